@@ -1,0 +1,67 @@
+// Package bpf holds FUNet's eBPF programs and loads them. The programs are C (nic.c, on the
+// constants and the header of funet.h); their compiled form is committed, so that building needs
+// no clang, and `go generate` makes it again.
+//
+// # The header
+//
+// A FUNet frame starts as follows. Offsets are in bytes from the start of the Ethernet frame.
+// Fields of several bytes are little-endian, except the EtherType, which is in network order.
+//
+//	     0      1      2      3      4      5      6      7
+//	  +------+------+------+------+------+------+------+------+
+//	0 |              destination MAC            | source MAC  |
+//	  +------+------+------+------+------+------+------+------+
+//	8 |         source MAC        |  EtherType  | vers.| flags|
+//	  +------+------+------+------+------+------+------+------+
+//	16|   length    |     GID     |           route           |
+//	  +------+------+------+------+------+------+------+------+
+//	24| source card | dest. card  |pckts.|rejct.|  reserved   |
+//	  +------+------+------+------+------+------+------+------+
+//	32|    source incarnation     |  destination incarnation  |
+//	  +------+------+------+------+------+------+------+------+
+//	40|         sequence          |        request ack        |
+//	  +------+------+------+------+------+------+------+------+
+//	48|                   request ack mask                    |
+//	  +------+------+------+------+------+------+------+------+
+//	56|         reply ack         |       reply ack mask      |
+//	  +------+------+------+------+------+------+------+------+
+//	64|      reply ack mask       |          CRC32C           |
+//	  +------+------+------+------+------+------+------+------+
+//	72| packets ...
+//
+// Length counts from the version to the end of the last packet, so a frame without packets has
+// 58, and Ethernet padding is outside of it. A GID has 11 bits; the upper five of its field are
+// zero. The NIC program reads the EtherType, the version, the length and the GID. Flags, counts,
+// sequence numbers and the CRC are for the card in user space, and the route for the hub.
+//
+// # The journey of a frame through the NIC program
+//
+// The driver (or, in generic mode, the kernel's receive path) shows each frame to the program
+// before anything else sees it. The first test that fails decides, and each end has its own
+// counter ([Counters]), one per CPU:
+//
+//	frame ──> EtherType 0x88B5? ── no, or < 14 bytes ──────────> XDP_PASS      pass
+//	          72 bytes or more? ── no ─────────────────────────> XDP_DROP      short
+//	          version 1? ───────── no ─────────────────────────> XDP_DROP      bad_version
+//	          58 <= length and
+//	          14+length <= frame?  no ─────────────────────────> XDP_DROP      bad_length
+//	          GID < 2048? ──────── no ─────────────────────────> XDP_DROP      bad_gid
+//	          funet_groups[GID]? ─ zero ───────────────────────> XDP_DROP      foreign_group
+//	          funet_sockets[rx queue]? ─ none ─────────────────> XDP_DROP      no_socket
+//	            └───────────────── AF_XDP socket ──────────────> XDP_REDIRECT  redirected
+//
+// So what is not FUNet's is left to the kernel untouched, and a malformed frame or one of a group
+// that has no context on this host never wakes user space.
+//
+// # Rules
+//
+//   - The program looks only at the frame, the queue it came in on and the maps. It writes nothing
+//     but counters.
+//   - [LoadNIC] loads; attaching, and putting sockets into [NIC.Sockets], is the caller's. The
+//     program comes to the socket of a queue by the queue's number alone.
+//   - The program sees frames in one buffer only: on an interface whose frames span several
+//     buffers (an MTU above about a page) a native attach is refused by the driver.
+//   - A frame with a VLAN tag is not FUNet's and passes. A NIC that strips tags in hardware hides
+//     them from XDP; where FUNet shares an interface with VLANs, switch that off
+//     (ethtool -K IF rxvlan off), or frames of a VLAN are judged as if they had no tag.
+package bpf

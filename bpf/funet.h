@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+
+/* funet.h: what the programs in the kernel know of a FUNet frame: its constants, its header and
+ * the names of what they count. Every eBPF program of FUNet includes it. doc.go draws the header.
+ *
+ * All fields are little-endian except the EtherType. A program reads a multi-byte field through
+ * funet_le16 or funet_le32, so the same source is right on big-endian hosts.
+ */
+#ifndef FUNET_H
+#define FUNET_H
+
+#include <linux/types.h>
+
+#define FUNET_ETHERTYPE 0x88B5 /* IEEE 802 local experimental EtherType 1 */
+#define FUNET_VERSION 1
+#define FUNET_ETHERNET_LEN 14                                   /* an Ethernet header without tags */
+#define FUNET_HEADER_LEN 58                                     /* what follows it, up to the first packet */
+#define FUNET_FRAME_MIN (FUNET_ETHERNET_LEN + FUNET_HEADER_LEN) /* a frame without packets */
+#define FUNET_GROUPS 2048                                       /* a GID has 11 bits */
+#define FUNET_SOCKETS 64                                        /* receive queues, unless the loader says otherwise */
+
+/* The start of every frame. Aligned to 4 and no more, because the 64-bit masks are not aligned
+ * to 8; the compiler may still read every field up to 32 bits with one load.
+ */
+struct funet_header {
+	__u8 destination_mac[6];
+	__u8 source_mac[6];
+	__u16 ethertype; /* network byte order */
+	__u8 version;
+	__u8 flags;
+	__u16 length; /* bytes from version to the end of the last packet, without Ethernet padding */
+	__u16 gid;
+	__u32 route;
+	__u16 source_card;
+	__u16 destination_card;
+	__u8 packets;
+	__u8 rejects;
+	__u16 reserved;
+	__u32 source_incarnation;
+	__u32 destination_incarnation;
+	__u32 sequence;
+	__u32 request_ack;
+	__u64 request_ack_mask;
+	__u32 reply_ack;
+	__u64 reply_ack_mask;
+	__u32 crc32c;
+} __attribute__((packed, aligned(4)));
+
+_Static_assert(sizeof(struct funet_header) == FUNET_FRAME_MIN, "the header ends where packets start");
+_Static_assert(__builtin_offsetof(struct funet_header, version) == FUNET_ETHERNET_LEN,
+	       "the version follows the EtherType");
+
+/* What became of a frame: the keys of funet_counters. Each frame moves exactly one by one. */
+enum funet_counter {
+	FUNET_COUNT_PASS,	   /* not FUNet: left to the kernel */
+	FUNET_COUNT_SHORT,	   /* ends inside the header: dropped */
+	FUNET_COUNT_BAD_VERSION,   /* another version: dropped */
+	FUNET_COUNT_BAD_LENGTH,	   /* length below the header's or beyond the frame: dropped */
+	FUNET_COUNT_BAD_GID,	   /* a GID of more than 11 bits: dropped */
+	FUNET_COUNT_FOREIGN_GROUP, /* no context of this group on this host: dropped */
+	FUNET_COUNT_NO_SOCKET,	   /* no AF_XDP socket serves this receive queue: dropped */
+	FUNET_COUNT_REDIRECTED,	   /* handed to the socket of its receive queue */
+	FUNET_COUNTERS,
+};
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define funet_be16(x) __builtin_bswap16(x)
+#define funet_le16(x) (x)
+#define funet_le32(x) (x)
+#else
+#define funet_be16(x) (x)
+#define funet_le16(x) __builtin_bswap16(x)
+#define funet_le32(x) __builtin_bswap32(x)
+#endif
+
+#endif

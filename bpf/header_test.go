@@ -1,0 +1,177 @@
+// This file compares the two statements of the wire format: funet.h for the programs in the
+// kernel, and the constants, the diagram's offsets and the counters of this package.
+
+package bpf
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/google/go-cmp/cmp"
+)
+
+func readHeader(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("funet.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(`(?s)/\*.*?\*/`).ReplaceAllString(string(text), "")
+}
+
+// defines returns the numeric #defines of the header; a value is a number, a name, or a sum.
+func defines(t *testing.T, header string) map[string]uint64 {
+	t.Helper()
+	values := map[string]uint64{}
+	for _, m := range regexp.MustCompile(`(?m)^#define (\w+)[ \t]+(\S.*)$`).FindAllStringSubmatch(header, -1) {
+		var sum uint64
+		for term := range strings.SplitSeq(strings.Trim(strings.TrimSpace(m[2]), "()"), "+") {
+			term = strings.TrimSpace(term)
+			value, known := values[term]
+			if !known {
+				var err error
+				if value, err = strconv.ParseUint(term, 0, 64); err != nil {
+					t.Fatalf("#define %s: %v", m[1], err)
+				}
+			}
+			sum += value
+		}
+		values[m[1]] = sum
+	}
+	return values
+}
+
+// TestConstants: the numbers of funet.h are those of the package.
+func TestConstants(t *testing.T) {
+	want := map[string]uint64{
+		"FUNET_ETHERTYPE":    EtherType,
+		"FUNET_VERSION":      Version,
+		"FUNET_ETHERNET_LEN": 14,
+		"FUNET_HEADER_LEN":   FrameMin - 14,
+		"FUNET_FRAME_MIN":    FrameMin,
+		"FUNET_GROUPS":       Groups,
+		"FUNET_SOCKETS":      64,
+	}
+	if diff := cmp.Diff(want, defines(t, readHeader(t))); diff != "" {
+		t.Errorf("funet.h defines otherwise (-Go +C):\n%s", diff)
+	}
+}
+
+// TestHeaderLayout: every field of struct funet_header stands where the diagram of doc.go has it.
+func TestHeaderLayout(t *testing.T) {
+	type field struct {
+		Name         string
+		Offset, Size int
+	}
+	want := []field{
+		{"destination_mac", 0, 6}, {"source_mac", 6, 6}, {"ethertype", offsetEtherType, 2},
+		{"version", offsetVersion, 1}, {"flags", 15, 1}, {"length", offsetLength, 2}, {"gid", offsetGID, 2},
+		{"route", 20, 4}, {"source_card", 24, 2}, {"destination_card", 26, 2},
+		{"packets", 28, 1}, {"rejects", 29, 1}, {"reserved", 30, 2},
+		{"source_incarnation", 32, 4}, {"destination_incarnation", 36, 4}, {"sequence", 40, 4},
+		{"request_ack", 44, 4}, {"request_ack_mask", 48, 8},
+		{"reply_ack", 56, 4}, {"reply_ack_mask", 60, 8}, {"crc32c", 68, 4},
+	}
+	body := regexp.MustCompile(`(?s)struct funet_header \{(.*?)\} __attribute__\(\(packed, aligned\(4\)\)\);`).
+		FindStringSubmatch(readHeader(t))
+	if body == nil {
+		t.Fatal("funet.h has no packed struct funet_header")
+	}
+	var got []field
+	offset := 0
+	for line := range strings.SplitSeq(strings.TrimSpace(body[1]), "\n") {
+		m := regexp.MustCompile(`^__u(8|16|32|64) (\w+)(?:\[(\d+)\])?;$`).FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			t.Fatalf("funet.h: field %q is of no fixed width", line)
+		}
+		bits, _ := strconv.Atoi(m[1])
+		count, err := strconv.Atoi(m[3])
+		if err != nil {
+			count = 1
+		}
+		got = append(got, field{m[2], offset, bits / 8 * count})
+		offset += bits / 8 * count
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("struct funet_header is otherwise (-diagram +C):\n%s", diff)
+	}
+	if offset != FrameMin {
+		t.Errorf("struct funet_header has %d bytes, want %d", offset, FrameMin)
+	}
+}
+
+// TestCounterNames: enum funet_counter, the fields of Counters, their JSON names and the keys
+// under which they are read are in one order and have one set of names.
+func TestCounterNames(t *testing.T) {
+	body := regexp.MustCompile(`(?s)enum funet_counter \{(.*?)\}`).FindStringSubmatch(readHeader(t))
+	if body == nil {
+		t.Fatal("funet.h has no enum funet_counter")
+	}
+	var names []string
+	for name := range strings.SplitSeq(body[1], ",") {
+		if name = strings.TrimSpace(name); strings.HasPrefix(name, "FUNET_COUNT_") {
+			names = append(names, strings.ToLower(strings.TrimPrefix(name, "FUNET_COUNT_")))
+		}
+	}
+	var c Counters
+	value := reflect.ValueOf(&c).Elem()
+	var tags []string
+	for i := range value.NumField() {
+		tags = append(tags, value.Type().Field(i).Tag.Get("json"))
+		if i < len(c.fields()) && value.Field(i).Addr().Interface().(*uint64) != c.fields()[i] {
+			t.Errorf("field %d of Counters is not the one read from key %d", i, i)
+		}
+	}
+	if diff := cmp.Diff(names, tags); diff != "" {
+		t.Errorf("counters (-funet.h +Go):\n%s", diff)
+	}
+	if len(c.fields()) != len(names) {
+		t.Errorf("%d counters are read, the program has %d", len(c.fields()), len(names))
+	}
+}
+
+// TestCompiled: both committed objects hold the program and maps of the sizes that Go relies on.
+// The little-endian one reads the length and the GID as they are, the big-endian one swaps both:
+// that, and not a run, is what can be shown of it on a little-endian host.
+func TestCompiled(t *testing.T) {
+	for file, wantSwaps := range map[string]int{"nic_bpfel.o": 0, "nic_bpfeb.o": 2} {
+		spec, err := ebpf.LoadCollectionSpec(file)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		var c Counters
+		for name, want := range map[string]struct {
+			kind  ebpf.MapType
+			value uint32
+			size  uint32
+		}{
+			"funet_groups":   {ebpf.Array, 1, Groups},
+			"funet_sockets":  {ebpf.XSKMap, 4, 64},
+			"funet_counters": {ebpf.PerCPUArray, 8, uint32(len(c.fields()))},
+		} {
+			m := spec.Maps[name]
+			if m == nil || m.Type != want.kind || m.KeySize != 4 || m.ValueSize != want.value || m.MaxEntries != want.size {
+				t.Errorf("%s: map %s is %v", file, name, m)
+			}
+		}
+		program := spec.Programs["funet_nic"]
+		if program == nil || program.Type != ebpf.XDP || program.License != "Dual BSD/GPL" {
+			t.Fatalf("%s: program funet_nic is %v", file, program)
+		}
+		swaps := 0
+		for _, instruction := range program.Instructions {
+			if op := instruction.OpCode; op.Class().IsALU() && op.ALUOp() == asm.Swap {
+				swaps++
+			}
+		}
+		if swaps != wantSwaps {
+			t.Errorf("%s: %d byte swaps, want %d", file, swaps, wantSwaps)
+		}
+	}
+}

@@ -1,0 +1,110 @@
+// This file loads the NIC program and is the card's handle on its maps.
+
+package bpf
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+)
+
+// What the programs and the card must agree on, as in funet.h; a test compares the two.
+const (
+	// EtherType of every FUNet frame: local experimental EtherType 1 of IEEE Std 802.
+	EtherType = 0x88B5
+	// Version is the only header version that the NIC program lets through.
+	Version = 1
+	// FrameMin is the length in bytes of a frame without packets: the Ethernet header's 14
+	// and the FUNet header's 58.
+	FrameMin = 72
+	// Groups is the number of GIDs; a GID is less than it.
+	Groups = 2048
+	// MaxQueues bounds the receive queues of an interface that LoadNIC takes, so that a
+	// mistaken number does not pin kernel memory. It is well above what NICs have.
+	MaxQueues = 4096
+)
+
+// ErrRange says that a queue count or a GID is outside of what the program's maps can hold.
+var ErrRange = errors.New("out of range")
+
+// NIC is the NIC program, loaded into the kernel but not attached, and its maps. One program
+// serves any number of interfaces only if they do not share queue numbers: a socket is found by
+// its queue alone, so a card with several interfaces loads one NIC for each.
+//
+// Any goroutine may call its methods, except that nothing may follow Close.
+type NIC struct {
+	objects nicObjects
+}
+
+// LoadNIC loads the NIC program with room for sockets on receive queues 0 to queues-1, at most
+// [MaxQueues]. No group is active and no socket is present yet, so an attached program drops
+// every FUNet frame and passes every other.
+//
+// It needs Linux 5.3 and CAP_BPF with CAP_NET_ADMIN (CAP_SYS_ADMIN before Linux 5.8); without
+// them the error wraps [os.ErrPermission]. On kernels before 5.11 it lifts the process's limit on
+// locked memory.
+func LoadNIC(queues int) (*NIC, error) {
+	if queues < 1 || queues > MaxQueues {
+		return nil, fmt.Errorf("load the NIC program for %d receive queues: %w: give 1 to %d", queues, ErrRange, MaxQueues)
+	}
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, loadError("lift the limit on locked memory for the NIC program", err)
+	}
+	spec, err := loadNic()
+	if err != nil {
+		return nil, fmt.Errorf("read the built-in NIC program: %w: rebuild it with go generate", err)
+	}
+	spec.Maps["funet_sockets"].MaxEntries = uint32(queues)
+
+	n := new(NIC)
+	if err := spec.LoadAndAssign(&n.objects, nil); err != nil {
+		return nil, loadError("load the NIC program", err)
+	}
+	return n, nil
+}
+
+// loadError adds the cure for the one failure that an administrator can act on.
+func loadError(doing string, err error) error {
+	if errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("%s: run as root or with CAP_BPF and CAP_NET_ADMIN (before Linux 5.8 with CAP_SYS_ADMIN, before 5.11 also CAP_SYS_RESOURCE): %w", doing, err)
+	}
+	return fmt.Errorf("%s: %w: Linux 5.3 or later with XDP sockets (CONFIG_XDP_SOCKETS) is needed", doing, err)
+}
+
+// Program is the program to attach to an interface. It belongs to the NIC: do not close it. An
+// attachment through a bpf_link holds the program and its maps by itself.
+func (n *NIC) Program() *ebpf.Program { return n.objects.FunetNic }
+
+// Sockets is the XSKMAP from receive queue (uint32) to the file descriptor of an AF_XDP socket
+// (uint32) bound to that queue. The kernel removes an entry when its socket is closed. The map
+// belongs to the NIC: do not close it.
+func (n *NIC) Sockets() *ebpf.Map { return n.objects.FunetSockets }
+
+// SetGroup lets frames of group gid through, or stops them again. It takes effect on each CPU at
+// its next frame; frames already redirected still reach the socket. A gid of [Groups] or more is
+// refused with [ErrRange].
+func (n *NIC) SetGroup(gid uint16, active bool) error {
+	if gid >= Groups {
+		return fmt.Errorf("set group %d: %w: a GID is 0 to %d", gid, ErrRange, Groups-1)
+	}
+	var value uint8
+	if active {
+		value = 1
+	}
+	if err := n.objects.FunetGroups.Update(uint32(gid), value, ebpf.UpdateExist); err != nil {
+		return fmt.Errorf("set group %d of the NIC program to %t: %w", gid, active, err)
+	}
+	return nil
+}
+
+// Close removes the NIC's hold on the program and its maps. The kernel frees them when nothing
+// else, such as an attachment, holds them. Closing twice does no harm.
+func (n *NIC) Close() error {
+	if err := n.objects.Close(); err != nil {
+		return fmt.Errorf("close the NIC program: %w", err)
+	}
+	return nil
+}

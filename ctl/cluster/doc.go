@@ -1,0 +1,29 @@
+// Package cluster reads and writes the peers file: the short list that tells one
+// host who the members of its group are and which Ethernet address each has.
+//
+//	gid: 1                                   # optional, 1..2047
+//	peers:
+//	  - {node: 0, mac: "02:46:55:00:00:01"}
+//	  - {node: 1, mac: "02:46:55:00:01:01", iface: fu1}
+//
+// A file is valid as a whole or not at all. Its rules:
+//
+//   - nodes are numbered 0..N-1 without gaps, 2 <= N <= 65536 (a node is 16 bits
+//     wide in the slot header), in any order in the file;
+//   - a mac is a unicast Ethernet address, and no two nodes have the same one on the
+//     same iface;
+//   - iface names the local interface that leads to the node, for hosts with more
+//     than one; for the host's own node it is the interface that carries the mac.
+//     The file is therefore a host's own when iface is used, and otherwise may be
+//     the same on all hosts;
+//   - gid is the group, 1..2047; 0 is the system group and is refused. A file without
+//     gid leaves the choice to whoever loads it ([File.GID] is then 0);
+//   - keys that are not listed here, keys given twice, anchors, aliases, tags and
+//     further YAML documents are refused.
+//
+// An error names the file and the line: "peers.yaml:7: node 3 is already on line 4".
+// The bytes of a file are not trusted: any input gives a File or an error, never a
+// panic, and a file beyond [MaxBytes] is refused before it is parsed.
+//
+// Nothing here keeps state; every function may be called from any goroutine.
+package cluster

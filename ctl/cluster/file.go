@@ -1,0 +1,149 @@
+// What a peers file holds once it is read, the rules it obeys, and how it is written.
+
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// Limits of a peers file.
+const (
+	MaxGID   = 2047    // a GID has 11 bits
+	MaxNodes = 1 << 16 // a node has 16 bits
+	MinNodes = 2       // a group of one has nobody to talk to
+	MaxBytes = 8 << 20 // bytes in a file; 65536 nodes need about 4 MiB
+)
+
+// What is wrong with a file, for errors.Is. The error's text has the file, line and values.
+var (
+	ErrSyntax        = errors.New("not a peers file")           // YAML that does not parse or has the wrong shape
+	ErrUnknownKey    = errors.New("unknown key")                // a key the format does not have
+	ErrDuplicateKey  = errors.New("key given twice")            // gid, peers, node, mac or iface twice in one place
+	ErrDuplicateNode = errors.New("duplicate node")             // two entries with the same node
+	ErrDuplicateMAC  = errors.New("duplicate mac")              // two nodes with the same mac on the same iface
+	ErrNodeRange     = errors.New("node out of range")          // node outside 0..65535
+	ErrNodeGap       = errors.New("nodes are not contiguous")   // nodes other than 0..N-1
+	ErrPeerCount     = errors.New("wrong number of peers")      // fewer than 2 or more than 65536
+	ErrMAC           = errors.New("not a unicast Ethernet mac") // malformed, zero, multicast or broadcast
+	ErrIface         = errors.New("not an interface name")      // empty, too long or with forbidden bytes
+	ErrGIDRange      = errors.New("gid out of range")           // gid outside 1..2047
+	ErrTooLarge      = errors.New("peers file too large")       // beyond MaxBytes
+)
+
+// File is a peers file. Load and Parse return it sorted, so that Peers[i].Node == i.
+type File struct {
+	GID   uint16 // 1..2047; 0 when the file does not say
+	Peers []Peer
+}
+
+// Peer is one member of the group.
+type Peer struct {
+	Node  uint16           // 0..len(Peers)-1
+	MAC   net.HardwareAddr // 6 bytes, unicast
+	Iface string           // local interface that leads there; "" when the host has only one
+}
+
+// Validate says whether the file obeys the rules of the package; the errors are those of
+// Parse with "peer 3" (the index in Peers) in place of a line.
+func (f *File) Validate() error {
+	return f.check(func(i int) string {
+		if i < 0 {
+			return "peers"
+		}
+		return "peer " + strconv.Itoa(i)
+	})
+}
+
+// check applies the rules that concern a whole file. at says where entry i is, or which file it is
+// for i < 0.
+func (f *File) check(at func(i int) string) error {
+	if f.GID > MaxGID {
+		return fmt.Errorf("%s: gid %d, want 1..%d: %w", at(-1), f.GID, MaxGID, ErrGIDRange)
+	}
+	if n := len(f.Peers); n < MinNodes || n > MaxNodes {
+		return fmt.Errorf("%s: %d peers, want %d..%d: %w", at(-1), n, MinNodes, MaxNodes, ErrPeerCount)
+	}
+	type port struct{ mac, iface string }
+	nodes := make(map[uint16]int, len(f.Peers))
+	macs := make(map[port]int, len(f.Peers))
+	for i, p := range f.Peers {
+		if err := checkMAC(p.MAC); err != nil {
+			return fmt.Errorf("%s: node %d has mac %q, %w", at(i), p.Node, p.MAC, err)
+		}
+		if p.Iface != "" {
+			if err := checkIface(p.Iface); err != nil {
+				return fmt.Errorf("%s: node %d has iface %q, %w", at(i), p.Node, p.Iface, err)
+			}
+		}
+		if j, ok := nodes[p.Node]; ok {
+			return fmt.Errorf("%s: node %d is already at %s; give each node once: %w", at(i), p.Node, at(j), ErrDuplicateNode)
+		}
+		port := port{string(p.MAC), p.Iface}
+		if j, ok := macs[port]; ok {
+			return fmt.Errorf("%s: mac %s of node %d is that of node %d at %s; give each node its own: %w",
+				at(i), p.MAC, p.Node, f.Peers[j].Node, at(j), ErrDuplicateMAC)
+		}
+		nodes[p.Node], macs[port] = i, i
+	}
+	// N different nodes are 0..N-1 exactly when none is N or more.
+	for i, p := range f.Peers {
+		if int(p.Node) >= len(f.Peers) {
+			return fmt.Errorf("%s: node %d in a file of %d peers; number them 0..%d: %w",
+				at(i), p.Node, len(f.Peers), len(f.Peers)-1, ErrNodeGap)
+		}
+	}
+	return nil
+}
+
+// checkMAC accepts unicast Ethernet addresses (IEEE 802-2014 section 8.2: the group bit is the
+// least significant bit of the first octet, and broadcast has it set).
+func checkMAC(mac net.HardwareAddr) error {
+	switch {
+	case len(mac) != 6:
+		return fmt.Errorf("want six bytes such as 02:46:55:00:00:01: %w", ErrMAC)
+	case bytes.Equal(mac, make([]byte, 6)):
+		return fmt.Errorf("want the address of a card, not zero: %w", ErrMAC)
+	case mac[0]&1 != 0:
+		return fmt.Errorf("want the address of one card, not multicast or broadcast: %w", ErrMAC)
+	}
+	return nil
+}
+
+// checkIface accepts what the kernel accepts as a name (dev_valid_name in net/core/dev.c: shorter
+// than IFNAMSIZ = 16 bytes, not "." or "..", no '/', ':' or white space), in printable ASCII.
+func checkIface(name string) error {
+	if name == "" || len(name) > 15 || name == "." || name == ".." {
+		return fmt.Errorf("want 1 to 15 characters: %w", ErrIface)
+	}
+	for _, c := range []byte(name) {
+		if c <= ' ' || c > '~' || c == '/' || c == ':' {
+			return fmt.Errorf("want letters, digits and marks without '/', ':' or spaces: %w", ErrIface)
+		}
+	}
+	return nil
+}
+
+// Marshal writes the file in the form that Parse reads, one peer a line. A file that Validate
+// refuses is not written.
+func (f *File) Marshal() ([]byte, error) {
+	if err := f.Validate(); err != nil {
+		return nil, fmt.Errorf("write peers file: %w", err)
+	}
+	var b bytes.Buffer
+	if f.GID != 0 {
+		fmt.Fprintf(&b, "gid: %d\n", f.GID)
+	}
+	b.WriteString("peers:\n")
+	for _, p := range f.Peers {
+		fmt.Fprintf(&b, "  - {node: %d, mac: \"%s\"", p.Node, p.MAC)
+		if p.Iface != "" {
+			fmt.Fprintf(&b, ", iface: %q", p.Iface)
+		}
+		b.WriteString("}\n")
+	}
+	return b.Bytes(), nil
+}

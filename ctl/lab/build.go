@@ -1,0 +1,273 @@
+// Making the links of a lab inside its namespaces and waiting until they work.
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// build turns empty namespaces into the lab that the plan describes. The spaces are those of the
+// hosts in order, then that of the hub if there is one.
+func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
+	for _, s := range spaces {
+		if err := s.netlink(prepare); err != nil {
+			return err
+		}
+	}
+	if o.Topology == Bridge {
+		if err := spaces[o.Hosts].netlink(func(nl *netlink.Handle) error { return addBridge(nl, o) }); err != nil {
+			return err
+		}
+	}
+	for _, c := range cables {
+		err := spaces[c.a.space].netlink(func(nl *netlink.Handle) error { return addCable(nl, o, c, spaces[c.b.space].ns) })
+		if err != nil {
+			return err
+		}
+	}
+	for i := range hosts {
+		if err := spaces[i].netlink(func(nl *netlink.Handle) error { return bringUp(nl, hosts, i) }); err != nil {
+			return err
+		}
+	}
+	if o.Topology == Bridge {
+		if err := spaces[o.Hosts].netlink(func(nl *netlink.Handle) error { return bringUpHub(nl, hosts) }); err != nil {
+			return err
+		}
+	}
+	deadline := time.Now().Add(linkDeadline)
+	for i, s := range spaces {
+		err := s.netlink(func(nl *netlink.Handle) error { return waitUp(nl, deadline) })
+		if err != nil {
+			return fmt.Errorf("namespace %d of %d: %w", i, len(spaces), err)
+		}
+	}
+	return nil
+}
+
+// netlink runs f in the space with a route socket of it.
+func (s *space) netlink(f func(*netlink.Handle) error) error {
+	return s.do(func() error {
+		nl, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+		if err != nil {
+			return fmt.Errorf("open a netlink socket: %w", permission(err))
+		}
+		defer nl.Close()
+		return permission(f(nl))
+	})
+}
+
+// prepare makes a namespace silent and brings lo up. /proc/sys/net shows the namespace of the
+// thread that opens a file there, so this must run in the space.
+func prepare(nl *netlink.Handle) error {
+	for _, which := range []string{"all", "default"} {
+		err := os.WriteFile("/proc/sys/net/ipv6/conf/"+which+"/disable_ipv6", []byte("1"), 0)
+		// A kernel without IPv6 has no such file and needs none.
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("disable IPv6: %w", err)
+		}
+	}
+	lo, err := nl.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("find lo: %w", err)
+	}
+	if err := nl.LinkSetUp(lo); err != nil {
+		return fmt.Errorf("bring up lo: %w", err)
+	}
+	return nil
+}
+
+// addBridge makes the hub's bridge: no spanning tree (the kernel's default), no multicast
+// snooping, and ports that forward at once.
+func addBridge(nl *netlink.Handle, o Options) error {
+	snooping := false
+	br := &netlink.Bridge{LinkAttrs: netlink.NewLinkAttrs(), MulticastSnooping: &snooping}
+	br.Name = bridgeName
+	br.MTU = o.MTU
+	br.HardwareAddr = mac(hubMAC, 0xff, 1)
+	if err := nl.LinkAdd(br); err != nil {
+		return fmt.Errorf("make bridge %s: %w", br.Name, err)
+	}
+	// Without a spanning tree a port learns for the forward delay before it forwards
+	// (br_make_forwarding in net/bridge/br_stp.c), unless that is 0.
+	path := "/sys/class/net/" + bridgeName + "/bridge/forward_delay"
+	if err := os.WriteFile(path, []byte("0"), 0); err != nil {
+		return fmt.Errorf("set the bridge's forward delay: %w", err)
+	}
+	return nil
+}
+
+// addCable makes a veth pair whose far end is born in the namespace peer.
+func addCable(nl *netlink.Handle, o Options, c cable, peer *os.File) error {
+	v := netlink.NewVeth(netlink.NewLinkAttrs())
+	v.Name, v.PeerName = c.a.name, c.b.name
+	v.HardwareAddr, v.PeerHardwareAddr = c.a.mac, c.b.mac
+	v.MTU = o.MTU
+	v.NumRxQueues, v.NumTxQueues = o.Queues, o.Queues // the far end is given the same
+	v.PeerNamespace = netlink.NsFd(int(peer.Fd()))
+	if err := nl.LinkAdd(v); err != nil {
+		return fmt.Errorf("make veth %s-%s with MTU %d and %d queues: %w", c.a.name, c.b.name, o.MTU, o.Queues, err)
+	}
+	return nil
+}
+
+// bringUp gives host i its addresses and the neighbours it can reach.
+func bringUp(nl *netlink.Handle, hosts []Host, i int) error {
+	h := &hosts[i]
+	for _, iface := range h.Interfaces {
+		link, err := nl.LinkByName(iface.Name)
+		if err != nil {
+			return fmt.Errorf("host %d: find %s: %w", i, iface.Name, err)
+		}
+		addr := &netlink.Addr{IPNet: &net.IPNet{
+			IP:   iface.Addr.Addr().AsSlice(),
+			Mask: net.CIDRMask(iface.Addr.Bits(), 32),
+		}}
+		if err := nl.AddrAdd(link, addr); err != nil {
+			return fmt.Errorf("host %d: give %s the address %s: %w", i, iface.Name, iface.Addr, err)
+		}
+		if err := nl.LinkSetUp(link); err != nil {
+			return fmt.Errorf("host %d: bring up %s: %w", i, iface.Name, err)
+		}
+	}
+	for j := range hosts {
+		mine, theirs := h.to(j), hosts[j].to(i)
+		if mine == nil {
+			continue
+		}
+		link, err := nl.LinkByName(mine.Name)
+		if err != nil {
+			return fmt.Errorf("host %d: find %s: %w", i, mine.Name, err)
+		}
+		err = nl.NeighSet(&netlink.Neigh{
+			LinkIndex:    link.Attrs().Index,
+			Family:       netlink.FAMILY_V4,
+			State:        netlink.NUD_PERMANENT,
+			IP:           theirs.Addr.Addr().AsSlice(),
+			HardwareAddr: theirs.MAC,
+		})
+		if err != nil {
+			return fmt.Errorf("host %d: add neighbour %s: %w", i, theirs.Addr.Addr(), err)
+		}
+	}
+	return nil
+}
+
+// bringUpHub joins the ports to the bridge and tells it which host is behind which, so that the
+// first frame is not flooded. A port must belong to the bridge before an entry can name it.
+func bringUpHub(nl *netlink.Handle, hosts []Host) error {
+	br, err := nl.LinkByName(bridgeName)
+	if err != nil {
+		return fmt.Errorf("hub: find %s: %w", bridgeName, err)
+	}
+	if err := nl.LinkSetUp(br); err != nil {
+		return fmt.Errorf("hub: bring up %s: %w", bridgeName, err)
+	}
+	for i, h := range hosts {
+		name := fmt.Sprint(portPrefix, i)
+		port, err := nl.LinkByName(name)
+		if err != nil {
+			return fmt.Errorf("hub: find %s: %w", name, err)
+		}
+		if err := nl.LinkSetMaster(port, br); err != nil {
+			return fmt.Errorf("hub: add %s to %s: %w", name, bridgeName, err)
+		}
+		if err := nl.LinkSetUp(port); err != nil {
+			return fmt.Errorf("hub: bring up %s: %w", name, err)
+		}
+		// NUD_NOARP is bridge(8)'s "static"; NUD_PERMANENT would mean the bridge itself.
+		err = nl.NeighSet(&netlink.Neigh{
+			LinkIndex:    port.Attrs().Index,
+			Family:       unix.AF_BRIDGE,
+			Flags:        netlink.NTF_MASTER,
+			State:        netlink.NUD_NOARP,
+			HardwareAddr: h.Interfaces[0].MAC,
+		})
+		if err != nil {
+			return fmt.Errorf("hub: add forwarding entry for host %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// linkDeadline bounds the wait for links. The kernel settles in milliseconds, but may put off
+// link events for a second (net/core/link_watch.c), and a loaded machine longer.
+const linkDeadline = 10 * time.Second
+
+// waitUp polls until every veth and bridge of the namespace is operational (RFC 2863 ifOperStatus)
+// and every bridge port forwards.
+func waitUp(nl *netlink.Handle, deadline time.Time) error {
+	for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
+		waiting, err := notUp(nl)
+		if err != nil {
+			return err
+		}
+		if len(waiting) == 0 {
+			tick.Stop()
+			return nil
+		}
+		if time.Now().After(deadline) {
+			tick.Stop()
+			return fmt.Errorf("%w within %v: %s", ErrLinkDown, linkDeadline, strings.Join(waiting, ", "))
+		}
+	}
+}
+
+// notUp names the links of the namespace that do not work yet.
+func notUp(nl *netlink.Handle) (names []string, err error) {
+	links, err := nl.LinkList()
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	for _, l := range links {
+		a := l.Attrs()
+		if !ours(l) {
+			continue
+		}
+		up := a.OperState == netlink.OperUp
+		if up && a.MasterIndex != 0 {
+			state, err := os.ReadFile(filepath.Join("/sys/class/net", a.Name, "brport/state"))
+			if err != nil {
+				return nil, fmt.Errorf("read the state of bridge port %s: %w", a.Name, err)
+			}
+			up = strings.TrimSpace(string(state)) == "3" // BR_STATE_FORWARDING, linux/if_bridge.h
+		}
+		if !up {
+			names = append(names, fmt.Sprintf("%s is %s", a.Name, a.OperState))
+		}
+	}
+	return names, nil
+}
+
+// ours tells a lab's links from lo and the kernel's fallback tunnels.
+func ours(l netlink.Link) bool {
+	return strings.HasPrefix(l.Attrs().Name, "fu") && (l.Type() == "veth" || l.Type() == "bridge")
+}
+
+// unlink deletes the links of the namespace, and with them their far ends.
+func unlink(nl *netlink.Handle) error {
+	links, err := nl.LinkList()
+	if err != nil {
+		return fmt.Errorf("list links: %w", err)
+	}
+	var errs []error
+	for _, l := range links {
+		if !ours(l) {
+			continue
+		}
+		// The end in another namespace may have been deleted first.
+		if err := nl.LinkDel(l); err != nil && !errors.Is(err, unix.ENODEV) {
+			errs = append(errs, fmt.Errorf("delete %s: %w", l.Attrs().Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,48 @@
+// Package lab makes small clusters of 2 to 8 hosts on one machine: each host is a network
+// namespace, joined to the others by veth pairs.
+//
+// # The journey
+//
+// [Up] checks its [Options] and draws the plan: which host has which interface, address and
+// MAC, and which two ends each veth pair has. For each host it then starts one goroutine that
+// is locked to an operating system thread of its own; the thread moves into a new network
+// namespace and stays there. Whatever concerns a host is done by its thread: a request goes
+// to it over a channel and the answer comes back ([Lab.Do], [Lab.Start]). Through it the
+// veth pairs are made, directly between the namespaces, addressed and brought up, and Up
+// returns when every link is operational. The machine's own namespace never sees an
+// interface.
+//
+// Three topologies: [Pair] is one cable between two hosts. [Bridge] has a namespace more, the
+// hub, in which a Linux bridge joins a cable to every host. [Mesh] has a cable for every two hosts.
+// Host h has the MAC 02:46:55:00:hh:01 on its first interface and the address 198.18.0.(h+1)/24
+// (198.18.0.0/15 is set aside for benchmarks, RFC 2544); in a mesh hosts i < j share the /30
+// at 198.18.(i+1).(4j) and the interface fuJ leads to host J. IPv6 is off, all neighbours and
+// forwarding entries are static, the bridge runs no protocol: an idle lab is silent.
+//
+// # Two kinds
+//
+// An anonymous lab (no name) is held by nothing but threads and file descriptors of this
+// process, and the children started in it die with the thread that forked them (Pdeathsig).
+// So when the process ends, even by SIGKILL, the kernel removes everything. A child's own
+// children are in its process group and end with [Lab.Close], but a SIGKILL of the owner reaches
+// the child only.
+//
+// A named lab outlives its maker: its namespaces are also bind-mounted as
+// /run/netns/funet-NAME-0, -1, ... (and -hub), where ip-netns(8) finds them, until [Down]. Its
+// state file /run/funet/labs/NAME.json is written before the first namespace is made, with
+// the maker's process id and start time and the word "building"; it becomes "up", without
+// an owner, when everything works. A lab that is not "up" and whose owner is dead is
+// stale; [RemoveStale] removes it, and so does every [Up] of a named lab. A lock (flock) on the
+// directory serves one reader or writer of state at a time; it is not held while a lab is
+// built.
+//
+// # Rules
+//
+//   - All methods may be called from any goroutine; requests to one host run one after
+//     another. A function given to Do must not call Do or Start for the same host.
+//   - A child sees what ip-netns exec shows: its namespace's interfaces also under
+//     /sys/class/net, because each host's thread has a mount namespace of its own with a new
+//     /sys. Other mounts of the machine appear there, but none is seen outside.
+//   - Up either makes everything or leaves nothing.
+//   - Needs CAP_SYS_ADMIN and CAP_NET_ADMIN (root); otherwise [ErrPermission].
+package lab

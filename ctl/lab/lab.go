@@ -1,0 +1,235 @@
+// The lab as its user sees it: made by Up or found by Open, used through Do and Start, given back
+// by Close.
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	"github.com/funet/funet/ctl/cluster"
+	"golang.org/x/sys/unix"
+)
+
+// Lab is a lab that this process can use. Its methods may be called from any goroutine.
+type Lab struct {
+	opts   Options  // complete
+	hosts  []Host   // read-only
+	spaces []*space // of the hosts; while this process holds the hub, it comes last
+
+	mu       sync.Mutex // held while a child is started, so that Close misses none
+	closed   bool
+	children []*child // those not known to have ended, with their process groups
+
+	close func() error // does the work of Close once
+}
+
+// Up makes a lab and returns when all its links are operational. A named lab is also entered in
+// the state directory, after stale ones there are removed. If something fails, all that was
+// made is removed again.
+//
+// Errors: ErrOptions, ErrName, ErrPermission, ErrExists (the name is up or being built), ErrBusy,
+// ErrLinkDown, or what the kernel said.
+func Up(o Options) (*Lab, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, fmt.Errorf("make lab: %w", err)
+	}
+	if o.Name == "" {
+		l, err := construct(o)
+		if err != nil {
+			return nil, fmt.Errorf("make lab: %w", err)
+		}
+		return l, nil
+	}
+	if err := claim(o); err != nil {
+		return nil, fmt.Errorf("make lab %s: %w", o.Name, err)
+	}
+	l, err := construct(o)
+	if err == nil {
+		if err = publish(o); err == nil {
+			return l, nil
+		}
+		err = errors.Join(err, l.Close())
+	}
+	return nil, errors.Join(fmt.Errorf("make lab %s: %w", o.Name, err), withdraw(o))
+}
+
+// construct makes the namespaces and links of a lab. On failure it leaves no threads and
+// no links; named namespaces are left to the caller.
+func construct(o Options) (*Lab, error) {
+	hosts, cables := plan(o)
+	spaces, err := makeSpaces(o)
+	if err == nil {
+		err = build(o, hosts, cables, spaces)
+	}
+	if err != nil {
+		return nil, errors.Join(err, release(spaces, true))
+	}
+	return newLab(o, hosts, spaces), nil
+}
+
+// makeSpaces makes the namespaces of the hosts and, for a bridge, the hub, and mounts them by name
+// if the lab has one. On failure it returns those that it made.
+func makeSpaces(o Options) (spaces []*space, err error) {
+	n := o.Hosts
+	if o.Topology == Bridge {
+		n++
+	}
+	for i := range n {
+		s, err := newSpace(func() error {
+			if err := unshareNet(); err != nil || o.Name == "" {
+				return err
+			}
+			return mountNamespace(filepath.Join(netnsDir, namespaces(o)[i]))
+		})
+		if err != nil {
+			return spaces, err
+		}
+		spaces = append(spaces, s)
+	}
+	return spaces, nil
+}
+
+func newLab(o Options, hosts []Host, spaces []*space) *Lab {
+	l := &Lab{opts: o, hosts: hosts, spaces: spaces}
+	l.close = sync.OnceValue(l.shut)
+	return l
+}
+
+// release ends the threads of the spaces, and if links is set first deletes what links there
+// are: the kernel would do it with the last namespace, but in its own time.
+func release(spaces []*space, links bool) error {
+	var errs []error
+	if links {
+		for _, s := range spaces {
+			// A space that ended early has taken its links with it.
+			if err := s.netlink(unlink); err != nil && !errors.Is(err, ErrClosed) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	for _, s := range spaces {
+		s.stop()
+	}
+	return errors.Join(errs...)
+}
+
+// Open finds a named lab that is up. Errors: ErrName, ErrNotFound, ErrBusy (it is still being
+// built), ErrDamaged (its namespaces are gone), ErrPermission.
+func Open(name string) (*Lab, error) {
+	if err := checkName(name); err != nil {
+		return nil, fmt.Errorf("open lab: %w", err)
+	}
+	o, err := lookUp(name)
+	if err != nil {
+		return nil, fmt.Errorf("open lab %s: %w", name, err)
+	}
+	hosts, _ := plan(o)
+	var spaces []*space
+	for _, h := range hosts {
+		s, err := enterNamespace(filepath.Join(netnsDir, h.Namespace))
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("open lab %s: %w", name, err), release(spaces, false))
+		}
+		spaces = append(spaces, s)
+	}
+	return newLab(o, hosts, spaces), nil
+}
+
+// Options returns what the lab was made with, defaults filled in.
+func (l *Lab) Options() Options { return l.opts }
+
+// Hosts describes the hosts in order of their index. The result is the caller's.
+func (l *Lab) Hosts() []Host {
+	hosts, _ := plan(l.opts)
+	return hosts
+}
+
+// Peers returns the peers file of one host: node i is host i, gid is left open. Every entry has
+// the interface that leads to the node; the host's own entry has its first interface and that
+// one's MAC. It returns nil if there is no such host.
+func (l *Lab) Peers(host int) *cluster.File {
+	if host < 0 || host >= len(l.hosts) {
+		return nil
+	}
+	me := &l.hosts[host]
+	f := &cluster.File{}
+	for i, h := range l.Hosts() {
+		p := cluster.Peer{Node: uint16(i), MAC: h.Interfaces[0].MAC, Iface: h.Interfaces[0].Name}
+		if i != host {
+			p.MAC, p.Iface = h.to(host).MAC, me.to(i).Name
+		}
+		f.Peers = append(f.Peers, p)
+	}
+	return f
+}
+
+// Do runs f on a thread that is in the host's namespace and returns f's error, ErrNoHost or
+// ErrClosed. Sockets that f opens belong to the namespace for ever, whoever uses them later;
+// goroutines that f starts do not run there. f must not change the thread's affinity or
+// namespaces, must not wait long (the host's other requests wait too), and must not call Do or
+// Start for the same host.
+func (l *Lab) Do(host int, f func() error) error {
+	s, err := l.space(host)
+	if err != nil {
+		return err
+	}
+	return s.do(f)
+}
+
+func (l *Lab) space(host int) (*space, error) {
+	if host < 0 || host >= len(l.hosts) {
+		return nil, fmt.Errorf("%w: %d, want 0 to %d", ErrNoHost, host, len(l.hosts)-1)
+	}
+	return l.spaces[host], nil
+}
+
+// Close ends what this process has in the lab: children still alive and what is left of their
+// process groups are killed (SIGKILL) and waited for, then the threads end. An anonymous lab is
+// gone when Close returns. A named one stays; see Down. Further calls return the same error.
+//
+// A child that nobody waits for is reaped here, after which its Wait reports ECHILD: call
+// Wait before Close, or ignore that error. Errors: ErrKill, or what the kernel said.
+func (l *Lab) Close() error { return l.close() }
+
+// shut is Close, called once.
+func (l *Lab) shut() error {
+	l.mu.Lock()
+	l.closed = true
+	children := l.children
+	l.children = nil
+	l.mu.Unlock()
+
+	err := errors.Join(endAll(children), release(l.spaces, l.opts.Name == ""))
+	if err != nil {
+		return fmt.Errorf("close lab: %w", err)
+	}
+	return nil
+}
+
+// Down closes the lab and, if it has a name, removes it as the function Down does.
+func (l *Lab) Down() error {
+	err := l.Close()
+	if l.opts.Name != "" {
+		err = errors.Join(err, Down(l.opts.Name))
+	}
+	return err
+}
+
+// enterNamespace starts a thread in the namespace mounted at path.
+func enterNamespace(path string) (*space, error) {
+	return newSpace(func() error {
+		fd, err := openNamespace(path)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("enter namespace %s: %w", path, permission(err))
+		}
+		return nil
+	})
+}

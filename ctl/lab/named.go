@@ -1,0 +1,248 @@
+// Labs that have a name: claimed, published, listed and removed.
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Info describes a named lab.
+type Info struct {
+	Name     string    `json:"name"`
+	State    string    `json:"state"` // "building", "up", "removing" or "stale"
+	Hosts    int       `json:"hosts"`
+	Topology Topology  `json:"topology"`
+	MTU      int       `json:"mtu"`
+	Queues   int       `json:"queues"`
+	Owner    int       `json:"owner,omitempty"` // process id while building or removing
+	Created  time.Time `json:"created"`
+}
+
+// claim enters a lab as being built by this process.
+func claim(o Options) error {
+	return locked(func() error {
+		if _, err := removeStale(); err != nil {
+			return err
+		}
+		switch s, err := read(o.Name); {
+		case err == nil && s.Stage == stageUp:
+			return fmt.Errorf("%w: use it, or remove it first with 'funet lab down %s'", ErrExists, o.Name)
+		case err == nil:
+			return fmt.Errorf("%w: process %d is %s it; wait for that to end or choose another name", ErrExists, s.OwnerPID, s.Stage)
+		case !errors.Is(err, ErrNotFound):
+			return err
+		}
+		// What is there now is not ours, and must not become ours to remove.
+		for _, name := range namespaces(o) {
+			if _, err := os.Lstat(filepath.Join(netnsDir, name)); err == nil {
+				return fmt.Errorf("%w: namespace %s, without a lab; remove it with 'ip netns delete %s' or choose another name", ErrExists, name, name)
+			}
+		}
+		s := &state{
+			Name: o.Name, Stage: stageBuilding, Hosts: o.Hosts, Topology: o.Topology, MTU: o.MTU, Queues: o.Queues,
+			Created: time.Now().Round(time.Second),
+		}
+		if err := s.own(); err != nil {
+			return err
+		}
+		return s.write()
+	})
+}
+
+// publish makes a lab that this process built everybody's.
+func publish(o Options) error {
+	return locked(func() error {
+		s, err := read(o.Name)
+		if err != nil {
+			return err
+		}
+		s.Stage, s.OwnerPID, s.OwnerStart = stageUp, 0, 0
+		return s.write()
+	})
+}
+
+// withdraw removes a lab that this process could not complete.
+func withdraw(o Options) error {
+	return locked(func() error {
+		s, err := read(o.Name)
+		if err != nil {
+			return err
+		}
+		return s.remove()
+	})
+}
+
+// lookUp returns the options of a lab that is up.
+func lookUp(name string) (o Options, err error) {
+	err = locked(func() error {
+		s, err := read(name)
+		if err != nil {
+			return err
+		}
+		if s.Stage != stageUp {
+			if s.stale() {
+				return fmt.Errorf("%w: process %d died %s it; remove what is left with 'funet lab down %s'", ErrDamaged, s.OwnerPID, s.Stage, name)
+			}
+			return fmt.Errorf("%w: process %d is %s it; try again when that has ended", ErrBusy, s.OwnerPID, s.Stage)
+		}
+		o = s.options()
+		return nil
+	})
+	return o, err
+}
+
+// List describes all named labs, sorted by name. With an error, which names the state files that
+// cannot be understood, it still describes the others.
+func List() (infos []Info, err error) {
+	err = locked(func() error {
+		states, err := readAll()
+		for _, s := range states {
+			i := Info{s.Name, s.Stage, s.Hosts, s.Topology, s.MTU, s.Queues, s.OwnerPID, s.Created}
+			if s.stale() {
+				i.State = "stale"
+			}
+			infos = append(infos, i)
+		}
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("list labs: %w", err)
+	}
+	return infos, err
+}
+
+// RemoveStale removes the labs whose maker or remover died at work and returns their names.
+func RemoveStale() (removed []string, err error) {
+	err = locked(func() error {
+		removed, err = removeStale()
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("remove stale labs: %w", err)
+	}
+	return removed, err
+}
+
+// removeStale is RemoveStale for the holder of the lock.
+func removeStale() (removed []string, err error) {
+	states, err := readAll()
+	errs := []error{err}
+	for _, s := range states {
+		if !s.stale() {
+			continue
+		}
+		if err := s.remove(); err != nil {
+			errs = append(errs, fmt.Errorf("stale lab %s: %w", s.Name, err))
+			continue
+		}
+		removed = append(removed, s.Name)
+	}
+	return removed, errors.Join(errs...)
+}
+
+// Down removes a named lab: its links, its namespaces and its state, also if it is stale or some
+// of it is gone. Programs that others run in it go on without a network, and their namespace
+// ends with them. Errors: ErrName, ErrNotFound, ErrBusy (another process builds it), ErrPermission.
+func Down(name string) error {
+	if err := checkName(name); err != nil {
+		return fmt.Errorf("remove lab: %w", err)
+	}
+	err := locked(func() error {
+		s, err := read(name)
+		if err != nil {
+			return err
+		}
+		if s.Stage != stageUp && !s.stale() {
+			return fmt.Errorf("%w: process %d is %s it; wait or end that process", ErrBusy, s.OwnerPID, s.Stage)
+		}
+		return s.remove()
+	})
+	if err != nil {
+		return fmt.Errorf("remove lab %s: %w", name, err)
+	}
+	return nil
+}
+
+// remove removes a lab; the caller holds the lock. If this process dies on the way, the lab is
+// stale. If something cannot be removed the state stays, for another try.
+func (s *state) remove() error {
+	s.Stage = stageRemoving
+	if err := s.own(); err != nil {
+		return err
+	}
+	if err := s.write(); err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range namespaces(s.options()) {
+		errs = append(errs, removeNamespace(filepath.Join(netnsDir, name)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return permission(os.Remove(statePath(s.Name)))
+}
+
+// mountNamespace makes the calling thread's network namespace last under a name, as ip-netns(8)
+// add does. There must be no such name yet.
+func mountNamespace(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return permission(err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o444)
+	if err != nil {
+		return fmt.Errorf("name a namespace: %w", permission(err))
+	}
+	f.Close()
+	if err := unix.Mount("/proc/thread-self/ns/net", path, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount namespace %s: %w", path, permission(err))
+	}
+	return nil
+}
+
+// openNamespace opens the namespace mounted at path. Something else there, or nothing, is
+// ErrDamaged.
+func openNamespace(path string) (fd int, err error) {
+	fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return -1, fmt.Errorf("%w: namespace %s is gone; remove the rest with 'funet lab down'", ErrDamaged, path)
+		}
+		return -1, fmt.Errorf("open namespace %s: %w", path, permission(err))
+	}
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(fd, &st); err != nil || st.Type != unix.NSFS_MAGIC {
+		unix.Close(fd)
+		return -1, fmt.Errorf("%w: %s is not a namespace; remove the rest with 'funet lab down'", ErrDamaged, path)
+	}
+	return fd, nil
+}
+
+// removeNamespace deletes the links of a named namespace and its name. What is not there, or was
+// not mounted yet, is not missed.
+func removeNamespace(path string) error {
+	s, err := enterNamespace(path)
+	if err == nil {
+		err = release([]*space{s}, true)
+	}
+	if err != nil && !errors.Is(err, ErrDamaged) {
+		return err
+	}
+	// Deleting the file ends copies of the mount in other mount namespaces too (Linux 3.18);
+	// here it must be unmounted first. EINVAL: it is not mounted.
+	err = unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("unmount namespace %s: %w", path, permission(err))
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove namespace %s: %w", path, permission(err))
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+// What a caller may ask for, what is refused, and the errors that callers decide on.
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Limits of a lab.
+const (
+	MinHosts   = 2
+	MaxHosts   = 8
+	MinMTU     = 68    // what IPv4 needs (RFC 791)
+	MaxMTU     = 65535 // what veth takes
+	DefaultMTU = 1500
+	MaxQueues  = 64
+	MaxName    = 15 // characters in a lab's name
+)
+
+// Errors for errors.Is. The error's text says what was refused and what to do.
+var (
+	ErrOptions    = errors.New("option out of range")       // Hosts, Topology, MTU or Queues
+	ErrName       = errors.New("bad name")                  // not 1..15 letters, digits and '-'
+	ErrExists     = errors.New("already exists")            // Up of a name that is up or being built
+	ErrNotFound   = errors.New("no such lab")               // Open or Down of a name without state file
+	ErrBusy       = errors.New("in use")                    // Open or Down while another process builds it; or the lock is held too long
+	ErrDamaged    = errors.New("damaged")                   // Open of a lab whose namespaces are gone
+	ErrPermission = errors.New("not permitted")             // needs root
+	ErrNoHost     = errors.New("no such host")              // host index out of range
+	ErrClosed     = errors.New("lab is closed")             // use after Close
+	ErrLinkDown   = errors.New("link did not come up")      // not operational within 10 s
+	ErrKill       = errors.New("child would not be killed") // still there 10 s after SIGKILL
+)
+
+// Topology is how the hosts are joined.
+type Topology string
+
+const (
+	Pair   Topology = "pair"   // one veth pair between two hosts
+	Bridge Topology = "bridge" // a hub namespace with a Linux bridge, one veth pair to each host
+	Mesh   Topology = "mesh"   // a veth pair for every two hosts
+)
+
+// Options describe a lab. Zero values of all but Hosts stand for the defaults.
+type Options struct {
+	Hosts    int      // 2..8
+	Topology Topology // default: Pair for 2 hosts, Bridge for more
+	MTU      int      // bytes, 68..65535, default 1500; of every interface and of the bridge
+	Queues   int      // receive and transmit queues of every interface, 1..64, default 1
+	Name     string   // "" makes an anonymous lab; else 1..15 letters, digits and '-'
+}
+
+// complete fills in defaults and refuses what cannot be made.
+func (o Options) complete() (Options, error) {
+	if o.Hosts < MinHosts || o.Hosts > MaxHosts {
+		return o, fmt.Errorf("%w: %d hosts, want %d to %d", ErrOptions, o.Hosts, MinHosts, MaxHosts)
+	}
+	if o.Topology == "" {
+		o.Topology = Bridge
+		if o.Hosts == 2 {
+			o.Topology = Pair
+		}
+	}
+	switch o.Topology {
+	case Bridge, Mesh:
+	case Pair:
+		if o.Hosts != 2 {
+			return o, fmt.Errorf("%w: topology pair joins 2 hosts, not %d; want bridge or mesh", ErrOptions, o.Hosts)
+		}
+	default:
+		return o, fmt.Errorf("%w: topology %q, want pair, bridge or mesh", ErrOptions, o.Topology)
+	}
+	if o.MTU == 0 {
+		o.MTU = DefaultMTU
+	}
+	if o.MTU < MinMTU || o.MTU > MaxMTU {
+		return o, fmt.Errorf("%w: MTU %d, want %d to %d", ErrOptions, o.MTU, MinMTU, MaxMTU)
+	}
+	if o.Queues == 0 {
+		o.Queues = 1
+	}
+	if o.Queues < 1 || o.Queues > MaxQueues {
+		return o, fmt.Errorf("%w: %d queues, want 1 to %d", ErrOptions, o.Queues, MaxQueues)
+	}
+	if o.Name != "" {
+		if err := checkName(o.Name); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// checkName refuses what could leave the state directory or confuse a shell.
+func checkName(name string) error {
+	ok := len(name) >= 1 && len(name) <= MaxName
+	for _, c := range []byte(name) {
+		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-')
+	}
+	if !ok || name[0] == '-' {
+		return fmt.Errorf("%w: %q, want 1 to %d letters, digits and '-', not beginning with '-'", ErrName, name, MaxName)
+	}
+	return nil
+}
+
+// permission turns a refusal by the kernel into ErrPermission and the cure; other errors pass.
+func permission(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w: run as root or with CAP_SYS_ADMIN and CAP_NET_ADMIN (%w)", ErrPermission, err)
+	}
+	return err
+}

@@ -1,0 +1,134 @@
+// The plan of a lab: names, addresses and cables, computed from the options alone, so that a
+// named lab can be described and removed knowing nothing but its state file.
+
+package lab
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+)
+
+// Host is one host of a lab.
+type Host struct {
+	Index      int         // 0..N-1
+	Namespace  string      // name under /run/netns; "" in an anonymous lab
+	Interfaces []Interface // in order of Name; without lo
+}
+
+// Interface is one network interface of a host.
+type Interface struct {
+	Name string           // fu0; in a mesh fuJ leads to host J
+	MAC  net.HardwareAddr // locally administered, fixed
+	Addr netip.Prefix     // IPv4
+	Peer int              // mesh: the host at the other end; else -1
+}
+
+// cable is one veth pair. The space of an end is the index of a host, or that of the hub, which
+// comes after the last host.
+type cable struct{ a, b end }
+
+type end struct {
+	space int
+	name  string
+	mac   net.HardwareAddr
+}
+
+// The bridge in the hub's namespace, and the prefix of its ports: port 0 is joined to host 0.
+const (
+	bridgeName = "fubr"
+	portPrefix = "fup"
+)
+
+// plan draws the hosts and the cables of a lab; o is complete.
+func plan(o Options) (hosts []Host, cables []cable) {
+	hosts = make([]Host, o.Hosts)
+	for i := range hosts {
+		hosts[i].Index = i
+		if o.Name != "" {
+			hosts[i].Namespace = fmt.Sprintf("funet-%s-%d", o.Name, i)
+		}
+		if o.Topology != Mesh {
+			hosts[i].Interfaces = []Interface{{
+				Name: "fu0",
+				MAC:  mac(hostMAC, i, 1),
+				Addr: netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, 0, byte(i + 1)}), 24),
+				Peer: -1,
+			}}
+			continue
+		}
+		for j := range o.Hosts {
+			if j == i {
+				continue
+			}
+			low, high := min(i, j), max(i, j)
+			last := 4*high + 1 // of the /30, the lower host has the first address
+			if i == high {
+				last++
+			}
+			hosts[i].Interfaces = append(hosts[i].Interfaces, Interface{
+				Name: fmt.Sprintf("fu%d", j),
+				MAC:  mac(hostMAC, i, len(hosts[i].Interfaces)+1),
+				Addr: netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, byte(low + 1), byte(last)}), 30),
+				Peer: j,
+			})
+		}
+	}
+
+	at := func(host int, i Interface) end { return end{host, i.Name, i.MAC} }
+	switch o.Topology {
+	case Pair:
+		cables = []cable{{at(0, hosts[0].Interfaces[0]), at(1, hosts[1].Interfaces[0])}}
+	case Bridge:
+		for i, h := range hosts {
+			port := end{o.Hosts, fmt.Sprint(portPrefix, i), mac(hubMAC, i, 1)}
+			cables = append(cables, cable{at(i, h.Interfaces[0]), port})
+		}
+	case Mesh:
+		for i := range hosts {
+			for j := i + 1; j < o.Hosts; j++ {
+				cables = append(cables, cable{at(i, *hosts[i].to(j)), at(j, *hosts[j].to(i))})
+			}
+		}
+	}
+	return hosts, cables
+}
+
+// The fourth byte of a MAC tells hosts from the hub.
+const (
+	hostMAC = 0
+	hubMAC  = 1
+)
+
+// mac returns 02:46:55:KIND:HOST:IFACE ("\x02FU" and three numbers): locally administered and
+// unicast (IEEE 802-2014 section 8.4).
+func mac(kind, host, iface int) net.HardwareAddr {
+	return net.HardwareAddr{0x02, 0x46, 0x55, byte(kind), byte(host), byte(iface)}
+}
+
+// to returns the interface through which h reaches host peer, nil for h itself.
+func (h *Host) to(peer int) *Interface {
+	if peer == h.Index {
+		return nil
+	}
+	for i := range h.Interfaces {
+		if p := h.Interfaces[i].Peer; p == peer || p == -1 {
+			return &h.Interfaces[i]
+		}
+	}
+	return nil
+}
+
+// hubNamespace is the name of the hub's namespace of a named lab.
+func hubNamespace(lab string) string { return "funet-" + lab + "-hub" }
+
+// namespaces lists the names of all namespaces of a named lab, hosts first.
+func namespaces(o Options) (names []string) {
+	for i := range o.Hosts {
+		names = append(names, fmt.Sprintf("funet-%s-%d", o.Name, i))
+	}
+	if o.Topology == Bridge {
+		names = append(names, hubNamespace(o.Name))
+	}
+	return names
+}

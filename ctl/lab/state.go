@@ -1,0 +1,179 @@
+// The state directory of named labs: one JSON file a lab, one lock for all, and how it is told
+// whether the process that a file names still lives.
+
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where named labs are kept. Both are cleared at boot, as namespaces are.
+const (
+	stateDir = "/run/funet/labs"
+	netnsDir = "/run/netns"
+)
+
+// Stages of a named lab. In all but stageUp it has an owner, and is stale if the owner is dead.
+const (
+	stageBuilding = "building" // written before the first namespace is made
+	stageUp       = "up"       // complete, belongs to nobody
+	stageRemoving = "removing" // written before the first namespace is removed
+)
+
+// state is the content of a state file.
+type state struct {
+	Name       string    `json:"name"`
+	Stage      string    `json:"state"`
+	OwnerPID   int       `json:"owner_pid,omitempty"`
+	OwnerStart uint64    `json:"owner_start,omitempty"` // clock ticks since boot, proc_pid_stat(5) field 22
+	Hosts      int       `json:"hosts"`
+	Topology   Topology  `json:"topology"`
+	MTU        int       `json:"mtu"`
+	Queues     int       `json:"queues"`
+	Created    time.Time `json:"created"`
+}
+
+func (s *state) options() Options {
+	return Options{Hosts: s.Hosts, Topology: s.Topology, MTU: s.MTU, Queues: s.Queues, Name: s.Name}
+}
+
+// own makes this process the owner.
+func (s *state) own() (err error) {
+	s.OwnerPID = os.Getpid()
+	s.OwnerStart, err = startTime(s.OwnerPID)
+	return err
+}
+
+// stale says whether the lab was left behind half-made or half-removed.
+func (s *state) stale() bool {
+	if s.Stage == stageUp {
+		return false
+	}
+	start, err := startTime(s.OwnerPID)
+	// Another start time is another process with the same pid.
+	return err != nil || start != s.OwnerStart
+}
+
+// startTime returns when a process started, in clock ticks since boot. One that has ended, even
+// if its parent has not waited for it, is fs.ErrNotExist.
+func startTime(pid int) (uint64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if errors.Is(err, unix.ESRCH) { // ended between open and read
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return 0, fmt.Errorf("process %d: %w", pid, err)
+	}
+	// Field 2 is the command's name in parentheses and may contain anything, also ')'.
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 20 {
+		return 0, fmt.Errorf("process %d: cannot understand /proc/%d/stat", pid, pid)
+	}
+	if fields[0] == "Z" || fields[0] == "X" { // field 3: zombie or dead
+		return 0, fmt.Errorf("process %d: %w", pid, fs.ErrNotExist)
+	}
+	return strconv.ParseUint(fields[22-3], 10, 64)
+}
+
+// lockDeadline bounds the wait for the lock, which others hold for as long as it takes to
+// remove a lab.
+const lockDeadline = 30 * time.Second
+
+// locked runs f with the state directory locked against other processes and goroutines.
+func locked(f func() error) error {
+	if err := os.MkdirAll(stateDir, 0o755); err != nil {
+		return permission(err)
+	}
+	dir, err := os.Open(stateDir)
+	if err != nil {
+		return permission(err)
+	}
+	defer dir.Close() // gives the lock back
+	deadline := time.Now().Add(lockDeadline)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for ; ; <-tick.C {
+		err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return f()
+		case err != unix.EWOULDBLOCK && err != unix.EINTR:
+			return fmt.Errorf("lock %s: %w", stateDir, err)
+		case time.Now().After(deadline):
+			return fmt.Errorf("%w: another process has %s locked for %v; see who with 'fuser %s'", ErrBusy, stateDir, lockDeadline, stateDir)
+		}
+	}
+}
+
+func statePath(name string) string { return filepath.Join(stateDir, name+".json") }
+
+// read returns the state of a lab; the caller holds the lock. Errors: ErrNotFound, ErrDamaged.
+func read(name string) (*state, error) {
+	data, err := os.ReadFile(statePath(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w; see 'funet lab list'", ErrNotFound)
+	}
+	if err != nil {
+		return nil, permission(err)
+	}
+	s := &state{}
+	err = json.Unmarshal(data, s)
+	if err == nil {
+		_, err = s.options().complete()
+	}
+	if err == nil && s.Name != name {
+		err = fmt.Errorf("it names lab %q", s.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: cannot understand %s (%w); delete it and its namespaces in %s", ErrDamaged, statePath(name), err, netnsDir)
+	}
+	return s, nil
+}
+
+// write replaces the state of a lab in one step; the caller holds the lock.
+func (s *state) write() error {
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	// Only the holder of the lock uses this name; one left by a dead holder is overwritten.
+	path := statePath(s.Name)
+	if err := os.WriteFile(path+".new", append(data, '\n'), 0o644); err != nil {
+		return permission(err)
+	}
+	return permission(os.Rename(path+".new", path))
+}
+
+// readAll returns the states of all labs by name, and what is wrong with files that cannot be
+// understood; the caller holds the lock.
+func readAll() (states []*state, err error) {
+	entries, err := os.ReadDir(stateDir)
+	if err != nil {
+		return nil, permission(err)
+	}
+	var errs []error
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok || checkName(name) != nil {
+			continue
+		}
+		s, err := read(name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		states = append(states, s)
+	}
+	return states, errors.Join(errs...)
+}

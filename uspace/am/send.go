@@ -1,0 +1,110 @@
+package am
+
+// This file is sending: requests by the program, replies by request handlers.
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Request4 runs a handler on a node with four words, at request priority. It
+// returns once the message is in the send queue and the card has been let run;
+// while the queue is full it polls, so handlers may run. Errors: ErrNode,
+// ErrHandler when called from a handler, Undelivered for earlier messages.
+func (e *Endpoint) Request4(node int, handler, w0, w1, w2, w3 uint32) error {
+	s, err := e.reserve(node, 4)
+	if err != nil {
+		return err
+	}
+	s.SetHeader(funi.NewHeader(uint16(node), typeFour, 5))
+	s[1], s[2], s[3], s[4], s[5] = handler, w0, w1, w2, w3
+	e.iface.Commit(funi.Request)
+	e.drive()
+	return nil
+}
+
+// Request runs a handler on a node with up to MaxWords words, which are copied. It
+// is otherwise like Request4; more words give ErrWords.
+func (e *Endpoint) Request(node int, handler uint32, words ...uint32) error {
+	s, err := e.reserve(node, len(words))
+	if err != nil {
+		return err
+	}
+	fill(s, node, handler, words)
+	e.iface.Commit(funi.Request)
+	e.drive()
+	return nil
+}
+
+// Reply4 runs a handler on the node that sent the request, with four words, at
+// reply priority. It may be called any number of times, by a request handler only
+// (ErrHandler). While the queue is full reply handlers may run.
+func (m *Message) Reply4(handler, w0, w1, w2, w3 uint32) error {
+	s, err := m.reserve(4)
+	if err != nil {
+		return err
+	}
+	s.SetHeader(funi.NewHeader(uint16(m.Source), typeFour, 5))
+	s[1], s[2], s[3], s[4], s[5] = handler, w0, w1, w2, w3
+	m.endpoint.iface.Commit(funi.Reply)
+	return nil
+}
+
+// Reply is Reply4 with up to MaxWords words, which are copied.
+func (m *Message) Reply(handler uint32, words ...uint32) error {
+	s, err := m.reserve(len(words))
+	if err != nil {
+		return err
+	}
+	fill(s, m.Source, handler, words)
+	m.endpoint.iface.Commit(funi.Reply)
+	return nil
+}
+
+// fill composes a message of any length.
+func fill(s *funi.Slot, node int, handler uint32, words []uint32) {
+	s.SetHeader(funi.NewHeader(uint16(node), typeN, 1+len(words)))
+	s[funi.PayloadWord] = handler
+	copy(s[funi.PayloadWord+1:], words)
+}
+
+// reserve returns a slot of the request send queue.
+func (e *Endpoint) reserve(node, words int) (*funi.Slot, error) {
+	if words > MaxWords {
+		return nil, fmt.Errorf("sending %d words to node %d: %w", words, node, ErrWords)
+	}
+	if uint(node) >= uint(e.nodes) {
+		return nil, fmt.Errorf("sending to node %d of %d: %w", node, e.nodes, ErrNode)
+	}
+	if e.depth[funi.Request] || e.depth[funi.Reply] {
+		return nil, fmt.Errorf("sending a request to node %d: %w", node, ErrHandler)
+	}
+	for {
+		if s := e.iface.Reserve(funi.Request); s != nil {
+			return s, nil
+		}
+		if _, err := e.Poll(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// reserve returns a slot of the reply send queue. Messages that come back in the
+// meantime are reported by the next Poll.
+func (m *Message) reserve(words int) (*funi.Slot, error) {
+	e := m.endpoint
+	if words > MaxWords {
+		return nil, fmt.Errorf("replying with %d words to node %d: %w", words, m.Source, ErrWords)
+	}
+	if m.level != funi.Request || !e.depth[funi.Request] || e.depth[funi.Reply] {
+		return nil, fmt.Errorf("replying to node %d: %w", m.Source, ErrHandler)
+	}
+	for {
+		if s := e.iface.Reserve(funi.Reply); s != nil {
+			return s, nil
+		}
+		e.drive()
+		e.service(funi.Reply)
+	}
+}

@@ -1,0 +1,103 @@
+package arctic_test
+
+// This file holds the properties of encoding and decoding, over all field values.
+
+import (
+	"bytes"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// Rule: a packet header decodes to what was encoded (doc.go, the packet; thesis
+// 5.2.2: three network header words).
+func TestPacketHeaderRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawPacketHeader(t)
+		var b [arctic.PacketHeaderSize]byte
+		want.Encode(b[:])
+		same(t, "packet header", want, arctic.Packet(b[:]).Header())
+	})
+}
+
+// Rule: the fields take up all 96 bits of the header words, so any three words
+// decode to a header that encodes to the same words (doc.go, the packet).
+func TestPacketHeaderHasNoSpareBits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.SliceOfN(rapid.Byte(), arctic.PacketHeaderSize, arctic.PacketHeaderSize).Draw(t, "words")
+		h := arctic.Packet(want).Header()
+		got := make([]byte, arctic.PacketHeaderSize)
+		h.Encode(got)
+		if !bytes.Equal(got, want) {
+			t.Fatalf("% x decodes to %+v, which encodes to % x", want, h, got)
+		}
+	})
+}
+
+// Rule: a field above its limit loses its upper bits and touches no other field
+// (PacketHeader.Encode).
+func TestPacketHeaderKeepsToItsBits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		over := arctic.PacketHeader{
+			Level:       arctic.Level(rapid.Byte().Draw(t, "level")),
+			Kind:        arctic.Kind(rapid.Byte().Draw(t, "kind")),
+			Route:       rapid.Uint32().Draw(t, "route"),
+			GID:         rapid.Uint16().Draw(t, "gid"),
+			Length:      rapid.Byte().Draw(t, "length"),
+			Type:        rapid.Uint16().Draw(t, "type"),
+			Destination: rapid.Uint16().Draw(t, "destination"),
+			Source:      rapid.Uint16().Draw(t, "source"),
+		}
+		want := over
+		want.Level &= 1
+		want.Kind &= 7
+		want.Route &= arctic.MaxRoute
+		want.GID &= arctic.MaxGID
+		want.Length &= 31
+		want.Type &= arctic.MaxType
+		var b [arctic.PacketHeaderSize]byte
+		over.Encode(b[:])
+		same(t, "packet header", want, arctic.Packet(b[:]).Header())
+	})
+}
+
+// Rule: what the encoders write, Parse accepts, and every accessor gives back
+// what was written (doc.go, the frame). Ethernet's padding, whatever its bytes,
+// is neither part of the frame nor a reason to refuse it (doc.go, length).
+func TestFrameRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawFrame(t)
+		wire := compose(want)
+		padding := rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "padding")
+		f, err := arctic.Parse(append(bytes.Clone(wire), padding...))
+		if err != nil {
+			t.Fatalf("Parse refused what was encoded: %v\n% x", err, wire)
+		}
+		if !bytes.Equal(f, wire) {
+			t.Fatalf("Parse returned % x, want the frame without its padding % x", []byte(f), wire)
+		}
+		same(t, "frame", want, takeApart(f))
+	})
+}
+
+// Rule: encoding writes every byte of the header and of rejects, so a buffer need
+// not be cleared between frames (Header.Encode, PutReject, Seal).
+func TestEncodeOverwritesUsedBuffer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFrame(t)
+		f.Packets = nil
+		want := compose(f)
+		used := rapid.SliceOfN(rapid.Byte(), len(want), len(want)).Draw(t, "used buffer")
+		f.Header.Encode(used)
+		n := arctic.HeaderSize
+		for _, r := range f.Rejects {
+			n = arctic.PutReject(used, n, r)
+		}
+		arctic.Seal(used, n)
+		if !bytes.Equal(used, want) {
+			t.Fatalf("in a used buffer % x, in a fresh one % x", used, want)
+		}
+	})
+}

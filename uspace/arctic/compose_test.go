@@ -1,0 +1,184 @@
+package arctic_test
+
+// This file makes the frames that the tests use and takes them apart again.
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// packet is a packet with its payload, decoded.
+type packet struct {
+	Header  arctic.PacketHeader
+	Payload []byte
+}
+
+// frame is all that a frame says, decoded.
+type frame struct {
+	Header  arctic.Header
+	Rejects []arctic.Reject
+	Packets []packet
+}
+
+// compose writes f with the package's encoders.
+func compose(f frame) []byte {
+	size := arctic.HeaderSize + len(f.Rejects)*arctic.RejectSize
+	for _, p := range f.Packets {
+		size += arctic.PacketHeaderSize + len(p.Payload)
+	}
+	b := make([]byte, size)
+	f.Header.Encode(b)
+	n := arctic.HeaderSize
+	for _, r := range f.Rejects {
+		n = arctic.PutReject(b, n, r)
+	}
+	wire := make([]byte, 0, 256)
+	for _, p := range f.Packets {
+		wire = append(wire[:arctic.PacketHeaderSize], p.Payload...)
+		p.Header.Encode(wire)
+		n = arctic.PutPacket(b, n, wire)
+	}
+	arctic.Seal(b, n)
+	return b
+}
+
+// takeApart reads an accepted frame with every accessor of the package.
+func takeApart(f arctic.Frame) frame {
+	d := frame{Header: f.Header()}
+	for i := range f.Rejects() {
+		d.Rejects = append(d.Rejects, f.Reject(i))
+	}
+	train := f.Train()
+	for range f.Packets() {
+		var p arctic.Packet
+		p, train = arctic.Next(train)
+		d.Packets = append(d.Packets, packet{Header: p.Header(), Payload: p.Payload()})
+	}
+	return d
+}
+
+// train returns a request frame of count packets of the given payload words.
+func train(count, words int) frame {
+	f := frame{Header: arctic.Header{GID: 5, Route: 9, Sequence: 77}}
+	for i := range count {
+		p := packet{
+			Header:  arctic.PacketHeader{GID: 5, Route: 9, Length: uint8(words), Type: uint16(i), Destination: 3, Source: 2},
+			Payload: make([]byte, words*arctic.WordSize),
+		}
+		for j := range p.Payload {
+			p.Payload[j] = byte(i + j)
+		}
+		f.Packets = append(f.Packets, p)
+	}
+	return f
+}
+
+// setChecksum writes the checksum that doc.go asks for, CRC-32C of bytes 14..67
+// and 72..end, where end is what the length field of b says. It is written apart
+// from Seal, and leaves b alone if there is no such range.
+func setChecksum(b []byte) {
+	if len(b) < 72 {
+		return
+	}
+	end := 14 + int(binary.LittleEndian.Uint16(b[16:]))
+	if end < 72 || end > len(b) {
+		return
+	}
+	covered := append(append([]byte(nil), b[14:68]...), b[72:end]...)
+	binary.LittleEndian.PutUint32(b[68:], crc32.Checksum(covered, crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// resize makes b end at n, zeroes where it grows, and says so in the length field.
+func resize(b []byte, n int) []byte {
+	b = append(b, make([]byte, max(0, n-len(b)))...)[:n]
+	binary.LittleEndian.PutUint16(b[16:], uint16(n-14))
+	return b
+}
+
+// mustParse returns the frame in b, which the format allows.
+func mustParse(t testing.TB, b []byte) arctic.Frame {
+	t.Helper()
+	f, err := arctic.Parse(b)
+	if err != nil {
+		t.Fatalf("Parse refused a frame that doc.go allows: %v\n% x", err, b)
+	}
+	return f
+}
+
+// same fails the test unless got says what want says.
+func same(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// drawPacketHeader draws any packet header that a frame may carry: all fields over
+// all of their values.
+func drawPacketHeader(t *rapid.T) arctic.PacketHeader {
+	return arctic.PacketHeader{
+		Level:       arctic.Level(rapid.IntRange(0, 1).Draw(t, "level")),
+		Kind:        arctic.Kind(rapid.IntRange(0, arctic.Kinds-1).Draw(t, "kind")),
+		Route:       rapid.Uint32Range(0, arctic.MaxRoute).Draw(t, "route"),
+		GID:         rapid.Uint16Range(0, arctic.MaxGID).Draw(t, "gid"),
+		Length:      rapid.Uint8Range(0, arctic.MaxPayloadWords).Draw(t, "length"),
+		Type:        rapid.Uint16Range(0, arctic.MaxType).Draw(t, "type"),
+		Destination: rapid.Uint16().Draw(t, "destination"),
+		Source:      rapid.Uint16().Draw(t, "source"),
+	}
+}
+
+// drawFrame draws any frame that doc.go allows.
+func drawFrame(t *rapid.T) frame {
+	var f frame
+	h := &f.Header
+	copy(h.To[:], rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "to"))
+	copy(h.From[:], rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "from"))
+	h.Level = arctic.Level(rapid.IntRange(0, 1).Draw(t, "level"))
+	h.Hello = rapid.Bool().Draw(t, "hello")
+	h.Bye = rapid.Bool().Draw(t, "bye")
+	h.GID = rapid.Uint16Range(0, arctic.MaxGID).Draw(t, "gid")
+	h.Route = rapid.Uint32Range(0, arctic.MaxRoute).Draw(t, "route")
+	h.SourceCard = rapid.Uint16().Draw(t, "source card")
+	h.DestinationCard = rapid.Uint16().Draw(t, "destination card")
+	h.SourceIncarnation = rapid.Uint32().Draw(t, "source incarnation")
+	h.DestinationIncarnation = rapid.Uint32().Draw(t, "destination incarnation")
+	h.Sequence = rapid.Uint32().Draw(t, "sequence")
+	h.Age = rapid.Uint16().Draw(t, "age")
+	for level := range h.Acks {
+		h.Acks[level] = rapid.Uint32().Draw(t, "ack")
+		h.Selective[level] = rapid.Uint64().Draw(t, "selective")
+	}
+	if h.Hello {
+		return f
+	}
+	for range rapid.IntRange(0, arctic.MaxRejects).Draw(t, "rejects") {
+		f.Rejects = append(f.Rejects, arctic.Reject{
+			Sequence: rapid.Uint32().Draw(t, "reject sequence"),
+			Level:    arctic.Level(rapid.IntRange(0, 1).Draw(t, "reject level")),
+			Reason:   arctic.Reason(rapid.IntRange(1, int(arctic.ReasonLocal)-1).Draw(t, "reason")),
+			Bits:     rapid.Uint64().Draw(t, "bits"),
+		})
+	}
+	first := drawPacketHeader(t)
+	for range rapid.IntRange(0, arctic.MaxTrain).Draw(t, "packets") {
+		p := packet{Header: first}
+		p.Header.Level, p.Header.GID, p.Header.Route = h.Level, h.GID, h.Route
+		p.Header.Kind = arctic.Kind(rapid.IntRange(0, arctic.Kinds-1).Draw(t, "kind"))
+		p.Header.Type = rapid.Uint16Range(0, arctic.MaxType).Draw(t, "type")
+		p.Header.Length = rapid.Uint8Range(0, arctic.MaxPayloadWords).Draw(t, "length")
+		size := int(p.Header.Length) * arctic.WordSize
+		p.Payload = rapid.SliceOfN(rapid.Byte(), size, size).Draw(t, "payload")
+		f.Packets = append(f.Packets, p)
+	}
+	return f
+}

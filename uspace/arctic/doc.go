@@ -1,0 +1,72 @@
+// Package arctic is the packet and frame format of FUNet: what travels.
+//
+// A packet is an Arctic packet (thesis 1.2.2, 5.2.2, 5.4): at most 24 words of
+// 32 bits, three of them header. A frame is an Ethernet frame with EtherType
+// 0x88B5 that carries a train of up to 64 packets of one source node,
+// destination node, group and level, and the acknowledgments of both levels.
+// Everything after the EtherType is little-endian: payload words are then plain
+// memory copies on every machine that FUNet runs on, and big-endian machines
+// still agree because nothing here is read except through a byte order.
+//
+// The packet:
+//
+//	         31 30 29                  21 20       16 15                       0
+//	        +--+--+----------------------------------------------------------+
+//	word 0  |P |K2|                     route (30)                            |
+//	        +--+--+---------------------+-----------+------------------------+
+//	word 1  |        GID (11)           | length (5)|  destination node (16) |
+//	        +-----+---------------------+-----------+------------------------+
+//	word 2  |K1:K0|          type (14)              |     source node (16)   |
+//	        +-----+---------------------------------+------------------------+
+//	word 3..23    payload, 0 to 21 words, as many as length says
+//
+// P is the priority level: 0 request, 1 reply. K2:K0 is the kind of packet, see
+// Kind; only KindMessage and, later, the others that it names have a meaning, and
+// a card answers a kind that it does not know with ReasonUnknownKind. Types are
+// 9 bits wide at FUNi's programming interface (thesis 3.2.2) and 14 bits in the
+// later conference paper; the wire has room for both.
+//
+// The frame, offsets in bytes from its first:
+//
+//	 0  destination address (6)
+//	 6  source address (6)
+//	12  EtherType 0x88B5, in network order (2)
+//	14  version, 1 (1)                  15  flags (1): level, hello, bye
+//	16  length (2): bytes from offset 14 to the end of the last packet; what
+//	    follows is Ethernet's padding
+//	18  GID (2), upper five bits zero
+//	20  route (4), upper two bits zero: the hub program reads nothing else
+//	24  source card (2)                 26  destination card (2)
+//	28  packets (1)                     29  rejects (1)
+//	30  age (2): sequence minus the sender's lowest unanswered sequence
+//	32  source incarnation (4)          36  destination incarnation (4)
+//	40  sequence (4)
+//	44  request acknowledgment (4)      48  request selective bits (8)
+//	56  reply acknowledgment (4)        60  reply selective bits (8)
+//	68  CRC-32C (4) of bytes 14..67 and 72..end
+//	72  rejects, 16 bytes each
+//	    then packets, each as many words as its header says
+//
+// A reject answers one earlier frame of the receiver's:
+//
+//	0  sequence (4)   4  level (1)   5  reason (1)   6  zero (2)
+//	8  bits (8): bit i set means packet i of that frame was rejected
+//
+// Its reason is 1 to 127: 0 would reject nothing, and those from ReasonLocal up
+// never travel.
+//
+// Sequence numbers name frames of one pair of cards and one level, not of a
+// pair of processes (design idea 4). An acknowledgment a with selective bits m
+// says: every frame before a has been answered for good, and so has frame
+// a+1+i where bit i of m is set. A frame in which a packet was rejected is never
+// covered by an acknowledgment; only the reject itself answers it, so a reject
+// that gets lost is asked for again by the retransmission. Age tells the
+// receiver below which sequence the sender will never ask again.
+//
+// In a frame with the hello flag, which carries no packets, sequence is a nonce
+// and the request acknowledgment echoes the nonce of the other side.
+//
+// Encoding and decoding are pure: no allocation, no state, safe from any
+// goroutine on distinct buffers. Parse accepts any bytes and never reads outside
+// them; once it has accepted a frame, all accessors are in range.
+package arctic

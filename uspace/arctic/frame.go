@@ -1,0 +1,297 @@
+package arctic
+
+// This file is the frame: Ethernet header, frame header, rejects and a train of
+// packets. Header.Encode, PutReject and PutPacket write one, Seal finishes it, Parse
+// checks one that came from the wire.
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+)
+
+const (
+	// EtherType marks FUNet frames: IEEE 802 local experimental EtherType 1.
+	EtherType = 0x88B5
+	// Version is the version of the frame format.
+	Version = 1
+
+	// EthernetSize is the Ethernet header, before the frame header.
+	EthernetSize = 14
+	// HeaderSize is where rejects and packets start.
+	HeaderSize = 72
+	// RejectSize is the size of one reject.
+	RejectSize = 16
+	// MaxTrain is the most packets of a frame: rejects have a bit for each.
+	MaxTrain = 64
+	// MaxRejects is the most rejects of a frame, so that a frame with rejects
+	// and one packet still fits an Ethernet frame of 1500 bytes.
+	MaxRejects = 32
+	// MinMTU is the smallest Ethernet payload that every frame without a train
+	// of several packets and with MaxRejects fits.
+	MinMTU = HeaderSize - EthernetSize + MaxRejects*RejectSize + MaxPacketSize
+)
+
+// Flags of the frame header.
+const (
+	flagReply = 1 << 0
+	flagHello = 1 << 1
+	flagBye   = 1 << 2
+	flagsAll  = flagReply | flagHello | flagBye
+)
+
+const (
+	crcOffset = 68
+	crcAfter  = crcOffset + 4
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Errors of Parse. They carry no detail on purpose: a damaged frame has none
+// that can be trusted, and refusing one must not allocate.
+var (
+	ErrForeign  = errors.New("arctic: not a FUNet frame")
+	ErrShort    = errors.New("arctic: frame shorter than its header")
+	ErrVersion  = errors.New("arctic: frame of another version")
+	ErrLength   = errors.New("arctic: frame length field does not fit the frame")
+	ErrFlags    = errors.New("arctic: frame has unknown flags or reserved bits set")
+	ErrChecksum = errors.New("arctic: frame checksum does not match")
+	ErrPacket   = errors.New("arctic: packet does not fit its frame")
+	ErrTrain    = errors.New("arctic: packets of several trains in one frame")
+)
+
+// Header is a frame header, decoded, with its Ethernet addresses.
+type Header struct {
+	To, From        [6]byte // Ethernet addresses
+	Level           Level
+	Hello, Bye      bool
+	GID             uint16
+	Route           uint32
+	SourceCard      uint16
+	DestinationCard uint16
+	// SourceIncarnation is the sending card's, DestinationIncarnation the one
+	// that it believes the receiving card to have; 0 when it does not know.
+	SourceIncarnation      uint32
+	DestinationIncarnation uint32
+	Sequence               uint32
+	// Age is Sequence minus the sender's lowest unanswered sequence.
+	Age uint16
+	// Acks and Selective are indexed by level.
+	Acks      [Levels]uint32
+	Selective [Levels]uint64
+}
+
+// Encode writes the header into b, which must hold HeaderSize bytes, with no
+// rejects and no packets. The frame is not valid before Seal.
+func (h *Header) Encode(b []byte) {
+	b = b[:HeaderSize]
+	copy(b[0:6], h.To[:])
+	copy(b[6:12], h.From[:])
+	binary.BigEndian.PutUint16(b[12:], EtherType)
+	b[14] = Version
+	flags := byte(h.Level & 1)
+	if h.Hello {
+		flags |= flagHello
+	}
+	if h.Bye {
+		flags |= flagBye
+	}
+	b[15] = flags
+	binary.LittleEndian.PutUint16(b[18:], h.GID&MaxGID)
+	binary.LittleEndian.PutUint32(b[20:], h.Route&MaxRoute)
+	binary.LittleEndian.PutUint16(b[24:], h.SourceCard)
+	binary.LittleEndian.PutUint16(b[26:], h.DestinationCard)
+	b[28], b[29] = 0, 0
+	binary.LittleEndian.PutUint16(b[30:], h.Age)
+	binary.LittleEndian.PutUint32(b[32:], h.SourceIncarnation)
+	binary.LittleEndian.PutUint32(b[36:], h.DestinationIncarnation)
+	binary.LittleEndian.PutUint32(b[40:], h.Sequence)
+	binary.LittleEndian.PutUint32(b[44:], h.Acks[Request])
+	binary.LittleEndian.PutUint64(b[48:], h.Selective[Request])
+	binary.LittleEndian.PutUint32(b[56:], h.Acks[Reply])
+	binary.LittleEndian.PutUint64(b[60:], h.Selective[Reply])
+}
+
+// SetBye sets the bye flag of an encoded header.
+func SetBye(b []byte) { b[15] |= flagBye }
+
+// Reject answers packets of an earlier frame of the receiver's: bit i of Bits
+// stands for packet i of frame Sequence of Level.
+type Reject struct {
+	Sequence uint32
+	Level    Level
+	Reason   Reason
+	Bits     uint64
+}
+
+// PutReject writes r behind n bytes of b and returns the new length. Rejects go
+// before the first packet; the caller keeps to MaxRejects and to the size of b.
+func PutReject(b []byte, n int, r Reject) int {
+	e := b[n : n+RejectSize]
+	binary.LittleEndian.PutUint32(e[0:], r.Sequence)
+	e[4], e[5], e[6], e[7] = byte(r.Level), byte(r.Reason), 0, 0
+	binary.LittleEndian.PutUint64(e[8:], r.Bits)
+	b[29]++
+	return n + RejectSize
+}
+
+// PutPacket copies the wire form of a packet behind n bytes of b and returns the
+// new length. The caller keeps to MaxTrain and to the size of b.
+func PutPacket(b []byte, n int, p []byte) int {
+	copy(b[n:n+len(p)], p)
+	b[28]++
+	return n + len(p)
+}
+
+// Seal writes length and checksum of a frame of n bytes.
+func Seal(b []byte, n int) {
+	b = b[:n]
+	binary.LittleEndian.PutUint16(b[16:], uint16(n-EthernetSize))
+	binary.LittleEndian.PutUint32(b[crcOffset:], checksum(b))
+}
+
+func checksum(b []byte) uint32 {
+	c := crc32.Update(0, castagnoli, b[EthernetSize:crcOffset])
+	return crc32.Update(c, castagnoli, b[crcAfter:])
+}
+
+// Frame is the bytes of a frame that Parse has accepted, without padding.
+type Frame []byte
+
+// Parse checks every field of the frame in b against the format and returns it
+// without its padding. It accepts any bytes; the result aliases b. After Parse,
+// every packet lies inside the frame and belongs to one train.
+func Parse(b []byte) (Frame, error) {
+	if len(b) < EthernetSize || binary.BigEndian.Uint16(b[12:]) != EtherType {
+		return nil, ErrForeign
+	}
+	if len(b) < HeaderSize {
+		return nil, ErrShort
+	}
+	if b[14] != Version {
+		return nil, ErrVersion
+	}
+	n := EthernetSize + int(binary.LittleEndian.Uint16(b[16:]))
+	if n < HeaderSize || n > len(b) {
+		return nil, ErrLength
+	}
+	f := Frame(b[:n])
+	if checksum(f) != binary.LittleEndian.Uint32(f[crcOffset:]) {
+		return nil, ErrChecksum
+	}
+	if f[15]&^flagsAll != 0 || binary.LittleEndian.Uint16(f[18:]) > MaxGID || binary.LittleEndian.Uint32(f[20:]) > MaxRoute {
+		return nil, ErrFlags
+	}
+	if err := f.checkTrain(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// checkTrain walks rejects and packets: they must end exactly where the frame
+// does and be of the frame's level, group and route and of one pair of nodes.
+func (f Frame) checkTrain() error {
+	packets, rejects := int(f[28]), int(f[29])
+	if packets > MaxTrain || rejects > MaxRejects || f[15]&flagHello != 0 && packets+rejects != 0 {
+		return ErrTrain
+	}
+	at := HeaderSize + rejects*RejectSize
+	if at > len(f) {
+		return ErrLength
+	}
+	for i := HeaderSize; i < at; i += RejectSize {
+		if f[i+4] >= Levels || f[i+5] == 0 || f[i+5] >= byte(ReasonLocal) || f[i+6]|f[i+7] != 0 {
+			return ErrFlags
+		}
+	}
+	if packets == 0 {
+		if at != len(f) {
+			return ErrLength
+		}
+		return nil
+	}
+	want0 := uint32(f[15]&flagReply)<<31 | binary.LittleEndian.Uint32(f[20:])
+	wantGID := binary.LittleEndian.Uint16(f[18:])
+	var nodes uint32
+	for i := range packets {
+		if len(f)-at < PacketHeaderSize {
+			return ErrPacket
+		}
+		w0 := binary.LittleEndian.Uint32(f[at:])
+		w1 := binary.LittleEndian.Uint32(f[at+4:])
+		w2 := binary.LittleEndian.Uint32(f[at+8:])
+		pair := w1<<16 | w2&0xffff
+		if i == 0 {
+			nodes = pair
+		}
+		if w0&^(1<<30) != want0 || uint16(w1>>21) != wantGID || pair != nodes {
+			return ErrTrain
+		}
+		length := int(w1 >> 16 & 31)
+		size := PacketHeaderSize + length*WordSize
+		if length > MaxPayloadWords || len(f)-at < size {
+			return ErrPacket
+		}
+		at += size
+	}
+	if at != len(f) {
+		return ErrLength
+	}
+	return nil
+}
+
+// Header decodes the frame header.
+func (f Frame) Header() Header {
+	h := Header{}
+	f.DecodeHeader(&h)
+	return h
+}
+
+// DecodeHeader decodes the frame header into h.
+func (f Frame) DecodeHeader(h *Header) {
+	b := f[:HeaderSize]
+	copy(h.To[:], b[0:6])
+	copy(h.From[:], b[6:12])
+	h.Level = Level(b[15] & flagReply)
+	h.Hello = b[15]&flagHello != 0
+	h.Bye = b[15]&flagBye != 0
+	h.GID = binary.LittleEndian.Uint16(b[18:])
+	h.Route = binary.LittleEndian.Uint32(b[20:])
+	h.SourceCard = binary.LittleEndian.Uint16(b[24:])
+	h.DestinationCard = binary.LittleEndian.Uint16(b[26:])
+	h.Age = binary.LittleEndian.Uint16(b[30:])
+	h.SourceIncarnation = binary.LittleEndian.Uint32(b[32:])
+	h.DestinationIncarnation = binary.LittleEndian.Uint32(b[36:])
+	h.Sequence = binary.LittleEndian.Uint32(b[40:])
+	h.Acks[Request] = binary.LittleEndian.Uint32(b[44:])
+	h.Selective[Request] = binary.LittleEndian.Uint64(b[48:])
+	h.Acks[Reply] = binary.LittleEndian.Uint32(b[56:])
+	h.Selective[Reply] = binary.LittleEndian.Uint64(b[60:])
+}
+
+// Packets returns how many packets the train has.
+func (f Frame) Packets() int { return int(f[28]) }
+
+// Rejects returns how many rejects the frame has.
+func (f Frame) Rejects() int { return int(f[29]) }
+
+// Reject decodes reject i, which must be below Rejects.
+func (f Frame) Reject(i int) Reject {
+	e := f[HeaderSize+i*RejectSize:][:RejectSize]
+	return Reject{
+		Sequence: binary.LittleEndian.Uint32(e[0:]),
+		Level:    Level(e[4]),
+		Reason:   Reason(e[5]),
+		Bits:     binary.LittleEndian.Uint64(e[8:]),
+	}
+}
+
+// Train returns the bytes of all packets, for Next to walk.
+func (f Frame) Train() []byte { return f[HeaderSize+int(f[29])*RejectSize:] }
+
+// Next splits the first packet off the train of a frame that Parse accepted.
+// The train must not be empty.
+func Next(train []byte) (Packet, []byte) {
+	n := PacketHeaderSize + int(train[6]&31)*WordSize
+	return Packet(train[:n:n]), train[n:]
+}

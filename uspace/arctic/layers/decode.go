@@ -1,0 +1,205 @@
+package layers
+
+// This file decodes: bytes after the EtherType to a FUNet layer. A cursor takes
+// one field after the other, so where a field lies follows from the sizes of
+// those before it, which arctic's fixed offsets must agree with.
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/google/gopacket"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// Sizes in bytes, counted from the version: the Ethernet header is not ours.
+const (
+	headerBytes       = 58 // version to checksum
+	checksumAt        = 54
+	rejectBytes       = 16
+	packetHeaderBytes = 12
+
+	mostPackets      = 64
+	mostRejects      = 32
+	mostPayloadWords = 21
+	firstLocalReason = 128
+)
+
+// Flags of the frame header.
+const (
+	bitReply = 0x01
+	bitHello = 0x02
+	bitBye   = 0x04
+)
+
+var crc32c = crc32.MakeTable(crc32.Castagnoli)
+
+// cursor reads little-endian fields from the front of b. Its user has made sure
+// that the bytes are there.
+type cursor struct{ b []byte }
+
+func (c *cursor) bytes(n int) []byte {
+	v := c.b[:n:n]
+	c.b = c.b[n:]
+	return v
+}
+
+func (c *cursor) u8() uint8   { return c.bytes(1)[0] }
+func (c *cursor) u16() uint16 { return binary.LittleEndian.Uint16(c.bytes(2)) }
+func (c *cursor) u32() uint32 { return binary.LittleEndian.Uint32(c.bytes(4)) }
+func (c *cursor) u64() uint64 { return binary.LittleEndian.Uint64(c.bytes(8)) }
+
+// decodeFUNet is the decoder that the package registers.
+func decodeFUNet(data []byte, p gopacket.PacketBuilder) error {
+	f := &FUNet{}
+	if err := f.DecodeFromBytes(data, p); err != nil {
+		return err
+	}
+	p.AddLayer(f)
+	return nil
+}
+
+// DecodeFromBytes makes f the frame whose bytes after the EtherType are data,
+// which may end in padding. Payloads alias data; the slices of f are reused. It
+// accepts any bytes. An error wraps one of arctic's ErrShort, ErrVersion,
+// ErrLength, ErrChecksum, ErrFlags, ErrTrain and ErrPacket, and leaves f in a
+// state that means nothing.
+func (f *FUNet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
+	if len(data) < headerBytes {
+		df.SetTruncated()
+		return fmt.Errorf("decode FUNet frame: %d bytes after the EtherType, a header has %d: %w", len(data), headerBytes, arctic.ErrShort)
+	}
+	flags := f.decodeHeader(data)
+	if f.Version != 1 {
+		return fmt.Errorf("decode FUNet frame: version %d, this decoder knows version 1: %w", f.Version, arctic.ErrVersion)
+	}
+	size := int(f.Length)
+	if size > len(data) {
+		df.SetTruncated()
+	}
+	if size < headerBytes || size > len(data) {
+		return fmt.Errorf("decode FUNet frame: length %d, want %d to the %d bytes there are: %w", size, headerBytes, len(data), arctic.ErrLength)
+	}
+	if sum := frameChecksum(data[:size]); sum != f.Checksum {
+		return fmt.Errorf("decode FUNet frame: checksum %#08x, its bytes have %#08x: %w", f.Checksum, sum, arctic.ErrChecksum)
+	}
+	if flags&^(bitReply|bitHello|bitBye) != 0 || f.GID >= 1<<11 || f.Route >= 1<<30 {
+		return fmt.Errorf("decode FUNet frame: flags %#02x, GID %d, route %#x: a reserved bit is set: %w", flags, f.GID, f.Route, arctic.ErrFlags)
+	}
+	f.Contents, f.Payload = data[:size:size], nil
+	return f.decodeBody(f.Contents[headerBytes:])
+}
+
+// decodeHeader reads all fields of the frame header from b and returns its flags,
+// the only ones that f does not keep as they are.
+func (f *FUNet) decodeHeader(b []byte) (flags uint8) {
+	c := cursor{b}
+	f.Version = c.u8()
+	flags = c.u8()
+	f.Level = arctic.Level(flags & bitReply)
+	f.Hello = flags&bitHello != 0
+	f.Bye = flags&bitBye != 0
+	f.Length = c.u16()
+	f.GID = c.u16()
+	f.Route = c.u32()
+	f.SourceCard = c.u16()
+	f.DestinationCard = c.u16()
+	f.PacketCount = c.u8()
+	f.RejectCount = c.u8()
+	f.Age = c.u16()
+	f.SourceIncarnation = c.u32()
+	f.DestinationIncarnation = c.u32()
+	f.Sequence = c.u32()
+	for level := range f.Acks {
+		f.Acks[level] = c.u32()
+		f.Selective[level] = c.u64()
+	}
+	f.Checksum = c.u32()
+	return flags
+}
+
+// frameChecksum is the CRC-32C of a frame, b from its version on, without the
+// four bytes that hold it.
+func frameChecksum(b []byte) uint32 {
+	h := crc32.New(crc32c)
+	h.Write(b[:checksumAt])
+	h.Write(b[headerBytes:])
+	return h.Sum32()
+}
+
+// decodeBody reads what follows the header: rejects, then packets, which must
+// end where b does.
+func (f *FUNet) decodeBody(b []byte) error {
+	f.Rejects, f.Packets = f.Rejects[:0], f.Packets[:0]
+	if f.PacketCount > mostPackets || f.RejectCount > mostRejects {
+		return fmt.Errorf("decode FUNet frame: %d packets and %d rejects, at most %d and %d: %w", f.PacketCount, f.RejectCount, mostPackets, mostRejects, arctic.ErrTrain)
+	}
+	if f.Hello && (f.PacketCount != 0 || f.RejectCount != 0) {
+		return fmt.Errorf("decode FUNet frame: hello with %d packets and %d rejects, it carries none: %w", f.PacketCount, f.RejectCount, arctic.ErrTrain)
+	}
+	c := cursor{b}
+	if len(c.b) < int(f.RejectCount)*rejectBytes {
+		return fmt.Errorf("decode FUNet frame: %d rejects in %d bytes: %w", f.RejectCount, len(c.b), arctic.ErrLength)
+	}
+	for i := range int(f.RejectCount) {
+		if err := f.decodeReject(i, &c); err != nil {
+			return err
+		}
+	}
+	for i := range int(f.PacketCount) {
+		if err := f.decodePacket(i, &c); err != nil {
+			return err
+		}
+	}
+	if len(c.b) != 0 {
+		return fmt.Errorf("decode FUNet frame: %d bytes behind the last of %d packets: %w", len(c.b), f.PacketCount, arctic.ErrLength)
+	}
+	return nil
+}
+
+func (f *FUNet) decodeReject(i int, c *cursor) error {
+	sequence, level, reason, zero, bits := c.u32(), c.u8(), c.u8(), c.u16(), c.u64()
+	if level > 1 || reason == 0 || reason >= firstLocalReason || zero != 0 {
+		return fmt.Errorf("decode FUNet frame: reject %d has level %d, reason %d and reserved bytes %#04x: %w", i, level, reason, zero, arctic.ErrFlags)
+	}
+	f.Rejects = append(f.Rejects, arctic.Reject{Sequence: sequence, Level: arctic.Level(level), Reason: arctic.Reason(reason), Bits: bits})
+	return nil
+}
+
+// decodePacket reads packet i, which must be of the frame's level, GID and route
+// and go between the nodes of the packets before it.
+func (f *FUNet) decodePacket(i int, c *cursor) error {
+	if len(c.b) < packetHeaderBytes {
+		return fmt.Errorf("decode FUNet frame: packet %d of %d has %d bytes, its header %d: %w", i, f.PacketCount, len(c.b), packetHeaderBytes, arctic.ErrPacket)
+	}
+	word0, word1, word2 := c.u32(), c.u32(), c.u32()
+	h := arctic.PacketHeader{
+		Level:       arctic.Level(field(word0, 31, 31)),
+		Kind:        arctic.Kind(field(word0, 30, 30)<<2 | field(word2, 31, 30)),
+		Route:       field(word0, 29, 0),
+		GID:         uint16(field(word1, 31, 21)),
+		Length:      uint8(field(word1, 20, 16)),
+		Destination: uint16(field(word1, 15, 0)),
+		Type:        uint16(field(word2, 29, 16)),
+		Source:      uint16(field(word2, 15, 0)),
+	}
+	if h.Level != f.Level || h.GID != f.GID || h.Route != f.Route {
+		return fmt.Errorf("decode FUNet frame: packet %d is of level %d, GID %d, route %#x, its frame of %d, %d, %#x: %w", i, h.Level, h.GID, h.Route, f.Level, f.GID, f.Route, arctic.ErrTrain)
+	}
+	if i > 0 && (h.Source != f.Packets[0].Source || h.Destination != f.Packets[0].Destination) {
+		return fmt.Errorf("decode FUNet frame: packet %d goes from node %d to %d, the first from %d to %d: %w", i, h.Source, h.Destination, f.Packets[0].Source, f.Packets[0].Destination, arctic.ErrTrain)
+	}
+	if h.Length > mostPayloadWords || len(c.b) < int(h.Length)*4 {
+		return fmt.Errorf("decode FUNet frame: packet %d has %d payload words, at most %d and %d bytes are left: %w", i, h.Length, mostPayloadWords, len(c.b), arctic.ErrPacket)
+	}
+	f.Packets = append(f.Packets, Packet{PacketHeader: h, Payload: c.bytes(int(h.Length) * 4)})
+	return nil
+}
+
+// field returns bits high to low of a header word, both included, as package
+// arctic's diagram numbers them.
+func field(word uint32, high, low uint) uint32 {
+	return word << (31 - high) >> (31 - high + low)
+}

@@ -1,0 +1,62 @@
+package arctic
+
+// This file is the reasons a card gives when it rejects a packet.
+
+import "strconv"
+
+// Reason says why a packet came back. Reasons below ReasonPermanent are
+// transient: the sender's card tries again after a back-off and its process sees
+// nothing. The others end in an error at the sending process.
+type Reason uint8
+
+const (
+	// ReasonNone is no reason: the packet was accepted.
+	ReasonNone Reason = 0
+	// ReasonQueueFull: receive queue and receive FIFO of the context are full (thesis 5.6.2).
+	ReasonQueueFull Reason = 1
+
+	// ReasonPermanent is the first reason that trying again does not mend.
+	ReasonPermanent Reason = 64
+	// ReasonUnknownKind: the receiving card does not know the kind of packet.
+	ReasonUnknownKind Reason = 64
+	// ReasonNoContext: no process of that group and node is attached to the card.
+	ReasonNoContext Reason = 65
+
+	// ReasonLocal is the first reason that is found at the sender and never travels.
+	ReasonLocal Reason = 128
+	// ReasonSilent: the peer has not answered within the configured time.
+	ReasonSilent Reason = 128
+	// ReasonRestarted: the peer's card was restarted; whether it had accepted
+	// the packet before is not known.
+	ReasonRestarted Reason = 129
+	// ReasonDeparted: the peer's card said that it leaves the network.
+	ReasonDeparted Reason = 130
+	// ReasonNoRoute: the route table has no entry for the destination node.
+	ReasonNoRoute Reason = 131
+)
+
+// Permanent reports whether trying again cannot mend it.
+func (r Reason) Permanent() bool { return r >= ReasonPermanent }
+
+// String returns what happened, in words.
+func (r Reason) String() string {
+	switch r {
+	case ReasonNone:
+		return "accepted"
+	case ReasonQueueFull:
+		return "receive queue full"
+	case ReasonUnknownKind:
+		return "unknown kind of packet"
+	case ReasonNoContext:
+		return "no such node on the receiving card"
+	case ReasonSilent:
+		return "peer silent"
+	case ReasonRestarted:
+		return "peer's card restarted"
+	case ReasonDeparted:
+		return "peer has left"
+	case ReasonNoRoute:
+		return "no route to node"
+	}
+	return "reason " + strconv.Itoa(int(r))
+}

@@ -1,0 +1,267 @@
+// Package card is the card embedded in a process: engine, ports and clock put
+// together, stepped from the process's own poll loop. One process is one card on
+// interfaces of its own; no daemon is involved.
+//
+// The journey: a library above (package am) fills a slot of a send queue through
+// Interface and calls Drive; Drive steps the engine, which sends what waits and
+// delivers what arrived; the library then looks into the receive queues.
+//
+// A Card belongs to the goroutine that opened it, which Open locks to its OS
+// thread. Drive never blocks for longer than a yield of the processor: after
+// spinning in vain for a while it gives the processor to other processes, at every
+// call if there are any, so that more nodes than processors make progress.
+package card
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/port"
+	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/xdp"
+)
+
+const (
+	// DefaultSlots is the size of the queues in slots.
+	DefaultSlots = 1024
+	// spins is how many steps in vain pass before the processor is yielded.
+	spins = 256
+	// restSpins is the same while nobody else wants the processor.
+	restSpins = 64
+	// someoneRan: a yield that took longer let another process run.
+	someoneRan = 5 * time.Microsecond
+)
+
+// Peer is a member of the group.
+type Peer struct {
+	Node      uint16
+	MAC       [6]byte
+	Interface string // local interface that leads there; "" means the first
+}
+
+// Config says how to make a card.
+type Config struct {
+	Interfaces []string
+	GID        uint16 // 1 to 2047; 0 is the system group
+	Node       uint16 // own node number
+	Peers      []Peer // all members, itself included or not
+	Slots      int    // per queue; 0 stands for DefaultSlots
+	Attach     xdp.AttachMode
+	Bind       xdp.BindMode
+	HugePages  bool
+	BusyPoll   xdp.BusyPoll
+	// CPU pins the calling thread; negative leaves it where the kernel puts it.
+	CPU int
+	// Tune may change the engine's configuration; nil leaves the native one.
+	Tune func(*engine.Config)
+}
+
+// Errors for what callers decide on.
+var (
+	ErrGID  = errors.New("GID out of range")
+	ErrNode = errors.New("node not among the peers")
+)
+
+// Card is an embedded card with one context.
+type Card struct {
+	engine *engine.Card
+	ctx    *engine.Context
+	iface  *funi.Interface
+	ports  []*afxdp.Port
+	start  time.Time
+
+	pinned   bool
+	affinity unix.CPUSet // of the thread, before
+
+	progress uint64 // engine's, at the last look
+	idle     int    // steps without any since
+	patience int    // idle steps until the next yield
+}
+
+// Open makes a card and attaches a context. It locks the calling goroutine to its
+// OS thread until Close and must run in the network namespace of the interfaces.
+func Open(c Config) (_ *Card, err error) {
+	if c.GID == 0 || c.GID > arctic.MaxGID {
+		return nil, fmt.Errorf("opening card for group %d: %w; use 1 to %d (0 is the system group)", c.GID, ErrGID, arctic.MaxGID)
+	}
+	cfg, err := c.engineConfig()
+	if err != nil {
+		return nil, fmt.Errorf("opening card: %w", err)
+	}
+	runtime.LockOSThread()
+	k := &Card{start: time.Now(), patience: spins}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, k.release())
+		}
+	}()
+	if c.CPU >= 0 {
+		var set unix.CPUSet
+		set.Set(c.CPU)
+		if err := unix.SchedGetaffinity(0, &k.affinity); err != nil {
+			return nil, fmt.Errorf("reading the processors of the thread: %w", err)
+		}
+		k.pinned = true
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return nil, fmt.Errorf("pinning to processor %d: %w; `nproc` tells how many there are", c.CPU, err)
+		}
+	}
+	for _, name := range c.Interfaces {
+		p, err := afxdp.Open(afxdp.Config{Interface: name, Groups: []uint16{c.GID}, Attach: c.Attach, Bind: c.Bind,
+			HugePages: c.HugePages, BusyPoll: c.BusyPoll})
+		if err != nil {
+			return nil, err
+		}
+		k.ports = append(k.ports, p)
+		cfg.Ports = append(cfg.Ports, port.Port(p))
+	}
+	for i := range cfg.Peers {
+		cfg.Peers[i].Local = k.ports[cfg.Peers[i].Port].Info().MAC
+	}
+	if k.engine, err = engine.New(cfg); err != nil {
+		return nil, err
+	}
+	slots := c.Slots
+	if slots == 0 {
+		slots = DefaultSlots
+	}
+	memory, err := funi.NewMemory(slots)
+	if err != nil {
+		return nil, err
+	}
+	if k.iface, err = funi.Initialize(memory); err != nil {
+		return nil, err
+	}
+	if k.ctx, err = k.engine.Attach(memory, c.GID, c.Node); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// engineConfig turns the list of peers into routes: node n is on card n.
+func (c *Config) engineConfig() (engine.Config, error) {
+	cfg := engine.Native()
+	cfg.Card = c.Node
+	var seed [12]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return cfg, err
+	}
+	cfg.Incarnation = binary.LittleEndian.Uint32(seed[:])
+	if cfg.Incarnation == 0 {
+		cfg.Incarnation = math.MaxUint32
+	}
+	cfg.Seed = binary.LittleEndian.Uint64(seed[4:])
+	portOf := map[string]int{"": 0}
+	for i, name := range c.Interfaces {
+		portOf[name] = i
+	}
+	self := false
+	for _, p := range c.Peers {
+		for int(p.Node) >= len(cfg.Routes) {
+			cfg.Routes = append(cfg.Routes, engine.NoRoute)
+		}
+		cfg.Routes[p.Node] = uint32(p.Node)
+		if p.Node == c.Node {
+			self = true
+			continue
+		}
+		at, ok := portOf[p.Interface]
+		if !ok {
+			return cfg, fmt.Errorf("node %d is behind interface %s, which the card does not have; it has %v", p.Node, p.Interface, c.Interfaces)
+		}
+		cfg.Peers = append(cfg.Peers, engine.Peer{Card: p.Node, Address: p.MAC, Port: at})
+	}
+	if !self {
+		return cfg, fmt.Errorf("node %d: %w; use 0 to %d", c.Node, ErrNode, len(cfg.Routes)-1)
+	}
+	if c.Tune != nil {
+		c.Tune(&cfg)
+	}
+	return cfg, nil
+}
+
+// Interface returns the process's end of the context.
+func (k *Card) Interface() *funi.Interface { return k.iface }
+
+// Now returns the card's time in nanoseconds since it was made.
+func (k *Card) Now() int64 { return int64(time.Since(k.start)) }
+
+// Drive steps the card once.
+func (k *Card) Drive() {
+	k.engine.Step(k.Now())
+	if p := k.engine.Progress(); p != k.progress {
+		k.progress, k.idle, k.patience = p, 0, spins
+		return
+	}
+	if k.idle++; k.idle >= k.patience {
+		k.yield()
+	}
+}
+
+// yield lets other processes have the processor. While others want it, every step
+// in vain yields; while none does, few do.
+func (k *Card) yield() {
+	before := time.Now()
+	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	k.idle = 0
+	k.patience = restSpins
+	if time.Since(before) > someoneRan {
+		k.patience = 1
+	}
+}
+
+// Ports returns what was got for each interface.
+func (k *Card) Ports() []*afxdp.Port { return k.ports }
+
+// Engine returns the engine, for its counters.
+func (k *Card) Engine() *engine.Card { return k.engine }
+
+// Err returns the error of a port that cannot send, such as xdp.ErrNetDown. The
+// card goes on trying; peers become silent in the meantime.
+func (k *Card) Err() error {
+	for _, p := range k.ports {
+		if err := p.Err(); err != nil {
+			return fmt.Errorf("sending on %s: %w", p.Info().Interface, err)
+		}
+	}
+	return nil
+}
+
+// Close waits until everything sent has been delivered, at most for the time
+// given, says goodbye to the peers, detaches from the interfaces and unlocks the
+// OS thread. It returns an error when something was left undelivered.
+func (k *Card) Close(linger time.Duration) error {
+	end := k.Now() + int64(linger)
+	for !k.ctx.Idle() && k.Now() < end {
+		k.Drive()
+	}
+	var err error
+	if !k.ctx.Idle() {
+		err = fmt.Errorf("closing card: packets were left undelivered after %v", linger)
+	}
+	k.engine.Leave()
+	k.engine.Step(k.Now())
+	return errors.Join(err, k.release())
+}
+
+func (k *Card) release() error {
+	defer runtime.UnlockOSThread()
+	var errs []error
+	if k.pinned {
+		errs = append(errs, unix.SchedSetaffinity(0, &k.affinity))
+	}
+	for _, p := range k.ports {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
+}

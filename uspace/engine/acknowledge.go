@@ -1,0 +1,182 @@
+package engine
+
+// This file is the acknowledgment controller of the Dispatch Unit (thesis 5.2.4):
+// what the receiver answered becomes of frames in flight and of their lines.
+
+import (
+	mathbits "math/bits"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// reordered is how many frames may overtake one before it counts as lost
+// (RFC 5681 section 3.2).
+const reordered = 3
+
+// acknowledged takes an acknowledgment and its selective bits: those packets were
+// delivered, and their lines are free.
+func (c *Card) acknowledged(f *flow, ack uint32, selective uint64) {
+	if ack-f.oldest > f.next-f.oldest && int32(ack-f.oldest) > 0 {
+		return // answers what was never sent
+	}
+	progress := false
+	rtt := int64(-1)
+	for s := f.oldest; int32(ack-s) > 0; s++ {
+		progress = c.accepted(f, s, &rtt) || progress
+	}
+	highest := ack
+	for bits := selective; bits != 0; bits &= bits - 1 {
+		s := ack + 1 + uint32(mathbits.TrailingZeros64(bits))
+		if s-f.oldest >= f.next-f.oldest {
+			continue // answered before, or never sent
+		}
+		progress = c.accepted(f, s, &rtt) || progress
+		highest = s
+	}
+	if !progress {
+		return
+	}
+	if rtt >= 0 {
+		f.measured(rtt)
+	}
+	f.timeouts, f.backoff = 0, 0
+	if selective != 0 {
+		c.overtaken(f, highest)
+	}
+	c.settled(f)
+}
+
+// accepted frees the lines of frame s and reports whether it was still open. The
+// round-trip time of a frame that was sent once goes to rtt (RFC 6298 section 3).
+func (c *Card) accepted(f *flow, s uint32, rtt *int64) bool {
+	fr := &f.frames[s%Window]
+	if fr.state != flying && fr.state != lost {
+		return false
+	}
+	if fr.retries == 0 {
+		*rtt = c.now - fr.sentAt
+	}
+	for fr.train != nil {
+		ln := fr.train
+		fr.train = ln.next
+		ln.ctx.free(ln)
+	}
+	f.close(fr)
+	f.grow()
+	return true
+}
+
+// close marks a frame as answered.
+func (f *flow) close(fr *frame) {
+	if fr.state == flying {
+		f.flying--
+	} else {
+		f.lost--
+	}
+	fr.state = answered
+}
+
+// settled moves oldest over answered frames, sets the retransmission timer anew
+// (RFC 6298 section 5) and lets the flow send on.
+func (c *Card) settled(f *flow) {
+	for f.oldest != f.next && f.frames[f.oldest%Window].state == answered {
+		f.frames[f.oldest%Window].state = idle
+		f.oldest++
+	}
+	if f.flying+f.lost == 0 {
+		f.deadline = 0
+	} else {
+		f.deadline = c.now + f.rto(&c.cfg)
+		c.timers.set(f.peer, f.deadline)
+	}
+	if f.lost > 0 || f.waiting.head != nil {
+		c.makeReady(f)
+	}
+}
+
+// overtaken counts frames as lost that later ones have overtaken; each at most
+// once, after that the timer decides.
+func (c *Card) overtaken(f *flow, highest uint32) {
+	found := false
+	for s := f.oldest; int32(highest-s) >= reordered; s++ {
+		if fr := &f.frames[s%Window]; fr.state == flying && fr.retries == 0 {
+			fr.state = lost
+			f.flying--
+			f.lost++
+			found = true
+		}
+	}
+	if found {
+		f.threshold = max(f.window/2, 2)
+		f.window, f.growth = f.threshold, 0
+	}
+}
+
+// rejected takes the rejects of a frame: packets rejected for a transient reason
+// wait for another try in another frame, those with a permanent one return to
+// their process, and the others of the same frame were delivered.
+func (c *Card) rejected(p *peer, f arctic.Frame) {
+	for i := 0; i < f.Rejects(); i++ {
+		r := f.Reject(i)
+		verdict := rejected{sequence: r.Sequence}
+		verdict.take(r)
+		if i+1 < f.Rejects() {
+			if twin := f.Reject(i + 1); twin.Sequence == r.Sequence && twin.Level == r.Level {
+				verdict.take(twin)
+				i++
+			}
+		}
+		if fl := p.flows[r.Level]; fl != nil && r.Sequence-fl.oldest < fl.next-fl.oldest {
+			c.reject(fl, &verdict)
+		}
+	}
+}
+
+// take adds a reject from the wire.
+func (r *rejected) take(w arctic.Reject) {
+	if w.Reason.Permanent() {
+		r.fail |= w.Bits
+		r.failReason = w.Reason
+	} else {
+		r.retry |= w.Bits
+		r.retryReason = w.Reason
+	}
+}
+
+// reject settles one frame of which packets were rejected.
+func (c *Card) reject(f *flow, r *rejected) {
+	fr := &f.frames[r.sequence%Window]
+	if fr.state != flying && fr.state != lost {
+		return
+	}
+	if fr.retries == 0 {
+		f.measured(c.now - fr.sentAt)
+	}
+	var first, last *line
+	for bit := uint64(1); fr.train != nil; bit <<= 1 {
+		ln := fr.train
+		fr.train = ln.next
+		switch {
+		case r.fail&bit != 0:
+			ln.ctx.returned(ln, r.failReason)
+		case r.retry&bit != 0:
+			c.counters.RejectsReceived++
+			if first == nil {
+				first = ln
+			} else {
+				last.next = ln
+			}
+			last = ln
+		default:
+			ln.ctx.free(ln)
+		}
+	}
+	f.close(fr)
+	f.timeouts = 0
+	if first != nil {
+		f.waiting.prepend(first, last)
+		f.holdOff(c.now, &c.cfg, c.random.Uint64())
+		c.timers.set(f.peer, f.hold)
+	}
+	c.settled(f)
+}

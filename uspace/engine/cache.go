@@ -1,0 +1,111 @@
+package engine
+
+// This file is the undelivered packet cache (thesis 2.9, 5.2.4, 5.3): a packet
+// stays in its line from retrieval until it is positively acknowledged.
+
+import (
+	"math/bits"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// maxLines is the most lines of a context: ticket's two levels of 64 bits.
+const maxLines = 64 * 64
+
+// line holds one packet in wire format, and links lines of a train or list.
+type line struct {
+	next *line
+	ctx  *Context
+	node uint16 // destination
+	typ  uint16 // as the process wrote it, for its return
+	size uint16 // bytes of packet
+	own  uint16 // index in the cache
+	data [arctic.MaxPacketSize]byte
+}
+
+// lines is a FIFO of cache lines, linked through next.
+type lines struct {
+	head, tail *line
+}
+
+func (q *lines) push(l *line) {
+	l.next = nil
+	if q.head == nil {
+		q.head = l
+	} else {
+		q.tail.next = l
+	}
+	q.tail = l
+}
+
+// pop takes the first line; the list must not be empty.
+func (q *lines) pop() *line {
+	l := q.head
+	q.head = l.next
+	l.next = nil
+	return l
+}
+
+// prepend puts the chain first..last before all others.
+func (q *lines) prepend(first, last *line) {
+	if q.head == nil {
+		q.tail = last
+	}
+	last.next = q.head
+	q.head = first
+}
+
+// ticket is the bitmap of free lines, FUNi's TICKET register widened: bit set
+// means free. The lowest free line is taken first, as the thesis's priority
+// encoder does.
+type ticket struct {
+	words   [maxLines / 64]uint64
+	some    uint64 // bit i: words[i] is not zero
+	limit   int    // lines that requests may use
+	changed bool   // the register must be written
+}
+
+// reset marks n lines free of which the last reply are reserved for replies.
+func (t *ticket) reset(n, reply int) {
+	*t = ticket{limit: n - reply, changed: true}
+	for i := range n {
+		t.words[i/64] |= 1 << (i % 64)
+		t.some |= 1 << (i / 64)
+	}
+}
+
+// take returns a free line, or -1: all are occupied (full), or the level is
+// Request and only lines reserved for replies are free (hi).
+func (t *ticket) take(l arctic.Level) int {
+	if t.some == 0 {
+		return -1
+	}
+	w := bits.TrailingZeros64(t.some)
+	b := bits.TrailingZeros64(t.words[w])
+	i := w*64 + b
+	if l == arctic.Request && i >= t.limit {
+		return -1
+	}
+	t.words[w] &^= 1 << b
+	if t.words[w] == 0 {
+		t.some &^= 1 << w
+	}
+	t.changed = true
+	return i
+}
+
+// give marks line i free again.
+func (t *ticket) give(i int) {
+	t.words[i/64] |= 1 << (i % 64)
+	t.some |= 1 << (i / 64)
+	t.changed = true
+}
+
+// free returns how many lines are free.
+func (t *ticket) free() int {
+	n := 0
+	for _, w := range t.words {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}

@@ -1,0 +1,142 @@
+package engine
+
+// This file is the card as a whole: New puts it together, Step runs it.
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// Card is one network interface card. It belongs to the goroutine that steps it.
+type Card struct {
+	cfg      Config
+	now      int64
+	random   rand.PCG
+	contexts []*Context
+	peers    []peer
+	byCard   []*peer // index card number; nil: not a peer
+	timers   timers
+	counters Counters
+
+	ready   [arctic.Levels]readyList // flows with something to send now
+	ackNow  *peer                    // peers to acknowledge in this step
+	blocked bool                     // a transmit ring was full
+	more    bool                     // a budget ran out; step again at once
+
+	received [receiveBatch][]byte
+	header   arctic.Header // of the frame being looked at
+	out      arctic.Header // of the frame being composed
+}
+
+// New makes a card. It has no contexts yet; see Attach.
+func New(cfg Config) (*Card, error) {
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("making card %d: %w", cfg.Card, err)
+	}
+	c := &Card{cfg: cfg, peers: make([]peer, len(cfg.Peers))}
+	c.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
+	last := cfg.Card
+	for _, p := range cfg.Peers {
+		last = max(last, p.Card)
+	}
+	c.byCard = make([]*peer, int(last)+1)
+	c.timers.heap = make([]*peer, 0, len(cfg.Peers))
+	for i, p := range cfg.Peers {
+		c.peers[i] = peer{Peer: p, timer: notTimed}
+		c.byCard[p.Card] = &c.peers[i]
+	}
+	return c, nil
+}
+
+// Step does what there is to do at the given time, in nanoseconds of any clock
+// that does not run backwards, and returns when the card next wants to run: a
+// time not after now if work was left over, Never if only a frame or a process
+// can give it work.
+func (c *Card) Step(now int64) int64 {
+	c.now = now
+	c.more, c.blocked = false, false
+	for i := range c.cfg.Ports {
+		c.receive(i)
+	}
+	for _, x := range c.contexts {
+		c.drain(x)
+	}
+	c.expire()
+	for _, x := range c.contexts {
+		c.retrieve(x)
+	}
+	c.acknowledge(false)
+	c.dispatch()
+	c.acknowledge(true)
+	for _, x := range c.contexts {
+		x.publish()
+	}
+	for _, p := range c.cfg.Ports {
+		p.Flush()
+	}
+	if c.more || c.blocked {
+		return now
+	}
+	return c.timers.next()
+}
+
+// Leave tells all peers that the card leaves the network, with last
+// acknowledgments, so that they need not find out by its silence. Nothing may be
+// sent after it; call Step once more to flush it.
+func (c *Card) Leave() {
+	for i := range c.peers {
+		p := &c.peers[i]
+		if !p.established {
+			continue
+		}
+		b := c.reserve(p)
+		if b == nil {
+			continue // its peer will see the silence
+		}
+		seq := uint32(0)
+		if f := p.flows[arctic.Request]; f != nil {
+			seq = f.next
+		}
+		n := c.head(p, b, arctic.Request, p.gid, seq, len(b))
+		arctic.SetBye(b)
+		c.send(p, b, n)
+		p.established = false
+	}
+}
+
+// receive takes one batch of frames from port i.
+func (c *Card) receive(i int) {
+	p := c.cfg.Ports[i]
+	n := p.Receive(c.received[:])
+	if n == 0 {
+		return
+	}
+	for _, b := range c.received[:n] {
+		c.preprocess(b)
+	}
+	p.Release()
+	if n == receiveBatch {
+		c.more = true
+	}
+}
+
+// Established reports whether the card's peer of that number has been greeted and
+// not been lost since. It is false for the card's own number.
+func (c *Card) Established(card uint16) bool {
+	p := c.peer(card)
+	return p != nil && p.established
+}
+
+// peer returns the peer with the card number, or nil.
+func (c *Card) peer(card uint16) *peer {
+	if int(card) >= len(c.byCard) {
+		return nil
+	}
+	return c.byCard[card]
+}
+
+// Progress returns a number that changes whenever a frame was received or a packet
+// retrieved: a card that shows none was stepped in vain.
+func (c *Card) Progress() uint64 { return c.counters.FramesReceived + c.counters.PacketsRetrieved }

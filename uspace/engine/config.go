@@ -1,0 +1,140 @@
+package engine
+
+// This file is what a card is made from, and its limits.
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/port"
+)
+
+const (
+	// Window is the most frames of a flow between the oldest unanswered one and
+	// the newest: receivers remember as many. A power of two.
+	Window = 256
+	// receiveBatch is the most frames taken from a port in one step.
+	receiveBatch = 64
+	// retrieveBatch is the most slots retrieved from a queue in one step.
+	retrieveBatch = 256
+	// Never is the time that Step returns when only a port or a process can give
+	// the card something to do.
+	Never = math.MaxInt64
+)
+
+// Peer tells a card about another card.
+type Peer struct {
+	Card    uint16  // card number, as routes name it
+	Address [6]byte // Ethernet address
+	Port    int     // index of the port that leads there
+	Local   [6]byte // own Ethernet address on that port
+}
+
+// Config is what a card is made from. Durations of zero take the defaults of
+// Native.
+type Config struct {
+	Card uint16
+	// Incarnation tells this life of the card from earlier ones; it is not zero
+	// and no earlier life had it. Draw it at random.
+	Incarnation uint32
+	// Seed feeds the nonces of greetings and the spread of back-offs.
+	Seed  uint64
+	Ports []port.Port
+	Peers []Peer
+	// Routes is the route table (thesis 3.3.1): index node, value the 30 route
+	// bits, here the number of the card. NoRoute marks an absent entry.
+	Routes []uint32
+
+	Lines       int // lines of the undelivered packet cache per context
+	ReplyLines  int // of which only replies may use so many
+	FIFO        int // packets that the receive FIFO of a context and level holds
+	Train       int // most packets of a frame, at most arctic.MaxTrain
+	FirstWindow int // frames in flight before anything is known of the path
+
+	// AckDelay bounds how long an acknowledgment waits for data to ride on.
+	AckDelay time.Duration
+	// AckEvery is how many frames are acknowledged at once at the latest.
+	AckEvery int
+	// FirstRTO, MinRTO and MaxRTO bound the retransmission time (RFC 6298).
+	FirstRTO, MinRTO, MaxRTO time.Duration
+	// MinHold and MaxHold bound the back-off after a reject.
+	MinHold, MaxHold time.Duration
+	// PeerTimeout is how long a peer may stay silent while something waits for
+	// its answer; ConnectTimeout the same before it was ever heard.
+	PeerTimeout, ConnectTimeout time.Duration
+}
+
+// NoRoute marks an absent entry of the route table.
+const NoRoute = math.MaxUint32
+
+// Native is the configuration that lifts the limits of the papers' hardware.
+func Native() Config {
+	return Config{
+		Lines: 1024, ReplyLines: 256, FIFO: 10, Train: arctic.MaxTrain, FirstWindow: 32,
+		AckDelay: 50 * time.Microsecond, AckEvery: 16,
+		FirstRTO: 10 * time.Millisecond, MinRTO: time.Millisecond, MaxRTO: 100 * time.Millisecond,
+		MinHold: 10 * time.Microsecond, MaxHold: time.Millisecond,
+		PeerTimeout: 2 * time.Second, ConnectTimeout: 30 * time.Second,
+	}
+}
+
+// ErrConfig is wrapped by every error of New.
+var ErrConfig = errors.New("engine: invalid configuration")
+
+// check fills in defaults and refuses what the card could not work with.
+func (c *Config) check() error {
+	d := Native()
+	def := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def(&c.AckDelay, d.AckDelay)
+	def(&c.FirstRTO, d.FirstRTO)
+	def(&c.MinRTO, d.MinRTO)
+	def(&c.MaxRTO, d.MaxRTO)
+	def(&c.MinHold, d.MinHold)
+	def(&c.MaxHold, d.MaxHold)
+	def(&c.PeerTimeout, d.PeerTimeout)
+	def(&c.ConnectTimeout, d.ConnectTimeout)
+	switch {
+	case c.Incarnation == 0:
+		return fmt.Errorf("%w: incarnation is zero; draw a random one", ErrConfig)
+	case c.Lines < 2 || c.Lines > maxLines || c.ReplyLines < 1 || c.ReplyLines >= c.Lines:
+		return fmt.Errorf("%w: %d lines, %d for replies; use 2 to %d and at least one for each level", ErrConfig, c.Lines, c.ReplyLines, maxLines)
+	case c.Train < 1 || c.Train > arctic.MaxTrain:
+		return fmt.Errorf("%w: trains of %d packets; use 1 to %d", ErrConfig, c.Train, arctic.MaxTrain)
+	case c.FIFO < 1:
+		return fmt.Errorf("%w: receive FIFO of %d packets; use at least 1", ErrConfig, c.FIFO)
+	case c.FirstWindow < 1 || c.FirstWindow > Window:
+		return fmt.Errorf("%w: first window of %d frames; use 1 to %d", ErrConfig, c.FirstWindow, Window)
+	case c.AckEvery < 1 || c.AckEvery > Window/2:
+		return fmt.Errorf("%w: acknowledging every %d frames; use 1 to %d", ErrConfig, c.AckEvery, Window/2)
+	case min(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout) < 0 ||
+		c.MinRTO > c.MaxRTO || c.MinHold > c.MaxHold:
+		return fmt.Errorf("%w: a duration is negative or a minimum above its maximum", ErrConfig)
+	case len(c.Ports) == 0 && len(c.Peers) != 0:
+		return fmt.Errorf("%w: peers but no port", ErrConfig)
+	case len(c.Routes) > 1<<16:
+		return fmt.Errorf("%w: route table of %d entries; nodes are 16 bits", ErrConfig, len(c.Routes))
+	}
+	seen := map[uint16]bool{c.Card: true}
+	for _, p := range c.Peers {
+		if seen[p.Card] {
+			return fmt.Errorf("%w: card %d appears twice", ErrConfig, p.Card)
+		}
+		if p.Port < 0 || p.Port >= len(c.Ports) {
+			return fmt.Errorf("%w: card %d is behind port %d of %d", ErrConfig, p.Card, p.Port, len(c.Ports))
+		}
+		seen[p.Card] = true
+	}
+	for node, r := range c.Routes {
+		if r != NoRoute && (r > math.MaxUint16 || !seen[uint16(r)]) {
+			return fmt.Errorf("%w: route of node %d leads to card %d, which is not a peer", ErrConfig, node, r)
+		}
+	}
+	return nil
+}

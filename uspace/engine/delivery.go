@@ -1,0 +1,71 @@
+package engine
+
+// This file is the Delivery Unit (thesis 5.2.3) and the receive FIFO of the
+// Synchronization FIFO Group (5.5): from accepted packets into receive queues.
+
+import (
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// fifo holds accepted packets that the receive queue had no room for. It is a
+// ring; when it is full, packets are rejected.
+type fifo struct {
+	slots [][arctic.MaxPacketSize]byte
+	first int
+	n     int
+}
+
+// accept takes a packet for the context, or says why not. A packet goes straight
+// into the receive queue unless others of its level wait before it.
+func (c *Card) accept(x *Context, l arctic.Level, p arctic.Packet) arctic.Reason {
+	if x == nil {
+		return arctic.ReasonNoContext
+	}
+	h := p.Header()
+	if h.Kind != arctic.KindMessage {
+		c.counters.UnknownKind++
+		return arctic.ReasonUnknownKind
+	}
+	q := &x.fifo[l]
+	if q.n == 0 {
+		if s := x.iface.Vacant(l); s != nil {
+			c.deliver(x, l, s, p, &h)
+			return arctic.ReasonNone
+		}
+	}
+	if q.n == len(q.slots) {
+		return arctic.ReasonQueueFull
+	}
+	copy(q.slots[(q.first+q.n)%len(q.slots)][:], p)
+	q.n++
+	return arctic.ReasonNone
+}
+
+// deliver writes a packet into a slot of the receive queue (thesis 3.2.3).
+func (c *Card) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet, h *arctic.PacketHeader) {
+	arctic.Words(s[funi.PayloadWord:funi.PayloadWord+int(h.Length)], p.Payload())
+	s[funi.SourceWord] = uint32(h.Source)
+	s.SetHeader(funi.NewHeader(x.node, h.Type, int(h.Length)))
+	x.iface.Deliver(l)
+	c.counters.PacketsDelivered++
+}
+
+// drain moves packets from the receive FIFOs into the receive queues as far as
+// there is room, replies first.
+func (c *Card) drain(x *Context) {
+	for l := arctic.Reply; l <= arctic.Reply; l-- {
+		q := &x.fifo[l]
+		for q.n > 0 {
+			s := x.iface.Vacant(l)
+			if s == nil {
+				break
+			}
+			p := arctic.Packet(q.slots[q.first][:])
+			h := p.Header()
+			c.deliver(x, l, s, p, &h)
+			q.first = (q.first + 1) % len(q.slots)
+			q.n--
+		}
+	}
+}

@@ -1,0 +1,49 @@
+// Package engine is the card: FUNi (thesis chapter 5) as a deterministic state
+// machine. It owns no goroutine, clock, socket or lock. Its owner calls Step with
+// the time; the card looks at its ports and contexts, does a bounded amount of
+// work, and says when it next wants to run. The same code runs on AF_XDP and in
+// virtual time.
+//
+// The way out of a packet, file by file:
+//
+//	retrieval.go  copies a slot of a send queue once into a line of the
+//	              undelivered packet cache, in wire format, and checks the copy
+//	cache.go      the lines, and TICKET, the bitmap of free ones; the last lines
+//	              are for replies only (thesis 5.2.4)
+//	dispatch.go   builds trains from waiting lines, and retransmits lost frames
+//	transmit.go   frame header with the acknowledgments of both levels, rejects,
+//	              then the train
+//
+// and in:
+//
+//	preprocess.go parses a frame, checks card, group and incarnation, takes its
+//	              acknowledgments, drops duplicates, and accepts or rejects each
+//	              packet (thesis 5.6.2)
+//	delivery.go   copies an accepted packet into the receive queue, by way of the
+//	              receive FIFO only if the queue is full (thesis 5.2.3)
+//	acknowledge.go answers that came back: lines are freed, rejected packets wait
+//	              for another try, permanent rejects return to the process
+//
+// A peer (peer.go, greeting.go) is another card; its two flows (flow.go), one a
+// level, hold the sequence numbers in both directions. Timers (timer.go) wake the
+// peer that needs it first.
+//
+// Rules:
+//   - Exactly once: a frame is accepted only from the incarnation that was greeted
+//     with a fresh nonce, and only if its sequence number has not been seen. The
+//     line of a packet is freed by an acknowledgment, or by a permanent reason that
+//     is returned to the process; by nothing else.
+//   - An answer to a frame is final. A packet that was rejected because the
+//     receive queue was full travels again in another frame with another number,
+//     so one slow process never holds up the sequence that others share.
+//   - Reply before request, acknowledgment before data.
+//   - Full queues: no free line, and slots stay in the send queue; transmit ring
+//     full, and lines stay in the cache; window full or receiver holding off, and
+//     flows wait for an answer or a timer; receive FIFO full, and packets are
+//     rejected to the sender's cache; return ring full, and returns are counted.
+//   - What the process can write is read once, into a line, and checked there.
+//   - Nothing on the data path allocates. A peer's flows are allocated when it is
+//     first talked to.
+//
+// A Card and everything it returns belong to one goroutine.
+package engine

@@ -1,0 +1,172 @@
+package engine
+
+// This file is the flow: what a card knows of one level of one peer, in both
+// directions. Sending: waiting lines, frames in flight, round-trip time, window.
+// Receiving: which sequence numbers have been answered, and how.
+
+import (
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// state is the life of a frame at its sender.
+type state uint8
+
+const (
+	idle     state = iota
+	flying         // sent, no answer yet
+	lost           // to be sent again
+	answered       // answered, but an older frame is not
+)
+
+// frame is what the sender remembers of one frame until it is answered.
+type frame struct {
+	train   *line // its packets, in order
+	sentAt  int64
+	state   state
+	retries uint8
+}
+
+// rejected is what the receiver remembers of a frame of which it rejected
+// packets, until the sender's age says that it knows.
+type rejected struct {
+	sequence    uint32
+	retry, fail uint64 // packets rejected for a transient, for a permanent reason
+	retryReason arctic.Reason
+	failReason  arctic.Reason
+}
+
+type flow struct {
+	peer  *peer
+	level arctic.Level
+
+	// Sending. Frames oldest..next-1 are not answered, or answered behind one
+	// that is not.
+	waiting      lines
+	next, oldest uint32
+	flying, lost int
+	window       int   // most frames in flight
+	threshold    int   // window at which growth turns from one a frame to one a window
+	growth       int   // frames answered since the window last grew
+	hold         int64 // nothing is sent before; 0: free
+	backoff      int64 // length of the last hold
+	deadline     int64 // retransmission; 0: nothing in flight
+	timeouts     uint8 // retransmission timeouts since the last answer
+	srtt, rttvar int64 // 0: not measured
+	inReady      bool
+	nextReady    *flow
+	frames       [Window]frame
+
+	// Receiving. All frames before expect are answered for good.
+	expect   uint32
+	accepted [Window / 64]uint64 // bit sequence%Window: accepted, at or after expect
+	rejected [Window]rejected    // retry|fail not zero: valid for that sequence
+	answers  [Window]uint32      // ring of sequences whose rejects are to be sent
+	answer   int                 // first of them
+	nAnswers int
+	unacked  int // frames since the last acknowledgment
+}
+
+func newFlow(p *peer, l arctic.Level, window int) *flow {
+	return &flow{peer: p, level: l, window: window, threshold: Window}
+}
+
+// rto returns the time after which a frame counts as lost (RFC 6298 section 2).
+func (f *flow) rto(cfg *Config) int64 {
+	t := int64(cfg.FirstRTO)
+	if f.srtt != 0 {
+		t = f.srtt + 4*f.rttvar
+	}
+	t = max(t, int64(cfg.MinRTO)) << min(f.timeouts, 16)
+	return min(t, int64(cfg.MaxRTO))
+}
+
+// measured feeds one round-trip time into the estimate (RFC 6298 section 2).
+func (f *flow) measured(rtt int64) {
+	rtt = max(rtt, 1)
+	if f.srtt == 0 {
+		f.srtt, f.rttvar = rtt, rtt/2
+		return
+	}
+	d := rtt - f.srtt
+	f.srtt += d / 8
+	if d < 0 {
+		d = -d
+	}
+	f.rttvar += (d - f.rttvar) / 4
+}
+
+// grow widens the window after an answered frame: by one up to the threshold
+// (slow start), then by one a window (RFC 5681 section 3.1).
+func (f *flow) grow() {
+	if f.window >= Window {
+		return
+	}
+	f.growth++
+	if f.window < f.threshold || f.growth >= f.window {
+		f.window++
+		f.growth = 0
+	}
+}
+
+// holdOff starts or lengthens the back-off after a transient reject.
+func (f *flow) holdOff(now int64, cfg *Config, random uint64) {
+	if f.hold > now {
+		return // other frames of the same moment have been rejected already
+	}
+	f.backoff = min(max(2*f.backoff, int64(cfg.MinHold)), int64(cfg.MaxHold))
+	// Up to a quarter more, so that rejected senders do not return together.
+	f.hold = now + f.backoff + int64(random%uint64(f.backoff/4+1))
+	f.threshold = max(f.window/2, 2)
+	f.window = 1
+	f.growth = 0
+}
+
+// clearReceived forgets the receiving side: the peer starts from sequence 0.
+func (f *flow) clearReceived() {
+	f.expect = 0
+	f.accepted = [Window / 64]uint64{}
+	f.rejected = [Window]rejected{}
+	f.nAnswers, f.unacked = 0, 0
+}
+
+// isAccepted reports whether the sequence, at or after expect, was accepted.
+func (f *flow) isAccepted(seq uint32) bool {
+	return f.accepted[seq%Window/64]>>(seq%64)&1 != 0
+}
+
+func (f *flow) setAccepted(seq uint32)   { f.accepted[seq%Window/64] |= 1 << (seq % 64) }
+func (f *flow) clearAccepted(seq uint32) { f.accepted[seq%Window/64] &^= 1 << (seq % 64) }
+
+// advance moves expect over accepted frames.
+func (f *flow) advance() {
+	for f.isAccepted(f.expect) {
+		f.clearAccepted(f.expect)
+		f.expect++
+	}
+}
+
+// settle moves expect to the sender's oldest unanswered sequence: it knows the
+// answers to all before, and rejects of those need not be remembered.
+func (f *flow) settle(oldest uint32) {
+	if int32(oldest-f.expect) <= 0 {
+		return
+	}
+	for range min(oldest-f.expect, Window) {
+		f.clearAccepted(f.expect)
+		f.rejected[f.expect%Window] = rejected{}
+		f.expect++
+	}
+	f.expect = oldest
+	f.advance()
+}
+
+// selective returns the 64 accepted bits after expect.
+func (f *flow) selective() uint64 {
+	at := (f.expect + 1) % Window
+	w, b := at/64, at%64
+	bits := f.accepted[w] >> b
+	if b != 0 {
+		bits |= f.accepted[(w+1)%(Window/64)] << (64 - b)
+	}
+	return bits
+}

@@ -1,0 +1,130 @@
+package engine
+
+// This file is the greeting: how two cards learn each other's incarnation before
+// they exchange packets.
+//
+// A card believes a peer's incarnation only when the peer has echoed a nonce that
+// was drawn for this attempt. So a frame that the network held back since an
+// earlier life of the peer can neither be accepted nor make the card forget the
+// present one. Both sides draw a nonce; the echo of one travels with the nonce of
+// the other:
+//
+//	A: hello, my incarnation a, nonce x            ->
+//	                        <- B: hello a, I am b, nonce y, echo x   (A believes b)
+//	A: hello b, I am a, echo y                     ->                (B believes a)
+//
+// A nonce of zero asks for no echo: the sender already believes. Greetings are
+// repeated with growing gaps while packets wait for the peer.
+
+import "github.com/funet/funet/uspace/arctic"
+
+const (
+	// firstGreetGap and lastGreetGap bound the time between greetings, in
+	// nanoseconds.
+	firstGreetGap = 1e6
+	lastGreetGap  = 100e6
+	// staleGreetGap is the least time between greetings that answer frames of
+	// unknown incarnations, so that a flood of them is not answered with another.
+	staleGreetGap = 100e3
+)
+
+// greet starts greeting a peer that packets wait for.
+func (c *Card) greet(p *peer) {
+	if p.greetAt != 0 {
+		return
+	}
+	if p.silentSince == 0 {
+		p.silentSince = c.now
+	}
+	p.greetGap = firstGreetGap
+	p.greetAt = c.now + p.greetGap
+	c.timers.set(p, p.greetAt)
+	c.sendGreeting(p)
+}
+
+// greetAgain repeats a greeting that was not answered, or gives the peer up.
+func (c *Card) greetAgain(p *peer) {
+	if c.silent(p) {
+		c.lose(p, arctic.ReasonSilent)
+		return
+	}
+	p.greetGap = min(2*p.greetGap, lastGreetGap)
+	p.greetAt = c.now + p.greetGap
+	c.sendGreeting(p)
+}
+
+// stale answers a frame that the peer's present life did not send or that was
+// meant for an earlier life of this card.
+func (c *Card) stale(p *peer) {
+	c.counters.Stale++
+	if c.now-p.greetedAt >= staleGreetGap {
+		c.sendGreeting(p)
+	}
+}
+
+// sendGreeting sends one greeting, with a nonce unless the peer's candidate
+// incarnation is already believed.
+func (c *Card) sendGreeting(p *peer) {
+	b := c.reserve(p)
+	if b == nil {
+		return // the timer or the peer will ask again
+	}
+	nonce := uint32(0)
+	if !p.established || p.candidate != p.incarnation {
+		for p.nonce == 0 {
+			p.nonce = uint32(c.random.Uint64())
+		}
+		nonce = p.nonce
+	}
+	c.out = arctic.Header{
+		To: p.Address, From: p.Local, Hello: true, GID: p.gid, Route: uint32(p.Card),
+		SourceCard: c.cfg.Card, DestinationCard: p.Card,
+		SourceIncarnation: c.cfg.Incarnation, DestinationIncarnation: p.candidate,
+		Sequence: nonce,
+	}
+	c.out.Acks[arctic.Request] = p.theirs
+	c.out.Encode(b)
+	c.send(p, b, arctic.HeaderSize)
+	c.counters.Greetings++
+	p.greetedAt = c.now
+}
+
+// greeted handles a greeting.
+func (c *Card) greeted(p *peer, h *arctic.Header) {
+	p.candidate, p.theirs = h.SourceIncarnation, h.Sequence
+	p.gid = h.GID
+	forMe := h.DestinationIncarnation == c.cfg.Incarnation
+	if forMe && p.nonce != 0 && h.Acks[arctic.Request] == p.nonce {
+		c.believe(p, h.SourceIncarnation)
+	}
+	if h.Sequence != 0 || !p.established || p.candidate != p.incarnation {
+		c.sendGreeting(p)
+	}
+	p.theirs = 0
+}
+
+// believe accepts the peer's incarnation, which it has just proven.
+func (c *Card) believe(p *peer, incarnation uint32) {
+	if p.incarnation != incarnation {
+		if p.incarnation != 0 {
+			c.counters.PeersRestarted++
+		}
+		for l := arctic.Reply; l <= arctic.Reply; l-- {
+			if f := p.flows[l]; f != nil {
+				c.abandon(f, arctic.ReasonRestarted)
+				f.next, f.oldest = 0, 0
+				f.srtt, f.rttvar = 0, 0
+				f.clearReceived()
+			}
+		}
+		p.incarnation = incarnation
+	}
+	p.established = true
+	p.nonce, p.greetAt, p.ackAt = 0, 0, 0
+	p.heard()
+	for l := arctic.Reply; l <= arctic.Reply; l-- {
+		if f := p.flows[l]; f != nil {
+			c.makeReady(f)
+		}
+	}
+}

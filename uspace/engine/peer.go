@@ -1,0 +1,155 @@
+package engine
+
+// This file is the peer: another card, its flows, what it is owed and when its
+// timer is due.
+
+import "github.com/funet/funet/uspace/arctic"
+
+type peer struct {
+	Peer
+	established bool
+	// incarnation is the peer's as last greeted; 0: never.
+	incarnation uint32
+	// candidate is the peer's incarnation as its last greeting said; theirs is the
+	// nonce of that greeting, to be echoed.
+	candidate, theirs uint32
+	// nonce is ours that the peer has to echo; 0: none is out.
+	nonce     uint32
+	gid       uint16 // group of the last frame in either direction
+	greetAt   int64  // next greeting; 0: none
+	greetGap  int64
+	greetedAt int64 // last greeting
+	// silentSince is when the first frame after the last sign of life was sent;
+	// 0: nothing waits for the peer.
+	silentSince int64
+	ackAt       int64 // acknowledge at; 0: nothing owed
+	inAckNow    bool
+	nextAckNow  *peer
+	flows       [arctic.Levels]*flow
+	timer       int   // index in the heap, or notTimed
+	wake        int64 // key in the heap
+}
+
+// flow returns the flow of a level, made when it is first needed.
+func (c *Card) flow(p *peer, l arctic.Level) *flow {
+	f := p.flows[l]
+	if f == nil {
+		f = newFlow(p, l, c.cfg.FirstWindow)
+		p.flows[l] = f
+	}
+	return f
+}
+
+// due does what is due for the peer and returns when something next is.
+func (c *Card) due(p *peer) int64 {
+	next := int64(Never)
+	if p.ackAt != 0 {
+		if p.ackAt <= c.now {
+			c.oweNow(p)
+		} else {
+			next = min(next, p.ackAt)
+		}
+	}
+	for l := arctic.Reply; l <= arctic.Reply; l-- {
+		f := p.flows[l]
+		if f == nil {
+			continue
+		}
+		if f.hold != 0 {
+			if f.hold <= c.now {
+				f.hold = 0
+				c.makeReady(f)
+			} else {
+				next = min(next, f.hold)
+			}
+		}
+		if f.deadline != 0 {
+			if f.deadline <= c.now {
+				c.timeout(f)
+			}
+			if f.deadline != 0 {
+				next = min(next, f.deadline)
+			}
+		}
+	}
+	if p.greetAt != 0 {
+		if p.greetAt <= c.now {
+			c.greetAgain(p)
+		}
+		if p.greetAt != 0 {
+			next = min(next, p.greetAt)
+		}
+	}
+	return next
+}
+
+// silent reports whether the peer has been silent for too long.
+func (c *Card) silent(p *peer) bool {
+	limit := c.cfg.PeerTimeout
+	if p.incarnation == 0 {
+		limit = c.cfg.ConnectTimeout
+	}
+	return p.silentSince != 0 && c.now-p.silentSince >= int64(limit)
+}
+
+// timeout handles a retransmission timeout: everything in flight counts as lost
+// and is sent again, one frame first (RFC 5681 section 3.1).
+func (c *Card) timeout(f *flow) {
+	if c.silent(f.peer) {
+		c.lose(f.peer, arctic.ReasonSilent)
+		return
+	}
+	c.counters.Timeouts++
+	f.threshold = max(f.flying/2, 2)
+	f.window, f.growth = 1, 0
+	if f.timeouts < 255 {
+		f.timeouts++
+	}
+	for s := f.oldest; s != f.next; s++ {
+		if fr := &f.frames[s%Window]; fr.state == flying {
+			fr.state = lost
+			f.flying--
+			f.lost++
+		}
+	}
+	f.deadline = c.now + f.rto(&c.cfg)
+	c.makeReady(f)
+}
+
+// lose gives up on a peer: everything that waits for it returns to its process
+// with the reason, and the peer must be greeted again before more is sent.
+func (c *Card) lose(p *peer, reason arctic.Reason) {
+	c.counters.PeersLost++
+	p.established = false
+	p.nonce, p.greetAt, p.silentSince, p.ackAt = 0, 0, 0, 0
+	for l := arctic.Reply; l <= arctic.Reply; l-- {
+		if f := p.flows[l]; f != nil {
+			c.abandon(f, reason)
+			for f.waiting.head != nil {
+				ln := f.waiting.pop()
+				ln.ctx.returned(ln, reason)
+			}
+		}
+	}
+}
+
+// abandon returns all packets of unanswered frames to their processes and moves
+// on: the next frame's age tells the receiver that they will not be asked for.
+func (c *Card) abandon(f *flow, reason arctic.Reason) {
+	for ; f.oldest != f.next; f.oldest++ {
+		fr := &f.frames[f.oldest%Window]
+		for fr.train != nil {
+			ln := fr.train
+			fr.train = ln.next
+			ln.ctx.returned(ln, reason)
+		}
+		fr.state = idle
+	}
+	f.flying, f.lost = 0, 0
+	f.deadline, f.timeouts = 0, 0
+	f.hold, f.backoff = 0, 0
+	f.window, f.growth = c.cfg.FirstWindow, 0
+}
+
+// heard notes a sign of life of an established peer.
+func (p *peer) heard() { p.silentSince = 0 }

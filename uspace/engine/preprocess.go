@@ -1,0 +1,174 @@
+package engine
+
+// This file is the Network Packet Preprocessor (thesis 5.6.2): it checks a frame,
+// hands its acknowledgments on, and accepts or rejects its packets. A frame that
+// fails a check is dropped and counted; the sender's retransmission, or its
+// error, takes care of the rest.
+
+import (
+	"errors"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+func (c *Card) preprocess(b []byte) {
+	c.counters.FramesReceived++
+	f, err := arctic.Parse(b)
+	if err != nil {
+		c.damaged(err)
+		return
+	}
+	h := &c.header
+	f.DecodeHeader(h)
+	p := c.peer(h.SourceCard)
+	switch {
+	case h.DestinationCard != c.cfg.Card:
+		c.counters.DroppedMisrouted++
+		return
+	case p == nil || p.Address != h.From:
+		c.counters.DroppedStranger++
+		return
+	case !c.hasGroup(h.GID):
+		// The NIC program drops these before they get here; a port that has none
+		// does not.
+		c.counters.DroppedGroup++
+		return
+	}
+	if h.Hello {
+		c.greeted(p, h)
+		return
+	}
+	if !p.established || h.DestinationIncarnation != c.cfg.Incarnation || h.SourceIncarnation != p.incarnation {
+		p.gid = h.GID
+		c.stale(p)
+		return
+	}
+	p.heard()
+	for l := arctic.Reply; l <= arctic.Reply; l-- {
+		if fl := p.flows[l]; fl != nil && fl.next != fl.oldest {
+			c.acknowledged(fl, h.Acks[l], h.Selective[l])
+		}
+	}
+	if f.Rejects() > 0 {
+		c.rejected(p, f)
+	}
+	if f.Packets() > 0 {
+		c.arrived(p, f, h)
+	}
+	if h.Bye {
+		c.lose(p, arctic.ReasonDeparted)
+	}
+}
+
+// hasGroup reports whether a context of the group is attached.
+func (c *Card) hasGroup(gid uint16) bool {
+	for _, x := range c.contexts {
+		if x.gid == gid {
+			return true
+		}
+	}
+	return false
+}
+
+// arrived handles the train of a frame: each frame is answered once, by accepting
+// or rejecting each of its packets, and repeats get the same answer.
+func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
+	fl := c.flow(p, h.Level)
+	fl.settle(h.Sequence - uint32(h.Age))
+	seq := h.Sequence
+	switch ahead := seq - fl.expect; {
+	case int32(ahead) < 0 || fl.isAccepted(seq) && ahead < Window:
+		c.counters.Duplicates++
+		c.oweNow(p)
+		return
+	case ahead >= Window:
+		c.counters.OutOfWindow++
+		c.oweNow(p)
+		return
+	}
+	if r := &fl.rejected[seq%Window]; r.retry|r.fail != 0 {
+		c.counters.Duplicates++
+		c.counters.RepeatedRejects++
+		c.answer(fl, seq)
+		return
+	}
+	train := f.Train()
+	first, _ := arctic.Next(train)
+	who := first.Header()
+	if int(who.Source) >= len(c.cfg.Routes) || c.cfg.Routes[who.Source] != uint32(h.SourceCard) {
+		c.counters.DroppedForged++
+		return
+	}
+	p.gid = h.GID
+	x := c.lookup(h.GID, who.Destination)
+	verdict := rejected{sequence: seq}
+	var packet arctic.Packet
+	for i := 0; len(train) > 0; i++ {
+		packet, train = arctic.Next(train)
+		verdict.note(i, c.accept(x, h.Level, packet))
+	}
+	if verdict.retry|verdict.fail != 0 {
+		fl.rejected[seq%Window] = verdict
+		c.answer(fl, seq)
+		return
+	}
+	fl.setAccepted(seq)
+	inOrder := seq == fl.expect
+	fl.advance()
+	fl.unacked++
+	if !inOrder || fl.unacked >= c.cfg.AckEvery {
+		c.oweNow(p)
+	} else {
+		c.owe(p)
+	}
+}
+
+// note adds the verdict on packet i. A frame has room for one transient and one
+// permanent reason; a packet with a second permanent reason is sent back as
+// transient and gets its own verdict when it comes again.
+func (r *rejected) note(i int, reason arctic.Reason) {
+	bit := uint64(1) << i
+	switch {
+	case reason == arctic.ReasonNone:
+	case reason.Permanent() && (r.fail == 0 || r.failReason == reason):
+		r.fail |= bit
+		r.failReason = reason
+	default:
+		r.retry |= bit
+		if r.retryReason == arctic.ReasonNone {
+			r.retryReason = arctic.ReasonQueueFull
+		}
+	}
+}
+
+// answer queues the rejects of a frame to be sent in this step. The queue has room
+// for a window of them; one more is forgotten until the sender asks again.
+func (c *Card) answer(f *flow, seq uint32) {
+	if f.nAnswers == Window {
+		c.counters.RejectsForgotten++
+	} else {
+		f.answers[(f.answer+f.nAnswers)%Window] = seq
+		f.nAnswers++
+		c.counters.RejectsSent++
+	}
+	c.oweNow(f.peer)
+}
+
+// damaged counts a frame that Parse refused.
+func (c *Card) damaged(err error) {
+	n := &c.counters
+	for _, d := range []struct {
+		err   error
+		count *uint64
+	}{
+		{arctic.ErrForeign, &n.DroppedForeign}, {arctic.ErrShort, &n.DroppedShort},
+		{arctic.ErrVersion, &n.DroppedVersion}, {arctic.ErrLength, &n.DroppedLength},
+		{arctic.ErrChecksum, &n.DroppedChecksum}, {arctic.ErrFlags, &n.DroppedReserved},
+		{arctic.ErrPacket, &n.DroppedPacket}, {arctic.ErrTrain, &n.DroppedPacket},
+	} {
+		if errors.Is(err, d.err) {
+			*d.count++
+			return
+		}
+	}
+}

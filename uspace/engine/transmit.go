@@ -1,0 +1,181 @@
+package engine
+
+// This file is the Transmit Scheduler (thesis 5.6.3): frame header, rejects and
+// train go into a buffer of the port. Every frame carries the acknowledgments of
+// both levels.
+
+import "github.com/funet/funet/uspace/arctic"
+
+// reserve returns a buffer of the port that leads to the peer, or nil.
+func (c *Card) reserve(p *peer) []byte { return c.cfg.Ports[p.Port].Reserve() }
+
+// send finishes a frame of n bytes.
+func (c *Card) send(p *peer, b []byte, n int) {
+	arctic.Seal(b, n)
+	c.cfg.Ports[p.Port].Commit(n)
+	c.counters.FramesSent++
+}
+
+// transmit sends frame seq of the flow, for the first time or again. It returns
+// false when the transmit ring is full.
+func (c *Card) transmit(f *flow, seq uint32, fr *frame) bool {
+	p := f.peer
+	b := c.reserve(p)
+	if b == nil {
+		return false
+	}
+	size := 0
+	for ln := fr.train; ln != nil; ln = ln.next {
+		size += int(ln.size)
+	}
+	x := fr.train.ctx
+	n := c.head(p, b, f.level, x.gid, seq, len(b)-size)
+	for ln := fr.train; ln != nil; ln = ln.next {
+		n = arctic.PutPacket(b, n, ln.data[:ln.size])
+	}
+	c.send(p, b, n)
+	fr.state = flying
+	fr.sentAt = c.now
+	f.flying++
+	if p.silentSince == 0 {
+		p.silentSince = c.now
+	}
+	if f.deadline == 0 {
+		f.deadline = c.now + f.rto(&c.cfg)
+		c.timers.set(p, f.deadline)
+	}
+	return true
+}
+
+// head writes the frame header and as many of the waiting rejects as end before
+// limit, and returns where packets start. The peer is owed nothing after it.
+func (c *Card) head(p *peer, b []byte, l arctic.Level, gid uint16, seq uint32, limit int) int {
+	h := &c.out
+	*h = arctic.Header{
+		To: p.Address, From: p.Local, Level: l, GID: gid, Route: uint32(p.Card),
+		SourceCard: c.cfg.Card, DestinationCard: p.Card,
+		SourceIncarnation: c.cfg.Incarnation, DestinationIncarnation: p.incarnation,
+		Sequence: seq,
+	}
+	if f := p.flows[l]; f != nil {
+		h.Age = uint16(seq - f.oldest)
+	}
+	p.gid = gid
+	p.ackAt = 0
+	for i, f := range &p.flows {
+		if f != nil {
+			h.Acks[i] = f.expect
+			h.Selective[i] = f.selective()
+			f.unacked = 0
+		}
+	}
+	h.Encode(b)
+	n := arctic.HeaderSize
+	for l := arctic.Reply; l <= arctic.Reply; l-- {
+		if f := p.flows[l]; f != nil && f.nAnswers > 0 {
+			n = c.putRejects(f, b, n, limit)
+			if f.nAnswers > 0 {
+				c.oweNow(p) // the rest follows in this step
+			}
+		}
+	}
+	return n
+}
+
+// putRejects writes waiting rejects of the flow. Both kinds of reject of one
+// frame travel together: the sender settles a frame when it sees the first.
+func (c *Card) putRejects(f *flow, b []byte, n, limit int) int {
+	for f.nAnswers > 0 && n+2*arctic.RejectSize <= limit && b[rejectCount] <= arctic.MaxRejects-2 {
+		r := &f.rejected[f.answers[f.answer]%Window]
+		f.answer = (f.answer + 1) % Window
+		f.nAnswers--
+		if r.retry != 0 {
+			n = arctic.PutReject(b, n, arctic.Reject{Sequence: r.sequence, Level: f.level, Reason: r.retryReason, Bits: r.retry})
+		}
+		if r.fail != 0 {
+			n = arctic.PutReject(b, n, arctic.Reject{Sequence: r.sequence, Level: f.level, Reason: r.failReason, Bits: r.fail})
+		}
+	}
+	return n
+}
+
+// rejectCount is the offset of the number of rejects in a frame header.
+const rejectCount = 29
+
+// owe makes sure that the peer gets an acknowledgment within AckDelay, on data or
+// on a frame of its own.
+func (c *Card) owe(p *peer) {
+	if p.ackAt == 0 {
+		p.ackAt = c.now + int64(c.cfg.AckDelay)
+		c.timers.set(p, p.ackAt)
+	}
+}
+
+// oweNow makes sure that the peer gets an acknowledgment in this step.
+func (c *Card) oweNow(p *peer) {
+	p.ackAt = c.now
+	if p.ackAt == 0 {
+		p.ackAt = 1 // zero means nothing owed
+	}
+	if !p.inAckNow {
+		p.inAckNow = true
+		p.nextAckNow = c.ackNow
+		c.ackNow = p
+	}
+}
+
+// acknowledge sends the acknowledgments that are due. Before data has been
+// dispatched it leaves out peers for which data is about to leave, which will
+// carry them; after, it sends what is still owed because data did not leave.
+func (c *Card) acknowledge(dispatched bool) {
+	p := c.ackNow
+	c.ackNow = nil
+	for p != nil {
+		next := p.nextAckNow
+		p.inAckNow, p.nextAckNow = false, nil
+		if !dispatched && p.aboutToSend(c.now) {
+			c.oweNow(p)
+		} else if !c.acknowledgePeer(p) {
+			c.blocked = true
+			c.counters.TransmitRingFull++
+			c.oweNow(p)
+		}
+		p = next
+	}
+}
+
+// aboutToSend reports whether dispatch has a frame for the peer.
+func (p *peer) aboutToSend(now int64) bool {
+	if !p.established || p.ackAt == 0 {
+		return false
+	}
+	for _, f := range p.flows {
+		if f != nil && f.flying < f.window && (f.lost > 0 || f.waiting.head != nil && f.hold <= now && f.next-f.oldest < Window) {
+			return true
+		}
+	}
+	return false
+}
+
+// acknowledgePeer sends frames without packets until the peer is owed nothing.
+// It returns false when the transmit ring is full.
+func (c *Card) acknowledgePeer(p *peer) bool {
+	for p.ackAt != 0 && p.established {
+		b := c.reserve(p)
+		if b == nil {
+			return false
+		}
+		l := arctic.Request
+		if p.flows[l] == nil {
+			l = arctic.Reply
+		}
+		f := p.flows[l]
+		if f == nil {
+			p.ackAt = 0 // nothing was ever received
+			break
+		}
+		c.send(p, b, c.head(p, b, l, p.gid, f.next, len(b)))
+		c.counters.AcksSent++
+	}
+	return true
+}

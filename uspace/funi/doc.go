@@ -1,0 +1,55 @@
+// Package funi is FUNi's programming interface (thesis chapter 3): the memory
+// that a process and its card share, and nothing else. It is the one ABI.
+//
+// A context shares two regions with its card. The register page holds the
+// sixteen registers of thesis 3.1.2 and the return ring. The queue memory holds
+// four queues (reply send, request send, reply receive, request receive) of
+// 2 to 65,536 slots of 32 words each.
+//
+// The journey of a message: the process reserves the head slot of a send queue,
+// writes header and payload in any order, and makes it visible by storing the
+// new head index (Interface.Reserve, Commit). The card loads the head index,
+// copies each slot once into its undelivered packet cache, checks it there, and
+// stores the tail index, which gives the slot back (Card.Pending, Slot, Retire).
+// On the other side the card writes a slot of a receive queue and stores the head
+// index (Card.Vacant, Deliver); the process sees head and tail differ, reads the
+// slot and stores the tail (Interface.Receive, Release).
+//
+// A slot:
+//
+//	word  0      header: XFER 31, type 29:21, length 20:16, node 15:0
+//	words 1..21  payload
+//	word  31     receive queues only: the sending node, written by the card, which
+//	             vouches for it. The thesis leaves it to the program to put the
+//	             sender into the message.
+//
+// In a send slot node names the receiver; in a receive slot it is the receiving
+// node's own number (thesis 3.2.3).
+//
+// The register page, 4096 bytes:
+//
+//	0x000  sixteen registers, 64 bytes apart, in the order of Register
+//	0x400  return head (card)   0x440  return tail (process)
+//	0x480  returns lost (card)
+//	0x800  64 returns of 32 bytes: reason, level, header, first payload word
+//
+// Rules:
+//   - A queue is empty when head equals tail and full when head is just before
+//     tail: a queue of N slots holds N-1 packets (thesis 3). The process waits when
+//     a send queue is full; the card rejects packets when a receive queue is full.
+//   - Each index has one writer. The writer stores it with release order after
+//     the slots that it covers; the reader loads it with acquire order. Go's
+//     sync/atomic gives both, and stores are the dearest part (about 9 ns on
+//     amd64), so both ends keep private copies and store once a batch.
+//   - The card keeps a private copy of everything that it wrote and never reads
+//     it back; what it reads is the process's to scribble on: indices are masked
+//     and headers checked after one load.
+//   - Registers are 64 bytes apart where the thesis packs them at four (bits
+//     6:2 of the page offset): here two cores share them, and neighbours in a cache
+//     line would cost each poll a cache miss.
+//   - The return ring holds packets that could not be delivered. When its 64
+//     entries are full, further returns are only counted in returns lost.
+//
+// An Interface belongs to one goroutine at a time, and so does a Card; the two
+// may run on different cores.
+package funi

@@ -1,0 +1,135 @@
+package funi
+
+// This file is the process's end: start-up (thesis 3.2.1), sending (3.2.2),
+// receiving (3.2.3) and packets that came back.
+
+import (
+	"sync/atomic"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// Interface is a process's end of its context. It belongs to one goroutine.
+type Interface struct {
+	page    *Page
+	send    [arctic.Levels]sendQueue
+	receive [arctic.Levels]receiveQueue
+	returns uint32 // next return to read
+}
+
+// sendQueue remembers the tail it last saw, so that the card's register is read
+// once a lap (thesis 3.2.2: memoization).
+type sendQueue struct {
+	ring
+	head, tail uint32
+}
+
+type receiveQueue struct {
+	ring
+	head, tail uint32
+}
+
+// Initialize divides the queue memory evenly into four queues, as large as fit,
+// writes the Queue Registers (thesis 3.2.1) and returns the process's end. The
+// card must attach after it.
+func Initialize(m *Memory) (*Interface, error) {
+	slots := len(m.Queues) / (queues * SlotWords)
+	m.Page.Store(QMask, uint32(slots-1))
+	for i, base := range []Register{RPSQBase, RQSQBase, RPRQBase, RQRQBase} {
+		m.Page.Store(base, uint32(i*slots*slotBytes))
+	}
+	for r := RPSQHead; r <= RQRQTail; r++ {
+		m.Page.Store(r, 0) // writing a BASE zeroes its HD and TL (thesis 3.1.2)
+	}
+	send, receive, err := m.rings()
+	if err != nil {
+		return nil, err
+	}
+	i := &Interface{page: m.Page}
+	for l := range arctic.Levels {
+		i.send[l].ring, i.receive[l].ring = send[l], receive[l]
+	}
+	return i, nil
+}
+
+// Slots returns the size of each queue in slots; one less fits.
+func (i *Interface) Slots() int { return int(i.send[0].mask) + 1 }
+
+// GID returns the group of the context.
+func (i *Interface) GID() uint16 { return uint16(i.page.Load(GID)) }
+
+// Reserve returns the head slot of the send queue, to be filled in and then sent
+// with Commit, or nil when the queue is full: let the card run, receive, and try
+// again. Reserving twice without Commit returns the same slot.
+func (i *Interface) Reserve(l Level) *Slot {
+	q := &i.send[l&1]
+	if (q.head+1)&q.mask == q.tail {
+		q.tail = i.page.Load(sendTail[l&1]) & q.mask
+		if (q.head+1)&q.mask == q.tail {
+			return nil
+		}
+	}
+	return q.slot(q.head)
+}
+
+// Commit makes the slot that Reserve returned visible to the card.
+func (i *Interface) Commit(l Level) {
+	q := &i.send[l&1]
+	q.head = (q.head + 1) & q.mask
+	i.page.Store(sendHead[l&1], q.head)
+}
+
+// Unsent returns how many packets of the level the card has not yet retrieved.
+func (i *Interface) Unsent(l Level) int {
+	q := &i.send[l&1]
+	q.tail = i.page.Load(sendTail[l&1]) & q.mask
+	return int((q.head - q.tail) & q.mask)
+}
+
+// Receive returns the tail slot of the receive queue, or nil when the queue is
+// empty. The slot is the process's until Release.
+func (i *Interface) Receive(l Level) *Slot {
+	q := &i.receive[l&1]
+	if q.head == q.tail {
+		q.head = i.page.Load(receiveHead[l&1]) & q.mask
+		if q.head == q.tail {
+			return nil
+		}
+	}
+	return q.slot(q.tail)
+}
+
+// Release gives the slot that Receive returned back to the card. The register is
+// written when the queue has been emptied or half of it waits to be given back,
+// not for every packet (thesis 3.2.3).
+func (i *Interface) Release(l Level) {
+	q := &i.receive[l&1]
+	q.tail = (q.tail + 1) & q.mask
+	if q.tail == q.head || q.tail&(q.mask>>1) == 0 {
+		i.page.Store(receiveTail[l&1], q.tail)
+	}
+}
+
+// Returned is a packet that came back to its sender.
+type Returned struct {
+	Reason arctic.Reason
+	Level  Level
+	Header Header // as the process wrote it
+	Word   uint32 // first payload word
+}
+
+// NextReturn takes the oldest returned packet out of the return ring.
+func (i *Interface) NextReturn() (Returned, bool) {
+	if i.returns == atomic.LoadUint32(&i.page[returnHead]) {
+		return Returned{}, false
+	}
+	e := i.page[returnRing+int(i.returns%ReturnSlots)*returnWords:]
+	r := Returned{Reason: arctic.Reason(e[0]), Level: Level(e[1] & 1), Header: Header(e[2]), Word: e[3]}
+	i.returns++
+	atomic.StoreUint32(&i.page[returnTail], i.returns)
+	return r, true
+}
+
+// ReturnsLost returns how many returned packets did not fit the return ring and
+// were only counted.
+func (i *Interface) ReturnsLost() uint32 { return atomic.LoadUint32(&i.page[returnsLost]) }

@@ -1,0 +1,94 @@
+package funi
+
+// This file is the memory of a context and its division into queues.
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"unsafe"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+const (
+	// MinSlots and MaxSlots bound the size of a queue (thesis 3.1.1). Sizes are
+	// powers of two.
+	MinSlots = 2
+	MaxSlots = 1 << 16
+	// queues is how many queues a context has.
+	queues = 4
+	// slotBytes is the size of a slot in bytes.
+	slotBytes = SlotWords * 4
+)
+
+// ErrSlots is returned for a queue size that is not a power of two from MinSlots
+// to MaxSlots.
+var ErrSlots = errors.New("funi: a queue has a power of two of slots, from 2 to 65536")
+
+// ErrLayout is returned for queue registers that do not lie in the queue memory.
+var ErrLayout = errors.New("funi: queue registers point outside the queue memory")
+
+// Memory is what a context shares with its card.
+type Memory struct {
+	Page   *Page
+	Queues []uint32
+}
+
+// NewMemory allocates the memory of a context whose card lives in the same
+// process, with room for four queues of the given number of slots.
+func NewMemory(slots int) (*Memory, error) {
+	if slots < MinSlots || slots > MaxSlots || slots&(slots-1) != 0 {
+		return nil, fmt.Errorf("making queues of %d slots: %w", slots, ErrSlots)
+	}
+	return &Memory{Page: (*Page)(alignedWords(PageSize / 4)), Queues: alignedWords(queues * slots * SlotWords)}, nil
+}
+
+// alignedWords allocates n words that start on a cache line.
+func alignedWords(n int) []uint32 {
+	const line = 64
+	w := make([]uint32, n+line/4)
+	skip := 0
+	if over := uintptr(unsafe.Pointer(&w[0])) % line; over != 0 {
+		skip = int(line-over) / 4
+	}
+	return w[skip : skip+n : skip+n]
+}
+
+// ring is one queue, as both ends see it: slots, and a mask for indices.
+type ring struct {
+	slots []uint32
+	mask  uint32
+}
+
+// slot returns slot i, masked into the queue.
+func (r *ring) slot(i uint32) *Slot {
+	at := int(i&r.mask) * SlotWords
+	return (*Slot)(r.slots[at : at+SlotWords])
+}
+
+// rings reads the geometry registers once and returns the four queues, or
+// ErrLayout. Bases are truncated to 32-word alignment (thesis 3.1.2).
+func (m *Memory) rings() (send, receive [arctic.Levels]ring, err error) {
+	mask := m.Page.Load(QMask)
+	slots := int(mask) + 1
+	if mask >= MaxSlots || bits.OnesCount32(mask+1) != 1 || slots < MinSlots {
+		return send, receive, fmt.Errorf("reading Q_MASK %#x: %w", mask, ErrSlots)
+	}
+	cut := func(r Register) (ring, error) {
+		base := int(m.Page.Load(r)) &^ (slotBytes - 1) / 4
+		if base < 0 || base > len(m.Queues) || len(m.Queues)-base < slots*SlotWords {
+			return ring{}, fmt.Errorf("reading base %#x of a queue of %d slots in %d bytes: %w", base*4, slots, len(m.Queues)*4, ErrLayout)
+		}
+		return ring{slots: m.Queues[base : base+slots*SlotWords], mask: mask}, nil
+	}
+	for l := range arctic.Levels {
+		if send[l], err = cut(sendBase[l]); err != nil {
+			return send, receive, err
+		}
+		if receive[l], err = cut(receiveBase[l]); err != nil {
+			return send, receive, err
+		}
+	}
+	return send, receive, nil
+}

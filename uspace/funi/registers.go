@@ -1,0 +1,76 @@
+package funi
+
+// This file is the register page: which word is which register, and the atomic
+// loads and stores on them.
+
+import (
+	"sync/atomic"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// Register numbers the sixteen registers of thesis 3.1.2.
+type Register uint8
+
+// The registers. RPSQ is the reply send queue, RQSQ the request send queue, RPRQ
+// and RQRQ the receive queues.
+const (
+	QMask    Register = iota // slots per queue minus one; process
+	RPSQBase                 // offset of the queue in queue memory, in bytes; process
+	RQSQBase
+	RPRQBase
+	RQRQBase
+	RPSQHead // next free slot; process
+	RPSQTail // next slot to retrieve; card
+	RQSQHead
+	RQSQTail
+	RPRQHead // next free slot; card
+	RPRQTail // next slot to receive; process
+	RQRQHead
+	RQRQTail
+	Control // modes by the process, status by the card
+	GID     // group; card
+	Ticket  // bit i set: line i of the undelivered packet cache is free; card
+	// Registers is how many there are.
+	Registers = 16
+)
+
+const (
+	// PageSize is the size of the register page in bytes.
+	PageSize = 4096
+	// registerWords is the distance of two registers: one cache line.
+	registerWords = 16
+
+	returnHead  = 0x400 / 4
+	returnTail  = 0x440 / 4
+	returnsLost = 0x480 / 4
+	returnRing  = 0x800 / 4
+	returnWords = 32 / 4
+	// ReturnSlots is how many returned packets the ring holds.
+	ReturnSlots = 64
+)
+
+// Page is the register page of a context. It must be 64-byte aligned for its
+// registers to have cache lines of their own, and is correct at any 4-byte
+// alignment.
+type Page [PageSize / 4]uint32
+
+// Load returns the value of a register.
+func (p *Page) Load(r Register) uint32 {
+	return atomic.LoadUint32(&p[int(r&(Registers-1))*registerWords])
+}
+
+// Store sets the value of a register.
+func (p *Page) Store(r Register, v uint32) {
+	atomic.StoreUint32(&p[int(r&(Registers-1))*registerWords], v)
+}
+
+// The index registers of each level: send head and tail, receive head and tail.
+var (
+	sendBase    = [arctic.Levels]Register{RQSQBase, RPSQBase}
+	sendHead    = [arctic.Levels]Register{RQSQHead, RPSQHead}
+	sendTail    = [arctic.Levels]Register{RQSQTail, RPSQTail}
+	receiveBase = [arctic.Levels]Register{RQRQBase, RPRQBase}
+	receiveHead = [arctic.Levels]Register{RQRQHead, RPRQHead}
+	receiveTail = [arctic.Levels]Register{RQRQTail, RPRQTail}
+)

@@ -1,0 +1,66 @@
+package funi
+
+// This file is the slot and its header word (thesis 3.1.1, 3.2.2).
+
+import "github.com/funet/funet/uspace/arctic"
+
+const (
+	// SlotWords is the size of a slot in words of 32 bits.
+	SlotWords = 32
+	// MaxPayloadWords is the longest payload of a packet in words.
+	MaxPayloadWords = arctic.MaxPayloadWords
+	// PayloadWord is the first payload word of a slot.
+	PayloadWord = 1
+	// SourceWord holds the sending node in a slot of a receive queue.
+	SourceWord = 31
+	// MaxType is the largest packet type of the programming interface: bits
+	// 29:21 of the header, nine bits (thesis 3.2.2; the "256" there is a slip).
+	MaxType = 1<<9 - 1
+)
+
+// Level is the priority level of a queue: arctic.Request or arctic.Reply.
+type Level = arctic.Level
+
+// Request and Reply are the two levels.
+const (
+	Request = arctic.Request
+	Reply   = arctic.Reply
+)
+
+// Slot is one packet slot of a queue.
+type Slot [SlotWords]uint32
+
+// Header is the first word of a slot.
+type Header uint32
+
+// NewHeader composes the header of a message-passing packet: words payload words
+// of the given type (at most MaxType) for, or at, the node.
+func NewHeader(node uint16, typ uint16, words int) Header {
+	return Header(uint32(typ&MaxType)<<21 | uint32(words&31)<<16 | uint32(node))
+}
+
+// Transfer reports whether bit 31 asks for XFER mode (thesis 3.2.4).
+func (h Header) Transfer() bool { return h>>31 != 0 }
+
+// Type returns bits 29:21.
+func (h Header) Type() uint16 { return uint16(h >> 21 & MaxType) }
+
+// Length returns how many payload words follow; more than 21 counts as 21
+// (thesis 3.2.2).
+func (h Header) Length() int { return min(int(h>>16&31), MaxPayloadWords) }
+
+// Node returns bits 15:0.
+func (h Header) Node() uint16 { return uint16(h) }
+
+// Header returns the slot's header word.
+func (s *Slot) Header() Header { return Header(s[0]) }
+
+// SetHeader writes the slot's header word.
+func (s *Slot) SetHeader(h Header) { s[0] = uint32(h) }
+
+// Payload returns the payload words that the header announces. The slice aliases
+// the slot.
+func (s *Slot) Payload() []uint32 { return s[PayloadWord : PayloadWord+s.Header().Length()] }
+
+// Source returns the node that sent the packet of a receive slot.
+func (s *Slot) Source() uint16 { return uint16(s[SourceWord]) }

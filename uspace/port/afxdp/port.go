@@ -1,0 +1,341 @@
+// Package afxdp is the AF_XDP port: a card's way to a real network interface.
+//
+// The journey of a frame in: the NIC program (package bpf) redirects it to the
+// socket of its receive queue, the kernel copies it into a UMEM frame and puts its
+// descriptor on the rx ring; Receive lends the card the bytes in place, and Release
+// puts the UMEM frame on the fill ring again. Out: Reserve takes a UMEM frame,
+// Commit puts its descriptor on the tx ring, Flush kicks the kernel, and the
+// completion ring brings the frame back.
+//
+// All receive queues of the interface have a socket, because the NIC chooses the
+// queue; frames are sent on the first. When the fill ring runs empty or the rx ring
+// full, the kernel drops frames and counts them (Statistics): the card's
+// retransmission brings them again. When all transmit frames are under way,
+// Reserve returns nil and the card waits.
+//
+// A port belongs to one goroutine that has locked its OS thread, because sending
+// is a raw system call; Open must run in the network namespace of the interface.
+package afxdp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/xdp"
+)
+
+const (
+	// rxFrames and txFrames are the UMEM frames of a queue, and the slots of its
+	// rings.
+	rxFrames = 2048
+	txFrames = 512
+	// headroom is what the kernel keeps free before a received frame, and room for
+	// a VLAN tag.
+	headroom = 256 + 4
+)
+
+// ErrMTU is wrapped when the interface's MTU is too small for FUNet's frames.
+var ErrMTU = errors.New("MTU too small")
+
+// Config says how to open a port.
+type Config struct {
+	Interface string
+	Groups    []uint16 // GIDs to let in
+	Attach    xdp.AttachMode
+	Bind      xdp.BindMode
+	HugePages bool
+	BusyPoll  xdp.BusyPoll
+	// FillFrames is how many frames the kernel is given to receive into; 0 stands
+	// for all rxFrames.
+	FillFrames int
+}
+
+// Info is what was got.
+type Info struct {
+	Interface string
+	MAC       [6]byte
+	MTU       int // bytes
+	Queues    int
+	XDPMode   xdp.AttachMode // native or generic
+	BindMode  xdp.BindMode   // copy or zero-copy
+}
+
+// Port is an AF_XDP port; it implements port.Port.
+type Port struct {
+	info   Info
+	nic    *bpf.NIC
+	attach *xdp.Attachment
+	umem   *xdp.UMEM
+	queues []*queue
+	err    error // of the last kick; nil when it worked
+
+	// Receiving: the queue that lent frames, and which.
+	turn int
+	lent *queue
+	addr [maxLent]uint64
+	n    uint32
+
+	// Sending, on the first queue.
+	sock      *xdp.Socket
+	tx        *xdp.TxRing
+	done      *xdp.CompletionRing
+	free      *xdp.Allocator
+	reserved  []byte
+	at        uint64
+	committed uint32
+	unsent    bool // the kernel left frames in the ring
+	frameMax  int
+}
+
+// maxLent is the most frames lent to the card at once.
+const maxLent = 64
+
+type queue struct {
+	sock *xdp.Socket
+	rx   *xdp.RxRing
+	fill *xdp.FillRing
+}
+
+// Open attaches the NIC program to the interface and binds a socket to each of its
+// receive queues. The errors of package xdp and ErrMTU tell what is wrong.
+func Open(c Config) (_ *Port, err error) {
+	ifc, err := net.InterfaceByName(c.Interface)
+	if err != nil {
+		return nil, fmt.Errorf("opening interface %s: %w; `ip link` lists those there are", c.Interface, xdp.ErrNoInterface)
+	}
+	if len(ifc.HardwareAddr) != 6 {
+		return nil, fmt.Errorf("opening interface %s: it has no Ethernet address; use an Ethernet interface", c.Interface)
+	}
+	if ifc.Flags&net.FlagUp == 0 {
+		return nil, fmt.Errorf("opening interface %s: %w; `ip link set %s up` mends it", c.Interface, xdp.ErrNetDown, c.Interface)
+	}
+	if ifc.MTU < arctic.MinMTU {
+		return nil, fmt.Errorf("opening interface %s: %w: %d bytes, FUNet needs %d; `ip link set %s mtu 1500` mends it",
+			c.Interface, ErrMTU, ifc.MTU, arctic.MinMTU, c.Interface)
+	}
+	n, err := xdp.Queues(c.Interface)
+	if err != nil {
+		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
+	}
+	p := &Port{info: Info{Interface: c.Interface, MAC: [6]byte(ifc.HardwareAddr), MTU: ifc.MTU, Queues: n}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.Close())
+		}
+	}()
+	frameSize := 2048
+	if ifc.MTU+arctic.EthernetSize+headroom > frameSize {
+		frameSize = 4096
+	}
+	p.frameMax = min(ifc.MTU+arctic.EthernetSize, frameSize-headroom)
+	p.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: uint32(frameSize), FrameCount: uint32(n*rxFrames + txFrames), HugePages: c.HugePages})
+	if err != nil {
+		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
+	}
+	p.nic, err = bpf.LoadNIC(n)
+	if err != nil {
+		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
+	}
+	for _, gid := range c.Groups {
+		if err := p.nic.SetGroup(gid, true); err != nil {
+			return nil, fmt.Errorf("opening interface %s for group %d: %w", c.Interface, gid, err)
+		}
+	}
+	// The program goes first: a driver may only then have what a socket needs.
+	p.attach, err = xdp.Attach(p.nic.Program(), ifc.Index, c.Attach)
+	if err != nil {
+		return nil, err
+	}
+	p.info.XDPMode = p.attach.Mode()
+	for q := range n {
+		if err := p.openQueue(c, q); err != nil {
+			return nil, err
+		}
+	}
+	p.sock = p.queues[0].sock
+	p.tx, p.done = p.sock.Tx(), p.sock.Completion()
+	p.free = xdp.NewAllocator(p.umem, uint32(n*rxFrames), txFrames)
+	p.info.BindMode = p.sock.Info().Mode
+	return p, nil
+}
+
+// openQueue binds a socket to queue q and gives it frames to receive into.
+func (p *Port) openQueue(c Config, q int) error {
+	cfg := xdp.SocketConfig{
+		Interface: c.Interface, Queue: uint32(q), UMEM: p.umem,
+		RxSize: rxFrames, TxSize: txFrames, FillSize: rxFrames, CompletionSize: txFrames,
+		Bind: c.Bind, NeedWakeup: true, BusyPoll: c.BusyPoll,
+	}
+	if q > 0 {
+		// Sockets on other queues of the interface share the first one's UMEM.
+		cfg.UMEM, cfg.Shared, cfg.Bind, cfg.NeedWakeup = nil, p.queues[0].sock, xdp.BindAuto, false
+	}
+	s, err := xdp.Open(cfg)
+	if err != nil {
+		return err
+	}
+	u := &queue{sock: s, rx: s.Rx(), fill: s.Fill()}
+	p.queues = append(p.queues, u)
+	frames := uint32(rxFrames)
+	if c.FillFrames > 0 {
+		frames = min(frames, uint32(c.FillFrames))
+	}
+	frames = u.fill.Reserve(frames)
+	for i := range frames {
+		u.fill.Set(i, p.umem.Addr(uint32(q)*rxFrames+i))
+	}
+	u.fill.Submit(frames)
+	if err := s.Register(p.nic.Sockets(), uint32(q)); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Receive lends up to len(frames) frames of one queue, the queues taking turns.
+func (p *Port) Receive(frames [][]byte) int {
+	for range p.queues {
+		q := p.queues[p.turn]
+		if p.turn++; p.turn == len(p.queues) {
+			p.turn = 0
+		}
+		n := q.rx.Peek(uint32(min(len(frames), maxLent)))
+		if n == 0 {
+			continue
+		}
+		p.lent, p.n = q, n
+		k := 0
+		for i := range n {
+			d := q.rx.Desc(i)
+			p.addr[i] = d.Addr
+			if b := p.umem.Data(d); b != nil {
+				frames[k] = b
+				k++
+			}
+		}
+		return k
+	}
+	return 0
+}
+
+// Release gives lent frames back to the kernel.
+func (p *Port) Release() {
+	q, n := p.lent, p.n
+	if q == nil {
+		return
+	}
+	p.lent, p.n = nil, 0
+	q.rx.Release(n)
+	// The fill ring has a slot for every frame of the queue, so none is left over.
+	n = q.fill.Reserve(n)
+	for i := range n {
+		q.fill.Set(i, p.umem.Base(p.addr[i]))
+	}
+	q.fill.Submit(n)
+	if err := q.sock.WakeRx(); err != nil {
+		p.err = err
+	}
+}
+
+// Reserve returns a transmit frame, or nil while all are under way.
+func (p *Port) Reserve() []byte {
+	if p.reserved == nil {
+		if p.tx.Reserve(p.committed+1) <= p.committed {
+			return nil
+		}
+		at, ok := p.free.Get()
+		if !ok {
+			if p.reap(); p.free.Len() == 0 {
+				return nil
+			}
+			at, _ = p.free.Get()
+		}
+		p.at = at
+		p.reserved = p.umem.Frame(at)[:p.frameMax]
+	}
+	return p.reserved
+}
+
+// Commit puts the reserved frame on the tx ring.
+func (p *Port) Commit(n int) {
+	p.tx.Set(p.committed, xdp.Desc{Addr: p.at, Len: uint32(n)})
+	p.committed++
+	p.reserved = nil
+}
+
+// Flush hands committed frames to the kernel and has it send them.
+func (p *Port) Flush() {
+	if p.committed == 0 && !p.unsent {
+		return
+	}
+	if p.committed > 0 {
+		p.tx.Submit(p.committed)
+		p.committed = 0
+	}
+	p.err = p.sock.Kick()
+	p.unsent = p.err != nil
+	p.reap()
+}
+
+// reap takes back frames that have been sent.
+func (p *Port) reap() {
+	for n := p.done.Peek(txFrames); n > 0; n = p.done.Peek(txFrames) {
+		for i := range n {
+			p.free.Put(p.done.At(i))
+		}
+		p.done.Release(n)
+	}
+}
+
+// Info says what was got.
+func (p *Port) Info() Info { return p.info }
+
+// Err returns the error of the last kick: nil when it worked, xdp.ErrNetDown when
+// the interface went down. A port that was merely too busy has no error.
+func (p *Port) Err() error {
+	if errors.Is(p.err, xdp.ErrTxPending) {
+		return nil
+	}
+	return p.err
+}
+
+// NIC returns the NIC program, for its counters.
+func (p *Port) NIC() *bpf.NIC { return p.nic }
+
+// Statistics returns the kernel's counters, summed over the queues.
+func (p *Port) Statistics() (xdp.Statistics, error) {
+	var sum xdp.Statistics
+	for _, q := range p.queues {
+		s, err := q.sock.Statistics()
+		if err != nil {
+			return sum, err
+		}
+		sum.RxDropped += s.RxDropped
+		sum.RxInvalid += s.RxInvalid
+		sum.TxInvalid += s.TxInvalid
+		sum.RxRingFull += s.RxRingFull
+		sum.RxFillRingEmpty += s.RxFillRingEmpty
+		sum.TxRingEmpty += s.TxRingEmpty
+	}
+	return sum, nil
+}
+
+// Close detaches the program and gives everything back. It may be called twice.
+func (p *Port) Close() error {
+	var errs []error
+	if p.attach != nil {
+		errs = append(errs, p.attach.Close())
+	}
+	for i := len(p.queues) - 1; i >= 0; i-- {
+		errs = append(errs, p.queues[i].sock.Close())
+	}
+	if p.nic != nil {
+		errs = append(errs, p.nic.Close())
+	}
+	if p.umem != nil {
+		errs = append(errs, p.umem.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,32 @@
+// Package port says what a card is plugged into. Its folders hold the ports:
+// afxdp for real interfaces, wire for a network in memory that loses, repeats
+// and reorders frames as a seed says.
+//
+// The journey of a frame out: the card calls Reserve, composes the frame in the
+// buffer that it got, and Commit. Flush puts everything committed on the wire.
+// In: Receive lends the card up to len(frames) received frames, which it reads
+// and gives back with Release before it calls Receive again.
+//
+// A port belongs to the goroutine of its card. None of its methods blocks. A
+// port that has failed behaves like a network that loses every frame; the owner
+// of the port, not the card, asks it for its error.
+package port
+
+// Port is one network interface of a card.
+type Port interface {
+	// Receive puts received frames, oldest first, into frames and returns how
+	// many. They start at the Ethernet header and are valid until Release.
+	Receive(frames [][]byte) int
+	// Release returns the frames of the last Receive to the port.
+	Release()
+	// Reserve returns a buffer for one frame, as long as the longest frame that
+	// the port sends, or nil while the transmit ring is full. Reserving again
+	// without Commit returns the same buffer.
+	Reserve() []byte
+	// Commit queues the first n bytes of the reserved buffer for transmission.
+	Commit(n int)
+	// Flush starts the transmission of committed frames. Frames that the kernel
+	// did not take go with the next Flush. It costs next to nothing when nothing
+	// waits.
+	Flush()
+}

@@ -1,0 +1,48 @@
+// A stack of free frame addresses, for users that have no free list of their own.
+
+package xdp
+
+// Allocator hands out the frames of a UMEM, last returned first, because that
+// one is likely still in the cache. It belongs to one goroutine.
+type Allocator struct {
+	free []uint64
+	mask uint64
+	size uint64
+}
+
+// NewAllocator has n frames of u to give, counted from frame first. Several
+// allocators may divide one UMEM. Frames beyond the end of u are left out.
+func NewAllocator(u *UMEM, first, n uint32) *Allocator {
+	count := u.config.FrameCount
+	first = min(first, count)
+	n = min(n, count-first)
+	a := &Allocator{free: make([]uint64, n), mask: u.mask, size: uint64(count) * uint64(u.config.FrameSize)}
+	for i := range a.free {
+		a.free[i] = u.Addr(first + n - 1 - uint32(i)) // lowest address on top
+	}
+	return a
+}
+
+// Get takes a frame's address; false when none is free.
+func (a *Allocator) Get() (addr uint64, ok bool) {
+	if len(a.free) == 0 {
+		return 0, false
+	}
+	addr = a.free[len(a.free)-1]
+	a.free = a.free[:len(a.free)-1]
+	return addr, true
+}
+
+// Put returns the frame that addr lies in, wherever in the frame it points. It
+// refuses (false) an address outside the UMEM and a frame too many; it does not
+// notice a frame that is returned twice while others are out.
+func (a *Allocator) Put(addr uint64) bool {
+	if addr >= a.size || len(a.free) == cap(a.free) {
+		return false
+	}
+	a.free = append(a.free, addr&^a.mask)
+	return true
+}
+
+// Len is the number of free frames.
+func (a *Allocator) Len() int { return len(a.free) }

@@ -1,0 +1,136 @@
+// Attaching a program to an interface through a bpf_link, which detaches when it
+// is closed and also when the process dies.
+
+package xdp
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// AttachMode is where in the kernel the program runs.
+type AttachMode int
+
+const (
+	// AttachAuto tries native, then generic. Attachment.Mode says which it is.
+	AttachAuto AttachMode = iota
+	// AttachNative runs the program in the driver (XDP_FLAGS_DRV_MODE).
+	AttachNative
+	// AttachGeneric runs it in the stack, on any driver (XDP_FLAGS_SKB_MODE).
+	AttachGeneric
+)
+
+func (m AttachMode) String() string {
+	switch m {
+	case AttachAuto:
+		return "auto"
+	case AttachNative:
+		return "native"
+	case AttachGeneric:
+		return "generic"
+	}
+	return fmt.Sprintf("AttachMode(%d)", int(m))
+}
+
+// Attachment is a program on an interface.
+type Attachment struct {
+	link      link.Link
+	mode      AttachMode
+	nativeErr error
+	ifindex   int
+
+	once sync.Once
+	err  error
+}
+
+// Attach puts prog on the interface, found in the network namespace of the
+// calling thread. Errors: ErrNoInterface, ErrPermission, ErrProgramAttached,
+// ErrNotSupported (also: an MTU too large for native mode), ErrConfig. A native
+// attach can restart the NIC's queues, which loses frames.
+func Attach(prog *ebpf.Program, ifindex int, mode AttachMode) (*Attachment, error) {
+	doing := fmt.Sprintf("attach XDP program to interface %d (%s)", ifindex, mode)
+	if prog == nil || prog.Type() != ebpf.XDP {
+		return nil, refuse(doing, "not an XDP program; give one of type BPF_PROG_TYPE_XDP")
+	}
+	if ifindex < 1 {
+		return nil, refuse(doing, "interface indices start at 1; look it up by name")
+	}
+	a := &Attachment{ifindex: ifindex, mode: mode}
+	switch mode {
+	case AttachNative, AttachGeneric:
+		if err := a.attach(prog, mode); err != nil {
+			return nil, attachFault(doing, err)
+		}
+	case AttachAuto:
+		err := a.attach(prog, AttachNative)
+		if err == nil {
+			return a, nil
+		}
+		if hopeless(err) {
+			return nil, attachFault(doing, err)
+		}
+		a.nativeErr = attachFault(doing, err)
+		if err := a.attach(prog, AttachGeneric); err != nil {
+			return nil, attachFault(doing, err)
+		}
+	default:
+		return nil, refuse(doing, "unknown mode")
+	}
+	return a, nil
+}
+
+func (a *Attachment) attach(prog *ebpf.Program, mode AttachMode) (err error) {
+	flags := link.XDPDriverMode
+	if mode == AttachGeneric {
+		flags = link.XDPGenericMode
+	}
+	a.mode = mode
+	a.link, err = link.AttachXDP(link.XDPOptions{Program: prog, Interface: a.ifindex, Flags: flags})
+	return err
+}
+
+// hopeless is an answer that generic mode would get too.
+func hopeless(err error) bool {
+	for _, e := range []unix.Errno{unix.EPERM, unix.ENODEV, unix.EBUSY, unix.EEXIST} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// attachFault gives the errnos of a bpf_link for XDP (dev_xdp_attach in
+// net/core/dev.c, veth_xdp_set) their sentinels and cures.
+func attachFault(doing string, err error) error {
+	switch {
+	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EEXIST):
+		return fault(doing, ErrProgramAttached, err, "detach it first: 'ip link set dev NAME xdp off', or end its owner ('bpftool link')")
+	case errors.Is(err, unix.ERANGE), errors.Is(err, unix.EMSGSIZE):
+		return fault(doing, ErrNotSupported, err, "lower the MTU (of the peer too), load the program with frags support, or attach generic")
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EINVAL), errors.Is(err, ebpf.ErrNotSupported):
+		return fault(doing, ErrNotSupported, err, "attach generic, or use a driver with native XDP")
+	}
+	return sysFault(doing, err)
+}
+
+// Mode is AttachNative or AttachGeneric.
+func (a *Attachment) Mode() AttachMode { return a.mode }
+
+// NativeErr says why AttachAuto did not get native mode; nil otherwise.
+func (a *Attachment) NativeErr() error { return a.nativeErr }
+
+// Close detaches the program. It does nothing the second time, and may be called
+// from any goroutine and network namespace.
+func (a *Attachment) Close() error {
+	a.once.Do(func() {
+		if err := a.link.Close(); err != nil {
+			a.err = fmt.Errorf("detach XDP program from interface %d: %w", a.ifindex, err)
+		}
+	})
+	return a.err
+}

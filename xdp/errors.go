@@ -1,0 +1,72 @@
+// The errors that a caller decides on. Every error of this package is one line:
+// what was being done, with what, why it failed, and the cure.
+
+package xdp
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	// ErrNoInterface: there is no such interface in this thread's network
+	// namespace, or it has gone since the socket was bound.
+	ErrNoInterface = errors.New("no such interface")
+	// ErrNetDown: the interface is administratively down.
+	ErrNetDown = errors.New("interface is down")
+	// ErrPermission: a capability is missing.
+	ErrPermission = errors.New("permission denied")
+	// ErrMemlock: the UMEM is larger than RLIMIT_MEMLOCK allows.
+	ErrMemlock = errors.New("locked memory limit reached")
+	// ErrQueueRange: the interface has no queue of that number.
+	ErrQueueRange = errors.New("queue out of range")
+	// ErrBusy: another socket has the queue.
+	ErrBusy = errors.New("queue is busy")
+	// ErrNotSupported: the driver or the kernel cannot do what was asked.
+	ErrNotSupported = errors.New("not supported")
+	// ErrNoHugePages: fewer free huge pages than the UMEM needs.
+	ErrNoHugePages = errors.New("no huge pages")
+	// ErrProgramAttached: the interface already has an XDP program.
+	ErrProgramAttached = errors.New("an XDP program is already attached")
+	// ErrConfig: the configuration contradicts itself or a documented limit.
+	ErrConfig = errors.New("bad configuration")
+	// ErrInUse: memory is still used by an open socket.
+	ErrInUse = errors.New("still in use")
+	// ErrClosed: the object was closed before.
+	ErrClosed = errors.New("already closed")
+	// ErrTxPending: Kick left frames in the tx ring. Take completions and
+	// kick again.
+	ErrTxPending = errors.New("frames are left in the tx ring; take completions and kick again")
+)
+
+// refuse describes an invalid argument.
+func refuse(doing, format string, args ...any) error {
+	return fmt.Errorf("%s: %w: %s", doing, ErrConfig, fmt.Sprintf(format, args...))
+}
+
+// fault joins what was being done, the sentinel, the kernel's answer and the cure.
+func fault(doing string, sentinel, cause error, cure string) error {
+	return fmt.Errorf("%s: %w (%w); %s", doing, sentinel, cause, cure)
+}
+
+// sysFault gives an errno of socket, setsockopt, mmap or bind its sentinel and
+// its cure. Errnos without a meaning of their own are wrapped as they are.
+func sysFault(doing string, err error) error {
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return fault(doing, ErrPermission, err, "run as root or with CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF")
+	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
+		return fault(doing, ErrNoInterface, err, "check the name and the network namespace with 'ip link'")
+	case errors.Is(err, unix.ENETDOWN):
+		return fault(doing, ErrNetDown, err, "set it up with 'ip link set dev NAME up'")
+	case errors.Is(err, unix.EBUSY):
+		return fault(doing, ErrBusy, err, "close the other AF_XDP socket, share its UMEM, or take another queue")
+	case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EAFNOSUPPORT), errors.Is(err, unix.ENOPROTOOPT):
+		return fault(doing, ErrNotSupported, err, "use copy mode, or a driver and kernel that have the feature")
+	case errors.Is(err, unix.ENOBUFS):
+		return fault(doing, ErrMemlock, err, "raise RLIMIT_MEMLOCK ('ulimit -l') or grant CAP_IPC_LOCK")
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

@@ -1,0 +1,184 @@
+// Probe: what an interface can do, found out by doing it and undoing it.
+
+package xdp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Answer is one result of Probe.
+type Answer int
+
+const (
+	// Unknown: it could not be tried; Trial.Err says why.
+	Unknown Answer = iota
+	// Yes: it was tried and worked.
+	Yes
+	// No: it was tried and refused; Trial.Err is the refusal.
+	No
+)
+
+func (a Answer) String() string {
+	switch a {
+	case Unknown:
+		return "unknown"
+	case Yes:
+		return "yes"
+	case No:
+		return "no"
+	}
+	return fmt.Sprintf("Answer(%d)", int(a))
+}
+
+// Trial is an answer and, unless it is Yes, the reason.
+type Trial struct {
+	Answer Answer
+	Err    error
+}
+
+// Capabilities is what Probe found.
+type Capabilities struct {
+	Interface string
+	Index     int
+	MTU       int // bytes, without the Ethernet header
+	Up        bool
+	// RxQueues and TxQueues are those in use now (ethtool channels); when the
+	// driver does not tell, those that the device was made with.
+	RxQueues, TxQueues int
+	// Program is the ID of an XDP program that is already attached, 0 for none.
+	// Then nothing is tried that could disturb it: every Trial is Unknown with
+	// ErrProgramAttached.
+	Program uint32
+
+	Native      Trial // attach in the driver
+	NativeFrags Trial // attach in the driver a program that takes packets of several buffers
+	Generic     Trial // attach in the stack
+	Copy        Trial // bind in copy mode
+	ZeroCopy    Trial // bind in zero-copy mode, with a native program attached if possible
+	NeedWakeup  Trial // bind with XDP_USE_NEED_WAKEUP
+	MultiBuffer Trial // bind with XDP_USE_SG
+	BusyPoll    Trial // the three busy-poll socket options
+}
+
+// Probe looks at an interface in the network namespace of the calling thread.
+// It attaches a program that passes every frame, and binds queue 0, each for a
+// moment. On an interface that nothing else uses for XDP the kernel's own traffic
+// goes on, except that drivers may restart their queues for it and that a
+// zero-copy bind takes queue 0 away while it lasts. An interface that is down has
+// Unknown for everything that binds. Only an interface that is not there
+// (ErrNoInterface) or a kernel that does not answer is an error.
+func Probe(ifname string) (Capabilities, error) {
+	dev, err := findInterface(ifname, 0)
+	if err != nil {
+		return Capabilities{}, err
+	}
+	doing := "probe " + ifname
+	l, err := netlink.LinkByIndex(dev.Index)
+	if err != nil {
+		return Capabilities{}, sysFault(doing, err)
+	}
+	c := Capabilities{Interface: dev.Name, Index: dev.Index, MTU: dev.MTU, Up: dev.Flags&net.FlagUp != 0,
+		RxQueues: l.Attrs().NumRxQueues, TxQueues: l.Attrs().NumTxQueues}
+	if rx, tx, err := channels(dev.Name); err == nil {
+		c.RxQueues, c.TxQueues = int(rx), int(tx)
+	}
+	if x := l.Attrs().Xdp; x != nil && x.Attached {
+		c.Program = x.ProgId
+		c.skip(fault(doing, ErrProgramAttached, fmt.Errorf("program %d", x.ProgId), "nothing was tried; detach it to probe"))
+		return c, nil
+	}
+	c.probeAttach(dev.Index)
+	if c.Up {
+		return c, c.probeBind(dev)
+	}
+	down := Trial{Err: sysFault(doing, unix.ENETDOWN)}
+	c.Copy, c.ZeroCopy, c.NeedWakeup, c.MultiBuffer, c.BusyPoll = down, down, down, down, down
+	return c, nil
+}
+
+// skip answers every question with the same reason for not having tried.
+func (c *Capabilities) skip(reason error) {
+	t := Trial{Err: reason}
+	c.Native, c.NativeFrags, c.Generic, c.Copy = t, t, t, t
+	c.ZeroCopy, c.NeedWakeup, c.MultiBuffer, c.BusyPoll = t, t, t, t
+}
+
+// judge makes an answer of what happened. A refusal that says nothing about the
+// interface is no answer.
+func judge(err error) Trial {
+	switch {
+	case err == nil:
+		return Trial{Answer: Yes}
+	case errors.Is(err, ErrBusy), errors.Is(err, ErrPermission), errors.Is(err, ErrMemlock), errors.Is(err, ErrProgramAttached),
+		errors.Is(err, ErrNoInterface), errors.Is(err, ErrNetDown):
+		return Trial{Answer: Unknown, Err: err}
+	}
+	return Trial{Answer: No, Err: err}
+}
+
+// probeAttach attaches and detaches a program that passes every frame.
+func (c *Capabilities) probeAttach(ifindex int) {
+	c.Native = judge(tryAttach(ifindex, AttachNative, 0))
+	c.NativeFrags = judge(tryAttach(ifindex, AttachNative, unix.BPF_F_XDP_HAS_FRAGS))
+	c.Generic = judge(tryAttach(ifindex, AttachGeneric, 0))
+}
+
+func tryAttach(ifindex int, mode AttachMode, flags uint32) error {
+	a, err := attachPass(ifindex, mode, flags)
+	if err != nil {
+		return err
+	}
+	return a.Close()
+}
+
+// attachPass leaves nothing but the attachment, which holds the program.
+func attachPass(ifindex int, mode AttachMode, flags uint32) (*Attachment, error) {
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "xdp_pass", Type: ebpf.XDP, License: "Dual BSD/GPL", Flags: flags,
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, xdpPass), asm.Return()}})
+	if err != nil {
+		return nil, bpfFault("load pass program", err)
+	}
+	defer p.Close()
+	return Attach(p, ifindex, mode)
+}
+
+// probeBind binds and releases queue 0, once for each question.
+func (c *Capabilities) probeBind(dev *net.Interface) error {
+	umem, err := NewUMEM(UMEMConfig{FrameCount: 64})
+	if err != nil {
+		return err
+	}
+	base := SocketConfig{Index: dev.Index, UMEM: umem, Bind: BindCopy, RxSize: 64, TxSize: 64, FillSize: 64, CompletionSize: 64}
+	try := func(change func(*SocketConfig)) Trial {
+		config := base
+		change(&config)
+		s, err := Open(config)
+		if err != nil {
+			return judge(err)
+		}
+		if err := s.Info().BusyPollErr; err != nil {
+			return judge(errors.Join(err, s.Close()))
+		}
+		return judge(s.Close())
+	}
+	c.Copy = try(func(*SocketConfig) {})
+	c.NeedWakeup = try(func(s *SocketConfig) { s.NeedWakeup = true })
+	c.MultiBuffer = try(func(s *SocketConfig) { s.MultiBuffer = true })
+	c.BusyPoll = try(func(s *SocketConfig) { s.BusyPoll = BusyPoll{Micros: 20, Budget: 8, Prefer: true} })
+	if a, err := attachPass(dev.Index, AttachNative, 0); err == nil {
+		c.ZeroCopy = try(func(s *SocketConfig) { s.Bind = BindZeroCopy })
+		if err := a.Close(); err != nil {
+			return errors.Join(err, umem.Close())
+		}
+	} else {
+		c.ZeroCopy = try(func(s *SocketConfig) { s.Bind = BindZeroCopy })
+	}
+	return umem.Close()
+}

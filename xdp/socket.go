@@ -1,0 +1,357 @@
+// A socket: its configuration, the order in which it is built (file, UMEM,
+// rings, mappings, bind) and the reverse order in which it is released.
+
+package xdp
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	defaultRingSize = 2048
+	maxRingSize     = 1 << 20
+)
+
+// BindMode is how frames pass between driver and UMEM.
+type BindMode int
+
+const (
+	// BindAuto tries zero-copy, then copy. Info says which it is.
+	BindAuto BindMode = iota
+	// BindCopy has the kernel copy every frame.
+	BindCopy
+	// BindZeroCopy has the NIC use the UMEM, or fails with ErrNotSupported.
+	BindZeroCopy
+)
+
+func (m BindMode) String() string {
+	switch m {
+	case BindAuto:
+		return "auto"
+	case BindCopy:
+		return "copy"
+	case BindZeroCopy:
+		return "zero-copy"
+	}
+	return fmt.Sprintf("BindMode(%d)", int(m))
+}
+
+// BusyPoll asks that the kernel's NAPI poll runs inside our system calls
+// (af_xdp.rst, Documentation/networking/napi.rst "Busy polling").
+type BusyPoll struct {
+	Micros int  // SO_BUSY_POLL, microseconds; 0 leaves busy polling alone
+	Budget int  // SO_BUSY_POLL_BUDGET, frames a poll; 0 leaves the kernel's 8
+	Prefer bool // SO_PREFER_BUSY_POLL
+}
+
+// SocketConfig says what to open.
+type SocketConfig struct {
+	// Interface by name, or Index when the name is empty. It is looked for in
+	// the network namespace of the calling thread.
+	Interface string
+	Index     int
+	// Queue of the interface, from 0.
+	Queue uint32
+	// UMEM to use. Leave it nil with Shared, or give the same one.
+	UMEM *UMEM
+	// Ring sizes in slots: powers of two up to 2^20, 0 means 2048. A socket that
+	// shares another's queue has no fill and completion sizes of its own: 0.
+	RxSize, TxSize, FillSize, CompletionSize uint32
+	// Bind, NeedWakeup and MultiBuffer become the flags of bind(2). With Shared
+	// they are the other socket's: leave them zero, or ask for the same.
+	Bind        BindMode
+	NeedWakeup  bool // XDP_USE_NEED_WAKEUP: the kernel says when it must be kicked
+	MultiBuffer bool // XDP_USE_SG: packets may span descriptors
+	BusyPoll    BusyPoll
+	// Shared is an open socket whose UMEM this one uses too (XDP_SHARED_UMEM).
+	// On the same interface and queue both have one fill and one completion
+	// ring: Fill and Completion return the same ring for both, and only one
+	// goroutine at a time may use it. Anywhere else this socket has its own.
+	Shared *Socket
+}
+
+// Socket is an AF_XDP socket bound to one queue of one interface. Open, Close,
+// Info, Register and Statistics may be called from any goroutine. The rings, Kick
+// and WakeRx belong to one goroutine at a time.
+type Socket struct {
+	fd       int
+	rx       RxRing
+	tx       TxRing
+	pair     *queuePair
+	umem     *UMEM
+	zeroCopy bool
+	busyPoll bool
+	info     Info
+	mappings [][]byte
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// queuePair is the fill and completion ring of one interface and queue. Sockets
+// that share the queue share the pair; the last one to close unmaps it.
+type queuePair struct {
+	fill       FillRing
+	completion CompletionRing
+	mappings   [][]byte
+	users      atomic.Int32
+}
+
+// Open makes and binds a socket. It does not attach a program: see Attach and
+// Register. A queue that another socket has just released is waited for, up to
+// one second. Errors: ErrConfig, ErrNoInterface, ErrNetDown, ErrPermission,
+// ErrMemlock, ErrQueueRange, ErrBusy, ErrNotSupported, ErrClosed.
+func Open(c SocketConfig) (*Socket, error) {
+	dev, err := findInterface(c.Interface, c.Index)
+	if err != nil {
+		return nil, err
+	}
+	doing := fmt.Sprintf("open AF_XDP socket on %s queue %d", dev.Name, c.Queue)
+	if c.Shared != nil {
+		// Until the end, so that Close cannot take the shared rings away.
+		c.Shared.mu.Lock()
+		defer c.Shared.mu.Unlock()
+	}
+	if err := c.complete(doing, dev); err != nil {
+		return nil, err
+	}
+	if dev.Flags&net.FlagUp == 0 {
+		return nil, sysFault(doing, unix.ENETDOWN)
+	}
+	if n := queueCount(dev.Name); n > 0 && c.Queue >= n {
+		return nil, fmt.Errorf("%s: %w: there are queues 0 to %d; take one of these or add queues with 'ethtool -L %s'", doing, ErrQueueRange, n-1, dev.Name)
+	}
+	if err := c.UMEM.hold(doing); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		c.UMEM.users.Add(-1)
+		return nil, sysFault(doing, err)
+	}
+	s := &Socket{fd: fd, umem: c.UMEM}
+	if err := s.build(&c, dev); err != nil {
+		s.Close()
+		return nil, sysFault(doing, err)
+	}
+	return s, nil
+}
+
+// complete checks the configuration and fills in what was left zero.
+func (c *SocketConfig) complete(doing string, dev *net.Interface) error {
+	own := true
+	if c.Shared != nil {
+		if c.Shared.closed {
+			return fmt.Errorf("%s: the shared socket is %w; open it first", doing, ErrClosed)
+		}
+		of := c.Shared.info
+		if c.UMEM != nil && c.UMEM != c.Shared.umem {
+			return refuse(doing, "UMEM and Shared are different memory; leave UMEM nil")
+		}
+		c.UMEM = c.Shared.umem
+		if c.Bind != BindAuto && c.Bind != of.Mode {
+			return refuse(doing, "bind %s, but the shared socket is bound %s; leave Bind zero", c.Bind, of.Mode)
+		}
+		if c.NeedWakeup && !of.NeedWakeup || c.MultiBuffer && !of.MultiBuffer {
+			return refuse(doing, "NeedWakeup or MultiBuffer differ from the shared socket; leave them zero")
+		}
+		c.NeedWakeup, c.MultiBuffer = of.NeedWakeup, of.MultiBuffer
+		own = dev.Index != of.Index || c.Queue != of.Queue
+		if !own && (c.FillSize != 0 || c.CompletionSize != 0) {
+			return refuse(doing, "a socket that shares a queue has no fill and completion ring; leave FillSize and CompletionSize zero")
+		}
+	}
+	if c.UMEM == nil {
+		return refuse(doing, "no UMEM; give UMEM or Shared")
+	}
+	if c.Bind < BindAuto || c.Bind > BindZeroCopy {
+		return refuse(doing, "%s", c.Bind)
+	}
+	sizes := []*uint32{&c.RxSize, &c.TxSize}
+	if own {
+		sizes = append(sizes, &c.FillSize, &c.CompletionSize)
+	}
+	for _, n := range sizes {
+		if *n == 0 {
+			*n = defaultRingSize
+		}
+		if *n > maxRingSize || *n&(*n-1) != 0 {
+			return refuse(doing, "ring size %d; use a power of two up to %d", *n, maxRingSize)
+		}
+	}
+	return nil
+}
+
+// hold counts a socket, so that the memory stays as long as the kernel uses it.
+func (u *UMEM) hold(doing string) error {
+	if u.mapping == nil {
+		return fmt.Errorf("%s: the UMEM is %w; map a new one", doing, ErrClosed)
+	}
+	u.users.Add(1)
+	return nil
+}
+
+// build takes the steps in the order of af_xdp.rst: UMEM, rings, mappings, bind.
+func (s *Socket) build(c *SocketConfig, dev *net.Interface) error {
+	s.info = Info{Interface: dev.Name, Index: dev.Index, Queue: c.Queue, NeedWakeup: c.NeedWakeup, MultiBuffer: c.MultiBuffer,
+		RxSize: c.RxSize, TxSize: c.TxSize, FillSize: c.FillSize, CompletionSize: c.CompletionSize, Shared: c.Shared != nil}
+	ownPair := c.FillSize != 0
+	if c.Shared == nil {
+		if err := s.umem.register(s.fd); err != nil {
+			return fmt.Errorf("register UMEM: %w", err)
+		}
+	}
+	if err := s.mapRings(c, ownPair); err != nil {
+		return err
+	}
+	s.setBusyPoll(c.BusyPoll)
+	return s.bind(c)
+}
+
+// mapRings creates and maps the rings.
+func (s *Socket) mapRings(c *SocketConfig, ownPair bool) error {
+	if err := s.setRing(unix.XDP_RX_RING, c.RxSize); err != nil {
+		return fmt.Errorf("create rx ring: %w", err)
+	}
+	if err := s.setRing(unix.XDP_TX_RING, c.TxSize); err != nil {
+		return fmt.Errorf("create tx ring: %w", err)
+	}
+	if ownPair {
+		if err := s.setRing(unix.XDP_UMEM_FILL_RING, c.FillSize); err != nil {
+			return fmt.Errorf("create fill ring: %w", err)
+		}
+		if err := s.setRing(unix.XDP_UMEM_COMPLETION_RING, c.CompletionSize); err != nil {
+			return fmt.Errorf("create completion ring: %w", err)
+		}
+	}
+	off, err := mmapOffsets(s.fd)
+	if err != nil {
+		return fmt.Errorf("read ring offsets: %w", err)
+	}
+	rx, err := mapRing(s.fd, unix.XDP_PGOFF_RX_RING, off.Rx.Desc+uint64(c.RxSize)*descBytes, &s.mappings)
+	if err != nil {
+		return fmt.Errorf("map rx ring: %w", err)
+	}
+	s.rx.shared, s.rx.slots = newShared[Desc](rx, off.Rx, c.RxSize)
+	tx, err := mapRing(s.fd, unix.XDP_PGOFF_TX_RING, off.Tx.Desc+uint64(c.TxSize)*descBytes, &s.mappings)
+	if err != nil {
+		return fmt.Errorf("map tx ring: %w", err)
+	}
+	s.tx.shared, s.tx.slots = newShared[Desc](tx, off.Tx, c.TxSize)
+
+	if !ownPair {
+		s.pair = c.Shared.pair
+		s.pair.users.Add(1)
+		s.info.FillSize, s.info.CompletionSize = c.Shared.info.FillSize, c.Shared.info.CompletionSize
+		return nil
+	}
+	s.pair = new(queuePair)
+	s.pair.users.Add(1)
+	fill, err := mapRing(s.fd, unix.XDP_UMEM_PGOFF_FILL_RING, off.Fr.Desc+uint64(c.FillSize)*addrBytes, &s.pair.mappings)
+	if err != nil {
+		return fmt.Errorf("map fill ring: %w", err)
+	}
+	s.pair.fill.shared, s.pair.fill.slots = newShared[uint64](fill, off.Fr, c.FillSize)
+	completion, err := mapRing(s.fd, unix.XDP_UMEM_PGOFF_COMPLETION_RING, off.Cr.Desc+uint64(c.CompletionSize)*addrBytes, &s.pair.mappings)
+	if err != nil {
+		return fmt.Errorf("map completion ring: %w", err)
+	}
+	s.pair.completion.shared, s.pair.completion.slots = newShared[uint64](completion, off.Cr, c.CompletionSize)
+	return nil
+}
+
+// Rx brings received frames.
+func (s *Socket) Rx() *RxRing { return &s.rx }
+
+// Tx takes frames to send.
+func (s *Socket) Tx() *TxRing { return &s.tx }
+
+// Fill takes free frames to receive into.
+func (s *Socket) Fill() *FillRing { return &s.pair.fill }
+
+// Completion returns the frames that were sent.
+func (s *Socket) Completion() *CompletionRing { return &s.pair.completion }
+
+// UMEM is the memory that the rings' addresses refer to.
+func (s *Socket) UMEM() *UMEM { return s.umem }
+
+// FD is the file descriptor, for poll(2) or epoll(7) together with others. It
+// stays the socket's: do not close it. -1 when closed.
+func (s *Socket) FD() int { return s.fd }
+
+// Register puts the socket into slot key of an XSKMAP, where a program's
+// bpf_redirect_map finds it. The kernel accepts frames only from the queue that
+// the socket is bound to, so programs use the queue's number as key. The slot
+// empties itself when the socket is closed.
+func (s *Socket) Register(m *ebpf.Map, key uint32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	doing := fmt.Sprintf("register socket of %s queue %d in map slot %d", s.info.Interface, s.info.Queue, key)
+	if s.closed {
+		return fmt.Errorf("%s: the socket is %w; open a new one", doing, ErrClosed)
+	}
+	if m == nil || m.Type() != ebpf.XSKMap {
+		return refuse(doing, "not an XSKMAP; give a map of type BPF_MAP_TYPE_XSKMAP")
+	}
+	if key >= m.MaxEntries() {
+		return fmt.Errorf("%s: %w: the map has %d slots; make it larger", doing, ErrQueueRange, m.MaxEntries())
+	}
+	if err := m.Put(key, uint32(s.fd)); err != nil {
+		return sysFault(doing, err)
+	}
+	return nil
+}
+
+// Close gives everything back: the queue, the XSKMAP slots, the rings. Frames
+// that were in the rings are simply free again. It does nothing the second time.
+// No other goroutine may be using the socket; rings that are used later by
+// mistake are full and empty at once. The kernel frees the queue a little later,
+// which Open knows.
+func (s *Socket) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	err := unix.Close(s.fd)
+	s.fd = -1
+	s.rx.shared, s.rx.slots = closedShared[Desc]()
+	s.tx.shared, s.tx.slots = closedShared[Desc]()
+	s.rx.prod, s.rx.cons, s.tx.prod, s.tx.cons = 0, 0, 0, 0
+	mappings := s.mappings
+	if p := s.pair; p != nil {
+		s.pair = closedPair()
+		if p.users.Add(-1) == 0 {
+			mappings = append(mappings, p.mappings...)
+			p.mappings = nil
+		}
+	} else {
+		s.pair = closedPair()
+	}
+	for _, m := range mappings {
+		if e := unix.Munmap(m); e != nil && err == nil {
+			err = e
+		}
+	}
+	s.mappings = nil
+	s.umem.users.Add(-1)
+	if err != nil {
+		return fmt.Errorf("close AF_XDP socket of %s queue %d: %w", s.info.Interface, s.info.Queue, err)
+	}
+	return nil
+}
+
+// closedPair is what Fill and Completion return after Close.
+func closedPair() *queuePair {
+	p := new(queuePair)
+	p.fill.shared, p.fill.slots = closedShared[uint64]()
+	p.completion.shared, p.completion.slots = closedShared[uint64]()
+	return p
+}

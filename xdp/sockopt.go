@@ -1,0 +1,155 @@
+// The raw system calls behind a socket: options, ring mappings and bind.
+
+package xdp
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	descBytes = uint64(unsafe.Sizeof(Desc{}))
+	addrBytes = uint64(unsafe.Sizeof(uint64(0)))
+
+	// A closed socket's queue is released by a kernel worker after an RCU grace
+	// period (xp_put_pool in net/xdp/xsk_buff_pool.c), until when bind says
+	// EBUSY. So EBUSY is final only after busyWait.
+	busyWait = time.Second
+	busyStep = 2 * time.Millisecond
+)
+
+func setsockopt(fd, level, option int, value unsafe.Pointer, size uintptr) error {
+	_, _, e := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), uintptr(level), uintptr(option), uintptr(value), size, 0)
+	if e != 0 {
+		return e
+	}
+	return nil
+}
+
+// getsockopt reads one SOL_XDP option into a T. A kernel older than T leaves the
+// fields that it does not know zero.
+func getsockopt[T any](fd, option int) (T, error) {
+	var value T
+	size := uint32(unsafe.Sizeof(value))
+	_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_XDP, uintptr(option),
+		uintptr(unsafe.Pointer(&value)), uintptr(unsafe.Pointer(&size)), 0)
+	if e != 0 {
+		return value, e
+	}
+	return value, nil
+}
+
+// mmapOffsets says where the indices and slots lie in each ring's mapping. The
+// flags word came with Linux 5.4; there is no use without it.
+func mmapOffsets(fd int) (unix.XDPMmapOffsets, error) {
+	off, err := getsockopt[unix.XDPMmapOffsets](fd, unix.XDP_MMAP_OFFSETS)
+	if err == nil && off.Cr.Flags == 0 {
+		err = unix.EOPNOTSUPP
+	}
+	return off, err
+}
+
+// setRing creates one of the four rings in the kernel.
+func (s *Socket) setRing(option int, slots uint32) error {
+	return unix.SetsockoptInt(s.fd, unix.SOL_XDP, option, int(slots))
+}
+
+// mapRing maps a ring and notes the mapping, so that Close finds it.
+func mapRing(fd int, offset int64, size uint64, mappings *[][]byte) ([]byte, error) {
+	m, err := unix.Mmap(fd, offset, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	if err != nil {
+		return nil, err
+	}
+	*mappings = append(*mappings, m)
+	return m, nil
+}
+
+// setBusyPoll sets the three options as far as they were asked for and notes the
+// first refusal, which does not stop the socket from working.
+func (s *Socket) setBusyPoll(b BusyPoll) {
+	if b == (BusyPoll{}) {
+		return
+	}
+	prefer := 0
+	if b.Prefer {
+		prefer = 1
+	}
+	for _, o := range []struct {
+		name          string
+		option, value int
+	}{
+		{"SO_PREFER_BUSY_POLL", unix.SO_PREFER_BUSY_POLL, prefer},
+		{"SO_BUSY_POLL", unix.SO_BUSY_POLL, b.Micros},
+		{"SO_BUSY_POLL_BUDGET", unix.SO_BUSY_POLL_BUDGET, b.Budget},
+	} {
+		if o.value == 0 {
+			continue
+		}
+		if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, o.option, o.value); err != nil {
+			s.info.BusyPollErr = sysFault(fmt.Sprintf("set %s to %d", o.name, o.value), err)
+			return
+		}
+	}
+	s.info.BusyPoll, s.busyPoll = true, true
+}
+
+// bind takes the queue, in the modes to be tried in turn, and notes what it got.
+func (s *Socket) bind(c *SocketConfig) error {
+	addr := unix.SockaddrXDP{Ifindex: uint32(s.info.Index), QueueID: s.info.Queue}
+	if c.Shared != nil {
+		// xsk_bind: shared sockets have no flags of their own.
+		addr.Flags, addr.SharedUmemFD = unix.XDP_SHARED_UMEM, uint32(c.Shared.fd)
+		return s.bindOnce(&addr)
+	}
+	var flags uint16
+	if c.NeedWakeup {
+		flags |= unix.XDP_USE_NEED_WAKEUP
+	}
+	if c.MultiBuffer {
+		flags |= unix.XDP_USE_SG
+	}
+	if c.Bind != BindCopy {
+		addr.Flags = flags | unix.XDP_ZEROCOPY
+		err := s.bindOnce(&addr)
+		if err == nil || c.Bind == BindZeroCopy {
+			return err
+		}
+		s.info.ZeroCopyErr = err
+	}
+	addr.Flags = flags | unix.XDP_COPY
+	return s.bindOnce(&addr)
+}
+
+// bindOnce binds with one set of flags and asks the kernel for the mode.
+func (s *Socket) bindOnce(addr *unix.SockaddrXDP) error {
+	mode := "bind"
+	switch {
+	case addr.Flags&unix.XDP_ZEROCOPY != 0:
+		mode = "bind zero-copy"
+	case addr.Flags&unix.XDP_COPY != 0:
+		mode = "bind copy"
+	}
+	deadline := time.Now().Add(busyWait)
+	err := unix.Bind(s.fd, addr)
+	for errors.Is(err, unix.EBUSY) && time.Now().Before(deadline) {
+		time.Sleep(busyStep)
+		err = unix.Bind(s.fd, addr)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", mode, err)
+	}
+	options, err := getsockopt[uint32](s.fd, unix.XDP_OPTIONS)
+	if err != nil {
+		return fmt.Errorf("read mode: %w", err)
+	}
+	s.zeroCopy = options&unix.XDP_OPTIONS_ZEROCOPY != 0
+	s.info.Mode = BindCopy
+	if s.zeroCopy {
+		s.info.Mode = BindZeroCopy
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+// The UMEM: one anonymous mapping cut into frames of equal size, which the
+// kernel pins and which every ring refers to by byte offset ("address").
+
+package xdp
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// kernelHeadroom is what the kernel keeps free in front of every received
+	// frame for XDP programs (XDP_PACKET_HEADROOM, include/uapi/linux/bpf.h).
+	kernelHeadroom = unix.XDP_PACKET_HEADROOM
+	hugePageSize   = 2 << 20
+	hugePage2MB    = 21 << 26 // MAP_HUGE_2MB: log2(2 MiB) << MAP_HUGE_SHIFT
+	// maxFrameCount bounds a UMEM to 64 GiB of 4096-byte frames.
+	maxFrameCount = 1 << 24
+)
+
+// UMEMConfig says how a UMEM is cut.
+type UMEMConfig struct {
+	// FrameSize in bytes: 2048 or 4096, 0 means 4096. A received frame has
+	// FrameSize - 256 - Headroom bytes of room, a sent one FrameSize.
+	FrameSize uint32
+	// FrameCount is the number of frames, 1 to 2^24.
+	FrameCount uint32
+	// Headroom in bytes is left free in front of a received frame, in addition
+	// to the kernel's 256. Less than FrameSize - 256.
+	Headroom uint32
+	// HugePages takes 2 MiB pages, which must be free (nr_hugepages).
+	HugePages bool
+}
+
+// UMEM is the memory that sockets and kernel share. Its methods may be called
+// from any goroutine; who may touch a frame's bytes is decided by the rings.
+type UMEM struct {
+	mem     []byte // exactly FrameSize*FrameCount bytes of mapping
+	mapping []byte // what mmap returned
+	config  UMEMConfig
+	mask    uint64 // FrameSize - 1
+	users   atomic.Int32
+}
+
+// NewUMEM maps and touches the memory (MAP_POPULATE), so that no page fault
+// happens later. It is registered with the kernel by Open. Errors: ErrConfig,
+// ErrNoHugePages.
+func NewUMEM(c UMEMConfig) (*UMEM, error) {
+	if c.FrameSize == 0 {
+		c.FrameSize = 4096
+	}
+	const doing = "map UMEM"
+	if c.FrameSize != 2048 && c.FrameSize != 4096 {
+		return nil, refuse(doing, "frame size %d; use 2048 or 4096", c.FrameSize)
+	}
+	if int(c.FrameSize) > os.Getpagesize() {
+		return nil, refuse(doing, "frame size %d is above the page size; use %d", c.FrameSize, os.Getpagesize())
+	}
+	if c.FrameCount == 0 || c.FrameCount > maxFrameCount {
+		return nil, refuse(doing, "frame count %d; use 1 to %d", c.FrameCount, maxFrameCount)
+	}
+	if c.Headroom >= c.FrameSize-kernelHeadroom {
+		return nil, refuse(doing, "headroom %d; use less than frame size - %d = %d", c.Headroom, kernelHeadroom, c.FrameSize-kernelHeadroom)
+	}
+
+	size := int(c.FrameSize) * int(c.FrameCount)
+	length, flags := size, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE
+	if c.HugePages {
+		length = (size + hugePageSize - 1) &^ (hugePageSize - 1)
+		flags |= unix.MAP_HUGETLB | hugePage2MB
+	}
+	mapping, err := unix.Mmap(-1, 0, length, unix.PROT_READ|unix.PROT_WRITE, flags)
+	switch {
+	case err != nil && c.HugePages && (errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EINVAL)):
+		return nil, fault(doing, ErrNoHugePages, err, fmt.Sprintf("write at least %d to /proc/sys/vm/nr_hugepages, or do without huge pages", length/hugePageSize))
+	case err != nil:
+		return nil, fmt.Errorf("%s: %d bytes: %w; use fewer frames", doing, length, err)
+	}
+	return &UMEM{mem: mapping[:size:size], mapping: mapping, config: c, mask: uint64(c.FrameSize) - 1}, nil
+}
+
+// Frame is the view from addr to the end of its frame, or nil when addr lies
+// outside the UMEM. Its capacity ends with the frame.
+func (u *UMEM) Frame(addr uint64) []byte {
+	if addr >= uint64(len(u.mem)) {
+		return nil
+	}
+	end := (addr | u.mask) + 1
+	return u.mem[addr:end:end]
+}
+
+// Data is the view of a descriptor's bytes, or nil when they do not lie within
+// one frame of the UMEM: a descriptor comes out of shared memory and is checked
+// before it is used. The result is also nil when the UMEM is closed. An empty
+// descriptor gives an empty view that is not nil.
+func (u *UMEM) Data(d Desc) []byte {
+	room := u.mask + 1 - d.Addr&u.mask
+	if d.Addr >= uint64(len(u.mem)) || uint64(d.Len) > room {
+		return nil
+	}
+	end := d.Addr + uint64(d.Len)
+	return u.mem[d.Addr:end:end]
+}
+
+// Base is the address of the start of the frame that addr lies in. Descriptors
+// from the rx ring point past the headroom, those from the completion ring
+// wherever the sender put its frame.
+func (u *UMEM) Base(addr uint64) uint64 { return addr &^ u.mask }
+
+// Addr is the address of frame i, counted from 0. It is not checked.
+func (u *UMEM) Addr(i uint32) uint64 { return uint64(i) * (u.mask + 1) }
+
+// Config is the configuration in use, defaults filled in.
+func (u *UMEM) Config() UMEMConfig { return u.config }
+
+// RxRoom is the largest frame in bytes that can be received into one UMEM frame.
+func (u *UMEM) RxRoom() int { return int(u.config.FrameSize - kernelHeadroom - u.config.Headroom) }
+
+// Close unmaps the memory; views of it must not be used any more. It fails with
+// ErrInUse while a socket is open, and does nothing the second time. It must not
+// run at the same time as Open or Data.
+func (u *UMEM) Close() error {
+	if u.mapping == nil {
+		return nil
+	}
+	if n := u.users.Load(); n > 0 {
+		return fmt.Errorf("close UMEM: %w by %d sockets; close them first", ErrInUse, n)
+	}
+	mapping := u.mapping
+	u.mem, u.mapping = nil, nil
+	if err := unix.Munmap(mapping); err != nil {
+		return fmt.Errorf("close UMEM: unmap: %w", err)
+	}
+	return nil
+}
+
+// register hands the memory to the kernel through the socket fd, which pins it.
+func (u *UMEM) register(fd int) error {
+	reg := unix.XDPUmemReg{
+		Addr:     uint64(uintptr(unsafe.Pointer(unsafe.SliceData(u.mem)))),
+		Len:      uint64(len(u.mem)),
+		Size:     u.config.FrameSize,
+		Headroom: u.config.Headroom,
+	}
+	return setsockopt(fd, unix.SOL_XDP, unix.XDP_UMEM_REG, unsafe.Pointer(&reg), unsafe.Sizeof(reg))
+}

@@ -1,0 +1,178 @@
+// The memory: its limits, its views, its pages, and the free list.
+
+package xdp
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// What xdp_umem_reg (net/xdp/xdp_umem.c) would refuse is refused before.
+func TestUMEMRefusals(t *testing.T) {
+	for _, c := range []UMEMConfig{
+		{FrameSize: 1024, FrameCount: 1},
+		{FrameSize: 3000, FrameCount: 1},
+		{FrameSize: 8192, FrameCount: 1},
+		{FrameSize: 4096, FrameCount: 0},
+		{FrameSize: 4096, FrameCount: maxFrameCount + 1},
+		{FrameSize: 2048, FrameCount: 1, Headroom: 2048 - 256},
+		{FrameSize: 2048, FrameCount: 1, Headroom: 1 << 31},
+	} {
+		u, err := NewUMEM(c)
+		if err == nil {
+			u.Close()
+		}
+		wantError(t, err, ErrConfig)
+	}
+}
+
+// A view never leaves its frame, and an address or descriptor that does is nil,
+// because both come out of memory that others write.
+func TestUMEMViewsStayInFrame(t *testing.T) {
+	for _, size := range []uint32{2048, 4096} {
+		u, err := NewUMEM(UMEMConfig{FrameSize: size, FrameCount: 5})
+		must(t, err)
+		defer u.Close()
+		total := uint64(size) * 5
+		rapid.Check(t, func(t *rapid.T) {
+			addr := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, total+10)).Draw(t, "addr")
+			length := rapid.OneOf(rapid.Uint32(), rapid.Uint32Range(0, size+10)).Draw(t, "len")
+			room := int(size) - int(addr%uint64(size))
+			f := u.Frame(addr)
+			if addr >= total && f != nil || addr < total && (len(f) != room || cap(f) != room) {
+				t.Fatalf("Frame(%d): %d bytes, capacity %d; room %d", addr, len(f), cap(f), room)
+			}
+			d := u.Data(Desc{Addr: addr, Len: length})
+			ok := addr < total && uint64(length) <= uint64(room)
+			if ok != (d != nil) || ok && (len(d) != int(length) || cap(d) != int(length)) {
+				t.Fatalf("Data(%d, %d): nil %v, %d bytes; room %d", addr, length, d == nil, len(d), room)
+			}
+			if ok && length > 0 && &d[0] != &f[0] {
+				t.Fatal("Frame and Data differ")
+			}
+			if base := u.Base(addr); base%uint64(size) != 0 || addr-base >= uint64(size) {
+				t.Fatalf("Base(%d) = %d", addr, base)
+			}
+		})
+	}
+}
+
+// The allocator gives each frame of its part once, and takes back no more.
+func TestAllocator(t *testing.T) {
+	u, err := NewUMEM(UMEMConfig{FrameSize: 2048, FrameCount: 10})
+	must(t, err)
+	defer u.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		first := rapid.Uint32Range(0, 12).Draw(t, "first")
+		n := rapid.OneOf(rapid.Uint32Range(0, 12), rapid.Uint32()).Draw(t, "n")
+		a := NewAllocator(u, first, n)
+		count := a.Len()
+		if want := min(int64(n), max(0, 10-int64(first))); int64(count) != want {
+			t.Fatalf("%d frames, want %d", count, want)
+		}
+		out := map[uint64]bool{}
+		t.Repeat(map[string]func(*rapid.T){
+			"get": func(t *rapid.T) {
+				addr, ok := a.Get()
+				if ok != (len(out) < count) {
+					t.Fatalf("Get with %d of %d out: %v", len(out), count, ok)
+				}
+				if ok && (out[addr] || addr%2048 != 0 || addr < uint64(first)*2048 || addr >= uint64(first)*2048+uint64(count)*2048) {
+					t.Fatalf("Get gave %d, out already: %v", addr, out[addr])
+				}
+				if ok {
+					out[addr] = true
+				}
+			},
+			"put": func(t *rapid.T) {
+				for addr := range out {
+					if !a.Put(addr + rapid.Uint64Range(0, 2047).Draw(t, "offset")) {
+						t.Fatalf("Put(%d) refused", addr)
+					}
+					delete(out, addr)
+					return
+				}
+				if a.Put(0) {
+					t.Fatal("Put of a frame too many")
+				}
+			},
+			"put outside": func(t *rapid.T) {
+				if a.Put(rapid.Uint64Range(10*2048, 1<<63).Draw(t, "addr")) {
+					t.Fatal("Put outside the UMEM")
+				}
+			},
+			"": func(t *rapid.T) {
+				if a.Len() != count-len(out) {
+					t.Fatalf("Len %d with %d of %d out", a.Len(), len(out), count)
+				}
+			},
+		})
+	})
+}
+
+// A UMEM is closed once, and its views are nil from then on.
+func TestUMEMClose(t *testing.T) {
+	u, err := NewUMEM(UMEMConfig{FrameCount: 1})
+	must(t, err)
+	must(t, u.Close())
+	must(t, u.Close())
+	if u.Frame(0) != nil || u.Data(Desc{}) != nil {
+		t.Fatal("a closed UMEM gives views")
+	}
+	_, err = Open(SocketConfig{Interface: "lo", UMEM: u})
+	wantError(t, err, ErrClosed)
+}
+
+const hugePagesFile = "/proc/sys/vm/nr_hugepages"
+
+// reserveHugePages sets the number of 2 MiB pages, says how many there are, and
+// puts the old number back at the end of the test.
+func reserveHugePages(t *testing.T, n int) int {
+	t.Helper()
+	read := func() int {
+		b, err := os.ReadFile(hugePagesFile)
+		must(t, err)
+		n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+		must(t, err)
+		return n
+	}
+	old := read()
+	t.Cleanup(func() { must(t, os.WriteFile(hugePagesFile, fmt.Append(nil, old), 0)) })
+	must(t, os.WriteFile(hugePagesFile, fmt.Append(nil, n), 0))
+	return read()
+}
+
+// A UMEM on 2 MiB pages carries traffic like any other.
+func TestHugePages(t *testing.T) {
+	if n := reserveHugePages(t, 4); n < 2 {
+		t.Skipf("the kernel cannot reserve 2 huge pages of 2 MiB now (%s gives %d)", hugePagesFile, n)
+	}
+	l := newLab(t, labOptions{})
+	var ports [2]*port
+	for host := range ports {
+		ports[host] = l.openPort(host, portConfig{umem: UMEMConfig{FrameSize: 2048, FrameCount: 256, HugePages: true}})
+		ports[host].fill(128)
+		l.redirect(host, AttachGeneric, RedirectConfig{EtherType: testEtherType}, ports[host].sock)
+	}
+	exchange(t, ports[0], ports[1], 0, 60, 1514)
+	exchange(t, ports[1], ports[0], 1, 60, 1514)
+}
+
+// Without huge pages the error names the file that makes some.
+func TestNoHugePages(t *testing.T) {
+	reserveHugePages(t, 0)
+	// More than any machine has, should other programs hold reserved pages.
+	u, err := NewUMEM(UMEMConfig{FrameCount: maxFrameCount, HugePages: true})
+	if err == nil {
+		u.Close()
+	}
+	wantError(t, err, ErrNoHugePages)
+	if !strings.Contains(err.Error(), hugePagesFile) {
+		t.Fatalf("%v does not name %s", err, hugePagesFile)
+	}
+}
