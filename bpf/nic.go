@@ -34,7 +34,8 @@ var ErrRange = errors.New("out of range")
 // serves any number of interfaces only if they do not share queue numbers: a socket is found by
 // its queue alone, so a card with several interfaces loads one NIC for each.
 //
-// Any goroutine may call its methods, except that nothing may follow Close.
+// Any goroutine may call its methods. After Close, SetGroup and Counters fail, and Program and
+// Sockets give what can no longer be used.
 type NIC struct {
 	objects nicObjects
 }

@@ -60,6 +60,10 @@ func Attach(prog *ebpf.Program, ifindex int, mode AttachMode) (*Attachment, erro
 	if ifindex < 1 {
 		return nil, refuse(doing, "interface indices start at 1; look it up by name")
 	}
+	// The kernel says EINVAL for an index that is not there, as for much else.
+	if _, err := findInterface("", ifindex); err != nil {
+		return nil, err
+	}
 	a := &Attachment{ifindex: ifindex, mode: mode}
 	switch mode {
 	case AttachNative, AttachGeneric:

@@ -67,6 +67,8 @@ func sysFault(doing string, err error) error {
 		return fault(doing, ErrNotSupported, err, "use copy mode, or a driver and kernel that have the feature")
 	case errors.Is(err, unix.ENOBUFS):
 		return fault(doing, ErrMemlock, err, "raise RLIMIT_MEMLOCK ('ulimit -l') or grant CAP_IPC_LOCK")
+	case errors.Is(err, unix.ENOMEM):
+		return fmt.Errorf("%s: %w; use fewer frames and smaller rings", doing, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -36,7 +36,7 @@ func (s *Socket) Info() Info { return s.info }
 // xdp_statistics; af_xdp.rst "XDP_STATISTICS getsockopt").
 type Statistics struct {
 	RxDropped       uint64 // frames dropped: too large for a frame, or for lack of a free one
-	RxInvalid       uint64 // unusable addresses in the fill ring
+	RxInvalid       uint64 // rx_invalid_descs; 6.18 skips unusable addresses in the fill ring without counting them here
 	TxInvalid       uint64 // descriptors to send that did not lie within one frame
 	RxRingFull      uint64 // frames dropped because the rx ring was full
 	RxFillRingEmpty uint64 // times that the fill ring had no frame; counted per queue

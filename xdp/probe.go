@@ -169,16 +169,18 @@ func (c *Capabilities) probeBind(dev *net.Interface) error {
 		return judge(s.Close())
 	}
 	c.Copy = try(func(*SocketConfig) {})
+	if errors.Is(c.Copy.Err, ErrBusy) { // for as long as Open waits
+		c.ZeroCopy, c.NeedWakeup, c.MultiBuffer, c.BusyPoll = c.Copy, c.Copy, c.Copy, c.Copy
+		return umem.Close()
+	}
 	c.NeedWakeup = try(func(s *SocketConfig) { s.NeedWakeup = true })
 	c.MultiBuffer = try(func(s *SocketConfig) { s.MultiBuffer = true })
 	c.BusyPoll = try(func(s *SocketConfig) { s.BusyPoll = BusyPoll{Micros: 20, Budget: 8, Prefer: true} })
-	if a, err := attachPass(dev.Index, AttachNative, 0); err == nil {
-		c.ZeroCopy = try(func(s *SocketConfig) { s.Bind = BindZeroCopy })
-		if err := a.Close(); err != nil {
-			return errors.Join(err, umem.Close())
-		}
-	} else {
-		c.ZeroCopy = try(func(s *SocketConfig) { s.Bind = BindZeroCopy })
+	// Some drivers bind zero-copy only while they run a program.
+	a, attachErr := attachPass(dev.Index, AttachNative, 0)
+	c.ZeroCopy = try(func(s *SocketConfig) { s.Bind = BindZeroCopy })
+	if attachErr == nil {
+		err = a.Close()
 	}
-	return umem.Close()
+	return errors.Join(err, umem.Close())
 }

@@ -78,10 +78,12 @@ func (p *producer) reload(n uint32) uint32 {
 }
 
 // Submit hands the first n reserved slots to the kernel with one release store
-// (B). More than are free is cut to those.
+// (B), or with none when n is 0. More than are free is cut to those.
 func (p *producer) Submit(n uint32) {
-	p.prod += min(n, p.size-(p.prod-p.cons))
-	p.producer.Store(p.prod)
+	if n > 0 {
+		p.prod += min(n, p.size-(p.prod-p.cons))
+		p.producer.Store(p.prod)
+	}
 }
 
 // consumer is our side of the rx and completion rings: Peek's load of the
@@ -113,10 +115,12 @@ func (c *consumer) reload() {
 }
 
 // Release gives the first n entries' slots back to the kernel with one release
-// store (D). More than were there is cut to those.
+// store (D), or with none when n is 0. More than were there is cut to those.
 func (c *consumer) Release(n uint32) {
-	c.cons += min(n, c.prod-c.cons)
-	c.consumer.Store(c.cons)
+	if n > 0 {
+		c.cons += min(n, c.prod-c.cons)
+		c.consumer.Store(c.cons)
+	}
 }
 
 // FillRing gives free frames to the kernel to receive into. It belongs to one
@@ -160,7 +164,8 @@ type TxRing struct {
 }
 
 // Set writes a descriptor into reserved slot i. The kernel skips a descriptor that
-// does not lie within one frame and counts it in Statistics.TxInvalid.
+// does not lie within one frame and counts it in Statistics.TxInvalid. Some kernels
+// (seen on 6.18) also return its address, as it was, in the completion ring.
 func (r *TxRing) Set(i uint32, d Desc) { r.slots[(r.prod+i)&r.mask] = d }
 
 // newShared finds the indices and the n slots of T in a ring's mapping.

@@ -4,6 +4,7 @@
 package xdp
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -118,33 +119,25 @@ func Open(c SocketConfig) (*Socket, error) {
 		c.Shared.mu.Lock()
 		defer c.Shared.mu.Unlock()
 	}
-	if err := c.complete(doing, dev); err != nil {
-		return nil, err
-	}
-	if dev.Flags&net.FlagUp == 0 {
-		return nil, sysFault(doing, unix.ENETDOWN)
-	}
-	if n := queueCount(dev.Name); n > 0 && c.Queue >= n {
-		return nil, fmt.Errorf("%s: %w: there are queues 0 to %d; take one of these or add queues with 'ethtool -L %s'", doing, ErrQueueRange, n-1, dev.Name)
-	}
-	if err := c.UMEM.hold(doing); err != nil {
-		return nil, err
-	}
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		c.UMEM.users.Add(-1)
 		return nil, sysFault(doing, err)
 	}
+	if err := c.complete(doing, dev, fd); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
 	s := &Socket{fd: fd, umem: c.UMEM}
+	s.umem.users.Add(1)
 	if err := s.build(&c, dev); err != nil {
 		s.Close()
-		return nil, sysFault(doing, err)
+		return nil, c.bindFault(doing, dev.Name, err)
 	}
 	return s, nil
 }
 
 // complete checks the configuration and fills in what was left zero.
-func (c *SocketConfig) complete(doing string, dev *net.Interface) error {
+func (c *SocketConfig) complete(doing string, dev *net.Interface, fd int) error {
 	own := true
 	if c.Shared != nil {
 		if c.Shared.closed {
@@ -162,7 +155,7 @@ func (c *SocketConfig) complete(doing string, dev *net.Interface) error {
 			return refuse(doing, "NeedWakeup or MultiBuffer differ from the shared socket; leave them zero")
 		}
 		c.NeedWakeup, c.MultiBuffer = of.NeedWakeup, of.MultiBuffer
-		own = dev.Index != of.Index || c.Queue != of.Queue
+		own = dev.Index != of.Index || c.Queue != of.Queue || !sameNamespace(fd, c.Shared.fd)
 		if !own && (c.FillSize != 0 || c.CompletionSize != 0) {
 			return refuse(doing, "a socket that shares a queue has no fill and completion ring; leave FillSize and CompletionSize zero")
 		}
@@ -185,16 +178,28 @@ func (c *SocketConfig) complete(doing string, dev *net.Interface) error {
 			return refuse(doing, "ring size %d; use a power of two up to %d", *n, maxRingSize)
 		}
 	}
+	if c.UMEM.mapping == nil {
+		return fmt.Errorf("%s: the UMEM is %w; map a new one", doing, ErrClosed)
+	}
+	if dev.Flags&net.FlagUp == 0 {
+		return sysFault(doing, unix.ENETDOWN)
+	}
+	if n := queueCount(dev.Name); n > 0 && c.Queue >= n {
+		return fmt.Errorf("%s: %w: there are queues 0 to %d; take one of these or add queues with 'ethtool -L %s'", doing, ErrQueueRange, n-1, dev.Name)
+	}
 	return nil
 }
 
-// hold counts a socket, so that the memory stays as long as the kernel uses it.
-func (u *UMEM) hold(doing string) error {
-	if u.mapping == nil {
-		return fmt.Errorf("%s: the UMEM is %w; map a new one", doing, ErrClosed)
+// bindFault reads EINVAL, which the kernel says to a queue that is not there and
+// to flags that it does not know.
+func (c *SocketConfig) bindFault(doing, ifname string, err error) error {
+	switch {
+	case !errors.Is(err, unix.EINVAL):
+		return sysFault(doing, err)
+	case c.Queue > 0 && queueCount(ifname) == 0:
+		return fault(doing, ErrQueueRange, err, "use queue 0; the driver does not tell how many it has")
 	}
-	u.users.Add(1)
-	return nil
+	return fault(doing, ErrNotSupported, err, "leave MultiBuffer (Linux 6.6) and NeedWakeup (Linux 5.4) out")
 }
 
 // build takes the steps in the order of af_xdp.rst: UMEM, rings, mappings, bind.
@@ -322,19 +327,16 @@ func (s *Socket) Close() error {
 	s.closed = true
 	err := unix.Close(s.fd)
 	s.fd = -1
+	s.rx, s.tx = RxRing{}, TxRing{}
 	s.rx.shared, s.rx.slots = closedShared[Desc]()
 	s.tx.shared, s.tx.slots = closedShared[Desc]()
-	s.rx.prod, s.rx.cons, s.tx.prod, s.tx.cons = 0, 0, 0, 0
 	mappings := s.mappings
-	if p := s.pair; p != nil {
-		s.pair = closedPair()
-		if p.users.Add(-1) == 0 {
-			mappings = append(mappings, p.mappings...)
-			p.mappings = nil
-		}
-	} else {
-		s.pair = closedPair()
+	if p := s.pair; p != nil && p.users.Add(-1) == 0 {
+		mappings = append(mappings, p.mappings...)
+		p.clear()
 	}
+	s.pair = new(queuePair)
+	s.pair.clear()
 	for _, m := range mappings {
 		if e := unix.Munmap(m); e != nil && err == nil {
 			err = e
@@ -348,10 +350,10 @@ func (s *Socket) Close() error {
 	return nil
 }
 
-// closedPair is what Fill and Completion return after Close.
-func closedPair() *queuePair {
-	p := new(queuePair)
+// clear makes the rings those of a closed socket.
+func (p *queuePair) clear() {
+	p.mappings = nil
+	p.fill, p.completion = FillRing{}, CompletionRing{}
 	p.fill.shared, p.fill.slots = closedShared[uint64]()
 	p.completion.shared, p.completion.slots = closedShared[uint64]()
-	return p
 }

@@ -53,6 +53,14 @@ func mmapOffsets(fd int) (unix.XDPMmapOffsets, error) {
 	return off, err
 }
 
+// sameNamespace compares the network namespaces of two sockets: interface indices
+// repeat in each. A kernel before 5.14 does not tell, and is believed to have one.
+func sameNamespace(a, b int) bool {
+	x, _ := unix.GetsockoptUint64(a, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	y, _ := unix.GetsockoptUint64(b, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	return x == y
+}
+
 // setRing creates one of the four rings in the kernel.
 func (s *Socket) setRing(option int, slots uint32) error {
 	return unix.SetsockoptInt(s.fd, unix.SOL_XDP, option, int(slots))
@@ -97,50 +105,41 @@ func (s *Socket) setBusyPoll(b BusyPoll) {
 	s.info.BusyPoll, s.busyPoll = true, true
 }
 
-// bind takes the queue, in the modes to be tried in turn, and notes what it got.
+// bind takes the queue, in the modes to be tried in turn, and asks what it got.
 func (s *Socket) bind(c *SocketConfig) error {
 	addr := unix.SockaddrXDP{Ifindex: uint32(s.info.Index), QueueID: s.info.Queue}
-	if c.Shared != nil {
+	deadline := time.Now().Add(busyWait)
+	switch {
+	case c.Shared != nil:
 		// xsk_bind: shared sockets have no flags of their own.
 		addr.Flags, addr.SharedUmemFD = unix.XDP_SHARED_UMEM, uint32(c.Shared.fd)
-		return s.bindOnce(&addr)
-	}
-	var flags uint16
-	if c.NeedWakeup {
-		flags |= unix.XDP_USE_NEED_WAKEUP
-	}
-	if c.MultiBuffer {
-		flags |= unix.XDP_USE_SG
-	}
-	if c.Bind != BindCopy {
-		addr.Flags = flags | unix.XDP_ZEROCOPY
-		err := s.bindOnce(&addr)
-		if err == nil || c.Bind == BindZeroCopy {
-			return err
+		if err := bindBy(s.fd, &addr, deadline); err != nil {
+			return fmt.Errorf("bind with shared UMEM: %w", err)
 		}
-		s.info.ZeroCopyErr = err
-	}
-	addr.Flags = flags | unix.XDP_COPY
-	return s.bindOnce(&addr)
-}
-
-// bindOnce binds with one set of flags and asks the kernel for the mode.
-func (s *Socket) bindOnce(addr *unix.SockaddrXDP) error {
-	mode := "bind"
-	switch {
-	case addr.Flags&unix.XDP_ZEROCOPY != 0:
-		mode = "bind zero-copy"
-	case addr.Flags&unix.XDP_COPY != 0:
-		mode = "bind copy"
-	}
-	deadline := time.Now().Add(busyWait)
-	err := unix.Bind(s.fd, addr)
-	for errors.Is(err, unix.EBUSY) && time.Now().Before(deadline) {
-		time.Sleep(busyStep)
-		err = unix.Bind(s.fd, addr)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", mode, err)
+	default:
+		var flags uint16
+		if c.NeedWakeup {
+			flags |= unix.XDP_USE_NEED_WAKEUP
+		}
+		if c.MultiBuffer {
+			flags |= unix.XDP_USE_SG
+		}
+		if c.Bind != BindCopy {
+			addr.Flags = flags | unix.XDP_ZEROCOPY
+			err := bindBy(s.fd, &addr, deadline)
+			if err == nil {
+				break
+			}
+			err = fmt.Errorf("bind zero-copy: %w", err)
+			if c.Bind == BindZeroCopy {
+				return err
+			}
+			s.info.ZeroCopyErr = err
+		}
+		addr.Flags = flags | unix.XDP_COPY
+		if err := bindBy(s.fd, &addr, deadline); err != nil {
+			return fmt.Errorf("bind copy: %w", err)
+		}
 	}
 	options, err := getsockopt[uint32](s.fd, unix.XDP_OPTIONS)
 	if err != nil {
@@ -152,4 +151,15 @@ func (s *Socket) bindOnce(addr *unix.SockaddrXDP) error {
 		s.info.Mode = BindZeroCopy
 	}
 	return nil
+}
+
+// bindBy binds, and while the queue is busy tries again until the deadline. A
+// refused bind leaves the socket as it was (xsk_bind), so it can be repeated.
+func bindBy(fd int, addr *unix.SockaddrXDP, deadline time.Time) error {
+	err := unix.Bind(fd, addr)
+	for errors.Is(err, unix.EBUSY) && time.Now().Before(deadline) {
+		time.Sleep(busyStep)
+		err = unix.Bind(fd, addr)
+	}
+	return err
 }

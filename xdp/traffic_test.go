@@ -38,6 +38,32 @@ func TestTrafficBothWays(t *testing.T) {
 	}
 }
 
+// Busy polling is asked for with three socket options, and Info says whether all
+// were accepted; a refusal does not stop the socket.
+func TestBusyPoll(t *testing.T) {
+	for _, c := range []struct {
+		ask BusyPoll
+		ok  bool
+	}{
+		{BusyPoll{Micros: 20, Budget: 16, Prefer: true}, true},
+		{BusyPoll{Micros: -1}, false},
+		{BusyPoll{Micros: 20, Budget: 1 << 20, Prefer: true}, false},
+	} {
+		l := newLab(t, labOptions{})
+		var ports [2]*port
+		for host := range ports {
+			ports[host] = l.openPort(host, portConfig{socket: SocketConfig{BusyPoll: c.ask}})
+			if i := ports[host].sock.Info(); i.BusyPoll != c.ok || (i.BusyPollErr == nil) != c.ok {
+				t.Fatalf("%+v: accepted %v, %v", c.ask, i.BusyPoll, i.BusyPollErr)
+			}
+			ports[host].fill(128)
+			l.redirect(host, AttachNative, RedirectConfig{}, ports[host].sock)
+		}
+		exchange(t, ports[0], ports[1], 0, 60, 1514)
+		exchange(t, ports[1], ports[0], 1, 60, 1514)
+	}
+}
+
 // exchange sends one frame of each size in one batch and checks their bytes.
 func exchange(t *testing.T, src, dst *port, from int, sizes ...int) {
 	t.Helper()

@@ -159,7 +159,7 @@ func (t text) file(top ast.Node) (*File, error) {
 	}
 	list, ok := n.(*ast.SequenceNode)
 	if !ok {
-		return nil, fmt.Errorf("%s: peers is a %s, want a list: %w", t.at(n), n.Type(), ErrSyntax)
+		return nil, fmt.Errorf("%s: peers is %s, want a list: %w", t.at(n), n.Type(), ErrSyntax)
 	}
 
 	type entry struct {
@@ -238,7 +238,7 @@ func (t text) mapping(n ast.Node, allowed ...string) (map[string]ast.Node, error
 	case *ast.MappingValueNode:
 		values = []*ast.MappingValueNode{n}
 	default:
-		return nil, fmt.Errorf("%s: a %s where keys are wanted (%s): %w", t.at(n), n.Type(), strings.Join(allowed, ", "), ErrSyntax)
+		return nil, fmt.Errorf("%s: %s, want the keys %s: %w", t.at(n), n.Type(), strings.Join(allowed, ", "), ErrSyntax)
 	}
 	keys := make(map[string]ast.Node, len(values))
 	for _, v := range values {
@@ -279,5 +279,5 @@ func (t text) scalar(n ast.Node, key string) (string, error) {
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode:
 		return n.GetToken().Value, nil
 	}
-	return "", fmt.Errorf("%s: %s is a %s, want one value: %w", t.at(n), key, n.Type(), ErrSyntax)
+	return "", fmt.Errorf("%s: %s is %s, want one value: %w", t.at(n), key, n.Type(), ErrSyntax)
 }

@@ -48,7 +48,11 @@ func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 	for i, s := range spaces {
 		err := s.netlink(func(nl *netlink.Handle) error { return waitUp(nl, deadline) })
 		if err != nil {
-			return fmt.Errorf("namespace %d of %d: %w", i, len(spaces), err)
+			who := fmt.Sprintf("host %d", i)
+			if i == o.Hosts {
+				who = "hub"
+			}
+			return fmt.Errorf("%s: %w", who, err)
 		}
 	}
 	return nil
@@ -206,17 +210,17 @@ const linkDeadline = 10 * time.Second
 // waitUp polls until every veth and bridge of the namespace is operational (RFC 2863 ifOperStatus)
 // and every bridge port forwards.
 func waitUp(nl *netlink.Handle, deadline time.Time) error {
-	for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for ; ; <-tick.C {
 		waiting, err := notUp(nl)
 		if err != nil {
 			return err
 		}
 		if len(waiting) == 0 {
-			tick.Stop()
 			return nil
 		}
 		if time.Now().After(deadline) {
-			tick.Stop()
 			return fmt.Errorf("%w within %v: %s", ErrLinkDown, linkDeadline, strings.Join(waiting, ", "))
 		}
 	}
@@ -269,5 +273,5 @@ func unlink(nl *netlink.Handle) error {
 			errs = append(errs, fmt.Errorf("delete %s: %w", l.Attrs().Name, err))
 		}
 	}
-	return errors.Join(errs...)
+	return join(errs...)
 }

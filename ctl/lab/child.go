@@ -48,8 +48,8 @@ func bound(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 
 // Start starts cmd inside the namespace of host, as cmd.Start does otherwise; cmd need not come
 // from Command. The child leads a process group, which gets the signals sent to
-// -cmd.Process.Pid. It is killed when this process ends, however it ends, and by Close at the
-// latest. Wait for it as usual. Errors: those of cmd.Start, ErrNoHost, ErrClosed.
+// -cmd.Process.Pid. It is killed when this process ends, however it ends (unless its program is
+// set-user-ID or has capabilities, prctl(2)), and by Close at the latest. Wait for it as usual. Errors: those of cmd.Start, ErrNoHost, ErrClosed.
 func (l *Lab) Start(host int, cmd *exec.Cmd) error {
 	s, err := l.space(host)
 	if err != nil {
@@ -76,7 +76,7 @@ func (l *Lab) Start(host int, cmd *exec.Cmd) error {
 		pidfd, err := unix.PidfdOpen(cmd.Process.Pid, 0)
 		if err != nil {
 			err = fmt.Errorf("open a pidfd: %w", err)
-			return errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+			return join(err, cmd.Process.Kill(), cmd.Wait())
 		}
 		l.children = append(l.children, &child{cmd.Process.Pid, pidfd})
 		return nil
@@ -124,7 +124,7 @@ func endAll(children []*child) error {
 		}
 		unix.Close(c.pidfd)
 	}
-	return errors.Join(errs...)
+	return join(errs...)
 }
 
 // wait waits until the child has ended and reaps it, unless somebody else does.

@@ -31,18 +31,18 @@
 // /run/netns/funet-NAME-0, -1, ... (and -hub), where ip-netns(8) finds them, until [Down]. Its
 // state file /run/funet/labs/NAME.json is written before the first namespace is made, with
 // the maker's process id and start time and the word "building"; it becomes "up", without
-// an owner, when everything works. A lab that is not "up" and whose owner is dead is
-// stale; [RemoveStale] removes it, and so does every [Up] of a named lab. A lock (flock) on the
-// directory serves one reader or writer of state at a time; it is not held while a lab is
-// built.
+// an owner, when everything works. A lab whose maker died first is stale, and so is
+// one whose remover died or failed half-way; [RemoveStale] removes it, and so does every [Up]
+// of a named lab. A lock (flock) on the directory lets one process at a time read or write state
+// or remove a lab; it is not held while a lab is built.
 //
 // # Rules
 //
 //   - All methods may be called from any goroutine; requests to one host run one after
-//     another. A function given to Do must not call Do or Start for the same host.
+//     another. A function given to Do must not call Close, or Do or Start for the same host.
 //   - A child sees what ip-netns exec shows: its namespace's interfaces also under
 //     /sys/class/net, because each host's thread has a mount namespace of its own with a new
-//     /sys. Other mounts of the machine appear there, but none is seen outside.
+//     /sys, without what the machine mounts under its own (/sys/fs/bpf, /sys/fs/cgroup).
 //   - Up either makes everything or leaves nothing.
 //   - Needs CAP_SYS_ADMIN and CAP_NET_ADMIN (root); otherwise [ErrPermission].
 package lab

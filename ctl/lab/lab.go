@@ -52,9 +52,9 @@ func Up(o Options) (*Lab, error) {
 		if err = publish(o); err == nil {
 			return l, nil
 		}
-		err = errors.Join(err, l.Close())
+		err = join(err, l.Close())
 	}
-	return nil, errors.Join(fmt.Errorf("make lab %s: %w", o.Name, err), withdraw(o))
+	return nil, join(fmt.Errorf("make lab %s: %w", o.Name, err), withdraw(o))
 }
 
 // construct makes the namespaces and links of a lab. On failure it leaves no threads and
@@ -66,7 +66,7 @@ func construct(o Options) (*Lab, error) {
 		err = build(o, hosts, cables, spaces)
 	}
 	if err != nil {
-		return nil, errors.Join(err, release(spaces, true))
+		return nil, join(err, release(spaces, true))
 	}
 	return newLab(o, hosts, spaces), nil
 }
@@ -114,7 +114,7 @@ func release(spaces []*space, links bool) error {
 	for _, s := range spaces {
 		s.stop()
 	}
-	return errors.Join(errs...)
+	return join(errs...)
 }
 
 // Open finds a named lab that is up. Errors: ErrName, ErrNotFound, ErrBusy (it is still being
@@ -132,7 +132,7 @@ func Open(name string) (*Lab, error) {
 	for _, h := range hosts {
 		s, err := enterNamespace(filepath.Join(netnsDir, h.Namespace))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("open lab %s: %w", name, err), release(spaces, false))
+			return nil, join(fmt.Errorf("open lab %s: %w", name, err), release(spaces, false))
 		}
 		spaces = append(spaces, s)
 	}
@@ -170,8 +170,8 @@ func (l *Lab) Peers(host int) *cluster.File {
 // Do runs f on a thread that is in the host's namespace and returns f's error, ErrNoHost or
 // ErrClosed. Sockets that f opens belong to the namespace for ever, whoever uses them later;
 // goroutines that f starts do not run there. f must not change the thread's affinity or
-// namespaces, must not wait long (the host's other requests wait too), and must not call Do or
-// Start for the same host.
+// namespaces, must not wait long (the host's other requests wait too), and must not call Close, or
+// Do or Start for the same host.
 func (l *Lab) Do(host int, f func() error) error {
 	s, err := l.space(host)
 	if err != nil {
@@ -203,7 +203,7 @@ func (l *Lab) shut() error {
 	l.children = nil
 	l.mu.Unlock()
 
-	err := errors.Join(endAll(children), release(l.spaces, l.opts.Name == ""))
+	err := join(endAll(children), release(l.spaces, l.opts.Name == ""))
 	if err != nil {
 		return fmt.Errorf("close lab: %w", err)
 	}
@@ -214,7 +214,7 @@ func (l *Lab) shut() error {
 func (l *Lab) Down() error {
 	err := l.Close()
 	if l.opts.Name != "" {
-		err = errors.Join(err, Down(l.opts.Name))
+		err = join(err, Down(l.opts.Name))
 	}
 	return err
 }

@@ -16,26 +16,27 @@ import (
 // Info describes a named lab.
 type Info struct {
 	Name     string    `json:"name"`
-	State    string    `json:"state"` // "building", "up", "removing" or "stale"
+	State    string    `json:"state"` // "building", "up" or "stale"
 	Hosts    int       `json:"hosts"`
 	Topology Topology  `json:"topology"`
 	MTU      int       `json:"mtu"`
 	Queues   int       `json:"queues"`
-	Owner    int       `json:"owner,omitempty"` // process id while building or removing
+	Owner    int       `json:"owner,omitempty"` // process id of who is building it
 	Created  time.Time `json:"created"`
 }
 
 // claim enters a lab as being built by this process.
 func claim(o Options) error {
 	return locked(func() error {
-		if _, err := removeStale(); err != nil {
-			return err
-		}
+		// What cannot be removed of other labs is no hindrance; List and RemoveStale report it.
+		_, stale := removeStale()
 		switch s, err := read(o.Name); {
+		case err == nil && s.stale():
+			return stale
 		case err == nil && s.Stage == stageUp:
 			return fmt.Errorf("%w: use it, or remove it first with 'funet lab down %s'", ErrExists, o.Name)
 		case err == nil:
-			return fmt.Errorf("%w: process %d is %s it; wait for that to end or choose another name", ErrExists, s.OwnerPID, s.Stage)
+			return fmt.Errorf("%w: process %d is building it; wait for that to end or choose another name", ErrExists, s.OwnerPID)
 		case !errors.Is(err, ErrNotFound):
 			return err
 		}
@@ -88,9 +89,9 @@ func lookUp(name string) (o Options, err error) {
 		}
 		if s.Stage != stageUp {
 			if s.stale() {
-				return fmt.Errorf("%w: process %d died %s it; remove what is left with 'funet lab down %s'", ErrDamaged, s.OwnerPID, s.Stage, name)
+				return fmt.Errorf("%w: whoever was %s it died; remove what is left with 'funet lab down %s'", ErrDamaged, s.Stage, name)
 			}
-			return fmt.Errorf("%w: process %d is %s it; try again when that has ended", ErrBusy, s.OwnerPID, s.Stage)
+			return fmt.Errorf("%w: process %d is building it; try again when it is up", ErrBusy, s.OwnerPID)
 		}
 		o = s.options()
 		return nil
@@ -144,7 +145,7 @@ func removeStale() (removed []string, err error) {
 		}
 		removed = append(removed, s.Name)
 	}
-	return removed, errors.Join(errs...)
+	return removed, join(errs...)
 }
 
 // Down removes a named lab: its links, its namespaces and its state, also if it is stale or some
@@ -160,7 +161,7 @@ func Down(name string) error {
 			return err
 		}
 		if s.Stage != stageUp && !s.stale() {
-			return fmt.Errorf("%w: process %d is %s it; wait or end that process", ErrBusy, s.OwnerPID, s.Stage)
+			return fmt.Errorf("%w: process %d is building it; wait or end that process", ErrBusy, s.OwnerPID)
 		}
 		return s.remove()
 	})
@@ -170,13 +171,10 @@ func Down(name string) error {
 	return nil
 }
 
-// remove removes a lab; the caller holds the lock. If this process dies on the way, the lab is
-// stale. If something cannot be removed the state stays, for another try.
+// remove removes a lab; the caller holds the lock. If this process dies on the way or something
+// cannot be removed, the lab is stale, for another try.
 func (s *state) remove() error {
-	s.Stage = stageRemoving
-	if err := s.own(); err != nil {
-		return err
-	}
+	s.Stage, s.OwnerPID, s.OwnerStart = stageRemoving, 0, 0
 	if err := s.write(); err != nil {
 		return err
 	}
@@ -184,7 +182,7 @@ func (s *state) remove() error {
 	for _, name := range namespaces(s.options()) {
 		errs = append(errs, removeNamespace(filepath.Join(netnsDir, name)))
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := join(errs...); err != nil {
 		return err
 	}
 	return permission(os.Remove(statePath(s.Name)))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 )
 
 // Limits of a lab.
@@ -110,4 +111,16 @@ func permission(err error) error {
 		return fmt.Errorf("%w: run as root or with CAP_SYS_ADMIN and CAP_NET_ADMIN (%w)", ErrPermission, err)
 	}
 	return err
+}
+
+// join is errors.Join on one line.
+func join(errs ...error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	switch len(errs) {
+	case 0:
+		return nil
+	case 1:
+		return errs[0]
+	}
+	return fmt.Errorf("%w; also: %w", errs[0], join(errs[1:]...))
 }

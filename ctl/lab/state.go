@@ -19,15 +19,14 @@ import (
 )
 
 // Where named labs are kept. Both are cleared at boot, as namespaces are.
-const (
-	stateDir = "/run/funet/labs"
-	netnsDir = "/run/netns"
-)
+var stateDir = "/run/funet/labs" // tests have their own
 
-// Stages of a named lab. In all but stageUp it has an owner, and is stale if the owner is dead.
+const netnsDir = "/run/netns"
+
+// Stages of a named lab.
 const (
-	stageBuilding = "building" // written before the first namespace is made
-	stageUp       = "up"       // complete, belongs to nobody
+	stageBuilding = "building" // written before the first namespace is made; has an owner
+	stageUp       = "up"       // complete
 	stageRemoving = "removing" // written before the first namespace is removed
 )
 
@@ -55,14 +54,18 @@ func (s *state) own() (err error) {
 	return err
 }
 
-// stale says whether the lab was left behind half-made or half-removed.
+// stale says whether the lab was left behind half-made or half-removed; the caller holds the lock.
 func (s *state) stale() bool {
-	if s.Stage == stageUp {
+	switch s.Stage {
+	case stageUp:
 		return false
+	case stageBuilding:
+		start, err := startTime(s.OwnerPID)
+		// Another start time is another process with the same pid.
+		return err != nil || start != s.OwnerStart
 	}
-	start, err := startTime(s.OwnerPID)
-	// Another start time is another process with the same pid.
-	return err != nil || start != s.OwnerStart
+	// Who removes a lab holds the lock until it is gone: this one died or failed.
+	return true
 }
 
 // startTime returns when a process started, in clock ticks since boot. One that has ended, even
@@ -92,7 +95,11 @@ const lockDeadline = 30 * time.Second
 
 // locked runs f with the state directory locked against other processes and goroutines.
 func locked(f func() error) error {
-	if err := os.MkdirAll(stateDir, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(stateDir), 0o755); err != nil {
+		return permission(err)
+	}
+	// Closed to others, who could otherwise hold the lock for ever.
+	if err := os.Mkdir(stateDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return permission(err)
 	}
 	dir, err := os.Open(stateDir)
@@ -175,5 +182,5 @@ func readAll() (states []*state, err error) {
 		}
 		states = append(states, s)
 	}
-	return states, errors.Join(errs...)
+	return states, join(errs...)
 }

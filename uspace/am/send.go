@@ -13,13 +13,9 @@ import (
 // while the queue is full it polls, so handlers may run. Errors: ErrNode,
 // ErrHandler when called from a handler, Undelivered for earlier messages.
 func (e *Endpoint) Request4(node int, handler, w0, w1, w2, w3 uint32) error {
-	s, err := e.reserve(node, 4)
-	if err != nil {
+	if err := e.Post4(node, handler, w0, w1, w2, w3); err != nil {
 		return err
 	}
-	s.SetHeader(funi.NewHeader(uint16(node), typeFour, 5))
-	s[1], s[2], s[3], s[4], s[5] = handler, w0, w1, w2, w3
-	e.iface.Commit(funi.Request)
 	e.drive()
 	return nil
 }
@@ -27,13 +23,35 @@ func (e *Endpoint) Request4(node int, handler, w0, w1, w2, w3 uint32) error {
 // Request runs a handler on a node with up to MaxWords words, which are copied. It
 // is otherwise like Request4; more words give ErrWords.
 func (e *Endpoint) Request(node int, handler uint32, words ...uint32) error {
+	if err := e.Post(node, handler, words...); err != nil {
+		return err
+	}
+	e.drive()
+	return nil
+}
+
+// Post4 is Request4 for programs that send many messages in a row: the message may
+// wait in the send queue until the next Request, Poll, Wait or Barrier, so that
+// several leave in one frame.
+func (e *Endpoint) Post4(node int, handler, w0, w1, w2, w3 uint32) error {
+	s, err := e.reserve(node, 4)
+	if err != nil {
+		return err
+	}
+	s.SetHeader(funi.NewHeader(uint16(node), typeFour, 5))
+	s[1], s[2], s[3], s[4], s[5] = handler, w0, w1, w2, w3
+	e.iface.Commit(funi.Request)
+	return nil
+}
+
+// Post is Request for programs that send many messages in a row; see Post4.
+func (e *Endpoint) Post(node int, handler uint32, words ...uint32) error {
 	s, err := e.reserve(node, len(words))
 	if err != nil {
 		return err
 	}
 	fill(s, node, handler, words)
 	e.iface.Commit(funi.Request)
-	e.drive()
 	return nil
 }
 

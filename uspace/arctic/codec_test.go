@@ -101,3 +101,39 @@ func TestEncodeOverwritesUsedBuffer(t *testing.T) {
 		}
 	})
 }
+
+// Rule: words travel little-endian, four bytes each, and come back as they were
+// (doc.go); bytes behind them are left alone (PutWords, Words).
+func TestWordsRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.SliceOfN(rapid.Uint32(), 0, arctic.MaxPayloadWords).Draw(t, "words")
+		b := bytes.Repeat([]byte{0xee}, len(want)*arctic.WordSize+1)
+		arctic.PutWords(b, want)
+		for i, w := range want {
+			if got := b[i*4 : i*4+4]; !bytes.Equal(got, []byte{byte(w), byte(w >> 8), byte(w >> 16), byte(w >> 24)}) {
+				t.Fatalf("word %d, %#x, is on the wire as % x", i, w, got)
+			}
+		}
+		if b[len(b)-1] != 0xee {
+			t.Fatal("PutWords wrote behind the last word")
+		}
+		got := make([]uint32, len(want))
+		arctic.Words(got, b)
+		same(t, "words", want, got)
+	})
+}
+
+// Rule: SetBye gives the frame that Header.Bye would have given (SetBye; doc.go,
+// flags), whether or not it said so before.
+func TestSetBye(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFrame(t)
+		got := compose(f)
+		arctic.SetBye(got)
+		arctic.Seal(got, len(got))
+		f.Header.Bye = true
+		if want := compose(f); !bytes.Equal(got, want) {
+			t.Fatalf("SetBye gives % x, the header's Bye % x", got, want)
+		}
+	})
+}

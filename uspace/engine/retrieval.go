@@ -13,31 +13,34 @@ import (
 // retrieve moves pending packets of the context into free lines, replies first.
 // What finds no line stays in the send queue.
 func (c *Card) retrieve(x *Context) {
+	noLine := false
 	for l := arctic.Reply; l <= arctic.Reply; l-- { // Reply, then Request
 		n := x.iface.Pending(l)
 		if n == 0 {
 			continue
 		}
-		if n > retrieveBatch {
-			n = retrieveBatch
-			c.more = true
-		}
 		taken := 0
-		for taken < n {
+		for taken < min(n, retrieveBatch) {
 			ln := x.take(l)
 			if ln == nil {
 				c.counters.SendQueueNoTicket++
+				noLine = true
 				break
 			}
 			c.load(x, l, ln, x.iface.Slot(l, taken))
 			taken++
+		}
+		if taken == retrieveBatch && n > taken {
+			c.more = true
 		}
 		if taken > 0 {
 			x.iface.Retire(l, taken)
 			c.counters.PacketsRetrieved += uint64(taken)
 		}
 	}
-	c.loopback(x)
+	if c.loopback(x) && noLine {
+		c.more = true // for what found no line there is one now
+	}
 }
 
 // load copies a slot once into a line in wire format and queues the line to its
@@ -69,8 +72,9 @@ func (c *Card) load(x *Context, l arctic.Level, ln *line, s *funi.Slot) {
 }
 
 // loopback delivers packets between contexts of this card, which never see a
-// port. What the receive queue has no room for waits in its line.
-func (c *Card) loopback(x *Context) {
+// port. What the receive queue has no room for waits in its line. It reports
+// whether a line was freed.
+func (c *Card) loopback(x *Context) (freed bool) {
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
 		q := &x.loop[l]
 		for q.head != nil {
@@ -80,6 +84,7 @@ func (c *Card) loopback(x *Context) {
 				break
 			}
 			q.pop()
+			freed = true
 			c.counters.LoopedToOwnCard++
 			if reason == arctic.ReasonNone {
 				x.free(ln)
@@ -88,4 +93,5 @@ func (c *Card) loopback(x *Context) {
 			}
 		}
 	}
+	return freed
 }

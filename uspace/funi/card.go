@@ -35,6 +35,8 @@ func Attach(m *Memory) (*Card, error) {
 		m.Page.Store(sendTail[l], 0)
 		m.Page.Store(receiveHead[l], 0)
 	}
+	atomic.StoreUint32(&m.Page[returnHead], 0)
+	atomic.StoreUint32(&m.Page[returnsLost], 0)
 	return c, nil
 }
 

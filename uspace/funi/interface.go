@@ -30,8 +30,8 @@ type receiveQueue struct {
 }
 
 // Initialize divides the queue memory evenly into four queues, as large as fit,
-// writes the Queue Registers (thesis 3.2.1) and returns the process's end. The
-// card must attach after it.
+// writes the Queue Registers (thesis 3.2.1), empties the return ring, and returns
+// the process's end. The card must attach after it.
 func Initialize(m *Memory) (*Interface, error) {
 	slots := len(m.Queues) / (queues * SlotWords)
 	m.Page.Store(QMask, uint32(slots-1))
@@ -40,6 +40,9 @@ func Initialize(m *Memory) (*Interface, error) {
 	}
 	for r := RPSQHead; r <= RQRQTail; r++ {
 		m.Page.Store(r, 0) // writing a BASE zeroes its HD and TL (thesis 3.1.2)
+	}
+	for _, w := range []int{returnHead, returnTail, returnsLost} {
+		atomic.StoreUint32(&m.Page[w], 0) // returns of an earlier context are not this one's
 	}
 	send, receive, err := m.rings()
 	if err != nil {

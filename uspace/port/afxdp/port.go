@@ -48,9 +48,10 @@ type Config struct {
 	Bind      xdp.BindMode
 	HugePages bool
 	BusyPoll  xdp.BusyPoll
-	// FillFrames is how many frames the kernel is given to receive into; 0 stands
-	// for all rxFrames.
-	FillFrames int
+	// RxRing is the size of the rx ring, a power of two, and FillFrames how many
+	// frames the kernel is given to receive into. 0 stands for rxFrames; both are at
+	// most that. Small ones provoke losses.
+	RxRing, FillFrames int
 }
 
 // Info is what was got.
@@ -166,7 +167,7 @@ func Open(c Config) (_ *Port, err error) {
 func (p *Port) openQueue(c Config, q int) error {
 	cfg := xdp.SocketConfig{
 		Interface: c.Interface, Queue: uint32(q), UMEM: p.umem,
-		RxSize: rxFrames, TxSize: txFrames, FillSize: rxFrames, CompletionSize: txFrames,
+		RxSize: ringSize(c.RxRing), TxSize: txFrames, FillSize: rxFrames, CompletionSize: txFrames,
 		Bind: c.Bind, NeedWakeup: true, BusyPoll: c.BusyPoll,
 	}
 	if q > 0 {
@@ -179,11 +180,7 @@ func (p *Port) openQueue(c Config, q int) error {
 	}
 	u := &queue{sock: s, rx: s.Rx(), fill: s.Fill()}
 	p.queues = append(p.queues, u)
-	frames := uint32(rxFrames)
-	if c.FillFrames > 0 {
-		frames = min(frames, uint32(c.FillFrames))
-	}
-	frames = u.fill.Reserve(frames)
+	frames := u.fill.Reserve(ringSize(c.FillFrames))
 	for i := range frames {
 		u.fill.Set(i, p.umem.Addr(uint32(q)*rxFrames+i))
 	}
@@ -192,6 +189,14 @@ func (p *Port) openQueue(c Config, q int) error {
 		return err
 	}
 	return nil
+}
+
+// ringSize is a number of frames or slots, or the default for 0.
+func ringSize(n int) uint32 {
+	if n <= 0 || n > rxFrames {
+		return rxFrames
+	}
+	return uint32(n)
 }
 
 // Receive lends up to len(frames) frames of one queue, the queues taking turns.

@@ -1,0 +1,312 @@
+// The rules of the peers file, each with the line that breaks it, and that no bytes break the parser.
+
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func mac(s string) net.HardwareAddr {
+	m, err := net.ParseMAC(s)
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+func TestParse(t *testing.T) {
+	two := []Peer{{0, mac("02:46:55:00:00:01"), ""}, {1, mac("02:46:55:00:01:01"), "fu1"}}
+	for name, c := range map[string]struct {
+		text string
+		want File
+	}{
+		"flow entries": {`# my cluster
+gid: 1
+peers:
+  - {node: 0, mac: "02:46:55:00:00:01"}   # me
+  - {node: 1, mac: "02:46:55:00:01:01", iface: fu1}
+`, File{1, two}},
+		"block entries, any order, other mac notations, windows line ends": {
+			"peers:\r\n- iface: \"fu1\"\r\n  mac: 0246.5500.0101\r\n  node: 1\r\n- node: 0\r\n  mac: 02-46-55-00-00-01\r\n",
+			File{0, two}},
+		"mac without quotes, last gid": {`---
+peers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01, iface: fu1}]
+gid: 2047
+...
+`, File{2047, two}},
+		"one mac on two interfaces": {`
+peers:
+- {node: 0, mac: "02:46:55:00:00:01", iface: a}
+- {node: 1, mac: "02:46:55:00:00:01", iface: b}
+`, File{0, []Peer{{0, mac("02:46:55:00:00:01"), "a"}, {1, mac("02:46:55:00:00:01"), "b"}}}},
+		"a mac of digits only": {`
+peers:
+- {node: 0, mac: 00:11:22:33:44:55}
+- {node: 1, mac: 10:20:30:40:50:59}
+`, File{0, []Peer{{0, mac("00:11:22:33:44:55"), ""}, {1, mac("10:20:30:40:50:59"), ""}}}},
+		"an iface of digits only": {`
+peers:
+- {node: 0, mac: 00:11:22:33:44:55, iface: 007}
+- {node: 1, mac: 00:11:22:33:44:66, iface: 1.50}
+`, File{0, []Peer{{0, mac("00:11:22:33:44:55"), "007"}, {1, mac("00:11:22:33:44:66"), "1.50"}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse("p.yaml", []byte(c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(&c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestParseRefused(t *testing.T) {
+	const good = "- {node: 0, mac: 02:46:55:00:00:01}\n- {node: 1, mac: 02:46:55:00:01:01}\n"
+	for _, c := range []struct {
+		text string
+		want error
+		in   string // the error has this
+	}{
+		// Each node and each mac (on one iface) once; both lines are named.
+		{"peers:\n" + good + "- {node: 0, mac: 02:46:55:00:00:03}\n", ErrDuplicateNode, "p.yaml:4: node 0 is already at p.yaml:2"},
+		{"peers:\n" + good + "- {node: 2, mac: 02:46:55:00:00:01}\n", ErrDuplicateMAC, "p.yaml:4: mac 02:46:55:00:00:01 of node 2 is that of node 0 at p.yaml:2"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: a}\n- {node: 1, mac: 02:46:55:00:00:01, iface: a}\n", ErrDuplicateMAC, "p.yaml:3"},
+		// A node has 16 bits.
+		{"peers:\n- {node: 65536, mac: 02:46:55:00:00:01}\n", ErrNodeRange, "p.yaml:2: node 65536"},
+		{"peers:\n- {node: -1, mac: 02:46:55:00:00:01}\n", ErrNodeRange, "p.yaml:2: node -1"},
+		{"peers:\n- {node: 99999999999999999999, mac: 02:46:55:00:00:01}\n", ErrNodeRange, "p.yaml:2"},
+		// Nodes are 0..N-1.
+		{"peers:\n- {node: 1, mac: 02:46:55:00:00:01}\n- {node: 2, mac: 02:46:55:00:00:02}\n", ErrNodeGap, "p.yaml:3: node 2 in a file of 2 peers"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01}\n- {node: 65535, mac: 02:46:55:00:00:02}\n", ErrNodeGap, "p.yaml:3: node 65535"},
+		// A mac is a card's.
+		{"peers:\n- {node: 0, mac: 00:00:00:00:00:00}\n" + good, ErrMAC, "p.yaml:2: node 0 has mac \"00:00:00:00:00:00\", want the address of a card, not zero"},
+		{"peers:\n- {node: 0, mac: ff:ff:ff:ff:ff:ff}\n" + good, ErrMAC, "p.yaml:2: node 0"},
+		{"peers:\n- {node: 0, mac: 01:00:5e:00:00:01}\n" + good, ErrMAC, "p.yaml:2: node 0"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00}\n" + good, ErrMAC, "p.yaml:2: node 0"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01:02:03}\n" + good, ErrMAC, "p.yaml:2: node 0"},
+		{"peers:\n- {node: 0, mac: hello}\n" + good, ErrMAC, `p.yaml:2: node 0 has mac "hello"`},
+		{"peers:\n- {node: 0, mac: \"\"}\n" + good, ErrMAC, "p.yaml:2: node 0"},
+		// An iface is a name that the kernel could have.
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: a23456789012345x}\n", ErrIface, "p.yaml:2"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: ../x}\n", ErrIface, "p.yaml:2"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: \"\"}\n", ErrIface, "p.yaml:2"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: \"a b\"}\n", ErrIface, "p.yaml:2"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: \"..\"}\n", ErrIface, "p.yaml:2"},
+		// A GID has 11 bits, and 0 is the system's.
+		{"gid: 0\npeers:\n" + good, ErrGIDRange, "p.yaml:1: gid 0, want 1..2047"},
+		{"gid: 2048\npeers:\n" + good, ErrGIDRange, "p.yaml:1: gid 2048"},
+		{"gid: -1\npeers:\n" + good, ErrGIDRange, "p.yaml:1: gid -1"},
+		{"gid: one\npeers:\n" + good, ErrSyntax, `p.yaml:1: gid is "one"`},
+		{"gid: 1.0\npeers:\n" + good, ErrSyntax, `p.yaml:1: gid is "1.0"`},
+		{"gid: 0x10\npeers:\n" + good, ErrSyntax, `p.yaml:1: gid is "0x10"`},
+		{"gid: [1]\npeers:\n" + good, ErrSyntax, "p.yaml:1: gid is Sequence"},
+		{"gid:\npeers:\n" + good, ErrSyntax, "p.yaml:1: gid is Null"},
+		// At least two peers.
+		{"", ErrPeerCount, "p.yaml: empty"},
+		{"# nothing\n", ErrPeerCount, "p.yaml: empty"},
+		{"gid: 1\n", ErrPeerCount, "p.yaml: no peers"},
+		{"gid: 1\npeers:\n", ErrPeerCount, "p.yaml:2: peers is empty"},
+		{"gid: 1\npeers: []\n", ErrPeerCount, "p.yaml:2: 0 peers"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01}\n", ErrPeerCount, ": 1 peers"},
+		// Nothing that the format does not have.
+		{"peers:\n" + good + "gdi: 1\n", ErrUnknownKey, `p.yaml:4: key "gdi"`},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, ifcae: a}\n", ErrUnknownKey, `p.yaml:2: key "ifcae"`},
+		{"Peers:\n" + good, ErrUnknownKey, `p.yaml:1: key "Peers"`},
+		{"gid: 1\ngid: 2\npeers:\n" + good, ErrDuplicateKey, "p.yaml:2: key \"gid\" is already at p.yaml:1"},
+		{"peers:\n- node: 0\n  mac: 02:46:55:00:00:01\n  node: 1\n", ErrDuplicateKey, "p.yaml:4: key \"node\" is already at p.yaml:2"},
+		{"peers:\n- {mac: 02:46:55:00:00:01}\n", ErrSyntax, "p.yaml:2: a peer without node"},
+		{"peers:\n- {node: 0}\n", ErrSyntax, "p.yaml:2: a peer without mac"},
+		{"peers:\n- 1\n- 2\n", ErrSyntax, "p.yaml:2: Integer, want the keys node, mac, iface"},
+		{"peers:\n- [0, 02:46:55:00:00:01]\n", ErrSyntax, "p.yaml:2: Sequence, want the keys"},
+		{"peers: {node: 0, mac: 02:46:55:00:00:01}\n", ErrSyntax, "p.yaml:1: peers is Mapping, want a list"},
+		{"hello\n", ErrSyntax, "p.yaml:1"},
+		{"peers:\n- &a {node: 0, mac: 02:46:55:00:00:01}\n- *a\n", ErrSyntax, "p.yaml:2: Anchor"},
+		{"peers:\n- {node: !!int 0, mac: 02:46:55:00:00:01}\n", ErrSyntax, "p.yaml:2: node is Tag"},
+		{"peers:\n- {<<: {node: 0}, mac: 02:46:55:00:00:01}\n", ErrUnknownKey, "p.yaml:2: key \"<<\""},
+		{"peers:\n" + good + "---\npeers:\n" + good, ErrSyntax, "a second YAML document"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01\n", ErrSyntax, "p.yaml:"},
+		{"peers:\n\t- a\n", ErrSyntax, "p.yaml:2"},
+		{strings.Repeat("[", 1000), ErrSyntax, "p.yaml:1: nested deeper"},
+		{"#\n" + strings.Repeat("- ", 1000), ErrSyntax, "p.yaml:2: nested deeper"},
+		{strings.Repeat("#", MaxBytes) + "\n", ErrTooLarge, "at most 8388608"},
+	} {
+		f, err := Parse("p.yaml", []byte(c.text))
+		text := c.text[:min(len(c.text), 100)]
+		if f != nil || !errors.Is(err, c.want) {
+			t.Errorf("%q: got %v, want %v", text, err, c.want)
+			continue
+		}
+		if !strings.Contains(err.Error(), c.in) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %q does not say %q on one line", text, err, c.in)
+		}
+	}
+}
+
+func TestLoad(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "peers.yaml")
+	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
+		t.Error(err)
+	}
+	want := &File{7, []Peer{{0, mac("02:00:00:00:00:01"), ""}, {1, mac("02:00:00:00:00:02"), ""}}}
+	data, err := want.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if err := os.WriteFile(path, []byte("gid: 0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); !errors.Is(err, ErrGIDRange) || !strings.Contains(err.Error(), path+":1:") {
+		t.Error(err)
+	}
+	// A file that never ends is not read to its end.
+	if _, err := Load("/dev/zero"); !errors.Is(err, ErrTooLarge) {
+		t.Error(err)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	a, b := mac("02:00:00:00:00:01"), mac("02:00:00:00:00:02")
+	for _, c := range []struct {
+		f    File
+		want error
+		in   string
+	}{
+		{File{0, []Peer{{0, a, ""}, {1, b, ""}}}, nil, ""},
+		{File{MaxGID, []Peer{{1, a, "x"}, {0, a, ""}}}, nil, ""},
+		{File{}, ErrPeerCount, "peers: 0 peers"},
+		{File{2048, []Peer{{0, a, ""}, {1, b, ""}}}, ErrGIDRange, "gid 2048"},
+		{File{0, []Peer{{0, a, ""}, {0, b, ""}}}, ErrDuplicateNode, "peer 1: node 0 is already at peer 0"},
+		{File{0, []Peer{{0, a, ""}, {1, a, ""}}}, ErrDuplicateMAC, "peer 1: mac"},
+		{File{0, []Peer{{0, a, ""}, {2, b, ""}}}, ErrNodeGap, "peer 1: node 2"},
+		{File{0, []Peer{{0, nil, ""}, {1, b, ""}}}, ErrMAC, "peer 0"},
+		{File{0, []Peer{{0, a, "a\n"}, {1, b, ""}}}, ErrIface, "peer 0"},
+		{File{0, make([]Peer, MaxNodes+1)}, ErrPeerCount, "65537"},
+	} {
+		err := c.f.Validate()
+		if !errors.Is(err, c.want) || c.want != nil && !strings.Contains(err.Error(), c.in) {
+			t.Errorf("got %v, want %v with %q", err, c.want, c.in)
+		}
+		if _, err := c.f.Marshal(); !errors.Is(err, c.want) {
+			t.Errorf("Marshal: got %v, want %v", err, c.want)
+		}
+	}
+}
+
+// The largest file is accepted, and is smaller than MaxBytes even with the longest names.
+func TestLargest(t *testing.T) {
+	f := &File{GID: 1}
+	for i := range MaxNodes {
+		f.Peers = append(f.Peers, Peer{uint16(i), net.HardwareAddr{2, 0, 0, 0, byte(i >> 8), byte(i)}, "abcdefghijklmno"})
+	}
+	data, err := f.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse("large.yaml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := got.Marshal(); err != nil || string(again) != string(data) {
+		t.Errorf("read and written again it is another file (%v)", err)
+	}
+}
+
+// What Marshal writes, Parse reads: Parse(Marshal(f)) == f with the peers sorted.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(MinNodes, 40).Draw(t, "n")
+		want := &File{GID: rapid.Uint16Range(0, MaxGID).Draw(t, "gid")}
+		macs := rapid.SliceOfNDistinct(rapid.Uint64Range(1, 1<<40-1), n, n, rapid.ID).Draw(t, "macs")
+		for i, m := range macs {
+			b := net.HardwareAddr{byte(m>>40) &^ 1, byte(m >> 32), byte(m >> 24), byte(m >> 16), byte(m >> 8), byte(m)}
+			// Any name that the kernel accepts in printable ASCII, also those that mean something to YAML.
+			name := rapid.OneOf(rapid.SampledFrom([]string{"", "null", "~", "yes", "0", "- a", "#x", "'", `"`, `\`, "{", "&a", "*a", "!x", "%d", "@", "`", "|", ">"}),
+				rapid.StringMatching(`[!-.0-9;-~]{1,15}`)).Filter(func(s string) bool { return s == "" || checkIface(s) == nil }).Draw(t, "iface")
+			want.Peers = append(want.Peers, Peer{uint16(i), b, name})
+		}
+		shuffled := &File{want.GID, rapid.Permutation(want.Peers).Draw(t, "order")}
+		data, err := shuffled.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Parse("p.yaml", data)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, data)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+// Any bytes give an error of one line or a file that is valid, sorted and can be written and read
+// again; never a panic.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{
+		"", "gid: 1\npeers:\n  - {node: 0, mac: \"02:46:55:00:00:01\"}\n  - {node: 1, mac: \"02:46:55:00:01:01\", iface: fu1}\n",
+		"peers:\n- node: 1\n  mac: 02-46-55-00-00-01\n- mac: 0246.5500.0002\n  node: 0\n", "peers: [{}, {}]", "? a\n: b", "&a [*a]", "!!map {", "a: |\n b\n",
+		"%YAML 1.2\n---\npeers:\n...\n", "\"\\x00\\u12\"", "\xff\xfe", "<<: *x", "- - - -\n -", "{? : }", "peers: >-\n", "{a: [b, {c: ]}", "? - : -",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<16 {
+			return // the YAML parser's time is not linear in the bytes
+		}
+		file, err := Parse("f", data)
+		if err != nil {
+			if file != nil || strings.Contains(err.Error(), "\n") {
+				t.Fatalf("%+v, %q", file, err)
+			}
+			return
+		}
+		for i, p := range file.Peers {
+			if int(p.Node) != i {
+				t.Fatalf("peer %d is node %d", i, p.Node)
+			}
+		}
+		again, err := file.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		file2, err := Parse("f", again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(file, file2); diff != "" {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func ExampleParse() {
+	f, err := Parse("peers.yaml", []byte(`
+peers:
+  - {node: 1, mac: "02:46:55:00:01:01"}
+  - {node: 0, mac: "02:46:55:00:00:01"}
+  - {node: 1, mac: "02:46:55:00:02:01"}
+`))
+	fmt.Println(f == nil, err)
+	// Output: true peers.yaml:5: node 1 is already at peers.yaml:3; give each node once: duplicate node
+}

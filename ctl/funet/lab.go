@@ -1,0 +1,237 @@
+package main
+
+// This file is `funet lab`: labs that stay until they are taken down.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/lab"
+)
+
+// defaultLab is the name of a lab that was not given one.
+const defaultLab = "lab"
+
+func labCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "lab",
+		Short: "Make hosts of network namespaces on this machine, to try FUNet by hand",
+		Example: `  funet lab up --hosts 2
+  funet lab peers > peers.yaml
+  funet lab exec 1 -- funet pingpong --iface fu0 --node 1 --peers peers.yaml &
+  funet lab exec 0 -- funet pingpong --iface fu0 --node 0 --peers peers.yaml
+  funet lab down`,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			removed, err := lab.RemoveStale()
+			for _, name := range removed {
+				fmt.Fprintf(os.Stderr, "funet: removed what a dead process left of lab %s\n", name)
+			}
+			if errors.Is(err, lab.ErrPermission) {
+				return err
+			}
+			return nil // what cannot be removed is none of this command's business
+		},
+	}
+	c.AddCommand(labUp(), labDown(), labList(), labPeers(), labExec())
+	return c
+}
+
+func labUp() *cobra.Command {
+	o := lab.Options{}
+	var topology string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "up [NAME]",
+		Short: "Make a lab that stays until `funet lab down`",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			o.Name, o.Topology = nameOf(args), lab.Topology(topology)
+			l, err := lab.Up(o)
+			if err != nil {
+				return err
+			}
+			hosts := l.Hosts()
+			if err := l.Close(); err != nil { // the lab stays
+				return err
+			}
+			if asJSON {
+				return printJSON(map[string]any{"name": o.Name, "hosts": hostsJSON(hosts)})
+			}
+			fmt.Printf("lab %s is up:\n", o.Name)
+			if err := table(os.Stdout, hostRows(hosts)...); err != nil {
+				return err
+			}
+			fmt.Printf("run a program on host 0 with `funet lab exec --name %s 0 -- PROGRAM`; end with `funet lab down %s`\n", o.Name, o.Name)
+			return nil
+		},
+	}
+	c.Flags().IntVar(&o.Hosts, "hosts", 2, "number of hosts, 2 to 8")
+	c.Flags().StringVar(&topology, "topology", "", "pair, bridge or mesh (default: pair for 2 hosts, bridge for more)")
+	c.Flags().IntVar(&o.MTU, "mtu", lab.DefaultMTU, "of the links, in bytes")
+	c.Flags().IntVar(&o.Queues, "queues", 1, "receive and transmit queues of each interface")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+// nameOf is the lab that the arguments name.
+func nameOf(args []string) string {
+	if len(args) == 0 {
+		return defaultLab
+	}
+	return args[0]
+}
+
+type interfaceJSON struct {
+	Name string `json:"name"`
+	MAC  string `json:"mac"`
+	Addr string `json:"address"`
+}
+
+type hostJSON struct {
+	Host       int             `json:"host"`
+	Namespace  string          `json:"namespace"`
+	Interfaces []interfaceJSON `json:"interfaces"`
+}
+
+func hostsJSON(hosts []lab.Host) []hostJSON {
+	var out []hostJSON
+	for _, h := range hosts {
+		j := hostJSON{Host: h.Index, Namespace: h.Namespace}
+		for _, i := range h.Interfaces {
+			j.Interfaces = append(j.Interfaces, interfaceJSON{i.Name, i.MAC.String(), i.Addr.String()})
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+func hostRows(hosts []lab.Host) [][]string {
+	rows := [][]string{{"  host", "namespace", "interface", "MAC", "address"}}
+	for _, h := range hostsJSON(hosts) {
+		for _, i := range h.Interfaces {
+			rows = append(rows, []string{"  " + strconv.Itoa(h.Host), h.Namespace, i.Name, i.MAC, i.Addr})
+		}
+	}
+	return rows
+}
+
+func labDown() *cobra.Command {
+	return &cobra.Command{
+		Use:   "down [NAME]",
+		Short: "Remove a lab",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return lab.Down(nameOf(args))
+		},
+	}
+}
+
+func labList() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the labs",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			infos, err := lab.List()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				if infos == nil {
+					infos = []lab.Info{}
+				}
+				return printJSON(infos)
+			}
+			rows := [][]string{{"name", "state", "hosts", "topology", "MTU", "since"}}
+			for _, i := range infos {
+				rows = append(rows, []string{i.Name, i.State, strconv.Itoa(i.Hosts), string(i.Topology), strconv.Itoa(i.MTU), i.Created.Format("2006-01-02 15:04:05")})
+			}
+			return table(os.Stdout, rows...)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+func labPeers() *cobra.Command {
+	var host int
+	c := &cobra.Command{
+		Use:   "peers [NAME]",
+		Short: "Print the peers file of a lab",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			l, err := lab.Open(nameOf(args))
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			f := l.Peers(host)
+			if f == nil {
+				return fmt.Errorf("--host %d: %w; the lab has hosts 0 to %d", host, lab.ErrNoHost, len(l.Hosts())-1)
+			}
+			b, err := f.Marshal()
+			if err != nil {
+				return err
+			}
+			_, err = os.Stdout.Write(b)
+			return err
+		},
+	}
+	c.Flags().IntVar(&host, "host", 0, "whose view; in a mesh every host has its own")
+	return c
+}
+
+func labExec() *cobra.Command {
+	var name string
+	c := &cobra.Command{
+		Use:                   "exec [--name NAME] HOST -- PROGRAM [ARG ...]",
+		Short:                 "Run a program on a host of a lab",
+		Args:                  cobra.MinimumNArgs(2),
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			host, err := strconv.Atoi(args[0])
+			if err != nil {
+				return fmt.Errorf("host %q is not a number; use `funet lab exec HOST -- PROGRAM`", args[0])
+			}
+			l, err := lab.Open(name)
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			cmd := l.Command(host, args[1], args[2:]...)
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+			if terminal(os.Stdin) {
+				// The program gets the terminal, and with it the terminal's Ctrl-C.
+				cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(os.Stdin.Fd())
+			}
+			if err := l.Start(host, cmd); err != nil {
+				return err
+			}
+			stop := context.AfterFunc(c.Context(), func() {
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // it may have ended
+			})
+			defer stop()
+			err = cmd.Wait()
+			var exit *exec.ExitError
+			if errors.As(err, &exit) && exit.Exited() {
+				return exitCode(exit.ExitCode())
+			}
+			if err != nil {
+				return fmt.Errorf("%s on host %d: %w", strings.Join(args[1:], " "), host, err)
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&name, "name", defaultLab, "the lab")
+	c.Flags().SetInterspersed(false)
+	return c
+}

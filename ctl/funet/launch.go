@@ -1,0 +1,178 @@
+package main
+
+// This file is running a program on a lab: one process a node, each in its own
+// namespace, all ended when one fails.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/lab"
+)
+
+// labOptions returns the lab that the flags ask for.
+func (f *nodeFlags) labOptions() lab.Options {
+	return lab.Options{Hosts: f.lab, Topology: lab.Topology(f.topology), MTU: f.mtu}
+}
+
+// measureMode replaces --xdp auto by the mode that is faster on the lab.
+func (f *nodeFlags) measureMode(ctx context.Context, l *lab.Lab) error {
+	if f.mode != "auto" {
+		return nil
+	}
+	f.mode, f.bind = "generic", "copy"
+	return nil
+}
+
+// onLab runs `funet program args` as every node of a lab of its own and returns
+// what the nodes printed.
+func onLab[R any](ctx context.Context, f *nodeFlags, program string, args []string) (_ []R, err error) {
+	defer progress(program)()
+	l, err := lab.Up(f.labOptions())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	if err := f.measureMode(ctx, l); err != nil {
+		return nil, err
+	}
+	return runNodes[R](ctx, f, l, program, args)
+}
+
+// runNodes runs the program on all hosts of the lab and decodes the JSON document
+// of each node.
+func runNodes[R any](ctx context.Context, f *nodeFlags, l *lab.Lab, program string, args []string) ([]R, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hosts := l.Hosts()
+	outputs := make([]bytes.Buffer, len(hosts))
+	errs := make([]error, len(hosts))
+	var wait sync.WaitGroup
+	for i, h := range hosts {
+		cmd, err := f.command(l, h, self, program, args)
+		if err != nil {
+			cancel()
+			wait.Wait()
+			return nil, err
+		}
+		var complaint bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &outputs[i], &complaint
+		err = l.Start(i, cmd)
+		closeAll(cmd.ExtraFiles)
+		if err != nil {
+			cancel()
+			wait.Wait()
+			return nil, fmt.Errorf("starting node %d: %w", i, err)
+		}
+		wait.Go(func() {
+			ended := make(chan struct{})
+			go func() {
+				select {
+				case <-ctx.Done():
+					_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+				case <-ended:
+				}
+			}()
+			err := cmd.Wait()
+			close(ended)
+			if err != nil && ctx.Err() == nil {
+				errs[i] = fmt.Errorf("node %d: %s", i, complaintOf(complaint.String(), err))
+				cancel() // the others would only wait for it
+			}
+		})
+	}
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	results := make([]R, len(hosts))
+	for i := range results {
+		if err := json.Unmarshal(outputs[i].Bytes(), &results[i]); err != nil {
+			return nil, fmt.Errorf("reading what node %d printed: %w", i, err)
+		}
+	}
+	return results, nil
+}
+
+// provokingSize is less than the frames that a full packet cache makes (engine.Native:
+// 1024 lines, some 45 packets a frame of 1500 bytes).
+const provokingSize = 8
+
+// command prepares the process of one host.
+func (f *nodeFlags) command(l *lab.Lab, h lab.Host, self, program string, args []string) (*exec.Cmd, error) {
+	peers, err := peersFile(l.Peers(h.Index))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, i := range h.Interfaces {
+		names = append(names, i.Name)
+	}
+	cpu := f.cpu
+	if n := runtime.NumCPU(); cpu < 0 && len(l.Hosts()) <= n {
+		cpu = h.Index
+	}
+	rxRing, fillFrames := f.rxRing, f.fillFrames
+	if f.provoke && h.Index%2 == 0 {
+		fillFrames = provokingSize
+	} else if f.provoke {
+		rxRing = provokingSize
+	}
+	all := append([]string{program, "--json", "--iface", strings.Join(names, ","), "--node", fmt.Sprint(h.Index),
+		"--peers", "/proc/self/fd/3", "--gid", fmt.Sprint(f.gid), "--xdp", f.mode, "--bind", f.bind,
+		"--cpu", fmt.Sprint(cpu), "--slots", fmt.Sprint(f.slots), "--wait", f.wait.String(),
+		"--rx-ring", fmt.Sprint(rxRing), "--fill-frames", fmt.Sprint(fillFrames),
+		fmt.Sprintf("--huge-pages=%t", f.hugePages)}, args...)
+	cmd := l.Command(h.Index, self, all...)
+	cmd.ExtraFiles = []*os.File{peers}
+	return cmd, nil
+}
+
+// peersFile returns a peers file that has no name, so that nothing is left behind.
+func peersFile(c *cluster.File) (*os.File, error) {
+	b, err := c.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.MemfdCreate("peers", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("making a peers file in memory: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), "peers")
+	_, err = file.WriteAt(b, 0)
+	return file, err
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// complaintOf is the last line that a failed node wrote, or how it ended.
+func complaintOf(stderr string, err error) string {
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return strings.TrimPrefix(last, "funet: ")
+	}
+	return err.Error()
+}

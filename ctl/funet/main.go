@@ -1,0 +1,60 @@
+// Command funet is everything a person does with FUNet: labs of network
+// namespaces, the example programs on a lab or on real hosts, and measurements.
+//
+// The journey of `funet pingpong --lab 2`: the command makes a lab (package
+// ctl/lab), finds the faster XDP mode on it by measurement (ctl/bench), and starts
+// itself once in each namespace with the explicit flags that a person would use
+// on real hosts; each of these opens an embedded card (uspace/card), runs the
+// program (uspace/apps) and prints one JSON object, from which the parent makes the
+// table or the JSON document that it prints. The lab is gone when the command ends,
+// however it ends.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := root().ExecuteContext(ctx)
+	var code exitCode
+	if errors.As(err, &code) {
+		stop()
+		os.Exit(int(code)) // the program said itself what was wrong
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = errors.New("interrupted")
+		}
+		fmt.Fprintln(os.Stderr, "funet:", oneLine(err))
+	}
+	stop()
+	if err != nil {
+		os.Exit(1)
+	}
+}
+
+// exitCode is the exit code of a program that was run for the user.
+type exitCode int
+
+// Error makes it an error.
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+func root() *cobra.Command {
+	c := &cobra.Command{
+		Use:           "funet",
+		Short:         "User-level network for Linux clusters: active messages over AF_XDP",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	c.CompletionOptions.HiddenDefaultCmd = true
+	c.AddCommand(labCommand(), pingpongCommand(), matmulCommand(), floodCommand())
+	return c
+}

@@ -1,0 +1,200 @@
+package main
+
+// This file is one node of a group: the flags that say which card it has, and the
+// card with its endpoint.
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/xdp"
+)
+
+// nodeFlags are common to all programs that run on a group.
+type nodeFlags struct {
+	lab      int
+	topology string
+	mtu      int
+
+	ifaces []string
+	node   int
+	peers  string
+	gid    int
+
+	mode       string
+	bind       string
+	cpu        int
+	slots      int
+	hugePages  bool
+	rxRing     int
+	fillFrames int
+	// provoke gives the nodes of a lab rings that run full or empty.
+	provoke bool
+	wait    time.Duration
+	json    bool
+}
+
+func (f *nodeFlags) register(c *cobra.Command) {
+	p := c.Flags()
+	p.IntVar(&f.lab, "lab", 0, "run on a lab of this many hosts (2 to 8) made for the occasion")
+	p.StringVar(&f.topology, "topology", "", "of the lab: pair, bridge or mesh (default: pair for 2 hosts, bridge for more)")
+	p.IntVar(&f.mtu, "mtu", 1500, "of the lab's links, in bytes")
+	p.StringSliceVar(&f.ifaces, "iface", nil, "on a real host: interface to use, or several with commas")
+	p.IntVar(&f.node, "node", -1, "on a real host: number of this node")
+	p.StringVar(&f.peers, "peers", "", "on a real host: file that lists the nodes and their MAC addresses")
+	p.IntVar(&f.gid, "gid", 0, "group identifier, 1 to 2047 (default: that of the peers file, or 1)")
+	p.StringVar(&f.mode, "xdp", "auto", "where the NIC program runs: auto, native or generic; on a lab auto measures")
+	p.StringVar(&f.bind, "bind", "auto", "how frames reach the process: auto, copy or zero-copy")
+	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the polling thread to (default: none; on a lab one each if there are enough)")
+	p.IntVar(&f.slots, "slots", defaultSlots, "size of each queue in slots, a power of two from 2 to 65536")
+	p.IntVar(&f.rxRing, "rx-ring", 0, "slots of the kernel's receive ring, a power of two up to 2048 (default 2048)")
+	p.IntVar(&f.fillFrames, "fill-frames", 0, "frames that the kernel may receive into, up to 2048 (default 2048)")
+	p.BoolVar(&f.hugePages, "huge-pages", false, "keep frames on 2 MiB pages")
+	p.DurationVar(&f.wait, "wait", defaultWait, "how long to wait for the other nodes to start")
+	p.BoolVar(&f.json, "json", false, "print one JSON document")
+}
+
+// check refuses flags that contradict each other.
+func (f *nodeFlags) check() error {
+	explicit := len(f.ifaces) > 0 || f.node >= 0 || f.peers != ""
+	switch {
+	case f.lab != 0 && explicit:
+		return errors.New("--lab makes its own hosts; leave out --iface, --node and --peers")
+	case f.lab == 0 && (len(f.ifaces) == 0 || f.node < 0 || f.peers == ""):
+		return errors.New("say where to run: --lab N, or --iface, --node and --peers on each host")
+	case f.rxRing < 0 || f.rxRing > 2048 || f.rxRing&(f.rxRing-1) != 0 || f.fillFrames < 0 || f.fillFrames > 2048:
+		return errors.New("--rx-ring is a power of two up to 2048 and --fill-frames a number up to 2048")
+	case f.gid < 0 || f.gid > cluster.MaxGID:
+		return fmt.Errorf("--gid %d: %w; use 1 to %d (0 is the system group)", f.gid, card.ErrGID, cluster.MaxGID)
+	}
+	if _, err := parseAttach(f.mode); err != nil {
+		return err
+	}
+	_, err := parseBind(f.bind)
+	return err
+}
+
+func parseAttach(s string) (xdp.AttachMode, error) {
+	for _, m := range []xdp.AttachMode{xdp.AttachAuto, xdp.AttachNative, xdp.AttachGeneric} {
+		if s == m.String() {
+			return m, nil
+		}
+	}
+	return 0, fmt.Errorf("--xdp %s: use auto, native or generic", s)
+}
+
+func parseBind(s string) (xdp.BindMode, error) {
+	for _, m := range []xdp.BindMode{xdp.BindAuto, xdp.BindCopy, xdp.BindZeroCopy} {
+		if s == m.String() {
+			return m, nil
+		}
+	}
+	return 0, fmt.Errorf("--bind %s: use auto, copy or zero-copy", s)
+}
+
+// node is an open card with an endpoint on it.
+type node struct {
+	*card.Card
+	e *am.Endpoint
+}
+
+// open makes the card that the flags describe.
+func (f *nodeFlags) open() (*node, error) {
+	file, err := cluster.Load(f.peers)
+	if err != nil {
+		return nil, err
+	}
+	gid := f.gid
+	if gid == 0 {
+		gid = int(file.GID)
+	}
+	if gid == 0 {
+		gid = 1
+	}
+	if f.node >= len(file.Peers) {
+		return nil, fmt.Errorf("--node %d: %w: %s lists nodes 0 to %d", f.node, card.ErrNode, f.peers, len(file.Peers)-1)
+	}
+	attach, err := parseAttach(f.mode)
+	if err != nil {
+		return nil, err
+	}
+	bind, err := parseBind(f.bind)
+	if err != nil {
+		return nil, err
+	}
+	cfg := card.Config{
+		Interfaces: f.ifaces, GID: uint16(gid), Node: uint16(f.node), Slots: f.slots,
+		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.cpu,
+		RxRing: f.rxRing, FillFrames: f.fillFrames,
+		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait },
+	}
+	for _, p := range file.Peers {
+		iface := p.Iface
+		if len(f.ifaces) == 1 {
+			iface = f.ifaces[0]
+		}
+		cfg.Peers = append(cfg.Peers, card.Peer{Node: p.Node, MAC: [6]byte(p.MAC), Interface: iface})
+	}
+	// What a node allocates it allocates at the start; a collection in the middle
+	// of a measurement would only be noise.
+	debug.SetGCPercent(400)
+	k, err := card.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	e, err := am.New(k.Interface(), f.node, len(file.Peers), k.Drive)
+	if err != nil {
+		return nil, errors.Join(err, k.Close(0))
+	}
+	return &node{Card: k, e: e}, nil
+}
+
+// explain adds the state of a port to an error of a program, because a peer that
+// seems silent may be an interface that went down.
+func (n *node) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if port := n.Err(); port != nil {
+		return fmt.Errorf("%w (%w)", err, port)
+	}
+	return err
+}
+
+// modes returns the XDP and bind modes of the node's interfaces.
+func (n *node) modes() (xdpMode, bindMode string) {
+	var x, b []string
+	for _, p := range n.Ports() {
+		i := p.Info()
+		x, b = append(x, i.XDPMode.String()), append(b, i.BindMode.String())
+	}
+	return same(x), same(b)
+}
+
+// same joins different strings, and is the string when all are the same.
+func same(s []string) string {
+	for _, x := range s {
+		if x != s[0] {
+			return strings.Join(s, "+")
+		}
+	}
+	return s[0]
+}
+
+// Defaults of flags.
+const (
+	defaultSlots = card.DefaultSlots
+	defaultWait  = 30 * time.Second
+)
+
+// linger is how long a node that is done waits for its last packets to arrive.
+const linger = 2 * time.Second

@@ -1,0 +1,70 @@
+package main
+
+// This file is what people and programs see: tables, JSON, progress, errors.
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// oneLine makes one line of an error that was joined from several.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// printJSON writes one JSON document to stdout.
+func printJSON(v any) error {
+	e := json.NewEncoder(os.Stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// table writes rows of cells, aligned.
+func table(w io.Writer, rows ...[]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintln(t, strings.Join(r, "\t"))
+	}
+	return t.Flush()
+}
+
+// terminal reports whether the file is one.
+func terminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// progress shows on a terminal that work goes on, once it has taken two seconds.
+// The returned function ends it and wipes the line.
+func progress(what string) func() {
+	if !terminal(os.Stderr) {
+		return func() {}
+	}
+	done, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		begin, shown := time.Now(), false
+		t := time.NewTicker(500 * time.Millisecond)
+		defer t.Stop()
+		for {
+			select {
+			case <-done:
+				if shown {
+					fmt.Fprint(os.Stderr, "\r\x1b[K")
+				}
+				return
+			case <-t.C:
+				if d := time.Since(begin); d >= 2*time.Second {
+					fmt.Fprintf(os.Stderr, "\r%s ... %.0f s\x1b[K", what, d.Seconds())
+					shown = true
+				}
+			}
+		}
+	}()
+	return func() { close(done); <-gone }
+}

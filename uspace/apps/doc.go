@@ -1,0 +1,11 @@
+// Package apps is the programs that come with FUNet: ping-pong and the matrix
+// multiply of thesis appendix C. Each is written once against package am and a
+// clock that it is given, and does not know whether the network under it is real.
+//
+// Every node of the group calls the same function with the same options; node 0
+// gets the figures. They start and end with a barrier, so nodes may be started one
+// after another.
+//
+// An app belongs to the goroutine of its endpoint. It registers handlers 0 and up,
+// so one endpoint runs one app.
+package apps

@@ -1,0 +1,265 @@
+package engine_test
+
+// This file holds the rules of peers that are silent, restart, leave, or are cut
+// off: nothing hangs for ever, nothing is dropped in silence (design idea 4).
+
+import (
+	"testing"
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/port/wire"
+)
+
+// quick shortens the time after which a peer counts as gone.
+func quick(c *engine.Config) {
+	c.PeerTimeout, c.ConnectTimeout = 200*time.Millisecond, 500*time.Millisecond
+}
+
+func isolate(card int) func(from, to [6]byte) bool {
+	return func(from, to [6]byte) bool { return from == address(card) || to == address(card) }
+}
+
+// Rule: a peer that was never heard ends in ReasonSilent after ConnectTimeout, not
+// before, for every packet exactly once, and the lines are free again; a later
+// packet gets a new try.
+func TestNeverHeardPeer(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 64, tune: quick, net: wire.Config{Delay: 10 * time.Microsecond}})
+	b.cards[1] = nil
+	tr := newTraffic(b, 40, 3, [2]int{0, 1})
+	tr.reasons = []arctic.Reason{arctic.ReasonSilent}
+	begin := b.now
+	b.until(10*time.Second, "all packets come back", tr.pump)
+	if took := time.Duration(b.now - begin); took < 500*time.Millisecond || took > 800*time.Millisecond {
+		t.Errorf("given up after %v, want ConnectTimeout and at most a greeting gap more", took)
+	}
+	if _, back := tr.totals(); back != 80 || b.cards[0].Counters().Returned != 80 || b.proc[0].ReturnsLost() != 0 {
+		t.Errorf("%d packets came back, want 80", back)
+	}
+	b.idle(0)
+	b.start(1)
+	exactlyOnce(b, newTraffic(b, 40, 3))
+}
+
+// Rule: a peer that falls silent ends in ReasonSilent after PeerTimeout for every
+// packet that it has not acknowledged, once each; what came back is not delivered
+// twice when the peer is heard again, and new packets arrive.
+func TestPeerFallsSilentAndReturns(t *testing.T) {
+	for seed := range uint64(10) {
+		b := newBed(t, setup{cards: 2, slots: 32, tune: quick, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]}})
+		tr := newTraffic(b, 3000, 3)
+		tr.reasons = []arctic.Reason{arctic.ReasonSilent}
+		cutAt, healAt := b.now+int64(3*time.Millisecond), b.now+int64(600*time.Millisecond)
+		b.alarm = cutAt
+		b.until(5*time.Minute, "all packets delivered or back", func() bool {
+			switch {
+			case b.now >= healAt:
+				b.net.Cut(nil)
+				b.alarm = 0
+			case b.now >= cutAt:
+				b.net.Cut(isolate(1))
+				b.alarm = healAt
+			}
+			return tr.pump()
+		})
+		b.idle(time.Minute)
+		if _, back := tr.totals(); back == 0 || b.cards[0].Counters().PeersLost == 0 {
+			t.Errorf("seed %d: nothing came back, so nothing was tested\n%s", seed, b.counters())
+		}
+		exactlyOnce(b, newTraffic(b, 100, 3))
+	}
+}
+
+// Rule: a partition that heals before PeerTimeout loses nothing and returns
+// nothing.
+func TestPartitionHealsInTime(t *testing.T) {
+	for seed := range uint64(10) {
+		b := newBed(t, setup{cards: 3, slots: 32, tune: quick, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]}})
+		tr := newTraffic(b, 2000, 3)
+		for range 4 {
+			end := b.now + int64(2*time.Millisecond)
+			b.alarm = end
+			b.until(time.Second, "traffic", func() bool { tr.pump(); return b.now >= end })
+			b.net.Cut(isolate(1))
+			end = b.now + int64(60*time.Millisecond)
+			b.alarm = end
+			b.until(time.Second, "partition", func() bool { tr.pump(); return b.now >= end })
+			b.net.Cut(nil)
+		}
+		b.alarm = 0
+		exactlyOnce(b, tr)
+	}
+}
+
+// Rule: with one direction cut, both sides give up within their time, each packet
+// is delivered or comes back, and none is delivered twice. The side that hears
+// acknowledgments but whose packets do not arrive is no exception.
+func TestOneDirectionCut(t *testing.T) {
+	for _, from := range []int{0, 1} {
+		b := newBed(t, setup{cards: 2, slots: 32, tune: quick, net: wire.Config{Delay: 10 * time.Microsecond}})
+		warm := newTraffic(b, 50, 3)
+		exactlyOnce(b, warm)
+		b.net.Cut(func(a, _ [6]byte) bool { return a == address(from) })
+		tr := newTraffic(b, 200, 3)
+		tr.reasons = []arctic.Reason{arctic.ReasonSilent}
+		begin := b.now
+		b.until(30*time.Second, "all packets delivered or back", tr.pump)
+		b.idle(time.Second)
+		if took := time.Duration(b.now - begin); took > 10*time.Second {
+			t.Errorf("cut from %d: took %v", from, took)
+		}
+		b.net.Cut(nil)
+		exactlyOnce(b, newTraffic(b, 50, 3))
+	}
+}
+
+// Rule: a restarted peer has a new incarnation; what it had not acknowledged comes
+// back with ReasonRestarted, and what was never sent goes to its new life.
+func TestPeerRestarts(t *testing.T) {
+	for seed := range uint64(10) {
+		b := newBed(t, setup{cards: 2, slots: 64, net: wire.Config{Seed: seed, Delay: 100 * time.Microsecond}})
+		tr := newTraffic(b, 2000, 3, [2]int{0, 1})
+		tr.reasons = []arctic.Reason{arctic.ReasonRestarted}
+		end := b.now + int64(1500*time.Microsecond)
+		b.alarm = end
+		b.until(time.Second, "traffic", func() bool { tr.pump(); return b.now >= end })
+		b.alarm = 0
+		b.start(1)
+		b.until(time.Minute, "all packets delivered or back, or lost with the first life's queue", func() bool {
+			tr.pump()
+			return tr.lanes[0].sent == 2000 && tr.lanes[1].sent == 2000 && b.ctx[0].Idle()
+		})
+		b.pass(10 * time.Millisecond)
+		tr.pump()
+		c := b.cards[0].Counters()
+		got, back := tr.totals()
+		if back == 0 || uint64(back) != c.Returned || c.PeersRestarted != 1 || got+back > 4000+back {
+			t.Errorf("%d delivered, %d came back, %d counted, %d restarts", got, back, c.Returned, c.PeersRestarted)
+		}
+		// What is missing was acknowledged and waited in the queue of the first life.
+		if missing := 4000 - got - back; missing > 2*(64-1)+2*engine.Native().FIFO {
+			t.Errorf("%d packets neither delivered nor back, more than the first life's queues held", missing)
+		}
+		exactlyOnce(b, newTraffic(b, 100, 3))
+	}
+}
+
+// Rule: a frame that the network held back since an earlier life of the peer is
+// never accepted and does not make the card forget the present life
+// (greeting.go); nor is any frame of a whole run, replayed, delivered again
+// (doc.go).
+func TestReplayedFramesAreNotDelivered(t *testing.T) {
+	var frames [][]byte
+	b := newBed(t, setup{cards: 2, slots: 64, net: wire.Config{Delay: 10 * time.Microsecond}, wrap: capture(&frames)})
+	replay := func(what string) {
+		t.Helper()
+		old := frames
+		before := [2]engine.Counters{b.cards[0].Counters(), b.cards[1].Counters()}
+		for i, f := range old {
+			b.inject(f)
+			if i%16 == 15 {
+				b.pass(50 * time.Microsecond)
+			}
+		}
+		b.pass(time.Second)
+		for i, c := range b.cards {
+			n := c.Counters()
+			if d := n.PacketsDelivered - before[i].PacketsDelivered; d != 0 {
+				t.Errorf("%s: card %d delivered %d packets of %d replayed frames", what, i, d, len(old))
+			}
+			if n.Returned != before[i].Returned || n.PeersRestarted != before[i].PeersRestarted || n.PeersLost != before[i].PeersLost {
+				t.Errorf("%s: replay made card %d forget its peer\n%s", what, i, b.counters())
+			}
+		}
+	}
+	exactlyOnce(b, newTraffic(b, 300, 3))
+	replay("same life")
+	exactlyOnce(b, newTraffic(b, 300, 3))
+	b.start(1)
+	exactlyOnce(b, newTraffic(b, 300, 3))
+	replay("both lives of card 1")
+	exactlyOnce(b, newTraffic(b, 300, 3))
+	b.start(0)
+	exactlyOnce(b, newTraffic(b, 300, 3))
+	replay("all lives")
+	// Replayed into traffic.
+	old := frames
+	next := 0
+	tr := newTraffic(b, 3000, 3)
+	b.until(time.Minute, "all messages delivered beside replayed frames", func() bool {
+		for range 3 {
+			b.inject(old[next%len(old)])
+			next++
+		}
+		return tr.pump()
+	})
+	exactlyOnce(b, tr)
+}
+
+// Rule: frames of the peer's earlier life that arrive while it is being greeted
+// anew are not accepted either: its incarnation is believed only with a fresh nonce.
+func TestHeldBackFramesDuringGreeting(t *testing.T) {
+	var frames [][]byte
+	b := newBed(t, setup{cards: 2, slots: 64, net: wire.Config{Delay: 10 * time.Microsecond}, wrap: capture(&frames)})
+	exactlyOnce(b, newTraffic(b, 50, 3))
+	old := frames
+	b.start(0)
+	b.start(1)
+	for range 20 {
+		for _, f := range old {
+			b.inject(f)
+		}
+		b.pass(time.Millisecond)
+	}
+	for i, c := range b.cards {
+		if n := c.Counters(); n.PacketsDelivered != 0 || n.Stale == 0 {
+			t.Errorf("card %d: %d packets of an earlier life delivered, %d frames counted stale", i, n.PacketsDelivered, n.Stale)
+		}
+	}
+	exactlyOnce(b, newTraffic(b, 50, 3))
+}
+
+// Rule: Leave tells the peers; what waits for the card that left comes back with
+// ReasonDeparted at once, and nothing else does (Leave).
+func TestLeave(t *testing.T) {
+	b := newBed(t, setup{cards: 3, slots: 64, net: wire.Config{Delay: 10 * time.Microsecond}, tune: func(c *engine.Config) { c.Lines, c.ReplyLines = 32, 8 }})
+	exactlyOnce(b, newTraffic(b, 20, 3))
+	stalled := newTraffic(b, 40, 3, [2]int{0, 1})
+	stalled.stalled = func(node int) bool { return node == 1 }
+	stalled.reasons = []arctic.Reason{arctic.ReasonDeparted}
+	for range 40 {
+		stalled.pump()
+		b.pass(100 * time.Microsecond)
+	}
+	b.cards[1].Leave()
+	b.step(b.now)
+	b.cards[1] = nil
+	begin := b.now
+	b.until(time.Second, "the peers know", func() bool { return !b.cards[0].Established(1) && !b.cards[2].Established(1) })
+	if took := time.Duration(b.now - begin); took > time.Millisecond {
+		t.Errorf("known after %v", took)
+	}
+	if !b.cards[0].Established(2) || b.cards[0].Established(0) || b.cards[0].Established(77) {
+		t.Error("Established knows cards that it should not, or lost the one that stayed")
+	}
+	exactlyOnce(b, newTraffic(b, 20, 3, [2]int{0, 2}, [2]int{2, 0}))
+	_ = stalled
+}
+
+// Rule: a packet for a peer that has left is greeted for, and comes back as silent
+// (Leave, PeerTimeout).
+func TestSendAfterLeave(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 16, tune: quick, net: wire.Config{Delay: 10 * time.Microsecond}})
+	exactlyOnce(b, newTraffic(b, 20, 3))
+	b.mustSend(0, funi.Request, 1, 77)
+	b.step(b.now)
+	b.cards[1].Leave()
+	b.step(b.now)
+	b.cards[1] = nil
+	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonDeparted, Level: funi.Request, Header: funi.NewHeader(1, 5, 1), Word: 77})
+	b.mustSend(0, funi.Reply, 1, 78)
+	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonSilent, Level: funi.Reply, Header: funi.NewHeader(1, 5, 1), Word: 78})
+	b.idle(0)
+}

@@ -1,0 +1,105 @@
+// Package xdp is a small AF_XDP library: user-space memory that a network driver,
+// or the kernel on its behalf, receives into and sends from, and four rings that
+// say whose turn it is. It follows Documentation/networking/af_xdp.rst of the
+// kernel, whose words it uses, and needs Linux 5.9 (bpf_link for XDP). Everything
+// that the kernel may refuse is tried, and what was got is told (Socket.Info,
+// Attachment.Mode, Probe); nothing falls back in silence.
+//
+// # The journey of a frame
+//
+// A UMEM is cut into frames. A frame is named by its byte offset and is at every
+// moment in one place:
+//
+//	  free list (yours)
+//	   |              ^  |                            ^
+//	   | Fill.Set     |  | write bytes, Tx.Set        | Completion.At
+//	   v              |  v                            |
+//	fill ring       rx ring             tx ring      completion ring
+//	   |              ^  |                            ^
+//	   v              |  v Kick                       |
+//	  kernel: waits --+ kernel: sends ----------------+
+//	          for a frame
+//
+// Receiving: Fill gives free frames to the kernel. The program on the interface
+// (Attach) redirects to the socket that was registered in its XSKMAP (Register);
+// the kernel puts the packet into a frame of the fill ring, behind Headroom + 256
+// bytes, and a Desc into the rx ring. Read it with Rx and UMEM.Data; release the
+// entry; the frame is yours again.
+//
+// Sending: write into a frame of yours (UMEM.Frame), put a Desc into Tx, Kick. The
+// frame is the kernel's until its address comes back in Completion. A received
+// Desc can be sent as it is, so forwarding and echo copy nothing.
+//
+// # The rules
+//
+// Who may touch a frame: you, from taking it out of rx or completion until
+// submitting it to fill or tx; the kernel at all other times. A frame may be in
+// only one ring once.
+//
+// Each ring has one producer and one consumer, and indices that both can read. The
+// producer writes slots, then stores its index (release); the consumer loads that
+// index (acquire), then reads the slots; and the other way round for slots that
+// become free. Reserve and Peek look at the other side's index only when the copy
+// from last time does not suffice, and Submit and Release store ours once a batch,
+// so batches make a frame cost about 2 ns. Slots that Reserve offered and Submit
+// did not take, or that Peek showed and Release did not return, are simply offered
+// again.
+//
+// What the kernel or a program writes into shared memory is checked before use:
+// indices that cannot be make a ring full or empty, UMEM.Data and UMEM.Frame are
+// nil for what lies outside, and a closed socket's rings are full and empty at
+// once. A view of a UMEM that was kept beyond UMEM.Close is the one thing that
+// faults.
+//
+// Every ring is bounded. When it is full or empty: no frame in fill, or no room in
+// rx: the kernel drops and counts (Statistics). No room in tx: Reserve says 0, the
+// frame stays yours. No room in completion: nothing is sent and Kick says
+// ErrTxPending.
+//
+// One goroutine at a time uses a ring, Kick and WakeRx. A poll loop locks its OS
+// thread, because Kick is a raw system call; and when it spins, it pins that thread
+// (never the process) to a core that no other spinner has.
+//
+// Open, Attach and Probe look for the interface in the network namespace of the
+// calling thread. What they return works from any thread.
+//
+// # Example
+//
+//	umem, err := xdp.NewUMEM(xdp.UMEMConfig{FrameCount: 4096})
+//	s, err := xdp.Open(xdp.SocketConfig{Interface: "eth0", UMEM: umem, NeedWakeup: true})
+//	prog, err := xdp.NewRedirectProgram(xdp.RedirectConfig{EtherType: 0x88B5, Queues: 1})
+//	err = s.Register(prog.Sockets, 0)
+//	at, err := xdp.Attach(prog.Program, s.Info().Index, xdp.AttachAuto)
+//	... put 2048 frames into s.Fill(), then, on a locked thread:
+//	for {
+//		n := tx.Reserve(rx.Peek(32))
+//		for i := range n {
+//			d := rx.Desc(i)
+//			turnAround(umem.Data(d)) // nil if d lies outside
+//			tx.Set(i, d)
+//		}
+//		rx.Release(n)
+//		tx.Submit(n)
+//		err = s.Kick() // ErrTxPending: go on, kick again
+//		n = fill.Reserve(completion.Peek(32))
+//		for i := range n {
+//			fill.Set(i, completion.At(i))
+//		}
+//		completion.Release(n)
+//		fill.Submit(n)
+//		err = s.WakeRx()
+//	}
+//
+// Close in the order socket, attachment, program, UMEM. A program that dies leaves
+// nothing behind: the kernel closes the same things.
+//
+// # What veth does
+//
+// Copy mode only, and every send needs a Kick, in which the receiver's program and
+// copy also run: 1.2 us for one frame, 0.7 to 1 us for each in a batch, 32 a system
+// call. A native program needs a peer MTU of at most about 3500 bytes, or
+// RedirectConfig.Frags. Queues: a frame sent on queue q arrives on queue q of a
+// peer with a native program; with a generic one, queue q > 0 arrives on q-1, so
+// several queues want native mode. A receiver that stalls loses frames, there is no
+// back-pressure. A frame above the MTU is completed as if it had been sent.
+package xdp

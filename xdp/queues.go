@@ -1,0 +1,18 @@
+// How many receive queues a program on an interface can see frames of.
+
+package xdp
+
+// Queues is the number of receive queues of an interface in the network namespace
+// of the calling thread: those in use as the driver says (ethtool channels), or 1
+// when it does not say. Errors: ErrNoInterface.
+func Queues(ifname string) (int, error) {
+	dev, err := findInterface(ifname, 0)
+	if err != nil {
+		return 0, err
+	}
+	rx, _, err := channels(dev.Name)
+	if err != nil || rx == 0 {
+		return 1, nil
+	}
+	return int(rx), nil
+}
