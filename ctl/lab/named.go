@@ -29,10 +29,16 @@ type Info struct {
 func claim(o Options) error {
 	return locked(func() error {
 		// What cannot be removed of other labs is no hindrance; List and RemoveStale report it.
-		_, stale := removeStale()
-		switch s, err := read(o.Name); {
-		case err == nil && s.stale():
-			return stale
+		_, _ = removeStale()
+		s, err := read(o.Name)
+		if err == nil && s.stale() {
+			// It could not be removed, which is reported now, or its owner has died since.
+			if err := s.remove(); err != nil {
+				return err
+			}
+			s, err = read(o.Name)
+		}
+		switch {
 		case err == nil && s.Stage == stageUp:
 			return fmt.Errorf("%w: use it, or remove it first with 'funet lab down %s'", ErrExists, o.Name)
 		case err == nil:
@@ -46,7 +52,7 @@ func claim(o Options) error {
 				return fmt.Errorf("%w: namespace %s, without a lab; remove it with 'ip netns delete %s' or choose another name", ErrExists, name, name)
 			}
 		}
-		s := &state{
+		s = &state{
 			Name: o.Name, Stage: stageBuilding, Hosts: o.Hosts, Topology: o.Topology, MTU: o.MTU, Queues: o.Queues,
 			Created: time.Now().Round(time.Second),
 		}

@@ -359,6 +359,7 @@ func TestBadStateFile(t *testing.T) {
 	for _, content := range []string{
 		"", "{", "[]", `{"name": "other", "state": "up", "hosts": 2}`, `{"name": "../../tmp", "state": "up", "hosts": 2}`,
 		`{"name": "` + name + `", "state": "up", "hosts": 1000000}`,
+		`{"name": "` + name + `", "state": "hovering", "hosts": 2}`,
 	} {
 		err := locked(func() error { return os.WriteFile(statePath(name), []byte(content), 0o644) })
 		if err != nil {

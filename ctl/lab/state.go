@@ -139,8 +139,12 @@ func read(name string) (*state, error) {
 	if err == nil {
 		_, err = s.options().complete()
 	}
-	if err == nil && s.Name != name {
+	switch {
+	case err != nil:
+	case s.Name != name:
 		err = fmt.Errorf("it names lab %q", s.Name)
+	case s.Stage != stageBuilding && s.Stage != stageUp && s.Stage != stageRemoving:
+		err = fmt.Errorf("it has state %q", s.Stage)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: cannot understand %s (%w); delete it and its namespaces in %s", ErrDamaged, statePath(name), err, netnsDir)

@@ -1,0 +1,65 @@
+# What one does with FUNet: make demo, make test. Needs root (namespaces, AF_XDP) and Go.
+
+GO ?= go
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -ec
+
+# Packages in which goroutines or processes share memory.
+RACE := ./uspace/funi ./uspace/am ./uspace/apps ./xdp ./ctl/lab ./ctl/bench ./ctl/funet
+
+# Fuzz targets as PACKAGE:NAME, and how long each runs.
+FUZZ := ./uspace/arctic:FuzzParse ./uspace/arctic/layers:FuzzLayers ./uspace/funi:FuzzHostileProcess \
+	./uspace/engine:FuzzHostileNetwork ./ctl/cluster:FuzzParse
+FUZZTIME ?= 30s
+
+.PHONY: build demo test check unit race fuzz peers generate clean root
+build: bin/funet
+
+.PHONY: bin/funet
+bin/funet:
+	@command -v $(GO) >/dev/null || { echo "make: Go is missing; install it from your distribution (golang) or https://go.dev/dl" >&2; exit 1; }
+	@mkdir -p bin
+	$(GO) build -o bin/funet ./ctl/funet
+
+root:
+	@[ "$$(id -u)" = 0 ] || { echo "make: network namespaces and AF_XDP need root; run it with sudo" >&2; exit 1; }
+
+# Two hosts on this machine, ping-pong and matrix multiply between them.
+demo: root bin/funet
+	@bin/funet pingpong --lab 2
+	@bin/funet matmul --lab 2 --size 512
+
+test: root check unit race
+
+check:
+	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "not formatted with gofmt: $$out" >&2; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+# Unit, eBPF (BPF_PROG_TEST_RUN) and namespace tests with real processes.
+unit:
+	$(GO) test -json -count=1 -p 2 -timeout 15m ./... | $(GO) run ./tests/gate
+
+race:
+	$(GO) test -race -json -count=1 -p 2 -timeout 20m $(RACE) | $(GO) run ./tests/gate
+
+fuzz:
+	@for t in $(FUZZ); do \
+		echo "== $$t for $(FUZZTIME)"; \
+		$(GO) test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) "$${t%:*}"; \
+	done
+
+# What `funet bench peers` compares with, as Debian and Ubuntu package it.
+peers: root
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y sockperf ucx-utils libfabric-bin openmpi-bin libopenmpi-dev gcc
+
+# Rebuild the committed eBPF objects.
+generate:
+	@command -v clang >/dev/null && command -v llvm-strip >/dev/null && [ -e /usr/include/bpf/bpf_helpers.h ] || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "make: install clang, llvm and libbpf-dev first (or run as root on Debian or Ubuntu)" >&2; exit 1; }; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq clang llvm libbpf-dev linux-libc-dev; }
+	$(GO) generate ./bpf/...
+
+clean:
+	rm -rf bin

@@ -1,0 +1,69 @@
+package main
+
+// This file is `funet probe`: what an interface can do for AF_XDP, found by trying.
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/xdp"
+)
+
+// probeResult is the JSON document of probe.
+type probeResult struct {
+	Interface string            `json:"interface"`
+	Up        bool              `json:"up"`
+	MTU       int               `json:"mtu_bytes"`
+	RxQueues  int               `json:"rx_queues"`
+	TxQueues  int               `json:"tx_queues"`
+	Program   uint32            `json:"program_id"`
+	Answers   map[string]string `json:"answers"`
+}
+
+func probeCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "probe INTERFACE",
+		Short: "Try what an interface can do for AF_XDP: modes, zero-copy, queues",
+		Long: `Try what an interface can do for AF_XDP. Each feature is tried and undone at once,
+nothing is sent. Drivers may restart their queues for it; an interface that already
+has an XDP program is left alone.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := xdp.Probe(args[0])
+			if err != nil {
+				return err
+			}
+			trials := []struct {
+				name  string
+				trial xdp.Trial
+			}{
+				{"native", p.Native}, {"native_frags", p.NativeFrags}, {"generic", p.Generic}, {"copy", p.Copy}, {"zero_copy", p.ZeroCopy},
+				{"need_wakeup", p.NeedWakeup}, {"multi_buffer", p.MultiBuffer}, {"busy_poll", p.BusyPoll},
+			}
+			r := probeResult{Interface: p.Interface, Up: p.Up, MTU: p.MTU, RxQueues: p.RxQueues, TxQueues: p.TxQueues, Program: p.Program, Answers: map[string]string{}}
+			rows := [][]string{{"feature", "answer", ""}}
+			for _, t := range trials {
+				r.Answers[t.name] = t.trial.Answer.String()
+				why := ""
+				if t.trial.Err != nil {
+					why = t.trial.Err.Error()
+				}
+				rows = append(rows, []string{t.name, t.trial.Answer.String(), why})
+			}
+			if asJSON {
+				return printJSON(r)
+			}
+			state := "down"
+			if p.Up {
+				state = "up"
+			}
+			fmt.Printf("%s: %s, MTU %d bytes, %d receive and %d transmit queues\n", p.Interface, state, p.MTU, p.RxQueues, p.TxQueues)
+			return table(os.Stdout, rows...)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}

@@ -1,0 +1,90 @@
+// Command gate reads `go test -json` from standard input and prints what a person
+// wants to see of it: a line for each package, everything about failures, and a
+// closing line with the totals. It fails when a test failed, when a package did not
+// build, when nothing ran, and when a test was skipped for any reason other than a
+// missing kernel feature, which the reason must name.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// event is one line of `go test -json` (go doc test2json).
+type event struct {
+	Action      string
+	Package     string
+	ImportPath  string
+	Test        string
+	Elapsed     float64
+	Output      string
+	FailedBuild string
+}
+
+// kernelLacks starts the reason of a skip that is allowed.
+const kernelLacks = "the kernel "
+
+func main() {
+	output := map[[2]string]*strings.Builder{}
+	text := func(p, t string) *strings.Builder {
+		k := [2]string{p, t}
+		if output[k] == nil {
+			output[k] = &strings.Builder{}
+		}
+		return output[k]
+	}
+	var passed, failed, skipped, refused int
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 16<<20)
+	for in.Scan() {
+		var e event
+		if json.Unmarshal(in.Bytes(), &e) != nil {
+			fmt.Println(in.Text())
+			continue
+		}
+		switch {
+		case e.Action == "output":
+			text(e.Package, e.Test).WriteString(e.Output)
+		case e.Action == "build-output":
+			fmt.Print(e.Output)
+		case e.Test == "" && e.Action == "pass":
+			fmt.Printf("ok    %-50s %6.1f s\n", e.Package, e.Elapsed)
+		case e.Test == "" && e.Action == "skip":
+			fmt.Printf("-     %-50s no tests\n", e.Package)
+		case e.Test == "" && e.Action == "fail":
+			fmt.Printf("FAIL  %-50s %6.1f s\n%s", e.Package, e.Elapsed, text(e.Package, ""))
+			failed++
+		case e.Action == "pass":
+			passed++
+		case e.Action == "fail":
+			failed++
+			fmt.Printf("FAIL  %s %s\n%s", e.Package, e.Test, text(e.Package, e.Test))
+		case e.Action == "skip":
+			skipped++
+			reason := text(e.Package, e.Test).String()
+			fmt.Printf("skip  %s %s\n%s", e.Package, e.Test, reason)
+			if !strings.Contains(reason, kernelLacks) {
+				refused++
+			}
+		}
+	}
+	fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped)
+	switch {
+	case in.Err() != nil:
+		fail("reading test output: %v", in.Err())
+	case failed > 0:
+		os.Exit(1)
+	case refused > 0:
+		fail("%d tests were skipped without naming a missing kernel feature (%q ...)", refused, kernelLacks)
+	case passed == 0:
+		fail("no test ran")
+	}
+}
+
+func fail(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "gate: "+format+"\n", args...)
+	os.Exit(1)
+}

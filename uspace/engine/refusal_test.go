@@ -1,0 +1,174 @@
+package engine_test
+
+// This file holds what a card refuses: packets that come back to their sender with
+// a permanent reason, and frames that are dropped and counted.
+
+import (
+	"testing"
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/port"
+	"github.com/funet/funet/uspace/port/wire"
+)
+
+var near = wire.Config{Delay: 10 * time.Microsecond}
+
+// Rule: a kind that the receiving card does not know comes back with
+// ReasonUnknownKind (arctic, K2:K0); so does XFER, bit 31 of the header, which this
+// card does not do (thesis 3.2.4). The return shows the header as far as the
+// return ring tells it, and the packets beside it arrive.
+func TestUnknownKindComesBack(t *testing.T) {
+	for _, to := range []int{0, 1} { // own card, peer
+		b := newBed(t, setup{cards: 2, slots: 16, net: near})
+		for i := range uint32(5) {
+			s := b.proc[0].Reserve(funi.Request)
+			h := funi.NewHeader(uint16(to), 5, 2)
+			if i == 2 {
+				h |= 1 << 31
+			}
+			s.SetHeader(h)
+			s[1], s[2] = i, i
+			b.proc[0].Commit(funi.Request)
+		}
+		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonUnknownKind, Level: funi.Request, Header: funi.NewHeader(uint16(to), 5, 2), Word: 2})
+		var got []uint32
+		b.until(time.Second, "the others arrive", func() bool {
+			for s, ok := take(b.proc[to], funi.Request); ok; s, ok = take(b.proc[to], funi.Request) {
+				got = append(got, s.Payload()[0])
+			}
+			return len(got) == 4
+		})
+		b.idle(time.Second)
+		if n := b.cards[to].Counters().UnknownKind; n != 1 {
+			t.Errorf("%d packets of unknown kind counted, want 1", n)
+		}
+	}
+}
+
+// Rule: each of the seven kinds that are reserved is answered with one permanent
+// reject that names it, and is not delivered (arctic.Kind).
+func TestReservedKindsAreRejected(t *testing.T) {
+	var rejects []arctic.Reject
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, wrap: watchRejects(0, &rejects)})
+	exactlyOnce(b, newTraffic(b, 1, 2)) // they know each other; sequence 1 is next
+	for i := range uint32(arctic.Kinds - 1) {
+		kind := arctic.Kind(i + 1)
+		b.inject(forge([]arctic.PacketHeader{{Kind: kind, Length: 1, Type: 5, Source: 1, Destination: 0}}, func(h *arctic.Header) { h.Sequence = 1 + i }))
+		b.pass(time.Millisecond)
+		want := arctic.Reject{Sequence: 1 + i, Level: arctic.Request, Reason: arctic.ReasonUnknownKind, Bits: 1}
+		if len(rejects) != int(i+1) || rejects[i] != want {
+			t.Fatalf("kind %d: rejects %+v, want one more: %+v", kind, rejects, want)
+		}
+	}
+	if c := b.cards[0].Counters(); c.UnknownKind != arctic.Kinds-1 || c.PacketsDelivered != 2 {
+		t.Errorf("%d of unknown kind and %d delivered, want %d and 2", c.UnknownKind, c.PacketsDelivered, arctic.Kinds-1)
+	}
+}
+
+// watchRejects is setup.wrap that keeps the rejects that a card sends.
+func watchRejects(of int, rejects *[]arctic.Reject) func(int, *wire.Port) port.Port {
+	return func(card int, p *wire.Port) port.Port {
+		return &tap{Port: p, see: func(b []byte) bool {
+			if f, err := arctic.Parse(b); err == nil && card == of {
+				for i := range f.Rejects() {
+					*rejects = append(*rejects, f.Reject(i))
+				}
+			}
+			return true
+		}}
+	}
+}
+
+// Rule: a node that no process has attached comes back with ReasonNoContext, from
+// the peer's card and from the own; a node without a route comes back with
+// ReasonNoRoute at once (thesis 3.3.1).
+func TestNoSuchNodeAndNoRoute(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, route: []uint32{0, 1, 1, 0, engine.NoRoute}})
+	for _, c := range []struct {
+		node   int
+		reason arctic.Reason
+	}{{2, arctic.ReasonNoContext}, {3, arctic.ReasonNoContext}, {4, arctic.ReasonNoRoute}, {5, arctic.ReasonNoRoute}, {0xffff, arctic.ReasonNoRoute}} {
+		for l := range funi.Level(2) {
+			b.mustSend(0, l, c.node, 0xcafe, uint32(c.node))
+			b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: c.reason, Level: l, Header: funi.NewHeader(uint16(c.node), 5, 2), Word: 0xcafe})
+			b.mustSend(0, l, c.node) // no payload: the word is zero
+			b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: c.reason, Level: l, Header: funi.NewHeader(uint16(c.node), 5, 0)})
+		}
+	}
+	b.idle(time.Second)
+	exactlyOnce(b, newTraffic(b, 50, 3))
+}
+
+// Rule: a frame that lies about where it comes from is dropped and counted, and
+// changes nothing: another card's number, address, node, or incarnation; and so is
+// one for another card, or a damaged one (preprocess.go).
+func TestForgedFramesAreDropped(t *testing.T) {
+	message := []arctic.PacketHeader{{Length: 1, Type: 5, Source: 1, Destination: 0}}
+	for _, c := range []struct {
+		what    string
+		frame   []byte
+		counter func(*engine.Counters) *uint64
+	}{
+		{"unknown card", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 9 }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
+		{"largest card", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 0xffff }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
+		{"own card", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 0 }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
+		{"another card's address", forge(message, func(h *arctic.Header) { h.Sequence, h.From = 1, address(2) }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
+		{"another card's number", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 2 }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
+		{"another card's node", forge([]arctic.PacketHeader{{Source: 2}}, func(h *arctic.Header) { h.Sequence = 1 }), func(c *engine.Counters) *uint64 { return &c.DroppedForged }},
+		{"own node", forge([]arctic.PacketHeader{{Source: 0}}, func(h *arctic.Header) { h.Sequence = 1 }), func(c *engine.Counters) *uint64 { return &c.DroppedForged }},
+		{"node without route", forge([]arctic.PacketHeader{{Source: 0xffff}}, func(h *arctic.Header) { h.Sequence = 1 }), func(c *engine.Counters) *uint64 { return &c.DroppedForged }},
+		{"for another card", forge(message, func(h *arctic.Header) { h.Sequence, h.DestinationCard = 1, 2 }), func(c *engine.Counters) *uint64 { return &c.DroppedMisrouted }},
+		{"sender's other life", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceIncarnation = 1, 77 }), func(c *engine.Counters) *uint64 { return &c.Stale }},
+		{"receiver's other life", forge(message, func(h *arctic.Header) { h.Sequence, h.DestinationIncarnation = 1, 77 }), func(c *engine.Counters) *uint64 { return &c.Stale }},
+		{"not FUNet", withByte(forge(message, nothing), 12, 8), func(c *engine.Counters) *uint64 { return &c.DroppedForeign }},
+		{"short", forge(message, nothing)[:40], func(c *engine.Counters) *uint64 { return &c.DroppedShort }},
+		{"another version", withByte(forge(message, nothing), 14, 2), func(c *engine.Counters) *uint64 { return &c.DroppedVersion }},
+		{"length", withByte(forge(message, nothing), 17, 0xff), func(c *engine.Counters) *uint64 { return &c.DroppedLength }},
+		{"checksum", withByte(forge(message, nothing), 40, 0xff), func(c *engine.Counters) *uint64 { return &c.DroppedChecksum }},
+		{"reserved flag", resealed(withByte(forge(message, nothing), 15, 0x80)), func(c *engine.Counters) *uint64 { return &c.DroppedReserved }},
+		{"packet longer than its frame", resealed(withByte(forge(message, nothing), arctic.HeaderSize+6, 21)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
+		{"packet of another group", resealed(withByte(forge(message, nothing), arctic.HeaderSize+7, 0xff)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
+	} {
+		b := newBed(t, setup{cards: 3, slots: 16, net: near})
+		exactlyOnce(b, newTraffic(b, 1, 2))
+		before := b.cards[0].Counters()
+		b.inject(c.frame)
+		b.step(b.next())
+		after := b.cards[0].Counters()
+		if n := *c.counter(&after) - *c.counter(&before); n != 1 {
+			t.Errorf("%s: counted %d times, want once\n%s", c.what, n, b.counters())
+		}
+		if after.PacketsDelivered != before.PacketsDelivered || after.FramesReceived != before.FramesReceived+1 {
+			t.Errorf("%s: was delivered", c.what)
+		}
+		exactlyOnce(b, newTraffic(b, 20, 2))
+	}
+}
+
+func nothing(*arctic.Header) {}
+
+func withByte(b []byte, at int, v byte) []byte {
+	b[at] = v
+	return b
+}
+
+func resealed(b []byte) []byte {
+	arctic.Seal(b, len(b))
+	return b
+}
+
+// Rule: no other group can read or forge (design, what it is): cards whose groups
+// differ never meet, the frames are dropped and counted, and the sender is told
+// after ConnectTimeout.
+func TestCardsOfDifferentGroups(t *testing.T) {
+	b := newBed(t, setup{cards: 1, slots: 16, net: near, tune: quick, route: []uint32{0, 1}})
+	stranger := newStranger(b)
+	b.mustSend(0, funi.Request, 1, 5)
+	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonSilent, Level: funi.Request, Header: funi.NewHeader(1, 5, 1), Word: 5})
+	if c := stranger.Counters(); c.DroppedGroup == 0 || c.FramesSent != 0 || c.PacketsDelivered != 0 {
+		t.Errorf("the other group's card: %+v", c)
+	}
+}
