@@ -198,6 +198,12 @@ func labExec() *cobra.Command {
 		Args:                  cobra.MinimumNArgs(2),
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
+			if args[1] == "--" {
+				args = append(args[:1], args[2:]...)
+			}
+			if len(args) < 2 {
+				return errors.New("which program? use `funet lab exec HOST -- PROGRAM [ARG ...]`")
+			}
 			host, err := strconv.Atoi(args[0])
 			if err != nil {
 				return fmt.Errorf("host %q is not a number; use `funet lab exec HOST -- PROGRAM`", args[0])

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/bench"
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/lab"
 )
@@ -32,7 +33,14 @@ func (f *nodeFlags) measureMode(ctx context.Context, l *lab.Lab) error {
 	if f.mode != "auto" {
 		return nil
 	}
-	f.mode, f.bind = "generic", "copy"
+	attach, bind, _, err := bench.CalibrateMode(ctx, l, bench.Options{RoleCommand: roleArgs})
+	if err != nil {
+		return fmt.Errorf("measuring the XDP modes: %w", err)
+	}
+	f.mode = attach.String()
+	if f.bind == "auto" {
+		f.bind = bind.String()
+	}
 	return nil
 }
 

@@ -55,6 +55,6 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(labCommand(), pingpongCommand(), matmulCommand(), floodCommand(), probeCommand())
+	c.AddCommand(labCommand(), pingpongCommand(), matmulCommand(), floodCommand(), probeCommand(), benchCommand(), roleCommand())
 	return c
 }

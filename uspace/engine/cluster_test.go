@@ -25,6 +25,8 @@ type setup struct {
 	tune  func(*engine.Config)
 	// route says on which card a node lives; nil: node i on card i.
 	route []uint32
+	// group says of which group the context of a card is; nil: gid.
+	group []uint16
 	// wrap puts something between a card and its port.
 	wrap func(card int, p *wire.Port) port.Port
 }
@@ -88,7 +90,11 @@ func (b *bed) start(i int) {
 		b.t.Fatal(err)
 	}
 	b.cards[i], b.wake[i] = card, 0
-	b.proc[i], b.ctx[i], b.mem[i] = b.attach(i, gid, uint16(i))
+	group := uint16(gid)
+	if b.group != nil {
+		group = b.group[i]
+	}
+	b.proc[i], b.ctx[i], b.mem[i] = b.attach(i, group, uint16(i))
 }
 
 func (b *bed) attach(card int, group, node uint16) (*funi.Interface, *engine.Context, *funi.Memory) {

@@ -164,11 +164,74 @@ func resealed(b []byte) []byte {
 // differ never meet, the frames are dropped and counted, and the sender is told
 // after ConnectTimeout.
 func TestCardsOfDifferentGroups(t *testing.T) {
-	b := newBed(t, setup{cards: 1, slots: 16, net: near, tune: quick, route: []uint32{0, 1}})
-	stranger := newStranger(b)
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: quick, group: []uint16{gid, gid + 1}})
 	b.mustSend(0, funi.Request, 1, 5)
 	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonSilent, Level: funi.Request, Header: funi.NewHeader(1, 5, 1), Word: 5})
-	if c := stranger.Counters(); c.DroppedGroup == 0 || c.FramesSent != 0 || c.PacketsDelivered != 0 {
+	if c := b.cards[1].Counters(); c.DroppedGroup == 0 || c.FramesSent != 0 || c.PacketsDelivered != 0 {
 		t.Errorf("the other group's card: %+v", c)
+	}
+}
+
+// groupFilter is a port behind the NIC program, which drops frames of groups that
+// its host does not have.
+type groupFilter struct {
+	port.Port
+	group uint16
+}
+
+func (p *groupFilter) Receive(frames [][]byte) int {
+	n := p.Port.Receive(frames)
+	kept := 0
+	for _, b := range frames[:n] {
+		if f, err := arctic.Parse(b); err != nil || f.Header().GID == p.group {
+			frames[kept] = b
+			kept++
+		}
+	}
+	return kept
+}
+
+// Rule: one group is never a stall for another (design idea 3). Card 0 has groups
+// 9 and gid, card 1 only gid; a process of group 9 sends to card 1 as fast as it
+// can, before the cards have met and after. Each of its packets comes back, and
+// group gid sees nothing of it, whether the card or the NIC program sorts out
+// the frames of absent groups.
+func TestAbsentGroupDoesNotDisturbOthers(t *testing.T) {
+	for name, filter := range map[string]bool{"card": false, "NIC program": true} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: quick, wrap: func(card int, p *wire.Port) port.Port {
+				if filter && card == 1 {
+					return &groupFilter{Port: p, group: gid}
+				}
+				return p
+			}})
+			rogue, ctx := b.join(0, 9, 0)
+			sent, back := 0, 0
+			pump := func(most int) {
+				for sent < most && put(rogue, funi.Request, 1, uint32(sent)) {
+					sent++
+				}
+				for _, ok := rogue.NextReturn(); ok; _, ok = rogue.NextReturn() {
+					back++
+				}
+				if s, ok := take(rogue, funi.Request); ok {
+					t.Fatalf("group 9 got %v", s)
+				}
+			}
+			pump(10)
+			b.step(b.now) // group 9 is the first to greet
+			tr := newTraffic(b, 3000, 3)
+			begin := b.now
+			b.until(time.Minute, "group 7 has got everything", func() bool { pump(1 << 30); return tr.pump() })
+			if took := time.Duration(b.now - begin); took > time.Second {
+				t.Errorf("group 7 took %v\n%s", took, b.counters())
+			}
+			last := sent
+			b.until(time.Minute, "group 9 has got everything back", func() bool { pump(last); return back == sent && ctx.Idle() })
+			if _, back := tr.totals(); back != 0 || b.cards[0].Counters().PeersLost != 0 {
+				t.Errorf("packets of group 7 came back, or the peer was lost\n%s", b.counters())
+			}
+			exactlyOnce(b, newTraffic(b, 100, 3))
+		})
 	}
 }

@@ -1,0 +1,151 @@
+// Finding the fastest XDP mode by trying: drivers' names and what they promise say little about
+// which is faster on one machine.
+
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/xdp"
+)
+
+const (
+	calibrationRounds    = 3
+	calibrationExchanges = 3000
+	calibrationWarmup    = 300
+	// calibrationDeadline is for a machine that does not go on; usually half a second will do.
+	calibrationDeadline = 20 * time.Second
+)
+
+// ModeResult is what CalibrateMode measured in one mode.
+type ModeResult struct {
+	Attach xdp.AttachMode
+	Bind   xdp.BindMode
+	Rounds []float64 // p50 round trips of raw_afxdp in us, in order
+	P50    float64   // their median in us; 0 when Err is set
+	Err    error     // why the mode was left out; nil otherwise
+}
+
+// MarshalJSON writes modes and error as text.
+func (r ModeResult) MarshalJSON() ([]byte, error) {
+	v := struct {
+		Attach string    `json:"xdp_mode"`
+		Bind   string    `json:"bind_mode"`
+		P50    *float64  `json:"rtt_p50_us,omitempty"`
+		Rounds []float64 `json:"rounds_p50_us,omitempty"`
+		Error  string    `json:"error,omitempty"`
+	}{Attach: r.Attach.String(), Bind: r.Bind.String(), Rounds: r.Rounds}
+	if r.Err != nil {
+		v.Error = r.Err.Error()
+	} else {
+		v.P50 = &r.P50
+	}
+	return json.Marshal(v)
+}
+
+// CalibrateMode measures raw_afxdp's round trip on a lab of two hosts in every mode that works
+// there: generic and native with copy, and native with zero-copy where both ends take it. The
+// modes take turns, three rounds of 3000 exchanges each, about half a second in all. It returns
+// the mode with the smallest median of the rounds' p50, of equals the first, and the results of all
+// modes in the order in which they were tried. Of the options it uses FrameSize and RoleCommand.
+//
+// Errors: ErrOptions, ErrNoMode, or the context's. Any goroutine may call it, one at a time for a
+// lab, which nothing else uses meanwhile.
+func CalibrateMode(ctx context.Context, l *lab.Lab, o Options) (xdp.AttachMode, xdp.BindMode, []ModeResult, error) {
+	fail := func(results []ModeResult, err error) (xdp.AttachMode, xdp.BindMode, []ModeResult, error) {
+		return xdp.AttachAuto, xdp.BindAuto, results, err
+	}
+	o, err := o.withDefaults(l)
+	if err != nil {
+		return fail(nil, err)
+	}
+	s, err := newSession(l, o)
+	if err != nil {
+		return fail(nil, err)
+	}
+	defer s.close()
+	ctx, cancel := context.WithTimeout(ctx, calibrationDeadline)
+	defer cancel()
+
+	results := []ModeResult{
+		{Attach: xdp.AttachGeneric, Bind: xdp.BindCopy},
+		{Attach: xdp.AttachNative, Bind: xdp.BindCopy},
+		{Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy, Err: s.zeroCopy()},
+	}
+	pairs := make([]*pair, len(results))
+	for i := range results {
+		r := &results[i]
+		if r.Err != nil {
+			continue
+		}
+		if pairs[i], r.Err = s.startPair(ctx, rawAFXDP, s.roleConfig(r.Attach, r.Bind, calibrationWarmup, calibrationExchanges)); r.Err == nil {
+			defer pairs[i].end()
+		}
+	}
+	for range calibrationRounds {
+		for i := range results {
+			r := &results[i]
+			if r.Err != nil {
+				continue
+			}
+			var out outcome
+			if out, r.Err = pairs[i].turn(ctx); r.Err == nil {
+				r.Rounds = append(r.Rounds, nanos(out.P50))
+			} else {
+				pairs[i].end() // before the next mode needs its queue
+			}
+		}
+	}
+	if ctx.Err() != nil {
+		return fail(results, fmt.Errorf("choose an XDP mode: %w", context.Cause(ctx)))
+	}
+	return fastest(results)
+}
+
+// fastest computes the medians and picks the smallest.
+func fastest(results []ModeResult) (xdp.AttachMode, xdp.BindMode, []ModeResult, error) {
+	var best *ModeResult
+	none := ErrNoMode
+	for i := range results {
+		r := &results[i]
+		if r.Err != nil {
+			none = fmt.Errorf("%w; %s, %s: %w", none, r.Attach, r.Bind, r.Err)
+			continue
+		}
+		r.P50 = *median(r.Rounds)
+		if best == nil || r.P50 < best.P50 {
+			best = r
+		}
+	}
+	if best == nil {
+		return xdp.AttachAuto, xdp.BindAuto, results, fmt.Errorf("choose an XDP mode: %w", none)
+	}
+	return best.Attach, best.Bind, results, nil
+}
+
+// zeroCopy says why the lab's interfaces cannot be bound in zero-copy mode, by trying; nil when
+// they can.
+func (s *session) zeroCopy() error {
+	for host := range s.hosts {
+		err := s.lab.Do(host, func() error {
+			umem, err := xdp.NewUMEM(xdp.UMEMConfig{FrameSize: umemFrame, FrameCount: umemFrames})
+			if err != nil {
+				return err
+			}
+			socket, err := xdp.Open(xdp.SocketConfig{Interface: s.hosts[host].Interfaces[0].Name, UMEM: umem, Bind: xdp.BindZeroCopy})
+			if err != nil {
+				return errors.Join(err, umem.Close())
+			}
+			return errors.Join(socket.Close(), umem.Close())
+		})
+		if err != nil {
+			return fmt.Errorf("host %d: %w", host, err)
+		}
+	}
+	return nil
+}

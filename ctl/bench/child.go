@@ -1,0 +1,216 @@
+// Our own peers seen from the parent: a pair of child processes and the lines that are exchanged
+// with each of them.
+//
+//	parent          child
+//	open  ------>   opens its socket
+//	      <------   ready
+//	run   ------>   both ends exchange messages; the sockets are closed
+//	      <------   {"rtt_p50_us": ...} (outcome)
+//
+// That may be repeated; a child ends when its standard input does. A child that fails prints the
+// error to standard error and exits.
+
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"strings"
+
+	"github.com/funet/funet/xdp"
+)
+
+// roleConfig is what a child must know; it comes as JSON on the command line.
+type roleConfig struct {
+	Server    bool `json:"server"`
+	CPU       int  `json:"cpu"`
+	Warmup    int  `json:"warmup"`
+	Exchanges int  `json:"exchanges"`
+
+	// The sockets: addresses with port.
+	Local  string `json:"local,omitempty"`
+	Remote string `json:"remote,omitempty"`
+
+	// AF_XDP.
+	Interface string           `json:"interface,omitempty"`
+	LocalMAC  net.HardwareAddr `json:"local_mac,omitempty"`
+	RemoteMAC net.HardwareAddr `json:"remote_mac,omitempty"`
+	FrameSize int              `json:"frame_size,omitempty"` // bytes
+	Frags     bool             `json:"frags,omitempty"`
+	modes
+}
+
+// modes are what an XDP program and an AF_XDP socket were asked for or got.
+type modes struct {
+	Attach xdp.AttachMode `json:"attach,omitempty"`
+	Bind   xdp.BindMode   `json:"bind,omitempty"`
+}
+
+// outcome is the last line of a turn; a server's has no times.
+type outcome struct {
+	Sample
+	Got modes `json:"got"`
+}
+
+// The words of the protocol.
+const (
+	wordOpen  = "open"
+	wordReady = "ready"
+	wordRun   = "run"
+)
+
+// child is one running end.
+type child struct {
+	*process
+	stdin io.WriteCloser
+	lines *bufio.Reader
+	close func() // unblocks a child that still prints
+}
+
+// startChild starts a role on a host and its CPU.
+func (s *session) startChild(ctx context.Context, host int, role string, c roleConfig) (*child, error) {
+	config, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("write the configuration of %s: %w", role, err)
+	}
+	argv := append([]string{s.exe}, s.o.RoleCommand...)
+	argv = append(argv, role, string(config))
+	out := new(output)
+	var stdin io.WriteCloser
+	pr, pw := io.Pipe()
+	var pipeErr error
+	p, err := s.start(ctx, host, fmt.Sprintf("%s on host %d", role, host), out, argv, func(cmd *exec.Cmd) {
+		cmd.Stdout, cmd.Stderr = pw, out
+		stdin, pipeErr = cmd.StdinPipe()
+	})
+	if err = errors.Join(err, pipeErr); err != nil {
+		if p != nil {
+			p.stop()
+		}
+		return nil, err
+	}
+	return &child{process: p, stdin: stdin, lines: bufio.NewReaderSize(pr, 4096), close: func() { pr.Close() }}, nil
+}
+
+func (c *child) end() {
+	c.close()
+	c.stop()
+}
+
+// say sends a word. A child that is gone does not take it; hear tells why.
+func (c *child) say(word string) { io.WriteString(c.stdin, word+"\n") }
+
+// hear waits for a line. The context of the process bounds it.
+func (c *child) hear(ctx context.Context) (string, error) {
+	line, err := c.lines.ReadSlice('\n')
+	if err == nil {
+		return strings.TrimSuffix(string(line), "\n"), nil
+	}
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return "", c.fault(err)
+	}
+	<-c.done // the pipe ends with the process
+	if ctx.Err() != nil {
+		return "", c.fault(context.Cause(ctx))
+	}
+	if c.err != nil {
+		return "", c.fault(c.err)
+	}
+	return "", c.fault(err)
+}
+
+// pair is both ends of one of our own peers.
+type pair struct{ server, client *child }
+
+// startPair starts both ends; nothing is opened yet.
+func (s *session) startPair(ctx context.Context, role string, c roleConfig) (*pair, error) {
+	var ends [2]*child
+	port := s.newPort()
+	for host := range ends {
+		mine, theirs := s.hosts[host].Interfaces[0], s.hosts[1-host].Interfaces[0]
+		c.Server, c.CPU = host == 1, host
+		c.Local = net.JoinHostPort(mine.Addr.Addr().String(), fmt.Sprint(port))
+		c.Remote = net.JoinHostPort(theirs.Addr.Addr().String(), fmt.Sprint(port))
+		c.Interface, c.LocalMAC, c.RemoteMAC = mine.Name, mine.MAC, theirs.MAC
+		var err error
+		if ends[host], err = s.startChild(ctx, host, role, c); err != nil {
+			if host == 1 {
+				ends[0].end()
+			}
+			return nil, err
+		}
+	}
+	return &pair{client: ends[0], server: ends[1]}, nil
+}
+
+func (p *pair) end() {
+	p.client.end()
+	p.server.end()
+}
+
+// turn opens both ends, has them exchange messages, and returns what the client measured.
+func (p *pair) turn(ctx context.Context) (outcome, error) {
+	for _, c := range []*child{p.server, p.client} {
+		c.say(wordOpen)
+	}
+	for _, c := range []*child{p.server, p.client} {
+		if word, err := c.hear(ctx); err != nil {
+			return outcome{}, err
+		} else if word != wordReady {
+			return outcome{}, c.fault(fmt.Errorf("it said %.60q, not %q; RoleCommand must lead to RunRole", word, wordReady))
+		}
+	}
+	for _, c := range []*child{p.server, p.client} {
+		c.say(wordRun)
+	}
+	var o outcome
+	for _, c := range []*child{p.client, p.server} {
+		line, err := c.hear(ctx)
+		if err != nil {
+			if c == p.client && p.server.output.last() != "" {
+				err = fmt.Errorf("%w; %w", p.server.fault(errors.New("failed")), err)
+			}
+			return outcome{}, err
+		}
+		if c == p.client {
+			if err := json.Unmarshal([]byte(line), &o); err != nil {
+				return outcome{}, c.fault(fmt.Errorf("read its result %.60q: %w", line, err))
+			}
+		}
+	}
+	return o, nil
+}
+
+// own is the run of one of our own peers.
+func own(role string) func(context.Context, *session) (Sample, error) {
+	return func(ctx context.Context, s *session) (Sample, error) {
+		p, err := s.startPair(ctx, role, s.roleConfig(s.o.Attach, s.o.Bind, Warmup, s.o.Exchanges))
+		if err != nil {
+			return Sample{}, err
+		}
+		defer p.end()
+		o, err := p.turn(ctx)
+		if err == nil && role == rawAFXDP {
+			s.got = o.Got
+		}
+		return o.Sample, err
+	}
+}
+
+// plainMTU is the largest MTU with which veth takes a native program without frags support
+// (veth_xdp_set in drivers/net/veth.c: a frame must fit into a page with its headroom).
+const plainMTU = 3506
+
+// roleConfig is what both ends of a pair have in common.
+func (s *session) roleConfig(attach xdp.AttachMode, bind xdp.BindMode, warmup, exchanges int) roleConfig {
+	return roleConfig{
+		Warmup: warmup, Exchanges: exchanges, FrameSize: s.o.FrameSize,
+		Frags: s.lab.Options().MTU > plainMTU, modes: modes{attach, bind},
+	}
+}

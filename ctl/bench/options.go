@@ -1,0 +1,137 @@
+// What is compared and how long: the options, their defaults and limits.
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/xdp"
+)
+
+// Defaults and limits of Options.
+const (
+	DefaultRounds    = 5
+	DefaultExchanges = 30_000
+	DefaultFrameSize = 104 // bytes
+	MaxRounds        = 1000
+	MaxExchanges     = 10_000_000
+	MinFrameSize     = 60 // bytes, the shortest Ethernet frame (IEEE Std 802.3, without the FCS)
+
+	// PayloadBytes is the message of every peer but funet and raw_afxdp.
+	PayloadBytes = 64
+	// Warmup is the number of exchanges before the first that counts.
+	Warmup = 2000
+)
+
+// Errors for errors.Is.
+var (
+	ErrOptions = errors.New("option out of range") // Rounds, Exchanges, FrameSize, Only, RoleCommand, or not two hosts
+	ErrFunet   = errors.New("funet failed")        // Options.Funet returned an error
+	ErrRole    = errors.New("no such role")        // RunRole: unknown role or bad configuration
+	ErrNoMode  = errors.New("no XDP mode works")   // CalibrateMode: every mode failed
+)
+
+// Options say what Peers and CalibrateMode do. Zero values stand for the defaults.
+type Options struct {
+	Rounds    int // 1..1000, default 5; fewer than 5 say little
+	Exchanges int // measured in each run, 1..10,000,000, default 30,000; sockperf runs one second whatever is set
+	FrameSize int // bytes of raw_afxdp's frames, 60..3840 and at most the MTU + 14; default 104
+
+	// Attach and Bind are raw_afxdp's modes: give those that FUNet has.
+	Attach xdp.AttachMode
+	Bind   xdp.BindMode
+
+	// Funet measures FUNet once between the lab's hosts, within ctx. Without it funet is
+	// absent and the report has no ratios.
+	Funet func(ctx context.Context, l *lab.Lab, round int) (Sample, error)
+
+	// RoleCommand are the arguments with which this program's binary calls RunRole; two more
+	// are appended, the role and its configuration.
+	RoleCommand []string
+
+	Progress io.Writer // a line after every round that ends later than two seconds after the start; nil for none
+	Only     []string  // the keys of the peers to run; empty for all
+
+	deadline time.Duration // of one run of one peer; 0 for what Exchanges suggest
+}
+
+// Sample is what one run of one peer measured, in microseconds.
+type Sample struct {
+	P50 float64 `json:"rtt_p50_us"`           // median round trip; of some tools the mean
+	P99 float64 `json:"rtt_p99_us,omitempty"` // 0 when the tool does not tell
+}
+
+// withDefaults checks the options against the lab.
+func (o Options) withDefaults(l *lab.Lab) (Options, error) {
+	bad := func(format string, args ...any) (Options, error) {
+		return o, fmt.Errorf("compare peers: %w: "+format, append([]any{ErrOptions}, args...)...)
+	}
+	if o.Rounds == 0 {
+		o.Rounds = DefaultRounds
+	}
+	if o.Exchanges == 0 {
+		o.Exchanges = DefaultExchanges
+	}
+	if o.FrameSize == 0 {
+		o.FrameSize = DefaultFrameSize
+	}
+	if o.deadline == 0 {
+		// A millisecond an exchange is fifty times the slowest peer's round trip, because a
+		// busy machine can be that slow.
+		o.deadline = 20*time.Second + time.Duration(o.Exchanges)*time.Millisecond
+	}
+	in := l.Options()
+	longest := min(in.MTU+etherHeader, umemFrame-umemHeadroom)
+	switch {
+	case in.Hosts < 2:
+		return bad("the lab has %d hosts; make one of 2 or more", in.Hosts)
+	case o.Rounds < 1 || o.Rounds > MaxRounds:
+		return bad("%d rounds; use 1 to %d", o.Rounds, MaxRounds)
+	case o.Exchanges < 1 || o.Exchanges > MaxExchanges:
+		return bad("%d exchanges; use 1 to %d", o.Exchanges, MaxExchanges)
+	case o.FrameSize < MinFrameSize || o.FrameSize > longest:
+		return bad("frames of %d bytes; use %d to %d", o.FrameSize, MinFrameSize, longest)
+	case len(o.RoleCommand) == 0:
+		return bad("no RoleCommand; give the arguments that make this program call RunRole")
+	}
+	for _, key := range o.Only {
+		if !slices.Contains(Keys(), key) {
+			return bad("no peer %q; use %s", key, strings.Join(Keys(), ", "))
+		}
+	}
+	return o, nil
+}
+
+// chosen are the peers that the options ask for, in the order of the table.
+func (o Options) chosen() (chosen []*peer) {
+	for i := range peers {
+		if len(o.Only) == 0 || slices.Contains(o.Only, peers[i].key) {
+			chosen = append(chosen, &peers[i])
+		}
+	}
+	return chosen
+}
+
+// tool is a program that a peer needs and the Debian package that brings it.
+type tool struct{ name, pkg string }
+
+// missing are those of the tools that are not in PATH, and their packages.
+func missing(tools []tool) (names, pkgs []string) {
+	for _, t := range tools {
+		if _, err := exec.LookPath(t.name); err != nil {
+			names = append(names, t.name)
+			if !slices.Contains(pkgs, t.pkg) {
+				pkgs = append(pkgs, t.pkg)
+			}
+		}
+	}
+	return names, pkgs
+}

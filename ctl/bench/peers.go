@@ -1,0 +1,207 @@
+// The comparison: who is there, the rounds, and what a failure means.
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/funet/funet/ctl/lab"
+)
+
+// peer is one transport that is compared.
+type peer struct {
+	key     string
+	note    string // how its figures came about
+	needs   []tool
+	prepare func(context.Context, *session) error           // once, before the rounds; may be nil
+	run     func(context.Context, *session) (Sample, error) // nil for funet
+}
+
+var (
+	taskset = tool{"taskset", "util-linux"}
+
+	peers = []peer{
+		{key: "funet"},
+		{key: "raw_afxdp", run: own("raw_afxdp")},
+		{key: "udp_spin", run: own("udp_spin")},
+		{key: "tcp_spin", run: own("tcp_spin")},
+		{key: "sockperf", note: "half round trips, doubled", run: runSockperf,
+			needs: []tool{{"sockperf", "sockperf"}, taskset}},
+		{key: "ucx", note: "half round trips, doubled; p99 of a second series", run: runUCX,
+			needs: []tool{{"ucx_perftest", "ucx-utils"}, taskset}},
+		{key: "openmpi", prepare: compileMPI, run: runMPI,
+			needs: []tool{{"mpirun", "openmpi-bin"}, {"mpicc", "libopenmpi-dev"}, {"gcc", "gcc"}, {"nsenter", "util-linux"}, taskset}},
+		{key: "libfabric_rxd", note: "mean", run: libfabric("udp;ofi_rxd"),
+			needs: []tool{{"fi_pingpong", "libfabric-bin"}, taskset}},
+		{key: "libfabric_rxm", note: "mean", run: libfabric("tcp;ofi_rxm"),
+			needs: []tool{{"fi_pingpong", "libfabric-bin"}, taskset}},
+	}
+)
+
+// DebianPackages bring every tool that Peers can run.
+var DebianPackages = []string{"sockperf", "ucx-utils", "openmpi-bin", "libopenmpi-dev", "gcc", "libfabric-bin", "util-linux"}
+
+// Keys are the peers' names in the report, in the order of its table.
+func Keys() (keys []string) {
+	for i := range peers {
+		keys = append(keys, peers[i].key)
+	}
+	return keys
+}
+
+const (
+	// failures is after how many failed runs a peer is left out of further rounds.
+	failures = 2
+	// quiet is how long a comparison goes on before it reports progress.
+	quiet = 2 * time.Second
+)
+
+// Peers compares the transports on a lab of two hosts, which nothing else uses meanwhile. The
+// report is complete but for what could not be measured, and is returned together with an error
+// as far as it got. Errors: ErrOptions, ErrFunet, the context's, or what the system said when
+// no run could be started at all. Any goroutine may call it, one at a time for a lab.
+func Peers(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
+	o, err := o.withDefaults(l)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSession(l, o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+
+	r := newReport(o)
+	var playing []*peer
+	for _, p := range o.chosen() {
+		e := r.entry(p)
+		if names, pkgs := missing(p.needs); len(names) > 0 {
+			e.Note = fmt.Sprintf("not found: %s; install %s", strings.Join(names, ", "), strings.Join(pkgs, " "))
+			continue
+		}
+		if p.run == nil && o.Funet == nil {
+			e.Note = "not run by this caller"
+			continue
+		}
+		e.Present = true
+		if p.prepare != nil {
+			if err := s.within(ctx, p.prepare); err != nil {
+				e.fail(0, err)
+				continue
+			}
+		}
+		playing = append(playing, p)
+	}
+
+	start := time.Now()
+	for round := range o.Rounds {
+		samples := map[string]Sample{}
+		for _, p := range rotate(playing, round) {
+			e := r.Peers[p.key]
+			if e.failed >= failures {
+				continue
+			}
+			sample, err := s.measure(ctx, p, round)
+			if ctx.Err() != nil {
+				return r.finish(s), fmt.Errorf("compare peers: round %d, %s: %w", round+1, p.key, ctx.Err())
+			}
+			if err != nil {
+				e.fail(round+1, err)
+				if p.run == nil {
+					return r.finish(s), fmt.Errorf("compare peers: round %d: %w: %w", round+1, ErrFunet, err)
+				}
+				continue
+			}
+			e.add(sample)
+			samples[p.key] = sample
+		}
+		if o.Progress != nil && time.Since(start) > quiet {
+			r.progress(o.Progress, round, time.Since(start), samples)
+		}
+	}
+	return r.finish(s), nil
+}
+
+// rotate is the order of a round: the peers, beginning with another one each time.
+func rotate(playing []*peer, round int) []*peer {
+	if len(playing) == 0 {
+		return nil
+	}
+	n := round % len(playing)
+	return append(append([]*peer(nil), playing[n:]...), playing[:n]...)
+}
+
+// session is one call of Peers or CalibrateMode.
+type session struct {
+	lab   *lab.Lab
+	o     Options
+	hosts []lab.Host
+	exe   string // this program's binary
+	dir   string // a temporary directory of its own
+	port  int    // the last one given out
+	got   modes  // what raw_afxdp was given last
+}
+
+func newSession(l *lab.Lab, o Options) (*session, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program's binary: %w", err)
+	}
+	// Absolute, because mpirun changes directories.
+	temp, err := filepath.Abs(os.TempDir())
+	if err != nil {
+		return nil, fmt.Errorf("find the directory for temporary files: %w", err)
+	}
+	dir, err := os.MkdirTemp(temp, "funet-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for a benchmark: %w", err)
+	}
+	return &session{lab: l, o: o, hosts: l.Hosts(), exe: exe, dir: dir, port: 20_000, got: modes{o.Attach, o.Bind}}, nil
+}
+
+func (s *session) close() { os.RemoveAll(s.dir) }
+
+// address is host's address in the lab.
+func (s *session) address(host int) string { return s.hosts[host].Interfaces[0].Addr.Addr().String() }
+
+// newPort is a port below the ephemeral ones that no earlier run used: the kernel keeps a TCP
+// connection's port for a minute after its end.
+func (s *session) newPort() int {
+	if s.port++; s.port >= 32_000 {
+		s.port = 20_001
+	}
+	return s.port
+}
+
+// measure runs a peer once.
+func (s *session) measure(ctx context.Context, p *peer, round int) (sample Sample, err error) {
+	err = s.within(ctx, func(ctx context.Context, s *session) error {
+		if p.run == nil {
+			sample, err = s.o.Funet(ctx, s.lab, round)
+		} else {
+			sample, err = p.run(ctx, s)
+		}
+		if err == nil && !(sample.P50 > 0 && sample.P99 >= 0) {
+			err = fmt.Errorf("measured a round trip of %v us (p99 %v us), which cannot be", sample.P50, sample.P99)
+		}
+		return err
+	})
+	return sample, err
+}
+
+// within runs f with the deadline of a run.
+func (s *session) within(ctx context.Context, f func(context.Context, *session) error) error {
+	cause := fmt.Errorf("not done within %v: %w", s.o.deadline, context.DeadlineExceeded)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.o.deadline, cause)
+	defer cancel()
+	err := f(ctx, s)
+	if err != nil && context.Cause(ctx) == cause {
+		return fmt.Errorf("%w (%w)", cause, err)
+	}
+	return err
+}

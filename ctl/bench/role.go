@@ -1,0 +1,181 @@
+// Our own peers seen from the child: the lines of the protocol, the pinned thread and the
+// measuring loop that all of them share.
+
+package bench
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// patience is how long an end spins for a message that does not come: the other end may
+	// have lost its CPU for a while, but a frame may also be lost.
+	patience = 5 * time.Second
+	// spins is how many looks pass between two looks at the clock; a power of two.
+	spins = 1024
+	// slowest is the longest exchange that the histogram tells from longer ones.
+	slowest = 2 * patience
+)
+
+// link is one end of a transport. Ask and answer spin.
+type link interface {
+	// connect is called when both ends are open.
+	connect() error
+	// ask sends a message with a number and returns when it has come back.
+	ask(number uint64) error
+	// answer waits for a message and sends it back.
+	answer() error
+	// got says which XDP modes are in use, if any.
+	got() modes
+	close() error
+}
+
+var roles = map[string]func(roleConfig) (link, error){
+	rawAFXDP:   openAFXDP,
+	"udp_spin": openUDP,
+	"tcp_spin": openTCP,
+}
+
+// RunRole plays one end of a peer of our own. The hidden command that Options.RoleCommand names
+// calls it with its two arguments, the role and the configuration, and exits with a failure when
+// it returns an error. It talks over standard input and output, and returns when standard input
+// ends. It locks the calling goroutine to its thread for good, pins the thread and switches the
+// garbage collector off, so the process must have nothing else to do.
+func RunRole(role string, config []byte) error {
+	open, known := roles[role]
+	if !known {
+		return fmt.Errorf("play %.20q: %w; this command is for funet's own use", role, ErrRole)
+	}
+	var c roleConfig
+	if err := json.Unmarshal(config, &c); err != nil {
+		return fmt.Errorf("play %s: %w: configuration %.60q: %w", role, ErrRole, config, err)
+	}
+	if c.CPU < 0 || c.Warmup < 0 || c.Exchanges < 1 {
+		return fmt.Errorf("play %s: %w: CPU %d, %d and %d exchanges", role, ErrRole, c.CPU, c.Warmup, c.Exchanges)
+	}
+	if err := play(open, c, os.Stdin, os.Stdout); err != nil {
+		return fmt.Errorf("play %s: %w", role, err)
+	}
+	return nil
+}
+
+func play(open func(roleConfig) (link, error), c roleConfig, in io.Reader, out io.Writer) error {
+	if err := pin(c.CPU); err != nil {
+		return err
+	}
+	// The loop allocates nothing, and a collection would run on the other end's CPU.
+	debug.SetGCPercent(-1)
+	words := bufio.NewReader(in)
+	for {
+		if err := expect(words, wordOpen); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		l, err := open(c)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(out, wordReady); err != nil {
+			return errors.Join(err, l.close())
+		}
+		if err := expect(words, wordRun); err != nil {
+			return errors.Join(err, l.close())
+		}
+		o := outcome{Got: l.got()}
+		o.Sample, err = exchangeAll(l, c)
+		if err = errors.Join(err, l.close()); err != nil {
+			return err
+		}
+		if err := json.NewEncoder(out).Encode(o); err != nil {
+			return err
+		}
+	}
+}
+
+// expect reads a word of the protocol. io.EOF says that there is none any more.
+func expect(words *bufio.Reader, want string) error {
+	word, err := words.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if word = strings.TrimSuffix(word, "\n"); word != want {
+		return fmt.Errorf("%w: told %.20q, want %q", ErrRole, word, want)
+	}
+	return nil
+}
+
+// pin ties this goroutine to its thread and the thread to a CPU, for good.
+func pin(cpu int) error {
+	runtime.LockOSThread()
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pin a thread to CPU %d: %w; the comparison needs CPUs 0 and 1", cpu, err)
+	}
+	return nil
+}
+
+// exchangeAll exchanges the messages of a turn. Both ends know how many there are.
+func exchangeAll(l link, c roleConfig) (Sample, error) {
+	if err := l.connect(); err != nil {
+		return Sample{}, err
+	}
+	if c.Server {
+		for i := range c.Warmup + c.Exchanges {
+			if err := l.answer(); err != nil {
+				return Sample{}, fmt.Errorf("answer message %d: %w", i, err)
+			}
+		}
+		return Sample{}, nil
+	}
+	times := hdrhistogram.New(1, slowest.Nanoseconds(), 3)
+	base := time.Now()
+	for i := range c.Warmup + c.Exchanges {
+		start := time.Since(base)
+		if err := l.ask(uint64(i)); err != nil {
+			return Sample{}, fmt.Errorf("message %d: %w", i, err)
+		}
+		took := time.Since(base) - start
+		if i >= c.Warmup {
+			if err := times.RecordValue(min(took, slowest).Nanoseconds()); err != nil {
+				return Sample{}, fmt.Errorf("record %v: %w", took, err)
+			}
+		}
+	}
+	micros := func(quantile float64) float64 { return float64(times.ValueAtQuantile(quantile)) / 1000 }
+	return Sample{P50: micros(50), P99: micros(99)}, nil
+}
+
+// errNoMessage says that nothing came within patience.
+var errNoMessage = fmt.Errorf("no message within %v; is the other end alive, or was one lost", patience)
+
+// spinner bounds a spin: it looks at the clock at every spins-th look.
+type spinner struct {
+	looks int
+	until time.Time
+}
+
+// more says whether to look again.
+func (s *spinner) more() bool {
+	if s.looks++; s.looks&(spins-1) != 0 {
+		return true
+	}
+	now := time.Now()
+	if s.until.IsZero() {
+		s.until = now.Add(patience)
+	}
+	return now.Before(s.until)
+}

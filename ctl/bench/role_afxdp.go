@@ -1,0 +1,212 @@
+// raw_afxdp: the least that a frame needs on AF_XDP rings. It is the limit for FUNet on the same
+// machine in the same mode.
+
+package bench
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/funet/funet/xdp"
+)
+
+const (
+	rawAFXDP = "raw_afxdp"
+	// echoType is local experimental EtherType 2 (IEEE Std 802); FUNet has the first.
+	echoType     = 0x88B6
+	etherHeader  = 14
+	macBytes     = 6
+	numberBytes  = 8
+	umemFrame    = 4096 // bytes
+	umemHeadroom = 256  // bytes that the kernel keeps in front of a received frame (XDP_PACKET_HEADROOM)
+	umemFrames   = 64
+	ringSlots    = 64
+	filled       = 32 // frames in the fill ring; the rest is for sending
+)
+
+// afxdpLink is one end. In an exchange one frame is under way, so no ring can become full.
+type afxdpLink struct {
+	program    *xdp.RedirectProgram
+	attachment *xdp.Attachment
+	umem       *xdp.UMEM
+	socket     *xdp.Socket
+	free       *xdp.Allocator
+	inFill     int    // frames in the fill ring, as this end knows
+	frame      []byte // what ask sends
+}
+
+func openAFXDP(c roleConfig) (link, error) {
+	l := new(afxdpLink)
+	if err := l.open(c); err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	return l, nil
+}
+
+func (l *afxdpLink) open(c roleConfig) error {
+	if len(c.LocalMAC) != macBytes || len(c.RemoteMAC) != macBytes || c.FrameSize < MinFrameSize || c.FrameSize > umemFrame-umemHeadroom {
+		return fmt.Errorf("%w: MACs %v and %v, frames of %d bytes", ErrRole, c.LocalMAC, c.RemoteMAC, c.FrameSize)
+	}
+	l.frame = make([]byte, c.FrameSize)
+	copy(l.frame, c.RemoteMAC)
+	copy(l.frame[macBytes:], c.LocalMAC)
+	binary.BigEndian.PutUint16(l.frame[2*macBytes:], echoType)
+
+	iface, err := net.InterfaceByName(c.Interface)
+	if err != nil {
+		return fmt.Errorf("find interface %s: %w", c.Interface, err)
+	}
+	if l.program, err = xdp.NewRedirectProgram(xdp.RedirectConfig{EtherType: echoType, Queues: 1, Frags: c.Frags}); err != nil {
+		return err
+	}
+	if l.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: umemFrame, FrameCount: umemFrames}); err != nil {
+		return err
+	}
+	if l.attachment, err = xdp.Attach(l.program.Program, iface.Index, c.Attach); err != nil {
+		return err
+	}
+	l.socket, err = xdp.Open(xdp.SocketConfig{
+		Interface: c.Interface, UMEM: l.umem, Bind: c.Bind, NeedWakeup: true,
+		RxSize: ringSlots, TxSize: ringSlots, FillSize: ringSlots, CompletionSize: ringSlots,
+	})
+	if err != nil {
+		return err
+	}
+	l.free = xdp.NewAllocator(l.umem, 0, umemFrames)
+	l.refill()
+	return l.socket.Register(l.program.Sockets, 0)
+}
+
+// close gives back what open got as far as it came.
+func (l *afxdpLink) close() (err error) {
+	if l.attachment != nil {
+		err = errors.Join(err, l.attachment.Close())
+	}
+	if l.socket != nil {
+		err = errors.Join(err, l.socket.Close())
+	}
+	if l.umem != nil {
+		err = errors.Join(err, l.umem.Close())
+	}
+	if l.program != nil {
+		err = errors.Join(err, l.program.Close())
+	}
+	return err
+}
+
+func (l *afxdpLink) got() modes { return modes{l.attachment.Mode(), l.socket.Info().Mode} }
+
+func (l *afxdpLink) connect() error { return nil }
+
+func (l *afxdpLink) ask(number uint64) error {
+	addr, ok := l.free.Get()
+	if !ok {
+		return errors.New("every frame is still being sent")
+	}
+	binary.LittleEndian.PutUint64(l.frame[etherHeader:], number)
+	copy(l.umem.Frame(addr), l.frame)
+	if err := l.send(xdp.Desc{Addr: addr, Len: uint32(len(l.frame))}); err != nil {
+		return err
+	}
+	d, data, err := l.receive()
+	if err != nil {
+		return err
+	}
+	if got := binary.LittleEndian.Uint64(data[etherHeader:]); got != number {
+		return fmt.Errorf("message %d came back instead", got)
+	}
+	l.free.Put(d.Addr)
+	l.refill()
+	return nil
+}
+
+// answer sends a frame back from where it was received.
+func (l *afxdpLink) answer() error {
+	d, data, err := l.receive()
+	if err != nil {
+		return err
+	}
+	var mac [macBytes]byte
+	copy(mac[:], data)
+	copy(data, data[macBytes:2*macBytes])
+	copy(data[macBytes:], mac[:])
+	if err := l.send(xdp.Desc{Addr: d.Addr, Len: d.Len}); err != nil {
+		return err
+	}
+	l.refill()
+	return nil
+}
+
+// send sends one frame, and takes back those that were sent before.
+func (l *afxdpLink) send(d xdp.Desc) error {
+	tx := l.socket.Tx()
+	if tx.Reserve(1) != 1 {
+		return errors.New("the tx ring is full")
+	}
+	tx.Set(0, d)
+	tx.Submit(1)
+	kick := l.socket.Kick()
+	sent := l.socket.Completion()
+	n := sent.Peek(ringSlots)
+	for i := range n {
+		l.free.Put(sent.At(i))
+	}
+	sent.Release(n)
+	if kick != nil && !errors.Is(kick, xdp.ErrTxPending) {
+		return fmt.Errorf("send a frame: %w", kick)
+	}
+	return nil
+}
+
+// receive spins for a frame. Its descriptor's slot is released; its memory is the caller's.
+func (l *afxdpLink) receive() (xdp.Desc, []byte, error) {
+	rx := l.socket.Rx()
+	for spin := (spinner{}); ; {
+		if rx.Peek(1) == 1 {
+			d := rx.Desc(0)
+			rx.Release(1)
+			l.inFill--
+			data := l.umem.Data(d)
+			if len(data) != len(l.frame) {
+				return d, nil, fmt.Errorf("received a frame of %d bytes, want %d", len(data), len(l.frame))
+			}
+			return d, data, nil
+		}
+		if err := l.wake(); err != nil {
+			return xdp.Desc{}, nil, err
+		}
+		if !spin.more() {
+			return xdp.Desc{}, nil, errNoMessage
+		}
+	}
+}
+
+// wake wakes the kernel for whatever direction it says it sleeps on. Each costs a load, if not.
+func (l *afxdpLink) wake() error {
+	if err := l.socket.WakeRx(); err != nil {
+		return fmt.Errorf("wake reception: %w", err)
+	}
+	// A frame that the last kick left behind.
+	if err := l.socket.Kick(); err != nil && !errors.Is(err, xdp.ErrTxPending) {
+		return fmt.Errorf("send a frame: %w", err)
+	}
+	return nil
+}
+
+// refill tops up the fill ring with free frames, or as many as there are: those missing are being
+// sent and follow with a later call. It counts for itself rather than read the kernel's index.
+func (l *afxdpLink) refill() {
+	fill := l.socket.Fill()
+	n := uint32(0)
+	for want := fill.Reserve(uint32(filled - l.inFill)); n < want; n++ {
+		addr, ok := l.free.Get()
+		if !ok {
+			break
+		}
+		fill.Set(n, addr)
+	}
+	fill.Submit(n)
+	l.inFill += int(n)
+}

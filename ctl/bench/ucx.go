@@ -1,0 +1,68 @@
+// UCX's active messages over TCP, by ucx_perftest.
+
+package bench
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// runUCX runs two series on one connection, because a series tells one percentile only: p50 and
+// then p99. Server and client read the same batch file.
+func runUCX(ctx context.Context, s *session) (Sample, error) {
+	batch := filepath.Join(s.dir, "ucx-batch")
+	var text string
+	for _, rank := range []int{50, 99} {
+		text += fmt.Sprintf("p%d -t ucp_am_lat -s %d -n %d -w %d -R %d\n", rank, PayloadBytes, s.o.Exchanges, Warmup, rank)
+	}
+	if err := os.WriteFile(batch, []byte(text), 0o600); err != nil {
+		return Sample{}, fmt.Errorf("write the batch file of ucx_perftest: %w", err)
+	}
+	port := s.newPort()
+	server := []string{"ucx_perftest", "-p", strconv.Itoa(port), "-b", batch}
+	client := []string{"ucx_perftest", s.address(1), "-p", strconv.Itoa(port), "-b", batch, "-v"}
+	printed, err := s.exchange(ctx, "tcp", port, []string{"UCX_TLS=tcp,self"}, server, client)
+	if err != nil {
+		return Sample{}, err
+	}
+	return parseUCX(printed)
+}
+
+// parseUCX reads the CSV of a batch: a line of titles, then a line for each series, which begins
+// with its name. Times are half round trips in us.
+func parseUCX(text string) (Sample, error) {
+	var sample Sample
+	column := -1
+	for line := range strings.Lines(text) {
+		f, err := csv.NewReader(strings.NewReader(line)).Read()
+		if err != nil {
+			continue // warnings of the library, which may have any form
+		}
+		if i := slices.IndexFunc(f, func(s string) bool { return strings.HasSuffix(s, "_percentile_lat") }); i >= 0 {
+			column = i
+		}
+		if column < 0 || column >= len(f) {
+			continue
+		}
+		half, err := strconv.ParseFloat(f[column], 64)
+		if err != nil {
+			continue
+		}
+		switch f[0] {
+		case "p50":
+			sample.P50 = 2 * half
+		case "p99":
+			sample.P99 = 2 * half
+		}
+	}
+	if sample.P50 == 0 || sample.P99 == 0 {
+		return Sample{}, fmt.Errorf("ucx_perftest printed no latencies p50 and p99: %.80q", text)
+	}
+	return sample, nil
+}
