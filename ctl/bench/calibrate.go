@@ -48,8 +48,8 @@ func (r ModeResult) MarshalJSON() ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// CalibrateMode measures raw_afxdp's round trip on a lab of two hosts in every mode that works
-// there: generic and native with copy, and native with zero-copy where both ends take it. The
+// CalibrateMode measures raw_afxdp's round trip between hosts 0 and 1 of a lab in every mode that
+// works there: generic and native with copy, and native with zero-copy where every host takes it. The
 // modes take turns, three rounds of 3000 exchanges each, about half a second in all. It returns
 // the mode with the smallest median of the rounds' p50, of equals the first, and the results of all
 // modes in the order in which they were tried. Of the options it uses FrameSize and RoleCommand.

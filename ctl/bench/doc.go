@@ -1,5 +1,6 @@
-// Package bench compares FUNet's round trip with that of other transports on one lab of two
-// hosts, and finds the XDP mode that is fastest there.
+// Package bench compares FUNet's round trip with that of other transports on one lab, and finds
+// the XDP mode that is fastest there. It measures between hosts 0 and 1, each of which reaches the
+// other by its first interface in every topology; in a larger lab the others are idle.
 //
 // # The journey
 //

@@ -35,7 +35,7 @@ func options(only ...string) Options {
 
 func newLab(t *testing.T, o lab.Options) *lab.Lab {
 	t.Helper()
-	o.Hosts = 2
+	o.Hosts = max(o.Hosts, lab.MinHosts)
 	l, err := lab.Up(o)
 	if err != nil {
 		t.Fatal(err)

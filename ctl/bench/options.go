@@ -33,7 +33,7 @@ const (
 
 // Errors for errors.Is.
 var (
-	ErrOptions = errors.New("option out of range") // Rounds, Exchanges, FrameSize, Only, RoleCommand, or not two hosts
+	ErrOptions = errors.New("option out of range") // Rounds, Exchanges, FrameSize, Only or RoleCommand
 	ErrFunet   = errors.New("funet failed")        // Options.Funet returned an error
 	ErrRole    = errors.New("no such role")        // RunRole: unknown role or bad configuration
 	ErrNoMode  = errors.New("no XDP mode works")   // CalibrateMode: every mode failed
@@ -58,7 +58,7 @@ type Options struct {
 	RoleCommand []string
 
 	Progress io.Writer // a line after every round that ends later than two seconds after the start; nil for none
-	Only     []string  // the keys of the peers to run; empty for all
+	Only     []string  // the keys of the peers to run, to which Funet adds funet; empty for all
 
 	deadline time.Duration // of one run of one peer; 0 for what Exchanges suggest
 }
@@ -88,11 +88,8 @@ func (o Options) withDefaults(l *lab.Lab) (Options, error) {
 		// busy machine can be that slow.
 		o.deadline = 20*time.Second + time.Duration(o.Exchanges)*time.Millisecond
 	}
-	in := l.Options()
-	longest := min(in.MTU+etherHeader, umemFrame-umemHeadroom)
+	longest := min(l.Options().MTU+etherHeader, umemFrame-umemHeadroom)
 	switch {
-	case in.Hosts < 2:
-		return bad("the lab has %d hosts; make one of 2 or more", in.Hosts)
 	case o.Rounds < 1 || o.Rounds > MaxRounds:
 		return bad("%d rounds; use 1 to %d", o.Rounds, MaxRounds)
 	case o.Exchanges < 1 || o.Exchanges > MaxExchanges:
@@ -113,7 +110,9 @@ func (o Options) withDefaults(l *lab.Lab) (Options, error) {
 // chosen are the peers that the options ask for, in the order of the table.
 func (o Options) chosen() (chosen []*peer) {
 	for i := range peers {
-		if len(o.Only) == 0 || slices.Contains(o.Only, peers[i].key) {
+		// Without funet there would be no ratios.
+		given := peers[i].run == nil && o.Funet != nil
+		if len(o.Only) == 0 || given || slices.Contains(o.Only, peers[i].key) {
 			chosen = append(chosen, &peers[i])
 		}
 	}

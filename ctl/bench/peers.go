@@ -61,8 +61,8 @@ const (
 	quiet = 2 * time.Second
 )
 
-// Peers compares the transports on a lab of two hosts, which nothing else uses meanwhile. The
-// report is complete but for what could not be measured, and is returned together with an error
+// Peers compares the transports between hosts 0 and 1 of a lab, which nothing else uses meanwhile.
+// The report is complete but for what could not be measured, and is returned together with an error
 // as far as it got. Errors: ErrOptions, ErrFunet, the context's, or what the system said when
 // no run could be started at all. Any goroutine may call it, one at a time for a lab.
 func Peers(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {

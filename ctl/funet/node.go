@@ -57,7 +57,7 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the polling thread to (default: none; on a lab one each if there are enough)")
 	p.IntVar(&f.slots, "slots", defaultSlots, "size of each queue in slots, a power of two from 2 to 65536")
 	p.IntVar(&f.rxRing, "rx-ring", 0, "slots of the kernel's receive ring, a power of two up to 2048 (default 2048)")
-	p.IntVar(&f.fillFrames, "fill-frames", 0, "frames that the kernel may receive into, up to 2048 (default 2048)")
+	p.IntVar(&f.fillFrames, "fill-frames", 0, "frames that the kernel may receive into, up to 512 (default 512)")
 	p.BoolVar(&f.hugePages, "huge-pages", false, "keep frames on 2 MiB pages")
 	p.DurationVar(&f.wait, "wait", defaultWait, "how long to wait for the other nodes to start")
 	p.BoolVar(&f.json, "json", false, "print one JSON document")
@@ -71,8 +71,8 @@ func (f *nodeFlags) check() error {
 		return errors.New("--lab makes its own hosts; leave out --iface, --node and --peers")
 	case f.lab == 0 && (len(f.ifaces) == 0 || f.node < 0 || f.peers == ""):
 		return errors.New("say where to run: --lab N, or --iface, --node and --peers on each host")
-	case f.rxRing < 0 || f.rxRing > 2048 || f.rxRing&(f.rxRing-1) != 0 || f.fillFrames < 0 || f.fillFrames > 2048:
-		return errors.New("--rx-ring is a power of two up to 2048 and --fill-frames a number up to 2048")
+	case f.rxRing < 0 || f.rxRing > 2048 || f.rxRing&(f.rxRing-1) != 0 || f.fillFrames < 0 || f.fillFrames > 512:
+		return errors.New("--rx-ring is a power of two up to 2048 and --fill-frames a number up to 512")
 	case f.gid < 0 || f.gid > cluster.MaxGID:
 		return fmt.Errorf("--gid %d: %w; use 1 to %d (0 is the system group)", f.gid, card.ErrGID, cluster.MaxGID)
 	}

@@ -122,3 +122,15 @@ func TestLevelNames(t *testing.T) {
 		t.Fatalf("levels are called %q and %q", arctic.Request, arctic.Reply)
 	}
 }
+
+// Rule: the numbers of the kinds are on the wire and never change (Kind).
+func TestKindNumbers(t *testing.T) {
+	for i, k := range []arctic.Kind{
+		arctic.KindMessage, arctic.KindTransfer, arctic.KindRemote, arctic.KindResponse,
+		arctic.KindNotify, arctic.KindMulticast, arctic.KindForward, arctic.KindExtended,
+	} {
+		if int(k) != i {
+			t.Errorf("kind %d of the list has number %d", i, k)
+		}
+	}
+}

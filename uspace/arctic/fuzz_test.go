@@ -24,7 +24,11 @@ func addSeeds(f *testing.F) {
 	f.Add(base())
 	f.Add(compose(frame{}))
 	f.Add(compose(frame{Header: arctic.Header{Hello: true, Sequence: 1}}))
-	f.Add(compose(train(64, 21)))
+	full := train(64, 21)
+	for range arctic.MaxRejects {
+		full.Rejects = append(full.Rejects, arctic.Reject{Level: arctic.Reply, Reason: arctic.ReasonLocal - 1})
+	}
+	f.Add(compose(full))
 	for _, d := range refusals() {
 		f.Add(d.b)
 	}

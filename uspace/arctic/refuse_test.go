@@ -101,6 +101,13 @@ func refusals() []damaged {
 	for bit := 30; bit < 32; bit++ {
 		sealed(arctic.ErrFlags, flip(atRoute, bit), "route bit %d", bit)
 	}
+	for at, bits := range map[int][2]int{atGID: {11, 16}, atRoute: {30, 32}} {
+		for bit := bits[0]; bit < bits[1]; bit++ {
+			b := compose(frame{})
+			b[at+bit/8] ^= 1 << (bit % 8)
+			sealed(arctic.ErrFlags, b, "only bit %d of the field at %d", bit, at)
+		}
+	}
 
 	// Counts.
 	sealed(arctic.ErrTrain, compose(train(65, 0)), "65 packets")

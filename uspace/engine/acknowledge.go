@@ -39,7 +39,7 @@ func (c *Card) acknowledged(f *flow, ack uint32, selective uint64) {
 	if rtt >= 0 {
 		f.measured(rtt)
 	}
-	f.timeouts, f.backoff = 0, 0
+	f.timeouts, f.answeredAt = 0, c.now
 	if selective != 0 {
 		c.overtaken(f, highest)
 	}
@@ -56,24 +56,29 @@ func (c *Card) accepted(f *flow, s uint32, rtt *int64) bool {
 	if fr.retries == 0 {
 		*rtt = c.now - fr.sentAt
 	}
+	st := f.stream(fr.train.ctx, fr.train.node)
+	st.backoff = 0
+	st.limit = min(st.limit+1, Window)
 	for fr.train != nil {
 		ln := fr.train
 		fr.train = ln.next
 		ln.ctx.free(ln)
 	}
-	f.close(fr)
+	f.close(fr, st)
 	f.grow()
 	return true
 }
 
-// close marks a frame as answered.
-func (f *flow) close(fr *frame) {
+// close marks a frame of the stream as answered.
+func (f *flow) close(fr *frame, s *stream) {
 	if fr.state == flying {
 		f.flying--
 	} else {
 		f.lost--
 	}
 	fr.state = answered
+	s.flying--
+	f.mayGo(s)
 }
 
 // settled moves oldest over answered frames, sets the retransmission timer anew
@@ -87,9 +92,14 @@ func (c *Card) settled(f *flow) {
 		f.deadline = 0
 	} else {
 		f.deadline = c.now + f.rto(&c.cfg)
+		if fr := &f.frames[f.oldest%Window]; fr.state == flying && fr.retries > 0 {
+			// Nothing but the timer finds out that it was lost again, so the
+			// progress of others must not put that off.
+			f.deadline = max(min(f.deadline, fr.sentAt+f.rto(&c.cfg)), c.now+1)
+		}
 		c.timers.set(f.peer, f.deadline)
 	}
-	if f.lost > 0 || f.waiting.head != nil {
+	if f.lost > 0 || f.turn.head != nil {
 		c.makeReady(f)
 	}
 }
@@ -152,6 +162,7 @@ func (c *Card) reject(f *flow, r *rejected) {
 	if fr.retries == 0 {
 		f.measured(c.now - fr.sentAt)
 	}
+	s := f.stream(fr.train.ctx, fr.train.node)
 	var first, last *line
 	for bit := uint64(1); fr.train != nil; bit <<= 1 {
 		ln := fr.train
@@ -171,12 +182,11 @@ func (c *Card) reject(f *flow, r *rejected) {
 			ln.ctx.free(ln)
 		}
 	}
-	f.close(fr)
-	f.timeouts = 0
+	f.timeouts, f.answeredAt = 0, c.now
 	if first != nil {
-		f.waiting.prepend(first, last)
-		f.holdOff(c.now, &c.cfg, c.random.Uint64())
-		c.timers.set(f.peer, f.hold)
+		s.waiting.prepend(first, last)
+		s.holdOff(c.now, &c.cfg, c.random.Uint64())
 	}
+	f.close(fr, s)
 	c.settled(f)
 }

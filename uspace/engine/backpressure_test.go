@@ -109,8 +109,9 @@ func TestStalledProcessDoesNotHoldUpAnother(t *testing.T) {
 				return got == messages
 			})
 			took := time.Duration(b.now - begin)
-			// One packet a round trip of 20 us and its acknowledgment is the slowest card.
-			if limit := messages * 50 * time.Microsecond; took > limit {
+			// The slowest card has one line for requests: a round trip of 20 us and
+			// AckDelay for each.
+			if limit := messages * 100 * time.Microsecond; took > limit {
 				t.Errorf("%d messages beside a stalled process took %v, want at most %v", messages, took, limit)
 			}
 			t.Logf("%v; %s", took, b.counters())
@@ -193,9 +194,12 @@ func TestWaitingForLinesIsNotWork(t *testing.T) {
 	for i := range uint32(1000) {
 		b.mustSend(0, funi.Request, 1, i)
 	}
+	again := 0
 	for range 100 {
 		b.step(b.next())
-		if b.wake[0] <= b.now {
+		if b.wake[0] > b.now {
+			again = 0
+		} else if again++; again > 1 { // once is for what the answer called for
 			t.Fatalf("at %v card 0 wants to run again at once\n%s", time.Duration(b.now), b.counters())
 		}
 	}

@@ -22,8 +22,10 @@ type Card struct {
 
 	ready   [arctic.Levels]readyList // flows with something to send now
 	ackNow  *peer                    // peers to acknowledge in this step
-	blocked bool                     // a transmit ring was full
-	more    bool                     // a budget ran out; step again at once
+	steps   uint64
+	before  uint64 // Progress at the start of the step
+	blocked bool   // a transmit ring was full
+	more    bool   // a budget ran out; step again at once
 
 	received [receiveBatch][]byte
 	header   arctic.Header // of the frame being looked at
@@ -54,15 +56,15 @@ func New(cfg Config) (*Card, error) {
 // that does not run backwards, and returns when the card next wants to run: a
 // time not after now if work was left over, Never if only a frame or a process
 // can give it work.
+//
+// It sends before it receives, so that what the process did since the last step,
+// such as replying, leaves at once, and leaves bookkeeping for after that. What a
+// received frame calls for leaves in the next step.
 func (c *Card) Step(now int64) int64 {
 	c.now = now
+	c.steps++
+	c.before = c.Progress()
 	c.more, c.blocked = false, false
-	for i := range c.cfg.Ports {
-		c.receive(i)
-	}
-	for _, x := range c.contexts {
-		c.drain(x)
-	}
 	c.expire()
 	for _, x := range c.contexts {
 		c.retrieve(x)
@@ -70,13 +72,17 @@ func (c *Card) Step(now int64) int64 {
 	c.acknowledge(false)
 	c.dispatch()
 	c.acknowledge(true)
-	for _, x := range c.contexts {
-		x.publish()
-	}
 	for _, p := range c.cfg.Ports {
 		p.Flush()
 	}
-	if c.more || c.blocked {
+	for i := range c.cfg.Ports {
+		c.receive(i)
+	}
+	for _, x := range c.contexts {
+		c.drain(x)
+		x.publish()
+	}
+	if c.more || c.blocked || c.ackNow != nil || c.ready[arctic.Reply].head != nil || c.ready[arctic.Request].head != nil {
 		return now
 	}
 	return c.timers.next()
@@ -106,17 +112,15 @@ func (c *Card) Leave() {
 	}
 }
 
-// receive takes one batch of frames from port i.
+// receive takes one batch of frames from port i. The port gets them back before
+// the next batch: by then what they called for has been sent.
 func (c *Card) receive(i int) {
 	p := c.cfg.Ports[i]
+	p.Release()
 	n := p.Receive(c.received[:])
-	if n == 0 {
-		return
-	}
 	for _, b := range c.received[:n] {
 		c.preprocess(b)
 	}
-	p.Release()
 	if n == receiveBatch {
 		c.more = true
 	}

@@ -15,14 +15,15 @@ var ErrAttached = errors.New("engine: group and node are already attached to thi
 
 // Context is one process's attachment to a card.
 type Context struct {
-	card   *Card
-	gid    uint16
-	node   uint16
-	iface  *funi.Card
-	ticket ticket
-	lines  []line
-	fifo   [arctic.Levels]fifo
-	loop   [arctic.Levels]lines // packets for a context of this very card
+	card    *Card
+	gid     uint16
+	node    uint16
+	iface   *funi.Card
+	ticket  ticket
+	lines   []line
+	fifo    [arctic.Levels]fifo
+	starved bool                 // a packet found no line in the last retrieval
+	loop    [arctic.Levels]lines // packets for a context of this very card
 }
 
 // Attach makes a context for node of group gid on memory that the process has
@@ -76,6 +77,10 @@ func (x *Context) take(l arctic.Level) *line {
 func (x *Context) free(l *line) {
 	l.next = nil
 	x.ticket.give(int(l.own))
+	if x.starved {
+		x.starved = false
+		x.card.more = true // for what found no line there is one now
+	}
 }
 
 // returned gives the packet of a line back to the process, with the reason, and
@@ -92,10 +97,16 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 	x.free(l)
 }
 
-// publish makes what the card did visible to the process, once a step.
+// publish makes what the card did visible to the process, once a step. TICKET, which
+// no program waits for, follows when the card has nothing else to do, and at every
+// 64th step.
 func (x *Context) publish() {
 	x.iface.Publish()
-	if x.ticket.changed {
+	if !x.ticket.changed {
+		return
+	}
+	c := x.card
+	if c.steps%64 == 0 || c.Progress() == c.before {
 		x.ticket.changed = false
 		x.iface.Store(funi.Ticket, uint32(x.ticket.words[0]))
 	}

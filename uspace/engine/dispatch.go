@@ -28,7 +28,9 @@ func (c *Card) makeReady(f *flow) {
 // queue adds a loaded line to its flow.
 func (c *Card) queue(p *peer, l arctic.Level, ln *line) {
 	f := c.flow(p, l)
-	f.waiting.push(ln)
+	s := f.stream(ln.ctx, ln.node)
+	s.waiting.push(ln)
+	f.mayGo(s)
 	c.makeReady(f)
 }
 
@@ -50,61 +52,64 @@ func (c *Card) dispatch() {
 }
 
 // dispatchFlow sends what the flow may send. It returns false when the transmit
-// ring is full. A flow that waits for an answer, for the end of a back-off or for
-// a greeting is done: what it waits for makes it ready again.
+// ring is full. A flow that waits for an answer, for the end of back-offs or for a
+// greeting is done: what it waits for makes it ready again.
 func (c *Card) dispatchFlow(f *flow) bool {
 	p := f.peer
 	if !p.established {
-		if f.waiting.head != nil {
-			p.gid = f.waiting.head.ctx.gid
+		if f.turn.head != nil && p.greetAt == 0 {
+			p.gid = f.turn.head.ctx.gid
 			c.greet(p)
 		}
 		return true
 	}
-	for resend := f.oldest; f.lost > 0 && f.flying < f.window; resend++ {
-		fr := &f.frames[resend%Window]
+	for again := f.oldest; f.lost > 0 && f.flying < f.window; again++ {
+		fr := &f.frames[again%Window]
 		if fr.state != lost {
 			continue
 		}
-		if !c.transmit(f, resend, fr) {
+		if !c.transmit(f, again, fr) {
 			return false
 		}
 		f.lost--
-		fr.retries++
+		fr.retries = max(fr.retries, fr.retries+1) // 255 and more are the same
 		c.counters.Retransmitted++
 	}
-	for f.waiting.head != nil && f.flying < f.window && f.next-f.oldest < Window {
-		if f.hold != 0 {
-			if f.hold > c.now {
-				c.timers.set(p, f.hold)
-				break
-			}
-			f.hold = 0
-		}
-		if !c.assemble(f) {
+	for f.turn.head != nil && f.flying < f.window && f.next-f.oldest < Window {
+		s := f.turn.head
+		switch {
+		case s.hold > c.now:
+			f.held.push(f.turn.pop(), onHold)
+			c.timers.set(p, s.hold)
+		case s.flying >= s.limit:
+			f.turn.pop() // an answer brings it back
+		case !c.assemble(f, s):
 			return false
+		default:
+			f.mayGo(f.turn.pop())
 		}
 	}
 	return true
 }
 
-// assemble makes a new frame of the waiting lines that may share one: same
-// context, same destination node, and no longer than the port's frames.
-func (c *Card) assemble(f *flow) bool {
+// assemble makes a new frame of the stream's waiting lines, no longer than the
+// port's frames.
+func (c *Card) assemble(f *flow, s *stream) bool {
 	b := c.reserve(f.peer)
 	if b == nil {
 		return false
 	}
-	first := f.waiting.head
+	first := s.waiting.head
 	// Rejects that wait to be sent come first in the frame; transmit leaves out
 	// those for which there is no room behind the train.
 	room := len(b) - arctic.HeaderSize - int(first.size)
 	last, n := first, 1
-	for ln := first.next; ln != nil && n < c.cfg.Train && ln.ctx == first.ctx && ln.node == first.node && room >= int(ln.size); ln = ln.next {
+	for ln := first.next; ln != nil && n < c.cfg.Train && room >= int(ln.size); ln = ln.next {
 		room -= int(ln.size)
 		last, n = ln, n+1
 	}
-	f.waiting.head = last.next
+	s.waiting.head = last.next
+	s.flying++
 	last.next = nil
 	fr := &f.frames[f.next%Window]
 	*fr = frame{train: first}

@@ -1,7 +1,7 @@
 package engine
 
 // This file is the flow: what a card knows of one level of one peer, in both
-// directions. Sending: waiting lines, frames in flight, round-trip time, window.
+// directions. Sending: streams, frames in flight, round-trip time, window.
 // Receiving: which sequence numbers have been answered, and how.
 
 import (
@@ -41,15 +41,17 @@ type flow struct {
 
 	// Sending. Frames oldest..next-1 are not answered, or answered behind one
 	// that is not.
-	waiting      lines
+	turn, held   streams // that may send; that back off
+	streams      []*stream
+	byKey        map[streamKey]*stream
+	recent       *stream // last one looked up
 	next, oldest uint32
 	flying, lost int
 	window       int   // most frames in flight
 	threshold    int   // window at which growth turns from one a frame to one a window
 	growth       int   // frames answered since the window last grew
-	hold         int64 // nothing is sent before; 0: free
-	backoff      int64 // length of the last hold
 	deadline     int64 // retransmission; 0: nothing in flight
+	answeredAt   int64 // last answer, or first frame after nothing was in flight
 	timeouts     uint8 // retransmission timeouts since the last answer
 	srtt, rttvar int64 // 0: not measured
 	inReady      bool
@@ -67,7 +69,7 @@ type flow struct {
 }
 
 func newFlow(p *peer, l arctic.Level, window int) *flow {
-	return &flow{peer: p, level: l, window: window, threshold: Window}
+	return &flow{peer: p, level: l, window: window, threshold: Window, byKey: map[streamKey]*stream{}}
 }
 
 // rto returns the time after which a frame counts as lost (RFC 6298 section 2).
@@ -106,19 +108,6 @@ func (f *flow) grow() {
 		f.window++
 		f.growth = 0
 	}
-}
-
-// holdOff starts or lengthens the back-off after a transient reject.
-func (f *flow) holdOff(now int64, cfg *Config, random uint64) {
-	if f.hold > now {
-		return // other frames of the same moment have been rejected already
-	}
-	f.backoff = min(max(2*f.backoff, int64(cfg.MinHold)), int64(cfg.MaxHold))
-	// Up to a quarter more, so that rejected senders do not return together.
-	f.hold = now + f.backoff + int64(random%uint64(f.backoff/4+1))
-	f.threshold = max(f.window/2, 2)
-	f.window = 1
-	f.growth = 0
 }
 
 // clearReceived forgets the receiving side: the peer starts from sequence 0.

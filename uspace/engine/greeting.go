@@ -48,6 +48,10 @@ func (c *Card) greetAgain(p *peer) {
 		c.lose(p, arctic.ReasonSilent)
 		return
 	}
+	// The peer answers only groups that it has: each greeting names the group of
+	// another context, so that none can keep the others from meeting the peer.
+	p.greetings++
+	p.gid = c.contexts[p.greetings%len(c.contexts)].gid
 	p.greetGap = min(2*p.greetGap, lastGreetGap)
 	p.greetAt = c.now + p.greetGap
 	c.sendGreeting(p)
@@ -92,7 +96,6 @@ func (c *Card) sendGreeting(p *peer) {
 // greeted handles a greeting.
 func (c *Card) greeted(p *peer, h *arctic.Header) {
 	p.candidate, p.theirs = h.SourceIncarnation, h.Sequence
-	p.gid = h.GID
 	forMe := h.DestinationIncarnation == c.cfg.Incarnation
 	if forMe && p.nonce != 0 && h.Acks[arctic.Request] == p.nonce {
 		c.believe(p, h.SourceIncarnation)

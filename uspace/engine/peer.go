@@ -15,9 +15,10 @@ type peer struct {
 	candidate, theirs uint32
 	// nonce is ours that the peer has to echo; 0: none is out.
 	nonce     uint32
-	gid       uint16 // group of the last frame in either direction
+	gid       uint16 // group of the last frame received, so that the peer has it
 	greetAt   int64  // next greeting; 0: none
 	greetGap  int64
+	greetings int   // repeated
 	greetedAt int64 // last greeting
 	// silentSince is when the first frame after the last sign of life was sent;
 	// 0: nothing waits for the peer.
@@ -55,13 +56,9 @@ func (c *Card) due(p *peer) int64 {
 		if f == nil {
 			continue
 		}
-		if f.hold != 0 {
-			if f.hold <= c.now {
-				f.hold = 0
-				c.makeReady(f)
-			} else {
-				next = min(next, f.hold)
-			}
+		next = min(next, f.unhold(c.now))
+		if f.turn.head != nil {
+			c.makeReady(f)
 		}
 		if f.deadline != 0 {
 			if f.deadline <= c.now {
@@ -100,6 +97,13 @@ func (c *Card) timeout(f *flow) {
 		return
 	}
 	c.counters.Timeouts++
+	if c.now-f.answeredAt >= int64(c.cfg.PeerTimeout) {
+		// The peer is heard, but answers nothing of this flow: something drops
+		// just these frames, or the two disagree about the sequence.
+		c.abandon(f, arctic.ReasonSilent)
+		c.makeReady(f)
+		return
+	}
 	f.threshold = max(f.flying/2, 2)
 	f.window, f.growth = 1, 0
 	if f.timeouts < 255 {
@@ -125,10 +129,14 @@ func (c *Card) lose(p *peer, reason arctic.Reason) {
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
 		if f := p.flows[l]; f != nil {
 			c.abandon(f, reason)
-			for f.waiting.head != nil {
-				ln := f.waiting.pop()
-				ln.ctx.returned(ln, reason)
+			for _, s := range f.streams {
+				for s.waiting.head != nil {
+					ln := s.waiting.pop()
+					ln.ctx.returned(ln, reason)
+				}
+				s.place, s.next = nowhere, nil
 			}
+			f.turn = streams{}
 		}
 	}
 }
@@ -147,7 +155,13 @@ func (c *Card) abandon(f *flow, reason arctic.Reason) {
 	}
 	f.flying, f.lost = 0, 0
 	f.deadline, f.timeouts = 0, 0
-	f.hold, f.backoff = 0, 0
+	for _, s := range f.streams {
+		s.forgive()
+	}
+	f.unhold(c.now)
+	for _, s := range f.streams {
+		f.mayGo(s)
+	}
 	f.window, f.growth = c.cfg.FirstWindow, 0
 }
 

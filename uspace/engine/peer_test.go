@@ -252,11 +252,11 @@ func TestLeave(t *testing.T) {
 	if took := time.Duration(b.now - begin); took > time.Millisecond {
 		t.Errorf("known after %v", took)
 	}
+	stalled.pump()
 	if !b.cards[0].Established(2) || b.cards[0].Established(0) || b.cards[0].Established(77) {
 		t.Error("Established knows cards that it should not, or lost the one that stayed")
 	}
 	exactlyOnce(b, newTraffic(b, 20, 3, [2]int{0, 2}, [2]int{2, 0}))
-	stalled.pump()
 	held := 2 * (16 - 1 + engine.Native().FIFO) // the queues and FIFOs of the card that left
 	if _, back := stalled.totals(); back != 80-held {
 		t.Errorf("%d of 80 packets came back, want all but the %d that were accepted", back, held)

@@ -28,18 +28,22 @@ func (c *Card) preprocess(b []byte) {
 	case p == nil || p.Address != h.From:
 		c.counters.DroppedStranger++
 		return
-	case !c.hasGroup(h.GID):
-		// The NIC program drops these before they get here; a port that has none
-		// does not.
-		c.counters.DroppedGroup++
-		return
 	}
-	if h.Hello {
+	current := !h.Hello && p.established && h.DestinationIncarnation == c.cfg.Incarnation && h.SourceIncarnation == p.incarnation
+	if !c.hasGroup(h.GID) {
+		c.counters.DroppedGroup++
+		if !current {
+			return
+		}
+		// Its acknowledgments are for all groups, and its packets are rejected:
+		// a frame without an answer would hold up the sequence that all share.
+	}
+	p.gid = h.GID
+	switch {
+	case h.Hello:
 		c.greeted(p, h)
 		return
-	}
-	if !p.established || h.DestinationIncarnation != c.cfg.Incarnation || h.SourceIncarnation != p.incarnation {
-		p.gid = h.GID
+	case !current:
 		c.stale(p)
 		return
 	}
@@ -99,7 +103,6 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 		c.counters.DroppedForged++
 		return
 	}
-	p.gid = h.GID
 	x := c.lookup(h.GID, who.Destination)
 	verdict := rejected{sequence: seq}
 	var packet arctic.Packet

@@ -41,6 +41,7 @@ func (c *Card) retrieve(x *Context) {
 	if c.loopback(x) && noLine {
 		c.more = true // for what found no line there is one now
 	}
+	x.starved = noLine
 }
 
 // load copies a slot once into a line in wire format and queues the line to its

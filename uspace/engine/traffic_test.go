@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
@@ -138,7 +139,7 @@ func (t *traffic) cameBack(node int, r funi.Returned) {
 			return
 		}
 	}
-	t.b.t.Fatalf("node %d: packet %d to %d came back: %v", node, r.Word, r.Header.Node(), r.Reason)
+	t.b.t.Fatalf("at %v node %d: packet %d of level %v to %d came back: %v\n%s", time.Duration(t.b.now), node, r.Word, r.Level, r.Header.Node(), r.Reason, t.b.counters())
 }
 
 // complete reports whether each message has been delivered or has come back.

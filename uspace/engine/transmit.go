@@ -41,6 +41,7 @@ func (c *Card) transmit(f *flow, seq uint32, fr *frame) bool {
 		p.silentSince = c.now
 	}
 	if f.deadline == 0 {
+		f.answeredAt = c.now
 		f.deadline = c.now + f.rto(&c.cfg)
 		c.timers.set(p, f.deadline)
 	}
@@ -60,7 +61,6 @@ func (c *Card) head(p *peer, b []byte, l arctic.Level, gid uint16, seq uint32, l
 	if f := p.flows[l]; f != nil {
 		h.Age = uint16(seq - f.oldest)
 	}
-	p.gid = gid
 	p.ackAt = 0
 	for i, f := range &p.flows {
 		if f != nil {
@@ -133,7 +133,7 @@ func (c *Card) acknowledge(dispatched bool) {
 	for p != nil {
 		next := p.nextAckNow
 		p.inAckNow, p.nextAckNow = false, nil
-		if !dispatched && p.aboutToSend(c.now) {
+		if !dispatched && p.aboutToSend() {
 			c.oweNow(p)
 		} else if !c.acknowledgePeer(p) {
 			c.blocked = true
@@ -145,12 +145,12 @@ func (c *Card) acknowledge(dispatched bool) {
 }
 
 // aboutToSend reports whether dispatch has a frame for the peer.
-func (p *peer) aboutToSend(now int64) bool {
+func (p *peer) aboutToSend() bool {
 	if !p.established || p.ackAt == 0 {
 		return false
 	}
 	for _, f := range p.flows {
-		if f != nil && f.flying < f.window && (f.lost > 0 || f.waiting.head != nil && f.hold <= now && f.next-f.oldest < Window) {
+		if f != nil && f.flying < f.window && (f.lost > 0 || f.turn.head != nil && f.next-f.oldest < Window) {
 			return true
 		}
 	}

@@ -18,7 +18,8 @@ type Card struct {
 	sendTail    [arctic.Levels]uint32 // next slot to retrieve
 	receiveHead [arctic.Levels]uint32 // next slot to deliver into
 	receiveTail [arctic.Levels]uint32 // as last loaded
-	published   [arctic.Levels]uint32 // receive head as last stored
+	headStored  [arctic.Levels]uint32 // receive head as last stored
+	tailStored  [arctic.Levels]uint32 // send tail as last stored
 	returns     uint32                // next return to write
 	lost        uint32
 }
@@ -56,10 +57,10 @@ func (c *Card) Slot(l Level, i int) *Slot {
 	return c.send[l&1].slot(c.sendTail[l&1] + uint32(i))
 }
 
-// Retire gives the first n pending slots back to the process.
+// Retire takes the first n pending slots off the send queue. The process gets them
+// back at Publish.
 func (c *Card) Retire(l Level, n int) {
 	c.sendTail[l&1] = (c.sendTail[l&1] + uint32(n)) & c.send[l&1].mask
-	c.page.Store(sendTail[l&1], c.sendTail[l&1])
 }
 
 // Vacant returns the head slot of the receive queue to deliver into, or nil when
@@ -83,13 +84,17 @@ func (c *Card) Deliver(l Level) {
 	c.receiveHead[l&1] = (c.receiveHead[l&1] + 1) & c.receive[l&1].mask
 }
 
-// Publish stores the receive heads that changed since the last call, once a step
-// instead of once a packet.
+// Publish stores the indices that changed since the last call, once a step instead
+// of once a packet.
 func (c *Card) Publish() {
 	for l := range arctic.Levels {
-		if c.published[l] != c.receiveHead[l] {
-			c.published[l] = c.receiveHead[l]
+		if c.headStored[l] != c.receiveHead[l] {
+			c.headStored[l] = c.receiveHead[l]
 			c.page.Store(receiveHead[l], c.receiveHead[l])
+		}
+		if c.tailStored[l] != c.sendTail[l] {
+			c.tailStored[l] = c.sendTail[l]
+			c.page.Store(sendTail[l], c.sendTail[l])
 		}
 	}
 }

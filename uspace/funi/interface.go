@@ -103,12 +103,12 @@ func (i *Interface) Receive(l Level) *Slot {
 }
 
 // Release gives the slot that Receive returned back to the card. The register is
-// written when the queue has been emptied or half of it waits to be given back,
-// not for every packet (thesis 3.2.3).
+// written once for each half of the queue, not for every packet (thesis 3.2.3): the
+// card then has at least the other half to deliver into.
 func (i *Interface) Release(l Level) {
 	q := &i.receive[l&1]
 	q.tail = (q.tail + 1) & q.mask
-	if q.tail == q.head || q.tail&(q.mask>>1) == 0 {
+	if q.tail&(q.mask>>1) == 0 {
 		i.page.Store(receiveTail[l&1], q.tail)
 	}
 }

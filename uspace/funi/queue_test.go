@@ -13,10 +13,11 @@ import (
 // queueModel is both ends of a context beside plain slices that say what each
 // queue must hold.
 type queueModel struct {
-	iface *funi.Interface
-	card  *funi.Card
-	slots int
-	next  uint32 // payload of the next packet, distinct
+	retired [2]int // taken off a send queue and not yet published
+	iface   *funi.Interface
+	card    *funi.Card
+	slots   int
+	next    uint32 // payload of the next packet, distinct
 
 	send      [2][]uint32 // committed, not retired
 	delivered [2][]uint32 // delivered, not published
@@ -58,7 +59,7 @@ func TestQueuesAgainstModel(t *testing.T) {
 
 func (m *queueModel) reserve(t *rapid.T, l funi.Level) {
 	s := m.iface.Reserve(l)
-	if full := len(m.send[l]) == m.slots-1; (s == nil) != full {
+	if full := len(m.send[l])+m.retired[l] == m.slots-1; (s == nil) != full {
 		t.Fatalf("level %v with %d of %d slots: Reserve gave a slot: %v", l, len(m.send[l]), m.slots, s != nil)
 	}
 	if s == nil {
@@ -91,6 +92,7 @@ func (m *queueModel) retire(t *rapid.T, l funi.Level, n int) {
 	}
 	m.card.Retire(l, n)
 	m.send[l] = m.send[l][n:]
+	m.retired[l] += n
 }
 
 // deliver may find the queue full earlier than the model, because the process
@@ -119,6 +121,7 @@ func (m *queueModel) publish() {
 	for l := range m.delivered {
 		m.receive[l] = append(m.receive[l], m.delivered[l]...)
 		m.delivered[l] = nil
+		m.retired[l] = 0
 	}
 }
 
@@ -142,8 +145,8 @@ func (m *queueModel) check(t *rapid.T) {
 		if n := m.card.Pending(l); n != len(m.send[l]) {
 			t.Fatalf("level %v: card sees %d pending, want %d", l, n, len(m.send[l]))
 		}
-		if n := m.iface.Unsent(l); n != len(m.send[l]) {
-			t.Fatalf("level %v: process sees %d unsent, want %d", l, n, len(m.send[l]))
+		if n := m.iface.Unsent(l); n != len(m.send[l])+m.retired[l] {
+			t.Fatalf("level %v: process sees %d unsent, want %d", l, n, len(m.send[l])+m.retired[l])
 		}
 	}
 }

@@ -153,3 +153,36 @@ func TestSerializeRefusesWhatHasNoRoom(t *testing.T) {
 		t.Fatalf("packet length 32 as it stands: error %v, want %v", err, layers.ErrUnwritable)
 	}
 }
+
+// Rule: the highest value that each field has room for is written (SerializeTo).
+func TestSerializeWritesHighestValues(t *testing.T) {
+	f := sample()
+	f.Level, f.GID, f.Route = 1, arctic.MaxGID, arctic.MaxRoute
+	f.Packets = f.Packets[:1]
+	p := &f.Packets[0]
+	p.PacketHeader = arctic.PacketHeader{
+		Level: 1, Kind: arctic.Kinds - 1, Route: arctic.MaxRoute, GID: arctic.MaxGID,
+		Type: arctic.MaxType, Destination: 0xffff, Source: 0xffff,
+	}
+	p.Payload = make([]byte, arctic.MaxPayloadWords*arctic.WordSize)
+	got, err := arctic.Parse(write(t, f, fix))
+	if err != nil {
+		t.Fatalf("Parse: %v", err)
+	}
+	read, _ := arctic.Next(got.Train())
+	if read.Header() != p.PacketHeader {
+		t.Fatalf("composed %+v, read %+v", p.PacketHeader, read.Header())
+	}
+
+	// Beyond what a card accepts, up to what counts and lengths can say.
+	f = sample()
+	f.Rejects = make([]arctic.Reject, 255)
+	f.Packets = make([]layers.Packet, 255)
+	for i := range f.Packets {
+		f.Packets[i].Payload = make([]byte, 124)
+	}
+	write(t, f, fix)
+	if f.PacketCount != 255 || f.RejectCount != 255 || f.Packets[254].Length != 31 {
+		t.Fatalf("%d packets, %d rejects, length %d, want 255, 255 and 31", f.PacketCount, f.RejectCount, f.Packets[254].Length)
+	}
+}

@@ -1,0 +1,175 @@
+package am_test
+
+// This file tests what a program learns of messages that did not arrive (package am:
+// "a message that could not be delivered comes back").
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/tests/bed"
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// lost polls until so many messages have come back and returns the errors.
+func lost(n *bed.Node, count int) (list []*am.Undelivered, err error) {
+	for got := 0; got < count; {
+		_, err := n.Poll()
+		var u *am.Undelivered
+		switch {
+		case errors.As(err, &u):
+			list = append(list, u)
+			got += u.Count
+		case err != nil:
+			return list, err
+		}
+	}
+	return list, nil
+}
+
+// TestPeerKilled: every message to a peer that died comes back once, as Undelivered
+// with what was sent and why, also when more come back than the return ring holds;
+// and messages to the others arrive as before.
+func TestPeerKilled(t *testing.T) {
+	const messages = 3 * funi.ReturnSlots
+	b := bed.New(t, bed.Options{Nodes: 3, Slots: 1024})
+	dead := false
+	b.At(time.Millisecond, func() { b.Nodes[1].Kill(); dead = true })
+	errs := b.Run(func(n *bed.Node) error {
+		got, stop := 0, false
+		err := errors.Join(
+			n.Handle(4, func(*am.Message) { got++ }),
+			n.Handle(5, func(*am.Message) { stop = true }),
+			n.Barrier())
+		if err != nil {
+			return err
+		}
+		switch n.Node() {
+		case 1:
+			return n.Wait(func() bool { return false })
+		case 2:
+			return n.Wait(func() bool { return stop })
+		}
+		if err := n.Wait(func() bool { return dead }); err != nil {
+			return err
+		}
+		for i := range messages {
+			if err := n.Post4(1, 4, uint32(i), 0, 0, 0); err != nil {
+				return err
+			}
+		}
+		list, err := lost(n, messages)
+		if err != nil {
+			return err
+		}
+		sum := 0
+		for _, u := range list {
+			if u.Reason != arctic.ReasonSilent || u.Level != funi.Request || u.Node != 1 || u.Handler != 4 {
+				t.Errorf("came back as %+v, want requests to node 1, handler 4, silent", *u)
+			}
+			for _, want := range []string{"node 1", "peer silent", "request", "handler 4"} {
+				if !strings.Contains(u.Error(), want) {
+					t.Errorf("%q does not say %q", u.Error(), want)
+				}
+			}
+			sum += u.Count
+		}
+		if sum != messages {
+			t.Errorf("%d messages came back, want %d", sum, messages)
+		}
+		if _, err := n.Poll(); err != nil {
+			t.Errorf("one more came back: %v", err)
+		}
+		return n.Request4(2, 5, 0, 0, 0, 0)
+	})
+	for i, want := range []error{nil, bed.ErrKilled, nil} {
+		if !errors.Is(errs[i], want) {
+			t.Errorf("node %d ended with %v, want %v", i, errs[i], want)
+		}
+	}
+}
+
+// TestNeverThere: a peer that never starts is silent after the time to connect.
+func TestNeverThere(t *testing.T) {
+	b := bed.New(t, bed.Options{Nodes: 2, Tune: func(c *engine.Config) { c.ConnectTimeout = time.Second }})
+	b.Nodes[1].Kill()
+	errs := b.Run(func(n *bed.Node) error { return n.Barrier() })
+	var u *am.Undelivered
+	if !errors.As(errs[0], &u) || u.Reason != arctic.ReasonSilent || u.Node != 1 {
+		t.Errorf("ended with %v, want node 1 silent", errs[0])
+	}
+	if at := time.Duration(b.Now()); at < time.Second || at > 2*time.Second {
+		t.Errorf("ended at %v of virtual time, want after the second that it waits for peers", at)
+	}
+}
+
+// TestReplyComesBack: replies to a requester that died come back too, at reply level,
+// to the program's next poll, not to the handler.
+func TestReplyComesBack(t *testing.T) {
+	b := bed.New(t, bed.Options{Nodes: 2})
+	errs := b.Run(func(n *bed.Node) error {
+		err := errors.Join(
+			n.Handle(0, func(m *am.Message) {
+				b.At(0, b.Nodes[0].Kill)
+				if err := m.Reply4(1, 1, 2, 3, 4); err != nil {
+					t.Errorf("replying to a node that is about to die: %v", err)
+				}
+			}),
+			n.Handle(1, func(*am.Message) {}),
+			n.Barrier())
+		if err != nil {
+			return err
+		}
+		if n.Node() == 0 {
+			err = n.Request4(1, 0, 0, 0, 0, 0)
+		}
+		return errors.Join(err, n.Wait(func() bool { return false }))
+	})
+	var u *am.Undelivered
+	if !errors.As(errs[1], &u) || u.Reason != arctic.ReasonSilent || u.Level != funi.Reply || u.Node != 0 || u.Handler != 1 || u.Count != 1 {
+		t.Errorf("ended with %v, want one reply to node 0, silent", errs[1])
+	}
+}
+
+// TestBarrierWithoutAPeer: a barrier that a node will never reach ends with an error
+// on all others, whether they still have something to send to it or only wait, and
+// whether it died or ended (design: a peer that is gone becomes an error that the
+// program sees; nothing hangs for ever).
+func TestBarrierWithoutAPeer(t *testing.T) {
+	for name, end := range map[string]func(b *bed.Bed, n *bed.Node) error{
+		"killed": func(b *bed.Bed, n *bed.Node) error {
+			b.At(0, n.Kill)
+			return n.Wait(func() bool { return false })
+		},
+		"ended": func(*bed.Bed, *bed.Node) error { return errors.New("this program gives up") },
+	} {
+		for nodes := 2; nodes <= 5; nodes++ {
+			b := bed.New(t, bed.Options{Nodes: nodes, Limit: 40 * time.Second})
+			errs := b.Run(func(n *bed.Node) error {
+				if err := n.Barrier(); err != nil {
+					return err
+				}
+				if n.Node() == nodes-1 {
+					// The others are in the barrier, and everything they sent is acknowledged.
+					until := n.Now() + int64(10*time.Millisecond)
+					if err := n.Wait(func() bool { return n.Now() > until }); err != nil {
+						return err
+					}
+					return end(b, n)
+				}
+				return n.Barrier()
+			})
+			for i, err := range errs[:nodes-1] {
+				var u *am.Undelivered
+				if !errors.As(err, &u) {
+					t.Errorf("%s: node %d of %d ended with %v, want Undelivered", name, i, nodes, err)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package engine
+
+// This file opens the card to tests outside of the package.
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// StartSequencesAt makes both directions of both flows to a peer start at seq
+// instead of 0. Both cards must do it before they talk.
+func (c *Card) StartSequencesAt(card uint16, seq uint32) {
+	for l := range c.peer(card).flows {
+		f := c.flow(c.peer(card), arctic.Level(l))
+		f.next, f.oldest, f.expect = seq, seq, seq
+	}
+}
+
+// Check returns an error if the card's books do not balance: every line is free, in
+// the cache on a list, or in a frame; frames in flight and lost are as many as the
+// flow and its streams say.
+func (c *Card) Check() error {
+	used := map[*Context]int{}
+	for i := range c.peers {
+		for _, f := range c.peers[i].flows {
+			if f == nil {
+				continue
+			}
+			if err := f.check(used); err != nil {
+				return fmt.Errorf("peer %d, level %v: %w", c.peers[i].Card, f.level, err)
+			}
+		}
+	}
+	for _, x := range c.contexts {
+		for l := range x.loop {
+			used[x] += x.loop[l].length()
+		}
+		if free := x.ticket.free(); free+used[x] != len(x.lines) {
+			return fmt.Errorf("context %d: %d lines free and %d in use of %d", x.node, free, used[x], len(x.lines))
+		}
+		for l, q := range x.fifo {
+			if q.n < 0 || q.n > len(q.slots) {
+				return fmt.Errorf("context %d, level %d: %d packets in the receive FIFO", x.node, l, q.n)
+			}
+		}
+	}
+	return nil
+}
+
+func (q *lines) length() (n int) {
+	for l := q.head; l != nil; l = l.next {
+		n++
+	}
+	return n
+}
+
+func (f *flow) check(used map[*Context]int) error {
+	if n := f.next - f.oldest; n > Window {
+		return fmt.Errorf("%d frames between oldest and next", n)
+	}
+	count := map[state]int{}
+	open := map[*stream]int{}
+	for s := f.oldest; s != f.next; s++ {
+		fr := &f.frames[s%Window]
+		count[fr.state]++
+		q := lines{head: fr.train}
+		if n := q.length(); n > 0 {
+			used[fr.train.ctx] += n
+			open[f.stream(fr.train.ctx, fr.train.node)]++
+		}
+		if (fr.state == flying || fr.state == lost) != (fr.train != nil) {
+			return fmt.Errorf("frame %d in state %d has a train: %v", s, fr.state, fr.train != nil)
+		}
+	}
+	if f.flying != count[flying] || f.lost != count[lost] || count[idle] != 0 || f.window < 1 {
+		return fmt.Errorf("flying %d, lost %d, window %d; counted flying, lost, idle %v", f.flying, f.lost, f.window, count)
+	}
+	if f.flying+f.lost > 0 && f.deadline == 0 {
+		return fmt.Errorf("%d frames in flight and no timer", f.flying+f.lost)
+	}
+	if f.nAnswers < 0 || f.nAnswers > Window {
+		return fmt.Errorf("%d answers wait", f.nAnswers)
+	}
+	for _, s := range f.streams {
+		used[s.ctx] += s.waiting.length()
+		if s.flying != open[s] {
+			return fmt.Errorf("stream to node %d: flying %d, counted %d", s.node, s.flying, open[s])
+		}
+		if s.waiting.head != nil && s.place == nowhere && s.flying < s.limit {
+			return fmt.Errorf("stream to node %d waits for nothing", s.node)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package engine
+
+// This file is the stream: the lines of one context for one node that wait on a
+// flow. The packets of a frame come from one stream. A flow sends from its streams
+// in turn, and a transient reject holds off the stream whose node was full and no
+// other: a stalled process costs the flow that it shares nothing but its tries,
+// and one whose frames are never answered one place in its window.
+
+// place says on which list of its flow a stream is.
+type place uint8
+
+const (
+	nowhere place = iota // nothing waits, or limit frames are in flight
+	onTurn               // may send
+	onHold               // backs off
+)
+
+type stream struct {
+	ctx     *Context
+	node    uint16
+	place   place
+	next    *stream // on the list
+	waiting lines
+	flying  int   // frames in flight or lost
+	limit   int   // most of them: 1 until the node answers and after a transient reject
+	hold    int64 // nothing new is sent before
+	backoff int64 // length of the last hold
+}
+
+// streams is a FIFO of streams, linked through next.
+type streams struct {
+	head, tail *stream
+}
+
+func (q *streams) push(s *stream, p place) {
+	s.next, s.place = nil, p
+	if q.head == nil {
+		q.head = s
+	} else {
+		q.tail.next = s
+	}
+	q.tail = s
+}
+
+// pop takes the first stream; the list must not be empty.
+func (q *streams) pop() *stream {
+	s := q.head
+	q.head = s.next
+	s.next, s.place = nil, nowhere
+	return s
+}
+
+// streamKey names a stream of a flow.
+type streamKey struct {
+	ctx  *Context
+	node uint16
+}
+
+// stream returns the stream of a context for a node, made when it is first
+// needed: there are at most as many as contexts times nodes behind the peer.
+func (f *flow) stream(x *Context, node uint16) *stream {
+	if s := f.recent; s != nil && s.ctx == x && s.node == node {
+		return s
+	}
+	key := streamKey{x, node}
+	s := f.byKey[key]
+	if s == nil {
+		s = &stream{ctx: x, node: node, limit: 1}
+		f.byKey[key] = s
+		f.streams = append(f.streams, s)
+	}
+	f.recent = s
+	return s
+}
+
+// mayGo puts a stream with waiting lines on turn unless it is on a list.
+func (f *flow) mayGo(s *stream) {
+	if s.place == nowhere && s.waiting.head != nil {
+		f.turn.push(s, onTurn)
+	}
+}
+
+// holdOff starts or lengthens the back-off after a transient reject.
+func (s *stream) holdOff(now int64, cfg *Config, random uint64) {
+	if s.hold > now {
+		return // other frames of the same moment have been rejected already
+	}
+	s.backoff = min(max(2*s.backoff, int64(cfg.MinHold)), int64(cfg.MaxHold))
+	// Up to a quarter more, so that rejected senders do not return together.
+	s.hold = now + s.backoff + int64(random%uint64(s.backoff/4+1))
+	s.limit = 1
+}
+
+// unhold puts the streams whose back-off has ended on turn and returns when that
+// of another ends, or Never.
+func (f *flow) unhold(now int64) int64 {
+	next := int64(Never)
+	held := f.held
+	f.held = streams{}
+	for held.head != nil {
+		s := held.pop()
+		if s.hold <= now {
+			f.mayGo(s)
+		} else {
+			f.held.push(s, onHold)
+			next = min(next, s.hold)
+		}
+	}
+	return next
+}
+
+// forgive forgets what is in flight and how the node answered.
+func (s *stream) forgive() {
+	s.flying, s.limit, s.hold, s.backoff = 0, 1, 0, 0
+}
