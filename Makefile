@@ -26,8 +26,13 @@ root:
 
 # Two hosts on this machine, ping-pong and matrix multiply between them.
 demo: root bin/funet
+	@echo "Two hosts, each a network namespace, joined by a veth pair; each node is a process on AF_XDP."
+	@echo
 	@bin/funet pingpong --lab 2
+	@echo
 	@bin/funet matmul --lab 2 --size 512
+	@echo
+	@echo "Done; nothing is left behind."
 
 test: root check unit race
 

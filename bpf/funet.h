@@ -35,7 +35,7 @@ struct funet_header {
 	__u16 destination_card;
 	__u8 packets;
 	__u8 rejects;
-	__u16 reserved;
+	__u16 age;
 	__u32 source_incarnation;
 	__u32 destination_incarnation;
 	__u32 sequence;

@@ -73,7 +73,7 @@ func TestHeaderLayout(t *testing.T) {
 		{"destination_mac", 0, 6}, {"source_mac", 6, 6}, {"ethertype", offsetEtherType, 2},
 		{"version", offsetVersion, 1}, {"flags", 15, 1}, {"length", offsetLength, 2}, {"gid", offsetGID, 2},
 		{"route", 20, 4}, {"source_card", 24, 2}, {"destination_card", 26, 2},
-		{"packets", 28, 1}, {"rejects", 29, 1}, {"reserved", 30, 2},
+		{"packets", 28, 1}, {"rejects", 29, 1}, {"age", 30, 2},
 		{"source_incarnation", 32, 4}, {"destination_incarnation", 36, 4}, {"sequence", 40, 4},
 		{"request_ack", 44, 4}, {"request_ack_mask", 48, 8},
 		{"reply_ack", 56, 4}, {"reply_ack_mask", 60, 8}, {"crc32c", 68, 4},

@@ -224,9 +224,10 @@ func (b *Bed) round() bool {
 			continue
 		}
 		left = true
-		next = min(next, n.wake)
 		if n.state == running && n.until > b.now {
 			next = min(next, n.until)
+		} else {
+			next = min(next, n.wake)
 		}
 	}
 	if at, ok := b.Net.Next(); ok {

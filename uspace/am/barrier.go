@@ -4,21 +4,10 @@ package am
 // round k a node tells the node 2^k further on that it has come so far, and waits
 // for the one 2^k before it.
 
-import (
-	"math"
-	"math/bits"
-)
+import "math/bits"
 
 // barrierHandler is the handler number of barrier messages.
 const barrierHandler = handlerTable - 1
-
-// A node that waits sends a message without a round to the one that it waits for, every
-// so many polls (some tens of milliseconds on a card in the same process), to learn
-// whether that one is still there.
-const (
-	probe      = math.MaxUint32
-	probePolls = 1 << 16
-)
 
 // barrier counts arrivals by round; counts never go back, so a fast node may be
 // one barrier ahead.
@@ -36,7 +25,7 @@ func (e *Endpoint) Barrier() error {
 		if err := e.Request4((e.node+1<<k)%e.nodes, barrierHandler, uint32(k), 0, 0, 0); err != nil {
 			return err
 		}
-		if err := e.await((e.node-1<<k+e.nodes)%e.nodes, func() bool { return int32(b.arrivals[k]-want) >= 0 }); err != nil {
+		if err := e.WaitFor((e.node-1<<k+e.nodes)%e.nodes, func() bool { return int32(b.arrivals[k]-want) >= 0 }); err != nil {
 			return err
 		}
 	}
@@ -44,23 +33,7 @@ func (e *Endpoint) Barrier() error {
 	return nil
 }
 
-// await is Wait for something that a node has yet to send. Now and then it sends that
-// node a message that means nothing: it comes back if the node is gone, which nothing
-// else would tell when everything sent before has been acknowledged.
-func (e *Endpoint) await(node int, done func() bool) error {
-	for polls := 1; !done(); polls++ {
-		if _, err := e.Poll(); err != nil {
-			return err
-		}
-		if polls%probePolls == 0 && !done() {
-			if err := e.Request4(node, barrierHandler, probe, 0, 0, 0); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
+// barrierArrived counts an arrival, and drops a probe.
 func (e *Endpoint) barrierArrived(m *Message) {
 	if len(m.Words) == 4 && m.Words[0] < uint32(len(e.barrier.arrivals)) {
 		e.barrier.arrivals[m.Words[0]]++

@@ -5,6 +5,7 @@ package am
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
@@ -25,6 +26,11 @@ const (
 	// burst is the most messages that one Poll handles of each level, so that a
 	// program that polls gets back to its work under any load.
 	burst = 256
+
+	// probe is a barrier message without a round, which WaitFor sends every so many
+	// polls: some tens of milliseconds on a card in the same process.
+	probe      = math.MaxUint32
+	probePolls = 1 << 16
 )
 
 // Errors that callers decide on.
@@ -136,11 +142,29 @@ func (e *Endpoint) Poll() (int, error) {
 	return n, e.returned()
 }
 
-// Wait polls until done. It returns the first Undelivered error.
+// Wait polls until done. It returns the first Undelivered error. It does not notice
+// that a node is gone to which nothing is under way; see WaitFor.
 func (e *Endpoint) Wait(done func() bool) error {
 	for !done() {
 		if _, err := e.Poll(); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// WaitFor is Wait for something that a node has yet to send. Now and then it sends that
+// node a message that means nothing, which comes back if the node is gone: when
+// everything sent before has been acknowledged, nothing else would tell.
+func (e *Endpoint) WaitFor(node int, done func() bool) error {
+	for polls := 1; !done(); polls++ {
+		if _, err := e.Poll(); err != nil {
+			return err
+		}
+		if polls%probePolls == 0 && !done() {
+			if err := e.Request4(node, barrierHandler, probe, 0, 0, 0); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

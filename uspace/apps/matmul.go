@@ -18,8 +18,8 @@ import (
 
 // Handler numbers of matrix multiply.
 const (
-	fetchHandler  = 0 // request: column, rows -> columnHandler replies
-	columnHandler = 1 // reply: first row, then doubles as pairs of words
+	fetchHandler  = 0 // request: column, N, R, M -> columnHandler replies
+	columnHandler = 1 // reply: column, first row, then doubles as pairs of words
 	resultHandler = 2 // request: column, first row, then doubles; to node 0
 )
 
@@ -91,7 +91,7 @@ type multiplier struct {
 	fetched  []float64 // column under way
 	missing  int       // doubles of it that have not come
 	gathered [][]float64
-	toGather int
+	toGather []int // doubles of the product that have not come, by node
 	failed   error
 }
 
@@ -136,20 +136,16 @@ func (o *MatMulOptions) seedB() uint64 { return o.Seed*2 + 2 }
 
 // prepare makes the node's own columns and registers the handlers.
 func (x *multiplier) prepare() error {
-	own := func(seed uint64, n, rows int) (m [][]float64) {
+	own := func(n int, column func(j int) []float64) (m [][]float64) {
 		from, to := block(n, x.e.Node(), x.e.Nodes())
 		for j := from; j < to; j++ {
-			if seed == 0 {
-				m = append(m, make([]float64, rows))
-			} else {
-				m = append(m, column(seed, j, rows))
-			}
+			m = append(m, column(j))
 		}
 		return m
 	}
-	x.a = own(x.o.seedA(), x.o.R, x.o.N)
-	x.b = own(x.o.seedB(), x.o.M, x.o.R)
-	x.c = own(0, x.o.M, x.o.N)
+	x.a = own(x.o.R, func(j int) []float64 { return column(x.o.seedA(), j, x.o.N) })
+	x.b = own(x.o.M, func(j int) []float64 { return column(x.o.seedB(), j, x.o.R) })
+	x.c = own(x.o.M, func(int) []float64 { return make([]float64, x.o.N) })
 	x.fetched = make([]float64, x.o.N)
 	for number, h := range []am.Handler{fetchHandler: x.fetch, columnHandler: x.arrive, resultHandler: x.collect} {
 		if err := x.e.Handle(uint32(number), h); err != nil {
@@ -161,7 +157,10 @@ func (x *multiplier) prepare() error {
 		for j := range x.gathered {
 			x.gathered[j] = make([]float64, x.o.N)
 		}
-		x.toGather = x.o.M * x.o.N
+		for node := range x.e.Nodes() {
+			from, to := block(x.o.M, node, x.e.Nodes())
+			x.toGather = append(x.toGather, (to-from)*x.o.N)
+		}
 	}
 	return nil
 }
@@ -177,7 +176,8 @@ func (x *multiplier) multiply() error {
 	}
 	for d := range x.o.R {
 		j := (first + d) % x.o.R
-		if err := x.e.Wait(func() bool { return x.missing == 0 || x.failed != nil }); err != nil {
+		from := owner(j, x.o.R, x.e.Nodes())
+		if err := x.e.WaitFor(from, func() bool { return x.missing == 0 || x.failed != nil }); err != nil {
 			return err
 		}
 		if x.failed != nil {
@@ -206,14 +206,17 @@ func (x *multiplier) multiply() error {
 // way, by a message to the node itself.
 func (x *multiplier) request(j int) error {
 	x.missing = x.o.N
-	return x.e.Request4(owner(j, x.o.R, x.e.Nodes()), fetchHandler, uint32(j), 0, 0, 0)
+	return x.e.Request4(owner(j, x.o.R, x.e.Nodes()), fetchHandler, uint32(j), uint32(x.o.N), uint32(x.o.R), uint32(x.o.M))
 }
 
-// fetch replies with a column of A.
+// fetch replies with a column of A. A node that was given other dimensions gets a part
+// that does not fit, so that it does not wait for ever.
 func (x *multiplier) fetch(m *am.Message) {
 	from, to := block(x.o.R, x.e.Node(), x.e.Nodes())
-	if len(m.Words) != 4 || int(m.Words[0]) < from || int(m.Words[0]) >= to {
-		x.failed = fmt.Errorf("%w: node %d asked node %d for a column that it does not have", ErrVerify, m.Source, x.e.Node())
+	if len(m.Words) != 4 || m.Words[1] != uint32(x.o.N) || m.Words[2] != uint32(x.o.R) || m.Words[3] != uint32(x.o.M) ||
+		int(m.Words[0]) < from || int(m.Words[0]) >= to {
+		x.failed = fmt.Errorf("%w: node %d asked for a column with %x; give all nodes the same dimensions", ErrVerify, m.Source, m.Words)
+		_ = m.Reply(columnHandler) // the program ends with x.failed
 		return
 	}
 	col := x.a[int(m.Words[0])-from]
@@ -259,7 +262,7 @@ func (x *multiplier) arrive(m *am.Message) {
 		n = unpack(m.Words, x.fetched)
 	}
 	if n < 0 || n > x.missing {
-		x.failed = fmt.Errorf("%w: part of a column from node %d does not fit", ErrVerify, m.Source)
+		x.failed = fmt.Errorf("%w: part of a column from node %d does not fit; give all nodes the same dimensions", ErrVerify, m.Source)
 		return
 	}
 	x.missing -= n
@@ -277,7 +280,15 @@ func (x *multiplier) gather() error {
 			}
 		}
 	}
-	return x.e.Wait(func() bool { return x.toGather == 0 || x.failed != nil })
+	for node, left := range x.toGather { // on node 0
+		if left == 0 {
+			continue
+		}
+		if err := x.e.WaitFor(node, func() bool { return x.toGather[node] == 0 || x.failed != nil }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // collect takes a part of C on node 0.
@@ -286,11 +297,11 @@ func (x *multiplier) collect(m *am.Message) {
 	if len(m.Words) >= 2 && int(m.Words[0]) < len(x.gathered) {
 		n = unpack(m.Words, x.gathered[m.Words[0]])
 	}
-	if n < 0 || n > x.toGather {
+	if n < 0 || n > x.toGather[m.Source] {
 		x.failed = fmt.Errorf("%w: part of the product from node %d does not fit", ErrVerify, m.Source)
 		return
 	}
-	x.toGather -= n
+	x.toGather[m.Source] -= n
 }
 
 // verify compares the gathered product with a local Dgemm of the same matrices.
