@@ -29,7 +29,10 @@ func labCommand() *cobra.Command {
   funet lab exec 1 -- funet pingpong --iface fu0 --node 1 --peers peers.yaml &
   funet lab exec 0 -- funet pingpong --iface fu0 --node 0 --peers peers.yaml
   funet lab down`,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			if c.HasSubCommands() {
+				return nil // it only prints help
+			}
 			removed, err := lab.RemoveStale()
 			for _, name := range removed {
 				fmt.Fprintf(os.Stderr, "funet: removed what a dead process left of lab %s\n", name)

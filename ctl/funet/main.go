@@ -55,6 +55,30 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(labCommand(), pingpongCommand(), matmulCommand(), floodCommand(), probeCommand(), benchCommand(), roleCommand())
+	c.AddCommand(labCommand(), pingpongCommand(), matmulCommand(), floodCommand(), streamCommand(), probeCommand(), benchCommand(), roleCommand())
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
+	checkArgs(c)
 	return c
+}
+
+// checkArgs makes commands say how they are used when their arguments are wrong, and
+// commands that only have commands under them refuse what is none of these.
+func checkArgs(c *cobra.Command) {
+	args := c.Args
+	if c.HasSubCommands() {
+		args = cobra.NoArgs
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
+	c.Args = func(c *cobra.Command, a []string) error { return usage(c, args(c, a)) }
+	for _, sub := range c.Commands() {
+		checkArgs(sub)
+	}
+}
+
+// usage adds to an error of the command line where to read about it.
+func usage(c *cobra.Command, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; see `%s --help`", err, c.CommandPath())
 }

@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/xdp"
@@ -69,10 +71,14 @@ func (f *nodeFlags) check() error {
 	switch {
 	case f.lab != 0 && explicit:
 		return errors.New("--lab makes its own hosts; leave out --iface, --node and --peers")
+	case f.node < -1 || f.node < 0 && len(f.ifaces) > 0 && f.peers != "":
+		return fmt.Errorf("--node %d: %w; use this host's number in the peers file, from 0", f.node, card.ErrNode)
 	case f.lab == 0 && (len(f.ifaces) == 0 || f.node < 0 || f.peers == ""):
 		return errors.New("say where to run: --lab N, or --iface, --node and --peers on each host")
 	case f.rxRing < 0 || f.rxRing > 2048 || f.rxRing&(f.rxRing-1) != 0 || f.fillFrames < 0 || f.fillFrames > 512:
 		return errors.New("--rx-ring is a power of two up to 2048 and --fill-frames a number up to 512")
+	case f.wait <= 0:
+		return fmt.Errorf("--wait %v: use a time above 0, such as 30s", f.wait)
 	case f.gid < 0 || f.gid > cluster.MaxGID:
 		return fmt.Errorf("--gid %d: %w; use 1 to %d (0 is the system group)", f.gid, card.ErrGID, cluster.MaxGID)
 	}
@@ -110,6 +116,9 @@ type node struct {
 // open makes the card that the flags describe.
 func (f *nodeFlags) open() (*node, error) {
 	file, err := cluster.Load(f.peers)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("--peers: %w; `funet lab peers` prints what a peers file looks like", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -166,6 +175,10 @@ func (n *node) explain(err error) error {
 	}
 	if port := n.Err(); port != nil {
 		return fmt.Errorf("%w (%w)", err, port)
+	}
+	var u *am.Undelivered
+	if errors.As(err, &u) && u.Reason == arctic.ReasonSilent {
+		return fmt.Errorf("%w; see that the program runs there, with the same GID and the right MAC addresses in the peers file", err)
 	}
 	return err
 }

@@ -204,3 +204,23 @@ func TestWaitingForLinesIsNotWork(t *testing.T) {
 		}
 	}
 }
+
+// Rule: a card that was not stepped for long looks at what arrived meanwhile
+// before it judges by the time (RFC 6298 section 5; PeerTimeout is the peer's
+// silence, not the card's own): no retransmission, no peer lost, nothing comes back.
+func TestLateStepIsNotTheOthersSilence(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 16, net: near})
+	exactlyOnce(b, newTraffic(b, 10, 2))
+	before := b.cards[0].Counters()
+	b.mustSend(0, funi.Request, 1, 1)
+	b.step(b.now)
+	late := b.cards[0]
+	b.cards[0] = nil // its acknowledgment waits in the port
+	b.pass(time.Minute)
+	b.cards[0] = late
+	b.step(b.now)
+	b.idle(time.Second)
+	if c := late.Counters(); c.Timeouts != before.Timeouts || c.PeersLost != 0 || c.Returned != 0 {
+		t.Errorf("after a minute's pause: %s", b.counters())
+	}
+}

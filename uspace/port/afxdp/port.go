@@ -152,7 +152,7 @@ func Open(c Config) (_ *Port, err error) {
 	// The program goes first: a driver may only then have what a socket needs.
 	p.attach, err = xdp.Attach(p.nic.Program(), ifc.Index, c.Attach)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
 	p.info.XDPMode = p.attach.Mode()
 	for q := range n {
