@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
@@ -78,6 +79,7 @@ type Node struct {
 
 	bed   *Bed
 	ctx   *engine.Context
+	iface *funi.Interface
 	state state
 	next  func() (struct{}, bool)
 	stop  func()
@@ -151,6 +153,7 @@ func (b *Bed) node(i int, o *Options) (*Node, error) {
 	if n.ctx, err = n.Card.Attach(memory, Group, uint16(i)); err != nil {
 		return nil, err
 	}
+	n.iface = iface
 	n.Endpoint, err = am.New(iface, i, o.Nodes, n.drive)
 	return n, err
 }
@@ -268,6 +271,11 @@ func (n *Node) turn() {
 			n.until = now
 		}
 	case closing:
+		for l := range arctic.Level(arctic.Levels) {
+			for n.iface.Receive(l) != nil {
+				n.iface.Release(l)
+			}
+		}
 		n.wake = n.Card.Step(now)
 		if n.ctx.Idle() || now >= n.until {
 			n.Card.Leave()

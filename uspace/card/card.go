@@ -270,12 +270,18 @@ func (k *Card) Err() error {
 	return nil
 }
 
-// Close waits until everything sent has been delivered, at most for the time
-// given, says goodbye to the peers, detaches from the interfaces and unlocks the
-// OS thread. It returns an error when something was left undelivered.
+// Close waits until everything sent has been delivered, at most for the time given,
+// and meanwhile discards what the process has not received. Then it says goodbye to
+// the peers, detaches from the interfaces and unlocks the OS thread. It returns an
+// error when something was left undelivered.
 func (k *Card) Close(linger time.Duration) error {
 	end := k.Now() + int64(linger)
 	for !k.ctx.Idle() && k.Now() < end {
+		for l := range arctic.Level(arctic.Levels) {
+			for k.iface.Receive(l) != nil {
+				k.iface.Release(l)
+			}
+		}
 		k.Drive()
 	}
 	var err error

@@ -59,13 +59,12 @@ func New(cfg Config) (*Card, error) {
 //
 // It sends before it receives, so that what the process did since the last step,
 // such as replying, leaves at once, and leaves bookkeeping for after that. What a
-// received frame calls for leaves in the next step.
+// received frame or a timer calls for leaves in the next step.
 func (c *Card) Step(now int64) int64 {
 	c.now = now
 	c.steps++
 	c.before = c.Progress()
 	c.more, c.blocked = false, false
-	c.expire()
 	for _, x := range c.contexts {
 		c.retrieve(x)
 	}
@@ -78,6 +77,7 @@ func (c *Card) Step(now int64) int64 {
 	for i := range c.cfg.Ports {
 		c.receive(i)
 	}
+	c.expire() // after what arrived: a late step is not the peers' silence
 	for _, x := range c.contexts {
 		c.drain(x)
 		x.publish()

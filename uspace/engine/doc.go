@@ -10,7 +10,9 @@
 //	              undelivered packet cache, in wire format, and checks the copy
 //	cache.go      the lines, and TICKET, the bitmap of free ones; the last lines
 //	              are for replies only (thesis 5.2.4)
-//	dispatch.go   builds trains from waiting lines, and retransmits lost frames
+//	stream.go     lines of one context for one node wait together, and back off
+//	              together when that node is full
+//	dispatch.go   builds trains from the streams in turn, and retransmits lost frames
 //	transmit.go   frame header with the acknowledgments of both levels, rejects,
 //	              then the train
 //
@@ -35,15 +37,18 @@
 //     is returned to the process; by nothing else.
 //   - An answer to a frame is final. A packet that was rejected because the
 //     receive queue was full travels again in another frame with another number,
-//     so one slow process never holds up the sequence that others share.
+//     and only what goes to the same node from the same process waits with it, so
+//     one slow process never holds up the sequence that others share.
+//   - A data frame of a greeted peer is answered also when its group is not here;
+//     a flow of which nothing is answered for PeerTimeout gives its frames back.
 //   - Reply before request, acknowledgment before data.
 //   - Full queues: no free line, and slots stay in the send queue; transmit ring
-//     full, and lines stay in the cache; window full or receiver holding off, and
-//     flows wait for an answer or a timer; receive FIFO full, and packets are
+//     full, and lines stay in the cache; window full, and flows wait for an answer;
+//     receiver full, and streams wait for a timer; receive FIFO full, and packets are
 //     rejected to the sender's cache; return ring full, and returns are counted.
 //   - What the process can write is read once, into a line, and checked there.
-//   - Nothing on the data path allocates. A peer's flows are allocated when it is
-//     first talked to.
+//   - Nothing on the data path allocates. A peer's flows, and their streams, are
+//     allocated when they are first used.
 //
 // A Card and everything it returns belong to one goroutine.
 package engine

@@ -4,7 +4,6 @@ package engine_test
 // however small the card is.
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -108,6 +107,6 @@ func exactlyOnce(b *bed, tr *traffic) {
 	tr.pump()
 	want := len(tr.lanes) * tr.messages
 	if got, back := tr.totals(); got != want || back != 0 {
-		b.t.Fatal(fmt.Sprintf("%d messages: %d delivered, %d came back", want, got, back))
+		b.t.Fatalf("%d messages: %d delivered, %d came back", want, got, back)
 	}
 }

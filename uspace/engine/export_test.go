@@ -9,13 +9,16 @@ import (
 )
 
 // StartSequencesAt makes both directions of both flows to a peer start at seq
-// instead of 0. Both cards must do it before they talk.
+// instead of where they are. Both cards must do it while nothing is in flight.
 func (c *Card) StartSequencesAt(card uint16, seq uint32) {
 	for l := range c.peer(card).flows {
 		f := c.flow(c.peer(card), arctic.Level(l))
 		f.next, f.oldest, f.expect = seq, seq, seq
 	}
 }
+
+// NextSequence returns the number of the next frame to a peer.
+func (c *Card) NextSequence(card uint16, l arctic.Level) uint32 { return c.peer(card).flows[l].next }
 
 // Check returns an error if the card's books do not balance: every line is free, in
 // the cache on a list, or in a frame; frames in flight and lost are as many as the

@@ -50,6 +50,7 @@ func TestTicketRegister(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: thesis})
 	ticket := func(want uint32, when string) {
 		t.Helper()
+		b.step(b.now) // the register follows when the card has nothing else to do (publish)
 		if got := b.mem[0].Page.Load(funi.Ticket); got != want {
 			t.Errorf("%s: TICKET %#010b, want %#010b", when, got, want)
 		}
@@ -149,5 +150,24 @@ func TestAcknowledgmentsRideOnData(t *testing.T) {
 	b.idle(time.Second)
 	if d := b.cards[0].Counters().AcksSent - before[0].AcksSent; d != 1 {
 		t.Errorf("the last reply was acknowledged %d times, want once", d)
+	}
+}
+
+// Rule: an acknowledgment that is due at once rides on the data that leaves in the
+// same step (transmit.go, acknowledge).
+func TestAcknowledgmentDueAtOnceRidesToo(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { c.AckEvery = 1 }})
+	exactlyOnce(b, newTraffic(b, 10, 2))
+	before := b.cards[1].Counters()
+	b.mustSend(0, funi.Request, 1, 1)
+	b.step(b.now)
+	at, _ := b.net.Next()
+	b.step(at) // the frame arrives
+	b.mustSend(1, funi.Request, 0, 2)
+	b.step(b.now)
+	after := b.cards[1].Counters()
+	if after.FramesReceived != before.FramesReceived+1 || after.PacketsSent != before.PacketsSent+1 || after.AcksSent != before.AcksSent {
+		t.Errorf("%d frames received, %d packets and %d bare acknowledgments sent, want 1, 1 and 0",
+			after.FramesReceived-before.FramesReceived, after.PacketsSent-before.PacketsSent, after.AcksSent-before.AcksSent)
 	}
 }

@@ -7,6 +7,7 @@ package engine
 
 import (
 	"errors"
+	"math/bits"
 
 	"github.com/funet/funet/uspace/arctic"
 )
@@ -112,6 +113,7 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	}
 	if verdict.retry|verdict.fail != 0 {
 		fl.rejected[seq%Window] = verdict
+		c.counters.RejectsSent += uint64(bits.OnesCount64(verdict.retry | verdict.fail))
 		c.answer(fl, seq)
 		return
 	}
@@ -152,7 +154,6 @@ func (c *Card) answer(f *flow, seq uint32) {
 	} else {
 		f.answers[(f.answer+f.nAnswers)%Window] = seq
 		f.nAnswers++
-		c.counters.RejectsSent++
 	}
 	c.oweNow(f.peer)
 }

@@ -211,6 +211,21 @@ func TestAbsentGroupDoesNotDisturbOthers(t *testing.T) {
 	}
 }
 
+// Rule: a group that only one of two cards has does not keep the groups that both
+// have from meeting, although it greets first: repeated greetings name the groups
+// in turn (greeting.go).
+func TestAbsentGroupDoesNotKeepCardsApart(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 16, net: near})
+	rogue, _ := b.join(0, 9, 0)
+	put(rogue, funi.Request, 1, 0)
+	b.step(b.now)
+	begin := b.now
+	exactlyOnce(b, newTraffic(b, 10, 2, [2]int{0, 1}))
+	if took := time.Duration(b.now - begin); took > time.Second {
+		t.Errorf("met after %v", took)
+	}
+}
+
 // Rule: nothing hangs for ever (design idea 4): frames that something on the way
 // always drops, here those of group 9, come back within PeerTimeout and a few
 // retransmissions although their peer is heard all the time, and what the same

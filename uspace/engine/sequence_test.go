@@ -23,15 +23,33 @@ func TestSequenceWrapAround(t *testing.T) {
 		for _, before := range []uint32{1, 2, 63, 64, 65, 255, 256, 257, 300} {
 			for kind, tune := range cardConfigs {
 				b := newBed(t, setup{cards: 2, slots: 16, tune: tune,
-					net: wire.Config{Seed: uint64(before), Delay: 10 * time.Microsecond, Faults: networks["all"]}})
+					net: wire.Config{Seed: uint64(before), Delay: 10 * time.Microsecond}})
+				exactlyOnce(b, newTraffic(b, 1, 2)) // a first greeting starts from 0
+				b.net.SetFaults(networks["all"])
 				b.cards[0].StartSequencesAt(1, edge-before)
 				b.cards[1].StartSequencesAt(0, edge-before)
-				tr := newTraffic(b, 400, 2)
-				tr.stalled = func(node int) bool {
-					return b.now/int64(time.Millisecond)%3 == int64(node) && b.now < int64(50*time.Millisecond)
+				// While both stall, frames are rejected at a rate of one a
+				// millisecond, so the wrap falls among rejected frames, too.
+				end := b.now + int64(200*time.Millisecond)
+				past := func() bool {
+					for i, c := range b.cards {
+						for l := range funi.Level(2) {
+							if int32(c.NextSequence(1-uint16(i), l)-edge) <= 0 {
+								return false
+							}
+						}
+					}
+					return true
 				}
-				b.alarm = int64(50 * time.Millisecond)
-				exactlyOnce(b, tr)
+				for round := 0; round == 0 || !past(); round++ {
+					if round == 50 {
+						t.Fatalf("%s, %d before %#x: the edge was not reached", kind, before, edge)
+					}
+					tr := newTraffic(b, 400, 2)
+					tr.stalled = func(int) bool { return b.now < end }
+					b.alarm = end
+					exactlyOnce(b, tr)
+				}
 				for i, c := range b.cards {
 					if err := c.Check(); err != nil {
 						t.Fatalf("%s, %d before %#x: card %d: %v", kind, before, edge, i, err)
