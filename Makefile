@@ -51,7 +51,7 @@ race:
 fuzz:
 	@for t in $(FUZZ); do \
 		echo "== $$t for $(FUZZTIME)"; \
-		$(GO) test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) "$${t%:*}"; \
+		$(GO) test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$${t%:*}"; \
 	done
 
 # What `funet bench peers` compares with, as Debian and Ubuntu package it.

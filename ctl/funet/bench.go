@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -17,8 +18,12 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// roleArgs start the hidden command that plays one end of a measurement.
-var roleArgs = []string{"bench-role"}
+// roleArgs and rateRoleArgs start the hidden commands that play one end of a
+// measurement: of round trips, and of one-way rates.
+var (
+	roleArgs     = []string{"bench-role"}
+	rateRoleArgs = []string{"bench", "rate-role"}
+)
 
 func roleCommand() *cobra.Command {
 	return &cobra.Command{
@@ -33,8 +38,41 @@ func roleCommand() *cobra.Command {
 
 func benchCommand() *cobra.Command {
 	c := &cobra.Command{Use: "bench", Short: "Measure FUNet beside what one would use otherwise"}
-	c.AddCommand(benchPeers())
+	c.AddCommand(benchPeers(), benchRate(), benchIncast(), rateRoleCommand())
 	return c
+}
+
+// registerBench adds the flags that all measurements on a lab have.
+func (f *nodeFlags) registerBench(c *cobra.Command) {
+	p := c.Flags()
+	p.StringVar(&f.mode, "xdp", xdp.AttachAuto.String(), "auto (measured), native or generic")
+	p.StringVar(&f.bind, "bind", xdp.BindAuto.String(), "auto, copy or zero-copy")
+	p.BoolVar(&f.json, "json", false, "print one JSON document")
+	f.node, f.mtu, f.cpu, f.slots, f.wait = -1, lab.DefaultMTU, -1, defaultSlots, defaultWait
+}
+
+// measuredLab makes the lab that the flags ask for and finds its XDP mode. The
+// caller closes it.
+func (f *nodeFlags) measuredLab(ctx context.Context) (*lab.Lab, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
+	l, err := lab.Up(f.labOptions())
+	if err != nil {
+		return nil, err
+	}
+	if err := f.measureMode(ctx, l); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// progressLines is where measurements print a line a round: a terminal, or nowhere.
+func progressLines() io.Writer {
+	if !terminal(os.Stderr) {
+		return nil
+	}
+	return os.Stderr
 }
 
 func benchPeers() *cobra.Command {
@@ -53,17 +91,11 @@ installs them.`,
 				return errors.New("--rounds and --exchanges must be at least 1")
 			}
 			f.lab = 2
-			if err := f.check(); err != nil {
-				return err
-			}
-			l, err := lab.Up(f.labOptions())
+			l, err := f.measuredLab(c.Context())
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, l.Close()) }()
-			if err := f.measureMode(c.Context(), l); err != nil {
-				return err
-			}
 			if o.Attach, err = parseAttach(f.mode); err != nil {
 				return err
 			}
@@ -78,10 +110,7 @@ installs them.`,
 				}
 				return bench.Sample{P50: r[0].P50, P99: r[0].P99}, nil
 			}
-			o.Progress = os.Stderr
-			if !terminal(os.Stderr) {
-				o.Progress = nil
-			}
+			o.Progress = progressLines()
 			r, err := bench.Peers(c.Context(), l, o)
 			if err != nil {
 				return err
@@ -96,9 +125,6 @@ installs them.`,
 	p.IntVar(&o.Rounds, "rounds", 5, "interleaved rounds")
 	p.IntVar(&o.Exchanges, "exchanges", 30_000, "round trips of each peer and round")
 	p.StringSliceVar(&o.Only, "only", nil, "measure only these peers, besides funet")
-	p.StringVar(&f.mode, "xdp", xdp.AttachAuto.String(), "auto (measured), native or generic")
-	p.StringVar(&f.bind, "bind", xdp.BindAuto.String(), "auto, copy or zero-copy")
-	p.BoolVar(&f.json, "json", false, "print one JSON document")
-	f.node, f.mtu, f.cpu, f.slots, f.wait = -1, lab.DefaultMTU, -1, defaultSlots, defaultWait
+	f.registerBench(c)
 	return c
 }

@@ -320,6 +320,16 @@ func (p *Port) Err() error {
 	return p.err
 }
 
+// FDs returns the sockets' file descriptors, which poll(2) finds readable when a
+// frame can be received.
+func (p *Port) FDs() []int {
+	var fds []int
+	for _, q := range p.queues {
+		fds = append(fds, q.sock.FD())
+	}
+	return fds
+}
+
 // NIC returns the NIC program, for its counters.
 func (p *Port) NIC() *bpf.NIC { return p.nic }
 

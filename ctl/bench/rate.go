@@ -1,0 +1,159 @@
+// The one-way rate: FUNet beside sendmmsg(2) and recvmmsg(2) over UDP with the same payload, in
+// turn on one lab. Host 1 sends, host 0 receives and counts.
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/funet/funet/ctl/lab"
+)
+
+// Defaults and limits of RateOptions.
+const (
+	DefaultRateMessages = 5_000_000
+	MinRateMessages     = 100_000
+	MaxRateMessages     = 1_000_000_000
+
+	// RateWords are the words of a message.
+	RateWords = 4
+	// RatePayload is a datagram's payload in bytes: as many words.
+	RatePayload = 4 * RateWords
+	// RateBatch is how many datagrams a system call sends, and receives at most.
+	RateBatch = 64
+
+	// perDatagram is how many of FUNet's messages go with one datagram, so that both take about
+	// as long.
+	perDatagram = 10
+)
+
+// RateOptions say what Rate does. Zero values stand for the defaults.
+type RateOptions struct {
+	Rounds   int // 1..1000, default 5
+	Messages int // FUNet's in a round, 100,000..1,000,000,000, default 5,000,000; a tenth as many datagrams
+
+	// Funet sends messages of RateWords words from host 1 to host 0 as fast as it can, within
+	// ctx, and counts them where they arrive. It is required.
+	Funet func(ctx context.Context, l *lab.Lab, messages int) (RateSample, error)
+
+	// RoleCommand are the arguments with which this program's binary calls RunRateRole; two more
+	// are appended, the role and its configuration.
+	RoleCommand []string
+
+	Progress io.Writer // a line after every round that ends later than two seconds after the start; nil for none
+}
+
+// RateSample is what one run of FUNet measured.
+type RateSample struct {
+	PerSecond         float64 // messages that arrived a second, from the first to the last
+	XDPMode, BindMode string
+}
+
+// RateReport is the result of Rate. Its JSON form is stable. Rates are messages a second; those
+// without a round are medians over the rounds.
+type RateReport struct {
+	PerSecond         float64 `json:"msgs_per_s"`          // FUNet's that arrived
+	SendmmsgPerSecond float64 `json:"sendmmsg_msgs_per_s"` // datagrams that arrived, from the first to the last
+	Ratio             float64 `json:"ratio_to_sendmmsg"`   // PerSecond by SendmmsgPerSecond
+	SendmmsgOffered   float64 `json:"sendmmsg_offered_per_s"`
+	SendmmsgLost      float64 `json:"sendmmsg_lost_fraction"` // of the datagrams sent
+
+	Rounds          int       `json:"rounds"`
+	RoundsPerSecond []float64 `json:"rounds_msgs_per_s"` // figures of each round, in order
+	RoundsSendmmsg  []float64 `json:"rounds_sendmmsg_msgs_per_s"`
+	RoundsOffered   []float64 `json:"rounds_sendmmsg_offered_per_s"`
+	RoundsRatio     []float64 `json:"rounds_ratio"`
+
+	Messages  int    `json:"messages"`          // FUNet's in a round
+	Datagrams int    `json:"sendmmsg_messages"` // in a round
+	Batch     int    `json:"sendmmsg_batch"`
+	Words     int    `json:"words"`
+	XDPMode   string `json:"xdp_mode"`  // FUNet's
+	BindMode  string `json:"bind_mode"` // FUNet's
+}
+
+// Rate compares the rates of short messages one way between hosts 1 and 0 of a lab, which nothing
+// else uses meanwhile. Errors: ErrOptions, ErrFunet, the context's, or what failed in the UDP
+// sender or receiver. Any goroutine may call it, one at a time for a lab.
+func Rate(ctx context.Context, l *lab.Lab, o RateOptions) (*RateReport, error) {
+	if o.Rounds == 0 {
+		o.Rounds = DefaultRounds
+	}
+	if o.Messages == 0 {
+		o.Messages = DefaultRateMessages
+	}
+	const what = "measure rates"
+	switch {
+	case o.Rounds < 1 || o.Rounds > MaxRounds:
+		return nil, fmt.Errorf("%s: %w: %d rounds; use 1 to %d", what, ErrOptions, o.Rounds, MaxRounds)
+	case o.Messages < MinRateMessages || o.Messages > MaxRateMessages:
+		return nil, fmt.Errorf("%s: %w: %d messages; use %d to %d", what, ErrOptions, o.Messages, MinRateMessages, MaxRateMessages)
+	case o.Funet == nil || len(o.RoleCommand) == 0:
+		return nil, fmt.Errorf("%s: %w: Funet and RoleCommand are required", what, ErrOptions)
+	}
+	s, err := newSession(l, Options{RoleCommand: o.RoleCommand})
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+
+	r := &RateReport{Rounds: o.Rounds, Messages: o.Messages, Datagrams: o.Messages / perDatagram, Batch: RateBatch, Words: RateWords}
+	var lost []float64
+	t := turns{what: what, unit: "messages/s", rounds: o.Rounds, deadline: longest(o.Messages), progress: o.Progress}
+	figures, err := t.play(ctx,
+		contender{"funet", func(ctx context.Context) (float64, error) {
+			sample, err := o.Funet(ctx, l, o.Messages)
+			if err != nil {
+				return 0, fmt.Errorf("%w: %w", ErrFunet, err)
+			}
+			r.XDPMode, r.BindMode = sample.XDPMode, sample.BindMode
+			return sample.PerSecond, nil
+		}},
+		contender{"sendmmsg", func(ctx context.Context) (float64, error) {
+			c, err := s.countDatagrams(ctx, r.Datagrams)
+			if err != nil {
+				return 0, err
+			}
+			r.RoundsOffered = append(r.RoundsOffered, nanos(c.Offered))
+			lost = append(lost, 1-float64(c.Arrived)/float64(r.Datagrams))
+			return c.PerSecond, nil
+		}})
+	if err != nil {
+		return nil, err
+	}
+	r.RoundsPerSecond, r.RoundsSendmmsg = figures[0], figures[1]
+	r.PerSecond, r.SendmmsgPerSecond = *median(r.RoundsPerSecond), *median(r.RoundsSendmmsg)
+	r.SendmmsgOffered, r.SendmmsgLost = *median(r.RoundsOffered), *median(lost)
+	r.Ratio, r.RoundsRatio = nanos(r.PerSecond/r.SendmmsgPerSecond), perRound(r.RoundsPerSecond, r.RoundsSendmmsg)
+	return r, nil
+}
+
+// longest is the deadline of a run of so many messages: fifty times what they usually take.
+func longest(messages int) time.Duration {
+	return 30*time.Second + time.Duration(messages)*20*time.Microsecond
+}
+
+// WriteTable prints the report for people.
+func (r *RateReport) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "messages of %d words one way, medians of %d rounds; XDP %s, %s\n", r.Words, r.Rounds, r.XDPMode, r.BindMode)
+	fmt.Fprintf(&b, "%-14s %12s  %s\n", "sender", "million/s", "rounds")
+	fmt.Fprintf(&b, "%-14s %12.2f  %s\n", "funet", r.PerSecond/1e6, millions(r.RoundsPerSecond))
+	fmt.Fprintf(&b, "%-14s %12.2f  %s\n", fmt.Sprintf("sendmmsg(%d)", r.Batch), r.SendmmsgPerSecond/1e6, millions(r.RoundsSendmmsg))
+	fmt.Fprintf(&b, "%-14s %12.2f  %s; %.1f %% lost\n", "  offered", r.SendmmsgOffered/1e6, millions(r.RoundsOffered), 100*r.SendmmsgLost)
+	fmt.Fprintf(&b, "%-14s %12.2f\n", "ratio", r.Ratio)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func millions(perSecond []float64) string {
+	var s []string
+	for _, v := range perSecond {
+		s = append(s, fmt.Sprintf("%.2f", v/1e6))
+	}
+	return strings.Join(s, " ")
+}

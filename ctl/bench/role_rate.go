@@ -1,0 +1,273 @@
+// The UDP sender and receiver of Rate, seen from both sides.
+//
+// The parent plays a turn with a pair of children in the words of child.go. The sender numbers its
+// datagrams and sends them RateBatch a system call, as fast as the kernel takes them; those for
+// which the receiver's socket has no room are lost, as the kernel counts nothing against a sender.
+// Then it says goodbye until it is answered, so that neither end waits for what was lost:
+//
+//	sender                      receiver
+//	0, 1, ... n-1   ------>     counts, and looks at the clock after each batch
+//	goodbye (n)     ------>     repeated every millisecond
+//	                <------     goodbye
+
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// roleSendmmsg is the only role of RunRateRole.
+	roleSendmmsg = "sendmmsg"
+	// socketBuffer is what is asked for as the sockets' buffers, in bytes: some thousands of
+	// datagrams, so that the receiver loses none to a short absence.
+	socketBuffer = 8 << 20
+	// goodbyes is how long the sender waits for an answer before it says goodbye again.
+	goodbyes = time.Millisecond
+)
+
+// count is what an end says of a turn: the receiver what arrived, the sender what it offered.
+type count struct {
+	Arrived   int     `json:"arrived,omitempty"`
+	PerSecond float64 `json:"arrived_per_s,omitempty"`
+	Offered   float64 `json:"offered_per_s,omitempty"`
+}
+
+// countDatagrams runs one turn of UDP between two fresh processes.
+func (s *session) countDatagrams(ctx context.Context, datagrams int) (count, error) {
+	p, err := s.startPair(ctx, roleSendmmsg, roleConfig{Exchanges: datagrams})
+	if err != nil {
+		return count{}, err
+	}
+	defer p.end()
+	// A pair's server is host 1, which sends, as FUNet's does.
+	sender, receiver := p.server, p.client
+	for _, c := range []*child{receiver, sender} {
+		c.say(wordOpen)
+		if word, err := c.hear(ctx); err != nil {
+			return count{}, err
+		} else if word != wordReady {
+			return count{}, c.fault(fmt.Errorf("it said %.60q, not %q; RoleCommand must lead to RunRateRole", word, wordReady))
+		}
+	}
+	// Both before either is heard: they need each other.
+	receiver.say(wordRun)
+	sender.say(wordRun)
+	var total count
+	for _, c := range []*child{receiver, sender} {
+		line, err := c.hear(ctx)
+		if err != nil {
+			if c == receiver && sender.output.last() != "" {
+				err = fmt.Errorf("%w; %w", sender.fault(errors.New("failed")), err)
+			}
+			return count{}, err
+		}
+		if err := json.Unmarshal([]byte(line), &total); err != nil {
+			return count{}, c.fault(fmt.Errorf("read its result %.60q: %w", line, err))
+		}
+	}
+	return total, nil
+}
+
+// RunRateRole plays one end of the UDP of Rate; see RunRole, which plays those of Peers. It plays
+// one turn and leaves the goroutine's thread pinned and the garbage collector off.
+func RunRateRole(role string, config []byte) error {
+	if role != roleSendmmsg {
+		return fmt.Errorf("play %.20q: %w; this command is for funet's own use", role, ErrRole)
+	}
+	var c roleConfig
+	if err := json.Unmarshal(config, &c); err != nil {
+		return fmt.Errorf("play %s: %w: configuration %.60q: %w", role, ErrRole, config, err)
+	}
+	if c.CPU < 0 || c.Exchanges < 1 {
+		return fmt.Errorf("play %s: %w: CPU %d, %d datagrams", role, ErrRole, c.CPU, c.Exchanges)
+	}
+	if err := playDatagrams(c, os.Stdin, os.Stdout); err != nil {
+		return fmt.Errorf("play %s: %w", role, err)
+	}
+	return nil
+}
+
+func playDatagrams(c roleConfig, in io.Reader, out io.Writer) error {
+	if err := pin(c.CPU); err != nil {
+		return err
+	}
+	debug.SetGCPercent(-1)
+	words := bufio.NewReader(in)
+	if err := expect(words, wordOpen); err != nil {
+		return err
+	}
+	d, err := openDatagrams(c)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	if _, err := fmt.Fprintln(out, wordReady); err != nil {
+		return err
+	}
+	if err := expect(words, wordRun); err != nil {
+		return err
+	}
+	play := d.receiveAll
+	if c.Server {
+		play = d.sendAll
+	}
+	total, err := play(uint64(c.Exchanges))
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(total)
+}
+
+// mmsghdr is struct mmsghdr (sendmmsg(2)): a message and, from the kernel, its length.
+type mmsghdr struct {
+	message unix.Msghdr
+	length  uint32
+}
+
+// datagrams is one end with a batch of buffers. Each datagram begins with its number.
+type datagrams struct {
+	*socketLink
+	headers [RateBatch]mmsghdr
+	vectors [RateBatch]unix.Iovec
+	data    [RateBatch][RatePayload]byte
+}
+
+func openDatagrams(c roleConfig) (*datagrams, error) {
+	l, err := openSocket(c, false)
+	if err != nil {
+		return nil, err
+	}
+	d := newDatagrams(l.(*socketLink))
+	// Beyond the limits for ordinary users, net.core.rmem_max and wmem_max (socket(7)).
+	for _, option := range []int{unix.SO_RCVBUFFORCE, unix.SO_SNDBUFFORCE} {
+		if err := unix.SetsockoptInt(d.fd, unix.SOL_SOCKET, option, socketBuffer); err != nil {
+			return nil, errors.Join(fmt.Errorf("set the buffers of the socket on %s: %w; this needs CAP_NET_ADMIN", c.Local, err), d.close())
+		}
+	}
+	return d, nil
+}
+
+func newDatagrams(l *socketLink) *datagrams {
+	d := &datagrams{socketLink: l}
+	for i := range d.headers {
+		d.vectors[i].Base = &d.data[i][0]
+		d.vectors[i].SetLen(RatePayload)
+		d.headers[i].message.Iov = &d.vectors[i]
+		d.headers[i].message.SetIovlen(1)
+	}
+	return d
+}
+
+// batch sends or receives up to n datagrams in one system call.
+func (d *datagrams) batch(trap uintptr, n int) (int, error) {
+	done, _, errno := unix.RawSyscall6(trap, uintptr(d.fd), uintptr(unsafe.Pointer(&d.headers)), uintptr(n), unix.MSG_DONTWAIT, 0, 0)
+	switch errno {
+	case 0:
+		return int(done), nil
+	case unix.EAGAIN, unix.EINTR, unix.ENOBUFS:
+		return 0, nil
+	}
+	return 0, errno
+}
+
+// sendAll sends datagrams 0 to n-1 and says goodbye.
+func (d *datagrams) sendAll(n uint64) (count, error) {
+	begin := time.Now()
+	for next, spin := uint64(0), (spinner{}); next < n; {
+		want := int(min(n-next, RateBatch))
+		for i := range want {
+			binary.LittleEndian.PutUint64(d.data[i][:], next+uint64(i))
+		}
+		sent, err := d.batch(unix.SYS_SENDMMSG, want)
+		if err != nil {
+			return count{}, fmt.Errorf("send datagram %d: %w", next, err)
+		}
+		if sent > 0 {
+			spin = spinner{}
+		} else if !spin.more() {
+			return count{}, fmt.Errorf("send datagram %d: the kernel has taken none for %v", next, patience)
+		}
+		next += uint64(sent)
+	}
+	total := count{Offered: float64(n) / time.Since(begin).Seconds()}
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		binary.LittleEndian.PutUint64(d.data[0][:], n)
+		if _, err := d.batch(unix.SYS_SENDMMSG, 1); err != nil && err != unix.ECONNREFUSED {
+			return count{}, fmt.Errorf("send a goodbye: %w", err)
+		}
+		for again := time.Now().Add(goodbyes); time.Now().Before(again); {
+			got, err := d.batch(unix.SYS_RECVMMSG, 1)
+			// The other end has answered and gone if a second goodbye was refused; the
+			// answer comes with the next look.
+			if err != nil && err != unix.ECONNREFUSED {
+				return count{}, fmt.Errorf("receive a goodbye: %w", err)
+			}
+			if got == 1 {
+				return total, nil
+			}
+		}
+	}
+	return count{}, errNoMessage
+}
+
+// receiveAll counts datagrams below n until the goodbye, and answers it.
+func (d *datagrams) receiveAll(n uint64) (count, error) {
+	arrived := 0
+	var first, last time.Time
+	for spin := (spinner{}); ; {
+		got, err := d.batch(unix.SYS_RECVMMSG, RateBatch)
+		if err != nil {
+			return count{}, fmt.Errorf("receive datagrams: %w", err)
+		}
+		if got == 0 {
+			if !spin.more() {
+				return count{}, errNoMessage
+			}
+			continue
+		}
+		spin = spinner{}
+		counted, bye := 0, false
+		for i := range got {
+			switch number := binary.LittleEndian.Uint64(d.data[i][:]); {
+			case d.headers[i].length != RatePayload || number > n:
+				return count{}, fmt.Errorf("received %d bytes that begin with %d, want %d bytes with a number up to %d", d.headers[i].length, number, RatePayload, n)
+			case number == n:
+				bye = true
+			default:
+				counted++
+			}
+		}
+		if counted > 0 {
+			last = time.Now()
+			if arrived == 0 {
+				first = last
+			}
+			arrived += counted
+		}
+		if !bye {
+			continue
+		}
+		binary.LittleEndian.PutUint64(d.data[0][:], n)
+		if _, err := d.batch(unix.SYS_SENDMMSG, 1); err != nil {
+			return count{}, fmt.Errorf("send a goodbye: %w", err)
+		}
+		took := last.Sub(first)
+		if took <= 0 {
+			return count{}, fmt.Errorf("%d datagrams of %d arrived, too few to tell a rate", arrived, n)
+		}
+		return count{Arrived: arrived, PerSecond: float64(arrived) / took.Seconds()}, nil
+	}
+}

@@ -1,0 +1,83 @@
+package card
+
+// This file is what a card does while it waits: it spins, because a sleep costs tens
+// of microseconds, but lets other processes run.
+//
+// Now and then it yields the processor (sched_yield(2)), at every look at the clock
+// if that let somebody run: nodes that all wait on each other pass the processor on
+// that way within microseconds. But on recent kernels a yield forfeits the rest of a
+// time slice, so beside a process that computes, one that yields often would be kept
+// waiting for seconds. After a yield that took as long as a time slice the card
+// therefore sleeps, for a while, whenever it waits, in poll(2) on its sockets, which
+// a frame ends.
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/port/afxdp"
+)
+
+const (
+	// spins is how many looks at the clock in vain, glance calls of Drive apart, pass
+	// before the processor is yielded: some 10 us.
+	spins = 32
+	// someoneRan: a yield that took longer let another process run.
+	someoneRan = int64(5 * time.Microsecond)
+	// someoneComputes: a yield that took longer let one run that does not yield.
+	someoneComputes = int64(time.Millisecond)
+	// sharing is how long after that the card sleeps when it waits.
+	sharing = int64(200 * time.Millisecond)
+	// longestSleep bounds a sleep: a timer of the program's own may have to be served.
+	longestSleep = int64(time.Millisecond)
+)
+
+// rest is what a card knows about its wait.
+type rest struct {
+	idle     int   // looks at the clock in vain
+	patience int   // of them until the next yield; 0 stands for spins
+	until    int64 // end of sharing
+	fds      []unix.PollFd
+}
+
+// watch adds the sockets of a port to those that end a sleep.
+func (r *rest) watch(p *afxdp.Port) {
+	for _, fd := range p.FDs() {
+		r.fds = append(r.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+	}
+}
+
+// waiting follows a step in vain.
+func (k *Card) waiting() {
+	r := &k.rest
+	if k.polls%glance != 0 {
+		return // the clock was not looked at
+	}
+	if r.idle++; r.idle < max(r.patience, 1) {
+		return
+	}
+	r.idle = 0
+	if k.now < r.until {
+		k.sleep()
+		return
+	}
+	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	took := k.Now() - k.now
+	switch {
+	case took > someoneComputes:
+		r.until = k.now + took + sharing
+	case took > someoneRan:
+		r.patience = 1
+	default:
+		r.patience = spins
+	}
+}
+
+// sleep waits until a frame arrives or the engine wants to run.
+func (k *Card) sleep() {
+	if d := min(longestSleep, k.next-k.now); d > 0 {
+		t := unix.NsecToTimespec(d)
+		_, _ = unix.Ppoll(k.rest.fds, &t, nil) // a signal ends it early, which does no harm
+	}
+}
