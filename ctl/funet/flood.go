@@ -58,7 +58,8 @@ func floodCommand() *cobra.Command {
 		Long: `Node 0 sends requests to node 1 as fast as it can and node 1 replies to each; both
 stop looking at their queues at random moments. On a lab the rings are made so
 small that the kernel has to drop frames: node 1's receive ring runs full, node
-0's fill ring empty. Every message is accounted for at both priorities.`,
+0's fill ring empty; and the queues so small (unless --slots is given) that the
+cards have to reject packets. Every message is accounted for at both priorities.`,
 		Example: "  funet flood --lab 2 --messages 1000000",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -94,6 +95,9 @@ small that the kernel has to drop frames: node 1's receive ring runs full, node
 func (f *nodeFlags) floodLab(c *cobra.Command, o floodOptions) error {
 	if f.rxRing == 0 && f.fillFrames == 0 {
 		f.provoke = true
+		if !c.Flags().Changed("slots") {
+			f.slots = provokingSlots
+		}
 	}
 	nodes, err := onLab[floodNode](c.Context(), f, "flood", []string{"--messages", fmt.Sprint(o.messages),
 		"--stalls", fmt.Sprint(o.stalls), "--stall", o.stall.String(), "--seed", fmt.Sprint(o.seed)})

@@ -125,6 +125,9 @@ func runNodes[R any](ctx context.Context, f *nodeFlags, l *lab.Lab, program stri
 // 1024 lines, some 45 packets a frame of 1500 bytes).
 const provokingSize = 8
 
+// provokingSlots is less than the packets of a full packet cache.
+const provokingSlots = 256
+
 // command prepares the process of one host.
 func (f *nodeFlags) command(l *lab.Lab, h lab.Host, self, program string, args []string) (*exec.Cmd, error) {
 	peers, err := peersFile(l.Peers(h.Index))

@@ -297,6 +297,9 @@ func (n *Node) giveWay() {
 	}
 }
 
+// Register lets the node's card use memory for transfers.
+func (n *Node) Register(g funi.Segment) error { return n.ctx.Register(g) }
+
 // Now returns the virtual time in nanoseconds; it is the programs' clock.
 func (n *Node) Now() int64 { return n.bed.now }
 

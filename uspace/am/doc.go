@@ -19,6 +19,10 @@
 // So replies always drain, therefore request handlers end, therefore requests
 // drain. Breaking the rules gives ErrHandler.
 //
+// A transfer (transfer.go) moves data between registered memory of two nodes without
+// either process touching it, and runs a notice handler at the receiver; the same rules
+// hold for it.
+//
 // A message that could not be delivered comes back: the next Poll, Wait or Request
 // returns an Undelivered error that says which and why. Sending goes on as before;
 // whether to go on is the program's decision.

@@ -27,10 +27,12 @@ const (
 	// program that polls gets back to its work under any load.
 	burst = 256
 
-	// probe is a barrier message without a round, which WaitFor sends every so many
-	// polls: some tens of milliseconds on a card in the same process.
-	probe      = math.MaxUint32
-	probePolls = 1 << 16
+	// probe is a barrier message without a round. WaitFor sends the first after so
+	// many polls, some tens of milliseconds on a card in the same process, and each
+	// further one after twice as many, up to the most: few wait for a node that is gone.
+	probe          = math.MaxUint32
+	firstProbe     = 1 << 16
+	mostProbePolls = 1 << 20
 )
 
 // Errors that callers decide on.
@@ -52,12 +54,18 @@ type Undelivered struct {
 	Level   funi.Level
 	Node    uint16 // for which the first was meant
 	Handler uint32 // and its handler
-	Count   int    // messages that came back with it
+	// Transfer says that it was a transfer, for a notice handler.
+	Transfer bool
+	Count    int // messages that came back with it
 }
 
 // Error says what came back, and why.
 func (u *Undelivered) Error() string {
-	s := fmt.Sprintf("%s to node %d (handler %d) was not delivered: %v", u.Level, u.Node, u.Handler, u.Reason)
+	what := ""
+	if u.Transfer {
+		what = "transfer, "
+	}
+	s := fmt.Sprintf("%s%s to node %d (handler %d) was not delivered: %v", what, u.Level, u.Node, u.Handler, u.Reason)
 	if u.Count > 1 {
 		s += fmt.Sprintf(", and %d more", u.Count-1)
 	}
@@ -85,6 +93,7 @@ type Endpoint struct {
 	node     int
 	nodes    int
 	handlers [handlerTable]Handler
+	notices  [Handlers]NoticeHandler
 	message  [arctic.Levels]Message
 	depth    [arctic.Levels]bool // a handler of the level is running
 	barrier  barrier
@@ -157,11 +166,14 @@ func (e *Endpoint) Wait(done func() bool) error {
 // node a message that means nothing, which comes back if the node is gone: when
 // everything sent before has been acknowledged, nothing else would tell.
 func (e *Endpoint) WaitFor(node int, done func() bool) error {
-	for polls := 1; !done(); polls++ {
+	gap := firstProbe
+	for left := gap; !done(); left-- {
 		if _, err := e.Poll(); err != nil {
 			return err
 		}
-		if polls%probePolls == 0 && !done() {
+		if left == 0 && !done() {
+			gap = min(2*gap, mostProbePolls)
+			left = gap
 			if err := e.Request4(node, barrierHandler, probe, 0, 0, 0); err != nil {
 				return err
 			}
@@ -187,6 +199,10 @@ func (e *Endpoint) service(l funi.Level) int {
 
 // handle calls the handler of one message.
 func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
+	if s.Header().Transfer() {
+		e.notice(l, s)
+		return
+	}
 	words := s.Payload()
 	if len(words) == 0 || words[0] >= handlerTable || e.handlers[words[0]] == nil {
 		e.unknown++
@@ -205,7 +221,8 @@ func (e *Endpoint) returned() error {
 	if !ok {
 		return nil
 	}
-	u := &Undelivered{Reason: r.Reason, Level: r.Level, Node: r.Header.Node(), Handler: r.Word, Count: 1}
+	u := &Undelivered{Reason: r.Reason, Level: r.Level, Node: r.Header.Node(), Count: 1}
+	u.Handler, u.Transfer = handlerOf(&r)
 	for _, ok = e.iface.NextReturn(); ok; _, ok = e.iface.NextReturn() {
 		u.Count++
 	}

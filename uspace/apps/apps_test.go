@@ -134,14 +134,16 @@ func TestMatMulNoticesAWrongProduct(t *testing.T) {
 // TestMatMulDisagreement: nodes that were given different dimensions end with an
 // error, all of them, and none panics.
 func TestMatMulDisagreement(t *testing.T) {
-	for _, c := range []apps.MatMulOptions{{N: 10, R: 4, M: 10}, {N: 10, R: 20, M: 10}, {N: 5, R: 10, M: 10}, {N: 20, R: 10, M: 10}} {
-		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
-			b := bed.New(t, bed.Options{Nodes: 2, Limit: 30 * time.Second})
+	ten := apps.MatMulOptions{N: 10, R: 10, M: 10}
+	for _, c := range [][2]apps.MatMulOptions{
+		{ten, {N: 10, R: 4, M: 10}}, {ten, {N: 10, R: 9, M: 10}}, {ten, {N: 10, R: 11, M: 10}}, {ten, {N: 10, R: 20, M: 10}},
+		{ten, {N: 5, R: 10, M: 10}}, {ten, {N: 20, R: 10, M: 10}}, {ten, {N: 10, R: 10, M: 9}},
+		{{N: 10, R: 1, M: 10}, {N: 9, R: 1, M: 10}}, // only one node is ever asked
+	} {
+		t.Run(fmt.Sprintf("%+v and %+v", c[0], c[1]), func(t *testing.T) {
+			b := bed.New(t, bed.Options{Nodes: 2, Net: wire.Config{Delay: time.Millisecond}, Limit: 30 * time.Second}) // long enough to be in a barrier
 			errs := b.Run(func(n *bed.Node) error {
-				o := apps.MatMulOptions{N: 10, R: 10, M: 10}
-				if n.Node() == 1 {
-					o = c
-				}
+				o := c[n.Node()]
 				_, err := apps.MatMul(n.Endpoint, n.Now, o)
 				return err
 			})

@@ -51,7 +51,7 @@ type Kind uint8
 const (
 	// KindMessage is a message-passing packet (thesis 3.2.2).
 	KindMessage Kind = 0
-	// KindTransfer is reserved for XFER packets (thesis 3.2.4).
+	// KindTransfer is an XFER packet, which goes to memory (thesis 3.2.4); see Transfer.
 	KindTransfer Kind = 1
 	// KindRemote is reserved for remote read, write and atomics with protection keys.
 	KindRemote Kind = 2

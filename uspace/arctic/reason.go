@@ -14,6 +14,9 @@ const (
 	ReasonNone Reason = 0
 	// ReasonQueueFull: receive queue and receive FIFO of the context are full (thesis 5.6.2).
 	ReasonQueueFull Reason = 1
+	// ReasonSwitching: the context is switched out or not started, and will be back
+	// (thesis 3.1.2, CTXM; 3.3.2).
+	ReasonSwitching Reason = 2
 
 	// ReasonPermanent is the first reason that trying again does not mend.
 	ReasonPermanent Reason = 64
@@ -21,6 +24,11 @@ const (
 	ReasonUnknownKind Reason = 64
 	// ReasonNoContext: no process of that group and node is attached to the card.
 	ReasonNoContext Reason = 65
+	// ReasonDestination: a transfer's destination does not lie in a segment that
+	// the receiving process lets others write (thesis 3.2.4).
+	ReasonDestination Reason = 66
+	// ReasonTransferForm: the packet is no transfer that a card sends.
+	ReasonTransferForm Reason = 67
 
 	// ReasonLocal is the first reason that is found at the sender and never travels.
 	ReasonLocal Reason = 128
@@ -33,6 +41,17 @@ const (
 	ReasonDeparted Reason = 130
 	// ReasonNoRoute: the route table has no entry for the destination node.
 	ReasonNoRoute Reason = 131
+	// ReasonSource: a transfer's source does not lie in a segment that the process
+	// registered for reading.
+	ReasonSource Reason = 132
+	// ReasonTransferLength: a transfer's length is not a multiple of four words, or
+	// too long for its mode.
+	ReasonTransferLength Reason = 133
+	// ReasonQueueSize and ReasonQueueLayout say why MERR is set: Q_MASK is not one less
+	// than a power of two from 2 to 64K, or a queue does not lie in the context's
+	// memory (thesis 3.1.2).
+	ReasonQueueSize   Reason = 134
+	ReasonQueueLayout Reason = 135
 )
 
 // Permanent reports whether trying again cannot mend it.
@@ -45,10 +64,24 @@ func (r Reason) String() string {
 		return "accepted"
 	case ReasonQueueFull:
 		return "receive queue full"
+	case ReasonSwitching:
+		return "context is switched out"
+	case ReasonQueueSize:
+		return "queue size is not a power of two from 2 to 65536 slots"
+	case ReasonQueueLayout:
+		return "queue is not within the memory of the context"
 	case ReasonUnknownKind:
 		return "unknown kind of packet"
 	case ReasonNoContext:
 		return "no such node on the receiving card"
+	case ReasonDestination:
+		return "destination is not in a segment that the receiver lets others write"
+	case ReasonTransferForm:
+		return "malformed transfer packet"
+	case ReasonSource:
+		return "source is not in a segment that the process may read"
+	case ReasonTransferLength:
+		return "length of a transfer is not a multiple of 4 words or too long"
 	case ReasonSilent:
 		return "peer silent"
 	case ReasonRestarted:

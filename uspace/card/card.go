@@ -7,9 +7,9 @@
 // delivers what arrived; the library then looks into the receive queues.
 //
 // A Card belongs to the goroutine that opened it, which Open locks to its OS
-// thread. Drive never blocks for longer than a yield of the processor: after
-// spinning in vain for a while it gives the processor to other processes, at every
-// call if there are any, so that more nodes than processors make progress.
+// thread. Drive spins while the process has a processor to itself. When others want
+// it, a process that only waits sleeps in Drive until a frame arrives (rest.go), so
+// that more nodes than processors make progress.
 package card
 
 import (
@@ -36,12 +36,6 @@ const (
 	DefaultSlots = 1024
 	// glance is how many calls of Drive may pass without a step.
 	glance = 16
-	// spins is how many steps in vain pass before the processor is yielded.
-	spins = 64
-	// restSpins is the same while nobody else wants the processor.
-	restSpins = 16
-	// someoneRan: a yield that took longer let another process run.
-	someoneRan = 5 * time.Microsecond
 )
 
 // Peer is a member of the group.
@@ -90,9 +84,9 @@ type Card struct {
 	now      int64 // at the last look at the clock
 	polls    uint64
 	leftover bool   // the last step left work over
+	next     int64  // when the engine wants to run again
 	progress uint64 // engine's, at the last look
-	idle     int    // steps without any since
-	patience int    // idle steps until the next yield
+	rest     rest   // rest.go
 }
 
 // Open makes a card and attaches a context. It locks the calling goroutine to its
@@ -106,7 +100,7 @@ func Open(c Config) (_ *Card, err error) {
 		return nil, fmt.Errorf("opening card: %w", err)
 	}
 	runtime.LockOSThread()
-	k := &Card{start: time.Now(), patience: spins}
+	k := &Card{start: time.Now()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, k.release())
@@ -130,6 +124,7 @@ func Open(c Config) (_ *Card, err error) {
 			return nil, err
 		}
 		k.ports = append(k.ports, p)
+		k.rest.watch(p)
 		cfg.Ports = append(cfg.Ports, port.Port(p))
 	}
 	for i := range cfg.Peers {
@@ -221,14 +216,13 @@ func (k *Card) Drive() {
 	if sends || k.leftover || k.polls%glance == 0 {
 		k.now = k.Now()
 	}
-	k.leftover = k.engine.Step(k.now) <= k.now
-	if p := k.engine.Progress(); p != k.progress {
-		k.progress, k.idle, k.patience = p, 0, spins
+	k.next = k.engine.Step(k.now)
+	k.leftover = k.next <= k.now
+	if p := k.engine.Progress(); p != k.progress || k.leftover {
+		k.progress, k.rest.idle, k.rest.patience = p, 0, spins
 		return
 	}
-	if k.idle++; k.idle >= k.patience {
-		k.yield()
-	}
+	k.waiting()
 }
 
 // receives reports whether a frame waits for a step.
@@ -239,18 +233,6 @@ func (k *Card) receives() bool {
 		}
 	}
 	return false
-}
-
-// yield lets other processes have the processor. While others want it, every step
-// in vain yields; while none does, few do.
-func (k *Card) yield() {
-	before := time.Now()
-	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-	k.idle = 0
-	k.patience = restSpins
-	if time.Since(before) > someoneRan {
-		k.patience = 1
-	}
 }
 
 // Ports returns what was got for each interface.

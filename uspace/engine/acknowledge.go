@@ -170,6 +170,9 @@ func (c *Card) reject(f *flow, r *rejected) {
 		switch {
 		case r.fail&bit != 0:
 			ln.ctx.returned(ln, r.failReason)
+		case r.retry&bit != 0 && ln.ctx.detached:
+			c.counters.Discarded++
+			ln.ctx.free(ln)
 		case r.retry&bit != 0:
 			c.counters.RejectsReceived++
 			if first == nil {

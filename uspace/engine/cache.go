@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
 )
 
 // maxLines is the most lines of a context: ticket's two levels of 64 bits.
@@ -20,7 +21,11 @@ type line struct {
 	typ  uint16 // as the process wrote it, for its return
 	size uint16 // bytes of packet
 	own  uint16 // index in the cache
-	data [arctic.MaxPacketSize]byte
+	// request is the header of the slot, and argument that of an XFER request.
+	request  funi.Header
+	argument uint32
+	transfer *transfer // of which the packet is one of many; nil: none
+	data     [arctic.MaxPacketSize]byte
 }
 
 // lines is a FIFO of cache lines, linked through next.

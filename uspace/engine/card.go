@@ -7,18 +7,27 @@ import (
 	"math/rand/v2"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
 )
 
 // Card is one network interface card. It belongs to the goroutine that steps it.
 type Card struct {
-	cfg      Config
-	now      int64
-	random   rand.PCG
-	contexts []*Context
-	peers    []peer
-	byCard   []*peer // index card number; nil: not a peer
-	timers   timers
-	counters Counters
+	cfg       Config
+	now       int64
+	random    rand.PCG
+	contexts  []*Context // resident and switched out
+	awake     []*Context // of these, those that steps look at
+	dead      []*Context // detached, with packets in flight
+	byBell    [funi.MaxContexts]*Context
+	sets      int // of the cache, in use
+	groups    [arctic.MaxGID + 1]*group
+	absent    *Context // rejects packets for the system group
+	routes    []uint32
+	ownRoutes bool // routes is not the configuration's
+	peers     []peer
+	byCard    []*peer // index card number; nil: not a peer
+	timers    timers
+	counters  Counters
 
 	ready   [arctic.Levels]readyList // flows with something to send now
 	ackNow  *peer                    // peers to acknowledge in this step
@@ -30,6 +39,7 @@ type Card struct {
 	received [receiveBatch][]byte
 	header   arctic.Header // of the frame being looked at
 	out      arctic.Header // of the frame being composed
+	atOnce   bool          // a packet of the frame being looked at asks for an acknowledgment
 }
 
 // New makes a card. It has no contexts yet; see Attach.
@@ -38,6 +48,8 @@ func New(cfg Config) (*Card, error) {
 		return nil, fmt.Errorf("making card %d: %w", cfg.Card, err)
 	}
 	c := &Card{cfg: cfg, peers: make([]peer, len(cfg.Peers))}
+	c.routes = cfg.Routes
+	c.absent = &Context{card: c, refusal: arctic.ReasonSwitching, away: true, detached: true}
 	c.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	last := cfg.Card
 	for _, p := range cfg.Peers {
@@ -65,8 +77,15 @@ func (c *Card) Step(now int64) int64 {
 	c.steps++
 	c.before = c.Progress()
 	c.more, c.blocked = false, false
-	for _, x := range c.contexts {
-		c.retrieve(x)
+	c.look()
+	for i := 0; i < len(c.awake); i++ { // a packet to the own card may wake more
+		x := c.awake[i]
+		if x.iface.Load(funi.Control) != x.seen {
+			c.control(x)
+		}
+		if !x.halted {
+			c.retrieve(x)
+		}
 	}
 	c.acknowledge(false)
 	c.dispatch()
@@ -78,9 +97,12 @@ func (c *Card) Step(now int64) int64 {
 		c.receive(i)
 	}
 	c.expire() // after what arrived: a late step is not the peers' silence
-	for _, x := range c.contexts {
+	for _, x := range c.awake {
 		c.drain(x)
 		x.publish()
+	}
+	if len(c.dead) > 0 {
+		c.bury()
 	}
 	if c.more || c.blocked || c.ackNow != nil || c.ready[arctic.Reply].head != nil || c.ready[arctic.Request].head != nil {
 		return now

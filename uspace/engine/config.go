@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
 )
 
@@ -48,8 +49,18 @@ type Config struct {
 	// bits, here the number of the card. NoRoute marks an absent entry.
 	Routes []uint32
 
+	// SystemEvent is called for each frame with packets for the system group (GID 0)
+	// that comes while no context of it is attached; they are rejected for a transient
+	// reason, so that they come again (thesis 3.3.2). It is called within Step and must
+	// not call the card. Nil: the system group is like any other.
+	SystemEvent func()
+	// Doorbells is where processes ring; nil: the card makes them, which is enough for
+	// processes that are one with it.
+	Doorbells *funi.Doorbells
+
 	Lines       int // lines of the undelivered packet cache per context
 	ReplyLines  int // of which only replies may use so many
+	Sets        int // contexts of the cache (thesis 5.3: 32); 0 stands for funi.MaxContexts
 	FIFO        int // packets that the receive FIFO of a context and level holds
 	Train       int // most packets of a frame, at most arctic.MaxTrain
 	FirstWindow int // frames in flight before anything is known of the path
@@ -77,7 +88,7 @@ func Native() Config {
 		AckDelay: 50 * time.Microsecond, AckEvery: 16,
 		FirstRTO: 10 * time.Millisecond, MinRTO: time.Millisecond, MaxRTO: 100 * time.Millisecond,
 		MinHold: 10 * time.Microsecond, MaxHold: time.Millisecond,
-		PeerTimeout: 2 * time.Second, ConnectTimeout: 30 * time.Second,
+		PeerTimeout: 5 * time.Second, ConnectTimeout: 30 * time.Second,
 	}
 }
 
@@ -92,6 +103,12 @@ func (c *Config) check() error {
 			*v = d
 		}
 	}
+	if c.Sets == 0 {
+		c.Sets = funi.MaxContexts
+	}
+	if c.Doorbells == nil {
+		c.Doorbells = new(funi.Doorbells)
+	}
 	def(&c.AckDelay, d.AckDelay)
 	def(&c.FirstRTO, d.FirstRTO)
 	def(&c.MinRTO, d.MinRTO)
@@ -105,6 +122,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: incarnation is zero; draw a random one", ErrConfig)
 	case c.Lines < 2 || c.Lines > maxLines || c.ReplyLines < 1 || c.ReplyLines >= c.Lines:
 		return fmt.Errorf("%w: %d lines, %d for replies; use 2 to %d and at least one for each level", ErrConfig, c.Lines, c.ReplyLines, maxLines)
+	case c.Sets < 0 || c.Sets > funi.MaxContexts:
+		return fmt.Errorf("%w: %d sets of the packet cache; use 1 to %d", ErrConfig, c.Sets, funi.MaxContexts)
 	case c.Train < 1 || c.Train > arctic.MaxTrain:
 		return fmt.Errorf("%w: trains of %d packets; use 1 to %d", ErrConfig, c.Train, arctic.MaxTrain)
 	case c.FIFO < 1:

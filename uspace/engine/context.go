@@ -10,58 +10,231 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// ErrAttached is returned when the group and node already have a context here.
-var ErrAttached = errors.New("engine: group and node are already attached to this card")
+var (
+	// ErrAttached: the group and node already have a context here.
+	ErrAttached = errors.New("engine: group and node are already attached to this card")
+	// ErrContexts: the card has as many contexts as it can have.
+	ErrContexts = errors.New("engine: no room for another context; detach one")
+	// ErrNoSet: every set of the undelivered packet cache is in use.
+	ErrNoSet = errors.New("engine: every set of the packet cache is in use; detach a context, or switch one out that has nothing undelivered")
+)
 
 // Context is one process's attachment to a card.
 type Context struct {
 	card    *Card
 	gid     uint16
 	node    uint16
+	group   *group // nil: no GID assigned
 	iface   *funi.Card
 	ticket  ticket
-	lines   []line
+	lines   []line // its set of the cache; nil: never used
 	fifo    [arctic.Levels]fifo
 	starved bool                 // a packet found no line in the last retrieval
 	loop    [arctic.Levels]lines // packets for a context of this very card
+	streams []*stream            // of all flows
+
+	// Modes and status; see control.go.
+	modes              uint32 // privileged bits of CNTL
+	user               uint32 // CSQM and CRQM as last seen
+	seen               uint32 // CNTL as last published
+	sending, receiving bool   // the queues are latched
+	closing            bool   // CSQM waits for the end of a long transfer
+	suspended          bool   // by MERR
+	halted             bool   // nothing is dispatched
+	refusal            arctic.Reason
+
+	// See wake.go and switch.go.
+	index    int // in Card.contexts
+	bell     uint32
+	awake    bool
+	place    int    // in Card.awake
+	mark     uint32 // of the last nap
+	away     bool   // switched out or detached: the process's memory is not ours
+	detached bool
+	holdsSet bool            // of the cache
+	saved    *Saved          // the state of a context that is switched out
+	owed     []funi.Returned // that came back while the context was away
+
+	segments funi.Segments
+	current  [arctic.Levels]*transfer // long transfers being retrieved
+	long     *long                    // nil: no segment was ever registered
+	drain    bool                     // DRAIN mode: transfers go to the receive queue
 }
 
-// Attach makes a context for node of group gid on memory that the process has
-// initialised.
+// PowerUp makes a context for a node in the state of thesis 3.1.2 after RESET: in
+// context-switch mode, its registers not initialised, in no group. Its owner assigns
+// GID, resets TICKET and clears CTXM by Store, but leaves CSQM and CRQM for the
+// process to clear when it has written the Queue Registers (thesis 3.2.1, funi.Start).
+// It returns ErrContexts or ErrNoSet when the card is full.
+func (c *Card) PowerUp(m *funi.Memory, node uint16) (*Context, error) {
+	x, err := c.newContext(funi.NewCard(m), node)
+	if err != nil {
+		return nil, fmt.Errorf("powering up node %d: %w", node, err)
+	}
+	x.storeControl(funi.CTXM | funi.UserModes)
+	return x, nil
+}
+
+// Attach does all of the start-up for a process that has initialised its registers:
+// the context for node of group gid runs at once. If the process has set CSQM and CRQM
+// it is left to clear them. Errors are those of PowerUp, ErrAttached, funi.ErrSlots and
+// funi.ErrLayout.
 func (c *Card) Attach(m *funi.Memory, gid, node uint16) (*Context, error) {
-	if gid > arctic.MaxGID {
-		return nil, fmt.Errorf("attaching to group %d: GIDs are at most %d", gid, arctic.MaxGID)
-	}
-	if c.lookup(gid, node) != nil {
-		return nil, fmt.Errorf("attaching node %d of group %d: %w", node, gid, ErrAttached)
-	}
-	iface, err := funi.Attach(m)
+	x, err := c.attach(m, gid, node)
 	if err != nil {
 		return nil, fmt.Errorf("attaching node %d of group %d: %w", node, gid, err)
 	}
-	x := &Context{card: c, gid: gid, node: node, iface: iface, lines: make([]line, c.cfg.Lines)}
-	x.ticket.reset(c.cfg.Lines, c.cfg.ReplyLines)
-	for i := range x.lines {
-		x.lines[i].ctx = x
-		x.lines[i].own = uint16(i)
+	return x, nil
+}
+
+func (c *Card) attach(m *funi.Memory, gid, node uint16) (*Context, error) {
+	if gid > arctic.MaxGID {
+		return nil, fmt.Errorf("GIDs are at most %d: %w", arctic.MaxGID, ErrRegister)
 	}
-	for l := range x.fifo {
-		x.fifo[l].slots = make([][arctic.MaxPacketSize]byte, c.cfg.FIFO)
+	if g := c.groups[gid]; g != nil && g.nodes[node] != nil {
+		return nil, ErrAttached
 	}
-	iface.Store(funi.GID, uint32(gid))
-	c.contexts = append(c.contexts, x)
+	user := m.Page.Load(funi.Control) & funi.UserModes
+	iface := funi.NewCard(m)
+	if user == 0 {
+		var err error
+		if iface, err = funi.Attach(m); err != nil {
+			return nil, err
+		}
+	}
+	x, err := c.newContext(iface, node)
+	if err != nil {
+		return nil, err
+	}
+	x.sending, x.receiving = user == 0, user == 0
+	x.storeControl(funi.CTXM | user)
+	_ = x.store(funi.GID, uint32(gid)) // refusals have been ruled out
+	x.storeControl(user)
 	x.publish()
 	return x, nil
 }
 
-// lookup returns the context of a node of a group, or nil.
-func (c *Card) lookup(gid, node uint16) *Context {
-	for _, x := range c.contexts {
-		if x.gid == gid && x.node == node {
-			return x
+// newContext makes a context that is in no group.
+func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
+	if len(c.contexts) == funi.MaxContexts {
+		return nil, ErrContexts
+	}
+	if !c.takeSet() {
+		return nil, ErrNoSet
+	}
+	x := &Context{card: c, node: node, iface: iface, ticket: c.emptyTicket(), index: len(c.contexts), holdsSet: true}
+	for l := range x.fifo {
+		x.fifo[l].slots = make([][arctic.MaxPacketSize]byte, c.cfg.FIFO)
+	}
+	for c.byBell[x.bell] != nil {
+		x.bell++
+	}
+	c.byBell[x.bell] = x
+	c.contexts = append(c.contexts, x)
+	if cap(c.awake) < cap(c.contexts) { // waking must not allocate
+		c.awake = append(make([]*Context, 0, cap(c.contexts)), c.awake...)
+	}
+	iface.Memory().Doorbells = c.cfg.Doorbells
+	c.wake(x)
+	return x, nil
+}
+
+// emptyTicket returns TICKET of a cache that holds nothing.
+func (c *Card) emptyTicket() (t ticket) {
+	t.reset(c.cfg.Lines, c.cfg.ReplyLines)
+	return t
+}
+
+// Detach ends a context, resident or switched out. Packets that are not sent are given
+// up and those in flight are not heard of again; what waits for the process in the
+// card is dropped and counted. From then on packets for it are rejected for good, with
+// ReasonNoContext, and the card does not touch its memory. Detaching twice does
+// nothing.
+func (c *Card) Detach(x *Context) {
+	if x.detached {
+		return
+	}
+	if !x.away {
+		x.iface.Publish()
+		x.iface.Wake()
+	}
+	c.unlist(x)
+	if x.holdsSet {
+		c.sets--
+	}
+	x.detached, x.away, x.halted = true, true, true
+	c.quit(x)
+	c.discard(x)
+	last := c.contexts[len(c.contexts)-1]
+	c.contexts[x.index], last.index = last, x.index
+	c.contexts[len(c.contexts)-1] = nil
+	c.contexts = c.contexts[:len(c.contexts)-1]
+	c.byBell[x.bell] = nil
+	c.dead = append(c.dead, x)
+}
+
+// discard gives up all packets of a context that wait in the card.
+func (c *Card) discard(x *Context) {
+	c.discardUnsent(x)
+	for l := range x.fifo {
+		c.counters.Discarded += uint64(x.fifo[l].n)
+		x.fifo[l].first, x.fifo[l].n = 0, 0
+	}
+}
+
+// discardUnsent gives up the packets of the undelivered packet cache that are not in
+// flight.
+func (c *Card) discardUnsent(x *Context) {
+	drop := func(q *lines) {
+		for q.head != nil {
+			c.counters.Discarded++
+			x.free(q.pop())
 		}
 	}
-	return nil
+	for _, s := range x.streams {
+		drop(&s.waiting)
+	}
+	for l := range x.loop {
+		drop(&x.loop[l])
+	}
+}
+
+// reset starts a context's RESET mode (thesis 3.1.2): everything that waits is given
+// up, and what is in flight belongs to nobody from now on.
+func (c *Card) reset(x *Context) {
+	c.discard(x)
+	if !x.allFree() {
+		nobody := &Context{card: c, gid: x.gid, node: x.node, ticket: x.ticket, lines: x.lines, streams: x.streams,
+			long: x.long, current: x.current, away: true, detached: true, halted: true}
+		for i := range nobody.lines {
+			nobody.lines[i].ctx = nobody
+		}
+		for _, s := range nobody.streams {
+			s.flow.rename(s, nobody)
+		}
+		c.dead = append(c.dead, nobody)
+		x.lines, x.streams = nil, nil
+	}
+	c.quit(x)
+	x.gid, x.ticket, x.owed = 0, c.emptyTicket(), nil
+	x.segments, x.long, x.current = funi.Segments{}, nil, [arctic.Levels]*transfer{}
+	x.suspended = false
+}
+
+// bury forgets the streams of detached contexts of which nothing is in flight any more.
+func (c *Card) bury() {
+	rest := c.dead[:0]
+	for _, x := range c.dead {
+		if !x.allFree() {
+			rest = append(rest, x)
+			continue
+		}
+		for _, s := range x.streams {
+			s.flow.forget(s)
+		}
+	}
+	clear(c.dead[len(rest):])
+	c.dead = rest
 }
 
 // take returns a free cache line for a packet of the level, or nil.
@@ -70,12 +243,30 @@ func (x *Context) take(l arctic.Level) *line {
 	if i < 0 {
 		return nil
 	}
+	if x.lines == nil {
+		x.makeLines()
+	}
 	return &x.lines[i]
 }
+
+// makeLines allocates the context's set of the cache, when it is first used.
+func (x *Context) makeLines() {
+	x.lines = make([]line, x.card.cfg.Lines)
+	for i := range x.lines {
+		x.lines[i].ctx = x
+		x.lines[i].own = uint16(i)
+	}
+}
+
+// allFree reports whether the context has nothing undelivered.
+func (x *Context) allFree() bool { return x.ticket.free() == x.card.cfg.Lines }
 
 // free gives a line back; its packet is accounted for.
 func (x *Context) free(l *line) {
 	l.next = nil
+	if l.transfer != nil {
+		x.accounted(l)
+	}
 	x.ticket.give(int(l.own))
 	if x.starved {
 		x.starved = false
@@ -86,15 +277,34 @@ func (x *Context) free(l *line) {
 // returned gives the packet of a line back to the process, with the reason, and
 // frees the line.
 func (x *Context) returned(l *line, reason arctic.Reason) {
+	if l.transfer != nil {
+		l.transfer.failed = reason
+		x.free(l)
+		return
+	}
 	p := arctic.Packet(l.data[:l.size])
 	h := p.Header()
 	r := funi.Returned{Reason: reason, Level: h.Level, Header: funi.NewHeader(l.node, l.typ, int(h.Length))}
-	if h.Length > 0 {
+	switch {
+	case l.request.Transfer():
+		r.Header, r.Word = l.request, l.argument
+	case h.Length > 0:
 		r.Word = p.Word(0)
 	}
-	x.iface.Return(r)
-	x.card.counters.Returned++
+	x.giveBack(r)
 	x.free(l)
+}
+
+// giveBack puts a request into the return ring, or keeps it until the context is back.
+func (x *Context) giveBack(r funi.Returned) {
+	x.card.counters.Returned++
+	switch {
+	case x.detached:
+	case x.away:
+		x.owed = append(x.owed, r)
+	default:
+		x.iface.Return(r)
+	}
 }
 
 // publish makes what the card did visible to the process, once a step. TICKET, which
@@ -102,10 +312,13 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 // 64th step.
 func (x *Context) publish() {
 	x.iface.Publish()
+	c := x.card
+	if x.modes|x.user != 0 {
+		c.control(x)
+	}
 	if !x.ticket.changed {
 		return
 	}
-	c := x.card
 	if c.steps%64 == 0 || c.Progress() == c.before {
 		x.ticket.changed = false
 		x.iface.Store(funi.Ticket, uint32(x.ticket.words[0]))
@@ -115,8 +328,8 @@ func (x *Context) publish() {
 // Idle reports whether nothing of the context's waits in the card: no slot to
 // retrieve, no packet undelivered, nothing in the receive FIFOs.
 func (x *Context) Idle() bool {
-	return x.iface.Pending(arctic.Reply) == 0 && x.iface.Pending(arctic.Request) == 0 &&
-		x.ticket.free() == len(x.lines) && x.fifo[0].n == 0 && x.fifo[1].n == 0
+	pending := !x.away && x.iface.Pending(arctic.Reply)+x.iface.Pending(arctic.Request) > 0
+	return !pending && x.allFree() && x.drained() && !x.transferring()
 }
 
 // GID returns the context's group.

@@ -22,7 +22,13 @@ func (c *Card) accept(x *Context, l arctic.Level, p arctic.Packet) arctic.Reason
 	if x == nil {
 		return arctic.ReasonNoContext
 	}
+	if x.refusal != arctic.ReasonNone {
+		return x.refusal
+	}
 	h := p.Header()
+	if h.Kind == arctic.KindTransfer {
+		return c.acceptTransfer(x, l, p, &h)
+	}
 	if h.Kind != arctic.KindMessage {
 		c.counters.UnknownKind++
 		return arctic.ReasonUnknownKind
@@ -34,6 +40,12 @@ func (c *Card) accept(x *Context, l arctic.Level, p arctic.Packet) arctic.Reason
 			return arctic.ReasonNone
 		}
 	}
+	return q.hold(p)
+}
+
+// hold keeps an accepted packet until the receive queue has room, or says that there
+// is no room here either.
+func (q *fifo) hold(p arctic.Packet) arctic.Reason {
 	if q.n == len(q.slots) {
 		return arctic.ReasonQueueFull
 	}
@@ -57,13 +69,19 @@ func (c *Card) drain(x *Context) {
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
 		q := &x.fifo[l]
 		for q.n > 0 {
-			s := x.iface.Vacant(l)
-			if s == nil {
-				break
-			}
 			p := arctic.Packet(q.slots[q.first][:])
 			h := p.Header()
-			c.deliver(x, l, s, p, &h)
+			if h.Kind == arctic.KindTransfer {
+				if !c.drainTransfer(x, l, p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize], &h) {
+					break
+				}
+			} else {
+				s := x.iface.Vacant(l)
+				if s == nil {
+					break
+				}
+				c.deliver(x, l, s, p, &h)
+			}
 			q.first = (q.first + 1) % len(q.slots)
 			q.n--
 		}

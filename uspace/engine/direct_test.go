@@ -58,7 +58,7 @@ type couple struct {
 	now   int64
 }
 
-func newCouple(t testing.TB, slots int) *couple {
+func newCouple(t testing.TB, slots int, tune ...func(*engine.Config)) *couple {
 	t.Helper()
 	a, b := new(direct), new(direct)
 	ports := [2]port.Port{&directPort{out: a, in: b}, &directPort{out: b, in: a}}
@@ -67,6 +67,9 @@ func newCouple(t testing.TB, slots int) *couple {
 		cfg := engine.Native()
 		cfg.Card, cfg.Incarnation, cfg.Routes, cfg.Ports = uint16(i), uint32(i+1), []uint32{0, 1}, []port.Port{ports[i]}
 		cfg.Peers = []engine.Peer{{Card: uint16(1 - i), Address: address(1 - i), Local: address(i)}}
+		for _, f := range tune {
+			f(&cfg)
+		}
 		card, err := engine.New(cfg)
 		if err != nil {
 			t.Fatal(err)

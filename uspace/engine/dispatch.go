@@ -57,6 +57,9 @@ func (c *Card) dispatch() {
 func (c *Card) dispatchFlow(f *flow) bool {
 	p := f.peer
 	if !p.established {
+		for f.turn.head != nil && f.turn.head.ctx.halted {
+			f.turn.pop()
+		}
 		if f.turn.head != nil && p.greetAt == 0 {
 			p.gid = f.turn.head.ctx.gid
 			c.greet(p)
@@ -78,6 +81,8 @@ func (c *Card) dispatchFlow(f *flow) bool {
 	for f.turn.head != nil && f.flying < f.window && f.next-f.oldest < Window {
 		s := f.turn.head
 		switch {
+		case s.ctx.halted:
+			f.turn.pop() // the end of its mode brings it back
 		case s.hold > c.now:
 			f.held.push(f.turn.pop(), onHold)
 			c.timers.set(p, s.hold)

@@ -8,6 +8,8 @@
 //
 //	retrieval.go  copies a slot of a send queue once into a line of the
 //	              undelivered packet cache, in wire format, and checks the copy
+//	transfer.go   the same for XFER, whose data is in the process's segments; splits
+//	              long transfers and sends their last packet when all else is there
 //	cache.go      the lines, and TICKET, the bitmap of free ones; the last lines
 //	              are for replies only (thesis 5.2.4)
 //	stream.go     lines of one context for one node wait together, and back off
@@ -23,6 +25,7 @@
 //	              packet (thesis 5.6.2)
 //	delivery.go   copies an accepted packet into the receive queue, by way of the
 //	              receive FIFO only if the queue is full (thesis 5.2.3)
+//	notice.go     the same for XFER: data to memory, a notice to the queue
 //	acknowledge.go answers that came back: lines are freed, rejected packets wait
 //	              for another try, permanent rejects return to the process
 //
@@ -44,8 +47,12 @@
 //   - Reply before request, acknowledgment before data.
 //   - Full queues: no free line, and slots stay in the send queue; transmit ring
 //     full, and lines stay in the cache; window full, and flows wait for an answer;
+//     all records of long transfers taken, and their slots stay in the send queue;
 //     receiver full, and streams wait for a timer; receive FIFO full, and packets are
 //     rejected to the sender's cache; return ring full, and returns are counted.
+//   - A transfer touches only memory that both ends registered: the source is checked
+//     at retrieval against the sender's segments, the destination at delivery
+//     against the receiver's. Either is the sender's fault and comes back to it.
 //   - What the process can write is read once, into a line, and checked there.
 //   - Nothing on the data path allocates. A peer's flows, and their streams, are
 //     allocated when they are first used.

@@ -39,14 +39,60 @@ func (c *Card) Check() error {
 		for l := range x.loop {
 			used[x] += x.loop[l].length()
 		}
-		if free := x.ticket.free(); free+used[x] != len(x.lines) {
-			return fmt.Errorf("context %d: %d lines free and %d in use of %d", x.node, free, used[x], len(x.lines))
+		if err := x.checkTransfers(); err != nil {
+			return fmt.Errorf("context %d: %w", x.node, err)
+		}
+		if free := x.ticket.free(); free+used[x] != c.cfg.Lines {
+			return fmt.Errorf("context %d: %d lines free and %d in use of %d", x.node, free, used[x], c.cfg.Lines)
 		}
 		for l, q := range x.fifo {
 			if q.n < 0 || q.n > len(q.slots) {
 				return fmt.Errorf("context %d, level %d: %d packets in the receive FIFO", x.node, l, q.n)
 			}
 		}
+	}
+	return nil
+}
+
+// checkTransfers: every record is free, current, due or has lines, and no other line
+// points at one.
+func (x *Context) checkTransfers() error {
+	if x.long == nil {
+		return nil
+	}
+	lines := map[*transfer]int{}
+	for i := range x.lines {
+		if t := x.lines[i].transfer; t != nil {
+			lines[t]++
+		}
+	}
+	open := 0
+	for l := range x.long.records {
+		places := map[*transfer]int{}
+		for _, q := range []transfers{x.long.free[l], x.long.due[l], {head: x.current[l]}} {
+			for t := q.head; t != nil; t = t.next {
+				places[t]++
+			}
+		}
+		for t := x.long.due[l].head; t != nil; t = t.next {
+			open++
+		}
+		for i := range x.long.records[l] {
+			t := &x.long.records[l][i]
+			if t.lines != lines[t] {
+				return fmt.Errorf("transfer %d of level %d has %d lines, counted %d", i, l, t.lines, lines[t])
+			}
+			if t.lines > 0 || t.current {
+				open++
+				places[t]++
+			}
+			if t.current != (x.current[l] == t) || places[t] != 1 && !t.current {
+				return fmt.Errorf("transfer %d of level %d is in %d places, current %v", i, l, places[t], t.current)
+			}
+		}
+	}
+	if open != x.long.open {
+		return fmt.Errorf("%d transfers open, counted %d", x.long.open, open)
 	}
 	return nil
 }
@@ -90,9 +136,38 @@ func (f *flow) check(used map[*Context]int) error {
 		if s.flying != open[s] {
 			return fmt.Errorf("stream to node %d: flying %d, counted %d", s.node, s.flying, open[s])
 		}
-		if s.waiting.head != nil && s.place == nowhere && s.flying < s.limit {
+		if s.waiting.head != nil && s.place == nowhere && !s.ctx.halted && s.flying < s.limit {
 			return fmt.Errorf("stream to node %d waits for nothing", s.node)
 		}
 	}
 	return nil
 }
+
+// Fault returns the reason of the context's last memory error.
+func (x *Context) Fault() arctic.Reason { return x.iface.Memory().Page.Fault() }
+
+// SetDrain sets DRAIN mode.
+func (x *Context) SetDrain(on bool) { x.drain = on }
+
+// Streams returns how many streams of the context the card's flows have.
+func (c *Card) Streams(x *Context) (n int) {
+	for i := range c.peers {
+		for _, f := range c.peers[i].flows {
+			if f == nil {
+				continue
+			}
+			for _, s := range f.streams {
+				if s.ctx == x {
+					n++
+				}
+			}
+			if len(f.byKey) != len(f.streams) {
+				n += 1000
+			}
+		}
+	}
+	return n
+}
+
+// Awake returns how many contexts a step looks at.
+func (c *Card) Awake() int { return len(c.awake) }

@@ -51,7 +51,9 @@ func (c *Card) greetAgain(p *peer) {
 	// The peer answers only groups that it has: each greeting names the group of
 	// another context, so that none can keep the others from meeting the peer.
 	p.greetings++
-	p.gid = c.contexts[p.greetings%len(c.contexts)].gid
+	if len(c.contexts) > 0 {
+		p.gid = c.contexts[p.greetings%len(c.contexts)].gid
+	}
 	p.greetGap = min(2*p.greetGap, lastGreetGap)
 	p.greetAt = c.now + p.greetGap
 	c.sendGreeting(p)
@@ -91,6 +93,7 @@ func (c *Card) sendGreeting(p *peer) {
 	c.send(p, b, arctic.HeaderSize)
 	c.counters.Greetings++
 	p.greetedAt = c.now
+	c.more = true // an answer to a greeting is composed after this step has flushed
 }
 
 // greeted handles a greeting.

@@ -65,19 +65,13 @@ func (c *Card) preprocess(b []byte) {
 	}
 }
 
-// hasGroup reports whether a context of the group is attached.
-func (c *Card) hasGroup(gid uint16) bool {
-	for _, x := range c.contexts {
-		if x.gid == gid {
-			return true
-		}
-	}
-	return false
-}
-
 // arrived handles the train of a frame: each frame is answered once, by accepting
 // or rejecting each of its packets, and repeats get the same answer.
 func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
+	if h.Age >= Window {
+		c.counters.OutOfWindow++ // no sender has that many unanswered
+		return
+	}
 	fl := c.flow(p, h.Level)
 	fl.settle(h.Sequence - uint32(h.Age))
 	seq := h.Sequence
@@ -100,13 +94,20 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	train := f.Train()
 	first, _ := arctic.Next(train)
 	who := first.Header()
-	if int(who.Source) >= len(c.cfg.Routes) || c.cfg.Routes[who.Source] != uint32(h.SourceCard) {
+	// Of a group that is not here nothing is delivered, and no table says where its
+	// nodes are.
+	if g := c.groups[h.GID]; g != nil && len(g.nodes) > 0 && c.route(g, who.Source) != uint32(h.SourceCard) {
 		c.counters.DroppedForged++
 		return
 	}
 	x := c.lookup(h.GID, who.Destination)
+	if h.GID == SystemGroup && c.cfg.SystemEvent != nil && !c.isResident(SystemGroup) {
+		c.cfg.SystemEvent()
+		x = c.absent // its senders try again until the system is here (thesis 3.3.2)
+	}
 	verdict := rejected{sequence: seq}
 	var packet arctic.Packet
+	c.atOnce = false
 	for i := 0; len(train) > 0; i++ {
 		packet, train = arctic.Next(train)
 		verdict.note(i, c.accept(x, h.Level, packet))
@@ -121,7 +122,7 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	inOrder := seq == fl.expect
 	fl.advance()
 	fl.unacked++
-	if !inOrder || fl.unacked >= c.cfg.AckEvery {
+	if !inOrder || c.atOnce || fl.unacked >= c.cfg.AckEvery {
 		c.oweNow(p)
 	} else {
 		c.owe(p)
@@ -140,8 +141,11 @@ func (r *rejected) note(i int, reason arctic.Reason) {
 		r.failReason = reason
 	default:
 		r.retry |= bit
+		if reason.Permanent() {
+			reason = arctic.ReasonQueueFull
+		}
 		if r.retryReason == arctic.ReasonNone {
-			r.retryReason = arctic.ReasonQueueFull
+			r.retryReason = reason
 		}
 	}
 }

@@ -16,24 +16,22 @@ import (
 
 var near = wire.Config{Delay: 10 * time.Microsecond}
 
-// Rule: a kind that the receiving card does not know comes back with
-// ReasonUnknownKind (arctic, K2:K0); so does XFER, bit 31 of the header, which this
-// card does not do (thesis 3.2.4). The return shows the header as far as the
-// return ring tells it, and the packets beside it arrive.
-func TestUnknownKindComesBack(t *testing.T) {
+// Rule: what the receiving card refuses for good comes back with the reason: here an
+// XFER to memory that the receiver did not register (thesis 3.2.4). The return shows
+// the header as the process wrote it, and the packets beside it arrive.
+func TestRefusedPacketComesBack(t *testing.T) {
 	for _, to := range []int{0, 1} { // own card, peer
 		b := newBed(t, setup{cards: 2, slots: 16, net: near})
 		for i := range uint32(5) {
 			s := b.proc[0].Reserve(funi.Request)
-			h := funi.NewHeader(uint16(to), 5, 2)
-			if i == 2 {
-				h |= 1 << 31
-			}
-			s.SetHeader(h)
+			s.SetHeader(funi.NewHeader(uint16(to), 5, 2))
 			s[1], s[2] = i, i
+			if i == 2 {
+				s.SetTransfer(uint16(to), 5, funi.Transfer{Destination: 0x1000, Argument: i, Words: 4})
+			}
 			b.proc[0].Commit(funi.Request)
 		}
-		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonUnknownKind, Level: funi.Request, Header: funi.NewHeader(uint16(to), 5, 2), Word: 2})
+		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonDestination, Level: funi.Request, Header: funi.NewTransferHeader(uint16(to), 5, 4), Word: 2})
 		var got []uint32
 		b.until(time.Second, "the others arrive", func() bool {
 			for s, ok := take(b.proc[to], funi.Request); ok; s, ok = take(b.proc[to], funi.Request) {
@@ -42,20 +40,20 @@ func TestUnknownKindComesBack(t *testing.T) {
 			return len(got) == 4
 		})
 		b.idle(time.Second)
-		if n := b.cards[to].Counters().UnknownKind; n != 1 {
-			t.Errorf("%d packets of unknown kind counted, want 1", n)
+		if n := b.cards[to].Counters().DestinationRefused; n != 1 {
+			t.Errorf("%d destinations counted as refused, want 1", n)
 		}
 	}
 }
 
-// Rule: each of the seven kinds that are reserved is answered with one permanent
+// Rule: each of the six kinds that are reserved is answered with one permanent
 // reject that names it, and is not delivered (arctic.Kind).
 func TestReservedKindsAreRejected(t *testing.T) {
 	var rejects []arctic.Reject
 	b := newBed(t, setup{cards: 2, slots: 16, net: near, wrap: watchRejects(0, &rejects)})
 	exactlyOnce(b, newTraffic(b, 1, 2)) // they know each other; sequence 1 is next
-	for i := range uint32(arctic.Kinds - 1) {
-		kind := arctic.Kind(i + 1)
+	for i := range uint32(arctic.Kinds - 2) {
+		kind := arctic.Kind(i + 2)
 		b.inject(forge([]arctic.PacketHeader{{Kind: kind, Length: 1, Type: 5, Source: 1, Destination: 0}}, func(h *arctic.Header) { h.Sequence = 1 + i }))
 		b.pass(time.Millisecond)
 		want := arctic.Reject{Sequence: 1 + i, Level: arctic.Request, Reason: arctic.ReasonUnknownKind, Bits: 1}
@@ -63,8 +61,8 @@ func TestReservedKindsAreRejected(t *testing.T) {
 			t.Fatalf("kind %d: rejects %+v, want one more: %+v", kind, rejects, want)
 		}
 	}
-	if c := b.cards[0].Counters(); c.UnknownKind != arctic.Kinds-1 || c.PacketsDelivered != 2 {
-		t.Errorf("%d of unknown kind and %d delivered, want %d and 2", c.UnknownKind, c.PacketsDelivered, arctic.Kinds-1)
+	if c := b.cards[0].Counters(); c.UnknownKind != arctic.Kinds-2 || c.PacketsDelivered != 2 {
+		t.Errorf("%d of unknown kind and %d delivered, want %d and 2", c.UnknownKind, c.PacketsDelivered, arctic.Kinds-2)
 	}
 }
 

@@ -4,8 +4,6 @@ package engine
 // undelivered packet cache.
 
 import (
-	"sync/atomic"
-
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -15,28 +13,57 @@ import (
 func (c *Card) retrieve(x *Context) {
 	noLine := false
 	for l := arctic.Reply; l <= arctic.Reply; l-- { // Reply, then Request
+		if x.long != nil && !c.finish(x, l) {
+			noLine = true
+		}
 		n := x.iface.Pending(l)
 		if n == 0 {
 			continue
 		}
-		taken := 0
-		for taken < min(n, retrieveBatch) {
+		taken, packets := 0, 0
+		for taken < n && packets < retrieveBatch {
+			if x.current[l] != nil {
+				some, done := c.carryOn(x, l, retrieveBatch-packets)
+				packets += some
+				if !done {
+					noLine = noLine || packets < retrieveBatch
+					break
+				}
+				taken++
+				continue
+			}
+			if x.closing {
+				break // the process waits for CSQR
+			}
+			s := x.iface.Slot(l, taken)
+			h := funi.Header(s.Load(0))
+			if h.Many() && h.Words() == 0 {
+				if !c.begin(x, l, h, s) {
+					noLine = true // or rather no record, which comes free like a line
+					break
+				}
+				if x.current[l] == nil {
+					taken++ // it was refused
+				}
+				continue
+			}
 			ln := x.take(l)
 			if ln == nil {
 				c.counters.SendQueueNoTicket++
 				noLine = true
 				break
 			}
-			c.load(x, l, ln, x.iface.Slot(l, taken))
+			c.load(x, l, ln, h, s)
 			taken++
+			packets++
 		}
-		if taken == retrieveBatch && n > taken {
+		if packets == retrieveBatch && n > taken {
 			c.more = true
 		}
 		if taken > 0 {
 			x.iface.Retire(l, taken)
-			c.counters.PacketsRetrieved += uint64(taken)
 		}
+		c.counters.PacketsRetrieved += uint64(packets)
 	}
 	if c.loopback(x) && noLine {
 		c.more = true // for what found no line there is one now
@@ -45,23 +72,27 @@ func (c *Card) retrieve(x *Context) {
 }
 
 // load copies a slot once into a line in wire format and queues the line to its
-// flow. From here on the process cannot change the packet.
-func (c *Card) load(x *Context, l arctic.Level, ln *line, s *funi.Slot) {
-	h := funi.Header(atomic.LoadUint32(&s[0]))
-	n := h.Length()
-	ln.node, ln.typ = h.Node(), h.Type()
-	ln.size = uint16(arctic.PacketHeaderSize + n*arctic.WordSize)
-	route := uint32(NoRoute)
-	if int(ln.node) < len(c.cfg.Routes) {
-		route = c.cfg.Routes[ln.node]
-	}
-	wire := arctic.PacketHeader{Level: l, Kind: arctic.KindMessage, Route: route & arctic.MaxRoute, GID: x.gid,
-		Length: uint8(n), Type: ln.typ, Destination: ln.node, Source: x.node}
+// flow. From here on the process cannot change the packet. The header is the slot's,
+// read before.
+func (c *Card) load(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi.Slot) {
 	if h.Transfer() {
-		wire.Kind = arctic.KindTransfer
+		c.loadTransfer(x, l, ln, h, s)
+		return
 	}
+	n := h.Length()
+	ln.node, ln.typ, ln.request = h.Node(), h.Type(), h
+	arctic.PutWords(ln.data[arctic.PacketHeaderSize:], s[funi.PayloadWord:funi.PayloadWord+n])
+	c.launch(x, l, ln, arctic.KindMessage, n)
+}
+
+// launch writes the header of a packet of n payload words, which are in the line, and
+// queues the line to its flow.
+func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n int) {
+	ln.size = uint16(arctic.PacketHeaderSize + n*arctic.WordSize)
+	route := c.route(x.group, ln.node)
+	wire := arctic.PacketHeader{Level: l, Kind: kind, Route: route & arctic.MaxRoute, GID: x.gid,
+		Length: uint8(n), Type: ln.typ, Destination: ln.node, Source: x.node}
 	wire.Encode(ln.data[:])
-	arctic.PutWords(ln.data[arctic.PacketHeaderSize:ln.size], s[funi.PayloadWord:funi.PayloadWord+n])
 	switch {
 	case route == NoRoute:
 		x.returned(ln, arctic.ReasonNoRoute)
@@ -81,7 +112,7 @@ func (c *Card) loopback(x *Context) (freed bool) {
 		for q.head != nil {
 			ln := q.head
 			reason := c.accept(c.lookup(x.gid, ln.node), l, arctic.Packet(ln.data[:ln.size]))
-			if reason == arctic.ReasonQueueFull {
+			if reason != arctic.ReasonNone && !reason.Permanent() {
 				break
 			}
 			q.pop()

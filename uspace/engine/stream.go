@@ -6,6 +6,8 @@ package engine
 // other: a stalled process costs the flow that it shares nothing but its tries,
 // and one whose frames are never answered one place in its window.
 
+import "slices"
+
 // place says on which list of its flow a stream is.
 type place uint8
 
@@ -16,6 +18,7 @@ const (
 )
 
 type stream struct {
+	flow    *flow
 	ctx     *Context
 	node    uint16
 	place   place
@@ -65,7 +68,8 @@ func (f *flow) stream(x *Context, node uint16) *stream {
 	key := streamKey{x, node}
 	s := f.byKey[key]
 	if s == nil {
-		s = &stream{ctx: x, node: node, limit: 1}
+		s = &stream{flow: f, ctx: x, node: node, limit: 1}
+		x.streams = append(x.streams, s)
 		f.byKey[key] = s
 		f.streams = append(f.streams, s)
 	}
@@ -73,9 +77,36 @@ func (f *flow) stream(x *Context, node uint16) *stream {
 	return s
 }
 
-// mayGo puts a stream with waiting lines on turn unless it is on a list.
+// rename gives a stream to another context.
+func (f *flow) rename(s *stream, x *Context) {
+	delete(f.byKey, streamKey{s.ctx, s.node})
+	s.ctx = x
+	f.byKey[streamKey{x, s.node}] = s
+}
+
+// forget removes a stream of which nothing waits and nothing is in flight.
+func (f *flow) forget(s *stream) {
+	delete(f.byKey, streamKey{s.ctx, s.node})
+	f.recent = nil
+	f.streams = slices.DeleteFunc(f.streams, func(o *stream) bool { return o == s })
+	for _, q := range []*streams{&f.turn, &f.held} {
+		old := *q
+		*q = streams{}
+		for old.head != nil {
+			if o := old.head; o == s {
+				old.pop()
+			} else {
+				p := o.place
+				q.push(old.pop(), p)
+			}
+		}
+	}
+}
+
+// mayGo puts a stream with waiting lines on turn unless it is on a list or its context
+// is halted.
 func (f *flow) mayGo(s *stream) {
-	if s.place == nowhere && s.waiting.head != nil {
+	if s.place == nowhere && s.waiting.head != nil && !s.ctx.halted {
 		f.turn.push(s, onTurn)
 	}
 }

@@ -97,7 +97,7 @@ func verdicts(t *testing.T, slots, fifo int, packets []arctic.PacketHeader) []ar
 // rejects of a frame travel together.
 func TestMixedVerdicts(t *testing.T) {
 	message := arctic.PacketHeader{Kind: arctic.KindMessage, Source: 1}
-	unknown := arctic.PacketHeader{Kind: arctic.KindTransfer, Source: 1}
+	unknown := arctic.PacketHeader{Kind: arctic.KindRemote, Source: 1}
 	// A queue of 2 slots and a FIFO of 1 take two packets.
 	rejects := verdicts(t, 2, 1, []arctic.PacketHeader{message, unknown, message, message, unknown, message})
 	want := []arctic.Reject{
@@ -119,12 +119,11 @@ func TestSenderSettlesMixedVerdicts(t *testing.T) {
 			if s == nil {
 				return false
 			}
-			h := funi.NewHeader(1, 5, 1)
-			if i%3 == 1 {
-				h |= 1 << 31
-			}
-			s.SetHeader(h)
+			s.SetHeader(funi.NewHeader(1, 5, 1))
 			s[funi.PayloadWord] = i
+			if i%3 == 1 { // to memory that is not there
+				s.SetTransfer(1, 5, funi.Transfer{Destination: 0x1000, Argument: i, Words: 4})
+			}
 			b.proc[0].Commit(funi.Request)
 			return true
 		})
@@ -137,7 +136,7 @@ func TestSenderSettlesMixedVerdicts(t *testing.T) {
 			left--
 		}
 		for r, ok := b.proc[0].NextReturn(); ok; r, ok = b.proc[0].NextReturn() {
-			if r.Reason != arctic.ReasonUnknownKind {
+			if r.Reason != arctic.ReasonDestination {
 				t.Fatalf("packet %d came back: %v", r.Word, r.Reason)
 			}
 			back[r.Word]++
@@ -147,7 +146,7 @@ func TestSenderSettlesMixedVerdicts(t *testing.T) {
 	})
 	b.idle(time.Second)
 	for i := range 150 {
-		if unknown := i%3 == 1; (back[i] == 1) != unknown || (got[i] == 1) == unknown || got[i]+back[i] != 1 {
+		if refused := i%3 == 1; (back[i] == 1) != refused || (got[i] == 1) == refused || got[i]+back[i] != 1 {
 			t.Fatalf("packet %d: delivered %d times, came back %d times", i, got[i], back[i])
 		}
 	}
@@ -161,7 +160,7 @@ func TestSenderSettlesMixedVerdicts(t *testing.T) {
 // its own verdict when it comes again (note). A train for a node that is not there
 // is rejected as a whole, with that reason, whatever its kinds.
 func TestOnePermanentReasonPerFrame(t *testing.T) {
-	absent := arctic.PacketHeader{Kind: arctic.KindTransfer, Source: 1, Destination: 9}
+	absent := arctic.PacketHeader{Kind: arctic.KindRemote, Source: 1, Destination: 9}
 	other := absent
 	other.Kind = arctic.KindMessage
 	rejects := verdicts(t, 16, 10, []arctic.PacketHeader{absent, other, absent})

@@ -4,13 +4,18 @@ package funi
 // hostile process; everything it needs to trust it keeps in private copies.
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/funet/funet/uspace/arctic"
 )
 
 // Card is the card's end of a context. It belongs to the card's goroutine.
+//
+// Either direction is latched or halted. A halted direction has an empty ring: no
+// slot is pending, none is vacant.
 type Card struct {
+	memory  *Memory
 	page    *Page
 	send    [arctic.Levels]ring
 	receive [arctic.Levels]ring
@@ -24,25 +29,139 @@ type Card struct {
 	lost        uint32
 }
 
-// Attach reads the queue geometry of an initialised context, checks it against
-// the memory and returns the card's end. Indices start from zero.
+// NewCard returns the card's end of a context that has just been powered up: both
+// directions are halted and the return ring is empty. It stores nothing else, as the
+// registers are not initialised (thesis 3.1.2, RESET).
+func NewCard(m *Memory) *Card {
+	atomic.StoreUint32(&m.Page[returnHead], 0)
+	atomic.StoreUint32(&m.Page[returnsLost], 0)
+	return &Card{memory: m, page: m.Page}
+}
+
+// Attach is NewCard for a context that the process has initialised: it reads the
+// queue geometry, checks it against the memory, and starts indices from zero.
 func Attach(m *Memory) (*Card, error) {
-	send, receive, err := m.rings()
-	if err != nil {
-		return nil, err
-	}
-	c := &Card{page: m.Page, send: send, receive: receive}
 	for l := range arctic.Levels {
 		m.Page.Store(sendTail[l], 0)
 		m.Page.Store(receiveHead[l], 0)
 	}
-	atomic.StoreUint32(&m.Page[returnHead], 0)
-	atomic.StoreUint32(&m.Page[returnsLost], 0)
+	c := NewCard(m)
+	if err := errors.Join(c.LatchSend(), c.LatchReceive()); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
+// LatchSend takes over the send queues as the registers describe them: geometry
+// checked, tails masked. On an error, ErrSlots or ErrLayout, they stay halted.
+func (c *Card) LatchSend() error {
+	send, err := c.memory.rings(sendBase)
+	if err != nil {
+		return err
+	}
+	c.send = send
+	for l := range arctic.Levels {
+		c.tailStored[l] = c.page.Load(sendTail[l])
+		c.sendTail[l] = c.tailStored[l] & send[l].mask
+	}
+	return nil
+}
+
+// LatchReceive does the same for the receive queues.
+func (c *Card) LatchReceive() error {
+	receive, err := c.memory.rings(receiveBase)
+	if err != nil {
+		return err
+	}
+	c.receive = receive
+	for l := range arctic.Levels {
+		mask := receive[l].mask
+		c.headStored[l] = c.page.Load(receiveHead[l])
+		c.receiveHead[l] = c.headStored[l] & mask
+		c.receiveTail[l] = c.page.Load(receiveTail[l]) & mask
+	}
+	return nil
+}
+
+// HaltSend publishes the tails and lets go of the send queues.
+func (c *Card) HaltSend() {
+	c.Publish()
+	c.send = [arctic.Levels]ring{}
+	c.sendTail, c.tailStored = [arctic.Levels]uint32{}, [arctic.Levels]uint32{}
+}
+
+// HaltReceive publishes the heads and lets go of the receive queues.
+func (c *Card) HaltReceive() {
+	c.Publish()
+	c.receive = [arctic.Levels]ring{}
+	c.receiveHead, c.headStored, c.receiveTail = [arctic.Levels]uint32{}, [arctic.Levels]uint32{}, [arctic.Levels]uint32{}
+}
+
+// Divert makes the card deliver into n slots a level of its own, a power of two,
+// instead of into the halted receive queues: the drain queues of thesis 4.2. Of the
+// process's memory nothing is written. Diverted ends it; n-1 slots may be filled
+// until then, and nothing published.
+func (c *Card) Divert(n int) {
+	for l := range c.receive {
+		c.receive[l] = ring{slots: make([]uint32, n*SlotWords), mask: uint32(n - 1)}
+	}
+}
+
+// Diverted returns the slots that were filled since Divert and halts the receive
+// queues again.
+func (c *Card) Diverted() (slots [arctic.Levels][]Slot) {
+	for l := range slots {
+		for i := range c.receiveHead[l] {
+			slots[l] = append(slots[l], *c.receive[l].slot(i))
+		}
+	}
+	c.headStored = c.receiveHead // nothing to publish
+	c.HaltReceive()
+	return slots
+}
+
+// Memory returns what the context shares.
+func (c *Card) Memory() *Memory { return c.memory }
+
+// Move makes the card use other memory with the same content from now on. Both
+// directions must be halted.
+func (c *Card) Move(m *Memory) { c.memory, c.page = m, m.Page }
+
+// Load returns a register.
+func (c *Card) Load(r Register) uint32 { return c.page.Load(r) }
+
 // Store sets a register that the card owns.
 func (c *Card) Store(r Register, v uint32) { c.page.Store(r, v) }
+
+// PutControl publishes status bits of CNTL: it replaces the value seen by another, unless the
+// process has written in the meantime; then it returns false, and the card looks
+// again at its next step.
+func (c *Card) PutControl(seen, v uint32) bool {
+	return atomic.CompareAndSwapUint32(&c.page[int(Control)*registerWords], seen, v)
+}
+
+// PutFault says why MERR is set.
+func (c *Card) PutFault(r arctic.Reason) { atomic.StoreUint32(&c.page[faultWord], uint32(r)) }
+
+// Sleep tells the process that from now on it has to ring bell n when it has stored
+// something. The card must look at the context once more after it.
+func (c *Card) Sleep(n uint32) {
+	atomic.StoreUint32(&c.page[bellWord], n)
+	atomic.StoreUint32(&c.page[asleepWord], 1)
+}
+
+// Wake tells the process that it need not ring.
+func (c *Card) Wake() { atomic.StoreUint32(&c.page[asleepWord], 0) }
+
+// Mark returns a number that changes, but for rare coincidences, when packets are
+// retrieved or delivered.
+func (c *Card) Mark() uint32 {
+	m := uint32(0)
+	for l := range arctic.Levels {
+		m = (m*31+c.sendTail[l])*31 + c.receiveHead[l]
+	}
+	return m
+}
 
 // Pending returns how many packets wait in the send queue: at most its size
 // minus one, whatever the process wrote.

@@ -23,6 +23,10 @@
 //	             vouches for it. The thesis leaves it to the program to put the
 //	             sender into the message.
 //
+// With bit 31 the slot is an XFER request, or a notice that one has arrived: see
+// Transfer for the other words. Their addresses name memory that the process has
+// registered with its card: see Segment.
+//
 // In a send slot node names the receiver; in a receive slot it is the receiving
 // node's own number (thesis 3.2.3).
 //

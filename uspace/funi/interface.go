@@ -1,7 +1,7 @@
 package funi
 
-// This file is the process's end: start-up (thesis 3.2.1), sending (3.2.2),
-// receiving (3.2.3) and packets that came back.
+// This file is the process's end: sending (thesis 3.2.2), receiving (3.2.3) and
+// packets that came back. See resize.go for start-up by the book.
 
 import (
 	"sync/atomic"
@@ -11,10 +11,13 @@ import (
 
 // Interface is a process's end of its context. It belongs to one goroutine.
 type Interface struct {
+	memory  *Memory
 	page    *Page
 	send    [arctic.Levels]sendQueue
 	receive [arctic.Levels]receiveQueue
 	returns uint32 // next return to read
+	modes   uint32 // CSQM and CRQM as the process wants them
+	virtual [arctic.Levels]*VirtualQueue
 }
 
 // sendQueue remembers the tail it last saw, so that the card's register is read
@@ -31,28 +34,21 @@ type receiveQueue struct {
 
 // Initialize divides the queue memory evenly into four queues, as large as fit,
 // writes the Queue Registers (thesis 3.2.1), empties the return ring, and returns
-// the process's end. The card must attach after it.
+// the process's end. The card must attach after it. Where the card was there first,
+// use Start.
 func Initialize(m *Memory) (*Interface, error) {
-	slots := len(m.Queues) / (queues * SlotWords)
-	m.Page.Store(QMask, uint32(slots-1))
-	for i, base := range []Register{RPSQBase, RQSQBase, RPRQBase, RQRQBase} {
-		m.Page.Store(base, uint32(i*slots*slotBytes))
-	}
-	for r := RPSQHead; r <= RQRQTail; r++ {
-		m.Page.Store(r, 0) // writing a BASE zeroes its HD and TL (thesis 3.1.2)
-	}
-	for _, w := range []int{returnHead, returnTail, returnsLost} {
+	return InitializeSlots(m, len(m.Queues)/(queues*SlotWords))
+}
+
+// InitializeSlots is Initialize with queues of so many slots, and leaves the rest of
+// the memory to Resize and VirtualQueue.
+func InitializeSlots(m *Memory, slots int) (*Interface, error) {
+	m.Page.Store(Control, 0)
+	for _, w := range []int{returnHead, returnTail, returnsLost, asleepWord, bellWord, faultWord} {
 		atomic.StoreUint32(&m.Page[w], 0) // returns of an earlier context are not this one's
 	}
-	send, receive, err := m.rings()
-	if err != nil {
-		return nil, err
-	}
-	i := &Interface{page: m.Page}
-	for l := range arctic.Levels {
-		i.send[l].ring, i.receive[l].ring = send[l], receive[l]
-	}
-	return i, nil
+	i := &Interface{memory: m, page: m.Page}
+	return i, i.layOut(slots)
 }
 
 // Slots returns the size of each queue in slots; one less fits.
@@ -80,6 +76,7 @@ func (i *Interface) Commit(l Level) {
 	q := &i.send[l&1]
 	q.head = (q.head + 1) & q.mask
 	i.page.Store(sendHead[l&1], q.head)
+	i.memory.wakeCard()
 }
 
 // Unsent returns how many packets of the level the card has not yet retrieved.
@@ -110,6 +107,7 @@ func (i *Interface) Release(l Level) {
 	q.tail = (q.tail + 1) & q.mask
 	if q.tail&(q.mask>>1) == 0 {
 		i.page.Store(receiveTail[l&1], q.tail)
+		i.memory.wakeCard()
 	}
 }
 

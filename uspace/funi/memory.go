@@ -33,12 +33,15 @@ var ErrLayout = errors.New("funi: queue registers point outside the queue memory
 type Memory struct {
 	Page   *Page
 	Queues []uint32
+	// Doorbells is the card's, shared by all its processes; attaching fills it in
+	// where process and card are one.
+	Doorbells *Doorbells
 }
 
 // NewMemory allocates the memory of a context whose card lives in the same
 // process, with room for four queues of the given number of slots.
 func NewMemory(slots int) (*Memory, error) {
-	if slots < MinSlots || slots > MaxSlots || slots&(slots-1) != 0 {
+	if !legal(slots) {
 		return nil, fmt.Errorf("making queues of %d slots: %w", slots, ErrSlots)
 	}
 	return &Memory{Page: (*Page)(alignedWords(PageSize / 4)), Queues: alignedWords(queues * slots * SlotWords)}, nil
@@ -67,28 +70,33 @@ func (r *ring) slot(i uint32) *Slot {
 	return (*Slot)(r.slots[at : at+SlotWords])
 }
 
-// rings reads the geometry registers once and returns the four queues, or
-// ErrLayout. Bases are truncated to 32-word alignment (thesis 3.1.2).
-func (m *Memory) rings() (send, receive [arctic.Levels]ring, err error) {
+// rings reads Q_MASK and the BASE registers of one direction once, and returns its
+// queues, or ErrSlots or ErrLayout. Bases are truncated to 32-word alignment (thesis
+// 3.1.2).
+func (m *Memory) rings(bases [arctic.Levels]Register) (r [arctic.Levels]ring, err error) {
 	mask := m.Page.Load(QMask)
 	slots := int(mask) + 1
-	if mask >= MaxSlots || bits.OnesCount32(mask+1) != 1 || slots < MinSlots {
-		return send, receive, fmt.Errorf("reading Q_MASK %#x: %w", mask, ErrSlots)
+	if mask >= MaxSlots || !legal(slots) {
+		return r, fmt.Errorf("reading Q_MASK %#x: %w", mask, ErrSlots)
 	}
-	cut := func(r Register) (ring, error) {
-		base := int(m.Page.Load(r)) &^ (slotBytes - 1) / 4
-		if base < 0 || base > len(m.Queues) || len(m.Queues)-base < slots*SlotWords {
-			return ring{}, fmt.Errorf("reading base %#x of a queue of %d slots in %d bytes: %w", base*4, slots, len(m.Queues)*4, ErrLayout)
-		}
-		return ring{slots: m.Queues[base : base+slots*SlotWords], mask: mask}, nil
-	}
-	for l := range arctic.Levels {
-		if send[l], err = cut(sendBase[l]); err != nil {
-			return send, receive, err
-		}
-		if receive[l], err = cut(receiveBase[l]); err != nil {
-			return send, receive, err
+	for l := range r {
+		if r[l], err = m.ring(m.Page.Load(bases[l]), slots); err != nil {
+			return r, err
 		}
 	}
-	return send, receive, nil
+	return r, nil
+}
+
+// ring returns the queue of that many slots, a legal number, at a base.
+func (m *Memory) ring(base uint32, slots int) (ring, error) {
+	at, words := uint64(base)&^(slotBytes-1)/4, uint64(slots*SlotWords)
+	if at+words > uint64(len(m.Queues)) {
+		return ring{}, fmt.Errorf("reading base %#x of a queue of %d slots in %d bytes: %w", base, slots, len(m.Queues)*4, ErrLayout)
+	}
+	return ring{slots: m.Queues[at : at+words], mask: uint32(slots - 1)}, nil
+}
+
+// legal reports whether a queue may have so many slots.
+func legal(slots int) bool {
+	return slots >= MinSlots && slots <= MaxSlots && bits.OnesCount(uint(slots)) == 1
 }

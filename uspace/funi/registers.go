@@ -1,7 +1,7 @@
 package funi
 
-// This file is the register page: which word is which register, and the atomic
-// loads and stores on them.
+// This file is the register page: which word is which register, which bit of CNTL is
+// which, and the atomic loads and stores on them.
 
 import (
 	"sync/atomic"
@@ -45,9 +45,34 @@ const (
 	returnTail  = 0x440 / 4
 	returnsLost = 0x480 / 4
 	returnRing  = 0x800 / 4
+
+	asleepWord  = 0x4c0 / 4
+	bellWord    = 0x4c4 / 4
+	faultWord   = 0x4c8 / 4
 	returnWords = 32 / 4
 	// ReturnSlots is how many returned packets the ring holds.
 	ReturnSlots = 64
+)
+
+// The bits of CNTL (thesis 3.1.2; the numbers are those of its table, the
+// descriptions below it count from one).
+const (
+	MERR       = 1 << iota // memory error; the owner clears it
+	RESET                  // reset mode; owner
+	CTXM                   // context-switch mode; owner
+	CTXR1                  // nothing outstanding: GID and TICKET may change; card
+	CTXR1Prime             // retrieval and dispatch have halted; card
+	CTXR2                  // the receive FIFOs are empty: the receive queues may change; card
+	DRAIN                  // transfers go to the receive queue; owner
+	CRQM                   // change-receive-queue mode; process
+	CRQR                   // the receive queues may change; card
+	CSQM                   // change-send-queue mode; process
+	CSQR                   // the send queues may change; card
+
+	// UserModes are the bits that the process writes, PrivilegedModes those that
+	// only the owner does. The rest is status.
+	UserModes       = CRQM | CSQM
+	PrivilegedModes = MERR | RESET | CTXM | DRAIN
 )
 
 // Page is the register page of a context. It must be 64-byte aligned for its
@@ -64,6 +89,9 @@ func (p *Page) Load(r Register) uint32 {
 func (p *Page) Store(r Register, v uint32) {
 	atomic.StoreUint32(&p[int(r&(Registers-1))*registerWords], v)
 }
+
+// Fault returns why MERR was last set.
+func (p *Page) Fault() arctic.Reason { return arctic.Reason(atomic.LoadUint32(&p[faultWord])) }
 
 // The index registers of each level: send head and tail, receive head and tail.
 var (

@@ -1,0 +1,75 @@
+package main
+
+// This file tests the command line of `funet sim chaos`.
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Seeds are one, or a range; what makes no sense is refused with a word on what does.
+func TestChaosOptions(t *testing.T) {
+	for _, c := range []struct {
+		seeds       string
+		first, last uint64
+		refused     string
+	}{
+		{"1..200", 1, 200, ""},
+		{"7", 7, 7, ""},
+		{"7..7", 7, 7, ""},
+		{"5..1", 0, 0, "FIRST..LAST"},
+		{"a..b", 0, 0, "FIRST..LAST"},
+		{"-1..3", 0, 0, "FIRST..LAST"},
+		{"0..18446744073709551615", 0, 0, "10 million"},
+	} {
+		o := chaosOptions{seeds: c.seeds, faults: "all"}
+		o.Nodes, o.Messages = 2, 1
+		first, last, err := o.check(false)
+		if c.refused != "" {
+			if err == nil || !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("--seeds %s: %v, want an error with %q", c.seeds, err, c.refused)
+			}
+		} else if err != nil || first != c.first || last != c.last {
+			t.Errorf("--seeds %s: %d to %d, %v", c.seeds, first, last, err)
+		}
+	}
+	for _, args := range [][]string{
+		{"--seed", "1", "--seeds", "1..2"}, {"--faults", "fire"}, {"--nodes", "1"}, {"--messages", "0"},
+		{"--seeds", "1..2", "--trace", "t.json"}, {"extra"},
+	} {
+		c := root()
+		c.SetArgs(append([]string{"sim", "chaos"}, args...))
+		if err := c.Execute(); err == nil || !strings.Contains(err.Error(), "--help") {
+			t.Errorf("%v: %v, want an error that says where to read on", args, err)
+		}
+	}
+}
+
+// One seed leaves a trace that is JSON and a capture that is pcap.
+func TestChaosWritesTraceAndCapture(t *testing.T) {
+	dir := t.TempDir()
+	trace, capture := filepath.Join(dir, "t.json"), filepath.Join(dir, "t.pcap")
+	c := root()
+	c.SetArgs([]string{"sim", "chaos", "--seed", "3", "--nodes", "3", "--messages", "50", "--trace", trace, "--pcap", capture})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(trace)
+	if err != nil || !json.Valid(b) || !bytes.Contains(b, []byte(`"ph":"s"`)) {
+		t.Errorf("the trace is no JSON with flows: %v", err)
+	}
+	b, err = os.ReadFile(capture)
+	if err != nil || len(b) < 40 || binary.LittleEndian.Uint32(b) != 0xa1b23c4d {
+		t.Errorf("the capture is no pcap: %v", err)
+	}
+	c = root()
+	c.SetArgs([]string{"sim", "chaos", "--seed", "3", "--trace", filepath.Join(dir, "no", "t.json")})
+	if err := c.Execute(); err == nil {
+		t.Error("a trace was written to a folder that is not there")
+	}
+}

@@ -1,0 +1,119 @@
+package am
+
+// This file is transfers: data that the card moves from memory to memory (thesis
+// 3.2.4; cmam_mfer_n of appendix A), and handlers of the notices that it leaves.
+//
+// The thesis tells the transfer's handler by packet type 5. Here types from 256 on
+// carry the handler's number, so that a program can have several.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/funi"
+)
+
+// typeTransfer is the packet type of a transfer for notice handler 0.
+const typeTransfer = 256
+
+// ErrTransfer: the card would not take such a transfer.
+var ErrTransfer = errors.New("am: a transfer has a multiple of 4 words, at most 2^24 from memory to memory or 16 from memory to a handler")
+
+// NoticeHandler runs at the receiver when all of a transfer is in its memory. The
+// message has no words; it tells the source, and a request may be replied to.
+type NoticeHandler func(m *Message, n funi.Notice)
+
+// HandleNotice registers a handler of transfers. Its numbers are apart from those of
+// Handle, and like them: 0 to Handlers-1, the same on every node, registered before
+// the first transfer can arrive. Otherwise it returns ErrNumber.
+func (e *Endpoint) HandleNotice(number uint32, h NoticeHandler) error {
+	if number >= Handlers || e.notices[number] != nil || h == nil {
+		return fmt.Errorf("registering notice handler %d: %w", number, ErrNumber)
+	}
+	e.notices[number] = h
+	return nil
+}
+
+// Transfer moves words from a segment of this process to one of a node, at request
+// priority, and runs notice handler number there when all of them have arrived. With
+// destination 0 it runs message handler number (of Handle) on up to 16 words.
+//
+// It returns when the request is in the send queue. The source must not change before
+// Retrieved reports that the card has it. A transfer that fails comes back as one
+// Undelivered error, by Poll and the like; parts of it may have been written.
+//
+// Errors are ErrTransfer and those of Request.
+func (e *Endpoint) Transfer(node int, number uint32, t funi.Transfer) error {
+	if err := e.checkTransfer(node, number, &t); err != nil {
+		return err
+	}
+	s, err := e.reserve(node, 0)
+	if err != nil {
+		return err
+	}
+	s.SetTransfer(uint16(node), transferType(number, &t), t)
+	e.iface.Commit(funi.Request)
+	return nil
+}
+
+// Transfer is Endpoint.Transfer to the node that sent the request, at reply
+// priority, for request handlers (ErrHandler).
+func (m *Message) Transfer(number uint32, t funi.Transfer) error {
+	if err := m.endpoint.checkTransfer(m.Source, number, &t); err != nil {
+		return err
+	}
+	s, err := m.reserve(0)
+	if err != nil {
+		return err
+	}
+	s.SetTransfer(uint16(m.Source), transferType(number, &t), t)
+	m.endpoint.iface.Commit(funi.Reply)
+	return nil
+}
+
+// checkTransfer refuses what the card would, and makes the handler of a transfer to a
+// queue its argument, which is where a message has it.
+func (e *Endpoint) checkTransfer(node int, number uint32, t *funi.Transfer) error {
+	switch {
+	case number >= Handlers:
+		return fmt.Errorf("transferring to notice handler %d: %w", number, ErrNumber)
+	case t.Source == 0 || !t.Valid():
+		return fmt.Errorf("transferring %d words from %#x to %#x on node %d: %w", t.Words, t.Source, t.Destination, node, ErrTransfer)
+	case t.Destination == 0:
+		t.Argument = number
+	}
+	return nil
+}
+
+func transferType(number uint32, t *funi.Transfer) uint16 {
+	if t.Destination == 0 {
+		return typeN
+	}
+	return uint16(typeTransfer + number)
+}
+
+// Retrieved reports whether the card has taken everything of the level that was sent
+// before: the sources of transfers may then change.
+func (e *Endpoint) Retrieved(l funi.Level) bool { return e.iface.Unsent(l) == 0 }
+
+// notice calls the handler of a transfer.
+func (e *Endpoint) notice(l funi.Level, s *funi.Slot) {
+	number := uint32(s.Header().Type()) - typeTransfer
+	if number >= Handlers || e.notices[number] == nil {
+		e.unknown++
+		return
+	}
+	m := &e.message[l]
+	m.Source, m.Words = int(s.Source()), nil
+	e.depth[l] = true
+	e.notices[number](m, s.Notice())
+	e.depth[l] = false
+}
+
+// handlerOf tells for which handler a packet that came back was.
+func handlerOf(r *funi.Returned) (handler uint32, transfer bool) {
+	if typ := uint32(r.Header.Type()); r.Header.Transfer() && typ >= typeTransfer {
+		return typ - typeTransfer, true
+	}
+	return r.Word, false
+}

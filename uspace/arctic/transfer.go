@@ -1,0 +1,119 @@
+package arctic
+
+// This file is the payload of an XFER packet (thesis 3.2.4, 5.2.2): where its data
+// goes, and the data.
+//
+// Word 0 is the destination address. Addresses are multiples of 16, four words, so
+// its four low bits are free to say which form the rest has:
+//
+//	single  0: argument, then 0 to 16 words of data        (2 to 18 payload words)
+//	part    1: 4 to 20 words of data                       (5 to 21)
+//	last    2: argument, total, then 4 to 16 words of data (7 to 19)
+//
+// and, in a part, 4 to ask for an acknowledgment at once. Data comes in multiples
+// of four words. A single is the XFER packet of the thesis and makes a notice at the
+// receiver. The others are pieces of a transfer of total words, which the sending
+// card splits: parts make no notice and come in any order; the last, which holds the
+// transfer's end, leaves when all parts are acknowledged, so that its notice says
+// that all has arrived and the receiver need not count.
+//
+// The thesis limits an XFER packet to 16 words of data, the conference paper to 20.
+// With three header words, address and argument, 20 would make 25 words, and Arctic
+// carries 24: singles keep to 16. A part has no argument and so has room for 20.
+
+import "encoding/binary"
+
+const (
+	// TransferAlign is the alignment of addresses and lengths in bytes: the DVMA
+	// burst of four words (thesis 3.2.4).
+	TransferAlign = 16
+	// MaxSingleWords is the most data of a transfer packet that makes a notice.
+	MaxSingleWords = 16
+	// MaxPartWords is the most data of a part.
+	MaxPartWords = 20
+	// MaxTransferWords is the longest transfer in words, in any number of packets.
+	MaxTransferWords = 1 << 24
+)
+
+// Form says what a transfer packet is of its transfer.
+type Form uint8
+
+// The forms, as they stand in the low bits of word 0.
+const (
+	Single Form = 0
+	Part   Form = 1
+	Last   Form = 2
+
+	formMask = 3
+	atOnce   = 4
+)
+
+// Transfer is the payload of an XFER packet.
+type Transfer struct {
+	Form     Form
+	AtOnce   bool   // of a Part: acknowledge without delay
+	Address  uint32 // where Data goes; a multiple of TransferAlign, not 0
+	Argument uint32 // of a Single or Last
+	Total    uint32 // of a Last: words of the whole transfer, which ends with Data
+	Data     []byte // a multiple of TransferAlign
+}
+
+// PutTransfer encodes t into b, which must have room for MaxPayloadWords, and
+// returns how many payload words that makes. Data longer than the form allows
+// panics as any slice does; the card checks before.
+func PutTransfer(b []byte, t *Transfer) int {
+	word := t.Address&^(TransferAlign-1) | uint32(t.Form)
+	if t.AtOnce {
+		word |= atOnce
+	}
+	binary.LittleEndian.PutUint32(b, word)
+	n := 4
+	if t.Form != Part {
+		binary.LittleEndian.PutUint32(b[n:], t.Argument)
+		n += 4
+	}
+	if t.Form == Last {
+		binary.LittleEndian.PutUint32(b[n:], t.Total)
+		n += 4
+	}
+	copy(b[n:n+len(t.Data)], t.Data)
+	return (n + len(t.Data)) / WordSize
+}
+
+// Transfer decodes the payload of a packet of KindTransfer into t, whose Data
+// aliases the packet, and reports whether it has one of the forms. It accepts any
+// payload.
+func (p Packet) Transfer(t *Transfer) bool {
+	b := p.Payload()
+	if len(b) < 2*WordSize {
+		return false
+	}
+	word := binary.LittleEndian.Uint32(b)
+	*t = Transfer{Form: Form(word & formMask), AtOnce: word&atOnce != 0, Address: word &^ (TransferAlign - 1)}
+	b = b[WordSize:]
+	least, most := TransferAlign, MaxSingleWords*WordSize
+	switch t.Form {
+	case Single:
+		t.Argument, b = binary.LittleEndian.Uint32(b), b[WordSize:]
+		least = 0
+	case Part:
+		most = MaxPartWords * WordSize
+	case Last:
+		if len(b) < 2*WordSize {
+			return false
+		}
+		t.Argument, t.Total, b = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[WordSize:]), b[2*WordSize:]
+		end := uint64(t.Address) + uint64(len(b))
+		if t.Total%4 != 0 || t.Total > MaxTransferWords || uint64(t.Total)*WordSize < uint64(len(b)) || end < uint64(t.Total)*WordSize+TransferAlign {
+			return false
+		}
+	default:
+		return false
+	}
+	t.Data = b
+	return word&(TransferAlign-1)&^(formMask|atOnce) == 0 && (t.Form == Part || !t.AtOnce) && t.Address != 0 &&
+		len(b)%TransferAlign == 0 && len(b) >= least && len(b) <= most
+}
+
+// Start returns the address at which the transfer of a Last begins.
+func (t *Transfer) Start() uint32 { return t.Address + uint32(len(t.Data)) - t.Total*WordSize }

@@ -1,0 +1,126 @@
+package card_test
+
+// This file tests how a card is opened and closed, on a lab of two namespaces.
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/xdp"
+)
+
+// newLab makes a lab of two hosts and the configurations of a card on each.
+func newLab(t *testing.T) (*lab.Lab, [2]card.Config) {
+	t.Helper()
+	l, err := lab.Up(lab.Options{Hosts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var configs [2]card.Config
+	for host := range configs {
+		c := card.Config{Interfaces: []string{"fu0"}, GID: 9, Node: uint16(host), Slots: 2, Attach: xdp.AttachGeneric, CPU: -1}
+		for i, h := range l.Hosts() {
+			c.Peers = append(c.Peers, card.Peer{Node: uint16(i), MAC: [6]byte(h.Interfaces[0].MAC)})
+		}
+		configs[host] = c
+	}
+	return l, configs
+}
+
+// TestCloseDiscards: Close waits for what was sent, not for a process that no longer
+// receives: packets that it has not received, more than its queue holds, are discarded.
+func TestCloseDiscards(t *testing.T) {
+	const packets = 8 // one fits a queue of 2 slots, the others its FIFO
+	l, configs := newLab(t)
+	delivered := make(chan struct{})
+	errs := make(chan error, 2)
+	go func() {
+		errs <- l.Do(0, func() error {
+			k, err := card.Open(configs[0])
+			if err != nil {
+				return err
+			}
+			for range packets {
+				s := k.Interface().Reserve(funi.Request)
+				for ; s == nil; s = k.Interface().Reserve(funi.Request) {
+					k.Drive()
+				}
+				s.SetHeader(funi.NewHeader(1, 0, 1))
+				k.Interface().Commit(funi.Request)
+			}
+			err = k.Close(30 * time.Second) // until all are accepted
+			close(delivered)
+			return err
+		})
+	}()
+	go func() {
+		errs <- l.Do(1, func() error {
+			k, err := card.Open(configs[1])
+			if err != nil {
+				return err
+			}
+			for {
+				select {
+				case <-delivered:
+					return k.Close(2 * time.Second)
+				default:
+					k.Drive()
+				}
+			}
+		})
+	}()
+	for range 2 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestOpenRefuses: what cannot be opened is an error that callers can tell, and leaves
+// nothing on the interface: it can be opened afterwards.
+func TestOpenRefuses(t *testing.T) {
+	l, configs := newLab(t)
+	for name, c := range map[string]struct {
+		change func(c *card.Config)
+		want   error
+	}{
+		"group 0":            {func(c *card.Config) { c.GID = 0 }, card.ErrGID},
+		"group 2048":         {func(c *card.Config) { c.GID = 2048 }, card.ErrGID},
+		"node not listed":    {func(c *card.Config) { c.Node = 5 }, card.ErrNode},
+		"slots":              {func(c *card.Config) { c.Slots = 3 }, funi.ErrSlots},
+		"no interface":       {func(c *card.Config) { c.Interfaces = []string{"eth7"} }, xdp.ErrNoInterface},
+		"zero-copy on veth":  {func(c *card.Config) { c.Bind = xdp.BindZeroCopy }, xdp.ErrNotSupported},
+		"interface twice":    {func(c *card.Config) { c.Interfaces = []string{"fu0", "fu0"} }, xdp.ErrProgramAttached},
+		"peer behind nobody": {func(c *card.Config) { c.Peers[1].Interface = "fu7" }, nil},
+		"processor":          {func(c *card.Config) { c.CPU = 1 << 12 }, nil},
+	} {
+		config := configs[0]
+		config.Peers = append([]card.Peer(nil), config.Peers...)
+		c.change(&config)
+		err := l.Do(0, func() error {
+			k, err := card.Open(config)
+			if err == nil {
+				return errors.Join(errors.New("it was opened"), k.Close(0))
+			}
+			if c.want != nil && !errors.Is(err, c.want) {
+				return err
+			}
+			if k, err = card.Open(configs[0]); err != nil {
+				return err
+			}
+			return k.Close(0)
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

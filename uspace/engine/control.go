@@ -1,0 +1,296 @@
+package engine
+
+// This file is CNTL and the privileged registers (thesis 3.1.2): what the process may
+// ask for in the register page, and what only the owner of the card may, through Load
+// and Store. A Context is the owner's handle, the privileged page of thesis 4.1.2.
+//
+// The hardware saw every write to a register. This card sees memory: it looks at CNTL
+// in every step, takes CSQM and CRQM from it and nothing else, halts or latches the
+// queues accordingly, and puts the status bits in with a compare-and-swap, so that it
+// never overwrites what the process has just written.
+//
+// MERR comes with a reason word. Registers that describe no queue in the context's
+// memory suspend the context's queues until the owner clears MERR; then the card tries
+// again. A transfer that asks for what its process may not have is returned instead of
+// tried again (transfer.go), so there MERR only tells.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+var (
+	// ErrNotReady: the register must not be written before the status bit that
+	// allows it is set (thesis 3.1.2, 4.2).
+	ErrNotReady = errors.New("engine: the context is not ready for that; set the mode, step the card, and wait for its ready bit")
+	// ErrRegister: no such register, or no such value for it.
+	ErrRegister = errors.New("engine: the register does not take that value")
+	// ErrCached: the undelivered packet cache holds packets of the context's group.
+	ErrCached = errors.New("engine: undelivered packets belong to the old group; switch the context out, or reset TICKET")
+	// ErrAway: the context is switched out.
+	ErrAway = errors.New("engine: the context is switched out or detached")
+)
+
+// Load reads a register through the privileged page.
+func (x *Context) Load(r funi.Register) uint32 {
+	switch {
+	case r == funi.GID:
+		return uint32(x.gid)
+	case r == funi.Ticket:
+		return uint32(x.ticket.words[0])
+	case x.away:
+		return 0
+	case r == funi.Control:
+		return x.status()
+	}
+	return x.iface.Load(r)
+}
+
+// Store writes a register through the privileged page.
+//
+// CNTL: RESET, CTXM, DRAIN, CSQM and CRQM become what v says, a clear MERR is cleared,
+// the rest is status and is ignored. Ending RESET leaves the context as it is at
+// power-up. CTXM of a context without a group stays.
+//
+// GID needs CTXR1. A group that has the node already is refused with ErrAttached, a
+// change while packets are in the cache with ErrCached.
+//
+// TICKET needs CTXR1 and takes only the value of a cache that is empty: packets in it
+// are given up.
+//
+// The queue registers need CSQR or CTXR1 if they belong to the send queues, CRQR or
+// CTXR2 if to the receive queues; Q_MASK needs one of both. A BASE zeroes HD and TL.
+//
+// Errors are ErrNotReady, ErrRegister, ErrAttached, ErrCached, ErrAway.
+func (x *Context) Store(r funi.Register, v uint32) error {
+	err := ErrAway
+	if !x.away {
+		err = x.store(r, v)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %#x to register %d of node %d of group %d: %w", v, r, x.node, x.gid, err)
+	}
+	if !x.awake {
+		x.card.wake(x)
+	}
+	return nil
+}
+
+func (x *Context) store(r funi.Register, v uint32) error {
+	switch r {
+	case funi.Control:
+		x.storeControl(v)
+		return nil
+	case funi.GID:
+		switch {
+		case v > arctic.MaxGID:
+			return ErrRegister
+		case x.status()&funi.CTXR1 == 0:
+			return ErrNotReady
+		case x.group != nil && x.gid == uint16(v):
+			return nil
+		case !x.allFree():
+			return ErrCached
+		}
+		old, gid := x.group, x.gid
+		if err := x.card.enter(x, uint16(v)); err != nil {
+			return err
+		}
+		if old != nil {
+			now, to := x.group, x.gid
+			x.group, x.gid = old, gid
+			x.card.quit(x)
+			x.group, x.gid = now, to
+		}
+		x.iface.Store(funi.GID, v)
+		return nil
+	case funi.Ticket:
+		switch empty := x.card.emptyTicket(); {
+		case v != uint32(empty.words[0]):
+			return ErrRegister
+		case x.status()&funi.CTXR1 == 0:
+			return ErrNotReady
+		}
+		x.card.discardUnsent(x)
+		x.iface.Store(funi.Ticket, v)
+		return nil
+	}
+	return x.storeQueue(r, v)
+}
+
+// storeQueue writes a queue register on behalf of the process.
+func (x *Context) storeQueue(r funi.Register, v uint32) error {
+	send, receive := x.sending, x.receiving
+	switch r {
+	case funi.QMask:
+	case funi.RPSQBase, funi.RQSQBase, funi.RPSQHead, funi.RPSQTail, funi.RQSQHead, funi.RQSQTail:
+		receive = false
+	case funi.RPRQBase, funi.RQRQBase, funi.RPRQHead, funi.RPRQTail, funi.RQRQHead, funi.RQRQTail:
+		send = false
+	default:
+		return ErrRegister
+	}
+	if send || receive {
+		return ErrNotReady
+	}
+	x.iface.Store(r, v)
+	if r >= funi.RPSQBase && r <= funi.RQRQBase {
+		head := funi.RPSQHead + 2*(r-funi.RPSQBase)
+		x.iface.Store(head, 0)
+		x.iface.Store(head+1, 0)
+	}
+	return nil
+}
+
+// storeControl is a privileged write to CNTL.
+func (x *Context) storeControl(v uint32) {
+	c := x.card
+	was := x.modes
+	x.modes = was&v&funi.MERR | v&(funi.RESET|funi.CTXM|funi.DRAIN)
+	switch {
+	case was&funi.RESET == 0 && v&funi.RESET != 0:
+		c.reset(x)
+	case was&funi.RESET != 0 && v&funi.RESET == 0:
+		x.modes, v = funi.CTXM, funi.UserModes
+	case x.group == nil:
+		x.modes |= funi.CTXM
+	}
+	if x.modes&funi.MERR == 0 && was&funi.MERR != 0 {
+		x.suspended = false
+		x.iface.PutFault(arctic.ReasonNone)
+	}
+	x.drain = x.modes&funi.DRAIN != 0
+	x.iface.Store(funi.Control, v&funi.UserModes)
+	c.control(x)
+}
+
+// control looks at CNTL, does what the modes ask for, and publishes the status.
+func (c *Card) control(x *Context) {
+	v := x.iface.Load(funi.Control)
+	x.user = v & funi.UserModes
+	c.obey(x)
+	status := x.status()
+	if v != status && !x.iface.PutControl(v, status) {
+		c.more = true // the process has just written: look again
+		return
+	}
+	x.seen = status
+}
+
+// obey halts and starts the transactions as the modes say.
+func (c *Card) obey(x *Context) {
+	halted := x.modes&(funi.CTXM|funi.RESET) != 0
+	if halted != x.halted {
+		x.halted = halted
+		x.refusal = arctic.ReasonNone
+		if halted {
+			x.refusal = arctic.ReasonSwitching
+		}
+		c.resume(x)
+	}
+	if x.suspended || halted {
+		x.stopSending()
+	} else if x.user&funi.CSQM != 0 {
+		// A transfer that has begun is retrieved to its end: it is in the slot that
+		// the process would change.
+		x.closing = x.current[arctic.Request] != nil || x.current[arctic.Reply] != nil
+		if !x.closing {
+			x.stopSending()
+		}
+	} else if x.closing = false; !x.sending {
+		x.sending = x.latched(x.iface.LatchSend())
+	}
+	// In context-switch mode delivery goes on until the receive FIFOs are empty
+	// (thesis 4.2; 5.2.3 says otherwise, but then CTXR2 would never come).
+	if x.suspended || x.user&funi.CRQM != 0 || x.modes&funi.RESET != 0 || halted && x.drained() {
+		x.stopReceiving()
+	} else if !x.receiving && !halted {
+		x.receiving = x.latched(x.iface.LatchReceive())
+	}
+	if x.suspended { // one of the two found it
+		x.stopSending()
+		x.stopReceiving()
+	}
+}
+
+func (x *Context) stopSending() {
+	if x.sending {
+		x.iface.HaltSend()
+		x.sending = false
+	}
+	x.closing = false
+}
+
+func (x *Context) stopReceiving() {
+	if x.receiving {
+		x.iface.HaltReceive()
+		x.receiving = false
+	}
+}
+
+// latched reports whether the queues could be taken over, and suspends the context if
+// not.
+func (x *Context) latched(err error) bool {
+	if err == nil {
+		return true
+	}
+	reason := arctic.ReasonQueueLayout
+	if errors.Is(err, funi.ErrSlots) {
+		reason = arctic.ReasonQueueSize
+	}
+	x.suspended = true
+	x.memoryError(reason)
+	return false
+}
+
+// memoryError sets MERR for the process alone, with the reason.
+func (x *Context) memoryError(reason arctic.Reason) {
+	x.modes |= funi.MERR
+	x.iface.PutFault(reason)
+	x.card.counters.MemoryErrors++
+}
+
+// resume lets the streams of a context that is not halted send on.
+func (c *Card) resume(x *Context) {
+	for _, s := range x.streams {
+		s.flow.mayGo(s)
+		c.makeReady(s.flow)
+	}
+}
+
+// status composes CNTL.
+func (x *Context) status() uint32 {
+	v := x.user | x.modes
+	if x.user&funi.CSQM != 0 && !x.sending {
+		v |= funi.CSQR
+	}
+	if x.user&funi.CRQM != 0 && !x.receiving {
+		v |= funi.CRQR
+	}
+	if x.modes&funi.CTXM != 0 && x.modes&funi.RESET == 0 && x.halted {
+		v |= funi.CTXR1Prime
+		if !x.outstanding() {
+			v |= funi.CTXR1
+		}
+		if !x.receiving && x.drained() {
+			v |= funi.CTXR2
+		}
+	}
+	return v
+}
+
+// outstanding reports whether packets of the context have been sent and not answered.
+func (x *Context) outstanding() bool {
+	for _, s := range x.streams {
+		if s.flying > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// drained reports whether the receive FIFOs are empty.
+func (x *Context) drained() bool { return x.fifo[arctic.Request].n == 0 && x.fifo[arctic.Reply].n == 0 }

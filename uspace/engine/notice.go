@@ -1,0 +1,111 @@
+package engine
+
+// This file is the XFER part of the Delivery Unit (thesis 3.2.4, 5.2.3): data goes to
+// memory and a notice into the receive queue.
+//
+// Whose fault is a destination that is not the receiver's to be written? The
+// sender's, who named it: its packet is rejected for good and comes back to it. The
+// receiver's status does not change, or any member of a group could put another into
+// an error; the card counts it.
+
+import (
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// acceptTransfer takes an XFER packet for the context, or says why not.
+func (c *Card) acceptTransfer(x *Context, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
+	var t arctic.Transfer
+	if !p.Transfer(&t) {
+		c.counters.UnknownKind++
+		return arctic.ReasonTransferForm
+	}
+	var memory []byte
+	if len(t.Data) > 0 {
+		memory = x.destination(&t)
+		if memory == nil {
+			c.counters.DestinationRefused++
+			return arctic.ReasonDestination
+		}
+	}
+	c.atOnce = c.atOnce || t.AtOnce
+	if t.Form == arctic.Part && !x.drain {
+		copy(memory, t.Data)
+		c.counters.PacketsDelivered++
+		return arctic.ReasonNone
+	}
+	q := &x.fifo[l]
+	if q.n == 0 {
+		if s := x.iface.Vacant(l); s != nil {
+			c.deliverTransfer(x, l, s, &t, h)
+			return arctic.ReasonNone
+		}
+	}
+	return q.hold(p)
+}
+
+// destination returns the memory for the data of a packet, or nil. All of the
+// transfer that a Last ends must lie in one segment, so that no notice says more than
+// what the process allowed.
+func (x *Context) destination(t *arctic.Transfer) []byte {
+	if t.Form == arctic.Last {
+		all := x.segments.Memory(t.Start(), int(t.Total)*arctic.WordSize, funi.Destination)
+		if all == nil {
+			return nil
+		}
+		return all[len(all)-len(t.Data):]
+	}
+	return x.segments.Memory(t.Address, len(t.Data), funi.Destination)
+}
+
+// deliverTransfer writes the data of an XFER packet to memory and its notice into a
+// slot of the receive queue, or in DRAIN mode both into the slot.
+func (c *Card) deliverTransfer(x *Context, l arctic.Level, s *funi.Slot, t *arctic.Transfer, h *arctic.PacketHeader) {
+	words := len(t.Data) / arctic.WordSize
+	switch {
+	case x.drain:
+		if t.Form == arctic.Single {
+			s.SetNotice(x.node, h.Type, false, funi.Notice{Address: t.Address, Argument: t.Argument, Words: words})
+		} else {
+			s.SetPiece(x.node, h.Type, t.Address, t.Argument, t.Total, words)
+		}
+		arctic.Words(s[funi.DataWord:funi.DataWord+words], t.Data)
+	case t.Form == arctic.Last:
+		copy(x.destination(t), t.Data)
+		s.SetNotice(x.node, h.Type, true, funi.Notice{Address: t.Start(), Argument: t.Argument, Words: int(t.Total)})
+	default:
+		copy(x.destination(t), t.Data)
+		s.SetNotice(x.node, h.Type, false, funi.Notice{Address: t.Address, Argument: t.Argument, Words: words})
+	}
+	s[funi.SourceWord] = uint32(h.Source)
+	x.iface.Deliver(l)
+	c.counters.PacketsDelivered++
+}
+
+// drainTransfer moves the XFER packet at the head of a receive FIFO on, and returns
+// false when the receive queue is full.
+func (c *Card) drainTransfer(x *Context, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader) bool {
+	var t arctic.Transfer
+	p.Transfer(&t) // as when it was accepted
+	if t.Form == arctic.Part && !x.drain {
+		copy(x.destination(&t), t.Data) // it came in DRAIN mode, which has ended
+		c.counters.PacketsDelivered++
+		return true
+	}
+	s := x.iface.Vacant(l)
+	if s == nil {
+		return false
+	}
+	c.deliverTransfer(x, l, s, &t, h)
+	return true
+}
+
+// holdsTransfer reports whether an XFER packet waits in the FIFO.
+func (q *fifo) holdsTransfer() bool {
+	for i := range q.n {
+		if arctic.Packet(q.slots[(q.first+i)%len(q.slots)][:]).Header().Kind == arctic.KindTransfer {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,155 @@
+package engine
+
+// This file is the groups that are resident on a card, the contexts of each by node,
+// and the route tables (thesis 3.3.1, 5.4).
+//
+// The card has one route table, which serves every group that has none of its own:
+// where many groups are resident, each may place its nodes differently. A table has
+// up to 64K entries of 30 bits and may change at any time; packets that are in the
+// undelivered packet cache keep the route that they were retrieved with.
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// SystemGroup is the privileged group of thesis 3.3.2.
+const SystemGroup = 0
+
+// ErrRoute is returned for a route that leads nowhere.
+var ErrRoute = errors.New("engine: a route is the number of the card or of a peer, or NoRoute")
+
+// group is what the card knows of a GID.
+type group struct {
+	nodes  map[uint16]*Context // resident or switched out
+	recent *Context            // last one looked up
+	routes []uint32            // nil: the card's
+}
+
+// group returns the record of a GID, made when it is first needed.
+func (c *Card) group(gid uint16) *group {
+	g := c.groups[gid]
+	if g == nil {
+		g = &group{nodes: map[uint16]*Context{}}
+		c.groups[gid] = g
+	}
+	return g
+}
+
+// hasGroup reports whether a context of the group is attached. The system group is
+// always here if somebody wants to know of its packets.
+func (c *Card) hasGroup(gid uint16) bool {
+	return c.isResident(gid) || gid == SystemGroup && c.cfg.SystemEvent != nil
+}
+
+func (c *Card) isResident(gid uint16) bool {
+	g := c.groups[gid&arctic.MaxGID]
+	return g != nil && len(g.nodes) > 0
+}
+
+// lookup returns the context of a node of a group, awake, or nil.
+func (c *Card) lookup(gid, node uint16) *Context {
+	g := c.groups[gid&arctic.MaxGID]
+	if g == nil {
+		return nil
+	}
+	x := g.recent
+	if x == nil || x.node != node {
+		if x = g.nodes[node]; x == nil {
+			return nil
+		}
+		g.recent = x
+	}
+	if !x.awake {
+		c.wake(x)
+	}
+	return x
+}
+
+// enter puts a context into the group of the GID.
+func (c *Card) enter(x *Context, gid uint16) error {
+	g := c.group(gid)
+	if g.nodes[x.node] != nil {
+		return ErrAttached
+	}
+	g.nodes[x.node] = x
+	x.gid, x.group = gid, g
+	return nil
+}
+
+// quit takes a context out of its group.
+func (c *Card) quit(x *Context) {
+	g := x.group
+	if g == nil {
+		return
+	}
+	delete(g.nodes, x.node)
+	g.recent = nil
+	if len(g.nodes) == 0 && g.routes == nil {
+		c.groups[x.gid] = nil
+	}
+	x.group = nil
+}
+
+// route returns the route bits for a node of the group, or NoRoute.
+func (c *Card) route(g *group, node uint16) uint32 {
+	t := c.routes
+	if g.routes != nil {
+		t = g.routes
+	}
+	if int(node) >= len(t) {
+		return NoRoute
+	}
+	return t[node]
+}
+
+// SetRoute loads one entry of the card's route table: the 30 route bits for a node,
+// here the number of a card, or NoRoute. It returns ErrRoute if there is no such card.
+func (c *Card) SetRoute(node uint16, route uint32) error {
+	if err := c.checkRoute(route); err != nil {
+		return fmt.Errorf("setting the route of node %d: %w", node, err)
+	}
+	if !c.ownRoutes || int(node) >= len(c.routes) {
+		// The first table was the configuration's, which others may share.
+		own := make([]uint32, max(len(c.routes), int(node)+1))
+		for i := copy(own, c.routes); i < len(own); i++ {
+			own[i] = NoRoute
+		}
+		c.routes, c.ownRoutes = own, true
+	}
+	c.routes[node] = route
+	return nil
+}
+
+// SetGroupRoutes gives a group a route table of its own, with index node, of which
+// the card keeps a copy; nil returns it to the card's. The group need not be resident.
+// It returns ErrRoute, and changes nothing, if a route leads nowhere or the table is
+// longer than 64K entries.
+func (c *Card) SetGroupRoutes(gid uint16, routes []uint32) error {
+	if gid > arctic.MaxGID || len(routes) > math.MaxUint16+1 {
+		return fmt.Errorf("setting %d routes of group %d: a table has 65536 entries and a GID 11 bits: %w", len(routes), gid, ErrRoute)
+	}
+	for node, r := range routes {
+		if err := c.checkRoute(r); err != nil {
+			return fmt.Errorf("setting the route of node %d of group %d: %w", node, gid, err)
+		}
+	}
+	g := c.group(gid)
+	g.routes = nil
+	if routes != nil {
+		g.routes = append([]uint32{}, routes...)
+	} else if len(g.nodes) == 0 {
+		c.groups[gid] = nil
+	}
+	return nil
+}
+
+func (c *Card) checkRoute(r uint32) error {
+	if r != NoRoute && r != uint32(c.cfg.Card) && (r > math.MaxUint16 || c.peer(uint16(r)) == nil) {
+		return fmt.Errorf("card %d: %w", r, ErrRoute)
+	}
+	return nil
+}

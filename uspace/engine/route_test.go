@@ -1,0 +1,128 @@
+package engine_test
+
+// This file holds the rules of the route tables and of the system group (thesis 3.3).
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Rule: the route table has 64K entries, is loadable at run time, and an absent entry
+// comes back to the sender with ReasonNoRoute (thesis 3.3.1, 5.4); what leads nowhere is
+// refused and changes nothing.
+func TestRoutesAreLoadable(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 16, net: near})
+	last, _ := b.join(1, gid, 0xffff)
+	back := func(node int) {
+		t.Helper()
+		b.mustSend(0, funi.Request, node, 3)
+		b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNoRoute, Level: funi.Request, Header: funi.NewHeader(uint16(node), 5, 1), Word: 3})
+	}
+	back(0xffff)
+	for i := range 2 {
+		if err := b.cards[i].SetRoute(0xffff, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range []uint32{2, 0xffff, 0x10000, arctic.MaxRoute, 1 << 31} {
+		if err := b.cards[0].SetRoute(0xffff, r); !errors.Is(err, engine.ErrRoute) {
+			t.Errorf("route %#x: %v, want ErrRoute", r, err)
+		}
+	}
+	b.mustSend(0, funi.Request, 0xffff, 9)
+	b.until(time.Second, "node 65535 gets it", func() bool { m, ok := take(last, funi.Request); return ok && m.Header().Node() == 0xffff })
+	back(0xfffe) // never set
+	if err := b.cards[0].SetRoute(1, engine.NoRoute); err != nil {
+		t.Fatal(err)
+	}
+	back(1)
+	if b.route[1] != 1 {
+		t.Error("the card wrote into the configuration's table")
+	}
+	if err := b.cards[0].SetRoute(1, 1); err != nil {
+		t.Fatal(err)
+	}
+	b.idle(time.Second)
+	exactlyOnce(b, newTraffic(b, 50, 3))
+}
+
+// Rule: each group may place its nodes differently: a group's own table serves it
+// alone, decides which source nodes are believed, and can be taken away again.
+func TestGroupsHaveRoutesOfTheirOwn(t *testing.T) {
+	b := newBed(t, setup{cards: 3, slots: 16, net: near})
+	const other = gid + 1
+	var proc []*funi.Interface
+	for node, card := range []int{2, 0, 1} {
+		p, _ := b.join(card, other, uint16(node))
+		proc = append(proc, p)
+	}
+	for _, c := range b.cards {
+		if err := c.SetGroupRoutes(other, []uint32{2, 0, 1}); err != nil {
+			t.Fatal(err)
+		}
+		for _, bad := range [][]uint32{{0, 3}, make([]uint32, 1<<16+1)} {
+			if err := c.SetGroupRoutes(other, bad); !errors.Is(err, engine.ErrRoute) {
+				t.Errorf("table of %d routes: %v, want ErrRoute", len(bad), err)
+			}
+		}
+		if err := c.SetGroupRoutes(arctic.MaxGID+1, nil); !errors.Is(err, engine.ErrRoute) {
+			t.Errorf("GID 2048: %v, want ErrRoute", err)
+		}
+	}
+	for from := range proc {
+		for to := range proc {
+			put(proc[from], funi.Reply, to, uint32(from))
+			b.until(time.Second, "it arrives", func() bool {
+				m, ok := take(proc[to], funi.Reply)
+				if ok && (m.Source() != uint16(from) || m.Payload()[0] != uint32(from)) {
+					t.Fatalf("node %d got %v", to, m)
+				}
+				return ok
+			})
+		}
+	}
+	exactlyOnce(b, newTraffic(b, 50, 3))
+	if err := b.cards[2].SetGroupRoutes(other, nil); err != nil {
+		t.Fatal(err)
+	}
+	put(proc[0], funi.Request, 2, 4) // node 2 of the card's table is this very card
+	b.comesBack(time.Second, proc[0], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(2, 5, 1), Word: 4})
+}
+
+// Rule: a packet for the system group raises an event and is rejected for a transient
+// reason until a context of that group is there; then it is delivered (thesis 3.3.2).
+// Without the hook group 0 is like any other.
+func TestSystemGroup(t *testing.T) {
+	events := 0
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) {
+		quick(c)
+		if c.Card == 1 {
+			c.SystemEvent = func() { events++ }
+		}
+	}})
+	sender, ctx := b.join(0, engine.SystemGroup, 0)
+	if !put(sender, funi.Request, 1, 1234) { // the cards meet for it
+		t.Fatal("no room")
+	}
+	b.pass(300 * time.Millisecond) // longer than PeerTimeout
+	if _, ok := sender.NextReturn(); ok || events == 0 || ctx.Idle() {
+		t.Fatalf("came back: %v; %d events; idle %v", ok, events, ctx.Idle())
+	}
+	p, _ := b.join(1, engine.SystemGroup, 1)
+	seen := events
+	b.until(time.Second, "it is delivered", func() bool { m, ok := take(p, funi.Request); return ok && m.Payload()[0] == 1234 })
+	b.until(time.Second, "and acknowledged", ctx.Idle)
+	if events != seen {
+		t.Errorf("%d more events with the system there", events-seen)
+	}
+	put(p, funi.Request, 0, 1) // card 0 has no hook; its context is there
+	b.until(time.Second, "the other way", func() bool { _, ok := take(sender, funi.Request); return ok })
+	b.cards[0].Detach(ctx)
+	put(p, funi.Request, 0, 5)
+	b.comesBack(time.Second, p, funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(0, 5, 1), Word: 5})
+}

@@ -1,0 +1,194 @@
+package engine
+
+// This file is the context switch (thesis 4.2, appendix B).
+//
+// Out: the owner sets CTXM, and retrieval and dispatch halt (CTXR1'). Packets in
+// flight are answered, those that were rejected stay in the cache (CTXR1). Delivery
+// goes on into the receive queues; what they have no room for the owner drains in
+// DRAIN mode into a pair of queues as large as the receive FIFOs (CTXR2), which belong
+// to the saved state. From then on the card does not touch the process's memory.
+//
+// In: the registers are restored, each from its own saved value (the appendix restores
+// those of the request queues from those of the reply queues, a slip); the drained
+// packets are returned and delivered before any other; and CNTL is restored. The
+// appendix returns them over the network under a reserved GID, with TICKET set to 0,
+// in which no packet could be retrieved (another slip: it waits for TICKET to be 0xff).
+// Here they go from the drain queues to the Delivery Unit, which has room: its FIFOs
+// are as empty as they were when the packets left them.
+//
+// While a context is away its peers' packets are rejected with ReasonSwitching, which
+// is transient: they come again and are delivered once it is back. Its undelivered
+// packets stay in its set of the cache (5.3). A set that is empty is free for another
+// context meanwhile.
+//
+// The thesis gives a process up of which acknowledgments were lost: it switches out
+// after CTXR1' alone, and "successful continuation cannot be guaranteed". Here the
+// cards repeat frames beneath the contexts, also for one that is away, so even then
+// every packet is delivered once or comes back. What comes back is kept for the
+// return.
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Saved is the state of a context that is switched out: its registers and what was
+// drained. Its undelivered packets are in the card.
+type Saved struct {
+	// Registers are the sixteen registers, CNTL as before the switch.
+	Registers [funi.Registers]uint32
+	// Drained are the drain queues, in which packets stand as in a receive queue.
+	Drained [arctic.Levels][]funi.Slot
+	// Memory is the process's. Before it is switched in again its owner may put other
+	// memory with the same content here.
+	Memory *funi.Memory
+
+	context *Context
+}
+
+// Context returns the context, for SwitchIn and Detach.
+func (s *Saved) Context() *Context { return s.context }
+
+// SwitchOut takes a context off the card. The first call sets CTXM; as long as packets
+// are in flight (CTXR1 is clear) it returns ErrNotReady, and the owner steps the card
+// and calls again. With unacknowledged it goes on after CTXR1' alone: a peer that is
+// out of reach, which keeps CTXR1 clear until PeerTimeout, then does not delay the
+// switch. It returns ErrAway for a context that is out already. An abandoned switch
+// ends when CTXM is cleared.
+func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
+	if x.away || x.modes&funi.RESET != 0 {
+		return nil, fmt.Errorf("switching out node %d of group %d: %w", x.node, x.gid, ErrAway)
+	}
+	if x.modes&funi.CTXM == 0 {
+		x.storeControl(x.modes | x.iface.Load(funi.Control)&funi.UserModes | funi.CTXM)
+	}
+	if x.outstanding() && !unacknowledged {
+		return nil, fmt.Errorf("switching out node %d of group %d: packets are in flight: %w", x.node, x.gid, ErrNotReady)
+	}
+	c.control(x)
+	s := &Saved{context: x, Memory: x.iface.Memory(), Drained: c.drainOut(x)}
+	for r := range s.Registers {
+		s.Registers[r] = x.iface.Load(funi.Register(r))
+	}
+	s.Registers[funi.Control] = (x.user | x.modes) &^ funi.CTXM
+	s.Registers[funi.GID], s.Registers[funi.Ticket] = uint32(x.gid), uint32(x.ticket.words[0])
+	c.unlist(x)
+	x.away = true
+	c.offerSet(x)
+	x.saved = s
+	return s, nil
+}
+
+// takeSet takes a set of the cache for a context, or reports that there is none.
+func (c *Card) takeSet() bool {
+	if c.sets == c.cfg.Sets {
+		for _, x := range c.contexts {
+			if x.away && x.holdsSet {
+				c.offerSet(x) // the last of its packets may be delivered by now
+			}
+		}
+	}
+	if c.sets == c.cfg.Sets {
+		return false
+	}
+	c.sets++
+	return true
+}
+
+// offerSet takes the set of a context that is away for others, unless it holds packets.
+func (c *Card) offerSet(x *Context) {
+	if x.allFree() {
+		x.lines, x.holdsSet = nil, false
+		c.sets--
+	}
+}
+
+// drainOut empties the receive FIFOs into a pair of drain queues, of which it returns
+// the contents, and halts the receive queues.
+func (c *Card) drainOut(x *Context) [arctic.Levels][]funi.Slot {
+	c.drain(x) // what there is room for
+	x.stopReceiving()
+	if x.drained() {
+		return [arctic.Levels][]funi.Slot{}
+	}
+	drain := x.drain
+	x.drain = true
+	x.iface.Divert(1 << bits.Len(uint(c.cfg.FIFO)))
+	c.drain(x)
+	x.drain = drain
+	return x.iface.Diverted()
+}
+
+// SwitchIn puts a context back on the card, whose process goes on where it was. It
+// returns ErrNoSet if the context had given its set of the cache back and there is none
+// now, and ErrAway if the state is not the present one of a context of this card.
+func (c *Card) SwitchIn(s *Saved) error {
+	x := s.context
+	switch {
+	case x == nil || x.card != c || !x.away || x.detached || x.saved != s:
+		return fmt.Errorf("switching in: the state was used already, or its context is detached: %w", ErrAway)
+	case !x.holdsSet && !c.takeSet():
+		return fmt.Errorf("switching in node %d of group %d: %w", x.node, x.gid, ErrNoSet)
+	}
+	x.holdsSet = true
+	x.away, x.saved = false, nil
+	x.iface.Move(s.Memory)
+	s.Memory.Doorbells = c.cfg.Doorbells
+	for r := funi.QMask; r <= funi.RQRQTail; r++ {
+		x.iface.Store(r, s.Registers[r])
+	}
+	x.iface.Store(funi.GID, s.Registers[funi.GID])
+	x.iface.Store(funi.Ticket, uint32(x.ticket.words[0])) // more may be delivered by now
+	c.wake(x)
+	x.storeControl(s.Registers[funi.Control])
+	for l := arctic.Reply; l <= arctic.Reply; l-- {
+		for i := range s.Drained[l] {
+			c.restore(x, l, &s.Drained[l][i])
+		}
+	}
+	for _, r := range x.owed {
+		x.iface.Return(r)
+	}
+	x.owed = nil
+	x.publish()
+	c.more = true
+	return nil
+}
+
+// restore returns a drained packet to the Delivery Unit.
+func (c *Card) restore(x *Context, l arctic.Level, s *funi.Slot) {
+	h := s.Header()
+	wire := arctic.PacketHeader{Level: l, GID: x.gid, Type: h.Type(), Destination: x.node, Source: s.Source()}
+	var packet [arctic.MaxPacketSize]byte
+	payload := packet[arctic.PacketHeaderSize:]
+	if h.Transfer() {
+		t := arctic.Transfer{Address: s[funi.DestinationAddressWord], Argument: s[funi.ArgumentWord]}
+		if h.Many() {
+			t.Form, t.Total = arctic.Last, s[funi.TotalWord]
+			if t.Total == 0 {
+				t.Form = arctic.Part
+			}
+		}
+		var data [arctic.MaxPartWords * arctic.WordSize]byte
+		words := min(h.Words(), arctic.MaxPartWords)
+		arctic.PutWords(data[:], s[funi.DataWord:funi.DataWord+words])
+		t.Data = data[:words*arctic.WordSize]
+		wire.Kind, wire.Length = arctic.KindTransfer, uint8(arctic.PutTransfer(payload, &t))
+	} else {
+		wire.Length = uint8(h.Length())
+		arctic.PutWords(payload, s.Payload())
+	}
+	wire.Encode(packet[:])
+	refusal := x.refusal // CTXM may still be set
+	x.refusal = arctic.ReasonNone
+	reason := c.accept(x, l, arctic.Packet(packet[:arctic.PacketHeaderSize+int(wire.Length)*arctic.WordSize]))
+	x.refusal = refusal
+	if reason != arctic.ReasonNone {
+		// The process has unregistered the segment meanwhile.
+		c.counters.Discarded++
+		x.memoryError(reason)
+	}
+}

@@ -1,0 +1,290 @@
+package engine
+
+// This file is the XFER part of the Retrieval Unit (thesis 3.2.4, 5.2.2): from
+// memory or a slot into the undelivered packet cache, and the packetisation of long
+// transfers.
+//
+// A transfer of more than one packet is current while it is retrieved: it takes
+// lines as they become free and stays at the tail of its send queue until all of its
+// source is in the card, so the slots behind it wait and replies do not. Its last
+// data stays in the transfer until every other packet is acknowledged, and leaves
+// then: so the notice that it makes at the receiver is the completion of the whole,
+// over a network that keeps no order, and no receiver counts. If a packet comes back
+// for good, the last is not sent, and the process gets one return for all.
+//
+// A level has openTransfers records. When all are taken, the next long transfer
+// stays in the send queue.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// openTransfers is the most long transfers of a context and level that are not
+// delivered.
+const openTransfers = 8
+
+// ErrSegmentBusy is returned when a segment is unregistered that the card still uses.
+var ErrSegmentBusy = errors.New("engine: transfers of the context are under way; wait until they are done")
+
+// transfer is a transfer of many packets that is not delivered yet.
+type transfer struct {
+	next        *transfer // on a list
+	level       arctic.Level
+	header      funi.Header // as in the slot
+	argument    uint32
+	destination uint32 // of the next packet
+	source      []byte // not yet retrieved, without the last packet's
+	total       uint32 // words
+	lines       int    // packets in the cache
+	current     bool   // being retrieved
+	ending      bool   // the last packet has left
+	failed      arctic.Reason
+	tail        [arctic.MaxSingleWords * arctic.WordSize]byte
+	tailSize    int // bytes of tail: the last packet
+	lastSource  []byte
+}
+
+// transfers is a list of transfers, linked through next.
+type transfers struct {
+	head, tail *transfer
+}
+
+func (q *transfers) push(t *transfer) {
+	t.next = nil
+	if q.head == nil {
+		q.head = t
+	} else {
+		q.tail.next = t
+	}
+	q.tail = t
+}
+
+func (q *transfers) pop() *transfer {
+	t := q.head
+	q.head = t.next
+	t.next = nil
+	return t
+}
+
+// long is what a context has for transfers, once it has segments.
+type long struct {
+	records [arctic.Levels][openTransfers]transfer
+	free    [arctic.Levels]transfers
+	due     [arctic.Levels]transfers // all but the last packet is acknowledged
+	open    int
+}
+
+// Register lets the card use a segment for the context's transfers. Errors are those
+// of funi.Segments.
+func (x *Context) Register(s funi.Segment) error {
+	if err := x.segments.Register(s); err != nil {
+		return fmt.Errorf("node %d of group %d: %w", x.node, x.gid, err)
+	}
+	if x.long == nil {
+		x.long = &long{}
+		for l := range x.long.records {
+			for i := range x.long.records[l] {
+				x.long.free[l].push(&x.long.records[l][i])
+			}
+		}
+	}
+	return nil
+}
+
+// Unregister ends the use of the segment that starts at base: after it the card
+// neither reads nor writes its memory. It returns funi.ErrNoSegment, or
+// ErrSegmentBusy while a transfer is being retrieved or waits in a receive FIFO.
+func (x *Context) Unregister(base uint32) error {
+	busy := x.current[arctic.Request] != nil || x.current[arctic.Reply] != nil
+	for l := range x.fifo {
+		busy = busy || x.fifo[l].holdsTransfer()
+	}
+	if busy {
+		return fmt.Errorf("unregistering the segment at %#x: %w", base, ErrSegmentBusy)
+	}
+	return x.segments.Unregister(base)
+}
+
+// loadTransfer loads the XFER packet of a slot into a line. The header is the slot's,
+// read before; everything else is read once.
+func (c *Card) loadTransfer(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi.Slot) {
+	t := arctic.Transfer{Address: s.Load(funi.DestinationAddressWord), Argument: s.Load(funi.ArgumentWord)}
+	source := s.Load(funi.SourceAddressWord)
+	ln.node, ln.typ, ln.request, ln.argument = h.Node(), h.Type(), h, t.Argument
+	most := arctic.MaxSingleWords
+	if h.Many() {
+		t.Form, t.Total = arctic.Last, s.Load(funi.TotalWord)
+		if t.Total == 0 {
+			t.Form, most = arctic.Part, arctic.MaxPartWords
+		}
+	}
+	size := h.Words() * arctic.WordSize
+	if size%arctic.TransferAlign != 0 || h.Words() > most || h.Many() && t.Address == 0 {
+		c.refuse(x, l, ln, arctic.ReasonTransferLength)
+		return
+	}
+	var data [arctic.MaxPartWords * arctic.WordSize]byte
+	switch {
+	case size == 0:
+	case source == 0:
+		arctic.PutWords(data[:size], s[funi.DataWord:funi.DataWord+h.Words()])
+		t.Data = data[:size]
+	default:
+		t.Data = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Source)
+		if t.Data == nil {
+			c.refuse(x, l, ln, arctic.ReasonSource)
+			return
+		}
+	}
+	if t.Address != 0 {
+		c.loadPiece(x, l, ln, &t)
+		return
+	}
+	// Memory to queue: a message of the argument and the data.
+	arctic.PutWords(ln.data[arctic.PacketHeaderSize:], []uint32{t.Argument})
+	copy(ln.data[arctic.PacketHeaderSize+arctic.WordSize:], t.Data)
+	c.launch(x, l, ln, arctic.KindMessage, 1+h.Words())
+}
+
+// loadPiece encodes a packet of KindTransfer into a line and launches it.
+func (c *Card) loadPiece(x *Context, l arctic.Level, ln *line, t *arctic.Transfer) {
+	c.launch(x, l, ln, arctic.KindTransfer, arctic.PutTransfer(ln.data[arctic.PacketHeaderSize:], t))
+}
+
+// refuse returns the request of a line whose slot asked for what the process may not
+// have, and sets its memory error.
+func (c *Card) refuse(x *Context, l arctic.Level, ln *line, reason arctic.Reason) {
+	wire := arctic.PacketHeader{Level: l}
+	wire.Encode(ln.data[:])
+	ln.size = arctic.PacketHeaderSize
+	x.memoryError(reason)
+	x.returned(ln, reason)
+}
+
+// begin makes the long transfer of a slot current. It returns false when there is no
+// record for it, so that it stays in the send queue. One that asks for what the
+// process may not have is returned, and nothing becomes current.
+func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
+	source, destination := s.Load(funi.SourceAddressWord), s.Load(funi.DestinationAddressWord)
+	argument, words := s.Load(funi.ArgumentWord), s.Load(funi.LengthWord)
+	size := int(words) * arctic.WordSize
+	destination &^= arctic.TransferAlign - 1
+	reason := arctic.ReasonNone
+	var memory []byte
+	switch {
+	case words == 0 || words%4 != 0 || words > arctic.MaxTransferWords || source == 0:
+		reason = arctic.ReasonTransferLength
+	case destination == 0 || uint64(destination)+uint64(size) > 1<<32:
+		reason = arctic.ReasonDestination
+	default:
+		memory = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Source)
+		if memory == nil {
+			reason = arctic.ReasonSource
+		}
+	}
+	if reason != arctic.ReasonNone {
+		x.memoryError(reason)
+		x.giveBack(funi.Returned{Reason: reason, Level: l, Header: h, Word: argument})
+		return true
+	}
+	q := &x.long.free[l]
+	if q.head == nil {
+		return false
+	}
+	t := q.pop()
+	x.long.open++
+	last := size % (arctic.MaxPartWords * arctic.WordSize)
+	if last == 0 {
+		last = arctic.MaxSingleWords * arctic.WordSize // the part before it is short instead
+	}
+	*t = transfer{level: l, header: h, argument: argument, destination: destination, total: words, current: true,
+		source: memory[:size-last], lastSource: memory[size-last:]}
+	x.current[l] = t
+	return true
+}
+
+// carryOn retrieves up to budget packets of the level's current transfer and returns
+// how many, and whether the transfer is retrieved or has failed, so that its slot can
+// be retired.
+func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool) {
+	t := x.current[l]
+	for len(t.source) > 0 && t.failed == arctic.ReasonNone {
+		if n == budget {
+			return n, false
+		}
+		ln := x.take(l)
+		if ln == nil {
+			c.counters.SendQueueNoTicket++
+			return n, false
+		}
+		size := min(arctic.MaxPartWords*arctic.WordSize, len(t.source))
+		p := arctic.Transfer{Form: arctic.Part, Address: t.destination, Data: t.source[:size], AtOnce: size == len(t.source)}
+		t.source = t.source[size:]
+		t.destination += uint32(size)
+		c.loadOf(x, ln, t, &p)
+		n++
+	}
+	t.tailSize = copy(t.tail[:], t.lastSource)
+	t.source, t.lastSource = nil, nil
+	t.current, x.current[l] = false, nil
+	if t.lines == 0 {
+		x.settle(t)
+	}
+	return n, true
+}
+
+// finish sends the last packets of the level's transfers of which all else is
+// delivered. It returns false when one found no line.
+func (c *Card) finish(x *Context, l arctic.Level) bool {
+	for q := &x.long.due[l]; q.head != nil; {
+		ln := x.take(l)
+		if ln == nil {
+			return false
+		}
+		t := q.pop()
+		t.ending = true
+		c.counters.PacketsRetrieved++
+		c.loadOf(x, ln, t, &arctic.Transfer{Form: arctic.Last, Address: t.destination, Argument: t.argument, Total: t.total, Data: t.tail[:t.tailSize]})
+	}
+	return true
+}
+
+// loadOf loads a packet of a long transfer.
+func (c *Card) loadOf(x *Context, ln *line, t *transfer, p *arctic.Transfer) {
+	t.lines++
+	ln.node, ln.typ, ln.transfer = t.header.Node(), t.header.Type(), t
+	c.loadPiece(x, t.level, ln, p)
+}
+
+// accounted notes that a packet of a long transfer is accounted for: its line is
+// being freed.
+func (x *Context) accounted(ln *line) {
+	t := ln.transfer
+	ln.transfer = nil
+	t.lines--
+	if t.lines == 0 && !t.current {
+		x.settle(t)
+	}
+}
+
+// settle decides what becomes of a transfer that is retrieved and has no packet in
+// the cache: it failed, it is delivered, or its last packet is due.
+func (x *Context) settle(t *transfer) {
+	x.card.more = true
+	if t.failed == arctic.ReasonNone && !t.ending {
+		x.long.due[t.level].push(t)
+		return
+	}
+	if t.failed != arctic.ReasonNone {
+		x.giveBack(funi.Returned{Reason: t.failed, Level: t.level, Header: t.header, Word: t.argument})
+	}
+	x.long.open--
+	x.long.free[t.level].push(t)
+}
+
+// transferring reports whether a long transfer is not delivered yet.
+func (x *Context) transferring() bool { return x.long != nil && x.long.open > 0 }

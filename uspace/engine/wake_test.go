@@ -1,0 +1,154 @@
+package engine_test
+
+// This file holds the rules of sleeping contexts and what idle ones cost.
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// crowd attaches n idle contexts of other groups to a card of a couple and lets them
+// fall asleep.
+func (c *couple) crowd(t testing.TB, n int) (proc []*funi.Interface, ctx []*engine.Context) {
+	t.Helper()
+	for i := range n {
+		mem, err := funi.NewMemory(4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := funi.Initialize(mem)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := c.cards[0].Attach(mem, uint16(100+i%1000), uint16(i/1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		proc, ctx = append(proc, p), append(ctx, x)
+	}
+	for range 1000 {
+		c.step()
+	}
+	return proc, ctx
+}
+
+// Rule: one of many contexts that has been quiet sleeps, and wakes by what its process
+// does in the next step, by what arrives, and by what its owner does (wake.go).
+func TestSleepingContextsWake(t *testing.T) {
+	c := newCouple(t, 64)
+	proc, ctx := c.crowd(t, 500)
+	if n := c.cards[0].Awake(); n != 0 {
+		t.Fatalf("%d contexts are awake", n)
+	}
+	for i, p := range proc {
+		put(p, funi.Request, 9, uint32(i)) // no such route: it comes back
+		c.step()
+		if _, ok := p.NextReturn(); !ok {
+			t.Fatalf("context %d was not seen in the next step", i)
+		}
+	}
+	put(c.proc[1], funi.Request, 0, 1)
+	for range 1000 {
+		c.step()
+	}
+	if c.proc[0].Receive(funi.Request) == nil {
+		t.Error("what arrived for a sleeper is not in its queue")
+	}
+	if err := ctx[3].Store(funi.Control, funi.CTXM); err != nil {
+		t.Fatal(err)
+	}
+	for i := 5; i < 500; i += 7 { // places of those that leave are taken by others
+		c.cards[0].Detach(ctx[i])
+	}
+	for range 1000 {
+		c.step()
+	}
+	for i, p := range proc {
+		put(p, funi.Request, 9, uint32(i))
+		c.step()
+		if _, ok := p.NextReturn(); ok != (i != 3 && (i < 5 || (i-5)%7 != 0)) {
+			t.Fatalf("context %d: a return is there: %v", i, ok)
+		}
+	}
+}
+
+// Rule: a process that takes rings away delays others for a bounded number of steps,
+// and one that rings for others, or for none, does no harm (funi.Doorbells).
+func TestStolenRings(t *testing.T) {
+	bells := new(funi.Doorbells)
+	c := newCouple(t, 64, func(cfg *engine.Config) { cfg.Doorbells = bells })
+	proc, _ := c.crowd(t, 100)
+	for i, p := range proc {
+		put(p, funi.Request, 9, uint32(i))
+		*bells = funi.Doorbells{}
+	}
+	for range 16 * 102 {
+		c.step()
+	}
+	for i, p := range proc {
+		if _, ok := p.NextReturn(); !ok {
+			t.Fatalf("context %d was never seen", i)
+		}
+	}
+	bells.Summary = ^uint64(0)
+	for i := range bells.Bells {
+		bells.Bells[i] = ^uint64(0)
+	}
+	c.step()
+	c.roundTrip()
+}
+
+// Rule: few contexts never sleep, so their processes never ring.
+func TestFewStayAwake(t *testing.T) {
+	c := newCouple(t, 64)
+	c.crowd(t, 7)
+	if n := c.cards[0].Awake(); n != 8 {
+		t.Errorf("%d of 8 contexts are awake", n)
+	}
+}
+
+// Rule: a card has at most funi.MaxContexts contexts; one more is refused.
+func TestMaxContexts(t *testing.T) {
+	c := newCouple(t, 4)
+	_, ctx := c.crowd(t, funi.MaxContexts-1)
+	mem, _ := funi.NewMemory(4)
+	if _, err := funi.Initialize(mem); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.cards[0].Attach(mem, 7, 77); !errors.Is(err, engine.ErrContexts) {
+		t.Fatalf("%v, want ErrContexts", err)
+	}
+	c.cards[0].Detach(ctx[1000])
+	if _, err := c.cards[0].Attach(mem, 7, 77); err != nil {
+		t.Fatal(err)
+	}
+	c.roundTrip()
+}
+
+// BenchmarkIdleContexts is the time of a step with nothing to do, and of a round trip,
+// with so many idle contexts attached to one of the two cards.
+func BenchmarkIdleContexts(b *testing.B) {
+	for _, n := range []int{1, 16, 256, 2048} {
+		c := newCouple(b, 1024)
+		c.crowd(b, n-1)
+		b.Run(fmt.Sprintf("step/%d", n), func(b *testing.B) {
+			now := c.now
+			for b.Loop() {
+				now++
+				c.cards[0].Step(now)
+			}
+			c.now = now
+		})
+		b.Run(fmt.Sprintf("round trip/%d", n), func(b *testing.B) {
+			for b.Loop() {
+				c.roundTrip()
+			}
+		})
+		c.now += int64(time.Second)
+	}
+}

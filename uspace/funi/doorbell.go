@@ -1,0 +1,41 @@
+package funi
+
+// This file is the doorbells: how a process wakes its context on the card.
+//
+// A card with thousands of contexts does not look at each in every step. It puts
+// those that have been quiet to sleep and says so in their pages. A process that has
+// stored an index or CNTL looks there, which costs a load of a word that hardly ever
+// changes, and rings if its context sleeps. Card and process each store before they
+// load (the card: asleep, then the indices once more; the process: the index, then
+// asleep), and both stores are sequentially consistent, so one of them sees the other.
+//
+// All processes of a card share its doorbells, so a hostile one can ring for others
+// or take their rings away. The first costs the card a look. Because of the second a
+// card also looks at its sleeping contexts in turn, now and then, unasked.
+
+import "sync/atomic"
+
+// MaxContexts is how many contexts a card can have at a time.
+const MaxContexts = 2048
+
+// Doorbells is the doorbell page of a card. Context n rings by setting bit n%64 of
+// Bells[n/64] and then bit n/64 of Summary. The card takes bits with a swap.
+type Doorbells struct {
+	Summary uint64
+	_       [7]uint64
+	Bells   [MaxContexts / 64]uint64
+}
+
+// Ring rings for context n, modulo MaxContexts. Any goroutine may call it.
+func (d *Doorbells) Ring(n uint32) {
+	n %= MaxContexts
+	atomic.OrUint64(&d.Bells[n/64], 1<<(n%64))
+	atomic.OrUint64(&d.Summary, 1<<(n/64))
+}
+
+// wakeCard rings if the context sleeps; the process has just stored something.
+func (m *Memory) wakeCard() {
+	if atomic.LoadUint32(&m.Page[asleepWord]) != 0 && m.Doorbells != nil {
+		m.Doorbells.Ring(atomic.LoadUint32(&m.Page[bellWord]))
+	}
+}

@@ -1,0 +1,175 @@
+package funi
+
+// This file is the process's end of CNTL: start-up, and queues that change their size
+// or place while traffic flows (thesis 3.1.2, 3.2.1).
+//
+// The card cannot see a write to memory, so what the hardware did when a register was
+// written is done by whoever can: the process zeroes HD and TL when it writes a BASE,
+// and the card takes geometry and indices over when CSQM or CRQM is cleared.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+var (
+	// ErrTooSmall: the queues hold more packets than the new ones could.
+	ErrTooSmall = errors.New("funi: the queues hold more packets than would fit; receive first, or let the card retrieve")
+	// ErrVirtual: a virtual send queue is open.
+	ErrVirtual = errors.New("funi: a virtual send queue is open; close it first")
+)
+
+// Start is the user start-up of thesis 3.2.1 for a context that its card has powered
+// up already: it sets CSQM and CRQM, waits until the card's transactions have halted,
+// writes the Queue Registers for queues of so many slots, and clears the modes. While
+// it waits it calls drive, which lets the card run and whose error ends the wait.
+func Start(m *Memory, slots int, drive func() error) (*Interface, error) {
+	i := &Interface{memory: m, page: m.Page}
+	if err := i.Resize(slots, drive); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// Resize changes the size of all queues to so many slots, while traffic flows: it
+// halts the card's transactions, carries packets that are not retrieved or not
+// received over into the new queues, and lets the card go on. A slot that was reserved
+// and not committed is lost, and one received and not released comes again. drive is
+// that of Start. ErrSlots, ErrLayout (the memory is too small), ErrTooSmall,
+// ErrVirtual and drive's errors leave everything as it was.
+func (i *Interface) Resize(slots int, drive func() error) error {
+	if err := i.resizable(slots); err != nil {
+		return fmt.Errorf("changing to queues of %d slots: %w", slots, err)
+	}
+	defer i.setModes(i.modes)
+	if err := i.Halt(UserModes, drive); err != nil {
+		return fmt.Errorf("changing to queues of %d slots: %w", slots, err)
+	}
+	var unsent, unreceived [arctic.Levels][]Slot
+	for l := range arctic.Level(arctic.Levels) {
+		if i.send[l].slots == nil {
+			continue // start-up: the registers are not initialised
+		}
+		s, r := &i.send[l], &i.receive[l]
+		s.tail = i.page.Load(sendTail[l]) & s.mask
+		r.head = i.page.Load(receiveHead[l]) & r.mask
+		unsent[l], unreceived[l] = s.between(s.tail, s.head), r.between(r.tail, r.head)
+		if max(len(unsent[l]), len(unreceived[l])) >= slots {
+			return fmt.Errorf("changing to queues of %d slots with %d packets: %w", slots, max(len(unsent[l]), len(unreceived[l])), ErrTooSmall)
+		}
+	}
+	if err := i.layOut(slots); err != nil {
+		return err
+	}
+	for l := range arctic.Levels {
+		s, r := &i.send[l], &i.receive[l]
+		s.head, r.head = s.put(unsent[l]), r.put(unreceived[l])
+		i.page.Store(sendHead[l], s.head)
+		i.page.Store(receiveHead[l], r.head)
+	}
+	return nil
+}
+
+// resizable says whether Resize could work at all.
+func (i *Interface) resizable(slots int) error {
+	switch {
+	case !legal(slots):
+		return ErrSlots
+	case queues*slots*SlotWords > len(i.memory.Queues):
+		return ErrLayout
+	case i.virtual[Request] != nil || i.virtual[Reply] != nil:
+		return ErrVirtual
+	}
+	return nil
+}
+
+// Halt sets modes, CSQM or CRQM or both, and waits until CSQR and CRQR say that the
+// card has halted. Release them with Go. An error of drive leaves the modes set.
+func (i *Interface) Halt(modes uint32, drive func() error) error {
+	modes &= UserModes
+	i.setModes(i.modes | modes)
+	for ready := modes << 1; ; { // each ready bit is the one above its mode
+		if i.page.Load(Control)&ready == ready {
+			return nil
+		}
+		if err := drive(); err != nil {
+			return err
+		}
+	}
+}
+
+// Go clears modes that Halt set.
+func (i *Interface) Go(modes uint32) { i.setModes(i.modes &^ modes) }
+
+// setModes writes CNTL. The status bits that the write takes away the card puts back
+// when it has seen it, so a ready bit is never an old one.
+func (i *Interface) setModes(modes uint32) {
+	i.modes = modes & UserModes
+	i.page.Store(Control, i.modes)
+	i.memory.wakeCard()
+}
+
+// Status returns CNTL as the card last published it.
+func (i *Interface) Status() uint32 { return i.page.Load(Control) }
+
+// Fault returns why MERR is set, or ReasonNone.
+func (i *Interface) Fault() arctic.Reason {
+	if i.page.Load(Control)&MERR == 0 {
+		return arctic.ReasonNone
+	}
+	return i.page.Fault()
+}
+
+// layOut writes the Queue Registers for four queues of so many slots one behind the
+// other, and starts both ends from zero.
+func (i *Interface) layOut(slots int) error {
+	i.page.Store(QMask, uint32(slots-1))
+	for n, r := range []Register{RPSQBase, RQSQBase, RPRQBase, RQRQBase} {
+		i.setBase(r, uint32(n*slots*slotBytes))
+	}
+	send, err := i.memory.rings(sendBase)
+	if err != nil {
+		return err
+	}
+	receive, err := i.memory.rings(receiveBase)
+	if err != nil {
+		return err
+	}
+	for l := range arctic.Levels {
+		i.send[l], i.receive[l] = sendQueue{ring: send[l]}, receiveQueue{ring: receive[l]}
+	}
+	return nil
+}
+
+// setBase writes a BASE register, which zeroes HD and TL (thesis 3.1.2).
+func (i *Interface) setBase(r Register, base uint32) {
+	i.page.Store(r, base)
+	for l := range arctic.Levels {
+		switch r {
+		case sendBase[l]:
+			i.page.Store(sendHead[l], 0)
+			i.page.Store(sendTail[l], 0)
+		case receiveBase[l]:
+			i.page.Store(receiveHead[l], 0)
+			i.page.Store(receiveTail[l], 0)
+		}
+	}
+}
+
+// between copies the slots from index tail to before head.
+func (r *ring) between(tail, head uint32) (slots []Slot) {
+	for ; tail != head; tail = (tail + 1) & r.mask {
+		slots = append(slots, *r.slot(tail))
+	}
+	return slots
+}
+
+// put copies slots into an empty ring from index 0 on, and returns the head.
+func (r *ring) put(slots []Slot) uint32 {
+	for n := range slots {
+		*r.slot(uint32(n)) = slots[n]
+	}
+	return uint32(len(slots))
+}

@@ -1,0 +1,140 @@
+package funi
+
+// This file is segments: the memory that a process lets its card fetch the sources
+// of XFER from and put their destinations into (thesis 2.6, 3.2.4).
+//
+// On the hardware an address was a virtual address, and memory management said
+// which were the process's. Here the process registers segments with its card. Each
+// covers a range of a 32-bit space that is the context's own; an XFER slot and an
+// XFER packet carry addresses of that space. Address 0 is none. A transfer lies in
+// one segment.
+//
+// Memory is bytes: a transfer moves them unchanged. Where a slot's words go to
+// memory or come from it, word i is bytes 4i to 4i+3 in little-endian order.
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// MaxSegments is the most segments of a context.
+const MaxSegments = 64
+
+// Errors of segments.
+var (
+	// ErrSegment: the segment is not one.
+	ErrSegment = errors.New("funi: a segment starts at a multiple of 16 other than 0, has a positive multiple of 16 bytes, ends within 32 bits and gives a right")
+	// ErrOverlap: part of the range is registered already.
+	ErrOverlap = errors.New("funi: segments must not overlap")
+	// ErrTooManySegments: the context has MaxSegments.
+	ErrTooManySegments = errors.New("funi: a context has at most 64 segments")
+	// ErrNoSegment: no segment starts there.
+	ErrNoSegment = errors.New("funi: no segment is registered at that address")
+)
+
+// Rights say what a segment is for.
+type Rights uint8
+
+// The rights.
+const (
+	// Source lets the card fetch transfers that the process itself asks for.
+	Source Rights = 1 << iota
+	// Destination lets every node of the group write.
+	Destination
+)
+
+// Segment is a range of a context's addresses and the memory behind it.
+type Segment struct {
+	// Base is the address of the first byte.
+	Base uint32
+	// Memory must not be moved while it is registered. The card reads a source
+	// until its slot is retired and writes a destination until its notice.
+	Memory []byte
+	Rights Rights
+}
+
+// Bytes returns the memory of words as bytes, for a Segment: each word in the
+// machine's byte order.
+func Bytes(words []uint32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*4)
+}
+
+// Segments is the segments of a context, as the card keeps them. It belongs to the
+// card's goroutine. The zero value has none.
+type Segments struct {
+	table []Segment // in order of address
+	last  int       // where the last address was found
+}
+
+// Register adds a segment. It refuses what is none (ErrSegment), what overlaps
+// another (ErrOverlap), and one too many (ErrTooManySegments).
+func (t *Segments) Register(s Segment) error {
+	size := uint64(len(s.Memory))
+	if s.Base == 0 || s.Base%arctic.TransferAlign != 0 || size == 0 || size%arctic.TransferAlign != 0 ||
+		uint64(s.Base)+size > 1<<32 || s.Rights&(Source|Destination) == 0 {
+		return fmt.Errorf("registering %d bytes at %#x with rights %d: %w", size, s.Base, s.Rights, ErrSegment)
+	}
+	at := 0
+	for ; at < len(t.table) && t.table[at].Base < s.Base; at++ {
+	}
+	if at > 0 && uint64(t.table[at-1].Base)+uint64(len(t.table[at-1].Memory)) > uint64(s.Base) ||
+		at < len(t.table) && uint64(s.Base)+size > uint64(t.table[at].Base) {
+		return fmt.Errorf("registering %d bytes at %#x: %w", size, s.Base, ErrOverlap)
+	}
+	if len(t.table) == MaxSegments {
+		return fmt.Errorf("registering %d bytes at %#x: %w", size, s.Base, ErrTooManySegments)
+	}
+	t.table = append(t.table, Segment{})
+	copy(t.table[at+1:], t.table[at:])
+	t.table[at] = s
+	t.last = at
+	return nil
+}
+
+// Unregister removes the segment that starts at base, or returns ErrNoSegment.
+func (t *Segments) Unregister(base uint32) error {
+	for i := range t.table {
+		if t.table[i].Base == base {
+			copy(t.table[i:], t.table[i+1:])
+			t.table[len(t.table)-1] = Segment{}
+			t.table = t.table[:len(t.table)-1]
+			t.last = 0
+			return nil
+		}
+	}
+	return fmt.Errorf("unregistering the segment at %#x: %w", base, ErrNoSegment)
+}
+
+// Memory returns size bytes at an address, or nil unless they lie in one segment
+// that has the right. It accepts any address and any size.
+func (t *Segments) Memory(address uint32, size int, right Rights) []byte {
+	if t.last < len(t.table) {
+		if s := &t.table[t.last]; s.covers(address) {
+			return s.memory(address, size, right)
+		}
+	}
+	for i := range t.table {
+		if s := &t.table[i]; s.covers(address) {
+			t.last = i
+			return s.memory(address, size, right)
+		}
+	}
+	return nil
+}
+
+// covers reports whether the address is in the segment.
+func (s *Segment) covers(address uint32) bool {
+	return address >= s.Base && uint64(address-s.Base) < uint64(len(s.Memory))
+}
+
+// memory returns size bytes at an address that the segment covers.
+func (s *Segment) memory(address uint32, size int, right Rights) []byte {
+	at := int(address - s.Base)
+	if s.Rights&right != right || size < 0 || size > len(s.Memory)-at {
+		return nil
+	}
+	return s.Memory[at : at+size : at+size]
+}

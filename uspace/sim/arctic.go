@@ -1,0 +1,233 @@
+package sim
+
+// This file is the Arctic model (thesis 5.6, 6.1.4): routers whose input sections have
+// three packet buffers each, of which the last takes only packets of high priority.
+//
+// The journey of a packet: it waits at the output section that it wants, high priority
+// first, then by age, until the link is idle and the section's count of free buffers at
+// the far end allows it. Its head is at the next input section a wire delay later and
+// passes through the router in the flow-through time, while its tail may still be under
+// way (virtual cut-through). When the tail has left, the buffer behind it is free, and
+// after a wire delay the output section that feeds it knows. A packet never vanishes.
+
+import (
+	"fmt"
+	"time"
+)
+
+// ArcticConfig is what a network is made from. The zero value is thesis 6.1.4.
+type ArcticConfig struct {
+	Cycle       time.Duration // of the network clock; 0: 40 ns, 25 MHz
+	Buffers     int           // of an input section; 0: 3
+	FlowThrough int           // cycles from input to output of a router; 0: 5
+	Wire        int           // cycles between routers; 0: 1
+	// Transmit is how many frames a card may have waiting for its link; 0: 16.
+	Transmit int
+	// MTU is the longest frame, less its Ethernet header, in bytes; 0: 1500. A frame
+	// takes one buffer, whatever its length, and a cycle for each 32-bit word.
+	MTU int
+	// OneLevel switches the second priority level off: no buffer is reserved and no
+	// packet goes before an older one. It is there to show the deadlock of thesis 2.10.
+	OneLevel bool
+}
+
+// Arctic is a network of routers.
+type Arctic struct {
+	world *World
+	cfg   ArcticConfig
+	top   *Topology
+	pool  pool
+	flits []flit // by frame
+	ports []*ArcticPort
+	out   []channel // by router port
+	shift int       // route bits that a router takes
+}
+
+// flit is what a packet on the network knows besides its bytes.
+type flit struct {
+	route uint32
+	level uint8 // 1: high
+	words int64
+	held  *channel // its buffer is at the end of this channel; nil: at its sender
+}
+
+// channel is an output section, its link, and the input section at the far end.
+type channel struct {
+	net     *Arctic
+	from    *ArcticPort // the card that sends on it, or nil
+	card    *ArcticPort // at the far end, or nil
+	router  int32       // at the far end if no card is
+	free    int         // buffers at the far end, as this end counts
+	busy    int64       // the link carries a packet until then
+	waiting [2]fifo     // packets that want to leave here, by level
+	due     int64       // of the pending look at what waits
+}
+
+// NewArctic makes a network with the topology.
+func (w *World) NewArctic(t *Topology, cfg ArcticConfig) (*Arctic, error) {
+	def := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	if cfg.Cycle == 0 {
+		cfg.Cycle = 40
+	}
+	def(&cfg.Buffers, 3)
+	def(&cfg.FlowThrough, 5)
+	def(&cfg.Wire, 1)
+	def(&cfg.Transmit, 16)
+	def(&cfg.MTU, 1500)
+	if cfg.Buffers < 2 && !cfg.OneLevel {
+		return nil, fmt.Errorf("%w: %d buffers an input; two levels need at least 2", ErrTopology, cfg.Buffers)
+	}
+	a := &Arctic{world: w, cfg: cfg, top: t, shift: 2, out: make([]channel, len(t.peer))}
+	if t.radix == 8 {
+		a.shift = 3
+	}
+	a.pool.size = cfg.MTU + 14
+	for i := range t.terminals {
+		p := &ArcticPort{net: a, number: i, held: none}
+		p.up = channel{net: a, from: p, router: t.home[i] / int32(t.radix), free: cfg.Buffers, due: Never}
+		a.ports = append(a.ports, p)
+	}
+	for i, peer := range t.peer {
+		c := &a.out[i]
+		*c = channel{net: a, router: unwired, free: cfg.Buffers, due: Never}
+		if peer >= terminalBase {
+			c.card = a.ports[peer-terminalBase]
+		} else if peer != unwired {
+			c.router = peer / int32(t.radix)
+		}
+	}
+	return a, nil
+}
+
+// Port returns the port of a terminal.
+func (a *Arctic) Port(terminal int) *ArcticPort { return a.ports[terminal] }
+
+// UnderWay returns how many packets are in the network or wait for it.
+func (a *Arctic) UnderWay() int {
+	n := a.pool.live()
+	for _, p := range a.ports {
+		n -= p.lent
+		if p.held != none {
+			n--
+		}
+	}
+	return n
+}
+
+// cycles returns the duration of n cycles of the network clock.
+func (a *Arctic) cycles(n int64) int64 { return n * int64(a.cfg.Cycle) }
+
+// inject lets frame i wait for the link of its sender. To is the terminal it is for.
+func (a *Arctic) inject(p *ArcticPort, i uint32, to int, high bool) {
+	for int(i) >= len(a.flits) {
+		a.flits = append(a.flits, flit{})
+	}
+	f := &a.flits[i]
+	*f = flit{route: a.top.Route(p.number, to), words: int64(a.pool.frames[i].n+3) / 4}
+	if high {
+		f.level = 1
+	}
+	a.want(&p.up, i)
+}
+
+// want lets a packet wait for a channel.
+func (a *Arctic) want(c *channel, i uint32) {
+	level := a.flits[i].level
+	if a.cfg.OneLevel {
+		level = 0
+	}
+	c.waiting[level].push(i)
+	c.look()
+}
+
+// look lets the channel look at what waits, now or when its link is idle.
+func (c *channel) look() {
+	at := max(c.busy, c.net.world.now)
+	if c.due <= at {
+		return
+	}
+	c.due = at
+	c.net.world.queue.push(at, c, looks)
+}
+
+// Arguments of a channel's events: what happens, and from bit 2 to which frame.
+const (
+	looks   = 0 // at what waits
+	arrives = 1 // a packet, at the far end
+	frees   = 2 // a buffer at the far end: a credit
+	leaves  = 3 // the tail of a packet has left its card
+)
+
+func (c *channel) happen(_, arg uint64) bool {
+	a, i := c.net, uint32(arg>>2)
+	a.world.mix(arg)
+	switch arg & 3 {
+	case looks:
+		c.due = Never
+		c.start()
+	case arrives:
+		a.flits[i].held = c
+		if c.card != nil {
+			c.card.arrived(i)
+			break
+		}
+		port := int32(a.flits[i].route & (1<<a.shift - 1))
+		a.flits[i].route >>= a.shift
+		a.want(&a.out[c.router*int32(a.top.radix)+port], i)
+	case frees:
+		c.free++
+		c.look()
+	case leaves:
+		c.from.left()
+	}
+	return true
+}
+
+// start lets the packet begin to leave that may.
+func (c *channel) start() {
+	a := c.net
+	if c.busy > a.world.now {
+		c.look()
+		return
+	}
+	reserved := 1
+	if a.cfg.OneLevel {
+		reserved = 0
+	}
+	level := 1
+	if c.waiting[1].n == 0 || c.free == 0 {
+		level = 0
+		if c.waiting[0].n == 0 || c.free <= reserved {
+			return // a credit or a packet brings it back
+		}
+	}
+	i := c.waiting[level].at(0)
+	c.waiting[level].drop(1)
+	f := &a.flits[i]
+	c.free--
+	now, q := a.world.now, &a.world.queue
+	c.busy = now + a.cycles(f.words)
+	if f.held != nil {
+		q.push(c.busy+a.cycles(int64(a.cfg.Wire)), f.held, frees)
+	} else {
+		q.push(c.busy, c, leaves)
+	}
+	through := int64(a.cfg.FlowThrough)
+	if c.card != nil {
+		through = f.words // a card waits for the tail
+	}
+	q.push(now+a.cycles(int64(a.cfg.Wire)+through), c, uint64(i)<<2|arrives)
+	if c.waiting[0].n+c.waiting[1].n > 0 {
+		c.look()
+	}
+}
+
+// release frees the buffer that the packet holds at the end of its way.
+func (a *Arctic) release(i uint32) {
+	a.world.queue.push(a.world.now+a.cycles(int64(a.cfg.Wire)), a.flits[i].held, frees)
+	a.pool.give(i)
+}

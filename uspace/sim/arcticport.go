@@ -1,0 +1,130 @@
+package sim
+
+// This file is a card's port on the Arctic model: the Input Port Buffer and the
+// Transmitter of thesis 5.6.1. It implements port.Port.
+//
+// A frame is of high priority if it carries replies, or nothing but acknowledgments:
+// those are what must never wait for requests.
+
+import "encoding/binary"
+
+// ArcticPort is one card's place on a network.
+type ArcticPort struct {
+	net    *Arctic
+	number int
+	card   *Card  // nil: what arrives is absorbed
+	wake   func() // called when something arrives or has left; for tests of the network
+	up     channel
+	held   uint32  // reserved frame, or none
+	in     [2]fifo // received, by level
+	lent   int
+	loan   [2]int // of each level
+}
+
+// Receive lends frames that have arrived, high priority first. They keep their
+// buffers until Release.
+func (p *ArcticPort) Receive(frames [][]byte) int {
+	p.lent, p.loan = 0, [2]int{}
+	for level := 1; level >= 0; level-- {
+		for k := 0; k < p.in[level].n && p.lent < len(frames); k++ {
+			f := &p.net.pool.frames[p.in[level].at(k)]
+			frames[p.lent] = f.bytes()
+			if t := p.net.world.trace; t != nil {
+				t.received(p.card, f)
+			}
+			p.lent++
+			p.loan[level]++
+		}
+	}
+	return p.lent
+}
+
+// Release takes lent frames back.
+func (p *ArcticPort) Release() {
+	for level, n := range p.loan {
+		for k := range n {
+			p.net.release(p.in[level].at(k))
+		}
+		p.in[level].drop(n)
+	}
+	p.lent, p.loan = 0, [2]int{}
+}
+
+// Reserve returns a buffer for one frame, or nil while as many wait as may.
+func (p *ArcticPort) Reserve() []byte {
+	a := p.net
+	if p.held == none {
+		if p.up.waiting[0].n+p.up.waiting[1].n >= a.cfg.Transmit {
+			return nil
+		}
+		p.held = a.pool.take(a.pool.size)
+	}
+	return a.pool.frames[p.held].data
+}
+
+// Offsets in a frame; see package arctic.
+const (
+	flagsAt = 15
+	routeAt = 20
+)
+
+// Commit lets a frame wait for the link. Its route field names the card that it is for:
+// the route table's bits are looked up here.
+func (p *ArcticPort) Commit(n int) {
+	a, i := p.net, p.held
+	p.held = none
+	f := &a.pool.frames[i]
+	f.n = n
+	a.world.sent(f, p.card)
+	to := int(binary.LittleEndian.Uint32(f.data[routeAt:]))
+	if to >= len(a.ports) {
+		a.pool.give(i) // no such place
+		return
+	}
+	a.inject(p, i, to, f.data[flagsAt]&1 != 0 || f.data[packetsAt] == 0)
+}
+
+// Flush does nothing: committed frames leave when they can.
+func (p *ArcticPort) Flush() {}
+
+// arrived is a packet in the input section.
+func (p *ArcticPort) arrived(i uint32) {
+	p.in[p.net.flits[i].level].push(i)
+	switch {
+	case p.wake != nil:
+		p.wake()
+	case p.card != nil:
+		p.card.wake(p.net.world.now)
+	default:
+		p.drop() // a card that is down does not stop the network
+	}
+}
+
+// left is the tail of a packet that has left.
+func (p *ArcticPort) left() {
+	if p.wake != nil {
+		p.wake()
+	}
+}
+
+// drop absorbs everything that has arrived.
+func (p *ArcticPort) drop() {
+	for l := range p.in {
+		for k := range p.in[l].n {
+			p.net.release(p.in[l].at(k))
+		}
+		p.in[l].drop(p.in[l].n)
+	}
+	p.lent, p.loan = 0, [2]int{}
+}
+
+// attach changes the card, and absorbs what was received for it. What waits for the
+// link still leaves.
+func (p *ArcticPort) attach(c *Card) {
+	p.card = c
+	p.drop()
+	if p.held != none {
+		p.net.pool.give(p.held)
+		p.held = none
+	}
+}

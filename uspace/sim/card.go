@@ -1,0 +1,217 @@
+package sim
+
+// This file is the card as an object of a world: it can crash, restart with another
+// incarnation, and be paused or slowed down together with its host's processor.
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/port"
+)
+
+// Port is a port of a simulated network: *EthernetPort or *ArcticPort.
+type Port interface {
+	port.Port
+	// attach says which card is to be woken when frames arrive; nil: none, they are
+	// lost. What the port held for the card before is lost too.
+	attach(c *Card)
+}
+
+// Card is one network interface card. While it is down, frames for it are lost.
+type Card struct {
+	world     *World
+	number    int
+	port      Port
+	engine    *engine.Card // nil: down
+	processes []*Process
+	due       int64  // of the pending event, or Never
+	token     uint64 // of the pending event
+	free      int64  // the processor has time for a step from then on
+	slow      int64  // a step takes so many times StepTime
+	before    engine.Counters
+}
+
+// NewCard makes a card that is down, on a port of its own.
+func (w *World) NewCard(p Port) *Card {
+	c := &Card{world: w, number: len(w.cards), port: p, due: Never, slow: 1}
+	w.cards = append(w.cards, c)
+	return c
+}
+
+// Start makes the card's engine anew; the card must be down. The configuration needs
+// an incarnation that no earlier life had; Ports is filled in.
+func (c *Card) Start(cfg engine.Config) error {
+	cfg.Ports = []port.Port{c.port}
+	e, err := engine.New(cfg)
+	if err != nil {
+		return fmt.Errorf("starting simulated card %d: %w", c.number, err)
+	}
+	c.engine, c.before = e, engine.Counters{}
+	c.port.attach(c)
+	c.wake(c.world.now)
+	return nil
+}
+
+// Engine returns the card's engine, nil while the card is down.
+func (c *Card) Engine() *engine.Card { return c.engine }
+
+// Number returns which card of the world it is, from 0.
+func (c *Card) Number() int { return c.number }
+
+// Processes returns the processes of the card's present life.
+func (c *Card) Processes() []*Process { return c.processes }
+
+// Crash ends the card and its processes without a word, as a power failure does. A
+// card that is down stays so.
+func (c *Card) Crash() {
+	for _, p := range c.processes {
+		p.Kill()
+	}
+	c.engine, c.processes, c.due = nil, nil, Never
+	c.port.attach(nil)
+}
+
+// Leave ends the card and its processes as the end of a program does: peers are told.
+func (c *Card) Leave() {
+	if c.engine != nil {
+		c.engine.Leave()
+		c.engine.Step(c.world.now)
+	}
+	c.Crash()
+}
+
+// Pause keeps the card, not its processes, from running until the given time.
+func (c *Card) Pause(until int64) { c.free = max(c.free, until) }
+
+// Slow makes each step of the card, and what its processes do, take so many times as
+// long; 1 is full speed.
+func (c *Card) Slow(times int) { c.slow = int64(max(times, 1)) }
+
+// wake lets the card run at the given time or as soon after as it can.
+func (c *Card) wake(at int64) {
+	at = max(at, c.free, c.world.now)
+	if c.engine == nil || c.due <= at {
+		return
+	}
+	c.due = at
+	c.token = c.world.queue.push(at, c, 0)
+}
+
+// happen is a step of the card.
+func (c *Card) happen(token, _ uint64) bool {
+	if c.due == Never || token != c.token {
+		return false
+	}
+	c.due = Never
+	w := c.world
+	if w.now < c.free { // paused in the meantime
+		c.wake(c.free)
+		return false
+	}
+	next := c.engine.Step(w.now)
+	c.free = w.now + int64(w.o.StepTime)*c.slow
+	if next != engine.Never {
+		c.wake(next)
+	}
+	for _, p := range c.processes {
+		p.published()
+	}
+	if w.trace != nil {
+		w.trace.step(c)
+	}
+	w.mix(uint64(c.number))
+	if w.o.Watch != nil {
+		w.o.Watch(c)
+	}
+	return true
+}
+
+// Run attaches a process that runs the program to the card, which must be up. It has
+// queues of so many slots.
+func (c *Card) Run(gid, node uint16, slots int, program Program) (*Process, error) {
+	memory, err := funi.NewMemory(slots)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{world: c.world, card: c, memory: memory, due: Never, slow: 1}
+	if p.iface, err = funi.Initialize(memory); err != nil {
+		return nil, err
+	}
+	if p.context, err = c.engine.Attach(memory, gid, node); err != nil {
+		return nil, err
+	}
+	c.processes = append(c.processes, p)
+	p.start(program)
+	return p, nil
+}
+
+// Detach kills a process of the card's and detaches its context.
+func (c *Card) Detach(p *Process) {
+	i := slices.Index(c.processes, p)
+	if i < 0 {
+		return // of an earlier life
+	}
+	p.Kill()
+	c.engine.Detach(p.context)
+	c.processes = slices.Delete(c.processes, i, i+1)
+	c.wake(c.world.now)
+}
+
+// SwitchOut takes a process off the card, as a context switch of the operating system
+// does (thesis 4.2): the process stops at once, its context leaves when nothing that it
+// sent is in flight, and out, which may be nil, is called then. SwitchIn, which may be
+// called at any time, brings it back.
+func (c *Card) SwitchOut(p *Process, out func()) {
+	if p.ended || p.stopped || p.card != c {
+		return
+	}
+	p.stopped = true
+	var try func()
+	try = func() {
+		if !p.stopped || p.saved != nil || p.ended || c.engine == nil || !slices.Contains(c.processes, p) {
+			return
+		}
+		saved, err := c.engine.SwitchOut(p.context, false)
+		c.wake(c.world.now)
+		if errors.Is(err, engine.ErrNotReady) {
+			c.world.At(c.world.now+switchLook, try)
+			return
+		}
+		if err != nil {
+			panic(fmt.Errorf("sim: switching out: %w", err))
+		}
+		p.saved = saved
+		if out != nil {
+			out()
+		}
+	}
+	try()
+}
+
+// switchLook is how often the operating system looks whether a switch is over, in ns.
+const switchLook = 20_000
+
+// SwitchIn brings a process back that SwitchOut took off the card, or was about to.
+func (c *Card) SwitchIn(p *Process) {
+	if !p.stopped || p.ended {
+		return
+	}
+	if p.saved == nil {
+		// The switch is abandoned. What the process asks for is in its page; the card
+		// may not have seen it yet.
+		if err := p.context.Store(funi.Control, p.memory.Page.Load(funi.Control)&funi.UserModes); err != nil {
+			panic(fmt.Errorf("sim: abandoning a switch: %w", err))
+		}
+	} else if err := c.engine.SwitchIn(p.saved); err != nil {
+		panic(fmt.Errorf("sim: switching in: %w", err))
+	}
+	p.stopped, p.saved = false, nil
+	c.wake(c.world.now)
+	if p.due == Never {
+		p.turnAt(c.world.now)
+	}
+}

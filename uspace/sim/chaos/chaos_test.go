@@ -1,0 +1,192 @@
+package chaos
+
+// This file runs scenarios: those that once failed, some for every kind of fault, and
+// one twice.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// mustHold runs a scenario and fails the test if a promise is broken.
+func mustHold(t *testing.T, s Scenario) Result {
+	t.Helper()
+	r := Run(s)
+	if r.Failed() {
+		t.Errorf("funet sim chaos %v\n%s", s, strings.Join(r.Failures, "\n"))
+	}
+	if r.Messages != s.Messages {
+		t.Errorf("funet sim chaos %v: %d messages were sent", s, r.Messages)
+	}
+	return r
+}
+
+// The corpus of seeds that once failed.
+func TestSeedsThatOnceFailed(t *testing.T) {
+	text, err := os.ReadFile("../testdata/seeds.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		var s Scenario
+		var faults string
+		if _, err := fmt.Sscan(line, &s.Seed, &s.Nodes, &s.Messages, &faults); err != nil {
+			t.Fatalf("reading %q: %v", line, err)
+		}
+		if s.Faults, err = ParseFaults(faults); err != nil {
+			t.Fatal(err)
+		}
+		mustHold(t, s)
+		n++
+	}
+	if n == 0 {
+		t.Error("the corpus is empty")
+	}
+}
+
+// Each kind of fault alone, none, and all: every message is accounted for, in both the
+// smallest clusters and larger ones.
+func TestEveryFault(t *testing.T) {
+	kinds := []Faults{0, All}
+	for k := range faultNames {
+		kinds = append(kinds, 1<<k)
+	}
+	for _, f := range kinds {
+		for _, nodes := range []int{2, 9} {
+			t.Run(fmt.Sprintf("%v/%d", f, nodes), func(t *testing.T) {
+				t.Parallel()
+				for seed := range uint64(20) {
+					mustHold(t, Scenario{Seed: 1000 + seed, Nodes: nodes, Messages: 800, Faults: f})
+				}
+			})
+		}
+	}
+}
+
+// Where nothing goes wrong, nothing is reported failed but messages to nobody.
+func TestNothingFailsWithoutFaults(t *testing.T) {
+	for _, f := range []Faults{0, Dup | Reorder} {
+		for seed := range uint64(20) {
+			r := mustHold(t, Scenario{Seed: seed, Nodes: 8, Messages: 1000, Faults: f})
+			if r.ReportedFailed != r.strays || r.Delivered != r.Messages-r.strays {
+				t.Errorf("seed %d, faults %v: %d of %d messages delivered and %d reported failed; %d were for nobody", seed, f, r.Delivered, r.Messages, r.ReportedFailed, r.strays)
+			}
+		}
+	}
+}
+
+// The same scenario twice is the same run, byte for byte, at any GOMAXPROCS, and
+// whether or not somebody looks (design idea 1).
+func TestSameScenarioSameRun(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	s := Scenario{Seed: 5, Nodes: 8, Messages: 1000, Faults: All}
+	blind := Run(s)
+	var traces, captures [2]bytes.Buffer
+	for i := range 2 {
+		runtime.GOMAXPROCS(1 + 3*i)
+		s.Trace, s.Capture = &traces[i], &captures[i]
+		if r := Run(s); r.Hash != blind.Hash || r.Events != blind.Events {
+			t.Errorf("run %d: hash %x after %d events, want %x after %d", i, r.Hash, r.Events, blind.Hash, blind.Events)
+		}
+	}
+	if !bytes.Equal(traces[0].Bytes(), traces[1].Bytes()) || !bytes.Equal(captures[0].Bytes(), captures[1].Bytes()) {
+		t.Error("trace or capture differ")
+	}
+	if !json.Valid(traces[0].Bytes()) {
+		t.Error("the trace is not JSON")
+	}
+	s.Seed++
+	if r := Run(s); r.Hash == blind.Hash {
+		t.Error("another seed gave the same run")
+	}
+}
+
+// The sums of many seeds do not depend on how many goroutines run them.
+func TestMany(t *testing.T) {
+	s := Scenario{Nodes: 6, Messages: 300, Faults: All}
+	one := Many(context.Background(), s, 1, 12, 1)
+	four := Many(context.Background(), s, 1, 12, 4)
+	if one.Seeds != 12 || one.Trace != four.Trace || one.Messages != four.Messages || one.Delivered != four.Delivered || one.Failed != nil {
+		t.Errorf("one goroutine: %+v; four: %+v", one, four)
+	}
+	done, cancel := context.WithCancel(context.Background())
+	cancel()
+	if r := Many(done, s, 1, 12, 2); r.Seeds != 0 {
+		t.Errorf("%d seeds ran although it was over", r.Seeds)
+	}
+	b, err := json.Marshal(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names map[string]any
+	if err := json.Unmarshal(b, &names); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"seeds", "messages", "delivered", "reported_failed", "lost", "duplicated", "misdelivered", "damaged", "stuck", "events_per_s"} {
+		if _, ok := names[name]; !ok {
+			t.Errorf("the report has no %s: %s", name, b)
+		}
+	}
+}
+
+// Names of faults are read as they are written, and others refused.
+func TestFaultNames(t *testing.T) {
+	for _, f := range []Faults{0, All, Loss, Loss | Restart, Cut | Pause | Slow, 1<<len(faultNames) - 1} {
+		if got, err := ParseFaults(f.String()); err != nil || got != f {
+			t.Errorf("%q: %v, %v", f.String(), got, err)
+		}
+	}
+	for _, bad := range []string{"fire", "loss,", "loss;dup", "ALL"} {
+		if _, err := ParseFaults(bad); !errors.Is(err, ErrFaults) {
+			t.Errorf("%q: %v, want ErrFaults", bad, err)
+		}
+	}
+}
+
+// What cannot be run is refused.
+func TestImpossibleScenarios(t *testing.T) {
+	for _, s := range []Scenario{{Nodes: 1, Messages: 1}, {Nodes: MaxNodes + 1, Messages: 1}, {Nodes: 2}, {Nodes: 2, Messages: -1}} {
+		if err := s.Check(); !errors.Is(err, ErrScenario) {
+			t.Errorf("%v: %v, want ErrScenario", s, err)
+		}
+		if r := Run(s); !r.Failed() {
+			t.Errorf("%v ran", s)
+		}
+	}
+}
+
+// Shrinking finds the least that still fails, in so many runs, and leaves alone what
+// does not fail.
+func TestShrink(t *testing.T) {
+	runs := 0
+	fails := func(s Scenario) (r Result) {
+		runs++
+		if s.Faults&Loss != 0 && s.Faults&Slow != 0 && s.Nodes >= 3 && s.Messages >= 40 {
+			r.Lost = 1
+		}
+		return r
+	}
+	s, r := shrink(context.Background(), Scenario{Seed: 9, Nodes: 100, Messages: 20_000, Faults: All}, 2000, fails)
+	if s.Faults != Loss|Slow || s.Nodes != 3 || s.Messages > 46 || !r.Failed() {
+		t.Errorf("shrunk to %v", s)
+	}
+	runs = 0
+	if s, r := shrink(context.Background(), Scenario{Nodes: 100, Messages: 100, Faults: All}, 5, fails); runs > 6 || !r.Failed() {
+		t.Errorf("%d runs to shrink to %v in 5 tries", runs, s)
+	}
+	if s, r := shrink(context.Background(), Scenario{Nodes: 2, Messages: 100}, 5, fails); r.Failed() || s.Messages != 100 {
+		t.Errorf("%v was shrunk although it does not fail", s)
+	}
+}

@@ -1,0 +1,247 @@
+package chaos
+
+// This file is what a seed stands for: cluster, placement, pace, and what goes wrong.
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/sim"
+)
+
+// Faults is a set of kinds of faults.
+type Faults uint16
+
+// Kinds of faults.
+const (
+	Loss       Faults = 1 << iota // frames vanish
+	Dup                           // frames arrive twice, the second time perhaps much later
+	Reorder                       // frames are overtaken
+	Corrupt                       // bits flip, frames are cut short
+	Congestion                    // narrow links, short queues and rings
+	Partition                     // the network falls apart, and heals
+	Cut                           // frames are lost in one direction, for a time
+	Pause                         // processes and cards stop, and go on
+	Slow                          // processes and cards are slow for a time
+	Crash                         // processes crash; they are detached, or their cards leave; they return
+	Restart                       // cards crash with their processes and return with another incarnation
+	Resize                        // programs change the size of their queues while traffic flows
+	Switch                        // processes are switched out and in again
+	All        = Switch<<1 - 1
+)
+
+var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch"}
+
+// ErrFaults is returned for a name that is not one of a fault.
+var ErrFaults = errors.New("chaos: no such fault")
+
+// ParseFaults reads "all", "none", or names with commas between them.
+func ParseFaults(s string) (Faults, error) {
+	switch s {
+	case "all":
+		return All, nil
+	case "none", "":
+		return 0, nil
+	}
+	var f Faults
+	for _, name := range strings.Split(s, ",") {
+		i := slices.Index(faultNames, strings.TrimSpace(name))
+		if i < 0 {
+			return 0, fmt.Errorf("reading faults %q: %w: %q; use all, none, or some of %s", s, ErrFaults, name, strings.Join(faultNames, ","))
+		}
+		f |= 1 << i
+	}
+	return f, nil
+}
+
+// String is what ParseFaults reads.
+func (f Faults) String() string {
+	switch f & All {
+	case All:
+		return "all"
+	case 0:
+		return "none"
+	}
+	var names []string
+	for i, n := range faultNames {
+		if f>>i&1 != 0 {
+			names = append(names, n)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// MaxNodes is the most nodes of a scenario.
+const MaxNodes = 4096
+
+// ErrScenario is wrapped by errors about scenarios that cannot be run.
+var ErrScenario = errors.New("chaos: impossible scenario")
+
+// Check refuses a scenario that cannot be run.
+func (s *Scenario) Check() error {
+	if s.Nodes < 2 || s.Nodes > MaxNodes {
+		return fmt.Errorf("%w: %d nodes; use 2 to %d", ErrScenario, s.Nodes, MaxNodes)
+	}
+	if s.Messages < 1 || s.Messages > 1<<30 {
+		return fmt.Errorf("%w: %d messages; use 1 to %d", ErrScenario, s.Messages, 1<<30)
+	}
+	return nil
+}
+
+// Streams of random numbers of a scenario.
+const (
+	streamPlace   = 1
+	streamCluster = 2
+	streamNet     = 3
+	streamPace    = 4
+	streamFaults  = 100 // and up: one for each kind
+	streamMembers = 1000
+)
+
+func (s *Scenario) stream(n uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed, n)) }
+
+// pick returns one of the values.
+func pick[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
+
+// plan is what a scenario comes to.
+type plan struct {
+	cards   int
+	routes  []uint32 // node to card, for all groups
+	members []place
+	slots   int
+	tune    func(*engine.Config)
+	net     sim.EthernetConfig
+	horizon int64 // faults are over by then, in ns
+	// pause is the mean time between the operations of a member, in ns.
+	pause   int64
+	pattern int // whom members send to
+	replies int // in 16 requests
+}
+
+// place is where a process runs.
+type place struct {
+	gid, node uint16
+	card      int
+}
+
+func (s *Scenario) plan() plan {
+	var p plan
+	s.place(&p)
+	s.cluster(&p)
+	s.network(&p)
+	r := s.stream(streamPace)
+	p.horizon = int64(pick(r, 3*time.Millisecond, 30*time.Millisecond, 150*time.Millisecond))
+	p.pause = min(max(1, p.horizon*int64(s.Nodes)/int64(s.Messages)*8), p.horizon/4)
+	p.pattern = r.IntN(patterns)
+	p.replies = r.IntN(17)
+	return p
+}
+
+// place puts processes on cards: mostly one to a card, some share one, and some have
+// the node number of a process of another group.
+func (s *Scenario) place(p *plan) {
+	r := s.stream(streamPlace)
+	groups := 1 + r.IntN(3)
+	for len(p.members) < s.Nodes {
+		i := len(p.members)
+		m := place{gid: uint16(1 + r.IntN(groups)), node: uint16(len(p.routes))}
+		switch k := r.IntN(8); {
+		case i >= 2 && k == 0 && groups > 1: // a twin in another group
+			twin := p.members[r.IntN(i)]
+			m.node, m.card, m.gid = twin.node, twin.card, twin.gid%uint16(groups)+1
+			if slices.Contains(p.members, m) {
+				continue
+			}
+		case i >= 2 && k == 1: // on a card with others
+			m.card = r.IntN(p.cards)
+			p.routes = append(p.routes, uint32(m.card))
+		default:
+			m.card = p.cards
+			p.cards++
+			p.routes = append(p.routes, uint32(m.card))
+		}
+		p.members = append(p.members, m)
+	}
+	p.routes = append(p.routes, engine.NoRoute) // one node that has no route
+}
+
+// cluster draws the cards' configuration.
+func (s *Scenario) cluster(p *plan) {
+	r := s.stream(streamCluster)
+	lines, replies, fifo, train, window := 1024, 256, 10, arctic.MaxTrain, 32
+	switch r.IntN(3) {
+	case 0: // the papers' (thesis 5.3, 5.5)
+		lines, replies, fifo, train, window = 8, 2, 3, 1, 8
+	case 1:
+		lines = 2 << r.IntN(8)
+		replies = max(1, lines/4)
+		fifo, train, window = 1+r.IntN(16), 1+r.IntN(arctic.MaxTrain), 1+r.IntN(engine.Window)
+	}
+	every := 1 + r.IntN(32)
+	ackDelay := pick(r, 5*time.Microsecond, 50*time.Microsecond, 200*time.Microsecond)
+	silence := pick(r, 20*time.Millisecond, 60*time.Millisecond)
+	p.slots = pick(r, 2, 4, 16, 64, 256)
+	p.tune = func(c *engine.Config) {
+		c.Lines, c.ReplyLines, c.FIFO, c.Train, c.FirstWindow = lines, replies, fifo, train, window
+		c.AckEvery, c.AckDelay = every, ackDelay
+		c.FirstRTO, c.MinRTO, c.MaxRTO = silence/10, silence/50, silence/4
+		c.PeerTimeout, c.ConnectTimeout = silence, 2*silence
+	}
+}
+
+// network draws the network and what goes wrong on it by chance.
+func (s *Scenario) network(p *plan) {
+	r := s.stream(streamNet)
+	p.net = sim.EthernetConfig{
+		Seed:      s.Seed,
+		Bandwidth: pick(r, 0, 1e9, 10e9, 100e9),
+		Delay:     pick(r, time.Microsecond, 5*time.Microsecond, 40*time.Microsecond),
+		MTU:       pick(r, arctic.MinMTU, 1500, 3498),
+	}
+	n := &p.net
+	for k, f := range []*float64{&n.Faults.Loss, &n.Faults.Duplicate, &n.Faults.Reorder, &n.Faults.Corrupt} {
+		chance := pick(s.stream(streamFaults+uint64(k)), .001, .01, .05, .2)
+		if s.Faults>>k&1 != 0 {
+			*f = chance
+		}
+	}
+	n.Faults.HoldBack = 60 * time.Millisecond
+	if s.Faults&Congestion != 0 {
+		r := s.stream(streamFaults + 4)
+		n.Transmit, n.Switch, n.Receive = pick(r, 1, 8, 64), pick(r, 4, 32, 256), pick(r, 4, 32, 256)
+		if n.Bandwidth == 0 {
+			n.Bandwidth = 10e9
+		}
+	}
+}
+
+// episode is something that goes wrong for a time.
+type episode struct {
+	kind     Faults
+	at, ends int64
+	random   *rand.Rand
+}
+
+// episodes draws those of all kinds of the scenario, in no order.
+func (s *Scenario) episodes(p *plan) (all []episode) {
+	for k := range faultNames {
+		kind := Faults(1) << k
+		if s.Faults&kind == 0 || kind < Partition || kind == Resize {
+			continue
+		}
+		r := s.stream(streamFaults + uint64(k))
+		for range 1 + r.IntN(3) {
+			at := 1 + r.Int64N(p.horizon)
+			// From 10 us to 80 ms: shorter than a retransmission, longer than patience.
+			ends := at + int64(10*time.Microsecond)<<r.IntN(14)
+			all = append(all, episode{kind, at, ends, rand.New(rand.NewPCG(s.Seed, r.Uint64()))})
+		}
+	}
+	return all
+}

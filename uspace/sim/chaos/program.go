@@ -1,0 +1,203 @@
+package chaos
+
+// This file is the program that every process runs: random operations, and whatever
+// arrives in between. Another kind of operation is another entry of operations.
+
+import (
+	"errors"
+	"math/bits"
+	"math/rand/v2"
+
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/sim"
+)
+
+// member is one process of the cluster, through all its lives.
+type member struct {
+	place
+	number  int
+	run     *run
+	process *sim.Process // nil: dead
+	deaths  uint16
+	random  *rand.Rand
+	peers   []int32 // members of its group
+	probes  []int32 // members that it has yet to probe
+}
+
+// returnsLost is what the return ring of the present life had no room for.
+func (m *member) returnsLost() uint32 {
+	if m.process == nil {
+		return 0
+	}
+	return m.process.Interface().ReturnsLost()
+}
+
+// operations are what a program does, and how often in comparison. Each ends with
+// nothing half done.
+var operations = []struct {
+	weight int
+	kind   Faults // that the scenario must have, if any
+	do     func(m *member)
+}{
+	{16, 0, (*member).burst},
+	{3, 0, (*member).flood},
+	{1, 0, (*member).stray},
+	{1, 0, (*member).long},
+	{4, Resize, (*member).resize},
+}
+
+// program runs a life of the member: it starts an operation every now and then, until
+// all messages of the scenario are sent, and serves its queues for ever. What it is
+// asked to probe then, it does at once.
+func (m *member) program(p *sim.Process) error {
+	total := 0
+	for _, o := range operations {
+		if m.run.scenario.Faults&o.kind == o.kind {
+			total += o.weight
+		}
+	}
+	next := p.Now() + m.idle()
+	for {
+		m.serve(p, funi.Request)
+		switch {
+		case len(m.probes) > 0:
+			to := m.probes[0]
+			m.probes = m.probes[1:]
+			m.send(p, funi.Request, to, m.run.members[to].node, 1)
+			continue
+		case !m.run.quota():
+			next = sim.Never
+		case p.Now() >= next:
+			k := m.random.IntN(total)
+			for _, o := range operations {
+				if m.run.scenario.Faults&o.kind != o.kind {
+					continue
+				}
+				if k -= o.weight; k < 0 {
+					o.do(m)
+					break
+				}
+			}
+			next = p.Now() + m.idle()
+		}
+		p.Wait(next)
+	}
+}
+
+// idle draws a time between two operations, twice the mean at most.
+func (m *member) idle() int64 { return m.random.Int64N(2*m.run.pause + 1) }
+
+// serve takes what has arrived, replies first, and what came back. At level Reply it
+// takes replies only: that is what a handler may do that waits for room to reply.
+func (m *member) serve(p *sim.Process, lowest funi.Level) {
+	i := p.Interface()
+	for l := funi.Reply; l <= funi.Reply && l >= lowest; l-- {
+		for s := i.Receive(l); s != nil; s = i.Receive(l) {
+			msg := m.run.oracle.arrived(m, l, s)
+			node := s.Source()
+			i.Release(l)
+			if l == funi.Request {
+				if msg != nil && m.random.IntN(16) < m.run.replies && m.run.more() {
+					m.send(p, funi.Reply, msg.from, node, 1+m.random.IntN(4))
+				}
+				m.serve(p, funi.Reply)
+			}
+		}
+	}
+	for b, ok := i.NextReturn(); ok; b, ok = i.NextReturn() {
+		m.run.oracle.returned(m, b)
+	}
+}
+
+// send sends one message unless all have been sent, and waits for room in the queue as
+// the rules of package am have it.
+func (m *member) send(p *sim.Process, l funi.Level, to int32, node uint16, words int) {
+	i := p.Interface()
+	for s := i.Reserve(l); m.run.more(); s = i.Reserve(l) {
+		if s != nil {
+			m.run.oracle.sends(s, m, to, node, l, uint16(m.random.IntN(funi.MaxType+1)), words)
+			i.Commit(l)
+			return
+		}
+		p.Wait(sim.Never)
+		m.serve(p, l)
+	}
+}
+
+// burst sends some requests to members of the group.
+func (m *member) burst() {
+	for range 1 + m.random.IntN(15) {
+		if !m.run.quota() {
+			return
+		}
+		to := m.choose()
+		m.send(m.process, funi.Request, to, m.run.members[to].node, 1+m.random.IntN(funi.MaxPayloadWords))
+		if m.random.IntN(4) == 0 {
+			m.serve(m.process, funi.Request)
+		}
+	}
+}
+
+// flood sends many short requests to one member, and takes nothing that arrives as long
+// as there is room to send.
+func (m *member) flood() {
+	to := m.choose()
+	for n := 20 + m.random.IntN(200); n > 0 && m.run.quota(); n-- {
+		m.send(m.process, funi.Request, to, m.run.members[to].node, 1)
+	}
+}
+
+// stray sends a request to a node that the group does not have: one of another group,
+// or one without a route. It must come back.
+func (m *member) stray() {
+	if !m.run.quota() {
+		return
+	}
+	node := uint16(m.random.IntN(len(m.run.routes)))
+	for _, k := range m.peers {
+		if m.run.members[k].node == node {
+			return
+		}
+	}
+	m.send(m.process, funi.Request, nobody, node, 1)
+}
+
+// long does nothing for up to ten times as long as usual, while messages pile up.
+func (m *member) long() { m.process.Sleep(min(10*m.idle(), m.run.horizon)) }
+
+// resize changes the size of the queues, to what they were at first at most. Queues that
+// hold more than would fit stay as they are.
+func (m *member) resize() {
+	p := m.process
+	slots := 2 << m.random.IntN(bits.Len(uint(m.run.slots))-1)
+	err := p.Interface().Resize(slots, func() error { p.Drive(); return nil })
+	if err != nil && !errors.Is(err, funi.ErrTooSmall) {
+		panic(err)
+	}
+}
+
+// Patterns of whom members send to.
+const (
+	uniform  = iota // everybody, themselves included
+	incast          // mostly the first of the group
+	pairs           // a neighbour
+	patterns        // how many there are
+)
+
+// choose draws the receiver of a request.
+func (m *member) choose() int32 {
+	k := m.random.IntN(len(m.peers))
+	switch m.run.pattern {
+	case incast:
+		if m.random.IntN(4) != 0 {
+			k = 0
+		}
+	case pairs:
+		for i, number := range m.peers {
+			if number == int32(m.number) {
+				k = (i ^ 1) % len(m.peers)
+			}
+		}
+	}
+	return m.peers[k]
+}

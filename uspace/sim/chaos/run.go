@@ -1,0 +1,260 @@
+package chaos
+
+// This file runs a scenario from its first event to silence.
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/sim"
+)
+
+// Scenario is what is to be run. The same scenario always runs the same way.
+type Scenario struct {
+	Seed     uint64
+	Nodes    int // processes, 2 to MaxNodes
+	Messages int // of all processes together, replies included
+	Faults   Faults
+	// Trace and Capture, if not nil, get a trace and a capture of the run.
+	Trace, Capture io.Writer
+}
+
+// String is the arguments of the command that runs the scenario again.
+func (s Scenario) String() string {
+	return fmt.Sprintf("--seed %d --nodes %d --messages %d --faults %v", s.Seed, s.Nodes, s.Messages, s.Faults)
+}
+
+// Result is what became of the messages of a scenario, or of several.
+type Result struct {
+	Messages       int `json:"messages"`
+	Delivered      int `json:"delivered"`
+	ReportedFailed int `json:"reported_failed"` // some of which were delivered as well
+	Lost           int `json:"lost"`
+	Duplicated     int `json:"duplicated"`
+	Misdelivered   int `json:"misdelivered"`
+	Damaged        int `json:"damaged"`
+	// Stuck counts scenarios that did not fall silent in time, or fell silent with
+	// something left in a card, or ended in a panic.
+	Stuck int `json:"stuck"`
+
+	Events   uint64   `json:"-"`
+	Hash     uint64   `json:"-"` // of the run; see sim.World.Hash
+	Virtual  int64    `json:"-"` // ns that it took in the world
+	Failures []string `json:"-"` // the first ones, in words
+	strays   int      // messages to nobody
+}
+
+// Failed reports whether any promise was broken.
+func (r *Result) Failed() bool {
+	return r.Lost+r.Duplicated+r.Misdelivered+r.Damaged+r.Stuck != 0
+}
+
+// patience is how long, in virtual time, a fair network may show no progress while
+// something is outstanding: many times what any timer of the cards is set to.
+const patience = int64(2 * time.Second)
+
+// run is a scenario that runs.
+type run struct {
+	plan
+	scenario Scenario
+	result   Result
+	oracle   oracle
+	world    *sim.World
+	net      *sim.Ethernet
+	members  []*member
+	byCard   [][]*member
+	lives    uint32
+	fair     int64 // all faults are over
+	probing  bool
+}
+
+// Run runs a scenario. An impossible one returns Check's error in Failures and counts
+// as stuck.
+func Run(s Scenario) (result Result) {
+	if err := s.Check(); err != nil {
+		return Result{Stuck: 1, Failures: []string{err.Error()}}
+	}
+	r := &run{plan: s.plan(), scenario: s}
+	defer func() {
+		if p := recover(); p != nil {
+			r.oracle.fail(&r.result.Stuck, "panic: %v", p)
+			r.finish()
+		}
+		result = r.result
+	}()
+	r.build()
+	if s.Trace != nil {
+		r.world.Trace(s.Trace)
+	}
+	if s.Capture != nil {
+		r.world.Capture(s.Capture)
+	}
+	if r.happen() {
+		r.probe()
+	}
+	r.finish()
+	return r.result
+}
+
+// quota reports whether messages of the scenario are left to be sent.
+func (r *run) quota() bool { return len(r.oracle.messages) < r.scenario.Messages }
+
+// more reports whether any message may be sent.
+func (r *run) more() bool { return r.probing || r.quota() }
+
+// build makes the world and everybody in it.
+func (r *run) build() {
+	r.world = sim.NewWorld(sim.Options{Watch: r.watch})
+	r.net = r.world.NewEthernet(r.plan.net)
+	r.byCard = make([][]*member, r.cards)
+	byGroup := map[uint16][]int32{}
+	for i, at := range r.plan.members {
+		m := &member{place: at, number: i, run: r}
+		r.members = append(r.members, m)
+		r.byCard[at.card] = append(r.byCard[at.card], m)
+		byGroup[at.gid] = append(byGroup[at.gid], int32(i))
+	}
+	for _, m := range r.members {
+		m.peers = byGroup[m.gid]
+	}
+	r.oracle = oracle{seed: r.scenario.Seed, members: r.members, result: &r.result, now: r.world.Now,
+		messages: make([]message, 0, r.scenario.Messages)}
+	for i := range r.cards {
+		r.world.NewCard(r.net.Plug())
+		r.start(i, 0)
+	}
+	for _, e := range r.scenario.episodes(&r.plan) {
+		r.fair = max(r.fair, e.ends)
+		r.world.At(e.at, func() { r.strike(&e) })
+	}
+	r.fair = max(r.fair, r.horizon)
+	r.world.At(r.fair, r.heal)
+}
+
+// start makes card i anew, and its processes after the given delay.
+func (r *run) start(i int, delay int64) {
+	c := r.world.Cards()[i]
+	r.lives++
+	cfg := engine.Native()
+	cfg.Card, cfg.Incarnation, cfg.Seed, cfg.Routes = uint16(i), r.lives*2654435761|1, r.scenario.Seed+uint64(r.lives), r.routes
+	for j := range r.cards {
+		if j != i {
+			cfg.Peers = append(cfg.Peers, engine.Peer{Card: uint16(j), Address: sim.Address(j), Local: sim.Address(i)})
+		}
+	}
+	r.tune(&cfg)
+	if err := c.Start(cfg); err != nil {
+		panic(err)
+	}
+	e := c.Engine()
+	attach := func() {
+		if c.Engine() != e {
+			return // crashed again before its processes were back
+		}
+		for _, m := range r.byCard[i] {
+			r.attach(m)
+		}
+	}
+	if delay == 0 {
+		attach()
+	} else {
+		r.world.At(r.world.Now()+delay, attach)
+	}
+}
+
+// attach makes a process of a member that has none, on its card, which is up.
+func (r *run) attach(m *member) {
+	if m.process != nil {
+		return
+	}
+	m.random = rand.New(rand.NewPCG(r.scenario.Seed, streamMembers+uint64(m.number)<<16+uint64(m.deaths)))
+	// The process is known before its program runs.
+	p, err := r.world.Cards()[m.card].Run(m.gid, m.node, r.slots, m.program)
+	if err != nil {
+		panic(err)
+	}
+	m.process = p
+}
+
+// watch checks what must hold after every event.
+func (r *run) watch(c *sim.Card) {
+	for _, m := range r.byCard[c.Number()] {
+		if m.process != nil {
+			r.oracle.indices(m)
+		}
+	}
+}
+
+// happen lets the world run until it is silent, and reports whether it became so with
+// nothing left anywhere.
+func (r *run) happen() bool {
+	for {
+		last := max(r.oracle.progress, r.fair)
+		if !r.world.Run(last+patience, nil) {
+			return r.clean()
+		}
+		if max(r.oracle.progress, r.fair) == last {
+			r.oracle.fail(&r.result.Stuck, "no silence: %d messages sent, nothing arrived for %v, and the next event is due at %d ns%s",
+				len(r.oracle.messages), time.Duration(patience), r.world.Next(), r.busy())
+			return false
+		}
+	}
+}
+
+// probe lets every member send to others on the fair and silent network, twice. In the
+// first round a card may learn that another has restarted since they last met, which
+// is an error for what it sends; in the second nothing may fail.
+func (r *run) probe() {
+	r.probing = true
+	for range 2 {
+		r.oracle.probes = append(r.oracle.probes, len(r.oracle.messages))
+		for _, m := range r.members {
+			for k := range min(len(m.peers), 16) {
+				m.probes = append(m.probes, m.peers[(m.number+k)%len(m.peers)])
+			}
+			m.process.Wake()
+		}
+		r.fair = r.world.Now()
+		if !r.happen() {
+			return
+		}
+	}
+}
+
+// busy says what is left in the cards.
+func (r *run) busy() (s string) {
+	for _, m := range r.members {
+		if m.process != nil && !m.process.Context().Idle() {
+			s += fmt.Sprintf("; member %d on card %d has work left, TICKET %#x", m.number, m.card, m.process.Memory().Page.Load(15))
+		}
+	}
+	return s
+}
+
+// clean reports whether nothing is left in cards and network of a silent world.
+func (r *run) clean() bool {
+	if s := r.busy(); s != "" {
+		r.oracle.fail(&r.result.Stuck, "silent%s", s)
+	} else if n := r.net.UnderWay(); n != 0 {
+		r.oracle.fail(&r.result.Stuck, "silent, but %d frames wait in cards' ports", n)
+	} else if r.quota() {
+		r.oracle.fail(&r.result.Stuck, "silent after %d of %d messages", len(r.oracle.messages), r.scenario.Messages)
+	}
+	return r.result.Stuck == 0
+}
+
+// finish takes stock of the messages and ends everything.
+func (r *run) finish() {
+	if r.world == nil {
+		return
+	}
+	r.oracle.account()
+	r.result.Events, r.result.Hash, r.result.Virtual = r.world.Events(), r.world.Hash(), r.world.Now()
+	if err := r.world.CloseTrace(); err != nil {
+		r.result.Failures = append(r.result.Failures, err.Error())
+	}
+	r.world.Close()
+}

@@ -1,0 +1,132 @@
+package chaos
+
+// This file is what goes wrong for a time, and how it is mended.
+
+import (
+	"time"
+
+	"github.com/funet/funet/uspace/sim"
+)
+
+// strike lets an episode begin and arranges for its end.
+func (r *run) strike(e *episode) {
+	x := e.random
+	i := x.IntN(r.cards)
+	card := r.world.Cards()[i]
+	m := r.members[x.IntN(len(r.members))]
+	switch e.kind {
+	case Partition:
+		a, b := r.halves(e)
+		r.net.Sever(sim.Cut{From: a, To: b}, e.ends)
+		r.net.Sever(sim.Cut{From: b, To: a}, e.ends)
+	case Cut:
+		a, b := r.halves(e)
+		r.net.Sever(sim.Cut{From: a, To: b}, e.ends)
+	case Pause:
+		if x.IntN(3) == 0 {
+			card.Pause(e.ends)
+		} else if m.process != nil {
+			m.process.Pause(e.ends)
+		}
+	case Slow:
+		times := 2 << x.IntN(9)
+		if x.IntN(3) == 0 {
+			card.Slow(times)
+			r.world.At(e.ends, func() { card.Slow(1) })
+		} else if p := m.process; p != nil {
+			p.Slow(times)
+			r.world.At(e.ends, func() { p.Slow(1) })
+		}
+	case Crash:
+		if m.process != nil {
+			r.kill(e, m)
+		}
+	case Restart:
+		if card.Engine() == nil {
+			return
+		}
+		card.Crash()
+		r.down(e, i)
+	case Switch:
+		if p := m.process; p != nil {
+			c := p.Card()
+			c.SwitchOut(p, nil)
+			r.world.At(e.ends, func() {
+				if m.process == p {
+					c.SwitchIn(p)
+				}
+			})
+		}
+	}
+}
+
+// kill ends a process. Somebody finds out later, and either detaches the process's
+// context, or ends the card with all its processes, saying goodbye.
+func (r *run) kill(e *episode, m *member) {
+	p := m.process
+	p.Kill()
+	m.die()
+	c, life := p.Card(), p.Card().Engine()
+	r.world.At(r.world.Now()+e.random.Int64N(int64(5*time.Millisecond)), func() {
+		switch {
+		case c.Engine() != life:
+		case e.random.IntN(2) == 0:
+			c.Leave()
+			r.down(e, m.card)
+		default:
+			c.Detach(p)
+			m.deaths++ // also what came for the dead in the meantime
+			r.world.At(max(e.ends, r.world.Now()), func() {
+				if c.Engine() == life {
+					r.attach(m)
+				}
+			})
+		}
+	})
+}
+
+// halves draws a partition of the cards.
+func (r *run) halves(e *episode) (a, b sim.Set) {
+	var as, bs []int
+	first := e.random.IntN(r.cards) // never on both sides the same
+	for i := range r.cards {
+		if i == first || i != (first+1)%r.cards && e.random.IntN(2) == 0 {
+			as = append(as, i)
+		} else {
+			bs = append(bs, i)
+		}
+	}
+	return sim.SetOf(as...), sim.SetOf(bs...)
+}
+
+// down buries the processes of a card that has gone, and brings it back at the end of
+// the episode.
+func (r *run) down(e *episode, card int) {
+	for _, m := range r.byCard[card] {
+		m.die()
+		m.deaths++ // also what came for the dead while their card did not know
+	}
+	delay := e.random.Int64N(int64(3 * time.Millisecond))
+	if e.random.IntN(2) == 0 {
+		delay = 0
+	}
+	r.world.At(max(e.ends, r.world.Now()), func() {
+		if r.world.Cards()[card].Engine() == nil {
+			r.start(card, delay)
+		}
+	})
+}
+
+// die notes the death of a process. What it had sent and was to get is excused.
+func (m *member) die() {
+	if m.process != nil {
+		m.process = nil
+		m.deaths++
+	}
+}
+
+// heal makes the network fair. Whatever has its own end ends by itself.
+func (r *run) heal() {
+	r.net.SetFaults(sim.Faults{})
+	r.net.Heal()
+}

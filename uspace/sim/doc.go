@@ -1,0 +1,27 @@
+// Package sim is virtual time for FUNet: cards, networks and programs whose outcome is
+// a function of a seed. The cards are package engine's, the ones that ship.
+//
+// The journey of a run: a World holds one queue of events. A Process runs a program as
+// a coroutine until it calls Drive, Wait or Sleep, which put its next turn into the
+// queue; what it wrote for its card puts a step of the card there. The step sends
+// frames through a port, whose network puts their arrivals there: over the Ethernet
+// model (bandwidth, delay, bounded queues, and every fault) or the Arctic model
+// (routers with three buffers an input, credits, virtual cut-through). An arrival lets
+// the receiving card step, and what the card published wakes the process.
+//
+// Rules:
+//   - Time is virtual nanoseconds. Nothing takes time but what says so: a look of a
+//     process, a step of a card, bits on a link.
+//   - Events of the same time happen in the order in which they were queued. Only one
+//     program runs at a time, and the queue alone says which: no goroutine is ever
+//     runnable beside it, no map is iterated, no clock is read. So a run depends on its
+//     options alone, on any machine and at any GOMAXPROCS; World.Hash tells two apart.
+//   - A card is stepped only when it asked for it, a frame arrived, or its process
+//     wrote something: a run that completes also says that engine.Card.Step's time is
+//     honest.
+//   - Cards and processes can be destroyed, made anew, paused and slowed down at any
+//     event. Frames outlive them.
+//   - Steady state does not allocate: frames come from a pool, events from a heap.
+//
+// A World and everything in it belong to one goroutine. Several worlds may run at once.
+package sim

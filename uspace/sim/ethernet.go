@@ -1,0 +1,162 @@
+package sim
+
+// This file is the Ethernet model: a switch with a link to every card.
+//
+// The journey of a frame: EthernetPort.Flush puts it on the card's link, behind what
+// that still carries; at the switch the faults decide what becomes of it; it waits in
+// the queue of the receiver's link, or is lost because that is full; at the far end
+// the receive ring takes it, or loses it because that is full.
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// EthernetConfig is what a network is made from.
+type EthernetConfig struct {
+	Seed uint64
+	// Bandwidth of each link in bits per second; 0: no limit.
+	Bandwidth float64
+	// Delay from card to card on an idle network, without the time that the bits
+	// take; 0: 1 us.
+	Delay time.Duration
+	MTU   int // Ethernet payload in bytes; 0: 1500
+	// Transmit, Switch and Receive are how many frames of full size the transmit
+	// ring, and how many bytes in frames of full size the queue of a switch's link,
+	// and how many frames the receive ring hold. A full transmit ring holds the card
+	// up; the others lose frames. 0: 256, 256 and 1024.
+	Transmit, Switch, Receive int
+	Faults                    Faults
+}
+
+// Ethernet is a network. Frames are delivered by destination address.
+type Ethernet struct {
+	world  *World
+	cfg    EthernetConfig
+	faults thresholds
+	random rand.PCG
+	pool   pool
+	ports  []*EthernetPort
+	cuts   []Cut
+	cut    uint64 // cuts so far
+	half   int64  // of the delay
+	// backlog and patience are how long a full transmit ring and a full queue of the
+	// switch take to send.
+	backlog, patience int64
+
+	// Lost counts frames by what became of them.
+	Lost struct{ Fault, Cut, Switch, Receive, Down, Unknown uint64 }
+	// Carried counts frames that reached a receive ring.
+	Carried uint64
+}
+
+// NewEthernet makes a network in a world.
+func (w *World) NewEthernet(cfg EthernetConfig) *Ethernet {
+	def := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	def(&cfg.MTU, 1500)
+	def(&cfg.Transmit, 256)
+	def(&cfg.Switch, 256)
+	def(&cfg.Receive, 1024)
+	if cfg.Delay == 0 {
+		cfg.Delay = time.Microsecond
+	}
+	e := &Ethernet{world: w, cfg: cfg, half: int64(cfg.Delay) / 2}
+	e.pool.size = cfg.MTU + 14
+	e.backlog = int64(cfg.Transmit) * e.serialize(e.pool.size)
+	e.patience = int64(cfg.Switch) * e.serialize(e.pool.size)
+	e.random.Seed(cfg.Seed, 0x65746865726e6574)
+	e.SetFaults(cfg.Faults)
+	return e
+}
+
+// Plug makes the next port; its address is Address of its number.
+func (e *Ethernet) Plug() *EthernetPort {
+	p := &EthernetPort{net: e, number: uint16(len(e.ports)), held: none}
+	e.ports = append(e.ports, p)
+	return p
+}
+
+// Address returns the Ethernet address of a port, locally administered.
+func Address(port int) [6]byte { return [6]byte{2, 0, 0, 0, byte(port >> 8), byte(port)} }
+
+// UnderWay returns how many frames the network holds, in receive rings too unless they
+// are lent to the card.
+func (e *Ethernet) UnderWay() int {
+	n := e.pool.live()
+	for _, p := range e.ports {
+		n -= p.lent
+		if p.held != none {
+			n--
+		}
+	}
+	return n
+}
+
+// serialize returns how long n bytes take on a link, with preamble, checksum and gap.
+func (e *Ethernet) serialize(n int) int64 {
+	if e.cfg.Bandwidth == 0 {
+		return 0
+	}
+	return int64(float64((n+24)*8) * 1e9 / e.cfg.Bandwidth)
+}
+
+// Stages of a frame's way, in the lowest bit of the argument of its events; the
+// frame's number is in the others. The events happen to the port that the frame came
+// from at the switch, and to the one that it is for at the receiver.
+const (
+	atSwitch   = 0
+	atReceiver = 1
+)
+
+// send puts a frame on its card's link.
+func (e *Ethernet) send(p *EthernetPort, i uint32) {
+	w, f := e.world, &e.pool.frames[i]
+	w.sent(f, p.card)
+	p.up = max(p.up, w.now) + e.serialize(f.n)
+	w.queue.push(p.up+e.half, p, uint64(i)<<1|atSwitch)
+}
+
+// forward is a frame at the switch.
+func (e *Ethernet) forward(from *EthernetPort, i uint32) {
+	f := &e.pool.frames[i]
+	to := e.lookup(f.data)
+	switch {
+	case to == nil:
+		e.Lost.Unknown++
+		e.pool.give(i)
+		return
+	case e.isCut(from.number, to.number):
+		e.Lost.Cut++
+		e.pool.give(i)
+		return
+	case e.faults.any && !e.misfortune(to, i):
+		return
+	}
+	e.toReceiver(to, i, 0)
+}
+
+// lookup returns the port with the destination address of the frame, or nil.
+func (e *Ethernet) lookup(b []byte) *EthernetPort {
+	n := int(b[4])<<8 | int(b[5])
+	if n >= len(e.ports) || Address(n) != [6]byte(b[:6]) {
+		return nil
+	}
+	return e.ports[n]
+}
+
+// toReceiver puts a frame on the receiver's link, delayed by so many ns on the way.
+func (e *Ethernet) toReceiver(to *EthernetPort, i uint32, late int64) {
+	w := e.world
+	n := e.pool.frames[i].n
+	if to.down-w.now > e.patience {
+		e.Lost.Switch++
+		e.pool.give(i)
+		return
+	}
+	to.down = max(to.down, w.now) + e.serialize(n)
+	w.queue.push(to.down+int64(e.cfg.Delay)-e.half+late, to, uint64(i)<<1|atReceiver)
+}

@@ -1,0 +1,115 @@
+package sim
+
+// This file is a card's port on the Ethernet model. It implements port.Port.
+
+// none is no frame.
+const none = ^uint32(0)
+
+// EthernetPort is one card's end of a network.
+type EthernetPort struct {
+	net      *Ethernet
+	number   uint16
+	card     *Card  // nil: nobody receives
+	held     uint32 // reserved frame, or none
+	out      fifo   // committed, not flushed
+	in       fifo   // receive ring
+	lent     int
+	up, down int64 // the links are busy until
+}
+
+// Number returns the port's number, which Address turns into its address.
+func (p *EthernetPort) Number() int { return int(p.number) }
+
+// Receive lends frames that have arrived.
+func (p *EthernetPort) Receive(frames [][]byte) int {
+	p.lent = min(len(frames), p.in.n)
+	for k := range p.lent {
+		f := &p.net.pool.frames[p.in.at(k)]
+		frames[k] = f.bytes()
+		if t := p.net.world.trace; t != nil {
+			t.received(p.card, f)
+		}
+	}
+	return p.lent
+}
+
+// Release takes lent frames back.
+func (p *EthernetPort) Release() {
+	for k := range p.lent {
+		p.net.pool.give(p.in.at(k))
+	}
+	p.in.drop(p.lent)
+	p.lent = 0
+}
+
+// Reserve returns a buffer for one frame, or nil while the transmit ring is full.
+func (p *EthernetPort) Reserve() []byte {
+	e := p.net
+	if p.held == none {
+		if p.up-e.world.now > e.backlog || p.out.n >= e.cfg.Transmit {
+			return nil
+		}
+		p.held = e.pool.take(e.pool.size)
+	}
+	return e.pool.frames[p.held].data
+}
+
+// Commit queues a frame until Flush.
+func (p *EthernetPort) Commit(n int) {
+	e := p.net
+	i := p.held
+	e.pool.frames[i].n = n
+	if n <= smallFrame { // keep the large buffer for the next one
+		i = e.pool.clone(i)
+	} else {
+		p.held = none
+	}
+	p.out.push(i)
+}
+
+// Flush puts committed frames on the link.
+func (p *EthernetPort) Flush() {
+	for k := range p.out.n {
+		p.net.send(p, p.out.at(k))
+	}
+	p.out.drop(p.out.n)
+}
+
+// attach changes the card, and forgets what was received and not sent for it.
+func (p *EthernetPort) attach(c *Card) {
+	p.card = c
+	for _, q := range []*fifo{&p.in, &p.out} {
+		for k := range q.n {
+			p.net.pool.give(q.at(k))
+		}
+		q.drop(q.n)
+	}
+	p.lent = 0
+	if p.held != none {
+		p.net.pool.give(p.held)
+		p.held = none
+	}
+}
+
+// happen is a frame of this port at the switch, or one for it at its end.
+func (p *EthernetPort) happen(_, arg uint64) bool {
+	e, i := p.net, uint32(arg>>1)
+	e.world.mix(arg)
+	if arg&1 == atSwitch {
+		e.forward(p, i)
+		return true
+	}
+	switch {
+	case p.card == nil:
+		e.Lost.Down++
+		e.pool.give(i)
+	case p.in.n >= e.cfg.Receive:
+		e.Lost.Receive++
+		e.pool.give(i)
+	default:
+		e.Carried++
+		p.in.push(i)
+		p.card.wake(e.world.now)
+	}
+	return true
+}

@@ -1,0 +1,143 @@
+package sim
+
+// This file is what goes wrong on an Ethernet: faults by chance, and cuts that heal.
+
+import (
+	"math"
+	"time"
+)
+
+// Faults are what goes wrong by chance, each a probability from 0 to 1 per frame.
+type Faults struct {
+	Loss      float64
+	Duplicate float64 // of which every 16th arrives up to HoldBack late
+	Reorder   float64 // delayed by up to ten times Delay
+	Corrupt   float64 // one to three bits flipped behind the Ethernet header, or cut short
+	// HoldBack is how long a network may hold back a copy of a frame: long enough to
+	// outlive the card that sent it.
+	HoldBack time.Duration
+}
+
+// thresholds are the same, as the random numbers below which they happen.
+type thresholds struct {
+	loss, duplicate, reorder, corrupt uint32
+	holdBack                          int64
+	any                               bool
+}
+
+// SetFaults changes the faults for frames that reach the switch from now on.
+func (e *Ethernet) SetFaults(f Faults) {
+	t := func(p float64) uint32 { return uint32(min(max(p, 0), 1) * math.MaxUint32) }
+	e.faults = thresholds{loss: t(f.Loss), duplicate: t(f.Duplicate), reorder: t(f.Reorder), corrupt: t(f.Corrupt), holdBack: int64(f.HoldBack)}
+	e.faults.any = e.faults.loss|e.faults.duplicate|e.faults.reorder|e.faults.corrupt != 0
+}
+
+// chance says whether something happens.
+func (e *Ethernet) chance(threshold uint32) bool {
+	return threshold != 0 && uint32(e.random.Uint64()>>32) <= threshold
+}
+
+// below draws a number below n.
+func (e *Ethernet) below(n int64) int64 {
+	return int64(e.random.Uint64() % uint64(max(n, 1)))
+}
+
+// misfortune lets happen to frame i what happens by chance, sends its copies on, and
+// reports whether the frame itself is still to be sent on, in time.
+func (e *Ethernet) misfortune(to *EthernetPort, i uint32) bool {
+	t := &e.faults
+	if e.chance(t.loss) {
+		e.Lost.Fault++
+		e.pool.give(i)
+		return false
+	}
+	if e.chance(t.duplicate) {
+		late := e.below(10 * int64(e.cfg.Delay))
+		if t.holdBack > 0 && e.below(16) == 0 {
+			late = e.below(t.holdBack)
+		}
+		e.toReceiver(to, e.pool.clone(i), late)
+	}
+	if e.chance(t.corrupt) {
+		e.damage(&e.pool.frames[i])
+	}
+	if e.chance(t.reorder) {
+		e.toReceiver(to, i, 1+e.below(10*int64(e.cfg.Delay)))
+		return false
+	}
+	return true
+}
+
+// damage flips one to three different bits behind the Ethernet header, which the
+// CRC-32C of a frame of any size finds for certain, or cuts the frame short.
+func (e *Ethernet) damage(f *frame) {
+	const header = 14
+	if e.below(4) == 0 {
+		f.n = header + int(e.below(int64(f.n-header)))
+		return
+	}
+	bits := int64(f.n-header) * 8
+	first := e.below(bits)
+	step := 1 + e.below(bits/4)
+	for k := range 1 + e.below(3) {
+		b := (first + k*step) % bits
+		f.data[header+b/8] ^= 1 << (b % 8)
+	}
+}
+
+// Cut loses every frame from a port of From to one of To. A partition is two cuts,
+// one each way; one alone is an asymmetric failure.
+type Cut struct {
+	From, To Set
+	id       uint64
+}
+
+// Set is a set of ports.
+type Set []uint64
+
+// SetOf makes a set.
+func SetOf(ports ...int) Set {
+	var s Set
+	for _, p := range ports {
+		for p/64 >= len(s) {
+			s = append(s, 0)
+		}
+		s[p/64] |= 1 << (p % 64)
+	}
+	return s
+}
+
+// Has reports whether the port is in the set.
+func (s Set) Has(port uint16) bool {
+	return int(port/64) < len(s) && s[port/64]>>(port%64)&1 != 0
+}
+
+// Sever adds a cut, which heals at the given time; Never is for good.
+func (e *Ethernet) Sever(c Cut, until int64) {
+	e.cut++
+	c.id = e.cut
+	e.cuts = append(e.cuts, c)
+	if until == Never {
+		return
+	}
+	e.world.At(until, func() {
+		for i := range e.cuts {
+			if e.cuts[i].id == c.id {
+				e.cuts = append(e.cuts[:i], e.cuts[i+1:]...)
+				return
+			}
+		}
+	})
+}
+
+// Heal ends all cuts.
+func (e *Ethernet) Heal() { e.cuts = e.cuts[:0] }
+
+func (e *Ethernet) isCut(from, to uint16) bool {
+	for i := range e.cuts {
+		if e.cuts[i].From.Has(from) && e.cuts[i].To.Has(to) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,239 @@
+package sim
+
+// This file is the process: a program as a coroutine, which runs until it lets time
+// pass. Which program runs is decided by the event queue alone.
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// ErrKilled is the error of a process that was killed.
+var ErrKilled = errors.New("sim: process was killed")
+
+// Program is what a process runs. Everything it does takes no time, except what it
+// says through the methods of Process.
+type Program func(p *Process) error
+
+// Process is one process with one context.
+type Process struct {
+	world   *World
+	card    *Card
+	memory  *funi.Memory
+	iface   *funi.Interface
+	context *engine.Context
+
+	next  func() (struct{}, bool)
+	stop  func()
+	yield func(struct{}) bool // to the event queue; false: killed
+	ended bool
+	err   error
+
+	due     int64 // of the pending turn, or Never
+	token   uint64
+	paused  int64 // no turn before
+	slow    int64
+	stopped bool          // switched out, or about to be
+	saved   *engine.Saved // switched out
+	idle    bool          // what the card publishes brings the turn forward
+	vain    bool          // the last look was in vain
+	wrote   [5]uint32     // what the card reads, as it was told last
+	seen    [5]uint32     // what the card writes, as the program saw it last
+}
+
+// Registers that the process writes and the card reads, and the other way round.
+var (
+	ofProcess = [...]funi.Register{funi.RPSQHead, funi.RQSQHead, funi.RPRQTail, funi.RQRQTail, funi.Control}
+	ofCard    = [...]funi.Register{funi.RPSQTail, funi.RQSQTail, funi.RPRQHead, funi.RQRQHead}
+)
+
+// returnHead is where the card counts returned packets in the register page: 0x400,
+// see package funi.
+const returnHead = 0x400 / 4
+
+func (p *Process) start(program Program) {
+	p.next, p.stop = iter.Pull(func(yield func(struct{}) bool) {
+		p.yield = yield
+		defer func() {
+			if r := recover(); r != nil && r != ErrKilled {
+				panic(r)
+			}
+		}()
+		p.err = program(p)
+	})
+	p.turnAt(p.world.now)
+}
+
+// turnAt lets the process have its next turn at the given time; at Never it waits for
+// what its card publishes, for good if need be.
+func (p *Process) turnAt(at int64) {
+	if at == Never {
+		p.due = Never
+		return
+	}
+	p.due = max(at, p.paused, p.world.now)
+	p.token = p.world.queue.push(p.due, p, 0)
+}
+
+// happen is a turn of the process.
+func (p *Process) happen(token, _ uint64) bool {
+	if p.due == Never || token != p.token {
+		return false
+	}
+	if p.stopped {
+		p.due = Never // SwitchIn gives it a turn
+		return false
+	}
+	p.due, p.idle = Never, false
+	w := p.world
+	if w.now < p.paused {
+		p.turnAt(p.paused)
+		return false
+	}
+	if w.trace != nil {
+		w.trace.turn(p)
+	}
+	card := p.card
+	if _, more := p.next(); !more {
+		p.ended = true
+		p.tell()
+	}
+	w.mix(uint64(card.number) | uint64(p.context.Node())<<32)
+	if w.o.Watch != nil {
+		w.o.Watch(card)
+	}
+	return true
+}
+
+// tell wakes the card if the process has written anything that it reads, and reports
+// whether it has.
+func (p *Process) tell() bool {
+	var wrote [len(ofProcess)]uint32
+	for i, r := range ofProcess {
+		wrote[i] = p.memory.Page.Load(r)
+	}
+	if wrote == p.wrote {
+		return false
+	}
+	p.wrote = wrote
+	p.card.wake(p.world.now)
+	return true
+}
+
+// news reports whether the card has written anything since the program looked.
+func (p *Process) news() bool {
+	var seen [5]uint32
+	for i, r := range ofCard {
+		seen[i] = p.memory.Page.Load(r)
+	}
+	seen[4] = p.memory.Page[returnHead]
+	if seen == p.seen {
+		return false
+	}
+	p.seen = seen
+	return true
+}
+
+// published brings the turn of an idle process forward if its card has news for it.
+func (p *Process) published() {
+	if p.idle && p.news() {
+		p.idle, p.vain = false, false
+		p.turnAt(p.world.now + p.pollTime())
+	}
+}
+
+func (p *Process) pollTime() int64 { return int64(p.world.o.PollTime) * p.slow * p.card.slow }
+
+// Drive lets the card see what the process has done, and takes the time of one look
+// at the queues. When the process looks in vain twice it takes until there is news, at
+// most IdleTime. It is what package am calls drive.
+func (p *Process) Drive() {
+	told, news := p.tell(), p.news()
+	if told || news || !p.vain {
+		p.vain = !told && !news
+		p.turnAt(p.world.now + p.pollTime())
+	} else {
+		p.idle = true
+		p.turnAt(p.world.now + max(int64(p.world.o.IdleTime), p.pollTime()))
+	}
+	p.giveWay()
+}
+
+// Wait is Drive, but takes until there is news or the given time has come, which may
+// be Never.
+func (p *Process) Wait(until int64) {
+	p.tell()
+	at := max(until, p.world.now+p.pollTime())
+	if p.news() {
+		at = p.world.now + p.pollTime()
+	} else {
+		p.idle = true
+	}
+	p.turnAt(at)
+	p.giveWay()
+}
+
+// Wake brings the next turn of a process that waits forward to now; one that sleeps or
+// has ended stays as it is.
+func (p *Process) Wake() {
+	if p.idle && !p.ended {
+		p.idle, p.vain = false, false
+		p.turnAt(p.world.now)
+	}
+}
+
+// Sleep lets so many nanoseconds pass in which the process does nothing.
+func (p *Process) Sleep(ns int64) {
+	p.tell()
+	p.turnAt(p.world.now + ns)
+	p.giveWay()
+}
+
+func (p *Process) giveWay() {
+	if !p.yield(struct{}{}) {
+		panic(ErrKilled)
+	}
+}
+
+// Now returns the time in nanoseconds; it is the programs' clock.
+func (p *Process) Now() int64 { return p.world.now }
+
+// Interface returns the process's end of its context.
+func (p *Process) Interface() *funi.Interface { return p.iface }
+
+// Memory returns the memory that process and card share.
+func (p *Process) Memory() *funi.Memory { return p.memory }
+
+// Context returns the card's end.
+func (p *Process) Context() *engine.Context { return p.context }
+
+// Card returns the card that the process is attached to.
+func (p *Process) Card() *Card { return p.card }
+
+// Endpoint makes active messages of the process, in a group of so many nodes.
+func (p *Process) Endpoint(nodes int) (*am.Endpoint, error) {
+	return am.New(p.iface, int(p.context.Node()), nodes, p.Drive)
+}
+
+// Ended reports whether the program has returned or was killed, and its error.
+func (p *Process) Ended() (bool, error) { return p.ended, p.err }
+
+// Pause keeps the process from running until the given time, as SIGSTOP does.
+func (p *Process) Pause(until int64) { p.paused = max(p.paused, until) }
+
+// Slow makes what the process does take so many times as long; 1 is full speed.
+func (p *Process) Slow(times int) { p.slow = int64(max(times, 1)) }
+
+// Kill ends the program wherever it is, as SIGKILL does; its context stays attached.
+// A program must not kill its own process.
+func (p *Process) Kill() {
+	if p.ended {
+		return
+	}
+	p.ended, p.err, p.due = true, ErrKilled, Never
+	p.stop()
+}

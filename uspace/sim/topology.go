@@ -1,0 +1,154 @@
+package sim
+
+// This file is how Arctic routers are wired, and which route bits lead where.
+//
+// Route bits are consumed from the lowest: a router of 4 ports takes two of them, one
+// of 8 takes three, and leaves by the port that they name (thesis 5.4: 30 bits, "direct
+// routing": the sender says the whole way).
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+)
+
+// ErrTopology is wrapped by errors about networks that cannot be built.
+var ErrTopology = errors.New("sim: impossible Arctic network")
+
+// routeBits is how many route bits a packet has.
+const routeBits = 30
+
+// Topology is routers, what their ports are connected to, and the ways between
+// terminals, which are the cards' places.
+type Topology struct {
+	radix     int
+	terminals int
+	// peer[r*radix+p] is what port p of router r is wired to: a port r*radix+p of a
+	// router, a terminal as terminalBase plus its number, or unwired.
+	peer  []int32
+	home  []int32                         // terminal to router port
+	route func(from, to int) (hops []int) // ports to leave by
+}
+
+const (
+	unwired      = -1
+	terminalBase = 1 << 30
+)
+
+// Terminals returns how many cards the network has places for.
+func (t *Topology) Terminals() int { return t.terminals }
+
+// Routers returns how many routers it has.
+func (t *Topology) Routers() int { return len(t.peer) / t.radix }
+
+// Route returns the route bits of the way from one terminal to another.
+func (t *Topology) Route(from, to int) uint32 {
+	width := bits.Len(uint(t.radix - 1))
+	route, at := uint32(0), 0
+	for _, port := range t.route(from, to) {
+		route |= uint32(port) << at
+		at += width
+	}
+	return route
+}
+
+func newTopology(radix, routers, terminals, hops int) (*Topology, error) {
+	if radix != 4 && radix != 8 {
+		return nil, fmt.Errorf("%w: routers of %d ports; Arctic routers have 4 or 8", ErrTopology, radix)
+	}
+	if need := hops * bits.Len(uint(radix-1)); need > routeBits {
+		return nil, fmt.Errorf("%w: the longest way takes %d route bits of %d; use fewer routers or routers of 8 ports", ErrTopology, need, routeBits)
+	}
+	t := &Topology{radix: radix, terminals: terminals, peer: make([]int32, routers*radix), home: make([]int32, terminals)}
+	for i := range t.peer {
+		t.peer[i] = unwired
+	}
+	return t, nil
+}
+
+// place wires a terminal to a port of a router.
+func (t *Topology) place(terminal, router, port int) {
+	at := int32(router*t.radix + port)
+	t.home[terminal] = at
+	t.peer[at] = terminalBase + int32(terminal)
+}
+
+// wire wires two ports together.
+func (t *Topology) wire(ra, pa, rb, pb int) {
+	a, b := int32(ra*t.radix+pa), int32(rb*t.radix+pb)
+	t.peer[a], t.peer[b] = b, a
+}
+
+// Hypercube is 2^dimensions routers, each with so many terminals. A packet corrects
+// one dimension after the other, which keeps the ways free of cycles. Dimensions and
+// terminals of a router together are at most its ports.
+func Hypercube(radix, dimensions, each int) (*Topology, error) {
+	if dimensions < 0 || each < 1 || dimensions+each > radix {
+		return nil, fmt.Errorf("%w: hypercube of %d dimensions and %d cards a router of %d ports; together they are at most the ports", ErrTopology, dimensions, each, radix)
+	}
+	n := 1 << dimensions
+	t, err := newTopology(radix, n, n*each, dimensions+1)
+	if err != nil {
+		return nil, err
+	}
+	for r := range n {
+		for d := range dimensions {
+			t.wire(r, d, r^1<<d, d)
+		}
+		for k := range each {
+			t.place(r*each+k, r, dimensions+k)
+		}
+	}
+	t.route = func(from, to int) (hops []int) {
+		for diff := uint(from/each ^ to/each); diff != 0; diff &= diff - 1 {
+			hops = append(hops, bits.TrailingZeros(diff))
+		}
+		return append(hops, dimensions+to%each)
+	}
+	return t, nil
+}
+
+// FatTree is a k-ary tree of so many levels of routers with k = radix/2 ports down and
+// as many up, for k^levels terminals: every level has the same bandwidth.
+func FatTree(radix, levels int) (*Topology, error) {
+	if levels < 1 {
+		return nil, fmt.Errorf("%w: fat tree of %d levels; use at least 1", ErrTopology, levels)
+	}
+	if levels > 15 {
+		return nil, fmt.Errorf("%w: fat tree of %d levels; route bits suffice for 8", ErrTopology, levels)
+	}
+	k, row := radix/2, 1 // routers of a level
+	for range levels - 1 {
+		row *= k
+	}
+	t, err := newTopology(radix, levels*row, row*k, 2*levels-1)
+	if err != nil {
+		return nil, err
+	}
+	for p := range t.terminals {
+		t.place(p, p/k, p%k)
+	}
+	// Router w of level l is wired upwards to those of level l+1 whose numbers differ
+	// in digit l alone.
+	for l, step := 0, 1; l < levels-1; l, step = l+1, step*k {
+		for w := range row {
+			digit := w / step % k
+			for j := range k {
+				t.wire(l*row+w, k+j, (l+1)*row+w+(j-digit)*step, digit)
+			}
+		}
+	}
+	t.route = func(from, to int) (hops []int) {
+		top, step := 0, k
+		for from/step != to/step { // up to the first common ancestor
+			hops = append(hops, k+to/(step/k)%k) // the receiver chooses: its ways stay apart
+			top, step = top+1, step*k
+		}
+		for ; top >= 0; top-- {
+			step /= k
+			hops = append(hops, to/step%k)
+		}
+		return hops
+	}
+	return t, nil
+}

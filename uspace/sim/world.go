@@ -1,0 +1,113 @@
+package sim
+
+// This file is the world: the clock, the events, and what a run has been.
+
+import (
+	"io"
+	"time"
+)
+
+// Options say how time passes in a world. The zero value is useful.
+type Options struct {
+	// PollTime is the processor time of one look of a process at its queues, and
+	// StepTime that of one step of a card; 0 stands for 100 ns each.
+	PollTime, StepTime time.Duration
+	// IdleTime is the longest that a process that looks in vain is left alone. What
+	// its card does for it wakes it earlier. 0 stands for 20 us.
+	IdleTime time.Duration
+	// Watch, if not nil, is called after every event of a card, and of a process
+	// with the process's card: the place of invariants.
+	Watch func(c *Card)
+}
+
+// World is a world in virtual time. It and everything in it belong to one goroutine.
+type World struct {
+	o       Options
+	now     int64
+	queue   queue
+	events  uint64
+	hash    uint64
+	cards   []*Card
+	trace   *tracer
+	capture io.Writer
+	err     error // of trace or capture
+}
+
+// NewWorld makes an empty world at time 1 ns: zero is "never was" in many places.
+func NewWorld(o Options) *World {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	def(&o.PollTime, 100)
+	def(&o.StepTime, 100)
+	def(&o.IdleTime, 20*time.Microsecond)
+	return &World{o: o, now: 1, hash: 14695981039346656037}
+}
+
+// Now returns the time in nanoseconds.
+func (w *World) Now() int64 { return w.now }
+
+// Events returns how many events have happened: steps of cards, turns of processes,
+// frames that moved on, and actions.
+func (w *World) Events() uint64 { return w.events }
+
+// Hash returns a number over every event so far, its time, and every frame that was
+// sent: two runs with the same hash were the same.
+func (w *World) Hash() uint64 { return w.hash }
+
+// Next returns when the next event happens, or Never.
+func (w *World) Next() int64 { return w.queue.next() }
+
+// At lets do happen at the given time, or now if that has passed.
+func (w *World) At(at int64, do func()) { w.queue.push(max(at, w.now), action(do), 0) }
+
+// Step lets the next event happen. It returns false if there is none.
+func (w *World) Step() bool {
+	for len(w.queue.heap) > 0 {
+		n, s := w.queue.pop()
+		w.now = n.at
+		if s.actor.happen(n.order, s.arg) {
+			w.events++
+			w.mix(uint64(n.at))
+			return true
+		}
+	}
+	return false
+}
+
+// Run lets everything happen until the given time, or until done, which may be nil,
+// says so. It is asked after every event. Run returns false when nothing is left
+// that could happen; the clock then stays where it is.
+func (w *World) Run(until int64, done func() bool) bool {
+	for w.queue.next() <= until {
+		if !w.Step() {
+			return false
+		}
+		if done != nil && done() {
+			return true
+		}
+	}
+	if len(w.queue.heap) == 0 {
+		return false
+	}
+	w.now = max(w.now, until)
+	return true
+}
+
+// Cards returns the cards in the order in which they were made.
+func (w *World) Cards() []*Card { return w.cards }
+
+// Close ends all programs. The world must not be used after it.
+func (w *World) Close() {
+	for _, c := range w.cards {
+		c.Crash()
+	}
+}
+
+// mix takes a number into the hash.
+func (w *World) mix(v uint64) {
+	h := (w.hash ^ v) * 0x9e3779b97f4a7c15
+	w.hash = h ^ h>>29
+}
