@@ -14,113 +14,6 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// bench is what a rule is tried on: two cards; the registers under test are those of
-// context 0, a process of card 0.
-type bench struct {
-	*bed
-	t    *testing.T
-	x    *engine.Context
-	page *funi.Page
-}
-
-func newBench(t *testing.T) *bench {
-	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { quick(c); c.FIFO = 2 }})
-	exactlyOnce(b, newTraffic(b, 3, 2))
-	return &bench{b, t, b.ctx[0], b.mem[0].Page}
-}
-
-func (b *bench) want(what string, got, want uint32) {
-	b.t.Helper()
-	if got != want {
-		b.t.Fatalf("%s is %#x, want %#x", what, got, want)
-	}
-}
-
-// run lets the cards run for a while in which all that can be settled is.
-func (b *bench) run() { b.pass(5 * time.Millisecond) }
-
-// user writes a register as the process.
-func (b *bench) user(r funi.Register, v uint32) {
-	b.page.Store(r, v)
-	b.wake[0] = 0
-	b.run()
-}
-
-// owner writes a register through the privileged page.
-func (b *bench) owner(r funi.Register, v uint32) {
-	b.t.Helper()
-	if err := b.x.Store(r, v); err != nil {
-		b.t.Fatal(err)
-	}
-	b.wake[0] = 0
-	b.run()
-}
-
-func (b *bench) refused(r funi.Register, v uint32, want error) {
-	b.t.Helper()
-	if err := b.x.Store(r, v); !errors.Is(err, want) {
-		b.t.Fatalf("writing %#x to register %d: %v, want %v", v, r, err, want)
-	}
-}
-
-// cntl checks CNTL as process and owner see it.
-func (b *bench) cntl(want uint32) {
-	b.t.Helper()
-	b.want("CNTL in the page", b.page.Load(funi.Control), want)
-	b.want("CNTL for the owner", b.x.Load(funi.Control), want)
-}
-
-// flows sends a packet each way and reports which arrived, leaving nothing behind.
-func (b *bench) flows() (out, in bool) {
-	b.t.Helper()
-	b.mustSend(0, funi.Request, 1, 1)
-	b.mustSend(1, funi.Request, 0, 2)
-	b.run()
-	_, out = take(b.proc[1], funi.Request)
-	_, in = take(b.proc[0], funi.Request)
-	return out, in
-}
-
-func (b *bench) wantFlows(wantOut, wantIn bool) {
-	b.t.Helper()
-	if out, in := b.flows(); out != wantOut || in != wantIn {
-		b.t.Fatalf("packets go out: %v, in: %v; want %v, %v", out, in, wantOut, wantIn)
-	}
-}
-
-// slots of 128 bytes; the queues of newBench have 16.
-const queueBytes = 16 * 128
-
-// powered is a bench whose context 0 is one that has just been powered up.
-func powered(t *testing.T) *bench {
-	b := newBench(t)
-	b.cards[0].Detach(b.ctx[0])
-	b.mem[0], _ = funi.NewMemory(16)
-	for r := funi.QMask; r < funi.Registers; r++ {
-		b.mem[0].Page.Store(r, 0xdeadbeef)
-	}
-	x, err := b.cards[0].PowerUp(b.mem[0], 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.x, b.ctx[0], b.page = x, x, b.mem[0].Page
-	return b
-}
-
-// started takes a powered bench through the owner's and the user's start-up.
-func (b *bench) started(slots int) {
-	b.t.Helper()
-	b.owner(funi.GID, gid)
-	b.owner(funi.Ticket, b.x.Load(funi.Ticket))
-	b.owner(funi.Control, funi.UserModes)
-	p, err := funi.Start(b.mem[0], slots, func() error { b.step(b.now); return nil })
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.proc[0] = p
-	b.run()
-}
-
 type rule struct {
 	of      []funi.Register // registers that it is about
 	bits    uint32          // bits of CNTL
@@ -332,10 +225,29 @@ var rules = []rule{
 		b.run()
 		b.owner(funi.Control, funi.CTXM|funi.CRQM)
 		b.cntl(funi.CTXM | funi.CTXR1 | funi.CTXR1Prime | funi.CRQM | funi.CRQR)
-		b.refused(funi.GID, arctic.MaxGID+1, engine.ErrRegister)
 		s, err := b.cards[0].SwitchOut(b.x, false)
 		if err != nil || len(s.Drained[funi.Request]) != 2 {
 			t.Fatalf("drained %v: %v", s, err)
+		}
+	}},
+	{nil, funi.CTXR2, "4.2", "in context-switch mode delivery goes on into receive queues that have room again", func(t *testing.T) {
+		b := newBench(t)
+		for i := range uint32(17) { // they fill the queue and the FIFO
+			b.until(time.Second, "room", func() bool { return b.send(1, funi.Request, 0, i) })
+		}
+		b.run()
+		b.owner(funi.Control, funi.CTXM)
+		b.cntl(funi.CTXM | funi.CTXR1 | funi.CTXR1Prime)
+		next := uint32(0)
+		for _, ok := take(b.proc[0], funi.Request); ok; _, ok = take(b.proc[0], funi.Request) {
+			next++
+		}
+		b.user(funi.RQRQTail, b.page.Load(funi.RQRQHead))
+		b.cntl(funi.CTXM | funi.CTXR1 | funi.CTXR1Prime | funi.CTXR2)
+		for i := range uint32(2) {
+			if m, ok := take(b.proc[0], funi.Request); !ok || m.Payload()[0] != next+i {
+				t.Fatalf("packet %d of the FIFO: %v", i, m)
+			}
 		}
 	}},
 	{nil, funi.DRAIN, "3.1.2, 5.2.3", "transfers go into the receive queue, messages as always", func(t *testing.T) {

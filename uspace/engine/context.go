@@ -295,16 +295,15 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 	x.free(l)
 }
 
-// giveBack puts a request into the return ring, or keeps it until the context is back.
+// giveBack puts a request into the return ring, or keeps it until the context is back,
+// which a detached one never is.
 func (x *Context) giveBack(r funi.Returned) {
 	x.card.counters.Returned++
-	switch {
-	case x.detached:
-	case x.away:
+	if x.away {
 		x.owed = append(x.owed, r)
-	default:
-		x.iface.Return(r)
+		return
 	}
+	x.iface.Return(r)
 }
 
 // publish makes what the card did visible to the process, once a step. TICKET, which

@@ -57,9 +57,6 @@ func (c *Card) dispatch() {
 func (c *Card) dispatchFlow(f *flow) bool {
 	p := f.peer
 	if !p.established {
-		for f.turn.head != nil && f.turn.head.ctx.halted {
-			f.turn.pop()
-		}
 		if f.turn.head != nil && p.greetAt == 0 {
 			p.gid = f.turn.head.ctx.gid
 			c.greet(p)

@@ -29,6 +29,19 @@
 //	acknowledge.go answers that came back: lines are freed, rejected packets wait
 //	              for another try, permanent rejects return to the process
 //
+// Beside them: context.go attaches processes and ends them, control.go is CNTL and the
+// privileged registers, switch.go takes a context off the card and puts it back (thesis
+// 4.2), route.go is the groups and their route tables, and wake.go decides which
+// contexts a step looks at.
+//
+// A context's owner is whoever holds it, the operating system of the thesis. Load and
+// Store are its privileged register page:
+//
+//	PowerUp, Store GID, TICKET, CNTL   start-up (thesis 3.2.1); Attach does all of it
+//	Store CNTL: CTXM, DRAIN, RESET     modes; clearing MERR
+//	SwitchOut, SwitchIn                appendix B
+//	Detach                             the end
+//
 // A peer (peer.go, greeting.go) is another card; its two flows (flow.go), one a
 // level, hold the sequence numbers in both directions. Timers (timer.go) wake the
 // peer that needs it first.
@@ -53,6 +66,12 @@
 //   - A transfer touches only memory that both ends registered: the source is checked
 //     at retrieval against the sender's segments, the destination at delivery
 //     against the receiver's. Either is the sender's fault and comes back to it.
+//   - A context in context-switch mode, or switched out, rejects what comes for it with
+//     ReasonSwitching, which is transient: peers try again until it is back. A node that
+//     has no context, or whose context was detached, is rejected for good. The system
+//     group is always rejected as if switched out (Config.SystemEvent).
+//   - A step costs as much as there is traffic: contexts that are quiet sleep, and are
+//     woken by a doorbell, a packet or their owner.
 //   - What the process can write is read once, into a line, and checked there.
 //   - Nothing on the data path allocates. A peer's flows, and their streams, are
 //     allocated when they are first used.

@@ -41,14 +41,22 @@ func TestRoutesAreLoadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	back(1)
-	if b.route[1] != 1 {
-		t.Error("the card wrote into the configuration's table")
-	}
 	if err := b.cards[0].SetRoute(1, 1); err != nil {
 		t.Fatal(err)
 	}
 	b.idle(time.Second)
 	exactlyOnce(b, newTraffic(b, 50, 3))
+}
+
+// Rule: the configuration's table is not written, cards may share it (SetRoute).
+func TestConfiguredRoutesAreNotWritten(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 16, net: near})
+	if err := b.cards[0].SetRoute(1, engine.NoRoute); err != nil {
+		t.Fatal(err)
+	}
+	if b.route[1] != 1 {
+		t.Error("the card wrote into the configuration's table")
+	}
 }
 
 // Rule: each group may place its nodes differently: a group's own table serves it

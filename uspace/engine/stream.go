@@ -103,10 +103,9 @@ func (f *flow) forget(s *stream) {
 	}
 }
 
-// mayGo puts a stream with waiting lines on turn unless it is on a list or its context
-// is halted.
+// mayGo puts a stream with waiting lines on turn unless it is on a list.
 func (f *flow) mayGo(s *stream) {
-	if s.place == nowhere && s.waiting.head != nil && !s.ctx.halted {
+	if s.place == nowhere && s.waiting.head != nil {
 		f.turn.push(s, onTurn)
 	}
 }

@@ -35,7 +35,36 @@
 //	0x000  sixteen registers, 64 bytes apart, in the order of Register
 //	0x400  return head (card)   0x440  return tail (process)
 //	0x480  returns lost (card)
+//	0x4c0  asleep (card): ring the doorbell after a store   0x4c4  its number (card)
+//	0x4c8  why MERR is set, an arctic.Reason (card)
 //	0x800  64 returns of 32 bytes: reason, level, header, first payload word
+//
+// CNTL is the one register that both write. The process stores CSQM and CRQM, with a
+// plain store; the card replaces what it has seen by the same modes with the status
+// bits, and only if nothing else was stored meanwhile. So a store takes the status bits
+// away and they come back when the card has seen it: a ready bit is never an old one.
+//
+// Changing queues (resize.go): set CSQM or CRQM or both, wait for CSQR and CRQR, write
+// Q_MASK, BASE, HD and TL, and clear the modes. Start, Resize and VirtualQueue do it.
+//
+// Where this differs from the registers of thesis 3.1.2, because a card cannot see a
+// write to memory:
+//   - HD and TL are zeroed by whoever writes BASE (Interface does), not by the card. The
+//     card takes over geometry and indices when the mode is cleared, and checks and
+//     masks them then.
+//   - A register written without its mode set has no effect until the mode is next
+//     cleared, where the thesis calls it unpredictable.
+//   - Queues that do not lie in the context's memory set MERR, with a reason, for that
+//     context alone, whose queues stay halted until the owner of the card clears it.
+//     The thesis leaves that to the memory management of the workstation.
+//   - Privileged bits, GID and TICKET in the page are what the card publishes; what a
+//     process stores there is ignored. Bits that are not modes vanish at the next store
+//     of the card; GID and TICKET stay scribbled on until it publishes them again. The
+//     privileged page is the owner's handle, engine.Context.
+//   - BASE is an offset into the queue memory, not a virtual address.
+//
+// The doorbell page, engine.Config.Doorbells, is shared by all processes of a card:
+// see Doorbells.
 //
 // Rules:
 //   - A queue is empty when head equals tail and full when head is just before

@@ -95,6 +95,28 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// Rule: indices that the card takes over are masked, and published as it uses them
+// (LatchSend, LatchReceive).
+func TestLatchedIndicesAreMasked(t *testing.T) {
+	m := memory(t, 8)
+	if _, err := funi.Initialize(m); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range indices {
+		m.Page.Store(r, 0xdeadbeef)
+	}
+	c := funi.NewCard(m)
+	if err := errors.Join(c.LatchSend(), c.LatchReceive()); err != nil {
+		t.Fatal(err)
+	}
+	c.Publish()
+	for _, r := range []funi.Register{funi.RPSQTail, funi.RQSQTail, funi.RPRQHead, funi.RQRQHead} {
+		if v := m.Page.Load(r); v != 0xdeadbeef&7 {
+			t.Errorf("register %d is %#x, want %#x", r, v, 0xdeadbeef&7)
+		}
+	}
+}
+
 // Rule: the size changes from 2 to as many slots as fit while packets are on their way,
 // and none is lost, repeated, or overtaken by another of its level (thesis 3.1.1,
 // 3.2.1); a size that the packets do not fit is refused and changes nothing.

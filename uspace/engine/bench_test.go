@@ -1,0 +1,119 @@
+package engine_test
+
+// This file is what a rule of the conformance table is tried on.
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// bench is what a rule is tried on: two cards; the registers under test are those of
+// context 0, a process of card 0.
+type bench struct {
+	*bed
+	t    *testing.T
+	x    *engine.Context
+	page *funi.Page
+}
+
+func newBench(t *testing.T) *bench {
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { quick(c); c.FIFO = 2 }})
+	exactlyOnce(b, newTraffic(b, 3, 2))
+	return &bench{b, t, b.ctx[0], b.mem[0].Page}
+}
+
+func (b *bench) want(what string, got, want uint32) {
+	b.t.Helper()
+	if got != want {
+		b.t.Fatalf("%s is %#x, want %#x", what, got, want)
+	}
+}
+
+// run lets the cards run for a while in which all that can be settled is.
+func (b *bench) run() { b.pass(5 * time.Millisecond) }
+
+// user writes a register as the process.
+func (b *bench) user(r funi.Register, v uint32) {
+	b.page.Store(r, v)
+	b.wake[0] = 0
+	b.run()
+}
+
+// owner writes a register through the privileged page.
+func (b *bench) owner(r funi.Register, v uint32) {
+	b.t.Helper()
+	if err := b.x.Store(r, v); err != nil {
+		b.t.Fatal(err)
+	}
+	b.wake[0] = 0
+	b.run()
+}
+
+func (b *bench) refused(r funi.Register, v uint32, want error) {
+	b.t.Helper()
+	if err := b.x.Store(r, v); !errors.Is(err, want) {
+		b.t.Fatalf("writing %#x to register %d: %v, want %v", v, r, err, want)
+	}
+}
+
+// cntl checks CNTL as process and owner see it.
+func (b *bench) cntl(want uint32) {
+	b.t.Helper()
+	b.want("CNTL in the page", b.page.Load(funi.Control), want)
+	b.want("CNTL for the owner", b.x.Load(funi.Control), want)
+}
+
+// flows sends a packet each way and reports which arrived, leaving nothing behind.
+func (b *bench) flows() (out, in bool) {
+	b.t.Helper()
+	b.mustSend(0, funi.Request, 1, 1)
+	b.mustSend(1, funi.Request, 0, 2)
+	b.run()
+	_, out = take(b.proc[1], funi.Request)
+	_, in = take(b.proc[0], funi.Request)
+	return out, in
+}
+
+func (b *bench) wantFlows(wantOut, wantIn bool) {
+	b.t.Helper()
+	if out, in := b.flows(); out != wantOut || in != wantIn {
+		b.t.Fatalf("packets go out: %v, in: %v; want %v, %v", out, in, wantOut, wantIn)
+	}
+}
+
+// slots of 128 bytes; the queues of newBench have 16.
+const queueBytes = 16 * 128
+
+// powered is a bench whose context 0 is one that has just been powered up.
+func powered(t *testing.T) *bench {
+	b := newBench(t)
+	b.cards[0].Detach(b.ctx[0])
+	b.mem[0], _ = funi.NewMemory(16)
+	for r := funi.QMask; r < funi.Registers; r++ {
+		b.mem[0].Page.Store(r, 0xdeadbeef)
+	}
+	x, err := b.cards[0].PowerUp(b.mem[0], 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.x, b.ctx[0], b.page = x, x, b.mem[0].Page
+	return b
+}
+
+// started takes a powered bench through the owner's and the user's start-up.
+func (b *bench) started(slots int) {
+	b.t.Helper()
+	b.owner(funi.GID, gid)
+	b.owner(funi.Ticket, b.x.Load(funi.Ticket))
+	b.owner(funi.Control, funi.UserModes)
+	p, err := funi.Start(b.mem[0], slots, func() error { b.step(b.now); return nil })
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.proc[0] = p
+	b.run()
+}

@@ -1,0 +1,99 @@
+package engine_test
+
+// This file holds the rules of contexts that end.
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Rule: after Detach the card does not touch the process's memory, packets for it come
+// back for good with ReasonNoContext, its own in flight are delivered at most once, and
+// nothing of it stays (Detach).
+func TestDetach(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: quick})
+	exactlyOnce(b, newTraffic(b, 10, 2))
+	other, x := b.join(0, gid+3, 9)
+	for i := range uint32(30) {
+		b.mustSend(0, funi.Request, 1, i)
+		put(other, funi.Request, 5, i)
+	}
+	b.step(b.now) // in flight
+	b.cards[0].Detach(b.ctx[0])
+	b.cards[0].Detach(b.ctx[0])
+	if err := b.ctx[0].Store(funi.Control, 0); !errors.Is(err, engine.ErrAway) {
+		t.Errorf("writing a register of it: %v, want ErrAway", err)
+	}
+	if _, err := b.cards[0].SwitchOut(b.ctx[0], true); !errors.Is(err, engine.ErrAway) {
+		t.Errorf("switching it out: %v, want ErrAway", err)
+	}
+	page := *b.mem[0].Page
+	b.mustSend(1, funi.Reply, 0, 77)
+	b.comesBack(time.Second, b.proc[1], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Reply, Header: funi.NewHeader(0, 5, 1), Word: 77})
+	got := 0
+	b.until(time.Second, "in flight are answered", func() bool {
+		for _, ok := take(b.proc[1], funi.Request); ok; _, ok = take(b.proc[1], funi.Request) {
+			got++
+		}
+		return b.ctx[0].Idle()
+	})
+	if got > 30 || *b.mem[0].Page != page {
+		t.Errorf("%d delivered of 30; register page written: %v", got, *b.mem[0].Page != page)
+	}
+	b.pass(time.Millisecond)
+	if n := b.cards[0].Streams(b.ctx[0]); n != 0 {
+		t.Errorf("%d streams of it are left", n)
+	}
+	b.cards[0].Detach(x)
+	b.proc[0], b.ctx[0], b.mem[0] = b.attach(0, gid, 0) // its place is free
+	exactlyOnce(b, newTraffic(b, 50, 3))
+}
+
+// Rule: a card without contexts goes on: it greets nobody and answers its peers.
+func TestDetachTheLast(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: quick})
+	b.net.Cut(func(from, _ [6]byte) bool { return from == address(0) })
+	b.mustSend(0, funi.Request, 1, 1)
+	b.step(b.now)
+	b.cards[0].Detach(b.ctx[0])
+	b.pass(time.Second)
+	if err := b.cards[0].Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Rule: what a detached context has in flight is forgotten whatever becomes of it,
+// rejected, lost, or silent, and its memory is not touched (Detach).
+func TestDetachWithPacketsInFlight(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: quick})
+		exactlyOnce(b, newTraffic(b, 10, 2))
+		if silent {
+			b.net.Cut(isolate(1))
+		} else if _, err := b.cards[1].SwitchOut(b.ctx[1], false); err != nil {
+			t.Fatal(err)
+		}
+		for i := range uint32(30) {
+			b.mustSend(0, funi.Request, 1, i)
+		}
+		b.step(b.now)
+		x := b.ctx[0]
+		if x.Idle() {
+			t.Fatal("nothing is in flight")
+		}
+		b.cards[0].Detach(x)
+		page := *b.mem[0].Page
+		b.pass(time.Second)
+		if *b.mem[0].Page != page || !x.Idle() || b.cards[0].Streams(x) != 0 {
+			t.Errorf("silent %v: page written %v, idle %v, %d streams left", silent, *b.mem[0].Page != page, x.Idle(), b.cards[0].Streams(x))
+		}
+		if err := b.cards[0].Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
