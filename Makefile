@@ -7,9 +7,8 @@ SHELL := /bin/bash
 # Packages in which goroutines or processes share memory.
 RACE := ./uspace/funi ./uspace/am ./uspace/apps ./xdp ./ctl/lab ./ctl/bench ./ctl/funet
 
-# Fuzz targets as PACKAGE:NAME, and how long each runs.
-FUZZ := ./uspace/arctic:FuzzParse ./uspace/arctic/layers:FuzzLayers ./uspace/funi:FuzzHostileProcess \
-	./uspace/engine:FuzzHostileNetwork ./ctl/cluster:FuzzParse
+# Fuzz targets as FOLDER:NAME, found in the tests, and how long each runs.
+FUZZ = $(shell grep -rn '^func Fuzz' --include='*_test.go' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*).*|\1:\2|')
 FUZZTIME ?= 30s
 
 .PHONY: build demo test check unit race fuzz peers generate clean root
