@@ -77,7 +77,9 @@ func (c *Card) Step(now int64) int64 {
 	c.steps++
 	c.before = c.Progress()
 	c.more, c.blocked = false, false
-	c.look()
+	if len(c.awake) < len(c.contexts) || c.steps%napEvery == 0 {
+		c.look()
+	}
 	for i := 0; i < len(c.awake); i++ { // a packet to the own card may wake more
 		x := c.awake[i]
 		if x.iface.Load(funi.Control) != x.seen {

@@ -137,7 +137,7 @@ func (c *Card) Store(r Register, v uint32) { c.page.Store(r, v) }
 // process has written in the meantime; then it returns false, and the card looks
 // again at its next step.
 func (c *Card) PutControl(seen, v uint32) bool {
-	return atomic.CompareAndSwapUint32(&c.page[int(Control)*registerWords], seen, v)
+	return atomic.CompareAndSwapUint32(c.page.at(Control), seen, v)
 }
 
 // PutFault says why MERR is set.
@@ -146,8 +146,7 @@ func (c *Card) PutFault(r arctic.Reason) { atomic.StoreUint32(&c.page[faultWord]
 // Sleep tells the process that from now on it has to ring bell n when it has stored
 // something. The card must look at the context once more after it.
 func (c *Card) Sleep(n uint32) {
-	atomic.StoreUint32(&c.page[bellWord], n)
-	atomic.StoreUint32(&c.page[asleepWord], 1)
+	atomic.StoreUint32(&c.page[asleepWord], n+1)
 }
 
 // Wake tells the process that it need not ring.

@@ -35,7 +35,7 @@
 //	0x000  sixteen registers, 64 bytes apart, in the order of Register
 //	0x400  return head (card)   0x440  return tail (process)
 //	0x480  returns lost (card)
-//	0x4c0  asleep (card): ring the doorbell after a store   0x4c4  its number (card)
+//	0x4c0  asleep (card): if it is n and not 0, ring doorbell n-1 after a store
 //	0x4c8  why MERR is set, an arctic.Reason (card)
 //	0x800  64 returns of 32 bytes: reason, level, header, first payload word
 //

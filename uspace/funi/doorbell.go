@@ -35,7 +35,7 @@ func (d *Doorbells) Ring(n uint32) {
 
 // wakeCard rings if the context sleeps; the process has just stored something.
 func (m *Memory) wakeCard() {
-	if atomic.LoadUint32(&m.Page[asleepWord]) != 0 && m.Doorbells != nil {
-		m.Doorbells.Ring(atomic.LoadUint32(&m.Page[bellWord]))
+	if n := atomic.LoadUint32(&m.Page[asleepWord]); n != 0 {
+		m.Doorbells.Ring(n - 1)
 	}
 }

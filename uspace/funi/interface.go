@@ -25,6 +25,8 @@ type Interface struct {
 type sendQueue struct {
 	ring
 	head, tail uint32
+	register   *uint32 // HD in the page
+	asleep     *uint32 // the word of the page that says that we have to ring
 }
 
 type receiveQueue struct {
@@ -44,11 +46,18 @@ func Initialize(m *Memory) (*Interface, error) {
 // the memory to Resize and VirtualQueue.
 func InitializeSlots(m *Memory, slots int) (*Interface, error) {
 	m.Page.Store(Control, 0)
-	for _, w := range []int{returnHead, returnTail, returnsLost, asleepWord, bellWord, faultWord} {
+	for _, w := range []int{returnHead, returnTail, returnsLost, asleepWord, faultWord} {
 		atomic.StoreUint32(&m.Page[w], 0) // returns of an earlier context are not this one's
 	}
-	i := &Interface{memory: m, page: m.Page}
+	i := newInterface(m)
 	return i, i.layOut(slots)
+}
+
+func newInterface(m *Memory) *Interface {
+	if m.Doorbells == nil {
+		m.Doorbells = new(Doorbells) // nobody hears them until the card puts its own here
+	}
+	return &Interface{memory: m, page: m.Page}
 }
 
 // Slots returns the size of each queue in slots; one less fits.
@@ -75,8 +84,10 @@ func (i *Interface) Reserve(l Level) *Slot {
 func (i *Interface) Commit(l Level) {
 	q := &i.send[l&1]
 	q.head = (q.head + 1) & q.mask
-	i.page.Store(sendHead[l&1], q.head)
-	i.memory.wakeCard()
+	atomic.StoreUint32(q.register, q.head)
+	if n := atomic.LoadUint32(q.asleep); n != 0 {
+		i.memory.Doorbells.Ring(n - 1)
+	}
 }
 
 // Unsent returns how many packets of the level the card has not yet retrieved.
@@ -106,8 +117,7 @@ func (i *Interface) Release(l Level) {
 	q := &i.receive[l&1]
 	q.tail = (q.tail + 1) & q.mask
 	if q.tail&(q.mask>>1) == 0 {
-		i.page.Store(receiveTail[l&1], q.tail)
-		i.memory.wakeCard()
+		i.page.Store(receiveTail[l&1], q.tail) // no ring: nothing waits for room in a context that sleeps
 	}
 }
 

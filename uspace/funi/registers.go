@@ -47,7 +47,6 @@ const (
 	returnRing  = 0x800 / 4
 
 	asleepWord  = 0x4c0 / 4
-	bellWord    = 0x4c4 / 4
 	faultWord   = 0x4c8 / 4
 	returnWords = 32 / 4
 	// ReturnSlots is how many returned packets the ring holds.
@@ -82,13 +81,16 @@ type Page [PageSize / 4]uint32
 
 // Load returns the value of a register.
 func (p *Page) Load(r Register) uint32 {
-	return atomic.LoadUint32(&p[int(r&(Registers-1))*registerWords])
+	return atomic.LoadUint32(p.at(r))
 }
 
 // Store sets the value of a register.
 func (p *Page) Store(r Register, v uint32) {
-	atomic.StoreUint32(&p[int(r&(Registers-1))*registerWords], v)
+	atomic.StoreUint32(p.at(r), v)
 }
+
+// at returns the word of a register.
+func (p *Page) at(r Register) *uint32 { return &p[int(r&(Registers-1))*registerWords] }
 
 // Fault returns why MERR was last set.
 func (p *Page) Fault() arctic.Reason { return arctic.Reason(atomic.LoadUint32(&p[faultWord])) }

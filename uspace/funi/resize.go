@@ -26,7 +26,7 @@ var (
 // writes the Queue Registers for queues of so many slots, and clears the modes. While
 // it waits it calls drive, which lets the card run and whose error ends the wait.
 func Start(m *Memory, slots int, drive func() error) (*Interface, error) {
-	i := &Interface{memory: m, page: m.Page}
+	i := newInterface(m)
 	if err := i.Resize(slots, drive); err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (i *Interface) layOut(slots int) error {
 		return err
 	}
 	for l := range arctic.Levels {
-		i.send[l], i.receive[l] = sendQueue{ring: send[l]}, receiveQueue{ring: receive[l]}
+		i.send[l], i.receive[l] = sendQueue{ring: send[l], register: i.page.at(sendHead[l]), asleep: &i.page[asleepWord]}, receiveQueue{ring: receive[l]}
 	}
 	return nil
 }
