@@ -27,6 +27,11 @@ type Peer struct {
 	P99     *float64 `json:"rtt_p99_us,omitempty"`
 	Ratio   *float64 `json:"ratio_to_funet,omitempty"` // P50 by funet's
 
+	// RoundRatio is the median over the rounds of the ratio in each. Runs of one round
+	// follow each other closely, so it says more than Ratio on a machine whose speed
+	// changes between rounds. Nil when either failed in a round.
+	RoundRatio *float64 `json:"median_round_ratio_to_funet,omitempty"`
+
 	// Figures of each round, in their order; those that failed are left out.
 	RoundsP50 []float64 `json:"rounds_p50_us,omitempty"`
 	RoundsP99 []float64 `json:"rounds_p99_us,omitempty"`
@@ -75,9 +80,23 @@ func (r *Report) finish(s *session) *Report {
 		if funet != nil && funet.P50 != nil && e.P50 != nil {
 			ratio := nanos(*e.P50 / *funet.P50)
 			e.Ratio = &ratio
+			e.RoundRatio = roundRatio(e.RoundsP50, funet.RoundsP50)
 		}
 	}
 	return r
+}
+
+// roundRatio is the median of the ratios of two peers' figures round by round; nil when
+// one of them failed in a round.
+func roundRatio(a, b []float64) *float64 {
+	if len(a) != len(b) {
+		return nil
+	}
+	ratios := make([]float64, len(a))
+	for i := range a {
+		ratios[i] = a[i] / b[i]
+	}
+	return median(ratios)
 }
 
 // median of the values, for an even number the mean of the two in the middle; nil of none.
@@ -110,7 +129,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "round trip of %d bytes, medians of %d rounds; raw_afxdp: frames of %d bytes, XDP %s, %s\n",
 		PayloadBytes, r.Rounds, r.FrameBytes, r.XDPMode, r.BindMode)
-	fmt.Fprintf(&b, "%-14s %9s %9s %9s  %s\n", "peer", "p50 us", "p99 us", "x funet", "note")
+	fmt.Fprintf(&b, "%-14s %9s %9s %9s %9s  %s\n", "peer", "p50 us", "p99 us", "x funet", "by round", "note")
 	for _, key := range Keys() {
 		e := r.Peers[key]
 		if e == nil {
@@ -126,7 +145,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 		if e.Error != "" {
 			notes = append(notes, "error: "+e.Error)
 		}
-		line := fmt.Sprintf("%-14s %9s %9s %9s  %s", key, figure(e.P50), figure(e.P99), figure(e.Ratio), strings.Join(notes, "; "))
+		line := fmt.Sprintf("%-14s %9s %9s %9s %9s  %s", key, figure(e.P50), figure(e.P99), figure(e.Ratio), figure(e.RoundRatio), strings.Join(notes, "; "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
