@@ -26,6 +26,8 @@ type plug struct {
 	lent    int
 }
 
+func (p *plug) FrameSize() int { return len(p.out.data[0]) }
+
 func (p *plug) Receive(frames [][]byte) int {
 	n := 0
 	for ; n < len(frames) && p.in.first+n < p.in.sent; n++ {

@@ -32,9 +32,9 @@
 //	 0  destination address (6)
 //	 6  source address (6)
 //	12  EtherType 0x88B5, in network order (2)
-//	14  version, 1 (1)                  15  flags (1): level, hello, bye
-//	16  length (2): bytes from offset 14 to the end of the last packet; what
-//	    follows is Ethernet's padding
+//	14  version, 1 (1)                  15  flags (1): level, hello, bye, block
+//	16  length (2): bytes from offset 14 to the end of the last packet or the block;
+//	    what follows is Ethernet's padding
 //	18  GID (2), upper five bits zero
 //	20  route (4), upper two bits zero: the hub program reads nothing else
 //	24  source card (2)                 26  destination card (2)
@@ -47,6 +47,8 @@
 //	68  CRC-32C (4) of bytes 14..67 and 72..end
 //	72  rejects, 16 bytes each
 //	    then packets, each as many words as its header says
+//	    then, with the flag, behind a single transfer packet of form Block, its
+//	    block: a positive multiple of 16 bytes
 //
 // A reject answers one earlier frame of the receiver's:
 //

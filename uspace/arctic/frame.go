@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math"
 )
 
 const (
@@ -37,7 +38,8 @@ const (
 	flagReply = 1 << 0
 	flagHello = 1 << 1
 	flagBye   = 1 << 2
-	flagsAll  = flagReply | flagHello | flagBye
+	flagBlock = 1 << 3
+	flagsAll  = flagReply | flagHello | flagBye | flagBlock
 )
 
 const (
@@ -58,6 +60,7 @@ var (
 	ErrChecksum = errors.New("arctic: frame checksum does not match")
 	ErrPacket   = errors.New("arctic: packet does not fit its frame")
 	ErrTrain    = errors.New("arctic: packets of several trains in one frame")
+	ErrBlock    = errors.New("arctic: block without the packet that says where it goes")
 )
 
 // Header is a frame header, decoded, with its Ethernet addresses.
@@ -143,6 +146,20 @@ func PutPacket(b []byte, n int, p []byte) int {
 	return n + len(p)
 }
 
+// PutBlock copies data behind the only packet of the frame, a transfer of form Block
+// that ends at n, and returns the new length. The caller keeps to MaxBlock.
+func PutBlock(b []byte, n int, data []byte) int {
+	b[15] |= flagBlock
+	return n + copy(b[n:n+len(data)], data)
+}
+
+// MaxBlock returns how many bytes of block a frame of size bytes has room for, with no
+// rejects: a multiple of TransferAlign, 0 if there is no room.
+func MaxBlock(size int) int {
+	const before = HeaderSize + PacketHeaderSize + WordSize
+	return max(min(size, EthernetSize+math.MaxUint16)-before, 0) &^ (TransferAlign - 1)
+}
+
 // Seal writes length and checksum of a frame of n bytes.
 func Seal(b []byte, n int) {
 	b = b[:n]
@@ -188,8 +205,8 @@ func Parse(b []byte) (Frame, error) {
 	return f, nil
 }
 
-// checkTrain walks rejects and packets: they must end exactly where the frame
-// does and be of the frame's level, group and route and of one pair of nodes.
+// checkTrain walks rejects and packets: they must end exactly where the frame or its
+// block does and be of the frame's level, group and route and of one pair of nodes.
 func (f Frame) checkTrain() error {
 	packets, rejects := int(f[28]), int(f[29])
 	if packets > MaxTrain || rejects > MaxRejects || f[15]&flagHello != 0 && packets+rejects != 0 {
@@ -207,6 +224,9 @@ func (f Frame) checkTrain() error {
 	if packets == 0 {
 		if at != len(f) {
 			return ErrLength
+		}
+		if f[15]&flagBlock != 0 {
+			return ErrBlock
 		}
 		return nil
 	}
@@ -234,7 +254,23 @@ func (f Frame) checkTrain() error {
 		}
 		at += size
 	}
+	if f[15]&flagBlock != 0 {
+		return f.checkBlock(packets, at)
+	}
 	if at != len(f) {
+		return ErrLength
+	}
+	return nil
+}
+
+// checkBlock checks the block that starts at the given offset: one packet names its
+// place, and it is not empty.
+func (f Frame) checkBlock(packets, at int) error {
+	size := len(f) - at
+	if packets != 1 || !isBlock(Packet(f[HeaderSize+int(f[29])*RejectSize:at])) {
+		return ErrBlock
+	}
+	if size == 0 || size%TransferAlign != 0 {
 		return ErrLength
 	}
 	return nil
@@ -287,7 +323,21 @@ func (f Frame) Reject(i int) Reject {
 }
 
 // Train returns the bytes of all packets, for Next to walk.
-func (f Frame) Train() []byte { return f[HeaderSize+int(f[29])*RejectSize:] }
+func (f Frame) Train() []byte {
+	train := f[HeaderSize+int(f[29])*RejectSize:]
+	if f[15]&flagBlock != 0 {
+		return train[:blockPacketSize]
+	}
+	return train
+}
+
+// Block returns the block behind the frame's packet, or nil.
+func (f Frame) Block() []byte {
+	if f[15]&flagBlock == 0 {
+		return nil
+	}
+	return f[HeaderSize+int(f[29])*RejectSize+blockPacketSize:]
+}
 
 // Next splits the first packet off the train of a frame that Parse accepted.
 // The train must not be empty.

@@ -92,7 +92,7 @@ func refusals() []damaged {
 	raw(arctic.ErrChecksum, length(baseEnd-14-1), "length one less, checksum of the whole")
 
 	// Reserved bits.
-	for bit := 3; bit < 8; bit++ {
+	for bit := 4; bit < 8; bit++ {
 		sealed(arctic.ErrFlags, flip(atFlags, bit), "unknown flag, bit %d", bit)
 	}
 	for bit := 11; bit < 16; bit++ {

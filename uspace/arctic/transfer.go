@@ -9,13 +9,18 @@ package arctic
 //	single  0: argument, then 0 to 16 words of data        (2 to 18 payload words)
 //	part    1: 4 to 20 words of data                       (5 to 21)
 //	last    2: argument, total, then 4 to 16 words of data (7 to 19)
+//	block   3: nothing; the data is the frame's block      (1)
 //
-// and, in a part, 4 to ask for an acknowledgment at once. Data comes in multiples
+// and, in a part or a block, 4 to ask for an acknowledgment at once. Data comes in multiples
 // of four words. A single is the XFER packet of the thesis and makes a notice at the
 // receiver. The others are pieces of a transfer of total words, which the sending
 // card splits: parts make no notice and come in any order; the last, which holds the
 // transfer's end, leaves when all parts are acknowledged, so that its notice says
 // that all has arrived and the receiver need not count.
+//
+// A block is a part that fills an Ethernet frame (design idea 7): its packet is alone in
+// the frame and followed by the data, which no packet of 24 words could hold. Arctic
+// has none.
 //
 // The thesis limits an XFER packet to 16 words of data, the conference paper to 20.
 // With three header words, address and argument, 20 would make 25 words, and Arctic
@@ -43,19 +48,23 @@ const (
 	Single Form = 0
 	Part   Form = 1
 	Last   Form = 2
+	Block  Form = 3
 
 	formMask = 3
 	atOnce   = 4
+
+	// blockPacketSize is the size of a packet of form Block.
+	blockPacketSize = PacketHeaderSize + WordSize
 )
 
 // Transfer is the payload of an XFER packet.
 type Transfer struct {
 	Form     Form
-	AtOnce   bool   // of a Part: acknowledge without delay
+	AtOnce   bool   // of a Part or Block: acknowledge without delay
 	Address  uint32 // where Data goes; a multiple of TransferAlign, not 0
 	Argument uint32 // of a Single or Last
 	Total    uint32 // of a Last: words of the whole transfer, which ends with Data
-	Data     []byte // a multiple of TransferAlign
+	Data     []byte // a multiple of TransferAlign; of a Block: the frame has it, see PutBlock
 }
 
 // PutTransfer encodes t into b, which must have room for MaxPayloadWords, and
@@ -68,6 +77,9 @@ func PutTransfer(b []byte, t *Transfer) int {
 	}
 	binary.LittleEndian.PutUint32(b, word)
 	n := 4
+	if t.Form == Block {
+		return 1
+	}
 	if t.Form != Part {
 		binary.LittleEndian.PutUint32(b[n:], t.Argument)
 		n += 4
@@ -82,9 +94,14 @@ func PutTransfer(b []byte, t *Transfer) int {
 
 // Transfer decodes the payload of a packet of KindTransfer into t, whose Data
 // aliases the packet, and reports whether it has one of the forms. It accepts any
-// payload.
+// payload. The data of a Block is Frame.Block; a Block in a frame without one is none.
 func (p Packet) Transfer(t *Transfer) bool {
 	b := p.Payload()
+	if isBlock(p) {
+		word := binary.LittleEndian.Uint32(b)
+		*t = Transfer{Form: Block, AtOnce: word&atOnce != 0, Address: word &^ (TransferAlign - 1)}
+		return word&(TransferAlign-1)&^(formMask|atOnce) == 0 && t.Address != 0
+	}
 	if len(b) < 2*WordSize {
 		return false
 	}
@@ -117,3 +134,8 @@ func (p Packet) Transfer(t *Transfer) bool {
 
 // Start returns the address at which the transfer of a Last begins.
 func (t *Transfer) Start() uint32 { return t.Address + uint32(len(t.Data)) - t.Total*WordSize }
+
+// isBlock reports whether a packet is one that a block follows.
+func isBlock(p Packet) bool {
+	return len(p) == blockPacketSize && p.Header().Kind == KindTransfer && p[PacketHeaderSize]&formMask == byte(Block)
+}

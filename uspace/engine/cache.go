@@ -25,6 +25,7 @@ type line struct {
 	request  funi.Header
 	argument uint32
 	transfer *transfer // of which the packet is one of many; nil: none
+	block    []byte    // of a transfer of form Block: its data, in the source
 	data     [arctic.MaxPacketSize]byte
 }
 

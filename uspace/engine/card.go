@@ -24,6 +24,7 @@ type Card struct {
 	absent    *Context // rejects packets for the system group
 	routes    []uint32
 	ownRoutes bool // routes is not the configuration's
+	block     int  // most bytes of a block, or 0: none
 	peers     []peer
 	byCard    []*peer // index card number; nil: not a peer
 	timers    timers
@@ -49,6 +50,9 @@ func New(cfg Config) (*Card, error) {
 	}
 	c := &Card{cfg: cfg, peers: make([]peer, len(cfg.Peers))}
 	c.routes = cfg.Routes
+	if cfg.Blocks {
+		c.block = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
+	}
 	c.absent = &Context{card: c, refusal: arctic.ReasonSwitching, away: true, detached: true}
 	c.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	last := cfg.Card

@@ -58,11 +58,14 @@ type Config struct {
 	// processes that are one with it.
 	Doorbells *funi.Doorbells
 
-	Lines       int // lines of the undelivered packet cache per context
-	ReplyLines  int // of which only replies may use so many
-	Sets        int // contexts of the cache (thesis 5.3: 32); 0 stands for funi.MaxContexts
-	FIFO        int // packets that the receive FIFO of a context and level holds
-	Train       int // most packets of a frame, at most arctic.MaxTrain
+	Lines      int // lines of the undelivered packet cache per context
+	ReplyLines int // of which only replies may use so many
+	Sets       int // contexts of the cache (thesis 5.3: 32); 0 stands for funi.MaxContexts
+	FIFO       int // packets that the receive FIFO of a context and level holds
+	Train      int // most packets of a frame, at most arctic.MaxTrain
+	// Blocks lets long transfers fill frames (design idea 7). Without, they travel as
+	// packets of 24 words, as on Arctic.
+	Blocks      bool
 	FirstWindow int // frames in flight before anything is known of the path
 
 	// AckDelay bounds how long an acknowledgment waits for data to ride on.
@@ -84,7 +87,7 @@ const NoRoute = math.MaxUint32
 // Native is the configuration that lifts the limits of the papers' hardware.
 func Native() Config {
 	return Config{
-		Lines: 1024, ReplyLines: 256, FIFO: 10, Train: arctic.MaxTrain, FirstWindow: 32,
+		Lines: 1024, ReplyLines: 256, FIFO: 10, Train: arctic.MaxTrain, Blocks: true, FirstWindow: 32,
 		AckDelay: 50 * time.Microsecond, AckEvery: 16,
 		FirstRTO: 10 * time.Millisecond, MinRTO: time.Millisecond, MaxRTO: 100 * time.Millisecond,
 		MinHold: 10 * time.Microsecond, MaxHold: time.Millisecond,
@@ -135,6 +138,8 @@ func (c *Config) check() error {
 	case min(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout) < 0 ||
 		c.MinRTO > c.MaxRTO || c.MinHold > c.MaxHold:
 		return fmt.Errorf("%w: a duration is negative or a minimum above its maximum", ErrConfig)
+	case c.frameSize() < arctic.EthernetSize+arctic.MinMTU:
+		return fmt.Errorf("%w: a port sends frames of %d bytes; FUNet's need %d", ErrConfig, c.frameSize(), arctic.EthernetSize+arctic.MinMTU)
 	case len(c.Ports) == 0 && len(c.Peers) != 0:
 		return fmt.Errorf("%w: peers but no port", ErrConfig)
 	case len(c.Routes) > 1<<16:
@@ -156,4 +161,13 @@ func (c *Config) check() error {
 		}
 	}
 	return nil
+}
+
+// frameSize returns the longest frame that all ports send.
+func (c *Config) frameSize() int {
+	size := math.MaxInt
+	for _, p := range c.Ports {
+		size = min(size, p.FrameSize())
+	}
+	return size
 }

@@ -55,6 +55,10 @@ type Context struct {
 	saved    *Saved          // the state of a context that is switched out
 	owed     []funi.Returned // that came back while the context was away
 
+	// Of the slots of a send queue, those that the card has taken and not retired, and
+	// of these, those at its tail that can be; see transfer.go.
+	taken, finished [arctic.Levels]int
+
 	segments funi.Segments
 	current  [arctic.Levels]*transfer // long transfers being retrieved
 	long     *long                    // nil: no segment was ever registered
@@ -176,6 +180,7 @@ func (c *Card) Detach(x *Context) {
 // discard gives up all packets of a context that wait in the card.
 func (c *Card) discard(x *Context) {
 	c.discardUnsent(x)
+	x.keepBlocks()
 	for l := range x.fifo {
 		c.counters.Discarded += uint64(x.fifo[l].n)
 		x.fifo[l].first, x.fifo[l].n = 0, 0
@@ -218,6 +223,7 @@ func (c *Card) reset(x *Context) {
 	c.quit(x)
 	x.gid, x.ticket, x.owed = 0, c.emptyTicket(), nil
 	x.segments, x.long, x.current = funi.Segments{}, nil, [arctic.Levels]*transfer{}
+	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{}
 	x.suspended = false
 }
 
@@ -265,6 +271,7 @@ func (x *Context) allFree() bool { return x.ticket.free() == x.card.cfg.Lines }
 func (x *Context) free(l *line) {
 	l.next = nil
 	if l.transfer != nil {
+		l.block = nil
 		x.accounted(l)
 	}
 	x.ticket.give(int(l.own))

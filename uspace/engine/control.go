@@ -194,11 +194,14 @@ func (c *Card) obey(x *Context) {
 	if x.suspended || halted {
 		x.stopSending()
 	} else if x.user&funi.CSQM != 0 {
-		// A transfer that has begun is retrieved to its end: it is in the slot that
-		// the process would change.
-		x.closing = x.current[arctic.Request] != nil || x.current[arctic.Reply] != nil
-		if !x.closing {
+		// A transfer that has begun is retrieved to its end, and its slot is retired:
+		// the process would change the queue that it is in.
+		x.closing = x.taken != [arctic.Levels]int{}
+		switch {
+		case !x.closing:
 			x.stopSending()
+		case !x.sending: // a context switch came between
+			x.sending = x.latched(x.iface.LatchSend())
 		}
 	} else if x.closing = false; !x.sending {
 		x.sending = x.latched(x.iface.LatchSend())
@@ -264,7 +267,7 @@ func (c *Card) resume(x *Context) {
 // status composes CNTL.
 func (x *Context) status() uint32 {
 	v := x.user | x.modes
-	if x.user&funi.CSQM != 0 && !x.sending {
+	if x.user&funi.CSQM != 0 && !x.sending && x.taken == [arctic.Levels]int{} {
 		v |= funi.CSQR
 	}
 	if x.user&funi.CRQM != 0 && !x.receiving {

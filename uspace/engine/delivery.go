@@ -16,9 +16,10 @@ type fifo struct {
 	n     int
 }
 
-// accept takes a packet for the context, or says why not. A packet goes straight
-// into the receive queue unless others of its level wait before it.
-func (c *Card) accept(x *Context, l arctic.Level, p arctic.Packet) arctic.Reason {
+// accept takes a packet for the context, with the block behind it if there is one, or
+// says why not. A packet goes straight into the receive queue unless others of its level
+// wait before it.
+func (c *Card) accept(x *Context, l arctic.Level, p arctic.Packet, block []byte) arctic.Reason {
 	if x == nil {
 		return arctic.ReasonNoContext
 	}
@@ -27,7 +28,7 @@ func (c *Card) accept(x *Context, l arctic.Level, p arctic.Packet) arctic.Reason
 	}
 	h := p.Header()
 	if h.Kind == arctic.KindTransfer {
-		return c.acceptTransfer(x, l, p, &h)
+		return c.acceptTransfer(x, l, p, &h, block)
 	}
 	if h.Kind != arctic.KindMessage {
 		c.counters.UnknownKind++

@@ -25,6 +25,8 @@ type directPort struct {
 	lent    int
 }
 
+func (p *directPort) FrameSize() int { return len(p.out.buffers[0]) }
+
 func (p *directPort) Receive(frames [][]byte) int {
 	n := min(p.in.head-p.in.tail, len(frames))
 	for i := range n {

@@ -105,8 +105,11 @@ func (c *Card) assemble(f *flow, s *stream) bool {
 	// Rejects that wait to be sent come first in the frame; transmit leaves out
 	// those for which there is no room behind the train.
 	room := len(b) - arctic.HeaderSize - int(first.size)
+	if first.block != nil {
+		room = 0 // a block is alone in its frame
+	}
 	last, n := first, 1
-	for ln := first.next; ln != nil && n < c.cfg.Train && room >= int(ln.size); ln = ln.next {
+	for ln := first.next; ln != nil && n < c.cfg.Train && room >= int(ln.size) && ln.block == nil; ln = ln.next {
 		room -= int(ln.size)
 		last, n = ln, n+1
 	}

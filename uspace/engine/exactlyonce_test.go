@@ -25,7 +25,7 @@ var networks = map[string]wire.Faults{
 // thesis is the card of thesis 5.2.4: eight lines of which two are for replies,
 // each packet its own frame with its own acknowledgment.
 func thesis(c *engine.Config) {
-	c.Lines, c.ReplyLines, c.Train, c.FirstWindow, c.AckEvery = 8, 2, 1, 1, 1
+	c.Lines, c.ReplyLines, c.Train, c.FirstWindow, c.AckEvery, c.Blocks = 8, 2, 1, 1, 1, false
 }
 
 // The cards.

@@ -14,11 +14,14 @@ import (
 )
 
 // acceptTransfer takes an XFER packet for the context, or says why not.
-func (c *Card) acceptTransfer(x *Context, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
+func (c *Card) acceptTransfer(x *Context, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	var t arctic.Transfer
-	if !p.Transfer(&t) {
+	if !p.Transfer(&t) || (t.Form == arctic.Block) != (block != nil) {
 		c.counters.UnknownKind++
 		return arctic.ReasonTransferForm
+	}
+	if t.Form == arctic.Block {
+		t.Data = block
 	}
 	var memory []byte
 	if len(t.Data) > 0 {
@@ -29,7 +32,10 @@ func (c *Card) acceptTransfer(x *Context, l arctic.Level, p arctic.Packet, h *ar
 		}
 	}
 	c.atOnce = c.atOnce || t.AtOnce
-	if t.Form == arctic.Part && !x.drain {
+	if t.Form == arctic.Block && x.drain {
+		return c.drainBlock(x, l, &t, h)
+	}
+	if t.Form == arctic.Block || t.Form == arctic.Part && !x.drain {
 		copy(memory, t.Data)
 		c.counters.PacketsDelivered++
 		return arctic.ReasonNone
@@ -42,6 +48,22 @@ func (c *Card) acceptTransfer(x *Context, l arctic.Level, p arctic.Packet, h *ar
 		}
 	}
 	return q.hold(p)
+}
+
+// drainBlock puts a block into the receive queue as parts, all or none: what no room is
+// left for comes again. A queue of fewer slots than a block has parts takes none.
+func (c *Card) drainBlock(x *Context, l arctic.Level, t *arctic.Transfer, h *arctic.PacketHeader) arctic.Reason {
+	const size = arctic.MaxPartWords * arctic.WordSize
+	if x.fifo[l].n > 0 || x.iface.Room(l) < (len(t.Data)+size-1)/size {
+		return arctic.ReasonQueueFull
+	}
+	part := arctic.Transfer{Form: arctic.Part, Address: t.Address}
+	for data := t.Data; len(data) > 0; part.Address += uint32(len(part.Data)) {
+		part.Data = data[:min(size, len(data))]
+		data = data[len(part.Data):]
+		c.deliverTransfer(x, l, x.iface.Vacant(l), &part, h)
+	}
+	return arctic.ReasonNone
 }
 
 // destination returns the memory for the data of a packet, or nil. All of the

@@ -110,7 +110,7 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	c.atOnce = false
 	for i := 0; len(train) > 0; i++ {
 		packet, train = arctic.Next(train)
-		verdict.note(i, c.accept(x, h.Level, packet))
+		verdict.note(i, c.accept(x, h.Level, packet, f.Block()))
 	}
 	if verdict.retry|verdict.fail != 0 {
 		fl.rejected[seq%Window] = verdict

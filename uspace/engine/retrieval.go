@@ -16,12 +16,15 @@ func (c *Card) retrieve(x *Context) {
 		if x.long != nil && !c.finish(x, l) {
 			noLine = true
 		}
+		if x.finished[l] > 0 && x.sending {
+			c.retireFinished(x, l)
+		}
 		n := x.iface.Pending(l)
 		if n == 0 {
 			continue
 		}
-		taken, packets := 0, 0
-		for taken < n && packets < retrieveBatch {
+		packets := 0
+		for packets < retrieveBatch {
 			if x.current[l] != nil {
 				some, done := c.carryOn(x, l, retrieveBatch-packets)
 				packets += some
@@ -29,13 +32,12 @@ func (c *Card) retrieve(x *Context) {
 					noLine = noLine || packets < retrieveBatch
 					break
 				}
-				taken++
 				continue
 			}
-			if x.closing {
-				break // the process waits for CSQR
+			if x.taken[l] >= n || x.closing { // closing: the process waits for CSQR
+				break
 			}
-			s := x.iface.Slot(l, taken)
+			s := x.iface.Slot(l, x.taken[l])
 			h := funi.Header(s.Load(0))
 			if h.Many() && h.Words() == 0 {
 				if !c.begin(x, l, h, s) {
@@ -43,7 +45,8 @@ func (c *Card) retrieve(x *Context) {
 					break
 				}
 				if x.current[l] == nil {
-					taken++ // it was refused
+					x.taken[l]++ // it was refused
+					x.retrieved(l)
 				}
 				continue
 			}
@@ -54,14 +57,15 @@ func (c *Card) retrieve(x *Context) {
 				break
 			}
 			c.load(x, l, ln, h, s)
-			taken++
+			x.taken[l]++
+			x.retrieved(l)
 			packets++
 		}
-		if packets == retrieveBatch && n > taken {
+		if packets == retrieveBatch && n > x.taken[l] {
 			c.more = true
 		}
-		if taken > 0 {
-			x.iface.Retire(l, taken)
+		if x.finished[l] > 0 {
+			c.retireFinished(x, l)
 		}
 		c.counters.PacketsRetrieved += uint64(packets)
 	}
@@ -69,6 +73,23 @@ func (c *Card) retrieve(x *Context) {
 		c.more = true // for what found no line there is one now
 	}
 	x.starved = noLine
+}
+
+// retrieved notes that the card needs a slot of which it has taken the content no more:
+// it can be retired with those before it.
+func (x *Context) retrieved(l arctic.Level) {
+	if x.long != nil && x.long.slots[l].head != nil {
+		x.long.slots[l].tail.behind++
+	} else {
+		x.finished[l]++
+	}
+}
+
+// retireFinished gives slots back to the process.
+func (c *Card) retireFinished(x *Context, l arctic.Level) {
+	x.iface.Retire(l, x.finished[l])
+	x.taken[l] -= x.finished[l]
+	x.finished[l] = 0
 }
 
 // load copies a slot once into a line in wire format and queues the line to its
@@ -111,7 +132,7 @@ func (c *Card) loopback(x *Context) (freed bool) {
 		q := &x.loop[l]
 		for q.head != nil {
 			ln := q.head
-			reason := c.accept(c.lookup(x.gid, ln.node), l, arctic.Packet(ln.data[:ln.size]))
+			reason := c.accept(c.lookup(x.gid, ln.node), l, arctic.Packet(ln.data[:ln.size]), ln.block)
 			if reason != arctic.ReasonNone && !reason.Permanent() {
 				break
 			}

@@ -77,6 +77,7 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	s.Registers[funi.GID], s.Registers[funi.Ticket] = uint32(x.gid), uint32(x.ticket.words[0])
 	c.unlist(x)
 	x.away = true
+	x.keepBlocks()
 	c.offerSet(x)
 	x.saved = s
 	return s, nil
@@ -184,7 +185,7 @@ func (c *Card) restore(x *Context, l arctic.Level, s *funi.Slot) {
 	wire.Encode(packet[:])
 	refusal := x.refusal // CTXM may still be set
 	x.refusal = arctic.ReasonNone
-	reason := c.accept(x, l, arctic.Packet(packet[:arctic.PacketHeaderSize+int(wire.Length)*arctic.WordSize]))
+	reason := c.accept(x, l, arctic.Packet(packet[:arctic.PacketHeaderSize+int(wire.Length)*arctic.WordSize]), nil)
 	x.refusal = refusal
 	if reason != arctic.ReasonNone {
 		// The process has unregistered the segment meanwhile.

@@ -5,17 +5,23 @@ package engine
 // transfers.
 //
 // A transfer of more than one packet is current while it is retrieved: it takes
-// lines as they become free and stays at the tail of its send queue until all of its
-// source is in the card, so the slots behind it wait and replies do not. Its last
+// lines as they become free, and the slots behind it wait and replies do not. Its last
 // data stays in the transfer until every other packet is acknowledged, and leaves
 // then: so the notice that it makes at the receiver is the completion of the whole,
 // over a network that keeps no order, and no receiver counts. If a packet comes back
 // for good, the last is not sent, and the process gets one return for all.
 //
+// With Config.Blocks its packets are blocks (design idea 7): a line has where the data
+// is, not the data, which goes from the source straight into frames, and again when one
+// is lost. So the source is needed until the last block is acknowledged, and the slot is
+// retired only then, with those behind it that were retrieved meanwhile. Without, data
+// is copied into the lines, and the slot is retired when all of it has been.
+//
 // A level has openTransfers records. When all are taken, the next long transfer
 // stays in the send queue.
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -33,6 +39,11 @@ var ErrSegmentBusy = errors.New("engine: transfers of the context are under way;
 // transfer is a transfer of many packets that is not delivered yet.
 type transfer struct {
 	next        *transfer // on a list
+	nextSlot    *transfer // the next one whose slot is not retired
+	queued      bool      // the slot is not retired
+	spent       bool      // the source is not needed any more
+	over        bool      // nothing but the slot is left
+	behind      int       // slots retrieved after this one's and before nextSlot's
 	level       arctic.Level
 	header      funi.Header // as in the slot
 	argument    uint32
@@ -75,8 +86,12 @@ type long struct {
 	records [arctic.Levels][openTransfers]transfer
 	free    [arctic.Levels]transfers
 	due     [arctic.Levels]transfers // all but the last packet is acknowledged
+	slots   [arctic.Levels]slotQueue
 	open    int
 }
+
+// slotQueue is the transfers whose slots are not retired, in the order of the slots.
+type slotQueue struct{ head, tail *transfer }
 
 // Register lets the card use a segment for the context's transfers. Errors are those
 // of funi.Segments.
@@ -97,11 +112,12 @@ func (x *Context) Register(s funi.Segment) error {
 
 // Unregister ends the use of the segment that starts at base: after it the card
 // neither reads nor writes its memory. It returns funi.ErrNoSegment, or
-// ErrSegmentBusy while a transfer is being retrieved or waits in a receive FIFO.
+// ErrSegmentBusy while the slot of a transfer is not retired or one waits in a receive
+// FIFO.
 func (x *Context) Unregister(base uint32) error {
-	busy := x.current[arctic.Request] != nil || x.current[arctic.Reply] != nil
+	busy := false
 	for l := range x.fifo {
-		busy = busy || x.fifo[l].holdsTransfer()
+		busy = busy || x.long != nil && x.long.slots[l].head != nil || x.fifo[l].holdsTransfer()
 	}
 	if busy {
 		return fmt.Errorf("unregistering the segment at %#x: %w", base, ErrSegmentBusy)
@@ -202,14 +218,21 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 		last = arctic.MaxSingleWords * arctic.WordSize // the part before it is short instead
 	}
 	*t = transfer{level: l, header: h, argument: argument, destination: destination, total: words, current: true,
-		source: memory[:size-last], lastSource: memory[size-last:]}
+		source: memory[:size-last], lastSource: memory[size-last:], queued: true}
 	x.current[l] = t
+	slots := &x.long.slots[l]
+	if slots.head == nil {
+		slots.head = t
+	} else {
+		slots.tail.nextSlot = t
+	}
+	slots.tail = t
+	x.taken[l]++
 	return true
 }
 
 // carryOn retrieves up to budget packets of the level's current transfer and returns
-// how many, and whether the transfer is retrieved or has failed, so that its slot can
-// be retired.
+// how many, and whether the transfer is retrieved or has failed.
 func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool) {
 	t := x.current[l]
 	for len(t.source) > 0 && t.failed == arctic.ReasonNone {
@@ -221,8 +244,11 @@ func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool
 			c.counters.SendQueueNoTicket++
 			return n, false
 		}
-		size := min(arctic.MaxPartWords*arctic.WordSize, len(t.source))
+		size := min(max(c.block, arctic.MaxPartWords*arctic.WordSize), len(t.source))
 		p := arctic.Transfer{Form: arctic.Part, Address: t.destination, Data: t.source[:size], AtOnce: size == len(t.source)}
+		if c.block > 0 {
+			p.Form, p.Data, ln.block = arctic.Block, nil, p.Data
+		}
 		t.source = t.source[size:]
 		t.destination += uint32(size)
 		c.loadOf(x, ln, t, &p)
@@ -231,8 +257,11 @@ func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool
 	t.tailSize = copy(t.tail[:], t.lastSource)
 	t.source, t.lastSource = nil, nil
 	t.current, x.current[l] = false, nil
-	if t.lines == 0 {
+	switch {
+	case t.lines == 0:
 		x.settle(t)
+	case c.block == 0:
+		x.spend(t)
 	}
 	return n, true
 }
@@ -275,6 +304,7 @@ func (x *Context) accounted(ln *line) {
 // the cache: it failed, it is delivered, or its last packet is due.
 func (x *Context) settle(t *transfer) {
 	x.card.more = true
+	x.spend(t)
 	if t.failed == arctic.ReasonNone && !t.ending {
 		x.long.due[t.level].push(t)
 		return
@@ -283,7 +313,37 @@ func (x *Context) settle(t *transfer) {
 		x.giveBack(funi.Returned{Reason: t.failed, Level: t.level, Header: t.header, Word: t.argument})
 	}
 	x.long.open--
-	x.long.free[t.level].push(t)
+	t.over = true
+	if !t.queued {
+		x.long.free[t.level].push(t)
+	}
+}
+
+// spend notes that the source of a transfer is not needed any more: its slot, and those
+// behind it up to the next transfer's, are retired at the next retrieval, if no transfer
+// before it is unfinished.
+func (x *Context) spend(t *transfer) {
+	t.spent = true
+	q := &x.long.slots[t.level]
+	for q.head != nil && q.head.spent {
+		first := q.head
+		q.head = first.nextSlot
+		x.finished[t.level] += 1 + first.behind
+		first.queued, first.nextSlot = false, nil
+		if first.over {
+			x.long.free[t.level].push(first)
+		}
+	}
+}
+
+// keepBlocks copies the data of blocks that are in the cache, so that the card does not
+// read the process's memory for them any more.
+func (x *Context) keepBlocks() {
+	for i := range x.lines {
+		if ln := &x.lines[i]; ln.block != nil {
+			ln.block = bytes.Clone(ln.block)
+		}
+	}
 }
 
 // transferring reports whether a long transfer is not delivered yet.

@@ -26,12 +26,15 @@ func (c *Card) transmit(f *flow, seq uint32, fr *frame) bool {
 	}
 	size := 0
 	for ln := fr.train; ln != nil; ln = ln.next {
-		size += int(ln.size)
+		size += int(ln.size) + len(ln.block)
 	}
 	x := fr.train.ctx
 	n := c.head(p, b, f.level, x.gid, seq, len(b)-size)
 	for ln := fr.train; ln != nil; ln = ln.next {
 		n = arctic.PutPacket(b, n, ln.data[:ln.size])
+		if ln.block != nil {
+			n = arctic.PutBlock(b, n, ln.block)
+		}
 	}
 	c.send(p, b, n)
 	fr.state = flying

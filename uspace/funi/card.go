@@ -196,6 +196,14 @@ func (c *Card) Vacant(l Level) *Slot {
 	return c.receive[l].slot(c.receiveHead[l])
 }
 
+// Room returns how many slots of the receive queue are vacant.
+func (c *Card) Room(l Level) int {
+	l &= 1
+	mask := c.receive[l].mask
+	c.receiveTail[l] = c.page.Load(receiveTail[l]) & mask
+	return int((c.receiveTail[l] - c.receiveHead[l] - 1) & mask)
+}
+
 // Deliver completes the slot that Vacant returned. The process sees it after
 // Publish.
 func (c *Card) Deliver(l Level) {

@@ -14,13 +14,15 @@ package port
 
 // Port is one network interface of a card.
 type Port interface {
+	// FrameSize returns the length in bytes of the longest frame that the port sends.
+	// It does not change.
+	FrameSize() int
 	// Receive puts received frames, oldest first, into frames and returns how
 	// many. They start at the Ethernet header and are valid until Release.
 	Receive(frames [][]byte) int
 	// Release returns the frames of the last Receive to the port.
 	Release()
-	// Reserve returns a buffer for one frame, as long as the longest frame that
-	// the port sends, or nil while the transmit ring is full. Reserving again
+	// Reserve returns a buffer of FrameSize bytes for one frame, or nil while the transmit ring is full. Reserving again
 	// without Commit returns the same buffer.
 	Reserve() []byte
 	// Commit queues the first n bytes of the reserved buffer for transmission.

@@ -21,6 +21,9 @@ type ArcticPort struct {
 	loan   [2]int // of each level
 }
 
+// FrameSize returns the longest frame that the port sends.
+func (p *ArcticPort) FrameSize() int { return p.net.pool.size }
+
 // Receive lends frames that have arrived, high priority first. They keep their
 // buffers until Release.
 func (p *ArcticPort) Receive(frames [][]byte) int {

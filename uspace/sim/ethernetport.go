@@ -20,6 +20,9 @@ type EthernetPort struct {
 // Number returns the port's number, which Address turns into its address.
 func (p *EthernetPort) Number() int { return int(p.number) }
 
+// FrameSize returns the longest frame that the port sends.
+func (p *EthernetPort) FrameSize() int { return p.net.pool.size }
+
 // Receive lends frames that have arrived.
 func (p *EthernetPort) Receive(frames [][]byte) int {
 	p.lent = min(len(frames), p.in.n)

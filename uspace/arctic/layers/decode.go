@@ -25,6 +25,7 @@ const (
 	mostRejects      = 32
 	mostPayloadWords = 21
 	firstLocalReason = 128
+	blockAlign       = 16
 )
 
 // Flags of the frame header.
@@ -32,6 +33,7 @@ const (
 	bitReply = 0x01
 	bitHello = 0x02
 	bitBye   = 0x04
+	bitBlock = 0x08
 )
 
 var crc32c = crc32.MakeTable(crc32.Castagnoli)
@@ -64,7 +66,7 @@ func decodeFUNet(data []byte, p gopacket.PacketBuilder) error {
 // DecodeFromBytes makes f the frame whose bytes after the EtherType are data,
 // which may end in padding. Payloads alias data; the slices of f are reused. It
 // accepts any bytes. An error wraps one of arctic's ErrShort, ErrVersion,
-// ErrLength, ErrChecksum, ErrFlags, ErrTrain and ErrPacket, and leaves f in a
+// ErrLength, ErrChecksum, ErrFlags, ErrTrain, ErrPacket and ErrBlock, and leaves f in a
 // state that means nothing.
 func (f *FUNet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	if len(data) < headerBytes {
@@ -85,11 +87,11 @@ func (f *FUNet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	if sum := frameChecksum(data[:size]); sum != f.Checksum {
 		return fmt.Errorf("decode FUNet frame: checksum %#08x, its bytes have %#08x: %w", f.Checksum, sum, arctic.ErrChecksum)
 	}
-	if flags&^(bitReply|bitHello|bitBye) != 0 || f.GID >= 1<<11 || f.Route >= 1<<30 {
+	if flags&^(bitReply|bitHello|bitBye|bitBlock) != 0 || f.GID >= 1<<11 || f.Route >= 1<<30 {
 		return fmt.Errorf("decode FUNet frame: flags %#02x, GID %d, route %#x: a reserved bit is set: %w", flags, f.GID, f.Route, arctic.ErrFlags)
 	}
 	f.Contents, f.Payload = data[:size:size], nil
-	return f.decodeBody(f.Contents[headerBytes:])
+	return f.decodeBody(f.Contents[headerBytes:], flags&bitBlock != 0)
 }
 
 // decodeHeader reads all fields of the frame header from b and returns its flags,
@@ -129,10 +131,10 @@ func frameChecksum(b []byte) uint32 {
 	return h.Sum32()
 }
 
-// decodeBody reads what follows the header: rejects, then packets, which must
-// end where b does.
-func (f *FUNet) decodeBody(b []byte) error {
-	f.Rejects, f.Packets = f.Rejects[:0], f.Packets[:0]
+// decodeBody reads what follows the header: rejects, then packets, then the block if
+// there is one, which must end where b does.
+func (f *FUNet) decodeBody(b []byte, block bool) error {
+	f.Rejects, f.Packets, f.Block = f.Rejects[:0], f.Packets[:0], nil
 	if f.PacketCount > mostPackets || f.RejectCount > mostRejects {
 		return fmt.Errorf("decode FUNet frame: %d packets and %d rejects, at most %d and %d: %w", f.PacketCount, f.RejectCount, mostPackets, mostRejects, arctic.ErrTrain)
 	}
@@ -153,9 +155,25 @@ func (f *FUNet) decodeBody(b []byte) error {
 			return err
 		}
 	}
+	if block {
+		return f.decodeBlock(&c)
+	}
 	if len(c.b) != 0 {
 		return fmt.Errorf("decode FUNet frame: %d bytes behind the last of %d packets: %w", len(c.b), f.PacketCount, arctic.ErrLength)
 	}
+	return nil
+}
+
+// decodeBlock takes the rest as the block, which needs a packet of its own: a transfer
+// of one word, of which the two low bits are set.
+func (f *FUNet) decodeBlock(c *cursor) error {
+	if len(f.Packets) != 1 || f.Packets[0].Kind != arctic.KindTransfer || len(f.Packets[0].Payload) != 4 || f.Packets[0].Payload[0]&3 != 3 {
+		return fmt.Errorf("decode FUNet frame: a block of %d bytes behind %d packets, of which none says where it goes: %w", len(c.b), len(f.Packets), arctic.ErrBlock)
+	}
+	if len(c.b) == 0 || len(c.b)%blockAlign != 0 {
+		return fmt.Errorf("decode FUNet frame: a block of %d bytes, want a positive multiple of %d: %w", len(c.b), blockAlign, arctic.ErrLength)
+	}
+	f.Block = c.bytes(len(c.b))
 	return nil
 }
 

@@ -34,15 +34,15 @@ func init() {
 // fields and their place on the wire are in doc.go of package arctic.
 type FUNet struct {
 	// BaseLayer's Contents is the frame from the version to the end of the last
-	// packet; its Payload is empty.
+	// packet or the block; its Payload is empty.
 	layers.BaseLayer
 
 	Version uint8 // 1; a composer sets it
 	Level   arctic.Level
 	Hello   bool
 	Bye     bool
-	// Length is the bytes from the version to the end of the last packet: the
-	// Ethernet header and padding are outside. FixLengths sets it.
+	// Length is the bytes from the version to the end of the last packet or the
+	// block: the Ethernet header and padding are outside. FixLengths sets it.
 	Length          uint16
 	GID             uint16 // at most arctic.MaxGID
 	Route           uint32 // at most arctic.MaxRoute
@@ -65,6 +65,8 @@ type FUNet struct {
 
 	Rejects []arctic.Reject
 	Packets []Packet
+	// Block is the data behind the only packet, a transfer; nil: the frame has none.
+	Block []byte
 }
 
 // Packet is one Arctic packet of a frame's train.

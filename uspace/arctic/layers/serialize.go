@@ -18,7 +18,7 @@ var ErrUnwritable = errors.New("layers: the wire has no room for it")
 // SerializeTo writes f in front of the bytes of b, which become what follows the
 // frame, as Ethernet's padding does: they are not the frame's payload, and no
 // length counts them. With opts.FixLengths it first sets Length, PacketCount,
-// RejectCount and each packet's Length from Rejects and Packets. With
+// RejectCount and each packet's Length from Rejects, Packets and Block. With
 // opts.ComputeChecksums it sets Checksum to that of as many bytes as Length says,
 // or as there are. Otherwise these fields are written as they stand. It does not
 // ask whether a card would accept the frame.
@@ -27,6 +27,7 @@ func (f *FUNet) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeO
 	for i := range f.Packets {
 		size += packetHeaderBytes + len(f.Packets[i].Payload)
 	}
+	size += len(f.Block)
 	if opts.FixLengths {
 		if err := f.fixLengths(size); err != nil {
 			return err
@@ -48,6 +49,7 @@ func (f *FUNet) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeO
 	for i := range f.Packets {
 		w = f.Packets[i].appendTo(w)
 	}
+	_ = append(w, f.Block...) // into the bytes of front
 	if opts.ComputeChecksums {
 		covered := b.Bytes()
 		covered = covered[:min(max(int(f.Length), headerBytes), len(covered))]
@@ -96,6 +98,9 @@ func (f *FUNet) appendHeader(w []byte) []byte {
 	}
 	if f.Bye {
 		flags |= bitBye
+	}
+	if f.Block != nil {
+		flags |= bitBlock
 	}
 	w = append(w, f.Version, flags)
 	w = binary.LittleEndian.AppendUint16(w, f.Length)

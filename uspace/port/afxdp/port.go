@@ -203,6 +203,9 @@ func sizeOr(n, largest int) uint32 {
 	return uint32(n)
 }
 
+// FrameSize returns the longest frame that the port sends.
+func (p *Port) FrameSize() int { return p.frameMax }
+
 // Ready reports whether a frame can be received.
 func (p *Port) Ready() bool {
 	for _, q := range p.queues {

@@ -148,6 +148,9 @@ func (p *Port) Release() {
 // Reserve returns the buffer for one frame. The transmit ring is never full.
 func (p *Port) Reserve() []byte { return p.buffer }
 
+// FrameSize returns the longest frame that the port sends.
+func (p *Port) FrameSize() int { return len(p.buffer) }
+
 // Commit queues a frame until Flush.
 func (p *Port) Commit(n int) { p.pending = append(p.pending, append([]byte(nil), p.buffer[:n]...)) }
 
