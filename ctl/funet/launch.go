@@ -25,7 +25,7 @@ import (
 
 // labOptions returns the lab that the flags ask for.
 func (f *nodeFlags) labOptions() lab.Options {
-	return lab.Options{Hosts: f.lab, Topology: lab.Topology(f.topology), MTU: f.mtu}
+	return lab.Options{Hosts: f.lab, Topology: lab.Topology(f.topology), MTU: f.mtu, Steer: f.steer}
 }
 
 // measureMode replaces --xdp auto by the mode that is faster on the lab.

@@ -26,6 +26,7 @@ type nodeFlags struct {
 	lab      int
 	topology string
 	mtu      int
+	steer    bool
 
 	ifaces []string
 	node   int
@@ -50,6 +51,7 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	p.IntVar(&f.lab, "lab", 0, "run on a lab of this many hosts (2 to 8) made for the occasion")
 	p.StringVar(&f.topology, "topology", "", "of the lab: pair, bridge or mesh (default: pair for 2 hosts, bridge for more)")
 	p.IntVar(&f.mtu, "mtu", 1500, "of the lab's links, in bytes")
+	p.BoolVar(&f.steer, "steer", false, "on a lab: receive each host's frames on its own processor (RPS), not on the sender's")
 	p.StringSliceVar(&f.ifaces, "iface", nil, "on a real host: interface to use, or several with commas")
 	p.IntVar(&f.node, "node", -1, "on a real host: number of this node")
 	p.StringVar(&f.peers, "peers", "", "on a real host: file that lists the nodes and their MAC addresses")

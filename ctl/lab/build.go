@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -37,6 +38,11 @@ func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 	for i := range hosts {
 		if err := spaces[i].netlink(func(nl *netlink.Handle) error { return bringUp(nl, hosts, i) }); err != nil {
 			return err
+		}
+		if o.Steer {
+			if err := spaces[i].do(func() error { return steer(&hosts[i], i%runtime.NumCPU()) }); err != nil {
+				return err
+			}
 		}
 	}
 	if o.Topology == Bridge {
@@ -161,6 +167,25 @@ func bringUp(nl *netlink.Handle, hosts []Host, i int) error {
 		})
 		if err != nil {
 			return fmt.Errorf("host %d: add neighbour %s: %w", i, theirs.Addr.Addr(), err)
+		}
+	}
+	return nil
+}
+
+// steer has a host's frames received on a processor: the mask is in words of 32 bits,
+// separated by commas, the last one first (scaling.rst, "RPS Configuration").
+func steer(h *Host, cpu int) error {
+	mask := fmt.Sprintf("%x", uint32(1)<<(cpu%32)) + strings.Repeat(",00000000", cpu/32)
+	for _, iface := range h.Interfaces {
+		queues, err := filepath.Glob("/sys/class/net/" + iface.Name + "/queues/rx-*/rps_cpus")
+		if err == nil && len(queues) == 0 {
+			err = fmt.Errorf("no such file: %w", ErrSteer)
+		}
+		for _, q := range queues {
+			err = errors.Join(err, permission(os.WriteFile(q, []byte(mask), 0)))
+		}
+		if err != nil {
+			return fmt.Errorf("steer the frames of %s to processor %d: %w", iface.Name, cpu, err)
 		}
 	}
 	return nil

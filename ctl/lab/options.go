@@ -32,6 +32,7 @@ var (
 	ErrNoHost     = errors.New("no such host")              // host index out of range
 	ErrClosed     = errors.New("lab is closed")             // use after Close
 	ErrLinkDown   = errors.New("link did not come up")      // not operational within 10 s
+	ErrSteer      = errors.New("kernel has no RPS")         // Steer needs CONFIG_RPS
 	ErrKill       = errors.New("child would not be killed") // still there 10 s after SIGKILL
 )
 
@@ -50,7 +51,11 @@ type Options struct {
 	Topology Topology // default: Pair for 2 hosts, Bridge for more
 	MTU      int      // bytes, 68..65535, default 1500; of every interface and of the bridge
 	Queues   int      // receive and transmit queues of every interface, 1..64, default 1
-	Name     string   // "" makes an anonymous lab; else 1..15 letters, digits and '-'
+	// Steer has host i's frames received on processor i, modulo their number (Receive
+	// Packet Steering, Documentation/networking/scaling.rst). Otherwise a veth receives on
+	// its sender's processor, within the sender's system call.
+	Steer bool
+	Name  string // "" makes an anonymous lab; else 1..15 letters, digits and '-'
 }
 
 // complete fills in defaults and refuses what cannot be made.
