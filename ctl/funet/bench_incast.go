@@ -40,6 +40,7 @@ either way. The two take turns; figures are medians over the rounds.`, bench.Inc
 				return err
 			}
 			defer func() { err = errors.Join(err, l.Close()) }()
+			f.apart = true // as the receiver would have, and its senders not
 			o.Funet = func(ctx context.Context, l *lab.Lab, senders, messages int) (bench.IncastSample, error) {
 				s := streamOptions{apps.StreamOptions{Senders: senders, Messages: messages, Words: bench.IncastWords}}
 				r, err := runNodes[streamResult](ctx, &f, l, "stream", s.args())

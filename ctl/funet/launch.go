@@ -139,8 +139,13 @@ func (f *nodeFlags) command(l *lab.Lab, h lab.Host, self, program string, args [
 		names = append(names, i.Name)
 	}
 	cpu := f.cpu
-	if n := runtime.NumCPU(); cpu < 0 && len(l.Hosts()) <= n {
+	switch n := runtime.NumCPU(); {
+	case cpu < 0 && len(l.Hosts()) <= n:
 		cpu = h.Index
+	case cpu < 0 && f.apart && n > 1 && h.Index == 0:
+		cpu = 0
+	case cpu < 0 && f.apart && n > 1:
+		cpu = 1 + h.Index%(n-1)
 	}
 	rxRing, fillFrames := f.rxRing, f.fillFrames
 	if f.provoke && h.Index%2 == 0 {

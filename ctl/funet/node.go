@@ -27,6 +27,7 @@ type nodeFlags struct {
 	topology string
 	mtu      int
 	steer    bool
+	apart    bool // on a lab of more hosts than processors, host 0 has one to itself
 
 	ifaces []string
 	node   int

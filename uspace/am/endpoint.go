@@ -23,9 +23,14 @@ const (
 	typeFour = 0
 	typeN    = 3
 
-	// burst is the most messages that one Poll handles of each level, so that a
-	// program that polls gets back to its work under any load.
+	// burst is how many requests are handled between two looks for replies.
 	burst = 256
+	// most is about how many messages one Poll handles each time that the card has run:
+	// as many as a queue of the default size holds, so that what the card brings is
+	// handled before it brings more, and nothing is rejected by a receiver that is fast
+	// enough; and no more, so that a program that polls gets back to its work under any
+	// load.
+	most = 1024
 
 	// probe is a barrier message without a round. WaitFor sends the first after so
 	// many polls, some tens of milliseconds on a card in the same process, and each
@@ -143,12 +148,26 @@ func (e *Endpoint) Poll() (int, error) {
 	if e.depth[funi.Request] || e.depth[funi.Reply] {
 		return 0, fmt.Errorf("polling: %w", ErrHandler)
 	}
+	n := e.handleAll() // what the last drive brought; else two would fill the queue
 	e.drive()
-	n := e.service(funi.Reply) + e.service(funi.Request)
-	if n > 0 {
+	n += e.handleAll()
+	if n > 0 && e.iface.Unsent(funi.Reply) > 0 {
 		e.drive() // what the handlers replied leaves now
 	}
 	return n, e.returned()
+}
+
+// handleAll handles what has arrived, replies first, and returns how many that were.
+func (e *Endpoint) handleAll() int {
+	n := 0
+	for n < most {
+		n += e.service(funi.Reply, most)
+		some := e.service(funi.Request, burst)
+		if n += some; some < burst {
+			break
+		}
+	}
+	return n
 }
 
 // Wait polls until done. It returns the first Undelivered error. It does not notice
@@ -182,10 +201,10 @@ func (e *Endpoint) WaitFor(node int, done func() bool) error {
 	return nil
 }
 
-// service handles the messages of one level, at most a burst.
-func (e *Endpoint) service(l funi.Level) int {
+// service handles the messages of one level, at most so many.
+func (e *Endpoint) service(l funi.Level, most int) int {
 	n := 0
-	for n < burst {
+	for n < most {
 		s := e.iface.Receive(l)
 		if s == nil {
 			break

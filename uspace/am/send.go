@@ -123,6 +123,6 @@ func (m *Message) reserve(words int) (*funi.Slot, error) {
 			return s, nil
 		}
 		e.drive()
-		e.service(funi.Reply)
+		e.service(funi.Reply, burst)
 	}
 }

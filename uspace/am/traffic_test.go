@@ -155,11 +155,12 @@ func TestPostWaitsForPoll(t *testing.T) {
 	})
 }
 
-// TestRepliesFirst: one poll handles the replies before the requests, and at most 256
-// of each, so that a program gets back to its work under any load.
+// TestRepliesFirst: one poll handles replies before requests, looks for replies again
+// after 256 requests, and ends after some thousand messages, so that a program gets back
+// to its work under any load.
 func TestRepliesFirst(t *testing.T) {
-	const messages, most = 300, 256
-	b := bed.New(t, bed.Options{Nodes: 2, Slots: 1024})
+	const messages, replies, requests = 3000, 1024, 256
+	b := bed.New(t, bed.Options{Nodes: 2, Slots: 4096})
 	b.MustRun(func(n *bed.Node) error {
 		order := ""
 		err := errors.Join(
@@ -186,8 +187,9 @@ func TestRepliesFirst(t *testing.T) {
 			if _, err := n.Poll(); err != nil {
 				return err
 			}
-			if want := strings.Repeat("p", most) + strings.Repeat("q", most); order != want {
-				return fmt.Errorf("one poll handled %s, want %d replies and then %d requests", order, most, most)
+			// Before the card runs, and after.
+			if want := strings.Repeat(strings.Repeat("p", replies)+strings.Repeat("q", requests), 2); order != want {
+				return fmt.Errorf("one poll handled %s, want twice %d replies and then %d requests", order, replies, requests)
 			}
 		}
 		if err := n.Wait(func() bool { return len(order) == 2*messages }); err != nil {

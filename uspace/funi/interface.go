@@ -32,6 +32,7 @@ type sendQueue struct {
 type receiveQueue struct {
 	ring
 	head, tail uint32
+	told       uint32 // tail as last written to the register
 }
 
 // Initialize divides the queue memory evenly into four queues, as large as fit,
@@ -104,21 +105,31 @@ func (i *Interface) Receive(l Level) *Slot {
 	if q.head == q.tail {
 		q.head = i.page.Load(receiveHead[l&1]) & q.mask
 		if q.head == q.tail {
+			if (q.tail-q.told)&q.mask > q.mask>>4 {
+				i.giveSlots(l, q)
+			}
 			return nil
 		}
 	}
 	return q.slot(q.tail)
 }
 
-// Release gives the slot that Receive returned back to the card. The register is
-// written once for each half of the queue, not for every packet (thesis 3.2.3): the
-// card then has at least the other half to deliver into.
+// Release gives the slot that Receive returned back to the card. The register is not
+// written for every packet (thesis 3.2.3), but for each half of the queue, so that the
+// card has at least the other half to deliver into, and when Receive finds the queue
+// empty and more than a sixteenth of it can be given back.
 func (i *Interface) Release(l Level) {
 	q := &i.receive[l&1]
 	q.tail = (q.tail + 1) & q.mask
 	if q.tail&(q.mask>>1) == 0 {
-		i.page.Store(receiveTail[l&1], q.tail) // no ring: nothing waits for room in a context that sleeps
+		i.giveSlots(l, q)
 	}
+}
+
+// giveSlots lets the card deliver into what was released.
+func (i *Interface) giveSlots(l Level, q *receiveQueue) {
+	q.told = q.tail
+	i.page.Store(receiveTail[l&1], q.tail) // no ring: nothing waits for room in a context that sleeps
 }
 
 // Returned is a packet that came back to its sender.
