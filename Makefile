@@ -11,7 +11,7 @@ RACE := ./uspace/funi ./uspace/am ./uspace/apps ./xdp ./ctl/lab ./ctl/bench ./ct
 FUZZ = $(shell grep -rn '^func Fuzz' --include='*_test.go' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*).*|\1:\2|')
 FUZZTIME ?= 30s
 
-.PHONY: build demo test check unit race fuzz peers generate clean root
+.PHONY: build demo test check unit race mutants fuzz peers generate clean root
 build: bin/funet
 
 .PHONY: bin/funet
@@ -46,6 +46,10 @@ unit:
 
 race:
 	$(GO) test -race -json -count=1 -p 2 -timeout 20m $(RACE) | $(GO) run ./tests/gate
+
+# Break the engine on purpose, rule by rule: the tests must notice.
+mutants:
+	@$(GO) run ./tests/mutants
 
 fuzz:
 	@for t in $(FUZZ); do \

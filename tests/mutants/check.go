@@ -1,0 +1,223 @@
+package main
+
+// This file builds a check with an engine and runs it: a unit test of the engine, or a
+// chaos run of the funet command. What it printed tells a catch from an accident.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// check is what must notice a mutation: a test of the engine's package, or a chaos run
+// if there is none.
+type check struct {
+	test   string
+	faults string // of the chaos run
+}
+
+// The arguments of every chaos run but its faults. Of these seeds at least fifteen
+// noticed each mutation that is left to chaos, so it bears other dice.
+const chaosRun = "sim chaos --seeds 1..200 --nodes 8 --messages 1000 --faults"
+
+func (c check) String() string {
+	if c.test == "" {
+		return "chaos " + c.faults
+	}
+	return c.test
+}
+
+// limit bounds one run; on an idle machine each takes a few seconds at most.
+const limit = time.Minute
+
+var (
+	errSurvived = errors.New("NOT CAUGHT")
+	errAccident = errors.New("NO VERDICT")
+)
+
+// bench is where mutants are built and run.
+type bench struct {
+	root   string // of the module
+	folder string // temporary
+	built  map[bool]string
+}
+
+func newBench(ctx context.Context) (*bench, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	root := filepath.Dir(strings.TrimSpace(string(out)))
+	if err == nil {
+		_, err = os.Stat(filepath.Join(root, engineFolder))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the engine's source; run this within the module: %w", err)
+	}
+	folder, err := os.MkdirTemp("", "funet-mutants")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for mutants: %w", err)
+	}
+	return &bench{root: root, folder: folder, built: map[bool]string{}}, nil
+}
+
+func (b *bench) remove() { _ = os.RemoveAll(b.folder) }
+
+// catch applies a mutation and returns what the check said about it. An error means
+// that the check did not notice, or that nothing can be said.
+func (b *bench) catch(ctx context.Context, m mutation) (string, error) {
+	folder, err := os.MkdirTemp(b.folder, m.name)
+	if err != nil {
+		return "", fmt.Errorf("making a folder for the mutant: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	overlay, err := m.mutate(b.root, folder)
+	if err != nil {
+		return "", err
+	}
+	binary, err := b.build(ctx, m.check, folder, "-overlay", overlay)
+	if err != nil {
+		return "", err
+	}
+	output, err := b.run(ctx, m.check, binary)
+	if err == nil {
+		return "", errSurvived
+	}
+	return judge(m.check, output, err)
+}
+
+// pass runs the check on the engine as it is, which must pass it.
+func (b *bench) pass(ctx context.Context, c check) (string, error) {
+	kind := c.test == ""
+	if b.built[kind] == "" {
+		binary, err := b.build(ctx, c, b.folder)
+		if err != nil {
+			return "", err
+		}
+		b.built[kind] = binary
+	}
+	output, err := b.run(ctx, c, b.built[kind])
+	if err == nil && strings.Contains(output, "no tests to run") {
+		return "", fmt.Errorf("%w: there is no such test", errAccident)
+	}
+	if err != nil {
+		said, accident := judge(c, output, err)
+		if accident != nil {
+			return "", accident
+		}
+		return "", fmt.Errorf("FAILS: %s", said)
+	}
+	return "passes", nil
+}
+
+// build compiles what the check runs into the folder.
+func (b *bench) build(ctx context.Context, c check, folder string, flags ...string) (binary string, err error) {
+	var args []string
+	if c.test == "" {
+		binary = filepath.Join(folder, "funet")
+		args = append([]string{"build", "-o", binary}, append(flags, "./ctl/funet")...)
+	} else {
+		binary = filepath.Join(folder, "engine.test")
+		args = append([]string{"test", "-c", "-vet=off", "-o", binary}, append(flags, "./"+engineFolder)...)
+	}
+	cmd := command(ctx, b.root, "go", args...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: go %s: %w: %s", errAccident, args[0], err, bytes.TrimSpace(out))
+	}
+	return binary, nil
+}
+
+// run runs the check and returns all that it printed.
+func (b *bench) run(ctx context.Context, c check, binary string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	// The same every time, and rapid must not write what it finds into the tree.
+	args := []string{"-test.run", "^" + c.test + "$", "-rapid.seed=1", "-rapid.nofailfile"}
+	if c.test == "" {
+		args = append(strings.Fields(chaosRun), c.faults)
+	}
+	cmd := command(ctx, filepath.Join(b.root, engineFolder), binary, args...)
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("%w: not done within %v", errAccident, limit)
+	}
+	return string(out), err
+}
+
+// command is a command that ends with this program, however that ends.
+func command(ctx context.Context, folder, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = folder
+	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd
+}
+
+var (
+	failedTest  = regexp.MustCompile(`(?m)^ *--- FAIL: (\S+)`)
+	failedLine  = regexp.MustCompile(`(?m)^ +\w+_test\.go:\d+: .*$|^panic: .*$`)
+	failedSeed  = regexp.MustCompile(`(?m)^seed \d+ failed: (?:at \d+ ns: )?(.*)$`)
+	failedSeeds = regexp.MustCompile(`(\d+ of \d+ seeds) broke a promise`)
+)
+
+// judge returns what the output of a check that failed says is wrong, in a line. It
+// returns errAccident if the check failed for any other reason than what it checks.
+func judge(c check, output string, failure error) (string, error) {
+	if errors.Is(failure, errAccident) {
+		return "", failure
+	}
+	said := ""
+	if c.test == "" {
+		said = saidChaos(output)
+	} else {
+		said = saidTest(output)
+	}
+	if said == "" {
+		return "", fmt.Errorf("%w: %w: %s", errAccident, failure, brief(output))
+	}
+	return brief(said), nil
+}
+
+// saidChaos is how many seeds failed and why the first did, or nothing.
+func saidChaos(output string) string {
+	seeds, reason := failedSeeds.FindStringSubmatch(output), failedSeed.FindStringSubmatch(output)
+	if seeds == nil || reason == nil {
+		return ""
+	}
+	one, _, _ := strings.Cut(reason[1], "; at ")
+	return seeds[1] + ": " + one
+}
+
+// saidTest is the first line that a failing test printed, behind the name of the
+// subtest that printed it, or nothing.
+func saidTest(output string) string {
+	line := failedLine.FindStringSubmatchIndex(output)
+	if line == nil {
+		return ""
+	}
+	names := failedTest.FindAllStringSubmatch(output[:line[0]], -1)
+	if names == nil {
+		return ""
+	}
+	said := strings.TrimSpace(output[line[0]:line[1]])
+	if _, sub, ok := strings.Cut(names[len(names)-1][1], "/"); ok {
+		return sub + ": " + said
+	}
+	return said
+}
+
+// brief is the first line of a text, without its middle if it is long: a failure begins
+// with where it was found, and often ends with what was.
+func brief(s string) string {
+	const most, end = 110, 45
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-end-3]) + "..." + string(r[len(r)-end:])
+	}
+	return s
+}

@@ -1,0 +1,152 @@
+// Command mutants breaks the engine on purpose, one rule at a time, and shows that the
+// chaos runs or a unit test notice: a check that cannot fail proves nothing. It is what
+// `make mutants` runs.
+//
+//	go run ./tests/mutants             all mutations
+//	go run ./tests/mutants NAME...     some of them
+//
+// The mutations, in the order of mutations.go:
+//
+//	incarnation        frames are taken whatever lives of the cards they are from and for
+//	nonce              a greeting is believed that echoes no nonce
+//	duplicate          a frame that was accepted behind a gap is accepted again
+//	verdict            a repeated frame gets a new verdict instead of its old one
+//	negative           a transient reject frees the line as if it were an acknowledgment
+//	permanent          a packet rejected for good does not come back to its process
+//	halves             the packets that a mixed verdict accepted are sent again
+//	group              a packet is delivered by its node number, in any group
+//	forged             the table of routes does not say which card a node is on
+//	reserved           requests take the lines that are reserved for replies (thesis 2.10)
+//	cumulative         a frame beyond a gap moves the acknowledgment over the gap
+//	unsent             an acknowledgment of what was never sent is believed
+//	timer              the retransmission timer is never armed
+//	forgotten          an overtaken frame is only counted, and not sent again
+//	backoff            a rejected stream tries again at once
+//	leak               an accepted packet keeps its line
+//	fifo               a full receive FIFO accepts a packet and drops it
+//	tail               the last packet of a long transfer does not wait for the others
+//	source             a transfer reads memory that its process did not register to be read
+//	destination        a transfer writes memory that its receiver did not register to be written
+//	unchecked          a transfer to memory that is not there is acknowledged
+//	age                a sender may have more frames unanswered than the window
+//	given-up           frames that a sender gave up are waited for
+//	switched           a context that is switched out loses what was drained
+//	mode               a context in context-switch mode goes on sending
+//
+// Each replaces one snippet of one file, which must be there exactly once: where the
+// engine changes, its mutation is written anew. The mutant is a file in a temporary
+// folder that the compiler is told to use instead (go help build, -overlay), so the
+// tree is never written to and there is nothing to restore, even if this program is
+// killed; all that may be left then is that folder. A mutant that does not compile, and a check that runs into its time limit, is
+// an error. In the end the engine as it is must pass every check.
+//
+// The exit status is 0 if every mutant was caught.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+// run tries the named mutations, or all, and then the engine as it is.
+func run(ctx context.Context, names []string) error {
+	chosen, err := choose(names)
+	if err != nil {
+		return err
+	}
+	b, err := newBench(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.remove()
+	t := newTable(chosen)
+	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s.\n\n", chaosRun, engineFolder)
+	t.head()
+	wrong := 0
+	for _, m := range chosen {
+		if !t.row(m.name, m.check, func() (string, error) { return b.catch(ctx, m) }) {
+			wrong++
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("interrupted: %w", ctx.Err())
+		}
+	}
+	var checks []check
+	for _, m := range chosen {
+		if slices.Contains(checks, m.check) {
+			continue
+		}
+		checks = append(checks, m.check)
+		if !t.row("none", m.check, func() (string, error) { return b.pass(ctx, m.check) }) {
+			wrong++
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("interrupted: %w", ctx.Err())
+		}
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d of %d rows are not as they must be: a survivor needs a test, a snippet that is gone another mutation", wrong, len(chosen)+len(checks))
+	}
+	fmt.Printf("\nAll %d mutations were caught, and the engine as it is passes all %d checks.\n", len(chosen), len(checks))
+	return nil
+}
+
+// table prints a row for each run. What is known of a row stands there while the run
+// is under way.
+type table struct {
+	name, check int // widths
+}
+
+func newTable(rows []mutation) table {
+	t := table{name: len("mutation")}
+	for _, m := range rows {
+		t.name, t.check = max(t.name, len(m.name)), max(t.check, len(m.check.String()))
+	}
+	return t
+}
+
+func (t *table) head() {
+	fmt.Printf("%-*s  %-*s    took  what it says\n", t.name, "mutation", t.check, "check")
+}
+
+// row reports whether the run ended as it must.
+func (t *table) row(name string, c check, run func() (string, error)) bool {
+	fmt.Printf("%-*s  %-*s  ", t.name, name, t.check, c)
+	began := time.Now()
+	said, err := run()
+	if err != nil {
+		said = err.Error()
+	}
+	fmt.Printf("%4.1f s  %s\n", time.Since(began).Seconds(), said)
+	return err == nil
+}
+
+// choose returns the mutations of these names, or all.
+func choose(names []string) ([]mutation, error) {
+	if len(names) == 0 {
+		return mutations, nil
+	}
+	var chosen []mutation
+	for _, n := range names {
+		i := slices.IndexFunc(mutations, func(m mutation) bool { return m.name == n })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no mutation %q; see go doc ./tests/mutants", n)
+		}
+		chosen = append(chosen, mutations[i])
+	}
+	return chosen, nil
+}

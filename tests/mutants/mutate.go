@@ -1,0 +1,66 @@
+package main
+
+// This file makes a mutant: a copy of one source file in which one snippet is another,
+// and the overlay that puts it in the place of the original for the compiler.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// mutation is one way to break the engine.
+type mutation struct {
+	name     string
+	file     string // in the engine's folder
+	old, new string // the snippet and what takes its place
+	check    check  // that must notice
+}
+
+const engineFolder = "uspace/engine"
+
+var (
+	// errSnippet: the source is not what the mutation was written for.
+	errSnippet = errors.New("the engine has changed; write the mutation anew")
+	// errSame: the mutation changes nothing.
+	errSame = errors.New("the mutation replaces a snippet by itself")
+)
+
+// replace returns the source with the one place of the snippet old replaced by new. It
+// returns errSnippet unless old is there exactly once.
+func replace(source, old, new string) (string, error) {
+	if old == new {
+		return "", errSame
+	}
+	if n := strings.Count(source, old); old == "" || n != 1 {
+		return "", fmt.Errorf("snippet %q is there %d times, not once: %w", old, n, errSnippet)
+	}
+	return strings.Replace(source, old, new, 1), nil
+}
+
+// mutate writes the mutant of the module at root into folder, and returns the overlay
+// file for the go command.
+func (m *mutation) mutate(root, folder string) (overlay string, err error) {
+	original := filepath.Join(root, engineFolder, m.file)
+	source, err := os.ReadFile(original)
+	if err != nil {
+		return "", fmt.Errorf("reading what is to be mutated: %w", err)
+	}
+	text, err := replace(string(source), m.old, m.new)
+	if err != nil {
+		return "", fmt.Errorf("%s/%s: %w", engineFolder, m.file, err)
+	}
+	mutant := filepath.Join(folder, m.file)
+	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutant}})
+	if err != nil {
+		return "", fmt.Errorf("encoding the overlay: %w", err)
+	}
+	overlay = filepath.Join(folder, "overlay.json")
+	if err := errors.Join(os.WriteFile(mutant, []byte(text), 0o644), os.WriteFile(overlay, replaced, 0o644)); err != nil {
+		return "", fmt.Errorf("writing the mutant: %w", err)
+	}
+	return overlay, nil
+}

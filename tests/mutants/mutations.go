@@ -1,0 +1,110 @@
+package main
+
+// This file is the mutations. What each one breaks is said in main.go.
+
+func unit(test string) check    { return check{test: test} }
+func chaos(faults string) check { return check{faults: faults} }
+
+var mutations = []mutation{
+	{"incarnation", "preprocess.go",
+		` && h.DestinationIncarnation == c.cfg.Incarnation && h.SourceIncarnation == p.incarnation`, ``,
+		chaos("dup,restart")},
+	{"nonce", "greeting.go",
+		`forMe && p.nonce != 0 && h.Acks[arctic.Request] == p.nonce`, `forMe`,
+		unit("TestReplayedFramesAreNotDelivered")},
+	{"duplicate", "preprocess.go",
+		`fl.isAccepted(seq) && ahead < Window`, `false`,
+		chaos("loss,dup,reorder")},
+	{"verdict", "preprocess.go",
+		`r := &fl.rejected[seq%Window]; r.retry|r.fail != 0`, `r := &fl.rejected[seq%Window]; r == nil`,
+		chaos("loss,dup")},
+	{"negative", "acknowledge.go",
+		`case r.retry&bit != 0 && ln.ctx.detached:`, `case r.retry&bit != 0:`,
+		chaos("slow")},
+	{"permanent", "acknowledge.go",
+		`ln.ctx.returned(ln, r.failReason)`, `ln.ctx.free(ln)`,
+		chaos("none")},
+	{"halves", "acknowledge.go",
+		`case r.retry&bit != 0:
+			c.counters.RejectsReceived++`, `case r.retry != 0:
+			c.counters.RejectsReceived++`,
+		unit("TestReceiversStallAtRandom")},
+	{"group", "route.go",
+		`func (c *Card) lookup(gid, node uint16) *Context {`, `func (c *Card) lookup(gid, node uint16) *Context {
+	for _, x := range c.contexts {
+		if x.node == node {
+			gid = x.gid
+		}
+	}`,
+		chaos("none")},
+	{"forged", "preprocess.go",
+		`c.route(g, who.Source) != uint32(h.SourceCard)`, `false`,
+		unit("TestForgedFramesAreDropped")},
+	{"reserved", "cache.go",
+		`l == arctic.Request && i >= t.limit`, `false`,
+		unit("TestRepliesPassStalledRequests")},
+	{"cumulative", "preprocess.go",
+		`inOrder := seq == fl.expect`, `inOrder := seq == fl.expect
+	fl.expect = seq`,
+		chaos("loss")},
+	{"unsent", "acknowledge.go",
+		`if ack-f.oldest > f.next-f.oldest && int32(ack-f.oldest) > 0 {`, `if false {`,
+		unit("TestAcknowledgmentOfWhatWasNeverSent")},
+	{"timer", "transmit.go",
+		`c.timers.set(p, f.deadline)`, ``,
+		chaos("loss")},
+	{"forgotten", "acknowledge.go",
+		`fr.state = lost
+			f.flying--
+			f.lost++
+			found = true`, `f.flying--
+			found = true`,
+		chaos("loss")},
+	{"backoff", "dispatch.go",
+		`s.hold > c.now`, `false`,
+		unit("TestStalledReceiverIsNotSwamped")},
+	{"leak", "acknowledge.go",
+		`ln.ctx.free(ln)
+	}
+	f.close(fr, st)`, `}
+	f.close(fr, st)`,
+		chaos("none")},
+	{"fifo", "delivery.go",
+		`return arctic.ReasonQueueFull
+	}
+	copy`, `return arctic.ReasonNone
+	}
+	copy`,
+		chaos("slow")},
+	{"tail", "transfer.go",
+		`if t.lines == 0 {
+		x.settle(t)
+	}
+	return n, true`, `x.settle(t)
+	return n, true`,
+		unit("TestTransfersUnderFaults")},
+	{"source", "transfer.go",
+		`t.Data = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Source)`,
+		`t.Data = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Destination)`,
+		unit("TestTransferViolations")},
+	{"destination", "notice.go",
+		`x.segments.Memory(t.Address, len(t.Data), funi.Destination)`,
+		`x.segments.Memory(t.Address, len(t.Data), funi.Source)`,
+		unit("TestTransferViolations")},
+	{"unchecked", "notice.go",
+		`if memory == nil {`, `if false {`,
+		unit("TestTransferViolations")},
+	{"age", "preprocess.go",
+		`h.Age >= Window`, `false`,
+		unit("TestMoreUnansweredThanTheWindow")},
+	{"given-up", "preprocess.go",
+		`fl.settle(h.Sequence - uint32(h.Age))`, ``,
+		chaos("partition,cut")},
+	{"switched", "switch.go",
+		`return x.iface.Diverted()`, `x.iface.Diverted()
+	return [arctic.Levels][]funi.Slot{}`,
+		chaos("slow,switch")},
+	{"mode", "dispatch.go",
+		`case s.ctx.halted:`, `case false:`,
+		unit("TestNothingIsDispatchedInContextSwitchMode")},
+}
