@@ -25,6 +25,7 @@
 //	leak               an accepted packet keeps its line
 //	fifo               a full receive FIFO accepts a packet and drops it
 //	tail               the last packet of a long transfer does not wait for the others
+//	retired            a slot is retired though blocks of its transfer are in flight
 //	source             a transfer reads memory that its process did not register to be read
 //	destination        a transfer writes memory that its receiver did not register to be written
 //	unchecked          a transfer to memory that is not there is acknowledged

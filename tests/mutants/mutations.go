@@ -77,12 +77,15 @@ var mutations = []mutation{
 	copy`,
 		chaos("slow")},
 	{"tail", "transfer.go",
-		`if t.lines == 0 {
-		x.settle(t)
-	}
-	return n, true`, `x.settle(t)
-	return n, true`,
+		`case t.lines == 0:
+		x.settle(t)`, `case true:
+		x.settle(t)`,
 		unit("TestTransfersUnderFaults")},
+	{"retired", "transfer.go",
+		`	case c.block == 0:
+		x.spend(t)`, `	default:
+		x.spend(t)`,
+		unit("TestSourceIsFreeWhenRetired")},
 	{"source", "transfer.go",
 		`t.Data = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Source)`,
 		`t.Data = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Destination)`,
