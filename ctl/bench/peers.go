@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
@@ -43,8 +42,8 @@ var (
 	}
 )
 
-// DebianPackages bring every tool that Peers can run.
-var DebianPackages = []string{"sockperf", "ucx-utils", "openmpi-bin", "libopenmpi-dev", "gcc", "libfabric-bin", "util-linux"}
+// DebianPackages bring every tool that Peers and Xfer can run.
+var DebianPackages = []string{"sockperf", "ucx-utils", "openmpi-bin", "libopenmpi-dev", "gcc", "libfabric-bin", "iperf3", "util-linux"}
 
 // Keys are the peers' names in the report, in the order of its table.
 func Keys() (keys []string) {
@@ -80,8 +79,8 @@ func Peers(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 	var playing []*peer
 	for _, p := range o.chosen() {
 		e := r.entry(p)
-		if names, pkgs := missing(p.needs); len(names) > 0 {
-			e.Note = fmt.Sprintf("not found: %s; install %s", strings.Join(names, ", "), strings.Join(pkgs, " "))
+		if note := absent(p.needs); note != "" {
+			e.Note = note
 			continue
 		}
 		if p.run == nil && o.Funet == nil {

@@ -38,7 +38,7 @@ func roleCommand() *cobra.Command {
 
 func benchCommand() *cobra.Command {
 	c := &cobra.Command{Use: "bench", Short: "Measure FUNet beside what one would use otherwise"}
-	c.AddCommand(benchPeers(), benchRate(), benchIncast(), rateRoleCommand())
+	c.AddCommand(benchPeers(), benchRate(), benchIncast(), benchXfer(), rateRoleCommand())
 	return c
 }
 

@@ -40,13 +40,13 @@ either way. The two take turns; figures are medians over the rounds.`, bench.Inc
 				return err
 			}
 			defer func() { err = errors.Join(err, l.Close()) }()
-			o.Funet = func(ctx context.Context, l *lab.Lab, senders, messages int) (bench.IncastSample, error) {
+			o.Funet = func(ctx context.Context, l *lab.Lab, senders, messages int) (bench.GoodputSample, error) {
 				s := streamOptions{apps.StreamOptions{Senders: senders, Messages: messages, Words: bench.IncastWords}}
 				r, err := runNodes[streamResult](ctx, &f, l, "stream", s.args())
 				if err != nil {
-					return bench.IncastSample{}, err
+					return bench.GoodputSample{}, err
 				}
-				sample := bench.IncastSample{Gbit: r[0].Goodput, XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}
+				sample := bench.GoodputSample{Gbit: r[0].Goodput, XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}
 				for _, n := range r {
 					sample.Rejected += n.Card.RejectsSent
 					sample.Retransmitted += n.Card.Retransmitted
