@@ -73,7 +73,10 @@ func Peers(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
+	if s.dir, err = makeDir(); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(s.dir)
 
 	r := newReport(o)
 	var playing []*peer
@@ -135,13 +138,13 @@ func rotate(playing []*peer, round int) []*peer {
 	return append(append([]*peer(nil), playing[n:]...), playing[:n]...)
 }
 
-// session is one call of Peers or CalibrateMode.
+// session is one lab and what is known of it while something is measured on it.
 type session struct {
 	lab   *lab.Lab
 	o     Options
 	hosts []lab.Host
 	exe   string // this program's binary
-	dir   string // a temporary directory of its own
+	dir   string // Peers': a temporary directory of its own
 	port  int    // the last one given out
 	got   modes  // what raw_afxdp was given last
 }
@@ -151,19 +154,22 @@ func newSession(l *lab.Lab, o Options) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program's binary: %w", err)
 	}
+	return &session{lab: l, o: o, hosts: l.Hosts(), exe: exe, port: 20_000, got: modes{o.Attach, o.Bind}}, nil
+}
+
+// makeDir makes a temporary directory.
+func makeDir() (string, error) {
 	// Absolute, because mpirun changes directories.
 	temp, err := filepath.Abs(os.TempDir())
 	if err != nil {
-		return nil, fmt.Errorf("find the directory for temporary files: %w", err)
+		return "", fmt.Errorf("find the directory for temporary files: %w", err)
 	}
 	dir, err := os.MkdirTemp(temp, "funet-bench-")
 	if err != nil {
-		return nil, fmt.Errorf("make a directory for a benchmark: %w", err)
+		return "", fmt.Errorf("make a directory for a benchmark: %w", err)
 	}
-	return &session{lab: l, o: o, hosts: l.Hosts(), exe: exe, dir: dir, port: 20_000, got: modes{o.Attach, o.Bind}}, nil
+	return dir, nil
 }
-
-func (s *session) close() { os.RemoveAll(s.dir) }
 
 // address is host's address in the lab.
 func (s *session) address(host int) string { return s.hosts[host].Interfaces[0].Addr.Addr().String() }

@@ -364,7 +364,6 @@ func newTestSession(t *testing.T) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.close)
 	return s
 }
 

@@ -173,7 +173,6 @@ func (r *XferReport) at(ctx context.Context, mtu int, o *XferOptions) (err error
 		if err != nil {
 			return errors.Join(err, theirs.Close())
 		}
-		defer s.close()
 		defer func() { err = errors.Join(err, theirs.Close()) }()
 		contenders = append(contenders, contender{"iperf3", func(ctx context.Context) (float64, error) {
 			sample, err := runIperf3(ctx, s, o.Seconds)
