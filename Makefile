@@ -57,10 +57,10 @@ fuzz:
 		$(GO) test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$${t%:*}"; \
 	done
 
-# What `funet bench peers` compares with, as Debian and Ubuntu package it.
+# What `funet bench` compares with, as Debian and Ubuntu package it.
 peers: root
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y sockperf ucx-utils libfabric-bin openmpi-bin libopenmpi-dev gcc
+	DEBIAN_FRONTEND=noninteractive apt-get install -y sockperf ucx-utils libfabric-bin openmpi-bin libopenmpi-dev gcc iperf3
 
 # Rebuild the committed eBPF objects.
 generate:

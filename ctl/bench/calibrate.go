@@ -68,7 +68,6 @@ func CalibrateMode(ctx context.Context, l *lab.Lab, o Options) (xdp.AttachMode, 
 	if err != nil {
 		return fail(nil, err)
 	}
-	defer s.close()
 	ctx, cancel := context.WithTimeout(ctx, calibrationDeadline)
 	defer cancel()
 
@@ -94,7 +93,7 @@ func CalibrateMode(ctx context.Context, l *lab.Lab, o Options) (xdp.AttachMode, 
 				continue
 			}
 			var out outcome
-			if out, r.Err = pairs[i].turn(ctx); r.Err == nil {
+			if r.Err = pairs[i].turn(ctx, &out, nil); r.Err == nil {
 				r.Rounds = append(r.Rounds, nanos(out.P50))
 			} else {
 				pairs[i].end() // before the next mode needs its queue

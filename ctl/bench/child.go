@@ -4,8 +4,8 @@
 //	parent          child
 //	open  ------>   opens its socket
 //	      <------   ready
-//	run   ------>   both ends exchange messages; the sockets are closed
-//	      <------   {"rtt_p50_us": ...} (outcome)
+//	run   ------>   both ends do what their role is; the sockets are closed
+//	      <------   {"rtt_p50_us": ...} (outcome; of sendmmsg count)
 //
 // That may be repeated; a child ends when its standard input does. A child that fails prints the
 // error to standard error and exits.
@@ -52,7 +52,7 @@ type modes struct {
 	Bind   xdp.BindMode   `json:"bind,omitempty"`
 }
 
-// outcome is the last line of a turn; a server's has no times.
+// outcome is the last line of a turn of round trips; a server's has no times.
 type outcome struct {
 	Sample
 	Got modes `json:"got"`
@@ -154,37 +154,42 @@ func (p *pair) end() {
 	p.server.end()
 }
 
-// turn opens both ends, has them exchange messages, and returns what the client measured.
-func (p *pair) turn(ctx context.Context) (outcome, error) {
+// turn opens both ends, lets them run, and reads what they say into client and server; nil for
+// what is of no interest.
+func (p *pair) turn(ctx context.Context, client, server any) error {
 	for _, c := range []*child{p.server, p.client} {
 		c.say(wordOpen)
 	}
 	for _, c := range []*child{p.server, p.client} {
 		if word, err := c.hear(ctx); err != nil {
-			return outcome{}, err
+			return err
 		} else if word != wordReady {
-			return outcome{}, c.fault(fmt.Errorf("it said %.60q, not %q; RoleCommand must lead to RunRole", word, wordReady))
+			return c.fault(fmt.Errorf("it said %.60q, not %q; RoleCommand must lead to RunRole", word, wordReady))
 		}
 	}
+	// Both before either is heard: they need each other.
 	for _, c := range []*child{p.server, p.client} {
 		c.say(wordRun)
 	}
-	var o outcome
-	for _, c := range []*child{p.client, p.server} {
-		line, err := c.hear(ctx)
+	for _, end := range []struct {
+		*child
+		found any
+	}{{p.client, client}, {p.server, server}} {
+		line, err := end.hear(ctx)
 		if err != nil {
-			if c == p.client && p.server.output.last() != "" {
+			if end.child == p.client && p.server.output.last() != "" {
 				err = fmt.Errorf("%w; %w", p.server.fault(errors.New("failed")), err)
 			}
-			return outcome{}, err
+			return err
 		}
-		if c == p.client {
-			if err := json.Unmarshal([]byte(line), &o); err != nil {
-				return outcome{}, c.fault(fmt.Errorf("read its result %.60q: %w", line, err))
-			}
+		if end.found == nil {
+			continue
+		}
+		if err := json.Unmarshal([]byte(line), end.found); err != nil {
+			return end.fault(fmt.Errorf("read its result %.60q: %w", line, err))
 		}
 	}
-	return o, nil
+	return nil
 }
 
 // own is the run of one of our own peers.
@@ -195,7 +200,8 @@ func own(role string) func(context.Context, *session) (Sample, error) {
 			return Sample{}, err
 		}
 		defer p.end()
-		o, err := p.turn(ctx)
+		var o outcome
+		err = p.turn(ctx, &o, nil)
 		if err == nil && role == rawAFXDP {
 			s.got = o.Got
 		}

@@ -1,15 +1,32 @@
-// Package bench compares FUNet's round trip with that of other transports on one lab, and finds
-// the XDP mode that is fastest there. It measures between hosts 0 and 1, each of which reaches the
-// other by its first interface in every topology; in a larger lab the others are idle.
+// Package bench compares FUNet with what one would use otherwise, on labs, and finds the XDP mode
+// that is fastest there. FUNet itself is a function of the caller's.
+//
+//	function         compares                                       with
+//	Peers            round trips of a short message                 raw AF_XDP, sockets, UCX, MPI, libfabric
+//	Rate             short messages a second, one way               sendmmsg and recvmmsg over UDP
+//	Incast           goodput of all other hosts to one              FUNet from one host alone
+//	Xfer             block transfers, at several MTUs               iperf3, one TCP stream
+//	CalibrateMode    round trips of raw AF_XDP in each XDP mode     each other
+//
+// All but Incast measure between hosts 0 and 1, each of which reaches the other by its first
+// interface in every topology; in a larger lab the others are idle. What runs on host 0 is pinned to
+// CPU 0, what runs on host 1 to CPU 1. In Peers and Xfer host 0 begins or sends; in Rate and Incast
+// it receives.
 //
 // # The journey
 //
-// [Peers] looks which peers are present, then plays rounds. In each round every present peer runs
-// once, alone, in an order that moves on by one from round to round, so that what changes on the
-// machine meanwhile meets all of them alike. A run is a server on host 1, CPU 1, and a client on
-// host 0, CPU 0, which sends a message, waits for the echo and measures; both spin. The run gives a
-// [Sample]; the samples of a peer's rounds give its medians, and those divided by funet's the
-// ratios of the [Report].
+// A comparison is played in rounds. In each round every contender runs once, alone, in an order
+// that moves on by one from round to round, so that what changes on the machine meanwhile meets
+// all of them alike. The rounds' figures give the medians, and those the ratios of the report; only
+// Xfer's ratio is the median of the ratios in the rounds. Rate, Incast and Xfer need all their
+// contenders, so the first failure ends them (turns.go).
+//
+// Xfer has two labs at each MTU: FUNet's, and one for iperf3 without an XDP program, which would
+// slow its interfaces. A first transfer, which does not count, tells how many blocks take the time
+// that is asked for.
+//
+// Peers first looks which peers are present. A run is a server on host 1 and a client on host 0,
+// which sends a message, waits for the echo and measures; both spin. The run gives a [Sample].
 //
 //	key            what runs                                            what it reports
 //	funet          the caller's function (Options.Funet)                round trips
@@ -26,17 +43,17 @@
 // "mean". Messages are 64 bytes; raw_afxdp sends frames as long as FUNet's instead, so that it is
 // the limit of what FUNet could reach.
 //
-// A peer of this program is a pair of child processes: the caller's own binary, which calls
-// [RunRole] when it is started so. Parent and child talk in lines (child.go): open, ready, run,
-// result. [CalibrateMode] keeps one pair for each mode and lets them take turns.
+// A peer of this program, and Rate's UDP, is a pair of child processes: the caller's own binary,
+// which calls [RunRole] when it is started so. Parent and child talk in lines (child.go): open,
+// ready, run, result. CalibrateMode keeps one pair for each mode and lets them take turns.
 //
 // # Rules
 //
 //   - Only one OS thread of a child is pinned; tools are started through taskset(1).
 //   - Every process is the first of a PID namespace of its own (pid_namespaces(7)) and has a
 //     deadline. Killing it ends whatever it has started, daemons too, before its Wait returns.
-//   - A peer that is not installed is absent, which is no error. One that fails has its error in
-//     the report, is tried once more in the next round, and is left out after a second failure.
-//     Only funet's failure ends the comparison.
+//   - A tool that is not installed is absent, which is no error: the report says so.
+//   - A peer of Peers that fails has its error in the report, is tried once more in the next
+//     round, and is left out after a second failure. Only funet's failure ends the comparison.
 //   - What a tool prints is kept up to 64 KiB; what comes after is dropped.
 package bench

@@ -29,24 +29,9 @@ type IncastOptions struct {
 
 	// Funet sends messages of IncastWords words to host 0 from hosts 1 to senders, so many
 	// each, as fast as they can, within ctx. All hosts of the lab run a node. It is required.
-	Funet func(ctx context.Context, l *lab.Lab, senders, messages int) (IncastSample, error)
+	Funet func(ctx context.Context, l *lab.Lab, senders, messages int) (GoodputSample, error)
 
 	Progress io.Writer // a line after every round that ends later than two seconds after the start; nil for none
-}
-
-// IncastSample is what one run measured.
-type IncastSample struct {
-	Gbit float64 // goodput at host 0, gigabits of words a second
-	Congestion
-	XDPMode, BindMode string
-}
-
-// Congestion is what went wrong on the way in a run, summed over the hosts.
-type Congestion struct {
-	Rejected      uint64 `json:"packets_rejected"` // the receive queue was full; sent again
-	Retransmitted uint64 `json:"frames_retransmitted"`
-	Timeouts      uint64 `json:"retransmission_timeouts"`
-	Duplicates    uint64 `json:"duplicate_frames"`
 }
 
 // IncastReport is the result of Incast. Its JSON form is stable. Goodput without a round is the

@@ -19,9 +19,9 @@ import (
 func TestIncast(t *testing.T) {
 	type run struct{ Senders, Messages int }
 	var runs []run
-	o := IncastOptions{Rounds: 3, Messages: 10_001, Funet: func(_ context.Context, _ *lab.Lab, senders, messages int) (IncastSample, error) {
+	o := IncastOptions{Rounds: 3, Messages: 10_001, Funet: func(_ context.Context, _ *lab.Lab, senders, messages int) (GoodputSample, error) {
 		runs = append(runs, run{senders, messages})
-		return IncastSample{Gbit: float64(len(runs)), Congestion: Congestion{Rejected: uint64(senders)}, XDPMode: "generic", BindMode: "copy"}, nil
+		return GoodputSample{Gbit: float64(len(runs)), Congestion: Congestion{Rejected: uint64(senders)}, XDPMode: "generic", BindMode: "copy"}, nil
 	}}
 	r, err := Incast(t.Context(), newLab(t, lab.Options{Hosts: 3}), o)
 	if err != nil {
@@ -44,7 +44,7 @@ func TestIncast(t *testing.T) {
 // Options and the lab are checked before anything runs, and FUNet's failure ends the measurement.
 func TestIncastRefuses(t *testing.T) {
 	boom := errors.New("boom")
-	fails := func(context.Context, *lab.Lab, int, int) (IncastSample, error) { return IncastSample{}, boom }
+	fails := func(context.Context, *lab.Lab, int, int) (GoodputSample, error) { return GoodputSample{}, boom }
 	two, three := newLab(t, lab.Options{Hosts: 2}), newLab(t, lab.Options{Hosts: 3})
 	for _, c := range []struct {
 		l    *lab.Lab

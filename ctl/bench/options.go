@@ -134,3 +134,12 @@ func missing(tools []tool) (names, pkgs []string) {
 	}
 	return names, pkgs
 }
+
+// absent says what of the tools is missing and how to get it; nothing when all are there.
+func absent(tools []tool) string {
+	names, pkgs := missing(tools)
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("not found: %s; install %s", strings.Join(names, ", "), strings.Join(pkgs, " "))
+}

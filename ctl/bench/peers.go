@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
@@ -43,8 +42,8 @@ var (
 	}
 )
 
-// DebianPackages bring every tool that Peers can run.
-var DebianPackages = []string{"sockperf", "ucx-utils", "openmpi-bin", "libopenmpi-dev", "gcc", "libfabric-bin", "util-linux"}
+// DebianPackages bring every tool that Peers and Xfer can run.
+var DebianPackages = []string{"sockperf", "ucx-utils", "openmpi-bin", "libopenmpi-dev", "gcc", "libfabric-bin", "iperf3", "util-linux"}
 
 // Keys are the peers' names in the report, in the order of its table.
 func Keys() (keys []string) {
@@ -74,14 +73,17 @@ func Peers(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
+	if s.dir, err = makeDir(); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(s.dir)
 
 	r := newReport(o)
 	var playing []*peer
 	for _, p := range o.chosen() {
 		e := r.entry(p)
-		if names, pkgs := missing(p.needs); len(names) > 0 {
-			e.Note = fmt.Sprintf("not found: %s; install %s", strings.Join(names, ", "), strings.Join(pkgs, " "))
+		if note := absent(p.needs); note != "" {
+			e.Note = note
 			continue
 		}
 		if p.run == nil && o.Funet == nil {
@@ -136,13 +138,13 @@ func rotate(playing []*peer, round int) []*peer {
 	return append(append([]*peer(nil), playing[n:]...), playing[:n]...)
 }
 
-// session is one call of Peers or CalibrateMode.
+// session is one lab and what is known of it while something is measured on it.
 type session struct {
 	lab   *lab.Lab
 	o     Options
 	hosts []lab.Host
 	exe   string // this program's binary
-	dir   string // a temporary directory of its own
+	dir   string // Peers': a temporary directory of its own
 	port  int    // the last one given out
 	got   modes  // what raw_afxdp was given last
 }
@@ -152,19 +154,22 @@ func newSession(l *lab.Lab, o Options) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program's binary: %w", err)
 	}
+	return &session{lab: l, o: o, hosts: l.Hosts(), exe: exe, port: 20_000, got: modes{o.Attach, o.Bind}}, nil
+}
+
+// makeDir makes a temporary directory.
+func makeDir() (string, error) {
 	// Absolute, because mpirun changes directories.
 	temp, err := filepath.Abs(os.TempDir())
 	if err != nil {
-		return nil, fmt.Errorf("find the directory for temporary files: %w", err)
+		return "", fmt.Errorf("find the directory for temporary files: %w", err)
 	}
 	dir, err := os.MkdirTemp(temp, "funet-bench-")
 	if err != nil {
-		return nil, fmt.Errorf("make a directory for a benchmark: %w", err)
+		return "", fmt.Errorf("make a directory for a benchmark: %w", err)
 	}
-	return &session{lab: l, o: o, hosts: l.Hosts(), exe: exe, dir: dir, port: 20_000, got: modes{o.Attach, o.Bind}}, nil
+	return dir, nil
 }
-
-func (s *session) close() { os.RemoveAll(s.dir) }
 
 // address is host's address in the lab.
 func (s *session) address(host int) string { return s.hosts[host].Interfaces[0].Addr.Addr().String() }

@@ -40,7 +40,7 @@ type RateOptions struct {
 	// ctx, and counts them where they arrive. It is required.
 	Funet func(ctx context.Context, l *lab.Lab, messages int) (RateSample, error)
 
-	// RoleCommand are the arguments with which this program's binary calls RunRateRole; two more
+	// RoleCommand are the arguments with which this program's binary calls RunRole; two more
 	// are appended, the role and its configuration.
 	RoleCommand []string
 
@@ -99,7 +99,6 @@ func Rate(ctx context.Context, l *lab.Lab, o RateOptions) (*RateReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
 
 	r := &RateReport{Rounds: o.Rounds, Messages: o.Messages, Datagrams: o.Messages / perDatagram, Batch: RateBatch, Words: RateWords}
 	var lost []float64

@@ -8,8 +8,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -17,21 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rateRoleArg makes the test binary play the role of RunRateRole instead of testing.
-const rateRoleArg = "bench-rate-role"
-
-func init() {
-	if len(os.Args) == 4 && os.Args[1] == rateRoleArg {
-		if err := RunRateRole(os.Args[2], []byte(os.Args[3])); err != nil {
-			fmt.Fprintln(os.Stderr, "error:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-}
-
 func rateOptions() RateOptions {
-	return RateOptions{Rounds: 2, Messages: MinRateMessages, RoleCommand: []string{rateRoleArg},
+	return RateOptions{Rounds: 2, Messages: MinRateMessages, RoleCommand: []string{roleArg},
 		Funet: func(_ context.Context, _ *lab.Lab, messages int) (RateSample, error) {
 			return RateSample{PerSecond: float64(messages), XDPMode: "native", BindMode: "copy"}, nil
 		}}
@@ -82,7 +67,7 @@ func TestRateRefuses(t *testing.T) {
 		{func(o *RateOptions) {
 			o.Funet = func(context.Context, *lab.Lab, int) (RateSample, error) { return RateSample{}, boom }
 		}, ErrFunet},
-		{func(o *RateOptions) { o.RoleCommand = []string{roleArg} }, nil},
+		{func(o *RateOptions) { o.RoleCommand = []string{"-test.run=^$"} }, nil},
 	} {
 		o := rateOptions()
 		c.change(&o)
@@ -90,24 +75,6 @@ func TestRateRefuses(t *testing.T) {
 		if err == nil || c.want != nil && !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%+v: %v, want %v", o, err, c.want)
 		}
-	}
-}
-
-// A role that is unknown or a configuration that makes no sense ends at once.
-func TestRunRateRoleRefuses(t *testing.T) {
-	for _, c := range []struct{ role, config string }{
-		{"", "{}"},
-		{"udp_spin", `{"exchanges":1}`},
-		{roleSendmmsg, ""},
-		{roleSendmmsg, `{"exchanges":0}`},
-		{roleSendmmsg, `{"exchanges":1,"cpu":-1}`},
-	} {
-		if err := RunRateRole(c.role, []byte(c.config)); !errors.Is(err, ErrRole) {
-			t.Errorf("%s %s: %v", c.role, c.config, err)
-		}
-	}
-	if _, err := openDatagrams(roleConfig{Local: "host:1"}); !errors.Is(err, ErrRole) {
-		t.Errorf("bad address: %v", err)
 	}
 }
 

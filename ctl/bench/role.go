@@ -1,5 +1,5 @@
-// Our own peers seen from the child: the lines of the protocol, the pinned thread and the
-// measuring loop that all of them share.
+// Our own peers seen from the child: the lines of the protocol, the pinned thread and the loop
+// that measures round trips.
 
 package bench
 
@@ -29,7 +29,21 @@ const (
 	slowest = 2 * patience
 )
 
-// link is one end of a transport. Ask and answer spin.
+// end is one end of a turn.
+type end interface {
+	// run is called when both ends are open. What it returns is told to the parent as JSON.
+	run() (any, error)
+	close() error
+}
+
+var roles = map[string]func(roleConfig) (end, error){
+	rawAFXDP:     exchanging(openAFXDP),
+	"udp_spin":   exchanging(openUDP),
+	"tcp_spin":   exchanging(openTCP),
+	roleSendmmsg: openDatagrams,
+}
+
+// link is one end of a transport for round trips. Ask and answer spin.
 type link interface {
 	// connect is called when both ends are open.
 	connect() error
@@ -42,17 +56,11 @@ type link interface {
 	close() error
 }
 
-var roles = map[string]func(roleConfig) (link, error){
-	rawAFXDP:   openAFXDP,
-	"udp_spin": openUDP,
-	"tcp_spin": openTCP,
-}
-
-// RunRole plays one end of a peer of our own. The hidden command that Options.RoleCommand names
-// calls it with its two arguments, the role and the configuration, and exits with a failure when
-// it returns an error. It talks over standard input and output, and returns when standard input
-// ends. It locks the calling goroutine to its thread for good, pins the thread and switches the
-// garbage collector off, so the process must have nothing else to do.
+// RunRole plays one end of a peer of our own. The hidden command that a RoleCommand names calls it
+// with its two arguments, the role and the configuration, and exits with a failure when it returns
+// an error. It talks over standard input and output, and returns when standard input ends. It
+// locks the calling goroutine to its thread for good, pins the thread and switches the garbage
+// collector off, so the process must have nothing else to do.
 func RunRole(role string, config []byte) error {
 	open, known := roles[role]
 	if !known {
@@ -71,11 +79,11 @@ func RunRole(role string, config []byte) error {
 	return nil
 }
 
-func play(open func(roleConfig) (link, error), c roleConfig, in io.Reader, out io.Writer) error {
+func play(open func(roleConfig) (end, error), c roleConfig, in io.Reader, out io.Writer) error {
 	if err := pin(c.CPU); err != nil {
 		return err
 	}
-	// The loop allocates nothing, and a collection would run on the other end's CPU.
+	// The loops allocate nothing, and a collection would run on the other end's CPU.
 	debug.SetGCPercent(-1)
 	words := bufio.NewReader(in)
 	for {
@@ -84,22 +92,21 @@ func play(open func(roleConfig) (link, error), c roleConfig, in io.Reader, out i
 		} else if err != nil {
 			return err
 		}
-		l, err := open(c)
+		e, err := open(c)
 		if err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintln(out, wordReady); err != nil {
-			return errors.Join(err, l.close())
+			return errors.Join(err, e.close())
 		}
 		if err := expect(words, wordRun); err != nil {
-			return errors.Join(err, l.close())
+			return errors.Join(err, e.close())
 		}
-		o := outcome{Got: l.got()}
-		o.Sample, err = exchangeAll(l, c)
-		if err = errors.Join(err, l.close()); err != nil {
+		found, err := e.run()
+		if err = errors.Join(err, e.close()); err != nil {
 			return err
 		}
-		if err := json.NewEncoder(out).Encode(o); err != nil {
+		if err := json.NewEncoder(out).Encode(found); err != nil {
 			return err
 		}
 	}
@@ -128,28 +135,55 @@ func pin(cpu int) error {
 	return nil
 }
 
-// exchangeAll exchanges the messages of a turn. Both ends know how many there are.
-func exchangeAll(l link, c roleConfig) (Sample, error) {
-	if err := l.connect(); err != nil {
-		return Sample{}, err
-	}
-	if c.Server {
-		for i := range c.Warmup + c.Exchanges {
-			if err := l.answer(); err != nil {
-				return Sample{}, fmt.Errorf("answer message %d: %w", i, err)
-			}
+// exchange is an end that asks and measures round trips, or answers.
+type exchange struct {
+	link
+	c roleConfig
+}
+
+func exchanging(open func(roleConfig) (link, error)) func(roleConfig) (end, error) {
+	return func(c roleConfig) (end, error) {
+		l, err := open(c)
+		if err != nil {
+			return nil, err
 		}
-		return Sample{}, nil
+		return exchange{l, c}, nil
 	}
+}
+
+// run exchanges the messages of a turn. Both ends know how many there are.
+func (e exchange) run() (any, error) {
+	o := outcome{Got: e.got()}
+	err := e.connect()
+	switch {
+	case err != nil:
+	case e.c.Server:
+		err = e.answerAll()
+	default:
+		o.Sample, err = e.askAll()
+	}
+	return o, err
+}
+
+func (e exchange) answerAll() error {
+	for i := range e.c.Warmup + e.c.Exchanges {
+		if err := e.answer(); err != nil {
+			return fmt.Errorf("answer message %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (e exchange) askAll() (Sample, error) {
 	times := hdrhistogram.New(1, slowest.Nanoseconds(), 3)
 	base := time.Now()
-	for i := range c.Warmup + c.Exchanges {
+	for i := range e.c.Warmup + e.c.Exchanges {
 		start := time.Since(base)
-		if err := l.ask(uint64(i)); err != nil {
+		if err := e.ask(uint64(i)); err != nil {
 			return Sample{}, fmt.Errorf("message %d: %w", i, err)
 		}
 		took := time.Since(base) - start
-		if i >= c.Warmup {
+		if i >= e.c.Warmup {
 			if err := times.RecordValue(min(took, slowest).Nanoseconds()); err != nil {
 				return Sample{}, fmt.Errorf("record %v: %w", took, err)
 			}

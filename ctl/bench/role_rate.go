@@ -1,6 +1,6 @@
 // The UDP sender and receiver of Rate, seen from both sides.
 //
-// The parent plays a turn with a pair of children in the words of child.go. The sender numbers its
+// A pair's server is host 1, which sends, as FUNet's does in Rate. The sender numbers its
 // datagrams and sends them RateBatch a system call, as fast as the kernel takes them; those for
 // which the receiver's socket has no room are lost, as the kernel counts nothing against a sender.
 // Then it says goodbye until it is answered, so that neither end waits for what was lost:
@@ -13,15 +13,10 @@
 package bench
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"runtime/debug"
 	"time"
 	"unsafe"
 
@@ -29,7 +24,6 @@ import (
 )
 
 const (
-	// roleSendmmsg is the only role of RunRateRole.
 	roleSendmmsg = "sendmmsg"
 	// socketBuffer is what is asked for as the sockets' buffers, in bytes: some thousands of
 	// datagrams, so that the receiver loses none to a short absence.
@@ -46,89 +40,14 @@ type count struct {
 }
 
 // countDatagrams runs one turn of UDP between two fresh processes.
-func (s *session) countDatagrams(ctx context.Context, datagrams int) (count, error) {
+func (s *session) countDatagrams(ctx context.Context, datagrams int) (total count, err error) {
 	p, err := s.startPair(ctx, roleSendmmsg, roleConfig{Exchanges: datagrams})
 	if err != nil {
 		return count{}, err
 	}
 	defer p.end()
-	// A pair's server is host 1, which sends, as FUNet's does.
-	sender, receiver := p.server, p.client
-	for _, c := range []*child{receiver, sender} {
-		c.say(wordOpen)
-		if word, err := c.hear(ctx); err != nil {
-			return count{}, err
-		} else if word != wordReady {
-			return count{}, c.fault(fmt.Errorf("it said %.60q, not %q; RoleCommand must lead to RunRateRole", word, wordReady))
-		}
-	}
-	// Both before either is heard: they need each other.
-	receiver.say(wordRun)
-	sender.say(wordRun)
-	var total count
-	for _, c := range []*child{receiver, sender} {
-		line, err := c.hear(ctx)
-		if err != nil {
-			if c == receiver && sender.output.last() != "" {
-				err = fmt.Errorf("%w; %w", sender.fault(errors.New("failed")), err)
-			}
-			return count{}, err
-		}
-		if err := json.Unmarshal([]byte(line), &total); err != nil {
-			return count{}, c.fault(fmt.Errorf("read its result %.60q: %w", line, err))
-		}
-	}
-	return total, nil
-}
-
-// RunRateRole plays one end of the UDP of Rate; see RunRole, which plays those of Peers. It plays
-// one turn and leaves the goroutine's thread pinned and the garbage collector off.
-func RunRateRole(role string, config []byte) error {
-	if role != roleSendmmsg {
-		return fmt.Errorf("play %.20q: %w; this command is for funet's own use", role, ErrRole)
-	}
-	var c roleConfig
-	if err := json.Unmarshal(config, &c); err != nil {
-		return fmt.Errorf("play %s: %w: configuration %.60q: %w", role, ErrRole, config, err)
-	}
-	if c.CPU < 0 || c.Exchanges < 1 {
-		return fmt.Errorf("play %s: %w: CPU %d, %d datagrams", role, ErrRole, c.CPU, c.Exchanges)
-	}
-	if err := playDatagrams(c, os.Stdin, os.Stdout); err != nil {
-		return fmt.Errorf("play %s: %w", role, err)
-	}
-	return nil
-}
-
-func playDatagrams(c roleConfig, in io.Reader, out io.Writer) error {
-	if err := pin(c.CPU); err != nil {
-		return err
-	}
-	debug.SetGCPercent(-1)
-	words := bufio.NewReader(in)
-	if err := expect(words, wordOpen); err != nil {
-		return err
-	}
-	d, err := openDatagrams(c)
-	if err != nil {
-		return err
-	}
-	defer d.close()
-	if _, err := fmt.Fprintln(out, wordReady); err != nil {
-		return err
-	}
-	if err := expect(words, wordRun); err != nil {
-		return err
-	}
-	play := d.receiveAll
-	if c.Server {
-		play = d.sendAll
-	}
-	total, err := play(uint64(c.Exchanges))
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(out).Encode(total)
+	err = p.turn(ctx, &total, &total) // each end says its part
+	return total, err
 }
 
 // mmsghdr is struct mmsghdr (sendmmsg(2)): a message and, from the kernel, its length.
@@ -140,17 +59,19 @@ type mmsghdr struct {
 // datagrams is one end with a batch of buffers. Each datagram begins with its number.
 type datagrams struct {
 	*socketLink
+	c       roleConfig
 	headers [RateBatch]mmsghdr
 	vectors [RateBatch]unix.Iovec
 	data    [RateBatch][RatePayload]byte
 }
 
-func openDatagrams(c roleConfig) (*datagrams, error) {
+func openDatagrams(c roleConfig) (end, error) {
 	l, err := openSocket(c, false)
 	if err != nil {
 		return nil, err
 	}
 	d := newDatagrams(l.(*socketLink))
+	d.c = c
 	// Beyond the limits for ordinary users, net.core.rmem_max and wmem_max (socket(7)).
 	for _, option := range []int{unix.SO_RCVBUFFORCE, unix.SO_SNDBUFFORCE} {
 		if err := unix.SetsockoptInt(d.fd, unix.SOL_SOCKET, option, socketBuffer); err != nil {
@@ -169,6 +90,14 @@ func newDatagrams(l *socketLink) *datagrams {
 		d.headers[i].message.SetIovlen(1)
 	}
 	return d
+}
+
+// run sends or counts the datagrams of a turn.
+func (d *datagrams) run() (any, error) {
+	if d.c.Server {
+		return d.sendAll(uint64(d.c.Exchanges))
+	}
+	return d.receiveAll(uint64(d.c.Exchanges))
 }
 
 // batch sends or receives up to n datagrams in one system call.

@@ -23,6 +23,8 @@ func TestRunRoleRefuses(t *testing.T) {
 		{"udp_spin", `{"exchanges":0}`},
 		{"udp_spin", `{"exchanges":1,"warmup":-1}`},
 		{"udp_spin", `{"exchanges":1,"cpu":-1}`},
+		{roleSendmmsg, ""},
+		{roleSendmmsg, `{"exchanges":0}`},
 	} {
 		if err := RunRole(c.role, []byte(c.config)); !errors.Is(err, ErrRole) {
 			t.Errorf("%s %s: %v", c.role, c.config, err)
@@ -64,7 +66,7 @@ func playOnThread(f *fakeLink, c roleConfig, in string) (out string, err error) 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err = play(func(roleConfig) (link, error) { return f, nil }, c, strings.NewReader(in), &b)
+		err = play(func(roleConfig) (end, error) { return exchange{f, c}, nil }, c, strings.NewReader(in), &b)
 	}()
 	<-done
 	return b.String(), err

@@ -1,12 +1,14 @@
 package main
 
-// This file is `funet bench` and the roles that its helpers play in child
-// processes.
+// This file is `funet bench`: what its measurements have in common, and the command that
+// their child processes run.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -14,16 +16,17 @@ import (
 
 	"github.com/funet/funet/ctl/bench"
 	"github.com/funet/funet/ctl/lab"
-	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/xdp"
 )
 
-// roleArgs and rateRoleArgs start the hidden commands that play one end of a
-// measurement: of round trips, and of one-way rates.
-var (
-	roleArgs     = []string{"bench-role"}
-	rateRoleArgs = []string{"bench", "rate-role"}
-)
+func benchCommand() *cobra.Command {
+	c := &cobra.Command{Use: "bench", Short: "Measure FUNet beside what one would use otherwise"}
+	c.AddCommand(benchPeers(), benchRate(), benchIncast(), benchXfer())
+	return c
+}
+
+// roleArgs start the hidden command that plays one end of a measurement.
+var roleArgs = []string{"bench-role"}
 
 func roleCommand() *cobra.Command {
 	return &cobra.Command{
@@ -36,27 +39,39 @@ func roleCommand() *cobra.Command {
 	}
 }
 
-func benchCommand() *cobra.Command {
-	c := &cobra.Command{Use: "bench", Short: "Measure FUNet beside what one would use otherwise"}
-	c.AddCommand(benchPeers(), benchRate(), benchIncast(), rateRoleCommand())
-	return c
+// benchFlags are those of all measurements.
+type benchFlags struct {
+	nodeFlags
+	least, most int // hosts
+	rounds      int
 }
 
-// registerBench adds the flags that all measurements on a lab have.
-func (f *nodeFlags) registerBench(c *cobra.Command) {
+// register adds the flags. A measurement is on a lab of least to most hosts, by default
+// most.
+func (f *benchFlags) register(c *cobra.Command, least, most int) {
+	f.node, f.mtu, f.cpu, f.slots, f.wait = -1, lab.DefaultMTU, -1, defaultSlots, defaultWait
+	f.least, f.most = least, most
+	hosts := fmt.Sprint(most)
+	if least < most {
+		hosts = fmt.Sprintf("%d to %d", least, most)
+	}
 	p := c.Flags()
+	p.IntVar(&f.lab, "lab", most, "hosts of the lab: "+hosts)
+	p.IntVar(&f.rounds, "rounds", bench.DefaultRounds, "interleaved rounds")
 	p.StringVar(&f.mode, "xdp", xdp.AttachAuto.String(), "auto (measured), native or generic")
 	p.StringVar(&f.bind, "bind", xdp.BindAuto.String(), "auto, copy or zero-copy")
 	p.BoolVar(&f.json, "json", false, "print one JSON document")
-	f.node, f.mtu, f.cpu, f.slots, f.wait = -1, lab.DefaultMTU, -1, defaultSlots, defaultWait
+}
+
+// check refuses flags out of range before a lab is made. The package bench takes 0 for
+// the default, a person does not mean it.
+func (f *benchFlags) check() error {
+	return cmp.Or(inRange("--lab", f.lab, f.least, f.most), inRange("--rounds", f.rounds, 1, bench.MaxRounds), f.nodeFlags.check())
 }
 
 // measuredLab makes the lab that the flags ask for and finds its XDP mode. The
 // caller closes it.
 func (f *nodeFlags) measuredLab(ctx context.Context) (*lab.Lab, error) {
-	if err := f.check(); err != nil {
-		return nil, err
-	}
 	l, err := lab.Up(f.labOptions())
 	if err != nil {
 		return nil, err
@@ -67,64 +82,39 @@ func (f *nodeFlags) measuredLab(ctx context.Context) (*lab.Lab, error) {
 	return l, nil
 }
 
+// measure measures on a lab made for it and prints what it found.
+func (f *benchFlags) measure(ctx context.Context, measure func(*lab.Lab) (report, error)) error {
+	l, err := f.measuredLab(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := measure(l)
+	if err := errors.Join(err, l.Close()); err != nil {
+		return err
+	}
+	return show(f.json, r)
+}
+
+// goodput runs stream or transfer on all hosts of the lab.
+func (f *nodeFlags) goodput(ctx context.Context, l *lab.Lab, program string, args []string) (bench.GoodputSample, error) {
+	nodes, err := runNodes[flow](ctx, f, l, program, args)
+	if err != nil {
+		return bench.GoodputSample{}, err
+	}
+	sample := bench.GoodputSample{Gbit: nodes[0].Goodput, XDPMode: nodes[0].XDPMode, BindMode: nodes[0].BindMode}
+	for _, n := range nodes {
+		sample.Rejected += n.Card.RejectsSent
+		sample.Retransmitted += n.Card.Retransmitted
+		sample.Timeouts += n.Card.Timeouts
+		sample.Duplicates += n.Card.Duplicates
+	}
+	return sample, nil
+}
+
 // progressLines is where measurements print a line a round: a terminal, or nowhere.
 func progressLines() io.Writer {
 	if !terminal(os.Stderr) {
 		return nil
 	}
 	return os.Stderr
-}
-
-func benchPeers() *cobra.Command {
-	var f nodeFlags
-	o := bench.Options{RoleCommand: roleArgs}
-	c := &cobra.Command{
-		Use:   "peers",
-		Short: "Compare round trips of FUNet, raw AF_XDP, sockets, UCX, libfabric and MPI on one lab",
-		Long: `Compare round trips on one lab of two hosts. Every round runs every peer once, so
-that a change of the machine's speed meets all of them; figures are medians over
-the rounds. Peers that are not installed are reported as absent; "make peers"
-installs them.`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if o.Rounds < 1 || o.Exchanges < 1 {
-				return errors.New("--rounds and --exchanges must be at least 1")
-			}
-			f.lab = 2
-			l, err := f.measuredLab(c.Context())
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, l.Close()) }()
-			if o.Attach, err = parseAttach(f.mode); err != nil {
-				return err
-			}
-			if o.Bind, err = parseBind(f.bind); err != nil {
-				return err
-			}
-			o.Funet = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
-				p := pingpongOptions{apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: 2000}}
-				r, err := runNodes[pingpongResult](ctx, &f, l, "pingpong", p.args())
-				if err != nil {
-					return bench.Sample{}, err
-				}
-				return bench.Sample{P50: r[0].P50, P99: r[0].P99}, nil
-			}
-			o.Progress = progressLines()
-			r, err := bench.Peers(c.Context(), l, o)
-			if err != nil {
-				return err
-			}
-			if f.json {
-				return printJSON(r)
-			}
-			return r.WriteTable(os.Stdout)
-		},
-	}
-	p := c.Flags()
-	p.IntVar(&o.Rounds, "rounds", 5, "interleaved rounds")
-	p.IntVar(&o.Exchanges, "exchanges", 30_000, "round trips of each peer and round")
-	p.StringSliceVar(&o.Only, "only", nil, "measure only these peers, besides funet")
-	f.registerBench(c)
-	return c
 }

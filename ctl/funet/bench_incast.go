@@ -3,10 +3,9 @@ package main
 // This file is `funet bench incast`.
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -16,8 +15,8 @@ import (
 )
 
 func benchIncast() *cobra.Command {
-	var f nodeFlags
-	var o bench.IncastOptions
+	var f benchFlags
+	o := bench.IncastOptions{Progress: progressLines()}
 	c := &cobra.Command{
 		Use:   "incast",
 		Short: "Compare the goodput of many senders to one host with that of a single sender",
@@ -25,52 +24,20 @@ func benchIncast() *cobra.Command {
 when one of them does: messages of %d words, as many in all. Every host runs a node
 either way. The two take turns; figures are medians over the rounds.`, bench.IncastWords),
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) (err error) {
-			if f.lab < 3 || f.lab > lab.MaxHosts {
-				return fmt.Errorf("--lab %d: use 3 to %d hosts", f.lab, lab.MaxHosts)
-			}
-			if o.Rounds < 1 || o.Rounds > bench.MaxRounds {
-				return fmt.Errorf("--rounds %d: use 1 to %d", o.Rounds, bench.MaxRounds)
-			}
-			if o.Messages < bench.MinIncastMessages || o.Messages > bench.MaxIncastMessages {
-				return fmt.Errorf("--messages %d: use %d to %d", o.Messages, bench.MinIncastMessages, bench.MaxIncastMessages)
-			}
-			l, err := f.measuredLab(c.Context())
-			if err != nil {
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := cmp.Or(f.check(), inRange("--messages", o.Messages, bench.MinIncastMessages, bench.MaxIncastMessages)); err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, l.Close()) }()
-			f.apart = true // as the receiver would have, and its senders not
-			o.Funet = func(ctx context.Context, l *lab.Lab, senders, messages int) (bench.IncastSample, error) {
+			o.Rounds = f.rounds
+			f.apart = true // as the receiver would have a processor to itself, and its senders not
+			o.Funet = func(ctx context.Context, l *lab.Lab, senders, messages int) (bench.GoodputSample, error) {
 				s := streamOptions{apps.StreamOptions{Senders: senders, Messages: messages, Words: bench.IncastWords}}
-				r, err := runNodes[streamResult](ctx, &f, l, "stream", s.args())
-				if err != nil {
-					return bench.IncastSample{}, err
-				}
-				sample := bench.IncastSample{Gbit: r[0].Goodput, XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}
-				for _, n := range r {
-					sample.Rejected += n.Card.RejectsSent
-					sample.Retransmitted += n.Card.Retransmitted
-					sample.Timeouts += n.Card.Timeouts
-					sample.Duplicates += n.Card.Duplicates
-				}
-				return sample, nil
+				return f.goodput(ctx, l, "stream", s.args())
 			}
-			o.Progress = progressLines()
-			r, err := bench.Incast(c.Context(), l, o)
-			if err != nil {
-				return err
-			}
-			if f.json {
-				return printJSON(r)
-			}
-			return r.WriteTable(os.Stdout)
+			return f.measure(c.Context(), func(l *lab.Lab) (report, error) { return bench.Incast(c.Context(), l, o) })
 		},
 	}
-	p := c.Flags()
-	p.IntVar(&f.lab, "lab", lab.MaxHosts, fmt.Sprintf("hosts of the lab: 3 to %d", lab.MaxHosts))
-	p.IntVar(&o.Rounds, "rounds", bench.DefaultRounds, "interleaved rounds")
-	p.IntVar(&o.Messages, "messages", bench.DefaultIncastMessages, "of all senders together, in each run")
-	f.registerBench(c)
+	c.Flags().IntVar(&o.Messages, "messages", bench.DefaultIncastMessages, "of all senders together, in each run")
+	f.register(c, 3, lab.MaxHosts)
 	return c
 }

@@ -17,7 +17,7 @@ import (
 
 // floodNode is the JSON document of one node of flood.
 type floodNode struct {
-	Node       int             `json:"node"`
+	place
 	Level      string          `json:"level"`
 	Delivered  int             `json:"delivered"`
 	Lost       int             `json:"lost"`
@@ -26,8 +26,6 @@ type floodNode struct {
 	Seconds    float64         `json:"seconds"`
 	RingFull   uint64          `json:"rx_ring_full"`
 	FillEmpty  uint64          `json:"fill_ring_empty"`
-	XDPMode    string          `json:"xdp_mode"`
-	BindMode   string          `json:"bind_mode"`
 	Card       engine.Counters `json:"card"`
 }
 
@@ -70,7 +68,7 @@ cards have to reject packets. Every message is accounted for at both priorities.
 				return errors.New("--messages must be at least 1, --stalls and --stall not negative")
 			}
 			if f.lab == 0 {
-				n, err := f.flood(o)
+				n, err := runNode(&f, o.run)
 				if err != nil {
 					return err
 				}
@@ -120,32 +118,27 @@ func (f *nodeFlags) floodLab(c *cobra.Command, o floodOptions) error {
 	return errors.Join(table(os.Stdout, rows...), err)
 }
 
-// flood runs one node.
-func (f *nodeFlags) flood(o floodOptions) (*floodNode, error) {
-	n, err := f.open()
-	if err != nil {
-		return nil, err
-	}
+// run is one node.
+func (o floodOptions) run(n *node) (*floodNode, error) {
 	pause := func(ns int64) { time.Sleep(time.Duration(ns)) }
 	m, err := apps.Flood(n.e, n.Now, pause, apps.FloodOptions{Messages: o.messages, Stalls: o.stalls, Stall: int64(o.stall), Seed: o.seed})
 	if err != nil {
-		return nil, errors.Join(n.explain(err), n.Close(0))
+		return nil, err
 	}
-	r := &floodNode{Node: n.e.Node(), Delivered: m.Delivered, Lost: m.Lost, Duplicated: m.Duplicated, Damaged: m.Damaged,
+	r := &floodNode{place: n.where(), Delivered: m.Delivered, Lost: m.Lost, Duplicated: m.Duplicated, Damaged: m.Damaged,
 		Seconds: float64(m.Nanoseconds) / 1e9, Card: n.Engine().Counters()}
 	r.Level = [...]string{"reply", "request"}[min(r.Node, 1)]
-	r.XDPMode, r.BindMode = n.modes()
 	var sum xdp.Statistics
 	for _, p := range n.Ports() {
 		s, err := p.Statistics()
 		if err != nil {
-			return nil, errors.Join(err, n.Close(0))
+			return nil, err
 		}
 		sum.RxRingFull += s.RxRingFull
 		sum.RxFillRingEmpty += s.RxFillRingEmpty
 	}
 	r.RingFull, r.FillEmpty = sum.RxRingFull, sum.RxFillRingEmpty
-	return r, n.Close(linger)
+	return r, nil
 }
 
 var floodHeader = []string{"  node", "level", "delivered", "lost", "twice", "damaged", "time", "ring full", "fill empty", "rejected", "retransmitted", "XDP mode"}
@@ -153,7 +146,7 @@ var floodHeader = []string{"  node", "level", "delivered", "lost", "twice", "dam
 func (n *floodNode) row() []string {
 	return []string{fmt.Sprintf("  %d", n.Node), n.Level, fmt.Sprint(n.Delivered), fmt.Sprint(n.Lost), fmt.Sprint(n.Duplicated), fmt.Sprint(n.Damaged),
 		fmt.Sprintf("%.2f s", n.Seconds), fmt.Sprint(n.RingFull), fmt.Sprint(n.FillEmpty), fmt.Sprint(n.Card.RejectsReceived), fmt.Sprint(n.Card.Retransmitted),
-		n.XDPMode + ", " + n.BindMode}
+		n.modes()}
 }
 
 // verdict is an error when a message was lost, damaged or delivered twice.

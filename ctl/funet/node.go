@@ -92,6 +92,17 @@ func (f *nodeFlags) check() error {
 	return err
 }
 
+// inRange refuses a flag's number that is not from low to high.
+func inRange(flag string, v, low, high int) error {
+	switch {
+	case v >= low && v <= high:
+		return nil
+	case low == high:
+		return fmt.Errorf("%s %d: use %d", flag, v, low)
+	}
+	return fmt.Errorf("%s %d: use %d to %d", flag, v, low, high)
+}
+
 func parseAttach(s string) (xdp.AttachMode, error) {
 	for _, m := range []xdp.AttachMode{xdp.AttachAuto, xdp.AttachNative, xdp.AttachGeneric} {
 		if s == m.String() {
@@ -186,14 +197,14 @@ func (n *node) explain(err error) error {
 	return err
 }
 
-// modes returns the XDP and bind modes of the node's interfaces.
-func (n *node) modes() (xdpMode, bindMode string) {
+// where returns the node's place.
+func (n *node) where() place {
 	var x, b []string
 	for _, p := range n.Ports() {
 		i := p.Info()
 		x, b = append(x, i.XDPMode.String()), append(b, i.BindMode.String())
 	}
-	return same(x), same(b)
+	return place{Node: n.e.Node(), XDPMode: same(x), BindMode: same(b)}
 }
 
 // same joins different strings, and is the string when all are the same.

@@ -24,6 +24,17 @@ func printJSON(v any) error {
 	return e.Encode(v)
 }
 
+// report is what was found, with a form for programs (JSON) and one for people.
+type report interface{ WriteTable(io.Writer) error }
+
+// show prints a report to stdout, for programs or for people.
+func show(asJSON bool, r report) error {
+	if asJSON {
+		return printJSON(r)
+	}
+	return r.WriteTable(os.Stdout)
+}
+
 // table writes rows of cells, aligned.
 func table(w io.Writer, rows ...[]string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)

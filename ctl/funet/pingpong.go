@@ -5,7 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -19,12 +19,11 @@ type pingpongResult struct {
 	P99       float64 `json:"rtt_p99_us"`
 	Min       float64 `json:"rtt_min_us"`
 	Max       float64 `json:"rtt_max_us"`
-	XDPMode   string  `json:"xdp_mode"`
-	BindMode  string  `json:"bind_mode"`
-	Node      int     `json:"node"`
 	Nodes     int     `json:"nodes"`
+	place
 }
 
+// pingpongOptions are the program's flags.
 type pingpongOptions struct{ apps.PingPongOptions }
 
 // args are the flags that say the same.
@@ -34,7 +33,7 @@ func (o pingpongOptions) args() []string {
 
 func pingpongCommand() *cobra.Command {
 	var f nodeFlags
-	o := pingpongOptions{}
+	var o pingpongOptions
 	c := &cobra.Command{
 		Use:   "pingpong",
 		Short: "Measure round trips of a 4-word request and a 4-word reply between nodes 0 and 1",
@@ -42,23 +41,14 @@ func pingpongCommand() *cobra.Command {
   funet pingpong --iface eth1 --node 0 --peers peers.yaml    # and --node 1 on the other host`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
 			if o.Exchanges < 1 || o.WarmUp < 0 {
 				return errors.New("--exchanges must be at least 1 and --warm-up not negative")
 			}
-			var r pingpongResult
-			if f.lab != 0 {
-				all, err := onLab[pingpongResult](c.Context(), &f, "pingpong", o.args())
-				if err != nil {
-					return err
-				}
-				r = all[0]
-			} else if err := f.pingpong(o.PingPongOptions, &r); err != nil {
+			r, err := runProgram(c, &f, o.args(), o.run)
+			if err != nil {
 				return err
 			}
-			return r.print(f.json)
+			return showResult(f.json, r)
 		},
 	}
 	f.register(c)
@@ -67,38 +57,27 @@ func pingpongCommand() *cobra.Command {
 	return c
 }
 
-// pingpong runs one node.
-func (f *nodeFlags) pingpong(o apps.PingPongOptions, r *pingpongResult) error {
-	n, err := f.open()
+// run is one node.
+func (o pingpongOptions) run(n *node) (*pingpongResult, error) {
+	h, err := apps.PingPong(n.e, n.Now, o.PingPongOptions)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	h, err := apps.PingPong(n.e, n.Now, o)
-	if err != nil {
-		return errors.Join(n.explain(err), n.Close(0))
-	}
-	r.XDPMode, r.BindMode = n.modes()
-	r.Node, r.Nodes = n.e.Node(), n.e.Nodes()
+	r := &pingpongResult{Nodes: n.e.Nodes(), place: n.where()}
 	if h != nil {
 		us := func(ns int64) float64 { return float64(ns) / 1000 }
 		r.Exchanges = h.TotalCount()
 		r.P50, r.P99 = us(h.ValueAtPercentile(50)), us(h.ValueAtPercentile(99))
 		r.Min, r.Max = us(h.Min()), us(h.Max())
 	}
-	return n.Close(linger)
+	return r, nil
 }
 
-func (r *pingpongResult) print(asJSON bool) error {
-	if asJSON {
-		return printJSON(r)
-	}
-	if r.Node != 0 {
-		fmt.Printf("node %d: answered; node 0 has the figures (XDP %s, %s)\n", r.Node, r.XDPMode, r.BindMode)
-		return nil
-	}
-	fmt.Printf("ping-pong: 4-word request and 4-word reply, %d exchanges, every one verified\n", r.Exchanges)
-	return table(os.Stdout,
+// WriteTable prints the result for people.
+func (r *pingpongResult) WriteTable(w io.Writer) error {
+	fmt.Fprintf(w, "ping-pong: 4-word request and 4-word reply, %d exchanges, every one verified\n", r.Exchanges)
+	return table(w,
 		[]string{"  round trip", "p50", "p99", "min", "max"},
 		[]string{"", fmt.Sprintf("%.2f us", r.P50), fmt.Sprintf("%.2f us", r.P99), fmt.Sprintf("%.2f us", r.Min), fmt.Sprintf("%.2f us", r.Max)},
-		[]string{"  XDP mode", r.XDPMode + ", " + r.BindMode})
+		[]string{"  XDP mode", r.modes()})
 }

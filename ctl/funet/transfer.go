@@ -3,28 +3,21 @@ package main
 // This file is `funet transfer`.
 
 import (
-	"errors"
 	"fmt"
-	"os"
+	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/uspace/apps"
-	"github.com/funet/funet/uspace/engine"
 )
 
 // transferResult is the JSON document of one node of transfer.
 type transferResult struct {
-	Bytes    int             `json:"bytes"`
-	Block    int             `json:"block_bytes"`
-	Depth    int             `json:"blocks_at_once"`
-	MTU      int             `json:"mtu,omitempty"`
-	Seconds  float64         `json:"seconds"`
-	Goodput  float64         `json:"goodput_gbit_per_s"`
-	XDPMode  string          `json:"xdp_mode"`
-	BindMode string          `json:"bind_mode"`
-	Node     int             `json:"node"`
-	Card     engine.Counters `json:"card"`
+	Bytes int `json:"bytes"`
+	Block int `json:"block_bytes"`
+	Depth int `json:"blocks_at_once"`
+	MTU   int `json:"mtu,omitempty"` // of a lab
+	flow
 }
 
 // transferOptions are the program's flags.
@@ -44,21 +37,14 @@ func transferCommand() *cobra.Command {
 		Example: "  funet transfer --lab 2 --bytes 1073741824\n  funet transfer --lab 2 --mtu 9000 --block 65536 --depth 8",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
+			r, err := runProgram(c, &f, o.args(), o.run)
+			if err != nil {
 				return err
 			}
-			var r transferResult
 			if f.lab != 0 {
-				all, err := onLab[transferResult](c.Context(), &f, "transfer", o.args())
-				if err != nil {
-					return err
-				}
-				r = all[0]
 				r.MTU = f.mtu
-			} else if err := f.transfer(o.TransferOptions, &r); err != nil {
-				return err
 			}
-			return r.print(f.json)
+			return showResult(f.json, r)
 		},
 	}
 	f.register(c)
@@ -69,36 +55,25 @@ func transferCommand() *cobra.Command {
 	return c
 }
 
-// transfer runs one node.
-func (f *nodeFlags) transfer(o apps.TransferOptions, r *transferResult) error {
-	n, err := f.open()
+// run is one node.
+func (o transferOptions) run(n *node) (*transferResult, error) {
+	m, err := apps.Transfer(n.e, n.Register, n.Now, o.TransferOptions)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	m, err := apps.Transfer(n.e, n.Register, n.Now, o)
-	if err != nil {
-		return errors.Join(n.explain(err), n.Close(0))
-	}
-	r.XDPMode, r.BindMode = n.modes()
-	r.Node, r.Block, r.Depth, r.Card = n.e.Node(), o.Block, o.Depth, n.Engine().Counters()
+	r := &transferResult{Block: o.Block, Depth: o.Depth, flow: flow{place: n.where(), Card: n.Engine().Counters()}}
 	if m.Nanoseconds > 0 {
 		r.Bytes, r.Seconds = m.Bytes, float64(m.Nanoseconds)/1e9
 		r.Goodput = float64(m.Bytes) * 8 / float64(m.Nanoseconds)
 	}
-	return n.Close(linger)
+	return r, nil
 }
 
-func (r *transferResult) print(asJSON bool) error {
-	if asJSON {
-		return printJSON(r)
-	}
-	if r.Node != 0 {
-		fmt.Printf("node %d: done; node 0 has the figures (XDP %s, %s)\n", r.Node, r.XDPMode, r.BindMode)
-		return nil
-	}
-	fmt.Printf("transfer: %d bytes from memory to memory in blocks of %d, %d at once, every one checked\n", r.Bytes, r.Block, r.Depth)
-	return table(os.Stdout,
+// WriteTable prints the result for people.
+func (r *transferResult) WriteTable(w io.Writer) error {
+	fmt.Fprintf(w, "transfer: %d bytes from memory to memory in blocks of %d, %d at once, every one checked\n", r.Bytes, r.Block, r.Depth)
+	return table(w,
 		[]string{"  goodput", fmt.Sprintf("%.2f Gbit/s", r.Goodput)},
 		[]string{"  time", fmt.Sprintf("%.3f s", r.Seconds)},
-		[]string{"  XDP mode", r.XDPMode + ", " + r.BindMode})
+		[]string{"  XDP mode", r.modes()})
 }

@@ -1,0 +1,18 @@
+// Goodput: what one run of FUNet achieved, and what went wrong on the way.
+
+package bench
+
+// GoodputSample is what one run of FUNet measured.
+type GoodputSample struct {
+	Gbit float64 // gigabits of payload a second
+	Congestion
+	XDPMode, BindMode string
+}
+
+// Congestion is what went wrong on the way in a run, summed over the hosts.
+type Congestion struct {
+	Rejected      uint64 `json:"packets_rejected"` // the receive queue was full; sent again
+	Retransmitted uint64 `json:"frames_retransmitted"`
+	Timeouts      uint64 `json:"retransmission_timeouts"`
+	Duplicates    uint64 `json:"duplicate_frames"`
+}

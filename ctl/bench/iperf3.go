@@ -1,0 +1,61 @@
+// iperf3 with one TCP stream: how fast the kernel moves bytes between two hosts.
+
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// iperf3Block is how many bytes iperf3 hands to the kernel at once: its default for TCP.
+const iperf3Block = 128 << 10
+
+var iperf3Needs = []tool{{"iperf3", "iperf3"}, taskset}
+
+// streamed is what a run of iperf3 measured.
+type streamed struct {
+	Gbit          float64 // that arrived, gigabits of payload a second
+	Retransmitted uint64  // TCP segments
+	Control       string  // the sender's congestion control
+}
+
+// runIperf3 sends from host 0 to host 1 for so many seconds. Interval 0 keeps the report short.
+func runIperf3(ctx context.Context, s *session, seconds int) (streamed, error) {
+	port := s.newPort()
+	at := strconv.Itoa(port)
+	text, err := s.exchange(ctx, "tcp", port, nil,
+		[]string{"iperf3", "-4", "-s", "-1", "-p", at},
+		[]string{"iperf3", "-4", "-c", s.address(1), "-p", at, "-t", strconv.Itoa(seconds), "-l", strconv.Itoa(iperf3Block), "-i", "0", "-J"})
+	if err != nil {
+		return streamed{}, err
+	}
+	return parseIperf3(text)
+}
+
+// parseIperf3 reads the JSON that a client prints. What the receiver counted is in sum_received.
+func parseIperf3(text string) (streamed, error) {
+	var r struct {
+		Error string `json:"error"`
+		End   struct {
+			Sent struct {
+				Retransmits uint64 `json:"retransmits"`
+			} `json:"sum_sent"`
+			Received struct {
+				BitsPerSecond float64 `json:"bits_per_second"`
+			} `json:"sum_received"`
+			Control string `json:"sender_tcp_congestion"`
+		} `json:"end"`
+	}
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return streamed{}, fmt.Errorf("iperf3 printed no JSON: %.80q: %w", text, err)
+	}
+	if r.Error != "" {
+		return streamed{}, fmt.Errorf("iperf3: %.200s", r.Error)
+	}
+	if !(r.End.Received.BitsPerSecond > 0) {
+		return streamed{}, fmt.Errorf("iperf3 printed no end.sum_received.bits_per_second: %.80q", text)
+	}
+	return streamed{Gbit: r.End.Received.BitsPerSecond / 1e9, Retransmitted: r.End.Sent.Retransmits, Control: r.End.Control}, nil
+}

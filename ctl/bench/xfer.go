@@ -1,0 +1,241 @@
+// Block transfers: FUNet beside iperf3, in turn, at one MTU after the other. Host 0 sends, host 1
+// receives. iperf3 has a lab of its own without an XDP program, which would slow its interfaces.
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// Defaults and limits of XferOptions.
+const (
+	DefaultXferSeconds = 1
+	MaxXferSeconds     = 60
+	DefaultXferBlock   = 128 << 10 // bytes, as many as iperf3 writes at once
+	MaxXferBlock       = arctic.MaxTransferWords * arctic.WordSize
+	XferBlockUnit      = arctic.TransferAlign // of which a block is a multiple
+	DefaultXferDepth   = 8
+	MaxXferDepth       = 256
+	MaxXferMemory      = 1 << 30       // bytes of all blocks under way
+	MinXferMTU         = arctic.MinMTU // bytes
+	MaxXferMTU         = lab.MaxMTU
+
+	// probeBytes is about how much the first transfer moves, which tells how much the others
+	// have to.
+	probeBytes = 128 << 20
+)
+
+// XferOptions say what Xfer does. Zero values stand for the defaults.
+type XferOptions struct {
+	MTUs    []int // bytes, each once; required
+	Rounds  int   // at each MTU, 1..1000, default 5
+	Seconds int   // that a run takes about, 1..60, default 1
+	Block   int   // bytes of FUNet's blocks, a multiple of 16 up to 64 MiB, default 128 KiB
+	Depth   int   // how many of them are under way at once, 1..256 and at most 1 GiB, default 8
+
+	// Up makes the lab of two hosts on which Funet runs; Xfer closes it. It is required.
+	Up func(ctx context.Context, mtu int) (*lab.Lab, error)
+	// Funet moves so many bytes, a multiple of Block, from the memory of host 0 to that of host
+	// 1, within ctx, and checks them there. It is required.
+	Funet func(ctx context.Context, l *lab.Lab, bytes int) (GoodputSample, error)
+
+	Progress io.Writer // a line after every round that ends later than two seconds after its MTU's first; nil for none
+}
+
+// XferReport is the result of Xfer. Its JSON form is stable.
+type XferReport struct {
+	Runs []XferRun `json:"runs"` // one for each MTU, in the order of the options
+
+	Rounds      int    `json:"rounds"`
+	Seconds     int    `json:"seconds"` // that a run takes about
+	Block       int    `json:"block_bytes"`
+	Depth       int    `json:"blocks_at_once"`
+	Iperf3      bool   `json:"iperf3_present"`
+	Iperf3Note  string `json:"iperf3_note,omitempty"` // why it is absent
+	Iperf3Block int    `json:"iperf3_block_bytes"`
+	TCP         string `json:"iperf3_tcp_congestion_control,omitempty"` // such as "cubic"
+}
+
+// XferRun is the comparison at one MTU. Figures without a round are medians over the rounds;
+// those of iperf3 are nil when it is absent.
+type XferRun struct {
+	MTU    int      `json:"mtu"` // bytes
+	Gbit   float64  `json:"gbit_per_s"`
+	Iperf3 *float64 `json:"iperf3_gbit_per_s"`
+	Ratio  *float64 `json:"ratio"` // median of RoundsRatio
+
+	RoundsGbit   []float64 `json:"rounds_gbit_per_s"` // figures of each round, in order
+	RoundsIperf3 []float64 `json:"rounds_iperf3_gbit_per_s,omitempty"`
+	RoundsRatio  []float64 `json:"rounds_ratio,omitempty"` // Gbit by Iperf3
+
+	// Of each round, in order.
+	Congestion          []Congestion `json:"rounds_congestion"`
+	Iperf3Retransmitted []uint64     `json:"rounds_iperf3_segments_retransmitted,omitempty"`
+
+	Bytes    int    `json:"bytes"`     // that FUNet moved in a round
+	XDPMode  string `json:"xdp_mode"`  // FUNet's
+	BindMode string `json:"bind_mode"` // FUNet's
+}
+
+// Xfer compares how fast FUNet moves blocks of memory from one host to another with how fast
+// iperf3 sends by TCP. Without iperf3 the report says so and has FUNet's figures alone. Errors:
+// ErrOptions, ErrFunet, the context's, or what failed in a lab or in iperf3. Any goroutine may call
+// it.
+func Xfer(ctx context.Context, o XferOptions) (*XferReport, error) {
+	if o.Rounds == 0 {
+		o.Rounds = DefaultRounds
+	}
+	if o.Seconds == 0 {
+		o.Seconds = DefaultXferSeconds
+	}
+	if o.Block == 0 {
+		o.Block = DefaultXferBlock
+	}
+	if o.Depth == 0 {
+		o.Depth = DefaultXferDepth
+	}
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("measure transfers: %w", err)
+	}
+	r := &XferReport{Rounds: o.Rounds, Seconds: o.Seconds, Block: o.Block, Depth: o.Depth, Iperf3Block: iperf3Block}
+	r.Iperf3Note = absent(iperf3Needs)
+	r.Iperf3 = r.Iperf3Note == ""
+	for _, mtu := range o.MTUs {
+		if err := r.at(ctx, mtu, &o); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (o *XferOptions) check() error {
+	for i, mtu := range o.MTUs {
+		if mtu < MinXferMTU || mtu > MaxXferMTU {
+			return fmt.Errorf("%w: MTU %d; use %d to %d", ErrOptions, mtu, MinXferMTU, MaxXferMTU)
+		}
+		if slices.Contains(o.MTUs[:i], mtu) {
+			return fmt.Errorf("%w: MTU %d twice; give each once", ErrOptions, mtu)
+		}
+	}
+	switch {
+	case len(o.MTUs) == 0:
+		return fmt.Errorf("%w: no MTU; give at least one", ErrOptions)
+	case o.Rounds < 1 || o.Rounds > MaxRounds:
+		return fmt.Errorf("%w: %d rounds; use 1 to %d", ErrOptions, o.Rounds, MaxRounds)
+	case o.Seconds < 1 || o.Seconds > MaxXferSeconds:
+		return fmt.Errorf("%w: %d seconds; use 1 to %d", ErrOptions, o.Seconds, MaxXferSeconds)
+	case o.Block < XferBlockUnit || o.Block > MaxXferBlock || o.Block%XferBlockUnit != 0:
+		return fmt.Errorf("%w: blocks of %d bytes; use a multiple of %d up to %d", ErrOptions, o.Block, XferBlockUnit, MaxXferBlock)
+	case o.Depth < 1 || o.Depth > MaxXferDepth || o.Depth*o.Block > MaxXferMemory:
+		return fmt.Errorf("%w: %d blocks of %d bytes at once; use 1 to %d and at most %d bytes of them", ErrOptions, o.Depth, o.Block, MaxXferDepth, MaxXferMemory)
+	case o.Up == nil || o.Funet == nil:
+		return fmt.Errorf("%w: Up and Funet are required", ErrOptions)
+	}
+	return nil
+}
+
+// at adds the comparison at one MTU.
+func (r *XferReport) at(ctx context.Context, mtu int, o *XferOptions) (err error) {
+	t := turns{what: fmt.Sprintf("measure transfers at MTU %d", mtu), unit: fmt.Sprintf("Gbit/s at MTU %d", mtu), rounds: o.Rounds,
+		deadline: 30*time.Second + time.Duration(o.Seconds)*20*time.Second, progress: o.Progress}
+	ours, err := o.Up(ctx, mtu)
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.what, err)
+	}
+	defer func() { err = errors.Join(err, ours.Close()) }()
+	run := XferRun{MTU: mtu}
+	funet := contender{"funet", func(ctx context.Context) (float64, error) {
+		sample, err := o.Funet(ctx, ours, run.Bytes)
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrFunet, err)
+		}
+		run.Congestion = append(run.Congestion, sample.Congestion)
+		run.XDPMode, run.BindMode = sample.XDPMode, sample.BindMode
+		return sample.Gbit, nil
+	}}
+	contenders := []contender{funet}
+	if r.Iperf3 {
+		theirs, err := lab.Up(lab.Options{Hosts: 2, MTU: mtu})
+		if err != nil {
+			return fmt.Errorf("%s: make iperf3's lab: %w", t.what, err)
+		}
+		s, err := newSession(theirs, Options{})
+		if err != nil {
+			return errors.Join(err, theirs.Close())
+		}
+		defer func() { err = errors.Join(err, theirs.Close()) }()
+		contenders = append(contenders, contender{"iperf3", func(ctx context.Context) (float64, error) {
+			sample, err := runIperf3(ctx, s, o.Seconds)
+			run.Iperf3Retransmitted = append(run.Iperf3Retransmitted, sample.Retransmitted)
+			r.TCP = sample.Control
+			return sample.Gbit, err
+		}})
+	}
+
+	run.Bytes = o.blocks(probeBytes)
+	gbit, err := t.run(ctx, funet)
+	if err != nil {
+		return fmt.Errorf("%s: first transfer: %w", t.what, err)
+	}
+	run.Bytes, run.Congestion = o.blocks(gbit*1e9/8*float64(o.Seconds)), nil
+	figures, err := t.play(ctx, contenders...)
+	if err != nil {
+		return err
+	}
+	run.RoundsGbit, run.Gbit = figures[0], *median(figures[0])
+	if r.Iperf3 {
+		run.RoundsIperf3, run.RoundsRatio = figures[1], perRound(figures[0], figures[1])
+		run.Iperf3, run.Ratio = median(run.RoundsIperf3), median(run.RoundsRatio)
+	}
+	r.Runs = append(r.Runs, run)
+	return nil
+}
+
+// blocks is the number of bytes rounded up to whole blocks.
+func (o *XferOptions) blocks(bytes float64) int {
+	return int(math.Ceil(bytes/float64(o.Block))) * o.Block
+}
+
+// WriteTable prints the report for people.
+func (r *XferReport) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "memory to memory in blocks of %d bytes, %d at once; medians of %d rounds of about %d s\n", r.Block, r.Depth, r.Rounds, r.Seconds)
+	fmt.Fprintf(&b, "%-6s %8s %8s %7s %11s %10s  %-15s %s\n", "MTU", "Gbit/s", "iperf3", "ratio", "sent again", "by iperf3", "XDP mode", "ratio of each round")
+	for _, run := range r.Runs {
+		var again, tcpAgain uint64
+		for _, c := range run.Congestion {
+			again += c.Retransmitted
+		}
+		for _, n := range run.Iperf3Retransmitted {
+			tcpAgain += n
+		}
+		by := "-"
+		if r.Iperf3 {
+			by = fmt.Sprint(tcpAgain)
+		}
+		var rounds []string
+		for _, v := range run.RoundsRatio {
+			rounds = append(rounds, fmt.Sprintf("%.2f", v))
+		}
+		line := fmt.Sprintf("%-6d %8.2f %8s %7s %11d %10s  %-15s %s", run.MTU, run.Gbit, figure(run.Iperf3), figure(run.Ratio), again, by,
+			run.XDPMode+", "+run.BindMode, strings.Join(rounds, " "))
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	if r.Iperf3 {
+		fmt.Fprintf(&b, "iperf3: one TCP stream with %s, no XDP program\n", r.TCP)
+	} else {
+		fmt.Fprintf(&b, "iperf3: absent; %s\n", r.Iperf3Note)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,56 @@
+package main
+
+// This file is `funet bench peers`.
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/bench"
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/apps"
+)
+
+func benchPeers() *cobra.Command {
+	var f benchFlags
+	o := bench.Options{RoleCommand: roleArgs, Progress: progressLines()}
+	c := &cobra.Command{
+		Use:   "peers",
+		Short: "Compare round trips of FUNet, raw AF_XDP, sockets, UCX, libfabric and MPI on one lab",
+		Long: `Compare round trips on one lab of two hosts. Every round runs every peer once, so
+that a change of the machine's speed meets all of them; figures are medians over
+the rounds. Peers that are not installed are reported as absent; "make peers"
+installs them.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := cmp.Or(f.check(), inRange("--exchanges", o.Exchanges, 1, bench.MaxExchanges)); err != nil {
+				return err
+			}
+			o.Rounds = f.rounds
+			o.Funet = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
+				p := pingpongOptions{apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: bench.Warmup}}
+				r, err := runNodes[pingpongResult](ctx, &f.nodeFlags, l, "pingpong", p.args())
+				if err != nil {
+					return bench.Sample{}, err
+				}
+				return bench.Sample{P50: r[0].P50, P99: r[0].P99}, nil
+			}
+			return f.measure(c.Context(), func(l *lab.Lab) (_ report, err error) {
+				// The modes that were found for FUNet are raw_afxdp's too.
+				if o.Attach, err = parseAttach(f.mode); err != nil {
+					return nil, err
+				}
+				if o.Bind, err = parseBind(f.bind); err != nil {
+					return nil, err
+				}
+				return bench.Peers(c.Context(), l, o)
+			})
+		},
+	}
+	c.Flags().IntVar(&o.Exchanges, "exchanges", bench.DefaultExchanges, "round trips of each peer and round")
+	c.Flags().StringSliceVar(&o.Only, "only", nil, "measure only these peers, besides funet")
+	f.register(c, 2, 2)
+	return c
+}

@@ -1,0 +1,94 @@
+package main
+
+// This file tests the command line of `funet bench`, with real nodes where it is quick.
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestMain makes the test binary the command itself when it is started like it, as
+// measurements do with the binary that they are in.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// What makes no sense is refused before a lab is made, with a word on what does.
+func TestBenchRefuses(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"xfer --mtu 1500,big", "--help"},
+		{"xfer --mtu ", "--help"},
+		{"xfer --mtu 1500,,9000", "--help"},
+		{"xfer --mtu 1e4", "--help"},
+		{"xfer --mtu 100", "MTU 100; use "},
+		{"xfer --mtu -1500", "MTU -1500; use "},
+		{"xfer --mtu 1500,65536", "MTU 65536; use "},
+		{"xfer --mtu 1500,9000,1500", "MTU 1500 twice"},
+		{"xfer --lab 3", "--lab 3: use 2"},
+		{"xfer --rounds 0", "--rounds 0: use 1 to 1000"},
+		{"xfer --rounds 1001", "use 1 to 1000"},
+		{"xfer --seconds 0", "use 1 to 60"},
+		{"xfer --seconds 61", "use 1 to 60"},
+		{"xfer --block 0", "use 16 to 67108864"},
+		{"xfer --block 100", "multiple of 16"},
+		{"xfer --depth 0", "use 1 to 256"},
+		{"xfer --depth 257", "use 1 to 256"},
+		{"xfer more", "--help"},
+		{"rate --lab 3", "--lab 3: use 2"},
+		{"rate --rounds 0", "use 1 to 1000"},
+		{"rate --messages 1", "use 100000 to"},
+		{"incast --lab 2", "use 3 to 8"},
+		{"incast --lab 9", "use 3 to 8"},
+		{"incast --rounds 1001", "use 1 to 1000"},
+		{"incast --messages 1", "use 10000 to"},
+		{"peers --lab 3", "--lab 3: use 2"},
+		{"peers --rounds 0", "use 1 to 1000"},
+		{"peers --exchanges 0", "use 1 to 10000000"},
+	} {
+		cmd := root()
+		cmd.SetArgs(append([]string{"bench"}, strings.Split(c.args, " ")...))
+		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want an error with %q", c.args, err, c.want)
+		}
+	}
+}
+
+// A short comparison with real nodes: the names that scripts read, and blocks that arrived. iperf3
+// may be absent.
+func TestBenchXfer(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "bench", "xfer", "--lab", "2", "--mtu", "1500", "--rounds", "1", "--json")
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, complaint.String())
+	}
+	var r struct {
+		Runs []map[string]any `json:"runs"`
+	}
+	if err := json.Unmarshal(out, &r); err != nil || len(r.Runs) != 1 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	run := r.Runs[0]
+	if run["mtu"] != 1500.0 || !(run["gbit_per_s"].(float64) > 0) {
+		t.Errorf("%v", run)
+	}
+	iperf3, measured := run["iperf3_gbit_per_s"].(float64)
+	ratio, compared := run["ratio"].(float64)
+	_, missing := exec.LookPath("iperf3")
+	if measured != (missing == nil) || compared != measured || measured && !(iperf3 > 0 && ratio > 0) {
+		t.Errorf("%v", run)
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+// This file is what the programs on a group have in common: where they run, and how
+// what they found is printed.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/uspace/engine"
+)
+
+// place says which node a result is of, and how its frames went.
+type place struct {
+	Node     int    `json:"node"`
+	XDPMode  string `json:"xdp_mode"`
+	BindMode string `json:"bind_mode"`
+}
+
+func (p place) where() place { return p }
+
+// modes are those of XDP and AF_XDP, for people.
+func (p place) modes() string { return p.XDPMode + ", " + p.BindMode }
+
+// flow is what programs report that move data one way.
+type flow struct {
+	place
+	Seconds float64         `json:"seconds"`
+	Goodput float64         `json:"goodput_gbit_per_s"`
+	Card    engine.Counters `json:"card"`
+}
+
+// runProgram runs the command's program where the flags say: on a lab of its own, where
+// each node gets args, which are the program's own flags; or as one node of many. It
+// returns what node 0 of the lab found, or this node.
+func runProgram[R any](c *cobra.Command, f *nodeFlags, args []string, one func(*node) (R, error)) (R, error) {
+	var none R
+	if err := f.check(); err != nil {
+		return none, err
+	}
+	if f.lab == 0 {
+		return runNode(f, one)
+	}
+	all, err := onLab[R](c.Context(), f, c.Name(), args)
+	if err != nil {
+		return none, err
+	}
+	return all[0], nil
+}
+
+// runNode opens the card that the flags describe, runs a program on it and closes it
+// when its last packets have arrived.
+func runNode[R any](f *nodeFlags, one func(*node) (R, error)) (R, error) {
+	var none R
+	n, err := f.open()
+	if err != nil {
+		return none, err
+	}
+	r, err := one(n)
+	if err != nil {
+		return none, errors.Join(n.explain(err), n.Close(0))
+	}
+	return r, n.Close(linger)
+}
+
+// result is what a node of a program found. Its table is that of node 0, which alone has
+// figures.
+type result interface {
+	where() place
+	report
+}
+
+// showResult prints what a program found.
+func showResult(asJSON bool, r result) error {
+	if p := r.where(); p.Node != 0 && !asJSON {
+		fmt.Printf("node %d: done; node 0 has the figures (XDP %s)\n", p.Node, p.modes())
+		return nil
+	}
+	return show(asJSON, r)
+}
