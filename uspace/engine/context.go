@@ -233,7 +233,6 @@ func (c *Card) bury() {
 		for len(x.streams) > 0 {
 			s := x.streams[len(x.streams)-1]
 			s.flow.forget(s)
-			c.watch(s.flow.peer)
 			c.giveStream(s)
 		}
 	}

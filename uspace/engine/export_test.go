@@ -186,3 +186,37 @@ func (c *Card) Streams(x *Context) (n int) {
 
 // Awake returns how many contexts a step looks at.
 func (c *Card) Awake() int { return len(c.awake) }
+
+// Flows returns how many flows are in use.
+func (c *Card) Flows() (n int) {
+	for i := range c.peers {
+		for _, f := range c.peers[i].flows {
+			if f != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// PutAwayQuiet puts every quiet flow away, also one that was just used, and returns how
+// many that were.
+func (c *Card) PutAwayQuiet() (n int) {
+	for i := range c.peers {
+		for _, f := range c.peers[i].flows {
+			if f != nil && !f.waits() && c.quiet(f) {
+				c.putAway(f)
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Room returns for how many frames in flight the flow has room, 0 if it is put away.
+func (c *Card) Room(card uint16, l arctic.Level) int {
+	if f := c.peer(card).flows[l]; f != nil {
+		return len(f.frames)
+	}
+	return 0
+}

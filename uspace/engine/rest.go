@@ -112,10 +112,13 @@ func (c *Card) widen(f *flow) {
 	f.frames = wide[:]
 }
 
-// narrow takes that room back from a flow that has no frames.
+// narrow takes that room back from a flow that has few frames.
 func (c *Card) narrow(f *flow) {
 	if len(f.frames) == few {
 		return
+	}
+	for s := f.oldest; s != f.next; s++ {
+		f.room[s%few] = *f.frame(s)
 	}
 	if c.spare.nFlights < spareFlights {
 		c.spare.flights[c.spare.nFlights] = (*[Window]frame)(f.frames)
@@ -135,7 +138,7 @@ func (c *Card) tidy(p *peer) int64 {
 		if f == nil {
 			continue
 		}
-		if f.next == f.oldest {
+		if f.next-f.oldest <= few {
 			c.narrow(f)
 		}
 		switch used := f.seen.next != f.next || f.seen.expect != f.expect; {
