@@ -49,14 +49,14 @@ func (c *Card) acknowledged(f *flow, ack uint32, selective uint64) {
 // accepted frees the lines of frame s and reports whether it was still open. The
 // round-trip time of a frame that was sent once goes to rtt (RFC 6298 section 3).
 func (c *Card) accepted(f *flow, s uint32, rtt *int64) bool {
-	fr := &f.frames[s%Window]
+	fr := f.frame(s)
 	if fr.state != flying && fr.state != lost {
 		return false
 	}
 	if fr.retries == 0 {
 		*rtt = c.now - fr.sentAt
 	}
-	st := f.stream(fr.train.ctx, fr.train.node)
+	st := c.stream(f, fr.train.ctx, fr.train.node)
 	st.backoff = 0
 	st.limit = min(st.limit+1, Window)
 	for fr.train != nil {
@@ -84,15 +84,15 @@ func (f *flow) close(fr *frame, s *stream) {
 // settled moves oldest over answered frames, sets the retransmission timer anew
 // (RFC 6298 section 5) and lets the flow send on.
 func (c *Card) settled(f *flow) {
-	for f.oldest != f.next && f.frames[f.oldest%Window].state == answered {
-		f.frames[f.oldest%Window].state = idle
+	for f.oldest != f.next && f.frame(f.oldest).state == answered {
+		f.frame(f.oldest).state = idle
 		f.oldest++
 	}
 	if f.flying+f.lost == 0 {
 		f.deadline = 0
 	} else {
 		f.deadline = c.now + f.rto(&c.cfg)
-		if fr := &f.frames[f.oldest%Window]; fr.state == flying && fr.retries > 0 {
+		if fr := f.frame(f.oldest); fr.state == flying && fr.retries > 0 {
 			// Nothing but the timer finds out that it was lost again, so the
 			// progress of others must not put that off.
 			f.deadline = max(min(f.deadline, fr.sentAt+f.rto(&c.cfg)), c.now+1)
@@ -109,7 +109,7 @@ func (c *Card) settled(f *flow) {
 func (c *Card) overtaken(f *flow, highest uint32) {
 	found := false
 	for s := f.oldest; int32(highest-s) >= reordered; s++ {
-		if fr := &f.frames[s%Window]; fr.state == flying && fr.retries == 0 {
+		if fr := f.frame(s); fr.state == flying && fr.retries == 0 {
 			fr.state = lost
 			f.flying--
 			f.lost++
@@ -155,14 +155,14 @@ func (r *rejected) take(w arctic.Reject) {
 
 // reject settles one frame of which packets were rejected.
 func (c *Card) reject(f *flow, r *rejected) {
-	fr := &f.frames[r.sequence%Window]
+	fr := f.frame(r.sequence)
 	if fr.state != flying && fr.state != lost {
 		return
 	}
 	if fr.retries == 0 {
 		f.measured(c.now - fr.sentAt)
 	}
-	s := f.stream(fr.train.ctx, fr.train.node)
+	s := c.stream(f, fr.train.ctx, fr.train.node)
 	var first, last *line
 	for bit := uint64(1); fr.train != nil; bit <<= 1 {
 		ln := fr.train

@@ -28,6 +28,7 @@ type Card struct {
 	peers     []peer
 	byCard    []*peer // index card number; nil: not a peer
 	timers    timers
+	spare     spare
 	counters  Counters
 
 	ready   [arctic.Levels]readyList // flows with something to send now
@@ -62,9 +63,10 @@ func New(cfg Config) (*Card, error) {
 	c.byCard = make([]*peer, int(last)+1)
 	c.timers.heap = make([]*peer, 0, len(cfg.Peers))
 	for i, p := range cfg.Peers {
-		c.peers[i] = peer{Peer: p, timer: notTimed}
+		c.peers[i] = peer{Peer: p, timer: notTimed, kept: [arctic.Levels]kept{c.fresh(), c.fresh()}}
 		c.byCard[p.Card] = &c.peers[i]
 	}
+	c.cfg.Peers = nil // the peers have them now
 	return c, nil
 }
 
@@ -129,11 +131,7 @@ func (c *Card) Leave() {
 		if b == nil {
 			continue // its peer will see the silence
 		}
-		seq := uint32(0)
-		if f := p.flows[arctic.Request]; f != nil {
-			seq = f.next
-		}
-		n := c.head(p, b, arctic.Request, p.gid, seq, len(b))
+		n := c.head(p, b, arctic.Request, p.gid, p.sequence(arctic.Request), len(b))
 		arctic.SetBye(b)
 		c.send(p, b, n)
 		p.established = false

@@ -198,6 +198,7 @@ func (c *Card) discardUnsent(x *Context) {
 	}
 	for _, s := range x.streams {
 		drop(&s.waiting)
+		c.watch(s.flow.peer)
 	}
 	for l := range x.loop {
 		drop(&x.loop[l])
@@ -235,8 +236,10 @@ func (c *Card) bury() {
 			rest = append(rest, x)
 			continue
 		}
-		for _, s := range x.streams {
+		for len(x.streams) > 0 {
+			s := x.streams[len(x.streams)-1]
 			s.flow.forget(s)
+			c.giveStream(s)
 		}
 	}
 	clear(c.dead[len(rest):])

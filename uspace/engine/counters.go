@@ -33,7 +33,6 @@ type Counters struct {
 	DroppedForged      uint64 `json:"dropped_forged_source_node"`
 	TransmitRingFull   uint64 `json:"transmit_ring_full"`
 	RepeatedRejects    uint64 `json:"rejects_repeated"`
-	RejectsForgotten   uint64 `json:"rejects_not_queued"`
 	PeersLost          uint64 `json:"peers_lost"`
 	PeersRestarted     uint64 `json:"peers_restarted"`
 	UnknownKind        uint64 `json:"unknown_kind_packets"`

@@ -28,7 +28,7 @@ func (c *Card) makeReady(f *flow) {
 // queue adds a loaded line to its flow.
 func (c *Card) queue(p *peer, l arctic.Level, ln *line) {
 	f := c.flow(p, l)
-	s := f.stream(ln.ctx, ln.node)
+	s := c.stream(f, ln.ctx, ln.node)
 	s.waiting.push(ln)
 	f.mayGo(s)
 	c.makeReady(f)
@@ -64,7 +64,7 @@ func (c *Card) dispatchFlow(f *flow) bool {
 		return true
 	}
 	for again := f.oldest; f.lost > 0 && f.flying < f.window; again++ {
-		fr := &f.frames[again%Window]
+		fr := f.frame(again)
 		if fr.state != lost {
 			continue
 		}
@@ -116,7 +116,10 @@ func (c *Card) assemble(f *flow, s *stream) bool {
 	s.waiting.head = last.next
 	s.flying++
 	last.next = nil
-	fr := &f.frames[f.next%Window]
+	if int(f.next-f.oldest) == len(f.frames) {
+		c.widen(f)
+	}
+	fr := f.frame(f.next)
 	*fr = frame{train: first}
 	f.next++
 	c.counters.PacketsSent += uint64(n)

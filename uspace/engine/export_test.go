@@ -4,6 +4,7 @@ package engine
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/funet/funet/uspace/arctic"
 )
@@ -18,7 +19,7 @@ func (c *Card) StartSequencesAt(card uint16, seq uint32) {
 }
 
 // NextSequence returns the number of the next frame to a peer.
-func (c *Card) NextSequence(card uint16, l arctic.Level) uint32 { return c.peer(card).flows[l].next }
+func (c *Card) NextSequence(card uint16, l arctic.Level) uint32 { return c.peer(card).sequence(l) }
 
 // Check returns an error if the card's books do not balance: every line is free, in
 // the cache on a list, or in a frame; frames in flight and lost are as many as the
@@ -111,12 +112,12 @@ func (f *flow) check(used map[*Context]int) error {
 	count := map[state]int{}
 	open := map[*stream]int{}
 	for s := f.oldest; s != f.next; s++ {
-		fr := &f.frames[s%Window]
+		fr := f.frame(s)
 		count[fr.state]++
 		q := lines{head: fr.train}
 		if n := q.length(); n > 0 {
 			used[fr.train.ctx] += n
-			open[f.stream(fr.train.ctx, fr.train.node)]++
+			open[f.find(fr.train.ctx, fr.train.node)]++
 		}
 		if (fr.state == flying || fr.state == lost) != (fr.train != nil) {
 			return fmt.Errorf("frame %d in state %d has a train: %v", s, fr.state, fr.train != nil)
@@ -128,8 +129,22 @@ func (f *flow) check(used map[*Context]int) error {
 	if f.flying+f.lost > 0 && f.deadline == 0 {
 		return fmt.Errorf("%d frames in flight and no timer", f.flying+f.lost)
 	}
-	if f.nAnswers < 0 || f.nAnswers > Window {
-		return fmt.Errorf("%d answers wait", f.nAnswers)
+	refused := 0
+	for _, w := range f.refused {
+		refused += bits.OnesCount64(w)
+	}
+	asked := 0
+	for r := f.rejects.head; r != nil; r = r.next {
+		if !f.isRefused(r.sequence) || r.next == nil && r != f.rejects.tail {
+			return fmt.Errorf("rejects of frame %d are remembered: %v, or the list ends wrong", r.sequence, f.isRefused(r.sequence))
+		}
+		if r.asked {
+			asked++
+		}
+		refused--
+	}
+	if refused != 0 || asked != f.answers {
+		return fmt.Errorf("%d rejects too few, %d to be sent, counted %d", refused, f.answers, asked)
 	}
 	for _, s := range f.streams {
 		used[s.ctx] += s.waiting.length()
@@ -161,7 +176,7 @@ func (c *Card) Streams(x *Context) (n int) {
 					n++
 				}
 			}
-			if len(f.byKey) != len(f.streams) {
+			if len(f.streams) > searched && len(f.byKey) != len(f.streams) {
 				n += 1000
 			}
 		}
@@ -171,3 +186,37 @@ func (c *Card) Streams(x *Context) (n int) {
 
 // Awake returns how many contexts a step looks at.
 func (c *Card) Awake() int { return len(c.awake) }
+
+// Flows returns how many flows are in use.
+func (c *Card) Flows() (n int) {
+	for i := range c.peers {
+		for _, f := range c.peers[i].flows {
+			if f != nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// PutAwayQuiet puts every quiet flow away, also one that was just used, and returns how
+// many that were.
+func (c *Card) PutAwayQuiet() (n int) {
+	for i := range c.peers {
+		for _, f := range c.peers[i].flows {
+			if f != nil && !f.waits() && c.quiet(f) {
+				c.putAway(f)
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Room returns for how many frames in flight the flow has room, 0 if it is put away.
+func (c *Card) Room(card uint16, l arctic.Level) int {
+	if f := c.peer(card).flows[l]; f != nil {
+		return len(f.frames)
+	}
+	return 0
+}

@@ -1,8 +1,9 @@
 package engine
 
 // This file is the flow: what a card knows of one level of one peer, in both
-// directions. Sending: streams, frames in flight, round-trip time, window.
-// Receiving: which sequence numbers have been answered, and how.
+// directions, while it is in use. Sending: streams, frames in flight, round-trip
+// time, window. Receiving: which sequence numbers have been answered, and how.
+// What is left of it when it is quiet is in rest.go.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -26,25 +27,18 @@ type frame struct {
 	retries uint8
 }
 
-// rejected is what the receiver remembers of a frame of which it rejected
-// packets, until the sender's age says that it knows.
-type rejected struct {
-	sequence    uint32
-	retry, fail uint64 // packets rejected for a transient, for a permanent reason
-	retryReason arctic.Reason
-	failReason  arctic.Reason
-}
+// few is how many frames a flow has room for by itself. A power of two. One with
+// more between oldest and next takes room for a window from the card.
+const few = 4
 
 type flow struct {
-	peer  *peer
-	level arctic.Level
+	peer     *peer
+	level    arctic.Level
+	timeouts uint8 // retransmission timeouts since the last answer
+	inReady  bool
 
 	// Sending. Frames oldest..next-1 are not answered, or answered behind one
 	// that is not.
-	turn, held   streams // that may send; that back off
-	streams      []*stream
-	byKey        map[streamKey]*stream
-	recent       *stream // last one looked up
 	next, oldest uint32
 	flying, lost int
 	window       int   // most frames in flight
@@ -52,25 +46,29 @@ type flow struct {
 	growth       int   // frames answered since the window last grew
 	deadline     int64 // retransmission; 0: nothing in flight
 	answeredAt   int64 // last answer, or first frame after nothing was in flight
-	timeouts     uint8 // retransmission timeouts since the last answer
 	srtt, rttvar int64 // 0: not measured
-	inReady      bool
-	nextReady    *flow
-	frames       [Window]frame
+	nextReady    *flow // also links those that the card has spare
+	turn, held   streams
+	recent       *stream // last one looked up
+	streams      []*stream
+	byKey        map[streamKey]*stream // nil: there have been few
+	frames       []frame               // few, in room, or Window
+	room         [few]frame
 
 	// Receiving. All frames before expect are answered for good.
 	expect   uint32
+	unacked  int                 // frames since the last acknowledgment
 	accepted [Window / 64]uint64 // bit sequence%Window: accepted, at or after expect
-	rejected [Window]rejected    // retry|fail not zero: valid for that sequence
-	answers  [Window]uint32      // ring of sequences whose rejects are to be sent
-	answer   int                 // first of them
-	nAnswers int
-	unacked  int // frames since the last acknowledgment
+	refused  [Window / 64]uint64 // the same: answered with rejects, which are remembered
+	rejects  rejects             // those of refused, in the order in which the frames came
+	answers  int                 // of rejects are to be sent
+
+	// seen is what the last look found of next and expect (rest.go).
+	seen struct{ next, expect uint32 }
 }
 
-func newFlow(p *peer, l arctic.Level, window int) *flow {
-	return &flow{peer: p, level: l, window: window, threshold: Window, byKey: map[streamKey]*stream{}}
-}
+// frame returns the memory of a frame from oldest to next, or of the one to be made.
+func (f *flow) frame(seq uint32) *frame { return &f.frames[seq&uint32(len(f.frames)-1)] }
 
 // rto returns the time after which a frame counts as lost (RFC 6298 section 2).
 func (f *flow) rto(cfg *Config) int64 {
@@ -110,14 +108,6 @@ func (f *flow) grow() {
 	}
 }
 
-// clearReceived forgets the receiving side: the peer starts from sequence 0.
-func (f *flow) clearReceived() {
-	f.expect = 0
-	f.accepted = [Window / 64]uint64{}
-	f.rejected = [Window]rejected{}
-	f.nAnswers, f.unacked = 0, 0
-}
-
 // isAccepted reports whether the sequence, at or after expect, was accepted.
 func (f *flow) isAccepted(seq uint32) bool {
 	return f.accepted[seq%Window/64]>>(seq%64)&1 != 0
@@ -136,13 +126,15 @@ func (f *flow) advance() {
 
 // settle moves expect to the sender's oldest unanswered sequence: it knows the
 // answers to all before, and rejects of those need not be remembered.
-func (f *flow) settle(oldest uint32) {
+func (c *Card) settle(f *flow, oldest uint32) {
 	if int32(oldest-f.expect) <= 0 {
 		return
 	}
 	for range min(oldest-f.expect, Window) {
 		f.clearAccepted(f.expect)
-		f.rejected[f.expect%Window] = rejected{}
+		if f.isRefused(f.expect) {
+			c.forget(f, f.expect)
+		}
 		f.expect++
 	}
 	f.expect = oldest

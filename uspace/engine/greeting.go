@@ -52,7 +52,7 @@ func (c *Card) greetAgain(p *peer) {
 	// another context, so that none can keep the others from meeting the peer.
 	p.greetings++
 	if len(c.contexts) > 0 {
-		p.gid = c.contexts[p.greetings%len(c.contexts)].gid
+		p.gid = c.contexts[int(p.greetings)%len(c.contexts)].gid
 	}
 	p.greetGap = min(2*p.greetGap, lastGreetGap)
 	p.greetAt = c.now + p.greetGap
@@ -116,11 +116,12 @@ func (c *Card) believe(p *peer, incarnation uint32) {
 			c.counters.PeersRestarted++
 		}
 		for l := arctic.Reply; l <= arctic.Reply; l-- {
+			p.kept[l] = c.fresh()
 			if f := p.flows[l]; f != nil {
 				c.abandon(f, arctic.ReasonRestarted)
 				f.next, f.oldest = 0, 0
 				f.srtt, f.rttvar = 0, 0
-				f.clearReceived()
+				c.forgetReceived(f)
 			}
 		}
 		p.incarnation = incarnation

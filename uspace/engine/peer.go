@@ -5,9 +5,14 @@ package engine
 
 import "github.com/funet/funet/uspace/arctic"
 
+// peer is what the card keeps of another card for as long as it knows of it: with its
+// places in byCard and in the heap no more than 256 bytes.
 type peer struct {
 	Peer
 	established bool
+	inAckNow    bool
+	gid         uint16 // group of the last frame received, so that the peer has it
+	greetings   uint32 // repeated
 	// incarnation is the peer's as last greeted; 0: never.
 	incarnation uint32
 	// candidate is the peer's incarnation as its last greeting said; theirs is the
@@ -15,30 +20,19 @@ type peer struct {
 	candidate, theirs uint32
 	// nonce is ours that the peer has to echo; 0: none is out.
 	nonce     uint32
-	gid       uint16 // group of the last frame received, so that the peer has it
-	greetAt   int64  // next greeting; 0: none
+	greetAt   int64 // next greeting; 0: none
 	greetGap  int64
-	greetings int   // repeated
 	greetedAt int64 // last greeting
 	// silentSince is when the first frame after the last sign of life was sent;
 	// 0: nothing waits for the peer.
 	silentSince int64
 	ackAt       int64 // acknowledge at; 0: nothing owed
-	inAckNow    bool
 	nextAckNow  *peer
-	flows       [arctic.Levels]*flow
-	timer       int   // index in the heap, or notTimed
-	wake        int64 // key in the heap
-}
-
-// flow returns the flow of a level, made when it is first needed.
-func (c *Card) flow(p *peer, l arctic.Level) *flow {
-	f := p.flows[l]
-	if f == nil {
-		f = newFlow(p, l, c.cfg.FirstWindow)
-		p.flows[l] = f
-	}
-	return f
+	timer       int                  // index in the heap, or notTimed
+	wake        int64                // key in the heap
+	lookAt      int64                // next look at the flows (rest.go); 0: when the timer next fires
+	flows       [arctic.Levels]*flow // nil: quiet
+	kept        [arctic.Levels]kept  // of flows that are nil
 }
 
 // due does what is due for the peer and returns when something next is.
@@ -77,7 +71,7 @@ func (c *Card) due(p *peer) int64 {
 			next = min(next, p.greetAt)
 		}
 	}
-	return next
+	return min(next, c.tidy(p))
 }
 
 // silent reports whether the peer has been silent for too long.
@@ -110,7 +104,7 @@ func (c *Card) timeout(f *flow) {
 		f.timeouts++
 	}
 	for s := f.oldest; s != f.next; s++ {
-		if fr := &f.frames[s%Window]; fr.state == flying {
+		if fr := f.frame(s); fr.state == flying {
 			fr.state = lost
 			f.flying--
 			f.lost++
@@ -137,6 +131,8 @@ func (c *Card) lose(p *peer, reason arctic.Reason) {
 				s.place, s.next = nowhere, nil
 			}
 			f.turn = streams{}
+		} else {
+			p.kept[l].window, p.kept[l].growth, p.kept[l].limit = uint16(c.cfg.FirstWindow), 0, 0
 		}
 	}
 }
@@ -145,7 +141,7 @@ func (c *Card) lose(p *peer, reason arctic.Reason) {
 // on: the next frame's age tells the receiver that they will not be asked for.
 func (c *Card) abandon(f *flow, reason arctic.Reason) {
 	for ; f.oldest != f.next; f.oldest++ {
-		fr := &f.frames[f.oldest%Window]
+		fr := f.frame(f.oldest)
 		for fr.train != nil {
 			ln := fr.train
 			fr.train = ln.next
@@ -163,6 +159,7 @@ func (c *Card) abandon(f *flow, reason arctic.Reason) {
 		f.mayGo(s)
 	}
 	f.window, f.growth = c.cfg.FirstWindow, 0
+	c.watch(f.peer)
 }
 
 // heard notes a sign of life of an established peer.

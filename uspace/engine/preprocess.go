@@ -73,7 +73,7 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 		return
 	}
 	fl := c.flow(p, h.Level)
-	fl.settle(h.Sequence - uint32(h.Age))
+	c.settle(fl, h.Sequence-uint32(h.Age))
 	seq := h.Sequence
 	switch ahead := seq - fl.expect; {
 	case int32(ahead) < 0 || fl.isAccepted(seq) && ahead < Window:
@@ -85,10 +85,10 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 		c.oweNow(p)
 		return
 	}
-	if r := &fl.rejected[seq%Window]; r.retry|r.fail != 0 {
+	if fl.isRefused(seq) {
 		c.counters.Duplicates++
 		c.counters.RepeatedRejects++
-		c.answer(fl, seq)
+		c.answerAgain(fl, seq)
 		return
 	}
 	train := f.Train()
@@ -113,9 +113,8 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 		verdict.note(i, c.accept(x, h.Level, packet, f.Block()))
 	}
 	if verdict.retry|verdict.fail != 0 {
-		fl.rejected[seq%Window] = verdict
 		c.counters.RejectsSent += uint64(bits.OnesCount64(verdict.retry | verdict.fail))
-		c.answer(fl, seq)
+		c.remember(fl, &verdict)
 		return
 	}
 	fl.setAccepted(seq)
@@ -148,18 +147,6 @@ func (r *rejected) note(i int, reason arctic.Reason) {
 			r.retryReason = reason
 		}
 	}
-}
-
-// answer queues the rejects of a frame to be sent in this step. The queue has room
-// for a window of them; one more is forgotten until the sender asks again.
-func (c *Card) answer(f *flow, seq uint32) {
-	if f.nAnswers == Window {
-		c.counters.RejectsForgotten++
-	} else {
-		f.answers[(f.answer+f.nAnswers)%Window] = seq
-		f.nAnswers++
-	}
-	c.oweNow(f.peer)
 }
 
 // damaged counts a frame that Parse refused.

@@ -23,9 +23,10 @@ type stream struct {
 	node    uint16
 	place   place
 	next    *stream // on the list
+	index   int     // in Context.streams
 	waiting lines
 	flying  int   // frames in flight or lost
-	limit   int   // most of them: 1 until the node answers and after a transient reject
+	limit   int   // most of them, to Window: 1 until the node answers and after a transient reject
 	hold    int64 // nothing new is sent before
 	backoff int64 // length of the last hold
 }
@@ -61,27 +62,59 @@ type streamKey struct {
 
 // stream returns the stream of a context for a node, made when it is first
 // needed: there are at most as many as contexts times nodes behind the peer.
-func (f *flow) stream(x *Context, node uint16) *stream {
+func (c *Card) stream(f *flow, x *Context, node uint16) *stream {
 	if s := f.recent; s != nil && s.ctx == x && s.node == node {
 		return s
 	}
-	key := streamKey{x, node}
-	s := f.byKey[key]
+	s := f.find(x, node)
 	if s == nil {
-		s = &stream{flow: f, ctx: x, node: node, limit: 1}
-		x.streams = append(x.streams, s)
-		f.byKey[key] = s
+		s = c.takeStream(f, x, node)
 		f.streams = append(f.streams, s)
+		f.enter(s)
 	}
 	f.recent = s
 	return s
+}
+
+// searched is how many streams are found faster one by one than by a map.
+const searched = 8
+
+// find returns the stream of a context for a node, or nil.
+func (f *flow) find(x *Context, node uint16) *stream {
+	if len(f.streams) > searched {
+		return f.byKey[streamKey{x, node}]
+	}
+	for _, s := range f.streams {
+		if s.ctx == x && s.node == node {
+			return s
+		}
+	}
+	return nil
+}
+
+// enter puts a stream that is one of many into the map, and the others with it.
+func (f *flow) enter(s *stream) {
+	switch n := len(f.streams); {
+	case n <= searched:
+		return
+	case n > searched+1:
+		f.byKey[streamKey{s.ctx, s.node}] = s
+		return
+	case f.byKey == nil:
+		f.byKey = map[streamKey]*stream{}
+	}
+	for _, s := range f.streams {
+		f.byKey[streamKey{s.ctx, s.node}] = s
+	}
 }
 
 // rename gives a stream to another context.
 func (f *flow) rename(s *stream, x *Context) {
 	delete(f.byKey, streamKey{s.ctx, s.node})
 	s.ctx = x
-	f.byKey[streamKey{x, s.node}] = s
+	if len(f.streams) > searched {
+		f.byKey[streamKey{x, s.node}] = s
+	}
 }
 
 // forget removes a stream of which nothing waits and nothing is in flight.

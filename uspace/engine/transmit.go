@@ -70,14 +70,16 @@ func (c *Card) head(p *peer, b []byte, l arctic.Level, gid uint16, seq uint32, l
 			h.Acks[i] = f.expect
 			h.Selective[i] = f.selective()
 			f.unacked = 0
+		} else {
+			h.Acks[i] = p.kept[i].expect
 		}
 	}
 	h.Encode(b)
 	n := arctic.HeaderSize
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
-		if f := p.flows[l]; f != nil && f.nAnswers > 0 {
+		if f := p.flows[l]; f != nil && f.answers > 0 {
 			n = c.putRejects(f, b, n, limit)
-			if f.nAnswers > 0 {
+			if f.answers > 0 {
 				c.oweNow(p) // the rest follows in this step
 			}
 		}
@@ -88,10 +90,12 @@ func (c *Card) head(p *peer, b []byte, l arctic.Level, gid uint16, seq uint32, l
 // putRejects writes waiting rejects of the flow. Both kinds of reject of one
 // frame travel together: the sender settles a frame when it sees the first.
 func (c *Card) putRejects(f *flow, b []byte, n, limit int) int {
-	for f.nAnswers > 0 && n+2*arctic.RejectSize <= limit && b[rejectCount] <= arctic.MaxRejects-2 {
-		r := &f.rejected[f.answers[f.answer]%Window]
-		f.answer = (f.answer + 1) % Window
-		f.nAnswers--
+	for r := f.rejects.head; f.answers > 0 && n+2*arctic.RejectSize <= limit && b[rejectCount] <= arctic.MaxRejects-2; r = r.next {
+		if !r.asked {
+			continue
+		}
+		r.asked = false
+		f.answers--
 		if r.retry != 0 {
 			n = arctic.PutReject(b, n, arctic.Reject{Sequence: r.sequence, Level: f.level, Reason: r.retryReason, Bits: r.retry})
 		}

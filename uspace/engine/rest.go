@@ -1,0 +1,253 @@
+package engine
+
+// This file is what a card keeps of a quiet peer, and how flows come and go.
+//
+// A flow is taken from the card's spares when a packet is first queued for the peer
+// or comes from it, and given back when two looks, restAfter apart, found it quiet
+// and unused in between. What must survive, the sequence numbers and what was learnt
+// of the path, is kept in the peer: so sequences go on where they were, and a frame
+// that the network kept back meanwhile is still known as a duplicate.
+//
+// A peer that has flows is looked at when its timer fires, and a peer that may have
+// become quiet has a timer: so a card that sleeps is woken twice, or thrice, and then
+// no more. A flow that waits for its peer or a process, not for time, is looked at
+// again only when they stir: it holds packets of a context that does not run, it
+// misses a frame that others have overtaken, or it remembers rejects of frames that
+// the peer has not said to know. The latter two last until the peer sends again or
+// is greeted in another life; a peer that never does (all of its packets were rejected
+// for good, say) costs a flow of flowBytes and, for at most a window of frames, a
+// rejected of 40 bytes each until then.
+
+import "github.com/funet/funet/uspace/arctic"
+
+const (
+	// restAfter is the time in nanoseconds between two looks at a flow. It is longer
+	// than a pause between two messages of a dialogue, and short beside PeerTimeout.
+	restAfter = 10e6
+	// The spares of a card beyond these numbers go to the garbage collector. The card
+	// of a cluster in which all speak to all uses about as many at any one moment.
+	spareFlows    = 256
+	spareFlights  = 16
+	spareStreams  = 512
+	spareRejected = 512
+)
+
+// kept is what outlives a flow. Its peer has nothing unanswered before next, and the
+// card nothing unsettled before expect.
+type kept struct {
+	next, expect              uint32
+	srtt, rttvar              int64
+	window, threshold, growth uint16
+	// node and limit are those of the stream that was used last; limit 0: of none.
+	node, limit uint16
+}
+
+// fresh is what is known of a level of which nothing is known.
+func (c *Card) fresh() kept {
+	return kept{window: uint16(c.cfg.FirstWindow), threshold: Window}
+}
+
+// spare is what flows are made from, linked.
+type spare struct {
+	flows    *flow
+	streams  *stream
+	rejected *rejected
+	flights  [spareFlights]*[Window]frame
+
+	nFlows, nStreams, nRejected, nFlights int
+}
+
+// flow returns the flow of a level, and sees to it that it is looked at again.
+func (c *Card) flow(p *peer, l arctic.Level) *flow {
+	if f := p.flows[l]; f != nil && p.timer != notTimed {
+		return f
+	}
+	c.watch(p)
+	if p.flows[l] == nil {
+		c.takeUp(p, l)
+	}
+	return p.flows[l]
+}
+
+// watch makes sure that the peer's flows are looked at after a while.
+func (c *Card) watch(p *peer) {
+	if p.lookAt == 0 {
+		p.lookAt = c.now + restAfter
+	}
+	c.timers.set(p, p.lookAt)
+}
+
+// takeUp makes a flow of what was kept.
+func (c *Card) takeUp(p *peer, l arctic.Level) {
+	f := c.spare.flows
+	if f == nil {
+		f = new(flow)
+	} else {
+		c.spare.flows = f.nextReady
+		c.spare.nFlows--
+	}
+	k := &p.kept[l]
+	f.peer, f.level, f.nextReady = p, l, nil
+	f.frames = f.room[:]
+	f.next, f.oldest, f.expect = k.next, k.next, k.expect
+	f.srtt, f.rttvar = k.srtt, k.rttvar
+	f.window, f.threshold, f.growth = int(k.window), int(k.threshold), int(k.growth)
+	f.seen.next, f.seen.expect = f.next, f.expect
+	p.flows[l] = f
+}
+
+// widen gives a flow room for a window of frames.
+func (c *Card) widen(f *flow) {
+	var wide *[Window]frame
+	if c.spare.nFlights == 0 {
+		wide = new([Window]frame)
+	} else {
+		c.spare.nFlights--
+		wide = c.spare.flights[c.spare.nFlights]
+		c.spare.flights[c.spare.nFlights] = nil
+	}
+	for s := f.oldest; s != f.next; s++ {
+		wide[s%Window] = *f.frame(s)
+	}
+	f.frames = wide[:]
+}
+
+// narrow takes that room back from a flow that has few frames.
+func (c *Card) narrow(f *flow) {
+	if len(f.frames) == few {
+		return
+	}
+	for s := f.oldest; s != f.next; s++ {
+		f.room[s%few] = *f.frame(s)
+	}
+	if c.spare.nFlights < spareFlights {
+		c.spare.flights[c.spare.nFlights] = (*[Window]frame)(f.frames)
+		c.spare.nFlights++
+	}
+	f.frames = f.room[:]
+}
+
+// tidy looks at the peer's flows, puts those away that are quiet, and returns when it
+// wants to look again, or Never.
+func (c *Card) tidy(p *peer) int64 {
+	if p.lookAt > c.now {
+		return p.lookAt
+	}
+	p.lookAt = 0
+	for _, f := range p.flows {
+		if f == nil {
+			continue
+		}
+		if f.next-f.oldest <= few {
+			c.narrow(f)
+		}
+		switch used := f.seen.next != f.next || f.seen.expect != f.expect; {
+		case used:
+			f.seen.next, f.seen.expect = f.next, f.expect
+			p.lookAt = c.now + restAfter
+		case f.waits():
+			// In flight: the deadline is a timer. Else see above.
+		case !c.quiet(f):
+			p.lookAt = c.now + restAfter
+		default:
+			c.putAway(f)
+		}
+	}
+	if p.lookAt == 0 {
+		return Never
+	}
+	return p.lookAt
+}
+
+// waits reports whether the flow waits for its peer or for a process.
+func (f *flow) waits() bool {
+	if f.next != f.oldest || f.rejects.head != nil || f.accepted != [Window / 64]uint64{} {
+		return true
+	}
+	for _, s := range f.streams {
+		if s.waiting.head != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// quiet reports whether a flow that does not wait is also owed nothing and backs off
+// from no node: a node that was full is tried with care as long as the back-off lasts.
+func (c *Card) quiet(f *flow) bool {
+	if f.inReady || f.peer.inAckNow || f.peer.ackAt != 0 {
+		return false
+	}
+	for _, s := range f.streams {
+		if s.hold > c.now {
+			return false
+		}
+	}
+	return true
+}
+
+// putAway keeps of a quiet flow what must survive and gives the rest back. Of its
+// streams the one that was used last goes on where it was, the others start from one
+// frame again, as a connection does that was idle (RFC 5681 section 4.1).
+func (c *Card) putAway(f *flow) {
+	k := &f.peer.kept[f.level]
+	k.next, k.expect, k.srtt, k.rttvar = f.next, f.expect, f.srtt, f.rttvar
+	k.window, k.threshold, k.growth = uint16(f.window), uint16(f.threshold), uint16(f.growth)
+	if s := f.recent; s != nil {
+		k.node, k.limit = s.node, uint16(s.limit)
+	}
+	f.peer.flows[f.level] = nil
+	for _, s := range f.streams {
+		c.giveStream(s)
+	}
+	clear(f.streams)
+	clear(f.byKey)
+	c.narrow(f)
+	*f = flow{streams: f.streams[:0], byKey: f.byKey}
+	if c.spare.nFlows < spareFlows {
+		f.nextReady = c.spare.flows
+		c.spare.flows = f
+		c.spare.nFlows++
+	}
+}
+
+// takeStream makes a stream of the context for a node.
+func (c *Card) takeStream(f *flow, x *Context, node uint16) *stream {
+	s := c.spare.streams
+	if s == nil {
+		s = new(stream)
+	} else {
+		c.spare.streams = s.next
+		c.spare.nStreams--
+	}
+	*s = stream{flow: f, ctx: x, node: node, limit: 1, index: len(x.streams)}
+	if k := &f.peer.kept[f.level]; k.limit > 0 && k.node == node {
+		s.limit = int(k.limit)
+		k.limit = 0
+	}
+	x.streams = append(x.streams, s)
+	return s
+}
+
+// giveStream takes a stream from its context and keeps it for another.
+func (c *Card) giveStream(s *stream) {
+	x := s.ctx
+	last := x.streams[len(x.streams)-1]
+	x.streams[s.index], last.index = last, s.index
+	x.streams[len(x.streams)-1] = nil
+	x.streams = x.streams[:len(x.streams)-1]
+	*s = stream{}
+	if c.spare.nStreams < spareStreams {
+		s.next = c.spare.streams
+		c.spare.streams = s
+		c.spare.nStreams++
+	}
+}
+
+// sequence returns the number of the next frame of a level.
+func (p *peer) sequence(l arctic.Level) uint32 {
+	if f := p.flows[l]; f != nil {
+		return f.next
+	}
+	return p.kept[l].next
+}

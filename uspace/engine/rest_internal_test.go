@@ -1,0 +1,132 @@
+package engine
+
+// This file holds what a peer costs (doc.go), and what is kept of a flow.
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/port"
+)
+
+// Rule: an idle peer costs at most 256 bytes, with its places in the table of card
+// numbers and in the timers' heap; and what doc.go says of a flow in use is so.
+func TestWhatAPeerCosts(t *testing.T) {
+	place := unsafe.Sizeof((*peer)(nil))
+	if n := unsafe.Sizeof(peer{}) + 2*place; n > 256 {
+		t.Errorf("an idle peer costs %d bytes, want at most 256", n)
+	}
+	for _, c := range []struct {
+		what string
+		got  uintptr
+		most uintptr
+	}{
+		{"flow", unsafe.Sizeof(flow{}), 416},
+		{"window of frames", unsafe.Sizeof([Window]frame{}), 6 << 10},
+		{"rejected", unsafe.Sizeof(rejected{}), 32},
+		{"stream", unsafe.Sizeof(stream{}), 96},
+	} {
+		if c.got > c.most {
+			t.Errorf("a %s costs %d bytes, want at most %d", c.what, c.got, c.most)
+		}
+	}
+}
+
+// lonely is a card with one peer and no port that works, with a flow and a context.
+func lonely(t *testing.T) (*Card, *peer, *flow, *Context) {
+	t.Helper()
+	cfg := Native()
+	cfg.Card, cfg.Incarnation, cfg.Ports = 0, 1, []port.Port{nil}
+	cfg.Peers = []Peer{{Card: 1}}
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.now = 1e9
+	p := c.peer(1)
+	return c, p, c.flow(p, arctic.Request), &Context{card: c}
+}
+
+// Rule: what was learnt of the path, and the limit of the stream that was used last,
+// survive rest.
+func TestRestKeepsThePath(t *testing.T) {
+	c, p, f, x := lonely(t)
+	f.next, f.oldest, f.expect = 70, 70, 90
+	f.srtt, f.rttvar, f.window, f.threshold, f.growth = 1, 2, 3, 4, 5
+	c.stream(f, x, 8).limit = 6
+	c.stream(f, x, 9).limit = 7
+	c.putAway(f)
+	if p.flows[arctic.Request] != nil || len(x.streams) != 0 {
+		t.Fatal("not put away")
+	}
+	f = c.flow(p, arctic.Request)
+	if f.next != 70 || f.oldest != 70 || f.expect != 90 || f.srtt != 1 || f.rttvar != 2 || f.window != 3 || f.threshold != 4 || f.growth != 5 {
+		t.Errorf("came back as %+v", f)
+	}
+	if a, z := c.stream(f, x, 8).limit, c.stream(f, x, 9).limit; a != 1 || z != 7 {
+		t.Errorf("limits %d and %d, want 1 and 7", a, z)
+	}
+	c.putAway(f)
+	c.lose(p, arctic.ReasonSilent)
+	f = c.flow(p, arctic.Request)
+	if n := c.stream(f, x, 9).limit; f.next != 70 || f.expect != 90 || f.window != c.cfg.FirstWindow || f.growth != 0 || n != 1 {
+		t.Errorf("came back as %+v after the peer was lost, limit %d", f, n)
+	}
+}
+
+// Rule: a flow that backs off from a node, or is on a list of the card, is not put away.
+func TestNotQuiet(t *testing.T) {
+	c, p, f, x := lonely(t)
+	s := c.stream(f, x, 8)
+	if !c.quiet(f) {
+		t.Fatal("a fresh flow is not quiet")
+	}
+	for what, set := range map[string]func(on bool){
+		"backing off":  func(on bool) { s.hold = map[bool]int64{true: c.now + 1, false: c.now}[on] },
+		"ready":        func(on bool) { f.inReady = on },
+		"owed":         func(on bool) { p.ackAt = map[bool]int64{true: c.now, false: 0}[on] },
+		"acknowledged": func(on bool) { p.inAckNow = on },
+	} {
+		set(true)
+		if c.quiet(f) {
+			t.Errorf("%s: is quiet", what)
+		}
+		set(false)
+		if !c.quiet(f) {
+			t.Errorf("%s no more: is not quiet", what)
+		}
+	}
+}
+
+// Rule: rejects of a window can be remembered, are settled in any order, also before
+// they were sent, and then nothing is left of them.
+func TestRejectsAreSettled(t *testing.T) {
+	c, _, f, _ := lonely(t)
+	f.expect = 1<<32 - 100
+	first := f.expect
+	for i := range uint32(Window) {
+		seq := first + i*37%Window // not in order
+		c.remember(f, &rejected{sequence: seq, retry: 1})
+		c.answerAgain(f, seq)
+	}
+	if f.answers != Window {
+		t.Errorf("%d to be sent, want %d", f.answers, Window)
+	}
+	f.rejects.head.asked = false
+	f.answers--
+	for i := uint32(1); i <= Window; i++ {
+		c.settle(f, first+i)
+		if err := f.check(nil); err != nil || f.isRefused(first+i-1) {
+			t.Fatalf("after %d are settled: %v", i, err)
+		}
+	}
+	if f.answers != 0 || f.rejects != (rejects{}) || f.waits() {
+		t.Errorf("%d to be sent, remembered %v, waits %v", f.answers, f.rejects, f.waits())
+	}
+	c.remember(f, &rejected{sequence: f.expect + 3, fail: 1})
+	c.forgetReceived(f)
+	if f.expect != 0 || f.answers != 0 || f.waits() {
+		t.Errorf("expect %d, %d to be sent, waits %v", f.expect, f.answers, f.waits())
+	}
+}
