@@ -16,7 +16,7 @@ var mutations = []mutation{
 		`fl.isAccepted(seq) && ahead < Window`, `false`,
 		chaos("loss,dup,reorder")},
 	{"verdict", "preprocess.go",
-		`r := &fl.rejected[seq%Window]; r.retry|r.fail != 0`, `r := &fl.rejected[seq%Window]; r == nil`,
+		`if fl.isRefused(seq) {`, `if false {`,
 		chaos("loss,dup")},
 	{"negative", "acknowledge.go",
 		`case r.retry&bit != 0 && ln.ctx.detached:`, `case r.retry&bit != 0:`,
@@ -101,7 +101,7 @@ var mutations = []mutation{
 		`h.Age >= Window`, `false`,
 		unit("TestMoreUnansweredThanTheWindow")},
 	{"given-up", "preprocess.go",
-		`fl.settle(h.Sequence - uint32(h.Age))`, ``,
+		`c.settle(fl, h.Sequence-uint32(h.Age))`, ``,
 		chaos("partition,cut")},
 	{"switched", "switch.go",
 		`return x.iface.Diverted()`, `x.iface.Diverted()

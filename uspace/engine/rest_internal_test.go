@@ -8,6 +8,7 @@ import (
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port"
+	"github.com/funet/funet/uspace/port/wire"
 )
 
 // Rule: an idle peer costs at most 256 bytes, with its places in the table of card
@@ -33,11 +34,11 @@ func TestWhatAPeerCosts(t *testing.T) {
 	}
 }
 
-// lonely is a card with one peer and no port that works, with a flow and a context.
+// lonely is a card with one peer that is not there, with a flow and a context.
 func lonely(t *testing.T) (*Card, *peer, *flow, *Context) {
 	t.Helper()
 	cfg := Native()
-	cfg.Card, cfg.Incarnation, cfg.Ports = 0, 1, []port.Port{nil}
+	cfg.Card, cfg.Incarnation, cfg.Ports = 0, 1, []port.Port{wire.New(wire.Config{}).Plug([6]byte{2})}
 	cfg.Peers = []Peer{{Card: 1}}
 	c, err := New(cfg)
 	if err != nil {
