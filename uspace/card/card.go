@@ -58,6 +58,8 @@ type Config struct {
 	BusyPoll   xdp.BusyPoll
 	// RxRing and FillFrames are those of afxdp.Config; 0 takes the defaults.
 	RxRing, FillFrames int
+	// System lets frames of the system group in, too; see SystemEvents.
+	System bool
 	// CPU pins the calling thread; negative leaves it where the kernel puts it.
 	CPU int
 	// Tune may change the engine's configuration; nil leaves the native one.
@@ -76,6 +78,7 @@ type Card struct {
 	ctx    *engine.Context
 	iface  *funi.Interface
 	ports  []*afxdp.Port
+	system systemGroup
 	start  time.Time
 
 	pinned   bool
@@ -100,7 +103,7 @@ func Open(c Config) (_ *Card, err error) {
 		return nil, fmt.Errorf("opening card: %w", err)
 	}
 	runtime.LockOSThread()
-	k := &Card{start: time.Now()}
+	k := &Card{start: time.Now(), system: systemGroup{fd: -1}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, k.release())
@@ -117,8 +120,15 @@ func Open(c Config) (_ *Card, err error) {
 			return nil, fmt.Errorf("pinning to processor %d: %w; `nproc` tells how many there are", c.CPU, err)
 		}
 	}
+	groups := []uint16{c.GID}
+	if c.System {
+		if err := k.system.open(&cfg); err != nil {
+			return nil, err
+		}
+		groups = append(groups, engine.SystemGroup)
+	}
 	for _, name := range c.Interfaces {
-		p, err := afxdp.Open(afxdp.Config{Interface: name, Groups: []uint16{c.GID}, Attach: c.Attach, Bind: c.Bind,
+		p, err := afxdp.Open(afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
 			HugePages: c.HugePages, BusyPoll: c.BusyPoll, RxRing: c.RxRing, FillFrames: c.FillFrames})
 		if err != nil {
 			return nil, err
@@ -284,5 +294,5 @@ func (k *Card) release() error {
 	for _, p := range k.ports {
 		errs = append(errs, p.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, k.system.close())...)
 }
