@@ -194,13 +194,18 @@ func (r *XferReport) at(ctx context.Context, mtu int, o *XferOptions) (err error
 	if err != nil {
 		return err
 	}
-	run.RoundsGbit, run.Gbit = figures[0], *median(figures[0])
-	if r.Iperf3 {
-		run.RoundsIperf3, run.RoundsRatio = figures[1], perRound(figures[0], figures[1])
-		run.Iperf3, run.Ratio = median(run.RoundsIperf3), median(run.RoundsRatio)
-	}
+	run.sum(figures)
 	r.Runs = append(r.Runs, run)
 	return nil
+}
+
+// sum enters the figures of the rounds, FUNet's and if there are two iperf3's, with medians and ratios.
+func (r *XferRun) sum(figures [][]float64) {
+	r.RoundsGbit, r.Gbit = figures[0], *median(figures[0])
+	if len(figures) > 1 {
+		r.RoundsIperf3, r.RoundsRatio = figures[1], perRound(figures[0], figures[1])
+		r.Iperf3, r.Ratio = median(r.RoundsIperf3), median(r.RoundsRatio)
+	}
 }
 
 // blocks is the number of bytes rounded up to whole blocks.
