@@ -82,7 +82,8 @@
 //     of frames of 24 bytes, with more in flight; 32 for each frame whose rejects are
 //     remembered, of which a window is the most (8 KiB): 14.5 KiB in all. Each pair of a
 //     context here and a node there that speaks costs a stream of about 120 bytes, and
-//     50 in a map where a level has many. A card keeps spares of at most 200 KiB.
+//     50 in a map where a level has more than 8. A card keeps spares of at most 150 KiB,
+//     beside such maps.
 //
 // A Card and everything it returns belong to one goroutine.
 package engine
