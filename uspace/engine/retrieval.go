@@ -111,8 +111,10 @@ func (c *Card) load(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi
 func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n int) {
 	ln.size = uint16(arctic.PacketHeaderSize + n*arctic.WordSize)
 	route := c.route(x.group, ln.node)
-	wire := arctic.PacketHeader{Level: l, Kind: kind, Route: route & arctic.MaxRoute, GID: x.gid,
-		Length: uint8(n), Type: ln.typ, Destination: ln.node, Source: x.node}
+	// Field by field, because a composite would be built elsewhere and copied.
+	var wire arctic.PacketHeader
+	wire.Level, wire.Kind, wire.Route, wire.GID = l, kind, route&arctic.MaxRoute, x.gid
+	wire.Length, wire.Type, wire.Destination, wire.Source = uint8(n), ln.typ, ln.node, x.node
 	wire.Encode(ln.data[:])
 	switch {
 	case route == NoRoute:
