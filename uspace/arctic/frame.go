@@ -222,11 +222,11 @@ func (f Frame) checkTrain() error {
 		}
 	}
 	if packets == 0 {
-		if at != len(f) {
-			return ErrLength
-		}
 		if f[15]&flagBlock != 0 {
 			return ErrBlock
+		}
+		if at != len(f) {
+			return ErrLength
 		}
 		return nil
 	}
