@@ -376,5 +376,6 @@ func (x *Context) giveSlotsBack() bool {
 	return true
 }
 
-// transferring reports whether a long transfer is not delivered yet.
-func (x *Context) transferring() bool { return x.long != nil && x.long.open > 0 }
+// transferring reports whether a long transfer is not delivered yet. Those of a detached
+// context never will be.
+func (x *Context) transferring() bool { return x.long != nil && x.long.open > 0 && !x.detached }
