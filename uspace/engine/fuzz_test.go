@@ -144,7 +144,7 @@ func hostile(s []byte, frames [][]byte) []byte {
 			n = arctic.PutPacket(b, n, w[:arctic.PacketHeaderSize+int(p.Length)*arctic.WordSize])
 		}
 		if s[20] >= 0x80 {
-			n = arctic.PutBlock(b, n, b[:16*int(s[21]%80)])
+			n = arctic.PutBlock(b, n, b[:16*min(int(s[21]%80), (len(b)-n)/16)])
 		}
 	}
 	arctic.Seal(b, n)
