@@ -1,8 +1,8 @@
 package arctic
 
 // This file is the frame: Ethernet header, frame header, rejects and a train of
-// packets. Header.Encode, PutReject and PutPacket write one, Seal finishes it, Parse
-// checks one that came from the wire.
+// packets, or one packet and its block. Header.Encode, PutReject, PutPacket and PutBlock
+// write one, Seal finishes it, Parse checks one that came from the wire.
 
 import (
 	"encoding/binary"
