@@ -29,10 +29,10 @@
 //	  +------+------+------+------+------+------+------+------+
 //	72| packets ...
 //
-// Length counts from the version to the end of the last packet, so a frame without packets has
-// 58, and Ethernet padding is outside of it. A GID has 11 bits; the upper five of its field are
-// zero. The NIC program reads the EtherType, the version, the length and the GID. Flags, counts,
-// sequence numbers and the CRC are for the card in user space, and the route for the hub.
+// Length counts from the version to the end of the last packet or the block, so a frame without
+// packets has 58, and Ethernet padding is outside of it. A GID has 11 bits; the upper five of its
+// field are zero. The NIC program reads the EtherType, the version, the length and the GID. Flags,
+// counts, sequence numbers and the CRC are for the card in user space, and the route for the hub.
 //
 // # The journey of a frame through the NIC program
 //

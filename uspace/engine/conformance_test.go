@@ -6,6 +6,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -372,7 +373,7 @@ var rules = []rule{
 
 // TestConformance tries every rule.
 func TestConformance(t *testing.T) {
-	for i, r := range rules {
+	for i, r := range slices.Concat(rules, transferRules) {
 		t.Run(fmt.Sprintf("%d §%s", i, r.section), func(t *testing.T) {
 			t.Log(r.text)
 			r.try(t)

@@ -56,13 +56,14 @@ func (x *Context) Load(r funi.Register) uint32 {
 // power-up. CTXM of a context without a group stays.
 //
 // GID needs CTXR1. A group that has the node already is refused with ErrAttached, a
-// change while packets are in the cache with ErrCached.
+// change while packets are in the cache or long transfers under way with ErrCached.
 //
 // TICKET needs CTXR1 and takes only the value of a cache that is empty: packets in it
-// are given up.
+// are given up, and so are the long transfers that are under way, without a return.
 //
 // The queue registers need CSQR or CTXR1 if they belong to the send queues, CRQR or
-// CTXR2 if to the receive queues; Q_MASK needs one of both. A BASE zeroes HD and TL.
+// CTXR2 if to the receive queues; Q_MASK needs one of both. CTXR1 is not enough while a
+// slot is a long transfer's: CSQM, or TICKET, ends that. A BASE zeroes HD and TL.
 //
 // Errors are ErrNotReady, ErrRegister, ErrAttached, ErrCached, ErrAway.
 func (x *Context) Store(r funi.Register, v uint32) error {
@@ -92,7 +93,7 @@ func (x *Context) store(r funi.Register, v uint32) error {
 			return ErrNotReady
 		case x.group != nil && x.gid == uint16(v):
 			return nil
-		case !x.allFree():
+		case !x.allFree() || x.transferring():
 			return ErrCached
 		}
 		old, gid := x.group, x.gid
@@ -115,6 +116,7 @@ func (x *Context) store(r funi.Register, v uint32) error {
 			return ErrNotReady
 		}
 		x.card.discardUnsent(x)
+		x.giveUp()
 		x.iface.Store(funi.Ticket, v)
 		return nil
 	}
@@ -123,17 +125,17 @@ func (x *Context) store(r funi.Register, v uint32) error {
 
 // storeQueue writes a queue register on behalf of the process.
 func (x *Context) storeQueue(r funi.Register, v uint32) error {
-	send, receive := x.sending, x.receiving
+	send, receive, ofSend := x.sending, x.receiving, true
 	switch r {
 	case funi.QMask:
 	case funi.RPSQBase, funi.RQSQBase, funi.RPSQHead, funi.RPSQTail, funi.RQSQHead, funi.RQSQTail:
 		receive = false
 	case funi.RPRQBase, funi.RQRQBase, funi.RPRQHead, funi.RPRQTail, funi.RQRQHead, funi.RQRQTail:
-		send = false
+		send, ofSend = false, false
 	default:
 		return ErrRegister
 	}
-	if send || receive {
+	if send || receive || ofSend && !x.giveSlotsBack() {
 		return ErrNotReady
 	}
 	x.iface.Store(r, v)

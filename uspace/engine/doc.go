@@ -9,14 +9,17 @@
 //	retrieval.go  copies a slot of a send queue once into a line of the
 //	              undelivered packet cache, in wire format, and checks the copy
 //	transfer.go   the same for XFER, whose data is in the process's segments; splits
-//	              long transfers and sends their last packet when all else is there
+//	              long transfers and sends their last packet when all else is there.
+//	              With Config.Blocks a line of one has no data but its place in the
+//	              source: a block, as long as a frame has room for
 //	cache.go      the lines, and TICKET, the bitmap of free ones; the last lines
 //	              are for replies only (thesis 5.2.4)
 //	stream.go     lines of one context for one node wait together, and back off
 //	              together when that node is full
-//	dispatch.go   builds trains from the streams in turn, and retransmits lost frames
+//	dispatch.go   builds trains from the streams in turn, each block a train of its
+//	              own, and retransmits lost frames
 //	transmit.go   frame header with the acknowledgments of both levels, rejects,
-//	              then the train
+//	              then the train, and a block from the source, each time it is sent
 //
 // and in:
 //
@@ -25,7 +28,8 @@
 //	              packet (thesis 5.6.2)
 //	delivery.go   copies an accepted packet into the receive queue, by way of the
 //	              receive FIFO only if the queue is full (thesis 5.2.3)
-//	notice.go     the same for XFER: data to memory, a notice to the queue
+//	notice.go     the same for XFER: data to memory, a notice to the queue; a block
+//	              needs no queue, but in DRAIN mode, where it becomes parts
 //	acknowledge.go answers that came back: lines are freed, rejected packets wait
 //	              for another try, permanent rejects return to the process
 //
@@ -66,6 +70,9 @@
 //   - A transfer touches only memory that both ends registered: the source is checked
 //     at retrieval against the sender's segments, the destination at delivery
 //     against the receiver's. Either is the sender's fault and comes back to it.
+//   - The source of a transfer is read until its slot is retired and at no other time:
+//     a slot is retired when every block is acknowledged or given back, and what is in
+//     the cache of a context that leaves (SwitchOut, Detach, RESET) is copied first.
 //   - A context in context-switch mode, or switched out, rejects what comes for it with
 //     ReasonSwitching, which is transient: peers try again until it is back. A node that
 //     has no context, or whose context was detached, is rejected for good. The system

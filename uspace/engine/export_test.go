@@ -78,6 +78,18 @@ func (x *Context) checkTransfers() error {
 		for t := x.long.due[l].head; t != nil; t = t.next {
 			open++
 		}
+		slots := x.finished[l]
+		for t := x.long.slots[l].head; t != nil; t = t.nextSlot {
+			if slots += 1 + t.behind; !t.queued || t.spent && t == x.long.slots[l].head {
+				return fmt.Errorf("a transfer of level %d that waits for its slot: queued %v, spent %v", l, t.queued, t.spent)
+			}
+			if t.over {
+				places[t]++
+			}
+		}
+		if slots != x.taken[l] {
+			return fmt.Errorf("%d slots of level %d taken, counted %d", x.taken[l], l, slots)
+		}
 		for i := range x.long.records[l] {
 			t := &x.long.records[l][i]
 			if t.lines != lines[t] {

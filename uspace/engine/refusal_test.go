@@ -128,6 +128,7 @@ func TestForgedFramesAreDropped(t *testing.T) {
 		{"checksum", withByte(forge(message, nothing), 40, 0xff), func(c *engine.Counters) *uint64 { return &c.DroppedChecksum }},
 		{"reserved flag", resealed(withByte(forge(message, nothing), 15, 0x80)), func(c *engine.Counters) *uint64 { return &c.DroppedReserved }},
 		{"packet longer than its frame", resealed(withByte(forge(message, nothing), arctic.HeaderSize+6, 21)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
+		{"block without its packet", resealed(withByte(forge(message, nothing), 15, 8)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
 		{"packet of another group", resealed(withByte(forge(message, nothing), arctic.HeaderSize+7, 0xff)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
 	} {
 		b := newBed(t, setup{cards: 3, slots: 16, net: near})

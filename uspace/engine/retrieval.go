@@ -61,7 +61,7 @@ func (c *Card) retrieve(x *Context) {
 			x.retrieved(l)
 			packets++
 		}
-		if packets == retrieveBatch && n > x.taken[l] {
+		if packets == retrieveBatch && (x.current[l] != nil || n > x.taken[l]) {
 			c.more = true
 		}
 		if x.finished[l] > 0 {

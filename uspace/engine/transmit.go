@@ -7,7 +7,10 @@ package engine
 import "github.com/funet/funet/uspace/arctic"
 
 // reserve returns a buffer of the port that leads to the peer, or nil.
-func (c *Card) reserve(p *peer) []byte { return c.cfg.Ports[p.Port].Reserve() }
+func (c *Card) reserve(p *peer) []byte {
+	b := c.cfg.Ports[p.Port].Reserve()
+	return b[:min(len(b), arctic.MaxFrame)]
+}
 
 // send finishes a frame of n bytes.
 func (c *Card) send(p *peer, b []byte, n int) {

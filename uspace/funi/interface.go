@@ -91,7 +91,7 @@ func (i *Interface) Commit(l Level) {
 	}
 }
 
-// Unsent returns how many packets of the level the card has not yet retrieved.
+// Unsent returns how many slots of the level the card has not yet given back.
 func (i *Interface) Unsent(l Level) int {
 	q := &i.send[l&1]
 	q.tail = i.page.Load(sendTail[l&1]) & q.mask
