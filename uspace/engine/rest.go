@@ -28,9 +28,9 @@ const (
 	// manyFlows is how many flows a card may have before it looks for a quiet one to
 	// put away, at once, when it needs another: then those in use are about as many as
 	// wait for an answer, however many peers the card speaks to within restAfter. It
-	// looks at reclaimed peers, in turn; if none of them is quiet it makes a flow.
-	manyFlows = 512
-	reclaimed = 8
+	// looks at reclaimLooks peers, in turn; if none of them is quiet it makes a flow.
+	manyFlows    = 512
+	reclaimLooks = 8
 	// The spares of a card beyond these numbers go to the garbage collector.
 	spareFlows    = 128
 	spareFlights  = 8
@@ -38,8 +38,8 @@ const (
 	spareRejected = 256
 )
 
-// kept is what outlives a flow. Its peer has nothing unanswered before next, and the
-// card nothing unsettled before expect.
+// kept is what outlives a flow. The peer has answered all frames before next, and the
+// card all of the peer's before expect for good.
 type kept struct {
 	next, expect              uint32
 	srtt, rttvar              int64
@@ -53,7 +53,7 @@ func (c *Card) fresh() kept {
 	return kept{window: uint16(c.cfg.FirstWindow), threshold: Window}
 }
 
-// spare is what flows are made from, linked.
+// spare is what flows are made from: linked, but for the room for windows.
 type spare struct {
 	flows    *flow
 	streams  *stream
@@ -111,7 +111,7 @@ func (c *Card) takeUp(p *peer, l arctic.Level) {
 
 // reclaim puts away what it finds quiet of the next peers.
 func (c *Card) reclaim() {
-	for range reclaimed {
+	for range reclaimLooks {
 		c.spare.hand = (c.spare.hand + 1) % len(c.peers)
 		for _, f := range c.peers[c.spare.hand].flows {
 			if f != nil && !f.waits() && c.quiet(f) {
