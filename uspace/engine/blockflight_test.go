@@ -176,6 +176,9 @@ func TestResetWithBlocksInFlightStartsAnew(t *testing.T) {
 		}
 	}
 	anew := &bench{b, t, b.ctx[0], b.mem[0].Page}
+	b.wake[0] = 0
+	b.pass(time.Millisecond)
+	anew.cntl(funi.CTXM | funi.CTXR1 | funi.CTXR1Prime | funi.CTXR2 | funi.CRQM | funi.CRQR | funi.CSQM | funi.CSQR)
 	b.net.Cut(nil)
 	anew.started(16)
 	if err := b.ctx[0].Register(funi.Segment{Base: area, Memory: m[0].area, Rights: funi.Source | funi.Destination}); err != nil {

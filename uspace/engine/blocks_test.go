@@ -208,3 +208,63 @@ func TestSendQueuesStayWhileATransferHasASlot(t *testing.T) {
 	}
 	b.checked()
 }
+
+// Rule: a process that takes HD back hurts nobody but itself (design idea 3): a transfer
+// that has begun goes on to its end, its slot is retired, and CSQR comes.
+func TestHeadTakenBack(t *testing.T) {
+	for _, lines := range []int{8, 1024} { // the rest of the transfer is in the cache, or not
+		b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { c.Lines, c.ReplyLines = lines, 2 }})
+		exactlyOnce(b, newTraffic(b, 3, 3))
+		page := b.mem[0].Page
+		request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Words: areaSize / 4})
+		b.step(b.now)
+		page.Store(funi.RQSQHead, page.Load(funi.RQSQTail))
+		page.Store(funi.Control, funi.CSQM)
+		b.wake[0] = 0
+		b.until(time.Second, "CSQR", func() bool { return page.Load(funi.Control) == funi.CSQM|funi.CSQR })
+		b.receives(1, funi.Request)
+		if !bytes.Equal(m[0].area, m[1].area) {
+			t.Error("memory differs")
+		}
+		if err := b.ctx[0].Unregister(area); err != nil {
+			t.Error(err)
+		}
+		b.checked()
+	}
+}
+
+// Rule: slots that could be retired while MERR keeps the queues halted are retired when
+// the owner clears it (thesis 3.1.2), not forgotten: none is retrieved again.
+func TestRetiredAfterMemoryError(t *testing.T) {
+	b, m := transferBed(t, setup{cards: 2, slots: 16, net: near})
+	exactlyOnce(b, newTraffic(b, 3, 3))
+	page := b.mem[0].Page
+	mask := page.Load(funi.QMask)
+	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Words: 600})
+	b.step(b.now)
+	owner := func(v uint32) {
+		t.Helper()
+		if err := b.ctx[0].Store(funi.Control, v); err != nil {
+			t.Fatal(err)
+		}
+		b.wake[0] = 0
+		b.pass(time.Millisecond)
+	}
+	owner(funi.CTXM) // and all but the last packet is acknowledged
+	page.Store(funi.QMask, 5)
+	owner(0)
+	if page.Load(funi.Control) != funi.MERR || b.proc[0].Unsent(funi.Request) != 1 {
+		t.Fatalf("CNTL %#x, %d slots not retired: nothing is tested", page.Load(funi.Control), b.proc[0].Unsent(funi.Request))
+	}
+	page.Store(funi.QMask, mask)
+	owner(0)
+	b.receives(1, funi.Request)
+	b.idle(time.Second)
+	if s, ok := take(b.proc[1], funi.Request); ok {
+		t.Errorf("once more: %#x", s[:5])
+	}
+	if n := b.proc[0].Unsent(funi.Request); n != 0 || !bytes.Equal(m[0].area[:2400], m[1].area[:2400]) {
+		t.Errorf("%d slots not retired, or memory differs", n)
+	}
+	quietTransfers(t, b)
+}

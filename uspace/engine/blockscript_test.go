@@ -42,7 +42,7 @@ type sent struct {
 	done     bool
 }
 
-const scriptCells = 16
+const scriptCells = 8
 
 // submit makes a new transfer or message between two nodes. The source is the lower half
 // of the sender's area and the destination the upper half of the receiver's.
@@ -52,7 +52,7 @@ func (s *scripted) submit() {
 	const cell = areaSize / 2 / scriptCells
 	at := uint32(n % scriptCells * cell)
 	if n < scriptCells && rapid.IntRange(0, 3).Draw(s.t, "message") > 0 {
-		words := 4 * rapid.IntRange(5, cell/16).Draw(s.t, "quads")
+		words := 4 * rapid.SampledFrom([]int{5, 89, 90, 200, cell / 16}).Draw(s.t, "quads")
 		x.x = funi.Transfer{Source: area + at, Destination: area + areaSize/2 + at, Argument: uint32(n), Words: words}
 		copy(s.want[x.to][areaSize/2+at:], s.m[x.from].area[at:at+uint32(4*words)])
 	}
@@ -170,8 +170,9 @@ func TestTransfersUnderScripts(t *testing.T) {
 			}
 		}
 		rt.Repeat(map[string]func(*rapid.T){
-			"send": func(*rapid.T) { s.submit() },
-			"run":  func(rt *rapid.T) { s.run(time.Duration(rapid.IntRange(1, 300).Draw(rt, "us"))*time.Microsecond, -1) },
+			"send":      func(*rapid.T) { s.submit() },
+			"send more": func(*rapid.T) { s.submit(); s.submit(); s.submit() },
+			"run":       func(rt *rapid.T) { s.run(time.Duration(rapid.IntRange(1, 300).Draw(rt, "us"))*time.Microsecond, -1) },
 			"resize": func(rt *rapid.T) {
 				if node := rapid.IntRange(0, 1).Draw(rt, "node"); s.saved[node] == nil {
 					s.resize(node)

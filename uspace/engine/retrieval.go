@@ -20,7 +20,7 @@ func (c *Card) retrieve(x *Context) {
 			c.retireFinished(x, l)
 		}
 		n := x.iface.Pending(l)
-		if n == 0 {
+		if n == 0 && (x.current[l] == nil || !x.sending) { // current without a slot: HD was taken back
 			continue
 		}
 		packets := 0
