@@ -52,6 +52,9 @@ const (
 	// memory (thesis 3.1.2).
 	ReasonQueueSize   Reason = 134
 	ReasonQueueLayout Reason = 135
+	// ReasonGivenUp: the owner of the card reset TICKET with the packet undelivered
+	// (thesis 3.1.2); if it was one of a long transfer, some of it may have arrived.
+	ReasonGivenUp Reason = 136
 )
 
 // Permanent reports whether trying again cannot mend it.
@@ -70,6 +73,8 @@ func (r Reason) String() string {
 		return "queue size is not a power of two from 2 to 65536 slots"
 	case ReasonQueueLayout:
 		return "queue is not within the memory of the context"
+	case ReasonGivenUp:
+		return "given up by the owner of the card"
 	case ReasonUnknownKind:
 		return "unknown kind of packet"
 	case ReasonNoContext:

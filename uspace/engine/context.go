@@ -177,9 +177,12 @@ func (c *Card) Detach(x *Context) {
 	c.dead = append(c.dead, x)
 }
 
-// discard gives up all packets of a context that wait in the card.
+// discard forgets all packets of a context that wait in the card; its process is gone.
 func (c *Card) discard(x *Context) {
-	c.discardUnsent(x)
+	c.giveUp(x, func(ln *line) {
+		c.counters.Discarded++
+		x.free(ln)
+	})
 	x.keepBlocks()
 	for l := range x.fifo {
 		c.counters.Discarded += uint64(x.fifo[l].n)
@@ -187,21 +190,18 @@ func (c *Card) discard(x *Context) {
 	}
 }
 
-// discardUnsent gives up the packets of the undelivered packet cache that are not in
-// flight.
-func (c *Card) discardUnsent(x *Context) {
-	drop := func(q *lines) {
-		for q.head != nil {
-			c.counters.Discarded++
-			x.free(q.pop())
-		}
-	}
+// giveUp empties the undelivered packet cache of the packets that are not in flight.
+func (c *Card) giveUp(x *Context, to func(*line)) {
 	for _, s := range x.streams {
-		drop(&s.waiting)
+		for s.waiting.head != nil {
+			to(s.waiting.pop())
+		}
 		c.watch(s.flow.peer)
 	}
 	for l := range x.loop {
-		drop(&x.loop[l])
+		for x.loop[l].head != nil {
+			to(x.loop[l].pop())
+		}
 	}
 }
 

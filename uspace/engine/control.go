@@ -59,7 +59,7 @@ func (x *Context) Load(r funi.Register) uint32 {
 // change while packets are in the cache with ErrCached.
 //
 // TICKET needs CTXR1 and takes only the value of a cache that is empty: packets in it
-// are given up.
+// come back to the process with ReasonGivenUp, and long transfers that they are of.
 //
 // The queue registers need CSQR or CTXR1 if they belong to the send queues, CRQR or
 // CTXR2 if to the receive queues; Q_MASK needs one of both. A BASE zeroes HD and TL.
@@ -114,7 +114,7 @@ func (x *Context) store(r funi.Register, v uint32) error {
 		case x.status()&funi.CTXR1 == 0:
 			return ErrNotReady
 		}
-		x.card.discardUnsent(x)
+		x.card.giveUp(x, func(ln *line) { x.returned(ln, arctic.ReasonGivenUp) })
 		x.iface.Store(funi.Ticket, v)
 		return nil
 	}

@@ -80,6 +80,8 @@ func (c *Card) dispatchFlow(f *flow) bool {
 		switch {
 		case s.ctx.halted:
 			f.turn.pop() // the end of its mode brings it back
+		case s.waiting.head == nil:
+			f.turn.pop() // its packets have been given up
 		case s.hold > c.now:
 			f.held.push(f.turn.pop(), onHold)
 			c.timers.set(p, s.hold)
