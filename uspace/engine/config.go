@@ -50,7 +50,8 @@ type Config struct {
 	Routes []uint32
 
 	// SystemEvent is called for each frame with packets for the system group (GID 0)
-	// that comes while no context of it is attached; they are rejected for a transient
+	// that comes while no context of it is attached, or while the one that they are for
+	// is switched out or in context-switch mode; they are rejected for a transient
 	// reason, so that they come again (thesis 3.3.2). It is called within Step and must
 	// not call the card. Nil: the system group is like any other.
 	SystemEvent func()

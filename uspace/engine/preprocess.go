@@ -101,9 +101,13 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 		return
 	}
 	x := c.lookup(h.GID, who.Destination)
-	if h.GID == SystemGroup && c.cfg.SystemEvent != nil && !c.isResident(SystemGroup) {
-		c.cfg.SystemEvent()
-		x = c.absent // its senders try again until the system is here (thesis 3.3.2)
+	if h.GID == SystemGroup && c.cfg.SystemEvent != nil {
+		if !c.isResident(SystemGroup) {
+			x = c.absent // its senders try again until the system is here (thesis 3.3.2)
+		}
+		if x != nil && x.refusal != arctic.ReasonNone {
+			c.cfg.SystemEvent()
+		}
 	}
 	verdict := rejected{sequence: seq}
 	var packet arctic.Packet
