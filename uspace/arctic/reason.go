@@ -29,6 +29,9 @@ const (
 	ReasonDestination Reason = 66
 	// ReasonTransferForm: the packet is no transfer that a card sends.
 	ReasonTransferForm Reason = 67
+	// ReasonSourceNode: the receiving card's route table does not put the sending node on
+	// the card that sent the packet, so it could be anybody's (thesis 3.3.1, 4.1.1).
+	ReasonSourceNode Reason = 68
 
 	// ReasonLocal is the first reason that is found at the sender and never travels.
 	ReasonLocal Reason = 128
@@ -83,6 +86,8 @@ func (r Reason) String() string {
 		return "destination is not in a segment that the receiver lets others write"
 	case ReasonTransferForm:
 		return "malformed transfer packet"
+	case ReasonSourceNode:
+		return "receiver's route table does not put the sending node on the sending card"
 	case ReasonSource:
 		return "source is not in a segment that the process may read"
 	case ReasonTransferLength:

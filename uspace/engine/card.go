@@ -22,6 +22,7 @@ type Card struct {
 	sets      int // of the cache, in use
 	groups    [arctic.MaxGID + 1]*group
 	absent    *Context // rejects packets for the system group
+	stranger  *Context // rejects packets of nodes that are not where they come from
 	routes    []uint32
 	ownRoutes bool // routes is not the configuration's
 	block     int  // most bytes of a block, or 0: none
@@ -55,6 +56,7 @@ func New(cfg Config) (*Card, error) {
 		c.block = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
 	}
 	c.absent = &Context{card: c, refusal: arctic.ReasonSwitching, away: true, detached: true}
+	c.stranger = &Context{card: c, refusal: arctic.ReasonSourceNode, away: true, detached: true}
 	c.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	last := cfg.Card
 	for _, p := range cfg.Peers {
