@@ -179,7 +179,7 @@ func (a *attack) damages() map[string]struct {
 		"checksum, each bit of it":   {"engine.dropped_checksum", bits(0, 32, func(bit int) []byte { return raw(func(b []byte) { b[68+bit/8] ^= 1 << (bit % 8) }) })},
 		"checksum, each other byte":  {"engine.dropped_checksum", bits(20, len(good), func(at int) []byte { return raw(func(b []byte) { b[at] ^= 0x10 }) })},
 		"length within the frame":    {"engine.dropped_checksum", [][]byte{length(58), length(len(good) - 14 - 1)}},
-		"flags that nothing is":      {"engine.dropped_reserved_bits", bits(3, 8, flip(15))},
+		"flags that nothing is":      {"engine.dropped_reserved_bits", bits(4, 8, flip(15))},
 		"route of more than 30 bits": {"engine.dropped_reserved_bits", bits(30, 32, flip(20))},
 		"reserved bytes of a reject": {"engine.dropped_reserved_bits", bits(0, 16, func(bit int) []byte {
 			return a.withReject(func(e []byte) { e[6+bit/8] ^= 1 << (bit % 8) })
@@ -195,8 +195,9 @@ func (a *attack) damages() map[string]struct {
 			func() []byte { b := slices.Clone(good[:first]); arctic.Seal(b, first); return b }()}},
 		"more packets or rejects than a frame has": {"engine.dropped_bad_train", [][]byte{
 			a.edited(func(b []byte) { b[28] = 65 }), a.edited(func(b []byte) { b[28] = 255 }), a.edited(func(b []byte) { b[29] = 33 })}},
-		"greeting with packets": {"engine.dropped_bad_train", [][]byte{header(func(h *arctic.Header) { h.Hello = true })}},
-		"packet of 22 words up": {"engine.dropped_bad_train", bits(22, 32, func(n int) []byte { return a.edited(func(b []byte) { b[first+6] = b[first+6]&^31 | byte(n) }) })},
+		"block that its packet does not name": {"engine.dropped_bad_train", bits(3, 4, flip(15))},
+		"greeting with packets":               {"engine.dropped_bad_train", [][]byte{header(func(h *arctic.Header) { h.Hello = true })}},
+		"packet of 22 words up":               {"engine.dropped_bad_train", bits(22, 32, func(n int) []byte { return a.edited(func(b []byte) { b[first+6] = b[first+6]&^31 | byte(n) }) })},
 		"packet of another level, group or route": {"engine.dropped_bad_train", [][]byte{
 			packet(func(p *arctic.PacketHeader) { p.Level = arctic.Request }), packet(func(p *arctic.PacketHeader) { p.GID = foreignGroup }),
 			packet(func(p *arctic.PacketHeader) { p.Route = 2 })}},

@@ -172,6 +172,7 @@ func (c *Card) damaged(err error) {
 		{arctic.ErrVersion, &n.DroppedVersion}, {arctic.ErrLength, &n.DroppedLength},
 		{arctic.ErrChecksum, &n.DroppedChecksum}, {arctic.ErrFlags, &n.DroppedReserved},
 		{arctic.ErrPacket, &n.DroppedPacket}, {arctic.ErrTrain, &n.DroppedPacket},
+		{arctic.ErrBlock, &n.DroppedPacket},
 	} {
 		if errors.Is(err, d.err) {
 			*d.count++

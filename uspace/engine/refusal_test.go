@@ -124,6 +124,7 @@ func TestForgedFramesAreDropped(t *testing.T) {
 		{"length", withByte(forge(message, nothing), 17, 0xff), func(c *engine.Counters) *uint64 { return &c.DroppedLength }},
 		{"checksum", withByte(forge(message, nothing), 40, 0xff), func(c *engine.Counters) *uint64 { return &c.DroppedChecksum }},
 		{"reserved flag", resealed(withByte(forge(message, nothing), 15, 0x80)), func(c *engine.Counters) *uint64 { return &c.DroppedReserved }},
+		{"block that its packet does not name", resealed(withByte(forge(message, nothing), 15, 0x08)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
 		{"packet longer than its frame", resealed(withByte(forge(message, nothing), arctic.HeaderSize+6, 21)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
 		{"packet of another group", resealed(withByte(forge(message, nothing), arctic.HeaderSize+7, 0xff)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
 	} {
