@@ -72,8 +72,8 @@ func New(cfg Config) (*Card, error) {
 	return c, nil
 }
 
-// Step does what there is to do at the given time, in nanoseconds of any clock
-// that does not run backwards, and returns when the card next wants to run: a
+// Step does what there is to do at the given time, in nanoseconds from 0 to 2^62 of any
+// clock that does not run backwards, and returns when the card next wants to run: a
 // time not after now if work was left over, Never if only a frame or a process
 // can give it work.
 //
