@@ -61,8 +61,9 @@ func (x *Context) Load(r funi.Register) uint32 {
 // TICKET needs CTXR1 and takes only the value of a cache that is empty: packets in it
 // come back to the process with ReasonGivenUp, and long transfers that they are of.
 //
-// The queue registers need CSQR or CTXR1 if they belong to the send queues, CRQR or
-// CTXR2 if to the receive queues; Q_MASK needs one of both. A BASE zeroes HD and TL.
+// The queue registers need that their queues have halted: those of the send queues CSQR,
+// CTXR1' or MERR, those of the receive queues CRQR, CTXR2 or MERR, and Q_MASK one of each.
+// A BASE zeroes HD and TL.
 //
 // Errors are ErrNotReady, ErrRegister, ErrAttached, ErrCached, ErrAway.
 func (x *Context) Store(r funi.Register, v uint32) error {

@@ -23,6 +23,7 @@
 //	preprocess.go parses a frame, checks card, group and incarnation, takes its
 //	              acknowledgments, drops duplicates, and accepts or rejects each
 //	              packet (thesis 5.6.2)
+//	rejects.go    what was rejected, so that a repeated frame gets the same answer
 //	delivery.go   copies an accepted packet into the receive queue, by way of the
 //	              receive FIFO only if the queue is full (thesis 5.2.3)
 //	notice.go     the same for XFER: data to memory, a notice to the queue
@@ -43,8 +44,9 @@
 //	Detach                             the end
 //
 // A peer (peer.go, greeting.go) is another card; its two flows (flow.go), one a
-// level, hold the sequence numbers in both directions. Timers (timer.go) wake the
-// peer that needs it first.
+// level, hold the sequence numbers in both directions while it is in use, and rest.go
+// keeps what must survive when it is quiet. Timers (timer.go) wake the peer that needs
+// it first.
 //
 // Rules:
 //   - Exactly once: a frame is accepted only from the incarnation that was greeted
@@ -55,8 +57,10 @@
 //     receive queue was full travels again in another frame with another number,
 //     and only what goes to the same node from the same process waits with it, so
 //     one slow process never holds up the sequence that others share.
-//   - A data frame of a greeted peer is answered also when its group is not here;
-//     a flow of which nothing is answered for PeerTimeout gives its frames back.
+//   - A data frame of a greeted peer is answered also when its group is not here, or
+//     when the route table puts its source on another card: without an answer it would
+//     hold up what the two cards share. Of either nothing is delivered. A flow of which
+//     nothing is answered for PeerTimeout gives its frames back.
 //   - Reply before request, acknowledgment before data.
 //   - Full queues: no free line, and slots stay in the send queue; transmit ring
 //     full, and lines stay in the cache; window full, and flows wait for an answer;
@@ -68,13 +72,15 @@
 //     against the receiver's. Either is the sender's fault and comes back to it.
 //   - A context in context-switch mode, or switched out, rejects what comes for it with
 //     ReasonSwitching, which is transient: peers try again until it is back. A node that
-//     has no context, or whose context was detached, is rejected for good. The system
-//     group is always rejected as if switched out (Config.SystemEvent).
+//     has no context, or whose context was detached, is rejected for good; but for the
+//     system group, which is rejected as if switched out (Config.SystemEvent).
 //   - A step costs as much as there is traffic: contexts that are quiet sleep, and are
 //     woken by a doorbell, a packet or their owner.
 //   - What the process can write is read once, into a line, and checked there.
-//   - Nothing on the data path allocates. A peer's flows, and their streams, are
-//     allocated when they are first used.
+//   - Nothing on the data path allocates. Flows, their streams, room for a window of
+//     frames and remembered rejects are taken from the card's spares, which grow to what
+//     was in use at one time. A context has a stream for each node it has sent to
+//     since the flow was last quiet: at most one for each route.
 //
 // A Card and everything it returns belong to one goroutine.
 package engine
