@@ -1,7 +1,7 @@
 package engine_test
 
 // This file is the conformance table: each of the sixteen registers and each bit of CNTL
-// with the rules that the thesis gives for it.
+// with the rules that the thesis gives for it. It goes on in conformance2_test.go.
 
 import (
 	"errors"
@@ -373,7 +373,7 @@ var rules = []rule{
 
 // TestConformance tries every rule.
 func TestConformance(t *testing.T) {
-	for i, r := range rules {
+	for i, r := range append(rules, moreRules...) {
 		t.Run(fmt.Sprintf("%d §%s", i, r.section), func(t *testing.T) {
 			t.Log(r.text)
 			r.try(t)
@@ -385,7 +385,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceIsComplete(t *testing.T) {
 	bits := uint32(0)
 	var registers [funi.Registers]bool
-	for _, r := range rules {
+	for _, r := range append(rules, moreRules...) {
 		bits |= r.bits
 		for _, at := range r.of {
 			registers[at] = true
