@@ -39,7 +39,7 @@ var mutations = []mutation{
 		chaos("none")},
 	{"forged", "preprocess.go",
 		`c.route(g, who.Source) != uint32(h.SourceCard)`, `false`,
-		unit("TestForgedFramesAreDropped")},
+		unit("TestForgedSourceNodeIsRejected")},
 	{"reserved", "cache.go",
 		`l == arctic.Request && i >= t.limit`, `false`,
 		unit("TestRepliesPassStalledRequests")},

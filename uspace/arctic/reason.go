@@ -29,6 +29,9 @@ const (
 	ReasonDestination Reason = 66
 	// ReasonTransferForm: the packet is no transfer that a card sends.
 	ReasonTransferForm Reason = 67
+	// ReasonSourceNode: the receiving card's route table does not put the sending node on
+	// the card that sent the packet, so it could be anybody's (thesis 3.3.1, 4.1.1).
+	ReasonSourceNode Reason = 68
 
 	// ReasonLocal is the first reason that is found at the sender and never travels.
 	ReasonLocal Reason = 128
@@ -52,6 +55,9 @@ const (
 	// memory (thesis 3.1.2).
 	ReasonQueueSize   Reason = 134
 	ReasonQueueLayout Reason = 135
+	// ReasonGivenUp: the owner of the card reset TICKET with the packet undelivered
+	// (thesis 3.1.2); if it was one of a long transfer, some of it may have arrived.
+	ReasonGivenUp Reason = 136
 )
 
 // Permanent reports whether trying again cannot mend it.
@@ -70,6 +76,8 @@ func (r Reason) String() string {
 		return "queue size is not a power of two from 2 to 65536 slots"
 	case ReasonQueueLayout:
 		return "queue is not within the memory of the context"
+	case ReasonGivenUp:
+		return "given up by the owner of the card"
 	case ReasonUnknownKind:
 		return "unknown kind of packet"
 	case ReasonNoContext:
@@ -78,6 +86,8 @@ func (r Reason) String() string {
 		return "destination is not in a segment that the receiver lets others write"
 	case ReasonTransferForm:
 		return "malformed transfer packet"
+	case ReasonSourceNode:
+		return "receiver's route table does not put the sending node on the sending card"
 	case ReasonSource:
 		return "source is not in a segment that the process may read"
 	case ReasonTransferLength:

@@ -2,8 +2,8 @@ package card
 
 // This file is the system group (thesis 3.3.2): packets for GID 0 raise an event that
 // the operating system, or who stands for it, sleeps on. They are rejected for a
-// transient reason until a context of the group is attached (Engine().Attach), so they
-// come again and none is lost.
+// transient reason until a context of the group is attached (Engine().Attach) or is
+// switched in again, so they come again and none is lost.
 
 import (
 	"encoding/binary"
@@ -44,6 +44,6 @@ func (s *systemGroup) close() error {
 }
 
 // SystemEvents returns an eventfd that is readable when frames for the system group came
-// while it had no context here, or -1 if Config.System is not set. Reading it returns how
+// while it had no running context here, or -1 if Config.System is not set. Reading it returns how
 // many and resets it. Any goroutine may poll(2) and read it until Close.
 func (k *Card) SystemEvents() int { return k.system.fd }

@@ -113,8 +113,8 @@ func stuck(t *testing.T, blocks bool) (*bed, []memory, *engine.Saved) {
 }
 
 // Rule: the owner who resets TICKET gives up what is in the cache (thesis 3.1.2), and so
-// the transfers that it is part of: no notice tells of data that was not sent, the slots
-// are retired, and the segments are free.
+// the transfers that it is part of: each comes back once, no notice tells of data that was
+// not sent, the slots are retired, and the segments are free.
 func TestTicketGivesUpTransfers(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
 		b, m, s := stuck(t, blocks)
@@ -138,6 +138,9 @@ func TestTicketGivesUpTransfers(t *testing.T) {
 		b.pass(time.Second)
 		if s, ok := take(b.proc[1], funi.Request); ok || !bytes.Equal(m[1].area, before) {
 			t.Errorf("blocks %v: notice %v of what was given up", blocks, s)
+		}
+		if r, ok := b.proc[0].NextReturn(); !ok || r.Reason != arctic.ReasonGivenUp || !r.Header.Many() || r.Word != 7 {
+			t.Errorf("blocks %v: came back %v: %+v, want the transfer", blocks, ok, r)
 		}
 		quietTransfers(t, b)
 		exactlyOnce(b, newTraffic(b, 30, 3))

@@ -22,6 +22,7 @@ type Card struct {
 	sets      int // of the cache, in use
 	groups    [arctic.MaxGID + 1]*group
 	absent    *Context // rejects packets for the system group
+	stranger  *Context // rejects packets of nodes that are not where they come from
 	routes    []uint32
 	ownRoutes bool // routes is not the configuration's
 	block     int  // most bytes of a block, or 0: none
@@ -55,6 +56,7 @@ func New(cfg Config) (*Card, error) {
 		c.block = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
 	}
 	c.absent = &Context{card: c, refusal: arctic.ReasonSwitching, away: true, detached: true}
+	c.stranger = &Context{card: c, refusal: arctic.ReasonSourceNode, away: true, detached: true}
 	c.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	last := cfg.Card
 	for _, p := range cfg.Peers {
@@ -70,8 +72,8 @@ func New(cfg Config) (*Card, error) {
 	return c, nil
 }
 
-// Step does what there is to do at the given time, in nanoseconds of any clock
-// that does not run backwards, and returns when the card next wants to run: a
+// Step does what there is to do at the given time, in nanoseconds from 0 to 2^62 of any
+// clock that does not run backwards, and returns when the card next wants to run: a
 // time not after now if work was left over, Never if only a frame or a process
 // can give it work.
 //

@@ -24,6 +24,10 @@ const (
 	// Never is the time that Step returns when only a port or a process can give
 	// the card something to do.
 	Never = math.MaxInt64
+	// latest is the last time at which a card that has peers may be stepped, and longest
+	// the longest duration of a Config: no sum of both passes the end of int64.
+	latest  = 1 << 62
+	longest = 24 * time.Hour
 )
 
 // Peer tells a card about another card.
@@ -35,7 +39,7 @@ type Peer struct {
 }
 
 // Config is what a card is made from. Durations of zero take the defaults of
-// Native.
+// Native; none is longer than a day.
 type Config struct {
 	Card uint16
 	// Incarnation tells this life of the card from earlier ones; it is not zero
@@ -50,7 +54,8 @@ type Config struct {
 	Routes []uint32
 
 	// SystemEvent is called for each frame with packets for the system group (GID 0)
-	// that comes while no context of it is attached; they are rejected for a transient
+	// that comes while no context of it is attached, or while the one that they are for
+	// is switched out or in context-switch mode; they are rejected for a transient
 	// reason, so that they come again (thesis 3.3.2). It is called within Step and must
 	// not call the card. Nil: the system group is like any other.
 	SystemEvent func()
@@ -136,6 +141,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: first window of %d frames; use 1 to %d", ErrConfig, c.FirstWindow, Window)
 	case c.AckEvery < 1 || c.AckEvery > Window/2/blocksPerTrain:
 		return fmt.Errorf("%w: acknowledging every %d frames; use 1 to %d", ErrConfig, c.AckEvery, Window/2/blocksPerTrain)
+	case max(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout) > longest:
+		return fmt.Errorf("%w: a duration is longer than %v", ErrConfig, longest)
 	case min(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout) < 0 ||
 		c.MinRTO > c.MaxRTO || c.MinHold > c.MaxHold:
 		return fmt.Errorf("%w: a duration is negative or a minimum above its maximum", ErrConfig)

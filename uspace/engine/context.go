@@ -163,12 +163,18 @@ func (c *Card) Detach(x *Context) {
 		x.iface.Wake()
 	}
 	c.unlist(x)
-	if x.holdsSet {
-		c.sets--
-	}
 	x.detached, x.away, x.halted = true, true, true
 	c.quit(x)
 	c.discard(x)
+	if x.saved != nil {
+		for _, slots := range x.saved.Drained {
+			c.counters.Discarded += uint64(len(slots))
+		}
+		x.saved = nil
+	}
+	if x.holdsSet {
+		c.offerSet(x) // or bury does, when nothing is in flight any more
+	}
 	last := c.contexts[len(c.contexts)-1]
 	c.contexts[x.index], last.index = last, x.index
 	c.contexts[len(c.contexts)-1] = nil
@@ -177,9 +183,12 @@ func (c *Card) Detach(x *Context) {
 	c.dead = append(c.dead, x)
 }
 
-// discard gives up all packets of a context that wait in the card.
+// discard forgets all packets of a context that wait in the card; its process is gone.
 func (c *Card) discard(x *Context) {
-	c.discardUnsent(x)
+	c.giveUp(x, func(ln *line) {
+		c.counters.Discarded++
+		x.free(ln)
+	})
 	x.keepBlocks()
 	for l := range x.fifo {
 		c.counters.Discarded += uint64(x.fifo[l].n)
@@ -187,21 +196,18 @@ func (c *Card) discard(x *Context) {
 	}
 }
 
-// discardUnsent gives up the packets of the undelivered packet cache that are not in
-// flight.
-func (c *Card) discardUnsent(x *Context) {
-	drop := func(q *lines) {
-		for q.head != nil {
-			c.counters.Discarded++
-			x.free(q.pop())
-		}
-	}
+// giveUp empties the undelivered packet cache of the packets that are not in flight.
+func (c *Card) giveUp(x *Context, to func(*line)) {
 	for _, s := range x.streams {
-		drop(&s.waiting)
+		for s.waiting.head != nil {
+			to(s.waiting.pop())
+		}
 		c.watch(s.flow.peer)
 	}
 	for l := range x.loop {
-		drop(&x.loop[l])
+		for x.loop[l].head != nil {
+			to(x.loop[l].pop())
+		}
 	}
 }
 
@@ -211,7 +217,8 @@ func (c *Card) reset(x *Context) {
 	c.discard(x)
 	if !x.allFree() {
 		nobody := &Context{card: c, gid: x.gid, node: x.node, ticket: x.ticket, lines: x.lines, streams: x.streams,
-			long: x.long, current: x.current, away: true, detached: true, halted: true}
+			long: x.long, current: x.current, away: true, detached: true, halted: true,
+			holdsSet: c.takeSet()} // if there is none free, the card has one more for a while
 		for i := range nobody.lines {
 			nobody.lines[i].ctx = nobody
 		}
@@ -228,13 +235,17 @@ func (c *Card) reset(x *Context) {
 	x.suspended = false
 }
 
-// bury forgets the streams of detached contexts of which nothing is in flight any more.
+// bury forgets the streams of detached contexts of which nothing is in flight any more,
+// and takes their sets of the cache for others.
 func (c *Card) bury() {
 	rest := c.dead[:0]
 	for _, x := range c.dead {
 		if !x.allFree() {
 			rest = append(rest, x)
 			continue
+		}
+		if x.holdsSet {
+			c.offerSet(x)
 		}
 		for len(x.streams) > 0 {
 			s := x.streams[len(x.streams)-1]
@@ -305,9 +316,13 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 	x.free(l)
 }
 
-// giveBack puts a request into the return ring, or keeps it until the context is back,
-// which a detached one never is.
+// giveBack puts a request into the return ring, or keeps it until the context is back.
+// Of a detached one nobody takes it.
 func (x *Context) giveBack(r funi.Returned) {
+	if x.detached {
+		x.card.counters.Discarded++
+		return
+	}
 	x.card.counters.Returned++
 	if x.away {
 		x.owed = append(x.owed, r)

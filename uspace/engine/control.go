@@ -59,11 +59,13 @@ func (x *Context) Load(r funi.Register) uint32 {
 // change while packets are in the cache or long transfers under way with ErrCached.
 //
 // TICKET needs CTXR1 and takes only the value of a cache that is empty: packets in it
-// are given up, and so are the long transfers that are under way, without a return.
+// come back to the process with ReasonGivenUp, and so do the long transfers that are
+// under way, each once.
 //
-// The queue registers need CSQR or CTXR1 if they belong to the send queues, CRQR or
-// CTXR2 if to the receive queues; Q_MASK needs one of both. CTXR1 is not enough while a
-// slot is a long transfer's: CSQM, or TICKET, ends that. A BASE zeroes HD and TL.
+// The queue registers need that their queues have halted: those of the send queues CSQR,
+// CTXR1' or MERR, those of the receive queues CRQR, CTXR2 or MERR, and Q_MASK one of each.
+// CTXR1' is not enough while a slot is a long transfer's: CSQM, or TICKET, ends that. A
+// BASE zeroes HD and TL.
 //
 // Errors are ErrNotReady, ErrRegister, ErrAttached, ErrCached, ErrAway.
 func (x *Context) Store(r funi.Register, v uint32) error {
@@ -115,8 +117,8 @@ func (x *Context) store(r funi.Register, v uint32) error {
 		case x.status()&funi.CTXR1 == 0:
 			return ErrNotReady
 		}
-		x.card.discardUnsent(x)
-		x.giveUp()
+		x.card.giveUp(x, func(ln *line) { x.returned(ln, arctic.ReasonGivenUp) })
+		x.giveUpTransfers(arctic.ReasonGivenUp)
 		x.iface.Store(funi.Ticket, v)
 		return nil
 	}

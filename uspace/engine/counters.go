@@ -30,11 +30,11 @@ type Counters struct {
 	DroppedGroup       uint64 `json:"dropped_foreign_group"`
 	DroppedMisrouted   uint64 `json:"dropped_misrouted"`
 	DroppedStranger    uint64 `json:"dropped_unknown_card"`
-	DroppedForged      uint64 `json:"dropped_forged_source_node"`
 	TransmitRingFull   uint64 `json:"transmit_ring_full"`
 	RepeatedRejects    uint64 `json:"rejects_repeated"`
 	PeersLost          uint64 `json:"peers_lost"`
 	PeersRestarted     uint64 `json:"peers_restarted"`
+	ForgedSource       uint64 `json:"frames_rejected_for_source_node"`
 	UnknownKind        uint64 `json:"unknown_kind_packets"`
 	DestinationRefused uint64 `json:"transfer_destinations_refused"`
 	Discarded          uint64 `json:"packets_discarded_with_context"`

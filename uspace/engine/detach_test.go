@@ -131,3 +131,95 @@ func TestResetWhileOthersFillTheWindow(t *testing.T) {
 		t.Errorf("delivered although it was given up: %d", s.Payload()[0])
 	}
 }
+
+// Rule: the set of the cache of a detached context is free for another when its last
+// packet in flight is answered or given up, not before: so contexts that come and go
+// cannot make the card hold more sets than it has (thesis 5.3).
+func TestSetOfADetachedContext(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: func(c *engine.Config) { quick(c); c.Sets = 1 }})
+	exactlyOnce(b, newTraffic(b, 10, 2))
+	attach := func() error {
+		mem, _ := funi.NewMemory(4)
+		if _, err := funi.Initialize(mem); err != nil {
+			t.Fatal(err)
+		}
+		x, err := b.cards[0].Attach(mem, gid, 0)
+		if err == nil {
+			b.cards[0].Detach(x)
+		}
+		return err
+	}
+	b.net.Cut(isolate(1))
+	b.mustSend(0, funi.Request, 1, 1)
+	b.step(b.now)
+	before := b.cards[0].Counters()
+	b.cards[0].Detach(b.ctx[0])
+	b.pass(100 * time.Millisecond)
+	if err := attach(); !errors.Is(err, engine.ErrNoSet) {
+		t.Fatalf("with a packet in flight: %v, want ErrNoSet", err)
+	}
+	b.pass(200 * time.Millisecond) // PeerTimeout
+	if err := attach(); err != nil {
+		t.Fatalf("after it: %v", err)
+	}
+	after := b.cards[0].Counters()
+	if after.Discarded != before.Discarded+1 || after.Returned != before.Returned {
+		t.Errorf("%d packets discarded and %d returned, want 1 and none: nobody is there to take it", after.Discarded-before.Discarded, after.Returned-before.Returned)
+	}
+	if err := attach(); err != nil { // nothing in flight: at once
+		t.Fatal(err)
+	}
+}
+
+// Rule: what was drained of a context that is detached while it is out is counted, like
+// all that is dropped (counters.go).
+func TestDetachCountsWhatWasDrained(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 4, net: near, tune: quick})
+	for i := range uint32(8) {
+		b.until(time.Second, "room", func() bool { return b.send(1, funi.Request, 0, i) })
+	}
+	b.pass(10 * time.Millisecond)
+	s := b.switchOut(0)
+	n := len(s.Drained[funi.Request])
+	before := b.cards[0].Counters().Discarded
+	b.cards[0].Detach(b.ctx[0])
+	if got := b.cards[0].Counters().Discarded - before; n == 0 || got != uint64(n) {
+		t.Errorf("%d packets counted, %d were drained", got, n)
+	}
+}
+
+// Rule: a process that spoke to very many nodes costs the card no more when it ends than
+// when it spoke (forget).
+func TestDetachWithManyStreams(t *testing.T) {
+	const nodes = 30000
+	route := make([]uint32, nodes)
+	for i := range route {
+		route[i] = 1
+	}
+	route[0] = 0
+	b := newBed(t, setup{cards: 2, slots: 256, net: near, route: route, tune: quick})
+	other, x := b.join(0, gid+1, 0) // no such group on card 1: all comes back
+	for n := 1; n < nodes; {
+		b.until(time.Second, "room", func() bool {
+			for ; n < nodes && put(other, funi.Request, n); n++ {
+			}
+			return true
+		})
+		b.step(b.next())
+	}
+	b.until(time.Second, "all is answered", x.Idle)
+	if n := b.cards[0].Streams(x); n < nodes/2 {
+		t.Fatalf("%d streams: nothing is tested", n)
+	}
+	b.mustSend(0, funi.Request, 1, 1)
+	b.cards[0].Detach(x)
+	b.step(b.now)
+	b.until(time.Second, "others go on", func() bool { _, ok := take(b.proc[1], funi.Request); return ok })
+	if n := b.cards[0].Streams(x); n != 0 {
+		t.Errorf("%d streams of it are left", n)
+	}
+	if err := b.cards[0].Check(); err != nil {
+		t.Error(err)
+	}
+	exactlyOnce(b, newTraffic(b, 20, 2, [2]int{0, 1}))
+}

@@ -26,6 +26,7 @@
 //	preprocess.go parses a frame, checks card, group and incarnation, takes its
 //	              acknowledgments, drops duplicates, and accepts or rejects each
 //	              packet (thesis 5.6.2)
+//	rejects.go    what was rejected, so that a repeated frame gets the same answer
 //	delivery.go   copies an accepted packet into the receive queue, by way of the
 //	              receive FIFO only if the queue is full (thesis 5.2.3)
 //	notice.go     the same for XFER: data to memory, a notice to the queue; a block
@@ -59,8 +60,10 @@
 //     receive queue was full travels again in another frame with another number,
 //     and only what goes to the same node from the same process waits with it, so
 //     one slow process never holds up the sequence that others share.
-//   - A data frame of a greeted peer is answered also when its group is not here;
-//     a flow of which nothing is answered for PeerTimeout gives its frames back.
+//   - A data frame of a greeted peer is answered also when its group is not here, or
+//     when the route table puts its source on another card: without an answer it would
+//     hold up what the two cards share. Of either nothing is delivered. A flow of which
+//     nothing is answered for PeerTimeout gives its frames back.
 //   - Reply before request, acknowledgment before data.
 //   - Full queues: no free line, and slots stay in the send queue; transmit ring
 //     full, and lines stay in the cache; window full, and flows wait for an answer;
@@ -75,8 +78,8 @@
 //     the cache of a context that leaves (SwitchOut, Detach, RESET) is copied first.
 //   - A context in context-switch mode, or switched out, rejects what comes for it with
 //     ReasonSwitching, which is transient: peers try again until it is back. A node that
-//     has no context, or whose context was detached, is rejected for good. The system
-//     group is always rejected as if switched out (Config.SystemEvent).
+//     has no context, or whose context was detached, is rejected for good; but for the
+//     system group, which is rejected as if switched out (Config.SystemEvent).
 //   - A step costs as much as there is traffic: contexts that are quiet sleep, and are
 //     woken by a doorbell, a packet or their owner.
 //   - What the process can write is read once, into a line, and checked there.

@@ -76,8 +76,9 @@ func (f *flow) rto(cfg *Config) int64 {
 	if f.srtt != 0 {
 		t = f.srtt + 4*f.rttvar
 	}
-	t = max(t, int64(cfg.MinRTO)) << min(f.timeouts, 16)
-	return min(t, int64(cfg.MaxRTO))
+	most := int64(cfg.MaxRTO)
+	t = min(max(t, int64(cfg.MinRTO)), most) << min(f.timeouts, 16) // of a day at most: no overflow
+	return min(t, most)
 }
 
 // measured feeds one round-trip time into the estimate (RFC 6298 section 2).

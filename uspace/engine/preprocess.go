@@ -100,17 +100,7 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	train := f.Train()
 	first, _ := arctic.Next(train)
 	who := first.Header()
-	// Of a group that is not here nothing is delivered, and no table says where its
-	// nodes are.
-	if g := c.groups[h.GID]; g != nil && len(g.nodes) > 0 && c.route(g, who.Source) != uint32(h.SourceCard) {
-		c.counters.DroppedForged++
-		return
-	}
-	x := c.lookup(h.GID, who.Destination)
-	if h.GID == SystemGroup && c.cfg.SystemEvent != nil && !c.isResident(SystemGroup) {
-		c.cfg.SystemEvent()
-		x = c.absent // its senders try again until the system is here (thesis 3.3.2)
-	}
+	x := c.recipient(h, &who)
 	verdict := rejected{sequence: seq}
 	var packet arctic.Packet
 	c.atOnce = false
@@ -136,6 +126,28 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	} else {
 		c.owe(p)
 	}
+}
+
+// recipient returns the context that takes or rejects the packets of a frame, nil for a
+// node that is not here.
+func (c *Card) recipient(h *arctic.Header, who *arctic.PacketHeader) *Context {
+	// Of a group that is not here nothing is delivered, and no table says where its
+	// nodes are.
+	if g := c.groups[h.GID]; g != nil && len(g.nodes) > 0 && c.route(g, who.Source) != uint32(h.SourceCard) {
+		c.counters.ForgedSource++
+		return c.stranger // it answers: the card is a peer, and its flow would wait
+	}
+	x := c.lookup(h.GID, who.Destination)
+	if h.GID != SystemGroup || c.cfg.SystemEvent == nil {
+		return x
+	}
+	if !c.isResident(SystemGroup) {
+		x = c.absent // its senders try again until the system is here (thesis 3.3.2)
+	}
+	if x != nil && x.refusal != arctic.ReasonNone {
+		c.cfg.SystemEvent()
+	}
+	return x
 }
 
 // note adds the verdict on packet i. A frame has room for one transient and one

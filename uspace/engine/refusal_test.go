@@ -101,8 +101,8 @@ func TestNoSuchNodeAndNoRoute(t *testing.T) {
 }
 
 // Rule: a frame that lies about where it comes from is dropped and counted, and
-// changes nothing: another card's number, address, node, or incarnation; and so is
-// one for another card, or a damaged one (preprocess.go).
+// changes nothing: another card's number, address, or incarnation; and so is one for
+// another card, or a damaged one (preprocess.go).
 func TestForgedFramesAreDropped(t *testing.T) {
 	message := []arctic.PacketHeader{{Length: 1, Type: 5, Source: 1, Destination: 0}}
 	for _, c := range []struct {
@@ -115,9 +115,6 @@ func TestForgedFramesAreDropped(t *testing.T) {
 		{"own card", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 0 }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
 		{"another card's address", forge(message, func(h *arctic.Header) { h.Sequence, h.From = 1, address(2) }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
 		{"another card's number", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 2 }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
-		{"another card's node", forge([]arctic.PacketHeader{{Source: 2}}, func(h *arctic.Header) { h.Sequence = 1 }), func(c *engine.Counters) *uint64 { return &c.DroppedForged }},
-		{"own node", forge([]arctic.PacketHeader{{Source: 0}}, func(h *arctic.Header) { h.Sequence = 1 }), func(c *engine.Counters) *uint64 { return &c.DroppedForged }},
-		{"node without route", forge([]arctic.PacketHeader{{Source: 0xffff}}, func(h *arctic.Header) { h.Sequence = 1 }), func(c *engine.Counters) *uint64 { return &c.DroppedForged }},
 		{"for another card", forge(message, func(h *arctic.Header) { h.Sequence, h.DestinationCard = 1, 2 }), func(c *engine.Counters) *uint64 { return &c.DroppedMisrouted }},
 		{"sender's other life", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceIncarnation = 1, 77 }), func(c *engine.Counters) *uint64 { return &c.Stale }},
 		{"receiver's other life", forge(message, func(h *arctic.Header) { h.Sequence, h.DestinationIncarnation = 1, 77 }), func(c *engine.Counters) *uint64 { return &c.Stale }},
@@ -127,6 +124,7 @@ func TestForgedFramesAreDropped(t *testing.T) {
 		{"length", withByte(forge(message, nothing), 17, 0xff), func(c *engine.Counters) *uint64 { return &c.DroppedLength }},
 		{"checksum", withByte(forge(message, nothing), 40, 0xff), func(c *engine.Counters) *uint64 { return &c.DroppedChecksum }},
 		{"reserved flag", resealed(withByte(forge(message, nothing), 15, 0x80)), func(c *engine.Counters) *uint64 { return &c.DroppedReserved }},
+		{"block that its packet does not name", resealed(withByte(forge(message, nothing), 15, 0x08)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
 		{"packet longer than its frame", resealed(withByte(forge(message, nothing), arctic.HeaderSize+6, 21)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
 		{"block without its packet", resealed(withByte(forge(message, nothing), 15, 8)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
 		{"packet of another group", resealed(withByte(forge(message, nothing), arctic.HeaderSize+7, 0xff)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
@@ -145,6 +143,54 @@ func TestForgedFramesAreDropped(t *testing.T) {
 		}
 		exactlyOnce(b, newTraffic(b, 20, 2))
 	}
+}
+
+// Rule: a frame of a node that the receiver's route table does not put on the sending
+// card is rejected for good and counted, whoever the node is, and delivered to nobody
+// (thesis 4.1.1: no falsified delivery; preprocess.go).
+func TestForgedSourceNodeIsRejected(t *testing.T) {
+	for _, node := range []uint16{2, 0, 3, 0xffff} { // another card's, the own, without route
+		var rejects []arctic.Reject
+		b := newBed(t, setup{cards: 3, slots: 16, net: near, route: []uint32{0, 1, 2, engine.NoRoute}, wrap: watchRejects(0, &rejects)})
+		exactlyOnce(b, newTraffic(b, 1, 2))
+		before := b.cards[0].Counters()
+		b.inject(forge([]arctic.PacketHeader{{Source: node}, {Source: node}}, func(h *arctic.Header) { h.Sequence = 1 }))
+		b.pass(time.Millisecond)
+		after := b.cards[0].Counters()
+		if after.ForgedSource != before.ForgedSource+1 || after.PacketsDelivered != before.PacketsDelivered {
+			t.Errorf("node %d: %d frames counted, %d packets delivered", node, after.ForgedSource-before.ForgedSource, after.PacketsDelivered-before.PacketsDelivered)
+		}
+		if want := (arctic.Reject{Sequence: 1, Level: arctic.Request, Reason: arctic.ReasonSourceNode, Bits: 3}); len(rejects) != 1 || rejects[0] != want {
+			t.Errorf("node %d: rejects %+v, want %+v", node, rejects, want)
+		}
+	}
+}
+
+// Rule: a genuine card whose node the receiver's table puts elsewhere, because it was
+// loaded late or differently, gets an answer: the packet comes back with the reason, what
+// the two cards exchange besides is not held up, and with the table right packets arrive
+// (SetRoute; design idea 4: nothing hangs).
+func TestSourceNodeThatTheReceiverDoesNotKnow(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, route: []uint32{0, 1}})
+	exactlyOnce(b, newTraffic(b, 3, 2))
+	late, _ := b.join(1, gid, 9)
+	for i := range uint32(20) {
+		begin := b.now
+		put(late, funi.Request, 0, i)
+		b.mustSend(1, funi.Request, 0, i)
+		b.comesBack(time.Second, late, funi.Returned{Reason: arctic.ReasonSourceNode, Level: funi.Request, Header: funi.NewHeader(0, 5, 1), Word: i})
+		b.until(time.Second, "the other process's packet", func() bool { m, ok := take(b.proc[0], funi.Request); return ok && m.Source() == 1 })
+		if took := time.Duration(b.now - begin); took > time.Millisecond {
+			t.Fatalf("took %v", took)
+		}
+	}
+	if err := b.cards[0].SetRoute(9, 1); err != nil {
+		t.Fatal(err)
+	}
+	put(late, funi.Request, 0, 99)
+	b.until(time.Second, "it arrives", func() bool { m, ok := take(b.proc[0], funi.Request); return ok && m.Source() == 9 })
+	b.idle(time.Second)
+	exactlyOnce(b, newTraffic(b, 20, 2))
 }
 
 func nothing(*arctic.Header) {}

@@ -108,9 +108,9 @@ func (c *Card) route(g *group, node uint16) uint32 {
 
 // SetRoute loads one entry of the card's route table: the 30 route bits for a node,
 // here the number of a card, or NoRoute. It returns ErrRoute if there is no such card.
-// Give a node its route on the cards that it sends to before it sends: a frame from a
-// node that the table does not put on the sending card counts as forged and is dropped
-// without an answer, and while it is repeated it holds up what the two cards exchange.
+// Give a node its route on the cards that it sends to before it sends: what comes from a
+// node that the table does not put on the sending card may be forged, and is rejected
+// for good with ReasonSourceNode.
 func (c *Card) SetRoute(node uint16, route uint32) error {
 	if err := c.checkRoute(route); err != nil {
 		return fmt.Errorf("setting the route of node %d: %w", node, err)

@@ -134,3 +134,34 @@ func TestSystemGroup(t *testing.T) {
 	put(p, funi.Request, 0, 5)
 	b.comesBack(time.Second, p, funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(0, 5, 1), Word: 5})
 }
+
+// Rule: the event is raised also while the system's context is there but does not run,
+// switched out or in context-switch mode: the handler's switch is what brings it back
+// (thesis 3.3.2: "initiate a context switch to gain possession"). The packet is
+// delivered after it, and a context that runs raises none.
+func TestSystemGroupSwitchedOut(t *testing.T) {
+	events := 0
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, group: []uint16{engine.SystemGroup, engine.SystemGroup}, tune: func(c *engine.Config) {
+		quick(c)
+		if c.Card == 1 {
+			c.SystemEvent = func() { events++ }
+		}
+	}})
+	b.mustSend(0, funi.Request, 1, 1)
+	b.until(time.Second, "it is delivered", func() bool { _, ok := take(b.proc[1], funi.Request); return ok })
+	if events != 0 {
+		t.Fatalf("%d events while the context runs", events)
+	}
+	s := b.switchOut(1)
+	b.mustSend(0, funi.Request, 1, 2)
+	b.until(time.Second, "the event", func() bool { return events > 0 })
+	b.switchIn(1, s)
+	b.until(time.Second, "it is delivered", func() bool { m, ok := take(b.proc[1], funi.Request); return ok && m.Payload()[0] == 2 })
+	b.idle(time.Second)
+	seen := events
+	b.mustSend(0, funi.Request, 1, 3)
+	b.idle(time.Second)
+	if events != seen {
+		t.Errorf("%d events more with the context back", events-seen)
+	}
+}

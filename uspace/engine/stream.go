@@ -6,8 +6,6 @@ package engine
 // other: a stalled process costs the flow that it shares nothing but its tries,
 // and one whose frames are never answered one place in its window.
 
-import "slices"
-
 // place says on which list of its flow a stream is.
 type place uint8
 
@@ -24,6 +22,7 @@ type stream struct {
 	place   place
 	next    *stream // on the list
 	index   int     // in Context.streams
+	at      int     // in flow.streams
 	waiting lines
 	flying  int   // frames in flight or lost
 	limit   int   // most of them, to Window: 1 until the node answers and after a transient reject
@@ -69,6 +68,7 @@ func (c *Card) stream(f *flow, x *Context, node uint16) *stream {
 	s := f.find(x, node)
 	if s == nil {
 		s = c.takeStream(f, x, node)
+		s.at = len(f.streams)
 		f.streams = append(f.streams, s)
 		f.enter(s)
 	}
@@ -121,19 +121,33 @@ func (f *flow) rename(s *stream, x *Context) {
 func (f *flow) forget(s *stream) {
 	delete(f.byKey, streamKey{s.ctx, s.node})
 	f.recent = nil
-	f.streams = slices.DeleteFunc(f.streams, func(o *stream) bool { return o == s })
-	for _, q := range []*streams{&f.turn, &f.held} {
-		old := *q
-		*q = streams{}
-		for old.head != nil {
-			if o := old.head; o == s {
-				old.pop()
-			} else {
-				p := o.place
-				q.push(old.pop(), p)
-			}
-		}
+	last := f.streams[len(f.streams)-1]
+	f.streams[s.at], last.at = last, s.at
+	f.streams[len(f.streams)-1] = nil
+	f.streams = f.streams[:len(f.streams)-1]
+	switch s.place {
+	case onTurn:
+		f.turn.remove(s)
+	case onHold:
+		f.held.remove(s)
 	}
+}
+
+// remove takes a stream off its list.
+func (q *streams) remove(s *stream) {
+	var before *stream
+	for o := q.head; o != s; o = o.next {
+		before = o
+	}
+	if before == nil {
+		q.head = s.next
+	} else {
+		before.next = s.next
+	}
+	if q.tail == s {
+		q.tail = before
+	}
+	s.next, s.place = nil, nowhere
 }
 
 // mayGo puts a stream with waiting lines on turn unless it is on a list.

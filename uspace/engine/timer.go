@@ -82,7 +82,7 @@ func (t *timers) down(i int) {
 
 // expire runs the timers that are due.
 func (c *Card) expire() {
-	for c.timers.next() <= c.now {
+	for len(c.timers.heap) > 0 && c.timers.next() <= c.now {
 		p := c.timers.pop()
 		if at := c.due(p); at != Never {
 			c.timers.set(p, max(at, c.now+1))

@@ -351,13 +351,25 @@ func (x *Context) keepBlocks() {
 	}
 }
 
-// giveUp forgets all long transfers of a context of which nothing is in the cache any
-// more. The card needs none of the slots that it has taken.
-func (x *Context) giveUp() {
-	if x.long != nil {
-		x.long, x.current = newLong(), [arctic.Levels]*transfer{}
+// giveUpTransfers returns the long transfers of a context of which nothing is in the
+// cache any more: the card needs none of the slots that it has taken after it.
+func (x *Context) giveUpTransfers(reason arctic.Reason) {
+	if x.long == nil {
+		return
 	}
-	x.finished = x.taken
+	for l := arctic.Reply; l <= arctic.Reply; l-- {
+		for q := &x.long.due[l]; q.head != nil; {
+			t := q.pop()
+			t.failed = reason
+			x.settle(t)
+		}
+		if t := x.current[l]; t != nil {
+			t.current, x.current[l] = false, nil
+			t.source, t.lastSource = nil, nil
+			t.failed = reason
+			x.settle(t)
+		}
+	}
 }
 
 // giveSlotsBack retires what can be retired of send queues that are halted, and reports

@@ -48,6 +48,8 @@
 // Changing queues (resize.go): set CSQM or CRQM or both, wait for CSQR and CRQR, write
 // Q_MASK, BASE, HD and TL, and clear the modes. CSQR waits for transfers of many packets
 // that have begun, as their slots are in the queue. Start, Resize and VirtualQueue do it.
+// At start-up, when both ready bits are set, store return head in return tail: what is in
+// the return ring is an earlier life's.
 //
 // Where this differs from the registers of thesis 3.1.2, because a card cannot see a
 // write to memory:

@@ -16,6 +16,7 @@ type Interface struct {
 	send    [arctic.Levels]sendQueue
 	receive [arctic.Levels]receiveQueue
 	returns uint32 // next return to read
+	lost    uint32 // returns lost before the start
 	modes   uint32 // CSQM and CRQM as the process wants them
 	virtual [arctic.Levels]*VirtualQueue
 }
@@ -35,10 +36,10 @@ type receiveQueue struct {
 	told       uint32 // tail as last written to the register
 }
 
-// Initialize divides the queue memory evenly into four queues, as large as fit,
-// writes the Queue Registers (thesis 3.2.1), empties the return ring, and returns
-// the process's end. The card must attach after it. Where the card was there first,
-// use Start.
+// Initialize divides the queue memory evenly into four queues, writes the Queue
+// Registers (thesis 3.2.1), empties the return ring, and returns the process's end. A
+// quarter of the memory must be a legal queue, or it returns ErrSlots. The card must
+// attach after it. Where the card was there first, use Start.
 func Initialize(m *Memory) (*Interface, error) {
 	return InitializeSlots(m, len(m.Queues)/(queues*SlotWords))
 }
@@ -158,4 +159,4 @@ func (i *Interface) NextReturn() (Returned, bool) {
 
 // ReturnsLost returns how many returned packets did not fit the return ring and
 // were only counted.
-func (i *Interface) ReturnsLost() uint32 { return atomic.LoadUint32(&i.page[returnsLost]) }
+func (i *Interface) ReturnsLost() uint32 { return atomic.LoadUint32(&i.page[returnsLost]) - i.lost }

@@ -10,6 +10,7 @@ package funi
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/funet/funet/uspace/arctic"
 )
@@ -23,13 +24,17 @@ var (
 
 // Start is the user start-up of thesis 3.2.1 for a context that its card has powered
 // up already: it sets CSQM and CRQM, waits until the card's transactions have halted,
-// writes the Queue Registers for queues of so many slots, and clears the modes. While
-// it waits it calls drive, which lets the card run and whose error ends the wait.
+// writes the Queue Registers for queues of so many slots, and clears the modes. Returns
+// of an earlier life of the context are passed over. While it waits it calls drive, which
+// lets the card run and whose error ends the wait.
 func Start(m *Memory, slots int, drive func() error) (*Interface, error) {
 	i := newInterface(m)
 	if err := i.Resize(slots, drive); err != nil {
 		return nil, err
 	}
+	i.returns = atomic.LoadUint32(&m.Page[returnHead])
+	i.lost = atomic.LoadUint32(&m.Page[returnsLost])
+	atomic.StoreUint32(&m.Page[returnTail], i.returns)
 	return i, nil
 }
 

@@ -69,3 +69,36 @@ func TestReturnRingAfterSecondStart(t *testing.T) {
 		t.Fatalf("first return of the second life is %+v (%v), want %+v", r, ok, returned(9))
 	}
 }
+
+// Rule: the same holds for the start-up of a context that its card has powered up, also
+// one that was reset and starts again (thesis 3.1.2 RESET, 3.2.1).
+func TestReturnRingAfterPowerUp(t *testing.T) {
+	_, c, m := pair(t, 2)
+	for n := range funi.ReturnSlots + 3 {
+		c.Return(returned(n))
+	}
+	for _, power := range []func(){func() { c = funi.NewCard(m) }, func() {}} {
+		power()
+		i, err := funi.Start(m, 2, func() error { c.PutControl(m.Page.Load(funi.Control), funi.UserModes|funi.CSQR|funi.CRQR); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, ok := i.NextReturn(); ok {
+			t.Fatalf("a return of the earlier life: %+v", r)
+		}
+		if n := i.ReturnsLost(); n != 0 {
+			t.Fatalf("%d returns of the earlier life count as lost", n)
+		}
+		for n := range funi.ReturnSlots {
+			c.Return(returned(n))
+		}
+		for n := range funi.ReturnSlots {
+			if r, ok := i.NextReturn(); !ok || r != returned(n) {
+				t.Fatalf("return %d of the second life is %+v (%v), want %+v", n, r, ok, returned(n))
+			}
+		}
+		for n := range 5 { // not taken before the next life
+			c.Return(returned(n))
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package engine_test
+
+// This file holds the rules of packets that the owner of the card gives up: by TICKET
+// and by RESET.
+
+import (
+	"testing"
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Rule: a context of which packets were given up before its card had met their peer goes
+// on when the peer is there (thesis 3.1.2 TICKET, RESET).
+func TestGivenUpBeforeTheCardsMeet(t *testing.T) {
+	for _, mode := range []uint32{funi.CTXM, funi.RESET} {
+		b := newBench(t)
+		b.start(0)
+		b.start(1)
+		b.x, b.page = b.ctx[0], b.mem[0].Page
+		store := func(r funi.Register, v uint32) {
+			t.Helper()
+			if err := b.x.Store(r, v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		there := b.cards[1]
+		b.cards[1] = nil
+		b.mustSend(0, funi.Request, 1, 1)
+		b.step(b.now)
+		if b.x.Idle() {
+			t.Fatal("nothing waits")
+		}
+		store(funi.Control, mode)
+		if mode == funi.RESET {
+			store(funi.Control, 0)
+			store(funi.GID, gid)
+		}
+		store(funi.Ticket, ^uint32(0))
+		store(funi.Control, funi.UserModes)
+		p, err := funi.Start(b.mem[0], 16, func() error { b.step(b.now); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.proc[0], b.cards[1], b.wake[1] = p, there, 0
+		for _, ok := p.NextReturn(); ok; _, ok = p.NextReturn() {
+		}
+		b.run()
+		if _, ok := take(b.proc[1], funi.Request); ok {
+			t.Error("the packet that was given up arrived")
+		}
+		exactlyOnce(b.bed, newTraffic(b.bed, 20, 3))
+	}
+}
+
+// Rule: what a TICKET reset gives up comes back to the process with ReasonGivenUp, and
+// a long transfer of which it gives up packets comes back once and makes no notice: its
+// data did not all arrive (thesis 3.1.2 TICKET, 3.2.4; design idea 4).
+func TestTicketGivesATransferUp(t *testing.T) {
+	for _, blocks := range []bool{false, true} {
+		b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { quick(c); c.Blocks = blocks }})
+		exactlyOnce(b, newTraffic(b, 3, 2))
+		for i := range 2 {
+			if err := b.ctx[i].Register(funi.Segment{Base: 0x1000, Memory: make([]byte, 8000), Rights: funi.Source | funi.Destination}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		far := b.switchOut(1) // it rejects
+		s := b.proc[0].Reserve(funi.Request)
+		s.SetTransfer(1, 3, funi.Transfer{Source: 0x1000, Destination: 0x1000, Argument: 77, Words: 2000})
+		header := s.Header()
+		b.proc[0].Commit(funi.Request)
+		b.mustSend(0, funi.Reply, 1, 5)
+		b.pass(5 * time.Millisecond)
+		x := b.ctx[0]
+		if err := x.Store(funi.Control, funi.CTXM); err != nil {
+			t.Fatal(err)
+		}
+		b.wake[0] = 0
+		b.pass(5 * time.Millisecond)
+		for _, w := range []struct {
+			r funi.Register
+			v uint32
+		}{{funi.Ticket, 0xffffffff}, {funi.Control, 0}} {
+			if err := x.Store(w.r, w.v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.wake[0] = 0
+		b.switchIn(1, far)
+		back := map[funi.Returned]int{}
+		b.until(time.Second, "all that was given up comes back", func() bool {
+			for r, ok := b.proc[0].NextReturn(); ok; r, ok = b.proc[0].NextReturn() {
+				back[r]++
+			}
+			return x.Idle() && b.proc[0].Unsent(funi.Request) == 0
+		})
+		message := funi.Returned{Reason: arctic.ReasonGivenUp, Level: funi.Reply, Header: funi.NewHeader(1, 5, 1), Word: 5}
+		transfer := funi.Returned{Reason: arctic.ReasonGivenUp, Level: funi.Request, Header: header, Word: 77}
+		if len(back) != 2 || back[message] != 1 || back[transfer] != 1 {
+			t.Errorf("blocks %v: came back: %+v", blocks, back)
+		}
+		b.pass(50 * time.Millisecond)
+		for l := range funi.Level(2) {
+			if m, ok := take(b.proc[1], l); ok {
+				t.Errorf("blocks %v: %v arrived", blocks, m)
+			}
+		}
+		if err := b.cards[0].Check(); err != nil {
+			t.Error(err)
+		}
+		exactlyOnce(b, newTraffic(b, 20, 3))
+	}
+}
