@@ -140,7 +140,7 @@ func Open(c Config) (_ *Port, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
-	p.nic, err = bpf.LoadNIC(n)
+	p.nic, err = bpf.LoadNIC(bpf.Load{Queues: n})
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
