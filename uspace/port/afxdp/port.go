@@ -13,6 +13,11 @@
 // retransmission brings them again. When all transmit frames are under way,
 // Reserve returns nil and the card waits.
 //
+// With Config.Jumbo a frame may be longer than a UMEM frame (multi-buffer AF_XDP,
+// Documentation/networking/af_xdp.rst): it is a chain of descriptors in either ring
+// (chain.go, slab.go). Without, a longer frame is not sent, and one that arrives is
+// dropped by the kernel, so all nodes of a group have the same setting.
+//
 // A port belongs to one goroutine that has locked its OS thread, because sending
 // is a raw system call; Open must run in the network namespace of the interface.
 package afxdp
@@ -27,22 +32,12 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-const (
-	// rxSlots is the size of the rx ring of a queue.
-	rxSlots = 2048
-	// rxFrames is how many UMEM frames a queue receives into. The kernel takes them in
-	// turn, so fewer stay in the cache: 512 are 4 % faster in ping-pong than 2048,
-	// and more than a peer's window (engine.Window).
-	rxFrames = 512
-	// txFrames is how many UMEM frames, and slots of the tx ring, there are to send.
-	txFrames = 512
-	// headroom is what the kernel keeps free before a received frame, and room for
-	// a VLAN tag.
-	headroom = 256 + 4
+var (
+	// ErrMTU is wrapped when the interface's MTU is too small for FUNet's frames.
+	ErrMTU = errors.New("MTU too small")
+	// ErrRing is wrapped when the rx ring or the fill ring is too small for one frame.
+	ErrRing = errors.New("ring too small for a frame")
 )
-
-// ErrMTU is wrapped when the interface's MTU is too small for FUNet's frames.
-var ErrMTU = errors.New("MTU too small")
 
 // Config says how to open a port.
 type Config struct {
@@ -52,9 +47,14 @@ type Config struct {
 	Bind      xdp.BindMode
 	HugePages bool
 	BusyPoll  xdp.BusyPoll
+	// Jumbo sends and receives frames as long as the MTU allows, and not only as one UMEM
+	// frame holds (3836 bytes). It needs multi-buffer AF_XDP (Linux 6.6) and, in native
+	// mode, a driver that has it; where they lack Open fails. All nodes of a group agree.
+	Jumbo bool
 	// RxRing is the size of the rx ring, a power of two, 0 or more than 2048 for 2048.
-	// FillFrames is how many frames the kernel is given to receive into, 0 or more than
-	// 512 for 512. Small ones provoke losses.
+	// FillFrames is how many UMEM frames the kernel is given to receive into, 0 or more
+	// than 512 for 512; with Jumbo there are as many times more as the longest frame fills,
+	// up to 4096 in all. Small ones provoke losses.
 	RxRing, FillFrames int
 }
 
@@ -63,6 +63,8 @@ type Info struct {
 	Interface string
 	MAC       [6]byte
 	MTU       int // bytes
+	FrameSize int // bytes of the longest frame
+	Jumbo     bool
 	Queues    int
 	XDPMode   xdp.AttachMode // native or generic
 	BindMode  xdp.BindMode   // copy or zero-copy
@@ -80,28 +82,29 @@ type Port struct {
 	// Receiving: the queue that lent frames, and which.
 	turn int
 	lent *queue
-	addr [maxLent]uint64
+	addr []uint64 // maxLent, with Jumbo maxLent*maxParts
 	n    uint32
+	asm  *assembly // nil without Jumbo
 
 	// Sending, on the first queue.
 	sock      *xdp.Socket
 	tx        *xdp.TxRing
 	done      *xdp.CompletionRing
-	free      *xdp.Allocator
+	free      *xdp.Allocator // nil with Jumbo
+	slabs     *slabs         // nil without Jumbo
 	reserved  []byte
 	at        uint64
 	committed uint32
 	unsent    bool // the kernel left frames in the ring
 	frameMax  int
+	sizes     sizes
 }
 
-// maxLent is the most frames lent to the card at once.
-const maxLent = 64
-
 type queue struct {
-	sock *xdp.Socket
-	rx   *xdp.RxRing
-	fill *xdp.FillRing
+	sock    *xdp.Socket
+	rx      *xdp.RxRing
+	fill    *xdp.FillRing
+	cutting bool // the ring goes on with the rest of a chain that is dropped
 }
 
 // Open attaches the NIC program to the interface and binds a socket to each of its
@@ -131,18 +134,21 @@ func Open(c Config) (_ *Port, err error) {
 			err = errors.Join(err, p.Close())
 		}
 	}()
-	frameSize := 2048
-	if ifc.MTU+arctic.EthernetSize+headroom > frameSize {
-		frameSize = 4096
+	p.sizes = c.sizes(ifc.MTU)
+	z := p.sizes
+	p.frameMax = z.frameMax
+	p.info.FrameSize, p.info.Jumbo = z.frameMax, c.Jumbo
+	if need := z.rxParts; c.Jumbo && (sizeOr(c.RxRing, z.rxSlots) < need || sizeOr(c.FillFrames, z.rxFrames) < need) {
+		return nil, fmt.Errorf("opening interface %s for frames of %d bytes: %w: it fills %d slots; use larger rings, or a smaller MTU",
+			c.Interface, z.frameMax, ErrRing, need)
 	}
-	p.frameMax = min(ifc.MTU+arctic.EthernetSize, frameSize-headroom)
-	p.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: uint32(frameSize), FrameCount: uint32(n*rxFrames + txFrames), HugePages: c.HugePages})
+	p.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: z.umemFrame, FrameCount: uint32(n)*z.rxFrames + z.txFrames, HugePages: c.HugePages})
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
-	p.nic, err = bpf.LoadNIC(bpf.Load{Queues: n})
+	p.nic, err = bpf.LoadNIC(bpf.Load{Queues: n, Frags: c.Jumbo})
 	if err != nil {
-		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
+		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, c.explain(err))
 	}
 	for _, gid := range c.Groups {
 		if err := p.nic.SetGroup(gid, true); err != nil {
@@ -152,7 +158,7 @@ func Open(c Config) (_ *Port, err error) {
 	// The program goes first: a driver may only then have what a socket needs.
 	p.attach, err = xdp.Attach(p.nic.Program(), ifc.Index, c.Attach)
 	if err != nil {
-		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
+		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, c.explain(err))
 	}
 	p.info.XDPMode = p.attach.Mode()
 	for q := range n {
@@ -162,51 +168,48 @@ func Open(c Config) (_ *Port, err error) {
 	}
 	p.sock = p.queues[0].sock
 	p.tx, p.done = p.sock.Tx(), p.sock.Completion()
-	p.free = xdp.NewAllocator(p.umem, uint32(n*rxFrames), txFrames)
+	p.addr = make([]uint64, maxLent)
+	if c.Jumbo {
+		p.addr = make([]uint64, maxLent*maxParts)
+		p.asm = newAssembly(z.frameMax, sizeOr(c.RxRing, z.rxSlots))
+		p.slabs = newSlabs(p.umem, uint32(n)*z.rxFrames, z)
+	} else {
+		p.free = xdp.NewAllocator(p.umem, uint32(n)*z.rxFrames, z.txFrames)
+	}
 	p.info.BindMode = p.sock.Info().Mode
 	return p, nil
 }
 
 // openQueue binds a socket to queue q and gives it frames to receive into.
 func (p *Port) openQueue(c Config, q int) error {
+	z := p.sizes
 	cfg := xdp.SocketConfig{
 		Interface: c.Interface, Queue: uint32(q), UMEM: p.umem,
-		RxSize: sizeOr(c.RxRing, rxSlots), TxSize: txFrames, FillSize: rxFrames, CompletionSize: txFrames,
-		Bind: c.Bind, NeedWakeup: true, BusyPoll: c.BusyPoll,
+		RxSize: sizeOr(c.RxRing, z.rxSlots), TxSize: z.txSlots, FillSize: z.rxFrames, CompletionSize: z.txSlots,
+		Bind: c.Bind, NeedWakeup: true, MultiBuffer: c.Jumbo, BusyPoll: c.BusyPoll,
 	}
 	if q > 0 {
 		// Sockets on other queues of the interface share the first one's UMEM.
-		cfg.UMEM, cfg.Shared, cfg.Bind, cfg.NeedWakeup = nil, p.queues[0].sock, xdp.BindAuto, false
+		cfg.UMEM, cfg.Shared, cfg.Bind, cfg.NeedWakeup, cfg.MultiBuffer = nil, p.queues[0].sock, xdp.BindAuto, false, false
 	}
 	s, err := xdp.Open(cfg)
 	if err != nil {
-		return err
+		return c.explain(err)
 	}
 	u := &queue{sock: s, rx: s.Rx(), fill: s.Fill()}
 	p.queues = append(p.queues, u)
-	frames := u.fill.Reserve(sizeOr(c.FillFrames, rxFrames))
+	frames := u.fill.Reserve(sizeOr(c.FillFrames, z.rxFrames))
 	for i := range frames {
-		u.fill.Set(i, p.umem.Addr(uint32(q)*rxFrames+i))
+		u.fill.Set(i, p.umem.Addr(uint32(q)*z.rxFrames+i))
 	}
 	u.fill.Submit(frames)
-	if err := s.Register(p.nic.Sockets(), uint32(q)); err != nil {
-		return err
-	}
-	return nil
-}
-
-// sizeOr is n, or the largest size for 0 and for more than that.
-func sizeOr(n, largest int) uint32 {
-	if n <= 0 || n > largest {
-		return uint32(largest)
-	}
-	return uint32(n)
+	return s.Register(p.nic.Sockets(), uint32(q))
 }
 
 // FrameSize returns the longest frame that the port sends.
 func (p *Port) FrameSize() int { return p.frameMax }
 
-// Ready reports whether a frame can be received.
+// Ready reports whether a frame can be received, or with Jumbo at least a part of one.
 func (p *Port) Ready() bool {
 	for _, q := range p.queues {
 		if q.rx.Peek(1) > 0 {
@@ -218,11 +221,11 @@ func (p *Port) Ready() bool {
 
 // Receive lends up to len(frames) frames of one queue, the queues taking turns.
 func (p *Port) Receive(frames [][]byte) int {
+	if p.asm != nil {
+		return p.receiveChains(frames)
+	}
 	for range p.queues {
-		q := p.queues[p.turn]
-		if p.turn++; p.turn == len(p.queues) {
-			p.turn = 0
-		}
+		q := p.nextQueue()
 		n := q.rx.Peek(uint32(min(len(frames), maxLent)))
 		if n == 0 {
 			continue
@@ -240,6 +243,15 @@ func (p *Port) Receive(frames [][]byte) int {
 		return k
 	}
 	return 0
+}
+
+// nextQueue is the queue whose turn it is.
+func (p *Port) nextQueue() *queue {
+	q := p.queues[p.turn]
+	if p.turn++; p.turn == len(p.queues) {
+		p.turn = 0
+	}
+	return q
 }
 
 // Release gives lent frames back to the kernel.
@@ -264,6 +276,9 @@ func (p *Port) Release() {
 // Reserve returns a transmit frame, or nil while all are under way.
 func (p *Port) Reserve() []byte {
 	if p.reserved == nil {
+		if p.slabs != nil {
+			return p.reserveSlab()
+		}
 		if p.tx.Reserve(p.committed+1) <= p.committed {
 			return nil
 		}
@@ -282,6 +297,10 @@ func (p *Port) Reserve() []byte {
 
 // Commit puts the reserved frame on the tx ring.
 func (p *Port) Commit(n int) {
+	if p.slabs != nil {
+		p.commitChain(n)
+		return
+	}
 	p.tx.Set(p.committed, xdp.Desc{Addr: p.at, Len: uint32(n)})
 	p.committed++
 	p.reserved = nil
@@ -304,8 +323,14 @@ func (p *Port) Flush() {
 // reap takes back frames that have been sent.
 func (p *Port) reap() {
 	for n := p.done.Peek(txFrames); n > 0; n = p.done.Peek(txFrames) {
-		for i := range n {
-			p.free.Put(p.done.At(i))
+		if p.slabs != nil {
+			for i := range n {
+				p.slabs.put(p.done.At(i))
+			}
+		} else {
+			for i := range n {
+				p.free.Put(p.done.At(i))
+			}
 		}
 		p.done.Release(n)
 	}
