@@ -19,6 +19,7 @@ type transferResult struct {
 	Block    int             `json:"block_bytes"`
 	Depth    int             `json:"blocks_at_once"`
 	MTU      int             `json:"mtu,omitempty"`
+	Frame    int             `json:"frame_bytes"` // the longest
 	Seconds  float64         `json:"seconds"`
 	Goodput  float64         `json:"goodput_gbit_per_s"`
 	XDPMode  string          `json:"xdp_mode"`
@@ -41,7 +42,7 @@ func transferCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "transfer",
 		Short:   "Move blocks of memory from node 0 to node 1 and check them",
-		Example: "  funet transfer --lab 2 --bytes 1073741824\n  funet transfer --lab 2 --mtu 9000 --block 65536 --depth 8",
+		Example: "  funet transfer --lab 2 --bytes 1073741824\n  funet transfer --lab 2 --mtu 9000 --jumbo --block 65536 --depth 8",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
@@ -80,6 +81,7 @@ func (f *nodeFlags) transfer(o apps.TransferOptions, r *transferResult) error {
 		return errors.Join(n.explain(err), n.Close(0))
 	}
 	r.XDPMode, r.BindMode = n.modes()
+	r.Frame = n.frameSize()
 	r.Node, r.Block, r.Depth, r.Card = n.e.Node(), o.Block, o.Depth, n.Engine().Counters()
 	if m.Nanoseconds > 0 {
 		r.Bytes, r.Seconds = m.Bytes, float64(m.Nanoseconds)/1e9
@@ -100,5 +102,6 @@ func (r *transferResult) print(asJSON bool) error {
 	return table(os.Stdout,
 		[]string{"  goodput", fmt.Sprintf("%.2f Gbit/s", r.Goodput)},
 		[]string{"  time", fmt.Sprintf("%.3f s", r.Seconds)},
+		[]string{"  frames", fmt.Sprintf("up to %d bytes", r.Frame)},
 		[]string{"  XDP mode", r.XDPMode + ", " + r.BindMode})
 }

@@ -16,9 +16,10 @@ import "github.com/funet/funet/xdp"
 
 // assembly is where chains become frames.
 type assembly struct {
-	memory []byte // maxLent pieces
-	piece  int    // bytes
-	most   uint32 // descriptors of a chain
+	memory []byte   // maxLent pieces
+	piece  int      // bytes
+	most   uint32   // descriptors of a chain
+	addr   []uint64 // of the descriptors that are taken
 	chains Chains
 }
 
@@ -30,7 +31,8 @@ type Chains struct {
 
 // newAssembly has pieces of so many bytes for chains that come through rings of so many slots.
 func newAssembly(piece int, slots uint32) *assembly {
-	return &assembly{memory: make([]byte, maxLent*piece), piece: piece, most: min(maxParts, slots)}
+	return &assembly{memory: make([]byte, maxLent*piece), piece: piece, most: min(maxParts, slots),
+		addr: make([]uint64, maxLent*maxParts)}
 }
 
 // Chains returns the counters: zero without Jumbo.
@@ -46,7 +48,7 @@ func (p *Port) receiveChains(frames [][]byte) int {
 	frames = frames[:min(len(frames), maxLent)]
 	for range p.queues {
 		q := p.nextQueue()
-		n, lent := p.asm.take(q, p.umem, p.addr, frames)
+		n, lent := p.asm.take(q, p.umem, frames)
 		if n == 0 {
 			continue
 		}
@@ -60,12 +62,12 @@ func (p *Port) receiveChains(frames [][]byte) int {
 }
 
 // take fills frames from the ring of q. It returns how many descriptors that took, whose
-// addresses it stores in addr, and how many frames they were.
-func (a *assembly) take(q *queue, umem *xdp.UMEM, addr []uint64, frames [][]byte) (taken uint32, lent int) {
+// addresses it keeps in addr, and how many frames they were.
+func (a *assembly) take(q *queue, umem *xdp.UMEM, frames [][]byte) (taken uint32, lent int) {
 	// As many descriptors as the longest chains have, so that a chain which is whole in
 	// the ring is seen whole. The kernel's index is read anew, because that may bring the
 	// rest of a chain.
-	n := q.rx.PeekMore(uint32(len(addr)))
+	n := q.rx.PeekMore(uint32(len(a.addr)))
 	for taken < n && lent < len(frames) {
 		parts, whole := q.chain(taken, min(n, taken+a.most))
 		if !whole && parts < a.most {
@@ -85,7 +87,7 @@ func (a *assembly) take(q *queue, umem *xdp.UMEM, addr []uint64, frames [][]byte
 		}
 		q.cutting = !whole
 		for i := range parts {
-			addr[taken+i] = q.rx.Desc(taken + i).Addr
+			a.addr[taken+i] = q.rx.Desc(taken + i).Addr
 		}
 		taken += parts
 		if frame != nil {

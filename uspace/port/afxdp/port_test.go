@@ -360,8 +360,8 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		"no interface":             {l, Config{Interface: "eth7", Jumbo: true}, xdp.ErrNoInterface, "eth7"},
 		"MTU too small":            {small, Config{Jumbo: true}, ErrMTU, "mtu 1500"},
-		"zero-copy on veth, jumbo": {l, Config{Bind: xdp.BindZeroCopy, Attach: xdp.AttachNative, Jumbo: true}, xdp.ErrNotSupported, "without them on every node"},
-		"native without jumbo":     {l, Config{Attach: xdp.AttachNative}, xdp.ErrNotSupported, "MTU"},
+		"zero-copy on veth, jumbo": {l, Config{Bind: xdp.BindZeroCopy, Attach: xdp.AttachNative, Jumbo: true}, xdp.ErrNotSupported, "do without on every node"},
+		"native without jumbo":     {l, Config{Attach: xdp.AttachNative}, xdp.ErrNotSupported, "use jumbo frames on every node"},
 		"rx ring for no frame":     {l, Config{RxRing: 2, Jumbo: true}, ErrRing, "fills 3 slots"},
 		"fill ring for no frame":   {l, Config{FillFrames: 2, Jumbo: true}, ErrRing, "9014 bytes"},
 	} {

@@ -4,13 +4,10 @@ package afxdp
 // is allocated by Open.
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"math/bits"
 
 	"github.com/funet/funet/uspace/arctic"
-	"github.com/funet/funet/xdp"
 )
 
 const (
@@ -78,12 +75,4 @@ func sizeOr(n int, largest uint32) uint32 {
 		return largest
 	}
 	return uint32(n)
-}
-
-// explain says that a feature lacks only because Jumbo needs it.
-func (c *Config) explain(err error) error {
-	if c.Jumbo && errors.Is(err, xdp.ErrNotSupported) {
-		return fmt.Errorf("%w; it was asked for jumbo frames: Linux 6.6 and the driver must have multi-buffer AF_XDP, or open it without them on every node", err)
-	}
-	return err
 }
