@@ -90,7 +90,7 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 SEC("xdp")
 int funet_nic(struct xdp_md *ctx)
 {
-	return judge(ctx, ctx->data_end - ctx->data);
+	return judge(ctx, (void *)(long)ctx->data_end - (void *)(long)ctx->data);
 }
 
 /* For frames of several buffers. The driver must show all buffers to it (BPF_F_XDP_HAS_FRAGS, which
