@@ -62,7 +62,7 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	p.StringVar(&f.bind, "bind", "auto", "how frames reach the process: auto, copy or zero-copy")
 	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the polling thread to (default: none; on a lab one each if there are enough)")
 	p.IntVar(&f.slots, "slots", defaultSlots, "size of each queue in slots, a power of two from 2 to 65536")
-	p.BoolVar(&f.jumbo, "jumbo", false, "frames as long as the MTU allows, not up to 3836 bytes (multi-buffer AF_XDP, Linux 6.6); on all nodes or none")
+	p.BoolVar(&f.jumbo, "jumbo", false, "frames as long as the MTU allows, not up to 3836 bytes (multi-buffer AF_XDP, Linux 6.6); on all nodes or none: long frames never arrive at a node without")
 	p.IntVar(&f.rxRing, "rx-ring", 0, "slots of the kernel's receive ring, a power of two up to 2048 (default 2048, more with --jumbo)")
 	p.IntVar(&f.fillFrames, "fill-frames", 0, "frames that the kernel may receive into, up to 512 (default 512, more with --jumbo)")
 	p.BoolVar(&f.hugePages, "huge-pages", false, "keep frames on 2 MiB pages")

@@ -30,7 +30,8 @@ type Config struct {
 	BusyPoll  xdp.BusyPoll
 	// Jumbo sends and receives frames as long as the MTU allows, and not only as one UMEM
 	// frame holds (3836 bytes). It needs multi-buffer AF_XDP (Linux 6.6) and, in native
-	// mode, a driver that has it; where they lack Open fails. All nodes of a group agree.
+	// mode, a driver that has it; where they lack Open fails. All nodes of a group agree: to
+	// one without, longer frames never arrive, so transfers to it make no progress.
 	Jumbo bool
 	// RxRing is the size of the rx ring, a power of two, 0 or more than 2048 for 2048.
 	// FillFrames is how many UMEM frames the kernel is given to receive into, 0 or more

@@ -16,7 +16,9 @@
 // With Config.Jumbo a frame may be longer than a UMEM frame (multi-buffer AF_XDP,
 // Documentation/networking/af_xdp.rst): it is a chain of descriptors in either ring
 // (chain.go, slab.go). Without, a longer frame is not sent, and one that arrives is
-// dropped by the kernel, so all nodes of a group have the same setting.
+// dropped by the kernel, so all nodes of a group have the same setting. In zero-copy
+// mode a driver may allow fewer parts a frame than the kernel (netdev's
+// xdp-zc-max-segs; at an MTU of 9000 a frame has 3).
 //
 // A port belongs to one goroutine that has locked its OS thread, because sending
 // is a raw system call; Open must run in the network namespace of the interface.

@@ -82,6 +82,11 @@ func TestSlabs(t *testing.T) {
 			},
 			"complete what was not sent": func(t *rapid.T) {
 				s.put(rapid.OneOf(rapid.Uint64Range(0, 5*4096-1), rapid.Uint64Min(17*4096)).Draw(t, "addr"))
+				for i := range uint64(all) {
+					if slab := (5 + i*3) * 4096; out[slab] == 0 {
+						s.put(slab + rapid.Uint64Range(0, 3*4096-1).Draw(t, "offset"))
+					}
+				}
 			},
 			"": func(t *rapid.T) {
 				if len(s.free) != all-len(out) {
