@@ -60,7 +60,9 @@
 //   - [LoadNIC] loads; attaching, and putting sockets into [NIC.Sockets], is the caller's. The
 //     program comes to the socket of a queue by the queue's number alone.
 //   - The program sees frames in one buffer only: on an interface whose frames span several
-//     buffers (an MTU above about a page) a native attach is refused by the driver.
+//     buffers (an MTU above about a page) a native attach is refused by the driver. The same
+//     program for frames of several buffers is loaded in its place when [Load.Frags] asks for it;
+//     "72 bytes or more" is then asked of the first buffer, and the length of the whole frame.
 //   - A frame with a VLAN tag is not FUNet's and passes. A NIC that strips tags in hardware hides
 //     them from XDP; where FUNet shares an interface with VLANs, switch that off
 //     (ethtool -K IF rxvlan off), or frames of a VLAN are judged as if they had no tag.

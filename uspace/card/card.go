@@ -56,7 +56,9 @@ type Config struct {
 	Bind       xdp.BindMode
 	HugePages  bool
 	BusyPoll   xdp.BusyPoll
-	// RxRing and FillFrames are those of afxdp.Config; 0 takes the defaults.
+	// Jumbo, RxRing and FillFrames are those of afxdp.Config; 0 takes the defaults. All
+	// members of the group agree about Jumbo.
+	Jumbo              bool
 	RxRing, FillFrames int
 	// System lets frames of the system group in, too; see SystemEvents.
 	System bool
@@ -130,7 +132,7 @@ func Open(c Config) (_ *Card, err error) {
 	}
 	for _, name := range c.Interfaces {
 		p, err := afxdp.Open(afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: c.BusyPoll, RxRing: c.RxRing, FillFrames: c.FillFrames})
+			HugePages: c.HugePages, BusyPoll: c.BusyPoll, Jumbo: c.Jumbo, RxRing: c.RxRing, FillFrames: c.FillFrames})
 		if err != nil {
 			return nil, err
 		}
