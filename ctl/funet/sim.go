@@ -41,14 +41,15 @@ func chaosCommand() *cobra.Command {
 		Short: "Run random programs while everything goes wrong, and check that every message is accounted for",
 		Long: `Run random programs on a simulated cluster on which everything goes wrong, and
 check after every event that each message is delivered exactly once, or reported
-failed. A seed stands for a cluster, its programs and all that happens to them:
+failed, and that of every transfer the bytes are exact and no others change. A seed stands for a cluster, its programs and all that happens to them:
 the same arguments give the same run. A run that fails is made smaller and printed
 with the arguments that repeat it; the exit status is then 1.
 
 Faults: loss, dup, reorder, corrupt, congestion (narrow links, short queues),
 partition, cut (one direction), pause and slow (processes and cards), crash (of a
 process, which is detached, or whose card leaves), restart (a card crashes and
-returns), resize (of queues in use), switch (of contexts); all or none.`,
+returns), resize (of queues in use), switch (of contexts), xfer (transfers of memory,
+also such as must be refused); all or none.`,
 		Example: `  funet sim chaos --seeds 1..200 --nodes 16 --messages 20000 --faults all
   funet sim chaos --seed 17 --nodes 3 --messages 40 --faults loss,restart --trace t.json --pcap t.pcap`,
 		Args: cobra.NoArgs,
@@ -148,8 +149,8 @@ func (o *chaosOptions) print(r *chaos.Report) error {
 	}
 	fmt.Printf("chaos: %d seeds, %d nodes, faults %v; %.1f million events a second and processor\n", r.Seeds, o.Nodes, o.Faults, r.EventsPerSecond/1e6)
 	return table(os.Stdout,
-		[]string{"  messages", "delivered", "reported failed", "lost", "duplicated", "misdelivered", "damaged", "stuck"},
-		[]string{"  " + fmt.Sprint(r.Messages), fmt.Sprint(r.Delivered), fmt.Sprint(r.ReportedFailed), fmt.Sprint(r.Lost),
+		[]string{"  messages", "of them transfers", "delivered", "reported failed", "lost", "duplicated", "misdelivered", "damaged", "stuck"},
+		[]string{"  " + fmt.Sprint(r.Messages), fmt.Sprint(r.Transfers), fmt.Sprint(r.Delivered), fmt.Sprint(r.ReportedFailed), fmt.Sprint(r.Lost),
 			fmt.Sprint(r.Duplicated), fmt.Sprint(r.Misdelivered), fmt.Sprint(r.Damaged), fmt.Sprint(r.Stuck)})
 }
 

@@ -77,9 +77,12 @@ func TestEveryFault(t *testing.T) {
 
 // Where nothing goes wrong, nothing is reported failed but messages to nobody.
 func TestNothingFailsWithoutFaults(t *testing.T) {
-	for _, f := range []Faults{0, Dup | Reorder} {
+	for _, f := range []Faults{0, Dup | Reorder, Transfer, Transfer | Resize | Switch | Reorder} {
 		for seed := range uint64(20) {
 			r := mustHold(t, Scenario{Seed: seed, Nodes: 8, Messages: 1000, Faults: f})
+			if f&Transfer != 0 && r.Transfers == 0 {
+				t.Errorf("seed %d, faults %v: no transfers", seed, f)
+			}
 			if r.ReportedFailed != r.strays || r.Delivered != r.Messages-r.strays {
 				t.Errorf("seed %d, faults %v: %d of %d messages delivered and %d reported failed; %d were for nobody", seed, f, r.Delivered, r.Messages, r.ReportedFailed, r.strays)
 			}
@@ -134,7 +137,7 @@ func TestMany(t *testing.T) {
 	if err := json.Unmarshal(b, &names); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"seeds", "messages", "delivered", "reported_failed", "lost", "duplicated", "misdelivered", "damaged", "stuck", "events_per_s"} {
+	for _, name := range []string{"seeds", "messages", "transfers", "delivered", "reported_failed", "lost", "duplicated", "misdelivered", "damaged", "stuck", "events_per_s"} {
 		if _, ok := names[name]; !ok {
 			t.Errorf("the report has no %s: %s", name, b)
 		}

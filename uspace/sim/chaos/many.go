@@ -92,6 +92,7 @@ func processorTime() time.Duration {
 func (r *Report) add(s Scenario, one *Result) {
 	r.Seeds++
 	r.Messages += one.Messages
+	r.Transfers += one.Transfers
 	r.Delivered += one.Delivered
 	r.ReportedFailed += one.ReportedFailed
 	r.Lost += one.Lost

@@ -33,10 +33,11 @@ const (
 	Restart                       // cards crash with their processes and return with another incarnation
 	Resize                        // programs change the size of their queues while traffic flows
 	Switch                        // processes are switched out and in again
-	All        = Switch<<1 - 1
+	Transfer                      // programs move memory, and ask for what they may not have
+	All        = Transfer<<1 - 1
 )
 
-var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch"}
+var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer"}
 
 // ErrFaults is returned for a name that is not one of a fault.
 var ErrFaults = errors.New("chaos: no such fault")
@@ -80,6 +81,9 @@ func (f Faults) String() string {
 // MaxNodes is the most nodes of a scenario.
 const MaxNodes = 4096
 
+// maxMemory bounds the sources and the destinations of all processes together, in bytes.
+const maxMemory = 64 << 20
+
 // ErrScenario is wrapped by errors about scenarios that cannot be run.
 var ErrScenario = errors.New("chaos: impossible scenario")
 
@@ -100,6 +104,7 @@ const (
 	streamCluster = 2
 	streamNet     = 3
 	streamPace    = 4
+	streamMemory  = 5
 	streamFaults  = 100 // and up: one for each kind
 	streamMembers = 1000
 )
@@ -122,6 +127,7 @@ type plan struct {
 	pause   int64
 	pattern int // whom members send to
 	replies int // in 16 requests
+	segment int // bytes of a process that are sources of transfers, and destinations
 }
 
 // place is where a process runs.
@@ -140,6 +146,7 @@ func (s *Scenario) plan() plan {
 	p.pause = min(max(1, p.horizon*int64(s.Nodes)/int64(s.Messages)*8), p.horizon/4)
 	p.pattern = r.IntN(patterns)
 	p.replies = r.IntN(17)
+	p.segment = min(pick(s.stream(streamMemory), 4<<10, 64<<10, 512<<10), max(4<<10, maxMemory/s.Nodes&^(4<<10-1)))
 	return p
 }
 
@@ -232,7 +239,7 @@ type episode struct {
 func (s *Scenario) episodes(p *plan) (all []episode) {
 	for k := range faultNames {
 		kind := Faults(1) << k
-		if s.Faults&kind == 0 || kind < Partition || kind == Resize {
+		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer {
 			continue
 		}
 		r := s.stream(streamFaults + uint64(k))

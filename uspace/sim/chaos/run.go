@@ -30,6 +30,7 @@ func (s Scenario) String() string {
 // Result is what became of the messages of a scenario, or of several.
 type Result struct {
 	Messages       int `json:"messages"`
+	Transfers      int `json:"transfers"` // of the messages, those that transfer memory
 	Delivered      int `json:"delivered"`
 	ReportedFailed int `json:"reported_failed"` // some of which were delivered as well
 	Lost           int `json:"lost"`
@@ -105,6 +106,9 @@ func (r *run) quota() bool { return len(r.oracle.messages) < r.scenario.Messages
 // more reports whether any message may be sent.
 func (r *run) more() bool { return r.probing || r.quota() }
 
+// transfers reports whether programs transfer memory.
+func (r *run) transfers() bool { return r.scenario.Faults&Transfer != 0 }
+
 // build makes the world and everybody in it.
 func (r *run) build() {
 	r.world = sim.NewWorld(sim.Options{Watch: r.watch})
@@ -119,6 +123,7 @@ func (r *run) build() {
 	}
 	for _, m := range r.members {
 		m.peers = byGroup[m.gid]
+		m.targets = arena{first: targetBase, seam: targetBase + uint32(r.segment)/2, end: targetBase + uint32(r.segment)}
 	}
 	r.oracle = oracle{seed: r.scenario.Seed, members: r.members, result: &r.result, now: r.world.Now,
 		messages: make([]message, 0, r.scenario.Messages)}
@@ -177,6 +182,9 @@ func (r *run) attach(m *member) {
 		panic(err)
 	}
 	m.process = p
+	if r.transfers() {
+		m.newMemory()
+	}
 }
 
 // watch checks what must hold after every event.
@@ -184,6 +192,9 @@ func (r *run) watch(c *sim.Card) {
 	for _, m := range r.byCard[c.Number()] {
 		if m.process != nil {
 			r.oracle.indices(m)
+		}
+		if m.memory != nil {
+			m.watchMemory()
 		}
 	}
 }

@@ -75,6 +75,7 @@ func (r *run) kill(e *episode, m *member) {
 			r.down(e, m.card)
 		default:
 			c.Detach(p)
+			m.bury()
 			m.deaths++ // also what came for the dead in the meantime
 			r.world.At(max(e.ends, r.world.Now()), func() {
 				if c.Engine() == life {
@@ -104,6 +105,7 @@ func (r *run) halves(e *episode) (a, b sim.Set) {
 func (r *run) down(e *episode, card int) {
 	for _, m := range r.byCard[card] {
 		m.die()
+		m.bury()
 		m.deaths++ // also what came for the dead while their card did not know
 	}
 	delay := e.random.Int64N(int64(3 * time.Millisecond))
