@@ -5,7 +5,8 @@
 //
 // The journey of a scenario: plan.go draws from its seed what the cluster is like,
 // what its processes do and what goes wrong, each from a stream of random numbers of
-// its own, so that leaving out one kind of fault leaves everything else as it was.
+// its own, so that leaving out one kind of fault leaves everything else as it was;
+// network.go does so for the network, Ethernet or Arctic.
 // run.go builds the world and lets it happen; program.go is the program of a process,
 // operation by operation, transfer.go its XFER operations; oracle.go keeps a record of
 // every message and compares; memory.go does so with the memory that cards read and

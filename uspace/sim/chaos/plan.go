@@ -95,6 +95,9 @@ func (s *Scenario) Check() error {
 	if s.Messages < 1 || s.Messages > 1<<30 {
 		return fmt.Errorf("%w: %d messages; use 1 to %d", ErrScenario, s.Messages, 1<<30)
 	}
+	if s.Network == Arctic && s.Nodes > maxArctic {
+		return fmt.Errorf("%w: %d nodes on Arctic; use 2 to %d", ErrScenario, s.Nodes, maxArctic)
+	}
 	return nil
 }
 
@@ -105,6 +108,7 @@ const (
 	streamNet     = 3
 	streamPace    = 4
 	streamMemory  = 5
+	streamArctic  = 6
 	streamFaults  = 100 // and up: one for each kind
 	streamMembers = 1000
 )
@@ -122,7 +126,10 @@ type plan struct {
 	slots   int
 	tune    func(*engine.Config)
 	net     sim.EthernetConfig
-	horizon int64 // faults are over by then, in ns
+	// arctic and topology take the place of net on Arctic.
+	arctic   sim.ArcticConfig
+	topology *sim.Topology
+	horizon  int64 // faults are over by then, in ns
 	// pause is the mean time between the operations of a member, in ns.
 	pause   int64
 	pattern int // whom members send to
@@ -140,7 +147,11 @@ func (s *Scenario) plan() plan {
 	var p plan
 	s.place(&p)
 	s.cluster(&p)
-	s.network(&p)
+	if s.Network == Ethernet {
+		s.ethernet(&p)
+	} else {
+		s.arctic(&p)
+	}
 	r := s.stream(streamPace)
 	p.horizon = int64(pick(r, 3*time.Millisecond, 30*time.Millisecond, 150*time.Millisecond))
 	p.pause = min(max(1, p.horizon*int64(s.Nodes)/int64(s.Messages)*8), p.horizon/4)
@@ -199,32 +210,6 @@ func (s *Scenario) cluster(p *plan) {
 		c.AckEvery, c.AckDelay = every, ackDelay
 		c.FirstRTO, c.MinRTO, c.MaxRTO = silence/10, silence/50, silence/4
 		c.PeerTimeout, c.ConnectTimeout = silence, 2*silence
-	}
-}
-
-// network draws the network and what goes wrong on it by chance.
-func (s *Scenario) network(p *plan) {
-	r := s.stream(streamNet)
-	p.net = sim.EthernetConfig{
-		Seed:      s.Seed,
-		Bandwidth: pick(r, 0, 1e9, 10e9, 100e9),
-		Delay:     pick(r, time.Microsecond, 5*time.Microsecond, 40*time.Microsecond),
-		MTU:       pick(r, arctic.MinMTU, 1500, 3498),
-	}
-	n := &p.net
-	for k, f := range []*float64{&n.Faults.Loss, &n.Faults.Duplicate, &n.Faults.Reorder, &n.Faults.Corrupt} {
-		chance := pick(s.stream(streamFaults+uint64(k)), .001, .01, .05, .2)
-		if s.Faults>>k&1 != 0 {
-			*f = chance
-		}
-	}
-	n.Faults.HoldBack = 60 * time.Millisecond
-	if s.Faults&Congestion != 0 {
-		r := s.stream(streamFaults + 4)
-		n.Transmit, n.Switch, n.Receive = pick(r, 1, 8, 64), pick(r, 4, 32, 256), pick(r, 4, 32, 256)
-		if n.Bandwidth == 0 {
-			n.Bandwidth = 10e9
-		}
 	}
 }
 

@@ -18,13 +18,18 @@ type Scenario struct {
 	Nodes    int // processes, 2 to MaxNodes
 	Messages int // of all processes together, replies included
 	Faults   Faults
+	Network  Network // without some kinds of Faults if it is Arctic
 	// Trace and Capture, if not nil, get a trace and a capture of the run.
 	Trace, Capture io.Writer
 }
 
 // String is the arguments of the command that runs the scenario again.
 func (s Scenario) String() string {
-	return fmt.Sprintf("--seed %d --nodes %d --messages %d --faults %v", s.Seed, s.Nodes, s.Messages, s.Faults)
+	text := fmt.Sprintf("--seed %d --nodes %d --messages %d --faults %v", s.Seed, s.Nodes, s.Messages, s.Faults)
+	if s.Network != Ethernet {
+		text += fmt.Sprintf(" --network %v", s.Network)
+	}
+	return text
 }
 
 // Result is what became of the messages of a scenario, or of several.
@@ -64,7 +69,8 @@ type run struct {
 	result   Result
 	oracle   oracle
 	world    *sim.World
-	net      *sim.Ethernet
+	net      network
+	ethernet *sim.Ethernet // nil on Arctic
 	members  []*member
 	byCard   [][]*member
 	lives    uint32
@@ -77,6 +83,9 @@ type run struct {
 func Run(s Scenario) (result Result) {
 	if err := s.Check(); err != nil {
 		return Result{Stuck: 1, Failures: []string{err.Error()}}
+	}
+	if s.Network == Arctic {
+		s.Faults &^= faultsOfEthernet
 	}
 	r := &run{plan: s.plan(), scenario: s}
 	defer func() {
@@ -112,7 +121,6 @@ func (r *run) transfers() bool { return r.scenario.Faults&Transfer != 0 }
 // build makes the world and everybody in it.
 func (r *run) build() {
 	r.world = sim.NewWorld(sim.Options{Watch: r.watch})
-	r.net = r.world.NewEthernet(r.plan.net)
 	r.byCard = make([][]*member, r.cards)
 	byGroup := map[uint16][]int32{}
 	for i, at := range r.plan.members {
@@ -127,8 +135,10 @@ func (r *run) build() {
 	}
 	r.oracle = oracle{seed: r.scenario.Seed, members: r.members, result: &r.result, now: r.world.Now,
 		messages: make([]message, 0, r.scenario.Messages)}
+	if err := r.connect(); err != nil {
+		panic(err)
+	}
 	for i := range r.cards {
-		r.world.NewCard(r.net.Plug())
 		r.start(i, 0)
 	}
 	for _, e := range r.scenario.episodes(&r.plan) {
@@ -145,11 +155,7 @@ func (r *run) start(i int, delay int64) {
 	r.lives++
 	cfg := engine.Native()
 	cfg.Card, cfg.Incarnation, cfg.Seed, cfg.Routes = uint16(i), r.lives*2654435761|1, r.scenario.Seed+uint64(r.lives), r.routes
-	for j := range r.cards {
-		if j != i {
-			cfg.Peers = append(cfg.Peers, engine.Peer{Card: uint16(j), Address: sim.Address(j), Local: sim.Address(i)})
-		}
-	}
+	cfg.Peers = r.peers(i)
 	r.tune(&cfg)
 	if err := c.Start(cfg); err != nil {
 		panic(err)

@@ -17,11 +17,11 @@ func (r *run) strike(e *episode) {
 	switch e.kind {
 	case Partition:
 		a, b := r.halves(e)
-		r.net.Sever(sim.Cut{From: a, To: b}, e.ends)
-		r.net.Sever(sim.Cut{From: b, To: a}, e.ends)
+		r.ethernet.Sever(sim.Cut{From: a, To: b}, e.ends)
+		r.ethernet.Sever(sim.Cut{From: b, To: a}, e.ends)
 	case Cut:
 		a, b := r.halves(e)
-		r.net.Sever(sim.Cut{From: a, To: b}, e.ends)
+		r.ethernet.Sever(sim.Cut{From: a, To: b}, e.ends)
 	case Pause:
 		if x.IntN(3) == 0 {
 			card.Pause(e.ends)
@@ -125,10 +125,4 @@ func (m *member) die() {
 		m.process = nil
 		m.deaths++
 	}
-}
-
-// heal makes the network fair. Whatever has its own end ends by itself.
-func (r *run) heal() {
-	r.net.SetFaults(sim.Faults{})
-	r.net.Heal()
 }
