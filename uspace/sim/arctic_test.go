@@ -78,7 +78,7 @@ func TestWaysAndLatency(t *testing.T) {
 					t.Fatalf("%s: terminal %d got %v, want one packet from %d", name, to, got[to], from)
 				}
 				got[to] = got[to][:0]
-				hops := int64(len(top.route(from, to)))
+				hops := int64(top.route(from, to).hops)
 				if want := 40 * (hops*(1+5) + 1 + 24); at[to]-begin != want {
 					t.Fatalf("%s: %d to %d by %d routers took %d ns, want %d", name, from, to, hops, at[to]-begin, want)
 				}

@@ -30,7 +30,7 @@ const (
 	slotMask   = maxPending - 1
 	// horizon is how far the wheel reaches, in ns. Twice as far costs twice the memory,
 	// which is to stay in the processor's cache.
-	horizon = 1 << 15
+	horizon = 1 << 14
 )
 
 // node is one event in the heap. Order is the serial number of the event in its upper

@@ -134,7 +134,7 @@ func (r *run) build() {
 		m.targets = arena{first: targetBase, seam: targetBase + uint32(r.segment)/2, end: targetBase + uint32(r.segment)}
 	}
 	r.oracle = oracle{seed: r.scenario.Seed, members: r.members, result: &r.result, now: r.world.Now,
-		messages: make([]message, 0, r.scenario.Messages)}
+		messages: make([]message, 0, min(r.scenario.Messages, 1<<20))}
 	if err := r.connect(); err != nil {
 		panic(err)
 	}
