@@ -39,7 +39,7 @@ func (c *Card) acknowledged(f *flow, ack uint32, selective uint64) {
 	if rtt >= 0 {
 		f.measured(rtt)
 	}
-	f.timeouts, f.answeredAt = 0, c.now
+	f.timeouts = 0
 	if selective != 0 {
 		c.overtaken(f, highest)
 	}
@@ -56,7 +56,7 @@ func (c *Card) accepted(f *flow, s uint32, rtt *int64) bool {
 	if fr.retries == 0 {
 		*rtt = c.now - fr.sentAt
 	}
-	st := c.stream(f, fr.train.ctx, fr.train.node)
+	st := c.stream(f, fr.train.ctx, fr.train.node, fr.train.part)
 	st.backoff = 0
 	st.limit = min(st.limit+1, Window)
 	for fr.train != nil {
@@ -87,6 +87,7 @@ func (c *Card) settled(f *flow) {
 	for f.oldest != f.next && f.frame(f.oldest).state == answered {
 		f.frame(f.oldest).state = idle
 		f.oldest++
+		f.movedAt = c.now
 	}
 	if f.flying+f.lost == 0 {
 		f.deadline = 0
@@ -162,7 +163,7 @@ func (c *Card) reject(f *flow, r *rejected) {
 	if fr.retries == 0 {
 		f.measured(c.now - fr.sentAt)
 	}
-	s := c.stream(f, fr.train.ctx, fr.train.node)
+	s := c.stream(f, fr.train.ctx, fr.train.node, fr.train.part)
 	var first, last *line
 	for bit := uint64(1); fr.train != nil; bit <<= 1 {
 		ln := fr.train
@@ -185,7 +186,7 @@ func (c *Card) reject(f *flow, r *rejected) {
 			ln.ctx.free(ln)
 		}
 	}
-	f.timeouts, f.answeredAt = 0, c.now
+	f.timeouts = 0
 	if first != nil {
 		s.waiting.prepend(first, last)
 		s.holdOff(c.now, &c.cfg, c.random.Uint64())

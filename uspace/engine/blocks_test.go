@@ -153,7 +153,7 @@ func TestTicketGivesUpTransfers(t *testing.T) {
 func TestGroupStaysWhileATransferWaits(t *testing.T) {
 	b, _ := transferBed(t, setup{cards: 2, slots: 16, net: near})
 	exactlyOnce(b, newTraffic(b, 3, 3))
-	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Words: 600})
+	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Words: 300})
 	b.step(b.now)
 	if err := b.ctx[0].Store(funi.Control, funi.CTXM); err != nil {
 		t.Fatal(err)

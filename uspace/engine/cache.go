@@ -13,6 +13,10 @@ import (
 // maxLines is the most lines of a context: ticket's two levels of 64 bits.
 const maxLines = 64 * 64
 
+// ownLine and the next number are line.own of the lines that are not in the cache, see
+// long.own.
+const ownLine = maxLines
+
 // line holds one packet in wire format, and links lines of a train or list.
 type line struct {
 	next *line
@@ -26,6 +30,7 @@ type line struct {
 	argument uint32
 	transfer *transfer // of which the packet is one of many; nil: none
 	block    []byte    // of a transfer of form Block: its data, in the source
+	part     bool      // of a long transfer, and not its last: needs no room in a queue
 	data     [arctic.MaxPacketSize]byte
 }
 

@@ -29,9 +29,9 @@ type Context struct {
 	ticket  ticket
 	lines   []line // its set of the cache; nil: never used
 	fifo    [arctic.Levels]fifo
-	starved bool                 // a packet found no line in the last retrieval
-	loop    [arctic.Levels]lines // packets for a context of this very card
-	streams []*stream            // of all flows
+	starved bool                             // a packet found no line in the last retrieval
+	loop    [arctic.Levels][loopQueues]lines // packets for contexts of this very card
+	streams []*stream                        // of all flows
 
 	// Modes and status; see control.go.
 	modes              uint32 // privileged bits of CNTL
@@ -205,8 +205,10 @@ func (c *Card) giveUp(x *Context, to func(*line)) {
 		c.watch(s.flow.peer)
 	}
 	for l := range x.loop {
-		for x.loop[l].head != nil {
-			to(x.loop[l].pop())
+		for i := range x.loop[l] {
+			for q := &x.loop[l][i]; q.head != nil; {
+				to(q.pop())
+			}
 		}
 	}
 }
@@ -221,6 +223,11 @@ func (c *Card) reset(x *Context) {
 			holdsSet: c.takeSet()} // if there is none free, the card has one more for a while
 		for i := range nobody.lines {
 			nobody.lines[i].ctx = nobody
+		}
+		if nobody.long != nil {
+			for l := range nobody.long.own {
+				nobody.long.own[l].ctx = nobody
+			}
 		}
 		for _, s := range nobody.streams {
 			s.flow.rename(s, nobody)
@@ -279,16 +286,22 @@ func (x *Context) makeLines() {
 }
 
 // allFree reports whether the context has nothing undelivered.
-func (x *Context) allFree() bool { return x.ticket.free() == x.card.cfg.Lines }
+func (x *Context) allFree() bool {
+	return x.ticket.free() == x.card.cfg.Lines && (x.long == nil || x.long.inUse == [arctic.Levels]bool{})
+}
 
 // free gives a line back; its packet is accounted for.
 func (x *Context) free(l *line) {
 	l.next = nil
 	if l.transfer != nil {
-		l.block = nil
+		l.block, l.part = nil, false
 		x.accounted(l)
 	}
-	x.ticket.give(int(l.own))
+	if l.own < ownLine {
+		x.ticket.give(int(l.own))
+	} else {
+		x.long.inUse[l.own-ownLine] = false
+	}
 	if x.starved {
 		x.starved = false
 		x.card.more = true // for what found no line there is one now

@@ -28,7 +28,7 @@ func (c *Card) makeReady(f *flow) {
 // queue adds a loaded line to its flow.
 func (c *Card) queue(p *peer, l arctic.Level, ln *line) {
 	f := c.flow(p, l)
-	s := c.stream(f, ln.ctx, ln.node)
+	s := c.stream(f, ln.ctx, ln.node, ln.part)
 	s.waiting.push(ln)
 	f.mayGo(s)
 	c.makeReady(f)

@@ -63,7 +63,7 @@
 //   - A data frame of a greeted peer is answered also when its group is not here, or
 //     when the route table puts its source on another card: without an answer it would
 //     hold up what the two cards share. Of either nothing is delivered. A flow of which
-//     nothing is answered for PeerTimeout gives its frames back.
+//     the oldest frame is not answered for PeerTimeout gives its frames back.
 //   - Reply before request, acknowledgment before data.
 //   - Full queues: no free line, and slots stay in the send queue; transmit ring
 //     full, and lines stay in the cache; window full, and flows wait for an answer;

@@ -38,10 +38,15 @@ func (c *Card) Check() error {
 	}
 	for _, x := range c.contexts {
 		for l := range x.loop {
-			used[x] += x.loop[l].length()
+			used[x] += x.loop[l][0].length() + x.loop[l][1].length()
 		}
 		if err := x.checkTransfers(); err != nil {
 			return fmt.Errorf("context %d: %w", x.node, err)
+		}
+		for l := range arctic.Levels {
+			if x.long != nil && x.long.inUse[l] {
+				used[x]--
+			}
 		}
 		if free := x.ticket.free(); free+used[x] != c.cfg.Lines {
 			return fmt.Errorf("context %d: %d lines free and %d in use of %d", x.node, free, used[x], c.cfg.Lines)
@@ -64,6 +69,11 @@ func (x *Context) checkTransfers() error {
 	lines := map[*transfer]int{}
 	for i := range x.lines {
 		if t := x.lines[i].transfer; t != nil {
+			lines[t]++
+		}
+	}
+	for i := range x.long.own {
+		if t := x.long.own[i].transfer; t != nil {
 			lines[t]++
 		}
 	}
@@ -129,7 +139,7 @@ func (f *flow) check(used map[*Context]int) error {
 		q := lines{head: fr.train}
 		if n := q.length(); n > 0 {
 			used[fr.train.ctx] += n
-			open[f.find(fr.train.ctx, fr.train.node)]++
+			open[f.find(fr.train.ctx, fr.train.node, fr.train.part)]++
 		}
 		if (fr.state == flying || fr.state == lost) != (fr.train != nil) {
 			return fmt.Errorf("frame %d in state %d has a train: %v", s, fr.state, fr.train != nil)

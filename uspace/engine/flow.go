@@ -45,7 +45,7 @@ type flow struct {
 	threshold    int   // window at which growth turns from one a frame to one a window
 	growth       int   // frames answered since the window last grew
 	deadline     int64 // retransmission; 0: nothing in flight
-	answeredAt   int64 // last answer, or first frame after nothing was in flight
+	movedAt      int64 // when oldest last moved, or the first frame after nothing was in flight left
 	srtt, rttvar int64 // 0: not measured
 	nextReady    *flow // also links those that the card has spare
 	turn, held   streams

@@ -54,9 +54,12 @@ func (c *Card) greetAgain(p *peer) {
 	if len(c.contexts) > 0 {
 		p.gid = c.contexts[int(p.greetings)%len(c.contexts)].gid
 	}
+	if !c.sendGreeting(p) {
+		p.greetAt = c.now + staleGreetGap // the transmit ring was full
+		return
+	}
 	p.greetGap = min(2*p.greetGap, lastGreetGap)
 	p.greetAt = c.now + p.greetGap
-	c.sendGreeting(p)
 }
 
 // stale answers a frame that the peer's present life did not send or that was
@@ -69,11 +72,12 @@ func (c *Card) stale(p *peer) {
 }
 
 // sendGreeting sends one greeting, with a nonce unless the peer's candidate
-// incarnation is already believed.
-func (c *Card) sendGreeting(p *peer) {
+// incarnation is already believed. It returns false when the transmit ring is full; the
+// timer or the peer will ask again.
+func (c *Card) sendGreeting(p *peer) bool {
 	b := c.reserve(p)
 	if b == nil {
-		return // the timer or the peer will ask again
+		return false
 	}
 	nonce := uint32(0)
 	if !p.established || p.candidate != p.incarnation {
@@ -94,6 +98,7 @@ func (c *Card) sendGreeting(p *peer) {
 	c.counters.Greetings++
 	p.greetedAt = c.now
 	c.more = true // an answer to a greeting is composed after this step has flushed
+	return true
 }
 
 // greeted handles a greeting.
@@ -123,6 +128,9 @@ func (c *Card) believe(p *peer, incarnation uint32) {
 				f.srtt, f.rttvar = 0, 0
 				c.forgetReceived(f)
 			}
+		}
+		if p.incarnation != 0 {
+			c.failTransfers(p, arctic.ReasonRestarted)
 		}
 		p.incarnation = incarnation
 	}

@@ -91,9 +91,10 @@ func (c *Card) timeout(f *flow) {
 		return
 	}
 	c.counters.Timeouts++
-	if c.now-f.answeredAt >= int64(c.cfg.PeerTimeout) {
-		// The peer is heard, but answers nothing of this flow: something drops
-		// just these frames, or the two disagree about the sequence.
+	if c.now-f.movedAt >= int64(c.cfg.PeerTimeout) {
+		// The peer is heard, but does not answer the oldest frame of this flow:
+		// something drops just this one, its length for example, or the two disagree
+		// about the sequence.
 		c.abandon(f, arctic.ReasonSilent)
 		c.makeReady(f)
 		return
@@ -152,6 +153,7 @@ func (c *Card) abandon(f *flow, reason arctic.Reason) {
 	f.flying, f.lost = 0, 0
 	f.deadline, f.timeouts = 0, 0
 	for _, s := range f.streams {
+		s.dropTransfers(reason, false)
 		s.forgive()
 	}
 	f.unhold(c.now)

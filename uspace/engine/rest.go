@@ -218,7 +218,7 @@ func (c *Card) putAway(f *flow) {
 	k := &f.peer.kept[f.level]
 	k.next, k.expect, k.srtt, k.rttvar = f.next, f.expect, f.srtt, f.rttvar
 	k.window, k.threshold, k.growth = uint16(f.window), uint16(f.threshold), uint16(f.growth)
-	if s := f.recent; s != nil {
+	if s := f.recent; s != nil && !s.part {
 		k.node, k.limit = s.node, uint16(s.limit)
 	}
 	f.peer.flows[f.level] = nil
@@ -238,7 +238,7 @@ func (c *Card) putAway(f *flow) {
 }
 
 // takeStream makes a stream of the context for a node.
-func (c *Card) takeStream(f *flow, x *Context, node uint16) *stream {
+func (c *Card) takeStream(f *flow, x *Context, node uint16, part bool) *stream {
 	s := c.spare.streams
 	if s == nil {
 		s = new(stream)
@@ -246,8 +246,8 @@ func (c *Card) takeStream(f *flow, x *Context, node uint16) *stream {
 		c.spare.streams = s.next
 		c.spare.nStreams--
 	}
-	*s = stream{flow: f, ctx: x, node: node, limit: 1, index: len(x.streams)}
-	if k := &f.peer.kept[f.level]; k.limit > 0 && k.node == node {
+	*s = stream{flow: f, ctx: x, node: node, part: part, limit: 1, index: len(x.streams)}
+	if k := &f.peer.kept[f.level]; k.limit > 0 && k.node == node && !part {
 		s.limit = int(k.limit)
 		k.limit = 0
 	}

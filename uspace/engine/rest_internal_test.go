@@ -85,7 +85,7 @@ func TestManyPeersShareFlows(t *testing.T) {
 			if f.next != uint32(round) || f.peer != c.peer(i+1) {
 				t.Fatalf("round %d: flow of peer %d comes back at %d", round, i+1, f.next)
 			}
-			c.stream(f, x, i)
+			c.stream(f, x, i, false)
 			f.next, f.oldest = f.next+1, f.oldest+1
 			if c.spare.used > manyFlows {
 				t.Fatalf("%d flows are in use, all of them quiet", c.spare.used)
@@ -110,8 +110,8 @@ func TestRestKeepsThePath(t *testing.T) {
 	c, p, f, x := lonely(t)
 	f.next, f.oldest, f.expect = 70, 70, 90
 	f.srtt, f.rttvar, f.window, f.threshold, f.growth = 1, 2, 3, 4, 5
-	c.stream(f, x, 8).limit = 6
-	c.stream(f, x, 9).limit = 7
+	c.stream(f, x, 8, false).limit = 6
+	c.stream(f, x, 9, false).limit = 7
 	c.putAway(f)
 	if p.flows[arctic.Request] != nil || len(x.streams) != 0 {
 		t.Fatal("not put away")
@@ -120,13 +120,13 @@ func TestRestKeepsThePath(t *testing.T) {
 	if f.next != 70 || f.oldest != 70 || f.expect != 90 || f.srtt != 1 || f.rttvar != 2 || f.window != 3 || f.threshold != 4 || f.growth != 5 {
 		t.Errorf("came back as %+v", f)
 	}
-	if a, z := c.stream(f, x, 8).limit, c.stream(f, x, 9).limit; a != 1 || z != 7 {
+	if a, z := c.stream(f, x, 8, false).limit, c.stream(f, x, 9, false).limit; a != 1 || z != 7 {
 		t.Errorf("limits %d and %d, want 1 and 7", a, z)
 	}
 	c.putAway(f)
 	c.lose(p, arctic.ReasonSilent)
 	f = c.flow(p, arctic.Request)
-	if n := c.stream(f, x, 9).limit; f.next != 70 || f.expect != 90 || f.window != c.cfg.FirstWindow || f.growth != 0 || n != 1 {
+	if n := c.stream(f, x, 9, false).limit; f.next != 70 || f.expect != 90 || f.window != c.cfg.FirstWindow || f.growth != 0 || n != 1 {
 		t.Errorf("came back as %+v after the peer was lost, limit %d", f, n)
 	}
 }
@@ -134,7 +134,7 @@ func TestRestKeepsThePath(t *testing.T) {
 // Rule: a flow that backs off from a node, or is on a list of the card, is not put away.
 func TestNotQuiet(t *testing.T) {
 	c, p, f, x := lonely(t)
-	s := c.stream(f, x, 8)
+	s := c.stream(f, x, 8, false)
 	if !c.quiet(f) {
 		t.Fatal("a fresh flow is not quiet")
 	}

@@ -120,10 +120,25 @@ func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n 
 	case route == NoRoute:
 		x.returned(ln, arctic.ReasonNoRoute)
 	case uint16(route) == c.cfg.Card:
-		x.loop[l].push(ln)
+		x.loop[l][loopOf(ln)].push(ln)
 	default:
 		c.queue(c.byCard[uint16(route)], l, ln)
 	}
+}
+
+// The packets of a context for this card: parts of long transfers, which need no room in
+// a queue, do not wait behind packets that do.
+const (
+	loopPackets = iota
+	loopParts
+	loopQueues
+)
+
+func loopOf(ln *line) int {
+	if ln.part {
+		return loopParts
+	}
+	return loopPackets
 }
 
 // loopback delivers packets between contexts of this card, which never see a
@@ -131,21 +146,28 @@ func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n 
 // whether a line was freed.
 func (c *Card) loopback(x *Context) (freed bool) {
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
-		q := &x.loop[l]
-		for q.head != nil {
-			ln := q.head
-			reason := c.accept(c.lookup(x.gid, ln.node), l, arctic.Packet(ln.data[:ln.size]), ln.block)
-			if reason != arctic.ReasonNone && !reason.Permanent() {
-				break
-			}
-			q.pop()
-			freed = true
-			c.counters.LoopedToOwnCard++
-			if reason == arctic.ReasonNone {
-				x.free(ln)
-			} else {
-				x.returned(ln, reason)
-			}
+		for i := range x.loop[l] {
+			freed = c.loopQueue(x, l, &x.loop[l][i]) || freed
+		}
+	}
+	return freed
+}
+
+// loopQueue delivers the packets of one list, up to the first that finds no room.
+func (c *Card) loopQueue(x *Context, l arctic.Level, q *lines) (freed bool) {
+	for q.head != nil {
+		ln := q.head
+		reason := c.accept(c.lookup(x.gid, ln.node), l, arctic.Packet(ln.data[:ln.size]), ln.block)
+		if reason != arctic.ReasonNone && !reason.Permanent() {
+			break
+		}
+		q.pop()
+		freed = true
+		c.counters.LoopedToOwnCard++
+		if reason == arctic.ReasonNone {
+			x.free(ln)
+		} else {
+			x.returned(ln, reason)
 		}
 	}
 	return freed

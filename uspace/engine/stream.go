@@ -5,6 +5,11 @@ package engine
 // in turn, and a transient reject holds off the stream whose node was full and no
 // other: a stalled process costs the flow that it shares nothing but its tries,
 // and one whose frames are never answered one place in its window.
+//
+// Parts of long transfers have a stream of their own: they need no room in the node's
+// queue, so they go on while other packets wait for some. A process that changes its
+// queues, and takes nothing meanwhile, waits for no more than that its parts are taken;
+// so processes that do so at the same time do not wait for each other.
 
 // place says on which list of its flow a stream is.
 type place uint8
@@ -19,6 +24,7 @@ type stream struct {
 	flow    *flow
 	ctx     *Context
 	node    uint16
+	part    bool // see line.part
 	place   place
 	next    *stream // on the list
 	index   int     // in Context.streams
@@ -57,17 +63,18 @@ func (q *streams) pop() *stream {
 type streamKey struct {
 	ctx  *Context
 	node uint16
+	part bool
 }
 
 // stream returns the stream of a context for a node, made when it is first
-// needed: there are at most as many as contexts times nodes behind the peer.
-func (c *Card) stream(f *flow, x *Context, node uint16) *stream {
-	if s := f.recent; s != nil && s.ctx == x && s.node == node {
+// needed: there are at most two for each context and node behind the peer.
+func (c *Card) stream(f *flow, x *Context, node uint16, part bool) *stream {
+	if s := f.recent; s != nil && s.ctx == x && s.node == node && s.part == part {
 		return s
 	}
-	s := f.find(x, node)
+	s := f.find(x, node, part)
 	if s == nil {
-		s = c.takeStream(f, x, node)
+		s = c.takeStream(f, x, node, part)
 		s.at = len(f.streams)
 		f.streams = append(f.streams, s)
 		f.enter(s)
@@ -80,12 +87,12 @@ func (c *Card) stream(f *flow, x *Context, node uint16) *stream {
 const searched = 8
 
 // find returns the stream of a context for a node, or nil.
-func (f *flow) find(x *Context, node uint16) *stream {
+func (f *flow) find(x *Context, node uint16, part bool) *stream {
 	if len(f.streams) > searched {
-		return f.byKey[streamKey{x, node}]
+		return f.byKey[streamKey{x, node, part}]
 	}
 	for _, s := range f.streams {
-		if s.ctx == x && s.node == node {
+		if s.ctx == x && s.node == node && s.part == part {
 			return s
 		}
 	}
@@ -98,28 +105,28 @@ func (f *flow) enter(s *stream) {
 	case n <= searched:
 		return
 	case n > searched+1:
-		f.byKey[streamKey{s.ctx, s.node}] = s
+		f.byKey[streamKey{s.ctx, s.node, s.part}] = s
 		return
 	case f.byKey == nil:
 		f.byKey = map[streamKey]*stream{}
 	}
 	for _, s := range f.streams {
-		f.byKey[streamKey{s.ctx, s.node}] = s
+		f.byKey[streamKey{s.ctx, s.node, s.part}] = s
 	}
 }
 
 // rename gives a stream to another context.
 func (f *flow) rename(s *stream, x *Context) {
-	delete(f.byKey, streamKey{s.ctx, s.node})
+	delete(f.byKey, streamKey{s.ctx, s.node, s.part})
 	s.ctx = x
 	if len(f.streams) > searched {
-		f.byKey[streamKey{x, s.node}] = s
+		f.byKey[streamKey{x, s.node, s.part}] = s
 	}
 }
 
 // forget removes a stream of which nothing waits and nothing is in flight.
 func (f *flow) forget(s *stream) {
-	delete(f.byKey, streamKey{s.ctx, s.node})
+	delete(f.byKey, streamKey{s.ctx, s.node, s.part})
 	f.recent = nil
 	last := f.streams[len(f.streams)-1]
 	f.streams[s.at], last.at = last, s.at

@@ -61,7 +61,7 @@ func TestDurationsAreBounded(t *testing.T) {
 	c, p, f, x := lonely(t)
 	c.cfg.MaxHold, c.cfg.MaxRTO, c.cfg.AckDelay = longest, longest, longest
 	c.now = latest
-	s := c.stream(f, x, 1)
+	s := c.stream(f, x, 1, false)
 	s.backoff = int64(longest)
 	s.holdOff(c.now, &c.cfg, math.MaxUint64)
 	f.timeouts = 255

@@ -42,6 +42,7 @@ type transfer struct {
 	nextSlot    *transfer // the next one whose slot is not retired
 	queued      bool      // the slot is not retired
 	spent       bool      // the source is not needed any more
+	open        bool      // begun, and neither delivered nor failed
 	over        bool      // nothing but the slot is left
 	behind      int       // slots retrieved after this one's and before nextSlot's
 	level       arctic.Level
@@ -88,6 +89,12 @@ type long struct {
 	due     [arctic.Levels]transfers // all but the last packet is acknowledged
 	slots   [arctic.Levels]slotQueue
 	open    int
+
+	// own is a line for each level that no message takes. It carries a transfer on of
+	// which the process waits for the end to change its queues: the other lines may be
+	// full of packets for nodes that wait in the same way, and take none meanwhile.
+	own   [arctic.Levels]line
+	inUse [arctic.Levels]bool
 }
 
 // slotQueue is the transfers whose slots are not retired, in the order of the slots.
@@ -222,7 +229,7 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 	if last == 0 {
 		last = arctic.MaxSingleWords * arctic.WordSize // the part before it is short instead
 	}
-	*t = transfer{level: l, header: h, argument: argument, destination: destination, total: words, current: true,
+	*t = transfer{level: l, header: h, argument: argument, destination: destination, total: words, current: true, open: true,
 		source: memory[:size-last], lastSource: memory[size-last:], queued: true}
 	x.current[l] = t
 	slots := &x.long.slots[l]
@@ -245,6 +252,9 @@ func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool
 			return n, false
 		}
 		ln := x.take(l)
+		if ln == nil && x.closing {
+			ln = x.takeOwn(l)
+		}
 		if ln == nil {
 			c.counters.SendQueueNoTicket++
 			return n, false
@@ -290,7 +300,7 @@ func (c *Card) finish(x *Context, l arctic.Level) bool {
 // loadOf loads a packet of a long transfer.
 func (c *Card) loadOf(x *Context, ln *line, t *transfer, p *arctic.Transfer) {
 	t.lines++
-	ln.node, ln.typ, ln.transfer = t.header.Node(), t.header.Type(), t
+	ln.node, ln.typ, ln.transfer, ln.part = t.header.Node(), t.header.Type(), t, !t.ending
 	c.loadPiece(x, t.level, ln, p)
 }
 
@@ -318,7 +328,7 @@ func (x *Context) settle(t *transfer) {
 		x.giveBack(funi.Returned{Reason: t.failed, Level: t.level, Header: t.header, Word: t.argument})
 	}
 	x.long.open--
-	t.over = true
+	t.open, t.over = false, true
 	if !t.queued {
 		x.long.free[t.level].push(t)
 	}
@@ -341,12 +351,80 @@ func (x *Context) spend(t *transfer) {
 	}
 }
 
+// takeOwn returns the line of the level that no message takes, or nil if it is in use.
+func (x *Context) takeOwn(l arctic.Level) *line {
+	if x.long.inUse[l] {
+		return nil
+	}
+	x.long.inUse[l] = true
+	ln := &x.long.own[l]
+	ln.ctx, ln.own = x, ownLine+uint16(l)
+	return ln
+}
+
 // keepBlocks copies the data of blocks that are in the cache, so that the card does not
 // read the process's memory for them any more.
 func (x *Context) keepBlocks() {
-	for i := range x.lines {
-		if ln := &x.lines[i]; ln.block != nil {
-			ln.block = bytes.Clone(ln.block)
+	keep := func(lines []line) {
+		for i := range lines {
+			if ln := &lines[i]; ln.block != nil {
+				ln.block = bytes.Clone(ln.block)
+			}
+		}
+	}
+	keep(x.lines)
+	if x.long != nil {
+		keep(x.long.own[:])
+	}
+}
+
+// failTransfers returns the long transfers to a peer that has lost its memory: what it
+// has of them is gone, and a last packet would tell the process that is there now of data
+// that never came.
+func (c *Card) failTransfers(p *peer, reason arctic.Reason) {
+	c.more = true
+	for _, f := range p.flows {
+		if f != nil {
+			for _, s := range f.streams {
+				s.dropTransfers(reason, true)
+			}
+		}
+	}
+	for _, x := range c.contexts {
+		if x.long == nil {
+			continue
+		}
+		for l := range x.long.records {
+			for i := range x.long.records[l] {
+				t := &x.long.records[l][i]
+				if t.open && c.route(x.group, t.header.Node()) == uint32(p.Card) {
+					t.failed = reason
+				}
+			}
+			// Of those that fail, the ones that wait for nothing but their end.
+			due := x.long.due[l]
+			x.long.due[l] = transfers{}
+			for due.head != nil {
+				if t := due.pop(); t.failed != arctic.ReasonNone {
+					x.settle(t)
+				} else {
+					x.long.due[l].push(t)
+				}
+			}
+		}
+	}
+}
+
+// dropTransfers takes the packets of long transfers off a stream, of all or of those that
+// have failed already: one would otherwise be given up after the other.
+func (s *stream) dropTransfers(reason arctic.Reason, all bool) {
+	old := s.waiting
+	s.waiting = lines{}
+	for old.head != nil {
+		if ln := old.pop(); ln.transfer != nil && (all || ln.transfer.failed != arctic.ReasonNone) {
+			ln.ctx.returned(ln, reason)
+		} else {
+			s.waiting.push(ln)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (c *Card) transmit(f *flow, seq uint32, fr *frame) bool {
 		p.silentSince = c.now
 	}
 	if f.deadline == 0 {
-		f.answeredAt = c.now
+		f.movedAt = c.now
 		f.deadline = c.now + f.rto(&c.cfg)
 		c.timers.set(p, f.deadline)
 	}

@@ -95,12 +95,13 @@ func (m *member) retired() {
 }
 
 // moved checks that all of a transfer is in the memory of member at, and takes the
-// memory for other ones. One of many packets that was under way when its receiver died
-// may have left the first of them in the memory of the dead: what is missing is then
-// excused and counted, but may not be anything else.
+// memory for other ones. One of many packets that was under way when its receiver was
+// detached may have left the first of them in the memory of the dead, if none came while
+// nobody was there: the card knows a node by its number. What is missing is then excused
+// and counted, but may not be anything else.
 func (o *oracle) moved(at *member, number uint32, t *transfer) {
 	b, words := at.memory.target[t.address-targetBase:], t.words
-	if words > arctic.MaxSingleWords && o.messages[number-1].toDeaths != at.deaths {
+	if words > arctic.MaxSingleWords && o.messages[number-1].toDetached != at.detached {
 		o.intact(at, int(t.address-targetBase), int(sizeOf(words)))
 		for k := range words {
 			if binary.LittleEndian.Uint32(b[arctic.WordSize*k:]) != o.word(number, k+1) {

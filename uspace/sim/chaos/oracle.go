@@ -15,6 +15,7 @@ type message struct {
 	from, to   int32  // members; to is nobody for a message that nobody may get
 	fromDeaths uint16 // how often they had died when it was sent
 	toDeaths   uint16
+	toDetached uint16
 	header     funi.Header // as sent
 	arrives    funi.Header // as received
 	level      funi.Level
@@ -99,7 +100,7 @@ func (o *oracle) note(m message) {
 	o.progress = o.now()
 	m.fromDeaths = o.members[m.from].deaths
 	if m.to != nobody {
-		m.toDeaths = o.members[m.to].deaths
+		m.toDeaths, m.toDetached = o.members[m.to].deaths, o.members[m.to].detached
 	}
 	o.messages = append(o.messages, m)
 }

@@ -16,13 +16,14 @@ import (
 // member is one process of the cluster, through all its lives.
 type member struct {
 	place
-	number  int
-	run     *run
-	process *sim.Process // nil: dead
-	deaths  uint16
-	random  *rand.Rand
-	peers   []int32 // members of its group
-	probes  []int32 // members that it has yet to probe
+	number   int
+	run      *run
+	process  *sim.Process // nil: dead
+	deaths   uint16
+	detached uint16 // deaths that its card survived
+	random   *rand.Rand
+	peers    []int32 // members of its group
+	probes   []int32 // members that it has yet to probe
 
 	// For transfers: the memory of the present life, until the card must not touch it;
 	// which sources the card has not read, and how many packets were sent; what others
@@ -211,14 +212,10 @@ func (m *member) stray() {
 func (m *member) long() { m.process.Sleep(min(10*m.idle(), m.run.horizon)) }
 
 // resize changes the size of the queues, to what they were at first at most. Queues that
-// hold more than would fit stay as they are. A card that has begun a transfer of many
-// packets does not halt before the end of it, for which its peers may have to make room:
-// two processes that both wait for that and take nothing would wait for ever.
+// hold more than would fit stay as they are. It ends also within long transfers, whatever
+// their receivers do: a card needs no room in a queue to carry one on.
 func (m *member) resize() {
 	p := m.process
-	if m.movingMuch() {
-		return
-	}
 	slots := 2 << m.random.IntN(bits.Len(uint(m.run.slots))-1)
 	err := p.Interface().Resize(slots, func() error { p.Drive(); return nil })
 	if err != nil && !errors.Is(err, funi.ErrTooSmall) {

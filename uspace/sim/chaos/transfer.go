@@ -32,18 +32,6 @@ func (m *member) movesMuch() {
 	}
 }
 
-// movingMuch reports whether a transfer of many packets is in a send queue.
-func (m *member) movingMuch() bool {
-	for l := range m.pending {
-		for _, p := range m.pending[l] {
-			if i := m.sources.find(p.source); m.sources.taken[i].end-p.source > sizeOf(arctic.MaxSingleWords) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // single draws the words of a transfer of one packet.
 func (m *member) single() int { return 4 * m.random.IntN(arctic.MaxSingleWords/4+1) }
 

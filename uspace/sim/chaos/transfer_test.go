@@ -116,8 +116,14 @@ func TestVerdictsOfTransfers(t *testing.T) {
 			o.returned(m[0], back(o, arctic.ReasonQueueFull))
 		}},
 		{"neither", Result{Lost: 1}, func(*oracle, []*member, *funi.Slot) {}},
+		{"half to a dead card, half to its next life", Result{Delivered: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			m[1].deaths++
+			o.come(20, words)
+			o.arrived(m[1], funi.Request, s)
+		}},
 		{"half to a dead process, half to its heir", Result{Delivered: 1, Excused: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			m[1].deaths++
+			m[1].detached++
 			o.come(20, words)
 			o.arrived(m[1], funi.Request, s)
 		}},
