@@ -55,8 +55,8 @@ func (c *Card) Check() error {
 	return nil
 }
 
-// checkTransfers: every record is free, current, due or has lines, and no other line
-// points at one.
+// checkTransfers: every record is free, current, due, has lines, or is over but for its
+// slot, and no other line points at one.
 func (x *Context) checkTransfers() error {
 	if x.long == nil {
 		return nil
@@ -85,6 +85,9 @@ func (x *Context) checkTransfers() error {
 			}
 			if t.lines > 0 || t.current {
 				open++
+				places[t]++
+			}
+			if t.over && t.queued {
 				places[t]++
 			}
 			if t.current != (x.current[l] == t) || places[t] != 1 && !t.current {
