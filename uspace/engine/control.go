@@ -28,7 +28,8 @@ var (
 	ErrNotReady = errors.New("engine: the context is not ready for that; set the mode, step the card, and wait for its ready bit")
 	// ErrRegister: no such register, or no such value for it.
 	ErrRegister = errors.New("engine: the register does not take that value")
-	// ErrCached: the undelivered packet cache holds packets of the context's group.
+	// ErrCached: the undelivered packet cache holds packets of the context's group, or a
+	// long transfer in it is under way.
 	ErrCached = errors.New("engine: undelivered packets belong to the old group; switch the context out, or reset TICKET")
 	// ErrAway: the context is switched out.
 	ErrAway = errors.New("engine: the context is switched out or detached")
@@ -56,10 +57,10 @@ func (x *Context) Load(r funi.Register) uint32 {
 // power-up. CTXM of a context without a group stays.
 //
 // GID needs CTXR1. A group that has the node already is refused with ErrAttached, a
-// change while packets are in the cache with ErrCached.
+// change while packets are in the cache or long transfers under way with ErrCached.
 //
 // TICKET needs CTXR1 and takes only the value of a cache that is empty: packets in it
-// come back to the process with ReasonGivenUp, and long transfers that they are of.
+// come back to the process with ReasonGivenUp, and so do long transfers under way.
 //
 // The queue registers need that their queues have halted: those of the send queues CSQR,
 // CTXR1' or MERR, those of the receive queues CRQR, CTXR2 or MERR, and Q_MASK one of each.
@@ -93,7 +94,7 @@ func (x *Context) store(r funi.Register, v uint32) error {
 			return ErrNotReady
 		case x.group != nil && x.gid == uint16(v):
 			return nil
-		case !x.allFree():
+		case !x.allFree() || x.transferring():
 			return ErrCached
 		}
 		old, gid := x.group, x.gid
@@ -116,6 +117,7 @@ func (x *Context) store(r funi.Register, v uint32) error {
 			return ErrNotReady
 		}
 		x.card.giveUp(x, func(ln *line) { x.returned(ln, arctic.ReasonGivenUp) })
+		x.giveUpTransfers(arctic.ReasonGivenUp)
 		x.iface.Store(funi.Ticket, v)
 		return nil
 	}
