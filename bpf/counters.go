@@ -9,7 +9,7 @@ import "fmt"
 // funet.h.
 type Counters struct {
 	Pass         uint64 `json:"pass"`          // not FUNet: left to the kernel
-	Short        uint64 `json:"short"`         // ended inside the header: dropped
+	Short        uint64 `json:"short"`         // it, or its first buffer, ended inside the header: dropped
 	BadVersion   uint64 `json:"bad_version"`   // another header version: dropped
 	BadLength    uint64 `json:"bad_length"`    // length below the header's or beyond the frame: dropped
 	BadGID       uint64 `json:"bad_gid"`       // a GID of more than 11 bits: dropped
@@ -34,7 +34,7 @@ func (n *NIC) Counters() (Counters, error) {
 	var c Counters
 	for key, field := range c.fields() {
 		var perCPU []uint64
-		if err := n.objects.FunetCounters.Lookup(uint32(key), &perCPU); err != nil {
+		if err := n.maps.FunetCounters.Lookup(uint32(key), &perCPU); err != nil {
 			return Counters{}, fmt.Errorf("read counter %d of the NIC program: %w", key, err)
 		}
 		for _, value := range perCPU {

@@ -29,10 +29,10 @@
 //	  +------+------+------+------+------+------+------+------+
 //	72| packets ...
 //
-// Length counts from the version to the end of the last packet, so a frame without packets has
-// 58, and Ethernet padding is outside of it. A GID has 11 bits; the upper five of its field are
-// zero. The NIC program reads the EtherType, the version, the length and the GID. Flags, counts,
-// sequence numbers and the CRC are for the card in user space, and the route for the hub.
+// Length counts from the version to the end of the last packet or the block, so a frame without
+// packets has 58, and Ethernet padding is outside of it. A GID has 11 bits; the upper five of its
+// field are zero. The NIC program reads the EtherType, the version, the length and the GID. Flags,
+// counts, sequence numbers and the CRC are for the card in user space, and the route for the hub.
 //
 // # The journey of a frame through the NIC program
 //
@@ -60,7 +60,9 @@
 //   - [LoadNIC] loads; attaching, and putting sockets into [NIC.Sockets], is the caller's. The
 //     program comes to the socket of a queue by the queue's number alone.
 //   - The program sees frames in one buffer only: on an interface whose frames span several
-//     buffers (an MTU above about a page) a native attach is refused by the driver.
+//     buffers (an MTU above about a page) a native attach is refused by the driver. The same
+//     program for frames of several buffers is loaded in its place when [Load.Frags] asks for it;
+//     "72 bytes or more" is then asked of the first buffer, and the length of the whole frame.
 //   - A frame with a VLAN tag is not FUNet's and passes. A NIC that strips tags in hardware hides
 //     them from XDP; where FUNet shares an interface with VLANs, switch that off
 //     (ethtool -K IF rxvlan off), or frames of a VLAN are judged as if they had no tag.

@@ -14,6 +14,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 func readHeader(t *testing.T) string {
@@ -136,7 +137,7 @@ func TestCounterNames(t *testing.T) {
 	}
 }
 
-// TestCompiled: both committed objects hold the program and maps of the sizes that Go relies on.
+// TestCompiled: both committed objects hold both programs, and maps of the sizes that Go relies on.
 // The little-endian one reads the length and the GID as they are, the big-endian one swaps both:
 // that, and not a run, is what can be shown of it on a little-endian host.
 func TestCompiled(t *testing.T) {
@@ -160,18 +161,20 @@ func TestCompiled(t *testing.T) {
 				t.Errorf("%s: map %s is %v", file, name, m)
 			}
 		}
-		program := spec.Programs["funet_nic"]
-		if program == nil || program.Type != ebpf.XDP || program.License != "Dual BSD/GPL" {
-			t.Fatalf("%s: program funet_nic is %v", file, program)
-		}
-		swaps := 0
-		for _, instruction := range program.Instructions {
-			if op := instruction.OpCode; op.Class().IsALU() && op.ALUOp() == asm.Swap {
-				swaps++
+		for name, flags := range map[string]uint32{"funet_nic": 0, "funet_nic_frags": unix.BPF_F_XDP_HAS_FRAGS} {
+			program := spec.Programs[name]
+			if program == nil || program.Type != ebpf.XDP || program.License != "Dual BSD/GPL" || program.Flags != flags {
+				t.Fatalf("%s: program %s is %v", file, name, program)
 			}
-		}
-		if swaps != wantSwaps {
-			t.Errorf("%s: %d byte swaps, want %d", file, swaps, wantSwaps)
+			swaps := 0
+			for _, instruction := range program.Instructions {
+				if op := instruction.OpCode; op.Class().IsALU() && op.ALUOp() == asm.Swap {
+					swaps++
+				}
+			}
+			if swaps != wantSwaps {
+				t.Errorf("%s: %s: %d byte swaps, want %d", file, name, swaps, wantSwaps)
+			}
 		}
 	}
 }

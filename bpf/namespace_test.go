@@ -72,6 +72,15 @@ func linkUp(t *testing.T, name string) netlink.Link {
 	return link
 }
 
+func setMTU(t *testing.T, mtu int, links ...netlink.Link) {
+	t.Helper()
+	for _, l := range links {
+		if err := netlink.LinkSetMTU(l, mtu); err != nil {
+			t.Fatalf("set the MTU of %s to %d: %v", l.Attrs().Name, mtu, err)
+		}
+	}
+}
+
 // dropCapabilities takes every capability from the test's thread for good.
 func dropCapabilities(t *testing.T) {
 	t.Helper()

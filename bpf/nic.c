@@ -4,7 +4,8 @@
 
 /* nic.c: the NIC program. It decides, before user space wakes, whether a frame is FUNet's, is
  * well formed and is of a group that lives on this host, and hands it to the AF_XDP socket of the
- * queue that it came in on. doc.go draws the decision.
+ * queue that it came in on. doc.go draws the decision. There are two of it, for frames in one buffer
+ * and for frames that may span several; the loader loads one.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -44,8 +45,10 @@ static __always_inline int count(__u32 counter, int verdict)
 	return verdict;
 }
 
-SEC("xdp")
-int funet_nic(struct xdp_md *ctx)
+/* What becomes of a frame that is at least its first buffer long. In a frame of several buffers data
+ * and data_end bound the first, and that must hold the header: drivers put far more into it.
+ */
+static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 {
 	void *data = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
@@ -63,7 +66,7 @@ int funet_nic(struct xdp_md *ctx)
 	 * does not wrap.
 	 */
 	__u64 body = (__u64)funet_le16(header->length) - FUNET_HEADER_LEN;
-	if (body > (__u64)(end - data) - FUNET_FRAME_MIN)
+	if (body > frame_len - FUNET_FRAME_MIN)
 		return count(FUNET_COUNT_BAD_LENGTH, XDP_DROP);
 
 	/* The map has an entry for every GID of 11 bits, so its own bounds check is the test of
@@ -82,6 +85,21 @@ int funet_nic(struct xdp_md *ctx)
 	if (bpf_redirect_map(&funet_sockets, ctx->rx_queue_index, XDP_DROP) != XDP_REDIRECT)
 		return count(FUNET_COUNT_NO_SOCKET, XDP_DROP);
 	return count(FUNET_COUNT_REDIRECTED, XDP_REDIRECT);
+}
+
+SEC("xdp")
+int funet_nic(struct xdp_md *ctx)
+{
+	return judge(ctx, (void *)(long)ctx->data_end - (void *)(long)ctx->data);
+}
+
+/* For frames of several buffers. The driver must show all buffers to it (BPF_F_XDP_HAS_FRAGS, which
+ * the section's name asks for; Linux 5.18).
+ */
+SEC("xdp.frags")
+int funet_nic_frags(struct xdp_md *ctx)
+{
+	return judge(ctx, bpf_xdp_get_buff_len(ctx));
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

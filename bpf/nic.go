@@ -37,52 +37,81 @@ var ErrRange = errors.New("out of range")
 // Any goroutine may call its methods. After Close, SetGroup and Counters fail, and Program and
 // Sockets give what can no longer be used.
 type NIC struct {
-	objects nicObjects
+	program *ebpf.Program
+	maps    nicMaps
 }
 
-// LoadNIC loads the NIC program with room for sockets on receive queues 0 to queues-1, at most
-// [MaxQueues]. No group is active and no socket is present yet, so an attached program drops
-// every FUNet frame and passes every other.
+// Load says how to load the NIC program.
+type Load struct {
+	// Queues gives room for sockets on receive queues 0 to Queues-1, at most [MaxQueues].
+	Queues int
+	// Frags loads the program for frames that span several buffers, which native mode needs for
+	// an MTU above about a page and an AF_XDP socket with several descriptors a frame in any
+	// mode. It needs Linux 5.18.
+	Frags bool
+}
+
+// LoadNIC loads the NIC program. No group is active and no socket is present yet, so an attached
+// program drops every FUNet frame and passes every other.
 //
 // It needs Linux 5.3 and CAP_BPF with CAP_NET_ADMIN (CAP_SYS_ADMIN before Linux 5.8); without
 // them the error wraps [os.ErrPermission]. On kernels before 5.11 it lifts the process's limit on
 // locked memory.
-func LoadNIC(queues int) (*NIC, error) {
-	if queues < 1 || queues > MaxQueues {
-		return nil, fmt.Errorf("load the NIC program for %d receive queues: %w: give 1 to %d", queues, ErrRange, MaxQueues)
+func LoadNIC(l Load) (*NIC, error) {
+	if l.Queues < 1 || l.Queues > MaxQueues {
+		return nil, fmt.Errorf("load the NIC program for %d receive queues: %w: give 1 to %d", l.Queues, ErrRange, MaxQueues)
 	}
 	if err := rlimit.RemoveMemlock(); err != nil {
-		return nil, loadError("lift the limit on locked memory for the NIC program", err)
+		return nil, loadError("lift the limit on locked memory for the NIC program", false, err)
 	}
 	spec, err := loadNic()
 	if err != nil {
 		return nil, fmt.Errorf("read the built-in NIC program: %w: rebuild it with go generate", err)
 	}
-	spec.Maps["funet_sockets"].MaxEntries = uint32(queues)
+	spec.Maps["funet_sockets"].MaxEntries = uint32(l.Queues)
 
-	n := new(NIC)
-	if err := spec.LoadAndAssign(&n.objects, nil); err != nil {
-		return nil, loadError("load the NIC program", err)
+	n, doing := new(NIC), "load the NIC program"
+	if l.Frags {
+		doing += " for frames of several buffers"
+		var objects struct {
+			nicMaps
+			Program *ebpf.Program `ebpf:"funet_nic_frags"`
+		}
+		err = spec.LoadAndAssign(&objects, nil)
+		n.maps, n.program = objects.nicMaps, objects.Program
+	} else {
+		var objects struct {
+			nicMaps
+			Program *ebpf.Program `ebpf:"funet_nic"`
+		}
+		err = spec.LoadAndAssign(&objects, nil)
+		n.maps, n.program = objects.nicMaps, objects.Program
+	}
+	if err != nil {
+		return nil, loadError(doing, l.Frags, err)
 	}
 	return n, nil
 }
 
-// loadError adds the cure for the one failure that an administrator can act on.
-func loadError(doing string, err error) error {
+// loadError adds the cure for the failures that an administrator can act on.
+func loadError(doing string, frags bool, err error) error {
 	if errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("%s: run as root or with CAP_BPF and CAP_NET_ADMIN (before Linux 5.8 with CAP_SYS_ADMIN, before 5.11 also CAP_SYS_RESOURCE): %w", doing, err)
+	}
+	if frags {
+		return fmt.Errorf("%s: %w: Linux 5.18 or later is needed; on an older kernel do without", doing, err)
 	}
 	return fmt.Errorf("%s: %w: Linux 5.3 or later with XDP sockets (CONFIG_XDP_SOCKETS) is needed", doing, err)
 }
 
 // Program is the program to attach to an interface. It belongs to the NIC: do not close it. An
 // attachment through a bpf_link holds the program and its maps by itself.
-func (n *NIC) Program() *ebpf.Program { return n.objects.FunetNic }
+func (n *NIC) Program() *ebpf.Program { return n.program }
 
 // Sockets is the XSKMAP from receive queue (uint32) to the file descriptor of an AF_XDP socket
 // (uint32) bound to that queue. The kernel removes an entry when its socket is closed. The map
 // belongs to the NIC: do not close it.
-func (n *NIC) Sockets() *ebpf.Map { return n.objects.FunetSockets }
+func (n *NIC) Sockets() *ebpf.Map { return n.maps.FunetSockets }
 
 // SetGroup lets frames of group gid through, or stops them again. It takes effect on each CPU at
 // its next frame; frames already redirected still reach the socket. A gid of [Groups] or more is
@@ -95,7 +124,7 @@ func (n *NIC) SetGroup(gid uint16, active bool) error {
 	if active {
 		value = 1
 	}
-	if err := n.objects.FunetGroups.Update(uint32(gid), value, ebpf.UpdateExist); err != nil {
+	if err := n.maps.FunetGroups.Update(uint32(gid), value, ebpf.UpdateExist); err != nil {
 		return fmt.Errorf("set group %d of the NIC program to %t: %w", gid, active, err)
 	}
 	return nil
@@ -104,7 +133,7 @@ func (n *NIC) SetGroup(gid uint16, active bool) error {
 // Close removes the NIC's hold on the program and its maps. The kernel frees them when nothing
 // else, such as an attachment, holds them. Closing twice does no harm.
 func (n *NIC) Close() error {
-	if err := n.objects.Close(); err != nil {
+	if err := errors.Join(n.program.Close(), n.maps.Close()); err != nil {
 		return fmt.Errorf("close the NIC program: %w", err)
 	}
 	return nil

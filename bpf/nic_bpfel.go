@@ -16,10 +16,11 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	nicMapFunetCounters = "funet_counters"
-	nicMapFunetGroups   = "funet_groups"
-	nicMapFunetSockets  = "funet_sockets"
-	nicProgFunetNic     = "funet_nic"
+	nicMapFunetCounters  = "funet_counters"
+	nicMapFunetGroups    = "funet_groups"
+	nicMapFunetSockets   = "funet_sockets"
+	nicProgFunetNic      = "funet_nic"
+	nicProgFunetNicFrags = "funet_nic_frags"
 )
 
 // loadNic returns the embedded CollectionSpec for nic.
@@ -64,7 +65,8 @@ type nicSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type nicProgramSpecs struct {
-	FunetNic *ebpf.ProgramSpec `ebpf:"funet_nic"`
+	FunetNic      *ebpf.ProgramSpec `ebpf:"funet_nic"`
+	FunetNicFrags *ebpf.ProgramSpec `ebpf:"funet_nic_frags"`
 }
 
 // nicMapSpecs contains maps before they are loaded into the kernel.
@@ -125,12 +127,14 @@ type nicVariables struct {
 //
 // It can be passed to loadNicObjects or ebpf.CollectionSpec.LoadAndAssign.
 type nicPrograms struct {
-	FunetNic *ebpf.Program `ebpf:"funet_nic"`
+	FunetNic      *ebpf.Program `ebpf:"funet_nic"`
+	FunetNicFrags *ebpf.Program `ebpf:"funet_nic_frags"`
 }
 
 func (p *nicPrograms) Close() error {
 	return _NicClose(
 		p.FunetNic,
+		p.FunetNicFrags,
 	)
 }
 

@@ -103,7 +103,7 @@ func TestQueues(t *testing.T) {
 // the map has the size that was asked for.
 func TestLoadRefusals(t *testing.T) {
 	for _, queues := range []int{-1, 0, MaxQueues + 1, 1 << 32} {
-		n, err := LoadNIC(queues)
+		n, err := LoadNIC(Load{Queues: queues})
 		if !errors.Is(err, ErrRange) || n != nil {
 			t.Errorf("%d queues: %v, want ErrRange", queues, err)
 		}
@@ -182,7 +182,7 @@ func TestWithoutCapabilities(t *testing.T) {
 		return
 	}
 	dropCapabilities(t)
-	n, err := LoadNIC(1)
+	n, err := LoadNIC(Load{Queues: 1})
 	if n != nil || !errors.Is(err, os.ErrPermission) {
 		t.Fatalf("got %v, %v, want os.ErrPermission", n, err)
 	}
@@ -203,13 +203,16 @@ func BenchmarkNIC(b *testing.B) {
 	for _, way := range []struct {
 		name  string
 		frame []byte
+		frags bool
 	}{
-		{"pass", makeFrame(100, etherType(0x0800))},
-		{"foreign_group", makeFrame(100, gid(foreignGroup))},
-		{"redirected", makeFrame(100)},
+		{"pass", makeFrame(100, etherType(0x0800)), false},
+		{"foreign_group", makeFrame(100, gid(foreignGroup)), false},
+		{"redirected", makeFrame(100), false},
+		{"redirected, frags", makeFrame(100), true},
+		{"redirected, frags, 9014 bytes", makeFrame(9014), true},
 	} {
 		b.Run(way.name, func(b *testing.B) {
-			n := loadNIC(b, 1, 0)
+			n := load(b, Load{Queues: 1, Frags: way.frags}, 0)
 			_, perRun, err := n.Program().Benchmark(way.frame, b.N, b.ResetTimer)
 			if err != nil {
 				b.Fatal(err)

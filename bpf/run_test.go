@@ -102,7 +102,18 @@ func tagged(frame []byte) []byte {
 // socket on each of the given queues.
 func loadNIC(t testing.TB, queues int, sockets ...uint32) *NIC {
 	t.Helper()
-	n, err := LoadNIC(queues)
+	return load(t, Load{Queues: queues}, sockets...)
+}
+
+// loadFrags is loadNIC for frames of several buffers.
+func loadFrags(t testing.TB, queues int, sockets ...uint32) *NIC {
+	t.Helper()
+	return load(t, Load{Queues: queues, Frags: true}, sockets...)
+}
+
+func load(t testing.TB, l Load, sockets ...uint32) *NIC {
+	t.Helper()
+	n, err := LoadNIC(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,12 +182,15 @@ type xdpMD struct {
 }
 
 // run shows one frame to the program, on the queue of at if that is given and else on queue 0 of
-// the loopback interface (the kernel's default), and compares all that the program can do: the
+// the loopback interface (the kernel's default), with a first buffer of at.DataEnd bytes if that is
+// not zero, and compares all that the program can do: the
 // verdict, the counters, and the frame, which it must not change.
 func run(n *NIC, frame []byte, want Counters, at *xdpMD) error {
 	options := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+64)}
 	if at != nil {
-		at.DataEnd = uint32(len(frame))
+		if at.DataEnd == 0 {
+			at.DataEnd = uint32(len(frame))
+		}
 		options.Context = *at
 	}
 	before, err := n.Counters()

@@ -106,8 +106,15 @@ func (c *consumer) Peek(n uint32) uint32 {
 	return min(n, c.prod-c.cons)
 }
 
+// PeekMore is Peek, but always reads the kernel's index: for a packet of several
+// descriptors of which the last was not there when Peek read the index.
+func (c *consumer) PeekMore(n uint32) uint32 {
+	c.reload()
+	return min(n, c.prod-c.cons)
+}
+
 // reload reads the kernel's index (C). An index that no kernel would store makes
-// the ring appear empty.
+// the ring appear as it was.
 func (c *consumer) reload() {
 	if prod := c.producer.Load(); prod-c.cons <= c.size {
 		c.prod = prod

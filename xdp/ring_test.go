@@ -78,6 +78,12 @@ func TestRingIsBoundedFIFO(t *testing.T) {
 				out.Release(use)
 				model = model[use:]
 			},
+			"look again": func(t *rapid.T) {
+				n := amount.Draw(t, "n")
+				if got := out.PeekMore(n); got != min(n, uint32(len(model))) {
+					t.Fatalf("PeekMore(%d) = %d with %d used", n, got, len(model))
+				}
+			},
 			"": func(t *rapid.T) {
 				if int(in.Len()) != len(model) || int(out.Len()) != len(model) || in.Cap() != slots {
 					t.Fatalf("Len %d and %d, Cap %d; want %d of %d", in.Len(), out.Len(), in.Cap(), len(model), slots)

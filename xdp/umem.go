@@ -107,6 +107,17 @@ func (u *UMEM) Data(d Desc) []byte {
 	return u.mem[d.Addr:end:end]
 }
 
+// Span is the view of n bytes from addr on, over the ends of frames, or nil when they
+// do not lie in the UMEM: for a packet that is composed in several frames in a row.
+// A descriptor still describes what lies in one frame.
+func (u *UMEM) Span(addr uint64, n int) []byte {
+	if n < 0 || addr >= uint64(len(u.mem)) || uint64(n) > uint64(len(u.mem))-addr {
+		return nil
+	}
+	end := addr + uint64(n)
+	return u.mem[addr:end:end]
+}
+
 // Base is the address of the start of the frame that addr lies in. Descriptors
 // from the rx ring point past the headroom, those from the completion ring
 // wherever the sender put its frame.

@@ -62,6 +62,26 @@ func TestUMEMViewsStayInFrame(t *testing.T) {
 	}
 }
 
+// A span runs over the ends of frames and never leaves the UMEM, whatever is asked.
+func TestUMEMSpan(t *testing.T) {
+	const size = 10 * 2048
+	u, err := NewUMEM(UMEMConfig{FrameSize: 2048, FrameCount: 10})
+	must(t, err)
+	defer u.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		addr := rapid.OneOf(rapid.Uint64Range(0, size+1), rapid.Uint64()).Draw(t, "addr")
+		n := rapid.OneOf(rapid.IntRange(-1, size+1), rapid.Int()).Draw(t, "n")
+		s := u.Span(addr, n)
+		inside := addr < size && n >= 0 && n <= size && addr+uint64(n) <= size
+		if (s != nil) != inside || len(s) != cap(s) || inside && len(s) != n {
+			t.Fatalf("Span(%d, %d) has %d bytes of %d, inside: %v", addr, n, len(s), cap(s), inside)
+		}
+		if len(s) > 0 && &s[0] != &u.Frame(addr)[0] {
+			t.Fatalf("Span(%d, %d) begins elsewhere than the frame", addr, n)
+		}
+	})
+}
+
 // The allocator gives each frame of its part once, and takes back no more.
 func TestAllocator(t *testing.T) {
 	u, err := NewUMEM(UMEMConfig{FrameSize: 2048, FrameCount: 10})
@@ -121,7 +141,7 @@ func TestUMEMClose(t *testing.T) {
 	must(t, err)
 	must(t, u.Close())
 	must(t, u.Close())
-	if u.Frame(0) != nil || u.Data(Desc{}) != nil {
+	if u.Frame(0) != nil || u.Data(Desc{}) != nil || u.Span(0, 0) != nil {
 		t.Fatal("a closed UMEM gives views")
 	}
 	_, err = Open(SocketConfig{Interface: "lo", UMEM: u})

@@ -52,7 +52,8 @@ func (r ModeResult) MarshalJSON() ([]byte, error) {
 // works there: generic and native with copy, and native with zero-copy where every host takes it. The
 // modes take turns, three rounds of 3000 exchanges each, about half a second in all. It returns
 // the mode with the smallest median of the rounds' p50, of equals the first, and the results of all
-// modes in the order in which they were tried. Of the options it uses FrameSize and RoleCommand.
+// modes in the order in which they were tried. Of the options it uses FrameSize, Jumbo and
+// RoleCommand.
 //
 // Errors: ErrOptions, ErrNoMode, or the context's. Any goroutine may call it, one at a time for a
 // lab, which nothing else uses meanwhile.
@@ -75,6 +76,13 @@ func CalibrateMode(ctx context.Context, l *lab.Lab, o Options) (xdp.AttachMode, 
 		{Attach: xdp.AttachGeneric, Bind: xdp.BindCopy},
 		{Attach: xdp.AttachNative, Bind: xdp.BindCopy},
 		{Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy, Err: s.zeroCopy()},
+	}
+	if mtu := l.Options().MTU; mtu > plainMTU && !o.Jumbo {
+		for i := range results {
+			if r := &results[i]; r.Attach == xdp.AttachNative && r.Err == nil {
+				r.Err = fmt.Errorf("%w: MTU %d with frames of one buffer", xdp.ErrNotSupported, mtu)
+			}
+		}
 	}
 	pairs := make([]*pair, len(results))
 	for i := range results {

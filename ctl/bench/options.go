@@ -49,6 +49,10 @@ type Options struct {
 	Attach xdp.AttachMode
 	Bind   xdp.BindMode
 
+	// Jumbo says that FUNet takes frames of several buffers. Without it native mode is no
+	// choice for CalibrateMode where the MTU lets frames be longer than a buffer.
+	Jumbo bool
+
 	// Funet measures FUNet once between the lab's hosts, within ctx. Without it funet is
 	// absent and the report has no ratios.
 	Funet func(ctx context.Context, l *lab.Lab, round int) (Sample, error)

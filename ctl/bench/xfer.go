@@ -41,6 +41,7 @@ type XferOptions struct {
 	Rounds  int   // at each MTU, 1..1000, default 5
 	Seconds int   // that a run takes about, 1..60, default 1
 	Block   int   // bytes of FUNet's blocks, a multiple of 16 up to 64 MiB, default 128 KiB
+	Steered bool  // the labs that Up makes steer (lab.Options.Steer); for the report
 	Depth   int   // how many of them are under way at once, 1..256 and at most 1 GiB, default 8
 
 	// Up makes the lab of two hosts on which Funet runs; Xfer closes it. It is required.
@@ -60,6 +61,7 @@ type XferReport struct {
 	Seconds     int    `json:"seconds"` // that a run takes about
 	Block       int    `json:"block_bytes"`
 	Depth       int    `json:"blocks_at_once"`
+	Steered     bool   `json:"steered"` // FUNet's frames are received on their receiver's processor, TCP's never
 	Iperf3      bool   `json:"iperf3_present"`
 	Iperf3Note  string `json:"iperf3_note,omitempty"` // why it is absent
 	Iperf3Block int    `json:"iperf3_block_bytes"`
@@ -107,7 +109,7 @@ func Xfer(ctx context.Context, o XferOptions) (*XferReport, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("measure transfers: %w", err)
 	}
-	r := &XferReport{Rounds: o.Rounds, Seconds: o.Seconds, Block: o.Block, Depth: o.Depth, Iperf3Block: iperf3Block}
+	r := &XferReport{Rounds: o.Rounds, Seconds: o.Seconds, Block: o.Block, Depth: o.Depth, Steered: o.Steered, Iperf3Block: iperf3Block}
 	r.Iperf3Note = absent(iperf3Needs)
 	r.Iperf3 = r.Iperf3Note == ""
 	for _, mtu := range o.MTUs {
@@ -192,13 +194,18 @@ func (r *XferReport) at(ctx context.Context, mtu int, o *XferOptions) (err error
 	if err != nil {
 		return err
 	}
-	run.RoundsGbit, run.Gbit = figures[0], *median(figures[0])
-	if r.Iperf3 {
-		run.RoundsIperf3, run.RoundsRatio = figures[1], perRound(figures[0], figures[1])
-		run.Iperf3, run.Ratio = median(run.RoundsIperf3), median(run.RoundsRatio)
-	}
+	run.sum(figures)
 	r.Runs = append(r.Runs, run)
 	return nil
+}
+
+// sum enters the figures of the rounds, FUNet's and if there are two iperf3's, with medians and ratios.
+func (r *XferRun) sum(figures [][]float64) {
+	r.RoundsGbit, r.Gbit = figures[0], *median(figures[0])
+	if len(figures) > 1 {
+		r.RoundsIperf3, r.RoundsRatio = figures[1], perRound(figures[0], figures[1])
+		r.Iperf3, r.Ratio = median(r.RoundsIperf3), median(r.RoundsRatio)
+	}
 }
 
 // blocks is the number of bytes rounded up to whole blocks.
@@ -231,8 +238,11 @@ func (r *XferReport) WriteTable(w io.Writer) error {
 			run.XDPMode+", "+run.BindMode, strings.Join(rounds, " "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
+	if r.Steered {
+		b.WriteString("FUNet: received on the receiver's processor (RPS)\n")
+	}
 	if r.Iperf3 {
-		fmt.Fprintf(&b, "iperf3: one TCP stream with %s, no XDP program\n", r.TCP)
+		fmt.Fprintf(&b, "iperf3: one TCP stream with %s, no XDP program, received on the sender's processor\n", r.TCP)
 	} else {
 		fmt.Fprintf(&b, "iperf3: absent; %s\n", r.Iperf3Note)
 	}

@@ -24,8 +24,7 @@ func xferOptions(mtus ...int) XferOptions {
 		}}
 }
 
-// iperf3 measures on a real lab, or is said to be absent; the ratio is the median of those of the
-// rounds.
+// iperf3 measures on a real lab, or is said to be absent.
 func TestXfer(t *testing.T) {
 	leavesNothing(t)
 	r, err := Xfer(t.Context(), xferOptions(1500))
@@ -147,6 +146,19 @@ func TestXferFails(t *testing.T) {
 	fake(t, "echo no memory; exit 3", "iperf3")
 	if _, err := Xfer(t.Context(), xferOptions(1500)); err == nil || !strings.Contains(err.Error(), "round 1, iperf3: ") || !strings.HasSuffix(err.Error(), "exit status 3: no memory") {
 		t.Error(err)
+	}
+}
+
+// The ratio is the median of the rounds' ratios, not that of the medians: runs of one round meet
+// the same machine.
+func TestXferRatio(t *testing.T) {
+	var r XferRun
+	r.sum([][]float64{{1, 4, 9}, {10, 2, 3}})
+	if r.Gbit != 4 || *r.Iperf3 != 3 || *r.Ratio != 2 {
+		t.Errorf("%v by %v: %v", r.Gbit, *r.Iperf3, *r.Ratio)
+	}
+	if diff := cmp.Diff([]float64{0.1, 2, 3}, r.RoundsRatio); diff != "" {
+		t.Error(diff)
 	}
 }
 

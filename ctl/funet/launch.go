@@ -33,7 +33,7 @@ func (f *nodeFlags) measureMode(ctx context.Context, l *lab.Lab) error {
 	if f.mode != "auto" {
 		return nil
 	}
-	attach, bind, _, err := bench.CalibrateMode(ctx, l, bench.Options{RoleCommand: roleArgs})
+	attach, bind, _, err := bench.CalibrateMode(ctx, l, bench.Options{RoleCommand: roleArgs, Jumbo: f.jumbo})
 	if err != nil {
 		return fmt.Errorf("measuring the XDP modes: %w", err)
 	}
@@ -157,7 +157,7 @@ func (f *nodeFlags) command(l *lab.Lab, h lab.Host, self, program string, args [
 		"--peers", "/proc/self/fd/3", "--gid", fmt.Sprint(f.gid), "--xdp", f.mode, "--bind", f.bind,
 		"--cpu", fmt.Sprint(cpu), "--slots", fmt.Sprint(f.slots), "--wait", f.wait.String(),
 		"--rx-ring", fmt.Sprint(rxRing), "--fill-frames", fmt.Sprint(fillFrames),
-		fmt.Sprintf("--huge-pages=%t", f.hugePages)}, args...)
+		fmt.Sprintf("--huge-pages=%t", f.hugePages), fmt.Sprintf("--jumbo=%t", f.jumbo)}, args...)
 	cmd := l.Command(h.Index, self, all...)
 	cmd.ExtraFiles = []*os.File{peers}
 	return cmd, nil

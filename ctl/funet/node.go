@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -39,6 +40,7 @@ type nodeFlags struct {
 	cpu        int
 	slots      int
 	hugePages  bool
+	jumbo      bool
 	rxRing     int
 	fillFrames int
 	// provoke gives the nodes of a lab rings that run full or empty.
@@ -61,8 +63,9 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	p.StringVar(&f.bind, "bind", "auto", "how frames reach the process: auto, copy or zero-copy")
 	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the polling thread to (default: none; on a lab one each if there are enough)")
 	p.IntVar(&f.slots, "slots", defaultSlots, "size of each queue in slots, a power of two from 2 to 65536")
-	p.IntVar(&f.rxRing, "rx-ring", 0, "slots of the kernel's receive ring, a power of two up to 2048 (default 2048)")
-	p.IntVar(&f.fillFrames, "fill-frames", 0, "frames that the kernel may receive into, up to 512 (default 512)")
+	p.BoolVar(&f.jumbo, "jumbo", false, "frames as long as the MTU allows, not up to 3836 bytes (multi-buffer AF_XDP, Linux 6.6); on all nodes or none: long frames never arrive at a node without")
+	p.IntVar(&f.rxRing, "rx-ring", 0, "slots of the kernel's receive ring, a power of two up to 2048 (default 2048, more with --jumbo)")
+	p.IntVar(&f.fillFrames, "fill-frames", 0, "frames that the kernel may receive into, up to 512 (default 512, more with --jumbo)")
 	p.BoolVar(&f.hugePages, "huge-pages", false, "keep frames on 2 MiB pages")
 	p.DurationVar(&f.wait, "wait", defaultWait, "how long to wait for the other nodes to start")
 	p.BoolVar(&f.json, "json", false, "print one JSON document")
@@ -157,7 +160,7 @@ func (f *nodeFlags) open() (*node, error) {
 	cfg := card.Config{
 		Interfaces: f.ifaces, GID: uint16(gid), Node: uint16(f.node), Slots: f.slots,
 		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.cpu,
-		RxRing: f.rxRing, FillFrames: f.fillFrames,
+		Jumbo: f.jumbo, RxRing: f.rxRing, FillFrames: f.fillFrames,
 		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait },
 	}
 	for _, p := range file.Peers {
@@ -205,6 +208,15 @@ func (n *node) where() place {
 		x, b = append(x, i.XDPMode.String()), append(b, i.BindMode.String())
 	}
 	return place{Node: n.e.Node(), XDPMode: same(x), BindMode: same(b)}
+}
+
+// frameSize is the longest frame that all interfaces of the node send, in bytes.
+func (n *node) frameSize() int {
+	size := math.MaxInt
+	for _, p := range n.Ports() {
+		size = min(size, p.FrameSize())
+	}
+	return size
 }
 
 // same joins different strings, and is the string when all are the same.

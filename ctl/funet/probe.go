@@ -22,6 +22,15 @@ type probeResult struct {
 	Answers   map[string]string `json:"answers"`
 }
 
+// jumbo is whether --jumbo works in some mode: sockets of several buffers, in generic mode or in
+// native mode with a driver that has them.
+func jumbo(p xdp.Capabilities) xdp.Trial {
+	if p.MultiBuffer.Answer != xdp.Yes || p.NativeFrags.Answer == xdp.Yes {
+		return p.MultiBuffer
+	}
+	return p.Generic
+}
+
 func probeCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -42,6 +51,7 @@ has an XDP program is left alone.`,
 			}{
 				{"native", p.Native}, {"native_frags", p.NativeFrags}, {"generic", p.Generic}, {"copy", p.Copy}, {"zero_copy", p.ZeroCopy},
 				{"need_wakeup", p.NeedWakeup}, {"multi_buffer", p.MultiBuffer}, {"busy_poll", p.BusyPoll},
+				{"jumbo", jumbo(p)},
 			}
 			r := probeResult{Interface: p.Interface, Up: p.Up, MTU: p.MTU, RxQueues: p.RxQueues, TxQueues: p.TxQueues, Program: p.Program, Answers: map[string]string{}}
 			rows := [][]string{{"feature", "answer", ""}}

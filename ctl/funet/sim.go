@@ -30,6 +30,7 @@ func simCommand() *cobra.Command {
 type chaosOptions struct {
 	chaos.Scenario
 	seeds, faults  string
+	network        string
 	trace, capture string
 	json           bool
 }
@@ -41,14 +42,17 @@ func chaosCommand() *cobra.Command {
 		Short: "Run random programs while everything goes wrong, and check that every message is accounted for",
 		Long: `Run random programs on a simulated cluster on which everything goes wrong, and
 check after every event that each message is delivered exactly once, or reported
-failed. A seed stands for a cluster, its programs and all that happens to them:
+failed, and that of every transfer the bytes are exact and no others change. A seed stands for a cluster, its programs and all that happens to them:
 the same arguments give the same run. A run that fails is made smaller and printed
 with the arguments that repeat it; the exit status is then 1.
 
 Faults: loss, dup, reorder, corrupt, congestion (narrow links, short queues),
 partition, cut (one direction), pause and slow (processes and cards), crash (of a
 process, which is detached, or whose card leaves), restart (a card crashes and
-returns), resize (of queues in use), switch (of contexts); all or none.`,
+returns), resize (of queues in use), switch (of contexts), xfer (transfers of memory,
+also such as must be refused); all or none. On Arctic the network has no faults:
+loss, dup, reorder, corrupt, partition and cut are left out, congestion is slow
+routers with few buffers.`,
 		Example: `  funet sim chaos --seeds 1..200 --nodes 16 --messages 20000 --faults all
   funet sim chaos --seed 17 --nodes 3 --messages 40 --faults loss,restart --trace t.json --pcap t.pcap`,
 		Args: cobra.NoArgs,
@@ -69,6 +73,7 @@ returns), resize (of queues in use), switch (of contexts); all or none.`,
 	f.IntVar(&o.Nodes, "nodes", 16, "processes of the cluster")
 	f.IntVar(&o.Messages, "messages", 20_000, "messages of each run, replies included")
 	f.StringVar(&o.faults, "faults", "all", "what goes wrong: all, none, or kinds with commas between them")
+	f.StringVar(&o.network, "network", "ethernet", "what connects the cards: ethernet, or arctic, which loses nothing")
 	f.BoolVar(&o.json, "json", false, "print one JSON document")
 	f.StringVar(&o.trace, "trace", "", "write a trace in Chrome's JSON format to `FILE`; needs --seed")
 	f.StringVar(&o.capture, "pcap", "", "write a capture of all frames sent to `FILE`; needs --seed")
@@ -78,6 +83,9 @@ returns), resize (of queues in use), switch (of contexts); all or none.`,
 // check reads the options and returns the first and the last seed.
 func (o *chaosOptions) check(one bool) (first, last uint64, err error) {
 	if o.Faults, err = chaos.ParseFaults(o.faults); err != nil {
+		return 0, 0, err
+	}
+	if o.Network, err = chaos.ParseNetwork(o.network); err != nil {
 		return 0, 0, err
 	}
 	if err := o.Scenario.Check(); err != nil {
@@ -146,10 +154,10 @@ func (o *chaosOptions) print(r *chaos.Report) error {
 	if o.json {
 		return printJSON(r)
 	}
-	fmt.Printf("chaos: %d seeds, %d nodes, faults %v; %.1f million events a second and processor\n", r.Seeds, o.Nodes, o.Faults, r.EventsPerSecond/1e6)
+	fmt.Printf("chaos: %d seeds, %d nodes on %v, faults %v; %.1f million events a second and processor\n", r.Seeds, o.Nodes, o.Network, o.Faults, r.EventsPerSecond/1e6)
 	return table(os.Stdout,
-		[]string{"  messages", "delivered", "reported failed", "lost", "duplicated", "misdelivered", "damaged", "stuck"},
-		[]string{"  " + fmt.Sprint(r.Messages), fmt.Sprint(r.Delivered), fmt.Sprint(r.ReportedFailed), fmt.Sprint(r.Lost),
+		[]string{"  messages", "of them transfers", "delivered", "reported failed", "lost", "duplicated", "misdelivered", "damaged", "stuck"},
+		[]string{"  " + fmt.Sprint(r.Messages), fmt.Sprint(r.Transfers), fmt.Sprint(r.Delivered), fmt.Sprint(r.ReportedFailed), fmt.Sprint(r.Lost),
 			fmt.Sprint(r.Duplicated), fmt.Sprint(r.Misdelivered), fmt.Sprint(r.Damaged), fmt.Sprint(r.Stuck)})
 }
 

@@ -27,7 +27,7 @@ func TestChaosOptions(t *testing.T) {
 		{"-1..3", 0, 0, "FIRST..LAST"},
 		{"0..18446744073709551615", 0, 0, "10 million"},
 	} {
-		o := chaosOptions{seeds: c.seeds, faults: "all"}
+		o := chaosOptions{seeds: c.seeds, faults: "all", network: "ethernet"}
 		o.Nodes, o.Messages = 2, 1
 		first, last, err := o.check(false)
 		if c.refused != "" {
@@ -39,7 +39,7 @@ func TestChaosOptions(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"--seed", "1", "--seeds", "1..2"}, {"--faults", "fire"}, {"--nodes", "1"}, {"--messages", "0"},
+		{"--seed", "1", "--seeds", "1..2"}, {"--faults", "fire"}, {"--network", "token ring"}, {"--network", "arctic", "--nodes", "1025"}, {"--nodes", "1"}, {"--messages", "0"},
 		{"--seeds", "1..2", "--trace", "t.json"}, {"extra"},
 	} {
 		c := root()

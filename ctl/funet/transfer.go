@@ -17,6 +17,7 @@ type transferResult struct {
 	Block int `json:"block_bytes"`
 	Depth int `json:"blocks_at_once"`
 	MTU   int `json:"mtu,omitempty"` // of a lab
+	Frame int `json:"frame_bytes"`   // the longest
 	flow
 }
 
@@ -34,7 +35,7 @@ func transferCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "transfer",
 		Short:   "Move blocks of memory from node 0 to node 1 and check them",
-		Example: "  funet transfer --lab 2 --bytes 1073741824\n  funet transfer --lab 2 --mtu 9000 --block 65536 --depth 8",
+		Example: "  funet transfer --lab 2 --bytes 1073741824\n  funet transfer --lab 2 --mtu 9000 --jumbo --block 65536 --depth 8",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			r, err := runProgram(c, &f, o.args(), o.run)
@@ -61,7 +62,7 @@ func (o transferOptions) run(n *node) (*transferResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &transferResult{Block: o.Block, Depth: o.Depth, flow: flow{place: n.where(), Card: n.Engine().Counters()}}
+	r := &transferResult{Block: o.Block, Depth: o.Depth, Frame: n.frameSize(), flow: flow{place: n.where(), Card: n.Engine().Counters()}}
 	if m.Nanoseconds > 0 {
 		r.Bytes, r.Seconds = m.Bytes, float64(m.Nanoseconds)/1e9
 		r.Goodput = float64(m.Bytes) * 8 / float64(m.Nanoseconds)
@@ -75,5 +76,6 @@ func (r *transferResult) WriteTable(w io.Writer) error {
 	return table(w,
 		[]string{"  goodput", fmt.Sprintf("%.2f Gbit/s", r.Goodput)},
 		[]string{"  time", fmt.Sprintf("%.3f s", r.Seconds)},
+		[]string{"  frames", fmt.Sprintf("up to %d bytes", r.Frame)},
 		[]string{"  XDP mode", r.modes()})
 }

@@ -108,6 +108,6 @@ var mutations = []mutation{
 	return [arctic.Levels][]funi.Slot{}`,
 		chaos("slow,switch")},
 	{"mode", "dispatch.go",
-		`case s.ctx.halted:`, `case false:`,
+		`case s.ctx.halted, s.waiting.head == nil:`, `case s.waiting.head == nil:`,
 		unit("TestNothingIsDispatchedInContextSwitchMode")},
 }

@@ -39,8 +39,10 @@ func (e *Endpoint) HandleNotice(number uint32, h NoticeHandler) error {
 // destination 0 it runs message handler number (of Handle) on up to 16 words.
 //
 // It returns when the request is in the send queue. The source must not change before
-// Retrieved reports that the card has it. A transfer that fails comes back as one
-// Undelivered error, by Poll and the like; parts of it may have been written.
+// Retrieved reports that the card needs it no more: a card may send a transfer of more
+// than 16 words straight from it, again and again, until the other one has it. A transfer
+// that fails comes back as one Undelivered error, by Poll and the like; parts of it may
+// have been written.
 //
 // Errors are ErrTransfer and those of Request.
 func (e *Endpoint) Transfer(node int, number uint32, t funi.Transfer) error {
@@ -92,8 +94,10 @@ func transferType(number uint32, t *funi.Transfer) uint16 {
 	return uint16(typeTransfer + number)
 }
 
-// Retrieved reports whether the card has taken everything of the level that was sent
-// before: the sources of transfers may then change.
+// Retrieved reports whether the card has given back the slots of everything of the level
+// that was sent before: the sources of transfers may then change. The slot of a transfer
+// of more than 16 words may take until the receiver has all but its end, or until the
+// transfer comes back; what was sent behind it waits for it here, though not on its way.
 func (e *Endpoint) Retrieved(l funi.Level) bool { return e.iface.Unsent(l) == 0 }
 
 // notice calls the handler of a transfer.

@@ -87,7 +87,7 @@ func TestFrameRoundTrip(t *testing.T) {
 func TestEncodeOverwritesUsedBuffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawFrame(t)
-		f.Packets = nil
+		f.Packets, f.Block = nil, nil
 		want := compose(f)
 		used := rapid.SliceOfN(rapid.Byte(), len(want), len(want)).Draw(t, "used buffer")
 		f.Header.Encode(used)

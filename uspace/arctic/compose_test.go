@@ -24,6 +24,7 @@ type frame struct {
 	Header  arctic.Header
 	Rejects []arctic.Reject
 	Packets []packet
+	Block   []byte // nil: none
 }
 
 // compose writes f with the package's encoders.
@@ -32,7 +33,7 @@ func compose(f frame) []byte {
 	for _, p := range f.Packets {
 		size += arctic.PacketHeaderSize + len(p.Payload)
 	}
-	b := make([]byte, size)
+	b := make([]byte, size+len(f.Block))
 	f.Header.Encode(b)
 	n := arctic.HeaderSize
 	for _, r := range f.Rejects {
@@ -44,13 +45,16 @@ func compose(f frame) []byte {
 		p.Header.Encode(wire)
 		n = arctic.PutPacket(b, n, wire)
 	}
+	if f.Block != nil {
+		n = arctic.PutBlock(b, n, f.Block)
+	}
 	arctic.Seal(b, n)
 	return b
 }
 
 // takeApart reads an accepted frame with every accessor of the package.
 func takeApart(f arctic.Frame) frame {
-	d := frame{Header: f.Header()}
+	d := frame{Header: f.Header(), Block: f.Block()}
 	for i := range f.Rejects() {
 		d.Rejects = append(d.Rejects, f.Reject(i))
 	}
@@ -75,6 +79,18 @@ func train(count, words int) frame {
 			p.Payload[j] = byte(i + j)
 		}
 		f.Packets = append(f.Packets, p)
+	}
+	return f
+}
+
+// blockFrame returns a request frame of a packet of form Block and size bytes of block.
+func blockFrame(size int) frame {
+	f := train(1, 1)
+	f.Packets[0].Header.Kind = arctic.KindTransfer
+	arctic.PutTransfer(f.Packets[0].Payload, &arctic.Transfer{Form: arctic.Block, Address: 0x1230})
+	f.Block = make([]byte, size)
+	for i := range f.Block {
+		f.Block[i] = byte(i * 7)
 	}
 	return f
 }
@@ -170,6 +186,16 @@ func drawFrame(t *rapid.T) frame {
 		})
 	}
 	first := drawPacketHeader(t)
+	if rapid.Bool().Draw(t, "block") {
+		size := arctic.TransferAlign * rapid.IntRange(1, 100).Draw(t, "quads")
+		b := blockFrame(size)
+		f.Packets, f.Block = b.Packets, rapid.SliceOfN(rapid.Byte(), size, size).Draw(t, "data")
+		p := &f.Packets[0]
+		first.Level, first.GID, first.Route, first.Kind, first.Length = h.Level, h.GID, h.Route, arctic.KindTransfer, 1
+		p.Header = first
+		binary.LittleEndian.PutUint32(p.Payload, rapid.Uint32().Draw(t, "word")|uint32(arctic.Block))
+		return f
+	}
 	for range rapid.IntRange(0, arctic.MaxTrain).Draw(t, "packets") {
 		p := packet{Header: first}
 		p.Header.Level, p.Header.GID, p.Header.Route = h.Level, h.GID, h.Route

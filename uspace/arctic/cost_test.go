@@ -35,7 +35,9 @@ func TestNothingAllocates(t *testing.T) {
 	b := make([]byte, 4096)
 	p := wirePacket(8)
 	good := base()
-	bad := refusals()
+	block := blockFrame(1424)
+	goodBlock := compose(block)
+	bad := append(refusals(), blockRefusals()...)
 	sum := uint64(0)
 	for name, run := range map[string]func(){
 		"encode": func() {
@@ -63,6 +65,22 @@ func TestNothingAllocates(t *testing.T) {
 				var p arctic.Packet
 				p, train = arctic.Next(train)
 				sum += uint64(p.Header().Type) + uint64(len(p.Payload()))
+			}
+		},
+		"encode a block": func() {
+			block.Header.Encode(b)
+			n := arctic.PutPacket(b, arctic.HeaderSize, goodBlock[arctic.HeaderSize:][:arctic.PacketHeaderSize+arctic.WordSize])
+			arctic.Seal(b, arctic.PutBlock(b, n, block.Block))
+		},
+		"parse a block": func() {
+			f, err := arctic.Parse(goodBlock)
+			if err != nil {
+				panic(err)
+			}
+			var x arctic.Transfer
+			p, _ := arctic.Next(f.Train())
+			if !p.Transfer(&x) || len(f.Block()) != len(block.Block) {
+				panic("not a block")
 			}
 		},
 		"refuse": func() {

@@ -3,7 +3,8 @@
 // A packet is an Arctic packet (thesis 1.2.2, 5.2.2, 5.4): at most 24 words of
 // 32 bits, three of them header. A frame is an Ethernet frame with EtherType
 // 0x88B5 that carries a train of up to 64 packets of one source node,
-// destination node, group and level, and the acknowledgments of both levels.
+// destination node, group and level, or one packet with a block of memory behind
+// it (see Transfer), and the acknowledgments of both levels.
 // Everything after the EtherType is little-endian: payload words are then plain
 // memory copies on every machine that FUNet runs on, and big-endian machines
 // still agree because nothing here is read except through a byte order.

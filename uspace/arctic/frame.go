@@ -1,8 +1,8 @@
 package arctic
 
 // This file is the frame: Ethernet header, frame header, rejects and a train of
-// packets. Header.Encode, PutReject and PutPacket write one, Seal finishes it, Parse
-// checks one that came from the wire.
+// packets, or one packet and its block. Header.Encode, PutReject, PutPacket and PutBlock
+// write one, Seal finishes it, Parse checks one that came from the wire.
 
 import (
 	"encoding/binary"
@@ -31,6 +31,8 @@ const (
 	// MinMTU is the smallest Ethernet payload that every frame without a train
 	// of several packets and with MaxRejects fits.
 	MinMTU = HeaderSize - EthernetSize + MaxRejects*RejectSize + MaxPacketSize
+	// MaxFrame is the longest frame that the length field can say.
+	MaxFrame = EthernetSize + math.MaxUint16
 )
 
 // Flags of the frame header.
@@ -157,7 +159,7 @@ func PutBlock(b []byte, n int, data []byte) int {
 // rejects: a multiple of TransferAlign, 0 if there is no room.
 func MaxBlock(size int) int {
 	const before = HeaderSize + PacketHeaderSize + WordSize
-	return max(min(size, EthernetSize+math.MaxUint16)-before, 0) &^ (TransferAlign - 1)
+	return max(min(size, MaxFrame)-before, 0) &^ (TransferAlign - 1)
 }
 
 // Seal writes length and checksum of a frame of n bytes.
@@ -222,11 +224,11 @@ func (f Frame) checkTrain() error {
 		}
 	}
 	if packets == 0 {
-		if at != len(f) {
-			return ErrLength
-		}
 		if f[15]&flagBlock != 0 {
 			return ErrBlock
+		}
+		if at != len(f) {
+			return ErrLength
 		}
 		return nil
 	}

@@ -29,7 +29,14 @@ func addSeeds(f *testing.F) {
 		full.Rejects = append(full.Rejects, arctic.Reject{Level: arctic.Reply, Reason: arctic.ReasonLocal - 1})
 	}
 	f.Add(compose(full))
-	for _, d := range refusals() {
+	f.Add(goldenBlock())
+	for _, size := range []int{16, 1424} {
+		f.Add(compose(blockFrame(size)))
+		answering := blockFrame(size)
+		answering.Rejects = full.Rejects
+		f.Add(compose(answering))
+	}
+	for _, d := range append(refusals(), blockRefusals()...) {
 		f.Add(d.b)
 	}
 }
@@ -106,6 +113,12 @@ func checkAccepted(t *testing.T, b []byte, f arctic.Frame) {
 			h.Source != d.Packets[0].Header.Source || h.Destination != d.Packets[0].Header.Destination {
 			t.Fatalf("packet %d is not of its frame's train", i)
 		}
+	}
+	if d.Block != nil {
+		if len(d.Packets) != 1 || len(d.Block) == 0 || len(d.Block)%arctic.TransferAlign != 0 || &d.Block[0] != &f[size] {
+			t.Fatalf("a block of %d bytes behind %d packets is not the rest of its frame", len(d.Block), len(d.Packets))
+		}
+		size += len(d.Block)
 	}
 	if size != len(f) || len(rest) != 0 {
 		t.Fatalf("packets end at %d with %d bytes of train left, the frame at %d", size, len(rest), len(f))
@@ -193,6 +206,7 @@ func fromLayers(ethernet *gplayers.Ethernet, l *layers.FUNet) frame {
 			Sequence: l.Sequence, Age: l.Age, Acks: l.Acks, Selective: l.Selective,
 		},
 		Rejects: l.Rejects,
+		Block:   l.Block,
 	}
 	for _, p := range l.Packets {
 		f.Packets = append(f.Packets, packet{Header: p.PacketHeader, Payload: p.Payload})

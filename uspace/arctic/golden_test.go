@@ -49,9 +49,12 @@ ec7c7389         68 CRC-32C 0x89737cec
 11223344        112 payload word 0, 0x44332211
 55667788        116 payload word 1, 0x88776655`
 
-func golden() []byte {
+func golden() []byte { return unhex(goldenHex) }
+
+// unhex reads the first column of every line but the first.
+func unhex(lines string) []byte {
 	var b []byte
-	for _, line := range strings.Split(goldenHex, "\n")[1:] {
+	for _, line := range strings.Split(lines, "\n")[1:] {
 		field, err := hex.DecodeString(strings.Fields(line)[0])
 		if err != nil {
 			panic(err)

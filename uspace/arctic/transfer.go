@@ -15,7 +15,7 @@ package arctic
 // of four words. A single is the XFER packet of the thesis and makes a notice at the
 // receiver. The others are pieces of a transfer of total words, which the sending
 // card splits: parts make no notice and come in any order; the last, which holds the
-// transfer's end, leaves when all parts are acknowledged, so that its notice says
+// transfer's end, leaves when all others are acknowledged, so that its notice says
 // that all has arrived and the receiver need not count.
 //
 // A block is a part that fills an Ethernet frame (design idea 7): its packet is alone in

@@ -22,12 +22,12 @@ func transferPacket(t *arctic.Transfer) arctic.Packet {
 
 // drawTransfer draws a transfer packet of any form that a card may send.
 func drawTransfer(t *rapid.T) *arctic.Transfer {
-	x := &arctic.Transfer{Form: arctic.Form(rapid.IntRange(0, 2).Draw(t, "form")), Argument: rapid.Uint32().Draw(t, "argument")}
-	quads := rapid.IntRange([]int{0, 1, 1}[x.Form], []int{4, 5, 4}[x.Form]).Draw(t, "quads")
+	x := &arctic.Transfer{Form: arctic.Form(rapid.IntRange(0, 3).Draw(t, "form")), Argument: rapid.Uint32().Draw(t, "argument")}
+	quads := rapid.IntRange([]int{0, 1, 1, 0}[x.Form], []int{4, 5, 4, 0}[x.Form]).Draw(t, "quads")
 	x.Data = rapid.SliceOfN(rapid.Byte(), quads*16, quads*16).Draw(t, "data")
 	x.Address = 16 * rapid.Uint32Range(1, 1<<28-1).Draw(t, "address")
 	switch x.Form {
-	case arctic.Part:
+	case arctic.Part, arctic.Block:
 		x.Argument, x.AtOnce = 0, rapid.Bool().Draw(t, "at once")
 	case arctic.Last:
 		most := min(arctic.MaxTransferWords/4, int(x.Address)/16-1+quads)
@@ -64,6 +64,7 @@ func TestTransferRefusesOtherForms(t *testing.T) {
 			{Form: arctic.Single, Address: 32, Data: make([]byte, 16)},
 			{Form: arctic.Part, Address: 32, Data: make([]byte, 80)},
 			{Form: arctic.Last, Address: 64, Data: make([]byte, 16), Total: 8},
+			{Form: arctic.Block, Address: 32},
 		}
 	}
 	for _, c := range []struct {
@@ -87,6 +88,10 @@ func TestTransferRefusesOtherForms(t *testing.T) {
 		{"total less than data", arctic.Last, func(p arctic.Packet) arctic.Packet { p[20] = 0; return p }},
 		{"start at 0", arctic.Last, func(p arctic.Packet) arctic.Packet { p[20] = 20; return p }},
 		{"total before 0", arctic.Last, func(p arctic.Packet) arctic.Packet { p[20] = 40; return p }},
+		{"block of two words", arctic.Block, func(p arctic.Packet) arctic.Packet { return append(p, 0, 0, 0, 0) }},
+		{"block with data in the packet", arctic.Block, func(p arctic.Packet) arctic.Packet { return append(p, make([]byte, 16)...) }},
+		{"block, address 0", arctic.Block, func(p arctic.Packet) arctic.Packet { p[12] &= 3; return p }},
+		{"block, bit 3", arctic.Block, func(p arctic.Packet) arctic.Packet { p[12] |= 8; return p }},
 		{"total too long", arctic.Last, func(p arctic.Packet) arctic.Packet { p[15], p[23] = 0xff, 2; return p }},
 	} {
 		p := c.bend(transferPacket(good()[c.form]))
@@ -110,12 +115,15 @@ func FuzzTransfer(f *testing.F) {
 		{Form: arctic.Single, Address: 0xfffffff0, Data: make([]byte, 64)},
 		{Form: arctic.Part, AtOnce: true, Address: 0x1000, Data: make([]byte, 80)},
 		{Form: arctic.Last, Address: 0xfffffff0, Data: make([]byte, 16), Total: arctic.MaxTransferWords},
+		{Form: arctic.Block, AtOnce: true, Address: 0xfffffff0},
 	} {
 		f.Add([]byte(transferPacket(x).Payload()))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = b[:min(len(b), arctic.MaxPayloadWords*arctic.WordSize)/arctic.WordSize*arctic.WordSize]
+		h := arctic.PacketHeader{Kind: arctic.KindTransfer, Length: uint8(len(b) / arctic.WordSize)}
 		p := arctic.Packet(append(make([]byte, arctic.PacketHeaderSize), b...))
+		h.Encode(p)
 		var x arctic.Transfer
 		if p.Transfer(&x) && !bytes.Equal(transferPacket(&x).Payload(), b) {
 			t.Fatalf("%#x decoded to %+v", b, x)

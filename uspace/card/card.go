@@ -56,7 +56,9 @@ type Config struct {
 	Bind       xdp.BindMode
 	HugePages  bool
 	BusyPoll   xdp.BusyPoll
-	// RxRing and FillFrames are those of afxdp.Config; 0 takes the defaults.
+	// Jumbo, RxRing and FillFrames are those of afxdp.Config; 0 takes the defaults. All
+	// members of the group agree about Jumbo.
+	Jumbo              bool
 	RxRing, FillFrames int
 	// System lets frames of the system group in, too; see SystemEvents.
 	System bool
@@ -88,6 +90,7 @@ type Card struct {
 	polls    uint64
 	leftover bool   // the last step left work over
 	next     int64  // when the engine wants to run again
+	heads    uint32 // of the send queues, at the last step
 	progress uint64 // engine's, at the last look
 	rest     rest   // rest.go
 }
@@ -129,7 +132,7 @@ func Open(c Config) (_ *Card, err error) {
 	}
 	for _, name := range c.Interfaces {
 		p, err := afxdp.Open(afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: c.BusyPoll, RxRing: c.RxRing, FillFrames: c.FillFrames})
+			HugePages: c.HugePages, BusyPoll: c.BusyPoll, Jumbo: c.Jumbo, RxRing: c.RxRing, FillFrames: c.FillFrames})
 		if err != nil {
 			return nil, err
 		}
@@ -208,8 +211,8 @@ func (k *Card) Interface() *funi.Interface { return k.iface }
 // Now returns the card's time in nanoseconds since it was made.
 func (k *Card) Now() int64 { return int64(time.Since(k.start)) }
 
-// Drive lets the card run: it steps the engine if there is a frame to receive, a
-// packet to send, or work left over, and otherwise at every glance-th call, for
+// Drive lets the card run: it steps the engine if there is a frame to receive, a packet
+// that was not there at the last step, or work left over, and otherwise at every glance-th call, for
 // timers and for receive queues that have room again. So a program that polls in
 // vain pays for a look at a ring and two registers, not for a clock and a step.
 //
@@ -219,13 +222,15 @@ func (k *Card) Now() int64 { return int64(time.Since(k.start)) }
 // steps look at the clock.
 func (k *Card) Drive() {
 	k.polls++
-	sends := k.iface.Unsent(funi.Reply) > 0 || k.iface.Unsent(funi.Request) > 0
+	heads := k.iface.Heads()
+	sends := heads != k.heads
 	if k.polls%glance != 0 && !sends && !k.leftover && !k.receives() {
 		return
 	}
 	if sends || k.leftover || k.polls%glance == 0 {
 		k.now = k.Now()
 	}
+	k.heads = heads
 	k.next = k.engine.Step(k.now)
 	k.leftover = k.next <= k.now
 	if p := k.engine.Progress(); p != k.progress || k.leftover {

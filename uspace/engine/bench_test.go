@@ -33,6 +33,17 @@ func (b *bench) want(what string, got, want uint32) {
 	}
 }
 
+// registered gives node 0 a segment to send from and node 1 one to receive into.
+func (b *bench) registered(source, destination []byte) {
+	b.t.Helper()
+	if err := b.ctx[0].Register(funi.Segment{Base: 0x100, Memory: source, Rights: funi.Source}); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := b.ctx[1].Register(funi.Segment{Base: 0x100, Memory: destination, Rights: funi.Destination}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // run lets the cards run for a while in which all that can be settled is.
 func (b *bench) run() { b.pass(5 * time.Millisecond) }
 

@@ -75,7 +75,8 @@ type Config struct {
 
 	// AckDelay bounds how long an acknowledgment waits for data to ride on.
 	AckDelay time.Duration
-	// AckEvery is how many frames are acknowledged at once at the latest.
+	// AckEvery is how many frames with trains, or four times as many with blocks, are
+	// acknowledged at once at the latest.
 	AckEvery int
 	// FirstRTO, MinRTO and MaxRTO bound the retransmission time (RFC 6298).
 	FirstRTO, MinRTO, MaxRTO time.Duration
@@ -138,8 +139,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: receive FIFO of %d packets; use at least 1", ErrConfig, c.FIFO)
 	case c.FirstWindow < 1 || c.FirstWindow > Window:
 		return fmt.Errorf("%w: first window of %d frames; use 1 to %d", ErrConfig, c.FirstWindow, Window)
-	case c.AckEvery < 1 || c.AckEvery > Window/2:
-		return fmt.Errorf("%w: acknowledging every %d frames; use 1 to %d", ErrConfig, c.AckEvery, Window/2)
+	case c.AckEvery < 1 || c.AckEvery > Window/2/blocksPerTrain:
+		return fmt.Errorf("%w: acknowledging every %d frames; use 1 to %d", ErrConfig, c.AckEvery, Window/2/blocksPerTrain)
 	case max(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout) > longest:
 		return fmt.Errorf("%w: a duration is longer than %v", ErrConfig, longest)
 	case min(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout) < 0 ||

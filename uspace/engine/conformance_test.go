@@ -6,6 +6,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -373,7 +374,7 @@ var rules = []rule{
 
 // TestConformance tries every rule.
 func TestConformance(t *testing.T) {
-	for i, r := range append(rules, moreRules...) {
+	for i, r := range slices.Concat(rules, transferRules, moreRules) {
 		t.Run(fmt.Sprintf("%d §%s", i, r.section), func(t *testing.T) {
 			t.Log(r.text)
 			r.try(t)

@@ -211,26 +211,6 @@ func (c *Card) giveUp(x *Context, to func(*line)) {
 	}
 }
 
-// giveUpTransfers returns the long transfers that are under way, of which no packet is in
-// the cache.
-func (x *Context) giveUpTransfers(reason arctic.Reason) {
-	if x.long == nil {
-		return
-	}
-	for l := range x.current {
-		if t := x.current[l]; t != nil {
-			t.current, x.current[l] = false, nil
-			t.source, t.lastSource, t.failed = nil, nil, reason
-			x.settle(t)
-		}
-		for q := &x.long.due[l]; q.head != nil; {
-			t := q.pop()
-			t.failed = reason
-			x.settle(t)
-		}
-	}
-}
-
 // reset starts a context's RESET mode (thesis 3.1.2): everything that waits is given
 // up, and what is in flight belongs to nobody from now on.
 func (c *Card) reset(x *Context) {

@@ -60,11 +60,13 @@ func (x *Context) Load(r funi.Register) uint32 {
 // change while packets are in the cache or long transfers under way with ErrCached.
 //
 // TICKET needs CTXR1 and takes only the value of a cache that is empty: packets in it
-// come back to the process with ReasonGivenUp, and so do long transfers under way.
+// come back to the process with ReasonGivenUp, and so do the long transfers that are
+// under way, each once.
 //
 // The queue registers need that their queues have halted: those of the send queues CSQR,
 // CTXR1' or MERR, those of the receive queues CRQR, CTXR2 or MERR, and Q_MASK one of each.
-// A BASE zeroes HD and TL.
+// CTXR1' is not enough while a slot is a long transfer's: CSQM, or TICKET, ends that. A
+// BASE zeroes HD and TL.
 //
 // Errors are ErrNotReady, ErrRegister, ErrAttached, ErrCached, ErrAway.
 func (x *Context) Store(r funi.Register, v uint32) error {
@@ -126,17 +128,17 @@ func (x *Context) store(r funi.Register, v uint32) error {
 
 // storeQueue writes a queue register on behalf of the process.
 func (x *Context) storeQueue(r funi.Register, v uint32) error {
-	send, receive := x.sending, x.receiving
+	send, receive, ofSend := x.sending, x.receiving, true
 	switch r {
 	case funi.QMask:
 	case funi.RPSQBase, funi.RQSQBase, funi.RPSQHead, funi.RPSQTail, funi.RQSQHead, funi.RQSQTail:
 		receive = false
 	case funi.RPRQBase, funi.RQRQBase, funi.RPRQHead, funi.RPRQTail, funi.RQRQHead, funi.RQRQTail:
-		send = false
+		send, ofSend = false, false
 	default:
 		return ErrRegister
 	}
-	if send || receive {
+	if send || receive || ofSend && !x.giveSlotsBack() {
 		return ErrNotReady
 	}
 	x.iface.Store(r, v)

@@ -98,6 +98,40 @@ func TestDetachWithPacketsInFlight(t *testing.T) {
 	}
 }
 
+// Rule: RESET gives up what waits to be sent (thesis 3.1.2), also what waits because
+// packets of other processes fill the window, and the context can be used again.
+func TestResetWhileOthersFillTheWindow(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: quick})
+	other, x := b.join(0, gid, 9)
+	exactlyOnce(b, newTraffic(b, 10, 2))
+	b.net.Cut(isolate(1))
+	b.mustSend(0, funi.Request, 1, 1)
+	b.pass(50 * time.Millisecond) // the window is one frame now
+	put(other, funi.Request, 1, 2)
+	b.step(b.now)
+	for _, v := range []uint32{funi.RESET, 0} {
+		if err := x.Store(funi.Control, v); err != nil {
+			t.Fatal(err)
+		}
+		b.step(b.now)
+	}
+	if err := x.Store(funi.GID, gid); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Store(funi.Control, 0); err != nil {
+		t.Fatal(err)
+	}
+	b.step(b.now)
+	b.net.Cut(nil)
+	b.pass(50 * time.Millisecond)
+	if s, ok := take(b.proc[1], funi.Request); !ok || s.Payload()[0] != 1 {
+		t.Error("the packet that filled the window was not delivered")
+	}
+	if s, ok := take(b.proc[1], funi.Request); ok {
+		t.Errorf("delivered although it was given up: %d", s.Payload()[0])
+	}
+}
+
 // Rule: the set of the cache of a detached context is free for another when its last
 // packet in flight is answered or given up, not before: so contexts that come and go
 // cannot make the card hold more sets than it has (thesis 5.3).

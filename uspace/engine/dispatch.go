@@ -78,10 +78,8 @@ func (c *Card) dispatchFlow(f *flow) bool {
 	for f.turn.head != nil && f.flying < f.window && f.next-f.oldest < Window {
 		s := f.turn.head
 		switch {
-		case s.ctx.halted:
-			f.turn.pop() // the end of its mode brings it back
-		case s.waiting.head == nil:
-			f.turn.pop() // its packets have been given up
+		case s.ctx.halted, s.waiting.head == nil:
+			f.turn.pop() // the end of its mode, or a packet, brings it back
 		case s.hold > c.now:
 			f.held.push(f.turn.pop(), onHold)
 			c.timers.set(p, s.hold)

@@ -9,14 +9,17 @@
 //	retrieval.go  copies a slot of a send queue once into a line of the
 //	              undelivered packet cache, in wire format, and checks the copy
 //	transfer.go   the same for XFER, whose data is in the process's segments; splits
-//	              long transfers and sends their last packet when all else is there
+//	              long transfers and sends their last packet when all else is there.
+//	              With Config.Blocks a line of one has no data but its place in the
+//	              source: a block, as long as a frame has room for
 //	cache.go      the lines, and TICKET, the bitmap of free ones; the last lines
 //	              are for replies only (thesis 5.2.4)
 //	stream.go     lines of one context for one node wait together, and back off
 //	              together when that node is full
-//	dispatch.go   builds trains from the streams in turn, and retransmits lost frames
+//	dispatch.go   builds trains from the streams in turn, each block a train of its
+//	              own, and retransmits lost frames
 //	transmit.go   frame header with the acknowledgments of both levels, rejects,
-//	              then the train
+//	              then the train, and a block from the source, each time it is sent
 //
 // and in:
 //
@@ -26,7 +29,8 @@
 //	rejects.go    what was rejected, so that a repeated frame gets the same answer
 //	delivery.go   copies an accepted packet into the receive queue, by way of the
 //	              receive FIFO only if the queue is full (thesis 5.2.3)
-//	notice.go     the same for XFER: data to memory, a notice to the queue
+//	notice.go     the same for XFER: data to memory, a notice to the queue; a block
+//	              needs no queue, but in DRAIN mode, where it becomes parts
 //	acknowledge.go answers that came back: lines are freed, rejected packets wait
 //	              for another try, permanent rejects return to the process
 //
@@ -43,10 +47,9 @@
 //	SwitchOut, SwitchIn                appendix B
 //	Detach                             the end
 //
-// A peer (peer.go, greeting.go) is another card; its two flows (flow.go), one a
-// level, hold the sequence numbers in both directions while it is in use, and rest.go
-// keeps what must survive when it is quiet. Timers (timer.go) wake the peer that needs
-// it first.
+// A peer (peer.go, greeting.go) is another card; its two flows (flow.go, rejects.go),
+// one a level, hold the sequence numbers in both directions, and are put away when they
+// are quiet (rest.go). Timers (timer.go) wake the peer that needs it first.
 //
 // Rules:
 //   - Exactly once: a frame is accepted only from the incarnation that was greeted
@@ -70,6 +73,9 @@
 //   - A transfer touches only memory that both ends registered: the source is checked
 //     at retrieval against the sender's segments, the destination at delivery
 //     against the receiver's. Either is the sender's fault and comes back to it.
+//   - The source of a transfer is read until its slot is retired and at no other time:
+//     a slot is retired when every block is acknowledged or given back, and what is in
+//     the cache of a context that leaves (SwitchOut, Detach, RESET) is copied first.
 //   - A context in context-switch mode, or switched out, rejects what comes for it with
 //     ReasonSwitching, which is transient: peers try again until it is back. A node that
 //     has no context, or whose context was detached, is rejected for good; but for the
@@ -77,10 +83,17 @@
 //   - A step costs as much as there is traffic: contexts that are quiet sleep, and are
 //     woken by a doorbell, a packet or their owner.
 //   - What the process can write is read once, into a line, and checked there.
-//   - Nothing on the data path allocates. Flows, their streams, room for a window of
-//     frames and remembered rejects are taken from the card's spares, which grow to what
-//     was in use at one time. A context has a stream for each node it has sent to
-//     since the flow was last quiet: at most one for each route.
+//   - Nothing on the data path allocates in the steady state. Flows, their streams, and
+//     memory of frames and rejects come from the card's spares, and are allocated when
+//     more are in use than ever since they were last few.
+//   - Retransmission state is bounded per peer: an idle peer costs 216 bytes, and 16 for
+//     its places in the table of cards and in the timers' heap. Each of its two levels
+//     that is in use costs 416 bytes, with up to 4 frames in flight; 6 KiB more, a window
+//     of frames of 24 bytes, with more in flight; 32 for each frame whose rejects are
+//     remembered, of which a window is the most (8 KiB): 14.5 KiB in all. Each pair of a
+//     context here and a node there that speaks costs a stream of about 120 bytes, and
+//     50 in a map where a level has more than 8. A card keeps spares of at most 150 KiB,
+//     beside such maps.
 //
 // A Card and everything it returns belong to one goroutine.
 package engine

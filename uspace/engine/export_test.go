@@ -55,8 +55,8 @@ func (c *Card) Check() error {
 	return nil
 }
 
-// checkTransfers: every record is free, current, due, has lines, or is over but for its
-// slot, and no other line points at one.
+// checkTransfers: every record is free, current, due or has lines, and no other line
+// points at one.
 func (x *Context) checkTransfers() error {
 	if x.long == nil {
 		return nil
@@ -78,6 +78,18 @@ func (x *Context) checkTransfers() error {
 		for t := x.long.due[l].head; t != nil; t = t.next {
 			open++
 		}
+		slots := x.finished[l]
+		for t := x.long.slots[l].head; t != nil; t = t.nextSlot {
+			if slots += 1 + t.behind; !t.queued || t.spent && t == x.long.slots[l].head {
+				return fmt.Errorf("a transfer of level %d that waits for its slot: queued %v, spent %v", l, t.queued, t.spent)
+			}
+			if t.over {
+				places[t]++
+			}
+		}
+		if slots != x.taken[l] {
+			return fmt.Errorf("%d slots of level %d taken, counted %d", x.taken[l], l, slots)
+		}
 		for i := range x.long.records[l] {
 			t := &x.long.records[l][i]
 			if t.lines != lines[t] {
@@ -85,9 +97,6 @@ func (x *Context) checkTransfers() error {
 			}
 			if t.lines > 0 || t.current {
 				open++
-				places[t]++
-			}
-			if t.over && t.queued {
 				places[t]++
 			}
 			if t.current != (x.current[l] == t) || places[t] != 1 && !t.current {

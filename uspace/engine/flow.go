@@ -57,7 +57,7 @@ type flow struct {
 
 	// Receiving. All frames before expect are answered for good.
 	expect   uint32
-	unacked  int                 // frames since the last acknowledgment
+	unacked  int                 // since the last acknowledgment, see blocksPerTrain
 	accepted [Window / 64]uint64 // bit sequence%Window: accepted, at or after expect
 	refused  [Window / 64]uint64 // the same: answered with rejects, which are remembered
 	rejects  rejects             // those of refused, in the order in which the frames came

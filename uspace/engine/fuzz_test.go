@@ -4,6 +4,7 @@ package engine_test
 // checksums, in the middle of traffic.
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 	"time"
@@ -24,9 +25,11 @@ func FuzzHostileNetwork(f *testing.F) {
 	f.Add(uint64(2), append(piece(1, 0, 0, 15, 2), piece(2, 0, 0, 28, 255)...))
 	f.Add(uint64(3), append(piece(3, 0, 0, 0, 1, 1), piece(0, 0x82, 255, 255, 255, 255, 255, 255, 255, 255)...))
 	f.Add(uint64(4), append(piece(4, 9, 9, 9, 9), piece(6, 1, 2, 3, 4, 5)...))
+	f.Add(uint64(5), append(piece(8, 4, 0, 15, 8), piece(0, 0, 1, 0, 0, 0, 0, 0, 0x03, 0, 1)...))
 	f.Fuzz(func(t *testing.T, seed uint64, script []byte) {
 		var frames [][]byte
-		b := newBed(t, setup{cards: 3, slots: 16, tune: quick, net: near, wrap: capture(&frames)})
+		b, m := transferBed(t, setup{cards: 3, slots: 16, tune: quick, net: near, wrap: capture(&frames)})
+		before := bytes.Clone(m[0].readOnly)
 		b.net.SetFaults(networks[[]string{"clean", "all"}[seed%2]])
 		check := func() {
 			for i, c := range b.cards {
@@ -39,6 +42,8 @@ func FuzzHostileNetwork(f *testing.F) {
 			for i := range 2 {
 				for l := range funi.Level(2) {
 					b.send(i, l, 1-i, 1, 2, 3)
+					request(b.proc[i], l, 1-i, funi.Transfer{Source: area, Destination: area, Words: 500})
+					take(b.proc[i], l)
 					take(b.proc[i], l)
 				}
 				b.proc[i].NextReturn()
@@ -71,6 +76,9 @@ func FuzzHostileNetwork(f *testing.F) {
 		check()
 		exactlyOnce(b, newTraffic(b, 20, 3, [2]int{0, 2}, [2]int{2, 0}))
 		check()
+		if !bytes.Equal(m[0].readOnly, before) {
+			t.Fatal("memory without the right was written")
+		}
 	})
 }
 
@@ -130,7 +138,13 @@ func hostile(s []byte, frames [][]byte) []byte {
 			p := arctic.PacketHeader{Level: h.Level, GID: gid, Kind: arctic.Kind(s[23] >> (i % 8) & 1), Length: s[23] % 22, Source: 1, Destination: uint16(s[1] >> 4)}
 			var w [arctic.MaxPacketSize]byte
 			p.Encode(w[:])
+			if h.Sequence&1 != 0 && p.Length > 0 { // of a transfer: the address comes from the script
+				copy(w[arctic.PacketHeaderSize:], s[8:12])
+			}
 			n = arctic.PutPacket(b, n, w[:arctic.PacketHeaderSize+int(p.Length)*arctic.WordSize])
+		}
+		if s[20] >= 0x80 {
+			n = arctic.PutBlock(b, n, b[:16*min(int(s[21]%80), (len(b)-n)/16)])
 		}
 	}
 	arctic.Seal(b, n)

@@ -4,6 +4,7 @@ package engine_test
 // shares at any time between two steps.
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 	"time"
@@ -32,11 +33,27 @@ func FuzzHostileRegisters(f *testing.F) {
 	f.Add(script(group(0, control, funi.UserModes), group(2, 0, 0), group(0, mask, 0xffff), group(0, control, 0), group(2, 0, 0), group(4, 0, 0)))
 	f.Add(script(group(0, control, funi.CSQM), group(2, 0, 0), group(0, base, 0xffffff80), group(0, control, 0), group(2, 0, 0), group(4, 1, 0)))
 	f.Add(script(group(0, uint16(funi.RQSQHead)*stride, 0xffffffff), group(2, 0, 0), group(3, 2, 5), group(5, 0, 0), group(2, 0, 0), group(6, 0, 0)))
+	long, step := group(9, 1, 1000), group(2, 0, 0)
+	tail, head := uint16(funi.RQSQTail)*stride, uint16(funi.RQSQHead)*stride
+	f.Add(script(long, step, group(0, control, funi.CSQM), step, group(0, head, 0), step, group(0, mask, 1), step, group(0, tail, 7), group(7, 0, 9)))
+	f.Add(script(long, step, group(4, funi.CTXM, 0), step, group(0, tail, 5), group(0, base, 0x80), group(4, 0, 0), step, long, group(7, 0, 9)))
+	f.Add(script(long, step, group(5, 1, 0), group(9, 3, 1000), group(6, 0, 0), step, group(4, funi.DRAIN, 0), group(9, 3, 1000), group(7, 0, 9)))
 	f.Fuzz(func(t *testing.T, script []byte) {
 		b := newBed(t, setup{cards: 2, slots: 8, net: near, tune: quick})
-		_, ctx, mem := b.attach(0, gid+1, 3)
-		if err := ctx.Register(funi.Segment{Base: 16, Memory: make([]byte, 4096), Rights: funi.Source | funi.Destination}); err != nil {
-			t.Fatal(err)
+		proc, ctx, mem := b.attach(0, gid+1, 3)
+		_, peer, _ := b.attach(1, gid+1, 1) // its process does nothing
+		memory := make([]byte, 8192)
+		closed := memory[4096:]
+		for _, err := range []error{
+			ctx.Register(funi.Segment{Base: 16, Memory: make([]byte, 4096), Rights: funi.Source | funi.Destination}),
+			peer.Register(funi.Segment{Base: 16, Memory: memory[:4096], Rights: funi.Destination}),
+			peer.Register(funi.Segment{Base: 16 + 4096, Memory: closed, Rights: funi.Source}),
+			b.cards[0].SetGroupRoutes(gid+1, []uint32{engine.NoRoute, 1, 1, 0}),
+			b.cards[1].SetGroupRoutes(gid+1, []uint32{engine.NoRoute, 1, 1, 0}),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 		tr := newTraffic(b, 40, 3)
 		var saved *engine.Saved
@@ -46,6 +63,10 @@ func FuzzHostileRegisters(f *testing.F) {
 			case 0:
 				mem.Page[int(at)%len(mem.Page)] = v
 			case 1:
+				if script[0]&8 != 0 { // a transfer, mostly a long one
+					request(proc, funi.Level(at>>8), int(at&3), funi.Transfer{Source: 16, Destination: 16 + v>>16, Words: int(v & 0x7fc)})
+					break
+				}
 				mem.Queues[int(at)%len(mem.Queues)] = v
 			case 2:
 				tr.pump()
@@ -74,6 +95,9 @@ func FuzzHostileRegisters(f *testing.F) {
 			if err := b.cards[0].Check(); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if !bytes.Equal(closed, make([]byte, len(closed))) {
+			t.Fatal("memory without the right was written")
 		}
 		if ctx.Load(funi.GID) != gid+1 {
 			t.Fatalf("the GID became %d", ctx.Load(funi.GID))

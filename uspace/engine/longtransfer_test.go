@@ -279,9 +279,18 @@ func FuzzHostileTransfer(f *testing.F) {
 	seed(3<<30|1, area, area, 1, 0xfffffffc, 3<<30|20<<16|1, 0, area, 1, 2)
 	seed(1<<31|31<<16|1, area, area, 1, 0, 1<<31|16<<16|1, 0xffffffff, 0xffffffff, 0, 0)
 	seed(3<<30|16<<16|1, readOnly, readOnly, 1, 0, 1<<31, 0, 0, 0, 0)
+	long := []uint32{3<<30 | 1, area, area, 1, areaSize / 4, 3 << 30, area, area + 0x4000, 2, 2000}
+	seed(long...)
+	drained := make([]byte, 4*len(long)+1) // the extra byte asks for DRAIN mode
+	arctic.PutWords(drained, long)
+	f.Add(drained)
 	f.Fuzz(func(t *testing.T, script []byte) {
-		b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: quick})
+		b, m := transferBed(t, setup{cards: 2, slots: 32, net: near, tune: quick})
 		before := [2][]byte{bytes.Clone(m[0].readOnly), bytes.Clone(m[1].readOnly)}
+		if len(script)%20 == 1 {
+			b.ctx[0].SetDrain(true)
+			b.ctx[1].SetDrain(true)
+		}
 		for ; len(script) >= 20; script = script[20:] {
 			w := words(script[:20])
 			for l := range funi.Level(2) {
@@ -300,6 +309,8 @@ func FuzzHostileTransfer(f *testing.F) {
 				}
 			}
 		}
+		b.ctx[0].SetDrain(false)
+		b.ctx[1].SetDrain(false)
 		b.until(10*time.Minute, "quiet", func() bool { busyDrain(b); return b.ctx[0].Idle() && b.ctx[1].Idle() })
 		if !bytes.Equal(m[0].readOnly, before[0]) || !bytes.Equal(m[1].readOnly, before[1]) {
 			t.Fatal("memory without the right was written")

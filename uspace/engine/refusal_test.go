@@ -126,6 +126,7 @@ func TestForgedFramesAreDropped(t *testing.T) {
 		{"reserved flag", resealed(withByte(forge(message, nothing), 15, 0x80)), func(c *engine.Counters) *uint64 { return &c.DroppedReserved }},
 		{"block that its packet does not name", resealed(withByte(forge(message, nothing), 15, 0x08)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
 		{"packet longer than its frame", resealed(withByte(forge(message, nothing), arctic.HeaderSize+6, 21)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
+		{"block without its packet", resealed(withByte(forge(message, nothing), 15, 8)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
 		{"packet of another group", resealed(withByte(forge(message, nothing), arctic.HeaderSize+7, 0xff)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
 	} {
 		b := newBed(t, setup{cards: 3, slots: 16, net: near})

@@ -8,15 +8,16 @@ package engine
 // of the path, is kept in the peer: so sequences go on where they were, and a frame
 // that the network kept back meanwhile is still known as a duplicate.
 //
-// A peer that has flows is looked at when its timer fires, and a peer that may have
-// become quiet has a timer: so a card that sleeps is woken twice, or thrice, and then
-// no more. A flow that waits for its peer or a process, not for time, is looked at
-// again only when they stir: it holds packets of a context that does not run, it
-// misses a frame that others have overtaken, or it remembers rejects of frames that
-// the peer has not said to know. The latter two last until the peer sends again or
-// is greeted in another life; a peer that never does (all of its packets were rejected
-// for good, say) costs a flow of flowBytes and, for at most a window of frames, a
-// rejected of 40 bytes each until then.
+// A peer that has flows is looked at when its timer fires, and one that may have become
+// quiet has a timer: so a card that sleeps is woken for it at most three times, and
+// then no more. (A card that nobody steps keeps its flows.) A flow that waits for its
+// peer or a process, not for time, is looked at again only when they stir: it holds
+// packets of a context that does not run, it misses a frame that others have
+// overtaken, or it remembers rejects of frames whose sender has not shown that it knows.
+// The latter two last until the peer sends packets again or is met in another life. A
+// peer that never does either, because all that it sent was rejected for good, say,
+// costs a flow and its remembered rejects until then: 416 bytes, and 32 for each frame,
+// of which a window is the most.
 
 import "github.com/funet/funet/uspace/arctic"
 
@@ -24,16 +25,21 @@ const (
 	// restAfter is the time in nanoseconds between two looks at a flow. It is longer
 	// than a pause between two messages of a dialogue, and short beside PeerTimeout.
 	restAfter = 10e6
-	// The spares of a card beyond these numbers go to the garbage collector. The card
-	// of a cluster in which all speak to all uses about as many at any one moment.
-	spareFlows    = 256
-	spareFlights  = 16
-	spareStreams  = 512
-	spareRejected = 512
+	// manyFlows is how many flows a card may have before it looks for a quiet one to
+	// put away, at once, when it needs another: then those in use are about as many as
+	// wait for an answer, however many peers the card speaks to within restAfter. It
+	// looks at reclaimLooks peers, in turn; if none of them is quiet it makes a flow.
+	manyFlows    = 512
+	reclaimLooks = 8
+	// The spares of a card beyond these numbers go to the garbage collector.
+	spareFlows    = 128
+	spareFlights  = 8
+	spareStreams  = 256
+	spareRejected = 256
 )
 
-// kept is what outlives a flow. Its peer has nothing unanswered before next, and the
-// card nothing unsettled before expect.
+// kept is what outlives a flow. The peer has answered all frames before next, and the
+// card all of the peer's before expect for good.
 type kept struct {
 	next, expect              uint32
 	srtt, rttvar              int64
@@ -47,7 +53,7 @@ func (c *Card) fresh() kept {
 	return kept{window: uint16(c.cfg.FirstWindow), threshold: Window}
 }
 
-// spare is what flows are made from, linked.
+// spare is what flows are made from: linked, but for the room for windows.
 type spare struct {
 	flows    *flow
 	streams  *stream
@@ -55,6 +61,9 @@ type spare struct {
 	flights  [spareFlights]*[Window]frame
 
 	nFlows, nStreams, nRejected, nFlights int
+
+	used int // flows in use
+	hand int // index of the peer that reclaim looked at last
 }
 
 // flow returns the flow of a level, and sees to it that it is looked at again.
@@ -79,6 +88,10 @@ func (c *Card) watch(p *peer) {
 
 // takeUp makes a flow of what was kept.
 func (c *Card) takeUp(p *peer, l arctic.Level) {
+	if c.spare.flows == nil && c.spare.used >= manyFlows {
+		c.reclaim()
+	}
+	c.spare.used++
 	f := c.spare.flows
 	if f == nil {
 		f = new(flow)
@@ -94,6 +107,18 @@ func (c *Card) takeUp(p *peer, l arctic.Level) {
 	f.window, f.threshold, f.growth = int(k.window), int(k.threshold), int(k.growth)
 	f.seen.next, f.seen.expect = f.next, f.expect
 	p.flows[l] = f
+}
+
+// reclaim puts away what it finds quiet of the next peers.
+func (c *Card) reclaim() {
+	for range reclaimLooks {
+		c.spare.hand = (c.spare.hand + 1) % len(c.peers)
+		for _, f := range c.peers[c.spare.hand].flows {
+			if f != nil && !f.waits() && c.quiet(f) {
+				c.putAway(f)
+			}
+		}
+	}
 }
 
 // widen gives a flow room for a window of frames.
@@ -197,6 +222,7 @@ func (c *Card) putAway(f *flow) {
 		k.node, k.limit = s.node, uint16(s.limit)
 	}
 	f.peer.flows[f.level] = nil
+	c.spare.used--
 	for _, s := range f.streams {
 		c.giveStream(s)
 	}

@@ -3,6 +3,7 @@ package engine
 // This file holds what a peer costs (doc.go), and what is kept of a flow.
 
 import (
+	"runtime"
 	"testing"
 	"unsafe"
 
@@ -16,8 +17,22 @@ import (
 func TestWhatAPeerCosts(t *testing.T) {
 	place := unsafe.Sizeof((*peer)(nil))
 	if n := unsafe.Sizeof(peer{}) + 2*place; n > 256 {
-		t.Errorf("an idle peer costs %d bytes, want at most 256", n)
+		t.Errorf("an idle peer has %d bytes, want at most 256", n)
 	}
+	heap := func() uint64 {
+		var s runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&s)
+		return s.HeapAlloc
+	}
+	before := heap()
+	c := unplugged(t, 64<<10-1)
+	if n := float64(heap()-before) / float64(len(c.peers)); n > 256 {
+		t.Errorf("an idle peer costs %.1f bytes, want at most 256", n)
+	} else {
+		t.Logf("an idle peer costs %.1f bytes", n)
+	}
+	runtime.KeepAlive(c)
 	for _, c := range []struct {
 		what string
 		got  uintptr
@@ -34,19 +49,59 @@ func TestWhatAPeerCosts(t *testing.T) {
 	}
 }
 
-// lonely is a card with one peer that is not there, with a flow and a context.
-func lonely(t *testing.T) (*Card, *peer, *flow, *Context) {
+// unplugged is a card whose port leads nowhere, with peers from number 1.
+func unplugged(t *testing.T, peers int) *Card {
 	t.Helper()
 	cfg := Native()
 	cfg.Card, cfg.Incarnation, cfg.Ports = 0, 1, []port.Port{wire.New(wire.Config{}).Plug([6]byte{2})}
-	cfg.Peers = []Peer{{Card: 1}}
+	for i := range peers {
+		cfg.Peers = append(cfg.Peers, Peer{Card: uint16(i + 1)})
+	}
 	c, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.now = 1e9
+	return c
+}
+
+// lonely is one with one peer, a flow and a context.
+func lonely(t *testing.T) (*Card, *peer, *flow, *Context) {
+	t.Helper()
+	c := unplugged(t, 1)
 	p := c.peer(1)
 	return c, p, c.flow(p, arctic.Request), &Context{card: c}
+}
+
+// Rule: a card that speaks to very many peers has no more than manyFlows flows beside
+// those that wait for an answer; a flow that waits is never taken from its peer.
+func TestManyPeersShareFlows(t *testing.T) {
+	const peers = 4 * manyFlows
+	c := unplugged(t, peers)
+	x := &Context{card: c}
+	for round := range 3 {
+		for i := range uint16(peers) {
+			f := c.flow(c.peer(i+1), arctic.Request)
+			if f.next != uint32(round) || f.peer != c.peer(i+1) {
+				t.Fatalf("round %d: flow of peer %d comes back at %d", round, i+1, f.next)
+			}
+			c.stream(f, x, i)
+			f.next, f.oldest = f.next+1, f.oldest+1
+			if c.spare.used > manyFlows {
+				t.Fatalf("%d flows are in use, all of them quiet", c.spare.used)
+			}
+		}
+	}
+	if len(x.streams) != c.spare.used {
+		t.Errorf("%d streams of %d flows", len(x.streams), c.spare.used)
+	}
+	for i := range uint16(peers) {
+		f := c.flow(c.peer(i+1), arctic.Request)
+		f.next++ // in flight
+	}
+	if c.spare.used != peers {
+		t.Errorf("%d flows of %d that wait are in use", c.spare.used, peers)
+	}
 }
 
 // Rule: what was learnt of the path, and the limit of the stream that was used last,

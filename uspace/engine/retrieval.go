@@ -20,7 +20,7 @@ func (c *Card) retrieve(x *Context) {
 			c.retireFinished(x, l)
 		}
 		n := x.iface.Pending(l)
-		if n == 0 {
+		if n == 0 && (x.current[l] == nil || !x.sending) { // current without a slot: HD was taken back
 			continue
 		}
 		packets := 0
@@ -61,7 +61,7 @@ func (c *Card) retrieve(x *Context) {
 			x.retrieved(l)
 			packets++
 		}
-		if packets == retrieveBatch && n > x.taken[l] {
+		if packets == retrieveBatch && (x.current[l] != nil || n > x.taken[l]) {
 			c.more = true
 		}
 		if x.finished[l] > 0 {
@@ -111,8 +111,10 @@ func (c *Card) load(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi
 func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n int) {
 	ln.size = uint16(arctic.PacketHeaderSize + n*arctic.WordSize)
 	route := c.route(x.group, ln.node)
-	wire := arctic.PacketHeader{Level: l, Kind: kind, Route: route & arctic.MaxRoute, GID: x.gid,
-		Length: uint8(n), Type: ln.typ, Destination: ln.node, Source: x.node}
+	// Field by field, because a composite would be built elsewhere and copied.
+	var wire arctic.PacketHeader
+	wire.Level, wire.Kind, wire.Route, wire.GID = l, kind, route&arctic.MaxRoute, x.gid
+	wire.Length, wire.Type, wire.Destination, wire.Source = uint8(n), ln.typ, ln.node, x.node
 	wire.Encode(ln.data[:])
 	switch {
 	case route == NoRoute:

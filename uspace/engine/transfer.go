@@ -100,14 +100,19 @@ func (x *Context) Register(s funi.Segment) error {
 		return fmt.Errorf("node %d of group %d: %w", x.node, x.gid, err)
 	}
 	if x.long == nil {
-		x.long = &long{}
-		for l := range x.long.records {
-			for i := range x.long.records[l] {
-				x.long.free[l].push(&x.long.records[l][i])
-			}
-		}
+		x.long = newLong()
 	}
 	return nil
+}
+
+func newLong() *long {
+	n := &long{}
+	for l := range n.records {
+		for i := range n.records[l] {
+			n.free[l].push(&n.records[l][i])
+		}
+	}
+	return n
 }
 
 // Unregister ends the use of the segment that starts at base: after it the card
@@ -346,5 +351,43 @@ func (x *Context) keepBlocks() {
 	}
 }
 
-// transferring reports whether a long transfer is not delivered yet.
-func (x *Context) transferring() bool { return x.long != nil && x.long.open > 0 }
+// giveUpTransfers returns the long transfers of a context of which nothing is in the
+// cache any more: the card needs none of the slots that it has taken after it.
+func (x *Context) giveUpTransfers(reason arctic.Reason) {
+	if x.long == nil {
+		return
+	}
+	for l := arctic.Reply; l <= arctic.Reply; l-- {
+		for q := &x.long.due[l]; q.head != nil; {
+			t := q.pop()
+			t.failed = reason
+			x.settle(t)
+		}
+		if t := x.current[l]; t != nil {
+			t.current, x.current[l] = false, nil
+			t.source, t.lastSource = nil, nil
+			t.failed = reason
+			x.settle(t)
+		}
+	}
+}
+
+// giveSlotsBack retires what can be retired of send queues that are halted, and reports
+// whether the card has no slot of them left.
+func (x *Context) giveSlotsBack() bool {
+	if x.taken != x.finished {
+		return false
+	}
+	if x.taken != [arctic.Levels]int{} && x.iface.LatchSend() == nil {
+		for l := range x.taken {
+			x.card.retireFinished(x, arctic.Level(l))
+		}
+		x.iface.HaltSend()
+	}
+	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{} // of registers that are no queue's, too
+	return true
+}
+
+// transferring reports whether a long transfer is not delivered yet. Those of a detached
+// context never will be.
+func (x *Context) transferring() bool { return x.long != nil && x.long.open > 0 && !x.detached }

@@ -216,6 +216,7 @@ var violations = []violation{
 	{"long: destination runs out of the space", funi.Transfer{Source: area, Destination: 0xffffff00, Words: 128}, arctic.ReasonDestination, nil},
 	{"long: destination runs out of its segment", funi.Transfer{Source: area, Destination: area + areaSize - 160, Words: 100}, arctic.ReasonDestination, nil},
 	{"long: only the end runs out", funi.Transfer{Source: area, Destination: area + areaSize - 160, Words: 44}, arctic.ReasonDestination, nil},
+	{"long: a later block runs out of its segment", funi.Transfer{Source: area, Destination: area + areaSize - 2048, Words: 1000}, arctic.ReasonDestination, nil},
 	{"long: destination in no segment", funi.Transfer{Source: area, Destination: 0x100, Words: 100}, arctic.ReasonDestination, nil},
 	{"long: destination truncates to 0", funi.Transfer{Source: area, Destination: 15, Words: 100}, arctic.ReasonDestination, nil},
 	{"long: to queue", funi.Transfer{Source: area, Words: 100}, arctic.ReasonDestination, nil},

@@ -7,7 +7,10 @@ package engine
 import "github.com/funet/funet/uspace/arctic"
 
 // reserve returns a buffer of the port that leads to the peer, or nil.
-func (c *Card) reserve(p *peer) []byte { return c.cfg.Ports[p.Port].Reserve() }
+func (c *Card) reserve(p *peer) []byte {
+	b := c.cfg.Ports[p.Port].Reserve()
+	return b[:min(len(b), arctic.MaxFrame)]
+}
 
 // send finishes a frame of n bytes.
 func (c *Card) send(p *peer, b []byte, n int) {
@@ -55,12 +58,12 @@ func (c *Card) transmit(f *flow, seq uint32, fr *frame) bool {
 // limit, and returns where packets start. The peer is owed nothing after it.
 func (c *Card) head(p *peer, b []byte, l arctic.Level, gid uint16, seq uint32, limit int) int {
 	h := &c.out
-	*h = arctic.Header{
-		To: p.Address, From: p.Local, Level: l, GID: gid, Route: uint32(p.Card),
-		SourceCard: c.cfg.Card, DestinationCard: p.Card,
-		SourceIncarnation: c.cfg.Incarnation, DestinationIncarnation: p.incarnation,
-		Sequence: seq,
-	}
+	// Field by field, because a composite would be built elsewhere and copied.
+	*h = arctic.Header{}
+	h.To, h.From, h.Level, h.GID, h.Route = p.Address, p.Local, l, gid, uint32(p.Card)
+	h.SourceCard, h.DestinationCard = c.cfg.Card, p.Card
+	h.SourceIncarnation, h.DestinationIncarnation = c.cfg.Incarnation, p.incarnation
+	h.Sequence = seq
 	if f := p.flows[l]; f != nil {
 		h.Age = uint16(seq - f.oldest)
 	}

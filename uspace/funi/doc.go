@@ -10,7 +10,8 @@
 // writes header and payload in any order, and makes it visible by storing the
 // new head index (Interface.Reserve, Commit). The card loads the head index,
 // copies each slot once into its undelivered packet cache, checks it there, and
-// stores the tail index, which gives the slot back (Card.Pending, Slot, Retire).
+// stores the tail index, which gives the slot back (Card.Pending, Slot, Retire). The
+// slot of a transfer of many packets comes back when the card needs its source no more.
 // On the other side the card writes a slot of a receive queue and stores the head
 // index (Card.Vacant, Deliver); the process sees head and tail differ, reads the
 // slot and stores the tail (Interface.Receive, Release).
@@ -45,8 +46,9 @@
 // away and they come back when the card has seen it: a ready bit is never an old one.
 //
 // Changing queues (resize.go): set CSQM or CRQM or both, wait for CSQR and CRQR, write
-// Q_MASK, BASE, HD and TL, and clear the modes. Start, Resize and VirtualQueue do it. At
-// start-up, when both ready bits are set, store return head in return tail: what is in
+// Q_MASK, BASE, HD and TL, and clear the modes. CSQR waits for transfers of many packets
+// that have begun, as their slots are in the queue. Start, Resize and VirtualQueue do it.
+// At start-up, when both ready bits are set, store return head in return tail: what is in
 // the return ring is an earlier life's.
 //
 // Where this differs from the registers of thesis 3.1.2, because a card cannot see a

@@ -92,12 +92,16 @@ func (i *Interface) Commit(l Level) {
 	}
 }
 
-// Unsent returns how many packets of the level the card has not yet retrieved.
+// Unsent returns how many slots of the level the card has not yet given back.
 func (i *Interface) Unsent(l Level) int {
 	q := &i.send[l&1]
 	q.tail = i.page.Load(sendTail[l&1]) & q.mask
 	return int((q.head - q.tail) & q.mask)
 }
+
+// Heads returns a number that tells whether anything was committed since it was last
+// asked, provided that no queue was filled and emptied in between.
+func (i *Interface) Heads() uint32 { return i.send[Reply].head<<16 ^ i.send[Request].head }
 
 // Receive returns the tail slot of the receive queue, or nil when the queue is
 // empty. The slot is the process's until Release.

@@ -91,7 +91,9 @@ func (i *Interface) resizable(slots int) error {
 }
 
 // Halt sets modes, CSQM or CRQM or both, and waits until CSQR and CRQR say that the
-// card has halted. Release them with Go. An error of drive leaves the modes set.
+// card has halted. Release them with Go. An error of drive leaves the modes set. With
+// CSQM it takes as long as transfers of many packets that have begun: up to the card's
+// PeerTimeout if their receiver is silent.
 func (i *Interface) Halt(modes uint32, drive func() error) error {
 	modes &= UserModes
 	i.setModes(i.modes | modes)

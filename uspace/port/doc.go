@@ -22,8 +22,8 @@ type Port interface {
 	Receive(frames [][]byte) int
 	// Release returns the frames of the last Receive to the port.
 	Release()
-	// Reserve returns a buffer of FrameSize bytes for one frame, or nil while the transmit ring is full. Reserving again
-	// without Commit returns the same buffer.
+	// Reserve returns a buffer of FrameSize bytes for one frame, or nil while the
+	// transmit ring is full. Reserving again without Commit returns the same buffer.
 	Reserve() []byte
 	// Commit queues the first n bytes of the reserved buffer for transmission.
 	Commit(n int)

@@ -226,8 +226,13 @@ func (c *channel) start() {
 	}
 }
 
-// release frees the buffer that the packet holds at the end of its way.
-func (a *Arctic) release(i uint32) {
+// credit frees the buffer that the packet holds at the end of its way.
+func (a *Arctic) credit(i uint32) {
 	a.world.queue.push(a.world.now+a.cycles(int64(a.cfg.Wire)), a.flits[i].held, frees)
+}
+
+// release frees the buffer, and the packet with it.
+func (a *Arctic) release(i uint32) {
+	a.credit(i)
 	a.pool.give(i)
 }

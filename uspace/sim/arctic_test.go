@@ -78,7 +78,7 @@ func TestWaysAndLatency(t *testing.T) {
 					t.Fatalf("%s: terminal %d got %v, want one packet from %d", name, to, got[to], from)
 				}
 				got[to] = got[to][:0]
-				hops := int64(len(top.route(from, to)))
+				hops := int64(top.route(from, to).hops)
 				if want := 40 * (hops*(1+5) + 1 + 24); at[to]-begin != want {
 					t.Fatalf("%s: %d to %d by %d routers took %d ns, want %d", name, from, to, hops, at[to]-begin, want)
 				}
@@ -201,5 +201,42 @@ func TestNoSuchPlace(t *testing.T) {
 	}
 	if n := a.UnderWay(); n != 0 {
 		t.Error(fmt.Sprint(n, " frames are under way"))
+	}
+}
+
+// A card that has looked at what arrived and sleeps does not keep the network's buffers:
+// what waits behind would never wake it (thesis 5.6.1, the Input Port Buffer).
+func TestLentFramesHoldNoBuffers(t *testing.T) {
+	top, err := Hypercube(4, 0, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWorld(Options{})
+	a, err := w.NewArctic(top, ArcticConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := a.Port(1)
+	p.wake = func() {}
+	const packets = 6
+	for range packets {
+		i := a.pool.take(96)
+		a.pool.frames[i].n = 96
+		a.inject(a.Port(0), i, 1, false)
+	}
+	var frames [packets][]byte
+	for got := 0; got < packets; {
+		for w.Step() {
+		}
+		p.Release()
+		n := p.Receive(frames[:])
+		if n == 0 {
+			t.Fatalf("%d of %d packets arrived, and nothing more happens", got, packets)
+		}
+		for w.Step() { // they are still lent
+		}
+		if got += n; got < packets && p.in[0].n == n {
+			t.Fatalf("%d packets are lent and nothing takes their place", n)
+		}
 	}
 }

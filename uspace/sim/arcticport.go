@@ -24,14 +24,17 @@ type ArcticPort struct {
 // FrameSize returns the longest frame that the port sends.
 func (p *ArcticPort) FrameSize() int { return p.net.pool.size }
 
-// Receive lends frames that have arrived, high priority first. They keep their
-// buffers until Release.
+// Receive lends frames that have arrived, high priority first. Their buffers are free
+// at once: a card that has nothing more to do sleeps with the frames still lent, and what
+// waits behind them would never wake it.
 func (p *ArcticPort) Receive(frames [][]byte) int {
 	p.lent, p.loan = 0, [2]int{}
 	for level := 1; level >= 0; level-- {
 		for k := 0; k < p.in[level].n && p.lent < len(frames); k++ {
-			f := &p.net.pool.frames[p.in[level].at(k)]
+			i := p.in[level].at(k)
+			f := &p.net.pool.frames[i]
 			frames[p.lent] = f.bytes()
+			p.net.credit(i)
 			if t := p.net.world.trace; t != nil {
 				t.received(p.card, f)
 			}
@@ -46,7 +49,7 @@ func (p *ArcticPort) Receive(frames [][]byte) int {
 func (p *ArcticPort) Release() {
 	for level, n := range p.loan {
 		for k := range n {
-			p.net.release(p.in[level].at(k))
+			p.net.pool.give(p.in[level].at(k))
 		}
 		p.in[level].drop(n)
 	}
@@ -112,13 +115,13 @@ func (p *ArcticPort) left() {
 
 // drop absorbs everything that has arrived.
 func (p *ArcticPort) drop() {
+	p.Release()
 	for l := range p.in {
 		for k := range p.in[l].n {
 			p.net.release(p.in[l].at(k))
 		}
 		p.in[l].drop(p.in[l].n)
 	}
-	p.lent, p.loan = 0, [2]int{}
 }
 
 // attach changes the card, and absorbs what was received for it. What waits for the

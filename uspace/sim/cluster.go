@@ -4,6 +4,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/funet/funet/uspace/engine"
@@ -67,7 +68,7 @@ func NewCluster(o ClusterOptions, program Program) (*Cluster, error) {
 		cfg.Card, cfg.Incarnation, cfg.Seed, cfg.Routes = uint16(i), uint32(i+1), o.Net.Seed+uint64(i), routes
 		if o.Neighbours != nil {
 			cfg.Routes = nil
-			know := append(o.Neighbours(i), i)
+			know := append(slices.Clone(o.Neighbours(i)), i)
 			for _, j := range know {
 				for j >= len(cfg.Routes) {
 					cfg.Routes = append(cfg.Routes, engine.NoRoute)

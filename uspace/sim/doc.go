@@ -21,7 +21,8 @@
 //     honest.
 //   - Cards and processes can be destroyed, made anew, paused and slowed down at any
 //     event. Frames outlive them.
-//   - Steady state does not allocate: frames come from a pool, events from a heap.
+//   - Steady state does not allocate: frames come from a pool, events from a wheel and a
+//     heap that are used again and again.
 //
 // A World and everything in it belong to one goroutine. Several worlds may run at once.
 package sim

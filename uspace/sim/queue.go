@@ -2,6 +2,15 @@ package sim
 
 // This file is the event queue: what happens when, in virtual time. Events of the
 // same time happen in the order in which they were put in.
+//
+// Most events happen soon: a step of a card, a frame on a link. Those within horizon of
+// the last that happened are in a wheel of lists, one for each nanosecond, with a bitmap
+// of the lists that are not empty: in and out of it at the same cost however many events
+// wait. Timers and the like are in a heap. One that is there stays there when its time
+// comes within the horizon, and comes before those of the wheel at the same time: it was
+// put in when that was still out of the wheel's reach, so earlier than they.
+
+import "math/bits"
 
 // Never is a time that does not come.
 const Never = 1<<63 - 1
@@ -19,11 +28,14 @@ const (
 	// world that has so many is not what anybody meant.
 	maxPending = 1 << slotBits
 	slotMask   = maxPending - 1
+	// horizon is how far the wheel reaches, in ns. Twice as far costs twice the memory,
+	// which is to stay in the processor's cache.
+	horizon = 1 << 14
 )
 
-// node is one event in the heap. Order is the serial number of the event in its
-// upper bits, which keeps events of the same time in order and tells two events
-// apart for ever, and the index of its slot in its lower ones.
+// node is one event in the heap. Order is the serial number of the event in its upper
+// bits, which keeps events of the same time in order, and the index of its slot in its
+// lower ones.
 type node struct {
 	at    int64
 	order uint64
@@ -31,44 +43,129 @@ type node struct {
 
 func (a node) before(b node) bool { return a.at < b.at || a.at == b.at && a.order < b.order }
 
-// queue is a heap of events, four children to a node. The heap itself holds no
-// pointers, so that moving events about costs the garbage collector nothing.
+// queue is the wheel, and a heap with four children to a node. Neither holds pointers,
+// so that moving events about costs the garbage collector nothing. The zero value is
+// empty.
 type queue struct {
-	heap   []node
-	slots  []slot
-	free   []uint32
-	serial uint64
+	base    int64 // when the last event happened; none may be put in before it
+	soonest int64 // the first event of the wheel, if near is not 0
+	near    int   // events in the wheel
+	lists   [horizon]list
+	busy    [horizon / 64]uint64      // lists that are not empty
+	rows    [horizon / 64 / 64]uint64 // words of busy that are not 0
+	heap    []node
+	slots   []slot
+	free    uint32 // slots of which next is the next free one; index plus one
+	serial  uint64
 }
+
+// list is the events of one time: indices of slots plus one, linked through next.
+type list struct{ first, last uint32 }
 
 // slot is to whom an event happens, and what else there is to say.
 type slot struct {
 	actor actor
 	arg   uint64
+	token uint64
+	next  uint32
 }
 
-// push lets an event happen to the actor and returns its token. Events are not
-// taken back: an actor that has changed its mind remembers the token it wants.
+// push lets an event happen to the actor and returns its token, which no other event
+// has. Events are not taken back: an actor that has changed its mind remembers the token
+// it wants.
 func (q *queue) push(at int64, a actor, arg uint64) uint64 {
-	var i uint32
-	if n := len(q.free); n > 0 {
-		i = q.free[n-1]
-		q.free = q.free[:n-1]
-		q.slots[i] = slot{a, arg}
+	q.serial++
+	i := q.free
+	if i != 0 {
+		q.free = q.slots[i-1].next
 	} else {
 		if len(q.slots) == maxPending {
 			panic("sim: more than 4 million events wait")
 		}
+		q.slots = append(q.slots, slot{})
 		i = uint32(len(q.slots))
-		q.slots = append(q.slots, slot{a, arg})
 	}
-	q.serial++
-	n := node{at, q.serial<<slotBits | uint64(i)}
-	q.heap = append(q.heap, n)
-	q.up(n, len(q.heap)-1)
-	return n.order
+	q.slots[i-1] = slot{actor: a, arg: arg, token: q.serial}
+	if at-q.base >= horizon {
+		n := node{at, q.serial<<slotBits | uint64(i-1)}
+		q.heap = append(q.heap, n)
+		q.up(n, len(q.heap)-1)
+		return q.serial
+	}
+	k := uint(at) % horizon
+	if l := &q.lists[k]; l.first == 0 {
+		l.first = i
+		l.last = i
+		q.busy[k/64] |= 1 << (k % 64)
+		q.rows[k/64/64] |= 1 << (k / 64 % 64)
+	} else {
+		q.slots[l.last-1].next = i
+		l.last = i
+	}
+	if q.near == 0 || at < q.soonest {
+		q.soonest = at
+	}
+	q.near++
+	return q.serial
 }
 
-// up puts n in at leaf i.
+// pop takes out the first event, and returns when it happens; there must be one.
+func (q *queue) pop() (int64, slot) {
+	if len(q.heap) > 0 && (q.near == 0 || q.heap[0].at <= q.soonest) {
+		first := q.heap[0]
+		last := len(q.heap) - 1
+		n := q.heap[last]
+		q.heap = q.heap[:last]
+		if last > 0 {
+			q.down(n)
+		}
+		q.base = first.at
+		return first.at, q.take(uint32(first.order&slotMask) + 1)
+	}
+	at := q.soonest
+	q.base = at
+	k := uint(at) % horizon
+	l := &q.lists[k]
+	i := l.first
+	l.first = q.slots[i-1].next
+	q.near--
+	if l.first == 0 {
+		if q.busy[k/64] &^= 1 << (k % 64); q.busy[k/64] == 0 {
+			q.rows[k/64/64] &^= 1 << (k / 64 % 64)
+		}
+		if q.near > 0 {
+			q.soonest = at + int64((q.after(k)-k)%horizon)
+		}
+	}
+	return at, q.take(i)
+}
+
+// take empties a slot.
+func (q *queue) take(i uint32) slot {
+	s := q.slots[i-1]
+	q.slots[i-1] = slot{next: q.free}
+	q.free = i
+	return s
+}
+
+// after returns the first list from k on, around the wheel, that is not empty. There
+// must be one.
+func (q *queue) after(k uint) uint {
+	if w := q.busy[k/64] >> (k % 64); w != 0 {
+		return k + uint(bits.TrailingZeros64(w))
+	}
+	word := k/64 + 1
+	row := word / 64 % uint(len(q.rows))
+	w := q.rows[row] >> (word % 64) << (word % 64)
+	for w == 0 {
+		row = (row + 1) % uint(len(q.rows))
+		w = q.rows[row]
+	}
+	word = row*64 + uint(bits.TrailingZeros64(w))
+	return word*64 + uint(bits.TrailingZeros64(q.busy[word]))
+}
+
+// up puts n in at leaf i of the heap.
 func (q *queue) up(n node, i int) {
 	for i > 0 {
 		parent := (i - 1) / 4
@@ -81,23 +178,7 @@ func (q *queue) up(n node, i int) {
 	q.heap[i] = n
 }
 
-// pop takes out the first event; there must be one.
-func (q *queue) pop() (node, slot) {
-	first := q.heap[0]
-	last := len(q.heap) - 1
-	n := q.heap[last]
-	q.heap = q.heap[:last]
-	if last > 0 {
-		q.down(n)
-	}
-	i := uint32(first.order & slotMask)
-	s := q.slots[i]
-	q.slots[i] = slot{}
-	q.free = append(q.free, i)
-	return first, s
-}
-
-// down puts n in at the root.
+// down puts n in at the root of the heap.
 func (q *queue) down(n node) {
 	h, i := q.heap, 0
 	for {
@@ -120,12 +201,19 @@ func (q *queue) down(n node) {
 	h[i] = n
 }
 
+// empty reports whether nothing waits.
+func (q *queue) empty() bool { return q.near == 0 && len(q.heap) == 0 }
+
 // next returns when the first event happens, or Never.
 func (q *queue) next() int64 {
-	if len(q.heap) == 0 {
-		return Never
+	at := int64(Never)
+	if q.near > 0 {
+		at = q.soonest
 	}
-	return q.heap[0].at
+	if len(q.heap) > 0 {
+		at = min(at, q.heap[0].at)
+	}
+	return at
 }
 
 // action is an event that is a function; see World.At.

@@ -26,8 +26,21 @@ type Topology struct {
 	// peer[r*radix+p] is what port p of router r is wired to: a port r*radix+p of a
 	// router, a terminal as terminalBase plus its number, or unwired.
 	peer  []int32
-	home  []int32                         // terminal to router port
-	route func(from, to int) (hops []int) // ports to leave by
+	home  []int32 // terminal to router port
+	route func(from, to int) way
+}
+
+// way is route bits as they come together, and how many routers they lead through.
+type way struct {
+	bits  uint32
+	hops  int
+	width int // bits for each
+}
+
+// leave adds the port of the next router to leave by.
+func (w *way) leave(port int) {
+	w.bits |= uint32(port) << (w.hops * w.width)
+	w.hops++
 }
 
 const (
@@ -42,15 +55,10 @@ func (t *Topology) Terminals() int { return t.terminals }
 func (t *Topology) Routers() int { return len(t.peer) / t.radix }
 
 // Route returns the route bits of the way from one terminal to another.
-func (t *Topology) Route(from, to int) uint32 {
-	width := bits.Len(uint(t.radix - 1))
-	route, at := uint32(0), 0
-	for _, port := range t.route(from, to) {
-		route |= uint32(port) << at
-		at += width
-	}
-	return route
-}
+func (t *Topology) Route(from, to int) uint32 { return t.route(from, to).bits }
+
+// start is a way that leads nowhere yet.
+func (t *Topology) start() way { return way{width: bits.Len(uint(t.radix - 1))} }
 
 func newTopology(radix, routers, terminals, hops int) (*Topology, error) {
 	if radix != 4 && radix != 8 {
@@ -99,11 +107,13 @@ func Hypercube(radix, dimensions, each int) (*Topology, error) {
 			t.place(r*each+k, r, dimensions+k)
 		}
 	}
-	t.route = func(from, to int) (hops []int) {
+	t.route = func(from, to int) way {
+		w := t.start()
 		for diff := uint(from/each ^ to/each); diff != 0; diff &= diff - 1 {
-			hops = append(hops, bits.TrailingZeros(diff))
+			w.leave(bits.TrailingZeros(diff))
 		}
-		return append(hops, dimensions+to%each)
+		w.leave(dimensions + to%each)
+		return w
 	}
 	return t, nil
 }
@@ -138,17 +148,17 @@ func FatTree(radix, levels int) (*Topology, error) {
 			}
 		}
 	}
-	t.route = func(from, to int) (hops []int) {
-		top, step := 0, k
+	t.route = func(from, to int) way {
+		w, top, step := t.start(), 0, k
 		for from/step != to/step { // up to the first common ancestor
-			hops = append(hops, k+to/(step/k)%k) // the receiver chooses: its ways stay apart
+			w.leave(k + to/(step/k)%k) // the receiver chooses: its ways stay apart
 			top, step = top+1, step*k
 		}
 		for ; top >= 0; top-- {
 			step /= k
-			hops = append(hops, to/step%k)
+			w.leave(to / step % k)
 		}
-		return hops
+		return w
 	}
 	return t, nil
 }

@@ -65,12 +65,12 @@ func (w *World) At(at int64, do func()) { w.queue.push(max(at, w.now), action(do
 
 // Step lets the next event happen. It returns false if there is none.
 func (w *World) Step() bool {
-	for len(w.queue.heap) > 0 {
-		n, s := w.queue.pop()
-		w.now = n.at
-		if s.actor.happen(n.order, s.arg) {
+	for !w.queue.empty() {
+		at, s := w.queue.pop()
+		w.now = at
+		if s.actor.happen(s.token, s.arg) {
 			w.events++
-			w.mix(uint64(n.at))
+			w.mix(uint64(at))
 			return true
 		}
 	}
@@ -89,7 +89,7 @@ func (w *World) Run(until int64, done func() bool) bool {
 			return true
 		}
 	}
-	if len(w.queue.heap) == 0 {
+	if w.queue.empty() {
 		return false
 	}
 	w.now = max(w.now, until)

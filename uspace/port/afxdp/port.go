@@ -13,60 +13,23 @@
 // retransmission brings them again. When all transmit frames are under way,
 // Reserve returns nil and the card waits.
 //
+// With Config.Jumbo a frame may be longer than a UMEM frame (multi-buffer AF_XDP,
+// Documentation/networking/af_xdp.rst): it is a chain of descriptors in either ring
+// (chain.go, slab.go). Without, a longer frame is not sent, and one that arrives is
+// dropped by the kernel, so all nodes of a group have the same setting. In zero-copy
+// mode a driver may allow fewer parts a frame than the kernel (netdev's
+// xdp-zc-max-segs; at an MTU of 9000 a frame has 3).
+//
 // A port belongs to one goroutine that has locked its OS thread, because sending
 // is a raw system call; Open must run in the network namespace of the interface.
 package afxdp
 
 import (
 	"errors"
-	"fmt"
-	"net"
 
 	"github.com/funet/funet/bpf"
-	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/xdp"
 )
-
-const (
-	// rxSlots is the size of the rx ring of a queue.
-	rxSlots = 2048
-	// rxFrames is how many UMEM frames a queue receives into. The kernel takes them in
-	// turn, so fewer stay in the cache: 512 are 4 % faster in ping-pong than 2048,
-	// and more than a peer's window (engine.Window).
-	rxFrames = 512
-	// txFrames is how many UMEM frames, and slots of the tx ring, there are to send.
-	txFrames = 512
-	// headroom is what the kernel keeps free before a received frame, and room for
-	// a VLAN tag.
-	headroom = 256 + 4
-)
-
-// ErrMTU is wrapped when the interface's MTU is too small for FUNet's frames.
-var ErrMTU = errors.New("MTU too small")
-
-// Config says how to open a port.
-type Config struct {
-	Interface string
-	Groups    []uint16 // GIDs to let in
-	Attach    xdp.AttachMode
-	Bind      xdp.BindMode
-	HugePages bool
-	BusyPoll  xdp.BusyPoll
-	// RxRing is the size of the rx ring, a power of two, 0 or more than 2048 for 2048.
-	// FillFrames is how many frames the kernel is given to receive into, 0 or more than
-	// 512 for 512. Small ones provoke losses.
-	RxRing, FillFrames int
-}
-
-// Info is what was got.
-type Info struct {
-	Interface string
-	MAC       [6]byte
-	MTU       int // bytes
-	Queues    int
-	XDPMode   xdp.AttachMode // native or generic
-	BindMode  xdp.BindMode   // copy or zero-copy
-}
 
 // Port is an AF_XDP port; it implements port.Port.
 type Port struct {
@@ -82,131 +45,33 @@ type Port struct {
 	lent *queue
 	addr [maxLent]uint64
 	n    uint32
+	asm  *assembly // nil without Jumbo
 
 	// Sending, on the first queue.
 	sock      *xdp.Socket
 	tx        *xdp.TxRing
 	done      *xdp.CompletionRing
-	free      *xdp.Allocator
+	free      *xdp.Allocator // nil with Jumbo
+	slabs     *slabs         // nil without Jumbo
 	reserved  []byte
 	at        uint64
 	committed uint32
 	unsent    bool // the kernel left frames in the ring
 	frameMax  int
+	sizes     sizes
 }
-
-// maxLent is the most frames lent to the card at once.
-const maxLent = 64
 
 type queue struct {
-	sock *xdp.Socket
-	rx   *xdp.RxRing
-	fill *xdp.FillRing
-}
-
-// Open attaches the NIC program to the interface and binds a socket to each of its
-// receive queues. The errors of package xdp and ErrMTU tell what is wrong.
-func Open(c Config) (_ *Port, err error) {
-	ifc, err := net.InterfaceByName(c.Interface)
-	if err != nil {
-		return nil, fmt.Errorf("opening interface %s: %w; `ip link` lists those there are", c.Interface, xdp.ErrNoInterface)
-	}
-	if len(ifc.HardwareAddr) != 6 {
-		return nil, fmt.Errorf("opening interface %s: it has no Ethernet address; use an Ethernet interface", c.Interface)
-	}
-	if ifc.Flags&net.FlagUp == 0 {
-		return nil, fmt.Errorf("opening interface %s: %w; `ip link set %s up` mends it", c.Interface, xdp.ErrNetDown, c.Interface)
-	}
-	if ifc.MTU < arctic.MinMTU {
-		return nil, fmt.Errorf("opening interface %s: %w: %d bytes, FUNet needs %d; `ip link set %s mtu 1500` mends it",
-			c.Interface, ErrMTU, ifc.MTU, arctic.MinMTU, c.Interface)
-	}
-	n, err := xdp.Queues(c.Interface)
-	if err != nil {
-		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
-	}
-	p := &Port{info: Info{Interface: c.Interface, MAC: [6]byte(ifc.HardwareAddr), MTU: ifc.MTU, Queues: n}}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, p.Close())
-		}
-	}()
-	frameSize := 2048
-	if ifc.MTU+arctic.EthernetSize+headroom > frameSize {
-		frameSize = 4096
-	}
-	p.frameMax = min(ifc.MTU+arctic.EthernetSize, frameSize-headroom)
-	p.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: uint32(frameSize), FrameCount: uint32(n*rxFrames + txFrames), HugePages: c.HugePages})
-	if err != nil {
-		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
-	}
-	p.nic, err = bpf.LoadNIC(n)
-	if err != nil {
-		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
-	}
-	for _, gid := range c.Groups {
-		if err := p.nic.SetGroup(gid, true); err != nil {
-			return nil, fmt.Errorf("opening interface %s for group %d: %w", c.Interface, gid, err)
-		}
-	}
-	// The program goes first: a driver may only then have what a socket needs.
-	p.attach, err = xdp.Attach(p.nic.Program(), ifc.Index, c.Attach)
-	if err != nil {
-		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
-	}
-	p.info.XDPMode = p.attach.Mode()
-	for q := range n {
-		if err := p.openQueue(c, q); err != nil {
-			return nil, err
-		}
-	}
-	p.sock = p.queues[0].sock
-	p.tx, p.done = p.sock.Tx(), p.sock.Completion()
-	p.free = xdp.NewAllocator(p.umem, uint32(n*rxFrames), txFrames)
-	p.info.BindMode = p.sock.Info().Mode
-	return p, nil
-}
-
-// openQueue binds a socket to queue q and gives it frames to receive into.
-func (p *Port) openQueue(c Config, q int) error {
-	cfg := xdp.SocketConfig{
-		Interface: c.Interface, Queue: uint32(q), UMEM: p.umem,
-		RxSize: sizeOr(c.RxRing, rxSlots), TxSize: txFrames, FillSize: rxFrames, CompletionSize: txFrames,
-		Bind: c.Bind, NeedWakeup: true, BusyPoll: c.BusyPoll,
-	}
-	if q > 0 {
-		// Sockets on other queues of the interface share the first one's UMEM.
-		cfg.UMEM, cfg.Shared, cfg.Bind, cfg.NeedWakeup = nil, p.queues[0].sock, xdp.BindAuto, false
-	}
-	s, err := xdp.Open(cfg)
-	if err != nil {
-		return err
-	}
-	u := &queue{sock: s, rx: s.Rx(), fill: s.Fill()}
-	p.queues = append(p.queues, u)
-	frames := u.fill.Reserve(sizeOr(c.FillFrames, rxFrames))
-	for i := range frames {
-		u.fill.Set(i, p.umem.Addr(uint32(q)*rxFrames+i))
-	}
-	u.fill.Submit(frames)
-	if err := s.Register(p.nic.Sockets(), uint32(q)); err != nil {
-		return err
-	}
-	return nil
-}
-
-// sizeOr is n, or the largest size for 0 and for more than that.
-func sizeOr(n, largest int) uint32 {
-	if n <= 0 || n > largest {
-		return uint32(largest)
-	}
-	return uint32(n)
+	sock    *xdp.Socket
+	rx      *xdp.RxRing
+	fill    *xdp.FillRing
+	cutting bool // the ring goes on with the rest of a chain that is dropped
 }
 
 // FrameSize returns the longest frame that the port sends.
 func (p *Port) FrameSize() int { return p.frameMax }
 
-// Ready reports whether a frame can be received.
+// Ready reports whether a frame can be received, or with Jumbo at least a part of one.
 func (p *Port) Ready() bool {
 	for _, q := range p.queues {
 		if q.rx.Peek(1) > 0 {
@@ -218,11 +83,11 @@ func (p *Port) Ready() bool {
 
 // Receive lends up to len(frames) frames of one queue, the queues taking turns.
 func (p *Port) Receive(frames [][]byte) int {
+	if p.asm != nil {
+		return p.receiveChains(frames)
+	}
 	for range p.queues {
-		q := p.queues[p.turn]
-		if p.turn++; p.turn == len(p.queues) {
-			p.turn = 0
-		}
+		q := p.nextQueue()
 		n := q.rx.Peek(uint32(min(len(frames), maxLent)))
 		if n == 0 {
 			continue
@@ -242,6 +107,15 @@ func (p *Port) Receive(frames [][]byte) int {
 	return 0
 }
 
+// nextQueue is the queue whose turn it is.
+func (p *Port) nextQueue() *queue {
+	q := p.queues[p.turn]
+	if p.turn++; p.turn == len(p.queues) {
+		p.turn = 0
+	}
+	return q
+}
+
 // Release gives lent frames back to the kernel.
 func (p *Port) Release() {
 	q, n := p.lent, p.n
@@ -249,11 +123,15 @@ func (p *Port) Release() {
 		return
 	}
 	p.lent, p.n = nil, 0
+	addr := p.addr[:]
+	if p.asm != nil {
+		addr = p.asm.addr
+	}
 	q.rx.Release(n)
 	// The fill ring has a slot for every frame of the queue, so none is left over.
 	n = q.fill.Reserve(n)
 	for i := range n {
-		q.fill.Set(i, p.umem.Base(p.addr[i]))
+		q.fill.Set(i, p.umem.Base(addr[i]))
 	}
 	q.fill.Submit(n)
 	if err := q.sock.WakeRx(); err != nil {
@@ -264,6 +142,9 @@ func (p *Port) Release() {
 // Reserve returns a transmit frame, or nil while all are under way.
 func (p *Port) Reserve() []byte {
 	if p.reserved == nil {
+		if p.slabs != nil {
+			return p.reserveSlab()
+		}
 		if p.tx.Reserve(p.committed+1) <= p.committed {
 			return nil
 		}
@@ -282,6 +163,10 @@ func (p *Port) Reserve() []byte {
 
 // Commit puts the reserved frame on the tx ring.
 func (p *Port) Commit(n int) {
+	if p.slabs != nil {
+		p.commitChain(n)
+		return
+	}
 	p.tx.Set(p.committed, xdp.Desc{Addr: p.at, Len: uint32(n)})
 	p.committed++
 	p.reserved = nil
@@ -304,8 +189,14 @@ func (p *Port) Flush() {
 // reap takes back frames that have been sent.
 func (p *Port) reap() {
 	for n := p.done.Peek(txFrames); n > 0; n = p.done.Peek(txFrames) {
-		for i := range n {
-			p.free.Put(p.done.At(i))
+		if p.slabs != nil {
+			for i := range n {
+				p.slabs.put(p.done.At(i))
+			}
+		} else {
+			for i := range n {
+				p.free.Put(p.done.At(i))
+			}
 		}
 		p.done.Release(n)
 	}
@@ -352,22 +243,4 @@ func (p *Port) Statistics() (xdp.Statistics, error) {
 		sum.TxRingEmpty += s.TxRingEmpty
 	}
 	return sum, nil
-}
-
-// Close detaches the program and gives everything back. It may be called twice.
-func (p *Port) Close() error {
-	var errs []error
-	if p.attach != nil {
-		errs = append(errs, p.attach.Close())
-	}
-	for i := len(p.queues) - 1; i >= 0; i-- {
-		errs = append(errs, p.queues[i].sock.Close())
-	}
-	if p.nic != nil {
-		errs = append(errs, p.nic.Close())
-	}
-	if p.umem != nil {
-		errs = append(errs, p.umem.Close())
-	}
-	return errors.Join(errs...)
 }

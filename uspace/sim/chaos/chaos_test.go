@@ -41,9 +41,13 @@ func TestSeedsThatOnceFailed(t *testing.T) {
 			continue
 		}
 		var s Scenario
-		var faults string
-		if _, err := fmt.Sscan(line, &s.Seed, &s.Nodes, &s.Messages, &faults); err != nil {
+		var faults, network string
+		if n, err := fmt.Sscan(line, &s.Seed, &s.Nodes, &s.Messages, &faults, &network); n < 4 {
 			t.Fatalf("reading %q: %v", line, err)
+		} else if n == 5 {
+			if s.Network, err = ParseNetwork(network); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if s.Faults, err = ParseFaults(faults); err != nil {
 			t.Fatal(err)
@@ -75,11 +79,37 @@ func TestEveryFault(t *testing.T) {
 	}
 }
 
+// The same on Arctic, which loses nothing: with routers of few buffers, and all that
+// processes and cards do.
+func TestArctic(t *testing.T) {
+	for _, f := range []Faults{0, Transfer, Congestion, All} {
+		for _, nodes := range []int{2, 9, 24} {
+			t.Run(fmt.Sprintf("%v/%d", f, nodes), func(t *testing.T) {
+				t.Parallel()
+				for seed := range uint64(10) {
+					mustHold(t, Scenario{Seed: 1000 + seed, Nodes: nodes, Messages: 800, Faults: f, Network: Arctic})
+				}
+			})
+		}
+	}
+	for _, f := range []Faults{0, Transfer | Resize | Switch} {
+		for seed := range uint64(10) {
+			r := mustHold(t, Scenario{Seed: seed, Nodes: 8, Messages: 1000, Faults: f, Network: Arctic})
+			if r.ReportedFailed != r.strays || r.Delivered != r.Messages-r.strays {
+				t.Errorf("seed %d, faults %v: %d of %d messages delivered and %d reported failed; %d were for nobody", seed, f, r.Delivered, r.Messages, r.ReportedFailed, r.strays)
+			}
+		}
+	}
+}
+
 // Where nothing goes wrong, nothing is reported failed but messages to nobody.
 func TestNothingFailsWithoutFaults(t *testing.T) {
-	for _, f := range []Faults{0, Dup | Reorder} {
+	for _, f := range []Faults{0, Dup | Reorder, Transfer, Transfer | Resize | Switch | Reorder} {
 		for seed := range uint64(20) {
 			r := mustHold(t, Scenario{Seed: seed, Nodes: 8, Messages: 1000, Faults: f})
+			if f&Transfer != 0 && r.Transfers == 0 {
+				t.Errorf("seed %d, faults %v: no transfers", seed, f)
+			}
 			if r.ReportedFailed != r.strays || r.Delivered != r.Messages-r.strays {
 				t.Errorf("seed %d, faults %v: %d of %d messages delivered and %d reported failed; %d were for nobody", seed, f, r.Delivered, r.Messages, r.ReportedFailed, r.strays)
 			}
@@ -91,7 +121,14 @@ func TestNothingFailsWithoutFaults(t *testing.T) {
 // whether or not somebody looks (design idea 1).
 func TestSameScenarioSameRun(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	s := Scenario{Seed: 5, Nodes: 8, Messages: 1000, Faults: All}
+	for _, n := range []Network{Ethernet, Arctic} {
+		t.Run(n.String(), func(t *testing.T) {
+			twice(t, Scenario{Seed: 5, Nodes: 8, Messages: 1000, Faults: All, Network: n})
+		})
+	}
+}
+
+func twice(t *testing.T, s Scenario) {
 	blind := Run(s)
 	var traces, captures [2]bytes.Buffer
 	for i := range 2 {
@@ -106,6 +143,9 @@ func TestSameScenarioSameRun(t *testing.T) {
 	}
 	if !json.Valid(traces[0].Bytes()) {
 		t.Error("the trace is not JSON")
+	}
+	if blind.Transfers == 0 {
+		t.Error("nothing was transferred")
 	}
 	s.Seed++
 	if r := Run(s); r.Hash == blind.Hash {
@@ -134,7 +174,7 @@ func TestMany(t *testing.T) {
 	if err := json.Unmarshal(b, &names); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"seeds", "messages", "delivered", "reported_failed", "lost", "duplicated", "misdelivered", "damaged", "stuck", "events_per_s"} {
+	for _, name := range []string{"seeds", "messages", "transfers", "delivered", "reported_failed", "lost", "duplicated", "misdelivered", "damaged", "stuck", "events_per_s"} {
 		if _, ok := names[name]; !ok {
 			t.Errorf("the report has no %s: %s", name, b)
 		}
@@ -155,9 +195,23 @@ func TestFaultNames(t *testing.T) {
 	}
 }
 
+// Names of networks are read as they are written, and others refused.
+func TestNetworkNames(t *testing.T) {
+	for _, n := range []Network{Ethernet, Arctic} {
+		if got, err := ParseNetwork(n.String()); err != nil || got != n {
+			t.Errorf("%v: %v, %v", n, got, err)
+		}
+	}
+	for _, bad := range []string{"", "Arctic", "token ring"} {
+		if _, err := ParseNetwork(bad); !errors.Is(err, ErrNetwork) {
+			t.Errorf("%q: %v, want ErrNetwork", bad, err)
+		}
+	}
+}
+
 // What cannot be run is refused.
 func TestImpossibleScenarios(t *testing.T) {
-	for _, s := range []Scenario{{Nodes: 1, Messages: 1}, {Nodes: MaxNodes + 1, Messages: 1}, {Nodes: 2}, {Nodes: 2, Messages: -1}} {
+	for _, s := range []Scenario{{Nodes: 1, Messages: 1}, {Nodes: MaxNodes + 1, Messages: 1}, {Nodes: 2}, {Nodes: 2, Messages: -1}, {Nodes: maxArctic + 1, Messages: 1, Network: Arctic}} {
 		if err := s.Check(); !errors.Is(err, ErrScenario) {
 			t.Errorf("%v: %v, want ErrScenario", s, err)
 		}

@@ -5,17 +5,26 @@
 //
 // The journey of a scenario: plan.go draws from its seed what the cluster is like,
 // what its processes do and what goes wrong, each from a stream of random numbers of
-// its own, so that leaving out one kind of fault leaves everything else as it was.
+// its own, so that leaving out one kind of fault leaves everything else as it was;
+// network.go does so for the network, Ethernet or Arctic.
 // run.go builds the world and lets it happen; program.go is the program of a process,
-// operation by operation; oracle.go keeps a record of every message and compares.
+// operation by operation, transfer.go its XFER operations; oracle.go keeps a record of
+// every message and compares; memory.go does so with the memory that cards read and
+// write, of which arena.go says what belongs to which transfer.
 // When the faults are over the network is fair: everything must then be accounted for,
 // and the cluster fall silent, with no frame under way, no cache line taken and no
 // timer set. A scenario that fails is made smaller by shrink.go until what is left is
 // fit for a person; many.go runs many seeds on all processors.
 //
-// Two kinds are not faults but things that a system does: programs change the size of
-// their queues under traffic, and contexts are switched out and in again. They may be
-// left out like the others.
+// Three kinds are not faults but things that a system does: programs change the size of
+// their queues under traffic, contexts are switched out and in again, and programs
+// transfer memory. They may be left out like the others.
+//
+// Of a transfer the ABI alone is relied on, not how a card cuts it up: its source stays
+// as it is until its slot is retired, and is overwritten in the event after that; at its
+// notice the destination is what the source was when it was sent; one that fails may
+// leave part of its data where it was to go, and nothing else anywhere. One that asks
+// for what is not registered, or has no possible length, comes back for that reason.
 //
 // What is excused: the messages of a process that has died, and those that were under
 // way to it. They are still delivered at most once, and to no one else.

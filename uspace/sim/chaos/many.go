@@ -92,12 +92,14 @@ func processorTime() time.Duration {
 func (r *Report) add(s Scenario, one *Result) {
 	r.Seeds++
 	r.Messages += one.Messages
+	r.Transfers += one.Transfers
 	r.Delivered += one.Delivered
 	r.ReportedFailed += one.ReportedFailed
 	r.Lost += one.Lost
 	r.Duplicated += one.Duplicated
 	r.Misdelivered += one.Misdelivered
 	r.Damaged += one.Damaged
+	r.Excused += one.Excused
 	r.Stuck += one.Stuck
 	r.Events += one.Events
 	r.Virtual += one.Virtual

@@ -5,6 +5,7 @@ package chaos
 import (
 	"fmt"
 
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -14,10 +15,21 @@ type message struct {
 	from, to   int32  // members; to is nobody for a message that nobody may get
 	fromDeaths uint16 // how often they had died when it was sent
 	toDeaths   uint16
-	header     funi.Header
+	header     funi.Header // as sent
+	arrives    funi.Header // as received
 	level      funi.Level
 	delivered  bool
 	reported   bool
+	transfer   int32 // its index in oracle.transfers plus one; 0: a plain message
+}
+
+// transfer is what else there is to say of a message that transfers memory. Its number
+// travels as its argument.
+type transfer struct {
+	owner   int32  // the member whose memory it is for
+	address uint32 // there; 0: its queue
+	words   int
+	refused arctic.Reason // why it must come back; 0: it may arrive
 }
 
 // nobody is the receiver of a message to a node that does not exist.
@@ -25,12 +37,13 @@ const nobody = -1
 
 // oracle knows what was sent and hears what arrived. Its counts go to the result.
 type oracle struct {
-	seed     uint64
-	messages []message
-	members  []*member
-	result   *Result
-	now      func() int64
-	progress int64 // when something was last sent, delivered or reported
+	seed      uint64
+	messages  []message
+	transfers []transfer
+	members   []*member
+	result    *Result
+	now       func() int64
+	progress  int64 // when something was last sent, delivered or reported
 	// probes is where the messages of the two rounds of probes begin.
 	probes []int
 }
@@ -53,17 +66,40 @@ func (o *oracle) word(number uint32, k int) uint32 {
 // sends composes the next message in the slot and notes it; the caller commits it. It
 // has so many words, at least one.
 func (o *oracle) sends(s *funi.Slot, from *member, to int32, node uint16, l funi.Level, typ uint16, words int) {
-	o.progress = o.now()
-	number := uint32(len(o.messages) + 1)
+	number := o.next()
 	h := funi.NewHeader(node, typ, words)
 	s.SetHeader(h)
 	s[funi.PayloadWord] = number
 	for k := 1; k < words; k++ {
 		s[funi.PayloadWord+k] = o.word(number, k)
 	}
-	m := message{from: int32(from.number), to: to, fromDeaths: from.deaths, header: h, level: l}
-	if to != nobody {
-		m.toDeaths = o.members[to].deaths
+	o.note(message{from: int32(from.number), to: to, header: h, arrives: h, level: l})
+}
+
+// moves notes the transfer that is composed in the slot, with the next number as its
+// argument.
+func (o *oracle) moves(s *funi.Slot, from *member, to int32, l funi.Level, t transfer) {
+	o.transfers = append(o.transfers, t)
+	h := s.Header()
+	m := message{from: int32(from.number), to: to, header: h, arrives: h, level: l, transfer: int32(len(o.transfers))}
+	if t.address == 0 {
+		m.arrives = funi.NewHeader(h.Node(), h.Type(), 1+t.words)
+	}
+	if t.refused != arctic.ReasonNone {
+		m.to = nobody
+	}
+	o.note(m)
+}
+
+// next returns the number of the next message.
+func (o *oracle) next() uint32 { return uint32(len(o.messages) + 1) }
+
+// note notes a message that is being sent.
+func (o *oracle) note(m message) {
+	o.progress = o.now()
+	m.fromDeaths = o.members[m.from].deaths
+	if m.to != nobody {
+		m.toDeaths = o.members[m.to].deaths
 	}
 	o.messages = append(o.messages, m)
 }
@@ -74,7 +110,10 @@ func (o *oracle) arrived(at *member, l funi.Level, s *funi.Slot) *message {
 	r, h := o.result, s.Header()
 	o.progress = o.now()
 	number := s[funi.PayloadWord]
-	if h.Length() == 0 || number == 0 || int(number) > len(o.messages) {
+	if h.Transfer() {
+		number = s[funi.ArgumentWord]
+	}
+	if h.Length() == 0 && !h.Transfer() || number == 0 || int(number) > len(o.messages) {
 		o.fail(&r.Damaged, "member %d got a message that nobody sent: header %#x, first word %#x", at.number, h, number)
 		return nil
 	}
@@ -83,10 +122,10 @@ func (o *oracle) arrived(at *member, l funi.Level, s *funi.Slot) *message {
 		o.fail(&r.Misdelivered, "message %d from member %d for member %d arrived at member %d, from node %d", number, m.from, m.to, at.number, s.Source())
 		return nil
 	}
-	if h != m.header || l != m.level {
+	if h != m.arrives || l != m.level {
 		o.fail(&r.Damaged, "message %d sent as %#x at level %v arrived as %#x at level %v", number, m.header, m.level, h, l)
 	}
-	for k := 1; k < h.Length(); k++ {
+	for k := 1; k < h.Length() && !h.Transfer(); k++ {
 		if s[funi.PayloadWord+k] != o.word(number, k) {
 			o.fail(&r.Damaged, "message %d arrived with another word %d", number, k)
 			break
@@ -94,6 +133,12 @@ func (o *oracle) arrived(at *member, l funi.Level, s *funi.Slot) *message {
 	}
 	if m.delivered {
 		o.fail(&r.Duplicated, "message %d from member %d arrived at member %d again", number, m.from, at.number)
+	} else if h.Transfer() && h == m.arrives {
+		t := &o.transfers[m.transfer-1]
+		if n := s.Notice(); n.Address != t.address || n.Words != t.words || s[funi.SourceAddressWord] != 0 {
+			o.fail(&r.Damaged, "transfer %d of %d words to %#x is noticed as %+v", number, t.words, t.address, n)
+		}
+		o.moved(at, number, t)
 	}
 	m.delivered = true
 	return m
@@ -115,8 +160,32 @@ func (o *oracle) returned(at *member, b funi.Returned) {
 		o.fail(&r.Damaged, "message %d sent as %#x at level %v came back as %+v", b.Word, m.header, m.level, b)
 	case m.reported:
 		o.fail(&r.Duplicated, "message %d from member %d came back again, %v", b.Word, m.from, b.Reason)
+	case !m.mayFail(b.Reason, o.refusal(m)):
+		o.fail(&r.Damaged, "message %d from member %d to member %d came back because of %v; it must be refused because of %v", b.Word, m.from, m.to, b.Reason, o.refusal(m))
 	}
 	m.reported = true
+}
+
+// refusal returns why the message must be refused, or ReasonNone.
+func (o *oracle) refusal(m *message) arctic.Reason {
+	if m.transfer == 0 {
+		return arctic.ReasonNone
+	}
+	return o.transfers[m.transfer-1].refused
+}
+
+// mayFail reports whether the message, to be refused for a reason if that is one, may
+// come back for the given one.
+func (m *message) mayFail(reason, refused arctic.Reason) bool {
+	switch reason {
+	case refused:
+		return true
+	case arctic.ReasonNoRoute:
+		return m.to == nobody && refused == arctic.ReasonNone
+	case arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted:
+		return refused == arctic.ReasonNone || refused == arctic.ReasonDestination // which only the receiver knows
+	}
+	return false
 }
 
 // account counts what became of all messages once nothing can happen any more. What a
@@ -127,6 +196,7 @@ func (o *oracle) account() {
 	if len(o.probes) > 0 {
 		r.Messages = o.probes[0]
 	}
+	o.remember()
 	missing := make([]int, len(o.members))
 	first := make([]int, len(o.members))
 	for i := range o.messages {
@@ -140,6 +210,9 @@ func (o *oracle) account() {
 			}
 			if m.to == nobody {
 				r.strays++
+			}
+			if m.transfer != 0 {
+				r.Transfers++
 			}
 		} else if len(o.probes) == 2 && i >= o.probes[1] && m.reported {
 			o.fail(&r.Stuck, "message %d from member %d to member %d failed on a fair and silent network", i+1, m.from, m.to)

@@ -33,10 +33,11 @@ const (
 	Restart                       // cards crash with their processes and return with another incarnation
 	Resize                        // programs change the size of their queues while traffic flows
 	Switch                        // processes are switched out and in again
-	All        = Switch<<1 - 1
+	Transfer                      // programs move memory, and ask for what they may not have
+	All        = Transfer<<1 - 1
 )
 
-var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch"}
+var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer"}
 
 // ErrFaults is returned for a name that is not one of a fault.
 var ErrFaults = errors.New("chaos: no such fault")
@@ -80,6 +81,9 @@ func (f Faults) String() string {
 // MaxNodes is the most nodes of a scenario.
 const MaxNodes = 4096
 
+// maxMemory bounds the sources and the destinations of all processes together, in bytes.
+const maxMemory = 64 << 20
+
 // ErrScenario is wrapped by errors about scenarios that cannot be run.
 var ErrScenario = errors.New("chaos: impossible scenario")
 
@@ -91,6 +95,9 @@ func (s *Scenario) Check() error {
 	if s.Messages < 1 || s.Messages > 1<<30 {
 		return fmt.Errorf("%w: %d messages; use 1 to %d", ErrScenario, s.Messages, 1<<30)
 	}
+	if s.Network == Arctic && s.Nodes > maxArctic {
+		return fmt.Errorf("%w: %d nodes on Arctic; use 2 to %d", ErrScenario, s.Nodes, maxArctic)
+	}
 	return nil
 }
 
@@ -100,6 +107,8 @@ const (
 	streamCluster = 2
 	streamNet     = 3
 	streamPace    = 4
+	streamMemory  = 5
+	streamArctic  = 6
 	streamFaults  = 100 // and up: one for each kind
 	streamMembers = 1000
 )
@@ -117,11 +126,15 @@ type plan struct {
 	slots   int
 	tune    func(*engine.Config)
 	net     sim.EthernetConfig
-	horizon int64 // faults are over by then, in ns
+	// arctic and topology take the place of net on Arctic.
+	arctic   sim.ArcticConfig
+	topology *sim.Topology
+	horizon  int64 // faults are over by then, in ns
 	// pause is the mean time between the operations of a member, in ns.
 	pause   int64
 	pattern int // whom members send to
 	replies int // in 16 requests
+	segment int // bytes of a process that are sources of transfers, and destinations
 }
 
 // place is where a process runs.
@@ -134,12 +147,17 @@ func (s *Scenario) plan() plan {
 	var p plan
 	s.place(&p)
 	s.cluster(&p)
-	s.network(&p)
+	if s.Network == Ethernet {
+		s.ethernet(&p)
+	} else {
+		s.arctic(&p)
+	}
 	r := s.stream(streamPace)
 	p.horizon = int64(pick(r, 3*time.Millisecond, 30*time.Millisecond, 150*time.Millisecond))
 	p.pause = min(max(1, p.horizon*int64(s.Nodes)/int64(s.Messages)*8), p.horizon/4)
 	p.pattern = r.IntN(patterns)
 	p.replies = r.IntN(17)
+	p.segment = min(pick(s.stream(streamMemory), 4<<10, 64<<10, 512<<10), max(4<<10, maxMemory/s.Nodes&^(4<<10-1)))
 	return p
 }
 
@@ -195,32 +213,6 @@ func (s *Scenario) cluster(p *plan) {
 	}
 }
 
-// network draws the network and what goes wrong on it by chance.
-func (s *Scenario) network(p *plan) {
-	r := s.stream(streamNet)
-	p.net = sim.EthernetConfig{
-		Seed:      s.Seed,
-		Bandwidth: pick(r, 0, 1e9, 10e9, 100e9),
-		Delay:     pick(r, time.Microsecond, 5*time.Microsecond, 40*time.Microsecond),
-		MTU:       pick(r, arctic.MinMTU, 1500, 3498),
-	}
-	n := &p.net
-	for k, f := range []*float64{&n.Faults.Loss, &n.Faults.Duplicate, &n.Faults.Reorder, &n.Faults.Corrupt} {
-		chance := pick(s.stream(streamFaults+uint64(k)), .001, .01, .05, .2)
-		if s.Faults>>k&1 != 0 {
-			*f = chance
-		}
-	}
-	n.Faults.HoldBack = 60 * time.Millisecond
-	if s.Faults&Congestion != 0 {
-		r := s.stream(streamFaults + 4)
-		n.Transmit, n.Switch, n.Receive = pick(r, 1, 8, 64), pick(r, 4, 32, 256), pick(r, 4, 32, 256)
-		if n.Bandwidth == 0 {
-			n.Bandwidth = 10e9
-		}
-	}
-}
-
 // episode is something that goes wrong for a time.
 type episode struct {
 	kind     Faults
@@ -232,7 +224,7 @@ type episode struct {
 func (s *Scenario) episodes(p *plan) (all []episode) {
 	for k := range faultNames {
 		kind := Faults(1) << k
-		if s.Faults&kind == 0 || kind < Partition || kind == Resize {
+		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer {
 			continue
 		}
 		r := s.stream(streamFaults + uint64(k))

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/sim"
 )
@@ -22,6 +23,16 @@ type member struct {
 	random  *rand.Rand
 	peers   []int32 // members of its group
 	probes  []int32 // members that it has yet to probe
+
+	// For transfers: the memory of the present life, until the card must not touch it;
+	// which sources the card has not read, and how many packets were sent; what others
+	// have sent to, in any life, and the memory of earlier ones.
+	memory  *memory
+	sources arena
+	pending [arctic.Levels][]pending
+	sent    [arctic.Levels]uint64
+	targets arena
+	graves  []*memory
 }
 
 // returnsLost is what the return ring of the present life had no room for.
@@ -44,6 +55,9 @@ var operations = []struct {
 	{1, 0, (*member).stray},
 	{1, 0, (*member).long},
 	{4, Resize, (*member).resize},
+	{4, Transfer, (*member).moves},
+	{2, Transfer, (*member).movesMuch},
+	{1, Transfer, (*member).trespass},
 }
 
 // program runs a life of the member: it starts an operation every now and then, until
@@ -64,6 +78,9 @@ func (m *member) program(p *sim.Process) error {
 			to := m.probes[0]
 			m.probes = m.probes[1:]
 			m.send(p, funi.Request, to, m.run.members[to].node, 1)
+			if m.run.transfers() {
+				m.move(p, funi.Request, to, m.run.members[to].node, m.single())
+			}
 			continue
 		case !m.run.quota():
 			next = sim.Never
@@ -98,7 +115,7 @@ func (m *member) serve(p *sim.Process, lowest funi.Level) {
 			i.Release(l)
 			if l == funi.Request {
 				if msg != nil && m.random.IntN(16) < m.run.replies && m.run.more() {
-					m.send(p, funi.Reply, msg.from, node, 1+m.random.IntN(4))
+					m.answer(p, msg.from, node)
 				}
 				m.serve(p, funi.Reply)
 			}
@@ -109,20 +126,48 @@ func (m *member) serve(p *sim.Process, lowest funi.Level) {
 	}
 }
 
-// send sends one message unless all have been sent, and waits for room in the queue as
-// the rules of package am have it.
+// answer replies to a request.
+func (m *member) answer(p *sim.Process, to int32, node uint16) {
+	switch {
+	case !m.run.transfers() || m.random.IntN(4) != 0:
+		m.send(p, funi.Reply, to, node, 1+m.random.IntN(4))
+	case m.random.IntN(8) != 0:
+		m.move(p, funi.Reply, to, node, m.single())
+	default:
+		m.move(p, funi.Reply, to, node, m.many())
+	}
+}
+
+// send sends one message unless all have been sent.
 func (m *member) send(p *sim.Process, l funi.Level, to int32, node uint16, words int) {
+	if s := m.slot(p, l); s != nil {
+		m.run.oracle.sends(s, m, to, node, l, m.typ(), words)
+		m.commit(l)
+	}
+}
+
+// slot returns the slot for the next message, or nil if all have been sent. It waits for
+// room in the queue as the rules of package am have it.
+func (m *member) slot(p *sim.Process, l funi.Level) *funi.Slot {
 	i := p.Interface()
 	for s := i.Reserve(l); m.run.more(); s = i.Reserve(l) {
 		if s != nil {
-			m.run.oracle.sends(s, m, to, node, l, uint16(m.random.IntN(funi.MaxType+1)), words)
-			i.Commit(l)
-			return
+			return s
 		}
 		p.Wait(sim.Never)
 		m.serve(p, l)
 	}
+	return nil
 }
+
+// commit sends what is in the slot.
+func (m *member) commit(l funi.Level) {
+	m.sent[l]++
+	m.process.Interface().Commit(l)
+}
+
+// typ draws the type of a packet.
+func (m *member) typ() uint16 { return uint16(m.random.IntN(funi.MaxType + 1)) }
 
 // burst sends some requests to members of the group.
 func (m *member) burst() {
@@ -166,9 +211,14 @@ func (m *member) stray() {
 func (m *member) long() { m.process.Sleep(min(10*m.idle(), m.run.horizon)) }
 
 // resize changes the size of the queues, to what they were at first at most. Queues that
-// hold more than would fit stay as they are.
+// hold more than would fit stay as they are. A card that has begun a transfer of many
+// packets does not halt before the end of it, for which its peers may have to make room:
+// two processes that both wait for that and take nothing would wait for ever.
 func (m *member) resize() {
 	p := m.process
+	if m.movingMuch() {
+		return
+	}
 	slots := 2 << m.random.IntN(bits.Len(uint(m.run.slots))-1)
 	err := p.Interface().Resize(slots, func() error { p.Drive(); return nil })
 	if err != nil && !errors.Is(err, funi.ErrTooSmall) {

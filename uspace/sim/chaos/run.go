@@ -18,24 +18,33 @@ type Scenario struct {
 	Nodes    int // processes, 2 to MaxNodes
 	Messages int // of all processes together, replies included
 	Faults   Faults
+	Network  Network // without some kinds of Faults if it is Arctic
 	// Trace and Capture, if not nil, get a trace and a capture of the run.
 	Trace, Capture io.Writer
 }
 
 // String is the arguments of the command that runs the scenario again.
 func (s Scenario) String() string {
-	return fmt.Sprintf("--seed %d --nodes %d --messages %d --faults %v", s.Seed, s.Nodes, s.Messages, s.Faults)
+	text := fmt.Sprintf("--seed %d --nodes %d --messages %d --faults %v", s.Seed, s.Nodes, s.Messages, s.Faults)
+	if s.Network != Ethernet {
+		text += fmt.Sprintf(" --network %v", s.Network)
+	}
+	return text
 }
 
 // Result is what became of the messages of a scenario, or of several.
 type Result struct {
 	Messages       int `json:"messages"`
+	Transfers      int `json:"transfers"` // of the messages, those that transfer memory
 	Delivered      int `json:"delivered"`
 	ReportedFailed int `json:"reported_failed"` // some of which were delivered as well
 	Lost           int `json:"lost"`
 	Duplicated     int `json:"duplicated"`
 	Misdelivered   int `json:"misdelivered"`
 	Damaged        int `json:"damaged"`
+	// Excused counts transfers of many packets that were noticed without some of their
+	// data, because that had come to a process that has died since.
+	Excused int `json:"excused"`
 	// Stuck counts scenarios that did not fall silent in time, or fell silent with
 	// something left in a card, or ended in a panic.
 	Stuck int `json:"stuck"`
@@ -63,7 +72,8 @@ type run struct {
 	result   Result
 	oracle   oracle
 	world    *sim.World
-	net      *sim.Ethernet
+	net      network
+	ethernet *sim.Ethernet // nil on Arctic
 	members  []*member
 	byCard   [][]*member
 	lives    uint32
@@ -76,6 +86,9 @@ type run struct {
 func Run(s Scenario) (result Result) {
 	if err := s.Check(); err != nil {
 		return Result{Stuck: 1, Failures: []string{err.Error()}}
+	}
+	if s.Network == Arctic {
+		s.Faults &^= faultsOfEthernet
 	}
 	r := &run{plan: s.plan(), scenario: s}
 	defer func() {
@@ -105,10 +118,12 @@ func (r *run) quota() bool { return len(r.oracle.messages) < r.scenario.Messages
 // more reports whether any message may be sent.
 func (r *run) more() bool { return r.probing || r.quota() }
 
+// transfers reports whether programs transfer memory.
+func (r *run) transfers() bool { return r.scenario.Faults&Transfer != 0 }
+
 // build makes the world and everybody in it.
 func (r *run) build() {
 	r.world = sim.NewWorld(sim.Options{Watch: r.watch})
-	r.net = r.world.NewEthernet(r.plan.net)
 	r.byCard = make([][]*member, r.cards)
 	byGroup := map[uint16][]int32{}
 	for i, at := range r.plan.members {
@@ -119,11 +134,14 @@ func (r *run) build() {
 	}
 	for _, m := range r.members {
 		m.peers = byGroup[m.gid]
+		m.targets = arena{first: targetBase, seam: targetBase + uint32(r.segment)/2, end: targetBase + uint32(r.segment)}
 	}
 	r.oracle = oracle{seed: r.scenario.Seed, members: r.members, result: &r.result, now: r.world.Now,
-		messages: make([]message, 0, r.scenario.Messages)}
+		messages: make([]message, 0, min(r.scenario.Messages, 1<<20))}
+	if err := r.connect(); err != nil {
+		panic(err)
+	}
 	for i := range r.cards {
-		r.world.NewCard(r.net.Plug())
 		r.start(i, 0)
 	}
 	for _, e := range r.scenario.episodes(&r.plan) {
@@ -140,11 +158,7 @@ func (r *run) start(i int, delay int64) {
 	r.lives++
 	cfg := engine.Native()
 	cfg.Card, cfg.Incarnation, cfg.Seed, cfg.Routes = uint16(i), r.lives*2654435761|1, r.scenario.Seed+uint64(r.lives), r.routes
-	for j := range r.cards {
-		if j != i {
-			cfg.Peers = append(cfg.Peers, engine.Peer{Card: uint16(j), Address: sim.Address(j), Local: sim.Address(i)})
-		}
-	}
+	cfg.Peers = r.peers(i)
 	r.tune(&cfg)
 	if err := c.Start(cfg); err != nil {
 		panic(err)
@@ -177,6 +191,9 @@ func (r *run) attach(m *member) {
 		panic(err)
 	}
 	m.process = p
+	if r.transfers() {
+		m.newMemory()
+	}
 }
 
 // watch checks what must hold after every event.
@@ -184,6 +201,9 @@ func (r *run) watch(c *sim.Card) {
 	for _, m := range r.byCard[c.Number()] {
 		if m.process != nil {
 			r.oracle.indices(m)
+		}
+		if m.memory != nil {
+			m.watchMemory()
 		}
 	}
 }

@@ -17,11 +17,11 @@ func (r *run) strike(e *episode) {
 	switch e.kind {
 	case Partition:
 		a, b := r.halves(e)
-		r.net.Sever(sim.Cut{From: a, To: b}, e.ends)
-		r.net.Sever(sim.Cut{From: b, To: a}, e.ends)
+		r.ethernet.Sever(sim.Cut{From: a, To: b}, e.ends)
+		r.ethernet.Sever(sim.Cut{From: b, To: a}, e.ends)
 	case Cut:
 		a, b := r.halves(e)
-		r.net.Sever(sim.Cut{From: a, To: b}, e.ends)
+		r.ethernet.Sever(sim.Cut{From: a, To: b}, e.ends)
 	case Pause:
 		if x.IntN(3) == 0 {
 			card.Pause(e.ends)
@@ -75,6 +75,7 @@ func (r *run) kill(e *episode, m *member) {
 			r.down(e, m.card)
 		default:
 			c.Detach(p)
+			m.bury()
 			m.deaths++ // also what came for the dead in the meantime
 			r.world.At(max(e.ends, r.world.Now()), func() {
 				if c.Engine() == life {
@@ -104,6 +105,7 @@ func (r *run) halves(e *episode) (a, b sim.Set) {
 func (r *run) down(e *episode, card int) {
 	for _, m := range r.byCard[card] {
 		m.die()
+		m.bury()
 		m.deaths++ // also what came for the dead while their card did not know
 	}
 	delay := e.random.Int64N(int64(3 * time.Millisecond))
@@ -123,10 +125,4 @@ func (m *member) die() {
 		m.process = nil
 		m.deaths++
 	}
-}
-
-// heal makes the network fair. Whatever has its own end ends by itself.
-func (r *run) heal() {
-	r.net.SetFaults(sim.Faults{})
-	r.net.Heal()
 }

@@ -1,0 +1,127 @@
+package afxdp
+
+// This file receives frames that may be chains of descriptors (Config.Jumbo).
+//
+// A frame in one descriptor is lent in place. A chain, whose descriptors but the last
+// have PacketContinued, is copied into assembly memory, one piece for each frame that
+// can be lent, because the card reads frames in one piece. All UMEM frames go back to
+// the fill ring with Release.
+//
+// A chain whose end the kernel has not put into the ring yet waits for it. One that
+// cannot be a frame of this interface is dropped and counted: it is longer than the
+// longest frame, has more than maxParts descriptors (or than the ring has slots), or one
+// that lies outside the UMEM.
+
+import "github.com/funet/funet/xdp"
+
+// assembly is where chains become frames.
+type assembly struct {
+	memory []byte   // maxLent pieces
+	piece  int      // bytes
+	most   uint32   // descriptors of a chain
+	addr   []uint64 // of the descriptors that are taken
+	chains Chains
+}
+
+// Chains are counters of frames in several descriptors.
+type Chains struct {
+	Assembled uint64 // received whole
+	Dropped   uint64 // could not be a frame
+}
+
+// newAssembly has pieces of so many bytes for chains that come through rings of so many slots.
+func newAssembly(piece int, slots uint32) *assembly {
+	return &assembly{memory: make([]byte, maxLent*piece), piece: piece, most: min(maxParts, slots),
+		addr: make([]uint64, maxLent*maxParts)}
+}
+
+// Chains returns the counters: zero without Jumbo.
+func (p *Port) Chains() Chains {
+	if p.asm == nil {
+		return Chains{}
+	}
+	return p.asm.chains
+}
+
+// receiveChains is Receive.
+func (p *Port) receiveChains(frames [][]byte) int {
+	frames = frames[:min(len(frames), maxLent)]
+	for range p.queues {
+		q := p.nextQueue()
+		n, lent := p.asm.take(q, p.umem, frames)
+		if n == 0 {
+			continue
+		}
+		p.lent, p.n = q, n
+		if lent > 0 {
+			return lent
+		}
+		p.Release() // what was dropped
+	}
+	return 0
+}
+
+// take fills frames from the ring of q. It returns how many descriptors that took, whose
+// addresses it keeps in addr, and how many frames they were.
+func (a *assembly) take(q *queue, umem *xdp.UMEM, frames [][]byte) (taken uint32, lent int) {
+	// As many descriptors as the longest chains have, so that a chain which is whole in
+	// the ring is seen whole. The kernel's index is read anew, because that may bring the
+	// rest of a chain.
+	n := q.rx.PeekMore(uint32(len(a.addr)))
+	for taken < n && lent < len(frames) {
+		parts, whole := q.chain(taken, min(n, taken+a.most))
+		if !whole && parts < a.most {
+			break // the rest is still to come
+		}
+		var frame []byte
+		switch {
+		case q.cutting:
+		case !whole:
+			a.chains.Dropped++
+		case parts == 1:
+			if frame = umem.Data(q.rx.Desc(taken)); frame == nil {
+				a.chains.Dropped++
+			}
+		default:
+			frame = a.join(q, umem, taken, parts, lent)
+		}
+		q.cutting = !whole
+		for i := range parts {
+			a.addr[taken+i] = q.rx.Desc(taken + i).Addr
+		}
+		taken += parts
+		if frame != nil {
+			frames[lent] = frame
+			lent++
+		}
+	}
+	return taken, lent
+}
+
+// chain returns how many of the ring's entries, from entry first on and before end, belong
+// to one frame, and whether its last is among them.
+func (q *queue) chain(first, end uint32) (parts uint32, whole bool) {
+	for i := first; i < end; i++ {
+		if q.rx.Desc(i).Options&xdp.PacketContinued == 0 {
+			return i - first + 1, true
+		}
+	}
+	return end - first, false
+}
+
+// join copies a chain into a piece of assembly memory, or returns nil when it cannot be a
+// frame.
+func (a *assembly) join(q *queue, umem *xdp.UMEM, first, parts uint32, piece int) []byte {
+	memory := a.memory[piece*a.piece:][:a.piece]
+	size := 0
+	for i := range parts {
+		b := umem.Data(q.rx.Desc(first + i))
+		if b == nil || len(b) > len(memory)-size {
+			a.chains.Dropped++
+			return nil
+		}
+		size += copy(memory[size:], b)
+	}
+	a.chains.Assembled++
+	return memory[:size:size]
+}

@@ -1,0 +1,185 @@
+package chaos
+
+// This file is the memory that cards read and write for transfers, and what the oracle
+// says about it: what is where, and that nothing else has changed.
+//
+// A word of a destination that belongs to no transfer is a canary, a function of its
+// address. One that belongs to a transfer is a canary or a word of that transfer's, and
+// at the notice certainly the latter; from then on it is a canary again.
+
+import (
+	"encoding/binary"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Where the segments of every process begin: one of sources, and two of destinations
+// of the same size one behind the other, which a transfer must not lie across.
+const (
+	sourceBase = 0x1000_0000
+	targetBase = 0x2000_0000
+)
+
+// memory is the segments of one life of a member.
+type memory struct {
+	source, target []byte
+	patrol         int // where the target is looked at next
+}
+
+// pending is a transfer of which the card has not taken the source yet.
+type pending struct {
+	sent   uint64 // how many the member had sent of its level with it
+	source uint32
+}
+
+// newMemory makes the memory of a new life, and registers it.
+func (m *member) newMemory() {
+	size := uint32(m.run.segment)
+	m.memory = &memory{source: make([]byte, size), target: make([]byte, size)}
+	m.memory.scribble(sourceBase, sourceBase+size)
+	m.memory.clean(targetBase, targetBase+size)
+	m.sources = arena{first: sourceBase, end: sourceBase + size}
+	m.sent, m.pending = [arctic.Levels]uint64{}, [arctic.Levels][]pending{}
+	for _, s := range []funi.Segment{
+		{Base: sourceBase, Memory: m.memory.source, Rights: funi.Source},
+		{Base: targetBase, Memory: m.memory.target[:size/2], Rights: funi.Destination},
+		{Base: targetBase + size/2, Memory: m.memory.target[size/2:], Rights: funi.Destination},
+	} {
+		if err := m.process.Context().Register(s); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// canary is the word at an address that nobody may write.
+func canary(address uint32) uint32 { return address*2654435761 ^ 0xca9a21e5 }
+
+// clean puts canaries into part of the target.
+func (y *memory) clean(first, end uint32) {
+	for at := first; at < end; at += arctic.WordSize {
+		binary.LittleEndian.PutUint32(y.target[at-targetBase:], canary(at))
+	}
+}
+
+// scribble makes part of the source useless.
+func (y *memory) scribble(first, end uint32) {
+	for at := first; at < end; at += arctic.WordSize {
+		binary.LittleEndian.PutUint32(y.source[at-sourceBase:], ^canary(at))
+	}
+}
+
+// compose puts the words of message number into the source.
+func (y *memory) compose(o *oracle, at, number uint32, words int) {
+	for k := range uint32(words) {
+		binary.LittleEndian.PutUint32(y.source[at-sourceBase+arctic.WordSize*k:], o.word(number, int(k)+1))
+	}
+}
+
+// retired overwrites the sources of transfers that the card has taken: it is said
+// to have read them, and must not do so again.
+func (m *member) retired() {
+	for l := range m.pending {
+		q := m.pending[l]
+		if len(q) == 0 {
+			continue
+		}
+		done := m.sent[l] - uint64(m.process.Interface().Unsent(funi.Level(l)))
+		n := 0
+		for ; n < len(q) && q[n].sent <= done; n++ {
+			s := m.sources.give(q[n].source)
+			m.memory.scribble(s.first, s.end)
+		}
+		m.pending[l] = q[:copy(q, q[n:])]
+	}
+}
+
+// moved checks that all of a transfer is in the memory of member at, and takes the
+// memory for other ones. One of many packets that was under way when its receiver died
+// may have left the first of them in the memory of the dead: what is missing is then
+// excused and counted, but may not be anything else.
+func (o *oracle) moved(at *member, number uint32, t *transfer) {
+	b, words := at.memory.target[t.address-targetBase:], t.words
+	if words > arctic.MaxSingleWords && o.messages[number-1].toDeaths != at.deaths {
+		o.intact(at, int(t.address-targetBase), int(sizeOf(words)))
+		for k := range words {
+			if binary.LittleEndian.Uint32(b[arctic.WordSize*k:]) != o.word(number, k+1) {
+				o.result.Excused++
+				break
+			}
+		}
+		words = 0
+	}
+	for k := range words {
+		if got, want := binary.LittleEndian.Uint32(b[arctic.WordSize*k:]), o.word(number, k+1); got != want {
+			o.fail(&o.result.Damaged, "transfer %d of %d words to %#x of member %d is noticed with word %d %#x instead of %#x",
+				number, t.words, t.address, at.number, k, got, want)
+			break
+		}
+	}
+	at.memory.clean(t.address, t.address+sizeOf(t.words))
+	at.targets.give(t.address)
+}
+
+// intact checks size bytes of the member's target from an offset on. What is wrong is
+// said once.
+func (o *oracle) intact(m *member, offset, size int) {
+	y := m.memory
+	i := m.targets.find(targetBase + uint32(offset))
+	for ; size > 0 && offset < len(y.target); offset, size = offset+arctic.WordSize, size-arctic.WordSize {
+		at := targetBase + uint32(offset)
+		got := binary.LittleEndian.Uint32(y.target[offset:])
+		for i < len(m.targets.taken) && m.targets.taken[i].end <= at {
+			i++
+		}
+		if got == canary(at) {
+			continue
+		}
+		number := uint32(0)
+		if i < len(m.targets.taken) && m.targets.taken[i].first <= at {
+			s := &m.targets.taken[i]
+			if number = s.number; got == o.word(number, int(at-s.first)/arctic.WordSize+1) {
+				continue
+			}
+		}
+		o.fail(&o.result.Damaged, "the word at %#x of member %d was changed to %#x; it belongs to transfer %d", at, m.number, got, number)
+		y.clean(at, at+arctic.WordSize)
+	}
+}
+
+// patrolled is how many bytes of a process's target are looked at after every event.
+const patrolled = 64
+
+// watchMemory checks what is due after every event of the member's card.
+func (m *member) watchMemory() {
+	if m.process != nil {
+		m.retired()
+	}
+	m.run.oracle.intact(m, m.memory.patrol, patrolled)
+	m.memory.patrol = (m.memory.patrol + patrolled) % len(m.memory.target)
+}
+
+// bury takes the memory of a life away from a card that must not touch it any more.
+func (m *member) bury() {
+	y := m.memory
+	if y == nil {
+		return
+	}
+	m.run.oracle.intact(m, 0, len(y.target))
+	y.clean(targetBase, targetBase+uint32(len(y.target)))
+	y.scribble(sourceBase, sourceBase+uint32(len(y.source)))
+	m.graves, m.memory = append(m.graves, y), nil
+}
+
+// remember checks all memory once nothing can happen any more.
+func (o *oracle) remember() {
+	for _, m := range o.members {
+		if m.memory != nil {
+			o.intact(m, 0, len(m.memory.target))
+		}
+		m.targets.taken = nil
+		for _, m.memory = range m.graves {
+			o.intact(m, 0, len(m.memory.target))
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package chaos
+
+// This file is the two networks that a scenario may be run on.
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/sim"
+)
+
+// Network is the kind of network that connects the cards.
+type Network uint8
+
+// The networks. Arctic never loses a packet: what is wrong there is processes and cards.
+const (
+	Ethernet Network = iota
+	Arctic
+)
+
+var networkNames = [...]string{"ethernet", "arctic"}
+
+// ErrNetwork is returned for a name that is not one of a network.
+var ErrNetwork = errors.New("chaos: no such network")
+
+// ParseNetwork reads "ethernet" or "arctic".
+func ParseNetwork(s string) (Network, error) {
+	for i, name := range networkNames {
+		if s == name {
+			return Network(i), nil
+		}
+	}
+	return 0, fmt.Errorf("reading network %q: %w; use ethernet or arctic", s, ErrNetwork)
+}
+
+// String is what ParseNetwork reads.
+func (n Network) String() string { return networkNames[n%2] }
+
+// faultsOfEthernet are the kinds that Arctic does not know.
+const faultsOfEthernet = Loss | Dup | Reorder | Corrupt | Partition | Cut
+
+// maxArctic is the most cards that Arctic's 30 route bits lead to: a fat tree of five
+// levels of routers with 8 ports.
+const maxArctic = 1024
+
+// ethernet draws the Ethernet and what goes wrong on it by chance.
+func (s *Scenario) ethernet(p *plan) {
+	r := s.stream(streamNet)
+	p.net = sim.EthernetConfig{
+		Seed:      s.Seed,
+		Bandwidth: pick(r, 0, 1e9, 10e9, 100e9),
+		Delay:     pick(r, time.Microsecond, 5*time.Microsecond, 40*time.Microsecond),
+		MTU:       pick(r, arctic.MinMTU, 1500, 3498),
+	}
+	n := &p.net
+	for k, f := range []*float64{&n.Faults.Loss, &n.Faults.Duplicate, &n.Faults.Reorder, &n.Faults.Corrupt} {
+		chance := pick(s.stream(streamFaults+uint64(k)), .001, .01, .05, .2)
+		if s.Faults>>k&1 != 0 {
+			*f = chance
+		}
+	}
+	n.Faults.HoldBack = 60 * time.Millisecond
+	if s.Faults&Congestion != 0 {
+		r := s.stream(streamFaults + 4)
+		n.Transmit, n.Switch, n.Receive = pick(r, 1, 8, 64), pick(r, 4, 32, 256), pick(r, 4, 32, 256)
+		if n.Bandwidth == 0 {
+			n.Bandwidth = 10e9
+		}
+	}
+}
+
+// arctic draws routers, and how they are wired, for all cards.
+func (s *Scenario) arctic(p *plan) {
+	r := s.stream(streamArctic)
+	radix, cube := pick(r, 4, 8), r.IntN(2) == 0
+	p.arctic = sim.ArcticConfig{MTU: pick(r, arctic.MinMTU, 1500), Cycle: pick(r, 40*time.Nanosecond, 4*time.Nanosecond), Transmit: pick(r, 16, 64)}
+	if s.Faults&Congestion != 0 {
+		r := s.stream(streamFaults + 4)
+		// A greeting that finds no room waits for its timer, so that fewer buffers than
+		// this may make two cards miss each other on a network that is fair.
+		p.arctic.Buffers, p.arctic.Transmit = 2, 8
+		p.arctic.FlowThrough = pick(r, 5, 50)
+	}
+	// The smallest that has room; the large ones only routers of 8 ports can make.
+	for size := 1; p.topology == nil || p.topology.Terminals() < p.cards; size++ {
+		var err error
+		switch each := radix / 2; {
+		case cube && size-1+each <= radix:
+			p.topology, err = sim.Hypercube(radix, size-1, each)
+		case cube:
+			cube, radix, size = false, 8, 0
+		default:
+			p.topology, err = sim.FatTree(radix, size)
+		}
+		if err != nil {
+			cube, radix, size = false, 8, 0
+		}
+	}
+}
+
+// network is what both kinds can say of themselves.
+type network interface {
+	// UnderWay returns how many frames the network holds.
+	UnderWay() int
+}
+
+// connect makes the network and the cards, which are down.
+func (r *run) connect() error {
+	if r.scenario.Network == Ethernet {
+		r.ethernet = r.world.NewEthernet(r.plan.net)
+		r.net = r.ethernet
+		for range r.cards {
+			r.world.NewCard(r.ethernet.Plug())
+		}
+		return nil
+	}
+	n, err := r.world.NewArctic(r.topology, r.plan.arctic)
+	if err != nil {
+		return fmt.Errorf("building the network of seed %d: %w", r.scenario.Seed, err)
+	}
+	r.net = n
+	for i := range r.cards {
+		r.world.NewCard(n.Port(i))
+	}
+	return nil
+}
+
+// peers returns what card i knows of the others.
+func (r *run) peers(i int) (all []engine.Peer) {
+	for j := range r.cards {
+		if j != i {
+			all = append(all, engine.Peer{Card: uint16(j), Address: sim.Address(j), Local: sim.Address(i)})
+		}
+	}
+	return all
+}
+
+// heal makes the network fair. Whatever has its own end ends by itself.
+func (r *run) heal() {
+	if r.ethernet != nil {
+		r.ethernet.SetFaults(sim.Faults{})
+		r.ethernet.Heal()
+	}
+}

@@ -1,0 +1,76 @@
+package chaos
+
+// This file breaks the promises that hold for cards and network as a whole, in a world
+// in which nothing else is wrong, and wants the oracle to notice each.
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/sim"
+)
+
+func TestRulesOfTheWhole(t *testing.T) {
+	const early = 100_000 // ns: programs are in the middle of their messages
+	for _, c := range []struct {
+		what, words string
+		before      func(r *run) // the world runs
+		after       func(r *run) // it is silent
+	}{
+		{what: "nothing"},
+		{what: "an index outside its queue", words: "with queues of", before: func(r *run) {
+			r.world.At(early, func() { r.members[0].process.Memory().Page.Store(funi.RPSQTail, uint32(r.slots)) })
+		}},
+		{what: "a packet that was never retrieved", words: "has work left", after: func(r *run) {
+			r.members[0].process.Interface().Reserve(funi.Request).SetHeader(funi.NewHeader(r.members[1].node, 1, 0))
+			r.members[0].process.Interface().Commit(funi.Request)
+		}},
+		{what: "a cache line that stays taken", words: "has work left, TICKET", after: func(r *run) {
+			m := r.members[0]
+			r.world.Cards()[r.members[1].card].Pause(sim.Never) // it never answers
+			m.process.Interface().Reserve(funi.Request).SetHeader(funi.NewHeader(r.members[1].node, 1, 0))
+			m.process.Interface().Commit(funi.Request)
+			m.process.Wake()
+			for m.process.Interface().Unsent(funi.Request) > 0 && r.world.Step() {
+			}
+		}},
+		{what: "a frame that stays in the network", words: "frames wait", after: func(r *run) {
+			p := r.ethernet.Plug()
+			p.Reserve()
+			p.Commit(60)
+		}},
+		{what: "a process that is switched out for good", words: "no silence", before: func(r *run) {
+			r.world.At(early, func() { r.world.Cards()[r.members[0].card].SwitchOut(r.members[0].process, nil) })
+		}},
+		{what: "a process that stops for good", words: "silent after", before: func(r *run) {
+			r.world.At(1, func() {
+				for _, m := range r.members {
+					m.process.Kill()
+				}
+			})
+		}},
+		{what: "a byte that nobody sent", words: "was changed", before: func(r *run) {
+			r.world.At(early, func() { r.members[1].memory.target[len(r.members[1].memory.target)-1]++ })
+		}},
+	} {
+		s := Scenario{Seed: 3, Nodes: 2, Messages: 3000, Faults: Transfer}
+		r := &run{plan: s.plan(), scenario: s}
+		r.build()
+		if c.before != nil {
+			c.before(r)
+		}
+		r.happen()
+		if c.after != nil {
+			if r.result.Failed() {
+				t.Fatalf("%s: failed too early: %q", c.what, r.result.Failures)
+			}
+			c.after(r)
+			r.clean()
+		}
+		r.finish()
+		if said := strings.Join(r.result.Failures, "\n"); r.result.Failed() != (c.words != "") || !strings.Contains(said, c.words) {
+			t.Errorf("%s: judged %+v", c.what, r.result)
+		}
+	}
+}
