@@ -52,7 +52,7 @@ var mutations = []mutation{
 		unit("TestAcknowledgmentOfWhatWasNeverSent")},
 	{"timer", "transmit.go",
 		`c.timers.set(p, f.deadline)`, ``,
-		chaos("loss")},
+		unit("TestExactlyOnceUnderFaults")},
 	{"forgotten", "acknowledge.go",
 		`fr.state = lost
 			f.flying--

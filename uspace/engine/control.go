@@ -28,7 +28,8 @@ var (
 	ErrNotReady = errors.New("engine: the context is not ready for that; set the mode, step the card, and wait for its ready bit")
 	// ErrRegister: no such register, or no such value for it.
 	ErrRegister = errors.New("engine: the register does not take that value")
-	// ErrCached: the undelivered packet cache holds packets of the context's group.
+	// ErrCached: the undelivered packet cache holds packets of the context's group, or a
+	// long transfer in it is under way.
 	ErrCached = errors.New("engine: undelivered packets belong to the old group; switch the context out, or reset TICKET")
 	// ErrAway: the context is switched out.
 	ErrAway = errors.New("engine: the context is switched out or detached")

@@ -4,6 +4,7 @@ package engine_test
 // and by RESET.
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -110,6 +111,73 @@ func TestTicketGivesATransferUp(t *testing.T) {
 		}
 		if err := b.cards[0].Check(); err != nil {
 			t.Error(err)
+		}
+		exactlyOnce(b, newTraffic(b, 20, 3))
+	}
+}
+
+// Rule: a long transfer under way is of the group that it began in: GID does not change
+// until it is delivered or given up, also while none of its packets is in the cache; a
+// TICKET reset gives it up, and then GID may change (thesis 4.1.1; ErrCached).
+func TestTransferStaysInItsGroup(t *testing.T) {
+	for _, wait := range []time.Duration{0, 5 * time.Millisecond} { // before anything left; with the cache full
+		b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { quick(c); c.Lines, c.ReplyLines, c.Blocks = 2, 1, false }})
+		exactlyOnce(b, newTraffic(b, 3, 2))
+		for i := range 2 {
+			if err := b.ctx[i].Register(funi.Segment{Base: 0x1000, Memory: make([]byte, 8000), Rights: funi.Source | funi.Destination}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x := b.ctx[0]
+		far := b.switchOut(1)
+		if wait == 0 {
+			b.mustSend(0, funi.Request, 1, 9) // takes the only line for requests
+		}
+		s := b.proc[0].Reserve(funi.Request)
+		s.SetTransfer(1, 3, funi.Transfer{Source: 0x1000, Destination: 0x1000, Argument: 77, Words: 2000})
+		header := s.Header()
+		b.proc[0].Commit(funi.Request)
+		b.pass(wait + time.Microsecond)
+		if err := x.Store(funi.Control, funi.CTXM); err != nil {
+			t.Fatal(err)
+		}
+		b.wake[0] = 0
+		b.pass(5 * time.Millisecond)
+		if err := x.Store(funi.GID, gid+1); !errors.Is(err, engine.ErrCached) {
+			t.Fatalf("with the transfer under way: %v, want ErrCached", err)
+		}
+		if err := x.Store(funi.Ticket, 3); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Store(funi.GID, gid+1); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Store(funi.GID, gid); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Store(funi.Control, 0); err != nil {
+			t.Fatal(err)
+		}
+		b.wake[0] = 0
+		b.switchIn(1, far)
+		transfers := 0
+		b.until(time.Second, "it comes back", func() bool {
+			for r, ok := b.proc[0].NextReturn(); ok; r, ok = b.proc[0].NextReturn() {
+				if r == (funi.Returned{Reason: arctic.ReasonGivenUp, Level: funi.Request, Header: header, Word: 77}) {
+					transfers++
+				}
+			}
+			return x.Idle() && b.proc[0].Unsent(funi.Request) == 0
+		})
+		if transfers != 1 {
+			t.Errorf("the transfer came back %d times", transfers)
+		}
+		if err := b.cards[0].Check(); err != nil {
+			t.Error(err)
+		}
+		b.pass(10 * time.Millisecond)
+		if m, ok := take(b.proc[1], funi.Request); ok {
+			t.Errorf("%v arrived", m)
 		}
 		exactlyOnce(b, newTraffic(b, 20, 3))
 	}

@@ -132,10 +132,10 @@ func (c *Card) believe(p *peer, incarnation uint32) {
 		if p.incarnation != 0 {
 			c.failTransfers(p, arctic.ReasonRestarted)
 		}
-		p.incarnation = incarnation
+		p.incarnation, p.ackAt = incarnation, 0
 	}
 	p.established = true
-	p.nonce, p.greetAt, p.ackAt = 0, 0, 0
+	p.nonce, p.greetAt = 0, 0
 	p.heard()
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
 		if f := p.flows[l]; f != nil {

@@ -278,3 +278,24 @@ func TestSendAfterLeave(t *testing.T) {
 	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonSilent, Level: funi.Reply, Header: funi.NewHeader(1, 5, 1), Word: 78})
 	b.idle(0)
 }
+
+// Rule: to be greeted again by a peer that is known costs nothing that is owed to it: a
+// greeting that the network kept back from an earlier life makes the cards exchange
+// nonces, and the acknowledgment that waits to ride on data is sent all the same.
+func TestGreetingLosesNoAcknowledgment(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 16, net: near})
+	exactlyOnce(b, newTraffic(b, 3, 2))
+	b.pass(10 * time.Millisecond)
+	before := b.cards[1].Counters()
+	b.mustSend(1, funi.Request, 0, 5)
+	b.pass(12 * time.Microsecond) // it has arrived
+	b.inject(forge(nil, func(h *arctic.Header) { h.Hello, h.Sequence, h.SourceIncarnation = true, 99, 77 }))
+	b.pass(100 * time.Millisecond)
+	after := b.cards[1].Counters()
+	if after.Greetings == before.Greetings {
+		t.Fatal("no nonces were exchanged, so nothing is tested")
+	}
+	if after.Retransmitted != before.Retransmitted || after.PeersRestarted != 0 {
+		t.Errorf("%d frames were sent again", after.Retransmitted-before.Retransmitted)
+	}
+}
