@@ -118,6 +118,12 @@ func TestFilesRefused(t *testing.T) {
 		{head + "costs: [{call: a, measure: b, cycles: 1, bytes: 0}]\n", "p.yaml:3:39: costs are in cycles of the CPU, but its clock is 0; give cpu.clock_mhz"},
 		{cost + "- {call: a, measure: b, cycles: 1}\n", "p.yaml:5:3: a cost has no bytes; each has call, measure, cycles and bytes"},
 		{cost + "- call: a\n  measure: b\n  cycles: 1\n", "p.yaml:5:3: a cost has no bytes"},
+		{cost + "- call: a\n", "p.yaml:5:3: a cost has no measure"},
+		{cost + "- {call: [a], measure: b, cycles: 1, bytes: 0}\n", "p.yaml:5:10: call is a list, want a line of text"},
+		{cost + "- {call: a, measure: , cycles: 1, bytes: 0}\n", "p.yaml:5:21: measure is nothing, want a line of text"},
+		{head + "bus: {clock_mhz: 25, transaction_cycles: 15, word_cycles: 2, bursts: [1], cpu_first: true}\n",
+			"p.yaml: cpu.uncached_read_cycles is 0, 0s; a read of one word"},
+		{"name: a\n", "p.yaml:1:1: no about; add about: and a line of text"},
 		{cost + "- {call: a, measure: b, cycles: 0, bytes: 0}\n", "p.yaml:5:33: cycles is 0, want 0.1 to 1000000 with at most 1 decimal"},
 		{cost + "- {call: a, measure: b, cycles: many, bytes: 0}\n", `p.yaml:5:33: cycles is the text "many", want 0.1 to 1000000`},
 		{cost + "- {call: a, measure: b, cycles: 1, bytes: -1}\n", "p.yaml:5:43: bytes is -1, want a whole number"},
@@ -157,6 +163,11 @@ func TestCheck(t *testing.T) {
 		},
 		`profile "sbus-arctic": network.halfwords_per_cycle needs`: func(p *Profile) {
 			p.Network = Network{HalfwordsPerCycle: 2}
+		},
+		`profile "sbus-arctic": about is "xxx`:         func(p *Profile) { p.About = strings.Repeat("x", 201) },
+		`profile "sbus-arctic": bus.bursts is [1, 1],`: func(p *Profile) { p.Bus.Bursts = []int{1, 1} },
+		`profile "sbus-arctic": bus.bursts is [1, 2,`: func(p *Profile) {
+			p.Bus.Bursts = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}
 		},
 		`profile "sbus-arctic": a source for "b\nc"`: func(p *Profile) { p.Sources = map[string]string{"b\nc": "d"} },
 	} {
