@@ -1,0 +1,41 @@
+// Package hwprofiles holds the hardware that a card, its bus and its network are paced as:
+// a profile is data (design idea 6), and whoever asks what an operation costs asks it.
+//
+// The journey of a figure: it stands in a YAML file, beside a comment and an entry of
+// `sources` that say where it is from; [Load] finds the file by name among the embedded
+// ones or by path, reads it strictly, checks it as a whole, and returns a [Profile] whose
+// fields have their units in their names. `funet profile show` prints it with its source.
+//
+// The embedded profiles:
+//
+//	native             nothing costs anything and no limit is set
+//	sbus-arctic        the thesis's machine (chapter 5, section 6.1)
+//	sbus-arctic-paper  the same with the conference paper's later network and card
+//	cm5                the machine that both compare with, as a table of what its calls cost
+//
+// A figure of zero costs nothing or, where it is a limit, sets none: the engine then uses
+// its own. A file:
+//
+//	name: mine                # letters, digits and dashes
+//	about: one line
+//	cpu:                      # sections: cpu, bus, card, units, network; each as a whole
+//	  clock_mhz: 40           # or not at all, which makes all its figures zero
+//	  ...
+//	costs:                    # measured costs of whole calls, where no model is wanted
+//	  - {call: CMAM_4, measure: send, cycles: 50.7, bytes: 0}
+//	sources:
+//	  cpu.clock_mhz: thesis 6.1.1
+//
+// `funet profile show NAME --yaml` writes one to start from. Unknown keys, keys given
+// twice or left out of their section, wrong types, numbers out of range, and figures that
+// contradict each other are refused with file, line, column, and what to write instead;
+// so are anchors, aliases, tags and second documents. Any bytes give a profile or an error,
+// never a panic.
+//
+// Time is exact: frequencies are whole kilohertz ([Clock]), cycles are whole tenths
+// ([Cycles]), and virtual time is whole nanoseconds. Every figure of the 40 MHz and 25 MHz
+// machines is a whole number of nanoseconds (a cycle is 25 or 40 ns, and 27.2 CPU cycles
+// are 680 ns); at the CM-5's 33 MHz none is, and [Clock.Duration] rounds.
+//
+// Nothing here keeps state; every function may be called from any goroutine.
+package hwprofiles

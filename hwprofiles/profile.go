@@ -1,0 +1,127 @@
+package hwprofiles
+
+// This file is the type: what a profile says, and in which units.
+
+import "time"
+
+// Profile is the hardware that a card is paced as. The zero value of a field costs nothing
+// or sets no limit. Load returns profiles that Check accepts; whoever makes or changes one
+// calls Check again. It may be read from many goroutines while none writes.
+type Profile struct {
+	Name  string // letters, digits and dashes, at most 32
+	About string // one line, at most 200 bytes
+
+	CPU     CPU
+	Bus     Bus
+	Card    Card
+	Units   Units
+	Network Network
+	// Costs are measured costs of whole calls, in cycles of the CPU's clock, for a machine
+	// that is compared with and not modelled.
+	Costs []Cost
+
+	// Sources says where a figure is from, by its key in the file such as "cpu.clock_mhz";
+	// "costs" is the whole table.
+	Sources map[string]string
+}
+
+// CPU is what the processor of a host takes to do what the libraries do (thesis 6.1.1).
+// Cycles are of its own clock.
+type CPU struct {
+	Clock Clock
+
+	InstructionCycles Cycles // an instruction that is none of those below
+	LoadDoubleCycles  Cycles // a load of 64 bits
+	FlowCycles        Cycles // a branch, jump or call, delay slot included
+
+	// UncachedReadCycles is how long a read of one word over the bus stalls the CPU, once it
+	// has the bus: at least the transaction on the bus.
+	UncachedReadCycles Cycles
+	// UncachedWriteCycles is how long a write stalls it; the transaction on the bus follows
+	// by itself from the write buffer.
+	UncachedWriteCycles Cycles
+	// QueuesUncached says that loads and stores to the slots of the queues cost and occupy
+	// the bus like uncached reads and writes, because they never hit in the cache.
+	QueuesUncached bool
+}
+
+// Bus is what CPU and card reach memory and each other over; one transaction at a time, from
+// its arbitration to its last word. Cycles are of its own clock.
+type Bus struct {
+	Clock Clock
+
+	TransactionCycles Cycles // of each transaction, besides its words and the wait for the bus
+	WordCycles        Cycles // for each word of 32 bits
+	// Bursts are the numbers of words that a transaction of the card may move, rising from 1;
+	// none when the bus costs nothing.
+	Bursts []int
+	// CPUFirst says who gets the bus when CPU and card wait for it.
+	CPUFirst bool
+}
+
+// Transaction returns how long a transaction of so many words keeps the bus, the wait for
+// it not included. The number need not be one of Bursts: those bind the card only.
+func (b *Bus) Transaction(words int) time.Duration { return b.Clock.Duration(b.cycles(words)) }
+
+// cycles returns the same in cycles of the bus.
+func (b *Bus) cycles(words int) Cycles { return b.TransactionCycles + Cycles(words)*b.WordCycles }
+
+// Card is what the card can hold and do at once, as the engine's configuration takes it. A
+// zero leaves the engine its own limit.
+type Card struct {
+	Lines       int // of the undelivered packet cache for each context
+	ReplyLines  int // of which only replies may use so many
+	Contexts    int // sets of lines, one for each context that the cache holds
+	FIFOPackets int // of the longest form, in the receive FIFO of each level
+
+	TrainPackets int // most packets of a frame; Arctic has no frames and a train is 1
+	// Blocks says that long transfers may fill frames; otherwise they go in packets.
+	Blocks bool
+	// AcknowledgeEveryFrames is how many frames one acknowledgment may answer; 1: each has
+	// its own.
+	AcknowledgeEveryFrames int
+
+	TransferWords int // most words of data in an XFER packet, a multiple of 4
+	Types         int // of packets that a program may define
+}
+
+// Units are how long each unit of the card is busy with a packet, besides its transactions
+// on the bus and its words on the link. Retrieval, dispatch and delivery are on the bus's
+// side of the card and in cycles of its clock; transmit and preprocess on the network's
+// (thesis 5.5).
+type Units struct {
+	RetrievalCycles  Cycles
+	DispatchCycles   Cycles
+	DeliveryCycles   Cycles
+	TransmitCycles   Cycles
+	PreprocessCycles Cycles
+}
+
+// Network is the routers and links (thesis 6.1.4). Cycles are of its own clock.
+type Network struct {
+	Clock Clock
+
+	HalfwordsPerCycle int    // of 16 bits, that a link carries
+	RouterCycles      Cycles // from a packet's head at an input to its head at an output
+	WireCycles        Cycles // between two routers, or a router and a card
+
+	RouterPorts     int // inputs, and as many outputs: 4 or 8
+	InputBuffers    int // packets at each input
+	ReservedBuffers int // of which only high priority may use so many
+	Topology        Topology
+}
+
+// Topology is how routers are connected, as the file has it; empty: as a network likes, which
+// the file has as "any".
+type Topology string
+
+// Hypercube is the topology of thesis 6.1.4.
+const Hypercube Topology = "hypercube"
+
+// Cost is what one call was measured to take.
+type Cost struct {
+	Call    string // as its table names it
+	Measure string // of which of its costs, such as "send"
+	Cycles  Cycles // of the CPU's clock
+	Bytes   int    // that the cycles move; 0: the cycles are of a call
+}
