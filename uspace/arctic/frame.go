@@ -7,7 +7,6 @@ package arctic
 import (
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"math"
 )
 
@@ -48,8 +47,6 @@ const (
 	crcOffset = 68
 	crcAfter  = crcOffset + 4
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Errors of Parse. They carry no detail on purpose: a damaged frame has none
 // that can be trusted, and refusing one must not allocate.
@@ -167,11 +164,6 @@ func Seal(b []byte, n int) {
 	b = b[:n]
 	binary.LittleEndian.PutUint16(b[16:], uint16(n-EthernetSize))
 	binary.LittleEndian.PutUint32(b[crcOffset:], checksum(b))
-}
-
-func checksum(b []byte) uint32 {
-	c := crc32.Update(0, castagnoli, b[EthernetSize:crcOffset])
-	return crc32.Update(c, castagnoli, b[crcAfter:])
 }
 
 // Frame is the bytes of a frame that Parse has accepted, without padding.

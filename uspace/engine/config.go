@@ -90,12 +90,14 @@ type Config struct {
 // NoRoute marks an absent entry of the route table.
 const NoRoute = math.MaxUint32
 
-// Native is the configuration that lifts the limits of the papers' hardware.
+// Native is the configuration that lifts the limits of the papers' hardware. Losses are
+// found by what overtakes them; MinRTO is for the last frames of a burst, and longer than
+// a process is commonly kept from running.
 func Native() Config {
 	return Config{
 		Lines: 1024, ReplyLines: 256, FIFO: 10, Train: arctic.MaxTrain, Blocks: true, FirstWindow: 32,
 		AckDelay: 50 * time.Microsecond, AckEvery: 16,
-		FirstRTO: 10 * time.Millisecond, MinRTO: time.Millisecond, MaxRTO: 100 * time.Millisecond,
+		FirstRTO: 10 * time.Millisecond, MinRTO: 5 * time.Millisecond, MaxRTO: 100 * time.Millisecond,
 		MinHold: 10 * time.Microsecond, MaxHold: time.Millisecond,
 		PeerTimeout: 5 * time.Second, ConnectTimeout: 30 * time.Second,
 	}
