@@ -41,16 +41,22 @@ type XferOptions struct {
 	Rounds  int   // at each MTU, 1..1000, default 5
 	Seconds int   // that a run takes about, 1..60, default 1
 	Block   int   // bytes of FUNet's blocks, a multiple of 16 up to 64 MiB, default 128 KiB
-	Steered bool  // the labs that Up makes steer (lab.Options.Steer); for the report
 	Depth   int   // how many of them are under way at once, 1..256 and at most 1 GiB, default 8
 
-	// Up makes the lab of two hosts on which Funet runs; Xfer closes it. It is required.
-	Up func(ctx context.Context, mtu int) (*lab.Lab, error)
+	// Up makes the lab of two hosts on which Funet runs, and says what is special about it; Xfer
+	// closes it. It is required.
+	Up func(ctx context.Context, mtu int) (*lab.Lab, XferWay, error)
 	// Funet moves so many bytes, a multiple of Block, from the memory of host 0 to that of host
 	// 1, within ctx, and checks them there. It is required.
 	Funet func(ctx context.Context, l *lab.Lab, bytes int) (GoodputSample, error)
 
 	Progress io.Writer // a line after every round that ends later than two seconds after its MTU's first; nil for none
+}
+
+// XferWay is how FUNet's frames travel.
+type XferWay struct {
+	Steered bool `json:"steered"` // received on the receiver's processor (lab.Options.Steer), not on the sender's
+	Jumbo   bool `json:"jumbo"`   // as long as the MTU allows, in several buffers
 }
 
 // XferReport is the result of Xfer. Its JSON form is stable.
@@ -61,7 +67,6 @@ type XferReport struct {
 	Seconds     int    `json:"seconds"` // that a run takes about
 	Block       int    `json:"block_bytes"`
 	Depth       int    `json:"blocks_at_once"`
-	Steered     bool   `json:"steered"` // FUNet's frames are received on their receiver's processor, TCP's never
 	Iperf3      bool   `json:"iperf3_present"`
 	Iperf3Note  string `json:"iperf3_note,omitempty"` // why it is absent
 	Iperf3Block int    `json:"iperf3_block_bytes"`
@@ -87,6 +92,7 @@ type XferRun struct {
 	Bytes    int    `json:"bytes"`     // that FUNet moved in a round
 	XDPMode  string `json:"xdp_mode"`  // FUNet's
 	BindMode string `json:"bind_mode"` // FUNet's
+	XferWay
 }
 
 // Xfer compares how fast FUNet moves blocks of memory from one host to another with how fast
@@ -109,7 +115,7 @@ func Xfer(ctx context.Context, o XferOptions) (*XferReport, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("measure transfers: %w", err)
 	}
-	r := &XferReport{Rounds: o.Rounds, Seconds: o.Seconds, Block: o.Block, Depth: o.Depth, Steered: o.Steered, Iperf3Block: iperf3Block}
+	r := &XferReport{Rounds: o.Rounds, Seconds: o.Seconds, Block: o.Block, Depth: o.Depth, Iperf3Block: iperf3Block}
 	r.Iperf3Note = absent(iperf3Needs)
 	r.Iperf3 = r.Iperf3Note == ""
 	for _, mtu := range o.MTUs {
@@ -150,12 +156,12 @@ func (o *XferOptions) check() error {
 func (r *XferReport) at(ctx context.Context, mtu int, o *XferOptions) (err error) {
 	t := turns{what: fmt.Sprintf("measure transfers at MTU %d", mtu), unit: fmt.Sprintf("Gbit/s at MTU %d", mtu), rounds: o.Rounds,
 		deadline: 30*time.Second + time.Duration(o.Seconds)*20*time.Second, progress: o.Progress}
-	ours, err := o.Up(ctx, mtu)
+	ours, way, err := o.Up(ctx, mtu)
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.what, err)
 	}
 	defer func() { err = errors.Join(err, ours.Close()) }()
-	run := XferRun{MTU: mtu}
+	run := XferRun{MTU: mtu, XferWay: way}
 	funet := contender{"funet", func(ctx context.Context) (float64, error) {
 		sample, err := o.Funet(ctx, ours, run.Bytes)
 		if err != nil {
@@ -213,11 +219,22 @@ func (o *XferOptions) blocks(bytes float64) int {
 	return int(math.Ceil(bytes/float64(o.Block))) * o.Block
 }
 
+// String names what is special.
+func (w XferWay) String() (s string) {
+	if w.Steered {
+		s += ", steered"
+	}
+	if w.Jumbo {
+		s += ", jumbo"
+	}
+	return s
+}
+
 // WriteTable prints the report for people.
 func (r *XferReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "memory to memory in blocks of %d bytes, %d at once; medians of %d rounds of about %d s\n", r.Block, r.Depth, r.Rounds, r.Seconds)
-	fmt.Fprintf(&b, "%-6s %8s %8s %7s %11s %10s  %-15s %s\n", "MTU", "Gbit/s", "iperf3", "ratio", "sent again", "by iperf3", "XDP mode", "ratio of each round")
+	fmt.Fprintf(&b, "%-6s %8s %8s %7s %11s %10s  %-24s %s\n", "MTU", "Gbit/s", "iperf3", "ratio", "sent again", "by iperf3", "way", "ratio of each round")
 	for _, run := range r.Runs {
 		var again, tcpAgain uint64
 		for _, c := range run.Congestion {
@@ -234,12 +251,9 @@ func (r *XferReport) WriteTable(w io.Writer) error {
 		for _, v := range run.RoundsRatio {
 			rounds = append(rounds, fmt.Sprintf("%.2f", v))
 		}
-		line := fmt.Sprintf("%-6d %8.2f %8s %7s %11d %10s  %-15s %s", run.MTU, run.Gbit, figure(run.Iperf3), figure(run.Ratio), again, by,
-			run.XDPMode+", "+run.BindMode, strings.Join(rounds, " "))
+		line := fmt.Sprintf("%-6d %8.2f %8s %7s %11d %10s  %-24s %s", run.MTU, run.Gbit, figure(run.Iperf3), figure(run.Ratio), again, by,
+			run.XDPMode+", "+run.BindMode+run.XferWay.String(), strings.Join(rounds, " "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-	if r.Steered {
-		b.WriteString("FUNet: received on the receiver's processor (RPS)\n")
 	}
 	if r.Iperf3 {
 		fmt.Fprintf(&b, "iperf3: one TCP stream with %s, no XDP program, received on the sender's processor\n", r.TCP)

@@ -18,7 +18,10 @@ import (
 
 func xferOptions(mtus ...int) XferOptions {
 	return XferOptions{MTUs: mtus, Rounds: 1, Block: 1_000_000 / XferBlockUnit * XferBlockUnit,
-		Up: func(_ context.Context, mtu int) (*lab.Lab, error) { return lab.Up(lab.Options{Hosts: 2, MTU: mtu}) },
+		Up: func(_ context.Context, mtu int) (*lab.Lab, XferWay, error) {
+			l, err := lab.Up(lab.Options{Hosts: 2, MTU: mtu})
+			return l, XferWay{Jumbo: mtu > 3000}, err
+		},
 		Funet: func(context.Context, *lab.Lab, int) (GoodputSample, error) {
 			return GoodputSample{Gbit: 2, XDPMode: "native", BindMode: "copy"}, nil
 		}}
@@ -79,7 +82,7 @@ func TestXferWithoutIperf3(t *testing.T) {
 	want := &XferReport{Rounds: 3, Seconds: 2, Block: o.Block, Depth: DefaultXferDepth, Iperf3Block: iperf3Block,
 		Iperf3Note: "not found: iperf3, taskset; install iperf3 util-linux",
 		Runs: []XferRun{
-			{MTU: 9000, Gbit: 3, RoundsGbit: []float64{2, 3, 4}, Congestion: congestion(2), Bytes: one, XDPMode: "generic", BindMode: "copy"},
+			{MTU: 9000, Gbit: 3, RoundsGbit: []float64{2, 3, 4}, Congestion: congestion(2), Bytes: one, XDPMode: "generic", BindMode: "copy", XferWay: XferWay{Jumbo: true}},
 			{MTU: 1500, Gbit: 7, RoundsGbit: []float64{6, 7, 8}, Congestion: congestion(6), Bytes: five, XDPMode: "generic", BindMode: "copy"},
 		}}
 	if diff := cmp.Diff(want, r); diff != "" {
@@ -116,9 +119,9 @@ func TestXferRefuses(t *testing.T) {
 		{func(o *XferOptions) { o.Up = nil }, "Up"},
 	} {
 		o := xferOptions(1500)
-		o.Up = func(context.Context, int) (*lab.Lab, error) {
+		o.Up = func(context.Context, int) (*lab.Lab, XferWay, error) {
 			t.Error("a lab was asked for")
-			return nil, errors.New("no lab")
+			return nil, XferWay{}, errors.New("no lab")
 		}
 		c.change(&o)
 		_, err := Xfer(t.Context(), o)
@@ -134,7 +137,7 @@ func TestXferFails(t *testing.T) {
 	leavesNothing(t)
 	boom := errors.New("boom")
 	o := xferOptions(1500)
-	o.Up = func(context.Context, int) (*lab.Lab, error) { return nil, boom }
+	o.Up = func(context.Context, int) (*lab.Lab, XferWay, error) { return nil, XferWay{}, boom }
 	if _, err := Xfer(t.Context(), o); !errors.Is(err, boom) || !strings.Contains(err.Error(), "at MTU 1500: boom") {
 		t.Error(err)
 	}
@@ -171,7 +174,7 @@ func TestXferReport(t *testing.T) {
 				Congestion:          []Congestion{{Rejected: 1, Retransmitted: 2, Timeouts: 3, Duplicates: 4}, {Retransmitted: 5}},
 				Iperf3Retransmitted: []uint64{6, 7}, Bytes: 625_082_368, XDPMode: "generic", BindMode: "copy"},
 			{MTU: 9000, Gbit: 30, Iperf3: number(20), Ratio: number(1.5), RoundsGbit: []float64{30, 30}, RoundsIperf3: []float64{20, 20}, RoundsRatio: []float64{1.5, 1.5},
-				Congestion: []Congestion{{}, {}}, Iperf3Retransmitted: []uint64{0, 0}, Bytes: 3_750_100_992, XDPMode: "native", BindMode: "copy"},
+				Congestion: []Congestion{{}, {}}, Iperf3Retransmitted: []uint64{0, 0}, Bytes: 3_750_100_992, XDPMode: "native", BindMode: "copy", XferWay: XferWay{Steered: true, Jumbo: true}},
 		}}
 	got, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -24,6 +24,9 @@ const (
 	// headroom is what the kernel keeps free before a received frame, and room for
 	// a VLAN tag.
 	headroom = 256 + 4
+	// MaxSingle is the longest frame in bytes that a port sends and receives without
+	// Config.Jumbo, whatever the MTU.
+	MaxSingle = 4096 - headroom
 	// maxLent is the most frames lent to the card at once.
 	maxLent = 64
 	// maxParts is the most descriptors of a frame: MAX_SKB_FRAGS + 1 (af_xdp.rst), of
