@@ -13,9 +13,6 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// typeTransfer is the packet type of a transfer for notice handler 0.
-const typeTransfer = 256
-
 // ErrTransfer: the card would not take such a transfer.
 var ErrTransfer = errors.New("am: a transfer has a multiple of 4 words, at most 2^24 from memory to memory or 16 from memory to a handler")
 
@@ -95,25 +92,3 @@ func transferType(number uint32, t *funi.Transfer) uint16 {
 // Retrieved reports whether the card has taken everything of the level that was sent
 // before: the sources of transfers may then change.
 func (e *Endpoint) Retrieved(l funi.Level) bool { return e.iface.Unsent(l) == 0 }
-
-// notice calls the handler of a transfer.
-func (e *Endpoint) notice(l funi.Level, s *funi.Slot) {
-	number := uint32(s.Header().Type()) - typeTransfer
-	if number >= Handlers || e.notices[number] == nil {
-		e.unknown++
-		return
-	}
-	m := &e.message[l]
-	m.Source, m.Words = int(s.Source()), nil
-	e.depth[l] = true
-	e.notices[number](m, s.Notice())
-	e.depth[l] = false
-}
-
-// handlerOf tells for which handler a packet that came back was.
-func handlerOf(r *funi.Returned) (handler uint32, transfer bool) {
-	if typ := uint32(r.Header.Type()); r.Header.Transfer() && typ >= typeTransfer {
-		return typ - typeTransfer, true
-	}
-	return r.Word, false
-}
