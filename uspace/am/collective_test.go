@@ -32,7 +32,7 @@ func TestBarrierHops(t *testing.T) {
 		entered, left, calm := int64(0), int64(0), int64(200*hop)
 		var before, after [64]uint64
 		b.MustRun(func(n *bed.Node) error {
-			err := n.Barrier() // greetings come first
+			err := n.Barrier()                 // greetings come first
 			for err == nil && n.Now() < calm { // nothing is left to be acknowledged
 				_, err = n.Poll()
 			}

@@ -57,6 +57,8 @@ type Endpoint struct {
 	notices  [Handlers]NoticeHandler
 
 	objects    objects
+	segments   *segments // nil: none was ever opened
+	regions    funi.Segments
 	collective collective
 }
 

@@ -76,6 +76,8 @@ func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
 // message has the others.
 func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 	switch typ {
+	case typeXfer:
+		e.xferArrived(m, Place(first))
 	case typeUp:
 		e.collective.up(e, m, first)
 	case typeDown:
@@ -96,6 +98,8 @@ func (e *Endpoint) notice(l funi.Level, s *funi.Slot) {
 	switch {
 	case number < Handlers && e.notices[number] != nil:
 		e.notices[number](m, s.Notice())
+	case typ == typeMfer:
+		e.mferArrived(m, s.Notice())
 	default:
 		e.unknown++
 	}
