@@ -106,7 +106,7 @@ func (e *Endpoint) probeCalls(of *Counter) error {
 
 // begin opens a call, and waits if there are too many. It returns its ticket.
 func (e *Endpoint) begin(node, answers int, into []byte, counter *Counter) (uint32, error) {
-	if err := e.mayRequest(node); err != nil {
+	if err := e.refusal(node, 0); err != nil {
 		return 0, err
 	}
 	if e.calls == nil {
