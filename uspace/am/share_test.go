@@ -339,3 +339,40 @@ func TestLateAnswer(t *testing.T) {
 		return n.Barrier()
 	})
 }
+
+// TestMoreReturnsThanTheRing: of more messages that came back than the return ring holds,
+// some are only counted. The calls that they were of fail all the same.
+func TestMoreReturnsThanTheRing(t *testing.T) {
+	const count = 3 * funi.ReturnSlots
+	b := bed.New(t, bed.Options{Nodes: 2, Slots: 1024})
+	b.MustRun(func(n *bed.Node) error {
+		_, err := shared(n, 1024)
+		// The card of node 1 refuses the 16 words that it is to write, of 17.
+		err = errors.Join(err,
+			n.Share(n.Register, funi.Segment{Base: 0x10000, Memory: make([]byte, 64), Rights: funi.Source}),
+			n.Share(n.Register, funi.Segment{Base: 0x10040, Memory: make([]byte, 64), Rights: funi.Destination}), n.Barrier())
+		if err != nil || n.Node() == 1 {
+			return errors.Join(err, n.Barrier())
+		}
+		var c am.Counter
+		for range count {
+			if err := n.Put(1, 0x10000, segment, 17, &c); err != nil {
+				return err
+			}
+		}
+		for n.Card.Counters().Returned < count {
+			n.Card.Step(n.Now())
+			n.Pause(int64(time.Microsecond))
+		}
+		came := 0
+		for c.UnderWay() > 0 {
+			var u *am.Undelivered
+			if err := n.WaitCounter(&c, c.UnderWay()); !errors.As(err, &u) || u.Reason != arctic.ReasonDestination {
+				return fmt.Errorf("%d under way: %v", c.UnderWay(), err)
+			} else {
+				came += u.Count
+			}
+		}
+		return errors.Join(n.Barrier(), check(c.Complete() == 0 && came == count, "%d complete, %d came back", c.Complete(), came))
+	})
+}
