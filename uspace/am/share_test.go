@@ -318,8 +318,12 @@ func TestLateAnswer(t *testing.T) {
 		}
 		given := 0
 		for i := range 500 {
-			if i%3 == 0 && n.Node() == 0 { // there is no such source
-				if err := n.Transfer(1, 1, funi.Transfer{Source: 0x100, Destination: 0x100, Words: 4}); err != nil {
+			if i%3 == 0 && n.Node() == 0 { // the own card knows no such source, the other no such destination
+				x := funi.Transfer{Source: 0x100, Destination: 0x100, Words: 4}
+				if i%2 == 0 {
+					x.Source = segment
+				}
+				if err := n.Transfer(1, 1, x); err != nil {
 					return err
 				}
 			}
