@@ -220,6 +220,11 @@ func TestCollectiveRepeated(t *testing.T) {
 	}
 }
 
+// impatient is a card that gives a silent peer up soon.
+func impatient(c *engine.Config) {
+	c.PeerTimeout, c.ConnectTimeout = 100*time.Millisecond, 100*time.Millisecond
+}
+
 // TestCollectiveMismatch: nodes that call different things learn it; nobody hangs.
 func TestCollectiveMismatch(t *testing.T) {
 	calls := map[string]func(n *bed.Node) error{
@@ -235,7 +240,7 @@ func TestCollectiveMismatch(t *testing.T) {
 			if one == other {
 				continue
 			}
-			b := bed.New(t, bed.Options{Nodes: 3, Limit: 40 * time.Second})
+			b := bed.New(t, bed.Options{Nodes: 3, Tune: impatient})
 			wrong := 0
 			for i, err := range b.Run(func(n *bed.Node) error {
 				if n.Node() == 2 {

@@ -249,7 +249,7 @@ func TestCallsToANodeThatIsGone(t *testing.T) {
 		"write":     func(n *bed.Node, _ *am.Counter, _ int) error { return n.WriteFloat64(1, segment, 1) },
 	} {
 		for _, count := range []int{1, 100, 3 * am.MaxCalls} {
-			b := bed.New(t, bed.Options{Nodes: 3, Slots: 1024, Limit: 2 * time.Minute})
+			b := bed.New(t, bed.Options{Nodes: 3, Slots: 1024, Tune: impatient})
 			end := false
 			errs := b.Run(func(n *bed.Node) error {
 				_, err := shared(n, 4096)
@@ -259,7 +259,7 @@ func TestCallsToANodeThatIsGone(t *testing.T) {
 				switch n.Node() {
 				case 1:
 					// Its card takes what comes; the program never answers.
-					for until := n.Now() + int64(time.Second); n.Now() < until; n.Pause(int64(20 * time.Microsecond)) {
+					for until := n.Now() + int64(100*time.Millisecond); n.Now() < until; n.Pause(int64(20 * time.Microsecond)) {
 						n.Card.Step(n.Now())
 					}
 					b.At(0, n.Kill)
