@@ -234,7 +234,7 @@ func (w XferWay) String() (s string) {
 func (r *XferReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "memory to memory in blocks of %d bytes, %d at once; medians of %d rounds of about %d s\n", r.Block, r.Depth, r.Rounds, r.Seconds)
-	fmt.Fprintf(&b, "%-6s %8s %8s %7s %11s %10s  %-24s %s\n", "MTU", "Gbit/s", "iperf3", "ratio", "sent again", "by iperf3", "way", "ratio of each round")
+	fmt.Fprintf(&b, "%-6s %8s %8s %7s %11s %10s  %-30s %s\n", "MTU", "Gbit/s", "iperf3", "ratio", "sent again", "by iperf3", "way", "ratio of each round")
 	for _, run := range r.Runs {
 		var again, tcpAgain uint64
 		for _, c := range run.Congestion {
@@ -251,7 +251,7 @@ func (r *XferReport) WriteTable(w io.Writer) error {
 		for _, v := range run.RoundsRatio {
 			rounds = append(rounds, fmt.Sprintf("%.2f", v))
 		}
-		line := fmt.Sprintf("%-6d %8.2f %8s %7s %11d %10s  %-24s %s", run.MTU, run.Gbit, figure(run.Iperf3), figure(run.Ratio), again, by,
+		line := fmt.Sprintf("%-6d %8.2f %8s %7s %11d %10s  %-30s %s", run.MTU, run.Gbit, figure(run.Iperf3), figure(run.Ratio), again, by,
 			run.XDPMode+", "+run.BindMode+run.XferWay.String(), strings.Join(rounds, " "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
