@@ -28,6 +28,7 @@ type Card struct {
 	peers     []peer
 	byCard    []*peer // index card number; nil: not a peer
 	timers    timers
+	units     *units // nil: what the card does takes no time
 	spare     spare
 	counters  Counters
 
@@ -55,6 +56,9 @@ func New(cfg Config) (*Card, error) {
 		c.block = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
 	}
 	c.absent = &Context{card: c, refusal: arctic.ReasonSwitching, away: true, detached: true}
+	if cfg.Timing != nil {
+		c.units = newUnits(cfg.Timing)
+	}
 	c.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	last := cfg.Card
 	for _, p := range cfg.Peers {
@@ -91,9 +95,12 @@ func (c *Card) Step(now int64) int64 {
 		if x.iface.Load(funi.Control) != x.seen {
 			c.control(x)
 		}
-		if !x.halted {
+		if !x.halted && c.units == nil {
 			c.retrieve(x)
 		}
+	}
+	if c.units != nil {
+		c.runUnits()
 	}
 	c.acknowledge(false)
 	c.dispatch()
@@ -105,8 +112,13 @@ func (c *Card) Step(now int64) int64 {
 		c.receive(i)
 	}
 	c.expire() // after what arrived: a late step is not the peers' silence
+	if c.units != nil {
+		c.runUnits()
+	}
 	for _, x := range c.awake {
-		c.drain(x)
+		if c.units == nil {
+			c.drain(x)
+		}
 		x.publish()
 	}
 	if len(c.dead) > 0 {
@@ -114,6 +126,9 @@ func (c *Card) Step(now int64) int64 {
 	}
 	if c.more || c.blocked || c.ackNow != nil || c.ready[arctic.Reply].head != nil || c.ready[arctic.Request].head != nil {
 		return now
+	}
+	if c.units != nil {
+		return min(c.units.next, c.timers.next())
 	}
 	return c.timers.next()
 }

@@ -81,6 +81,13 @@ func (i *Interface) Reserve(l Level) *Slot {
 	return q.slot(q.head)
 }
 
+// SeemsFull reports whether Reserve would have to read the card's register before it can
+// say whether there is a slot.
+func (i *Interface) SeemsFull(l Level) bool {
+	q := &i.send[l&1]
+	return (q.head+1)&q.mask == q.tail
+}
+
 // Commit makes the slot that Reserve returned visible to the card.
 func (i *Interface) Commit(l Level) {
 	q := &i.send[l&1]
@@ -116,6 +123,20 @@ func (i *Interface) Receive(l Level) *Slot {
 		}
 	}
 	return q.slot(q.tail)
+}
+
+// SeemsEmpty reports whether Receive would have to read the card's register before it can
+// say whether there is a message.
+func (i *Interface) SeemsEmpty(l Level) bool {
+	q := &i.receive[l&1]
+	return q.head == q.tail
+}
+
+// News reports whether the card has delivered something since Receive last read its
+// register.
+func (i *Interface) News(l Level) bool {
+	q := &i.receive[l&1]
+	return i.page.Load(receiveHead[l&1])&q.mask != q.head
 }
 
 // Release gives the slot that Receive returned back to the card. The register is not
