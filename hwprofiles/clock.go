@@ -41,23 +41,18 @@ func (c Clock) String() string { return decimal(int64(c), 3) }
 // String returns cycles, as the file has them.
 func (n Cycles) String() string { return decimal(int64(n), 1) }
 
-// MarshalJSON writes megahertz as a number.
-func (c Clock) MarshalJSON() ([]byte, error) { return []byte(c.String()), nil }
-
-// MarshalJSON writes cycles as a number.
-func (n Cycles) MarshalJSON() ([]byte, error) { return []byte(n.String()), nil }
-
 // decimal writes v, which counts the last of so many decimals, without zeros at the end.
 func decimal(v int64, places int) string {
+	sign, size := "", uint64(v)
 	if v < 0 {
-		return "-" + decimal(-v, places)
+		sign, size = "-", -size // which also the lowest number has
 	}
-	s := fmt.Sprintf("%0*d", places+1, v)
+	s := fmt.Sprintf("%0*d", places+1, size)
 	whole, part := s[:len(s)-places], strings.TrimRight(s[len(s)-places:], "0")
-	if part == "" {
-		return whole
+	if part != "" {
+		part = "." + part
 	}
-	return whole + "." + part
+	return sign + whole + part
 }
 
 // parseDecimal reads a number with at most so many decimals and counts the last of them.

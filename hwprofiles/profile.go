@@ -111,14 +111,12 @@ type Network struct {
 	Topology        Topology
 }
 
-// Topology is how routers are connected.
+// Topology is how routers are connected, as the file has it; empty: as a network likes, which
+// the file has as "any".
 type Topology string
 
-// The topologies.
-const (
-	AnyTopology Topology = "any" // the profile does not say
-	Hypercube   Topology = "hypercube"
-)
+// Hypercube is the topology of thesis 6.1.4.
+const Hypercube Topology = "hypercube"
 
 // Cost is what one call was measured to take.
 type Cost struct {

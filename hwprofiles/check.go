@@ -1,0 +1,157 @@
+package hwprofiles
+
+// This file is the rules that a profile obeys as a whole.
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ErrInvalid is wrapped by every error about what a profile says.
+var ErrInvalid = errors.New("invalid profile")
+
+const (
+	maxName  = 32  // bytes of a profile's name
+	maxText  = 200 // bytes of a line of text
+	maxCosts = 1000
+)
+
+// Check says what is wrong with the profile, if something is: a figure out of its range, a
+// figure without the clock or the other figure that it needs, or a text that is none. The
+// error is one line and wraps ErrInvalid.
+func (p *Profile) Check() error {
+	return p.check(func(string) string { return fmt.Sprintf("profile %q", clip(p.Name)) })
+}
+
+// check does that; at says where a key is. Of several faults it tells the first in the order
+// of the figures, so that equal profiles have equal errors.
+func (p *Profile) check(at func(key string) string) error {
+	bad := func(key, format string, args ...any) error {
+		return fmt.Errorf("%s: %s: %w", at(key), fmt.Sprintf(format, args...), ErrInvalid)
+	}
+	if !isName(p.Name) {
+		return bad("name", "name %q, want at most %d letters, digits and dashes", clip(p.Name), maxName)
+	}
+	if !isLine(p.About) {
+		return bad("about", "about is %q, want one line of at most %d bytes", clip(p.About), maxText)
+	}
+	for i := range figures {
+		f := &figures[i]
+		if !f.good(p) {
+			text := strings.Trim(strconv.Quote(f.text(p)), `"`) // a topology may be any text
+			return bad(f.key, "%s is %s, want %s", f.key, clip(text), f.want())
+		}
+		if n, ok := f.at(p).(*Cycles); ok && *n != 0 && f.clock(p) == 0 {
+			return bad(f.key, "%s is %v, but the clock that these cycles are of is 0; give its megahertz", f.key, *n)
+		}
+	}
+	if key, why := p.contradiction(); key != "" {
+		return bad(key, "%s", why)
+	}
+	if err := p.checkCosts(bad); err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(p.Sources)) {
+		switch text := p.Sources[key]; {
+		case !known(key):
+			return bad("sources."+key, "a source for %q, want the key of a figure, such as cpu.clock_mhz, or costs", clip(key))
+		case text == "" || !isLine(text):
+			return bad("sources."+key, "the source of %s is %q, want one line of at most %d bytes", key, clip(text), maxText)
+		}
+	}
+	return nil
+}
+
+// contradiction returns the first figure that does not go with another one, and why.
+func (p *Profile) contradiction() (key, why string) {
+	cpu, bus, card, net := &p.CPU, &p.Bus, &p.Card, &p.Network
+	word := bus.Transaction(1)
+	switch {
+	case bus.Clock != 0 && (len(bus.Bursts) == 0 || bus.Bursts[0] != 1):
+		return "bus.bursts", "bus.bursts must begin with 1, so that any number of words can be moved; write for example [1, 4, 8]"
+	case bus.Clock == 0 && len(bus.Bursts) != 0:
+		return "bus.bursts", "bus.bursts needs a bus; give bus.clock_mhz, or write []"
+	case bus.Clock != 0 && cpu.Clock.Duration(cpu.UncachedReadCycles) < word:
+		return "cpu.uncached_read_cycles", fmt.Sprintf("cpu.uncached_read_cycles is %v, %v; a read of one word ends with its bus transaction, so write cycles that take at least %v",
+			cpu.UncachedReadCycles, cpu.Clock.Duration(cpu.UncachedReadCycles), word)
+	case (card.Lines == 0) != (card.ReplyLines == 0) || card.ReplyLines != 0 && card.ReplyLines >= card.Lines:
+		return "card.reply_lines", fmt.Sprintf("card.reply_lines is %d of %d lines, want at least one for each level, or 0 of 0", card.ReplyLines, card.Lines)
+	case card.TransferWords%4 != 0:
+		return "card.transfer_words", fmt.Sprintf("card.transfer_words is %d, want a multiple of 4", card.TransferWords)
+	case card.Blocks && card.TransferWords != 0:
+		return "card.blocks", fmt.Sprintf("card.blocks is true, so that transfers fill frames, but card.transfer_words is %d; write false, or 0 words", card.TransferWords)
+	case net.Clock != 0 && net.HalfwordsPerCycle == 0:
+		return "network.halfwords_per_cycle", "network.halfwords_per_cycle is 0, but the network has a clock; write 1 or more"
+	case net.Clock == 0 && net.HalfwordsPerCycle != 0:
+		return "network.halfwords_per_cycle", "network.halfwords_per_cycle needs network.clock_mhz; give it, or write 0"
+	case net.RouterPorts != 0 && net.RouterPorts != 4 && net.RouterPorts != 8:
+		return "network.router_ports", fmt.Sprintf("network.router_ports is %d, want 4 or 8, which Arctic routers have, or 0", net.RouterPorts)
+	case (net.InputBuffers == 0) != (net.ReservedBuffers == 0) || net.ReservedBuffers != 0 && net.ReservedBuffers >= net.InputBuffers:
+		return "network.reserved_buffers", fmt.Sprintf("network.reserved_buffers is %d of %d, want at least one for each level, or 0 of 0", net.ReservedBuffers, net.InputBuffers)
+	}
+	return "", ""
+}
+
+// checkCosts checks the table of costs.
+func (p *Profile) checkCosts(bad func(key, format string, args ...any) error) error {
+	if len(p.Costs) > maxCosts {
+		return bad("costs", "%d costs, at most %d", len(p.Costs), maxCosts)
+	}
+	type name struct{ call, measure string }
+	seen := make(map[name]bool)
+	for i, c := range p.Costs {
+		key := costKey(i)
+		switch {
+		case !isWord(c.Call):
+			return bad(key+".call", "call %q, want a name of letters, digits, '_', '-' and '='", clip(c.Call))
+		case !isWord(c.Measure):
+			return bad(key+".measure", "measure %q, want a name of letters, digits, '_', '-' and '='", clip(c.Measure))
+		case c.Cycles < 1 || c.Cycles > maxCycles:
+			return bad(key+".cycles", "cycles is %v, want %v to %v with at most 1 decimal", c.Cycles, Cycles(1), maxCycles)
+		case c.Bytes < 0 || c.Bytes > 1<<20:
+			return bad(key+".bytes", "bytes is %d, want 0 (the cost of a call) to %d", c.Bytes, 1<<20)
+		case p.CPU.Clock == 0:
+			return bad(key+".cycles", "costs are in cycles of the CPU, but its clock is 0; give cpu.clock_mhz")
+		}
+		n := name{c.Call, c.Measure}
+		if seen[n] {
+			return bad(key, "the cost of %s, %s, is given twice", c.Call, c.Measure)
+		}
+		seen[n] = true
+	}
+	return nil
+}
+
+// costKey names entry i of the costs.
+func costKey(i int) string { return fmt.Sprintf("costs.%d", i) }
+
+func isName(s string) bool {
+	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) && r != '-' })
+}
+
+func isWord(s string) bool {
+	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return !plain(r) && !strings.ContainsRune("_-=", r) })
+}
+
+func plain(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+}
+
+// isLine accepts what a terminal prints on one line.
+func isLine(s string) bool {
+	return len(s) <= maxText && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// clip bounds what an error repeats of its input.
+func clip(s string) string {
+	if len(s) > 60 {
+		return s[:60] + "..."
+	}
+	return s
+}

@@ -1,0 +1,59 @@
+package hwprofiles
+
+// This file is where profiles are found: among the embedded files, or by path.
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+//go:embed *.yaml
+var embedded embed.FS
+
+// ErrUnknown is wrapped by Load's error about a name that no embedded profile has.
+var ErrUnknown = errors.New("unknown profile")
+
+// Names returns the names of the embedded profiles, in alphabetical order.
+func Names() []string {
+	files, _ := embedded.ReadDir(".") // the embedded folder can be read
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(f.Name(), ".yaml"))
+	}
+	slices.Sort(names) // file names sort otherwise
+	return names
+}
+
+// Load returns the embedded profile of a name or, if the name has a '/' or ends in .yaml,
+// reads the file of that path. What a file says wrong wraps ErrInvalid.
+func Load(nameOrPath string) (*Profile, error) {
+	if strings.Contains(nameOrPath, "/") || strings.HasSuffix(nameOrPath, ".yaml") {
+		return LoadFile(nameOrPath)
+	}
+	data, err := embedded.ReadFile(nameOrPath + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("profile %q: %w; there are %s, and files, whose names end in .yaml or have a '/'",
+			clip(nameOrPath), ErrUnknown, strings.Join(Names(), ", "))
+	}
+	return Parse(nameOrPath+".yaml", data)
+}
+
+// LoadFile reads the profile at path, whatever its name.
+func LoadFile(path string) (*Profile, error) {
+	r, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read profile: %w", err)
+	}
+	defer r.Close()
+	// One byte more than is allowed shows that there is more.
+	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read profile: %w", err)
+	}
+	return Parse(path, data)
+}

@@ -1,0 +1,54 @@
+package hwprofiles
+
+// This file is how a profile is written, as a file that Parse reads.
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+// Marshal writes the profile in the form that Parse reads, with each source both as a
+// comment behind its figure and in `sources`. A profile that Check refuses is not written.
+func (p *Profile) Marshal() ([]byte, error) {
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("write profile: %w", err)
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "name: %s\nabout: %s\n", strconv.Quote(p.Name), strconv.Quote(p.About))
+	last := ""
+	for i := range figures {
+		f := &figures[i]
+		section, name := f.parts()
+		if section != last {
+			fmt.Fprintf(&b, "\n%s:\n", section)
+			last = section
+		}
+		fmt.Fprintf(&b, "  %s: %s%s\n", name, f.text(p), comment(p.Sources[f.key]))
+	}
+	if len(p.Costs) != 0 {
+		fmt.Fprintf(&b, "\ncosts:%s\n", comment(p.Sources["costs"]))
+		for _, c := range p.Costs {
+			fmt.Fprintf(&b, "  - {call: %q, measure: %q, cycles: %v, bytes: %d}\n", c.Call, c.Measure, c.Cycles, c.Bytes)
+		}
+	}
+	if len(p.Sources) != 0 {
+		b.WriteString("\nsources:\n")
+		for i := range figures {
+			if source := p.Sources[figures[i].key]; source != "" {
+				fmt.Fprintf(&b, "  %s: %s\n", figures[i].key, strconv.Quote(source))
+			}
+		}
+		if source := p.Sources["costs"]; source != "" {
+			fmt.Fprintf(&b, "  costs: %s\n", strconv.Quote(source))
+		}
+	}
+	return b.Bytes(), nil
+}
+
+func comment(source string) string {
+	if source == "" {
+		return ""
+	}
+	return " # " + source
+}
