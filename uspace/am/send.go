@@ -10,10 +10,11 @@ import (
 
 // Request4 runs a handler on a node with four words, at request priority. It
 // returns once the message is in the send queue and the card has been let run;
-// while the queue is full it polls, so handlers may run. Errors: ErrNode,
-// ErrHandler when called from a handler, Undelivered for earlier messages.
+// while the queue is full it polls, so handlers may run. Main program only. Errors:
+// ErrNode, ErrHandler when called from a handler, Undelivered for earlier messages; after
+// any of them the message was not sent.
 func (e *Endpoint) Request4(node int, handler, w0, w1, w2, w3 uint32) error {
-	if err := e.Post4(node, handler, w0, w1, w2, w3); err != nil {
+	if err := e.post4(node, typeFour, handler, w0, w1, w2, w3); err != nil {
 		return err
 	}
 	e.drive()
@@ -23,7 +24,7 @@ func (e *Endpoint) Request4(node int, handler, w0, w1, w2, w3 uint32) error {
 // Request runs a handler on a node with up to MaxWords words, which are copied. It
 // is otherwise like Request4; more words give ErrWords.
 func (e *Endpoint) Request(node int, handler uint32, words ...uint32) error {
-	if err := e.Post(node, handler, words...); err != nil {
+	if err := e.post(node, typeN, handler, words); err != nil {
 		return err
 	}
 	e.drive()
@@ -34,57 +35,88 @@ func (e *Endpoint) Request(node int, handler uint32, words ...uint32) error {
 // wait in the send queue until the next Request, Poll, Wait or Barrier, so that
 // several leave in one frame.
 func (e *Endpoint) Post4(node int, handler, w0, w1, w2, w3 uint32) error {
-	s, err := e.reserve(node, 4)
-	if err != nil {
-		return err
-	}
-	s.SetHeader(funi.NewHeader(uint16(node), typeFour, 5))
-	s[1], s[2], s[3], s[4], s[5] = handler, w0, w1, w2, w3
-	e.iface.Commit(funi.Request)
-	return nil
+	return e.post4(node, typeFour, handler, w0, w1, w2, w3)
 }
 
 // Post is Request for programs that send many messages in a row; see Post4.
 func (e *Endpoint) Post(node int, handler uint32, words ...uint32) error {
-	s, err := e.reserve(node, len(words))
-	if err != nil {
-		return err
-	}
-	fill(s, node, handler, words)
-	e.iface.Commit(funi.Request)
-	return nil
+	return e.post(node, typeN, handler, words)
 }
 
 // Reply4 runs a handler on the node that sent the request, with four words, at
 // reply priority. It may be called any number of times, by a request handler only
 // (ErrHandler). While the queue is full reply handlers may run.
 func (m *Message) Reply4(handler, w0, w1, w2, w3 uint32) error {
+	return m.reply4(typeFour, handler, w0, w1, w2, w3)
+}
+
+// Reply is Reply4 with up to MaxWords words (ErrWords), which are copied.
+func (m *Message) Reply(handler uint32, words ...uint32) error {
+	return m.reply(typeN, handler, words)
+}
+
+// post4 sends a request of one and four words.
+func (e *Endpoint) post4(node int, typ uint16, first, w0, w1, w2, w3 uint32) error {
+	s, err := e.reserve(node, 4)
+	if err != nil {
+		return err
+	}
+	s.SetHeader(funi.NewHeader(uint16(node), typ, 5))
+	s[1], s[2], s[3], s[4], s[5] = first, w0, w1, w2, w3
+	e.iface.Commit(funi.Request)
+	return nil
+}
+
+// post sends a request of one and more words.
+func (e *Endpoint) post(node int, typ uint16, first uint32, words []uint32) error {
+	s, err := e.reserve(node, len(words))
+	if err != nil {
+		return err
+	}
+	fill(s, node, typ, first, words)
+	e.iface.Commit(funi.Request)
+	return nil
+}
+
+// reply4 sends a reply of one and four words.
+func (m *Message) reply4(typ uint16, first, w0, w1, w2, w3 uint32) error {
 	s, err := m.reserve(4)
 	if err != nil {
 		return err
 	}
-	s.SetHeader(funi.NewHeader(uint16(m.Source), typeFour, 5))
-	s[1], s[2], s[3], s[4], s[5] = handler, w0, w1, w2, w3
+	s.SetHeader(funi.NewHeader(uint16(m.Source), typ, 5))
+	s[1], s[2], s[3], s[4], s[5] = first, w0, w1, w2, w3
 	m.endpoint.iface.Commit(funi.Reply)
 	return nil
 }
 
-// Reply is Reply4 with up to MaxWords words, which are copied.
-func (m *Message) Reply(handler uint32, words ...uint32) error {
+// reply sends a reply of one and more words.
+func (m *Message) reply(typ uint16, first uint32, words []uint32) error {
 	s, err := m.reserve(len(words))
 	if err != nil {
 		return err
 	}
-	fill(s, m.Source, handler, words)
+	fill(s, m.Source, typ, first, words)
 	m.endpoint.iface.Commit(funi.Reply)
 	return nil
 }
 
 // fill composes a message of any length.
-func fill(s *funi.Slot, node int, handler uint32, words []uint32) {
-	s.SetHeader(funi.NewHeader(uint16(node), typeN, 1+len(words)))
-	s[funi.PayloadWord] = handler
+func fill(s *funi.Slot, node int, typ uint16, first uint32, words []uint32) {
+	s.SetHeader(funi.NewHeader(uint16(node), typ, 1+len(words)))
+	s[funi.PayloadWord] = first
 	copy(s[funi.PayloadWord+1:], words)
+}
+
+// mayRequest returns why a request to a node may not be sent here, or nil.
+func (e *Endpoint) mayRequest(node int) error {
+	if uint(node) >= uint(e.nodes) {
+		return fmt.Errorf("sending to node %d of %d: %w", node, e.nodes, ErrNode)
+	}
+	if e.inHandler() {
+		return fmt.Errorf("sending a request to node %d: %w", node, ErrHandler)
+	}
+	return nil
 }
 
 // reserve returns a slot of the request send queue.
@@ -92,11 +124,8 @@ func (e *Endpoint) reserve(node, words int) (*funi.Slot, error) {
 	if words > MaxWords {
 		return nil, fmt.Errorf("sending %d words to node %d: %w", words, node, ErrWords)
 	}
-	if uint(node) >= uint(e.nodes) {
-		return nil, fmt.Errorf("sending to node %d of %d: %w", node, e.nodes, ErrNode)
-	}
-	if e.depth[funi.Request] || e.depth[funi.Reply] {
-		return nil, fmt.Errorf("sending a request to node %d: %w", node, ErrHandler)
+	if err := e.mayRequest(node); err != nil {
+		return nil, err
 	}
 	for {
 		if s := e.iface.Reserve(funi.Request); s != nil {

@@ -3,8 +3,8 @@ package am
 // This file is transfers: data that the card moves from memory to memory (thesis
 // 3.2.4; cmam_mfer_n of appendix A), and handlers of the notices that it leaves.
 //
-// The thesis tells the transfer's handler by packet type 5. Here types from 256 on
-// carry the handler's number, so that a program can have several.
+// The thesis tells the transfer's handler by packet type 5, which is that of segments
+// here too (xfer.go). Types from 256 on carry the number of a handler of the program.
 
 import (
 	"errors"
@@ -12,9 +12,6 @@ import (
 
 	"github.com/funet/funet/uspace/funi"
 )
-
-// typeTransfer is the packet type of a transfer for notice handler 0.
-const typeTransfer = 256
 
 // ErrTransfer: the card would not take such a transfer.
 var ErrTransfer = errors.New("am: a transfer has a multiple of 4 words, at most 2^24 from memory to memory or 16 from memory to a handler")
@@ -42,18 +39,12 @@ func (e *Endpoint) HandleNotice(number uint32, h NoticeHandler) error {
 // Retrieved reports that the card has it. A transfer that fails comes back as one
 // Undelivered error, by Poll and the like; parts of it may have been written.
 //
-// Errors are ErrTransfer and those of Request.
+// Main program only. Errors are ErrTransfer, ErrNumber and those of Request.
 func (e *Endpoint) Transfer(node int, number uint32, t funi.Transfer) error {
 	if err := e.checkTransfer(node, number, &t); err != nil {
 		return err
 	}
-	s, err := e.reserve(node, 0)
-	if err != nil {
-		return err
-	}
-	s.SetTransfer(uint16(node), transferType(number, &t), t)
-	e.iface.Commit(funi.Request)
-	return nil
+	return e.transfer(node, transferType(number, &t), &t)
 }
 
 // Transfer is Endpoint.Transfer to the node that sent the request, at reply
@@ -62,11 +53,27 @@ func (m *Message) Transfer(number uint32, t funi.Transfer) error {
 	if err := m.endpoint.checkTransfer(m.Source, number, &t); err != nil {
 		return err
 	}
+	return m.transfer(transferType(number, &t), &t)
+}
+
+// transfer sends a request block at request priority.
+func (e *Endpoint) transfer(node int, typ uint16, t *funi.Transfer) error {
+	s, err := e.reserve(node, 0)
+	if err != nil {
+		return err
+	}
+	s.SetTransfer(uint16(node), typ, *t)
+	e.iface.Commit(funi.Request)
+	return nil
+}
+
+// transfer sends a request block at reply priority.
+func (m *Message) transfer(typ uint16, t *funi.Transfer) error {
 	s, err := m.reserve(0)
 	if err != nil {
 		return err
 	}
-	s.SetTransfer(uint16(m.Source), transferType(number, &t), t)
+	s.SetTransfer(uint16(m.Source), typ, *t)
 	m.endpoint.iface.Commit(funi.Reply)
 	return nil
 }
@@ -93,27 +100,5 @@ func transferType(number uint32, t *funi.Transfer) uint16 {
 }
 
 // Retrieved reports whether the card has taken everything of the level that was sent
-// before: the sources of transfers may then change.
+// before: the sources of transfers may then change. Any context.
 func (e *Endpoint) Retrieved(l funi.Level) bool { return e.iface.Unsent(l) == 0 }
-
-// notice calls the handler of a transfer.
-func (e *Endpoint) notice(l funi.Level, s *funi.Slot) {
-	number := uint32(s.Header().Type()) - typeTransfer
-	if number >= Handlers || e.notices[number] == nil {
-		e.unknown++
-		return
-	}
-	m := &e.message[l]
-	m.Source, m.Words = int(s.Source()), nil
-	e.depth[l] = true
-	e.notices[number](m, s.Notice())
-	e.depth[l] = false
-}
-
-// handlerOf tells for which handler a packet that came back was.
-func handlerOf(r *funi.Returned) (handler uint32, transfer bool) {
-	if typ := uint32(r.Header.Type()); r.Header.Transfer() && typ >= typeTransfer {
-		return typ - typeTransfer, true
-	}
-	return r.Word, false
-}

@@ -1,0 +1,203 @@
+package am
+
+// This file is what collective calls have in common: barrier, reduction and broadcast.
+//
+// The journey: a node that calls waits until all its children in the tree have said that
+// their subtrees have called, and tells its parent, with what the subtree has to
+// contribute (up). When the root has heard from all, the result goes down the same way,
+// and whoever has passed it on is done.
+//
+// A node that is done may be in the next call while its parent is still passing on the
+// result of this one, but cannot end the next without all others. So what comes up is at
+// most one call ahead and has two places to wait in; what comes down is never ahead,
+// and goes straight to where it belongs. Everything is at request priority.
+//
+// The words of a message up: call number, what is called, which child, and 64 bits. Of
+// one down: call number, offset, length of the whole, and data.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/funi"
+)
+
+// downWords is how many words of a result go into one message.
+const downWords = MaxWords - 2
+
+// kind is what is called: an operation on a type, or one of these.
+type kind uint8
+
+const (
+	barrierKind   kind = 0
+	broadcastKind kind = 1
+	int64Kind     kind = 0x10 // and the operation
+	float64Kind   kind = 0x20
+)
+
+// reduces reports whether the call has a result of 64 bits that the root computes.
+func (k kind) reduces() bool { return k >= int64Kind }
+
+// ErrCollective: the nodes do not call the same.
+var ErrCollective = errors.New("am: all nodes must call the same barriers, reductions and broadcasts in the same order, with the same operation, root and length")
+
+// collective is the state of the node's collective calls.
+type collective struct {
+	number   uint32 // of the call under way, or the last
+	open     bool   // a call is under way, maybe one that ended with an error
+	toldUp   bool   // the parent has been told
+	unpassed int    // children that have yet to get the result
+	sent     int    // words of it that the next of them has got; -1: nothing yet
+	what     uint32 // is called: the kind, and the root
+	result   []uint32
+	came     int                    // words of the result that have come
+	wrong    bool                   // another node calls something else
+	ups      [2][maxChildren]upward // of calls of even and odd numbers
+	pair     [2]uint32              // a result of 64 bits
+}
+
+// upward is what a child has said.
+type upward struct {
+	number uint32 // of its call; 0: nothing yet
+	what   uint32
+	value  uint64
+}
+
+// enter begins a call, or goes on with one that ended with an error.
+func (c *collective) enter(t *tree, what uint32, result []uint32) error {
+	if c.open && (c.what != what || len(c.result) != len(result)) {
+		return fmt.Errorf("calling something else than before an error: %w", ErrCollective)
+	}
+	c.result = result
+	if !c.open {
+		c.number++
+		c.open, c.toldUp, c.what, c.came = true, false, what, 0
+		c.unpassed, c.sent = t.children(), -1
+	}
+	return nil
+}
+
+// collect is a call: it combines the values of all nodes at the root, puts the result of
+// a reduction, whose words are c.pair, there, and brings result to all nodes. After an
+// error the same call goes on where that one stopped.
+func (e *Endpoint) collect(root int, kind kind, value uint64, combine func(a, b uint64) uint64, result []uint32) error {
+	if err := e.mayRequest(root); err != nil {
+		return err
+	}
+	c := &e.collective
+	t := tree{root: root, node: e.node, nodes: e.nodes}
+	if err := c.enter(&t, uint32(kind)|uint32(root)<<8, result); err != nil {
+		return err
+	}
+	value, err := e.gather(&t, value, combine)
+	if err != nil {
+		return err
+	}
+	if kind.reduces() && e.node == root {
+		c.pair = [2]uint32{uint32(value), uint32(value >> 32)}
+	}
+	if err := e.spread(&t); err != nil {
+		return err
+	}
+	c.open, c.result = false, nil
+	return nil
+}
+
+// gather waits until all children have called, combines what they contribute with the
+// node's own, always in the same order, and tells the parent.
+func (e *Endpoint) gather(t *tree, value uint64, combine func(a, b uint64) uint64) (uint64, error) {
+	c := &e.collective
+	for k := range t.children() {
+		u := &c.ups[c.number&1][k]
+		if err := e.WaitFor(t.child(k), func() bool { return u.number == c.number || c.wrong }); err != nil {
+			return 0, err
+		}
+		if c.wrong || u.what != c.what {
+			return 0, fmt.Errorf("hearing from node %d: %w", t.child(k), ErrCollective)
+		}
+		value = combine(value, u.value)
+	}
+	if t.relative() == 0 || c.toldUp {
+		return value, nil
+	}
+	node, k := t.parent()
+	s, err := e.reserve(node, 4)
+	if err != nil {
+		return 0, err
+	}
+	s.SetHeader(funi.NewHeader(uint16(node), typeUp, 5))
+	s[1], s[2], s[3], s[4], s[5] = c.number, c.what, uint32(k), uint32(value), uint32(value>>32)
+	e.iface.Commit(funi.Request)
+	e.drive()
+	c.toldUp = true
+	return value, nil
+}
+
+// spread waits for the result, unless the node is the root, and passes it on, to the
+// largest subtree first.
+func (e *Endpoint) spread(t *tree) error {
+	c := &e.collective
+	if t.relative() != 0 {
+		node, _ := t.parent()
+		// The message of a result without words counts as one.
+		if err := e.WaitFor(node, func() bool { return c.came >= max(len(c.result), 1) || c.wrong }); err != nil {
+			return err
+		}
+		if c.wrong {
+			return fmt.Errorf("hearing from node %d: %w", node, ErrCollective)
+		}
+	}
+	for c.unpassed > 0 {
+		if err := e.pass(t.child(c.unpassed - 1)); err != nil {
+			return err
+		}
+		c.unpassed--
+		c.sent = -1
+	}
+	e.drive()
+	return nil
+}
+
+// pass sends what a child has not yet got of the result, which is at least one message.
+func (e *Endpoint) pass(child int) error {
+	c := &e.collective
+	for c.sent < len(c.result) {
+		s, err := e.reserve(child, 0)
+		if err != nil {
+			return err
+		}
+		at := max(c.sent, 0)
+		n := copy(s[4:4+downWords], c.result[at:])
+		s.SetHeader(funi.NewHeader(uint16(child), typeDown, 3+n))
+		s[1], s[2], s[3] = c.number, uint32(at), uint32(len(c.result))
+		e.iface.Commit(funi.Request)
+		c.sent = at + n
+	}
+	return nil
+}
+
+// up notes that a child has called.
+func (c *collective) up(e *Endpoint, m *Message, number uint32) {
+	if len(m.Words) != 4 || m.Words[1] >= maxChildren || number-c.number > 1 {
+		e.unknown++
+		return
+	}
+	w := m.Words
+	c.wrong = c.wrong || c.open && number == c.number && w[0] != c.what
+	c.ups[number&1][w[1]] = upward{number: number, what: w[0], value: uint64(w[2]) | uint64(w[3])<<32}
+}
+
+// down takes a part of the result.
+func (c *collective) down(e *Endpoint, m *Message, number uint32) {
+	if len(m.Words) < 2 || number != c.number || !c.open {
+		e.unknown++
+		return
+	}
+	at, total, data := m.Words[0], m.Words[1], m.Words[2:]
+	if total != uint32(len(c.result)) || uint64(at)+uint64(len(data)) > uint64(total) {
+		c.wrong = true
+		return
+	}
+	copy(c.result[at:], data)
+	c.came += max(len(data), 1)
+}

@@ -1,0 +1,110 @@
+package am
+
+// This file is indirect messages (cmam_indirect_4, cmam_indirect_n and their replies of
+// thesis appendix A): the message names an object of the receiver, and the handler is
+// found through it and gets it.
+//
+// In C the message carried a pointer to a pointer to the handler, and so anyone could
+// make a node jump anywhere. Here it carries a reference that the receiver has given
+// out: the object's place in a table and a number that changes when the place is used
+// again, so that a message that comes too late finds nothing.
+
+import (
+	"errors"
+	"fmt"
+)
+
+// MaxObjects is the most objects of an endpoint at a time.
+const MaxObjects = 1 << 16
+
+// ErrObject: there is no such object, or no room for one.
+var ErrObject = errors.New("am: an endpoint has at most 65536 objects, each known from AddObject to RemoveObject")
+
+// Object is what indirect messages are for. Receive is the handler: a request handler or
+// a reply handler as the message came, with the same rules.
+type Object interface {
+	Receive(m *Message)
+}
+
+// objects is the table of objects. A reference is a place, and from bit 16 on the
+// number of the object in it, never 0.
+type objects struct {
+	table []place
+	free  []uint16
+}
+
+type place struct {
+	object Object
+	number uint16
+}
+
+// AddObject makes an object known, and returns the reference by which messages name it;
+// it holds on this node only, until RemoveObject. ErrObject for the 65537th object or a
+// nil one. Any context; it sends nothing.
+func (e *Endpoint) AddObject(o Object) (uint32, error) {
+	t := &e.objects
+	if o == nil || len(t.free) == 0 && len(t.table) == MaxObjects {
+		return 0, fmt.Errorf("adding an object to %d: %w", len(t.table)-len(t.free), ErrObject)
+	}
+	if len(t.free) == 0 {
+		t.free = append(t.free, uint16(len(t.table)))
+		t.table = append(t.table, place{})
+	}
+	i := t.free[len(t.free)-1]
+	t.free = t.free[:len(t.free)-1]
+	p := &t.table[i]
+	p.object = o
+	p.number = max(p.number+1, 1)
+	return uint32(p.number)<<16 | uint32(i), nil
+}
+
+// RemoveObject forgets an object; what still arrives for it is dropped and counted by
+// Unknown. ErrObject if there is none. Any context; it sends nothing.
+func (e *Endpoint) RemoveObject(reference uint32) error {
+	if e.objects.find(reference) == nil {
+		return fmt.Errorf("removing object %#x: %w", reference, ErrObject)
+	}
+	e.objects.table[uint16(reference)].object = nil
+	e.objects.free = append(e.objects.free, uint16(reference))
+	return nil
+}
+
+// find returns the object of a reference, or nil.
+func (t *objects) find(reference uint32) Object {
+	i := reference & 0xffff
+	if int(i) >= len(t.table) || uint32(t.table[i].number) != reference>>16 {
+		return nil
+	}
+	return t.table[i].object
+}
+
+// RequestIndirect4 runs an object of a node on four words, at request priority. It is
+// otherwise like Request4.
+func (e *Endpoint) RequestIndirect4(node int, object, w0, w1, w2, w3 uint32) error {
+	if err := e.post4(node, typeIndirectFour, object, w0, w1, w2, w3); err != nil {
+		return err
+	}
+	e.drive()
+	return nil
+}
+
+// RequestIndirect runs an object of a node on up to MaxWords words, which are copied, at
+// request priority. It is otherwise like Request.
+func (e *Endpoint) RequestIndirect(node int, object uint32, words ...uint32) error {
+	if err := e.post(node, typeIndirectN, object, words); err != nil {
+		return err
+	}
+	e.drive()
+	return nil
+}
+
+// ReplyIndirect4 runs an object of the node that sent the request, on four words, at
+// reply priority. It is otherwise like Reply4.
+func (m *Message) ReplyIndirect4(object, w0, w1, w2, w3 uint32) error {
+	return m.reply4(typeIndirectFour, object, w0, w1, w2, w3)
+}
+
+// ReplyIndirect is ReplyIndirect4 with up to MaxWords words, which are copied.
+func (m *Message) ReplyIndirect(object uint32, words ...uint32) error {
+	return m.reply(typeIndirectN, object, words)
+}

@@ -1,0 +1,132 @@
+package am
+
+// This file is receiving: polling, and waiting for what has yet to arrive.
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	// burst is how many requests are handled between two looks for replies.
+	burst = 256
+	// most is about how many messages one Poll handles each time that the card has run:
+	// as many as a queue of the default size holds, so that what the card brings is
+	// handled before it brings more, and nothing is rejected by a receiver that is fast
+	// enough; and no more, so that a program that polls gets back to its work under any
+	// load.
+	most = 1024
+
+	// Who waits for a node sends it a probe after so many polls, some tens of
+	// milliseconds on a card in the same process, and each further one after twice as
+	// many, up to the most: few wait for a node that is gone.
+	firstProbe     = 1 << 16
+	mostProbePolls = 1 << 20
+)
+
+// Poll lets the card run and handles what has arrived: replies first, and again after
+// at most 256 requests. It returns how many messages were handled, at most some 2,000,
+// and an Undelivered error if messages came back. Main program only (ErrHandler).
+func (e *Endpoint) Poll() (int, error) {
+	if e.inHandler() {
+		return 0, fmt.Errorf("polling: %w", ErrHandler)
+	}
+	n := e.handleAll() // what the last drive brought; else two would fill the queue
+	e.drive()
+	n += e.handleAll()
+	if n > 0 && e.iface.Unsent(funi.Reply) > 0 {
+		e.drive() // what the handlers replied leaves now
+	}
+	return n, e.returned()
+}
+
+// inHandler reports whether a handler is running.
+func (e *Endpoint) inHandler() bool { return e.depth[funi.Request] || e.depth[funi.Reply] }
+
+// handleAll handles what has arrived, replies first, and returns how many that were.
+func (e *Endpoint) handleAll() int {
+	n := 0
+	for n < most {
+		n += e.service(funi.Reply, most)
+		some := e.service(funi.Request, burst)
+		if n += some; some < burst {
+			break
+		}
+	}
+	return n
+}
+
+// service handles the messages of one level, at most so many.
+func (e *Endpoint) service(l funi.Level, most int) int {
+	n := 0
+	for n < most {
+		s := e.iface.Receive(l)
+		if s == nil {
+			break
+		}
+		e.handle(l, s)
+		e.iface.Release(l)
+		n++
+	}
+	return n
+}
+
+// Wait polls until done. It returns the first Undelivered error, whichever message it
+// is of. It does not notice that a node is gone to which nothing is under way; see
+// WaitFor. Main program only (ErrHandler, unless done at once).
+func (e *Endpoint) Wait(done func() bool) error {
+	for !done() {
+		if _, err := e.Poll(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WaitFor is Wait for something that a node has yet to send. Now and then it sends that
+// node a request that means nothing, which comes back if the node is gone: when
+// everything sent before has been acknowledged, nothing else would tell.
+func (e *Endpoint) WaitFor(node int, done func() bool) error {
+	return e.wait(done, func() error { return e.probe(node) })
+}
+
+// WaitFlag is WaitFor a flag, which handlers count up, to reach n; then it takes n off
+// (cmam_wait). N is at least 0.
+func (e *Endpoint) WaitFlag(node int, flag *int, n int) error {
+	if err := e.WaitFor(node, func() bool { return *flag >= n }); err != nil {
+		return err
+	}
+	*flag -= n
+	return nil
+}
+
+// wait polls until done, and probes now and then.
+func (e *Endpoint) wait(done func() bool, probe func() error) error {
+	gap := firstProbe
+	for left := gap; !done(); left-- {
+		if _, err := e.Poll(); err != nil {
+			return err
+		}
+		if left == 0 && !done() {
+			gap = min(2*gap, mostProbePolls)
+			left = gap
+			if err := probe(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// probe sends a request that the receiver drops.
+func (e *Endpoint) probe(node int) error {
+	s, err := e.reserve(node, 0)
+	if err != nil {
+		return err
+	}
+	s.SetHeader(funi.NewHeader(uint16(node), typeProbe, 1))
+	s[funi.PayloadWord] = 0
+	e.iface.Commit(funi.Request)
+	return nil
+}

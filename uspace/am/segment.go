@@ -1,0 +1,153 @@
+package am
+
+// This file is segments (CMAM's, thesis appendix A and C): a piece of memory that is open
+// for others to fill, which counts what is still missing, and calls a function when
+// nothing is. Who fills it names a place in it: one word, segment and offset.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	// OpenSegments is the most segments of an endpoint that are open at a time.
+	OpenSegments = 256
+	// MaxSegmentSize is the longest segment in bytes: 2^24 words, as the longest transfer.
+	MaxSegmentSize = 1 << 26
+
+	placeShift = 24
+	placeMask  = 1<<placeShift - 1
+)
+
+// ErrSegment: there is no such segment, or none to open, or it is not as long.
+var ErrSegment = errors.New("am: segments are 256 of up to 64 MiB, in multiples of 4 bytes, each there from OpenSegment until it is full or closed")
+
+// Place is a place in a segment of some node: the segment's number in its upper 8 bits,
+// and the offset, in words, in its lower 24. It travels in a word of a message.
+type Place uint32
+
+// At returns the place so many bytes further on, a multiple of 4, in the same segment.
+// Beyond 64 MiB it returns to the segment's start.
+func (p Place) At(bytes int) Place {
+	return p&^placeMask | (p+Place(bytes/4))&placeMask
+}
+
+// offset returns the offset in bytes.
+func (p Place) offset() int { return int(p&placeMask) * 4 }
+
+// Completion runs when all of a segment has arrived and it has been closed. It runs in
+// the handler of the message that was the last, and may do what that handler may: after
+// a request, reply to its sender.
+type Completion func(m *Message, info any)
+
+// segments are the segments of an endpoint. Numbers are given out in turn, so that a
+// message that comes too late for one that was closed finds nothing for a while.
+type segments struct {
+	table [OpenSegments]segment
+	next  uint8
+}
+
+type segment struct {
+	memory []byte // nil: not open
+	base   uint32
+	remain int // bytes
+	done   Completion
+	info   any
+}
+
+// OpenSegment opens a segment of size bytes of shared memory at base, an address of a
+// region with the right Destination (ErrAddress), for others to fill, and returns its
+// start. When size bytes have been put in, wherever, it is closed and done called with
+// info, which need not be there. Size is a multiple of 4 from 4 to MaxSegmentSize
+// (ErrSegment).
+//
+// All segments may be open: then ErrSegment is returned, and one does as CMAM's programs
+// do, and polls until one has been filled. Any context; it sends nothing.
+func (e *Endpoint) OpenSegment(base uint32, size int, done Completion, info any) (Place, error) {
+	if size < 4 || size%4 != 0 || size > MaxSegmentSize {
+		return 0, fmt.Errorf("opening a segment of %d bytes: %w", size, ErrSegment)
+	}
+	memory, err := e.ownMemory(base, size/4, funi.Destination)
+	if err != nil {
+		return 0, fmt.Errorf("opening a segment: %w", err)
+	}
+	if e.segments == nil {
+		e.segments = new(segments)
+	}
+	t := e.segments
+	for range t.table {
+		i := t.next
+		t.next++
+		if s := &t.table[i]; s.memory == nil {
+			*s = segment{memory: memory, base: base, remain: size, done: done, info: info}
+			return Place(i) << placeShift, nil
+		}
+	}
+	return 0, fmt.Errorf("opening one more segment: %w", ErrSegment)
+}
+
+// Remaining returns how many bytes of an open segment have yet to arrive; 0 for one that
+// is not open, as one that is full is not. Any context.
+func (e *Endpoint) Remaining(p Place) int {
+	if s := e.segment(p); s != nil {
+		return s.remain
+	}
+	return 0
+}
+
+// CloseSegment closes a segment that is not full, without calling its function, and
+// returns how many bytes were missing. What still arrives for it by Xfer is dropped and
+// counted by Unknown; the card writes what arrives by Mfer all the same. ErrSegment if it
+// is not open. Any context; it sends nothing.
+func (e *Endpoint) CloseSegment(p Place) (int, error) {
+	s := e.segment(p)
+	if s == nil {
+		return 0, fmt.Errorf("closing segment %d: %w", p>>placeShift, ErrSegment)
+	}
+	remain := s.remain
+	*s = segment{}
+	return remain, nil
+}
+
+// segment returns an open segment, or nil.
+func (e *Endpoint) segment(p Place) *segment {
+	if e.segments == nil || e.segments.table[p>>placeShift].memory == nil {
+		return nil
+	}
+	return &e.segments.table[p>>placeShift]
+}
+
+// xferArrived puts words where they belong.
+func (e *Endpoint) xferArrived(m *Message, p Place) {
+	s := e.segment(p)
+	if s == nil || len(m.Words) == 0 || p.offset()+4*len(m.Words) > len(s.memory) {
+		e.unknown++
+		return
+	}
+	store(s.memory[p.offset():], m.Words)
+	s.count(m, 4*len(m.Words))
+}
+
+// mferArrived counts what the card has put where it belongs.
+func (e *Endpoint) mferArrived(m *Message, n funi.Notice) {
+	s := e.segment(Place(n.Argument))
+	if s == nil || n.Address < s.base || uint64(n.Address-s.base)+uint64(4*n.Words) > uint64(len(s.memory)) {
+		e.unknown++
+		return
+	}
+	s.count(m, 4*n.Words)
+}
+
+// count takes off what has arrived, and closes the segment when that is all.
+func (s *segment) count(m *Message, bytes int) {
+	if s.remain -= bytes; s.remain > 0 {
+		return
+	}
+	done, info := s.done, s.info
+	*s = segment{}
+	if done != nil {
+		done(m, info)
+	}
+}

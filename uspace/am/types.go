@@ -1,0 +1,107 @@
+package am
+
+// This file is the packet types: which kind of message a packet is, and what the program
+// or the library does with it.
+//
+// Types 0 to 5 are those of thesis appendix A. From 6 on they are the messages of the
+// library's own calls, whose first word is the ticket of the call, so that one that
+// comes back tells which call failed.
+
+import "github.com/funet/funet/uspace/funi"
+
+const (
+	typeFour         = 0 // cmam_tag: handler, four words
+	typeIndirectFour = 1 // cmam_indirect_tag: object, four words
+	typeXfer         = 2 // cmam_xfer_tag: place in a segment, data
+	typeN            = 3 // cmam_n_tag: handler, 0 to 20 words
+	typeIndirectN    = 4 // cmam_indirect_n_tag: object, 0 to 20 words
+	typeMfer         = 5 // cmam_mfer_tag: XFER whose argument is a place in a segment
+
+	typeGet      = 6  // request: ticket, address, words, offset
+	typeGetBlock = 7  // request: ticket, address, words, destination; answered by XFER of this type
+	typePut      = 8  // request: ticket, address, data
+	typePutBlock = 9  // XFER request whose argument is the ticket
+	typeData     = 10 // reply: ticket, offset, data
+	typeDone     = 11 // reply: ticket, 0 or 1 for an address that is not shared
+	typeUp       = 12 // collective: see collective.go
+	typeDown     = 13
+	typeProbe    = 14 // request without meaning
+
+	// typeTransfer is the type of a transfer for notice handler 0.
+	typeTransfer = 256
+)
+
+// handle does what one message is for.
+func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
+	h := s.Header()
+	if h.Transfer() {
+		e.notice(l, s)
+		return
+	}
+	words := s.Payload()
+	if len(words) == 0 {
+		e.unknown++
+		return
+	}
+	m := &e.message[l]
+	switch h.Type() {
+	case typeFour, typeN:
+		if words[0] >= Handlers || e.handlers[words[0]] == nil {
+			e.unknown++
+			return
+		}
+		m.Source, m.Words = int(s.Source()), words[1:]
+		e.depth[l] = true
+		e.handlers[words[0]](m)
+		e.depth[l] = false
+	case typeIndirectFour, typeIndirectN:
+		o := e.objects.find(words[0])
+		if o == nil {
+			e.unknown++
+			return
+		}
+		m.Source, m.Words = int(s.Source()), words[1:]
+		e.depth[l] = true
+		o.Receive(m)
+		e.depth[l] = false
+	default:
+		m.Source, m.Words = int(s.Source()), words[1:]
+		e.depth[l] = true
+		e.serve(m, h.Type(), words[0])
+		e.depth[l] = false
+	}
+}
+
+// serve does what a message of the library is for; first is its first word and the
+// message has the others.
+func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
+	switch typ {
+	case typeXfer:
+		e.xferArrived(m, Place(first))
+	case typeUp:
+		e.collective.up(e, m, first)
+	case typeDown:
+		e.collective.down(e, m, first)
+	case typeProbe:
+	default:
+		e.unknown++
+	}
+}
+
+// notice does what a transfer is for, all of which has arrived.
+func (e *Endpoint) notice(l funi.Level, s *funi.Slot) {
+	m := &e.message[l]
+	m.Source, m.Words = int(s.Source()), nil
+	typ := s.Header().Type()
+	number := uint32(typ) - typeTransfer
+	e.depth[l] = true
+	switch {
+	case number < Handlers && e.notices[number] != nil:
+		e.notices[number](m, s.Notice())
+	case typ == typeMfer:
+		e.mferArrived(m, s.Notice())
+	default:
+		e.unknown++
+	}
+	e.depth[l] = false
+}

@@ -1,0 +1,71 @@
+package am
+
+// This file is messages that came back.
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Undelivered is the error for messages that came back. It unwraps to nothing;
+// compare Reason.
+type Undelivered struct {
+	Reason  arctic.Reason
+	Level   funi.Level
+	Node    uint16 // for which the first was meant
+	Handler uint32 // and its handler, or its object, or its place in a segment
+	// Transfer says that it was a transfer, for a notice handler.
+	Transfer bool
+	// Library says that it was a message of one of the library's calls, such as Get or
+	// Barrier, or of an answer to one. Handler is 0 then.
+	Library bool
+	Count   int // messages that came back with it
+}
+
+// Error says what came back, and why.
+func (u *Undelivered) Error() string {
+	what, where := "", fmt.Sprintf("handler %d", u.Handler)
+	if u.Transfer {
+		what = "transfer, "
+	}
+	if u.Library {
+		where = "a call of the library"
+	}
+	s := fmt.Sprintf("%s%s to node %d (%s) was not delivered: %v", what, u.Level, u.Node, where, u.Reason)
+	if u.Count > 1 {
+		s += fmt.Sprintf(", and %d more", u.Count-1)
+	}
+	return s
+}
+
+// returned reports messages that came back since the last call.
+func (e *Endpoint) returned() error {
+	r, ok := e.iface.NextReturn()
+	if !ok {
+		return nil
+	}
+	u := describe(&r)
+	for ; ok; r, ok = e.iface.NextReturn() {
+		u.Count++
+	}
+	lost := e.iface.ReturnsLost()
+	u.Count += int(lost - e.lost)
+	e.lost = lost
+	return u
+}
+
+// describe makes the error for a packet that came back, and counts nothing yet.
+func describe(r *funi.Returned) *Undelivered {
+	u := &Undelivered{Reason: r.Reason, Level: r.Level, Node: r.Header.Node(), Handler: r.Word}
+	switch typ := uint32(r.Header.Type()); {
+	case r.Header.Transfer() && typ >= typeTransfer:
+		u.Handler, u.Transfer = typ-typeTransfer, true
+	case typ == typeMfer:
+		u.Transfer = true
+	case typ > typeMfer:
+		u.Handler, u.Library = 0, true
+	}
+	return u
+}

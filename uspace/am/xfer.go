@@ -1,0 +1,122 @@
+package am
+
+// This file is filling segments: by messages (cmam_xfer_4) and by transfers that the card
+// makes (cmam_mfer_n), and arbitrarily long on top of both.
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Xfer4 puts four words, 16 bytes, into a segment of a node, at request priority. It
+// returns when the message is in the send queue, where it may stay until the next
+// Request, Poll, Wait or Barrier. Main program only. Errors are those of Request4, and
+// ErrSegment where no segment can reach.
+//
+// What does not lie in an open segment is dropped there, and counted by Unknown.
+func (e *Endpoint) Xfer4(node int, to Place, w0, w1, w2, w3 uint32) error {
+	if err := to.check(16); err != nil {
+		return err
+	}
+	return e.post4(node, typeXfer, uint32(to), w0, w1, w2, w3)
+}
+
+// Xfer puts data into a segment of a node, in messages of 16 bytes and a shorter one; the
+// data is copied. It is a multiple of 4 bytes, up to MaxSegmentSize (ErrSegment). While
+// the send queue is full it polls. After an error part of the data may have been sent.
+// It is otherwise like Xfer4.
+func (e *Endpoint) Xfer(node int, to Place, data []byte) error {
+	if err := to.check(len(data)); err != nil {
+		return err
+	}
+	for at := 0; at < len(data); at += 16 {
+		words := min(4, (len(data)-at)/4)
+		s, err := e.reserve(node, words)
+		if err != nil {
+			return err
+		}
+		fillXfer(s, node, to.At(at), data[at:at+4*words])
+		e.iface.Commit(funi.Request)
+	}
+	return nil
+}
+
+// ReplyXfer4 is Xfer4 to the node that sent the request, at reply priority, for request
+// handlers (ErrHandler).
+func (m *Message) ReplyXfer4(to Place, w0, w1, w2, w3 uint32) error {
+	if err := to.check(16); err != nil {
+		return err
+	}
+	return m.reply4(typeXfer, uint32(to), w0, w1, w2, w3)
+}
+
+// ReplyXfer is Xfer to the node that sent the request, at reply priority, for request
+// handlers (ErrHandler). While the send queue is full it handles replies.
+func (m *Message) ReplyXfer(to Place, data []byte) error {
+	if err := to.check(len(data)); err != nil {
+		return err
+	}
+	for at := 0; at < len(data); at += 16 {
+		words := min(4, (len(data)-at)/4)
+		s, err := m.reserve(words)
+		if err != nil {
+			return err
+		}
+		fillXfer(s, m.Source, to.At(at), data[at:at+4*words])
+		m.endpoint.iface.Commit(funi.Reply)
+	}
+	return nil
+}
+
+// Mfer lets the card put words of this process's memory at source into a node's memory at
+// destination, which lies in the segment of the place, and counts them there when all of
+// them have arrived, at request priority. Source and destination are addresses of
+// regions, multiples of 16; words is a multiple of 4 up to 2^24 (ErrTransfer).
+//
+// Up to 16 words are one packet. More are as many as the network takes, with one count
+// for all: packets of 20 words, or frames full of them. Other errors, contexts, and when
+// source may change, are those of Transfer; what does not lie in an open segment is not
+// counted, and Unknown counts it.
+func (e *Endpoint) Mfer(node int, segment Place, source, destination uint32, words int) error {
+	t := funi.Transfer{Source: source, Destination: destination, Argument: uint32(segment), Words: words}
+	if err := checkBlock(node, &t); err != nil {
+		return err
+	}
+	return e.transfer(node, typeMfer, &t)
+}
+
+// ReplyMfer is Mfer to the node that sent the request, at reply priority, for request
+// handlers (ErrHandler).
+func (m *Message) ReplyMfer(segment Place, source, destination uint32, words int) error {
+	t := funi.Transfer{Source: source, Destination: destination, Argument: uint32(segment), Words: words}
+	if err := checkBlock(m.Source, &t); err != nil {
+		return err
+	}
+	return m.transfer(typeMfer, &t)
+}
+
+// check refuses what no segment can take.
+func (p Place) check(bytes int) error {
+	if bytes%4 != 0 || p.offset()+bytes > MaxSegmentSize {
+		return fmt.Errorf("putting %d bytes at offset %d: %w", bytes, p.offset(), ErrSegment)
+	}
+	return nil
+}
+
+// checkBlock refuses what is not a transfer from memory to memory.
+func checkBlock(node int, t *funi.Transfer) error {
+	if t.Source == 0 || t.Destination == 0 || (t.Source|t.Destination)%arctic.TransferAlign != 0 || !t.Valid() {
+		return fmt.Errorf("transferring %d words from %#x to %#x on node %d: %w", t.Words, t.Source, t.Destination, node, ErrTransfer)
+	}
+	return nil
+}
+
+// fillXfer composes a message for a segment.
+func fillXfer(s *funi.Slot, node int, to Place, data []byte) {
+	words := len(data) / 4
+	s.SetHeader(funi.NewHeader(uint16(node), typeXfer, 1+words))
+	s[funi.PayloadWord] = uint32(to)
+	load(s[funi.PayloadWord+1:funi.PayloadWord+1+words], data)
+}
