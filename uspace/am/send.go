@@ -63,7 +63,7 @@ func (e *Endpoint) post4(node int, typ uint16, first, w0, w1, w2, w3 uint32) err
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typ, 5))
 	s[1], s[2], s[3], s[4], s[5] = first, w0, w1, w2, w3
-	e.iface.Commit(funi.Request)
+	e.commit(funi.Request, s)
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (e *Endpoint) post(node int, typ uint16, first uint32, words []uint32) erro
 		return err
 	}
 	fill(s, node, typ, first, words)
-	e.iface.Commit(funi.Request)
+	e.commit(funi.Request, s)
 	return nil
 }
 
@@ -86,7 +86,7 @@ func (m *Message) reply4(typ uint16, first, w0, w1, w2, w3 uint32) error {
 	}
 	s.SetHeader(funi.NewHeader(uint16(m.Source), typ, 5))
 	s[1], s[2], s[3], s[4], s[5] = first, w0, w1, w2, w3
-	m.endpoint.iface.Commit(funi.Reply)
+	m.endpoint.commit(funi.Reply, s)
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (m *Message) reply(typ uint16, first uint32, words []uint32) error {
 		return err
 	}
 	fill(s, m.Source, typ, first, words)
-	m.endpoint.iface.Commit(funi.Reply)
+	m.endpoint.commit(funi.Reply, s)
 	return nil
 }
 
@@ -127,7 +127,10 @@ func (e *Endpoint) reserve(node, words int) (*funi.Slot, error) {
 	if err := e.mayRequest(node); err != nil {
 		return nil, err
 	}
-	for {
+	for again := false; ; again = true {
+		if e.cpu != nil {
+			e.chargeReserve(funi.Request, again)
+		}
 		if s := e.iface.Reserve(funi.Request); s != nil {
 			return s, nil
 		}
@@ -147,11 +150,19 @@ func (m *Message) reserve(words int) (*funi.Slot, error) {
 	if m.level != funi.Request || !e.depth[funi.Request] || e.depth[funi.Reply] {
 		return nil, fmt.Errorf("replying to node %d: %w", m.Source, ErrHandler)
 	}
-	for {
+	for again := false; ; again = true {
+		if e.cpu != nil {
+			e.chargeReserve(funi.Reply, again)
+		}
 		if s := e.iface.Reserve(funi.Reply); s != nil {
 			return s, nil
 		}
 		e.drive()
+		if e.cpu != nil {
+			e.cpu.Work(pollCost)
+			e.look(funi.Reply)
+			continue
+		}
 		e.service(funi.Reply, burst)
 	}
 }

@@ -63,7 +63,7 @@ func (e *Endpoint) transfer(node int, typ uint16, t *funi.Transfer) error {
 		return err
 	}
 	s.SetTransfer(uint16(node), typ, *t)
-	e.iface.Commit(funi.Request)
+	e.commit(funi.Request, s)
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (m *Message) transfer(typ uint16, t *funi.Transfer) error {
 		return err
 	}
 	s.SetTransfer(uint16(m.Source), typ, *t)
-	m.endpoint.iface.Commit(funi.Reply)
+	m.endpoint.commit(funi.Reply, s)
 	return nil
 }
 
@@ -101,4 +101,9 @@ func transferType(number uint32, t *funi.Transfer) uint16 {
 
 // Retrieved reports whether the card has taken everything of the level that was sent
 // before: the sources of transfers may then change. Any context.
-func (e *Endpoint) Retrieved(l funi.Level) bool { return e.iface.Unsent(l) == 0 }
+func (e *Endpoint) Retrieved(l funi.Level) bool {
+	if e.cpu != nil {
+		e.chargeRegister()
+	}
+	return e.iface.Unsent(l) == 0
+}

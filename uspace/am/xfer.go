@@ -38,7 +38,7 @@ func (e *Endpoint) Xfer(node int, to Place, data []byte) error {
 			return err
 		}
 		fillXfer(s, node, to.At(at), data[at:at+4*words])
-		e.iface.Commit(funi.Request)
+		e.commit(funi.Request, s)
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (m *Message) ReplyXfer(to Place, data []byte) error {
 			return err
 		}
 		fillXfer(s, m.Source, to.At(at), data[at:at+4*words])
-		m.endpoint.iface.Commit(funi.Reply)
+		m.endpoint.commit(funi.Reply, s)
 	}
 	return nil
 }

@@ -132,11 +132,13 @@ func (i *Interface) SeemsEmpty(l Level) bool {
 	return q.head == q.tail
 }
 
-// News reports whether the card has delivered something since Receive last read its
-// register.
-func (i *Interface) News(l Level) bool {
+// ReceiveHead returns the card's register of what it has delivered.
+func (i *Interface) ReceiveHead(l Level) uint32 { return i.page.Load(receiveHead[l&1]) }
+
+// Arrived returns how many messages of the level wait to be received.
+func (i *Interface) Arrived(l Level) int {
 	q := &i.receive[l&1]
-	return i.page.Load(receiveHead[l&1])&q.mask != q.head
+	return int((i.page.Load(receiveHead[l&1]) - q.tail) & q.mask)
 }
 
 // Release gives the slot that Receive returned back to the card. The register is not

@@ -1,0 +1,166 @@
+package am
+
+// This file is the hook of a modelled processor: what the primitives charge to it, in the
+// order in which the code of thesis appendix A does it. Natively there is none, and each
+// primitive looks once.
+//
+// With a processor the library does as appendix A: after every message sent it handles
+// what has arrived, and Poll handles one message.
+
+import (
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/timing"
+)
+
+// Pace charges what the endpoint does from now on to a processor. A message that is sent
+// then lets handlers run, as any Poll does.
+func (e *Endpoint) Pace(cpu *timing.CPU) { e.cpu = cpu }
+
+// commit sends the slot that was reserved and filled in.
+func (e *Endpoint) commit(l funi.Level, s *funi.Slot) {
+	if e.cpu != nil {
+		e.pacedCommit(l, s)
+		return
+	}
+	e.iface.Commit(l)
+}
+
+// chargeReserve charges the search for room in a send queue; again says that the last
+// was in vain.
+func (e *Endpoint) chargeReserve(l funi.Level, again bool) {
+	if again {
+		e.cpu.Work(fullCost)
+	} else {
+		e.cpu.Work(enterCost)
+	}
+	if e.iface.SeemsFull(l) {
+		e.cpu.Load(1) // the tail register
+	}
+}
+
+// pacedCommit charges the composition of a slot, sends it, and handles what has arrived.
+func (e *Endpoint) pacedCommit(l funi.Level, s *funi.Slot) {
+	c := e.cpu
+	h := s.Header()
+	c.Work(placeCost + headerCost)
+	switch {
+	case h.Transfer():
+		c.Work(requestCost)
+		e.stores(2)
+	case isMany(h):
+		c.Work(manyCost)
+		e.stores(1)
+		for n := h.Length() - 1; n > 0; n -= 4 {
+			c.Work(chunkCost / 2)
+			c.Store(2)
+			c.Work(chunkCost - chunkCost/2)
+			c.Store(2)
+		}
+		c.Work(testCost)
+	default:
+		e.stores((funi.PayloadWord + h.Length() + 1) / 2)
+	}
+	c.Work(publishCost)
+	c.Store(1) // the head register
+	e.iface.Commit(l)
+	e.drive()
+	c.Work(drainCost)
+	e.drain(funi.Reply)
+	if l == funi.Request {
+		c.Work(drainSecondCost)
+		e.drain(funi.Request)
+	}
+}
+
+// stores charges the stores of double words from the frame.
+func (e *Endpoint) stores(n int) {
+	for range n {
+		e.cpu.Work(storeCost)
+		e.cpu.Store(2)
+	}
+}
+
+// isMany reports whether a message has the form of cmam_n: the program's, and those of
+// the library that are too long for the form of cmam_4.
+func isMany(h funi.Header) bool {
+	return h.Type() == typeN || h.Type() == typeIndirectN || h.Length() > 5
+}
+
+// loadHead charges a load of a head register: nothing while it is in the cache, from
+// which the card's store takes it (thesis 2.7).
+func (e *Endpoint) loadHead(l funi.Level) {
+	e.cpu.Settle()
+	if e.iface.ReceiveHead(l) != e.cached[l] {
+		e.cpu.Load(1)
+		e.cached[l] = e.iface.ReceiveHead(l)
+	}
+}
+
+// drain handles all messages of a level that the head register tells of.
+func (e *Endpoint) drain(l funi.Level) {
+	e.loadHead(l)
+	e.service(l, most)
+}
+
+// pacedPoll handles one message, a reply if there is one (cmam_service).
+func (e *Endpoint) pacedPoll() (int, error) {
+	e.cpu.Work(pollCost)
+	if n := e.look(funi.Reply); n > 0 {
+		return n, e.returned()
+	}
+	e.cpu.Work(pollSecondCost)
+	return e.look(funi.Request), e.returned()
+}
+
+// chargeLook charges a look at a head register, in a loop.
+func (e *Endpoint) chargeLook(l funi.Level) {
+	e.cpu.Work(loopCost + pointerCost + lookCost + testCost)
+	e.loadHead(l)
+}
+
+// chargeRegister charges a read of a register of the card, in a loop.
+func (e *Endpoint) chargeRegister() {
+	e.cpu.Work(loopCost + pointerCost + testCost)
+	e.cpu.Load(1)
+}
+
+// look handles one message of a level if there is any.
+func (e *Endpoint) look(l funi.Level) int {
+	if e.iface.SeemsEmpty(l) {
+		e.cpu.Work(pollRegister)
+		e.loadHead(l)
+	}
+	n := e.service(l, 1)
+	e.drive()
+	return n
+}
+
+// chargeReceive charges a message up to the program's handler, and that as one that
+// counts.
+func (e *Endpoint) chargeReceive(s *funi.Slot) {
+	c := e.cpu
+	h := s.Header()
+	c.Work(placeCost)
+	for range 3 {
+		c.Load(2)
+		c.Work(incCost + 2*setCost)
+	}
+	c.Store(1) // the tail register
+	c.Work(takeCost - placeCost - (2*(incCost+2*setCost) + 3*setCost))
+	switch {
+	case h.Transfer():
+		c.Work(mferCost)
+	case h.Type() == typeXfer:
+		c.Work(xferCost)
+	case isMany(h):
+		c.Work(nCost)
+		for n := h.Length() - 1 - 4; n > 0; n -= 4 {
+			c.Load(2)
+			c.Work(nChunkCost / 2)
+			c.Load(2)
+			c.Work(nChunkCost - nChunkCost/2)
+		}
+	default:
+		c.Work(fourCost)
+	}
+}

@@ -1,0 +1,39 @@
+package sim
+
+import (
+	"testing"
+	"time"
+
+	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/uspace/apps"
+)
+
+func TestExperiment(t *testing.T) {
+	p, err := hwprofiles.Load("sbus-arctic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []apps.CMAMRow
+	k, err := NewPacedCluster(p, 32, 16, func(p *Process) error {
+		e, err := p.Endpoint(32)
+		if err != nil {
+			return err
+		}
+		r, err := apps.CMAM(e, p.Context().Register, p.Now, apps.CMAMOptions{Messages: 15})
+		if r != nil {
+			rows = r
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	if err := k.Finish(time.Second); err != nil {
+		t.Error(err)
+	}
+	for _, r := range rows {
+		t.Logf("%-20s %-10s %8.1f", r.Name, r.Measure, r.Nanoseconds/25)
+	}
+	t.Log(k.Now(), k.Events())
+}
