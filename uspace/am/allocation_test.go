@@ -4,6 +4,8 @@ package am_test
 // middle of an exchange would cost more than the exchange.
 
 import (
+	"errors"
+	"iter"
 	"testing"
 
 	"github.com/funet/funet/uspace/am"
@@ -54,8 +56,10 @@ func (p *plug) Commit(n int) {
 
 func (p *plug) Flush() {}
 
-// pair makes two endpoints that are joined by cables; their time is a counter.
-func pair(t *testing.T) (e [2]*am.Endpoint) {
+// pair makes two endpoints that are joined by cables, and returns Register of their
+// contexts; their time is a counter. Each step of a card is followed by after with its
+// number, if that is not nil.
+func pair(t testing.TB, after func(node int)) (e [2]*am.Endpoint, register [2]func(funi.Segment) error) {
 	t.Helper()
 	now := int64(1)
 	cables := [2]*cable{new(cable), new(cable)}
@@ -77,19 +81,28 @@ func pair(t *testing.T) (e [2]*am.Endpoint) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := card.Attach(memory, 1, uint16(i)); err != nil {
+		x, err := card.Attach(memory, 1, uint16(i))
+		if err != nil {
 			t.Fatal(err)
 		}
-		if e[i], err = am.New(iface, i, 2, func() { now += 100; card.Step(now) }); err != nil {
+		drive := func() {
+			now += 100
+			card.Step(now)
+			if after != nil {
+				after(i)
+			}
+		}
+		if e[i], err = am.New(iface, i, 2, drive); err != nil {
 			t.Fatal(err)
 		}
+		register[i] = x.Register
 	}
-	return e
+	return e, register
 }
 
 // TestNoAllocation: Request4, Request, Post4, Poll, Reply4 and Reply allocate nothing.
 func TestNoAllocation(t *testing.T) {
-	e := pair(t)
+	e, _ := pair(t, nil)
 	answered := 0
 	for i := range e {
 		for number, h := range []am.Handler{
@@ -133,4 +146,114 @@ func TestNoAllocation(t *testing.T) {
 	if n := testing.AllocsPerRun(200, exchange); n != 0 {
 		t.Errorf("66 exchanges allocate %v times, want 0", n)
 	}
+}
+
+// TestNoAllocationInCalls: neither do indirect messages, segments, gets, puts, reads, writes
+// and collective calls, once each has been called.
+func TestNoAllocationInCalls(t *testing.T) {
+	var next func() (struct{}, bool)
+	var yield func(struct{}) bool
+	killed := errors.New("the test is over")
+	e, register := pair(t, func(node int) { // node 1 is a coroutine
+		if node == 0 {
+			next()
+		} else if !yield(struct{}{}) {
+			panic(killed)
+		}
+	})
+	received, completed := 0, 0
+	count := func(*am.Message, any) { completed++ }
+	var places [2]am.Place
+	boxes := [2]*counting{{}, {}}
+	var objects [2]uint32
+	for i := range e {
+		err := errors.Join(
+			e[i].Share(register[i], funi.Segment{Base: segment, Memory: make([]byte, 1<<16), Rights: funi.Source | funi.Destination}),
+			e[i].Handle(0, func(m *am.Message) {
+				received++
+				place := am.Place(m.Words[0])
+				if err := errors.Join(m.ReplyXfer4(place, 1, 2, 3, 4), m.ReplyXfer(place, blank[:]), m.ReplyMfer(place, segment, segment+1024, 16),
+					m.ReplyIndirect4(objects[0], 1, 2, 3, 4), m.ReplyIndirect(objects[0], m.Words...)); err != nil {
+					t.Error(err)
+				}
+			}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if objects[i], err = e[i].AddObject(boxes[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shared := make([]uint32, 100)
+	together := func(e *am.Endpoint) error {
+		_, err1 := e.ReduceInt64(am.Sum, 1)
+		_, err2 := e.ReduceFloat64(am.Min, 1)
+		return first(e.Barrier(), err1, err2, e.Broadcast(1, shared))
+	}
+	next, stop := iter.Pull(func(y func(struct{}) bool) {
+		yield = y
+		defer func() {
+			if r := recover(); r != nil && r != killed {
+				panic(r)
+			}
+		}()
+		for {
+			if err := together(e[1]); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	defer stop()
+	var c am.Counter
+	n := e[0]
+	exchange := func() {
+		var err error
+		for i := range places {
+			if places[i], err = e[i].OpenSegment(segment+1024, 16+48+64, count, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := completed + 2
+		_, err1 := n.ReadInt32(1, segment)
+		_, err2 := n.ReadFloat64(1, segment)
+		err = first(err1, err2, n.WriteInt32(1, segment, 1), n.WriteFloat64(1, segment, 1),
+			n.Get(1, segment, segment, 1, &c), n.Get(1, segment+4, segment+8, 16, &c), n.Get(1, segment, segment+4096, 4003, &c),
+			n.Put(1, segment, segment, 1, &c), n.Put(1, segment+4, segment+8, 16, &c), n.Put(1, segment+4, segment+4100, 4003, &c),
+			n.PutInt32(1, segment, 1, &c), n.PutFloat64(1, segment, 1, &c), n.WaitCounter(&c, 8),
+			n.Request4(1, 0, uint32(places[0]), 0, 0, 0),
+			n.Xfer4(1, places[1], 1, 2, 3, 4), n.Xfer(1, places[1], blank[:]), n.Mfer(1, places[1], segment, segment+1024, 16),
+			n.RequestIndirect4(1, objects[1], 1, 2, 3, 4), n.RequestIndirect(1, objects[1], shared[:20]...),
+			n.WaitFor(1, func() bool { return completed == want }), together(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 100 {
+		exchange()
+	}
+	if n := testing.AllocsPerRun(200, exchange); n != 0 {
+		t.Errorf("one of each call allocates %v times, want 0", n)
+	}
+	if boxes[0].n != boxes[1].n || boxes[0].n != 2*received || received == 0 {
+		t.Errorf("%d and %d indirect messages for %d requests", boxes[0].n, boxes[1].n, received)
+	}
+}
+
+// blank is data.
+var blank [48]byte
+
+// counting is an object that counts.
+type counting struct{ n int }
+
+func (c *counting) Receive(*am.Message) { c.n++ }
+
+// first returns the first error, and allocates nothing.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

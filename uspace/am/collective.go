@@ -81,7 +81,7 @@ func (c *collective) enter(t *tree, what uint32, result []uint32) error {
 // a reduction, whose words are c.pair, there, and brings result to all nodes. After an
 // error the same call goes on where that one stopped.
 func (e *Endpoint) collect(root int, kind kind, value uint64, combine func(a, b uint64) uint64, result []uint32) error {
-	if err := e.mayRequest(root); err != nil {
+	if err := e.refusal(root, 0); err != nil {
 		return err
 	}
 	c := &e.collective

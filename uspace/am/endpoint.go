@@ -62,6 +62,8 @@ type Endpoint struct {
 	objects    objects
 	segments   *segments // nil: none was ever opened
 	regions    funi.Segments
+	calls      *calls // nil: there was none yet
+	single     single
 	collective collective
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/funet/funet/tests/bed"
 	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/funi"
 )
 
 // attempt is one way of sending or receiving from the wrong place.
@@ -29,13 +30,42 @@ var requests = []attempt{
 	{"Post", func(e *am.Endpoint, _ *am.Message) error { return e.Post(0, 9, 1) }},
 	{"Poll", func(e *am.Endpoint, _ *am.Message) error { _, err := e.Poll(); return err }},
 	{"Wait", func(e *am.Endpoint, _ *am.Message) error { return e.Wait(func() bool { return false }) }},
+	{"WaitFor", func(e *am.Endpoint, _ *am.Message) error { return e.WaitFor(0, func() bool { return false }) }},
+	{"WaitFlag", func(e *am.Endpoint, _ *am.Message) error { return e.WaitFlag(0, new(int), 1) }},
+	{"RequestIndirect4", func(e *am.Endpoint, _ *am.Message) error { return e.RequestIndirect4(0, 0, 0, 0, 0, 0) }},
+	{"RequestIndirect", func(e *am.Endpoint, _ *am.Message) error { return e.RequestIndirect(0, 0, 1, 2, 3, 4, 5) }},
+	{"Transfer", func(e *am.Endpoint, _ *am.Message) error { return e.Transfer(0, 9, block) }},
+	{"Xfer4", func(e *am.Endpoint, _ *am.Message) error { return e.Xfer4(0, 0, 0, 0, 0, 0) }},
+	{"Xfer", func(e *am.Endpoint, _ *am.Message) error { return e.Xfer(0, 0, make([]byte, 40)) }},
+	{"Mfer", func(e *am.Endpoint, _ *am.Message) error { return e.Mfer(0, 0, segment, segment, 16) }},
+	{"Get", func(e *am.Endpoint, _ *am.Message) error { return e.Get(0, segment, segment, 3, new(am.Counter)) }},
+	{"Get block", func(e *am.Endpoint, _ *am.Message) error { return e.Get(0, segment, segment, 99, new(am.Counter)) }},
+	{"Put", func(e *am.Endpoint, _ *am.Message) error { return e.Put(0, segment, segment, 3, new(am.Counter)) }},
+	{"PutInt32", func(e *am.Endpoint, _ *am.Message) error { return e.PutInt32(0, segment, 3, new(am.Counter)) }},
+	{"PutFloat64", func(e *am.Endpoint, _ *am.Message) error { return e.PutFloat64(0, segment, 3, new(am.Counter)) }},
+	{"ReadInt32", func(e *am.Endpoint, _ *am.Message) error { _, err := e.ReadInt32(0, segment); return err }},
+	{"ReadFloat64", func(e *am.Endpoint, _ *am.Message) error { _, err := e.ReadFloat64(0, segment); return err }},
+	{"WriteInt32", func(e *am.Endpoint, _ *am.Message) error { return e.WriteInt32(0, segment, 1) }},
+	{"WriteFloat64", func(e *am.Endpoint, _ *am.Message) error { return e.WriteFloat64(0, segment, 1) }},
 	{"Barrier", func(e *am.Endpoint, _ *am.Message) error { return e.Barrier() }},
+	{"Broadcast", func(e *am.Endpoint, _ *am.Message) error { return e.Broadcast(0, make([]uint32, 3)) }},
+	{"ReduceInt64", func(e *am.Endpoint, _ *am.Message) error { _, err := e.ReduceInt64(am.Sum, 1); return err }},
+	{"ReduceFloat64", func(e *am.Endpoint, _ *am.Message) error { _, err := e.ReduceFloat64(am.Max, 1); return err }},
 }
+
+// block is a transfer that a node that has called shared may make.
+var block = funi.Transfer{Source: segment, Destination: segment, Words: 4}
 
 // replies are what only a request handler may do with its own message.
 var replies = []attempt{
 	{"Reply4", func(_ *am.Endpoint, m *am.Message) error { return m.Reply4(9, 0, 0, 0, 0) }},
 	{"Reply", func(_ *am.Endpoint, m *am.Message) error { return m.Reply(9, 1, 2) }},
+	{"ReplyIndirect4", func(_ *am.Endpoint, m *am.Message) error { return m.ReplyIndirect4(0, 0, 0, 0, 0) }},
+	{"ReplyIndirect", func(_ *am.Endpoint, m *am.Message) error { return m.ReplyIndirect(0, 1, 2) }},
+	{"Transfer", func(_ *am.Endpoint, m *am.Message) error { return m.Transfer(9, block) }},
+	{"ReplyXfer4", func(_ *am.Endpoint, m *am.Message) error { return m.ReplyXfer4(0, 0, 0, 0, 0) }},
+	{"ReplyXfer", func(_ *am.Endpoint, m *am.Message) error { return m.ReplyXfer(0, make([]byte, 40)) }},
+	{"ReplyMfer", func(_ *am.Endpoint, m *am.Message) error { return m.ReplyMfer(0, segment, segment, 16) }},
 }
 
 // TestHandlersMayNotSend: every call that could make a handler wait for requests, or
@@ -52,7 +82,8 @@ func TestHandlersMayNotSend(t *testing.T) {
 			}
 		}
 		stray, done := 0, false
-		err := errors.Join(
+		_, err := shared(n, 1024)
+		err = errors.Join(err,
 			n.Handle(0, func(m *am.Message) {
 				refused("a request handler", requests, m)
 				errs = append(errs, m.Reply4(1, 0, 0, 0, 0))
@@ -62,7 +93,9 @@ func TestHandlersMayNotSend(t *testing.T) {
 				refused("a reply handler", slices.Concat(requests, replies), m)
 				done = true
 			}),
-			n.Handle(9, func(*am.Message) { stray++ }))
+			n.Handle(9, func(*am.Message) { stray++ }),
+			n.HandleNotice(9, func(*am.Message, funi.Notice) { stray++ }),
+			n.Barrier())
 		if err != nil {
 			return err
 		}
@@ -77,7 +110,7 @@ func TestHandlersMayNotSend(t *testing.T) {
 		if err := n.Barrier(); err != nil {
 			return err
 		}
-		if stray != 0 {
+		if stray += int(n.Unknown()); stray != 0 {
 			errs = append(errs, fmt.Errorf("%d messages were sent by calls that were refused", stray))
 		}
 		return errors.Join(errs...)
@@ -90,6 +123,9 @@ func TestHandlersMayNotSend(t *testing.T) {
 func TestReplyOutsideItsHandler(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2, Slots: 2})
 	b.MustRun(func(n *bed.Node) error {
+		if _, err := shared(n, 1024); err != nil {
+			return err
+		}
 		var errs []error
 		var kept *am.Message
 		inside, nested, got := false, false, 0

@@ -108,12 +108,14 @@ func fill(s *funi.Slot, node int, typ uint16, first uint32, words []uint32) {
 	copy(s[funi.PayloadWord+1:], words)
 }
 
-// mayRequest returns why a request to a node may not be sent here, or nil.
-func (e *Endpoint) mayRequest(node int) error {
-	if uint(node) >= uint(e.nodes) {
+// refusal returns why a request to a node may not be sent here, or nil.
+func (e *Endpoint) refusal(node, words int) error {
+	switch {
+	case words > MaxWords:
+		return fmt.Errorf("sending %d words to node %d: %w", words, node, ErrWords)
+	case uint(node) >= uint(e.nodes):
 		return fmt.Errorf("sending to node %d of %d: %w", node, e.nodes, ErrNode)
-	}
-	if e.inHandler() {
+	case e.inHandler():
 		return fmt.Errorf("sending a request to node %d: %w", node, ErrHandler)
 	}
 	return nil
@@ -121,11 +123,8 @@ func (e *Endpoint) mayRequest(node int) error {
 
 // reserve returns a slot of the request send queue.
 func (e *Endpoint) reserve(node, words int) (*funi.Slot, error) {
-	if words > MaxWords {
-		return nil, fmt.Errorf("sending %d words to node %d: %w", words, node, ErrWords)
-	}
-	if err := e.mayRequest(node); err != nil {
-		return nil, err
+	if words > MaxWords || uint(node) >= uint(e.nodes) || e.inHandler() {
+		return nil, e.refusal(node, words)
 	}
 	for again := false; ; again = true {
 		if e.cpu != nil {

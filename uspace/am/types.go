@@ -78,6 +78,16 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 	switch typ {
 	case typeXfer:
 		e.xferArrived(m, Place(first))
+	case typeGet:
+		e.get(m, first)
+	case typeGetBlock:
+		e.getBlock(m, first)
+	case typePut:
+		e.put(m, first)
+	case typeData:
+		e.data(m, first)
+	case typeDone:
+		e.done(m, first)
 	case typeUp:
 		e.collective.up(e, m, first)
 	case typeDown:
@@ -100,6 +110,10 @@ func (e *Endpoint) notice(l funi.Level, s *funi.Slot) {
 		e.notices[number](m, s.Notice())
 	case typ == typeMfer:
 		e.mferArrived(m, s.Notice())
+	case typ == typeGetBlock:
+		e.answered(m.Source, s.Notice().Argument)
+	case typ == typePutBlock:
+		e.finish(m, s.Notice().Argument, answerDone)
 	default:
 		e.unknown++
 	}

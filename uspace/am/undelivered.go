@@ -49,10 +49,14 @@ func (e *Endpoint) returned() error {
 	u := describe(&r)
 	for ; ok; r, ok = e.iface.NextReturn() {
 		u.Count++
+		e.cameBack(&r, u)
 	}
-	lost := e.iface.ReturnsLost()
-	u.Count += int(lost - e.lost)
-	e.lost = lost
+	if lost := e.iface.ReturnsLost(); lost != e.lost {
+		u.Count += int(lost - e.lost)
+		e.lost = lost
+		// What they were is not known: any call may have been among them.
+		e.calls.failAll(u, func(*call) bool { return true })
+	}
 	return u
 }
 

@@ -1,0 +1,223 @@
+package am_test
+
+// This file measures what the library costs the processor per message, without a card:
+// the benchmark itself takes sent slots off the queues and puts slots to receive there,
+// outside the time that counts. Run it with -count=10 and give the output to benchstat.
+//
+// Cycles are time by the processor's clock as /proc/cpuinfo has it ("cpu MHz" of the first
+// processor), and are left out where it has none.
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// megahertz returns the processor's clock, or 0.
+func megahertz() float64 {
+	text, _ := os.ReadFile("/proc/cpuinfo") // none: nothing is found in it
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "cpu MHz" {
+			mhz, _ := strconv.ParseFloat(strings.TrimSpace(value), 64) // no number: 0
+			return mhz
+		}
+	}
+	return 0
+}
+
+// benchSlots is the size of each queue, as that of a program.
+const benchSlots = 1024
+
+// bare is an endpoint of two nodes whose card is the benchmark.
+func bare(b *testing.B) (*am.Endpoint, *funi.Card) {
+	memory, err := funi.NewMemory(benchSlots)
+	if err != nil {
+		b.Fatal(err)
+	}
+	iface, err := funi.Initialize(memory)
+	if err != nil {
+		b.Fatal(err)
+	}
+	card, err := funi.Attach(memory)
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := am.New(iface, 0, 2, func() {})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return e, card
+}
+
+// batches runs work for b.N messages and reports the time that it took. Before and after
+// each batch something may be done that does not count. A batch is half of a queue: so
+// much room there always is, as receivers give slots back by halves.
+func batches(b *testing.B, before, work, after func(n int)) {
+	b.ReportAllocs()
+	var took time.Duration
+	for left := b.N; left > 0; {
+		n := min(left, benchSlots/2)
+		before(n)
+		begin := time.Now()
+		work(n)
+		took += time.Since(begin)
+		after(n)
+		left -= n
+	}
+	ns := float64(took.Nanoseconds()) / float64(b.N)
+	b.ReportMetric(ns, "ns/op")
+	if mhz := megahertz(); mhz > 0 {
+		b.ReportMetric(ns*mhz/1000, "cycles/op")
+	}
+}
+
+func nothing(int) {}
+
+// BenchmarkRequest is cmam_4 and cmam_n of thesis appendix A: the time of the call.
+func BenchmarkRequest(b *testing.B) {
+	words := make([]uint32, am.MaxWords)
+	for _, c := range []struct {
+		name string
+		send func(e *am.Endpoint) error
+	}{
+		{"four", func(e *am.Endpoint) error { return e.Request4(1, 0, 1, 2, 3, 4) }},
+		{"n=1", func(e *am.Endpoint) error { return e.Request(1, 0, words[:1]...) }},
+		{"n=20", func(e *am.Endpoint) error { return e.Request(1, 0, words...) }},
+		{"indirect", func(e *am.Endpoint) error { return e.RequestIndirect4(1, 0, 1, 2, 3, 4) }},
+		{"xfer4", func(e *am.Endpoint) error { return e.Xfer4(1, 0, 1, 2, 3, 4) }},
+		{"mfer", func(e *am.Endpoint) error { return e.Mfer(1, 0, segment, segment, 16) }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			e, card := bare(b)
+			batches(b, nothing, func(n int) {
+				for range n {
+					if err := c.send(e); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}, func(n int) {
+				card.Retire(funi.Request, n)
+				card.Publish()
+			})
+		})
+	}
+}
+
+// BenchmarkReceive is the time per message of Poll, with a queue full of them and handlers
+// that count: the receive overhead of thesis 6.2.1.
+func BenchmarkReceive(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		level funi.Level
+		typ   uint16
+		words int
+	}{
+		{"four", funi.Request, 0, 4}, {"reply", funi.Reply, 0, 4}, {"n=1", funi.Request, 3, 1}, {"n=20", funi.Request, 3, 20},
+		{"indirect", funi.Request, 1, 4}, {"xfer4", funi.Request, 2, 4},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			e, card := bare(b)
+			got := 0
+			var box counting
+			object, err := e.AddObject(&box)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := e.Handle(0, func(m *am.Message) { got += len(m.Words) }); err != nil {
+				b.Fatal(err)
+			}
+			if err := e.Share(func(funi.Segment) error { return nil }, funi.Segment{Base: segment, Memory: make([]byte, 1<<16), Rights: funi.Destination}); err != nil {
+				b.Fatal(err)
+			}
+			var place am.Place
+			batches(b, func(n int) {
+				if place, err = e.OpenSegment(segment, 1<<16, nil, nil); err != nil {
+					b.Fatal(err)
+				}
+				first := map[uint16]uint32{0: 0, 1: object, 2: uint32(place), 3: 0}[c.typ]
+				for range n {
+					s := card.Vacant(c.level)
+					s.SetHeader(funi.NewHeader(0, c.typ, 1+c.words))
+					s[funi.PayloadWord], s[funi.SourceWord] = first, 1
+					card.Deliver(c.level)
+				}
+				card.Publish()
+			}, func(n int) {
+				for n > 0 {
+					some, err := e.Poll()
+					if err != nil {
+						b.Fatal(err)
+					}
+					n -= some
+				}
+			}, func(int) {
+				if _, err := e.CloseSegment(place); err != nil {
+					b.Fatal(err)
+				}
+			})
+			if e.Unknown() > 0 {
+				b.Fatalf("%d messages were for nobody", e.Unknown())
+			}
+		})
+	}
+}
+
+// BenchmarkReply is the time per message of Poll with a handler that replies.
+func BenchmarkReply(b *testing.B) {
+	e, card := bare(b)
+	if err := e.Handle(0, func(m *am.Message) {
+		if err := m.Reply4(0, m.Words[0], m.Words[1], m.Words[2], m.Words[3]); err != nil {
+			b.Fatal(err)
+		}
+	}); err != nil {
+		b.Fatal(err)
+	}
+	batches(b, func(n int) {
+		for range n {
+			s := card.Vacant(funi.Request)
+			s.SetHeader(funi.NewHeader(0, 0, 5))
+			s[funi.PayloadWord], s[funi.SourceWord] = 0, 1
+			card.Deliver(funi.Request)
+		}
+		card.Publish()
+	}, func(n int) {
+		if some, err := e.Poll(); some != n || err != nil {
+			b.Fatalf("handled %d of %d: %v", some, n, err)
+		}
+	}, func(n int) {
+		card.Retire(funi.Reply, n)
+		card.Publish()
+	})
+}
+
+// BenchmarkRoundTrip is a request and its reply through two cards in memory: everything
+// that a processor does for them at both ends.
+func BenchmarkRoundTrip(b *testing.B) {
+	e, _ := pair(b, nil)
+	answered := 0
+	for i := range e {
+		if err := first(e[i].Handle(0, func(m *am.Message) { _ = m.Reply4(1, 1, 2, 3, 4) }), // it may here
+			e[i].Handle(1, func(*am.Message) { answered++ })); err != nil {
+			b.Fatal(err)
+		}
+	}
+	batches(b, nothing, func(n int) {
+		for range n {
+			if err := e[0].Request4(1, 0, 1, 2, 3, 4); err != nil {
+				b.Fatal(err)
+			}
+			for want := answered + 1; answered < want; {
+				for i := range e {
+					if _, err := e[i].Poll(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		}
+	}, nothing)
+}

@@ -1,0 +1,213 @@
+package am
+
+// This file is calls that another node answers, and that the program does not wait for:
+// how an answer finds its call, and what becomes of calls to a node that is gone.
+//
+// A call has a ticket: its place in a table, and a number that changes when the place is
+// used again. It travels with every message of the call and comes back with the answer,
+// or with the message itself if that comes back. So an answer that comes after its call
+// has failed finds nothing.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// MaxCalls is the most split-phase calls of an endpoint under way; one more waits.
+const MaxCalls = 256
+
+// ErrCounter: a program waits for more calls than there are.
+var ErrCounter = errors.New("am: fewer calls of the counter are under way than are waited for")
+
+// Counter counts split-phase calls that are complete. The zero value is ready; it must not
+// be copied or moved while calls of it are under way. It belongs to one endpoint.
+type Counter struct {
+	complete, under int
+	err             error // of the first that failed and was not reported
+}
+
+// Complete returns how many calls are complete that WaitCounter has not taken off. Any
+// context.
+func (c *Counter) Complete() int { return c.complete }
+
+// UnderWay returns how many calls are neither complete nor failed. Any context.
+func (c *Counter) UnderWay() int { return c.under }
+
+// calls is the table of calls.
+type calls struct {
+	table [MaxCalls]call
+	free  [MaxCalls]uint8
+	nfree int
+}
+
+// call is one that is under way.
+type call struct {
+	place   uint8  // in the table: the lower 8 bits of the ticket
+	number  uint32 // its upper 24 bits
+	node    uint16
+	open    bool
+	left    int    // answers that have yet to come
+	into    []byte // for the data of answers; nil: they bring none
+	counter *Counter
+}
+
+// WaitCounter waits until n calls of a counter are complete, and takes n off; n 0 does
+// not wait. It polls, and now and then sends a request that means nothing to nodes from
+// which answers are missing.
+//
+// A call that failed is not counted; WaitCounter returns its error, once: Undelivered, or
+// ErrAddress. So does any Undelivered end it, and it can be called again. Waiting for
+// more than are complete and under way gives ErrCounter. Main program only (ErrHandler).
+func (e *Endpoint) WaitCounter(c *Counter, n int) error {
+	var failed error
+	err := e.wait(func() bool {
+		if c.err != nil {
+			failed, c.err = c.err, nil
+			return true
+		}
+		return c.complete >= n || c.complete+c.under < n
+	}, func() error { return e.probeCalls(c) })
+	switch {
+	case err != nil:
+		if c.err == err {
+			c.err = nil // reported now
+		}
+		return err
+	case failed != nil:
+		return failed
+	case c.complete < n:
+		return fmt.Errorf("waiting for %d with %d complete and %d under way: %w", n, c.complete, c.under, ErrCounter)
+	}
+	c.complete -= n
+	return nil
+}
+
+// probeCalls probes the nodes from which answers are missing: those of a counter, or all.
+func (e *Endpoint) probeCalls(of *Counter) error {
+	if e.calls == nil {
+		return nil // the counter is another endpoint's
+	}
+	last := -1
+	for i := range e.calls.table {
+		c := &e.calls.table[i]
+		if !c.open || of != nil && c.counter != of || int(c.node) == last {
+			continue
+		}
+		last = int(c.node)
+		if err := e.probe(last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin opens a call, and waits if there are too many. It returns its ticket.
+func (e *Endpoint) begin(node, answers int, into []byte, counter *Counter) (uint32, error) {
+	if err := e.refusal(node, 0); err != nil {
+		return 0, err
+	}
+	if e.calls == nil {
+		e.calls = newCalls()
+	}
+	t := e.calls
+	if t.nfree == 0 {
+		if err := e.wait(func() bool { return t.nfree > 0 }, func() error { return e.probeCalls(nil) }); err != nil {
+			return 0, err
+		}
+	}
+	t.nfree--
+	c := &t.table[t.free[t.nfree]]
+	c.number++
+	c.open, c.node, c.left, c.into, c.counter = true, uint16(node), answers, into, counter
+	counter.under++
+	return c.number<<8 | uint32(c.place), nil
+}
+
+func newCalls() *calls {
+	t := &calls{nfree: MaxCalls}
+	for i := range t.free {
+		t.free[i], t.table[i].place = uint8(i), uint8(i)
+	}
+	return t
+}
+
+// find returns the call of a ticket, or nil.
+func (t *calls) find(ticket uint32) *call {
+	if t == nil {
+		return nil
+	}
+	if c := &t.table[ticket&0xff]; c.open && c.number<<8 == ticket&^0xff {
+		return c
+	}
+	return nil
+}
+
+// end closes a call.
+func (t *calls) end(c *call) {
+	c.counter.under--
+	c.open, c.into, c.counter = false, nil, nil
+	t.free[t.nfree] = c.place
+	t.nfree++
+}
+
+// giveUp closes a call that the program will not learn of. Answers that still come find
+// nothing.
+func (e *Endpoint) giveUp(ticket uint32) {
+	if c := e.calls.find(ticket); c != nil {
+		e.calls.end(c)
+	}
+}
+
+// answered notes one answer.
+func (e *Endpoint) answered(node int, ticket uint32) {
+	c := e.calls.find(ticket)
+	if c == nil || int(c.node) != node {
+		return // too late, or not asked
+	}
+	if c.left--; c.left == 0 {
+		c.counter.complete++
+		e.calls.end(c)
+	}
+}
+
+// fail ends a call with an error.
+func (t *calls) fail(c *call, err error) {
+	if c.counter.err == nil {
+		c.counter.err = err
+	}
+	t.end(c)
+}
+
+// cameBack fails the calls that a packet that came back was of, or was needed for. If the
+// reason is the node, that is all calls to it.
+func (e *Endpoint) cameBack(r *funi.Returned, err error) {
+	t := e.calls
+	if t == nil {
+		return
+	}
+	switch r.Header.Type() {
+	case typeGet, typeGetBlock, typePut, typePutBlock:
+		if c := t.find(r.Word); c != nil && r.Level == funi.Request {
+			t.fail(c, err)
+		}
+	}
+	switch r.Reason {
+	case arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonNoRoute:
+		t.failAll(err, func(c *call) bool { return c.node == r.Header.Node() })
+	}
+}
+
+// failAll fails calls.
+func (t *calls) failAll(err error, which func(*call) bool) {
+	if t == nil {
+		return
+	}
+	for i := range t.table {
+		if c := &t.table[i]; c.open && which(c) {
+			t.fail(c, err)
+		}
+	}
+}

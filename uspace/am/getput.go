@@ -1,0 +1,170 @@
+package am
+
+// This file is get and put: split-phase copies between this process's memory and a node's
+// (thesis 6.2.1, "shared memory library calls"; Split-C's get and put).
+//
+// The journey: up to 16 words travel in one message, and so do the up to 3 words before
+// and after a block that the card moves by itself, which begins and ends at multiples of
+// 16 bytes at both sides. Where the two addresses differ in their place between such
+// multiples, no card can move them, and all of it travels in messages of 16 words. Every
+// piece has an answer; the call is complete when all have come.
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// pieceWords is the most words of a call that travel in a message.
+const pieceWords = 16
+
+// Get copies words from a node's memory at address into this process's at local, and
+// counts one in the counter when all are there. Both are addresses, multiples of 4, in
+// regions that have been shared, that of the node with the right Source and the other
+// with Destination (ErrAddress). Words may be any number from 0 on.
+//
+// It returns when it has asked; up to MaxCalls are under way, one more waits until one
+// is complete. The memory is the call's until it is complete, and if it fails or Get
+// returns an error may have been written in part. What was asked may wait in the send
+// queue until the next Request, Poll, Wait or Barrier.
+//
+// Questions are at request priority and answers at reply priority. Main program only.
+// Errors are ErrAddress and those of Request; that the node has not shared such memory
+// is WaitCounter's to say. After an error of Get itself nothing will be counted.
+func (e *Endpoint) Get(node int, address, local uint32, words int, c *Counter) error {
+	into, err := e.ownMemory(local, words, funi.Destination)
+	if err != nil {
+		return fmt.Errorf("getting from node %d: %w", node, err)
+	}
+	if err := checkRemote(node, address, words); err != nil {
+		return err
+	}
+	p := plan(address, local, words)
+	ticket, err := e.begin(node, p.pieces, into, c)
+	if err != nil {
+		return err
+	}
+	for err == nil && p.next() {
+		at := uint32(4 * p.at)
+		if p.block {
+			err = e.ask(node, typeGetBlock, ticket, address+at, uint32(p.words), local+at)
+		} else {
+			err = e.ask(node, typeGet, ticket, address+at, uint32(p.words), uint32(p.at))
+		}
+	}
+	if err != nil {
+		e.giveUp(ticket)
+	}
+	return err
+}
+
+// Put copies words from this process's memory at local into a node's at address, and
+// counts one in the counter when all are there. It is Get in the other direction: the
+// region of this process takes the right Source and that of the node Destination; the
+// memory must not change until the call is complete.
+func (e *Endpoint) Put(node int, address, local uint32, words int, c *Counter) error {
+	from, err := e.ownMemory(local, words, funi.Source)
+	if err != nil {
+		return fmt.Errorf("putting to node %d: %w", node, err)
+	}
+	if err := checkRemote(node, address, words); err != nil {
+		return err
+	}
+	p := plan(address, local, words)
+	ticket, err := e.begin(node, p.pieces, nil, c)
+	if err != nil {
+		return err
+	}
+	for err == nil && p.next() {
+		at := uint32(4 * p.at)
+		if p.block {
+			err = e.transfer(node, typePutBlock, &funi.Transfer{Source: local + at, Destination: address + at, Argument: ticket, Words: p.words})
+		} else {
+			err = e.putPiece(node, ticket, address+at, from[at:at+uint32(4*p.words)])
+		}
+	}
+	if err != nil {
+		e.giveUp(ticket)
+	}
+	return err
+}
+
+// checkRemote refuses addresses that no node can have.
+func checkRemote(node int, address uint32, words int) error {
+	if address == 0 || address%4 != 0 || uint64(address)+4*uint64(words) > 1<<32 {
+		return fmt.Errorf("%d words of node %d's memory at %#x: %w", words, node, address, ErrAddress)
+	}
+	return nil
+}
+
+// copying is how a copy is cut into pieces: first messages up to where blocks begin, then
+// blocks up to where they end, then a message.
+type copying struct {
+	total      int
+	begin, end int // of what the card moves, in words
+	pieces     int // at least 1: a copy of nothing asks too
+
+	// The piece that next has found.
+	number int
+	at     int // in words
+	words  int
+	block  bool // the card moves it
+}
+
+// plan cuts a copy.
+func plan(address, local uint32, words int) copying {
+	p := copying{total: words, begin: words, end: words}
+	if words > pieceWords && (address^local)%arctic.TransferAlign == 0 {
+		p.begin = int(-address%arctic.TransferAlign) / 4
+		p.end = p.begin + (words-p.begin)&^3
+	}
+	count := func(words, most int) int { return (words + most - 1) / most }
+	p.pieces = max(1, count(p.begin, pieceWords)+count(p.end-p.begin, arctic.MaxTransferWords)+count(words-p.end, pieceWords))
+	return p
+}
+
+// next finds the next piece.
+func (p *copying) next() bool {
+	if p.number == p.pieces {
+		return false
+	}
+	p.number++
+	p.at += p.words
+	p.block = p.at >= p.begin && p.at < p.end
+	switch {
+	case p.block:
+		p.words = min(arctic.MaxTransferWords, p.end-p.at)
+	case p.at < p.begin:
+		p.words = min(pieceWords, p.begin-p.at)
+	default:
+		p.words = min(pieceWords, p.total-p.at)
+	}
+	return true
+}
+
+// ask sends a question of three words.
+func (e *Endpoint) ask(node int, typ uint16, ticket, w0, w1, w2 uint32) error {
+	s, err := e.reserve(node, 3)
+	if err != nil {
+		return err
+	}
+	s.SetHeader(funi.NewHeader(uint16(node), typ, 4))
+	s[1], s[2], s[3], s[4] = ticket, w0, w1, w2
+	e.iface.Commit(funi.Request)
+	return nil
+}
+
+// putPiece sends data that a node is to put at an address.
+func (e *Endpoint) putPiece(node int, ticket, address uint32, data []byte) error {
+	words := len(data) / 4
+	s, err := e.reserve(node, 1+words)
+	if err != nil {
+		return err
+	}
+	s.SetHeader(funi.NewHeader(uint16(node), typePut, 2+words))
+	s[1], s[2] = ticket, address
+	load(s[3:3+words], data)
+	e.iface.Commit(funi.Request)
+	return nil
+}

@@ -1,0 +1,116 @@
+package am
+
+// This file is single values in a node's memory: read and write, which wait, and put,
+// which does not.
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/funet/funet/uspace/funi"
+)
+
+// ReadInt32 returns the integer, one word, at an address of a node's memory, a multiple of
+// 4 in a region that the node has shared with the right Source (ErrAddress). It waits for
+// the answer: it sends at request priority, is answered at reply priority, and polls
+// meanwhile. Main program only.
+//
+// Errors are ErrAddress and those of Request. As any wait it ends with an Undelivered
+// error when the node is gone, or when another message came back meanwhile; then it can
+// be called again.
+func (e *Endpoint) ReadInt32(node int, address uint32) (int32, error) {
+	bits, err := e.read(node, address, 1)
+	return int32(bits), err
+}
+
+// ReadFloat64 is ReadInt32 for a double, two words at a multiple of 4.
+func (e *Endpoint) ReadFloat64(node int, address uint32) (float64, error) {
+	bits, err := e.read(node, address, 2)
+	return math.Float64frombits(bits), err
+}
+
+// WriteInt32 writes an integer, one word, to an address of a node's memory, a multiple of 4
+// in a region that the node has shared with the right Destination, and waits until it is
+// there. Priorities, contexts and errors are those of ReadInt32; after an error other than
+// ErrAddress it may have been written.
+func (e *Endpoint) WriteInt32(node int, address uint32, value int32) error {
+	return e.write(node, address, uint64(uint32(value)), 1)
+}
+
+// WriteFloat64 is WriteInt32 for a double, two words at a multiple of 4.
+func (e *Endpoint) WriteFloat64(node int, address uint32, value float64) error {
+	return e.write(node, address, math.Float64bits(value), 2)
+}
+
+// PutInt32 is WriteInt32 that does not wait: it counts one in the counter when the value is
+// there. See Put for the rest.
+func (e *Endpoint) PutInt32(node int, address uint32, value int32, c *Counter) error {
+	_, err := e.putValue(node, address, uint64(uint32(value)), 1, c)
+	return err
+}
+
+// PutFloat64 is PutInt32 for a double, two words.
+func (e *Endpoint) PutFloat64(node int, address uint32, value float64, c *Counter) error {
+	_, err := e.putValue(node, address, math.Float64bits(value), 2, c)
+	return err
+}
+
+// single is what calls need that wait: there is one at a time.
+type single struct {
+	counter Counter
+	value   [8]byte
+}
+
+// read returns a word or two.
+func (e *Endpoint) read(node int, address uint32, words int) (uint64, error) {
+	if err := checkRemote(node, address, words); err != nil {
+		return 0, err
+	}
+	x := &e.single
+	x.counter, x.value = Counter{}, [8]byte{}
+	ticket, err := e.begin(node, 1, x.value[:4*words], &x.counter)
+	if err != nil {
+		return 0, err
+	}
+	if err = e.ask(node, typeGet, ticket, address, uint32(words), 0); err == nil {
+		err = e.WaitCounter(&x.counter, 1)
+	}
+	if err != nil {
+		e.giveUp(ticket)
+		return 0, err
+	}
+	return binary.LittleEndian.Uint64(x.value[:]), nil
+}
+
+// write writes a word or two and waits.
+func (e *Endpoint) write(node int, address uint32, bits uint64, words int) error {
+	x := &e.single
+	x.counter = Counter{}
+	ticket, err := e.putValue(node, address, bits, words, &x.counter)
+	if err != nil {
+		return err
+	}
+	if err = e.WaitCounter(&x.counter, 1); err != nil {
+		e.giveUp(ticket)
+	}
+	return err
+}
+
+// putValue asks a node to put a word or two at an address.
+func (e *Endpoint) putValue(node int, address uint32, bits uint64, words int, c *Counter) (ticket uint32, err error) {
+	if err := checkRemote(node, address, words); err != nil {
+		return 0, err
+	}
+	if ticket, err = e.begin(node, 1, nil, c); err != nil {
+		return 0, err
+	}
+	s, err := e.reserve(node, 1+words)
+	if err != nil {
+		e.giveUp(ticket)
+		return 0, err
+	}
+	s.SetHeader(funi.NewHeader(uint16(node), typePut, 2+words))
+	s[1], s[2], s[3], s[4] = ticket, address, uint32(bits), uint32(bits>>32)
+	e.iface.Commit(funi.Request)
+	return ticket, nil
+}
