@@ -35,7 +35,7 @@ func (e *Endpoint) get(m *Message, ticket uint32) {
 	s.SetHeader(funi.NewHeader(uint16(m.Source), typeData, 2+words))
 	s[1], s[2] = ticket, offset
 	load(s[3:3+words], from)
-	e.iface.Commit(funi.Reply)
+	e.commit(funi.Reply, s)
 }
 
 // getBlock answers by letting the card move a block of this process's memory.
@@ -79,7 +79,7 @@ func (e *Endpoint) finish(m *Message, ticket, answer uint32) {
 	}
 	s.SetHeader(funi.NewHeader(uint16(m.Source), typeDone, 2))
 	s[1], s[2] = ticket, answer
-	e.iface.Commit(funi.Reply)
+	e.commit(funi.Reply, s)
 }
 
 // data takes an answer with a piece of a node's memory.

@@ -151,7 +151,7 @@ func (e *Endpoint) ask(node int, typ uint16, ticket, w0, w1, w2 uint32) error {
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typ, 4))
 	s[1], s[2], s[3], s[4] = ticket, w0, w1, w2
-	e.iface.Commit(funi.Request)
+	e.commit(funi.Request, s)
 	return nil
 }
 
@@ -165,6 +165,6 @@ func (e *Endpoint) putPiece(node int, ticket, address uint32, data []byte) error
 	s.SetHeader(funi.NewHeader(uint16(node), typePut, 2+words))
 	s[1], s[2] = ticket, address
 	load(s[3:3+words], data)
-	e.iface.Commit(funi.Request)
+	e.commit(funi.Request, s)
 	return nil
 }

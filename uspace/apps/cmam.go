@@ -3,13 +3,16 @@ package apps
 // This file is the CMAM primitives benchmark (thesis 6.2.1): what each primitive takes.
 //
 // Node 0 is measured; the others send to it, receive from it, or answer. Overhead is the
-// processor's time for one primitive: of messages sent while the send queue has room, or
-// received when they have all arrived before. Throughput time is the time until the card
-// has done its part too (Figure 6.1): sending, until the send queue is empty again;
-// receiving, from when the first message is there until the program has handled the last,
-// while the others arrive.
+// processor's time for one primitive; throughput time is until the card has done its part
+// as well (Figure 6.1):
 //
-// Every message is counted, and every block compared.
+//	sending    overhead until the program has sent all messages, which fit the send
+//	           queue; throughput until the card has retrieved them
+//	receiving  overhead from when all messages are in the receive queue until the program
+//	           has handled them; throughput from when the first is there
+//
+// Times are of the whole divided by the messages. Nothing else is sent meanwhile: nodes
+// that are not part of a measurement wait for a message of node 0.
 
 import (
 	"errors"
@@ -22,236 +25,422 @@ import (
 // Handler numbers of the benchmark.
 const (
 	cmamCount = iota // counts
-	cmamSend         // send me replies
-	cmamPing
-	cmamPong
-	cmamStop
+	cmamSend         // sends replies
+	cmamPing         // replies four words
+	cmamPingN        // replies one word, variable length
+	cmamStop         // ends a measurement
 )
 
 const (
-	cmamBase   = 0x1000000
+	cmamSource = 0x1000000 // memory that blocks come from,
+	cmamInto   = 0x2000000 // and that they go to
 	cmamMemory = 1 << 16
-	mferWords  = 16
+	// cmamSenders is how many nodes send to node 0 at a time: so many that its card is
+	// never without work.
+	cmamSenders = 4
+	// cmamCalls is how many calls are under way at a time: so few that none is complete
+	// before the last has begun.
+	cmamCalls = 8
+	// cmamRounds is how many times what takes a round trip is done.
+	cmamRounds = 16
+
+	xferBytes = 16
+	mferBytes = 64
 )
 
 // CMAMOptions are the same on all nodes.
 type CMAMOptions struct {
-	// Messages is how many of each primitive are measured: fewer than the queues have slots.
+	// Messages is how many of each primitive are measured: a multiple of 4 up to 252, and
+	// fewer than the queues have slots.
 	Messages int
 }
 
-// CMAMRow is one measurement.
+// CMAMRow is one measurement, named as in Table 6.1 of the thesis.
 type CMAMRow struct {
 	Name, Measure string
 	Nanoseconds   float64 // of one call
-	Bytes         int     // that a call moves; 0: the row is not one of block transfer
+	Bytes         int     // that a call moves; 0: it is not one of block transfer
 }
 
-// primitive is a way to send a message, as a request and as a reply.
+// primitive is a way to send message i, as a request and as a reply.
 type primitive struct {
 	name  string
-	bytes int
-	send  func(e *am.Endpoint, node, i int) error
+	bytes int // that it moves into a segment; 0: it runs a handler
+	send  func(node, i int) error
 	reply func(m *am.Message, i int) error
 }
 
+// cmam is a node's state.
 type cmam struct {
-	e       *am.Endpoint
-	clock   func() int64
-	o       CMAMOptions
-	rows    []CMAMRow
-	got     int
-	stop    int
-	failed  error
-	began   int64 // sending replies
-	ended   int64
-	words20 [am.MaxWords]uint32
+	e           *am.Endpoint
+	clock       func() int64
+	o           CMAMOptions
+	primitives  []primitive
+	rows        []CMAMRow
+	into        []byte
+	segment     am.Place
+	counted     int // handlers that ran
+	stops       int
+	failed      error // of a handler
+	began, sent int64 // the replies of sendReplies
 }
 
-func (c *cmam) primitives() []primitive {
-	words := func(n int) []uint32 { return c.words20[:n] }
-	return []primitive{
-		{"4", 0, func(e *am.Endpoint, node, i int) error { return e.Post4(node, cmamCount, 1, 2, 3, 4) },
-			func(m *am.Message, i int) error { return m.Reply4(cmamCount, 1, 2, 3, 4) }},
-		{"n=1", 0, func(e *am.Endpoint, node, i int) error { return e.Post(node, cmamCount, words(1)...) },
-			func(m *am.Message, i int) error { return m.Reply(cmamCount, words(1)...) }},
-		{"n=20", 0, func(e *am.Endpoint, node, i int) error { return e.Post(node, cmamCount, words(20)...) },
-			func(m *am.Message, i int) error { return m.Reply(cmamCount, words(20)...) }},
-	}
-}
-
-// CMAM runs the benchmark; the group has at least two nodes. On nodes other than 0 there
+// CMAM runs the benchmark; the group has at least five nodes. On nodes other than 0 there
 // are no rows. Register makes a segment known to the card of this process; clock returns
-// nanoseconds.
+// nanoseconds. Blocks are compared at the end (ErrVerify).
 func CMAM(e *am.Endpoint, register func(funi.Segment) error, clock func() int64, o CMAMOptions) ([]CMAMRow, error) {
+	if e.Nodes() <= cmamSenders || o.Messages < cmamSenders || o.Messages%cmamSenders != 0 || o.Messages > 252 {
+		return nil, fmt.Errorf("measuring %d messages on %d nodes: use a multiple of %d messages up to 252, and more than %d nodes", o.Messages, e.Nodes(), cmamSenders, cmamSenders)
+	}
 	c := &cmam{e: e, clock: clock, o: o}
-	err := errors.Join(
-		e.Handle(cmamCount, func(*am.Message) { c.got++ }),
-		e.Handle(cmamSend, c.sendReplies),
-		e.Handle(cmamPing, func(m *am.Message) { c.note(m.Reply4(cmamPong, 1, 2, 3, 4)) }),
-		e.Handle(cmamPong, func(*am.Message) { c.got++ }),
-		e.Handle(cmamStop, func(*am.Message) { c.stop++ }),
-	)
-	if err != nil {
+	if err := c.prepare(register); err != nil {
 		return nil, err
 	}
-	if err := e.Barrier(); err != nil {
-		return nil, err
+	steps := []func() error{c.roundTrip("cmam_4", func() error { return e.Request4(1, cmamPing, 1, 2, 3, 4) }),
+		c.roundTrip("cmam_n=1", func() error { return e.Request(1, cmamPingN, 1) })}
+	for i, p := range c.primitives {
+		steps = append(steps, c.sendRequests(p), c.sendsReplies(i, p), c.recvRequests(p), c.recvReplies(i, p))
 	}
-	for i, p := range c.primitives() {
-		for _, step := range []func(int, primitive) error{c.sendRequests, c.replies, c.recvRequests, c.recvReplies} {
-			if err := errors.Join(step(i, p), c.failed, e.Barrier()); err != nil {
-				return nil, fmt.Errorf("measuring %s: %w", p.name, err)
-			}
+	steps = append(steps, c.calls()...)
+	for _, step := range steps {
+		if err := c.measure(step); err != nil {
+			return nil, err
 		}
 	}
-	return c.rows, nil
+	if err := c.barrier(); err != nil {
+		return nil, err
+	}
+	return c.rows, c.verify()
 }
 
+// prepare registers handlers and memory, and opens the segment that blocks go to.
+func (c *cmam) prepare(register func(funi.Segment) error) error {
+	e := c.e
+	from := make([]byte, cmamMemory)
+	for i := range from {
+		from[i] = byte(i/4%255 + 1) // never 0
+	}
+	c.into = make([]byte, cmamMemory)
+	err := errors.Join(
+		e.Handle(cmamCount, func(*am.Message) { c.counted++ }),
+		e.Handle(cmamSend, c.sendReplies),
+		e.Handle(cmamPing, func(m *am.Message) { c.note(m.Reply4(cmamCount, 1, 2, 3, 4)) }),
+		e.Handle(cmamPingN, func(m *am.Message) { c.note(m.Reply(cmamCount, 1)) }),
+		e.Handle(cmamStop, func(*am.Message) { c.stops++ }),
+		e.Share(register, funi.Segment{Base: cmamSource, Memory: from, Rights: funi.Source | funi.Destination}),
+		e.Share(register, funi.Segment{Base: cmamInto, Memory: c.into, Rights: funi.Source | funi.Destination}),
+	)
+	if err != nil {
+		return err
+	}
+	if c.segment, err = e.OpenSegment(cmamInto, cmamMemory, nil, nil); err != nil {
+		return err
+	}
+	words := make([]uint32, am.MaxWords)
+	many := func(name string, n int) primitive {
+		return primitive{name: name, send: func(node, _ int) error { return e.Post(node, cmamCount, words[:n]...) },
+			reply: func(m *am.Message, _ int) error { return m.Reply(cmamCount, words[:n]...) }}
+	}
+	block := func(i, size int) []byte { return from[i*size : (i+1)*size] }
+	address := func(base uint32, i int) uint32 { return base + uint32(i*mferBytes) }
+	c.primitives = []primitive{
+		{name: "4", send: func(node, _ int) error { return e.Post4(node, cmamCount, 1, 2, 3, 4) },
+			reply: func(m *am.Message, _ int) error { return m.Reply4(cmamCount, 1, 2, 3, 4) }},
+		many("n=1", 1), many("n=20", am.MaxWords),
+		{name: "xfer_4", bytes: xferBytes,
+			send: func(node, i int) error { return e.Xfer(node, c.segment.At(i*xferBytes), block(i, xferBytes)) },
+			reply: func(m *am.Message, i int) error {
+				return m.ReplyXfer(c.segment.At(i*xferBytes), block(i, xferBytes))
+			}},
+		{name: "mfer_n", bytes: mferBytes,
+			send: func(node, i int) error {
+				return e.Mfer(node, c.segment, address(cmamSource, i), address(cmamInto, i), mferBytes/4)
+			},
+			reply: func(m *am.Message, i int) error {
+				return m.ReplyMfer(c.segment, address(cmamSource, i), address(cmamInto, i), mferBytes/4)
+			}},
+	}
+	return nil
+}
+
+// measure runs a step on all nodes. Those that have done their part wait for node 0.
+func (c *cmam) measure(step func() error) error {
+	e := c.e
+	if err := e.Barrier(); err != nil {
+		return err
+	}
+	before := c.stops
+	if err := errors.Join(step(), c.failed); err != nil {
+		return err
+	}
+	if e.Node() != 0 {
+		return e.WaitFor(0, func() bool { return c.stops > before })
+	}
+	for node := 1; node < e.Nodes(); node++ {
+		if err := e.Request4(node, cmamStop, 0, 0, 0, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note keeps the first error of a handler.
 func (c *cmam) note(err error) {
-	if err != nil && c.failed == nil {
+	if c.failed == nil {
 		c.failed = err
 	}
 }
 
-func (c *cmam) row(name, measure string, ns int64, count, bytes int) {
-	c.rows = append(c.rows, CMAMRow{name, measure, float64(ns) / float64(count), bytes})
+// row notes a measurement of so many calls.
+func (c *cmam) row(name, measure string, ns int64, calls, bytes int) {
+	c.rows = append(c.rows, CMAMRow{name, measure, float64(ns) / float64(calls), bytes})
 }
 
-// sendRequests measures sending at request priority.
-func (c *cmam) sendRequests(_ int, p primitive) error {
-	e, n := c.e, c.o.Messages
-	if e.Node() != 0 {
-		return nil
+// got returns how many messages of a primitive have been handled.
+func (c *cmam) got(p primitive) int {
+	if p.bytes == 0 {
+		return c.counted
 	}
-	for !e.Retrieved(funi.Request) {
-	}
-	begin := c.clock()
-	for i := range n {
-		if err := p.send(e, 1+i%(e.Nodes()-1), i); err != nil {
-			return err
-		}
-	}
-	end := c.clock()
-	for !e.Retrieved(funi.Request) {
-		if _, err := e.Poll(); err != nil {
-			return err
-		}
-	}
-	c.row("cmam_"+p.name, "send_tp", c.clock()-begin, n, p.bytes)
-	c.row("cmam_"+p.name, "send_ovhd", end-begin, n, p.bytes)
-	for i := range n { // EXPERIMENT
-		if i == n/2 { begin = c.clock() }
-		if err := p.send(e, 1+i%(e.Nodes()-1), i); err != nil {
-			return err
-		}
-	}
-	for i := range n { // EXPERIMENT
-		if err := p.send(e, 1+i%(e.Nodes()-1), i); err != nil {
-			return err
-		}
-	}
-	c.row("cmam_"+p.name, "send_tpA", c.clock()-begin, n+n/2, p.bytes)
-	for !e.Retrieved(funi.Request) {
-		if _, err := e.Poll(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return (cmamMemory - c.e.Remaining(c.segment)) / p.bytes
 }
 
-// sendReplies is the handler that sends replies.
-func (c *cmam) sendReplies(m *am.Message) {
-	p := c.primitives()[m.Words[0]]
-	c.began = c.clock()
-	for i := range int(m.Words[1]) {
-		c.note(p.reply(m, i))
-	}
-	c.ended = c.clock()
-}
-
-// replies measures sending at reply priority: node 1 asks node 0.
-func (c *cmam) replies(i int, p primitive) error {
-	e, n := c.e, c.o.Messages
-	switch e.Node() {
-	case 1:
-		c.got = 0
-		if err := e.Request4(0, cmamSend, uint32(i), uint32(n), 0, 0); err != nil {
-			return err
+// sendRequests measures sending at request priority, to all nodes in turn.
+func (c *cmam) sendRequests(p primitive) func() error {
+	return func() error {
+		e, n := c.e, c.o.Messages
+		if e.Node() != 0 {
+			return nil
 		}
-		return e.Wait(func() bool { return c.got == n })
-	case 0:
-		c.ended = 0
-		if err := e.Wait(func() bool { return c.ended != 0 }); err != nil {
-			return err
-		}
-		for !e.Retrieved(funi.Reply) {
+		for !e.Retrieved(funi.Request) {
 			if _, err := e.Poll(); err != nil {
 				return err
 			}
 		}
-		c.row("cmam_reply_"+p.name, "send_tp", c.clock()-c.began, n, p.bytes)
-		c.row("cmam_reply_"+p.name, "send_ovhd", c.ended-c.began, n, p.bytes)
-	}
-	return nil
-}
-
-// recvRequests measures receiving at request priority.
-func (c *cmam) recvRequests(_ int, p primitive) error {
-	return c.recv("cmam_"+p.name, funi.Request, p, func(n int) error {
+		begin := c.clock()
 		for i := range n {
-			if err := p.send(c.e, 0, i); err != nil {
+			if err := p.send(1+i%(e.Nodes()-1), i); err != nil {
 				return err
 			}
 		}
+		sent := c.clock()
+		for !e.Retrieved(funi.Request) {
+			if _, err := e.Poll(); err != nil {
+				return err
+			}
+		}
+		c.row("cmam_"+p.name, "send_tp", c.clock()-begin, n, p.bytes)
+		c.row("cmam_"+p.name, "send_ovhd", sent-begin, n, p.bytes)
 		return nil
-	}, func(int) error { return nil })
+	}
 }
 
-// recvReplies measures receiving at reply priority: node 0 asks the others.
-func (c *cmam) recvReplies(i int, p primitive) error {
-	return c.recv("cmam_reply_"+p.name, funi.Reply, p, func(n int) error { return nil },
-		func(n int) error {
-			for node := 1; node < c.e.Nodes(); node++ {
-				if err := c.e.Request4(node, cmamSend, uint32(i), uint32(n), 0, 0); err != nil {
+// sendReplies is the handler that sends replies: of which primitive, how many, and which
+// is the first.
+func (c *cmam) sendReplies(m *am.Message) {
+	if len(m.Words) != 4 || m.Words[0] >= uint32(len(c.primitives)) {
+		c.note(fmt.Errorf("%w: a question of %d words", ErrVerify, len(m.Words)))
+		return
+	}
+	p, n, first := c.primitives[m.Words[0]], int(m.Words[1]), int(m.Words[2])
+	c.e.Retrieved(funi.Reply) // the queue's state is known when the clock starts
+	c.began = c.clock()
+	for i := range n {
+		c.note(p.reply(m, first+i))
+	}
+	c.sent = c.clock()
+}
+
+// sendsReplies measures sending at reply priority: node 1 asks node 0.
+func (c *cmam) sendsReplies(which int, p primitive) func() error {
+	return func() error {
+		e, n := c.e, c.o.Messages
+		switch e.Node() {
+		case 1:
+			want := c.got(p) + n
+			if err := e.Request4(0, cmamSend, uint32(which), uint32(n), 0, 0); err != nil {
+				return err
+			}
+			return e.Wait(func() bool { return c.got(p) == want })
+		case 0:
+			c.sent = 0
+			if err := e.Wait(func() bool { return c.sent != 0 }); err != nil {
+				return err
+			}
+			for !e.Retrieved(funi.Reply) {
+				if _, err := e.Poll(); err != nil {
 					return err
 				}
 			}
-			return nil
-		})
+			c.row("cmam_reply_"+p.name, "send_tp", c.clock()-c.began, n, p.bytes)
+			c.row("cmam_reply_"+p.name, "send_ovhd", c.sent-c.began, n, p.bytes)
+		}
+		return nil
+	}
 }
 
-// recv measures receiving: once while messages arrive, once after all have.
-func (c *cmam) recv(name string, l funi.Level, p primitive, send, ask func(n int) error) error {
+// recvRequests measures receiving at request priority.
+func (c *cmam) recvRequests(p primitive) func() error {
+	return func() error {
+		e, each := c.e, c.o.Messages/cmamSenders
+		if e.Node() == 0 {
+			return c.recv("cmam_"+p.name, funi.Request, p, c.got(p))
+		}
+		if e.Node() <= cmamSenders {
+			for i := range each {
+				if err := p.send(0, (e.Node()-1)*each+i); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// recvReplies measures receiving at reply priority: node 0 asks the others.
+func (c *cmam) recvReplies(which int, p primitive) func() error {
+	return func() error {
+		e, each := c.e, c.o.Messages/cmamSenders
+		if e.Node() != 0 {
+			return nil
+		}
+		before := c.got(p)
+		for node := 1; node <= cmamSenders; node++ {
+			if err := e.Request4(node, cmamSend, uint32(which), uint32(each), uint32((node-1)*each), 0); err != nil {
+				return err
+			}
+		}
+		return c.recv("cmam_reply_"+p.name, funi.Reply, p, before)
+	}
+}
+
+// recv waits for all messages and handles them; before were handled before.
+func (c *cmam) recv(name string, l funi.Level, p primitive, before int) error {
+	e, n := c.e, c.o.Messages
+	for e.Waiting(l) == 0 {
+	}
+	begin := c.clock()
+	for c.got(p)+e.Waiting(l) < before+n {
+	}
+	there := c.clock()
+	left := before + n - c.got(p)
+	if err := e.Wait(func() bool { return c.got(p) == before+n }); err != nil {
+		return err
+	}
+	end := c.clock()
+	c.row(name, "recv_tp", end-begin, left, p.bytes)
+	c.row(name, "recv_ovhd", end-there, left, p.bytes)
+	return nil
+}
+
+// roundTrip measures a request to node 1 and its reply.
+func (c *cmam) roundTrip(name string, ping func() error) func() error {
+	return c.call(name, "round_trip", 1, func() error {
+		want := c.counted + 1
+		if err := ping(); err != nil {
+			return err
+		}
+		return c.e.Wait(func() bool { return c.counted == want })
+	})
+}
+
+// call measures something that node 0 does, again and again: so many calls at a time.
+func (c *cmam) call(name, measure string, calls int, do func() error) func() error {
+	return func() error {
+		if c.e.Node() != 0 {
+			return nil
+		}
+		if err := do(); err != nil { // the first finds nothing ready
+			return err
+		}
+		begin := c.clock()
+		for range cmamRounds {
+			if err := do(); err != nil {
+				return err
+			}
+		}
+		c.row(name, measure, c.clock()-begin, cmamRounds*calls, 0)
+		return nil
+	}
+}
+
+// calls are the measurements of shared memory. Overhead of a get is what it and its
+// answer take when many are under way; of a put, whose answer brings nothing, what the
+// call takes.
+func (c *cmam) calls() []func() error {
 	e := c.e
-	each := max(c.o.Messages/(e.Nodes()-1), 1)
-	n := each * (e.Nodes() - 1)
-	for _, wait := range []int{1, n} {
+	var done am.Counter
+	const from, into = cmamSource, cmamInto
+	get := func(words, n int) error {
+		for range n {
+			if err := e.Get(1, from, into, words, &done); err != nil {
+				return err
+			}
+		}
+		return e.WaitCounter(&done, n)
+	}
+	steps := []func() error{
+		c.call("shared_memory", "read_i", 1, func() error { _, err := e.ReadInt32(1, from); return err }),
+		c.call("shared_memory", "read_d", 1, func() error { _, err := e.ReadFloat64(1, from); return err }),
+		c.call("shared_memory", "write_i", 1, func() error { return e.WriteInt32(1, from, 0x01010101) }),
+		c.call("shared_memory", "write_d", 1, func() error { return e.WriteFloat64(1, from, 1) }),
+	}
+	for _, words := range []int{1, 16} {
+		name := fmt.Sprint(words)
+		steps = append(steps,
+			c.call("get", name+"_ovhd", cmamCalls, func() error { return get(words, cmamCalls) }),
+			c.call("get", name+"_lat", 1, func() error { return get(words, 1) }))
+	}
+	return append(steps, func() error {
+		if e.Node() != 0 {
+			return nil
+		}
+		var took int64
+		for range cmamRounds {
+			begin := c.clock()
+			for range cmamCalls {
+				if err := e.PutInt32(1, from, 0x01010101, &done); err != nil {
+					return err
+				}
+			}
+			took += c.clock() - begin
+			if err := e.WaitCounter(&done, cmamCalls); err != nil {
+				return err
+			}
+		}
+		c.row("put", "1_ovhd", took, cmamRounds*cmamCalls, 0)
+		return nil
+	}, c.call("put", "1_lat", 1, func() error {
+		if err := e.PutInt32(1, from, 0x01010101, &done); err != nil {
+			return err
+		}
+		return e.WaitCounter(&done, 1)
+	}))
+}
+
+// barrier measures barriers of all nodes.
+func (c *cmam) barrier() error {
+	e := c.e
+	if err := e.Barrier(); err != nil {
+		return err
+	}
+	begin := c.clock()
+	for range cmamRounds {
 		if err := e.Barrier(); err != nil {
 			return err
 		}
-		if e.Node() != 0 {
-			if err := send(each); err != nil {
-				return err
-			}
-			continue
+	}
+	if e.Node() == 0 {
+		c.row("barrier", "time", c.clock()-begin, cmamRounds, 0)
+	}
+	return e.Barrier()
+}
+
+// verify compares what has come into the segment.
+func (c *cmam) verify() error {
+	for i, b := range c.into[64:] { // gets have been into the first 64 bytes
+		if want := byte((i+64)/4%255 + 1); b != 0 && b != want {
+			return fmt.Errorf("%w: byte %d of the segment is %#x, not %#x", ErrVerify, i+64, b, want)
 		}
-		c.got = 0
-		if err := ask(each); err != nil {
-			return err
-		}
-		for e.Waiting(l) < wait {
-		}
-		had := c.got
-		begin := c.clock()
-		if err := e.Wait(func() bool { return c.got == n }); err != nil {
-			return err
-		}
-		measure := "recv_tp"
-		if wait == n {
-			measure = "recv_ovhd"
-		}
-		c.row(name, measure, c.clock()-begin, n-had, p.bytes)
 	}
 	return nil
 }

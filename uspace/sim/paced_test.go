@@ -14,12 +14,12 @@ func TestExperiment(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows []apps.CMAMRow
-	k, err := NewPacedCluster(p, 32, 16, func(p *Process) error {
+	k, err := NewPacedCluster(p, 32, 256, func(p *Process) error {
 		e, err := p.Endpoint(32)
 		if err != nil {
 			return err
 		}
-		r, err := apps.CMAM(e, p.Context().Register, p.Now, apps.CMAMOptions{Messages: 15})
+		r, err := apps.CMAM(e, p.Context().Register, p.Now, apps.CMAMOptions{Messages: 200})
 		if r != nil {
 			rows = r
 		}
@@ -33,7 +33,11 @@ func TestExperiment(t *testing.T) {
 		t.Error(err)
 	}
 	for _, r := range rows {
-		t.Logf("%-20s %-10s %8.1f", r.Name, r.Measure, r.Nanoseconds/25)
+		d := 1.0
+		if r.Bytes > 0 {
+			d = float64(r.Bytes) / 16
+		}
+		t.Logf("%s,%s,%.1f", r.Name, r.Measure, r.Nanoseconds/25/d)
 	}
 	t.Log(k.Now(), k.Events())
 }
