@@ -22,6 +22,7 @@ func (e *Endpoint) get(m *Message, ticket uint32) {
 		return
 	}
 	address, words, offset := m.Words[0], int(m.Words[1]), m.Words[2]
+	e.charge(memoryCost)
 	from := e.memory(address, words, funi.Source)
 	if from == nil {
 		e.finish(m, ticket, answerRefused)
@@ -61,6 +62,7 @@ func (e *Endpoint) put(m *Message, ticket uint32) {
 		return
 	}
 	address, data := m.Words[0], m.Words[1:]
+	e.charge(memoryCost)
 	to := e.memory(address, len(data), funi.Destination)
 	if to == nil {
 		e.finish(m, ticket, answerRefused)
@@ -92,6 +94,7 @@ func (e *Endpoint) data(m *Message, ticket uint32) {
 		e.unknown++
 		return
 	}
+	e.charge(memoryCost)
 	store(c.into[4*m.Words[0]:], m.Words[1:])
 	e.answered(m.Source, ticket)
 }

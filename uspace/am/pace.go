@@ -48,8 +48,8 @@ func (e *Endpoint) pacedCommit(l funi.Level, s *funi.Slot) {
 		c.Work(requestCost)
 		e.stores(2)
 	case isMany(h):
-		c.Work(manyCost)
-		e.stores(1)
+		c.Work(manyCost + storeCost)
+		c.Store(2)
 		for n := h.Length() - 1; n > 0; n -= 4 {
 			c.Work(chunkCost / 2)
 			c.Store(2)
@@ -58,7 +58,10 @@ func (e *Endpoint) pacedCommit(l funi.Level, s *funi.Slot) {
 		}
 		c.Work(testCost)
 	default:
-		e.stores((funi.PayloadWord + h.Length() + 1) / 2)
+		if h.Type() == typeXfer {
+			c.Work(xferSourceCost)
+		}
+		e.stores(3) // of which the last may be of no use, as with a call of two words
 	}
 	c.Work(publishCost)
 	c.Store(1) // the head register
@@ -72,12 +75,21 @@ func (e *Endpoint) pacedCommit(l funi.Level, s *funi.Slot) {
 	}
 }
 
+// charge charges work of the library that is not part of sending or receiving.
+func (e *Endpoint) charge(cycles int) {
+	if e.cpu != nil {
+		e.cpu.Work(cycles)
+	}
+}
+
 // stores charges the stores of double words from the frame.
 func (e *Endpoint) stores(n int) {
-	for range n {
+	for range n - 1 {
 		e.cpu.Work(storeCost)
 		e.cpu.Store(2)
 	}
+	e.cpu.Work(lastStoreCost)
+	e.cpu.Store(2)
 }
 
 // isMany reports whether a message has the form of cmam_n: the program's, and those of
@@ -114,13 +126,13 @@ func (e *Endpoint) pacedPoll() (int, error) {
 
 // chargeLook charges a look at a head register, in a loop.
 func (e *Endpoint) chargeLook(l funi.Level) {
-	e.cpu.Work(loopCost + pointerCost + lookCost + testCost)
+	e.cpu.Work(pointerCost + lookCost + testCost)
 	e.loadHead(l)
 }
 
 // chargeRegister charges a read of a register of the card, in a loop.
 func (e *Endpoint) chargeRegister() {
-	e.cpu.Work(loopCost + pointerCost + testCost)
+	e.cpu.Work(pointerCost + testCost)
 	e.cpu.Load(1)
 }
 

@@ -260,6 +260,10 @@ func (c *cmam) sendsReplies(which int, p primitive) func() error {
 			if err := e.Request4(0, cmamSend, uint32(which), uint32(n), 0, 0); err != nil {
 				return err
 			}
+			// It looks for node 0's word that it is done, and leaves the replies where they are:
+			// handling them would hold up its card, and that node 0's.
+			for e.Waiting(funi.Request) == 0 {
+			}
 			return e.Wait(func() bool { return c.got(p) == want })
 		case 0:
 			c.sent = 0
