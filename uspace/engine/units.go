@@ -91,6 +91,11 @@ func (c *Card) runUnits() {
 			again = c.runUnit(&u.retrieve)
 			again = c.runUnit(&u.deliver) || again
 		}
+		if again {
+			for _, x := range c.awake {
+				c.loopback(x) // into FIFOs that may have room now
+			}
+		}
 	}
 }
 
@@ -145,7 +150,6 @@ func (c *Card) move(w *unit) {
 		more := c.more
 		c.retrieveLevel(x, w.level, 1)
 		c.more = more // the unit itself sees what else is pending
-		c.loopback(x)
 	}
 }
 
