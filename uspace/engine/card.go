@@ -14,6 +14,7 @@ import (
 type Card struct {
 	cfg       Config
 	now       int64
+	units     *units // nil: what the card does takes no time
 	random    rand.PCG
 	contexts  []*Context // resident and switched out
 	awake     []*Context // of these, those that steps look at
@@ -28,7 +29,6 @@ type Card struct {
 	peers     []peer
 	byCard    []*peer // index card number; nil: not a peer
 	timers    timers
-	units     *units // nil: what the card does takes no time
 	spare     spare
 	counters  Counters
 
@@ -100,7 +100,7 @@ func (c *Card) Step(now int64) int64 {
 		}
 	}
 	if c.units != nil {
-		c.runUnits()
+		c.runUnits() // what ends now may leave in this step
 	}
 	c.acknowledge(false)
 	c.dispatch()
@@ -113,7 +113,7 @@ func (c *Card) Step(now int64) int64 {
 	}
 	c.expire() // after what arrived: a late step is not the peers' silence
 	if c.units != nil {
-		c.runUnits()
+		c.runUnits() // what arrived may be next
 	}
 	for _, x := range c.awake {
 		if c.units == nil {

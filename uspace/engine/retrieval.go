@@ -13,6 +13,9 @@ import (
 func (c *Card) retrieve(x *Context) {
 	noLine := false
 	for l := arctic.Reply; l <= arctic.Reply; l-- { // Reply, then Request
+		if x.long == nil && x.finished[l] == 0 && x.iface.Pending(l) == 0 {
+			continue
+		}
 		noLine = c.retrieveLevel(x, l, retrieveBatch) || noLine
 	}
 	if c.loopback(x) && noLine {
