@@ -54,9 +54,9 @@ type call struct {
 	counter *Counter
 }
 
-// WaitCounter waits until n calls of a counter are complete, and takes n off; n 0 does
-// not wait. It polls, and now and then sends a request that means nothing to nodes from
-// which answers are missing.
+// WaitCounter waits until n calls of a counter are complete, and takes n off. N is at
+// least 0, for which it does not wait. It polls, and now and then sends a request that
+// means nothing to the nodes from which answers are missing.
 //
 // A call that failed is not counted; WaitCounter returns its error, once: Undelivered, or
 // ErrAddress. So does any Undelivered end it, and it can be called again. Waiting for

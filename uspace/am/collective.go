@@ -7,10 +7,11 @@ package am
 // contribute (up). When the root has heard from all, the result goes down the same way,
 // and whoever has passed it on is done.
 //
-// A node that is done may be in the next call while its parent is still passing on the
-// result of this one, but cannot end the next without all others. So what comes up is at
-// most one call ahead and has two places to wait in; what comes down is never ahead,
-// and goes straight to where it belongs. Everything is at request priority.
+// A node that is done may be in the next call while others are still passing on the
+// result of this one, but cannot end the next without them. So what comes up is at most
+// one call ahead, and then all nodes have gathered what came up for this one: a child has
+// one place to wait in. What comes down is never ahead, and goes straight to where it
+// belongs. Everything is at request priority.
 //
 // The words of a message up: call number, what is called, which child, and 64 bits. Of
 // one down: call number, offset, length of the whole, and data.
@@ -45,20 +46,21 @@ var ErrCollective = errors.New("am: all nodes must call the same barriers, reduc
 type collective struct {
 	number   uint32 // of the call under way, or the last
 	open     bool   // a call is under way, maybe one that ended with an error
-	toldUp   bool   // the parent has been told
+	gathered bool   // all children have called, and the parent has been told
+	value    uint64 // then: what the subtree contributes
 	unpassed int    // children that have yet to get the result
 	sent     int    // words of it that the next of them has got; -1: nothing yet
 	what     uint32 // is called: the kind, and the root
 	result   []uint32
-	came     int                    // words of the result that have come
-	wrong    bool                   // another node calls something else
-	ups      [2][maxChildren]upward // of calls of even and odd numbers
-	pair     [2]uint32              // a result of 64 bits
+	came     int  // words of the result that have come
+	wrong    bool // another node calls something else
+	ups      [maxChildren]upward
+	pair     [2]uint32 // a result of 64 bits
 }
 
 // upward is what a child has said.
 type upward struct {
-	number uint32 // of its call; 0: nothing yet
+	number uint32 // of its call; an old one: it has not called yet
 	what   uint32
 	value  uint64
 }
@@ -71,7 +73,7 @@ func (c *collective) enter(t *tree, what uint32, result []uint32) error {
 	c.result = result
 	if !c.open {
 		c.number++
-		c.open, c.toldUp, c.what, c.came = true, false, what, 0
+		c.open, c.gathered, c.what, c.came = true, false, what, 0
 		c.unpassed, c.sent = t.children(), -1
 	}
 	return nil
@@ -107,8 +109,11 @@ func (e *Endpoint) collect(root int, kind kind, value uint64, combine func(a, b 
 // node's own, always in the same order, and tells the parent.
 func (e *Endpoint) gather(t *tree, value uint64, combine func(a, b uint64) uint64) (uint64, error) {
 	c := &e.collective
+	if c.gathered {
+		return c.value, nil
+	}
 	for k := range t.children() {
-		u := &c.ups[c.number&1][k]
+		u := &c.ups[k]
 		if err := e.WaitFor(t.child(k), func() bool { return u.number == c.number || c.wrong }); err != nil {
 			return 0, err
 		}
@@ -117,20 +122,27 @@ func (e *Endpoint) gather(t *tree, value uint64, combine func(a, b uint64) uint6
 		}
 		value = combine(value, u.value)
 	}
-	if t.relative() == 0 || c.toldUp {
-		return value, nil
+	if t.relative() != 0 {
+		if err := e.tellParent(t, value); err != nil {
+			return 0, err
+		}
 	}
+	c.gathered, c.value = true, value
+	return value, nil
+}
+
+// tellParent sends what the subtree contributes.
+func (e *Endpoint) tellParent(t *tree, value uint64) error {
 	node, k := t.parent()
 	s, err := e.reserve(node, 4)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typeUp, 5))
-	s[1], s[2], s[3], s[4], s[5] = c.number, c.what, uint32(k), uint32(value), uint32(value>>32)
+	s[1], s[2], s[3], s[4], s[5] = e.collective.number, e.collective.what, uint32(k), uint32(value), uint32(value>>32)
 	e.commit(funi.Request, s)
 	e.drive()
-	c.toldUp = true
-	return value, nil
+	return nil
 }
 
 // spread waits for the result, unless the node is the root, and passes it on, to the
@@ -184,7 +196,7 @@ func (c *collective) up(e *Endpoint, m *Message, number uint32) {
 	}
 	w := m.Words
 	c.wrong = c.wrong || c.open && number == c.number && w[0] != c.what
-	c.ups[number&1][w[1]] = upward{number: number, what: w[0], value: uint64(w[2]) | uint64(w[3])<<32}
+	c.ups[w[1]] = upward{number: number, what: w[0], value: uint64(w[2]) | uint64(w[3])<<32}
 }
 
 // down takes a part of the result.

@@ -178,6 +178,7 @@ func TestCollectiveRepeated(t *testing.T) {
 	for nodes := 2; nodes <= 6; nodes++ {
 		b := bed.New(t, bed.Options{Nodes: nodes, Slots: 2, Net: wire.Config{Seed: 1, Faults: faults}})
 		b.MustRun(func(n *bed.Node) error {
+			spoilt := 0
 			again := func(call func() error) error {
 				for {
 					err := call()
@@ -187,31 +188,41 @@ func TestCollectiveRepeated(t *testing.T) {
 					}
 				}
 			}
-			spoil := func() error { // comes back at once: there is no such source
-				return again(func() error {
-					return n.Transfer((n.Node()+1)%nodes, 1, funi.Transfer{Source: 0x100, Destination: 0x100, Words: 4})
-				})
+			spoil := func() error { // some come back at once, as the source is none, and some after a while
+				x := funi.Transfer{Source: segment, Destination: 0x100, Words: 4}
+				if spoilt++; spoilt%4 == 0 {
+					x.Source = 0x100
+				}
+				return again(func() error { return n.Transfer((n.Node()+spoilt)%nodes, 1, x) })
+			}
+			if _, err := shared(n, 1024); err != nil {
+				return err
 			}
 			for round := range 20 {
-				words := make([]uint32, 50)
+				words := make([]uint32, 500)
 				if n.Node() == round%nodes {
 					for i := range words {
 						words[i] = uint32(round + i)
 					}
 				}
 				sum := int64(0)
-				err := errors.Join(spoil(), again(func() (err error) { sum, err = n.ReduceInt64(am.Sum, int64(n.Node())); return err }),
-					spoil(), again(func() error { return n.Broadcast(round%nodes, words) }), spoil(), again(n.Barrier))
+				err := errors.Join(spoil(), spoil(), again(func() (err error) { sum, err = n.ReduceInt64(am.Sum, int64(n.Node())); return err }),
+					spoil(), spoil(), spoil(), again(func() error { return n.Broadcast(round%nodes, words) }), spoil(), again(n.Barrier))
 				if err != nil {
 					return err
 				}
-				if sum != int64(nodes*(nodes-1)/2) || words[0] != uint32(round) || words[49] != uint32(round+49) {
+				if sum != int64(nodes*(nodes-1)/2) || words[0] != uint32(round) || words[499] != uint32(round+499) {
 					return fmt.Errorf("round %d: sum %d, words %v", round, sum, words)
 				}
 			}
-			return again(n.Barrier)
+			return errors.Join(again(n.Barrier), check(n.Unknown() == 0, "%d messages were for nobody", n.Unknown()))
 		})
 	}
+}
+
+// impatient is a card that gives a silent peer up soon.
+func impatient(c *engine.Config) {
+	c.PeerTimeout, c.ConnectTimeout = 100*time.Millisecond, 100*time.Millisecond
 }
 
 // TestCollectiveMismatch: nodes that call different things learn it; nobody hangs.
@@ -229,7 +240,7 @@ func TestCollectiveMismatch(t *testing.T) {
 			if one == other {
 				continue
 			}
-			b := bed.New(t, bed.Options{Nodes: 3, Limit: 40 * time.Second})
+			b := bed.New(t, bed.Options{Nodes: 3, Tune: impatient})
 			wrong := 0
 			for i, err := range b.Run(func(n *bed.Node) error {
 				if n.Node() == 2 {

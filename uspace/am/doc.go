@@ -7,10 +7,25 @@
 // out of the receive queues, replies before requests, and calls its handler with
 // the words still in the slot.
 //
-// The packet types are those of the thesis: 0 carries four words, 3 carries 0 to
-// 20. The first payload word is the number of the handler.
+// What there is, and what CMAM and the thesis call it:
 //
-// Rules that keep two nodes that flood each other from deadlock:
+//	Request4, Request, Post4, Post, Message.Reply4, Reply   cmam_4, cmam_n, cmam_reply_4, cmam_reply_n
+//	RequestIndirect4, ..., Message.ReplyIndirect            cmam_indirect_4, cmam_indirect_n and replies
+//	Xfer4, Xfer, Message.ReplyXfer4, ReplyXfer              cmam_xfer_4, cmam_xfer and replies
+//	Mfer, Message.ReplyMfer                                 cmam_mfer_n, and as long as you like
+//	OpenSegment, CloseSegment, Remaining                    cmam_open_segment and so on
+//	Transfer, Message.Transfer, HandleNotice                an XFER with a handler of the program's own
+//	Poll, Wait, WaitFor, WaitFlag                           cmam_poll, cmam_wait
+//	ReadInt32, WriteFloat64, ...                            read_i, write_d, ...
+//	Get, Put, PutInt32, PutFloat64, WaitCounter             get and put
+//	Barrier, Broadcast, ReduceInt64, ReduceFloat64          cmam_barrier
+//
+// The packet types are in types.go.
+//
+// Every call may be made in some contexts only. The main program is whatever runs
+// outside handlers; a request handler runs for a message of request priority and a reply
+// handler for one of reply priority, whether it is a Handler, a NoticeHandler, an Object
+// or a Completion. Rules that keep two nodes that flood each other from deadlock:
 //   - The main program sends requests. While its send queue is full it polls.
 //   - A request handler may only reply. While the reply send queue is full it
 //     handles replies, and nothing else.
@@ -21,11 +36,20 @@
 //
 // A transfer (transfer.go) moves data between registered memory of two nodes without
 // either process touching it, and runs a notice handler at the receiver; the same rules
-// hold for it.
+// hold for it. Memory that is made known with Share can besides be read and written by
+// Get, Put and the like, and filled in segments; the library's own handlers do that when
+// the owner polls.
 //
 // A message that could not be delivered comes back: the next Poll, Wait or Request
 // returns an Undelivered error that says which and why. Sending goes on as before;
-// whether to go on is the program's decision.
+// whether to go on is the program's decision. Calls that wait for a node that is gone end
+// with such an error: who waits sends it a probe now and then. A node whose process was
+// started anew is not gone, and does not know what its predecessor was asked.
+//
+// What is bounded, and what happens then: a send queue that is full holds the sender up as
+// the rules say; of MaxCalls split-phase calls one more waits; of OpenSegments segments and
+// MaxObjects objects one more is an error; Poll ends after some two thousand messages.
+// Once a call of a kind has been made, none of its kind allocates, unless it fails.
 //
 // An Endpoint belongs to one goroutine, and its handlers run there.
 package am

@@ -55,11 +55,17 @@ func (m *Message) Reply(handler uint32, words ...uint32) error {
 	return m.reply(typeN, handler, words)
 }
 
-// post4 sends a request of one and four words.
+// post4 sends a request of one and four words. What is usual comes first: there is a slot.
 func (e *Endpoint) post4(node int, typ uint16, first, w0, w1, w2, w3 uint32) error {
-	s, err := e.reserve(node, 4)
-	if err != nil {
-		return err
+	var s *funi.Slot
+	if uint(node) < uint(e.nodes) && !e.inHandler() {
+		s = e.iface.Reserve(funi.Request)
+	}
+	if s == nil {
+		var err error
+		if s, err = e.reserve(node, 4); err != nil {
+			return err
+		}
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typ, 5))
 	s[1], s[2], s[3], s[4], s[5] = first, w0, w1, w2, w3

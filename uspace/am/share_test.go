@@ -249,7 +249,7 @@ func TestCallsToANodeThatIsGone(t *testing.T) {
 		"write":     func(n *bed.Node, _ *am.Counter, _ int) error { return n.WriteFloat64(1, segment, 1) },
 	} {
 		for _, count := range []int{1, 100, 3 * am.MaxCalls} {
-			b := bed.New(t, bed.Options{Nodes: 3, Slots: 1024, Limit: 2 * time.Minute})
+			b := bed.New(t, bed.Options{Nodes: 3, Slots: 1024, Tune: impatient})
 			end := false
 			errs := b.Run(func(n *bed.Node) error {
 				_, err := shared(n, 4096)
@@ -259,7 +259,7 @@ func TestCallsToANodeThatIsGone(t *testing.T) {
 				switch n.Node() {
 				case 1:
 					// Its card takes what comes; the program never answers.
-					for until := n.Now() + int64(time.Second); n.Now() < until; n.Pause(int64(20 * time.Microsecond)) {
+					for until := n.Now() + int64(100*time.Millisecond); n.Now() < until; n.Pause(int64(20 * time.Microsecond)) {
 						n.Card.Step(n.Now())
 					}
 					b.At(0, n.Kill)
@@ -318,8 +318,12 @@ func TestLateAnswer(t *testing.T) {
 		}
 		given := 0
 		for i := range 500 {
-			if i%3 == 0 && n.Node() == 0 { // there is no such source
-				if err := n.Transfer(1, 1, funi.Transfer{Source: 0x100, Destination: 0x100, Words: 4}); err != nil {
+			if i%3 == 0 && n.Node() == 0 { // the own card knows no such source, the other no such destination
+				x := funi.Transfer{Source: 0x100, Destination: 0x100, Words: 4}
+				if i%2 == 0 {
+					x.Source = segment
+				}
+				if err := n.Transfer(1, 1, x); err != nil {
 					return err
 				}
 			}
@@ -337,5 +341,42 @@ func TestLateAnswer(t *testing.T) {
 			return fmt.Errorf("%d reads were given up: the test tests nothing", given)
 		}
 		return n.Barrier()
+	})
+}
+
+// TestMoreReturnsThanTheRing: of more messages that came back than the return ring holds,
+// some are only counted. The calls that they were of fail all the same.
+func TestMoreReturnsThanTheRing(t *testing.T) {
+	const count = 3 * funi.ReturnSlots
+	b := bed.New(t, bed.Options{Nodes: 2, Slots: 1024})
+	b.MustRun(func(n *bed.Node) error {
+		_, err := shared(n, 1024)
+		// The card of node 1 refuses the 16 words that it is to write, of 17.
+		err = errors.Join(err,
+			n.Share(n.Register, funi.Segment{Base: 0x10000, Memory: make([]byte, 64), Rights: funi.Source}),
+			n.Share(n.Register, funi.Segment{Base: 0x10040, Memory: make([]byte, 64), Rights: funi.Destination}), n.Barrier())
+		if err != nil || n.Node() == 1 {
+			return errors.Join(err, n.Barrier())
+		}
+		var c am.Counter
+		for range count {
+			if err := n.Put(1, 0x10000, segment, 17, &c); err != nil {
+				return err
+			}
+		}
+		for n.Card.Counters().Returned < count {
+			n.Card.Step(n.Now())
+			n.Pause(int64(time.Microsecond))
+		}
+		came := 0
+		for c.UnderWay() > 0 {
+			var u *am.Undelivered
+			if err := n.WaitCounter(&c, c.UnderWay()); !errors.As(err, &u) || u.Reason != arctic.ReasonDestination {
+				return fmt.Errorf("%d under way: %v", c.UnderWay(), err)
+			} else {
+				came += u.Count
+			}
+		}
+		return errors.Join(n.Barrier(), check(c.Complete() == 0 && came == count, "%d complete, %d came back", c.Complete(), came))
 	})
 }

@@ -22,7 +22,8 @@ type NoticeHandler func(m *Message, n funi.Notice)
 
 // HandleNotice registers a handler of transfers. Its numbers are apart from those of
 // Handle, and like them: 0 to Handlers-1, the same on every node, registered before
-// the first transfer can arrive. Otherwise it returns ErrNumber.
+// the first transfer can arrive. Otherwise it returns ErrNumber. Any context; it sends
+// nothing.
 func (e *Endpoint) HandleNotice(number uint32, h NoticeHandler) error {
 	if number >= Handlers || e.notices[number] != nil || h == nil {
 		return fmt.Errorf("registering notice handler %d: %w", number, ErrNumber)

@@ -204,7 +204,8 @@ func TestFlood(t *testing.T) {
 }
 
 // TestPeerGone: when a node dies in the middle of a program, the program ends with an
-// error on every other node.
+// error on every other node: after the 5 s that a peer may be silent, or the 30 s that it
+// may take to be there for a node that had not yet heard of it.
 func TestPeerGone(t *testing.T) {
 	programs := map[string]func(n *bed.Node) error{
 		"ping-pong": func(n *bed.Node) error {
@@ -223,7 +224,7 @@ func TestPeerGone(t *testing.T) {
 	for name, program := range programs {
 		for victim := range 2 {
 			t.Run(fmt.Sprintf("%s node %d", name, victim), func(t *testing.T) {
-				b := bed.New(t, bed.Options{Nodes: 3, Limit: 30 * time.Second})
+				b := bed.New(t, bed.Options{Nodes: 3, Limit: 40 * time.Second})
 				b.At(2*time.Millisecond, b.Nodes[victim].Kill)
 				for i, err := range b.Run(program) {
 					var u *am.Undelivered
