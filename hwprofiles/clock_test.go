@@ -42,7 +42,7 @@ func TestDurationIsTheNearest(t *testing.T) {
 func TestDecimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		places := rapid.IntRange(0, 3).Draw(t, "places")
-		v := rapid.Int64Range(0, 1e12).Draw(t, "v")
+		v := rapid.Int64Range(0, 1e12-1).Draw(t, "v")
 		got, ok := parseDecimal(decimal(v, places), places)
 		if !ok || got != v {
 			t.Fatalf("%d with %d places is written %s and read %d, %t", v, places, decimal(v, places), got, ok)

@@ -219,6 +219,16 @@ func TestLoad(t *testing.T) {
 	if diff := cmp.Diff(&Profile{Name: "mine", About: "nothing"}, p); err != nil || diff != "" {
 		t.Error(err, diff)
 	}
+	// The longest file is read, and a longer one is not cut off.
+	for more, want := range map[int]error{0: nil, 1: ErrInvalid} {
+		text := "name: mine\nabout: nothing\n#"
+		if err := os.WriteFile(path, []byte(text+strings.Repeat("-", MaxBytes-len(text)+more)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(path); !errors.Is(err, want) {
+			t.Errorf("%d bytes: %v", MaxBytes+more, err)
+		}
+	}
 	// A file that never ends is not read to its end, and a folder is none.
 	if _, err := Load("/dev/zero"); !errors.Is(err, ErrInvalid) {
 		t.Error(err)

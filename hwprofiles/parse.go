@@ -100,13 +100,8 @@ func (t *text) where(key string) string {
 
 // place names file, line and column of a node.
 func (t *text) place(n ast.Node) string {
-	switch m := n.(type) { // their own tokens are those of their first colons
-	case *ast.MappingNode:
-		if !m.IsFlowStyle && len(m.Values) != 0 {
-			return t.place(m.Values[0].Key)
-		}
-	case *ast.MappingValueNode:
-		return t.place(m.Key)
+	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) != 0 {
+		n = m.Values[0].Key // its own token is the first colon
 	}
 	return t.position(n.GetToken())
 }
@@ -314,20 +309,15 @@ func (t *text) sources(p *Profile, n ast.Node) error {
 // notes their places under a prefix. Without names any key may be there that has a place
 // among the figures.
 func (t *text) mapping(n ast.Node, prefix string, names ...string) (map[string]ast.Node, error) {
-	var values []*ast.MappingValueNode
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		values = n.Values
-	case *ast.MappingValueNode:
-		values = []*ast.MappingValueNode{n}
-	default:
-		if names == nil {
-			return nil, t.bad(n, "%s, want the keys of figures, such as cpu.clock_mhz", what(n))
-		}
+	m, ok := n.(*ast.MappingNode)
+	if !ok && names == nil {
+		return nil, t.bad(n, "%s, want the keys of figures, such as cpu.clock_mhz", what(n))
+	}
+	if !ok {
 		return nil, t.bad(n, "%s, want the keys %s", what(n), strings.Join(names, ", "))
 	}
-	keys := make(map[string]ast.Node, len(values))
-	for _, v := range values {
+	keys := make(map[string]ast.Node, len(m.Values))
+	for _, v := range m.Values {
 		key := v.Key.GetToken().Value
 		switch {
 		case names == nil && !known(key):
@@ -378,7 +368,7 @@ func what(n ast.Node) string {
 		return "nothing"
 	case *ast.SequenceNode:
 		return "a list"
-	case *ast.MappingNode, *ast.MappingValueNode:
+	case *ast.MappingNode:
 		return "a mapping"
 	case *ast.AnchorNode, *ast.AliasNode:
 		return "an anchor or alias"

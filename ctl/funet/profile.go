@@ -1,0 +1,255 @@
+package main
+
+// This file is `funet profile`: the hardware that cards can be paced as.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/hwprofiles"
+)
+
+func profileCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "profile",
+		Short: "List, show and check hardware profiles: what a card, its bus and its network are paced as",
+	}
+	c.AddCommand(profileListCommand(), profileShowCommand(), profileCheckCommand())
+	return c
+}
+
+// profileList is the JSON document of profile list.
+type profileList struct {
+	Profiles []profileEntry `json:"profiles"`
+}
+
+type profileEntry struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+}
+
+func profileListCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the profiles that are built in",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			var l profileList
+			for _, name := range hwprofiles.Names() {
+				p, err := hwprofiles.Load(name)
+				if err != nil {
+					return err
+				}
+				l.Profiles = append(l.Profiles, profileEntry{p.Name, p.About})
+			}
+			return show(asJSON, l)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+func (l profileList) WriteTable(w io.Writer) error {
+	rows := [][]string{{"profile", "what it is"}}
+	for _, p := range l.Profiles {
+		rows = append(rows, []string{p.Name, p.About})
+	}
+	return table(w, rows...)
+}
+
+// profileShown is the JSON document of profile show. Times that are not a whole number of
+// nanoseconds are rounded to the nearest.
+type profileShown struct {
+	profileEntry
+	Figures      []profileFigure      `json:"figures"`
+	Transactions []profileTransaction `json:"bus_transactions"`
+	Costs        []profileCost        `json:"costs"`
+	CostSource   string               `json:"costs_source,omitempty"`
+}
+
+type profileFigure struct {
+	Key    string          `json:"key"`
+	Value  json.RawMessage `json:"value"`
+	Time   *int64          `json:"nanoseconds,omitempty"`
+	Exact  *bool           `json:"exact,omitempty"`
+	Source string          `json:"source"`
+	text   []string        // value and time, for people
+}
+
+type profileTransaction struct {
+	Words int   `json:"words"`
+	Time  int64 `json:"nanoseconds"`
+}
+
+type profileCost struct {
+	Call    string      `json:"call"`
+	Measure string      `json:"measure"`
+	Bytes   int         `json:"bytes"` // that it moves; 0: it is the cost of a call
+	Cycles  json.Number `json:"cycles"`
+	Time    int64       `json:"nanoseconds"`
+}
+
+func profileShowCommand() *cobra.Command {
+	var asJSON, asYAML bool
+	c := &cobra.Command{
+		Use:   "show PROFILE",
+		Short: "Show every figure of a profile, with its source",
+		Long: `Show every figure of a profile with what it comes to in nanoseconds and where it is
+from. PROFILE is the name of one that is built in, or a file, whose name has a '/' or
+ends in .yaml. A figure of zero costs nothing or, where it is a limit, sets none.
+With --yaml the profile is printed as a file to start one's own from.`,
+		Example: "  funet profile show sbus-arctic\n  funet profile show sbus-arctic --yaml > mine.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			p, err := hwprofiles.Load(args[0])
+			if err != nil {
+				return err
+			}
+			if !asYAML {
+				return show(asJSON, shownProfile(p))
+			}
+			data, err := p.Marshal()
+			if err != nil {
+				return err
+			}
+			_, err = os.Stdout.Write(data)
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	c.Flags().BoolVar(&asYAML, "yaml", false, "print a profile file")
+	c.MarkFlagsMutuallyExclusive("json", "yaml")
+	return c
+}
+
+// shownProfile makes what is shown of a profile.
+func shownProfile(p *hwprofiles.Profile) *profileShown {
+	s := &profileShown{
+		profileEntry: profileEntry{p.Name, p.About},
+		Transactions: []profileTransaction{}, Costs: []profileCost{}, CostSource: p.Sources["costs"],
+	}
+	for _, f := range p.Figures() {
+		g := profileFigure{Key: f.Key, Value: json.RawMessage(f.Value), Source: f.Source, text: []string{f.Value, ""}}
+		if !json.Valid(g.Value) { // a word
+			g.Value = json.RawMessage(`"` + f.Value + `"`)
+		}
+		if f.Timed {
+			ns := f.Time.Nanoseconds()
+			g.Time, g.Exact, g.text[1] = &ns, &f.Exact, nanoseconds(f.Time, f.Exact)
+		}
+		s.Figures = append(s.Figures, g)
+	}
+	for _, n := range p.Bus.Bursts {
+		s.Transactions = append(s.Transactions, profileTransaction{n, p.Bus.Transaction(n).Nanoseconds()})
+	}
+	for _, c := range p.Costs {
+		s.Costs = append(s.Costs, profileCost{c.Call, c.Measure, c.Bytes, json.Number(c.Cycles.String()), p.CPU.Clock.Duration(c.Cycles).Nanoseconds()})
+	}
+	return s
+}
+
+// nanoseconds says for people how long something takes.
+func nanoseconds(d time.Duration, exact bool) string {
+	if exact {
+		return fmt.Sprintf("%d ns", d.Nanoseconds())
+	}
+	return fmt.Sprintf("about %d ns", d.Nanoseconds())
+}
+
+func (s *profileShown) WriteTable(w io.Writer) error {
+	fmt.Fprintf(w, "%s: %s\n\n", s.Name, s.About)
+	rows := [][]string{{"figure", "value", "time", "source"}}
+	for _, f := range s.Figures {
+		rows = append(rows, []string{f.Key, f.text[0], f.text[1], f.Source})
+	}
+	if err := table(w, rows...); err != nil {
+		return err
+	}
+	if len(s.Transactions) != 0 {
+		rows = [][]string{{"bus transaction", "time"}}
+		for _, t := range s.Transactions {
+			rows = append(rows, []string{fmt.Sprintf("words: %d", t.Words), fmt.Sprintf("%d ns", t.Time)})
+		}
+		fmt.Fprintln(w)
+		if err := table(w, rows...); err != nil {
+			return err
+		}
+	}
+	if len(s.Costs) == 0 {
+		return nil
+	}
+	rows = [][]string{{"call", "measure", "cycles", "time", "of"}}
+	for _, c := range s.Costs {
+		of := "a call"
+		if c.Bytes != 0 {
+			of = fmt.Sprintf("%d bytes", c.Bytes)
+		}
+		rows = append(rows, []string{c.Call, c.Measure, c.Cycles.String(), fmt.Sprintf("%.2f us", float64(c.Time)/1e3), of})
+	}
+	fmt.Fprintf(w, "\ncosts: %s\n", s.CostSource)
+	return table(w, rows...)
+}
+
+// profileChecked is the JSON document of profile check.
+type profileChecked struct {
+	File  string `json:"file"`
+	Valid bool   `json:"valid"`
+	Name  string `json:"name,omitempty"`
+	Error string `json:"error,omitempty"` // with file, line and column
+	// Unsourced are the figures that are not zero and whose source the file does not say.
+	Unsourced []string `json:"unsourced,omitempty"`
+}
+
+func profileCheckCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a profile file; what is wrong is told with line and column",
+		Long: `Check a profile file. What is wrong is told with line, column and what to write
+instead, and the exit status is 1. Figures without a source are listed, which is no error.`,
+		Example: "  funet profile check mine.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			r := profileChecked{File: args[0]}
+			p, err := hwprofiles.LoadFile(args[0])
+			switch {
+			case err != nil && (!asJSON || !errors.Is(err, hwprofiles.ErrInvalid)):
+				return err
+			case err != nil:
+				r.Error = err.Error()
+				if err := printJSON(r); err != nil {
+					return err
+				}
+				return exitCode(1) // the document says what is wrong
+			}
+			r.Valid, r.Name = true, p.Name
+			for _, f := range p.Figures() {
+				if f.Source == "" && f.Value != "0" && f.Value != "false" && f.Value != "[]" && f.Value != "any" {
+					r.Unsourced = append(r.Unsourced, f.Key)
+				}
+			}
+			if len(p.Costs) != 0 && p.Sources["costs"] == "" {
+				r.Unsourced = append(r.Unsourced, "costs")
+			}
+			return show(asJSON, r)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+func (r profileChecked) WriteTable(w io.Writer) error {
+	if _, err := fmt.Fprintf(w, "%s: valid, the profile %s\n", r.File, r.Name); err != nil || r.Unsourced == nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "  without a source: %s\n", strings.Join(r.Unsourced, ", "))
+	return err
+}
