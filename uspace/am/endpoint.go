@@ -50,6 +50,7 @@ type Endpoint struct {
 	drive    func()
 	cpu      *timing.CPU           // nil: what the library does takes the time that it takes
 	cached   [arctic.Levels]uint32 // head registers in the processor's cache
+	known    [arctic.Levels]uint32 // tail registers that were read
 	node     int
 	nodes    int
 	message  [arctic.Levels]Message

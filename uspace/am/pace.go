@@ -18,30 +18,41 @@ func (e *Endpoint) Pace(cpu *timing.CPU) { e.cpu = cpu }
 
 // commit sends the slot that was reserved and filled in.
 func (e *Endpoint) commit(l funi.Level, s *funi.Slot) {
-	if e.cpu != nil {
-		e.pacedCommit(l, s)
-		return
+	if !e.paced(l, s) {
+		e.iface.Commit(l)
 	}
-	e.iface.Commit(l)
 }
 
-// chargeReserve charges the search for room in a send queue; again says that the last
-// was in vain.
-func (e *Endpoint) chargeReserve(l funi.Level, again bool) {
-	if again {
-		e.cpu.Work(fullCost)
-	} else {
-		e.cpu.Work(enterCost)
+// paced does what commit does if there is a processor to charge it to. Sending that must be
+// fast calls it itself, because commit is too long to become part of its caller.
+func (e *Endpoint) paced(l funi.Level, s *funi.Slot) bool {
+	if e.cpu == nil {
+		return false
 	}
-	if e.iface.SeemsFull(l) {
-		e.cpu.Load(1) // the tail register
-	}
+	e.pacedCommit(l, s)
+	return true
+}
+
+// chargeFull charges a look at a send queue that is full, besides the poll that follows.
+func (e *Endpoint) chargeFull(l funi.Level) {
+	e.cpu.Work(fullCost)
+	e.loadTail(l)
+}
+
+// loadTail charges a load of a tail register, which the interface has read.
+func (e *Endpoint) loadTail(l funi.Level) {
+	e.cpu.Load(1)
+	e.known[l] = e.iface.KnownTail(l)
 }
 
 // pacedCommit charges the composition of a slot, sends it, and handles what has arrived.
 func (e *Endpoint) pacedCommit(l funi.Level, s *funi.Slot) {
 	c := e.cpu
 	h := s.Header()
+	c.Work(enterCost)
+	if e.iface.KnownTail(l) != e.known[l] {
+		e.loadTail(l) // the search for the slot has read it
+	}
 	c.Work(placeCost + headerCost)
 	switch {
 	case h.Transfer():
@@ -128,12 +139,6 @@ func (e *Endpoint) pacedPoll() (int, error) {
 func (e *Endpoint) chargeLook(l funi.Level) {
 	e.cpu.Work(pointerCost + lookCost + testCost)
 	e.loadHead(l)
-}
-
-// chargeRegister charges a read of a register of the card, in a loop.
-func (e *Endpoint) chargeRegister() {
-	e.cpu.Work(pointerCost + testCost)
-	e.cpu.Load(1)
 }
 
 // look handles one message of a level if there is any.

@@ -64,7 +64,9 @@ func (e *Endpoint) transfer(node int, typ uint16, t *funi.Transfer) error {
 		return err
 	}
 	s.SetTransfer(uint16(node), typ, *t)
-	e.commit(funi.Request, s)
+	if !e.paced(funi.Request, s) {
+		e.iface.Commit(funi.Request)
+	}
 	return nil
 }
 
@@ -75,7 +77,9 @@ func (m *Message) transfer(typ uint16, t *funi.Transfer) error {
 		return err
 	}
 	s.SetTransfer(uint16(m.Source), typ, *t)
-	m.endpoint.commit(funi.Reply, s)
+	if e := m.endpoint; !e.paced(funi.Reply, s) {
+		e.iface.Commit(funi.Reply)
+	}
 	return nil
 }
 
@@ -104,7 +108,10 @@ func transferType(number uint32, t *funi.Transfer) uint16 {
 // before: the sources of transfers may then change. Any context.
 func (e *Endpoint) Retrieved(l funi.Level) bool {
 	if e.cpu != nil {
-		e.chargeRegister()
+		e.cpu.Work(pointerCost + testCost)
+		e.cpu.Load(1) // the tail register
 	}
-	return e.iface.Unsent(l) == 0
+	done := e.iface.Unsent(l) == 0
+	e.known[l] = e.iface.KnownTail(l)
+	return done
 }

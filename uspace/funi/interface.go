@@ -81,12 +81,9 @@ func (i *Interface) Reserve(l Level) *Slot {
 	return q.slot(q.head)
 }
 
-// SeemsFull reports whether Reserve would have to read the card's register before it can
-// say whether there is a slot.
-func (i *Interface) SeemsFull(l Level) bool {
-	q := &i.send[l&1]
-	return (q.head+1)&q.mask == q.tail
-}
+// KnownTail returns the tail of the send queue as it was last read from the card's
+// register (thesis 3.2.2: memoization).
+func (i *Interface) KnownTail(l Level) uint32 { return i.send[l&1].tail }
 
 // Commit makes the slot that Reserve returned visible to the card.
 func (i *Interface) Commit(l Level) {
