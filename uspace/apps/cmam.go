@@ -79,7 +79,8 @@ type cmam struct {
 	rows        []CMAMRow
 	into        []byte
 	segment     am.Place
-	counted     int // handlers that ran
+	counted     int // handlers that ran, and
+	remaining   int // what was missing of the segment, since the step began
 	stops       int
 	failed      error // of a handler
 	began, sent int64 // the replies of sendReplies
@@ -165,11 +166,13 @@ func (c *cmam) prepare(register func(funi.Segment) error) error {
 
 // measure runs a step on all nodes. Those that have done their part wait for node 0.
 func (c *cmam) measure(step func() error) error {
-	e := c.e
+	e, before := c.e, c.stops
+	// What was sent before has been handled, and what is sent from now on may be before
+	// the barrier has let this node go on.
+	c.counted, c.remaining = 0, e.Remaining(c.segment)
 	if err := e.Barrier(); err != nil {
 		return err
 	}
-	before := c.stops
 	if err := errors.Join(step(), c.failed); err != nil {
 		return err
 	}
@@ -196,12 +199,12 @@ func (c *cmam) row(name, measure string, ns int64, calls, bytes int) {
 	c.rows = append(c.rows, CMAMRow{name, measure, float64(ns) / float64(calls), bytes})
 }
 
-// got returns how many messages of a primitive have been handled.
+// got returns how many messages of the step's primitive have been handled.
 func (c *cmam) got(p primitive) int {
 	if p.bytes == 0 {
 		return c.counted
 	}
-	return (cmamMemory - c.e.Remaining(c.segment)) / p.bytes
+	return (c.remaining - c.e.Remaining(c.segment)) / p.bytes
 }
 
 // sendRequests measures sending at request priority, to all nodes in turn.
@@ -209,7 +212,8 @@ func (c *cmam) sendRequests(p primitive) func() error {
 	return func() error {
 		e, n := c.e, c.o.Messages
 		if e.Node() != 0 {
-			return nil
+			want := (n + e.Nodes() - 1 - e.Node()) / (e.Nodes() - 1)
+			return e.Wait(func() bool { return c.got(p) == want })
 		}
 		for !e.Retrieved(funi.Request) {
 			if _, err := e.Poll(); err != nil {
@@ -256,7 +260,6 @@ func (c *cmam) sendsReplies(which int, p primitive) func() error {
 		e, n := c.e, c.o.Messages
 		switch e.Node() {
 		case 1:
-			want := c.got(p) + n
 			if err := e.Request4(0, cmamSend, uint32(which), uint32(n), 0, 0); err != nil {
 				return err
 			}
@@ -264,7 +267,7 @@ func (c *cmam) sendsReplies(which int, p primitive) func() error {
 			// handling them would hold up its card, and that node 0's.
 			for e.Waiting(funi.Request) == 0 {
 			}
-			return e.Wait(func() bool { return c.got(p) == want })
+			return e.Wait(func() bool { return c.got(p) == n })
 		case 0:
 			c.sent = 0
 			if err := e.Wait(func() bool { return c.sent != 0 }); err != nil {
@@ -287,7 +290,7 @@ func (c *cmam) recvRequests(p primitive) func() error {
 	return func() error {
 		e, each := c.e, c.o.Messages/cmamSenders
 		if e.Node() == 0 {
-			return c.recv("cmam_"+p.name, funi.Request, p, c.got(p))
+			return c.recv("cmam_"+p.name, funi.Request, p)
 		}
 		if e.Node() <= cmamSenders {
 			for i := range each {
@@ -307,27 +310,27 @@ func (c *cmam) recvReplies(which int, p primitive) func() error {
 		if e.Node() != 0 {
 			return nil
 		}
-		before := c.got(p)
 		for node := 1; node <= cmamSenders; node++ {
 			if err := e.Request4(node, cmamSend, uint32(which), uint32(each), uint32((node-1)*each), 0); err != nil {
 				return err
 			}
 		}
-		return c.recv("cmam_reply_"+p.name, funi.Reply, p, before)
+		return c.recv("cmam_reply_"+p.name, funi.Reply, p)
 	}
 }
 
-// recv waits for all messages and handles them; before were handled before.
-func (c *cmam) recv(name string, l funi.Level, p primitive, before int) error {
+// recv waits for all messages and handles them. Those that the barrier or the questions
+// let arrive, and handled, are not measured.
+func (c *cmam) recv(name string, l funi.Level, p primitive) error {
 	e, n := c.e, c.o.Messages
-	for e.Waiting(l) == 0 {
+	for c.got(p) < n && e.Waiting(l) == 0 {
 	}
 	begin := c.clock()
-	for c.got(p)+e.Waiting(l) < before+n {
+	for c.got(p)+e.Waiting(l) < n {
 	}
 	there := c.clock()
-	left := before + n - c.got(p)
-	if err := e.Wait(func() bool { return c.got(p) == before+n }); err != nil {
+	left := max(n-c.got(p), 1)
+	if err := e.Wait(func() bool { return c.got(p) == n }); err != nil {
 		return err
 	}
 	end := c.clock()
