@@ -44,8 +44,8 @@ func (e *Endpoint) Poll() (int, error) {
 	return n, e.returned()
 }
 
-// Waiting returns how many messages of a level have arrived and wait to be handled. It
-// lets the card run. Main program only.
+// Waiting returns how many messages of a level have arrived and wait to be handled: 0 to
+// the size of a queue less one. It lets the card run and handles none. Any context.
 func (e *Endpoint) Waiting(l funi.Level) int {
 	e.drive()
 	if e.cpu != nil {
