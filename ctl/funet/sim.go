@@ -22,8 +22,8 @@ import (
 const shrinkTries = 1000
 
 func simCommand() *cobra.Command {
-	c := &cobra.Command{Use: "sim", Short: "Run the engine on a simulated network, in virtual time"}
-	c.AddCommand(chaosCommand())
+	c := &cobra.Command{Use: "sim", Short: "Run the engine on simulated networks and machines, in virtual time"}
+	c.AddCommand(chaosCommand(), cmamCommand())
 	return c
 }
 

@@ -22,6 +22,7 @@ func (e *Endpoint) get(m *Message, ticket uint32) {
 		return
 	}
 	address, words, offset := m.Words[0], int(m.Words[1]), m.Words[2]
+	e.charge(memoryCost)
 	from := e.memory(address, words, funi.Source)
 	if from == nil {
 		e.finish(m, ticket, answerRefused)
@@ -35,7 +36,7 @@ func (e *Endpoint) get(m *Message, ticket uint32) {
 	s.SetHeader(funi.NewHeader(uint16(m.Source), typeData, 2+words))
 	s[1], s[2] = ticket, offset
 	load(s[3:3+words], from)
-	e.iface.Commit(funi.Reply)
+	e.commit(funi.Reply, s)
 }
 
 // getBlock answers by letting the card move a block of this process's memory.
@@ -61,6 +62,7 @@ func (e *Endpoint) put(m *Message, ticket uint32) {
 		return
 	}
 	address, data := m.Words[0], m.Words[1:]
+	e.charge(memoryCost)
 	to := e.memory(address, len(data), funi.Destination)
 	if to == nil {
 		e.finish(m, ticket, answerRefused)
@@ -79,7 +81,7 @@ func (e *Endpoint) finish(m *Message, ticket, answer uint32) {
 	}
 	s.SetHeader(funi.NewHeader(uint16(m.Source), typeDone, 2))
 	s[1], s[2] = ticket, answer
-	e.iface.Commit(funi.Reply)
+	e.commit(funi.Reply, s)
 }
 
 // data takes an answer with a piece of a node's memory.
@@ -92,6 +94,7 @@ func (e *Endpoint) data(m *Message, ticket uint32) {
 		e.unknown++
 		return
 	}
+	e.charge(memoryCost)
 	store(c.into[4*m.Words[0]:], m.Words[1:])
 	e.answered(m.Source, ticket)
 }

@@ -63,6 +63,7 @@ type call struct {
 // more than are complete and under way gives ErrCounter. Main program only (ErrHandler).
 func (e *Endpoint) WaitCounter(c *Counter, n int) error {
 	var failed error
+	e.charge(waitCost)
 	err := e.wait(func() bool {
 		if c.err != nil {
 			failed, c.err = c.err, nil
@@ -109,6 +110,7 @@ func (e *Endpoint) begin(node, answers int, into []byte, counter *Counter) (uint
 	if err := e.refusal(node, 0); err != nil {
 		return 0, err
 	}
+	e.charge(callsCost)
 	if e.calls == nil {
 		e.calls = newCalls()
 	}

@@ -140,7 +140,7 @@ func (e *Endpoint) tellParent(t *tree, value uint64) error {
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typeUp, 5))
 	s[1], s[2], s[3], s[4], s[5] = e.collective.number, e.collective.what, uint32(k), uint32(value), uint32(value>>32)
-	e.iface.Commit(funi.Request)
+	e.commit(funi.Request, s)
 	e.drive()
 	return nil
 }
@@ -182,7 +182,7 @@ func (e *Endpoint) pass(child int) error {
 		n := copy(s[4:4+downWords], c.result[at:])
 		s.SetHeader(funi.NewHeader(uint16(child), typeDown, 3+n))
 		s[1], s[2], s[3] = c.number, uint32(at), uint32(len(c.result))
-		e.iface.Commit(funi.Request)
+		e.commit(funi.Request, s)
 		c.sent = at + n
 	}
 	return nil

@@ -20,7 +20,8 @@
 //	Get, Put, PutInt32, PutFloat64, WaitCounter             get and put
 //	Barrier, Broadcast, ReduceInt64, ReduceFloat64          cmam_barrier
 //
-// The packet types are in types.go.
+// The packet types are in types.go. On a modelled machine (Endpoint.Pace) each call takes
+// the time that it would have taken there: pace.go is the hook, costs.go the prices.
 //
 // Every call may be made in some contexts only. The main program is whatever runs
 // outside handlers; a request handler runs for a message of request priority and a reply

@@ -8,6 +8,7 @@ import (
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/timing"
 )
 
 const (
@@ -47,6 +48,9 @@ type Message struct {
 type Endpoint struct {
 	iface    *funi.Interface
 	drive    func()
+	cpu      *timing.CPU           // nil: what the library does takes the time that it takes
+	cached   [arctic.Levels]uint32 // head registers in the processor's cache
+	known    [arctic.Levels]uint32 // tail registers that were read
 	node     int
 	nodes    int
 	message  [arctic.Levels]Message

@@ -3,7 +3,7 @@ package am
 // This file is get and put: split-phase copies between this process's memory and a node's
 // (thesis 6.2.1, "shared memory library calls"; Split-C's get and put).
 //
-// The journey: up to 16 words travel in one message, and so do the up to 3 words before
+// The journey: less than 16 words travel in one message, and so do the up to 3 words before
 // and after a block that the card moves by itself, which begins and ends at multiples of
 // 16 bytes at both sides. Where the two addresses differ in their place between such
 // multiples, no card can move them, and all of it travels in messages of 16 words. Every
@@ -115,7 +115,7 @@ type copying struct {
 // plan cuts a copy.
 func plan(address, local uint32, words int) copying {
 	p := copying{total: words, begin: words, end: words}
-	if words > pieceWords && (address^local)%arctic.TransferAlign == 0 {
+	if words >= pieceWords && (address^local)%arctic.TransferAlign == 0 {
 		p.begin = int(-address%arctic.TransferAlign) / 4
 		p.end = p.begin + (words-p.begin)&^3
 	}
@@ -151,7 +151,7 @@ func (e *Endpoint) ask(node int, typ uint16, ticket, w0, w1, w2 uint32) error {
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typ, 4))
 	s[1], s[2], s[3], s[4] = ticket, w0, w1, w2
-	e.iface.Commit(funi.Request)
+	e.commit(funi.Request, s)
 	return nil
 }
 
@@ -165,6 +165,6 @@ func (e *Endpoint) putPiece(node int, ticket, address uint32, data []byte) error
 	s.SetHeader(funi.NewHeader(uint16(node), typePut, 2+words))
 	s[1], s[2] = ticket, address
 	load(s[3:3+words], data)
-	e.iface.Commit(funi.Request)
+	e.commit(funi.Request, s)
 	return nil
 }

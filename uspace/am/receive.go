@@ -32,6 +32,9 @@ func (e *Endpoint) Poll() (int, error) {
 	if e.inHandler() {
 		return 0, fmt.Errorf("polling: %w", ErrHandler)
 	}
+	if e.cpu != nil {
+		return e.pacedPoll()
+	}
 	n := e.handleAll() // what the last drive brought; else two would fill the queue
 	e.drive()
 	n += e.handleAll()
@@ -39,6 +42,16 @@ func (e *Endpoint) Poll() (int, error) {
 		e.drive() // what the handlers replied leaves now
 	}
 	return n, e.returned()
+}
+
+// Waiting returns how many messages of a level have arrived and wait to be handled: 0 to
+// the size of a queue less one. It lets the card run and handles none. Any context.
+func (e *Endpoint) Waiting(l funi.Level) int {
+	e.drive()
+	if e.cpu != nil {
+		e.chargeLook(l)
+	}
+	return e.iface.Arrived(l)
 }
 
 // inHandler reports whether a handler is running.
@@ -64,6 +77,9 @@ func (e *Endpoint) service(l funi.Level, most int) int {
 		s := e.iface.Receive(l)
 		if s == nil {
 			break
+		}
+		if e.cpu != nil {
+			e.chargeReceive(s)
 		}
 		e.handle(l, s)
 		e.iface.Release(l)
@@ -127,6 +143,6 @@ func (e *Endpoint) probe(node int) error {
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typeProbe, 1))
 	s[funi.PayloadWord] = 0
-	e.iface.Commit(funi.Request)
+	e.commit(funi.Request, s)
 	return nil
 }

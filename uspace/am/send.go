@@ -69,7 +69,9 @@ func (e *Endpoint) post4(node int, typ uint16, first, w0, w1, w2, w3 uint32) err
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typ, 5))
 	s[1], s[2], s[3], s[4], s[5] = first, w0, w1, w2, w3
-	e.iface.Commit(funi.Request)
+	if !e.paced(funi.Request, s) {
+		e.iface.Commit(funi.Request)
+	}
 	return nil
 }
 
@@ -80,7 +82,9 @@ func (e *Endpoint) post(node int, typ uint16, first uint32, words []uint32) erro
 		return err
 	}
 	fill(s, node, typ, first, words)
-	e.iface.Commit(funi.Request)
+	if !e.paced(funi.Request, s) {
+		e.iface.Commit(funi.Request)
+	}
 	return nil
 }
 
@@ -92,7 +96,9 @@ func (m *Message) reply4(typ uint16, first, w0, w1, w2, w3 uint32) error {
 	}
 	s.SetHeader(funi.NewHeader(uint16(m.Source), typ, 5))
 	s[1], s[2], s[3], s[4], s[5] = first, w0, w1, w2, w3
-	m.endpoint.iface.Commit(funi.Reply)
+	if e := m.endpoint; !e.paced(funi.Reply, s) {
+		e.iface.Commit(funi.Reply)
+	}
 	return nil
 }
 
@@ -103,7 +109,9 @@ func (m *Message) reply(typ uint16, first uint32, words []uint32) error {
 		return err
 	}
 	fill(s, m.Source, typ, first, words)
-	m.endpoint.iface.Commit(funi.Reply)
+	if e := m.endpoint; !e.paced(funi.Reply, s) {
+		e.iface.Commit(funi.Reply)
+	}
 	return nil
 }
 
@@ -136,6 +144,9 @@ func (e *Endpoint) reserve(node, words int) (*funi.Slot, error) {
 		if s := e.iface.Reserve(funi.Request); s != nil {
 			return s, nil
 		}
+		if e.cpu != nil {
+			e.chargeFull(funi.Request)
+		}
 		if _, err := e.Poll(); err != nil {
 			return nil, err
 		}
@@ -157,6 +168,12 @@ func (m *Message) reserve(words int) (*funi.Slot, error) {
 			return s, nil
 		}
 		e.drive()
+		if e.cpu != nil {
+			e.chargeFull(funi.Reply)
+			e.cpu.Work(pollCost)
+			e.look(funi.Reply)
+			continue
+		}
 		e.service(funi.Reply, burst)
 	}
 }

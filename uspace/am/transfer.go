@@ -66,7 +66,9 @@ func (e *Endpoint) transfer(node int, typ uint16, t *funi.Transfer) error {
 		return err
 	}
 	s.SetTransfer(uint16(node), typ, *t)
-	e.iface.Commit(funi.Request)
+	if !e.paced(funi.Request, s) {
+		e.iface.Commit(funi.Request)
+	}
 	return nil
 }
 
@@ -77,7 +79,9 @@ func (m *Message) transfer(typ uint16, t *funi.Transfer) error {
 		return err
 	}
 	s.SetTransfer(uint16(m.Source), typ, *t)
-	m.endpoint.iface.Commit(funi.Reply)
+	if e := m.endpoint; !e.paced(funi.Reply, s) {
+		e.iface.Commit(funi.Reply)
+	}
 	return nil
 }
 
@@ -105,6 +109,14 @@ func transferType(number uint32, t *funi.Transfer) uint16 {
 // Retrieved reports whether the card has given back the slots of everything of the level
 // that was sent before: the sources of transfers may then change. The slot of a transfer
 // of more than 16 words may take until the receiver has all but its end, or until the
-// transfer comes back; what was sent behind it waits for it here, though not on its way. Any
-// context.
-func (e *Endpoint) Retrieved(l funi.Level) bool { return e.iface.Unsent(l) == 0 }
+// transfer comes back; what was sent behind it waits for it here, though not on its way.
+// Any context.
+func (e *Endpoint) Retrieved(l funi.Level) bool {
+	if e.cpu != nil {
+		e.cpu.Work(pointerCost + testCost)
+		e.cpu.Load(1) // the tail register
+	}
+	done := e.iface.Unsent(l) == 0
+	e.known[l] = e.iface.KnownTail(l)
+	return done
+}

@@ -111,6 +111,6 @@ func (e *Endpoint) putValue(node int, address uint32, bits uint64, words int, c 
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typePut, 2+words))
 	s[1], s[2], s[3], s[4] = ticket, address, uint32(bits), uint32(bits>>32)
-	e.iface.Commit(funi.Request)
+	e.commit(funi.Request, s)
 	return ticket, nil
 }

@@ -38,7 +38,9 @@ func (e *Endpoint) Xfer(node int, to Place, data []byte) error {
 			return err
 		}
 		fillXfer(s, node, to.At(at), data[at:at+4*words])
-		e.iface.Commit(funi.Request)
+		if !e.paced(funi.Request, s) {
+			e.iface.Commit(funi.Request)
+		}
 	}
 	return nil
 }
@@ -65,7 +67,9 @@ func (m *Message) ReplyXfer(to Place, data []byte) error {
 			return err
 		}
 		fillXfer(s, m.Source, to.At(at), data[at:at+4*words])
-		m.endpoint.iface.Commit(funi.Reply)
+		if e := m.endpoint; !e.paced(funi.Reply, s) {
+			e.iface.Commit(funi.Reply)
+		}
 	}
 	return nil
 }

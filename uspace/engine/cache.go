@@ -105,6 +105,15 @@ func (t *ticket) take(l arctic.Level) int {
 	return i
 }
 
+// any reports whether take would find a line.
+func (t *ticket) any(l arctic.Level) bool {
+	if t.some == 0 {
+		return false
+	}
+	w := bits.TrailingZeros64(t.some)
+	return l == arctic.Reply || w*64+bits.TrailingZeros64(t.words[w]) < t.limit
+}
+
 // give marks line i free again.
 func (t *ticket) give(i int) {
 	t.words[i/64] |= 1 << (i % 64)

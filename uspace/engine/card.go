@@ -14,6 +14,7 @@ import (
 type Card struct {
 	cfg       Config
 	now       int64
+	units     *units // nil: what the card does takes no time
 	random    rand.PCG
 	contexts  []*Context // resident and switched out
 	awake     []*Context // of these, those that steps look at
@@ -57,6 +58,9 @@ func New(cfg Config) (*Card, error) {
 	}
 	c.absent = &Context{card: c, refusal: arctic.ReasonSwitching, away: true, detached: true}
 	c.stranger = &Context{card: c, refusal: arctic.ReasonSourceNode, away: true, detached: true}
+	if cfg.Timing != nil {
+		c.units = newUnits(cfg.Timing)
+	}
 	c.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	last := cfg.Card
 	for _, p := range cfg.Peers {
@@ -93,9 +97,12 @@ func (c *Card) Step(now int64) int64 {
 		if x.iface.Load(funi.Control) != x.seen {
 			c.control(x)
 		}
-		if !x.halted {
+		if !x.halted && c.units == nil {
 			c.retrieve(x)
 		}
+	}
+	if c.units != nil {
+		c.runUnits() // what ends now may leave in this step
 	}
 	c.acknowledge(false)
 	c.dispatch()
@@ -107,8 +114,13 @@ func (c *Card) Step(now int64) int64 {
 		c.receive(i)
 	}
 	c.expire() // after what arrived: a late step is not the peers' silence
+	if c.units != nil {
+		c.runUnits() // what arrived may be next
+	}
 	for _, x := range c.awake {
-		c.drain(x)
+		if c.units == nil {
+			c.drain(x)
+		}
 		x.publish()
 	}
 	if len(c.dead) > 0 {
@@ -116,6 +128,9 @@ func (c *Card) Step(now int64) int64 {
 	}
 	if c.more || c.blocked || c.ackNow != nil || c.ready[arctic.Reply].head != nil || c.ready[arctic.Request].head != nil {
 		return now
+	}
+	if c.units != nil {
+		return min(c.units.next, c.timers.next())
 	}
 	return c.timers.next()
 }

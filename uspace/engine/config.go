@@ -73,6 +73,9 @@ type Config struct {
 	Blocks      bool
 	FirstWindow int // frames in flight before anything is known of the path
 
+	// Timing is what retrieval and delivery take; nil: nothing. It does not go with Blocks.
+	Timing *Timing
+
 	// AckDelay bounds how long an acknowledgment waits for data to ride on.
 	AckDelay time.Duration
 	// AckEvery is how many frames with trains, or four times as many with blocks, are
@@ -139,6 +142,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: trains of %d packets; use 1 to %d", ErrConfig, c.Train, arctic.MaxTrain)
 	case c.FIFO < 1:
 		return fmt.Errorf("%w: receive FIFO of %d packets; use at least 1", ErrConfig, c.FIFO)
+	case c.Timing != nil && (c.Blocks || c.Timing.check() != nil):
+		return fmt.Errorf("%w: timing with blocks: %v, %v", ErrConfig, c.Blocks, c.Timing.check())
 	case c.FirstWindow < 1 || c.FirstWindow > Window:
 		return fmt.Errorf("%w: first window of %d frames; use 1 to %d", ErrConfig, c.FirstWindow, Window)
 	case c.AckEvery < 1 || c.AckEvery > Window/2/blocksPerTrain:

@@ -35,7 +35,7 @@ func (c *Card) accept(x *Context, l arctic.Level, p arctic.Packet, block []byte)
 		return arctic.ReasonUnknownKind
 	}
 	q := &x.fifo[l]
-	if q.n == 0 {
+	if q.n == 0 && c.units == nil {
 		if s := x.iface.Vacant(l); s != nil {
 			c.deliver(x, l, s, p, &h)
 			return arctic.ReasonNone
@@ -68,23 +68,29 @@ func (c *Card) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet
 // there is room, replies first.
 func (c *Card) drain(x *Context) {
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
-		q := &x.fifo[l]
-		for q.n > 0 {
-			p := arctic.Packet(q.slots[q.first][:])
-			h := p.Header()
-			if h.Kind == arctic.KindTransfer {
-				if !c.drainTransfer(x, l, p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize], &h) {
-					break
-				}
-			} else {
-				s := x.iface.Vacant(l)
-				if s == nil {
-					break
-				}
-				c.deliver(x, l, s, p, &h)
-			}
-			q.first = (q.first + 1) % len(q.slots)
-			q.n--
+		for x.fifo[l].n > 0 && c.drainOne(x, l) {
 		}
 	}
+}
+
+// drainOne moves the packet at the head of a receive FIFO on, and returns false when
+// the receive queue is full.
+func (c *Card) drainOne(x *Context, l arctic.Level) bool {
+	q := &x.fifo[l]
+	p := arctic.Packet(q.slots[q.first][:])
+	h := p.Header()
+	if h.Kind == arctic.KindTransfer {
+		if !c.drainTransfer(x, l, p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize], &h) {
+			return false
+		}
+	} else {
+		s := x.iface.Vacant(l)
+		if s == nil {
+			return false
+		}
+		c.deliver(x, l, s, p, &h)
+	}
+	q.first = (q.first + 1) % len(q.slots)
+	q.n--
+	return true
 }

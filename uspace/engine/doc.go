@@ -34,6 +34,11 @@
 //	acknowledge.go answers that came back: lines are freed, rejected packets wait
 //	              for another try, permanent rejects return to the process
 //
+// Natively all of this takes no time but the engine's own. The card of a modelled machine
+// (Config.Timing) has units.go besides: its Retrieval and Delivery Unit work on one packet
+// at a time, each of whose bursts waits for the bus, and nothing is seen of a packet
+// before its last burst has ended. Step then says when a unit is next free.
+//
 // Beside them: context.go attaches processes and ends them, control.go is CNTL and the
 // privileged registers, switch.go takes a context off the card and puts it back (thesis
 // 4.2), route.go is the groups and their route tables, and wake.go decides which

@@ -10,6 +10,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/port/wire"
+	"github.com/funet/funet/uspace/timing"
 )
 
 // The faults of a network, alone and together.
@@ -28,10 +29,20 @@ func thesis(c *engine.Config) {
 	c.Lines, c.ReplyLines, c.Train, c.FirstWindow, c.AckEvery, c.Blocks = 8, 2, 1, 1, 1, false
 }
 
+// timed is the same with the units' times (thesis 6.1.5).
+func timed(c *engine.Config) {
+	thesis(c)
+	c.Timing = &engine.Timing{Bus: sbus(), Bursts: []int{1, 4, 8}, Retrieval: 40 * time.Nanosecond, Delivery: 80 * time.Nanosecond}
+}
+
+// sbus is the thesis's bus: 15 cycles of 40 ns, and 2 for each word.
+func sbus() *timing.Bus { return timing.NewBus(600, 80) }
+
 // The cards.
 var cardConfigs = map[string]func(*engine.Config){
 	"native":  nil,
 	"thesis":  thesis,
+	"timed":   timed,
 	"train 1": func(c *engine.Config) { c.Train = 1 },
 	"tiny":    func(c *engine.Config) { c.Lines, c.ReplyLines, c.FIFO, c.FirstWindow = 2, 1, 1, 1 },
 }

@@ -35,13 +35,13 @@ func (c *Card) acceptTransfer(x *Context, l arctic.Level, p arctic.Packet, h *ar
 	if t.Form == arctic.Block && x.drain {
 		return c.drainBlock(x, l, &t, h)
 	}
-	if t.Form == arctic.Block || t.Form == arctic.Part && !x.drain {
+	if t.Form == arctic.Block || t.Form == arctic.Part && !x.drain && c.units == nil {
 		copy(memory, t.Data)
 		c.counters.PacketsDelivered++
 		return arctic.ReasonNone
 	}
 	q := &x.fifo[l]
-	if q.n == 0 {
+	if q.n == 0 && c.units == nil {
 		if s := x.iface.Vacant(l); s != nil {
 			c.deliverTransfer(x, l, s, &t, h)
 			return arctic.ReasonNone

@@ -13,66 +13,76 @@ import (
 func (c *Card) retrieve(x *Context) {
 	noLine := false
 	for l := arctic.Reply; l <= arctic.Reply; l-- { // Reply, then Request
-		if x.long != nil && !c.finish(x, l) {
-			noLine = true
-		}
-		if x.finished[l] > 0 && x.sending {
-			c.retireFinished(x, l)
-		}
-		n := x.iface.Pending(l)
-		if n == 0 && (x.current[l] == nil || !x.sending) { // current without a slot: HD was taken back
+		if x.long == nil && x.finished[l] == 0 && x.iface.Pending(l) == 0 {
 			continue
 		}
-		packets := 0
-		for packets < retrieveBatch {
-			if x.current[l] != nil {
-				some, done := c.carryOn(x, l, retrieveBatch-packets)
-				packets += some
-				if !done {
-					noLine = noLine || packets < retrieveBatch
-					break
-				}
-				continue
-			}
-			if x.taken[l] >= n || x.closing { // closing: the process waits for CSQR
-				break
-			}
-			s := x.iface.Slot(l, x.taken[l])
-			h := funi.Header(s.Load(0))
-			if h.Many() && h.Words() == 0 {
-				if !c.begin(x, l, h, s) {
-					noLine = true // or rather no record, which comes free like a line
-					break
-				}
-				if x.current[l] == nil {
-					x.taken[l]++ // it was refused
-					x.retrieved(l)
-				}
-				continue
-			}
-			ln := x.take(l)
-			if ln == nil {
-				c.counters.SendQueueNoTicket++
-				noLine = true
-				break
-			}
-			c.load(x, l, ln, h, s)
-			x.taken[l]++
-			x.retrieved(l)
-			packets++
-		}
-		if packets == retrieveBatch && (x.current[l] != nil || n > x.taken[l]) {
-			c.more = true
-		}
-		if x.finished[l] > 0 {
-			c.retireFinished(x, l)
-		}
-		c.counters.PacketsRetrieved += uint64(packets)
+		noLine = c.retrieveLevel(x, l, retrieveBatch) || noLine
 	}
 	if c.loopback(x) && noLine {
 		c.more = true // for what found no line there is one now
 	}
 	x.starved = noLine
+}
+
+// retrieveLevel moves up to budget pending packets of a level and reports whether one
+// found no line.
+func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine bool) {
+	if x.long != nil && !c.finish(x, l) {
+		noLine = true
+	}
+	if x.finished[l] > 0 && x.sending {
+		c.retireFinished(x, l)
+	}
+	n := x.iface.Pending(l)
+	if n == 0 && (x.current[l] == nil || !x.sending) { // current without a slot: HD was taken back
+		return noLine
+	}
+	packets := 0
+	for packets < budget {
+		if x.current[l] != nil {
+			some, done := c.carryOn(x, l, budget-packets)
+			packets += some
+			if !done {
+				noLine = noLine || packets < budget
+				break
+			}
+			continue
+		}
+		if x.taken[l] >= n || x.closing { // closing: the process waits for CSQR
+			break
+		}
+		s := x.iface.Slot(l, x.taken[l])
+		h := funi.Header(s.Load(0))
+		if h.Many() && h.Words() == 0 {
+			if !c.begin(x, l, h, s) {
+				noLine = true // or rather no record, which comes free like a line
+				break
+			}
+			if x.current[l] == nil {
+				x.taken[l]++ // it was refused
+				x.retrieved(l)
+			}
+			continue
+		}
+		ln := x.take(l)
+		if ln == nil {
+			c.counters.SendQueueNoTicket++
+			noLine = true
+			break
+		}
+		c.load(x, l, ln, h, s)
+		x.taken[l]++
+		x.retrieved(l)
+		packets++
+	}
+	if packets == budget && (x.current[l] != nil || n > x.taken[l]) {
+		c.more = true
+	}
+	if x.finished[l] > 0 {
+		c.retireFinished(x, l)
+	}
+	c.counters.PacketsRetrieved += uint64(packets)
+	return noLine
 }
 
 // retrieved notes that the card needs a slot of which it has taken the content no more:

@@ -82,6 +82,10 @@ func (i *Interface) Reserve(l Level) *Slot {
 	return q.slot(q.head)
 }
 
+// KnownTail returns the tail of the send queue as it was last read from the card's
+// register (thesis 3.2.2: memoization).
+func (i *Interface) KnownTail(l Level) uint32 { return i.send[l&1].tail }
+
 // Commit makes the slot that Reserve returned visible to the card.
 func (i *Interface) Commit(l Level) {
 	q := &i.send[l&1]
@@ -117,6 +121,22 @@ func (i *Interface) Receive(l Level) *Slot {
 		}
 	}
 	return q.slot(q.tail)
+}
+
+// SeemsEmpty reports whether Receive would have to read the card's register before it can
+// say whether there is a message.
+func (i *Interface) SeemsEmpty(l Level) bool {
+	q := &i.receive[l&1]
+	return q.head == q.tail
+}
+
+// ReceiveHead returns the card's register of what it has delivered.
+func (i *Interface) ReceiveHead(l Level) uint32 { return i.page.Load(receiveHead[l&1]) }
+
+// Arrived returns how many messages of the level wait to be received.
+func (i *Interface) Arrived(l Level) int {
+	q := &i.receive[l&1]
+	return int((i.page.Load(receiveHead[l&1]) - q.tail) & q.mask)
 }
 
 // Release gives the slot that Receive returned back to the card. The register is not

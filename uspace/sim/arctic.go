@@ -13,6 +13,8 @@ package sim
 import (
 	"fmt"
 	"time"
+
+	"github.com/funet/funet/uspace/arctic"
 )
 
 // ArcticConfig is what a network is made from. The zero value is thesis 6.1.4.
@@ -26,6 +28,10 @@ type ArcticConfig struct {
 	// MTU is the longest frame, less its Ethernet header, in bytes; 0: 1500. A frame
 	// takes one buffer, whatever its length, and a cycle for each 32-bit word.
 	MTU int
+	// Bare counts only the packets of a frame towards its time on a link, and one packet
+	// header for a frame without packets: on the papers' network a packet was its own
+	// frame, and the header of ours does not travel (design idea 7).
+	Bare bool
 	// OneLevel switches the second priority level off: no buffer is reserved and no
 	// packet goes before an older one. It is there to show the deadlock of thesis 2.10.
 	OneLevel bool
@@ -127,7 +133,11 @@ func (a *Arctic) inject(p *ArcticPort, i uint32, to int, high bool) {
 		a.flits = append(a.flits, flit{})
 	}
 	f := &a.flits[i]
-	*f = flit{route: a.top.Route(p.number, to), words: int64(a.pool.frames[i].n+3) / 4}
+	size := a.pool.frames[i].n
+	if a.cfg.Bare {
+		size = max(size-arctic.HeaderSize, arctic.PacketHeaderSize)
+	}
+	*f = flit{route: a.top.Route(p.number, to), words: int64(size+3) / 4}
 	if high {
 		f.level = 1
 	}

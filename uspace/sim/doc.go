@@ -11,7 +11,8 @@
 //
 // Rules:
 //   - Time is virtual nanoseconds. Nothing takes time but what says so: a look of a
-//     process, a step of a card, bits on a link.
+//     process, a step of a card, bits on a link; on modelled machines (NewPacedCluster)
+//     instructions, the bus, the card's units, and bits on a link.
 //   - Events of the same time happen in the order in which they were queued. Only one
 //     program runs at a time, and the queue alone says which: no goroutine is ever
 //     runnable beside it, no map is iterated, no clock is read. So a run depends on its

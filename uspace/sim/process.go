@@ -10,6 +10,7 @@ import (
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/timing"
 )
 
 // ErrKilled is the error of a process that was killed.
@@ -26,6 +27,7 @@ type Process struct {
 	memory  *funi.Memory
 	iface   *funi.Interface
 	context *engine.Context
+	cpu     *timing.CPU // nil: what the program does takes no time by itself
 
 	next  func() (struct{}, bool)
 	stop  func()
@@ -152,6 +154,10 @@ func (p *Process) pollTime() int64 { return int64(p.world.o.PollTime) * p.slow *
 // at the queues. When the process looks in vain twice it takes until there is news, at
 // most IdleTime. It is what package am calls drive.
 func (p *Process) Drive() {
+	if p.cpu != nil {
+		p.tell() // what the program does is charged by itself
+		return
+	}
 	told, news := p.tell(), p.news()
 	if told || news || !p.vain {
 		p.vain = !told && !news
@@ -200,7 +206,25 @@ func (p *Process) giveWay() {
 }
 
 // Now returns the time in nanoseconds; it is the programs' clock.
-func (p *Process) Now() int64 { return p.world.now }
+func (p *Process) Now() int64 {
+	if p.cpu != nil {
+		p.cpu.Settle()
+	}
+	return p.world.now
+}
+
+// Pace lets what the program does take the time that a processor takes. It is for
+// programs that have not made their endpoint yet.
+func (p *Process) Pace(c timing.CPUConfig, bus *timing.Bus) {
+	p.cpu = timing.NewCPU(c, bus, timing.Clock{
+		Now: func() int64 { return p.world.now },
+		Until: func(at int64) {
+			p.tell()
+			p.turnAt(at)
+			p.giveWay()
+		},
+	})
+}
 
 // Interface returns the process's end of its context.
 func (p *Process) Interface() *funi.Interface { return p.iface }
@@ -216,7 +240,11 @@ func (p *Process) Card() *Card { return p.card }
 
 // Endpoint makes active messages of the process, in a group of so many nodes.
 func (p *Process) Endpoint(nodes int) (*am.Endpoint, error) {
-	return am.New(p.iface, int(p.context.Node()), nodes, p.Drive)
+	e, err := am.New(p.iface, int(p.context.Node()), nodes, p.Drive)
+	if err == nil && p.cpu != nil {
+		e.Pace(p.cpu)
+	}
+	return e, err
 }
 
 // Ended reports whether the program has returned or was killed, and its error.

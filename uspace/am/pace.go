@@ -1,0 +1,183 @@
+package am
+
+// This file is the hook of a modelled processor: what the primitives charge to it, in the
+// order in which the code of thesis appendix A does it. Natively there is none, and each
+// primitive looks once.
+//
+// With a processor the library does as appendix A: after every message sent it handles
+// what has arrived, and Poll handles one message.
+
+import (
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/timing"
+)
+
+// Pace charges what the endpoint does from now on to a processor. A message that is sent
+// then lets handlers run, as any Poll does.
+func (e *Endpoint) Pace(cpu *timing.CPU) { e.cpu = cpu }
+
+// commit sends the slot that was reserved and filled in.
+func (e *Endpoint) commit(l funi.Level, s *funi.Slot) {
+	if !e.paced(l, s) {
+		e.iface.Commit(l)
+	}
+}
+
+// paced does what commit does if there is a processor to charge it to. Sending that must be
+// fast calls it itself, because commit is too long to become part of its caller.
+func (e *Endpoint) paced(l funi.Level, s *funi.Slot) bool {
+	if e.cpu == nil {
+		return false
+	}
+	e.pacedCommit(l, s)
+	return true
+}
+
+// chargeFull charges a look at a send queue that is full, besides the poll that follows.
+func (e *Endpoint) chargeFull(l funi.Level) {
+	e.cpu.Work(fullCost)
+	e.loadTail(l)
+}
+
+// loadTail charges a load of a tail register, which the interface has read.
+func (e *Endpoint) loadTail(l funi.Level) {
+	e.cpu.Load(1)
+	e.known[l] = e.iface.KnownTail(l)
+}
+
+// pacedCommit charges the composition of a slot, sends it, and handles what has arrived.
+func (e *Endpoint) pacedCommit(l funi.Level, s *funi.Slot) {
+	c := e.cpu
+	h := s.Header()
+	c.Work(enterCost)
+	if e.iface.KnownTail(l) != e.known[l] {
+		e.loadTail(l) // the search for the slot has read it
+	}
+	c.Work(placeCost + headerCost)
+	switch {
+	case h.Transfer():
+		c.Work(requestCost)
+		e.stores(2)
+	case isMany(h):
+		c.Work(manyCost + storeCost)
+		c.Store(2)
+		for n := h.Length() - 1; n > 0; n -= 4 {
+			c.Work(chunkCost / 2)
+			c.Store(2)
+			c.Work(chunkCost - chunkCost/2)
+			c.Store(2)
+		}
+		c.Work(testCost)
+	default:
+		if h.Type() == typeXfer {
+			c.Work(xferSourceCost)
+		}
+		e.stores(3) // of which the last may be of no use, as with a call of two words
+	}
+	c.Work(publishCost)
+	c.Store(1) // the head register
+	e.iface.Commit(l)
+	e.drive()
+	c.Work(drainCost)
+	e.drain(funi.Reply)
+	if l == funi.Request {
+		c.Work(drainSecondCost)
+		e.drain(funi.Request)
+	}
+}
+
+// charge charges work of the library that is not part of sending or receiving.
+func (e *Endpoint) charge(cycles int) {
+	if e.cpu != nil {
+		e.cpu.Work(cycles)
+	}
+}
+
+// stores charges the stores of double words from the frame.
+func (e *Endpoint) stores(n int) {
+	for range n - 1 {
+		e.cpu.Work(storeCost)
+		e.cpu.Store(2)
+	}
+	e.cpu.Work(lastStoreCost)
+	e.cpu.Store(2)
+}
+
+// isMany reports whether a message has the form of cmam_n: the program's, and those of
+// the library that are too long for the form of cmam_4.
+func isMany(h funi.Header) bool {
+	return h.Type() == typeN || h.Type() == typeIndirectN || h.Length() > 5
+}
+
+// loadHead charges a load of a head register: nothing while it is in the cache, from
+// which the card's store takes it (thesis 2.7).
+func (e *Endpoint) loadHead(l funi.Level) {
+	e.cpu.Settle()
+	if e.iface.ReceiveHead(l) != e.cached[l] {
+		e.cpu.Load(1)
+		e.cached[l] = e.iface.ReceiveHead(l)
+	}
+}
+
+// drain handles all messages of a level that the head register tells of.
+func (e *Endpoint) drain(l funi.Level) {
+	e.loadHead(l)
+	e.service(l, most)
+}
+
+// pacedPoll handles one message, a reply if there is one (cmam_service).
+func (e *Endpoint) pacedPoll() (int, error) {
+	e.cpu.Work(pollCost)
+	if n := e.look(funi.Reply); n > 0 {
+		return n, e.returned()
+	}
+	e.cpu.Work(pollSecondCost)
+	return e.look(funi.Request), e.returned()
+}
+
+// chargeLook charges a look at a head register, in a loop.
+func (e *Endpoint) chargeLook(l funi.Level) {
+	e.cpu.Work(pointerCost + lookCost + testCost)
+	e.loadHead(l)
+}
+
+// look handles one message of a level if there is any.
+func (e *Endpoint) look(l funi.Level) int {
+	if e.iface.SeemsEmpty(l) {
+		e.cpu.Work(pollRegister)
+		e.loadHead(l)
+	}
+	n := e.service(l, 1)
+	e.drive()
+	return n
+}
+
+// chargeReceive charges a message up to the program's handler, and that as one that
+// counts.
+func (e *Endpoint) chargeReceive(s *funi.Slot) {
+	c := e.cpu
+	h := s.Header()
+	c.Work(placeCost)
+	for range 3 {
+		c.Load(2)
+		c.Work(incCost + 2*setCost)
+	}
+	c.Store(1) // the tail register
+	c.Work(takeCost - placeCost - (2*(incCost+2*setCost) + 3*setCost))
+	switch {
+	case h.Transfer():
+		c.Work(mferCost)
+	case h.Type() == typeXfer:
+		c.Work(xferCost)
+	case isMany(h):
+		c.Work(nCost)
+		for n := h.Length() - 1 - 4; n > 0; n -= 4 {
+			c.Load(2)
+			c.Work(nChunkCost / 2)
+			c.Load(2)
+			c.Work(nChunkCost - nChunkCost/2)
+		}
+	default:
+		c.Work(fourCost)
+	}
+}

@@ -1,0 +1,218 @@
+package apps
+
+// This file is the CMAM primitives benchmark (thesis 6.2.1): what each primitive takes.
+//
+// Node 0 is measured; the others send to it, receive from it, or answer. Overhead is the
+// processor's time for one primitive; throughput time is until the card has done its part
+// as well (Figure 6.1):
+//
+//	sending    overhead until the program has sent all messages, which fit the send
+//	           queue; throughput until the card has retrieved them
+//	receiving  overhead from when all messages are in the receive queue until the program
+//	           has handled them; throughput from when the first is there
+//
+// Times are of the whole divided by the messages. Nothing else is sent meanwhile: nodes
+// that are not part of a measurement wait for a message of node 0.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Handler numbers of the benchmark.
+const (
+	cmamCount = iota // counts
+	cmamSend         // sends replies
+	cmamPing         // replies four words
+	cmamPingN        // replies one word, variable length
+	cmamStop         // ends a measurement
+)
+
+const (
+	cmamSource = 0x1000000 // memory that blocks come from,
+	cmamInto   = 0x2000000 // and that they go to
+	cmamMemory = 1 << 16
+	// cmamSenders is how many nodes send to node 0 at a time: so many that its card is
+	// never without work.
+	cmamSenders = 4
+	// cmamCalls is how many calls are under way at a time: so few that none is complete
+	// before the last has begun.
+	cmamCalls = 8
+	// cmamRounds is how many times what takes a round trip is done.
+	cmamRounds = 16
+
+	xferBytes = 16
+	mferBytes = 64
+)
+
+// CMAMOptions are the same on all nodes.
+type CMAMOptions struct {
+	// Messages is how many of each primitive are measured: a multiple of 4 up to 252, and
+	// fewer than the queues have slots.
+	Messages int
+}
+
+// CMAMRow is one measurement, named as in Table 6.1 of the thesis.
+type CMAMRow struct {
+	Name, Measure string
+	Nanoseconds   float64 // of one call
+	Bytes         int     // that a call moves; 0: it is not one of block transfer
+}
+
+// primitive is a way to send message i, as a request and as a reply.
+type primitive struct {
+	name  string
+	bytes int // that it moves into a segment; 0: it runs a handler
+	send  func(node, i int) error
+	reply func(m *am.Message, i int) error
+}
+
+// cmam is a node's state.
+type cmam struct {
+	e           *am.Endpoint
+	clock       func() int64
+	o           CMAMOptions
+	primitives  []primitive
+	rows        []CMAMRow
+	into        []byte
+	segment     am.Place
+	counted     int // handlers that ran, and
+	remaining   int // what was missing of the segment, since the step began
+	stops       int
+	failed      error // of a handler
+	began, sent int64 // the replies of sendReplies
+}
+
+// CMAM runs the benchmark; the group has at least five nodes. On nodes other than 0 there
+// are no rows. Register makes a segment known to the card of this process; clock returns
+// nanoseconds. Blocks are compared at the end (ErrVerify).
+func CMAM(e *am.Endpoint, register func(funi.Segment) error, clock func() int64, o CMAMOptions) ([]CMAMRow, error) {
+	if e.Nodes() <= cmamSenders || o.Messages < cmamSenders || o.Messages%cmamSenders != 0 || o.Messages > 252 {
+		return nil, fmt.Errorf("measuring %d messages on %d nodes: use a multiple of %d messages up to 252, and more than %d nodes", o.Messages, e.Nodes(), cmamSenders, cmamSenders)
+	}
+	c := &cmam{e: e, clock: clock, o: o}
+	if err := c.prepare(register); err != nil {
+		return nil, err
+	}
+	steps := []func() error{c.roundTrip("cmam_4", func() error { return e.Request4(1, cmamPing, 1, 2, 3, 4) }),
+		c.roundTrip("cmam_n=1", func() error { return e.Request(1, cmamPingN, 1) })}
+	for i, p := range c.primitives {
+		steps = append(steps, c.sendRequests(p), c.sendsReplies(i, p), c.recvRequests(p), c.recvReplies(i, p))
+	}
+	steps = append(steps, c.calls()...)
+	for _, step := range steps {
+		if err := c.measure(step); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.barrier(); err != nil {
+		return nil, err
+	}
+	return c.rows, c.verify()
+}
+
+// prepare registers handlers and memory, and opens the segment that blocks go to.
+func (c *cmam) prepare(register func(funi.Segment) error) error {
+	e := c.e
+	from := make([]byte, cmamMemory)
+	for i := range from {
+		from[i] = byte(i/4%255 + 1) // never 0
+	}
+	c.into = make([]byte, cmamMemory)
+	err := errors.Join(
+		e.Handle(cmamCount, func(*am.Message) { c.counted++ }),
+		e.Handle(cmamSend, c.sendReplies),
+		e.Handle(cmamPing, func(m *am.Message) { c.note(m.Reply4(cmamCount, 1, 2, 3, 4)) }),
+		e.Handle(cmamPingN, func(m *am.Message) { c.note(m.Reply(cmamCount, 1)) }),
+		e.Handle(cmamStop, func(*am.Message) { c.stops++ }),
+		e.Share(register, funi.Segment{Base: cmamSource, Memory: from, Rights: funi.Source | funi.Destination}),
+		e.Share(register, funi.Segment{Base: cmamInto, Memory: c.into, Rights: funi.Source | funi.Destination}),
+	)
+	if err != nil {
+		return err
+	}
+	if c.segment, err = e.OpenSegment(cmamInto, cmamMemory, nil, nil); err != nil {
+		return err
+	}
+	words := make([]uint32, am.MaxWords)
+	many := func(name string, n int) primitive {
+		return primitive{name: name, send: func(node, _ int) error { return e.Post(node, cmamCount, words[:n]...) },
+			reply: func(m *am.Message, _ int) error { return m.Reply(cmamCount, words[:n]...) }}
+	}
+	block := func(i, size int) []byte { return from[i*size : (i+1)*size] }
+	address := func(base uint32, i int) uint32 { return base + uint32(i*mferBytes) }
+	c.primitives = []primitive{
+		{name: "4", send: func(node, _ int) error { return e.Post4(node, cmamCount, 1, 2, 3, 4) },
+			reply: func(m *am.Message, _ int) error { return m.Reply4(cmamCount, 1, 2, 3, 4) }},
+		many("n=1", 1), many("n=20", am.MaxWords),
+		{name: "xfer_4", bytes: xferBytes,
+			send: func(node, i int) error { return e.Xfer(node, c.segment.At(i*xferBytes), block(i, xferBytes)) },
+			reply: func(m *am.Message, i int) error {
+				return m.ReplyXfer(c.segment.At(i*xferBytes), block(i, xferBytes))
+			}},
+		{name: "mfer_n", bytes: mferBytes,
+			send: func(node, i int) error {
+				return e.Mfer(node, c.segment, address(cmamSource, i), address(cmamInto, i), mferBytes/4)
+			},
+			reply: func(m *am.Message, i int) error {
+				return m.ReplyMfer(c.segment, address(cmamSource, i), address(cmamInto, i), mferBytes/4)
+			}},
+	}
+	return nil
+}
+
+// measure runs a step on all nodes. Those that have done their part wait for node 0.
+func (c *cmam) measure(step func() error) error {
+	e, before := c.e, c.stops
+	// What was sent before has been handled, and what is sent from now on may be before
+	// the barrier has let this node go on.
+	c.counted, c.remaining = 0, e.Remaining(c.segment)
+	if err := e.Barrier(); err != nil {
+		return err
+	}
+	if err := errors.Join(step(), c.failed); err != nil {
+		return err
+	}
+	if e.Node() != 0 {
+		return e.WaitFor(0, func() bool { return c.stops > before })
+	}
+	for node := 1; node < e.Nodes(); node++ {
+		if err := e.Request4(node, cmamStop, 0, 0, 0, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note keeps the first error of a handler.
+func (c *cmam) note(err error) {
+	if c.failed == nil {
+		c.failed = err
+	}
+}
+
+// row notes a measurement of so many calls.
+func (c *cmam) row(name, measure string, ns int64, calls, bytes int) {
+	c.rows = append(c.rows, CMAMRow{name, measure, float64(ns) / float64(calls), bytes})
+}
+
+// got returns how many messages of the step's primitive have been handled.
+func (c *cmam) got(p primitive) int {
+	if p.bytes == 0 {
+		return c.counted
+	}
+	return (c.remaining - c.e.Remaining(c.segment)) / p.bytes
+}
+
+// verify compares what has come into the segment.
+func (c *cmam) verify() error {
+	for i, b := range c.into[64:] { // gets have been into the first 64 bytes
+		if want := byte((i+64)/4%255 + 1); b != 0 && b != want {
+			return fmt.Errorf("%w: byte %d of the segment is %#x, not %#x", ErrVerify, i+64, b, want)
+		}
+	}
+	return nil
+}

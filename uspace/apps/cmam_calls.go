@@ -1,0 +1,113 @@
+package apps
+
+// This file is the part of the CMAM benchmark that measures what takes round trips: a
+// request and its reply, calls to a node's memory, and barriers.
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/am"
+)
+
+// roundTrip measures a request to node 1 and its reply.
+func (c *cmam) roundTrip(name string, ping func() error) func() error {
+	return c.call(name, "round_trip", 1, func() error {
+		want := c.counted + 1
+		if err := ping(); err != nil {
+			return err
+		}
+		return c.e.Wait(func() bool { return c.counted == want })
+	})
+}
+
+// call measures something that node 0 does, again and again: so many calls at a time.
+func (c *cmam) call(name, measure string, calls int, do func() error) func() error {
+	return func() error {
+		if c.e.Node() != 0 {
+			return nil
+		}
+		if err := do(); err != nil { // the first finds nothing ready
+			return err
+		}
+		begin := c.clock()
+		for range cmamRounds {
+			if err := do(); err != nil {
+				return err
+			}
+		}
+		c.row(name, measure, c.clock()-begin, cmamRounds*calls, 0)
+		return nil
+	}
+}
+
+// calls are the measurements of shared memory. Overhead of a get is what it and its
+// answer take when many are under way; of a put, whose answer brings nothing, what the
+// call takes.
+func (c *cmam) calls() []func() error {
+	e := c.e
+	var done am.Counter
+	const from, into = cmamSource, cmamInto
+	get := func(words, n int) error {
+		for range n {
+			if err := e.Get(1, from, into, words, &done); err != nil {
+				return err
+			}
+		}
+		return e.WaitCounter(&done, n)
+	}
+	steps := []func() error{
+		c.call("shared_memory", "read_i", 1, func() error { _, err := e.ReadInt32(1, from); return err }),
+		c.call("shared_memory", "read_d", 1, func() error { _, err := e.ReadFloat64(1, from); return err }),
+		c.call("shared_memory", "write_i", 1, func() error { return e.WriteInt32(1, from, 0x01010101) }),
+		c.call("shared_memory", "write_d", 1, func() error { return e.WriteFloat64(1, from, 1) }),
+	}
+	for _, words := range []int{1, 16} {
+		name := fmt.Sprint(words)
+		steps = append(steps,
+			c.call("get", name+"_ovhd", cmamCalls, func() error { return get(words, cmamCalls) }),
+			c.call("get", name+"_lat", 1, func() error { return get(words, 1) }))
+	}
+	return append(steps, func() error {
+		if e.Node() != 0 {
+			return nil
+		}
+		var took int64
+		for range cmamRounds {
+			begin := c.clock()
+			for range cmamCalls {
+				if err := e.PutInt32(1, from, 0x01010101, &done); err != nil {
+					return err
+				}
+			}
+			took += c.clock() - begin
+			if err := e.WaitCounter(&done, cmamCalls); err != nil {
+				return err
+			}
+		}
+		c.row("put", "1_ovhd", took, cmamRounds*cmamCalls, 0)
+		return nil
+	}, c.call("put", "1_lat", 1, func() error {
+		if err := e.PutInt32(1, from, 0x01010101, &done); err != nil {
+			return err
+		}
+		return e.WaitCounter(&done, 1)
+	}))
+}
+
+// barrier measures barriers of all nodes.
+func (c *cmam) barrier() error {
+	e := c.e
+	if err := e.Barrier(); err != nil {
+		return err
+	}
+	begin := c.clock()
+	for range cmamRounds {
+		if err := e.Barrier(); err != nil {
+			return err
+		}
+	}
+	if e.Node() == 0 {
+		c.row("barrier", "time", c.clock()-begin, cmamRounds, 0)
+	}
+	return e.Barrier()
+}

@@ -1,0 +1,188 @@
+package engine_test
+
+// This file tests the time that the units take (thesis 5.2, 6.1.5): how long, in which
+// order, and that nothing is seen before its time.
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/timing"
+)
+
+// What a transaction of so many words keeps the bus, in ns.
+const (
+	one, four, eight = 680, 920, 1240
+)
+
+// timedBed is two cards that know each other, with no unit busy. The bus of card 0 is
+// returned.
+func timedBed(t *testing.T, change func(*engine.Config)) (*bed, []memory, *timing.Bus) {
+	var first *timing.Bus
+	b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) {
+		timed(c)
+		c.Timing.Retrieval, c.Timing.Delivery = 0, 0
+		if first == nil {
+			first = c.Timing.Bus
+		}
+		if change != nil {
+			change(c)
+		}
+	}})
+	for l := range arctic.Levels {
+		b.mustSend(0, funi.Level(l), 1, 1)
+		b.mustSend(1, funi.Level(l), 0, 1)
+	}
+	b.pass(time.Millisecond)
+	for _, p := range b.proc {
+		for l := range arctic.Levels {
+			take(p, funi.Level(l))
+		}
+	}
+	b.pass(time.Millisecond)
+	return b, m, first
+}
+
+// watch steps the bed from event to event and returns when a register of a node next
+// changes.
+func (b *bed) watch(node int, r funi.Register) int64 {
+	b.t.Helper()
+	before := b.mem[node].Page.Load(r)
+	b.step(b.now + 1)
+	for end := b.now + int64(time.Second); b.mem[node].Page.Load(r) == before; b.step(b.next()) {
+		if b.next() > end {
+			b.t.Fatalf("register %d of node %d does not change", r, node)
+		}
+	}
+	return b.now
+}
+
+// Rule: a packet is retrieved by a burst of its first four words and the longest that do
+// not exceed the rest (5.2.2), and the tail shows it when the last has ended; it is
+// delivered by the same and one more of the head register (5.2.3). So it takes as long as
+// its transactions on an idle bus, whatever there is to see in between.
+func TestUnitsTakeTheirTime(t *testing.T) {
+	for _, c := range []struct {
+		words    int // of the message; -n: of an XFER
+		retrieve int64
+		deliver  int64
+	}{
+		{0, one, one + one},
+		{1, four, four + one}, // two words are one burst
+		{3, four, four + one},
+		{4, four + one, four + 2*one},
+		{5, 2 * four, 2*four + one},
+		{8, four + four + one, 2*four + 2*one},
+		{11, four + eight, four + eight + one},
+		{21, four + 2*eight + four, four + 2*eight + four + one},
+		{-4, 2 * four, 2*four + one},
+		{-16, four + 2*eight, four + 2*eight + one},
+	} {
+		t.Run(fmt.Sprint(c.words), func(t *testing.T) {
+			b, _, _ := timedBed(t, nil)
+			if c.words >= 0 {
+				b.mustSend(0, funi.Request, 1, make([]uint32, c.words)...)
+			} else {
+				s := b.proc[0].Reserve(funi.Request)
+				s.SetTransfer(1, 5, funi.Transfer{Source: area, Destination: area, Words: -c.words})
+				b.proc[0].Commit(funi.Request)
+			}
+			begin := b.now + 1
+			if took := b.watch(0, funi.RQSQTail) - begin; took != c.retrieve {
+				t.Errorf("retrieval took %d ns, want %d", took, c.retrieve)
+			}
+			arrival, _ := b.net.Next()
+			if took := b.watch(1, funi.RQRQHead) - arrival; took != c.deliver {
+				t.Errorf("delivery took %d ns, want %d", took, c.deliver)
+			}
+		})
+	}
+}
+
+// Rule: before its last burst has ended nothing of a packet is to be seen: no slot is
+// retired, no frame sent, no word written to the receiver's memory.
+func TestNothingBeforeItsTime(t *testing.T) {
+	b, m, _ := timedBed(t, nil)
+	fill(m[1].area, 99)
+	want := [2]byte{m[1].area[0], m[0].area[0]}
+	s := b.proc[0].Reserve(funi.Request)
+	s.SetTransfer(1, 5, funi.Transfer{Source: area, Destination: area, Words: 16})
+	b.proc[0].Commit(funi.Request)
+	begin := b.now + 1
+	for at := begin; at < begin+four+2*eight; at += 10 {
+		b.step(at)
+		if _, sent := b.net.Next(); sent || b.proc[0].Unsent(funi.Request) == 0 {
+			t.Fatalf("after %d ns the packet has left", at-begin)
+		}
+	}
+	b.step(begin + four + 2*eight)
+	arrival, sent := b.net.Next()
+	if !sent || b.proc[0].Unsent(funi.Request) != 0 {
+		t.Fatal("the packet has not left when its last burst has ended")
+	}
+	for at := arrival; at < arrival+four+2*eight+one; at += 10 {
+		b.step(at)
+		if m[1].area[0] != want[0] || b.proc[1].Receive(funi.Request) != nil {
+			t.Fatalf("after %d ns the packet is there", at-arrival)
+		}
+	}
+	b.step(arrival + four + 2*eight + one)
+	if m[1].area[0] != want[1] || b.proc[1].Receive(funi.Request) == nil {
+		t.Fatal("the packet is not there when its last burst has ended")
+	}
+}
+
+// Rule: replies go before requests (5.2.2), and a reply waits for at most the packet that
+// a unit works on.
+func TestUnitsPreferReplies(t *testing.T) {
+	b, _, _ := timedBed(t, nil)
+	for range 3 {
+		b.mustSend(0, funi.Request, 1, 1)
+	}
+	begin := b.now + 1
+	b.step(begin)
+	b.mustSend(0, funi.Reply, 1, 1)
+	if at := b.watch(0, funi.RPSQTail); at != begin+2*four {
+		t.Errorf("the reply left after %d ns, want %d: behind one request", at-begin, 2*four)
+	}
+}
+
+// Rule: the processor goes first (6.1.1): a store that is issued while a burst is under
+// way delays the next burst, not this one.
+func TestUnitsWaitForTheProcessor(t *testing.T) {
+	b, _, bus := timedBed(t, nil)
+	clock := timing.Clock{Now: func() int64 { return b.now }, Until: func(int64) {}}
+	cpu := timing.NewCPU(timing.CPUConfig{Cycle: 25, Store: 50}, bus, clock)
+	b.mustSend(0, funi.Request, 1, 1, 2, 3, 4, 5)
+	begin := b.now + 1
+	b.step(begin)
+	cpu.Store(1)
+	if at := b.watch(0, funi.RQSQTail); at != begin+2*four+one {
+		t.Errorf("two bursts and a store took %d ns, want %d", at-begin, 2*four+one)
+	}
+}
+
+// Rule: a timing that no unit could work with is refused, as is one for blocks.
+func TestTimingRefused(t *testing.T) {
+	for name, change := range map[string]func(*engine.Config){
+		"no bus":          func(c *engine.Config) { c.Timing.Bus = nil },
+		"no bursts":       func(c *engine.Config) { c.Timing.Bursts = nil },
+		"no single words": func(c *engine.Config) { c.Timing.Bursts = []int{4} },
+		"falling bursts":  func(c *engine.Config) { c.Timing.Bursts = []int{1, 8, 4} },
+		"long bursts":     func(c *engine.Config) { c.Timing.Bursts = []int{1, 32} },
+		"negative":        func(c *engine.Config) { c.Timing.Delivery = -1 },
+		"blocks":          func(c *engine.Config) { c.Blocks = true },
+	} {
+		cfg := goodConfig()
+		timed(&cfg)
+		change(&cfg)
+		if _, err := engine.New(cfg); !errors.Is(err, engine.ErrConfig) {
+			t.Errorf("%s: %v, want ErrConfig", name, err)
+		}
+	}
+}

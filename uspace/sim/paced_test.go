@@ -1,0 +1,197 @@
+package sim
+
+// This file tests clusters of modelled machines against thesis chapter 6.
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/apps"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// profile loads an embedded profile.
+func profile(t *testing.T, name string) *hwprofiles.Profile {
+	t.Helper()
+	p, err := hwprofiles.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// paced runs a program on all nodes of a modelled cluster.
+func paced(t *testing.T, nodes, slots int, program func(p *Process, e *am.Endpoint) error) *Cluster {
+	t.Helper()
+	k, err := NewPacedCluster(profile(t, "sbus-arctic"), nodes, slots, func(p *Process) error {
+		e, err := p.Endpoint(nodes)
+		if err != nil {
+			return err
+		}
+		return program(p, e)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.Close)
+	if err := k.Finish(time.Second); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// Rule: a message of four words takes what row cmam_4 of Table 6.1 says, within 5 %: that
+// is the row with which the model's choices were made. Two runs are the same run.
+func TestPacedCMAM4(t *testing.T) {
+	var hashes [2]uint64
+	for i := range hashes {
+		var rows []apps.CMAMRow
+		k := paced(t, 32, 256, func(p *Process, e *am.Endpoint) error {
+			r, err := apps.CMAM(e, p.Context().Register, p.Now, apps.CMAMOptions{Messages: 200})
+			if e.Node() == 0 {
+				rows = r
+			}
+			return err
+		})
+		hashes[i] = k.Hash()
+		want := map[string]float64{"send_tp": 219.4, "send_ovhd": 113.2, "recv_tp": 348.2, "recv_ovhd": 221.3, "round_trip": 1160.8}
+		for _, r := range rows {
+			if cycles := r.Nanoseconds / 25; r.Name == "cmam_4" && math.Abs(cycles/want[r.Measure]-1) > 0.05 {
+				t.Errorf("%s takes %.1f cycles, Table 6.1 says %.1f", r.Measure, cycles, want[r.Measure])
+			}
+		}
+		if len(rows) != 53 {
+			t.Errorf("%d rows, Table 6.1 has 53", len(rows))
+		}
+	}
+	if hashes[0] != hashes[1] {
+		t.Error("two runs of the same program differ")
+	}
+}
+
+// Rule: the processor's time passes for the program (6.1.1): a send queue that is full
+// makes it wait, and what it sends cannot be sent faster than the bus moves it: two bursts
+// of four words, three stores of two and one of one.
+func TestPacedFullQueue(t *testing.T) {
+	const messages, slots = 300, 8
+	const bus = 2*920 + 3*760 + 680
+	paced(t, 2, slots, func(p *Process, e *am.Endpoint) error {
+		got := 0
+		if err := e.Handle(0, func(*am.Message) { got++ }); err != nil {
+			return err
+		}
+		begin := p.Now()
+		if e.Node() == 0 {
+			for range messages {
+				if err := e.Post4(1, 0, 1, 2, 3, 4); err != nil {
+					return err
+				}
+			}
+			if took := p.Now() - begin; took < (messages-slots)*bus {
+				t.Errorf("%d messages left in %d ns, in which the bus moves %d", messages-slots, took, took/bus)
+			}
+			return nil
+		}
+		return e.Wait(func() bool { return got == messages })
+	})
+}
+
+// Rule: a receiver that handles nothing fills its queue and its card's FIFO, and the
+// others' packets wait in their caches (thesis 2.9): rejects, and every message arrives
+// once when it goes on.
+func TestPacedRejects(t *testing.T) {
+	const nodes, each, slots = 8, 40, 16
+	k := paced(t, nodes, slots, func(p *Process, e *am.Endpoint) error {
+		var got [nodes][each]int
+		if err := e.Handle(0, func(m *am.Message) { got[m.Source][m.Words[0]]++ }); err != nil {
+			return err
+		}
+		if e.Node() != 0 {
+			for i := range uint32(each) {
+				if err := e.Post4(0, 0, i, 0, 0, 0); err != nil {
+					return err
+				}
+			}
+			for !e.Retrieved(funi.Request) {
+				if _, err := e.Poll(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		p.Sleep(1_000_000)
+		left := 0
+		if err := e.Wait(func() bool {
+			left = 0
+			for _, from := range got[1:] {
+				for _, n := range from {
+					if n == 0 {
+						left++
+					}
+				}
+			}
+			return left == 0
+		}); err != nil {
+			return err
+		}
+		for source, from := range got[1:] {
+			for i, n := range from {
+				if n != 1 {
+					t.Errorf("message %d of node %d arrived %d times", i, source+1, n)
+				}
+			}
+		}
+		return nil
+	})
+	if n := k.Cards()[0].Engine().Counters().RejectsSent; n == 0 {
+		t.Error("a full FIFO rejected nothing")
+	}
+}
+
+// Rule: acknowledgments and packets take the words that they had on Arctic (Bare): a
+// packet of six words is nine with its network header, and its acknowledgment three.
+func TestBareFrames(t *testing.T) {
+	top, err := Hypercube(8, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bare, want := range map[bool]int64{false: 18 + 9, true: 9} {
+		w := NewWorld(Options{})
+		a, err := w.NewArctic(top, ArcticConfig{Bare: bare})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := a.Port(0)
+		b := p.Reserve()
+		clear(b)
+		b[routeAt] = 1
+		p.Commit(72 + 9*4)
+		if got := a.flits[0].words; got != want {
+			t.Errorf("bare %v: the packet has %d words, want %d", bare, got, want)
+		}
+	}
+}
+
+// Rule: a profile without a machine to model is refused, and so are more nodes than the
+// network has places for.
+func TestPacedRefused(t *testing.T) {
+	if _, err := NewPacedCluster(profile(t, "native"), 2, 16, nil); err == nil {
+		t.Error("the native profile was simulated as a machine")
+	}
+	if _, err := NewPacedCluster(profile(t, "sbus-arctic"), 1<<12, 16, nil); err == nil {
+		t.Error("a network for 4096 nodes was made of routers of 8 ports")
+	}
+}
+
+// Rule: a card of the profile has its limits (thesis 5.2.4, 5.5).
+func TestPacedCard(t *testing.T) {
+	cfg := engine.Native()
+	pacedCard(&cfg, profile(t, "sbus-arctic"))
+	if cfg.Lines != 8 || cfg.ReplyLines != 2 || cfg.FIFO != 10 || cfg.Train != 1 || cfg.AckEvery != 1 || cfg.Blocks || cfg.Sets != 32 {
+		t.Errorf("the card has %+v", cfg)
+	}
+}

@@ -1,0 +1,41 @@
+package timing
+
+// This file is the bus: who has it, and until when.
+
+import "time"
+
+// Bus is the bus between a processor, its memory and its card. One transaction at a
+// time; the processor's go first. Make it with NewBus.
+type Bus struct {
+	overhead int64
+	word     int64
+	free     int64 // no transaction of the processor, nor one under way, ends later
+}
+
+// NewBus makes a bus on which a transaction takes so long, and so long for each word of
+// 32 bits besides (thesis 6.1.5: fifteen bus cycles, and two for each word).
+func NewBus(overhead, word time.Duration) *Bus {
+	return &Bus{overhead: int64(overhead), word: int64(word)}
+}
+
+// Transaction returns how many nanoseconds a transaction of so many words keeps the bus.
+func (b *Bus) Transaction(words int) int64 { return b.overhead + int64(words)*b.word }
+
+// processor lets the processor's next transaction follow those before it and returns when
+// it ends.
+func (b *Bus) processor(now int64, words int) (done int64) {
+	b.free = max(b.free, now) + b.Transaction(words)
+	return b.free
+}
+
+// Card gives the card the bus at the given time and returns when its transaction ends;
+// or, with false, when to ask again, because the processor has the bus or waits for it, or
+// because a transaction of the card is under way. By then the processor may be first
+// again.
+func (b *Bus) Card(now int64, words int) (at int64, granted bool) {
+	if b.free > now {
+		return b.free, false
+	}
+	b.free = now + b.Transaction(words)
+	return b.free, true
+}

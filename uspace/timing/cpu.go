@@ -1,0 +1,61 @@
+package timing
+
+// This file is the processor: what the library's primitives take on it.
+
+import "time"
+
+// Clock is how time passes for a processor.
+type Clock struct {
+	// Now returns the time in nanoseconds.
+	Now func() int64
+	// Until lets time pass: in virtual time the program gives way, in real time it spins.
+	Until func(at int64)
+}
+
+// CPUConfig says what a processor takes (thesis 6.1.1).
+type CPUConfig struct {
+	Cycle time.Duration // of its clock
+	Store time.Duration // that a buffered store of one or two words takes in the program
+	// Stall is how much longer than the bus's transaction a load over the bus takes.
+	Stall time.Duration
+}
+
+// CPU is the processor of one program. A nil CPU is no model: its methods must not be
+// called.
+type CPU struct {
+	c     CPUConfig
+	bus   *Bus
+	clock Clock
+	owed  int64 // time charged that has not passed yet
+}
+
+// NewCPU makes a processor on the bus.
+func NewCPU(c CPUConfig, bus *Bus, clock Clock) *CPU { return &CPU{c: c, bus: bus, clock: clock} }
+
+// Work charges instructions of one cycle each. The time passes with the next Load, Store
+// or Settle, because until then nobody can tell.
+func (c *CPU) Work(cycles int) { c.owed += int64(cycles) * int64(c.c.Cycle) }
+
+// Settle lets the time pass that was charged.
+func (c *CPU) Settle() {
+	if c.owed > 0 {
+		at := c.clock.Now() + c.owed
+		c.owed = 0
+		c.clock.Until(at)
+	}
+}
+
+// Load is a load of one or two words over the bus: of a register, or of a slot, which
+// never hits in the cache.
+func (c *CPU) Load(words int) {
+	c.Settle()
+	c.clock.Until(c.bus.processor(c.clock.Now(), words) + int64(c.c.Stall))
+}
+
+// Store is a store of one or two words: the program goes on, and the transaction follows
+// by itself.
+func (c *CPU) Store(words int) {
+	c.Settle()
+	c.bus.processor(c.clock.Now(), words)
+	c.owed += int64(c.c.Store)
+}
