@@ -31,6 +31,7 @@ type Context struct {
 	fifo    [arctic.Levels]fifo
 	starved bool                             // a packet found no line in the last retrieval
 	loop    [arctic.Levels][loopQueues]lines // packets for contexts of this very card
+	looping bool                             // one of them may hold packets
 	streams []*stream                        // of all flows
 
 	// Modes and status; see control.go.

@@ -18,7 +18,7 @@ func (c *Card) retrieve(x *Context) {
 		}
 		noLine = c.retrieveLevel(x, l, retrieveBatch) || noLine
 	}
-	if c.loopback(x) && noLine {
+	if x.looping && c.loopback(x) && noLine {
 		c.more = true // for what found no line there is one now
 	}
 	x.starved = noLine
@@ -131,6 +131,7 @@ func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n 
 		x.returned(ln, arctic.ReasonNoRoute)
 	case uint16(route) == c.cfg.Card:
 		x.loop[l][loopOf(ln)].push(ln)
+		x.looping = true
 	default:
 		c.queue(c.byCard[uint16(route)], l, ln)
 	}
@@ -155,9 +156,13 @@ func loopOf(ln *line) int {
 // port. What the receive queue has no room for waits in its line. It reports
 // whether a line was freed.
 func (c *Card) loopback(x *Context) (freed bool) {
+	x.looping = false
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
 		for i := range x.loop[l] {
-			freed = c.loopQueue(x, l, &x.loop[l][i]) || freed
+			if q := &x.loop[l][i]; q.head != nil {
+				freed = c.loopQueue(x, l, q) || freed
+				x.looping = x.looping || q.head != nil
+			}
 		}
 	}
 	return freed
