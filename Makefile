@@ -11,7 +11,7 @@ RACE := ./uspace/funi ./uspace/am ./uspace/apps ./xdp ./ctl/lab ./ctl/bench ./ct
 FUZZ = $(shell grep -rn '^func Fuzz' --include='*_test.go' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*).*|\1:\2|')
 FUZZTIME ?= 30s
 
-.PHONY: build demo test check unit race mutants fuzz peers generate clean root
+.PHONY: build demo test check unit race mutants fuzz figures peers generate clean root
 build: bin/funet
 
 .PHONY: bin/funet
@@ -57,6 +57,14 @@ fuzz:
 		$(GO) test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$${t%:*}"; \
 	done
 
+# Figures 6.2 to 6.5 of the thesis, as pictures and as JSON, into figures/.
+figures: bin/funet
+	@mkdir -p figures
+	@for f in 6.2 6.3 6.4 6.5; do \
+		bin/funet sim matmul --figure $$f --plot figures/$$f.svg --json > figures/$$f.json; \
+		echo "figures/$$f.svg figures/$$f.json"; \
+	done
+
 # What `funet bench` compares with, as Debian and Ubuntu package it.
 peers: root
 	apt-get update -qq
@@ -70,4 +78,4 @@ generate:
 	$(GO) generate ./bpf/...
 
 clean:
-	rm -rf bin
+	rm -rf bin figures

@@ -23,7 +23,7 @@ const shrinkTries = 1000
 
 func simCommand() *cobra.Command {
 	c := &cobra.Command{Use: "sim", Short: "Run the engine on simulated networks and machines, in virtual time"}
-	c.AddCommand(chaosCommand(), cmamCommand())
+	c.AddCommand(chaosCommand(), cmamCommand(), simMatMulCommand())
 	return c
 }
 

@@ -21,7 +21,8 @@
 //	Barrier, Broadcast, ReduceInt64, ReduceFloat64          cmam_barrier
 //
 // The packet types are in types.go. On a modelled machine (Endpoint.Pace) each call takes
-// the time that it would have taken there: pace.go is the hook, costs.go the prices.
+// the time that it would have taken there: pace.go is the hook, costs.go the costs.
+// Of a machine that was only measured, whole calls have a price (prices.go).
 //
 // Every call may be made in some contexts only. The main program is whatever runs
 // outside handlers; a request handler runs for a message of request priority and a reply

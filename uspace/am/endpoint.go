@@ -49,6 +49,7 @@ type Endpoint struct {
 	iface    *funi.Interface
 	drive    func()
 	cpu      *timing.CPU           // nil: what the library does takes the time that it takes
+	prices   *Prices               // nil: the processor executes instructions
 	cached   [arctic.Levels]uint32 // head registers in the processor's cache
 	known    [arctic.Levels]uint32 // tail registers that were read
 	node     int

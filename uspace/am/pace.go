@@ -16,6 +16,10 @@ import (
 // then lets handlers run, as any Poll does.
 func (e *Endpoint) Pace(cpu *timing.CPU) { e.cpu = cpu }
 
+// Work charges instructions of one cycle each that the program executes for itself.
+// Natively it does nothing: they take the time that they take. Any context.
+func (e *Endpoint) Work(cycles int) { e.charge(cycles) }
+
 // commit sends the slot that was reserved and filled in.
 func (e *Endpoint) commit(l funi.Level, s *funi.Slot) {
 	if !e.paced(l, s) {
@@ -49,6 +53,13 @@ func (e *Endpoint) loadTail(l funi.Level) {
 func (e *Endpoint) pacedCommit(l funi.Level, s *funi.Slot) {
 	c := e.cpu
 	h := s.Header()
+	if e.prices != nil {
+		c.Work(e.prices.of(l, s).Send)
+		c.Settle()
+		e.iface.Commit(l)
+		e.handleSent(l)
+		return
+	}
 	c.Work(enterCost)
 	if e.iface.KnownTail(l) != e.known[l] {
 		e.loadTail(l) // the search for the slot has read it
@@ -83,6 +94,16 @@ func (e *Endpoint) pacedCommit(l funi.Level, s *funi.Slot) {
 	if l == funi.Request {
 		c.Work(drainSecondCost)
 		e.drain(funi.Request)
+	}
+}
+
+// handleSent handles what has arrived after a message was sent whose price has the looks
+// in it.
+func (e *Endpoint) handleSent(l funi.Level) {
+	e.drive()
+	e.service(funi.Reply, most)
+	if l == funi.Request {
+		e.service(funi.Request, most)
 	}
 }
 
@@ -154,8 +175,12 @@ func (e *Endpoint) look(l funi.Level) int {
 
 // chargeReceive charges a message up to the program's handler, and that as one that
 // counts.
-func (e *Endpoint) chargeReceive(s *funi.Slot) {
+func (e *Endpoint) chargeReceive(l funi.Level, s *funi.Slot) {
 	c := e.cpu
+	if e.prices != nil {
+		c.Work(e.prices.of(l, s).Receive)
+		return
+	}
 	h := s.Header()
 	c.Work(placeCost)
 	for range 3 {

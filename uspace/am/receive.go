@@ -79,7 +79,7 @@ func (e *Endpoint) service(l funi.Level, most int) int {
 			break
 		}
 		if e.cpu != nil {
-			e.chargeReceive(s)
+			e.chargeReceive(l, s)
 		}
 		e.handle(l, s)
 		e.iface.Release(l)

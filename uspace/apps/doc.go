@@ -1,5 +1,6 @@
-// Package apps is the programs that come with FUNet: ping-pong and the matrix
-// multiply of thesis appendix C. Each is written once against package am and a
+// Package apps is the programs that come with FUNet: ping-pong, the CMAM primitives
+// benchmark, and the matrix multiply of thesis appendix C in two forms: by messages of the
+// program's own, and by segments as the thesis measured it. Each is written once against package am and a
 // clock that it is given, and does not know whether the network under it is real.
 //
 // Every node of the group calls the same function with the same options; node 0

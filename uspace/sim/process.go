@@ -28,6 +28,7 @@ type Process struct {
 	iface   *funi.Interface
 	context *engine.Context
 	cpu     *timing.CPU // nil: what the program does takes no time by itself
+	prices  *am.Prices  // of calls, if they were measured; nil: they are modelled
 
 	next  func() (struct{}, bool)
 	stop  func()
@@ -241,7 +242,11 @@ func (p *Process) Card() *Card { return p.card }
 // Endpoint makes active messages of the process, in a group of so many nodes.
 func (p *Process) Endpoint(nodes int) (*am.Endpoint, error) {
 	e, err := am.New(p.iface, int(p.context.Node()), nodes, p.Drive)
-	if err == nil && p.cpu != nil {
+	switch {
+	case err != nil || p.cpu == nil:
+	case p.prices != nil:
+		e.PaceMeasured(p.cpu, *p.prices)
+	default:
 		e.Pace(p.cpu)
 	}
 	return e, err

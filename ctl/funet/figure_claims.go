@@ -1,0 +1,53 @@
+package main
+
+// This file is what the thesis claims of Figures 6.2 to 6.5, and whether it holds.
+
+import "fmt"
+
+const (
+	// wellUsed is the utilisation that the thesis speaks of, in per cent.
+	wellUsed = 80
+	// onLine is how much of linear speed-up a curve has that follows the line.
+	onLine = 0.9
+)
+
+// claim looks at the curves.
+func (r *figureResult) claim() {
+	cm5, plain, extensions := &r.Curves[0], &r.Curves[1], &r.Curves[2]
+	add := func(holds bool, format string, args ...any) {
+		r.Claims = append(r.Claims, figureClaim{fmt.Sprintf(format, args...), holds})
+	}
+	switch r.Figure {
+	case "6.2":
+		add(plain.all(16, func(p figurePoint) bool { return p.Y >= wellUsed }),
+			"plain CMAM has at least %d %% of peak from M = 16p on", wellUsed)
+		add(extensions.all(4, func(p figurePoint) bool { return p.Y >= wellUsed }),
+			"the extensions have at least %d %% of peak from M = 4p on", wellUsed)
+	case "6.3":
+		left := func(p figurePoint) bool { return p.Y < onLine*p.X }
+		add(cm5.all(32, left) && plain.all(32, left) && extensions.all(32, left),
+			"all curves leave the line above 16 nodes: less than %.0f %% of linear on 32 and 64", 100*onLine)
+	case "6.5":
+		add(extensions.all(64, func(p figurePoint) bool { return p.Y >= onLine*p.X }),
+			"the extensions have at least %.0f %% of linear speed-up on 64 nodes", 100*onLine)
+	}
+	above := true
+	for i, p := range plain.Points {
+		above = above && extensions.Points[i].Y >= p.Y
+	}
+	add(above, "the curve of the extensions is nowhere below that of plain CMAM")
+}
+
+// all reports whether all points from x on are as they should, and there are any.
+func (c *figureCurve) all(from float64, right func(figurePoint) bool) bool {
+	some := false
+	for _, p := range c.Points {
+		if p.X >= from {
+			some = true
+			if !right(p) {
+				return false
+			}
+		}
+	}
+	return some
+}

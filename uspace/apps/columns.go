@@ -1,0 +1,250 @@
+package apps
+
+// This file is the matrix multiply of thesis appendix C as it was measured for Figures 6.2
+// to 6.5: each column of A is fetched split-phase into a segment while the node computes
+// on the one before, own columns by messages to the node itself. What computing takes is
+// said to the endpoint, so that a modelled processor takes as long.
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/blas/blas64"
+
+	"github.com/funet/funet/uspace/am"
+
+	"github.com/funet/funet/uspace/funi"
+)
+
+// What the inner loops of appendix C take, counted as package am counts its primitives:
+// unoptimised C in which nothing is declared a register, one cycle an instruction and two
+// for a load of a double (thesis 6.1.1).
+const (
+	elementCost = 8 // address of x[k*n+i]: k, n, multiply, i, add, shift, x, add
+	doubleCost  = 2 // load of a double
+	// multiplyAddCost is one time round the loop over i: the test of i and N; the addresses
+	// of c twice and of b, and v's of four instructions; three loads of doubles, multiply,
+	// add and store; i++ and the jump back.
+	multiplyAddCost = 4 + 3*elementCost + 4 + 3*doubleCost + 3 + 4
+	// updateCost is one time round the loop over k besides: the test of k and M/p, i = 0,
+	// k++ and the jump back. The poll charges itself.
+	updateCost = 6 + 2 + 4
+)
+
+const (
+	columnsFetch = 0 // request: place, column, address, bytes; answered into the segment
+
+	columnsA    = 0x1000000 // a node's own columns of A,
+	columnsInto = 0x8000000 // and the two that are worked on and under way
+	blockBytes  = 64        // of a packet that a card moves: 16 words (thesis 1.3)
+)
+
+// ErrShape is wrapped by errors about matrices that the program does not multiply.
+var ErrShape = errors.New("apps: columns are of 2 doubles to 16384, an even number, with at least one row of B and one column for each node")
+
+// ColumnsOptions are the same on all nodes.
+type ColumnsOptions struct {
+	// N, R, M: A is N by R, B is R by M (thesis 6.2.2); N is even, R and M are at least the
+	// number of nodes, and none is above MaxDimension (ErrShape).
+	N, R, M int
+	// Extensions lets the cards move columns (cmam_mfer_n, 16 words a packet), instead of
+	// messages of 16 bytes (cmam_xfer_4).
+	Extensions bool
+	Seed       uint64
+}
+
+// ColumnsResult is what every node learns.
+type ColumnsResult struct {
+	Nanoseconds int64   // from the barrier before to the one after, on this node
+	Flops       float64 // 2NRM floating point operations
+	// Cycles is what the instructions of all inner loops take, without communication: on
+	// one processor, the time of the algorithm at its peak (6.2.2).
+	Cycles     int64
+	WorstError float64 // of any node, relative to the node's largest element
+	Verified   bool    // WorstError within Tolerance
+}
+
+// columns is a node's state.
+type columns struct {
+	e      *am.Endpoint
+	o      ColumnsOptions
+	a      []byte      // own columns as shared memory
+	b, c   [][]float64 // own columns
+	into   [2][]byte   // shared memory: the column worked on, and the one under way
+	flag   int         // columns that have come
+	cycles int64       // of the inner loops
+	failed error       // of a handler
+	first  int         // of the own columns of A,
+	own    int         // and how many
+}
+
+// MatMulColumns multiplies two random matrices; each node compares its part with one that
+// it computes by itself. Register makes memory known to the card of this process; clock
+// returns nanoseconds.
+func MatMulColumns(e *am.Endpoint, register func(funi.Segment) error, clock func() int64, o ColumnsOptions) (ColumnsResult, error) {
+	if o.N < 2 || o.N%2 != 0 || min(o.R, o.M) < e.Nodes() || max(o.N, o.R, o.M) > MaxDimension {
+		return ColumnsResult{}, fmt.Errorf("multiplying %d x %d by %d x %d on %d nodes: %w", o.N, o.R, o.R, o.M, e.Nodes(), ErrShape)
+	}
+	x := &columns{e: e, o: o}
+	if err := x.prepare(register); err != nil {
+		return ColumnsResult{}, err
+	}
+	if err := e.Barrier(); err != nil {
+		return ColumnsResult{}, err
+	}
+	begin := clock()
+	if err := x.multiply(); err != nil {
+		return ColumnsResult{}, err
+	}
+	if err := e.Barrier(); err != nil {
+		return ColumnsResult{}, err
+	}
+	r := ColumnsResult{Nanoseconds: clock() - begin, Flops: 2 * float64(o.N) * float64(o.R) * float64(o.M)}
+	var err error
+	if r.Cycles, err = e.ReduceInt64(am.Sum, x.cycles); err != nil {
+		return ColumnsResult{}, err
+	}
+	if r.WorstError, err = e.ReduceFloat64(am.Max, x.verify()); err != nil {
+		return ColumnsResult{}, err
+	}
+	r.Verified = r.WorstError <= Tolerance
+	return r, nil
+}
+
+// prepare makes the node's own columns, and shares what is fetched from and into.
+func (x *columns) prepare(register func(funi.Segment) error) error {
+	e, o := x.e, &x.o
+	seeds := MatMulOptions{Seed: o.Seed}
+	from, to := block(o.R, e.Node(), e.Nodes())
+	x.first, x.own = from, to-from
+	for j := from; j < to; j++ {
+		for _, v := range column(seeds.seedA(), j, o.N) {
+			x.a = binary.LittleEndian.AppendUint64(x.a, math.Float64bits(v))
+		}
+	}
+	from, to = block(o.M, e.Node(), e.Nodes())
+	for j := from; j < to; j++ {
+		x.b = append(x.b, column(seeds.seedB(), j, o.R))
+		x.c = append(x.c, make([]float64, o.N))
+	}
+	both := make([]byte, 2*8*o.N)
+	x.into = [2][]byte{both[:8*o.N], both[8*o.N:]}
+	return errors.Join(
+		e.Handle(columnsFetch, x.answer),
+		e.Share(register, funi.Segment{Base: columnsA, Memory: x.a, Rights: funi.Source}),
+		e.Share(register, funi.Segment{Base: columnsInto, Memory: both, Rights: funi.Destination}),
+	)
+}
+
+// multiply is the loop of appendix C over all columns of A, own ones first.
+func (x *columns) multiply() error {
+	work := make([]float64, x.o.N)
+	if err := x.request(0); err != nil {
+		return err
+	}
+	for d := range x.o.R {
+		j := (x.first + d) % x.o.R
+		if err := x.e.WaitFor(owner(j, x.o.R, x.e.Nodes()), func() bool { return x.flag > 0 || x.failed != nil }); err != nil {
+			return err
+		}
+		if x.failed != nil {
+			return x.failed
+		}
+		x.flag--
+		for i := range work {
+			work[i] = math.Float64frombits(binary.LittleEndian.Uint64(x.into[d%2][8*i:]))
+		}
+		if d+1 < x.o.R {
+			if err := x.request(d + 1); err != nil {
+				return err
+			}
+		}
+		if err := x.update(j, work); err != nil {
+			return err
+		}
+	}
+	return x.failed
+}
+
+// request opens a segment for the column that is d after the first own one, and asks for
+// it.
+func (x *columns) request(d int) error {
+	j, bytes := (x.first+d)%x.o.R, 8*x.o.N
+	address := uint32(columnsInto + d%2*bytes)
+	place, err := x.e.OpenSegment(address, bytes, func(*am.Message, any) { x.flag++ }, nil)
+	if err != nil {
+		return err
+	}
+	return x.e.Request4(owner(j, x.o.R, x.e.Nodes()), columnsFetch, uint32(place), uint32(j), address, uint32(bytes))
+}
+
+// answer is the request handler that sends a column of A (get_handler).
+func (x *columns) answer(m *am.Message) {
+	bytes := 8 * x.o.N
+	if len(m.Words) != 4 || m.Words[3] != uint32(bytes) || uint64(m.Words[1])-uint64(x.first) >= uint64(x.own) {
+		x.failed = fmt.Errorf("%w: node %d asked for a column with %x; give all nodes the same dimensions", ErrVerify, m.Source, m.Words)
+		return
+	}
+	place, at := am.Place(m.Words[0]), (int(m.Words[1])-x.first)*bytes
+	var err error
+	if x.o.Extensions {
+		for k := 0; k < bytes && err == nil; k += blockBytes {
+			err = m.ReplyMfer(place, uint32(columnsA+at+k), m.Words[2]+uint32(k), min(blockBytes, bytes-k)/4)
+		}
+	} else {
+		err = m.ReplyXfer(place, x.a[at:at+bytes])
+	}
+	if err != nil {
+		x.failed = err
+	}
+}
+
+// update adds the column's part to each own column of C, with a poll after each so that the
+// next column arrives and others are served meanwhile.
+func (x *columns) update(j int, work []float64) error {
+	v := blas64.Vector{N: x.o.N, Inc: 1, Data: work}
+	for k, c := range x.c {
+		blas64.Axpy(x.b[k][j], v, blas64.Vector{N: x.o.N, Inc: 1, Data: c})
+		cycles := updateCost + x.o.N*multiplyAddCost
+		x.cycles += int64(cycles)
+		x.e.Work(cycles)
+		if _, err := x.e.Poll(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verify compares the node's columns of C with ones from columns of A that it makes
+// itself.
+func (x *columns) verify() float64 {
+	seeds := MatMulOptions{Seed: x.o.Seed}
+	want := make([][]float64, len(x.c))
+	for k := range want {
+		want[k] = make([]float64, x.o.N)
+	}
+	for j := range x.o.R {
+		a := column(seeds.seedA(), j, x.o.N)
+		for k := range want {
+			for i := range a {
+				want[k][i] += a[i] * x.b[k][j]
+			}
+		}
+	}
+	worst, largest := 0.0, 0.0
+	for k, c := range x.c {
+		for i, got := range c {
+			if math.IsNaN(got) {
+				return math.Inf(1)
+			}
+			worst = max(worst, math.Abs(got-want[k][i]))
+			largest = max(largest, math.Abs(want[k][i]))
+		}
+	}
+	if largest == 0 {
+		return worst
+	}
+	return worst / largest
+}

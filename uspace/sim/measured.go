@@ -1,0 +1,66 @@
+package sim
+
+// This file is a cluster of machines that a profile has only measured costs of: their
+// processors take what whole calls were measured to take, and their network what is left
+// of the round trip.
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/timing"
+)
+
+// ErrCosts is wrapped by errors about profiles that lack a cost.
+var ErrCosts = errors.New("sim: the profile has no such cost")
+
+// NewMeasuredCluster makes a cluster of machines as the profile's table of CMAM calls has
+// them, in which every node runs the program, with queues of so many slots. Costs are
+// rounded to cycles. Blocks that cards move are not in the table.
+func NewMeasuredCluster(p *hwprofiles.Profile, nodes, slots int, program Program) (*Cluster, error) {
+	prices, way, err := measuredPrices(p)
+	if err != nil {
+		return nil, fmt.Errorf("simulating profile %s: %w", p.Name, err)
+	}
+	cycle := p.CPU.Clock.Duration(p.CPU.InstructionCycles)
+	k, err := NewCluster(ClusterOptions{
+		Options: Options{PollTime: 1, StepTime: 1},
+		Net:     EthernetConfig{Delay: time.Duration(way) * cycle},
+		Nodes:   nodes, Slots: slots,
+	}, program)
+	if err != nil {
+		return nil, err
+	}
+	for _, process := range k.Processes {
+		process.Pace(timing.CPUConfig{Cycle: cycle}, timing.NewBus(0, 0))
+		process.prices = &prices
+	}
+	return k, nil
+}
+
+// measuredPrices reads the table: prices, and the cycles of a way through the network.
+func measuredPrices(p *hwprofiles.Profile) (prices am.Prices, way int, err error) {
+	cost := func(call, measure string) int {
+		for _, c := range p.Costs {
+			if c.Call == call && c.Measure == measure {
+				return int(math.Round(float64(c.Cycles) / float64(hwprofiles.Cycle)))
+			}
+		}
+		err = errors.Join(err, fmt.Errorf("%w: %s %s", ErrCosts, call, measure))
+		return 0
+	}
+	both := func(call string) am.Price { return am.Price{Send: cost(call, "send"), Receive: cost(call, "recv")} }
+	four, reply := both("CMAM_4"), both("CMAM_reply_4")
+	prices.Other[funi.Request], prices.Other[funi.Reply] = four, reply
+	prices.Xfer[funi.Request], prices.Xfer[funi.Reply] = both("CMAM_xfer_4"), both("CMAM_reply_xfer_4")
+	way = (cost("CMAM_4", "round_trip") - four.Send - four.Receive - reply.Send - reply.Receive) / 2
+	if err == nil && (way < 0 || p.CPU.Clock == 0) {
+		err = fmt.Errorf("%w: a round trip that is longer than its parts, and a clock", ErrCosts)
+	}
+	return prices, way, err
+}
