@@ -6,24 +6,31 @@
 //	Rate             short messages a second, one way               sendmmsg and recvmmsg over UDP
 //	Incast           goodput of all other hosts to one              FUNet from one host alone
 //	Xfer             block transfers, at several MTUs               iperf3, one TCP stream
+//	Matmul           a matrix product on all hosts and on one       the same program in C over OpenMPI
 //	CalibrateMode    round trips of raw AF_XDP in each XDP mode     each other
 //
-// All but Incast measure between hosts 0 and 1, each of which reaches the other by its first
-// interface in every topology; in a larger lab the others are idle. What runs on host 0 is pinned to
-// CPU 0, what runs on host 1 to CPU 1. In Peers and Xfer host 0 begins or sends; in Rate and Incast
-// it receives.
+// All but Incast and Matmul measure between hosts 0 and 1, each of which reaches the other by its
+// first interface in every topology; in a larger lab the others are idle. What runs on host 0 is
+// pinned to CPU 0, what runs on host 1 to CPU 1; a product on more hosts than CPUs pins nothing. In
+// Peers and Xfer host 0 begins or sends; in Rate and Incast it receives.
 //
 // # The journey
 //
 // A comparison is played in rounds. In each round every contender runs once, alone, in an order
 // that moves on by one from round to round, so that what changes on the machine meanwhile meets
 // all of them alike. The rounds' figures give the medians, and those the ratios of the report; only
-// Xfer's ratio is the median of the ratios in the rounds. Rate, Incast and Xfer need all their
-// contenders, so the first failure ends them (turns.go).
+// Xfer's ratio is the median of the ratios in the rounds. Rate, Incast, Xfer and Matmul need all
+// their contenders, so the first failure ends them (turns.go).
 //
 // Xfer has two labs at each MTU: FUNet's, and one for iperf3 without an XDP program, which would
 // slow its interfaces. A first transfer, which does not count, tells how many blocks take the time
 // that is asked for.
+//
+// Matmul's two programs have the same blocks, ask for the same columns (uspace/apps/matmul.go,
+// mpi/matmul.c) and have kernels that cost about the same; a time on one host for each shows what
+// difference is left. A column is one message in MPI and many in FUNet. FUNet looks for messages
+// after every column that it updates; over TCP that costs a system call, so the MPI program does so
+// as rarely as a few runs before the rounds find fastest. Each verifies its product.
 //
 // Peers first looks which peers are present. A run is a server on host 1 and a client on host 0,
 // which sends a message, waits for the echo and measures; both spin. The run gives a [Sample].

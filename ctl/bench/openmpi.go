@@ -6,8 +6,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 )
@@ -15,53 +13,17 @@ import (
 //go:embed mpi/pingpong.c
 var pingpong []byte
 
-// compileMPI makes the program in the session's directory.
+// mpiNeeds are what compiling and running an MPI program takes.
+var mpiNeeds = []tool{{"mpirun", "openmpi-bin"}, {"mpicc", "libopenmpi-dev"}, {"gcc", "gcc"}, {"nsenter", "util-linux"}, taskset}
+
+// compileMPI makes the ping-pong program in the session's directory.
 func compileMPI(ctx context.Context, s *session) error {
-	source := filepath.Join(s.dir, "pingpong.c")
-	if err := os.WriteFile(source, pingpong, 0o600); err != nil {
-		return fmt.Errorf("write pingpong.c: %w", err)
-	}
-	_, err := s.runTool(ctx, nil, "mpicc", "-O2", "-o", filepath.Join(s.dir, "pingpong"), source)
-	return err
+	return mpicc(ctx, s, "pingpong", pingpong)
 }
 
-// runMPI runs mpirun on host 0. Where it would use ssh to start its daemon on the other host, it
-// runs a script that enters host 1's namespace, which this process holds open meanwhile.
+// runMPI runs the ping-pong program between hosts 0 and 1.
 func runMPI(ctx context.Context, s *session) (Sample, error) {
-	var ns *os.File
-	err := s.lab.Do(1, func() (err error) {
-		ns, err = os.Open("/proc/thread-self/ns/net")
-		return err
-	})
-	if err != nil {
-		return Sample{}, fmt.Errorf("open the namespace of host 1: %w", err)
-	}
-	defer ns.Close()
-
-	// mpirun calls: agent HOST COMMAND...
-	agent := filepath.Join(s.dir, "agent")
-	script := fmt.Sprintf("#!/bin/sh\nshift\nexec nsenter --net=/proc/%d/fd/%d taskset -c 1 /bin/sh -c \"$*\"\n", os.Getpid(), ns.Fd())
-	if err := os.WriteFile(agent, []byte(script), 0o700); err != nil {
-		return Sample{}, fmt.Errorf("write mpirun's agent: %w", err)
-	}
-
-	network := s.hosts[0].Interfaces[0].Addr.Masked().String()
-	argv := []string{"mpirun"}
-	for _, mca := range [][2]string{
-		{"plm_rsh_agent", agent},
-		{"orte_tmpdir_base", s.dir},
-		{"pml", "ob1"},
-		{"btl", "tcp,self"},
-		{"btl_tcp_if_include", network},
-		{"oob_tcp_if_include", network},
-		{"mpi_yield_when_idle", "0"},
-	} {
-		argv = append(argv, "--mca", mca[0], mca[1])
-	}
-	argv = append(argv, "--bind-to", "none", "-np", "2", "-host", s.address(0)+":1,"+s.address(1)+":1",
-		filepath.Join(s.dir, "pingpong"), strconv.Itoa(Warmup), strconv.Itoa(s.o.Exchanges), strconv.Itoa(PayloadBytes))
-	env := []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"}
-	text, err := s.runTool(ctx, env, argv...)
+	text, err := mpirun(ctx, s, 2, "pingpong", strconv.Itoa(Warmup), strconv.Itoa(s.o.Exchanges), strconv.Itoa(PayloadBytes))
 	if err != nil {
 		return Sample{}, err
 	}

@@ -33,8 +33,7 @@ var (
 			needs: []tool{{"sockperf", "sockperf"}, taskset}},
 		{key: "ucx", note: "half round trips, doubled; p99 of a second series", run: runUCX,
 			needs: []tool{{"ucx_perftest", "ucx-utils"}, taskset}},
-		{key: "openmpi", prepare: compileMPI, run: runMPI,
-			needs: []tool{{"mpirun", "openmpi-bin"}, {"mpicc", "libopenmpi-dev"}, {"gcc", "gcc"}, {"nsenter", "util-linux"}, taskset}},
+		{key: "openmpi", prepare: compileMPI, run: runMPI, needs: mpiNeeds},
 		{key: "libfabric_rxd", note: "mean", run: libfabric("udp;ofi_rxd"),
 			needs: []tool{{"fi_pingpong", "libfabric-bin"}, taskset}},
 		{key: "libfabric_rxm", note: "mean", run: libfabric("tcp;ofi_rxm"),
@@ -42,7 +41,7 @@ var (
 	}
 )
 
-// DebianPackages bring every tool that Peers and Xfer can run.
+// DebianPackages bring every tool that Peers, Xfer and Matmul can run.
 var DebianPackages = []string{"sockperf", "ucx-utils", "openmpi-bin", "libopenmpi-dev", "gcc", "libfabric-bin", "iperf3", "util-linux"}
 
 // Keys are the peers' names in the report, in the order of its table.

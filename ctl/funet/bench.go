@@ -21,7 +21,7 @@ import (
 
 func benchCommand() *cobra.Command {
 	c := &cobra.Command{Use: "bench", Short: "Measure FUNet beside what one would use otherwise"}
-	c.AddCommand(benchPeers(), benchRate(), benchIncast(), benchXfer())
+	c.AddCommand(benchPeers(), benchRate(), benchIncast(), benchXfer(), benchMatmul())
 	return c
 }
 
@@ -46,9 +46,9 @@ type benchFlags struct {
 	rounds      int
 }
 
-// register adds the flags. A measurement is on a lab of least to most hosts, by default
-// most.
-func (f *benchFlags) register(c *cobra.Command, least, most int) {
+// register adds the flags. A measurement is on a lab of least to most hosts, of as many as usual
+// unless told.
+func (f *benchFlags) register(c *cobra.Command, least, most, usual int) {
 	f.node, f.mtu, f.cpu, f.slots, f.wait = -1, lab.DefaultMTU, -1, defaultSlots, defaultWait
 	f.least, f.most = least, most
 	hosts := fmt.Sprint(most)
@@ -56,7 +56,7 @@ func (f *benchFlags) register(c *cobra.Command, least, most int) {
 		hosts = fmt.Sprintf("%d to %d", least, most)
 	}
 	p := c.Flags()
-	p.IntVar(&f.lab, "lab", most, "hosts of the lab: "+hosts)
+	p.IntVar(&f.lab, "lab", usual, "hosts of the lab: "+hosts)
 	p.IntVar(&f.rounds, "rounds", bench.DefaultRounds, "interleaved rounds")
 	p.StringVar(&f.mode, "xdp", xdp.AttachAuto.String(), "auto (measured), native or generic")
 	p.StringVar(&f.bind, "bind", xdp.BindAuto.String(), "auto, copy or zero-copy")

@@ -38,6 +38,6 @@ either way. The two take turns; figures are medians over the rounds.`, bench.Inc
 		},
 	}
 	c.Flags().IntVar(&o.Messages, "messages", bench.DefaultIncastMessages, "of all senders together, in each run")
-	f.register(c, 3, lab.MaxHosts)
+	f.register(c, 3, lab.MaxHosts, lab.MaxHosts)
 	return c
 }

@@ -51,6 +51,6 @@ installs them.`,
 	}
 	c.Flags().IntVar(&o.Exchanges, "exchanges", bench.DefaultExchanges, "round trips of each peer and round")
 	c.Flags().StringSliceVar(&o.Only, "only", nil, "measure only these peers, besides funet")
-	f.register(c, 2, 2)
+	f.register(c, 2, 2, 2)
 	return c
 }

@@ -42,6 +42,6 @@ turns; figures are medians over the rounds, counted where the messages arrive.`,
 		},
 	}
 	c.Flags().IntVar(&o.Messages, "messages", bench.DefaultRateMessages, "FUNet's messages in a round; a tenth as many datagrams take about as long")
-	f.register(c, 2, 2)
+	f.register(c, 2, 2, 2)
 	return c
 }

@@ -49,6 +49,13 @@ func TestBenchRefuses(t *testing.T) {
 		{"incast --lab 9", "use 3 to 8"},
 		{"incast --rounds 1001", "use 1 to 1000"},
 		{"incast --messages 1", "use 10000 to"},
+		{"matmul --lab 1", "use 2 to 8"},
+		{"matmul --lab 9", "use 2 to 8"},
+		{"matmul --rounds 0", "use 1 to 1000"},
+		{"matmul --size 15", "--size 15: use 16 to 4096"},
+		{"matmul --size 4097", "use 16 to 4096"},
+		{"matmul --size big", "--help"},
+		{"matmul more", "--help"},
 		{"peers --lab 3", "--lab 3: use 2"},
 		{"peers --rounds 0", "use 1 to 1000"},
 		{"peers --exchanges 0", "use 1 to 10000000"},
@@ -90,5 +97,49 @@ func TestBenchXfer(t *testing.T) {
 	_, missing := exec.LookPath("iperf3")
 	if measured != (missing == nil) || compared != measured || measured && !(iperf3 > 0 && ratio > 0) {
 		t.Errorf("%v", run)
+	}
+}
+
+// Only node 0 verifies a product, so no other works alone.
+func TestAloneRefuses(t *testing.T) {
+	cmd := root()
+	cmd.SetArgs(strings.Split("matmul --alone --iface fu0 --node 1 --peers peers.yaml", " "))
+	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "only node 0 works alone") {
+		t.Error(err)
+	}
+}
+
+// A short comparison with real nodes, on all hosts and on one: the names that scripts read. OpenMPI
+// may be absent, which is said.
+func TestBenchMatmul(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "bench", "matmul", "--size", "64", "--rounds", "1", "--json")
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, complaint.String())
+	}
+	var r map[string]any
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	names := []string{"funet_seconds", "funet_single_seconds", "funet_utilisation"}
+	theirs := []string{"openmpi_seconds", "openmpi_single_seconds", "openmpi_utilisation", "ratio"}
+	if r["openmpi_present"] == true {
+		names = append(names, theirs...)
+	} else if note, _ := r["openmpi_note"].(string); !strings.Contains(note, "install ") || r["openmpi_seconds"] != nil {
+		t.Errorf("%v", r)
+	}
+	for _, name := range names {
+		if v, _ := r[name].(float64); !(v > 0) {
+			t.Errorf("%s is %v", name, r[name])
+		}
+	}
+	if r["size"] != 64.0 || r["nodes"] != 2.0 || r["rounds"] != 1.0 {
+		t.Errorf("%v", r)
 	}
 }

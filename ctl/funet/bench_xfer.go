@@ -65,7 +65,7 @@ FUNet's figures alone.`,
 	p.IntVar(&o.Seconds, "seconds", bench.DefaultXferSeconds, "that each run takes, about")
 	p.IntVar(&o.Block, "block", bench.DefaultXferBlock, "bytes of one transfer, a multiple of 16 up to 64 MiB")
 	p.IntVar(&o.Depth, "depth", bench.DefaultXferDepth, "transfers under way at once")
-	f.register(c, 2, 2)
+	f.register(c, 2, 2, 2)
 	return c
 }
 

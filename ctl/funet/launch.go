@@ -59,8 +59,8 @@ func onLab[R any](ctx context.Context, f *nodeFlags, program string, args []stri
 	return runNodes[R](ctx, f, l, program, args)
 }
 
-// runNodes runs the program on all hosts of the lab and decodes the JSON document
-// of each node.
+// runNodes runs the program on all hosts of the lab, or with f.alone on host 0, and
+// decodes the JSON document of each node.
 func runNodes[R any](ctx context.Context, f *nodeFlags, l *lab.Lab, program string, args []string) ([]R, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -69,6 +69,9 @@ func runNodes[R any](ctx context.Context, f *nodeFlags, l *lab.Lab, program stri
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	hosts := l.Hosts()
+	if f.alone {
+		hosts = hosts[:1]
+	}
 	outputs := make([]bytes.Buffer, len(hosts))
 	errs := make([]error, len(hosts))
 	var wait sync.WaitGroup
@@ -140,7 +143,7 @@ func (f *nodeFlags) command(l *lab.Lab, h lab.Host, self, program string, args [
 	}
 	cpu := f.cpu
 	switch n := runtime.NumCPU(); {
-	case cpu < 0 && len(l.Hosts()) <= n:
+	case cpu < 0 && (len(l.Hosts()) <= n || f.alone):
 		cpu = h.Index
 	case cpu < 0 && f.apart && n > 1 && h.Index == 0:
 		cpu = 0
@@ -158,6 +161,9 @@ func (f *nodeFlags) command(l *lab.Lab, h lab.Host, self, program string, args [
 		"--cpu", fmt.Sprint(cpu), "--slots", fmt.Sprint(f.slots), "--wait", f.wait.String(),
 		"--rx-ring", fmt.Sprint(rxRing), "--fill-frames", fmt.Sprint(fillFrames),
 		fmt.Sprintf("--huge-pages=%t", f.hugePages), fmt.Sprintf("--jumbo=%t", f.jumbo)}, args...)
+	if f.alone {
+		all = append(all, "--alone")
+	}
 	cmd := l.Command(h.Index, self, all...)
 	cmd.ExtraFiles = []*os.File{peers}
 	return cmd, nil

@@ -60,6 +60,7 @@ func matmulCommand() *cobra.Command {
 		},
 	}
 	f.register(c)
+	c.Flags().BoolVar(&f.alone, "alone", false, "on node 0 without the others, to compare")
 	c.Flags().IntVar(&o.size, "size", 256, "rows and columns of the matrices")
 	c.Flags().Uint64Var(&o.seed, "seed", 1, "of the random matrices")
 	return c

@@ -29,6 +29,7 @@ type nodeFlags struct {
 	mtu      int
 	steer    bool
 	apart    bool // on a lab of more hosts than processors, host 0 has one to itself
+	alone    bool // node 0 makes do without the other nodes
 
 	ifaces []string
 	node   int
@@ -83,6 +84,8 @@ func (f *nodeFlags) check() error {
 		return errors.New("say where to run: --lab N, or --iface, --node and --peers on each host")
 	case f.rxRing < 0 || f.rxRing > 2048 || f.rxRing&(f.rxRing-1) != 0 || f.fillFrames < 0 || f.fillFrames > 512:
 		return errors.New("--rx-ring is a power of two up to 2048 and --fill-frames a number up to 512")
+	case f.alone && f.node > 0:
+		return fmt.Errorf("--alone --node %d: only node 0 works alone", f.node)
 	case f.wait <= 0:
 		return fmt.Errorf("--wait %v: use a time above 0, such as 30s", f.wait)
 	case f.gid < 0 || f.gid > cluster.MaxGID:
@@ -177,7 +180,11 @@ func (f *nodeFlags) open() (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := am.New(k.Interface(), f.node, len(file.Peers), k.Drive)
+	nodes := len(file.Peers)
+	if f.alone {
+		nodes = 1
+	}
+	e, err := am.New(k.Interface(), f.node, nodes, k.Drive)
 	if err != nil {
 		return nil, errors.Join(err, k.Close(0))
 	}

@@ -1,0 +1,194 @@
+// The matrix product: FUNet's program beside the same one over OpenMPI, in turn, each on all hosts of
+// one lab and on one host alone, so that both have a utilisation.
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/funet/funet/ctl/lab"
+)
+
+// Defaults and limits of MatmulOptions.
+const (
+	DefaultMatmulSize = 512
+	MinMatmulSize     = 16 // so that every host has columns
+	MaxMatmulSize     = 4096
+)
+
+// matmulKernels says why the two times on one host differ.
+const matmulKernels = "funet: Go, gonum's Axpy in assembly; openmpi: C, mpicc -O2, two doubles at a time like it"
+
+// MatmulOptions say what Matmul does. Zero values stand for the defaults.
+type MatmulOptions struct {
+	Rounds int // 1..1000, default 5
+	Size   int // rows and columns of the matrices, 16..4096, default 512
+
+	// Funet multiplies matrices of Size within ctx, on all hosts of the lab or on host 0 alone,
+	// and verifies the product, which when wrong is an error. It is required.
+	Funet func(ctx context.Context, l *lab.Lab, alone bool) (MatmulSample, error)
+
+	Progress io.Writer // a line after every round that ends later than two seconds after the start; nil for none
+}
+
+// MatmulSample is what one run of FUNet measured.
+type MatmulSample struct {
+	Seconds           float64
+	XDPMode, BindMode string
+}
+
+// MatmulReport is the result of Matmul. Its JSON form is stable. Seconds without a round are medians
+// over the rounds; those of OpenMPI are nil when it is absent. Ratio and utilisations are of the
+// medians.
+type MatmulReport struct {
+	Size          int      `json:"size"`  // rows and columns
+	Nodes         int      `json:"nodes"` // one on each host
+	Funet         float64  `json:"funet_seconds"`
+	OpenMPI       *float64 `json:"openmpi_seconds"`
+	Ratio         *float64 `json:"ratio"` // OpenMPI by Funet: above 1 FUNet is faster
+	FunetSingle   float64  `json:"funet_single_seconds"`
+	OpenMPISingle *float64 `json:"openmpi_single_seconds"`
+
+	// The single time by Nodes times the time on all of them. A single node, too, gets its
+	// columns by messages, to itself.
+	FunetUtilisation   float64  `json:"funet_utilisation"`
+	OpenMPIUtilisation *float64 `json:"openmpi_utilisation"`
+
+	Rounds              int       `json:"rounds"`
+	RoundsFunet         []float64 `json:"rounds_funet_seconds"` // figures of each round, in order
+	RoundsOpenMPI       []float64 `json:"rounds_openmpi_seconds,omitempty"`
+	RoundsFunetSingle   []float64 `json:"rounds_funet_single_seconds"`
+	RoundsOpenMPISingle []float64 `json:"rounds_openmpi_single_seconds,omitempty"`
+	RoundsRatio         []float64 `json:"rounds_ratio,omitempty"`
+
+	Present  bool   `json:"openmpi_present"`
+	Note     string `json:"openmpi_note,omitempty"`         // why it is absent
+	Poll     int    `json:"openmpi_poll_columns,omitempty"` // own columns it updates before it looks for questions
+	Kernels  string `json:"kernels"`
+	XDPMode  string `json:"xdp_mode"`
+	BindMode string `json:"bind_mode"`
+}
+
+// Matmul compares how long FUNet and OpenMPI over TCP take to multiply two matrices on all hosts of a
+// lab, with the same blocks, and on host 0 alone. Without OpenMPI the report says so and has FUNet's
+// figures alone. Nothing else uses the lab meanwhile. Errors: ErrOptions, ErrFunet, the
+// context's, or what failed in OpenMPI. Any goroutine may call it, one at a time for a lab.
+func Matmul(ctx context.Context, l *lab.Lab, o MatmulOptions) (*MatmulReport, error) {
+	if o.Rounds == 0 {
+		o.Rounds = DefaultRounds
+	}
+	if o.Size == 0 {
+		o.Size = DefaultMatmulSize
+	}
+	const what = "compare matrix products"
+	switch {
+	case o.Rounds < 1 || o.Rounds > MaxRounds:
+		return nil, fmt.Errorf("%s: %w: %d rounds; use 1 to %d", what, ErrOptions, o.Rounds, MaxRounds)
+	case o.Size < MinMatmulSize || o.Size > MaxMatmulSize:
+		return nil, fmt.Errorf("%s: %w: matrices of size %d; use %d to %d", what, ErrOptions, o.Size, MinMatmulSize, MaxMatmulSize)
+	case o.Funet == nil:
+		return nil, fmt.Errorf("%s: %w: Funet is required", what, ErrOptions)
+	}
+	r := &MatmulReport{Size: o.Size, Nodes: len(l.Hosts()), Rounds: o.Rounds, Kernels: matmulKernels}
+	side := func(name string, alone bool) contender {
+		return contender{name, func(ctx context.Context) (float64, error) {
+			sample, err := o.Funet(ctx, l, alone)
+			if err != nil {
+				return 0, fmt.Errorf("%w: %w", ErrFunet, err)
+			}
+			r.XDPMode, r.BindMode = sample.XDPMode, sample.BindMode
+			return sample.Seconds * 1e6, nil
+		}}
+	}
+	// Microseconds, because play rounds to three digits after the point.
+	t := turns{what: what, unit: "us", rounds: o.Rounds, deadline: matmulDeadline(o.Size), progress: o.Progress}
+	contenders := []contender{side("funet", false), side("funet single", true)}
+	r.Note = absent(mpiNeeds)
+	if r.Present = r.Note == ""; r.Present {
+		s, err := newSession(l, Options{})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		if s.dir, err = makeDir(); err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		defer os.RemoveAll(s.dir)
+		theirs := func(name string, hosts int) contender {
+			return contender{name, func(ctx context.Context) (float64, error) {
+				return runMatmulMPI(ctx, s, hosts, o.Size, r.Poll)
+			}}
+		}
+		all := theirs("openmpi", r.Nodes)
+		contenders = append(contenders, all, theirs("openmpi single", 1))
+		if r.Poll, err = fastestPoll(ctx, t, s, r.Nodes, o.Size); err != nil {
+			return nil, fmt.Errorf("%s: openmpi: %w", what, err)
+		}
+	}
+	figures, err := t.play(ctx, contenders...)
+	if err != nil {
+		return nil, err
+	}
+	r.sum(figures)
+	return r, nil
+}
+
+// matmulDeadline is for a run and its check at a fiftieth of the speed of one processor, because a
+// busy machine can be that slow.
+func matmulDeadline(size int) time.Duration {
+	return 30*time.Second + time.Duration(size)*time.Duration(size)*time.Duration(size)*20
+}
+
+// sum enters the figures of the rounds in microseconds: FUNet's on all hosts and on one, and if
+// there are four OpenMPI's.
+func (r *MatmulReport) sum(figures [][]float64) {
+	micros := make([]float64, len(figures)) // medians
+	seconds := make([][]float64, len(figures))
+	for i, rounds := range figures {
+		micros[i] = *median(rounds)
+		for _, us := range rounds {
+			seconds[i] = append(seconds[i], us/1e6)
+		}
+	}
+	utilisation := func(all, single float64) float64 { return nanos(single / (float64(r.Nodes) * all)) }
+	r.Funet, r.FunetSingle = micros[0]/1e6, micros[1]/1e6
+	r.RoundsFunet, r.RoundsFunetSingle = seconds[0], seconds[1]
+	r.FunetUtilisation = utilisation(micros[0], micros[1])
+	if len(figures) < 4 {
+		return
+	}
+	all, single := micros[2]/1e6, micros[3]/1e6
+	ratio, used := nanos(micros[2]/micros[0]), utilisation(micros[2], micros[3])
+	r.OpenMPI, r.OpenMPISingle, r.Ratio, r.OpenMPIUtilisation = &all, &single, &ratio, &used
+	r.RoundsOpenMPI, r.RoundsOpenMPISingle = seconds[2], seconds[3]
+	r.RoundsRatio = perRound(figures[2], figures[0])
+}
+
+// WriteTable prints the report for people.
+func (r *MatmulReport) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "product of two matrices of %d x %d doubles in column blocks on %d nodes, verified; medians of %d rounds; XDP %s, %s\n",
+		r.Size, r.Size, r.Nodes, r.Rounds, r.XDPMode, r.BindMode)
+	fmt.Fprintf(&b, "%-8s %10s %13s %12s  %s\n", "", "seconds", "single node", "utilisation", "seconds of each round")
+	row := func(name string, all, single, used float64, rounds []float64) {
+		var each []string
+		for _, v := range rounds {
+			each = append(each, fmt.Sprintf("%.4f", v))
+		}
+		fmt.Fprintf(&b, "%-8s %10.4f %13.4f %11.1f%%  %s\n", name, all, single, used*100, strings.Join(each, " "))
+	}
+	row("funet", r.Funet, r.FunetSingle, r.FunetUtilisation, r.RoundsFunet)
+	if r.Present {
+		row("openmpi", *r.OpenMPI, *r.OpenMPISingle, *r.OpenMPIUtilisation, r.RoundsOpenMPI)
+		fmt.Fprintf(&b, "openmpi takes %.2f times as long; it looks for questions every %d columns, the fastest of those tried\n", *r.Ratio, r.Poll)
+	} else {
+		fmt.Fprintf(&b, "openmpi: absent; %s\n", r.Note)
+	}
+	fmt.Fprintf(&b, "utilisation: time of a single node by %d times that of all; kernels differ: %s\n", r.Nodes, r.Kernels)
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,52 @@
+package main
+
+// This file is `funet bench matmul`.
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/bench"
+	"github.com/funet/funet/ctl/lab"
+)
+
+func benchMatmul() *cobra.Command {
+	var f benchFlags
+	o := bench.MatmulOptions{Progress: progressLines()}
+	c := &cobra.Command{
+		Use:   "matmul",
+		Short: "Compare the time of a matrix product with that of the same program over OpenMPI",
+		Long: `Compare how long funet matmul takes with a program in C over OpenMPI and TCP, on the
+same lab, with the same blocks of columns asked for in the same order. Each also runs on
+one host alone, which gives its utilisation: the time of a single node by the number of
+nodes times the time on all. Every run verifies its product. The kernels differ in
+language, and the MPI program looks for messages as rarely as a few trial runs find
+fastest. The four take turns; figures are medians over the rounds. With more hosts than
+processors the nodes share them, and utilisation says little. Without OpenMPI the report
+says so and has FUNet's figures alone.`,
+		Example: "  funet bench matmul --lab 2 --size 1024",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := cmp.Or(f.check(), inRange("--size", o.Size, bench.MinMatmulSize, bench.MaxMatmulSize)); err != nil {
+				return err
+			}
+			o.Rounds = f.rounds
+			o.Funet = func(ctx context.Context, l *lab.Lab, alone bool) (bench.MatmulSample, error) {
+				here := f.nodeFlags
+				here.alone = alone
+				nodes, err := runNodes[matmulResult](ctx, &here, l, "matmul", matmulOptions{size: o.Size, seed: 1}.args())
+				if err != nil {
+					return bench.MatmulSample{}, err
+				}
+				r := nodes[0]
+				return bench.MatmulSample{Seconds: r.Seconds, XDPMode: r.XDPMode, BindMode: r.BindMode}, nil
+			}
+			return f.measure(c.Context(), func(l *lab.Lab) (report, error) { return bench.Matmul(c.Context(), l, o) })
+		},
+	}
+	c.Flags().IntVar(&o.Size, "size", bench.DefaultMatmulSize, "rows and columns of the matrices")
+	f.register(c, lab.MinHosts, lab.MaxHosts, 2)
+	return c
+}
