@@ -104,6 +104,14 @@ func TestFigureClaims(t *testing.T) {
 	}
 }
 
+// The claim of Figure 6.3 says where the curves are before they leave the line.
+func TestFigureClaimOfTheLine(t *testing.T) {
+	r := curves("6.3", []float64{16, 32, 64}, 12, 8, 15.2)
+	if got := r.Claims[0]; !strings.Contains(got.Text, "(on 16: 75, 50, 95 %)") || !got.Holds {
+		t.Errorf("%+v", got)
+	}
+}
+
 // The names of the JSON document stay.
 func TestFigureJSON(t *testing.T) {
 	got, err := json.Marshal(curves("6.4", []float64{1}, 0.5, 0.25, 0.75))
