@@ -153,6 +153,18 @@ func TestFigurePicture(t *testing.T) {
 	}
 }
 
+// Who interrupts the command gets no figure.
+func TestFigureInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := simulateFigure(ctx, "6.5", figures["6.5"].runs, false); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := simulateRun(ctx, 0, figures["6.5"].runs[0]); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 // Figures that the thesis does not have, and pictures of other kinds, are refused at once.
 func TestFigureRefused(t *testing.T) {
 	for _, args := range [][]string{{"--figure", "6.1"}, {"--figure", ""}, {"--plot", "f.png"}, {"extra"}} {
