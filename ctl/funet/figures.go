@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -217,20 +216,33 @@ func simulateRun(ctx context.Context, curve int, run figureRun) (float64, error)
 	}
 	defer k.Close()
 	what := fmt.Sprintf("multiplying %d x %d by %d x %d on %d nodes (%s)", run.n, run.r, run.r, run.m, run.nodes, c.name)
-	for ended := false; !ended && ctx.Err() == nil && k.Now() < int64(figureLimit); {
-		k.Run(k.Now()+int64(figureSlice), nil)
-		ended = !slices.ContainsFunc(k.Processes, func(p *sim.Process) bool { over, _ := p.Ended(); return !over })
+	for running(k) && ctx.Err() == nil && k.Now() < int64(figureLimit) && k.Run(k.Now()+int64(figureSlice), nil) {
 	}
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
-	if err := k.Finish(figureLimit); err != nil {
+	if k.Now() >= int64(figureLimit) {
+		return 0, fmt.Errorf("%s: not done after %v of virtual time", what, figureLimit)
+	}
+	if err := k.Finish(0); err != nil { // of a program that failed
 		return 0, fmt.Errorf("%s: %w", what, err)
 	}
 	if !r.Verified {
 		return 0, fmt.Errorf("%s: the product is wrong by %g relative to the largest element", what, r.WorstError)
 	}
 	return float64(r.Cycles) * float64(p.CPU.Clock.Duration(p.CPU.InstructionCycles)) / float64(r.Nanoseconds), nil
+}
+
+// running reports whether a program runs on and none has failed.
+func running(k *sim.Cluster) (some bool) {
+	for _, p := range k.Processes {
+		over, err := p.Ended()
+		if err != nil {
+			return false
+		}
+		some = some || !over
+	}
+	return some
 }
 
 // WriteTable prints the result for people.
