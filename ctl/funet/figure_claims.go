@@ -27,7 +27,7 @@ func (r *figureResult) claim() {
 		left := func(p figurePoint) bool { return p.Y < onLine*p.X }
 		// Where they leave it the thesis does not give in figures, so the text does.
 		add(cm5.all(32, left) && plain.all(32, left) && extensions.all(32, left),
-			"all curves leave the line above 16 nodes: less than %.0f %% of linear on 32 and 64 (on 16: %.0f, %.0f, %.0f %%)",
+			"all curves leave the line above 16 nodes: under %.0f %% of linear on 32 and 64 (on 16: %.0f, %.0f, %.0f %%)",
 			100*onLine, cm5.linear(16), plain.linear(16), extensions.linear(16))
 	case "6.5":
 		add(extensions.all(64, func(p figurePoint) bool { return p.Y >= onLine*p.X }),

@@ -83,7 +83,7 @@ func (r *figureResult) writeSVG(to io.Writer) error {
 		if !c.Holds {
 			verdict, colour = "does not hold", "#b00020"
 		}
-		p.text(plotLeft, plotHeight-70+float64(i)*20, "start", fmt.Sprintf("fill=%q", colour), "Thesis: "+c.Text+": "+verdict)
+		p.text(plotLeft, plotHeight-70+float64(i)*20, "start", fmt.Sprintf("fill=%q font-size=\"11\"", colour), "Thesis: "+c.Text+": "+verdict)
 	}
 	fmt.Fprintln(w, "</svg>")
 	return w.Flush()
