@@ -83,7 +83,7 @@ func (r *figureResult) writeSVG(to io.Writer) error {
 		if !c.Holds {
 			verdict, colour = "does not hold", "#b00020"
 		}
-		p.text(plotLeft, plotHeight-70+float64(i)*20, "start", fmt.Sprintf("fill=%q", colour), "Thesis: "+c.Text+": "+verdict)
+		p.text(plotLeft, plotHeight-70+float64(i)*20, "start", fmt.Sprintf("fill=%q font-size=\"11\"", colour), "Thesis: "+c.Text+": "+verdict)
 	}
 	fmt.Fprintln(w, "</svg>")
 	return w.Flush()
@@ -144,7 +144,7 @@ func (p *plot) marks(r *figureResult) {
 		p.text(p.px(16)+5, p.py(46), "start", green, "above 16 nodes all leave the line")
 	case "6.5":
 		p.line(0, 0, 64, onLine*64, dashes)
-		p.text(p.px(60), p.py(onLine*60)+22, "end", green, fmt.Sprintf("%.0f %% of linear", 100*onLine))
+		p.text(p.px(52)+10, p.py(onLine*52)+14, "start", green, fmt.Sprintf("%.0f %% of linear", 100*onLine))
 	}
 }
 
@@ -180,6 +180,7 @@ func (p *plot) legend(r *figureResult) {
 	if p.log {
 		x, y = p.px(16)-280, p.py(40)
 	}
+	fmt.Fprintf(p.w, "<rect x=\"%.1f\" y=\"%.1f\" width=\"235\" height=\"64\" fill=\"white\"/>\n", x-6, y-12)
 	for i := range r.Curves {
 		at := y + float64(i)*20
 		fmt.Fprintf(p.w, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=%q stroke-width=\"2\"/>\n", x, at, x+30, at, plotStyles[i].colour)

@@ -104,6 +104,14 @@ func TestFigureClaims(t *testing.T) {
 	}
 }
 
+// The claim of Figure 6.3 says where the curves are before they leave the line.
+func TestFigureClaimOfTheLine(t *testing.T) {
+	r := curves("6.3", []float64{16, 32, 64}, 12, 8, 15.2)
+	if got := r.Claims[0]; !strings.Contains(got.Text, "(on 16: 75, 50, 95 %)") || !got.Holds {
+		t.Errorf("%+v", got)
+	}
+}
+
 // The names of the JSON document stay.
 func TestFigureJSON(t *testing.T) {
 	got, err := json.Marshal(curves("6.4", []float64{1}, 0.5, 0.25, 0.75))
@@ -142,6 +150,18 @@ func TestFigurePicture(t *testing.T) {
 		if !strings.Contains(table.String(), "DOES NOT HOLD: the curve of the extensions") {
 			t.Errorf("Figure %s as a table:\n%s", figure, table.String())
 		}
+	}
+}
+
+// Who interrupts the command gets no figure.
+func TestFigureInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := simulateFigure(ctx, "6.5", figures["6.5"].runs, false); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := simulateRun(ctx, 0, figures["6.5"].runs[0]); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

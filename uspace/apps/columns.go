@@ -36,8 +36,8 @@ const (
 const (
 	columnsFetch = 0 // request: place, column, address, bytes; answered into the segment
 
-	columnsA    = 0x1000000 // a node's own columns of A,
-	columnsInto = 0x8000000 // and the two that are worked on and under way
+	columnsInto = 0x100000  // the two columns of A that are worked on and under way,
+	columnsA    = 0x1000000 // and a node's own
 	blockBytes  = 64        // of a packet that a card moves: 16 words (thesis 1.3)
 )
 
