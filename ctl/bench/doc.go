@@ -27,8 +27,8 @@
 // that is asked for.
 //
 // Matmul's two programs have the same blocks, ask for the same columns (uspace/apps/matmul.go,
-// mpi/matmul.c) and have kernels that cost about the same; a time on one host for each shows what
-// difference is left. A column is one message in MPI and many in FUNet. FUNet looks for messages
+// mpi/matmul.c) and have kernels that cost about the same. A time on one host shows for each what
+// kernel, polling and messages to itself take. A column is one message in MPI and many in FUNet. FUNet looks for messages
 // after every column that it updates; over TCP that costs a system call, so the MPI program does so
 // as rarely as a few runs before the rounds find fastest. Each verifies its product.
 //

@@ -25,7 +25,8 @@ func mpicc(ctx context.Context, s *session, name string, source []byte) error {
 
 // mpirun runs a program that mpicc made, one process on each of the first hosts, and returns what it
 // printed. Where mpirun, on host 0, would use ssh to start its daemon on another host, it runs a
-// script that enters that host's namespace, which this process holds open meanwhile. With more hosts
+// script that enters that host's namespace, which this process holds open meanwhile. Each daemon has
+// a directory of its own: they all take this machine's name, and so would share one. With more hosts
 // than processors, processes are not pinned and yield when they wait.
 func mpirun(ctx context.Context, s *session, hosts int, program string, args ...string) (string, error) {
 	crowded := hosts > runtime.NumCPU()
@@ -50,7 +51,8 @@ func mpirun(ctx context.Context, s *session, hosts int, program string, args ...
 		if !crowded {
 			pin = fmt.Sprintf("taskset -c %d ", i)
 		}
-		fmt.Fprintf(&script, "%s) exec nsenter --net=/proc/%d/fd/%d %s/bin/sh -c \"$*\";;\n", s.address(i), os.Getpid(), ns.Fd(), pin)
+		fmt.Fprintf(&script, "%s) export TMPDIR=%s/%d; mkdir -p $TMPDIR; exec nsenter --net=/proc/%d/fd/%d %s/bin/sh -c \"$*\";;\n",
+			s.address(i), s.dir, i, os.Getpid(), ns.Fd(), pin)
 	}
 	script.WriteString("esac\nexit 1\n")
 	agent := filepath.Join(s.dir, "agent")
@@ -67,7 +69,6 @@ func mpirun(ctx context.Context, s *session, hosts int, program string, args ...
 	for _, mca := range [][2]string{
 		{"plm_rsh_agent", agent},
 		{"plm_rsh_no_tree_spawn", "1"}, // only this host has the agent's namespaces
-		{"orte_tmpdir_base", s.dir},
 		{"pml", "ob1"},
 		{"btl", "tcp,self"},
 		{"btl_tcp_if_include", network},
@@ -77,6 +78,6 @@ func mpirun(ctx context.Context, s *session, hosts int, program string, args ...
 		argv = append(argv, "--mca", mca[0], mca[1])
 	}
 	argv = append(argv, "--bind-to", "none", "-np", strconv.Itoa(hosts), "-host", list.String()[1:], filepath.Join(s.dir, program))
-	env := []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"}
+	env := []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "TMPDIR=" + s.dir}
 	return s.runTool(ctx, env, append(argv, args...)...)
 }
