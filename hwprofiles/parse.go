@@ -15,6 +15,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/funet/funet/hwprofiles/yamldepth"
 )
 
 // MaxBytes is the longest file.
@@ -31,7 +33,7 @@ func Parse(file string, data []byte) (*Profile, error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("%s: more than %d bytes, which no profile needs: %w", file, MaxBytes, ErrInvalid)
 	}
-	if line, column := tooDeep(data); line != 0 {
+	if line, column := yamldepth.Exceeds(data, maxDepth); line != 0 {
 		return nil, fmt.Errorf("%s:%d:%d: nested deeper than a profile can be: %w", file, line, column, ErrInvalid)
 	}
 	top, err := t.tree(data)
@@ -46,42 +48,6 @@ func Parse(file string, data []byte) (*Profile, error) {
 		return nil, err
 	}
 	return p, nil
-}
-
-// tooDeep returns the place where more than maxDepth brackets are open or a line begins with
-// more than maxDepth signs of lists and keys, or 0. Brackets in comments and strings count
-// too: to tell them apart is the parser's work.
-func tooDeep(data []byte) (line, column int) {
-	open, begun, leading := 0, 0, true
-	line = 1
-	for _, c := range data {
-		column++
-		switch c {
-		case '\n', '\r':
-			if c == '\n' {
-				line++
-			}
-			column, begun, leading = 0, 0, true
-			continue
-		case '-', '?', ':':
-			if leading {
-				begun++
-			}
-		case ' ', '\t':
-		case '[', '{':
-			open++
-			leading = false
-		case ']', '}':
-			open = max(0, open-1)
-			leading = false
-		default:
-			leading = false
-		}
-		if open > maxDepth || begun > maxDepth {
-			return line, column
-		}
-	}
-	return 0, 0
 }
 
 // text is a file while it is read: its name, and where each key's value stands.

@@ -18,6 +18,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/funet/funet/hwprofiles/yamldepth"
 )
 
 // Load reads the peers file at path. Peers in the result are sorted by node.
@@ -41,7 +43,7 @@ func Parse(name string, data []byte) (f *File, err error) {
 	if len(data) > MaxBytes {
 		return nil, fmt.Errorf("%s: %d bytes, at most %d: %w", name, len(data), MaxBytes, ErrTooLarge)
 	}
-	if line := tooDeep(data); line != 0 {
+	if line, _ := yamldepth.Exceeds(data, maxDepth); line != 0 {
 		return nil, fmt.Errorf("%s:%d: nested deeper than a peers file can be: %w", name, line, ErrSyntax)
 	}
 	t := text{name}
@@ -54,43 +56,6 @@ func Parse(name string, data []byte) (f *File, err error) {
 
 // maxDepth is how deep a file may be nested; the format needs three levels.
 const maxDepth = 64
-
-// tooDeep returns the first line at which more than maxDepth brackets are open or which begins with
-// more than maxDepth block indicators ("- - - x" is a list in a list in a list), or 0. The YAML
-// parser descends once for each, and a stack that overflows cannot be recovered from. Brackets in
-// comments and strings count too: to tell them apart is the work of the parser, and no real file
-// leaves that many open.
-func tooDeep(data []byte) (line int) {
-	open, begun, leading := 0, 0, true
-	line = 1
-	for _, c := range data {
-		switch c {
-		case '\n', '\r':
-			if c == '\n' {
-				line++
-			}
-			begun, leading = 0, true
-			continue
-		case '-', '?', ':':
-			if leading {
-				begun++
-			}
-		case ' ', '\t':
-		case '[', '{':
-			open++
-			leading = false
-		case ']', '}':
-			open = max(0, open-1)
-			leading = false
-		default:
-			leading = false
-		}
-		if open > maxDepth || begun > maxDepth {
-			return line
-		}
-	}
-	return 0
-}
 
 // text makes errors that name the file and the line of a node.
 type text struct{ name string }

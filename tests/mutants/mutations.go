@@ -13,7 +13,7 @@ var mutations = []mutation{
 		`forMe && p.nonce != 0 && h.Acks[arctic.Request] == p.nonce`, `forMe`,
 		unit("TestReplayedFramesAreNotDelivered")},
 	{"duplicate", "preprocess.go",
-		`fl.isAccepted(seq) && ahead < Window`, `false`,
+		`int32(seq-fl.expect) < 0 || fl.isAccepted(seq)`, `int32(seq-fl.expect) < 0`,
 		chaos("loss,dup,reorder")},
 	{"verdict", "preprocess.go",
 		`if fl.isRefused(seq) {`, `if false {`,

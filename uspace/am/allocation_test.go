@@ -8,53 +8,12 @@ import (
 	"iter"
 	"testing"
 
+	"github.com/funet/funet/tests/bed"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
 )
-
-// cable is one direction between two cards: a ring of frames that allocates nothing.
-// When it is full Reserve returns nil, as a transmit ring does.
-type cable struct {
-	data        [64][1514]byte
-	size        [64]int
-	first, sent int
-}
-
-// plug is one end of a pair of cables.
-type plug struct {
-	in, out *cable
-	lent    int
-}
-
-func (p *plug) FrameSize() int { return len(p.out.data[0]) }
-
-func (p *plug) Receive(frames [][]byte) int {
-	n := 0
-	for ; n < len(frames) && p.in.first+n < p.in.sent; n++ {
-		i := (p.in.first + n) % len(p.in.data)
-		frames[n] = p.in.data[i][:p.in.size[i]]
-	}
-	p.lent = n
-	return n
-}
-
-func (p *plug) Release() { p.in.first += p.lent; p.lent = 0 }
-
-func (p *plug) Reserve() []byte {
-	if p.out.sent-p.out.first == len(p.out.data) {
-		return nil
-	}
-	return p.out.data[p.out.sent%len(p.out.data)][:]
-}
-
-func (p *plug) Commit(n int) {
-	p.out.size[p.out.sent%len(p.out.data)] = n
-	p.out.sent++
-}
-
-func (p *plug) Flush() {}
 
 // pair makes two endpoints that are joined by cables, and returns Register of their
 // contexts; their time is a counter. Each step of a card is followed by after with its
@@ -62,12 +21,12 @@ func (p *plug) Flush() {}
 func pair(t testing.TB, after func(node int)) (e [2]*am.Endpoint, register [2]func(funi.Segment) error) {
 	t.Helper()
 	now := int64(1)
-	cables := [2]*cable{new(cable), new(cable)}
+	ports := bed.Cables(64, 1514)
 	address := func(i int) [6]byte { return [6]byte{2, 0, 0, 0, 0, byte(i)} }
 	for i := range 2 {
 		cfg := engine.Native()
 		cfg.Card, cfg.Incarnation, cfg.Routes = uint16(i), uint32(i+1), []uint32{0, 1}
-		cfg.Ports = []port.Port{&plug{in: cables[1-i], out: cables[i]}}
+		cfg.Ports = []port.Port{ports[i]}
 		cfg.Peers = []engine.Peer{{Card: uint16(1 - i), Address: address(1 - i), Local: address(i)}}
 		card, err := engine.New(cfg)
 		if err != nil {

@@ -81,13 +81,9 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	fl := c.flow(p, h.Level)
 	c.settle(fl, h.Sequence-uint32(h.Age))
 	seq := h.Sequence
-	switch ahead := seq - fl.expect; {
-	case int32(ahead) < 0 || fl.isAccepted(seq) && ahead < Window:
+	// It is within the window: settle has moved expect to Age, or less, before it.
+	if int32(seq-fl.expect) < 0 || fl.isAccepted(seq) {
 		c.counters.Duplicates++
-		c.oweNow(p)
-		return
-	case ahead >= Window:
-		c.counters.OutOfWindow++
 		c.oweNow(p)
 		return
 	}

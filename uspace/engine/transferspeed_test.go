@@ -6,51 +6,11 @@ import (
 	"fmt"
 	"testing"
 
+	testbed "github.com/funet/funet/tests/bed"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
 )
-
-// cable is one direction between two cards: a ring of frames that allocates nothing.
-type cable struct {
-	data        [256][]byte
-	size        [256]int
-	first, sent int
-}
-
-// plug is one end of a pair of cables.
-type plug struct {
-	in, out *cable
-	lent    int
-}
-
-func (p *plug) FrameSize() int { return len(p.out.data[0]) }
-
-func (p *plug) Receive(frames [][]byte) int {
-	n := 0
-	for ; n < len(frames) && p.in.first+n < p.in.sent; n++ {
-		i := (p.in.first + n) % len(p.in.data)
-		frames[n] = p.in.data[i][:p.in.size[i]]
-	}
-	p.lent = n
-	return n
-}
-
-func (p *plug) Release() { p.in.first += p.lent; p.lent = 0 }
-
-func (p *plug) Reserve() []byte {
-	if p.out.sent-p.out.first == len(p.out.data) {
-		return nil
-	}
-	return p.out.data[p.out.sent%len(p.out.data)]
-}
-
-func (p *plug) Commit(n int) {
-	p.out.size[p.out.sent%len(p.out.data)] = n
-	p.out.sent++
-}
-
-func (p *plug) Flush() {}
 
 // BenchmarkTransfer moves blocks of 256 KiB; both cards run on one processor, so the
 // cost is that of sender and receiver together.
@@ -63,17 +23,14 @@ func BenchmarkTransfer(b *testing.B) {
 }
 
 func benchmarkTransfer(b *testing.B, mtu, words int) {
-	cables := [2]*cable{new(cable), new(cable)}
+	ports := testbed.Cables(256, 14+mtu)
 	var cards [2]*engine.Card
 	var procs [2]*funi.Interface
 	memory := make([]byte, 1<<18)
 	for i := range cards {
-		for j := range cables[i].data {
-			cables[i].data[j] = make([]byte, 14+mtu)
-		}
 		cfg := engine.Native()
 		cfg.Card, cfg.Incarnation, cfg.Routes = uint16(i), uint32(i+1), []uint32{0, 1}
-		cfg.Ports = []port.Port{&plug{in: cables[1-i], out: cables[i]}}
+		cfg.Ports = []port.Port{ports[i]}
 		cfg.Peers = []engine.Peer{{Card: uint16(1 - i), Address: address(1 - i), Local: address(i)}}
 		card, err := engine.New(cfg)
 		if err != nil {
