@@ -56,7 +56,6 @@ func TestRefusals(t *testing.T) {
 		"slots of no power of two":    {0, run("fu0", "0", peers, "--slots", "3"), []string{"3 slots", "power of two", "from 2 to 65536"}},
 		"one slot":                    {0, run("fu0", "0", peers, "--slots", "1"), []string{"1 slots", "power of two"}},
 		"zero-copy on veth":           {0, run("fu0", "0", peers, "--bind", "zero-copy"), []string{"fu0", "zero-copy", "not supported", "use copy mode"}},
-		"MTU below FUNet's frames":    {anywhere, []string{"transfer", "--lab", "2", "--mtu", "70"}, []string{"--mtu 70", "use 666 to 65535"}},
 		"zero-copy on a lab":          {anywhere, []string{"pingpong", "--lab", "2", "--xdp", "generic", "--bind", "zero-copy"}, []string{"zero-copy", "use copy mode"}},
 		"processor that is not there": {0, run("fu0", "0", peers, "--cpu", "5000"), []string{"processor 5000", "nproc"}},
 		"interface without its peers": {0, run("fu0", "0", file(t, strings.ReplaceAll(good, "fu0", "fu9")), "--iface", "lo"), []string{"fu9", "does not have"}},

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/cluster"
-	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/card"
@@ -85,8 +84,6 @@ func (f *nodeFlags) check() error {
 		return errors.New("say where to run: --lab N, or --iface, --node and --peers on each host")
 	case f.rxRing < 0 || f.rxRing > 2048 || f.rxRing&(f.rxRing-1) != 0 || f.fillFrames < 0 || f.fillFrames > 512:
 		return errors.New("--rx-ring is a power of two up to 2048 and --fill-frames a number up to 512")
-	case f.lab != 0 && (f.mtu < arctic.MinMTU || f.mtu > lab.MaxMTU):
-		return fmt.Errorf("--mtu %d: use %d to %d bytes; FUNet's frames need the least", f.mtu, arctic.MinMTU, lab.MaxMTU)
 	case f.alone && f.node > 0:
 		return fmt.Errorf("--alone --node %d: only node 0 works alone", f.node)
 	case f.wait <= 0:
