@@ -4,6 +4,7 @@ package main
 // machine, the line of perfect scaling, and marks where the thesis claims something.
 
 import (
+	"errors"
 	"fmt"
 	"image/color"
 	"math"
@@ -63,22 +64,21 @@ func sans(size vg.Length) font.Font {
 	return font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size)
 }
 
-// plotBuilder collects what a plot is made of, and the first error.
+// plotBuilder collects what a plot is made of, and what could not be made.
 type plotBuilder struct {
 	plot   *plot.Plot
 	legend []plot.Legend // one for each curve
 	err    error
 }
 
-// add puts something into the plot, unless it could not be made.
-func (b *plotBuilder) add(p plot.Plotter, err error) bool {
-	if err != nil && b.err == nil {
-		b.err = err
+// made reports whether something could be made, and adds it to the plot if so.
+func (b *plotBuilder) made(err error, parts ...plot.Plotter) bool {
+	if err != nil {
+		b.err = errors.Join(b.err, err)
+		return false
 	}
-	if b.err == nil {
-		b.plot.Add(p)
-	}
-	return b.err == nil
+	b.plot.Add(parts...)
+	return true
 }
 
 // newPlot makes the axes of the figure and all between them, and a legend for each curve.
@@ -87,7 +87,7 @@ func (r *figureResult) newPlot() (*plot.Plot, []plot.Legend, error) {
 	b := &plotBuilder{plot: p}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = inkGrid, inkGrid
-	b.add(grid, nil)
+	p.Add(grid)
 	if r.utilisation() {
 		b.markUtilisation()
 	} else {
@@ -134,33 +134,33 @@ func ticks(at ...float64) plot.ConstantTicks {
 // markUtilisation draws the claims of Figure 6.2.
 func (b *plotBuilder) markUtilisation() {
 	b.line(color.Black, dots, 1, 100, 32, 100)
-	b.add(note{color.Black, 1, 100, draw.XLeft, 4, false, "perfect scaling"}, nil)
+	b.plot.Add(note{color.Black, 1, 100, draw.XLeft, 4, false, "perfect scaling"})
 	b.line(inkClaim, dashes, 1, wellUsed, 32, wellUsed)
-	b.add(note{inkClaim, 1, wellUsed, draw.XLeft, 4, false, fmt.Sprintf("claim: at least %d %% of peak ...", wellUsed)}, nil)
+	b.plot.Add(note{inkClaim, 1, wellUsed, draw.XLeft, 4, false, fmt.Sprintf("claim: at least %d %% of peak ...", wellUsed)})
 	b.line(inkExtensions, dashes, 4, 0, 4, wellUsed)
-	b.add(note{inkExtensions, 4.1, 0, draw.XLeft, 8, false, "... extensions: from M = 4p on"}, nil)
+	b.plot.Add(note{inkExtensions, 4.1, 0, draw.XLeft, 8, false, "... extensions: from M = 4p on"})
 	b.line(inkPlain, dashes, 16, 0, 16, wellUsed)
-	b.add(note{inkPlain, 15.6, 0, draw.XRight, 28, false, "... plain CMAM: from M = 16p on"}, nil)
+	b.plot.Add(note{inkPlain, 15.6, 0, draw.XRight, 28, false, "... plain CMAM: from M = 16p on"})
 }
 
 // markSpeedUp draws perfect scaling and the claims of Figures 6.3 and 6.5.
 func (b *plotBuilder) markSpeedUp(figure string) {
 	b.line(color.Black, dots, 0, 0, 64, 64)
-	b.add(note{color.Black, 52, 52, draw.XCenter, 4, true, "perfect scaling"}, nil)
+	b.plot.Add(note{color.Black, 52, 52, draw.XCenter, 4, true, "perfect scaling"})
 	switch figure {
 	case "6.3":
 		b.line(inkClaim, dashes, 16, 0, 16, 66)
-		b.add(note{inkClaim, 16.6, 61, draw.XLeft, 0, false, "claim: above 16 nodes all curves leave the line"}, nil)
+		b.plot.Add(note{inkClaim, 16.6, 61, draw.XLeft, 0, false, "claim: above 16 nodes all curves leave the line"})
 	case "6.5":
 		b.line(inkClaim, dashes, 0, 0, 64, onLine*64)
-		b.add(note{inkClaim, 52, onLine * 52, draw.XCenter, 4, true, fmt.Sprintf("claim: %.0f %% of linear at 64 nodes", 100*onLine)}, nil)
+		b.plot.Add(note{inkClaim, 52, onLine * 52, draw.XCenter, 4, true, fmt.Sprintf("claim: %.0f %% of linear at 64 nodes", 100*onLine)})
 	}
 }
 
 // line draws from one pair of values to another.
 func (b *plotBuilder) line(ink color.Color, dashes []vg.Length, x0, y0, x1, y1 float64) {
 	l, err := plotter.NewLine(plotter.XYs{{X: x0, Y: y0}, {X: x1, Y: y1}})
-	if b.add(l, err) {
+	if b.made(err, l) {
 		l.Color, l.Width, l.Dashes = ink, 1, dashes
 	}
 }
@@ -194,7 +194,7 @@ func (b *plotBuilder) curve(i int, points []figurePoint) {
 		at[k] = plotter.XY(p)
 	}
 	l, s, err := plotter.NewLinePoints(at)
-	if b.add(l, err) && b.add(s, nil) {
+	if b.made(err, l, s) {
 		l.Color, l.Width = curveStyles[i].ink, 1.8
 		s.GlyphStyle = draw.GlyphStyle{Color: curveStyles[i].ink, Radius: 4.5, Shape: curveStyles[i].shape}
 		legend := plot.NewLegend()
