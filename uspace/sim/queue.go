@@ -112,7 +112,7 @@ func (q *queue) push(at int64, a actor, arg uint64) uint64 {
 
 // pop takes out the first event, and returns when it happens, to whom, and what else push
 // was told; there must be one. (In registers: a slot as a value was copied three times,
-// which was a sixth of a run's time.)
+// which was a fifth of a run's time.)
 func (q *queue) pop() (at int64, a actor, token, arg uint64) {
 	if len(q.heap) > 0 && (q.near == 0 || q.heap[0].at <= q.soonest) {
 		first := q.heap[0]
