@@ -190,7 +190,7 @@ func TestPacedRefused(t *testing.T) {
 // Rule: a card of the profile has its limits (thesis 5.2.4, 5.5).
 func TestPacedCard(t *testing.T) {
 	cfg := engine.Native()
-	pacedCard(&cfg, profile(t, "sbus-arctic"))
+	limit(&cfg, profile(t, "sbus-arctic"))
 	if cfg.Lines != 8 || cfg.ReplyLines != 2 || cfg.FIFO != 10 || cfg.Train != 1 || cfg.AckEvery != 1 || cfg.Blocks || cfg.Sets != 32 {
 		t.Errorf("the card has %+v", cfg)
 	}
