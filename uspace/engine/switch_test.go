@@ -151,7 +151,9 @@ func b2u(v bool) uint32 {
 // context can be switched out of a network that is cut, and every packet is still
 // delivered once or comes back, here both: the cut heals for some (thesis 3.1.2, 4.2;
 // switch.go).
-func TestSwitchOutAfterLostAcknowledgments(t *testing.T) { onEach(t, switchOutAfterLostAcknowledgments) }
+func TestSwitchOutAfterLostAcknowledgments(t *testing.T) {
+	onEach(t, switchOutAfterLostAcknowledgments)
+}
 
 func switchOutAfterLostAcknowledgments(t *testing.T, on machine) {
 	for _, heals := range []bool{true, false} {
@@ -370,7 +372,9 @@ func (t *traffic) pumpOn(out []*engine.Saved) bool {
 
 // Rule: in context-switch mode nothing of the cache is dispatched, whether it waits for
 // the peer to be greeted or for the end of a back-off; after it everything is (thesis 3.1.2 CTXM, 4.2).
-func TestNothingIsDispatchedInContextSwitchMode(t *testing.T) { onEach(t, nothingIsDispatchedInContextSwitchMode) }
+func TestNothingIsDispatchedInContextSwitchMode(t *testing.T) {
+	onEach(t, nothingIsDispatchedInContextSwitchMode)
+}
 
 func nothingIsDispatchedInContextSwitchMode(t *testing.T, on machine) {
 	const total = 40

@@ -76,7 +76,9 @@ func sendQueuesHaltAfterALongTransfer(t *testing.T, on machine) {
 // Rule: a transfer survives that its sender and its receiver are switched out and in, at
 // any time, over a network with every fault (thesis 4.2): its bytes are exact and its
 // notice comes once.
-func TestLongTransferSurvivesContextSwitches(t *testing.T) { onEach(t, longTransferSurvivesContextSwitches) }
+func TestLongTransferSurvivesContextSwitches(t *testing.T) {
+	onEach(t, longTransferSurvivesContextSwitches)
+}
 
 func longTransferSurvivesContextSwitches(t *testing.T, on machine) {
 	for node := range 2 {

@@ -226,12 +226,22 @@ func TestPartsPassWhatWaitsForRoom(t *testing.T) {
 		}
 	}
 	want := [2][]byte{slices.Clone(m[0].area[:4*words]), slices.Clone(m[1].area[:4*words])}
+	was := [2][]byte{slices.Clone(m[0].area[areaSize/2:][:4*words]), slices.Clone(m[1].area[areaSize/2:][:4*words])}
 	for node := range 2 {
 		if !request(b.proc[node], funi.Request, 1-node, funi.Transfer{Source: area, Destination: area + areaSize/2, Argument: 77, Words: words}) {
 			t.Fatal("the send queue is full")
 		}
+		b.pass(20 * time.Microsecond)
+		for range 14 { // they fill FIFO and cache
+			b.mustSend(node, funi.Reply, 1-node, 5)
+		}
 	}
 	b.pass(time.Millisecond)
+	for node := range 2 {
+		if free := b.ctx[node].Load(funi.Ticket); free != 0 || b.proc[node].Unsent(funi.Request) != 1 || bytes.Equal(m[1-node].area[areaSize/2:][:4*words], was[1-node]) {
+			t.Fatalf("node %d: TICKET is %#x, %d requests are in the send queue, or the transfer has not begun", node, free, b.proc[node].Unsent(funi.Request))
+		}
+	}
 	for node := range 2 {
 		b.mem[node].Page.Store(funi.Control, funi.UserModes)
 		b.wake[node] = 0
@@ -247,6 +257,9 @@ func TestPartsPassWhatWaitsForRoom(t *testing.T) {
 	for node := range 2 {
 		got := uint32(0)
 		b.until(time.Minute, "messages, then the notice", func() bool {
+			for n := range 2 {
+				take(b.proc[n], funi.Reply)
+			}
 			s, ok := take(b.proc[node], funi.Request)
 			switch {
 			case !ok:
