@@ -282,6 +282,49 @@ func TestPartsPassWhatWaitsForRoom(t *testing.T) {
 	}
 }
 
+// Rule: a part that was accepted beyond the FIFO's packets, and that DRAIN mode catches
+// there, is drained and returned like they are (5.2.3 DRAIN, appendix B).
+func TestDrainedPartReturns(t *testing.T) {
+	b, m, _ := timedBed(t, func(c *engine.Config) { c.Timing.Delivery = 2 * time.Microsecond })
+	b.mem[1].Page.Store(funi.Control, funi.CRQM)
+	b.wake[1] = 0
+	for i := range uint32(10) {
+		b.mustSend(0, funi.Request, 1, i)
+		b.pass(50 * time.Microsecond)
+	}
+	received := b.cards[1].Counters().FramesReceived
+	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Words: 200})
+	b.until(time.Second, "a part arrives", func() bool { return b.cards[1].Counters().FramesReceived > received })
+	if err := b.ctx[1].Store(funi.Control, funi.CTXM|funi.DRAIN|funi.CRQM); err != nil {
+		t.Fatal(err)
+	}
+	b.wake[1] = 0
+	s := b.switchOut(1)
+	if n := len(s.Drained[funi.Request]); n != 11 {
+		t.Fatalf("%d packets were drained, want ten and a part", n)
+	}
+	b.switchIn(1, s)
+	if err := b.ctx[1].Store(funi.Control, 0); err != nil {
+		t.Fatal(err)
+	}
+	got := uint32(0)
+	b.until(time.Second, "ten messages and the notice", func() bool {
+		r, ok := take(b.proc[1], funi.Request)
+		if ok && !r.Header().Transfer() {
+			if r.Payload()[0] != got {
+				t.Fatalf("message %d came as number %d", r.Payload()[0], got)
+			}
+			got++
+			return false
+		}
+		return ok && got == 10
+	})
+	b.idle(time.Second)
+	if !bytes.Equal(m[0].area[:800], m[1].area[:800]) {
+		t.Error("the memories differ")
+	}
+}
+
 // Rule: a timing that no unit could work with is refused, as is one for blocks.
 func TestTimingRefused(t *testing.T) {
 	for name, change := range map[string]func(*engine.Config){
