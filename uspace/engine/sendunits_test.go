@@ -246,6 +246,27 @@ func TestQueueModesWaitForTheUnits(t *testing.T) {
 	}
 }
 
+// Rule: a context is not switched out while a packet of it is delivered, not even one whose
+// process has set CRQM meanwhile (4.2): it is delivered, and not drained as well.
+func TestSwitchOutWaitsForDelivery(t *testing.T) {
+	b, _, _ := timedBed(t, nil)
+	head := b.mem[1].Page.Load(funi.RQRQHead)
+	b.mustSend(0, funi.Request, 1, 7)
+	b.until(time.Second, "the packet leaves", func() bool { _, sent := b.net.Next(); return sent })
+	arrival, _ := b.net.Next()
+	b.step(arrival)
+	b.mem[1].Page.Store(funi.Control, funi.CRQM)
+	b.step(arrival + 100)
+	if _, err := b.cards[1].SwitchOut(b.ctx[1], true); !errors.Is(err, engine.ErrNotReady) {
+		t.Fatalf("switching out: %v, want ErrNotReady", err)
+	}
+	b.wake[1] = 0
+	s := b.switchOut(1)
+	if b.now < arrival+four+one || len(s.Drained[funi.Request]) != 0 || s.Registers[funi.RQRQHead] != head+1 {
+		t.Errorf("out %d ns after the arrival, %d packets drained, HD went from %d to %d", b.now-arrival, len(s.Drained[funi.Request]), head, s.Registers[funi.RQRQHead])
+	}
+}
+
 // Rule: RESET and Detach take its packet from a unit (3.1.2 RESET): nothing of it is seen
 // later, and the unit serves others.
 func TestUnitsForgetWhoLeaves(t *testing.T) {
