@@ -125,6 +125,30 @@ func TestAcknowledgmentsPassTheSendQueue(t *testing.T) {
 	b.idle(time.Second)
 }
 
+// Rule: what is in the Send Queue is outstanding (5.2.4): it counts towards the window.
+func TestSendQueueCountsTowardsTheWindow(t *testing.T) {
+	b, _, _ := timedBed(t, func(c *engine.Config) { c.Timing.Transmit = 50 * time.Microsecond })
+	other, _ := b.join(0, gid, 5)
+	for _, c := range b.cards {
+		if err := c.SetGroupRoutes(gid, []uint32{0, 1, engine.NoRoute, engine.NoRoute, engine.NoRoute, 0}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := b.cards[0].NextSequence(1, 0)
+	for range 2 {
+		b.mustSend(0, funi.Request, 1, 1)
+		put(other, funi.Request, 1, 2)
+	}
+	b.pass(40 * time.Microsecond)
+	if n := b.cards[0].NextSequence(1, 0) - before; n != 2 { // one frame, and one for that which was answered
+		t.Errorf("%d frames are under way, want 2", n)
+	}
+	for range 4 {
+		b.until(time.Second, "all arrive", func() bool { _, ok := take(b.proc[1], funi.Request); return ok })
+	}
+	b.idle(time.Second)
+}
+
 // Rule: before the Preprocessor is done with a packet it is neither accepted nor rejected,
 // and the verdict is that of then: CTXM that is set meanwhile rejects it (5.6.2).
 func TestVerdictWhenPreprocessed(t *testing.T) {
