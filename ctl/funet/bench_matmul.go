@@ -48,5 +48,6 @@ says so and has FUNet's figures alone.`,
 	}
 	c.Flags().IntVar(&o.Size, "size", bench.DefaultMatmulSize, "rows and columns of the matrices")
 	f.register(c, lab.MinHosts, lab.MaxHosts, 2)
+	c.Flags().IntVar(&f.mtu, "mtu", lab.DefaultMTU, "of the lab's links, in bytes, for both")
 	return c
 }
