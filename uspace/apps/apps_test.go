@@ -217,7 +217,7 @@ func TestPeerGone(t *testing.T) {
 			return err
 		},
 		"matmul": func(n *bed.Node) error {
-			_, err := apps.MatMul(n.Endpoint, n.Register, n.Now, apps.MatMulOptions{N: 300, R: 300, M: 300})
+			_, err := apps.MatMul(n.Endpoint, n.Register, n.Now, apps.MatMulOptions{N: 1000, R: 1000, M: 1000})
 			return err
 		},
 	}

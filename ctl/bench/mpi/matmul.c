@@ -3,6 +3,7 @@
  * columns of A, its own first, then those of the processes after it, which arrive, eight panels
  * ahead, while it works. MPI moves data only when it is called: between updates, after every POLL
  * of a column of C by a panel.
+ * The product is computed twice, and the second time counts.
  * Usage: matmul SIZE POLL. Rank 0 prints the time and how far the product is from its own. */
 
 #include <math.h>
@@ -27,15 +28,17 @@ static int first(int of) { return (int)((int64_t)size * of / nodes); }
 
 static int least(int x, int y) { return x < y ? x : y; }
 
+/* memory is zero and begins at a cache line, as Go's does. */
 static double *memory(size_t doubles)
 {
-	double *m = calloc(doubles + 1, sizeof *m);
+	size_t bytes = (doubles * sizeof(double) + 64) / 64 * 64;
+	double *m = aligned_alloc(64, bytes);
 
 	if (!m) {
 		fprintf(stderr, "matmul: no memory; use a smaller size\n");
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
-	return m;
+	return memset(m, 0, bytes);
 }
 
 /* fill makes a column of a matrix from its number, so that any process can make any column. */
@@ -86,12 +89,11 @@ static void update(const double *panel, int j, int columns, int own, const doubl
 		}
 }
 
-static void multiply(const double *b, double *c)
+static void multiply(const double *b, double *c, double *into)
 {
 	int own = first(rank + 1) - first(rank), panels = 0, asked = 0, sent = 0;
 	size_t room = (size_t)panel_columns * size;
 	struct panel *list = calloc(size + 1, sizeof *list);
-	double *into = memory(ahead * room);
 	MPI_Request arrived[ahead], *out = calloc((size_t)nodes * own + 1, sizeof *out);
 
 	if (!list || !out)
@@ -122,7 +124,6 @@ static void multiply(const double *b, double *c)
 	MPI_Waitall(sent, out, MPI_STATUSES_IGNORE);
 	free(list);
 	free(out);
-	free(into);
 }
 
 /* verify returns how far the product is from one that this process computes alone, relative to
@@ -166,6 +167,7 @@ int main(int argc, char **argv)
 	}
 	int own = first(rank + 1) - first(rank), *counts = calloc(2 * nodes, sizeof *counts);
 	double *b = memory((size_t)own * size), *c = memory((size_t)own * size);
+	double *into = memory((size_t)ahead * panel_columns * size);
 	double *product = rank == 0 ? memory((size_t)size * size) : NULL;
 
 	a = memory((size_t)own * size);
@@ -180,12 +182,17 @@ int main(int argc, char **argv)
 		fill(2, first(rank) + k, b + (size_t)k * size);
 	}
 
-	MPI_Barrier(MPI_COMM_WORLD);
-	double begin = MPI_Wtime();
+	double seconds = 0;
 
-	multiply(b, c);
-	MPI_Barrier(MPI_COMM_WORLD);
-	double seconds = MPI_Wtime() - begin;
+	for (int run = 0; run < 2; run++) { /* the second counts: the first finds memory and code cold */
+		memset(c, 0, (size_t)own * size * sizeof *c);
+		MPI_Barrier(MPI_COMM_WORLD);
+		double begin = MPI_Wtime();
+
+		multiply(b, c, into);
+		MPI_Barrier(MPI_COMM_WORLD);
+		seconds = MPI_Wtime() - begin;
+	}
 
 	MPI_Gatherv(c, own * size, MPI_DOUBLE, product, counts, counts + nodes, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 	if (rank == 0)
