@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -177,7 +178,8 @@ func (c *Client) Answer() AttachAnswer { return c.answer }
 func (c *Client) Now() int64 { return int64(time.Since(c.start)) }
 
 // Err returns why the context is gone: ErrLost, funi.ErrDetached if the daemon has ended
-// it, or ErrSilent. It is nil while the context lives, as far as calls have seen.
+// it, or ErrSilent or another error of the socket. It is nil while the context lives, as
+// far as calls have seen.
 func (c *Client) Err() error { return c.err }
 
 // ask sends a request and returns the answer, which is valid until the next request.
@@ -191,15 +193,22 @@ func (c *Client) ask(request []byte, descriptors int) ([]byte, []int, error) {
 	if err == nil {
 		message, got, err = Receive(c.conn, c.buffer, descriptors)
 	}
-	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, unix.EAGAIN):
-		err = fmt.Errorf("%w: %w", ErrSilent, err)
-		c.lost(err) // its answer, should it come, would be taken for another
-	case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
-		c.lost(ErrLost)
-		err = ErrLost
+	if err != nil {
+		err = ending(err)
+		c.lost(err) // an answer that came later would be taken for another
 	}
 	return message, got, err
+}
+
+// ending says what an error of the socket means.
+func ending(err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w (%w)", ErrSilent, err)
+	case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
+		return ErrLost
+	}
+	return err
 }
 
 // lost notes why the context is gone, and tells the program.
@@ -234,7 +243,7 @@ func (c *Client) Close(linger time.Duration) error {
 func (c *Client) detach(linger time.Duration) error {
 	end := time.Now().Add(linger + c.timeout)
 	if err := errors.Join(c.conn.SetDeadline(end), Send(c.conn, DetachRequest{Linger: linger}.Encode())); err != nil {
-		return err
+		return ending(err)
 	}
 	for c.rest.fds[onSocket].Events = unix.POLLIN; c.rest.fds[onSocket].Revents == 0 && time.Now().Before(end); {
 		c.page.Arm()
@@ -242,13 +251,10 @@ func (c *Client) detach(linger time.Duration) error {
 		c.rest.sleep(max(time.Until(end), 0))
 	}
 	message, _, err := Receive(c.conn, c.buffer, 0)
-	if err == nil {
-		_, err = DecodeBody(message, KindDetach|AnswerBit)
+	if err != nil {
+		return ending(err)
 	}
-	switch {
-	case errors.Is(err, io.EOF):
-		return ErrLost
-	case errors.Is(err, ErrBusy):
+	if _, err = DecodeBody(message, KindDetach|AnswerBit); errors.Is(err, ErrBusy) {
 		return fmt.Errorf("packets were left undelivered after %v: %w", linger, err)
 	}
 	return err
