@@ -55,8 +55,6 @@ const (
 	// ReturnSlots is how many returned packets the ring holds.
 	ReturnSlots = 64
 
-	// ABI is the version of the layout of the pages and slots.
-	ABI = 1
 	// CardSleeps is the bit of the asleep word that says that the card's thread sleeps.
 	CardSleeps = 1 << 31
 )
