@@ -58,9 +58,6 @@ const (
 	beside = int64(200 * time.Millisecond)
 	// awake is how long the thread looks in vain before it sleeps.
 	awake = int64(200 * time.Microsecond)
-	// lookForRoom is how long the thread sleeps while packets wait for a process to make
-	// room, which the process does not say.
-	lookForRoom = int64(100 * time.Microsecond)
 	// longestSleep bounds a sleep.
 	longestSleep = int64(time.Second)
 )
@@ -118,11 +115,7 @@ func (l *loop) sleep() {
 		before := l.card.Progress()
 		next := l.step()
 		if l.rest.worked = l.card.Progress() != before; !l.rest.worked {
-			d := min(longestSleep, next-l.now)
-			if l.card.NeedsRoom() {
-				d = min(d, lookForRoom)
-			}
-			if d > 0 {
+			if d := min(longestSleep, next-l.now); d > 0 {
 				l.pause(d)
 			}
 		}
