@@ -107,7 +107,6 @@ func TestMemberComesLater(t *testing.T) {
 			t.Errorf("node %d got %d from %d", node, word, from)
 		}
 	}
-	t.Logf("%+v", daemons[0].status(t).Counters)
 	if _, ok := first.iface.NextReturn(); ok {
 		t.Error("something came back")
 	}
