@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -176,4 +175,3 @@ func (k *client) closed() {
 		k.t.Fatalf("the connection says %v", err)
 	}
 }
-
