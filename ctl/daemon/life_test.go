@@ -12,7 +12,7 @@ import (
 )
 
 // two makes a job of two nodes on the two hosts and returns its GID and token.
-func two(t *testing.T, daemons []*running, cards ...uint16) (gid uint16, token attach.Token, owners []*client) {
+func two(t testing.TB, daemons []*running, cards ...uint16) (gid uint16, token attach.Token, owners []*client) {
 	t.Helper()
 	token = attach.NewToken()
 	for _, d := range daemons {
