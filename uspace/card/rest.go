@@ -50,10 +50,15 @@ func (r *rest) watch(p *afxdp.Port) {
 
 // waiting follows a step in vain.
 func (k *Card) waiting() {
-	r := &k.rest
-	if k.polls%glance != 0 {
-		return // the clock was not looked at
+	if k.polls%glance == 0 { // else the clock was not looked at
+		k.inVain(spins)
 	}
+}
+
+// inVain follows a look at the clock, at k.now, that brought nothing; so many of them pass
+// before the processor is yielded.
+func (k *Card) inVain(spins int) {
+	r := &k.rest
 	if r.idle++; r.idle < max(r.patience, 1) {
 		return
 	}
@@ -63,7 +68,7 @@ func (k *Card) waiting() {
 		return
 	}
 	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-	took := k.Now() - k.now
+	took := k.wall() - k.now
 	switch {
 	case took > someoneComputes:
 		r.until = k.now + took + sharing

@@ -1,0 +1,229 @@
+package card
+
+// This file is a card of a modelled machine (Config.Profile): the events of the model,
+// each at its time by the clock of the host.
+//
+// The processor of the model has a time of its own, which a charge moves forward by
+// exactly what it costs. The program goes on when the host's clock has come there, and
+// until then this goroutine is the card: it steps the engine at the times at which the
+// model has something to do, one after the other, not when it comes round to it. So a
+// burst of the card's that ends while the host sends a frame ends in time for the next.
+// Only frames leave and arrive when they do.
+//
+// A host that is late, because a frame took it longer than the model, catches up: later
+// charges spin less. When it is more than mostLag behind it does not; the model then
+// stands still for that long (Lateness.Lost).
+
+import (
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/machine"
+	"github.com/funet/funet/uspace/port"
+	"github.com/funet/funet/uspace/port/paced"
+	"github.com/funet/funet/uspace/timing"
+)
+
+const (
+	// mostLag is how far the model may be behind the host and still catch up: a few
+	// messages' worth.
+	mostLag = int64(20 * time.Microsecond)
+	// leastWire is less than a frame takes from Flush to Receive on any AF_XDP that was
+	// measured: so much of the model's latency need not be waited for.
+	leastWire = time.Microsecond
+	// modelledSpins is how many looks at the clock in vain pass before the processor is
+	// yielded: longer than the model takes for anything but to wait for another node.
+	modelledSpins = 1024
+	// vainDrives is how many calls of Drive during which no time passes show that a program
+	// waits that charges nothing.
+	vainDrives = 64
+)
+
+// modelled is the model in real time.
+type modelled struct {
+	wall    func() int64 // the host's clock
+	step    func(now int64) int64
+	arrived func() bool // a frame waits for a step
+	vain    func(now, next int64)
+	cpu     *timing.CPU
+	ports   []*paced.Port
+	page    *funi.Page
+
+	at      int64 // the processor's time
+	stepped int64 // the engine's
+	next    int64 // when the engine has something to do
+	again   uint  // steps in a row that left work over
+	told    [len(ofProgram)]uint32
+	drives  int // in a row during which no time passed
+
+	late Lateness
+	hist *hdrhistogram.Histogram
+}
+
+// ofProgram are the registers that the program writes and the card reads.
+var ofProgram = [...]funi.Register{funi.RPSQHead, funi.RQSQHead, funi.RPRQTail, funi.RQRQTail, funi.Control}
+
+// model makes the card's machine, before its ports and its engine.
+func (k *Card) model(m *machine.Machine) {
+	p := &modelled{wall: k.wall, arrived: k.receives, next: 0, hist: hdrhistogram.New(1, int64(time.Minute), 2)}
+	p.cpu = timing.NewCPU(m.CPU(), m.Bus(), timing.Clock{Now: func() int64 { return p.at }, Until: p.until})
+	p.step = func(now int64) int64 { return k.engine.Step(now) }
+	p.vain = func(now, next int64) {
+		if pr := k.engine.Progress(); pr != k.progress {
+			k.progress, k.rest.idle, k.rest.patience = pr, 0, modelledSpins
+			return
+		}
+		k.now, k.next = now, next
+		k.inVain(modelledSpins)
+	}
+	k.modelled = p
+}
+
+// port puts the model's link around a port.
+func (p *modelled) port(inner port.Port, l machine.Link) port.Port {
+	w := paced.New(inner, paced.Config{Word: l.Word, Latency: l.Latency, Wire: leastWire})
+	p.ports = append(p.ports, w)
+	return w
+}
+
+// until lets time pass until the processor's has come to the given one.
+func (p *modelled) until(at int64) {
+	p.tell()
+	p.drives = 0
+	for {
+		now := p.wall()
+		p.run(min(now, at))
+		if now >= at {
+			p.passed(now, at)
+			return
+		}
+		p.vain(now, min(at, p.next))
+	}
+}
+
+// passed ends a charge that was to end at the given time.
+func (p *modelled) passed(now, at int64) {
+	lag := now - at
+	p.late.note(p.hist, lag)
+	p.at = at
+	if lag > mostLag {
+		p.late.Lost += time.Duration(lag)
+		p.run(now) // what the card did in that time comes before what the program does next
+		p.at = now
+	}
+}
+
+// tell lets the card look, at the processor's time, at what the program has stored.
+func (p *modelled) tell() {
+	changed := false
+	for i, r := range ofProgram {
+		if v := p.page.Load(r); v != p.told[i] {
+			p.told[i], changed = v, true
+		}
+	}
+	if changed {
+		p.next = min(p.next, p.at)
+	}
+}
+
+// run steps the card at each time up to the limit at which it has something to do.
+func (p *modelled) run(limit int64) {
+	for {
+		next := p.next
+		for _, w := range p.ports {
+			next = min(next, w.Next())
+		}
+		switch {
+		case next <= limit:
+		case p.arrived():
+			next = limit
+		default:
+			return
+		}
+		p.stepAt(max(next, p.stepped))
+		if p.stepped > limit {
+			return
+		}
+	}
+}
+
+// stepAt steps the card. One that left work over goes on a nanosecond later, and when that
+// does not help, because what it waits for is not the model's, after longer and longer.
+func (p *modelled) stepAt(at int64) {
+	for _, w := range p.ports {
+		w.Advance(at)
+	}
+	p.stepped = at
+	p.next = p.step(at)
+	if p.next > at {
+		p.again = 0
+		return
+	}
+	p.next = at + 1<<min(p.again, 10)
+	p.again++
+}
+
+// drive lets the card look; time passes only if the program waits without charging
+// anything.
+func (p *modelled) drive() {
+	if p.drives++; p.drives >= vainDrives {
+		p.catchUp()
+	}
+}
+
+// catchUp lets time pass until the processor's is the host's.
+func (p *modelled) catchUp() { p.until(max(p.at, p.wall())) }
+
+// leave sends the engine's last frames.
+func (p *modelled) leave() {
+	p.stepAt(max(p.wall(), p.stepped))
+	for _, w := range p.ports {
+		w.Drain()
+	}
+}
+
+// CPU returns the processor of the modelled machine, which the program's library charges
+// (am.Endpoint.Pace), or nil if the card is not of one.
+func (k *Card) CPU() *timing.CPU {
+	if k.modelled == nil {
+		return nil
+	}
+	return k.modelled.cpu
+}
+
+// Lateness is how well the host kept the times of a model.
+type Lateness struct {
+	Charges int64         // times that the processor's time passed, and the program went on
+	Late    int64         // of these, how many more than LateLimit after their time
+	P99     time.Duration // that a charge in a hundred was late, or longer
+	Largest time.Duration
+	Lost    time.Duration // that the model stood still because the host was too far behind
+}
+
+// LateLimit is the lateness above which a charge counts as late.
+const LateLimit = time.Microsecond
+
+// note counts a charge that ended so late.
+func (l *Lateness) note(h *hdrhistogram.Histogram, lag int64) {
+	l.Charges++
+	if lag > int64(LateLimit) {
+		l.Late++
+	}
+	l.Largest = max(l.Largest, time.Duration(lag))
+	_ = h.RecordValue(min(lag, int64(time.Minute))) // so none is out of range
+}
+
+// Lateness returns how well the host kept the times of the model so far, or false if the
+// card is not of a modelled machine.
+func (k *Card) Lateness() (Lateness, bool) {
+	if k.modelled == nil {
+		return Lateness{}, false
+	}
+	l := k.modelled.late
+	if l.Charges > 0 {
+		l.P99 = time.Duration(k.modelled.hist.ValueAtPercentile(99))
+	}
+	return l, true
+}
