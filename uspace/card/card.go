@@ -155,7 +155,7 @@ func Open(c Config) (_ *Card, err error) {
 		k.rest.watch(p)
 		var q port.Port = p
 		if m != nil {
-			q = k.modelled.port(p, m.Link())
+			q = k.modelled.port(p, m)
 		}
 		cfg.Ports = append(cfg.Ports, q)
 	}

@@ -30,9 +30,8 @@ const (
 	// mostLag is how far the model may be behind the host and still catch up: a few
 	// messages' worth.
 	mostLag = int64(20 * time.Microsecond)
-	// leastWire is less than a frame takes from Flush to Receive on any AF_XDP that was
-	// measured: so much of the model's latency need not be waited for.
-	leastWire = time.Microsecond
+	// firstWire is what a frame takes on a wire that was not measured yet.
+	firstWire = time.Microsecond
 	// modelledSpins is how many looks at the clock in vain pass before the processor is
 	// yielded: longer than the model takes for anything but to wait for another node.
 	modelledSpins = 1024
@@ -82,8 +81,12 @@ func (k *Card) model(m *machine.Machine) {
 }
 
 // port puts the model's link around a port.
-func (p *modelled) port(inner port.Port, l machine.Link) port.Port {
-	w := paced.New(inner, paced.Config{Word: l.Word, Latency: l.Latency, Wire: leastWire})
+func (p *modelled) port(inner port.Port, m *machine.Machine) port.Port {
+	l := m.Link()
+	// The program sees a packet no sooner than a transaction for it and one for the head
+	// register have ended.
+	back := time.Duration(2 * m.Bus().Transaction(1))
+	w := paced.New(inner, paced.Config{Word: l.Word, Latency: l.Latency, Wire: firstWire, Back: back})
 	p.ports = append(p.ports, w)
 	return w
 }
@@ -94,7 +97,7 @@ func (p *modelled) until(at int64) {
 	p.drives = 0
 	for {
 		now := p.wall()
-		p.run(min(now, at))
+		p.run(min(now, at), now)
 		if now >= at {
 			p.passed(now, at)
 			return
@@ -110,7 +113,7 @@ func (p *modelled) passed(now, at int64) {
 	p.at = at
 	if lag > mostLag {
 		p.late.Lost += time.Duration(lag)
-		p.run(now) // what the card did in that time comes before what the program does next
+		p.run(now, now) // what the card did in that time comes before what the program does next
 		p.at = now
 	}
 }
@@ -128,32 +131,31 @@ func (p *modelled) tell() {
 	}
 }
 
-// run steps the card at each time up to the limit at which it has something to do.
-func (p *modelled) run(limit int64) {
+// run steps the card at each time up to the limit at which it has something to do; host is
+// the host's time.
+func (p *modelled) run(limit, host int64) {
+	if p.arrived() {
+		for _, w := range p.ports {
+			w.Pull(limit, host)
+		}
+	}
 	for {
 		next := p.next
 		for _, w := range p.ports {
 			next = min(next, w.Next())
 		}
-		switch {
-		case next <= limit:
-		case p.arrived():
-			next = limit
-		default:
+		if next = max(next, p.stepped); next > limit {
 			return
 		}
-		p.stepAt(max(next, p.stepped))
-		if p.stepped > limit {
-			return
-		}
+		p.stepAt(next, host)
 	}
 }
 
 // stepAt steps the card. One that left work over goes on a nanosecond later, and when that
 // does not help, because what it waits for is not the model's, after longer and longer.
-func (p *modelled) stepAt(at int64) {
+func (p *modelled) stepAt(at, host int64) {
 	for _, w := range p.ports {
-		w.Advance(at)
+		w.Advance(at, host)
 	}
 	p.stepped = at
 	p.next = p.step(at)
@@ -178,7 +180,8 @@ func (p *modelled) catchUp() { p.until(max(p.at, p.wall())) }
 
 // leave sends the engine's last frames.
 func (p *modelled) leave() {
-	p.stepAt(max(p.wall(), p.stepped))
+	now := p.wall()
+	p.stepAt(max(now, p.stepped), now)
 	for _, w := range p.ports {
 		w.Drain()
 	}

@@ -5,20 +5,24 @@
 // The journey of a frame out: Commit puts it among those that wait, and Advance gives it
 // to the port inside when the link is idle: high priority first, as on Arctic (thesis
 // 5.6.1), replies and frames of acknowledgments only. At most Waiting frames wait;
-// then Reserve returns nil and the card waits. In: Receive copies what the port inside has
-// received and lends it from the time on at which its tail would have arrived; when Held
+// then Reserve returns nil and the card waits. In: Pull copies what the port inside has received,
+// and Receive lends it from the time on at which its tail would have arrived; when Held
 // frames are kept back, further ones stay with the port inside, whose ring drops what it
 // cannot hold. Frames keep their order.
 //
 // As on the papers' network only the packets of a frame count: a packet was its own frame,
 // and the header of ours did not travel (design idea 7).
 //
-// Frames carry no time. What the wire takes itself is not known for each, only that it is
-// at least Config.Wire; so much less a frame is held, and what it takes longer nobody can
-// make good.
+// Frames carry no time, and the real wire takes some itself: half of the least time from a
+// frame to its acknowledgment that was measured (measure.go). A frame is held for as long
+// as the wire took less than the model, and when it took longer, it is told to have
+// arrived earlier than it did, by Config.Back at most: what a card does with a frame
+// before anybody can see it takes that long. What the wire takes beyond that, nobody can
+// make good, and Excess reports it.
 //
-// A port belongs to the goroutine of its card. Times are nanoseconds of the clock that the
-// card is stepped with; they are passed in with Advance and do not run backwards.
+// A port belongs to the goroutine of its card. Times are nanoseconds: those of the model,
+// with which the card is stepped, and those of the host's clock, by which the wire is
+// measured. Both are passed in with Advance and do not run backwards.
 package paced
 
 import (
@@ -42,14 +46,17 @@ const (
 type Config struct {
 	Word    time.Duration // that a link takes for 32 bits
 	Latency time.Duration // of the head of a frame, from card to card
-	Wire    time.Duration // what the real wire takes at least
+	Wire    time.Duration // of the real wire, one way, as long as nothing was measured
+	Back    time.Duration // that a frame may have arrived before it was received
 }
 
 // Port is a paced port; it implements port.Port.
 type Port struct {
 	inner port.Port
 	c     Config
-	now   int64
+	now   int64 // of the model
+	host  int64 // of the host
+	probe probe
 
 	busy     int64 // the link carries a frame until then
 	spare    []out // buffers of frames that do not wait
@@ -150,16 +157,17 @@ func (p *Port) Flush() {
 	p.inner.Flush()
 }
 
-// Advance says what time it is, and sends what the link is now idle for.
-func (p *Port) Advance(now int64) {
-	p.now = max(p.now, now)
+// Advance says what time it is in the model and on the host, and sends what the link is now
+// idle for.
+func (p *Port) Advance(now, host int64) {
+	p.now, p.host = max(p.now, now), host
 	if p.waiting[0].n+p.waiting[1].n > 0 && p.busy <= p.now {
 		p.Flush()
 	}
 }
 
-// Next returns when a frame can leave or be received, as far as is known; the end of
-// int64 if none is.
+// Next returns when a frame can leave or be received, as far as is known, which may be
+// past; the end of int64 if none is.
 func (p *Port) Next() int64 {
 	next := int64(never)
 	if p.waiting[0].n+p.waiting[1].n > 0 {
@@ -199,14 +207,17 @@ func (p *Port) transmit(until int64) {
 			last := len(p.spare) - 1
 			p.spare[last], p.spare[last-1] = p.spare[last-1], p.spare[last]
 		}
+		p.probe.sent(f.data[:f.n], p.host)
 		p.inner.Commit(copy(b, f.data[:f.n]))
 		p.busy = max(p.busy, f.at) + words(f.n)*int64(p.c.Word)
 	}
 }
 
+// latency is how long a frame of n bytes takes in the model.
+func (p *Port) latency(n int) int64 { return int64(p.c.Latency) + words(n)*int64(p.c.Word) }
+
 // Receive lends frames that have arrived by now.
 func (p *Port) Receive(frames [][]byte) int {
-	p.pull()
 	for p.lent < min(p.held, len(frames)) {
 		f := &p.ring[(p.first+p.lent)%Held]
 		if f.at > p.now {
@@ -218,8 +229,10 @@ func (p *Port) Receive(frames [][]byte) int {
 	return p.lent
 }
 
-// pull copies what the port inside has received.
-func (p *Port) pull() {
+// Pull takes what the port inside has received, at the given times of the model and of the
+// host. Next tells when the first of it arrives.
+func (p *Port) Pull(now, host int64) {
+	p.host = host
 	room := Held - p.held
 	if room == 0 {
 		return
@@ -230,7 +243,8 @@ func (p *Port) pull() {
 		if f.n = copy(f.data, b); f.n < len(b) {
 			continue // longer than any of ours
 		}
-		f.at = max(p.last, p.now+max(0, int64(p.c.Latency-p.c.Wire)+words(f.n)*int64(p.c.Word)))
+		p.probe.received(f.data[:f.n], p.host)
+		f.at = max(p.last, now+max(p.latency(f.n)-p.wire(), -int64(p.c.Back)))
 		p.last = f.at
 		p.held++
 	}
