@@ -147,7 +147,7 @@ func parseBind(s string) (xdp.BindMode, error) {
 type node struct {
 	*card.Card
 	e       *am.Endpoint
-	profile string
+	profile *hwprofiles.Profile
 }
 
 // open makes the card that the flags describe.
@@ -208,7 +208,7 @@ func (f *nodeFlags) open() (*node, error) {
 	if cpu := k.CPU(); cpu != nil {
 		e.Pace(cpu)
 	}
-	return &node{Card: k, e: e, profile: f.profile}, nil
+	return &node{Card: k, e: e, profile: f.machine}, nil
 }
 
 // explain adds the state of a port to an error of a program, because a peer that
@@ -234,7 +234,7 @@ func (n *node) where() place {
 		i := p.Info()
 		x, b = append(x, i.XDPMode.String()), append(b, i.BindMode.String())
 	}
-	return place{Node: n.e.Node(), XDPMode: same(x), BindMode: same(b), Profile: n.profile, Host: n.host()}
+	return place{Node: n.e.Node(), XDPMode: same(x), BindMode: same(b), Profile: n.profile.Name, Host: n.host()}
 }
 
 // frameSize is the longest frame that all interfaces of the node send, in bytes.

@@ -32,9 +32,9 @@ const (
 	mostLag = int64(20 * time.Microsecond)
 	// firstWire is what a frame takes on a wire that was not measured yet.
 	firstWire = time.Microsecond
-	// modelledSpins is how many looks at the clock in vain pass before the processor is
-	// yielded: longer than the model takes for anything but to wait for another node.
-	modelledSpins = 1024
+	// modelledSpins is how many looks of the program in vain pass before the processor is
+	// yielded: longer than a round trip, after which a program waits for another's work.
+	modelledSpins = 256
 	// vainDrives is how many calls of Drive during which no time passes show that a program
 	// waits that charges nothing.
 	vainDrives = 64
@@ -45,7 +45,7 @@ type modelled struct {
 	wall    func() int64 // the host's clock
 	step    func(now int64) int64
 	arrived func() bool // a frame waits for a step
-	vain    func(now, next int64)
+	vain    func() // the program looks and finds nothing
 	cpu     *timing.CPU
 	ports   []*paced.Port
 	page    *funi.Page
@@ -69,12 +69,12 @@ func (k *Card) model(m *machine.Machine) {
 	p := &modelled{wall: k.wall, arrived: k.receives, next: 0, hist: hdrhistogram.New(1, int64(time.Minute), 2)}
 	p.cpu = timing.NewCPU(m.CPU(), m.Bus(), timing.Clock{Now: func() int64 { return p.at }, Until: p.until})
 	p.step = func(now int64) int64 { return k.engine.Step(now) }
-	p.vain = func(now, next int64) {
-		if pr := k.engine.Progress(); pr != k.progress {
+	p.vain = func() {
+		if pr := k.engine.Progress(); pr != k.progress || k.iface.Arrived(funi.Request)+k.iface.Arrived(funi.Reply) > 0 {
 			k.progress, k.rest.idle, k.rest.patience = pr, 0, modelledSpins
 			return
 		}
-		k.now, k.next = now, next
+		k.now, k.next = p.wall(), p.next
 		k.inVain(modelledSpins)
 	}
 	k.modelled = p
@@ -102,7 +102,6 @@ func (p *modelled) until(at int64) {
 			p.passed(now, at)
 			return
 		}
-		p.vain(now, min(at, p.next))
 	}
 }
 
@@ -173,6 +172,7 @@ func (p *modelled) drive() {
 	if p.drives++; p.drives >= vainDrives {
 		p.catchUp()
 	}
+	p.vain()
 }
 
 // catchUp lets time pass until the processor's is the host's.
