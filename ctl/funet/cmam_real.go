@@ -16,7 +16,7 @@ import (
 // cmamHere is the JSON document: the rows as those of `funet sim cmam`, of which model is
 // what was measured, and how well the hosts kept the profile.
 type cmamHere struct {
-	place 
+	place
 	Nodes  int `json:"nodes"`
 	Rounds int `json:"rounds"`
 	cmamFound

@@ -45,6 +45,10 @@ const (
 	// cmamRounds is how many times what takes a round trip is done.
 	cmamRounds = 16
 
+	// cmamPause is the work between two looks of a node that is not measured, in cycles:
+	// that of a few messages.
+	cmamPause = 400
+
 	xferBytes = 16
 	mferBytes = 64
 )

@@ -16,9 +16,10 @@ func (c *cmam) sendRequests(p primitive) func() error {
 		e, n := c.e, c.o.Messages
 		if e.Node() != 0 {
 			want := (n + e.Nodes() - 1 - e.Node()) / (e.Nodes() - 1)
-			// It leaves the messages where they are until all are there: handling them would hold
-			// up its card, and that node 0's if it sends to few.
+			// It leaves the messages where they are until all are there, and does not look often:
+			// both would hold up its card, and that node 0's if it sends to few.
 			for c.got(p)+e.Waiting(funi.Request) < want {
+				e.Work(cmamPause)
 			}
 			return e.Wait(func() bool { return c.got(p) == want })
 		}

@@ -181,7 +181,8 @@ func Open(c Config) (_ *Card, err error) {
 	}
 	if m != nil {
 		k.modelled.page = memory.Page
-		k.modelled.at = k.wall()
+		k.modelled.began = k.wall()
+		k.modelled.at = k.modelled.began
 	}
 	return k, nil
 }
@@ -201,6 +202,8 @@ func (c *Config) machine(cfg *engine.Config) (*machine.Machine, error) {
 	m, err := machine.New(c.Profile)
 	if err == nil {
 		m.Tune(cfg)
+		cfg.MinHold = holdOff(cfg, m.Bus())
+		cfg.MaxHold = cfg.MinHold
 	}
 	return m, err
 }

@@ -1,8 +1,8 @@
 package paced
 
 // This file is what the real wire takes: from a frame with packets to an acknowledgment
-// of it, which the other card sends at once, is twice the way. The least that was seen
-// counts, so that no frame is told to have arrived sooner than the fastest did.
+// of it, which the other card sends at once, is twice the way. What counts is the median
+// of what was seen, so that as many frames arrive before the model's time as after it.
 
 import (
 	"encoding/binary"
@@ -19,13 +19,17 @@ const (
 // forgotten is how long a frame is waited for whose acknowledgment does not come.
 const forgotten = int64(10 * time.Millisecond)
 
+// nudge is by how much what was seen moves the estimate, in ns: one that is moved up as
+// often as down is at the median.
+const nudge = 10
+
 // probe is the frame that is waited for. The frames that it looks at may say anything.
 type probe struct {
 	under    bool // one is under way
 	level    byte
 	sequence uint32
 	at       int64
-	least    int64 // from a frame to its acknowledgment; 0: none was measured
+	took     int64 // from a frame to its acknowledgment; 0: none was measured
 }
 
 // sent notes a frame with packets if none is waited for.
@@ -55,25 +59,30 @@ func (r *probe) received(b []byte, now int64) {
 		return
 	}
 	r.under = false
-	if took := now - r.at; took > 0 && (r.least == 0 || took < r.least) {
-		r.least = took
+	switch took := now - r.at; {
+	case r.took == 0:
+		r.took = max(took, 1)
+	case took > r.took:
+		r.took += nudge
+	case took < r.took:
+		r.took = max(r.took-nudge, 1)
 	}
 }
 
 // wire is what the real wire takes one way.
 func (p *Port) wire() int64 {
-	if p.probe.least == 0 {
+	if p.probe.took == 0 {
 		return int64(p.c.Wire)
 	}
-	return p.probe.least / 2
+	return p.probe.took / 2
 }
 
-// Wire returns the least that the real wire was measured to take one way, or 0 if it was
-// not, and Excess how much of it is beyond what the model's latency for a frame of n bytes
-// and Config.Back can hide: by so much each frame is late.
-func (p *Port) Wire() time.Duration { return time.Duration(p.probe.least / 2) }
-
-// Excess is explained with Wire.
-func (p *Port) Excess(n int) time.Duration {
-	return max(0, time.Duration(p.wire()-p.latency(n))-p.c.Back)
+// Wire returns what the real wire was measured to take one way, or 0 if it was not, and how
+// much of that cannot be hidden for the shortest frame: by so much each is late.
+func (p *Port) Wire() (way, excess time.Duration) {
+	if p.probe.took == 0 {
+		return 0, 0
+	}
+	way = time.Duration(p.wire())
+	return way, max(0, way-time.Duration(p.latency(0))-p.c.Back)
 }

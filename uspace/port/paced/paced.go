@@ -2,8 +2,8 @@
 // modelled network: a frame leaves when the link is idle, which it then keeps for as long
 // as its words take, and none is received sooner than it could have arrived.
 //
-// The journey of a frame out: Commit puts it among those that wait, and Advance gives it
-// to the port inside when the link is idle: high priority first, as on Arctic (thesis
+// The journey of a frame out: Commit puts it among those that wait, and Flush or Advance
+// gives it to the port inside when the link is idle, which sends it with Send: high priority first, as on Arctic (thesis
 // 5.6.1), replies and frames of acknowledgments only. At most Waiting frames wait;
 // then Reserve returns nil and the card waits. In: Pull copies what the port inside has received,
 // and Receive lends it from the time on at which its tail would have arrived; when Held
@@ -13,12 +13,11 @@
 // As on the papers' network only the packets of a frame count: a packet was its own frame,
 // and the header of ours did not travel (design idea 7).
 //
-// Frames carry no time, and the real wire takes some itself: half of the least time from a
-// frame to its acknowledgment that was measured (measure.go). A frame is held for as long
-// as the wire took less than the model, and when it took longer, it is told to have
-// arrived earlier than it did, by Config.Back at most: what a card does with a frame
-// before anybody can see it takes that long. What the wire takes beyond that, nobody can
-// make good, and Excess reports it.
+// Frames carry no time, and the real wire takes some itself, which is measured (measure.go).
+// A frame is held for as long as the wire takes less than the model; when it takes longer,
+// the frame is told to have arrived earlier than it did, by Config.Back at most: what a
+// card does with a frame before anybody can see it takes that long. What the wire takes
+// beyond that, nobody can make good, and Wire reports it.
 //
 // A port belongs to the goroutine of its card. Times are nanoseconds: those of the model,
 // with which the card is stepped, and those of the host's clock, by which the wire is
@@ -151,19 +150,18 @@ func (p *Port) Commit(n int) {
 	q.n++
 }
 
-// Flush lets the link take what it can and has the port inside send it.
-func (p *Port) Flush() {
-	p.transmit(p.now)
-	p.inner.Flush()
-}
+// Flush lets the link take what it can; Send sends it.
+func (p *Port) Flush() { p.transmit(p.now) }
 
-// Advance says what time it is in the model and on the host, and sends what the link is now
-// idle for.
+// Send has the port inside send what the link took. It costs next to nothing when nothing
+// waits.
+func (p *Port) Send() { p.inner.Flush() }
+
+// Advance says what time it is in the model and on the host, and lets the link take what it
+// is now idle for.
 func (p *Port) Advance(now, host int64) {
 	p.now, p.host = max(p.now, now), host
-	if p.waiting[0].n+p.waiting[1].n > 0 && p.busy <= p.now {
-		p.Flush()
-	}
+	p.transmit(p.now)
 }
 
 // Next returns when a frame can leave or be received, as far as is known, which may be
@@ -173,16 +171,17 @@ func (p *Port) Next() int64 {
 	if p.waiting[0].n+p.waiting[1].n > 0 {
 		next = p.busy
 	}
-	if p.held > 0 {
-		next = min(next, p.ring[p.first].at)
+	if p.held > p.lent {
+		next = min(next, p.ring[(p.first+p.lent)%Held].at)
 	}
 	return next
 }
 
 // Drain sends all that waits, as far as the port inside takes it, whatever time it is.
 func (p *Port) Drain() {
+	p.busy = math.MinInt64
 	p.transmit(never)
-	p.inner.Flush()
+	p.Send()
 }
 
 // transmit gives frames to the port inside for which the link is idle by then. When that
