@@ -61,7 +61,7 @@ func TestModelledRefused(t *testing.T) {
 			}
 		}
 	}
-	for _, args := range [][]string{{"--rounds", "0"}, {"--rounds", "101"}, {"--slots", "128"}, {"extra"}, {"--lab", "9"}} {
+	for _, args := range [][]string{{"--rounds", "0"}, {"--rounds", "101"}, {"--slots", "128"}, {"extra"}} {
 		c := root()
 		c.SetArgs(slices.Concat([]string{"cmam", "--lab", "2"}, args))
 		if err := c.Execute(); err == nil || !strings.Contains(err.Error(), args[0]) {

@@ -4,6 +4,7 @@ package main
 // card with its endpoint.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -74,7 +75,7 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	p.IntVar(&f.fillFrames, "fill-frames", 0, "frames that the kernel may receive into, up to 512 (default 512, more with --jumbo)")
 	p.BoolVar(&f.hugePages, "huge-pages", false, "keep frames on 2 MiB pages")
 	p.DurationVar(&f.wait, "wait", defaultWait, "how long to wait for the other nodes to start")
-	p.StringVar(&f.profile, "profile", "native", "hardware to be as slow as: a profile's name, or a file with a / or .yaml in its name; on all nodes the same")
+	p.StringVar(&f.profile, "profile", nativeProfile, "hardware to be as slow as: a profile's name, or a file with a / or .yaml in its name; on all nodes the same")
 	p.BoolVar(&f.json, "json", false, "print one JSON document")
 }
 
@@ -103,6 +104,7 @@ func (f *nodeFlags) check() error {
 	if _, err := parseBind(f.bind); err != nil {
 		return err
 	}
+	f.profile = cmp.Or(f.profile, nativeProfile) // commands that measure the host have no flag for it
 	p, err := hwprofiles.Load(f.profile)
 	if err == nil {
 		_, err = machine.Modelled(p)
@@ -260,6 +262,8 @@ func same(s []string) string {
 const (
 	defaultSlots = card.DefaultSlots
 	defaultWait  = 30 * time.Second
+	// nativeProfile is the host as it is.
+	nativeProfile = "native"
 )
 
 // linger is how long a node that is done waits for its last packets to arrive.
