@@ -10,6 +10,9 @@
 // thread. Drive spins while the process has a processor to itself. When others want
 // it, a process that only waits sleeps in Drive until a frame arrives (rest.go), so
 // that more nodes than processors make progress.
+//
+// With a profile that models a machine the card is as slow as that machine's, and so is
+// the program whose library charges Card.CPU: modelled.go.
 package card
 
 import (
@@ -181,8 +184,7 @@ func Open(c Config) (_ *Card, err error) {
 	}
 	if m != nil {
 		k.modelled.page = memory.Page
-		k.modelled.began = k.wall()
-		k.modelled.at = k.modelled.began
+		k.modelled.at = k.wall()
 	}
 	return k, nil
 }

@@ -51,7 +51,8 @@ type modelled struct {
 	ports   []*paced.Port
 	page    *funi.Page
 
-	began   int64 // when the program did
+	heard   bool  // a frame has come: until then the program only waits for the others
+	began   int64 // when the first came
 	at      int64 // the processor's time
 	stepped int64 // the engine's
 	next    int64 // when the engine has something to do
@@ -119,10 +120,11 @@ func (p *modelled) until(at int64) {
 // passed ends a charge that was to end at the given time.
 func (p *modelled) passed(now, at int64) {
 	lag := now - at
-	p.late.note(p.hist, lag)
+	if p.heard {
+		p.late.note(p.hist, lag)
+	}
 	p.at = at
 	if lag > mostLag {
-		p.late.Lost += time.Duration(lag)
 		p.run(now, now) // what the card did in that time comes before what the program does next
 		p.at = now
 	}
@@ -145,6 +147,9 @@ func (p *modelled) tell() {
 // the host's time.
 func (p *modelled) run(limit, host int64) {
 	if p.arrived() {
+		if !p.heard {
+			p.heard, p.began = true, host
+		}
 		for _, w := range p.ports {
 			w.Pull(limit, host)
 		}
@@ -213,7 +218,7 @@ func (k *Card) CPU() *timing.CPU {
 	return k.modelled.cpu
 }
 
-// Lateness is how well the host kept the times of a model.
+// Lateness is how well the host kept the times of a model since the first frame came.
 type Lateness struct {
 	Charges int64         // times that the processor's time passed, and the program went on
 	Late    int64         // of these, how many more than LateLimit after their time
@@ -236,6 +241,9 @@ func (l *Lateness) note(h *hdrhistogram.Histogram, lag int64) {
 	if lag > int64(LateLimit) {
 		l.Late++
 	}
+	if lag > mostLag {
+		l.Lost += time.Duration(lag)
+	}
 	l.Largest = max(l.Largest, time.Duration(lag))
 	_ = h.RecordValue(min(lag, int64(time.Minute))) // so none is out of range
 }
@@ -248,7 +256,9 @@ func (k *Card) Lateness() (Lateness, bool) {
 		return Lateness{}, false
 	}
 	l := p.late
-	l.Time = time.Duration(p.wall() - p.began)
+	if p.heard {
+		l.Time = time.Duration(p.wall() - p.began)
+	}
 	if l.Charges > 0 {
 		l.P99 = time.Duration(p.hist.ValueAtPercentile(99))
 	}

@@ -33,6 +33,7 @@ func newFake(t *testing.T, tick int64) *fake {
 	}
 	f := &fake{tick: tick, memory: m, takes: map[int64]int64{}}
 	f.modelled = modelled{
+		heard:   true,
 		wall:    func() int64 { f.now += f.tick; return f.now },
 		step:    f.step,
 		arrived: func() bool { return false },
