@@ -66,7 +66,7 @@ func (f *fake) at(times ...int64) { f.due, f.next = times, times[0] }
 // charged.
 func TestEventsAtTheirTimes(t *testing.T) {
 	f := newFake(t, 700)
-	f.at(100, 150, 900, 1600, 2500)
+	f.at(100, 150, 900, 1600, 2050, 2500)
 	f.until(2000)
 	if want := []int64{100, 150, 900, 1600}; !slices.Equal(f.steps, want) {
 		t.Errorf("the engine was stepped at %v, want %v", f.steps, want)
@@ -128,6 +128,19 @@ func TestStoresAreSeenAtTheirTime(t *testing.T) {
 	}
 }
 
+// Rule: the engine's time does not run backwards, not even for a frame that is told to have
+// arrived before the last step (package paced).
+func TestEngineTimeDoesNotRunBackwards(t *testing.T) {
+	f := newFake(t, 10)
+	f.at(1000)
+	f.until(2000)
+	f.next = 300
+	f.until(3000)
+	if want := []int64{1000, 1000}; !slices.Equal(f.steps, want) {
+		t.Errorf("the engine was stepped at %v, want %v", f.steps, want)
+	}
+}
+
 // Rule: a step that leaves work over is followed by another at once, but when that does not
 // help the card does not spin: a microsecond has few steps.
 func TestWorkLeftOver(t *testing.T) {
@@ -144,9 +157,11 @@ func TestWorkLeftOver(t *testing.T) {
 // it; it does not for one that calls Drive now and then.
 func TestDriveWithoutCharges(t *testing.T) {
 	f := newFake(t, 100)
-	f.until(1000)
-	for range vainDrives - 1 {
-		f.drive()
+	for range 2 {
+		f.until(1000)
+		for range vainDrives - 1 {
+			f.drive()
+		}
 	}
 	if f.modelled.at != 1000 {
 		t.Errorf("time passed to %d", f.modelled.at)

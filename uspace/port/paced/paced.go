@@ -66,7 +66,6 @@ type Port struct {
 	first  int // of what is held
 	held   int
 	lent   int
-	last   int64 // when the youngest arrives
 	pulled [Held][]byte
 }
 
@@ -93,7 +92,7 @@ type in struct {
 
 // New makes a port around another one, which nobody else may use.
 func New(inner port.Port, c Config) *Port {
-	p := &Port{inner: inner, c: c, ring: make([]in, Held), last: math.MinInt64}
+	p := &Port{inner: inner, c: c, ring: make([]in, Held)}
 	size := inner.FrameSize()
 	slab := make([]byte, (Waiting+Held)*size)
 	for i := range Waiting + Held {
@@ -243,8 +242,7 @@ func (p *Port) Pull(now, host int64) {
 			continue // longer than any of ours
 		}
 		p.probe.received(f.data[:f.n], p.host)
-		f.at = max(p.last, now+max(p.latency(f.n)-p.wire(), -int64(p.c.Back)))
-		p.last = f.at
+		f.at = now + max(p.latency(f.n)-p.wire(), -int64(p.c.Back))
 		p.held++
 	}
 	p.inner.Release()

@@ -272,7 +272,10 @@ func TestHostile(t *testing.T) {
 		p := New(in, Config{Word: 40, Latency: 520})
 		send(p, frame(arctic.Request, 1, 3))
 		p.Flush()
-		b := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "frame")
+		b := make([]byte, rapid.SampledFrom([]int{0, 1, 14, 47, 60, 255, 256, 257, 300}).Draw(t, "bytes"))
+		for i := range b {
+			b[i] = rapid.Byte().Draw(t, "byte")
+		}
 		in.in = append(in.in, b)
 		p.Pull(0, 10)
 		p.Advance(1<<20, 1<<20)
