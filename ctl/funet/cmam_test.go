@@ -53,8 +53,8 @@ func TestCMAMTable(t *testing.T) {
 	if err := r.WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Count(out.String(), "goes up and down a tree"); got != 1 {
-		t.Errorf("the barrier is explained %d times", got)
+	if got := strings.Count(out.String(), "the limit of the conference paper"); got != 1 {
+		t.Errorf("blocks are explained %d times", got)
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 
 // get answers with a piece of this process's memory.
 func (e *Endpoint) get(m *Message, ticket uint32) {
-	if len(m.Words) != 3 || m.Words[1] > pieceWords {
+	if len(m.Words) != 4 || m.Words[1] > pieceWords {
 		e.unknown++
 		return
 	}
@@ -28,9 +28,17 @@ func (e *Endpoint) get(m *Message, ticket uint32) {
 		e.finish(m, ticket, answerRefused)
 		return
 	}
+	if words == 1 || words == 2 {
+		var v [2]uint32
+		load(v[:words], from)
+		if m.reply4(typeValue, ticket, offset, uint32(words), v[0], v[1]) != nil {
+			e.unknown++ // it came at reply priority, where no one may ask
+		}
+		return
+	}
 	s, err := m.reserve(1 + words)
 	if err != nil {
-		e.unknown++ // it came at reply priority, where no one may ask
+		e.unknown++
 		return
 	}
 	s.SetHeader(funi.NewHeader(uint16(m.Source), typeData, 2+words))
@@ -41,7 +49,7 @@ func (e *Endpoint) get(m *Message, ticket uint32) {
 
 // getBlock answers by letting the card move a block of this process's memory.
 func (e *Endpoint) getBlock(m *Message, ticket uint32) {
-	if len(m.Words) != 3 {
+	if len(m.Words) != 4 {
 		e.unknown++
 		return
 	}
@@ -61,7 +69,20 @@ func (e *Endpoint) put(m *Message, ticket uint32) {
 		e.unknown++
 		return
 	}
-	address, data := m.Words[0], m.Words[1:]
+	e.putWords(m, ticket, m.Words[0], m.Words[1:])
+}
+
+// putOne writes a word or two to this process's memory.
+func (e *Endpoint) putOne(m *Message, ticket uint32) {
+	if len(m.Words) != 4 || m.Words[1]-1 > 1 {
+		e.unknown++
+		return
+	}
+	e.putWords(m, ticket, m.Words[0], m.Words[2:2+m.Words[1]])
+}
+
+// putWords writes words to this process's memory and answers.
+func (e *Endpoint) putWords(m *Message, ticket, address uint32, data []uint32) {
 	e.charge(memoryCost)
 	to := e.memory(address, len(data), funi.Destination)
 	if to == nil {
@@ -74,28 +95,41 @@ func (e *Endpoint) put(m *Message, ticket uint32) {
 
 // finish answers a call, or a piece of one.
 func (e *Endpoint) finish(m *Message, ticket, answer uint32) {
-	s, err := m.reserve(1)
-	if err != nil {
+	if m.reply4(typeDone, ticket, answer, 0, 0, 0) != nil {
 		e.unknown++
-		return
 	}
-	s.SetHeader(funi.NewHeader(uint16(m.Source), typeDone, 2))
-	s[1], s[2] = ticket, answer
-	e.commit(funi.Reply, s)
 }
 
 // data takes an answer with a piece of a node's memory.
 func (e *Endpoint) data(m *Message, ticket uint32) {
+	if len(m.Words) == 0 {
+		e.unknown++
+		return
+	}
+	e.take(m, ticket, m.Words[0], m.Words[1:])
+}
+
+// value takes an answer with a word or two.
+func (e *Endpoint) value(m *Message, ticket uint32) {
+	if len(m.Words) != 4 || m.Words[1]-1 > 1 {
+		e.unknown++
+		return
+	}
+	e.take(m, ticket, m.Words[0], m.Words[2:2+m.Words[1]])
+}
+
+// take notes words of an answer: where in the call they belong, and the words.
+func (e *Endpoint) take(m *Message, ticket, at uint32, words []uint32) {
 	c := e.calls.find(ticket)
 	if c == nil || int(c.node) != m.Source {
 		return // too late, or not asked
 	}
-	if len(m.Words) == 0 || uint64(m.Words[0])*4+uint64(len(m.Words)-1)*4 > uint64(len(c.into)) {
+	if uint64(at)*4+uint64(len(words))*4 > uint64(len(c.into)) {
 		e.unknown++
 		return
 	}
 	e.charge(memoryCost)
-	store(c.into[4*m.Words[0]:], m.Words[1:])
+	store(c.into[4*at:], words)
 	e.answered(m.Source, ticket)
 }
 
@@ -103,7 +137,7 @@ func (e *Endpoint) data(m *Message, ticket uint32) {
 func (e *Endpoint) done(m *Message, ticket uint32) {
 	switch c := e.calls.find(ticket); {
 	case c == nil || int(c.node) != m.Source:
-	case len(m.Words) == 1 && m.Words[0] == answerDone:
+	case len(m.Words) == 4 && m.Words[0] == answerDone:
 		e.answered(m.Source, ticket)
 	default:
 		e.calls.fail(c, fmt.Errorf("memory of node %d: %w", m.Source, ErrAddress))

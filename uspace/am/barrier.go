@@ -1,30 +1,92 @@
 package am
 
-// This file is the barrier and the broadcast, along the tree.
+// This file is the barrier. It does not go along the tree but by dissemination: in round
+// k each node tells the node 2^k further on that it and all of whom it has heard are
+// there, and waits to be told by the one 2^k before it. After ceil(log2 N) rounds it has
+// heard of all. So it takes half the hops of the way up a tree and down again, for
+// N*ceil(log2 N) messages instead of 2(N-1).
+//
+// Numbers are those of collective calls. A node that is done may begin the next call
+// while others are still in this one, and its messages are then one call ahead; it cannot
+// end that one without them. So each round has two places to be told in. The words of a
+// message: call number, what is called, round.
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// maxRounds is the most rounds of a barrier, of 65536 nodes.
+const maxRounds = 16
+
+// rounds is the state of the node's barriers.
+type rounds struct {
+	round int  // of the call under way
+	told  bool // the node of the round has been told
+	heard [maxRounds][2]struct{ number, what uint32 }
+}
 
 // Barrier returns when every node of the group has called it; all nodes call it equally
-// often. With nothing else under way it takes at most 2*ceil(log2 N) hops and 2(N-1) messages, at
-// request priority. Main program only (ErrHandler).
+// often. With nothing else under way it takes ceil(log2 N) hops and N*ceil(log2 N)
+// messages, at request priority. Main program only (ErrHandler).
 //
 // It returns an Undelivered error when a node that it waits for cannot be reached, or
 // when any message came back meanwhile; called again it goes on where it stopped. It
 // returns ErrCollective when the nodes call different things.
 func (e *Endpoint) Barrier() error {
-	return e.collect(0, barrierKind, 0, first, nil)
+	if err := e.refusal(0, 0); err != nil {
+		return err
+	}
+	e.charge(callCost)
+	c, r := &e.collective, &e.rounds
+	again := c.open
+	if err := e.enter(&tree{nodes: e.nodes, node: e.node}, uint32(barrierKind), nil); err != nil {
+		return err
+	}
+	if !again {
+		r.round, r.told = 0, false
+	}
+	for ; r.round < bits.Len(uint(e.nodes-1)); r.round++ {
+		if err := e.disseminate(r.round); err != nil {
+			return err
+		}
+		r.told = false
+	}
+	c.open = false
+	return nil
 }
 
-// first combines nothing.
-func first(a, _ uint64) uint64 { return a }
+// disseminate does one round.
+func (e *Endpoint) disseminate(round int) error {
+	c, r := &e.collective, &e.rounds
+	e.charge(roundCost)
+	if !r.told {
+		if err := e.post4((e.node+1<<round)%e.nodes, typeRound, c.number, c.what, uint32(round), 0, 0); err != nil {
+			return err
+		}
+		r.told = true
+		e.drive()
+	}
+	from := (e.node - 1<<round%e.nodes + e.nodes) % e.nodes
+	h := &r.heard[round][c.number&1]
+	if err := e.WaitFor(from, func() bool { return h.number == c.number || c.wrong }); err != nil {
+		return err
+	}
+	if c.wrong || h.what != c.what {
+		return fmt.Errorf("hearing from node %d: %w", from, ErrCollective)
+	}
+	return nil
+}
 
-// Broadcast copies words from the root to all nodes, which give it as many words; at the
-// others they are overwritten, and after an error partly so. Any number of words fits;
-// 18 go into one message, at request priority, and a node that is neither the root nor
-// at the far end passes them on when all have come. Where more are sent, transfers and
-// Get are faster.
-//
-// It returns when the node has them and has sent them on, and not before every
-// node has called it: the first word takes up to 2*ceil(log2 N) hops. It is called by main
-// programs only, by all nodes alike, and its errors are those of Barrier and ErrNode.
-func (e *Endpoint) Broadcast(root int, words []uint32) error {
-	return e.collect(root, broadcastKind, 0, first, words)
+// heard notes that a node has told this one.
+func (e *Endpoint) toldRound(m *Message, number uint32) {
+	c := &e.collective
+	if len(m.Words) != 4 || m.Words[1] >= maxRounds || number-c.number > 1 {
+		e.unknown++
+		return
+	}
+	what := m.Words[0]
+	c.wrong = c.wrong || c.open && number == c.number && what != c.what
+	h := &e.rounds.heard[m.Words[1]][number&1]
+	h.number, h.what = number, what
 }

@@ -191,7 +191,7 @@ func (e *Endpoint) cameBack(r *funi.Returned, err error) {
 		return
 	}
 	switch r.Header.Type() {
-	case typeGet, typeGetBlock, typePut, typePutBlock:
+	case typeGet, typeGetBlock, typePut, typePutOne, typePutBlock:
 		if c := t.find(r.Word); c != nil && r.Level == funi.Request {
 			t.fail(c, err)
 		}

@@ -1,6 +1,6 @@
 package am
 
-// This file is what collective calls have in common: barrier, reduction and broadcast.
+// This file is what reduction and broadcast have in common; the barrier has its numbers.
 //
 // The journey: a node that calls waits until all its children in the tree have said that
 // their subtrees have called, and tells its parent, with what the subtree has to
@@ -30,7 +30,7 @@ const downWords = MaxWords - 2
 type kind uint8
 
 const (
-	barrierKind   kind = 0
+	barrierKind   kind = 0 // see barrier.go
 	broadcastKind kind = 1
 	int64Kind     kind = 0x10 // and the operation
 	float64Kind   kind = 0x20
@@ -66,7 +66,8 @@ type upward struct {
 }
 
 // enter begins a call, or goes on with one that ended with an error.
-func (c *collective) enter(t *tree, what uint32, result []uint32) error {
+func (e *Endpoint) enter(t *tree, what uint32, result []uint32) error {
+	c := &e.collective
 	if c.open && (c.what != what || len(c.result) != len(result)) {
 		return fmt.Errorf("calling something else than before an error: %w", ErrCollective)
 	}
@@ -75,8 +76,23 @@ func (c *collective) enter(t *tree, what uint32, result []uint32) error {
 		c.number++
 		c.open, c.gathered, c.what, c.came = true, false, what, 0
 		c.unpassed, c.sent = t.children(), -1
+		c.wrong = c.wrong || e.calledElse(what)
 	}
 	return nil
+}
+
+// calledElse reports whether a node that was here first called something else.
+func (e *Endpoint) calledElse(what uint32) bool {
+	c := &e.collective
+	for k := range maxRounds {
+		if u := &c.ups[k]; u.number == c.number && u.what != what {
+			return true
+		}
+		if h := &e.rounds.heard[k][c.number&1]; h.number == c.number && h.what != what {
+			return true
+		}
+	}
+	return false
 }
 
 // collect is a call: it combines the values of all nodes at the root, puts the result of
@@ -88,7 +104,7 @@ func (e *Endpoint) collect(root int, kind kind, value uint64, combine func(a, b 
 	}
 	c := &e.collective
 	t := tree{root: root, node: e.node, nodes: e.nodes}
-	if err := c.enter(&t, uint32(kind)|uint32(root)<<8, result); err != nil {
+	if err := e.enter(&t, uint32(kind)|uint32(root)<<8, result); err != nil {
 		return err
 	}
 	value, err := e.gather(&t, value, combine)

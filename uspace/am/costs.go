@@ -89,4 +89,7 @@ const (
 	// function that waits for it.
 	callsCost = callCost + 4*wordCost + globalCost + 3*opCost + globalCost
 	waitCost  = callCost + 2*wordCost + globalCost + 2*opCost + testCost
+	// roundCost is a round of a barrier: the loop; the partner, of two globals; the call that
+	// sends a handler's name, and the wait for a place in a table.
+	roundCost = testCost + 2*opCost + (3*opCost + setCost) + 2*varCost + globalCost + pointerCost + 2*opCost + waitCost
 )

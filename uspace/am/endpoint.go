@@ -67,6 +67,7 @@ type Endpoint struct {
 	calls      *calls // nil: there was none yet
 	single     single
 	collective collective
+	rounds     rounds
 }
 
 // New makes the endpoint of a node of a group of so many nodes on an initialised

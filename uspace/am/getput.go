@@ -3,7 +3,8 @@ package am
 // This file is get and put: split-phase copies between this process's memory and a node's
 // (thesis 6.2.1, "shared memory library calls"; Split-C's get and put).
 //
-// The journey: less than 16 words travel in one message, and so do the up to 3 words before
+// The journey: one or two words travel in messages of four words, less than 16 in one of
+// any length, and so do the up to 3 words before
 // and after a block that the card moves by itself, which begins and ends at multiples of
 // 16 bytes at both sides. Where the two addresses differ in their place between such
 // multiples, no card can move them, and all of it travels in messages of 16 words. Every
@@ -143,16 +144,9 @@ func (p *copying) next() bool {
 	return true
 }
 
-// ask sends a question of three words.
+// ask sends a question.
 func (e *Endpoint) ask(node int, typ uint16, ticket, w0, w1, w2 uint32) error {
-	s, err := e.reserve(node, 3)
-	if err != nil {
-		return err
-	}
-	s.SetHeader(funi.NewHeader(uint16(node), typ, 4))
-	s[1], s[2], s[3], s[4] = ticket, w0, w1, w2
-	e.commit(funi.Request, s)
-	return nil
+	return e.post4(node, typ, ticket, w0, w1, w2, 0)
 }
 
 // putPiece sends data that a node is to put at an address.

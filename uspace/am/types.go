@@ -17,15 +17,18 @@ const (
 	typeIndirectN    = 4 // cmam_indirect_n_tag: object, 0 to 20 words
 	typeMfer         = 5 // cmam_mfer_tag: XFER whose argument is a place in a segment
 
-	typeGet      = 6  // request: ticket, address, words, offset
-	typeGetBlock = 7  // request: ticket, address, words, destination; answered by XFER of this type
+	typeGet      = 6  // request: ticket, address, words, offset, 0
+	typeGetBlock = 7  // request: ticket, address, words, destination, 0; answered by XFER of this type
 	typePut      = 8  // request: ticket, address, data
 	typePutBlock = 9  // XFER request whose argument is the ticket
 	typeData     = 10 // reply: ticket, offset, data
-	typeDone     = 11 // reply: ticket, 0 or 1 for an address that is not shared
+	typeDone     = 11 // reply: ticket, 0 or 1 for an address that is not shared, 0, 0, 0
 	typeUp       = 12 // collective: see collective.go
 	typeDown     = 13
 	typeProbe    = 14 // request without meaning
+	typeRound    = 15 // barrier: see barrier.go
+	typePutOne   = 16 // request: ticket, address, 1 or 2 words, the words
+	typeValue    = 17 // reply: ticket, offset, 1 or 2 words, the words
 
 	// typeTransfer is the type of a transfer for notice handler 0.
 	typeTransfer = 256
@@ -84,14 +87,20 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 		e.getBlock(m, first)
 	case typePut:
 		e.put(m, first)
+	case typePutOne:
+		e.putOne(m, first)
 	case typeData:
 		e.data(m, first)
+	case typeValue:
+		e.value(m, first)
 	case typeDone:
 		e.done(m, first)
 	case typeUp:
 		e.collective.up(e, m, first)
 	case typeDown:
 		e.collective.down(e, m, first)
+	case typeRound:
+		e.toldRound(m, first)
 	case typeProbe:
 	default:
 		e.unknown++

@@ -6,8 +6,6 @@ package am
 import (
 	"encoding/binary"
 	"math"
-
-	"github.com/funet/funet/uspace/funi"
 )
 
 // ReadInt32 returns the integer, one word, at an address of a node's memory, a multiple of
@@ -104,13 +102,9 @@ func (e *Endpoint) putValue(node int, address uint32, bits uint64, words int, c 
 	if ticket, err = e.begin(node, 1, nil, c); err != nil {
 		return 0, err
 	}
-	s, err := e.reserve(node, 1+words)
-	if err != nil {
+	if err := e.post4(node, typePutOne, ticket, address, uint32(words), uint32(bits), uint32(bits>>32)); err != nil {
 		e.giveUp(ticket)
 		return 0, err
 	}
-	s.SetHeader(funi.NewHeader(uint16(node), typePut, 2+words))
-	s[1], s[2], s[3], s[4] = ticket, address, uint32(bits), uint32(bits>>32)
-	e.commit(funi.Request, s)
 	return ticket, nil
 }

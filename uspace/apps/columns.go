@@ -22,8 +22,12 @@ import (
 // unoptimised C in which nothing is declared a register, one cycle an instruction and two
 // for a load of a double (thesis 6.1.1).
 const (
-	elementCost = 8 // address of x[k*n+i]: k, n, multiply, i, add, shift, x, add
-	doubleCost  = 2 // load of a double
+	// multiplyCost is of integers: the processor of a SPARCstation2 is SPARC version 7, which
+	// has no instruction for it. The compiler calls .mul, whose usual form takes 25 cycles
+	// for a number of less than 13 bits, and moves the result.
+	multiplyCost = 1 + 25 + 1
+	elementCost  = 7 + multiplyCost // address of x[k*n+i]: k, n, multiply, i, add, shift, x, add
+	doubleCost   = 2                // load of a double
 	// multiplyAddCost is one time round the loop over i: the test of i and N; the addresses
 	// of c twice and of b, and v's of four instructions; three loads of doubles, multiply,
 	// add and store; i++ and the jump back.
@@ -111,6 +115,21 @@ func MatMulColumns(e *am.Endpoint, register func(funi.Segment) error, clock func
 	}
 	r.Verified = r.WorstError <= Tolerance
 	return r, nil
+}
+
+// owner returns the node whose block has column j of n.
+func owner(j, n, nodes int) int {
+	node := min(j*nodes/n, nodes-1)
+	for {
+		switch from, to := block(n, node, nodes); {
+		case j < from:
+			node--
+		case j >= to:
+			node++
+		default:
+			return node
+		}
+	}
 }
 
 // prepare makes the node's own columns, and shares what is fetched from and into.

@@ -79,7 +79,7 @@ func (k *Card) model(m *machine.Machine) {
 			return
 		}
 		k.now, k.next = p.wall(), p.next
-		k.inVain(modelledSpins)
+		k.waiting(modelledSpins)
 	}
 	k.modelled = p
 }

@@ -82,8 +82,14 @@ func (m *Machine) Tune(c *engine.Config) {
 	c.Blocks = false                                       // a unit moves packets
 	c.MinHold = p.Network.Clock.Duration(hwprofiles.Cycle) // a rejected packet is dispatched again at once (5.2.4)
 	c.MaxHold = c.MinHold
-	c.Timing = &engine.Timing{Bus: m.bus, Bursts: p.Bus.Bursts,
-		Retrieval: p.Bus.Clock.Duration(p.Units.RetrievalCycles), Delivery: p.Bus.Clock.Duration(p.Units.DeliveryCycles)}
+	bus, network := p.Bus.Clock, p.Network.Clock
+	c.Timing = &engine.Timing{
+		Bus: m.bus, Bursts: p.Bus.Bursts,
+		Retrieval: bus.Duration(p.Units.RetrievalCycles),
+		Dispatch:  bus.Duration(p.Units.DispatchCycles),
+		Delivery:  bus.Duration(p.Units.DeliveryCycles),
+		Transmit:  network.Duration(p.Units.TransmitCycles), Preprocess: network.Duration(p.Units.PreprocessCycles),
+	}
 }
 
 // CPU returns what the machine's processor takes.
