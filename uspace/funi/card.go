@@ -30,11 +30,12 @@ type Card struct {
 }
 
 // NewCard returns the card's end of a context that has just been powered up: both
-// directions are halted and the return ring is empty. It stores nothing else, as the
-// registers are not initialised (thesis 3.1.2, RESET).
+// directions are halted and the return ring is empty, and the page says which ABI this
+// is. It stores nothing else, as the registers are not initialised (thesis 3.1.2, RESET).
 func NewCard(m *Memory) *Card {
 	atomic.StoreUint32(&m.Page[returnHead], 0)
 	atomic.StoreUint32(&m.Page[returnsLost], 0)
+	atomic.StoreUint32(&m.Page[versionWord], ABI)
 	return &Card{memory: m, page: m.Page}
 }
 
@@ -149,8 +150,28 @@ func (c *Card) Sleep(n uint32) {
 	atomic.StoreUint32(&c.page[asleepWord], n+1)
 }
 
+// Doze is Sleep for a card whose thread is about to sleep: the process also has to wake
+// it (Memory.Wake), once. Contexts that are awake doze, too.
+func (c *Card) Doze(n uint32) {
+	atomic.StoreUint32(&c.page[asleepWord], threadSleeps|(n+1))
+}
+
 // Wake tells the process that it need not ring.
 func (c *Card) Wake() { atomic.StoreUint32(&c.page[asleepWord], 0) }
+
+// Awaited reports whether the process sleeps until the card has published something, and
+// if so, forgets it: wake the process once. Call it after Publish, Return and PutControl,
+// also where PutControl stored what was there before the process wrote.
+func (c *Card) Awaited() bool {
+	if atomic.LoadUint32(&c.page[wakeWord]) == 0 {
+		return false
+	}
+	atomic.StoreUint32(&c.page[wakeWord], 0)
+	return true
+}
+
+// PutGone tells the process that the card has detached the context. Wake it, too.
+func (c *Card) PutGone() { c.page.PutGone() }
 
 // Mark returns a number that changes, but for rare coincidences, when packets are
 // retrieved or delivered.

@@ -1,0 +1,72 @@
+package funi
+
+// This file is how a process waits for a card that runs elsewhere without looking at its
+// registers all the time: it asks to be woken (Arm), looks once more, and sleeps.
+//
+// Process and card each store before they load (the process: wake, then what is
+// published; the card: what it publishes, then wake), so that one of them sees the other.
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// ErrDetached: the card has ended the context, or is gone itself. Nothing that is in its
+// queues is sent or delivered any more.
+var ErrDetached = errors.New("funi: the card has detached this context")
+
+// Published is what the registers of a context say that the card has done. Two are equal
+// if it has done nothing in between, but for CNTL: a process that writes it takes status
+// bits away, and then the card puts the same ones back; see Halted.
+type Published struct {
+	Delivered [arctic.Levels]uint32 // heads of the receive queues
+	Retired   [arctic.Levels]uint32 // tails of the send queues
+	Returned  uint32                // head of the return ring
+	Lost      uint32                // returns lost
+	Control   uint32                // CNTL
+	Gone      bool
+}
+
+// Published reads them.
+func (p *Page) Published() (s Published) {
+	for l := range arctic.Levels {
+		s.Delivered[l], s.Retired[l] = p.Load(receiveHead[l]), p.Load(sendTail[l])
+	}
+	s.Returned = atomic.LoadUint32(&p[returnHead])
+	s.Lost = atomic.LoadUint32(&p[returnsLost])
+	s.Control = p.Load(Control)
+	s.Gone = p.Gone()
+	return s
+}
+
+// Arm asks the card to wake the process once, at the next change of what Published says.
+// Look at it once more before sleeping.
+func (p *Page) Arm() { atomic.StoreUint32(&p[wakeWord], 1) }
+
+// Disarm takes that back. The card may be waking the process already.
+func (p *Page) Disarm() { atomic.StoreUint32(&p[wakeWord], 0) }
+
+// Halted reports whether the process has set modes of CNTL and the card has halted for
+// all of them.
+func (p *Page) Halted() bool {
+	v := p.Load(Control)
+	return v&UserModes != 0 && v>>1&v&UserModes == v&UserModes // each ready bit is the one above its mode
+}
+
+// Gone reports whether the card has detached the context.
+func (p *Page) Gone() bool { return atomic.LoadUint32(&p[goneWord]) != 0 }
+
+// PutGone makes Gone true: the card does it, or whoever knows that the card is gone and
+// cannot say so itself.
+func (p *Page) PutGone() { atomic.StoreUint32(&p[goneWord], 1) }
+
+// Waiting reports whether a message or a return waits to be taken.
+func (i *Interface) Waiting() bool {
+	return i.Arrived(Reply) > 0 || i.Arrived(Request) > 0 || i.returns != atomic.LoadUint32(&i.page[returnHead])
+}
+
+// Gone reports whether the card has detached the context; then all calls that wait for
+// it wait for ever.
+func (i *Interface) Gone() bool { return i.page.Gone() }
