@@ -218,7 +218,7 @@ func (c *cmam) measure(step func() error) error {
 	e, before := c.e, c.stops
 	// What was sent before has been handled, and what is sent from now on may be before
 	// the barrier has let this node go on.
-	c.counted, c.remaining = 0, e.Remaining(c.segment)
+	c.counted, c.sent, c.remaining = 0, 0, e.Remaining(c.segment)
 	if err := e.Barrier(); err != nil {
 		return err
 	}

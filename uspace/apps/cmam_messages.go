@@ -77,7 +77,6 @@ func (c *cmam) sendsReplies(which int, p primitive) func() error {
 			}
 			return e.Wait(func() bool { return c.got(p) == n })
 		case 0:
-			c.sent = 0
 			if err := e.Wait(func() bool { return c.sent != 0 }); err != nil {
 				return err
 			}
