@@ -4,6 +4,7 @@ package main
 // card with its endpoint.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,10 +16,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/xdp"
 )
 
@@ -48,6 +51,9 @@ type nodeFlags struct {
 	provoke bool
 	wait    time.Duration
 	json    bool
+	// profile is what --profile names; machine is what it says.
+	profile string
+	machine *hwprofiles.Profile
 }
 
 func (f *nodeFlags) register(c *cobra.Command) {
@@ -69,6 +75,7 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	p.IntVar(&f.fillFrames, "fill-frames", 0, "frames that the kernel may receive into, up to 512 (default 512, more with --jumbo)")
 	p.BoolVar(&f.hugePages, "huge-pages", false, "keep frames on 2 MiB pages")
 	p.DurationVar(&f.wait, "wait", defaultWait, "how long to wait for the other nodes to start")
+	p.StringVar(&f.profile, "profile", nativeProfile, "hardware to be as slow as: a profile's name, or a file with a / or .yaml in its name; on all nodes the same")
 	p.BoolVar(&f.json, "json", false, "print one JSON document")
 }
 
@@ -94,8 +101,19 @@ func (f *nodeFlags) check() error {
 	if _, err := parseAttach(f.mode); err != nil {
 		return err
 	}
-	_, err := parseBind(f.bind)
-	return err
+	if _, err := parseBind(f.bind); err != nil {
+		return err
+	}
+	f.profile = cmp.Or(f.profile, nativeProfile) // commands that measure the host have no flag for it
+	p, err := hwprofiles.Load(f.profile)
+	if err == nil {
+		_, err = machine.Modelled(p)
+	}
+	if err != nil {
+		return fmt.Errorf("--profile: %w", err)
+	}
+	f.machine = p
+	return nil
 }
 
 // inRange refuses a flag's number that is not from low to high.
@@ -130,7 +148,8 @@ func parseBind(s string) (xdp.BindMode, error) {
 // node is an open card with an endpoint on it.
 type node struct {
 	*card.Card
-	e *am.Endpoint
+	e       *am.Endpoint
+	profile *hwprofiles.Profile
 }
 
 // open makes the card that the flags describe.
@@ -163,7 +182,7 @@ func (f *nodeFlags) open() (*node, error) {
 	cfg := card.Config{
 		Interfaces: f.ifaces, GID: uint16(gid), Node: uint16(f.node), Slots: f.slots,
 		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.cpu,
-		Jumbo: f.jumbo, RxRing: f.rxRing, FillFrames: f.fillFrames,
+		Jumbo: f.jumbo, RxRing: f.rxRing, FillFrames: f.fillFrames, Profile: f.machine,
 		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait },
 	}
 	for _, p := range file.Peers {
@@ -188,7 +207,10 @@ func (f *nodeFlags) open() (*node, error) {
 	if err != nil {
 		return nil, errors.Join(err, k.Close(0))
 	}
-	return &node{Card: k, e: e}, nil
+	if cpu := k.CPU(); cpu != nil {
+		e.Pace(cpu)
+	}
+	return &node{Card: k, e: e, profile: f.machine}, nil
 }
 
 // explain adds the state of a port to an error of a program, because a peer that
@@ -214,7 +236,7 @@ func (n *node) where() place {
 		i := p.Info()
 		x, b = append(x, i.XDPMode.String()), append(b, i.BindMode.String())
 	}
-	return place{Node: n.e.Node(), XDPMode: same(x), BindMode: same(b)}
+	return place{Node: n.e.Node(), XDPMode: same(x), BindMode: same(b), Profile: n.profile.Name, Host: n.host()}
 }
 
 // frameSize is the longest frame that all interfaces of the node send, in bytes.
@@ -240,6 +262,8 @@ func same(s []string) string {
 const (
 	defaultSlots = card.DefaultSlots
 	defaultWait  = 30 * time.Second
+	// nativeProfile is the host as it is.
+	nativeProfile = "native"
 )
 
 // linger is how long a node that is done waits for its last packets to arrive.

@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +18,8 @@ type place struct {
 	Node     int    `json:"node"`
 	XDPMode  string `json:"xdp_mode"`
 	BindMode string `json:"bind_mode"`
+	Profile  string `json:"profile"`
+	Host     *host  `json:"host,omitempty"` // nil: nothing is modelled
 }
 
 func (p place) where() place { return p }
@@ -46,6 +49,11 @@ func runProgram[R any](c *cobra.Command, f *nodeFlags, args []string, one func(*
 	all, err := onLab[R](c.Context(), f, c.Name(), args)
 	if err != nil {
 		return none, err
+	}
+	if first, ok := any(all[0]).(result); ok {
+		for _, r := range all[1:] {
+			first.where().Host.add(any(r).(result).where().Host)
+		}
 	}
 	return all[0], nil
 }
@@ -78,5 +86,8 @@ func showResult(asJSON bool, r result) error {
 		fmt.Printf("node %d: done; node 0 has the figures (XDP %s)\n", p.Node, p.modes())
 		return nil
 	}
-	return show(asJSON, r)
+	if err := show(asJSON, r); err != nil || asJSON {
+		return err
+	}
+	return r.where().writeHost(os.Stdout)
 }
