@@ -27,14 +27,16 @@ type Card struct {
 	tailStored  [arctic.Levels]uint32 // send tail as last stored
 	returns     uint32                // next return to write
 	lost        uint32
+	changed     bool // see Changed
 }
 
 // NewCard returns the card's end of a context that has just been powered up: both
-// directions are halted and the return ring is empty. It stores nothing else, as the
-// registers are not initialised (thesis 3.1.2, RESET).
+// directions are halted and the return ring is empty, and the page says which ABI this
+// is. It stores nothing else, as the registers are not initialised (thesis 3.1.2, RESET).
 func NewCard(m *Memory) *Card {
 	atomic.StoreUint32(&m.Page[returnHead], 0)
 	atomic.StoreUint32(&m.Page[returnsLost], 0)
+	atomic.StoreUint32(&m.Page[versionWord], ABI)
 	return &Card{memory: m, page: m.Page}
 }
 
@@ -137,7 +139,11 @@ func (c *Card) Store(r Register, v uint32) { c.page.Store(r, v) }
 // process has written in the meantime; then it returns false, and the card looks
 // again at its next step.
 func (c *Card) PutControl(seen, v uint32) bool {
-	return atomic.CompareAndSwapUint32(c.page.at(Control), seen, v)
+	if !atomic.CompareAndSwapUint32(c.page.at(Control), seen, v) {
+		return false
+	}
+	c.changed = true
+	return true
 }
 
 // PutFault says why MERR is set.
@@ -149,8 +155,35 @@ func (c *Card) Sleep(n uint32) {
 	atomic.StoreUint32(&c.page[asleepWord], n+1)
 }
 
+// Doze is Sleep for a card whose thread is about to sleep: the process also has to wake
+// it (Memory.Wake), once. Contexts that are awake doze, too.
+func (c *Card) Doze(n uint32) {
+	atomic.StoreUint32(&c.page[asleepWord], threadSleeps|(n+1))
+}
+
 // Wake tells the process that it need not ring.
 func (c *Card) Wake() { atomic.StoreUint32(&c.page[asleepWord], 0) }
+
+// Changed reports whether there is something for the process to see that was not there
+// when it was last asked: a delivery, a return, retired slots or a new CNTL.
+func (c *Card) Changed() bool {
+	was := c.changed
+	c.changed = false
+	return was
+}
+
+// Awaited reports whether the process sleeps until the card has published something, and
+// if so, forgets it: wake the process once. Call it after Publish, Return and PutControl.
+func (c *Card) Awaited() bool {
+	if atomic.LoadUint32(&c.page[wakeWord]) == 0 {
+		return false
+	}
+	atomic.StoreUint32(&c.page[wakeWord], 0)
+	return true
+}
+
+// PutGone tells the process that the card has detached the context. Wake it, too.
+func (c *Card) PutGone() { atomic.StoreUint32(&c.page[goneWord], 1) }
 
 // Mark returns a number that changes, but for rare coincidences, when packets are
 // retrieved or delivered.
@@ -215,11 +248,11 @@ func (c *Card) Deliver(l Level) {
 func (c *Card) Publish() {
 	for l := range arctic.Levels {
 		if c.headStored[l] != c.receiveHead[l] {
-			c.headStored[l] = c.receiveHead[l]
+			c.headStored[l], c.changed = c.receiveHead[l], true
 			c.page.Store(receiveHead[l], c.receiveHead[l])
 		}
 		if c.tailStored[l] != c.sendTail[l] {
-			c.tailStored[l] = c.sendTail[l]
+			c.tailStored[l], c.changed = c.sendTail[l], true
 			c.page.Store(sendTail[l], c.sendTail[l])
 		}
 	}
@@ -228,6 +261,7 @@ func (c *Card) Publish() {
 // Return puts a packet that could not be delivered into the return ring, or
 // counts it when the ring is full.
 func (c *Card) Return(r Returned) {
+	c.changed = true
 	if c.returns-atomic.LoadUint32(&c.page[returnTail]) >= ReturnSlots {
 		c.lost++
 		atomic.StoreUint32(&c.page[returnsLost], c.lost)

@@ -48,6 +48,9 @@ const (
 
 	asleepWord  = 0x4c0 / 4
 	faultWord   = 0x4c8 / 4
+	versionWord = 0x4d0 / 4
+	wakeWord    = 0x4d8 / 4
+	goneWord    = 0x4e0 / 4
 	returnWords = 32 / 4
 	// ReturnSlots is how many returned packets the ring holds.
 	ReturnSlots = 64
@@ -91,6 +94,10 @@ func (p *Page) Store(r Register, v uint32) {
 
 // at returns the word of a register.
 func (p *Page) at(r Register) *uint32 { return &p[int(r&(Registers-1))*registerWords] }
+
+// Version returns the version of the ABI that the card speaks, or 0 if none has been
+// here; see ABI.
+func (p *Page) Version() uint32 { return atomic.LoadUint32(&p[versionWord]) }
 
 // Fault returns why MERR was last set.
 func (p *Page) Fault() arctic.Reason { return arctic.Reason(atomic.LoadUint32(&p[faultWord])) }
