@@ -1,0 +1,352 @@
+package hostile
+
+// This file is the test with the enemy: victims' traffic in calm, beside a process that
+// only computes, and beside the enemy, in turn.
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// The groups.
+const (
+	acrossGID = 10 // a node on each host
+	withinGID = 11 // both nodes on host 0
+	enemyGID  = 30
+)
+
+// rules: the enemy has GIDs of his own, everybody else the rest.
+func rules() []daemon.Rule {
+	return []daemon.Rule{
+		{Who: daemon.Who{Users: []uint32{enemyUser}}, GIDs: []daemon.Range{{First: enemyGID, Last: enemyGID + 9}},
+			Contexts: 8, Jobs: 6, Connections: 48, Bytes: 32 << 20},
+		{Who: daemon.Who{Users: []uint32{0}}}, // makes the groups
+		{GIDs: []daemon.Range{{First: 1, Last: enemyGID - 1}}},
+	}
+}
+
+// phase is what goes on beside the traffic.
+type phase int
+
+const (
+	between phase = iota // one phase and the next: not counted
+	calm
+	computed
+	attacked
+	phases
+)
+
+var phaseNames = [phases]string{"between", "alone", "beside a process that computes", "beside the enemy"}
+
+// ledger is what the victims of a test say.
+type ledger struct {
+	mu      sync.Mutex
+	phase   phase
+	windows map[string]*[phases][]int // requests answered in a window, by victim
+	blocks  map[string]int
+	wrong   []string
+}
+
+func newLedger() *ledger {
+	return &ledger{windows: map[string]*[phases][]int{}, blocks: map[string]int{}}
+}
+
+// enter begins a phase.
+func (l *ledger) enter(p phase) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.phase = p
+}
+
+// listener returns what hears a victim; other lines go to rest.
+func (l *ledger) listener(name string, rest func(string)) func(string) {
+	return func(line string) {
+		word, text, _ := strings.Cut(line, " ")
+		switch word {
+		case "w":
+			var requests, blocks int
+			if _, err := fmt.Sscan(text, &requests, &blocks); err != nil {
+				return
+			}
+			l.mu.Lock()
+			w := l.windows[name]
+			if w == nil {
+				w = &[phases][]int{}
+				l.windows[name] = w
+			}
+			w[l.phase] = append(w[l.phase], requests)
+			l.blocks[name] += blocks
+			l.mu.Unlock()
+		case "bad":
+			l.mu.Lock()
+			l.wrong = append(l.wrong, name+": "+text)
+			l.mu.Unlock()
+		default:
+			rest(line)
+		}
+	}
+}
+
+// check fails the test if anybody has said that something is wrong.
+func (l *ledger) check(t testing.TB) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, w := range l.wrong[:min(len(l.wrong), 20)] {
+		t.Error(w)
+	}
+	if len(l.wrong) > 0 {
+		t.FailNow()
+	}
+}
+
+// rate returns the requests a second that victims whose names start with a prefix had
+// answered in a phase: for each of them the median of its windows.
+func (l *ledger) rate(prefix string, p phase) (perSecond float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, w := range l.windows {
+		if strings.HasPrefix(name, prefix) && len(w[p]) > 0 {
+			sorted := slices.Sorted(slices.Values(w[p]))
+			perSecond += float64(sorted[len(sorted)/2]) / reportEvery.Seconds()
+		}
+	}
+	return perSecond
+}
+
+// group is a job of two nodes.
+type group struct {
+	gid   uint16
+	token attach.Token
+	key   uint32
+	cards []uint16
+	user  uint32
+	name  string
+	jobs  []*connection // by host
+}
+
+// found makes a group's job on the card of a host.
+func (b *bed) found(g *group, host int) {
+	b.t.Helper()
+	k, err := dial(b.sockets[host])
+	if err == nil {
+		_, err = k.job(attach.JobRequest{GID: g.gid, Token: g.token, Cards: g.cards})
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for len(g.jobs) <= host {
+		g.jobs = append(g.jobs, nil)
+	}
+	g.jobs[host] = k
+}
+
+// newGroup makes a job on all cards, as the administrator.
+func (b *bed) newGroup(name string, gid uint16, user uint32, key uint32, cards ...uint16) *group {
+	b.t.Helper()
+	g := &group{gid: gid, token: attach.NewToken(), key: key, cards: cards, user: user, name: name}
+	for host := range b.sockets {
+		b.found(g, host)
+	}
+	b.t.Cleanup(func() { g.end() })
+	return g
+}
+
+// end ends the jobs.
+func (g *group) end() {
+	for _, k := range g.jobs {
+		k.close()
+	}
+}
+
+// victim starts a node of the group.
+func (b *bed) victim(g *group, node uint16, life uint32, storm bool, o options) *process {
+	b.t.Helper()
+	o.name, o.user = fmt.Sprintf("%s %d", g.name, node), g.user
+	return start(b.t, "victim", victimConfig{Socket: b.sockets[g.cards[node]], GID: g.gid, Node: node, Token: g.token.Text(), Key: g.key, Life: life, Storm: storm}, o)
+}
+
+// actor is a victim and what it says that is no figure.
+type actor struct {
+	*process
+	said chan string
+}
+
+// await waits until the actor says a word, and returns what follows it.
+func (a *actor) await(word string) string {
+	a.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case line := <-a.said:
+			if rest, ok := strings.CutPrefix(line, word); ok {
+				return strings.TrimSpace(rest)
+			}
+		case <-timeout:
+			a.t.Fatalf("%s does not say %q\n%s", a.name, word, a.complaints())
+		case <-a.ended:
+			if len(a.said) == 0 {
+				a.t.Fatalf("%s ended (%v) instead of saying %q\n%s", a.name, a.err, word, a.complaints())
+			}
+		}
+	}
+}
+
+// enemies is the hostile user: one process after the other, each with the next seed.
+type enemies struct {
+	b      *bed
+	config enemyConfig
+	ledger *ledger
+	lives  int
+	now    *process
+}
+
+// attack goes on for a time.
+func (e *enemies) attack(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		e.b.alive()
+		c := e.config
+		c.Seed += uint64(e.lives)
+		e.lives++
+		e.now = start(e.b.t, "enemy", c, options{name: "enemy", user: enemyUser, hear: e.ledger.listener(fmt.Sprintf("enemy with seed %d", c.Seed), func(string) {})})
+		select {
+		case <-e.now.ended:
+		case <-time.After(time.Until(end)):
+		}
+		if strings.Contains(e.now.complaints(), "panic:") {
+			e.b.t.Errorf("the enemy's program has a fault of its own:\n%s", e.now.complaints())
+		}
+	}
+	e.now.kill() // its offspring, too
+}
+
+// TestHostile: while an enemy does all it can, nothing of the traffic of two groups of
+// others is lost, damaged or delivered to somebody else, and at the end the daemons have
+// grown by nothing (issue 7).
+func TestHostile(t *testing.T) {
+	d, long := length(t, 15*time.Second)
+	first := seed(t)
+	r := rand.New(rand.NewPCG(first, first))
+	b := newBed(t, rules())
+	l := newLedger()
+	across := b.newGroup("across", acrossGID, firstVictim, r.Uint32(), 0, 1)
+	within := b.newGroup("within", withinGID, firstVictim+1, r.Uint32(), 0, 0)
+	enemyGroup := b.newGroup("enemy", enemyGID, enemyUser, 0, 0, 1)
+	var victims []*actor
+	for _, g := range []*group{across, within} {
+		for node := range uint16(2) {
+			a := &actor{said: make(chan string, 1024)}
+			a.process = b.victim(g, node, 1, false, options{hear: l.listener(fmt.Sprintf("%s %d", g.name, node), func(s string) { a.said <- s })})
+			victims = append(victims, a)
+		}
+	}
+	for _, a := range victims {
+		if caps := a.await("attached"); strings.Trim(caps, "0 ") != "" {
+			t.Errorf("%s has capabilities: %s", a.name, caps)
+		}
+	}
+	for _, a := range victims {
+		a.say("go")
+	}
+	enemy := &enemies{b: b, ledger: l, config: enemyConfig{Sockets: b.sockets, GID: enemyGID, Token: enemyGroup.token.Text(), Others: []uint16{acrossGID, withinGID},
+		Bytes: 32 << 20, Seed: first, Life: 3 * time.Second}}
+
+	// Memory that is allocated once, and what caches need, is there after this.
+	enemy.attack(d / 6)
+	gone := func(host int) func() bool {
+		return func() bool {
+			for _, x := range b.status(host).Contexts {
+				if x.UID == enemyUser {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	settled := func() (f [2]figures) {
+		for host := range f {
+			until(t, "the enemy's contexts end with him", gone(host), func() string { return fmt.Sprintf("%+v", b.status(host)) })
+			f[host] = b.figures(host)
+		}
+		return f
+	}
+	before := settled()
+
+	rounds := max(1, int(d/(20*time.Second)))
+	round := (d - d/6) / time.Duration(rounds)
+	for range rounds {
+		l.enter(calm)
+		stays(t, l, round/4)
+		l.enter(between)
+		computer := start(t, "computer", nil, options{name: "computer", user: enemyUser})
+		l.enter(computed)
+		stays(t, l, round/8)
+		computer.kill()
+		l.enter(attacked)
+		enemy.attack(round * 5 / 8)
+		l.enter(between)
+		l.check(t)
+	}
+
+	after := settled()
+	for _, a := range victims {
+		a.say("stop")
+	}
+	for _, a := range victims {
+		a.await("quiet")
+	}
+	for _, a := range victims {
+		a.say("end")
+		t.Logf("%s: requests answered, blocks answered, returned, late: %s", a.name, a.await("done"))
+		if err := a.wait(); err != nil {
+			t.Errorf("%s: %v\n%s", a.name, err, a.complaints())
+		}
+	}
+	l.check(t)
+	t.Logf("%d lives of the enemy", enemy.lives)
+	for host := range before {
+		t.Logf("daemon %d after warming up: %v", host, before[host])
+		t.Logf("daemon %d at the end:       %v", host, after[host])
+		compare(t, host, before[host], after[host])
+	}
+	for _, name := range []string{across.name, within.name} {
+		alone, beside, hostile := l.rate(name, calm), l.rate(name, computed), l.rate(name, attacked)
+		t.Logf("group %s, requests/s (median): %.0f %s, %.0f %s, %.0f %s: %.2f of alone, %.2f of computed", name,
+			alone, phaseNames[calm], beside, phaseNames[computed], hostile, phaseNames[attacked], hostile/alone, hostile/beside)
+		if long && hostile < alone/2 {
+			t.Errorf("group %s was slowed below half", name)
+		}
+	}
+	across.end()
+	within.end()
+	enemyGroup.end()
+	b.empty()
+	b.alive()
+}
+
+// stays lets traffic go on for a time.
+func stays(t *testing.T, l *ledger, d time.Duration) {
+	t.Helper()
+	<-time.After(d)
+	l.check(t)
+}
+
+// growth is what a daemon may have more at the end, in KiB: the Go heap is not the same
+// twice.
+const growth = 8 << 10
+
+// compare fails the test if a daemon has grown.
+func compare(t *testing.T, host int, before, after figures) {
+	t.Helper()
+	if after.descriptors > before.descriptors || after.goroutines > before.goroutines || after.resident > before.resident+growth || after.heap > before.heap+growth/4 {
+		t.Errorf("daemon %d has grown from %v to %v", host, before, after)
+	}
+}

@@ -1,0 +1,526 @@
+package hostile
+
+// This file is the victim: an ordinary process that exchanges requests, answers and blocks
+// with its peer all the time and verifies all of them. It says what goes wrong in a line
+// that starts with "bad", and every tenth of a second how much has been answered.
+//
+// In calm every request arrives once and is answered once; nothing comes back. In a storm
+// peers and cards are killed: what comes back is tried again, and so is what was sent to
+// a life of the peer that has ended. A victim whose own daemon is killed attaches again
+// when there is one, as a new life, and tries again everything that is not answered. So
+// at the end everything must be answered, whatever was killed meanwhile.
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// victimConfig is what the role is told.
+type victimConfig struct {
+	Socket    string
+	GID       uint16
+	Node      uint16 // the peer is 1-Node
+	Token     string
+	Key, Life uint32
+	Storm     bool
+}
+
+const (
+	// inFlight is how many requests are not answered at a time.
+	inFlight = 32
+	// blockEvery is how many requests pass between two blocks, at least.
+	blockEvery = 64
+	// reportEvery is how often a victim says how much it has done.
+	reportEvery = 100 * time.Millisecond
+	// lostAfter: what is neither answered nor returned after that is lost.
+	lostAfter = 20 * time.Second
+	// stormPatience is when a storm tries again what nobody answers: its receiver, or the
+	// answer's sender, may have died with it.
+	stormPatience = 3 * time.Second
+	// again is how long after its return something is tried again.
+	again = 2 * time.Millisecond
+)
+
+// pending is something that is not answered.
+type pending struct {
+	number, attempt uint32
+	open            bool
+	sent            bool
+	due             time.Time // to be sent, or if it is sent, to be given up
+}
+
+// victim is the role.
+type victim struct {
+	c       victimConfig
+	self    uint16
+	peer    uint16
+	token   attach.Token
+	k       *connection
+	segment []uint32
+
+	life     uint32 // own
+	peerLife uint32
+	history  map[uint32]*history // of the peer's requests, by its life
+	blocks   map[uint32]*history
+
+	next     uint32 // number of the next request
+	requests [inFlight]pending
+	block    pending
+	since    int // requests since the last block
+
+	now                                  time.Time
+	answered, done, allAnswered, allDone int
+	returned, late                       int
+	command                              atomic.Int32
+	quiet                                bool
+}
+
+// Commands.
+const (
+	waiting = iota // for the peer
+	going
+	stopping // no new requests
+	ending
+)
+
+func newVictim(c victimConfig) *victim {
+	return &victim{c: c, self: c.Node, peer: 1 - c.Node, life: c.Life, history: map[uint32]*history{}, blocks: map[uint32]*history{}}
+}
+
+// errBad: something went wrong, and a line says what.
+var errBad = errors.New("traffic is not as it must be")
+
+// bad says what is wrong.
+func (v *victim) bad(format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	fmt.Println("bad", text)
+	return fmt.Errorf("%s: %w", text, errBad)
+}
+
+// live is the role: until it is told to end.
+func (v *victim) live() (err error) {
+	if v.token, err = attach.ParseToken(v.c.Token); err != nil {
+		return err
+	}
+	go v.obey()
+	for {
+		if err := v.join(); err != nil {
+			return v.bad("attaching: %v", err)
+		}
+		fmt.Println("attached", capabilities())
+		err := v.talk()
+		v.k.close()
+		if !errors.Is(err, funi.ErrDetached) || !v.c.Storm {
+			if err == nil {
+				fmt.Println("done", v.allAnswered, v.allDone, v.returned, v.late)
+			}
+			return err
+		}
+		fmt.Println("detached")
+		v.life++
+		v.sendAllAgain()
+	}
+}
+
+// obey takes commands.
+func (v *victim) obey() {
+	s := bufio.NewScanner(os.Stdin)
+	for s.Scan() {
+		switch s.Text() {
+		case "go":
+			v.command.Store(going)
+		case "stop":
+			v.command.Store(stopping)
+		case "end":
+			v.command.Store(ending)
+		}
+	}
+}
+
+// capabilities returns what /proc says about those of this process.
+func capabilities() string {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return err.Error()
+	}
+	var all []string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "CapPrm:") || strings.HasPrefix(line, "CapEff:") {
+			all = append(all, strings.Fields(line)[1])
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// join attaches. In a storm the daemon may have to start first.
+func (v *victim) join() error {
+	for end := time.Now().Add(patience); ; {
+		err := v.attach()
+		if err == nil || !v.c.Storm || time.Now().After(end) {
+			return err
+		}
+		v.k = nil
+		pause(5 * time.Millisecond)
+	}
+}
+
+// pause is for tries that failed.
+func pause(d time.Duration) {
+	t := unix.NsecToTimespec(int64(d))
+	_, _ = unix.Ppoll(nil, &t, nil)
+}
+
+func (v *victim) attach() (err error) {
+	k, err := dial(v.c.Socket)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			k.close()
+		}
+	}()
+	if err := k.attach(attach.AttachRequest{GID: v.c.GID, Node: v.self, Slots: 256, Token: v.token}); err != nil {
+		return err
+	}
+	m, err := k.segment(attach.SegmentRequest{Base: segmentBase, Bytes: segmentBytes, Rights: funi.Source | funi.Destination})
+	if err != nil {
+		return err
+	}
+	v.segment = unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(m))), len(m)/4)
+	if err := k.start(); err != nil {
+		return err
+	}
+	v.k = k
+	return nil
+}
+
+// talk exchanges messages until the end.
+func (v *victim) talk() error {
+	report := time.Now().Add(reportEvery)
+	for idle := 0; ; {
+		v.now = time.Now()
+		worked, err := v.look()
+		if err != nil {
+			return err
+		}
+		command := v.command.Load()
+		if command >= going {
+			sent, err := v.send(command == going)
+			if err != nil {
+				return err
+			}
+			worked = worked || sent
+		}
+		if v.now.After(report) {
+			fmt.Println("w", v.answered, v.done)
+			v.answered, v.done = 0, 0
+			report = v.now.Add(reportEvery)
+		}
+		if command == ending {
+			return nil
+		}
+		if command == stopping && !v.quiet && v.settled() {
+			v.quiet = true
+			fmt.Println("quiet")
+		}
+		switch idle++; {
+		case worked:
+			idle = 0
+		case v.k.iface.Gone() || idle%1024 == 0 && v.k.hungUp():
+			return funi.ErrDetached
+		case idle > 256:
+			v.k.rest(10 * time.Millisecond)
+			if v.k.hungUp() {
+				return funi.ErrDetached
+			}
+		case idle%8 == 0:
+			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		}
+	}
+}
+
+// settled reports whether everything is answered.
+func (v *victim) settled() bool {
+	for i := range v.requests {
+		if v.requests[i].open {
+			return false
+		}
+	}
+	return !v.block.open
+}
+
+// look takes what has come.
+func (v *victim) look() (worked bool, err error) {
+	for {
+		r, ok := v.k.iface.NextReturn()
+		if !ok {
+			break
+		}
+		worked = true
+		if err := v.back(r); err != nil {
+			return worked, err
+		}
+	}
+	if n := v.k.iface.ReturnsLost(); n != 0 && !v.c.Storm {
+		return worked, v.bad("%d returns lost", n)
+	}
+	if v.k.iface.Status()&funi.MERR != 0 && !v.c.Storm {
+		return worked, v.bad("memory error: %v", v.k.iface.Fault())
+	}
+	for _, l := range []funi.Level{funi.Reply, funi.Request} {
+		for range 64 {
+			// A request that could not be answered stays where it is.
+			if l == funi.Request && v.k.iface.Reserve(funi.Reply) == nil {
+				break
+			}
+			s := v.k.iface.Receive(l)
+			if s == nil {
+				break
+			}
+			worked = true
+			copied := *s
+			v.k.iface.Release(l)
+			if err := v.take(l, &copied); err != nil {
+				return worked, err
+			}
+		}
+	}
+	return worked, nil
+}
+
+// take verifies a message.
+func (v *victim) take(l funi.Level, s *funi.Slot) error {
+	h := s.Header()
+	if s[funi.SourceWord] != uint32(v.peer) || h.Node() != v.self {
+		return v.bad("a message for node %d from node %#x: %#x", h.Node(), s[funi.SourceWord], s[:6])
+	}
+	if h.Transfer() {
+		return v.takeBlock(l, s)
+	}
+	typ, words := h.Type(), s.Payload()
+	if len(words) < answerWords || !right(v.c.Key, v.peer, v.self, typ, words) {
+		return v.bad("a message that nobody sent: header %#x, %#x", uint32(h), words)
+	}
+	switch {
+	case l == funi.Request && typ == typeRequest:
+		v.met(words[lifeWord])
+		if remember(v.history, words[lifeWord]).again(words[numberWord], words[attemptWord]) {
+			return v.bad("request %d, attempt %d, came twice", words[numberWord], words[attemptWord])
+		}
+		return v.answer(typeAnswer, words[numberWord], words[lifeWord], words[attemptWord])
+	case l == funi.Reply && typ == typeAnswer:
+		v.met(words[ownLifeWord])
+		return v.settle(&v.requests[words[numberWord]%inFlight], words, &v.answered, &v.allAnswered)
+	case l == funi.Reply && typ == typeBlockAnswer:
+		v.met(words[ownLifeWord])
+		return v.settle(&v.block, words, &v.done, &v.allDone)
+	default:
+		return v.bad("a message of level %d and type %d", l, typ)
+	}
+}
+
+// remember returns the history of a life; of those long gone nothing is kept.
+func remember(m map[uint32]*history, life uint32) *history {
+	h := m[life]
+	if h == nil {
+		if len(m) > 64 {
+			clear(m)
+		}
+		h = &history{}
+		m[life] = h
+	}
+	return h
+}
+
+// takeBlock verifies a block of which the notice has come.
+func (v *victim) takeBlock(l funi.Level, s *funi.Slot) error {
+	n := s.Notice()
+	at := int(n.Address) - segmentBase
+	if l != funi.Request || s.Header().Type() != typeBlock || n.Words != blockWords || at < sourcePlaces*blockBytes || at%blockBytes != 0 || at >= segmentBytes || n.Argument&blockArgument == 0 {
+		return v.bad("a notice that nobody sent: %#x", s[:6])
+	}
+	number := n.Argument &^ blockArgument
+	life, attempt, ok := rightBlock(v.c.Key, v.segment[at/4:at/4+blockWords], number)
+	if !ok {
+		return v.bad("block %d is not whole", number)
+	}
+	v.met(life)
+	if remember(v.blocks, life).again(number, attempt) {
+		return v.bad("block %d, attempt %d, came twice", number, attempt)
+	}
+	return v.answer(typeBlockAnswer, number, life, attempt)
+}
+
+// met notes which life of the peer speaks. What an earlier one has not answered is sent
+// again.
+func (v *victim) met(life uint32) {
+	if life == v.peerLife {
+		return
+	}
+	if v.peerLife != 0 && int32(life-v.peerLife) > 0 || v.peerLife == 0 {
+		if v.peerLife != 0 {
+			v.sendAllAgain()
+		}
+		v.peerLife = life
+	}
+}
+
+// sendAllAgain has everything sent again that is not answered.
+func (v *victim) sendAllAgain() {
+	for i := range v.requests {
+		v.requests[i].retry(v.now)
+	}
+	v.block.retry(v.now)
+}
+
+func (p *pending) retry(at time.Time) {
+	if p.open && p.sent {
+		p.sent, p.due = false, at
+		p.attempt++
+	}
+}
+
+// answer answers a request; look has seen that there is room.
+func (v *victim) answer(typ uint16, number, life, attempt uint32) error {
+	s := v.k.iface.Reserve(funi.Reply)
+	if s == nil {
+		return v.bad("room for an answer has gone")
+	}
+	w := s[funi.PayloadWord : funi.PayloadWord+answerWords]
+	w[numberWord], w[lifeWord], w[attemptWord], w[ownLifeWord] = number, life, attempt, v.life
+	fill(v.c.Key, v.self, v.peer, typ, w)
+	s.SetHeader(funi.NewHeader(v.peer, typ, answerWords))
+	v.k.iface.Commit(funi.Reply)
+	return nil
+}
+
+// settle takes an answer.
+func (v *victim) settle(p *pending, words []uint32, counts ...*int) error {
+	if !p.open || p.number != words[numberWord] || words[lifeWord] != v.life || p.attempt != words[attemptWord] {
+		if v.c.Storm {
+			return nil // of an attempt before
+		}
+		return v.bad("an answer to request %d of life %d, attempt %d, which does not wait for one", words[numberWord], words[lifeWord], words[attemptWord])
+	}
+	p.open = false
+	for _, n := range counts {
+		*n++
+	}
+	return nil
+}
+
+// back takes something that could not be delivered.
+func (v *victim) back(r funi.Returned) error {
+	if !v.c.Storm {
+		return v.bad("a message came back: %v, header %#x, word %d", r.Reason, uint32(r.Header), r.Word)
+	}
+	if v.returned++; v.returned == 1 || v.returned%1000 == 0 {
+		fmt.Println("returned", r.Reason)
+	}
+	var p *pending
+	switch {
+	case r.Header.Transfer():
+		p = &v.block
+		if p.number != r.Word&^blockArgument {
+			return nil
+		}
+	case r.Header.Type() == typeRequest:
+		p = &v.requests[r.Word%inFlight]
+		if p.number != r.Word {
+			return nil
+		}
+	default:
+		return nil // an answer: who asked is gone
+	}
+	p.retry(v.now.Add(again))
+	return nil
+}
+
+// send sends what is due.
+func (v *victim) send(more bool) (worked bool, err error) {
+	for i := range v.requests {
+		p := &v.requests[i]
+		if !p.open {
+			if !more || v.next%inFlight != uint32(i) {
+				continue
+			}
+			*p = pending{number: v.next, open: true, due: v.now}
+			v.next++
+			v.since++
+		}
+		some, err := v.push(p, v.sendRequest)
+		if err != nil {
+			return worked, err
+		}
+		worked = worked || some
+	}
+	if !v.block.open && more && v.since >= blockEvery {
+		v.since = 0
+		v.block = pending{number: v.block.number + 1, open: true, due: v.now}
+	}
+	some, err := v.push(&v.block, v.sendBlock)
+	return worked || some, err
+}
+
+// push sends one thing if it is due, and looks after what was sent long ago.
+func (v *victim) push(p *pending, send func(*pending) bool) (worked bool, err error) {
+	switch {
+	case !p.open || v.now.Before(p.due):
+		return false, nil
+	case !p.sent:
+		if !send(p) {
+			return false, nil
+		}
+		p.sent, p.due = true, v.now.Add(lostAfter)
+		if v.c.Storm {
+			p.due = v.now.Add(stormPatience)
+		}
+		return true, nil
+	case !v.c.Storm:
+		return false, v.bad("number %d was neither answered nor returned within %v", p.number, lostAfter)
+	}
+	v.late++
+	p.retry(v.now)
+	return false, nil
+}
+
+func (v *victim) sendRequest(p *pending) bool {
+	s := v.k.iface.Reserve(funi.Request)
+	if s == nil {
+		return false
+	}
+	w := s[funi.PayloadWord : funi.PayloadWord+requestWords]
+	w[numberWord], w[lifeWord], w[attemptWord] = p.number, v.life, p.attempt
+	fill(v.c.Key, v.self, v.peer, typeRequest, w)
+	s.SetHeader(funi.NewHeader(v.peer, typeRequest, requestWords))
+	v.k.iface.Commit(funi.Request)
+	return true
+}
+
+// sendBlock sends a block once the card needs the last one's source no more: its slot, and
+// so all slots, are retired.
+func (v *victim) sendBlock(p *pending) bool {
+	if p.attempt > 0 && v.k.iface.Unsent(funi.Request) > 0 {
+		return false
+	}
+	s := v.k.iface.Reserve(funi.Request)
+	if s == nil {
+		return false
+	}
+	fillBlock(v.c.Key, v.segment[:blockWords], p.number, v.life, p.attempt)
+	s.SetTransfer(v.peer, typeBlock, funi.Transfer{Source: segmentBase, Destination: blockPlace(p.number, p.attempt), Argument: blockArgument | p.number, Words: blockWords})
+	v.k.iface.Commit(funi.Request)
+	return true
+}
