@@ -172,24 +172,6 @@ func (k *connection) wake() {
 	_, _ = unix.Write(k.fds[attach.CardDescriptor], []byte{1, 0, 0, 0, 0, 0, 0, 0})
 }
 
-// rest sleeps until the card has done something, the daemon is gone, or the time is over.
-func (k *connection) rest(d time.Duration) {
-	seen := k.iface.Published()
-	k.iface.Arm()
-	if k.iface.Waiting() || k.iface.Published() != seen {
-		k.iface.Disarm()
-		return
-	}
-	fds := []unix.PollFd{{Fd: int32(k.fds[attach.ProcessDescriptor]), Events: unix.POLLIN}, {Fd: int32(k.socket)}}
-	t := unix.NsecToTimespec(int64(d))
-	_, _ = unix.Ppoll(fds, &t, nil)
-	k.iface.Disarm()
-	if fds[0].Revents&unix.POLLIN != 0 {
-		var b [4096]byte
-		_, _ = unix.Read(k.fds[attach.ProcessDescriptor], b[:])
-	}
-}
-
 // hungUp reports whether the daemon has closed the connection or is gone.
 func (k *connection) hungUp() bool {
 	fds := []unix.PollFd{{Fd: int32(k.socket)}}

@@ -29,7 +29,6 @@ type enemyConfig struct {
 	Bytes   int64    // quota
 	Seed    uint64
 	Life    time.Duration // at most
-	Repeat  bool          // go on for ever
 }
 
 // enemy is the role.
@@ -43,10 +42,11 @@ type enemy struct {
 	bells []uint32
 	made  int64 // bytes of segments of this context
 	kept  []*connection
+	did   map[string]int
 }
 
 func newEnemy(c enemyConfig) *enemy {
-	return &enemy{c: c, r: rand.New(rand.NewPCG(c.Seed, c.Seed))}
+	return &enemy{c: c, r: rand.New(rand.NewPCG(c.Seed, c.Seed)), did: map[string]int{}}
 }
 
 // bad says what should not have been possible.
@@ -67,11 +67,17 @@ func (e *enemy) live() (err error) {
 		time.AfterFunc(life, end)
 	}
 	attacks := e.attacks()
-	for {
+	for n := 1; ; n++ {
 		if e.k == nil || e.r.IntN(40) == 0 {
 			e.settleIn()
 		}
-		attacks[e.r.IntN(len(attacks))]()
+		if a := attacks[e.r.IntN(len(attacks))]; a.possible == nil || a.possible() {
+			a.do()
+			e.did[a.name]++
+		}
+		if n%32 == 0 {
+			e.tell()
+		}
 		if len(e.kept) > 64 {
 			e.leave()
 		}
@@ -90,27 +96,36 @@ func (e *enemy) leave() {
 	e.kept, e.k = nil, nil
 }
 
-// attacks lists what it can do.
-func (e *enemy) attacks() []func() {
-	memory := []func(){e.scribble, e.registers, e.modes, e.indices, e.forge, e.race, e.otherWords, e.ring, e.flood}
-	var all []func()
+// tell says what has been done since it was last said.
+func (e *enemy) tell() {
+	line := "did"
+	for name, n := range e.did {
+		line += fmt.Sprintf(" %s %d", name, n)
+	}
+	fmt.Println(line)
+	clear(e.did)
+}
+
+// attack is something that it can do.
+type attack struct {
+	name     string
+	possible func() bool // nil: always
+	do       func()
+}
+
+// attacks lists them; those on memory come three times, as the others take longer.
+func (e *enemy) attacks() (all []attack) {
+	attached := func() bool { return e.k != nil }
+	open := func() bool { return e.k != nil && len(e.k.fds) >= attach.AttachDescriptors }
 	for range 3 {
-		for _, f := range memory {
-			all = append(all, func() {
-				if e.k != nil {
-					f()
-				}
-			})
-		}
+		all = append(all, attack{"scribble", attached, e.scribble}, attack{"registers", attached, e.registers}, attack{"modes", attached, e.modes},
+			attack{"indices", attached, e.indices}, attack{"forge", attached, e.forge}, attack{"race", attached, e.race},
+			attack{"words", attached, e.otherWords}, attack{"ring", attached, e.ring}, attack{"flood", attached, e.flood})
 	}
-	for _, f := range []func(){e.events, e.files, e.fork} {
-		all = append(all, func() {
-			if e.k != nil && len(e.k.fds) >= attach.AttachDescriptors {
-				f()
-			}
-		})
-	}
-	return append(all, e.halfOpen, e.halfOpen, e.fuzz, e.fuzz, e.tooLong, e.passDescriptors, e.others, e.others, e.administer, e.segments, e.segments, e.deaf)
+	return append(all, attack{"events", open, e.events}, attack{"files", open, e.files}, attack{"fork", open, e.fork},
+		attack{"half-open", nil, e.halfOpen}, attack{"fuzz", nil, e.fuzz}, attack{"fuzz", nil, e.fuzz}, attack{"too-long", nil, e.tooLong},
+		attack{"descriptors", nil, e.passDescriptors}, attack{"others", nil, e.others}, attack{"others", nil, e.others},
+		attack{"administer", nil, e.administer}, attack{"segments", attached, e.segments}, attack{"deaf", nil, e.deaf})
 }
 
 // settleIn attaches, to its group or to one that it makes. The last context stays.
@@ -143,6 +158,7 @@ func (e *enemy) settleIn() {
 		return
 	}
 	e.k = k
+	e.did["attach"]++
 	e.words, e.bells = wordsOf(k.maps[0]), wordsOf(k.maps[1])
 }
 

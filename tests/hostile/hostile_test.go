@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,7 +179,8 @@ func (b *bed) victim(g *group, node uint16, life uint32, storm bool, o options) 
 // actor is a victim and what it says that is no figure.
 type actor struct {
 	*process
-	said chan string
+	said     chan string
+	attached atomic.Bool // what it last said about that
 }
 
 // await waits until the actor says a word, and returns what follows it.
@@ -207,6 +210,32 @@ type enemies struct {
 	ledger *ledger
 	lives  int
 	now    *process
+
+	mu  sync.Mutex
+	did map[string]int
+}
+
+// count takes what an enemy says that it has done.
+func (e *enemies) count(line string) {
+	words := strings.Fields(line)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := 1; i+1 < len(words) && words[0] == "did"; i += 2 {
+		n, _ := strconv.Atoi(words[i+1])
+		e.did[words[i]] += n
+	}
+}
+
+// String says what they have done.
+func (e *enemies) String() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all []string
+	for name, n := range e.did {
+		all = append(all, fmt.Sprintf("%s %d", name, n))
+	}
+	slices.Sort(all)
+	return fmt.Sprintf("%d lives: %s", e.lives, strings.Join(all, ", "))
 }
 
 // attack goes on for a time.
@@ -216,7 +245,7 @@ func (e *enemies) attack(d time.Duration) {
 		c := e.config
 		c.Seed += uint64(e.lives)
 		e.lives++
-		e.now = start(e.b.t, "enemy", c, options{name: "enemy", user: enemyUser, hear: e.ledger.listener(fmt.Sprintf("enemy with seed %d", c.Seed), func(string) {})})
+		e.now = start(e.b.t, "enemy", c, options{name: "enemy", user: enemyUser, hear: e.ledger.listener(fmt.Sprintf("enemy with seed %d", c.Seed), e.count)})
 		select {
 		case <-e.now.ended:
 		case <-time.After(time.Until(end)):
@@ -256,8 +285,8 @@ func TestHostile(t *testing.T) {
 	for _, a := range victims {
 		a.say("go")
 	}
-	enemy := &enemies{b: b, ledger: l, config: enemyConfig{Sockets: b.sockets, GID: enemyGID, Token: enemyGroup.token.Text(), Others: []uint16{acrossGID, withinGID},
-		Bytes: 32 << 20, Seed: first, Life: 3 * time.Second}}
+	enemy := &enemies{b: b, ledger: l, did: map[string]int{}, config: enemyConfig{Sockets: b.sockets, GID: enemyGID, Token: enemyGroup.token.Text(), Others: []uint16{acrossGID, withinGID},
+		Bytes: 32 << 20, Seed: first, Life: 2 * time.Second}}
 
 	// Memory that is allocated once, and what caches need, is there after this.
 	enemy.attack(d / 6)
@@ -297,6 +326,10 @@ func TestHostile(t *testing.T) {
 	}
 
 	after := settled()
+	for host := range b.sockets {
+		c := b.status(host).Counters
+		t.Logf("card %d: %+v", host, *c)
+	}
 	for _, a := range victims {
 		a.say("stop")
 	}
@@ -311,7 +344,7 @@ func TestHostile(t *testing.T) {
 		}
 	}
 	l.check(t)
-	t.Logf("%d lives of the enemy", enemy.lives)
+	t.Logf("the enemy: %v", enemy)
 	for host := range before {
 		t.Logf("daemon %d after warming up: %v", host, before[host])
 		t.Logf("daemon %d at the end:       %v", host, after[host])

@@ -47,7 +47,7 @@ const (
 	lostAfter = 20 * time.Second
 	// stormPatience is when a storm tries again what nobody answers: its receiver, or the
 	// answer's sender, may have died with it.
-	stormPatience = 3 * time.Second
+	stormPatience = 500 * time.Millisecond
 	// again is how long after its return something is tried again.
 	again = 2 * time.Millisecond
 )
@@ -66,7 +66,8 @@ type victim struct {
 	self    uint16
 	peer    uint16
 	token   attach.Token
-	k       *connection
+	k       *attach.Client
+	iface   *funi.Interface
 	segment []uint32
 
 	life     uint32 // own
@@ -84,6 +85,7 @@ type victim struct {
 	returned, late                       int
 	command                              atomic.Int32
 	quiet                                bool
+	content                              bool // nothing came back since the last answer
 }
 
 // Commands.
@@ -120,7 +122,9 @@ func (v *victim) live() (err error) {
 		}
 		fmt.Println("attached", capabilities())
 		err := v.talk()
-		v.k.close()
+		if e := v.k.Close(time.Second); err == nil {
+			err = e
+		}
 		if !errors.Is(err, funi.ErrDetached) || !v.c.Storm {
 			if err == nil {
 				fmt.Println("done", v.allAnswered, v.allDone, v.returned, v.late)
@@ -181,47 +185,36 @@ func pause(d time.Duration) {
 	_, _ = unix.Ppoll(nil, &t, nil)
 }
 
-func (v *victim) attach() (err error) {
-	k, err := dial(v.c.Socket)
+func (v *victim) attach() error {
+	k, err := attach.Open(attach.Config{Socket: v.c.Socket, GID: v.c.GID, Node: v.self, Token: v.token, Slots: 256, Timeout: patience})
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			k.close()
-		}
-	}()
-	if err := k.attach(attach.AttachRequest{GID: v.c.GID, Node: v.self, Slots: 256, Token: v.token}); err != nil {
-		return err
-	}
-	m, err := k.segment(attach.SegmentRequest{Base: segmentBase, Bytes: segmentBytes, Rights: funi.Source | funi.Destination})
+	m, err := k.Segment(segmentBase, segmentBytes, funi.Source|funi.Destination)
 	if err != nil {
-		return err
+		return errors.Join(err, k.Close(0))
 	}
 	v.segment = unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(m))), len(m)/4)
-	if err := k.start(); err != nil {
-		return err
-	}
-	v.k = k
+	v.k, v.iface = k, k.Interface()
 	return nil
 }
 
 // talk exchanges messages until the end.
 func (v *victim) talk() error {
 	report := time.Now().Add(reportEvery)
-	for idle := 0; ; {
+	for {
 		v.now = time.Now()
-		worked, err := v.look()
-		if err != nil {
+		if v.k.Err() != nil {
+			return v.k.Err()
+		}
+		if err := v.look(); err != nil {
 			return err
 		}
 		command := v.command.Load()
 		if command >= going {
-			sent, err := v.send(command == going)
-			if err != nil {
+			if err := v.send(command == going); err != nil {
 				return err
 			}
-			worked = worked || sent
 		}
 		if v.now.After(report) {
 			fmt.Println("w", v.answered, v.done)
@@ -235,19 +228,7 @@ func (v *victim) talk() error {
 			v.quiet = true
 			fmt.Println("quiet")
 		}
-		switch idle++; {
-		case worked:
-			idle = 0
-		case v.k.iface.Gone() || idle%1024 == 0 && v.k.hungUp():
-			return funi.ErrDetached
-		case idle > 256:
-			v.k.rest(10 * time.Millisecond)
-			if v.k.hungUp() {
-				return funi.ErrDetached
-			}
-		case idle%8 == 0:
-			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-		}
+		v.k.Drive()
 	}
 }
 
@@ -262,42 +243,40 @@ func (v *victim) settled() bool {
 }
 
 // look takes what has come.
-func (v *victim) look() (worked bool, err error) {
+func (v *victim) look() error {
 	for {
-		r, ok := v.k.iface.NextReturn()
+		r, ok := v.iface.NextReturn()
 		if !ok {
 			break
 		}
-		worked = true
 		if err := v.back(r); err != nil {
-			return worked, err
+			return err
 		}
 	}
-	if n := v.k.iface.ReturnsLost(); n != 0 && !v.c.Storm {
-		return worked, v.bad("%d returns lost", n)
+	if n := v.iface.ReturnsLost(); n != 0 && !v.c.Storm {
+		return v.bad("%d returns lost", n)
 	}
-	if v.k.iface.Status()&funi.MERR != 0 && !v.c.Storm {
-		return worked, v.bad("memory error: %v", v.k.iface.Fault())
+	if v.iface.Status()&funi.MERR != 0 && !v.c.Storm {
+		return v.bad("memory error: %v", v.iface.Fault())
 	}
 	for _, l := range []funi.Level{funi.Reply, funi.Request} {
 		for range 64 {
 			// A request that could not be answered stays where it is.
-			if l == funi.Request && v.k.iface.Reserve(funi.Reply) == nil {
+			if l == funi.Request && v.iface.Reserve(funi.Reply) == nil {
 				break
 			}
-			s := v.k.iface.Receive(l)
+			s := v.iface.Receive(l)
 			if s == nil {
 				break
 			}
-			worked = true
 			copied := *s
-			v.k.iface.Release(l)
+			v.iface.Release(l)
 			if err := v.take(l, &copied); err != nil {
-				return worked, err
+				return err
 			}
 		}
 	}
-	return worked, nil
+	return nil
 }
 
 // take verifies a message.
@@ -394,7 +373,7 @@ func (p *pending) retry(at time.Time) {
 
 // answer answers a request; look has seen that there is room.
 func (v *victim) answer(typ uint16, number, life, attempt uint32) error {
-	s := v.k.iface.Reserve(funi.Reply)
+	s := v.iface.Reserve(funi.Reply)
 	if s == nil {
 		return v.bad("room for an answer has gone")
 	}
@@ -402,7 +381,7 @@ func (v *victim) answer(typ uint16, number, life, attempt uint32) error {
 	w[numberWord], w[lifeWord], w[attemptWord], w[ownLifeWord] = number, life, attempt, v.life
 	fill(v.c.Key, v.self, v.peer, typ, w)
 	s.SetHeader(funi.NewHeader(v.peer, typ, answerWords))
-	v.k.iface.Commit(funi.Reply)
+	v.iface.Commit(funi.Reply)
 	return nil
 }
 
@@ -414,7 +393,7 @@ func (v *victim) settle(p *pending, words []uint32, counts ...*int) error {
 		}
 		return v.bad("an answer to request %d of life %d, attempt %d, which does not wait for one", words[numberWord], words[lifeWord], words[attemptWord])
 	}
-	p.open = false
+	p.open, v.content = false, true
 	for _, n := range counts {
 		*n++
 	}
@@ -426,7 +405,8 @@ func (v *victim) back(r funi.Returned) error {
 	if !v.c.Storm {
 		return v.bad("a message came back: %v, header %#x, word %d", r.Reason, uint32(r.Header), r.Word)
 	}
-	if v.returned++; v.returned == 1 || v.returned%1000 == 0 {
+	if v.returned++; v.content {
+		v.content = false
 		fmt.Println("returned", r.Reason)
 	}
 	var p *pending
@@ -449,7 +429,7 @@ func (v *victim) back(r funi.Returned) error {
 }
 
 // send sends what is due.
-func (v *victim) send(more bool) (worked bool, err error) {
+func (v *victim) send(more bool) error {
 	for i := range v.requests {
 		p := &v.requests[i]
 		if !p.open {
@@ -460,44 +440,39 @@ func (v *victim) send(more bool) (worked bool, err error) {
 			v.next++
 			v.since++
 		}
-		some, err := v.push(p, v.sendRequest)
-		if err != nil {
-			return worked, err
+		if err := v.push(p, v.sendRequest); err != nil {
+			return err
 		}
-		worked = worked || some
 	}
 	if !v.block.open && more && v.since >= blockEvery {
 		v.since = 0
 		v.block = pending{number: v.block.number + 1, open: true, due: v.now}
 	}
-	some, err := v.push(&v.block, v.sendBlock)
-	return worked || some, err
+	return v.push(&v.block, v.sendBlock)
 }
 
 // push sends one thing if it is due, and looks after what was sent long ago.
-func (v *victim) push(p *pending, send func(*pending) bool) (worked bool, err error) {
+func (v *victim) push(p *pending, send func(*pending) bool) error {
 	switch {
 	case !p.open || v.now.Before(p.due):
-		return false, nil
 	case !p.sent:
-		if !send(p) {
-			return false, nil
+		if send(p) {
+			p.sent, p.due = true, v.now.Add(lostAfter)
+			if v.c.Storm {
+				p.due = v.now.Add(stormPatience)
+			}
 		}
-		p.sent, p.due = true, v.now.Add(lostAfter)
-		if v.c.Storm {
-			p.due = v.now.Add(stormPatience)
-		}
-		return true, nil
 	case !v.c.Storm:
-		return false, v.bad("number %d was neither answered nor returned within %v", p.number, lostAfter)
+		return v.bad("number %d was neither answered nor returned within %v", p.number, lostAfter)
+	default:
+		v.late++
+		p.retry(v.now)
 	}
-	v.late++
-	p.retry(v.now)
-	return false, nil
+	return nil
 }
 
 func (v *victim) sendRequest(p *pending) bool {
-	s := v.k.iface.Reserve(funi.Request)
+	s := v.iface.Reserve(funi.Request)
 	if s == nil {
 		return false
 	}
@@ -505,22 +480,22 @@ func (v *victim) sendRequest(p *pending) bool {
 	w[numberWord], w[lifeWord], w[attemptWord] = p.number, v.life, p.attempt
 	fill(v.c.Key, v.self, v.peer, typeRequest, w)
 	s.SetHeader(funi.NewHeader(v.peer, typeRequest, requestWords))
-	v.k.iface.Commit(funi.Request)
+	v.iface.Commit(funi.Request)
 	return true
 }
 
 // sendBlock sends a block once the card needs the last one's source no more: its slot, and
 // so all slots, are retired.
 func (v *victim) sendBlock(p *pending) bool {
-	if p.attempt > 0 && v.k.iface.Unsent(funi.Request) > 0 {
+	if p.attempt > 0 && v.iface.Unsent(funi.Request) > 0 {
 		return false
 	}
-	s := v.k.iface.Reserve(funi.Request)
+	s := v.iface.Reserve(funi.Request)
 	if s == nil {
 		return false
 	}
 	fillBlock(v.c.Key, v.segment[:blockWords], p.number, v.life, p.attempt)
 	s.SetTransfer(v.peer, typeBlock, funi.Transfer{Source: segmentBase, Destination: blockPlace(p.number, p.attempt), Argument: blockArgument | p.number, Words: blockWords})
-	v.k.iface.Commit(funi.Request)
+	v.iface.Commit(funi.Request)
 	return true
 }
