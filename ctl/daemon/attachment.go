@@ -110,6 +110,9 @@ func (a *attachment) make(d *Daemon, size int) (wait int, err error) {
 	if _, err = funi.InitializeSlots(a.shared, a.slots); err != nil {
 		return wait, err
 	}
+	// Until it has, and says so by clearing both modes, what comes for it waits: funi.Start
+	// begins with empty queues.
+	a.shared.Page.Store(funi.Control, funi.UserModes)
 	if a.card, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return wait, descriptors(err)
 	}

@@ -40,13 +40,14 @@ type phase int
 
 const (
 	between phase = iota // one phase and the next: not counted
+	fresh                // before there was an enemy
 	calm
 	computed
 	attacked
 	phases
 )
 
-var phaseNames = [phases]string{"between", "alone", "beside a process that computes", "beside the enemy"}
+var phaseNames = [phases]string{"between", "before there was an enemy", "alone", "beside a process that computes", "beside the enemy"}
 
 // ledger is what the victims of a test say.
 type ledger struct {
@@ -288,6 +289,9 @@ func TestHostile(t *testing.T) {
 	enemy := &enemies{b: b, ledger: l, did: map[string]int{}, config: enemyConfig{Sockets: b.sockets, GID: enemyGID, Token: enemyGroup.token.Text(), Others: []uint16{acrossGID, withinGID},
 		Bytes: 32 << 20, Seed: first, Life: 2 * time.Second}}
 
+	l.enter(fresh)
+	stays(t, l, d/10)
+	l.enter(between)
 	// Memory that is allocated once, and what caches need, is there after this.
 	enemy.attack(d / 6)
 	gone := func(host int) func() bool {
@@ -352,8 +356,8 @@ func TestHostile(t *testing.T) {
 	}
 	for _, name := range []string{across.name, within.name} {
 		alone, beside, hostile := l.rate(name, calm), l.rate(name, computed), l.rate(name, attacked)
-		t.Logf("group %s, requests/s (median): %.0f %s, %.0f %s, %.0f %s: %.2f of alone, %.2f of computed", name,
-			alone, phaseNames[calm], beside, phaseNames[computed], hostile, phaseNames[attacked], hostile/alone, hostile/beside)
+		t.Logf("group %s, requests/s (median): %.0f %s, %.0f %s, %.0f %s, %.0f %s: %.2f of alone, %.2f of computed", name,
+			l.rate(name, fresh), phaseNames[fresh], alone, phaseNames[calm], beside, phaseNames[computed], hostile, phaseNames[attacked], hostile/alone, hostile/beside)
 		if long && hostile < alone/2 {
 			t.Errorf("group %s was slowed below half", name)
 		}
