@@ -106,12 +106,8 @@ func (a *attachment) make(d *Daemon, size int) (wait int, err error) {
 	if a.shared, err = funi.SharedMemory(a.memory.bytes, d.bells.bytes); err != nil {
 		return wait, err
 	}
-	// The process finds its registers written (thesis 3.2.1); it may change them later.
-	if _, err = funi.InitializeSlots(a.shared, a.slots); err != nil {
-		return wait, err
-	}
-	// Until it has, and says so by clearing both modes, what comes for it waits: funi.Start
-	// begins with empty queues.
+	// The queues are halted until the process has written its registers (thesis 3.2.1,
+	// funi.Start); what arrives before stays in the receive FIFOs and with its senders.
 	a.shared.Page.Store(funi.Control, funi.UserModes)
 	if a.card, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return wait, descriptors(err)

@@ -11,11 +11,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/attach"
@@ -77,6 +79,18 @@ func (r *role) play() {
 	token, err := attach.ParseToken(r.Token)
 	if err != nil {
 		alone{}.Fatal(err)
+	}
+	if r.Do == "library" { // answers through the client of the library
+		c := open(alone{}, &running{socket: r.Socket}, r.GID, r.Node, token, false)
+		fmt.Println("ready")
+		for i := c.Interface(); c.Err() == nil; c.Drive() {
+			if s := i.Receive(funi.Request); s != nil {
+				from, word := s.Source(), s.Payload()[0]
+				i.Release(funi.Request)
+				put(i, from, word)
+			}
+		}
+		return
 	}
 	k := dial(alone{}, r.Socket)
 	if err := k.attach(attach.AttachRequest{GID: r.GID, Node: r.Node, Slots: 64, Token: token}); err != nil {
@@ -168,6 +182,23 @@ func (k *client) returned() (r funi.Returned) {
 	return r
 }
 
+// pin puts the goroutine on a processor, and returns what undoes it.
+func pin(t testing.TB, cpu int) func() {
+	runtime.LockOSThread()
+	var was, set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedGetaffinity(0, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		_ = unix.SchedSetaffinity(0, &was)
+		runtime.UnlockOSThread()
+	}
+}
+
 // closed waits until the daemon closes the connection.
 func (k *client) closed() {
 	k.t.Helper()
@@ -176,4 +207,3 @@ func (k *client) closed() {
 		k.t.Fatalf("the connection says %v", err)
 	}
 }
-

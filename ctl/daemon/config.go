@@ -15,6 +15,7 @@ import (
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/xdp"
@@ -22,7 +23,7 @@ import (
 
 // Defaults of a configuration.
 const (
-	DefaultSocket      = "/run/funet/funid.sock"
+	DefaultSocket      = attach.DefaultSocket
 	DefaultSlots       = 1024
 	DefaultDrain       = time.Second
 	DefaultContexts    = 64

@@ -12,7 +12,7 @@ import (
 )
 
 // two makes a job of two nodes on the two hosts and returns its GID and token.
-func two(t *testing.T, daemons []*running, cards ...uint16) (gid uint16, token attach.Token, owners []*client) {
+func two(t testing.TB, daemons []*running, cards ...uint16) (gid uint16, token attach.Token, owners []*client) {
 	t.Helper()
 	token = attach.NewToken()
 	for _, d := range daemons {
@@ -107,7 +107,6 @@ func TestMemberComesLater(t *testing.T) {
 			t.Errorf("node %d got %d from %d", node, word, from)
 		}
 	}
-	t.Logf("%+v", daemons[0].status(t).Counters)
 	if _, ok := first.iface.NextReturn(); ok {
 		t.Error("something came back")
 	}

@@ -32,21 +32,34 @@ func until(t testing.TB, what string, done func() bool) {
 // status asks the daemon, as root.
 func (r *running) status(t testing.TB) (s daemon.Status) {
 	t.Helper()
-	k := dial(t, r.socket)
-	defer k.close()
-	message, err := attach.EncodeBody(attach.KindStatus, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, _ := k.ask(message, 0)
-	body, err := attach.DecodeBody(answer, attach.KindStatus|attach.AnswerBit)
-	if err == nil {
-		err = json.Unmarshal(body, &s)
-	}
+	s, err := r.askStatus(t)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// askStatus does that, and returns what went wrong.
+func (r *running) askStatus(t testing.TB) (s daemon.Status, err error) {
+	t.Helper()
+	k := dial(t, r.socket)
+	defer k.close()
+	message, err := attach.EncodeBody(attach.KindStatus, nil)
+	if err != nil {
+		return s, err
+	}
+	if err := attach.Send(k.conn, message); err != nil {
+		return s, err
+	}
+	answer, _, err := attach.Receive(k.conn, k.buffer, 0)
+	if err != nil {
+		return s, err
+	}
+	body, err := attach.DecodeBody(answer, attach.KindStatus|attach.AnswerBit)
+	if err != nil {
+		return s, err
+	}
+	return s, json.Unmarshal(body, &s)
 }
 
 // Rule: a context is given only to who shows the token of a job that is here, may use its
@@ -158,17 +171,20 @@ func TestQuotas(t *testing.T) {
 		wantError(t, unsegment(32), attach.ErrNoSegment)
 		wantError(t, unsegment(16), nil)
 		wantError(t, segment(16, 4096), nil)
-		_, err = node(2)
+		three, err := node(2)
 		wantError(t, err, attach.ErrQuota)
 		five := dial(t, d.socket) // the connections of two clients, a job and the one refused last
 		answer, _, err := attach.Receive(five.conn, five.buffer, 0)
 		if h, _ := attach.DecodeHeader(answer); err != nil || h.Status != attach.ErrQuota {
 			t.Errorf("a fifth connection: %v, %v", h.Status, err)
 		}
-		for _, c := range []*client{k, one, two, five} {
+		for _, c := range []*client{k, one, two, three, five} {
 			c.close()
 		}
-		until(t, "all is free", func() bool { s := d.status(t); return s.Connections == 1 && len(s.Jobs) == 0 && s.Bytes == 0 })
+		until(t, "all is free", func() bool {
+			s, err := d.askStatus(t) // refused until the connections have ended
+			return err == nil && s.Connections == 1 && len(s.Jobs) == 0 && s.Bytes == 0
+		})
 	}
 }
 

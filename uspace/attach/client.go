@@ -50,7 +50,8 @@ type Client struct {
 	conn    *net.UnixConn
 	fd      int // of conn
 	card    int // eventfd that wakes the card's thread
-	process int // eventfd on which the card wakes us
+	process int // on which the card wakes us; only the card can write it
+	cancel  int // eventfd on which we wake ourselves
 	buffer  []byte
 	answer  AttachAnswer
 	iface   *funi.Interface
@@ -74,7 +75,7 @@ type Client struct {
 // ErrStopping.
 func Open(cfg Config) (_ *Client, err error) {
 	c := &Client{
-		socket: cfg.Socket, timeout: cfg.Timeout, spin: cfg.Spin, card: -1, process: -1,
+		socket: cfg.Socket, timeout: cfg.Timeout, spin: cfg.Spin, card: -1, process: -1, cancel: -1,
 		buffer: make([]byte, MaxMessage), segments: map[uint32][]byte{}, start: time.Now(),
 	}
 	if c.socket == "" {
@@ -108,7 +109,7 @@ func Open(cfg Config) (_ *Client, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.rest = newRest(c.fd, c.process)
+	c.rest = newRest(c.fd, c.process, c.cancel)
 	return c, c.initialize(memory)
 }
 
@@ -153,6 +154,9 @@ func (c *Client) share(got []int) (*funi.Memory, error) {
 		return nil, fmt.Errorf("the register page is of version %d, not %d: %w", v, funi.ABI, ErrVersion)
 	}
 	m.Wake = func() { wake(c.card) }
+	if c.cancel, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return nil, fmt.Errorf("making an eventfd: %w", err)
+	}
 	return m, nil
 }
 
@@ -284,12 +288,12 @@ func (c *Client) release() {
 		}
 	}
 	c.page, c.memory, c.bells = nil, nil, nil
-	for _, fd := range []int{c.card, c.process} {
+	for _, fd := range []int{c.card, c.process, c.cancel} {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}
 	}
-	c.card, c.process = -1, -1
+	c.card, c.process, c.cancel = -1, -1, -1
 	if c.conn != nil {
 		_ = c.conn.Close()
 	}
