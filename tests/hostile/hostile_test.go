@@ -111,6 +111,20 @@ func (l *ledger) check(t testing.TB) {
 	}
 }
 
+// total returns how many requests of a victim have been answered.
+func (l *ledger) total(name string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w := l.windows[name]; w != nil {
+		for _, windows := range w {
+			for _, requests := range windows {
+				n += requests
+			}
+		}
+	}
+	return n
+}
+
 // rate returns the requests a second that victims whose names start with a prefix had
 // answered in a phase: for each of them the median of its windows.
 func (l *ledger) rate(prefix string, p phase) (perSecond float64) {

@@ -3,7 +3,11 @@ package hostile
 // This file is what the victims say to each other: messages and blocks of which every
 // word is known to who has the group's key, and no one else.
 
-import "github.com/funet/funet/uspace/funi"
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/funi"
+)
 
 // The types of messages. The words of one: number, life of the sender, attempt, life of
 // who answers (in answers), what fills it up, checksum.
@@ -92,18 +96,27 @@ func fillBlock(key uint32, words []uint32, number, life, attempt uint32) {
 	}
 }
 
-// rightBlock returns who wrote the block of that number, or false if it is not whole.
-func rightBlock(key uint32, words []uint32, number uint32) (life, attempt uint32, ok bool) {
+// rightBlock returns who wrote the block of that number, or what is wrong with it.
+func rightBlock(key uint32, words []uint32, number uint32) (life, attempt uint32, err error) {
 	life, attempt = words[1], words[2]
 	if words[0] != number || words[3] != check(key, 0, 0, typeBlock, words[:3]) {
-		return 0, 0, false
+		return 0, 0, fmt.Errorf("it is headed by %#x and ends with %#x", words[:blockHeader], words[len(words)-blockHeader:])
 	}
+	wrong, at, zero := 0, 0, 0
 	for i := blockHeader; i < len(words); i++ {
 		if words[i] != mix(key, number, life, uint32(i)) {
-			return 0, 0, false
+			if wrong++; wrong == 1 {
+				at = i
+			}
+			if words[i] == 0 {
+				zero++
+			}
 		}
 	}
-	return life, attempt, true
+	if wrong > 0 {
+		return 0, 0, fmt.Errorf("%d words from %d on are wrong, %d of them 0", wrong, at, zero)
+	}
+	return life, attempt, nil
 }
 
 // blockPlace is where in the receiver's segment an attempt at a block goes: one that was

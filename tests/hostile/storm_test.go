@@ -90,8 +90,8 @@ func (s *storm) killDaemon() {
 	var own []*actor
 	for _, g := range s.groups {
 		for node, card := range g.cards {
-			if int(card) == host {
-				a := s.actors[fmt.Sprintf("%s %d", g.name, node)]
+			// One that was started a moment ago may not be attached yet.
+			if a := s.actors[fmt.Sprintf("%s %d", g.name, node)]; int(card) == host && a.attached.Load() {
 				a.deaf()
 				own = append(own, a)
 			}
@@ -102,8 +102,7 @@ func (s *storm) killDaemon() {
 	s.b.daemons[host].kill()
 	if slow {
 		for _, a := range own {
-			// One that was started a moment ago may not be attached yet.
-			s.detached(a, since)
+			s.notice("a process knew that its daemon was killed", a, "detached", since)
 		}
 	}
 	s.b.serve(host)
@@ -113,12 +112,12 @@ func (s *storm) killDaemon() {
 	}
 }
 
-// detached waits until an actor has noticed that its daemon is gone, or is about to find
-// out that there is none.
-func (s *storm) detached(a *actor, since time.Time) {
+// flows waits until everybody's traffic flows again.
+func (s *storm) flows() {
 	s.t.Helper()
-	if a.attached.Load() {
-		s.notice("a process knew that its daemon was killed", a, "detached", since)
+	for name := range s.actors {
+		first := s.l.total(name)
+		until(s.t, name+" exchanges messages after the storm", func() bool { return s.l.total(name) > first+1000 }, func() string { s.whole(); return "" })
 	}
 }
 
@@ -159,6 +158,7 @@ func TestStorm(t *testing.T) {
 			s.killClient()
 		}
 	}
+	s.flows()
 	for _, a := range s.actors {
 		a.say("stop")
 	}

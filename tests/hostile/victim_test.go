@@ -82,10 +82,10 @@ type victim struct {
 
 	now                                  time.Time
 	answered, done, allAnswered, allDone int
-	returned, late                       int
+	returned, late, had                  int
 	command                              atomic.Int32
 	quiet                                bool
-	content                              bool // nothing came back since the last answer
+	silent                               time.Time // until then what comes back is not told
 }
 
 // Commands.
@@ -331,10 +331,11 @@ func (v *victim) takeBlock(l funi.Level, s *funi.Slot) error {
 		return v.bad("a notice that nobody sent: %#x", s[:6])
 	}
 	number := n.Argument &^ blockArgument
-	life, attempt, ok := rightBlock(v.c.Key, v.segment[at/4:at/4+blockWords], number)
-	if !ok {
-		return v.bad("block %d is not whole", number)
+	life, attempt, err := rightBlock(v.c.Key, v.segment[at/4:at/4+blockWords], number)
+	if err != nil {
+		return v.bad("block %d is not whole: %v; this life has had %d blocks", number, err, v.had)
 	}
+	v.had++
 	v.met(life)
 	if remember(v.blocks, life).again(number, attempt) {
 		return v.bad("block %d, attempt %d, came twice", number, attempt)
@@ -393,7 +394,7 @@ func (v *victim) settle(p *pending, words []uint32, counts ...*int) error {
 		}
 		return v.bad("an answer to request %d of life %d, attempt %d, which does not wait for one", words[numberWord], words[lifeWord], words[attemptWord])
 	}
-	p.open, v.content = false, true
+	p.open = false
 	for _, n := range counts {
 		*n++
 	}
@@ -405,8 +406,8 @@ func (v *victim) back(r funi.Returned) error {
 	if !v.c.Storm {
 		return v.bad("a message came back: %v, header %#x, word %d", r.Reason, uint32(r.Header), r.Word)
 	}
-	if v.returned++; v.content {
-		v.content = false
+	if v.returned++; v.now.After(v.silent) {
+		v.silent = v.now.Add(reportEvery / 10)
 		fmt.Println("returned", r.Reason)
 	}
 	var p *pending
