@@ -26,6 +26,9 @@ import (
 // fuzzToken is that of the group that messages can join.
 var fuzzToken = attach.Token{1, 2, 3, 4}
 
+// fuzzedGroup is the connection whose job it is.
+var fuzzedGroup *connection
+
 // fuzzed is the daemon of this process: one for all inputs, as making a lab takes longer
 // than thousands of them. It ends with the process.
 var fuzzed = sync.OnceValues(func() (socket string, err error) {
@@ -54,9 +57,8 @@ var fuzzed = sync.OnceValues(func() (socket string, err error) {
 		}
 	}()
 	<-ready
-	k, err := dial(socket)
-	if err == nil {
-		_, err = k.job(attach.JobRequest{GID: acrossGID, Token: fuzzToken, Cards: []uint16{0, 1, 0, 0}})
+	if fuzzedGroup, err = dial(socket); err == nil {
+		_, err = fuzzedGroup.job(attach.JobRequest{GID: acrossGID, Token: fuzzToken, Cards: []uint16{0, 1, 0, 0}})
 	}
 	return socket, err
 })
