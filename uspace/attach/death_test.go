@@ -317,7 +317,7 @@ func TestMemoryIsSealed(t *testing.T) {
 	}
 }
 
-// Rule: a client that is told to spin never sleeps in Drive.
+// Rule: a client that is told to spin never sleeps in Drive, and sees the end of the daemon.
 func TestSpin(t *testing.T) {
 	d := start(t, "")
 	cfg := d.config(0)
@@ -338,5 +338,12 @@ func TestSpin(t *testing.T) {
 	}
 	if armed || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("it armed the card: %v; Wait: %v", armed, err)
+	}
+	d.crash()
+	for end := time.Now().Add(timeout); c.Err() == nil && time.Now().Before(end); {
+		c.Drive()
+	}
+	if !errors.Is(c.Err(), attach.ErrLost) {
+		t.Errorf("after a crash: %v", c.Err())
 	}
 }
