@@ -185,6 +185,18 @@ func TestWaitEndsWithWhatHappens(t *testing.T) {
 	}
 }
 
+// Rule: Wait ends when the card has halted, also if CNTL is then as it was at the last Wait.
+func TestWaitEndsWhenTheCardHalts(t *testing.T) {
+	d := start(t, "")
+	c := d.open(0)
+	ctx := within(t)
+	for n := range 200 {
+		if err := c.Interface().Resize(32<<(n%2), func() error { return c.Wait(ctx) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Rule: Wait ends with its context, whether that has ended before or ends meanwhile.
 func TestWaitEndsWithItsContext(t *testing.T) {
 	c := start(t, "").open(0)

@@ -140,17 +140,18 @@ func (c *Client) Drive() {
 	c.page.Disarm()
 }
 
-// Wait blocks until a message or a return waits in the queues, or the card has given slots
-// of a send queue back or changed CNTL since the last Wait, or the context ends: then it
-// returns context.Cause. It may return nil although nothing has happened. ErrLost and
-// funi.ErrDetached say that the context of the card is gone.
+// Wait blocks until a message or a return waits in the queues, the queues are halted for
+// the program (funi.Interface.Halt), or the card has given slots of a send queue back or
+// changed CNTL since the last Wait, or ctx ends: then it returns context.Cause. It may
+// return nil although nothing has happened. ErrLost and funi.ErrDetached say that the
+// context of the card is gone.
 func (c *Client) Wait(ctx context.Context) error {
 	for {
 		p := c.page.Published()
 		if c.look(p); c.err != nil {
 			return fmt.Errorf("waiting: %w", c.err)
 		}
-		if p != c.told || c.iface != nil && c.iface.Waiting() {
+		if p != c.told || c.page.Halted() || c.iface != nil && c.iface.Waiting() {
 			c.told = p
 			c.rest.stir()
 			return nil
@@ -182,7 +183,7 @@ func (c *Client) block(ctx context.Context) {
 		}()
 	}
 	c.page.Arm()
-	if c.page.Published() == c.told {
+	if c.page.Published() == c.told && !c.page.Halted() {
 		c.rest.sleep(longestBlock)
 		c.listen()
 	}

@@ -168,11 +168,15 @@ func (d *daemon) run(bells []byte) {
 			if x == nil {
 				continue
 			}
-			if p := x.memory.Page.Published(); p != x.seen {
-				x.seen, quiet = p, false
+			p := x.memory.Page.Published()
+			news := p != x.seen
+			if x.seen = p; news {
+				quiet = false
 			}
-			if slices.Contains(d.card.Called(), x.ctx) {
-				signal(x.process)
+			if news || x.memory.Page.Halted() {
+				if atomic.SwapUint32(&x.memory.Page[wakeWord], 0) != 0 {
+					signal(x.process)
+				}
 			}
 		}
 		return next - now, quiet
