@@ -4,6 +4,7 @@ package hostile
 // word is known to who has the group's key, and no one else.
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/funet/funet/uspace/funi"
@@ -96,11 +97,18 @@ func fillBlock(key uint32, words []uint32, number, life, attempt uint32) {
 	}
 }
 
-// rightBlock returns who wrote the block of that number, or what is wrong with it.
+// errTorn: a block is whole but for places that nobody has ever written.
+var errTorn = errors.New("part of it was never written")
+
+// rightBlock returns who wrote the block of that number, or what is wrong with it:
+// errTorn, or something worse.
 func rightBlock(key uint32, words []uint32, number uint32) (life, attempt uint32, err error) {
 	life, attempt = words[1], words[2]
+	if [blockHeader]uint32(words) == [blockHeader]uint32{} {
+		return 0, 0, errTorn // and whose the rest is cannot be said
+	}
 	if words[0] != number || words[3] != check(key, 0, 0, typeBlock, words[:3]) {
-		return 0, 0, fmt.Errorf("it is headed by %#x and ends with %#x", words[:blockHeader], words[len(words)-blockHeader:])
+		return 0, 0, fmt.Errorf("it is headed by %#x", words[:blockHeader])
 	}
 	wrong, at, zero := 0, 0, 0
 	for i := blockHeader; i < len(words); i++ {
@@ -113,10 +121,13 @@ func rightBlock(key uint32, words []uint32, number uint32) (life, attempt uint32
 			}
 		}
 	}
-	if wrong > 0 {
-		return 0, 0, fmt.Errorf("%d words from %d on are wrong, %d of them 0", wrong, at, zero)
+	switch {
+	case wrong == 0:
+		return life, attempt, nil
+	case wrong == zero:
+		return 0, 0, errTorn
 	}
-	return life, attempt, nil
+	return 0, 0, fmt.Errorf("%d words from %d on are wrong, %d of them 0", wrong, at, zero)
 }
 
 // blockPlace is where in the receiver's segment an attempt at a block goes: one that was
