@@ -26,8 +26,9 @@ type connection struct {
 
 	// mu guards what others end: a job's end detaches the contexts of all its connections.
 	mu         sync.Mutex
-	attachment *attachment // nil: none
-	job        *job        // nil: none
+	attachment *attachment   // nil: none
+	job        *job          // nil: none
+	kept       []*attachment // contexts that have ended, of which the process still has the memory
 }
 
 // meet serves a new connection, or refuses it if the user has too many or is nobody that
