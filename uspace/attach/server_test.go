@@ -168,15 +168,11 @@ func (d *daemon) run(bells []byte) {
 			if x == nil {
 				continue
 			}
-			p := x.memory.Page.Published()
-			news := p != x.seen
-			if x.seen = p; news {
-				quiet = false
+			if p := x.memory.Page.Published(); p != x.seen {
+				x.seen, quiet = p, false
 			}
-			if news || x.memory.Page.Halted() {
-				if atomic.SwapUint32(&x.memory.Page[wakeWord], 0) != 0 {
-					signal(x.process)
-				}
+			if slices.Contains(d.card.Called(), x.ctx) {
+				signal(x.process)
 			}
 		}
 		return next - now, quiet
