@@ -289,5 +289,6 @@ func (e *enemy) files() {
 	if e.r.IntN(8) == 0 {
 		_ = unix.Close(fd)
 		e.k.fds = e.k.fds[:0] // the numbers may become others'
+		e.k = nil
 	}
 }

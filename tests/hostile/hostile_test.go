@@ -276,7 +276,7 @@ func (e *enemies) attack(d time.Duration) {
 // others is lost, damaged or delivered to somebody else, and at the end the daemons have
 // grown by nothing (issue 7).
 func TestHostile(t *testing.T) {
-	d, long := length(t, 15*time.Second)
+	d, long := length(t, 10*time.Second)
 	first := seed(t)
 	r := rand.New(rand.NewPCG(first, first))
 	b := newBed(t, rules())

@@ -9,7 +9,7 @@
 // that roleEnv says. Daemons are root's, in the hosts of a lab; the users are numbers that
 // nobody on the machine has. Roles and test speak in lines, over standard input and output.
 //
-// The short form takes some 15 seconds of verified traffic. HOSTILETIME=10m makes it long
+// The short form is some 20 seconds of verified traffic. HOSTILETIME=10m makes it long
 // (`make hostile`), and only then a rate that falls below half is an error: on a machine
 // that does other things besides, short rates say nothing. HOSTILESEED repeats the choices
 // of a run.

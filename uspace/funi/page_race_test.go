@@ -45,7 +45,9 @@ func TestScribblersRaceTheCard(t *testing.T) {
 	var scribbler sync.WaitGroup
 	scribbler.Go(func() {
 		r := rand.New(rand.NewPCG(1, 2))
-		value := func() uint32 { return []uint32{r.Uint32(), uint32(r.IntN(64)), 0, funi.UserModes, ^uint32(0)}[r.IntN(5)] }
+		value := func() uint32 {
+			return []uint32{r.Uint32(), uint32(r.IntN(64)), 0, funi.UserModes, ^uint32(0)}[r.IntN(5)]
+		}
 		for !stop.Load() {
 			atomic.StoreUint32(&hostile.Page[r.IntN(0x800/4)], value())
 			switch d := hostile.Doorbells; r.IntN(4) {
