@@ -24,7 +24,8 @@ type Context struct {
 	card    *Card
 	gid     uint16
 	node    uint16
-	group   *group // nil: no GID assigned
+	group   *group   // nil: no GID assigned
+	account *account // nil: nobody's
 	iface   *funi.Card
 	ticket  ticket
 	lines   []line // its set of the cache; nil: never used
@@ -168,6 +169,7 @@ func (c *Card) Detach(x *Context) {
 	}
 	c.unlist(x)
 	x.detached, x.away, x.halted = true, true, true
+	c.closeAccount(x)
 	c.quit(x)
 	c.discard(x)
 	if x.saved != nil {

@@ -16,7 +16,7 @@ func (c *Card) retrieve(x *Context) {
 		if x.long == nil && x.finished[l] == 0 && x.iface.Pending(l) == 0 {
 			continue
 		}
-		noLine = c.retrieveLevel(x, l, retrieveBatch) || noLine
+		noLine = c.retrieveLevel(x, l, x.batch()) || noLine
 	}
 	if x.looping && c.loopback(x) && noLine {
 		c.more = true // for what found no line there is one now
@@ -59,8 +59,11 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 				break
 			}
 			if x.current[l] == nil {
-				x.taken[l]++ // it was refused
+				x.taken[l]++ // it was refused, which takes as long as a packet
 				x.retrieved(l)
+				if c.units == nil {
+					budget--
+				}
 			}
 			continue
 		}
@@ -170,7 +173,11 @@ func (c *Card) loopback(x *Context) (freed bool) {
 
 // loopQueue delivers the packets of one list, up to the first that finds no room.
 func (c *Card) loopQueue(x *Context, l arctic.Level, q *lines) (freed bool) {
-	for q.head != nil {
+	for most := x.loopBatch(); q.head != nil; most-- {
+		if most == 0 {
+			c.more = true
+			break
+		}
 		ln := q.head
 		reason := c.accept(c.lookup(x.gid, ln.node), l, arctic.Packet(ln.data[:ln.size]), ln.block)
 		if reason != arctic.ReasonNone && !reason.Permanent() {
