@@ -181,6 +181,10 @@ func (d *Daemon) setRoute(j *job, m *Command) error {
 	d.mu.Unlock()
 	var refused error
 	err := d.loop.do(func() {
+		if j.gone { // its GID may be another's by now
+			refused = attach.ErrGroup
+			return
+		}
 		if refused = d.loop.card.SetGroupRoutes(j.gid, routes); refused == nil {
 			d.loop.card.Expect(j.gid, node, card == d.cfg.Card)
 		}

@@ -22,12 +22,13 @@ import (
 // thread's, it is guarded by connection.mu.
 type attachment struct {
 	job      *job
+	uid      uint32
 	node     uint16
 	slots    int
 	memory   *region
 	shared   *funi.Memory
 	segments map[uint32]*region // by base
-	bytes    int64              // all memory
+	bytes    int64              // all memory, in whole pages
 	ctx      *engine.Context
 	saved    *engine.Saved // the card's thread's: the context is switched out
 	active   atomic.Bool   // it is not
@@ -55,21 +56,23 @@ func (c *connection) attach(message []byte) (err error) {
 	if err != nil {
 		return fmt.Errorf("%d slots: %w", r.Slots, attach.ErrSlots)
 	}
+	c.pace(memoryCost(int64(size)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.attachment != nil || c.job != nil {
 		return attach.ErrAttached
 	}
+	c.freeKept()
 	j, err := d.join(c, &r)
 	if err != nil {
 		return err
 	}
-	use := usage{contexts: 1, bytes: int64(size)}
+	use := usage{contexts: 1, bytes: pages(int64(size))}
 	if err := d.take(c.peer.uid, c.rule, use); err != nil {
 		d.leave(j, r.Node)
 		return err
 	}
-	a := &attachment{job: j, node: r.Node, slots: int(r.Slots), segments: map[uint32]*region{}, bytes: int64(size), card: -1, process: -1}
+	a := &attachment{job: j, uid: c.peer.uid, node: r.Node, slots: int(r.Slots), segments: map[uint32]*region{}, bytes: use.bytes, card: -1, process: -1}
 	wait, err := a.make(d, size)
 	if err == nil {
 		err = d.attachContext(a)
@@ -139,6 +142,7 @@ func (d *Daemon) attachContext(a *attachment) error {
 			l.unwatch(a.card)
 			return
 		}
+		l.card.Account(a.ctx, a.uid)
 		l.byBell[a.ctx.Bell()] = a
 		a.active.Store(true)
 		if l.share != nil {
@@ -227,6 +231,7 @@ func (c *connection) segment(message []byte) error {
 	if err != nil {
 		return err
 	}
+	c.pace(memoryCost(int64(min(r.Bytes, 1<<32))))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.attachment
@@ -242,12 +247,13 @@ func (c *connection) segment(message []byte) error {
 	case len(a.segments) >= funi.MaxSegments:
 		return refuse(attach.ErrTooManySegments)
 	}
-	if err := c.d.take(c.peer.uid, c.rule, usage{bytes: int64(r.Bytes)}); err != nil {
+	use := usage{bytes: pages(int64(r.Bytes))}
+	if err := c.d.take(c.peer.uid, c.rule, use); err != nil {
 		return refuse(err)
 	}
 	m, err := newRegion("segment", int64(r.Bytes))
 	if err != nil {
-		c.d.give(c.peer.uid, usage{bytes: int64(r.Bytes)})
+		c.d.give(c.peer.uid, use)
 		return refuse(fmt.Errorf("%w: %w", attach.ErrFull, err))
 	}
 	var refused error
@@ -256,11 +262,11 @@ func (c *connection) segment(message []byte) error {
 	})
 	if err = errors.Join(err, refused); err != nil {
 		m.close()
-		c.d.give(c.peer.uid, usage{bytes: int64(r.Bytes)})
+		c.d.give(c.peer.uid, use)
 		return refuse(statusOf(err))
 	}
 	a.segments[r.Base] = m
-	a.bytes += int64(r.Bytes)
+	a.bytes += use.bytes
 	err = c.send(r.EncodeAnswer(), m.fd)
 	m.passed()
 	return err
@@ -285,7 +291,7 @@ func (c *connection) unsegment(message []byte) error {
 	}
 	m := a.segments[r.Base]
 	delete(a.segments, r.Base)
-	size := int64(len(m.bytes))
+	size := pages(int64(len(m.bytes)))
 	a.bytes -= size
 	m.erase(0)
 	m.close()
@@ -319,14 +325,14 @@ func (a *attachment) dismiss() {
 	wakeUp(a.process)
 }
 
-// detach ends the connection's context, if it has one, and not the connection: its job has
-// ended. The process may still look at what it has got, so the memory stays, and counts,
-// until the connection ends.
-func (c *connection) detach() {
+// detach ends the connection's context, if it is one of the job, and not the connection: the
+// job has ended. The process may still look at what it has got, so the memory stays, and
+// counts, and so does the context, until it attaches again or the connection ends.
+func (c *connection) detach(j *job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a := c.endContext(); a != nil {
-		c.kept = append(c.kept, a)
+	if c.attachment != nil && c.attachment.job == j {
+		c.kept = c.endContext()
 	}
 }
 
@@ -334,16 +340,23 @@ func (c *connection) detach() {
 // has, for who holds mu.
 func (c *connection) detachLocked() {
 	if a := c.endContext(); a != nil {
-		c.kept = append(c.kept, a)
+		c.kept = a // without a context there was none, or it was freed: see attach
 	}
-	for _, a := range c.kept {
-		if !c.d.stopping.Load() { // the daemon's end is no wish of the process, and frees its memory anyhow
-			a.erase()
-		}
-		a.close()
-		c.d.give(c.peer.uid, usage{bytes: a.bytes})
+	c.freeKept()
+}
+
+// freeKept frees what a context that has ended left, for who holds mu.
+func (c *connection) freeKept() {
+	a := c.kept
+	if a == nil {
+		return
 	}
 	c.kept = nil
+	if !c.d.stopping.Load() { // the daemon's end is no wish of the process, and frees its memory anyhow
+		a.erase()
+	}
+	a.close()
+	c.d.give(c.peer.uid, usage{contexts: 1, bytes: a.bytes})
 }
 
 // endContext ends the context for who holds mu, and returns what is left of it, or nil.
@@ -368,7 +381,6 @@ func (c *connection) endContext() *attachment {
 	closeFD(a.process)
 	a.card, a.process = -1, -1
 	d.leave(a.job, a.node)
-	d.give(c.peer.uid, usage{contexts: 1})
 	return a
 }
 

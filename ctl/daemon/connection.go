@@ -26,9 +26,9 @@ type connection struct {
 
 	// mu guards what others end: a job's end detaches the contexts of all its connections.
 	mu         sync.Mutex
-	attachment *attachment   // nil: none
-	job        *job          // nil: none
-	kept       []*attachment // contexts that have ended, of which the process still has the memory
+	attachment *attachment // nil: none
+	job        *job        // nil: none
+	kept       *attachment // a context that has ended, of which the process still has the memory; nil: none
 }
 
 // meet serves a new connection, or refuses it if the user has too many or is nobody that
@@ -45,16 +45,30 @@ func (d *Daemon) meet(conn *net.UnixConn) {
 		c.rule = &Rule{Connections: DefaultConnections}
 	}
 	if err := d.take(p.uid, c.rule, usage{connections: 1}); err != nil {
-		listenNoMore(conn)
-		_ = conn.SetWriteDeadline(time.Now().Add(answerWithin))
-		_ = attach.Send(conn, attach.EncodeRefusal(0, err))
-		conn.Close()
+		d.refuse(conn, err)
 		return
 	}
 	d.mu.Lock()
 	d.connections[c] = struct{}{}
 	d.mu.Unlock()
 	d.serving.Go(c.serve)
+}
+
+// mostRefusals is how many connections may be refused at a time.
+const mostRefusals = 256
+
+// refuse tells a process why it is not served, and closes the connection: by a goroutine of
+// its own, because closing descriptors that the process has sent may take time, where the
+// kernel does not refuse them. When so many are at it, new connections wait.
+func (d *Daemon) refuse(conn *net.UnixConn, why error) {
+	d.refusals <- struct{}{}
+	go func() {
+		listenNoMore(conn)
+		_ = conn.SetWriteDeadline(time.Now().Add(answerWithin))
+		_ = attach.Send(conn, attach.EncodeRefusal(0, why))
+		conn.Close()
+		<-d.refusals
+	}()
 }
 
 // serve carries out requests until the connection ends.
@@ -66,6 +80,7 @@ func (c *connection) serve() {
 		if err != nil && !errors.Is(err, attach.ErrMalformed) {
 			return // the process is gone
 		}
+		c.pace(requestCost)
 		var h attach.Header
 		if err == nil {
 			h, err = attach.DecodeHeader(message)

@@ -38,10 +38,12 @@ type Daemon struct {
 	quitOnce sync.Once
 	stopping atomic.Bool
 	serving  sync.WaitGroup // connections
+	refusals chan struct{}  // one in it for each connection that is being refused
 
 	// mu guards what follows. Nobody waits for anything while he holds it.
 	mu          sync.Mutex
 	users       map[uint32]usage
+	debts       debts
 	jobs        map[uint16]*job
 	connections map[*connection]struct{}
 	nextGID     uint16
@@ -59,7 +61,7 @@ func Open(c Config) (_ *Daemon, err error) {
 	if err := checkCPU(c.CPU); err != nil {
 		return nil, fmt.Errorf("starting funid: %w", err)
 	}
-	d := &Daemon{cfg: c, quit: make(chan struct{}), users: map[uint32]usage{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{}}
+	d := &Daemon{cfg: c, quit: make(chan struct{}), refusals: make(chan struct{}, mostRefusals), users: map[uint32]usage{}, debts: debts{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("starting funid: %w", err), d.release())

@@ -7,7 +7,8 @@
 //	listen.go      the socket, which everybody may connect to
 //	users.go       who has connected, as the kernel says (SO_PEERCRED), which rule is his,
 //	               and what he uses already
-//	connection.go  its requests, one after the other; its end frees everything
+//	connection.go  its requests, one after the other, not too fast (pace.go); its end frees
+//	               everything
 //	jobs.go        a group with token and routes: made by a launcher, joined by who shows
 //	               the token, and gone with the launcher's connection
 //	attachment.go  memory made and sealed (memory.go), attached to the card, passed on
@@ -47,6 +48,9 @@
 //     or holds a descriptor of lets it stop the card's thread, shrink memory under it, or be
 //     taken for another. It has at most as many connections, jobs, contexts and bytes as
 //     its user's rule says, and all of them end with its connection.
+//   - Who he is is a user's number, as the daemon's own user namespace has it. Numbers that
+//     belong to another user (subuid(5)) are users of their own, each with what a rule
+//     gives: where that matters, name users or groups in the rules.
 //   - Whoever is killed is noticed by the kernel closing his socket. What was on the way to him
 //     comes back to its senders at once, with arctic.ReasonNoContext; before a member of a
 //     job has attached, messages for it wait (engine.Card.Expect).

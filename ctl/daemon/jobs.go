@@ -24,6 +24,8 @@ type job struct {
 	ending  bool
 	members map[uint16]*connection // by node
 	conn    *connection
+
+	gone bool // the card has its routes no more; the card's thread's
 }
 
 // makeJob carries out KindJob.
@@ -175,7 +177,7 @@ func (d *Daemon) endJob(j *job) {
 	}
 	d.mu.Unlock()
 	for _, c := range members {
-		c.detach()
+		c.detach(j)
 	}
 	_ = d.loop.do(func() { // a thread that has ended has no groups
 		for node, at := range j.cards {
@@ -184,6 +186,7 @@ func (d *Daemon) endJob(j *job) {
 			}
 		}
 		_ = d.loop.card.SetGroupRoutes(j.gid, nil) // it always can be taken away
+		j.gone = true
 	})
 	d.mu.Lock()
 	delete(d.jobs, j.gid)

@@ -30,7 +30,7 @@ type listener struct {
 // listen takes the path. It makes the folder if it is not there. Errors wrap ErrSocket when
 // somebody else has the path.
 func listen(path string) (_ *listener, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := makeFolders(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("making the socket's folder: %w; run as root, or choose another socket", err)
 	}
 	l := &listener{path: path}
@@ -47,6 +47,11 @@ func listen(path string) (_ *listener, err error) {
 		l.lock.Close()
 		l.lock = nil // not ours to remove
 		return nil, fmt.Errorf("taking the socket %s: %w: another funid serves it; stop that one, or choose another socket", path, ErrSocket)
+	}
+	if !l.locked() {
+		l.lock.Close()
+		l.lock = nil
+		return nil, fmt.Errorf("taking the socket %s: %w: another funid that served it is just ending; try again", path, ErrSocket)
 	}
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -70,7 +75,46 @@ func listen(path string) (_ *listener, err error) {
 	if err := os.Chmod(path, 0o666); err != nil {
 		return nil, fmt.Errorf("opening the socket to all users: %w", err)
 	}
-	return l, nil
+	return l, refuseDescriptors(l.socket)
+}
+
+// refuseDescriptors has the kernel refuse messages with descriptors (EPERM), from Linux 6.16
+// on, on the socket and on its connections. The daemon wants none, and closes what comes,
+// but whoever closes a descriptor last can be made to wait by it, for instance with SO_LINGER.
+func refuseDescriptors(socket *net.UnixListener) error {
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) // else see Daemon.refuse
+	})
+}
+
+// makeFolders makes the folders of the path that are not there, and lets everybody
+// through them whatever the umask says.
+func makeFolders(path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil // what it allows is its owner's business
+	}
+	if err := makeFolders(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return os.Chmod(path, 0o755)
+}
+
+// locked reports whether the file that is locked is the one that others would lock: the
+// daemon before may have removed it after it was opened here.
+func (l *listener) locked() bool {
+	ours, err := l.lock.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Lstat(l.lock.Name())
+	return err == nil && os.SameFile(ours, now)
 }
 
 // close gives the path back. Closing twice does nothing.

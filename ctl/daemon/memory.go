@@ -8,9 +8,22 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/funi"
 )
+
+// mostRegions is how many pieces there may be at a time: each is a mapping, of which the
+// kernel lets a process have 65530 (vm.max_map_count), and the Go runtime, which ends the
+// process when it gets none, needs some. What is beyond is refused.
+const mostRegions = 1 << 15
+
+var regions atomic.Int32
+
+// pages returns what memory of so many bytes takes, and so what it counts as.
+func pages(bytes int64) int64 { return (bytes + funi.PageSize - 1) &^ (funi.PageSize - 1) }
 
 // region is a piece of such memory.
 type region struct {
@@ -49,7 +62,13 @@ func newRegion(name string, size int64) (_ *region, err error) {
 	if _, err = unix.FcntlInt(uintptr(r.fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
 		return nil, err
 	}
-	r.bytes, err = unix.Mmap(r.fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if regions.Add(1) > mostRegions {
+		regions.Add(-1)
+		return nil, fmt.Errorf("there are %d pieces already: %w", mostRegions, unix.ENOMEM)
+	}
+	if r.bytes, err = unix.Mmap(r.fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+		regions.Add(-1)
+	}
 	return r, err
 }
 
@@ -76,5 +95,6 @@ func (r *region) close() {
 	if r.bytes != nil {
 		_ = unix.Munmap(r.bytes)
 		r.bytes = nil
+		regions.Add(-1)
 	}
 }

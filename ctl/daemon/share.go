@@ -4,8 +4,9 @@ package daemon
 // card.contexts is how many are on the card at once, and the others are switched out
 // (thesis 4.2) and take their turns.
 //
-// A turn lasts slice. Then the groups on the card are switched out, and the next ones in:
-// contexts of one group always together, so that they can answer each other. Packets in
+// A turn lasts slice. Then the groups that have something to do and are not on the card are
+// switched in, in turn, and as many others out as there is no room for; if there are none, the turn
+// goes on. Contexts of one group are always together, so that they can answer each other. Packets in
 // flight are answered first (CTXR1), at most for patient: then the switch goes on without,
 // and the engine keeps what comes back. A group that comes to a full card waits for its
 // turn; with room for all, nobody is ever switched.
@@ -39,6 +40,7 @@ type sharing struct {
 	until  int64 // end of the turn
 	out    bool  // a switch is under way
 	since  int64 // of the switch
+	asked  bool  // an administrator wants the first of groups on the card
 }
 
 // shared is a group's contexts on this card.
@@ -46,6 +48,7 @@ type shared struct {
 	gid     uint16
 	members []*attachment
 	on      bool
+	next    bool // is to be on the card after the switch
 }
 
 // enter takes a context that has just been attached into its group, and off the card if the group
@@ -97,14 +100,19 @@ func (s *sharing) turn(l *loop) int64 {
 	if !s.out && (len(s.groups) == 0 || s.onCard() == len(s.groups)) {
 		return math.MaxInt64
 	}
-	if !s.out && (l.now >= s.until || s.onCard() < min(s.room, len(s.groups))) {
-		s.out, s.since = true, l.now
-	}
-	if !s.out {
+	free := s.onCard() < min(s.room, len(s.groups))
+	if !s.out && !free && l.now < s.until {
 		return s.until
 	}
+	if !s.out {
+		if !s.choose() && !free {
+			s.until = l.now + slice
+			return s.until
+		}
+		s.out, s.since = true, l.now
+	}
 	for _, g := range s.groups {
-		if !g.on {
+		if !g.on || g.next {
 			continue
 		}
 		for _, a := range g.members {
@@ -114,18 +122,52 @@ func (s *sharing) turn(l *loop) int64 {
 		}
 	}
 	for _, g := range s.groups {
-		g.on = false
-	}
-	s.out, s.until = false, l.now+slice
-	for n := range min(s.room, len(s.groups)) {
-		g := s.groups[(s.first+n)%len(s.groups)]
-		g.on = true
+		if g.on = g.next; !g.on {
+			continue
+		}
 		for _, a := range g.members {
 			g.switchIn(l.card, a)
 		}
 	}
-	s.first = (s.first + s.room) % len(s.groups)
+	s.out, s.until = false, l.now+slice
 	return l.now
+}
+
+// choose marks the groups that are on the card next: first those that wait for it, in turn,
+// then those that are on it, then others. It reports whether one waits.
+func (s *sharing) choose() (some bool) {
+	room, last := s.room, 0
+	pick := func(which func(*shared) bool) {
+		for n := range s.groups {
+			g := s.groups[(s.first+n)%len(s.groups)]
+			if room > 0 && !g.next && which(g) {
+				g.next = true
+				last = max(last, n+1)
+				room--
+			}
+		}
+	}
+	for _, g := range s.groups {
+		g.next = false
+	}
+	if s.asked {
+		s.asked, some = false, true
+		s.groups[s.first%len(s.groups)].next = true
+		room--
+	}
+	pick(func(g *shared) bool { return !g.on && g.waits() })
+	some = some || room < s.room
+	turn := s.first + last
+	pick(func(g *shared) bool { return g.on })
+	pick(func(*shared) bool { return true })
+	s.first = turn % len(s.groups)
+	return some
+}
+
+// waits reports whether a context of the group, which is not on the card, has something to
+// do there.
+func (g *shared) waits() bool {
+	return slices.ContainsFunc(g.members, func(a *attachment) bool { return a.saved != nil && a.saved.Waits() })
 }
 
 // switchOut takes a context off the card, and reports false while that has to wait.
@@ -161,7 +203,7 @@ func (s *sharing) next(gid uint16) error {
 		return fmt.Errorf("group %d has no context here: %w", gid, attach.ErrCommand)
 	}
 	if !s.groups[i].on {
-		s.first, s.until = i, 0
+		s.first, s.until, s.asked = i, 0, true
 	}
 	return nil
 }

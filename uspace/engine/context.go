@@ -56,6 +56,7 @@ type Context struct {
 	holdsSet bool            // of the cache
 	saved    *Saved          // the state of a context that is switched out
 	owed     []funi.Returned // that came back while the context was away
+	wanted   bool            // a packet for it was refused since it is away
 
 	// Of the slots of a send queue, those that the card has taken and not retired, and
 	// of these, those at its tail that can be; see transfer.go.

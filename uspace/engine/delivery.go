@@ -24,6 +24,7 @@ func (c *Card) accept(x *Context, l arctic.Level, p arctic.Packet, block []byte)
 		return arctic.ReasonNoContext
 	}
 	if x.refusal != arctic.ReasonNone {
+		x.wanted = true
 		return x.refusal
 	}
 	h := p.Header()

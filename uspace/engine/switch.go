@@ -53,6 +53,25 @@ type Saved struct {
 	context *Context
 }
 
+// Waits reports whether the context would have something to do on the card: packets that are
+// undelivered or were drained, some that came for it and were refused, or, if it is Live,
+// what its process has put into the send queues or CNTL meanwhile.
+func (s *Saved) Waits() bool {
+	x := s.context
+	if x.wanted || !x.allFree() || x.transferring() || len(x.owed) > 0 || len(s.Drained[arctic.Request])+len(s.Drained[arctic.Reply]) > 0 {
+		return true
+	}
+	if !s.Live {
+		return false
+	}
+	p := s.Memory.Page
+	if p.Load(funi.Control) != x.seen {
+		return true
+	}
+	mask := p.Load(funi.QMask)
+	return (p.Load(funi.RPSQHead)-s.Registers[funi.RPSQTail])&mask != 0 || (p.Load(funi.RQSQHead)-s.Registers[funi.RQSQTail])&mask != 0
+}
+
 // Context returns the context, for SwitchIn and Detach.
 func (s *Saved) Context() *Context { return s.context }
 
@@ -83,7 +102,7 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	s.Registers[funi.Control] = (x.user | x.modes) &^ funi.CTXM
 	s.Registers[funi.GID], s.Registers[funi.Ticket] = uint32(x.gid), uint32(x.ticket.words[0])
 	c.unlist(x)
-	x.away = true
+	x.away, x.wanted = true, false
 	x.keepBlocks()
 	c.offerSet(x)
 	x.saved = s

@@ -1,0 +1,67 @@
+package daemon
+
+// This file bounds the time that requests of a user take. The kernel runs the threads of
+// the daemon in turn, and the Go runtime its goroutines: many connections that keep it busy, be it
+// with memory made and freed as fast as can be, would keep the card's thread waiting. So
+// each request has a cost, about twice the time that it takes, and a user whose debt
+// is more than a burst's waits before the next: he gets half of a processor.
+
+import "time"
+
+const (
+	// requestCost is the cost of any request.
+	requestCost = 100 * time.Microsecond
+	// costBytes is how many bytes of new memory, made and freed, cost a nanosecond.
+	costBytes = 2
+	// burst is the debt that nobody waits for.
+	burst = 100 * time.Millisecond
+	// longestPace bounds a wait, and so how late the end of a process that waits is noticed.
+	longestPace = 500 * time.Millisecond
+	// manyDebts is how many users' debts are looked through for those that are paid.
+	manyDebts = 64
+)
+
+// debts says until when each user has used his time up.
+type debts map[uint32]time.Time
+
+// add adds the cost of a request and returns how long the user has to wait before it.
+func (d debts) add(uid uint32, now time.Time, cost time.Duration) time.Duration {
+	if len(d) >= manyDebts {
+		for u, until := range d {
+			if until.Before(now) {
+				delete(d, u)
+			}
+		}
+	}
+	until := d[uid]
+	if until.Before(now) {
+		until = now
+	}
+	until = until.Add(min(cost, longestPace))
+	if most := now.Add(burst + longestPace); until.After(most) {
+		until = most
+	}
+	d[uid] = until
+	return max(until.Sub(now)-burst, 0)
+}
+
+// pace makes the connection wait until its user may have a request of that cost. Nothing must be
+// locked.
+func (c *connection) pace(cost time.Duration) {
+	d := c.d
+	d.mu.Lock()
+	wait := d.debts.add(c.peer.uid, time.Now(), cost)
+	d.mu.Unlock()
+	if wait == 0 {
+		return
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-d.quit:
+	}
+}
+
+// memoryCost is the cost of making so much memory.
+func memoryCost(bytes int64) time.Duration { return time.Duration(bytes / costBytes) }
