@@ -34,6 +34,7 @@ type Context struct {
 	loop    [arctic.Levels][loopQueues]lines // packets for contexts of this very card
 	looping bool                             // one of them may hold packets
 	streams []*stream                        // of all flows
+	looked  int                              // index of the stream that thin looked at last
 
 	// Modes and status; see control.go.
 	modes              uint32 // privileged bits of CNTL

@@ -67,13 +67,15 @@ type streamKey struct {
 }
 
 // stream returns the stream of a context for a node, made when it is first
-// needed: there are at most two for each context and node behind the peer.
+// needed: there are at most two for each context and node behind the peer, and of a context
+// not many more than twice as many as it has lines.
 func (c *Card) stream(f *flow, x *Context, node uint16, part bool) *stream {
 	if s := f.recent; s != nil && s.ctx == x && s.node == node && s.part == part {
 		return s
 	}
 	s := f.find(x, node, part)
 	if s == nil {
+		c.thin(x)
 		s = c.takeStream(f, x, node, part)
 		s.at = len(f.streams)
 		f.streams = append(f.streams, s)
@@ -81,6 +83,23 @@ func (c *Card) stream(f *flow, x *Context, node uint16, part bool) *stream {
 	}
 	f.recent = s
 	return s
+}
+
+// thinned is how many streams are looked at for each that is made, in a context that has
+// more than lines: then at most half of some more than twice as many are in use.
+const thinned = 4
+
+// thin forgets streams that are not in use of a context that has many: a process may
+// send to all nodes in turn, and its flows be never quiet as a whole.
+func (c *Card) thin(x *Context) {
+	for i := 0; i < thinned && len(x.streams) > c.cfg.Lines; i++ {
+		x.looked++
+		s := x.streams[x.looked%len(x.streams)]
+		if s.place == nowhere && s.waiting.head == nil && s.flying == 0 && s.hold <= c.now {
+			s.flow.forget(s)
+			c.giveStream(s)
+		}
+	}
 }
 
 // searched is how many streams are found faster one by one than by a map.
