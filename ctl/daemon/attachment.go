@@ -1,7 +1,7 @@
 package daemon
 
-// This file is a process's context: the memory that it shares with the card, its
-// segments, and how all of it is made and freed. Memory is made and mapped by the
+// This file is a process's context: the memory that it shares with the card, and how it is
+// made and freed, with its segments (segment.go). Memory is made and mapped by the
 // connection's goroutine; only attaching and detaching itself is done by the card's thread.
 
 import (
@@ -48,32 +48,49 @@ func (c *connection) attach(message []byte) (err error) {
 			err = fmt.Errorf("attaching node %d of group %d: %w", r.Node, r.GID, err)
 		}
 	}()
-	d := c.d
 	if r.Slots == 0 {
-		r.Slots = uint32(d.cfg.Slots)
+		r.Slots = uint32(c.d.cfg.Slots)
 	}
 	size, err := funi.SharedSize(int(min(r.Slots, math.MaxInt32)))
 	if err != nil {
 		return fmt.Errorf("%d slots: %w", r.Slots, attach.ErrSlots)
 	}
 	c.pace(memoryCost(int64(size)))
+	a, wait, err := c.newContext(&r, size)
+	if err != nil {
+		return err
+	}
+	answer := attach.AttachAnswer{ABI: funi.ABI, Context: a.ctx.Bell(), GID: r.GID, Node: r.Node, Nodes: uint32(len(a.job.cards)),
+		Slots: r.Slots, Memory: uint64(size), Incarnation: c.d.incarnation.Load()}
+	// Whoever waits for mu does not wait for the process. The descriptors are closed by this
+	// goroutine alone, also if the job ends meanwhile.
+	err = c.send(answer.Encode(), a.memory.fd, c.d.bells.fd, a.card, wait)
+	a.memory.passed()
+	closeFD(wait)
+	return err
+}
+
+// newContext makes the connection's context, and returns it with the descriptor on which the
+// process waits.
+func (c *connection) newContext(r *attach.AttachRequest, size int) (_ *attachment, wait int, err error) {
+	d := c.d
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.attachment != nil || c.job != nil {
-		return attach.ErrAttached
+		return nil, -1, attach.ErrAttached
 	}
 	c.freeKept()
-	j, err := d.join(c, &r)
+	j, err := d.join(c, r)
 	if err != nil {
-		return err
+		return nil, -1, err
 	}
 	use := usage{contexts: 1, bytes: pages(int64(size))}
 	if err := d.take(c.peer.uid, c.rule, use); err != nil {
 		d.leave(j, r.Node)
-		return err
+		return nil, -1, err
 	}
 	a := &attachment{job: j, uid: c.peer.uid, node: r.Node, slots: int(r.Slots), segments: map[uint32]*region{}, bytes: use.bytes, card: -1, process: -1}
-	wait, err := a.make(d, size)
+	wait, err = a.make(d, size)
 	if err == nil {
 		err = d.attachContext(a)
 	}
@@ -82,19 +99,10 @@ func (c *connection) attach(message []byte) (err error) {
 		closeFD(wait)
 		d.give(c.peer.uid, use)
 		d.leave(j, r.Node)
-		return err
+		return nil, -1, err
 	}
 	c.attachment = a
-	answer := attach.AttachAnswer{ABI: funi.ABI, Context: a.ctx.Bell(), GID: r.GID, Node: r.Node, Nodes: uint32(len(j.cards)),
-		Slots: r.Slots, Memory: uint64(size), Incarnation: d.incarnation.Load()}
-	err = c.send(answer.Encode(), a.memory.fd, d.bells.fd, a.card, wait)
-	a.memory.passed()
-	closeFD(wait)
-	if err != nil {
-		c.detachLocked()
-		return err
-	}
-	return nil
+	return a, wait, nil
 }
 
 // make makes what the context is made of, and returns the descriptor on which the process
@@ -225,100 +233,6 @@ func (c *connection) hungUp() bool {
 	return gone || err != nil
 }
 
-// segment carries out KindSegment.
-func (c *connection) segment(message []byte) error {
-	r, err := attach.DecodeSegmentRequest(message)
-	if err != nil {
-		return err
-	}
-	c.pace(memoryCost(int64(min(r.Bytes, 1<<32))))
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a := c.attachment
-	if a == nil {
-		return fmt.Errorf("making a segment: %w", attach.ErrNotAttached)
-	}
-	refuse := func(err error) error {
-		return fmt.Errorf("making a segment of %d bytes at %#x: %w", r.Bytes, r.Base, err)
-	}
-	switch {
-	case r.Base == 0 || r.Base%16 != 0 || r.Bytes == 0 || r.Bytes%16 != 0 || r.Bytes > 1<<32 || uint64(r.Base)+r.Bytes > 1<<32 || r.Rights == 0:
-		return refuse(attach.ErrSegment) // before it is counted and made
-	case len(a.segments) >= funi.MaxSegments:
-		return refuse(attach.ErrTooManySegments)
-	}
-	use := usage{bytes: pages(int64(r.Bytes))}
-	if err := c.d.take(c.peer.uid, c.rule, use); err != nil {
-		return refuse(err)
-	}
-	m, err := newRegion("segment", int64(r.Bytes))
-	if err != nil {
-		c.d.give(c.peer.uid, use)
-		return refuse(fmt.Errorf("%w: %w", attach.ErrFull, err))
-	}
-	var refused error
-	err = c.d.loop.do(func() {
-		refused = a.ctx.Register(funi.Segment{Base: r.Base, Memory: m.bytes, Rights: r.Rights})
-	})
-	if err = errors.Join(err, refused); err != nil {
-		m.close()
-		c.d.give(c.peer.uid, use)
-		return refuse(statusOf(err))
-	}
-	a.segments[r.Base] = m
-	a.bytes += use.bytes
-	err = c.send(r.EncodeAnswer(), m.fd)
-	m.passed()
-	return err
-}
-
-// unsegment carries out KindUnsegment.
-func (c *connection) unsegment(message []byte) error {
-	r, err := attach.DecodeUnsegmentRequest(message)
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	a := c.attachment
-	if a == nil {
-		return fmt.Errorf("ending a segment: %w", attach.ErrNotAttached)
-	}
-	var refused error
-	err = c.d.loop.do(func() { refused = a.ctx.Unregister(r.Base) })
-	if err = errors.Join(err, refused); err != nil {
-		return fmt.Errorf("ending the segment at %#x: %w", r.Base, statusOf(err))
-	}
-	m := a.segments[r.Base]
-	delete(a.segments, r.Base)
-	size := pages(int64(len(m.bytes)))
-	a.bytes -= size
-	m.erase(0)
-	m.close()
-	c.d.give(c.peer.uid, usage{bytes: size})
-	message, err = attach.EncodeBody(attach.KindUnsegment|attach.AnswerBit, nil)
-	if err != nil {
-		return err
-	}
-	return c.send(message)
-}
-
-// statusOf puts the protocol's number to an error of the engine.
-func statusOf(err error) error {
-	for _, m := range []struct {
-		is error
-		to attach.Status
-	}{
-		{funi.ErrSegment, attach.ErrSegment}, {funi.ErrOverlap, attach.ErrOverlap}, {funi.ErrTooManySegments, attach.ErrTooManySegments},
-		{funi.ErrNoSegment, attach.ErrNoSegment}, {engine.ErrSegmentBusy, attach.ErrBusy}, {ErrEnded, attach.ErrStopping},
-	} {
-		if errors.Is(err, m.is) {
-			return fmt.Errorf("%w: %w", m.to, err)
-		}
-	}
-	return err
-}
-
 // dismiss tells the process that its context is gone. The card's thread calls it.
 func (a *attachment) dismiss() {
 	a.ctx.Dismiss()
@@ -377,9 +291,8 @@ func (c *connection) endContext() *attachment {
 		}
 		l.card.Detach(a.ctx)
 	})
-	closeFD(a.card)
 	closeFD(a.process)
-	a.card, a.process = -1, -1
+	a.process = -1
 	d.leave(a.job, a.node)
 	return a
 }

@@ -189,3 +189,29 @@ func TestMetricsLeaveFilesAlone(t *testing.T) {
 		t.Errorf("the file is gone: %q, %v", data, err)
 	}
 }
+
+// Rule: nobody waits for a process that takes no answer: while the daemon waits for room
+// for one, it tells what there is.
+func TestStatusDoesNotWait(t *testing.T) {
+	b := newBed(t)
+	d := b.start(0, nil)
+	_, nodes := group(t, []*running{d}, 0)
+	stuck := false
+	for i := 0; i < 5000 && !stuck; i++ {
+		message := attach.SegmentRequest{Base: 4096, Rights: funi.Source, Bytes: 4096}.Encode()
+		if i%2 == 1 {
+			message = attach.UnsegmentRequest{Base: 4096}.Encode()
+		}
+		_ = nodes[0].conn.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
+		stuck = attach.Send(nodes[0].conn, message) != nil // no room for another request
+	}
+	if !stuck {
+		t.Fatal("the daemon goes on without room for answers")
+	}
+	const enough = 20
+	for i := range enough {
+		if len(d.status(t).Contexts) == 0 {
+			t.Fatalf("%d answers came before the daemon waited no more", i)
+		}
+	}
+}

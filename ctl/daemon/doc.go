@@ -11,7 +11,8 @@
 //	               everything
 //	jobs.go        a group with token and routes: made by a launcher, joined by who shows
 //	               the token, and gone with the launcher's connection
-//	attachment.go  memory made and sealed (memory.go), attached to the card, passed on
+//	attachment.go  memory made and sealed (memory.go), attached to the card, passed on;
+//	               segment.go is more of it
 //	loop.go        the card's thread: engine, ports, wake-ups; rest.go is when it sleeps
 //	share.go       groups in turn, where the card has room for few contexts
 //

@@ -3,7 +3,9 @@ package daemon_test
 // This file tests life and death: of processes, jobs and daemons (issue 5, 5).
 
 import (
+	"golang.org/x/sys/unix"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -229,4 +231,22 @@ func TestKillsWhileSending(t *testing.T) {
 		}
 	}
 	until(t, "the descriptors are closed", func() bool { return descriptors() <= before })
+}
+
+// Rule: the folders that a daemon makes for its socket let everybody through, whatever the
+// umask of who started it: who may do what is not the file's mode's business.
+func TestSocketFolders(t *testing.T) {
+	b := newBed(t)
+	was := unix.Umask(0o077)
+	d := b.start(0, func(c *daemon.Config) { c.Socket = filepath.Join(b.dir, "run", "lab", "host.sock") })
+	unix.Umask(was)
+	for path, want := range map[string]os.FileMode{d.socket: 0o666, filepath.Dir(d.socket): 0o755, filepath.Dir(filepath.Dir(d.socket)): 0o755} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s has mode %o, not %o", path, info.Mode().Perm(), want)
+		}
+	}
 }

@@ -1,0 +1,123 @@
+package daemon
+
+// This file is the segments of a process's context (funi.Segment): memory that is made for
+// it, registered with the card, passed on, and freed at its wish or with the context.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// segment carries out KindSegment.
+func (c *connection) segment(message []byte) error {
+	r, err := attach.DecodeSegmentRequest(message)
+	if err != nil {
+		return err
+	}
+	c.pace(memoryCost(int64(min(r.Bytes, 1<<32))))
+	m, err := c.newSegment(&r)
+	if err != nil {
+		return err
+	}
+	err = c.send(r.EncodeAnswer(), m.fd)
+	m.passed()
+	return err
+}
+
+// newSegment makes a segment of the connection's context.
+func (c *connection) newSegment(r *attach.SegmentRequest) (*region, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.attachment
+	if a == nil {
+		return nil, fmt.Errorf("making a segment: %w", attach.ErrNotAttached)
+	}
+	refuse := func(err error) (*region, error) {
+		return nil, fmt.Errorf("making a segment of %d bytes at %#x: %w", r.Bytes, r.Base, err)
+	}
+	switch {
+	case r.Base == 0 || r.Base%16 != 0 || r.Bytes == 0 || r.Bytes%16 != 0 || r.Bytes > 1<<32 || uint64(r.Base)+r.Bytes > 1<<32 || r.Rights == 0:
+		return refuse(attach.ErrSegment) // before it is counted and made
+	case len(a.segments) >= funi.MaxSegments:
+		return refuse(attach.ErrTooManySegments)
+	}
+	use := usage{bytes: pages(int64(r.Bytes))}
+	if err := c.d.take(c.peer.uid, c.rule, use); err != nil {
+		return refuse(err)
+	}
+	m, err := newRegion("segment", int64(r.Bytes))
+	if err != nil {
+		c.d.give(c.peer.uid, use)
+		return refuse(fmt.Errorf("%w: %w", attach.ErrFull, err))
+	}
+	var refused error
+	err = c.d.loop.do(func() {
+		refused = a.ctx.Register(funi.Segment{Base: r.Base, Memory: m.bytes, Rights: r.Rights})
+	})
+	if err = errors.Join(err, refused); err != nil {
+		m.close()
+		c.d.give(c.peer.uid, use)
+		return refuse(statusOf(err))
+	}
+	a.segments[r.Base] = m
+	a.bytes += use.bytes
+	return m, nil
+}
+
+// unsegment carries out KindUnsegment.
+func (c *connection) unsegment(message []byte) error {
+	r, err := attach.DecodeUnsegmentRequest(message)
+	if err != nil {
+		return err
+	}
+	if err := c.endSegment(r.Base); err != nil {
+		return err
+	}
+	if message, err = attach.EncodeBody(attach.KindUnsegment|attach.AnswerBit, nil); err != nil {
+		return err
+	}
+	return c.send(message)
+}
+
+// endSegment frees a segment of the connection's context.
+func (c *connection) endSegment(base uint32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.attachment
+	if a == nil {
+		return fmt.Errorf("ending a segment: %w", attach.ErrNotAttached)
+	}
+	var refused error
+	err := c.d.loop.do(func() { refused = a.ctx.Unregister(base) })
+	if err = errors.Join(err, refused); err != nil {
+		return fmt.Errorf("ending the segment at %#x: %w", base, statusOf(err))
+	}
+	m := a.segments[base]
+	delete(a.segments, base)
+	size := pages(int64(len(m.bytes)))
+	a.bytes -= size
+	m.erase(0)
+	m.close()
+	c.d.give(c.peer.uid, usage{bytes: size})
+	return nil
+}
+
+// statusOf puts the protocol's number to an error of the engine.
+func statusOf(err error) error {
+	for _, m := range []struct {
+		is error
+		to attach.Status
+	}{
+		{funi.ErrSegment, attach.ErrSegment}, {funi.ErrOverlap, attach.ErrOverlap}, {funi.ErrTooManySegments, attach.ErrTooManySegments},
+		{funi.ErrNoSegment, attach.ErrNoSegment}, {engine.ErrSegmentBusy, attach.ErrBusy}, {ErrEnded, attach.ErrStopping},
+	} {
+		if errors.Is(err, m.is) {
+			return fmt.Errorf("%w: %w", m.to, err)
+		}
+	}
+	return err
+}
