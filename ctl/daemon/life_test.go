@@ -3,11 +3,12 @@ package daemon_test
 // This file tests life and death: of processes, jobs and daemons (issue 5, 5).
 
 import (
-	"golang.org/x/sys/unix"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/arctic"

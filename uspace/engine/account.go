@@ -10,7 +10,7 @@ package engine
 const (
 	// accountBatch is the most slots retrieved in one step from the queues of a level of
 	// all contexts of an account, as long as each has at least leastBatch.
-	accountBatch = 1024
+	accountBatch = 512
 	// leastBatch is what a queue has at least: less would make short trains.
 	leastBatch = 8
 )

@@ -54,7 +54,7 @@ func TestRefusedRequestsAreBounded(t *testing.T) {
 // Rule: contexts of one account share a batch, those of another have one of their own, and
 // all that they send is delivered.
 func TestAccountsShareABatch(t *testing.T) {
-	for _, k := range []struct{ many, each int }{{1, 256}, {4, 256}, {16, 64}, {64, 16}, {200, 8}} {
+	for _, k := range []struct{ many, each int }{{1, 256}, {2, 256}, {4, 128}, {16, 32}, {64, 8}, {200, 8}} {
 		cfg := soleCard()
 		cfg.Routes = make([]uint32, k.many+1)
 		c, err := engine.New(cfg)
