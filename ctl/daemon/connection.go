@@ -61,7 +61,12 @@ const mostRefusals = 256
 // its own, because closing descriptors that the process has sent may take time, where the
 // kernel does not refuse them. When so many are at it, new connections wait.
 func (d *Daemon) refuse(conn *net.UnixConn, why error) {
-	d.refusals <- struct{}{}
+	select {
+	case d.refusals <- struct{}{}:
+	case <-d.quit:
+		go conn.Close()
+		return
+	}
 	go func() {
 		listenNoMore(conn)
 		_ = conn.SetWriteDeadline(time.Now().Add(answerWithin))

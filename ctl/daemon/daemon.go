@@ -200,6 +200,7 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 		accepting <- nil
 	}
 	d.stopping.Store(true)
+	d.Stop() // for those who wait for quit, whatever was the reason
 	err = errors.Join(err, d.listener.close())
 	<-accepting
 	d.drain()

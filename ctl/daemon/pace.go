@@ -11,6 +11,8 @@ import "time"
 const (
 	// requestCost is the cost of any request.
 	requestCost = 100 * time.Microsecond
+	// routeCost is the cost of a node of a job.
+	routeCost = 50 * time.Nanosecond
 	// costBytes is how many bytes of new memory, made and freed, cost a nanosecond.
 	costBytes = 2
 	// burst is the debt that nobody waits for.
@@ -62,6 +64,9 @@ func (c *connection) pace(cost time.Duration) {
 	case <-d.quit:
 	}
 }
+
+// routesCost is the cost of so many routes, of which the card's thread takes its part.
+func routesCost(nodes int) time.Duration { return time.Duration(nodes) * routeCost }
 
 // memoryCost is the cost of making so much memory.
 func memoryCost(bytes int64) time.Duration { return time.Duration(bytes / costBytes) }

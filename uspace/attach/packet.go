@@ -15,7 +15,8 @@ import (
 // Network is the socket's type for package net: SOCK_SEQPACKET.
 const Network = "unixpacket"
 
-// Send sends one message with descriptors, which stay the caller's. It waits for room
+// Send sends one message with descriptors, which stay the caller's. Only a daemon does: it
+// takes none, and from Linux 6.16 on has the kernel refuse them (EPERM). It waits for room
 // in the socket until the connection's write deadline. One goroutine at a time.
 func Send(c *net.UnixConn, message []byte, descriptors ...int) error {
 	var rights []byte
