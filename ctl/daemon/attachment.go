@@ -55,7 +55,9 @@ func (c *connection) attach(message []byte) (err error) {
 	if err != nil {
 		return fmt.Errorf("%d slots: %w", r.Slots, attach.ErrSlots)
 	}
-	c.pace(memoryCost(int64(size)))
+	if err := c.pace(memoryCost(int64(size))); err != nil {
+		return err
+	}
 	a, wait, err := c.newContext(&r, size)
 	if err != nil {
 		return err

@@ -85,7 +85,9 @@ func (c *connection) serve() {
 		if err != nil && !errors.Is(err, attach.ErrMalformed) {
 			return // the process is gone
 		}
-		c.pace(requestCost)
+		if c.pace(requestCost) != nil {
+			return
+		}
 		var h attach.Header
 		if err == nil {
 			h, err = attach.DecodeHeader(message)

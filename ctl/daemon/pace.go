@@ -17,8 +17,10 @@ const (
 	costBytes = 2
 	// burst is the debt that nobody waits for.
 	burst = 100 * time.Millisecond
-	// longestPace bounds a wait, and so how late the end of a process that waits is noticed.
+	// longestPace bounds a wait, and glancePace how late the end of a process is noticed that
+	// waits.
 	longestPace = 500 * time.Millisecond
+	glancePace  = 10 * time.Millisecond
 	// manyDebts is how many users' debts are looked through for those that are paid.
 	manyDebts = 64
 )
@@ -47,22 +49,27 @@ func (d debts) add(uid uint32, now time.Time, cost time.Duration) time.Duration 
 	return max(until.Sub(now)-burst, 0)
 }
 
-// pace makes the connection wait until its user may have a request of that cost. Nothing must be
-// locked.
-func (c *connection) pace(cost time.Duration) {
+// pace makes the connection wait until its user may have a request of that cost, and
+// returns errGone if the process ends meanwhile. Nothing must be locked.
+func (c *connection) pace(cost time.Duration) error {
 	d := c.d
 	d.mu.Lock()
-	wait := d.debts.add(c.peer.uid, time.Now(), cost)
+	now := time.Now()
+	end := now.Add(d.debts.add(c.peer.uid, now, cost))
 	d.mu.Unlock()
-	if wait == 0 {
-		return
+	for left := end.Sub(now); left > 0; left = time.Until(end) {
+		t := time.NewTimer(min(left, glancePace))
+		select {
+		case <-t.C:
+		case <-d.quit:
+			t.Stop()
+			return nil
+		}
+		if c.hungUp() {
+			return errGone
+		}
 	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-d.quit:
-	}
+	return nil
 }
 
 // routesCost is the cost of so many routes, of which the card's thread takes its part.

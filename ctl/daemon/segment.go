@@ -18,7 +18,9 @@ func (c *connection) segment(message []byte) error {
 	if err != nil {
 		return err
 	}
-	c.pace(memoryCost(int64(min(r.Bytes, 1<<32))))
+	if err := c.pace(memoryCost(int64(min(r.Bytes, 1<<32)))); err != nil {
+		return err
+	}
 	m, err := c.newSegment(&r)
 	if err != nil {
 		return err
