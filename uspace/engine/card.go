@@ -18,6 +18,7 @@ type Card struct {
 	random    rand.PCG
 	contexts  []*Context // resident and switched out
 	awake     []*Context // of these, those that steps look at
+	called    []*Context // in this step, to be woken by the owner: at most one for each context
 	dead      []*Context // detached, with packets in flight
 	byBell    [funi.MaxContexts]*Context
 	sets      int // of the cache, in use
@@ -89,6 +90,7 @@ func (c *Card) Step(now int64) int64 {
 	c.steps++
 	c.before = c.Progress()
 	c.more, c.blocked = false, false
+	c.called = c.called[:0]
 	if len(c.awake) < len(c.contexts) || c.steps%napEvery == 0 {
 		c.look()
 	}
@@ -175,6 +177,9 @@ func (c *Card) Established(card uint16) bool {
 	p := c.peer(card)
 	return p != nil && p.established
 }
+
+// Quiet reports whether nothing of detached contexts is in flight any more.
+func (c *Card) Quiet() bool { return len(c.dead) == 0 }
 
 // peer returns the peer with the card number, or nil.
 func (c *Card) peer(card uint16) *peer {

@@ -59,6 +59,10 @@ type Config struct {
 	// reason, so that they come again (thesis 3.3.2). It is called within Step and must
 	// not call the card. Nil: the system group is like any other.
 	SystemEvent func()
+	// AnyGroup lets the card meet peers and answer them whatever the group of a frame, not
+	// only for groups with a context here. A card whose groups come and go needs it: what
+	// comes for one that has just ended is rejected for good and so returns to its sender at once.
+	AnyGroup bool
 	// Doorbells is where processes ring; nil: the card makes them, which is enough for
 	// processes that are one with it.
 	Doorbells *funi.Doorbells

@@ -138,6 +138,7 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	c.contexts = append(c.contexts, x)
 	if cap(c.awake) < cap(c.contexts) { // waking must not allocate
 		c.awake = append(make([]*Context, 0, cap(c.contexts)), c.awake...)
+		c.called = append(make([]*Context, 0, cap(c.contexts)), c.called...)
 	}
 	iface.Memory().Doorbells = c.cfg.Doorbells
 	c.wake(x)
@@ -354,6 +355,9 @@ func (x *Context) publish() {
 	if x.modes|x.user != 0 {
 		c.control(x)
 	}
+	if x.iface.Called() {
+		c.called = append(c.called, x)
+	}
 	if !x.ticket.changed {
 		return
 	}
@@ -369,6 +373,10 @@ func (x *Context) Idle() bool {
 	pending := !x.away && x.iface.Pending(arctic.Reply)+x.iface.Pending(arctic.Request) > 0
 	return !pending && x.allFree() && x.drained() && !x.transferring()
 }
+
+// Bell returns the number of the context's doorbell, below funi.MaxContexts. No other
+// context of the card has it until this one is detached.
+func (x *Context) Bell() uint32 { return x.bell }
 
 // GID returns the context's group.
 func (x *Context) GID() uint16 { return x.gid }

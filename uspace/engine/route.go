@@ -27,6 +27,8 @@ type group struct {
 	nodes  map[uint16]*Context // resident or switched out
 	recent *Context            // last one looked up
 	routes []uint32            // nil: the card's
+	// expected are nodes that have no context yet and will.
+	expected map[uint16]bool
 }
 
 // group returns the record of a GID, made when it is first needed.
@@ -39,10 +41,10 @@ func (c *Card) group(gid uint16) *group {
 	return g
 }
 
-// hasGroup reports whether a context of the group is attached. The system group is
-// always here if somebody wants to know of its packets.
+// hasGroup reports whether frames of the group are taken: a context of it is attached.
+// The system group is always here if somebody wants to know of its packets.
 func (c *Card) hasGroup(gid uint16) bool {
-	return c.isResident(gid) || gid == SystemGroup && c.cfg.SystemEvent != nil
+	return c.cfg.AnyGroup || c.isResident(gid) || gid == SystemGroup && c.cfg.SystemEvent != nil
 }
 
 func (c *Card) isResident(gid uint16) bool {
@@ -50,7 +52,8 @@ func (c *Card) isResident(gid uint16) bool {
 	return g != nil && len(g.nodes) > 0
 }
 
-// lookup returns the context of a node of a group, awake, or nil.
+// lookup returns the context of a node of a group, awake, or nil; for a node that is
+// expected one that lets its packets come again.
 func (c *Card) lookup(gid, node uint16) *Context {
 	g := c.groups[gid&arctic.MaxGID]
 	if g == nil {
@@ -59,6 +62,9 @@ func (c *Card) lookup(gid, node uint16) *Context {
 	x := g.recent
 	if x == nil || x.node != node {
 		if x = g.nodes[node]; x == nil {
+			if g.expected[node] {
+				return c.absent
+			}
 			return nil
 		}
 		g.recent = x
@@ -69,12 +75,39 @@ func (c *Card) lookup(gid, node uint16) *Context {
 	return x
 }
 
+// Expect says that a node of a group, which has no context here yet, will be attached: so
+// long as it is expected, packets for it are rejected for a transient reason and come
+// again. Attaching it, or expecting it no more, ends that; then a node without a context
+// rejects for good. A GID has 11 bits.
+func (c *Card) Expect(gid, node uint16, expected bool) {
+	gid &= arctic.MaxGID
+	g := c.group(gid)
+	switch {
+	case !expected:
+		delete(g.expected, node)
+	case g.nodes[node] == nil:
+		if g.expected == nil {
+			g.expected = map[uint16]bool{}
+		}
+		g.expected[node] = true
+	}
+	c.leaveGroup(gid, g)
+}
+
+// leaveGroup forgets a group of which nothing is known.
+func (c *Card) leaveGroup(gid uint16, g *group) {
+	if len(g.nodes) == 0 && len(g.expected) == 0 && g.routes == nil {
+		c.groups[gid] = nil
+	}
+}
+
 // enter puts a context into the group of the GID.
 func (c *Card) enter(x *Context, gid uint16) error {
 	g := c.group(gid)
 	if g.nodes[x.node] != nil {
 		return ErrAttached
 	}
+	delete(g.expected, x.node)
 	g.nodes[x.node] = x
 	x.gid, x.group = gid, g
 	return nil
@@ -88,9 +121,7 @@ func (c *Card) quit(x *Context) {
 	}
 	delete(g.nodes, x.node)
 	g.recent = nil
-	if len(g.nodes) == 0 && g.routes == nil {
-		c.groups[x.gid] = nil
-	}
+	c.leaveGroup(x.gid, g)
 	x.group = nil
 }
 
@@ -144,9 +175,8 @@ func (c *Card) SetGroupRoutes(gid uint16, routes []uint32) error {
 	g.routes = nil
 	if routes != nil {
 		g.routes = append([]uint32{}, routes...)
-	} else if len(g.nodes) == 0 {
-		c.groups[gid] = nil
 	}
+	c.leaveGroup(gid, g)
 	return nil
 }
 

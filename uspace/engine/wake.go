@@ -38,6 +38,47 @@ func (c *Card) wake(x *Context) {
 	x.iface.Wake()
 }
 
+// Doze tells all processes that the card's owner is about to stop stepping it for a
+// while, so that they write its eventfd with what they do next (bit 31 of the asleep word
+// of package funi). What one did without seeing that is found by the next step, so step
+// once more and sleep only if that step had nothing to do; then call Rouse. Between the two
+// no context is attached, detached or switched.
+func (c *Card) Doze() {
+	for _, x := range c.contexts {
+		if x.away {
+			continue
+		}
+		x.iface.Doze(true)
+		if !x.awake && x.stirs() {
+			c.wake(x)
+		}
+	}
+}
+
+// Rouse ends Doze.
+func (c *Card) Rouse() {
+	for _, x := range c.contexts {
+		if !x.away {
+			x.iface.Doze(false)
+		}
+	}
+}
+
+// NeedsRoom reports whether packets wait for a process to make room in its receive
+// queues. Processes do not say when they have, so a card that sleeps has to look.
+func (c *Card) NeedsRoom() bool {
+	for _, x := range c.awake {
+		if x.looping || !x.drained() {
+			return true
+		}
+	}
+	return false
+}
+
+// Called returns the contexts whose processes asked to be woken and for which the last
+// step had something. The list is the card's and valid until the next step.
+func (c *Card) Called() []*Context { return c.called }
+
 // unlist takes the context off the list of those that are awake.
 func (c *Card) unlist(x *Context) {
 	if !x.awake {

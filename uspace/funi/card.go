@@ -27,6 +27,8 @@ type Card struct {
 	tailStored  [arctic.Levels]uint32 // send tail as last stored
 	returns     uint32                // next return to write
 	lost        uint32
+	asleep      uint32 // the word as last stored
+	changed     bool   // the process can see something that it could not when Called was last true or asked in vain
 }
 
 // NewCard returns the card's end of a context that has just been powered up: both
@@ -35,6 +37,7 @@ type Card struct {
 func NewCard(m *Memory) *Card {
 	atomic.StoreUint32(&m.Page[returnHead], 0)
 	atomic.StoreUint32(&m.Page[returnsLost], 0)
+	atomic.StoreUint32(&m.Page[versionWord], ABI)
 	return &Card{memory: m, page: m.Page}
 }
 
@@ -137,7 +140,11 @@ func (c *Card) Store(r Register, v uint32) { c.page.Store(r, v) }
 // process has written in the meantime; then it returns false, and the card looks
 // again at its next step.
 func (c *Card) PutControl(seen, v uint32) bool {
-	return atomic.CompareAndSwapUint32(c.page.at(Control), seen, v)
+	if !atomic.CompareAndSwapUint32(c.page.at(Control), seen, v) {
+		return false
+	}
+	c.changed = true
+	return true
 }
 
 // PutFault says why MERR is set.
@@ -145,12 +152,39 @@ func (c *Card) PutFault(r arctic.Reason) { atomic.StoreUint32(&c.page[faultWord]
 
 // Sleep tells the process that from now on it has to ring bell n when it has stored
 // something. The card must look at the context once more after it.
-func (c *Card) Sleep(n uint32) {
-	atomic.StoreUint32(&c.page[asleepWord], n+1)
-}
+func (c *Card) Sleep(n uint32) { c.putAsleep(c.asleep&CardSleeps | n + 1) }
 
 // Wake tells the process that it need not ring.
-func (c *Card) Wake() { atomic.StoreUint32(&c.page[asleepWord], 0) }
+func (c *Card) Wake() { c.putAsleep(c.asleep & CardSleeps) }
+
+// Doze tells the process that the card's thread is about to sleep, so that it has to
+// write the card's eventfd besides when it has stored something; or that it need not any
+// more. The card must look at the context once more before it sleeps.
+func (c *Card) Doze(sleeps bool) {
+	v := c.asleep &^ CardSleeps
+	if sleeps {
+		v |= CardSleeps
+	}
+	c.putAsleep(v)
+}
+
+func (c *Card) putAsleep(v uint32) {
+	c.asleep = v
+	atomic.StoreUint32(&c.page[asleepWord], v)
+}
+
+// Called reports whether the process asked to be woken and there is something for it to
+// see since: a delivery, a return, retired slots or a new CNTL. The request is then
+// taken. Ask after Publish; the process asks and then looks once more, so one of the two
+// sees the other.
+func (c *Card) Called() bool {
+	if !c.changed {
+		return false
+	}
+	c.changed = false
+	wake := &c.page[wakeWord]
+	return atomic.LoadUint32(wake) != 0 && atomic.SwapUint32(wake, 0) != 0
+}
 
 // Mark returns a number that changes, but for rare coincidences, when packets are
 // retrieved or delivered.
@@ -215,11 +249,11 @@ func (c *Card) Deliver(l Level) {
 func (c *Card) Publish() {
 	for l := range arctic.Levels {
 		if c.headStored[l] != c.receiveHead[l] {
-			c.headStored[l] = c.receiveHead[l]
+			c.headStored[l], c.changed = c.receiveHead[l], true
 			c.page.Store(receiveHead[l], c.receiveHead[l])
 		}
 		if c.tailStored[l] != c.sendTail[l] {
-			c.tailStored[l] = c.sendTail[l]
+			c.tailStored[l], c.changed = c.sendTail[l], true
 			c.page.Store(sendTail[l], c.sendTail[l])
 		}
 	}
@@ -228,6 +262,7 @@ func (c *Card) Publish() {
 // Return puts a packet that could not be delivered into the return ring, or
 // counts it when the ring is full.
 func (c *Card) Return(r Returned) {
+	c.changed = true
 	if c.returns-atomic.LoadUint32(&c.page[returnTail]) >= ReturnSlots {
 		c.lost++
 		atomic.StoreUint32(&c.page[returnsLost], c.lost)

@@ -48,9 +48,15 @@ const (
 
 	asleepWord  = 0x4c0 / 4
 	faultWord   = 0x4c8 / 4
+	versionWord = 0x4d0 / 4
+	wakeWord    = 0x4d8 / 4
+	goneWord    = 0x4e0 / 4
 	returnWords = 32 / 4
 	// ReturnSlots is how many returned packets the ring holds.
 	ReturnSlots = 64
+
+	// CardSleeps is the bit of the asleep word that says that the card's thread sleeps.
+	CardSleeps = 1 << 31
 )
 
 // The bits of CNTL (thesis 3.1.2; the numbers are those of its table, the
@@ -94,6 +100,10 @@ func (p *Page) at(r Register) *uint32 { return &p[int(r&(Registers-1))*registerW
 
 // Fault returns why MERR was last set.
 func (p *Page) Fault() arctic.Reason { return arctic.Reason(atomic.LoadUint32(&p[faultWord])) }
+
+// PutGone tells the process that the card has let go of the context. Any goroutine may
+// call it.
+func (p *Page) PutGone() { atomic.StoreUint32(&p[goneWord], 1) }
 
 // The index registers of each level: send head and tail, receive head and tail.
 var (

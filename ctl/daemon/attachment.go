@@ -1,0 +1,292 @@
+package daemon
+
+// This file is a process's context: the memory that it shares with the card, its
+// segments, and how all of it is made and freed. Memory is made and mapped by the
+// connection's goroutine; only attaching and detaching itself is done by the card's thread.
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// attachment is a context and what belongs to it. But for ctx, which is the card's
+// thread's, it is guarded by connection.mu.
+type attachment struct {
+	job      *job
+	node     uint16
+	slots    int
+	memory   *region
+	shared   *funi.Memory
+	segments map[uint32]*region // by base
+	bytes    int64              // all memory
+	ctx      *engine.Context
+
+	card    int // eventfd: wakes the card's thread
+	process int // write end of the pipe that wakes the process
+}
+
+// attach carries out KindAttach.
+func (c *connection) attach(message []byte) (err error) {
+	r, err := attach.DecodeAttachRequest(message)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil && !errors.Is(err, errGone) {
+			err = fmt.Errorf("attaching node %d of group %d: %w", r.Node, r.GID, err)
+		}
+	}()
+	d := c.d
+	if r.Slots == 0 {
+		r.Slots = uint32(d.cfg.Slots)
+	}
+	size, err := funi.SharedSize(int(min(r.Slots, math.MaxInt32)))
+	if err != nil {
+		return fmt.Errorf("%d slots: %w", r.Slots, attach.ErrSlots)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.attachment != nil || c.job != nil {
+		return attach.ErrAttached
+	}
+	j, err := d.join(c, &r)
+	if err != nil {
+		return err
+	}
+	use := usage{contexts: 1, bytes: int64(size)}
+	if err := d.take(c.peer.uid, c.rule, use); err != nil {
+		d.leave(j, r.Node)
+		return err
+	}
+	a := &attachment{job: j, node: r.Node, slots: int(r.Slots), segments: map[uint32]*region{}, bytes: int64(size), card: -1, process: -1}
+	wait, err := a.make(d, size)
+	if err == nil {
+		err = d.attachContext(a)
+	}
+	if err != nil {
+		a.close()
+		closeFD(wait)
+		d.give(c.peer.uid, use)
+		d.leave(j, r.Node)
+		return err
+	}
+	c.attachment = a
+	answer := attach.AttachAnswer{ABI: funi.ABI, Context: a.ctx.Bell(), GID: r.GID, Node: r.Node, Nodes: uint32(len(j.cards)),
+		Slots: r.Slots, Memory: uint64(size), Incarnation: d.incarnation}
+	err = c.send(answer.Encode(), a.memory.fd, d.bells.fd, a.card, wait)
+	a.memory.passed()
+	closeFD(wait)
+	if err != nil {
+		c.detachLocked()
+		return err
+	}
+	return nil
+}
+
+// make makes what the context is made of, and returns the descriptor on which the process
+// waits. That is the read end of a pipe, not an eventfd: whether a write waits for room is
+// a flag of the open file, which a process that has the same eventfd could clear, fill it, and so
+// stop the card's thread. The writing end of a pipe is the daemon's alone.
+func (a *attachment) make(d *Daemon, size int) (wait int, err error) {
+	wait = -1
+	if a.memory, err = newRegion(fmt.Sprintf("%d.%d", a.job.gid, a.node), int64(size)); err != nil {
+		return wait, fmt.Errorf("%w: %w", attach.ErrFull, err)
+	}
+	if a.shared, err = funi.SharedMemory(a.memory.bytes, d.bells.bytes); err != nil {
+		return wait, err
+	}
+	// The process finds its registers written (thesis 3.2.1); it may change them later.
+	if _, err = funi.InitializeSlots(a.shared, a.slots); err != nil {
+		return wait, err
+	}
+	if a.card, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return wait, descriptors(err)
+	}
+	var pipe [2]int
+	if err = unix.Pipe2(pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return wait, descriptors(err)
+	}
+	a.process = pipe[1]
+	// A page is enough: of many writes one is as good as all.
+	_, _ = unix.FcntlInt(uintptr(a.process), unix.F_SETPIPE_SZ, 4096)
+	return pipe[0], nil
+}
+
+// descriptors explains that the daemon has none left.
+func descriptors(err error) error {
+	return fmt.Errorf("%w: making its descriptors: %w", attach.ErrFull, err)
+}
+
+// attachContext has the card's thread attach the context.
+func (d *Daemon) attachContext(a *attachment) error {
+	var refused error
+	err := d.loop.do(func() {
+		l := d.loop
+		if refused = l.watch(a.card, unix.EPOLLIN|unix.EPOLLET); refused != nil {
+			return
+		}
+		if a.ctx, refused = l.card.Attach(a.shared, a.job.gid, a.node); refused != nil {
+			l.unwatch(a.card)
+			return
+		}
+		l.byBell[a.ctx.Bell()] = a
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", attach.ErrStopping, err)
+	case errors.Is(refused, engine.ErrAttached):
+		return fmt.Errorf("%w: %w", attach.ErrTaken, refused)
+	case refused != nil:
+		return fmt.Errorf("%w: %w", attach.ErrFull, refused)
+	}
+	return nil
+}
+
+// segment carries out KindSegment.
+func (c *connection) segment(message []byte) error {
+	r, err := attach.DecodeSegmentRequest(message)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.attachment
+	if a == nil {
+		return fmt.Errorf("making a segment: %w", attach.ErrNotAttached)
+	}
+	refuse := func(err error) error {
+		return fmt.Errorf("making a segment of %d bytes at %#x: %w", r.Bytes, r.Base, err)
+	}
+	switch {
+	case r.Base == 0 || r.Base%16 != 0 || r.Bytes == 0 || r.Bytes%16 != 0 || r.Bytes > 1<<32 || uint64(r.Base)+r.Bytes > 1<<32 || r.Rights == 0:
+		return refuse(attach.ErrSegment) // before it is counted and made
+	case len(a.segments) >= funi.MaxSegments:
+		return refuse(attach.ErrTooManySegments)
+	}
+	if err := c.d.take(c.peer.uid, c.rule, usage{bytes: int64(r.Bytes)}); err != nil {
+		return refuse(err)
+	}
+	m, err := newRegion("segment", int64(r.Bytes))
+	if err != nil {
+		c.d.give(c.peer.uid, usage{bytes: int64(r.Bytes)})
+		return refuse(fmt.Errorf("%w: %w", attach.ErrFull, err))
+	}
+	var refused error
+	err = c.d.loop.do(func() {
+		refused = a.ctx.Register(funi.Segment{Base: r.Base, Memory: m.bytes, Rights: r.Rights})
+	})
+	if err = errors.Join(err, refused); err != nil {
+		m.close()
+		c.d.give(c.peer.uid, usage{bytes: int64(r.Bytes)})
+		return refuse(statusOf(err))
+	}
+	a.segments[r.Base] = m
+	a.bytes += int64(r.Bytes)
+	err = c.send(r.EncodeAnswer(), m.fd)
+	m.passed()
+	return err
+}
+
+// unsegment carries out KindUnsegment.
+func (c *connection) unsegment(message []byte) error {
+	r, err := attach.DecodeUnsegmentRequest(message)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.attachment
+	if a == nil {
+		return fmt.Errorf("ending a segment: %w", attach.ErrNotAttached)
+	}
+	var refused error
+	err = c.d.loop.do(func() { refused = a.ctx.Unregister(r.Base) })
+	if err = errors.Join(err, refused); err != nil {
+		return fmt.Errorf("ending the segment at %#x: %w", r.Base, statusOf(err))
+	}
+	m := a.segments[r.Base]
+	delete(a.segments, r.Base)
+	size := int64(len(m.bytes))
+	a.bytes -= size
+	m.close()
+	c.d.give(c.peer.uid, usage{bytes: size})
+	message, err = attach.EncodeBody(attach.KindUnsegment|attach.AnswerBit, nil)
+	if err != nil {
+		return err
+	}
+	return c.send(message)
+}
+
+// statusOf puts the protocol's number to an error of the engine.
+func statusOf(err error) error {
+	for _, m := range []struct {
+		is error
+		to attach.Status
+	}{
+		{funi.ErrSegment, attach.ErrSegment}, {funi.ErrOverlap, attach.ErrOverlap}, {funi.ErrTooManySegments, attach.ErrTooManySegments},
+		{funi.ErrNoSegment, attach.ErrNoSegment}, {engine.ErrSegmentBusy, attach.ErrBusy}, {ErrEnded, attach.ErrStopping},
+	} {
+		if errors.Is(err, m.is) {
+			return fmt.Errorf("%w: %w", m.to, err)
+		}
+	}
+	return err
+}
+
+// dismiss tells the process that its context is gone.
+func (a *attachment) dismiss() {
+	a.shared.Page.PutGone()
+	wakeUp(a.process)
+}
+
+// detach ends the connection's context, if it has one.
+func (c *connection) detach() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.detachLocked()
+}
+
+// detachLocked does that for who holds mu.
+func (c *connection) detachLocked() {
+	a := c.attachment
+	if a == nil {
+		return
+	}
+	c.attachment = nil
+	d := c.d
+	a.dismiss()
+	_ = d.loop.do(func() { // a thread that has ended touches nothing any more
+		l := d.loop
+		l.unwatch(a.card)
+		l.byBell[a.ctx.Bell()] = nil
+		l.card.Detach(a.ctx)
+	})
+	a.close()
+	d.leave(a.job, a.node)
+	d.give(c.peer.uid, usage{contexts: 1, bytes: a.bytes})
+}
+
+// close gives memory and descriptors back, which the card must not use any more.
+func (a *attachment) close() {
+	if a.memory != nil {
+		a.memory.close()
+	}
+	for _, m := range a.segments {
+		m.close()
+	}
+	closeFD(a.card)
+	closeFD(a.process)
+}
+
+func closeFD(fd int) {
+	if fd >= 0 {
+		_ = unix.Close(fd)
+	}
+}

@@ -1,0 +1,252 @@
+package daemon
+
+// This file is what a daemon is made from, its defaults and its limits.
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/xdp"
+)
+
+// Defaults of a configuration.
+const (
+	DefaultSocket      = "/run/funet/funid.sock"
+	DefaultSlots       = 1024
+	DefaultDrain       = time.Second
+	DefaultContexts    = 64
+	DefaultJobs        = 64
+	DefaultConnections = 256
+	DefaultBytes       = 256 << 20
+)
+
+// Errors for what callers decide on.
+var (
+	// ErrConfig is wrapped by every error about what a configuration says.
+	ErrConfig = errors.New("invalid configuration")
+	// ErrSocket: another daemon, or something else, has the socket's path.
+	ErrSocket = errors.New("the socket's path is in use")
+	// ErrEnded: the card's thread has ended.
+	ErrEnded = errors.New("the daemon has ended")
+)
+
+// Config is what a daemon is made from. The zero value of what is not said to be needed
+// stands for its default.
+type Config struct {
+	Socket string // path; DefaultSocket
+	// Card is the number of this host's card, its node in Peers. Both are needed.
+	Card       uint16
+	Peers      *cluster.File
+	Interfaces []string // those that Peers names; one that it does not name is all peers'
+
+	Attach    xdp.AttachMode
+	Bind      xdp.BindMode
+	HugePages bool
+	Jumbo     bool
+
+	CPU     int // that the card's thread is pinned to; negative: none
+	Polling Polling
+	Slots   int // per queue, for who does not say; DefaultSlots
+	// PeerTimeout and ConnectTimeout are the engine's.
+	PeerTimeout, ConnectTimeout time.Duration
+	Drain                       time.Duration // most time that a stop waits for what is under way; DefaultDrain
+
+	// Rules say who may use the card; the first that matches a user is his. Without any,
+	// everybody may, as DefaultRule says.
+	Rules          []Rule
+	Administrators Who // besides uid 0
+	// Metrics is where metrics are served: "unix:" and a path, or a loopback address with
+	// port; "": nowhere.
+	Metrics string
+}
+
+// Who is users and groups, by number.
+type Who struct{ Users, Groups []uint32 }
+
+// Rule is what users may use, each of them. Zeros stand for the defaults.
+type Rule struct {
+	Who         // nobody in particular: everybody
+	GIDs        []Range
+	Contexts    int
+	Jobs        int
+	Connections int
+	Bytes       int64 // of contexts and segments
+}
+
+// Range is GIDs, both ends included.
+type Range struct{ First, Last uint16 }
+
+// DefaultRule is the rule where there is none.
+func DefaultRule() Rule {
+	return Rule{GIDs: []Range{{1, arctic.MaxGID}}, Contexts: DefaultContexts, Jobs: DefaultJobs, Connections: DefaultConnections, Bytes: DefaultBytes}
+}
+
+// complete fills in defaults and refuses what cannot be. Errors wrap ErrConfig.
+func (c Config) complete() (Config, error) {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrConfig)
+	}
+	if c.Socket == "" {
+		c.Socket = DefaultSocket
+	}
+	if c.Slots == 0 {
+		c.Slots = DefaultSlots
+	}
+	if c.Drain == 0 {
+		c.Drain = DefaultDrain
+	}
+	native := engine.Native()
+	if c.PeerTimeout == 0 {
+		c.PeerTimeout = native.PeerTimeout
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = native.ConnectTimeout
+	}
+	switch {
+	case c.Peers == nil:
+		return c, bad("no peers; `funet lab peers` prints what a peers file looks like")
+	case int(c.Card) >= len(c.Peers.Peers):
+		return c, bad("card %d is not in the peers file, which has nodes 0 to %d", c.Card, len(c.Peers.Peers)-1)
+	case len(c.Socket) > 107: // unix(7): sun_path
+		return c, bad("socket %q is longer than 107 bytes", c.Socket)
+	case !filepath.IsAbs(c.Socket):
+		return c, bad("socket %q is not an absolute path", c.Socket)
+	case c.Drain < 0 || c.Drain > time.Minute:
+		return c, bad("drain %v; use 0s to 1m", c.Drain)
+	case c.PeerTimeout < 100*time.Millisecond || c.PeerTimeout > time.Hour || c.ConnectTimeout < 100*time.Millisecond || c.ConnectTimeout > time.Hour:
+		return c, bad("timeouts %v and %v; use 100ms to 1h", c.PeerTimeout, c.ConnectTimeout)
+	case pollings[c.Polling] == "":
+		return c, bad("polling %d; use adaptive, spin or sleep", c.Polling)
+	}
+	if err := c.Peers.Validate(); err != nil {
+		return c, fmt.Errorf("%w: %w", err, ErrConfig)
+	}
+	if _, err := funi.SharedSize(c.Slots); err != nil {
+		return c, bad("slots %d; use a power of two from 2 to 65536", c.Slots)
+	}
+	if err := c.interfaces(bad); err != nil {
+		return c, err
+	}
+	if len(c.Rules) == 0 {
+		c.Rules = []Rule{DefaultRule()}
+	}
+	c.Rules = slices.Clone(c.Rules)
+	for i := range c.Rules {
+		if err := c.Rules[i].complete(); err != nil {
+			return c, bad("rule %d: %v", i+1, err)
+		}
+	}
+	if c.Metrics != "" {
+		if _, _, err := metricsAddress(c.Metrics); err != nil {
+			return c, bad("metrics %q: %v", c.Metrics, err)
+		}
+	}
+	return c, nil
+}
+
+// interfaces finds out which interfaces there are to be, from the peers if it is not said.
+func (c *Config) interfaces(bad func(string, ...any) error) error {
+	var named []string
+	for _, p := range c.Peers.Peers {
+		if p.Iface != "" && !slices.Contains(named, p.Iface) && p.Node != c.Card {
+			named = append(named, p.Iface)
+		}
+	}
+	if len(c.Interfaces) == 0 {
+		c.Interfaces = named
+	}
+	switch {
+	case len(c.Interfaces) == 0:
+		return bad("no interface; name those that lead to the peers, such as interfaces: [eth1]")
+	case len(c.Interfaces) == 1:
+		return nil
+	}
+	for _, p := range c.Peers.Peers {
+		if p.Node != c.Card && !slices.Contains(c.Interfaces, p.Iface) {
+			return bad("node %d of the peers file is behind interface %q, which is none of %s", p.Node, p.Iface, strings.Join(c.Interfaces, ", "))
+		}
+	}
+	return nil
+}
+
+// complete fills in defaults.
+func (r *Rule) complete() error {
+	d := DefaultRule()
+	if len(r.GIDs) == 0 {
+		r.GIDs = d.GIDs
+	}
+	for _, g := range r.GIDs {
+		if g.First < 1 || g.First > g.Last || g.Last > arctic.MaxGID {
+			return fmt.Errorf("gids %d to %d; use 1 to %d (0 is the system group)", g.First, g.Last, arctic.MaxGID)
+		}
+	}
+	for _, v := range []struct {
+		name string
+		n    *int
+		d    int
+	}{{"contexts", &r.Contexts, d.Contexts}, {"jobs", &r.Jobs, d.Jobs}, {"connections", &r.Connections, d.Connections}} {
+		if *v.n == 0 {
+			*v.n = v.d
+		}
+		if *v.n < 0 || *v.n > 1<<16 {
+			return fmt.Errorf("%s %d; use 1 to %d", v.name, *v.n, 1<<16)
+		}
+	}
+	if r.Bytes == 0 {
+		r.Bytes = d.Bytes
+	}
+	if r.Bytes < 0 || r.Bytes > 1<<46 {
+		return fmt.Errorf("bytes %d; use 1 to 64 TiB", r.Bytes)
+	}
+	return nil
+}
+
+// metricsAddress splits an address into what package net wants.
+func metricsAddress(s string) (network, address string, err error) {
+	if path, ok := strings.CutPrefix(s, "unix:"); ok {
+		if !filepath.IsAbs(path) || len(path) > 107 {
+			return "", "", errors.New("use unix: and an absolute path of at most 107 bytes")
+		}
+		return "unix", path, nil
+	}
+	a, err := netip.ParseAddrPort(s)
+	if err != nil || !a.Addr().IsLoopback() {
+		return "", "", errors.New("use a loopback address with port, such as 127.0.0.1:9464, or unix: and a path")
+	}
+	return "tcp", s, nil
+}
+
+// engine returns the engine's configuration, without its ports.
+func (c *Config) engine() engine.Config {
+	e := engine.Native()
+	e.Card = c.Card
+	e.PeerTimeout, e.ConnectTimeout = c.PeerTimeout, c.ConnectTimeout
+	e.AnyGroup = true
+	for _, p := range c.Peers.Peers {
+		if p.Node == c.Card {
+			continue
+		}
+		at := max(0, slices.Index(c.Interfaces, p.Iface)) // one interface leads everywhere
+		e.Peers = append(e.Peers, engine.Peer{Card: p.Node, Address: [6]byte(p.MAC), Port: at})
+	}
+	return e
+}
+
+// hostName is what INFO calls this host.
+func hostName() string {
+	h, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return h
+}

@@ -1,0 +1,180 @@
+package daemon
+
+// This file is a connection: one process, its requests one after the other, and its end,
+// which frees everything that it had.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/funet/funet/uspace/attach"
+)
+
+// answerWithin is how long a process may take to make room for an answer.
+const answerWithin = time.Second
+
+// connection is a process's connection. Its requests are served by one goroutine.
+type connection struct {
+	d    *Daemon
+	conn *net.UnixConn
+	peer peer
+	rule *Rule
+
+	// mu guards what others end: a job's end detaches the contexts of all its connections.
+	mu         sync.Mutex
+	attachment *attachment // nil: none
+	job        *job        // nil: none
+}
+
+// meet serves a new connection, or refuses it if the user has too many or is nobody that
+// a rule knows.
+func (d *Daemon) meet(conn *net.UnixConn) {
+	p, err := credentials(conn)
+	if err != nil {
+		conn.Close()
+		return
+	}
+	c := &connection{d: d, conn: conn, peer: p, rule: d.rule(&p)}
+	if c.rule == nil {
+		// He may ask which card this is, and look at what he has, which is nothing.
+		c.rule = &Rule{Connections: DefaultConnections}
+	}
+	if err := d.take(p.uid, c.rule, usage{connections: 1}); err != nil {
+		_ = conn.SetWriteDeadline(time.Now().Add(answerWithin))
+		_ = attach.Send(conn, attach.EncodeRefusal(0, err))
+		conn.Close()
+		return
+	}
+	d.mu.Lock()
+	d.connections[c] = struct{}{}
+	d.mu.Unlock()
+	d.serving.Go(c.serve)
+}
+
+// serve carries out requests until the connection ends.
+func (c *connection) serve() {
+	defer c.over()
+	buffer := make([]byte, attach.MaxMessage)
+	for {
+		message, _, err := attach.Receive(c.conn, buffer, 0)
+		if err != nil && !errors.Is(err, attach.ErrMalformed) {
+			return // the process is gone
+		}
+		var h attach.Header
+		if err == nil {
+			h, err = attach.DecodeHeader(message)
+		}
+		fatal := err != nil
+		if err == nil {
+			err = c.carryOut(h.Kind, message)
+			fatal = errors.Is(err, attach.ErrMalformed)
+		}
+		if err != nil {
+			err = c.send(attach.EncodeRefusal(h.Kind&^attach.AnswerBit, err))
+		}
+		if fatal || err != nil {
+			return
+		}
+	}
+}
+
+// errGone: the answer could not be sent.
+var errGone = errors.New("the process takes no answer")
+
+// carryOut carries out one request and answers it. An error is to be answered as a
+// refusal, and the process's state is as before.
+func (c *connection) carryOut(k attach.Kind, message []byte) error {
+	if c.d.stopping.Load() && k <= attach.KindJob {
+		return fmt.Errorf("funid is being stopped: %w", attach.ErrStopping)
+	}
+	switch k {
+	case attach.KindAttach:
+		return c.attach(message)
+	case attach.KindSegment:
+		return c.segment(message)
+	case attach.KindUnsegment:
+		return c.unsegment(message)
+	case attach.KindJob:
+		return c.makeJob(message)
+	case attach.KindStatus:
+		if _, err := bodyless(message, k); err != nil {
+			return err
+		}
+		return c.status()
+	case attach.KindAdmin:
+		return c.administer(message)
+	case attach.KindInfo:
+		if _, err := bodyless(message, k); err != nil {
+			return err
+		}
+		return c.answerJSON(k, c.d.info())
+	}
+	return fmt.Errorf("request of kind %d: %w", k, attach.ErrKind)
+}
+
+// bodyless refuses a request with a body where none belongs.
+func bodyless(message []byte, k attach.Kind) ([]byte, error) {
+	body, err := attach.DecodeBody(message, k)
+	if err == nil && len(body) > 0 {
+		err = fmt.Errorf("a request of kind %d with %d bytes after the header: %w", k, len(body), attach.ErrMalformed)
+	}
+	return body, err
+}
+
+// answerJSON sends an answer in JSON.
+func (c *connection) answerJSON(k attach.Kind, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	message, err := attach.EncodeBody(k|attach.AnswerBit, body)
+	if err != nil {
+		return err
+	}
+	return c.send(message)
+}
+
+// send sends an answer. A process that does not take it in time is disconnected.
+func (c *connection) send(message []byte, descriptors ...int) error {
+	if err := c.conn.SetWriteDeadline(time.Now().Add(answerWithin)); err != nil {
+		return err
+	}
+	if err := attach.Send(c.conn, message, descriptors...); err != nil {
+		c.end()
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return nil
+}
+
+// dismiss tells the process that its context is gone, before it is.
+func (c *connection) dismiss() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.attachment != nil {
+		c.attachment.dismiss()
+	}
+}
+
+// end makes the connection's goroutine free everything and end.
+func (c *connection) end() { _ = c.conn.Close() }
+
+// over frees everything that the connection had.
+func (c *connection) over() {
+	c.end()
+	c.mu.Lock()
+	j := c.job
+	c.job = nil
+	c.detachLocked()
+	c.mu.Unlock()
+	if j != nil {
+		c.d.endJob(j)
+	}
+	c.d.mu.Lock()
+	delete(c.d.connections, c)
+	c.d.mu.Unlock()
+	c.d.give(c.peer.uid, usage{connections: 1})
+}

@@ -1,0 +1,253 @@
+package daemon
+
+// This file is the daemon as a whole: Open makes card and socket, Run serves until it is
+// told to stop, and then stops cleanly.
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/port"
+	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/xdp"
+)
+
+// Daemon is a card with its socket. Its methods may be called from any goroutine.
+type Daemon struct {
+	cfg         Config
+	incarnation uint32
+	bells       *region // the doorbell page
+	loop        *loop
+	listener    *listener
+	metrics     *metrics // nil: none
+
+	quit     chan struct{} // closed by Stop
+	quitOnce sync.Once
+	stopping atomic.Bool
+	serving  sync.WaitGroup // connections
+
+	// mu guards what follows. Nobody waits for anything while he holds it.
+	mu          sync.Mutex
+	users       map[uint32]usage
+	jobs        map[uint16]*job
+	connections map[*connection]struct{}
+	nextGID     uint16
+}
+
+// Open makes the card and takes the socket. It must run in the network namespace of the
+// interfaces; nothing else must. What it could not do leaves nothing behind. Errors wrap
+// ErrConfig or ErrSocket, or are those of packages afxdp and xdp.
+func Open(c Config) (_ *Daemon, err error) {
+	c, err = c.complete()
+	if err != nil {
+		return nil, fmt.Errorf("starting funid: %w", err)
+	}
+	if err := checkCPU(c.CPU); err != nil {
+		return nil, fmt.Errorf("starting funid: %w", err)
+	}
+	d := &Daemon{cfg: c, quit: make(chan struct{}), users: map[uint32]usage{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("starting funid: %w", err), d.release())
+		}
+	}()
+	// The socket first: a second daemon is refused before it touches the interfaces.
+	if d.listener, err = listen(c.Socket); err != nil {
+		return nil, err
+	}
+	if c.Metrics != "" {
+		if d.metrics, err = d.listenMetrics(c.Metrics); err != nil {
+			return nil, err
+		}
+	}
+	if d.bells, err = newRegion("doorbells", funi.DoorbellsSize); err != nil {
+		return nil, err
+	}
+	cfg := c.engine()
+	if cfg.Doorbells, err = funi.SharedDoorbells(d.bells.bytes); err != nil {
+		return nil, err
+	}
+	var random [12]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	d.incarnation = max(1, binary.LittleEndian.Uint32(random[:]))
+	cfg.Incarnation, cfg.Seed = d.incarnation, binary.LittleEndian.Uint64(random[4:])
+	ports, err := openPorts(&c, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	card, err := engine.New(cfg)
+	if err == nil {
+		d.loop, err = newLoop(card, ports, c.Polling)
+	}
+	if err != nil {
+		return nil, errors.Join(err, closePorts(ports))
+	}
+	return d, nil
+}
+
+// openPorts opens the interfaces, for all groups: a frame for a group that has just ended
+// must be answered, or it would hold up the sequence that all groups of two cards share.
+func openPorts(c *Config, cfg *engine.Config) (ports []*afxdp.Port, err error) {
+	groups := make([]uint16, 0, arctic.MaxGID+1)
+	for gid := range uint16(arctic.MaxGID + 1) {
+		groups = append(groups, gid)
+	}
+	for _, name := range c.Interfaces {
+		p, err := afxdp.Open(afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
+			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo})
+		if err != nil {
+			return nil, errors.Join(err, closePorts(ports))
+		}
+		ports = append(ports, p)
+		cfg.Ports = append(cfg.Ports, port.Port(p))
+	}
+	for i := range cfg.Peers {
+		cfg.Peers[i].Local = ports[cfg.Peers[i].Port].Info().MAC
+	}
+	return ports, nil
+}
+
+func closePorts(ports []*afxdp.Port) error {
+	var errs []error
+	for _, p := range ports {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// checkCPU refuses a processor that no thread can be pinned to.
+func checkCPU(cpu int) error {
+	if cpu < 0 {
+		return nil
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var was, set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedGetaffinity(0, &was); err != nil {
+		return fmt.Errorf("reading the processors of a thread: %w", err)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pinning to processor %d: %w; `nproc` tells how many there are: %w", cpu, err, ErrConfig)
+	}
+	return unix.SchedSetaffinity(0, &was)
+}
+
+// Run serves until the context ends or Stop is called, then stops cleanly: nobody may
+// attach any more, processes are told, what is under way may end for as long as Config.Drain,
+// and the peers are told. ready, if not nil, is called when processes can attach. It may be called once, and
+// Open's resources are given back when it returns.
+func (d *Daemon) Run(ctx context.Context, ready func()) error {
+	go d.loop.run(d.cfg.CPU)
+	accepting := make(chan error, 1)
+	go func() { accepting <- d.accept() }()
+	if d.metrics != nil {
+		d.metrics.serve()
+	}
+	if ready != nil {
+		ready()
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case <-d.quit:
+	case err = <-accepting:
+		accepting <- nil
+	}
+	d.stopping.Store(true)
+	err = errors.Join(err, d.listener.close())
+	<-accepting
+	d.drain()
+	return errors.Join(err, d.release())
+}
+
+// Stop makes Run return, as the end of its context does.
+func (d *Daemon) Stop() { d.quitOnce.Do(func() { close(d.quit) }) }
+
+// drain is the clean stop: contexts are gone, packets under way arrive, and peers hear
+// goodbye.
+func (d *Daemon) drain() {
+	for _, c := range d.allConnections() {
+		c.dismiss()
+	}
+	end := time.Now().Add(d.cfg.Drain)
+	d.settle(end, func() bool {
+		for _, a := range d.loop.byBell {
+			if a != nil && !a.ctx.Idle() {
+				return false
+			}
+		}
+		return true
+	})
+	for _, c := range d.allConnections() {
+		c.end()
+	}
+	d.serving.Wait()
+	d.settle(end, d.loop.card.Quiet)
+	_ = d.loop.do(func() {
+		d.loop.card.Leave()
+		d.loop.card.Step(d.loop.clock())
+		d.loop.stop = true
+	})
+	<-d.loop.ended
+}
+
+// settle waits until the card's thread finds that something is so, at most until end.
+func (d *Daemon) settle(end time.Time, so func() bool) {
+	t := time.NewTicker(time.Millisecond)
+	defer t.Stop()
+	for time.Now().Before(end) {
+		done := false
+		if err := d.loop.do(func() { done = so() }); err != nil || done {
+			return
+		}
+		<-t.C
+	}
+}
+
+// allConnections returns those there are.
+func (d *Daemon) allConnections() []*connection {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]*connection, 0, len(d.connections))
+	for c := range d.connections {
+		all = append(all, c)
+	}
+	return all
+}
+
+// release gives everything back; the card's thread has ended or never began.
+func (d *Daemon) release() error {
+	var errs []error
+	if d.listener != nil {
+		errs = append(errs, d.listener.close())
+	}
+	if d.metrics != nil {
+		errs = append(errs, d.metrics.close())
+	}
+	if d.loop != nil {
+		errs = append(errs, closePorts(d.loop.ports), d.loop.close())
+	}
+	if d.bells != nil {
+		d.bells.close()
+	}
+	return errors.Join(errs...)
+}
+
+// info is the answer to KindInfo.
+func (d *Daemon) info() attach.Info {
+	return attach.Info{Host: hostName(), Card: d.cfg.Card, Incarnation: d.incarnation, ABI: funi.ABI, Interfaces: d.cfg.Interfaces, Profile: "native"}
+}

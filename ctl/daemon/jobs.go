@@ -1,0 +1,180 @@
+package daemon
+
+// This file is jobs: a group with its token and its routes, for as long as the connection
+// that made it. Nothing of a group exists on a card before its job, and nothing after.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// job is a group on this card.
+type job struct {
+	gid   uint16
+	uid   uint32
+	pid   int32
+	token attach.Token
+	cards []uint16 // of the nodes
+
+	// made is false until the card has its routes; guarded by Daemon.mu, as are the others.
+	made    bool
+	ending  bool
+	members map[uint16]*connection // by node
+	conn    *connection
+}
+
+// makeJob carries out KindJob.
+func (c *connection) makeJob(message []byte) error {
+	r, err := attach.DecodeJobRequest(message)
+	if err != nil {
+		return err
+	}
+	d := c.d
+	for node, card := range r.Cards {
+		if !d.knows(card) {
+			return fmt.Errorf("making a job whose node %d is on card %d, which the peers file of card %d does not have: %w", node, card, d.cfg.Card, attach.ErrRoute)
+		}
+	}
+	c.mu.Lock()
+	busy := c.job != nil || c.attachment != nil
+	c.mu.Unlock()
+	if busy {
+		return fmt.Errorf("making a job: %w", attach.ErrAttached)
+	}
+	if err := d.take(c.peer.uid, c.rule, usage{jobs: 1}); err != nil {
+		return fmt.Errorf("making a job: %w", err)
+	}
+	j := &job{uid: c.peer.uid, pid: c.peer.pid, token: r.Token, cards: r.Cards, members: map[uint16]*connection{}, conn: c}
+	if err := d.reserve(j, r.GID, c.rule); err != nil {
+		d.give(c.peer.uid, usage{jobs: 1})
+		return err
+	}
+	routes := make([]uint32, len(r.Cards))
+	for node, card := range r.Cards {
+		routes[node] = uint32(card)
+	}
+	var refused error
+	err = d.loop.do(func() {
+		card := d.loop.card
+		if refused = card.SetGroupRoutes(j.gid, routes); refused != nil {
+			return
+		}
+		for node, at := range r.Cards {
+			if at == d.cfg.Card {
+				card.Expect(j.gid, uint16(node), true)
+			}
+		}
+	})
+	if err = errors.Join(err, refused); err != nil {
+		d.endJob(j)
+		return fmt.Errorf("making a job: %w", err)
+	}
+	d.mu.Lock()
+	j.made = true
+	d.mu.Unlock()
+	c.mu.Lock()
+	c.job = j
+	c.mu.Unlock()
+	return c.send(attach.JobAnswer{GID: j.gid}.Encode())
+}
+
+// knows reports whether there is a card of that number.
+func (d *Daemon) knows(card uint16) bool { return int(card) < len(d.cfg.Peers.Peers) }
+
+// reserve finds the job's GID: the one that it wants, or with 0 one that is free.
+func (d *Daemon) reserve(j *job, gid uint16, r *Rule) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if gid != 0 {
+		switch {
+		case gid > arctic.MaxGID || !r.allows(gid):
+			return fmt.Errorf("making a job with GID %d as user %d: %w", gid, j.uid, attach.ErrForbidden)
+		case d.jobs[gid] != nil:
+			return fmt.Errorf("making a job with GID %d: %w", gid, attach.ErrTaken)
+		}
+		j.gid = gid
+		d.jobs[gid] = j
+		return nil
+	}
+	// In turn, so that a GID is not used again at once: frames of its last job may be on the way.
+	allowed := false
+	for range arctic.MaxGID {
+		d.nextGID = d.nextGID%arctic.MaxGID + 1
+		if !r.allows(d.nextGID) {
+			continue
+		}
+		allowed = true
+		if d.jobs[d.nextGID] == nil {
+			j.gid = d.nextGID
+			d.jobs[j.gid] = j
+			return nil
+		}
+	}
+	if !allowed {
+		return fmt.Errorf("making a job as user %d, who may use no GID: %w", j.uid, attach.ErrForbidden)
+	}
+	return fmt.Errorf("making a job as user %d, whose GIDs are all in use: %w", j.uid, attach.ErrTaken)
+}
+
+// join checks that a process may be a node of a group, and makes it a member.
+func (d *Daemon) join(c *connection, r *attach.AttachRequest) (*job, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	j := d.jobs[r.GID]
+	switch {
+	case r.GID > arctic.MaxGID || !c.rule.allows(r.GID):
+		return nil, fmt.Errorf("GID %d as user %d: %w", r.GID, c.peer.uid, attach.ErrForbidden)
+	case j == nil || !j.made || j.ending:
+		return nil, attach.ErrGroup
+	case !j.token.Equal(r.Token):
+		return nil, attach.ErrToken
+	case int(r.Node) >= len(j.cards):
+		return nil, fmt.Errorf("its nodes are 0 to %d: %w", len(j.cards)-1, attach.ErrNode)
+	case j.cards[r.Node] != d.cfg.Card:
+		return nil, fmt.Errorf("it is on card %d, and this is card %d: %w", j.cards[r.Node], d.cfg.Card, attach.ErrNode)
+	case j.members[r.Node] != nil:
+		return nil, attach.ErrTaken
+	}
+	j.members[r.Node] = c
+	return j, nil
+}
+
+// leave undoes join.
+func (d *Daemon) leave(j *job, node uint16) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(j.members, node)
+}
+
+// endJob detaches the contexts of a job and frees its group. Ending twice does nothing.
+func (d *Daemon) endJob(j *job) {
+	d.mu.Lock()
+	if j.ending {
+		d.mu.Unlock()
+		return
+	}
+	j.ending = true
+	var members []*connection
+	for _, c := range j.members {
+		members = append(members, c)
+	}
+	d.mu.Unlock()
+	for _, c := range members {
+		c.detach()
+	}
+	_ = d.loop.do(func() { // a thread that has ended has no groups
+		for node, at := range j.cards {
+			if at == d.cfg.Card {
+				d.loop.card.Expect(j.gid, uint16(node), false)
+			}
+		}
+		_ = d.loop.card.SetGroupRoutes(j.gid, nil) // it always can be taken away
+	})
+	d.mu.Lock()
+	delete(d.jobs, j.gid)
+	d.mu.Unlock()
+	d.give(j.uid, usage{jobs: 1})
+}

@@ -1,0 +1,212 @@
+package daemon
+
+// This file is the card's thread: it steps the engine, carries out what the connections
+// ask for between two steps, and wakes processes. Nothing else touches engine and ports.
+//
+// Connections put commands into a mailbox, a bounded channel: when it is full they wait.
+// At most turnCommands are carried out between two steps, so that a storm of attachments
+// delays messages by a bounded time.
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/port/afxdp"
+)
+
+const (
+	// mailboxSize is how many commands may wait.
+	mailboxSize = 256
+	// turnCommands is how many are carried out between two steps.
+	turnCommands = 4
+	// glance is how many steps in vain may use the time of one look at the clock.
+	glance = 16
+)
+
+// command is work for the card's thread.
+type command struct {
+	do   func()
+	done chan struct{}
+}
+
+// loop is the card's thread.
+type loop struct {
+	card  *engine.Card
+	ports []*afxdp.Port
+	start time.Time
+
+	mailbox chan command
+	bell    int         // eventfd: wakes the thread for the mailbox
+	asleep  atomic.Bool // the thread sleeps or is about to
+	ended   chan struct{}
+
+	// byBell finds the attachment of a context.
+	byBell [funi.MaxContexts]*attachment
+
+	polling Polling
+	epoll   int
+	events  [64]unix.EpollEvent
+	rest    rest
+	now     int64
+	turns   uint64
+	stop    bool
+	share   *sharing // nil: all contexts are on the card at once
+}
+
+// newLoop makes the thread's descriptors. The thread starts with run.
+func newLoop(card *engine.Card, ports []*afxdp.Port, polling Polling) (_ *loop, err error) {
+	l := &loop{card: card, ports: ports, start: time.Now(), polling: polling, epoll: -1, bell: -1,
+		mailbox: make(chan command, mailboxSize), ended: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("making the card's thread: %w", err), l.close())
+		}
+	}()
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, err
+	}
+	if l.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return nil, err
+	}
+	if err = l.watch(l.bell, unix.EPOLLIN|unix.EPOLLET); err != nil {
+		return nil, err
+	}
+	for _, p := range ports {
+		for _, fd := range p.FDs() {
+			if err = l.watch(fd, unix.EPOLLIN); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return l, nil
+}
+
+// watch lets a descriptor end the thread's sleep. Eventfds are edge-triggered: nobody
+// has to read them, and one that its process filled or made blocking does no harm. The
+// kernel forgets a descriptor that is closed everywhere; unwatch one that a process has.
+func (l *loop) watch(fd int, events uint32) error {
+	return unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(fd)})
+}
+
+func (l *loop) unwatch(fd int) { _ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, fd, nil) }
+
+// do has the card's thread carry out a command and waits for it. It returns ErrEnded,
+// with the command not carried out, when the thread has ended. Any goroutine but the
+// thread itself may call it.
+func (l *loop) do(f func()) error {
+	c := command{do: f, done: make(chan struct{})}
+	select {
+	case l.mailbox <- c:
+	case <-l.ended:
+		return ErrEnded
+	}
+	l.ring()
+	select {
+	case <-c.done:
+		return nil
+	case <-l.ended:
+	}
+	select {
+	case <-c.done: // it was among the last
+		return nil
+	default:
+		return ErrEnded
+	}
+}
+
+// ring wakes the thread if it sleeps. The thread says that it will sleep before it looks
+// into the mailbox for the last time, so one of the two sees the other.
+func (l *loop) ring() {
+	if l.asleep.Load() {
+		wakeUp(l.bell)
+	}
+}
+
+var one = [8]byte{1} // as a native u64 it is never 0
+
+// wakeUp writes to an eventfd or pipe, which does not wait for room.
+func wakeUp(fd int) { _, _ = unix.Write(fd, one[:]) }
+
+// run is the thread's life; it ends with a command that sets stop. With a processor, it
+// is pinned there; the caller has checked that it can be.
+func (l *loop) run(cpu int) {
+	runtime.LockOSThread() // until the goroutine ends, and the thread with it
+	defer close(l.ended)
+	if cpu >= 0 {
+		var set unix.CPUSet
+		set.Set(cpu)
+		_ = unix.SchedSetaffinity(0, &set) // tried by Open
+	}
+	for !l.stop {
+		l.turn()
+	}
+	l.card.Rouse()
+}
+
+// turn is one step, and what belongs to it.
+func (l *loop) turn() {
+	if len(l.mailbox) > 0 {
+		l.obey()
+	}
+	l.turns++
+	if l.turns%glance == 0 || l.rest.worked {
+		l.now = l.clock()
+	}
+	before := l.card.Progress()
+	next := l.step()
+	l.rest.worked = l.card.Progress() != before
+	if l.rest.worked || next <= l.now {
+		l.rest.idle, l.rest.since = 0, l.now
+		return
+	}
+	l.waiting(next)
+}
+
+// step steps the engine and wakes the processes that asked for it.
+func (l *loop) step() (next int64) {
+	next = l.card.Step(l.now)
+	for _, x := range l.card.Called() {
+		wakeUp(l.byBell[x.Bell()].process)
+	}
+	if l.share != nil {
+		next = min(next, l.share.turn(l))
+	}
+	return next
+}
+
+// obey carries out commands.
+func (l *loop) obey() {
+	l.now = l.clock()
+	l.rest.worked, l.rest.idle = true, 0
+	for range turnCommands {
+		select {
+		case c := <-l.mailbox:
+			c.do()
+			close(c.done)
+		default:
+			return
+		}
+	}
+}
+
+// clock returns the card's time in nanoseconds.
+func (l *loop) clock() int64 { return int64(time.Since(l.start)) }
+
+// close closes the thread's descriptors, after its end.
+func (l *loop) close() error {
+	var errs []error
+	for _, fd := range []*int{&l.epoll, &l.bell} {
+		if *fd >= 0 {
+			errs = append(errs, unix.Close(*fd))
+		}
+		*fd = -1
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,107 @@
+package daemon
+
+// This file is what the daemon tells about itself: an ordinary user sees what is his, an
+// administrator everything.
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/engine"
+)
+
+// Status is the JSON of an answer to KindStatus.
+type Status struct {
+	attach.Info
+	Polling     string           `json:"polling"`
+	Stopping    bool             `json:"stopping"`
+	Connections int              `json:"connections"` // this one included
+	Jobs        []JobStatus      `json:"jobs"`
+	Contexts    []ContextStatus  `json:"contexts"`
+	LeftOut     int              `json:"left_out"` // jobs and contexts for which the answer has no room
+	Bytes       int64            `json:"bytes"`    // of memory that processes share with the card
+	Counters    *engine.Counters `json:"counters,omitempty"`
+}
+
+// JobStatus is a job.
+type JobStatus struct {
+	GID      uint16 `json:"gid"`
+	UID      uint32 `json:"uid"`
+	PID      int32  `json:"pid"` // of who made it
+	Nodes    int    `json:"nodes"`
+	Attached int    `json:"attached"` // on this card
+}
+
+// ContextStatus is a context.
+type ContextStatus struct {
+	Context  uint32 `json:"context"`
+	GID      uint16 `json:"gid"`
+	Node     uint16 `json:"node"`
+	UID      uint32 `json:"uid"`
+	PID      int32  `json:"pid"`
+	Slots    int    `json:"slots"`
+	Segments int    `json:"segments"`
+	Bytes    int64  `json:"bytes"`
+	Active   bool   `json:"active"` // on the card, not switched out
+}
+
+// statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes.
+const statusRoom = 384
+
+// status carries out KindStatus.
+func (c *connection) status() error { return c.answerJSON(attach.KindStatus, c.d.statusFor(&c.peer)) }
+
+// statusFor collects what the user may see.
+func (d *Daemon) statusFor(p *peer) Status {
+	all := d.administrator(p)
+	mine := func(uid uint32) bool { return all || uid == p.uid }
+	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Stopping: d.stopping.Load(), Jobs: []JobStatus{}, Contexts: []ContextStatus{}}
+	d.mu.Lock()
+	for uid, u := range d.users {
+		if mine(uid) {
+			s.Connections += u.connections
+			s.Bytes += u.bytes
+		}
+	}
+	for _, j := range d.jobs {
+		if mine(j.uid) {
+			s.Jobs = append(s.Jobs, JobStatus{GID: j.gid, UID: j.uid, PID: j.pid, Nodes: len(j.cards), Attached: len(j.members)})
+		}
+	}
+	d.mu.Unlock()
+	for _, c := range d.allConnections() {
+		if mine(c.peer.uid) {
+			if x, ok := c.contextStatus(); ok {
+				s.Contexts = append(s.Contexts, x)
+			}
+		}
+	}
+	if all {
+		var n engine.Counters
+		if d.loop.do(func() { n = d.loop.card.Counters() }) == nil {
+			s.Counters = &n
+		}
+	}
+	slices.SortFunc(s.Jobs, func(a, b JobStatus) int { return cmp.Compare(a.GID, b.GID) })
+	slices.SortFunc(s.Contexts, func(a, b ContextStatus) int {
+		return cmp.Or(cmp.Compare(a.GID, b.GID), cmp.Compare(a.Node, b.Node))
+	})
+	jobs := min(len(s.Jobs), statusRoom/2)
+	contexts := min(len(s.Contexts), statusRoom-jobs)
+	s.LeftOut = len(s.Jobs) - jobs + len(s.Contexts) - contexts
+	s.Jobs, s.Contexts = s.Jobs[:jobs], s.Contexts[:contexts]
+	return s
+}
+
+// contextStatus describes the connection's context, if it has one.
+func (c *connection) contextStatus() (x ContextStatus, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.attachment
+	if a == nil {
+		return x, false
+	}
+	return ContextStatus{Context: a.ctx.Bell(), GID: a.job.gid, Node: a.node, UID: c.peer.uid, PID: c.peer.pid, Slots: a.slots,
+		Segments: len(a.segments), Bytes: a.bytes, Active: true}, true
+}

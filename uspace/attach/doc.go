@@ -1,0 +1,24 @@
+// Package attach is how a process without privileges attaches to the card of a daemon:
+// the protocol on the daemon's Unix socket, in both directions, and the client, which
+// gives a program what package card gives it with an embedded card.
+//
+// The journey of an attachment: the client connects to the socket (SOCK_SEQPACKET: one
+// message per packet) and sends an AttachRequest (messages.go); the daemon asks the
+// kernel who it is (SO_PEERCRED), makes the context, and answers with the memory that
+// both share, as descriptors. From then on messages travel through that memory (package
+// funi), and the socket is for segments only, and for its end: when either side is gone
+// the kernel closes it, the daemon detaches the context, or the client reports it.
+//
+// A message is little-endian and starts with a header:
+//
+//	u32 magic 0x494e5546@0 ("FUNI"), u16 version@4, u16 kind@6,
+//	u32 length of the whole message@8, u32 status@12
+//
+// The kind of an answer is that of its request with bit 15. Status is 0 in requests and
+// where a request was carried out; otherwise it is a Status, and the body of the answer
+// is one line of text. To a message with a wrong magic, version or length the daemon
+// sends one such answer and closes the connection.
+//
+// Messages are at most 64 KiB. Descriptors travel from daemon to client only: the kernel
+// closes those that a client sends (Receive).
+package attach

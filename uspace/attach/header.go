@@ -1,0 +1,134 @@
+package attach
+
+// This file is the header that every message begins with, and messages that are no
+// more than a header and a body: refusals, and requests and answers in JSON.
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+const (
+	// Version is the version of the protocol.
+	Version = 1
+	// HeaderSize is the size of the header, and of the shortest message, in bytes.
+	HeaderSize = 16
+	// MaxMessage is the longest message in bytes.
+	MaxMessage = 64 << 10
+
+	magic = 0x494e5546 // "FUNI"
+)
+
+// Kind says what a message asks for.
+type Kind uint16
+
+// The kinds of requests.
+const (
+	KindAttach    Kind = 1 + iota // attach a context to the card
+	KindSegment                   // make and register a segment
+	KindUnsegment                 // unregister one
+	KindJob                       // make a group that lives as long as the connection
+	KindStatus                    // what is going on, in JSON
+	KindAdmin                     // an administrator's command, in JSON
+	KindInfo                      // which card this is, in JSON
+
+	// AnswerBit makes a request's kind that of its answer.
+	AnswerBit Kind = 0x8000
+)
+
+// Header is the header of a message.
+type Header struct {
+	Kind   Kind
+	Status Status // of an answer; 0 in a request
+}
+
+// DecodeHeader reads and checks the header of a message that was received whole. Errors
+// are ErrMalformed and ErrVersion; the kind is that of the message even then, if it is
+// long enough to have one, so that it can be answered.
+func DecodeHeader(b []byte) (Header, error) {
+	var h Header
+	if len(b) >= 8 {
+		h.Kind = Kind(binary.LittleEndian.Uint16(b[6:]))
+	}
+	if len(b) < HeaderSize || len(b) > MaxMessage {
+		return h, fmt.Errorf("reading a message of %d bytes: %w", len(b), ErrMalformed)
+	}
+	if m := binary.LittleEndian.Uint32(b); m != magic {
+		return h, fmt.Errorf("reading a message that starts with %#x: %w", m, ErrMalformed)
+	}
+	if v := binary.LittleEndian.Uint16(b[4:]); v != Version {
+		return h, fmt.Errorf("reading a message of version %d, not %d: %w", v, Version, ErrVersion)
+	}
+	if n := binary.LittleEndian.Uint32(b[8:]); int64(n) != int64(len(b)) {
+		return h, fmt.Errorf("reading a message of %d bytes that claims %d: %w", len(b), n, ErrMalformed)
+	}
+	h.Status = Status(binary.LittleEndian.Uint32(b[12:]))
+	if h.Status != Done && h.Kind&AnswerBit == 0 {
+		return h, fmt.Errorf("reading a request with status %d: %w", h.Status, ErrMalformed)
+	}
+	return h, nil
+}
+
+// encode starts a message of n bytes, of which all but the header is 0.
+func encode(k Kind, s Status, n int) []byte {
+	b := make([]byte, n)
+	binary.LittleEndian.PutUint32(b, magic)
+	binary.LittleEndian.PutUint16(b[4:], Version)
+	binary.LittleEndian.PutUint16(b[6:], uint16(k))
+	binary.LittleEndian.PutUint32(b[8:], uint32(n))
+	binary.LittleEndian.PutUint32(b[12:], uint32(s))
+	return b
+}
+
+// fixed checks that b is a message of the kind with status Done and n bytes. A refusal
+// is returned as such.
+func fixed(b []byte, k Kind, n int) error {
+	body, err := DecodeBody(b, k)
+	if err == nil && len(body) != n-HeaderSize {
+		err = fmt.Errorf("reading a message of kind %#x of %d bytes, not %d: %w", k, len(b), n, ErrMalformed)
+	}
+	return err
+}
+
+// EncodeBody composes a message of a header and a body: a request of KindStatus or
+// KindInfo, without a body; one of KindAdmin, or the answer to one of the three, with
+// JSON; or the answer to a request of KindUnsegment that was carried out, without. A body
+// too long for a message is ErrMalformed.
+func EncodeBody(k Kind, body []byte) ([]byte, error) {
+	if len(body) > MaxMessage-HeaderSize {
+		return nil, fmt.Errorf("composing a message of kind %#x with %d bytes: %w", k, len(body), ErrMalformed)
+	}
+	b := encode(k, Done, HeaderSize+len(body))
+	copy(b[HeaderSize:], body)
+	return b, nil
+}
+
+// DecodeBody returns the body of a message that must be of the kind. It aliases b. The
+// error of an answer that refuses is a *Refusal; others are ErrMalformed and ErrVersion.
+// The answer to a message that the daemon could not read may be of another kind.
+func DecodeBody(b []byte, k Kind) ([]byte, error) {
+	h, err := DecodeHeader(b)
+	if err != nil {
+		return nil, err
+	}
+	if h.Status != Done && h.Kind&AnswerBit != 0 && k&AnswerBit != 0 {
+		text := string(b[HeaderSize:])
+		if text != oneLine(text) {
+			return nil, fmt.Errorf("reading a refusal of %d bytes that is not a line of text: %w", len(text), ErrMalformed)
+		}
+		return nil, &Refusal{Status: h.Status, Text: text}
+	}
+	if h.Kind != k {
+		return nil, fmt.Errorf("reading a message of kind %#x, not %#x: %w", h.Kind, k, ErrMalformed)
+	}
+	return b[HeaderSize:], nil
+}
+
+// EncodeRefusal composes the answer that refuses a request of the kind: StatusOf(err),
+// and the error as one line of at most 1024 bytes. The error must not be nil.
+func EncodeRefusal(k Kind, err error) []byte {
+	text := oneLine(err.Error())
+	b := encode(k|AnswerBit, StatusOf(err), HeaderSize+len(text))
+	copy(b[HeaderSize:], text)
+	return b
+}

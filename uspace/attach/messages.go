@@ -1,0 +1,287 @@
+package attach
+
+// This file is the messages with fields of their own. Decoding is strict: what is
+// reserved must be 0, so a message that decodes encodes to the same bytes.
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	attachRequestSize = 64
+	attachAnswerSize  = 56
+	segmentSize       = 32
+	unsegmentSize     = 24
+	jobRequestSize    = 56 // without the cards
+	jobAnswerSize     = 20
+
+	// MaxNodes is the most nodes of a job.
+	MaxNodes = (MaxMessage - jobRequestSize) / 2
+)
+
+// malformed refuses the value of a field.
+func malformed(what, field string, v uint64) error {
+	return fmt.Errorf("reading %s with %s %#x: %w", what, field, v, ErrMalformed)
+}
+
+// AttachRequest asks for a context: node of the group of that GID.
+//
+//	u16 gid@16, u16 node@18, u32 slots@20, u32 0@24, u32 0@28, token@32
+type AttachRequest struct {
+	GID, Node uint16
+	Slots     uint32 // of each queue, a power of two; 0: the daemon's default
+	Token     Token  // of the job
+}
+
+// Encode composes the message.
+func (r AttachRequest) Encode() []byte {
+	b := encode(KindAttach, Done, attachRequestSize)
+	binary.LittleEndian.PutUint16(b[16:], r.GID)
+	binary.LittleEndian.PutUint16(b[18:], r.Node)
+	binary.LittleEndian.PutUint32(b[20:], r.Slots)
+	copy(b[32:], r.Token[:])
+	return b
+}
+
+// DecodeAttachRequest reads the message. It does not judge the values: the number of
+// slots may be none that a queue can have.
+func DecodeAttachRequest(b []byte) (AttachRequest, error) {
+	if err := fixed(b, KindAttach, attachRequestSize); err != nil {
+		return AttachRequest{}, err
+	}
+	if v := binary.LittleEndian.Uint64(b[24:]); v != 0 {
+		return AttachRequest{}, malformed("an attach request", "flags", v)
+	}
+	return AttachRequest{
+		GID: binary.LittleEndian.Uint16(b[16:]), Node: binary.LittleEndian.Uint16(b[18:]),
+		Slots: binary.LittleEndian.Uint32(b[20:]), Token: Token(b[32:]),
+	}, nil
+}
+
+// AttachAnswer says what was attached. With it come AttachDescriptors descriptors.
+//
+//	u32 abi@16, u32 context@20, u16 gid@24, u16 node@26, u32 nodes@28, u32 slots@32,
+//	u32 0@36, u64 memory@40, u32 incarnation@48, u32 0@52
+type AttachAnswer struct {
+	ABI         uint32 // funi.ABI
+	Context     uint32 // number of its doorbell
+	GID, Node   uint16
+	Nodes       uint32 // members of the group
+	Slots       uint32 // of each queue
+	Memory      uint64 // bytes of the context's memory: funi.SharedSize(Slots)
+	Incarnation uint32 // of the card
+}
+
+// The descriptors of an answer to an attach request, in their order.
+const (
+	MemoryDescriptor    = iota // the context's memory: register page, queue memory
+	DoorbellsDescriptor        // the card's doorbell page
+	CardDescriptor             // eventfd: the process wakes a card that sleeps
+	ProcessDescriptor          // eventfd: the card wakes a process that waits
+	AttachDescriptors
+)
+
+// Encode composes the message.
+func (a AttachAnswer) Encode() []byte {
+	b := encode(KindAttach|AnswerBit, Done, attachAnswerSize)
+	binary.LittleEndian.PutUint32(b[16:], a.ABI)
+	binary.LittleEndian.PutUint32(b[20:], a.Context)
+	binary.LittleEndian.PutUint16(b[24:], a.GID)
+	binary.LittleEndian.PutUint16(b[26:], a.Node)
+	binary.LittleEndian.PutUint32(b[28:], a.Nodes)
+	binary.LittleEndian.PutUint32(b[32:], a.Slots)
+	binary.LittleEndian.PutUint64(b[40:], a.Memory)
+	binary.LittleEndian.PutUint32(b[48:], a.Incarnation)
+	return b
+}
+
+// DecodeAttachAnswer reads the message, and checks what the process would rely on: the
+// ABI (ErrVersion), and memory and numbers that fit each other (ErrMalformed). The error
+// of a refused request is a *Refusal.
+func DecodeAttachAnswer(b []byte) (AttachAnswer, error) {
+	if err := fixed(b, KindAttach|AnswerBit, attachAnswerSize); err != nil {
+		return AttachAnswer{}, err
+	}
+	a := AttachAnswer{
+		ABI: binary.LittleEndian.Uint32(b[16:]), Context: binary.LittleEndian.Uint32(b[20:]),
+		GID: binary.LittleEndian.Uint16(b[24:]), Node: binary.LittleEndian.Uint16(b[26:]),
+		Nodes: binary.LittleEndian.Uint32(b[28:]), Slots: binary.LittleEndian.Uint32(b[32:]),
+		Memory: binary.LittleEndian.Uint64(b[40:]), Incarnation: binary.LittleEndian.Uint32(b[48:]),
+	}
+	const what = "an answer to an attach request"
+	size, err := funi.SharedSize(int(a.Slots))
+	switch {
+	case a.ABI != funi.ABI:
+		return AttachAnswer{}, fmt.Errorf("attaching to a card of ABI %d, not %d: %w", a.ABI, funi.ABI, ErrVersion)
+	case err != nil:
+		return AttachAnswer{}, malformed(what, "slots", uint64(a.Slots))
+	case a.Memory != uint64(size):
+		return AttachAnswer{}, malformed(what, "memory", a.Memory)
+	case a.Context >= funi.MaxContexts:
+		return AttachAnswer{}, malformed(what, "context", uint64(a.Context))
+	case uint32(a.Node) >= a.Nodes || a.Nodes > 1<<16:
+		return AttachAnswer{}, malformed(what, "nodes", uint64(a.Nodes))
+	}
+	if v := binary.LittleEndian.Uint32(b[36:]) | binary.LittleEndian.Uint32(b[52:]); v != 0 {
+		return AttachAnswer{}, malformed(what, "reserved words", uint64(v))
+	}
+	return a, nil
+}
+
+// SegmentRequest asks for memory, registered as a segment (funi.Segment). The answer is
+// the same with its kind, and comes with one descriptor.
+//
+//	u32 base@16, u32 rights@20, u64 bytes@24
+type SegmentRequest struct {
+	Base   uint32
+	Rights funi.Rights
+	Bytes  uint64
+}
+
+// SegmentDescriptors is how many descriptors an answer to a segment request has.
+const SegmentDescriptors = 1
+
+// Encode composes the request.
+func (r SegmentRequest) Encode() []byte { return r.encode(KindSegment) }
+
+// EncodeAnswer composes the answer.
+func (r SegmentRequest) EncodeAnswer() []byte { return r.encode(KindSegment | AnswerBit) }
+
+func (r SegmentRequest) encode(k Kind) []byte {
+	b := encode(k, Done, segmentSize)
+	binary.LittleEndian.PutUint32(b[16:], r.Base)
+	binary.LittleEndian.PutUint32(b[20:], uint32(r.Rights))
+	binary.LittleEndian.PutUint64(b[24:], r.Bytes)
+	return b
+}
+
+// DecodeSegmentRequest reads the request. It does not judge base and size.
+func DecodeSegmentRequest(b []byte) (SegmentRequest, error) {
+	return decodeSegment(b, KindSegment)
+}
+
+// DecodeSegmentAnswer reads the answer. The error of a refused request is a *Refusal.
+func DecodeSegmentAnswer(b []byte) (SegmentRequest, error) {
+	return decodeSegment(b, KindSegment|AnswerBit)
+}
+
+func decodeSegment(b []byte, k Kind) (SegmentRequest, error) {
+	if err := fixed(b, k, segmentSize); err != nil {
+		return SegmentRequest{}, err
+	}
+	rights := binary.LittleEndian.Uint32(b[20:])
+	if rights&^uint32(funi.Source|funi.Destination) != 0 {
+		return SegmentRequest{}, malformed("a segment request", "rights", uint64(rights))
+	}
+	return SegmentRequest{
+		Base: binary.LittleEndian.Uint32(b[16:]), Rights: funi.Rights(rights), Bytes: binary.LittleEndian.Uint64(b[24:]),
+	}, nil
+}
+
+// UnsegmentRequest asks to unregister the segment at base. The answer has no body
+// (EncodeBody), and is ErrBusy while the card needs the segment.
+//
+//	u32 base@16, u32 0@20
+type UnsegmentRequest struct{ Base uint32 }
+
+// Encode composes the message.
+func (r UnsegmentRequest) Encode() []byte {
+	b := encode(KindUnsegment, Done, unsegmentSize)
+	binary.LittleEndian.PutUint32(b[16:], r.Base)
+	return b
+}
+
+// DecodeUnsegmentRequest reads the message.
+func DecodeUnsegmentRequest(b []byte) (UnsegmentRequest, error) {
+	if err := fixed(b, KindUnsegment, unsegmentSize); err != nil {
+		return UnsegmentRequest{}, err
+	}
+	if v := binary.LittleEndian.Uint32(b[20:]); v != 0 {
+		return UnsegmentRequest{}, malformed("an unsegment request", "reserved word", uint64(v))
+	}
+	return UnsegmentRequest{Base: binary.LittleEndian.Uint32(b[16:])}, nil
+}
+
+// JobRequest asks for a group: node n lives on card Cards[n].
+//
+//	u16 gid@16, u16 0@18, u32 nodes@20, token@24, nodes times u16 card@56
+type JobRequest struct {
+	GID   uint16   // 0: a free one that the user may have
+	Token Token    // that its members show
+	Cards []uint16 // 1 to MaxNodes
+}
+
+// Encode composes the message. Cards must not be more than MaxNodes: ErrMalformed.
+func (r JobRequest) Encode() ([]byte, error) {
+	if len(r.Cards) == 0 || len(r.Cards) > MaxNodes {
+		return nil, fmt.Errorf("asking for a job of %d nodes, not 1 to %d: %w", len(r.Cards), MaxNodes, ErrMalformed)
+	}
+	b := encode(KindJob, Done, jobRequestSize+2*len(r.Cards))
+	binary.LittleEndian.PutUint16(b[16:], r.GID)
+	binary.LittleEndian.PutUint32(b[20:], uint32(len(r.Cards)))
+	copy(b[24:], r.Token[:])
+	for i, c := range r.Cards {
+		binary.LittleEndian.PutUint16(b[jobRequestSize+2*i:], c)
+	}
+	return b, nil
+}
+
+// DecodeJobRequest reads the message. It does not judge GID and cards.
+func DecodeJobRequest(b []byte) (JobRequest, error) {
+	body, err := DecodeBody(b, KindJob)
+	if err != nil {
+		return JobRequest{}, err
+	}
+	const what = "a job request"
+	if len(body) < jobRequestSize-HeaderSize {
+		return JobRequest{}, malformed(what, "length", uint64(len(b)))
+	}
+	nodes := binary.LittleEndian.Uint32(b[20:])
+	if nodes == 0 || uint64(len(b)) != jobRequestSize+2*uint64(nodes) {
+		return JobRequest{}, malformed(what, "nodes", uint64(nodes))
+	}
+	if v := binary.LittleEndian.Uint16(b[18:]); v != 0 {
+		return JobRequest{}, malformed(what, "reserved word", uint64(v))
+	}
+	r := JobRequest{GID: binary.LittleEndian.Uint16(b[16:]), Token: Token(b[24:56]), Cards: make([]uint16, nodes)}
+	for i := range r.Cards {
+		r.Cards[i] = binary.LittleEndian.Uint16(b[jobRequestSize+2*i:])
+	}
+	return r, nil
+}
+
+// JobAnswer says which group was made.
+//
+//	u16 gid@16, u16 0@18
+type JobAnswer struct{ GID uint16 }
+
+// Encode composes the message.
+func (a JobAnswer) Encode() []byte {
+	b := encode(KindJob|AnswerBit, Done, jobAnswerSize)
+	binary.LittleEndian.PutUint16(b[16:], a.GID)
+	return b
+}
+
+// DecodeJobAnswer reads the message. The error of a refused request is a *Refusal.
+func DecodeJobAnswer(b []byte) (JobAnswer, error) {
+	if err := fixed(b, KindJob|AnswerBit, jobAnswerSize); err != nil {
+		return JobAnswer{}, err
+	}
+	if v := binary.LittleEndian.Uint16(b[18:]); v != 0 {
+		return JobAnswer{}, malformed("an answer to a job request", "reserved word", uint64(v))
+	}
+	return JobAnswer{GID: binary.LittleEndian.Uint16(b[16:])}, nil
+}
+
+// Info is the JSON of an answer to KindInfo: which card this is. Anybody may ask.
+type Info struct {
+	Host        string   `json:"host"`
+	Card        uint16   `json:"card"`
+	Incarnation uint32   `json:"incarnation"`
+	ABI         uint32   `json:"abi"`
+	Interfaces  []string `json:"interfaces"`
+	Profile     string   `json:"profile"`
+}

@@ -1,0 +1,150 @@
+package attach
+
+// This file is how a request ends: the numbers in an answer's header, which are also
+// the errors that callers decide on.
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Status is the status word of an answer. Those other than Done are errors: compare
+// with errors.Is(err, attach.ErrQuota).
+type Status uint32
+
+// The status numbers. They are part of the protocol: new ones are added at the end.
+const (
+	// Done: the request was carried out.
+	Done Status = iota
+	// ErrMalformed: the message is none, or its fields contradict each other. The daemon
+	// closes the connection after it.
+	ErrMalformed
+	// ErrVersion: the other side speaks another version.
+	ErrVersion
+	// ErrKind: the daemon does not know the kind of request.
+	ErrKind
+	// ErrForbidden: the user may not do this.
+	ErrForbidden
+	// ErrToken: the group exists, and the token is not its.
+	ErrToken
+	// ErrQuota: the user has as many contexts or bytes as the configuration allows.
+	ErrQuota
+	// ErrTaken: the GID, or the node of the group, is in use on this card.
+	ErrTaken
+	// ErrGroup: there is no such group on this card.
+	ErrGroup
+	// ErrNode: the group has no such node, or has it on another card.
+	ErrNode
+	// ErrRoute: a card of the list is not known to this one.
+	ErrRoute
+	// ErrSlots: a queue cannot have so many slots.
+	ErrSlots
+	// ErrAttached: the connection has a context, or a job, already.
+	ErrAttached
+	// ErrNotAttached: the connection has no context.
+	ErrNotAttached
+	// ErrSegment: the range is no segment (funi.ErrSegment).
+	ErrSegment
+	// ErrOverlap: part of the range is registered (funi.ErrOverlap).
+	ErrOverlap
+	// ErrTooManySegments: the context has as many as it can (funi.ErrTooManySegments).
+	ErrTooManySegments
+	// ErrNoSegment: no segment starts there (funi.ErrNoSegment).
+	ErrNoSegment
+	// ErrBusy: the card needs it at the moment; try again.
+	ErrBusy
+	// ErrFull: the card has no room for another context.
+	ErrFull
+	// ErrCommand: an administrator's command is none, or cannot be done.
+	ErrCommand
+	// ErrStopping: the daemon is about to end.
+	ErrStopping
+	// ErrInternal: the daemon failed, and nothing that the caller does would help.
+	ErrInternal
+
+	statuses
+)
+
+var statusText = [statuses]string{
+	Done:               "done",
+	ErrMalformed:       "malformed message; are both sides the same version of FUNet?",
+	ErrVersion:         "the other side speaks another version of the protocol; run the same version of FUNet on both sides",
+	ErrKind:            "the daemon does not know this request; run the same version of FUNet on both sides",
+	ErrForbidden:       "this user may not do that; ask the administrator for it in funid's configuration",
+	ErrToken:           "the token is not that of the group",
+	ErrQuota:           "the user's quota is reached",
+	ErrTaken:           "in use already",
+	ErrGroup:           "no such group on this card; start the program with funet run",
+	ErrNode:            "the group has no such node on this card",
+	ErrRoute:           "a card of the list is not known to this daemon",
+	ErrSlots:           "a queue has a power of two of slots, from 2 to 65536",
+	ErrAttached:        "the connection has a context or a job already; open another",
+	ErrNotAttached:     "the connection has no context; attach first",
+	ErrSegment:         "a segment starts at a multiple of 16 other than 0, has a positive multiple of 16 bytes, ends within 32 bits and gives a right",
+	ErrOverlap:         "segments must not overlap",
+	ErrTooManySegments: "a context has at most 64 segments",
+	ErrNoSegment:       "no segment is registered at that address",
+	ErrBusy:            "the card still needs it; try again",
+	ErrFull:            "the card has no room for another context; end one",
+	ErrCommand:         "no such command, or one that cannot be done",
+	ErrStopping:        "the daemon is about to end",
+	ErrInternal:        "the daemon failed; its log says why",
+}
+
+// Error returns what the number means and what to do about it.
+func (s Status) Error() string {
+	if s >= statuses {
+		return "refused for a reason that this version does not know; run the same version of FUNet on both sides"
+	}
+	return statusText[s]
+}
+
+// StatusOf returns the number to answer an error with: that of the Status in its
+// chain, or ErrInternal; Done for nil.
+func StatusOf(err error) Status {
+	if err == nil {
+		return Done
+	}
+	var s Status
+	if errors.As(err, &s) && s != Done {
+		return s
+	}
+	return ErrInternal
+}
+
+// Refusal is the error of a request that the daemon refused. Its chain has the Status.
+type Refusal struct {
+	Status Status
+	Text   string // the daemon's words, one line of UTF-8
+}
+
+// Error returns the daemon's words.
+func (r *Refusal) Error() string {
+	if r.Text == "" {
+		return r.Status.Error()
+	}
+	return r.Text
+}
+
+// Unwrap returns the status.
+func (r *Refusal) Unwrap() error { return r.Status }
+
+// maxText is the longest text of a refusal in bytes.
+const maxText = 1024
+
+// oneLine makes any text fit to be one: what is not printable becomes a space.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, " "))
+	for len(s) > maxText { // at the end of a character
+		_, n := utf8.DecodeLastRuneInString(s)
+		s = s[:len(s)-n]
+	}
+	return s
+}

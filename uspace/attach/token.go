@@ -1,0 +1,48 @@
+package attach
+
+// This file is the token with which a process proves that it belongs to a job.
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
+
+// TokenSize is the size of a token in bytes.
+const TokenSize = 32
+
+// Token is what a job's launcher draws, and its processes show. Whoever knows it may
+// join the group.
+type Token [TokenSize]byte
+
+// ErrTokenText: the text is not that of a token.
+var ErrTokenText = errors.New("attach: a token is 64 hexadecimal digits, as funet run puts them into FUNET_TOKEN")
+
+// NewToken draws a token from the system's randomness.
+func NewToken() (t Token) {
+	_, _ = rand.Read(t[:]) // it never fails
+	return t
+}
+
+// ParseToken reads what Text wrote.
+func ParseToken(s string) (t Token, err error) {
+	if b, err := hex.DecodeString(s); err == nil && len(b) == TokenSize {
+		return Token(b), nil
+	}
+	return t, fmt.Errorf("reading a token of %d characters: %w", len(s), ErrTokenText) // not the token: errors are logged
+}
+
+// Text returns the token as 64 hexadecimal digits, for the environment of a process. It
+// is not called String so that no log prints a token by accident.
+func (t Token) Text() string { return hex.EncodeToString(t[:]) }
+
+// String hides the token.
+func (t Token) String() string { return "(token)" }
+
+// GoString hides the token.
+func (t Token) GoString() string { return "(token)" }
+
+// Equal compares in a time that says nothing about where they differ.
+func (t Token) Equal(u Token) bool { return subtle.ConstantTimeCompare(t[:], u[:]) == 1 }

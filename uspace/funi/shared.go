@@ -1,0 +1,66 @@
+package funi
+
+// This file is memory that a process shares with the card of another process: one file
+// for the context, another for the doorbells of the card, both made and sealed by the
+// card's owner, mapped by both.
+//
+// The file of a context is the register page and, from offset 4096 on, queue memory for
+// four queues and two virtual ones.
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+)
+
+const (
+	// ABI is the version of the memory that process and card share. The card puts it into
+	// the register page.
+	ABI = 1
+	// DoorbellsSize is the size of the file of doorbells in bytes: a page.
+	DoorbellsSize = 4096
+	// sharedQueues is how many queues have room in shared memory.
+	sharedQueues = queues + 2
+)
+
+// ErrShared is returned for bytes that cannot be shared memory.
+var ErrShared = errors.New("funi: shared memory is whole, from the start of a page")
+
+// SharedSize returns the size in bytes of the file of a context with queues of so many
+// slots, or ErrSlots.
+func SharedSize(slots int) (int, error) {
+	if !legal(slots) {
+		return 0, fmt.Errorf("sharing queues of %d slots: %w", slots, ErrSlots)
+	}
+	return PageSize + sharedQueues*slots*slotBytes, nil
+}
+
+// SharedMemory returns the context and the doorbells whose files are mapped at the bytes:
+// SharedSize and DoorbellsSize of them, or it returns ErrShared. It lives as long as the
+// mappings, and stores nothing.
+func SharedMemory(context, doorbells []byte) (*Memory, error) {
+	d, err := SharedDoorbells(doorbells)
+	if err != nil {
+		return nil, err
+	}
+	if rest := len(context) - PageSize; rest <= 0 || rest%(sharedQueues*slotBytes) != 0 || !aligned(context) {
+		return nil, fmt.Errorf("sharing a context of %d bytes: %w", len(context), ErrShared)
+	}
+	p := unsafe.Pointer(unsafe.SliceData(context))
+	return &Memory{
+		Page:      (*Page)(p),
+		Queues:    unsafe.Slice((*uint32)(unsafe.Add(p, PageSize)), (len(context)-PageSize)/4),
+		Doorbells: d,
+	}, nil
+}
+
+// SharedDoorbells returns the doorbells whose file is mapped at the bytes, or ErrShared.
+func SharedDoorbells(b []byte) (*Doorbells, error) {
+	if len(b) != DoorbellsSize || !aligned(b) {
+		return nil, fmt.Errorf("sharing doorbells of %d bytes: %w", len(b), ErrShared)
+	}
+	return (*Doorbells)(unsafe.Pointer(unsafe.SliceData(b))), nil
+}
+
+// aligned reports whether bytes start on a cache line, as all mappings do.
+func aligned(b []byte) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%64 == 0 }
