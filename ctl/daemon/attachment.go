@@ -240,9 +240,9 @@ func statusOf(err error) error {
 	return err
 }
 
-// dismiss tells the process that its context is gone.
+// dismiss tells the process that its context is gone. The card's thread calls it.
 func (a *attachment) dismiss() {
-	a.shared.Page.PutGone()
+	a.ctx.Dismiss()
 	wakeUp(a.process)
 }
 
@@ -261,9 +261,9 @@ func (c *connection) detachLocked() {
 	}
 	c.attachment = nil
 	d := c.d
-	a.dismiss()
 	_ = d.loop.do(func() { // a thread that has ended touches nothing any more
 		l := d.loop
+		a.dismiss()
 		l.unwatch(a.card)
 		l.byBell[a.ctx.Bell()] = nil
 		l.card.Detach(a.ctx)

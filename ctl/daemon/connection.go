@@ -150,15 +150,6 @@ func (c *connection) send(message []byte, descriptors ...int) error {
 	return nil
 }
 
-// dismiss tells the process that its context is gone, before it is.
-func (c *connection) dismiss() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.attachment != nil {
-		c.attachment.dismiss()
-	}
-}
-
 // end makes the connection's goroutine free everything and end.
 func (c *connection) end() { _ = c.conn.Close() }
 

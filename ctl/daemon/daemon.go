@@ -180,9 +180,13 @@ func (d *Daemon) Stop() { d.quitOnce.Do(func() { close(d.quit) }) }
 // drain is the clean stop: contexts are gone, packets under way arrive, and peers hear
 // goodbye.
 func (d *Daemon) drain() {
-	for _, c := range d.allConnections() {
-		c.dismiss()
-	}
+	_ = d.loop.do(func() {
+		for _, a := range d.loop.byBell {
+			if a != nil {
+				a.dismiss()
+			}
+		}
+	})
 	end := time.Now().Add(d.cfg.Drain)
 	d.settle(end, func() bool {
 		for _, a := range d.loop.byBell {

@@ -15,7 +15,6 @@ package daemon
 // sleeps only if that step found nothing either.
 
 import (
-	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,16 +35,6 @@ var pollings = map[Polling]string{Adaptive: "adaptive", Spin: "spin", Sleep: "sl
 // String returns the name that the configuration uses.
 func (p Polling) String() string { return pollings[p] }
 
-// ParsePolling reads a name.
-func ParsePolling(s string) (Polling, error) {
-	for p, name := range pollings {
-		if s == name {
-			return p, nil
-		}
-	}
-	return 0, fmt.Errorf("polling %q: use adaptive, spin or sleep", s)
-}
-
 const (
 	// spins is how many looks at the clock in vain, glance steps apart, pass before the
 	// processor is yielded: some 10 us.
@@ -58,9 +47,6 @@ const (
 	beside = int64(200 * time.Millisecond)
 	// awake is how long the thread looks in vain before it sleeps.
 	awake = int64(200 * time.Microsecond)
-	// lookForRoom is how long the thread sleeps while packets wait for a process to make
-	// room, which the process does not say.
-	lookForRoom = int64(100 * time.Microsecond)
 	// longestSleep bounds a sleep.
 	longestSleep = int64(time.Second)
 )
@@ -118,11 +104,7 @@ func (l *loop) sleep() {
 		before := l.card.Progress()
 		next := l.step()
 		if l.rest.worked = l.card.Progress() != before; !l.rest.worked {
-			d := min(longestSleep, next-l.now)
-			if l.card.NeedsRoom() {
-				d = min(d, lookForRoom)
-			}
-			if d > 0 {
+			if d := min(longestSleep, next-l.now); d > 0 {
 				l.pause(d)
 			}
 		}

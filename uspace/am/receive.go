@@ -27,7 +27,8 @@ const (
 
 // Poll lets the card run and handles what has arrived: replies first, and again after
 // at most 256 requests. It returns how many messages were handled, at most some 2,000,
-// and an Undelivered error if messages came back. Main program only (ErrHandler).
+// and an Undelivered error if messages came back, or funi.ErrDetached if the card is
+// gone. Main program only (ErrHandler).
 func (e *Endpoint) Poll() (int, error) {
 	if e.inHandler() {
 		return 0, fmt.Errorf("polling: %w", ErrHandler)

@@ -168,6 +168,9 @@ func (m *Message) reserve(words int) (*funi.Slot, error) {
 			return s, nil
 		}
 		e.drive()
+		if err := e.gone("replying"); err != nil {
+			return nil, err
+		}
 		if e.cpu != nil {
 			e.chargeFull(funi.Reply)
 			e.cpu.Work(pollCost)

@@ -40,11 +40,12 @@ func (u *Undelivered) Error() string {
 	return s
 }
 
-// returned reports messages that came back since the last call.
+// returned reports messages that came back since the last call, or that nothing will
+// come any more.
 func (e *Endpoint) returned() error {
 	r, ok := e.iface.NextReturn()
 	if !ok {
-		return nil
+		return e.gone("waiting")
 	}
 	u := describe(&r)
 	for ; ok; r, ok = e.iface.NextReturn() {
@@ -58,6 +59,14 @@ func (e *Endpoint) returned() error {
 		e.calls.failAll(u, func(*call) bool { return true })
 	}
 	return u
+}
+
+// gone returns funi.ErrDetached if the card has ended the context.
+func (e *Endpoint) gone(doing string) error {
+	if !e.iface.Gone() {
+		return nil
+	}
+	return fmt.Errorf("%s on node %d: %w", doing, e.node, funi.ErrDetached)
 }
 
 // describe makes the error for a packet that came back, and counts nothing yet.

@@ -31,6 +31,7 @@ const (
 	KindStatus                    // what is going on, in JSON
 	KindAdmin                     // an administrator's command, in JSON
 	KindInfo                      // which card this is, in JSON
+	KindDetach                    // end the context when what it sent has arrived
 
 	// AnswerBit makes a request's kind that of its answer.
 	AnswerBit Kind = 0x8000
@@ -92,8 +93,8 @@ func fixed(b []byte, k Kind, n int) error {
 
 // EncodeBody composes a message of a header and a body: a request of KindStatus or
 // KindInfo, without a body; one of KindAdmin, or the answer to one of the three, with
-// JSON; or the answer to a request of KindUnsegment that was carried out, without. A body
-// too long for a message is ErrMalformed.
+// JSON; or the answer to a request of KindUnsegment or KindDetach that was carried out,
+// without. A body too long for a message is ErrMalformed.
 func EncodeBody(k Kind, body []byte) ([]byte, error) {
 	if len(body) > MaxMessage-HeaderSize {
 		return nil, fmt.Errorf("composing a message of kind %#x with %d bytes: %w", k, len(body), ErrMalformed)

@@ -6,6 +6,8 @@ package attach
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/funet/funet/uspace/funi"
 )
@@ -17,6 +19,7 @@ const (
 	unsegmentSize     = 24
 	jobRequestSize    = 56 // without the cards
 	jobAnswerSize     = 20
+	detachSize        = 24
 
 	// MaxNodes is the most nodes of a job.
 	MaxNodes = (MaxMessage - jobRequestSize) / 2
@@ -203,6 +206,37 @@ func DecodeUnsegmentRequest(b []byte) (UnsegmentRequest, error) {
 		return UnsegmentRequest{}, malformed("an unsegment request", "reserved word", uint64(v))
 	}
 	return UnsegmentRequest{Base: binary.LittleEndian.Uint32(b[16:])}, nil
+}
+
+// DetachRequest asks to end the context of the connection, but first to wait until
+// nothing of it waits in the card (engine.Context.Idle), at most for Linger. The process
+// goes on to empty its receive queues meanwhile. The answer has no body (EncodeBody); if
+// something was left undelivered it is ErrBusy, and the context has ended all the same. A
+// connection that closes without this request gives up what is under way.
+//
+//	u32 linger@16 in milliseconds, u32 0@20
+type DetachRequest struct{ Linger time.Duration }
+
+// maxLinger is the longest linger of a request.
+const maxLinger = math.MaxUint32 * time.Millisecond
+
+// Encode composes the message. Linger is rounded down to milliseconds, and cut to what
+// the field holds.
+func (r DetachRequest) Encode() []byte {
+	b := encode(KindDetach, Done, detachSize)
+	binary.LittleEndian.PutUint32(b[16:], uint32(min(max(r.Linger, 0), maxLinger)/time.Millisecond))
+	return b
+}
+
+// DecodeDetachRequest reads the message.
+func DecodeDetachRequest(b []byte) (DetachRequest, error) {
+	if err := fixed(b, KindDetach, detachSize); err != nil {
+		return DetachRequest{}, err
+	}
+	if v := binary.LittleEndian.Uint32(b[20:]); v != 0 {
+		return DetachRequest{}, malformed("a detach request", "reserved word", uint64(v))
+	}
+	return DetachRequest{Linger: time.Duration(binary.LittleEndian.Uint32(b[16:])) * time.Millisecond}, nil
 }
 
 // JobRequest asks for a group: node n lives on card Cards[n].

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,6 +40,7 @@ var messages = []message{
 		return b
 	})},
 	{"job answer", again(attach.DecodeJobAnswer, attach.JobAnswer.Encode)},
+	{"detach", again(attach.DecodeDetachRequest, attach.DetachRequest.Encode)},
 }
 
 func again[T any](decode func([]byte) (T, error), encode func(T) []byte) func([]byte) ([]byte, error) {
@@ -62,6 +64,7 @@ func samples() [][]byte {
 		segment.Encode(), segment.EncodeAnswer(),
 		attach.UnsegmentRequest{Base: 0x1000}.Encode(),
 		job, attach.JobAnswer{GID: 5}.Encode(),
+		attach.DetachRequest{Linger: 2 * time.Second}.Encode(),
 	}
 }
 
@@ -95,6 +98,8 @@ func TestMessagesComeBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		same(t, j, b, attach.DecodeJobRequest)
+		d := attach.DetachRequest{Linger: time.Duration(u32.Draw(t, "linger")) * time.Millisecond}
+		same(t, d, d.Encode(), attach.DecodeDetachRequest)
 		same(t, attach.JobAnswer{GID: r.GID}, attach.JobAnswer{GID: r.GID}.Encode(), attach.DecodeJobAnswer)
 	})
 }
@@ -129,6 +134,7 @@ func TestMessageLayout(t *testing.T) {
 		{"segment", attach.SegmentRequest{Base: 0x1000, Rights: 3, Bytes: 0x2000}.Encode(),
 			"46554e4901000200" + "2000000000000000" + "0010000003000000" + "0020000000000000"},
 		{"unsegment", attach.UnsegmentRequest{Base: 0x1000}.Encode(), "46554e4901000300" + "1800000000000000" + "0010000000000000"},
+		{"detach", attach.DetachRequest{Linger: 0x1234567 * time.Microsecond}.Encode(), "46554e4901000800" + "1800000000000000" + "904a000000000000"},
 		{"job answer", attach.JobAnswer{GID: 9}.Encode(), "46554e4901000480" + "1400000000000000" + "09000000"},
 		{"refusal", attach.EncodeRefusal(attach.KindAttach, attach.ErrQuota)[:16], "46554e4901000180" + "2800000006000000"},
 	} {
@@ -218,6 +224,7 @@ func TestMessagesAreRefused(t *testing.T) {
 		{"job: nodes", 5, 20, 4, attach.ErrMalformed},
 		{"job: 2^31 nodes", 5, 23, 0x80, attach.ErrMalformed},
 		{"job answer: reserved", 6, 18, 1, attach.ErrMalformed},
+		{"detach: reserved", 7, 20, 1, attach.ErrMalformed},
 	} {
 		b := samples()[c.message]
 		b[c.at] = c.value

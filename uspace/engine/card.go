@@ -39,6 +39,7 @@ type Card struct {
 	steps   uint64
 	before  uint64 // Progress at the start of the step
 	blocked bool   // a transmit ring was full
+	dozing  bool   // see Doze
 	more    bool   // a budget ran out; step again at once
 
 	received [receiveBatch][]byte

@@ -355,7 +355,7 @@ func (x *Context) publish() {
 	if x.modes|x.user != 0 {
 		c.control(x)
 	}
-	if x.iface.Called() {
+	if x.iface.Changed() && x.iface.Awaited() {
 		c.called = append(c.called, x)
 	}
 	if !x.ticket.changed {
@@ -373,6 +373,10 @@ func (x *Context) Idle() bool {
 	pending := !x.away && x.iface.Pending(arctic.Reply)+x.iface.Pending(arctic.Request) > 0
 	return !pending && x.allFree() && x.drained() && !x.transferring()
 }
+
+// Dismiss tells the process that the card will detach the context (funi.ErrDetached).
+// Until then the context goes on.
+func (x *Context) Dismiss() { x.iface.PutGone() }
 
 // Bell returns the number of the context's doorbell, below funi.MaxContexts. No other
 // context of the card has it until this one is detached.

@@ -35,20 +35,21 @@ func (c *Card) wake(x *Context) {
 	}
 	x.awake, x.place = true, len(c.awake)
 	c.awake = append(c.awake, x)
-	x.iface.Wake()
+	c.tell(x)
 }
 
 // Doze tells all processes that the card's owner is about to stop stepping it for a
-// while, so that they write its eventfd with what they do next (bit 31 of the asleep word
-// of package funi). What one did without seeing that is found by the next step, so step
-// once more and sleep only if that step had nothing to do; then call Rouse. Between the two
-// no context is attached, detached or switched.
+// while, so that they wake its thread with what they do next (funi.Memory.Wake). What one
+// did without seeing that is found by the next step, so step once more and sleep only if
+// that step had nothing to do; then call Rouse. Between the two no context is attached,
+// detached or switched.
 func (c *Card) Doze() {
+	c.dozing = true
 	for _, x := range c.contexts {
 		if x.away {
 			continue
 		}
-		x.iface.Doze(true)
+		c.tell(x)
 		if !x.awake && x.stirs() {
 			c.wake(x)
 		}
@@ -57,22 +58,24 @@ func (c *Card) Doze() {
 
 // Rouse ends Doze.
 func (c *Card) Rouse() {
+	c.dozing = false
 	for _, x := range c.contexts {
 		if !x.away {
-			x.iface.Doze(false)
+			c.tell(x)
 		}
 	}
 }
 
-// NeedsRoom reports whether packets wait for a process to make room in its receive
-// queues. Processes do not say when they have, so a card that sleeps has to look.
-func (c *Card) NeedsRoom() bool {
-	for _, x := range c.awake {
-		if x.looping || !x.drained() {
-			return true
-		}
+// tell tells a process what it has to do when it has stored something.
+func (c *Card) tell(x *Context) {
+	switch {
+	case c.dozing:
+		x.iface.Doze(x.bell)
+	case x.awake:
+		x.iface.Wake()
+	default:
+		x.iface.Sleep(x.bell)
 	}
-	return false
 }
 
 // Called returns the contexts whose processes asked to be woken and for which the last
@@ -147,11 +150,11 @@ func (x *Context) drowsy() bool {
 
 // sleep puts a context to sleep, unless its process did something meanwhile.
 func (c *Card) sleep(x *Context) bool {
-	x.iface.Sleep(x.bell)
-	if x.stirs() {
-		x.iface.Wake()
-		return false
-	}
 	c.unlist(x)
-	return true
+	c.tell(x)
+	if !x.stirs() {
+		return true
+	}
+	c.wake(x)
+	return false
 }

@@ -27,13 +27,12 @@ type Card struct {
 	tailStored  [arctic.Levels]uint32 // send tail as last stored
 	returns     uint32                // next return to write
 	lost        uint32
-	asleep      uint32 // the word as last stored
-	changed     bool   // the process can see something that it could not when Called was last true or asked in vain
+	changed     bool // see Changed
 }
 
 // NewCard returns the card's end of a context that has just been powered up: both
-// directions are halted and the return ring is empty. It stores nothing else, as the
-// registers are not initialised (thesis 3.1.2, RESET).
+// directions are halted and the return ring is empty, and the page says which ABI this
+// is. It stores nothing else, as the registers are not initialised (thesis 3.1.2, RESET).
 func NewCard(m *Memory) *Card {
 	atomic.StoreUint32(&m.Page[returnHead], 0)
 	atomic.StoreUint32(&m.Page[returnsLost], 0)
@@ -152,39 +151,39 @@ func (c *Card) PutFault(r arctic.Reason) { atomic.StoreUint32(&c.page[faultWord]
 
 // Sleep tells the process that from now on it has to ring bell n when it has stored
 // something. The card must look at the context once more after it.
-func (c *Card) Sleep(n uint32) { c.putAsleep(c.asleep&CardSleeps | n + 1) }
+func (c *Card) Sleep(n uint32) {
+	atomic.StoreUint32(&c.page[asleepWord], n+1)
+}
+
+// Doze is Sleep for a card whose thread is about to sleep: the process also has to wake
+// it (Memory.Wake), once. Contexts that are awake doze, too.
+func (c *Card) Doze(n uint32) {
+	atomic.StoreUint32(&c.page[asleepWord], threadSleeps|(n+1))
+}
 
 // Wake tells the process that it need not ring.
-func (c *Card) Wake() { c.putAsleep(c.asleep & CardSleeps) }
+func (c *Card) Wake() { atomic.StoreUint32(&c.page[asleepWord], 0) }
 
-// Doze tells the process that the card's thread is about to sleep, so that it has to
-// write the card's eventfd besides when it has stored something; or that it need not any
-// more. The card must look at the context once more before it sleeps.
-func (c *Card) Doze(sleeps bool) {
-	v := c.asleep &^ CardSleeps
-	if sleeps {
-		v |= CardSleeps
-	}
-	c.putAsleep(v)
+// Changed reports whether there is something for the process to see that was not there
+// when it was last asked: a delivery, a return, retired slots or a new CNTL.
+func (c *Card) Changed() bool {
+	was := c.changed
+	c.changed = false
+	return was
 }
 
-func (c *Card) putAsleep(v uint32) {
-	c.asleep = v
-	atomic.StoreUint32(&c.page[asleepWord], v)
-}
-
-// Called reports whether the process asked to be woken and there is something for it to
-// see since: a delivery, a return, retired slots or a new CNTL. The request is then
-// taken. Ask after Publish; the process asks and then looks once more, so one of the two
-// sees the other.
-func (c *Card) Called() bool {
-	if !c.changed {
+// Awaited reports whether the process sleeps until the card has published something, and
+// if so, forgets it: wake the process once. Call it after Publish, Return and PutControl.
+func (c *Card) Awaited() bool {
+	if atomic.LoadUint32(&c.page[wakeWord]) == 0 {
 		return false
 	}
-	c.changed = false
-	wake := &c.page[wakeWord]
-	return atomic.LoadUint32(wake) != 0 && atomic.SwapUint32(wake, 0) != 0
+	atomic.StoreUint32(&c.page[wakeWord], 0)
+	return true
 }
+
+// PutGone tells the process that the card has detached the context. Wake it, too.
+func (c *Card) PutGone() { atomic.StoreUint32(&c.page[goneWord], 1) }
 
 // Mark returns a number that changes, but for rare coincidences, when packets are
 // retrieved or delivered.

@@ -36,13 +36,14 @@
 //	0x000  sixteen registers, 64 bytes apart, in the order of Register
 //	0x400  return head (card)   0x440  return tail (process)
 //	0x480  returns lost (card)
-//	0x4c0  asleep (card): if its bits 30:0 are n and not 0, ring doorbell n-1 after a
-//	       store; if bit 31 is set, the card's thread sleeps: also write its eventfd
+//	0x4c0  asleep (card): if bits 30:0 are n and not 0, ring doorbell n-1 after a store;
+//	       if bit 31 is set, the card's thread sleeps: wake it (Memory.Wake), and take
+//	       the bit away first by a compare-and-swap if once is to be enough
 //	0x4c8  why MERR is set, an arctic.Reason (card)
-//	0x4d0  version of this ABI (card): 1
-//	0x4d8  wake (process): not 0 asks the card to write the process's eventfd, once, when
-//	       it delivers, returns or retires something or changes CNTL; the card clears it
-//	0x4e0  gone (card): not 0: the card has let go of the context
+//	0x4d0  version of the ABI (card)
+//	0x4d8  wake (process): 1: wake the process at the next change of what Published
+//	       says; the card clears it when it does
+//	0x4e0  gone (card): not 0: the card has detached the context
 //	0x800  64 returns of 32 bytes: reason, level, header, first payload word
 //
 // CNTL is the one register that both write. The process stores CSQM and CRQM, with a

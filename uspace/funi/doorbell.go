@@ -9,6 +9,11 @@ package funi
 // load (the card: asleep, then the indices once more; the process: the index, then
 // asleep), and both stores are sequentially consistent, so one of them sees the other.
 //
+// Where the card has a thread of its own, which sleeps when there is nothing to do, bit
+// 31 of the same word says so, and the process wakes it (Memory.Wake) besides: also when
+// it gives slots of a receive queue back, which no context that sleeps waits for, but one
+// whose receive FIFO holds packets does.
+//
 // All processes of a card share its doorbells, so a hostile one can ring for others
 // or take their rings away. The first costs the card a look. Because of the second a
 // card also looks at its sleeping contexts in turn, now and then, unasked.
@@ -33,9 +38,19 @@ func (d *Doorbells) Ring(n uint32) {
 	atomic.OrUint64(&d.Summary, 1<<(n/64))
 }
 
-// wakeCard rings if the context sleeps; the process has just stored something.
-func (m *Memory) wakeCard() {
-	if n := atomic.LoadUint32(&m.Page[asleepWord]); n != 0 {
-		m.Doorbells.Ring(n - 1)
+// threadSleeps is the bit of the word asleep that says that the thread of the card
+// sleeps, too, and has to be woken.
+const threadSleeps = 1 << 31
+
+// rouse does what the word asleep, which is n, asks of a process that has just stored
+// something: it rings, and wakes the card's thread. It takes the bit away first, so that
+// a process that stores much before the thread runs wakes it once. Where the card has
+// stored another word meanwhile, it looks at the indices after that.
+func (m *Memory) rouse(n uint32) {
+	if bell := n &^ threadSleeps; bell != 0 {
+		m.Doorbells.Ring(bell - 1)
+	}
+	if n&threadSleeps != 0 && m.Wake != nil && atomic.CompareAndSwapUint32(&m.Page[asleepWord], n, n&^threadSleeps) {
+		m.Wake()
 	}
 }

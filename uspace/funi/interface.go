@@ -48,7 +48,7 @@ func Initialize(m *Memory) (*Interface, error) {
 // the memory to Resize and VirtualQueue.
 func InitializeSlots(m *Memory, slots int) (*Interface, error) {
 	m.Page.Store(Control, 0)
-	for _, w := range []int{returnHead, returnTail, returnsLost, asleepWord, faultWord} {
+	for _, w := range []int{returnHead, returnTail, returnsLost, asleepWord, faultWord, wakeWord, goneWord} {
 		atomic.StoreUint32(&m.Page[w], 0) // returns of an earlier context are not this one's
 	}
 	i := newInterface(m)
@@ -92,7 +92,7 @@ func (i *Interface) Commit(l Level) {
 	q.head = (q.head + 1) & q.mask
 	atomic.StoreUint32(q.register, q.head)
 	if n := atomic.LoadUint32(q.asleep); n != 0 {
-		i.memory.Doorbells.Ring(n - 1)
+		i.memory.rouse(n)
 	}
 }
 
@@ -154,7 +154,10 @@ func (i *Interface) Release(l Level) {
 // giveSlots lets the card deliver into what was released.
 func (i *Interface) giveSlots(l Level, q *receiveQueue) {
 	q.told = q.tail
-	i.page.Store(receiveTail[l&1], q.tail) // no ring: nothing waits for room in a context that sleeps
+	i.page.Store(receiveTail[l&1], q.tail)
+	if n := atomic.LoadUint32(&i.page[asleepWord]); n&threadSleeps != 0 { // else no ring: nothing waits for room in a context that sleeps
+		i.memory.rouse(n)
+	}
 }
 
 // Returned is a packet that came back to its sender.

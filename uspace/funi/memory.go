@@ -36,6 +36,9 @@ type Memory struct {
 	// Doorbells is the card's, shared by all its processes; attaching fills it in
 	// where process and card are one.
 	Doorbells *Doorbells
+	// Wake wakes the thread of a card that runs elsewhere and sleeps; nil where it never
+	// does. The process calls it.
+	Wake func()
 }
 
 // NewMemory allocates the memory of a context whose card lives in the same

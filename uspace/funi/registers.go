@@ -54,9 +54,6 @@ const (
 	returnWords = 32 / 4
 	// ReturnSlots is how many returned packets the ring holds.
 	ReturnSlots = 64
-
-	// CardSleeps is the bit of the asleep word that says that the card's thread sleeps.
-	CardSleeps = 1 << 31
 )
 
 // The bits of CNTL (thesis 3.1.2; the numbers are those of its table, the
@@ -98,12 +95,12 @@ func (p *Page) Store(r Register, v uint32) {
 // at returns the word of a register.
 func (p *Page) at(r Register) *uint32 { return &p[int(r&(Registers-1))*registerWords] }
 
+// Version returns the version of the ABI that the card speaks, or 0 if none has been
+// here; see ABI.
+func (p *Page) Version() uint32 { return atomic.LoadUint32(&p[versionWord]) }
+
 // Fault returns why MERR was last set.
 func (p *Page) Fault() arctic.Reason { return arctic.Reason(atomic.LoadUint32(&p[faultWord])) }
-
-// PutGone tells the process that the card has let go of the context. Any goroutine may
-// call it.
-func (p *Page) PutGone() { atomic.StoreUint32(&p[goneWord], 1) }
 
 // The index registers of each level: send head and tail, receive head and tail.
 var (

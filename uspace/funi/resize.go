@@ -115,7 +115,9 @@ func (i *Interface) Go(modes uint32) { i.setModes(i.modes &^ modes) }
 func (i *Interface) setModes(modes uint32) {
 	i.modes = modes & UserModes
 	i.page.Store(Control, i.modes)
-	i.memory.wakeCard()
+	if n := atomic.LoadUint32(&i.page[asleepWord]); n != 0 {
+		i.memory.rouse(n)
+	}
 }
 
 // Status returns CNTL as the card last published it.

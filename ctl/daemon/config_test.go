@@ -1,0 +1,105 @@
+package daemon
+
+// This file tests the configuration: what is wrong is said with line and cure.
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/xdp"
+)
+
+// Rule: every key of doc.go is read.
+func TestParse(t *testing.T) {
+	c, peers, err := Parse("funid.yaml", []byte(`
+socket: /tmp/x.sock
+card: 3
+peers: p.yaml
+interfaces: [eth1, eth2]
+xdp: native
+bind: zero-copy
+huge_pages: true
+jumbo: true
+cpu: 2
+polling: sleep
+slots: 64
+peer_timeout: 2s
+connect_timeout: 4s
+drain: 500ms
+metrics: "127.0.0.1:9464"
+administrators: {users: [root, 7], groups: [9]}
+rules:
+  - {users: [1001], gids: [1-100, 200], contexts: 16, jobs: 8, connections: 32, bytes: 1GiB}
+  - {bytes: 4096}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{Socket: "/tmp/x.sock", Card: 3, Interfaces: []string{"eth1", "eth2"}, Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy,
+		HugePages: true, Jumbo: true, CPU: 2, Polling: Sleep, Slots: 64, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
+		Drain: 500 * time.Millisecond, Metrics: "127.0.0.1:9464", Administrators: Who{Users: []uint32{0, 7}, Groups: []uint32{9}},
+		Rules: []Rule{{Who: Who{Users: []uint32{1001}}, GIDs: []Range{{1, 100}, {200, 200}}, Contexts: 16, Jobs: 8, Connections: 32, Bytes: 1 << 30}, {Bytes: 4096}}}
+	if !reflect.DeepEqual(c, want) || peers != "p.yaml" {
+		t.Errorf("got %+v and %q", c, peers)
+	}
+}
+
+// Rule: an empty file is all defaults.
+func TestParseNothing(t *testing.T) {
+	for _, s := range []string{"", "# nothing\n", "---\n"} {
+		if c, peers, err := Parse("x", []byte(s)); err != nil || peers != "" || !reflect.DeepEqual(c, Config{CPU: -1}) {
+			t.Errorf("%q: %+v, %v", s, c, err)
+		}
+	}
+}
+
+// Rule: an error names file and line and says what would be right (issue 5, bad input).
+func TestParseRefuses(t *testing.T) {
+	for s, want := range map[string]string{
+		"sockets: x":                       "funid.yaml:1: unknown key \"sockets\", want socket, card",
+		"card: 1\ncard: 2":                 "funid.yaml:2: key \"card\" is given twice",
+		"card: x":                          "funid.yaml:1: \"x\", want a number from 0 to 65535",
+		"\ncard: 65536":                    "funid.yaml:2:",
+		"polling: fast":                    "want adaptive, spin, sleep",
+		"drain: 5":                         "want a time such as",
+		"drain: -5s":                       "want a time such as",
+		"slots: 1":                         "from 2 to 65536",
+		"jumbo: maybe":                     "want true or false",
+		"interfaces: eth0":                 "want a list",
+		"interfaces: []":                   "want a list",
+		"socket: \"\"":                     "leave the key out",
+		"socket: {a: b}":                   "want one value",
+		"rules:\n  - {gids: [0-5]}":        "funid.yaml:2: gids has \"0-5\"",
+		"rules:\n  - {gids: [5-1]}":        "gids has \"5-1\"",
+		"rules:\n  - {gids: [2048]}":       "from 1 to 2047",
+		"rules:\n  - {bytes: 0}":           "want bytes",
+		"rules:\n  - {bytes: 65TiB}":       "want bytes",
+		"rules:\n  - {users: [nobody-9]}":  "no such user",
+		"rules:\n  - {groups: [nobody-9]}": "no such group",
+		"rules:\n  - x":                    "want the keys users",
+		"- a":                              "want the keys socket",
+		"a: [":                             "funid.yaml:1",
+		"card: 1\n---\ncard: 2":            "a second YAML document",
+		strings.Repeat("[", 100):           "nested deeper",
+		strings.Repeat("#", MaxBytes+1):    "more than",
+	} {
+		_, _, err := Parse("funid.yaml", []byte(s))
+		if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.40q: %v, want %q", s, err, want)
+		}
+	}
+}
+
+// Rule: no bytes break the parser.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("card: 0\npeers: p\nrules: [{gids: [1-2], bytes: 1MiB}]"))
+	f.Add([]byte("administrators: {users: [0]}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, _, err := Parse("x", data); err != nil && !errors.Is(err, ErrConfig) {
+			t.Error(err)
+		}
+	})
+}

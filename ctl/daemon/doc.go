@@ -1,0 +1,58 @@
+// Package daemon is the body of funid: the card as a service. One daemon on a host owns
+// the interfaces; processes without any privilege attach to it through a Unix socket
+// (package attach), share memory with its card (package funi), and talk without it.
+//
+// The journey of a process, file by file:
+//
+//	listen.go      the socket, which everybody may connect to
+//	users.go       who has connected, as the kernel says (SO_PEERCRED), which rule is his,
+//	               and what he uses already
+//	connection.go  its requests, one after the other; its end frees everything
+//	jobs.go        a group with token and routes: made by a launcher, joined by who shows
+//	               the token, and gone with the launcher's connection
+//	attachment.go  memory made and sealed (memory.go), attached to the card, passed on
+//	loop.go        the card's thread: engine, ports, wake-ups; rest.go is when it sleeps
+//	share.go       groups in turn, where the card has room for few contexts
+//
+// and beside them: daemon.go (start and clean stop), config.go and parse.go, admin.go and
+// status.go, metrics.go, privileges.go (capabilities), service.go (systemd).
+//
+// A configuration file, in which every key may be left out but card and peers:
+//
+//	socket: /run/funet/funid.sock
+//	card: 0                     # number of this host in the peers file
+//	peers: peers.yaml           # beside this file; see package cluster
+//	interfaces: [eth1]          # default: those that the peers file names
+//	xdp: auto                   # auto, native, generic
+//	bind: auto                  # auto, copy, zero-copy
+//	huge_pages: false
+//	jumbo: false                # on all hosts or none
+//	cpu: 3                      # processor of the card's thread; default: none in particular
+//	polling: adaptive           # adaptive, spin, sleep
+//	slots: 1024                 # of each queue, for programs that do not say
+//	peer_timeout: 5s            # after which a silent host is given up
+//	connect_timeout: 30s        # the same for one that was never heard
+//	drain: 1s                   # how long a stop waits for what is under way
+//	metrics: 127.0.0.1:9464     # or unix:/run/funet/metrics.sock; default: none
+//	administrators: {users: [alice], groups: [wheel]}   # besides root
+//	rules:                      # the first that matches a user is his; default: the last one here
+//	  - {users: [bob, 1001], groups: [hpc], gids: [1-100, 200], contexts: 16, jobs: 8, connections: 64, bytes: 1GiB}
+//	  - {gids: [1-2047], contexts: 64, jobs: 64, connections: 256, bytes: 256MiB}
+//
+// Rules:
+//   - Only the card's thread touches engine and ports; connections ask it to, through a
+//     bounded mailbox, and it carries out a bounded number of requests between two steps.
+//   - A process can make the daemon do nothing but work in proportion: nothing that it maps
+//     or holds a descriptor of lets it stop the card's thread, shrink memory under it, or be
+//     taken for another. It has at most as many connections, jobs, contexts and bytes as
+//     its user's rule says, and all of them end with its connection.
+//   - Whoever is killed is noticed by the kernel closing his socket. What was on the way to him
+//     comes back to its senders at once, with arctic.ReasonNoContext; before a member of a
+//     job has attached, messages for it wait (engine.Card.Expect).
+//   - A full mailbox makes connections wait; a process that takes no answer for a second
+//     is disconnected; a process without a wake-up left in its pipe needs none.
+//
+// Where this differs from idea 8 of the design: the interfaces let in frames of all
+// groups, not only of those that are here, because without an answer a frame for a group
+// that has just ended would hold up the sequence that all groups of two cards share.
+package daemon

@@ -1,0 +1,61 @@
+package funi
+
+// This file is how a process waits for a card that runs elsewhere without looking at its
+// registers all the time: it asks to be woken (Arm), looks once more, and sleeps.
+//
+// Process and card each store before they load (the process: wake, then what is
+// published; the card: what it publishes, then wake), so that one of them sees the other.
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// ErrDetached: the card has ended the context, or is gone itself. Nothing that is in its
+// queues is sent or delivered any more.
+var ErrDetached = errors.New("funi: the card has detached this context")
+
+// Published is what the registers of a context say that the card has done. Two are equal
+// if it has done nothing in between.
+type Published struct {
+	Delivered [arctic.Levels]uint32 // heads of the receive queues
+	Retired   [arctic.Levels]uint32 // tails of the send queues
+	Returned  uint32                // head of the return ring
+	Lost      uint32                // returns lost
+	Control   uint32                // CNTL
+	Gone      bool
+}
+
+// Published reads them.
+func (i *Interface) Published() (p Published) {
+	for l := range arctic.Levels {
+		p.Delivered[l], p.Retired[l] = i.page.Load(receiveHead[l]), i.page.Load(sendTail[l])
+	}
+	p.Returned = atomic.LoadUint32(&i.page[returnHead])
+	p.Lost = atomic.LoadUint32(&i.page[returnsLost])
+	p.Control = i.page.Load(Control)
+	p.Gone = i.Gone()
+	return p
+}
+
+// Waiting reports whether a message or a return waits to be taken.
+func (i *Interface) Waiting() bool {
+	return i.Arrived(Reply) > 0 || i.Arrived(Request) > 0 || i.returns != atomic.LoadUint32(&i.page[returnHead])
+}
+
+// Arm asks the card to wake the process once, at the next change of what Published says.
+// Look at it once more before sleeping.
+func (i *Interface) Arm() { atomic.StoreUint32(&i.page[wakeWord], 1) }
+
+// Disarm takes that back. The card may be waking the process already.
+func (i *Interface) Disarm() { atomic.StoreUint32(&i.page[wakeWord], 0) }
+
+// Gone reports whether the card has detached the context; then all calls that wait for
+// it wait for ever.
+func (i *Interface) Gone() bool { return atomic.LoadUint32(&i.page[goneWord]) != 0 }
+
+// PutGone makes Gone true: whoever knows that the card is gone, and cannot say so itself,
+// tells the program. Any goroutine may call it.
+func (i *Interface) PutGone() { atomic.StoreUint32(&i.page[goneWord], 1) }
