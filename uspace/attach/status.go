@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/funet/funet/uspace/funi"
 )
 
 // Status is the status word of an answer. Those other than Done are errors: compare
@@ -99,6 +101,23 @@ func (s Status) Error() string {
 		return "refused for a reason that this version does not know; run the same version of FUNet on both sides"
 	}
 	return statusText[s]
+}
+
+// Is lets programs compare with what an embedded card returns.
+func (s Status) Is(target error) bool {
+	switch s {
+	case ErrSegment:
+		return target == funi.ErrSegment
+	case ErrOverlap:
+		return target == funi.ErrOverlap
+	case ErrTooManySegments:
+		return target == funi.ErrTooManySegments
+	case ErrNoSegment:
+		return target == funi.ErrNoSegment
+	case ErrSlots:
+		return target == funi.ErrSlots
+	}
+	return false
 }
 
 // StatusOf returns the number to answer an error with: that of the Status in its

@@ -183,7 +183,7 @@ func (c *Card) Awaited() bool {
 }
 
 // PutGone tells the process that the card has detached the context. Wake it, too.
-func (c *Card) PutGone() { atomic.StoreUint32(&c.page[goneWord], 1) }
+func (c *Card) PutGone() { c.page.PutGone() }
 
 // Mark returns a number that changes, but for rare coincidences, when packets are
 // retrieved or delivered.

@@ -29,33 +29,36 @@ type Published struct {
 }
 
 // Published reads them.
-func (i *Interface) Published() (p Published) {
+func (p *Page) Published() (s Published) {
 	for l := range arctic.Levels {
-		p.Delivered[l], p.Retired[l] = i.page.Load(receiveHead[l]), i.page.Load(sendTail[l])
+		s.Delivered[l], s.Retired[l] = p.Load(receiveHead[l]), p.Load(sendTail[l])
 	}
-	p.Returned = atomic.LoadUint32(&i.page[returnHead])
-	p.Lost = atomic.LoadUint32(&i.page[returnsLost])
-	p.Control = i.page.Load(Control)
-	p.Gone = i.Gone()
-	return p
+	s.Returned = atomic.LoadUint32(&p[returnHead])
+	s.Lost = atomic.LoadUint32(&p[returnsLost])
+	s.Control = p.Load(Control)
+	s.Gone = p.Gone()
+	return s
 }
+
+// Arm asks the card to wake the process once, at the next change of what Published says.
+// Look at it once more before sleeping.
+func (p *Page) Arm() { atomic.StoreUint32(&p[wakeWord], 1) }
+
+// Disarm takes that back. The card may be waking the process already.
+func (p *Page) Disarm() { atomic.StoreUint32(&p[wakeWord], 0) }
+
+// Gone reports whether the card has detached the context.
+func (p *Page) Gone() bool { return atomic.LoadUint32(&p[goneWord]) != 0 }
+
+// PutGone makes Gone true: the card does it, or whoever knows that the card is gone and
+// cannot say so itself.
+func (p *Page) PutGone() { atomic.StoreUint32(&p[goneWord], 1) }
 
 // Waiting reports whether a message or a return waits to be taken.
 func (i *Interface) Waiting() bool {
 	return i.Arrived(Reply) > 0 || i.Arrived(Request) > 0 || i.returns != atomic.LoadUint32(&i.page[returnHead])
 }
 
-// Arm asks the card to wake the process once, at the next change of what Published says.
-// Look at it once more before sleeping.
-func (i *Interface) Arm() { atomic.StoreUint32(&i.page[wakeWord], 1) }
-
-// Disarm takes that back. The card may be waking the process already.
-func (i *Interface) Disarm() { atomic.StoreUint32(&i.page[wakeWord], 0) }
-
 // Gone reports whether the card has detached the context; then all calls that wait for
 // it wait for ever.
-func (i *Interface) Gone() bool { return atomic.LoadUint32(&i.page[goneWord]) != 0 }
-
-// PutGone makes Gone true: whoever knows that the card is gone, and cannot say so itself,
-// tells the program. Any goroutine may call it.
-func (i *Interface) PutGone() { atomic.StoreUint32(&i.page[goneWord], 1) }
+func (i *Interface) Gone() bool { return i.page.Gone() }

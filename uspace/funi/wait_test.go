@@ -75,16 +75,16 @@ func deliver(t *testing.T, i *funi.Interface, c *funi.Card, n int) {
 // Rule: the process is woken once for each Arm, and what Published says changes with
 // everything that the card does for it.
 func TestCardWakesTheProcess(t *testing.T) {
-	i, c, _ := pair(t, 64)
+	i, c, m := pair(t, 64)
 	if c.Awaited() {
 		t.Error("a fresh context is awaited")
 	}
-	i.Arm()
+	m.Page.Arm()
 	if !c.Awaited() || c.Awaited() {
 		t.Error("the card is not told once of one Arm")
 	}
-	i.Arm()
-	i.Disarm()
+	m.Page.Arm()
+	m.Page.Disarm()
 	if c.Awaited() {
 		t.Error("Disarm does not disarm")
 	}
@@ -105,16 +105,16 @@ func TestCardWakesTheProcess(t *testing.T) {
 		"status": func() { c.PutControl(0, funi.CSQR) },
 		"end":    c.PutGone,
 	} {
-		before := i.Published()
-		if before != i.Published() {
+		before := m.Page.Published()
+		if before != m.Page.Published() {
 			t.Error("Published changes by itself")
 		}
 		do()
-		if before == i.Published() {
+		if before == m.Page.Published() {
 			t.Errorf("%s does not change Published", name)
 		}
 	}
-	if !i.Gone() || !i.Published().Gone {
+	if !i.Gone() || !m.Page.Published().Gone {
 		t.Error("the process does not see that the context is gone")
 	}
 }
@@ -159,8 +159,8 @@ func TestPageAtTheStart(t *testing.T) {
 	if m.Page.Version() != funi.ABI {
 		t.Errorf("version %d", m.Page.Version())
 	}
-	i.Arm()
-	i.PutGone()
+	m.Page.Arm()
+	m.Page.PutGone()
 	if i, err = funi.Initialize(m); err != nil || i.Gone() || c.Awaited() {
 		t.Errorf("a new context is gone or awaited: %v", err)
 	}

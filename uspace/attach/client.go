@@ -1,0 +1,290 @@
+package attach
+
+// This file is the client: a context on a daemon's card, from Open to Close.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// DefaultTimeout is how long the daemon may take for an answer.
+const DefaultTimeout = 10 * time.Second
+
+var (
+	// ErrNoDaemon: nobody listens on the socket.
+	ErrNoDaemon = errors.New("attach: no daemon listens there; start funid, or say with FUNET_SOCKET where it listens")
+	// ErrLost: the daemon has closed the connection, or has ended. The context is gone
+	// (funi.ErrDetached); attach again when the daemon runs.
+	ErrLost = fmt.Errorf("attach: the daemon is gone; attach again when it runs: %w", funi.ErrDetached)
+	// ErrSilent: the daemon did not answer in time.
+	ErrSilent = errors.New("attach: the daemon does not answer; its log may say why")
+)
+
+// Config says what to attach to.
+type Config struct {
+	Socket  string // of the daemon; "" stands for DefaultSocket
+	GID     uint16
+	Node    uint16        // own number in the group
+	Token   Token         // of the job
+	Slots   int           // of each queue, a power of two; 0 stands for the daemon's default
+	Timeout time.Duration // for each answer of the daemon; 0 stands for DefaultTimeout
+	// Spin keeps Drive from sleeping: for processes that wait for several contexts.
+	Spin bool
+}
+
+// Client is a context on the card of a daemon. It belongs to one goroutine at a time.
+type Client struct {
+	socket  string
+	timeout time.Duration
+	conn    *net.UnixConn
+	fd      int // of conn
+	card    int // eventfd that wakes the card's thread
+	process int // eventfd on which the card wakes us
+	buffer  []byte
+	answer  AttachAnswer
+	iface   *funi.Interface
+	start   time.Time
+	err     error // why the context is gone
+
+	page          *funi.Page
+	memory, bells []byte            // mapped
+	segments      map[uint32][]byte // mapped, by base
+
+	polls uint64
+	spin  bool
+	rest  rest           // rest.go
+	seen  funi.Published // by Drive
+	told  funi.Published // by Wait
+}
+
+// Open connects to the daemon, attaches a context and starts its queues. Errors are
+// ErrNoDaemon, ErrSilent, ErrLost, ErrMemory, and those of a refusal: ErrVersion,
+// ErrForbidden, ErrGroup, ErrToken, ErrNode, ErrTaken, ErrQuota, ErrSlots, ErrFull,
+// ErrStopping.
+func Open(cfg Config) (_ *Client, err error) {
+	c := &Client{
+		socket: cfg.Socket, timeout: cfg.Timeout, spin: cfg.Spin, card: -1, process: -1,
+		buffer: make([]byte, MaxMessage), segments: map[uint32][]byte{}, start: time.Now(),
+	}
+	if c.socket == "" {
+		c.socket = DefaultSocket
+	}
+	if c.timeout == 0 {
+		c.timeout = DefaultTimeout
+	}
+	defer func() {
+		if err != nil {
+			c.release()
+			err = fmt.Errorf("attaching node %d of group %d at %s: %w", cfg.Node, cfg.GID, c.socket, err)
+		}
+	}()
+	if cfg.Slots < 0 || cfg.Slots > funi.MaxSlots {
+		return nil, fmt.Errorf("%d slots: %w", cfg.Slots, ErrSlots)
+	}
+	if err := c.connect(); err != nil {
+		return nil, err
+	}
+	request := AttachRequest{GID: cfg.GID, Node: cfg.Node, Slots: uint32(cfg.Slots), Token: cfg.Token}
+	message, got, err := c.ask(request.Encode(), AttachDescriptors)
+	if err != nil {
+		return nil, err
+	}
+	if c.answer, err = DecodeAttachAnswer(message); err != nil {
+		CloseDescriptors(got)
+		return nil, err
+	}
+	memory, err := c.share(got)
+	if err != nil {
+		return nil, err
+	}
+	c.rest = newRest(c.fd, c.process)
+	return c, c.initialize(memory)
+}
+
+// connect opens the socket.
+func (c *Client) connect() error {
+	conn, err := net.DialUnix(Network, nil, &net.UnixAddr{Name: c.socket, Net: Network})
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ENOTSOCK):
+		return fmt.Errorf("%w: %w", ErrNoDaemon, err)
+	case err != nil:
+		return err
+	}
+	c.conn = conn
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return raw.Control(func(fd uintptr) { c.fd = int(fd) })
+}
+
+// share maps the memory that came with the answer and keeps the eventfds.
+func (c *Client) share(got []int) (*funi.Memory, error) {
+	if len(got) != AttachDescriptors {
+		CloseDescriptors(got)
+		return nil, fmt.Errorf("%d descriptors came, not %d: %w", len(got), AttachDescriptors, ErrMemory)
+	}
+	c.card, c.process = got[CardDescriptor], got[ProcessDescriptor]
+	defer CloseDescriptors(got[:CardDescriptor])
+	var err error
+	if c.memory, err = MapMemory(got[MemoryDescriptor], c.answer.Memory); err != nil {
+		return nil, err
+	}
+	if c.bells, err = MapMemory(got[DoorbellsDescriptor], funi.DoorbellsSize); err != nil {
+		return nil, err
+	}
+	m, err := funi.SharedMemory(c.memory, c.bells)
+	if err != nil {
+		return nil, err
+	}
+	c.page = m.Page
+	if v := c.page.Version(); v != funi.ABI {
+		return nil, fmt.Errorf("the register page is of version %d, not %d: %w", v, funi.ABI, ErrVersion)
+	}
+	m.Wake = func() { wake(c.card) }
+	return m, nil
+}
+
+// initialize starts the queues (thesis 3.2.1).
+func (c *Client) initialize(m *funi.Memory) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), c.timeout, ErrSilent)
+	defer cancel()
+	var err error
+	c.iface, err = funi.Start(m, int(c.answer.Slots), func() error { return c.Wait(ctx) })
+	return err
+}
+
+// Interface returns the process's end of the context. It must not be used after Close.
+func (c *Client) Interface() *funi.Interface { return c.iface }
+
+// Nodes returns how many members the group has.
+func (c *Client) Nodes() int { return int(c.answer.Nodes) }
+
+// Answer returns what the daemon answered.
+func (c *Client) Answer() AttachAnswer { return c.answer }
+
+// Now returns the time in nanoseconds since the client was opened.
+func (c *Client) Now() int64 { return int64(time.Since(c.start)) }
+
+// Err returns why the context is gone: ErrLost, funi.ErrDetached if the daemon has ended
+// it, or ErrSilent. It is nil while the context lives, as far as calls have seen.
+func (c *Client) Err() error { return c.err }
+
+// ask sends a request and returns the answer, which is valid until the next request.
+func (c *Client) ask(request []byte, descriptors int) ([]byte, []int, error) {
+	err := c.conn.SetDeadline(time.Now().Add(c.timeout))
+	if err == nil {
+		err = Send(c.conn, request)
+	}
+	var message []byte
+	var got []int
+	if err == nil {
+		message, got, err = Receive(c.conn, c.buffer, descriptors)
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, unix.EAGAIN):
+		err = fmt.Errorf("%w: %w", ErrSilent, err)
+		c.lost(err) // its answer, should it come, would be taken for another
+	case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
+		c.lost(ErrLost)
+		err = ErrLost
+	}
+	return message, got, err
+}
+
+// lost notes why the context is gone, and tells the program.
+func (c *Client) lost(why error) {
+	if c.err == nil {
+		c.err = why
+	}
+	if c.page != nil {
+		c.page.PutGone()
+	}
+}
+
+// Close waits until everything sent has been delivered, at most for the time given,
+// which is rounded down to milliseconds, and meanwhile discards what the process has not
+// received. Then it ends the context and gives back all that it had, segments too. It
+// returns an error when something was left undelivered, or why the context was gone
+// already.
+func (c *Client) Close(linger time.Duration) error {
+	err := c.err
+	if err == nil {
+		err = c.detach(linger)
+	}
+	c.release()
+	if err != nil {
+		return fmt.Errorf("detaching node %d of group %d: %w", c.answer.Node, c.answer.GID, err)
+	}
+	return nil
+}
+
+// detach asks for the end of the context and empties its receive queues until the answer
+// comes.
+func (c *Client) detach(linger time.Duration) error {
+	end := time.Now().Add(linger + c.timeout)
+	if err := errors.Join(c.conn.SetDeadline(end), Send(c.conn, DetachRequest{Linger: linger}.Encode())); err != nil {
+		return err
+	}
+	for c.rest.fds[onSocket].Events = unix.POLLIN; c.rest.fds[onSocket].Revents == 0 && time.Now().Before(end); {
+		c.page.Arm()
+		c.discard()
+		c.rest.sleep(max(time.Until(end), 0))
+	}
+	message, _, err := Receive(c.conn, c.buffer, 0)
+	if err == nil {
+		_, err = DecodeBody(message, KindDetach|AnswerBit)
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		return ErrLost
+	case errors.Is(err, ErrBusy):
+		return fmt.Errorf("packets were left undelivered after %v: %w", linger, err)
+	}
+	return err
+}
+
+// discard empties the receive queues and the return ring.
+func (c *Client) discard() {
+	for l := range arctic.Level(arctic.Levels) {
+		for c.iface.Receive(l) != nil {
+			c.iface.Release(l)
+		}
+	}
+	for more := true; more; {
+		_, more = c.iface.NextReturn()
+	}
+}
+
+// release gives everything back.
+func (c *Client) release() {
+	for _, b := range c.segments {
+		_ = unix.Munmap(b)
+	}
+	clear(c.segments)
+	for _, b := range [][]byte{c.memory, c.bells} {
+		if b != nil {
+			_ = unix.Munmap(b)
+		}
+	}
+	c.page, c.memory, c.bells = nil, nil, nil
+	for _, fd := range []int{c.card, c.process} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+	c.card, c.process = -1, -1
+	if c.conn != nil {
+		_ = c.conn.Close()
+	}
+}

@@ -1,0 +1,59 @@
+package attach
+
+// This file is memory that daemon and process share: files without a name, which nobody
+// can shrink or grow once they are sealed, so neither side can take it from the other.
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrMemory: what came from the daemon is not sealed memory of the right size.
+var ErrMemory = errors.New("attach: the daemon passed other memory than it announced; run the same version of FUNet on both sides")
+
+// seals of all shared memory.
+const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+
+// MakeMemory returns the descriptor of new memory of so many bytes, all 0, sealed
+// against changes of its size. The name is for /proc. Closing it and unmapping it
+// everywhere gives it back.
+func MakeMemory(name string, bytes uint64) (fd int, err error) {
+	if bytes == 0 || bytes > math.MaxInt64 {
+		return -1, fmt.Errorf("making shared memory of %d bytes: %w", bytes, unix.EINVAL)
+	}
+	fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err == nil {
+		if err = unix.Ftruncate(fd, int64(bytes)); err == nil {
+			_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
+		}
+		if err != nil {
+			_ = unix.Close(fd)
+		}
+	}
+	if err != nil {
+		return -1, fmt.Errorf("making shared memory of %d bytes: %w", bytes, err)
+	}
+	return fd, nil
+}
+
+// MapMemory maps so many bytes of the memory, which must have that size and be sealed
+// (ErrMemory): an access can then not fail. Unmap with unix.Munmap. The descriptor is
+// not needed afterwards.
+func MapMemory(fd int, bytes uint64) ([]byte, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("looking at shared memory: %w", err)
+	}
+	// What is no memory has no seals.
+	if has, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil || has&seals != seals || bytes > math.MaxInt64 || st.Size != int64(bytes) {
+		return nil, fmt.Errorf("looking at shared memory of %d bytes with seals %#x that should have %d: %w", st.Size, has, bytes, ErrMemory)
+	}
+	b, err := unix.Mmap(fd, 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mapping %d bytes of shared memory: %w", bytes, err)
+	}
+	return b, nil
+}

@@ -1,0 +1,79 @@
+package attach
+
+// This file is a client's segments.
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Segment returns new memory, all 0, that is registered with the card as a segment (see
+// funi.Segment): from the daemon, as the card of another process can use no other. It is
+// the program's until Unregister or Close. Errors are ErrSegment, ErrOverlap,
+// ErrTooManySegments, ErrQuota, ErrMemory, ErrSilent and ErrLost.
+func (c *Client) Segment(base uint32, bytes int, rights funi.Rights) ([]byte, error) {
+	b, err := c.segment(SegmentRequest{Base: base, Rights: rights, Bytes: uint64(bytes)})
+	if err != nil {
+		return nil, fmt.Errorf("registering %d bytes at %#x: %w", bytes, base, err)
+	}
+	return b, nil
+}
+
+func (c *Client) segment(r SegmentRequest) ([]byte, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	message, got, err := c.ask(r.Encode(), SegmentDescriptors)
+	if err != nil {
+		return nil, err
+	}
+	defer CloseDescriptors(got)
+	answer, err := DecodeSegmentAnswer(message)
+	if err != nil {
+		return nil, err
+	}
+	if len(got) != SegmentDescriptors || answer != r {
+		return nil, fmt.Errorf("%d descriptors and %d bytes at %#x came: %w", len(got), answer.Bytes, answer.Base, ErrMemory)
+	}
+	b, err := MapMemory(got[0], r.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	c.segments[r.Base] = b
+	return b, nil
+}
+
+// Unregister ends a segment. Its memory must not be touched afterwards: it is unmapped. It
+// returns ErrBusy while the card needs it, ErrNoSegment, ErrSilent or ErrLost.
+func (c *Client) Unregister(base uint32) error {
+	err := c.err
+	if err == nil {
+		err = c.unsegment(base)
+	}
+	if err != nil {
+		return fmt.Errorf("unregistering the segment at %#x: %w", base, err)
+	}
+	return nil
+}
+
+func (c *Client) unsegment(base uint32) error {
+	message, _, err := c.ask(UnsegmentRequest{Base: base}.Encode(), 0)
+	if err != nil {
+		return err
+	}
+	if body, err := DecodeBody(message, KindUnsegment|AnswerBit); err != nil {
+		return err
+	} else if len(body) > 0 {
+		return errors.Join(ErrMalformed, errors.New("an answer without a body has one"))
+	}
+	b := c.segments[base]
+	delete(c.segments, base)
+	if b == nil {
+		return ErrNoSegment
+	}
+	return unix.Munmap(b)
+}

@@ -1,0 +1,442 @@
+package attach_test
+
+// This file is a daemon for tests: a real engine without ports, on a goroutine of its
+// own, whose group 5 has nodes 0 to 7 on this one card. It does as daemons should, and
+// sleeps as early as it can.
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	gid     = 5
+	members = 8
+	// Words of the register page (package funi).
+	asleepWord = 0x4c0 / 4
+	wakeWord   = 0x4d8 / 4
+	// quota is how many bytes of segments a context may have.
+	quota = 64 << 20
+)
+
+var token = attach.Token{1, 2, 3}
+
+// daemon is the server.
+type daemon struct {
+	t        testing.TB
+	path     string
+	listener *net.UnixListener
+	card     *engine.Card
+	bells    int // descriptor
+	mailbox  chan func()
+	event    int // eventfd that ends a sleep for the mailbox
+	stopped  chan struct{}
+	served   [members]*served // by bell; the engine goroutine's
+	asleep   atomic.Bool
+
+	mu    sync.Mutex
+	conns []*net.UnixConn
+	work  sync.WaitGroup
+}
+
+// served is a context.
+type served struct {
+	ctx      *engine.Context
+	memory   *funi.Memory
+	mapped   [][]byte
+	card     int
+	process  int
+	seen     funi.Published
+	segments map[uint32][]byte
+	bytes    uint64
+}
+
+// start runs a daemon at a path; "" is a new one.
+func start(t testing.TB, path string) *daemon {
+	t.Helper()
+	if path == "" {
+		path = filepath.Join(t.TempDir(), "funid.sock")
+	}
+	d := &daemon{t: t, path: path, mailbox: make(chan func(), 16), stopped: make(chan struct{})}
+	var err error
+	if d.listener, err = net.ListenUnix(attach.Network, &net.UnixAddr{Name: path, Net: attach.Network}); err != nil {
+		t.Fatal(err)
+	}
+	if d.bells, err = attach.MakeMemory("bells", funi.DoorbellsSize); err != nil {
+		t.Fatal(err)
+	}
+	b, err := attach.MapMemory(d.bells, funi.DoorbellsSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := engine.Native()
+	cfg.Card, cfg.Incarnation, cfg.Seed = 3, 77, 1
+	if cfg.Doorbells, err = funi.SharedDoorbells(b); err != nil {
+		t.Fatal(err)
+	}
+	for range members {
+		cfg.Routes = append(cfg.Routes, 3)
+	}
+	if d.card, err = engine.New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	d.event = eventfd(t)
+	go d.run(b)
+	go func() {
+		for {
+			c, err := d.listener.AcceptUnix()
+			if err != nil {
+				return
+			}
+			d.mu.Lock()
+			d.conns = append(d.conns, c)
+			d.work.Add(1)
+			d.mu.Unlock()
+			go d.serve(c)
+		}
+	}()
+	t.Cleanup(d.crash)
+	return d
+}
+
+func eventfd(t testing.TB) int {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fd
+}
+
+func signal(fd int) { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+
+// do has the engine's goroutine call f between two steps, unless it has ended.
+func (d *daemon) do(f func()) {
+	done := make(chan struct{})
+	select {
+	case d.mailbox <- func() { f(); close(done) }:
+	case <-d.stopped:
+		return
+	}
+	signal(d.event)
+	select {
+	case <-done:
+	case <-d.stopped:
+	}
+}
+
+// run is the card's thread.
+func (d *daemon) run(bells []byte) {
+	defer close(d.stopped)
+	defer func() { _ = unix.Munmap(bells) }()
+	begin, idle, progress := time.Now(), 0, uint64(0)
+	step := func() (next int64, quiet bool) {
+		now := int64(time.Since(begin))
+		next = d.card.Step(now)
+		quiet = next > now && d.card.Progress() == progress
+		progress = d.card.Progress()
+		for _, x := range d.served {
+			if x == nil {
+				continue
+			}
+			if p := x.memory.Page.Published(); p != x.seen {
+				x.seen, quiet = p, false
+				if atomic.SwapUint32(&x.memory.Page[wakeWord], 0) != 0 {
+					signal(x.process)
+				}
+			}
+		}
+		return next - now, quiet
+	}
+	for {
+		select {
+		case f := <-d.mailbox:
+			if f == nil {
+				return
+			}
+			f()
+			idle = 0
+			continue
+		default:
+		}
+		if _, quiet := step(); !quiet {
+			idle = 0
+			continue
+		}
+		if idle++; idle < 3 {
+			runtime.Gosched()
+			continue
+		}
+		fds := []unix.PollFd{{Fd: int32(d.event), Events: unix.POLLIN}}
+		for bell, x := range d.served {
+			if x != nil {
+				atomic.StoreUint32(&x.memory.Page[asleepWord], 1<<31|uint32(bell+1))
+				fds = append(fds, unix.PollFd{Fd: int32(x.card), Events: unix.POLLIN})
+			}
+		}
+		if left, quiet := step(); quiet {
+			d.asleep.Store(true)
+			t := unix.NsecToTimespec(min(left, int64(time.Minute)))
+			_, _ = unix.Ppoll(fds, &t, nil)
+			d.asleep.Store(false)
+			for _, fd := range fds {
+				if fd.Revents != 0 {
+					_, _ = unix.Read(int(fd.Fd), make([]byte, 8))
+				}
+			}
+		}
+		for _, x := range d.served {
+			if x != nil {
+				atomic.StoreUint32(&x.memory.Page[asleepWord], 0)
+			}
+		}
+		idle = 0
+	}
+}
+
+// serve answers a connection's requests until it ends, and ends its context then.
+func (d *daemon) serve(c *net.UnixConn) {
+	defer d.work.Done()
+	defer c.Close()
+	var x *served
+	defer func() { d.end(x) }()
+	buffer := make([]byte, attach.MaxMessage)
+	for {
+		message, _, err := attach.Receive(c, buffer, 0)
+		if err != nil {
+			return
+		}
+		var fds []int
+		h, err := attach.DecodeHeader(message)
+		answer, fatal := []byte(nil), err != nil
+		if err == nil {
+			switch h.Kind {
+			case attach.KindAttach:
+				answer, fds, x, err = d.attach(message, x)
+			case attach.KindSegment, attach.KindUnsegment, attach.KindDetach:
+				switch {
+				case x == nil:
+					err = attach.ErrNotAttached
+				case h.Kind == attach.KindSegment:
+					answer, fds, err = d.segment(message, x)
+				case h.Kind == attach.KindUnsegment:
+					answer, err = d.unsegment(message, x)
+				default:
+					answer, err = d.detach(message, x)
+					x = nil
+				}
+			default:
+				err = attach.ErrKind
+			}
+		}
+		if err != nil {
+			answer = attach.EncodeRefusal(h.Kind, err)
+		}
+		err = attach.Send(c, answer, fds...)
+		attach.CloseDescriptors(slices.DeleteFunc(fds, func(fd int) bool {
+			return fd == d.bells || x != nil && (fd == x.card || fd == x.process)
+		}))
+		if err != nil || fatal {
+			return
+		}
+	}
+}
+
+func (d *daemon) attach(message []byte, had *served) (_ []byte, fds []int, x *served, err error) {
+	r, err := attach.DecodeAttachRequest(message)
+	slots := int(r.Slots)
+	if slots == 0 {
+		slots = 64
+	}
+	size, slotsErr := funi.SharedSize(slots)
+	switch {
+	case err != nil:
+		return nil, nil, had, err
+	case had != nil:
+		return nil, nil, had, attach.ErrAttached
+	case r.GID != gid:
+		return nil, nil, nil, fmt.Errorf("group %d: %w", r.GID, attach.ErrGroup)
+	case !r.Token.Equal(token):
+		return nil, nil, nil, attach.ErrToken
+	case r.Node >= members:
+		return nil, nil, nil, attach.ErrNode
+	case slotsErr != nil:
+		return nil, nil, nil, attach.ErrSlots
+	}
+	fd, err := attach.MakeMemory("context", uint64(size))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	b, err := attach.MapMemory(fd, uint64(size))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	bells, err := attach.MapMemory(d.bells, funi.DoorbellsSize)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	x = &served{mapped: [][]byte{b, bells}, card: eventfd(d.t), process: eventfd(d.t), segments: map[uint32][]byte{}}
+	if x.memory, err = funi.SharedMemory(b, bells); err != nil {
+		return nil, nil, nil, err
+	}
+	x.memory.Page.Store(funi.Control, funi.UserModes)
+	bell := -1
+	d.do(func() {
+		if x.ctx, err = d.card.Attach(x.memory, r.GID, r.Node); err == nil {
+			bell = slices.Index(d.served[:], nil)
+			d.served[bell] = x
+		}
+	})
+	if err != nil {
+		x.free()
+		_ = unix.Close(fd)
+		return nil, nil, nil, fmt.Errorf("%w: %w", attach.ErrTaken, err)
+	}
+	a := attach.AttachAnswer{ABI: funi.ABI, Context: uint32(bell), GID: gid, Node: r.Node, Nodes: members, Slots: uint32(slots), Memory: uint64(size), Incarnation: 77}
+	return a.Encode(), []int{fd, d.bells, x.card, x.process}, x, nil
+}
+
+func (d *daemon) segment(message []byte, x *served) ([]byte, []int, error) {
+	r, err := attach.DecodeSegmentRequest(message)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.Bytes == 0 {
+		return nil, nil, attach.ErrSegment
+	}
+	if r.Bytes > quota-x.bytes {
+		return nil, nil, attach.ErrQuota
+	}
+	fd, err := attach.MakeMemory("segment", r.Bytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := attach.MapMemory(fd, r.Bytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.do(func() { err = x.ctx.Register(funi.Segment{Base: r.Base, Memory: b, Rights: r.Rights}) })
+	if err != nil {
+		_, _ = unix.Munmap(b), unix.Close(fd)
+		return nil, nil, refused(err)
+	}
+	x.segments[r.Base] = b
+	x.bytes += r.Bytes
+	return r.EncodeAnswer(), []int{fd}, nil
+}
+
+// refused gives an error of the engine its status.
+func refused(err error) error {
+	for _, s := range []attach.Status{attach.ErrSegment, attach.ErrOverlap, attach.ErrTooManySegments, attach.ErrNoSegment} {
+		for _, f := range []error{funi.ErrSegment, funi.ErrOverlap, funi.ErrTooManySegments, funi.ErrNoSegment} {
+			if s.Is(f) && errors.Is(err, f) {
+				return fmt.Errorf("%w: %w", s, err)
+			}
+		}
+	}
+	if errors.Is(err, engine.ErrSegmentBusy) {
+		return attach.ErrBusy
+	}
+	return err
+}
+
+func (d *daemon) unsegment(message []byte, x *served) ([]byte, error) {
+	r, err := attach.DecodeUnsegmentRequest(message)
+	if err != nil {
+		return nil, err
+	}
+	d.do(func() { err = x.ctx.Unregister(r.Base) })
+	if err != nil {
+		return nil, refused(err)
+	}
+	x.bytes -= uint64(len(x.segments[r.Base]))
+	_ = unix.Munmap(x.segments[r.Base])
+	delete(x.segments, r.Base)
+	return attach.EncodeBody(attach.KindUnsegment|attach.AnswerBit, nil)
+}
+
+func (d *daemon) detach(message []byte, x *served) ([]byte, error) {
+	r, err := attach.DecodeDetachRequest(message)
+	if err != nil {
+		d.t.Error(err)
+	}
+	idle := false
+	for end := time.Now().Add(r.Linger); ; {
+		d.do(func() { idle = x.ctx.Idle() })
+		if idle || time.Now().After(end) {
+			break
+		}
+	}
+	d.end(x)
+	if !idle {
+		return nil, attach.ErrBusy
+	}
+	return attach.EncodeBody(attach.KindDetach|attach.AnswerBit, nil)
+}
+
+// end detaches a context and gives back what it had.
+func (d *daemon) end(x *served) {
+	if x == nil {
+		return
+	}
+	d.do(func() {
+		d.card.Detach(x.ctx)
+		d.served[slices.Index(d.served[:], x)] = nil
+	})
+	x.free()
+}
+
+func (x *served) free() {
+	for _, b := range x.mapped {
+		_ = unix.Munmap(b)
+	}
+	for _, b := range x.segments {
+		_ = unix.Munmap(b)
+	}
+	attach.CloseDescriptors([]int{x.card, x.process})
+}
+
+// evict tells all processes that their contexts have ended, as a daemon that stops does.
+func (d *daemon) evict() {
+	d.do(func() {
+		for _, x := range d.served {
+			if x != nil {
+				d.card.Detach(x.ctx)
+				x.memory.Page.PutGone()
+			}
+		}
+	})
+}
+
+// crash ends the daemon without a word, twice as well as once.
+func (d *daemon) crash() {
+	select {
+	case <-d.stopped:
+		return
+	default:
+	}
+	_ = d.listener.Close()
+	d.mailbox <- nil
+	signal(d.event)
+	<-d.stopped
+	d.mu.Lock()
+	for _, c := range d.conns {
+		_ = c.Close()
+	}
+	d.mu.Unlock()
+	d.work.Wait()
+	attach.CloseDescriptors([]int{d.bells, d.event})
+}
