@@ -253,5 +253,7 @@ func (d *Daemon) release() error {
 
 // info is the answer to KindInfo.
 func (d *Daemon) info() attach.Info {
-	return attach.Info{Host: hostName(), Card: d.cfg.Card, Incarnation: d.incarnation, ABI: funi.ABI, Interfaces: d.cfg.Interfaces, Profile: "native"}
+	xdp, bind := d.modes()
+	return attach.Info{Host: hostName(), Card: d.cfg.Card, Incarnation: d.incarnation, ABI: funi.ABI, Interfaces: d.cfg.Interfaces, Profile: "native",
+		XDPMode: xdp, BindMode: bind}
 }

@@ -35,6 +35,7 @@ type Config struct {
 	Socket  string // of the daemon; "" stands for DefaultSocket
 	GID     uint16
 	Node    uint16        // own number in the group
+	Nodes   int           // members that the group must have; 0: any number
 	Token   Token         // of the job
 	Slots   int           // of each queue, a power of two; 0 stands for the daemon's default
 	Timeout time.Duration // for each answer of the daemon; 0 stands for DefaultTimeout
@@ -102,6 +103,10 @@ func Open(cfg Config) (_ *Client, err error) {
 	if c.answer, err = DecodeAttachAnswer(message); err != nil {
 		CloseDescriptors(got)
 		return nil, err
+	}
+	if cfg.Nodes != 0 && cfg.Nodes != c.Nodes() {
+		CloseDescriptors(got)
+		return nil, fmt.Errorf("the group has %d nodes, and %d processes were started for it: %w", c.Nodes(), cfg.Nodes, ErrNode)
 	}
 	memory, err := c.share(got)
 	if err != nil {
