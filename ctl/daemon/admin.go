@@ -1,12 +1,250 @@
 package daemon
 
-import (
-	"fmt"
+// This file is the administrator's commands: one JSON object each, which names the
+// command in "do".
 
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/attach"
 )
 
+// Command is the JSON of a request of KindAdmin. Do is one of gid-list, gid-end {gid},
+// route-list {gid}, route-set {gid, node, card}, profile-set {profile}, profile-show,
+// context-list, context-switch {gid or context} and stop.
+type Command struct {
+	Do      string  `json:"do"`
+	GID     *uint16 `json:"gid,omitempty"`
+	Node    *uint16 `json:"node,omitempty"`
+	Card    *uint16 `json:"card,omitempty"`
+	Context *uint32 `json:"context,omitempty"`
+	Profile string  `json:"profile,omitempty"` // name or path
+}
+
+// GIDs is the answer to gid-list.
+type GIDs struct {
+	GIDs    []JobStatus `json:"gids"`
+	LeftOut int         `json:"left_out"` // for which the answer has no room
+}
+
+// Routes is the answer to route-list and route-set: the card of each node, by number.
+type Routes struct {
+	GID     uint16   `json:"gid"`
+	Cards   []uint16 `json:"cards"`
+	LeftOut int      `json:"left_out"`
+}
+
+// Contexts is the answer to context-list.
+type Contexts struct {
+	Contexts []ContextStatus `json:"contexts"`
+	LeftOut  int             `json:"left_out"`
+}
+
+// ProfileStatus is the answer to profile-show and profile-set.
+type ProfileStatus struct {
+	Profile  string `json:"profile"`
+	Contexts int    `json:"contexts"` // groups that are on the card at once; 0: all
+}
+
+// routeRoom is how many routes an answer has room for.
+const routeRoom = 8000
+
 // administer carries out KindAdmin.
 func (c *connection) administer(message []byte) error {
-	return fmt.Errorf("%w", attach.ErrCommand)
+	body, err := attach.DecodeBody(message, attach.KindAdmin)
+	if err != nil {
+		return err
+	}
+	if !c.d.administrator(&c.peer) {
+		return fmt.Errorf("administering funid as user %d: %w", c.peer.uid, attach.ErrForbidden)
+	}
+	var m Command
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&m); err != nil {
+		return fmt.Errorf("reading a command: %w: %w", err, attach.ErrCommand)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading a command: something follows it: %w", attach.ErrCommand)
+	}
+	answer, err := c.d.command(&c.peer, &m)
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.Do, err)
+	}
+	if err := c.answerJSON(attach.KindAdmin, answer); err != nil || m.Do != "stop" {
+		return err
+	}
+	c.d.Stop()
+	return nil
+}
+
+// command carries out a command and returns what to answer.
+func (d *Daemon) command(p *peer, m *Command) (any, error) {
+	switch m.Do {
+	case "gid-list":
+		s := d.statusFor(p)
+		return GIDs{s.Jobs, s.LeftOut}, nil
+	case "context-list":
+		s := d.statusFor(p)
+		return Contexts{s.Contexts, s.LeftOut}, nil
+	case "gid-end":
+		j, err := d.jobOf(m)
+		if err != nil {
+			return nil, err
+		}
+		d.endJob(j)
+		j.conn.end() // its launcher sees it
+		return GIDs{GIDs: []JobStatus{}}, nil
+	case "route-list":
+		j, err := d.jobOf(m)
+		if err != nil {
+			return nil, err
+		}
+		return d.routes(j), nil
+	case "route-set":
+		j, err := d.jobOf(m)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.setRoute(j, m); err != nil {
+			return nil, err
+		}
+		return d.routes(j), nil
+	case "profile-show":
+		return d.profileStatus(), nil
+	case "profile-set":
+		if err := d.setProfile(m.Profile); err != nil {
+			return nil, err
+		}
+		return d.profileStatus(), nil
+	case "context-switch":
+		return d.switchTo(m)
+	case "stop":
+		return d.info(), nil
+	}
+	return nil, fmt.Errorf("no such command; there are gid-list, gid-end, route-list, route-set, profile-set, profile-show, context-list, context-switch and stop: %w", attach.ErrCommand)
+}
+
+// jobOf finds the group that a command names.
+func (d *Daemon) jobOf(m *Command) (*job, error) {
+	if m.GID == nil {
+		return nil, fmt.Errorf("which group? say gid: %w", attach.ErrCommand)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	j := d.jobs[*m.GID]
+	if j == nil || !j.made || j.ending {
+		return nil, fmt.Errorf("GID %d: %w", *m.GID, attach.ErrGroup)
+	}
+	return j, nil
+}
+
+// routes lists a group's.
+func (d *Daemon) routes(j *job) Routes {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := min(len(j.cards), routeRoom)
+	return Routes{GID: j.gid, Cards: append([]uint16{}, j.cards[:n]...), LeftOut: len(j.cards) - n}
+}
+
+// setRoute places a node on another card. One that is attached here stays.
+func (d *Daemon) setRoute(j *job, m *Command) error {
+	if m.Node == nil || m.Card == nil {
+		return fmt.Errorf("which node, and on which card? say node and card: %w", attach.ErrCommand)
+	}
+	if !d.knows(*m.Card) {
+		return fmt.Errorf("card %d: %w", *m.Card, attach.ErrRoute)
+	}
+	node, card := *m.Node, *m.Card
+	d.mu.Lock()
+	switch {
+	case int(node) >= len(j.cards):
+		d.mu.Unlock()
+		return fmt.Errorf("node %d of %d: %w", node, len(j.cards), attach.ErrNode)
+	case j.members[node] != nil:
+		d.mu.Unlock()
+		return fmt.Errorf("node %d is attached to this card; end it first: %w", node, attach.ErrCommand)
+	case j.ending:
+		d.mu.Unlock()
+		return attach.ErrGroup
+	}
+	j.cards[node] = card
+	routes := make([]uint32, len(j.cards))
+	for n, at := range j.cards {
+		routes[n] = uint32(at)
+	}
+	d.mu.Unlock()
+	var refused error
+	err := d.loop.do(func() {
+		if refused = d.loop.card.SetGroupRoutes(j.gid, routes); refused == nil {
+			d.loop.card.Expect(j.gid, node, card == d.cfg.Card)
+		}
+	})
+	return errors.Join(err, refused)
+}
+
+// switchTo has the turn of a group begin.
+func (d *Daemon) switchTo(m *Command) (any, error) {
+	var refused error
+	err := d.loop.do(func() {
+		l := d.loop
+		gid := m.GID
+		if m.Context != nil {
+			if *m.Context >= uint32(len(l.byBell)) || l.byBell[*m.Context] == nil {
+				refused = fmt.Errorf("no context %d; `funet context list` lists them: %w", *m.Context, attach.ErrCommand)
+				return
+			}
+			gid = &l.byBell[*m.Context].job.gid
+		}
+		switch {
+		case gid == nil:
+			refused = fmt.Errorf("which group or context? say gid or context: %w", attach.ErrCommand)
+		case l.share == nil:
+			refused = fmt.Errorf("the profile has all groups on the card at once: %w", attach.ErrCommand)
+		default:
+			refused = l.share.next(*gid)
+		}
+	})
+	return d.profileStatus(), errors.Join(err, refused)
+}
+
+// profileStatus says which profile the card has.
+func (d *Daemon) profileStatus() ProfileStatus {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return ProfileStatus{Profile: d.cfg.Profile.Name, Contexts: d.cfg.Profile.Card.Contexts}
+}
+
+// setProfile changes the card's limits. Nothing may be attached: a card with other limits
+// is another card, with an incarnation of its own.
+func (d *Daemon) setProfile(name string) error {
+	p, err := hwprofiles.Load(name)
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, attach.ErrCommand)
+	}
+	if err := runnable(p); err != nil {
+		return fmt.Errorf("%w: %w", err, attach.ErrCommand)
+	}
+	d.mu.Lock()
+	if len(d.jobs) > 0 || d.replacing {
+		defer d.mu.Unlock()
+		return fmt.Errorf("%d groups are on the card; end them first, `funet gid list` lists them: %w", len(d.jobs), attach.ErrBusy)
+	}
+	d.replacing = true
+	c := d.cfg
+	d.mu.Unlock()
+	c.Profile = p
+	err = d.replaceCard(&c)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.replacing = false
+	if err == nil {
+		d.cfg.Profile = p
+	}
+	return err
 }

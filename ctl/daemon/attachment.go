@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -27,6 +29,8 @@ type attachment struct {
 	segments map[uint32]*region // by base
 	bytes    int64              // all memory
 	ctx      *engine.Context
+	saved    *engine.Saved // the card's thread's: the context is switched out
+	active   atomic.Bool   // it is not
 
 	card    int // eventfd: wakes the card's thread
 	process int // write end of the pipe that wakes the process
@@ -79,7 +83,7 @@ func (c *connection) attach(message []byte) (err error) {
 	}
 	c.attachment = a
 	answer := attach.AttachAnswer{ABI: funi.ABI, Context: a.ctx.Bell(), GID: r.GID, Node: r.Node, Nodes: uint32(len(j.cards)),
-		Slots: r.Slots, Memory: uint64(size), Incarnation: d.incarnation}
+		Slots: r.Slots, Memory: uint64(size), Incarnation: d.incarnation.Load()}
 	err = c.send(answer.Encode(), a.memory.fd, d.bells.fd, a.card, wait)
 	a.memory.passed()
 	closeFD(wait)
@@ -102,10 +106,9 @@ func (a *attachment) make(d *Daemon, size int) (wait int, err error) {
 	if a.shared, err = funi.SharedMemory(a.memory.bytes, d.bells.bytes); err != nil {
 		return wait, err
 	}
-	// The process finds its registers written (thesis 3.2.1); it may change them later.
-	if _, err = funi.InitializeSlots(a.shared, a.slots); err != nil {
-		return wait, err
-	}
+	// The queues are halted until the process has written its registers (thesis 3.2.1,
+	// funi.Start); what arrives before stays in the receive FIFOs and with its senders.
+	a.shared.Page.Store(funi.Control, funi.UserModes)
 	if a.card, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return wait, descriptors(err)
 	}
@@ -137,6 +140,10 @@ func (d *Daemon) attachContext(a *attachment) error {
 			return
 		}
 		l.byBell[a.ctx.Bell()] = a
+		a.active.Store(true)
+		if l.share != nil {
+			l.share.enter(l, a)
+		}
 	})
 	switch {
 	case err != nil:
@@ -147,6 +154,71 @@ func (d *Daemon) attachContext(a *attachment) error {
 		return fmt.Errorf("%w: %w", attach.ErrFull, refused)
 	}
 	return nil
+}
+
+// longestLinger bounds how long a process may have its context wait for its end.
+const longestLinger = time.Minute
+
+// linger carries out KindDetach.
+func (c *connection) linger(message []byte) error {
+	r, err := attach.DecodeDetachRequest(message)
+	if err != nil {
+		return err
+	}
+	t := time.NewTicker(time.Millisecond)
+	defer t.Stop()
+	for end := time.Now().Add(min(r.Linger, longestLinger)); ; <-t.C {
+		done, err := c.detachIf(!time.Now().Before(end) || c.hungUp())
+		if err != nil {
+			return fmt.Errorf("detaching: %w", err)
+		}
+		if done {
+			break
+		}
+	}
+	message, err = attach.EncodeBody(attach.KindDetach|attach.AnswerBit, nil)
+	if err != nil {
+		return err
+	}
+	return c.send(message)
+}
+
+// detachIf ends the context if nothing of it waits, or with force also otherwise: then the
+// error is attach.ErrBusy.
+func (c *connection) detachIf(force bool) (done bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.attachment
+	if a == nil {
+		return false, attach.ErrNotAttached
+	}
+	idle := false
+	if err := c.d.loop.do(func() { idle = a.ctx.Idle() }); err != nil {
+		return false, statusOf(err)
+	}
+	if !idle && !force {
+		return false, nil
+	}
+	c.detachLocked()
+	if !idle {
+		return true, fmt.Errorf("packets were left undelivered: %w", attach.ErrBusy)
+	}
+	return true, nil
+}
+
+// hungUp reports whether the process is gone.
+func (c *connection) hungUp() bool {
+	raw, err := c.conn.SyscallConn()
+	if err != nil {
+		return true
+	}
+	gone := false
+	err = raw.Control(func(fd uintptr) {
+		p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, _ := unix.Poll(p[:], 0)
+		gone = n > 0 && p[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+	})
+	return gone || err != nil
 }
 
 // segment carries out KindSegment.
@@ -266,6 +338,9 @@ func (c *connection) detachLocked() {
 		a.dismiss()
 		l.unwatch(a.card)
 		l.byBell[a.ctx.Bell()] = nil
+		if l.share != nil {
+			l.share.leave(a)
+		}
 		l.card.Detach(a.ctx)
 	})
 	a.close()

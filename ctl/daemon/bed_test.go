@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -42,7 +43,16 @@ func newBed(t testing.TB) *bed {
 			t.Error(err)
 		}
 	})
-	return &bed{t: t, lab: l, dir: t.TempDir()}
+	// Not TempDir, into which others may not look.
+	dir, err := os.MkdirTemp("", "funid")
+	if err == nil {
+		err = os.Chmod(dir, 0o711)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return &bed{t: t, lab: l, dir: dir}
 }
 
 // config is that of the daemon of a host.
@@ -228,7 +238,7 @@ func (k *client) until(what string, done func() bool) {
 	k.t.Helper()
 	for end := time.Now().Add(patience); !done(); {
 		if time.Now().After(end) {
-			k.t.Fatalf("waited in vain: %s", what)
+			k.t.Fatalf("waited in vain: %s; context %+v", what, k.answer)
 		}
 		unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 	}

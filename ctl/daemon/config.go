@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/xdp"
@@ -21,7 +23,7 @@ import (
 
 // Defaults of a configuration.
 const (
-	DefaultSocket      = "/run/funet/funid.sock"
+	DefaultSocket      = attach.DefaultSocket
 	DefaultSlots       = 1024
 	DefaultDrain       = time.Second
 	DefaultContexts    = 64
@@ -56,6 +58,8 @@ type Config struct {
 
 	CPU     int // that the card's thread is pinned to; negative: none
 	Polling Polling
+	// Profile limits the card; nil: native. It must not model time.
+	Profile *hwprofiles.Profile
 	Slots   int // per queue, for who does not say; DefaultSlots
 	// PeerTimeout and ConnectTimeout are the engine's.
 	PeerTimeout, ConnectTimeout time.Duration
@@ -92,7 +96,7 @@ func DefaultRule() Rule {
 }
 
 // complete fills in defaults and refuses what cannot be. Errors wrap ErrConfig.
-func (c Config) complete() (Config, error) {
+func (c Config) complete() (_ Config, err error) {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrConfig)
 	}
@@ -133,6 +137,14 @@ func (c Config) complete() (Config, error) {
 	}
 	if _, err := funi.SharedSize(c.Slots); err != nil {
 		return c, bad("slots %d; use a power of two from 2 to 65536", c.Slots)
+	}
+	if c.Profile == nil {
+		if c.Profile, err = hwprofiles.Load("native"); err != nil {
+			return c, err
+		}
+	}
+	if err := runnable(c.Profile); err != nil {
+		return c, bad("%v", err)
 	}
 	if err := c.interfaces(bad); err != nil {
 		return c, err
@@ -232,6 +244,7 @@ func (c *Config) engine() engine.Config {
 	e.Card = c.Card
 	e.PeerTimeout, e.ConnectTimeout = c.PeerTimeout, c.ConnectTimeout
 	e.AnyGroup = true
+	limit(&e, c.Profile)
 	for _, p := range c.Peers.Peers {
 		if p.Node == c.Card {
 			continue
@@ -249,4 +262,11 @@ func hostName() string {
 		return "unknown"
 	}
 	return h
+}
+
+// Check says what is wrong with the configuration, if something is, as Open does before it
+// touches anything. Errors wrap ErrConfig.
+func (c Config) Check() error {
+	_, err := c.complete()
+	return err
 }

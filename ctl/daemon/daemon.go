@@ -28,7 +28,7 @@ import (
 // Daemon is a card with its socket. Its methods may be called from any goroutine.
 type Daemon struct {
 	cfg         Config
-	incarnation uint32
+	incarnation atomic.Uint32
 	bells       *region // the doorbell page
 	loop        *loop
 	listener    *listener
@@ -45,6 +45,7 @@ type Daemon struct {
 	jobs        map[uint16]*job
 	connections map[*connection]struct{}
 	nextGID     uint16
+	replacing   bool // the card, with another profile: no group is made
 }
 
 // Open makes the card and takes the socket. It must run in the network namespace of the
@@ -76,31 +77,63 @@ func Open(c Config) (_ *Daemon, err error) {
 	if d.bells, err = newRegion("doorbells", funi.DoorbellsSize); err != nil {
 		return nil, err
 	}
-	cfg := c.engine()
-	if cfg.Doorbells, err = funi.SharedDoorbells(d.bells.bytes); err != nil {
-		return nil, err
-	}
-	var random [12]byte
-	_, _ = rand.Read(random[:]) // it never fails
-	d.incarnation = max(1, binary.LittleEndian.Uint32(random[:]))
-	cfg.Incarnation, cfg.Seed = d.incarnation, binary.LittleEndian.Uint64(random[4:])
-	ports, err := openPorts(&c, &cfg)
+	ports, err := openPorts(&c)
 	if err != nil {
 		return nil, err
 	}
-	card, err := engine.New(cfg)
+	card, err := d.newCard(&c, ports)
 	if err == nil {
 		d.loop, err = newLoop(card, ports, c.Polling)
 	}
 	if err != nil {
 		return nil, errors.Join(err, closePorts(ports))
 	}
+	d.loop.share = shareOf(c.Profile)
 	return d, nil
+}
+
+// newCard makes the engine, with an incarnation of its own.
+func (d *Daemon) newCard(c *Config, ports []*afxdp.Port) (_ *engine.Card, err error) {
+	cfg := c.engine()
+	if cfg.Doorbells, err = funi.SharedDoorbells(d.bells.bytes); err != nil {
+		return nil, err
+	}
+	for _, p := range ports {
+		cfg.Ports = append(cfg.Ports, port.Port(p))
+	}
+	for i := range cfg.Peers {
+		cfg.Peers[i].Local = ports[cfg.Peers[i].Port].Info().MAC
+	}
+	var random [12]byte
+	_, _ = rand.Read(random[:]) // it never fails
+	cfg.Incarnation, cfg.Seed = max(1, binary.LittleEndian.Uint32(random[:])), binary.LittleEndian.Uint64(random[4:])
+	card, err := engine.New(cfg)
+	if err == nil {
+		d.incarnation.Store(cfg.Incarnation)
+	}
+	return card, err
+}
+
+// replaceCard gives the daemon a card of another configuration. There must be no group.
+func (d *Daemon) replaceCard(c *Config) error {
+	var refused error
+	err := d.loop.do(func() {
+		l := d.loop
+		card, err := d.newCard(c, l.ports)
+		if err != nil {
+			refused = err
+			return
+		}
+		l.card.Leave()
+		l.card.Step(l.clock())
+		l.card, l.share = card, shareOf(c.Profile)
+	})
+	return errors.Join(err, refused)
 }
 
 // openPorts opens the interfaces, for all groups: a frame for a group that has just ended
 // must be answered, or it would hold up the sequence that all groups of two cards share.
-func openPorts(c *Config, cfg *engine.Config) (ports []*afxdp.Port, err error) {
+func openPorts(c *Config) (ports []*afxdp.Port, err error) {
 	groups := make([]uint16, 0, arctic.MaxGID+1)
 	for gid := range uint16(arctic.MaxGID + 1) {
 		groups = append(groups, gid)
@@ -112,10 +145,6 @@ func openPorts(c *Config, cfg *engine.Config) (ports []*afxdp.Port, err error) {
 			return nil, errors.Join(err, closePorts(ports))
 		}
 		ports = append(ports, p)
-		cfg.Ports = append(cfg.Ports, port.Port(p))
-	}
-	for i := range cfg.Peers {
-		cfg.Peers[i].Local = ports[cfg.Peers[i].Port].Info().MAC
 	}
 	return ports, nil
 }
@@ -174,6 +203,9 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	return errors.Join(err, d.release())
 }
 
+// Abandon gives everything back instead of Run.
+func (d *Daemon) Abandon() error { return d.release() }
+
 // Stop makes Run return, as the end of its context does.
 func (d *Daemon) Stop() { d.quitOnce.Do(func() { close(d.quit) }) }
 
@@ -200,7 +232,7 @@ func (d *Daemon) drain() {
 		c.end()
 	}
 	d.serving.Wait()
-	d.settle(end, d.loop.card.Quiet)
+	d.settle(end, func() bool { return d.loop.card.Quiet() })
 	_ = d.loop.do(func() {
 		d.loop.card.Leave()
 		d.loop.card.Step(d.loop.clock())
@@ -254,6 +286,6 @@ func (d *Daemon) release() error {
 // info is the answer to KindInfo.
 func (d *Daemon) info() attach.Info {
 	xdp, bind := d.modes()
-	return attach.Info{Host: hostName(), Card: d.cfg.Card, Incarnation: d.incarnation, ABI: funi.ABI, Interfaces: d.cfg.Interfaces, Profile: "native",
+	return attach.Info{Host: hostName(), Card: d.cfg.Card, Incarnation: d.incarnation.Load(), ABI: funi.ABI, Interfaces: d.cfg.Interfaces, Profile: d.profileStatus().Profile,
 		XDPMode: xdp, BindMode: bind}
 }

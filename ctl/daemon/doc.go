@@ -29,6 +29,7 @@
 //	jumbo: false                # on all hosts or none
 //	cpu: 3                      # processor of the card's thread; default: none in particular
 //	polling: adaptive           # adaptive, spin, sleep
+//	profile: native             # or a file of limits; see profile.go
 //	slots: 1024                 # of each queue, for programs that do not say
 //	peer_timeout: 5s            # after which a silent host is given up
 //	connect_timeout: 30s        # the same for one that was never heard

@@ -88,6 +88,9 @@ func (d *Daemon) knows(card uint16) bool { return int(card) < len(d.cfg.Peers.Pe
 func (d *Daemon) reserve(j *job, gid uint16, r *Rule) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.replacing {
+		return fmt.Errorf("making a job: the card's profile is being changed: %w", attach.ErrBusy)
+	}
 	if gid != 0 {
 		switch {
 		case gid > arctic.MaxGID || !r.allows(gid):

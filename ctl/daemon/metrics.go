@@ -81,7 +81,7 @@ func (d *Daemon) metricsText() ([]byte, error) {
 	metric := func(kind, name string, labels string, v any) {
 		fmt.Fprintf(&b, "# TYPE %s %s\n%s%s %v\n", name, kind, name, labels, v)
 	}
-	metric("gauge", "funid_info", fmt.Sprintf("{card=\"%d\",incarnation=\"%d\"}", d.cfg.Card, d.incarnation), 1)
+	metric("gauge", "funid_info", fmt.Sprintf("{card=\"%d\",incarnation=\"%d\"}", d.cfg.Card, d.incarnation.Load()), 1)
 	d.mu.Lock()
 	var all usage
 	for _, u := range d.users {
@@ -112,28 +112,35 @@ func (d *Daemon) metricsText() ([]byte, error) {
 	for _, name := range names {
 		metric("counter", "funid_card_"+name+"_total", "", values[name])
 	}
-	d.portMetrics(metric)
-	return b.Bytes(), nil
+	err = d.portMetrics(&b)
+	return b.Bytes(), err
 }
 
 // portMetrics adds what the kernel counts of the interfaces.
-func (d *Daemon) portMetrics(metric func(kind, name, labels string, v any)) {
-	up := func(err error) int {
-		if err != nil {
-			return 0
+func (d *Daemon) portMetrics(b *bytes.Buffer) error {
+	var rows [4][]string
+	err := d.loop.do(func() {
+		for _, p := range d.loop.ports {
+			label := fmt.Sprintf("{interface=%q}", p.Info().Interface)
+			sends := 1
+			if p.Err() != nil {
+				sends = 0
+			}
+			s, err := p.Statistics()
+			if err != nil {
+				continue // the counters of an interface that is gone
+			}
+			for i, v := range []any{sends, s.RxDropped, s.RxRingFull, s.RxFillRingEmpty} {
+				rows[i] = append(rows[i], fmt.Sprint(label, " ", v))
+			}
 		}
-		return 1
+	})
+	for i, m := range [][2]string{{"gauge", "funid_port_sends"}, {"counter", "funid_port_rx_dropped_total"},
+		{"counter", "funid_port_rx_ring_full_total"}, {"counter", "funid_port_fill_ring_empty_total"}} {
+		fmt.Fprintf(b, "# TYPE %s %s\n", m[1], m[0])
+		for _, r := range rows[i] {
+			fmt.Fprintf(b, "%s%s\n", m[1], r)
+		}
 	}
-	for i, p := range d.loop.ports {
-		label := fmt.Sprintf("{interface=%q}", p.Info().Interface)
-		var failed error
-		if d.loop.do(func() { failed = d.loop.ports[i].Err() }) == nil {
-			metric("gauge", "funid_port_sends", label, up(failed))
-		}
-		if s, err := p.Statistics(); err == nil {
-			metric("counter", "funid_port_rx_dropped_total", label, s.RxDropped)
-			metric("counter", "funid_port_rx_ring_full_total", label, s.RxRingFull)
-			metric("counter", "funid_port_fill_ring_empty_total", label, s.RxFillRingEmpty)
-		}
-	}
+	return err
 }

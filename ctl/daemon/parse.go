@@ -21,6 +21,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/hwprofiles/yamldepth"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/xdp"
@@ -150,6 +151,16 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 		{"huge_pages", t.truth(&c.HugePages)},
 		{"jumbo", t.truth(&c.Jumbo)},
 		{"cpu", t.count(&c.CPU, 0, 1<<12)},
+		{"profile", func(n ast.Node) error {
+			s, err := t.line(n)
+			if err != nil {
+				return err
+			}
+			if c.Profile, err = hwprofiles.Load(s); err != nil {
+				return t.bad(n, "%v", err)
+			}
+			return nil
+		}},
 		{"polling", choice(t, &c.Polling, Adaptive, Spin, Sleep)},
 		{"slots", t.count(&c.Slots, 2, 1<<16)},
 		{"peer_timeout", t.duration(&c.PeerTimeout)},

@@ -15,6 +15,7 @@ package daemon
 // sleeps only if that step found nothing either.
 
 import (
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -34,6 +35,16 @@ var pollings = map[Polling]string{Adaptive: "adaptive", Spin: "spin", Sleep: "sl
 
 // String returns the name that the configuration uses.
 func (p Polling) String() string { return pollings[p] }
+
+// ParsePolling reads a name.
+func ParsePolling(s string) (Polling, error) {
+	for p, name := range pollings {
+		if s == name {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("polling %q: use adaptive, spin or sleep", s)
+}
 
 const (
 	// spins is how many looks at the clock in vain, glance steps apart, pass before the

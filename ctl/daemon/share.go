@@ -1,5 +1,166 @@
 package daemon
 
-type sharing struct{}
+// This file shares a card that has room for few groups among many: the profile's figure
+// card.contexts is how many are on the card at once, and the others are switched out
+// (thesis 4.2) and take their turns.
+//
+// A turn lasts slice. Then the groups on the card are switched out, and the next ones in:
+// contexts of one group always together, so that they can answer each other. Packets in
+// flight are answered first (CTXR1), at most for patient: then the switch goes on without,
+// and the engine keeps what comes back. A group that comes to a full card waits for its
+// turn; with room for all, nobody is ever switched.
+//
+// What waits for a group that is out stays with its senders, who try again; its own
+// packets stay in the engine.
 
-func (s *sharing) turn(l *loop) int64 { return 0 }
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/engine"
+)
+
+const (
+	// slice is how long a turn lasts, in nanoseconds.
+	slice = int64(10 * time.Millisecond)
+	// patient is how long a switch waits for acknowledgments.
+	patient = int64(100 * time.Millisecond)
+)
+
+// sharing is the turns of groups. It belongs to the card's thread.
+type sharing struct {
+	room   int // groups that are on the card at once
+	groups []*shared
+	first  int   // of groups that are next
+	until  int64 // end of the turn
+	out    bool  // a switch is under way
+	since  int64 // of the switch
+}
+
+// shared is a group's contexts on this card.
+type shared struct {
+	gid     uint16
+	members []*attachment
+	on      bool
+}
+
+// enter takes a context that has just been attached into its group, and off the card if the group
+// is not on it and there is no room.
+func (s *sharing) enter(l *loop, a *attachment) {
+	i := slices.IndexFunc(s.groups, func(g *shared) bool { return g.gid == a.job.gid })
+	if i < 0 {
+		i = len(s.groups)
+		s.groups = append(s.groups, &shared{gid: a.job.gid, on: s.onCard() < s.room})
+		if s.until == 0 || len(s.groups) == s.room+1 {
+			s.until = l.now + slice
+		}
+	}
+	g := s.groups[i]
+	g.members = append(g.members, a)
+	if !g.on || s.out {
+		g.switchOut(l.card, a, true) // nothing of it is in flight yet
+	}
+}
+
+// leave takes a context out of its group before it is detached.
+func (s *sharing) leave(a *attachment) {
+	for i, g := range s.groups {
+		if at := slices.Index(g.members, a); at >= 0 {
+			g.members = slices.Delete(g.members, at, at+1)
+			if len(g.members) == 0 {
+				s.groups = slices.Delete(s.groups, i, i+1)
+				if s.first > i {
+					s.first--
+				}
+			}
+			return
+		}
+	}
+}
+
+// onCard counts the groups that are.
+func (s *sharing) onCard() (n int) {
+	for _, g := range s.groups {
+		if g.on {
+			n++
+		}
+	}
+	return n
+}
+
+// turn switches groups when it is time to, and returns when it wants to be asked again.
+func (s *sharing) turn(l *loop) int64 {
+	if !s.out && (len(s.groups) == 0 || s.onCard() == len(s.groups)) {
+		return math.MaxInt64
+	}
+	if !s.out && (l.now >= s.until || s.onCard() < min(s.room, len(s.groups))) {
+		s.out, s.since = true, l.now
+	}
+	if !s.out {
+		return s.until
+	}
+	for _, g := range s.groups {
+		if !g.on {
+			continue
+		}
+		for _, a := range g.members {
+			if a.saved == nil && !g.switchOut(l.card, a, l.now-s.since > patient) {
+				return l.now // packets are in flight
+			}
+		}
+	}
+	for _, g := range s.groups {
+		g.on = false
+	}
+	s.out, s.until = false, l.now+slice
+	for n := range min(s.room, len(s.groups)) {
+		g := s.groups[(s.first+n)%len(s.groups)]
+		g.on = true
+		for _, a := range g.members {
+			g.switchIn(l.card, a)
+		}
+	}
+	s.first = (s.first + s.room) % len(s.groups)
+	return l.now
+}
+
+// switchOut takes a context off the card, and reports false while that has to wait.
+func (g *shared) switchOut(card *engine.Card, a *attachment, unacknowledged bool) bool {
+	if a.saved != nil {
+		return true
+	}
+	saved, err := card.SwitchOut(a.ctx, unacknowledged)
+	if errors.Is(err, engine.ErrNotReady) {
+		return false
+	}
+	if err == nil {
+		a.saved = saved
+		a.active.Store(false)
+	}
+	return true
+}
+
+// switchIn puts a context back. There are as many sets of the cache as contexts, so it
+// is not refused.
+func (g *shared) switchIn(card *engine.Card, a *attachment) {
+	if a.saved != nil && card.SwitchIn(a.saved) == nil {
+		a.saved = nil
+		a.active.Store(true)
+	}
+}
+
+// next has the turn of a group begin at once.
+func (s *sharing) next(gid uint16) error {
+	i := slices.IndexFunc(s.groups, func(g *shared) bool { return g.gid == gid })
+	if i < 0 {
+		return fmt.Errorf("group %d has no context here: %w", gid, attach.ErrCommand)
+	}
+	if !s.groups[i].on {
+		s.first, s.until = i, 0
+	}
+	return nil
+}

@@ -103,5 +103,5 @@ func (c *connection) contextStatus() (x ContextStatus, ok bool) {
 		return x, false
 	}
 	return ContextStatus{Context: a.ctx.Bell(), GID: a.job.gid, Node: a.node, UID: c.peer.uid, PID: c.peer.pid, Slots: a.slots,
-		Segments: len(a.segments), Bytes: a.bytes, Active: true}, true
+		Segments: len(a.segments), Bytes: a.bytes, Active: a.active.Load()}, true
 }

@@ -21,7 +21,7 @@ func profileCommand() *cobra.Command {
 		Use:   "profile",
 		Short: "List, show and check hardware profiles: what a card, its bus and its network are paced as",
 	}
-	c.AddCommand(profileListCommand(), profileShowCommand(), profileCheckCommand())
+	c.AddCommand(profileListCommand(), profileShowCommand(), profileCheckCommand(), profileSetCommand())
 	return c
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -50,7 +51,8 @@ type Client struct {
 	conn    *net.UnixConn
 	fd      int // of conn
 	card    int // eventfd that wakes the card's thread
-	process int // eventfd on which the card wakes us
+	process int // on which the card wakes us; only the card can write it
+	cancel  int // eventfd on which we wake ourselves
 	buffer  []byte
 	answer  AttachAnswer
 	iface   *funi.Interface
@@ -74,7 +76,7 @@ type Client struct {
 // ErrStopping.
 func Open(cfg Config) (_ *Client, err error) {
 	c := &Client{
-		socket: cfg.Socket, timeout: cfg.Timeout, spin: cfg.Spin, card: -1, process: -1,
+		socket: cfg.Socket, timeout: cfg.Timeout, spin: cfg.Spin, card: -1, process: -1, cancel: -1,
 		buffer: make([]byte, MaxMessage), segments: map[uint32][]byte{}, start: time.Now(),
 	}
 	if c.socket == "" {
@@ -112,7 +114,7 @@ func Open(cfg Config) (_ *Client, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.rest = newRest(c.fd, c.process)
+	c.rest = newRest(c.fd, c.process, c.cancel)
 	return c, c.initialize(memory)
 }
 
@@ -157,6 +159,9 @@ func (c *Client) share(got []int) (*funi.Memory, error) {
 		return nil, fmt.Errorf("the register page is of version %d, not %d: %w", v, funi.ABI, ErrVersion)
 	}
 	m.Wake = func() { wake(c.card) }
+	if c.cancel, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return nil, fmt.Errorf("making an eventfd: %w", err)
+	}
 	return m, nil
 }
 
@@ -182,7 +187,8 @@ func (c *Client) Answer() AttachAnswer { return c.answer }
 func (c *Client) Now() int64 { return int64(time.Since(c.start)) }
 
 // Err returns why the context is gone: ErrLost, funi.ErrDetached if the daemon has ended
-// it, or ErrSilent. It is nil while the context lives, as far as calls have seen.
+// it, or ErrSilent or another error of the socket. It is nil while the context lives, as
+// far as calls have seen.
 func (c *Client) Err() error { return c.err }
 
 // ask sends a request and returns the answer, which is valid until the next request.
@@ -196,15 +202,22 @@ func (c *Client) ask(request []byte, descriptors int) ([]byte, []int, error) {
 	if err == nil {
 		message, got, err = Receive(c.conn, c.buffer, descriptors)
 	}
-	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, unix.EAGAIN):
-		err = fmt.Errorf("%w: %w", ErrSilent, err)
-		c.lost(err) // its answer, should it come, would be taken for another
-	case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
-		c.lost(ErrLost)
-		err = ErrLost
+	if err != nil {
+		err = ending(err)
+		c.lost(err) // an answer that came later would be taken for another
 	}
 	return message, got, err
+}
+
+// ending says what an error of the socket means.
+func ending(err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w (%w)", ErrSilent, err)
+	case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
+		return ErrLost
+	}
+	return err
 }
 
 // lost notes why the context is gone, and tells the program.
@@ -239,7 +252,7 @@ func (c *Client) Close(linger time.Duration) error {
 func (c *Client) detach(linger time.Duration) error {
 	end := time.Now().Add(linger + c.timeout)
 	if err := errors.Join(c.conn.SetDeadline(end), Send(c.conn, DetachRequest{Linger: linger}.Encode())); err != nil {
-		return err
+		return ending(err)
 	}
 	for c.rest.fds[onSocket].Events = unix.POLLIN; c.rest.fds[onSocket].Revents == 0 && time.Now().Before(end); {
 		c.page.Arm()
@@ -247,13 +260,10 @@ func (c *Client) detach(linger time.Duration) error {
 		c.rest.sleep(max(time.Until(end), 0))
 	}
 	message, _, err := Receive(c.conn, c.buffer, 0)
-	if err == nil {
-		_, err = DecodeBody(message, KindDetach|AnswerBit)
+	if err != nil {
+		return ending(err)
 	}
-	switch {
-	case errors.Is(err, io.EOF):
-		return ErrLost
-	case errors.Is(err, ErrBusy):
+	if _, err = DecodeBody(message, KindDetach|AnswerBit); errors.Is(err, ErrBusy) {
 		return fmt.Errorf("packets were left undelivered after %v: %w", linger, err)
 	}
 	return err
@@ -283,12 +293,12 @@ func (c *Client) release() {
 		}
 	}
 	c.page, c.memory, c.bells = nil, nil, nil
-	for _, fd := range []int{c.card, c.process} {
+	for _, fd := range []int{c.card, c.process, c.cancel} {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}
 	}
-	c.card, c.process = -1, -1
+	c.card, c.process, c.cancel = -1, -1, -1
 	if c.conn != nil {
 		_ = c.conn.Close()
 	}

@@ -83,7 +83,7 @@ const (
 	MemoryDescriptor    = iota // the context's memory: register page, queue memory
 	DoorbellsDescriptor        // the card's doorbell page
 	CardDescriptor             // eventfd: the process wakes a card that sleeps
-	ProcessDescriptor          // eventfd: the card wakes a process that waits
+	ProcessDescriptor          // read end of a pipe, or eventfd: the card wakes a process that waits
 	AttachDescriptors
 )
 

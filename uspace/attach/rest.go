@@ -41,12 +41,13 @@ const (
 // What a sleep waits for.
 const (
 	onSocket = iota
-	onEvent
+	onEvent  // of the card
+	onCancel // our own: the context of a Wait has ended
 )
 
 // rest is what a client knows about its wait.
 type rest struct {
-	fds      [2]unix.PollFd
+	fds      [3]unix.PollFd
 	idle     int   // looks in vain
 	patience int   // of them until the next yield
 	since    int64 // first yield in vain; 0: none yet
@@ -54,8 +55,8 @@ type rest struct {
 	nap      time.Duration
 }
 
-func newRest(sock, eventfd int) rest {
-	r := rest{fds: [2]unix.PollFd{{Fd: int32(sock), Events: unix.POLLRDHUP}, {Fd: int32(eventfd), Events: unix.POLLIN}}}
+func newRest(sock, event, cancel int) rest {
+	r := rest{fds: [3]unix.PollFd{{Fd: int32(sock), Events: unix.POLLRDHUP}, {Fd: int32(event), Events: unix.POLLIN}, {Fd: int32(cancel), Events: unix.POLLIN}}}
 	r.stir()
 	return r
 }
@@ -94,9 +95,11 @@ func (r *rest) sleep(d time.Duration) {
 		r.fds[onSocket].Revents = 0
 		return
 	}
-	if r.fds[onEvent].Revents != 0 {
-		var count [8]byte
-		_, _ = unix.Read(int(r.fds[onEvent].Fd), count[:])
+	for _, f := range r.fds[onEvent:] {
+		if f.Revents != 0 {
+			var count [8]byte
+			_, _ = unix.Read(int(f.Fd), count[:])
+		}
 	}
 }
 
@@ -160,7 +163,7 @@ func (c *Client) block(ctx context.Context) {
 	if ctx.Done() != nil {
 		woken := make(chan struct{})
 		stop := context.AfterFunc(ctx, func() {
-			wake(int(c.rest.fds[onEvent].Fd))
+			wake(c.cancel)
 			close(woken)
 		})
 		defer func() {

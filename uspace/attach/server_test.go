@@ -154,9 +154,9 @@ func (d *daemon) run(bells []byte) {
 			}
 			if p := x.memory.Page.Published(); p != x.seen {
 				x.seen, quiet = p, false
-				if atomic.SwapUint32(&x.memory.Page[wakeWord], 0) != 0 {
-					signal(x.process)
-				}
+			}
+			if slices.Contains(d.card.Called(), x.ctx) {
+				signal(x.process)
 			}
 		}
 		return next - now, quiet

@@ -151,7 +151,7 @@ func TestWaiting(t *testing.T) {
 // other words of life and death is not the next one's.
 func TestPageAtTheStart(t *testing.T) {
 	m := memory(t, 8)
-	i, err := funi.Initialize(m)
+	_, err := funi.Initialize(m)
 	if err != nil || m.Page.Version() != 0 {
 		t.Fatalf("version %d before there was a card: %v", m.Page.Version(), err)
 	}
@@ -161,7 +161,7 @@ func TestPageAtTheStart(t *testing.T) {
 	}
 	m.Page.Arm()
 	m.Page.PutGone()
-	if i, err = funi.Initialize(m); err != nil || i.Gone() || c.Awaited() {
+	if i, err := funi.Initialize(m); err != nil || i.Gone() || c.Awaited() {
 		t.Errorf("a new context is gone or awaited: %v", err)
 	}
 }

@@ -1,0 +1,177 @@
+package daemon_test
+
+// This file tests life and death: of processes, jobs and daemons (issue 5, 5).
+
+import (
+	"testing"
+	"time"
+
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// two makes a job of two nodes on the two hosts and returns its GID and token.
+func two(t testing.TB, daemons []*running, cards ...uint16) (gid uint16, token attach.Token, owners []*client) {
+	t.Helper()
+	token = attach.NewToken()
+	for _, d := range daemons {
+		k := dial(t, d.socket)
+		got, err := k.job(attach.JobRequest{GID: gid, Token: token, Cards: cards})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gid = got
+		owners = append(owners, k)
+	}
+	return gid, token, owners
+}
+
+// Rule: users without any privilege talk through daemons; when one is killed at any
+// instruction, what is sent to it comes back with a reason within a second, and
+// everything that it held is free.
+func TestKilledProcess(t *testing.T) {
+	b := newBed(t)
+	daemons := []*running{b.start(0, nil), b.start(1, nil)}
+	gid, token, _ := two(t, daemons, 0, 1)
+	k := dial(t, daemons[0].socket)
+	if err := k.attach(attach.AttachRequest{GID: gid, Token: token}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		c := b.run(1, role{Do: "answer", Socket: daemons[1].socket, GID: gid, Node: 1, Token: token.Text()})
+		for i := range uint32(100) {
+			k.send(1, i)
+			if from, word := k.receive(); from != 1 || word != i {
+				t.Fatalf("got %d from %d", word, from)
+			}
+		}
+		c.kill()
+		at := time.Now()
+		k.send(1, 9) // it may still be answered, if the daemon has not noticed
+		k.until("the peer's end is known", func() bool {
+			if r, ok := k.iface.NextReturn(); ok {
+				if r.Reason != arctic.ReasonNoContext || r.Header.Node() != 1 {
+					t.Errorf("it came back as %+v", r)
+				}
+				return true
+			}
+			return false
+		})
+		if d := time.Since(at); d > time.Second {
+			t.Errorf("it came back after %v", d)
+		}
+		k.until("everything is free", func() bool { return len(daemons[1].status(t).Contexts) == 0 })
+	}
+}
+
+// Rule: nothing of a job is left when it has ended, also if its members did not expect it:
+// they are told.
+func TestJobEnds(t *testing.T) {
+	b := newBed(t)
+	d := b.start(0, nil)
+	owners, nodes := group(t, []*running{d}, 0, 0)
+	pingPong(t, nodes, 3)
+	owners[0].close()
+	for _, k := range nodes {
+		k.until("it is told", k.iface.Gone)
+		if err := k.attach(attach.AttachRequest{GID: k.answer.GID, Node: k.answer.Node, Token: attach.NewToken()}); err == nil {
+			t.Error("it attached to a group that has ended")
+		}
+		k.close()
+	}
+	until(t, "all is free", func() bool {
+		s := d.status(t)
+		return len(s.Jobs) == 0 && len(s.Contexts) == 0 && s.Bytes == 0 && s.Connections == 1
+	})
+}
+
+// Rule: what is sent to a member of a job that has not attached yet waits for it.
+func TestMemberComesLater(t *testing.T) {
+	b := newBed(t)
+	daemons := []*running{b.start(0, nil), b.start(1, nil)}
+	gid, token, _ := two(t, daemons, 0, 1, 0)
+	first := dial(t, daemons[0].socket)
+	if err := first.attach(attach.AttachRequest{GID: gid, Token: token}); err != nil {
+		t.Fatal(err)
+	}
+	for to := uint16(1); to < 3; to++ {
+		first.send(to, uint32(to))
+	}
+	for node := uint16(1); node < 3; node++ {
+		k := dial(t, daemons[node%2].socket)
+		if err := k.attach(attach.AttachRequest{GID: gid, Node: node, Token: token}); err != nil {
+			t.Fatal(err)
+		}
+		if from, word := k.receive(); from != 0 || word != uint32(node) {
+			t.Errorf("node %d got %d from %d", node, word, from)
+		}
+	}
+	if _, ok := first.iface.NextReturn(); ok {
+		t.Error("something came back")
+	}
+}
+
+// Rule: a daemon that is killed is seen by its clients at once; after its restart, with a
+// new incarnation, they attach again.
+func TestKilledDaemon(t *testing.T) {
+	b := newBed(t)
+	c := b.config(0)
+	other := b.start(1, nil)
+	incarnations := map[uint32]bool{}
+	for range 2 {
+		process := b.run(0, role{Do: "daemon", Config: &c})
+		daemons := []*running{{socket: c.Socket}, other}
+		owners, nodes := group(t, daemons, 0, 1)
+		pingPong(t, nodes, 20)
+		incarnations[nodes[0].answer.Incarnation] = true
+		process.kill()
+		nodes[0].closed()
+		owners[0].closed()
+		for _, k := range append(owners, nodes...) {
+			k.close()
+		}
+	}
+	if len(incarnations) != 2 {
+		t.Errorf("incarnations %v", incarnations)
+	}
+	until(t, "the other daemon is free", func() bool { return len(other.status(t).Jobs) == 0 })
+}
+
+// Rule: a daemon that is stopped lets what is under way arrive, tells its clients, and
+// leaves nothing behind: another can start.
+func TestStop(t *testing.T) {
+	b := newBed(t)
+	daemons := []*running{b.start(0, nil), b.start(1, nil)}
+	_, nodes := group(t, daemons, 0, 1)
+	pingPong(t, nodes, 3)
+	const n = 50
+	for i := range uint32(n) {
+		nodes[0].send(1, i)
+	}
+	daemons[0].stop(t)
+	if !nodes[0].iface.Gone() {
+		t.Error("the process was not told")
+	}
+	nodes[0].closed()
+	got := map[uint32]bool{}
+	for range n {
+		_, word := nodes[1].receive()
+		got[word] = true
+	}
+	if len(got) != n {
+		t.Errorf("%d of %d messages arrived", len(got), n)
+	}
+	b.start(0, nil)
+}
+
+// Rule: two daemons cannot have one socket.
+func TestSocketTaken(t *testing.T) {
+	b := newBed(t)
+	b.start(0, nil)
+	err := b.lab.Do(0, func() error {
+		_, err := daemon.Open(b.config(0))
+		return err
+	})
+	wantError(t, err, daemon.ErrSocket)
+}

@@ -1,0 +1,95 @@
+package daemon
+
+// This file is capabilities(7): what the daemon needs to make its card, and that it keeps
+// nothing of it afterwards but what its counters need.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrPrivileges: a capability that the daemon needs is missing.
+var ErrPrivileges = errors.New("a capability is missing")
+
+// ErrCGo: the program was built with cgo, where not all threads can be reached.
+var ErrCGo = errors.New("built with cgo, a program cannot drop capabilities of all its threads; build it with CGO_ENABLED=0")
+
+// needed are the capabilities with which AF_XDP sockets are opened (CAP_NET_RAW) and the
+// NIC program is loaded (CAP_BPF) and attached (CAP_NET_ADMIN).
+var needed = []struct {
+	number int
+	name   string
+}{{unix.CAP_NET_RAW, "CAP_NET_RAW"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_BPF, "CAP_BPF"}}
+
+// CheckPrivileges says which capabilities are missing, if some are: ErrPrivileges.
+func CheckPrivileges() error {
+	data, err := capabilities()
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for _, c := range needed {
+		if data[c.number/32].Effective>>(c.number%32)&1 == 0 {
+			missing = append(missing, c.name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s; run funid as root, or give it what is missing: setcap cap_net_raw,cap_net_admin,cap_bpf=ep %s", ErrPrivileges, strings.Join(missing, ", "), os.Args[0])
+}
+
+// capabilities returns those of the calling thread.
+func capabilities() (data [2]unix.CapUserData, err error) {
+	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	if err := unix.Capget(&h, &data[0]); err != nil {
+		return data, fmt.Errorf("reading the capabilities: %w", err)
+	}
+	return data, nil
+}
+
+// DropPrivileges drops all capabilities of all threads for good, also for programs that
+// one of them might execute. Call it when Open has returned: what is open stays usable. It
+// returns ErrCGo in a program with cgo.
+func DropPrivileges() error {
+	all := func(what string, trap, a1, a2, a3, a4 uintptr) error {
+		_, _, e := syscall.AllThreadsSyscall6(trap, a1, a2, a3, a4, 0, 0)
+		if e == syscall.ENOTSUP {
+			return ErrCGo
+		}
+		if e != 0 {
+			return fmt.Errorf("dropping capabilities: %s: %w", what, e)
+		}
+		return nil
+	}
+	if err := all("no new privileges", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0); err != nil {
+		return err
+	}
+	data, err := capabilities()
+	if err != nil {
+		return err
+	}
+	// The bounding set needs CAP_SETPCAP; without it no new privileges must do.
+	if data[0].Effective>>unix.CAP_SETPCAP&1 == 1 {
+		for c := uintptr(0); c <= 63; c++ {
+			if _, _, e := syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_CAPBSET_READ, c, 0, 0, 0, 0); e != 0 {
+				break // one more than the kernel knows
+			}
+			if err := all("the bounding set", unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0, 0); err != nil {
+				return err
+			}
+		}
+	}
+	if err := all("the ambient set", unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0); err != nil {
+		return err
+	}
+	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	return all("the sets of the process", unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(&none[0])), 0, 0)
+}

@@ -1,0 +1,44 @@
+package daemon
+
+// This file is what a hardware profile means for a daemon's card: limits, and how many
+// groups are on the card at once. The daemon does not pace: a modelled machine has one
+// process and one card on its bus, and that is the embedded card (`funet cmam --profile`).
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/uspace/engine"
+)
+
+// runnable refuses profiles of machines whose time is modelled, or that are only a table
+// of costs.
+func runnable(p *hwprofiles.Profile) error {
+	if p.Bus.Clock != 0 || p.Network.Clock != 0 || p.Units != (hwprofiles.Units{}) || len(p.Costs) > 0 {
+		return fmt.Errorf("profile %s models the time of a machine, which a daemon does not: use native, or a profile of limits only (card:), without bus, units, network and costs", p.Name)
+	}
+	return nil
+}
+
+// limit gives a card the profile's limits.
+func limit(c *engine.Config, p *hwprofiles.Profile) {
+	set := func(to *int, v int) {
+		if v > 0 {
+			*to = v
+		}
+	}
+	set(&c.Lines, p.Card.Lines)
+	set(&c.ReplyLines, p.Card.ReplyLines)
+	set(&c.FIFO, p.Card.FIFOPackets)
+	set(&c.Train, p.Card.TrainPackets)
+	set(&c.AckEvery, p.Card.AcknowledgeEveryFrames)
+	c.Blocks = p.Card.Blocks
+}
+
+// shareOf returns the turns of groups on a card with the profile, nil if all are on it.
+func shareOf(p *hwprofiles.Profile) *sharing {
+	if p.Card.Contexts == 0 {
+		return nil
+	}
+	return &sharing{room: p.Card.Contexts}
+}

@@ -1,0 +1,325 @@
+package main
+
+// This file is the administrator's side of funid: `funet status`, `funet gid`, `funet
+// route`, `funet context` and `funet profile set`. Each is one request on the daemon's
+// socket; who may ask what, the daemon decides.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// service is the flags of a command that asks the daemon.
+type service struct {
+	socket string
+	json   bool
+}
+
+func (s *service) register(c *cobra.Command) *cobra.Command {
+	socket := os.Getenv(attach.SocketVariable)
+	if socket == "" {
+		socket = attach.DefaultSocket
+	}
+	c.Flags().StringVar(&s.socket, "socket", socket, "of funid; from "+attach.SocketVariable+" if that is set")
+	c.Flags().BoolVar(&s.json, "json", false, "print one JSON document")
+	return c
+}
+
+// patience is how long the daemon may take to answer.
+const patience = 10 * time.Second
+
+// ask sends one request with a body and reads the answer's JSON into v.
+func (s *service) ask(k attach.Kind, request, v any) error {
+	var body []byte
+	var err error
+	if request != nil {
+		if body, err = json.Marshal(request); err != nil {
+			return err
+		}
+	}
+	message, err := attach.EncodeBody(k, body)
+	if err != nil {
+		return err
+	}
+	conn, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: s.socket, Net: attach.Network})
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
+		return fmt.Errorf("asking funid at %s: %w", s.socket, attach.ErrNoDaemon)
+	}
+	if err != nil {
+		return fmt.Errorf("asking funid: %w", err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	sent := attach.Send(conn, message)
+	answer, _, err := attach.Receive(conn, make([]byte, attach.MaxMessage), 0) // a refusal may be there although sending failed
+	if err != nil {
+		return fmt.Errorf("asking funid at %s: %w", s.socket, errors.Join(sent, err))
+	}
+	if body, err = attach.DecodeBody(answer, k|attach.AnswerBit); err != nil {
+		return fmt.Errorf("funid at %s: %w", s.socket, err)
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("reading the answer of funid at %s: %w; run the same version of FUNet on both sides", s.socket, err)
+	}
+	return nil
+}
+
+// admin sends a command and shows the answer.
+func (s *service) admin(m daemon.Command, r report) error {
+	if err := s.ask(attach.KindAdmin, m, r); err != nil {
+		return err
+	}
+	return show(s.json, r)
+}
+
+func statusCommand() *cobra.Command {
+	var s service
+	return s.register(&cobra.Command{
+		Use:   "status",
+		Short: "Show what funid does: jobs and contexts, an ordinary user his own",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			var r serviceStatus
+			if err := s.ask(attach.KindStatus, nil, &r); err != nil {
+				return err
+			}
+			return show(s.json, &r)
+		},
+	})
+}
+
+// serviceStatus is the JSON document of status.
+type serviceStatus struct{ daemon.Status }
+
+func (r *serviceStatus) WriteTable(w io.Writer) error {
+	state := ""
+	if r.Stopping {
+		state = ", being stopped"
+	}
+	fmt.Fprintf(w, "card %d of %s: profile %s, polling %s, interfaces %v%s\n", r.Card, r.Host, r.Profile, r.Polling, r.Interfaces, state)
+	fmt.Fprintf(w, "%d connections, %d bytes of shared memory\n", r.Connections, r.Bytes)
+	if err := (&gidsShown{daemon.GIDs{GIDs: r.Jobs}}).WriteTable(w); err != nil {
+		return err
+	}
+	return (&contextsShown{daemon.Contexts{Contexts: r.Contexts, LeftOut: r.LeftOut}}).WriteTable(w)
+}
+
+func gidCommand() *cobra.Command {
+	c := &cobra.Command{Use: "gid", Short: "List the groups on this host's card, or end one (administrator)"}
+	var list, end service
+	c.AddCommand(list.register(&cobra.Command{
+		Use:   "list",
+		Short: "List the groups",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return list.admin(daemon.Command{Do: "gid-list"}, &gidsShown{})
+		},
+	}), end.register(&cobra.Command{
+		Use:   "end GID",
+		Short: "End a group: its processes lose their contexts",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			gid, err := number("GID", args[0], 1, arctic.MaxGID)
+			if err != nil {
+				return err
+			}
+			return end.admin(daemon.Command{Do: "gid-end", GID: &gid}, &gidEnded{GID: gid})
+		},
+	}))
+	return c
+}
+
+// number reads a number of 16 bits.
+func number(what, s string, low, high int) (uint16, error) {
+	v, err := strconv.Atoi(s)
+	if err != nil || v < low || v > high {
+		return 0, fmt.Errorf("%s %q: use %d to %d", what, s, low, high)
+	}
+	return uint16(v), nil
+}
+
+// gidsShown is the JSON document of gid list.
+type gidsShown struct{ daemon.GIDs }
+
+func (r *gidsShown) WriteTable(w io.Writer) error {
+	rows := [][]string{{"GID", "user", "made by process", "nodes", "attached here"}}
+	for _, j := range r.GIDs.GIDs {
+		rows = append(rows, []string{fmt.Sprint(j.GID), fmt.Sprint(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached)})
+	}
+	return rest(w, rows, r.LeftOut)
+}
+
+// rest writes a table and how much of it was left out.
+func rest(w io.Writer, rows [][]string, leftOut int) error {
+	if err := table(w, rows...); err != nil || leftOut == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "and %d more\n", leftOut)
+	return err
+}
+
+// gidEnded is the JSON document of gid end.
+type gidEnded struct {
+	GID uint16 `json:"ended"`
+}
+
+func (r *gidEnded) WriteTable(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "group %d has ended\n", r.GID)
+	return err
+}
+
+func routeCommand() *cobra.Command {
+	c := &cobra.Command{Use: "route", Short: "List or change on which cards the nodes of a group are (administrator)"}
+	var list, set service
+	c.AddCommand(list.register(&cobra.Command{
+		Use:   "list GID",
+		Short: "List the routes of a group on this host's card",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			gid, err := number("GID", args[0], 1, arctic.MaxGID)
+			if err != nil {
+				return err
+			}
+			return list.admin(daemon.Command{Do: "route-list", GID: &gid}, &routesShown{})
+		},
+	}), set.register(&cobra.Command{
+		Use:   "set GID NODE CARD",
+		Short: "Say on which card a node is; do so on all hosts of the group",
+		Args:  cobra.ExactArgs(3),
+		RunE: func(_ *cobra.Command, args []string) error {
+			gid, err := number("GID", args[0], 1, arctic.MaxGID)
+			if err != nil {
+				return err
+			}
+			node, err := number("node", args[1], 0, 1<<16-1)
+			if err != nil {
+				return err
+			}
+			card, err := number("card", args[2], 0, 1<<16-1)
+			if err != nil {
+				return err
+			}
+			return set.admin(daemon.Command{Do: "route-set", GID: &gid, Node: &node, Card: &card}, &routesShown{})
+		},
+	}))
+	return c
+}
+
+// routesShown is the JSON document of route list and set.
+type routesShown struct{ daemon.Routes }
+
+func (r *routesShown) WriteTable(w io.Writer) error {
+	rows := [][]string{{"node", "card"}}
+	for node, card := range r.Cards {
+		rows = append(rows, []string{fmt.Sprint(node), fmt.Sprint(card)})
+	}
+	return rest(w, rows, r.LeftOut)
+}
+
+func contextCommand() *cobra.Command {
+	c := &cobra.Command{Use: "context", Short: "List the contexts on this host's card, or switch (administrator)"}
+	var list, turn service
+	var gid int
+	change := turn.register(&cobra.Command{
+		Use:   "switch [CONTEXT]",
+		Short: "Give a group its turn on a card with room for few: that of a context, or of --gid",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			m := daemon.Command{Do: "context-switch"}
+			switch {
+			case (len(args) == 1) == c.Flags().Changed("gid"):
+				return errors.New("which one? say a context of `funet context list`, or --gid")
+			case len(args) == 1:
+				v, err := number("context", args[0], 0, 1<<16-1)
+				if err != nil {
+					return err
+				}
+				x := uint32(v)
+				m.Context = &x
+			default:
+				if gid < 1 || gid > arctic.MaxGID {
+					return fmt.Errorf("--gid %d: use 1 to %d", gid, arctic.MaxGID)
+				}
+				g := uint16(gid)
+				m.GID = &g
+			}
+			return turn.admin(m, &profileOfCard{})
+		},
+	})
+	change.Flags().IntVar(&gid, "gid", 0, "the group")
+	c.AddCommand(list.register(&cobra.Command{
+		Use:   "list",
+		Short: "List the contexts",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return list.admin(daemon.Command{Do: "context-list"}, &contextsShown{})
+		},
+	}), change)
+	return c
+}
+
+// contextsShown is the JSON document of context list.
+type contextsShown struct{ daemon.Contexts }
+
+func (r *contextsShown) WriteTable(w io.Writer) error {
+	rows := [][]string{{"context", "GID", "node", "user", "process", "slots", "segments", "bytes", "state"}}
+	for _, x := range r.Contexts.Contexts {
+		state := "on the card"
+		if !x.Active {
+			state = "switched out"
+		}
+		rows = append(rows, []string{fmt.Sprint(x.Context), fmt.Sprint(x.GID), fmt.Sprint(x.Node), fmt.Sprint(x.UID), fmt.Sprint(x.PID),
+			fmt.Sprint(x.Slots), fmt.Sprint(x.Segments), fmt.Sprint(x.Bytes), state})
+	}
+	return rest(w, rows, r.LeftOut)
+}
+
+func profileSetCommand() *cobra.Command {
+	var s service
+	return s.register(&cobra.Command{
+		Use:   "set PROFILE",
+		Short: "Give this host's card a profile of limits; no group may be on it (administrator)",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name := args[0]
+			if strings.Contains(name, "/") || strings.HasSuffix(name, ".yaml") { // a file, which the daemon reads
+				path, err := filepath.Abs(name)
+				if err != nil {
+					return err
+				}
+				name = path
+			}
+			return s.admin(daemon.Command{Do: "profile-set", Profile: name}, &profileOfCard{})
+		},
+	})
+}
+
+// profileOfCard is the JSON document of profile set and context switch.
+type profileOfCard struct{ daemon.ProfileStatus }
+
+func (r *profileOfCard) WriteTable(w io.Writer) error {
+	room := "all groups are on the card at once"
+	if r.Contexts > 0 {
+		room = fmt.Sprintf("%d groups are on the card at once", r.Contexts)
+	}
+	_, err := fmt.Fprintf(w, "profile %s: %s\n", r.Profile, room)
+	return err
+}

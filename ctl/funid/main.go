@@ -1,0 +1,157 @@
+// Command funid is the card as a service: one on a host owns the interfaces, and
+// processes without privileges attach to it (package ctl/daemon).
+//
+// The journey of `funid --config funid.yaml`: the configuration is read and checked, the
+// card is made, the capabilities are dropped, systemd is told, and processes are served until
+// SIGTERM or SIGINT; then the daemon stops cleanly.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/daemon"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command().ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "funid:", strings.ReplaceAll(err.Error(), "\n", "; "))
+		os.Exit(1)
+	}
+}
+
+// flags are the command line.
+type flags struct {
+	config string
+	check  bool
+	keep   bool
+
+	socket, peers, polling, metrics string
+	card, cpu                       int
+	ifaces                          []string
+}
+
+func command() *cobra.Command {
+	var f flags
+	c := &cobra.Command{
+		Use:   "funid",
+		Short: "The card as a service: processes without privileges attach to it",
+		Long: `The card as a service. One funid on a host owns the interfaces; processes without
+privileges attach to it through a Unix socket. A configuration file:
+
+` + "  card: 0                 # number of this host in the peers file\n" +
+			"  peers: peers.yaml       # beside the file; `funet lab peers` prints one\n" +
+			"  polling: adaptive       # adaptive, spin, sleep\n" +
+			"  rules: [{gids: [1-2047], contexts: 64, bytes: 256MiB}]\n" + `
+All keys are in the documentation of package ctl/daemon. Flags go before the file.`,
+		Example:       "  funid --config /etc/funet/funid.yaml\n  funid --card 0 --peers peers.yaml --socket /run/funet/lab/host-0.sock",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(c *cobra.Command, _ []string) error { return f.run(c) },
+	}
+	c.CompletionOptions.DisableDefaultCmd = true
+	p := c.Flags()
+	p.StringVar(&f.config, "config", "", "configuration file (default: none)")
+	p.BoolVar(&f.check, "check", false, "check configuration and peers file, and end")
+	p.BoolVar(&f.keep, "keep-privileges", false, "do not drop capabilities after the start")
+	p.StringVar(&f.socket, "socket", "", "path of the socket (default "+daemon.DefaultSocket+")")
+	p.IntVar(&f.card, "card", -1, "number of this host in the peers file")
+	p.StringVar(&f.peers, "peers", "", "peers file")
+	p.StringSliceVar(&f.ifaces, "iface", nil, "interface to use, or several with commas (default: those of the peers file)")
+	p.StringVar(&f.polling, "polling", "", "adaptive, spin or sleep")
+	p.StringVar(&f.metrics, "metrics", "", "where to serve metrics: loopback address with port, or unix: and a path")
+	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the card's thread to")
+	return c
+}
+
+// run is the daemon's life.
+func (f *flags) run(c *cobra.Command) error {
+	cfg, err := f.configuration(c)
+	if err != nil {
+		return err
+	}
+	if f.check {
+		if err := cfg.Check(); err != nil {
+			return err
+		}
+		fmt.Println("funid: the configuration is valid")
+		return nil
+	}
+	if err := daemon.CheckPrivileges(); err != nil {
+		return err
+	}
+	// Each process that attaches costs the daemon three descriptors.
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
+		files.Cur = files.Max
+		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &files) // with fewer, attaching is refused earlier
+	}
+	// The card's thread does not share its processor with the other goroutines if it can be helped.
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2))
+	debug.SetGCPercent(400) // little is allocated, and nothing on the way of a message
+	d, err := daemon.Open(cfg)
+	if err != nil {
+		return err
+	}
+	if !f.keep {
+		if err := daemon.DropPrivileges(); err != nil {
+			return errors.Join(err, d.Abandon())
+		}
+	}
+	return d.Serve(c.Context(), nil)
+}
+
+// configuration reads the file and puts the flags before it.
+func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
+	cfg.CPU = -1
+	if f.config != "" {
+		if cfg, err = daemon.Load(f.config); err != nil {
+			return cfg, err
+		}
+	}
+	if f.socket != "" {
+		cfg.Socket = f.socket
+	}
+	if c.Flags().Changed("card") {
+		if f.card < 0 || f.card > math.MaxUint16 {
+			return cfg, fmt.Errorf("--card %d: use this host's number in the peers file, from 0", f.card)
+		}
+		cfg.Card = uint16(f.card)
+	}
+	if f.peers != "" {
+		if cfg.Peers, err = cluster.Load(f.peers); err != nil {
+			return cfg, err
+		}
+	}
+	if len(f.ifaces) > 0 {
+		cfg.Interfaces = f.ifaces
+	}
+	if f.polling != "" {
+		if cfg.Polling, err = daemon.ParsePolling(f.polling); err != nil {
+			return cfg, fmt.Errorf("--%w", err)
+		}
+	}
+	if f.metrics != "" {
+		cfg.Metrics = f.metrics
+	}
+	if c.Flags().Changed("cpu") {
+		cfg.CPU = f.cpu
+	}
+	return cfg, nil
+}

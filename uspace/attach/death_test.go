@@ -1,0 +1,342 @@
+package attach_test
+
+// This file holds the rules of ends and of bad starts: a daemon that crashes, stops, is
+// absent, silent, or of another version.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Rule: a crash of the daemon is seen at once as an error, in Drive, Wait, requests and
+// package am, and a process can attach again when it runs again.
+func TestDaemonCrashes(t *testing.T) {
+	d := start(t, "")
+	driven, waiting, asking, polling := d.open(0), d.open(1), d.open(2), d.open(3)
+	e, err := am.New(polling.Interface(), 3, members, polling.Drive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := within(t)
+	waits, polls := make(chan error), make(chan error)
+	go func() {
+		for {
+			if err := waiting.Wait(ctx); err != nil {
+				waits <- err
+				return
+			}
+		}
+	}()
+	go func() { polls <- e.Wait(func() bool { return false }) }()
+	for !d.asleep.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	d.crash()
+	for driven.Err() == nil && ctx.Err() == nil {
+		driven.Drive()
+	}
+	_, asked := asking.Segment(0x1000, 4096, funi.Source)
+	for name, err := range map[string]error{"Drive": driven.Err(), "Wait": <-waits, "a request": asked} {
+		if !errors.Is(err, attach.ErrLost) || !errors.Is(err, funi.ErrDetached) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := <-polls; !errors.Is(err, funi.ErrDetached) || !errors.Is(polling.Err(), attach.ErrLost) {
+		t.Errorf("package am: %v, %v", err, polling.Err())
+	}
+	for name, err := range map[string]error{
+		"Unregister": asking.Unregister(0x1000), "Close": driven.Close(timeout), "Close of another": asking.Close(timeout),
+	} {
+		if !errors.Is(err, attach.ErrLost) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := attach.Open(d.config(0)); !errors.Is(err, attach.ErrNoDaemon) {
+		t.Errorf("attaching to nobody: %v", err)
+	}
+	again := start(t, d.path)
+	if err := again.open(0).Close(timeout); err != nil {
+		t.Errorf("attaching again: %v", err)
+	}
+}
+
+// Rule: a program whose handler waits for room ends, too, when the daemon does.
+func TestHandlersEndWithTheDaemon(t *testing.T) {
+	d := start(t, "")
+	a, b := d.open(0), d.open(1)
+	e, err := am.New(a.Interface(), 0, 2, a.Drive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var replied error
+	ran := make(chan struct{})
+	if err := e.Handle(9, func(m *am.Message) {
+		close(ran)
+		for replied == nil {
+			replied = m.Reply(9, 1)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	eb, err := am.New(b.Interface(), 1, 2, b.Drive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := eb.Request(0, 9); err != nil {
+		t.Fatal(err)
+	}
+	go func() { <-ran; d.crash() }()
+	if err := e.Wait(func() bool { return false }); !errors.Is(err, funi.ErrDetached) || !errors.Is(replied, funi.ErrDetached) {
+		t.Errorf("the program ended with %v, its handler with %v", err, replied)
+	}
+}
+
+// Rule: a daemon that ends a context says so; the program sees it at once.
+func TestDaemonEndsTheContext(t *testing.T) {
+	d := start(t, "")
+	c := d.open(0)
+	ended := make(chan error)
+	ctx := within(t)
+	go func() {
+		for {
+			if err := c.Wait(ctx); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	d.evict()
+	if err := <-ended; !errors.Is(err, funi.ErrDetached) || errors.Is(err, attach.ErrLost) || !c.Interface().Gone() {
+		t.Errorf("Wait: %v", err)
+	}
+	if err := c.Close(timeout); !errors.Is(err, funi.ErrDetached) {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+// Rule: what the daemon refuses is an error with its reason, and leaves nothing behind.
+func TestOpenIsRefused(t *testing.T) {
+	d := start(t, "")
+	d.open(1)
+	before := open(t)
+	for name, c := range map[string]struct {
+		change func(*attach.Config)
+		want   error
+	}{
+		"another's group":   {func(c *attach.Config) { c.GID = 6 }, attach.ErrGroup},
+		"a wrong token":     {func(c *attach.Config) { c.Token[31]++ }, attach.ErrToken},
+		"no such node":      {func(c *attach.Config) { c.Node = members }, attach.ErrNode},
+		"a node in use":     {func(c *attach.Config) { c.Node = 1 }, attach.ErrTaken},
+		"3 slots":           {func(c *attach.Config) { c.Slots = 3 }, funi.ErrSlots},
+		"negative slots":    {func(c *attach.Config) { c.Slots = -1 }, attach.ErrSlots},
+		"too many slots":    {func(c *attach.Config) { c.Slots = 1 << 33 }, attach.ErrSlots},
+		"no such socket":    {func(c *attach.Config) { c.Socket = "/nowhere/s" }, attach.ErrNoDaemon},
+		"not a socket":      {func(c *attach.Config) { c.Socket = "/dev/null" }, attach.ErrNoDaemon},
+		"too long a socket": {func(c *attach.Config) { c.Socket = strings.Repeat("s", 300) }, unix.EINVAL},
+	} {
+		cfg := d.config(0)
+		c.change(&cfg)
+		if _, err := attach.Open(cfg); !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), cfg.Socket) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for end := time.Now().Add(timeout); open(t) > before; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d descriptors became %d", before, open(t))
+		}
+	}
+}
+
+// fake is a daemon that answers the first message of each connection as it is told.
+func fake(t *testing.T, answer func(c *net.UnixConn, request []byte)) attach.Config {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix(attach.Network, &net.UnixAddr{Name: path, Net: attach.Network})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			b, _, err := attach.Receive(c, make([]byte, attach.MaxMessage), 0)
+			if err == nil {
+				answer(c, b)
+			}
+			c.Close()
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-done })
+	return attach.Config{Socket: path, GID: gid, Token: token, Timeout: timeout}
+}
+
+// Rule: a client believes nothing that would hurt it: memory that is smaller than it was
+// said to be, or could become so, descriptors too few or too many, an answer to something
+// else, or of another version.
+func TestDaemonIsNotOne(t *testing.T) {
+	good := attach.AttachAnswer{ABI: funi.ABI, GID: gid, Nodes: 1, Slots: 64, Memory: 4096 + 6*64*128}
+	memory := func(n uint64) int {
+		fd, err := attach.MakeMemory("test", n)
+		if err != nil {
+			t.Error(err)
+		}
+		return fd
+	}
+	unsealed, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(unsealed)
+	if err := unix.Ftruncate(unsealed, int64(good.Memory)); err != nil {
+		t.Fatal(err)
+	}
+	small, whole, page, event := memory(4096), memory(good.Memory), memory(4096), eventfd(t)
+	defer attach.CloseDescriptors([]int{small, whole, page, event})
+	later := good.Encode()
+	later[4] = 2
+	r := good
+	r.ABI = 2
+	for name, c := range map[string]struct {
+		answer []byte
+		fds    []int
+		want   error
+	}{
+		"no descriptors":         {good.Encode(), nil, attach.ErrMemory},
+		"3 descriptors":          {good.Encode(), []int{whole, page, event}, attach.ErrMemory},
+		"5 descriptors":          {good.Encode(), []int{whole, page, event, event, event}, attach.ErrMalformed},
+		"small memory":           {good.Encode(), []int{small, page, event, event}, attach.ErrMemory},
+		"unsealed memory":        {good.Encode(), []int{unsealed, page, event, event}, attach.ErrMemory},
+		"no memory":              {good.Encode(), []int{event, page, event, event}, attach.ErrMemory},
+		"large doorbells":        {good.Encode(), []int{whole, whole, event, event}, attach.ErrMemory},
+		"a page of no version":   {good.Encode(), []int{whole, page, event, event}, attach.ErrVersion},
+		"another ABI":            {r.Encode(), []int{whole, page, event, event}, attach.ErrVersion},
+		"another protocol":       {later, nil, attach.ErrVersion},
+		"an answer to something": {attach.JobAnswer{GID: 1}.Encode(), []int{whole, page, event, event}, attach.ErrMalformed},
+		"rubbish":                {bytes.Repeat([]byte{7}, 99), nil, attach.ErrMalformed},
+		"a refusal":              {attach.EncodeRefusal(attach.KindAttach, attach.ErrQuota), []int{whole}, attach.ErrQuota},
+		"a later refusal":        {attach.EncodeRefusal(attach.KindAttach, attach.Status(999)), nil, attach.Status(999)},
+	} {
+		cfg := fake(t, func(conn *net.UnixConn, _ []byte) { _ = attach.Send(conn, c.answer, c.fds...) })
+		before, maps := open(t), mappings(t)
+		if _, err := attach.Open(cfg); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+		for end := time.Now().Add(timeout); open(t) > before; time.Sleep(time.Millisecond) { // the fake closes, too
+			if time.Now().After(end) {
+				t.Fatalf("%s: %d descriptors became %d", name, before, open(t))
+			}
+		}
+		if m := mappings(t); m != maps {
+			t.Errorf("%s: %d mappings became %d", name, maps, m)
+		}
+	}
+	closes := fake(t, func(*net.UnixConn, []byte) {})
+	if _, err := attach.Open(closes); !errors.Is(err, attach.ErrLost) {
+		t.Errorf("a daemon that closes the connection: %v", err)
+	}
+	release := make(chan struct{})
+	silent := fake(t, func(*net.UnixConn, []byte) { <-release })
+	silent.Timeout = 20 * time.Millisecond
+	_, err = attach.Open(silent)
+	close(release)
+	if !errors.Is(err, attach.ErrSilent) || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a daemon that does not answer: %v", err)
+	}
+	halts := fake(t, func(conn *net.UnixConn, _ []byte) { // attaches, and never starts the queues
+		b, err := attach.MapMemory(whole, good.Memory)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = unix.Munmap(b) }()
+		bells, err := attach.MapMemory(page, 4096)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = unix.Munmap(bells) }()
+		m, err := funi.SharedMemory(b, bells)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		funi.NewCard(m)
+		_ = attach.Send(conn, good.Encode(), whole, page, event, event)
+		if _, _, err := attach.Receive(conn, make([]byte, attach.MaxMessage), 0); err != io.EOF {
+			t.Error(err)
+		}
+	})
+	halts.Timeout = 20 * time.Millisecond
+	if _, err := attach.Open(halts); !errors.Is(err, attach.ErrSilent) {
+		t.Errorf("a daemon that never starts the queues: %v", err)
+	}
+}
+
+// Rule: memory is made sealed: nobody can change its size, or take the seals off.
+func TestMemoryIsSealed(t *testing.T) {
+	fd, err := attach.MakeMemory("test", 8192)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for _, n := range []int64{0, 4096, 8191, 8193, 1 << 30} {
+		if err := unix.Ftruncate(fd, n); !errors.Is(err, unix.EPERM) {
+			t.Errorf("changing the size to %d: %v", n, err)
+		}
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE); !errors.Is(err, unix.EPERM) {
+		t.Errorf("another seal: %v", err)
+	}
+	for _, n := range []uint64{0, 4096, 8193, 1 << 63, 1<<64 - 1} {
+		if _, err := attach.MapMemory(fd, n); !errors.Is(err, attach.ErrMemory) {
+			t.Errorf("mapping %d bytes: %v", n, err)
+		}
+	}
+	for _, n := range []uint64{0, 1 << 63} {
+		if _, err := attach.MakeMemory("test", n); !errors.Is(err, unix.EINVAL) {
+			t.Errorf("making %d bytes: %v", n, err)
+		}
+	}
+}
+
+// Rule: a client that is told to spin never sleeps in Drive.
+func TestSpin(t *testing.T) {
+	d := start(t, "")
+	cfg := d.config(0)
+	cfg.Spin = true
+	c, err := attach.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(0)
+	for range 20_000 {
+		c.Drive()
+	}
+	var armed bool
+	d.do(func() { armed = d.served[0].memory.Page[wakeWord] != 0 })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	for err = c.Wait(ctx); err == nil; err = c.Wait(ctx) {
+	}
+	if armed || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it armed the card: %v; Wait: %v", armed, err)
+	}
+}
