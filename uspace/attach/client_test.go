@@ -118,10 +118,10 @@ func TestWaitEndsWithWhatHappens(t *testing.T) {
 	if err := <-answered; err != nil {
 		t.Fatal(err)
 	}
-	send(a.Interface(), funi.Request, 7, 0) // nobody there
+	send(a.Interface(), funi.Request, members, 0) // no such node
 	for {
 		if r, ok := a.Interface().NextReturn(); ok {
-			if r.Header.Node() != 7 {
+			if r.Header.Node() != members {
 				t.Errorf("%v came back", r)
 			}
 			break
@@ -131,7 +131,7 @@ func TestWaitEndsWithWhatHappens(t *testing.T) {
 		}
 	}
 	for n := uint32(0); n < 1000; { // many more than the queue holds
-		if send(a.Interface(), funi.Request, 7, 0) {
+		if send(a.Interface(), funi.Request, members, 0) {
 			n++
 		} else if err := a.Wait(ctx); err != nil {
 			t.Fatal(err)

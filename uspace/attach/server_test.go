@@ -45,8 +45,11 @@ type daemon struct {
 	mailbox  chan func()
 	event    int // eventfd that ends a sleep for the mailbox
 	stopped  chan struct{}
-	served   [members]*served // by bell; the engine goroutine's
-	asleep   atomic.Bool
+	// Both are the engine goroutine's: contexts by bell, and those that hold the places of
+	// members that have not come yet, so that messages for them wait instead of coming back.
+	served  [members]*served
+	waiting [members]*engine.Context
+	asleep  atomic.Bool
 
 	mu    sync.Mutex
 	conns []*net.UnixConn
@@ -93,6 +96,18 @@ func start(t testing.TB, path string) *daemon {
 	}
 	if d.card, err = engine.New(cfg); err != nil {
 		t.Fatal(err)
+	}
+	for node := range d.waiting {
+		m, err := funi.NewMemory(2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.waiting[node], err = d.card.PowerUp(m, uint16(node)); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.waiting[node].Store(funi.GID, gid); err != nil {
+			t.Fatal(err)
+		}
 	}
 	d.event = eventfd(t)
 	go d.run(b)
@@ -295,6 +310,10 @@ func (d *daemon) attach(message []byte, had *served) (_ []byte, fds []int, x *se
 	x.memory.Page.Store(funi.Control, funi.UserModes)
 	bell := -1
 	d.do(func() {
+		if w := d.waiting[r.Node]; w != nil {
+			d.card.Detach(w)
+			d.waiting[r.Node] = nil
+		}
 		if x.ctx, err = d.card.Attach(x.memory, r.GID, r.Node); err == nil {
 			bell = slices.Index(d.served[:], nil)
 			d.served[bell] = x

@@ -1,0 +1,22 @@
+package funi
+
+// ABIWords are the places of words of the register page, in bytes, and bits, that only
+// the two ends know, by their names in funi.h.
+var ABIWords = map[string]uint64{
+	"FUNI_SHARED_QUEUES": sharedQueues,
+	"FUNI_THREAD_SLEEPS": threadSleeps,
+	"FUNI_TRANSFER_BIT":  transferBit,
+	"FUNI_MANY_BIT":      manyBit,
+
+	"page.reg[1]":       registerWords * 4,
+	"page.return_head":  returnHead * 4,
+	"page.return_tail":  returnTail * 4,
+	"page.returns_lost": returnsLost * 4,
+	"page.asleep":       asleepWord * 4,
+	"page.fault":        faultWord * 4,
+	"page.version":      versionWord * 4,
+	"page.wake":         wakeWord * 4,
+	"page.gone":         goneWord * 4,
+	"page.returns":      returnRing * 4,
+	"page.returns[1]":   (returnRing + returnWords) * 4,
+}

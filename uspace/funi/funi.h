@@ -1,0 +1,737 @@
+/* funi.h: FUNet for C programs: attach to the card of a daemon (funid) without
+ * privileges, send, receive and transfer memory. There is no library: everything is
+ * here, for C11 with GCC or Clang on Linux, little-endian.
+ *
+ *	struct funi_context c;
+ *	if (funi_attach_environment(&c, 0) != 0) // or funi_attach
+ *		fprintf(stderr, "%s\n", c.error);
+ *	uint32_t *s = funi_send_reserve(&c, FUNI_REQUEST); // NULL: full; funi_wait
+ *	s[0] = funi_header(node, type, 1);
+ *	s[FUNI_PAYLOAD_WORD] = 42;
+ *	funi_send_commit(&c, FUNI_REQUEST);
+ *	const uint32_t *r = funi_receive(&c, FUNI_REQUEST); // NULL: none; funi_wait
+ *	... funi_release(&c, FUNI_REQUEST);
+ *	funi_close(&c, 1000);
+ *
+ * The ABI is that of the Go package uspace/funi, whose documentation says what the words
+ * mean, and the messages of the socket are those of uspace/attach; a test compares them.
+ *
+ * Functions return 0 (or more) when they have done what they say, a positive funi_status
+ * when the daemon refused, or a negative errno; c.error then says why, in one line.
+ * -ENOTCONN means that the daemon is gone or has ended the context, for good. A context
+ * belongs to one thread at a time, and functions that do not wait say nothing of the end
+ * of the daemon: their queues just stay as they are. funi_wait does. */
+#ifndef FUNI_H
+#define FUNI_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "funi.h is for little-endian machines"
+#endif
+
+/* ---- memory shared with the card (uspace/funi/doc.go) ---- */
+
+#define FUNI_ABI 1
+#define FUNI_PAGE_SIZE 4096
+#define FUNI_DOORBELLS_SIZE 4096
+#define FUNI_MAX_CONTEXTS 2048
+#define FUNI_SHARED_QUEUES 6 /* room for so many queues lies behind the register page */
+#define FUNI_RETURN_SLOTS 64
+#define FUNI_MIN_SLOTS 2
+#define FUNI_MAX_SLOTS 65536
+#define FUNI_SLOT_WORDS 32
+#define FUNI_MAX_PAYLOAD_WORDS 21
+#define FUNI_MAX_TYPE 511
+#define FUNI_MAX_SEGMENTS 64
+#define FUNI_THREAD_SLEEPS 0x80000000u /* of asleep */
+
+/* Words of a slot. */
+#define FUNI_PAYLOAD_WORD 1
+#define FUNI_SOURCE_ADDRESS_WORD 1
+#define FUNI_DESTINATION_ADDRESS_WORD 2
+#define FUNI_ARGUMENT_WORD 3
+#define FUNI_DATA_WORD 4
+#define FUNI_LENGTH_WORD 4
+#define FUNI_SOURCE_WORD 31
+
+/* Bits of a slot's header. */
+#define FUNI_TRANSFER_BIT 0x80000000u
+#define FUNI_MANY_BIT 0x40000000u
+#define FUNI_MAX_SINGLE_WORDS 16
+#define FUNI_MAX_TRANSFER_WORDS (1 << 24)
+
+enum funi_level { FUNI_REQUEST = 0, FUNI_REPLY = 1 };
+
+enum funi_rights { FUNI_SOURCE = 1, FUNI_DESTINATION = 2 };
+
+enum funi_register {
+	FUNI_Q_MASK, FUNI_RPSQ_BASE, FUNI_RQSQ_BASE, FUNI_RPRQ_BASE, FUNI_RQRQ_BASE,
+	FUNI_RPSQ_HEAD, FUNI_RPSQ_TAIL, FUNI_RQSQ_HEAD, FUNI_RQSQ_TAIL,
+	FUNI_RPRQ_HEAD, FUNI_RPRQ_TAIL, FUNI_RQRQ_HEAD, FUNI_RQRQ_TAIL,
+	FUNI_CONTROL, FUNI_GID, FUNI_TICKET, FUNI_REGISTERS
+};
+
+/* Bits of CNTL. */
+enum funi_control {
+	FUNI_MERR = 1 << 0, FUNI_RESET = 1 << 1, FUNI_CTXM = 1 << 2, FUNI_CTXR1 = 1 << 3, FUNI_CTXR1_PRIME = 1 << 4,
+	FUNI_CTXR2 = 1 << 5, FUNI_DRAIN = 1 << 6, FUNI_CRQM = 1 << 7, FUNI_CRQR = 1 << 8, FUNI_CSQM = 1 << 9, FUNI_CSQR = 1 << 10
+};
+
+/* Why a message came back (uspace/arctic/reason.go). */
+enum funi_reason {
+	FUNI_REASON_UNKNOWN_KIND = 64, FUNI_REASON_NO_CONTEXT = 65, FUNI_REASON_DESTINATION = 66,
+	FUNI_REASON_TRANSFER_FORM = 67, FUNI_REASON_SOURCE_NODE = 68, FUNI_REASON_SILENT = 128,
+	FUNI_REASON_RESTARTED = 129, FUNI_REASON_DEPARTED = 130, FUNI_REASON_NO_ROUTE = 131,
+	FUNI_REASON_SOURCE = 132, FUNI_REASON_TRANSFER_LENGTH = 133, FUNI_REASON_QUEUE_SIZE = 134,
+	FUNI_REASON_QUEUE_LAYOUT = 135, FUNI_REASON_GIVEN_UP = 136
+};
+
+typedef _Atomic uint32_t funi_word;
+
+struct funi_line { /* a word with a cache line of its own */
+	funi_word word;
+	uint32_t pad[15];
+};
+
+struct funi_return { /* a message that came back: entry of the return ring */
+	uint32_t reason;
+	uint32_t level;
+	uint32_t header; /* as it was sent */
+	uint32_t word;   /* first payload word, or the argument of a transfer */
+	uint32_t pad[4];
+};
+
+struct funi_page {
+	struct funi_line reg[FUNI_REGISTERS];
+	struct funi_line return_head, return_tail, returns_lost;
+	funi_word asleep;
+	uint32_t pad0;
+	funi_word fault;
+	uint32_t pad1;
+	funi_word version;
+	uint32_t pad2;
+	funi_word wake;
+	uint32_t pad3;
+	funi_word gone;
+	uint32_t pad4[199];
+	struct funi_return returns[FUNI_RETURN_SLOTS];
+};
+
+struct funi_doorbells {
+	_Atomic uint64_t summary;
+	uint64_t pad0[7];
+	_Atomic uint64_t bells[FUNI_MAX_CONTEXTS / 64];
+};
+
+_Static_assert(sizeof(struct funi_page) == FUNI_PAGE_SIZE, "the register page is a page");
+_Static_assert(sizeof(funi_word) == 4 && sizeof(_Atomic uint64_t) == 8, "atomic words are words");
+
+/* ---- messages of the socket (uspace/attach) ---- */
+
+#define FUNI_DEFAULT_SOCKET "/run/funet/funid.sock"
+#define FUNI_MAGIC 0x494e5546u
+#define FUNI_PROTOCOL 1
+#define FUNI_MAX_MESSAGE 65536
+#define FUNI_ANSWER_BIT 0x8000
+#define FUNI_TOKEN_SIZE 32
+#define FUNI_ANSWER_SECONDS 10 /* how long the daemon may take for an answer */
+
+enum funi_kind {
+	FUNI_KIND_ATTACH = 1, FUNI_KIND_SEGMENT = 2, FUNI_KIND_UNSEGMENT = 3, FUNI_KIND_JOB = 4,
+	FUNI_KIND_STATUS = 5, FUNI_KIND_ADMIN = 6, FUNI_KIND_INFO = 7, FUNI_KIND_DETACH = 8
+};
+
+enum funi_status {
+	FUNI_DONE, FUNI_ERR_MALFORMED, FUNI_ERR_VERSION, FUNI_ERR_KIND, FUNI_ERR_FORBIDDEN, FUNI_ERR_TOKEN,
+	FUNI_ERR_QUOTA, FUNI_ERR_TAKEN, FUNI_ERR_GROUP, FUNI_ERR_NODE, FUNI_ERR_ROUTE, FUNI_ERR_SLOTS,
+	FUNI_ERR_ATTACHED, FUNI_ERR_NOT_ATTACHED, FUNI_ERR_SEGMENT, FUNI_ERR_OVERLAP,
+	FUNI_ERR_TOO_MANY_SEGMENTS, FUNI_ERR_NO_SEGMENT, FUNI_ERR_BUSY, FUNI_ERR_FULL, FUNI_ERR_COMMAND,
+	FUNI_ERR_STOPPING, FUNI_ERR_INTERNAL
+};
+
+/* Descriptors of the answer to an attach request. */
+enum funi_descriptor {
+	FUNI_MEMORY_DESCRIPTOR, FUNI_DOORBELLS_DESCRIPTOR, FUNI_CARD_DESCRIPTOR, FUNI_PROCESS_DESCRIPTOR, FUNI_ATTACH_DESCRIPTORS
+};
+
+struct funi_message { /* header of every message */
+	uint32_t magic;
+	uint16_t version, kind;
+	uint32_t length; /* of the whole message */
+	uint32_t status;
+};
+
+struct funi_attach_request {
+	struct funi_message header;
+	uint16_t gid, node;
+	uint32_t slots, zero[2];
+	uint8_t token[FUNI_TOKEN_SIZE];
+};
+
+struct funi_attach_answer {
+	struct funi_message header;
+	uint32_t abi, context;
+	uint16_t gid, node;
+	uint32_t nodes, slots, zero0;
+	uint64_t memory;
+	uint32_t incarnation, zero1;
+};
+
+struct funi_segment_message { /* request and answer */
+	struct funi_message header;
+	uint32_t base, rights;
+	uint64_t bytes;
+};
+
+struct funi_unsegment_request {
+	struct funi_message header;
+	uint32_t base, zero;
+};
+
+struct funi_detach_request {
+	struct funi_message header;
+	uint32_t linger, zero; /* milliseconds */
+};
+
+/* ---- a context ---- */
+
+struct funi_queue {
+	uint32_t *slots;
+	uint32_t head, tail;
+	uint32_t told;        /* receive: tail as last stored */
+	funi_word *own, *its; /* our index, the card's */
+};
+
+struct funi_context {
+	struct funi_page *page;
+	struct funi_doorbells *bells;
+	uint32_t mask; /* slots of a queue minus one */
+	struct funi_queue send[2], receive[2];
+	uint32_t returns, lost;
+	uint32_t seen[8]; /* by funi_wait; see funi_published */
+	int socket, card, process;
+	uint32_t gid, node, nodes, slots, context, incarnation;
+	uint64_t memory;
+	char error[1200];
+};
+
+static inline int funi_fail(struct funi_context *c, int code, const char *what)
+{
+	const char *why = code == -ENOTCONN ? "the daemon is gone or has ended the context; attach again" :
+		code == -EAGAIN || code == -ETIMEDOUT ? "the daemon does not answer; its log may say why" :
+		code == -EPROTO ? "the other side is none, or another version of FUNet" :
+		code == FUNI_ERR_VERSION ? "run the same version of FUNet on both sides" : code < 0 ? strerror(-code) : "";
+	(void)snprintf(c->error, sizeof c->error, "%s: %s", what, why);
+	return code;
+}
+
+/* ---- sending and receiving ---- */
+
+/* Header of a message of so many payload words, at most 21, of a type up to 511. */
+static inline uint32_t funi_header(uint16_t node, uint32_t type, uint32_t words)
+{
+	return (type & FUNI_MAX_TYPE) << 21 | (words & 31) << 16 | node;
+}
+
+static inline uint32_t funi_type(uint32_t header) { return header >> 21 & FUNI_MAX_TYPE; }
+static inline uint32_t funi_words(uint32_t header)
+{
+	uint32_t n = header >> 16 & 31;
+	return n > FUNI_MAX_PAYLOAD_WORDS ? FUNI_MAX_PAYLOAD_WORDS : n;
+}
+
+/* Rings and wakes the card if it asks for it; something has just been stored. */
+static inline void funi_rouse(struct funi_context *c, uint32_t asleep)
+{
+	uint32_t bell = (asleep & ~FUNI_THREAD_SLEEPS) - 1;
+	if (bell != UINT32_MAX) {
+		bell %= FUNI_MAX_CONTEXTS;
+		atomic_fetch_or(&c->bells->bells[bell / 64], UINT64_C(1) << bell % 64);
+		atomic_fetch_or(&c->bells->summary, UINT64_C(1) << bell / 64);
+	}
+	if (asleep & FUNI_THREAD_SLEEPS &&
+	    atomic_compare_exchange_strong(&c->page->asleep, &asleep, asleep & ~FUNI_THREAD_SLEEPS)) {
+		uint64_t one = 1;
+		while (write(c->card, &one, sizeof one) < 0 && errno == EINTR)
+			;
+	}
+}
+
+/* The slot for the next message, of FUNI_SLOT_WORDS words, or NULL when the queue is
+ * full. Fill in word 0 (funi_header) and the payload, or use funi_transfer; commit. */
+static inline uint32_t *funi_send_reserve(struct funi_context *c, enum funi_level l)
+{
+	struct funi_queue *q = &c->send[l & 1];
+	if (((q->head + 1) & c->mask) == q->tail) {
+		q->tail = atomic_load(q->its) & c->mask;
+		if (((q->head + 1) & c->mask) == q->tail)
+			return NULL;
+	}
+	return q->slots + (size_t)q->head * FUNI_SLOT_WORDS;
+}
+
+/* Sends the slot that funi_send_reserve returned. */
+static inline void funi_send_commit(struct funi_context *c, enum funi_level l)
+{
+	struct funi_queue *q = &c->send[l & 1];
+	q->head = (q->head + 1) & c->mask;
+	atomic_store(q->own, q->head);
+	uint32_t asleep = atomic_load(&c->page->asleep);
+	if (asleep != 0)
+		funi_rouse(c, asleep);
+}
+
+/* How many slots of the level the card has not yet given back. The source of a transfer
+ * is read until its slot is. */
+static inline uint32_t funi_unsent(struct funi_context *c, enum funi_level l)
+{
+	struct funi_queue *q = &c->send[l & 1];
+	q->tail = atomic_load(q->its) & c->mask;
+	return (q->head - q->tail) & c->mask;
+}
+
+static inline void funi_give_slots(struct funi_context *c, struct funi_queue *q)
+{
+	q->told = q->tail;
+	atomic_store(q->own, q->tail);
+	uint32_t asleep = atomic_load(&c->page->asleep);
+	if (asleep & FUNI_THREAD_SLEEPS)
+		funi_rouse(c, asleep);
+}
+
+/* The oldest message of the level, or NULL. It is the program's until funi_release. Word
+ * FUNI_SOURCE_WORD is the node that sent it. */
+static inline const uint32_t *funi_receive(struct funi_context *c, enum funi_level l)
+{
+	struct funi_queue *q = &c->receive[l & 1];
+	if (q->head == q->tail) {
+		q->head = atomic_load(q->its) & c->mask;
+		if (q->head == q->tail) {
+			if (((q->tail - q->told) & c->mask) > c->mask >> 4)
+				funi_give_slots(c, q);
+			return NULL;
+		}
+	}
+	return q->slots + (size_t)q->tail * FUNI_SLOT_WORDS;
+}
+
+/* Gives the slot that funi_receive returned back. */
+static inline void funi_release(struct funi_context *c, enum funi_level l)
+{
+	struct funi_queue *q = &c->receive[l & 1];
+	q->tail = (q->tail + 1) & c->mask;
+	if ((q->tail & c->mask >> 1) == 0)
+		funi_give_slots(c, q);
+}
+
+/* Takes the oldest message that came back: 1, or 0 if there is none. */
+static inline int funi_returned(struct funi_context *c, struct funi_return *r)
+{
+	if (c->returns == atomic_load(&c->page->return_head.word))
+		return 0;
+	*r = c->page->returns[c->returns % FUNI_RETURN_SLOTS];
+	atomic_store(&c->page->return_tail.word, ++c->returns);
+	return 1;
+}
+
+/* How many messages came back that did not fit the return ring. */
+static inline uint32_t funi_returns_lost(struct funi_context *c)
+{
+	return atomic_load(&c->page->returns_lost.word) - c->lost;
+}
+
+/* ---- transfers: words from a segment here to a segment there ---- */
+
+/* Composes a transfer in a reserved slot: so many words, a multiple of 4, of up to 2^24
+ * from source to destination, addresses in segments; up to 16 words if the source is 0:
+ * then the data goes to the words from FUNI_DATA_WORD on; or if the destination is 0: then
+ * a message of the argument and the data emerges. */
+static inline void funi_transfer(uint32_t *slot, uint16_t node, uint32_t type, uint32_t source, uint32_t destination,
+				 uint32_t argument, uint32_t words)
+{
+	slot[0] = FUNI_TRANSFER_BIT | funi_header(node, type, words);
+	if (words > FUNI_MAX_SINGLE_WORDS) {
+		slot[0] = FUNI_TRANSFER_BIT | FUNI_MANY_BIT | funi_header(node, type, 0);
+		slot[FUNI_LENGTH_WORD] = words;
+	}
+	slot[FUNI_SOURCE_ADDRESS_WORD] = source;
+	slot[FUNI_DESTINATION_ADDRESS_WORD] = destination;
+	slot[FUNI_ARGUMENT_WORD] = argument;
+}
+
+struct funi_notice { /* a transfer has arrived */
+	uint32_t address, argument, words;
+};
+
+/* Reads the notice in a received slot: 1, or 0 if it is a message. */
+static inline int funi_is_notice(const uint32_t *slot, struct funi_notice *n)
+{
+	if (!(slot[0] & FUNI_TRANSFER_BIT))
+		return 0;
+	n->address = slot[FUNI_DESTINATION_ADDRESS_WORD];
+	n->argument = slot[FUNI_ARGUMENT_WORD];
+	n->words = slot[0] & FUNI_MANY_BIT ? slot[FUNI_LENGTH_WORD] : slot[0] >> 16 & 31;
+	return 1;
+}
+
+/* ---- waiting ---- */
+
+static inline void funi_published(struct funi_context *c, uint32_t now[8])
+{
+	static const int r[5] = { FUNI_RPSQ_TAIL, FUNI_RQSQ_TAIL, FUNI_RPRQ_HEAD, FUNI_RQRQ_HEAD, FUNI_CONTROL };
+	for (int i = 0; i < 5; i++)
+		now[i] = atomic_load(&c->page->reg[r[i]].word);
+	now[5] = atomic_load(&c->page->return_head.word);
+	now[6] = atomic_load(&c->page->returns_lost.word);
+	now[7] = atomic_load(&c->page->gone);
+}
+
+static inline int funi_news(struct funi_context *c)
+{
+	uint32_t now[8];
+	funi_published(c, now);
+	if (now[7] != 0)
+		return -ENOTCONN;
+	int news = memcmp(now, c->seen, sizeof now) != 0 || now[5] != c->returns;
+	for (int l = 0; l < 2 && c->receive[l].its != NULL; l++)
+		news |= (atomic_load(c->receive[l].its) & c->mask) != c->receive[l].tail;
+	memcpy(c->seen, now, sizeof now);
+	return news;
+}
+
+/* Blocks until a message or a return waits, or since the last call the card has given
+ * slots of a send queue back or changed CNTL: 1 (perhaps although nothing has happened).
+ * 0 after so many milliseconds, if they are not negative; -EINTR after a signal;
+ * -ENOTCONN when the daemon is gone or has ended the context. */
+static inline int funi_wait(struct funi_context *c, int milliseconds)
+{
+	int news = 0;
+	for (int i = 0; i < 1100 && (news = funi_news(c)) == 0; i++)
+		if (i >= 1000)
+			(void)sched_yield(); /* the card may want the processor */
+	if (news == 0) {
+		atomic_store(&c->page->wake, 1);
+		if ((news = funi_news(c)) == 0) {
+			struct pollfd p[2] = { { .fd = c->socket }, { .fd = c->process, .events = POLLIN } };
+			int n = poll(p, 2, milliseconds);
+			uint64_t count;
+			if (n < 0)
+				news = -errno;
+			else if (p[0].revents & (POLLHUP | POLLERR))
+				news = -ENOTCONN;
+			else if (n > 0)
+				news = read(c->process, &count, sizeof count) >= 0 || errno == EAGAIN ? 1 : -errno;
+		}
+		atomic_store(&c->page->wake, 0);
+	}
+	return news < 0 ? funi_fail(c, news, "waiting") : news;
+}
+
+/* ---- attaching ---- */
+
+static inline struct funi_message funi_message(uint16_t kind, size_t length)
+{
+	struct funi_message m = { FUNI_MAGIC, FUNI_PROTOCOL, kind, (uint32_t)length, FUNI_DONE };
+	return m;
+}
+
+/* Receives the answer to a request of the kind: of exactly size bytes, at most 2048, with
+ * so many descriptors. */
+static inline int funi_answer(struct funi_context *c, const char *what, uint16_t kind, void *answer, size_t size, int *fds,
+			      int descriptors)
+{
+	union {
+		struct funi_message header;
+		char bytes[2048];
+	} b;
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(FUNI_ATTACH_DESCRIPTORS * sizeof(int))];
+	} control;
+	struct iovec v = { .iov_base = &b, .iov_len = sizeof b };
+	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+	int got = 0, all[FUNI_ATTACH_DESCRIPTORS], code = 0;
+	ssize_t n;
+
+	while ((n = recvmsg(c->socket, &m, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+		m.msg_controllen = sizeof control;
+	if (n == 0 || (n < 0 && errno == ECONNRESET))
+		return funi_fail(c, -ENOTCONN, what);
+	if (n < 0)
+		return funi_fail(c, -errno, what);
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(&m); h != NULL; h = CMSG_NXTHDR(&m, h))
+		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
+			for (size_t i = 0; i < (h->cmsg_len - CMSG_LEN(0)) / sizeof(int) && got < FUNI_ATTACH_DESCRIPTORS; i++)
+				memcpy(&all[got++], CMSG_DATA(h) + i * sizeof(int), sizeof(int));
+	if ((size_t)n < sizeof b.header || m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || b.header.magic != FUNI_MAGIC ||
+	    b.header.length != (uint32_t)n || !(b.header.kind & FUNI_ANSWER_BIT))
+		code = funi_fail(c, -EPROTO, what);
+	else if (b.header.version != FUNI_PROTOCOL)
+		code = funi_fail(c, FUNI_ERR_VERSION, what);
+	else if (b.header.status != FUNI_DONE) {
+		(void)snprintf(c->error, sizeof c->error, "%s: %.*s", what, (int)(n - (ssize_t)sizeof b.header),
+			       b.bytes + sizeof b.header);
+		code = b.header.status > INT32_MAX ? FUNI_ERR_INTERNAL : (int)b.header.status;
+	} else if (b.header.kind != (kind | FUNI_ANSWER_BIT) || (size_t)n != size || got != descriptors)
+		code = funi_fail(c, -EPROTO, what);
+	if (code != 0) {
+		while (got > 0)
+			(void)close(all[--got]);
+		return code;
+	}
+	memcpy(answer, &b, size);
+	if (descriptors > 0)
+		memcpy(fds, all, sizeof(int) * (size_t)descriptors);
+	return 0;
+}
+
+/* Sends a request. */
+static inline int funi_request(struct funi_context *c, const char *what, const void *request, size_t length)
+{
+	ssize_t n;
+	while ((n = send(c->socket, request, length, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+		;
+	return n >= 0 ? 0 : funi_fail(c, errno == EPIPE || errno == ECONNRESET ? -ENOTCONN : -errno, what);
+}
+
+/* Sends a request and receives its answer. */
+static inline int funi_ask(struct funi_context *c, const char *what, const void *request, size_t length, void *answer,
+			   size_t size, int *fds, int descriptors)
+{
+	const struct funi_message *sent = request;
+	int code = funi_request(c, what, request, length);
+	return code != 0 ? code : funi_answer(c, what, sent->kind, answer, size, fds, descriptors);
+}
+
+/* Maps sealed memory of exactly that size: NULL if it is not. It closes the descriptor. */
+static inline void *funi_map(int fd, uint64_t bytes)
+{
+	struct stat st;
+	int seals = fcntl(fd, 1024 + 10 /* F_GET_SEALS */); /* 1: seals, 2: no shrinking, 4: no growing */
+	void *p = MAP_FAILED;
+	if (seals > 0 && (seals & 7) == 7 && fstat(fd, &st) == 0 && (uint64_t)st.st_size == bytes)
+		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	(void)close(fd);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Gives back what the process has of the context; the daemon ends it when it sees that. */
+static inline void funi_release_all(struct funi_context *c)
+{
+	if (c->page != NULL)
+		(void)munmap(c->page, c->memory);
+	if (c->bells != NULL)
+		(void)munmap(c->bells, FUNI_DOORBELLS_SIZE);
+	for (int *fd = (int[]){ c->socket, c->card, c->process }, i = 0; i < 3; i++)
+		if (fd[i] >= 0)
+			(void)close(fd[i]);
+	c->page = NULL;
+	c->bells = NULL;
+	c->socket = c->card = c->process = -1;
+}
+
+/* Starts the queues (thesis 3.2.1): halts the card, writes the queue registers. */
+static inline int funi_start(struct funi_context *c)
+{
+	static const int base[4] = { FUNI_RPSQ_BASE, FUNI_RQSQ_BASE, FUNI_RPRQ_BASE, FUNI_RQRQ_BASE };
+	uint32_t ready = FUNI_CSQR | FUNI_CRQR;
+	atomic_store(&c->page->reg[FUNI_CONTROL].word, FUNI_CSQM | FUNI_CRQM);
+	for (;;) {
+		uint32_t asleep = atomic_load(&c->page->asleep);
+		if (asleep != 0)
+			funi_rouse(c, asleep);
+		if ((atomic_load(&c->page->reg[FUNI_CONTROL].word) & ready) == ready)
+			break;
+		int n = funi_wait(c, FUNI_ANSWER_SECONDS * 1000);
+		if (n == 0)
+			return funi_fail(c, -ETIMEDOUT, "starting the queues");
+		if (n < 0 && n != -EINTR)
+			return n;
+	}
+	c->mask = c->slots - 1;
+	atomic_store(&c->page->reg[FUNI_Q_MASK].word, c->mask);
+	for (int i = 0; i < 4; i++) {
+		int l = i % 2 == 0 ? FUNI_REPLY : FUNI_REQUEST, head = FUNI_RPSQ_HEAD + 2 * i;
+		struct funi_queue *q = i < 2 ? &c->send[l] : &c->receive[l];
+		uint32_t at = (uint32_t)i * c->slots * FUNI_SLOT_WORDS * 4;
+		atomic_store(&c->page->reg[base[i]].word, at);
+		atomic_store(&c->page->reg[head].word, 0);
+		atomic_store(&c->page->reg[head + 1].word, 0);
+		q->slots = (uint32_t *)((char *)c->page + FUNI_PAGE_SIZE + at);
+		q->own = &c->page->reg[i < 2 ? head : head + 1].word;
+		q->its = &c->page->reg[i < 2 ? head + 1 : head].word;
+	}
+	c->returns = atomic_load(&c->page->return_head.word);
+	c->lost = atomic_load(&c->page->returns_lost.word);
+	atomic_store(&c->page->return_tail.word, c->returns);
+	atomic_store(&c->page->reg[FUNI_CONTROL].word, 0);
+	uint32_t asleep = atomic_load(&c->page->asleep);
+	if (asleep != 0)
+		funi_rouse(c, asleep);
+	return 0;
+}
+
+static inline int funi_attach_socket(struct funi_context *c, const char *path, uint16_t gid, uint16_t node,
+				     const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots)
+{
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	struct timeval patience = { .tv_sec = FUNI_ANSWER_SECONDS };
+	struct funi_attach_request r = { funi_message(FUNI_KIND_ATTACH, sizeof r), gid, node, slots, { 0, 0 }, { 0 } };
+	struct funi_attach_answer a;
+	int fds[FUNI_ATTACH_DESCRIPTORS];
+
+	if (strlen(path) >= sizeof to.sun_path)
+		return funi_fail(c, -ENAMETOOLONG, path);
+	memcpy(to.sun_path, path, strlen(path));
+	memcpy(r.token, token, sizeof r.token);
+	c->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (c->socket < 0 || setsockopt(c->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
+	    setsockopt(c->socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0 ||
+	    connect(c->socket, (struct sockaddr *)&to, sizeof to) < 0)
+		return funi_fail(c, -errno, path);
+	int code = funi_ask(c, "attaching", &r, sizeof r, &a, sizeof a, fds, FUNI_ATTACH_DESCRIPTORS);
+	if (code != 0)
+		return code;
+	c->card = fds[FUNI_CARD_DESCRIPTOR];
+	c->process = fds[FUNI_PROCESS_DESCRIPTOR];
+	c->memory = a.memory;
+	c->page = funi_map(fds[FUNI_MEMORY_DESCRIPTOR], a.memory);
+	c->bells = funi_map(fds[FUNI_DOORBELLS_DESCRIPTOR], FUNI_DOORBELLS_SIZE);
+	uint64_t memory = FUNI_PAGE_SIZE + (uint64_t)FUNI_SHARED_QUEUES * a.slots * FUNI_SLOT_WORDS * 4;
+	if (a.slots < FUNI_MIN_SLOTS || a.slots > FUNI_MAX_SLOTS || (a.slots & (a.slots - 1)) != 0 || a.memory != memory ||
+	    c->page == NULL || c->bells == NULL)
+		return funi_fail(c, -EPROTO, "mapping the card's memory");
+	if (a.abi != FUNI_ABI || atomic_load(&c->page->version) != FUNI_ABI)
+		return funi_fail(c, FUNI_ERR_VERSION, "attaching to a card of another ABI");
+	c->gid = a.gid;
+	c->node = a.node;
+	c->nodes = a.nodes;
+	c->slots = a.slots;
+	c->context = a.context;
+	c->incarnation = a.incarnation;
+	return funi_start(c);
+}
+
+/* Attaches as a node of a group, with queues of so many slots, a power of two; 0 is the
+ * daemon's default. The context needs funi_close only if this returns 0. */
+static inline int funi_attach(struct funi_context *c, const char *socket, uint16_t gid, uint16_t node,
+			      const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots)
+{
+	memset(c, 0, sizeof *c);
+	c->socket = c->card = c->process = -1;
+	int code = funi_attach_socket(c, socket, gid, node, token, slots);
+	if (code != 0)
+		funi_release_all(c);
+	return code;
+}
+
+/* The number in a variable of the environment, or -1. */
+static inline long funi_number(const char *variable)
+{
+	const char *s = getenv(variable);
+	char *end = NULL;
+	long n = s == NULL || *s < '0' || *s > '9' ? -1 : strtol(s, &end, 10);
+	return n < 0 || n > UINT16_MAX || *end != 0 ? -1 : n;
+}
+
+/* Attaches with what `funet run` puts into the environment: FUNET_SOCKET, FUNET_GID,
+ * FUNET_NODE and FUNET_TOKEN. -EINVAL if they do not say it. */
+static inline int funi_attach_environment(struct funi_context *c, uint32_t slots)
+{
+	const char *socket = getenv("FUNET_SOCKET"), *hex = getenv("FUNET_TOKEN"), *digits = "0123456789abcdefABCDEF", *at;
+	long gid = funi_number("FUNET_GID"), node = funi_number("FUNET_NODE");
+	uint8_t token[FUNI_TOKEN_SIZE] = { 0 };
+	int good = gid >= 0 && node >= 0 && hex != NULL && strlen(hex) == 2 * sizeof token;
+
+	for (size_t i = 0; good && i < 2 * sizeof token; i++) {
+		good = (at = strchr(digits, hex[i])) != NULL;
+		if (good)
+			token[i / 2] = (uint8_t)(token[i / 2] << 4 | (at - digits < 16 ? at - digits : at - digits - 6));
+	}
+	if (!good) {
+		memset(c, 0, sizeof *c);
+		return funi_fail(c, -EINVAL, "FUNET_GID, FUNET_NODE and FUNET_TOKEN; start the program with funet run");
+	}
+	return funi_attach(c, socket != NULL && *socket != 0 ? socket : FUNI_DEFAULT_SOCKET, (uint16_t)gid, (uint16_t)node,
+			   token, slots);
+}
+
+/* ---- segments ---- */
+
+/* Registers new memory, all 0, as a segment at base, an address of the context's own
+ * 32-bit space: a multiple of 16 other than 0, as is the size. rights are funi_rights. */
+static inline int funi_register_segment(struct funi_context *c, uint32_t base, uint64_t bytes, uint32_t rights, void **memory)
+{
+	struct funi_segment_message r = { funi_message(FUNI_KIND_SEGMENT, sizeof r), base, rights, bytes }, a;
+	int fd, code = funi_ask(c, "registering a segment", &r, sizeof r, &a, sizeof a, &fd, 1);
+	if (code == 0 && (*memory = funi_map(fd, bytes)) == NULL)
+		code = funi_fail(c, -EPROTO, "mapping a segment");
+	return code;
+}
+
+/* Ends it and unmaps the memory. FUNI_ERR_BUSY while the card needs it. */
+static inline int funi_unregister_segment(struct funi_context *c, uint32_t base, void *memory, uint64_t bytes)
+{
+	struct funi_unsegment_request r = { funi_message(FUNI_KIND_UNSEGMENT, sizeof r), base, 0 };
+	struct funi_message a;
+	int code = funi_ask(c, "ending a segment", &r, sizeof r, &a, sizeof a, NULL, 0);
+	if (code == 0)
+		(void)munmap(memory, bytes);
+	return code;
+}
+
+/* ---- the end ---- */
+
+/* Waits until everything sent has arrived, at most so many milliseconds, and discards
+ * meanwhile what the program has not received; then ends the context, whatever it
+ * returns: FUNI_ERR_BUSY if something was left undelivered. Memory of segments stays
+ * mapped. */
+static inline int funi_close(struct funi_context *c, uint32_t linger)
+{
+	struct funi_detach_request r = { funi_message(FUNI_KIND_DETACH, sizeof r), linger, 0 };
+	struct funi_message a;
+	struct pollfd p[2] = { { .fd = c->socket, .events = POLLIN }, { .fd = c->process, .events = POLLIN } };
+	int most = linger < 1000000000 ? (int)linger : 1000000000;
+	int code = funi_request(c, "detaching", &r, sizeof r);
+
+	while (code == 0 && p[0].revents == 0) {
+		uint64_t count;
+		struct funi_return back;
+		atomic_store(&c->page->wake, 1);
+		for (int l = 0; l < 2; l++)
+			while (funi_receive(c, (enum funi_level)l) != NULL)
+				funi_release(c, (enum funi_level)l);
+		while (funi_returned(c, &back))
+			;
+		int n = poll(p, 2, most + FUNI_ANSWER_SECONDS * 1000);
+		if (n == 0)
+			code = funi_fail(c, -ETIMEDOUT, "detaching");
+		else if ((n < 0 && errno != EINTR) ||
+			 (n > 0 && p[1].revents != 0 && read(c->process, &count, sizeof count) < 0 && errno != EAGAIN))
+			code = funi_fail(c, -errno, "detaching");
+		if (n < 0)
+			p[0].revents = p[1].revents = 0;
+	}
+	if (code == 0)
+		code = funi_answer(c, "detaching", FUNI_KIND_DETACH, &a, sizeof a, NULL, 0);
+	funi_release_all(c);
+	return code;
+}
+
+#endif /* FUNI_H */

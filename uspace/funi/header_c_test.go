@@ -1,0 +1,256 @@
+package funi_test
+
+// This file compares funi.h with the Go definitions: every constant, the place of every
+// word, every message, and what its functions compose.
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// constants are the header's, as Go has them.
+func constants() map[string]uint64 {
+	c := map[string]uint64{
+		"FUNI_ABI": funi.ABI, "FUNI_PAGE_SIZE": funi.PageSize, "FUNI_DOORBELLS_SIZE": funi.DoorbellsSize,
+		"FUNI_MAX_CONTEXTS": funi.MaxContexts, "FUNI_RETURN_SLOTS": funi.ReturnSlots,
+		"FUNI_MIN_SLOTS": funi.MinSlots, "FUNI_MAX_SLOTS": funi.MaxSlots, "FUNI_SLOT_WORDS": funi.SlotWords,
+		"FUNI_MAX_PAYLOAD_WORDS": funi.MaxPayloadWords, "FUNI_MAX_TYPE": funi.MaxType, "FUNI_MAX_SEGMENTS": funi.MaxSegments,
+		"FUNI_PAYLOAD_WORD": funi.PayloadWord, "FUNI_SOURCE_ADDRESS_WORD": funi.SourceAddressWord,
+		"FUNI_DESTINATION_ADDRESS_WORD": funi.DestinationAddressWord, "FUNI_ARGUMENT_WORD": funi.ArgumentWord,
+		"FUNI_DATA_WORD": funi.DataWord, "FUNI_LENGTH_WORD": funi.LengthWord, "FUNI_SOURCE_WORD": funi.SourceWord,
+		"FUNI_MAX_SINGLE_WORDS": arctic.MaxSingleWords, "FUNI_MAX_TRANSFER_WORDS": arctic.MaxTransferWords,
+		"FUNI_REQUEST": uint64(funi.Request), "FUNI_REPLY": uint64(funi.Reply),
+		"FUNI_SOURCE": uint64(funi.Source), "FUNI_DESTINATION": uint64(funi.Destination),
+		"FUNI_REGISTERS": funi.Registers,
+		"FUNI_MERR":      funi.MERR, "FUNI_RESET": funi.RESET, "FUNI_CTXM": funi.CTXM, "FUNI_CTXR1": funi.CTXR1,
+		"FUNI_CTXR1_PRIME": funi.CTXR1Prime, "FUNI_CTXR2": funi.CTXR2, "FUNI_DRAIN": funi.DRAIN, "FUNI_CRQM": funi.CRQM,
+		"FUNI_CRQR": funi.CRQR, "FUNI_CSQM": funi.CSQM, "FUNI_CSQR": funi.CSQR,
+
+		"FUNI_PROTOCOL": attach.Version, "FUNI_MAX_MESSAGE": attach.MaxMessage, "FUNI_ANSWER_BIT": uint64(attach.AnswerBit),
+		"FUNI_TOKEN_SIZE": attach.TokenSize, "FUNI_ANSWER_SECONDS": uint64(attach.DefaultTimeout / time.Second),
+		"FUNI_MAGIC":             uint64(binary.LittleEndian.Uint32(attach.JobAnswer{}.Encode())),
+		"FUNI_MEMORY_DESCRIPTOR": attach.MemoryDescriptor, "FUNI_DOORBELLS_DESCRIPTOR": attach.DoorbellsDescriptor,
+		"FUNI_CARD_DESCRIPTOR": attach.CardDescriptor, "FUNI_PROCESS_DESCRIPTOR": attach.ProcessDescriptor,
+		"FUNI_ATTACH_DESCRIPTORS": attach.AttachDescriptors,
+
+		"sizeof page": funi.PageSize, "sizeof doorbells": uint64(unsafe.Sizeof(funi.Doorbells{})),
+		"doorbells.bells": uint64(unsafe.Offsetof(funi.Doorbells{}.Bells)),
+	}
+	maps.Copy(c, funi.ABIWords)
+	for name, list := range map[string][]any{
+		"": {funi.QMask, "Q_MASK", funi.RPSQBase, "RPSQ_BASE", funi.RQSQBase, "RQSQ_BASE", funi.RPRQBase, "RPRQ_BASE", funi.RQRQBase, "RQRQ_BASE",
+			funi.RPSQHead, "RPSQ_HEAD", funi.RPSQTail, "RPSQ_TAIL", funi.RQSQHead, "RQSQ_HEAD", funi.RQSQTail, "RQSQ_TAIL",
+			funi.RPRQHead, "RPRQ_HEAD", funi.RPRQTail, "RPRQ_TAIL", funi.RQRQHead, "RQRQ_HEAD", funi.RQRQTail, "RQRQ_TAIL",
+			funi.Control, "CONTROL", funi.GID, "GID", funi.Ticket, "TICKET", attach.Done, "DONE"},
+		"REASON_": {arctic.ReasonUnknownKind, "UNKNOWN_KIND", arctic.ReasonNoContext, "NO_CONTEXT", arctic.ReasonDestination, "DESTINATION",
+			arctic.ReasonTransferForm, "TRANSFER_FORM", arctic.ReasonSourceNode, "SOURCE_NODE", arctic.ReasonSilent, "SILENT",
+			arctic.ReasonRestarted, "RESTARTED", arctic.ReasonDeparted, "DEPARTED", arctic.ReasonNoRoute, "NO_ROUTE",
+			arctic.ReasonSource, "SOURCE", arctic.ReasonTransferLength, "TRANSFER_LENGTH", arctic.ReasonQueueSize, "QUEUE_SIZE",
+			arctic.ReasonQueueLayout, "QUEUE_LAYOUT", arctic.ReasonGivenUp, "GIVEN_UP"},
+		"KIND_": {attach.KindAttach, "ATTACH", attach.KindSegment, "SEGMENT", attach.KindUnsegment, "UNSEGMENT", attach.KindJob, "JOB",
+			attach.KindStatus, "STATUS", attach.KindAdmin, "ADMIN", attach.KindInfo, "INFO", attach.KindDetach, "DETACH"},
+		"ERR_": {attach.ErrMalformed, "MALFORMED", attach.ErrVersion, "VERSION", attach.ErrKind, "KIND", attach.ErrForbidden, "FORBIDDEN",
+			attach.ErrToken, "TOKEN", attach.ErrQuota, "QUOTA", attach.ErrTaken, "TAKEN", attach.ErrGroup, "GROUP", attach.ErrNode, "NODE",
+			attach.ErrRoute, "ROUTE", attach.ErrSlots, "SLOTS", attach.ErrAttached, "ATTACHED", attach.ErrNotAttached, "NOT_ATTACHED",
+			attach.ErrSegment, "SEGMENT", attach.ErrOverlap, "OVERLAP", attach.ErrTooManySegments, "TOO_MANY_SEGMENTS",
+			attach.ErrNoSegment, "NO_SEGMENT", attach.ErrBusy, "BUSY", attach.ErrFull, "FULL", attach.ErrCommand, "COMMAND",
+			attach.ErrStopping, "STOPPING", attach.ErrInternal, "INTERNAL"},
+	} {
+		for i := 0; i < len(list); i += 2 {
+			var v uint64
+			switch n := list[i].(type) {
+			case funi.Register:
+				v = uint64(n)
+			case arctic.Reason:
+				v = uint64(n)
+			case attach.Kind:
+				v = uint64(n)
+			case attach.Status:
+				v = uint64(n)
+			}
+			c["FUNI_"+name+list[i+1].(string)] = v
+		}
+	}
+	return c
+}
+
+// texts are lines of the program's output besides constants.
+func texts() map[string]string {
+	token := attach.Token(bytes.Repeat([]byte{0xa5}, attach.TokenSize))
+	encoded := map[string][]byte{
+		"attach request": attach.AttachRequest{GID: 0x102, Node: 0x304, Slots: 64, Token: token}.Encode(),
+		"attach answer": attach.AttachAnswer{ABI: 1, Context: 2, GID: 0x102, Node: 3, Nodes: 0x506, Slots: 64,
+			Memory: 4096 + 6*64*128, Incarnation: 0x708090a}.Encode(),
+		"segment":        attach.SegmentRequest{Base: 0x1000, Rights: funi.Source | funi.Destination, Bytes: 0x123456789abc}.Encode(),
+		"segment answer": attach.SegmentRequest{Base: 0x1000, Rights: funi.Source | funi.Destination, Bytes: 0x123456789abc}.EncodeAnswer(),
+		"unsegment":      attach.UnsegmentRequest{Base: 0x1000}.Encode(),
+		"detach":         attach.DetachRequest{Linger: 1500 * time.Millisecond}.Encode(),
+		"default socket": []byte(attach.DefaultSocket),
+		"message":        slotBytesOf(func(s *funi.Slot) { s.SetHeader(funi.NewHeader(0x1234, 0x1ff, 21)) }),
+		"long type":      slotBytesOf(func(s *funi.Slot) { s.SetHeader(funi.NewHeader(0xffff, 0xffff, 31)) }),
+		"short transfer": slotBytesOf(func(s *funi.Slot) { s.SetTransfer(7, 3, funi.Transfer{Destination: 0x40, Argument: 9, Words: 16}) }),
+		"longer transfer": slotBytesOf(func(s *funi.Slot) {
+			s.SetTransfer(7, 511, funi.Transfer{Source: 0x20, Destination: 0x40, Argument: 9, Words: 20})
+		}),
+	}
+	out := map[string]string{}
+	for name, b := range encoded {
+		out[name] = hex.EncodeToString(b)
+	}
+	for name, n := range map[string]funi.Notice{"notice": {Address: 0x40, Argument: 9, Words: 12}, "long notice": {Address: 0x50, Argument: 8, Words: 4096}} {
+		out[name] = fmt.Sprintf("1 %x %x %x", n.Address, n.Argument, n.Words)
+	}
+	out["no notice"], out["type"], out["words"] = "0", "511", "21"
+	return out
+}
+
+func slotBytesOf(compose func(*funi.Slot)) []byte {
+	var s funi.Slot
+	compose(&s)
+	return funi.Bytes(s[:5])
+}
+
+// program prints what the two have to agree on.
+const program = `
+#include "funi.h"
+
+static void constant(const char *name, unsigned long long v) { printf("%%s = %%llu\n", name, v); }
+
+static void text(const char *name, const void *p, size_t n)
+{
+	printf("%%s: ", name);
+	for (size_t i = 0; i < n; i++)
+		printf("%%02x", ((const unsigned char *)p)[i]);
+	printf("\n");
+}
+
+static void notice(const char *name, uint32_t header, uint32_t address, uint32_t argument, uint32_t length)
+{
+	uint32_t slot[FUNI_SLOT_WORDS] = { header, 0, address, argument, length };
+	struct funi_notice n;
+	int is = funi_is_notice(slot, &n);
+	printf(is ? "%%s: %%d %%x %%x %%x\n" : "%%s: %%d\n", name, is, n.address, n.argument, n.words);
+}
+
+int main(void)
+{
+%s
+	constant("page.reg[1]", offsetof(struct funi_page, reg[1]));
+	constant("page.return_head", offsetof(struct funi_page, return_head));
+	constant("page.return_tail", offsetof(struct funi_page, return_tail));
+	constant("page.returns_lost", offsetof(struct funi_page, returns_lost));
+	constant("page.asleep", offsetof(struct funi_page, asleep));
+	constant("page.fault", offsetof(struct funi_page, fault));
+	constant("page.version", offsetof(struct funi_page, version));
+	constant("page.wake", offsetof(struct funi_page, wake));
+	constant("page.gone", offsetof(struct funi_page, gone));
+	constant("page.returns", offsetof(struct funi_page, returns));
+	constant("page.returns[1]", offsetof(struct funi_page, returns[1]));
+	constant("sizeof page", sizeof(struct funi_page));
+	constant("sizeof doorbells", sizeof(struct funi_doorbells));
+	constant("doorbells.bells", offsetof(struct funi_doorbells, bells));
+
+	struct funi_attach_request r = { funi_message(FUNI_KIND_ATTACH, sizeof r), 0x102, 0x304, 64, { 0, 0 }, { 0 } };
+	memset(r.token, 0xa5, sizeof r.token);
+	text("attach request", &r, sizeof r);
+	struct funi_attach_answer a = { funi_message(FUNI_KIND_ATTACH | FUNI_ANSWER_BIT, sizeof a), 1, 2, 0x102, 3, 0x506, 64, 0,
+		FUNI_PAGE_SIZE + FUNI_SHARED_QUEUES * 64 * FUNI_SLOT_WORDS * 4, 0x708090a, 0 };
+	text("attach answer", &a, sizeof a);
+	struct funi_segment_message s = { funi_message(FUNI_KIND_SEGMENT, sizeof s), 0x1000, FUNI_SOURCE | FUNI_DESTINATION, 0x123456789abc };
+	text("segment", &s, sizeof s);
+	s.header.kind |= FUNI_ANSWER_BIT;
+	text("segment answer", &s, sizeof s);
+	struct funi_unsegment_request u = { funi_message(FUNI_KIND_UNSEGMENT, sizeof u), 0x1000, 0 };
+	text("unsegment", &u, sizeof u);
+	struct funi_detach_request d = { funi_message(FUNI_KIND_DETACH, sizeof d), 1500, 0 };
+	text("detach", &d, sizeof d);
+	text("default socket", FUNI_DEFAULT_SOCKET, strlen(FUNI_DEFAULT_SOCKET));
+
+	uint32_t slot[FUNI_SLOT_WORDS] = { funi_header(0x1234, 0x1ff, 21) };
+	text("message", slot, 20);
+	slot[0] = funi_header(0xffff, 0xffff, 31);
+	text("long type", slot, 20);
+	printf("type: %%u\nwords: %%u\n", funi_type(slot[0]), funi_words(slot[0]));
+	funi_transfer(slot, 7, 3, 0, 0x40, 9, 16);
+	text("short transfer", slot, 20);
+	funi_transfer(slot, 7, 511, 0x20, 0x40, 9, 20);
+	text("longer transfer", slot, 20);
+	notice("notice", %#x, 0x40, 9, 77);
+	notice("long notice", %#x, 0x50, 8, 4096);
+	notice("no notice", %#x, 0, 0, 0);
+	return 0;
+}
+`
+
+// Rule: a C program with funi.h sees the same ABI as a Go program (doc.go): it prints
+// every constant that the header defines, whatever there will be, and what it prints is
+// what Go has.
+func TestHeaderIsTheABI(t *testing.T) {
+	header, err := os.ReadFile("funi.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Enumerators are in capitals, too, and so is nothing else that starts like them.
+	names := regexp.MustCompile(`\bFUNI_[A-Z0-9_]+\b`).FindAllString(string(header), -1)
+	slices.Sort(names)
+	var print strings.Builder
+	for _, n := range slices.Compact(names) {
+		if n != "FUNI_H" && n != "FUNI_DEFAULT_SOCKET" {
+			fmt.Fprintf(&print, "\tconstant(%q, (unsigned long long)(%s));\n", n, n)
+		}
+	}
+	var short, long funi.Slot
+	short.SetNotice(5, 3, false, funi.Notice{Words: 12})
+	long.SetNotice(5, 3, true, funi.Notice{Words: 4096})
+	source := fmt.Sprintf(program, print.String(), short[0], long[0], uint32(funi.NewHeader(5, 3, 12)))
+	dir := t.TempDir()
+	file := filepath.Join(dir, "abi.c")
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-I.", "-o", filepath.Join(dir, "abi"), file).CombinedOutput(); err != nil {
+		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
+	}
+	out, err := exec.Command(filepath.Join(dir, "abi")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, said := map[string]uint64{}, map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimSpace(line)
+		if name, v, ok := strings.Cut(line, " = "); ok {
+			var n uint64
+			if _, err := fmt.Sscan(v, &n); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			got[name] = n & math.MaxUint32
+		} else if name, v, ok := strings.Cut(line, ": "); ok {
+			said[name] = v
+		}
+	}
+	if d := cmp.Diff(constants(), got); d != "" {
+		t.Errorf("constants of Go and of funi.h (-Go +C):\n%s", d)
+	}
+	if d := cmp.Diff(texts(), said); d != "" {
+		t.Errorf("messages and slots of Go and of funi.h (-Go +C):\n%s", d)
+	}
+}
