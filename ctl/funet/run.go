@@ -4,6 +4,7 @@ package main
 // of several hosts.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,8 +74,27 @@ and was not named, root has one made for the occasion.`,
 	return c
 }
 
+// runNodeCommand is what `funet run --hosts` starts on each host.
+func runNodeCommand() *cobra.Command {
+	var socket string
+	c := &cobra.Command{
+		Use:    launch.AgentCommand,
+		Short:  "What `funet run --hosts` starts on a host; reads orders",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			signal.Ignore(unix.SIGINT, unix.SIGHUP) // the launcher says what to do, or is gone
+			return launch.Serve(os.Stdin, os.Stdout, daemonSocket(socket), nil)
+		},
+	}
+	c.Flags().StringVar(&socket, "socket", "", "of the daemon")
+	return c
+}
+
 func (f *runFlags) run(c *cobra.Command) (err error) {
 	switch {
+	case f.user != "" && len(f.Hosts) > 0:
+		return errors.New("--user or --hosts, not both: name users with the hosts, as in --hosts alice@a,alice@b")
 	case f.lab != "" && len(f.Hosts) > 0:
 		return errors.New("--lab or --hosts, not both")
 	case f.lab != "" && f.Socket != "":
@@ -112,19 +132,14 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 			return err
 		}
 	case len(f.Hosts) == 0:
-		f.Sockets = []string{f.socket()}
+		f.Sockets = []string{daemonSocket(f.Socket)}
 	}
 	return f.job(ctx)
 }
 
-// socket is that of this machine's daemon.
-func (f *runFlags) socket() string {
-	for _, s := range []string{f.Socket, os.Getenv(attach.SocketVariable)} {
-		if s != "" {
-			return s
-		}
-	}
-	return attach.DefaultSocket
+// daemonSocket is that of this machine's daemon: as the flag or the environment says.
+func daemonSocket(flag string) string {
+	return cmp.Or(flag, os.Getenv(attach.SocketVariable), attach.DefaultSocket)
 }
 
 // chooseUser finds out whom the program runs as.
@@ -155,7 +170,10 @@ func (f *runFlags) onOccasion(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	if f.Sockets, err = f.made.startDaemons(ctx, l); err != nil {
+	if err := f.made.startDaemons(ctx, l, ""); err != nil {
+		return err
+	}
+	if f.Sockets, err = l.Sockets(); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -165,11 +183,11 @@ func (f *runFlags) onOccasion(ctx context.Context) (err error) {
 }
 
 // startDaemons starts the daemons of a lab, in the XDP mode that the flags say or that is faster.
-func (f *nodeFlags) startDaemons(ctx context.Context, l *lab.Lab) ([]string, error) {
+func (f *nodeFlags) startDaemons(ctx context.Context, l *lab.Lab, polling string) error {
 	if err := f.measureMode(ctx, l); err != nil {
-		return nil, err
+		return err
 	}
-	return l.StartDaemons(lab.DaemonOptions{XDP: f.mode, Bind: f.bind, Jumbo: f.jumbo})
+	return l.StartDaemons(lab.DaemonOptions{XDP: f.mode, Bind: f.bind, Jumbo: f.jumbo, Polling: polling})
 }
 
 // input is what node 0 reads: standard input, unless that would stop this process, which

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,17 +49,36 @@ func Sockets(name string) (sockets []string, err error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
+	if sockets = socketsIn(DaemonDir(name)); len(sockets) == 0 {
+		return nil, fmt.Errorf("daemons of lab %s: %w; as root, `funet lab up %s --daemons` makes one", name, ErrNotFound, name)
+	}
+	return sockets, nil
+}
+
+// Sockets returns those of the lab's daemons in the order of the hosts. Errors: ErrNotFound.
+func (l *Lab) Sockets() ([]string, error) {
+	if l.opts.Name != "" {
+		return Sockets(l.opts.Name)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sockets := socketsIn(l.dir)
+	if len(sockets) == 0 {
+		return nil, fmt.Errorf("daemons of a lab: %w; it was made without", ErrNotFound)
+	}
+	return sockets, nil
+}
+
+// socketsIn lists the sockets of a folder.
+func socketsIn(dir string) (sockets []string) {
 	for i := range MaxHosts {
-		path := socketPath(DaemonDir(name), i)
+		path := socketPath(dir, i)
 		if _, err := os.Stat(path); err != nil {
 			break
 		}
 		sockets = append(sockets, path)
 	}
-	if len(sockets) == 0 {
-		return nil, fmt.Errorf("daemons of lab %s: %w; as root, `funet lab up %s --daemons` makes one", name, ErrNotFound, name)
-	}
-	return sockets, nil
+	return sockets
 }
 
 func socketPath(dir string, host int) string {
@@ -71,11 +89,11 @@ func configPath(dir string, host int) string {
 	return filepath.Join(dir, fmt.Sprintf("host-%d.yaml", host))
 }
 
-// StartDaemons starts a daemon on every host and returns their sockets when all answer. Those of
+// StartDaemons starts a daemon on every host and returns when all answer. Those of
 // a named lab stay until it is removed; those of an anonymous one end with it, however
 // this process ends. On failure those that were started end with the lab. It may be called once.
 // Errors: ErrDaemon, ErrClosed.
-func (l *Lab) StartDaemons(o DaemonOptions) (sockets []string, err error) {
+func (l *Lab) StartDaemons(o DaemonOptions) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("start the daemons of a lab: %w", err)
@@ -83,39 +101,38 @@ func (l *Lab) StartDaemons(o DaemonOptions) (sockets []string, err error) {
 	}()
 	if o.Program == "" {
 		if o.Program, err = findDaemon(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	dir := DaemonDir(l.opts.Name)
 	if l.opts.Name == "" {
 		if dir, err = runDir(); err != nil {
-			return nil, err
+			return err
 		}
 		l.mu.Lock()
 		l.dir = dir
 		l.mu.Unlock()
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, permission(err)
+		return permission(err)
 	}
 	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask
-		return nil, permission(err)
+		return permission(err)
 	}
 	var daemons []*daemon
 	for i := range l.hosts {
 		d, err := l.startDaemon(dir, i, o)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		daemons = append(daemons, d)
 	}
 	for _, d := range daemons {
 		if err := d.answer(); err != nil {
-			return nil, err
+			return err
 		}
-		sockets = append(sockets, d.socket)
 	}
-	return sockets, nil
+	return nil
 }
 
 // findDaemon returns the path of funid.
@@ -201,7 +218,7 @@ func (d *daemon) answer() error {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := inquire(d.socket, deadline)
+		_, err := attach.Inquire(d.socket, max(time.Until(deadline), time.Millisecond))
 		if err == nil {
 			return nil
 		}
@@ -214,27 +231,6 @@ func (d *daemon) answer() error {
 			return fmt.Errorf("%w: on host %d: no answer within %v: %w", ErrDaemon, d.host, daemonDeadline, err)
 		}
 	}
-}
-
-// inquire asks which card it is; a daemon answers when it is ready.
-func inquire(socket string, deadline time.Time) error {
-	c, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: socket, Net: attach.Network})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	if err := c.SetDeadline(deadline); err != nil {
-		return err
-	}
-	request, err := attach.EncodeBody(attach.KindInfo, nil)
-	if err == nil {
-		err = attach.Send(c, request)
-	}
-	if err != nil {
-		return err
-	}
-	_, _, err = attach.Receive(c, make([]byte, attach.MaxMessage), 0)
-	return err
 }
 
 // lastLine is what a daemon that ended said last.

@@ -33,10 +33,14 @@ type host interface {
 	// made.
 	job(attach.JobRequest) (gid uint16, err error)
 	free()
+	// find looks whether the host has the program: ErrProgram.
+	find(program string) error
 	// start starts a node's process.
 	start(*node) error
 	// signal sends a signal to the processes and all that is in their groups.
 	signal(syscall.Signal)
+	// abandon makes calls under way fail, and those that follow. Any goroutine may call it.
+	abandon()
 	// close kills what still runs, waits for its end and frees the group.
 	close()
 }

@@ -123,6 +123,15 @@ func (l *local) free() {
 	}
 }
 
+func (l *local) find(program string) error {
+	return l.thread.do(func() error {
+		if _, err := find(program); err != nil {
+			return notStarted(program, l.user, err)
+		}
+		return nil
+	})
+}
+
 func (l *local) start(n *node) error {
 	p := &process{node: n}
 	if err := l.thread.do(func() error { return p.start(l.socket, l.user) }); err != nil {
@@ -159,6 +168,9 @@ func (l *local) signal(s syscall.Signal) {
 		p.signal(s)
 	}
 }
+
+// abandon does nothing: a daemon answers in time or not at all (answerWithin).
+func (l *local) abandon() {}
 
 func (l *local) close() {
 	l.signal(syscall.SIGKILL)

@@ -4,6 +4,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -48,7 +49,14 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	if o.Grace == 0 {
 		o.Grace = DefaultGrace
 	}
-	hosts, err := o.reach(ctx)
+	hosts, err := o.reach()
+	// A host that does not answer is not waited for any longer.
+	stop := context.AfterFunc(ctx, func() {
+		for _, h := range hosts {
+			h.abandon()
+		}
+	})
+	defer stop()
 	defer func() {
 		for _, h := range hosts {
 			h.close()
@@ -57,26 +65,42 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	for _, h := range hosts {
+		err := h.find(o.Program)
+		if errors.Is(err, ErrProgram) {
+			err = fmt.Errorf("%v: %w", h, err)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
 	token := attach.NewToken()
 	gid, err := makeJob(hosts, o.Nodes, o.GID, token, o.Profile)
 	if err != nil {
-		return 0, err
-	}
-	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
 	j := &running{o: &o, hosts: hosts, ends: make(chan end, o.Nodes)}
 	if err := j.start(gid, token); err != nil {
 		return 0, err
 	}
+	if !stop() {
+		return 0, ctx.Err()
+	}
 	return j.wait(), nil
 }
 
 // reach returns the hosts; also, with an error, those that were reached. There are no more of
 // them than nodes.
-func (o *Options) reach(ctx context.Context) (hosts []host, err error) {
+func (o *Options) reach() (hosts []host, err error) {
+	for _, name := range o.Hosts[:min(len(o.Hosts), o.Nodes)] {
+		h, err := newRemote(name, o.Socket)
+		if err != nil {
+			return hosts, err
+		}
+		hosts = append(hosts, h)
+	}
 	if len(o.Hosts) > 0 {
-		return o.reachRemote(ctx)
+		return hosts, nil
 	}
 	for _, socket := range o.Sockets[:min(len(o.Sockets), o.Nodes)] {
 		h, err := newLocal(socket, o.User)
