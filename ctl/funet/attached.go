@@ -20,8 +20,11 @@ import (
 // attached reports whether the card is to be a daemon's: where it was asked for, or where
 // the environment has one and no flag says otherwise.
 func (f *nodeFlags) attached() bool {
-	if f.card != "auto" {
-		return f.card == "daemon"
+	switch f.card {
+	case "daemon":
+		return true
+	case "embedded":
+		return false
 	}
 	return os.Getenv(attach.SocketVariable) != "" && f.lab == 0 && len(f.ifaces) == 0 && f.peers == ""
 }

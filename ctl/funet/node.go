@@ -32,7 +32,7 @@ type nodeFlags struct {
 	apart    bool // on a lab of more hosts than processors, host 0 has one to itself
 	alone    bool // node 0 makes do without the other nodes
 
-	card   string // "daemon", "embedded" or "auto"
+	card   string // "daemon", "embedded" or "auto", which "" is too
 	socket string
 	ifaces []string
 	node   int
@@ -79,7 +79,7 @@ func (f *nodeFlags) register(c *cobra.Command) {
 
 // check refuses flags that contradict each other.
 func (f *nodeFlags) check() error {
-	if f.card != "auto" && f.card != "daemon" && f.card != "embedded" {
+	if f.card != "" && f.card != "auto" && f.card != "daemon" && f.card != "embedded" {
 		return fmt.Errorf("--card %s: use daemon, embedded or auto", f.card)
 	}
 	if f.attached() {

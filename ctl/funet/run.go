@@ -50,7 +50,8 @@ On a lab, root runs the program as an ordinary user (--user). If the lab does no
 and was not named, root has one made for the occasion.`,
 		Example: `  funet run -n 2 --lab -- funet pingpong
   funet lab up --daemons; funet run -n 4 --lab -- funet matmul --size 512
-  funet run -n 4 --hosts a,b -- ./program`,
+  funet run -n 4 --hosts a,b -- ./program
+  funet run -n 4 --hosts a,b --once -- srun ./program`,
 		Args:                  cobra.MinimumNArgs(1),
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -68,6 +69,7 @@ and was not named, root has one made for the occasion.`,
 	p.IntVar(&f.gid, "gid", 0, "group identifier, 1 to 2047 (default: any that is free)")
 	p.StringVar(&f.user, "user", "", "for root: user to run the program as (default on a lab: who called sudo, or nobody)")
 	p.StringVar(&f.Profile, "profile", "", "hardware profile that the cards must have (default: any)")
+	p.BoolVar(&f.Once, "once", false, "start the program once, here: it starts the nodes (mpirun, srun), which know their numbers from it")
 	p.BoolVar(&f.Label, "label", true, "print nodes' numbers before their lines")
 	p.DurationVar(&f.Grace, "grace", launch.DefaultGrace, "how long processes have to end after SIGTERM")
 	p.StringVar(&f.made.mode, "xdp", "auto", "on a lab made for the occasion: native or generic; auto measures")

@@ -33,6 +33,7 @@ type DaemonOptions struct {
 	Bind    string
 	Polling string
 	Jumbo   bool
+	Hosts   int // the first so many have one; 0: all
 	// More is put at the end of every configuration file.
 	More string
 }
@@ -91,7 +92,8 @@ func configPath(dir string, host int) string {
 
 // StartDaemons starts a daemon on every host and returns when all answer. Those of
 // a named lab stay until it is removed; those of an anonymous one end with it, however
-// this process ends. On failure those that were started end with the lab. It may be called once.
+// this process ends. On failure those that were started end with the lab. It may be called again
+// after StopDaemons.
 // Errors: ErrDaemon, ErrClosed.
 func (l *Lab) StartDaemons(o DaemonOptions) (err error) {
 	defer func() {
@@ -119,20 +121,56 @@ func (l *Lab) StartDaemons(o DaemonOptions) (err error) {
 	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask
 		return permission(err)
 	}
+	hosts := len(l.hosts)
+	if o.Hosts > 0 {
+		hosts = min(hosts, o.Hosts)
+	}
 	var daemons []*daemon
-	for i := range l.hosts {
+	for i := range hosts {
 		d, err := l.startDaemon(dir, i, o)
 		if err != nil {
 			return err
 		}
 		daemons = append(daemons, d)
 	}
+	l.mu.Lock()
+	l.daemons = daemons
+	l.mu.Unlock()
 	for _, d := range daemons {
 		if err := d.answer(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// StopDaemons ends the daemons that StartDaemons started, cleanly if they do in time.
+func (l *Lab) StopDaemons() error {
+	l.mu.Lock()
+	daemons, dir := l.daemons, l.dir
+	l.daemons, l.dir = nil, ""
+	l.mu.Unlock()
+	if l.opts.Name != "" {
+		dir = DaemonDir(l.opts.Name)
+	}
+	for _, d := range daemons {
+		_ = d.process.Signal(unix.SIGTERM) // it may have ended
+	}
+	late := time.After(politeDeadline)
+	for _, d := range daemons {
+		select {
+		case <-d.ended:
+		case <-late:
+			for _, d := range daemons {
+				_ = d.process.Kill()
+			}
+			<-d.ended
+		}
+	}
+	if dir == "" {
+		return nil
+	}
+	return permission(os.RemoveAll(dir))
 }
 
 // findDaemon returns the path of funid.
@@ -156,6 +194,7 @@ func findDaemon() (string, error) {
 type daemon struct {
 	host        int
 	socket, log string
+	process     *os.Process
 	ended       chan struct{} // closed
 }
 
@@ -205,6 +244,7 @@ func (l *Lab) startDaemon(dir string, host int, o DaemonOptions) (*daemon, error
 	if err != nil {
 		return nil, fmt.Errorf("%w: on host %d: %w", ErrDaemon, host, err)
 	}
+	d.process = cmd.Process
 	go func() {
 		_ = cmd.Wait() // its log says why
 		close(d.ended)

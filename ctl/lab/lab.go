@@ -24,6 +24,7 @@ type Lab struct {
 	closed   bool
 	children []*child // those not known to have ended, with their process groups
 	dir      string   // of an anonymous lab's daemons; "": it has none
+	daemons  []*daemon
 
 	close func() error // does the work of Close once
 }

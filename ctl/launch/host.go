@@ -48,6 +48,7 @@ type host interface {
 // node is one process of a job.
 type node struct {
 	Number, Nodes int
+	Once          bool // it is no node, or all of them
 	GID           uint16
 	Token         attach.Token
 	Program       string

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
 )
 
 // lastOutput is how long a process's output is waited for when it and its group have ended;
@@ -99,11 +101,15 @@ func (n *node) environment(socket string, u *User) []string {
 	if u != nil {
 		u.environment(env)
 	}
-	env["FUNET_SOCKET"] = socket
-	env["FUNET_GID"] = strconv.Itoa(int(n.GID))
-	env["FUNET_NODE"] = strconv.Itoa(n.Number)
-	env["FUNET_NODES"] = strconv.Itoa(n.Nodes)
-	env["FUNET_TOKEN"] = n.Token.Text()
+	env[attach.SocketVariable] = socket
+	env[attach.GIDVariable] = strconv.Itoa(int(n.GID))
+	env[attach.NodeVariable] = strconv.Itoa(n.Number)
+	env[attach.NodesVariable] = strconv.Itoa(n.Nodes)
+	env[attach.TokenVariable] = n.Token.Text()
+	if n.Once {
+		delete(env, attach.NodeVariable)
+		delete(env, attach.NodesVariable)
+	}
 	all := make([]string, 0, len(env))
 	for key, value := range env {
 		all = append(all, key+"="+value)

@@ -3,6 +3,7 @@ package launch
 // This file is a job from its beginning to its end.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,9 @@ type Options struct {
 	Label   bool   // print nodes' numbers before their lines
 	Program string // a path, or a name to be found in PATH; "funet" is this command itself
 	Args    []string
+	// Once starts the program once, on this machine, as who starts the nodes (mpirun, srun), or
+	// is all of them: with FUNET_SOCKET, FUNET_GID and FUNET_TOKEN alone.
+	Once bool
 
 	Stdin          io.Reader // for node 0; nil: nothing
 	Stdout, Stderr io.Writer
@@ -66,6 +70,9 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		return 0, err
 	}
 	for _, h := range hosts {
+		if o.Once {
+			break // it is looked for when it is started
+		}
 		err := h.find(o.Program)
 		if errors.Is(err, ErrProgram) {
 			err = fmt.Errorf("%v: %w", h, err)
@@ -80,6 +87,14 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		return 0, err
 	}
 	j := &running{o: &o, hosts: hosts, ends: make(chan end, o.Nodes)}
+	if o.Once {
+		h, err := newLocal(o.here(), o.User)
+		if err != nil {
+			return 0, err
+		}
+		defer h.close()
+		j.hosts = []host{h}
+	}
 	if err := j.start(gid, token); err != nil {
 		return 0, err
 	}
@@ -115,6 +130,14 @@ func (o *Options) reach() (hosts []host, err error) {
 	return hosts, nil
 }
 
+// here is the socket of this machine's daemon, for a program that is started once.
+func (o *Options) here() string {
+	if len(o.Sockets) > 0 {
+		return o.Sockets[0]
+	}
+	return cmp.Or(o.Socket, attach.DefaultSocket)
+}
+
 // running is a job whose processes run.
 type running struct {
 	o     *Options
@@ -136,10 +159,14 @@ type end struct {
 // start starts all processes. On failure none is left when the hosts are closed.
 func (j *running) start(gid uint16, token attach.Token) error {
 	stdout, stderr := &output{to: j.o.Stdout}, &output{to: j.o.Stderr}
-	for i := range j.o.Nodes {
+	processes := j.o.Nodes
+	if j.o.Once {
+		processes = 1
+	}
+	for i := range processes {
 		n := &node{
-			Number: i, Nodes: j.o.Nodes, GID: gid, Token: token, Program: j.o.Program, Args: j.o.Args,
-			stdout: stdout.node(i, j.o.Label), stderr: stderr.node(i, j.o.Label),
+			Number: i, Once: j.o.Once, Nodes: j.o.Nodes, GID: gid, Token: token, Program: j.o.Program, Args: j.o.Args,
+			stdout: stdout.node(i, j.o.Label && !j.o.Once), stderr: stderr.node(i, j.o.Label && !j.o.Once),
 			ended: func(s status) { j.ends <- end{i, s} },
 		}
 		if i == 0 {

@@ -3,6 +3,7 @@ package attach
 // This file is the client: a context on a daemon's card, from Open to Close.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,16 +76,8 @@ type Client struct {
 // ErrForbidden, ErrGroup, ErrToken, ErrNode, ErrTaken, ErrQuota, ErrSlots, ErrFull,
 // ErrStopping.
 func Open(cfg Config) (_ *Client, err error) {
-	c := &Client{
-		socket: cfg.Socket, timeout: cfg.Timeout, spin: cfg.Spin, card: -1, process: -1, cancel: -1,
-		buffer: make([]byte, MaxMessage), segments: map[uint32][]byte{}, start: time.Now(),
-	}
-	if c.socket == "" {
-		c.socket = DefaultSocket
-	}
-	if c.timeout == 0 {
-		c.timeout = DefaultTimeout
-	}
+	c := newClient(cfg.Socket, cfg.Timeout)
+	c.spin = cfg.Spin
 	defer func() {
 		if err != nil {
 			c.release()
@@ -116,6 +109,14 @@ func Open(cfg Config) (_ *Client, err error) {
 	}
 	c.rest = newRest(c.fd, c.process, c.cancel)
 	return c, c.initialize(memory)
+}
+
+// newClient returns a client that has nothing yet, with defaults filled in.
+func newClient(socket string, timeout time.Duration) *Client {
+	return &Client{
+		socket: cmp.Or(socket, DefaultSocket), timeout: cmp.Or(timeout, DefaultTimeout), card: -1, process: -1, cancel: -1,
+		buffer: make([]byte, MaxMessage), segments: map[uint32][]byte{}, start: time.Now(),
+	}
 }
 
 // connect opens the socket.

@@ -20,13 +20,7 @@ func Inquire(socket string, timeout time.Duration) (Info, error) {
 }
 
 func inquire(socket string, timeout time.Duration) (i Info, err error) {
-	c := &Client{socket: socket, timeout: timeout, card: -1, process: -1, buffer: make([]byte, MaxMessage)}
-	if c.socket == "" {
-		c.socket = DefaultSocket
-	}
-	if c.timeout == 0 {
-		c.timeout = DefaultTimeout
-	}
+	c := newClient(socket, timeout)
 	defer c.release()
 	if err := c.connect(); err != nil {
 		return i, err
