@@ -5,20 +5,25 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
 
 # Packages in which goroutines or processes share memory.
-RACE := ./uspace/funi ./uspace/am ./uspace/apps ./xdp ./ctl/lab ./ctl/bench ./ctl/funet
+RACE := ./uspace/funi ./uspace/attach ./uspace/am ./uspace/apps ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/daemon
 
 # Fuzz targets as FOLDER:NAME, found in the tests, and how long each runs.
 FUZZ = $(shell grep -rn '^func Fuzz' --include='*_test.go' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*).*|\1:\2|')
 FUZZTIME ?= 30s
 
 .PHONY: build demo test check unit race mutants fuzz figures peers generate clean root
-build: bin/funet
+build: bin/funet bin/funid
 
-.PHONY: bin/funet
+.PHONY: bin/funet bin/funid
 bin/funet:
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing; install it from your distribution (golang) or https://go.dev/dl" >&2; exit 1; }
 	@mkdir -p bin
 	$(GO) build -o bin/funet ./ctl/funet
+
+# Without cgo: only then can a Go program drop the capabilities of all its threads.
+bin/funid:
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -o bin/funid ./ctl/funid
 
 root:
 	@[ "$$(id -u)" = 0 ] || { echo "make: network namespaces and AF_XDP need root; run it with sudo" >&2; exit 1; }

@@ -69,8 +69,15 @@ func BenchmarkTwoContexts(b *testing.B) {
 // BenchmarkTwoHosts is the round trip between two processes through two daemons, which
 // share the machine's processors.
 func BenchmarkTwoHosts(b *testing.B) {
+	for _, p := range []daemon.Polling{daemon.Adaptive, daemon.Sleep} {
+		b.Run(p.String(), func(b *testing.B) { benchmarkTwoHosts(b, p) })
+	}
+}
+
+func benchmarkTwoHosts(b *testing.B, p daemon.Polling) {
 	bed := newBed(b)
 	configs := [2]daemon.Config{bed.config(0), bed.config(1)}
+	configs[0].Polling, configs[1].Polling = p, p
 	var daemons []*running
 	for i := range configs {
 		bed.run(i, role{Do: "daemon", Config: &configs[i]})

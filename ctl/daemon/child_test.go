@@ -172,16 +172,6 @@ func (c *child) kill() {
 	_ = c.cmd.Wait()
 }
 
-// returned waits until a message comes back and returns why.
-func (k *client) returned() (r funi.Returned) {
-	k.t.Helper()
-	k.until("a return", func() (ok bool) {
-		r, ok = k.iface.NextReturn()
-		return ok
-	})
-	return r
-}
-
 // pin puts the goroutine on a processor, and returns what undoes it.
 func pin(t testing.TB, cpu int) func() {
 	runtime.LockOSThread()

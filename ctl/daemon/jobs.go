@@ -38,6 +38,15 @@ func (c *connection) makeJob(message []byte) error {
 			return fmt.Errorf("making a job whose node %d is on card %d, which the peers file of card %d does not have: %w", node, card, d.cfg.Card, attach.ErrRoute)
 		}
 	}
+	here := 0
+	for _, card := range r.Cards {
+		if card == d.cfg.Card {
+			here++
+		}
+	}
+	if here > c.rule.Contexts {
+		return fmt.Errorf("making a job with %d nodes on this card as user %d, who may have %d contexts: %w", here, c.peer.uid, c.rule.Contexts, attach.ErrQuota)
+	}
 	c.mu.Lock()
 	busy := c.job != nil || c.attachment != nil
 	c.mu.Unlock()

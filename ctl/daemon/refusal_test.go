@@ -82,6 +82,8 @@ func TestAttachRefuses(t *testing.T) {
 	}
 	_, err = k.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 	wantError(t, err, attach.ErrAttached)
+	_, err = dial(t, d.socket).job(attach.JobRequest{Token: token, Cards: make([]uint16, daemon.DefaultContexts+1)})
+	wantError(t, err, attach.ErrQuota)
 	_, err = dial(t, d.socket).job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0}})
 	wantError(t, err, attach.ErrTaken)
 
@@ -133,20 +135,28 @@ func TestQuotas(t *testing.T) {
 	context, _ := funi.SharedSize(16)
 	bytes := int64(2*context + 4096)
 	d := b.start(0, func(c *daemon.Config) {
-		c.Rules = []daemon.Rule{{Contexts: 2, Jobs: 1, Connections: 4, Bytes: bytes}}
+		c.Rules = []daemon.Rule{{Contexts: 2, Jobs: 2, Connections: 6, Bytes: bytes}}
 	})
 	for range 3 {
 		token := attach.NewToken()
-		k := dial(t, d.socket)
-		gid, err := k.job(attach.JobRequest{Token: token, Cards: []uint16{0, 0, 0}})
+		k, more, third := dial(t, d.socket), dial(t, d.socket), dial(t, d.socket)
+		gid, err := k.job(attach.JobRequest{Token: token, Cards: []uint16{0, 1, 0}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		node := func(n uint16) (*client, error) {
+		_, err = third.job(attach.JobRequest{Token: token, Cards: []uint16{0, 0, 0}})
+		wantError(t, err, attach.ErrQuota) // of contexts
+		other, err := more.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+		wantError(t, err, nil)
+		_, err = third.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+		wantError(t, err, attach.ErrQuota) // of jobs
+		third.close()
+		until(t, "it is closed", func() bool { s, err := d.askStatus(t); return err == nil && s.Connections == 3 })
+		node := func(gid, n uint16) (*client, error) {
 			c := dial(t, d.socket)
 			return c, c.attach(attach.AttachRequest{GID: gid, Node: n, Slots: 16, Token: token})
 		}
-		one, err := node(0)
+		one, err := node(gid, 0)
 		wantError(t, err, nil)
 		segment := func(base uint32, bytes uint64) error {
 			answer, fds := one.ask(attach.SegmentRequest{Base: base, Rights: funi.Source, Bytes: bytes}.Encode(), 1)
@@ -159,7 +169,7 @@ func TestQuotas(t *testing.T) {
 			_, err := attach.DecodeBody(answer, attach.KindUnsegment|attach.AnswerBit)
 			return err
 		}
-		two, err := node(1)
+		two, err := node(gid, 2)
 		wantError(t, err, nil)
 		wantError(t, segment(16, 8192), attach.ErrQuota)
 		wantError(t, segment(16, 1<<32-16), attach.ErrQuota)
@@ -171,14 +181,14 @@ func TestQuotas(t *testing.T) {
 		wantError(t, unsegment(32), attach.ErrNoSegment)
 		wantError(t, unsegment(16), nil)
 		wantError(t, segment(16, 4096), nil)
-		three, err := node(2)
+		three, err := node(other, 0)
 		wantError(t, err, attach.ErrQuota)
-		five := dial(t, d.socket) // the connections of two clients, a job and the one refused last
-		answer, _, err := attach.Receive(five.conn, five.buffer, 0)
+		six, seven := dial(t, d.socket), dial(t, d.socket)
+		answer, _, err := attach.Receive(seven.conn, seven.buffer, 0)
 		if h, _ := attach.DecodeHeader(answer); err != nil || h.Status != attach.ErrQuota {
-			t.Errorf("a fifth connection: %v, %v", h.Status, err)
+			t.Errorf("a seventh connection: %v, %v", h.Status, err)
 		}
-		for _, c := range []*client{k, one, two, three, five} {
+		for _, c := range []*client{k, more, one, two, three, six, seven} {
 			c.close()
 		}
 		until(t, "all is free", func() bool {

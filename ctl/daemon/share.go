@@ -138,6 +138,7 @@ func (g *shared) switchOut(card *engine.Card, a *attachment, unacknowledged bool
 		return false
 	}
 	if err == nil {
+		saved.Live = true
 		a.saved = saved
 		a.active.Store(false)
 	}

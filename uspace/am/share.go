@@ -36,6 +36,21 @@ func (e *Endpoint) Share(register func(funi.Segment) error, region funi.Segment)
 	return nil
 }
 
+// ShareNew makes a region of so many bytes of new memory, all 0, known to the card and to
+// the library, and returns it. It is Share for programs that run on embedded cards and on
+// those of daemons, whose memory comes from the daemon: segment is Segment of the card
+// that the endpoint is on.
+func (e *Endpoint) ShareNew(segment func(uint32, int, funi.Rights) ([]byte, error), base uint32, bytes int, rights funi.Rights) ([]byte, error) {
+	memory, err := segment(base, bytes, rights)
+	if err == nil {
+		err = e.regions.Register(funi.Segment{Base: base, Memory: memory, Rights: rights})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sharing memory: %w", err)
+	}
+	return memory, nil
+}
+
 // memory returns words of the node's own shared memory, or nil.
 func (e *Endpoint) memory(address uint32, words int, right funi.Rights) []byte {
 	if address%4 != 0 || words < 0 || words > 1<<30 {

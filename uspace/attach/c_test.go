@@ -4,6 +4,7 @@ package attach_test
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,6 +85,15 @@ func TestCExampleEndsWithAReason(t *testing.T) {
 		m.Env = append(m.Env, c.variable+"="+c.value)
 		out, err := m.CombinedOutput()
 		if err == nil || strings.Count(string(out), "\n") != 1 || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: %v, %s", name, err, out)
+		}
+	}
+	for name, c := range badAnswers(t) {
+		cfg := fake(t, func(conn *net.UnixConn, _ []byte) { _ = attach.Send(conn, c.answer, c.fds...) })
+		m := d.member(program, 0)
+		m.Env = append(m.Env, attach.SocketVariable+"="+cfg.Socket)
+		out, err := m.CombinedOutput()
+		if m.ProcessState.ExitCode() != 1 || strings.Count(string(out), "\n") != 1 {
 			t.Errorf("%s: %v, %s", name, err, out)
 		}
 	}

@@ -76,6 +76,50 @@ func TestProgramsRunOnClients(t *testing.T) {
 	}
 }
 
+// Rule: shared memory that comes from the daemon is as good as a program's own (am.ShareNew).
+func TestRegionsOfClients(t *testing.T) {
+	d := start(t, "")
+	const base, bytes = 0x10000, 64 << 10
+	errs := make(chan error, 2)
+	for node := range 2 {
+		c := d.open(uint16(node))
+		e, err := am.New(c.Interface(), node, 2, c.Drive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		memory, err := e.ShareNew(c.Segment, base, bytes, funi.Source|funi.Destination)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.ShareNew(c.Segment, base, bytes, funi.Source); !errors.Is(err, funi.ErrOverlap) {
+			t.Errorf("sharing twice: %v", err)
+		}
+		go func() {
+			var done am.Counter
+			err := e.Barrier()
+			if node == 0 && err == nil {
+				for i := range memory {
+					memory[i] = byte(i * 5 >> 2)
+				}
+				if err = e.Put(1, base, base, bytes/4, &done); err == nil {
+					err = e.WaitCounter(&done, 1)
+				}
+			}
+			err = errors.Join(err, e.Barrier())
+			for i, v := range memory {
+				if v != byte(i*5>>2) {
+					err = errors.Join(err, fmt.Errorf("byte %d of node %d is %d", i, node, v))
+					break
+				}
+			}
+			errs <- errors.Join(err, c.Close(timeout))
+		}()
+	}
+	if err := errors.Join(<-errs, <-errs); err != nil {
+		t.Error(err)
+	}
+}
+
 // Rule: a process that sleeps in Wait is woken by a message, a return, and room in a send
 // queue; a card that sleeps is woken by what the process stores.
 func TestWaitEndsWithWhatHappens(t *testing.T) {
@@ -137,6 +181,18 @@ func TestWaitEndsWithWhatHappens(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, ok := a.Interface().NextReturn(); ok; _, ok = a.Interface().NextReturn() {
+		}
+	}
+}
+
+// Rule: Wait ends when the card has halted, also if CNTL is then as it was at the last Wait.
+func TestWaitEndsWhenTheCardHalts(t *testing.T) {
+	d := start(t, "")
+	c := d.open(0)
+	ctx := within(t)
+	for n := range 200 {
+		if err := c.Interface().Resize(32<<(n%2), func() error { return c.Wait(ctx) }); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -188,10 +188,14 @@ func fake(t *testing.T, answer func(c *net.UnixConn, request []byte)) attach.Con
 	return attach.Config{Socket: path, GID: gid, Token: token, Timeout: timeout}
 }
 
-// Rule: a client believes nothing that would hurt it: memory that is smaller than it was
-// said to be, or could become so, descriptors too few or too many, an answer to something
-// else, or of another version.
-func TestDaemonIsNotOne(t *testing.T) {
+// badAnswer is what no daemon answers to an attach request, or a refusal.
+type badAnswer struct {
+	answer []byte
+	fds    []int
+	want   attach.Status // 0: attach.ErrMemory
+}
+
+func badAnswers(t *testing.T) map[string]badAnswer {
 	good := attach.AttachAnswer{ABI: funi.ABI, GID: gid, Nodes: 1, Slots: 64, Memory: 4096 + 6*64*128}
 	memory := func(n uint64) int {
 		fd, err := attach.MakeMemory("test", n)
@@ -204,28 +208,24 @@ func TestDaemonIsNotOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(unsealed)
+	t.Cleanup(func() { unix.Close(unsealed) })
 	if err := unix.Ftruncate(unsealed, int64(good.Memory)); err != nil {
 		t.Fatal(err)
 	}
 	small, whole, page, event := memory(4096), memory(good.Memory), memory(4096), eventfd(t)
-	defer attach.CloseDescriptors([]int{small, whole, page, event})
+	t.Cleanup(func() { attach.CloseDescriptors([]int{small, whole, page, event}) })
 	later := good.Encode()
 	later[4] = 2
 	r := good
 	r.ABI = 2
-	for name, c := range map[string]struct {
-		answer []byte
-		fds    []int
-		want   error
-	}{
-		"no descriptors":         {good.Encode(), nil, attach.ErrMemory},
-		"3 descriptors":          {good.Encode(), []int{whole, page, event}, attach.ErrMemory},
+	return map[string]badAnswer{
+		"no descriptors":         {good.Encode(), nil, 0},
+		"3 descriptors":          {good.Encode(), []int{whole, page, event}, 0},
 		"5 descriptors":          {good.Encode(), []int{whole, page, event, event, event}, attach.ErrMalformed},
-		"small memory":           {good.Encode(), []int{small, page, event, event}, attach.ErrMemory},
-		"unsealed memory":        {good.Encode(), []int{unsealed, page, event, event}, attach.ErrMemory},
-		"no memory":              {good.Encode(), []int{event, page, event, event}, attach.ErrMemory},
-		"large doorbells":        {good.Encode(), []int{whole, whole, event, event}, attach.ErrMemory},
+		"small memory":           {good.Encode(), []int{small, page, event, event}, 0},
+		"unsealed memory":        {good.Encode(), []int{unsealed, page, event, event}, 0},
+		"no memory":              {good.Encode(), []int{event, page, event, event}, 0},
+		"large doorbells":        {good.Encode(), []int{whole, whole, event, event}, 0},
 		"a page of no version":   {good.Encode(), []int{whole, page, event, event}, attach.ErrVersion},
 		"another ABI":            {r.Encode(), []int{whole, page, event, event}, attach.ErrVersion},
 		"another protocol":       {later, nil, attach.ErrVersion},
@@ -233,11 +233,22 @@ func TestDaemonIsNotOne(t *testing.T) {
 		"rubbish":                {bytes.Repeat([]byte{7}, 99), nil, attach.ErrMalformed},
 		"a refusal":              {attach.EncodeRefusal(attach.KindAttach, attach.ErrQuota), []int{whole}, attach.ErrQuota},
 		"a later refusal":        {attach.EncodeRefusal(attach.KindAttach, attach.Status(999)), nil, attach.Status(999)},
-	} {
+	}
+}
+
+// Rule: a client believes nothing that would hurt it: memory that is smaller than it was
+// said to be, or could become so, descriptors too few or too many, an answer to something
+// else, or of another version.
+func TestDaemonIsNotOne(t *testing.T) {
+	for name, c := range badAnswers(t) {
+		want := error(c.want)
+		if c.want == 0 {
+			want = attach.ErrMemory
+		}
 		cfg := fake(t, func(conn *net.UnixConn, _ []byte) { _ = attach.Send(conn, c.answer, c.fds...) })
 		before, maps := open(t), mappings(t)
-		if _, err := attach.Open(cfg); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
+		if _, err := attach.Open(cfg); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
 		}
 		for end := time.Now().Add(timeout); open(t) > before; time.Sleep(time.Millisecond) { // the fake closes, too
 			if time.Now().After(end) {
@@ -255,11 +266,22 @@ func TestDaemonIsNotOne(t *testing.T) {
 	release := make(chan struct{})
 	silent := fake(t, func(*net.UnixConn, []byte) { <-release })
 	silent.Timeout = 20 * time.Millisecond
-	_, err = attach.Open(silent)
+	_, err := attach.Open(silent)
 	close(release)
 	if !errors.Is(err, attach.ErrSilent) || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a daemon that does not answer: %v", err)
 	}
+	good := attach.AttachAnswer{ABI: funi.ABI, GID: gid, Nodes: 1, Slots: 64, Memory: 4096 + 6*64*128}
+	whole, err := attach.MakeMemory("test", good.Memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := attach.MakeMemory("test", funi.DoorbellsSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := eventfd(t)
+	defer attach.CloseDescriptors([]int{whole, page, event})
 	halts := fake(t, func(conn *net.UnixConn, _ []byte) { // attaches, and never starts the queues
 		b, err := attach.MapMemory(whole, good.Memory)
 		if err != nil {
@@ -317,7 +339,7 @@ func TestMemoryIsSealed(t *testing.T) {
 	}
 }
 
-// Rule: a client that is told to spin never sleeps in Drive.
+// Rule: a client that is told to spin never sleeps in Drive, and sees the end of the daemon.
 func TestSpin(t *testing.T) {
 	d := start(t, "")
 	cfg := d.config(0)
@@ -338,5 +360,12 @@ func TestSpin(t *testing.T) {
 	}
 	if armed || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("it armed the card: %v; Wait: %v", armed, err)
+	}
+	d.crash()
+	for end := time.Now().Add(timeout); c.Err() == nil && time.Now().Before(end); {
+		c.Drive()
+	}
+	if !errors.Is(c.Err(), attach.ErrLost) {
+		t.Errorf("after a crash: %v", c.Err())
 	}
 }

@@ -65,8 +65,8 @@ func newRest(sock, event, cancel int) rest {
 func (r *rest) stir() { r.idle, r.patience, r.since, r.nap = 0, spins, 0, firstNap }
 
 // tired counts a look in vain, yields now and then, and reports whether it is time to
-// sleep, if that is an option.
-func (r *rest) tired(now func() int64, sleeps bool) bool {
+// sleep.
+func (r *rest) tired(now func() int64) bool {
 	if r.idle++; r.idle < r.patience {
 		return false
 	}
@@ -75,10 +75,10 @@ func (r *rest) tired(now func() int64, sleeps bool) bool {
 	if r.since == 0 {
 		r.since = at
 	}
-	if sleeps && (at < r.until || at-r.since > wakeful) {
+	if at < r.until || at-r.since > wakeful {
 		return true
 	}
-	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	yield()
 	switch took := now() - at; {
 	case took > someoneComputes:
 		r.until = at + took + sharing
@@ -87,6 +87,8 @@ func (r *rest) tired(now func() int64, sleeps bool) bool {
 	}
 	return false
 }
+
+func yield() { unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // sleep waits for the card's wake, something on the socket, or the time to pass.
 func (r *rest) sleep(d time.Duration) {
@@ -118,7 +120,14 @@ func (c *Client) Drive() {
 		c.look(p)
 		return
 	}
-	if !c.rest.tired(c.Now, !c.spin) {
+	if !c.rest.tired(c.Now) {
+		return
+	}
+	if c.spin {
+		yield()
+		c.rest.sleep(0) // is the daemon still there?
+		c.rest.since = 0
+		c.listen()
 		return
 	}
 	// The program has looked into its queues since they were last seen as they are.
@@ -131,17 +140,18 @@ func (c *Client) Drive() {
 	c.page.Disarm()
 }
 
-// Wait blocks until a message or a return waits in the queues, or the card has given slots
-// of a send queue back or changed CNTL since the last Wait, or the context ends: then it
-// returns context.Cause. It may return nil although nothing has happened. ErrLost and
-// funi.ErrDetached say that the context of the card is gone.
+// Wait blocks until a message or a return waits in the queues, the queues are halted for
+// the program (funi.Interface.Halt), or the card has given slots of a send queue back or
+// changed CNTL since the last Wait, or ctx ends: then it returns context.Cause. It may
+// return nil although nothing has happened. ErrLost and funi.ErrDetached say that the
+// context of the card is gone.
 func (c *Client) Wait(ctx context.Context) error {
 	for {
 		p := c.page.Published()
 		if c.look(p); c.err != nil {
 			return fmt.Errorf("waiting: %w", c.err)
 		}
-		if p != c.told || c.iface != nil && c.iface.Waiting() {
+		if p != c.told || c.page.Halted() || c.iface != nil && c.iface.Waiting() {
 			c.told = p
 			c.rest.stir()
 			return nil
@@ -149,7 +159,7 @@ func (c *Client) Wait(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("waiting: %w", context.Cause(ctx))
 		}
-		if c.rest.tired(c.Now, true) {
+		if c.rest.tired(c.Now) {
 			c.block(ctx)
 		}
 	}
@@ -173,7 +183,7 @@ func (c *Client) block(ctx context.Context) {
 		}()
 	}
 	c.page.Arm()
-	if c.page.Published() == c.told {
+	if c.page.Published() == c.told && !c.page.Halted() {
 		c.rest.sleep(longestBlock)
 		c.listen()
 	}

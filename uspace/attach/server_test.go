@@ -50,6 +50,7 @@ type daemon struct {
 	served  [members]*served
 	waiting [members]*engine.Context
 	asleep  atomic.Bool
+	spins   atomic.Bool // it never sleeps
 
 	mu    sync.Mutex
 	conns []*net.UnixConn
@@ -189,6 +190,9 @@ func (d *daemon) run(bells []byte) {
 		}
 		if _, quiet := step(); !quiet {
 			idle = 0
+			continue
+		}
+		if d.spins.Load() {
 			continue
 		}
 		if idle++; idle < 3 {

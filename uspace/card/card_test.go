@@ -85,6 +85,31 @@ func TestCloseDiscards(t *testing.T) {
 	}
 }
 
+// TestSegment: a segment of new memory is registered, as if the program had brought it;
+// what is none is refused as funi.Segments does, whatever its size.
+func TestSegment(t *testing.T) {
+	l, configs := newLab(t)
+	err := l.Do(0, func() error {
+		k, err := card.Open(configs[0])
+		if err != nil {
+			return err
+		}
+		memory, err := k.Segment(0x1000, 4096, funi.Source)
+		if len(memory) != 4096 || err != nil {
+			t.Errorf("%d bytes, %v", len(memory), err)
+		}
+		for bytes, want := range map[int]error{16: funi.ErrOverlap, 0: funi.ErrSegment, -16: funi.ErrSegment, 15: funi.ErrSegment, 1 << 40: funi.ErrSegment} {
+			if _, err := k.Segment(0x1000, bytes, funi.Source); !errors.Is(err, want) {
+				t.Errorf("%d bytes: %v", bytes, err)
+			}
+		}
+		return errors.Join(k.Unregister(0x1000), k.Close(0))
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOpenRefuses: what cannot be opened is an error that callers can tell, and leaves
 // nothing on the interface: it can be opened afterwards.
 func TestOpenRefuses(t *testing.T) {

@@ -152,6 +152,12 @@ func (x *Context) storeQueue(r funi.Register, v uint32) error {
 
 // storeControl is a privileged write to CNTL.
 func (x *Context) storeControl(v uint32) {
+	x.iface.Store(funi.Control, x.setModes(v)&funi.UserModes)
+	x.card.control(x)
+}
+
+// setModes is the part of it that the process does not see. It returns what CNTL becomes.
+func (x *Context) setModes(v uint32) uint32 {
 	c := x.card
 	was := x.modes
 	x.modes = was&v&funi.MERR | v&(funi.RESET|funi.CTXM|funi.DRAIN)
@@ -168,8 +174,7 @@ func (x *Context) storeControl(v uint32) {
 		x.iface.PutFault(arctic.ReasonNone)
 	}
 	x.drain = x.modes&funi.DRAIN != 0
-	x.iface.Store(funi.Control, v&funi.UserModes)
-	c.control(x)
+	return v
 }
 
 // control looks at CNTL, does what the modes ask for, and publishes the status.

@@ -52,6 +52,11 @@
 //	SwitchOut, SwitchIn                appendix B
 //	Detach                             the end
 //
+// An owner that serves processes of their own, and sleeps when there is nothing to do,
+// besides uses Doze and Rouse (bit 31 of the asleep word), Called (whom to wake), Dismiss
+// (to tell a process that its context will go), Saved.Live (processes that go on while they
+// are switched out), Expect (members of a group that come later) and Config.AnyGroup.
+//
 // A peer (peer.go, greeting.go) is another card; its two flows (flow.go, rejects.go),
 // one a level, hold the sequence numbers in both directions, and are put away when they
 // are quiet (rest.go). Timers (timer.go) wake the peer that needs it first.
@@ -84,7 +89,8 @@
 //   - A context in context-switch mode, or switched out, rejects what comes for it with
 //     ReasonSwitching, which is transient: peers try again until it is back. A node that
 //     has no context, or whose context was detached, is rejected for good; but for the
-//     system group, which is rejected as if switched out (Config.SystemEvent).
+//     system group, which is rejected as if switched out (Config.SystemEvent), and a node that is
+//     expected (Expect).
 //   - A step costs as much as there is traffic: contexts that are quiet sleep, and are
 //     woken by a doorbell, a packet or their owner.
 //   - What the process can write is read once, into a line, and checked there.

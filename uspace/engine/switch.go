@@ -45,6 +45,10 @@ type Saved struct {
 	// Memory is the process's. Before it is switched in again its owner may put other
 	// memory with the same content here.
 	Memory *funi.Memory
+	// Live says that the process goes on while its context is out: then what it writes to its
+	// page meanwhile counts, and SwitchIn takes the registers from there instead of
+	// restoring them. Its owner sets it. Without, as in the thesis, the process does not run.
+	Live bool
 
 	context *Context
 }
@@ -138,13 +142,18 @@ func (c *Card) SwitchIn(s *Saved) error {
 	x.away, x.saved = false, nil
 	x.iface.Move(s.Memory)
 	s.Memory.Doorbells = c.cfg.Doorbells
-	for r := funi.QMask; r <= funi.RQRQTail; r++ {
+	for r := funi.QMask; r <= funi.RQRQTail && !s.Live; r++ {
 		x.iface.Store(r, s.Registers[r])
 	}
 	x.iface.Store(funi.GID, s.Registers[funi.GID])
 	x.iface.Store(funi.Ticket, uint32(x.ticket.words[0])) // more may be delivered by now
 	c.wake(x)
-	x.storeControl(s.Registers[funi.Control])
+	if s.Live {
+		x.setModes(s.Registers[funi.Control])
+		c.control(x)
+	} else {
+		x.storeControl(s.Registers[funi.Control])
+	}
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
 		for i := range s.Drained[l] {
 			c.restore(x, l, &s.Drained[l][i])

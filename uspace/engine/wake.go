@@ -41,8 +41,8 @@ func (c *Card) wake(x *Context) {
 // Doze tells all processes that the card's owner is about to stop stepping it for a
 // while, so that they wake its thread with what they do next (funi.Memory.Wake). What one
 // did without seeing that is found by the next step, so step once more and sleep only if
-// that step had nothing to do; then call Rouse. Between the two no context is attached,
-// detached or switched.
+// that step had nothing to do; then call Rouse. Between the two no context is attached
+// or detached.
 func (c *Card) Doze() {
 	c.dozing = true
 	for _, x := range c.contexts {

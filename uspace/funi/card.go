@@ -173,7 +173,8 @@ func (c *Card) Changed() bool {
 }
 
 // Awaited reports whether the process sleeps until the card has published something, and
-// if so, forgets it: wake the process once. Call it after Publish, Return and PutControl.
+// if so, forgets it: wake the process once. Call it after Publish, Return and PutControl,
+// also where PutControl stored what was there before the process wrote.
 func (c *Card) Awaited() bool {
 	if atomic.LoadUint32(&c.page[wakeWord]) == 0 {
 		return false

@@ -76,6 +76,9 @@
 // The doorbell page, engine.Config.Doorbells, is shared by all processes of a card:
 // see Doorbells.
 //
+// Where process and card are two processes they map the two files of shared.go. A C
+// program does with funi.h, which a test compares with this package.
+//
 // Rules:
 //   - A queue is empty when head equals tail and full when head is just before
 //     tail: a queue of N slots holds N-1 packets (thesis 3). The process waits when

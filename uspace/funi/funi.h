@@ -39,6 +39,7 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -225,6 +226,7 @@ struct funi_context {
 	struct funi_queue send[2], receive[2];
 	uint32_t returns, lost;
 	uint32_t seen[8]; /* by funi_wait; see funi_published */
+	int64_t sharing; /* end of it */
 	int socket, card, process;
 	uint32_t gid, node, nodes, slots, context, incarnation;
 	uint64_t memory;
@@ -392,6 +394,19 @@ static inline int funi_is_notice(const uint32_t *slot, struct funi_notice *n)
 
 /* ---- waiting ---- */
 
+/* As in uspace/attach/rest.go, in nanoseconds: how long to yield before sleeping, and not
+ * to yield for so long after a yield that took so long. */
+#define FUNI_WAKEFUL 50000
+#define FUNI_SHARING 200000000
+#define FUNI_COMPUTES 1000000
+
+static inline int64_t funi_clock(void)
+{
+	struct timespec t = { 0 };
+	(void)timespec_get(&t, TIME_UTC);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 static inline void funi_published(struct funi_context *c, uint32_t now[8])
 {
 	static const int r[5] = { FUNI_RPSQ_TAIL, FUNI_RQSQ_TAIL, FUNI_RPRQ_HEAD, FUNI_RQRQ_HEAD, FUNI_CONTROL };
@@ -421,10 +436,19 @@ static inline int funi_news(struct funi_context *c)
  * -ENOTCONN when the daemon is gone or has ended the context. */
 static inline int funi_wait(struct funi_context *c, int milliseconds)
 {
-	int news = 0;
-	for (int i = 0; i < 1100 && (news = funi_news(c)) == 0; i++)
-		if (i >= 1000)
-			(void)sched_yield(); /* the card may want the processor */
+	int news;
+	int64_t begin = 0, at;
+	for (int looks = 0; (news = funi_news(c)) == 0; looks++) {
+		if (looks < 500)
+			continue;
+		at = funi_clock();
+		begin = begin == 0 ? at : begin;
+		if (at - begin > FUNI_WAKEFUL || at < begin || (at < c->sharing && c->sharing - at <= FUNI_SHARING))
+			break;
+		(void)sched_yield(); /* the card may want the processor */
+		if (funi_clock() - at > FUNI_COMPUTES)
+			c->sharing = at + FUNI_SHARING; /* another has it, and does not yield */
+	}
 	if (news == 0) {
 		atomic_store(&c->page->wake, 1);
 		if ((news = funi_news(c)) == 0) {
@@ -559,7 +583,7 @@ static inline int funi_start(struct funi_context *c)
 		if ((atomic_load(&c->page->reg[FUNI_CONTROL].word) & ready) == ready)
 			break;
 		int n = funi_wait(c, FUNI_ANSWER_SECONDS * 1000);
-		if (n == 0)
+		if (n == 0 && (atomic_load(&c->page->reg[FUNI_CONTROL].word) & ready) != ready)
 			return funi_fail(c, -ETIMEDOUT, "starting the queues");
 		if (n < 0 && n != -EINTR)
 			return n;

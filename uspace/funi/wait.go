@@ -18,7 +18,8 @@ import (
 var ErrDetached = errors.New("funi: the card has detached this context")
 
 // Published is what the registers of a context say that the card has done. Two are equal
-// if it has done nothing in between.
+// if it has done nothing in between, but for CNTL: a process that writes it takes status
+// bits away, and then the card puts the same ones back; see Halted.
 type Published struct {
 	Delivered [arctic.Levels]uint32 // heads of the receive queues
 	Retired   [arctic.Levels]uint32 // tails of the send queues
@@ -46,6 +47,13 @@ func (p *Page) Arm() { atomic.StoreUint32(&p[wakeWord], 1) }
 
 // Disarm takes that back. The card may be waking the process already.
 func (p *Page) Disarm() { atomic.StoreUint32(&p[wakeWord], 0) }
+
+// Halted reports whether the process has set modes of CNTL and the card has halted for
+// all of them.
+func (p *Page) Halted() bool {
+	v := p.Load(Control)
+	return v&UserModes != 0 && v>>1&v&UserModes == v&UserModes // each ready bit is the one above its mode
+}
 
 // Gone reports whether the card has detached the context.
 func (p *Page) Gone() bool { return atomic.LoadUint32(&p[goneWord]) != 0 }

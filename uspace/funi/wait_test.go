@@ -119,6 +119,21 @@ func TestCardWakesTheProcess(t *testing.T) {
 	}
 }
 
+// Rule: Halted says whether the card has halted for every mode that is set, however often
+// that comes to pass (doc.go, CNTL).
+func TestHalted(t *testing.T) {
+	m := memory(t, 8)
+	for v, want := range map[uint32]bool{
+		0: false, funi.CSQM: false, funi.CSQM | funi.CSQR: true, funi.CRQM | funi.CRQR: true, funi.CSQR: false,
+		funi.UserModes: false, funi.UserModes | funi.CSQR: false, funi.UserModes | funi.CRQR: false,
+		funi.UserModes | funi.CSQR | funi.CRQR: true, funi.CSQM | funi.CSQR | funi.CRQR | funi.MERR: true, funi.CSQM | funi.CRQR: false,
+	} {
+		if m.Page.Store(funi.Control, v); m.Page.Halted() != want {
+			t.Errorf("CNTL %#x: halted is %v", v, !want)
+		}
+	}
+}
+
 // Rule: Waiting says whether a message of either level or a return is there.
 func TestWaiting(t *testing.T) {
 	for l := range funi.Level(2) {
