@@ -62,12 +62,13 @@ fuzz:
 		$(GO) test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$${t%:*}"; \
 	done
 
-# Figures 6.2 to 6.5 of the thesis, as pictures and as JSON, into figures/.
+# Figures 6.2 to 6.5 of the thesis, as pictures and as JSON, into figures/; each is
+# simulated once, on all processors.
 figures: bin/funet
 	@mkdir -p figures
 	@for f in 6.2 6.3 6.4 6.5; do \
-		bin/funet sim matmul --figure $$f --plot figures/$$f.svg --json > figures/$$f.json; \
-		echo "figures/$$f.svg figures/$$f.json"; \
+		bin/funet sim matmul --figure $$f --plot figures/$$f.svg --plot figures/$$f.png --json > figures/$$f.json; \
+		echo "figures/$$f.svg figures/$$f.png figures/$$f.json"; \
 	done
 
 # What `funet bench` compares with, as Debian and Ubuntu package it.

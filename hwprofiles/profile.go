@@ -85,8 +85,8 @@ type Card struct {
 	Types         int // of packets that a program may define
 }
 
-// Units are how long each unit of the card is busy with a packet, besides its transactions
-// on the bus and its words on the link. Retrieval, dispatch and delivery are on the bus's
+// Units are how long each unit of the card is busy with a packet, transmit with a frame,
+// besides its transactions on the bus and its words on the link. Retrieval, dispatch and delivery are on the bus's
 // side of the card and in cycles of its clock; transmit and preprocess on the network's
 // (thesis 5.5).
 type Units struct {

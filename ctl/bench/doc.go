@@ -26,11 +26,13 @@
 // slow its interfaces. A first transfer, which does not count, tells how many blocks take the time
 // that is asked for.
 //
-// Matmul's two programs have the same blocks, ask for the same columns (uspace/apps/matmul.go,
-// mpi/matmul.c) and have kernels that cost about the same. A time on one host shows for each what
-// kernel, polling and messages to itself take. A column is one message in MPI and many in FUNet. FUNet looks for messages
-// after every column that it updates; over TCP that costs a system call, so the MPI program does so
-// as rarely as a few runs before the rounds find fastest. Each verifies its product.
+// Matmul's two programs have the same blocks, panels and inner loop (uspace/apps/matmul.go,
+// mpi/matmul.c), and as many panels under way. The loop of the one is assembly, that of the other what
+// the compiler makes of it with all the instructions of the machine; a time on one host shows for each
+// what it takes, and the report names both. FUNet polls after so many operations; over TCP that costs
+// a system call, so the MPI program calls MPI as rarely as a few runs before the rounds find
+// fastest. Each computes the product twice, so that memory, code and connections are warm, measures the
+// second and verifies it.
 //
 // Peers first looks which peers are present. A run is a server on host 1 and a client on host 0,
 // which sends a message, waits for the echo and measures; both spin. The run gives a [Sample].

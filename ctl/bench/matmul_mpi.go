@@ -17,9 +17,9 @@ var matmulSource []byte
 // the largest element. It is that of FUNet's program.
 const matmulTolerance = 1e-9
 
-// polls are tried for how many columns the MPI program updates before it looks for messages. Looking
-// is a system call over TCP, so the best is far from FUNet's 1 and depends on size and machine.
-var polls = []int{4, 16, 64, 256}
+// polls are tried for how many columns the MPI program updates by a panel before it calls MPI, which
+// moves data only then. Over TCP that is a system call, so the best depends on size and machine.
+var polls = []int{1, 4, 16, 64, 256}
 
 // fastestPoll compiles the program and tries which of the polls is fastest on so many hosts. What it
 // measures does not count.

@@ -19,7 +19,7 @@ import (
 // matmulOptions have a FUNet that takes 2 ms on all hosts and 3 ms on one.
 func matmulOptions() MatmulOptions {
 	return MatmulOptions{Rounds: 1, Size: 50, Funet: func(_ context.Context, _ *lab.Lab, alone bool) (MatmulSample, error) {
-		s := MatmulSample{Seconds: 0.002, XDPMode: "generic", BindMode: "copy"}
+		s := MatmulSample{Seconds: 0.002, Kernel: "mill", XDPMode: "generic", BindMode: "copy"}
 		if alone {
 			s.Seconds = 0.003
 		}
@@ -36,7 +36,7 @@ func TestMatmul(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%d hosts: %v", hosts, err)
 		}
-		if r.Nodes != hosts || r.Size != 50 || r.Funet != 0.002 || r.FunetSingle != 0.003 || r.XDPMode != "generic" || r.BindMode != "copy" {
+		if r.Nodes != hosts || r.Size != 50 || r.MTU != lab.DefaultMTU || r.Kernel != "mill" || r.Funet != 0.002 || r.FunetSingle != 0.003 || r.XDPMode != "generic" || r.BindMode != "copy" {
 			t.Errorf("%+v", r)
 		}
 		if want := nanos(0.003 / (0.002 * float64(hosts))); r.FunetUtilisation != want {
@@ -65,7 +65,7 @@ func TestMatmulWithoutMPI(t *testing.T) {
 			t.Error("no deadline")
 		}
 		order = append(order, alone)
-		return MatmulSample{Seconds: float64(len(order)), XDPMode: "native", BindMode: "copy"}, nil
+		return MatmulSample{Seconds: float64(len(order)), Kernel: "mill", XDPMode: "native", BindMode: "copy"}, nil
 	}
 	r, err := Matmul(t.Context(), newLab(t, lab.Options{}), o)
 	if err != nil {
@@ -75,7 +75,7 @@ func TestMatmulWithoutMPI(t *testing.T) {
 		t.Error(diff)
 	}
 	want := &MatmulReport{Size: 50, Nodes: 2, Rounds: 2, Funet: 2.5, FunetSingle: 2.5, FunetUtilisation: 0.5,
-		RoundsFunet: []float64{1, 4}, RoundsFunetSingle: []float64{2, 3}, Kernels: matmulKernels, XDPMode: "native", BindMode: "copy",
+		RoundsFunet: []float64{1, 4}, RoundsFunetSingle: []float64{2, 3}, Kernel: "mill", MTU: lab.DefaultMTU, XDPMode: "native", BindMode: "copy",
 		Note: "not found: mpirun, mpicc, gcc, nsenter, taskset; install openmpi-bin libopenmpi-dev gcc util-linux"}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Error(diff)
@@ -170,7 +170,7 @@ func TestMatmulDeadline(t *testing.T) {
 
 // The names and numbers of the JSON form are stable, and so is the table.
 func TestMatmulReport(t *testing.T) {
-	r := &MatmulReport{Size: 512, Nodes: 2, Rounds: 2, Present: true, Poll: 64, Kernels: matmulKernels, XDPMode: "generic", BindMode: "copy"}
+	r := &MatmulReport{Size: 512, Nodes: 2, Rounds: 2, Present: true, Poll: 64, Kernel: "mill", MPIKernel: matmulKernel, MTU: 3500, XDPMode: "generic", BindMode: "copy"}
 	r.sum([][]float64{{25_000, 27_000.25}, {48_000, 50_000}, {30_000, 31_000.5}, {47_000, 49_000}})
 	got, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -19,7 +19,7 @@ func mpicc(ctx context.Context, s *session, name string, source []byte) error {
 	if err := os.WriteFile(file, source, 0o600); err != nil {
 		return fmt.Errorf("write %s.c: %w", name, err)
 	}
-	_, err := s.runTool(ctx, nil, "mpicc", "-O2", "-o", filepath.Join(s.dir, name), file, "-lm")
+	_, err := s.runTool(ctx, nil, "mpicc", "-O3", "-march=native", "-o", filepath.Join(s.dir, name), file, "-lm")
 	return err
 }
 

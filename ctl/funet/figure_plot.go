@@ -1,190 +1,206 @@
 package main
 
-// This file draws Figures 6.2 to 6.5 as SVG: axes with units, a curve for each machine, the
-// line of perfect scaling, and what the thesis claims.
+// This file draws what is between the axes of Figures 6.2 to 6.5: a curve for each
+// machine, the line of perfect scaling, and marks where the thesis claims something.
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
-	"io"
+	"image/color"
 	"math"
-	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 )
 
-// The picture, in pixels.
-const (
-	plotWidth, plotHeight = 760, 560
-	plotLeft, plotRight   = 80, 30
-	plotTop, plotBottom   = 60, 150 // below are the axis and the claims
+// Colours of Okabe and Ito's palette, which can be told apart whatever eyes see, and greys.
+var (
+	inkCM5        = color.RGBA{0x5b, 0x5b, 0x5b, 0xff}
+	inkPlain      = color.RGBA{0xd5, 0x5e, 0x00, 0xff}
+	inkExtensions = color.RGBA{0x00, 0x72, 0xb2, 0xff}
+	inkClaim      = color.RGBA{0x00, 0x6b, 0x4d, 0xff}
+	inkBroken     = color.RGBA{0xb0, 0x00, 0x20, 0xff} // of a claim that does not hold
+	inkGrid       = color.RGBA{0xde, 0xde, 0xde, 0xff}
 )
 
-// plotStyles are colour and marker of the curves: the colours can be told apart by anybody,
-// the markers in print.
-var plotStyles = []struct{ colour, marker, label string }{
-	{"#666666", "square", "CM-5, CMAM (measured costs)"},
-	{"#d55e00", "triangle", "FUNet, plain CMAM (xfer_4)"},
-	{"#0072b2", "diamond", "FUNet, extensions (mfer_n)"},
+// Dashes of the line of perfect scaling, and of marks.
+var (
+	dots   = []vg.Length{1, 3}
+	dashes = []vg.Length{6, 3}
+)
+
+// curveStyles are those of figureCurves: the thesis has diamonds and triangles too.
+var curveStyles = []struct {
+	ink   color.RGBA
+	shape draw.GlyphDrawer
+	name  string
+}{
+	{inkCM5, draw.BoxGlyph{}, "CM-5, plain CMAM"},
+	{inkPlain, draw.PyramidGlyph{}, "FUNet, plain CMAM (xfer_4)"},
+	{inkExtensions, diamondGlyph{}, "FUNet, extensions (mfer_n)"},
 }
 
-// checkPlot refuses what is no SVG.
-func checkPlot(name string) error {
-	if name != "" && !strings.HasSuffix(name, ".svg") {
-		return fmt.Errorf("--plot %s: pictures are SVG; use a name that ends in .svg", name)
+// diamondGlyph is a filled square on its corner.
+type diamondGlyph struct{}
+
+// DrawGlyph draws it around a place.
+func (diamondGlyph) DrawGlyph(c *draw.Canvas, s draw.GlyphStyle, at vg.Point) {
+	r := s.Radius * 1.2 // looks as large as the others
+	var p vg.Path
+	p.Move(vg.Point{X: at.X, Y: at.Y + r})
+	p.Line(vg.Point{X: at.X + r, Y: at.Y})
+	p.Line(vg.Point{X: at.X, Y: at.Y - r})
+	p.Line(vg.Point{X: at.X - r, Y: at.Y})
+	p.Close()
+	c.Fill(p)
+}
+
+// sans is the typeface of everything.
+func sans(size vg.Length) font.Font {
+	return font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size)
+}
+
+// plotBuilder collects what a plot is made of, and what could not be made.
+type plotBuilder struct {
+	plot   *plot.Plot
+	legend []plot.Legend // one for each curve
+	err    error
+}
+
+// made reports whether something could be made, and adds it to the plot if so.
+func (b *plotBuilder) made(err error, parts ...plot.Plotter) bool {
+	if err != nil {
+		b.err = errors.Join(b.err, err)
+		return false
 	}
-	return nil
+	b.plot.Add(parts...)
+	return true
 }
 
-// plot is a picture under way.
-type plot struct {
-	w          io.Writer
-	xmax, ymax float64
-	log        bool // x is logarithmic to base 2, from 1 on
-}
-
-// px and py are where a value is.
-func (p *plot) px(x float64) float64 {
-	at := x / p.xmax
-	if p.log {
-		at = math.Log2(x) / math.Log2(p.xmax)
-	}
-	return plotLeft + at*(plotWidth-plotLeft-plotRight)
-}
-
-func (p *plot) py(y float64) float64 {
-	return plotHeight - plotBottom - y/p.ymax*(plotHeight-plotTop-plotBottom)
-}
-
-// writeSVG draws the figure.
-func (r *figureResult) writeSVG(to io.Writer) error {
-	w := bufio.NewWriter(to)
-	p := &plot{w: w, xmax: 64, ymax: 64}
-	title, xname, yname := "", "nodes", "speed-up (1 = one processor's peak)"
-	xticks, yticks := []float64{1, 8, 16, 24, 32, 40, 48, 56, 64}, []float64{0, 8, 16, 24, 32, 40, 48, 56, 64}
+// newPlot makes the axes of the figure and all between them, and a legend for each curve.
+func (r *figureResult) newPlot() (*plot.Plot, []plot.Legend, error) {
+	p := plot.New()
+	b := &plotBuilder{plot: p}
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = inkGrid, inkGrid
+	p.Add(grid)
 	if r.utilisation() {
-		p.xmax, p.ymax, p.log = 32, 100, true
-		title, xname, yname = "Utilisation of 32 processors, N = 128", "M/p, columns of the product on each processor", "utilisation (% of peak)"
-		xticks, yticks = []float64{1, 2, 4, 8, 16, 32}, []float64{0, 20, 40, 60, 80, 100}
+		b.markUtilisation()
 	} else {
-		n := map[string]int{"6.3": 64, "6.4": 128, "6.5": 256}[r.Figure]
-		title = fmt.Sprintf("Multiplying %d x %d matrices", n, n)
+		b.markSpeedUp(r.Figure)
 	}
-	fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-family="sans-serif" font-size="13">
-<rect width="%[1]d" height="%[2]d" fill="white"/>
-`, plotWidth, plotHeight)
-	p.text(plotWidth/2, 32, "middle", "font-size=\"17\"", fmt.Sprintf("Figure %s: %s", r.Figure, title))
-	p.axes(xticks, yticks, xname, yname)
-	p.marks(r)
 	for i, c := range r.Curves {
-		p.curve(i, c.Points)
+		b.curve(i, c.Points)
 	}
-	p.legend(r)
-	for i, c := range r.Claims {
-		verdict, colour := "holds", "#00664a"
-		if !c.Holds {
-			verdict, colour = "does not hold", "#b00020"
-		}
-		p.text(plotLeft, plotHeight-70+float64(i)*20, "start", fmt.Sprintf("fill=%q font-size=\"11\"", colour), "Thesis: "+c.Text+": "+verdict)
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		a.Label.TextStyle.Font, a.Tick.Label.Font = sans(12), sans(11)
+		a.Label.Padding, a.Padding, a.Tick.Length = 6, 0, 5
 	}
-	fmt.Fprintln(w, "</svg>")
-	return w.Flush()
+	// Adding curves has stretched the axes to what was measured.
+	p.Y.Min = 0
+	if r.utilisation() {
+		p.X.Label.Text = "M/p: columns of the product on each of p = 32 processors; R = 2048p/M (log scale)"
+		p.Y.Label.Text = "utilisation (% of peak)"
+		p.X.Scale = plot.LogScale{}
+		p.X.Min, p.X.Max, p.Y.Max = 0.93, 34.5, 105
+		p.X.Tick.Marker = ticks(1, 2, 4, 8, 16, 32)
+		p.Y.Tick.Marker = ticks(0, 20, 40, 60, 80, 100)
+	} else {
+		p.X.Label.Text = "number of nodes"
+		p.Y.Label.Text = "speed-up (1 = peak of one processor)"
+		p.X.Min, p.X.Max, p.Y.Max = 0, 66, 66
+		p.X.Tick.Marker = append(ticks(1, 8, 16, 24, 32, 40, 48, 56, 64), plot.Tick{Value: 2}, plot.Tick{Value: 4})
+		p.Y.Tick.Marker = ticks(0, 8, 16, 24, 32, 40, 48, 56, 64)
+	}
+	if b.err != nil {
+		return nil, nil, fmt.Errorf("drawing figure %s: %w", r.Figure, b.err)
+	}
+	return p, b.legend, nil
 }
 
-// text writes a line; anchor is where of it the place is.
-func (p *plot) text(x, y float64, anchor, style, s string) {
-	s = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
-	fmt.Fprintf(p.w, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=%q %s>%s</text>\n", x, y, anchor, style, s)
+// ticks are marks with their numbers at some places of an axis.
+func ticks(at ...float64) plot.ConstantTicks {
+	var t plot.ConstantTicks
+	for _, v := range at {
+		t = append(t, plot.Tick{Value: v, Label: fmt.Sprint(v)})
+	}
+	return t
+}
+
+// markUtilisation draws the claims of Figure 6.2.
+func (b *plotBuilder) markUtilisation() {
+	b.line(color.Black, dots, 1, 100, 32, 100)
+	b.plot.Add(note{color.Black, 1, 100, draw.XLeft, 4, false, "perfect scaling"})
+	b.line(inkClaim, dashes, 1, wellUsed, 32, wellUsed)
+	b.plot.Add(note{inkClaim, 1, wellUsed, draw.XLeft, 4, false, fmt.Sprintf("claim: at least %d %% of peak ...", wellUsed)})
+	b.line(inkExtensions, dashes, 4, 0, 4, wellUsed)
+	b.plot.Add(note{inkExtensions, 4.1, 0, draw.XLeft, 8, false, "... extensions: from M = 4p on"})
+	b.line(inkPlain, dashes, 16, 0, 16, wellUsed)
+	b.plot.Add(note{inkPlain, 15.6, 0, draw.XRight, 28, false, "... plain CMAM: from M = 16p on"})
+}
+
+// markSpeedUp draws perfect scaling and the claims of Figures 6.3 and 6.5.
+func (b *plotBuilder) markSpeedUp(figure string) {
+	b.line(color.Black, dots, 0, 0, 64, 64)
+	b.plot.Add(note{color.Black, 52, 52, draw.XCenter, 4, true, "perfect scaling"})
+	switch figure {
+	case "6.3":
+		b.line(inkClaim, dashes, 16, 0, 16, 66)
+		b.plot.Add(note{inkClaim, 16.6, 61, draw.XLeft, 0, false, "claim: above 16 nodes all curves leave the line"})
+	case "6.5":
+		b.line(inkClaim, dashes, 0, 0, 64, onLine*64)
+		b.plot.Add(note{inkClaim, 52, onLine * 52, draw.XCenter, 4, true, fmt.Sprintf("claim: %.0f %% of linear at 64 nodes", 100*onLine)})
+	}
 }
 
 // line draws from one pair of values to another.
-func (p *plot) line(x0, y0, x1, y1 float64, style string) {
-	fmt.Fprintf(p.w, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" %s/>\n", p.px(x0), p.py(y0), p.px(x1), p.py(y1), style)
+func (b *plotBuilder) line(ink color.Color, dashes []vg.Length, x0, y0, x1, y1 float64) {
+	l, err := plotter.NewLine(plotter.XYs{{X: x0, Y: y0}, {X: x1, Y: y1}})
+	if b.made(err, l) {
+		l.Color, l.Width, l.Dashes = ink, 1, dashes
+	}
 }
 
-// axes draws the grid with its numbers and names.
-func (p *plot) axes(xticks, yticks []float64, xname, yname string) {
-	left := 0.0
-	if p.log {
-		left = 1
-	}
-	for _, x := range xticks {
-		p.line(x, 0, x, p.ymax, `stroke="#e4e4e4"`)
-		p.text(p.px(x), p.py(0)+18, "middle", "", fmt.Sprint(x))
-	}
-	for _, y := range yticks {
-		p.line(left, y, p.xmax, y, `stroke="#e4e4e4"`)
-		p.text(p.px(left)-8, p.py(y)+4, "end", "", fmt.Sprint(y))
-	}
-	p.line(left, 0, p.xmax, 0, `stroke="black"`)
-	p.line(left, 0, left, p.ymax, `stroke="black"`)
-	middle := p.py(p.ymax / 2)
-	p.text((p.px(left)+p.px(p.xmax))/2, p.py(0)+42, "middle", "", xname)
-	p.text(26, middle, "middle", fmt.Sprintf(`transform="rotate(-90 26 %.1f)"`, middle), yname)
+// note is text beside a place, or along the line from the origin to that place.
+type note struct {
+	ink   color.Color
+	x, y  float64
+	align text.XAlignment // which part of the text is there
+	above vg.Length       // how far above it, seen along the text
+	along bool
+	text  string
 }
 
-// marks draws perfect scaling, and where the thesis's claims are.
-func (p *plot) marks(r *figureResult) {
-	const dots, dashes = `stroke="black" stroke-dasharray="2 4"`, `stroke="#00664a" stroke-dasharray="7 4"`
-	const green = `fill="#00664a" font-size="12"`
-	if p.log {
-		p.line(1, 100, 32, 100, dots)
-		p.text(p.px(1)+6, p.py(100)-5, "start", "font-size=\"12\"", "perfect scaling")
-		p.line(1, wellUsed, 32, wellUsed, dashes)
-		p.text(p.px(1)+6, p.py(wellUsed)-5, "start", green, fmt.Sprintf("%d %%", wellUsed))
-		p.line(4, 0, 4, wellUsed, dashes)
-		p.text(p.px(4)+5, p.py(3), "start", green, "extensions: from here on")
-		p.line(16, 0, 16, wellUsed, dashes)
-		p.text(p.px(16)+5, p.py(3), "start", green, "plain: from here on")
-		return
+// Plot writes it.
+func (n note) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	angle := 0.0
+	if n.along {
+		angle = math.Atan2(float64(y(n.y)-y(0)), float64(x(n.x)-x(0)))
 	}
-	p.line(0, 0, 64, 64, dots)
-	p.text(p.px(50)-8, p.py(50)-6, "end", "font-size=\"12\"", "perfect scaling")
-	switch r.Figure {
-	case "6.3":
-		p.line(16, 0, 16, p.ymax, dashes)
-		p.text(p.px(16)+5, p.py(46), "start", green, "above 16 nodes all leave the line")
-	case "6.5":
-		p.line(0, 0, 64, onLine*64, dashes)
-		p.text(p.px(52)+10, p.py(onLine*52)+14, "start", green, fmt.Sprintf("%.0f %% of linear", 100*onLine))
-	}
+	sin, cos := math.Sincos(angle)
+	at := vg.Point{X: x(n.x) - n.above*vg.Length(sin), Y: y(n.y) + n.above*vg.Length(cos)}
+	c.FillText(text.Style{Color: n.ink, Font: sans(11), Rotation: angle, XAlign: n.align, Handler: plot.DefaultTextHandler}, at, n.text)
 }
 
 // curve draws points, and lines between them.
-func (p *plot) curve(i int, points []figurePoint) {
-	at := make([]string, len(points))
-	for k, v := range points {
-		at[k] = fmt.Sprintf("%.1f,%.1f", p.px(v.X), p.py(v.Y))
+func (b *plotBuilder) curve(i int, points []figurePoint) {
+	at := make(plotter.XYs, len(points))
+	for k, p := range points {
+		at[k] = plotter.XY(p)
 	}
-	fmt.Fprintf(p.w, "<polyline points=%q fill=\"none\" stroke=%q stroke-width=\"2\"/>\n", strings.Join(at, " "), plotStyles[i].colour)
-	for _, v := range points {
-		p.marker(i, p.px(v.X), p.py(v.Y))
-	}
-}
-
-// marker draws the sign of a curve.
-func (p *plot) marker(i int, x, y float64) {
-	corners := map[string][][2]float64{
-		"square":   {{-4, -4}, {4, -4}, {4, 4}, {-4, 4}},
-		"triangle": {{0, -5.5}, {5, 4}, {-5, 4}},
-		"diamond":  {{0, -6}, {6, 0}, {0, 6}, {-6, 0}},
-	}[plotStyles[i].marker]
-	var at []string
-	for _, c := range corners {
-		at = append(at, fmt.Sprintf("%.1f,%.1f", x+c[0], y+c[1]))
-	}
-	fmt.Fprintf(p.w, "<polygon points=%q fill=%q/>\n", strings.Join(at, " "), plotStyles[i].colour)
-}
-
-// legend says which curve is which, where none of them is.
-func (p *plot) legend(r *figureResult) {
-	x, y := p.px(0)+30, float64(plotTop+20)
-	if p.log {
-		x, y = p.px(16)-280, p.py(40)
-	}
-	fmt.Fprintf(p.w, "<rect x=\"%.1f\" y=\"%.1f\" width=\"235\" height=\"64\" fill=\"white\"/>\n", x-6, y-12)
-	for i := range r.Curves {
-		at := y + float64(i)*20
-		fmt.Fprintf(p.w, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=%q stroke-width=\"2\"/>\n", x, at, x+30, at, plotStyles[i].colour)
-		p.marker(i, x+15, at)
-		p.text(x+38, at+4, "start", "", plotStyles[i].label)
+	l, s, err := plotter.NewLinePoints(at)
+	if b.made(err, l, s) {
+		l.Color, l.Width = curveStyles[i].ink, 1.8
+		s.GlyphStyle = draw.GlyphStyle{Color: curveStyles[i].ink, Radius: 4.5, Shape: curveStyles[i].shape}
+		legend := plot.NewLegend()
+		legend.Top, legend.Left = true, true
+		legend.ThumbnailWidth, legend.YPosition, legend.TextStyle.Font = 28, -0.6, sans(11)
+		legend.Add(curveStyles[i].name, l, s)
+		b.legend = append(b.legend, legend)
 	}
 }

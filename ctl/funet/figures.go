@@ -105,7 +105,8 @@ func squareRuns(size int) (runs []figureRun) {
 }
 
 func simMatMulCommand() *cobra.Command {
-	var figure, plot string
+	var figure string
+	var plots []string
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "matmul",
@@ -132,14 +133,14 @@ cycles, which would leave 85 %.
 The thesis has a hypercube of routers of 4 ports, which holds 8 nodes; here the routers
 have 8 ports, and one node each.`,
 		Example: `  funet sim matmul --figure 6.2
-  funet sim matmul --figure 6.5 --json --plot figure-6.5.svg`,
+  funet sim matmul --figure 6.5 --json --plot figure-6.5.svg --plot figure-6.5.png`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f, ok := figures[figure]
 			if !ok {
 				return usage(c, fmt.Errorf("--figure %q: use 6.2, 6.3, 6.4 or 6.5", figure))
 			}
-			if err := checkPlot(plot); err != nil {
+			if err := checkPlots(plots); err != nil {
 				return usage(c, err)
 			}
 			done := progress("simulating figure " + figure)
@@ -148,18 +149,11 @@ have 8 ports, and one node each.`,
 			if err != nil {
 				return err
 			}
-			if plot != "" {
-				files := outputs{}
-				err := r.writeSVG(files.create(plot))
-				if err := errors.Join(files.err, err, files.close()); err != nil {
-					return err
-				}
-			}
-			return show(asJSON, r)
+			return errors.Join(r.writePlots(plots), show(asJSON, r))
 		},
 	}
 	c.Flags().StringVar(&figure, "figure", "6.2", "which figure: 6.2, 6.3, 6.4 or 6.5")
-	c.Flags().StringVar(&plot, "plot", "", "draw the figure into `FILE`.svg")
+	c.Flags().StringArrayVar(&plots, "plot", nil, "draw the figure into `FILE`.svg or .png; may be repeated")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
 }
@@ -179,7 +173,7 @@ func simulateFigure(ctx context.Context, figure string, runs []figureRun, utilis
 	errs := make([]error, len(runs)*len(figureCurves))
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range runtime.NumCPU() {
+	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(errs) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				curve, at := i%len(figureCurves), order[i/len(figureCurves)]

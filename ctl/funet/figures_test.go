@@ -8,10 +8,21 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
 	"io"
+	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
 )
 
 // A small product comes out right on all three kinds of machines, and nobody is faster
@@ -122,34 +133,152 @@ func TestFigureJSON(t *testing.T) {
 	}
 }
 
-// A picture is XML with all curves, both axes' names and every claim; a claim that does not
-// hold says so, in the table too.
+// pictureText is all text of an SVG, a line each; what is no XML fails.
+func pictureText(t *testing.T, svg []byte) string {
+	t.Helper()
+	var text strings.Builder
+	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		switch token, err := d.Token(); token := token.(type) {
+		case xml.CharData:
+			fmt.Fprintf(&text, "%s\n", token)
+		default:
+			if err == io.EOF {
+				return text.String()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A picture is XML with all curves and their names, both axes' names and units, ticks at
+// what was measured, perfect scaling, the mark of what the thesis claims (6.2.2), and every
+// claim; a claim that does not hold says so, in the table too.
 func TestFigurePicture(t *testing.T) {
-	for _, figure := range []string{"6.2", "6.3", "6.4", "6.5"} {
+	utilisation := []string{"M/p: columns of the product", "utilisation (% of peak)", "\n2\n", "\n4\n", "\n8\n", "\n16\n", "\n32\n"}
+	speedUp := []string{"number of nodes", "speed-up (1 = peak of one processor)", "\n1\n", "\n8\n", "\n16\n", "\n32\n", "\n64\n"}
+	for figure, words := range map[string][]string{
+		"6.2": append(utilisation, "claim: at least 80 % of peak", "extensions: from M = 4p on", "plain CMAM: from M = 16p on"),
+		"6.3": append(speedUp, "claim: above 16 nodes all curves leave the line", "64 × 64"),
+		"6.4": append(speedUp, "128 × 128"),
+		"6.5": append(speedUp, "claim: 90 % of linear at 64 nodes", "256 × 256"),
+	} {
 		r := curves(figure, []float64{1, 4, 16, 32, 64}, 1, 2, 1.5)
 		var out, table bytes.Buffer
 		if err := errors.Join(r.writeSVG(&out), r.WriteTable(&table)); err != nil {
 			t.Fatal(err)
 		}
 		picture := out.String()
-		for d := xml.NewDecoder(&out); ; {
-			if _, err := d.Token(); err == io.EOF {
-				break
-			} else if err != nil {
-				t.Fatalf("Figure %s: %v", figure, err)
+		if strings.Contains(picture, "NaN") || strings.Contains(picture, "Inf") {
+			t.Errorf("Figure %s has places that are none", figure)
+		}
+		for _, s := range curveStyles { // solid lines: the curve, and one in the legend
+			ink := fmt.Sprintf("stroke:#%02X%02X%02X;stroke-width:1.8\"", s.ink.R, s.ink.G, s.ink.B)
+			if n := strings.Count(picture, ink); n != 2 {
+				t.Errorf("Figure %s has %d lines of %s, want 2", figure, n, s.name)
 			}
+			words = append(words, s.name)
 		}
-		if n := strings.Count(picture, "<polyline"); n != 3 || strings.Contains(picture, "NaN") || strings.Contains(picture, "Inf") {
-			t.Errorf("Figure %s has %d curves, or places that are none", figure, n)
+		for _, c := range r.Claims {
+			words = append(words, "Thesis: "+c.Text)
 		}
-		for _, word := range []string{"Figure " + figure, "peak", "perfect scaling", "does not hold"} {
-			if !strings.Contains(picture, word) {
+		words = append(words, "Figure "+figure, "perfect scaling", "does not hold")
+		text := pictureText(t, out.Bytes())
+		for _, word := range words {
+			if !strings.Contains(text, word) {
 				t.Errorf("Figure %s does not say %q", figure, word)
 			}
 		}
 		if !strings.Contains(table.String(), "DOES NOT HOLD: the curve of the extensions") {
 			t.Errorf("Figure %s as a table:\n%s", figure, table.String())
 		}
+	}
+}
+
+// Both kinds of pictures are written, each to the file with its ending; the one of pixels
+// has two a point, white corners, and the colours of all curves.
+func TestFigureFiles(t *testing.T) {
+	svg, pixels := filepath.Join(t.TempDir(), "f.svg"), filepath.Join(t.TempDir(), "f.png")
+	r := curves("6.2", []float64{1, 4, 16, 32}, 10, 50, 90)
+	if err := r.writePlots([]string{svg, pixels}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(svg)
+	if err != nil || !strings.Contains(pictureText(t, text), "Figure 6.2") {
+		t.Errorf("%s: %v, %.80s", svg, err, text)
+	}
+	f, err := os.Open(pixels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	picture, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := picture.Bounds().Size()
+	if size != image.Pt(2*pictureWidth, 2*pictureHeight) {
+		t.Errorf("a picture of %v", size)
+	}
+	seen := map[color.Color]int{}
+	for y := range size.Y {
+		for x := range size.X {
+			seen[color.RGBAModel.Convert(picture.At(x, y))]++
+		}
+	}
+	white := color.RGBA{0xff, 0xff, 0xff, 0xff}
+	if picture.At(0, 0) != white || picture.At(size.X-1, size.Y-1) != white {
+		t.Errorf("the corners are %v and %v", picture.At(0, 0), picture.At(size.X-1, size.Y-1))
+	}
+	for _, s := range curveStyles { // a line of 2 points' width across the picture, and more
+		if seen[s.ink] < 1000 {
+			t.Errorf("%d pixels of %s", seen[s.ink], s.name)
+		}
+	}
+}
+
+// The legend has a place of its own: it begins below the title and ends above the axes.
+func TestFigureLegendCoversNothing(t *testing.T) {
+	for _, figure := range []string{"6.2", "6.5"} {
+		p, legend, err := curves(figure, []float64{1, 32}, 1, 2, 3).newPlot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := draw.New(vgimg.New(pictureWidth, pictureHeight))
+		width := vg.Length(0)
+		for _, l := range legend {
+			size := l.Rectangle(c).Size()
+			width += size.X + legendGap
+			if size.Y > legendHeight {
+				t.Errorf("Figure %s: a legend of height %v", figure, size.Y)
+			}
+		}
+		if len(legend) != 3 || width-legendGap > pictureWidth-2*pictureMargin {
+			t.Errorf("Figure %s: %d entries of width %v", figure, len(legend), width)
+		}
+		if p.Legend.Rectangle(c).Size().X != 0 {
+			t.Errorf("Figure %s has a legend between its axes too", figure)
+		}
+	}
+}
+
+// A place that is none cannot be drawn, and a file that is none cannot be written: both are
+// errors that say which.
+func TestFigureNotDrawn(t *testing.T) {
+	r := curves("6.5", []float64{1, math.NaN()}, 1, 2, 3)
+	if err := r.writeSVG(io.Discard); err == nil || !strings.Contains(err.Error(), "drawing figure 6.5") {
+		t.Errorf("NaN: %v", err)
+	}
+	if err := r.writePNG(io.Discard); err == nil {
+		t.Error("NaN as pixels is no error")
+	}
+	folder := filepath.Join(t.TempDir(), "f.svg")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := curves("6.5", []float64{1}, 1, 2, 3).writePlots([]string{folder}); err == nil || !strings.Contains(err.Error(), folder) {
+		t.Errorf("a folder: %v", err)
 	}
 }
 
@@ -167,7 +296,9 @@ func TestFigureInterrupted(t *testing.T) {
 
 // Figures that the thesis does not have, and pictures of other kinds, are refused at once.
 func TestFigureRefused(t *testing.T) {
-	for _, args := range [][]string{{"--figure", "6.1"}, {"--figure", ""}, {"--plot", "f.png"}, {"extra"}} {
+	for _, args := range [][]string{{"--figure", "6.1"}, {"--figure", ""}, {"extra"},
+		{"--plot", "f.jpg"}, {"--plot", "f"}, {"--plot", ""}, {"--plot", "svg"}, {"--plot", "f.svg.gz"}, {"--plot", "f.svg", "--plot", "f.pdf"},
+		{"--plot", "no-such-folder/f.svg"}, {"--plot", "figures_test.go/f.png"}} {
 		c := root()
 		c.SetArgs(slices.Concat([]string{"sim", "matmul"}, args))
 		if err := c.Execute(); err == nil || !strings.Contains(err.Error(), "--help") {

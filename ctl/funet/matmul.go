@@ -19,6 +19,7 @@ type matmulResult struct {
 	Seconds  float64 `json:"seconds"`
 	MFLOPS   float64 `json:"mflop_per_s"`
 	Error    float64 `json:"worst_relative_error"`
+	Kernel   string  `json:"kernel"` // what the node computes with
 	place
 }
 
@@ -38,7 +39,7 @@ func matmulCommand() *cobra.Command {
 	var o matmulOptions
 	c := &cobra.Command{
 		Use:   "matmul",
-		Short: "Multiply two matrices in column blocks, fetching the next column while working on the last",
+		Short: "Multiply two matrices in column blocks, fetching the next columns while working on the last",
 		Example: `  funet matmul --lab 4 --size 256
   funet matmul --iface eth1 --node 0 --peers peers.yaml --size 1024    # and the other nodes on theirs`,
 		Args: cobra.NoArgs,
@@ -68,11 +69,11 @@ func matmulCommand() *cobra.Command {
 
 // run is one node.
 func (o matmulOptions) run(n *node) (*matmulResult, error) {
-	m, err := apps.MatMul(n.e, n.Now, apps.MatMulOptions{N: o.size, R: o.size, M: o.size, Seed: o.seed})
+	m, err := apps.MatMul(n.e, n.Register, n.Now, apps.MatMulOptions{N: o.size, R: o.size, M: o.size, Seed: o.seed})
 	if err != nil {
 		return nil, err
 	}
-	r := &matmulResult{Nodes: n.e.Nodes(), Size: o.size, Verified: m.Verified, Error: m.WorstError, place: n.where()}
+	r := &matmulResult{Nodes: n.e.Nodes(), Size: o.size, Verified: m.Verified, Error: m.WorstError, Kernel: apps.MatMulKernel(), place: n.where()}
 	if m.Nanoseconds > 0 {
 		r.Seconds = float64(m.Nanoseconds) / 1e9
 		r.MFLOPS = m.Flops / float64(m.Nanoseconds) * 1e3
@@ -89,6 +90,7 @@ func (r *matmulResult) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "matrix multiply: %d x %d doubles in column blocks on %d nodes\n", r.Size, r.Size, r.Nodes)
 	return table(w,
 		[]string{"  result", fmt.Sprintf("%s (worst relative error %.1e)", verdict, r.Error)},
-		[]string{"  time", fmt.Sprintf("%.4f s, %.0f MFLOP/s", r.Seconds, r.MFLOPS)},
+		[]string{"  time", fmt.Sprintf("%.4f s, %.0f MFLOP/s, the second time", r.Seconds, r.MFLOPS)},
+		[]string{"  kernel", r.Kernel},
 		[]string{"  XDP mode", r.modes()})
 }

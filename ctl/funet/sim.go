@@ -52,7 +52,11 @@ process, which is detached, or whose card leaves), restart (a card crashes and
 returns), resize (of queues in use), switch (of contexts), xfer (transfers of memory,
 also such as must be refused); all or none. On Arctic the network has no faults:
 loss, dup, reorder, corrupt, partition and cut are left out, congestion is slow
-routers with few buffers.`,
+routers with few buffers.
+
+With a profile such as sbus-arctic the cards are that machine's: their lines and FIFOs
+are as few, and each packet takes its units and its bus as long. The network is the
+seed's, and programs are not slowed down.`,
 		Example: `  funet sim chaos --seeds 1..200 --nodes 16 --messages 20000 --faults all
   funet sim chaos --seed 17 --nodes 3 --messages 40 --faults loss,restart --trace t.json --pcap t.pcap`,
 		Args: cobra.NoArgs,
@@ -74,6 +78,7 @@ routers with few buffers.`,
 	f.IntVar(&o.Messages, "messages", 20_000, "messages of each run, replies included")
 	f.StringVar(&o.faults, "faults", "all", "what goes wrong: all, none, or kinds with commas between them")
 	f.StringVar(&o.network, "network", "ethernet", "what connects the cards: ethernet, or arctic, which loses nothing")
+	f.StringVar(&o.Profile, "profile", chaos.Native, "hardware profile that the cards are timed as: a name, or a file with a / or .yaml in its name")
 	f.BoolVar(&o.json, "json", false, "print one JSON document")
 	f.StringVar(&o.trace, "trace", "", "write a trace in Chrome's JSON format to `FILE`; needs --seed")
 	f.StringVar(&o.capture, "pcap", "", "write a capture of all frames sent to `FILE`; needs --seed")
@@ -154,7 +159,11 @@ func (o *chaosOptions) print(r *chaos.Report) error {
 	if o.json {
 		return printJSON(r)
 	}
-	fmt.Printf("chaos: %d seeds, %d nodes on %v, faults %v; %.1f million events a second and processor\n", r.Seeds, o.Nodes, o.Network, o.Faults, r.EventsPerSecond/1e6)
+	cards := ""
+	if o.Profile != chaos.Native {
+		cards = ", cards as " + o.Profile
+	}
+	fmt.Printf("chaos: %d seeds, %d nodes on %v%s, faults %v; %.1f million events a second and processor\n", r.Seeds, o.Nodes, o.Network, cards, o.Faults, r.EventsPerSecond/1e6)
 	return table(os.Stdout,
 		[]string{"  messages", "of them transfers", "delivered", "reported failed", "lost", "duplicated", "misdelivered", "damaged", "stuck"},
 		[]string{"  " + fmt.Sprint(r.Messages), fmt.Sprint(r.Transfers), fmt.Sprint(r.Delivered), fmt.Sprint(r.ReportedFailed), fmt.Sprint(r.Lost),

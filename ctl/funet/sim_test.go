@@ -39,7 +39,7 @@ func TestChaosOptions(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"--seed", "1", "--seeds", "1..2"}, {"--faults", "fire"}, {"--network", "token ring"}, {"--network", "arctic", "--nodes", "1025"}, {"--nodes", "1"}, {"--messages", "0"},
+		{"--seed", "1", "--seeds", "1..2"}, {"--faults", "fire"}, {"--network", "token ring"}, {"--network", "arctic", "--nodes", "1025"}, {"--nodes", "1"}, {"--profile", "abacus"}, {"--profile", "cm5"}, {"--messages", "0"},
 		{"--seeds", "1..2", "--trace", "t.json"}, {"extra"},
 	} {
 		c := root()
@@ -47,6 +47,15 @@ func TestChaosOptions(t *testing.T) {
 		if err := c.Execute(); err == nil || !strings.Contains(err.Error(), "--help") {
 			t.Errorf("%v: %v, want an error that says where to read on", args, err)
 		}
+	}
+}
+
+// A profile with a bus is run.
+func TestChaosWithAProfile(t *testing.T) {
+	c := root()
+	c.SetArgs([]string{"sim", "chaos", "--seed", "3", "--nodes", "3", "--messages", "50", "--profile", "sbus-arctic"})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -52,6 +52,7 @@ func (e *Endpoint) Barrier() error {
 		}
 		r.told = false
 	}
+	e.drive() // also where there is no one to tell
 	c.open = false
 	return nil
 }

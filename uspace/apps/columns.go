@@ -117,6 +117,21 @@ func MatMulColumns(e *am.Endpoint, register func(funi.Segment) error, clock func
 	return r, nil
 }
 
+// owner returns the node whose block has column j of n.
+func owner(j, n, nodes int) int {
+	node := min(j*nodes/n, nodes-1)
+	for {
+		switch from, to := block(n, node, nodes); {
+		case j < from:
+			node--
+		case j >= to:
+			node++
+		default:
+			return node
+		}
+	}
+}
+
 // prepare makes the node's own columns, and shares what is fetched from and into.
 func (x *columns) prepare(register func(funi.Segment) error) error {
 	e, o := x.e, &x.o

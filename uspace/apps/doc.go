@@ -1,12 +1,12 @@
 // Package apps is the programs that come with FUNet: ping-pong, the CMAM primitives
-// benchmark, and the matrix multiply of thesis appendix C in two forms: by messages of the
-// program's own, and by segments as the thesis measured it. Each is written once against package am and a
+// benchmark, and the matrix multiply of thesis appendix C in two forms: by panels that cards
+// move, for the processors of today, and by single columns as the thesis measured it. Each is written once against package am and a
 // clock that it is given, and does not know whether the network under it is real.
 //
 // Every node of the group calls the same function with the same options; node 0
 // gets the figures. They start and end with a barrier, so nodes may be started one
 // after another.
 //
-// An app belongs to the goroutine of its endpoint. It registers handlers 0 and up,
-// so one endpoint runs one app.
+// An app belongs to the goroutine of its endpoint. It registers handlers 0 and up or
+// shares memory at addresses of its own, so one endpoint runs one app.
 package apps

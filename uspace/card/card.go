@@ -214,7 +214,9 @@ func (k *Card) Now() int64 { return int64(time.Since(k.start)) }
 // Drive lets the card run: it steps the engine if there is a frame to receive, a packet
 // that was not there at the last step, or work left over, and otherwise at every glance-th call, for
 // timers and for receive queues that have room again. So a program that polls in
-// vain pays for a look at a ring and two registers, not for a clock and a step.
+// vain pays for a look at a ring and two registers, not for a clock and a step. A
+// program that works between two calls has every call step: so timers, such as that of
+// an acknowledgment, are not late by many times its work.
 //
 // A step that only receives is given the time of the last look at the clock, which
 // is dear on virtual machines: acknowledgments then become due a little early and
@@ -224,11 +226,15 @@ func (k *Card) Drive() {
 	k.polls++
 	heads := k.iface.Heads()
 	sends := heads != k.heads
-	if k.polls%glance != 0 && !sends && !k.leftover && !k.receives() {
+	look := k.rest.working || k.polls%glance == 0
+	if !look && !sends && !k.leftover && !k.receives() {
 		return
 	}
-	if sends || k.leftover || k.polls%glance == 0 {
+	if sends || k.leftover || look {
 		k.now = k.Now()
+	}
+	if look {
+		k.rest.looked(k.now, k.polls)
 	}
 	k.heads = heads
 	k.next = k.engine.Step(k.now)
@@ -237,7 +243,9 @@ func (k *Card) Drive() {
 		k.progress, k.rest.idle, k.rest.patience = p, 0, spins
 		return
 	}
-	k.waiting()
+	if look && !k.rest.working {
+		k.waiting()
+	}
 }
 
 // receives reports whether a frame waits for a step.

@@ -10,6 +10,9 @@ package card
 // waiting for seconds. After a yield that took as long as a time slice the card
 // therefore sleeps, for a while, whenever it waits, in poll(2) on its sockets, which
 // a frame ends.
+//
+// A program that lets the card run now and then, between pieces of work, does not wait,
+// and neither yields nor sleeps. What tells is the time from one call of Drive to the next.
 
 import (
 	"time"
@@ -23,6 +26,9 @@ const (
 	// spins is how many looks at the clock in vain, glance calls of Drive apart, pass
 	// before the processor is yielded: some 10 us.
 	spins = 32
+	// atWork is how far calls of Drive are apart, or farther, when the program works in
+	// between: many times what a call in vain takes.
+	atWork = int64(3 * time.Microsecond)
 	// someoneRan: a yield that took longer let another process run.
 	someoneRan = int64(5 * time.Microsecond)
 	// someoneComputes: a yield that took longer let one run that does not yield.
@@ -39,6 +45,10 @@ type rest struct {
 	patience int   // of them until the next yield; 0 stands for spins
 	until    int64 // end of sharing
 	fds      []unix.PollFd
+
+	at      int64  // the last look at the clock,
+	polls   uint64 // and how many calls of Drive there had been
+	working bool   // those up to it were far apart
 }
 
 // watch adds the sockets of a port to those that end a sleep.
@@ -48,22 +58,27 @@ func (r *rest) watch(p *afxdp.Port) {
 	}
 }
 
-// waiting follows a step in vain.
+// looked notes a look at the clock, and finds out whether the program works.
+func (r *rest) looked(now int64, polls uint64) {
+	r.working = now-r.at > atWork*int64(polls-r.polls)
+	r.at, r.polls = now, polls
+}
+
+// waiting follows a step in vain, and a look at the clock.
 func (k *Card) waiting() {
 	r := &k.rest
-	if k.polls%glance != 0 {
-		return // the clock was not looked at
-	}
 	if r.idle++; r.idle < max(r.patience, 1) {
 		return
 	}
 	r.idle = 0
 	if k.now < r.until {
 		k.sleep()
+		r.at = k.Now() // a rest is no work
 		return
 	}
 	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-	took := k.Now() - k.now
+	r.at = k.Now()
+	took := r.at - k.now
 	switch {
 	case took > someoneComputes:
 		r.until = k.now + took + sharing

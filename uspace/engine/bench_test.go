@@ -20,8 +20,39 @@ type bench struct {
 	page *funi.Page
 }
 
-func newBench(t *testing.T) *bench {
-	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { quick(c); c.FIFO = 2 }})
+// machine makes a card's units take the time that they take on it.
+type machine func(*engine.Config)
+
+// The machines that rules and context switches are tried on: what a mode halts, what is in
+// flight and what is drained may be under way in a unit of the timed one.
+var machines = map[string]machine{
+	"native": func(*engine.Config) {},
+	"timed": func(c *engine.Config) {
+		c.Blocks = false
+		c.Timing = &engine.Timing{Bus: sbus(), Bursts: []int{1, 4, 8}, Retrieval: 400 * time.Nanosecond, Delivery: 800 * time.Nanosecond,
+			Dispatch: 500 * time.Nanosecond, Transmit: 300 * time.Nanosecond, Preprocess: 700 * time.Nanosecond}
+	},
+}
+
+// on is the card with the machine's times besides.
+func (m machine) on(tune func(*engine.Config)) func(*engine.Config) {
+	return func(c *engine.Config) {
+		if tune != nil {
+			tune(c)
+		}
+		m(c)
+	}
+}
+
+// onEach tries a rule on each machine.
+func onEach(t *testing.T, try func(*testing.T, machine)) {
+	for name, on := range machines {
+		t.Run(name, func(t *testing.T) { try(t, on) })
+	}
+}
+
+func newBench(t *testing.T, on machine) *bench {
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: on.on(func(c *engine.Config) { quick(c); c.FIFO = 2 })})
 	exactlyOnce(b, newTraffic(b, 3, 2))
 	return &bench{b, t, b.ctx[0], b.mem[0].Page}
 }
@@ -64,6 +95,15 @@ func (b *bench) owner(r funi.Register, v uint32) {
 	b.run()
 }
 
+// inFlight sends a request of one word to node 1 and steps the cards until its frame has
+// left.
+func (b *bench) inFlight(word uint32) {
+	b.t.Helper()
+	sent := b.cards[0].Counters().FramesSent
+	b.mustSend(0, funi.Request, 1, word)
+	b.until(time.Second, "the packet leaves", func() bool { return b.cards[0].Counters().FramesSent > sent })
+}
+
 func (b *bench) refused(r funi.Register, v uint32, want error) {
 	b.t.Helper()
 	if err := b.x.Store(r, v); !errors.Is(err, want) {
@@ -100,8 +140,8 @@ func (b *bench) wantFlows(wantOut, wantIn bool) {
 const queueBytes = 16 * 128
 
 // powered is a bench whose context 0 is one that has just been powered up.
-func powered(t *testing.T) *bench {
-	b := newBench(t)
+func powered(t *testing.T, on machine) *bench {
+	b := newBench(t, on)
 	b.cards[0].Detach(b.ctx[0])
 	b.mem[0], _ = funi.NewMemory(16)
 	for r := funi.QMask; r < funi.Registers; r++ {

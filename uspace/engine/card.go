@@ -61,7 +61,7 @@ func New(cfg Config) (*Card, error) {
 	c.absent = &Context{card: c, refusal: arctic.ReasonSwitching, away: true, detached: true}
 	c.stranger = &Context{card: c, refusal: arctic.ReasonSourceNode, away: true, detached: true}
 	if cfg.Timing != nil {
-		c.units = newUnits(cfg.Timing)
+		c.units = newUnits(&c.cfg)
 	}
 	c.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	last := cfg.Card
@@ -107,14 +107,22 @@ func (c *Card) Step(now int64) int64 {
 	if c.units != nil {
 		c.runUnits() // what ends now may leave in this step
 	}
-	c.acknowledge(false)
-	c.dispatch()
-	c.acknowledge(true)
+	if c.units != nil && c.units.send.timed() {
+		c.runSend()
+	} else {
+		c.acknowledge(false)
+		c.dispatch()
+		c.acknowledge(true)
+	}
 	for _, p := range c.cfg.Ports {
 		p.Flush()
 	}
-	for i := range c.cfg.Ports {
-		c.receive(i)
+	if c.units != nil && c.units.receive.takes > 0 {
+		c.runReceive()
+	} else {
+		for i := range c.cfg.Ports {
+			c.receive(i)
+		}
 	}
 	c.expire() // after what arrived: a late step is not the peers' silence
 	if c.units != nil {
@@ -129,11 +137,17 @@ func (c *Card) Step(now int64) int64 {
 	if len(c.dead) > 0 {
 		c.bury()
 	}
+	if u := c.units; u != nil && u.send.timed() {
+		if c.more || c.blocked || c.sendsNow() {
+			return now
+		}
+		return min(u.next, u.send.next, u.receive.next, c.timers.next())
+	}
 	if c.more || c.blocked || c.ackNow != nil || c.ready[arctic.Reply].head != nil || c.ready[arctic.Request].head != nil {
 		return now
 	}
 	if c.units != nil {
-		return min(c.units.next, c.timers.next())
+		return min(c.units.next, c.units.receive.next, c.timers.next())
 	}
 	return c.timers.next()
 }

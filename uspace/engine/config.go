@@ -77,7 +77,7 @@ type Config struct {
 	Blocks      bool
 	FirstWindow int // frames in flight before anything is known of the path
 
-	// Timing is what retrieval and delivery take; nil: nothing. It does not go with Blocks.
+	// Timing is what the units take; nil: nothing. It does not go with Blocks.
 	Timing *Timing
 
 	// AckDelay bounds how long an acknowledgment waits for data to ride on.

@@ -20,7 +20,7 @@ type rule struct {
 	bits    uint32          // bits of CNTL
 	section string
 	text    string
-	try     func(*testing.T)
+	try     func(*testing.T, machine)
 }
 
 // One rule for each index register pair or base of both directions.
@@ -31,9 +31,9 @@ var (
 )
 
 var rules = []rule{
-	{[]funi.Register{funi.QMask}, 0, "3.1.2, 3.1.1", "2^N-1 slots, 2 to 64K; anything else is a memory error of this context", func(t *testing.T) {
+	{[]funi.Register{funi.QMask}, 0, "3.1.2, 3.1.1", "2^N-1 slots, 2 to 64K; anything else is a memory error of this context", func(t *testing.T, on machine) {
 		for _, mask := range []uint32{0, 2, 6, 0x1ffff, 0xffffffff} {
-			b := newBench(t)
+			b := newBench(t, on)
 			b.user(funi.Control, funi.UserModes)
 			b.user(funi.QMask, mask)
 			b.user(funi.Control, 0)
@@ -41,9 +41,9 @@ var rules = []rule{
 			b.want("the reason", uint32(b.page.Fault()), uint32(arctic.ReasonQueueSize))
 		}
 	}},
-	{allBases, 0, "3.1.2", "misaligned bases are truncated to 32 words; a queue outside the memory is a memory error", func(t *testing.T) {
+	{allBases, 0, "3.1.2", "misaligned bases are truncated to 32 words; a queue outside the memory is a memory error", func(t *testing.T, on machine) {
 		for _, r := range allBases {
-			b := newBench(t)
+			b := newBench(t, on)
 			b.user(funi.Control, funi.UserModes)
 			b.user(r, b.page.Load(r)+127)
 			b.user(funi.Control, 0)
@@ -56,9 +56,9 @@ var rules = []rule{
 			b.want("the reason", uint32(b.page.Fault()), uint32(arctic.ReasonQueueLayout))
 		}
 	}},
-	{append(append([]funi.Register{}, allBases...), append(sendIndices, receiveIndices...)...), 0, "3.1.2", "writing a BASE zeroes HD and TL", func(t *testing.T) {
+	{append(append([]funi.Register{}, allBases...), append(sendIndices, receiveIndices...)...), 0, "3.1.2", "writing a BASE zeroes HD and TL", func(t *testing.T, on machine) {
 		for i, r := range allBases {
-			b := newBench(t)
+			b := newBench(t, on)
 			b.mustSend(0, funi.Request, 1)
 			b.mustSend(0, funi.Reply, 1)
 			b.mustSend(1, funi.Request, 0)
@@ -78,8 +78,8 @@ var rules = []rule{
 			b.want("TL", b.page.Load(head+1), 0)
 		}
 	}},
-	{sendIndices, 0, "3.1.2", "the card retrieves from TL up to HD and publishes TL; empty when equal", func(t *testing.T) {
-		b := newBench(t)
+	{sendIndices, 0, "3.1.2", "the card retrieves from TL up to HD and publishes TL; empty when equal", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		for l, tail := range []funi.Register{funi.RQSQTail, funi.RPSQTail} {
 			before := b.page.Load(tail)
 			for range 3 {
@@ -90,8 +90,8 @@ var rules = []rule{
 			b.want("TL", b.page.Load(tail), before+3)
 		}
 	}},
-	{receiveIndices, 0, "3.1.2", "the card delivers at HD as long as HD+1 is not TL, which the process stores", func(t *testing.T) {
-		b := newBench(t)
+	{receiveIndices, 0, "3.1.2", "the card delivers at HD as long as HD+1 is not TL, which the process stores", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		for l, head := range []funi.Register{funi.RQRQHead, funi.RPRQHead} {
 			tail := b.page.Load(head)
 			b.user(head+1, tail)
@@ -104,8 +104,8 @@ var rules = []rule{
 			b.want("HD", b.page.Load(head), tail)
 		}
 	}},
-	{[]funi.Register{funi.Control}, funi.PrivilegedModes, "3.1.2, 4.1.2", "privileged bits and status bits written by the user are ignored", func(t *testing.T) {
-		b := newBench(t)
+	{[]funi.Register{funi.Control}, funi.PrivilegedModes, "3.1.2, 4.1.2", "privileged bits and status bits written by the user are ignored", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		for bit := range 32 {
 			v := uint32(1) << bit
 			if v&funi.UserModes != 0 {
@@ -120,8 +120,8 @@ var rules = []rule{
 		b.want("CTXM and DRAIN", b.x.Load(funi.Control)&(funi.CTXM|funi.DRAIN), funi.CTXM|funi.DRAIN)
 		b.want("CTXM and DRAIN in the page", b.page.Load(funi.Control)&(funi.CTXM|funi.DRAIN), funi.CTXM|funi.DRAIN)
 	}},
-	{nil, funi.MERR, "3.1.2, 5.1", "MERR suspends the context's queues until the owner clears it, then the operation is tried again; others go on", func(t *testing.T) {
-		b := newBench(t)
+	{nil, funi.MERR, "3.1.2, 5.1", "MERR suspends the context's queues until the owner clears it, then the operation is tried again; others go on", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		other, _ := b.join(0, gid+1, 1)
 		if err := b.cards[0].SetGroupRoutes(gid+1, []uint32{0, 0}); err != nil {
 			t.Fatal(err)
@@ -150,10 +150,9 @@ var rules = []rule{
 		b.owner(funi.Control, funi.MERR)
 		b.cntl(0) // the owner can clear it only
 	}},
-	{nil, funi.RESET, "3.1.2", "in reset mode everything ceases; after it the context is as at power-up", func(t *testing.T) {
-		b := newBench(t)
-		b.mustSend(0, funi.Request, 1, 1)
-		b.step(b.now) // in flight
+	{nil, funi.RESET, "3.1.2", "in reset mode everything ceases; after it the context is as at power-up", func(t *testing.T, on machine) {
+		b := newBench(t, on)
+		b.inFlight(1)
 		b.mustSend(0, funi.Request, 1, 2)
 		b.owner(funi.Control, funi.RESET)
 		b.cntl(funi.RESET)
@@ -175,8 +174,8 @@ var rules = []rule{
 		b.started(8)
 		exactlyOnce(b.bed, newTraffic(b.bed, 20, 3))
 	}},
-	{nil, funi.CTXM | funi.CTXR1 | funi.CTXR1Prime | funi.CTXR2, "3.1.2, 3.2.1", "at power-up the context is in context-switch mode, ready, and its peers' packets are rejected", func(t *testing.T) {
-		b := powered(t)
+	{nil, funi.CTXM | funi.CTXR1 | funi.CTXR1Prime | funi.CTXR2, "3.1.2, 3.2.1", "at power-up the context is in context-switch mode, ready, and its peers' packets are rejected", func(t *testing.T, on machine) {
+		b := powered(t, on)
 		b.cntl(funi.CTXM | funi.CTXR1 | funi.CTXR1Prime | funi.CTXR2 | funi.CRQM | funi.CRQR | funi.CSQM | funi.CSQR)
 		b.refused(funi.GID, arctic.MaxGID+1, engine.ErrRegister)
 		b.owner(funi.GID, gid)
@@ -186,8 +185,8 @@ var rules = []rule{
 		b.until(time.Second, "the packet arrives", func() bool { m, ok := take(b.proc[0], funi.Request); return ok && m.Payload()[0] == 4 })
 		exactlyOnce(b.bed, newTraffic(b.bed, 20, 3))
 	}},
-	{nil, funi.CTXM, "3.1.2", "retrieval, delivery and dispatch halt, inbound packets are rejected and come again", func(t *testing.T) {
-		b := newBench(t)
+	{nil, funi.CTXM, "3.1.2", "retrieval, delivery and dispatch halt, inbound packets are rejected and come again", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		b.owner(funi.Control, funi.CTXM)
 		b.cntl(funi.CTXM | funi.CTXR1 | funi.CTXR1Prime | funi.CTXR2)
 		rejects := b.cards[0].Counters().RejectsSent
@@ -204,11 +203,10 @@ var rules = []rule{
 		})
 		b.idle(time.Second)
 	}},
-	{nil, funi.CTXR1 | funi.CTXR1Prime, "3.1.2", "CTXR1' is set when retrieval and dispatch have halted, CTXR1 when nothing is outstanding as well; before it GID and TICKET do not change", func(t *testing.T) {
-		b := newBench(t)
+	{nil, funi.CTXR1 | funi.CTXR1Prime, "3.1.2", "CTXR1' is set when retrieval and dispatch have halted, CTXR1 when nothing is outstanding as well; before it GID and TICKET do not change", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		b.net.Cut(func(from, _ [6]byte) bool { return from == address(1) })
-		b.mustSend(0, funi.Request, 1, 1)
-		b.step(b.now)
+		b.inFlight(1)
 		b.owner(funi.Control, funi.CTXM)
 		b.cntl(funi.CTXM | funi.CTXR1Prime | funi.CTXR2)
 		b.refused(funi.GID, gid+1, engine.ErrNotReady)
@@ -217,8 +215,8 @@ var rules = []rule{
 		b.pass(100 * time.Millisecond)
 		b.cntl(funi.CTXM | funi.CTXR1 | funi.CTXR1Prime | funi.CTXR2)
 	}},
-	{nil, funi.CTXR2 | funi.CRQM, "3.1.2, 4.2", "CTXR2 is set when the receive buffers are empty; delivery goes on until then if it can", func(t *testing.T) {
-		b := newBench(t)
+	{nil, funi.CTXR2 | funi.CRQM, "3.1.2, 4.2", "CTXR2 is set when the receive buffers are empty; delivery goes on until then if it can", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		b.user(funi.Control, funi.CRQM)
 		for i := range uint32(2) {
 			b.mustSend(1, funi.Request, 0, i)
@@ -231,8 +229,8 @@ var rules = []rule{
 			t.Fatalf("drained %v: %v", s, err)
 		}
 	}},
-	{nil, funi.CTXR2, "4.2", "in context-switch mode delivery goes on into receive queues that have room again", func(t *testing.T) {
-		b := newBench(t)
+	{nil, funi.CTXR2, "4.2", "in context-switch mode delivery goes on into receive queues that have room again", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		for i := range uint32(17) { // they fill the queue and the FIFO
 			b.until(time.Second, "room", func() bool { return b.send(1, funi.Request, 0, i) })
 		}
@@ -251,8 +249,8 @@ var rules = []rule{
 			}
 		}
 	}},
-	{nil, funi.DRAIN, "3.1.2, 5.2.3", "transfers go into the receive queue, messages as always", func(t *testing.T) {
-		b := newBench(t)
+	{nil, funi.DRAIN, "3.1.2, 5.2.3", "transfers go into the receive queue, messages as always", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		memory := make([]byte, 64)
 		if err := b.x.Register(funi.Segment{Base: 0x100, Memory: memory, Rights: funi.Destination}); err != nil {
 			t.Fatal(err)
@@ -272,8 +270,8 @@ var rules = []rule{
 		b.owner(funi.Control, 0)
 		b.cntl(0)
 	}},
-	{nil, funi.CRQM | funi.CRQR, "3.1.2", "CRQM halts delivery, CRQR says that it has; packets wait, then are rejected, and none is lost", func(t *testing.T) {
-		b := newBench(t)
+	{nil, funi.CRQM | funi.CRQR, "3.1.2", "CRQM halts delivery, CRQR says that it has; packets wait, then are rejected, and none is lost", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		b.user(funi.Control, funi.CRQM)
 		b.cntl(funi.CRQM | funi.CRQR)
 		b.wantFlows(true, false)
@@ -283,8 +281,8 @@ var rules = []rule{
 			t.Error("what came in the mode was not delivered after it")
 		}
 	}},
-	{nil, funi.CSQM | funi.CSQR, "3.1.2", "CSQM halts retrieval, CSQR says that it has; the rest goes on", func(t *testing.T) {
-		b := newBench(t)
+	{nil, funi.CSQM | funi.CSQR, "3.1.2", "CSQM halts retrieval, CSQR says that it has; the rest goes on", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		b.user(funi.Control, funi.CSQM)
 		b.cntl(funi.CSQM | funi.CSQR)
 		b.wantFlows(false, true)
@@ -294,8 +292,8 @@ var rules = []rule{
 			t.Error("what was sent in the mode did not leave after it")
 		}
 	}},
-	{[]funi.Register{funi.QMask}, funi.CRQM | funi.CSQM, "3.1.2, 4.2", "queue registers are written only when their queues have halted, Q_MASK when all have", func(t *testing.T) {
-		b := newBench(t)
+	{[]funi.Register{funi.QMask}, funi.CRQM | funi.CSQM, "3.1.2, 4.2", "queue registers are written only when their queues have halted, Q_MASK when all have", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		for _, r := range append(append([]funi.Register{funi.QMask}, allBases...), append(sendIndices, receiveIndices...)...) {
 			b.refused(r, 0, engine.ErrNotReady)
 		}
@@ -306,8 +304,8 @@ var rules = []rule{
 		b.user(funi.Control, funi.CSQM|funi.CRQM)
 		b.owner(funi.QMask, 15)
 	}},
-	{[]funi.Register{funi.GID}, 0, "3.1.2, 4.1.1", "11 bits; only the owner writes it; it tags what is sent and says what is received", func(t *testing.T) {
-		b := newBench(t)
+	{[]funi.Register{funi.GID}, 0, "3.1.2, 4.1.1", "11 bits; only the owner writes it; it tags what is sent and says what is received", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		b.want("GID", b.page.Load(funi.GID), gid)
 		b.user(funi.GID, gid+1)
 		b.want("GID for the owner", b.x.Load(funi.GID), gid)
@@ -325,8 +323,8 @@ var rules = []rule{
 		b.mustSend(1, funi.Request, 0, 2)
 		b.comesBack(time.Second, b.proc[1], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(0, 5, 1), Word: 2})
 	}},
-	{[]funi.Register{funi.Ticket}, 0, "3.1.2, 5.2.4", "a bit is clear while its line holds a packet; only the owner resets it, which gives the packets back", func(t *testing.T) {
-		b := newBench(t)
+	{[]funi.Register{funi.Ticket}, 0, "3.1.2, 5.2.4", "a bit is clear while its line holds a packet; only the owner resets it, which gives the packets back", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		b.want("TICKET", b.page.Load(funi.Ticket), 0xffffffff)
 		b.user(funi.Ticket, 0)
 		b.want("TICKET for the owner", b.x.Load(funi.Ticket), 0xffffffff)
@@ -346,8 +344,8 @@ var rules = []rule{
 			t.Error("the context is not idle")
 		}
 	}},
-	{nil, funi.CSQM | funi.CRQM | funi.CSQR | funi.CRQR, "3.2.1", "user start-up and change of size while traffic flows", func(t *testing.T) {
-		b := newBench(t)
+	{nil, funi.CSQM | funi.CRQM | funi.CSQR | funi.CRQR, "3.2.1", "user start-up and change of size while traffic flows", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		tr := newTraffic(b.bed, 400, 3)
 		slots := []int{2, 8, 4, 16}
 		changed := 0
@@ -372,13 +370,15 @@ var rules = []rule{
 	}},
 }
 
-// TestConformance tries every rule.
+// TestConformance tries every rule, on a card that takes no time and on one whose units do.
 func TestConformance(t *testing.T) {
-	for i, r := range slices.Concat(rules, transferRules, moreRules) {
-		t.Run(fmt.Sprintf("%d §%s", i, r.section), func(t *testing.T) {
-			t.Log(r.text)
-			r.try(t)
-		})
+	for name, on := range machines {
+		for i, r := range slices.Concat(rules, transferRules, moreRules) {
+			t.Run(fmt.Sprintf("%s/%d §%s", name, i, r.section), func(t *testing.T) {
+				t.Log(r.text)
+				r.try(t, on)
+			})
+		}
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 )
 
 var transferRules = []rule{
-	{sendIndices, funi.CSQM | funi.CSQR, "3.1.2, 3.2.4", "the slot of a transfer is the process's again, and CSQR comes, when the card needs its source no more: all of it is acknowledged, or is certain not to be", func(t *testing.T) {
+	{sendIndices, funi.CSQM | funi.CSQR, "3.1.2, 3.2.4", "the slot of a transfer is the process's again, and CSQR comes, when the card needs its source no more: all of it is acknowledged, or is certain not to be", func(t *testing.T, on machine) {
 		for _, silent := range []bool{false, true} {
-			b := newBench(t)
+			b := newBench(t, on)
 			source, destination := make([]byte, 8192), make([]byte, 8192)
 			fill(source, 8)
 			want := bytes.Clone(source)
@@ -45,8 +45,8 @@ var transferRules = []rule{
 			}
 		}
 	}},
-	{nil, funi.CTXM | funi.CTXR1, "3.1.2, 3.2.4, 4.2", "a transfer that context-switch mode interrupts goes on after it, and its slot is not the process's before its end", func(t *testing.T) {
-		b := newBench(t)
+	{nil, funi.CTXM | funi.CTXR1, "3.1.2, 3.2.4, 4.2", "a transfer that context-switch mode interrupts goes on after it, and its slot is not the process's before its end", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		source, destination := make([]byte, 8192), make([]byte, 8192)
 		fill(source, 8)
 		b.registered(source, destination)
@@ -71,8 +71,8 @@ var transferRules = []rule{
 			t.Error("memory differs")
 		}
 	}},
-	{nil, funi.DRAIN, "3.1.2, 3.2.4, 5.2.3", "of a transfer that is longer than the receive queue, parts come out in DRAIN mode whole or not at all, and memory is as it was", func(t *testing.T) {
-		b := newBench(t)
+	{nil, funi.DRAIN, "3.1.2, 3.2.4, 5.2.3", "of a transfer that is longer than the receive queue, parts come out in DRAIN mode whole or not at all, and memory is as it was", func(t *testing.T, on machine) {
+		b := newBench(t, on)
 		source, destination := make([]byte, 8192), make([]byte, 8192)
 		fill(source, 8)
 		b.registered(source, destination)

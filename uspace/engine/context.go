@@ -64,6 +64,8 @@ type Context struct {
 	current  [arctic.Levels]*transfer // long transfers being retrieved
 	long     *long                    // nil: no segment was ever registered
 	drain    bool                     // DRAIN mode: transfers go to the receive queue
+
+	restoring bool // what was drained is being returned to the FIFOs
 }
 
 // PowerUp makes a context for a node in the state of thesis 3.1.2 after RESET: in
@@ -129,7 +131,7 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	}
 	x := &Context{card: c, node: node, iface: iface, ticket: c.emptyTicket(), index: len(c.contexts), holdsSet: true}
 	for l := range x.fifo {
-		x.fifo[l].slots = make([][arctic.MaxPacketSize]byte, c.cfg.FIFO)
+		x.fifo[l].slots = make([][arctic.MaxPacketSize]byte, c.cfg.FIFO+c.placesForParts())
 	}
 	for c.byBell[x.bell] != nil {
 		x.bell++
@@ -187,6 +189,9 @@ func (c *Card) Detach(x *Context) {
 
 // discard forgets all packets of a context that wait in the card; its process is gone.
 func (c *Card) discard(x *Context) {
+	if c.units != nil {
+		c.units.leave(x)
+	}
 	c.giveUp(x, func(ln *line) {
 		c.counters.Discarded++
 		x.free(ln)

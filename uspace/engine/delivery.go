@@ -41,7 +41,17 @@ func (c *Card) accept(x *Context, l arctic.Level, p arctic.Packet, block []byte)
 			return arctic.ReasonNone
 		}
 	}
-	return q.hold(p)
+	return x.hold(l, p, false)
+}
+
+// hold is fifo.hold, but leaves the place that a modelled machine's FIFO has more than its
+// profile says to parts of long transfers: they pass packets that wait for room, and are
+// accepted whatever the process does.
+func (x *Context) hold(l arctic.Level, p arctic.Packet, part bool) arctic.Reason {
+	if q := &x.fifo[l]; part || x.restoring || q.n < x.card.cfg.FIFO {
+		return q.hold(p)
+	}
+	return arctic.ReasonQueueFull
 }
 
 // hold keeps an accepted packet until the receive queue has room, or says that there
@@ -68,16 +78,16 @@ func (c *Card) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet
 // there is room, replies first.
 func (c *Card) drain(x *Context) {
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
-		for x.fifo[l].n > 0 && c.drainOne(x, l) {
+		for x.fifo[l].n > 0 && c.drainOne(x, l, 0) {
 		}
 	}
 }
 
-// drainOne moves the packet at the head of a receive FIFO on, and returns false when
+// drainOne moves the packet at a place of a receive FIFO on, and returns false when
 // the receive queue is full.
-func (c *Card) drainOne(x *Context, l arctic.Level) bool {
+func (c *Card) drainOne(x *Context, l arctic.Level, at int) bool {
 	q := &x.fifo[l]
-	p := arctic.Packet(q.slots[q.first][:])
+	p := q.at(at)
 	h := p.Header()
 	if h.Kind == arctic.KindTransfer {
 		if !c.drainTransfer(x, l, p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize], &h) {
@@ -90,7 +100,18 @@ func (c *Card) drainOne(x *Context, l arctic.Level) bool {
 		}
 		c.deliver(x, l, s, p, &h)
 	}
+	q.remove(at)
+	return true
+}
+
+// at returns the packet at a place, 0 the first, and whatever is behind it in its slot.
+func (q *fifo) at(i int) arctic.Packet { return q.slots[(q.first+i)%len(q.slots)][:] }
+
+// remove takes the packet at a place away; those before it move up.
+func (q *fifo) remove(i int) {
+	for ; i > 0; i-- {
+		copy(q.at(i), q.at(i-1))
+	}
 	q.first = (q.first + 1) % len(q.slots)
 	q.n--
-	return true
 }

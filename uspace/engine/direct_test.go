@@ -127,9 +127,15 @@ func (c *couple) flood(n int) {
 	}
 }
 
-// Rule: nothing on the data path allocates (doc.go).
+// Rule: nothing on the data path allocates (doc.go), nor in the units of a modelled
+// machine.
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
-	c := newCouple(t, 1024)
+	for name, on := range machines {
+		t.Run(name, func(t *testing.T) { steadyState(t, newCouple(t, 1024, on)) })
+	}
+}
+
+func steadyState(t *testing.T, c *couple) {
 	c.flood(10000)
 	for range 100 {
 		c.roundTrip()

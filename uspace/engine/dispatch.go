@@ -72,47 +72,75 @@ func (c *Card) dispatchFlow(f *flow) bool {
 			return false
 		}
 		f.lost--
-		fr.retries = max(fr.retries, fr.retries+1) // 255 and more are the same
+		fr.again()
 		c.counters.Retransmitted++
 	}
-	for f.turn.head != nil && f.flying < f.window && f.next-f.oldest < Window {
+	for f.flying < f.window {
+		s := c.nextStream(f)
+		if s == nil {
+			break
+		}
+		if !c.assemble(f, s) {
+			return false
+		}
+		f.mayGo(f.turn.pop())
+	}
+	return true
+}
+
+// nextStream returns the first stream on turn that may send a new frame, or nil, and takes
+// those before it off the list.
+func (c *Card) nextStream(f *flow) *stream {
+	for f.turn.head != nil && f.next-f.oldest < Window {
 		s := f.turn.head
 		switch {
 		case s.ctx.halted, s.waiting.head == nil:
 			f.turn.pop() // the end of its mode, or a packet, brings it back
 		case s.hold > c.now:
 			f.held.push(f.turn.pop(), onHold)
-			c.timers.set(p, s.hold)
+			c.timers.set(f.peer, s.hold)
 		case s.flying >= s.limit:
 			f.turn.pop() // an answer brings it back
-		case !c.assemble(f, s):
-			return false
 		default:
-			f.mayGo(f.turn.pop())
+			return s
 		}
 	}
-	return true
+	return nil
 }
 
-// assemble makes a new frame of the stream's waiting lines, no longer than the
-// port's frames.
+// assemble makes a new frame of the stream's waiting lines, no longer than the port's
+// frames, and sends it. It returns false when the transmit ring is full.
 func (c *Card) assemble(f *flow, s *stream) bool {
 	b := c.reserve(f.peer)
 	if b == nil {
 		return false
 	}
+	fr := c.train(f, s, len(b), c.cfg.Train)
+	return c.transmit(f, f.next-1, fr)
+}
+
+// trainOf returns the last line of the train that a stream has for a frame of so many
+// bytes, and how many packets it is.
+func (s *stream) trainOf(size, most int) (last *line, n int) {
 	first := s.waiting.head
 	// Rejects that wait to be sent come first in the frame; transmit leaves out
 	// those for which there is no room behind the train.
-	room := len(b) - arctic.HeaderSize - int(first.size)
+	room := size - arctic.HeaderSize - int(first.size)
 	if first.block != nil {
 		room = 0 // a block is alone in its frame
 	}
-	last, n := first, 1
-	for ln := first.next; ln != nil && n < c.cfg.Train && room >= int(ln.size) && ln.block == nil; ln = ln.next {
+	last, n = first, 1
+	for ln := first.next; ln != nil && n < most && room >= int(ln.size) && ln.block == nil; ln = ln.next {
 		room -= int(ln.size)
 		last, n = ln, n+1
 	}
+	return last, n
+}
+
+// train makes the flow's next frame of the stream's first lines.
+func (c *Card) train(f *flow, s *stream, size, most int) *frame {
+	first := s.waiting.head
+	last, n := s.trainOf(size, most)
 	s.waiting.head = last.next
 	s.flying++
 	last.next = nil
@@ -123,5 +151,5 @@ func (c *Card) assemble(f *flow, s *stream) bool {
 	*fr = frame{train: first}
 	f.next++
 	c.counters.PacketsSent += uint64(n)
-	return c.transmit(f, f.next-1, fr)
+	return fr
 }

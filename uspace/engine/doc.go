@@ -35,9 +35,12 @@
 //	              for another try, permanent rejects return to the process
 //
 // Natively all of this takes no time but the engine's own. The card of a modelled machine
-// (Config.Timing) has units.go besides: its Retrieval and Delivery Unit work on one packet
-// at a time, each of whose bursts waits for the bus, and nothing is seen of a packet
-// before its last burst has ended. Step then says when a unit is next free.
+// (Config.Timing) has units that work on one packet at a time, of which nothing is seen
+// before its time is over. Step then says when a unit is next free.
+//
+//	units.go       the Retrieval and the Delivery Unit, each of whose bursts waits for the bus
+//	sendunits.go   the Dispatch Unit, the Send Queue and the Transmit Scheduler
+//	receiveunit.go the Network Packet Preprocessor
 //
 // Beside them: context.go attaches processes and ends them, control.go is CNTL and the
 // privileged registers, switch.go takes a context off the card and puts it back (thesis
@@ -78,6 +81,7 @@
 //   - Full queues: no free line, and slots stay in the send queue; transmit ring
 //     full, and lines stay in the cache; window full, and flows wait for an answer;
 //     all records of long transfers taken, and their slots stay in the send queue;
+//     Send Queue full, and the Dispatch Unit waits;
 //     receiver full, and streams wait for a timer; receive FIFO full, and packets are
 //     rejected to the sender's cache; return ring full, and returns are counted.
 //   - A transfer touches only memory that both ends registered: the source is checked

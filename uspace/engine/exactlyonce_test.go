@@ -38,11 +38,18 @@ func timed(c *engine.Config) {
 // sbus is the thesis's bus: 15 cycles of 40 ns, and 2 for each word.
 func sbus() *timing.Bus { return timing.NewBus(600, 80) }
 
+// units is the same with every unit as slow as the bus.
+func units(c *engine.Config) {
+	thesis(c)
+	machines["timed"](c)
+}
+
 // The cards.
 var cardConfigs = map[string]func(*engine.Config){
 	"native":  nil,
 	"thesis":  thesis,
 	"timed":   timed,
+	"units":   units,
 	"train 1": func(c *engine.Config) { c.Train = 1 },
 	"tiny":    func(c *engine.Config) { c.Lines, c.ReplyLines, c.FIFO, c.FirstWindow = 2, 1, 1, 1 },
 }

@@ -25,7 +25,11 @@ type frame struct {
 	sentAt  int64
 	state   state
 	retries uint8
+	queued  bool // in the Send Queue; see sendunits.go
 }
+
+// again notes that the frame is sent once more.
+func (fr *frame) again() { fr.retries = max(fr.retries, fr.retries+1) } // 255 and more are the same
 
 // few is how many frames a flow has room for by itself. A power of two. One with
 // more between oldest and next takes room for a window from the card.

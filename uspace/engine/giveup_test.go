@@ -17,7 +17,7 @@ import (
 // on when the peer is there (thesis 3.1.2 TICKET, RESET).
 func TestGivenUpBeforeTheCardsMeet(t *testing.T) {
 	for _, mode := range []uint32{funi.CTXM, funi.RESET} {
-		b := newBench(t)
+		b := newBench(t, machines["native"])
 		b.start(0)
 		b.start(1)
 		b.x, b.page = b.ctx[0], b.mem[0].Page

@@ -47,7 +47,7 @@ func (c *Card) acceptTransfer(x *Context, l arctic.Level, p arctic.Packet, h *ar
 			return arctic.ReasonNone
 		}
 	}
-	return q.hold(p)
+	return x.hold(l, p, t.Form == arctic.Part && !x.drain)
 }
 
 // drainBlock puts a block into the receive queue as parts, all or none: what no room is
@@ -125,7 +125,7 @@ func (c *Card) drainTransfer(x *Context, l arctic.Level, p arctic.Packet, h *arc
 // holdsTransfer reports whether an XFER packet waits in the FIFO.
 func (q *fifo) holdsTransfer() bool {
 	for i := range q.n {
-		if arctic.Packet(q.slots[(q.first+i)%len(q.slots)][:]).Header().Kind == arctic.KindTransfer {
+		if q.at(i).Header().Kind == arctic.KindTransfer {
 			return true
 		}
 	}

@@ -27,7 +27,7 @@ func (c *Card) retrieve(x *Context) {
 // retrieveLevel moves up to budget pending packets of a level and reports whether one
 // found no line.
 func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine bool) {
-	if x.long != nil && !c.finish(x, l) {
+	if x.long != nil && !c.finish(x, l, openTransfers) {
 		noLine = true
 	}
 	if x.finished[l] > 0 && x.sending {

@@ -57,8 +57,8 @@ type Saved struct {
 func (s *Saved) Context() *Context { return s.context }
 
 // SwitchOut takes a context off the card. The first call sets CTXM; as long as packets
-// are in flight (CTXR1 is clear) it returns ErrNotReady, and the owner steps the card
-// and calls again. With unacknowledged it goes on after CTXR1' alone: a peer that is
+// are in flight, or a unit of a modelled machine has one under way (CTXR1 is clear), it
+// returns ErrNotReady, and the owner steps the card and calls again. With unacknowledged it goes on after CTXR1' alone: a peer that is
 // out of reach, which keeps CTXR1 clear until PeerTimeout, then does not delay the
 // switch. It returns ErrAway for a context that is out already. An abandoned switch
 // ends when CTXM is cleared.
@@ -71,6 +71,9 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	}
 	if x.outstanding() && !unacknowledged {
 		return nil, fmt.Errorf("switching out node %d of group %d: packets are in flight: %w", x.node, x.gid, ErrNotReady)
+	}
+	if c.units != nil && c.units.busy(c, x) {
+		return nil, fmt.Errorf("switching out node %d of group %d: a unit has a packet of it under way: %w", x.node, x.gid, ErrNotReady)
 	}
 	c.control(x)
 	s := &Saved{context: x, Memory: x.iface.Memory(), Drained: c.drainOut(x)}
@@ -121,7 +124,7 @@ func (c *Card) drainOut(x *Context) [arctic.Levels][]funi.Slot {
 	}
 	drain := x.drain
 	x.drain = true
-	x.iface.Divert(1 << bits.Len(uint(c.cfg.FIFO)))
+	x.iface.Divert(1 << bits.Len(uint(len(x.fifo[0].slots))))
 	c.drain(x)
 	x.drain = drain
 	return x.iface.Diverted()
@@ -154,11 +157,13 @@ func (c *Card) SwitchIn(s *Saved) error {
 	} else {
 		x.storeControl(s.Registers[funi.Control])
 	}
+	x.restoring = true
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
 		for i := range s.Drained[l] {
 			c.restore(x, l, &s.Drained[l][i])
 		}
 	}
+	x.restoring = false
 	for _, r := range x.owed {
 		x.iface.Return(r)
 	}

@@ -42,9 +42,11 @@ func (b *bed) switchIn(card int, s *engine.Saved) {
 // Rule: packets for a context that is out are rejected for a transient reason, come
 // again, and are delivered once it is back, exactly once; the card does not touch its
 // memory meanwhile (thesis 3.1.2 CTXM, 4.2; doc.go).
-func TestPeersOfASwitchedOutContext(t *testing.T) {
+func TestPeersOfASwitchedOutContext(t *testing.T) { onEach(t, peersOfASwitchedOutContext) }
+
+func peersOfASwitchedOutContext(t *testing.T, on machine) {
 	var rejects []arctic.Reject
-	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: quick, wrap: watchRejects(0, &rejects)})
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: on.on(quick), wrap: watchRejects(0, &rejects)})
 	exactlyOnce(b, newTraffic(b, 50, 3))
 	s := b.switchOut(0)
 	page, queues := *b.mem[0].Page, append([]uint32{}, b.mem[0].Queues...)
@@ -82,10 +84,12 @@ func TestPeersOfASwitchedOutContext(t *testing.T) {
 // Rule: what the receive FIFOs hold is drained into a pair of queues of the saved state,
 // whether the receive queues are full or the process has set CRQM, and is returned
 // before anything else when the context is back (thesis 4.2, appendix B).
-func TestDrainedPacketsReturn(t *testing.T) {
+func TestDrainedPacketsReturn(t *testing.T) { onEach(t, drainedPacketsReturn) }
+
+func drainedPacketsReturn(t *testing.T, on machine) {
 	for _, crqm := range []bool{false, true} {
 		t.Run(fmt.Sprintf("CRQM %v", crqm), func(t *testing.T) {
-			b := newBed(t, setup{cards: 2, slots: 4, net: near, tune: quick})
+			b := newBed(t, setup{cards: 2, slots: 4, net: near, tune: on.on(quick)})
 			if crqm {
 				b.mem[0].Page.Store(funi.Control, funi.CRQM)
 			}
@@ -148,10 +152,19 @@ func b2u(v bool) uint32 {
 // delivered once or comes back, here both: the cut heals for some (thesis 3.1.2, 4.2;
 // switch.go).
 func TestSwitchOutAfterLostAcknowledgments(t *testing.T) {
+	onEach(t, switchOutAfterLostAcknowledgments)
+}
+
+func switchOutAfterLostAcknowledgments(t *testing.T, on machine) {
 	for _, heals := range []bool{true, false} {
 		t.Run(fmt.Sprintf("heals %v", heals), func(t *testing.T) {
-			b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: quick})
+			b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: on.on(quick)})
 			exactlyOnce(b, newTraffic(b, 10, 2))
+			for range 20 { // answers after which as many frames may leave at once
+				b.mustSend(0, funi.Request, 1, 1)
+				b.until(time.Second, "it arrives", func() bool { _, ok := take(b.proc[1], funi.Request); return ok })
+				b.idle(time.Second)
+			}
 			b.net.Cut(func(from, _ [6]byte) bool { return from == address(1) }) // only what comes back is lost
 			for i := range uint32(20) {
 				b.mustSend(0, funi.Request, 1, i)
@@ -199,9 +212,11 @@ func TestSwitchOutAfterLostAcknowledgments(t *testing.T) {
 
 // Rule: the cache has a limited number of sets (thesis 5.3: 32). A set whose context is
 // out stays as it is as long as it holds packets, and is another's otherwise.
-func TestSetsOfThePacketCache(t *testing.T) {
+func TestSetsOfThePacketCache(t *testing.T) { onEach(t, setsOfThePacketCache) }
+
+func setsOfThePacketCache(t *testing.T, on machine) {
 	const sets = 32
-	b := newBed(t, setup{cards: 2, slots: 4, net: near, tune: func(c *engine.Config) { quick(c); thesis(c); c.Sets = sets }})
+	b := newBed(t, setup{cards: 2, slots: 4, net: near, tune: on.on(func(c *engine.Config) { quick(c); thesis(c); c.Sets = sets })})
 	card := b.cards[0]
 	var ctx []*engine.Context
 	var proc []*funi.Interface
@@ -270,7 +285,7 @@ func TestSetsOfThePacketCache(t *testing.T) {
 func TestExactlyOnceWithContextSwitches(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBed(t, setup{cards: 3, slots: rapid.SampledFrom([]int{2, 16}).Draw(rt, "slots"),
-			tune: cardConfigs[rapid.SampledFrom([]string{"native", "thesis", "tiny"}).Draw(rt, "card")],
+			tune: cardConfigs[rapid.SampledFrom([]string{"native", "thesis", "tiny", "timed", "units"}).Draw(rt, "card")],
 			net:  wire.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Delay: 10 * time.Microsecond, Faults: networks["all"]}})
 		tr := newTraffic(b, 60, rapid.SampledFrom([]int{2, 21}).Draw(rt, "words"))
 		saved := make([]*engine.Saved, 3)
@@ -358,8 +373,12 @@ func (t *traffic) pumpOn(out []*engine.Saved) bool {
 // Rule: in context-switch mode nothing of the cache is dispatched, whether it waits for
 // the peer to be greeted or for the end of a back-off; after it everything is (thesis 3.1.2 CTXM, 4.2).
 func TestNothingIsDispatchedInContextSwitchMode(t *testing.T) {
+	onEach(t, nothingIsDispatchedInContextSwitchMode)
+}
+
+func nothingIsDispatchedInContextSwitchMode(t *testing.T, on machine) {
 	const total = 40
-	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { quick(c); c.Train, c.FirstWindow, c.FIFO = 1, 1, 1 }})
+	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: on.on(func(c *engine.Config) { quick(c); c.Train, c.FirstWindow, c.FIFO = 1, 1, 1 })})
 	mode := func(v uint32) {
 		if err := b.ctx[0].Store(funi.Control, v); err != nil {
 			t.Fatal(err)

@@ -15,10 +15,10 @@ import (
 
 // longTransfer starts a transfer of so many words from node 0 to node 1 on a bed that
 // is slow enough to interrupt it, and returns both memories.
-func longTransfer(t *testing.T, words int, faults wire.Faults) (b *bed, from, to []byte) {
+func longTransfer(t *testing.T, on machine, words int, faults wire.Faults) (b *bed, from, to []byte) {
 	t.Helper()
 	b = newBed(t, setup{cards: 2, slots: 16, net: wire.Config{Seed: 5, Delay: 10 * time.Microsecond, Faults: faults},
-		tune: func(c *engine.Config) { thesis(c); c.FIFO = 8 }})
+		tune: on.on(func(c *engine.Config) { thesis(c); c.FIFO = 8 })})
 	from, to = make([]byte, words*4), make([]byte, words*4)
 	for i := range from {
 		from[i] = byte(i*7 + i>>8)
@@ -50,8 +50,10 @@ func (b *bed) transferred(from, to []byte) {
 // Rule: CSQR is set when retrieval has halted (thesis 3.1.2); a transfer that has begun
 // is retrieved to its end before, because it is in the slot that the process would
 // change, and nothing behind it is.
-func TestSendQueuesHaltAfterALongTransfer(t *testing.T) {
-	b, from, to := longTransfer(t, 4000, wire.Faults{})
+func TestSendQueuesHaltAfterALongTransfer(t *testing.T) { onEach(t, sendQueuesHaltAfterALongTransfer) }
+
+func sendQueuesHaltAfterALongTransfer(t *testing.T, on machine) {
+	b, from, to := longTransfer(t, on, 4000, wire.Faults{})
 	b.pass(100 * time.Microsecond)
 	b.mustSend(0, funi.Request, 1, 5)
 	page := b.mem[0].Page
@@ -75,8 +77,12 @@ func TestSendQueuesHaltAfterALongTransfer(t *testing.T) {
 // any time, over a network with every fault (thesis 4.2): its bytes are exact and its
 // notice comes once.
 func TestLongTransferSurvivesContextSwitches(t *testing.T) {
+	onEach(t, longTransferSurvivesContextSwitches)
+}
+
+func longTransferSurvivesContextSwitches(t *testing.T, on machine) {
 	for node := range 2 {
-		b, from, to := longTransfer(t, 2000, networks["all"])
+		b, from, to := longTransfer(t, on, 2000, networks["all"])
 		for range 20 {
 			b.pass(300 * time.Microsecond)
 			s := b.switchOut(node)
@@ -93,8 +99,10 @@ func TestLongTransferSurvivesContextSwitches(t *testing.T) {
 
 // Rule: transfers that are drained go into the drain queues, their memory untouched, and
 // reach it after the return (thesis 5.2.3 DRAIN, appendix B).
-func TestDrainedTransfersReachMemory(t *testing.T) {
-	b, from, to := longTransfer(t, 0+16*4, wire.Faults{})
+func TestDrainedTransfersReachMemory(t *testing.T) { onEach(t, drainedTransfersReachMemory) }
+
+func drainedTransfersReachMemory(t *testing.T, on machine) {
+	b, from, to := longTransfer(t, on, 0+16*4, wire.Faults{})
 	b.transferred(from, to)
 	clear(to)
 	b.mem[1].Page.Store(funi.Control, funi.CRQM)

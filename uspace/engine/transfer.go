@@ -282,9 +282,9 @@ func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool
 }
 
 // finish sends the last packets of the level's transfers of which all else is
-// delivered. It returns false when one found no line.
-func (c *Card) finish(x *Context, l arctic.Level) bool {
-	for q := &x.long.due[l]; q.head != nil; {
+// delivered, so many of them at most. It returns false when one found no line.
+func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
+	for q := &x.long.due[l]; q.head != nil && most > 0; most-- {
 		ln := x.take(l)
 		if ln == nil {
 			return false

@@ -46,12 +46,18 @@ func (c *Card) transmit(f *flow, seq uint32, fr *frame) bool {
 	if p.silentSince == 0 {
 		p.silentSince = c.now
 	}
+	c.watchOver(f)
+	return true
+}
+
+// watchOver sets the retransmission timer of a flow that has a frame to be answered.
+func (c *Card) watchOver(f *flow) {
+	p := f.peer
 	if f.deadline == 0 {
 		f.movedAt = c.now
 		f.deadline = c.now + f.rto(&c.cfg)
 		c.timers.set(p, f.deadline)
 	}
-	return true
 }
 
 // head writes the frame header and as many of the waiting rejects as end before
@@ -171,21 +177,29 @@ func (p *peer) aboutToSend() bool {
 // It returns false when the transmit ring is full.
 func (c *Card) acknowledgePeer(p *peer) bool {
 	for p.ackAt != 0 && p.established {
-		b := c.reserve(p)
-		if b == nil {
+		if !c.acknowledgeOnce(p) {
 			return false
 		}
-		l := arctic.Request
-		if p.flows[l] == nil {
-			l = arctic.Reply
-		}
-		f := p.flows[l]
-		if f == nil {
-			p.ackAt = 0 // nothing was ever received
-			break
-		}
-		c.send(p, b, c.head(p, b, l, p.gid, f.next, len(b)))
-		c.counters.AcksSent++
 	}
+	return true
+}
+
+// acknowledgeOnce sends one such frame.
+func (c *Card) acknowledgeOnce(p *peer) bool {
+	b := c.reserve(p)
+	if b == nil {
+		return false
+	}
+	l := arctic.Request
+	if p.flows[l] == nil {
+		l = arctic.Reply
+	}
+	f := p.flows[l]
+	if f == nil {
+		p.ackAt = 0 // nothing was ever received
+		return true
+	}
+	c.send(p, b, c.head(p, b, l, p.gid, f.next, len(b)))
+	c.counters.AcksSent++
 	return true
 }

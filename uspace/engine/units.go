@@ -10,8 +10,12 @@ package engine
 // changes a slot that it has sent sends one or the other, as with the hardware.
 //
 // Accepted packets go by way of the receive FIFO, always, and wait there for the Delivery
-// Unit. A full FIFO rejects. Dispatch, acknowledgments and everything of the network's
-// side take the time of the port's link and no other.
+// Unit. A full FIFO rejects, but has one place more, for parts of long transfers, which
+// pass packets that the receive queue has no room for. What Dispatch and Preprocess take,
+// and Transmit beside the port's link, is in sendunits.go and receiveunit.go.
+//
+// A mode that halts the unit's transactions (thesis 3.1.2, 4.2) lets it end the packet that
+// it works on, and its ready bit comes then; RESET takes the packet from it.
 //
 // Bursts (5.2.2): the first four words of a slot are one burst, which tells what the
 // packet is; the rest, and the data of XFER, follow in the longest bursts that do not
@@ -38,13 +42,19 @@ type Timing struct {
 	// Retrieval and Delivery are how long the units are busy with a packet before its first
 	// transaction.
 	Retrieval, Delivery time.Duration
+	// Dispatch is how long the Dispatch Unit is busy with a packet before it leaves the
+	// cache for the Send Queue (thesis 5.2.4), Transmit how long the Transmit Scheduler is
+	// with a frame before it is on the link (5.6.3), and Preprocess how long the Network
+	// Packet Preprocessor is with a packet before it is accepted or rejected (5.6.2).
+	Dispatch, Transmit, Preprocess time.Duration
 }
 
 // check refuses what no unit could work with.
 func (t *Timing) check() error {
 	if t.Bus == nil || len(t.Bursts) == 0 || t.Bursts[0] != 1 || !slices.IsSorted(t.Bursts) || t.Bursts[len(t.Bursts)-1] > 16 ||
-		min(t.Retrieval, t.Delivery) < 0 {
-		return fmt.Errorf("timing needs a bus, bursts that rise from 1 to at most 16 words, and durations that are not negative")
+		min(t.Retrieval, t.Delivery, t.Dispatch, t.Transmit, t.Preprocess) < 0 ||
+		max(t.Retrieval, t.Delivery, t.Dispatch, t.Transmit, t.Preprocess) > longest {
+		return fmt.Errorf("timing needs a bus, bursts that rise from 1 to at most 16 words, and durations from 0 to %v", longest)
 	}
 	return nil
 }
@@ -62,10 +72,13 @@ type unit struct {
 	done   int              // of them
 	until  int64            // busy until then; 0: waits for the bus
 	setup  int64            // before the first transaction
+	place  int              // of the packet in the receive FIFO
 }
 
-// units is both of them.
+// units is both of them, and those of the network's side.
 type units struct {
+	send     sendUnits
+	receive  receiveUnit
 	bus      *timing.Bus
 	sizes    []int
 	retrieve unit
@@ -75,13 +88,52 @@ type units struct {
 	next     int64 // when one of them next has something to do, or Never
 }
 
-func newUnits(t *Timing) *units {
-	return &units{bus: t.Bus, sizes: t.Bursts, retrieve: unit{setup: int64(t.Retrieval)}, deliver: unit{setup: int64(t.Delivery)}, next: Never}
+func newUnits(cfg *Config) *units {
+	t := cfg.Timing
+	return &units{bus: t.Bus, sizes: t.Bursts, retrieve: unit{setup: int64(t.Retrieval)}, deliver: unit{setup: int64(t.Delivery)}, next: Never,
+		send: newSendUnits(cfg), receive: receiveUnit{takes: int64(t.Preprocess), next: Never}}
+}
+
+// placesForParts is how many packets the receive FIFOs hold beyond Config.FIFO.
+func (c *Card) placesForParts() int {
+	if c.units == nil {
+		return 0
+	}
+	return 1
+}
+
+// sends reports whether retrieval or dispatch works on a packet of the context.
+func (u *units) sends(x *Context) bool { return u.retrieve.x == x || u.send.context() == x }
+
+// busy reports whether a unit works on a packet of the context, or will at once: in
+// context-switch mode delivery goes on as far as there is room (thesis 4.2).
+func (u *units) busy(c *Card, x *Context) bool {
+	if u.sends(x) || u.deliver.x == x {
+		return true
+	}
+	for l := range arctic.Levels {
+		if x.next(arctic.Level(l)) >= 0 {
+			c.more = true // the owner steps the card for it
+			return true
+		}
+	}
+	return false
+}
+
+// leave takes its packets from the units that work for the context: it is being reset or
+// detached. A transaction that is under way ends.
+func (u *units) leave(x *Context) {
+	for _, w := range []*unit{&u.retrieve, &u.deliver} {
+		if w.x == x {
+			w.x = nil
+		}
+	}
 }
 
 // runUnits ends what has ended by now and starts what a free unit can start.
 func (c *Card) runUnits() {
 	u := c.units
+	c.settleUp() // whoever had no room, or was away, may take them now
 	for again := true; again; {
 		u.next = Never
 		if u.second {
@@ -92,8 +144,22 @@ func (c *Card) runUnits() {
 			again = c.runUnit(&u.deliver) || again
 		}
 		if again {
-			for _, x := range c.awake {
-				c.loopback(x) // into FIFOs that may have room now
+			c.settleUp()
+		}
+	}
+}
+
+// settleUp does what takes no bus: packets for this very card go into FIFOs that have
+// room, and slots that are needed no more are retired.
+func (c *Card) settleUp() {
+	for i := 0; i < len(c.awake); i++ { // one of them may wake more
+		x := c.awake[i]
+		if x.looping && !x.halted {
+			c.loopback(x)
+		}
+		for l := range arctic.Levels {
+			if x.finished[l] > 0 && x.sending {
+				c.retireFinished(x, arctic.Level(l))
 			}
 		}
 	}
@@ -135,21 +201,24 @@ func (c *Card) runUnit(w *unit) (moved bool) {
 	}
 }
 
-// move moves the packet whose transactions have ended, unless its context has left or
-// halted meanwhile.
+// move moves the packet whose transactions have ended, unless its context has left
+// meanwhile. A mode that waits for its end has closed the send queues to others.
 func (c *Card) move(w *unit) {
 	x := w.x
 	w.x = nil
 	switch {
-	case x.away:
+	case x == nil:
 	case w == &c.units.deliver:
-		if x.fifo[w.level].n > 0 {
-			c.drainOne(x, w.level)
+		c.drainOne(x, w.level, w.place)
+	default:
+		more, closing := c.more, x.closing
+		x.closing = closing && x.current[w.level] != nil // a part may have to take its own line
+		if x.long != nil && x.long.due[w.level].head != nil {
+			c.finish(x, w.level, 1)
+		} else {
+			c.retrieveLevel(x, w.level, 1)
 		}
-	case !x.halted:
-		more := c.more
-		c.retrieveLevel(x, w.level, 1)
-		c.more = more // the unit itself sees what else is pending
+		c.more, x.closing = more, closing // the unit itself sees what else is pending
 	}
 }
 
@@ -183,7 +252,9 @@ func (c *Card) retrievable(x *Context, l arctic.Level) bool {
 	if !last && !pending {
 		return false
 	}
-	if !x.ticket.any(l) {
+	// A transfer that the process waits for the end of has a line of its own.
+	own := x.closing && !last && x.current[l] != nil && !x.long.inUse[l]
+	if !own && !x.ticket.any(l) {
 		if !x.starved {
 			c.counters.SendQueueNoTicket++
 		}
@@ -220,27 +291,54 @@ func (c *Card) retrievable(x *Context, l arctic.Level) bool {
 func (c *Card) deliverable(x *Context, l arctic.Level) bool {
 	u := c.units
 	q := &x.fifo[l]
-	if x.away || q.n == 0 {
+	place := x.next(l)
+	if place < 0 {
 		return false
 	}
-	p := arctic.Packet(q.slots[q.first][:])
+	w := &u.deliver
+	w.place = place
+	p := q.at(place)
 	h := p.Header()
-	room := x.iface.Vacant(l) != nil
 	switch {
 	case h.Kind != arctic.KindTransfer:
-		u.slot(&u.deliver, funi.PayloadWord+int(h.Length))
+		u.slot(w, funi.PayloadWord+int(h.Length))
 	default:
 		var t arctic.Transfer
 		p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize].Transfer(&t)
 		if t.Form == arctic.Part && !x.drain {
-			u.split(&u.deliver, len(t.Data)/arctic.WordSize)
-			return u.deliver.n > 0
+			u.split(w, max(1, len(t.Data)/arctic.WordSize))
+			return true
 		}
-		u.slot(&u.deliver, funi.DataWord)
-		u.split(&u.deliver, len(t.Data)/arctic.WordSize)
+		u.slot(w, funi.DataWord)
+		u.split(w, len(t.Data)/arctic.WordSize)
 	}
-	u.add(&u.deliver, 1) // the head register
-	return room
+	u.add(w, 1) // the head register
+	return true
+}
+
+// next returns the place in a receive FIFO of the packet that can be delivered next, or
+// -1. If there is no room for the first it is a part, which needs none.
+func (x *Context) next(l arctic.Level) int {
+	q := &x.fifo[l]
+	if x.away || q.n == 0 {
+		return -1
+	}
+	if x.user&funi.CRQM == 0 && x.iface.Vacant(l) != nil {
+		return 0
+	}
+	for i := 0; i < q.n && !x.drain; i++ {
+		if isPart(q.at(i)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// isPart reports whether a packet of a receive FIFO is a part of a long transfer.
+func isPart(p arctic.Packet) bool {
+	h := p.Header()
+	var t arctic.Transfer
+	return h.Kind == arctic.KindTransfer && p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize].Transfer(&t) && t.Form == arctic.Part
 }
 
 // slot notes the transactions of the first words of a slot.

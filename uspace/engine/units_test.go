@@ -4,8 +4,10 @@ package engine_test
 // order, and that nothing is seen before its time.
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -167,6 +169,162 @@ func TestUnitsWaitForTheProcessor(t *testing.T) {
 	}
 }
 
+// Rule: a packet for the own card waits for its node: when that is back on the card, it is
+// delivered, although no unit has anything else to do (3.1.2 CTXM, 4.2).
+func TestOwnCardWaitsForTheNode(t *testing.T) {
+	b, _, _ := timedBed(t, nil)
+	far, x := b.join(0, gid, 5)
+	if err := b.cards[0].SetGroupRoutes(gid, []uint32{0, 1, engine.NoRoute, engine.NoRoute, engine.NoRoute, 0}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := b.cards[0].SwitchOut(x, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.mustSend(0, funi.Request, 5, 1)
+	b.pass(time.Millisecond)
+	b.switchIn(0, s)
+	b.until(time.Second, "the packet arrives", func() bool { _, ok := take(far, funi.Request); return ok })
+	// In the mode nothing of the sender's is dispatched either.
+	if s, err = b.cards[0].SwitchOut(x, false); err != nil {
+		t.Fatal(err)
+	}
+	b.mustSend(0, funi.Request, 5, 1)
+	b.pass(time.Millisecond)
+	if err := b.ctx[0].Store(funi.Control, funi.CTXM); err != nil {
+		t.Fatal(err)
+	}
+	b.switchIn(0, s)
+	b.pass(time.Millisecond)
+	if _, ok := take(far, funi.Request); ok {
+		t.Error("a packet was dispatched in context-switch mode")
+	}
+	if err := b.ctx[0].Store(funi.Control, 0); err != nil {
+		t.Fatal(err)
+	}
+	b.wake[0] = 0
+	b.until(time.Second, "the packet arrives", func() bool { _, ok := take(far, funi.Request); return ok })
+}
+
+// Rule: parts of long transfers need no room in the receive queue (stream.go): they pass
+// messages that wait for some, also when the receive FIFO is full of them, and a transfer
+// of which the process waits for the end has a line when others hold all of them. So two
+// processes that change their queues within long transfers, and take nothing, do not wait
+// for each other; and the notice comes behind the messages that came before it.
+func TestPartsPassWhatWaitsForRoom(t *testing.T) {
+	b, m, _ := timedBed(t, nil)
+	const words = 4000
+	for node := range 2 {
+		b.mem[node].Page.Store(funi.Control, funi.CRQM)
+		b.wake[node] = 0
+	}
+	b.pass(time.Millisecond)
+	for node := range 2 { // the FIFO holds ten, and the cache six requests
+		for i := range uint32(15) {
+			b.mustSend(node, funi.Request, 1-node, i)
+			b.pass(50 * time.Microsecond)
+		}
+	}
+	want := [2][]byte{slices.Clone(m[0].area[:4*words]), slices.Clone(m[1].area[:4*words])}
+	was := [2][]byte{slices.Clone(m[0].area[areaSize/2:][:4*words]), slices.Clone(m[1].area[areaSize/2:][:4*words])}
+	for node := range 2 {
+		if !request(b.proc[node], funi.Request, 1-node, funi.Transfer{Source: area, Destination: area + areaSize/2, Argument: 77, Words: words}) {
+			t.Fatal("the send queue is full")
+		}
+		b.pass(20 * time.Microsecond)
+		for range 14 { // they fill FIFO and cache
+			b.mustSend(node, funi.Reply, 1-node, 5)
+		}
+	}
+	b.pass(time.Millisecond)
+	for node := range 2 {
+		if free := b.ctx[node].Load(funi.Ticket); free != 0 || b.proc[node].Unsent(funi.Request) != 1 || bytes.Equal(m[1-node].area[areaSize/2:][:4*words], was[1-node]) {
+			t.Fatalf("node %d: TICKET is %#x, %d requests are in the send queue, or the transfer has not begun", node, free, b.proc[node].Unsent(funi.Request))
+		}
+	}
+	for node := range 2 {
+		b.mem[node].Page.Store(funi.Control, funi.UserModes)
+		b.wake[node] = 0
+	}
+	for node := range 2 {
+		page := b.mem[node].Page
+		b.until(10*time.Second, "CSQR", func() bool { return page.Load(funi.Control)&funi.CSQR != 0 })
+	}
+	for node := range 2 {
+		b.mem[node].Page.Store(funi.Control, 0)
+		b.wake[node] = 0
+	}
+	for node := range 2 {
+		got := uint32(0)
+		b.until(time.Minute, "messages, then the notice", func() bool {
+			for n := range 2 {
+				take(b.proc[n], funi.Reply)
+			}
+			s, ok := take(b.proc[node], funi.Request)
+			switch {
+			case !ok:
+				return false
+			case s.Header().Transfer():
+				if got != 15 || s.Notice() != (funi.Notice{Address: area + areaSize/2, Argument: 77, Words: words}) {
+					t.Errorf("node %d: notice %+v after %d messages", node, s.Notice(), got)
+				}
+				return true
+			}
+			got++
+			return false
+		})
+	}
+	b.idle(time.Second)
+	for node := range 2 {
+		if !bytes.Equal(m[node].area[areaSize/2:][:4*words], want[1-node]) {
+			t.Errorf("node %d: the memories differ", node)
+		}
+	}
+}
+
+// Rule: a part that was accepted beyond the FIFO's packets, and that DRAIN mode catches
+// there, is drained and returned like they are (5.2.3 DRAIN, appendix B).
+func TestDrainedPartReturns(t *testing.T) {
+	b, m, _ := timedBed(t, func(c *engine.Config) { c.Timing.Delivery = 2 * time.Microsecond })
+	b.mem[1].Page.Store(funi.Control, funi.CRQM)
+	b.wake[1] = 0
+	for i := range uint32(10) {
+		b.mustSend(0, funi.Request, 1, i)
+		b.pass(50 * time.Microsecond)
+	}
+	received := b.cards[1].Counters().FramesReceived
+	request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Words: 200})
+	b.until(time.Second, "a part arrives", func() bool { return b.cards[1].Counters().FramesReceived > received })
+	if err := b.ctx[1].Store(funi.Control, funi.CTXM|funi.DRAIN|funi.CRQM); err != nil {
+		t.Fatal(err)
+	}
+	b.wake[1] = 0
+	s := b.switchOut(1)
+	if n := len(s.Drained[funi.Request]); n != 11 {
+		t.Fatalf("%d packets were drained, want ten and a part", n)
+	}
+	b.switchIn(1, s)
+	if err := b.ctx[1].Store(funi.Control, 0); err != nil {
+		t.Fatal(err)
+	}
+	got := uint32(0)
+	b.until(time.Second, "ten messages and the notice", func() bool {
+		r, ok := take(b.proc[1], funi.Request)
+		if ok && !r.Header().Transfer() {
+			if r.Payload()[0] != got {
+				t.Fatalf("message %d came as number %d", r.Payload()[0], got)
+			}
+			got++
+			return false
+		}
+		return ok && got == 10
+	})
+	b.idle(time.Second)
+	if !bytes.Equal(m[0].area[:800], m[1].area[:800]) {
+		t.Error("the memories differ")
+	}
+}
+
 // Rule: a timing that no unit could work with is refused, as is one for blocks.
 func TestTimingRefused(t *testing.T) {
 	for name, change := range map[string]func(*engine.Config){
@@ -176,6 +334,10 @@ func TestTimingRefused(t *testing.T) {
 		"falling bursts":  func(c *engine.Config) { c.Timing.Bursts = []int{1, 8, 4} },
 		"long bursts":     func(c *engine.Config) { c.Timing.Bursts = []int{1, 32} },
 		"negative":        func(c *engine.Config) { c.Timing.Delivery = -1 },
+		"dispatch":        func(c *engine.Config) { c.Timing.Dispatch = -1 },
+		"transmit":        func(c *engine.Config) { c.Timing.Transmit = -1 },
+		"preprocess":      func(c *engine.Config) { c.Timing.Preprocess = -1 },
+		"too long":        func(c *engine.Config) { c.Timing.Preprocess = 25 * time.Hour },
 		"blocks":          func(c *engine.Config) { c.Blocks = true },
 	} {
 		cfg := goodConfig()

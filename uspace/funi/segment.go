@@ -62,6 +62,11 @@ func Bytes(words []uint32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*4)
 }
 
+// DoubleBytes is Bytes of doubles.
+func DoubleBytes(doubles []float64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(doubles))), len(doubles)*8)
+}
+
 // Segments is the segments of a context, as the card keeps them. It belongs to the
 // card's goroutine. The zero value has none.
 type Segments struct {

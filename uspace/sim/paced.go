@@ -36,11 +36,8 @@ func NewPacedCluster(p *hwprofiles.Profile, nodes, slots int, program Program) (
 	}
 	var buses []*timing.Bus
 	o.Tune = func(c *engine.Config) {
-		bus := timing.NewBus(p.Bus.Clock.Duration(p.Bus.TransactionCycles), p.Bus.Clock.Duration(p.Bus.WordCycles))
-		buses = append(buses, bus)
-		pacedCard(c, p)
-		c.Timing = &engine.Timing{Bus: bus, Bursts: p.Bus.Bursts,
-			Retrieval: p.Bus.Clock.Duration(p.Units.RetrievalCycles), Delivery: p.Bus.Clock.Duration(p.Units.DeliveryCycles)}
+		PaceCard(c, p)
+		buses = append(buses, c.Timing.Bus)
 	}
 	k, err := NewCluster(o, program)
 	if err != nil {
@@ -56,8 +53,23 @@ func NewPacedCluster(p *hwprofiles.Profile, nodes, slots int, program Program) (
 	return k, nil
 }
 
-// pacedCard gives a card the limits of the profile's.
-func pacedCard(c *engine.Config, p *hwprofiles.Profile) {
+// PaceCard gives a card the limits of the profile's, and its units the times, with a bus of
+// their own. The profile must have a bus.
+func PaceCard(c *engine.Config, p *hwprofiles.Profile) {
+	limit(c, p)
+	bus, network := p.Bus.Clock, p.Network.Clock
+	c.Timing = &engine.Timing{
+		Bus:       timing.NewBus(bus.Duration(p.Bus.TransactionCycles), bus.Duration(p.Bus.WordCycles)),
+		Bursts:    p.Bus.Bursts,
+		Retrieval: bus.Duration(p.Units.RetrievalCycles),
+		Dispatch:  bus.Duration(p.Units.DispatchCycles),
+		Delivery:  bus.Duration(p.Units.DeliveryCycles),
+		Transmit:  network.Duration(p.Units.TransmitCycles), Preprocess: network.Duration(p.Units.PreprocessCycles),
+	}
+}
+
+// limit gives a card the limits of the profile's.
+func limit(c *engine.Config, p *hwprofiles.Profile) {
 	n := &p.Network
 	set := func(to *int, v int) {
 		if v > 0 {

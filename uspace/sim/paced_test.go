@@ -3,6 +3,7 @@ package sim
 // This file tests clusters of modelled machines against thesis chapter 6.
 
 import (
+	"errors"
 	"math"
 	"testing"
 	"time"
@@ -152,6 +153,66 @@ func TestPacedRejects(t *testing.T) {
 	}
 }
 
+// Rule: each figure of the profile's units takes effect (thesis chapter 5): the unit is busy
+// that much longer with each packet, twice in a round trip, to within what card and
+// processor else wait for each other on the bus.
+func TestPacedUnits(t *testing.T) {
+	roundTrip := func(change func(*hwprofiles.Units)) (ns int64) {
+		p := *profile(t, "sbus-arctic")
+		change(&p.Units)
+		k, err := NewPacedCluster(&p, 2, 16, func(p *Process) error {
+			e, err := p.Endpoint(2)
+			if err != nil {
+				return err
+			}
+			got := 0
+			if err := e.Handle(0, func(*am.Message) { got++ }); err != nil {
+				return err
+			}
+			if e.Node() == 1 {
+				for n := 1; n <= 2; n++ {
+					if err := errors.Join(e.Wait(func() bool { return got == n }), e.Post4(0, 0, 1, 2, 3, 4)); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			for n := 1; n <= 2; n++ { // in the first the cards meet
+				begin := p.Now()
+				if err := errors.Join(e.Post4(1, 0, 1, 2, 3, 4), e.Wait(func() bool { return got == n })); err != nil {
+					return err
+				}
+				ns = p.Now() - begin
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		if err := k.Finish(time.Second); err != nil {
+			t.Fatal(err)
+		}
+		return ns
+	}
+	const cycles, look = 500, 6000 // of 40 ns; ns
+	plain := roundTrip(func(*hwprofiles.Units) {})
+	for name, change := range map[string]func(*hwprofiles.Units){
+		"retrieval":  func(u *hwprofiles.Units) { u.RetrievalCycles = cycles * hwprofiles.Cycle },
+		"dispatch":   func(u *hwprofiles.Units) { u.DispatchCycles = cycles * hwprofiles.Cycle },
+		"delivery":   func(u *hwprofiles.Units) { u.DeliveryCycles = cycles * hwprofiles.Cycle },
+		"transmit":   func(u *hwprofiles.Units) { u.TransmitCycles = cycles * hwprofiles.Cycle },
+		"preprocess": func(u *hwprofiles.Units) { u.PreprocessCycles = cycles * hwprofiles.Cycle },
+	} {
+		more := roundTrip(change) - plain
+		if want := int64(2 * cycles * 40); name != "transmit" && (more < want-look || more > want+look) {
+			t.Errorf("%s: a round trip takes %d ns longer, want %d", name, more, want)
+		} else if more < want-look || more > 2*want+look { // acknowledgments, too, occupy the transmitter
+			t.Errorf("%s: a round trip takes %d ns longer, want %d to %d", name, more, want, 2*want)
+		}
+	}
+}
+
 // Rule: acknowledgments and packets take the words that they had on Arctic (Bare): a
 // packet of six words is nine with its network header, and its acknowledgment three.
 func TestBareFrames(t *testing.T) {
@@ -190,7 +251,7 @@ func TestPacedRefused(t *testing.T) {
 // Rule: a card of the profile has its limits (thesis 5.2.4, 5.5).
 func TestPacedCard(t *testing.T) {
 	cfg := engine.Native()
-	pacedCard(&cfg, profile(t, "sbus-arctic"))
+	limit(&cfg, profile(t, "sbus-arctic"))
 	if cfg.Lines != 8 || cfg.ReplyLines != 2 || cfg.FIFO != 10 || cfg.Train != 1 || cfg.AckEvery != 1 || cfg.Blocks || cfg.Sets != 32 {
 		t.Errorf("the card has %+v", cfg)
 	}

@@ -32,9 +32,9 @@ func TestQueueOrder(t *testing.T) {
 			if q.next() != model[0].at {
 				t.Fatalf("next at %d, want %d", q.next(), model[0].at)
 			}
-			at, s := q.pop()
-			if at != model[0].at || int64(s.arg) != model[0].arg {
-				t.Fatalf("got event %d at %d, want %+v", s.arg, at, model[0])
+			at, _, _, arg := q.pop()
+			if at != model[0].at || int64(arg) != model[0].arg {
+				t.Fatalf("got event %d at %d, want %+v", arg, at, model[0])
 			}
 			model, now = model[1:], at
 		}

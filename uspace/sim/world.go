@@ -66,9 +66,9 @@ func (w *World) At(at int64, do func()) { w.queue.push(max(at, w.now), action(do
 // Step lets the next event happen. It returns false if there is none.
 func (w *World) Step() bool {
 	for !w.queue.empty() {
-		at, s := w.queue.pop()
+		at, a, token, arg := w.queue.pop()
 		w.now = at
-		if s.actor.happen(s.token, s.arg) {
+		if a.happen(token, arg) {
 			w.events++
 			w.mix(uint64(at))
 			return true

@@ -1,7 +1,9 @@
 /* The matrix product of `funet matmul` between MPI processes: C = A x B, all three SIZE x SIZE and
- * in blocks of columns, one block a process. A process updates its block of C with one column of
- * A after another, its own first, and asks the owner for the next column while it works on the
- * last; own columns come the same way. It answers others in between, after every POLL updates.
+ * in blocks of columns, one block a process. A process updates its block of C with panels of 32
+ * columns of A, its own first, then those of the processes after it, which arrive, eight panels
+ * ahead, while it works. MPI moves data only when it is called: between updates, after every POLL
+ * of a column of C by a panel.
+ * The product is computed twice, and the second time counts.
  * Usage: matmul SIZE POLL. Rank 0 prints the time and how far the product is from its own. */
 
 #include <math.h>
@@ -11,36 +13,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ask_tag, column_tag };
-enum { ask, column, pending }; /* places in waiting */
+/* The numbers of uspace/apps/matmul.go. */
+enum { panel_columns = 32, tile_rows = 512, ahead = 8 };
 
-static int rank, nodes, size, poll_every;
-static MPI_Request waiting[pending]; /* for the next question, for the column that was asked for */
-static MPI_Request *answers;         /* by who asked; each has one question at a time */
-static int asked, unanswered;
+struct panel {
+	int owner, first, columns;
+};
+
+static int rank, nodes, size, poll_every, undone;
 static double *a;
 
 /* first is the first column of a process's block. */
 static int first(int of) { return (int)((int64_t)size * of / nodes); }
 
-static int owner(int j)
-{
-	int of = 0;
+static int least(int x, int y) { return x < y ? x : y; }
 
-	while (first(of + 1) <= j)
-		of++;
-	return of;
-}
-
+/* memory is zero and begins at a cache line, as Go's does. */
 static double *memory(size_t doubles)
 {
-	double *m = calloc(doubles + 1, sizeof *m);
+	size_t bytes = (doubles * sizeof(double) + 64) / 64 * 64;
+	double *m = aligned_alloc(64, bytes);
 
 	if (!m) {
 		fprintf(stderr, "matmul: no memory; use a smaller size\n");
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
-	return m;
+	return memset(m, 0, bytes);
 }
 
 /* fill makes a column of a matrix from its number, so that any process can make any column. */
@@ -58,92 +56,74 @@ static void fill(int matrix, int j, double *col)
 	}
 }
 
-/* update adds f times x to y: two doubles at a time and four pairs a turn, as gonum's Axpy does. */
-static void update(double f, const double *x, double *y)
+/* add adds to a column of n doubles four columns of A, each times a double, as many as the columns
+ * that are left allow. Four at a time, as gonum's Dgemv; the compiler makes vectors of the loops. */
+static void add(int n, int columns, const double *restrict x, const double *restrict f, double *restrict y)
 {
-	typedef double pair __attribute__((vector_size(16), aligned(8), may_alias));
-	const pair ff = {f, f};
-	int i = 0;
+	for (; columns >= 4; columns -= 4, x += 4 * (size_t)size, f += 4) {
+		const double *x1 = x + size, *x2 = x1 + size, *x3 = x2 + size;
+		const double f0 = f[0], f1 = f[1], f2 = f[2], f3 = f[3];
 
-	for (; i + 8 <= size; i += 8) {
-		const pair *px = (const pair *)(x + i);
-		pair *py = (pair *)(y + i);
-		pair y0 = py[0] + ff * px[0], y1 = py[1] + ff * px[1];
-		pair y2 = py[2] + ff * px[2], y3 = py[3] + ff * px[3];
-
-		py[0] = y0, py[1] = y1, py[2] = y2, py[3] = y3;
+		for (int i = 0; i < n; i++)
+			y[i] += f0 * x[i] + f1 * x1[i] + f2 * x2[i] + f3 * x3[i];
 	}
-	for (; i < size; i++)
-		y[i] += f * x[i];
+	for (; columns > 0; columns--, x += size, f++)
+		for (int i = 0; i < n; i++)
+			y[i] += *f * x[i];
 }
 
-/* listen takes the next question, when there is to be one. */
-static void listen(void)
+/* update adds to C the part of some columns of A, from column j on. */
+static void update(const double *panel, int j, int columns, int own, const double *b, double *c)
 {
-	if (unanswered)
-		MPI_Irecv(&asked, 1, MPI_INT, MPI_ANY_SOURCE, ask_tag, MPI_COMM_WORLD, &waiting[ask]);
-}
+	for (int i = 0; i < size; i += tile_rows)
+		for (int k = 0; k < own; k++) {
+			size_t at = (size_t)k * size;
 
-/* answer sends the column that was asked for. The one before has arrived, or there would be no
- * question. */
-static void answer(int to)
-{
-	MPI_Wait(&answers[to], MPI_STATUS_IGNORE);
-	MPI_Isend(a + (size_t)(asked - first(rank)) * size, size, MPI_DOUBLE, to, column_tag, MPI_COMM_WORLD, &answers[to]);
-	unanswered--;
-	listen();
-}
+			add(least(tile_rows, size - i), columns, panel + i, b + at + j, c + at + i);
+			if (++undone >= poll_every) {
+				int there;
 
-/* serve looks once, or waits, for a question or the column. */
-static void serve(int wait)
-{
-	MPI_Status s;
-	int which, there = 1;
-
-	if (wait)
-		MPI_Waitany(pending, waiting, &which, &s);
-	else
-		MPI_Testany(pending, waiting, &which, &there, &s);
-	if (there && which == ask)
-		answer(s.MPI_SOURCE);
-}
-
-static void multiply(const double *b, double *c)
-{
-	int own = first(rank + 1) - first(rank), j = first(rank) % size, question;
-	double *fetched = memory(size), *work = memory(size);
-	MPI_Request sent = MPI_REQUEST_NULL;
-
-	unanswered = own * nodes; /* each process asks once for each column */
-	listen();
-	for (int d = 0; d <= size; d++) {
-		if (d > 0) {
-			double *last = work;
-
-			while (waiting[column] != MPI_REQUEST_NULL)
-				serve(1);
-			work = fetched;
-			fetched = last;
-		}
-		if (d < size) {
-			MPI_Wait(&sent, MPI_STATUS_IGNORE);
-			question = (j + d) % size;
-			MPI_Irecv(fetched, size, MPI_DOUBLE, owner(question), column_tag, MPI_COMM_WORLD, &waiting[column]);
-			MPI_Isend(&question, 1, MPI_INT, owner(question), ask_tag, MPI_COMM_WORLD, &sent);
-		}
-		if (d > 0)
-			for (int k = 0; k < own; k++) {
-				update(b[(size_t)k * size + (j + d - 1) % size], work, c + (size_t)k * size);
-				if (k % poll_every == poll_every - 1)
-					serve(0);
+				undone = 0;
+				MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
 			}
+		}
+}
+
+static void multiply(const double *b, double *c, double *into)
+{
+	int own = first(rank + 1) - first(rank), panels = 0, asked = 0, sent = 0;
+	size_t room = (size_t)panel_columns * size;
+	struct panel *list = calloc(size + 1, sizeof *list);
+	MPI_Request arrived[ahead], *out = calloc((size_t)nodes * own + 1, sizeof *out);
+
+	if (!list || !out)
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	for (int d = 1; d < nodes; d++) {
+		int of = (rank + d) % nodes, to = (rank - d + nodes) % nodes;
+
+		for (int j = first(of); j < first(of + 1); j += panel_columns)
+			list[panels++] = (struct panel){of, j, least(panel_columns, first(of + 1) - j)};
+		/* What others need of this block, which they have room for when they say so. */
+		for (int j = 0; j < own; j += panel_columns)
+			MPI_Isend(a + (size_t)j * size, least(panel_columns, own - j) * size, MPI_DOUBLE, to, j / panel_columns, MPI_COMM_WORLD, &out[sent++]);
 	}
-	while (unanswered)
-		serve(1);
-	MPI_Wait(&sent, MPI_STATUS_IGNORE);
-	MPI_Waitall(nodes, answers, MPI_STATUSES_IGNORE);
-	free(fetched);
-	free(work);
+	for (int next = 0; next <= panels; next++) {
+		for (; asked < panels && asked < next + ahead; asked++) {
+			struct panel *p = &list[asked];
+
+			MPI_Irecv(into + asked % ahead * room, p->columns * size, MPI_DOUBLE, p->owner, (p->first - first(p->owner)) / panel_columns, MPI_COMM_WORLD, &arrived[asked % ahead]);
+		}
+		if (next == 0)
+			for (int j = 0; j < own; j += panel_columns)
+				update(a + (size_t)j * size, first(rank) + j, least(panel_columns, own - j), own, b, c);
+		if (next < panels) {
+			MPI_Wait(&arrived[next % ahead], MPI_STATUS_IGNORE);
+			update(into + next % ahead * room, list[next].first, list[next].columns, own, b, c);
+		}
+	}
+	MPI_Waitall(sent, out, MPI_STATUSES_IGNORE);
+	free(list);
+	free(out);
 }
 
 /* verify returns how far the product is from one that this process computes alone, relative to
@@ -158,8 +138,7 @@ static double verify(const double *c)
 	for (int k = 0; k < size; k++) {
 		fill(2, k, b);
 		memset(want, 0, size * sizeof *want);
-		for (int l = 0; l < size; l++)
-			update(b[l], all + (size_t)l * size, want);
+		add(size, size, all, b, want);
 		for (int i = 0; i < size; i++) {
 			double off = fabs(c[(size_t)k * size + i] - want[i]);
 
@@ -188,15 +167,13 @@ int main(int argc, char **argv)
 	}
 	int own = first(rank + 1) - first(rank), *counts = calloc(2 * nodes, sizeof *counts);
 	double *b = memory((size_t)own * size), *c = memory((size_t)own * size);
+	double *into = memory((size_t)ahead * panel_columns * size);
 	double *product = rank == 0 ? memory((size_t)size * size) : NULL;
 
 	a = memory((size_t)own * size);
-	answers = calloc(nodes, sizeof *answers);
-	if (!counts || !answers)
+	if (!counts)
 		MPI_Abort(MPI_COMM_WORLD, 2);
-	waiting[ask] = waiting[column] = MPI_REQUEST_NULL;
 	for (int of = 0; of < nodes; of++) {
-		answers[of] = MPI_REQUEST_NULL;
 		counts[of] = (first(of + 1) - first(of)) * size;
 		counts[nodes + of] = first(of) * size;
 	}
@@ -205,12 +182,17 @@ int main(int argc, char **argv)
 		fill(2, first(rank) + k, b + (size_t)k * size);
 	}
 
-	MPI_Barrier(MPI_COMM_WORLD);
-	double begin = MPI_Wtime();
+	double seconds = 0;
 
-	multiply(b, c);
-	MPI_Barrier(MPI_COMM_WORLD);
-	double seconds = MPI_Wtime() - begin;
+	for (int run = 0; run < 2; run++) { /* the second counts: the first finds memory and code cold */
+		memset(c, 0, (size_t)own * size * sizeof *c);
+		MPI_Barrier(MPI_COMM_WORLD);
+		double begin = MPI_Wtime();
+
+		multiply(b, c, into);
+		MPI_Barrier(MPI_COMM_WORLD);
+		seconds = MPI_Wtime() - begin;
+	}
 
 	MPI_Gatherv(c, own * size, MPI_DOUBLE, product, counts, counts + nodes, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 	if (rank == 0)

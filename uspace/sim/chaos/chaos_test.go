@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -42,9 +43,9 @@ func TestSeedsThatOnceFailed(t *testing.T) {
 		}
 		var s Scenario
 		var faults, network string
-		if n, err := fmt.Sscan(line, &s.Seed, &s.Nodes, &s.Messages, &faults, &network); n < 4 {
+		if n, err := fmt.Sscan(line, &s.Seed, &s.Nodes, &s.Messages, &faults, &network, &s.Profile); n < 4 {
 			t.Fatalf("reading %q: %v", line, err)
-		} else if n == 5 {
+		} else if n >= 5 {
 			if s.Network, err = ParseNetwork(network); err != nil {
 				t.Fatal(err)
 			}
@@ -99,6 +100,41 @@ func TestArctic(t *testing.T) {
 				t.Errorf("seed %d, faults %v: %d of %d messages delivered and %d reported failed; %d were for nobody", seed, f, r.Delivered, r.Messages, r.ReportedFailed, r.strays)
 			}
 		}
+	}
+}
+
+// The same on timed cards, on both networks: of the thesis's machine, and of one whose
+// units each take about as long as its bus (testdata/slow-units.yaml).
+func TestTimedCards(t *testing.T) {
+	for _, profile := range []string{"sbus-arctic", "../testdata/slow-units.yaml"} {
+		for _, n := range []Network{Ethernet, Arctic} {
+			for _, f := range []Faults{0, Switch, Transfer | Resize | Switch, All} {
+				t.Run(fmt.Sprintf("%s/%v/%v", filepath.Base(profile), n, f), func(t *testing.T) {
+					t.Parallel()
+					for seed := range uint64(10) {
+						r := mustHold(t, Scenario{Seed: 2000 + seed, Nodes: 8, Messages: 800, Faults: f, Network: n, Profile: profile})
+						if f&^(Transfer|Resize|Switch) == 0 && (r.ReportedFailed != r.strays || r.Delivered != r.Messages-r.strays) {
+							t.Errorf("seed %d: %d of %d messages delivered and %d reported failed; %d were for nobody", seed, r.Delivered, r.Messages, r.ReportedFailed, r.strays)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// A profile changes what happens, and one that times nothing does not.
+func TestProfileOfAScenario(t *testing.T) {
+	s := Scenario{Seed: 3, Nodes: 4, Messages: 200, Faults: All}
+	hashes := map[string]uint64{}
+	for _, s.Profile = range []string{"", Native, "sbus-arctic", "../testdata/slow-units.yaml"} {
+		hashes[s.Profile] = Run(s).Hash
+	}
+	if hashes[""] != hashes[Native] || hashes[""] == hashes["sbus-arctic"] || hashes["sbus-arctic"] == hashes["../testdata/slow-units.yaml"] {
+		t.Errorf("%x", hashes)
+	}
+	if s.Profile = "sbus-arctic"; !strings.HasSuffix(s.String(), "--faults all --profile sbus-arctic") {
+		t.Errorf("the arguments of a scenario with a profile are %v", s)
 	}
 }
 
@@ -211,7 +247,8 @@ func TestNetworkNames(t *testing.T) {
 
 // What cannot be run is refused.
 func TestImpossibleScenarios(t *testing.T) {
-	for _, s := range []Scenario{{Nodes: 1, Messages: 1}, {Nodes: MaxNodes + 1, Messages: 1}, {Nodes: 2}, {Nodes: 2, Messages: -1}, {Nodes: maxArctic + 1, Messages: 1, Network: Arctic}} {
+	for _, s := range []Scenario{{Nodes: 1, Messages: 1}, {Nodes: MaxNodes + 1, Messages: 1}, {Nodes: 2}, {Nodes: 2, Messages: -1}, {Nodes: maxArctic + 1, Messages: 1, Network: Arctic},
+		{Nodes: 2, Messages: 1, Profile: "cm5"}, {Nodes: 2, Messages: 1, Profile: "abacus"}} {
 		if err := s.Check(); !errors.Is(err, ErrScenario) {
 			t.Errorf("%v: %v, want ErrScenario", s, err)
 		}

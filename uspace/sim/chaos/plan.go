@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/sim"
@@ -98,7 +99,25 @@ func (s *Scenario) Check() error {
 	if s.Network == Arctic && s.Nodes > maxArctic {
 		return fmt.Errorf("%w: %d nodes on Arctic; use 2 to %d", ErrScenario, s.Nodes, maxArctic)
 	}
-	return nil
+	_, err := s.profile()
+	return err
+}
+
+// profile reads the scenario's profile; nil: it times nothing.
+func (s *Scenario) profile() (*hwprofiles.Profile, error) {
+	if s.Profile == "" || s.Profile == Native {
+		return nil, nil
+	}
+	p, err := hwprofiles.Load(s.Profile)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrScenario, err)
+	case p.Bus.Clock == 0 && p.CPU.Clock == 0: // as native
+		return nil, nil
+	case p.Bus.Clock == 0:
+		return nil, fmt.Errorf("%w: profile %s has no bus that a card could wait for; use one that has, such as sbus-arctic", ErrScenario, p.Name)
+	}
+	return p, nil
 }
 
 // Streams of random numbers of a scenario.
@@ -143,10 +162,13 @@ type place struct {
 	card      int
 }
 
-func (s *Scenario) plan() plan {
+func (s *Scenario) plan(profile *hwprofiles.Profile) plan {
 	var p plan
 	s.place(&p)
 	s.cluster(&p)
+	if profile != nil {
+		p.tune = timed(p.tune, profile)
+	}
 	if s.Network == Ethernet {
 		s.ethernet(&p)
 	} else {
@@ -210,6 +232,19 @@ func (s *Scenario) cluster(p *plan) {
 		c.AckEvery, c.AckDelay = every, ackDelay
 		c.FirstRTO, c.MinRTO, c.MaxRTO = silence/10, silence/50, silence/4
 		c.PeerTimeout, c.ConnectTimeout = silence, 2*silence
+	}
+}
+
+// timed is a configuration with the profile's times and limits. Only the back-off is not
+// the profile's: "at once" is for the bare packets of the thesis, whose acknowledgments are
+// much shorter than they are. As frames, the rejects of a node that takes nothing fill its
+// link, and what it sends waits behind them for longer than the judge has patience.
+func timed(drawn func(*engine.Config), profile *hwprofiles.Profile) func(*engine.Config) {
+	return func(c *engine.Config) {
+		drawn(c)
+		least, most := c.MinHold, c.MaxHold
+		sim.PaceCard(c, profile)
+		c.MinHold, c.MaxHold = least, most
 	}
 }
 

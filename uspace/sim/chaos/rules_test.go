@@ -55,7 +55,7 @@ func TestRulesOfTheWhole(t *testing.T) {
 		}},
 	} {
 		s := Scenario{Seed: 3, Nodes: 2, Messages: 3000, Faults: Transfer}
-		r := &run{plan: s.plan(), scenario: s}
+		r := &run{plan: s.plan(nil), scenario: s}
 		r.build()
 		if c.before != nil {
 			c.before(r)

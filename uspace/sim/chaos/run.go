@@ -19,6 +19,11 @@ type Scenario struct {
 	Messages int // of all processes together, replies included
 	Faults   Faults
 	Network  Network // without some kinds of Faults if it is Arctic
+	// Profile is the hardware profile, as hwprofiles.Load has it, that the cards are timed
+	// and limited as; empty, or one without a machine such as native: what the seed draws,
+	// and no unit takes time. The network is the seed's in either case, and programs are
+	// not slowed down.
+	Profile string
 	// Trace and Capture, if not nil, get a trace and a capture of the run.
 	Trace, Capture io.Writer
 }
@@ -29,8 +34,14 @@ func (s Scenario) String() string {
 	if s.Network != Ethernet {
 		text += fmt.Sprintf(" --network %v", s.Network)
 	}
+	if s.Profile != "" && s.Profile != Native {
+		text += fmt.Sprintf(" --profile %s", s.Profile)
+	}
 	return text
 }
+
+// Native is the profile that times nothing.
+const Native = "native"
 
 // Result is what became of the messages of a scenario, or of several.
 type Result struct {
@@ -90,7 +101,11 @@ func Run(s Scenario) (result Result) {
 	if s.Network == Arctic {
 		s.Faults &^= faultsOfEthernet
 	}
-	r := &run{plan: s.plan(), scenario: s}
+	profile, err := s.profile()
+	if err != nil {
+		return Result{Stuck: 1, Failures: []string{err.Error()}}
+	}
+	r := &run{plan: s.plan(profile), scenario: s}
 	defer func() {
 		if p := recover(); p != nil {
 			r.oracle.fail(&r.result.Stuck, "panic: %v", p)

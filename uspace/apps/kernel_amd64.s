@@ -1,0 +1,37 @@
+#include "textflag.h"
+
+// func addFour(y, columns *float64, stride int, factors *float64, rows int)
+TEXT ·addFour(SB), NOSPLIT, $0-40
+	MOVQ y+0(FP), DI
+	MOVQ columns+8(FP), R8
+	MOVQ stride+16(FP), AX
+	MOVQ factors+24(FP), BX
+	MOVQ rows+32(FP), CX
+	LEAQ (R8)(AX*8), R9
+	LEAQ (R9)(AX*8), R10
+	LEAQ (R10)(AX*8), R11
+	VBROADCASTSD 0(BX), Y0
+	VBROADCASTSD 8(BX), Y1
+	VBROADCASTSD 16(BX), Y2
+	VBROADCASTSD 24(BX), Y3
+	XORQ AX, AX
+
+loop: // eight rows a turn
+	VMOVUPD (DI)(AX*8), Y4
+	VMOVUPD 32(DI)(AX*8), Y5
+	VFMADD231PD (R8)(AX*8), Y0, Y4
+	VFMADD231PD 32(R8)(AX*8), Y0, Y5
+	VFMADD231PD (R9)(AX*8), Y1, Y4
+	VFMADD231PD 32(R9)(AX*8), Y1, Y5
+	VFMADD231PD (R10)(AX*8), Y2, Y4
+	VFMADD231PD 32(R10)(AX*8), Y2, Y5
+	VFMADD231PD (R11)(AX*8), Y3, Y4
+	VFMADD231PD 32(R11)(AX*8), Y3, Y5
+	VMOVUPD Y4, (DI)(AX*8)
+	VMOVUPD Y5, 32(DI)(AX*8)
+	ADDQ $8, AX
+	CMPQ AX, CX
+	JLT loop
+
+	VZEROUPPER
+	RET

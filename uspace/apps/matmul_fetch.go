@@ -1,0 +1,107 @@
+package apps
+
+// This file is how the matrix multiply gets columns that other nodes own: by Get, in panels,
+// in a fixed order. So many panels are under way at a time as there are places for them; the
+// next is asked for when one has been worked on. Nodes have one byte order.
+
+import (
+	"errors"
+
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Addresses of what nodes share; own columns are at most 1 GiB each where there is another
+// node, and the places 32 MiB together.
+const (
+	addressInto = 0x00100000
+	addressA    = 0x10000000
+	addressC    = 0x80000000
+
+	// ahead is how many panels are under way: enough that the network is never idle while
+	// there is work.
+	ahead = 8
+)
+
+// share makes known to the card what others fetch, and where it puts what this node does. A
+// node alone has no use for that.
+func (x *multiplier) share(register func(funi.Segment) error) error {
+	if x.e.Nodes() == 1 {
+		return nil
+	}
+	x.into = make([]float64, ahead*panelColumns*x.stride)
+	var errs []error
+	for _, s := range []funi.Segment{
+		{Base: addressA, Memory: funi.DoubleBytes(x.a), Rights: funi.Source},
+		{Base: addressC, Memory: funi.DoubleBytes(x.c), Rights: funi.Source},
+		{Base: addressInto, Memory: funi.DoubleBytes(x.into), Rights: funi.Destination},
+	} {
+		if len(s.Memory) > 0 { // a node may have no columns
+			errs = append(errs, x.e.Share(register, s))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// fetches are all panels of a matrix that other nodes own.
+type fetches struct {
+	x       *multiplier
+	base    uint32 // of each node's columns
+	columns int    // of the matrix
+	panels  []panel
+	// How many panels were asked for, taken, and taken and worked on.
+	asked, taken, done int
+
+	arrived [ahead]am.Counter // by place
+}
+
+// panel is neighbouring columns of one node.
+type panel struct {
+	node, first, columns int
+}
+
+// fetch plans to fetch what others own of a matrix: first from the node after this one, so
+// that the nodes do not all fetch from the same one.
+func (x *multiplier) fetch(base uint32, columns int) *fetches {
+	f := &fetches{x: x, base: base, columns: columns}
+	for d := 1; d < x.e.Nodes(); d++ {
+		node := (x.e.Node() + d) % x.e.Nodes()
+		from, to := block(columns, node, x.e.Nodes())
+		for j := from; j < to; j += panelColumns {
+			f.panels = append(f.panels, panel{node: node, first: j, columns: min(panelColumns, to-j)})
+		}
+	}
+	return f
+}
+
+// ask asks for as many panels as there are free places.
+func (f *fetches) ask() error {
+	for ; f.asked < len(f.panels) && f.asked < f.done+ahead; f.asked++ {
+		p := f.panels[f.asked]
+		from, _ := block(f.columns, p.node, f.x.e.Nodes())
+		at, local := f.base+uint32((p.first-from)*8*f.x.stride), uint32(addressInto+8*f.place(f.asked))
+		if err := f.x.e.Get(p.node, at, local, p.columns*2*f.x.stride, &f.arrived[f.asked%ahead]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take waits for the next panel and returns it with its columns, which are there until the
+// next call; that one asks for another panel in their place. After the last panel it returns
+// nil.
+func (f *fetches) take() (panel, []float64, error) {
+	f.done = f.taken
+	if err := f.ask(); err != nil || f.taken == len(f.panels) {
+		return panel{}, nil, err
+	}
+	if err := f.x.e.WaitCounter(&f.arrived[f.taken%ahead], 1); err != nil {
+		return panel{}, nil, err
+	}
+	p, at := f.panels[f.taken], f.place(f.taken)
+	f.taken++
+	return p, f.x.into[at : at+p.columns*f.x.stride], nil
+}
+
+// place returns where in into a panel is put.
+func (f *fetches) place(panel int) int { return panel % ahead * panelColumns * f.x.stride }
