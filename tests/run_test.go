@@ -103,6 +103,7 @@ func TestRunPrograms(t *testing.T) {
 	s := daemons(t, "--hosts", "3")
 	for _, c := range [][]string{
 		{"-n", "5", "--", "funet", "matmul", "--size", "60", "--json"},
+		{"-n", "2", "--", "funet", "cmam", "--rounds", "2", "--json"},
 		{"-n", "2", "--", "funet", "transfer", "--bytes", "4194304", "--block", "65536", "--json"},
 		{"-n", "4", "--", "funet", "stream", "--senders", "3", "--messages", "20000", "--json"},
 		{"-n", "2", "--", "funet", "flood", "--messages", "20000", "--stalls", "2", "--stall", "20ms", "--json"},

@@ -1,23 +1,24 @@
 package daemon
 
-// This file serves metrics over HTTP, in the text format of Prometheus, version 0.0.4
-// (https://prometheus.io/docs/instrumenting/exposition_formats), to whoever can reach a
+// This file serves metrics over HTTP, as Prometheus collects them, to whoever can reach a
 // loopback address or a Unix socket. They say nothing about single users.
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"slices"
+	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/xdp"
 )
 
 // metrics is the server.
@@ -44,7 +45,9 @@ func (d *Daemon) listenMetrics(address string) (*metrics, error) {
 		return nil, fmt.Errorf("serving metrics at %q: %w; choose another address", address, err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", d.serveMetrics)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collector{d})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return &metrics{listener: l, server: &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}}, nil
 }
 
@@ -60,28 +63,56 @@ func (m *metrics) close() error {
 	return err
 }
 
-// serveMetrics answers one request.
-func (d *Daemon) serveMetrics(w http.ResponseWriter, r *http.Request) {
-	text, err := d.metricsText()
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
+// collector reads the metrics when somebody asks for them.
+type collector struct{ daemon *Daemon }
+
+// Describe says nothing beforehand: which metrics there are the engine's counters say.
+func (collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends the metrics of now. When the card's thread has ended it sends an error,
+// which the handler answers with.
+func (m collector) Collect(to chan<- prometheus.Metric) {
+	send := func(kind prometheus.ValueType, name, help string, v float64, labels ...string) {
+		names, values := make([]string, 0, len(labels)/2), make([]string, 0, len(labels)/2)
+		for i := 0; i < len(labels); i += 2 {
+			names, values = append(names, labels[i]), append(values, labels[i+1])
+		}
+		desc := prometheus.NewDesc("funid_"+name, help, names, nil)
+		metric, err := prometheus.NewConstMetric(desc, kind, v, values...)
+		if err != nil {
+			metric = prometheus.NewInvalidMetric(desc, err)
+		}
+		to <- metric
 	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write(text)
+	if err := m.collect(send); err != nil {
+		to <- prometheus.NewInvalidMetric(prometheus.NewDesc("funid_up", "Whether the card runs.", nil, nil), err)
+	}
 }
 
-// metricsText is the metrics of now.
-func (d *Daemon) metricsText() ([]byte, error) {
+// collect calls send for each metric.
+func (m collector) collect(send func(kind prometheus.ValueType, name, help string, v float64, labels ...string)) error {
+	d := m.daemon
+	type portState struct {
+		name  string
+		sends bool
+		n     xdp.Statistics
+	}
 	var n engine.Counters
-	if err := d.loop.do(func() { n = d.loop.card.Counters() }); err != nil {
-		return nil, err
+	var ports []portState
+	err := d.loop.do(func() {
+		n = d.loop.card.Counters()
+		for _, p := range d.loop.ports {
+			if s, err := p.Statistics(); err == nil { // else the interface is gone
+				ports = append(ports, portState{p.Info().Interface, p.Err() == nil, s})
+			}
+		}
+	})
+	if err != nil {
+		return err
 	}
-	var b bytes.Buffer
-	metric := func(kind, name string, labels string, v any) {
-		fmt.Fprintf(&b, "# TYPE %s %s\n%s%s %v\n", name, kind, name, labels, v)
-	}
-	metric("gauge", "funid_info", fmt.Sprintf("{card=\"%d\",incarnation=\"%d\"}", d.cfg.Card, d.incarnation.Load()), 1)
+	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
+	send(gauge, "info", "The card and its incarnation; always 1.", 1,
+		"card", strconv.Itoa(int(d.cfg.Card)), "incarnation", strconv.FormatUint(uint64(d.incarnation.Load()), 10))
 	d.mu.Lock()
 	var all usage
 	for _, u := range d.users {
@@ -91,56 +122,31 @@ func (d *Daemon) metricsText() ([]byte, error) {
 	}
 	jobs := len(d.jobs)
 	d.mu.Unlock()
-	metric("gauge", "funid_jobs", "", jobs)
-	metric("gauge", "funid_contexts", "", all.contexts)
-	metric("gauge", "funid_connections", "", all.connections)
-	metric("gauge", "funid_shared_bytes", "", all.bytes)
+	send(gauge, "jobs", "Jobs that exist.", float64(jobs))
+	send(gauge, "contexts", "Contexts that are attached, and nodes that jobs have here.", float64(all.contexts))
+	send(gauge, "connections", "Connections to the socket.", float64(all.connections))
+	send(gauge, "shared_bytes", "Memory shared with processes.", float64(all.bytes))
 	// The engine's counters have their names where they are defined.
 	named, err := json.Marshal(n)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var values map[string]uint64
 	if err := json.Unmarshal(named, &values); err != nil {
-		return nil, err
+		return err
 	}
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
+	for name, v := range values {
+		send(counter, "card_"+name+"_total", "The engine's counter of this name.", float64(v))
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		metric("counter", "funid_card_"+name+"_total", "", values[name])
-	}
-	err = d.portMetrics(&b)
-	return b.Bytes(), err
-}
-
-// portMetrics adds what the kernel counts of the interfaces.
-func (d *Daemon) portMetrics(b *bytes.Buffer) error {
-	var rows [4][]string
-	err := d.loop.do(func() {
-		for _, p := range d.loop.ports {
-			label := fmt.Sprintf("{interface=%q}", p.Info().Interface)
-			sends := 1
-			if p.Err() != nil {
-				sends = 0
-			}
-			s, err := p.Statistics()
-			if err != nil {
-				continue // the counters of an interface that is gone
-			}
-			for i, v := range []any{sends, s.RxDropped, s.RxRingFull, s.RxFillRingEmpty} {
-				rows[i] = append(rows[i], fmt.Sprint(label, " ", v))
-			}
+	for _, p := range ports {
+		sends := 0.0
+		if p.sends {
+			sends = 1
 		}
-	})
-	for i, m := range [][2]string{{"gauge", "funid_port_sends"}, {"counter", "funid_port_rx_dropped_total"},
-		{"counter", "funid_port_rx_ring_full_total"}, {"counter", "funid_port_fill_ring_empty_total"}} {
-		fmt.Fprintf(b, "# TYPE %s %s\n", m[1], m[0])
-		for _, r := range rows[i] {
-			fmt.Fprintf(b, "%s%s\n", m[1], r)
-		}
+		send(gauge, "port_sends", "Whether frames can be sent.", sends, "interface", p.name)
+		send(counter, "port_rx_dropped_total", "Frames that the kernel dropped for other reasons.", float64(p.n.RxDropped), "interface", p.name)
+		send(counter, "port_rx_ring_full_total", "Frames that found the receive ring full.", float64(p.n.RxRingFull), "interface", p.name)
+		send(counter, "port_fill_ring_empty_total", "Frames that found no memory to be received into.", float64(p.n.RxFillRingEmpty), "interface", p.name)
 	}
-	return err
+	return nil
 }

@@ -64,6 +64,9 @@ func (f *nodeFlags) attach() (*node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if f.profile != nativeProfile && f.profile != info.Profile {
+		return nil, fmt.Errorf("--profile %s: the daemon's card has profile %s; an administrator changes that with `funet profile set %s`", f.profile, info.Profile, f.profile)
+	}
 	debug.SetGCPercent(400) // as in open
 	c, err := attach.Open(cfg)
 	if err != nil {
@@ -83,14 +86,14 @@ func (f *nodeFlags) attach() (*node, error) {
 // where returns the node's place.
 func (n *node) where() place {
 	if n.own == nil {
-		return place{Node: n.e.Node(), Carrier: "daemon", XDPMode: n.with.XDPMode, BindMode: n.with.BindMode}
+		return place{Node: n.e.Node(), Carrier: "daemon", XDPMode: n.with.XDPMode, BindMode: n.with.BindMode, Profile: n.with.Profile}
 	}
 	var x, b []string
 	for _, p := range n.own.Ports() {
 		i := p.Info()
 		x, b = append(x, i.XDPMode.String()), append(b, i.BindMode.String())
 	}
-	return place{Node: n.e.Node(), Carrier: "embedded", XDPMode: same(x), BindMode: same(b)}
+	return place{Node: n.e.Node(), Carrier: "embedded", XDPMode: same(x), BindMode: same(b), Profile: n.profile.Name, Host: n.host()}
 }
 
 // frameSize is the longest frame that all interfaces of the node send, in bytes; 0 if only the

@@ -75,7 +75,7 @@ cards have to reject packets. Every message is accounted for at both priorities.
 				if f.json {
 					return printJSON(n)
 				}
-				return errors.Join(table(os.Stdout, floodHeader, n.row()), n.verdict())
+				return errors.Join(table(os.Stdout, floodHeader, n.row()), n.writeHost(os.Stdout), n.verdict())
 			}
 			return f.floodLab(c, o)
 		},
@@ -115,7 +115,11 @@ func (f *nodeFlags) floodLab(c *cobra.Command, o floodOptions) error {
 		return errors.Join(printJSON(r), err)
 	}
 	fmt.Printf("flood: %d requests to node 1 and as many replies, %d stalls of %v on each node\n", o.messages, o.stalls, o.stall)
-	return errors.Join(table(os.Stdout, rows...), err)
+	err = errors.Join(table(os.Stdout, rows...), err)
+	for _, n := range nodes[1:] {
+		nodes[0].Host.add(n.Host)
+	}
+	return errors.Join(nodes[0].writeHost(os.Stdout), err)
 }
 
 // run is one node.

@@ -158,7 +158,7 @@ func (f *nodeFlags) command(l *lab.Lab, h lab.Host, self, program string, args [
 	}
 	all := append([]string{program, "--json", "--iface", strings.Join(names, ","), "--node", fmt.Sprint(h.Index),
 		"--peers", "/proc/self/fd/3", "--gid", fmt.Sprint(f.gid), "--xdp", f.mode, "--bind", f.bind,
-		"--cpu", fmt.Sprint(cpu), "--slots", fmt.Sprint(f.slots), "--wait", f.wait.String(),
+		"--profile", f.profile, "--cpu", fmt.Sprint(cpu), "--slots", fmt.Sprint(f.slots), "--wait", f.wait.String(),
 		"--rx-ring", fmt.Sprint(rxRing), "--fill-frames", fmt.Sprint(fillFrames),
 		fmt.Sprintf("--huge-pages=%t", f.hugePages), fmt.Sprintf("--jumbo=%t", f.jumbo)}, args...)
 	if f.alone {

@@ -4,6 +4,7 @@ package main
 // card with its endpoint.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,12 +15,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/xdp"
 )
 
@@ -51,6 +54,9 @@ type nodeFlags struct {
 	provoke bool
 	wait    time.Duration
 	json    bool
+	// profile is what --profile names; machine is what it says.
+	profile string
+	machine *hwprofiles.Profile
 }
 
 func (f *nodeFlags) register(c *cobra.Command) {
@@ -74,6 +80,7 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	p.IntVar(&f.fillFrames, "fill-frames", 0, "frames that the kernel may receive into, up to 512 (default 512, more with --jumbo)")
 	p.BoolVar(&f.hugePages, "huge-pages", false, "keep frames on 2 MiB pages")
 	p.DurationVar(&f.wait, "wait", defaultWait, "how long to wait for the other nodes to start")
+	p.StringVar(&f.profile, "profile", nativeProfile, "hardware to be as slow as: a profile's name, or a file with a / or .yaml in its name; on all nodes the same")
 	p.BoolVar(&f.json, "json", false, "print one JSON document")
 }
 
@@ -107,8 +114,19 @@ func (f *nodeFlags) check() error {
 	if _, err := parseAttach(f.mode); err != nil {
 		return err
 	}
-	_, err := parseBind(f.bind)
-	return err
+	if _, err := parseBind(f.bind); err != nil {
+		return err
+	}
+	f.profile = cmp.Or(f.profile, nativeProfile) // commands that measure the host have no flag for it
+	p, err := hwprofiles.Load(f.profile)
+	if err == nil {
+		_, err = machine.Modelled(p)
+	}
+	if err != nil {
+		return fmt.Errorf("--profile: %w", err)
+	}
+	f.machine = p
+	return nil
 }
 
 // inRange refuses a flag's number that is not from low to high.
@@ -157,8 +175,9 @@ type node struct {
 	carrier
 	e *am.Endpoint
 	// own is the card if it is in this process, with is the daemon's if it is not.
-	own  *card.Card
-	with *attach.Info
+	own     *card.Card
+	with    *attach.Info
+	profile *hwprofiles.Profile // of the own card
 }
 
 // open makes the card that the flags describe, or attaches to the daemon's.
@@ -194,7 +213,7 @@ func (f *nodeFlags) open() (*node, error) {
 	cfg := card.Config{
 		Interfaces: f.ifaces, GID: uint16(gid), Node: uint16(f.node), Slots: f.slots,
 		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.cpu,
-		Jumbo: f.jumbo, RxRing: f.rxRing, FillFrames: f.fillFrames,
+		Jumbo: f.jumbo, RxRing: f.rxRing, FillFrames: f.fillFrames, Profile: f.machine,
 		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait },
 	}
 	for _, p := range file.Peers {
@@ -219,7 +238,10 @@ func (f *nodeFlags) open() (*node, error) {
 	if err != nil {
 		return nil, errors.Join(err, k.Close(0))
 	}
-	return &node{carrier: k, e: e, own: k}, nil
+	if cpu := k.CPU(); cpu != nil {
+		e.Pace(cpu)
+	}
+	return &node{carrier: k, e: e, own: k, profile: f.machine}, nil
 }
 
 // explain adds the state of a port to an error of a program, because a peer that
@@ -252,6 +274,8 @@ func same(s []string) string {
 const (
 	defaultSlots = card.DefaultSlots
 	defaultWait  = 30 * time.Second
+	// nativeProfile is the host as it is.
+	nativeProfile = "native"
 )
 
 // linger is how long a node that is done waits for its last packets to arrive.

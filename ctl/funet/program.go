@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,8 @@ type place struct {
 	Carrier  string `json:"card_of"` // "embedded": the process's own; "daemon"
 	XDPMode  string `json:"xdp_mode"`
 	BindMode string `json:"bind_mode"`
+	Profile  string `json:"profile"`
+	Host     *host  `json:"host,omitempty"` // nil: nothing is modelled
 }
 
 func (p place) where() place { return p }
@@ -53,6 +56,11 @@ func runProgram[R any](c *cobra.Command, f *nodeFlags, args []string, one func(*
 	if err != nil {
 		return none, err
 	}
+	if first, ok := any(all[0]).(result); ok {
+		for _, r := range all[1:] {
+			first.where().Host.add(any(r).(result).where().Host)
+		}
+	}
 	return all[0], nil
 }
 
@@ -84,5 +92,8 @@ func showResult(asJSON bool, r result) error {
 		fmt.Printf("node %d: done; node 0 has the figures (XDP %s)\n", p.Node, p.modes())
 		return nil
 	}
-	return show(asJSON, r)
+	if err := show(asJSON, r); err != nil || asJSON {
+		return err
+	}
+	return r.where().writeHost(os.Stdout)
 }

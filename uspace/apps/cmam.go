@@ -17,6 +17,7 @@ package apps
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/funi"
@@ -35,14 +36,18 @@ const (
 	cmamSource = 0x1000000 // memory that blocks come from,
 	cmamInto   = 0x2000000 // and that they go to
 	cmamMemory = 1 << 16
-	// cmamSenders is how many nodes send to node 0 at a time: so many that its card is
-	// never without work.
+	// cmamSenders is how many nodes send to node 0 at a time, if there are as many: so many
+	// that its card is never without work.
 	cmamSenders = 4
 	// cmamCalls is how many calls are under way at a time: so few that none is complete
 	// before the last has begun.
 	cmamCalls = 8
 	// cmamRounds is how many times what takes a round trip is done.
 	cmamRounds = 16
+
+	// cmamPause is the work between two looks of a node that is not measured, in cycles:
+	// that of a few messages.
+	cmamPause = 400
 
 	xferBytes = 16
 	mferBytes = 64
@@ -53,6 +58,9 @@ type CMAMOptions struct {
 	// Messages is how many of each primitive are measured: a multiple of 4 up to 252, and
 	// fewer than the queues have slots.
 	Messages int
+	// Rounds is how often everything is measured, up to 100; rows are medians over the
+	// rounds. 0 stands for 1.
+	Rounds int
 }
 
 // CMAMRow is one measurement, named as in Table 6.1 of the thesis.
@@ -75,10 +83,12 @@ type cmam struct {
 	e           *am.Endpoint
 	clock       func() int64
 	o           CMAMOptions
+	senders     int
 	primitives  []primitive
 	rows        []CMAMRow
 	into        []byte
 	segment     am.Place
+	opened      bool
 	counted     int // handlers that ran, and
 	remaining   int // what was missing of the segment, since the step began
 	stops       int
@@ -86,15 +96,18 @@ type cmam struct {
 	began, sent int64 // the replies of sendReplies
 }
 
-// CMAM runs the benchmark; the group has at least five nodes. On nodes other than 0 there
-// are no rows. Register makes a segment known to the card of this process; clock returns
-// nanoseconds. Blocks are compared at the end (ErrVerify).
-func CMAM(e *am.Endpoint, register func(funi.Segment) error, clock func() int64, o CMAMOptions) ([]CMAMRow, error) {
-	if e.Nodes() <= cmamSenders || o.Messages < cmamSenders || o.Messages%cmamSenders != 0 || o.Messages > 252 {
-		return nil, fmt.Errorf("measuring %d messages on %d nodes: use a multiple of %d messages up to 252, and more than %d nodes", o.Messages, e.Nodes(), cmamSenders, cmamSenders)
+// CMAM runs the benchmark; the group has at least two nodes. On nodes other than 0 there
+// are no rows. Segment returns memory that the card of this process may use, as Segment of a
+// card and of a daemon's client does; clock returns nanoseconds. Blocks are compared at the end of each round (ErrVerify).
+func CMAM(e *am.Endpoint, segment func(uint32, int, funi.Rights) ([]byte, error), clock func() int64, o CMAMOptions) ([]CMAMRow, error) {
+	if e.Nodes() < 2 || o.Messages < cmamSenders || o.Messages%cmamSenders != 0 || o.Messages > 252 || o.Rounds < 0 || o.Rounds > 100 {
+		return nil, fmt.Errorf("measuring %d messages in %d rounds on %d nodes: use a multiple of %d messages up to 252, up to 100 rounds, and at least 2 nodes", o.Messages, o.Rounds, e.Nodes(), cmamSenders)
 	}
-	c := &cmam{e: e, clock: clock, o: o}
-	if err := c.prepare(register); err != nil {
+	c := &cmam{e: e, clock: clock, o: o, senders: min(cmamSenders, e.Nodes()-1)}
+	for o.Messages%c.senders != 0 {
+		c.senders-- // each sends as many
+	}
+	if err := c.prepare(segment); err != nil {
 		return nil, err
 	}
 	steps := []func() error{c.roundTrip("cmam_4", func() error { return e.Request4(1, cmamPing, 1, 2, 3, 4) }),
@@ -103,38 +116,62 @@ func CMAM(e *am.Endpoint, register func(funi.Segment) error, clock func() int64,
 		steps = append(steps, c.sendRequests(p), c.sendsReplies(i, p), c.recvRequests(p), c.recvReplies(i, p))
 	}
 	steps = append(steps, c.calls()...)
-	for _, step := range steps {
-		if err := c.measure(step); err != nil {
+	for range max(o.Rounds, 1) {
+		if err := c.open(); err != nil {
+			return nil, err
+		}
+		for _, step := range steps {
+			if err := c.measure(step); err != nil {
+				return nil, err
+			}
+		}
+		if err := errors.Join(c.barrier(), c.verify()); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.barrier(); err != nil {
-		return nil, err
-	}
-	return c.rows, c.verify()
+	return medians(c.rows), nil
 }
 
-// prepare registers handlers and memory, and opens the segment that blocks go to.
-func (c *cmam) prepare(register func(funi.Segment) error) error {
+// medians returns the rows of many rounds as those of one.
+func medians(rows []CMAMRow) []CMAMRow {
+	times := map[[2]string][]float64{}
+	var one []CMAMRow
+	for _, r := range rows {
+		k := [2]string{r.Name, r.Measure}
+		if times[k] == nil {
+			one = append(one, r)
+		}
+		times[k] = append(times[k], r.Nanoseconds)
+	}
+	for i := range one {
+		t := times[[2]string{one[i].Name, one[i].Measure}]
+		slices.Sort(t)
+		one[i].Nanoseconds = (t[len(t)/2] + t[(len(t)-1)/2]) / 2
+	}
+	return one
+}
+
+// prepare registers handlers and memory.
+func (c *cmam) prepare(segment func(uint32, int, funi.Rights) ([]byte, error)) error {
 	e := c.e
-	from := make([]byte, cmamMemory)
+	from, err := e.ShareNew(segment, cmamSource, cmamMemory, funi.Source|funi.Destination)
+	if err != nil {
+		return err
+	}
 	for i := range from {
 		from[i] = byte(i/4%255 + 1) // never 0
 	}
-	c.into = make([]byte, cmamMemory)
-	err := errors.Join(
+	if c.into, err = e.ShareNew(segment, cmamInto, cmamMemory, funi.Source|funi.Destination); err != nil {
+		return err
+	}
+	err = errors.Join(
 		e.Handle(cmamCount, func(*am.Message) { c.counted++ }),
 		e.Handle(cmamSend, c.sendReplies),
 		e.Handle(cmamPing, func(m *am.Message) { c.note(m.Reply4(cmamCount, 1, 2, 3, 4)) }),
 		e.Handle(cmamPingN, func(m *am.Message) { c.note(m.Reply(cmamCount, 1)) }),
 		e.Handle(cmamStop, func(*am.Message) { c.stops++ }),
-		e.Share(register, funi.Segment{Base: cmamSource, Memory: from, Rights: funi.Source | funi.Destination}),
-		e.Share(register, funi.Segment{Base: cmamInto, Memory: c.into, Rights: funi.Source | funi.Destination}),
 	)
 	if err != nil {
-		return err
-	}
-	if c.segment, err = e.OpenSegment(cmamInto, cmamMemory, nil, nil); err != nil {
 		return err
 	}
 	words := make([]uint32, am.MaxWords)
@@ -164,12 +201,27 @@ func (c *cmam) prepare(register func(funi.Segment) error) error {
 	return nil
 }
 
+// open opens the segment that blocks of a round go to, which has room for them. Nothing of
+// the last round is under way, and all nodes open as many, so they name it alike.
+func (c *cmam) open() error {
+	if c.opened {
+		if _, err := c.e.CloseSegment(c.segment); err != nil {
+			return err
+		}
+	}
+	clear(c.into)
+	var err error
+	c.segment, err = c.e.OpenSegment(cmamInto, cmamMemory, nil, nil)
+	c.opened = err == nil
+	return err
+}
+
 // measure runs a step on all nodes. Those that have done their part wait for node 0.
 func (c *cmam) measure(step func() error) error {
 	e, before := c.e, c.stops
 	// What was sent before has been handled, and what is sent from now on may be before
 	// the barrier has let this node go on.
-	c.counted, c.remaining = 0, e.Remaining(c.segment)
+	c.counted, c.sent, c.remaining = 0, 0, e.Remaining(c.segment)
 	if err := e.Barrier(); err != nil {
 		return err
 	}

@@ -9,36 +9,39 @@ import (
 	"github.com/funet/funet/uspace/apps"
 )
 
-// The benchmark runs wherever programs do, and node 0, which alone measures, has each of
-// Table 6.1's 53 rows once, with the bytes that a call moves for block transfers.
+// The benchmark runs wherever programs do, on two nodes and on more, and node 0, which
+// alone measures, has each of Table 6.1's 53 rows once, however many rounds there are, with
+// the bytes that a call moves for block transfers.
 func TestCMAM(t *testing.T) {
-	b := bed.New(t, bed.Options{Nodes: 6, Slots: 64})
-	b.MustRun(func(n *bed.Node) error {
-		rows, err := apps.CMAM(n.Endpoint, n.Register, n.Now, apps.CMAMOptions{Messages: 40})
-		if err != nil {
-			return err
-		}
-		seen := map[string]bool{}
-		for _, r := range rows {
-			if name := r.Name + " " + r.Measure; seen[name] || r.Nanoseconds < 0 {
-				t.Errorf("row %s: twice, or %v ns", name, r.Nanoseconds)
-			} else {
-				seen[name] = true
+	for _, c := range []struct{ nodes, messages, rounds int }{{6, 40, 0}, {2, 40, 1}, {2, 44, 3}, {4, 40, 2}} {
+		b := bed.New(t, bed.Options{Nodes: c.nodes, Slots: 64})
+		b.MustRun(func(n *bed.Node) error {
+			rows, err := apps.CMAM(n.Endpoint, n.Segment, n.Now, apps.CMAMOptions{Messages: c.messages, Rounds: c.rounds})
+			if err != nil {
+				return err
 			}
-		}
-		if want := map[bool]int{true: 53}[n.Node() == 0]; len(rows) != want {
-			t.Errorf("node %d has %d rows, want %d", n.Node(), len(rows), want)
-		}
-		return nil
-	})
+			seen := map[string]bool{}
+			for _, r := range rows {
+				if name := r.Name + " " + r.Measure; seen[name] || r.Nanoseconds < 0 {
+					t.Errorf("%+v: row %s: twice, or %v ns", c, name, r.Nanoseconds)
+				} else {
+					seen[name] = true
+				}
+			}
+			if want := map[bool]int{true: 53}[n.Node() == 0]; len(rows) != want {
+				t.Errorf("%+v: node %d has %d rows, want %d", c, n.Node(), len(rows), want)
+			}
+			return nil
+		})
+	}
 }
 
 // What the benchmark cannot do is refused before anything is sent.
 func TestCMAMRefused(t *testing.T) {
-	for _, c := range []struct{ nodes, messages int }{{4, 40}, {6, 0}, {6, 41}, {6, 256}} {
+	for _, c := range []struct{ nodes, messages, rounds int }{{1, 40, 1}, {6, 0, 1}, {6, 41, 1}, {6, 256, 1}, {2, 40, -1}, {2, 40, 101}} {
 		bed.New(t, bed.Options{Nodes: c.nodes}).MustRun(func(n *bed.Node) error {
-			if _, err := apps.CMAM(n.Endpoint, n.Register, n.Now, apps.CMAMOptions{Messages: c.messages}); err == nil {
-				t.Errorf("%d messages on %d nodes were not refused", c.messages, c.nodes)
+			if _, err := apps.CMAM(n.Endpoint, n.Segment, n.Now, apps.CMAMOptions{Messages: c.messages, Rounds: c.rounds}); err == nil {
+				t.Errorf("%+v was not refused", c)
 			}
 			return nil
 		})

@@ -10,6 +10,9 @@
 // thread. Drive spins while the process has a processor to itself. When others want
 // it, a process that only waits sleeps in Drive until a frame arrives (rest.go), so
 // that more nodes than processors make progress.
+//
+// With a profile that models a machine the card is as slow as that machine's, and so is
+// the program whose library charges Card.CPU: modelled.go.
 package card
 
 import (
@@ -23,9 +26,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/uspace/port"
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/xdp"
@@ -64,6 +69,10 @@ type Config struct {
 	System bool
 	// CPU pins the calling thread; negative leaves it where the kernel puts it.
 	CPU int
+	// Profile is the hardware that the card, its links and the processor beside it are to
+	// be as slow as; nil: the host as it is. The program's library charges Card.CPU then.
+	// Profiles that are no model give machine.ErrParts.
+	Profile *hwprofiles.Profile
 	// Tune may change the engine's configuration; nil leaves the native one.
 	Tune func(*engine.Config)
 }
@@ -93,6 +102,8 @@ type Card struct {
 	heads    uint32 // of the send queues, at the last step
 	progress uint64 // engine's, at the last look
 	rest     rest   // rest.go
+
+	modelled *modelled // nil: the host as it is (modelled.go)
 }
 
 // Open makes a card and attaches a context. It locks the calling goroutine to its
@@ -105,8 +116,15 @@ func Open(c Config) (_ *Card, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening card: %w", err)
 	}
+	m, err := c.machine(&cfg)
+	if err != nil {
+		return nil, fmt.Errorf("opening card: %w", err)
+	}
 	runtime.LockOSThread()
 	k := &Card{start: time.Now(), system: systemGroup{fd: -1}}
+	if m != nil {
+		k.model(m)
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, k.release())
@@ -138,7 +156,11 @@ func Open(c Config) (_ *Card, err error) {
 		}
 		k.ports = append(k.ports, p)
 		k.rest.watch(p)
-		cfg.Ports = append(cfg.Ports, port.Port(p))
+		var q port.Port = p
+		if m != nil {
+			q = k.modelled.port(p, m)
+		}
+		cfg.Ports = append(cfg.Ports, q)
 	}
 	for i := range cfg.Peers {
 		cfg.Peers[i].Local = k.ports[cfg.Peers[i].Port].Info().MAC
@@ -160,7 +182,32 @@ func Open(c Config) (_ *Card, err error) {
 	if k.ctx, err = k.engine.Attach(memory, c.GID, c.Node); err != nil {
 		return nil, err
 	}
+	if m != nil {
+		k.modelled.page = memory.Page
+		k.modelled.at = k.wall()
+	}
 	return k, nil
+}
+
+// machine tunes the engine as the profile wants it, and returns the machine if it has one.
+func (c *Config) machine(cfg *engine.Config) (*machine.Machine, error) {
+	if c.Profile == nil {
+		return nil, nil
+	}
+	switch model, err := machine.Modelled(c.Profile); {
+	case err != nil:
+		return nil, err
+	case !model:
+		machine.Limit(cfg, c.Profile)
+		return nil, nil
+	}
+	m, err := machine.New(c.Profile)
+	if err == nil {
+		m.Tune(cfg)
+		cfg.MinHold = holdOff(cfg, m.Bus())
+		cfg.MaxHold = cfg.MinHold
+	}
+	return m, err
 }
 
 // engineConfig turns the list of peers into routes: node n is on card n.
@@ -208,8 +255,17 @@ func (c *Config) engineConfig() (engine.Config, error) {
 // Interface returns the process's end of the context.
 func (k *Card) Interface() *funi.Interface { return k.iface }
 
-// Now returns the card's time in nanoseconds since it was made.
-func (k *Card) Now() int64 { return int64(time.Since(k.start)) }
+// Now returns the card's time in nanoseconds since it was made. On a modelled machine
+// what the program has been charged passes first.
+func (k *Card) Now() int64 {
+	if k.modelled != nil {
+		k.modelled.cpu.Settle()
+	}
+	return k.wall()
+}
+
+// wall is the host's clock.
+func (k *Card) wall() int64 { return int64(time.Since(k.start)) }
 
 // Drive lets the card run: it steps the engine if there is a frame to receive, a packet
 // that was not there at the last step, or work left over, and otherwise at every glance-th call, for
@@ -223,6 +279,10 @@ func (k *Card) Now() int64 { return int64(time.Since(k.start)) }
 // round trips seem a little short. Frames that are sent start timers, so their
 // steps look at the clock.
 func (k *Card) Drive() {
+	if k.modelled != nil {
+		k.modelled.drive()
+		return
+	}
 	k.polls++
 	heads := k.iface.Heads()
 	sends := heads != k.heads
@@ -231,7 +291,7 @@ func (k *Card) Drive() {
 		return
 	}
 	if sends || k.leftover || look {
-		k.now = k.Now()
+		k.now = k.wall()
 	}
 	if look {
 		k.rest.looked(k.now, k.polls)
@@ -244,7 +304,7 @@ func (k *Card) Drive() {
 		return
 	}
 	if look && !k.rest.working {
-		k.waiting()
+		k.waiting(spins)
 	}
 }
 
@@ -280,21 +340,29 @@ func (k *Card) Err() error {
 // the peers, detaches from the interfaces and unlocks the OS thread. It returns an
 // error when something was left undelivered.
 func (k *Card) Close(linger time.Duration) error {
-	end := k.Now() + int64(linger)
-	for !k.ctx.Idle() && k.Now() < end {
+	end := k.wall() + int64(linger)
+	for !k.ctx.Idle() && k.wall() < end {
 		for l := range arctic.Level(arctic.Levels) {
 			for k.iface.Receive(l) != nil {
 				k.iface.Release(l)
 			}
 		}
-		k.Drive()
+		if k.modelled != nil {
+			k.modelled.catchUp()
+		} else {
+			k.Drive()
+		}
 	}
 	var err error
 	if !k.ctx.Idle() {
 		err = fmt.Errorf("closing card: packets were left undelivered after %v", linger)
 	}
 	k.engine.Leave()
-	k.engine.Step(k.Now())
+	if k.modelled != nil {
+		k.modelled.leave()
+	} else {
+		k.engine.Step(k.wall())
+	}
 	return errors.Join(err, k.release())
 }
 

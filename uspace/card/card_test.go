@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/xdp"
 )
 
@@ -114,6 +116,10 @@ func TestSegment(t *testing.T) {
 // nothing on the interface: it can be opened afterwards.
 func TestOpenRefuses(t *testing.T) {
 	l, configs := newLab(t)
+	costs, err := hwprofiles.Load("cm5")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		change func(c *card.Config)
 		want   error
@@ -127,6 +133,7 @@ func TestOpenRefuses(t *testing.T) {
 		"interface twice":    {func(c *card.Config) { c.Interfaces = []string{"fu0", "fu0"} }, xdp.ErrProgramAttached},
 		"peer behind nobody": {func(c *card.Config) { c.Peers[1].Interface = "fu7" }, nil},
 		"processor":          {func(c *card.Config) { c.CPU = 1 << 12 }, nil},
+		"no parts":           {func(c *card.Config) { c.Profile = costs }, machine.ErrParts},
 	} {
 		config := configs[0]
 		config.Peers = append([]card.Peer(nil), config.Peers...)

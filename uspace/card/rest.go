@@ -64,8 +64,9 @@ func (r *rest) looked(now int64, polls uint64) {
 	r.at, r.polls = now, polls
 }
 
-// waiting follows a step in vain, and a look at the clock.
-func (k *Card) waiting() {
+// waiting follows a step in vain, and a look at the clock; so many of them pass before the
+// processor is yielded.
+func (k *Card) waiting(spins int) {
 	r := &k.rest
 	if r.idle++; r.idle < max(r.patience, 1) {
 		return
@@ -73,11 +74,11 @@ func (k *Card) waiting() {
 	r.idle = 0
 	if k.now < r.until {
 		k.sleep()
-		r.at = k.Now() // a rest is no work
+		r.at = k.wall() // a rest is no work
 		return
 	}
 	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-	r.at = k.Now()
+	r.at = k.wall()
 	took := r.at - k.now
 	switch {
 	case took > someoneComputes:

@@ -1,6 +1,7 @@
 // Package port says what a card is plugged into. Its folders hold the ports:
 // afxdp for real interfaces, wire for a network in memory that loses, repeats
-// and reorders frames as a seed says.
+// and reorders frames as a seed says, and paced around another port, as slow as
+// the links of a modelled network.
 //
 // The journey of a frame out: the card calls Reserve, composes the frame in the
 // buffer that it got, and Commit. Flush puts everything committed on the wire.

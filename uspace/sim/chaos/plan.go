@@ -13,6 +13,7 @@ import (
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/uspace/sim"
 )
 
@@ -109,13 +110,14 @@ func (s *Scenario) profile() (*hwprofiles.Profile, error) {
 		return nil, nil
 	}
 	p, err := hwprofiles.Load(s.Profile)
-	switch {
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrScenario, err)
+	}
+	switch model, err := machine.Modelled(p); {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrScenario, err)
-	case p.Bus.Clock == 0 && p.CPU.Clock == 0: // as native
+	case !model:
 		return nil, nil
-	case p.Bus.Clock == 0:
-		return nil, fmt.Errorf("%w: profile %s has no bus that a card could wait for; use one that has, such as sbus-arctic", ErrScenario, p.Name)
 	}
 	return p, nil
 }
@@ -243,7 +245,8 @@ func timed(drawn func(*engine.Config), profile *hwprofiles.Profile) func(*engine
 	return func(c *engine.Config) {
 		drawn(c)
 		least, most := c.MinHold, c.MaxHold
-		sim.PaceCard(c, profile)
+		m, _ := machine.New(profile) // which is modelled
+		m.Tune(c)
 		c.MinHold, c.MaxHold = least, most
 	}
 }

@@ -1,0 +1,121 @@
+// Package machine is what a hardware profile means: for the engine of a card, for the
+// processor beside it, and for the links between cards. It is the one place where both
+// worlds take it from: package sim in virtual time, package card in real time. Neither
+// the engine nor package timing knows of profiles.
+//
+// A profile says one of three things. With bus, processor and network it is a model: New
+// makes the objects of package timing. Without any of them, as native, it leaves a host
+// as fast as it is, and only its limits count. Anything between cannot be played: a
+// profile such as cm5 has what whole calls were measured to take, and no parts.
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/timing"
+)
+
+// ErrParts: the profile does not say what the machine is made of.
+var ErrParts = errors.New("it has no bus, no processor or no network")
+
+// Modelled reports whether a profile describes a machine that New can make. It is false,
+// without an error, for a profile that costs nothing, and false with ErrParts for one
+// that has costs but not bus, processor and network.
+func Modelled(p *hwprofiles.Profile) (bool, error) {
+	switch {
+	case p.Bus.Clock != 0 && p.CPU.Clock != 0 && p.Network.Clock != 0:
+		return true, nil
+	case len(p.Costs) > 0:
+		return false, fmt.Errorf("profile %s: %w, only measured costs of whole calls; use one that has, such as sbus-arctic", p.Name, ErrParts)
+	case p.Bus.Clock == 0 && p.CPU.Clock == 0 && p.Network.Clock == 0:
+		return false, nil
+	}
+	return false, fmt.Errorf("profile %s: %w; use one that has, such as sbus-arctic", p.Name, ErrParts)
+}
+
+// Limit gives an engine the limits of the profile's card: a zero leaves the engine's own.
+// It is all that a profile means which costs nothing.
+func Limit(c *engine.Config, p *hwprofiles.Profile) {
+	set := func(to *int, v int) {
+		if v > 0 {
+			*to = v
+		}
+	}
+	set(&c.Lines, p.Card.Lines)
+	set(&c.ReplyLines, p.Card.ReplyLines)
+	set(&c.Sets, p.Card.Contexts)
+	set(&c.FIFO, p.Card.FIFOPackets)
+	set(&c.Train, p.Card.TrainPackets)
+	set(&c.AckEvery, p.Card.AcknowledgeEveryFrames)
+	c.Blocks = c.Blocks && p.Card.Blocks
+}
+
+// Machine is one modelled host: a bus, and what is on it. Bus and all that shares it
+// belong to the goroutine that runs card and program.
+type Machine struct {
+	profile *hwprofiles.Profile
+	bus     *timing.Bus
+}
+
+// New makes a machine of a profile that is Modelled; others give ErrParts.
+func New(p *hwprofiles.Profile) (*Machine, error) {
+	if ok, err := Modelled(p); err != nil {
+		return nil, err
+	} else if !ok {
+		return nil, fmt.Errorf("profile %s: %w; use one that has, such as sbus-arctic", p.Name, ErrParts)
+	}
+	bus := timing.NewBus(p.Bus.Clock.Duration(p.Bus.TransactionCycles), p.Bus.Clock.Duration(p.Bus.WordCycles))
+	return &Machine{profile: p, bus: bus}, nil
+}
+
+// Bus returns the bus that the machine's card and processor share.
+func (m *Machine) Bus() *timing.Bus { return m.bus }
+
+// Tune gives an engine the limits and the times of the machine's card.
+func (m *Machine) Tune(c *engine.Config) {
+	p := m.profile
+	Limit(c, p)
+	c.Blocks = false                                       // a unit moves packets
+	c.MinHold = p.Network.Clock.Duration(hwprofiles.Cycle) // a rejected packet is dispatched again at once (5.2.4)
+	c.MaxHold = c.MinHold
+	bus, network := p.Bus.Clock, p.Network.Clock
+	c.Timing = &engine.Timing{
+		Bus: m.bus, Bursts: p.Bus.Bursts,
+		Retrieval: bus.Duration(p.Units.RetrievalCycles),
+		Dispatch:  bus.Duration(p.Units.DispatchCycles),
+		Delivery:  bus.Duration(p.Units.DeliveryCycles),
+		Transmit:  network.Duration(p.Units.TransmitCycles), Preprocess: network.Duration(p.Units.PreprocessCycles),
+	}
+}
+
+// CPU returns what the machine's processor takes.
+func (m *Machine) CPU() timing.CPUConfig {
+	p := m.profile
+	return timing.CPUConfig{
+		Cycle: p.CPU.Clock.Duration(p.CPU.InstructionCycles),
+		Store: p.CPU.Clock.Duration(p.CPU.UncachedWriteCycles),
+		Stall: max(0, p.CPU.Clock.Duration(p.CPU.UncachedReadCycles)-p.Bus.Transaction(1)),
+	}
+}
+
+// Link is the network as a card with nothing but the links of its neighbours sees it.
+type Link struct {
+	// Word is how long a link takes for 32 bits.
+	Word time.Duration
+	// Latency is how long the head of a packet takes from a card to that of a neighbour,
+	// through two routers (thesis 6.1.4: a hypercube, with a card at each router).
+	Latency time.Duration
+}
+
+// Link returns the links of the machine's network.
+func (m *Machine) Link() Link {
+	n := &m.profile.Network
+	return Link{
+		Word:    n.Clock.Duration(hwprofiles.Cycle * 2 / hwprofiles.Cycles(n.HalfwordsPerCycle)),
+		Latency: n.Clock.Duration(2*n.RouterCycles + 3*n.WireCycles),
+	}
+}

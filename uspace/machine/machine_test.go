@@ -1,0 +1,91 @@
+package machine
+
+// This file tests what profiles mean against thesis chapters 5 and 6.
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/timing"
+)
+
+// load returns an embedded profile.
+func load(t *testing.T, name string) *hwprofiles.Profile {
+	t.Helper()
+	p, err := hwprofiles.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Rule: a card of the thesis's machine has its limits (5.2.4, 5.5), its bus (6.1.5), and
+// dispatches a rejected packet again at once (5.2.4).
+func TestTune(t *testing.T) {
+	m, err := New(load(t, "sbus-arctic"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := engine.Native()
+	m.Tune(&c)
+	if c.Lines != 8 || c.ReplyLines != 2 || c.FIFO != 10 || c.Train != 1 || c.AckEvery != 1 || c.Blocks || c.Sets != 32 || c.MaxHold != 40 {
+		t.Errorf("the card has %+v", c)
+	}
+	if c.Timing.Bus != m.Bus() || !slices.Equal(c.Timing.Bursts, []int{1, 4, 8}) || m.Bus().Transaction(4) != 920 {
+		t.Errorf("its timing is %+v", c.Timing)
+	}
+}
+
+// Rule: an instruction takes 25 ns, a buffered store two cycles (6.1.1), and a load over
+// the bus no longer than its transaction.
+func TestCPU(t *testing.T) {
+	m, err := New(load(t, "sbus-arctic"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := m.CPU(), (timing.CPUConfig{Cycle: 25, Store: 50}); got != want {
+		t.Errorf("the processor is %+v, want %+v", got, want)
+	}
+}
+
+// Rule: a link carries two halfwords each 40 ns, and a head passes two routers in five
+// cycles each and three wires in one each (6.1.4).
+func TestLink(t *testing.T) {
+	m, err := New(load(t, "sbus-arctic"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := m.Link(), (Link{Word: 40, Latency: 520 * time.Nanosecond}); got != want {
+		t.Errorf("the links are %+v, want %+v", got, want)
+	}
+}
+
+// Rule: a profile that costs nothing leaves the engine as it is; one of which only whole
+// calls were measured, or which lacks a part, is refused.
+func TestModelled(t *testing.T) {
+	native := load(t, "native")
+	c, want := engine.Native(), engine.Native()
+	Limit(&c, native)
+	if c.Lines != want.Lines || c.Train != want.Train || !c.Blocks || c.Timing != nil {
+		t.Errorf("native makes %+v of %+v", c, want)
+	}
+	noBus := *load(t, "sbus-arctic")
+	noBus.Bus.Clock = 0
+	for _, x := range []struct {
+		p    *hwprofiles.Profile
+		ok   bool
+		want error
+	}{{native, false, nil}, {load(t, "sbus-arctic"), true, nil}, {load(t, "sbus-arctic-paper"), true, nil}, {load(t, "cm5"), false, ErrParts}, {&noBus, false, ErrParts}} {
+		ok, err := Modelled(x.p)
+		if ok != x.ok || !errors.Is(err, x.want) {
+			t.Errorf("%s is modelled: %v, %v", x.p.Name, ok, err)
+		}
+		if _, err := New(x.p); (err == nil) != x.ok || err != nil && !errors.Is(err, ErrParts) {
+			t.Errorf("making %s: %v", x.p.Name, err)
+		}
+	}
+}
