@@ -159,6 +159,37 @@ func TestRunOnOccasion(t *testing.T) {
 		t.Errorf("the daemons' folder %q is still there: %v", folder, err)
 	}
 	eventually(t, "no process is left", func() bool { return len(marked(p.mark)) == 0 })
+
+	// kill -9 of the launcher: the kernel removes lab, daemons and nodes; the next command the folder.
+	var out growing
+	cmd = exec.Command(command, "run", "-n", "2", "--lab", "--xdp", "generic", "--label=false", "--", "sh", "-c", "echo $FUNET_SOCKET; exec sleep 600")
+	cmd.Stdout = &out
+	p = start(t, cmd, nil)
+	eventually(t, "both nodes run", func() bool { return out.count(".sock\n") == 2 })
+	h := hold(t, p.mark)
+	if err := p.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.wait()
+	h.gone(t, p.mark)
+	funet(t, "lab", "list").wait()
+	first, _, _ := strings.Cut(out.text.String(), "\n")
+	if _, err := os.Stat(filepath.Dir(first)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder %s of a killed launcher is still there: %v", filepath.Dir(first), err)
+	}
+}
+
+// TestRunOnce: a program that starts the nodes itself, as srun does, with what funet run tells it.
+func TestRunOnce(t *testing.T) {
+	s := daemons(t)
+	script := fmt.Sprintf(`[ -z "$FUNET_NODE$FUNET_NODES" ] || exit 9; for i in 0 1; do PMI_RANK=$i PMI_SIZE=2 %s pingpong --exchanges 200 & done; wait`, command)
+	cmd := nobody(exec.Command(command, "run", "-n", "2", "--once", "--socket", s.sockets[0], "--", "sh", "-c", script))
+	cmd.Env = append(os.Environ(), attach.NodeVariable+"=7") // of a job around this one
+	out := start(t, cmd, nil).ok()
+	if !strings.Contains(out, "\nping-pong") && !strings.HasPrefix(out, "ping-pong") || !strings.Contains(out, "node 1: done") {
+		t.Errorf("it printed %q", out)
+	}
+	s.free()
 }
 
 // TestRunTwoJobs: two jobs at once on the same cards have different groups, and each is correct.

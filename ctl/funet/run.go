@@ -167,6 +167,7 @@ func (f *runFlags) job(ctx context.Context) error {
 // onOccasion runs the job on a lab of its own.
 func (f *runFlags) onOccasion(ctx context.Context) (err error) {
 	f.made.lab, f.made.mtu, f.made.bind = max(lab.MinHosts, min(f.Nodes, lab.MaxHosts)), lab.DefaultMTU, "auto"
+	_, _ = lab.RemoveStale() // of one that was killed; what cannot be removed is none of this command's business
 	l, err := lab.Up(f.made.labOptions())
 	if err != nil {
 		return err
