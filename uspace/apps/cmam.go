@@ -44,6 +44,8 @@ const (
 	cmamCalls = 8
 	// cmamRounds is how many times what takes a round trip is done.
 	cmamRounds = 16
+	// cmamStarts is how many times nodes begin a row of barriers.
+	cmamStarts = 16
 
 	// cmamPause is the work between two looks of a node that is not measured, in cycles:
 	// that of a few messages.
