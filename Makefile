@@ -11,7 +11,10 @@ RACE := ./uspace/funi ./uspace/attach ./uspace/am ./uspace/apps ./xdp ./ctl/lab 
 FUZZ = $(shell grep -rn '^func Fuzz' --include='*_test.go' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*).*|\1:\2|')
 FUZZTIME ?= 30s
 
-.PHONY: build demo test check unit race mutants fuzz figures peers generate clean root
+# How long make hostile attacks the daemon.
+HOSTILETIME ?= 10m
+
+.PHONY: build demo test check unit race mutants fuzz hostile figures peers generate clean root
 build: bin/funet bin/funid
 
 .PHONY: bin/funet bin/funid
@@ -61,6 +64,10 @@ fuzz:
 		echo "== $$t for $(FUZZTIME)"; \
 		$(GO) test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$${t%:*}"; \
 	done
+
+# Clients that misbehave, beside others' verified traffic, and 200 kills; with figures.
+hostile: root
+	HOSTILETIME=$(HOSTILETIME) $(GO) test -count=1 -v -timeout 60m ./tests/hostile
 
 # Figures 6.2 to 6.5 of the thesis, as pictures and as JSON, into figures/; each is
 # simulated once, on all processors.

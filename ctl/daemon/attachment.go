@@ -287,6 +287,7 @@ func (c *connection) unsegment(message []byte) error {
 	delete(a.segments, r.Base)
 	size := int64(len(m.bytes))
 	a.bytes -= size
+	m.erase(0)
 	m.close()
 	c.d.give(c.peer.uid, usage{bytes: size})
 	message, err = attach.EncodeBody(attach.KindUnsegment|attach.AnswerBit, nil)
@@ -318,18 +319,38 @@ func (a *attachment) dismiss() {
 	wakeUp(a.process)
 }
 
-// detach ends the connection's context, if it has one.
+// detach ends the connection's context, if it has one, and not the connection: its job has
+// ended. The process may still look at what it has got, so the memory stays, and counts,
+// until the connection ends.
 func (c *connection) detach() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.detachLocked()
+	if a := c.endContext(); a != nil {
+		c.kept = append(c.kept, a)
+	}
 }
 
-// detachLocked does that for who holds mu.
+// detachLocked ends the context, if there is one, and frees all memory that the connection
+// has, for who holds mu.
 func (c *connection) detachLocked() {
+	if a := c.endContext(); a != nil {
+		c.kept = append(c.kept, a)
+	}
+	for _, a := range c.kept {
+		if !c.d.stopping.Load() { // the daemon's end is no wish of the process, and frees its memory anyhow
+			a.erase()
+		}
+		a.close()
+		c.d.give(c.peer.uid, usage{bytes: a.bytes})
+	}
+	c.kept = nil
+}
+
+// endContext ends the context for who holds mu, and returns what is left of it, or nil.
+func (c *connection) endContext() *attachment {
 	a := c.attachment
 	if a == nil {
-		return
+		return nil
 	}
 	c.attachment = nil
 	d := c.d
@@ -343,9 +364,21 @@ func (c *connection) detachLocked() {
 		}
 		l.card.Detach(a.ctx)
 	})
-	a.close()
+	closeFD(a.card)
+	closeFD(a.process)
+	a.card, a.process = -1, -1
 	d.leave(a.job, a.node)
-	d.give(c.peer.uid, usage{contexts: 1, bytes: a.bytes})
+	d.give(c.peer.uid, usage{contexts: 1})
+	return a
+}
+
+// erase empties the memory: a process that keeps it has nothing that is not counted. The
+// register page stays, which says that the card has gone.
+func (a *attachment) erase() {
+	a.memory.erase(funi.PageSize)
+	for _, m := range a.segments {
+		m.erase(0)
+	}
 }
 
 // close gives memory and descriptors back, which the card must not use any more.

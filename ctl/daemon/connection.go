@@ -26,8 +26,9 @@ type connection struct {
 
 	// mu guards what others end: a job's end detaches the contexts of all its connections.
 	mu         sync.Mutex
-	attachment *attachment // nil: none
-	job        *job        // nil: none
+	attachment *attachment   // nil: none
+	job        *job          // nil: none
+	kept       []*attachment // contexts that have ended, of which the process still has the memory
 }
 
 // meet serves a new connection, or refuses it if the user has too many or is nobody that
@@ -44,6 +45,7 @@ func (d *Daemon) meet(conn *net.UnixConn) {
 		c.rule = &Rule{Connections: DefaultConnections}
 	}
 	if err := d.take(p.uid, c.rule, usage{connections: 1}); err != nil {
+		listenNoMore(conn)
 		_ = conn.SetWriteDeadline(time.Now().Add(answerWithin))
 		_ = attach.Send(conn, attach.EncodeRefusal(0, err))
 		conn.Close()
@@ -73,10 +75,28 @@ func (c *connection) serve() {
 			err = c.carryOut(h.Kind, message)
 			fatal = errors.Is(err, attach.ErrMalformed)
 		}
+		if fatal {
+			listenNoMore(c.conn)
+		}
 		if err != nil {
 			err = c.send(attach.EncodeRefusal(h.Kind&^attach.AnswerBit, err))
 		}
 		if fatal || err != nil {
+			return
+		}
+	}
+}
+
+// listenNoMore comes before the last answer on a connection: the process can send nothing
+// more, and what it has sent is taken. A connection that is closed with something unread is
+// reset, and the process would not hear the answer (unix_release_sock, af_unix.c).
+func listenNoMore(conn *net.UnixConn) {
+	if conn.CloseRead() != nil {
+		return
+	}
+	var some [1]byte
+	for { // the socket holds a bounded number of messages, and none comes in
+		if _, err := conn.Read(some[:]); err != nil {
 			return
 		}
 	}

@@ -182,7 +182,8 @@ func checkCPU(cpu int) error {
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	go d.loop.run(d.cfg.CPU)
 	accepting := make(chan error, 1)
-	go func() { accepting <- d.accept() }()
+	socket := d.listener.socket // a stop takes it from the listener, perhaps at once
+	go func() { accepting <- d.accept(socket) }()
 	if d.metrics != nil {
 		d.metrics.serve()
 	}

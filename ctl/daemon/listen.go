@@ -93,8 +93,7 @@ const retryAccept = 100 * time.Millisecond
 
 // accept takes connections until the listener is closed. Out of descriptors it waits:
 // those that are connected go on.
-func (d *Daemon) accept() error {
-	socket := d.listener.socket
+func (d *Daemon) accept(socket *net.UnixListener) error {
 	for {
 		c, err := socket.AcceptUnix()
 		switch {

@@ -61,6 +61,15 @@ func (r *region) passed() {
 	}
 }
 
+// erase gives the pages from an offset on back to the machine, whoever still has the
+// file: without it a process could keep memory that is counted no more. What is read there
+// afterwards is 0.
+func (r *region) erase(from int) {
+	if from < len(r.bytes) {
+		_ = unix.Madvise(r.bytes[from:], unix.MADV_REMOVE)
+	}
+}
+
 // close gives the memory back. Nobody may use it any more. Closing twice does nothing.
 func (r *region) close() {
 	r.passed()

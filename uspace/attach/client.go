@@ -196,7 +196,9 @@ func (c *Client) Err() error { return c.err }
 func (c *Client) ask(request []byte, descriptors int) ([]byte, []int, error) {
 	err := c.conn.SetDeadline(time.Now().Add(c.timeout))
 	if err == nil {
-		err = Send(c.conn, request)
+		if err = Send(c.conn, request); errors.Is(err, unix.EPIPE) {
+			err = nil // why the daemon listens no more may be there to be read
+		}
 	}
 	var message []byte
 	var got []int
