@@ -32,12 +32,16 @@ root:
 	@[ "$$(id -u)" = 0 ] || { echo "make: network namespaces and AF_XDP need root; run it with sudo" >&2; exit 1; }
 
 # Two hosts on this machine, ping-pong and matrix multiply between them.
-demo: root bin/funet
+demo: root build
 	@echo "Two hosts, each a network namespace, joined by a veth pair; each node is a process on AF_XDP."
 	@echo
 	@bin/funet pingpong --lab 2
 	@echo
 	@bin/funet matmul --lab 2 --size 512
+	@echo
+	@echo "The same through a daemon on each host, by an ordinary user's processes, four on two processors:"
+	@echo
+	@bin/funet run -n 2 --lab -- $(CURDIR)/bin/funet pingpong --exchanges 50000
 	@echo
 	@echo "Done; nothing is left behind."
 

@@ -1,7 +1,8 @@
 // Package tests runs the funet command end to end: real processes in network
 // namespaces, as a person would run them. It holds what needs more than one package.
 //
-// TestMain builds the command once, or takes the one that FUNET_BINARY names. Every
+// TestMain builds the command and the daemon once, or takes the command that FUNET_BINARY names,
+// with the daemon beside it. Every
 // process that a test starts carries a mark in its environment, which its children
 // inherit, so a test can tell what is its own from what others on the machine do:
 // census_test.go follows the marks to namespaces, programs and maps and checks that
@@ -73,9 +74,12 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	command = filepath.Join(dir, "funet")
-	build := exec.Command("go", "build", "-o", command, "github.com/funet/funet/ctl/funet")
-	if out, err := build.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("building the command: %w\n%s", err, out)
+	for _, name := range []string{"funet", "funid"} { // the daemon beside the command, where it looks
+		build := exec.Command("go", "build", "-o", filepath.Join(dir, name), "github.com/funet/funet/ctl/"+name)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0") // funid must be built without
+		if out, err := build.CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("building %s: %w\n%s", name, err, out)
+		}
 	}
 	return m.Run(), nil
 }

@@ -53,9 +53,10 @@ type Options struct {
 	// choice for CalibrateMode where the MTU lets frames be longer than a buffer.
 	Jumbo bool
 
-	// Funet measures FUNet once between the lab's hosts, within ctx. Without it funet is
-	// absent and the report has no ratios.
-	Funet func(ctx context.Context, l *lab.Lab, round int) (Sample, error)
+	// Funet measures FUNet between the lab's hosts with embedded cards; Daemons the same through
+	// daemons; Local between two contexts of one process on host 0, through its daemon. What is
+	// nil is absent; without Funet the report has no ratios.
+	Funet, Daemons, Local Runner
 
 	// RoleCommand are the arguments with which this program's binary calls RunRole; two more
 	// are appended, the role and its configuration.
@@ -66,6 +67,9 @@ type Options struct {
 
 	deadline time.Duration // of one run of one peer; 0 for what Exchanges suggest
 }
+
+// Runner measures something of the caller's once on a lab, within ctx.
+type Runner func(ctx context.Context, l *lab.Lab, round int) (Sample, error)
 
 // Sample is what one run of one peer measured, in microseconds.
 type Sample struct {
@@ -115,7 +119,7 @@ func (o Options) withDefaults(l *lab.Lab) (Options, error) {
 func (o Options) chosen() (chosen []*peer) {
 	for i := range peers {
 		// Without funet there would be no ratios.
-		given := peers[i].run == nil && o.Funet != nil
+		given := peers[i].key == funetKey && o.Funet != nil
 		if len(o.Only) == 0 || given || slices.Contains(o.Only, peers[i].key) {
 			chosen = append(chosen, &peers[i])
 		}

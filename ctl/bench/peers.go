@@ -18,14 +18,17 @@ type peer struct {
 	note    string // how its figures came about
 	needs   []tool
 	prepare func(context.Context, *session) error           // once, before the rounds; may be nil
-	run     func(context.Context, *session) (Sample, error) // nil for funet
+	run     func(context.Context, *session) (Sample, error) // nil for the caller's
+	own     func(*Options) Runner                           // the caller's function
 }
 
 var (
 	taskset = tool{"taskset", "util-linux"}
 
 	peers = []peer{
-		{key: "funet"},
+		{key: funetKey, own: func(o *Options) Runner { return o.Funet }},
+		{key: "funet_daemons", note: "two daemons and two clients", own: func(o *Options) Runner { return o.Daemons }},
+		{key: "funet_local", note: "two contexts of a process, a daemon that spins", own: func(o *Options) Runner { return o.Local }},
 		{key: "raw_afxdp", run: own("raw_afxdp")},
 		{key: "udp_spin", run: own("udp_spin")},
 		{key: "tcp_spin", run: own("tcp_spin")},
@@ -40,6 +43,9 @@ var (
 			needs: []tool{{"fi_pingpong", "libfabric-bin"}, taskset}},
 	}
 )
+
+// funetKey is the peer that all others are compared with.
+const funetKey = "funet"
 
 // DebianPackages bring every tool that Peers, Xfer and Matmul can run.
 var DebianPackages = []string{"sockperf", "ucx-utils", "openmpi-bin", "libopenmpi-dev", "gcc", "libfabric-bin", "iperf3", "util-linux"}
@@ -85,7 +91,7 @@ func Peers(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 			e.Note = note
 			continue
 		}
-		if p.run == nil && o.Funet == nil {
+		if p.run == nil && p.own(&o) == nil {
 			e.Note = "not run by this caller"
 			continue
 		}
@@ -113,7 +119,7 @@ func Peers(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 			}
 			if err != nil {
 				e.fail(round+1, err)
-				if p.run == nil {
+				if p.key == funetKey {
 					return r.finish(s), fmt.Errorf("compare peers: round %d: %w: %w", round+1, ErrFunet, err)
 				}
 				continue
@@ -186,7 +192,7 @@ func (s *session) newPort() int {
 func (s *session) measure(ctx context.Context, p *peer, round int) (sample Sample, err error) {
 	err = s.within(ctx, func(ctx context.Context, s *session) error {
 		if p.run == nil {
-			sample, err = s.o.Funet(ctx, s.lab, round)
+			sample, err = p.own(&s.o)(ctx, s.lab, round)
 		} else {
 			sample, err = p.run(ctx, s)
 		}

@@ -75,7 +75,7 @@ func (r *Report) finish(s *session) *Report {
 	for _, e := range r.Peers {
 		e.P50, e.P99 = median(e.RoundsP50), median(e.RoundsP99)
 	}
-	funet := r.Peers["funet"]
+	funet := r.Peers[funetKey]
 	for _, e := range r.Peers {
 		if funet != nil && funet.P50 != nil && e.P50 != nil {
 			ratio := nanos(*e.P50 / *funet.P50)

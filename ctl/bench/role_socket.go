@@ -85,11 +85,17 @@ func (l *socketLink) connect() (err error) {
 	}
 	switch {
 	case l.listener < 0:
-		if err := unix.Connect(l.fd, &l.remote); err != nil {
+		// The runtime's signals interrupt what has a timeout (signal(7)); called again it goes on
+		// waiting.
+		if err := uninterrupted(func() error { return unix.Connect(l.fd, &l.remote) }); err != nil {
 			return fmt.Errorf("connect to port %d of the server: %w", l.remote.Port, err)
 		}
 	default:
-		if l.fd, _, err = unix.Accept4(l.listener, unix.SOCK_CLOEXEC); err != nil {
+		err := uninterrupted(func() (err error) {
+			l.fd, _, err = unix.Accept4(l.listener, unix.SOCK_CLOEXEC)
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("accept the client: %w", err)
 		}
 	}
@@ -97,6 +103,15 @@ func (l *socketLink) connect() (err error) {
 		return fmt.Errorf("set TCP_NODELAY: %w", err)
 	}
 	return nil
+}
+
+// uninterrupted calls again what a signal interrupted.
+func uninterrupted(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
 }
 
 func (l *socketLink) close() (err error) {

@@ -289,5 +289,7 @@ func (d *Daemon) release() error {
 
 // info is the answer to KindInfo.
 func (d *Daemon) info() attach.Info {
-	return attach.Info{Host: hostName(), Card: d.cfg.Card, Incarnation: d.incarnation.Load(), ABI: funi.ABI, Interfaces: d.cfg.Interfaces, Profile: d.profileStatus().Profile}
+	xdp, bind := d.modes()
+	return attach.Info{Host: hostName(), Card: d.cfg.Card, Incarnation: d.incarnation.Load(), ABI: funi.ABI, Interfaces: d.cfg.Interfaces, Profile: d.profileStatus().Profile,
+		XDPMode: xdp, BindMode: bind}
 }

@@ -29,9 +29,15 @@ installs them.`,
 				return err
 			}
 			o.Rounds = f.rounds
+			exchanges := pingpongOptions{apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: bench.Warmup}}.args()
+			o.Daemons = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
+				return f.throughDaemons(ctx, l, exchanges)
+			}
+			o.Local = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
+				return f.twoContexts(ctx, l, o.Exchanges)
+			}
 			o.Funet = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
-				p := pingpongOptions{apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: bench.Warmup}}
-				r, err := runNodes[pingpongResult](ctx, &f.nodeFlags, l, "pingpong", p.args())
+				r, err := runNodes[pingpongResult](ctx, &f.nodeFlags, l, "pingpong", exchanges)
 				if err != nil {
 					return bench.Sample{}, err
 				}

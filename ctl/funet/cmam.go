@@ -112,7 +112,7 @@ func simulateCMAM(p *hwprofiles.Profile) (*cmamResult, error) {
 		if err != nil {
 			return err
 		}
-		found, err := apps.CMAM(e, process.Context().Register, process.Now, apps.CMAMOptions{Messages: cmamMessages})
+		found, err := apps.CMAM(e, process.Segment, process.Now, apps.CMAMOptions{Messages: cmamMessages})
 		if found != nil {
 			rows = found
 		}

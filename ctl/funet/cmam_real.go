@@ -68,7 +68,7 @@ rows mean, and why the model of a row differs, ` + "`funet sim cmam --explain`" 
 
 // run is one node.
 func (o cmamOptions) run(n *node) (*cmamHere, error) {
-	found, err := apps.CMAM(n.e, n.Register, n.Now, apps.CMAMOptions{Messages: cmamMessages, Rounds: o.rounds})
+	found, err := apps.CMAM(n.e, n.Segment, n.Now, apps.CMAMOptions{Messages: cmamMessages, Rounds: o.rounds})
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (o cmamOptions) run(n *node) (*cmamHere, error) {
 	found = slices.DeleteFunc(found, func(f apps.CMAMRow) bool { return f.Name == "barrier" })
 	switch {
 	case found == nil:
-	case n.CPU() == nil:
+	case n.own == nil || n.own.CPU() == nil:
 		for _, f := range found {
 			row := cmamRow{Name: f.Name, Measure: f.Measure, Unit: "us"}
 			if f.Bytes > 0 {

@@ -18,15 +18,15 @@ import (
 // floodNode is the JSON document of one node of flood.
 type floodNode struct {
 	place
-	Level      string          `json:"level"`
-	Delivered  int             `json:"delivered"`
-	Lost       int             `json:"lost"`
-	Duplicated int             `json:"duplicated"`
-	Damaged    int             `json:"damaged"`
-	Seconds    float64         `json:"seconds"`
-	RingFull   uint64          `json:"rx_ring_full"`
-	FillEmpty  uint64          `json:"fill_ring_empty"`
-	Card       engine.Counters `json:"card"`
+	Level      string           `json:"level"`
+	Delivered  int              `json:"delivered"`
+	Lost       int              `json:"lost"`
+	Duplicated int              `json:"duplicated"`
+	Damaged    int              `json:"damaged"`
+	Seconds    float64          `json:"seconds"`
+	RingFull   uint64           `json:"rx_ring_full"`
+	FillEmpty  uint64           `json:"fill_ring_empty"`
+	Card       *engine.Counters `json:"card,omitempty"` // not with a daemon
 }
 
 // floodResult is the JSON document of flood on a lab.
@@ -130,10 +130,13 @@ func (o floodOptions) run(n *node) (*floodNode, error) {
 		return nil, err
 	}
 	r := &floodNode{place: n.where(), Delivered: m.Delivered, Lost: m.Lost, Duplicated: m.Duplicated, Damaged: m.Damaged,
-		Seconds: float64(m.Nanoseconds) / 1e9, Card: n.Engine().Counters()}
+		Seconds: float64(m.Nanoseconds) / 1e9, Card: n.counters()}
 	r.Level = [...]string{"reply", "request"}[min(r.Node, 1)]
+	if n.own == nil {
+		return r, nil
+	}
 	var sum xdp.Statistics
-	for _, p := range n.Ports() {
+	for _, p := range n.own.Ports() {
 		s, err := p.Statistics()
 		if err != nil {
 			return nil, err
@@ -148,8 +151,12 @@ func (o floodOptions) run(n *node) (*floodNode, error) {
 var floodHeader = []string{"  node", "level", "delivered", "lost", "twice", "damaged", "time", "ring full", "fill empty", "rejected", "retransmitted", "XDP mode"}
 
 func (n *floodNode) row() []string {
+	rejected, retransmitted := "-", "-"
+	if n.Card != nil {
+		rejected, retransmitted = fmt.Sprint(n.Card.RejectsReceived), fmt.Sprint(n.Card.Retransmitted)
+	}
 	return []string{fmt.Sprintf("  %d", n.Node), n.Level, fmt.Sprint(n.Delivered), fmt.Sprint(n.Lost), fmt.Sprint(n.Duplicated), fmt.Sprint(n.Damaged),
-		fmt.Sprintf("%.2f s", n.Seconds), fmt.Sprint(n.RingFull), fmt.Sprint(n.FillEmpty), fmt.Sprint(n.Card.RejectsReceived), fmt.Sprint(n.Card.Retransmitted),
+		fmt.Sprintf("%.2f s", n.Seconds), fmt.Sprint(n.RingFull), fmt.Sprint(n.FillEmpty), rejected, retransmitted,
 		n.modes()}
 }
 

@@ -40,7 +40,10 @@ type host struct {
 
 // host returns how well the node's host kept the profile's times; nil: there are none.
 func (n *node) host() *host {
-	l, ok := n.Lateness()
+	if n.own == nil {
+		return nil
+	}
+	l, ok := n.own.Lateness()
 	if !ok {
 		return nil
 	}

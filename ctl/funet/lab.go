@@ -28,7 +28,8 @@ func labCommand() *cobra.Command {
   funet lab peers > peers.yaml
   funet lab exec 1 -- funet pingpong --iface fu0 --node 1 --peers peers.yaml &
   funet lab exec 0 -- funet pingpong --iface fu0 --node 0 --peers peers.yaml
-  funet lab down`,
+  funet lab down
+  funet lab up --daemons; funet run -n 2 --lab -- funet pingpong; funet lab down`,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			if c.HasSubCommands() {
 				return nil // it only prints help
@@ -50,13 +51,21 @@ func labCommand() *cobra.Command {
 func labUp() *cobra.Command {
 	o := lab.Options{}
 	var topology string
-	var asJSON bool
+	var asJSON, daemons bool
+	var made nodeFlags
+	var polling string
 	c := &cobra.Command{
 		Use:   "up [NAME]",
 		Short: "Make a lab that stays until `funet lab down`",
 		Args:  cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			o.Name, o.Topology = nameOf(args), lab.Topology(topology)
+			if _, err := parseAttach(made.mode); err != nil {
+				return err
+			}
+			if daemons {
+				o.Prepare = func(l *lab.Lab) error { return made.startDaemons(c.Context(), l, polling) }
+			}
 			l, err := lab.Up(o)
 			if err != nil {
 				return err
@@ -72,6 +81,10 @@ func labUp() *cobra.Command {
 			if err := table(os.Stdout, hostRows(hosts)...); err != nil {
 				return err
 			}
+			if daemons {
+				fmt.Printf("run a program on its daemons with `funet run -n 2 --lab=%s -- PROGRAM`; end with `funet lab down %s`\n", o.Name, o.Name)
+				return nil
+			}
 			fmt.Printf("run a program on host 0 with `funet lab exec --name %s 0 -- PROGRAM`; end with `funet lab down %s`\n", o.Name, o.Name)
 			return nil
 		},
@@ -80,6 +93,10 @@ func labUp() *cobra.Command {
 	c.Flags().StringVar(&topology, "topology", "", "pair, bridge or mesh (default: pair for 2 hosts, bridge for more)")
 	c.Flags().IntVar(&o.MTU, "mtu", lab.DefaultMTU, "of the links, in bytes")
 	c.Flags().IntVar(&o.Queues, "queues", 1, "receive and transmit queues of each interface")
+	c.Flags().BoolVar(&daemons, "daemons", false, "start a daemon (funid) on each host, for `funet run --lab`")
+	c.Flags().StringVar(&made.mode, "xdp", "auto", "of the daemons: native or generic; auto measures")
+	c.Flags().StringVar(&made.bind, "bind", "auto", "of the daemons: copy or zero-copy; auto is what the XDP mode was measured with")
+	c.Flags().StringVar(&polling, "polling", "", "of the daemons: adaptive, spin or sleep (default adaptive)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
 }
@@ -154,9 +171,9 @@ func labList() *cobra.Command {
 				}
 				return printJSON(infos)
 			}
-			rows := [][]string{{"name", "state", "hosts", "topology", "MTU", "since"}}
+			rows := [][]string{{"name", "state", "hosts", "topology", "MTU", "daemons", "since"}}
 			for _, i := range infos {
-				rows = append(rows, []string{i.Name, i.State, strconv.Itoa(i.Hosts), string(i.Topology), strconv.Itoa(i.MTU), i.Created.Format("2006-01-02 15:04:05")})
+				rows = append(rows, []string{i.Name, i.State, strconv.Itoa(i.Hosts), string(i.Topology), strconv.Itoa(i.MTU), strconv.Itoa(i.Daemons), i.Created.Format("2006-01-02 15:04:05")})
 			}
 			return table(os.Stdout, rows...)
 		},

@@ -55,8 +55,8 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(labCommand(), pingpongCommand(), cmamHereCommand(), matmulCommand(), floodCommand(), streamCommand(), transferCommand(),
-		probeCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), benchCommand(), simCommand(), profileCommand(), roleCommand())
+	c.AddCommand(runCommand(), runNodeCommand(), labCommand(), pingpongCommand(), cmamHereCommand(), matmulCommand(), floodCommand(), streamCommand(), transferCommand(),
+		probeCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), benchCommand(), simCommand(), profileCommand(), roleCommand(), selfPingPongCommand())
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
 	checkArgs(c)
 	return c

@@ -69,7 +69,7 @@ func matmulCommand() *cobra.Command {
 
 // run is one node.
 func (o matmulOptions) run(n *node) (*matmulResult, error) {
-	m, err := apps.MatMul(n.e, n.Register, n.Now, apps.MatMulOptions{N: o.size, R: o.size, M: o.size, Seed: o.seed})
+	m, err := apps.MatMul(n.e, n.Segment, n.Now, apps.MatMulOptions{N: o.size, R: o.size, M: o.size, Seed: o.seed})
 	if err != nil {
 		return nil, err
 	}

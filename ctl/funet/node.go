@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -19,8 +18,10 @@ import (
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/xdp"
 )
@@ -34,6 +35,8 @@ type nodeFlags struct {
 	apart    bool // on a lab of more hosts than processors, host 0 has one to itself
 	alone    bool // node 0 makes do without the other nodes
 
+	card   string // "daemon", "embedded" or "auto", which "" is too
+	socket string
 	ifaces []string
 	node   int
 	peers  string
@@ -62,6 +65,8 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	p.StringVar(&f.topology, "topology", "", "of the lab: pair, bridge or mesh (default: pair for 2 hosts, bridge for more)")
 	p.IntVar(&f.mtu, "mtu", 1500, "of the lab's links, in bytes")
 	p.BoolVar(&f.steer, "steer", false, "on a lab: receive each host's frames on its own processor (RPS), not on the sender's")
+	p.StringVar(&f.card, "card", "auto", "daemon: a funid's; embedded: of this process, which takes root; auto: a daemon's where funet run says which")
+	p.StringVar(&f.socket, "socket", "", "of the daemon (default: $FUNET_SOCKET, or "+attach.DefaultSocket+")")
 	p.StringSliceVar(&f.ifaces, "iface", nil, "on a real host: interface to use, or several with commas")
 	p.IntVar(&f.node, "node", -1, "on a real host: number of this node")
 	p.StringVar(&f.peers, "peers", "", "on a real host: file that lists the nodes and their MAC addresses")
@@ -81,6 +86,12 @@ func (f *nodeFlags) register(c *cobra.Command) {
 
 // check refuses flags that contradict each other.
 func (f *nodeFlags) check() error {
+	if f.card != "" && f.card != "auto" && f.card != "daemon" && f.card != "embedded" {
+		return fmt.Errorf("--card %s: use daemon, embedded or auto", f.card)
+	}
+	if f.attached() {
+		return f.checkAttached()
+	}
 	explicit := len(f.ifaces) > 0 || f.node >= 0 || f.peers != ""
 	switch {
 	case f.lab != 0 && explicit:
@@ -88,7 +99,9 @@ func (f *nodeFlags) check() error {
 	case f.node < -1 || f.node < 0 && len(f.ifaces) > 0 && f.peers != "":
 		return fmt.Errorf("--node %d: %w; use this host's number in the peers file, from 0", f.node, card.ErrNode)
 	case f.lab == 0 && (len(f.ifaces) == 0 || f.node < 0 || f.peers == ""):
-		return errors.New("say where to run: --lab N, or --iface, --node and --peers on each host")
+		return errors.New("say where to run: --lab N, or --iface, --node and --peers on each host, or with `funet run`")
+	case f.socket != "":
+		return errors.New("--socket is that of a daemon; add --card daemon")
 	case f.rxRing < 0 || f.rxRing > 2048 || f.rxRing&(f.rxRing-1) != 0 || f.fillFrames < 0 || f.fillFrames > 512:
 		return errors.New("--rx-ring is a power of two up to 2048 and --fill-frames a number up to 512")
 	case f.alone && f.node > 0:
@@ -145,15 +158,33 @@ func parseBind(s string) (xdp.BindMode, error) {
 	return 0, fmt.Errorf("--bind %s: use auto, copy or zero-copy", s)
 }
 
-// node is an open card with an endpoint on it.
-type node struct {
-	*card.Card
-	e       *am.Endpoint
-	profile *hwprofiles.Profile
+// carrier is what a program needs of its card, which is in this process (card.Card) or in a
+// daemon (attach.Client).
+type carrier interface {
+	Interface() *funi.Interface
+	Drive()
+	Now() int64
+	// Segment returns new memory that the card may use.
+	Segment(base uint32, bytes int, rights funi.Rights) ([]byte, error)
+	Err() error
+	Close(linger time.Duration) error
 }
 
-// open makes the card that the flags describe.
+// node is an open card with an endpoint on it.
+type node struct {
+	carrier
+	e *am.Endpoint
+	// own is the card if it is in this process, with is the daemon's if it is not.
+	own     *card.Card
+	with    *attach.Info
+	profile *hwprofiles.Profile // of the own card
+}
+
+// open makes the card that the flags describe, or attaches to the daemon's.
 func (f *nodeFlags) open() (*node, error) {
+	if f.attached() {
+		return f.attach()
+	}
 	file, err := cluster.Load(f.peers)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("--peers: %w; `funet lab peers` prints what a peers file looks like", err)
@@ -210,7 +241,7 @@ func (f *nodeFlags) open() (*node, error) {
 	if cpu := k.CPU(); cpu != nil {
 		e.Pace(cpu)
 	}
-	return &node{Card: k, e: e, profile: f.machine}, nil
+	return &node{carrier: k, e: e, own: k, profile: f.machine}, nil
 }
 
 // explain adds the state of a port to an error of a program, because a peer that
@@ -219,33 +250,14 @@ func (n *node) explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	if port := n.Err(); port != nil {
+	if port := n.Err(); port != nil && !errors.Is(err, port) {
 		return fmt.Errorf("%w (%w)", err, port)
 	}
 	var u *am.Undelivered
-	if errors.As(err, &u) && u.Reason == arctic.ReasonSilent {
+	if errors.As(err, &u) && u.Reason == arctic.ReasonSilent && n.own != nil {
 		return fmt.Errorf("%w; see that the program runs there, with the same GID and the right MAC addresses in the peers file", err)
 	}
 	return err
-}
-
-// where returns the node's place.
-func (n *node) where() place {
-	var x, b []string
-	for _, p := range n.Ports() {
-		i := p.Info()
-		x, b = append(x, i.XDPMode.String()), append(b, i.BindMode.String())
-	}
-	return place{Node: n.e.Node(), XDPMode: same(x), BindMode: same(b), Profile: n.profile.Name, Host: n.host()}
-}
-
-// frameSize is the longest frame that all interfaces of the node send, in bytes.
-func (n *node) frameSize() int {
-	size := math.MaxInt
-	for _, p := range n.Ports() {
-		size = min(size, p.FrameSize())
-	}
-	return size
 }
 
 // same joins different strings, and is the string when all are the same.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/uspace/apps"
@@ -63,14 +64,22 @@ func (o pingpongOptions) run(n *node) (*pingpongResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &pingpongResult{Nodes: n.e.Nodes(), place: n.where()}
+	r := &pingpongResult{}
 	if h != nil {
-		us := func(ns int64) float64 { return float64(ns) / 1000 }
-		r.Exchanges = h.TotalCount()
-		r.P50, r.P99 = us(h.ValueAtPercentile(50)), us(h.ValueAtPercentile(99))
-		r.Min, r.Max = us(h.Min()), us(h.Max())
+		r = roundTrips(h)
 	}
+	r.Nodes, r.place = n.e.Nodes(), n.where()
 	return r, nil
+}
+
+// roundTrips is what a histogram of nanoseconds says.
+func roundTrips(h *hdrhistogram.Histogram) *pingpongResult {
+	us := func(ns int64) float64 { return float64(ns) / 1000 }
+	return &pingpongResult{
+		Exchanges: h.TotalCount(),
+		P50:       us(h.ValueAtPercentile(50)), P99: us(h.ValueAtPercentile(99)),
+		Min: us(h.Min()), Max: us(h.Max()),
+	}
 }
 
 // WriteTable prints the result for people.

@@ -16,6 +16,7 @@ import (
 // place says which node a result is of, and how its frames went.
 type place struct {
 	Node     int    `json:"node"`
+	Carrier  string `json:"card_of"` // "embedded": the process's own; "daemon"
 	XDPMode  string `json:"xdp_mode"`
 	BindMode string `json:"bind_mode"`
 	Profile  string `json:"profile"`
@@ -24,15 +25,20 @@ type place struct {
 
 func (p place) where() place { return p }
 
-// modes are those of XDP and AF_XDP, for people.
-func (p place) modes() string { return p.XDPMode + ", " + p.BindMode }
+// modes are those of XDP and AF_XDP, and whose card it is, for people.
+func (p place) modes() string {
+	if p.Carrier == "daemon" {
+		return p.XDPMode + ", " + p.BindMode + "; card of a daemon"
+	}
+	return p.XDPMode + ", " + p.BindMode
+}
 
 // flow is what programs report that move data one way.
 type flow struct {
 	place
-	Seconds float64         `json:"seconds"`
-	Goodput float64         `json:"goodput_gbit_per_s"`
-	Card    engine.Counters `json:"card"`
+	Seconds float64          `json:"seconds"`
+	Goodput float64          `json:"goodput_gbit_per_s"`
+	Card    *engine.Counters `json:"card,omitempty"` // not with a daemon
 }
 
 // runProgram runs the command's program where the flags say: on a lab of its own, where

@@ -58,7 +58,7 @@ func (o streamOptions) run(n *node) (*streamResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &streamResult{Words: o.Words, Senders: o.Senders, flow: flow{place: n.where(), Card: n.Engine().Counters()}}
+	r := &streamResult{Words: o.Words, Senders: o.Senders, flow: flow{place: n.where(), Card: n.counters()}}
 	if m.Nanoseconds > 0 {
 		r.Messages, r.Seconds = m.Messages, float64(m.Nanoseconds)/1e9
 		r.Rate = float64(m.Messages) / r.Seconds

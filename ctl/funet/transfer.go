@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -16,8 +17,8 @@ type transferResult struct {
 	Bytes int `json:"bytes"`
 	Block int `json:"block_bytes"`
 	Depth int `json:"blocks_at_once"`
-	MTU   int `json:"mtu,omitempty"` // of a lab
-	Frame int `json:"frame_bytes"`   // the longest
+	MTU   int `json:"mtu,omitempty"`         // of a lab
+	Frame int `json:"frame_bytes,omitempty"` // the longest; not with a daemon
 	flow
 }
 
@@ -58,11 +59,11 @@ func transferCommand() *cobra.Command {
 
 // run is one node.
 func (o transferOptions) run(n *node) (*transferResult, error) {
-	m, err := apps.Transfer(n.e, n.Register, n.Now, o.TransferOptions)
+	m, err := apps.Transfer(n.e, n.Segment, n.Now, o.TransferOptions)
 	if err != nil {
 		return nil, err
 	}
-	r := &transferResult{Block: o.Block, Depth: o.Depth, Frame: n.frameSize(), flow: flow{place: n.where(), Card: n.Engine().Counters()}}
+	r := &transferResult{Block: o.Block, Depth: o.Depth, Frame: n.frameSize(), flow: flow{place: n.where(), Card: n.counters()}}
 	if m.Nanoseconds > 0 {
 		r.Bytes, r.Seconds = m.Bytes, float64(m.Nanoseconds)/1e9
 		r.Goodput = float64(m.Bytes) * 8 / float64(m.Nanoseconds)
@@ -73,9 +74,13 @@ func (o transferOptions) run(n *node) (*transferResult, error) {
 // WriteTable prints the result for people.
 func (r *transferResult) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "transfer: %d bytes from memory to memory in blocks of %d, %d at once, every one checked\n", r.Bytes, r.Block, r.Depth)
-	return table(w,
-		[]string{"  goodput", fmt.Sprintf("%.2f Gbit/s", r.Goodput)},
-		[]string{"  time", fmt.Sprintf("%.3f s", r.Seconds)},
-		[]string{"  frames", fmt.Sprintf("up to %d bytes", r.Frame)},
-		[]string{"  XDP mode", r.modes()})
+	rows := [][]string{
+		{"  goodput", fmt.Sprintf("%.2f Gbit/s", r.Goodput)},
+		{"  time", fmt.Sprintf("%.3f s", r.Seconds)},
+		{"  XDP mode", r.modes()},
+	}
+	if r.Frame != 0 {
+		rows = slices.Insert(rows, 2, []string{"  frames", fmt.Sprintf("up to %d bytes", r.Frame)})
+	}
+	return table(w, rows...)
 }

@@ -36,6 +36,15 @@
 // of a named lab. A lock (flock) on the directory lets one process at a time read or write state
 // or remove a lab; it is not held while a lab is built.
 //
+// # Daemons
+//
+// [Lab.StartDaemons] starts funid on every host; any user of the machine reaches them through
+// [Sockets]. The files of a named lab's daemons are in /run/funet/lab-NAME; removing
+// the lab ends the daemons (SIGTERM, some seconds, SIGKILL), which it finds by the configuration file on
+// their command lines, also those of a lab whose maker died. An anonymous lab's are children
+// like others; their files are in /run/funet/run-PID-..., which goes with the lab or, if its
+// maker was killed, with the next RemoveStale or named Up.
+//
 // # Rules
 //
 //   - All methods may be called from any goroutine; requests to one host run one after

@@ -6,6 +6,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 
@@ -22,6 +23,8 @@ type Lab struct {
 	mu       sync.Mutex // held while a child is started, so that Close misses none
 	closed   bool
 	children []*child // those not known to have ended, with their process groups
+	dir      string   // of an anonymous lab's daemons; "": it has none
+	daemons  []*daemon
 
 	close func() error // does the work of Close once
 }
@@ -39,6 +42,11 @@ func Up(o Options) (*Lab, error) {
 	}
 	if o.Name == "" {
 		l, err := construct(o)
+		if err == nil && o.Prepare != nil {
+			if err = o.Prepare(l); err != nil {
+				err = join(err, l.Close())
+			}
+		}
 		if err != nil {
 			return nil, fmt.Errorf("make lab: %w", err)
 		}
@@ -49,7 +57,13 @@ func Up(o Options) (*Lab, error) {
 	}
 	l, err := construct(o)
 	if err == nil {
-		if err = publish(o); err == nil {
+		if o.Prepare != nil {
+			err = o.Prepare(l)
+		}
+		if err == nil {
+			err = publish(o)
+		}
+		if err == nil {
 			return l, nil
 		}
 		err = join(err, l.Close())
@@ -199,11 +213,14 @@ func (l *Lab) Close() error { return l.close() }
 func (l *Lab) shut() error {
 	l.mu.Lock()
 	l.closed = true
-	children := l.children
+	children, dir := l.children, l.dir
 	l.children = nil
 	l.mu.Unlock()
 
 	err := join(endAll(children), release(l.spaces, l.opts.Name == ""))
+	if dir != "" {
+		err = join(err, os.RemoveAll(dir))
+	}
 	if err != nil {
 		return fmt.Errorf("close lab: %w", err)
 	}

@@ -21,6 +21,7 @@ type Info struct {
 	Topology Topology  `json:"topology"`
 	MTU      int       `json:"mtu"`
 	Queues   int       `json:"queues"`
+	Daemons  int       `json:"daemons"`         // sockets of daemons
 	Owner    int       `json:"owner,omitempty"` // process id of who is building it
 	Created  time.Time `json:"created"`
 }
@@ -111,7 +112,8 @@ func List() (infos []Info, err error) {
 	err = locked(func() error {
 		states, err := readAll()
 		for _, s := range states {
-			i := Info{s.Name, s.Stage, s.Hosts, s.Topology, s.MTU, s.Queues, s.OwnerPID, s.Created}
+			sockets, _ := Sockets(s.Name) // most labs have none
+			i := Info{s.Name, s.Stage, s.Hosts, s.Topology, s.MTU, s.Queues, len(sockets), s.OwnerPID, s.Created}
 			if s.stale() {
 				i.State = "stale"
 			}
@@ -140,7 +142,7 @@ func RemoveStale() (removed []string, err error) {
 // removeStale is RemoveStale for the holder of the lock.
 func removeStale() (removed []string, err error) {
 	states, err := readAll()
-	errs := []error{err}
+	errs := []error{err, sweepRunDirs()}
 	for _, s := range states {
 		if !s.stale() {
 			continue
@@ -184,7 +186,7 @@ func (s *state) remove() error {
 	if err := s.write(); err != nil {
 		return err
 	}
-	var errs []error
+	errs := []error{stopDaemons(s.Name)}
 	for _, name := range namespaces(s.options()) {
 		errs = append(errs, removeNamespace(filepath.Join(netnsDir, name)))
 	}

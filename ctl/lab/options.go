@@ -56,6 +56,9 @@ type Options struct {
 	// its sender's processor, within the sender's system call.
 	Steer bool
 	Name  string // "" makes an anonymous lab; else 1..15 letters, digits and '-'
+	// Prepare, if not nil, is called with the lab when its links work, before it is anybody
+	// else's. Its error is Up's, and the lab is removed again.
+	Prepare func(*Lab) error
 }
 
 // complete fills in defaults and refuses what cannot be made.

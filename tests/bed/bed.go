@@ -300,6 +300,12 @@ func (n *Node) giveWay() {
 // Register lets the node's card use memory for transfers.
 func (n *Node) Register(g funi.Segment) error { return n.ctx.Register(g) }
 
+// Segment returns new memory that the node's card may use for transfers.
+func (n *Node) Segment(base uint32, bytes int, rights funi.Rights) ([]byte, error) {
+	memory := make([]byte, bytes)
+	return memory, n.ctx.Register(funi.Segment{Base: base, Memory: memory, Rights: rights})
+}
+
 // Now returns the virtual time in nanoseconds; it is the programs' clock.
 func (n *Node) Now() int64 { return n.bed.now }
 

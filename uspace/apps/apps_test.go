@@ -98,7 +98,7 @@ func matMul(t rapid.TB, b *bed.Bed, o apps.MatMulOptions) {
 	t.Helper()
 	results := make([]apps.MatMulResult, len(b.Nodes))
 	b.MustRun(func(n *bed.Node) (err error) {
-		results[n.Node()], err = apps.MatMul(n.Endpoint, n.Register, n.Now, o)
+		results[n.Node()], err = apps.MatMul(n.Endpoint, n.Segment, n.Now, o)
 		return err
 	})
 	if r := results[0]; !r.Verified || r.WorstError > apps.Tolerance || r.Nanoseconds <= 0 || r.Flops != 2*float64(o.N)*float64(o.R)*float64(o.M) {
@@ -120,7 +120,7 @@ func TestMatMulNoticesAWrongProduct(t *testing.T) {
 		if n.Node() == 2 {
 			o.Seed = 2
 		}
-		r, err := apps.MatMul(n.Endpoint, n.Register, n.Now, o)
+		r, err := apps.MatMul(n.Endpoint, n.Segment, n.Now, o)
 		if n.Node() == 0 {
 			got = r
 		}
@@ -144,7 +144,7 @@ func TestMatMulDisagreement(t *testing.T) {
 			b := bed.New(t, bed.Options{Nodes: 2, Net: wire.Config{Delay: time.Millisecond}, Limit: 30 * time.Second}) // long enough to be in a barrier
 			errs := b.Run(func(n *bed.Node) error {
 				o := c[n.Node()]
-				_, err := apps.MatMul(n.Endpoint, n.Register, n.Now, o)
+				_, err := apps.MatMul(n.Endpoint, n.Segment, n.Now, o)
 				return err
 			})
 			verify := false
@@ -217,7 +217,7 @@ func TestPeerGone(t *testing.T) {
 			return err
 		},
 		"matmul": func(n *bed.Node) error {
-			_, err := apps.MatMul(n.Endpoint, n.Register, n.Now, apps.MatMulOptions{N: 1000, R: 1000, M: 1000})
+			_, err := apps.MatMul(n.Endpoint, n.Segment, n.Now, apps.MatMulOptions{N: 1000, R: 1000, M: 1000})
 			return err
 		},
 	}
@@ -241,7 +241,7 @@ func TestPeerGone(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	matMul := func(n, r, m int) func(*bed.Node) error {
 		return func(b *bed.Node) error {
-			_, err := apps.MatMul(b.Endpoint, b.Register, b.Now, apps.MatMulOptions{N: n, R: r, M: m})
+			_, err := apps.MatMul(b.Endpoint, b.Segment, b.Now, apps.MatMulOptions{N: n, R: r, M: m})
 			return err
 		}
 	}

@@ -99,9 +99,9 @@ type cmam struct {
 }
 
 // CMAM runs the benchmark; the group has at least two nodes. On nodes other than 0 there
-// are no rows. Register makes a segment known to the card of this process; clock returns
-// nanoseconds. Blocks are compared at the end of each round (ErrVerify).
-func CMAM(e *am.Endpoint, register func(funi.Segment) error, clock func() int64, o CMAMOptions) ([]CMAMRow, error) {
+// are no rows. Segment returns memory that the card of this process may use, as Segment of a
+// card and of a daemon's client does; clock returns nanoseconds. Blocks are compared at the end of each round (ErrVerify).
+func CMAM(e *am.Endpoint, segment func(uint32, int, funi.Rights) ([]byte, error), clock func() int64, o CMAMOptions) ([]CMAMRow, error) {
 	if e.Nodes() < 2 || o.Messages < cmamSenders || o.Messages%cmamSenders != 0 || o.Messages > 252 || o.Rounds < 0 || o.Rounds > 100 {
 		return nil, fmt.Errorf("measuring %d messages in %d rounds on %d nodes: use a multiple of %d messages up to 252, up to 100 rounds, and at least 2 nodes", o.Messages, o.Rounds, e.Nodes(), cmamSenders)
 	}
@@ -109,7 +109,7 @@ func CMAM(e *am.Endpoint, register func(funi.Segment) error, clock func() int64,
 	for o.Messages%c.senders != 0 {
 		c.senders-- // each sends as many
 	}
-	if err := c.prepare(register); err != nil {
+	if err := c.prepare(segment); err != nil {
 		return nil, err
 	}
 	steps := []func() error{c.roundTrip("cmam_4", func() error { return e.Request4(1, cmamPing, 1, 2, 3, 4) }),
@@ -154,21 +154,24 @@ func medians(rows []CMAMRow) []CMAMRow {
 }
 
 // prepare registers handlers and memory.
-func (c *cmam) prepare(register func(funi.Segment) error) error {
+func (c *cmam) prepare(segment func(uint32, int, funi.Rights) ([]byte, error)) error {
 	e := c.e
-	from := make([]byte, cmamMemory)
+	from, err := e.ShareNew(segment, cmamSource, cmamMemory, funi.Source|funi.Destination)
+	if err != nil {
+		return err
+	}
 	for i := range from {
 		from[i] = byte(i/4%255 + 1) // never 0
 	}
-	c.into = make([]byte, cmamMemory)
-	err := errors.Join(
+	if c.into, err = e.ShareNew(segment, cmamInto, cmamMemory, funi.Source|funi.Destination); err != nil {
+		return err
+	}
+	err = errors.Join(
 		e.Handle(cmamCount, func(*am.Message) { c.counted++ }),
 		e.Handle(cmamSend, c.sendReplies),
 		e.Handle(cmamPing, func(m *am.Message) { c.note(m.Reply4(cmamCount, 1, 2, 3, 4)) }),
 		e.Handle(cmamPingN, func(m *am.Message) { c.note(m.Reply(cmamCount, 1)) }),
 		e.Handle(cmamStop, func(*am.Message) { c.stops++ }),
-		e.Share(register, funi.Segment{Base: cmamSource, Memory: from, Rights: funi.Source | funi.Destination}),
-		e.Share(register, funi.Segment{Base: cmamInto, Memory: c.into, Rights: funi.Source | funi.Destination}),
 	)
 	if err != nil {
 		return err

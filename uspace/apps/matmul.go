@@ -78,17 +78,18 @@ type multiplier struct {
 }
 
 // MatMul multiplies two random matrices, twice, and verifies the second product on node 0
-// against a local Dgemm. On other nodes the result is empty. Register makes memory known to the
-// card of this process; clock returns nanoseconds.
-func MatMul(e *am.Endpoint, register func(funi.Segment) error, clock func() int64, o MatMulOptions) (MatMulResult, error) {
+// against a local Dgemm. On other nodes the result is empty. Segment returns memory that the card
+// of this process may use, as Segment of a card and of a daemon's client does; clock returns
+// nanoseconds.
+func MatMul(e *am.Endpoint, segment func(uint32, int, funi.Rights) ([]byte, error), clock func() int64, o MatMulOptions) (MatMulResult, error) {
 	if min(o.N, o.R, o.M) < 1 || max(o.N, o.R, o.M) > MaxDimension {
 		return MatMulResult{}, fmt.Errorf("multiplying %d x %d by %d x %d: dimensions are 1 to %d", o.N, o.R, o.R, o.M, MaxDimension)
 	}
 	x := &multiplier{e: e, o: o, stride: o.N + o.N%2}
-	x.prepare()
-	if err := x.share(register); err != nil {
+	if err := x.allot(segment); err != nil {
 		return MatMulResult{}, err
 	}
+	x.prepare()
 	if err := x.agree(); err != nil {
 		return MatMulResult{}, err
 	}
@@ -121,10 +122,9 @@ func MatMul(e *am.Endpoint, register func(funi.Segment) error, clock func() int6
 func (o *MatMulOptions) seedA() uint64 { return o.Seed*2 + 1 }
 func (o *MatMulOptions) seedB() uint64 { return o.Seed*2 + 2 }
 
-// prepare makes the node's own columns.
+// prepare fills in the node's own columns.
 func (x *multiplier) prepare() {
 	from, to := block(x.o.R, x.e.Node(), x.e.Nodes())
-	x.a = make([]float64, (to-from)*x.stride)
 	for j := from; j < to; j++ {
 		copy(x.a[(j-from)*x.stride:], column(x.o.seedA(), j, x.o.N))
 	}
@@ -132,7 +132,6 @@ func (x *multiplier) prepare() {
 	for j := from; j < to; j++ {
 		x.b = append(x.b, column(x.o.seedB(), j, x.o.R)...)
 	}
-	x.c = make([]float64, (to-from)*x.stride)
 }
 
 // agree finds out whether all nodes have the same dimensions. If not, none goes on, and all

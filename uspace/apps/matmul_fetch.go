@@ -23,21 +23,32 @@ const (
 	ahead = 8
 )
 
-// share makes known to the card what others fetch, and where it puts what this node does. A
-// node alone has no use for that.
-func (x *multiplier) share(register func(funi.Segment) error) error {
-	if x.e.Nodes() == 1 {
-		return nil
+// allot makes the memory of what others fetch, and of where the card puts what this node does. A
+// node alone needs no card for that.
+func (x *multiplier) allot(segment func(uint32, int, funi.Rights) ([]byte, error)) error {
+	columns := func(all int) int {
+		from, to := block(all, x.e.Node(), x.e.Nodes())
+		return to - from
 	}
-	x.into = make([]float64, ahead*panelColumns*x.stride)
 	var errs []error
-	for _, s := range []funi.Segment{
-		{Base: addressA, Memory: funi.DoubleBytes(x.a), Rights: funi.Source},
-		{Base: addressC, Memory: funi.DoubleBytes(x.c), Rights: funi.Source},
-		{Base: addressInto, Memory: funi.DoubleBytes(x.into), Rights: funi.Destination},
+	for _, m := range []struct {
+		to     *[]float64
+		base   uint32
+		count  int
+		rights funi.Rights
+	}{
+		{&x.a, addressA, columns(x.o.R), funi.Source},
+		{&x.c, addressC, columns(x.o.M), funi.Source},
+		{&x.into, addressInto, ahead * panelColumns, funi.Destination},
 	} {
-		if len(s.Memory) > 0 { // a node may have no columns
-			errs = append(errs, x.e.Share(register, s))
+		switch {
+		case m.count == 0: // a node may have no columns
+		case x.e.Nodes() == 1:
+			*m.to = make([]float64, m.count*x.stride)
+		default:
+			b, err := x.e.ShareNew(segment, m.base, m.count*x.stride*8, m.rights)
+			*m.to = funi.Doubles(b)
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)

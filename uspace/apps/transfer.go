@@ -33,12 +33,12 @@ type TransferResult struct {
 	Nanoseconds int64 // from the first request to the word that the last block is done
 }
 
-// Transfer runs the program. Register makes a segment known to the card of this
-// process. On nodes other than 0 the result is empty. Clock returns nanoseconds.
+// Transfer runs the program. Segment returns memory that the card of this process may use, as
+// Segment of a card and of a daemon's client does. On nodes other than 0 the result is empty. Clock returns nanoseconds.
 //
 // Node 1 checks on arrival that both ends of a block carry its number, and at the end
 // every byte of the last Depth blocks.
-func Transfer(e *am.Endpoint, register func(funi.Segment) error, clock func() int64, o TransferOptions) (TransferResult, error) {
+func Transfer(e *am.Endpoint, segment func(base uint32, bytes int, rights funi.Rights) ([]byte, error), clock func() int64, o TransferOptions) (TransferResult, error) {
 	var r TransferResult
 	if o.Block < arctic.TransferAlign || o.Block%arctic.TransferAlign != 0 || o.Block > arctic.MaxTransferWords*arctic.WordSize ||
 		o.Bytes < o.Block || o.Bytes%o.Block != 0 || o.Depth < 1 || o.Depth > 256 || o.Block*o.Depth > 1<<30 || e.Nodes() < 2 {
@@ -50,8 +50,8 @@ func Transfer(e *am.Endpoint, register func(funi.Segment) error, clock func() in
 		t.last[i] = -1
 	}
 	if e.Node() < 2 {
-		t.memory = make([]byte, o.Block*o.Depth)
-		if err := register(funi.Segment{Base: transferBase, Memory: t.memory, Rights: []funi.Rights{funi.Source, funi.Destination}[e.Node()]}); err != nil {
+		var err error
+		if t.memory, err = segment(transferBase, o.Block*o.Depth, []funi.Rights{funi.Source, funi.Destination}[e.Node()]); err != nil {
 			return r, err
 		}
 	}

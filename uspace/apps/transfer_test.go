@@ -37,7 +37,7 @@ func TestTransfer(t *testing.T) {
 			b := bed.New(t, bed.Options{Nodes: c.nodes, Net: wire.Config{Seed: 1, Faults: c.faults}, Tune: c.tune})
 			results := make([]apps.TransferResult, c.nodes)
 			b.MustRun(func(n *bed.Node) (err error) {
-				results[n.Node()], err = apps.Transfer(n.Endpoint, n.Register, n.Now, c.o)
+				results[n.Node()], err = apps.Transfer(n.Endpoint, n.Segment, n.Now, c.o)
 				return err
 			})
 			if r := results[0]; r.Bytes != c.o.Bytes || time.Duration(r.Nanoseconds) < 2*time.Microsecond {
@@ -57,17 +57,18 @@ func TestTransferNotices(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2})
 	var memory []byte
 	errs := b.Run(func(n *bed.Node) error {
-		register := func(g funi.Segment) error {
+		segment := func(base uint32, bytes int, rights funi.Rights) ([]byte, error) {
+			b, err := n.Segment(base, bytes, rights)
 			if n.Node() == 0 {
-				memory = g.Memory
+				memory = b
 			}
-			return n.Register(g)
+			return b, err
 		}
 		spoil := func() int64 { // node 0 looks at its clock before it sends
 			memory[1000] ^= 1
 			return n.Now()
 		}
-		_, err := apps.Transfer(n.Endpoint, register, spoil, apps.TransferOptions{Bytes: 1 << 16, Block: 1 << 14, Depth: 4})
+		_, err := apps.Transfer(n.Endpoint, segment, spoil, apps.TransferOptions{Bytes: 1 << 16, Block: 1 << 14, Depth: 4})
 		return err
 	})
 	if errs[0] != nil || !errors.Is(errs[1], apps.ErrVerify) {
@@ -83,7 +84,7 @@ func TestTransferRefusals(t *testing.T) {
 	} {
 		b := bed.New(t, bed.Options{Nodes: 2})
 		for i, err := range b.Run(func(n *bed.Node) error {
-			_, err := apps.Transfer(n.Endpoint, n.Register, n.Now, o)
+			_, err := apps.Transfer(n.Endpoint, n.Segment, n.Now, o)
 			return err
 		}) {
 			if err == nil || b.Nodes[i].Card.Counters().FramesSent != 0 {

@@ -3,6 +3,7 @@ package attach
 // This file is the client: a context on a daemon's card, from Open to Close.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ type Config struct {
 	Socket  string // of the daemon; "" stands for DefaultSocket
 	GID     uint16
 	Node    uint16        // own number in the group
+	Nodes   int           // members that the group must have; 0: any number
 	Token   Token         // of the job
 	Slots   int           // of each queue, a power of two; 0 stands for the daemon's default
 	Timeout time.Duration // for each answer of the daemon; 0 stands for DefaultTimeout
@@ -74,16 +76,8 @@ type Client struct {
 // ErrForbidden, ErrGroup, ErrToken, ErrNode, ErrTaken, ErrQuota, ErrSlots, ErrFull,
 // ErrStopping.
 func Open(cfg Config) (_ *Client, err error) {
-	c := &Client{
-		socket: cfg.Socket, timeout: cfg.Timeout, spin: cfg.Spin, card: -1, process: -1, cancel: -1,
-		buffer: make([]byte, MaxMessage), segments: map[uint32][]byte{}, start: time.Now(),
-	}
-	if c.socket == "" {
-		c.socket = DefaultSocket
-	}
-	if c.timeout == 0 {
-		c.timeout = DefaultTimeout
-	}
+	c := newClient(cfg.Socket, cfg.Timeout)
+	c.spin = cfg.Spin
 	defer func() {
 		if err != nil {
 			c.release()
@@ -105,12 +99,24 @@ func Open(cfg Config) (_ *Client, err error) {
 		CloseDescriptors(got)
 		return nil, err
 	}
+	if cfg.Nodes != 0 && cfg.Nodes != c.Nodes() {
+		CloseDescriptors(got)
+		return nil, fmt.Errorf("the group has %d nodes, and %d processes were started for it: %w", c.Nodes(), cfg.Nodes, ErrNode)
+	}
 	memory, err := c.share(got)
 	if err != nil {
 		return nil, err
 	}
 	c.rest = newRest(c.fd, c.process, c.cancel)
 	return c, c.initialize(memory)
+}
+
+// newClient returns a client that has nothing yet, with defaults filled in.
+func newClient(socket string, timeout time.Duration) *Client {
+	return &Client{
+		socket: cmp.Or(socket, DefaultSocket), timeout: cmp.Or(timeout, DefaultTimeout), card: -1, process: -1, cancel: -1,
+		buffer: make([]byte, MaxMessage), segments: map[uint32][]byte{}, start: time.Now(),
+	}
 }
 
 // connect opens the socket.

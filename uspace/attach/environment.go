@@ -1,7 +1,8 @@
 package attach
 
 // This file is where a program gets its place in a job from: the environment that the
-// launcher gives it.
+// launcher gives it, or that Slurm or mpirun gives each process that it starts, beside
+// what the launcher gave all of them.
 
 import (
 	"errors"
@@ -25,20 +26,44 @@ const DefaultSocket = "/run/funet/funid.sock"
 // ErrEnvironment: the environment does not say which member of which job this is.
 var ErrEnvironment = errors.New("attach: start the program with funet run, which sets FUNET_GID, FUNET_NODE and FUNET_TOKEN")
 
-// Environment returns what the variables say. ErrEnvironment is returned where one is
-// missing or not what it should be; FUNET_SOCKET may be missing.
+// places are where a process's number and the number of processes are, first those of who
+// starts processes within another's job: mpirun of Open MPI (OMPI_...), others that speak
+// PMI (PMI_...), srun of Slurm.
+var places = [][2]string{
+	{NodeVariable, NodesVariable},
+	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+	{"PMI_RANK", "PMI_SIZE"},
+	{"SLURM_PROCID", "SLURM_NTASKS"},
+}
+
+// Environment returns what the variables say. Where FUNET_NODE is missing, number and
+// number of processes are those that mpirun or srun gave. ErrEnvironment is returned where
+// one is missing or not what it should be; FUNET_SOCKET may be missing, and FUNET_NODES.
 func Environment() (Config, error) {
 	c := Config{Socket: os.Getenv(SocketVariable)}
+	place := places[0]
+	for _, p := range places {
+		if os.Getenv(p[0]) != "" {
+			place = p
+			break
+		}
+	}
+	var gid, node, nodes uint64
 	for _, v := range []struct {
 		name string
-		to   *uint16
-	}{{GIDVariable, &c.GID}, {NodeVariable, &c.Node}} {
-		n, err := strconv.ParseUint(os.Getenv(v.name), 10, 16)
-		if err != nil {
-			return Config{}, fmt.Errorf("reading %s=%q: %w", v.name, os.Getenv(v.name), ErrEnvironment)
+		bits int
+		to   *uint64
+	}{{GIDVariable, 16, &gid}, {place[0], 16, &node}, {place[1], 17, &nodes}} {
+		s := os.Getenv(v.name)
+		if s == "" && v.to == &nodes {
+			continue
 		}
-		*v.to = uint16(n)
+		var err error
+		if *v.to, err = strconv.ParseUint(s, 10, v.bits); err != nil {
+			return Config{}, fmt.Errorf("reading %s=%q: %w", v.name, s, ErrEnvironment)
+		}
 	}
+	c.GID, c.Node, c.Nodes = uint16(gid), uint16(node), int(nodes)
 	var err error
 	if c.Token, err = ParseToken(os.Getenv(TokenVariable)); err != nil {
 		return Config{}, fmt.Errorf("reading %s: %w: %w", TokenVariable, ErrEnvironment, err)

@@ -318,4 +318,6 @@ type Info struct {
 	ABI         uint32   `json:"abi"`
 	Interfaces  []string `json:"interfaces"`
 	Profile     string   `json:"profile"`
+	XDPMode     string   `json:"xdp_mode"`  // where the NIC program runs, of all interfaces; "": there is none
+	BindMode    string   `json:"bind_mode"` // how frames reach the card
 }

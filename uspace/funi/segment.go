@@ -62,9 +62,10 @@ func Bytes(words []uint32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*4)
 }
 
-// DoubleBytes is Bytes of doubles.
-func DoubleBytes(doubles []float64) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(doubles))), len(doubles)*8)
+// Doubles returns the memory of a segment as doubles, in the machine's byte order: as many as
+// there are whole ones. It must begin on a word, as all memory from cards does.
+func Doubles(b []byte) []float64 {
+	return unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
 }
 
 // Segments is the segments of a context, as the card keeps them. It belongs to the

@@ -51,7 +51,7 @@ func TestPacedCMAM4(t *testing.T) {
 	for i := range hashes {
 		var rows []apps.CMAMRow
 		k := paced(t, 32, 256, func(p *Process, e *am.Endpoint) error {
-			r, err := apps.CMAM(e, p.Context().Register, p.Now, apps.CMAMOptions{Messages: 200})
+			r, err := apps.CMAM(e, p.Segment, p.Now, apps.CMAMOptions{Messages: 200})
 			if e.Node() == 0 {
 				rows = r
 			}

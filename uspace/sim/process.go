@@ -233,6 +233,13 @@ func (p *Process) Interface() *funi.Interface { return p.iface }
 // Memory returns the memory that process and card share.
 func (p *Process) Memory() *funi.Memory { return p.memory }
 
+// Segment returns new memory, all 0, that is registered as a segment of the context, as Segment
+// of package card does.
+func (p *Process) Segment(base uint32, bytes int, rights funi.Rights) ([]byte, error) {
+	memory := make([]byte, max(bytes, 0))
+	return memory, p.context.Register(funi.Segment{Base: base, Memory: memory, Rights: rights})
+}
+
 // Context returns the card's end.
 func (p *Process) Context() *engine.Context { return p.context }
 

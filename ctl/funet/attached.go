@@ -1,0 +1,119 @@
+package main
+
+// This file is one node of a group on the card of a daemon, and what a program can say
+// of its card wherever that is.
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime/debug"
+
+	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/engine"
+)
+
+// attached reports whether the card is to be a daemon's: where it was asked for, or where
+// the environment has one and no flag says otherwise.
+func (f *nodeFlags) attached() bool {
+	switch f.card {
+	case "daemon":
+		return true
+	case "embedded":
+		return false
+	}
+	return os.Getenv(attach.SocketVariable) != "" && f.lab == 0 && len(f.ifaces) == 0 && f.peers == ""
+}
+
+// checkAttached refuses flags that contradict a daemon's card.
+func (f *nodeFlags) checkAttached() error {
+	switch {
+	case f.lab != 0:
+		return errors.New("--card daemon: --lab here is for embedded cards; use `funet run -n N --lab -- funet ...`")
+	case len(f.ifaces) > 0 || f.peers != "":
+		return errors.New("--card daemon: the daemon has interfaces and peers; leave out --iface and --peers")
+	case f.node < -1 || f.node > math.MaxUint16:
+		return fmt.Errorf("--node %d: %w; leave it out, funet run says which it is", f.node, card.ErrNode)
+	case f.gid < 0 || f.gid > cluster.MaxGID:
+		return fmt.Errorf("--gid %d: %w; use 1 to %d (0 is the system group)", f.gid, card.ErrGID, cluster.MaxGID)
+	}
+	return nil
+}
+
+// attach attaches to the card of a daemon.
+func (f *nodeFlags) attach() (*node, error) {
+	cfg, err := attach.Environment()
+	if err != nil {
+		return nil, err
+	}
+	if f.socket != "" {
+		cfg.Socket = f.socket
+	}
+	if f.node >= 0 {
+		cfg.Node = uint16(f.node)
+	}
+	if f.gid != 0 {
+		cfg.GID = uint16(f.gid)
+	}
+	cfg.Slots = f.slots
+	info, err := attach.Inquire(cfg.Socket, 0)
+	if err != nil {
+		return nil, err
+	}
+	if f.profile != nativeProfile && f.profile != info.Profile {
+		return nil, fmt.Errorf("--profile %s: the daemon's card has profile %s; an administrator changes that with `funet profile set %s`", f.profile, info.Profile, f.profile)
+	}
+	debug.SetGCPercent(400) // as in open
+	c, err := attach.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	nodes := c.Nodes()
+	if f.alone {
+		nodes = 1
+	}
+	e, err := am.New(c.Interface(), int(cfg.Node), nodes, c.Drive)
+	if err != nil {
+		return nil, errors.Join(err, c.Close(0))
+	}
+	return &node{carrier: c, e: e, with: &info}, nil
+}
+
+// where returns the node's place.
+func (n *node) where() place {
+	if n.own == nil {
+		return place{Node: n.e.Node(), Carrier: "daemon", XDPMode: n.with.XDPMode, BindMode: n.with.BindMode, Profile: n.with.Profile}
+	}
+	var x, b []string
+	for _, p := range n.own.Ports() {
+		i := p.Info()
+		x, b = append(x, i.XDPMode.String()), append(b, i.BindMode.String())
+	}
+	return place{Node: n.e.Node(), Carrier: "embedded", XDPMode: same(x), BindMode: same(b), Profile: n.profile.Name, Host: n.host()}
+}
+
+// frameSize is the longest frame that all interfaces of the node send, in bytes; 0 if only the
+// daemon knows.
+func (n *node) frameSize() int {
+	if n.own == nil {
+		return 0
+	}
+	size := math.MaxInt
+	for _, p := range n.own.Ports() {
+		size = min(size, p.FrameSize())
+	}
+	return size
+}
+
+// counters are those of the card; nil with a daemon's, which counts for all of its processes.
+func (n *node) counters() *engine.Counters {
+	if n.own == nil {
+		return nil
+	}
+	c := n.own.Engine().Counters()
+	return &c
+}

@@ -1,0 +1,206 @@
+package main
+
+// This file is `funet run`: a parallel program on the daemons of this machine, of a lab, or
+// of several hosts.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/launch"
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// runFlags are the flags of run.
+type runFlags struct {
+	launch.Options
+	lab  string // "": not on a lab
+	user string
+	gid  int
+	made nodeFlags // of a lab that is made for the occasion
+}
+
+func runCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run -n N [flags] -- PROGRAM [ARG ...]",
+		Short: "Run a parallel program: a group, and a process for each of its nodes",
+		Long: `Make a group on the daemons (funid) of the hosts and start a process for each node,
+node n on host n modulo their number; no privilege is needed. The hosts are this
+machine; with --lab those of a lab; with --hosts others, by ssh, on which funet must be
+in PATH.
+
+A process finds its daemon and its place in the group in its environment (FUNET_...),
+where the programs of funet and package attach look for it. Each line that it prints
+comes out with its node's number. Standard input goes to node 0; SIGINT, SIGTERM and
+SIGHUP to all. The first node that fails gives the exit code, and the others are ended.
+
+On a lab, root runs the program as an ordinary user (--user). If the lab does not exist
+and was not named, root has one made for the occasion.`,
+		Example: `  funet run -n 2 --lab -- funet pingpong
+  funet lab up --daemons; funet run -n 4 --lab -- funet matmul --size 512
+  funet run -n 4 --hosts a,b -- ./program
+  funet run -n 4 --hosts a,b --once -- srun ./program`,
+		Args:                  cobra.MinimumNArgs(1),
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			f.Program, f.Args = args[0], args[1:]
+			return f.run(c)
+		},
+	}
+	p := c.Flags()
+	p.SetInterspersed(false)
+	p.IntVarP(&f.Nodes, "nodes", "n", 1, "number of nodes")
+	p.StringVar(&f.lab, "lab", "", "run on the hosts of a lab with daemons (default name: lab)")
+	p.Lookup("lab").NoOptDefVal = defaultLab
+	p.StringSliceVar(&f.Hosts, "hosts", nil, "run on these hosts, reached by ssh")
+	p.StringVar(&f.Socket, "socket", "", "of the daemon (default: $FUNET_SOCKET, or "+attach.DefaultSocket+")")
+	p.IntVar(&f.gid, "gid", 0, "group identifier, 1 to 2047 (default: any that is free)")
+	p.StringVar(&f.user, "user", "", "for root: user to run the program as (default on a lab: who called sudo, or nobody)")
+	p.StringVar(&f.Profile, "profile", "", "hardware profile that the cards must have (default: any)")
+	p.BoolVar(&f.Once, "once", false, "start the program once, here: it starts the nodes (mpirun, srun), which know their numbers from it")
+	p.BoolVar(&f.Label, "label", true, "print nodes' numbers before their lines")
+	p.DurationVar(&f.Grace, "grace", launch.DefaultGrace, "how long processes have to end after SIGTERM")
+	p.StringVar(&f.made.mode, "xdp", "auto", "on a lab made for the occasion: native or generic; auto measures")
+	return c
+}
+
+// runNodeCommand is what `funet run --hosts` starts on each host.
+func runNodeCommand() *cobra.Command {
+	var socket string
+	c := &cobra.Command{
+		Use:    launch.AgentCommand,
+		Short:  "What `funet run --hosts` starts on a host; reads orders",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			signal.Ignore(unix.SIGINT, unix.SIGHUP) // the launcher says what to do, or is gone
+			return launch.Serve(os.Stdin, os.Stdout, daemonSocket(socket), nil)
+		},
+	}
+	c.Flags().StringVar(&socket, "socket", "", "of the daemon")
+	return c
+}
+
+func (f *runFlags) run(c *cobra.Command) (err error) {
+	switch {
+	case f.user != "" && len(f.Hosts) > 0:
+		return errors.New("--user or --hosts, not both: name users with the hosts, as in --hosts alice@a,alice@b")
+	case f.lab != "" && len(f.Hosts) > 0:
+		return errors.New("--lab or --hosts, not both")
+	case f.lab != "" && f.Socket != "":
+		return errors.New("--lab or --socket, not both")
+	case f.gid < 0 || f.gid > arctic.MaxGID:
+		return fmt.Errorf("--gid %d: use 1 to %d (0 is the system group)", f.gid, arctic.MaxGID)
+	case f.Grace <= 0:
+		return fmt.Errorf("--grace %v: use a time above 0, such as 5s", f.Grace)
+	}
+	if _, err := parseAttach(f.made.mode); err != nil {
+		return err
+	}
+	if err := inRange("-n", f.Nodes, 1, attach.MaxNodes); err != nil {
+		return err
+	}
+	f.GID = uint16(f.gid)
+	if err := f.chooseUser(); err != nil {
+		return err
+	}
+	// The command's own handling of signals ends what comes before the processes; these go to them.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	defer signal.Stop(signals)
+	ctx, cancel := context.WithCancel(c.Context())
+	defer cancel()
+	f.Signals, f.Stdin, f.Stdout, f.Stderr = signals, input(), os.Stdout, os.Stderr
+
+	switch {
+	case f.lab != "":
+		f.Sockets, err = lab.Sockets(f.lab)
+		if errors.Is(err, lab.ErrNotFound) && os.Geteuid() == 0 && f.lab == defaultLab {
+			return f.onOccasion(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	case len(f.Hosts) == 0:
+		f.Sockets = []string{daemonSocket(f.Socket)}
+	}
+	return f.job(ctx)
+}
+
+// daemonSocket is that of this machine's daemon: as the flag or the environment says.
+func daemonSocket(flag string) string {
+	return cmp.Or(flag, os.Getenv(attach.SocketVariable), attach.DefaultSocket)
+}
+
+// chooseUser finds out whom the program runs as.
+func (f *runFlags) chooseUser() (err error) {
+	switch {
+	case f.user != "":
+		f.User, err = launch.LookupUser(f.user)
+	case f.lab != "" && os.Geteuid() == 0:
+		f.User, err = launch.Ordinary()
+	}
+	return err
+}
+
+// job runs the job on the hosts, and makes its exit code the command's.
+func (f *runFlags) job(ctx context.Context) error {
+	code, err := launch.Run(ctx, f.Options)
+	if err == nil && code != 0 {
+		return exitCode(code)
+	}
+	return err
+}
+
+// onOccasion runs the job on a lab of its own.
+func (f *runFlags) onOccasion(ctx context.Context) (err error) {
+	f.made.lab, f.made.mtu, f.made.bind = max(lab.MinHosts, min(f.Nodes, lab.MaxHosts)), lab.DefaultMTU, "auto"
+	_, _ = lab.RemoveStale() // of one that was killed; what cannot be removed is none of this command's business
+	l, err := lab.Up(f.made.labOptions())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	if err := f.made.startDaemons(ctx, l, ""); err != nil {
+		return err
+	}
+	if f.Sockets, err = l.Sockets(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return f.job(ctx)
+}
+
+// startDaemons starts the daemons of a lab, in the XDP mode that the flags say or that is faster.
+func (f *nodeFlags) startDaemons(ctx context.Context, l *lab.Lab, polling string) error {
+	if err := f.measureMode(ctx, l); err != nil {
+		return err
+	}
+	return l.StartDaemons(lab.DaemonOptions{XDP: f.mode, Bind: f.bind, Jumbo: f.jumbo, Polling: polling})
+}
+
+// input is what node 0 reads: standard input, unless that would stop this process, which
+// has been put in the background of its terminal (tty_ioctl(4), SIGTTIN in termios(3)).
+func input() io.Reader {
+	if terminal(os.Stdin) {
+		group, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
+		if err != nil || group != syscall.Getpgrp() {
+			return nil
+		}
+	}
+	return os.Stdin
+}

@@ -1,0 +1,397 @@
+// Daemons of a lab: a funid on each host, with a socket that every user of the machine reaches.
+// Unix sockets with a path belong to no network namespace (unix(7)).
+
+package lab
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
+)
+
+// ErrDaemon: a daemon of the lab did not start, or would not end.
+var ErrDaemon = errors.New("daemon failed")
+
+// DaemonOptions say how the daemons of a lab are to be. The strings are values of funid's
+// configuration file (package daemon); empty ones leave the daemon's default.
+type DaemonOptions struct {
+	Program string // path of funid; "": beside this program, or in PATH
+	XDP     string
+	Bind    string
+	Polling string
+	Jumbo   bool
+	Hosts   int // the first so many have one; 0: all
+	// More is put at the end of every configuration file.
+	More string
+}
+
+// daemonDeadline bounds the wait for a daemon to answer, and for its end.
+const daemonDeadline = 20 * time.Second
+
+// DaemonDir is the folder of a named lab's daemons: host-I.sock, -.yaml, -.peers, -.log.
+func DaemonDir(name string) string { return filepath.Join(filepath.Dir(stateDir), "lab-"+name) }
+
+// Sockets returns the sockets of a named lab's daemons in the order of the hosts. Any user may
+// call it. Errors: ErrName, ErrNotFound (no such lab, or one without daemons).
+func Sockets(name string) (sockets []string, err error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	if sockets = socketsIn(DaemonDir(name)); len(sockets) == 0 {
+		return nil, fmt.Errorf("daemons of lab %s: %w; as root, `funet lab up %s --daemons` makes one", name, ErrNotFound, name)
+	}
+	return sockets, nil
+}
+
+// Sockets returns those of the lab's daemons in the order of the hosts. Errors: ErrNotFound.
+func (l *Lab) Sockets() ([]string, error) {
+	if l.opts.Name != "" {
+		return Sockets(l.opts.Name)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sockets := socketsIn(l.dir)
+	if len(sockets) == 0 {
+		return nil, fmt.Errorf("daemons of a lab: %w; it was made without", ErrNotFound)
+	}
+	return sockets, nil
+}
+
+// socketsIn lists the sockets of a folder.
+func socketsIn(dir string) (sockets []string) {
+	for i := range MaxHosts {
+		path := socketPath(dir, i)
+		if _, err := os.Stat(path); err != nil {
+			break
+		}
+		sockets = append(sockets, path)
+	}
+	return sockets
+}
+
+func socketPath(dir string, host int) string {
+	return filepath.Join(dir, fmt.Sprintf("host-%d.sock", host))
+}
+
+func configPath(dir string, host int) string {
+	return filepath.Join(dir, fmt.Sprintf("host-%d.yaml", host))
+}
+
+// StartDaemons starts a daemon on every host and returns when all answer. Those of
+// a named lab stay until it is removed; those of an anonymous one end with it, however
+// this process ends. On failure those that were started end with the lab. It may be called again
+// after StopDaemons.
+// Errors: ErrDaemon, ErrClosed.
+func (l *Lab) StartDaemons(o DaemonOptions) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("start the daemons of a lab: %w", err)
+		}
+	}()
+	if o.Program == "" {
+		if o.Program, err = findDaemon(); err != nil {
+			return err
+		}
+	}
+	dir := DaemonDir(l.opts.Name)
+	if l.opts.Name == "" {
+		if dir, err = runDir(); err != nil {
+			return err
+		}
+		l.mu.Lock()
+		l.dir = dir
+		l.mu.Unlock()
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return permission(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // whatever the umask
+		return permission(err)
+	}
+	hosts := len(l.hosts)
+	if o.Hosts > 0 {
+		hosts = min(hosts, o.Hosts)
+	}
+	var daemons []*daemon
+	for i := range hosts {
+		d, err := l.startDaemon(dir, i, o)
+		if err != nil {
+			return err
+		}
+		daemons = append(daemons, d)
+	}
+	l.mu.Lock()
+	l.daemons = daemons
+	l.mu.Unlock()
+	for _, d := range daemons {
+		if err := d.answer(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// StopDaemons ends the daemons that StartDaemons started, cleanly if they do in time.
+func (l *Lab) StopDaemons() error {
+	l.mu.Lock()
+	daemons, dir := l.daemons, l.dir
+	l.daemons, l.dir = nil, ""
+	l.mu.Unlock()
+	if l.opts.Name != "" {
+		dir = DaemonDir(l.opts.Name)
+	}
+	for _, d := range daemons {
+		_ = d.process.Signal(unix.SIGTERM) // it may have ended
+	}
+	late := time.After(politeDeadline)
+	for _, d := range daemons {
+		select {
+		case <-d.ended:
+		case <-late:
+			for _, d := range daemons {
+				_ = d.process.Kill()
+			}
+			<-d.ended
+		}
+	}
+	if dir == "" {
+		return nil
+	}
+	return permission(os.RemoveAll(dir))
+}
+
+// findDaemon returns the path of funid.
+func findDaemon() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	beside := filepath.Join(filepath.Dir(self), "funid")
+	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
+		return beside, nil
+	}
+	path, err := exec.LookPath("funid")
+	if err != nil {
+		return "", fmt.Errorf("%w: there is no funid beside %s or in PATH; build it with `make`", ErrDaemon, self)
+	}
+	return filepath.Abs(path)
+}
+
+// daemon is one that was started.
+type daemon struct {
+	host        int
+	socket, log string
+	process     *os.Process
+	ended       chan struct{} // closed
+}
+
+// startDaemon writes the daemon's files and starts it.
+func (l *Lab) startDaemon(dir string, host int, o DaemonOptions) (*daemon, error) {
+	peers, err := l.Peers(host).Marshal()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, i := range l.hosts[host].Interfaces {
+		names = append(names, i.Name)
+	}
+	var config bytes.Buffer
+	base := strings.TrimSuffix(configPath(dir, host), ".yaml")
+	fmt.Fprintf(&config, "socket: %s\ncard: %d\npeers: %s.peers\ninterfaces: [%s]\n", socketPath(dir, host), host, base, strings.Join(names, ", "))
+	for _, v := range []struct{ key, value string }{{"xdp", o.XDP}, {"bind", o.Bind}, {"polling", o.Polling}} {
+		if v.value != "" {
+			fmt.Fprintf(&config, "%s: %s\n", v.key, v.value)
+		}
+	}
+	if o.Jumbo {
+		config.WriteString("jumbo: true\n")
+	}
+	config.WriteString(o.More)
+	if err := os.WriteFile(base+".peers", peers, 0o644); err != nil {
+		return nil, permission(err)
+	}
+	if err := os.WriteFile(configPath(dir, host), config.Bytes(), 0o644); err != nil {
+		return nil, permission(err)
+	}
+	d := &daemon{host: host, socket: socketPath(dir, host), log: base + ".log", ended: make(chan struct{})}
+	log, err := os.Create(d.log)
+	if err != nil {
+		return nil, permission(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(o.Program, "--config", configPath(dir, host))
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", log, log
+	if l.opts.Name == "" {
+		err = l.Start(host, cmd)
+	} else {
+		// It outlives this process and its thread.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		err = l.Do(host, cmd.Start)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: on host %d: %w", ErrDaemon, host, err)
+	}
+	d.process = cmd.Process
+	go func() {
+		_ = cmd.Wait() // its log says why
+		close(d.ended)
+	}()
+	return d, nil
+}
+
+// answer waits until the daemon answers at its socket.
+func (d *daemon) answer() error {
+	deadline := time.Now().Add(daemonDeadline)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, err := attach.Inquire(d.socket, max(time.Until(deadline), time.Millisecond))
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-d.ended:
+			return fmt.Errorf("%w: on host %d: %s", ErrDaemon, d.host, lastLine(d.log))
+		case <-tick.C:
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: on host %d: no answer within %v: %w", ErrDaemon, d.host, daemonDeadline, err)
+		}
+	}
+}
+
+// lastLine is what a daemon that ended said last.
+func lastLine(log string) string {
+	f, err := os.Open(log)
+	if err != nil {
+		return "it ended"
+	}
+	defer f.Close()
+	b, _ := io.ReadAll(io.LimitReader(f, 64<<10))
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return strings.TrimPrefix(last, "funid: ")
+	}
+	return "it ended and said nothing"
+}
+
+// stopDaemons ends the daemons of a named lab and removes their folder. Daemons are found by
+// the configuration that they were started with, so none is missed whose maker died.
+func stopDaemons(name string) error {
+	dir := DaemonDir(name)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var errs []error
+	var ending []*child
+	for _, pid := range daemonsOf(dir) {
+		pidfd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue // it has ended
+		}
+		c := &child{pid, pidfd}
+		defer unix.Close(pidfd)
+		if !isDaemon(pid, dir) { // the number is another's by now
+			continue
+		}
+		if err := unix.PidfdSendSignal(pidfd, unix.SIGTERM, nil, 0); err == nil {
+			ending = append(ending, c)
+		}
+	}
+	deadline := time.Now().Add(politeDeadline)
+	for _, c := range ending {
+		if c.wait(deadline) == nil {
+			continue
+		}
+		_ = unix.PidfdSendSignal(c.pidfd, unix.SIGKILL, nil, 0) // it may have ended
+		if err := c.wait(time.Now().Add(killDeadline)); err != nil {
+			errs = append(errs, fmt.Errorf("%w: %w", ErrDaemon, err))
+		}
+	}
+	if err := join(errs...); err != nil {
+		return err
+	}
+	return permission(os.RemoveAll(dir))
+}
+
+// politeDeadline is how long daemons have after SIGTERM to let their peers finish.
+const politeDeadline = 5 * time.Second
+
+// daemonsOf returns the processes that are daemons with a configuration in the folder.
+func daemonsOf(dir string) (pids []int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && isDaemon(pid, dir) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// isDaemon says whether a process was started with --config and a file of the folder. Only those
+// of the same user count: anybody can have such a command line.
+func isDaemon(pid int, dir string) bool {
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return false
+	}
+	args := strings.Split(string(line), "\x00")
+	if len(args) < 3 || args[1] != "--config" || filepath.Dir(args[2]) != dir {
+		return false
+	}
+	var st unix.Stat_t
+	return unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) == nil && int(st.Uid) == os.Geteuid()
+}
+
+// runDir is the folder for the daemons of this process's anonymous lab. Its name says whose it
+// is, so that sweepRunDirs finds those whose maker was killed.
+func runDir() (string, error) {
+	start, err := startTime(os.Getpid())
+	if err != nil {
+		return "", err
+	}
+	parent := filepath.Dir(stateDir)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", permission(err)
+	}
+	dir, err := os.MkdirTemp(parent, fmt.Sprintf("run-%d-%d-", os.Getpid(), start))
+	return dir, permission(err)
+}
+
+// sweepRunDirs removes the folders of anonymous labs whose makers are gone; their daemons
+// have ended with them. The caller holds the lock.
+func sweepRunDirs() error {
+	dirs, err := filepath.Glob(filepath.Join(filepath.Dir(stateDir), "run-*-*-*"))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, dir := range dirs {
+		var pid int
+		var start uint64
+		if n, _ := fmt.Sscanf(filepath.Base(dir), "run-%d-%d-", &pid, &start); n != 2 {
+			continue
+		}
+		if now, err := startTime(pid); err == nil && now == start {
+			continue
+		}
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	return permission(join(errs...))
+}

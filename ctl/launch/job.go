@@ -1,0 +1,82 @@
+package launch
+
+// This file makes the group of a job: the same GID and the same token on all hosts.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/attach"
+)
+
+// attempts is how many GIDs are tried when daemons disagree about which one is free. The first
+// daemon offers another each time.
+const attempts = 64
+
+// makeJob makes a group of n nodes, node i on host i modulo their number. gid 0 leaves the
+// choice to the first host. On failure nothing is left. Errors: ErrHosts, those of package
+// attach as the daemons gave them.
+func makeJob(hosts []host, n int, gid uint16, token attach.Token, profile string) (uint16, error) {
+	cards, err := cardsOf(hosts, profile)
+	if err != nil {
+		return 0, err
+	}
+	r := attach.JobRequest{GID: gid, Token: token, Cards: make([]uint16, n)}
+	for i := range r.Cards {
+		r.Cards[i] = cards[i%len(cards)]
+	}
+	for range attempts {
+		r.GID = gid
+		var h host
+		if r.GID, h, err = agree(hosts, r); err == nil {
+			return r.GID, nil
+		}
+		for _, h := range hosts {
+			h.free()
+		}
+		err = fmt.Errorf("making a group of %d nodes: %v: %w", n, h, err)
+		if gid != 0 && errors.Is(err, attach.ErrTaken) {
+			return 0, fmt.Errorf("%w; leave out --gid to get a free one", err)
+		}
+		if !errors.Is(err, attach.ErrTaken) || h == hosts[0] {
+			return 0, err
+		}
+	}
+	return 0, fmt.Errorf("%w; %d others were tried", err, attempts-1)
+}
+
+// agree asks the first host for the group and the others for the same one. With an error
+// comes the host that refused.
+func agree(hosts []host, r attach.JobRequest) (gid uint16, _ host, err error) {
+	for _, h := range hosts {
+		got, err := h.job(r)
+		if err != nil {
+			return 0, h, err
+		}
+		if r.GID != 0 && got != r.GID {
+			return 0, h, fmt.Errorf("it made group %d when asked for %d: %w", got, r.GID, attach.ErrMalformed)
+		}
+		r.GID = got
+	}
+	return r.GID, nil, nil
+}
+
+// cardsOf asks the hosts for the numbers of their cards, which must differ.
+func cardsOf(hosts []host, profile string) ([]uint16, error) {
+	cards := make([]uint16, len(hosts))
+	at := map[uint16]host{}
+	for i, h := range hosts {
+		info, err := h.info()
+		if err != nil {
+			return nil, err
+		}
+		if other, ok := at[info.Card]; ok {
+			return nil, fmt.Errorf("%w: %v and %v both have card %d; name each host once, and let all daemons use the same peers file", ErrHosts, other, h, info.Card)
+		}
+		if profile != "" && info.Profile != profile {
+			return nil, fmt.Errorf("%w: %v runs profile %s, not %s; an administrator changes that with `funet profile set %s`", ErrHosts, h, info.Profile, profile, profile)
+		}
+		at[info.Card], cards[i] = h, info.Card
+	}
+	return cards, nil
+}

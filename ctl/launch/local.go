@@ -1,0 +1,180 @@
+package launch
+
+// This file is a host that is this machine: its daemon's socket, and processes of its own.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
+)
+
+// answerWithin bounds the wait for a daemon's answer. It answers within milliseconds unless the
+// machine is very busy.
+const answerWithin = 10 * time.Second
+
+// local is this machine, or a host of a lab on it.
+type local struct {
+	socket string
+	user   *User // nil: who this process is
+	thread *thread
+	conn   *net.UnixConn // the job lives as long as it
+	buffer []byte
+
+	mu        sync.Mutex // guards processes: signals come from outside
+	processes []*process // those that have not been waited for
+	running   sync.WaitGroup
+}
+
+// newLocal prepares the use of a daemon. Errors: ErrUser.
+func newLocal(socket string, u *User) (*local, error) {
+	t, err := newThread(u)
+	if err != nil {
+		return nil, err
+	}
+	return &local{socket: socket, user: u, thread: t, buffer: make([]byte, attach.MaxMessage)}, nil
+}
+
+// String names the daemon.
+func (l *local) String() string { return "the daemon at " + l.socket }
+
+// connect connects to the daemon as the user.
+func (l *local) connect() error {
+	if l.conn != nil {
+		return nil
+	}
+	err := l.thread.do(func() (err error) {
+		l.conn, err = net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: l.socket, Net: attach.Network})
+		return err
+	})
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ECONNREFUSED):
+		return fmt.Errorf("%w at %s; start funid, give the socket of one with --socket, or use a lab with --lab", ErrNoDaemon, l.socket)
+	case errors.Is(err, unix.EACCES):
+		return fmt.Errorf("connecting to %s: %w; all users need access to its folder", l.socket, unix.EACCES)
+	}
+	return fmt.Errorf("connecting to the daemon: %w", err)
+}
+
+// ask sends a request and receives the answer.
+func (l *local) ask(request []byte) ([]byte, error) {
+	if err := l.connect(); err != nil {
+		return nil, err
+	}
+	err := l.conn.SetDeadline(time.Now().Add(answerWithin))
+	if err == nil {
+		err = attach.Send(l.conn, request)
+	}
+	var answer []byte
+	if err == nil {
+		answer, _, err = attach.Receive(l.conn, l.buffer, 0)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", l, err)
+	}
+	return answer, nil
+}
+
+func (l *local) info() (i attach.Info, err error) {
+	request, err := attach.EncodeBody(attach.KindInfo, nil)
+	if err != nil {
+		return i, err
+	}
+	answer, err := l.ask(request)
+	if err != nil {
+		return i, err
+	}
+	body, err := attach.DecodeBody(answer, attach.KindInfo|attach.AnswerBit)
+	if err == nil {
+		err = json.Unmarshal(body, &i)
+	}
+	if err != nil {
+		return i, fmt.Errorf("asking %s which card it has: %w", l, err)
+	}
+	return i, nil
+}
+
+func (l *local) job(r attach.JobRequest) (uint16, error) {
+	request, err := r.Encode()
+	if err != nil {
+		return 0, err
+	}
+	answer, err := l.ask(request)
+	if err != nil {
+		return 0, err
+	}
+	a, err := attach.DecodeJobAnswer(answer)
+	return a.GID, err
+}
+
+func (l *local) free() {
+	if l.conn != nil {
+		l.conn.Close()
+		l.conn = nil
+	}
+}
+
+func (l *local) find(program string) error {
+	return l.thread.do(func() error {
+		if _, err := find(program); err != nil {
+			return notStarted(program, l.user, err)
+		}
+		return nil
+	})
+}
+
+func (l *local) start(n *node) error {
+	p := &process{node: n}
+	if err := l.thread.do(func() error { return p.start(l.socket, l.user) }); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.processes = append(l.processes, p)
+	l.mu.Unlock()
+	l.running.Go(func() {
+		p.awaitEnd()
+		l.mu.Lock() // so that no signal meets a process that is gone, and its number another's
+		p.killRest()
+		l.forget(p)
+		l.mu.Unlock()
+		n.ended(p.wait())
+	})
+	return nil
+}
+
+// forget takes a process from the list.
+func (l *local) forget(p *process) {
+	for i, q := range l.processes {
+		if q == p {
+			l.processes = append(l.processes[:i], l.processes[i+1:]...)
+			return
+		}
+	}
+}
+
+func (l *local) signal(s syscall.Signal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.processes {
+		p.signal(s)
+	}
+}
+
+// abandon does nothing: a daemon answers in time or not at all (answerWithin).
+func (l *local) abandon() {}
+
+func (l *local) close() {
+	l.signal(syscall.SIGKILL)
+	l.running.Wait()
+	l.free()
+	l.thread.stop()
+}

@@ -1,0 +1,280 @@
+package launch
+
+// This file is a host behind ssh: its agent carries out what the launcher asks for.
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/funet/funet/uspace/attach"
+)
+
+// AgentCommand is the command of funet that calls Serve.
+const AgentCommand = "run-node"
+
+// farewell is how long the agent has to end what it started, before ssh is killed.
+const farewell = 10 * time.Second
+
+// remote is another host.
+type remote struct {
+	name    string
+	thread  *thread
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	speaker speaker
+	said    *tail // on standard error, by ssh or by the agent
+	answers chan answer
+	fed     chan struct{}
+	ended   chan struct{} // closed when the connection has ended
+	why     string        // it has, after that
+
+	mu    sync.Mutex
+	nodes map[int]*node // that have not ended
+}
+
+// newRemote starts ssh to a host. Whether it gets there shows at the first order. Errors: ErrHosts.
+func newRemote(name, socket string) (*remote, error) {
+	if name == "" || strings.HasPrefix(name, "-") {
+		return nil, fmt.Errorf("--hosts: %w: %q is no host", ErrHosts, name)
+	}
+	command := "funet " + AgentCommand
+	if socket != "" {
+		command += " --socket " + quote(socket)
+	}
+	t, err := newThread(nil)
+	if err != nil {
+		return nil, err
+	}
+	r := &remote{name: name, thread: t, said: &tail{}, answers: make(chan answer, 1), fed: make(chan struct{}, 1),
+		ended: make(chan struct{}), nodes: map[int]*node{}}
+	r.cmd = exec.Command("ssh", "-T", "--", name, command)
+	r.cmd.Stderr = r.said
+	// The terminal's Ctrl-C is for the launcher, and is passed on.
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	out, err := r.cmd.StdoutPipe()
+	if err == nil {
+		r.stdin, err = r.cmd.StdinPipe()
+	}
+	if err == nil {
+		err = t.do(r.cmd.Start)
+	}
+	if err != nil {
+		t.stop()
+		return nil, fmt.Errorf("%w: starting ssh to %s: %w; install it, or leave out --hosts", ErrHosts, name, err)
+	}
+	r.speaker.to = r.stdin
+	go r.listen(out)
+	return r, nil
+}
+
+// quote makes one word of a text for the shell at the other end (POSIX.1-2017, Shell Command
+// Language 2.2.2).
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// String names the host.
+func (r *remote) String() string { return "host " + r.name }
+
+// listen takes what the agent says until the connection ends.
+func (r *remote) listen(out io.Reader) {
+	err := hear(out, func(w *word) error {
+		switch {
+		case w.Answer != nil:
+			select {
+			case r.answers <- *w.Answer:
+			default:
+				return errors.New("an answer that nobody has asked for")
+			}
+		case w.Output != nil:
+			if n := r.node(w.Output.Node, false); n != nil {
+				to := n.stdout
+				if w.Output.Error {
+					to = n.stderr
+				}
+				_, err := to.Write(w.Output.Data)
+				return err
+			}
+		case w.Ended != nil:
+			r.end(w.Ended.Node, w.Ended.status)
+		case w.Fed:
+			select {
+			case r.fed <- struct{}{}:
+			default:
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		_ = r.cmd.Process.Kill() // what it says makes no sense
+		_, _ = io.Copy(io.Discard, out)
+	}
+	why := r.over(r.cmd.Wait(), err)
+	r.mu.Lock()
+	var left []int
+	for i := range r.nodes {
+		left = append(left, i)
+	}
+	r.mu.Unlock()
+	r.why = why
+	close(r.ended)
+	for _, i := range left {
+		r.end(i, status{Lost: why})
+	}
+}
+
+// over says why the connection has ended.
+func (r *remote) over(exit, heard error) string {
+	if heard != nil {
+		return fmt.Sprintf("understanding its agent: %v; run the same version of FUNet on all hosts", heard)
+	}
+	why := r.said.last()
+	var e *exec.ExitError
+	switch {
+	case errors.As(exit, &e) && e.ExitCode() == 127: // of the shell at the other end
+		return fmt.Sprintf("funet is not installed there, or not in PATH (%s)", why)
+	case why != "":
+		return why
+	case exit != nil:
+		return "ssh: " + exit.Error()
+	}
+	return "its agent has ended"
+}
+
+// node returns a node that has not ended, and with take forgets it.
+func (r *remote) node(number int, take bool) *node {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.nodes[number]
+	if take {
+		delete(r.nodes, number)
+	}
+	return n
+}
+
+// end reports the end of a node.
+func (r *remote) end(number int, s status) {
+	if n := r.node(number, true); n != nil {
+		_ = errors.Join(n.stdout.Close(), n.stderr.Close()) // nobody reads, then
+		n.ended(s)
+	}
+}
+
+// ask gives an order and waits for the answer.
+func (r *remote) ask(o order) (answer, error) {
+	if err := r.speaker.say(o); err == nil {
+		select {
+		case a := <-r.answers:
+			return a, a.err()
+		case <-r.ended:
+		}
+	} else {
+		<-r.ended
+	}
+	return answer{}, fmt.Errorf("%w: host %s: %s", ErrHosts, r.name, r.why)
+}
+
+func (r *remote) info() (attach.Info, error) {
+	a, err := r.ask(order{Info: true})
+	if err == nil && a.Info == nil {
+		err = fmt.Errorf("%w: host %s does not say which card it has", ErrHosts, r.name)
+	}
+	if err != nil {
+		return attach.Info{}, err
+	}
+	return *a.Info, nil
+}
+
+func (r *remote) job(j attach.JobRequest) (uint16, error) {
+	a, err := r.ask(order{Job: &jobOrder{j.GID, j.Token.Text(), j.Cards}})
+	return a.GID, err
+}
+
+func (r *remote) free() { _ = r.speaker.say(order{Free: true}) } // a connection that has ended has freed it
+
+func (r *remote) find(program string) error {
+	_, err := r.ask(order{Find: program})
+	return err
+}
+
+func (r *remote) start(n *node) error {
+	r.mu.Lock()
+	r.nodes[n.Number] = n
+	r.mu.Unlock()
+	_, err := r.ask(order{Start: &startOrder{n.Number, n.Nodes, n.GID, n.Token.Text(), n.Program, n.Args, n.stdin != nil}})
+	if err != nil {
+		r.node(n.Number, true)
+		return err
+	}
+	if n.stdin != nil {
+		go r.feed(n.stdin)
+	}
+	return nil
+}
+
+// feed sends standard input, a piece after the other, until it or the connection ends.
+func (r *remote) feed(from io.Reader) {
+	piece := make([]byte, inputPiece)
+	for {
+		n, err := from.Read(piece)
+		if n > 0 {
+			if r.speaker.say(order{Input: &inputOrder{Data: piece[:n]}}) != nil {
+				return
+			}
+			select {
+			case <-r.fed:
+			case <-r.ended:
+				return
+			}
+		}
+		if err != nil {
+			_ = r.speaker.say(order{Input: &inputOrder{End: true}})
+			return
+		}
+	}
+}
+
+func (r *remote) signal(s syscall.Signal) { _ = r.speaker.say(order{Signal: &s}) } // as free
+
+func (r *remote) abandon() { _ = r.cmd.Process.Kill() } // it may have ended
+
+func (r *remote) close() {
+	r.stdin.Close() // the agent kills what still runs, and ends
+	select {
+	case <-r.ended:
+	case <-time.After(farewell):
+		r.abandon()
+		<-r.ended
+	}
+	r.thread.stop()
+}
+
+// tail keeps the end of what was written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// longestTail is how much it keeps, in bytes.
+const longestTail = 4 << 10
+
+// Write keeps the end.
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	t.text = t.text[max(0, len(t.text)-longestTail):]
+	return len(b), nil
+}
+
+// last is the last line.
+func (t *tail) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
+	return strings.TrimPrefix(strings.TrimSpace(lines[len(lines)-1]), "funet: ")
+}

@@ -1,0 +1,73 @@
+package launch
+
+// This file is the user that a program runs as, where root starts it.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+)
+
+// ErrUser: there is no such user, or the caller may not become it.
+var ErrUser = errors.New("cannot run as that user")
+
+// User is whom processes run as.
+type User struct {
+	Name   string // or the number, for one that the machine does not know
+	uid    int
+	gid    int
+	groups []int
+	home   string
+}
+
+// LookupUser finds a user by name or number. One with a number that the machine does not know has
+// the group of the same number and no other. Errors: ErrUser.
+func LookupUser(name string) (*User, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		if id, e := strconv.ParseUint(name, 10, 31); e == nil {
+			if u, err = user.LookupId(name); err != nil {
+				return &User{Name: name, uid: int(id), gid: int(id), home: "/"}, nil
+			}
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--user %s: %w: no such user; give a name or a number", name, ErrUser)
+	}
+	r := &User{Name: u.Username, home: u.HomeDir}
+	ids, err := u.GroupIds()
+	if err == nil {
+		r.uid, err = strconv.Atoi(u.Uid)
+	}
+	if err == nil {
+		r.gid, err = strconv.Atoi(u.Gid)
+	}
+	for _, s := range ids {
+		if id, e := strconv.Atoi(s); e == nil {
+			r.groups = append(r.groups, id)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--user %s: %w: %w", name, ErrUser, err)
+	}
+	return r, nil
+}
+
+// Ordinary is the user whom root runs a program as unless told otherwise: who called sudo(8), or
+// nobody.
+func Ordinary() (*User, error) {
+	if id := os.Getenv("SUDO_UID"); id != "" && id != "0" {
+		return LookupUser(id)
+	}
+	if u, err := LookupUser("nobody"); err == nil {
+		return u, nil
+	}
+	return LookupUser("65534") // a machine without /etc/passwd
+}
+
+// environment changes what a process learns of its user.
+func (u *User) environment(env map[string]string) {
+	env["USER"], env["LOGNAME"], env["HOME"] = u.Name, u.Name, u.home
+}

@@ -1,0 +1,161 @@
+package launch
+
+// This file is what the launcher and its agent on another host say to each other, over the
+// standard input and output of ssh: one JSON document a line, in both directions.
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"syscall"
+
+	"github.com/funet/funet/uspace/attach"
+)
+
+// order is what the launcher asks for: one of its fields. Info, Job, Find and Start are each
+// answered by one answer, in their order.
+type order struct {
+	Info   bool            `json:"info,omitempty"`
+	Job    *jobOrder       `json:"job,omitempty"`
+	Free   bool            `json:"free,omitempty"`
+	Find   string          `json:"find,omitempty"`
+	Start  *startOrder     `json:"start,omitempty"`
+	Input  *inputOrder     `json:"input,omitempty"`
+	Signal *syscall.Signal `json:"signal,omitempty"`
+}
+
+type jobOrder struct {
+	GID   uint16   `json:"gid"`
+	Token string   `json:"token"`
+	Cards []uint16 `json:"cards"`
+}
+
+type startOrder struct {
+	Number  int      `json:"number"`
+	Nodes   int      `json:"nodes"`
+	GID     uint16   `json:"gid"`
+	Token   string   `json:"token"`
+	Program string   `json:"program"`
+	Args    []string `json:"args"`
+	Input   bool     `json:"input"` // of the launcher comes here
+}
+
+// inputOrder is standard input of the one node that has it, at most inputPiece bytes.
+type inputOrder struct {
+	Data []byte `json:"data,omitempty"`
+	End  bool   `json:"end,omitempty"`
+}
+
+const (
+	// inputPiece and outputPiece are the most bytes in one line.
+	inputPiece, outputPiece = 32 << 10, 32 << 10
+	// longestOrder is the longest line: a job order with a card for every node that there
+	// can be, at six characters each, and something to spare.
+	longestOrder = 8*attach.MaxNodes + 1<<20
+)
+
+// word is what the agent says: one of its fields.
+type word struct {
+	Answer *answer     `json:"answer,omitempty"`
+	Output *outputWord `json:"output,omitempty"`
+	Ended  *endedWord  `json:"ended,omitempty"`
+	Fed    bool        `json:"fed,omitempty"` // the last piece of input was taken
+}
+
+// answer is how an order ended.
+type answer struct {
+	Error  string        `json:"error,omitempty"`  // one line
+	Status attach.Status `json:"status,omitempty"` // of a daemon's refusal
+	Cause  string        `json:"cause,omitempty"`  // which of causes it is, otherwise
+	Info   *attach.Info  `json:"info,omitempty"`
+	GID    uint16        `json:"gid,omitempty"`
+}
+
+type outputWord struct {
+	Node  int    `json:"node"`
+	Error bool   `json:"error,omitempty"` // standard error, not output
+	Data  []byte `json:"data,omitempty"`
+}
+
+type endedWord struct {
+	Node int `json:"node"`
+	status
+}
+
+// causes are the errors that callers decide on, by what they are called between the two.
+var causes = map[string]error{"daemon": ErrNoDaemon, "program": ErrProgram}
+
+// refusal makes the answer for an error; nil is an order that was carried out.
+func refusal(err error) answer {
+	if err == nil {
+		return answer{}
+	}
+	a := answer{Error: err.Error()}
+	var s attach.Status
+	if errors.As(err, &s) {
+		a.Status = s
+	}
+	for name, cause := range causes {
+		if errors.Is(err, cause) {
+			a.Cause = name
+		}
+	}
+	return a
+}
+
+// distant is an error of another host, which was an error there already.
+type distant struct {
+	text  string
+	cause error
+}
+
+func (d *distant) Error() string { return d.text }
+func (d *distant) Unwrap() error { return d.cause }
+
+// err is the error again.
+func (a *answer) err() error {
+	switch {
+	case a.Error == "":
+		return nil
+	case a.Status != attach.Done:
+		return &distant{a.Error, a.Status}
+	}
+	return &distant{a.Error, causes[a.Cause]}
+}
+
+// speaker writes lines. Any goroutine may say something.
+type speaker struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (s *speaker) say(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err = s.to.Write(append(b, '\n'))
+	return err
+}
+
+// hear reads lines as values of a type until the end of the stream or of the function's
+// patience. The end of the stream is no error.
+func hear[T any](from io.Reader, each func(*T) error) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(make([]byte, 0, 64<<10), longestOrder)
+	for lines.Scan() {
+		var v T
+		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
+			return fmt.Errorf("reading %.60q: %w", lines.Text(), err)
+		}
+		if err := each(&v); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}

@@ -1,0 +1,85 @@
+package launch
+
+// This file tests what the launcher and its agent say to each other.
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/funet/funet/uspace/attach"
+)
+
+// TestErrorsCross: what callers decide on is the same error on both ends, in the same words.
+func TestErrorsCross(t *testing.T) {
+	if a := refusal(nil); a.err() != nil {
+		t.Errorf("no error became %v", a.err())
+	}
+	for _, cause := range []error{ErrNoDaemon, ErrProgram, attach.ErrTaken, attach.ErrForbidden, errors.New("other")} {
+		b, err := json.Marshal(refusal(fmt.Errorf("doing it: %w", cause)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a answer
+		if err := json.Unmarshal(b, &a); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.err(); got.Error() != "doing it: "+cause.Error() || cause.Error() != "other" && !errors.Is(got, cause) {
+			t.Errorf("%v became %v", cause, got)
+		}
+	}
+}
+
+// TestAgentRefuses: bytes that are no order end the agent with an error, and orders that
+// cannot be carried out are answered.
+func TestAgentRefuses(t *testing.T) {
+	for _, in := range []string{"what\n", "{}\n", "[]\n", "{\"start\":3}\n", "{\"info\":\n", strings.Repeat("x", 2*longestOrder)} {
+		if err := Serve(strings.NewReader(in), io.Discard, "/nonexistent/socket", nil); err == nil {
+			t.Errorf("%.20q was understood", in)
+		}
+	}
+	for in, says := range map[string]string{
+		`{"info":true}`:                          ErrNoDaemon.Error(),
+		`{"job":{"gid":1,"token":"1"}}`:          attach.ErrTokenText.Error(),
+		`{"start":{"program":"x","token":"99"}}`: attach.ErrTokenText.Error(),
+		`{"find":"no-such-program"}`:             ErrProgram.Error(),
+	} {
+		var out bytes.Buffer
+		if err := Serve(strings.NewReader(in+"\n"), &out, "/nonexistent/socket", nil); err != nil {
+			t.Errorf("%s ended the agent: %v", in, err)
+		}
+		var w word
+		if err := json.Unmarshal(out.Bytes(), &w); err != nil || w.Answer == nil || !strings.Contains(w.Answer.Error, says) {
+			t.Errorf("%s was answered with %q", in, out.String())
+		}
+	}
+	// None of these does anything, nor ends the agent.
+	harmless := `{"free":true}` + "\n" + `{"signal":15}` + "\n" + `{"input":{"data":"eA=="}}` + "\n" + `{"input":{"end":true}}` + "\n"
+	if err := Serve(strings.NewReader(harmless), io.Discard, "/nonexistent/socket", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestQuote: a shell gives back the word that was quoted.
+func TestQuote(t *testing.T) {
+	if q := quote(`a 'b' $c`); q != `'a '\''b'\'' $c'` {
+		t.Errorf("quoted as %s", q)
+	}
+}
+
+// TestExitCodes: as a shell has them.
+func TestExitCodes(t *testing.T) {
+	for _, c := range []struct {
+		s      status
+		code   int
+		failed bool
+	}{{status{}, 0, false}, {status{Code: 3}, 3, true}, {status{Signal: 9}, 137, true}, {status{Lost: "gone"}, 1, true}} {
+		if c.s.exitCode() != c.code || c.s.failed() != c.failed || c.failed && c.s.String() == "" {
+			t.Errorf("%+v: code %d, failed %v, %v", c.s, c.s.exitCode(), c.s.failed(), c.s)
+		}
+	}
+}
