@@ -77,8 +77,8 @@ func (s *service) free() {
 	eventually(s.t, "the daemons have no job and no context", func() bool { return s.inUse() == 0 })
 }
 
-// TestRunPingPong: an ordinary user's ping-pong through daemons (issue 5, "Done when": funet
-// run -n 2 --lab -- funet pingpong, and no capability in /proc/PID/status).
+// TestRunPingPong: an ordinary user's ping-pong through daemons (funet
+// run -n 2 --lab -- funet pingpong), and no capability in /proc/PID/status.
 func TestRunPingPong(t *testing.T) {
 	s := daemons(t)
 	out := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000").ok()

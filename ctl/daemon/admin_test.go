@@ -38,7 +38,7 @@ func (r *running) admin(t testing.TB, command string, v any) error {
 	return err
 }
 
-// Rule: the administrator lists and ends groups, lists and changes routes (issue 5, 6).
+// Rule: the administrator lists and ends groups, lists and changes routes.
 func TestAdministration(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, nil)
@@ -116,7 +116,7 @@ func few(t testing.TB, contexts int) *hwprofiles.Profile {
 }
 
 // Rule: groups that a card has no room for at once take turns, and none loses a message
-// (thesis 4.2; issue 5, 6).
+// (thesis 4.2).
 func TestGroupsTakeTurns(t *testing.T) {
 	for _, room := range []int{1, 2} {
 		b := newBed(t)

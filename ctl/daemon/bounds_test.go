@@ -1,7 +1,6 @@
 package daemon_test
 
-// This file tests that what processes can have the daemon hold, or wait for, is bounded
-// (issue 5, 5 and 7).
+// This file tests that what processes can have the daemon hold, or wait for, is bounded.
 
 import (
 	"errors"

@@ -56,7 +56,7 @@ func TestParseNothing(t *testing.T) {
 	}
 }
 
-// Rule: an error names file and line and says what would be right (issue 5, bad input).
+// Rule: an error names file and line and says what would be right.
 func TestParseRefuses(t *testing.T) {
 	for s, want := range map[string]string{
 		"sockets: x":                       "funid.yaml:1: unknown key \"sockets\", want socket, card",

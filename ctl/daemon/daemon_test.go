@@ -22,7 +22,7 @@ func pingPong(t *testing.T, nodes []*client, n uint32) {
 }
 
 // Rule: two processes on one host exchange messages through its daemon, in every way of
-// polling, and the card's number of a message's sender is the daemon's word (issue 5, 1).
+// polling, and the card's number of a message's sender is the daemon's word.
 func TestTwoProcessesOfOneHost(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, nil)

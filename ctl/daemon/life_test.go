@@ -1,6 +1,6 @@
 package daemon_test
 
-// This file tests life and death: of processes, jobs and daemons (issue 5, 5).
+// This file tests life and death: of processes, jobs and daemons.
 
 import (
 	"os"

@@ -1,7 +1,7 @@
 package daemon_test
 
 // This file tests what is refused: each with the number of its reason, and nothing half
-// made left behind (issue 5, bad input).
+// made left behind.
 
 import (
 	"encoding/binary"
@@ -63,7 +63,7 @@ func (r *running) askStatus(t testing.TB) (s daemon.Status, err error) {
 }
 
 // Rule: a context is given only to who shows the token of a job that is here, may use its
-// GID, and is the first as that node, on this card (issue 5, 2).
+// GID, and is the first as that node, on this card.
 func TestAttachRefuses(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, func(c *daemon.Config) { c.Rules = []daemon.Rule{{GIDs: []daemon.Range{{First: 5, Last: 9}}}} })

@@ -35,7 +35,7 @@ func program(t *testing.T) string {
 }
 
 // Rule: after its start funid has no capability in any thread, and carries messages all the
-// same (issue 5, 1).
+// same.
 // Rule: it tells systemd when it is ready, that it lives, and that it stops (sd_notify(3)), and
 // leaves nothing behind.
 func TestService(t *testing.T) {
@@ -189,7 +189,7 @@ func exchange(t *testing.T, sockets []string) {
 }
 
 // Rule: what is wrong is said in one line, with file and line where there is one, and
-// nothing is made (issue 5, bad input).
+// nothing is made.
 func TestRefuses(t *testing.T) {
 	path := program(t)
 	dir := t.TempDir()

@@ -89,7 +89,7 @@ func (e *enemies) attack(d time.Duration) {
 
 // TestHostile: while an enemy does all it can, nothing of the traffic of two groups of
 // others is lost, damaged or delivered to somebody else, and at the end the daemons have
-// grown by nothing (issue 7).
+// grown by nothing.
 func TestHostile(t *testing.T) {
 	d, long := length(t, 10*time.Second)
 	first := seed(t)
