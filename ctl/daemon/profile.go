@@ -9,6 +9,7 @@ import (
 
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/machine"
 )
 
 // runnable refuses profiles of machines whose time is modelled, or that are only a table
@@ -20,19 +21,11 @@ func runnable(p *hwprofiles.Profile) error {
 	return nil
 }
 
-// limit gives a card the profile's limits.
+// limit gives a card the profile's limits. Its contexts are groups here, see shareOf.
 func limit(c *engine.Config, p *hwprofiles.Profile) {
-	set := func(to *int, v int) {
-		if v > 0 {
-			*to = v
-		}
-	}
-	set(&c.Lines, p.Card.Lines)
-	set(&c.ReplyLines, p.Card.ReplyLines)
-	set(&c.FIFO, p.Card.FIFOPackets)
-	set(&c.Train, p.Card.TrainPackets)
-	set(&c.AckEvery, p.Card.AcknowledgeEveryFrames)
-	c.Blocks = p.Card.Blocks
+	sets := c.Sets
+	machine.Limit(c, p)
+	c.Sets = sets
 }
 
 // shareOf returns the turns of groups on a card with the profile, nil if all are on it.
