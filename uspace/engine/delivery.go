@@ -17,9 +17,9 @@ type fifo struct {
 }
 
 // accept takes a packet for the context, with the block behind it if there is one, or
-// says why not. A packet goes straight into the receive queue unless others of its level
-// wait before it.
-func (c *Card) accept(x *Context, l arctic.Level, p arctic.Packet, block []byte) arctic.Reason {
+// says why not. It came on flow f, or nil: from this very card. A packet goes straight into
+// the receive queue unless others of its level wait before it.
+func (c *Card) accept(x *Context, f *flow, l arctic.Level, p arctic.Packet, block []byte) arctic.Reason {
 	if x == nil {
 		return arctic.ReasonNoContext
 	}
@@ -28,7 +28,7 @@ func (c *Card) accept(x *Context, l arctic.Level, p arctic.Packet, block []byte)
 	}
 	h := p.Header()
 	if h.Kind == arctic.KindTransfer {
-		return c.acceptTransfer(x, l, p, &h, block)
+		return c.acceptTransfer(x, f, l, p, &h, block)
 	}
 	if h.Kind != arctic.KindMessage {
 		c.counters.UnknownKind++
