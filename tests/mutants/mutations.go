@@ -76,6 +76,10 @@ var mutations = []mutation{
 	}
 	copy`,
 		chaos("slow")},
+	{"room", "delivery.go",
+		`			c.more = true
+`, ``,
+		unit("TestLoopGoesOnWhenTheFIFOIsDrained")},
 	{"tail", "transfer.go",
 		`case t.lines == 0:
 		x.settle(t)`, `case true:

@@ -75,10 +75,12 @@ func (c *Card) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet
 }
 
 // drain moves packets from the receive FIFOs into the receive queues as far as
-// there is room, replies first.
+// there is room, replies first. What a context of this card has for it may be waiting for
+// room in the FIFO, which the process need not tell that it has some again.
 func (c *Card) drain(x *Context) {
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
 		for x.fifo[l].n > 0 && c.drainOne(x, l, 0) {
+			c.more = true
 		}
 	}
 }

@@ -251,12 +251,10 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 // how many, and whether the transfer is retrieved or has failed.
 func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool) {
 	t := x.current[l]
+	x.leadsAway(t)
 	for len(t.source) > 0 && t.failed == arctic.ReasonNone {
 		if n == budget {
 			return n, false
-		}
-		if x.leadsAway(t) {
-			break
 		}
 		ln := x.take(l)
 		if ln == nil && x.closing {
@@ -310,7 +308,7 @@ func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
 
 // leadsAway fails a transfer if the route to its node is another than when it began: what
 // is there now is another process, which lacks what the first has got.
-func (x *Context) leadsAway(t *transfer) bool {
+func (x *Context) leadsAway(t *transfer) (failed bool) {
 	if route := x.card.route(x.group, t.header.Node()); route != t.route && route != NoRoute {
 		t.failed = arctic.ReasonReplaced
 	}
