@@ -25,7 +25,7 @@ func TestFragsOutcomes(t *testing.T) {
 			"all padding":                 {makeFrame(size, length(58)), redirected},
 			"length one beyond the frame": {makeFrame(size, length(uint16(min(size-13, 0xffff)))), badLength},
 			"length 57":                   {makeFrame(size, length(57)), badLength},
-			"another version":             {makeFrame(size, version(2)), badVersion},
+			"another version":             {makeFrame(size, version(1)), badVersion},
 			"GID 2048":                    {makeFrame(size, gid(2048)), badGID},
 			"foreign group":               {makeFrame(size, gid(foreignGroup)), foreign},
 			"IPv4":                        {makeFrame(size, etherType(0x0800)), pass},

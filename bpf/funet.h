@@ -12,7 +12,7 @@
 #include <linux/types.h>
 
 #define FUNET_ETHERTYPE 0x88B5 /* IEEE 802 local experimental EtherType 1 */
-#define FUNET_VERSION 1
+#define FUNET_VERSION 2
 #define FUNET_ETHERNET_LEN 14                                   /* an Ethernet header without tags */
 #define FUNET_HEADER_LEN 58                                     /* what follows it, up to the first packet */
 #define FUNET_FRAME_MIN (FUNET_ETHERNET_LEN + FUNET_HEADER_LEN) /* a frame without packets */

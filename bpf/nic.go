@@ -16,7 +16,7 @@ const (
 	// EtherType of every FUNet frame: local experimental EtherType 1 of IEEE Std 802.
 	EtherType = 0x88B5
 	// Version is the only header version that the NIC program lets through.
-	Version = 1
+	Version = 2
 	// FrameMin is the length in bytes of a frame without packets: the Ethernet header's 14
 	// and the FUNet header's 58.
 	FrameMin = 72

@@ -42,12 +42,12 @@ func TestOutcomes(t *testing.T) {
 		{"ours of 20 bytes, all fields that are read", makeFrame(20), short},
 		{"ours of 60 bytes, the Ethernet minimum", makeFrame(60), short},
 		{"ours of 71 bytes", makeFrame(71), short},
-		{"short before version", makeFrame(71, version(2)), short},
+		{"short before version", makeFrame(71, version(1)), short},
 
 		{"version 0", makeFrame(200, version(0)), badVersion},
-		{"version 2", makeFrame(200, version(2)), badVersion},
+		{"version 1", makeFrame(200, version(1)), badVersion},
 		{"version 255", makeFrame(200, version(255)), badVersion},
-		{"version before length", makeFrame(200, version(2), length(0)), badVersion},
+		{"version before length", makeFrame(200, version(1), length(0)), badVersion},
 
 		{"length 0", makeFrame(200, length(0)), badLength},
 		{"length 57", makeFrame(200, length(57)), badLength},
@@ -87,7 +87,7 @@ func judge(frame []byte, active map[uint16]bool) Counters {
 		return pass
 	case len(frame) < 72:
 		return short
-	case frame[14] != 1:
+	case frame[14] != 2:
 		return badVersion
 	}
 	length, gid := int(frame[17])<<8|int(frame[16]), uint16(frame[19])<<8|uint16(frame[18])

@@ -178,7 +178,7 @@ func TestOnTheWire(t *testing.T) {
 				makeFrame(60, etherType(0x88B6)), tagged(makeFrame(100)), makeFrame(1514, etherType(0x88B6)),
 			}
 			dropped := [][]byte{
-				makeFrame(71), makeFrame(100, version(2)), makeFrame(100, length(87)), makeFrame(100, length(57)),
+				makeFrame(71), makeFrame(100, version(1)), makeFrame(100, length(87)), makeFrame(100, length(57)),
 				makeFrame(100, gid(2048)), makeFrame(100, gid(foreignGroup)),
 			}
 			for i := range dropped {

@@ -4,7 +4,6 @@ package hostile
 // word is known to who has the group's key, and no one else.
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/funet/funet/uspace/funi"
@@ -97,16 +96,9 @@ func fillBlock(key uint32, words []uint32, number, life, attempt uint32) {
 	}
 }
 
-// errTorn: a block is whole but for places that nobody has ever written.
-var errTorn = errors.New("part of it was never written")
-
-// rightBlock returns who wrote the block of that number, or what is wrong with it:
-// errTorn, or something worse.
+// rightBlock returns who wrote the block of that number, or what is wrong with it.
 func rightBlock(key uint32, words []uint32, number uint32) (life, attempt uint32, err error) {
 	life, attempt = words[1], words[2]
-	if [blockHeader]uint32(words) == [blockHeader]uint32{} {
-		return 0, 0, errTorn // and whose the rest is cannot be said
-	}
 	if words[0] != number || words[3] != check(key, 0, 0, typeBlock, words[:3]) {
 		return 0, 0, fmt.Errorf("it is headed by %#x", words[:blockHeader])
 	}
@@ -121,11 +113,8 @@ func rightBlock(key uint32, words []uint32, number uint32) (life, attempt uint32
 			}
 		}
 	}
-	switch {
-	case wrong == 0:
+	if wrong == 0 {
 		return life, attempt, nil
-	case wrong == zero:
-		return 0, 0, errTorn
 	}
 	return 0, 0, fmt.Errorf("%d words from %d on are wrong, %d of them 0", wrong, at, zero)
 }

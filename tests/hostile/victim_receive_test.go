@@ -3,7 +3,6 @@ package hostile
 // This file is what a victim does with what comes: it verifies, and answers.
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/funet/funet/uspace/funi"
@@ -99,14 +98,7 @@ func (v *victim) takeBlock(l funi.Level, s *funi.Slot) error {
 	}
 	number := n.Argument &^ blockArgument
 	life, attempt, err := rightBlock(v.c.Key, v.segment[at/4:at/4+blockWords], number)
-	switch {
-	case errors.Is(err, errTorn) && v.c.Storm:
-		// A transfer that began when this node was another process: what that one has got of
-		// it is gone with its memory, and the engine does not know that (thesis 3.2.4 has no
-		// word for it). The peer, whom nobody answers, sends the block again.
-		fmt.Println("torn")
-		return nil
-	case err != nil:
+	if err != nil {
 		return v.bad("block %d is not whole: %v", number, err)
 	}
 	v.met(life)

@@ -24,11 +24,13 @@
 //	backoff            a rejected stream tries again at once
 //	leak               an accepted packet keeps its line
 //	fifo               a full receive FIFO accepts a packet and drops it
+//	room               room in a receive FIFO is not offered to what waits within the card
 //	tail               the last packet of a long transfer does not wait for the others
 //	retired            a slot is retired though blocks of its transfer are in flight
 //	source             a transfer reads memory that its process did not register to be read
 //	destination        a transfer writes memory that its receiver did not register to be written
 //	unchecked          a transfer to memory that is not there is acknowledged
+//	life               a notice comes to a process that got the end of a transfer, whoever got the rest
 //	age                a sender may have more frames unanswered than the window
 //	given-up           frames that a sender gave up are waited for
 //	switched           a context that is switched out loses what was drained

@@ -76,6 +76,10 @@ var mutations = []mutation{
 	}
 	copy`,
 		chaos("slow")},
+	{"room", "delivery.go",
+		`			c.more = true
+`, ``,
+		unit("TestLoopGoesOnWhenTheFIFOIsDrained")},
 	{"tail", "transfer.go",
 		`case t.lines == 0:
 		x.settle(t)`, `case true:
@@ -97,6 +101,9 @@ var mutations = []mutation{
 	{"unchecked", "notice.go",
 		`if memory == nil {`, `if false {`,
 		unit("TestTransferViolations")},
+	{"life", "notice.go",
+		`t.Form == arctic.Last && c.torn(x, f, &t)`, `false`,
+		unit("TestTransfersAreNotTornWhereSequencesTurn")},
 	{"age", "preprocess.go",
 		`h.Age >= Window`, `false`,
 		unit("TestMoreUnansweredThanTheWindow")},

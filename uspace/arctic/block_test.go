@@ -19,7 +19,7 @@ const goldenBlockHex = `
 02a0a1a2a3a4                     0 destination address
 02b0b1b2b3b4                     6 source address
 88b5                             12 EtherType, network order
-01                               14 version
+02                               14 version
 08                               15 flags: level request (0), block (8)
 5a00                             16 length: 104 - 14 = 90
 a305                             18 GID 0x5a3
@@ -36,7 +36,7 @@ a305                             18 GID 0x5a3
 0000000000000000                 48 request selective bits
 00000000                         56 reply acknowledgment
 0000000000000000                 60 reply selective bits
-0a58a9ef                         68 CRC-32C 0xefa9580a
+de95eb7b                         68 CRC-32C 0x7beb95de
 01efcd2b                         72 word 0: P 0, K2 0, route 0x2bcdef01
 341261b4                         76 word 1: GID 0x5a3, length 1, destination 0x1234
 78560540                         80 word 2: K1:K0 1, type 5, source 0x5678

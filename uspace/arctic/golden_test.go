@@ -17,7 +17,7 @@ const goldenHex = `
 02a0a1a2a3a4      0 destination address
 02b0b1b2b3b4      6 source address
 88b5             12 EtherType, network order
-01               14 version
+02               14 version
 05               15 flags: level reply (1), bye (4)
 6a00             16 length: 120 - 14 = 106
 a305             18 GID 0x5a3
@@ -34,7 +34,7 @@ a305             18 GID 0x5a3
 5857565554535251 48 request selective bits 0x5152535455565758
 64636261         56 reply acknowledgment 0x61626364
 7877767574737271 60 reply selective bits 0x7172737475767778
-ec7c7389         68 CRC-32C 0x89737cec
+3f78b0fe         68 CRC-32C 0xfeb0783f
 0d0c0b0a         72 reject: sequence 0x0a0b0c0d
 00               76 level request
 01               77 reason queue full

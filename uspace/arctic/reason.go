@@ -32,6 +32,10 @@ const (
 	// ReasonSourceNode: the receiving card's route table does not put the sending node on
 	// the card that sent the packet, so it could be anybody's (thesis 3.3.1, 4.1.1).
 	ReasonSourceNode Reason = 68
+	// ReasonReplaced: a transfer of many packets began before the process that is the
+	// node now was attached, or before the node was on that card, so that some of the data
+	// may have come to another.
+	ReasonReplaced Reason = 69
 
 	// ReasonLocal is the first reason that is found at the sender and never travels.
 	ReasonLocal Reason = 128
@@ -88,6 +92,8 @@ func (r Reason) String() string {
 		return "malformed transfer packet"
 	case ReasonSourceNode:
 		return "receiver's route table does not put the sending node on the sending card"
+	case ReasonReplaced:
+		return "another process has become the node since the transfer began"
 	case ReasonSource:
 		return "source is not in a segment that the process may read"
 	case ReasonTransferLength:

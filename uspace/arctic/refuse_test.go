@@ -76,7 +76,7 @@ func refusals() []damaged {
 	for n := arctic.EthernetSize; n < arctic.HeaderSize; n++ {
 		raw(arctic.ErrShort, base()[:n], "cut to %d bytes, inside the header", n)
 	}
-	for _, v := range []byte{0, 2, 0x81, 255} {
+	for _, v := range []byte{0, 1, 3, 0x82, 255} {
 		sealed(arctic.ErrVersion, with(atVersion, v), "version %d", v)
 	}
 

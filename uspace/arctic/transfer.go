@@ -8,7 +8,7 @@ package arctic
 //
 //	single  0: argument, then 0 to 16 words of data        (2 to 18 payload words)
 //	part    1: 4 to 20 words of data                       (5 to 21)
-//	last    2: argument, total, then 4 to 16 words of data (7 to 19)
+//	last    2: argument, total, first, then 4 to 16 words  (8 to 20)
 //	block   3: nothing; the data is the frame's block      (1)
 //
 // and, in a part or a block, 4 to ask for an acknowledgment at once. Data comes in multiples
@@ -16,7 +16,10 @@ package arctic
 // receiver. The others are pieces of a transfer of total words, which the sending
 // card splits: parts make no notice and come in any order; the last, which holds the
 // transfer's end, leaves when all others are acknowledged, so that its notice says
-// that all has arrived and the receiver need not count.
+// that all has arrived and the receiver need not count. Its first is the sequence number
+// that no frame with a piece of the transfer is before, so that the receiving card can tell
+// whether another process got some of them; between two processes of one card, which send
+// no frames, a number of the card's own.
 //
 // A block is a part that fills an Ethernet frame (design idea 7): its packet is alone in
 // the frame and followed by the data, which no packet of 24 words could hold. Arctic
@@ -64,6 +67,7 @@ type Transfer struct {
 	Address  uint32 // where Data goes; a multiple of TransferAlign, not 0
 	Argument uint32 // of a Single or Last
 	Total    uint32 // of a Last: words of the whole transfer, which ends with Data
+	First    uint32 // of a Last: the sequence, of its level, at which the transfer began
 	Data     []byte // a multiple of TransferAlign; of a Block: the frame has it, see PutBlock
 }
 
@@ -86,7 +90,8 @@ func PutTransfer(b []byte, t *Transfer) int {
 	}
 	if t.Form == Last {
 		binary.LittleEndian.PutUint32(b[n:], t.Total)
-		n += 4
+		binary.LittleEndian.PutUint32(b[n+4:], t.First)
+		n += 8
 	}
 	copy(b[n:n+len(t.Data)], t.Data)
 	return (n + len(t.Data)) / WordSize
@@ -116,10 +121,11 @@ func (p Packet) Transfer(t *Transfer) bool {
 	case Part:
 		most = MaxPartWords * WordSize
 	case Last:
-		if len(b) < 2*WordSize {
+		if len(b) < 3*WordSize {
 			return false
 		}
-		t.Argument, t.Total, b = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[WordSize:]), b[2*WordSize:]
+		t.Argument, t.Total = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[WordSize:])
+		t.First, b = binary.LittleEndian.Uint32(b[2*WordSize:]), b[3*WordSize:]
 		end := uint64(t.Address) + uint64(len(b))
 		if t.Total%4 != 0 || t.Total > MaxTransferWords || uint64(t.Total)*WordSize < uint64(len(b)) || end < uint64(t.Total)*WordSize+TransferAlign {
 			return false

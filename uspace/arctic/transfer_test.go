@@ -32,6 +32,7 @@ func drawTransfer(t *rapid.T) *arctic.Transfer {
 	case arctic.Last:
 		most := min(arctic.MaxTransferWords/4, int(x.Address)/16-1+quads)
 		x.Total = 4 * uint32(rapid.IntRange(quads, max(quads, most)).Draw(t, "total"))
+		x.First = rapid.Uint32().Draw(t, "first")
 	}
 	return x
 }
@@ -48,7 +49,7 @@ func TestTransferRoundTrip(t *testing.T) {
 		if !p.Transfer(&got) {
 			t.Fatalf("refused %+v", want)
 		}
-		if got.Form != want.Form || got.AtOnce != want.AtOnce || got.Address != want.Address || got.Argument != want.Argument || got.Total != want.Total || !bytes.Equal(got.Data, want.Data) {
+		if got.Form != want.Form || got.AtOnce != want.AtOnce || got.Address != want.Address || got.Argument != want.Argument || got.Total != want.Total || got.First != want.First || !bytes.Equal(got.Data, want.Data) {
 			t.Fatalf("%+v came back as %+v", want, got)
 		}
 		if got.Form == arctic.Last && uint64(got.Start())+4*uint64(got.Total) != uint64(got.Address)+uint64(len(got.Data)) {
@@ -75,7 +76,8 @@ func TestTransferRefusesOtherForms(t *testing.T) {
 		{"no words", arctic.Single, func(p arctic.Packet) arctic.Packet { return p[:12] }},
 		{"one word", arctic.Part, func(p arctic.Packet) arctic.Packet { return p[:16] }},
 		{"last without total", arctic.Last, func(p arctic.Packet) arctic.Packet { return p[:20] }},
-		{"last without data", arctic.Last, func(p arctic.Packet) arctic.Packet { return p[:24] }},
+		{"last without first", arctic.Last, func(p arctic.Packet) arctic.Packet { return p[:24] }},
+		{"last without data", arctic.Last, func(p arctic.Packet) arctic.Packet { return p[:28] }},
 		{"not a multiple of four words", arctic.Single, func(p arctic.Packet) arctic.Packet { return p[:len(p)-4] }},
 		{"not a multiple of four words", arctic.Part, func(p arctic.Packet) arctic.Packet { return p[:len(p)-8] }},
 		{"single of 20 words", arctic.Single, func(p arctic.Packet) arctic.Packet { return append(p, make([]byte, 64)...) }},
@@ -114,7 +116,7 @@ func FuzzTransfer(f *testing.F) {
 		{Form: arctic.Single, Address: 1 << 4, Argument: 7},
 		{Form: arctic.Single, Address: 0xfffffff0, Data: make([]byte, 64)},
 		{Form: arctic.Part, AtOnce: true, Address: 0x1000, Data: make([]byte, 80)},
-		{Form: arctic.Last, Address: 0xfffffff0, Data: make([]byte, 16), Total: arctic.MaxTransferWords},
+		{Form: arctic.Last, Address: 0xfffffff0, Data: make([]byte, 16), Total: arctic.MaxTransferWords, First: 1<<32 - 1},
 		{Form: arctic.Block, AtOnce: true, Address: 0xfffffff0},
 	} {
 		f.Add([]byte(transferPacket(x).Payload()))

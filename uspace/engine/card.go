@@ -23,6 +23,7 @@ type Card struct {
 	byBell    [funi.MaxContexts]*Context
 	accounts  map[uint32]*account // not for the data path
 	sets      int                 // of the cache, in use
+	lives     int64               // of contexts, begun; see life.go
 	groups    [arctic.MaxGID + 1]*group
 	absent    *Context // rejects packets for the system group
 	stranger  *Context // rejects packets of nodes that are not where they come from

@@ -69,6 +69,11 @@ type Context struct {
 	drain    bool                     // DRAIN mode: transfers go to the receive queue
 
 	restoring bool // what was drained is being returned to the FIFOs
+
+	// When the present life began: its number, and flow.reached of each peer, by card
+	// number; nil: nothing had come from any. See life.go.
+	life int64
+	born [][arctic.Levels]int64
 }
 
 // PowerUp makes a context for a node in the state of thesis 3.1.2 after RESET: in

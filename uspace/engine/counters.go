@@ -37,6 +37,7 @@ type Counters struct {
 	ForgedSource       uint64 `json:"frames_rejected_for_source_node"`
 	UnknownKind        uint64 `json:"unknown_kind_packets"`
 	DestinationRefused uint64 `json:"transfer_destinations_refused"`
+	TransfersTorn      uint64 `json:"transfers_begun_for_another_process"`
 	Discarded          uint64 `json:"packets_discarded_with_context"`
 	MemoryErrors       uint64 `json:"memory_errors"`
 	LoopedToOwnCard    uint64 `json:"packets_to_own_card"`

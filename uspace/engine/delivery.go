@@ -17,9 +17,9 @@ type fifo struct {
 }
 
 // accept takes a packet for the context, with the block behind it if there is one, or
-// says why not. A packet goes straight into the receive queue unless others of its level
-// wait before it.
-func (c *Card) accept(x *Context, l arctic.Level, p arctic.Packet, block []byte) arctic.Reason {
+// says why not. It came on flow f, or nil: from this very card. A packet goes straight into
+// the receive queue unless others of its level wait before it.
+func (c *Card) accept(x *Context, f *flow, l arctic.Level, p arctic.Packet, block []byte) arctic.Reason {
 	if x == nil {
 		return arctic.ReasonNoContext
 	}
@@ -29,7 +29,7 @@ func (c *Card) accept(x *Context, l arctic.Level, p arctic.Packet, block []byte)
 	}
 	h := p.Header()
 	if h.Kind == arctic.KindTransfer {
-		return c.acceptTransfer(x, l, p, &h, block)
+		return c.acceptTransfer(x, f, l, p, &h, block)
 	}
 	if h.Kind != arctic.KindMessage {
 		c.counters.UnknownKind++
@@ -76,10 +76,12 @@ func (c *Card) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet
 }
 
 // drain moves packets from the receive FIFOs into the receive queues as far as
-// there is room, replies first.
+// there is room, replies first. What a context of this card has for it may be waiting for
+// room in the FIFO, which the process need not tell that it has some again.
 func (c *Card) drain(x *Context) {
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
 		for x.fifo[l].n > 0 && c.drainOne(x, l, 0) {
+			c.more = true
 		}
 	}
 }

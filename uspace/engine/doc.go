@@ -44,8 +44,8 @@
 //
 // Beside them: context.go attaches processes and ends them, control.go is CNTL and the
 // privileged registers, switch.go takes a context off the card and puts it back (thesis
-// 4.2), route.go is the groups and their route tables, and wake.go decides which
-// contexts a step looks at.
+// 4.2), route.go is the groups and their route tables, life.go tells a context from the one
+// that was its node before, and wake.go decides which contexts a step looks at.
 //
 // A context's owner is whoever holds it, the operating system of the thesis. Load and
 // Store are its privileged register page:
@@ -87,6 +87,9 @@
 //   - A transfer touches only memory that both ends registered: the source is checked
 //     at retrieval against the sender's segments, the destination at delivery
 //     against the receiver's. Either is the sender's fault and comes back to it.
+//   - The notice of a transfer is for the process that got all of it: one that began before
+//     a process was attached, which may have come in part to another, is rejected for good
+//     with ReasonReplaced and returns whole (life.go).
 //   - The source of a transfer is read until its slot is retired and at no other time:
 //     a slot is retired when every block is acknowledged or given back, and what is in
 //     the cache of a context that leaves (SwitchOut, Detach, RESET) is copied first.
@@ -103,11 +106,12 @@
 //     more are in use than ever since they were last few.
 //   - Retransmission state is bounded per peer: an idle peer costs 216 bytes, and 16 for
 //     its places in the table of cards and in the timers' heap. Each of its two levels
-//     that is in use costs 416 bytes, with up to 4 frames in flight; 6 KiB more, a window
+//     that is in use costs 424 bytes, with up to 4 frames in flight; 6 KiB more, a window
 //     of frames of 24 bytes, with more in flight; 32 for each frame whose rejects are
 //     remembered, of which a window is the most (8 KiB): 14.5 KiB in all. Each pair of a
 //     context here and a node there that speaks costs a stream of about 120 bytes, and
-//     50 in a map where a level has more than 8. A card keeps spares of at most 150 KiB,
+//     50 in a map where a level has more than 8. A context that is attached when frames
+//     have come keeps 16 bytes for each card number. A card keeps spares of at most 150 KiB,
 //     beside such maps.
 //
 // A Card and everything it returns belong to one goroutine.

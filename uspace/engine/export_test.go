@@ -14,7 +14,7 @@ import (
 func (c *Card) StartSequencesAt(card uint16, seq uint32) {
 	for l := range c.peer(card).flows {
 		f := c.flow(c.peer(card), arctic.Level(l))
-		f.next, f.oldest, f.expect = seq, seq, seq
+		f.next, f.oldest, f.expect, f.reached = seq, seq, seq, int64(seq)
 	}
 }
 

@@ -59,8 +59,10 @@ type flow struct {
 	frames       []frame               // few, in room, or Window
 	room         [few]frame
 
-	// Receiving. All frames before expect are answered for good.
+	// Receiving. All frames before expect are answered for good. No frame from reached on
+	// has been handled; its upper 32 bits count the turns of the sequence (life.go).
 	expect   uint32
+	reached  int64
 	unacked  int                 // since the last acknowledgment, see blocksPerTrain
 	accepted [Window / 64]uint64 // bit sequence%Window: accepted, at or after expect
 	refused  [Window / 64]uint64 // the same: answered with rejects, which are remembered

@@ -121,7 +121,9 @@ func (c *Card) believe(p *peer, incarnation uint32) {
 			c.counters.PeersRestarted++
 		}
 		for l := arctic.Reply; l <= arctic.Reply; l-- {
+			reached := nextTurn(p.kept[l].reached)
 			p.kept[l] = c.fresh()
+			p.kept[l].reached = reached
 			if f := p.flows[l]; f != nil {
 				c.abandon(f, arctic.ReasonRestarted)
 				f.next, f.oldest = 0, 0

@@ -14,7 +14,7 @@ import (
 )
 
 // acceptTransfer takes an XFER packet for the context, or says why not.
-func (c *Card) acceptTransfer(x *Context, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
+func (c *Card) acceptTransfer(x *Context, f *flow, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	var t arctic.Transfer
 	if !p.Transfer(&t) || (t.Form == arctic.Block) != (block != nil) {
 		c.counters.UnknownKind++
@@ -30,6 +30,10 @@ func (c *Card) acceptTransfer(x *Context, l arctic.Level, p arctic.Packet, h *ar
 			c.counters.DestinationRefused++
 			return arctic.ReasonDestination
 		}
+	}
+	if t.Form == arctic.Last && c.torn(x, f, &t) {
+		c.counters.TransfersTorn++
+		return arctic.ReasonReplaced
 	}
 	c.atOnce = c.atOnce || t.AtOnce
 	if t.Form == arctic.Block && x.drain {

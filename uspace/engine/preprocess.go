@@ -100,9 +100,10 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	verdict := rejected{sequence: seq}
 	var packet arctic.Packet
 	c.atOnce = false
+	fl.reach(seq)
 	for i := 0; len(train) > 0; i++ {
 		packet, train = arctic.Next(train)
-		verdict.note(i, c.accept(x, h.Level, packet, f.Block()))
+		verdict.note(i, c.accept(x, fl, h.Level, packet, f.Block()))
 	}
 	if verdict.retry|verdict.fail != 0 {
 		c.counters.RejectsSent += uint64(bits.OnesCount64(verdict.retry | verdict.fail))

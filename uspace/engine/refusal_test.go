@@ -120,7 +120,7 @@ func TestForgedFramesAreDropped(t *testing.T) {
 		{"receiver's other life", forge(message, func(h *arctic.Header) { h.Sequence, h.DestinationIncarnation = 1, 77 }), func(c *engine.Counters) *uint64 { return &c.Stale }},
 		{"not FUNet", withByte(forge(message, nothing), 12, 8), func(c *engine.Counters) *uint64 { return &c.DroppedForeign }},
 		{"short", forge(message, nothing)[:40], func(c *engine.Counters) *uint64 { return &c.DroppedShort }},
-		{"another version", withByte(forge(message, nothing), 14, 2), func(c *engine.Counters) *uint64 { return &c.DroppedVersion }},
+		{"another version", withByte(forge(message, nothing), 14, arctic.Version+1), func(c *engine.Counters) *uint64 { return &c.DroppedVersion }},
 		{"length", withByte(forge(message, nothing), 17, 0xff), func(c *engine.Counters) *uint64 { return &c.DroppedLength }},
 		{"checksum", withByte(forge(message, nothing), 40, 0xff), func(c *engine.Counters) *uint64 { return &c.DroppedChecksum }},
 		{"reserved flag", resealed(withByte(forge(message, nothing), 15, 0x80)), func(c *engine.Counters) *uint64 { return &c.DroppedReserved }},

@@ -95,6 +95,6 @@ func (c *Card) forgetReceived(f *flow) {
 	for f.rejects.head != nil {
 		c.forget(f, f.rejects.head.sequence)
 	}
-	f.expect, f.unacked = 0, 0
+	f.expect, f.unacked, f.reached = 0, 0, nextTurn(f.reached)
 	f.accepted = [Window / 64]uint64{}
 }

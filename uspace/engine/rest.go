@@ -16,7 +16,7 @@ package engine
 // overtaken, or it remembers rejects of frames whose sender has not shown that it knows.
 // The latter two last until the peer sends packets again or is met in another life. A
 // peer that never does either, because all that it sent was rejected for good, say,
-// costs a flow and its remembered rejects until then: 416 bytes, and 32 for each frame,
+// costs a flow and its remembered rejects until then: 424 bytes, and 32 for each frame,
 // of which a window is the most.
 
 import "github.com/funet/funet/uspace/arctic"
@@ -39,10 +39,11 @@ const (
 )
 
 // kept is what outlives a flow. The peer has answered all frames before next, and the
-// card all of the peer's before expect for good.
+// card all of the peer's before reached for good: its lower 32 bits are flow.expect.
 type kept struct {
-	next, expect              uint32
+	reached                   int64
 	srtt, rttvar              int64
+	next                      uint32
 	window, threshold, growth uint16
 	// node and limit are those of the stream that was used last; limit 0: of none.
 	node, limit uint16
@@ -102,7 +103,7 @@ func (c *Card) takeUp(p *peer, l arctic.Level) {
 	k := &p.kept[l]
 	f.peer, f.level, f.nextReady = p, l, nil
 	f.frames = f.room[:]
-	f.next, f.oldest, f.expect = k.next, k.next, k.expect
+	f.next, f.oldest, f.expect, f.reached = k.next, k.next, uint32(k.reached), k.reached
 	f.srtt, f.rttvar = k.srtt, k.rttvar
 	f.window, f.threshold, f.growth = int(k.window), int(k.threshold), int(k.growth)
 	f.seen.next, f.seen.expect = f.next, f.expect
@@ -216,7 +217,7 @@ func (c *Card) quiet(f *flow) bool {
 // frame again, as a connection does that was idle (RFC 5681 section 4.1).
 func (c *Card) putAway(f *flow) {
 	k := &f.peer.kept[f.level]
-	k.next, k.expect, k.srtt, k.rttvar = f.next, f.expect, f.srtt, f.rttvar
+	k.next, k.reached, k.srtt, k.rttvar = f.next, f.reached, f.srtt, f.rttvar
 	k.window, k.threshold, k.growth = uint16(f.window), uint16(f.threshold), uint16(f.growth)
 	if s := f.recent; s != nil && !s.part {
 		k.node, k.limit = s.node, uint16(s.limit)

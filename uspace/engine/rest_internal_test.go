@@ -38,7 +38,7 @@ func TestWhatAPeerCosts(t *testing.T) {
 		got  uintptr
 		most uintptr
 	}{
-		{"flow", unsafe.Sizeof(flow{}), 416},
+		{"flow", unsafe.Sizeof(flow{}), 424},
 		{"window of frames", unsafe.Sizeof([Window]frame{}), 6 << 10},
 		{"rejected", unsafe.Sizeof(rejected{}), 32},
 		{"stream", unsafe.Sizeof(stream{}), 96},
@@ -108,7 +108,7 @@ func TestManyPeersShareFlows(t *testing.T) {
 // survive rest.
 func TestRestKeepsThePath(t *testing.T) {
 	c, p, f, x := lonely(t)
-	f.next, f.oldest, f.expect = 70, 70, 90
+	f.next, f.oldest, f.expect, f.reached = 70, 70, 90, 1<<32+90
 	f.srtt, f.rttvar, f.window, f.threshold, f.growth = 1, 2, 3, 4, 5
 	c.stream(f, x, 8, false).limit = 6
 	c.stream(f, x, 9, false).limit = 7
@@ -117,7 +117,7 @@ func TestRestKeepsThePath(t *testing.T) {
 		t.Fatal("not put away")
 	}
 	f = c.flow(p, arctic.Request)
-	if f.next != 70 || f.oldest != 70 || f.expect != 90 || f.srtt != 1 || f.rttvar != 2 || f.window != 3 || f.threshold != 4 || f.growth != 5 {
+	if f.next != 70 || f.oldest != 70 || f.expect != 90 || f.reached != 1<<32+90 || f.srtt != 1 || f.rttvar != 2 || f.window != 3 || f.threshold != 4 || f.growth != 5 {
 		t.Errorf("came back as %+v", f)
 	}
 	if a, z := c.stream(f, x, 8, false).limit, c.stream(f, x, 9, false).limit; a != 1 || z != 7 {

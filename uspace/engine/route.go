@@ -110,6 +110,7 @@ func (c *Card) enter(x *Context, gid uint16) error {
 	delete(g.expected, x.node)
 	g.nodes[x.node] = x
 	x.gid, x.group = gid, g
+	c.beginLife(x)
 	return nil
 }
 

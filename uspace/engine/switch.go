@@ -218,7 +218,7 @@ func (c *Card) restore(x *Context, l arctic.Level, s *funi.Slot) {
 	wire.Encode(packet[:])
 	refusal := x.refusal // CTXM may still be set
 	x.refusal = arctic.ReasonNone
-	reason := c.accept(x, l, arctic.Packet(packet[:arctic.PacketHeaderSize+int(wire.Length)*arctic.WordSize]), nil)
+	reason := c.accept(x, nil, l, arctic.Packet(packet[:arctic.PacketHeaderSize+int(wire.Length)*arctic.WordSize]), nil)
 	x.refusal = refusal
 	if reason != arctic.ReasonNone {
 		// The process has unregistered the segment meanwhile.

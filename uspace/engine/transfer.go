@@ -49,6 +49,8 @@ type transfer struct {
 	header      funi.Header // as in the slot
 	argument    uint32
 	destination uint32 // of the next packet
+	route       uint32 // of all its packets
+	first       uint32 // see life.go
 	source      []byte // not yet retrieved, without the last packet's
 	total       uint32 // words
 	lines       int    // packets in the cache
@@ -149,6 +151,7 @@ func (c *Card) loadTransfer(x *Context, l arctic.Level, ln *line, h funi.Header,
 		if t.Total == 0 {
 			t.Form, most = arctic.Part, arctic.MaxPartWords
 		}
+		t.First = c.beginning(c.route(x.group, h.Node()), l)
 	}
 	size := h.Words() * arctic.WordSize
 	if size%arctic.TransferAlign != 0 || h.Words() > most || h.Many() && t.Address == 0 {
@@ -230,7 +233,8 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 		last = arctic.MaxSingleWords * arctic.WordSize // the part before it is short instead
 	}
 	*t = transfer{level: l, header: h, argument: argument, destination: destination, total: words, current: true, open: true,
-		source: memory[:size-last], lastSource: memory[size-last:], queued: true}
+		source: memory[:size-last], lastSource: memory[size-last:], queued: true, route: c.route(x.group, h.Node())}
+	t.first = c.beginning(t.route, l)
 	x.current[l] = t
 	slots := &x.long.slots[l]
 	if slots.head == nil {
@@ -247,6 +251,7 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 // how many, and whether the transfer is retrieved or has failed.
 func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool) {
 	t := x.current[l]
+	x.leadsAway(t)
 	for len(t.source) > 0 && t.failed == arctic.ReasonNone {
 		if n == budget {
 			return n, false
@@ -285,6 +290,10 @@ func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool
 // delivered, so many of them at most. It returns false when one found no line.
 func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
 	for q := &x.long.due[l]; q.head != nil && most > 0; most-- {
+		if x.leadsAway(q.head) {
+			x.settle(q.pop())
+			continue
+		}
 		ln := x.take(l)
 		if ln == nil {
 			return false
@@ -292,9 +301,18 @@ func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
 		t := q.pop()
 		t.ending = true
 		c.counters.PacketsRetrieved++
-		c.loadOf(x, ln, t, &arctic.Transfer{Form: arctic.Last, Address: t.destination, Argument: t.argument, Total: t.total, Data: t.tail[:t.tailSize]})
+		c.loadOf(x, ln, t, &arctic.Transfer{Form: arctic.Last, Address: t.destination, Argument: t.argument, Total: t.total, First: t.first, Data: t.tail[:t.tailSize]})
 	}
 	return true
+}
+
+// leadsAway fails a transfer if the route to its node is another than when it began: what
+// is there now is another process, which lacks what the first has got.
+func (x *Context) leadsAway(t *transfer) (failed bool) {
+	if route := x.card.route(x.group, t.header.Node()); route != t.route && route != NoRoute {
+		t.failed = arctic.ReasonReplaced
+	}
+	return t.failed != arctic.ReasonNone
 }
 
 // loadOf loads a packet of a long transfer.
@@ -397,7 +415,7 @@ func (c *Card) failTransfers(p *peer, reason arctic.Reason) {
 		for l := range x.long.records {
 			for i := range x.long.records[l] {
 				t := &x.long.records[l][i]
-				if t.open && c.route(x.group, t.header.Node()) == uint32(p.Card) {
+				if t.open && t.route == uint32(p.Card) {
 					t.failed = reason
 				}
 			}

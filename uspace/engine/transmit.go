@@ -80,7 +80,7 @@ func (c *Card) head(p *peer, b []byte, l arctic.Level, gid uint16, seq uint32, l
 			h.Selective[i] = f.selective()
 			f.unacked = 0
 		} else {
-			h.Acks[i] = p.kept[i].expect
+			h.Acks[i] = uint32(p.kept[i].reached)
 		}
 	}
 	h.Encode(b)

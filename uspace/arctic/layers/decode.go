@@ -74,8 +74,8 @@ func (f *FUNet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 		return fmt.Errorf("decode FUNet frame: %d bytes after the EtherType, a header has %d: %w", len(data), headerBytes, arctic.ErrShort)
 	}
 	flags := f.decodeHeader(data)
-	if f.Version != 1 {
-		return fmt.Errorf("decode FUNet frame: version %d, this decoder knows version 1: %w", f.Version, arctic.ErrVersion)
+	if f.Version != arctic.Version {
+		return fmt.Errorf("decode FUNet frame: version %d, this decoder knows version %d: %w", f.Version, arctic.Version, arctic.ErrVersion)
 	}
 	size := int(f.Length)
 	if size > len(data) {

@@ -21,7 +21,7 @@ var fix = gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
 func sample() *layers.FUNet {
 	header := arctic.PacketHeader{GID: 7, Destination: 3, Source: 2}
 	return &layers.FUNet{
-		Version: 1, GID: 7,
+		Version: arctic.Version, GID: 7,
 		Rejects: []arctic.Reject{{Reason: arctic.ReasonQueueFull, Bits: 1}},
 		Packets: []layers.Packet{{PacketHeader: header, Payload: []byte("four")}, {PacketHeader: header}},
 	}
@@ -75,7 +75,7 @@ func TestSerializeWritesFieldsAsTheyStand(t *testing.T) {
 		want   error
 	}{
 		{"nothing", func(*layers.FUNet) {}, nil},
-		{"version", func(f *layers.FUNet) { f.Version = 2 }, arctic.ErrVersion},
+		{"version", func(f *layers.FUNet) { f.Version = 1 }, arctic.ErrVersion},
 		{"length too long", func(f *layers.FUNet) { f.Length += 4 }, arctic.ErrLength},
 		{"length too short", func(f *layers.FUNet) { f.Length = 57 }, arctic.ErrLength},
 		{"length without the last packet", func(f *layers.FUNet) { f.Length -= arctic.PacketHeaderSize }, arctic.ErrPacket},

@@ -22,7 +22,8 @@
 //
 // Of a transfer the ABI alone is relied on, not how a card cuts it up: its source stays
 // as it is until its slot is retired, and is overwritten in the event after that; at its
-// notice the destination is what the source was when it was sent; one that fails may
+// notice the destination is what the source was when it was sent, also if the receiver has
+// died and returned meanwhile: then it comes to one of the two or fails. One that fails may
 // leave part of its data where it was to go, and nothing else anywhere. One that asks
 // for what is not registered, or has no possible length, comes back for that reason.
 //

@@ -99,7 +99,6 @@ func (r *Report) add(s Scenario, one *Result) {
 	r.Duplicated += one.Duplicated
 	r.Misdelivered += one.Misdelivered
 	r.Damaged += one.Damaged
-	r.Excused += one.Excused
 	r.Stuck += one.Stuck
 	r.Events += one.Events
 	r.Virtual += one.Virtual

@@ -95,23 +95,11 @@ func (m *member) retired() {
 }
 
 // moved checks that all of a transfer is in the memory of member at, and takes the
-// memory for other ones. One of many packets that was under way when its receiver was
-// detached may have left the first of them in the memory of the dead, if none came while
-// nobody was there: the card knows a node by its number. What is missing is then excused
-// and counted, but may not be anything else.
+// memory for other ones. Also of one that was under way when the member died and was
+// attached again: it comes back unless the member has got all of it.
 func (o *oracle) moved(at *member, number uint32, t *transfer) {
-	b, words := at.memory.target[t.address-targetBase:], t.words
-	if words > arctic.MaxSingleWords && o.messages[number-1].toDetached != at.detached {
-		o.intact(at, int(t.address-targetBase), int(sizeOf(words)))
-		for k := range words {
-			if binary.LittleEndian.Uint32(b[arctic.WordSize*k:]) != o.word(number, k+1) {
-				o.result.Excused++
-				break
-			}
-		}
-		words = 0
-	}
-	for k := range words {
+	b := at.memory.target[t.address-targetBase:]
+	for k := range t.words {
 		if got, want := binary.LittleEndian.Uint32(b[arctic.WordSize*k:]), o.word(number, k+1); got != want {
 			o.fail(&o.result.Damaged, "transfer %d of %d words to %#x of member %d is noticed with word %d %#x instead of %#x",
 				number, t.words, t.address, at.number, k, got, want)

@@ -15,7 +15,7 @@ type message struct {
 	from, to   int32  // members; to is nobody for a message that nobody may get
 	fromDeaths uint16 // how often they had died when it was sent
 	toDeaths   uint16
-	toDetached uint16
+	toAttached uint16      // and attached
 	header     funi.Header // as sent
 	arrives    funi.Header // as received
 	level      funi.Level
@@ -100,7 +100,7 @@ func (o *oracle) note(m message) {
 	o.progress = o.now()
 	m.fromDeaths = o.members[m.from].deaths
 	if m.to != nobody {
-		m.toDeaths, m.toDetached = o.members[m.to].deaths, o.members[m.to].detached
+		m.toDeaths, m.toAttached = o.members[m.to].deaths, o.members[m.to].attached
 	}
 	o.messages = append(o.messages, m)
 }
@@ -161,7 +161,7 @@ func (o *oracle) returned(at *member, b funi.Returned) {
 		o.fail(&r.Damaged, "message %d sent as %#x at level %v came back as %+v", b.Word, m.header, m.level, b)
 	case m.reported:
 		o.fail(&r.Duplicated, "message %d from member %d came back again, %v", b.Word, m.from, b.Reason)
-	case !m.mayFail(b.Reason, o.refusal(m)):
+	case !m.mayFail(b.Reason, o.refusal(m)) && (b.Reason != arctic.ReasonReplaced || !o.replaced(m)):
 		o.fail(&r.Damaged, "message %d from member %d to member %d came back because of %v; it must be refused because of %v", b.Word, m.from, m.to, b.Reason, o.refusal(m))
 	}
 	m.reported = true
@@ -173,6 +173,14 @@ func (o *oracle) refusal(m *message) arctic.Reason {
 		return arctic.ReasonNone
 	}
 	return o.transfers[m.transfer-1].refused
+}
+
+// replaced reports whether the message is a transfer of many packets, not to be refused,
+// of which the receiver has been attached since it was sent: only then can some of it have
+// come to its predecessor.
+func (o *oracle) replaced(m *message) bool {
+	return m.transfer != 0 && m.to != nobody && o.transfers[m.transfer-1].words > arctic.MaxSingleWords &&
+		m.toAttached != o.members[m.to].attached
 }
 
 // mayFail reports whether the message, to be refused for a reason if that is one, may

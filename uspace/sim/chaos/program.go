@@ -20,7 +20,7 @@ type member struct {
 	run      *run
 	process  *sim.Process // nil: dead
 	deaths   uint16
-	detached uint16 // deaths that its card survived
+	attached uint16 // times
 	random   *rand.Rand
 	peers    []int32 // members of its group
 	probes   []int32 // members that it has yet to probe

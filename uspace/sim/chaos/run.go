@@ -53,9 +53,6 @@ type Result struct {
 	Duplicated     int `json:"duplicated"`
 	Misdelivered   int `json:"misdelivered"`
 	Damaged        int `json:"damaged"`
-	// Excused counts transfers of many packets that were noticed without some of their
-	// data, because that had come to a process that has died since.
-	Excused int `json:"excused"`
 	// Stuck counts scenarios that did not fall silent in time, or fell silent with
 	// something left in a card, or ended in a panic.
 	Stuck int `json:"stuck"`
@@ -206,6 +203,7 @@ func (r *run) attach(m *member) {
 		panic(err)
 	}
 	m.process = p
+	m.attached++
 	if r.transfers() {
 		m.newMemory()
 	}

@@ -77,7 +77,6 @@ func (r *run) kill(e *episode, m *member) {
 			c.Detach(p)
 			m.bury()
 			m.deaths++ // also what came for the dead in the meantime
-			m.detached++
 			r.world.At(max(e.ends, r.world.Now()), func() {
 				if c.Engine() == life {
 					r.attach(m)

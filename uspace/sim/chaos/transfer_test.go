@@ -121,11 +121,30 @@ func TestVerdictsOfTransfers(t *testing.T) {
 			o.come(20, words)
 			o.arrived(m[1], funi.Request, s)
 		}},
-		{"half to a dead process, half to its heir", Result{Delivered: 1, Excused: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+		{"half to a dead process, half to its heir", Result{Delivered: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			m[1].deaths++
-			m[1].detached++
+			m[1].attached++
 			o.come(20, words)
 			o.arrived(m[1], funi.Request, s)
+		}},
+		{"failed because of an heir", Result{ReportedFailed: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			m[1].attached++
+			o.come(20, words)
+			o.returned(m[0], back(o, arctic.ReasonReplaced))
+		}},
+		{"failed because of an heir that is not there", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			m[1].deaths++
+			o.returned(m[0], back(o, arctic.ReasonReplaced))
+		}},
+		{"one packet failed because of an heir", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			m[1].attached++
+			o.transfers[0].words = arctic.MaxSingleWords
+			o.returned(m[0], back(o, arctic.ReasonReplaced))
+		}},
+		{"not refused, but failed because of an heir", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			o.messages[0].to, o.transfers[0].refused = nobody, arctic.ReasonDestination
+			m[1].attached++
+			o.returned(m[0], back(o, arctic.ReasonReplaced))
 		}},
 		{"refused as it must be", Result{ReportedFailed: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			o.messages[0].to, o.transfers[0].refused = nobody, arctic.ReasonSource

@@ -1,0 +1,92 @@
+package engine
+
+// This file keeps a long transfer from being torn between two lives of its receiver: one
+// process got the first part, and another, attached since under the same group and node,
+// would get the notice.
+//
+// The notice comes with the Last, and with it the number that the next frame to this card
+// and level had when the sender's card began with the transfer (arctic.Transfer.First).
+// The receiver's card knows how far it had come with the sender's frames when the process
+// was attached (Context.born). If frames from First on had been handled by then, some
+// of them may have brought parts to a process that is gone, and the Last is rejected with
+// ReasonReplaced: the whole transfer returns to its program. If not, all parts came
+// later. A transfer that begins when the process is there is always taken; one that has
+// begun before and of which the process got all may come back too. No clock is asked.
+//
+// Between contexts of one card no frame is numbered; there the lives are. Sequences have 32
+// bits: a transfer during which 2^32 frames of its level pass is taken for a younger one.
+//
+// Parts that still come for the process that is gone are written to where they were to go,
+// if the new one lets others write there: as of any transfer that fails, some of the data
+// may have arrived, and no notice says so.
+//
+// A life begins when a context enters a group: at Attach, or when GID is stored after RESET
+// or for another group. SwitchOut and SwitchIn are within one.
+
+import "github.com/funet/funet/uspace/arctic"
+
+// beginLife notes how far the card has come with what its peers and its own contexts send.
+// A context that is attached when frames have come already keeps 16 bytes for each card number.
+func (c *Card) beginLife(x *Context) {
+	c.lives++
+	x.life, x.born = c.lives, nil
+	for i := range c.peers {
+		p := &c.peers[i]
+		for l := range p.kept {
+			reached := p.reached(arctic.Level(l))
+			if reached == 0 {
+				continue
+			}
+			if x.born == nil {
+				x.born = make([][arctic.Levels]int64, len(c.byCard))
+			}
+			x.born[p.Card][l] = reached
+		}
+	}
+}
+
+// beginning is the First of a transfer of the level that begins now and takes the route.
+func (c *Card) beginning(route uint32, l arctic.Level) uint32 {
+	switch {
+	case route == NoRoute:
+		return 0 // it goes nowhere
+	case uint16(route) == c.cfg.Card:
+		return uint32(c.lives)
+	}
+	return c.byCard[uint16(route)].sequence(l)
+}
+
+// torn reports whether the process may lack some of the transfer that a Last ends, which
+// came on the flow, or nil: from this very card.
+func (c *Card) torn(x *Context, f *flow, t *arctic.Transfer) bool {
+	if int(t.Total)*arctic.WordSize == len(t.Data) || x.restoring {
+		return false // it is all here; or it was accepted before
+	}
+	now, born := c.lives, x.life
+	if f != nil {
+		now, born = f.reached, 0
+		if x.born != nil {
+			born = x.born[f.peer.Card][f.level]
+		}
+	}
+	return now-int64(uint32(now)-t.First) < born
+}
+
+// reach notes that the packets of a frame are being handled.
+func (f *flow) reach(seq uint32) {
+	if ahead := int32(seq - uint32(f.reached)); ahead >= 0 {
+		f.reached += int64(ahead) + 1
+	}
+}
+
+// reached returns how far the card has come with the peer's frames of a level.
+func (p *peer) reached(l arctic.Level) int64 {
+	if f := p.flows[l]; f != nil {
+		return f.reached
+	}
+	return p.kept[l].reached
+}
+
+// nextTurn returns the place of sequence 0 at or after another: all that the peer sent in
+// the life before has been handled earlier.
+func nextTurn(reached int64) int64 { return (reached + 1<<32 - 1) &^ (1<<32 - 1) }
