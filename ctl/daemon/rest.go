@@ -51,7 +51,7 @@ const (
 	// processor is yielded: some 10 us.
 	spins = 8
 	// someoneRan: a yield that took longer let another thread run.
-	someoneRan = int64(5 * time.Microsecond)
+	someoneRan = int64(2 * time.Microsecond)
 	// someoneComputes: a yield that took longer let one run that does not yield.
 	someoneComputes = int64(time.Millisecond)
 	// beside is how long after that the thread does not look but sleeps.
@@ -78,7 +78,11 @@ func (l *loop) waiting(next int64) {
 		l.sleep()
 		return
 	}
-	if l.turns%glance != 0 {
+	switch {
+	case l.turns%glance == 0:
+	case r.patience == 1 && l.polling == Adaptive:
+		l.now = l.clock() // somebody else wants the processor
+	default:
 		return // the clock was not looked at
 	}
 	if r.idle++; l.polling == Spin {

@@ -25,7 +25,7 @@ const (
 	// of a program that polls.
 	spins = 32
 	// someoneRan: a yield that took longer let another process run.
-	someoneRan = int64(5 * time.Microsecond)
+	someoneRan = int64(2 * time.Microsecond)
 	// someoneComputes: a yield that took longer let one run that does not yield.
 	someoneComputes = int64(time.Millisecond)
 	// sharing is how long after that a client sleeps whenever it waits.
@@ -58,11 +58,12 @@ type rest struct {
 func newRest(sock, event, cancel int) rest {
 	r := rest{fds: [3]unix.PollFd{{Fd: int32(sock), Events: unix.POLLRDHUP}, {Fd: int32(event), Events: unix.POLLIN}, {Fd: int32(cancel), Events: unix.POLLIN}}}
 	r.stir()
+	r.patience = spins
 	return r
 }
 
-// stir ends a wait.
-func (r *rest) stir() { r.idle, r.patience, r.since, r.nap = 0, spins, 0, firstNap }
+// stir ends a wait. Whether somebody else wants the processor stays known.
+func (r *rest) stir() { r.idle, r.since, r.nap = 0, 0, firstNap }
 
 // tired counts a look in vain, yields now and then, and reports whether it is time to
 // sleep.
@@ -84,6 +85,9 @@ func (r *rest) tired(now func() int64) bool {
 		r.until = at + took + sharing
 	case took > someoneRan:
 		r.patience = 1
+		r.since += took // others had the processor: that is not time waited in vain
+	default:
+		r.patience = spins
 	}
 	return false
 }
