@@ -68,15 +68,19 @@ func (s *storm) notice(what string, a *actor, word string, since time.Time) {
 	s.worst[what] = max(s.worst[what], time.Since(since))
 }
 
-// killClient kills a node and starts it again, sometimes after its peer has noticed.
+// killClient kills a node and starts it again, sometimes after its peer has noticed. One that
+// its daemon, new itself, has not seen yet is still expected: its messages wait and do not
+// come back.
 func (s *storm) killClient() {
 	s.t.Helper()
 	g, node := s.groups[s.r.IntN(len(s.groups))], uint16(s.r.IntN(2))
 	peer := s.actors[fmt.Sprintf("%s %d", g.name, 1-node)]
 	peer.deaf()
 	since := time.Now()
-	s.actors[fmt.Sprintf("%s %d", g.name, node)].kill()
-	if s.r.IntN(2) == 0 {
+	victim := s.actors[fmt.Sprintf("%s %d", g.name, node)]
+	known := victim.attached.Load()
+	victim.kill()
+	if s.r.IntN(2) == 0 && known {
 		s.notice("a message to a process that was killed came back", peer, "returned", since)
 	}
 	s.join(g, node)
@@ -100,6 +104,9 @@ func (s *storm) killDaemon() {
 	slow := s.r.IntN(2) == 0
 	since := time.Now()
 	s.b.daemons[host].kill()
+	for _, a := range own {
+		a.attached.Store(false) // until it says so again
+	}
 	if slow {
 		for _, a := range own {
 			s.notice("a process knew that its daemon was killed", a, "detached", since)
