@@ -51,7 +51,7 @@ var mutations = []mutation{
 		`if ack-f.oldest > f.next-f.oldest && int32(ack-f.oldest) > 0 {`, `if false {`,
 		unit("TestAcknowledgmentOfWhatWasNeverSent")},
 	{"timer", "transmit.go",
-		`c.timers.set(p, f.deadline)`, ``,
+		`c.timers.set(p, f.deadline)`, `_ = p`,
 		unit("TestExactlyOnceUnderFaults")},
 	{"forgotten", "acknowledge.go",
 		`fr.state = lost
@@ -70,11 +70,11 @@ var mutations = []mutation{
 	f.close(fr, st)`,
 		chaos("none")},
 	{"fifo", "delivery.go",
-		`return arctic.ReasonQueueFull
+		`return q.hold(p)
 	}
-	copy`, `return arctic.ReasonNone
+	return arctic.ReasonQueueFull`, `return q.hold(p)
 	}
-	copy`,
+	return arctic.ReasonNone`,
 		chaos("slow")},
 	{"room", "delivery.go",
 		`			c.more = true
