@@ -74,11 +74,11 @@ func (e *Endpoint) put(m *Message, ticket uint32) {
 
 // putOne writes a word or two to this process's memory.
 func (e *Endpoint) putOne(m *Message, ticket uint32) {
-	if len(m.Words) != 4 || m.Words[1]-1 > 1 {
-		e.unknown++
+	if data := oneOrTwo(m); data != nil {
+		e.putWords(m, ticket, m.Words[0], data)
 		return
 	}
-	e.putWords(m, ticket, m.Words[0], m.Words[2:2+m.Words[1]])
+	e.unknown++
 }
 
 // putWords writes words to this process's memory and answers.
@@ -111,11 +111,19 @@ func (e *Endpoint) data(m *Message, ticket uint32) {
 
 // value takes an answer with a word or two.
 func (e *Endpoint) value(m *Message, ticket uint32) {
-	if len(m.Words) != 4 || m.Words[1]-1 > 1 {
-		e.unknown++
+	if words := oneOrTwo(m); words != nil {
+		e.take(m, ticket, m.Words[0], words)
 		return
 	}
-	e.take(m, ticket, m.Words[0], m.Words[2:2+m.Words[1]])
+	e.unknown++
+}
+
+// oneOrTwo returns the words that a message of a value carries, or nil if it is none.
+func oneOrTwo(m *Message) []uint32 {
+	if len(m.Words) != 4 || m.Words[1]-1 > 1 {
+		return nil
+	}
+	return m.Words[2 : 2+m.Words[1]]
 }
 
 // take notes words of an answer: where in the call they belong, and the words.

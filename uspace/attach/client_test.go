@@ -143,9 +143,7 @@ func TestWaitEndsWithWhatHappens(t *testing.T) {
 	}()
 	for n := range uint32(100) {
 		if n%10 == 0 { // so that both are asleep
-			for !d.asleep.Load() {
-				time.Sleep(time.Millisecond)
-			}
+			eventually(t, "the card's thread sleeps", d.asleep.Load)
 		}
 		send(a.Interface(), funi.Request, 1, n)
 		s := a.Interface().Receive(funi.Reply)
@@ -352,27 +350,28 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	cycle(d.config(0))
 	cycle(wrong)
 	// A connection that ended is closed at the other side a little later.
-	settled := func(want int) (fds, maps int) {
-		for end := time.Now().Add(timeout); ; time.Sleep(time.Millisecond) {
-			if fds, maps = open(t), mappings(t); fds <= want || time.Now().After(end) {
-				return fds, maps
-			}
-		}
-	}
-	fds, maps := settled(0x7fffffff)
-	for end := time.Now().Add(timeout); ; time.Sleep(time.Millisecond) { // until both stay the same
-		f, m := settled(0x7fffffff)
-		if f == fds && m == maps || time.Now().After(end) {
-			break
-		}
-		fds, maps = f, m
-	}
+	fds, maps := open(t), mappings(t)
+	eventually(t, "descriptors and mappings stay the same", func() bool {
+		f, m := fds, maps
+		fds, maps = open(t), mappings(t)
+		return f == fds && m == maps
+	})
 	for range 100 {
 		cycle(d.config(0))
 		cycle(wrong)
 	}
-	if f, m := settled(fds); f > fds || m > maps {
-		t.Errorf("%d descriptors and %d mappings became %d and %d", fds, maps, f, m)
+	eventually(t, "there are as many descriptors and mappings as before", func() bool { return open(t) <= fds && mappings(t) <= maps })
+}
+
+// eventually looks until a condition holds, and fails the test when it does not in time.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(timeout); !condition(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", timeout, what)
+		}
 	}
 }
 

@@ -42,9 +42,7 @@ func TestDaemonCrashes(t *testing.T) {
 		}
 	}()
 	go func() { polls <- e.Wait(func() bool { return false }) }()
-	for !d.asleep.Load() {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the card's thread sleeps", d.asleep.Load)
 	d.crash()
 	for driven.Err() == nil && ctx.Err() == nil {
 		driven.Drive()
@@ -154,11 +152,7 @@ func TestOpenIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for end := time.Now().Add(timeout); open(t) > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d descriptors became %d", before, open(t))
-		}
-	}
+	eventually(t, "there are no more descriptors than before", func() bool { return open(t) <= before })
 }
 
 // fake is a daemon that answers the first message of each connection as it is told.
@@ -250,11 +244,7 @@ func TestDaemonIsNotOne(t *testing.T) {
 		if _, err := attach.Open(cfg); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
 		}
-		for end := time.Now().Add(timeout); open(t) > before; time.Sleep(time.Millisecond) { // the fake closes, too
-			if time.Now().After(end) {
-				t.Fatalf("%s: %d descriptors became %d", name, before, open(t))
-			}
-		}
+		eventually(t, name+": there are no more descriptors than before", func() bool { return open(t) <= before }) // the fake closes, too
 		if m := mappings(t); m != maps {
 			t.Errorf("%s: %d mappings became %d", name, maps, m)
 		}
