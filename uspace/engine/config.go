@@ -87,7 +87,8 @@ type Config struct {
 	AckEvery int
 	// FirstRTO, MinRTO and MaxRTO bound the retransmission time (RFC 6298).
 	FirstRTO, MinRTO, MaxRTO time.Duration
-	// MinHold and MaxHold bound the back-off after a reject.
+	// MinHold and MaxHold bound the back-off after a reject, which doubles: a node that was
+	// full for a while is tried again after about as long.
 	MinHold, MaxHold time.Duration
 	// PeerTimeout is how long a peer may stay silent while something waits for
 	// its answer; ConnectTimeout the same before it was ever heard.
@@ -105,7 +106,7 @@ func Native() Config {
 		Lines: 1024, ReplyLines: 256, FIFO: 10, Train: arctic.MaxTrain, Blocks: true, FirstWindow: 32,
 		AckDelay: 50 * time.Microsecond, AckEvery: 16,
 		FirstRTO: 10 * time.Millisecond, MinRTO: 5 * time.Millisecond, MaxRTO: 100 * time.Millisecond,
-		MinHold: 10 * time.Microsecond, MaxHold: time.Millisecond,
+		MinHold: 10 * time.Microsecond, MaxHold: 100 * time.Millisecond,
 		PeerTimeout: 5 * time.Second, ConnectTimeout: 30 * time.Second,
 	}
 }

@@ -25,7 +25,8 @@ type Context struct {
 	gid     uint16
 	node    uint16
 	group   *group   // nil: no GID assigned
-	account *account // nil: nobody's
+	account *account // nil: the context has ended
+	job     *job     // of the account
 	iface   *funi.Card
 	ticket  ticket
 	lines   []line // its set of the cache; nil: never used
@@ -51,6 +52,8 @@ type Context struct {
 	bell     uint32
 	awake    bool
 	place    int    // in Card.awake
+	seat     int    // in job.awake
+	touched  uint64 // step in which it was
 	mark     uint32 // of the last nap
 	away     bool   // switched out or detached: the process's memory is not ours
 	detached bool
@@ -149,8 +152,10 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	if cap(c.awake) < cap(c.contexts) { // waking must not allocate
 		c.awake = append(make([]*Context, 0, cap(c.contexts)), c.awake...)
 		c.called = append(make([]*Context, 0, cap(c.contexts)), c.called...)
+		c.touched = make([]*Context, 0, cap(c.contexts))
 	}
 	iface.Memory().Doorbells = c.cfg.Doorbells
+	c.charge(x, &c.nobody)
 	c.wake(x)
 	return x, nil
 }
@@ -176,7 +181,7 @@ func (c *Card) Detach(x *Context) {
 	}
 	c.unlist(x)
 	x.detached, x.away, x.halted = true, true, true
-	c.closeAccount(x)
+	c.charge(x, nil)
 	c.quit(x)
 	c.discard(x)
 	if x.saved != nil {
@@ -256,6 +261,7 @@ func (c *Card) reset(x *Context) {
 	x.segments, x.long, x.current = funi.Segments{}, nil, [arctic.Levels]*transfer{}
 	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{}
 	x.suspended = false
+	c.charge(x, x.account) // in no group
 }
 
 // bury forgets the streams of detached contexts of which nothing is in flight any more,
@@ -353,6 +359,7 @@ func (x *Context) giveBack(r funi.Returned) {
 		return
 	}
 	x.card.counters.Returned++
+	x.card.touch(x)
 	if x.away {
 		x.owed = append(x.owed, r)
 		return

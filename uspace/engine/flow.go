@@ -25,6 +25,7 @@ type frame struct {
 	sentAt  int64
 	state   state
 	retries uint8
+	size    uint16 // bytes of its packets
 	queued  bool // in the Send Queue; see sendunits.go
 }
 
@@ -52,7 +53,8 @@ type flow struct {
 	movedAt      int64 // when oldest last moved, or the first frame after nothing was in flight left
 	srtt, rttvar int64 // 0: not measured
 	nextReady    *flow // also links those that the card has spare
-	turn, held   streams
+	turns        turn    // the flow's own: its ring is of accounts
+	shares       *share // those of accounts
 	recent       *stream // last one looked up
 	streams      []*stream
 	byKey        map[streamKey]*stream // nil: there have been few
