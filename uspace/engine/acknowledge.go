@@ -184,6 +184,7 @@ func (c *Card) reject(f *flow, r *rejected) {
 			}
 			last = ln
 		default:
+			s.backoff = 0 // the node takes some
 			ln.ctx.free(ln)
 		}
 	}

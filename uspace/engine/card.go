@@ -21,6 +21,7 @@ type Card struct {
 	called    []*Context // in this step, to be woken by the owner: at most one for each context
 	touched   []*Context // in this step
 	dead      []*Context // detached, with packets in flight
+	grave     int        // index of the one that bury looked at last
 	byBell    [funi.MaxContexts]*Context
 	accounts  map[uint32]*account // not for the data path
 	nobody    account             // of contexts on none of those
@@ -37,8 +38,9 @@ type Card struct {
 	absent    *Context // rejects packets for the system group
 	stranger  *Context // rejects packets of nodes that are not where they come from
 	routes    []uint32
-	ownRoutes bool // routes is not the configuration's
-	block     int  // most bytes of a block, or 0: none
+	ownRoutes bool   // routes is not the configuration's
+	block     int    // most bytes of a block, or 0: none
+	blank     []byte // as long as a block
 	peers     []peer
 	byCard    []*peer // index card number; nil: not a peer
 	timers    timers
@@ -70,6 +72,7 @@ func New(cfg Config) (*Card, error) {
 	if cfg.Blocks {
 		c.block = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
 	}
+	c.blank = make([]byte, c.block)
 	c.absent = &Context{card: c, refusal: arctic.ReasonSwitching, away: true, detached: true}
 	c.stranger = &Context{card: c, refusal: arctic.ReasonSourceNode, away: true, detached: true}
 	if cfg.Timing != nil {

@@ -210,7 +210,7 @@ func (c *Card) discard(x *Context) {
 		c.counters.Discarded++
 		x.free(ln)
 	})
-	x.keepBlocks()
+	x.forsakeBlocks()
 	for l := range x.fifo {
 		c.counters.Discarded += uint64(x.fifo[l].n)
 		x.fifo[l].first, x.fifo[l].n = 0, 0
@@ -264,26 +264,39 @@ func (c *Card) reset(x *Context) {
 	c.charge(x, x.account) // in no group
 }
 
+const (
+	// mourned is how many detached contexts a step looks at, of those that have something in
+	// flight, and buried how many of their streams it forgets at the most.
+	mourned = 16
+	buried  = 64
+)
+
 // bury forgets the streams of detached contexts of which nothing is in flight any more,
-// and takes their sets of the cache for others.
+// some in each step, and takes their sets of the cache for others.
 func (c *Card) bury() {
-	rest := c.dead[:0]
-	for _, x := range c.dead {
+	left := buried
+	for n := min(mourned, len(c.dead)); n > 0 && left > 0; n-- {
+		c.grave++
+		i := c.grave % len(c.dead)
+		x := c.dead[i]
 		if !x.allFree() {
-			rest = append(rest, x)
 			continue
 		}
+		c.more = true // the next one may be ready, too
 		if x.holdsSet {
 			c.offerSet(x)
 		}
-		for len(x.streams) > 0 {
+		for ; len(x.streams) > 0 && left > 0; left-- {
 			s := x.streams[len(x.streams)-1]
 			s.flow.forget(s)
 			c.giveStream(s)
 		}
+		if len(x.streams) == 0 {
+			last := len(c.dead) - 1
+			c.dead[i], c.dead[last] = c.dead[last], nil
+			c.dead = c.dead[:last]
+		}
 	}
-	clear(c.dead[len(rest):])
-	c.dead = rest
 }
 
 // take returns a free cache line for a packet of the level, or nil.
@@ -316,7 +329,7 @@ func (x *Context) allFree() bool {
 func (x *Context) free(l *line) {
 	l.next = nil
 	if l.transfer != nil {
-		l.block, l.part = nil, false
+		l.block, l.part, l.kept = nil, false, false
 		x.accounted(l)
 	}
 	if l.own < ownLine {

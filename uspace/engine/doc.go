@@ -91,8 +91,9 @@
 //     a process was attached, which may have come in part to another, is rejected for good
 //     with ReasonReplaced and returns whole (life.go).
 //   - The source of a transfer is read until its slot is retired and at no other time:
-//     a slot is retired when every block is acknowledged or given back, and what is in
-//     the cache of a context that leaves (SwitchOut, Detach, RESET) is copied first.
+//     a slot is retired when every block is acknowledged or given back. What is in the
+//     cache of a context that is switched out is copied first, a bounded number of bytes in
+//     a call; what is in flight of one that ends is sent again without its data, if at all.
 //   - A context in context-switch mode, or switched out, rejects what comes for it with
 //     ReasonSwitching, which is transient: peers try again until it is back. A node that
 //     has no context, or whose context was detached, is rejected for good; but for the

@@ -213,7 +213,7 @@ func (c *Card) move(w *unit) {
 		c.drainOne(x, w.level, w.place)
 	default:
 		more, closing := c.more, x.closing
-		x.account.retrieval = 1 // a packet at a time, whoever's
+		x.account.retrieval = 1                          // a packet at a time, whoever's
 		x.closing = closing && x.current[w.level] != nil // a part may have to take its own line
 		if x.long != nil && x.long.due[w.level].head != nil {
 			c.finish(x, w.level, 1)
