@@ -38,9 +38,8 @@ type Card struct {
 	absent    *Context // rejects packets for the system group
 	stranger  *Context // rejects packets of nodes that are not where they come from
 	routes    []uint32
-	ownRoutes bool   // routes is not the configuration's
-	block     int    // most bytes of a block, or 0: none
-	blank     []byte // as long as a block
+	ownRoutes bool // routes is not the configuration's
+	block     int  // most bytes of a block, or 0: none
 	peers     []peer
 	byCard    []*peer // index card number; nil: not a peer
 	timers    timers
@@ -72,7 +71,6 @@ func New(cfg Config) (*Card, error) {
 	if cfg.Blocks {
 		c.block = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
 	}
-	c.blank = make([]byte, c.block)
 	c.absent = &Context{card: c, refusal: arctic.ReasonSwitching, away: true, detached: true}
 	c.stranger = &Context{card: c, refusal: arctic.ReasonSourceNode, away: true, detached: true}
 	if cfg.Timing != nil {

@@ -402,12 +402,14 @@ func (x *Context) keepBlocks() (all bool) {
 }
 
 // forsakeBlocks lets the card read the process's memory no more, for a context that ends. Its
-// blocks in flight may have to be sent again, so that the frames behind them count, but they
-// are of transfers that will never be complete: the last packet of one leaves when all its
-// blocks are acknowledged. So it does not matter which data they have, and nothing is copied.
+// blocks in flight may have to be sent again, because their sequence numbers must be answered,
+// but they are of transfers that will never be complete: the last packet of one leaves when all
+// its blocks are acknowledged. So nothing is copied: what is sent again is a part without data,
+// which the receiver rejects for good.
 func (x *Context) forsakeBlocks() {
 	x.eachBlock(func(ln *line) bool {
-		ln.block = x.card.blank[:len(ln.block)]
+		arctic.Packet(ln.data[:ln.size]).Void()
+		ln.block = nil
 		return true
 	})
 }
