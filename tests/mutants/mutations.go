@@ -60,9 +60,21 @@ var mutations = []mutation{
 			found = true`, `f.flying--
 			found = true`,
 		chaos("loss")},
-	{"backoff", "dispatch.go",
-		`s.hold > c.now`, `false`,
+	{"backoff", "hold.go",
+		`case s.hold > c.now:
+		c.holds.push(s)`, `case false:`,
 		unit("TestStalledReceiverIsNotSwamped")},
+	{"tries", "hold.go",
+		`a.tryAt = max(a.tryAt, now-tryBurst*gap) + gap`, ``,
+		unit("TestTriesOfAnAccountAreBounded")},
+	{"account", "dispatch.go",
+		`case !c.solvent(mine.account):`, `case false:`,
+		unit("TestAccountsShareDispatch")},
+	{"bytes", "retrieval.go",
+		`		a.local -= int(ln.size) + len(ln.block) + packetBytes
+`, `		a.local -= packetBytes
+`,
+		unit("TestBlocksOfAStepAreBounded")},
 	{"leak", "acknowledge.go",
 		`ln.ctx.free(ln)
 	}

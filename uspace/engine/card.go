@@ -209,11 +209,15 @@ func (c *Card) touch(x *Context) {
 func (c *Card) receive(i int) {
 	p := c.cfg.Ports[i]
 	p.Release()
-	n := p.Receive(c.received[:])
+	most := receiveBatch
+	if c.shared() {
+		most = sharedReceive
+	}
+	n := p.Receive(c.received[:most])
 	for _, b := range c.received[:n] {
 		c.preprocess(b)
 	}
-	if n == receiveBatch {
+	if n == most {
 		c.more = true
 	}
 }

@@ -106,9 +106,6 @@ func (c *Card) nextStream(f *flow) *stream {
 		switch {
 		case s.ctx.halted, s.waiting.head == nil:
 			c.withdraw(s) // the end of its mode, or a packet, brings it back
-		case s.hold > c.now:
-			c.withdraw(s)
-			c.holds.push(s)
 		case s.flying >= s.limit:
 			c.withdraw(s) // an answer brings it back
 		default:

@@ -16,7 +16,7 @@ package engine
 // overtaken, or it remembers rejects of frames whose sender has not shown that it knows.
 // The latter two last until the peer sends packets again or is met in another life. A
 // peer that never does either, because all that it sent was rejected for good, say,
-// costs a flow and its remembered rejects until then: 424 bytes, and 32 for each frame,
+// costs a flow and its remembered rejects until then: 440 bytes, and 32 for each frame,
 // of which a window is the most.
 
 import "github.com/funet/funet/uspace/arctic"
