@@ -52,7 +52,7 @@ var mutations = []mutation{
 		unit("TestAcknowledgmentOfWhatWasNeverSent")},
 	{"timer", "transmit.go",
 		`c.timers.set(p, f.deadline)`, `_ = p`,
-		unit("TestExactlyOnceUnderFaults")},
+		chaos("loss")},
 	{"forgotten", "acknowledge.go",
 		`fr.state = lost
 			f.flying--
@@ -78,8 +78,8 @@ var mutations = []mutation{
 	{"leak", "acknowledge.go",
 		`ln.ctx.free(ln)
 	}
-	f.close(fr, st)`, `}
-	f.close(fr, st)`,
+	c.close(f, fr, st)`, `}
+	c.close(f, fr, st)`,
 		chaos("none")},
 	{"fifo", "delivery.go",
 		`return q.hold(p)

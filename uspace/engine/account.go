@@ -32,8 +32,10 @@ const (
 	// sharedFlight is how many bytes an account beside others has in flight on a flow, at
 	// least one frame: what is in flight is before the others' frames at the receiver.
 	sharedFlight = 48 << 10
-	// visitBytes is what it costs to look at a context that is awake.
+	// visitBytes is what it costs to look at a context that is awake, skipBytes what it costs
+	// to find that all of a job have been looked at.
 	visitBytes = 256
+	skipBytes  = 16
 	// sharedSlots is the most slots retrieved in one step from the queues of a level of all
 	// contexts of an account, as long as each has at least leastSlots: less would make
 	// short trains.
@@ -72,8 +74,10 @@ type job struct {
 	gid      uint16
 	contexts int
 	awake    []*Context
-	turn     int // of awake
-	place    int // in account.busy
+	turn     int    // of awake
+	place    int    // in account.busy
+	step     uint64 // the last that saw one of them
+	seen     int    // how many it saw
 }
 
 // Account puts a context on the account of that number. Contexts on none, as all are at
@@ -197,15 +201,24 @@ func (c *Card) quantum() int {
 func (c *Card) visit(a *account) {
 	quantum := c.quantum()
 	a.retrieval, a.local = quantum, min(a.local+quantum, quantum)
-	for range a.awake {
+	for seen := a.awake; seen > 0; {
 		if a.retrieval <= 0 || a.local <= 0 {
 			c.more = true
 			return
 		}
 		j := a.busy[a.turn%len(a.busy)]
 		a.turn++
+		if j.step != c.steps {
+			j.step, j.seen = c.steps, 0
+		}
+		if j.seen >= len(j.awake) {
+			a.retrieval -= skipBytes // all of it has been seen; another has more contexts
+			continue
+		}
 		x := j.awake[j.turn%len(j.awake)]
 		j.turn++
+		j.seen++
+		seen--
 		a.retrieval -= visitBytes
 		c.attend(x)
 	}
