@@ -21,9 +21,12 @@ type Card struct {
 	called    []*Context // in this step, to be woken by the owner: at most one for each context
 	dead      []*Context // detached, with packets in flight
 	byBell    [funi.MaxContexts]*Context
-	accounts  map[uint32]*account // not for the data path
-	sets      int                 // of the cache, in use
-	lives     int64               // of contexts, begun; see life.go
+	bells     map[*funi.Doorbells]*bells // not for the data path
+	ringing   []*bells                   // those with sleepers
+	heard     int                        // place in ringing of the next that is looked at
+	accounts  map[uint32]*account        // not for the data path
+	sets      int                        // of the cache, in use
+	lives     int64                      // of contexts, begun; see life.go
 	groups    [arctic.MaxGID + 1]*group
 	absent    *Context // rejects packets for the system group
 	stranger  *Context // rejects packets of nodes that are not where they come from

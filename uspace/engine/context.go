@@ -49,7 +49,9 @@ type Context struct {
 	// See wake.go and switch.go.
 	index    int // in Card.contexts
 	bell     uint32
+	bells    *bells // where its process rings
 	awake    bool
+	asleep   bool   // neither is so for one that is away
 	place    int    // in Card.awake
 	mark     uint32 // of the last nap
 	away     bool   // switched out or detached: the process's memory is not ours
@@ -149,7 +151,9 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	if cap(c.awake) < cap(c.contexts) { // waking must not allocate
 		c.awake = append(make([]*Context, 0, cap(c.contexts)), c.awake...)
 		c.called = append(make([]*Context, 0, cap(c.contexts)), c.called...)
+		c.ringing = append(make([]*bells, 0, cap(c.contexts)), c.ringing...)
 	}
+	c.joinBells(x, c.cfg.Doorbells)
 	iface.Memory().Doorbells = c.cfg.Doorbells
 	c.wake(x)
 	return x, nil
@@ -175,6 +179,8 @@ func (c *Card) Detach(x *Context) {
 		x.iface.Wake()
 	}
 	c.unlist(x)
+	c.rise(x)
+	c.leaveBells(x)
 	x.detached, x.away, x.halted = true, true, true
 	c.closeAccount(x)
 	c.quit(x)
