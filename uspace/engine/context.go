@@ -58,7 +58,8 @@ type Context struct {
 	detached bool
 	holdsSet bool            // of the cache
 	saved    *Saved          // the state of a context that is switched out
-	owed     []funi.Returned // that came back while the context was away
+	owed     []funi.Returned // that came back since it was last published
+	torn     bool            // see Abandon
 	wanted   bool            // a packet for it was refused since it is away
 
 	// Of the slots of a send queue, those that the card has taken and not retired, and
@@ -175,6 +176,7 @@ func (c *Card) Detach(x *Context) {
 		return
 	}
 	if !x.away {
+		x.payBack()
 		x.iface.Publish()
 		x.iface.Wake()
 	}
@@ -269,7 +271,7 @@ func (c *Card) reset(x *Context) {
 func (c *Card) bury() {
 	rest := c.dead[:0]
 	for _, x := range c.dead {
-		if !x.allFree() {
+		if !x.allFree() && !(x.torn && x.grounded()) {
 			rest = append(rest, x)
 			continue
 		}
@@ -351,25 +353,35 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 	x.free(l)
 }
 
-// giveBack puts a request into the return ring, or keeps it until the context is back.
-// Of a detached one nobody takes it.
+// giveBack returns a request to the process: with what the step publishes, or when the
+// context is back. Of a detached one nobody takes it.
 func (x *Context) giveBack(r funi.Returned) {
 	if x.detached {
 		x.card.counters.Discarded++
 		return
 	}
 	x.card.counters.Returned++
-	if x.away {
-		x.owed = append(x.owed, r)
-		return
+	x.owed = append(x.owed, r) // at most as many as there are lines in a step
+	if !x.away && !x.awake {
+		x.card.wake(x)
 	}
-	x.iface.Return(r)
+}
+
+// payBack puts what was given back into the return ring.
+func (x *Context) payBack() {
+	for _, r := range x.owed {
+		x.iface.Return(r)
+	}
+	x.owed = x.owed[:0]
 }
 
 // publish makes what the card did visible to the process, once a step. TICKET, which
 // no program waits for, follows when the card has nothing else to do, and at every
 // 64th step.
 func (x *Context) publish() {
+	if len(x.owed) > 0 {
+		x.payBack()
+	}
 	x.iface.Publish()
 	c := x.card
 	if x.modes|x.user != 0 {

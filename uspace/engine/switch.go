@@ -184,10 +184,6 @@ func (c *Card) SwitchIn(s *Saved) error {
 		}
 	}
 	x.restoring = false
-	for _, r := range x.owed {
-		x.iface.Return(r)
-	}
-	x.owed = nil
 	x.publish()
 	c.more = true
 	return nil
