@@ -102,12 +102,21 @@ func (f *flags) run(c *cobra.Command) error {
 		files.Cur = files.Max
 		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &files) // with fewer, attaching is refused earlier
 	}
+	// What processes share with the card is to be locked, and all that the card's thread touches.
+	memory := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+	if unix.Setrlimit(unix.RLIMIT_MEMLOCK, &memory) != nil && unix.Getrlimit(unix.RLIMIT_MEMLOCK, &memory) == nil {
+		memory.Cur = memory.Max
+		_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &memory) // it says below what that is worth
+	}
 	// The card's thread does not share its processor with the other goroutines if it can be helped.
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2))
 	debug.SetGCPercent(400) // little is allocated, and nothing on the way of a message
 	d, err := daemon.Open(cfg)
 	if err != nil {
 		return err
+	}
+	for _, note := range d.MemoryNotes(daemon.LockMemory()) {
+		fmt.Fprintln(os.Stderr, "funid:", note)
 	}
 	if !f.keep {
 		if err := daemon.DropPrivileges(); err != nil {
