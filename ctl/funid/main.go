@@ -96,7 +96,7 @@ func (f *flags) run(c *cobra.Command) error {
 	if err := daemon.CheckPrivileges(); err != nil {
 		return err
 	}
-	// Each process that attaches costs the daemon three descriptors.
+	// Each process that attaches costs the daemon five descriptors, and two for each segment.
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
 		files.Cur = files.Max
