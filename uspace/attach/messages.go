@@ -81,7 +81,7 @@ type AttachAnswer struct {
 // The descriptors of an answer to an attach request, in their order.
 const (
 	MemoryDescriptor    = iota // the context's memory: register page, queue memory
-	DoorbellsDescriptor        // the card's doorbell page
+	DoorbellsDescriptor        // the doorbell page of the process's user
 	CardDescriptor             // eventfd: the process wakes a card that sleeps
 	ProcessDescriptor          // read end of a pipe, or eventfd: the card wakes a process that waits
 	AttachDescriptors

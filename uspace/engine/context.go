@@ -50,7 +50,9 @@ type Context struct {
 	// See wake.go and switch.go.
 	index    int // in Card.contexts
 	bell     uint32
+	bells    *bells // where its process rings
 	awake    bool
+	asleep   bool   // neither is so for one that is away
 	place    int    // in Card.awake
 	seat     int    // in job.awake
 	touched  uint64 // step in which it was
@@ -59,7 +61,8 @@ type Context struct {
 	detached bool
 	holdsSet bool            // of the cache
 	saved    *Saved          // the state of a context that is switched out
-	owed     []funi.Returned // that came back while the context was away
+	owed     []funi.Returned // that came back since it was last published
+	torn     bool            // see Abandon
 	wanted   bool            // a packet for it was refused since it is away
 
 	// Of the slots of a send queue, those that the card has taken and not retired, and
@@ -153,7 +156,9 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 		c.awake = append(make([]*Context, 0, cap(c.contexts)), c.awake...)
 		c.called = append(make([]*Context, 0, cap(c.contexts)), c.called...)
 		c.touched = make([]*Context, 0, cap(c.contexts))
+		c.ringing = append(make([]*bells, 0, cap(c.contexts)), c.ringing...)
 	}
+	c.joinBells(x, c.cfg.Doorbells)
 	iface.Memory().Doorbells = c.cfg.Doorbells
 	c.charge(x, &c.nobody)
 	c.wake(x)
@@ -176,10 +181,13 @@ func (c *Card) Detach(x *Context) {
 		return
 	}
 	if !x.away {
+		x.payBack()
 		x.iface.Publish()
 		x.iface.Wake()
 	}
 	c.unlist(x)
+	c.rise(x)
+	c.leaveBells(x)
 	x.detached, x.away, x.halted = true, true, true
 	c.charge(x, nil)
 	c.quit(x)
@@ -279,7 +287,7 @@ func (c *Card) bury() {
 		c.grave++
 		i := c.grave % len(c.dead)
 		x := c.dead[i]
-		if !x.allFree() {
+		if !x.allFree() && !(x.torn && x.grounded()) {
 			continue
 		}
 		c.more = true // the next one may be ready, too
@@ -364,26 +372,36 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 	x.free(l)
 }
 
-// giveBack puts a request into the return ring, or keeps it until the context is back.
-// Of a detached one nobody takes it.
+// giveBack returns a request to the process: with what the step publishes, or when the
+// context is back. Of a detached one nobody takes it.
 func (x *Context) giveBack(r funi.Returned) {
 	if x.detached {
 		x.card.counters.Discarded++
 		return
 	}
 	x.card.counters.Returned++
+	x.owed = append(x.owed, r) // at most as many as there are lines in a step
 	x.card.touch(x)
-	if x.away {
-		x.owed = append(x.owed, r)
-		return
+	if !x.away && !x.awake {
+		x.card.wake(x)
 	}
-	x.iface.Return(r)
+}
+
+// payBack puts what was given back into the return ring.
+func (x *Context) payBack() {
+	for _, r := range x.owed {
+		x.iface.Return(r)
+	}
+	x.owed = x.owed[:0]
 }
 
 // publish makes what the card did visible to the process, once a step. TICKET, which
 // no program waits for, follows when the card has nothing else to do, and at every
 // 64th step.
 func (x *Context) publish() {
+	if len(x.owed) > 0 {
+		x.payBack()
+	}
 	x.iface.Publish()
 	c := x.card
 	if x.modes|x.user != 0 {

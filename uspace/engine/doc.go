@@ -58,7 +58,8 @@
 //
 // An owner that serves processes of their own, and sleeps when there is nothing to do,
 // besides uses Doze and Rouse (bit 31 of the asleep word), Called (whom to wake), Dismiss
-// (to tell a process that its context will go), Saved.Live (processes that go on while they
+// (to tell a process that its context will go), Abandon (where its memory has failed), Doorbells
+// (a page of its user), Saved.Live (processes that go on while they
 // are switched out), Expect (members of a group that come later) and Config.AnyGroup.
 //
 // A peer (peer.go, greeting.go) is another card; its two flows (flow.go, rejects.go),
@@ -105,6 +106,10 @@
 //     bytes, and what one sends waits for a bounded number of bytes of each other, however
 //     many contexts, groups and nodes that has (account.go); tries after rejects are
 //     bounded by account, too (hold.go), and what ends with a context takes many steps.
+//     Of the doorbell pages, one for each user, that have sleepers a step looks at 8, so a
+//     ring is seen within 256 steps whatever others do.
+//   - A load or store in a process's memory may end a step in the middle, if its owner catches
+//     what that raises: everything but that context goes on (abandon.go).
 //   - What the process can write is read once, into a line, and checked there.
 //   - Nothing on the data path allocates in the steady state. Flows, their streams, and
 //     memory of frames and rejects come from the card's spares, and are allocated when
