@@ -257,6 +257,12 @@ func (n *node) explain(err error) error {
 	if errors.As(err, &u) && u.Reason == arctic.ReasonSilent && n.own != nil {
 		return fmt.Errorf("%w; see that the program runs there, with the same GID and the right MAC addresses in the peers file", err)
 	}
+	if errors.As(err, &u) && u.Reason == arctic.ReasonJob {
+		if n.own != nil {
+			return fmt.Errorf("%w; see that the peers files of all its nodes have the same token, or take another gid", err)
+		}
+		return fmt.Errorf("%w; start it again without --gid, which takes a free one, or ask the administrator to end the other there (`funet gid end`)", err)
+	}
 	return err
 }
 

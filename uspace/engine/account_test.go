@@ -34,7 +34,7 @@ func TestRefusedRequestsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = c.Attach(mem, 1, 0); err != nil {
+	if _, err = c.Attach(mem, 1, 0, jobTag); err != nil {
 		t.Fatal(err)
 	}
 	for range slots - 1 {
@@ -72,7 +72,7 @@ func TestAccountsShareABatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x, err := c.Attach(mem, 1, uint16(n))
+			x, err := c.Attach(mem, 1, uint16(n), jobTag)
 			if err != nil {
 				t.Fatal(err)
 			}
