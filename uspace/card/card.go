@@ -59,14 +59,14 @@ type Config struct {
 	// Token is the job's secret: members with another token, or of a daemon's job, are told that
 	// another job has the GID (arctic.ReasonJob). All members have the same; zero will do
 	// where nobody else opens cards on the network, but keeps no two programs with one GID apart.
-	Token      [TokenSize]byte
-	Node       uint16 // own node number
-	Peers      []Peer // all members, itself included or not
-	Slots      int    // per queue; 0 stands for DefaultSlots
-	Attach     xdp.AttachMode
-	Bind       xdp.BindMode
-	HugePages  bool
-	BusyPoll   xdp.BusyPoll
+	Token     [TokenSize]byte
+	Node      uint16 // own node number
+	Peers     []Peer // all members, itself included or not
+	Slots     int    // per queue; 0 stands for DefaultSlots
+	Attach    xdp.AttachMode
+	Bind      xdp.BindMode
+	HugePages bool
+	BusyPoll  xdp.BusyPoll
 	// Jumbo, RxRing and FillFrames are those of afxdp.Config; 0 takes the defaults. All
 	// members of the group agree about Jumbo.
 	Jumbo              bool

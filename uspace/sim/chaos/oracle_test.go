@@ -75,7 +75,7 @@ func TestVerdicts(t *testing.T) {
 			m[1].deaths, m[1].job = 1, 1
 			o.arrived(m[1], funi.Request, s)
 		}},
-		{"refused by the next job", Result{ReportedFailed: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+		{"refused by the next job", Result{ReportedFailed: 1, parted: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			m[1].job = 1
 			o.returned(m[0], funi.Returned{Reason: arctic.ReasonJob, Header: s.Header(), Word: 1})
 		}},
