@@ -211,7 +211,7 @@ func (f *nodeFlags) open() (*node, error) {
 		return nil, err
 	}
 	cfg := card.Config{
-		Interfaces: f.ifaces, GID: uint16(gid), Node: uint16(f.node), Slots: f.slots,
+		Interfaces: f.ifaces, GID: uint16(gid), Token: file.Token, Node: uint16(f.node), Slots: f.slots,
 		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.cpu,
 		Jumbo: f.jumbo, RxRing: f.rxRing, FillFrames: f.fillFrames, Profile: f.machine,
 		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait },
