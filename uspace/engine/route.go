@@ -54,9 +54,9 @@ func (c *Card) isResident(gid uint16) bool {
 
 // lookup returns the context of a node of a group, awake, or nil; for a node that is
 // expected one that lets its packets come again. If the node is another job's than that of
-// the tag, it is one that rejects for good. Whether tags are equal shows in time as in
-// the answer: a tag is no secret from the cards that it is sent to, and no user of theirs
-// chooses one.
+// the tag, it is one that rejects for good. The comparison is of two machine words and takes
+// no longer for tags that are nearly equal; nobody could use it anyhow, because a process does
+// not choose its tag, and a host that composes frames reads it in those that it gets.
 func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	g := c.groups[gid&arctic.MaxGID]
 	if g == nil {
