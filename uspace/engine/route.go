@@ -89,8 +89,8 @@ func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 
 // Expect says that a node of a group, which has no context here yet, will be attached: so
 // long as it is expected, packets for it with the tag of its job are rejected for a
-// transient reason and come again. Attaching it, or expecting it no more, ends that; then a node without a context
-// rejects for good. A GID has 11 bits.
+// transient reason and come again. Attaching it, or expecting it no more, ends that; then a
+// node without a context rejects for good. A GID has 11 bits.
 func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 	gid &= arctic.MaxGID
 	g := c.group(gid)
