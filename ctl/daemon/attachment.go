@@ -153,7 +153,7 @@ func (d *Daemon) attachContext(a *attachment) error {
 		if refused = l.watch(a.card, unix.EPOLLIN|unix.EPOLLET); refused != nil {
 			return
 		}
-		if a.ctx, refused = l.card.Attach(a.shared, a.job.gid, a.node); refused != nil {
+		if a.ctx, refused = l.card.Attach(a.shared, a.job.gid, a.node, a.job.tag); refused != nil {
 			l.unwatch(a.card)
 			return
 		}

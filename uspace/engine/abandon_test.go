@@ -70,7 +70,7 @@ func TestAbandonedMemory(t *testing.T) {
 			if proc[i], err = funi.Initialize(m); err != nil {
 				t.Fatal(err)
 			}
-			if ctx[i], err = c.cards[i].Attach(m, other, uint16(i)); err != nil {
+			if ctx[i], err = c.cards[i].Attach(m, other, uint16(i), jobTag); err != nil {
 				t.Fatal(err)
 			}
 		}

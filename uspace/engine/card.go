@@ -40,6 +40,7 @@ type Card struct {
 	groups    [arctic.MaxGID + 1]*group
 	absent    *Context // rejects packets for the system group
 	stranger  *Context // rejects packets of nodes that are not where they come from
+	foreign   *Context // rejects packets of another job with the GID
 	routes    []uint32
 	ownRoutes bool // routes is not the configuration's
 	block     int  // most bytes of a block, or 0: none
@@ -76,6 +77,7 @@ func New(cfg Config) (*Card, error) {
 	}
 	c.absent = &Context{card: c, refusal: arctic.ReasonSwitching, away: true, detached: true}
 	c.stranger = &Context{card: c, refusal: arctic.ReasonSourceNode, away: true, detached: true}
+	c.foreign = &Context{card: c, refusal: arctic.ReasonJob, away: true, detached: true}
 	if cfg.Timing != nil {
 		c.units = newUnits(&c.cfg)
 	}
@@ -181,7 +183,7 @@ func (c *Card) Leave() {
 		if b == nil {
 			continue // its peer will see the silence
 		}
-		n := c.head(p, b, arctic.Request, p.gid, p.sequence(arctic.Request), len(b))
+		n := c.head(p, b, arctic.Request, p.gid, noJob, p.sequence(arctic.Request), len(b))
 		arctic.SetBye(b)
 		c.send(p, b, n)
 		p.established = false

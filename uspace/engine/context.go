@@ -24,6 +24,8 @@ type Context struct {
 	card    *Card
 	gid     uint16
 	node    uint16
+	tag     uint64   // of its job: what it sends carries it, and what it takes must
+	nextTag uint64   // from the next store of GID on
 	group   *group   // nil: no GID assigned
 	account *account // nil: the context has ended
 	job     *job     // of the account
@@ -83,8 +85,8 @@ type Context struct {
 }
 
 // PowerUp makes a context for a node in the state of thesis 3.1.2 after RESET: in
-// context-switch mode, its registers not initialised, in no group. Its owner assigns
-// GID, resets TICKET and clears CTXM by Store, but leaves CSQM and CRQM for the
+// context-switch mode, its registers not initialised, in no group. Its owner sets the
+// tag of its job, assigns GID, resets TICKET and clears CTXM by Store, but leaves CSQM and CRQM for the
 // process to clear when it has written the Queue Registers (thesis 3.2.1, funi.Start).
 // It returns ErrContexts or ErrNoSet when the card is full.
 func (c *Card) PowerUp(m *funi.Memory, node uint16) (*Context, error) {
@@ -97,18 +99,18 @@ func (c *Card) PowerUp(m *funi.Memory, node uint16) (*Context, error) {
 }
 
 // Attach does all of the start-up for a process that has initialised its registers:
-// the context for node of group gid runs at once. If the process has set CSQM and CRQM
+// the context for node of group gid, of the job with the tag, runs at once. If the process has set CSQM and CRQM
 // it is left to clear them. Errors are those of PowerUp, ErrAttached, funi.ErrSlots and
 // funi.ErrLayout.
-func (c *Card) Attach(m *funi.Memory, gid, node uint16) (*Context, error) {
-	x, err := c.attach(m, gid, node)
+func (c *Card) Attach(m *funi.Memory, gid, node uint16, tag uint64) (*Context, error) {
+	x, err := c.attach(m, gid, node, tag)
 	if err != nil {
 		return nil, fmt.Errorf("attaching node %d of group %d: %w", node, gid, err)
 	}
 	return x, nil
 }
 
-func (c *Card) attach(m *funi.Memory, gid, node uint16) (*Context, error) {
+func (c *Card) attach(m *funi.Memory, gid, node uint16, tag uint64) (*Context, error) {
 	if gid > arctic.MaxGID {
 		return nil, fmt.Errorf("GIDs are at most %d: %w", arctic.MaxGID, ErrRegister)
 	}
@@ -129,6 +131,7 @@ func (c *Card) attach(m *funi.Memory, gid, node uint16) (*Context, error) {
 	}
 	x.sending, x.receiving = user == 0, user == 0
 	x.storeControl(funi.CTXM | user)
+	x.SetTag(tag)
 	_ = x.store(funi.GID, uint32(gid)) // refusals have been ruled out
 	x.storeControl(user)
 	x.publish()
@@ -247,7 +250,7 @@ func (c *Card) giveUp(x *Context, to func(*line)) {
 func (c *Card) reset(x *Context) {
 	c.discard(x)
 	if !x.allFree() {
-		nobody := &Context{card: c, gid: x.gid, node: x.node, ticket: x.ticket, lines: x.lines, streams: x.streams,
+		nobody := &Context{card: c, gid: x.gid, tag: x.tag, node: x.node, ticket: x.ticket, lines: x.lines, streams: x.streams,
 			long: x.long, current: x.current, away: true, detached: true, halted: true,
 			holdsSet: c.takeSet()} // if there is none free, the card has one more for a while
 		for i := range nobody.lines {
@@ -265,7 +268,7 @@ func (c *Card) reset(x *Context) {
 		x.lines, x.streams = nil, nil
 	}
 	c.quit(x)
-	x.gid, x.ticket, x.owed = 0, c.emptyTicket(), nil
+	x.gid, x.tag, x.nextTag, x.ticket, x.owed = 0, 0, 0, c.emptyTicket(), nil
 	x.segments, x.long, x.current = funi.Segments{}, nil, [arctic.Levels]*transfer{}
 	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{}
 	x.suspended = false

@@ -25,7 +25,7 @@ func (c *couple) crowd(t testing.TB, n int) (proc []*funi.Interface, ctx []*engi
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := c.cards[0].Attach(mem, uint16(100+i%1000), uint16(i/1000))
+		x, err := c.cards[0].Attach(mem, uint16(100+i%1000), uint16(i/1000), jobTag)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,11 +216,11 @@ func TestMaxContexts(t *testing.T) {
 	if _, err := funi.Initialize(mem); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.cards[0].Attach(mem, 7, 77); !errors.Is(err, engine.ErrContexts) {
+	if _, err := c.cards[0].Attach(mem, 7, 77, jobTag); !errors.Is(err, engine.ErrContexts) {
 		t.Fatalf("%v, want ErrContexts", err)
 	}
 	c.cards[0].Detach(ctx[1000])
-	if _, err := c.cards[0].Attach(mem, 7, 77); err != nil {
+	if _, err := c.cards[0].Attach(mem, 7, 77, jobTag); err != nil {
 		t.Fatal(err)
 	}
 	c.roundTrip()
