@@ -118,7 +118,7 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 	}
 	// The command's own handling of signals ends what comes before the processes; these go to them.
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
