@@ -262,7 +262,7 @@ func (j *running) pass(s os.Signal) {
 	}
 	if j.signal == 0 {
 		j.signal = n
-		j.say("interrupted (%s); ending all %d processes", unix.SignalName(n), j.alive)
+		j.say("interrupted (%s); ending the job", unix.SignalName(n))
 	}
 	j.end(n)
 }
