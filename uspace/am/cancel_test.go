@@ -41,7 +41,6 @@ type deaf struct {
 	since   time.Time
 	counter am.Counter
 	place   am.Place
-	object  uint32
 }
 
 // newDeaf makes one with shared memory and an open segment, bound to a context.
