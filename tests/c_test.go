@@ -47,7 +47,7 @@ func TestRunC(t *testing.T) {
 	p := s.run("-n", "2", "--", program, "10000000")
 	eventually(t, "both nodes are attached", func() bool { return s.inUse() == 2*3 })
 	p.signal(syscall.SIGINT)
-	if code := p.wait(); code != 128+int(syscall.SIGINT) || strings.Count(p.stderr.String(), ": interrupted\n") != 2 {
+	if code := p.wait(); code != 128+int(syscall.SIGINT) || !strings.Contains(p.stderr.String(), ": interrupted\n") {
 		t.Errorf("interrupted: exit code %d, and it said %q", code, p.stderr.String())
 	}
 	s.free()

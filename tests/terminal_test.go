@@ -120,7 +120,7 @@ func TestRunKeepsTheTerminal(t *testing.T) {
 	if _, err := user.Write([]byte{3}); err != nil { // Ctrl-C
 		t.Fatal(err)
 	}
-	if code := p.wait(); code != 41 || out.count("Ctrl-C arrived\n") != 2 || !strings.Contains(p.stderr.String(), "funet: interrupted (SIGINT); ending the job\n") {
+	if code := p.wait(); code != 128+int(syscall.SIGINT) || out.count("Ctrl-C arrived\n") != 2 || !strings.Contains(p.stderr.String(), "funet: interrupted (SIGINT); ending the job\n") {
 		t.Errorf("exit code %d; it printed %q and said %q", code, out.text.String(), p.stderr.String())
 	}
 	known := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE", "LC_TIME", "GIVEN", "PASSED", markEnv, typistEnv,

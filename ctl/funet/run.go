@@ -46,7 +46,8 @@ A process finds its daemon and its place in the group in its environment (FUNET_
 where the programs of funet and package attach look for it. Each line that it prints
 comes out with its node's number. Standard input goes to node 0; Ctrl-C, SIGTERM and
 SIGHUP to all, and what has not ended after --grace is killed, at a second Ctrl-C at
-once. The first node that fails gives the exit code, and the others are ended.
+once. The exit code is then 128 and the signal's number; otherwise the first node that
+fails gives it, and the others are ended.
 
 On a lab, root runs the program as an ordinary user (--user): without a terminal, without
 set-user-ID programs, and with an environment of PATH, HOME, USER, LOGNAME, SHELL, LANG,

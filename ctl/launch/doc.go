@@ -19,7 +19,8 @@
 //   - What a node prints comes out in whole lines with its number before them (output.go).
 //     Standard input goes to node 0.
 //   - SIGINT, SIGTERM and SIGHUP go to all processes, each to the whole process group; those that
-//     are still there some seconds later are killed, and a second SIGINT kills at once.
+//     are still there some seconds later are killed, and a second SIGINT kills at once. The exit
+//     code is then 128 and the signal's number.
 //   - The first node that fails gives the exit code, 128 and the number for a signal; the others
 //     are ended: SIGTERM, some seconds, SIGKILL, each to the whole process group. So is what a
 //     node that has ended left of its group.

@@ -50,8 +50,8 @@ type Options struct {
 const DefaultGrace = 5 * time.Second
 
 // Run runs the job and returns the exit code: 0, or that of the first node that failed, which
-// Stderr says in one line; a job that was interrupted ends with 128 and the signal's number, unless
-// a process ended with another code. With an error no process was started, or none is left. The end of the context
+// Stderr says in one line. A job that is interrupted before any node has failed ends with 128 and
+// the signal's number, however its processes end then. With an error no process was started, or none is left. The end of the context
 // ends a job only before its processes are started. Errors: ErrHosts, ErrNoDaemon, ErrProgram,
 // ErrUser, those of package attach.
 func Run(ctx context.Context, o Options) (code int, err error) {
@@ -160,10 +160,8 @@ type running struct {
 	ends  chan end // has room for all
 	alive int
 	code  int
-	// interrupts counts SIGINT. signal is the first that was to end the processes; 0: none. over
-	// is when those that are left are killed; nil: not yet.
+	// interrupts counts SIGINT. over is when those that are left are killed; nil: not yet.
 	interrupts int
-	signal     syscall.Signal
 	over       <-chan time.Time
 }
 
@@ -206,9 +204,6 @@ func (j *running) wait() int {
 			j.alive--
 			if e.failed() && j.code == 0 {
 				j.code = e.exitCode()
-				if j.expected(e.status) {
-					continue
-				}
 				j.say("node %d with %v: %v%s", e.node, j.hosts[e.node%len(j.hosts)], e.status, j.others())
 				j.end(syscall.SIGTERM)
 			}
@@ -219,15 +214,7 @@ func (j *running) wait() int {
 			j.all(syscall.SIGKILL)
 		}
 	}
-	if j.code == 0 && j.signal != 0 {
-		return 128 + int(j.signal)
-	}
 	return j.code
-}
-
-// expected reports whether a process ended as one does that was sent the signal.
-func (j *running) expected(s status) bool {
-	return j.signal != 0 && (s.Signal == j.signal || s.Code == 128+int(j.signal))
 }
 
 // others says what happens to those that are left.
@@ -260,8 +247,8 @@ func (j *running) pass(s os.Signal) {
 		j.all(syscall.SIGKILL)
 		return
 	}
-	if j.signal == 0 {
-		j.signal = n
+	if j.code == 0 { // how processes end from now on follows from that
+		j.code = 128 + int(n)
 		j.say("interrupted (%s); ending the job", unix.SignalName(n))
 	}
 	j.end(n)

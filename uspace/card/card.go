@@ -11,6 +11,8 @@
 // it, a process that only waits sleeps in Drive until a frame arrives (rest.go), so
 // that more nodes than processors make progress.
 //
+// Nothing that waits here waits for ever: Close has a time, and Config.Context ends it.
+//
 // With a profile that models a machine the card is as slow as that machine's, and so is
 // the program whose library charges Card.CPU: modelled.go.
 package card
