@@ -139,8 +139,7 @@ func TestCommandsAreInterrupted(t *testing.T) {
 				h := hold(t, p.mark)
 				p.signal(signal)
 				if c.args[0] == "run" {
-					word := word + "); ending the job\n"
-					if code := p.wait(); code != 128+int(signal) || !strings.HasPrefix(p.stderr.String(), "funet: interrupted ("+word) {
+					if code := p.wait(); code != 128+int(signal) || !strings.HasPrefix(p.stderr.String(), "funet: interrupted ("+word+")") {
 						t.Errorf("exit code %d; it said %q", code, p.stderr.String())
 					}
 				} else {
