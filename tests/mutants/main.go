@@ -35,6 +35,9 @@
 //	given-up           frames that a sender gave up are waited for
 //	switched           a context that is switched out loses what was drained
 //	mode               a context in context-switch mode goes on sending
+//	tries              the tries of an account after rejects are not bounded
+//	account            an account sends as much as it likes in a round
+//	bytes              blocks within the card cost nothing of what a step may copy
 //
 // Each replaces one snippet of one file, which must be there exactly once: where the
 // engine changes, its mutation is written anew. The mutant is a file in a temporary
