@@ -22,6 +22,7 @@ bin/funet:
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing; install it from your distribution (golang) or https://go.dev/dl" >&2; exit 1; }
 	@mkdir -p bin
 	$(GO) build -o bin/funet ./ctl/funet
+	@chmod 755 bin/funet # whatever the umask: root runs it as an ordinary user, too
 
 # Without cgo: only then can a Go program drop the capabilities of all its threads.
 bin/funid:
@@ -41,7 +42,7 @@ demo: root build
 	@echo
 	@echo "The same through a daemon on each host, by an ordinary user's processes, four on two processors:"
 	@echo
-	@bin/funet run -n 2 --lab -- $(CURDIR)/bin/funet pingpong --exchanges 50000
+	@cd / && $(CURDIR)/bin/funet run -n 2 --lab -- funet pingpong --exchanges 50000
 	@echo
 	@echo "Done; nothing is left behind."
 

@@ -4,6 +4,7 @@ package main
 // of its card wherever that is.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -45,7 +46,7 @@ func (f *nodeFlags) checkAttached() error {
 }
 
 // attach attaches to the card of a daemon.
-func (f *nodeFlags) attach() (*node, error) {
+func (f *nodeFlags) attach(ctx context.Context) (*node, error) {
 	cfg, err := attach.Environment()
 	if err != nil {
 		return nil, err
@@ -59,8 +60,8 @@ func (f *nodeFlags) attach() (*node, error) {
 	if f.gid != 0 {
 		cfg.GID = uint16(f.gid)
 	}
-	cfg.Slots = f.slots
-	info, err := attach.Inquire(cfg.Socket, 0)
+	cfg.Slots, cfg.Context = f.slots, ctx
+	info, err := attach.InquireContext(ctx, cfg.Socket, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,8 @@ func (f *nodeFlags) attach() (*node, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close(0))
 	}
-	return &node{carrier: c, e: e, with: &info}, nil
+	e.Bind(ctx)
+	return &node{carrier: c, e: e, ctx: ctx, with: &info}, nil
 }
 
 // where returns the node's place.

@@ -252,9 +252,13 @@ func labExec() *cobra.Command {
 				return exitCode(exit.ExitCode())
 			}
 			if err != nil {
-				return fmt.Errorf("%s on host %d: %w", strings.Join(args[1:], " "), host, err)
+				err = fmt.Errorf("%s on host %d: %w", strings.Join(args[1:], " "), host, err)
 			}
-			return nil
+			if w, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() && c.Context().Err() == nil {
+				fmt.Fprintln(os.Stderr, "funet:", oneLine(err)) // such as the terminal's Ctrl-C, which the program gets
+				return exitCode(128 + int(w.Signal()))
+			}
+			return err
 		},
 	}
 	c.Flags().StringVar(&name, "name", defaultLab, "the lab")

@@ -15,30 +15,35 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := root().ExecuteContext(ctx)
+	ctx := interruptible()
+	c := root()
+	if asked, _, err := c.Find(os.Args[1:]); err == nil { // else it is refused at once
+		cutShort(ctx, asked)
+	}
+	if err := c.ExecuteContext(ctx); err != nil {
+		exit(ctx, err)
+	}
+}
+
+// failed says why the command failed, unless that has been said, and returns the exit code. When
+// the user ended it that is the reason for whatever else went wrong.
+func failed(ctx context.Context, err error) int {
 	var code exitCode
-	if errors.As(err, &code) {
-		stop()
-		os.Exit(int(code)) // the program said itself what was wrong
+	var signal interrupted
+	switch {
+	case errors.As(err, &code):
+		return int(code) // the program said itself what was wrong
+	case errors.As(context.Cause(ctx), &signal):
+		fmt.Fprintln(os.Stderr, "funet:", signal)
+		return signal.exitCode()
 	}
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = errors.New("interrupted")
-		}
-		fmt.Fprintln(os.Stderr, "funet:", oneLine(err))
-	}
-	stop()
-	if err != nil {
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "funet:", oneLine(err))
+	return 1
 }
 
 // exitCode is the exit code of a program that was run for the user.

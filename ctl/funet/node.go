@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -173,7 +174,8 @@ type carrier interface {
 // node is an open card with an endpoint on it.
 type node struct {
 	carrier
-	e *am.Endpoint
+	e   *am.Endpoint
+	ctx context.Context // of the command; the endpoint is bound to it
 	// own is the card if it is in this process, with is the daemon's if it is not.
 	own     *card.Card
 	with    *attach.Info
@@ -181,9 +183,9 @@ type node struct {
 }
 
 // open makes the card that the flags describe, or attaches to the daemon's.
-func (f *nodeFlags) open() (*node, error) {
+func (f *nodeFlags) open(ctx context.Context) (*node, error) {
 	if f.attached() {
-		return f.attach()
+		return f.attach(ctx)
 	}
 	file, err := cluster.Load(f.peers)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -214,7 +216,7 @@ func (f *nodeFlags) open() (*node, error) {
 		Interfaces: f.ifaces, GID: uint16(gid), Token: file.Token, Node: uint16(f.node), Slots: f.slots,
 		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.cpu,
 		Jumbo: f.jumbo, RxRing: f.rxRing, FillFrames: f.fillFrames, Profile: f.machine,
-		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait },
+		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait }, Context: ctx,
 	}
 	for _, p := range file.Peers {
 		iface := p.Iface
@@ -241,7 +243,8 @@ func (f *nodeFlags) open() (*node, error) {
 	if cpu := k.CPU(); cpu != nil {
 		e.Pace(cpu)
 	}
-	return &node{carrier: k, e: e, own: k, profile: f.machine}, nil
+	e.Bind(ctx)
+	return &node{carrier: k, e: e, ctx: ctx, own: k, profile: f.machine}, nil
 }
 
 // explain adds the state of a port to an error of a program, because a peer that

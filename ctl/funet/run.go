@@ -27,6 +27,7 @@ type runFlags struct {
 	launch.Options
 	lab  string // "": not on a lab
 	user string
+	env  []string
 	gid  int
 	made nodeFlags // of a lab that is made for the occasion
 }
@@ -43,11 +44,17 @@ in PATH.
 
 A process finds its daemon and its place in the group in its environment (FUNET_...),
 where the programs of funet and package attach look for it. Each line that it prints
-comes out with its node's number. Standard input goes to node 0; SIGINT, SIGTERM and
-SIGHUP to all. The first node that fails gives the exit code, and the others are ended.
+comes out with its node's number. Standard input goes to node 0; Ctrl-C, SIGTERM and
+SIGHUP to all, and what has not ended after --grace is killed, at a second Ctrl-C at
+once. The exit code is then 128 and the signal's number; otherwise the first node that
+fails gives it, and the others are ended.
 
-On a lab, root runs the program as an ordinary user (--user). If the lab does not exist
-and was not named, root has one made for the occasion.`,
+On a lab, root runs the program as an ordinary user (--user): without a terminal, without
+set-user-ID programs, and with an environment of PATH, HOME, USER, LOGNAME, SHELL, LANG,
+LANGUAGE, LC_*, TERM, TZ, TMPDIR (if the user may write there), FUNET_* and what --env
+adds. A program in a folder that this user may not enter, as those in root's home, is
+handed over open. If the lab does not exist and was not named, root has one made for the
+occasion.`,
 		Example: `  funet run -n 2 --lab -- funet pingpong
   funet lab up --daemons; funet run -n 4 --lab -- funet matmul --size 512
   funet run -n 4 --hosts a,b -- ./program
@@ -71,7 +78,8 @@ and was not named, root has one made for the occasion.`,
 	p.StringVar(&f.Profile, "profile", "", "hardware profile that the cards must have (default: any)")
 	p.BoolVar(&f.Once, "once", false, "start the program once, here: it starts the nodes (mpirun, srun), which know their numbers from it")
 	p.BoolVar(&f.Label, "label", true, "print nodes' numbers before their lines")
-	p.DurationVar(&f.Grace, "grace", launch.DefaultGrace, "how long processes have to end after SIGTERM")
+	p.StringArrayVar(&f.env, "env", nil, "for the program: NAME=VALUE, or NAME for the value that it has here; may be repeated")
+	p.DurationVar(&f.Grace, "grace", launch.DefaultGrace, "how long processes have to end after Ctrl-C, SIGTERM or SIGHUP")
 	p.StringVar(&f.made.mode, "xdp", "auto", "on a lab made for the occasion: native or generic; auto measures")
 	return c
 }
@@ -112,13 +120,16 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 	if err := inRange("-n", f.Nodes, 1, attach.MaxNodes); err != nil {
 		return err
 	}
+	if f.Env, err = launch.ParseEnv(f.env); err != nil {
+		return err
+	}
 	f.GID = uint16(f.gid)
 	if err := f.chooseUser(); err != nil {
 		return err
 	}
 	// The command's own handling of signals ends what comes before the processes; these go to them.
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
