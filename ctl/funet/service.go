@@ -115,7 +115,7 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		state = ", being stopped"
 	}
 	fmt.Fprintf(w, "card %d of %s: profile %s, polling %s, interfaces %v%s\n", r.Card, r.Host, r.Profile, r.Polling, r.Interfaces, state)
-	fmt.Fprintf(w, "%d connections, %d bytes of shared memory\n", r.Connections, r.Bytes)
+	fmt.Fprintf(w, "%s, %s of shared memory\n", count(r.Connections, "connection"), count(r.Bytes, "byte"))
 	if err := (&gidsShown{daemon.GIDs{GIDs: r.Jobs}}).WriteTable(w); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ type gidsShown struct{ daemon.GIDs }
 func (r *gidsShown) WriteTable(w io.Writer) error {
 	rows := [][]string{{"GID", "user", "made by process", "nodes", "attached here"}}
 	for _, j := range r.GIDs.GIDs {
-		rows = append(rows, []string{fmt.Sprint(j.GID), fmt.Sprint(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached)})
+		rows = append(rows, []string{fmt.Sprint(j.GID), userName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached)})
 	}
 	return rest(w, rows, r.LeftOut)
 }
@@ -286,7 +286,7 @@ func (r *contextsShown) WriteTable(w io.Writer) error {
 		if !x.Active {
 			state = "switched out"
 		}
-		rows = append(rows, []string{fmt.Sprint(x.Context), fmt.Sprint(x.GID), fmt.Sprint(x.Node), fmt.Sprint(x.UID), fmt.Sprint(x.PID),
+		rows = append(rows, []string{fmt.Sprint(x.Context), fmt.Sprint(x.GID), fmt.Sprint(x.Node), userName(x.UID), fmt.Sprint(x.PID),
 			fmt.Sprint(x.Slots), fmt.Sprint(x.Segments), fmt.Sprint(x.Bytes), state})
 	}
 	return rest(w, rows, r.LeftOut)
@@ -318,7 +318,7 @@ type profileOfCard struct{ daemon.ProfileStatus }
 func (r *profileOfCard) WriteTable(w io.Writer) error {
 	room := "all groups are on the card at once"
 	if r.Contexts > 0 {
-		room = fmt.Sprintf("%d groups are on the card at once", r.Contexts)
+		room = count(r.Contexts, "group") + " at a time on the card"
 	}
 	_, err := fmt.Fprintf(w, "profile %s: %s\n", r.Profile, room)
 	return err
