@@ -12,15 +12,14 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 )
@@ -299,15 +298,19 @@ func profileSetCommand() *cobra.Command {
 		Short: "Give this host's card a profile of limits; no group may be on it (administrator)",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			name := args[0]
-			if strings.Contains(name, "/") || strings.HasSuffix(name, ".yaml") { // a file, which the daemon reads
-				path, err := filepath.Abs(name)
+			p, err := hwprofiles.Load(args[0]) // a file is this user's to read, not the daemon's
+			if err != nil {
+				return err
+			}
+			m := daemon.Command{Do: "profile-set", Profile: args[0]}
+			if p.Name != args[0] {
+				text, err := p.Marshal()
 				if err != nil {
 					return err
 				}
-				name = path
+				m.Profile, m.Text = "", string(text)
 			}
-			return s.admin(daemon.Command{Do: "profile-set", Profile: name}, &profileOfCard{})
+			return s.admin(m, &profileOfCard{})
 		},
 	})
 }
