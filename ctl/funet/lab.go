@@ -71,9 +71,6 @@ func labUp() *cobra.Command {
 			if err := cmp.Or(inRange("--mtu", o.MTU, least, lab.MaxMTU), inRange("--queues", o.Queues, 1, lab.MaxQueues), made.checkDaemons(c, daemons, polling)); err != nil {
 				return err
 			}
-			if o.MTU < arctic.MinMTU {
-				fmt.Fprintf(os.Stderr, "funet: with MTU %d the links carry IP, but FUNet needs %d\n", o.MTU, arctic.MinMTU)
-			}
 			if daemons {
 				o.Prepare = func(l *lab.Lab) error { return made.startDaemons(c.Context(), l, polling) }
 			}
@@ -85,7 +82,7 @@ func labUp() *cobra.Command {
 			if err := l.Close(); err != nil { // the lab stays
 				return err
 			}
-			r := labMade{Name: o.Name, Hosts: hostsJSON(hosts), daemons: daemons}
+			r := labMade{Name: o.Name, Hosts: hostsJSON(hosts), daemons: daemons, mtu: o.MTU}
 			if err := show(asJSON, r); err != nil {
 				return fmt.Errorf("lab %s is up, but this cannot be told: %w", o.Name, err)
 			}
@@ -128,6 +125,7 @@ type labMade struct {
 	Name    string     `json:"name"`
 	Hosts   []hostJSON `json:"hosts"`
 	daemons bool
+	mtu     int
 }
 
 // WriteTable says what was made, and what to do with it.
@@ -135,6 +133,9 @@ func (r labMade) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "lab %s is up:\n", r.Name)
 	if err := table(w, hostRows(r.Hosts)...); err != nil {
 		return err
+	}
+	if r.mtu < arctic.MinMTU {
+		fmt.Fprintf(w, "with MTU %d its links carry IP; FUNet needs %d\n", r.mtu, arctic.MinMTU)
 	}
 	try := fmt.Sprintf("host 0 with `funet lab exec --name %s 0 -- PROGRAM`", r.Name)
 	if r.daemons {
