@@ -25,7 +25,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := root().ExecuteContext(ctx)
+	var out usage.Output
+	c := root()
+	c.SetOut(&out)
+	err := errors.Join(c.ExecuteContext(ctx), out.Err())
 	var code exitCode
 	if errors.As(err, &code) {
 		stop()

@@ -95,3 +95,25 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// Whatever cannot be written to standard output is an error that says so, help too.
+func TestStdoutFull(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"--help", "lab up --help", "profile list", "profile show native --yaml", "profile show native --json", "sim chaos --seed 1 --nodes 2 --messages 10"} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(self, strings.Fields(args)...)
+		var said strings.Builder
+		cmd.Stdout, cmd.Stderr = full, &said
+		err = cmd.Run()
+		full.Close()
+		if err == nil || err.Error() != "exit status 1" || !strings.Contains(said.String(), "no space left on device") {
+			t.Errorf("%s: %v, %s", args, err, said.String())
+		}
+	}
+}

@@ -28,7 +28,10 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command().ExecuteContext(ctx)
+	var out usage.Output
+	c := command()
+	c.SetOut(&out)
+	err := errors.Join(c.ExecuteContext(ctx), out.Err())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "funid:", strings.ReplaceAll(err.Error(), "\n", "; "))

@@ -5,8 +5,10 @@
 package usage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -46,6 +48,20 @@ func explain(bad *pflag.InvalidValueError) error {
 	}
 	return fmt.Errorf("%s %q: %w", name, bad.GetValue(), bad.Unwrap())
 }
+
+// Output is standard output for what the library prints of itself, which is help: it does not look
+// whether that could be written.
+type Output struct{ err error }
+
+// Write writes to standard output.
+func (o *Output) Write(b []byte) (int, error) {
+	n, err := os.Stdout.Write(b)
+	o.err = cmp.Or(o.err, err)
+	return n, err
+}
+
+// Err is the first error.
+func (o *Output) Err() error { return o.err }
 
 // Odd returns what is wrong with the help of a command and of those below it: a name in
 // back quotes within a flag's text is taken for that of its argument, which is meant only where it is one
