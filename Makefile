@@ -14,7 +14,10 @@ FUZZTIME ?= 30s
 # How long make hostile attacks the daemon.
 HOSTILETIME ?= 10m
 
-.PHONY: build demo test check unit race mutants fuzz hostile figures peers generate clean root
+# Where make install puts things, below DESTDIR.
+PREFIX ?= /usr/local
+
+.PHONY: build install systemd demo test check unit race mutants fuzz hostile figures peers generate clean root
 build: bin/funet bin/funid
 
 .PHONY: bin/funet bin/funid
@@ -28,6 +31,18 @@ bin/funet:
 bin/funid:
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -o bin/funid ./ctl/funid
+
+# The commands, and the unit of systemd that runs funid.
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 755 bin/funet bin/funid $(DESTDIR)$(PREFIX)/bin
+	bin/funid unit --program $(PREFIX)/bin/funid > $(DESTDIR)$(PREFIX)/lib/systemd/system/funid.service
+
+# funid's unit under systemd, booted in namespaces of its own.
+systemd: root build
+	@command -v systemd-nspawn >/dev/null && command -v curl >/dev/null || { \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends systemd systemd-container dbus iproute2 curl; }
+	tests/systemd/try.sh
 
 root:
 	@[ "$$(id -u)" = 0 ] || { echo "make: network namespaces and AF_XDP need root; run it with sudo" >&2; exit 1; }

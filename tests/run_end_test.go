@@ -182,3 +182,23 @@ func TestLabDaemonsKilled(t *testing.T) {
 	}
 	noLab(t, name)
 }
+
+// TestRunFullDisk: where what the nodes print cannot be written, the launcher says why, and not what
+// the nodes made of it (SIGPIPE), ends them, and fails; also when none of them would have noticed.
+func TestRunFullDisk(t *testing.T) {
+	s := daemons(t)
+	for _, script := range []string{"while :; do echo x; done", "echo x; exec sleep 600", "echo x"} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := nobody(exec.Command(command, "run", "-n", "2", "--lab="+s.name, "--", "sh", "-c", script))
+		cmd.Stdout = full
+		p := start(t, cmd, nil)
+		full.Close()
+		if code, said := p.wait(), p.stderr.String(); code != 1 || !strings.Contains(said, "no space left on device") || strings.Contains(said, "pipe") {
+			t.Errorf("%s: code %d, %s", script, code, said)
+		}
+		s.free()
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
@@ -39,8 +38,6 @@ func (f *nodeFlags) checkAttached() error {
 		return errors.New("--card daemon: the daemon has interfaces and peers; leave out --iface and --peers")
 	case f.node < -1 || f.node > math.MaxUint16:
 		return fmt.Errorf("--node %d: %w; leave it out, funet run says which it is", f.node, card.ErrNode)
-	case f.gid < 0 || f.gid > cluster.MaxGID:
-		return fmt.Errorf("--gid %d: %w; use 1 to %d (0 is the system group)", f.gid, card.ErrGID, cluster.MaxGID)
 	}
 	return nil
 }

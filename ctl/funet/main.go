@@ -17,15 +17,19 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/usage"
 )
 
 func main() {
 	ctx := interruptible()
+	var out usage.Output
 	c := root()
+	c.SetOut(&out)
 	if asked, _, err := c.Find(os.Args[1:]); err == nil { // else it is refused at once
 		cutShort(ctx, asked)
 	}
-	if err := c.ExecuteContext(ctx); err != nil {
+	if err := errors.Join(c.ExecuteContext(ctx), out.Err()); err != nil {
 		exit(ctx, err)
 	}
 }
@@ -62,7 +66,7 @@ func root() *cobra.Command {
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.AddCommand(runCommand(), runNodeCommand(), labCommand(), pingpongCommand(), cmamHereCommand(), matmulCommand(), floodCommand(), streamCommand(), transferCommand(),
 		probeCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), benchCommand(), simCommand(), profileCommand(), roleCommand(), selfPingPongCommand())
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
+	c.SetFlagErrorFunc(usage.Explain)
 	checkArgs(c)
 	return c
 }
@@ -75,16 +79,8 @@ func checkArgs(c *cobra.Command) {
 		args = cobra.NoArgs
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	}
-	c.Args = func(c *cobra.Command, a []string) error { return usage(c, args(c, a)) }
+	c.Args = func(c *cobra.Command, a []string) error { return usage.Explain(c, args(c, a)) }
 	for _, sub := range c.Commands() {
 		checkArgs(sub)
 	}
-}
-
-// usage adds to an error of the command line where to read about it.
-func usage(c *cobra.Command, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w; see `%s --help`", err, c.CommandPath())
 }

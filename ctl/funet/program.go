@@ -90,8 +90,8 @@ type result interface {
 // showResult prints what a program found.
 func showResult(asJSON bool, r result) error {
 	if p := r.where(); p.Node != 0 && !asJSON {
-		fmt.Printf("node %d: done; node 0 has the figures (XDP %s)\n", p.Node, p.modes())
-		return nil
+		_, err := fmt.Printf("node %d: done; node 0 has the figures (XDP %s)\n", p.Node, p.modes())
+		return err
 	}
 	if err := show(asJSON, r); err != nil || asJSON {
 		return err

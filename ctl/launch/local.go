@@ -124,6 +124,17 @@ func (l *local) free() {
 	}
 }
 
+// Find looks whether this machine has the program for a user, nil being who this process is, before
+// anything is made for it. Errors: ErrProgram, ErrUser.
+func Find(program string, u *User) error {
+	l, err := newLocal("", u, func(string) {})
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	return l.find(program)
+}
+
 func (l *local) find(program string) error {
 	p, err := l.program(program)
 	p.close()

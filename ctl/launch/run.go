@@ -101,7 +101,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	j := &running{o: &o, hosts: hosts, ends: make(chan end, o.Nodes)}
+	j := &running{o: &o, hosts: hosts, ends: make(chan end, o.Nodes), broken: make(chan error, 1)}
 	if o.Once {
 		h, err := newLocal(o.here(), o.User, o.note)
 		if err != nil {
@@ -116,7 +116,8 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	if !stop() {
 		return 0, ctx.Err()
 	}
-	return j.wait(), nil
+	code = j.wait()
+	return code, j.unwritten()
 }
 
 // reach returns the hosts; also, with an error, those that were reached. There are no more of
@@ -158,8 +159,11 @@ type running struct {
 	o     *Options
 	hosts []host
 	ends  chan end // has room for all
-	alive int
-	code  int
+	// broken passes on the first error of writing what the nodes print, failure is it.
+	broken  chan error
+	failure error
+	alive   int
+	code    int
 	// interrupts counts SIGINT. over is when those that are left are killed; nil: not yet.
 	interrupts int
 	over       <-chan time.Time
@@ -173,7 +177,7 @@ type end struct {
 
 // start starts all processes. On failure none is left when the hosts are closed.
 func (j *running) start(gid uint16, token attach.Token) error {
-	stdout, stderr := &output{to: j.o.Stdout}, &output{to: j.o.Stderr}
+	stdout, stderr := &output{to: j.o.Stdout, broken: j.broken}, &output{to: j.o.Stderr, broken: j.broken}
 	processes := j.o.Nodes
 	if j.o.Once {
 		processes = 1
@@ -204,9 +208,15 @@ func (j *running) wait() int {
 			j.alive--
 			if e.failed() && j.code == 0 {
 				j.code = e.exitCode()
+				if j.unwritten() != nil {
+					j.end(syscall.SIGTERM)
+					continue
+				}
 				j.say("node %d with %v: %v%s", e.node, j.hosts[e.node%len(j.hosts)], e.status, j.others())
 				j.end(syscall.SIGTERM)
 			}
+		case j.failure = <-j.broken:
+			j.end(syscall.SIGTERM)
 		case s := <-j.o.Signals:
 			j.pass(s)
 		case <-j.over:
@@ -215,6 +225,19 @@ func (j *running) wait() int {
 		}
 	}
 	return j.code
+}
+
+// unwritten says why what the nodes print could not be written, if so. Their own ends then say nothing:
+// they only notice that nobody reads it any more.
+func (j *running) unwritten() error {
+	select {
+	case j.failure = <-j.broken:
+	default:
+	}
+	if j.failure == nil {
+		return nil
+	}
+	return fmt.Errorf("writing what the nodes print: %w", j.failure)
 }
 
 // others says what happens to those that are left.
