@@ -14,7 +14,7 @@ FUZZTIME ?= 30s
 # How long make hostile attacks the daemon.
 HOSTILETIME ?= 10m
 
-.PHONY: build demo test check unit race mutants fuzz hostile figures peers generate clean root
+.PHONY: build demo test check unit race mutants fuzz hostile share figures peers generate clean root
 build: bin/funet bin/funid
 
 .PHONY: bin/funet bin/funid
@@ -27,6 +27,11 @@ bin/funet:
 bin/funid:
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -o bin/funid ./ctl/funid
+
+.PHONY: bin/share
+bin/share:
+	@mkdir -p bin
+	$(GO) build -o bin/share ./tests/share
 
 root:
 	@[ "$$(id -u)" = 0 ] || { echo "make: network namespaces and AF_XDP need root; run it with sudo" >&2; exit 1; }
@@ -72,6 +77,12 @@ fuzz:
 # Clients that misbehave, beside others' verified traffic, and 200 kills; with figures.
 hostile: root
 	HOSTILETIME=$(HOSTILETIME) $(GO) test -count=1 -v -timeout 60m ./tests/hostile
+
+# What a user keeps of his network beside another's attacks, as one JSON document on stdout
+# (bin/share prints a table): some five minutes. SHARE=--rounds=2 and the like.
+share: root
+	@$(MAKE) --no-print-directory build bin/share >&2
+	@bin/share --json $(SHARE)
 
 # Figures 6.2 to 6.5 of the thesis, as pictures and as JSON, into figures/; each is
 # simulated once, on all processors.

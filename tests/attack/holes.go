@@ -1,0 +1,148 @@
+package attack
+
+// This file takes memory away under the card: holes are punched into all memory that the process
+// shares with it, so that each look of the card at it is a page fault; and from threads that
+// the kernel runs last, so that a fault waits for a hole whose thread does not run.
+
+import (
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funi"
+)
+
+func holes() Attack {
+	return Attack{
+		Name: "holes", Does: "punching holes into all memory that is shared with the card, beside transfers",
+		Groups: 1, Contexts: 8, slots: 1024, segment: 2 * blockBytes,
+		round: func(p *player) int {
+			p.touch(1 << 16)
+			return p.punch()
+		},
+	}
+}
+
+const (
+	// bigSlots are of queues that take long to punch: 48 MiB a context.
+	bigSlots = 1 << 16
+	// bigSegment is the segment's bytes beside it.
+	bigSegment = 64 << 20
+	// idlers is how many threads punch.
+	idlers = 2
+	// pageBytes is what is written once to fill a hole.
+	pageBytes = 4096
+)
+
+func holesFromIdle() Attack {
+	return Attack{
+		Name: "holes_idle", Does: "the same from SCHED_IDLE threads, beside a busy one that fills the holes",
+		Groups: 1, Contexts: 1, slots: bigSlots, segment: bigSegment, Idle: idlers,
+		begin: (*player).punchIdly,
+		round: (*player).fill,
+	}
+}
+
+// fill publishes what is to be punched, gives the card work with it, and fills it.
+func (p *player) fill() (none int) {
+	var fds []int
+	for _, s := range p.seats {
+		fds = append(fds, s.files()...)
+	}
+	p.published.Store(&fds)
+	p.touch(bigSegment / 2)
+	for _, s := range p.seats {
+		for _, m := range s.mapped() {
+			for i := funi.PageSize; i < len(m); i += pageBytes {
+				m[i] = 1
+			}
+		}
+	}
+	return 0
+}
+
+// mapped returns the memory that the context shares with the card for itself.
+func (s *seat) mapped() [][]byte {
+	if s.k == nil {
+		return nil
+	}
+	return [][]byte{s.k.Maps[0], s.memory}
+}
+
+// files returns the descriptors of the same.
+func (s *seat) files() []int {
+	if s.k == nil {
+		return nil
+	}
+	return []int{s.k.FDs[attach.MemoryDescriptor], s.k.FDs[attach.AttachDescriptors]}
+}
+
+// touch gives the card something to do with the memory: a message and a transfer of each context to
+// its twin on the other host.
+func (p *player) touch(bytes int) {
+	for _, s := range p.seats {
+		if s.k != nil {
+			s.receive(funi.Request, 64)
+			s.send(funi.Request, p.twin(s), 4)
+			s.transfer(p.twin(s), bytes, 1)
+		}
+	}
+}
+
+// punch punches holes everywhere, or tries.
+func (p *player) punch() (made int) {
+	for _, s := range p.seats {
+		for i, fd := range s.files() {
+			if punch(fd, s.mapped()[i]) {
+				made++
+			}
+		}
+	}
+	return made
+}
+
+// punch makes a hole of a whole file, in one of two ways.
+func punch(fd int, mapped []byte) bool {
+	return unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, int64(len(mapped))) == nil ||
+		unix.Madvise(mapped, unix.MADV_REMOVE) == nil
+}
+
+// punchIdly starts the threads that run last. They punch what round has last published.
+func (p *player) punchIdly() error {
+	failed := make(chan error, p.Idle)
+	for range p.Idle {
+		go func() {
+			runtime.LockOSThread()
+			err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
+			if failed <- err; err != nil {
+				return
+			}
+			for {
+				p.punchFiles()
+			}
+		}()
+	}
+	for range p.Idle {
+		if err := <-failed; err != nil {
+			return fmt.Errorf("asking for SCHED_IDLE: %w", err)
+		}
+	}
+	return nil
+}
+
+// punchFiles punches a hole into each file that is published. One may be closed meanwhile, and its
+// number be another's: also the process's own.
+func (p *player) punchFiles() {
+	fds := p.published.Load()
+	if fds == nil {
+		return
+	}
+	for _, fd := range *fds {
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil && unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, st.Size) == nil {
+			p.did.Add(1)
+		}
+	}
+}
