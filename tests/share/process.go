@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -59,22 +60,14 @@ var program = sync.OnceValues(func() (path string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("making a copy of this program in memory: %w", err)
 	}
-	copied := os.NewFile(uintptr(fd), "share") // stays open
+	copied := os.NewFile(uintptr(fd), "share")
 	if _, err := io.Copy(copied, self); err != nil {
 		return "", fmt.Errorf("copying this program into memory: %w", err)
 	}
-	// A file that is open for writing cannot be executed: open it once more.
-	path = fmt.Sprintf("/proc/self/fd/%d", fd)
-	readable, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	kept = readable
-	return fmt.Sprintf("/proc/self/fd/%d", readable.Fd()), copied.Close()
+	// A file that is open for writing cannot be executed: open it once more, for good.
+	readable, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	return fmt.Sprintf("/proc/self/fd/%d", readable), errors.Join(err, copied.Close())
 })
-
-// kept is the program's copy, which must not be closed.
-var kept *os.File
 
 // start starts a role on a host of the lab.
 func start(l *lab.Lab, host int, name, role string, user uint32, config any) (*process, error) {

@@ -19,7 +19,6 @@ type run struct {
 	*options
 	bed    *bed
 	asker  *process
-	others []*process
 	report *report
 }
 
