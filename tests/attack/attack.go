@@ -112,7 +112,6 @@ type player struct {
 	c     Config
 	seats []*seat
 	did   atomic.Int64
-	turn  int       // rounds so far
 	start time.Time // of the rounds
 
 	published atomic.Pointer[[]int] // descriptors for threads that punch holes
@@ -128,8 +127,8 @@ type seat struct {
 	next   int    // for rounds that go through targets
 }
 
-// lookEvery is how many rounds pass between two looks whether contexts are still there.
-const lookEvery = 256
+// lookEvery is how often a process looks whether its contexts are still there.
+const lookEvery = 5 * time.Millisecond
 
 // tellEvery is how often a process says what it has done.
 const tellEvery = 500 * time.Millisecond
@@ -167,8 +166,10 @@ func Play(c Config, out io.Writer) error {
 			fmt.Fprintln(out, "did", p.did.Load())
 		}
 	}()
-	for p.start = time.Now(); ; p.turn++ {
-		if p.turn%lookEvery == lookEvery-1 {
+	p.start = time.Now()
+	for looked := p.start; ; {
+		if now := time.Now(); now.Sub(looked) > lookEvery {
+			looked = now
 			p.sitAgain()
 		}
 		p.did.Add(int64(a.round(p)))
