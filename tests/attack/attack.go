@@ -8,7 +8,7 @@
 // starts on each host a process of the hostile user that calls Play, beside quiet processes of
 // others if Sleepers asks for them. Play attaches the process's contexts, says "ready", and
 // repeats the attack's round until it is killed. A context that the daemon takes away is
-// attached again. Twice a second a line tells what has been done.
+// attached again. Ten times a second a line tells what has been done.
 //
 // A process has one busy thread, but for those idle ones that Idle counts: so it takes as much of
 // a processor as a process that only computes, and what others lose beside it that they do not lose
@@ -131,9 +131,9 @@ type seat struct {
 const lookEvery = 5 * time.Millisecond
 
 // tellEvery is how often a process says what it has done.
-const tellEvery = 500 * time.Millisecond
+const tellEvery = 100 * time.Millisecond
 
-// Play is an attacking process. It writes "ready" when the attack begins, then "did N" twice a second,
+// Play is an attacking process. It writes "ready" when the attack begins, then "did N" ten times a second,
 // with all that was done so far in units of the attack's own. It returns only if it cannot begin.
 func Play(c Config, out io.Writer) error {
 	a, err := find(c.Attack)
