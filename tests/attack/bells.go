@@ -25,10 +25,8 @@ func stolenBells() Attack {
 	}
 }
 
-// clears is how many times a round clears the doorbells.
-const clears = 64
-
-// clearBells takes the bits away as the card does.
+// clearBells takes the bits away as the card does, the summary each time before one of the others:
+// without it the card looks at none.
 func (p *player) clearBells() (passes int) {
 	for _, s := range p.seats {
 		if s.k == nil {
@@ -36,14 +34,13 @@ func (p *player) clearBells() (passes int) {
 		}
 		page := s.k.Maps[1]
 		words := unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(page))), len(page)/8)
-		for range clears {
-			for i := range words {
-				if atomic.LoadUint64(&words[i]) != 0 {
-					atomic.StoreUint64(&words[i], 0)
-				}
+		for i := range words {
+			atomic.SwapUint64(&words[0], 0)
+			if atomic.LoadUint64(&words[i]) != 0 {
+				atomic.StoreUint64(&words[i], 0)
 			}
 		}
-		passes += clears
+		passes++
 	}
 	return passes
 }
