@@ -119,12 +119,11 @@ type player struct {
 
 // seat is a context that the process has, or had.
 type seat struct {
-	group  Group
-	node   uint16
-	index  int // among those of the process in the group
-	k      *client.Connection
-	memory []byte // its segment
-	next   int    // for rounds that go through targets
+	group Group
+	node  uint16
+	index int                // among those of the process in the group
+	k     *client.Connection // nil: the daemon has taken it away
+	next  int                // for rounds that go through targets
 }
 
 // lookEvery is how often a process looks whether its contexts are still there.
@@ -198,7 +197,7 @@ func (p *player) sit(s *seat) (err error) {
 		return err
 	}
 	if p.segment > 0 {
-		if s.memory, err = k.Segment(attach.SegmentRequest{Base: segmentBase, Bytes: uint64(p.segment), Rights: funi.Source | funi.Destination}); err != nil {
+		if _, err = k.Segment(attach.SegmentRequest{Base: segmentBase, Bytes: uint64(p.segment), Rights: funi.Source | funi.Destination}); err != nil {
 			return err
 		}
 	}
@@ -206,18 +205,19 @@ func (p *player) sit(s *seat) (err error) {
 	return k.Start()
 }
 
-// sitAgain attaches contexts again that the daemon has taken away, as soon as it allows it.
+// sitAgain attaches contexts again that the daemon has taken away, as soon as it allows it. It
+// reads nothing that is shared with the card, where there may be a hole.
 func (p *player) sitAgain() {
 	for _, s := range p.seats {
 		if s.k != nil {
-			if !s.k.Memory.Page.Gone() && !s.k.HungUp() {
+			if !s.k.HungUp() {
 				continue
 			}
 			s.k.Close()
-			s.k, s.memory = nil, nil
+			s.k = nil
 		}
 		if p.sit(s) != nil {
-			s.k, s.memory = nil, nil
+			s.k = nil
 		}
 	}
 }

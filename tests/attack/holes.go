@@ -7,6 +7,7 @@ package attack
 import (
 	"fmt"
 	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,46 +20,39 @@ func holes() Attack {
 		Name: "holes", Does: "punching holes into all memory that is shared with the card, beside transfers",
 		Groups: 1, Contexts: 8, slots: 1024, segment: 2 * blockBytes,
 		round: func(p *player) int {
-			p.touch(1 << 16)
+			p.touch()
 			return p.punch()
 		},
 	}
 }
 
 const (
-	// bigSlots are of queues that take long to punch: 48 MiB a context.
-	bigSlots = 1 << 16
-	// bigSegment is the segment's bytes beside it.
-	bigSegment = 64 << 20
+	// idleContexts are few enough for a card to look at each in every step.
+	idleContexts = 4
 	// idlers is how many threads punch.
 	idlers = 2
-	// pageBytes is what is written once to fill a hole.
+	// pageBytes is the length of a transfer beside holes.
 	pageBytes = 4096
 )
 
 func holesFromIdle() Attack {
 	return Attack{
-		Name: "holes_idle", Does: "the same from SCHED_IDLE threads, beside a busy one that fills the holes",
-		Groups: 1, Contexts: 1, slots: bigSlots, segment: bigSegment, Idle: idlers,
+		Name: "holes_idle", Does: "the same from SCHED_IDLE threads, beside a busy one that keeps them from running",
+		Groups: 1, Contexts: idleContexts, slots: 1 << 13, Idle: idlers,
 		begin: (*player).punchIdly,
-		round: (*player).fill,
+		round: (*player).compute,
 	}
 }
 
-// fill publishes what is to be punched, gives the card work with it, and fills it.
-func (p *player) fill() (none int) {
+// compute publishes what is to be punched, and then keeps the processor busy. It touches no
+// memory that is shared: it would have to wait itself.
+func (p *player) compute() (none int) {
 	var fds []int
 	for _, s := range p.seats {
 		fds = append(fds, s.files()...)
 	}
 	p.published.Store(&fds)
-	p.touch(bigSegment / 2)
-	for _, s := range p.seats {
-		for _, m := range s.mapped() {
-			for i := funi.PageSize; i < len(m); i += pageBytes {
-				m[i] = 1
-			}
-		}
+	for begin := time.Now(); time.Since(begin) < lookEvery/2; {
 	}
 	return 0
 }
@@ -68,7 +62,7 @@ func (s *seat) mapped() [][]byte {
 	if s.k == nil {
 		return nil
 	}
-	return [][]byte{s.k.Maps[0], s.memory}
+	return append([][]byte{s.k.Maps[0]}, s.k.Maps[2:]...)
 }
 
 // files returns the descriptors of the same.
@@ -76,17 +70,21 @@ func (s *seat) files() []int {
 	if s.k == nil {
 		return nil
 	}
-	return []int{s.k.FDs[attach.MemoryDescriptor], s.k.FDs[attach.AttachDescriptors]}
+	return append([]int{s.k.FDs[attach.MemoryDescriptor]}, s.k.FDs[attach.AttachDescriptors:]...)
 }
 
-// touch gives the card something to do with the memory: a message and a transfer of each context to
-// its twin on the other host.
-func (p *player) touch(bytes int) {
+// touch gives the card something to do with the memory, but never much of it, as floods are other
+// attacks: a message and a transfer of each context to its twin on the other host, and no more
+// until the card has taken them.
+func (p *player) touch() {
 	for _, s := range p.seats {
-		if s.k != nil {
-			s.receive(funi.Request, 64)
-			s.send(funi.Request, p.twin(s), 4)
-			s.transfer(p.twin(s), bytes, 1)
+		if s.k == nil {
+			continue
+		}
+		s.receive(funi.Request, 64)
+		if s.k.Iface.Unsent(funi.Request) == 0 {
+			s.send(funi.Request, p.twin(s), 1)
+			s.transfer(p.twin(s), pageBytes, 1)
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -145,6 +146,12 @@ func (o *options) check() error {
 	for _, a := range attack.Attacks() {
 		if len(o.Only) == 0 || slices.Contains(o.Only, a.Name) {
 			o.attacks = append(o.attacks, a)
+		}
+	}
+	if o.Funid != "" {
+		var err error
+		if o.Funid, err = filepath.Abs(o.Funid); err != nil {
+			return fmt.Errorf("--funid: %w", err)
 		}
 	}
 	var files unix.Rlimit
