@@ -44,9 +44,14 @@ type Connection struct {
 	Buffer []byte // attach.MaxMessage bytes: the last answer
 }
 
-// Dial connects to the daemon that listens on the socket.
+// Dial connects to the daemon that listens on the socket. While more connections wait to be
+// accepted than the kernel keeps, it tries again.
 func Dial(socket string) (*Connection, error) {
-	c, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: socket, Net: attach.Network})
+	var c *net.UnixConn
+	err := error(unix.EAGAIN)
+	for end := time.Now().Add(Patience); errors.Is(err, unix.EAGAIN) && time.Now().Before(end); {
+		c, err = net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: socket, Net: attach.Network})
+	}
 	if err != nil {
 		return nil, err
 	}
