@@ -17,7 +17,7 @@ HOSTILETIME ?= 10m
 # Where make install puts things, below DESTDIR.
 PREFIX ?= /usr/local
 
-.PHONY: build install systemd demo test check unit race mutants fuzz hostile figures peers generate clean root
+.PHONY: build install systemd demo test check unit race mutants fuzz hostile share figures peers generate clean root
 build: bin/funet bin/funid
 
 .PHONY: bin/funet bin/funid
@@ -43,6 +43,11 @@ systemd: root build
 	@command -v systemd-nspawn >/dev/null && command -v curl >/dev/null || { \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends systemd systemd-container dbus iproute2 curl; }
 	tests/systemd/try.sh
+
+.PHONY: bin/share
+bin/share:
+	@mkdir -p bin
+	$(GO) build -o bin/share ./tests/share
 
 root:
 	@[ "$$(id -u)" = 0 ] || { echo "make: network namespaces and AF_XDP need root; run it with sudo" >&2; exit 1; }
@@ -88,6 +93,12 @@ fuzz:
 # Clients that misbehave, beside others' verified traffic, and 200 kills; with figures.
 hostile: root
 	HOSTILETIME=$(HOSTILETIME) $(GO) test -count=1 -v -timeout 60m ./tests/hostile
+
+# What a user keeps of his network beside another's attacks, as one JSON document on stdout
+# (bin/share prints a table): some five minutes. SHARE=--rounds=2 and the like.
+share: root
+	@$(MAKE) --no-print-directory build bin/share >&2
+	@bin/share --json $(SHARE)
 
 # Figures 6.2 to 6.5 of the thesis, as pictures and as JSON, into figures/; each is
 # simulated once, on all processors.
