@@ -31,6 +31,7 @@ type Card struct {
 	anotherAt int64                      // by another, last
 	round     uint64                     // of dispatch
 	spent     *account                   // those for which the next round is
+	loopNext  int64                      // when packets for this card are tried next
 	holds     holds                      // streams that back off
 	sets      int                        // of the cache, in use
 	lives     int64                      // of contexts, begun; see life.go
@@ -109,7 +110,7 @@ func (c *Card) Step(now int64) int64 {
 	c.now = now
 	c.steps++
 	c.before = c.Progress()
-	c.more, c.blocked = false, false
+	c.more, c.blocked, c.loopNext = false, false, Never
 	c.called, c.touched = c.called[:0], c.touched[:0]
 	if len(c.awake) < len(c.contexts) || c.steps%napEvery == 0 {
 		c.look()
@@ -167,7 +168,7 @@ func (c *Card) Step(now int64) int64 {
 	if c.units != nil {
 		return min(c.units.next, c.units.receive.next, c.timers.next(), c.holds.next())
 	}
-	return min(c.timers.next(), c.holds.next())
+	return min(c.timers.next(), c.holds.next(), c.loopNext)
 }
 
 // Leave tells all peers that the card leaves the network, with last
@@ -193,6 +194,9 @@ func (c *Card) Leave() {
 // attend looks at a context: at CNTL, and natively at its send queues.
 func (c *Card) attend(x *Context) {
 	c.touch(x)
+	if x.refused != [arctic.Levels]bool{} {
+		c.roomMade(x)
+	}
 	if x.iface.Load(funi.Control) != x.seen {
 		c.control(x)
 	}
