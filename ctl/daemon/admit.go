@@ -9,9 +9,9 @@ package daemon
 // as many as its user may have connections, and mostRefusals to be told that they are too many;
 // whoever comes on top of that is closed without a word. So all that a user can make wait is himself.
 //
-// The loop itself takes at most a quarter of a processor when it is flooded. In the kernel's
-// backlog, which users share, a connection then waits some 100 ms at most (4096 connections
-// at a few microseconds each). It never closes a socket with descriptors in it, see closing.go.
+// The loop itself takes a sixth of a processor when it is flooded. In the kernel's backlog, which
+// users share, a connection then waits for some 60 ms; when the backlog is full, clients wait in
+// turn (attach.Dial). The loop never closes a socket with descriptors in it: see closing.go.
 
 import (
 	"errors"
@@ -29,14 +29,17 @@ import (
 const (
 	// retryAccept is how long accept waits when the process has no descriptor left.
 	retryAccept = 100 * time.Millisecond
-	// acceptBatch is how many connections are taken before the loop looks at its time.
-	acceptBatch = 64
-	// acceptPause is how many times as long as it took the loop then pauses, and acceptBurst
-	// how much of that it does not pause for.
-	acceptPause = 3
-	acceptBurst = 4 * time.Millisecond
+	// acceptBatch is how many connections are taken before the loop looks at its time: as many
+	// as the backlog has (net.core.somaxconn). All of them, so that whoever the kernel then
+	// wakes, because there is room, finds room.
+	acceptBatch = 4096
+	// acceptPause is how many times as long as it took the loop then pauses, acceptBurst how much
+	// of that it does not pause for, and longestPause the most.
+	acceptPause  = 9
+	acceptBurst  = 4 * time.Millisecond
+	longestPause = 50 * time.Millisecond
 	// mostRefusals is how many connections of an account wait to be refused.
-	mostRefusals = 16
+	mostRefusals = 64
 )
 
 // arrival is a connection that waits at a door.
@@ -83,7 +86,7 @@ func (d *Daemon) accept(socket *os.File) error {
 			until = begin
 		}
 		until = until.Add((acceptPause + 1) * now.Sub(begin))
-		pause := until.Sub(now)
+		pause := min(until.Sub(now), longestPause)
 		switch {
 		case errors.Is(refused, unix.EMFILE), errors.Is(refused, unix.ENFILE), errors.Is(refused, unix.ENOMEM), errors.Is(refused, unix.ENOBUFS):
 			pause = retryAccept
@@ -101,11 +104,11 @@ func (d *Daemon) accept(socket *os.File) error {
 // acceptSome takes what waits in the backlog, at most a batch.
 func (d *Daemon) acceptSome(socket int) (n int, err error) {
 	for ; n < acceptBatch; n++ {
-		fd, _, err := unix.Accept4(socket, unix.SOCK_CLOEXEC)
-		if err != nil {
-			return n, err
+		fd, _, e := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(socket), 0, 0, unix.SOCK_CLOEXEC, 0, 0) // the address is nobody's
+		if e != 0 {
+			return n, e
 		}
-		d.meet(fd)
+		d.meet(int(fd))
 	}
 	return n, nil
 }
@@ -125,43 +128,42 @@ func (d *Daemon) sleep(wait time.Duration) bool {
 // meet finds out whose a connection is and puts it at his door. It does not block.
 func (d *Daemon) meet(fd int) {
 	p, err := credentials(fd)
-	if err == nil && d.groupsMatter {
-		err = p.askGroups(fd)
-	}
 	if err != nil {
 		d.shed(fd)
 		return
 	}
 	p.account = d.subordinates.Load().account(p.uid)
+	if d.crowded(p.account) || d.groupsMatter && p.askGroups(fd) != nil {
+		d.shed(fd)
+		return
+	}
 	a := arrival{fd: fd, peer: p, rule: d.rule(&p)}
 	if a.rule == nil {
 		// He may ask which card this is, and look at what he has, which is nothing.
 		a.rule = d.strangers
 	}
 	a.why = d.take(p.account, a.rule, usage{connections: 1})
-	if !d.wait(&a) {
-		d.shed(fd)
-	}
-}
-
-// wait puts an arrival at its door, and returns false if there are too many to be refused.
-func (d *Daemon) wait(a *arrival) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	w := d.doors[a.peer.account]
-	switch {
-	case w == nil:
+	w := d.doors[p.account]
+	if w == nil {
 		w = &door{}
-		d.doors[a.peer.account] = w
-		d.serving.Go(func() { d.letIn(a.peer.account, w) })
-	case a.why != nil && w.refusals >= mostRefusals:
-		return false
+		d.doors[p.account] = w
+		d.serving.Go(func() { d.letIn(p.account, w) })
 	}
 	if a.why != nil {
 		w.refusals++
 	}
-	w.waiting = append(w.waiting, *a)
-	return true
+	w.waiting = append(w.waiting, a)
+}
+
+// crowded reports whether so many connections of an account wait to be refused that another
+// is not even looked at.
+func (d *Daemon) crowded(account uint32) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w := d.doors[account]
+	return w != nil && w.refusals >= mostRefusals
 }
 
 // letIn is the goroutine of a door.

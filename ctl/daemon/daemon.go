@@ -157,8 +157,8 @@ func (d *Daemon) replaceCard(c *Config) error {
 	return errors.Join(err, refused)
 }
 
-// openPorts opens the interfaces, for all groups: a frame for a group that has just ended
-// must be answered, or it would hold up the sequence that all groups of two cards share.
+// openPorts opens the interfaces, for all groups: a frame for a group that is not here must be
+// answered, or it would hold up the sequence that all groups of two cards share (doc.go).
 func openPorts(c *Config) (ports []*afxdp.Port, err error) {
 	groups := make([]uint16, 0, arctic.MaxGID+1)
 	for gid := range uint16(arctic.MaxGID + 1) {

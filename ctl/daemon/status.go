@@ -15,6 +15,7 @@ import (
 type Status struct {
 	attach.Info
 	Polling     string           `json:"polling"`
+	Priority    string           `json:"priority"` // of the card's thread; with the reason where it is not what it should be
 	Stopping    bool             `json:"stopping"`
 	Connections int              `json:"connections"` // this one included
 	Jobs        []JobStatus      `json:"jobs"`
@@ -56,7 +57,7 @@ func (c *connection) status() error { return c.answerJSON(attach.KindStatus, c.d
 func (d *Daemon) statusFor(p *peer) Status {
 	all := d.administrator(p)
 	mine := func(account uint32) bool { return all || account == p.account }
-	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Stopping: d.stopping.Load(), Jobs: []JobStatus{}, Contexts: []ContextStatus{}}
+	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Priority: d.priority, Stopping: d.stopping.Load(), Jobs: []JobStatus{}, Contexts: []ContextStatus{}}
 	d.mu.Lock()
 	for account, u := range d.users {
 		if mine(account) {

@@ -5,13 +5,14 @@ package main
 // socket; who may ask what, the daemon decides.
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -57,7 +58,7 @@ func (s *service) ask(k attach.Kind, request, v any) error {
 	if err != nil {
 		return err
 	}
-	conn, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: s.socket, Net: attach.Network})
+	conn, err := attach.Dial(context.Background(), s.socket, patience)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
 		return fmt.Errorf("asking funid at %s: %w", s.socket, attach.ErrNoDaemon)
 	}
@@ -115,7 +116,7 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		state = ", being stopped"
 	}
 	fmt.Fprintf(w, "card %d of %s: profile %s, polling %s, interfaces %v%s\n", r.Card, r.Host, r.Profile, r.Polling, r.Interfaces, state)
-	fmt.Fprintf(w, "%d connections, %d bytes of shared memory\n", r.Connections, r.Bytes)
+	fmt.Fprintf(w, "%d connections, %d bytes of shared memory; the card's thread has %s\n", r.Connections, r.Bytes, r.Priority)
 	if err := (&gidsShown{daemon.GIDs{GIDs: r.Jobs}}).WriteTable(w); err != nil {
 		return err
 	}
@@ -156,13 +157,22 @@ func number(what, s string, low, high int) (uint16, error) {
 	return uint16(v), nil
 }
 
+// userName returns the name of a user, or the number where this host knows none.
+func userName(uid uint32) string {
+	number := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(number); err == nil {
+		return u.Username
+	}
+	return number
+}
+
 // gidsShown is the JSON document of gid list.
 type gidsShown struct{ daemon.GIDs }
 
 func (r *gidsShown) WriteTable(w io.Writer) error {
 	rows := [][]string{{"GID", "user", "made by process", "nodes", "attached here"}}
 	for _, j := range r.GIDs.GIDs {
-		rows = append(rows, []string{fmt.Sprint(j.GID), fmt.Sprint(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached)})
+		rows = append(rows, []string{fmt.Sprint(j.GID), userName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached)})
 	}
 	return rest(w, rows, r.LeftOut)
 }
@@ -286,7 +296,7 @@ func (r *contextsShown) WriteTable(w io.Writer) error {
 		if !x.Active {
 			state = "switched out"
 		}
-		rows = append(rows, []string{fmt.Sprint(x.Context), fmt.Sprint(x.GID), fmt.Sprint(x.Node), fmt.Sprint(x.UID), fmt.Sprint(x.PID),
+		rows = append(rows, []string{fmt.Sprint(x.Context), fmt.Sprint(x.GID), fmt.Sprint(x.Node), userName(x.UID), fmt.Sprint(x.PID),
 			fmt.Sprint(x.Slots), fmt.Sprint(x.Segments), fmt.Sprint(x.Bytes), state})
 	}
 	return rest(w, rows, r.LeftOut)

@@ -4,6 +4,7 @@ package hostile
 // that it may have.
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ type connection struct {
 }
 
 func dial(socket string) (*connection, error) {
-	c, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: socket, Net: attach.Network})
+	c, err := attach.Dial(context.Background(), socket, patience)
 	if err != nil {
 		return nil, err
 	}

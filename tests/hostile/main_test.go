@@ -87,6 +87,9 @@ func play(role, config string) error {
 		return newEnemy(c).live()
 	case "offspring":
 		return offspring()
+	case "knocker":
+		var c knockConfig
+		return errors.Join(decode(&c), knock(c))
 	case "computer":
 		compute()
 	}

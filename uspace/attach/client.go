@@ -121,7 +121,7 @@ func newClient(socket string, timeout time.Duration) *Client {
 
 // connect opens the socket.
 func (c *Client) connect() error {
-	conn, err := net.DialUnix(Network, nil, &net.UnixAddr{Name: c.socket, Net: Network})
+	conn, err := Dial(context.Background(), c.socket, c.timeout)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ENOTSOCK):
 		return fmt.Errorf("%w: %w", ErrNoDaemon, err)
