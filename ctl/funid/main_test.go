@@ -35,7 +35,7 @@ func program(t *testing.T) string {
 }
 
 // Rule: after its start funid has no capability in any thread, and carries messages all the
-// same.
+// same; the card's thread has the priority that it got before.
 // Rule: it tells systemd when it is ready, that it lives, and that it stops (sd_notify(3)), and
 // leaves nothing behind.
 func TestService(t *testing.T) {
@@ -93,6 +93,16 @@ func TestService(t *testing.T) {
 				t.Errorf("%s has capabilities:\n%s", task, status)
 			}
 		}
+	}
+	first := 0
+	for _, task := range tasks {
+		stat, err := os.ReadFile(filepath.Join(filepath.Dir(task), "stat"))
+		if _, rest, _ := strings.Cut(string(stat), ") "); err == nil && strings.Fields(rest)[16] == "-10" {
+			first++
+		}
+	}
+	if first != 1 {
+		t.Errorf("%d threads have nice -10, want the card's alone", first)
 	}
 	exchange(t, sockets)
 	for host, c := range commands {
