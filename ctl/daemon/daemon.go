@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,9 +111,8 @@ func Open(c Config) (_ *Daemon, err error) {
 	if d.capacity, err = capacityOf(c.Memory); err != nil {
 		return nil, err
 	}
-	if d.priority = d.loop.prepare(c.CPU); strings.Contains(d.priority, ":") {
-		c.Log("the card's thread has " + d.priority)
-	}
+	d.loop.prepare(c.CPU)
+	d.priority = "the nice value of the others"
 	return d, nil
 }
 

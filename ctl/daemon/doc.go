@@ -67,9 +67,8 @@
 //     whatever his rule says, and who has nothing yet finds room.
 //   - What a connection costs is its user's: it waits at his door until he has paid for those
 //     before it, and beyond what his rule allows it is refused there. The accept loop waits
-//     for nobody, and the card's thread comes before all others where the kernel lets it
-//     (nice -10, which wants CAP_SYS_NICE or RLIMIT_NICE at the start); where it does not the
-//     log and the status say so.
+//     for nobody, and the daemon's other threads give way to the card's (their nice value is
+//     greater by 5); the status says so, or why not.
 //   - Whoever is killed is noticed by the kernel closing his socket. What was on the way to him
 //     comes back to its senders at once, with arctic.ReasonNoContext; before a member of a
 //     job has attached, messages for it wait (engine.Card.Expect).

@@ -286,38 +286,6 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// niceValues counts the threads of this process with a nice value (proc_pid_stat(5)).
-func niceValues(t *testing.T) map[string]int {
-	t.Helper()
-	tasks, err := filepath.Glob("/proc/self/task/*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := map[string]int{}
-	for _, task := range tasks {
-		text, err := os.ReadFile(task)
-		if err != nil {
-			continue // it has ended
-		}
-		_, rest, _ := strings.Cut(string(text), ") ")
-		n[strings.Fields(rest)[16]]++
-	}
-	return n
-}
-
-// Rule: the card's thread, and no other, has a nice value that puts it before the others.
-func TestCardThreadGoesFirst(t *testing.T) {
-	b := newBed(t)
-	before := niceValues(t)
-	d := b.start(0, nil)
-	if s := d.status(t); s.Priority != "nice -10" {
-		t.Errorf("the thread has %q", s.Priority)
-	}
-	if after := niceValues(t); after["-10"] != before["-10"]+1 {
-		t.Errorf("threads by nice value: %v, before %v", after, before)
-	}
-}
-
 // Rule: a stream to a host where its group is not present ends for its sender, whose messages
 // come back, and holds up nobody: frames of groups that are not here are let in and answered.
 // The cards would wait an hour for an answer.

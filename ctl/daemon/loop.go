@@ -50,6 +50,7 @@ type loop struct {
 	asleep  atomic.Bool // the thread sleeps or is about to
 	begin   chan bool   // whether the thread is to run, once
 	waits   bool        // for begin
+	thread  int         // its number
 	ended   chan struct{}
 
 	// byBell finds the attachment of a context.
@@ -140,10 +141,10 @@ var one = [8]byte{1} // as a native u64 it is never 0
 // wakeUp writes to an eventfd or pipe, which does not wait for room.
 func wakeUp(fd int) { _, _ = unix.Write(fd, one[:]) }
 
-// prepare makes the thread, while the daemon still has its capabilities, and returns what
-// priority it has. With a processor, it is pinned there; the caller has checked that it can be.
-func (l *loop) prepare(cpu int) (priority string) {
-	prepared := make(chan string)
+// prepare makes the thread, so that it is known before it runs. With a processor, it is pinned
+// there; the caller has checked that it can be.
+func (l *loop) prepare(cpu int) {
+	prepared := make(chan int)
 	l.waits = true
 	go func() {
 		runtime.LockOSThread() // until the goroutine ends, and the thread with it
@@ -153,12 +154,12 @@ func (l *loop) prepare(cpu int) (priority string) {
 			set.Set(cpu)
 			_ = unix.SchedSetaffinity(0, &set) // tried by Open
 		}
-		prepared <- prefer()
+		prepared <- unix.Gettid()
 		if <-l.begin {
 			l.life()
 		}
 	}()
-	return <-prepared
+	l.thread = <-prepared
 }
 
 // run lets the thread run, or ends it; after the first time it does nothing.

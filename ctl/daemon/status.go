@@ -15,7 +15,7 @@ import (
 type Status struct {
 	attach.Info
 	Polling     string           `json:"polling"`
-	Priority    string           `json:"priority"` // of the card's thread; with the reason where it is not what it should be
+	Priority    string           `json:"priority"` // of the card's thread, in words
 	Stopping    bool             `json:"stopping"`
 	Connections int              `json:"connections"` // this one included
 	Jobs        []JobStatus      `json:"jobs"`

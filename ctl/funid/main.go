@@ -110,6 +110,7 @@ func (f *flags) run(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	d.GiveWay()
 	if !f.keep {
 		if err := daemon.DropPrivileges(); err != nil {
 			return errors.Join(err, d.Abandon())
