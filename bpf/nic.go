@@ -16,10 +16,10 @@ const (
 	// EtherType of every FUNet frame: local experimental EtherType 1 of IEEE Std 802.
 	EtherType = 0x88B5
 	// Version is the only header version that the NIC program lets through.
-	Version = 2
+	Version = 3
 	// FrameMin is the length in bytes of a frame without packets: the Ethernet header's 14
-	// and the FUNet header's 58.
-	FrameMin = 72
+	// and the FUNet header's 66.
+	FrameMin = 80
 	// Groups is the number of GIDs; a GID is less than it.
 	Groups = 2048
 	// MaxQueues bounds the receive queues of an interface that LoadNIC takes, so that a

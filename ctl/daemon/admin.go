@@ -186,7 +186,7 @@ func (d *Daemon) setRoute(j *job, m *Command) error {
 			return
 		}
 		if refused = d.loop.card.SetGroupRoutes(j.gid, routes); refused == nil {
-			d.loop.card.Expect(j.gid, node, card == d.cfg.Card)
+			d.loop.card.Expect(j.gid, node, j.tag, card == d.cfg.Card)
 		}
 	})
 	return errors.Join(err, refused)

@@ -68,15 +68,17 @@ type Config struct {
 	PeerTimeout, ConnectTimeout time.Duration
 	Drain                       time.Duration // most time that a stop waits for what is under way; DefaultDrain
 
+	// Memory is the kind of memory that processes share with the card.
+	Memory MemoryKind
 	// Rules say who may use the card; the first that matches a user is his. Without any,
 	// everybody may, as DefaultRule says.
 	Rules          []Rule
 	Administrators Who // besides uid 0
 	// Subordinates is the file of subordinate numbers, DefaultSubordinates.
 	Subordinates string
-	// Memory is the bytes of contexts and segments of all users together; 0: three quarters of
+	// MostMemory is the bytes of contexts and segments of all users together; 0: three quarters of
 	// the machine's memory.
-	Memory int64
+	MostMemory int64
 	// Metrics is where metrics are served: "unix:" and a path, or a loopback address with
 	// port; "": nowhere.
 	Metrics string
@@ -158,8 +160,8 @@ func (c Config) complete() (_ Config, err error) {
 		return c, bad("drain %v; use 0s to 1m", c.Drain)
 	case c.PeerTimeout < 100*time.Millisecond || c.PeerTimeout > time.Hour || c.ConnectTimeout < 100*time.Millisecond || c.ConnectTimeout > time.Hour:
 		return c, bad("timeouts %v and %v; use 100ms to 1h", c.PeerTimeout, c.ConnectTimeout)
-	case c.Memory < 0 || c.Memory > mostBytes:
-		return c, bad("memory %d; use 1 to 64 TiB", c.Memory)
+	case c.MostMemory < 0 || c.MostMemory > mostBytes:
+		return c, bad("most_memory %d; use 1 to 64 TiB", c.MostMemory)
 	case pollings[c.Polling] == "":
 		return c, bad("polling %d; use adaptive, spin or sleep", c.Polling)
 	}

@@ -32,7 +32,7 @@ drain: 500ms
 metrics: "127.0.0.1:9464"
 administrators: {users: [root, 7], groups: [9]}
 subuid: /tmp/subuid
-memory: 2GiB
+most_memory: 2GiB
 rules:
   - {users: [1001], gids: [1-100, 200], contexts: 16, jobs: 8, connections: 32, bytes: 1GiB, total: {contexts: 20, jobs: 10, connections: 40, bytes: 3GiB}}
   - {bytes: 4096}
@@ -43,7 +43,7 @@ rules:
 	want := Config{Socket: "/tmp/x.sock", Card: 3, Interfaces: []string{"eth1", "eth2"}, Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy,
 		HugePages: true, Jumbo: true, CPU: 2, Polling: Sleep, Slots: 64, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
 		Drain: 500 * time.Millisecond, Metrics: "127.0.0.1:9464", Administrators: Who{Users: []uint32{0, 7}, Groups: []uint32{9}},
-		Subordinates: "/tmp/subuid", Memory: 2 << 30,
+		Subordinates: "/tmp/subuid", MostMemory: 2 << 30,
 		Rules: []Rule{{Who: Who{Users: []uint32{1001}}, GIDs: []Range{{1, 100}, {200, 200}}, Contexts: 16, Jobs: 8, Connections: 32, Bytes: 1 << 30,
 			Total: Amounts{20, 10, 40, 3 << 30}}, {Bytes: 4096}}}
 	if !reflect.DeepEqual(c, want) || peers != "p.yaml" {
@@ -108,7 +108,7 @@ func TestParseRefuses(t *testing.T) {
 		"rules:\n  - x":                    "want the keys users",
 		"rules:\n  - {total: 5}":           "want the keys contexts",
 		"rules:\n  - {total: {users: 5}}":  "unknown key \"users\"",
-		"memory: much":                     "want bytes",
+		"most_memory: much":                "want bytes",
 		"- a":                              "want the keys socket",
 		"a: [":                             "funid.yaml:1",
 		"card: 1\n---\ncard: 2":            "a second YAML document",

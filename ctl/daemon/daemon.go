@@ -30,7 +30,7 @@ import (
 type Daemon struct {
 	cfg         Config
 	incarnation atomic.Uint32
-	bells       *region // the doorbell page
+	memory      *memory
 	loop        *loop
 	listener    *listener
 	metrics     *metrics // nil: none
@@ -53,6 +53,7 @@ type Daemon struct {
 	used        usage            // of everything
 	users       map[uint32]usage // by account
 	totals      map[*Rule]usage
+	bells       map[uint32]*bells // by account
 	debts       debts
 	doors       map[uint32]*door // by account
 	jobs        map[uint16]*job
@@ -73,7 +74,7 @@ func Open(c Config) (_ *Daemon, err error) {
 		return nil, fmt.Errorf("starting funid: %w", err)
 	}
 	d := &Daemon{cfg: c, quit: make(chan struct{}), graves: make(chan int, mostGraves),
-		users: map[uint32]usage{}, totals: map[*Rule]usage{}, debts: debts{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
+		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, debts: debts{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
 		strangers: &Rule{Connections: DefaultConnections}}
 	d.groupsMatter = len(c.Administrators.Groups) > 0 || slices.ContainsFunc(c.Rules, func(r Rule) bool { return len(r.Groups) > 0 })
 	d.followed = &subordinateFile{path: c.Subordinates, tell: c.Log}
@@ -93,7 +94,7 @@ func Open(c Config) (_ *Daemon, err error) {
 			return nil, err
 		}
 	}
-	if d.bells, err = newRegion("doorbells", funi.DoorbellsSize); err != nil {
+	if d.memory, err = newMemory(c.Memory); err != nil {
 		return nil, err
 	}
 	ports, err := openPorts(&c)
@@ -107,8 +108,8 @@ func Open(c Config) (_ *Daemon, err error) {
 	if err != nil {
 		return nil, errors.Join(err, closePorts(ports))
 	}
-	d.loop.share = shareOf(c.Profile)
-	if d.capacity, err = capacityOf(c.Memory); err != nil {
+	d.loop.share, d.loop.memory, d.loop.spoil = shareOf(c.Profile), d.memory, d.spoil
+	if d.capacity, err = capacityOf(c.MostMemory); err != nil {
 		return nil, err
 	}
 	d.loop.prepare(c.CPU)
@@ -119,9 +120,6 @@ func Open(c Config) (_ *Daemon, err error) {
 // newCard makes the engine, with an incarnation of its own.
 func (d *Daemon) newCard(c *Config, ports []*afxdp.Port) (_ *engine.Card, err error) {
 	cfg := c.engine()
-	if cfg.Doorbells, err = funi.SharedDoorbells(d.bells.bytes); err != nil {
-		return nil, err
-	}
 	for _, p := range ports {
 		cfg.Ports = append(cfg.Ports, port.Port(p))
 	}
@@ -209,6 +207,9 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 		go undertaker(d.graves)
 	}
 	go d.followSubordinates(d.followed)
+	if d.memory.kind == WatchedMemory {
+		go d.watch(d.loop.ended)
+	}
 	accepting := make(chan error, 1)
 	socket := d.listener.file // a stop takes it from the listener, perhaps at once
 	go func() {
@@ -309,9 +310,6 @@ func (d *Daemon) release() error {
 	}
 	if d.loop != nil {
 		errs = append(errs, closePorts(d.loop.ports), d.loop.close())
-	}
-	if d.bells != nil {
-		d.bells.close()
 	}
 	return errors.Join(errs...)
 }

@@ -28,9 +28,9 @@ const (
 	someGroup = 53100
 )
 
-// dialAs connects as another user, in one more group: the kernel notes who connects, which is
+// dialIn connects as another user, in one group: the kernel notes who connects, which is
 // what the thread is (unix(7), SO_PEERCRED).
-func dialAs(t testing.TB, socket string, uid int, group int) (k *client) {
+func dialIn(t testing.TB, socket string, uid int, group int) (k *client) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {
@@ -105,35 +105,35 @@ func TestSubordinateNumbersCountForTheirOwner(t *testing.T) {
 		}
 	})
 	token := attach.NewToken()
-	owner := dialAs(t, d.socket, alice, alice)
+	owner := dialIn(t, d.socket, alice, alice)
 	gid, err := owner.job(attach.JobRequest{Token: token, Cards: []uint16{0, 0, 0}})
 	wantError(t, err, nil)
-	_, err = dialAs(t, d.socket, ofAlice, ofAlice).job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+	_, err = dialIn(t, d.socket, ofAlice, ofAlice).job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 	wantError(t, err, nil)
-	third := dialAs(t, d.socket, ofAlice+1, ofAlice+1)
+	third := dialIn(t, d.socket, ofAlice+1, ofAlice+1)
 	_, err = third.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 	wantError(t, err, attach.ErrQuota) // of jobs
 	wantError(t, third.attach(attach.AttachRequest{GID: gid, Slots: 16, Token: token}), nil)
 	var nodes []*client
 	for n := uint16(1); n < 3; n++ {
-		k := dialAs(t, d.socket, ofAlice+2*int(n), ofAlice)
+		k := dialIn(t, d.socket, ofAlice+2*int(n), ofAlice)
 		wantError(t, k.attach(attach.AttachRequest{GID: gid, Node: n, Slots: 16, Token: token}), nil)
 		nodes = append(nodes, k)
 	}
 	wantError(t, segmentOf(nodes[0], 16, 8192), nil)
 	wantError(t, segmentOf(nodes[1], 16, 16), attach.ErrQuota) // of bytes
-	wantError(t, dialAs(t, d.socket, ofAlice+65535, 1).attach(attach.AttachRequest{GID: gid, Node: 1, Slots: 16, Token: token}), attach.ErrTaken)
-	seventh := dialAs(t, d.socket, ofAlice+9, 1)
+	wantError(t, dialIn(t, d.socket, ofAlice+65535, 1).attach(attach.AttachRequest{GID: gid, Node: 1, Slots: 16, Token: token}), attach.ErrTaken)
+	seventh := dialIn(t, d.socket, ofAlice+9, 1)
 	if _, err := seventh.job(attach.JobRequest{Token: token, Cards: []uint16{0}}); err == nil {
 		t.Error("one more job")
 	}
-	eighth := dialAs(t, d.socket, alice, alice)
+	eighth := dialIn(t, d.socket, alice, alice)
 	answer, _, err := attach.Receive(eighth.conn, eighth.buffer, 0)
 	if h, _ := attach.DecodeHeader(answer); err != nil || h.Status != attach.ErrQuota {
 		t.Errorf("an eighth connection: %v, %v", h.Status, err)
 	}
 	// Bob, and the number after hers, have their own.
-	other := dialAs(t, d.socket, bob, bob)
+	other := dialIn(t, d.socket, bob, bob)
 	if _, err := other.job(attach.JobRequest{Token: token, Cards: []uint16{0}}); err != nil {
 		t.Error(err)
 	}
@@ -143,7 +143,7 @@ func TestSubordinateNumbersCountForTheirOwner(t *testing.T) {
 	if s := statusOn(t, owner); len(s.Contexts) != 3 || len(s.Jobs) != 2 || s.Connections != 7 {
 		t.Errorf("alice sees %+v", s)
 	}
-	_, err = dialAs(t, d.socket, ofAlice+65536, 1).job(attach.JobRequest{Token: token, Cards: []uint16{0}})
+	_, err = dialIn(t, d.socket, ofAlice+65536, 1).job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 	wantError(t, err, attach.ErrQuota) // no rule knows it
 }
 
@@ -163,7 +163,7 @@ func TestSubordinateNumbersAreReadAgain(t *testing.T) {
 	}
 	token := attach.NewToken()
 	job := func() error {
-		k := dialAs(t, d.socket, ofAlice, 1)
+		k := dialIn(t, d.socket, ofAlice, 1)
 		defer k.close()
 		_, err := k.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 		return err
@@ -186,7 +186,7 @@ func TestTotalOfARule(t *testing.T) {
 	})
 	token := attach.NewToken()
 	job := func(uid, group int) (*client, error) {
-		k := dialAs(t, d.socket, uid, group)
+		k := dialIn(t, d.socket, uid, group)
 		_, err := k.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 		return k, err
 	}
@@ -219,7 +219,7 @@ func TestTotalOfARule(t *testing.T) {
 // rule says.
 func TestReserveOfMemory(t *testing.T) {
 	b := newBed(t)
-	d := b.start(0, func(c *daemon.Config) { c.Memory = 1 << 20 })
+	d := b.start(0, func(c *daemon.Config) { c.MostMemory = 1 << 20 })
 	_, nodes := group(t, []*running{d}, 0)
 	var err error
 	made := 0
@@ -232,11 +232,11 @@ func TestReserveOfMemory(t *testing.T) {
 	if used := d.status(t).Bytes; used > 3<<18 || used < 1<<19 {
 		t.Errorf("one has %d bytes of %d", used, 1<<20)
 	}
-	k := dialAs(t, d.socket, bob, bob)
+	k := dialIn(t, d.socket, bob, bob)
 	token := attach.NewToken()
 	gid, err := k.job(attach.JobRequest{Token: token, Cards: []uint16{0}})
 	wantError(t, err, nil)
-	k = dialAs(t, d.socket, bob, bob)
+	k = dialIn(t, d.socket, bob, bob)
 	wantError(t, k.attach(attach.AttachRequest{GID: gid, Slots: 16, Token: token}), nil)
 	wantError(t, segmentOf(k, 16, 1<<16), nil)
 }
@@ -256,7 +256,7 @@ func TestManyConnections(t *testing.T) {
 	before := runtime.NumGoroutine()
 	var all []*client
 	for range many {
-		k := dialAs(t, d.socket, alice, alice)
+		k := dialIn(t, d.socket, alice, alice)
 		_ = attach.Send(k.conn, info)
 		all = append(all, k)
 	}
@@ -296,10 +296,10 @@ func TestAbsentGroupHoldsUpNobody(t *testing.T) {
 		daemons = append(daemons, b.start(host, func(c *daemon.Config) { c.PeerTimeout, c.ConnectTimeout = 3600e9, 3600e9 }))
 	}
 	token := attach.NewToken()
-	k := dialAs(t, daemons[0].socket, alice, alice)
+	k := dialIn(t, daemons[0].socket, alice, alice)
 	gid, err := k.job(attach.JobRequest{GID: 700, Token: token, Cards: []uint16{0, 1}})
 	wantError(t, err, nil)
-	sender := dialAs(t, daemons[0].socket, alice, alice)
+	sender := dialIn(t, daemons[0].socket, alice, alice)
 	if err := sender.attach(attach.AttachRequest{GID: gid, Slots: 64, Token: token}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -50,11 +51,17 @@ type loop struct {
 	asleep  atomic.Bool // the thread sleeps or is about to
 	begin   chan bool   // whether the thread is to run, once
 	waits   bool        // for begin
-	thread  int         // its number
 	ended   chan struct{}
 
 	// byBell finds the attachment of a context.
 	byBell [funi.MaxContexts]*attachment
+
+	memory *memory
+	spoil  func(*region)
+	torn   *region       // a turn ended since this failed; see fault.go
+	doing  chan struct{} // of the command that is being carried out
+	faults atomic.Uint64
+	tid    atomic.Int32
 
 	polling Polling
 	epoll   int
@@ -144,7 +151,7 @@ func wakeUp(fd int) { _, _ = unix.Write(fd, one[:]) }
 // prepare makes the thread, so that it is known before it runs. With a processor, it is pinned
 // there; the caller has checked that it can be.
 func (l *loop) prepare(cpu int) {
-	prepared := make(chan int)
+	prepared := make(chan struct{})
 	l.waits = true
 	go func() {
 		runtime.LockOSThread() // until the goroutine ends, and the thread with it
@@ -154,12 +161,13 @@ func (l *loop) prepare(cpu int) {
 			set.Set(cpu)
 			_ = unix.SchedSetaffinity(0, &set) // tried by Open
 		}
-		prepared <- unix.Gettid()
+		l.tid.Store(int32(unix.Gettid()))
+		close(prepared)
 		if <-l.begin {
 			l.life()
 		}
 	}()
-	l.thread = <-prepared
+	<-prepared
 }
 
 // run lets the thread run, or ends it; after the first time it does nothing.
@@ -172,10 +180,10 @@ func (l *loop) run(so bool) {
 
 // life ends with a command that sets stop.
 func (l *loop) life() {
-	for !l.stop {
-		l.turn()
+	debug.SetPanicOnFault(true) // for this goroutine
+	for !l.guarded() {
+		continue
 	}
-	l.card.Rouse()
 }
 
 // turn is one step, and what belongs to it.
@@ -200,13 +208,20 @@ func (l *loop) turn() {
 // step steps the engine and wakes the processes that asked for it.
 func (l *loop) step() (next int64) {
 	next = l.card.Step(l.now)
-	for _, x := range l.card.Called() {
-		wakeUp(l.byBell[x.Bell()].process)
-	}
+	l.call()
 	if l.share != nil {
 		next = min(next, l.share.turn(l))
 	}
 	return next
+}
+
+// call wakes the processes for which the last step had something.
+func (l *loop) call() {
+	for _, x := range l.card.Called() {
+		if a := l.byBell[x.Bell()]; a != nil { // nil: it has just been lost
+			wakeUp(a.process)
+		}
+	}
 }
 
 // obey carries out commands.
@@ -217,8 +232,12 @@ func (l *loop) obey() {
 	l.rest.worked, l.rest.idle = true, 0
 	for n := 0; n < turnCommands && len(l.mailbox) > 0; n++ {
 		c := <-l.mailbox
+		l.doing = c.done
 		c.do()
-		close(c.done)
+		if l.doing != nil {
+			close(l.doing)
+			l.doing = nil
+		}
 	}
 	l.obeyed = l.now + (stepsFirst+1)*(l.clock()-l.now)
 }

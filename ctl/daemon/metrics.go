@@ -157,7 +157,7 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 	}
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	send(gauge, "info", "The card and its incarnation; always 1.", 1,
-		"card", strconv.Itoa(int(d.cfg.Card)), "incarnation", strconv.FormatUint(uint64(d.incarnation.Load()), 10))
+		"memory", d.memory.kind.String(), "card", strconv.Itoa(int(d.cfg.Card)), "incarnation", strconv.FormatUint(uint64(d.incarnation.Load()), 10))
 	d.mu.Lock()
 	all, jobs := d.used, len(d.jobs)
 	d.mu.Unlock()
@@ -165,6 +165,7 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 	send(gauge, "contexts", "Contexts that are attached, and nodes that jobs have here.", float64(all.contexts))
 	send(gauge, "connections", "Connections to the socket.", float64(all.connections))
 	send(gauge, "shared_bytes", "Memory shared with processes.", float64(all.bytes))
+	send(counter, "memory_faults_total", "Pieces of shared memory that failed or had holes, and whose contexts ended.", float64(d.loop.faults.Load()))
 	// The engine's counters have their names where they are defined.
 	named, err := json.Marshal(n)
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 	lookCost = 20 * time.Microsecond
 	// routeCost is the cost of a node of a job.
 	routeCost = 50 * time.Nanosecond
-	// costBytes is how many bytes of new memory, made and freed, cost a nanosecond.
-	costBytes = 2
+	// byteCost is the cost of a byte of new memory, which is made, mapped, locked and freed.
+	byteCost = 2 * time.Nanosecond
 	// burst is the debt that nobody waits for.
 	burst = 100 * time.Millisecond
 	// manyDebts is how many users' debts are looked through for those that are paid.
@@ -104,5 +104,5 @@ func memoryCost(bytes uint64, r *Rule) time.Duration {
 	if bytes > uint64(r.Bytes) {
 		return 0
 	}
-	return time.Duration(bytes / costBytes)
+	return time.Duration(bytes) * byteCost
 }

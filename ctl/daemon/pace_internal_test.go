@@ -60,7 +60,7 @@ func TestDebtsOfManyConnections(t *testing.T) {
 // Rule: who asks for more memory than he may have does not wait for it.
 func TestRefusedMemoryCostsNothing(t *testing.T) {
 	r := DefaultRule()
-	if c := memoryCost(uint64(r.Bytes), &r); c != time.Duration(r.Bytes/costBytes) {
+	if c := memoryCost(uint64(r.Bytes), &r); c != time.Duration(r.Bytes)*byteCost {
 		t.Errorf("%d bytes cost %v", r.Bytes, c)
 	}
 	if c := memoryCost(1<<63, &r); c != 0 {

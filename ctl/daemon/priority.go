@@ -33,10 +33,10 @@ func nice(thread int) (int, error) {
 // are made later. It is for a process that is nothing but a daemon. What the kernel does not
 // allow is logged, and told in the status.
 func (d *Daemon) GiveWay() {
-	own, err := nice(d.loop.thread)
+	own, err := nice(int(d.loop.tid.Load()))
 	behind := min(own+givenWay, mostNice)
 	for changed := true; err == nil && changed; { // until there is none that was made meanwhile
-		changed, err = giveWay(d.loop.thread, behind)
+		changed, err = giveWay(int(d.loop.tid.Load()), behind)
 	}
 	if err != nil {
 		d.priority = fmt.Sprintf("nice %d, as the others have: %v", own, err)

@@ -58,8 +58,11 @@ func capacityOf(bytes int64) (c capacity, err error) {
 }
 
 // descriptors returns how many of the daemon's descriptors belong to what is used: a
-// connection is one, a context has an eventfd and a pipe.
-func (u usage) descriptors() int64 { return int64(u.connections) + 2*int64(u.contexts) }
+// connection is one, a context has an eventfd and a pipe, a piece of memory has its file and
+// pipes, one for each pipeHolds huge pages.
+func (u usage) descriptors() int64 {
+	return int64(u.connections) + 2*int64(u.contexts) + 2*int64(u.pieces) + u.bytes/(pipeHolds*hugePage)
+}
 
 // spare reports whether a user who has now may have more of something of which there are of
 // and all are in use: the rule of this file.

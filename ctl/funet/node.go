@@ -211,7 +211,7 @@ func (f *nodeFlags) open() (*node, error) {
 		return nil, err
 	}
 	cfg := card.Config{
-		Interfaces: f.ifaces, GID: uint16(gid), Node: uint16(f.node), Slots: f.slots,
+		Interfaces: f.ifaces, GID: uint16(gid), Token: file.Token, Node: uint16(f.node), Slots: f.slots,
 		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.cpu,
 		Jumbo: f.jumbo, RxRing: f.rxRing, FillFrames: f.fillFrames, Profile: f.machine,
 		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait },
@@ -256,6 +256,12 @@ func (n *node) explain(err error) error {
 	var u *am.Undelivered
 	if errors.As(err, &u) && u.Reason == arctic.ReasonSilent && n.own != nil {
 		return fmt.Errorf("%w; see that the program runs there, with the same GID and the right MAC addresses in the peers file", err)
+	}
+	if errors.As(err, &u) && u.Reason == arctic.ReasonJob {
+		if n.own != nil {
+			return fmt.Errorf("%w; see that the peers files of all its nodes have the same token, or take another gid", err)
+		}
+		return fmt.Errorf("%w; start it again without --gid, which takes a free one, or ask the administrator to end the other there (`funet gid end`)", err)
 	}
 	return err
 }

@@ -116,7 +116,18 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		state = ", being stopped"
 	}
 	fmt.Fprintf(w, "card %d of %s: profile %s, polling %s, interfaces %v%s\n", r.Card, r.Host, r.Profile, r.Polling, r.Interfaces, state)
-	fmt.Fprintf(w, "%d connections, %d bytes of shared memory; the card's thread has %s\n", r.Connections, r.Bytes, r.Priority)
+	memory := r.Memory
+	if r.MemoryWhy != "" {
+		memory += " (" + r.MemoryWhy + ")"
+	}
+	if !r.MemoryLocked {
+		memory += ", not all locked"
+	}
+	fmt.Fprintf(w, "%d connections, %d bytes of shared memory: %s\n", r.Connections, r.Bytes, memory)
+	fmt.Fprintf(w, "the card's thread has %s\n", r.Priority)
+	if r.MemoryFaults > 0 {
+		fmt.Fprintf(w, "%d times contexts ended as their memory failed or had holes\n", r.MemoryFaults)
+	}
 	if err := (&gidsShown{daemon.GIDs{GIDs: r.Jobs}}).WriteTable(w); err != nil {
 		return err
 	}

@@ -50,7 +50,8 @@ Faults: loss, dup, reorder, corrupt, congestion (narrow links, short queues),
 partition, cut (one direction), pause and slow (processes and cards), crash (of a
 process, which is detached, or whose card leaves), restart (a card crashes and
 returns), resize (of queues in use), switch (of contexts), xfer (transfers of memory,
-also such as must be refused); all or none. On Arctic the network has no faults:
+also such as must be refused), jobs (a job ends, host after host, and another takes
+its GID); all or none. On Arctic the network has no faults:
 loss, dup, reorder, corrupt, partition and cut are left out, congestion is slow
 routers with few buffers.
 

@@ -96,11 +96,17 @@ func (f *flags) run(c *cobra.Command) error {
 	if err := daemon.CheckPrivileges(); err != nil {
 		return err
 	}
-	// Each process that attaches costs the daemon three descriptors.
+	// Each process that attaches costs the daemon five descriptors, and two for each segment.
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
 		files.Cur = files.Max
 		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &files) // with fewer, attaching is refused earlier
+	}
+	// What processes share with the card is to be locked, and all that the card's thread touches.
+	memory := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+	if unix.Setrlimit(unix.RLIMIT_MEMLOCK, &memory) != nil && unix.Getrlimit(unix.RLIMIT_MEMLOCK, &memory) == nil {
+		memory.Cur = memory.Max
+		_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &memory) // it says below what that is worth
 	}
 	// The card's thread does not share its processor with the other goroutines if it can be helped.
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2))
@@ -111,6 +117,9 @@ func (f *flags) run(c *cobra.Command) error {
 		return err
 	}
 	d.GiveWay()
+	for _, note := range d.MemoryNotes(daemon.LockMemory()) {
+		fmt.Fprintln(os.Stderr, "funid:", note)
+	}
 	if !f.keep {
 		if err := daemon.DropPrivileges(); err != nil {
 			return errors.Join(err, d.Abandon())

@@ -88,8 +88,9 @@ func TestService(t *testing.T) {
 		if err != nil {
 			continue // the thread has ended
 		}
-		for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
-			if !bytes.Contains(status, []byte(set+":\t0000000000000000\n")) {
+		// All that is left is CAP_LINUX_IMMUTABLE, number 9.
+		for set, want := range map[string]string{"CapInh": "0", "CapPrm": "200", "CapEff": "200", "CapBnd": "0", "CapAmb": "0"} {
+			if !bytes.Contains(status, fmt.Appendf(nil, "%s:\t%016s\n", set, want)) {
 				t.Errorf("%s has capabilities:\n%s", task, status)
 			}
 		}

@@ -259,6 +259,23 @@ func (e *enemy) events() {
 	}
 }
 
+// collapse is MADV_COLLAPSE (Linux 6.1).
+const collapse = 25
+
+// holes tries to make some in a file that is shared with the card. Where memory cannot have any
+// that is refused as long as the card uses it, which this process cannot tell for sure; what it can
+// is that nobody but the daemon changes that.
+func (e *enemy) holes(fd int, st *unix.Stat_t) {
+	for range 20 {
+		_ = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(e.r.IntN(int(st.Size))), int64(1+e.r.IntN(1<<16)))
+		_ = unix.Fallocate(fd, unix.FALLOC_FL_ZERO_RANGE, 0, st.Size)
+		_ = unix.Madvise(e.k.maps[0], unix.MADV_REMOVE)
+		if unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, 0) == nil {
+			bad("the flags of a file that is shared with the card were changed")
+		}
+	}
+}
+
 // files treats the memory as the file that it is.
 func (e *enemy) files() {
 	fd := e.k.fds[e.r.IntN(len(e.k.fds))]
@@ -279,10 +296,9 @@ func (e *enemy) files() {
 			bad("a seal was added to a file that is shared with the card")
 		}
 	}
-	_ = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(e.r.IntN(int(st.Size))), int64(1+e.r.IntN(1<<16)))
-	_ = unix.Fallocate(fd, unix.FALLOC_FL_ZERO_RANGE, 0, st.Size)
+	e.holes(fd, &st)
 	m := e.k.maps[0]
-	_ = unix.Madvise(m, []int{unix.MADV_REMOVE, unix.MADV_DONTNEED, unix.MADV_HWPOISON, unix.MADV_DONTFORK}[e.r.IntN(4)])
+	_ = unix.Madvise(m, []int{unix.MADV_DONTNEED, unix.MADV_HWPOISON, unix.MADV_DONTFORK, unix.MADV_PAGEOUT, collapse}[e.r.IntN(5)])
 	if other, err := unix.Mmap(fd, 0, int(st.Size), unix.PROT_READ, unix.MAP_SHARED); err == nil && e.r.IntN(4) > 0 {
 		_ = unix.Munmap(other)
 	}

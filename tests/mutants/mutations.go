@@ -30,13 +30,19 @@ var mutations = []mutation{
 			c.counters.RejectsReceived++`,
 		unit("TestReceiversStallAtRandom")},
 	{"group", "route.go",
-		`func (c *Card) lookup(gid, node uint16) *Context {`, `func (c *Card) lookup(gid, node uint16) *Context {
+		`func (c *Card) lookup(gid, node uint16, tag uint64) *Context {`, `func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	for _, x := range c.contexts {
 		if x.node == node {
 			gid = x.gid
 		}
 	}`,
 		chaos("none")},
+	{"job", "route.go",
+		`if x.tag != tag {`, `if false {`,
+		chaos("loss,jobs")},
+	{"expected", "route.go",
+		`case job != tag:`, `case false && job != tag:`,
+		unit("TestOtherJobGetsNothing")},
 	{"forged", "preprocess.go",
 		`c.route(g, who.Source) != uint32(h.SourceCard)`, `false`,
 		unit("TestForgedSourceNodeIsRejected")},
@@ -52,7 +58,7 @@ var mutations = []mutation{
 		unit("TestAcknowledgmentOfWhatWasNeverSent")},
 	{"timer", "transmit.go",
 		`c.timers.set(p, f.deadline)`, `_ = p`,
-		unit("TestExactlyOnceUnderFaults")},
+		chaos("loss")},
 	{"forgotten", "acknowledge.go",
 		`fr.state = lost
 			f.flying--
@@ -60,14 +66,26 @@ var mutations = []mutation{
 			found = true`, `f.flying--
 			found = true`,
 		chaos("loss")},
-	{"backoff", "dispatch.go",
-		`s.hold > c.now`, `false`,
+	{"backoff", "hold.go",
+		`case s.hold > c.now:
+		c.holds.push(s)`, `case false:`,
 		unit("TestStalledReceiverIsNotSwamped")},
+	{"tries", "hold.go",
+		`a.tryAt = max(a.tryAt, now-tryBurst*gap) + gap`, ``,
+		unit("TestTriesOfAnAccountAreBounded")},
+	{"account", "dispatch.go",
+		`case !c.solvent(mine.account):`, `case false:`,
+		unit("TestAccountsShareDispatch")},
+	{"bytes", "retrieval.go",
+		`		a.local -= int(ln.size) + len(ln.block) + packetBytes
+`, `		a.local -= packetBytes
+`,
+		unit("TestBlocksOfAStepAreBounded")},
 	{"leak", "acknowledge.go",
 		`ln.ctx.free(ln)
 	}
-	f.close(fr, st)`, `}
-	f.close(fr, st)`,
+	c.close(f, fr, st)`, `}
+	c.close(f, fr, st)`,
 		chaos("none")},
 	{"fifo", "delivery.go",
 		`return q.hold(p)

@@ -5,7 +5,7 @@
 // The journey of an attachment: the client connects to the socket (SOCK_SEQPACKET: one
 // message per packet) and sends an AttachRequest (messages.go); the daemon asks the
 // kernel who it is (SO_PEERCRED), makes the context, and answers with the memory that
-// both share, as descriptors. From then on messages travel through that memory (package
+// both share, as descriptors: the context's and the doorbell page of its user. From then on messages travel through that memory (package
 // funi), and the socket is for segments only, and for its end: when either side is gone
 // the kernel closes it, the daemon detaches the context, or the client reports it.
 //

@@ -37,6 +37,8 @@ import (
 )
 
 const (
+	// TokenSize is the size of a job's token in bytes.
+	TokenSize = 32
 	// DefaultSlots is the size of the queues in slots.
 	DefaultSlots = 1024
 	// glance is how many calls of Drive may pass without a step.
@@ -54,13 +56,17 @@ type Peer struct {
 type Config struct {
 	Interfaces []string
 	GID        uint16 // 1 to 2047; 0 is the system group
-	Node       uint16 // own node number
-	Peers      []Peer // all members, itself included or not
-	Slots      int    // per queue; 0 stands for DefaultSlots
-	Attach     xdp.AttachMode
-	Bind       xdp.BindMode
-	HugePages  bool
-	BusyPoll   xdp.BusyPoll
+	// Token is the job's secret: members with another token, or of a daemon's job, are told that
+	// another job has the GID (arctic.ReasonJob). All members have the same; zero will do
+	// where nobody else opens cards on the network, but keeps no two programs with one GID apart.
+	Token     [TokenSize]byte
+	Node      uint16 // own node number
+	Peers     []Peer // all members, itself included or not
+	Slots     int    // per queue; 0 stands for DefaultSlots
+	Attach    xdp.AttachMode
+	Bind      xdp.BindMode
+	HugePages bool
+	BusyPoll  xdp.BusyPoll
 	// Jumbo, RxRing and FillFrames are those of afxdp.Config; 0 takes the defaults. All
 	// members of the group agree about Jumbo.
 	Jumbo              bool
@@ -179,7 +185,7 @@ func Open(c Config) (_ *Card, err error) {
 	if k.iface, err = funi.Initialize(memory); err != nil {
 		return nil, err
 	}
-	if k.ctx, err = k.engine.Attach(memory, c.GID, c.Node); err != nil {
+	if k.ctx, err = k.engine.Attach(memory, c.GID, c.Node, arctic.JobTag(c.Token[:], c.GID)); err != nil {
 		return nil, err
 	}
 	if m != nil {

@@ -4,11 +4,13 @@ package card_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/machine"
@@ -83,6 +85,77 @@ func TestCloseDiscards(t *testing.T) {
 	for range 2 {
 		if err := <-errs; err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestToken: cards whose tokens differ are of different jobs, whatever their GID: what is sent
+// comes back with the reason. Cards with the same token, or both without, are of one.
+func TestToken(t *testing.T) {
+	for _, c := range []struct {
+		tokens [2]byte
+		want   arctic.Reason
+	}{
+		{[2]byte{1, 2}, arctic.ReasonJob}, {[2]byte{0, 2}, arctic.ReasonJob}, {[2]byte{1, 0}, arctic.ReasonJob},
+		{[2]byte{1, 1}, arctic.ReasonNone}, {[2]byte{0, 0}, arctic.ReasonNone},
+	} {
+		l, configs := newLab(t)
+		for i := range configs {
+			configs[i].Token[31] = c.tokens[i]
+		}
+		answered := make(chan struct{})
+		errs := make(chan error, 2)
+		go func() {
+			defer close(answered)
+			errs <- l.Do(0, func() error {
+				k, err := card.Open(configs[0])
+				if err != nil {
+					return err
+				}
+				k.Interface().Reserve(funi.Request).SetHeader(funi.NewHeader(1, 0, 1))
+				k.Interface().Commit(funi.Request)
+				for end := time.Now().Add(30 * time.Second); time.Now().Before(end); k.Drive() {
+					if r, ok := k.Interface().NextReturn(); ok {
+						if r.Reason != c.want {
+							t.Errorf("tokens %v: it came back because of %v", c.tokens, r.Reason)
+						}
+						return k.Close(0)
+					}
+					if k.Interface().Receive(funi.Request) != nil {
+						if c.want != arctic.ReasonNone {
+							t.Errorf("tokens %v: it was answered", c.tokens)
+						}
+						return k.Close(0)
+					}
+				}
+				return errors.Join(fmt.Errorf("tokens %v: nothing came", c.tokens), k.Close(0))
+			})
+		}()
+		go func() {
+			errs <- l.Do(1, func() error {
+				k, err := card.Open(configs[1])
+				if err != nil {
+					return err
+				}
+				for {
+					select {
+					case <-answered:
+						return k.Close(0)
+					default:
+						k.Drive()
+					}
+					if k.Interface().Receive(funi.Request) != nil {
+						k.Interface().Release(funi.Request)
+						k.Interface().Reserve(funi.Request).SetHeader(funi.NewHeader(0, 0, 1))
+						k.Interface().Commit(funi.Request)
+					}
+				}
+			})
+		}()
+		for range 2 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }

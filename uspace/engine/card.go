@@ -19,14 +19,28 @@ type Card struct {
 	contexts  []*Context // resident and switched out
 	awake     []*Context // of these, those that steps look at
 	called    []*Context // in this step, to be woken by the owner: at most one for each context
+	touched   []*Context // in this step
 	dead      []*Context // detached, with packets in flight
+	grave     int        // index of the one that bury looked at last
 	byBell    [funi.MaxContexts]*Context
-	accounts  map[uint32]*account // not for the data path
-	sets      int                 // of the cache, in use
-	lives     int64               // of contexts, begun; see life.go
+	accounts  map[uint32]*account        // not for the data path
+	nobody    account                    // of contexts on none of those
+	busy      []*account                 // with contexts that are awake
+	user      *account                   // that used the card last
+	usedAt    int64                      // by that one
+	anotherAt int64                      // by another, last
+	round     uint64                     // of dispatch
+	spent     *account                   // those for which the next round is
+	holds     holds                      // streams that back off
+	sets      int                        // of the cache, in use
+	lives     int64                      // of contexts, begun; see life.go
+	bells     map[*funi.Doorbells]*bells // not for the data path
+	ringing   []*bells                   // those with sleepers
+	heard     int                        // place in ringing of the next that is looked at
 	groups    [arctic.MaxGID + 1]*group
 	absent    *Context // rejects packets for the system group
 	stranger  *Context // rejects packets of nodes that are not where they come from
+	foreign   *Context // rejects packets of another job with the GID
 	routes    []uint32
 	ownRoutes bool // routes is not the configuration's
 	block     int  // most bytes of a block, or 0: none
@@ -41,6 +55,7 @@ type Card struct {
 	steps   uint64
 	before  uint64 // Progress at the start of the step
 	blocked bool   // a transmit ring was full
+	stalled bool   // the same, and so the round of dispatch goes on
 	dozing  bool   // see Doze
 	more    bool   // a budget ran out; step again at once
 
@@ -62,9 +77,11 @@ func New(cfg Config) (*Card, error) {
 	}
 	c.absent = &Context{card: c, refusal: arctic.ReasonSwitching, away: true, detached: true}
 	c.stranger = &Context{card: c, refusal: arctic.ReasonSourceNode, away: true, detached: true}
+	c.foreign = &Context{card: c, refusal: arctic.ReasonJob, away: true, detached: true}
 	if cfg.Timing != nil {
 		c.units = newUnits(&c.cfg)
 	}
+	c.nobody.place, c.anotherAt = 0, -recently
 	c.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	last := cfg.Card
 	for _, p := range cfg.Peers {
@@ -93,20 +110,18 @@ func (c *Card) Step(now int64) int64 {
 	c.steps++
 	c.before = c.Progress()
 	c.more, c.blocked = false, false
-	c.called = c.called[:0]
+	c.called, c.touched = c.called[:0], c.touched[:0]
 	if len(c.awake) < len(c.contexts) || c.steps%napEvery == 0 {
 		c.look()
 	}
-	for i := 0; i < len(c.awake); i++ { // a packet to the own card may wake more
-		x := c.awake[i]
-		if x.iface.Load(funi.Control) != x.seen {
-			c.control(x)
+	if c.units == nil {
+		for i := 0; i < len(c.busy); i++ { // a packet to the own card may wake more
+			c.visit(c.busy[i])
 		}
-		if !x.halted && c.units == nil {
-			c.retrieve(x)
+	} else {
+		for _, x := range c.awake {
+			c.attend(x)
 		}
-	}
-	if c.units != nil {
 		c.runUnits() // what ends now may leave in this step
 	}
 	if c.units != nil && c.units.send.timed() {
@@ -126,11 +141,12 @@ func (c *Card) Step(now int64) int64 {
 			c.receive(i)
 		}
 	}
+	c.unhold()
 	c.expire() // after what arrived: a late step is not the peers' silence
 	if c.units != nil {
 		c.runUnits() // what arrived may be next
 	}
-	for _, x := range c.awake {
+	for _, x := range c.touched {
 		if c.units == nil {
 			c.drain(x)
 		}
@@ -143,15 +159,15 @@ func (c *Card) Step(now int64) int64 {
 		if c.more || c.blocked || c.sendsNow() {
 			return now
 		}
-		return min(u.next, u.send.next, u.receive.next, c.timers.next())
+		return min(u.next, u.send.next, u.receive.next, c.timers.next(), c.holds.next())
 	}
 	if c.more || c.blocked || c.ackNow != nil || c.ready[arctic.Reply].head != nil || c.ready[arctic.Request].head != nil {
 		return now
 	}
 	if c.units != nil {
-		return min(c.units.next, c.units.receive.next, c.timers.next())
+		return min(c.units.next, c.units.receive.next, c.timers.next(), c.holds.next())
 	}
-	return c.timers.next()
+	return min(c.timers.next(), c.holds.next())
 }
 
 // Leave tells all peers that the card leaves the network, with last
@@ -167,10 +183,30 @@ func (c *Card) Leave() {
 		if b == nil {
 			continue // its peer will see the silence
 		}
-		n := c.head(p, b, arctic.Request, p.gid, p.sequence(arctic.Request), len(b))
+		n := c.head(p, b, arctic.Request, p.gid, noJob, p.sequence(arctic.Request), len(b))
 		arctic.SetBye(b)
 		c.send(p, b, n)
 		p.established = false
+	}
+}
+
+// attend looks at a context: at CNTL, and natively at its send queues.
+func (c *Card) attend(x *Context) {
+	c.touch(x)
+	if x.iface.Load(funi.Control) != x.seen {
+		c.control(x)
+	}
+	if !x.halted && c.units == nil {
+		c.retrieve(x)
+	}
+}
+
+// touch notes that the step has done something for a context, to be published at its end,
+// unless that is away and its memory not the card's.
+func (c *Card) touch(x *Context) {
+	if x.touched != c.steps && !x.away {
+		x.touched = c.steps
+		c.touched = append(c.touched, x)
 	}
 }
 
@@ -179,11 +215,15 @@ func (c *Card) Leave() {
 func (c *Card) receive(i int) {
 	p := c.cfg.Ports[i]
 	p.Release()
-	n := p.Receive(c.received[:])
+	most := receiveBatch
+	if c.shared() {
+		most = sharedReceive
+	}
+	n := p.Receive(c.received[:most])
 	for _, b := range c.received[:n] {
 		c.preprocess(b)
 	}
-	if n == receiveBatch {
+	if n == most {
 		c.more = true
 	}
 }

@@ -27,8 +27,8 @@ type group struct {
 	nodes  map[uint16]*Context // resident or switched out
 	recent *Context            // last one looked up
 	routes []uint32            // nil: the card's
-	// expected are nodes that have no context yet and will.
-	expected map[uint16]bool
+	// expected are nodes that have no context yet and will, and the tags of their jobs.
+	expected map[uint16]uint64
 }
 
 // group returns the record of a GID, made when it is first needed.
@@ -53,8 +53,11 @@ func (c *Card) isResident(gid uint16) bool {
 }
 
 // lookup returns the context of a node of a group, awake, or nil; for a node that is
-// expected one that lets its packets come again.
-func (c *Card) lookup(gid, node uint16) *Context {
+// expected one that lets its packets come again. If the node is another job's than that of
+// the tag, it is one that rejects for good. The comparison is of two machine words and takes
+// no longer for tags that are nearly equal; nobody could use it anyhow, because a process does
+// not choose its tag, and a host that composes frames reads it in those that it gets.
+func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	g := c.groups[gid&arctic.MaxGID]
 	if g == nil {
 		return nil
@@ -62,24 +65,34 @@ func (c *Card) lookup(gid, node uint16) *Context {
 	x := g.recent
 	if x == nil || x.node != node {
 		if x = g.nodes[node]; x == nil {
-			if g.expected[node] {
-				return c.absent
+			job, expected := g.expected[node]
+			switch {
+			case !expected:
+				return nil
+			case job != tag:
+				c.counters.ForeignJob++
+				return c.foreign
 			}
-			return nil
+			return c.absent
 		}
 		g.recent = x
+	}
+	if x.tag != tag {
+		c.counters.ForeignJob++
+		return c.foreign
 	}
 	if !x.awake {
 		c.wake(x)
 	}
+	c.touch(x)
 	return x
 }
 
 // Expect says that a node of a group, which has no context here yet, will be attached: so
-// long as it is expected, packets for it are rejected for a transient reason and come
-// again. Attaching it, or expecting it no more, ends that; then a node without a context
-// rejects for good. A GID has 11 bits.
-func (c *Card) Expect(gid, node uint16, expected bool) {
+// long as it is expected, packets for it with the tag of its job are rejected for a
+// transient reason and come again. Attaching it, or expecting it no more, ends that; then a
+// node without a context rejects for good. A GID has 11 bits.
+func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 	gid &= arctic.MaxGID
 	g := c.group(gid)
 	switch {
@@ -87,9 +100,9 @@ func (c *Card) Expect(gid, node uint16, expected bool) {
 		delete(g.expected, node)
 	case g.nodes[node] == nil:
 		if g.expected == nil {
-			g.expected = map[uint16]bool{}
+			g.expected = map[uint16]uint64{}
 		}
-		g.expected[node] = true
+		g.expected[node] = tag
 	}
 	c.leaveGroup(gid, g)
 }
@@ -101,15 +114,17 @@ func (c *Card) leaveGroup(gid uint16, g *group) {
 	}
 }
 
-// enter puts a context into the group of the GID.
+// enter puts a context into the group of the GID, and takes it out of its old one.
 func (c *Card) enter(x *Context, gid uint16) error {
-	g := c.group(gid)
-	if g.nodes[x.node] != nil {
+	if o := c.group(gid).nodes[x.node]; o != nil && o != x {
 		return ErrAttached
 	}
+	c.quit(x)
+	g := c.group(gid)
 	delete(g.expected, x.node)
 	g.nodes[x.node] = x
-	x.gid, x.group = gid, g
+	x.gid, x.group, x.tag = gid, g, x.nextTag
+	c.charge(x, x.account)
 	c.beginLife(x)
 	return nil
 }

@@ -76,7 +76,8 @@ func (s *Saved) Waits() bool {
 func (s *Saved) Context() *Context { return s.context }
 
 // SwitchOut takes a context off the card. The first call sets CTXM; as long as packets
-// are in flight, or a unit of a modelled machine has one under way (CTXR1 is clear), it
+// are in flight, or a unit of a modelled machine has one under way (CTXR1 is clear), or there are
+// more blocks in the cache than one call copies, it
 // returns ErrNotReady, and the owner steps the card and calls again. With unacknowledged it goes on after CTXR1' alone: a peer that is
 // out of reach, which keeps CTXR1 clear until PeerTimeout, then does not delay the
 // switch. It returns ErrAway for a context that is out already. An abandoned switch
@@ -94,6 +95,9 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	if c.units != nil && c.units.busy(c, x) {
 		return nil, fmt.Errorf("switching out node %d of group %d: a unit has a packet of it under way: %w", x.node, x.gid, ErrNotReady)
 	}
+	if !x.keepBlocks() {
+		return nil, fmt.Errorf("switching out node %d of group %d: blocks are being copied: %w", x.node, x.gid, ErrNotReady)
+	}
 	c.control(x)
 	s := &Saved{context: x, Memory: x.iface.Memory(), Drained: c.drainOut(x)}
 	for r := range s.Registers {
@@ -102,8 +106,8 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	s.Registers[funi.Control] = (x.user | x.modes) &^ funi.CTXM
 	s.Registers[funi.GID], s.Registers[funi.Ticket] = uint32(x.gid), uint32(x.ticket.words[0])
 	c.unlist(x)
+	c.rise(x)
 	x.away, x.wanted = true, false
-	x.keepBlocks()
 	c.offerSet(x)
 	x.saved = s
 	return s, nil
@@ -163,7 +167,7 @@ func (c *Card) SwitchIn(s *Saved) error {
 	x.holdsSet = true
 	x.away, x.saved = false, nil
 	x.iface.Move(s.Memory)
-	s.Memory.Doorbells = c.cfg.Doorbells
+	s.Memory.Doorbells = x.bells.page
 	for r := funi.QMask; r <= funi.RQRQTail && !s.Live; r++ {
 		x.iface.Store(r, s.Registers[r])
 	}
@@ -183,10 +187,6 @@ func (c *Card) SwitchIn(s *Saved) error {
 		}
 	}
 	x.restoring = false
-	for _, r := range x.owed {
-		x.iface.Return(r)
-	}
-	x.owed = nil
 	x.publish()
 	c.more = true
 	return nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port"
 	"github.com/funet/funet/xdp"
 )
@@ -312,7 +313,7 @@ func TestExhaustion(t *testing.T) {
 					if arrived == 0 || arrived == len(sizes) {
 						t.Fatalf("%d of %d frames arrived", arrived, len(sizes))
 					}
-					exchange(t, a, b, []int{9014, 72, 9014, 5000}, 1)
+					exchange(t, a, b, []int{9014, arctic.HeaderSize, 9014, 5000}, 1)
 				}
 			})
 		}

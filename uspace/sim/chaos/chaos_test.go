@@ -123,6 +123,26 @@ func TestTimedCards(t *testing.T) {
 	}
 }
 
+// Jobs that follow each other under one GID, card by card, while frames are lost and cards
+// restart: what one sends reaches no other, and comes back; and it was tried.
+func TestJobsUnderOneGID(t *testing.T) {
+	for _, f := range []Faults{Jobs, Jobs | Loss | Dup | Reorder, Jobs | Loss | Restart | Crash, Jobs | Transfer | Loss, Jobs | Switch | Slow | Transfer} {
+		for _, n := range []Network{Ethernet, Arctic} {
+			t.Run(fmt.Sprintf("%v/%v", f, n), func(t *testing.T) {
+				t.Parallel()
+				parted := 0
+				for seed := range uint64(25) {
+					r := mustHold(t, Scenario{Seed: 3000 + seed, Nodes: 8, Messages: 800, Faults: f, Network: n})
+					parted += r.parted
+				}
+				if parted == 0 {
+					t.Error("no message was between two jobs")
+				}
+			})
+		}
+	}
+}
+
 // A profile changes what happens, and one that times nothing does not.
 func TestProfileOfAScenario(t *testing.T) {
 	s := Scenario{Seed: 3, Nodes: 4, Messages: 200, Faults: All}

@@ -71,6 +71,18 @@ func TestVerdicts(t *testing.T) {
 			m[0].deaths++
 			o.returned(m[0], came(s))
 		}},
+		{"to the next job", Result{Delivered: 1, Misdelivered: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			m[1].deaths, m[1].job = 1, 1
+			o.arrived(m[1], funi.Request, s)
+		}},
+		{"refused by the next job", Result{ReportedFailed: 1, parted: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			m[1].job = 1
+			o.returned(m[0], funi.Returned{Reason: arctic.ReasonJob, Header: s.Header(), Word: 1})
+		}},
+		{"refused by its own job", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			m[2].job = 1
+			o.returned(m[0], funi.Returned{Reason: arctic.ReasonJob, Header: s.Header(), Word: 1})
+		}},
 		{"another word", Result{Delivered: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			s[3]++
 			o.arrived(m[1], funi.Request, s)
