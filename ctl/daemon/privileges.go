@@ -22,11 +22,20 @@ var ErrPrivileges = errors.New("a capability is missing")
 var ErrCGo = errors.New("built with cgo, a program cannot drop capabilities of all its threads; build it with CGO_ENABLED=0")
 
 // needed are the capabilities with which AF_XDP sockets are opened (CAP_NET_RAW) and the
-// NIC program is loaded (CAP_BPF) and attached (CAP_NET_ADMIN).
+// NIC program is loaded (CAP_BPF, and CAP_PERFMON because it subtracts pointers to tell how
+// long a frame is, which the verifier allows to nobody else) and attached (CAP_NET_ADMIN).
 var needed = []struct {
 	number int
 	name   string
-}{{unix.CAP_NET_RAW, "CAP_NET_RAW"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_BPF, "CAP_BPF"}}
+}{{unix.CAP_NET_RAW, "CAP_NET_RAW"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_PERFMON, "CAP_PERFMON"}}
+
+// Capabilities are the names of those that the daemon needs to make its card.
+func Capabilities() (names []string) {
+	for _, c := range needed {
+		names = append(names, c.name)
+	}
+	return names
+}
 
 // CheckPrivileges says which capabilities are missing, if some are: ErrPrivileges.
 func CheckPrivileges() error {
@@ -43,7 +52,7 @@ func CheckPrivileges() error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s; run funid as root, or give it what is missing: setcap cap_net_raw,cap_net_admin,cap_bpf,cap_linux_immutable=ep %s", ErrPrivileges, strings.Join(missing, ", "), os.Args[0])
+	return fmt.Errorf("%w: %s; run funid as root, or give it what is missing: setcap cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon,cap_linux_immutable=ep %s", ErrPrivileges, strings.Join(missing, ", "), os.Args[0])
 }
 
 // capabilities returns those of the calling thread.

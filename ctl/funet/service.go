@@ -12,16 +12,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/user"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 )
@@ -123,10 +121,10 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 	if !r.MemoryLocked {
 		memory += ", not all locked"
 	}
-	fmt.Fprintf(w, "%d connections, %d bytes of shared memory: %s\n", r.Connections, r.Bytes, memory)
+	fmt.Fprintf(w, "%s, %s of shared memory: %s\n", count(r.Connections, "connection"), count(r.Bytes, "byte"), memory)
 	fmt.Fprintf(w, "the card's thread has %s\n", r.Priority)
 	if r.MemoryFaults > 0 {
-		fmt.Fprintf(w, "%d times contexts ended as their memory failed or had holes\n", r.MemoryFaults)
+		fmt.Fprintf(w, "%s ended as memory failed or had holes\n", count(int64(r.MemoryFaults), "context"))
 	}
 	if err := (&gidsShown{daemon.GIDs{GIDs: r.Jobs}}).WriteTable(w); err != nil {
 		return err
@@ -166,15 +164,6 @@ func number(what, s string, low, high int) (uint16, error) {
 		return 0, fmt.Errorf("%s %q: use %d to %d", what, s, low, high)
 	}
 	return uint16(v), nil
-}
-
-// userName returns the name of a user, or the number where this host knows none.
-func userName(uid uint32) string {
-	number := strconv.FormatUint(uint64(uid), 10)
-	if u, err := user.LookupId(number); err == nil {
-		return u.Username
-	}
-	return number
 }
 
 // gidsShown is the JSON document of gid list.
@@ -320,15 +309,19 @@ func profileSetCommand() *cobra.Command {
 		Short: "Give this host's card a profile of limits; no group may be on it (administrator)",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			name := args[0]
-			if strings.Contains(name, "/") || strings.HasSuffix(name, ".yaml") { // a file, which the daemon reads
-				path, err := filepath.Abs(name)
+			p, err := hwprofiles.Load(args[0]) // a file is this user's to read, not the daemon's
+			if err != nil {
+				return err
+			}
+			m := daemon.Command{Do: "profile-set", Profile: args[0]}
+			if p.Name != args[0] {
+				text, err := p.Marshal()
 				if err != nil {
 					return err
 				}
-				name = path
+				m.Profile, m.Text = "", string(text)
 			}
-			return s.admin(daemon.Command{Do: "profile-set", Profile: name}, &profileOfCard{})
+			return s.admin(m, &profileOfCard{})
 		},
 	})
 }
@@ -339,7 +332,7 @@ type profileOfCard struct{ daemon.ProfileStatus }
 func (r *profileOfCard) WriteTable(w io.Writer) error {
 	room := "all groups are on the card at once"
 	if r.Contexts > 0 {
-		room = fmt.Sprintf("%d groups are on the card at once", r.Contexts)
+		room = count(r.Contexts, "group") + " at a time on the card"
 	}
 	_, err := fmt.Fprintf(w, "profile %s: %s\n", r.Profile, room)
 	return err

@@ -23,11 +23,15 @@ import (
 
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/usage"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command().ExecuteContext(ctx)
+	var out usage.Output
+	c := command()
+	c.SetOut(&out)
+	err := errors.Join(c.ExecuteContext(ctx), out.Err())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "funid:", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -59,13 +63,15 @@ privileges attach to it through a Unix socket. A configuration file:
 			"  polling: adaptive       # adaptive, spin, sleep\n" +
 			"  rules: [{gids: [1-2047], contexts: 64, bytes: 256MiB}]\n" + `
 All keys are in the documentation of package ctl/daemon. Flags go before the file.`,
-		Example:       "  funid --config /etc/funet/funid.yaml\n  funid --card 0 --peers peers.yaml --socket /run/funet/lab/host-0.sock",
+		Example:       "  funid --config /etc/funet/funid.yaml\n  funid --card 0 --peers peers.yaml --socket /run/funet/card-0.sock",
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	c.CompletionOptions.DisableDefaultCmd = true
+	c.AddCommand(unitCommand())
+	c.SetFlagErrorFunc(usage.Explain)
 	p := c.Flags()
 	p.StringVar(&f.config, "config", "", "configuration file (default: none)")
 	p.BoolVar(&f.check, "check", false, "check configuration and peers file, and end")
@@ -90,8 +96,8 @@ func (f *flags) run(c *cobra.Command) error {
 		if err := cfg.Check(); err != nil {
 			return err
 		}
-		fmt.Println("funid: the configuration is valid")
-		return nil
+		_, err := fmt.Println("funid: the configuration is valid")
+		return err
 	}
 	if err := daemon.CheckPrivileges(); err != nil {
 		return err
@@ -162,6 +168,9 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 		cfg.Metrics = f.metrics
 	}
 	if c.Flags().Changed("cpu") {
+		if f.cpu < 0 {
+			return cfg, fmt.Errorf("--cpu %d: use the number of a processor, from 0, or leave it out", f.cpu)
+		}
 		cfg.CPU = f.cpu
 	}
 	return cfg, nil

@@ -257,7 +257,7 @@ func TestRefuses(t *testing.T) {
 	c.Path, c.Args = "/proc/self/fd/3", []string{"funid", "--peers", "/proc/self/fd/4"}
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := c.CombinedOutput()
-	if text := string(out); err == nil || !strings.HasPrefix(text, "funid: a capability is missing: CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF") || strings.Count(text, "\n") != 1 {
+	if text := string(out); err == nil || !strings.HasPrefix(text, "funid: a capability is missing: CAP_NET_RAW, CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON") || strings.Count(text, "\n") != 1 {
 		t.Errorf("as nobody: %v, %s", err, text)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -82,14 +83,14 @@ func TestFloodOfConnections(t *testing.T) {
 		l.enter(attacked)
 		stays(t, l, window)
 		for host := range b.sockets { // another user comes in
-			k, err := dial(b.sockets[host])
+			k, err := client.Dial(b.sockets[host])
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := k.ask(attach.AttachRequest{GID: acrossGID}.Encode(), 0); err != nil {
+			if _, _, err := k.Ask(attach.AttachRequest{GID: acrossGID}.Encode(), 0); err != nil {
 				t.Errorf("daemon %d during the flood: %v", host, err)
 			}
-			k.close()
+			k.Close()
 		}
 		l.enter(between)
 		if !knocker.running() {

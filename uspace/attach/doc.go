@@ -19,6 +19,9 @@
 // is one line of text. To a message with a wrong magic, version or length the daemon
 // sends one such answer and closes the connection.
 //
+// Whatever a client waits for ends in time (Config.Timeout) and with a context.Context
+// (Config.Context); what a program waits for on it, with that of its own (am.Endpoint.Bind, Wait).
+//
 // Messages are at most 64 KiB. Descriptors travel from daemon to client only: the kernel
 // closes those that a client sends (Receive).
 package attach

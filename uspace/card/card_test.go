@@ -3,6 +3,7 @@ package card_test
 // This file tests how a card is opened and closed, on a lab of two namespaces.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -10,8 +11,10 @@ import (
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/xdp"
@@ -157,6 +160,41 @@ func TestToken(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// TestCloseIsCancelled: the end of Config.Context ends Open, and the wait of Close for packets
+// that nobody acknowledges, with its cause.
+func TestCloseIsCancelled(t *testing.T) {
+	l, configs := newLab(t)
+	asked := errors.New("the user asked for it")
+	err := l.Do(0, func() error {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		c := configs[0]
+		c.Context, c.Tune = ctx, func(c *engine.Config) { c.ConnectTimeout = time.Hour }
+		k, err := card.Open(c)
+		if err != nil {
+			return err
+		}
+		e, err := am.New(k.Interface(), 0, 2, k.Drive)
+		if err != nil {
+			return errors.Join(err, k.Close(0))
+		}
+		if err := e.Request4(1, 0, 1, 2, 3, 4); err != nil { // to a node that is not there
+			return errors.Join(err, k.Close(0))
+		}
+		time.AfterFunc(20*time.Millisecond, func() { cancel(asked) })
+		if err := k.Close(time.Hour); !errors.Is(err, asked) {
+			t.Errorf("closing: %v", err)
+		}
+		if _, err := card.Open(c); !errors.Is(err, asked) {
+			t.Errorf("opening: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

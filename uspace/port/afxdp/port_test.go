@@ -399,3 +399,23 @@ func TestNoAllocation(t *testing.T) {
 		}
 	}
 }
+
+// Rule: where no mode is asked for, veth of one queue gets the generic mode, which is faster there, as
+// labs that measure find; one of several queues the native mode, without which they do not work; and
+// who asks for a mode gets that.
+func TestModeOnVeth(t *testing.T) {
+	for _, c := range []struct {
+		queues    int
+		ask, want xdp.AttachMode
+	}{
+		{1, xdp.AttachAuto, xdp.AttachGeneric},
+		{3, xdp.AttachAuto, xdp.AttachNative},
+		{1, xdp.AttachNative, xdp.AttachNative},
+		{1, xdp.AttachGeneric, xdp.AttachGeneric},
+	} {
+		p := open(t, newLab(t, lab.Options{Queues: c.queues}), 0, Config{Attach: c.ask})
+		if got := p.Info().XDPMode; got != c.want {
+			t.Errorf("%d queues, asked for %v: %v, want %v", c.queues, c.ask, got, c.want)
+		}
+	}
+}

@@ -26,6 +26,9 @@ func mustHold(t *testing.T, s Scenario) Result {
 	if r.Messages != s.Messages {
 		t.Errorf("funet sim chaos %v: %d messages were sent", s, r.Messages)
 	}
+	if sum := r.Delivered + r.ReportedFailed - r.Both + r.Ended + r.Lost; sum != r.Messages {
+		t.Errorf("funet sim chaos %v: what is said of %d messages adds up to %d: %+v", s, r.Messages, sum, r)
+	}
 	return r
 }
 

@@ -231,6 +231,7 @@ func (o *oracle) account() {
 	}
 	o.remember()
 	missing := make([]int, len(o.members))
+	counts := make([]int, len(o.members)) // of those, the messages that are no probes
 	first := make([]int, len(o.members))
 	for i := range o.messages {
 		m := &o.messages[i]
@@ -241,6 +242,9 @@ func (o *oracle) account() {
 			if m.reported {
 				r.ReportedFailed++
 			}
+			if m.delivered && m.reported {
+				r.Both++
+			}
 			if m.to == nobody {
 				r.strays++
 			}
@@ -250,16 +254,25 @@ func (o *oracle) account() {
 		} else if len(o.probes) == 2 && i >= o.probes[1] && m.reported {
 			o.fail(&r.Stuck, "message %d from member %d to member %d failed on a fair and silent network", i+1, m.from, m.to)
 		}
-		if m.delivered || m.reported || m.fromDeaths != o.members[m.from].deaths || m.to != nobody && m.toDeaths != o.members[m.to].deaths {
+		if m.delivered || m.reported {
+			continue
+		}
+		if m.fromDeaths != o.members[m.from].deaths || m.to != nobody && m.toDeaths != o.members[m.to].deaths {
+			if i < r.Messages {
+				r.Ended++
+			}
 			continue
 		}
 		if missing[m.from]++; missing[m.from] == 1 {
 			first[m.from] = i
 		}
+		if i < r.Messages {
+			counts[m.from]++
+		}
 	}
 	for i, n := range missing {
 		counted := int(o.members[i].returnsLost())
-		r.ReportedFailed += min(n, counted)
+		r.ReportedFailed += min(counts[i], counted)
 		if n > counted {
 			m := &o.messages[first[i]]
 			o.fail(&r.Lost, "member %d misses %d messages of which the card counted %d; the first is %d to member %d, %v, header %#x", i, n, counted, first[i]+1, m.to, m.level, m.header)

@@ -48,11 +48,15 @@ type Result struct {
 	Messages       int `json:"messages"`
 	Transfers      int `json:"transfers"` // of the messages, those that transfer memory
 	Delivered      int `json:"delivered"`
-	ReportedFailed int `json:"reported_failed"` // some of which were delivered as well
-	Lost           int `json:"lost"`
-	Duplicated     int `json:"duplicated"`
-	Misdelivered   int `json:"misdelivered"`
-	Damaged        int `json:"damaged"`
+	ReportedFailed int `json:"reported_failed"`
+	Both           int `json:"delivered_and_reported"` // of those two; the acknowledgment was lost
+	// Ended is neither: its sender or receiver ended before anybody could tell. With it
+	// Delivered + ReportedFailed - Both + Ended + Lost is Messages.
+	Ended        int `json:"ended_with_process"`
+	Lost         int `json:"lost"`
+	Duplicated   int `json:"duplicated"`
+	Misdelivered int `json:"misdelivered"`
+	Damaged      int `json:"damaged"`
 	// Stuck counts scenarios that did not fall silent in time, or fell silent with
 	// something left in a card, or ended in a panic.
 	Stuck int `json:"stuck"`
