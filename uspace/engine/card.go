@@ -220,7 +220,7 @@ func (c *Card) receive(i int) {
 	p := c.cfg.Ports[i]
 	p.Release()
 	most := receiveBatch
-	if c.shared() {
+	if c.Shared() {
 		most = sharedReceive
 	}
 	n := p.Receive(c.received[:most])
