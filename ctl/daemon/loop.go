@@ -173,14 +173,15 @@ func (l *loop) turn() {
 	l.waiting(next)
 }
 
-// step steps the engine and wakes the processes that asked for it.
+// step steps the engine, has groups take turns, and wakes the processes that asked for it:
+// also for what commands published since the last step.
 func (l *loop) step() (next int64) {
 	next = l.card.Step(l.now)
-	for _, x := range l.card.Called() {
-		wakeUp(l.byBell[x.Bell()].process)
-	}
 	if l.share != nil {
 		next = min(next, l.share.turn(l))
+	}
+	for _, x := range l.card.TakeCalled() {
+		wakeUp(l.byBell[x.Bell()].process)
 	}
 	return next
 }

@@ -18,7 +18,7 @@ type Card struct {
 	random    rand.PCG
 	contexts  []*Context // resident and switched out
 	awake     []*Context // of these, those that steps look at
-	called    []*Context // in this step, to be woken by the owner: at most one for each context
+	called    []*Context // to be woken by the owner: see TakeCalled
 	dead      []*Context // detached, with packets in flight
 	byBell    [funi.MaxContexts]*Context
 	accounts  map[uint32]*account // not for the data path
@@ -93,7 +93,6 @@ func (c *Card) Step(now int64) int64 {
 	c.steps++
 	c.before = c.Progress()
 	c.more, c.blocked = false, false
-	c.called = c.called[:0]
 	if len(c.awake) < len(c.contexts) || c.steps%napEvery == 0 {
 		c.look()
 	}

@@ -51,6 +51,7 @@ type Context struct {
 	bell     uint32
 	awake    bool
 	place    int    // in Card.awake
+	called   bool   // in Card.called
 	mark     uint32 // of the last nap
 	away     bool   // switched out or detached: the process's memory is not ours
 	detached bool
@@ -164,7 +165,8 @@ func (c *Card) emptyTicket() (t ticket) {
 // Detach ends a context, resident or switched out. Packets that are not sent are given
 // up and those in flight are not heard of again; what waits for the process in the
 // card is dropped and counted. From then on packets for it are rejected for good, with
-// ReasonNoContext, and the card does not touch its memory. Detaching twice does
+// ReasonNoContext, and the card does not touch its memory, nor does TakeCalled return it:
+// whoever detaches a process that may be waiting wakes it (Dismiss). Detaching twice does
 // nothing.
 func (c *Card) Detach(x *Context) {
 	if x.detached {
@@ -174,6 +176,7 @@ func (c *Card) Detach(x *Context) {
 		x.iface.Publish()
 		x.iface.Wake()
 	}
+	c.uncall(x)
 	c.unlist(x)
 	x.detached, x.away, x.halted = true, true, true
 	c.closeAccount(x)
@@ -369,9 +372,7 @@ func (x *Context) publish() {
 	if x.modes|x.user != 0 {
 		c.control(x)
 	}
-	if x.iface.Changed() && x.iface.Awaited() {
-		c.called = append(c.called, x)
-	}
+	c.call(x)
 	if !x.ticket.changed {
 		return
 	}
@@ -382,14 +383,21 @@ func (x *Context) publish() {
 }
 
 // Idle reports whether nothing of the context's waits in the card: no slot to
-// retrieve, no packet undelivered, nothing in the receive FIFOs.
+// retrieve, no packet undelivered, nothing in the receive FIFOs. Of one that is switched
+// out neither does anything in the saved state: what its process has committed waits for its turn.
 func (x *Context) Idle() bool {
-	pending := !x.away && x.iface.Pending(arctic.Reply)+x.iface.Pending(arctic.Request) > 0
+	var pending bool
+	switch {
+	case !x.away:
+		pending = x.iface.Pending(arctic.Reply)+x.iface.Pending(arctic.Request) > 0
+	case x.saved != nil:
+		pending = x.saved.pending()
+	}
 	return !pending && x.allFree() && x.drained() && !x.transferring()
 }
 
 // Dismiss tells the process that the card will detach the context (funi.ErrDetached).
-// Until then the context goes on.
+// Its owner wakes it. Until then the context goes on.
 func (x *Context) Dismiss() { x.iface.PutGone() }
 
 // Bell returns the number of the context's doorbell, below funi.MaxContexts. No other

@@ -56,7 +56,7 @@
 //	Detach                             the end
 //
 // An owner that serves processes of their own, and sleeps when there is nothing to do,
-// besides uses Doze and Rouse (bit 31 of the asleep word), Called (whom to wake), Dismiss
+// besides uses Doze and Rouse (bit 31 of the asleep word), TakeCalled (whom to wake), Dismiss
 // (to tell a process that its context will go), Saved.Live (processes that go on while they
 // are switched out), Expect (members of a group that come later) and Config.AnyGroup.
 //

@@ -113,8 +113,8 @@ func TestProcessesWakeADozingCard(t *testing.T) {
 	}
 }
 
-// Rule: Called lists, once, the contexts whose processes asked to be woken and for which the step
-// had something: a delivery, a return, a retired slot, a change of CNTL.
+// Rule: TakeCalled lists, once, the contexts whose processes asked to be woken and for which a
+// step had something: a delivery, a return, a retired slot, a change of CNTL.
 func TestCalled(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 16, net: near})
 	p, x, page := b.proc[0], b.ctx[0], b.mem[0].Page
@@ -122,7 +122,7 @@ func TestCalled(t *testing.T) {
 		t.Helper()
 		for range 3 {
 			b.step(b.now + 1e6)
-			if n := len(b.cards[0].Called()); n != 0 {
+			if n := len(b.cards[0].TakeCalled()); n != 0 {
 				t.Errorf("%s: %d called", what, n)
 			}
 		}
@@ -130,7 +130,7 @@ func TestCalled(t *testing.T) {
 	called := func(what string) {
 		t.Helper()
 		b.until(time.Second, what, func() bool {
-			list := b.cards[0].Called()
+			list := b.cards[0].TakeCalled()
 			if len(list) > 1 || len(list) == 1 && list[0] != x {
 				t.Fatalf("%s: %v called", what, list)
 			}
