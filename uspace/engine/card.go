@@ -43,6 +43,8 @@ type Card struct {
 	blocked bool   // a transmit ring was full
 	dozing  bool   // see Doze
 	more    bool   // a budget ran out; step again at once
+	// patience is when it ends with a node that is expected and asked for; Never: with none.
+	patience int64
 
 	received [receiveBatch][]byte
 	header   arctic.Header // of the frame being looked at
@@ -55,7 +57,7 @@ func New(cfg Config) (*Card, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("making card %d: %w", cfg.Card, err)
 	}
-	c := &Card{cfg: cfg, peers: make([]peer, len(cfg.Peers))}
+	c := &Card{cfg: cfg, peers: make([]peer, len(cfg.Peers)), patience: Never}
 	c.routes = cfg.Routes
 	if cfg.Blocks {
 		c.block = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
@@ -93,6 +95,9 @@ func (c *Card) Step(now int64) int64 {
 	c.steps++
 	c.before = c.Progress()
 	c.more, c.blocked = false, false
+	if now >= c.patience {
+		c.patience = Never // who still waits for a node says so in this step
+	}
 	if len(c.awake) < len(c.contexts) || c.steps%napEvery == 0 {
 		c.look()
 	}
@@ -142,15 +147,15 @@ func (c *Card) Step(now int64) int64 {
 		if c.more || c.blocked || c.sendsNow() {
 			return now
 		}
-		return min(u.next, u.send.next, u.receive.next, c.timers.next())
+		return min(u.next, u.send.next, u.receive.next, c.timers.next(), c.patience)
 	}
 	if c.more || c.blocked || c.ackNow != nil || c.ready[arctic.Reply].head != nil || c.ready[arctic.Request].head != nil {
 		return now
 	}
 	if c.units != nil {
-		return min(c.units.next, c.units.receive.next, c.timers.next())
+		return min(c.units.next, c.units.receive.next, c.timers.next(), c.patience)
 	}
-	return c.timers.next()
+	return min(c.timers.next(), c.patience)
 }
 
 // Leave tells all peers that the card leaves the network, with last

@@ -90,7 +90,8 @@ type Config struct {
 	// MinHold and MaxHold bound the back-off after a reject.
 	MinHold, MaxHold time.Duration
 	// PeerTimeout is how long a peer may stay silent while something waits for
-	// its answer; ConnectTimeout the same before it was ever heard.
+	// its answer; ConnectTimeout the same before it was ever heard, and how long packets
+	// wait for a node that is expected (Expect).
 	PeerTimeout, ConnectTimeout time.Duration
 }
 

@@ -97,7 +97,7 @@
 //     ReasonSwitching, which is transient: peers try again until it is back. A node that
 //     has no context, or whose context was detached, is rejected for good; but for the
 //     system group, which is rejected as if switched out (Config.SystemEvent), and a node that is
-//     expected (Expect).
+//     expected, until ConnectTimeout after the first packet for it (Expect).
 //   - A step costs as much as there is traffic: contexts that are quiet sleep, and are
 //     woken by a doorbell, a packet or their owner.
 //   - What the process can write is read once, into a line, and checked there.

@@ -27,8 +27,9 @@ type group struct {
 	nodes  map[uint16]*Context // resident or switched out
 	recent *Context            // last one looked up
 	routes []uint32            // nil: the card's
-	// expected are nodes that have no context yet and will.
-	expected map[uint16]bool
+	// expected are nodes that have no context yet and will, with the time after which they
+	// are no more; 0: nobody has asked for the node yet.
+	expected map[uint16]int64
 }
 
 // group returns the record of a GID, made when it is first needed.
@@ -62,10 +63,7 @@ func (c *Card) lookup(gid, node uint16) *Context {
 	x := g.recent
 	if x == nil || x.node != node {
 		if x = g.nodes[node]; x == nil {
-			if g.expected[node] {
-				return c.absent
-			}
-			return nil
+			return c.awaited(g, node)
 		}
 		g.recent = x
 	}
@@ -75,10 +73,30 @@ func (c *Card) lookup(gid, node uint16) *Context {
 	return x
 }
 
+// awaited returns what takes the packets for a node without a context: nil, or for one that
+// is expected what lets them come again. The patience with a node that does not come begins
+// with the first packet for it, however long nobody asks for it before.
+func (c *Card) awaited(g *group, node uint16) *Context {
+	until, expected := g.expected[node]
+	switch {
+	case !expected:
+		return nil
+	case until == 0:
+		until = c.now + int64(c.cfg.ConnectTimeout)
+		g.expected[node] = until
+	case c.now >= until:
+		delete(g.expected, node)
+		return nil
+	}
+	c.patience = min(c.patience, until)
+	return c.absent
+}
+
 // Expect says that a node of a group, which has no context here yet, will be attached: so
 // long as it is expected, packets for it are rejected for a transient reason and come
-// again. Attaching it, or expecting it no more, ends that; then a node without a context
-// rejects for good. A GID has 11 bits.
+// again. Attaching it, expecting it no more, or ConnectTimeout after the first packet for
+// it ends that; then a node without a context rejects for good: one that nobody has heard
+// may have died, on a card that its owner has made anew, say. A GID has 11 bits.
 func (c *Card) Expect(gid, node uint16, expected bool) {
 	gid &= arctic.MaxGID
 	g := c.group(gid)
@@ -87,9 +105,9 @@ func (c *Card) Expect(gid, node uint16, expected bool) {
 		delete(g.expected, node)
 	case g.nodes[node] == nil:
 		if g.expected == nil {
-			g.expected = map[uint16]bool{}
+			g.expected = map[uint16]int64{}
 		}
-		g.expected[node] = true
+		g.expected[node] = 0
 	}
 	c.leaveGroup(gid, g)
 }

@@ -58,6 +58,35 @@ func TestExpectedNodes(t *testing.T) {
 	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(2, 5, 1), Word: 7})
 }
 
+// Rule: nobody waits longer than ConnectTimeout for a node that is expected and does not come;
+// the time begins with the first packet for it, from this card and from another, and the
+// card wants to run when it is over. One that comes later is there for what is sent then.
+func TestExpectedNodesThatDoNotCome(t *testing.T) {
+	const timeout = 500 * time.Millisecond
+	for _, from := range []int{0, 1} {
+		b := newBed(t, setup{cards: 2, slots: 16, net: near, route: []uint32{0, 1, 1, 1}, tune: quick}) // a ConnectTimeout of 500 ms
+		exactlyOnce(b, newTraffic(b, 10, 2))
+		b.cards[1].Expect(gid, 2, true)
+		b.cards[1].Expect(gid, 3, true)
+		b.pass(3 * timeout) // nobody asks
+		begin := b.now
+		b.mustSend(from, funi.Request, 2, 1)
+		b.pass(timeout / 2)
+		b.mustSend(from, funi.Request, 3, 2)
+		for node := uint16(2); node < 4; node++ {
+			b.comesBack(2*timeout, b.proc[from], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(node, 5, 1), Word: uint32(node - 1)})
+			// A stream of another card tries again after its back-off; the own card at once,
+			// but what waits behind another packet is looked at after that.
+			if took := time.Duration(b.now - begin); took < timeout || took > 2*timeout+50*time.Millisecond {
+				t.Errorf("from node %d: node %d was waited for for %v", from, node, took)
+			}
+		}
+		p, _ := b.join(1, gid, 2)
+		b.mustSend(from, funi.Request, 2, 3)
+		b.until(timeout, "the late node is there", func() bool { _, ok := take(p, funi.Request); return ok })
+	}
+}
+
 // Rule: between Doze and Rouse a process wakes the card's thread with what it stores, also
 // one whose context sleeps or is woken meanwhile; outside it does not (Doze).
 func TestProcessesWakeADozingCard(t *testing.T) {
