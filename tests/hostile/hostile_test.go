@@ -93,7 +93,7 @@ func TestHostile(t *testing.T) {
 	d, long := length(t, 10*time.Second)
 	first := seed(t)
 	r := rand.New(rand.NewPCG(first, first))
-	b := newBed(t, rules())
+	b := newBed(t, rules(), longSilence)
 	l := newLedger()
 	across := b.newGroup("across", acrossGID, firstVictim, r.Uint32(), 0, 1)
 	within := b.newGroup("within", withinGID, firstVictim+1, r.Uint32(), 0, 0)

@@ -148,7 +148,7 @@ func TestStorm(t *testing.T) {
 		kills = 200
 	}
 	first := seed(t)
-	b := newBed(t, nil)
+	b := newBed(t, nil, shortSilence)
 	s := &storm{t: t, b: b, l: newLedger(), r: rand.New(rand.NewPCG(first, first)), actors: map[string]*actor{}, worst: map[string]time.Duration{}}
 	s.l.enter(attacked)
 	s.groups = []*group{
