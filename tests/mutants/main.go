@@ -35,6 +35,9 @@
 //	given-up           frames that a sender gave up are waited for
 //	switched           a context that is switched out loses what was drained
 //	mode               a context in context-switch mode goes on sending
+//	called             a step forgets whom to wake for what was published before it
+//	committed          a context that is out is idle whatever it has committed
+//	awaited            a node that does not come is expected for ever
 //
 // Each replaces one snippet of one file, which must be there exactly once: where the
 // engine changes, its mutation is written anew. The mutant is a file in a temporary

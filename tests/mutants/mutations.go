@@ -117,4 +117,16 @@ var mutations = []mutation{
 	{"mode", "dispatch.go",
 		`case s.ctx.halted, s.waiting.head == nil:`, `case s.waiting.head == nil:`,
 		unit("TestNothingIsDispatchedInContextSwitchMode")},
+	{"called", "card.go",
+		`	c.more, c.blocked = false, false
+`, `	c.more, c.blocked = false, false
+	c.TakeCalled()
+`,
+		unit("TestCalledAfterSwitchIn")},
+	{"committed", "context.go",
+		`pending = x.saved.pending()`, `pending = false`,
+		unit("TestIdleWhileOut")},
+	{"awaited", "route.go",
+		`case c.now >= until:`, `case false:`,
+		unit("TestExpectedNodesThatDoNotCome")},
 }
