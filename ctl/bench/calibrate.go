@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	calibrationRounds    = 3
+	calibrationRounds = 3
 	// Modes differ by more than the medians of so few vary. On a busy machine each exchange
 	// waits until both sides have been run, milliseconds.
 	calibrationExchanges = 500

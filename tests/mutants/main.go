@@ -38,6 +38,9 @@
 //	called             a step forgets whom to wake for what was published before it
 //	committed          a context that is out is idle whatever it has committed
 //	awaited            a node that does not come is expected for ever
+//	tries              the tries of an account after rejects are not bounded
+//	account            an account sends as much as it likes in a round
+//	bytes              blocks within the card cost nothing of what a step may copy
 //
 // Each replaces one snippet of one file, which must be there exactly once: where the
 // engine changes, its mutation is written anew. The mutant is a file in a temporary

@@ -52,7 +52,7 @@ var mutations = []mutation{
 		unit("TestAcknowledgmentOfWhatWasNeverSent")},
 	{"timer", "transmit.go",
 		`c.timers.set(p, f.deadline)`, `_ = p`,
-		unit("TestExactlyOnceUnderFaults")},
+		chaos("loss")},
 	{"forgotten", "acknowledge.go",
 		`fr.state = lost
 			f.flying--
@@ -60,14 +60,26 @@ var mutations = []mutation{
 			found = true`, `f.flying--
 			found = true`,
 		chaos("loss")},
-	{"backoff", "dispatch.go",
-		`s.hold > c.now`, `false`,
+	{"backoff", "hold.go",
+		`case s.hold > c.now:
+		c.holds.push(s)`, `case false:`,
 		unit("TestStalledReceiverIsNotSwamped")},
+	{"tries", "hold.go",
+		`a.tryAt = max(a.tryAt, now-tryBurst*gap) + gap`, ``,
+		unit("TestTriesOfAnAccountAreBounded")},
+	{"account", "dispatch.go",
+		`case !c.solvent(mine.account):`, `case false:`,
+		unit("TestAccountsShareDispatch")},
+	{"bytes", "retrieval.go",
+		`		a.local -= int(ln.size) + len(ln.block) + packetBytes
+`, `		a.local -= packetBytes
+`,
+		unit("TestBlocksOfAStepAreBounded")},
 	{"leak", "acknowledge.go",
 		`ln.ctx.free(ln)
 	}
-	f.close(fr, st)`, `}
-	f.close(fr, st)`,
+	c.close(f, fr, st)`, `}
+	c.close(f, fr, st)`,
 		chaos("none")},
 	{"fifo", "delivery.go",
 		`return q.hold(p)

@@ -138,6 +138,10 @@ func (p Packet) Transfer(t *Transfer) bool {
 		len(b)%TransferAlign == 0 && len(b) >= least && len(b) <= most
 }
 
+// Void makes a packet of form Block, which is in no frame yet, one that no receiver accepts: a
+// part without data.
+func (p Packet) Void() { p[PacketHeaderSize] = p[PacketHeaderSize]&^formMask | byte(Part) }
+
 // Start returns the address at which the transfer of a Last begins.
 func (t *Transfer) Start() uint32 { return t.Address + uint32(len(t.Data)) - t.Total*WordSize }
 

@@ -1,29 +1,88 @@
 package engine
 
-// This file is fairness among those to whom contexts belong, such as users. A step retrieves
-// a bounded number of slots from each send queue, which is little where one program has a
-// card; but one with many contexts could make each step so long that the others' messages
-// wait for it. So the contexts of one account that are awake share a batch, and a step takes hardly
-// longer for an account with many than for one with few. What is left in the queues is next
-// in the next step, which follows at once.
+// This file is fairness among those to whom contexts belong, such as users (design idea 10).
+// What a step does for an account is bounded in bytes, and the work of all is shared: first
+// between accounts, then between the jobs of one, then between the contexts of a job. So a
+// user's message waits for at most a few kilobytes of each other user, however many
+// contexts, jobs, nodes and streams those have, and at whichever level.
+//
+// Retrieval and delivery to this very card have a budget for each step, and contexts are
+// visited in turn: what is left is next in the next step, which follows at once. Dispatch is deficit round robin (Shreedhar and Varghese, 1995): in
+// each round an account may send as many bytes as its quantum, replies first; a round ends when
+// everybody who has something to send, and may, has sent it, which may take several steps
+// while the transmit ring is full. An account that has the card to itself has more of
+// everything, since nobody waits for it.
+//
+// What the card does for nobody's contexts is on an account of its own.
+
+import "slices"
 
 const (
-	// accountBatch is the most slots retrieved in one step from the queues of a level of
-	// all contexts of an account, as long as each has at least leastBatch.
-	accountBatch = 512
-	// leastBatch is what a queue has at least: less would make short trains.
-	leastBatch = 8
+	// aloneBytes is the budget of an account that has the card to itself, besideBytes that of
+	// one beside others: of retrieval in a step, of delivery to this card in a step, and of
+	// dispatch in a round.
+	aloneBytes  = 256 << 10
+	besideBytes = 16 << 10
+	// recently is how long in nanoseconds an account counts as one that uses the card.
+	recently = 1e6
+	// packetBytes is what a packet costs beside its bytes, frameBytes what a frame does:
+	// short ones cost time, too.
+	packetBytes = 64
+	frameBytes  = 512
+	// sharedFlight is how many bytes an account beside others has in flight on a flow, at
+	// least one frame: what is in flight is before the others' frames at the receiver.
+	sharedFlight = 48 << 10
+	// visitBytes is what it costs to look at a context that is awake, skipBytes what it costs
+	// to find that all of a job have been looked at.
+	visitBytes = 256
+	skipBytes  = 16
+	// sharedSlots is the most slots retrieved in one step from the queues of a level of all
+	// contexts of an account, as long as each has at least leastSlots: less would make
+	// short trains.
+	sharedSlots = 512
+	leastSlots  = 8
+	// unparked is the most shares of an account that go on in a round.
+	unparked = 8
 )
 
-// account is what somebody's contexts share. It is there as long as one of them is attached.
+// account is what somebody's contexts share. It is there as long as he has contexts, or
+// packets of those that have ended are in flight.
 type account struct {
 	id       uint32
 	contexts int
-	awake    int // of them
+	shares   int // of flows
+	awake    int // contexts that are
+	jobs     []*job
+	busy     []*job // with contexts that are awake
+	turn     int    // of busy
+	place    int    // in Card.busy
+
+	retrieval int // bytes of this step
+	local     int // the same of delivery to this card; below 0: of a block that was longer
+	dispatch  int // of the round
+	round     uint64
+	parked    *turn    // ring of shares that wait for the next round
+	nextSpent *account // see Card.spent
+	spent     bool
+
+	tryAt int64 // see hold.go
+}
+
+// job is an account's contexts in a group.
+type job struct {
+	account  *account
+	gid      uint16
+	contexts int
+	awake    []*Context
+	turn     int    // of awake
+	place    int    // in account.busy
+	step     uint64 // the last that saw one of them
+	seen     int    // how many it saw
 }
 
 // Account puts a context on the account of that number. Contexts on none, as all are at
-// first, share nothing. Call it once for a context that is attached.
+// first, share one. Call it once for a context that is attached, before its process knows of
+// it.
 func (c *Card) Account(x *Context, id uint32) {
 	a := c.accounts[id]
 	if a == nil {
@@ -32,39 +91,189 @@ func (c *Card) Account(x *Context, id uint32) {
 		}
 		a = &account{id: id}
 		c.accounts[id] = a
+		c.busy = slices.Grow(c.busy, len(c.accounts)+1-len(c.busy)) // waking does not allocate
 	}
-	x.account = a
-	a.contexts++
-	if x.awake {
-		a.awake++
-	}
+	c.charge(x, a)
 }
 
-// closeAccount takes a context that is detached off its account.
-func (c *Card) closeAccount(x *Context) {
-	a := x.account
+// charge puts a context on an account, as one of its group there; nil takes it off.
+func (c *Card) charge(x *Context, a *account) {
+	awake := x.awake
+	if awake {
+		c.unseat(x)
+	}
+	if old := x.job; old != nil {
+		old.account.contexts--
+		if old.contexts--; old.contexts == 0 {
+			i := slices.Index(old.account.jobs, old)
+			old.account.jobs = slices.Delete(old.account.jobs, i, i+1)
+		}
+	}
+	if was := x.account; was != nil && was != a {
+		defer c.forgetAccount(was)
+	}
+	x.account, x.job = a, nil
 	if a == nil {
 		return
 	}
-	x.account = nil
-	if a.contexts--; a.contexts == 0 {
+	i := slices.IndexFunc(a.jobs, func(j *job) bool { return j.gid == x.gid })
+	if i < 0 {
+		i = len(a.jobs)
+		a.jobs = append(a.jobs, &job{account: a, gid: x.gid})
+		a.busy = slices.Grow(a.busy, len(a.jobs)-len(a.busy))
+	}
+	x.job = a.jobs[i]
+	x.job.contexts++
+	x.job.awake = slices.Grow(x.job.awake, x.job.contexts-len(x.job.awake))
+	a.contexts++
+	if awake {
+		c.seat(x)
+	}
+}
+
+// forgetAccount forgets an account that has nothing left.
+func (c *Card) forgetAccount(a *account) {
+	if a.contexts == 0 && a.shares == 0 && c.accounts[a.id] == a {
 		delete(c.accounts, a.id)
 	}
 }
 
-// batch returns the most slots that a step retrieves from a send queue of the context.
-func (x *Context) batch() int {
-	if x.account == nil {
-		return retrieveBatch
+// seat lets steps visit a context that is awake.
+func (c *Card) seat(x *Context) {
+	j := x.job
+	a := j.account
+	if len(j.awake) == 0 {
+		if len(a.busy) == 0 {
+			a.place = len(c.busy)
+			c.busy = append(c.busy, a)
+		}
+		j.place = len(a.busy)
+		a.busy = append(a.busy, j)
 	}
-	return min(retrieveBatch, max(leastBatch, accountBatch/max(x.account.awake, 1)))
+	x.seat = len(j.awake)
+	j.awake = append(j.awake, x)
+	a.awake++
 }
 
-// loopBatch returns the most packets of a list that a step delivers to contexts of this
-// card: as many as it retrieves, or all that wait.
-func (x *Context) loopBatch() int {
-	if x.account == nil {
-		return maxLines
+// unseat ends that.
+func (c *Card) unseat(x *Context) {
+	j := x.job
+	a := j.account
+	a.awake--
+	last := j.awake[len(j.awake)-1]
+	j.awake[x.seat], last.seat = last, x.seat
+	j.awake[len(j.awake)-1] = nil
+	if j.awake = j.awake[:len(j.awake)-1]; len(j.awake) > 0 {
+		return
 	}
-	return x.batch()
+	other := a.busy[len(a.busy)-1]
+	a.busy[j.place], other.place = other, j.place
+	a.busy[len(a.busy)-1] = nil
+	if a.busy = a.busy[:len(a.busy)-1]; len(a.busy) > 0 {
+		return
+	}
+	next := c.busy[len(c.busy)-1]
+	c.busy[a.place], next.place = next, a.place
+	c.busy[len(c.busy)-1] = nil
+	c.busy = c.busy[:len(c.busy)-1]
+}
+
+// uses notes that an account uses the card now.
+func (c *Card) uses(a *account) {
+	if a != c.user {
+		c.user, c.anotherAt = a, c.usedAt
+	}
+	c.usedAt = c.now
+}
+
+// shared reports whether more than one account uses the card.
+func (c *Card) shared() bool { return c.now-c.anotherAt < recently }
+
+// quantum returns what an account may spend in a step or round.
+func (c *Card) quantum() int {
+	if c.shared() {
+		return besideBytes
+	}
+	return aloneBytes
+}
+
+// visit looks at the contexts of an account that are awake, in turn.
+func (c *Card) visit(a *account) {
+	quantum := c.quantum()
+	a.retrieval, a.local = quantum, min(a.local+quantum, quantum)
+	for seen := a.awake; seen > 0; {
+		if a.retrieval <= 0 || a.local <= 0 {
+			c.more = true
+			return
+		}
+		j := a.busy[a.turn%len(a.busy)]
+		a.turn++
+		if j.step != c.steps {
+			j.step, j.seen = c.steps, 0
+		}
+		if j.seen >= len(j.awake) {
+			a.retrieval -= skipBytes // all of it has been seen; another has more contexts
+			continue
+		}
+		x := j.awake[j.turn%len(j.awake)]
+		j.turn++
+		j.seen++
+		seen--
+		a.retrieval -= visitBytes
+		c.attend(x)
+	}
+}
+
+// batch returns the most slots that a visit retrieves from a send queue of the context.
+func (x *Context) batch() int {
+	return min(retrieveBatch, max(leastSlots, sharedSlots/max(x.account.awake, 1)))
+}
+
+// newRound starts a round of dispatch: those that have spent what they had go on.
+func (c *Card) newRound() {
+	c.round++
+	a := c.spent
+	c.spent = nil
+	for a != nil {
+		next := a.nextSpent
+		a.spent, a.nextSpent = false, nil
+		for n := 0; a.parked != nil && n < unparked && c.solvent(a); n++ {
+			s := a.parked.share
+			s.turn.remove(&a.parked)
+			s.parked = false
+			if s.first != nil {
+				s.enter()
+				c.makeReady(s.flow)
+			}
+		}
+		if a.parked != nil {
+			c.spend(a)
+		}
+		a = next
+	}
+}
+
+// solvent reports whether the account may send in this round.
+func (c *Card) solvent(a *account) bool {
+	if a.round != c.round {
+		a.dispatch, a.round = min(a.dispatch, 0)+c.quantum(), c.round
+	}
+	return a.dispatch > 0
+}
+
+// spend puts an account on the list of those for which the next round is.
+func (c *Card) spend(a *account) {
+	if !a.spent {
+		a.spent, a.nextSpent = true, c.spent
+		c.spent = a
+	}
+	c.more = true
+}
+
+// park takes an account's share off until the next round.
+func (c *Card) park(s *share) {
+	s.leave()
+	s.parked = true
+	s.turn.append(&s.account.parked)
+	c.spend(s.account)
 }

@@ -4,10 +4,16 @@ package engine_test
 // them, puts into the send queues (design idea 3: never a stall for another group).
 
 import (
+	"bytes"
+	"math/rand/v2"
 	"testing"
+	"time"
 
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/port"
+	"github.com/funet/funet/uspace/port/wire"
 )
 
 // retrievedInStep steps a card of its own once and returns how many packets of the
@@ -51,66 +57,252 @@ func TestRefusedRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// Rule: contexts of one account share a batch, those of another have one of their own, and
-// all that they send is delivered.
-func TestAccountsShareABatch(t *testing.T) {
-	for _, k := range []struct{ many, each int }{{1, 256}, {2, 256}, {4, 128}, {16, 32}, {64, 8}, {200, 8}} {
-		cfg := soleCard()
-		cfg.Routes = make([]uint32, k.many+1)
-		c, err := engine.New(cfg)
-		if err != nil {
+// others attaches contexts of a group to a card, with nodes from the given one on, on an account.
+func (b *bed) others(card int, group, first uint16, n int, account uint32) (procs []*funi.Interface, contexts []*engine.Context) {
+	for i := range uint16(n) {
+		p, x := b.join(card, group, first+i)
+		b.cards[card].Account(x, account)
+		procs, contexts = append(procs, p), append(contexts, x)
+	}
+	return procs, contexts
+}
+
+// stuff fills the send queue of a level with messages of 20 words.
+func stuff(p *funi.Interface, l funi.Level, to int) (n int) {
+	for put(p, l, to, make([]uint32, 20)...) {
+		n++
+	}
+	return n
+}
+
+// Rule: contexts of one account share what a step retrieves and delivers, however many they are,
+// and another account beside it has as much. All that is sent arrives.
+func TestAccountsShareAStep(t *testing.T) {
+	for _, many := range []int{1, 2, 16, 64, 200} {
+		b := newBed(t, setup{cards: 1, slots: 512, net: near})
+		for n := range uint16(many + 2) {
+			if err := b.cards[0].SetRoute(n, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		crowd, _ := b.others(0, 8, 0, many, 7)
+		b.cards[0].Account(b.ctx[0], 8)
+		sent := 0
+		for i, p := range crowd {
+			sent += stuff(p, funi.Request, i) + stuff(p, funi.Reply, i) // to itself
+		}
+		arrived := func() (n int) {
+			for _, p := range crowd {
+				n += p.Arrived(funi.Request) + p.Arrived(funi.Reply)
+			}
+			return n
+		}
+		b.mustSend(0, funi.Request, 0, 1)
+		b.step(b.now + 1)
+		b.mustSend(0, funi.Request, 0, 2)
+		before := arrived()
+		b.step(b.now + 1)
+		// 16 KiB, of which each packet takes its bytes and 64; a context that is looked at costs some, too.
+		const most = 16<<10/(12+80+64) + 1
+		if got := arrived() - before; got == 0 || got > most {
+			t.Errorf("%d contexts beside another: a step delivered %d packets, want some and at most %d", many, got, most)
+		}
+		if got := b.proc[0].Arrived(funi.Request); got != 2 {
+			t.Errorf("%d contexts: the other's messages took more than a step each: %d arrived", many, got)
+		}
+		b.until(time.Second, "all arrive", func() bool { return arrived() == sent })
+	}
+}
+
+// Rule: a step that copies blocks is bounded in bytes, as one with packets is; what another
+// account sends waits for no more of them.
+func TestBlocksOfAStepAreBounded(t *testing.T) {
+	b := newBed(t, setup{cards: 1, slots: 64, net: wire.Config{MTU: 9000}})
+	for n := range uint16(2) {
+		if err := b.cards[0].SetRoute(n, 0); err != nil {
 			t.Fatal(err)
 		}
-		const slots = 512
-		var procs []*funi.Interface
-		for n := range k.many + 1 {
-			mem, err := funi.NewMemory(slots)
-			if err != nil {
+	}
+	procs, contexts := b.others(0, 8, 1, 1, 7)
+	const size = 4 << 20
+	memory := make([]byte, 2*size)
+	rand.NewChaCha8([32]byte{}).Read(memory[:size])
+	if err := contexts[0].Register(funi.Segment{Base: 16, Memory: memory, Rights: funi.Source | funi.Destination}); err != nil {
+		t.Fatal(err)
+	}
+	b.cards[0].Account(b.ctx[0], 8)
+	if !request(procs[0], funi.Request, 1, funi.Transfer{Source: 16, Destination: 16 + size, Words: size / 4}) {
+		t.Fatal("no room")
+	}
+	copied := func() (n int) {
+		for n = 0; n < size && memory[size+n] == memory[n]; n += 16 {
+		}
+		return n
+	}
+	before := 0
+	for i := range uint32(50) {
+		b.mustSend(0, funi.Request, 0, i)
+		b.step(b.now + 1)
+		if s, ok := take(b.proc[0], funi.Request); !ok || s[funi.PayloadWord] != i {
+			t.Fatalf("step %d: the other's message did not arrive", i)
+		}
+		now := copied()
+		if n := now - before; i > 0 && (n == 0 || n > 16<<10+9014) {
+			t.Fatalf("step %d copied %d bytes beside another account, want some and at most 16 KiB and a block", i, n)
+		}
+		before = now
+	}
+	b.until(time.Second, "the notice", func() bool { _, ok := take(procs[0], funi.Request); return ok })
+	if !bytes.Equal(memory[:size], memory[size:]) {
+		t.Error("the memories differ")
+	}
+}
+
+// crowded is two cards, of which card 0 has a context of the victim's account, node 0 of
+// group 7, and many of another's, of several groups, whose messages for card 1 wait in their
+// send queues. It returns the bytes of the others' frames that leave before each of the victim's.
+func crowded(t *testing.T, level funi.Level, contexts, groups int, to int, expected bool) (before func() int) {
+	t.Helper()
+	bytesBefore, found := 0, false
+	shared := func(c *engine.Config) { c.AnyGroup = true }
+	b := newBed(t, setup{cards: 2, slots: 1024, net: wire.Config{Delay: 10 * time.Microsecond}, tune: shared, wrap: func(card int, p *wire.Port) port.Port {
+		if card != 0 {
+			return p
+		}
+		return &tap{Port: p, see: func(raw []byte) bool {
+			var h arctic.Header
+			if f, err := arctic.Parse(raw); err == nil && f.Packets() > 0 {
+				f.DecodeHeader(&h)
+				switch {
+				case h.GID == gid:
+					found = true
+				case !found:
+					bytesBefore += len(raw)
+				}
+			}
+			return true
+		}}
+	}})
+	b.cards[0].Account(b.ctx[0], 8)
+	b.cards[1].Account(b.ctx[1], 8)
+	if expected {
+		for g := range groups {
+			b.cards[1].Expect(uint16(8+g), uint16(to), true)
+		}
+	}
+	for c := range 2 {
+		if err := b.cards[c].SetRoute(uint16(to), 1); err != nil {
+			t.Fatal(err)
+		}
+		for n := range contexts {
+			if err := b.cards[c].SetRoute(uint16(100+n), 0); err != nil {
 				t.Fatal(err)
 			}
-			proc, err := funi.Initialize(mem)
-			if err != nil {
-				t.Fatal(err)
-			}
-			x, err := c.Attach(mem, 1, uint16(n))
-			if err != nil {
-				t.Fatal(err)
-			}
-			id := uint32(7)
-			if n == k.many {
-				id = 8
-			}
-			c.Account(x, id)
-			procs = append(procs, proc)
 		}
-		for n, proc := range procs {
-			for range slots - 1 {
-				s := proc.Reserve(funi.Request)
-				s.SetHeader(funi.NewHeader(uint16(n), 5, 1)) // to itself
-				proc.Commit(funi.Request)
-			}
+	}
+	var crowd []*funi.Interface
+	for n := range contexts {
+		p, _ := b.others(0, uint16(8+n%groups), uint16(100+n), 1, 7)
+		crowd = append(crowd, p...)
+	}
+	if !expected { // a receiver that takes all
+		for g := range groups {
+			b.others(1, uint16(8+g), uint16(to), 1, 7)
 		}
-		c.Step(1)
-		for n, proc := range procs {
-			want := k.each
-			if n == k.many {
-				want = 256
+	}
+	exchange := func() {
+		b.mustSend(0, funi.Request, 1, 1)
+		for end := b.now + int64(time.Second); ; b.step(b.now + 500) { // as long as a step takes
+			for _, p := range crowd {
+				stuff(p, level, to)
+				for _, ok := p.NextReturn(); ok; _, ok = p.NextReturn() {
+				}
 			}
-			if got := slots - 1 - proc.Unsent(funi.Request); got != want {
-				t.Errorf("%d contexts: context %d sent %d in the first step, not %d", k.many, n, got, want)
+			if _, ok := take(b.proc[1], funi.Request); ok {
+				return
 			}
-			if got := proc.Arrived(funi.Request); got != want {
-				t.Errorf("%d contexts: context %d received %d in the first step, not %d", k.many, n, got, want)
+			if b.now > end {
+				t.Fatal("the victim's message does not arrive")
 			}
 		}
-		for now := int64(2); now < 10000 && procs[0].Arrived(funi.Request) < slots-1; now++ {
-			c.Step(now)
+	}
+	exchange()
+	return func() int {
+		bytesBefore, found = 0, false
+		exchange()
+		return bytesBefore
+	}
+}
+
+// Rule: what a user sends waits for a few kilobytes of another user's frames at the most,
+// however many contexts, groups and nodes the other has, also if those send replies, or to
+// nodes that never come (design idea 10).
+func TestAccountsShareDispatch(t *testing.T) {
+	for _, k := range []struct {
+		name             string
+		level            funi.Level
+		contexts, groups int
+		expected         bool
+	}{
+		{"one sender", funi.Request, 1, 1, false},
+		{"64 senders", funi.Request, 64, 1, false},
+		{"64 senders of replies", funi.Reply, 64, 1, false},
+		{"64 senders of 16 groups", funi.Request, 64, 16, false},
+		{"64 senders to nodes that never come", funi.Request, 64, 4, true},
+		{"64 senders of replies to nodes that never come", funi.Reply, 64, 4, true},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			next := crowded(t, k.level, k.contexts, k.groups, 50, k.expected)
+			for i := range 20 {
+				if n := next(); n > 2*(16<<10)+2*9014 {
+					t.Fatalf("message %d waited for %d bytes of another account", i, n)
+				}
+			}
+		})
+	}
+}
+
+// Rule: the tries of an account whose messages nobody takes are so many a second, whatever
+// number of streams they are of, and those of one stream become fewer (hold.go).
+func TestTriesOfAnAccountAreBounded(t *testing.T) {
+	for _, k := range []struct {
+		contexts, nodes int
+		most            uint64 // in a second, once they are settled
+	}{{1, 1, 11}, {1, 50, 550}, {16, 400, 20_000}} {
+		b := newBed(t, setup{cards: 2, slots: 1024, net: wire.Config{Delay: 10 * time.Microsecond}})
+		for n := range k.nodes {
+			for c := range 2 {
+				if err := b.cards[c].SetRoute(uint16(200+n), 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.cards[1].Expect(gid, uint16(200+n), true)
 		}
-		for n, proc := range procs {
-			if got := proc.Arrived(funi.Request); got != slots-1 {
-				t.Errorf("%d contexts: %d messages of %d arrived at context %d", k.many, got, slots-1, n)
+		for c := range 2 {
+			for n := range k.contexts {
+				if err := b.cards[c].SetRoute(uint16(2+n), 0); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
+		procs, _ := b.others(0, gid, 2, k.contexts, 7)
+		for _, p := range procs {
+			for n := range k.nodes {
+				put(p, funi.Request, 200+n, 1)
+			}
+		}
+		b.pass(time.Second)
+		before := b.cards[0].Counters().RejectsReceived
+		b.pass(time.Second)
+		if n := b.cards[0].Counters().RejectsReceived - before; n == 0 || n > k.most {
+			t.Errorf("%d contexts to %d nodes: %d tries in a second, want some and at most %d", k.contexts, k.nodes, n, k.most)
+		}
+		if t.Failed() {
+			return
+		}
+		// A node that comes gets what waits for it within the longest back-off.
+		p, _ := b.join(1, gid, 200)
+		b.until(time.Second, "what waited arrives", func() bool { return p.Arrived(funi.Request) == k.contexts })
 	}
 }
 

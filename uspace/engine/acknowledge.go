@@ -64,13 +64,13 @@ func (c *Card) accepted(f *flow, s uint32, rtt *int64) bool {
 		fr.train = ln.next
 		ln.ctx.free(ln)
 	}
-	f.close(fr, st)
+	c.close(f, fr, st)
 	f.grow()
 	return true
 }
 
 // close marks a frame of the stream as answered.
-func (f *flow) close(fr *frame, s *stream) {
+func (c *Card) close(f *flow, fr *frame, s *stream) {
 	if fr.state == flying {
 		f.flying--
 	} else {
@@ -78,7 +78,8 @@ func (f *flow) close(fr *frame, s *stream) {
 	}
 	fr.state = answered
 	s.flying--
-	f.mayGo(s)
+	s.payer().answered(int(fr.size))
+	c.mayGo(s)
 }
 
 // settled moves oldest over answered frames, sets the retransmission timer anew
@@ -100,7 +101,7 @@ func (c *Card) settled(f *flow) {
 		}
 		c.timers.set(f.peer, f.deadline)
 	}
-	if f.lost > 0 || f.turn.head != nil {
+	if f.lost > 0 || f.turns.first != nil {
 		c.makeReady(f)
 	}
 }
@@ -183,14 +184,16 @@ func (c *Card) reject(f *flow, r *rejected) {
 			}
 			last = ln
 		default:
+			s.backoff = 0 // the node takes some
 			ln.ctx.free(ln)
 		}
 	}
 	f.timeouts = 0
 	if first != nil {
 		s.waiting.prepend(first, last)
+		c.withdraw(s)
 		s.holdOff(c.now, &c.cfg, c.random.Uint64())
 	}
-	f.close(fr, s)
+	c.close(f, fr, s)
 	c.settled(f)
 }

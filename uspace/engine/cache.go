@@ -31,6 +31,7 @@ type line struct {
 	transfer *transfer // of which the packet is one of many; nil: none
 	block    []byte    // of a transfer of form Block: its data, in the source
 	part     bool      // of a long transfer, and not its last: needs no room in a queue
+	kept     bool      // the block is the card's copy
 	data     [arctic.MaxPacketSize]byte
 }
 

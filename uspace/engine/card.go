@@ -19,9 +19,19 @@ type Card struct {
 	contexts  []*Context // resident and switched out
 	awake     []*Context // of these, those that steps look at
 	called    []*Context // to be woken by the owner: see TakeCalled
+	touched   []*Context // in this step
 	dead      []*Context // detached, with packets in flight
+	grave     int        // index of the one that bury looked at last
 	byBell    [funi.MaxContexts]*Context
 	accounts  map[uint32]*account // not for the data path
+	nobody    account             // of contexts on none of those
+	busy      []*account          // with contexts that are awake
+	user      *account            // that used the card last
+	usedAt    int64               // by that one
+	anotherAt int64               // by another, last
+	round     uint64              // of dispatch
+	spent     *account            // those for which the next round is
+	holds     holds               // streams that back off
 	sets      int                 // of the cache, in use
 	lives     int64               // of contexts, begun; see life.go
 	groups    [arctic.MaxGID + 1]*group
@@ -41,6 +51,7 @@ type Card struct {
 	steps   uint64
 	before  uint64 // Progress at the start of the step
 	blocked bool   // a transmit ring was full
+	stalled bool   // the same, and so the round of dispatch goes on
 	dozing  bool   // see Doze
 	more    bool   // a budget ran out; step again at once
 	// patience is when it ends with a node that is expected and asked for; Never: with none.
@@ -67,6 +78,7 @@ func New(cfg Config) (*Card, error) {
 	if cfg.Timing != nil {
 		c.units = newUnits(&c.cfg)
 	}
+	c.nobody.place, c.anotherAt = 0, -recently
 	c.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	last := cfg.Card
 	for _, p := range cfg.Peers {
@@ -98,19 +110,18 @@ func (c *Card) Step(now int64) int64 {
 	if now >= c.patience {
 		c.patience = Never // who still waits for a node says so in this step
 	}
+	c.touched = c.touched[:0]
 	if len(c.awake) < len(c.contexts) || c.steps%napEvery == 0 {
 		c.look()
 	}
-	for i := 0; i < len(c.awake); i++ { // a packet to the own card may wake more
-		x := c.awake[i]
-		if x.iface.Load(funi.Control) != x.seen {
-			c.control(x)
+	if c.units == nil {
+		for i := 0; i < len(c.busy); i++ { // a packet to the own card may wake more
+			c.visit(c.busy[i])
 		}
-		if !x.halted && c.units == nil {
-			c.retrieve(x)
+	} else {
+		for _, x := range c.awake {
+			c.attend(x)
 		}
-	}
-	if c.units != nil {
 		c.runUnits() // what ends now may leave in this step
 	}
 	if c.units != nil && c.units.send.timed() {
@@ -130,11 +141,12 @@ func (c *Card) Step(now int64) int64 {
 			c.receive(i)
 		}
 	}
+	c.unhold()
 	c.expire() // after what arrived: a late step is not the peers' silence
 	if c.units != nil {
 		c.runUnits() // what arrived may be next
 	}
-	for _, x := range c.awake {
+	for _, x := range c.touched {
 		if c.units == nil {
 			c.drain(x)
 		}
@@ -147,15 +159,15 @@ func (c *Card) Step(now int64) int64 {
 		if c.more || c.blocked || c.sendsNow() {
 			return now
 		}
-		return min(u.next, u.send.next, u.receive.next, c.timers.next(), c.patience)
+		return min(u.next, u.send.next, u.receive.next, c.timers.next(), c.holds.next(), c.patience)
 	}
 	if c.more || c.blocked || c.ackNow != nil || c.ready[arctic.Reply].head != nil || c.ready[arctic.Request].head != nil {
 		return now
 	}
 	if c.units != nil {
-		return min(c.units.next, c.units.receive.next, c.timers.next(), c.patience)
+		return min(c.units.next, c.units.receive.next, c.timers.next(), c.holds.next(), c.patience)
 	}
-	return min(c.timers.next(), c.patience)
+	return min(c.timers.next(), c.holds.next(), c.patience)
 }
 
 // Leave tells all peers that the card leaves the network, with last
@@ -178,16 +190,39 @@ func (c *Card) Leave() {
 	}
 }
 
+// attend looks at a context: at CNTL, and natively at its send queues.
+func (c *Card) attend(x *Context) {
+	c.touch(x)
+	if x.iface.Load(funi.Control) != x.seen {
+		c.control(x)
+	}
+	if !x.halted && c.units == nil {
+		c.retrieve(x)
+	}
+}
+
+// touch notes that the step has done something for a context, to be published at its end.
+func (c *Card) touch(x *Context) {
+	if x.touched != c.steps {
+		x.touched = c.steps
+		c.touched = append(c.touched, x)
+	}
+}
+
 // receive takes one batch of frames from port i. The port gets them back before
 // the next batch: by then what they called for has been sent.
 func (c *Card) receive(i int) {
 	p := c.cfg.Ports[i]
 	p.Release()
-	n := p.Receive(c.received[:])
+	most := receiveBatch
+	if c.shared() {
+		most = sharedReceive
+	}
+	n := p.Receive(c.received[:most])
 	for _, b := range c.received[:n] {
 		c.preprocess(b)
 	}
-	if n == receiveBatch {
+	if n == most {
 		c.more = true
 	}
 }

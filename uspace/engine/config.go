@@ -19,6 +19,9 @@ const (
 	Window = 256
 	// receiveBatch is the most frames taken from a port in one step.
 	receiveBatch = 64
+	// sharedReceive is the same while several accounts use the card: then what one of them
+	// sends leaves before the next frames of another are taken.
+	sharedReceive = 16
 	// retrieveBatch is the most slots retrieved from a queue in one step.
 	retrieveBatch = 256
 	// Never is the time that Step returns when only a port or a process can give
@@ -87,7 +90,8 @@ type Config struct {
 	AckEvery int
 	// FirstRTO, MinRTO and MaxRTO bound the retransmission time (RFC 6298).
 	FirstRTO, MinRTO, MaxRTO time.Duration
-	// MinHold and MaxHold bound the back-off after a reject.
+	// MinHold and MaxHold bound the back-off after a reject, which doubles: a node that was
+	// full for a while is tried again after about as long.
 	MinHold, MaxHold time.Duration
 	// PeerTimeout is how long a peer may stay silent while something waits for
 	// its answer; ConnectTimeout the same before it was ever heard, and how long packets
@@ -106,7 +110,7 @@ func Native() Config {
 		Lines: 1024, ReplyLines: 256, FIFO: 10, Train: arctic.MaxTrain, Blocks: true, FirstWindow: 32,
 		AckDelay: 50 * time.Microsecond, AckEvery: 16,
 		FirstRTO: 10 * time.Millisecond, MinRTO: 5 * time.Millisecond, MaxRTO: 100 * time.Millisecond,
-		MinHold: 10 * time.Microsecond, MaxHold: time.Millisecond,
+		MinHold: 10 * time.Microsecond, MaxHold: 100 * time.Millisecond,
 		PeerTimeout: 5 * time.Second, ConnectTimeout: 30 * time.Second,
 	}
 }

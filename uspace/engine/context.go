@@ -25,7 +25,8 @@ type Context struct {
 	gid     uint16
 	node    uint16
 	group   *group   // nil: no GID assigned
-	account *account // nil: nobody's
+	account *account // nil: the context has ended
+	job     *job     // of the account
 	iface   *funi.Card
 	ticket  ticket
 	lines   []line // its set of the cache; nil: never used
@@ -52,6 +53,8 @@ type Context struct {
 	awake    bool
 	place    int    // in Card.awake
 	called   bool   // in Card.called
+	seat     int    // in job.awake
+	touched  uint64 // step in which it was
 	mark     uint32 // of the last nap
 	away     bool   // switched out or detached: the process's memory is not ours
 	detached bool
@@ -150,8 +153,10 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	if cap(c.awake) < cap(c.contexts) { // waking must not allocate
 		c.awake = append(make([]*Context, 0, cap(c.contexts)), c.awake...)
 		c.called = append(make([]*Context, 0, cap(c.contexts)), c.called...)
+		c.touched = make([]*Context, 0, cap(c.contexts))
 	}
 	iface.Memory().Doorbells = c.cfg.Doorbells
+	c.charge(x, &c.nobody)
 	c.wake(x)
 	return x, nil
 }
@@ -179,7 +184,7 @@ func (c *Card) Detach(x *Context) {
 	c.uncall(x)
 	c.unlist(x)
 	x.detached, x.away, x.halted = true, true, true
-	c.closeAccount(x)
+	c.charge(x, nil)
 	c.quit(x)
 	c.discard(x)
 	if x.saved != nil {
@@ -208,7 +213,7 @@ func (c *Card) discard(x *Context) {
 		c.counters.Discarded++
 		x.free(ln)
 	})
-	x.keepBlocks()
+	x.forsakeBlocks()
 	for l := range x.fifo {
 		c.counters.Discarded += uint64(x.fifo[l].n)
 		x.fifo[l].first, x.fifo[l].n = 0, 0
@@ -259,28 +264,42 @@ func (c *Card) reset(x *Context) {
 	x.segments, x.long, x.current = funi.Segments{}, nil, [arctic.Levels]*transfer{}
 	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{}
 	x.suspended = false
+	c.charge(x, x.account) // in no group
 }
 
+const (
+	// mourned is how many detached contexts a step looks at, of those that have something in
+	// flight, and buried how many of their streams it forgets at the most.
+	mourned = 16
+	buried  = 64
+)
+
 // bury forgets the streams of detached contexts of which nothing is in flight any more,
-// and takes their sets of the cache for others.
+// some in each step, and takes their sets of the cache for others.
 func (c *Card) bury() {
-	rest := c.dead[:0]
-	for _, x := range c.dead {
+	left := buried
+	for n := min(mourned, len(c.dead)); n > 0 && left > 0; n-- {
+		c.grave++
+		i := c.grave % len(c.dead)
+		x := c.dead[i]
 		if !x.allFree() {
-			rest = append(rest, x)
 			continue
 		}
+		c.more = true // the next one may be ready, too
 		if x.holdsSet {
 			c.offerSet(x)
 		}
-		for len(x.streams) > 0 {
+		for ; len(x.streams) > 0 && left > 0; left-- {
 			s := x.streams[len(x.streams)-1]
 			s.flow.forget(s)
 			c.giveStream(s)
 		}
+		if len(x.streams) == 0 {
+			last := len(c.dead) - 1
+			c.dead[i], c.dead[last] = c.dead[last], nil
+			c.dead = c.dead[:last]
+		}
 	}
-	clear(c.dead[len(rest):])
-	c.dead = rest
 }
 
 // take returns a free cache line for a packet of the level, or nil.
@@ -313,7 +332,7 @@ func (x *Context) allFree() bool {
 func (x *Context) free(l *line) {
 	l.next = nil
 	if l.transfer != nil {
-		l.block, l.part = nil, false
+		l.block, l.part, l.kept = nil, false, false
 		x.accounted(l)
 	}
 	if l.own < ownLine {
@@ -356,6 +375,7 @@ func (x *Context) giveBack(r funi.Returned) {
 		return
 	}
 	x.card.counters.Returned++
+	x.card.touch(x)
 	if x.away {
 		x.owed = append(x.owed, r)
 		return

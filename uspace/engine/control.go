@@ -274,7 +274,7 @@ func (x *Context) memoryError(reason arctic.Reason) {
 // resume lets the streams of a context that is not halted send on.
 func (c *Card) resume(x *Context) {
 	for _, s := range x.streams {
-		s.flow.mayGo(s)
+		c.mayGo(s)
 		c.makeReady(s.flow)
 	}
 }

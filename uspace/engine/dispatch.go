@@ -30,18 +30,22 @@ func (c *Card) queue(p *peer, l arctic.Level, ln *line) {
 	f := c.flow(p, l)
 	s := c.stream(f, ln.ctx, ln.node, ln.part)
 	s.waiting.push(ln)
-	f.mayGo(s)
+	c.mayGo(s)
 	c.makeReady(f)
 }
 
-// dispatch sends what the ready flows may send, replies first, until a transmit
-// ring is full.
+// dispatch sends what the ready flows may send, replies first, as far as those who pay for
+// it have something left in this round, until a transmit ring is full.
 func (c *Card) dispatch() {
+	if !c.stalled {
+		c.newRound()
+	}
+	c.stalled = false
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
 		r := &c.ready[l]
 		for f := r.head; f != nil; f = r.head {
 			if !c.dispatchFlow(f) {
-				c.blocked = true
+				c.blocked, c.stalled = true, true
 				c.counters.TransmitRingFull++
 				break
 			}
@@ -57,8 +61,8 @@ func (c *Card) dispatch() {
 func (c *Card) dispatchFlow(f *flow) bool {
 	p := f.peer
 	if !p.established {
-		if f.turn.head != nil && p.greetAt == 0 {
-			p.gid = f.turn.head.ctx.gid
+		if f.turns.first != nil && p.greetAt == 0 {
+			p.gid = f.upcoming().ctx.gid
 			c.greet(p)
 		}
 		return true
@@ -80,27 +84,30 @@ func (c *Card) dispatchFlow(f *flow) bool {
 		if s == nil {
 			break
 		}
-		if !c.assemble(f, s) {
+		switch mine := s.payer(); {
+		case !c.solvent(mine.account):
+			c.park(mine)
+		case mine.flight >= sharedFlight && c.shared():
+			mine.fill()
+		case !c.assemble(f, s):
 			return false
 		}
-		f.mayGo(f.turn.pop())
 	}
 	return true
 }
 
-// nextStream returns the first stream on turn that may send a new frame, or nil, and takes
-// those before it off the list.
+// nextStream returns the next stream on turn that may send a new frame, or nil, and takes
+// those before it off.
 func (c *Card) nextStream(f *flow) *stream {
-	for f.turn.head != nil && f.next-f.oldest < Window {
-		s := f.turn.head
+	if f.next-f.oldest >= Window {
+		return nil
+	}
+	for s := f.upcoming(); s != nil; s = f.upcoming() {
 		switch {
 		case s.ctx.halted, s.waiting.head == nil:
-			f.turn.pop() // the end of its mode, or a packet, brings it back
-		case s.hold > c.now:
-			f.held.push(f.turn.pop(), onHold)
-			c.timers.set(f.peer, s.hold)
+			c.withdraw(s) // the end of its mode, or a packet, brings it back
 		case s.flying >= s.limit:
-			f.turn.pop() // an answer brings it back
+			c.withdraw(s) // an answer brings it back
 		default:
 			return s
 		}
@@ -109,19 +116,22 @@ func (c *Card) nextStream(f *flow) *stream {
 }
 
 // assemble makes a new frame of the stream's waiting lines, no longer than the port's
-// frames, and sends it. It returns false when the transmit ring is full.
+// frames, and sends it on the account of its user. It returns false when the transmit ring is full.
 func (c *Card) assemble(f *flow, s *stream) bool {
 	b := c.reserve(f.peer)
 	if b == nil {
 		return false
 	}
 	fr := c.train(f, s, len(b), c.cfg.Train)
+	a := s.payer().account
+	a.dispatch -= int(fr.size) + frameBytes
+	c.uses(a)
 	return c.transmit(f, f.next-1, fr)
 }
 
 // trainOf returns the last line of the train that a stream has for a frame of so many
-// bytes, and how many packets it is.
-func (s *stream) trainOf(size, most int) (last *line, n int) {
+// bytes, how many packets it is, and how many bytes.
+func (s *stream) trainOf(size, most int) (last *line, n, bytes int) {
 	first := s.waiting.head
 	// Rejects that wait to be sent come first in the frame; transmit leaves out
 	// those for which there is no room behind the train.
@@ -129,18 +139,18 @@ func (s *stream) trainOf(size, most int) (last *line, n int) {
 	if first.block != nil {
 		room = 0 // a block is alone in its frame
 	}
-	last, n = first, 1
+	last, n, bytes = first, 1, int(first.size)+len(first.block)
 	for ln := first.next; ln != nil && n < most && room >= int(ln.size) && ln.block == nil; ln = ln.next {
 		room -= int(ln.size)
-		last, n = ln, n+1
+		last, n, bytes = ln, n+1, bytes+int(ln.size)
 	}
-	return last, n
+	return last, n, bytes
 }
 
 // train makes the flow's next frame of the stream's first lines.
 func (c *Card) train(f *flow, s *stream, size, most int) *frame {
 	first := s.waiting.head
-	last, n := s.trainOf(size, most)
+	last, n, bytes := s.trainOf(size, most)
 	s.waiting.head = last.next
 	s.flying++
 	last.next = nil
@@ -148,7 +158,9 @@ func (c *Card) train(f *flow, s *stream, size, most int) *frame {
 		c.widen(f)
 	}
 	fr := f.frame(f.next)
-	*fr = frame{train: first}
+	*fr = frame{train: first, size: uint16(bytes)}
+	s.payer().sent(bytes)
+	c.went(s)
 	f.next++
 	c.counters.PacketsSent += uint64(n)
 	return fr

@@ -14,8 +14,9 @@
 //	              source: a block, as long as a frame has room for
 //	cache.go      the lines, and TICKET, the bitmap of free ones; the last lines
 //	              are for replies only (thesis 5.2.4)
-//	stream.go     lines of one context for one node wait together, and back off
-//	              together when that node is full
+//	stream.go     lines of one context for one node wait together
+//	hold.go       and back off together when that node is full
+//	turn.go       accounts, jobs and streams in the order in which they send
 //	dispatch.go   builds trains from the streams in turn, each block a train of its
 //	              own, and retransmits lost frames
 //	transmit.go   frame header with the acknowledgments of both levels, rejects,
@@ -44,7 +45,7 @@
 //
 // Beside them: context.go attaches processes and ends them, control.go is CNTL and the
 // privileged registers, switch.go takes a context off the card and puts it back (thesis
-// 4.2), route.go is the groups and their route tables, life.go tells a context from the one
+// 4.2), account.go is what a user may spend, route.go is the groups and their route tables, life.go tells a context from the one
 // that was its node before, and wake.go decides which contexts a step looks at.
 //
 // A context's owner is whoever holds it, the operating system of the thesis. Load and
@@ -91,25 +92,29 @@
 //     a process was attached, which may have come in part to another, is rejected for good
 //     with ReasonReplaced and returns whole (life.go).
 //   - The source of a transfer is read until its slot is retired and at no other time:
-//     a slot is retired when every block is acknowledged or given back, and what is in
-//     the cache of a context that leaves (SwitchOut, Detach, RESET) is copied first.
+//     a slot is retired when every block is acknowledged or given back. What is in the
+//     cache of a context that is switched out is copied first, a bounded number of bytes in
+//     a call; what is in flight of one that ends is sent again without its data, if at all.
 //   - A context in context-switch mode, or switched out, rejects what comes for it with
 //     ReasonSwitching, which is transient: peers try again until it is back. A node that
 //     has no context, or whose context was detached, is rejected for good; but for the
 //     system group, which is rejected as if switched out (Config.SystemEvent), and a node that is
 //     expected, until ConnectTimeout after the first packet for it (Expect).
 //   - A step costs as much as there is traffic: contexts that are quiet sleep, and are
-//     woken by a doorbell, a packet or their owner.
+//     woken by a doorbell, a packet or their owner. What it does for one account is bounded in
+//     bytes, and what one sends waits for a bounded number of bytes of each other, however
+//     many contexts, groups and nodes that has (account.go); tries after rejects are
+//     bounded by account, too (hold.go), and what ends with a context takes many steps.
 //   - What the process can write is read once, into a line, and checked there.
 //   - Nothing on the data path allocates in the steady state. Flows, their streams, and
 //     memory of frames and rejects come from the card's spares, and are allocated when
 //     more are in use than ever since they were last few.
 //   - Retransmission state is bounded per peer: an idle peer costs 216 bytes, and 16 for
 //     its places in the table of cards and in the timers' heap. Each of its two levels
-//     that is in use costs 424 bytes, with up to 4 frames in flight; 6 KiB more, a window
+//     that is in use costs 440 bytes, with up to 4 frames in flight; 6 KiB more, a window
 //     of frames of 24 bytes, with more in flight; 32 for each frame whose rejects are
 //     remembered, of which a window is the most (8 KiB): 14.5 KiB in all. Each pair of a
-//     context here and a node there that speaks costs a stream of about 120 bytes, and
+//     context here and a node there that speaks costs a stream of 128 bytes, and
 //     50 in a map where a level has more than 8. A context that is attached when frames
 //     have come keeps 16 bytes for each card number. A card keeps spares of at most 150 KiB,
 //     beside such maps.

@@ -170,7 +170,7 @@ func (f *flow) check(used map[*Context]int) error {
 	}
 	for _, s := range f.streams {
 		used[s.ctx] += s.waiting.length()
-		if s.flying != open[s] {
+		if int(s.flying) != open[s] {
 			return fmt.Errorf("stream to node %d: flying %d, counted %d", s.node, s.flying, open[s])
 		}
 		if s.waiting.head != nil && s.place == nowhere && !s.ctx.halted && s.flying < s.limit {

@@ -25,7 +25,8 @@ type frame struct {
 	sentAt  int64
 	state   state
 	retries uint8
-	queued  bool // in the Send Queue; see sendunits.go
+	size    uint16 // bytes of its packets
+	queued  bool   // in the Send Queue; see sendunits.go
 }
 
 // again notes that the frame is sent once more.
@@ -45,14 +46,15 @@ type flow struct {
 	// that is not.
 	next, oldest uint32
 	flying, lost int
-	window       int   // most frames in flight
-	threshold    int   // window at which growth turns from one a frame to one a window
-	growth       int   // frames answered since the window last grew
-	deadline     int64 // retransmission; 0: nothing in flight
-	movedAt      int64 // when oldest last moved, or the first frame after nothing was in flight left
-	srtt, rttvar int64 // 0: not measured
-	nextReady    *flow // also links those that the card has spare
-	turn, held   streams
+	window       int     // most frames in flight
+	threshold    int     // window at which growth turns from one a frame to one a window
+	growth       int     // frames answered since the window last grew
+	deadline     int64   // retransmission; 0: nothing in flight
+	movedAt      int64   // when oldest last moved, or the first frame after nothing was in flight left
+	srtt, rttvar int64   // 0: not measured
+	nextReady    *flow   // also links those that the card has spare
+	turns        turn    // the flow's own: its ring is of accounts
+	shares       *share  // those of accounts
 	recent       *stream // last one looked up
 	streams      []*stream
 	byKey        map[streamKey]*stream // nil: there have been few

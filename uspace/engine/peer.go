@@ -50,8 +50,7 @@ func (c *Card) due(p *peer) int64 {
 		if f == nil {
 			continue
 		}
-		next = min(next, f.unhold(c.now))
-		if f.turn.head != nil {
+		if f.turns.first != nil {
 			c.makeReady(f)
 		}
 		if f.deadline != 0 {
@@ -129,9 +128,8 @@ func (c *Card) lose(p *peer, reason arctic.Reason) {
 					ln := s.waiting.pop()
 					ln.ctx.returned(ln, reason)
 				}
-				s.place, s.next = nowhere, nil
+				c.withdraw(s)
 			}
-			f.turn = streams{}
 		} else {
 			p.kept[l].window, p.kept[l].growth, p.kept[l].limit = uint16(c.cfg.FirstWindow), 0, 0
 		}
@@ -152,13 +150,12 @@ func (c *Card) abandon(f *flow, reason arctic.Reason) {
 	}
 	f.flying, f.lost = 0, 0
 	f.deadline, f.timeouts = 0, 0
+	f.grounded()
 	for _, s := range f.streams {
 		s.dropTransfers(reason, false)
+		c.withdraw(s)
 		s.forgive()
-	}
-	f.unhold(c.now)
-	for _, s := range f.streams {
-		f.mayGo(s)
+		c.mayGo(s)
 	}
 	f.window, f.growth = c.cfg.FirstWindow, 0
 	c.watch(f.peer)

@@ -97,6 +97,9 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	first, _ := arctic.Next(train)
 	who := first.Header()
 	x := c.recipient(h, &who)
+	if x != nil && x.account != nil {
+		c.uses(x.account)
+	}
 	verdict := rejected{sequence: seq}
 	var packet arctic.Packet
 	c.atOnce = false

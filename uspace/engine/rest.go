@@ -16,7 +16,7 @@ package engine
 // overtaken, or it remembers rejects of frames whose sender has not shown that it knows.
 // The latter two last until the peer sends packets again or is met in another life. A
 // peer that never does either, because all that it sent was rejected for good, say,
-// costs a flow and its remembered rejects until then: 424 bytes, and 32 for each frame,
+// costs a flow and its remembered rejects until then: 440 bytes, and 32 for each frame,
 // of which a window is the most.
 
 import "github.com/funet/funet/uspace/arctic"
@@ -36,6 +36,7 @@ const (
 	spareFlights  = 8
 	spareStreams  = 256
 	spareRejected = 256
+	spareShares   = 64
 )
 
 // kept is what outlives a flow. The peer has answered all frames before next, and the
@@ -59,9 +60,10 @@ type spare struct {
 	flows    *flow
 	streams  *stream
 	rejected *rejected
+	shares   *share
 	flights  [spareFlights]*[Window]frame
 
-	nFlows, nStreams, nRejected, nFlights int
+	nFlows, nStreams, nRejected, nShares, nFlights int
 
 	used int // flows in use
 	hand int // index of the peer that reclaim looked at last
@@ -244,12 +246,15 @@ func (c *Card) takeStream(f *flow, x *Context, node uint16, part bool) *stream {
 	if s == nil {
 		s = new(stream)
 	} else {
-		c.spare.streams = s.next
+		c.spare.streams = s.turn.stream
 		c.spare.nStreams--
 	}
-	*s = stream{flow: f, ctx: x, node: node, part: part, limit: 1, index: len(x.streams)}
+	*s = stream{flow: f, ctx: x, node: node, part: part, limit: 1, index: int32(len(x.streams))}
+	job := c.shareOf(f, x)
+	job.parts++
+	s.turn = turn{of: &job.turn, stream: s}
 	if k := &f.peer.kept[f.level]; k.limit > 0 && k.node == node && !part {
-		s.limit = int(k.limit)
+		s.limit = int32(k.limit)
 		k.limit = 0
 	}
 	x.streams = append(x.streams, s)
@@ -263,9 +268,11 @@ func (c *Card) giveStream(s *stream) {
 	x.streams[s.index], last.index = last, s.index
 	x.streams[len(x.streams)-1] = nil
 	x.streams = x.streams[:len(x.streams)-1]
+	c.withdraw(s)
+	c.quitShare(s)
 	*s = stream{}
 	if c.spare.nStreams < spareStreams {
-		s.next = c.spare.streams
+		s.turn.stream = c.spare.streams
 		c.spare.streams = s
 		c.spare.nStreams++
 	}

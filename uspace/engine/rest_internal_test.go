@@ -38,10 +38,10 @@ func TestWhatAPeerCosts(t *testing.T) {
 		got  uintptr
 		most uintptr
 	}{
-		{"flow", unsafe.Sizeof(flow{}), 424},
+		{"flow", unsafe.Sizeof(flow{}), 440},
 		{"window of frames", unsafe.Sizeof([Window]frame{}), 6 << 10},
 		{"rejected", unsafe.Sizeof(rejected{}), 32},
-		{"stream", unsafe.Sizeof(stream{}), 96},
+		{"stream", unsafe.Sizeof(stream{}), 128},
 	} {
 		if c.got > c.most {
 			t.Errorf("a %s costs %d bytes, want at most %d", c.what, c.got, c.most)

@@ -24,8 +24,8 @@ func (c *Card) retrieve(x *Context) {
 	x.starved = noLine
 }
 
-// retrieveLevel moves up to budget pending packets of a level and reports whether one
-// found no line.
+// retrieveLevel moves up to budget pending packets of a level, as far as the account has bytes
+// left in this step, and reports whether one found no line.
 func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine bool) {
 	if x.long != nil && !c.finish(x, l, openTransfers) {
 		noLine = true
@@ -38,10 +38,12 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 		return noLine
 	}
 	packets := 0
-	for packets < budget {
+	a := x.account
+	for packets < budget && a.retrieval > 0 {
 		if x.current[l] != nil {
 			some, done := c.carryOn(x, l, budget-packets)
 			packets += some
+			a.retrieval -= some * (arctic.MaxPacketSize + packetBytes)
 			if !done {
 				noLine = noLine || packets < budget
 				break
@@ -61,6 +63,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 			if x.current[l] == nil {
 				x.taken[l]++ // it was refused, which takes as long as a packet
 				x.retrieved(l)
+				a.retrieval -= packetBytes
 				if c.units == nil {
 					budget--
 				}
@@ -74,11 +77,15 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 			break
 		}
 		c.load(x, l, ln, h, s)
+		a.retrieval -= int(ln.size) + packetBytes
 		x.taken[l]++
 		x.retrieved(l)
 		packets++
 	}
-	if packets == budget && (x.current[l] != nil || n > x.taken[l]) {
+	if packets > 0 {
+		c.uses(a)
+	}
+	if (packets == budget || a.retrieval <= 0) && (x.current[l] != nil || n > x.taken[l]) {
 		c.more = true
 	}
 	if x.finished[l] > 0 {
@@ -171,10 +178,11 @@ func (c *Card) loopback(x *Context) (freed bool) {
 	return freed
 }
 
-// loopQueue delivers the packets of one list, up to the first that finds no room.
+// loopQueue delivers the packets of one list, up to the first that finds no room, as far as
+// the account has bytes left in this step: a block is copied.
 func (c *Card) loopQueue(x *Context, l arctic.Level, q *lines) (freed bool) {
-	for most := x.loopBatch(); q.head != nil; most-- {
-		if most == 0 {
+	for a := x.account; q.head != nil; {
+		if a.local <= 0 {
 			c.more = true
 			break
 		}
@@ -185,6 +193,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *lines) (freed bool) {
 		}
 		q.pop()
 		freed = true
+		a.local -= int(ln.size) + len(ln.block) + packetBytes
 		c.counters.LoopedToOwnCard++
 		if reason == arctic.ReasonNone {
 			x.free(ln)

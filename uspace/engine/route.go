@@ -70,6 +70,7 @@ func (c *Card) lookup(gid, node uint16) *Context {
 	if !x.awake {
 		c.wake(x)
 	}
+	c.touch(x)
 	return x
 }
 
@@ -128,6 +129,7 @@ func (c *Card) enter(x *Context, gid uint16) error {
 	delete(g.expected, x.node)
 	g.nodes[x.node] = x
 	x.gid, x.group = gid, g
+	c.charge(x, x.account)
 	c.beginLife(x)
 	return nil
 }

@@ -113,7 +113,7 @@ func (c *Card) choose() bool {
 					}
 				} else if s := c.nextStream(f); s != nil {
 					u.ctx = s.ctx
-					_, u.packets = s.trainOf(c.sizeTo(f.peer), c.cfg.Train)
+					_, u.packets, _ = s.trainOf(c.sizeTo(f.peer), c.cfg.Train)
 				}
 			}
 			if u.packets > 0 {
@@ -130,8 +130,8 @@ func (c *Card) choose() bool {
 // mayDispatch reports whether the window of the flow has room for a frame.
 func (c *Card) mayDispatch(f *flow) bool {
 	if !f.peer.established {
-		if f.turn.head != nil && f.peer.greetAt == 0 {
-			f.peer.gid = f.turn.head.ctx.gid
+		if f.turns.first != nil && f.peer.greetAt == 0 {
+			f.peer.gid = f.upcoming().ctx.gid
 			c.greet(f.peer)
 		}
 		return false
@@ -181,7 +181,6 @@ func (c *Card) enqueue(f *flow) bool {
 			return false
 		}
 		fr = c.train(f, s, c.sizeTo(f.peer), u.packets)
-		f.mayGo(f.turn.pop())
 		fr.state = lost // to be sent, as those are
 		f.lost++
 		c.watchOver(f)

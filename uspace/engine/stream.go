@@ -2,9 +2,9 @@ package engine
 
 // This file is the stream: the lines of one context for one node that wait on a
 // flow. The packets of a frame come from one stream. A flow sends from its streams
-// in turn, and a transient reject holds off the stream whose node was full and no
-// other: a stalled process costs the flow that it shares nothing but its tries,
-// and one whose frames are never answered one place in its window.
+// in turn (turn.go), and a transient reject holds off the stream whose node was full and
+// no other (hold.go): a stalled process costs the flow that it shares nothing but its
+// tries, and one whose frames are never answered one place in its window.
 //
 // Parts of long transfers have a stream of their own: they need no room in the node's
 // queue, so they go on while other packets wait for some. A process that changes its
@@ -23,40 +23,18 @@ const (
 type stream struct {
 	flow    *flow
 	ctx     *Context
+	turn    turn // in its job's share of the flow
 	node    uint16
 	part    bool // see line.part
 	place   place
-	next    *stream // on the list
-	index   int     // in Context.streams
-	at      int     // in flow.streams
+	seat    int32 // in the heap of holds
+	index   int32 // in Context.streams
+	at      int32 // in flow.streams
+	flying  int32 // frames in flight or lost
+	limit   int32 // most of them, to Window: 1 until the node answers and after a transient reject
 	waiting lines
-	flying  int   // frames in flight or lost
-	limit   int   // most of them, to Window: 1 until the node answers and after a transient reject
 	hold    int64 // nothing new is sent before
 	backoff int64 // length of the last hold
-}
-
-// streams is a FIFO of streams, linked through next.
-type streams struct {
-	head, tail *stream
-}
-
-func (q *streams) push(s *stream, p place) {
-	s.next, s.place = nil, p
-	if q.head == nil {
-		q.head = s
-	} else {
-		q.tail.next = s
-	}
-	q.tail = s
-}
-
-// pop takes the first stream; the list must not be empty.
-func (q *streams) pop() *stream {
-	s := q.head
-	q.head = s.next
-	s.next, s.place = nil, nowhere
-	return s
 }
 
 // streamKey names a stream of a flow.
@@ -77,7 +55,7 @@ func (c *Card) stream(f *flow, x *Context, node uint16, part bool) *stream {
 	if s == nil {
 		c.thin(x)
 		s = c.takeStream(f, x, node, part)
-		s.at = len(f.streams)
+		s.at = int32(len(f.streams))
 		f.streams = append(f.streams, s)
 		f.enter(s)
 	}
@@ -151,65 +129,6 @@ func (f *flow) forget(s *stream) {
 	f.streams[s.at], last.at = last, s.at
 	f.streams[len(f.streams)-1] = nil
 	f.streams = f.streams[:len(f.streams)-1]
-	switch s.place {
-	case onTurn:
-		f.turn.remove(s)
-	case onHold:
-		f.held.remove(s)
-	}
-}
-
-// remove takes a stream off its list.
-func (q *streams) remove(s *stream) {
-	var before *stream
-	for o := q.head; o != s; o = o.next {
-		before = o
-	}
-	if before == nil {
-		q.head = s.next
-	} else {
-		before.next = s.next
-	}
-	if q.tail == s {
-		q.tail = before
-	}
-	s.next, s.place = nil, nowhere
-}
-
-// mayGo puts a stream with waiting lines on turn unless it is on a list.
-func (f *flow) mayGo(s *stream) {
-	if s.place == nowhere && s.waiting.head != nil {
-		f.turn.push(s, onTurn)
-	}
-}
-
-// holdOff starts or lengthens the back-off after a transient reject.
-func (s *stream) holdOff(now int64, cfg *Config, random uint64) {
-	if s.hold > now {
-		return // other frames of the same moment have been rejected already
-	}
-	s.backoff = min(max(2*s.backoff, int64(cfg.MinHold)), int64(cfg.MaxHold))
-	// Up to a quarter more, so that rejected senders do not return together.
-	s.hold = now + s.backoff + int64(random%uint64(s.backoff/4+1))
-	s.limit = 1
-}
-
-// unhold puts the streams whose back-off has ended on turn and returns when that
-// of another ends, or Never.
-func (f *flow) unhold(now int64) int64 {
-	next := int64(Never)
-	held := f.held
-	f.held = streams{}
-	for held.head != nil {
-		s := held.pop()
-		if s.hold <= now {
-			f.mayGo(s)
-		} else {
-			f.held.push(s, onHold)
-			next = min(next, s.hold)
-		}
-	}
-	return next
 }
 
 // forgive forgets what is in flight and how the node answered.

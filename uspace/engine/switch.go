@@ -82,7 +82,8 @@ func (s *Saved) pending() bool {
 func (s *Saved) Context() *Context { return s.context }
 
 // SwitchOut takes a context off the card. The first call sets CTXM; as long as packets
-// are in flight, or a unit of a modelled machine has one under way (CTXR1 is clear), it
+// are in flight, or a unit of a modelled machine has one under way (CTXR1 is clear), or there are
+// more blocks in the cache than one call copies, it
 // returns ErrNotReady, and the owner steps the card and calls again. With unacknowledged it goes on after CTXR1' alone: a peer that is
 // out of reach, which keeps CTXR1 clear until PeerTimeout, then does not delay the
 // switch. It returns ErrAway for a context that is out already. An abandoned switch
@@ -100,6 +101,9 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	if c.units != nil && c.units.busy(c, x) {
 		return nil, fmt.Errorf("switching out node %d of group %d: a unit has a packet of it under way: %w", x.node, x.gid, ErrNotReady)
 	}
+	if !x.keepBlocks() {
+		return nil, fmt.Errorf("switching out node %d of group %d: blocks are being copied: %w", x.node, x.gid, ErrNotReady)
+	}
 	c.control(x)
 	s := &Saved{context: x, Memory: x.iface.Memory(), Drained: c.drainOut(x)}
 	for r := range s.Registers {
@@ -110,7 +114,6 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	c.call(x) // nobody else tells the process what it has got just now
 	c.unlist(x)
 	x.away, x.wanted = true, false
-	x.keepBlocks()
 	c.offerSet(x)
 	x.saved = s
 	return s, nil

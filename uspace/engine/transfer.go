@@ -380,20 +380,52 @@ func (x *Context) takeOwn(l arctic.Level) *line {
 	return ln
 }
 
+// keptInCall is how many bytes of blocks a call of SwitchOut copies at the most, and one block.
+const keptInCall = 64 << 10
+
 // keepBlocks copies the data of blocks that are in the cache, so that the card does not
-// read the process's memory for them any more.
-func (x *Context) keepBlocks() {
-	keep := func(lines []line) {
+// read the process's memory for them any more; not all in one call. It reports whether that
+// was all.
+func (x *Context) keepBlocks() (all bool) {
+	bytesLeft := keptInCall
+	return x.eachBlock(func(ln *line) bool {
+		if ln.kept {
+			return true
+		}
+		if bytesLeft <= 0 {
+			return false
+		}
+		bytesLeft -= len(ln.block)
+		ln.block, ln.kept = bytes.Clone(ln.block), true
+		return true
+	})
+}
+
+// forsakeBlocks lets the card read the process's memory no more, for a context that ends. Its
+// blocks in flight may have to be sent again, because their sequence numbers must be answered,
+// but they are of transfers that will never be complete: the last packet of one leaves when all
+// its blocks are acknowledged. So nothing is copied: what is sent again is a part without data,
+// which the receiver rejects for good.
+func (x *Context) forsakeBlocks() {
+	x.eachBlock(func(ln *line) bool {
+		arctic.Packet(ln.data[:ln.size]).Void()
+		ln.block = nil
+		return true
+	})
+}
+
+// eachBlock looks at the lines with blocks until one of the calls returns false, and reports
+// whether none did.
+func (x *Context) eachBlock(do func(*line) bool) bool {
+	all := func(lines []line) bool {
 		for i := range lines {
-			if ln := &lines[i]; ln.block != nil {
-				ln.block = bytes.Clone(ln.block)
+			if ln := &lines[i]; ln.block != nil && !do(ln) {
+				return false
 			}
 		}
+		return true
 	}
-	keep(x.lines)
-	if x.long != nil {
-		keep(x.long.own[:])
-	}
+	return all(x.lines) && (x.long == nil || all(x.long.own[:]))
 }
 
 // failTransfers returns the long transfers to a peer that has lost its memory: what it

@@ -166,7 +166,7 @@ func (p *peer) aboutToSend() bool {
 		return false
 	}
 	for _, f := range p.flows {
-		if f != nil && f.flying < f.window && (f.lost > 0 || f.turn.head != nil && f.next-f.oldest < Window) {
+		if f != nil && f.flying < f.window && (f.lost > 0 || f.turns.first != nil && f.next-f.oldest < Window) {
 			return true
 		}
 	}

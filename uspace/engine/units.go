@@ -155,6 +155,7 @@ func (c *Card) settleUp() {
 	for i := 0; i < len(c.awake); i++ { // one of them may wake more
 		x := c.awake[i]
 		if x.looping && !x.halted {
+			x.account.local = aloneBytes // the FIFOs hold less
 			c.loopback(x)
 		}
 		for l := range arctic.Levels {
@@ -212,6 +213,7 @@ func (c *Card) move(w *unit) {
 		c.drainOne(x, w.level, w.place)
 	default:
 		more, closing := c.more, x.closing
+		x.account.retrieval = 1                          // a packet at a time, whoever's
 		x.closing = closing && x.current[w.level] != nil // a part may have to take its own line
 		if x.long != nil && x.long.due[w.level].head != nil {
 			c.finish(x, w.level, 1)

@@ -260,17 +260,15 @@ func TestPartsPassWhatWaitsForRoom(t *testing.T) {
 			for n := range 2 {
 				take(b.proc[n], funi.Reply)
 			}
-			s, ok := take(b.proc[node], funi.Request)
-			switch {
-			case !ok:
-				return false
-			case s.Header().Transfer():
-				if got != 15 || s.Notice() != (funi.Notice{Address: area + areaSize/2, Argument: 77, Words: words}) {
-					t.Errorf("node %d: notice %+v after %d messages", node, s.Notice(), got)
+			for s, ok := take(b.proc[node], funi.Request); ok; s, ok = take(b.proc[node], funi.Request) {
+				if s.Header().Transfer() {
+					if got != 15 || s.Notice() != (funi.Notice{Address: area + areaSize/2, Argument: 77, Words: words}) {
+						t.Errorf("node %d: notice %+v after %d messages", node, s.Notice(), got)
+					}
+					return true
 				}
-				return true
+				got++
 			}
-			got++
 			return false
 		})
 	}

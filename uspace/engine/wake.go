@@ -35,9 +35,7 @@ func (c *Card) wake(x *Context) {
 		return
 	}
 	x.awake, x.place = true, len(c.awake)
-	if x.account != nil {
-		x.account.awake++
-	}
+	c.seat(x)
 	c.awake = append(c.awake, x)
 	c.tell(x)
 }
@@ -123,9 +121,7 @@ func (c *Card) unlist(x *Context) {
 	c.awake[len(c.awake)-1] = nil
 	c.awake = c.awake[:len(c.awake)-1]
 	x.awake = false
-	if x.account != nil {
-		x.account.awake--
-	}
+	c.unseat(x)
 }
 
 // rung wakes the contexts whose bells have been rung.

@@ -1,0 +1,145 @@
+package engine
+
+// This file is the streams that back off: after a transient reject nothing new of a stream
+// is sent until its hold is over. The back-off doubles from MinHold to MaxHold, so that a
+// node that stays full costs ten tries a second; and the tries of one account follow each
+// other no faster than one each tryGap, however many streams it has, after a burst of
+// tryBurst. So a user whose messages nobody takes costs the cards what one does, and not
+// what his streams are.
+//
+// The streams on hold are a binary heap by the end of their holds, so a card pays for what
+// is due.
+
+const (
+	// tryGap is the time in nanoseconds between two tries of an account after rejects, or
+	// MaxHold, if that is less.
+	tryGap = 50e3
+	// tryBurst is how many tries an account has at once that has made none for a while.
+	tryBurst = 64
+	// unholds is how many holds are ended in one step; those that are due besides are next.
+	unholds = 64
+)
+
+// holds is the heap.
+type holds struct {
+	heap []*stream
+}
+
+// next returns when the first hold is over, or Never.
+func (h *holds) next() int64 {
+	if len(h.heap) == 0 {
+		return Never
+	}
+	return h.heap[0].hold
+}
+
+// push puts a stream on hold that is on no list.
+func (h *holds) push(s *stream) {
+	s.place, s.seat = onHold, int32(len(h.heap))
+	h.heap = append(h.heap, s)
+	h.up(s)
+}
+
+// remove takes a stream off.
+func (h *holds) remove(s *stream) {
+	n := len(h.heap) - 1
+	last := h.heap[n]
+	h.heap[n] = nil
+	h.heap = h.heap[:n]
+	s.place = nowhere
+	if last != s {
+		h.put(last, s.seat)
+		h.up(last)
+		h.down(last)
+	}
+}
+
+func (h *holds) put(s *stream, i int32) { h.heap[i] = s; s.seat = i }
+
+func (h *holds) up(s *stream) {
+	i := s.seat
+	for i > 0 {
+		parent := h.heap[(i-1)/2]
+		if parent.hold <= s.hold {
+			break
+		}
+		h.put(parent, i)
+		i = (i - 1) / 2
+	}
+	h.put(s, i)
+}
+
+func (h *holds) down(s *stream) {
+	i, n := s.seat, int32(len(h.heap))
+	for {
+		child := 2*i + 1
+		if child >= n {
+			break
+		}
+		if child+1 < n && h.heap[child+1].hold < h.heap[child].hold {
+			child++
+		}
+		if s.hold <= h.heap[child].hold {
+			break
+		}
+		h.put(h.heap[child], i)
+		i = child
+	}
+	h.put(s, i)
+}
+
+// holdOff starts or lengthens the back-off of a stream that is on no list, after a transient
+// reject.
+func (s *stream) holdOff(now int64, cfg *Config, random uint64) {
+	if s.hold > now {
+		return // other frames of the same moment have been rejected already
+	}
+	s.backoff = min(max(2*s.backoff, int64(cfg.MinHold)), int64(cfg.MaxHold))
+	// Up to a quarter more, so that rejected senders do not return together.
+	s.hold = max(now+s.backoff+int64(random%uint64(s.backoff/4+1)), s.payer().account.try(now, min(tryGap, int64(cfg.MaxHold))))
+	s.limit = 1
+}
+
+// try returns the time before which the account does not try again, and books the try.
+func (a *account) try(now, gap int64) int64 {
+	a.tryAt = max(a.tryAt, now-tryBurst*gap) + gap
+	return a.tryAt
+}
+
+// mayGo puts a stream with waiting lines on turn, or on hold while it backs off, unless it
+// is on a list already.
+func (c *Card) mayGo(s *stream) {
+	switch {
+	case s.place != nowhere || s.waiting.head == nil || s.ctx.halted || s.flying >= s.limit:
+	case s.hold > c.now:
+		c.holds.push(s)
+	default:
+		s.place = onTurn
+		s.turn.enter()
+	}
+}
+
+// withdraw takes a stream off the list that it is on.
+func (c *Card) withdraw(s *stream) {
+	switch s.place {
+	case onTurn:
+		s.place = nowhere
+		s.turn.leave()
+	case onHold:
+		c.holds.remove(s)
+	}
+}
+
+// unhold lets the streams go whose holds are over.
+func (c *Card) unhold() {
+	for n := 0; len(c.holds.heap) > 0 && c.holds.next() <= c.now; n++ {
+		if n == unholds {
+			c.more = true
+			return
+		}
+		s := c.holds.heap[0]
+		c.holds.remove(s)
+		c.mayGo(s)
+		c.makeReady(s.flow)
+	}
+}
