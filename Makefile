@@ -14,7 +14,10 @@ FUZZTIME ?= 30s
 # How long make hostile attacks the daemon.
 HOSTILETIME ?= 10m
 
-.PHONY: build demo test check unit race mutants fuzz hostile figures peers generate clean root
+# Where make install puts things, below DESTDIR.
+PREFIX ?= /usr/local
+
+.PHONY: build install systemd demo test check unit race mutants fuzz hostile share figures peers generate clean root
 build: bin/funet bin/funid
 
 .PHONY: bin/funet bin/funid
@@ -22,11 +25,29 @@ bin/funet:
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing; install it from your distribution (golang) or https://go.dev/dl" >&2; exit 1; }
 	@mkdir -p bin
 	$(GO) build -o bin/funet ./ctl/funet
+	@chmod 755 bin/funet # whatever the umask: root runs it as an ordinary user, too
 
 # Without cgo: only then can a Go program drop the capabilities of all its threads.
 bin/funid:
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -o bin/funid ./ctl/funid
+
+# The commands, and the unit of systemd that runs funid.
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 755 bin/funet bin/funid $(DESTDIR)$(PREFIX)/bin
+	bin/funid unit --program $(PREFIX)/bin/funid > $(DESTDIR)$(PREFIX)/lib/systemd/system/funid.service
+
+# funid's unit under systemd, booted in namespaces of its own.
+systemd: root build
+	@command -v systemd-nspawn >/dev/null && command -v curl >/dev/null || { \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends systemd systemd-container dbus iproute2 curl; }
+	tests/systemd/try.sh
+
+.PHONY: bin/share
+bin/share:
+	@mkdir -p bin
+	$(GO) build -o bin/share ./tests/share
 
 root:
 	@[ "$$(id -u)" = 0 ] || { echo "make: network namespaces and AF_XDP need root; run it with sudo" >&2; exit 1; }
@@ -41,7 +62,7 @@ demo: root build
 	@echo
 	@echo "The same through a daemon on each host, by an ordinary user's processes, four on two processors:"
 	@echo
-	@bin/funet run -n 2 --lab -- $(CURDIR)/bin/funet pingpong --exchanges 50000
+	@cd / && $(CURDIR)/bin/funet run -n 2 --lab -- funet pingpong --exchanges 50000
 	@echo
 	@echo "Done; nothing is left behind."
 
@@ -72,6 +93,12 @@ fuzz:
 # Clients that misbehave, beside others' verified traffic, and 200 kills; with figures.
 hostile: root
 	HOSTILETIME=$(HOSTILETIME) $(GO) test -count=1 -v -timeout 60m ./tests/hostile
+
+# What a user keeps of his network beside another's attacks, as one JSON document on stdout
+# (bin/share prints a table): some five minutes. SHARE=--rounds=2 and the like.
+share: root
+	@$(MAKE) --no-print-directory build bin/share >&2
+	@bin/share --json $(SHARE)
 
 # Figures 6.2 to 6.5 of the thesis, as pictures and as JSON, into figures/; each is
 # simulated once, on all processors.

@@ -25,14 +25,16 @@
 //	  +------+------+------+------+------+------+------+------+
 //	56|         reply ack         |       reply ack mask      |
 //	  +------+------+------+------+------+------+------+------+
-//	64|      reply ack mask       |          CRC32C           |
+//	64|      reply ack mask       |         tag of the        |
 //	  +------+------+------+------+------+------+------+------+
-//	72| packets ...
+//	72|            job            |          CRC32C           |
+//	  +------+------+------+------+------+------+------+------+
+//	80| packets ...
 //
 // Length counts from the version to the end of the last packet or the block, so a frame without
-// packets has 58, and Ethernet padding is outside of it. A GID has 11 bits; the upper five of its
+// packets has 66, and Ethernet padding is outside of it. A GID has 11 bits; the upper five of its
 // field are zero. The NIC program reads the EtherType, the version, the length and the GID. Flags,
-// counts, sequence numbers and the CRC are for the card in user space, and the route for the hub.
+// counts, sequence numbers, the tag and the CRC are for the card in user space, and the route for the hub.
 //
 // # The journey of a frame through the NIC program
 //
@@ -41,9 +43,9 @@
 // counter ([Counters]), one per CPU:
 //
 //	frame ──> EtherType 0x88B5? ── no, or < 14 bytes ──────────> XDP_PASS      pass
-//	          72 bytes or more? ── no ─────────────────────────> XDP_DROP      short
-//	          version 1? ───────── no ─────────────────────────> XDP_DROP      bad_version
-//	          58 <= length and
+//	          80 bytes or more? ── no ─────────────────────────> XDP_DROP      short
+//	          version 3? ───────── no ─────────────────────────> XDP_DROP      bad_version
+//	          66 <= length and
 //	          14+length <= frame?  no ─────────────────────────> XDP_DROP      bad_length
 //	          GID < 2048? ──────── no ─────────────────────────> XDP_DROP      bad_gid
 //	          funet_groups[GID]? ─ zero ───────────────────────> XDP_DROP      foreign_group
@@ -62,7 +64,7 @@
 //   - The program sees frames in one buffer only: on an interface whose frames span several
 //     buffers (an MTU above about a page) a native attach is refused by the driver. The same
 //     program for frames of several buffers is loaded in its place when [Load.Frags] asks for it;
-//     "72 bytes or more" is then asked of the first buffer, and the length of the whole frame.
+//     "80 bytes or more" is then asked of the first buffer, and the length of the whole frame.
 //   - A frame with a VLAN tag is not FUNet's and passes. A NIC that strips tags in hardware hides
 //     them from XDP; where FUNet shares an interface with VLANs, switch that off
 //     (ethtool -K IF rxvlan off), or frames of a VLAN are judged as if they had no tag.

@@ -16,15 +16,15 @@ import (
 // shows what does not fit the first page in further buffers (bpf_prog_test_run_xdp).
 func TestFragsOutcomes(t *testing.T) {
 	n := loadFrags(t, 1, 0)
-	for _, size := range []int{72, 200, 3500, 3836, 4096, 4097, 9014, 16_000, 65_549} {
+	for _, size := range []int{80, 200, 3500, 3836, 4096, 4097, 9014, 16_000, 65_549} {
 		for name, test := range map[string]struct {
 			frame []byte
 			want  Counters
 		}{
 			"ours":                        {makeFrame(size), redirected},
-			"all padding":                 {makeFrame(size, length(58)), redirected},
+			"all padding":                 {makeFrame(size, length(66)), redirected},
 			"length one beyond the frame": {makeFrame(size, length(uint16(min(size-13, 0xffff)))), badLength},
-			"length 57":                   {makeFrame(size, length(57)), badLength},
+			"length 65":                   {makeFrame(size, length(65)), badLength},
 			"another version":             {makeFrame(size, version(1)), badVersion},
 			"GID 2048":                    {makeFrame(size, gid(2048)), badGID},
 			"foreign group":               {makeFrame(size, gid(foreignGroup)), foreign},
@@ -38,7 +38,7 @@ func TestFragsOutcomes(t *testing.T) {
 			}
 		}
 	}
-	if err := run(n, makeFrame(71), short, nil); err != nil {
+	if err := run(n, makeFrame(79), short, nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -58,11 +58,11 @@ func TestFragsRandom(t *testing.T) {
 }
 
 // TestFirstBuffer: a frame whose first buffer ends inside the header is not read beyond it: without
-// an EtherType it is not ours, with one it is short. From 72 bytes on the whole frame counts.
+// an EtherType it is not ours, with one it is short. From 80 bytes on the whole frame counts.
 func TestFirstBuffer(t *testing.T) {
 	n := loadFrags(t, 1, 0)
 	for first, want := range map[uint32]Counters{
-		14: short, 15: short, 20: short, 71: short, 72: redirected, 73: redirected, 199: redirected, 200: redirected,
+		14: short, 15: short, 20: short, 79: short, 80: redirected, 81: redirected, 199: redirected, 200: redirected,
 	} {
 		at := &xdpMD{DataEnd: first, IngressIfindex: 1}
 		err := run(n, makeFrame(200), want, at)

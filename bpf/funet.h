@@ -12,15 +12,16 @@
 #include <linux/types.h>
 
 #define FUNET_ETHERTYPE 0x88B5 /* IEEE 802 local experimental EtherType 1 */
-#define FUNET_VERSION 2
+#define FUNET_VERSION 3
 #define FUNET_ETHERNET_LEN 14                                   /* an Ethernet header without tags */
-#define FUNET_HEADER_LEN 58                                     /* what follows it, up to the first packet */
+#define FUNET_HEADER_LEN 66                                     /* what follows it, up to the first packet */
 #define FUNET_FRAME_MIN (FUNET_ETHERNET_LEN + FUNET_HEADER_LEN) /* a frame without packets */
 #define FUNET_GROUPS 2048                                       /* a GID has 11 bits */
 #define FUNET_SOCKETS 64                                        /* receive queues, unless the loader says otherwise */
 
 /* The start of every frame. Aligned to 4 and no more, because the 64-bit masks are not aligned
- * to 8; the compiler may still read every field up to 32 bits with one load.
+ * to 8; the compiler may still read every field up to 32 bits with one load. No program in the
+ * kernel looks at the tag.
  */
 struct funet_header {
 	__u8 destination_mac[6];
@@ -43,6 +44,7 @@ struct funet_header {
 	__u64 request_ack_mask;
 	__u32 reply_ack;
 	__u64 reply_ack_mask;
+	__u64 tag;
 	__u32 crc32c;
 } __attribute__((packed, aligned(4)));
 

@@ -77,7 +77,7 @@ func TestHeaderLayout(t *testing.T) {
 		{"packets", 28, 1}, {"rejects", 29, 1}, {"age", 30, 2},
 		{"source_incarnation", 32, 4}, {"destination_incarnation", 36, 4}, {"sequence", 40, 4},
 		{"request_ack", 44, 4}, {"request_ack_mask", 48, 8},
-		{"reply_ack", 56, 4}, {"reply_ack_mask", 60, 8}, {"crc32c", 68, 4},
+		{"reply_ack", 56, 4}, {"reply_ack_mask", 60, 8}, {"tag", 68, 8}, {"crc32c", 76, 4},
 	}
 	body := regexp.MustCompile(`(?s)struct funet_header \{(.*?)\} __attribute__\(\(packed, aligned\(4\)\)\);`).
 		FindStringSubmatch(readHeader(t))

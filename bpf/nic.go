@@ -16,10 +16,10 @@ const (
 	// EtherType of every FUNet frame: local experimental EtherType 1 of IEEE Std 802.
 	EtherType = 0x88B5
 	// Version is the only header version that the NIC program lets through.
-	Version = 2
+	Version = 3
 	// FrameMin is the length in bytes of a frame without packets: the Ethernet header's 14
-	// and the FUNet header's 58.
-	FrameMin = 72
+	// and the FUNet header's 66.
+	FrameMin = 80
 	// Groups is the number of GIDs; a GID is less than it.
 	Groups = 2048
 	// MaxQueues bounds the receive queues of an interface that LoadNIC takes, so that a
@@ -54,7 +54,7 @@ type Load struct {
 // LoadNIC loads the NIC program. No group is active and no socket is present yet, so an attached
 // program drops every FUNet frame and passes every other.
 //
-// It needs Linux 5.3 and CAP_BPF with CAP_NET_ADMIN (CAP_SYS_ADMIN before Linux 5.8); without
+// It needs Linux 5.3 and CAP_BPF with CAP_NET_ADMIN and CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8); without
 // them the error wraps [os.ErrPermission]. On kernels before 5.11 it lifts the process's limit on
 // locked memory.
 func LoadNIC(l Load) (*NIC, error) {
@@ -96,7 +96,7 @@ func LoadNIC(l Load) (*NIC, error) {
 // loadError adds the cure for the failures that an administrator can act on.
 func loadError(doing string, frags bool, err error) error {
 	if errors.Is(err, os.ErrPermission) {
-		return fmt.Errorf("%s: run as root or with CAP_BPF and CAP_NET_ADMIN (before Linux 5.8 with CAP_SYS_ADMIN, before 5.11 also CAP_SYS_RESOURCE): %w", doing, err)
+		return fmt.Errorf("%s: run as root or with CAP_BPF and CAP_NET_ADMIN, CAP_PERFMON too (before Linux 5.8 with CAP_SYS_ADMIN, before 5.11 also CAP_SYS_RESOURCE): %w", doing, err)
 	}
 	if frags {
 		return fmt.Errorf("%s: %w: Linux 5.18 or later is needed; on an older kernel do without", doing, err)

@@ -51,14 +51,14 @@ func TestEveryGroup(t *testing.T) {
 	for group := uint16(0); group < Groups; group++ {
 		home := group == homeGroup || group == lastGroup
 		if !home {
-			if err := run(n, makeFrame(72, gid(group)), foreign, nil); err != nil {
+			if err := run(n, makeFrame(80, gid(group)), foreign, nil); err != nil {
 				t.Fatalf("group %d: %v", group, err)
 			}
 		}
 		if err := n.SetGroup(group, true); err != nil {
 			t.Fatal(err)
 		}
-		if err := run(n, makeFrame(72, gid(group)), redirected, nil); err != nil {
+		if err := run(n, makeFrame(80, gid(group)), redirected, nil); err != nil {
 			t.Fatalf("group %d: %v", group, err)
 		}
 	}

@@ -172,13 +172,13 @@ func TestOnTheWire(t *testing.T) {
 			wire := openPacketSocket(t, sender.Attrs().Index, 0)
 
 			good := [][]byte{
-				makeFrame(72), makeFrame(100, length(58)), makeFrame(1514), makeFrame(200, gid(lastGroup)),
+				makeFrame(80), makeFrame(100, length(66)), makeFrame(1514), makeFrame(200, gid(lastGroup)),
 			}
 			passed := [][]byte{
 				makeFrame(60, etherType(0x88B6)), tagged(makeFrame(100)), makeFrame(1514, etherType(0x88B6)),
 			}
 			dropped := [][]byte{
-				makeFrame(71), makeFrame(100, version(1)), makeFrame(100, length(87)), makeFrame(100, length(57)),
+				makeFrame(79), makeFrame(100, version(1)), makeFrame(100, length(87)), makeFrame(100, length(65)),
 				makeFrame(100, gid(2048)), makeFrame(100, gid(foreignGroup)),
 			}
 			for i := range dropped {

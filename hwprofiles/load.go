@@ -35,12 +35,20 @@ func Load(nameOrPath string) (*Profile, error) {
 	if strings.Contains(nameOrPath, "/") || strings.HasSuffix(nameOrPath, ".yaml") {
 		return LoadFile(nameOrPath)
 	}
-	data, err := embedded.ReadFile(nameOrPath + ".yaml")
-	if err != nil {
-		return nil, fmt.Errorf("profile %q: %w; there are %s, and files, whose names end in .yaml or have a '/'",
-			clip(nameOrPath), ErrUnknown, strings.Join(Names(), ", "))
+	p, err := Embedded(nameOrPath)
+	if errors.Is(err, ErrUnknown) {
+		err = fmt.Errorf("%w, and files, whose names end in .yaml or have a '/'", err)
 	}
-	return Parse(nameOrPath+".yaml", data)
+	return p, err
+}
+
+// Embedded returns the embedded profile of a name, and never opens a file. Errors: ErrUnknown.
+func Embedded(name string) (*Profile, error) {
+	data, err := embedded.ReadFile(name + ".yaml")
+	if err != nil {
+		return nil, fmt.Errorf("profile %q: %w; there are %s", clip(name), ErrUnknown, strings.Join(Names(), ", "))
+	}
+	return Parse(name+".yaml", data)
 }
 
 // LoadFile reads the profile at path, whatever its name.

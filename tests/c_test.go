@@ -3,10 +3,13 @@ package tests
 // This file tests a program in C on a daemon.
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -27,6 +30,25 @@ func TestRunC(t *testing.T) {
 	out := s.run("-n", "2", "--", program, "300").ok()
 	if !regexp.MustCompile(`(?m)^\[0\] 300 round trips, half of them within [0-9.]+ us; 64 KiB there and back$`).MatchString(out) {
 		t.Errorf("it printed %q", out)
+	}
+	s.free()
+
+	// mpirun and srun, whom funet run --once starts, number the processes in their own way.
+	for _, names := range [][2]string{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}} {
+		script := fmt.Sprintf("for i in 0 1; do %s=$i %s=2 %s 200 & done; wait", names[0], names[1], program)
+		cmd := nobody(exec.Command(command, "run", "-n", "2", "--once", "--socket", s.sockets[0], "--", "sh", "-c", script))
+		if out := start(t, cmd, nil).ok(); !strings.HasPrefix(out, "200 round trips") {
+			t.Errorf("%s: it printed %q", names[0], out)
+		}
+		s.free()
+	}
+
+	// The first Ctrl-C ends both.
+	p := s.run("-n", "2", "--", program, "10000000")
+	eventually(t, "both nodes are attached", func() bool { return s.inUse() == 2*3 })
+	p.signal(syscall.SIGINT)
+	if code := p.wait(); code != 128+int(syscall.SIGINT) || !strings.Contains(p.stderr.String(), ": interrupted\n") {
+		t.Errorf("interrupted: exit code %d, and it said %q", code, p.stderr.String())
 	}
 	s.free()
 }

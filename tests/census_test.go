@@ -249,7 +249,7 @@ func outside(t *testing.T) {
 // noLab fails the test if there is a state file or namespace of a lab.
 func noLab(t *testing.T, name string) {
 	t.Helper()
-	for _, pattern := range []string{"/run/funet/labs/" + name + ".json*", "/run/netns/funet-" + name + "-*"} {
+	for _, pattern := range []string{"/run/funet-labs/state/" + name + ".json*", "/run/netns/funet-" + name + "-*"} {
 		if paths, _ := filepath.Glob(pattern); len(paths) != 0 {
 			t.Errorf("left behind: %v", paths)
 		}

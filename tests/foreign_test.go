@@ -19,6 +19,7 @@ import (
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/xdp"
 )
@@ -87,6 +88,9 @@ func (a *attack) send(frame []byte) {
 	}
 }
 
+// atTag is the offset of the tag in a frame.
+const atTag = 68
+
 // compose makes a frame with one packet that the server would take from the client: of
 // the right group, cards, incarnations and nodes, with a sequence number that is next.
 // It uses the reply level, at which the client itself never sends.
@@ -94,6 +98,7 @@ func (a *attack) compose(change func(h *arctic.Header, p *arctic.PacketHeader)) 
 	h := arctic.Header{
 		To: a.macs[1], From: a.macs[0], Level: arctic.Reply, GID: ownGroup, Route: 1,
 		SourceCard: 0, DestinationCard: 1, SourceIncarnation: incarnation, DestinationIncarnation: incarnation + 1,
+		Tag: arctic.JobTag(make([]byte, card.TokenSize), ownGroup),
 	}
 	p := arctic.PacketHeader{Level: arctic.Reply, GID: ownGroup, Route: 1, Length: 5, Destination: 1, Source: 0}
 	if change != nil {
@@ -122,6 +127,7 @@ func (a *attack) edited(change func(b []byte)) []byte {
 func (a *attack) withReject(change func(entry []byte)) []byte {
 	b := a.compose(nil)[:arctic.HeaderSize]
 	b[28] = 0
+	clear(b[atTag:][:8])
 	b = append(b, make([]byte, arctic.RejectSize)...)
 	n := arctic.PutReject(b, arctic.HeaderSize, arctic.Reject{Reason: arctic.ReasonQueueFull, Bits: 1})
 	change(b[arctic.HeaderSize:])
@@ -171,17 +177,23 @@ func (a *attack) damages() map[string]struct {
 		"version": {"nic.bad_version", [][]byte{
 			raw(func(b []byte) { b[14] = 0 }), raw(func(b []byte) { b[14] = arctic.Version - 1 }),
 			raw(func(b []byte) { b[14] = arctic.Version + 1 }), raw(func(b []byte) { b[14] = 255 })}},
-		"length below the header's":  {"nic.bad_length", [][]byte{length(0), length(1), length(57)}},
+		"length below the header's":  {"nic.bad_length", [][]byte{length(0), length(1), length(65)}},
 		"length beyond the frame":    {"nic.bad_length", [][]byte{length(len(good) - 14 + 1), length(1500), length(65535)}},
 		"group of more than 11 bits": {"nic.bad_gid", bits(11, 16, flip(18))},
 		"another EtherType":          {"nic.pass", [][]byte{raw(func(b []byte) { b[12] = 0x08 }), raw(func(b []byte) { b[13] = 0xb6 })}},
 
 		// What the card sees (package arctic, doc.go).
-		"checksum, each bit of it":   {"engine.dropped_checksum", bits(0, 32, func(bit int) []byte { return raw(func(b []byte) { b[68+bit/8] ^= 1 << (bit % 8) }) })},
+		"checksum, each bit of it":   {"engine.dropped_checksum", bits(0, 32, func(bit int) []byte { return raw(func(b []byte) { b[76+bit/8] ^= 1 << (bit % 8) }) })},
 		"checksum, each other byte":  {"engine.dropped_checksum", bits(20, len(good), func(at int) []byte { return raw(func(b []byte) { b[at] ^= 0x10 }) })},
-		"length within the frame":    {"engine.dropped_checksum", [][]byte{length(58), length(len(good) - 14 - 1)}},
+		"length within the frame":    {"engine.dropped_checksum", [][]byte{length(66), length(len(good) - 14 - 1)}},
 		"flags that nothing is":      {"engine.dropped_reserved_bits", bits(4, 8, flip(15))},
 		"route of more than 30 bits": {"engine.dropped_reserved_bits", bits(30, 32, flip(20))},
+		"tag of a frame without packets": {"engine.dropped_reserved_bits", bits(0, 64, func(bit int) []byte {
+			b := a.withReject(func([]byte) {})
+			b[atTag+bit/8] ^= 1 << (bit % 8)
+			arctic.Seal(b, len(b))
+			return b
+		})},
 		"reserved bytes of a reject": {"engine.dropped_reserved_bits", bits(0, 16, func(bit int) []byte {
 			return a.withReject(func(e []byte) { e[6+bit/8] ^= 1 << (bit % 8) })
 		})},
@@ -226,13 +238,33 @@ func (a *attack) forgedNodes() {
 			h.Sequence, h.Age, p.Source = uint32(10+i), uint16(10+i), node
 		}))
 	}
+	a.rejected("of others' nodes", frames, "engine.frames_rejected_for_source_node")
+}
+
+// otherJobs sends frames of a job that has the same GID: of another token, each bit of the
+// tag. They are answered and rejected for good, and nothing of them is delivered.
+func (a *attack) otherJobs() {
+	a.t.Helper()
+	frames := bits(0, 64, func(bit int) []byte {
+		return a.compose(func(h *arctic.Header, _ *arctic.PacketHeader) {
+			h.Sequence, h.Age = uint32(20+bit), uint16(20+bit)
+			h.Tag ^= 1 << bit
+		})
+	})
+	a.rejected("of another job", frames, "engine.frames_rejected_for_job")
+}
+
+// rejected sends frames, each of which is to be answered, rejected and counted.
+func (a *attack) rejected(what string, frames [][]byte, counter string) {
+	a.t.Helper()
 	moved := a.attacked(frames)
 	for _, answer := range []string{"engine.acknowledgment_frames_sent", "engine.frames_sent"} {
 		delete(moved, answer)
 	}
-	want := map[string]int64{"nic.redirected": 3, "engine.frames_received": 3, "engine.frames_rejected_for_source_node": 3, "engine.packets_rejected": 3}
+	n := int64(len(frames))
+	want := map[string]int64{"nic.redirected": n, "engine.frames_received": n, counter: n, "engine.packets_rejected": n}
 	if !maps.Equal(moved, want) {
-		a.t.Errorf("frames of others' nodes moved %v, want %v", moved, want)
+		a.t.Errorf("frames %s moved %v, want %v", what, moved, want)
 	}
 }
 
@@ -410,6 +442,7 @@ func TestDamagedFrames(t *testing.T) {
 				}
 			}
 			a.forgedNodes()
+			a.otherJobs()
 			a.exchange(100)
 			if r := a.quiet(0); r.Process != (tally{Requests: 200}) {
 				t.Errorf("the process received %+v, want 200 requests", r.Process)

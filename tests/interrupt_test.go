@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestEndedInTheMiddle: Ctrl-C, SIGTERM and SIGKILL in the middle of a run on a lab.
@@ -38,7 +40,7 @@ func TestEndedInTheMiddle(t *testing.T) {
 				if signal == syscall.SIGKILL {
 					p.wait()
 				} else {
-					p.fails("interrupted")
+					p.interruptedBy(unix.SignalName(signal), signal)
 				}
 				if p.stdout.Len() != 0 {
 					t.Errorf("it printed %s", tail(p.stdout.String()))

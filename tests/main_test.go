@@ -37,12 +37,17 @@ const deadline = 5 * time.Minute
 const (
 	markEnv   = "FUNET_TESTS_MARK"
 	memberEnv = "FUNET_TESTS_MEMBER" // makes the test binary a member, member_test.go
+	typistEnv = "FUNET_TESTS_TYPIST" // or a typist, terminal_test.go
 )
 
 // command is the path of the command under test.
 var command string
 
 func TestMain(m *testing.M) {
+	if os.Getenv(typistEnv) != "" {
+		typist()
+		return
+	}
 	if config := os.Getenv(memberEnv); config != "" {
 		if err := member(config); err != nil {
 			fmt.Fprintln(os.Stderr, "member:", err)
@@ -93,6 +98,8 @@ type process struct {
 	stderr bytes.Buffer
 	ended  chan struct{}
 	err    error
+	// patience is how long wait waits: deadline, unless a test that does much says otherwise.
+	patience time.Duration
 }
 
 var serial atomic.Int64
@@ -105,7 +112,7 @@ func unique() string {
 // start starts a command with a mark, by its own Start or in a lab; it is ended with the test.
 func start(t *testing.T, cmd *exec.Cmd, by func(*exec.Cmd) error) *process {
 	t.Helper()
-	p := &process{t: t, cmd: cmd, mark: unique(), ended: make(chan struct{})}
+	p := &process{t: t, cmd: cmd, mark: unique(), ended: make(chan struct{}), patience: deadline}
 	if cmd.Env == nil {
 		cmd.Env = os.Environ()
 	}
@@ -156,13 +163,13 @@ func (p *process) wait() int {
 	p.t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(deadline):
+	case <-time.After(p.patience):
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // Go programs say where they are
 		select {
 		case <-p.ended:
 		case <-time.After(5 * time.Second):
 		}
-		p.t.Fatalf("%v has not ended after %v\nstderr: %s", p.cmd.Args, deadline, tail(p.stderr.String()))
+		p.t.Fatalf("%v has not ended after %v\nstderr: %s", p.cmd.Args, p.patience, tail(p.stderr.String()))
 	}
 	return p.cmd.ProcessState.ExitCode()
 }

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/funet/funet/ctl/lab"
 )
 
@@ -52,7 +54,8 @@ func TestRunExitCode(t *testing.T) {
 	s.free()
 }
 
-// TestRunSignals: SIGINT, SIGTERM and SIGHUP reach the nodes; a second SIGINT kills.
+// TestRunSignals: SIGINT, SIGTERM and SIGHUP reach the nodes, and the exit code says which it was;
+// a second SIGINT kills.
 func TestRunSignals(t *testing.T) {
 	s := daemons(t)
 	for _, c := range []struct {
@@ -60,10 +63,10 @@ func TestRunSignals(t *testing.T) {
 		script  string
 		code    int
 	}{
-		{[]syscall.Signal{syscall.SIGINT}, `trap 'exit 11' INT`, 11},
-		{[]syscall.Signal{syscall.SIGTERM}, `trap 'exit 12' TERM`, 12},
-		{[]syscall.Signal{syscall.SIGHUP}, `trap 'exit 13' HUP`, 13},
-		{[]syscall.Signal{syscall.SIGINT, syscall.SIGINT}, `trap 'echo not yet' INT`, 128 + 9},
+		{[]syscall.Signal{syscall.SIGINT}, `trap 'echo there; exit 11' INT`, 128 + 2},
+		{[]syscall.Signal{syscall.SIGTERM}, `trap 'echo there; exit 0' TERM`, 128 + 15},
+		{[]syscall.Signal{syscall.SIGHUP}, `trap 'echo there; exit 13' HUP`, 128 + 1},
+		{[]syscall.Signal{syscall.SIGINT, syscall.SIGINT}, `trap 'echo there' INT`, 128 + 2},
 	} {
 		cmd := nobody(exec.Command(command, "run", "--lab="+s.name, "-n", "2", "--", "sh", "-c", c.script+"; echo ready; while :; do sleep 0.05; done"))
 		var out growing
@@ -72,7 +75,7 @@ func TestRunSignals(t *testing.T) {
 		eventually(t, "both nodes are ready", func() bool { return out.count("ready\n") == 2 })
 		for i, signal := range c.signals {
 			if i > 0 {
-				eventually(t, "the first signal arrived", func() bool { return out.count("not yet\n") == 2 })
+				eventually(t, "the first signal arrived", func() bool { return out.count("there\n") == 2 })
 			}
 			if err := p.cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
@@ -80,6 +83,9 @@ func TestRunSignals(t *testing.T) {
 		}
 		if code := p.wait(); code != c.code {
 			t.Errorf("%v: exit code %d, want %d: %s", c.signals, code, c.code, p.stderr.String())
+		}
+		if out.count("there\n") != 2 || !strings.HasPrefix(p.stderr.String(), "funet: interrupted ("+unix.SignalName(c.signals[0])+"); ending the job\n") {
+			t.Errorf("%v: it printed %q and said %q", c.signals, out.text.String(), p.stderr.String())
 		}
 	}
 	s.free()
@@ -175,4 +181,24 @@ func TestLabDaemonsKilled(t *testing.T) {
 		t.Errorf("the daemons' folder is still there: %v", err)
 	}
 	noLab(t, name)
+}
+
+// TestRunFullDisk: where what the nodes print cannot be written, the launcher says why, and not what
+// the nodes made of it (SIGPIPE), ends them, and fails; also when none of them would have noticed.
+func TestRunFullDisk(t *testing.T) {
+	s := daemons(t)
+	for _, script := range []string{"while :; do echo x; done", "echo x; exec sleep 600", "echo x"} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := nobody(exec.Command(command, "run", "-n", "2", "--lab="+s.name, "--", "sh", "-c", script))
+		cmd.Stdout = full
+		p := start(t, cmd, nil)
+		full.Close()
+		if code, said := p.wait(), p.stderr.String(); code != 1 || !strings.Contains(said, "no space left on device") || strings.Contains(said, "pipe") {
+			t.Errorf("%s: code %d, %s", script, code, said)
+		}
+		s.free()
+	}
 }

@@ -271,7 +271,7 @@ func (p *process) failsLabelled(says string) {
 // TestRunPlaces: within mpirun or srun a process takes its number from there.
 func TestRunPlaces(t *testing.T) {
 	s := daemons(t)
-	for _, names := range [][2]string{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}} {
+	for _, names := range [][2]string{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", "PMIX_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}} {
 		script := fmt.Sprintf(`n=$FUNET_NODE; unset FUNET_NODE FUNET_NODES; exec env %s=$n %s=2 %s pingpong --exchanges 200 --warm-up 100`, names[0], names[1], command)
 		if out := s.run("-n", "2", "--", "sh", "-c", script).ok(); !strings.Contains(out, "[0] ping-pong") || !strings.Contains(out, "[1] node 1: done") {
 			t.Errorf("%v: it printed %q", names, out)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -118,10 +117,12 @@ func Matmul(ctx context.Context, l *lab.Lab, o MatmulOptions) (*MatmulReport, er
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
-		if s.dir, err = makeDir(); err != nil {
+		folder, err := makeFolder()
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
-		defer os.RemoveAll(s.dir)
+		defer folder.Remove()
+		s.dir = folder.Path()
 		theirs := func(name string, hosts int) contender {
 			return contender{name, func(ctx context.Context) (float64, error) {
 				return runMatmulMPI(ctx, s, hosts, o.Size, r.Poll)

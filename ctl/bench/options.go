@@ -107,12 +107,20 @@ func (o Options) withDefaults(l *lab.Lab) (Options, error) {
 	case len(o.RoleCommand) == 0:
 		return bad("no RoleCommand; give the arguments that make this program call RunRole")
 	}
-	for _, key := range o.Only {
-		if !slices.Contains(Keys(), key) {
-			return bad("no peer %q; use %s", key, strings.Join(Keys(), ", "))
-		}
+	if err := o.CheckOnly(); err != nil {
+		return o, fmt.Errorf("compare peers: %w", err)
 	}
 	return o, nil
+}
+
+// CheckOnly refuses keys that are no peer's, before a lab is made. Errors: ErrOptions.
+func (o Options) CheckOnly() error {
+	for _, key := range o.Only {
+		if !slices.Contains(Keys(), key) {
+			return fmt.Errorf("%w: no peer %q; use %s", ErrOptions, key, strings.Join(Keys(), ", "))
+		}
+	}
+	return nil
 }
 
 // chosen are the peers that the options ask for, in the order of the table.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/scratch"
 )
 
 // peer is one transport that is compared.
@@ -78,10 +79,12 @@ func Peers(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.dir, err = makeDir(); err != nil {
+	folder, err := makeFolder()
+	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(s.dir)
+	defer folder.Remove()
+	s.dir = folder.Path()
 
 	r := newReport(o)
 	var playing []*peer
@@ -162,18 +165,14 @@ func newSession(l *lab.Lab, o Options) (*session, error) {
 	return &session{lab: l, o: o, hosts: l.Hosts(), exe: exe, port: 20_000, got: modes{o.Attach, o.Bind}}, nil
 }
 
-// makeDir makes a temporary directory.
-func makeDir() (string, error) {
+// makeFolder makes a folder for temporary files, and removes those of benchmarks that were killed.
+func makeFolder() (*scratch.Folder, error) {
 	// Absolute, because mpirun changes directories.
 	temp, err := filepath.Abs(os.TempDir())
 	if err != nil {
-		return "", fmt.Errorf("find the directory for temporary files: %w", err)
+		return nil, fmt.Errorf("find the directory for temporary files: %w", err)
 	}
-	dir, err := os.MkdirTemp(temp, "funet-bench-")
-	if err != nil {
-		return "", fmt.Errorf("make a directory for a benchmark: %w", err)
-	}
-	return dir, nil
+	return scratch.Make(temp, "funet-bench-")
 }
 
 // address is host's address in the lab.

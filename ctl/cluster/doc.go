@@ -2,6 +2,7 @@
 // host who the members of its group are and which Ethernet address each has.
 //
 //	gid: 1                                   # optional, 1..2047
+//	token: "8f3c...e1"                       # optional, 64 hexadecimal digits
 //	peers:
 //	  - {node: 0, mac: "02:46:55:00:00:01"}
 //	  - {node: 1, mac: "02:46:55:00:01:01", iface: fu1}
@@ -18,6 +19,12 @@
 //     the same on all hosts;
 //   - gid is the group, 1..2047; 0 is the system group and is refused. A file without
 //     gid leaves the choice to whoever loads it ([File.GID] is then 0);
+//   - token is the group's secret, from which its frames get their tag
+//     (arctic.JobTag): nodes whose files have another are told that another job has the
+//     GID. Without one the tag follows from the GID alone, and all programs with that GID
+//     whose files have no token are one job: enough where only one administrator opens
+//     cards. Who can read the file knows the token. A daemon has no use for it, nor for
+//     gid: its jobs bring tokens of their own;
 //   - keys that are not listed here, keys given twice, anchors, aliases, tags and
 //     further YAML documents are refused.
 //

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+
+	"github.com/funet/funet/uspace/attach"
 )
 
 // Limits of a peers file.
@@ -22,7 +24,7 @@ const (
 var (
 	ErrSyntax        = errors.New("not a peers file")           // YAML that does not parse or has the wrong shape
 	ErrUnknownKey    = errors.New("unknown key")                // a key the format does not have
-	ErrDuplicateKey  = errors.New("key given twice")            // gid, peers, node, mac or iface twice in one place
+	ErrDuplicateKey  = errors.New("key given twice")            // gid, token, peers, node, mac or iface twice in one place
 	ErrDuplicateNode = errors.New("duplicate node")             // two entries with the same node
 	ErrDuplicateMAC  = errors.New("duplicate mac")              // two nodes with the same mac on the same iface
 	ErrNodeRange     = errors.New("node out of range")          // node outside 0..65535
@@ -32,12 +34,14 @@ var (
 	ErrIface         = errors.New("not an interface name")      // empty, too long or with forbidden bytes
 	ErrGIDRange      = errors.New("gid out of range")           // gid outside 1..2047
 	ErrTooLarge      = errors.New("peers file too large")       // beyond MaxBytes
+	ErrToken         = errors.New("not a token")                // other than 64 hexadecimal digits, or zero
 )
 
 // File is a peers file. Load and Parse return it sorted, so that Peers[i].Node == i.
 type File struct {
 	GID   uint16 // 1..2047; 0 when the file does not say
 	Peers []Peer
+	Token attach.Token // of the group; zero when the file does not say
 }
 
 // Peer is one member of the group.
@@ -136,6 +140,9 @@ func (f *File) Marshal() ([]byte, error) {
 	var b bytes.Buffer
 	if f.GID != 0 {
 		fmt.Fprintf(&b, "gid: %d\n", f.GID)
+	}
+	if !f.Token.Zero() {
+		fmt.Fprintf(&b, "token: \"%s\"\n", f.Token.Text())
 	}
 	b.WriteString("peers:\n")
 	for _, p := range f.Peers {

@@ -20,6 +20,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/funet/funet/hwprofiles/yamldepth"
+	"github.com/funet/funet/uspace/attach"
 )
 
 // Load reads the peers file at path. Peers in the result are sorted by node.
@@ -100,7 +101,7 @@ func (t text) tree(data []byte) (top ast.Node, err error) {
 
 // file reads the top of the tree.
 func (t text) file(top ast.Node) (*File, error) {
-	keys, err := t.mapping(top, "gid", "peers")
+	keys, err := t.mapping(top, "gid", "token", "peers")
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +115,16 @@ func (t text) file(top ast.Node) (*File, error) {
 			return nil, fmt.Errorf("%s: gid %d, want 1..%d (0 is the system group): %w", t.at(n), gid, MaxGID, ErrGIDRange)
 		}
 		f.GID = uint16(gid)
+	}
+	if n := keys["token"]; n != nil {
+		s, err := t.scalar(n, "token")
+		if err != nil {
+			return nil, err
+		}
+		// What it is instead is not said: it may be nearly a secret.
+		if f.Token, err = attach.ParseToken(s); err != nil || f.Token.Zero() {
+			return nil, fmt.Errorf("%s: token of %d characters, want 64 hexadecimal digits that nobody guesses, such as `openssl rand -hex 32` prints: %w", t.at(n), len(s), ErrToken)
+		}
 	}
 	n := keys["peers"]
 	if n == nil {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/funet/funet/uspace/attach"
 )
 
 func mac(s string) net.HardwareAddr {
@@ -34,30 +36,38 @@ gid: 1
 peers:
   - {node: 0, mac: "02:46:55:00:00:01"}   # me
   - {node: 1, mac: "02:46:55:00:01:01", iface: fu1}
-`, File{1, two}},
+`, File{GID: 1, Peers: two}},
 		"block entries, any order, other mac notations, windows line ends": {
 			"peers:\r\n- iface: \"fu1\"\r\n  mac: 0246.5500.0101\r\n  node: 1\r\n- node: 0\r\n  mac: 02-46-55-00-00-01\r\n",
-			File{0, two}},
+			File{GID: 0, Peers: two}},
 		"mac without quotes, last gid": {`---
 peers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01, iface: fu1}]
 gid: 2047
 ...
-`, File{2047, two}},
+`, File{GID: 2047, Peers: two}},
+		"a token of digits only": {`
+token: 1000000000000000000000000000000000000000000000000000000000000000
+peers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01, iface: fu1}]
+`, File{Token: attach.Token{0x10}, Peers: two}},
+		"a token in capitals": {`
+token: "00000000000000000000000000000000000000000000000000000000000000AB"
+peers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01, iface: fu1}]
+`, File{Token: attach.Token{31: 0xab}, Peers: two}},
 		"one mac on two interfaces": {`
 peers:
 - {node: 0, mac: "02:46:55:00:00:01", iface: a}
 - {node: 1, mac: "02:46:55:00:00:01", iface: b}
-`, File{0, []Peer{{0, mac("02:46:55:00:00:01"), "a"}, {1, mac("02:46:55:00:00:01"), "b"}}}},
+`, File{GID: 0, Peers: []Peer{{0, mac("02:46:55:00:00:01"), "a"}, {1, mac("02:46:55:00:00:01"), "b"}}}},
 		"a mac of digits only": {`
 peers:
 - {node: 0, mac: 00:11:22:33:44:55}
 - {node: 1, mac: 10:20:30:40:50:59}
-`, File{0, []Peer{{0, mac("00:11:22:33:44:55"), ""}, {1, mac("10:20:30:40:50:59"), ""}}}},
+`, File{GID: 0, Peers: []Peer{{0, mac("00:11:22:33:44:55"), ""}, {1, mac("10:20:30:40:50:59"), ""}}}},
 		"an iface of digits only": {`
 peers:
 - {node: 0, mac: 00:11:22:33:44:55, iface: 007}
 - {node: 1, mac: 00:11:22:33:44:66, iface: 1.50}
-`, File{0, []Peer{{0, mac("00:11:22:33:44:55"), "007"}, {1, mac("00:11:22:33:44:66"), "1.50"}}}},
+`, File{GID: 0, Peers: []Peer{{0, mac("00:11:22:33:44:55"), "007"}, {1, mac("00:11:22:33:44:66"), "1.50"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse("p.yaml", []byte(c.text))
@@ -112,6 +122,13 @@ func TestParseRefused(t *testing.T) {
 		{"gid: 0x10\npeers:\n" + good, ErrSyntax, `p.yaml:1: gid is "0x10"`},
 		{"gid: [1]\npeers:\n" + good, ErrSyntax, "p.yaml:1: gid is Sequence"},
 		{"gid:\npeers:\n" + good, ErrSyntax, "p.yaml:1: gid is Null"},
+		// A token is 32 bytes that somebody has drawn; what it is instead is not told.
+		{"token: hunter2\npeers:\n" + good, ErrToken, "p.yaml:1: token of 7 characters"},
+		{"token: \"" + strings.Repeat("0", 64) + "\"\npeers:\n" + good, ErrToken, "p.yaml:1: token of 64 characters"},
+		{"token: \"" + strings.Repeat("1", 63) + "g\"\npeers:\n" + good, ErrToken, "want 64 hexadecimal digits"},
+		{"token: \"" + strings.Repeat("1", 66) + "\"\npeers:\n" + good, ErrToken, "66 characters"},
+		{"token:\npeers:\n" + good, ErrSyntax, "p.yaml:1: token is Null"},
+		{"token: a\ntoken: b\npeers:\n" + good, ErrDuplicateKey, "p.yaml:2: key \"token\""},
 		// At least two peers.
 		{"", ErrPeerCount, "p.yaml: empty"},
 		{"# nothing\n", ErrPeerCount, "p.yaml: empty"},
@@ -158,7 +175,7 @@ func TestLoad(t *testing.T) {
 	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
 		t.Error(err)
 	}
-	want := &File{7, []Peer{{0, mac("02:00:00:00:00:01"), ""}, {1, mac("02:00:00:00:00:02"), ""}}}
+	want := &File{GID: 7, Peers: []Peer{{0, mac("02:00:00:00:00:01"), ""}, {1, mac("02:00:00:00:00:02"), ""}}}
 	data, err := want.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -192,16 +209,16 @@ func TestValidate(t *testing.T) {
 		want error
 		in   string
 	}{
-		{File{0, []Peer{{0, a, ""}, {1, b, ""}}}, nil, ""},
-		{File{MaxGID, []Peer{{1, a, "x"}, {0, a, ""}}}, nil, ""},
+		{File{GID: 0, Peers: []Peer{{0, a, ""}, {1, b, ""}}}, nil, ""},
+		{File{GID: MaxGID, Peers: []Peer{{1, a, "x"}, {0, a, ""}}}, nil, ""},
 		{File{}, ErrPeerCount, "peers: 0 peers"},
-		{File{2048, []Peer{{0, a, ""}, {1, b, ""}}}, ErrGIDRange, "gid 2048"},
-		{File{0, []Peer{{0, a, ""}, {0, b, ""}}}, ErrDuplicateNode, "peer 1: node 0 is already at peer 0"},
-		{File{0, []Peer{{0, a, ""}, {1, a, ""}}}, ErrDuplicateMAC, "peer 1: mac"},
-		{File{0, []Peer{{0, a, ""}, {2, b, ""}}}, ErrNodeGap, "peer 1: node 2"},
-		{File{0, []Peer{{0, nil, ""}, {1, b, ""}}}, ErrMAC, "peer 0"},
-		{File{0, []Peer{{0, a, "a\n"}, {1, b, ""}}}, ErrIface, "peer 0"},
-		{File{0, make([]Peer, MaxNodes+1)}, ErrPeerCount, "65537"},
+		{File{GID: 2048, Peers: []Peer{{0, a, ""}, {1, b, ""}}}, ErrGIDRange, "gid 2048"},
+		{File{GID: 0, Peers: []Peer{{0, a, ""}, {0, b, ""}}}, ErrDuplicateNode, "peer 1: node 0 is already at peer 0"},
+		{File{GID: 0, Peers: []Peer{{0, a, ""}, {1, a, ""}}}, ErrDuplicateMAC, "peer 1: mac"},
+		{File{GID: 0, Peers: []Peer{{0, a, ""}, {2, b, ""}}}, ErrNodeGap, "peer 1: node 2"},
+		{File{GID: 0, Peers: []Peer{{0, nil, ""}, {1, b, ""}}}, ErrMAC, "peer 0"},
+		{File{GID: 0, Peers: []Peer{{0, a, "a\n"}, {1, b, ""}}}, ErrIface, "peer 0"},
+		{File{GID: 0, Peers: make([]Peer, MaxNodes+1)}, ErrPeerCount, "65537"},
 	} {
 		err := c.f.Validate()
 		if !errors.Is(err, c.want) || c.want != nil && !strings.Contains(err.Error(), c.in) {
@@ -237,6 +254,9 @@ func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(MinNodes, 40).Draw(t, "n")
 		want := &File{GID: rapid.Uint16Range(0, MaxGID).Draw(t, "gid")}
+		if rapid.Bool().Draw(t, "with a token") {
+			copy(want.Token[:], rapid.SliceOfN(rapid.Byte(), attach.TokenSize, attach.TokenSize).Draw(t, "token"))
+		}
 		macs := rapid.SliceOfNDistinct(rapid.Uint64Range(1, 1<<40-1), n, n, rapid.ID).Draw(t, "macs")
 		for i, m := range macs {
 			b := net.HardwareAddr{byte(m>>40) &^ 1, byte(m >> 32), byte(m >> 24), byte(m >> 16), byte(m >> 8), byte(m)}
@@ -245,7 +265,7 @@ func TestRoundTrip(t *testing.T) {
 				rapid.StringMatching(`[!-.0-9;-~]{1,15}`)).Filter(func(s string) bool { return s == "" || checkIface(s) == nil }).Draw(t, "iface")
 			want.Peers = append(want.Peers, Peer{uint16(i), b, name})
 		}
-		shuffled := &File{want.GID, rapid.Permutation(want.Peers).Draw(t, "order")}
+		shuffled := &File{GID: want.GID, Peers: rapid.Permutation(want.Peers).Draw(t, "order"), Token: want.Token}
 		data, err := shuffled.Marshal()
 		if err != nil {
 			t.Fatal(err)
@@ -264,7 +284,8 @@ func TestRoundTrip(t *testing.T) {
 // again; never a panic.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
-		"", "gid: 1\npeers:\n  - {node: 0, mac: \"02:46:55:00:00:01\"}\n  - {node: 1, mac: \"02:46:55:00:01:01\", iface: fu1}\n",
+		"", "token: \"" + strings.Repeat("1f", 32) + "\"\npeers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01}]\n",
+		"gid: 1\npeers:\n  - {node: 0, mac: \"02:46:55:00:00:01\"}\n  - {node: 1, mac: \"02:46:55:00:01:01\", iface: fu1}\n",
 		"peers:\n- node: 1\n  mac: 02-46-55-00-00-01\n- mac: 0246.5500.0002\n  node: 0\n", "peers: [{}, {}]", "? a\n: b", "&a [*a]", "!!map {", "a: |\n b\n",
 		"%YAML 1.2\n---\npeers:\n...\n", "\"\\x00\\u12\"", "\xff\xfe", "<<: *x", "- - - -\n -", "{? : }", "peers: >-\n", "{a: [b, {c: ]}", "? - : -",
 	} {

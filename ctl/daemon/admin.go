@@ -15,7 +15,7 @@ import (
 )
 
 // Command is the JSON of a request of KindAdmin. Do is one of gid-list, gid-end {gid},
-// route-list {gid}, route-set {gid, node, card}, profile-set {profile}, profile-show,
+// route-list {gid}, route-set {gid, node, card}, profile-set {profile or text}, profile-show,
 // context-list, context-switch {gid or context} and stop.
 type Command struct {
 	Do      string  `json:"do"`
@@ -23,7 +23,10 @@ type Command struct {
 	Node    *uint16 `json:"node,omitempty"`
 	Card    *uint16 `json:"card,omitempty"`
 	Context *uint32 `json:"context,omitempty"`
-	Profile string  `json:"profile,omitempty"` // name or path
+	// Profile is the name of a profile that is built in, Text is one in full: the daemon opens no
+	// file for who asks.
+	Profile string `json:"profile,omitempty"`
+	Text    string `json:"text,omitempty"`
 }
 
 // GIDs is the answer to gid-list.
@@ -118,7 +121,7 @@ func (d *Daemon) command(p *peer, m *Command) (any, error) {
 	case "profile-show":
 		return d.profileStatus(), nil
 	case "profile-set":
-		if err := d.setProfile(m.Profile); err != nil {
+		if err := d.setProfile(m); err != nil {
 			return nil, err
 		}
 		return d.profileStatus(), nil
@@ -161,35 +164,45 @@ func (d *Daemon) setRoute(j *job, m *Command) error {
 		return fmt.Errorf("card %d: %w", *m.Card, attach.ErrRoute)
 	}
 	node, card := *m.Node, *m.Card
+	var refused error
+	// By the card's thread: of two who change routes at once the later one's are those that the
+	// first left, on the card as in the list.
+	err := d.loop.do(func() {
+		var routes []uint32
+		var was uint16
+		if routes, was, refused = d.moveNode(j, node, card); refused != nil {
+			return
+		}
+		if refused = d.loop.card.SetGroupRoutes(j.gid, routes); refused != nil {
+			d.mu.Lock()
+			j.cards[node] = was
+			d.mu.Unlock()
+			return
+		}
+		d.loop.card.Expect(j.gid, node, j.tag, card == d.cfg.Card)
+	})
+	return errors.Join(err, refused)
+}
+
+// moveNode changes the list of a group's routes, and returns all of them and the one that was. The card's
+// thread calls it.
+func (d *Daemon) moveNode(j *job, node, card uint16) (routes []uint32, was uint16, err error) {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	switch {
 	case int(node) >= len(j.cards):
-		d.mu.Unlock()
-		return fmt.Errorf("node %d of %d: %w", node, len(j.cards), attach.ErrNode)
+		return nil, 0, fmt.Errorf("node %d of %d: %w", node, len(j.cards), attach.ErrNode)
 	case j.members[node] != nil:
-		d.mu.Unlock()
-		return fmt.Errorf("node %d is attached to this card; end it first: %w", node, attach.ErrCommand)
-	case j.ending:
-		d.mu.Unlock()
-		return attach.ErrGroup
+		return nil, 0, fmt.Errorf("node %d is attached to this card; end it first: %w", node, attach.ErrCommand)
+	case j.ending, j.gone: // its GID may be another's by now
+		return nil, 0, attach.ErrGroup
 	}
-	j.cards[node] = card
-	routes := make([]uint32, len(j.cards))
+	was, j.cards[node] = j.cards[node], card
+	routes = make([]uint32, len(j.cards))
 	for n, at := range j.cards {
 		routes[n] = uint32(at)
 	}
-	d.mu.Unlock()
-	var refused error
-	err := d.loop.do(func() {
-		if j.gone { // its GID may be another's by now
-			refused = attach.ErrGroup
-			return
-		}
-		if refused = d.loop.card.SetGroupRoutes(j.gid, routes); refused == nil {
-			d.loop.card.Expect(j.gid, node, card == d.cfg.Card)
-		}
-	})
-	return errors.Join(err, refused)
+	return routes, was, nil
 }
 
 // switchTo has the turn of a group begin.
@@ -226,8 +239,17 @@ func (d *Daemon) profileStatus() ProfileStatus {
 
 // setProfile changes the card's limits. Nothing may be attached: a card with other limits
 // is another card, with an incarnation of its own.
-func (d *Daemon) setProfile(name string) error {
-	p, err := hwprofiles.Load(name)
+func (d *Daemon) setProfile(m *Command) error {
+	var p *hwprofiles.Profile
+	var err error
+	switch {
+	case (m.Profile == "") == (m.Text == ""):
+		return fmt.Errorf("which profile? say profile, which is a name, or text: %w", attach.ErrCommand)
+	case m.Text != "":
+		p, err = hwprofiles.Parse("text", []byte(m.Text))
+	default:
+		p, err = hwprofiles.Embedded(m.Profile)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, attach.ErrCommand)
 	}

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/attach"
@@ -68,13 +70,15 @@ func TestAdministration(t *testing.T) {
 		fmt.Sprintf(`{"do": "route-set", "gid": %d, "node": 2, "card": 1}`, gid): attach.ErrNode,
 		fmt.Sprintf(`{"do": "route-set", "gid": %d, "node": 1, "card": 2}`, gid): attach.ErrRoute,
 		fmt.Sprintf(`{"do": "route-set", "gid": %d, "node": 1}`, gid):            attach.ErrCommand,
-		`{"do": "gid-end"}`:                               attach.ErrCommand,
-		`{"do": "route-list", "gid": 0}`:                  attach.ErrGroup,
-		`{"do": "profile-set", "profile": "nosuch"}`:      attach.ErrCommand,
-		`{"do": "profile-set", "profile": "sbus-arctic"}`: attach.ErrCommand,
-		`{"do": "profile-set", "profile": "native"}`:      attach.ErrBusy,
-		`{"do": "context-switch", "context": 0}`:          attach.ErrCommand, // all are on the card
-		`{"do": "context-switch", "context": 4294967295}`: attach.ErrCommand,
+		`{"do": "gid-end"}`:                                             attach.ErrCommand,
+		`{"do": "route-list", "gid": 0}`:                                attach.ErrGroup,
+		`{"do": "profile-set", "profile": "nosuch"}`:                    attach.ErrCommand,
+		`{"do": "profile-set", "profile": "sbus-arctic"}`:               attach.ErrCommand,
+		`{"do": "profile-set", "profile": "native"}`:                    attach.ErrBusy,
+		`{"do": "profile-set"}`:                                         attach.ErrCommand,
+		`{"do": "profile-set", "text": "name: x", "profile": "native"}`: attach.ErrCommand,
+		`{"do": "context-switch", "context": 0}`:                        attach.ErrCommand, // all are on the card
+		`{"do": "context-switch", "context": 4294967295}`:               attach.ErrCommand,
 		`{"do": "fly"}`:                    attach.ErrCommand,
 		`{"do": "gid-list", "why": "so"}`:  attach.ErrCommand,
 		`{"do": "gid-list"} {"do": "x"}`:   attach.ErrCommand,
@@ -99,6 +103,45 @@ func TestAdministration(t *testing.T) {
 	pingPong(t, nodes, 3)
 	wantError(t, d.admin(t, `{"do": "stop"}`, nil), nil)
 	nodes[0].closed()
+}
+
+// Rule: the daemon opens no file for an administrator, who may be somebody who cannot read it, or names one
+// that blocks whoever opens it: profiles come by name or in full.
+func TestProfileComesInFull(t *testing.T) {
+	b := newBed(t)
+	d := b.start(0, nil)
+	fifo, file := filepath.Join(b.dir, "fifo.yaml"), filepath.Join(b.dir, "few.yaml")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, err := few(t, 2).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(m daemon.Command) (daemon.ProfileStatus, error) {
+		body, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p daemon.ProfileStatus
+		return p, d.admin(t, string(body), &p)
+	}
+	for _, path := range []string{fifo, file, "/etc/shadow", "./native", "../native"} {
+		_, err := ask(daemon.Command{Do: "profile-set", Profile: path})
+		wantError(t, err, attach.ErrCommand)
+		if !strings.Contains(err.Error(), "unknown profile") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	_, err = ask(daemon.Command{Do: "profile-set", Text: "root:x:0"})
+	wantError(t, err, attach.ErrCommand)
+	p, err := ask(daemon.Command{Do: "profile-set", Text: string(text)})
+	if err != nil || p.Contexts != 2 {
+		t.Errorf("the profile in full: %+v, %v", p, err)
+	}
 }
 
 // few is a profile with room for so many groups.

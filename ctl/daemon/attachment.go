@@ -25,13 +25,16 @@ type attachment struct {
 	uid      uint32
 	node     uint16
 	slots    int
+	conn     *connection
 	memory   *region
+	bells    *bells
 	shared   *funi.Memory
 	segments map[uint32]*region // by base
 	bytes    int64              // all memory, in whole pages
 	ctx      *engine.Context
 	saved    *engine.Saved // the card's thread's: the context is switched out
 	active   atomic.Bool   // it is not
+	lost     bool          // the card's thread's: its memory failed, and it is not on the card any more
 
 	card    int // eventfd: wakes the card's thread
 	process int // write end of the pipe that wakes the process
@@ -66,8 +69,7 @@ func (c *connection) attach(message []byte) (err error) {
 		Slots: r.Slots, Memory: uint64(size), Incarnation: c.d.incarnation.Load()}
 	// Whoever waits for mu does not wait for the process. The descriptors are closed by this
 	// goroutine alone, also if the job ends meanwhile.
-	err = c.send(answer.Encode(), a.memory.fd, c.d.bells.fd, a.card, wait)
-	a.memory.passed()
+	err = c.send(answer.Encode(), a.memory.fd, a.bells.fd, a.card, wait)
 	closeFD(wait)
 	return err
 }
@@ -91,13 +93,13 @@ func (c *connection) newContext(r *attach.AttachRequest, size int) (_ *attachmen
 		d.leave(j, r.Node)
 		return nil, -1, err
 	}
-	a := &attachment{job: j, uid: c.peer.uid, node: r.Node, slots: int(r.Slots), segments: map[uint32]*region{}, bytes: use.bytes, card: -1, process: -1}
+	a := &attachment{job: j, conn: c, uid: c.peer.uid, node: r.Node, slots: int(r.Slots), segments: map[uint32]*region{}, bytes: use.bytes, card: -1, process: -1}
 	wait, err = a.make(d, size)
 	if err == nil {
 		err = d.attachContext(a)
 	}
 	if err != nil {
-		a.close()
+		a.close(d)
 		closeFD(wait)
 		d.give(c.peer.uid, use)
 		d.leave(j, r.Node)
@@ -113,10 +115,13 @@ func (c *connection) newContext(r *attach.AttachRequest, size int) (_ *attachmen
 // stop the card's thread. The writing end of a pipe is the daemon's alone.
 func (a *attachment) make(d *Daemon, size int) (wait int, err error) {
 	wait = -1
-	if a.memory, err = newRegion(fmt.Sprintf("%d.%d", a.job.gid, a.node), int64(size)); err != nil {
+	if a.memory, err = d.memory.make(fmt.Sprintf("%d.%d", a.job.gid, a.node), int64(size), a); err != nil {
 		return wait, fmt.Errorf("%w: %w", attach.ErrFull, err)
 	}
-	if a.shared, err = funi.SharedMemory(a.memory.bytes, d.bells.bytes); err != nil {
+	if a.bells, err = d.takeBells(a.uid); err != nil {
+		return wait, err
+	}
+	if a.shared, err = funi.SharedMemory(a.memory.bytes, a.bells.bytes); err != nil {
 		return wait, err
 	}
 	// The queues are halted until the process has written its registers (thesis 3.2.1,
@@ -148,11 +153,12 @@ func (d *Daemon) attachContext(a *attachment) error {
 		if refused = l.watch(a.card, unix.EPOLLIN|unix.EPOLLET); refused != nil {
 			return
 		}
-		if a.ctx, refused = l.card.Attach(a.shared, a.job.gid, a.node); refused != nil {
+		if a.ctx, refused = l.card.Attach(a.shared, a.job.gid, a.node, a.job.tag); refused != nil {
 			l.unwatch(a.card)
 			return
 		}
 		l.card.Account(a.ctx, a.uid)
+		l.card.Doorbells(a.ctx, a.bells.page)
 		l.byBell[a.ctx.Bell()] = a
 		a.active.Store(true)
 		if l.share != nil {
@@ -271,7 +277,7 @@ func (c *connection) freeKept() {
 	if !c.d.stopping.Load() { // the daemon's end is no wish of the process, and frees its memory anyhow
 		a.erase()
 	}
-	a.close()
+	a.close(c.d)
 	c.d.give(c.peer.uid, usage{contexts: 1, bytes: a.bytes})
 }
 
@@ -285,6 +291,9 @@ func (c *connection) endContext() *attachment {
 	d := c.d
 	_ = d.loop.do(func() { // a thread that has ended touches nothing any more
 		l := d.loop
+		if a.lost {
+			return
+		}
 		a.dismiss()
 		l.unwatch(a.card)
 		l.byBell[a.ctx.Bell()] = nil
@@ -309,7 +318,10 @@ func (a *attachment) erase() {
 }
 
 // close gives memory and descriptors back, which the card must not use any more.
-func (a *attachment) close() {
+func (a *attachment) close(d *Daemon) {
+	if a.bells != nil {
+		d.giveBells(a.uid, a.bells)
+	}
 	if a.memory != nil {
 		a.memory.close()
 	}

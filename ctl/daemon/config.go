@@ -65,6 +65,8 @@ type Config struct {
 	PeerTimeout, ConnectTimeout time.Duration
 	Drain                       time.Duration // most time that a stop waits for what is under way; DefaultDrain
 
+	// Memory is the kind of memory that processes share with the card.
+	Memory MemoryKind
 	// Rules say who may use the card; the first that matches a user is his. Without any,
 	// everybody may, as DefaultRule says.
 	Rules          []Rule

@@ -29,7 +29,7 @@ import (
 type Daemon struct {
 	cfg         Config
 	incarnation atomic.Uint32
-	bells       *region // the doorbell page
+	memory      *memory
 	loop        *loop
 	listener    *listener
 	metrics     *metrics // nil: none
@@ -43,6 +43,7 @@ type Daemon struct {
 	// mu guards what follows. Nobody waits for anything while he holds it.
 	mu          sync.Mutex
 	users       map[uint32]usage
+	bells       map[uint32]*bells // by user
 	debts       debts
 	jobs        map[uint16]*job
 	connections map[*connection]struct{}
@@ -61,7 +62,7 @@ func Open(c Config) (_ *Daemon, err error) {
 	if err := checkCPU(c.CPU); err != nil {
 		return nil, fmt.Errorf("starting funid: %w", err)
 	}
-	d := &Daemon{cfg: c, quit: make(chan struct{}), refusals: make(chan struct{}, mostRefusals), users: map[uint32]usage{}, debts: debts{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{}}
+	d := &Daemon{cfg: c, quit: make(chan struct{}), refusals: make(chan struct{}, mostRefusals), users: map[uint32]usage{}, bells: map[uint32]*bells{}, debts: debts{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("starting funid: %w", err), d.release())
@@ -76,7 +77,7 @@ func Open(c Config) (_ *Daemon, err error) {
 			return nil, err
 		}
 	}
-	if d.bells, err = newRegion("doorbells", funi.DoorbellsSize); err != nil {
+	if d.memory, err = newMemory(c.Memory); err != nil {
 		return nil, err
 	}
 	ports, err := openPorts(&c)
@@ -90,16 +91,13 @@ func Open(c Config) (_ *Daemon, err error) {
 	if err != nil {
 		return nil, errors.Join(err, closePorts(ports))
 	}
-	d.loop.share = shareOf(c.Profile)
+	d.loop.share, d.loop.memory, d.loop.spoil = shareOf(c.Profile), d.memory, d.spoil
 	return d, nil
 }
 
 // newCard makes the engine, with an incarnation of its own.
 func (d *Daemon) newCard(c *Config, ports []*afxdp.Port) (_ *engine.Card, err error) {
 	cfg := c.engine()
-	if cfg.Doorbells, err = funi.SharedDoorbells(d.bells.bytes); err != nil {
-		return nil, err
-	}
 	for _, p := range ports {
 		cfg.Ports = append(cfg.Ports, port.Port(p))
 	}
@@ -183,6 +181,9 @@ func checkCPU(cpu int) error {
 // Open's resources are given back when it returns.
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	go d.loop.run(d.cfg.CPU)
+	if d.memory.kind == WatchedMemory {
+		go d.watch(d.loop.ended)
+	}
 	accepting := make(chan error, 1)
 	socket := d.listener.socket // a stop takes it from the listener, perhaps at once
 	go func() { accepting <- d.accept(socket) }()
@@ -280,9 +281,6 @@ func (d *Daemon) release() error {
 	}
 	if d.loop != nil {
 		errs = append(errs, closePorts(d.loop.ports), d.loop.close())
-	}
-	if d.bells != nil {
-		d.bells.close()
 	}
 	return errors.Join(errs...)
 }

@@ -12,12 +12,14 @@
 //	jobs.go        a group with token and routes: made by a launcher, joined by who shows
 //	               the token, and gone with the launcher's connection
 //	attachment.go  memory made and sealed (memory.go), attached to the card, passed on;
-//	               segment.go is more of it
-//	loop.go        the card's thread: engine, ports, wake-ups; rest.go is when it sleeps
+//	               segment.go is more of it, bells.go the doorbell page of each user
+//	loop.go        the card's thread: engine, ports, wake-ups; rest.go is when it sleeps,
+//	               fault.go what becomes of memory that fails under it
 //	share.go       groups in turn, where the card has room for few contexts
 //
 // and beside them: daemon.go (start and clean stop), config.go and parse.go, admin.go and
-// status.go, metrics.go, privileges.go (capabilities), service.go (systemd).
+// status.go, metrics.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
+// kernels whose memory can have holes.
 //
 // A configuration file, in which every key may be left out but card and peers:
 //
@@ -30,6 +32,7 @@
 //	huge_pages: false
 //	jumbo: false                # on all hosts or none
 //	cpu: 3                      # processor of the card's thread; default: none in particular
+//	memory: auto                # auto, immutable, watched; see memory.go
 //	polling: adaptive           # adaptive, spin, sleep
 //	profile: native             # or a file of limits; see profile.go
 //	slots: 1024                 # of each queue, for programs that do not say
@@ -46,8 +49,8 @@
 //   - Only the card's thread touches engine and ports; connections ask it to, through a
 //     bounded mailbox, and it carries out a bounded number of requests between two steps.
 //   - A process can make the daemon do nothing but work in proportion: nothing that it maps
-//     or holds a descriptor of lets it stop the card's thread, shrink memory under it, or be
-//     taken for another. It has at most as many connections, jobs, contexts and bytes as
+//     or holds a descriptor of lets it stop the card's thread, shrink memory under it, make holes
+//     there, or be taken for another. A fault in its memory ends its context. It has at most as many connections, jobs, contexts and bytes as
 //     its user's rule says, and all of them end with its connection.
 //   - Who he is is a user's number, as the daemon's own user namespace has it. Numbers that
 //     belong to another user (subuid(5)) are users of their own, each with what a rule

@@ -17,6 +17,7 @@ type job struct {
 	uid   uint32
 	pid   int32
 	token attach.Token
+	tag   uint64   // in every frame, from token and GID
 	cards []uint16 // of the nodes
 
 	// made is false until the card has its routes; guarded by Daemon.mu, as are the others.
@@ -66,6 +67,7 @@ func (c *connection) makeJob(message []byte) error {
 		d.give(c.peer.uid, usage{jobs: 1})
 		return err
 	}
+	j.tag = arctic.JobTag(j.token[:], j.gid)
 	routes := make([]uint32, len(r.Cards))
 	for node, card := range r.Cards {
 		routes[node] = uint32(card)
@@ -78,7 +80,7 @@ func (c *connection) makeJob(message []byte) error {
 		}
 		for node, at := range r.Cards {
 			if at == d.cfg.Card {
-				card.Expect(j.gid, uint16(node), true)
+				card.Expect(j.gid, uint16(node), j.tag, true)
 			}
 		}
 	})
@@ -185,7 +187,7 @@ func (d *Daemon) endJob(j *job) {
 	_ = d.loop.do(func() { // a thread that has ended has no groups
 		for node, at := range j.cards {
 			if at == d.cfg.Card {
-				d.loop.card.Expect(j.gid, uint16(node), false)
+				d.loop.card.Expect(j.gid, uint16(node), j.tag, false)
 			}
 		}
 		_ = d.loop.card.SetGroupRoutes(j.gid, nil) // it always can be taken away

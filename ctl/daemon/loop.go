@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +53,13 @@ type loop struct {
 
 	// byBell finds the attachment of a context.
 	byBell [funi.MaxContexts]*attachment
+
+	memory *memory
+	spoil  func(*region)
+	torn   *region       // a turn ended since this failed; see fault.go
+	doing  chan struct{} // of the command that is being carried out
+	faults atomic.Uint64
+	tid    atomic.Int32
 
 	polling Polling
 	epoll   int
@@ -148,10 +156,11 @@ func (l *loop) run(cpu int) {
 		set.Set(cpu)
 		_ = unix.SchedSetaffinity(0, &set) // tried by Open
 	}
-	for !l.stop {
-		l.turn()
+	debug.SetPanicOnFault(true) // for this goroutine
+	l.tid.Store(int32(unix.Gettid()))
+	for !l.guarded() {
+		continue
 	}
-	l.card.Rouse()
 }
 
 // turn is one step, and what belongs to it.
@@ -180,10 +189,17 @@ func (l *loop) step() (next int64) {
 	if l.share != nil {
 		next = min(next, l.share.turn(l))
 	}
-	for _, x := range l.card.TakeCalled() {
-		wakeUp(l.byBell[x.Bell()].process)
-	}
+	l.call()
 	return next
+}
+
+// call wakes the processes for which the card has published something.
+func (l *loop) call() {
+	for _, x := range l.card.TakeCalled() {
+		if a := l.byBell[x.Bell()]; a != nil { // nil: it has just been lost
+			wakeUp(a.process)
+		}
+	}
 }
 
 // obey carries out commands.
@@ -194,8 +210,12 @@ func (l *loop) obey() {
 	l.rest.worked, l.rest.idle = true, 0
 	for n := 0; n < turnCommands && len(l.mailbox) > 0; n++ {
 		c := <-l.mailbox
+		l.doing = c.done
 		c.do()
-		close(c.done)
+		if l.doing != nil {
+			close(l.doing)
+			l.doing = nil
+		}
 	}
 	l.obeyed = l.now + (stepsFirst+1)*(l.clock()-l.now)
 }

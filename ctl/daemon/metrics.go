@@ -12,8 +12,6 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -50,8 +48,7 @@ func (d *Daemon) listenMetrics(address string) (*metrics, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collector{d})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	l = &few{Listener: l, room: make(chan struct{}, scrapers)}
-	return &metrics{listener: l, server: &http.Server{Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}}, nil
+	return &metrics{listener: scrapers(l), server: scrapeServer(mux)}, nil
 }
 
 // isSocket reports whether there is a socket: connect(2) refuses other files just as it
@@ -59,41 +56,6 @@ func (d *Daemon) listenMetrics(address string) (*metrics, error) {
 func isSocket(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode().Type() == fs.ModeSocket
-}
-
-// scrapers is how many connections to the metrics there are at a time, as each takes a
-// descriptor and everybody on the host can make them. More wait.
-const scrapers = 16
-
-// few is a listener that accepts no more connections than it has room for.
-type few struct {
-	net.Listener
-	room chan struct{}
-}
-
-// Accept waits for room and then for a connection.
-func (l *few) Accept() (net.Conn, error) {
-	l.room <- struct{}{}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.room
-		return nil, err
-	}
-	return &oneOfFew{Conn: c, room: l.room}, nil
-}
-
-// oneOfFew is a connection that gives its room back when it is closed.
-type oneOfFew struct {
-	net.Conn
-	once sync.Once
-	room chan struct{}
-}
-
-// Close closes the connection.
-func (c *oneOfFew) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(func() { <-c.room })
-	return err
 }
 
 // serve answers until close.
@@ -157,7 +119,7 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 	}
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	send(gauge, "info", "The card and its incarnation; always 1.", 1,
-		"card", strconv.Itoa(int(d.cfg.Card)), "incarnation", strconv.FormatUint(uint64(d.incarnation.Load()), 10))
+		"memory", d.memory.kind.String(), "card", strconv.Itoa(int(d.cfg.Card)), "incarnation", strconv.FormatUint(uint64(d.incarnation.Load()), 10))
 	d.mu.Lock()
 	var all usage
 	for _, u := range d.users {
@@ -171,6 +133,7 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 	send(gauge, "contexts", "Contexts that are attached, and nodes that jobs have here.", float64(all.contexts))
 	send(gauge, "connections", "Connections to the socket.", float64(all.connections))
 	send(gauge, "shared_bytes", "Memory shared with processes.", float64(all.bytes))
+	send(counter, "memory_faults_total", "Pieces of shared memory that failed or had holes, and whose contexts ended.", float64(d.loop.faults.Load()))
 	// The engine's counters have their names where they are defined.
 	named, err := json.Marshal(n)
 	if err != nil {

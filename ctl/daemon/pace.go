@@ -13,8 +13,8 @@ const (
 	requestCost = 100 * time.Microsecond
 	// routeCost is the cost of a node of a job.
 	routeCost = 50 * time.Nanosecond
-	// costBytes is how many bytes of new memory, made and freed, cost a nanosecond.
-	costBytes = 2
+	// byteCost is the cost of a byte of new memory, which is made, mapped, locked and freed.
+	byteCost = 2 * time.Nanosecond
 	// burst is the debt that nobody waits for.
 	burst = 100 * time.Millisecond
 	// longestPace bounds a wait, and glancePace how late the end of a process is noticed that
@@ -76,4 +76,4 @@ func (c *connection) pace(cost time.Duration) error {
 func routesCost(nodes int) time.Duration { return time.Duration(nodes) * routeCost }
 
 // memoryCost is the cost of making so much memory.
-func memoryCost(bytes int64) time.Duration { return time.Duration(bytes / costBytes) }
+func memoryCost(bytes int64) time.Duration { return time.Duration(bytes) * byteCost }

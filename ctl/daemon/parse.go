@@ -161,6 +161,7 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 			}
 			return nil
 		}},
+		{"memory", choice(t, &c.Memory, AnyMemory, ImmutableMemory, WatchedMemory)},
 		{"polling", choice(t, &c.Polling, Adaptive, Spin, Sleep)},
 		{"slots", t.count(&c.Slots, 2, 1<<16)},
 		{"peer_timeout", t.duration(&c.PeerTimeout)},

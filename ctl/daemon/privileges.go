@@ -1,7 +1,8 @@
 package daemon
 
 // This file is capabilities(7): what the daemon needs to make its card, and that it keeps
-// nothing of it afterwards but what its counters need.
+// nothing of it afterwards but the one with which its memory is kept whole (memory.go). With that it
+// can mark files of its own user, and do nothing else.
 
 import (
 	"errors"
@@ -21,11 +22,20 @@ var ErrPrivileges = errors.New("a capability is missing")
 var ErrCGo = errors.New("built with cgo, a program cannot drop capabilities of all its threads; build it with CGO_ENABLED=0")
 
 // needed are the capabilities with which AF_XDP sockets are opened (CAP_NET_RAW) and the
-// NIC program is loaded (CAP_BPF) and attached (CAP_NET_ADMIN).
+// NIC program is loaded (CAP_BPF, and CAP_PERFMON because it subtracts pointers to tell how
+// long a frame is, which the verifier allows to nobody else) and attached (CAP_NET_ADMIN).
 var needed = []struct {
 	number int
 	name   string
-}{{unix.CAP_NET_RAW, "CAP_NET_RAW"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_BPF, "CAP_BPF"}}
+}{{unix.CAP_NET_RAW, "CAP_NET_RAW"}, {unix.CAP_NET_ADMIN, "CAP_NET_ADMIN"}, {unix.CAP_BPF, "CAP_BPF"}, {unix.CAP_PERFMON, "CAP_PERFMON"}}
+
+// Capabilities are the names of those that the daemon needs to make its card.
+func Capabilities() (names []string) {
+	for _, c := range needed {
+		names = append(names, c.name)
+	}
+	return names
+}
 
 // CheckPrivileges says which capabilities are missing, if some are: ErrPrivileges.
 func CheckPrivileges() error {
@@ -42,7 +52,7 @@ func CheckPrivileges() error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s; run funid as root, or give it what is missing: setcap cap_net_raw,cap_net_admin,cap_bpf=ep %s", ErrPrivileges, strings.Join(missing, ", "), os.Args[0])
+	return fmt.Errorf("%w: %s; run funid as root, or give it what is missing: setcap cap_net_raw,cap_net_admin,cap_bpf,cap_perfmon,cap_linux_immutable=ep %s", ErrPrivileges, strings.Join(missing, ", "), os.Args[0])
 }
 
 // capabilities returns those of the calling thread.
@@ -54,8 +64,8 @@ func capabilities() (data [2]unix.CapUserData, err error) {
 	return data, nil
 }
 
-// DropPrivileges drops all capabilities of all threads for good, also for programs that
-// one of them might execute. Call it when Open has returned: what is open stays usable. It
+// DropPrivileges drops all capabilities of all threads for good but CAP_LINUX_IMMUTABLE, if they
+// have it, and that one too for programs that one of them might execute. Call it when Open has returned: what is open stays usable. It
 // returns ErrCGo in a program with cgo.
 func DropPrivileges() error {
 	all := func(what string, trap, a1, a2, a3, a4 uintptr) error {
@@ -90,6 +100,8 @@ func DropPrivileges() error {
 		return err
 	}
 	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	return all("the sets of the process", unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(&none[0])), 0, 0)
+	var left [2]unix.CapUserData
+	left[0].Effective = data[0].Effective & (1 << unix.CAP_LINUX_IMMUTABLE)
+	left[0].Permitted = left[0].Effective
+	return all("the sets of the process", unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(&left[0])), 0, 0)
 }

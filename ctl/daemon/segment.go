@@ -25,9 +25,7 @@ func (c *connection) segment(message []byte) error {
 	if err != nil {
 		return err
 	}
-	err = c.send(r.EncodeAnswer(), m.fd)
-	m.passed()
-	return err
+	return c.send(r.EncodeAnswer(), m.fd)
 }
 
 // newSegment makes a segment of the connection's context.
@@ -51,7 +49,7 @@ func (c *connection) newSegment(r *attach.SegmentRequest) (*region, error) {
 	if err := c.d.take(c.peer.uid, c.rule, use); err != nil {
 		return refuse(err)
 	}
-	m, err := newRegion("segment", int64(r.Bytes))
+	m, err := c.d.memory.make("segment", int64(r.Bytes), a)
 	if err != nil {
 		c.d.give(c.peer.uid, use)
 		return refuse(fmt.Errorf("%w: %w", attach.ErrFull, err))

@@ -14,14 +14,20 @@ import (
 // Status is the JSON of an answer to KindStatus.
 type Status struct {
 	attach.Info
-	Polling     string           `json:"polling"`
-	Stopping    bool             `json:"stopping"`
-	Connections int              `json:"connections"` // this one included
-	Jobs        []JobStatus      `json:"jobs"`
-	Contexts    []ContextStatus  `json:"contexts"`
-	LeftOut     int              `json:"left_out"` // jobs and contexts for which the answer has no room
-	Bytes       int64            `json:"bytes"`    // of memory that processes share with the card
-	Counters    *engine.Counters `json:"counters,omitempty"`
+	Polling     string          `json:"polling"`
+	Stopping    bool            `json:"stopping"`
+	Connections int             `json:"connections"` // this one included
+	Jobs        []JobStatus     `json:"jobs"`
+	Contexts    []ContextStatus `json:"contexts"`
+	LeftOut     int             `json:"left_out"` // jobs and contexts for which the answer has no room
+	Bytes       int64           `json:"bytes"`    // of memory that processes share with the card
+	// Memory is the kind of that memory, and MemoryWhy why it is not the best; MemoryLocked says that all
+	// of it is locked, and MemoryFaults counts those who lost their contexts as it failed or had holes.
+	Memory       string           `json:"memory"`
+	MemoryWhy    string           `json:"memory_why,omitempty"`
+	MemoryLocked bool             `json:"memory_locked"`
+	MemoryFaults uint64           `json:"memory_faults"`
+	Counters     *engine.Counters `json:"counters,omitempty"`
 }
 
 // JobStatus is a job.
@@ -56,7 +62,11 @@ func (c *connection) status() error { return c.answerJSON(attach.KindStatus, c.d
 func (d *Daemon) statusFor(p *peer) Status {
 	all := d.administrator(p)
 	mine := func(uid uint32) bool { return all || uid == p.uid }
-	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Stopping: d.stopping.Load(), Jobs: []JobStatus{}, Contexts: []ContextStatus{}}
+	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Stopping: d.stopping.Load(), Jobs: []JobStatus{}, Contexts: []ContextStatus{},
+		Memory: d.memory.kind.String(), MemoryLocked: d.memory.locked.Load(), MemoryFaults: d.loop.faults.Load()}
+	if d.memory.why != nil {
+		s.MemoryWhy = d.memory.why.Error()
+	}
 	d.mu.Lock()
 	for uid, u := range d.users {
 		if mine(uid) {

@@ -4,13 +4,13 @@ package main
 // of its card wherever that is.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"runtime/debug"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
@@ -38,14 +38,12 @@ func (f *nodeFlags) checkAttached() error {
 		return errors.New("--card daemon: the daemon has interfaces and peers; leave out --iface and --peers")
 	case f.node < -1 || f.node > math.MaxUint16:
 		return fmt.Errorf("--node %d: %w; leave it out, funet run says which it is", f.node, card.ErrNode)
-	case f.gid < 0 || f.gid > cluster.MaxGID:
-		return fmt.Errorf("--gid %d: %w; use 1 to %d (0 is the system group)", f.gid, card.ErrGID, cluster.MaxGID)
 	}
 	return nil
 }
 
 // attach attaches to the card of a daemon.
-func (f *nodeFlags) attach() (*node, error) {
+func (f *nodeFlags) attach(ctx context.Context) (*node, error) {
 	cfg, err := attach.Environment()
 	if err != nil {
 		return nil, err
@@ -59,8 +57,8 @@ func (f *nodeFlags) attach() (*node, error) {
 	if f.gid != 0 {
 		cfg.GID = uint16(f.gid)
 	}
-	cfg.Slots = f.slots
-	info, err := attach.Inquire(cfg.Socket, 0)
+	cfg.Slots, cfg.Context = f.slots, ctx
+	info, err := attach.InquireContext(ctx, cfg.Socket, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +78,8 @@ func (f *nodeFlags) attach() (*node, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.Close(0))
 	}
-	return &node{carrier: c, e: e, with: &info}, nil
+	e.Bind(ctx)
+	return &node{carrier: c, e: e, ctx: ctx, with: &info}, nil
 }
 
 // where returns the node's place.

@@ -83,8 +83,8 @@ func selfPingPongCommand() *cobra.Command {
 		Short:  "Both nodes of a ping-pong in one process, for `funet bench peers`",
 		Hidden: true,
 		Args:   cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			r, err := selfPingPong(exchanges)
+		RunE: func(c *cobra.Command, _ []string) error {
+			r, err := selfPingPong(c.Context(), exchanges)
 			if err != nil {
 				return err
 			}
@@ -97,7 +97,7 @@ func selfPingPongCommand() *cobra.Command {
 
 // selfPingPong measures round trips of a 4-word request and a 4-word reply between two contexts
 // of this process.
-func selfPingPong(exchanges int) (*pingpongResult, error) {
+func selfPingPong(ctx context.Context, exchanges int) (*pingpongResult, error) {
 	if err := os.Setenv(attach.NodeVariable, "0"); err != nil {
 		return nil, err
 	}
@@ -110,6 +110,7 @@ func selfPingPong(exchanges int) (*pingpongResult, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Context = ctx
 	cfg.Spin = true // a context that slept would keep the other waiting
 	var ends [2]*am.Endpoint
 	for i := range ends {
@@ -122,6 +123,7 @@ func selfPingPong(exchanges int) (*pingpongResult, error) {
 		if ends[i], err = am.New(c.Interface(), i, len(ends), c.Drive); err != nil {
 			return nil, err
 		}
+		ends[i].Bind(ctx)
 	}
 	h := hdrhistogram.New(1, int64(time.Second), 3)
 	back := 0

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +26,7 @@ the rounds. Peers that are not installed are reported as absent; "make peers"
 installs them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := cmp.Or(f.check(), inRange("--exchanges", o.Exchanges, 1, bench.MaxExchanges)); err != nil {
+			if err := cmp.Or(f.check(), inRange("--exchanges", o.Exchanges, 1, bench.MaxExchanges), o.CheckOnly()); err != nil {
 				return err
 			}
 			o.Rounds = f.rounds
@@ -56,7 +57,7 @@ installs them.`,
 		},
 	}
 	c.Flags().IntVar(&o.Exchanges, "exchanges", bench.DefaultExchanges, "round trips of each peer and round")
-	c.Flags().StringSliceVar(&o.Only, "only", nil, "measure only these peers, besides funet")
+	c.Flags().StringSliceVar(&o.Only, "only", nil, "measure only these peers, besides funet: "+strings.Join(bench.Keys(), ", "))
 	f.register(c, 2, 2, 2)
 	return c
 }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/usage"
+
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/sim"
@@ -86,7 +88,7 @@ were looked at when the model's few choices were made; all others are prediction
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := hwprofiles.Load(profile)
 			if err != nil {
-				return usage(c, err)
+				return usage.Explain(c, err)
 			}
 			r, err := simulateCMAM(p)
 			if err != nil {

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 
 	"golang.org/x/image/font"
@@ -37,30 +37,43 @@ var pictureFormats = map[string]func(*figureResult, io.Writer) error{
 	".png": (*figureResult).writePNG,
 }
 
-// checkPlots refuses names of files that no picture can be written to, before a minute of
-// simulation.
-func checkPlots(names []string) error {
-	for _, name := range names {
-		if pictureFormats[filepath.Ext(name)] == nil {
-			return fmt.Errorf("--plot %s: pictures are SVG or PNG; use a name that ends in .svg or .png", name)
-		}
-		if folder, err := os.Stat(filepath.Dir(name)); err != nil || !folder.IsDir() {
-			return fmt.Errorf("--plot %s: there is no folder %s; make it first", name, filepath.Dir(name))
-		}
-	}
-	return nil
+// pictures are the files that a figure is to be drawn into.
+type pictures struct {
+	outputs
+	names []string
+	to    []io.Writer
 }
 
-// writePlots writes a picture to each file.
-func (r *figureResult) writePlots(names []string) error {
-	files := outputs{}
-	var errs []error
+// openPictures opens files for pictures, or refuses those that none can be written to, before a
+// minute of simulation. The caller defers discard.
+func openPictures(names []string) (*pictures, error) {
+	p := &pictures{names: names}
 	for _, name := range names {
-		if err := pictureFormats[filepath.Ext(name)](r, files.create(name)); err != nil {
-			errs = append(errs, fmt.Errorf("writing %s: %w", name, err))
+		if pictureFormats[filepath.Ext(name)] == nil {
+			p.discard()
+			return nil, fmt.Errorf("--plot %s: pictures are SVG or PNG; use a name that ends in .svg or .png", name)
+		}
+		w, err := p.create(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("there is no folder %s; make it first", filepath.Dir(name))
+		}
+		if err != nil {
+			p.discard()
+			return nil, fmt.Errorf("--plot %s: %w", name, err)
+		}
+		p.to = append(p.to, w)
+	}
+	return p, nil
+}
+
+// draw draws the figure into each file.
+func (p *pictures) draw(r *figureResult) error {
+	for i, name := range p.names {
+		if err := pictureFormats[filepath.Ext(name)](r, p.to[i]); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
 		}
 	}
-	return errors.Join(files.err, errors.Join(errs...), files.close())
+	return p.commit()
 }
 
 // writeSVG writes the picture as SVG.

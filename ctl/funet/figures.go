@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/usage"
+
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/sim"
@@ -138,18 +140,20 @@ have 8 ports, and one node each.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f, ok := figures[figure]
 			if !ok {
-				return usage(c, fmt.Errorf("--figure %q: use 6.2, 6.3, 6.4 or 6.5", figure))
+				return usage.Explain(c, fmt.Errorf("--figure %q: use 6.2, 6.3, 6.4 or 6.5", figure))
 			}
-			if err := checkPlots(plots); err != nil {
-				return usage(c, err)
+			drawn, err := openPictures(plots)
+			if err != nil {
+				return usage.Explain(c, err)
 			}
+			defer drawn.discard()
 			done := progress("simulating figure " + figure)
 			r, err := simulateFigure(c.Context(), figure, f.runs, f.utilisation)
 			done()
 			if err != nil {
 				return err
 			}
-			return errors.Join(r.writePlots(plots), show(asJSON, r))
+			return errors.Join(drawn.draw(r), show(asJSON, r))
 		},
 	}
 	c.Flags().StringVar(&figure, "figure", "6.2", "which figure: 6.2, 6.3, 6.4 or 6.5")

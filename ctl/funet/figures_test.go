@@ -201,7 +201,11 @@ func TestFigurePicture(t *testing.T) {
 func TestFigureFiles(t *testing.T) {
 	svg, pixels := filepath.Join(t.TempDir(), "f.svg"), filepath.Join(t.TempDir(), "f.png")
 	r := curves("6.2", []float64{1, 4, 16, 32}, 10, 50, 90)
-	if err := r.writePlots([]string{svg, pixels}); err != nil {
+	p, err := openPictures([]string{svg, pixels})
+	if err == nil {
+		err = p.draw(r)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(svg)
@@ -277,8 +281,19 @@ func TestFigureNotDrawn(t *testing.T) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := curves("6.5", []float64{1}, 1, 2, 3).writePlots([]string{folder}); err == nil || !strings.Contains(err.Error(), folder) {
+	if _, err := openPictures([]string{folder}); err == nil || !strings.Contains(err.Error(), folder) {
 		t.Errorf("a folder: %v", err)
+	}
+	p, err := openPictures([]string{folder + ".svg"})
+	if err == nil {
+		err = p.draw(r)
+	}
+	if err == nil || !strings.Contains(err.Error(), "drawing figure 6.5") {
+		t.Errorf("NaN: %v", err)
+	}
+	p.discard()
+	if left, err := os.ReadDir(filepath.Dir(folder)); err != nil || len(left) != 1 {
+		t.Errorf("what could not be drawn has left %v, %v", left, err)
 	}
 }
 

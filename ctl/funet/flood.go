@@ -68,7 +68,7 @@ cards have to reject packets. Every message is accounted for at both priorities.
 				return errors.New("--messages must be at least 1, --stalls and --stall not negative")
 			}
 			if f.lab == 0 {
-				n, err := runNode(&f, o.run)
+				n, err := runNode(c.Context(), &f, o.run)
 				if err != nil {
 					return err
 				}
@@ -124,7 +124,12 @@ func (f *nodeFlags) floodLab(c *cobra.Command, o floodOptions) error {
 
 // run is one node.
 func (o floodOptions) run(n *node) (*floodNode, error) {
-	pause := func(ns int64) { time.Sleep(time.Duration(ns)) }
+	pause := func(ns int64) {
+		select {
+		case <-time.After(time.Duration(ns)):
+		case <-n.ctx.Done():
+		}
+	}
 	m, err := apps.Flood(n.e, n.Now, pause, apps.FloodOptions{Messages: o.messages, Stalls: o.stalls, Stall: int64(o.stall), Seed: o.seed})
 	if err != nil {
 		return nil, err

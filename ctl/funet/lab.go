@@ -3,9 +3,11 @@ package main
 // This file is `funet lab`: labs that stay until they are taken down.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -14,7 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/arctic"
 )
 
 // defaultLab is the name of a lab that was not given one.
@@ -60,7 +64,11 @@ func labUp() *cobra.Command {
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Name, o.Topology = nameOf(args), lab.Topology(topology)
-			if _, err := parseAttach(made.mode); err != nil {
+			least := lab.MinMTU
+			if daemons {
+				least = arctic.MinMTU
+			}
+			if err := cmp.Or(inRange("--mtu", o.MTU, least, lab.MaxMTU), inRange("--queues", o.Queues, 1, lab.MaxQueues), made.checkDaemons(c, daemons, polling)); err != nil {
 				return err
 			}
 			if daemons {
@@ -74,31 +82,67 @@ func labUp() *cobra.Command {
 			if err := l.Close(); err != nil { // the lab stays
 				return err
 			}
-			if asJSON {
-				return printJSON(map[string]any{"name": o.Name, "hosts": hostsJSON(hosts)})
+			r := labMade{Name: o.Name, Hosts: hostsJSON(hosts), daemons: daemons, mtu: o.MTU}
+			if err := show(asJSON, r); err != nil {
+				return fmt.Errorf("lab %s is up, but this cannot be told: %w", o.Name, err)
 			}
-			fmt.Printf("lab %s is up:\n", o.Name)
-			if err := table(os.Stdout, hostRows(hosts)...); err != nil {
-				return err
-			}
-			if daemons {
-				fmt.Printf("run a program on its daemons with `funet run -n 2 --lab=%s -- PROGRAM`; end with `funet lab down %s`\n", o.Name, o.Name)
-				return nil
-			}
-			fmt.Printf("run a program on host 0 with `funet lab exec --name %s 0 -- PROGRAM`; end with `funet lab down %s`\n", o.Name, o.Name)
 			return nil
 		},
 	}
 	c.Flags().IntVar(&o.Hosts, "hosts", 2, "number of hosts, 2 to 8")
 	c.Flags().StringVar(&topology, "topology", "", "pair, bridge or mesh (default: pair for 2 hosts, bridge for more)")
-	c.Flags().IntVar(&o.MTU, "mtu", lab.DefaultMTU, "of the links, in bytes")
+	c.Flags().IntVar(&o.MTU, "mtu", lab.DefaultMTU, fmt.Sprintf("of the links, in bytes; FUNet needs %d", arctic.MinMTU))
 	c.Flags().IntVar(&o.Queues, "queues", 1, "receive and transmit queues of each interface")
-	c.Flags().BoolVar(&daemons, "daemons", false, "start a daemon (funid) on each host, for `funet run --lab`")
+	c.Flags().BoolVar(&daemons, "daemons", false, "start a daemon (funid) on each host, for funet run --lab")
 	c.Flags().StringVar(&made.mode, "xdp", "auto", "of the daemons: native or generic; auto measures")
 	c.Flags().StringVar(&made.bind, "bind", "auto", "of the daemons: copy or zero-copy; auto is what the XDP mode was measured with")
 	c.Flags().StringVar(&polling, "polling", "", "of the daemons: adaptive, spin or sleep (default adaptive)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
+}
+
+// checkDaemons refuses what no daemon can be, and flags of daemons where there are to be none.
+func (f *nodeFlags) checkDaemons(c *cobra.Command, daemons bool, polling string) error {
+	for _, flag := range []string{"xdp", "bind", "polling"} {
+		if c.Flags().Changed(flag) && !daemons {
+			return fmt.Errorf("--%s is that of the daemons; add --daemons, or leave it out", flag)
+		}
+	}
+	_, err := parseAttach(f.mode)
+	if err == nil {
+		_, err = parseBind(f.bind)
+	}
+	if err == nil && polling != "" {
+		if _, err = daemon.ParsePolling(polling); err != nil {
+			err = fmt.Errorf("--%w", err)
+		}
+	}
+	return err
+}
+
+// labMade is the JSON document of lab up.
+type labMade struct {
+	Name    string     `json:"name"`
+	Hosts   []hostJSON `json:"hosts"`
+	daemons bool
+	mtu     int
+}
+
+// WriteTable says what was made, and what to do with it.
+func (r labMade) WriteTable(w io.Writer) error {
+	fmt.Fprintf(w, "lab %s is up:\n", r.Name)
+	if err := table(w, hostRows(r.Hosts)...); err != nil {
+		return err
+	}
+	if r.mtu < arctic.MinMTU {
+		fmt.Fprintf(w, "with MTU %d its links carry IP; FUNet needs %d\n", r.mtu, arctic.MinMTU)
+	}
+	try := fmt.Sprintf("host 0 with `funet lab exec --name %s 0 -- PROGRAM`", r.Name)
+	if r.daemons {
+		try = fmt.Sprintf("its daemons with `funet run -n 2 --lab=%s -- PROGRAM`", r.Name)
+	}
+	_, err := fmt.Fprintf(w, "run a program on %s; end with `funet lab down %s`\n", try, r.Name)
+	return err
 }
 
 // nameOf is the lab that the arguments name.
@@ -133,9 +177,9 @@ func hostsJSON(hosts []lab.Host) []hostJSON {
 	return out
 }
 
-func hostRows(hosts []lab.Host) [][]string {
+func hostRows(hosts []hostJSON) [][]string {
 	rows := [][]string{{"  host", "namespace", "interface", "MAC", "address"}}
-	for _, h := range hostsJSON(hosts) {
+	for _, h := range hosts {
 		for _, i := range h.Interfaces {
 			rows = append(rows, []string{"  " + strconv.Itoa(h.Host), h.Namespace, i.Name, i.MAC, i.Addr})
 		}
@@ -146,7 +190,7 @@ func hostRows(hosts []lab.Host) [][]string {
 func labDown() *cobra.Command {
 	return &cobra.Command{
 		Use:   "down [NAME]",
-		Short: "Remove a lab",
+		Short: "Remove a lab, and end the programs that run on its hosts",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return lab.Down(nameOf(args))
@@ -173,13 +217,25 @@ func labList() *cobra.Command {
 			}
 			rows := [][]string{{"name", "state", "hosts", "topology", "MTU", "daemons", "since"}}
 			for _, i := range infos {
-				rows = append(rows, []string{i.Name, i.State, strconv.Itoa(i.Hosts), string(i.Topology), strconv.Itoa(i.MTU), strconv.Itoa(i.Daemons), i.Created.Format("2006-01-02 15:04:05")})
+				rows = append(rows, []string{i.Name, i.State, strconv.Itoa(i.Hosts), string(i.Topology), strconv.Itoa(i.MTU), daemonsOf(&i), i.Created.Format("2006-01-02 15:04:05")})
 			}
 			return table(os.Stdout, rows...)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
+}
+
+// daemonsOf says how many daemons of a lab live, and on which hosts they have died.
+func daemonsOf(i *lab.Info) string {
+	if len(i.Dead) == 0 {
+		return strconv.Itoa(i.Daemons)
+	}
+	var hosts []string
+	for _, h := range i.Dead {
+		hosts = append(hosts, strconv.Itoa(h))
+	}
+	return fmt.Sprintf("%d of %d; died on %s", i.Daemons, i.Daemons+len(i.Dead), strings.Join(hosts, ", "))
 }
 
 func labPeers() *cobra.Command {
@@ -252,9 +308,13 @@ func labExec() *cobra.Command {
 				return exitCode(exit.ExitCode())
 			}
 			if err != nil {
-				return fmt.Errorf("%s on host %d: %w", strings.Join(args[1:], " "), host, err)
+				err = fmt.Errorf("%s on host %d: %w", strings.Join(args[1:], " "), host, err)
 			}
-			return nil
+			if w, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() && c.Context().Err() == nil {
+				fmt.Fprintln(os.Stderr, "funet:", oneLine(err)) // such as the terminal's Ctrl-C, which the program gets
+				return exitCode(128 + int(w.Signal()))
+			}
+			return err
 		},
 	}
 	c.Flags().StringVar(&name, "name", defaultLab, "the lab")

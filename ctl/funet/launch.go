@@ -157,10 +157,17 @@ func (f *nodeFlags) command(l *lab.Lab, h lab.Host, self, program string, args [
 		rxRing = provokingSize
 	}
 	all := append([]string{program, "--json", "--iface", strings.Join(names, ","), "--node", fmt.Sprint(h.Index),
-		"--peers", "/proc/self/fd/3", "--gid", fmt.Sprint(f.gid), "--xdp", f.mode, "--bind", f.bind,
+		"--peers", "/proc/self/fd/3", "--xdp", f.mode, "--bind", f.bind,
 		"--profile", f.profile, "--cpu", fmt.Sprint(cpu), "--slots", fmt.Sprint(f.slots), "--wait", f.wait.String(),
-		"--rx-ring", fmt.Sprint(rxRing), "--fill-frames", fmt.Sprint(fillFrames),
 		fmt.Sprintf("--huge-pages=%t", f.hugePages), fmt.Sprintf("--jumbo=%t", f.jumbo)}, args...)
+	for _, o := range []struct {
+		flag string
+		v    int
+	}{{"--gid", f.gid}, {"--rx-ring", rxRing}, {"--fill-frames", fillFrames}} {
+		if o.v != 0 { // which stands for what the node chooses
+			all = append(all, o.flag, fmt.Sprint(o.v))
+		}
+	}
 	if f.alone {
 		all = append(all, "--alone")
 	}

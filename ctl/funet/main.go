@@ -15,30 +15,39 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/usage"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := root().ExecuteContext(ctx)
+	ctx := interruptible()
+	var out usage.Output
+	c := root()
+	c.SetOut(&out)
+	if asked, _, err := c.Find(os.Args[1:]); err == nil { // else it is refused at once
+		cutShort(ctx, asked)
+	}
+	if err := errors.Join(c.ExecuteContext(ctx), out.Err()); err != nil {
+		exit(ctx, err)
+	}
+}
+
+// failed says why the command failed, unless that has been said, and returns the exit code. When
+// the user ended it that is the reason for whatever else went wrong.
+func failed(ctx context.Context, err error) int {
 	var code exitCode
-	if errors.As(err, &code) {
-		stop()
-		os.Exit(int(code)) // the program said itself what was wrong
+	var signal interrupted
+	switch {
+	case errors.As(err, &code):
+		return int(code) // the program said itself what was wrong
+	case errors.As(context.Cause(ctx), &signal):
+		fmt.Fprintln(os.Stderr, "funet:", signal)
+		return signal.exitCode()
 	}
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = errors.New("interrupted")
-		}
-		fmt.Fprintln(os.Stderr, "funet:", oneLine(err))
-	}
-	stop()
-	if err != nil {
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "funet:", oneLine(err))
+	return 1
 }
 
 // exitCode is the exit code of a program that was run for the user.
@@ -57,7 +66,7 @@ func root() *cobra.Command {
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.AddCommand(runCommand(), runNodeCommand(), labCommand(), pingpongCommand(), cmamHereCommand(), matmulCommand(), floodCommand(), streamCommand(), transferCommand(),
 		probeCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), benchCommand(), simCommand(), profileCommand(), roleCommand(), selfPingPongCommand())
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, err) })
+	c.SetFlagErrorFunc(usage.Explain)
 	checkArgs(c)
 	return c
 }
@@ -70,16 +79,8 @@ func checkArgs(c *cobra.Command) {
 		args = cobra.NoArgs
 		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	}
-	c.Args = func(c *cobra.Command, a []string) error { return usage(c, args(c, a)) }
+	c.Args = func(c *cobra.Command, a []string) error { return usage.Explain(c, args(c, a)) }
 	for _, sub := range c.Commands() {
 		checkArgs(sub)
 	}
-}
-
-// usage adds to an error of the command line where to read about it.
-func usage(c *cobra.Command, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w; see `%s --help`", err, c.CommandPath())
 }

@@ -5,16 +5,20 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
@@ -54,6 +58,8 @@ type nodeFlags struct {
 	provoke bool
 	wait    time.Duration
 	json    bool
+	// given tells which flags are on the command line; nil: none is told.
+	given func(flag string) bool
 	// profile is what --profile names; machine is what it says.
 	profile string
 	machine *hwprofiles.Profile
@@ -61,9 +67,10 @@ type nodeFlags struct {
 
 func (f *nodeFlags) register(c *cobra.Command) {
 	p := c.Flags()
+	f.given = p.Changed
 	p.IntVar(&f.lab, "lab", 0, "run on a lab of this many hosts (2 to 8) made for the occasion")
 	p.StringVar(&f.topology, "topology", "", "of the lab: pair, bridge or mesh (default: pair for 2 hosts, bridge for more)")
-	p.IntVar(&f.mtu, "mtu", 1500, "of the lab's links, in bytes")
+	p.IntVar(&f.mtu, "mtu", 1500, fmt.Sprintf("of the lab's links, in bytes, from %d", arctic.MinMTU))
 	p.BoolVar(&f.steer, "steer", false, "on a lab: receive each host's frames on its own processor (RPS), not on the sender's")
 	p.StringVar(&f.card, "card", "auto", "daemon: a funid's; embedded: of this process, which takes root; auto: a daemon's where funet run says which")
 	p.StringVar(&f.socket, "socket", "", "of the daemon (default: $FUNET_SOCKET, or "+attach.DefaultSocket+")")
@@ -89,6 +96,9 @@ func (f *nodeFlags) check() error {
 	if f.card != "" && f.card != "auto" && f.card != "daemon" && f.card != "embedded" {
 		return fmt.Errorf("--card %s: use daemon, embedded or auto", f.card)
 	}
+	if err := f.checkNumbers(); err != nil {
+		return err
+	}
 	if f.attached() {
 		return f.checkAttached()
 	}
@@ -102,14 +112,13 @@ func (f *nodeFlags) check() error {
 		return errors.New("say where to run: --lab N, or --iface, --node and --peers on each host, or with `funet run`")
 	case f.socket != "":
 		return errors.New("--socket is that of a daemon; add --card daemon")
-	case f.rxRing < 0 || f.rxRing > 2048 || f.rxRing&(f.rxRing-1) != 0 || f.fillFrames < 0 || f.fillFrames > 512:
-		return errors.New("--rx-ring is a power of two up to 2048 and --fill-frames a number up to 512")
 	case f.alone && f.node > 0:
 		return fmt.Errorf("--alone --node %d: only node 0 works alone", f.node)
 	case f.wait <= 0:
 		return fmt.Errorf("--wait %v: use a time above 0, such as 30s", f.wait)
-	case f.gid < 0 || f.gid > cluster.MaxGID:
-		return fmt.Errorf("--gid %d: %w; use 1 to %d (0 is the system group)", f.gid, card.ErrGID, cluster.MaxGID)
+	}
+	if err := f.checkLab(); err != nil {
+		return err
 	}
 	if _, err := parseAttach(f.mode); err != nil {
 		return err
@@ -127,6 +136,56 @@ func (f *nodeFlags) check() error {
 	}
 	f.machine = p
 	return nil
+}
+
+// checkNumbers refuses numbers that no node can have, wherever its card is. A zero that was given is
+// not taken for a flag that was left out.
+func (f *nodeFlags) checkNumbers() error {
+	zero := func(flag string, v int) bool { return v == 0 && f.given != nil && f.given(flag) }
+	switch {
+	case f.gid < 0 || f.gid > cluster.MaxGID || zero("gid", f.gid):
+		return fmt.Errorf("--gid %d: %w; use 1 to %d (0 is the system group)", f.gid, card.ErrGID, cluster.MaxGID)
+	case f.slots < 2 || f.slots > 1<<16 || f.slots&(f.slots-1) != 0:
+		return fmt.Errorf("--slots %d: use a power of two from 2 to 65536", f.slots)
+	case f.rxRing < 0 || f.rxRing > 2048 || f.rxRing&(f.rxRing-1) != 0 || zero("rx-ring", f.rxRing):
+		return fmt.Errorf("--rx-ring %d: use a power of two up to 2048", f.rxRing)
+	case f.fillFrames < 0 || f.fillFrames > 512 || zero("fill-frames", f.fillFrames):
+		return fmt.Errorf("--fill-frames %d: use 1 to 512", f.fillFrames)
+	case f.cpu < -1:
+		return fmt.Errorf("--cpu %d: use the number of a processor, from 0", f.cpu)
+	case f.cpu >= 0:
+		return pinnable(f.cpu)
+	}
+	return nil
+}
+
+// checkLab refuses a lab that FUNet could not run on, before it is made, and flags of a lab where there
+// is none.
+func (f *nodeFlags) checkLab() error {
+	if f.lab != 0 {
+		return cmp.Or(inRange("--lab", f.lab, lab.MinHosts, lab.MaxHosts), inRange("--mtu", f.mtu, arctic.MinMTU, lab.MaxMTU))
+	}
+	for _, flag := range []string{"topology", "mtu", "steer"} {
+		if f.given != nil && f.given(flag) {
+			return fmt.Errorf("--%s is that of a lab; add --lab N, or leave it out", flag)
+		}
+	}
+	return nil
+}
+
+// pinnable refuses a processor that no thread can be pinned to.
+func pinnable(cpu int) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var was, set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedGetaffinity(0, &was); err != nil {
+		return fmt.Errorf("reading the processors of a thread: %w", err)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("--cpu %d: pinning to processor %d: %w; `nproc` tells how many there are", cpu, cpu, err)
+	}
+	return unix.SchedSetaffinity(0, &was)
 }
 
 // inRange refuses a flag's number that is not from low to high.
@@ -173,7 +232,8 @@ type carrier interface {
 // node is an open card with an endpoint on it.
 type node struct {
 	carrier
-	e *am.Endpoint
+	e   *am.Endpoint
+	ctx context.Context // of the command; the endpoint is bound to it
 	// own is the card if it is in this process, with is the daemon's if it is not.
 	own     *card.Card
 	with    *attach.Info
@@ -181,9 +241,9 @@ type node struct {
 }
 
 // open makes the card that the flags describe, or attaches to the daemon's.
-func (f *nodeFlags) open() (*node, error) {
+func (f *nodeFlags) open(ctx context.Context) (*node, error) {
 	if f.attached() {
-		return f.attach()
+		return f.attach(ctx)
 	}
 	file, err := cluster.Load(f.peers)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -211,10 +271,10 @@ func (f *nodeFlags) open() (*node, error) {
 		return nil, err
 	}
 	cfg := card.Config{
-		Interfaces: f.ifaces, GID: uint16(gid), Node: uint16(f.node), Slots: f.slots,
+		Interfaces: f.ifaces, GID: uint16(gid), Token: file.Token, Node: uint16(f.node), Slots: f.slots,
 		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.cpu,
 		Jumbo: f.jumbo, RxRing: f.rxRing, FillFrames: f.fillFrames, Profile: f.machine,
-		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait },
+		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait }, Context: ctx,
 	}
 	for _, p := range file.Peers {
 		iface := p.Iface
@@ -241,7 +301,8 @@ func (f *nodeFlags) open() (*node, error) {
 	if cpu := k.CPU(); cpu != nil {
 		e.Pace(cpu)
 	}
-	return &node{carrier: k, e: e, own: k, profile: f.machine}, nil
+	e.Bind(ctx)
+	return &node{carrier: k, e: e, ctx: ctx, own: k, profile: f.machine}, nil
 }
 
 // explain adds the state of a port to an error of a program, because a peer that
@@ -256,6 +317,12 @@ func (n *node) explain(err error) error {
 	var u *am.Undelivered
 	if errors.As(err, &u) && u.Reason == arctic.ReasonSilent && n.own != nil {
 		return fmt.Errorf("%w; see that the program runs there, with the same GID and the right MAC addresses in the peers file", err)
+	}
+	if errors.As(err, &u) && u.Reason == arctic.ReasonJob {
+		if n.own != nil {
+			return fmt.Errorf("%w; see that the peers files of all its nodes have the same token, or take another gid", err)
+		}
+		return fmt.Errorf("%w; start it again without --gid, which takes a free one, or ask the administrator to end the other there (`funet gid end`)", err)
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -42,6 +43,23 @@ func table(w io.Writer, rows ...[]string) error {
 		fmt.Fprintln(t, strings.Join(r, "\t"))
 	}
 	return t.Flush()
+}
+
+// count says how many of something there are, in words: "1 node", "2 nodes".
+func count[N int | int64 | int32](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// userName is what a person calls a user: the name, or the number of one that this host does not know.
+func userName(uid uint32) string {
+	number := fmt.Sprint(uid)
+	if u, err := user.LookupId(number); err == nil {
+		return u.Username
+	}
+	return number
 }
 
 // terminal reports whether the file is one.

@@ -4,6 +4,7 @@ package main
 // what they found is printed.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -50,7 +51,7 @@ func runProgram[R any](c *cobra.Command, f *nodeFlags, args []string, one func(*
 		return none, err
 	}
 	if f.lab == 0 {
-		return runNode(f, one)
+		return runNode(c.Context(), f, one)
 	}
 	all, err := onLab[R](c.Context(), f, c.Name(), args)
 	if err != nil {
@@ -65,10 +66,10 @@ func runProgram[R any](c *cobra.Command, f *nodeFlags, args []string, one func(*
 }
 
 // runNode opens the card that the flags describe, runs a program on it and closes it
-// when its last packets have arrived.
-func runNode[R any](f *nodeFlags, one func(*node) (R, error)) (R, error) {
+// when its last packets have arrived. All of that ends with the context.
+func runNode[R any](ctx context.Context, f *nodeFlags, one func(*node) (R, error)) (R, error) {
 	var none R
-	n, err := f.open()
+	n, err := f.open(ctx)
 	if err != nil {
 		return none, err
 	}
@@ -89,8 +90,8 @@ type result interface {
 // showResult prints what a program found.
 func showResult(asJSON bool, r result) error {
 	if p := r.where(); p.Node != 0 && !asJSON {
-		fmt.Printf("node %d: done; node 0 has the figures (XDP %s)\n", p.Node, p.modes())
-		return nil
+		_, err := fmt.Printf("node %d: done; node 0 has the figures (XDP %s)\n", p.Node, p.modes())
+		return err
 	}
 	if err := show(asJSON, r); err != nil || asJSON {
 		return err

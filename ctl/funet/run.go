@@ -18,6 +18,7 @@ import (
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/launch"
+	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 )
@@ -25,11 +26,16 @@ import (
 // runFlags are the flags of run.
 type runFlags struct {
 	launch.Options
-	lab  string // "": not on a lab
+	lab  string // "": not on a lab; anyLab: which is not said
 	user string
+	env  []string
 	gid  int
 	made nodeFlags // of a lab that is made for the occasion
 }
+
+// anyLab is what --lab without a name stands for: the default lab, or one made for the occasion. It is
+// no name of a lab.
+const anyLab = defaultLab + ", or a new one"
 
 func runCommand() *cobra.Command {
 	var f runFlags
@@ -43,11 +49,17 @@ in PATH.
 
 A process finds its daemon and its place in the group in its environment (FUNET_...),
 where the programs of funet and package attach look for it. Each line that it prints
-comes out with its node's number. Standard input goes to node 0; SIGINT, SIGTERM and
-SIGHUP to all. The first node that fails gives the exit code, and the others are ended.
+comes out with its node's number. Standard input goes to node 0; Ctrl-C, SIGTERM and
+SIGHUP to all, and what has not ended after --grace is killed, at a second Ctrl-C at
+once. The exit code is then 128 and the signal's number; otherwise the first node that
+fails gives it, and the others are ended.
 
-On a lab, root runs the program as an ordinary user (--user). If the lab does not exist
-and was not named, root has one made for the occasion.`,
+On a lab, root runs the program as an ordinary user (--user): without a terminal, without
+set-user-ID programs, and with an environment of PATH, HOME, USER, LOGNAME, SHELL, LANG,
+LANGUAGE, LC_*, TERM, TZ, TMPDIR (if the user may write there), FUNET_* and what --env
+adds. A program in a folder that this user may not enter, as those in root's home, is
+handed over open. A lab is named as in --lab=NAME. Without a name it is the lab named
+"lab", and if that is not up, root has one made for the occasion.`,
 		Example: `  funet run -n 2 --lab -- funet pingpong
   funet lab up --daemons; funet run -n 4 --lab -- funet matmul --size 512
   funet run -n 4 --hosts a,b -- ./program
@@ -55,6 +67,9 @@ and was not named, root has one made for the occasion.`,
 		Args:                  cobra.MinimumNArgs(1),
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
+			if f.lab == anyLab && len(args) > 1 && args[1] == "--" {
+				return usage.Explain(c, fmt.Errorf("%q stands before \"--\": a lab is named as in --lab=%s, and the program comes after \"--\"", args[0], args[0]))
+			}
 			f.Program, f.Args = args[0], args[1:]
 			return f.run(c)
 		},
@@ -62,8 +77,8 @@ and was not named, root has one made for the occasion.`,
 	p := c.Flags()
 	p.SetInterspersed(false)
 	p.IntVarP(&f.Nodes, "nodes", "n", 1, "number of nodes")
-	p.StringVar(&f.lab, "lab", "", "run on the hosts of a lab with daemons (default name: lab)")
-	p.Lookup("lab").NoOptDefVal = defaultLab
+	p.StringVar(&f.lab, "lab", "", "run on the hosts of a lab with daemons, named as in --lab=NAME")
+	p.Lookup("lab").NoOptDefVal = anyLab
 	p.StringSliceVar(&f.Hosts, "hosts", nil, "run on these hosts, reached by ssh")
 	p.StringVar(&f.Socket, "socket", "", "of the daemon (default: $FUNET_SOCKET, or "+attach.DefaultSocket+")")
 	p.IntVar(&f.gid, "gid", 0, "group identifier, 1 to 2047 (default: any that is free)")
@@ -71,7 +86,8 @@ and was not named, root has one made for the occasion.`,
 	p.StringVar(&f.Profile, "profile", "", "hardware profile that the cards must have (default: any)")
 	p.BoolVar(&f.Once, "once", false, "start the program once, here: it starts the nodes (mpirun, srun), which know their numbers from it")
 	p.BoolVar(&f.Label, "label", true, "print nodes' numbers before their lines")
-	p.DurationVar(&f.Grace, "grace", launch.DefaultGrace, "how long processes have to end after SIGTERM")
+	p.StringArrayVar(&f.env, "env", nil, "for the program: NAME=VALUE, or NAME for the value that it has here; may be repeated")
+	p.DurationVar(&f.Grace, "grace", launch.DefaultGrace, "how long processes have to end after Ctrl-C, SIGTERM or SIGHUP")
 	p.StringVar(&f.made.mode, "xdp", "auto", "on a lab made for the occasion: native or generic; auto measures")
 	return c
 }
@@ -101,8 +117,10 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 		return errors.New("--lab or --hosts, not both")
 	case f.lab != "" && f.Socket != "":
 		return errors.New("--lab or --socket, not both")
-	case f.gid < 0 || f.gid > arctic.MaxGID:
-		return fmt.Errorf("--gid %d: use 1 to %d (0 is the system group)", f.gid, arctic.MaxGID)
+	case f.gid < 0 || f.gid > arctic.MaxGID || f.gid == 0 && c.Flags().Changed("gid"):
+		return fmt.Errorf("--gid %d: use 1 to %d (0 is the system group), or leave it out for one that is free", f.gid, arctic.MaxGID)
+	case c.Flags().Changed("xdp") && f.lab != anyLab:
+		return errors.New("--xdp is that of a lab made for the occasion; add --lab, or leave it out")
 	case f.Grace <= 0:
 		return fmt.Errorf("--grace %v: use a time above 0, such as 5s", f.Grace)
 	}
@@ -112,13 +130,16 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 	if err := inRange("-n", f.Nodes, 1, attach.MaxNodes); err != nil {
 		return err
 	}
+	if f.Env, err = launch.ParseEnv(f.env); err != nil {
+		return err
+	}
 	f.GID = uint16(f.gid)
 	if err := f.chooseUser(); err != nil {
 		return err
 	}
 	// The command's own handling of signals ends what comes before the processes; these go to them.
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
@@ -126,12 +147,19 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 
 	switch {
 	case f.lab != "":
-		f.Sockets, err = lab.Sockets(f.lab)
-		if errors.Is(err, lab.ErrNotFound) && os.Geteuid() == 0 && f.lab == defaultLab {
+		name := f.lab
+		if name == anyLab {
+			name = defaultLab
+		}
+		f.Sockets, err = lab.Sockets(name)
+		if errors.Is(err, lab.ErrNotFound) && os.Geteuid() == 0 && f.lab == anyLab {
 			return f.onOccasion(ctx)
 		}
 		if err != nil {
 			return err
+		}
+		if c.Flags().Changed("xdp") {
+			return fmt.Errorf("--xdp is that of a lab made for the occasion, and lab %s is up; leave it out, or take the lab down first", name)
 		}
 	case len(f.Hosts) == 0:
 		f.Sockets = []string{daemonSocket(f.Socket)}
@@ -166,6 +194,12 @@ func (f *runFlags) job(ctx context.Context) error {
 
 // onOccasion runs the job on a lab of its own.
 func (f *runFlags) onOccasion(ctx context.Context) (err error) {
+	if f.Profile != "" && f.Profile != nativeProfile {
+		return fmt.Errorf("--profile %s: daemons of a lab made for the occasion have profile %s; use `funet lab up --daemons` and `funet profile set`", f.Profile, nativeProfile)
+	}
+	if err := launch.Find(f.Program, f.User); err != nil && !f.Once { // before the lab is made
+		return err
+	}
 	f.made.lab, f.made.mtu, f.made.bind = max(lab.MinHosts, min(f.Nodes, lab.MaxHosts)), lab.DefaultMTU, "auto"
 	_, _ = lab.RemoveStale() // of one that was killed; what cannot be removed is none of this command's business
 	l, err := lab.Up(f.made.labOptions())

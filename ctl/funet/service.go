@@ -12,15 +12,14 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 )
@@ -115,7 +114,17 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		state = ", being stopped"
 	}
 	fmt.Fprintf(w, "card %d of %s: profile %s, polling %s, interfaces %v%s\n", r.Card, r.Host, r.Profile, r.Polling, r.Interfaces, state)
-	fmt.Fprintf(w, "%d connections, %d bytes of shared memory\n", r.Connections, r.Bytes)
+	memory := r.Memory
+	if r.MemoryWhy != "" {
+		memory += " (" + r.MemoryWhy + ")"
+	}
+	if !r.MemoryLocked {
+		memory += ", not all locked"
+	}
+	fmt.Fprintf(w, "%s, %s of shared memory: %s\n", count(r.Connections, "connection"), count(r.Bytes, "byte"), memory)
+	if r.MemoryFaults > 0 {
+		fmt.Fprintf(w, "%s ended as memory failed or had holes\n", count(int64(r.MemoryFaults), "context"))
+	}
 	if err := (&gidsShown{daemon.GIDs{GIDs: r.Jobs}}).WriteTable(w); err != nil {
 		return err
 	}
@@ -162,7 +171,7 @@ type gidsShown struct{ daemon.GIDs }
 func (r *gidsShown) WriteTable(w io.Writer) error {
 	rows := [][]string{{"GID", "user", "made by process", "nodes", "attached here"}}
 	for _, j := range r.GIDs.GIDs {
-		rows = append(rows, []string{fmt.Sprint(j.GID), fmt.Sprint(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached)})
+		rows = append(rows, []string{fmt.Sprint(j.GID), userName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached)})
 	}
 	return rest(w, rows, r.LeftOut)
 }
@@ -286,7 +295,7 @@ func (r *contextsShown) WriteTable(w io.Writer) error {
 		if !x.Active {
 			state = "switched out"
 		}
-		rows = append(rows, []string{fmt.Sprint(x.Context), fmt.Sprint(x.GID), fmt.Sprint(x.Node), fmt.Sprint(x.UID), fmt.Sprint(x.PID),
+		rows = append(rows, []string{fmt.Sprint(x.Context), fmt.Sprint(x.GID), fmt.Sprint(x.Node), userName(x.UID), fmt.Sprint(x.PID),
 			fmt.Sprint(x.Slots), fmt.Sprint(x.Segments), fmt.Sprint(x.Bytes), state})
 	}
 	return rest(w, rows, r.LeftOut)
@@ -299,15 +308,19 @@ func profileSetCommand() *cobra.Command {
 		Short: "Give this host's card a profile of limits; no group may be on it (administrator)",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			name := args[0]
-			if strings.Contains(name, "/") || strings.HasSuffix(name, ".yaml") { // a file, which the daemon reads
-				path, err := filepath.Abs(name)
+			p, err := hwprofiles.Load(args[0]) // a file is this user's to read, not the daemon's
+			if err != nil {
+				return err
+			}
+			m := daemon.Command{Do: "profile-set", Profile: args[0]}
+			if p.Name != args[0] {
+				text, err := p.Marshal()
 				if err != nil {
 					return err
 				}
-				name = path
+				m.Profile, m.Text = "", string(text)
 			}
-			return s.admin(daemon.Command{Do: "profile-set", Profile: name}, &profileOfCard{})
+			return s.admin(m, &profileOfCard{})
 		},
 	})
 }
@@ -318,7 +331,7 @@ type profileOfCard struct{ daemon.ProfileStatus }
 func (r *profileOfCard) WriteTable(w io.Writer) error {
 	room := "all groups are on the card at once"
 	if r.Contexts > 0 {
-		room = fmt.Sprintf("%d groups are on the card at once", r.Contexts)
+		room = count(r.Contexts, "group") + " at a time on the card"
 	}
 	_, err := fmt.Fprintf(w, "profile %s: %s\n", r.Profile, room)
 	return err

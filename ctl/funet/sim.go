@@ -3,7 +3,6 @@ package main
 // This file is `funet sim`: the engine on a simulated network in virtual time.
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/usage"
 
 	"github.com/funet/funet/uspace/sim/chaos"
 )
@@ -42,15 +43,21 @@ func chaosCommand() *cobra.Command {
 		Short: "Run random programs while everything goes wrong, and check that every message is accounted for",
 		Long: `Run random programs on a simulated cluster on which everything goes wrong, and
 check after every event that each message is delivered exactly once, or reported
-failed, and that of every transfer the bytes are exact and no others change. A seed stands for a cluster, its programs and all that happens to them:
-the same arguments give the same run. A run that fails is made smaller and printed
+failed, and that of every transfer the bytes are exact and no others change. A seed
+stands for a cluster, its programs and all that happens to them: the same arguments
+give the same run. A run that fails is made smaller and printed
 with the arguments that repeat it; the exit status is then 1.
+
+Of a message that is both, the receiver had it, but its acknowledgment did not come
+back in time. Of one that ended with a process, sender or receiver was crashed before
+anybody could tell; nothing was promised of it.
 
 Faults: loss, dup, reorder, corrupt, congestion (narrow links, short queues),
 partition, cut (one direction), pause and slow (processes and cards), crash (of a
 process, which is detached, or whose card leaves), restart (a card crashes and
 returns), resize (of queues in use), switch (of contexts), xfer (transfers of memory,
-also such as must be refused); all or none. On Arctic the network has no faults:
+also such as must be refused), jobs (a job ends, host after host, and another takes
+its GID); all or none. On Arctic the network has no faults:
 loss, dup, reorder, corrupt, partition and cut are left out, congestion is slow
 routers with few buffers.
 
@@ -62,11 +69,11 @@ seed's, and programs are not slowed down.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("seed") && c.Flags().Changed("seeds") {
-				return usage(c, errors.New("--seed and --seeds do not go together"))
+				return usage.Explain(c, errors.New("--seed and --seeds do not go together"))
 			}
 			first, last, err := o.check(c.Flags().Changed("seed"))
 			if err != nil {
-				return usage(c, err)
+				return usage.Explain(c, err)
 			}
 			return o.run(c.Context(), first, last)
 		},
@@ -115,25 +122,30 @@ func (o *chaosOptions) check(one bool) (first, last uint64, err error) {
 }
 
 func (o *chaosOptions) run(ctx context.Context, first, last uint64) error {
-	files := outputs{}
+	var files outputs
+	defer files.discard()
 	s := o.Scenario
-	if o.trace != "" {
-		s.Trace = files.create(o.trace)
-	}
-	if o.capture != "" {
-		s.Capture = files.create(o.capture)
-	}
-	if files.err != nil {
-		return errors.Join(files.err, files.close())
+	for _, f := range []struct {
+		name string
+		to   *io.Writer
+	}{{o.trace, &s.Trace}, {o.capture, &s.Capture}} {
+		if f.name == "" {
+			continue
+		}
+		w, err := files.create(f.name)
+		if err != nil {
+			return err
+		}
+		*f.to = w
 	}
 	done := progress("simulating")
 	r := chaos.Many(ctx, s, first, last, runtime.NumCPU())
 	done()
-	if err := files.close(); err != nil {
-		return err
-	}
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if err := files.commit(); err != nil {
+		return err
 	}
 	for i := range r.Failed {
 		f := &r.Failed[i]
@@ -163,36 +175,24 @@ func (o *chaosOptions) print(r *chaos.Report) error {
 	if o.Profile != chaos.Native {
 		cards = ", cards as " + o.Profile
 	}
-	fmt.Printf("chaos: %d seeds, %d nodes on %v%s, faults %v; %.1f million events a second and processor\n", r.Seeds, o.Nodes, o.Network, cards, o.Faults, r.EventsPerSecond/1e6)
-	return table(os.Stdout,
-		[]string{"  messages", "of them transfers", "delivered", "reported failed", "lost", "duplicated", "misdelivered", "damaged", "stuck"},
-		[]string{"  " + fmt.Sprint(r.Messages), fmt.Sprint(r.Transfers), fmt.Sprint(r.Delivered), fmt.Sprint(r.ReportedFailed), fmt.Sprint(r.Lost),
-			fmt.Sprint(r.Duplicated), fmt.Sprint(r.Misdelivered), fmt.Sprint(r.Damaged), fmt.Sprint(r.Stuck)})
-}
-
-// outputs are files that a command writes.
-type outputs struct {
-	files   []*os.File
-	buffers []*bufio.Writer
-	err     error // the first
-}
-
-// create makes a file, or notes why it could not.
-func (o *outputs) create(name string) io.Writer {
-	f, err := os.Create(name)
+	fmt.Printf("chaos: %s, %s on %v%s, faults %v; %.1f million events a second and processor\n",
+		count(r.Seeds, "seed"), count(o.Nodes, "node"), o.Network, cards, o.Faults, r.EventsPerSecond/1e6)
+	// The columns of the first table add up to the messages.
+	err := table(os.Stdout,
+		[]string{"  messages", "= delivered", "+ reported failed", "+ both", "+ ended with a process", "+ lost"},
+		append([]string{"  " + fmt.Sprint(r.Messages)}, numbers(r.Delivered-r.Both, r.ReportedFailed-r.Both, r.Both, r.Ended, r.Lost)...))
 	if err != nil {
-		o.err = errors.Join(o.err, fmt.Errorf("creating output: %w", err))
-		return io.Discard
+		return err
 	}
-	b := bufio.NewWriterSize(f, 1<<16)
-	o.files, o.buffers = append(o.files, f), append(o.buffers, b)
-	return b
+	return table(os.Stdout,
+		[]string{"  transfers among them", "duplicated", "misdelivered", "damaged", "stuck"},
+		append([]string{"  " + fmt.Sprint(r.Transfers)}, numbers(r.Duplicated, r.Misdelivered, r.Damaged, r.Stuck)...))
 }
 
-// close writes out what is buffered.
-func (o *outputs) close() (err error) {
-	for i, f := range o.files {
-		err = errors.Join(err, o.buffers[i].Flush(), f.Close())
+// numbers are the cells of some.
+func numbers(v ...int) (cells []string) {
+	for _, n := range v {
+		cells = append(cells, fmt.Sprint(n))
 	}
-	return err
+	return cells
 }

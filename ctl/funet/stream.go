@@ -3,11 +3,15 @@ package main
 // This file is `funet stream`.
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/apps"
 )
 
@@ -37,6 +41,9 @@ func streamCommand() *cobra.Command {
 		Example: "  funet stream --lab 2\n  funet stream --lab 8 --senders 7 --words 20",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(f.lab); err != nil {
+				return err
+			}
 			r, err := runProgram(c, &f, o.args(), o.run)
 			if err != nil {
 				return err
@@ -50,6 +57,14 @@ func streamCommand() *cobra.Command {
 	p.IntVar(&o.Messages, "messages", 5_000_000, "messages of each")
 	p.IntVar(&o.Words, "words", 4, "of each message, 1 to 20")
 	return c
+}
+
+// check refuses what no group of so many nodes can do; 0: nobody knows yet how many.
+func (o streamOptions) check(nodes int) error {
+	if nodes == 0 {
+		nodes = cluster.MaxNodes
+	}
+	return cmp.Or(inRange("--messages", o.Messages, 1, math.MaxInt32), inRange("--words", o.Words, 1, am.MaxWords), inRange("--senders", o.Senders, 1, max(nodes-1, 1)))
 }
 
 // run is one node.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/uspace/apps"
+	"github.com/funet/funet/uspace/arctic"
 )
 
 // transferResult is the JSON document of one node of transfer.
@@ -39,6 +40,9 @@ func transferCommand() *cobra.Command {
 		Example: "  funet transfer --lab 2 --bytes 1073741824\n  funet transfer --lab 2 --mtu 9000 --jumbo --block 65536 --depth 8",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
 			r, err := runProgram(c, &f, o.args(), o.run)
 			if err != nil {
 				return err
@@ -55,6 +59,20 @@ func transferCommand() *cobra.Command {
 	p.IntVar(&o.Block, "block", 1<<18, "bytes of one transfer, a multiple of 16 up to 64 MiB")
 	p.IntVar(&o.Depth, "depth", 4, "transfers under way at once")
 	return c
+}
+
+// check refuses what the program does not do.
+func (o transferOptions) check() error {
+	const largest = arctic.MaxTransferWords * arctic.WordSize
+	switch {
+	case o.Block < arctic.TransferAlign || o.Block > largest || o.Block%arctic.TransferAlign != 0:
+		return fmt.Errorf("--block %d: use a multiple of %d up to %d", o.Block, arctic.TransferAlign, largest)
+	case o.Bytes < o.Block || o.Bytes%o.Block != 0:
+		return fmt.Errorf("--bytes %d: use a multiple of --block, which is %d", o.Bytes, o.Block)
+	case o.Depth < 1 || o.Depth > apps.MaxTransferDepth || o.Depth*o.Block > apps.MaxTransferMemory:
+		return fmt.Errorf("--depth %d: use 1 to %d", o.Depth, min(apps.MaxTransferDepth, apps.MaxTransferMemory/o.Block))
+	}
+	return nil
 }
 
 // run is one node.

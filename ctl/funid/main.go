@@ -23,11 +23,15 @@ import (
 
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/usage"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command().ExecuteContext(ctx)
+	var out usage.Output
+	c := command()
+	c.SetOut(&out)
+	err := errors.Join(c.ExecuteContext(ctx), out.Err())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "funid:", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -59,13 +63,15 @@ privileges attach to it through a Unix socket. A configuration file:
 			"  polling: adaptive       # adaptive, spin, sleep\n" +
 			"  rules: [{gids: [1-2047], contexts: 64, bytes: 256MiB}]\n" + `
 All keys are in the documentation of package ctl/daemon. Flags go before the file.`,
-		Example:       "  funid --config /etc/funet/funid.yaml\n  funid --card 0 --peers peers.yaml --socket /run/funet/lab/host-0.sock",
+		Example:       "  funid --config /etc/funet/funid.yaml\n  funid --card 0 --peers peers.yaml --socket /run/funet/card-0.sock",
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	c.CompletionOptions.DisableDefaultCmd = true
+	c.AddCommand(unitCommand())
+	c.SetFlagErrorFunc(usage.Explain)
 	p := c.Flags()
 	p.StringVar(&f.config, "config", "", "configuration file (default: none)")
 	p.BoolVar(&f.check, "check", false, "check configuration and peers file, and end")
@@ -90,17 +96,23 @@ func (f *flags) run(c *cobra.Command) error {
 		if err := cfg.Check(); err != nil {
 			return err
 		}
-		fmt.Println("funid: the configuration is valid")
-		return nil
+		_, err := fmt.Println("funid: the configuration is valid")
+		return err
 	}
 	if err := daemon.CheckPrivileges(); err != nil {
 		return err
 	}
-	// Each process that attaches costs the daemon three descriptors.
+	// Each process that attaches costs the daemon five descriptors, and two for each segment.
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {
 		files.Cur = files.Max
 		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &files) // with fewer, attaching is refused earlier
+	}
+	// What processes share with the card is to be locked, and all that the card's thread touches.
+	memory := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+	if unix.Setrlimit(unix.RLIMIT_MEMLOCK, &memory) != nil && unix.Getrlimit(unix.RLIMIT_MEMLOCK, &memory) == nil {
+		memory.Cur = memory.Max
+		_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &memory) // it says below what that is worth
 	}
 	// The card's thread does not share its processor with the other goroutines if it can be helped.
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2))
@@ -108,6 +120,9 @@ func (f *flags) run(c *cobra.Command) error {
 	d, err := daemon.Open(cfg)
 	if err != nil {
 		return err
+	}
+	for _, note := range d.MemoryNotes(daemon.LockMemory()) {
+		fmt.Fprintln(os.Stderr, "funid:", note)
 	}
 	if !f.keep {
 		if err := daemon.DropPrivileges(); err != nil {
@@ -151,6 +166,9 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 		cfg.Metrics = f.metrics
 	}
 	if c.Flags().Changed("cpu") {
+		if f.cpu < 0 {
+			return cfg, fmt.Errorf("--cpu %d: use the number of a processor, from 0, or leave it out", f.cpu)
+		}
 		cfg.CPU = f.cpu
 	}
 	return cfg, nil

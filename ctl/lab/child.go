@@ -129,6 +129,18 @@ func endAll(children []*child) error {
 
 // wait waits until the child has ended and reaps it, unless somebody else does.
 func (c *child) wait(deadline time.Time) error {
+	if err := c.awaitEnd(deadline); err != nil {
+		return err
+	}
+	err := unix.Waitid(unix.P_PIDFD, c.pidfd, nil, unix.WEXITED|unix.WNOHANG, nil)
+	if err != nil && err != unix.ECHILD {
+		return fmt.Errorf("reap process %d: %w", c.pid, err)
+	}
+	return nil
+}
+
+// awaitEnd waits until the process has ended.
+func (c *child) awaitEnd(deadline time.Time) error {
 	for {
 		left := max(0, time.Until(deadline))
 		// A pidfd becomes readable when its process ends (pidfd_open(2)).
@@ -141,11 +153,6 @@ func (c *child) wait(deadline time.Time) error {
 		case n == 0:
 			return fmt.Errorf("%w: process %d, %v after SIGKILL", ErrKill, c.pid, killDeadline)
 		}
-		break
+		return nil
 	}
-	err := unix.Waitid(unix.P_PIDFD, c.pidfd, nil, unix.WEXITED|unix.WNOHANG, nil)
-	if err != nil && err != unix.ECHILD {
-		return fmt.Errorf("reap process %d: %w", c.pid, err)
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,11 +20,16 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/scratch"
 	"github.com/funet/funet/uspace/attach"
 )
 
-// ErrDaemon: a daemon of the lab did not start, or would not end.
-var ErrDaemon = errors.New("daemon failed")
+var (
+	// ErrDaemon: a daemon of the lab did not start, or would not end.
+	ErrDaemon = errors.New("daemon failed")
+	// ErrNoDaemons: the lab was made without.
+	ErrNoDaemons = errors.New("it is up, but without daemons")
+)
 
 // DaemonOptions say how the daemons of a lab are to be. The strings are values of funid's
 // configuration file (package daemon); empty ones leave the daemon's default.
@@ -44,16 +50,21 @@ const daemonDeadline = 20 * time.Second
 // DaemonDir is the folder of a named lab's daemons: host-I.sock, -.yaml, -.peers, -.log.
 func DaemonDir(name string) string { return filepath.Join(filepath.Dir(stateDir), "lab-"+name) }
 
-// Sockets returns the sockets of a named lab's daemons in the order of the hosts. Any user may
-// call it. Errors: ErrName, ErrNotFound (no such lab, or one without daemons).
+// Sockets returns the sockets of a named lab's daemons in the order of the hosts, also of those
+// that have died. Any user may call it. Errors: ErrName, ErrNotFound (no such lab), ErrNoDaemons
+// (one without).
 func Sockets(name string) (sockets []string, err error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	if sockets = socketsIn(DaemonDir(name)); len(sockets) == 0 {
-		return nil, fmt.Errorf("daemons of lab %s: %w; as root, `funet lab up %s --daemons` makes one", name, ErrNotFound, name)
+	if sockets = socketsIn(DaemonDir(name)); len(sockets) > 0 {
+		return sockets, nil
 	}
-	return sockets, nil
+	// The state is root's to read, the namespaces' names are everybody's.
+	if _, err := os.Lstat(filepath.Join(netnsDir, namespaces(Options{Name: name, Hosts: 1})[0])); err == nil {
+		return nil, fmt.Errorf("lab %s: %w; as root, `funet lab down %s && funet lab up %s --daemons` makes it again with them", name, ErrNoDaemons, name, name)
+	}
+	return nil, fmt.Errorf("daemons of lab %s: %w; as root, `funet lab up %s --daemons` makes one", name, ErrNotFound, name)
 }
 
 // Sockets returns those of the lab's daemons in the order of the hosts. Errors: ErrNotFound.
@@ -63,23 +74,36 @@ func (l *Lab) Sockets() ([]string, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	sockets := socketsIn(l.dir)
-	if len(sockets) == 0 {
-		return nil, fmt.Errorf("daemons of a lab: %w; it was made without", ErrNotFound)
+	if l.folder == nil {
+		return nil, fmt.Errorf("a lab: %w; it was made without", ErrNoDaemons)
 	}
-	return sockets, nil
+	return socketsIn(l.folder.Path()), nil
 }
 
-// socketsIn lists the sockets of a folder.
+// socketsIn lists the sockets of the daemons that were started with configurations in a folder.
 func socketsIn(dir string) (sockets []string) {
 	for i := range MaxHosts {
-		path := socketPath(dir, i)
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(configPath(dir, i)); err != nil {
 			break
 		}
-		sockets = append(sockets, path)
+		sockets = append(sockets, socketPath(dir, i))
 	}
 	return sockets
+}
+
+// deadDaemons returns the hosts of a named lab whose daemons have died: nobody listens at their
+// sockets any more. One that is stopped or busy has not died.
+func deadDaemons(sockets []string) (hosts []int) {
+	for i, path := range sockets {
+		c, err := net.Dial(attach.Network, path)
+		switch {
+		case err == nil:
+			c.Close()
+		case errors.Is(err, unix.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+			hosts = append(hosts, i)
+		}
+	}
+	return hosts
 }
 
 func socketPath(dir string, host int) string {
@@ -108,12 +132,14 @@ func (l *Lab) StartDaemons(o DaemonOptions) (err error) {
 	}
 	dir := DaemonDir(l.opts.Name)
 	if l.opts.Name == "" {
-		if dir, err = runDir(); err != nil {
+		folder, err := runFolder()
+		if err != nil {
 			return err
 		}
 		l.mu.Lock()
-		l.dir = dir
+		l.folder = folder
 		l.mu.Unlock()
+		dir = folder.Path()
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return permission(err)
@@ -147,12 +173,9 @@ func (l *Lab) StartDaemons(o DaemonOptions) (err error) {
 // StopDaemons ends the daemons that StartDaemons started, cleanly if they do in time.
 func (l *Lab) StopDaemons() error {
 	l.mu.Lock()
-	daemons, dir := l.daemons, l.dir
-	l.daemons, l.dir = nil, ""
+	daemons, folder := l.daemons, l.folder
+	l.daemons, l.folder = nil, nil
 	l.mu.Unlock()
-	if l.opts.Name != "" {
-		dir = DaemonDir(l.opts.Name)
-	}
 	for _, d := range daemons {
 		_ = d.process.Signal(unix.SIGTERM) // it may have ended
 	}
@@ -167,10 +190,13 @@ func (l *Lab) StopDaemons() error {
 			<-d.ended
 		}
 	}
-	if dir == "" {
-		return nil
+	switch {
+	case l.opts.Name != "":
+		return permission(os.RemoveAll(DaemonDir(l.opts.Name)))
+	case folder != nil:
+		return permission(folder.Remove())
 	}
-	return permission(os.RemoveAll(dir))
+	return nil
 }
 
 // findDaemon returns the path of funid.
@@ -359,39 +385,16 @@ func isDaemon(pid int, dir string) bool {
 	return unix.Stat(fmt.Sprintf("/proc/%d", pid), &st) == nil && int(st.Uid) == os.Geteuid()
 }
 
-// runDir is the folder for the daemons of this process's anonymous lab. Its name says whose it
-// is, so that sweepRunDirs finds those whose maker was killed.
-func runDir() (string, error) {
-	start, err := startTime(os.Getpid())
-	if err != nil {
-		return "", err
-	}
+// runPrefix begins the names of the folders of anonymous labs' daemons.
+const runPrefix = "run-"
+
+// runFolder makes the folder for the daemons of an anonymous lab of this process, and removes
+// those of processes that were killed, whose daemons have ended with them.
+func runFolder() (*scratch.Folder, error) {
 	parent := filepath.Dir(stateDir)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return "", permission(err)
+		return nil, permission(err)
 	}
-	dir, err := os.MkdirTemp(parent, fmt.Sprintf("run-%d-%d-", os.Getpid(), start))
-	return dir, permission(err)
-}
-
-// sweepRunDirs removes the folders of anonymous labs whose makers are gone; their daemons
-// have ended with them. The caller holds the lock.
-func sweepRunDirs() error {
-	dirs, err := filepath.Glob(filepath.Join(filepath.Dir(stateDir), "run-*-*-*"))
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, dir := range dirs {
-		var pid int
-		var start uint64
-		if n, _ := fmt.Sscanf(filepath.Base(dir), "run-%d-%d-", &pid, &start); n != 2 {
-			continue
-		}
-		if now, err := startTime(pid); err == nil && now == start {
-			continue
-		}
-		errs = append(errs, os.RemoveAll(dir))
-	}
-	return permission(join(errs...))
+	f, err := scratch.Make(parent, runPrefix)
+	return f, permission(err)
 }

@@ -29,7 +29,7 @@
 //
 // A named lab outlives its maker: its namespaces are also bind-mounted as
 // /run/netns/funet-NAME-0, -1, ... (and -hub), where ip-netns(8) finds them, until [Down]. Its
-// state file /run/funet/labs/NAME.json is written before the first namespace is made, with
+// state file /run/funet-labs/state/NAME.json is written before the first namespace is made, with
 // the maker's process id and start time and the word "building"; it becomes "up", without
 // an owner, when everything works. A lab whose maker died first is stale, and so is
 // one whose remover died or failed half-way; [RemoveStale] removes it, and so does every [Up]
@@ -39,11 +39,18 @@
 // # Daemons
 //
 // [Lab.StartDaemons] starts funid on every host; any user of the machine reaches them through
-// [Sockets]. The files of a named lab's daemons are in /run/funet/lab-NAME; removing
+// [Sockets]. The files of a named lab's daemons are in /run/funet-labs/lab-NAME; removing
 // the lab ends the daemons (SIGTERM, some seconds, SIGKILL), which it finds by the configuration file on
 // their command lines, also those of a lab whose maker died. An anonymous lab's are children
-// like others; their files are in /run/funet/run-PID-..., which goes with the lab or, if its
-// maker was killed, with the next RemoveStale or named Up.
+// like others; their files are in /run/funet-labs/run-..., which goes with the lab or, if its
+// maker was killed, when the next such lab is made, or with the next RemoveStale (package scratch).
+// [List] says which daemons of a lab have died.
+//
+// # The end
+//
+// [Down] ends what runs in a lab's namespaces, whoever started it: SIGTERM, two seconds, SIGKILL, until there
+// is nothing left. It finds processes by the namespace that they are in (the inode of /proc/PID/ns/net) and
+// names them by pidfds, so that it never meets another. From inside a lab it is refused.
 //
 // # Rules
 //

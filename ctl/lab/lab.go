@@ -6,11 +6,11 @@ package lab
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/scratch"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,8 +22,8 @@ type Lab struct {
 
 	mu       sync.Mutex // held while a child is started, so that Close misses none
 	closed   bool
-	children []*child // those not known to have ended, with their process groups
-	dir      string   // of an anonymous lab's daemons; "": it has none
+	children []*child        // those not known to have ended, with their process groups
+	folder   *scratch.Folder // of an anonymous lab's daemons; nil: it has none
 	daemons  []*daemon
 
 	close func() error // does the work of Close once
@@ -213,13 +213,13 @@ func (l *Lab) Close() error { return l.close() }
 func (l *Lab) shut() error {
 	l.mu.Lock()
 	l.closed = true
-	children, dir := l.children, l.dir
-	l.children = nil
+	children, folder := l.children, l.folder
+	l.children, l.folder = nil, nil
 	l.mu.Unlock()
 
 	err := join(endAll(children), release(l.spaces, l.opts.Name == ""))
-	if dir != "" {
-		err = join(err, os.RemoveAll(dir))
+	if folder != nil {
+		err = join(err, folder.Remove())
 	}
 	if err != nil {
 		return fmt.Errorf("close lab: %w", err)

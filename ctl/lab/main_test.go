@@ -38,6 +38,7 @@ func TestMain(m *testing.M) {
 		"building":  playBuilding,
 		"removing":  playRemoving,
 		"up":        playUp,
+		"down":      Down,
 		"nobody":    playNobody,
 	}[role]
 	switch {

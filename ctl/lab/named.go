@@ -10,19 +10,21 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/funet/funet/ctl/scratch"
 	"golang.org/x/sys/unix"
 )
 
 // Info describes a named lab.
 type Info struct {
 	Name     string    `json:"name"`
-	State    string    `json:"state"` // "building", "up" or "stale"
+	State    string    `json:"state"` // "building", "up", "degraded" (up, but a daemon has died) or "stale"
 	Hosts    int       `json:"hosts"`
 	Topology Topology  `json:"topology"`
 	MTU      int       `json:"mtu"`
 	Queues   int       `json:"queues"`
-	Daemons  int       `json:"daemons"`         // sockets of daemons
-	Owner    int       `json:"owner,omitempty"` // process id of who is building it
+	Daemons  int       `json:"daemons"`                // that live
+	Dead     []int     `json:"dead_daemons,omitempty"` // hosts whose daemons have died
+	Owner    int       `json:"owner,omitempty"`        // process id of who is building it
 	Created  time.Time `json:"created"`
 }
 
@@ -112,11 +114,17 @@ func List() (infos []Info, err error) {
 	err = locked(func() error {
 		states, err := readAll()
 		for _, s := range states {
-			sockets, _ := Sockets(s.Name) // most labs have none
-			i := Info{s.Name, s.Stage, s.Hosts, s.Topology, s.MTU, s.Queues, len(sockets), s.OwnerPID, s.Created}
-			if s.stale() {
+			i := Info{Name: s.Name, State: s.Stage, Hosts: s.Hosts, Topology: s.Topology, MTU: s.MTU, Queues: s.Queues, Owner: s.OwnerPID, Created: s.Created}
+			sockets := socketsIn(DaemonDir(s.Name))
+			switch {
+			case s.stale():
 				i.State = "stale"
+			case s.Stage == stageUp:
+				if i.Dead = deadDaemons(sockets); len(i.Dead) > 0 {
+					i.State = "degraded"
+				}
 			}
+			i.Daemons = len(sockets) - len(i.Dead)
 			infos = append(infos, i)
 		}
 		return err
@@ -142,7 +150,8 @@ func RemoveStale() (removed []string, err error) {
 // removeStale is RemoveStale for the holder of the lock.
 func removeStale() (removed []string, err error) {
 	states, err := readAll()
-	errs := []error{err, sweepRunDirs()}
+	scratch.Sweep(filepath.Dir(stateDir), runPrefix)
+	errs := []error{err}
 	for _, s := range states {
 		if !s.stale() {
 			continue
@@ -157,8 +166,9 @@ func removeStale() (removed []string, err error) {
 }
 
 // Down removes a named lab: its links, its namespaces and its state, also if it is stale or some
-// of it is gone. Programs that others run in it go on without a network, and their namespace
-// ends with them. Errors: ErrName, ErrNotFound, ErrBusy (another process builds it), ErrPermission.
+// of it is gone. Programs that run in its namespaces are ended first: SIGTERM, some seconds, SIGKILL.
+// Errors: ErrName, ErrNotFound, ErrBusy (another process builds it, or this one runs in it), ErrKill,
+// ErrPermission.
 func Down(name string) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("remove lab: %w", err)
@@ -182,13 +192,21 @@ func Down(name string) error {
 // remove removes a lab; the caller holds the lock. If this process dies on the way or something
 // cannot be removed, the lab is stale, for another try.
 func (s *state) remove() error {
+	var paths []string
+	for _, name := range namespaces(s.options()) {
+		paths = append(paths, filepath.Join(netnsDir, name))
+	}
+	inside, err := namespacesAt(paths)
+	if err != nil {
+		return err
+	}
 	s.Stage, s.OwnerPID, s.OwnerStart = stageRemoving, 0, 0
 	if err := s.write(); err != nil {
 		return err
 	}
-	errs := []error{stopDaemons(s.Name)}
-	for _, name := range namespaces(s.options()) {
-		errs = append(errs, removeNamespace(filepath.Join(netnsDir, name)))
+	errs := []error{stopDaemons(s.Name), endResidents(inside)}
+	for _, path := range paths {
+		errs = append(errs, removeNamespace(path))
 	}
 	if err := join(errs...); err != nil {
 		return err

@@ -19,7 +19,9 @@ import (
 )
 
 // Where named labs are kept. Both are cleared at boot, as namespaces are.
-var stateDir = "/run/funet/labs" // tests have their own
+// Its parent has the daemons' files too. It is not /run/funet, which belongs to a host's own funid:
+// that one is no root, where systemd started it, and its folder goes when it stops.
+var stateDir = "/run/funet-labs/state" // tests have their own
 
 const netnsDir = "/run/netns"
 
@@ -161,7 +163,7 @@ func (s *state) write() error {
 	// Only the holder of the lock uses this name; one left by a dead holder is overwritten.
 	path := statePath(s.Name)
 	if err := os.WriteFile(path+".new", append(data, '\n'), 0o644); err != nil {
-		return permission(err)
+		return permission(join(err, os.Remove(path+".new"))) // of a full disk, say
 	}
 	return permission(os.Rename(path+".new", path))
 }

@@ -16,7 +16,7 @@ import (
 // kills what still runs and frees the group. User is whom root runs programs as, or nil. An
 // error means that it could not understand what came.
 func Serve(in io.Reader, out io.Writer, socket string, u *User) error {
-	l, err := newLocal(socket, u)
+	l, err := newLocal(socket, u, func(string) {})
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (a *agent) start(o *startOrder) error {
 		return err
 	}
 	n := &node{
-		Number: o.Number, Nodes: o.Nodes, GID: o.GID, Token: token, Program: o.Program, Args: o.Args,
+		Number: o.Number, Nodes: o.Nodes, GID: o.GID, Token: token, Program: o.Program, Args: o.Args, Env: o.Env,
 		stdout: &pieces{a, o.Number, false}, stderr: &pieces{a, o.Number, true},
 		ended: func(s status) { _ = a.speaker.say(word{Ended: &endedWord{o.Number, s}}) }, // a launcher that is gone needs no word
 	}

@@ -18,8 +18,9 @@
 //
 //   - What a node prints comes out in whole lines with its number before them (output.go).
 //     Standard input goes to node 0.
-//   - SIGINT, SIGTERM and SIGHUP go to all processes; those that are still there some seconds
-//     after the last two are killed, and a second SIGINT kills at once.
+//   - SIGINT, SIGTERM and SIGHUP go to all processes, each to the whole process group; those that
+//     are still there some seconds later are killed, and a second SIGINT kills at once. The exit
+//     code is then 128 and the signal's number.
 //   - The first node that fails gives the exit code, 128 and the number for a signal; the others
 //     are ended: SIGTERM, some seconds, SIGKILL, each to the whole process group. So is what a
 //     node that has ended left of its group.
@@ -27,5 +28,10 @@
 //     on other hosts the agent ends with its connection), and frees the group, which
 //     lives as long as the connection that made it (package attach).
 //   - Processes are started by one thread, which has first become the user that they run as
-//     (thread.go): it finds programs, opens files and connects to the daemon as that user.
+//     (thread.go): it finds programs, opens files and connects to the daemon as that user. Only
+//     a program that this user cannot reach is opened by the launcher (program.go).
+//   - What root starts as another user gets nothing of root's: no privilege and no way to one
+//     (no_new_privs), a session without a terminal (process.go), an environment that is composed
+//     and not inherited (environment.go), pipes for standard input and output, and no other
+//     descriptor. Where the program runs as who started it, it has what that user has.
 package launch

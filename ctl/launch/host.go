@@ -53,6 +53,7 @@ type node struct {
 	Token         attach.Token
 	Program       string
 	Args          []string
+	Env           []string // NAME=VALUE, besides what it has from its user
 
 	stdin          io.Reader // nil: nothing
 	stdout, stderr io.WriteCloser

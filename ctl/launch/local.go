@@ -23,7 +23,8 @@ const answerWithin = 10 * time.Second
 // local is this machine, or a host of a lab on it.
 type local struct {
 	socket string
-	user   *User // nil: who this process is
+	user   *User        // nil: who this process is
+	note   func(string) // tells the user of funet something, once
 	thread *thread
 	conn   *net.UnixConn // the job lives as long as it
 	buffer []byte
@@ -34,12 +35,12 @@ type local struct {
 }
 
 // newLocal prepares the use of a daemon. Errors: ErrUser.
-func newLocal(socket string, u *User) (*local, error) {
+func newLocal(socket string, u *User, note func(string)) (*local, error) {
 	t, err := newThread(u)
 	if err != nil {
 		return nil, err
 	}
-	return &local{socket: socket, user: u, thread: t, buffer: make([]byte, attach.MaxMessage)}, nil
+	return &local{socket: socket, user: u, note: note, thread: t, buffer: make([]byte, attach.MaxMessage)}, nil
 }
 
 // String names the daemon.
@@ -123,19 +124,36 @@ func (l *local) free() {
 	}
 }
 
+// Find looks whether this machine has the program for a user, nil being who this process is, before
+// anything is made for it. Errors: ErrProgram, ErrUser.
+func Find(program string, u *User) error {
+	l, err := newLocal("", u, func(string) {})
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	return l.find(program)
+}
+
 func (l *local) find(program string) error {
-	return l.thread.do(func() error {
-		if _, err := find(program); err != nil {
-			return notStarted(program, l.user, err)
-		}
-		return nil
-	})
+	p, err := l.program(program)
+	p.close()
+	return err
 }
 
 func (l *local) start(n *node) error {
-	p := &process{node: n}
-	if err := l.thread.do(func() error { return p.start(l.socket, l.user) }); err != nil {
+	what, err := l.program(n.Program)
+	if err != nil {
 		return err
+	}
+	defer what.close()
+	dir, err := l.folder()
+	if err != nil {
+		return err
+	}
+	p := &process{node: n}
+	if err := l.thread.do(func() error { return p.start(&what, dir, l.socket, l.user) }); err != nil {
+		return l.notStarted(n.Program, err)
 	}
 	l.mu.Lock()
 	l.processes = append(l.processes, p)

@@ -17,6 +17,9 @@ const longestLine = 64 << 10
 type output struct {
 	mu sync.Mutex
 	to io.Writer
+	// broken gets the first error of to, if there is room: a node only notices that nobody reads
+	// what it prints any more.
+	broken chan<- error
 }
 
 // lines is one node's end of an output. It is not for several goroutines at once.
@@ -39,6 +42,12 @@ func (o *output) write(b []byte) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, err := o.to.Write(b)
+	if err != nil {
+		select {
+		case o.broken <- err:
+		default:
+		}
+	}
 	return err
 }
 

@@ -1,48 +1,47 @@
 package launch
 
-// This file is one process of a job on this machine: the leader of a process group.
+// This file is one process of a job on this machine: the leader of a process group, and where
+// root starts it as another user, of a session.
 
 import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"math"
 	"os"
 	"os/exec"
-	"sort"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/funet/funet/uspace/attach"
 )
 
 // lastOutput is how long a process's output is waited for when it and its group have ended;
 // something that has left the group may hold it open for ever.
 const lastOutput = time.Second
 
-// own is the program that means this very command, wherever that is.
-const own = "funet"
-
 type process struct {
 	node *node
 	cmd  *exec.Cmd
 }
 
-// start starts the process; the thread of the host calls it. Errors: ErrProgram.
-func (p *process) start(socket string, u *User) error {
+// start starts the process; the thread of the host calls it. A process of another user has a
+// session of its own, without a terminal, so that it types into nobody's (ioctl_tty(2),
+// TIOCSTI), and of the launcher's descriptors none but the ends of its pipes.
+func (p *process) start(what *program, dir, socket string, u *User) (err error) {
 	n := p.node
-	path, err := find(n.Program)
-	if err != nil {
-		return notStarted(n.Program, u, err)
-	}
 	p.cmd = &exec.Cmd{
-		Path: path, Args: append([]string{n.Program}, n.Args...), Env: n.environment(socket, u),
+		Path: what.inChild(), Args: append([]string{n.Program}, n.Args...), Env: n.environment(socket, u), Dir: dir,
 		Stdout: n.stdout, Stderr: n.stderr, WaitDelay: lastOutput,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: u == nil, Setsid: u != nil, Pdeathsig: syscall.SIGKILL},
+	}
+	if what.file != nil {
+		p.cmd.ExtraFiles = []*os.File{what.file} // becomes handedOver
+	}
+	if u != nil {
+		if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+			return fmt.Errorf("keeping this process's descriptors from the program: %w; this takes Linux 5.11", err)
+		}
 	}
 	var in io.WriteCloser
 	if n.stdin != nil {
@@ -51,7 +50,7 @@ func (p *process) start(socket string, u *User) error {
 		}
 	}
 	if err := p.cmd.Start(); err != nil {
-		return notStarted(n.Program, u, err)
+		return err
 	}
 	if in != nil {
 		go func() {
@@ -60,62 +59,6 @@ func (p *process) start(socket string, u *User) error {
 		}()
 	}
 	return nil
-}
-
-// find is exec.LookPath, but for this very command.
-func find(program string) (string, error) {
-	if program == own {
-		return os.Executable()
-	}
-	path, err := exec.LookPath(program)
-	if errors.Is(err, exec.ErrDot) {
-		err = nil // the PATH is the user's
-	}
-	return path, err
-}
-
-// notStarted explains why a program was not started.
-func notStarted(program string, u *User, err error) error {
-	who, cure := "", "give the path of a program, as it is on the host"
-	switch {
-	case u != nil && errors.Is(err, fs.ErrPermission):
-		who, cure = " as user "+u.Name, "put it where that user may run it, or choose another with --user"
-	case errors.Is(err, fs.ErrPermission):
-		cure = "make it executable"
-	}
-	var e *exec.Error
-	if errors.As(err, &e) {
-		err = e.Err
-	}
-	return fmt.Errorf("%w %s%s: %w; %s", ErrProgram, program, who, err, cure)
-}
-
-// environment is that of this process, and what says which node it is.
-func (n *node) environment(socket string, u *User) []string {
-	env := map[string]string{}
-	for _, s := range os.Environ() {
-		if key, value, ok := strings.Cut(s, "="); ok {
-			env[key] = value
-		}
-	}
-	if u != nil {
-		u.environment(env)
-	}
-	env[attach.SocketVariable] = socket
-	env[attach.GIDVariable] = strconv.Itoa(int(n.GID))
-	env[attach.NodeVariable] = strconv.Itoa(n.Number)
-	env[attach.NodesVariable] = strconv.Itoa(n.Nodes)
-	env[attach.TokenVariable] = n.Token.Text()
-	if n.Once {
-		delete(env, attach.NodeVariable)
-		delete(env, attach.NodesVariable)
-	}
-	all := make([]string, 0, len(env))
-	for key, value := range env {
-		all = append(all, key+"="+value)
-	}
-	sort.Strings(all)
-	return all
 }
 
 // signal sends a signal to the group. The process must not have been waited for.

@@ -205,7 +205,7 @@ func (r *remote) start(n *node) error {
 	r.mu.Lock()
 	r.nodes[n.Number] = n
 	r.mu.Unlock()
-	_, err := r.ask(order{Start: &startOrder{n.Number, n.Nodes, n.GID, n.Token.Text(), n.Program, n.Args, n.stdin != nil}})
+	_, err := r.ask(order{Start: &startOrder{n.Number, n.Nodes, n.GID, n.Token.Text(), n.Program, n.Args, n.Env, n.stdin != nil}})
 	if err != nil {
 		r.node(n.Number, true)
 		return err

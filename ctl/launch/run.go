@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -28,6 +30,9 @@ type Options struct {
 	Label   bool   // print nodes' numbers before their lines
 	Program string // a path, or a name to be found in PATH; "funet" is this command itself
 	Args    []string
+	// Env are variables, as NAME=VALUE, that the processes have besides those that User changes
+	// (environment.go) or this process has.
+	Env []string
 	// Once starts the program once, on this machine, as who starts the nodes (mpirun, srun), or
 	// is all of them: with FUNET_SOCKET, FUNET_GID and FUNET_TOKEN alone.
 	Once bool
@@ -36,17 +41,27 @@ type Options struct {
 	Stdout, Stderr io.Writer
 	// Signals are sent to the processes as they come, but for a second SIGINT, which kills.
 	Signals <-chan os.Signal
-	Grace   time.Duration // between SIGTERM and SIGKILL; 0: DefaultGrace
+	Grace   time.Duration // between a signal that is to end them and SIGKILL; 0: DefaultGrace
+
+	note func(string) // tells the user something, once
 }
 
-// DefaultGrace is how long processes have to end after SIGTERM.
+// DefaultGrace is how long processes have to end after a signal that is to end them.
 const DefaultGrace = 5 * time.Second
 
 // Run runs the job and returns the exit code: 0, or that of the first node that failed, which
-// Stderr says in one line. With an error no process was started, or none is left. The end of the context
+// Stderr says in one line. A job that is interrupted before any node has failed ends with 128 and
+// the signal's number, however its processes end then. With an error no process was started, or none is left. The end of the context
 // ends a job only before its processes are started. Errors: ErrHosts, ErrNoDaemon, ErrProgram,
 // ErrUser, those of package attach.
 func Run(ctx context.Context, o Options) (code int, err error) {
+	said := map[string]bool{} // of several hosts on this machine each has the same to say
+	o.note = func(text string) {
+		if !said[text] {
+			fmt.Fprintln(o.Stderr, "funet:", text)
+		}
+		said[text] = true
+	}
 	if o.Nodes < 1 || o.Nodes > attach.MaxNodes {
 		return 0, fmt.Errorf("-n %d: use 1 to %d", o.Nodes, attach.MaxNodes)
 	}
@@ -86,9 +101,9 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	j := &running{o: &o, hosts: hosts, ends: make(chan end, o.Nodes)}
+	j := &running{o: &o, hosts: hosts, ends: make(chan end, o.Nodes), broken: make(chan error, 1)}
 	if o.Once {
-		h, err := newLocal(o.here(), o.User)
+		h, err := newLocal(o.here(), o.User, o.note)
 		if err != nil {
 			return 0, err
 		}
@@ -101,7 +116,8 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	if !stop() {
 		return 0, ctx.Err()
 	}
-	return j.wait(), nil
+	code = j.wait()
+	return code, j.unwritten()
 }
 
 // reach returns the hosts; also, with an error, those that were reached. There are no more of
@@ -118,7 +134,7 @@ func (o *Options) reach() (hosts []host, err error) {
 		return hosts, nil
 	}
 	for _, socket := range o.Sockets[:min(len(o.Sockets), o.Nodes)] {
-		h, err := newLocal(socket, o.User)
+		h, err := newLocal(socket, o.User, o.note)
 		if err != nil {
 			return hosts, err
 		}
@@ -143,8 +159,11 @@ type running struct {
 	o     *Options
 	hosts []host
 	ends  chan end // has room for all
-	alive int
-	code  int
+	// broken passes on the first error of writing what the nodes print, failure is it.
+	broken  chan error
+	failure error
+	alive   int
+	code    int
 	// interrupts counts SIGINT. over is when those that are left are killed; nil: not yet.
 	interrupts int
 	over       <-chan time.Time
@@ -158,14 +177,14 @@ type end struct {
 
 // start starts all processes. On failure none is left when the hosts are closed.
 func (j *running) start(gid uint16, token attach.Token) error {
-	stdout, stderr := &output{to: j.o.Stdout}, &output{to: j.o.Stderr}
+	stdout, stderr := &output{to: j.o.Stdout, broken: j.broken}, &output{to: j.o.Stderr, broken: j.broken}
 	processes := j.o.Nodes
 	if j.o.Once {
 		processes = 1
 	}
 	for i := range processes {
 		n := &node{
-			Number: i, Once: j.o.Once, Nodes: j.o.Nodes, GID: gid, Token: token, Program: j.o.Program, Args: j.o.Args,
+			Number: i, Once: j.o.Once, Nodes: j.o.Nodes, GID: gid, Token: token, Program: j.o.Program, Args: j.o.Args, Env: j.o.Env,
 			stdout: stdout.node(i, j.o.Label && !j.o.Once), stderr: stderr.node(i, j.o.Label && !j.o.Once),
 			ended: func(s status) { j.ends <- end{i, s} },
 		}
@@ -189,17 +208,36 @@ func (j *running) wait() int {
 			j.alive--
 			if e.failed() && j.code == 0 {
 				j.code = e.exitCode()
+				if j.unwritten() != nil {
+					j.end(syscall.SIGTERM)
+					continue
+				}
 				j.say("node %d with %v: %v%s", e.node, j.hosts[e.node%len(j.hosts)], e.status, j.others())
 				j.end(syscall.SIGTERM)
 			}
+		case j.failure = <-j.broken:
+			j.end(syscall.SIGTERM)
 		case s := <-j.o.Signals:
-			j.signal(s)
+			j.pass(s)
 		case <-j.over:
 			j.over = nil
 			j.all(syscall.SIGKILL)
 		}
 	}
 	return j.code
+}
+
+// unwritten says why what the nodes print could not be written, if so. Their own ends then say nothing:
+// they only notice that nobody reads it any more.
+func (j *running) unwritten() error {
+	select {
+	case j.failure = <-j.broken:
+	default:
+	}
+	if j.failure == nil {
+		return nil
+	}
+	return fmt.Errorf("writing what the nodes print: %w", j.failure)
 }
 
 // others says what happens to those that are left.
@@ -215,21 +253,28 @@ func (j *running) say(format string, args ...any) {
 	fmt.Fprintf(j.o.Stderr, "funet: "+format+"\n", args...)
 }
 
-// signal passes on a signal from outside.
-func (j *running) signal(s os.Signal) {
+// pass passes on a signal from outside.
+func (j *running) pass(s os.Signal) {
 	n, ok := s.(syscall.Signal)
 	switch {
 	case !ok:
-	case n == syscall.SIGINT:
-		if j.interrupts++; j.interrupts > 1 {
-			n = syscall.SIGKILL
-		}
+		return
+	case n != syscall.SIGINT && n != syscall.SIGTERM && n != syscall.SIGHUP:
 		j.all(n)
-	case n == syscall.SIGTERM || n == syscall.SIGHUP:
-		j.end(n)
-	default:
-		j.all(n)
+		return
 	}
+	if n == syscall.SIGINT {
+		j.interrupts++
+	}
+	if j.interrupts > 1 {
+		j.all(syscall.SIGKILL)
+		return
+	}
+	if j.code == 0 { // how processes end from now on follows from that
+		j.code = 128 + int(n)
+		j.say("interrupted (%s); ending the job", unix.SignalName(n))
+	}
+	j.end(n)
 }
 
 // end asks all processes to end, and sets the time after which they are killed.

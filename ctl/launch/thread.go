@@ -76,7 +76,8 @@ func (t *thread) stop() {
 }
 
 // become makes the calling thread the user's, without any capability and without a way to get
-// one back, not even by a set-user-ID program.
+// one back, or to become yet another user, not even by a set-user-ID program (no_new_privs,
+// prctl(2)).
 func become(u *User) error {
 	if os.Geteuid() != 0 {
 		if u.uid == os.Geteuid() {
@@ -108,6 +109,10 @@ func become(u *User) error {
 	}
 	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(u.uid), uintptr(u.uid), uintptr(u.uid)); e != 0 {
 		return refused("setting the user", e)
+	}
+	// From here on a set-user-ID program runs as who starts it, whoever it belongs to.
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return refused("setting no_new_privs", err)
 	}
 	// Inheritable capabilities outlast the change of user, and root keeps all of them.
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -66,8 +66,3 @@ func Ordinary() (*User, error) {
 	}
 	return LookupUser("65534") // a machine without /etc/passwd
 }
-
-// environment changes what a process learns of its user.
-func (u *User) environment(env map[string]string) {
-	env["USER"], env["LOGNAME"], env["HOME"] = u.Name, u.Name, u.home
-}

@@ -40,6 +40,7 @@ type startOrder struct {
 	Token   string   `json:"token"`
 	Program string   `json:"program"`
 	Args    []string `json:"args"`
+	Env     []string `json:"env,omitempty"`
 	Input   bool     `json:"input"` // of the launcher comes here
 }
 

@@ -150,7 +150,7 @@ func (b *Bed) node(i int, o *Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.ctx, err = n.Card.Attach(memory, Group, uint16(i)); err != nil {
+	if n.ctx, err = n.Card.Attach(memory, Group, uint16(i), 0); err != nil {
 		return nil, err
 	}
 	n.iface = iface

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -127,15 +128,15 @@ type group struct {
 	cards []uint16
 	user  uint32
 	name  string
-	jobs  []*connection // by host
+	jobs  []*client.Connection // by host
 }
 
 // found makes a group's job on the card of a host.
 func (b *bed) found(g *group, host int) {
 	b.t.Helper()
-	k, err := dial(b.sockets[host])
+	k, err := client.Dial(b.sockets[host])
 	if err == nil {
-		_, err = k.job(attach.JobRequest{GID: g.gid, Token: g.token, Cards: g.cards})
+		_, err = k.Job(attach.JobRequest{GID: g.gid, Token: g.token, Cards: g.cards})
 	}
 	if err != nil {
 		b.t.Fatal(err)
@@ -160,7 +161,7 @@ func (b *bed) newGroup(name string, gid uint16, user uint32, key uint32, cards .
 // end ends the jobs.
 func (g *group) end() {
 	for _, k := range g.jobs {
-		k.close()
+		k.Close()
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/xdp"
 )
 
@@ -166,12 +167,12 @@ func (b *bed) alive() {
 // status asks a daemon what there is, as administrator.
 func (b *bed) status(host int) (s daemon.Status) {
 	b.t.Helper()
-	k, err := dial(b.sockets[host])
+	k, err := client.Dial(b.sockets[host])
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	defer k.close()
-	if err := k.status(&s); err != nil {
+	defer k.Close()
+	if err := k.Status(&s); err != nil {
 		b.t.Fatal(err)
 	}
 	return s

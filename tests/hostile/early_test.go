@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -17,24 +18,24 @@ import (
 func TestMessagesBeforeTheStart(t *testing.T) {
 	b := newBed(t, nil, longSilence)
 	g := b.newGroup("early", acrossGID, 0, 0, 0, 0)
-	var nodes [2]*connection
+	var nodes [2]*client.Connection
 	for n := range nodes {
-		k, err := dial(b.sockets[0])
+		k, err := client.Dial(b.sockets[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(k.close)
+		t.Cleanup(k.Close)
 		nodes[n] = k
 	}
 	join := func(n uint16) {
 		t.Helper()
-		if err := nodes[n].attach(attach.AttachRequest{GID: g.gid, Node: n, Slots: 64, Token: g.token}); err != nil {
+		if err := nodes[n].Attach(attach.AttachRequest{GID: g.gid, Node: n, Slots: 64, Token: g.token}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	begin := func(n uint16) {
 		t.Helper()
-		if err := nodes[n].start(); err != nil {
+		if err := nodes[n].Start(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -42,7 +43,7 @@ func TestMessagesBeforeTheStart(t *testing.T) {
 	begin(0)
 	join(1)
 	const messages = 20
-	sent := nodes[0].iface
+	sent := nodes[0].Iface
 	for i := range uint32(messages) {
 		s := sent.Reserve(funi.Request)
 		s.SetHeader(funi.NewHeader(1, 5, 1))
@@ -56,9 +57,9 @@ func TestMessagesBeforeTheStart(t *testing.T) {
 	begin(1)
 	seen := map[uint32]bool{}
 	for end := time.Now().Add(patience); len(seen) < messages && time.Now().Before(end); {
-		if s := nodes[1].iface.Receive(funi.Request); s != nil {
+		if s := nodes[1].Iface.Receive(funi.Request); s != nil {
 			seen[s.Payload()[0]] = true
-			nodes[1].iface.Release(funi.Request)
+			nodes[1].Iface.Release(funi.Request)
 		}
 	}
 	if len(seen) != messages {

@@ -32,17 +32,17 @@ func (e *enemy) scribble() {
 // registers writes the registers.
 func (e *enemy) registers() {
 	for range 500 {
-		e.k.memory.Page.Store(funi.Register(e.r.IntN(funi.Registers)), e.value())
+		e.k.Memory.Page.Store(funi.Register(e.r.IntN(funi.Registers)), e.value())
 	}
 }
 
 // modes goes through changes of the queues, by the book but for what it writes.
 func (e *enemy) modes() {
-	p := e.k.memory.Page
+	p := e.k.Memory.Page
 	for range 20 {
 		mode := []uint32{funi.CSQM, funi.CRQM, funi.UserModes, e.value()}[e.r.IntN(4)]
 		p.Store(funi.Control, mode)
-		e.k.wake()
+		e.k.Wake()
 		for range e.r.IntN(50) {
 			unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
 		}
@@ -63,13 +63,13 @@ func (e *enemy) modes() {
 
 // calm makes queues that work, so that what follows reaches the card.
 func (e *enemy) calm() {
-	p := e.k.memory.Page
+	p := e.k.Memory.Page
 	slots := 2
 	for 2*slots*6*funi.SlotWords <= len(e.words)-pageWords {
 		slots *= 2
 	}
 	p.Store(funi.Control, funi.UserModes)
-	e.k.wake()
+	e.k.Wake()
 	for range 200 {
 		if ready := uint32(funi.CSQR | funi.CRQR); p.Load(funi.Control)&ready == ready {
 			break
@@ -88,12 +88,12 @@ func (e *enemy) calm() {
 // indices races heads and tails while the card reads.
 func (e *enemy) indices() {
 	e.calm()
-	p := e.k.memory.Page
+	p := e.k.Memory.Page
 	for i := range 3000 {
 		r := funi.RPSQHead + funi.Register(e.r.IntN(8))
 		p.Store(r, p.Load(r)+uint32(e.r.IntN(64))-32)
 		if i%500 == 0 {
-			e.k.wake()
+			e.k.Wake()
 		}
 	}
 }
@@ -110,9 +110,9 @@ func (e *enemy) forge() {
 				break
 			}
 		}
-		e.k.memory.Page.Store(funi.RPSQHead, e.value())
-		e.k.memory.Page.Store(funi.RQSQHead, e.value())
-		e.k.wake()
+		e.k.Memory.Page.Store(funi.RPSQHead, e.value())
+		e.k.Memory.Page.Store(funi.RQSQHead, e.value())
+		e.k.Wake()
 	}
 }
 
@@ -149,7 +149,7 @@ func (e *enemy) address() uint32 {
 // race changes slots while the card reads them.
 func (e *enemy) race() {
 	e.calm()
-	p := e.k.memory.Page
+	p := e.k.Memory.Page
 	queues := e.words[pageWords:]
 	slots := int(p.Load(funi.QMask)) + 1
 	if slots*funi.SlotWords*2 > len(queues) || slots < 2 {
@@ -167,7 +167,7 @@ func (e *enemy) race() {
 		atomic.StoreUint32(&s[e.r.IntN(5)], e.value())
 		atomic.StoreUint32(&s[0], s[0]^1<<e.r.IntN(32))
 		if i%500 == 0 {
-			e.k.wake()
+			e.k.Wake()
 		}
 	}
 }
@@ -198,7 +198,7 @@ func (e *enemy) ring() {
 // take them.
 func (e *enemy) flood() {
 	e.calm()
-	p := e.k.memory.Page
+	p := e.k.Memory.Page
 	queues := e.words[pageWords:]
 	slots := int(p.Load(funi.QMask)) + 1
 	if slots < 2 || 4*slots*funi.SlotWords > len(queues) {
@@ -218,7 +218,7 @@ func (e *enemy) flood() {
 		head := funi.RPSQHead + funi.Register(2*q)
 		p.Store(head, (p.Load(head)+uint32(slots-1))&uint32(slots-1))
 	}
-	e.k.wake()
+	e.k.Wake()
 	for range 200 { // as fast as the card takes them
 		for q := range 2 {
 			head := funi.RPSQHead + funi.Register(2*q)
@@ -230,7 +230,7 @@ func (e *enemy) flood() {
 
 // events fills, empties and changes the descriptors for waking.
 func (e *enemy) events() {
-	card, process := e.k.fds[attach.CardDescriptor], e.k.fds[attach.ProcessDescriptor]
+	card, process := e.k.FDs[attach.CardDescriptor], e.k.FDs[attach.ProcessDescriptor]
 	var b [4096]byte
 	switch e.r.IntN(6) {
 	case 0:
@@ -250,7 +250,7 @@ func (e *enemy) events() {
 	case 4:
 		for range 200 {
 			atomic.StoreUint32(&e.words[0x4d8/4], 1)
-			e.k.wake()
+			e.k.Wake()
 		}
 	case 5:
 		_, _ = unix.FcntlInt(uintptr(card), unix.F_SETFL, unix.O_NONBLOCK)
@@ -259,9 +259,26 @@ func (e *enemy) events() {
 	}
 }
 
+// collapse is MADV_COLLAPSE (Linux 6.1).
+const collapse = 25
+
+// holes tries to make some in a file that is shared with the card. Where memory cannot have any
+// that is refused as long as the card uses it, which this process cannot tell for sure; what it can
+// is that nobody but the daemon changes that.
+func (e *enemy) holes(fd int, st *unix.Stat_t) {
+	for range 20 {
+		_ = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(e.r.IntN(int(st.Size))), int64(1+e.r.IntN(1<<16)))
+		_ = unix.Fallocate(fd, unix.FALLOC_FL_ZERO_RANGE, 0, st.Size)
+		_ = unix.Madvise(e.k.Maps[0], unix.MADV_REMOVE)
+		if unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, 0) == nil {
+			bad("the flags of a file that is shared with the card were changed")
+		}
+	}
+}
+
 // files treats the memory as the file that it is.
 func (e *enemy) files() {
-	fd := e.k.fds[e.r.IntN(len(e.k.fds))]
+	fd := e.k.FDs[e.r.IntN(len(e.k.FDs))]
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return
@@ -279,16 +296,15 @@ func (e *enemy) files() {
 			bad("a seal was added to a file that is shared with the card")
 		}
 	}
-	_ = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(e.r.IntN(int(st.Size))), int64(1+e.r.IntN(1<<16)))
-	_ = unix.Fallocate(fd, unix.FALLOC_FL_ZERO_RANGE, 0, st.Size)
-	m := e.k.maps[0]
-	_ = unix.Madvise(m, []int{unix.MADV_REMOVE, unix.MADV_DONTNEED, unix.MADV_HWPOISON, unix.MADV_DONTFORK}[e.r.IntN(4)])
+	e.holes(fd, &st)
+	m := e.k.Maps[0]
+	_ = unix.Madvise(m, []int{unix.MADV_DONTNEED, unix.MADV_HWPOISON, unix.MADV_DONTFORK, unix.MADV_PAGEOUT, collapse}[e.r.IntN(5)])
 	if other, err := unix.Mmap(fd, 0, int(st.Size), unix.PROT_READ, unix.MAP_SHARED); err == nil && e.r.IntN(4) > 0 {
 		_ = unix.Munmap(other)
 	}
 	if e.r.IntN(8) == 0 {
 		_ = unix.Close(fd)
-		e.k.fds = e.k.fds[:0] // the numbers may become others'
+		e.k.FDs = e.k.FDs[:0] // the numbers may become others'
 		e.k = nil
 	}
 }

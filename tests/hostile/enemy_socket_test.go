@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -29,20 +30,20 @@ func (e *enemy) halfOpen() {
 		case 0:
 			e.say(k, make([]byte, e.r.IntN(16)))
 		case 1:
-			_ = unix.Shutdown(k.socket, unix.SHUT_WR)
+			_ = unix.Shutdown(k.Socket, unix.SHUT_WR)
 		case 2:
-			_ = unix.Shutdown(k.socket, unix.SHUT_RD)
+			_ = unix.Shutdown(k.Socket, unix.SHUT_RD)
 			e.say(k, e.valid())
 		case 3:
-			k.close()
+			k.Close()
 		}
 	}
 }
 
 // say sends a message and waits for nothing.
-func (e *enemy) say(k *connection, message []byte) {
-	_ = k.conn.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
-	_ = attach.Send(k.conn, message)
+func (e *enemy) say(k *client.Connection, message []byte) {
+	_ = k.Conn.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+	_ = attach.Send(k.Conn, message)
 }
 
 // valid composes a message that the daemon understands.
@@ -122,8 +123,8 @@ func (e *enemy) fuzz() {
 		}
 		e.say(k, b)
 		if e.r.IntN(3) == 0 {
-			_ = k.conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-			_, fds, err := attach.Receive(k.conn, k.buffer, attach.AttachDescriptors)
+			_ = k.Conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			_, fds, err := attach.Receive(k.Conn, k.Buffer, attach.AttachDescriptors)
 			attach.CloseDescriptors(fds)
 			if errors.Is(err, io.EOF) {
 				return
@@ -159,15 +160,15 @@ func (e *enemy) passDescriptors() {
 	for range 253 { // SCM_MAX_FD
 		fd := int(null.Fd())
 		if e.r.IntN(2) == 0 && len(e.kept) > 0 {
-			if other := e.kept[e.r.IntN(len(e.kept))]; other.fds != nil {
-				fd = other.socket // its own end of a connection to the daemon
+			if other := e.kept[e.r.IntN(len(e.kept))]; other.FDs != nil {
+				fd = other.Socket // its own end of a connection to the daemon
 			}
 		}
 		fds = append(fds, fd)
 	}
 	for range 10 {
-		_ = k.conn.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
-		if attach.Send(k.conn, e.valid(), fds...) != nil {
+		_ = k.Conn.SetWriteDeadline(time.Now().Add(20 * time.Millisecond))
+		if attach.Send(k.Conn, e.valid(), fds...) != nil {
 			return
 		}
 	}
@@ -179,7 +180,7 @@ func (e *enemy) refused(what string, message []byte) {
 	if k == nil {
 		return
 	}
-	answer, fds, err := k.ask(message, attach.AttachDescriptors)
+	answer, fds, err := k.Ask(message, attach.AttachDescriptors)
 	attach.CloseDescriptors(fds)
 	if err != nil {
 		return
@@ -230,7 +231,7 @@ func (e *enemy) administer() {
 // segments makes segments, up to the quota and beyond, of all sizes and at all places,
 // and ends some that it has and some that it has not.
 func (e *enemy) segments() {
-	if e.k == nil || e.k.conn == nil {
+	if e.k == nil || e.k.Conn == nil {
 		return
 	}
 	for range 1 + e.r.IntN(30) {
@@ -240,7 +241,7 @@ func (e *enemy) segments() {
 			r.Base, r.Bytes = e.value(), uint64(e.value())
 		case 1:
 			r.Bytes = uint64(e.c.Bytes) + 16
-			answer, fds, err := e.k.ask(r.Encode(), 1)
+			answer, fds, err := e.k.Ask(r.Encode(), 1)
 			attach.CloseDescriptors(fds)
 			if err != nil {
 				e.k = nil
@@ -251,7 +252,7 @@ func (e *enemy) segments() {
 			}
 			continue
 		case 2:
-			answer, _, err := e.k.ask(attach.UnsegmentRequest{Base: r.Base}.Encode(), 0)
+			answer, _, err := e.k.Ask(attach.UnsegmentRequest{Base: r.Base}.Encode(), 0)
 			if err != nil {
 				e.k = nil
 				return
@@ -261,7 +262,7 @@ func (e *enemy) segments() {
 			}
 			continue
 		}
-		m, err := e.k.segment(r)
+		m, err := e.k.Segment(r)
 		var refusal *attach.Refusal
 		switch {
 		case err == nil:
@@ -285,9 +286,9 @@ func (e *enemy) deaf() {
 		return
 	}
 	for range 200 {
-		_ = k.conn.SetWriteDeadline(time.Now().Add(5 * time.Millisecond))
+		_ = k.Conn.SetWriteDeadline(time.Now().Add(5 * time.Millisecond))
 		message, err := attach.EncodeBody([]attach.Kind{attach.KindStatus, attach.KindInfo}[e.r.IntN(2)], nil)
-		if err != nil || attach.Send(k.conn, message) != nil {
+		if err != nil || attach.Send(k.Conn, message) != nil {
 			return
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -36,12 +37,12 @@ type enemy struct {
 	c     enemyConfig
 	r     *rand.Rand
 	token attach.Token
-	k     *connection // with a context; nil: none
-	host  int         // its
-	words []uint32    // the context's memory
+	k     *client.Connection // with a context; nil: none
+	host  int                // its
+	words []uint32           // the context's memory
 	bells []uint32
 	made  int64 // bytes of segments of this context
-	kept  []*connection
+	kept  []*client.Connection
 	did   map[string]int
 }
 
@@ -66,14 +67,14 @@ func (e *enemy) live() (err error) {
 		life := time.Duration(e.r.Int64N(int64(e.c.Life)))
 		time.AfterFunc(life, end)
 	}
-	attacks := e.attacks()
+	tricks := e.tricks()
 	for n := 1; ; n++ {
 		if e.k == nil || e.r.IntN(40) == 0 {
 			e.settleIn()
 		}
-		if a := attacks[e.r.IntN(len(attacks))]; a.possible == nil || a.possible() {
-			a.do()
-			e.did[a.name]++
+		if t := tricks[e.r.IntN(len(tricks))]; t.possible == nil || t.possible() {
+			t.do()
+			e.did[t.name]++
 		}
 		if n%32 == 0 {
 			e.tell()
@@ -91,7 +92,7 @@ func (e *enemy) live() (err error) {
 // end the attack otherwise.
 func (e *enemy) leave() {
 	for _, k := range e.kept {
-		k.close()
+		k.Close()
 	}
 	e.kept, e.k = nil, nil
 }
@@ -106,26 +107,26 @@ func (e *enemy) tell() {
 	clear(e.did)
 }
 
-// attack is something that it can do.
-type attack struct {
+// trick is something that it can do.
+type trick struct {
 	name     string
 	possible func() bool // nil: always
 	do       func()
 }
 
-// attacks lists them; those on memory come three times, as the others take longer.
-func (e *enemy) attacks() (all []attack) {
+// tricks lists them; those on memory come three times, as the others take longer.
+func (e *enemy) tricks() (all []trick) {
 	attached := func() bool { return e.k != nil }
-	open := func() bool { return e.k != nil && len(e.k.fds) >= attach.AttachDescriptors }
+	open := func() bool { return e.k != nil && len(e.k.FDs) >= attach.AttachDescriptors }
 	for range 3 {
-		all = append(all, attack{"scribble", attached, e.scribble}, attack{"registers", attached, e.registers}, attack{"modes", attached, e.modes},
-			attack{"indices", attached, e.indices}, attack{"forge", attached, e.forge}, attack{"race", attached, e.race},
-			attack{"words", attached, e.otherWords}, attack{"ring", attached, e.ring}, attack{"flood", attached, e.flood})
+		all = append(all, trick{"scribble", attached, e.scribble}, trick{"registers", attached, e.registers}, trick{"modes", attached, e.modes},
+			trick{"indices", attached, e.indices}, trick{"forge", attached, e.forge}, trick{"race", attached, e.race},
+			trick{"words", attached, e.otherWords}, trick{"ring", attached, e.ring}, trick{"flood", attached, e.flood})
 	}
-	return append(all, attack{"events", open, e.events}, attack{"files", open, e.files}, attack{"fork", open, e.fork},
-		attack{"half-open", nil, e.halfOpen}, attack{"fuzz", nil, e.fuzz}, attack{"fuzz", nil, e.fuzz}, attack{"too-long", nil, e.tooLong},
-		attack{"descriptors", nil, e.passDescriptors}, attack{"others", nil, e.others}, attack{"others", nil, e.others},
-		attack{"administer", nil, e.administer}, attack{"segments", attached, e.segments}, attack{"deaf", nil, e.deaf})
+	return append(all, trick{"events", open, e.events}, trick{"files", open, e.files}, trick{"fork", open, e.fork},
+		trick{"half-open", nil, e.halfOpen}, trick{"fuzz", nil, e.fuzz}, trick{"fuzz", nil, e.fuzz}, trick{"too-long", nil, e.tooLong},
+		trick{"descriptors", nil, e.passDescriptors}, trick{"others", nil, e.others}, trick{"others", nil, e.others},
+		trick{"administer", nil, e.administer}, trick{"segments", attached, e.segments}, trick{"deaf", nil, e.deaf})
 }
 
 // settleIn attaches, to its group or to one that it makes. The last context stays.
@@ -141,31 +142,31 @@ func (e *enemy) settleIn() {
 			}
 			node = uint16(e.r.IntN(len(cards)))
 			cards[node] = uint16(e.host)
-			if got, err := k.job(attach.JobRequest{Token: token, Cards: cards}); err == nil {
+			if got, err := k.Job(attach.JobRequest{Token: token, Cards: cards}); err == nil {
 				gid = got
 			}
 		}
 	}
 	k := e.dial()
-	if k == nil || k.attach(attach.AttachRequest{GID: gid, Node: node, Slots: 2 << e.r.IntN(11), Token: token}) != nil {
+	if k == nil || k.Attach(attach.AttachRequest{GID: gid, Node: node, Slots: 2 << e.r.IntN(11), Token: token}) != nil {
 		return
 	}
 	e.made = 0
 	for i := range e.r.IntN(3) {
-		_, _ = k.segment(attach.SegmentRequest{Base: segmentBase + uint32(i)<<20, Bytes: segmentBytes, Rights: funi.Source | funi.Destination})
+		_, _ = k.Segment(attach.SegmentRequest{Base: segmentBase + uint32(i)<<20, Bytes: segmentBytes, Rights: funi.Source | funi.Destination})
 	}
-	if e.r.IntN(4) > 0 && k.start() != nil {
+	if e.r.IntN(4) > 0 && k.Start() != nil {
 		return
 	}
 	e.k = k
 	e.did["attach"]++
-	e.words, e.bells = wordsOf(k.maps[0]), wordsOf(k.maps[1])
+	e.words, e.bells = wordsOf(k.Maps[0]), wordsOf(k.Maps[1])
 }
 
 // dial connects to the daemon of the host, and keeps the connection. It returns nil if
 // the daemon does not want it.
-func (e *enemy) dial() *connection {
-	k, err := dial(e.c.Sockets[e.host])
+func (e *enemy) dial() *client.Connection {
+	k, err := client.Dial(e.c.Sockets[e.host])
 	if err != nil {
 		return nil
 	}
@@ -198,7 +199,7 @@ func (e *enemy) value() uint32 {
 // this one, and with it the connection does.
 func (e *enemy) fork() {
 	attr := &os.ProcAttr{Env: []string{roleEnv + "=offspring"}}
-	for _, fd := range []int{e.k.fds[attach.MemoryDescriptor], e.k.fds[attach.DoorbellsDescriptor], e.k.fds[attach.CardDescriptor], e.k.socket} {
+	for _, fd := range []int{e.k.FDs[attach.MemoryDescriptor], e.k.FDs[attach.DoorbellsDescriptor], e.k.FDs[attach.CardDescriptor], e.k.Socket} {
 		copied, err := unix.Dup(fd)
 		if err != nil {
 			return
@@ -236,11 +237,11 @@ func offspring() error {
 	if err != nil {
 		return err
 	}
-	e.k = &connection{memory: m, fds: []int{3, 4, 5}}
+	e.k = &client.Connection{Memory: m, FDs: []int{3, 4, 5}}
 	e.words, e.bells = wordsOf(context), wordsOf(bells)
 	for {
 		[]func(){e.scribble, e.registers, e.modes, e.indices, e.forge, e.race, e.otherWords, e.ring}[e.r.IntN(8)]()
-		e.k.wake()
+		e.k.Wake()
 		_, _ = unix.Write(6, make([]byte, e.r.IntN(100)))
 	}
 }

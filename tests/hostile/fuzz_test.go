@@ -18,6 +18,7 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/xdp"
@@ -27,7 +28,7 @@ import (
 var fuzzToken = attach.Token{1, 2, 3, 4}
 
 // fuzzedGroup is the connection whose job it is.
-var fuzzedGroup *connection
+var fuzzedGroup *client.Connection
 
 // fuzzed is the daemon of this process: one for all inputs, as making a lab takes longer
 // than thousands of them. It ends with the process.
@@ -57,8 +58,8 @@ var fuzzed = sync.OnceValues(func() (socket string, err error) {
 		}
 	}()
 	<-ready
-	if fuzzedGroup, err = dial(socket); err == nil {
-		_, err = fuzzedGroup.job(attach.JobRequest{GID: acrossGID, Token: fuzzToken, Cards: []uint16{0, 1, 0, 0}})
+	if fuzzedGroup, err = client.Dial(socket); err == nil {
+		_, err = fuzzedGroup.Job(attach.JobRequest{GID: acrossGID, Token: fuzzToken, Cards: []uint16{0, 1, 0, 0}})
 	}
 	return socket, err
 })
@@ -91,7 +92,7 @@ func FuzzMessages(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k, err := dial(socket)
+		k, err := client.Dial(socket)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,18 +107,18 @@ func FuzzMessages(f *testing.F) {
 				break
 			}
 		}
-		k.close()
+		k.Close()
 		nothingLeft(t, socket)
 	})
 }
 
 // exchange sends a message and checks the answer; it returns false if the connection has
 // ended.
-func exchange(t *testing.T, k *connection, message []byte) bool {
+func exchange(t *testing.T, k *client.Connection, message []byte) bool {
 	if len(message) == detachSize && message[6] == byte(attach.KindDetach) {
 		binary.LittleEndian.PutUint32(message[16:], 0) // a test has not that time
 	}
-	answer, fds, err := k.ask(message, attach.AttachDescriptors)
+	answer, fds, err := k.Ask(message, attach.AttachDescriptors)
 	attach.CloseDescriptors(fds)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, unix.ECONNRESET), errors.Is(err, unix.EPIPE):
@@ -154,12 +155,12 @@ const detachSize = 24
 func nothingLeft(t *testing.T, socket string) {
 	var s daemon.Status
 	for end := time.Now().Add(patience); ; {
-		k, err := dial(socket)
+		k, err := client.Dial(socket)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = k.status(&s)
-		k.close()
+		err = k.Status(&s)
+		k.Close()
 		if err == nil && len(s.Contexts) == 0 && len(s.Jobs) == 1 && s.Bytes == 0 && s.Connections <= 4 {
 			return
 		}

@@ -8,14 +8,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/tests/client"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 )
 
 // held returns how many bytes the files of a connection hold.
-func (k *connection) held(t *testing.T) (n int64) {
+func held(t *testing.T, k *client.Connection) (n int64) {
 	t.Helper()
-	for _, fd := range k.fds {
+	for _, fd := range k.FDs {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil {
 			t.Fatal(err)
@@ -33,12 +34,12 @@ func (k *connection) held(t *testing.T) (n int64) {
 func TestMemoryThatIsKept(t *testing.T) {
 	b := newBed(t, nil, longSilence)
 	g := b.newGroup("kept", acrossGID, 0, 0, 0, 0)
-	k, err := dial(b.sockets[0])
+	k, err := client.Dial(b.sockets[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(k.close)
-	if err := k.attach(attach.AttachRequest{GID: g.gid, Node: 0, Slots: 1024, Token: g.token}); err != nil {
+	t.Cleanup(k.Close)
+	if err := k.Attach(attach.AttachRequest{GID: g.gid, Node: 0, Slots: 1024, Token: g.token}); err != nil {
 		t.Fatal(err)
 	}
 	counted := func(want int64) {
@@ -46,34 +47,34 @@ func TestMemoryThatIsKept(t *testing.T) {
 		until(t, fmt.Sprintf("%d bytes are counted", want), func() bool { return b.status(0).Bytes == want }, func() string { return fmt.Sprint(b.status(0).Bytes) })
 	}
 	const pages = funi.PageSize + funi.DoorbellsSize
-	context, segment := int64(k.answer.Memory), int64(4<<20)
+	context, segment := int64(k.Answer.Memory), int64(4<<20)
 	for range 3 {
-		m, err := k.segment(attach.SegmentRequest{Base: segmentBase, Bytes: uint64(segment), Rights: funi.Source})
+		m, err := k.Segment(attach.SegmentRequest{Base: segmentBase, Bytes: uint64(segment), Rights: funi.Source})
 		if err != nil {
 			t.Fatal(err)
 		}
 		m[0] = 1
 		counted(context + segment)
-		if _, _, err := k.ask(attach.UnsegmentRequest{Base: segmentBase}.Encode(), 0); err != nil {
+		if _, _, err := k.Ask(attach.UnsegmentRequest{Base: segmentBase}.Encode(), 0); err != nil {
 			t.Fatal(err)
 		}
 		counted(context)
-		if n := k.held(t); n > context+funi.DoorbellsSize {
+		if n := held(t, k); n > context+funi.DoorbellsSize {
 			t.Fatalf("%d bytes are held, %d counted", n, context)
 		}
 	}
-	if _, err := k.segment(attach.SegmentRequest{Base: segmentBase, Bytes: uint64(segment), Rights: funi.Source}); err != nil {
+	if _, err := k.Segment(attach.SegmentRequest{Base: segmentBase, Bytes: uint64(segment), Rights: funi.Source}); err != nil {
 		t.Fatal(err)
 	}
-	g.jobs[0].close()
-	until(t, "the context ends with its job", func() bool { return k.memory.Page.Gone() }, func() string { return "" })
+	g.jobs[0].Close()
+	until(t, "the context ends with its job", func() bool { return k.Memory.Page.Gone() }, func() string { return "" })
 	counted(context + segment) // the process may want to read what it has got
-	k.conn.Close()
+	k.Conn.Close()
 	counted(0)
-	if n := k.held(t); n > pages {
+	if n := held(t, k); n > pages {
 		t.Errorf("%d bytes are held after the end, more than pages of registers and doorbells", n)
 	}
-	if !k.memory.Page.Gone() {
+	if !k.Memory.Page.Gone() {
 		t.Error("the page does not say any more that the context has ended")
 	}
 }

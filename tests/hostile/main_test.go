@@ -1,7 +1,8 @@
 // Package hostile attacks the daemon: while two groups of ordinary users exchange
 // messages and blocks of which every word is verified (victim_test.go), another user does
-// to the card what he can (enemy_*_test.go), and then processes and daemons are killed in
-// the middle of their work (storm_test.go). Nothing of the others may be lost, damaged,
+// to the card what he can (enemy_*_test.go) or one thing as fast as he can (attacks_test.go,
+// package attack), and then processes and daemons are killed in the middle of their work
+// (storm_test.go). Nothing of the others may be lost, damaged,
 // delivered to somebody else or slowed below half, and the daemon may neither end nor grow
 // (issue "The card as a service", 3, 5 and 7).
 //
@@ -25,6 +26,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/funet/funet/tests/attack"
 )
 
 // patience bounds every wait: long enough for a machine that is busy.
@@ -87,6 +90,9 @@ func play(role, config string) error {
 		return newEnemy(c).live()
 	case "offspring":
 		return offspring()
+	case "attacker":
+		var c attack.Config
+		return errors.Join(decode(&c), attack.Play(c, os.Stdout))
 	case "computer":
 		compute()
 	}

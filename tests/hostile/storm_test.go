@@ -117,7 +117,7 @@ func (s *storm) killDaemon() {
 	}
 	s.b.serve(host)
 	for _, g := range s.groups {
-		g.jobs[host].close()
+		g.jobs[host].Close()
 		s.b.found(g, host)
 	}
 	if dies {

@@ -15,6 +15,8 @@
 //	permanent          a packet rejected for good does not come back to its process
 //	halves             the packets that a mixed verdict accepted are sent again
 //	group              a packet is delivered by its node number, in any group
+//	job                a packet is delivered by its GID and node number, to any job
+//	expected           a node that is to come lets the packets of any job wait for it
 //	forged             the table of routes does not say which card a node is on
 //	reserved           requests take the lines that are reserved for replies (thesis 2.10)
 //	cumulative         a frame beyond a gap moves the acknowledgment over the gap

@@ -30,13 +30,19 @@ var mutations = []mutation{
 			c.counters.RejectsReceived++`,
 		unit("TestReceiversStallAtRandom")},
 	{"group", "route.go",
-		`func (c *Card) lookup(gid, node uint16) *Context {`, `func (c *Card) lookup(gid, node uint16) *Context {
+		`func (c *Card) lookup(gid, node uint16, tag uint64) *Context {`, `func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	for _, x := range c.contexts {
 		if x.node == node {
 			gid = x.gid
 		}
 	}`,
 		chaos("none")},
+	{"job", "route.go",
+		`if x.tag != tag {`, `if false {`,
+		chaos("loss,jobs")},
+	{"expected", "route.go",
+		`case e.tag != tag:`, `case false && e.tag != tag:`,
+		unit("TestOtherJobGetsNothing")},
 	{"forged", "preprocess.go",
 		`c.route(g, who.Source) != uint32(h.SourceCard)`, `false`,
 		unit("TestForgedSourceNodeIsRejected")},
@@ -139,6 +145,6 @@ var mutations = []mutation{
 		`pending = x.saved.pending()`, `pending = false`,
 		unit("TestIdleWhileOut")},
 	{"awaited", "route.go",
-		`case c.now >= until:`, `case false:`,
+		`case c.now >= e.until:`, `case false:`,
 		unit("TestExpectedNodesThatDoNotCome")},
 }

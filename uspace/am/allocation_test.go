@@ -40,7 +40,7 @@ func pair(t testing.TB, after func(node int)) (e [2]*am.Endpoint, register [2]fu
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := card.Attach(memory, 1, uint16(i))
+		x, err := card.Attach(memory, 1, uint16(i), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,6 +19,7 @@
 //	ReadInt32, WriteFloat64, ...                            read_i, write_d, ...
 //	Get, Put, PutInt32, PutFloat64, WaitCounter             get and put
 //	Barrier, Broadcast, ReduceInt64, ReduceFloat64          cmam_barrier
+//	Bind                                                    (none: a CMAM program waits for ever)
 //
 // The packet types are in types.go. On a modelled machine (Endpoint.Pace) each call takes
 // the time that it would have taken there: pace.go is the hook, costs.go the costs.
@@ -52,6 +53,9 @@
 // the rules say; of MaxCalls split-phase calls one more waits; of OpenSegments segments and
 // MaxObjects objects one more is an error; Poll ends after some two thousand messages.
 // Once a call of a kind has been made, none of its kind allocates, unless it fails.
+//
+// Every call that waits can be cancelled: it ends when the context.Context ends that the
+// endpoint is bound to (Bind), with an error that wraps ErrCancelled.
 //
 // An Endpoint belongs to one goroutine, and its handlers run there.
 package am

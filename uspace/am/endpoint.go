@@ -48,6 +48,7 @@ type Message struct {
 type Endpoint struct {
 	iface    *funi.Interface
 	drive    func()
+	bound    *binding
 	cpu      *timing.CPU           // nil: what the library does takes the time that it takes
 	prices   *Prices               // nil: the processor executes instructions
 	cached   [arctic.Levels]uint32 // head registers in the processor's cache
@@ -77,7 +78,7 @@ func New(iface *funi.Interface, node, nodes int, drive func()) (*Endpoint, error
 	if node < 0 || node >= nodes || nodes > 1<<16 {
 		return nil, fmt.Errorf("making endpoint of node %d of %d: %w", node, nodes, ErrNode)
 	}
-	e := &Endpoint{iface: iface, drive: drive, node: node, nodes: nodes}
+	e := &Endpoint{iface: iface, drive: drive, bound: new(binding), node: node, nodes: nodes}
 	for l := range arctic.Levels {
 		e.message[l] = Message{endpoint: e, level: funi.Level(l)}
 	}

@@ -168,7 +168,7 @@ func (m *Message) reserve(words int) (*funi.Slot, error) {
 			return s, nil
 		}
 		e.drive()
-		if err := e.gone("replying"); err != nil {
+		if err := e.ended("replying"); err != nil {
 			return nil, err
 		}
 		if e.cpu != nil {

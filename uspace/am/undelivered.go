@@ -45,7 +45,7 @@ func (u *Undelivered) Error() string {
 func (e *Endpoint) returned() error {
 	r, ok := e.iface.NextReturn()
 	if !ok {
-		return e.gone("waiting")
+		return e.ended("waiting")
 	}
 	u := describe(&r)
 	for ; ok; r, ok = e.iface.NextReturn() {
@@ -59,14 +59,6 @@ func (e *Endpoint) returned() error {
 		e.calls.failAll(u, func(*call) bool { return true })
 	}
 	return u
-}
-
-// gone returns funi.ErrDetached if the card has ended the context.
-func (e *Endpoint) gone(doing string) error {
-	if !e.iface.Gone() {
-		return nil
-	}
-	return fmt.Errorf("%s on node %d: %w", doing, e.node, funi.ErrDetached)
 }
 
 // describe makes the error for a packet that came back, and counts nothing yet.

@@ -18,6 +18,10 @@ const (
 	transferBase   = 0x1000000
 	// transferStamp is how many bytes at each end of a block say which one it is.
 	transferStamp = 8
+
+	// MaxTransferDepth is the most blocks under way at once, and MaxTransferMemory the most bytes of them.
+	MaxTransferDepth  = 256
+	MaxTransferMemory = 1 << 30
 )
 
 // TransferOptions are the same on all nodes.
@@ -41,7 +45,7 @@ type TransferResult struct {
 func Transfer(e *am.Endpoint, segment func(base uint32, bytes int, rights funi.Rights) ([]byte, error), clock func() int64, o TransferOptions) (TransferResult, error) {
 	var r TransferResult
 	if o.Block < arctic.TransferAlign || o.Block%arctic.TransferAlign != 0 || o.Block > arctic.MaxTransferWords*arctic.WordSize ||
-		o.Bytes < o.Block || o.Bytes%o.Block != 0 || o.Depth < 1 || o.Depth > 256 || o.Block*o.Depth > 1<<30 || e.Nodes() < 2 {
+		o.Bytes < o.Block || o.Bytes%o.Block != 0 || o.Depth < 1 || o.Depth > MaxTransferDepth || o.Block*o.Depth > MaxTransferMemory || e.Nodes() < 2 {
 		return r, fmt.Errorf("transferring %d bytes in blocks of %d, %d at once: use a multiple of the block, a block of a multiple of 16 up to 64 MiB, 1 to 256 at once, at most 1 GiB of them, and two nodes",
 			o.Bytes, o.Block, o.Depth)
 	}

@@ -19,9 +19,9 @@ const goldenBlockHex = `
 02a0a1a2a3a4                     0 destination address
 02b0b1b2b3b4                     6 source address
 88b5                             12 EtherType, network order
-02                               14 version
+03                               14 version
 08                               15 flags: level request (0), block (8)
-5a00                             16 length: 104 - 14 = 90
+6200                             16 length: 112 - 14 = 98
 a305                             18 GID 0x5a3
 01efcd2b                         20 route 0x2bcdef01
 0201                             24 source card 0x0102
@@ -36,12 +36,13 @@ a305                             18 GID 0x5a3
 0000000000000000                 48 request selective bits
 00000000                         56 reply acknowledgment
 0000000000000000                 60 reply selective bits
-de95eb7b                         68 CRC-32C 0x7beb95de
-01efcd2b                         72 word 0: P 0, K2 0, route 0x2bcdef01
-341261b4                         76 word 1: GID 0x5a3, length 1, destination 0x1234
-78560540                         80 word 2: K1:K0 1, type 5, source 0x5678
-37efcdab                         84 word 3: address 0xabcdef30, at once (4), form block (3)
-000102030405060708090a0b0c0d0e0f 88 block`
+9897969594939291                 68 tag 0x9192939495969798
+9a0e1d2d                         76 CRC-32C 0x2d1d0e9a
+01efcd2b                         80 word 0: P 0, K2 0, route 0x2bcdef01
+341261b4                         84 word 1: GID 0x5a3, length 1, destination 0x1234
+78560540                         88 word 2: K1:K0 1, type 5, source 0x5678
+37efcdab                         92 word 3: address 0xabcdef30, at once (4), form block (3)
+000102030405060708090a0b0c0d0e0f 96 block`
 
 func goldenBlock() []byte { return unhex(goldenBlockHex) }
 
@@ -51,6 +52,7 @@ func goldenBlockFrame() frame {
 			To: [6]byte{0x02, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4}, From: [6]byte{0x02, 0xb0, 0xb1, 0xb2, 0xb3, 0xb4},
 			GID: 0x5a3, Route: 0x2bcdef01, SourceCard: 0x0102, DestinationCard: 0x0304,
 			SourceIncarnation: 0x11121314, DestinationIncarnation: 0x21222324, Sequence: 0x31323334, Age: 0x0506,
+			Tag: 0x9192939495969798,
 		},
 		Packets: []packet{{
 			Header: arctic.PacketHeader{Kind: arctic.KindTransfer, Route: 0x2bcdef01, GID: 0x5a3, Length: 1, Type: 5,
@@ -78,7 +80,7 @@ func TestGoldenBlock(t *testing.T) {
 // Rule: a block is a positive multiple of 16 bytes up to MaxBlock, behind rejects or
 // not, with a bye or not, with padding or not (doc.go).
 func TestParseAcceptsBlocks(t *testing.T) {
-	for _, size := range []int{16, 32, 1424, 8960, arctic.MaxBlock(math.MaxInt)} {
+	for _, size := range []int{16, 32, 1408, 8960, arctic.MaxBlock(math.MaxInt)} {
 		for _, rejects := range []int{0, 1, arctic.MaxRejects} {
 			want := blockFrame(size)
 			want.Header.Bye = rejects == 1
@@ -97,10 +99,10 @@ func TestParseAcceptsBlocks(t *testing.T) {
 // Rule: MaxBlock is the longest block that a frame of so many bytes has room for, and
 // that the frame's length field can say.
 func TestMaxBlock(t *testing.T) {
-	const before, longest = 72 + 12 + 4, 14 + 1<<16 - 1
+	const before, longest = 80 + 12 + 4, 14 + 1<<16 - 1
 	for _, c := range []struct{ size, want int }{
 		{-1, 0}, {0, 0}, {before, 0}, {before + 15, 0}, {before + 16, 16}, {before + 31, 16}, {before + 32, 32},
-		{1514, 1424}, {9014, 8912}, {longest - 1, 65456}, {longest, 65456}, {longest + 100, 65456}, {math.MaxInt, 65456},
+		{1514, 1408}, {9014, 8912}, {longest - 1, 65440}, {longest, 65440}, {longest + 100, 65440}, {math.MaxInt, 65440},
 	} {
 		if got := arctic.MaxBlock(c.size); got != c.want {
 			t.Errorf("MaxBlock(%d) is %d, want %d", c.size, got, c.want)

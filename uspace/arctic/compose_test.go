@@ -70,6 +70,9 @@ func takeApart(f arctic.Frame) frame {
 // train returns a request frame of count packets of the given payload words.
 func train(count, words int) frame {
 	f := frame{Header: arctic.Header{GID: 5, Route: 9, Sequence: 77}}
+	if count > 0 {
+		f.Header.Tag = 0x0102030405060708
+	}
 	for i := range count {
 		p := packet{
 			Header:  arctic.PacketHeader{GID: 5, Route: 9, Length: uint8(words), Type: uint16(i), Destination: 3, Source: 2},
@@ -95,19 +98,19 @@ func blockFrame(size int) frame {
 	return f
 }
 
-// setChecksum writes the checksum that doc.go asks for, CRC-32C of bytes 14..67
-// and 72..end, where end is what the length field of b says. It is written apart
+// setChecksum writes the checksum that doc.go asks for, CRC-32C of bytes 14..75
+// and 80..end, where end is what the length field of b says. It is written apart
 // from Seal, and leaves b alone if there is no such range.
 func setChecksum(b []byte) {
-	if len(b) < 72 {
+	if len(b) < 80 {
 		return
 	}
 	end := 14 + int(binary.LittleEndian.Uint16(b[16:]))
-	if end < 72 || end > len(b) {
+	if end < 80 || end > len(b) {
 		return
 	}
-	covered := append(append([]byte(nil), b[14:68]...), b[72:end]...)
-	binary.LittleEndian.PutUint32(b[68:], crc32.Checksum(covered, crc32.MakeTable(crc32.Castagnoli)))
+	covered := append(append([]byte(nil), b[14:76]...), b[80:end]...)
+	binary.LittleEndian.PutUint32(b[76:], crc32.Checksum(covered, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // resize makes b end at n, zeroes where it grows, and says so in the length field.
@@ -185,8 +188,10 @@ func drawFrame(t *rapid.T) frame {
 			Bits:     rapid.Uint64().Draw(t, "bits"),
 		})
 	}
+	tag := rapid.Uint64().Draw(t, "tag")
 	first := drawPacketHeader(t)
 	if rapid.Bool().Draw(t, "block") {
+		h.Tag = tag
 		size := arctic.TransferAlign * rapid.IntRange(1, 100).Draw(t, "quads")
 		b := blockFrame(size)
 		f.Packets, f.Block = b.Packets, rapid.SliceOfN(rapid.Byte(), size, size).Draw(t, "data")
@@ -197,6 +202,7 @@ func drawFrame(t *rapid.T) frame {
 		return f
 	}
 	for range rapid.IntRange(0, arctic.MaxTrain).Draw(t, "packets") {
+		h.Tag = tag
 		p := packet{Header: first}
 		p.Header.Level, p.Header.GID, p.Header.Route = h.Level, h.GID, h.Route
 		p.Header.Kind = arctic.Kind(rapid.IntRange(0, arctic.Kinds-1).Draw(t, "kind"))

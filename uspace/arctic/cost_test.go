@@ -35,7 +35,7 @@ func TestNothingAllocates(t *testing.T) {
 	b := make([]byte, 4096)
 	p := wirePacket(8)
 	good := base()
-	block := blockFrame(1424)
+	block := blockFrame(1408)
 	goodBlock := compose(block)
 	bad := append(refusals(), blockRefusals()...)
 	sum := uint64(0)

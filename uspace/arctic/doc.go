@@ -33,7 +33,7 @@
 //	 0  destination address (6)
 //	 6  source address (6)
 //	12  EtherType 0x88B5, in network order (2)
-//	14  version, 2 (1)                  15  flags (1): level, hello, bye, block
+//	14  version, 3 (1)                  15  flags (1): level, hello, bye, block
 //	16  length (2): bytes from offset 14 to the end of the last packet or the block;
 //	    what follows is Ethernet's padding
 //	18  GID (2), upper five bits zero
@@ -45,8 +45,9 @@
 //	40  sequence (4)
 //	44  request acknowledgment (4)      48  request selective bits (8)
 //	56  reply acknowledgment (4)        60  reply selective bits (8)
-//	68  CRC-32C (4) of bytes 14..67 and 72..end
-//	72  rejects, 16 bytes each
+//	68  tag of the packets' job (8); zero without packets
+//	76  CRC-32C (4) of bytes 14..75 and 80..end
+//	80  rejects, 16 bytes each
 //	    then packets, each as many words as its header says
 //	    then, with the flag, behind a single transfer packet of form Block, its
 //	    block: a positive multiple of 16 bytes
@@ -66,6 +67,13 @@
 // covered by an acknowledgment; only the reject itself answers it, so a reject
 // that gets lost is asked for again by the retransmission. Age tells the
 // receiver below which sequence the sender will never ask again.
+//
+// A GID says which group a packet is for, and anybody who may use that number on another
+// host can send with it. The tag says which job: it is a keyed hash of the job's token and
+// GID (JobTag), the same on all hosts of the job, and a card delivers nothing of a frame
+// whose tag is not that of the context that it is for. Rejects, acknowledgments, greetings
+// and byes are between cards and belong to no job, whatever the tag of the frame that they
+// are in; neither the NIC program nor a switch looks at it.
 //
 // In a frame with the hello flag, which carries no packets, sequence is a nonce
 // and the request acknowledgment echoes the nonce of the other side.

@@ -14,12 +14,12 @@ const (
 	// EtherType marks FUNet frames: IEEE 802 local experimental EtherType 1.
 	EtherType = 0x88B5
 	// Version is the version of the frame format.
-	Version = 2
+	Version = 3
 
 	// EthernetSize is the Ethernet header, before the frame header.
 	EthernetSize = 14
 	// HeaderSize is where rejects and packets start.
-	HeaderSize = 72
+	HeaderSize = 80
 	// RejectSize is the size of one reject.
 	RejectSize = 16
 	// MaxTrain is the most packets of a frame: rejects have a bit for each.
@@ -44,7 +44,8 @@ const (
 )
 
 const (
-	crcOffset = 68
+	tagOffset = 68
+	crcOffset = 76
 	crcAfter  = crcOffset + 4
 )
 
@@ -81,6 +82,8 @@ type Header struct {
 	// Acks and Selective are indexed by level.
 	Acks      [Levels]uint32
 	Selective [Levels]uint64
+	// Tag is that of the packets' job (JobTag); 0 without packets.
+	Tag uint64
 }
 
 // Encode writes the header into b, which must hold HeaderSize bytes, with no
@@ -112,6 +115,7 @@ func (h *Header) Encode(b []byte) {
 	binary.LittleEndian.PutUint64(b[48:], h.Selective[Request])
 	binary.LittleEndian.PutUint32(b[56:], h.Acks[Reply])
 	binary.LittleEndian.PutUint64(b[60:], h.Selective[Reply])
+	binary.LittleEndian.PutUint64(b[tagOffset:], h.Tag)
 }
 
 // SetBye sets the bye flag of an encoded header.
@@ -222,6 +226,9 @@ func (f Frame) checkTrain() error {
 		if at != len(f) {
 			return ErrLength
 		}
+		if binary.LittleEndian.Uint64(f[tagOffset:]) != 0 {
+			return ErrFlags
+		}
 		return nil
 	}
 	want0 := uint32(f[15]&flagReply)<<31 | binary.LittleEndian.Uint32(f[20:])
@@ -297,6 +304,7 @@ func (f Frame) DecodeHeader(h *Header) {
 	h.Selective[Request] = binary.LittleEndian.Uint64(b[48:])
 	h.Acks[Reply] = binary.LittleEndian.Uint32(b[56:])
 	h.Selective[Reply] = binary.LittleEndian.Uint64(b[60:])
+	h.Tag = binary.LittleEndian.Uint64(b[tagOffset:])
 }
 
 // Packets returns how many packets the train has.

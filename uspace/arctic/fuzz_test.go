@@ -30,7 +30,7 @@ func addSeeds(f *testing.F) {
 	}
 	f.Add(compose(full))
 	f.Add(goldenBlock())
-	for _, size := range []int{16, 1424} {
+	for _, size := range []int{16, 1408} {
 		f.Add(compose(blockFrame(size)))
 		answering := blockFrame(size)
 		answering.Rejects = full.Rejects
@@ -203,7 +203,7 @@ func fromLayers(ethernet *gplayers.Ethernet, l *layers.FUNet) frame {
 			Level: l.Level, Hello: l.Hello, Bye: l.Bye, GID: l.GID, Route: l.Route,
 			SourceCard: l.SourceCard, DestinationCard: l.DestinationCard,
 			SourceIncarnation: l.SourceIncarnation, DestinationIncarnation: l.DestinationIncarnation,
-			Sequence: l.Sequence, Age: l.Age, Acks: l.Acks, Selective: l.Selective,
+			Sequence: l.Sequence, Age: l.Age, Acks: l.Acks, Selective: l.Selective, Tag: l.Tag,
 		},
 		Rejects: l.Rejects,
 		Block:   l.Block,

@@ -17,9 +17,9 @@ const goldenHex = `
 02a0a1a2a3a4      0 destination address
 02b0b1b2b3b4      6 source address
 88b5             12 EtherType, network order
-02               14 version
+03               14 version
 05               15 flags: level reply (1), bye (4)
-6a00             16 length: 120 - 14 = 106
+7200             16 length: 128 - 14 = 114
 a305             18 GID 0x5a3
 01efcd2b         20 route 0x2bcdef01
 0201             24 source card 0x0102
@@ -34,20 +34,21 @@ a305             18 GID 0x5a3
 5857565554535251 48 request selective bits 0x5152535455565758
 64636261         56 reply acknowledgment 0x61626364
 7877767574737271 60 reply selective bits 0x7172737475767778
-3f78b0fe         68 CRC-32C 0xfeb0783f
-0d0c0b0a         72 reject: sequence 0x0a0b0c0d
-00               76 level request
-01               77 reason queue full
-0000             78 zero
-0500000000000080 80 bits 0, 2 and 63
-01efcdab         88 word 0: P 1, K2 0, route 0x2bcdef01
-341260b4         92 word 1: GID 0x5a3, length 0, destination 0x1234
-7856ff01         96 word 2: K1:K0 0, type 0x1ff, source 0x5678
-01efcdeb        100 word 0: P 1, K2 1, route 0x2bcdef01
-341262b4        104 word 1: GID 0x5a3, length 2, destination 0x1234
-7856bc6a        108 word 2: K1:K0 1, type 0x2abc, source 0x5678
-11223344        112 payload word 0, 0x44332211
-55667788        116 payload word 1, 0x88776655`
+8887868584838281 68 tag 0x8182838485868788
+e3f99742         76 CRC-32C 0x4297f9e3
+0d0c0b0a         80 reject: sequence 0x0a0b0c0d
+00               84 level request
+01               85 reason queue full
+0000             86 zero
+0500000000000080 88 bits 0, 2 and 63
+01efcdab         96 word 0: P 1, K2 0, route 0x2bcdef01
+341260b4        100 word 1: GID 0x5a3, length 0, destination 0x1234
+7856ff01        104 word 2: K1:K0 0, type 0x1ff, source 0x5678
+01efcdeb        108 word 0: P 1, K2 1, route 0x2bcdef01
+341262b4        112 word 1: GID 0x5a3, length 2, destination 0x1234
+7856bc6a        116 word 2: K1:K0 1, type 0x2abc, source 0x5678
+11223344        120 payload word 0, 0x44332211
+55667788        124 payload word 1, 0x88776655`
 
 func golden() []byte { return unhex(goldenHex) }
 
@@ -80,6 +81,7 @@ func goldenFrame() frame {
 			Sequence: 0x31323334, Age: 0x0506,
 			Acks:      [arctic.Levels]uint32{arctic.Request: 0x41424344, arctic.Reply: 0x61626364},
 			Selective: [arctic.Levels]uint64{arctic.Request: 0x5152535455565758, arctic.Reply: 0x7172737475767778},
+			Tag:       0x8182838485868788,
 		},
 		Rejects: []arctic.Reject{{Sequence: 0x0a0b0c0d, Level: arctic.Request, Reason: arctic.ReasonQueueFull, Bits: 1<<63 | 1<<2 | 1<<0}},
 		Packets: []packet{

@@ -37,6 +37,9 @@ const (
 	// may have come to another.
 	ReasonReplaced Reason = 69
 
+	// ReasonJob: the node belongs to another job, which has the same GID; see Header.Tag.
+	ReasonJob Reason = 70
+
 	// ReasonLocal is the first reason that is found at the sender and never travels.
 	ReasonLocal Reason = 128
 	// ReasonSilent: the peer has not answered within the configured time.
@@ -94,6 +97,8 @@ func (r Reason) String() string {
 		return "receiver's route table does not put the sending node on the sending card"
 	case ReasonReplaced:
 		return "another process has become the node since the transfer began"
+	case ReasonJob:
+		return "another job has this GID there"
 	case ReasonSource:
 		return "source is not in a segment that the process may read"
 	case ReasonTransferLength:

@@ -15,8 +15,9 @@ import (
 const (
 	atVersion, atFlags, atLength, atGID, atRoute = 14, 15, 16, 18, 20
 	atPackets, atRejects                         = 28, 29
-	atReject, atPacket0, atPacket1, atPacket2    = 72, 104, 116, 132
-	baseEnd                                      = 228
+	atTag                                        = 68
+	atReject, atPacket0, atPacket1, atPacket2    = 80, 112, 124, 140
+	baseEnd                                      = 236
 )
 
 // base is a request frame of two rejects and of packets of 0, 1 and 21 words.
@@ -76,19 +77,19 @@ func refusals() []damaged {
 	for n := arctic.EthernetSize; n < arctic.HeaderSize; n++ {
 		raw(arctic.ErrShort, base()[:n], "cut to %d bytes, inside the header", n)
 	}
-	for _, v := range []byte{0, 1, 3, 0x82, 255} {
+	for _, v := range []byte{0, 1, 2, 4, 0x83, 255} {
 		sealed(arctic.ErrVersion, with(atVersion, v), "version %d", v)
 	}
 
 	// Length: from the header to what arrived.
-	for _, n := range []int{0, 1, 57} {
-		sealed(arctic.ErrLength, length(n), "length %d is below the header's 58", n)
+	for _, n := range []int{0, 1, 65} {
+		sealed(arctic.ErrLength, length(n), "length %d is below the header's 66", n)
 	}
 	for _, n := range []int{baseEnd - 14 + 1, 0x8000, 0xffff} {
 		sealed(arctic.ErrLength, length(n), "length %d is beyond the last byte", n)
 	}
 	raw(arctic.ErrLength, base()[:baseEnd-1], "last byte missing")
-	raw(arctic.ErrLength, base()[:72], "all behind the header missing")
+	raw(arctic.ErrLength, base()[:80], "all behind the header missing")
 	raw(arctic.ErrChecksum, length(baseEnd-14-1), "length one less, checksum of the whole")
 
 	// Reserved bits.
@@ -109,6 +110,15 @@ func refusals() []damaged {
 		}
 	}
 
+	// A frame without packets is of no job.
+	for bit := range 64 {
+		for name, f := range map[string]frame{"nothing": {}, "a reject": {Rejects: []arctic.Reject{{Reason: arctic.ReasonQueueFull}}}, "a hello": {Header: arctic.Header{Hello: true}}} {
+			b := compose(f)
+			b[atTag+bit/8] ^= 1 << (bit % 8)
+			sealed(arctic.ErrFlags, b, "bit %d of the tag of %s", bit, name)
+		}
+	}
+
 	// Counts.
 	sealed(arctic.ErrTrain, compose(train(65, 0)), "65 packets")
 	sealed(arctic.ErrTrain, with(atPackets, 255), "255 packets")
@@ -125,8 +135,8 @@ func refusals() []damaged {
 	sealed(arctic.ErrTrain, compose(hello), "hello with a reject")
 
 	// Rejects.
-	sealed(arctic.ErrLength, resize(base(), 72), "two rejects, no room")
-	sealed(arctic.ErrLength, resize(base(), 103), "two rejects, room for one and 15 bytes")
+	sealed(arctic.ErrLength, resize(base(), 80), "two rejects, no room")
+	sealed(arctic.ErrLength, resize(base(), 111), "two rejects, room for one and 15 bytes")
 	for i := range 2 {
 		at := atReject + i*arctic.RejectSize
 		for _, v := range []byte{2, 3, 0x80, 255} {
@@ -172,7 +182,7 @@ func refusals() []damaged {
 	sealed(arctic.ErrPacket, resize(base(), baseEnd-1), "last packet one byte short")
 	sealed(arctic.ErrLength, resize(base(), baseEnd+1), "one byte behind the last packet, counted as frame")
 	sealed(arctic.ErrLength, resize(base(), baseEnd+12), "a packet header behind the last packet")
-	sealed(arctic.ErrLength, resize(compose(frame{}), 73), "one byte behind a header alone")
+	sealed(arctic.ErrLength, resize(compose(frame{}), 81), "one byte behind a header alone")
 	sealed(arctic.ErrPacket, flip(atPacket2+6, 1), "last packet longer than the frame")
 	sealed(arctic.ErrLength, flip(atPacket2+6, 0), "last packet shorter than the frame")
 	return list
@@ -199,7 +209,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 // Rule: one wrong bit is found, wherever it is behind the addresses (doc.go: the
-// checksum covers bytes 14..67 and 72..end). In the EtherType it makes the frame
+// checksum covers bytes 14..75 and 80..end). In the EtherType it makes the frame
 // someone else's; in the addresses, which Ethernet's own check and the switch
 // answer for, and in padding it changes nothing but these.
 func TestParseFindsEverySingleBit(t *testing.T) {

@@ -4,12 +4,14 @@ package attach_test
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/funet/funet/uspace/attach"
@@ -113,5 +115,187 @@ func TestCExampleEndsWithAReason(t *testing.T) {
 	n, _ := out.Read(said)
 	if err := m.Wait(); err == nil || !strings.Contains(string(said[:n]), "the daemon is gone") {
 		t.Errorf("after a crash: %v, %q", err, said[:n])
+	}
+}
+
+// placeOf is a C program that prints its place as funi.h reads it, or why there is none.
+const placeOf = `
+#include "funi.h"
+
+int main(void)
+{
+	static struct funi_context c;
+	struct funi_place p;
+	if (funi_environment(&c, &p) != 0) {
+		printf("error: %s\n", c.error);
+		return 0;
+	}
+	printf("%s %u %u %u ", p.socket, p.gid, p.node, p.nodes);
+	for (int i = 0; i < FUNI_TOKEN_SIZE; i++)
+		printf("%02x", p.token[i]);
+	printf("\n");
+	return 0;
+}
+`
+
+// Rule: C and Go programs find the same place in the same environment, with the same one of
+// several that tell, and refuse the same (attach.Environment, funi_environment).
+func TestEnvironmentInC(t *testing.T) {
+	source := filepath.Join(t.TempDir(), "place.c")
+	if err := os.WriteFile(source, []byte(placeOf), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := compile(t, source)
+	ranks := [][2]string{{"FUNET_NODE", "FUNET_NODES"}, {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"},
+		{"PMIX_RANK", "PMIX_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}}
+	job := map[string]string{attach.SocketVariable: "/tmp/s", attach.GIDVariable: "5", attach.TokenVariable: token.Text()}
+	for name := range job {
+		t.Setenv(name, "")
+	}
+	for _, r := range ranks {
+		t.Setenv(r[0], "")
+		t.Setenv(r[1], "")
+	}
+	places, refused := 0, 0
+	compare := func(t *testing.T, more map[string]string) {
+		t.Helper()
+		env := maps.Clone(job)
+		maps.Copy(env, more)
+		for name, value := range env {
+			t.Setenv(name, value)
+		}
+		defer func() {
+			for name := range env {
+				os.Unsetenv(name)
+			}
+		}()
+		out, err := exec.Command(program).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		inC := strings.TrimSuffix(string(out), "\n")
+		c, err := attach.Environment()
+		if err != nil {
+			refused++
+			// Both name the variable, in one line, and say what to do.
+			name := regexp.MustCompile(`reading ([A-Z_]+)`).FindStringSubmatch(err.Error())
+			if name == nil || !strings.HasPrefix(inC, "error: reading "+name[1]) || strings.Contains(inC, "\n") ||
+				!strings.Contains(inC, "funet run") || !strings.Contains(err.Error(), "funet run") {
+				t.Errorf("%v: Go says %v, C says %q", more, err, inC)
+			}
+			return
+		}
+		places++
+		socket := c.Socket
+		if socket == "" {
+			socket = attach.DefaultSocket
+		}
+		if want := fmt.Sprintf("%s %d %d %d %s", socket, c.GID, c.Node, c.Nodes, c.Token.Text()); inC != want {
+			t.Errorf("%v: Go reads %q, C reads %q", more, want, inC)
+		}
+	}
+	// Every set of those that tell: the same one comes first.
+	for set := range 1 << len(ranks) {
+		env := map[string]string{}
+		for i, r := range ranks {
+			if set>>i&1 != 0 {
+				env[r[0]], env[r[1]] = fmt.Sprint(10+i), fmt.Sprint(20+i)
+			}
+		}
+		compare(t, env)
+	}
+	values := []string{"", "0", "7", "007", "65535", "65536", "131071", "131072", "-1", "+1", " 1", "1 ", "1x", "0x1", "1_0", "x", "1.5",
+		"99999999999999999999999", "00000000000000000000000001", "two\nlines", "\x80"}
+	for _, r := range ranks {
+		for _, v := range values {
+			compare(t, map[string]string{r[0]: v, r[1]: "3"})
+			compare(t, map[string]string{r[0]: "1", r[1]: v})
+		}
+	}
+	for _, v := range values {
+		compare(t, map[string]string{attach.NodeVariable: "1", attach.GIDVariable: v})
+		compare(t, map[string]string{attach.NodeVariable: "1", attach.SocketVariable: v})
+		compare(t, map[string]string{attach.NodeVariable: "1", attach.TokenVariable: v})
+	}
+	for _, v := range []string{strings.Repeat("Ab", 32), strings.Repeat("0", 63), strings.Repeat("0", 65), strings.Repeat("g1", 32)} {
+		compare(t, map[string]string{attach.NodeVariable: "1", attach.TokenVariable: v})
+	}
+	if places < 40 || refused < 40 {
+		t.Errorf("%d places and %d refusals were compared", places, refused)
+	}
+}
+
+// Rule: a C program takes its rank from whoever started it, and does not start in a group of
+// another size.
+func TestCExampleWithRanks(t *testing.T) {
+	program := compile(t, "../funi/example/pingpong.c")
+	for _, names := range [][2]string{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", ""}, {"SLURM_PROCID", "SLURM_NTASKS"}} {
+		d := start(t, "") // a node that has left an earlier job is gone, and not waited for
+		errs := make(chan error)
+		for node := range uint16(2) {
+			m := d.member(program, node, "100")
+			m.Env = append(m.Env, attach.NodeVariable+"=", fmt.Sprintf("%s=%d", names[0], node))
+			if names[1] != "" {
+				m.Env = append(m.Env, fmt.Sprintf("%s=%d", names[1], members))
+			}
+			go func() {
+				out, err := m.CombinedOutput()
+				if err != nil {
+					err = fmt.Errorf("%w: %s", err, out)
+				}
+				errs <- err
+			}()
+		}
+		for range 2 {
+			if err := <-errs; err != nil {
+				t.Errorf("%s: %v", names[0], err)
+			}
+		}
+	}
+	m := start(t, "").member(program, 0)
+	m.Env = append(m.Env, attach.NodesVariable+"=77")
+	if out, err := m.CombinedOutput(); err == nil || !strings.Contains(string(out), "77 processes were started") || strings.Count(string(out), "\n") != 1 {
+		t.Errorf("with another number of processes: %v, %s", err, out)
+	}
+}
+
+// Rule: SIGINT and SIGTERM end a C program that waits, for a message, for its attachment, for
+// the start of its queues (funi_wait, funi_attach: -EINTR).
+func TestCExampleInterrupted(t *testing.T) {
+	program := compile(t, "../funi/example/pingpong.c")
+	d := start(t, "")
+	asked := make(chan struct{})
+	mute := fake(t, func(c *net.UnixConn, _ []byte) {
+		asked <- struct{}{}
+		_, _, _ = attach.Receive(c, make([]byte, attach.MaxMessage), 0) // returns when the client is gone
+	})
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		for name, socket := range map[string]string{"attached": d.path, "attaching": mute.Socket} {
+			m := d.member(program, 0)
+			m.Env = append(m.Env, attach.SocketVariable+"="+socket)
+			var said strings.Builder
+			m.Stderr = &said
+			if err := m.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if socket == d.path {
+				for attached := false; !attached; {
+					d.do(func() { attached = d.served[0] != nil })
+				}
+			} else {
+				<-asked
+			}
+			if err := m.Process.Signal(signal); err != nil {
+				t.Error(err)
+			}
+			_ = m.Wait() // the code tells
+			if code := m.ProcessState.ExitCode(); code != 128+int(signal) || said.String() != "pingpong: node 0: interrupted\n" {
+				t.Errorf("%s, %v: %v, and it said %q", name, signal, m.ProcessState, said.String())
+			}
+			eventually(t, "the daemon has ended the context", func() (gone bool) {
+				d.do(func() { gone = d.served[0] == nil })
+				return gone
+			})
+		}
 	}
 }

@@ -43,12 +43,17 @@ type Config struct {
 	Timeout time.Duration // for each answer of the daemon; 0 stands for DefaultTimeout
 	// Spin keeps Drive from sleeping: for processes that wait for several contexts.
 	Spin bool
+	// Context, when it ends, ends every call that waits: Open, Segment and Unregister, which
+	// return its cause, and the wait of Close. nil: it never ends. A program's own waits are
+	// its library's (am.Endpoint.Bind) or have a context of their own (Wait).
+	Context context.Context
 }
 
 // Client is a context on the card of a daemon. It belongs to one goroutine at a time.
 type Client struct {
 	socket  string
 	timeout time.Duration
+	ctx     context.Context // of Config
 	conn    *net.UnixConn
 	fd      int // of conn
 	card    int // eventfd that wakes the card's thread
@@ -74,9 +79,9 @@ type Client struct {
 // Open connects to the daemon, attaches a context and starts its queues. Errors are
 // ErrNoDaemon, ErrSilent, ErrLost, ErrMemory, and those of a refusal: ErrVersion,
 // ErrForbidden, ErrGroup, ErrToken, ErrNode, ErrTaken, ErrQuota, ErrSlots, ErrFull,
-// ErrStopping.
+// ErrStopping; and the cause of the context's end.
 func Open(cfg Config) (_ *Client, err error) {
-	c := newClient(cfg.Socket, cfg.Timeout)
+	c := newClient(cfg.Context, cfg.Socket, cfg.Timeout)
 	c.spin = cfg.Spin
 	defer func() {
 		if err != nil {
@@ -112,8 +117,12 @@ func Open(cfg Config) (_ *Client, err error) {
 }
 
 // newClient returns a client that has nothing yet, with defaults filled in.
-func newClient(socket string, timeout time.Duration) *Client {
+func newClient(ctx context.Context, socket string, timeout time.Duration) *Client {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	return &Client{
+		ctx:    ctx,
 		socket: cmp.Or(socket, DefaultSocket), timeout: cmp.Or(timeout, DefaultTimeout), card: -1, process: -1, cancel: -1,
 		buffer: make([]byte, MaxMessage), segments: map[uint32][]byte{}, start: time.Now(),
 	}
@@ -168,7 +177,7 @@ func (c *Client) share(got []int) (*funi.Memory, error) {
 
 // initialize starts the queues (thesis 3.2.1).
 func (c *Client) initialize(m *funi.Memory) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), c.timeout, ErrSilent)
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.timeout, ErrSilent)
 	defer cancel()
 	var err error
 	c.iface, err = funi.Start(m, int(c.answer.Slots), func() error { return c.Wait(ctx) })
@@ -195,6 +204,7 @@ func (c *Client) Err() error { return c.err }
 // ask sends a request and returns the answer, which is valid until the next request.
 func (c *Client) ask(request []byte, descriptors int) ([]byte, []int, error) {
 	err := c.conn.SetDeadline(time.Now().Add(c.timeout))
+	defer context.AfterFunc(c.ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })() // the past: whatever waits ends
 	if err == nil {
 		if err = Send(c.conn, request); errors.Is(err, unix.EPIPE) {
 			err = nil // why the daemon listens no more may be there to be read
@@ -206,15 +216,17 @@ func (c *Client) ask(request []byte, descriptors int) ([]byte, []int, error) {
 		message, got, err = Receive(c.conn, c.buffer, descriptors)
 	}
 	if err != nil {
-		err = ending(err)
+		err = c.ending(err)
 		c.lost(err) // an answer that came later would be taken for another
 	}
 	return message, got, err
 }
 
 // ending says what an error of the socket means.
-func ending(err error) error {
+func (c *Client) ending(err error) error {
 	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.ctx.Err() != nil:
+		return context.Cause(c.ctx)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%w (%w)", ErrSilent, err)
 	case errors.Is(err, io.EOF), errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
@@ -237,7 +249,7 @@ func (c *Client) lost(why error) {
 // which is rounded down to milliseconds, and meanwhile discards what the process has not
 // received. Then it ends the context and gives back all that it had, segments too. It
 // returns an error when something was left undelivered, or why the context was gone
-// already.
+// already. The end of Config.Context ends the wait.
 func (c *Client) Close(linger time.Duration) error {
 	err := c.err
 	if err == nil {
@@ -255,16 +267,20 @@ func (c *Client) Close(linger time.Duration) error {
 func (c *Client) detach(linger time.Duration) error {
 	end := time.Now().Add(linger + c.timeout)
 	if err := errors.Join(c.conn.SetDeadline(end), Send(c.conn, DetachRequest{Linger: linger}.Encode())); err != nil {
-		return ending(err)
+		return c.ending(err)
 	}
-	for c.rest.fds[onSocket].Events = unix.POLLIN; c.rest.fds[onSocket].Revents == 0 && time.Now().Before(end); {
+	defer c.wakeAtEnd(c.ctx)()
+	for c.rest.fds[onSocket].Events = unix.POLLIN; c.rest.fds[onSocket].Revents == 0 && time.Now().Before(end) && c.ctx.Err() == nil; {
 		c.page.Arm()
 		c.discard()
 		c.rest.sleep(max(time.Until(end), 0))
 	}
+	if c.rest.fds[onSocket].Revents == 0 && c.ctx.Err() != nil {
+		return fmt.Errorf("packets may be left undelivered: %w", context.Cause(c.ctx))
+	}
 	message, _, err := Receive(c.conn, c.buffer, 0)
 	if err != nil {
-		return ending(err)
+		return c.ending(err)
 	}
 	if _, err = DecodeBody(message, KindDetach|AnswerBit); errors.Is(err, ErrBusy) {
 		return fmt.Errorf("packets were left undelivered after %v: %w", linger, err)

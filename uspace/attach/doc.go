@@ -5,7 +5,7 @@
 // The journey of an attachment: the client connects to the socket (SOCK_SEQPACKET: one
 // message per packet) and sends an AttachRequest (messages.go); the daemon asks the
 // kernel who it is (SO_PEERCRED), makes the context, and answers with the memory that
-// both share, as descriptors. From then on messages travel through that memory (package
+// both share, as descriptors: the context's and the doorbell page of its user. From then on messages travel through that memory (package
 // funi), and the socket is for segments only, and for its end: when either side is gone
 // the kernel closes it, the daemon detaches the context, or the client reports it.
 //
@@ -18,6 +18,9 @@
 // where a request was carried out; otherwise it is a Status, and the body of the answer
 // is one line of text. To a message with a wrong magic, version or length the daemon
 // sends one such answer and closes the connection.
+//
+// Whatever a client waits for ends in time (Config.Timeout) and with a context.Context
+// (Config.Context); what a program waits for on it, with that of its own (am.Endpoint.Bind, Wait).
 //
 // Messages are at most 64 KiB. Descriptors travel from daemon to client only: the kernel
 // closes those that a client sends (Receive).

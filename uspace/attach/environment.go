@@ -27,12 +27,15 @@ const DefaultSocket = "/run/funet/funid.sock"
 var ErrEnvironment = errors.New("attach: start the program with funet run, which sets FUNET_GID, FUNET_NODE and FUNET_TOKEN")
 
 // places are where a process's number and the number of processes are, first those of who
-// starts processes within another's job: mpirun of Open MPI (OMPI_...), others that speak
-// PMI (PMI_...), srun of Slurm.
+// starts processes within another's job: funet run, mpirun of Open MPI (OMPI_...), MPICH and
+// others that speak PMI (PMI_...), PMIx (PMIX_...), which does not say how many there are, and
+// srun of Slurm. Slurm's come last: within its job mpirun's processes have them too, all the same.
+// funi.h has the same list (funi_places); a test compares them.
 var places = [][2]string{
 	{NodeVariable, NodesVariable},
 	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
 	{"PMI_RANK", "PMI_SIZE"},
+	{"PMIX_RANK", ""},
 	{"SLURM_PROCID", "SLURM_NTASKS"},
 }
 
@@ -60,7 +63,7 @@ func Environment() (Config, error) {
 		}
 		var err error
 		if *v.to, err = strconv.ParseUint(s, 10, v.bits); err != nil {
-			return Config{}, fmt.Errorf("reading %s=%q: %w", v.name, s, ErrEnvironment)
+			return Config{}, fmt.Errorf("reading %s=%q, a number up to %d: %w", v.name, s, 1<<v.bits-1, ErrEnvironment)
 		}
 	}
 	c.GID, c.Node, c.Nodes = uint16(gid), uint16(node), int(nodes)

@@ -3,6 +3,7 @@ package attach
 // This file asks a daemon which card it has, without attaching to it.
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -12,15 +13,20 @@ import (
 // The answer may take as long as timeout; 0 stands for DefaultTimeout. Errors are
 // ErrNoDaemon, ErrSilent, ErrLost, ErrVersion, and ErrMalformed. Any goroutine may call it.
 func Inquire(socket string, timeout time.Duration) (Info, error) {
-	i, err := inquire(socket, timeout)
+	return InquireContext(context.Background(), socket, timeout)
+}
+
+// InquireContext is Inquire that the end of a context ends, with its cause.
+func InquireContext(ctx context.Context, socket string, timeout time.Duration) (Info, error) {
+	i, err := inquire(ctx, socket, timeout)
 	if err != nil {
 		return i, fmt.Errorf("asking for the card at %s: %w", socket, err)
 	}
 	return i, nil
 }
 
-func inquire(socket string, timeout time.Duration) (i Info, err error) {
-	c := newClient(socket, timeout)
+func inquire(ctx context.Context, socket string, timeout time.Duration) (i Info, err error) {
+	c := newClient(ctx, socket, timeout)
 	defer c.release()
 	if err := c.connect(); err != nil {
 		return i, err

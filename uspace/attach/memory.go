@@ -1,7 +1,8 @@
 package attach
 
 // This file is memory that daemon and process share: files without a name, which nobody
-// can shrink or grow once they are sealed, so neither side can take it from the other.
+// can shrink or grow once they are sealed, so neither side can take it from the other. That
+// nobody makes holes in it either, the daemon sees to (ctl/daemon, memory.go).
 
 import (
 	"errors"
@@ -18,13 +19,16 @@ var ErrMemory = errors.New("attach: the daemon passed other memory than it annou
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
 // MakeMemory returns the descriptor of new memory of so many bytes, all 0, sealed
-// against changes of its size. The name is for /proc. Closing it and unmapping it
+// against changes of its size and, from Linux 6.3 on, against being executed. The name is for /proc. Closing it and unmapping it
 // everywhere gives it back.
 func MakeMemory(name string, bytes uint64) (fd int, err error) {
 	if bytes == 0 || bytes > math.MaxInt64 {
 		return -1, fmt.Errorf("making shared memory of %d bytes: %w", bytes, unix.EINVAL)
 	}
-	fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	if fd, err = unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL); errors.Is(err, unix.EINVAL) { // before Linux 6.3
+		fd, err = unix.MemfdCreate(name, flags)
+	}
 	if err == nil {
 		if err = unix.Ftruncate(fd, int64(bytes)); err == nil {
 			_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)

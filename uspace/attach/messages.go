@@ -81,7 +81,7 @@ type AttachAnswer struct {
 // The descriptors of an answer to an attach request, in their order.
 const (
 	MemoryDescriptor    = iota // the context's memory: register page, queue memory
-	DoorbellsDescriptor        // the card's doorbell page
+	DoorbellsDescriptor        // the doorbell page of the process's user
 	CardDescriptor             // eventfd: the process wakes a card that sleeps
 	ProcessDescriptor          // read end of a pipe, or eventfd: the card wakes a process that waits
 	AttachDescriptors
@@ -248,8 +248,12 @@ type JobRequest struct {
 	Cards []uint16 // 1 to MaxNodes
 }
 
-// Encode composes the message. Cards must not be more than MaxNodes: ErrMalformed.
+// Encode composes the message. Cards must not be more than MaxNodes: ErrMalformed; nor the
+// token zero: ErrNoToken.
 func (r JobRequest) Encode() ([]byte, error) {
+	if r.Token.Zero() {
+		return nil, fmt.Errorf("asking for a job: %w", ErrNoToken)
+	}
 	if len(r.Cards) == 0 || len(r.Cards) > MaxNodes {
 		return nil, fmt.Errorf("asking for a job of %d nodes, not 1 to %d: %w", len(r.Cards), MaxNodes, ErrMalformed)
 	}
@@ -263,7 +267,8 @@ func (r JobRequest) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// DecodeJobRequest reads the message. It does not judge GID and cards.
+// DecodeJobRequest reads the message. It does not judge GID and cards, but refuses a token
+// of zeroes with ErrNoToken: every other user could name it, too.
 func DecodeJobRequest(b []byte) (JobRequest, error) {
 	body, err := DecodeBody(b, KindJob)
 	if err != nil {
@@ -279,6 +284,9 @@ func DecodeJobRequest(b []byte) (JobRequest, error) {
 	}
 	if v := binary.LittleEndian.Uint16(b[18:]); v != 0 {
 		return JobRequest{}, malformed(what, "reserved word", uint64(v))
+	}
+	if Token(b[24:56]).Zero() {
+		return JobRequest{}, fmt.Errorf("reading a job request: %w", ErrNoToken)
 	}
 	r := JobRequest{GID: binary.LittleEndian.Uint16(b[16:]), Token: Token(b[24:56]), Cards: make([]uint16, nodes)}
 	for i := range r.Cards {

@@ -233,12 +233,20 @@ func TestMessagesAreRefused(t *testing.T) {
 		}
 	}
 	for _, n := range []int{0, attach.MaxNodes + 1} {
-		if _, err := (attach.JobRequest{Cards: make([]uint16, n)}).Encode(); !errors.Is(err, attach.ErrMalformed) {
+		if _, err := (attach.JobRequest{Token: attach.Token{1}, Cards: make([]uint16, n)}).Encode(); !errors.Is(err, attach.ErrMalformed) {
 			t.Errorf("a job of %d nodes: %v", n, err)
 		}
 	}
-	if b, err := (attach.JobRequest{Cards: make([]uint16, attach.MaxNodes)}).Encode(); err != nil || len(b) > attach.MaxMessage {
+	if b, err := (attach.JobRequest{Token: attach.Token{1}, Cards: make([]uint16, attach.MaxNodes)}).Encode(); err != nil || len(b) > attach.MaxMessage {
 		t.Errorf("the largest job: %d bytes, %v", len(b), err)
+	}
+	if _, err := (attach.JobRequest{Cards: []uint16{0}}).Encode(); !errors.Is(err, attach.ErrNoToken) {
+		t.Errorf("a job with a token of zeroes is composed: %v", err)
+	}
+	job := samples()[5]
+	clear(job[24:56])
+	if _, err := attach.DecodeJobRequest(job); !errors.Is(err, attach.ErrNoToken) {
+		t.Errorf("a job with a token of zeroes is read: %v", err)
 	}
 	if _, err := attach.EncodeBody(attach.KindAdmin, make([]byte, attach.MaxMessage)); !errors.Is(err, attach.ErrMalformed) {
 		t.Errorf("a body that is too long: %v", err)

@@ -174,24 +174,30 @@ const longestBlock = time.Second
 
 // block sleeps until something has happened since the last Wait, or the context ends.
 func (c *Client) block(ctx context.Context) {
-	if ctx.Done() != nil {
-		woken := make(chan struct{})
-		stop := context.AfterFunc(ctx, func() {
-			wake(c.cancel)
-			close(woken)
-		})
-		defer func() {
-			if !stop() {
-				<-woken // the descriptor must not be used after Close
-			}
-		}()
-	}
+	defer c.wakeAtEnd(ctx)()
 	c.page.Arm()
 	if c.page.Published() == c.told && !c.page.Halted() {
 		c.rest.sleep(longestBlock)
 		c.listen()
 	}
 	c.page.Disarm()
+}
+
+// wakeAtEnd has the end of a context end a sleep, until the function that it returns is called.
+func (c *Client) wakeAtEnd(ctx context.Context) (leave func()) {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		wake(c.cancel)
+		close(woken)
+	})
+	return func() {
+		if !stop() {
+			<-woken // the descriptor must not be used after Close
+		}
+	}
 }
 
 // look notes the end of the context if the card has published it.

@@ -319,7 +319,7 @@ func (d *daemon) attach(message []byte, had *served) (_ []byte, fds []int, x *se
 			d.card.Detach(w)
 			d.waiting[r.Node] = nil
 		}
-		if x.ctx, err = d.card.Attach(x.memory, r.GID, r.Node); err == nil {
+		if x.ctx, err = d.card.Attach(x.memory, r.GID, r.Node, 0); err == nil {
 			bell = slices.Index(d.served[:], nil)
 			d.served[bell] = x
 		}

@@ -65,6 +65,8 @@ const (
 	ErrStopping
 	// ErrInternal: the daemon failed, and nothing that the caller does would help.
 	ErrInternal
+	// ErrNoToken: the token of the job is all zeroes, which everybody knows.
+	ErrNoToken
 
 	statuses
 )
@@ -93,6 +95,7 @@ var statusText = [statuses]string{
 	ErrCommand:         "no such command, or one that cannot be done",
 	ErrStopping:        "the daemon is about to end",
 	ErrInternal:        "the daemon failed; its log says why",
+	ErrNoToken:         "a job needs a token that nobody guesses, not zeroes; draw one at random, as funet run does",
 }
 
 // Error returns what the number means and what to do about it.

@@ -34,6 +34,9 @@ func ParseToken(s string) (t Token, err error) {
 	return t, fmt.Errorf("reading a token of %d characters: %w", len(s), ErrTokenText) // not the token: errors are logged
 }
 
+// Zero reports whether nobody has drawn the token.
+func (t Token) Zero() bool { return t == Token{} }
+
 // Text returns the token as 64 hexadecimal digits, for the environment of a process. It
 // is not called String so that no log prints a token by accident.
 func (t Token) Text() string { return hex.EncodeToString(t[:]) }

@@ -11,11 +11,14 @@
 // it, a process that only waits sleeps in Drive until a frame arrives (rest.go), so
 // that more nodes than processors make progress.
 //
+// Nothing that waits here waits for ever: Close has a time, and Config.Context ends it.
+//
 // With a profile that models a machine the card is as slow as that machine's, and so is
 // the program whose library charges Card.CPU: modelled.go.
 package card
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -37,6 +40,8 @@ import (
 )
 
 const (
+	// TokenSize is the size of a job's token in bytes.
+	TokenSize = 32
 	// DefaultSlots is the size of the queues in slots.
 	DefaultSlots = 1024
 	// glance is how many calls of Drive may pass without a step.
@@ -54,13 +59,17 @@ type Peer struct {
 type Config struct {
 	Interfaces []string
 	GID        uint16 // 1 to 2047; 0 is the system group
-	Node       uint16 // own node number
-	Peers      []Peer // all members, itself included or not
-	Slots      int    // per queue; 0 stands for DefaultSlots
-	Attach     xdp.AttachMode
-	Bind       xdp.BindMode
-	HugePages  bool
-	BusyPoll   xdp.BusyPoll
+	// Token is the job's secret: members with another token, or of a daemon's job, are told that
+	// another job has the GID (arctic.ReasonJob). All members have the same; zero will do
+	// where nobody else opens cards on the network, but keeps no two programs with one GID apart.
+	Token     [TokenSize]byte
+	Node      uint16 // own node number
+	Peers     []Peer // all members, itself included or not
+	Slots     int    // per queue; 0 stands for DefaultSlots
+	Attach    xdp.AttachMode
+	Bind      xdp.BindMode
+	HugePages bool
+	BusyPoll  xdp.BusyPoll
 	// Jumbo, RxRing and FillFrames are those of afxdp.Config; 0 takes the defaults. All
 	// members of the group agree about Jumbo.
 	Jumbo              bool
@@ -75,6 +84,10 @@ type Config struct {
 	Profile *hwprofiles.Profile
 	// Tune may change the engine's configuration; nil leaves the native one.
 	Tune func(*engine.Config)
+	// Context, when it ends, ends Open between two interfaces, which then returns its cause,
+	// and the wait of Close. nil: it never ends. A program's own waits are its library's
+	// (am.Endpoint.Bind).
+	Context context.Context
 }
 
 // Errors for what callers decide on.
@@ -87,6 +100,7 @@ var (
 type Card struct {
 	engine *engine.Card
 	ctx    *engine.Context
+	until  context.Context // of Config
 	iface  *funi.Interface
 	ports  []*afxdp.Port
 	system systemGroup
@@ -121,7 +135,10 @@ func Open(c Config) (_ *Card, err error) {
 		return nil, fmt.Errorf("opening card: %w", err)
 	}
 	runtime.LockOSThread()
-	k := &Card{start: time.Now(), system: systemGroup{fd: -1}}
+	k := &Card{start: time.Now(), system: systemGroup{fd: -1}, until: c.Context}
+	if k.until == nil {
+		k.until = context.Background()
+	}
 	if m != nil {
 		k.model(m)
 	}
@@ -149,6 +166,9 @@ func Open(c Config) (_ *Card, err error) {
 		groups = append(groups, engine.SystemGroup)
 	}
 	for _, name := range c.Interfaces {
+		if k.until.Err() != nil {
+			return nil, fmt.Errorf("opening card: %w", context.Cause(k.until))
+		}
 		p, err := afxdp.Open(afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
 			HugePages: c.HugePages, BusyPoll: c.BusyPoll, Jumbo: c.Jumbo, RxRing: c.RxRing, FillFrames: c.FillFrames})
 		if err != nil {
@@ -179,7 +199,7 @@ func Open(c Config) (_ *Card, err error) {
 	if k.iface, err = funi.Initialize(memory); err != nil {
 		return nil, err
 	}
-	if k.ctx, err = k.engine.Attach(memory, c.GID, c.Node); err != nil {
+	if k.ctx, err = k.engine.Attach(memory, c.GID, c.Node, arctic.JobTag(c.Token[:], c.GID)); err != nil {
 		return nil, err
 	}
 	if m != nil {
@@ -338,10 +358,10 @@ func (k *Card) Err() error {
 // Close waits until everything sent has been delivered, at most for the time given,
 // and meanwhile discards what the process has not received. Then it says goodbye to
 // the peers, detaches from the interfaces and unlocks the OS thread. It returns an
-// error when something was left undelivered.
+// error when something was left undelivered. The end of Config.Context ends the wait.
 func (k *Card) Close(linger time.Duration) error {
 	end := k.wall() + int64(linger)
-	for !k.ctx.Idle() && k.wall() < end {
+	for !k.ctx.Idle() && k.wall() < end && k.until.Err() == nil {
 		for l := range arctic.Level(arctic.Levels) {
 			for k.iface.Receive(l) != nil {
 				k.iface.Release(l)
@@ -354,7 +374,11 @@ func (k *Card) Close(linger time.Duration) error {
 		}
 	}
 	var err error
-	if !k.ctx.Idle() {
+	switch idle := k.ctx.Idle(); {
+	case idle:
+	case k.until.Err() != nil:
+		err = fmt.Errorf("closing card: packets may be left undelivered: %w", context.Cause(k.until))
+	default:
 		err = fmt.Errorf("closing card: packets were left undelivered after %v", linger)
 	}
 	k.engine.Leave()

@@ -3,13 +3,18 @@ package card_test
 // This file tests how a card is opened and closed, on a lab of two namespaces.
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/xdp"
@@ -84,6 +89,112 @@ func TestCloseDiscards(t *testing.T) {
 		if err := <-errs; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestToken: cards whose tokens differ are of different jobs, whatever their GID: what is sent
+// comes back with the reason. Cards with the same token, or both without, are of one.
+func TestToken(t *testing.T) {
+	for _, c := range []struct {
+		tokens [2]byte
+		want   arctic.Reason
+	}{
+		{[2]byte{1, 2}, arctic.ReasonJob}, {[2]byte{0, 2}, arctic.ReasonJob}, {[2]byte{1, 0}, arctic.ReasonJob},
+		{[2]byte{1, 1}, arctic.ReasonNone}, {[2]byte{0, 0}, arctic.ReasonNone},
+	} {
+		l, configs := newLab(t)
+		for i := range configs {
+			configs[i].Token[31] = c.tokens[i]
+		}
+		answered := make(chan struct{})
+		errs := make(chan error, 2)
+		go func() {
+			defer close(answered)
+			errs <- l.Do(0, func() error {
+				k, err := card.Open(configs[0])
+				if err != nil {
+					return err
+				}
+				k.Interface().Reserve(funi.Request).SetHeader(funi.NewHeader(1, 0, 1))
+				k.Interface().Commit(funi.Request)
+				for end := time.Now().Add(30 * time.Second); time.Now().Before(end); k.Drive() {
+					if r, ok := k.Interface().NextReturn(); ok {
+						if r.Reason != c.want {
+							t.Errorf("tokens %v: it came back because of %v", c.tokens, r.Reason)
+						}
+						return k.Close(0)
+					}
+					if k.Interface().Receive(funi.Request) != nil {
+						if c.want != arctic.ReasonNone {
+							t.Errorf("tokens %v: it was answered", c.tokens)
+						}
+						return k.Close(0)
+					}
+				}
+				return errors.Join(fmt.Errorf("tokens %v: nothing came", c.tokens), k.Close(0))
+			})
+		}()
+		go func() {
+			errs <- l.Do(1, func() error {
+				k, err := card.Open(configs[1])
+				if err != nil {
+					return err
+				}
+				for {
+					select {
+					case <-answered:
+						return k.Close(0)
+					default:
+						k.Drive()
+					}
+					if k.Interface().Receive(funi.Request) != nil {
+						k.Interface().Release(funi.Request)
+						k.Interface().Reserve(funi.Request).SetHeader(funi.NewHeader(0, 0, 1))
+						k.Interface().Commit(funi.Request)
+					}
+				}
+			})
+		}()
+		for range 2 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestCloseIsCancelled: the end of Config.Context ends Open, and the wait of Close for packets
+// that nobody acknowledges, with its cause.
+func TestCloseIsCancelled(t *testing.T) {
+	l, configs := newLab(t)
+	asked := errors.New("the user asked for it")
+	err := l.Do(0, func() error {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		c := configs[0]
+		c.Context, c.Tune = ctx, func(c *engine.Config) { c.ConnectTimeout = time.Hour }
+		k, err := card.Open(c)
+		if err != nil {
+			return err
+		}
+		e, err := am.New(k.Interface(), 0, 2, k.Drive)
+		if err != nil {
+			return errors.Join(err, k.Close(0))
+		}
+		if err := e.Request4(1, 0, 1, 2, 3, 4); err != nil { // to a node that is not there
+			return errors.Join(err, k.Close(0))
+		}
+		time.AfterFunc(20*time.Millisecond, func() { cancel(asked) })
+		if err := k.Close(time.Hour); !errors.Is(err, asked) {
+			t.Errorf("closing: %v", err)
+		}
+		if _, err := card.Open(c); !errors.Is(err, asked) {
+			t.Errorf("opening: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestSystemGroup(t *testing.T) {
 		}
 		i, err := funi.Initialize(m)
 		if err == nil {
-			_, err = k.Engine().Attach(m, engine.SystemGroup, node)
+			_, err = k.Engine().Attach(m, engine.SystemGroup, node, 0)
 		}
 		return i, err
 	}

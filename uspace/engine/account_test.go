@@ -40,7 +40,7 @@ func TestRefusedRequestsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = c.Attach(mem, 1, 0); err != nil {
+	if _, err = c.Attach(mem, 1, 0, jobTag); err != nil {
 		t.Fatal(err)
 	}
 	for range slots - 1 {
@@ -187,7 +187,7 @@ func crowded(t *testing.T, level funi.Level, contexts, groups int, to int, expec
 	b.cards[1].Account(b.ctx[1], 8)
 	if expected {
 		for g := range groups {
-			b.cards[1].Expect(uint16(8+g), uint16(to), true)
+			b.cards[1].Expect(uint16(8+g), uint16(to), jobTag, true)
 		}
 	}
 	for c := range 2 {
@@ -276,7 +276,7 @@ func TestTriesOfAnAccountAreBounded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			b.cards[1].Expect(gid, uint16(200+n), true)
+			b.cards[1].Expect(gid, uint16(200+n), jobTag, true)
 		}
 		for c := range 2 {
 			for n := range k.contexts {

@@ -88,6 +88,9 @@ func (b *bench) user(r funi.Register, v uint32) {
 // owner writes a register through the privileged page.
 func (b *bench) owner(r funi.Register, v uint32) {
 	b.t.Helper()
+	if r == funi.GID {
+		b.x.SetTag(jobTag)
+	}
 	if err := b.x.Store(r, v); err != nil {
 		b.t.Fatal(err)
 	}

@@ -323,13 +323,13 @@ func TestSendQueuesHaltAfterAContextSwitch(t *testing.T) {
 // memory is not written (thesis 3.1.2, 5.2.3): a queue with too little room takes nothing
 // of it, and it arrives when there is room or the mode ends.
 func TestDrainOfBlocks(t *testing.T) {
-	const parts = (1424 + 79) / 80 // of a full block at an MTU of 1500
+	const parts = (1408 + 79) / 80 // of a full block at an MTU of 1500
 	for _, slots := range []int{16, 32, 64} {
 		b, m := transferBed(t, setup{cards: 2, slots: slots, net: near})
 		exactlyOnce(b, newTraffic(b, 3, 3))
 		b.ctx[1].SetDrain(true)
-		want, before := bytes.Clone(m[0].area[:4*1424]), bytes.Clone(m[1].area)
-		request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Words: 1424})
+		want, before := bytes.Clone(m[0].area[:4*1408]), bytes.Clone(m[1].area)
+		request(b.proc[0], funi.Request, 1, funi.Transfer{Source: area, Destination: area, Words: 1408})
 		b.pass(20 * time.Millisecond)
 		head := func() int { return int(b.mem[1].Page.Load(funi.RQRQHead)) }
 		tail := int(b.mem[1].Page.Load(funi.RQRQTail))
@@ -365,7 +365,7 @@ func TestDrainOfBlocks(t *testing.T) {
 			})
 		}
 		b.receives(1, funi.Request)
-		if !bytes.Equal(m[1].area[:4*1424], want) || !bytes.Equal(m[1].area[4*1424:], before[4*1424:]) {
+		if !bytes.Equal(m[1].area[:4*1408], want) || !bytes.Equal(m[1].area[4*1408:], before[4*1408:]) {
 			t.Errorf("%d slots: memory differs", slots)
 		}
 		b.idle(time.Second)

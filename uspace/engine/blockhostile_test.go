@@ -17,7 +17,7 @@ import (
 // forgeBlock composes a frame as forge does, of packets of which the i-th has words[i]
 // as its only payload, and a block behind them if data is not nil.
 func forgeBlock(sequence uint32, data []byte, words ...uint32) []byte {
-	h := arctic.Header{To: address(0), From: address(1), GID: gid, SourceCard: 1, SourceIncarnation: 2, DestinationIncarnation: 1, Sequence: sequence}
+	h := arctic.Header{To: address(0), From: address(1), GID: gid, SourceCard: 1, SourceIncarnation: 2, DestinationIncarnation: 1, Sequence: sequence, Tag: jobTag}
 	b := make([]byte, arctic.MaxFrame)
 	h.Encode(b)
 	n := arctic.HeaderSize
@@ -41,7 +41,7 @@ func forgeBlock(sequence uint32, data []byte, words ...uint32) []byte {
 // its own verdict.
 func TestHostileBlocks(t *testing.T) {
 	const block = uint32(arctic.Block)
-	data := bytes.Repeat([]byte{0xee}, 1424)
+	data := bytes.Repeat([]byte{0xee}, 1408)
 	for _, c := range []struct {
 		what   string
 		data   []byte
@@ -50,14 +50,14 @@ func TestHostileBlocks(t *testing.T) {
 		bits   uint64
 	}{
 		{"all in a segment", data, []uint32{area | block}, arctic.ReasonNone, 0},
-		{"to its end, at once", data, []uint32{area + areaSize - 1424 | block | 4}, arctic.ReasonNone, 0},
+		{"to its end, at once", data, []uint32{area + areaSize - 1408 | block | 4}, arctic.ReasonNone, 0},
 		{"in no segment", data, []uint32{0x1000 | block}, arctic.ReasonDestination, 1},
 		{"just below", data, []uint32{area - 16 | block}, arctic.ReasonDestination, 1},
-		{"runs out", data, []uint32{area + areaSize - 1424 + 16 | block}, arctic.ReasonDestination, 1},
+		{"runs out", data, []uint32{area + areaSize - 1408 + 16 | block}, arctic.ReasonDestination, 1},
 		{"longer than the segment", data, []uint32{writeOnly | block}, arctic.ReasonDestination, 1},
 		{"segment only for reading", data[:16], []uint32{readOnly | block}, arctic.ReasonDestination, 1},
 		{"at the end of the space", data, []uint32{0xfffffff0 | block}, arctic.ReasonDestination, 1},
-		{"longest", make([]byte, arctic.MaxBlock(arctic.MaxFrame)), []uint32{area + 16*6 | block}, arctic.ReasonDestination, 1},
+		{"longest", make([]byte, arctic.MaxBlock(arctic.MaxFrame)), []uint32{area + 16*7 | block}, arctic.ReasonDestination, 1},
 		{"address 0", data, []uint32{block}, arctic.ReasonTransferForm, 1},
 		{"reserved bit", data, []uint32{area | 8 | block}, arctic.ReasonTransferForm, 1},
 		{"no block behind it", nil, []uint32{area | block}, arctic.ReasonTransferForm, 1},

@@ -38,7 +38,7 @@ func TestTransferLongerThanAStep(t *testing.T) {
 		for _, to := range []int{0, 1} {
 			t.Run(fmt.Sprintf("blocks %v, to node %d", blocks, to), func(t *testing.T) {
 				b := newBed(t, setup{cards: 2, slots: 2, net: near, tune: func(c *engine.Config) { c.Blocks = blocks }})
-				const words = 512 * 1424 / 4 // more than 256 blocks
+				const words = 512 * 1408 / 4 // more than 256 blocks
 				from, into := make([]byte, 4*words), make([]byte, 4*words)
 				fill(from, 3)
 				for _, g := range []struct {

@@ -107,7 +107,7 @@ func TestCalledAfterStore(t *testing.T) {
 	if _, err := funi.Initialize(mem); err != nil {
 		t.Fatal(err)
 	}
-	x, err := c.cards[0].Attach(mem, 99, 0)
+	x, err := c.cards[0].Attach(mem, 99, 0, jobTag)
 	if err != nil {
 		t.Fatal(err)
 	}

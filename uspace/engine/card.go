@@ -23,20 +23,24 @@ type Card struct {
 	dead      []*Context // detached, with packets in flight
 	grave     int        // index of the one that bury looked at last
 	byBell    [funi.MaxContexts]*Context
-	accounts  map[uint32]*account // not for the data path
-	nobody    account             // of contexts on none of those
-	busy      []*account          // with contexts that are awake
-	user      *account            // that used the card last
-	usedAt    int64               // by that one
-	anotherAt int64               // by another, last
-	round     uint64              // of dispatch
-	spent     *account            // those for which the next round is
-	holds     holds               // streams that back off
-	sets      int                 // of the cache, in use
-	lives     int64               // of contexts, begun; see life.go
+	accounts  map[uint32]*account        // not for the data path
+	nobody    account                    // of contexts on none of those
+	busy      []*account                 // with contexts that are awake
+	user      *account                   // that used the card last
+	usedAt    int64                      // by that one
+	anotherAt int64                      // by another, last
+	round     uint64                     // of dispatch
+	spent     *account                   // those for which the next round is
+	holds     holds                      // streams that back off
+	sets      int                        // of the cache, in use
+	lives     int64                      // of contexts, begun; see life.go
+	bells     map[*funi.Doorbells]*bells // not for the data path
+	ringing   []*bells                   // those with sleepers
+	heard     int                        // place in ringing of the next that is looked at
 	groups    [arctic.MaxGID + 1]*group
 	absent    *Context // rejects packets for the system group
 	stranger  *Context // rejects packets of nodes that are not where they come from
+	foreign   *Context // rejects packets of another job with the GID
 	routes    []uint32
 	ownRoutes bool // routes is not the configuration's
 	block     int  // most bytes of a block, or 0: none
@@ -75,6 +79,7 @@ func New(cfg Config) (*Card, error) {
 	}
 	c.absent = &Context{card: c, refusal: arctic.ReasonSwitching, away: true, detached: true}
 	c.stranger = &Context{card: c, refusal: arctic.ReasonSourceNode, away: true, detached: true}
+	c.foreign = &Context{card: c, refusal: arctic.ReasonJob, away: true, detached: true}
 	if cfg.Timing != nil {
 		c.units = newUnits(&c.cfg)
 	}
@@ -183,7 +188,7 @@ func (c *Card) Leave() {
 		if b == nil {
 			continue // its peer will see the silence
 		}
-		n := c.head(p, b, arctic.Request, p.gid, p.sequence(arctic.Request), len(b))
+		n := c.head(p, b, arctic.Request, p.gid, noJob, p.sequence(arctic.Request), len(b))
 		arctic.SetBye(b)
 		c.send(p, b, n)
 		p.established = false
@@ -201,9 +206,10 @@ func (c *Card) attend(x *Context) {
 	}
 }
 
-// touch notes that the step has done something for a context, to be published at its end.
+// touch notes that the step has done something for a context, to be published at its end,
+// unless that is away and its memory not the card's.
 func (c *Card) touch(x *Context) {
-	if x.touched != c.steps {
+	if x.touched != c.steps && !x.away {
 		x.touched = c.steps
 		c.touched = append(c.touched, x)
 	}

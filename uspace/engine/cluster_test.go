@@ -15,7 +15,11 @@ import (
 	"github.com/funet/funet/uspace/port/wire"
 )
 
-const gid = 7
+const (
+	gid = 7
+	// jobTag is the tag of the job that all contexts of a bed are of, unless the test says otherwise.
+	jobTag = 0x8877665544332211
+)
 
 // setup is what a bed is made from. Card i has one context of group gid, node i.
 type setup struct {
@@ -42,14 +46,15 @@ type bed struct {
 	mem   []*funi.Memory // of the processes above, then of those that join added
 	wake  []int64
 	lives uint32
-	alarm int64 // one more time to stop at; 0: none
+	alarm int64  // one more time to stop at; 0: none
+	tag   uint64 // of the job of who is attached next
 }
 
 func address(card int) [6]byte { return [6]byte{2, 0, 0, 0, byte(card >> 8), byte(card)} }
 
 func newBed(t testing.TB, s setup) *bed {
 	t.Helper()
-	b := &bed{setup: s, t: t, net: wire.New(s.net), now: 1}
+	b := &bed{setup: s, t: t, net: wire.New(s.net), now: 1, tag: jobTag}
 	b.cards = make([]*engine.Card, s.cards)
 	b.ctx = make([]*engine.Context, s.cards)
 	b.proc = make([]*funi.Interface, s.cards)
@@ -107,7 +112,7 @@ func (b *bed) attach(card int, group, node uint16) (*funi.Interface, *engine.Con
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	ctx, err := b.cards[card].Attach(mem, group, node)
+	ctx, err := b.cards[card].Attach(mem, group, node, b.tag)
 	if err != nil {
 		b.t.Fatal(err)
 	}

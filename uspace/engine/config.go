@@ -66,8 +66,8 @@ type Config struct {
 	// only for groups with a context here. A card whose groups come and go needs it: what
 	// comes for one that has just ended is rejected for good and so returns to its sender at once.
 	AnyGroup bool
-	// Doorbells is where processes ring; nil: the card makes them, which is enough for
-	// processes that are one with it.
+	// Doorbells is where processes ring whose contexts have no other page (Card.Doorbells); nil:
+	// the card makes it, which is enough for processes that are one with it.
 	Doorbells *funi.Doorbells
 
 	Lines      int // lines of the undelivered packet cache per context

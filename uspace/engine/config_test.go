@@ -107,26 +107,26 @@ func TestAttachRefuses(t *testing.T) {
 		}
 		return m
 	}
-	if _, err := card.Attach(fresh(), arctic.MaxGID+1, 0); err == nil {
+	if _, err := card.Attach(fresh(), arctic.MaxGID+1, 0, jobTag); err == nil {
 		t.Error("GID 2048 was accepted")
 	}
 	bad := fresh()
 	bad.Page.Store(funi.RQSQBase, 1<<20)
-	if _, err := card.Attach(bad, 5, 0); !errors.Is(err, funi.ErrLayout) {
+	if _, err := card.Attach(bad, 5, 0, jobTag); !errors.Is(err, funi.ErrLayout) {
 		t.Errorf("base outside of the memory: %v, want ErrLayout", err)
 	}
-	x, err := card.Attach(fresh(), 5, 0)
+	x, err := card.Attach(fresh(), 5, 0, jobTag)
 	if err != nil {
 		t.Fatalf("after refusals: %v", err)
 	}
 	if x.GID() != 5 || x.Node() != 0 || !x.Idle() {
 		t.Errorf("context of group %d, node %d, idle %v", x.GID(), x.Node(), x.Idle())
 	}
-	if _, err := card.Attach(fresh(), 5, 0); !errors.Is(err, engine.ErrAttached) {
+	if _, err := card.Attach(fresh(), 5, 0, jobTag); !errors.Is(err, engine.ErrAttached) {
 		t.Errorf("the same node again: %v, want ErrAttached", err)
 	}
 	for _, other := range [][2]uint16{{5, 1}, {6, 0}, {arctic.MaxGID, math.MaxUint16}} {
-		if _, err := card.Attach(fresh(), other[0], other[1]); err != nil {
+		if _, err := card.Attach(fresh(), other[0], other[1], jobTag); err != nil {
 			t.Errorf("group %d, node %d: %v", other[0], other[1], err)
 		}
 	}

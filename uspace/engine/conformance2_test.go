@@ -24,7 +24,7 @@ var moreRules = []rule{
 		if b.proc[0], err = funi.InitializeSlots(mem, 4); err != nil {
 			t.Fatal(err)
 		}
-		if b.x, err = b.cards[0].Attach(mem, gid, 0); err != nil {
+		if b.x, err = b.cards[0].Attach(mem, gid, 0, jobTag); err != nil {
 			t.Fatal(err)
 		}
 		b.mem[0], b.ctx[0], b.page = mem, b.x, mem.Page

@@ -24,6 +24,8 @@ type Context struct {
 	card    *Card
 	gid     uint16
 	node    uint16
+	tag     uint64   // of its job: what it sends carries it, and what it takes must
+	nextTag uint64   // from the next store of GID on
 	group   *group   // nil: no GID assigned
 	account *account // nil: the context has ended
 	job     *job     // of the account
@@ -50,7 +52,9 @@ type Context struct {
 	// See wake.go and switch.go.
 	index    int // in Card.contexts
 	bell     uint32
+	bells    *bells // where its process rings
 	awake    bool
+	asleep   bool   // neither is so for one that is away
 	place    int    // in Card.awake
 	called   bool   // in Card.called
 	seat     int    // in job.awake
@@ -60,7 +64,8 @@ type Context struct {
 	detached bool
 	holdsSet bool            // of the cache
 	saved    *Saved          // the state of a context that is switched out
-	owed     []funi.Returned // that came back while the context was away
+	owed     []funi.Returned // that came back since it was last published
+	torn     bool            // see Abandon
 	wanted   bool            // a packet for it was refused since it is away
 
 	// Of the slots of a send queue, those that the card has taken and not retired, and
@@ -81,8 +86,8 @@ type Context struct {
 }
 
 // PowerUp makes a context for a node in the state of thesis 3.1.2 after RESET: in
-// context-switch mode, its registers not initialised, in no group. Its owner assigns
-// GID, resets TICKET and clears CTXM by Store, but leaves CSQM and CRQM for the
+// context-switch mode, its registers not initialised, in no group. Its owner sets the
+// tag of its job, assigns GID, resets TICKET and clears CTXM by Store, but leaves CSQM and CRQM for the
 // process to clear when it has written the Queue Registers (thesis 3.2.1, funi.Start).
 // It returns ErrContexts or ErrNoSet when the card is full.
 func (c *Card) PowerUp(m *funi.Memory, node uint16) (*Context, error) {
@@ -95,18 +100,18 @@ func (c *Card) PowerUp(m *funi.Memory, node uint16) (*Context, error) {
 }
 
 // Attach does all of the start-up for a process that has initialised its registers:
-// the context for node of group gid runs at once. If the process has set CSQM and CRQM
+// the context for node of group gid, of the job with the tag, runs at once. If the process has set CSQM and CRQM
 // it is left to clear them. Errors are those of PowerUp, ErrAttached, funi.ErrSlots and
 // funi.ErrLayout.
-func (c *Card) Attach(m *funi.Memory, gid, node uint16) (*Context, error) {
-	x, err := c.attach(m, gid, node)
+func (c *Card) Attach(m *funi.Memory, gid, node uint16, tag uint64) (*Context, error) {
+	x, err := c.attach(m, gid, node, tag)
 	if err != nil {
 		return nil, fmt.Errorf("attaching node %d of group %d: %w", node, gid, err)
 	}
 	return x, nil
 }
 
-func (c *Card) attach(m *funi.Memory, gid, node uint16) (*Context, error) {
+func (c *Card) attach(m *funi.Memory, gid, node uint16, tag uint64) (*Context, error) {
 	if gid > arctic.MaxGID {
 		return nil, fmt.Errorf("GIDs are at most %d: %w", arctic.MaxGID, ErrRegister)
 	}
@@ -127,6 +132,7 @@ func (c *Card) attach(m *funi.Memory, gid, node uint16) (*Context, error) {
 	}
 	x.sending, x.receiving = user == 0, user == 0
 	x.storeControl(funi.CTXM | user)
+	x.SetTag(tag)
 	_ = x.store(funi.GID, uint32(gid)) // refusals have been ruled out
 	x.storeControl(user)
 	x.publish()
@@ -154,7 +160,9 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 		c.awake = append(make([]*Context, 0, cap(c.contexts)), c.awake...)
 		c.called = append(make([]*Context, 0, cap(c.contexts)), c.called...)
 		c.touched = make([]*Context, 0, cap(c.contexts))
+		c.ringing = append(make([]*bells, 0, cap(c.contexts)), c.ringing...)
 	}
+	c.joinBells(x, c.cfg.Doorbells)
 	iface.Memory().Doorbells = c.cfg.Doorbells
 	c.charge(x, &c.nobody)
 	c.wake(x)
@@ -178,11 +186,14 @@ func (c *Card) Detach(x *Context) {
 		return
 	}
 	if !x.away {
+		x.payBack()
 		x.iface.Publish()
 		x.iface.Wake()
 	}
 	c.uncall(x)
 	c.unlist(x)
+	c.rise(x)
+	c.leaveBells(x)
 	x.detached, x.away, x.halted = true, true, true
 	c.charge(x, nil)
 	c.quit(x)
@@ -242,7 +253,7 @@ func (c *Card) giveUp(x *Context, to func(*line)) {
 func (c *Card) reset(x *Context) {
 	c.discard(x)
 	if !x.allFree() {
-		nobody := &Context{card: c, gid: x.gid, node: x.node, ticket: x.ticket, lines: x.lines, streams: x.streams,
+		nobody := &Context{card: c, gid: x.gid, tag: x.tag, node: x.node, ticket: x.ticket, lines: x.lines, streams: x.streams,
 			long: x.long, current: x.current, away: true, detached: true, halted: true,
 			holdsSet: c.takeSet()} // if there is none free, the card has one more for a while
 		for i := range nobody.lines {
@@ -260,7 +271,7 @@ func (c *Card) reset(x *Context) {
 		x.lines, x.streams = nil, nil
 	}
 	c.quit(x)
-	x.gid, x.ticket, x.owed = 0, c.emptyTicket(), nil
+	x.gid, x.tag, x.nextTag, x.ticket, x.owed = 0, 0, 0, c.emptyTicket(), nil
 	x.segments, x.long, x.current = funi.Segments{}, nil, [arctic.Levels]*transfer{}
 	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{}
 	x.suspended = false
@@ -282,7 +293,7 @@ func (c *Card) bury() {
 		c.grave++
 		i := c.grave % len(c.dead)
 		x := c.dead[i]
-		if !x.allFree() {
+		if !x.allFree() && !(x.torn && x.grounded()) {
 			continue
 		}
 		c.more = true // the next one may be ready, too
@@ -367,26 +378,36 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 	x.free(l)
 }
 
-// giveBack puts a request into the return ring, or keeps it until the context is back.
-// Of a detached one nobody takes it.
+// giveBack returns a request to the process: with what the step publishes, or when the
+// context is back. Of a detached one nobody takes it.
 func (x *Context) giveBack(r funi.Returned) {
 	if x.detached {
 		x.card.counters.Discarded++
 		return
 	}
 	x.card.counters.Returned++
+	x.owed = append(x.owed, r) // at most as many as there are lines in a step
 	x.card.touch(x)
-	if x.away {
-		x.owed = append(x.owed, r)
-		return
+	if !x.away && !x.awake {
+		x.card.wake(x)
 	}
-	x.iface.Return(r)
+}
+
+// payBack puts what was given back into the return ring.
+func (x *Context) payBack() {
+	for _, r := range x.owed {
+		x.iface.Return(r)
+	}
+	x.owed = x.owed[:0]
 }
 
 // publish makes what the card did visible to the process, once a step. TICKET, which
 // no program waits for, follows when the card has nothing else to do, and at every
 // 64th step.
 func (x *Context) publish() {
+	if len(x.owed) > 0 {
+		x.payBack()
+	}
 	x.iface.Publish()
 	c := x.card
 	if x.modes|x.user != 0 {

@@ -28,9 +28,9 @@ var (
 	ErrNotReady = errors.New("engine: the context is not ready for that; set the mode, step the card, and wait for its ready bit")
 	// ErrRegister: no such register, or no such value for it.
 	ErrRegister = errors.New("engine: the register does not take that value")
-	// ErrCached: the undelivered packet cache holds packets of the context's group, or a
-	// long transfer in it is under way.
-	ErrCached = errors.New("engine: undelivered packets belong to the old group; switch the context out, or reset TICKET")
+	// ErrCached: the undelivered packet cache or the receive FIFOs hold packets of the
+	// context's group, or a long transfer in it is under way.
+	ErrCached = errors.New("engine: packets in the card belong to the old group; switch the context out, or reset TICKET and drain its receive FIFOs")
 	// ErrAway: the context is switched out.
 	ErrAway = errors.New("engine: the context is switched out or detached")
 )
@@ -56,8 +56,9 @@ func (x *Context) Load(r funi.Register) uint32 {
 // the rest is status and is ignored. Ending RESET leaves the context as it is at
 // power-up. CTXM of a context without a group stays.
 //
-// GID needs CTXR1. A group that has the node already is refused with ErrAttached, a
-// change while packets are in the cache or long transfers under way with ErrCached.
+// GID needs CTXR1, and takes the tag of SetTag with it. A group that has the node already is
+// refused with ErrAttached, a change while packets are in the cache or in the receive
+// FIFOs, or long transfers under way, with ErrCached.
 //
 // TICKET needs CTXR1 and takes only the value of a cache that is empty: packets in it
 // come back to the process with ReasonGivenUp, and so do the long transfers that are
@@ -83,6 +84,15 @@ func (x *Context) Store(r funi.Register, v uint32) error {
 	return nil
 }
 
+// SetTag says which job the context belongs to from the next time on that GID is stored,
+// also if GID stays as it is: what the context sends then carries the tag
+// (arctic.JobTag), and nothing with another is delivered to it. What it sent before
+// keeps the tag that it had. At power-up and after RESET the tag is 0.
+func (x *Context) SetTag(tag uint64) { x.nextTag = tag }
+
+// Tag returns the tag of the context's job.
+func (x *Context) Tag() uint64 { return x.tag }
+
 func (x *Context) store(r funi.Register, v uint32) error {
 	switch r {
 	case funi.Control:
@@ -94,20 +104,13 @@ func (x *Context) store(r funi.Register, v uint32) error {
 			return ErrRegister
 		case x.status()&funi.CTXR1 == 0:
 			return ErrNotReady
-		case x.group != nil && x.gid == uint16(v):
+		case x.group != nil && x.gid == uint16(v) && x.tag == x.nextTag:
 			return nil
-		case !x.allFree() || x.transferring():
+		case !x.allFree() || x.transferring() || !x.drained():
 			return ErrCached
 		}
-		old, gid := x.group, x.gid
 		if err := x.card.enter(x, uint16(v)); err != nil {
 			return err
-		}
-		if old != nil {
-			now, to := x.group, x.gid
-			x.group, x.gid = old, gid
-			x.card.quit(x)
-			x.group, x.gid = now, to
 		}
 		x.iface.Store(funi.GID, v)
 		return nil

@@ -35,6 +35,7 @@ type Counters struct {
 	PeersLost          uint64 `json:"peers_lost"`
 	PeersRestarted     uint64 `json:"peers_restarted"`
 	ForgedSource       uint64 `json:"frames_rejected_for_source_node"`
+	ForeignJob         uint64 `json:"frames_rejected_for_job"` // and packets between contexts of this card
 	UnknownKind        uint64 `json:"unknown_kind_packets"`
 	DestinationRefused uint64 `json:"transfer_destinations_refused"`
 	TransfersTorn      uint64 `json:"transfers_begun_for_another_process"`

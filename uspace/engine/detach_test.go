@@ -115,6 +115,7 @@ func TestResetWhileOthersFillTheWindow(t *testing.T) {
 		}
 		b.step(b.now)
 	}
+	x.SetTag(jobTag)
 	if err := x.Store(funi.GID, gid); err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestSetOfADetachedContext(t *testing.T) {
 		if _, err := funi.Initialize(mem); err != nil {
 			t.Fatal(err)
 		}
-		x, err := b.cards[0].Attach(mem, gid, 0)
+		x, err := b.cards[0].Attach(mem, gid, 0, jobTag)
 		if err == nil {
 			b.cards[0].Detach(x)
 		}

@@ -83,7 +83,7 @@ func newCouple(t testing.TB, slots int, tune ...func(*engine.Config)) *couple {
 		if c.proc[i], err = funi.Initialize(mem); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := card.Attach(mem, gid, uint16(i)); err != nil {
+		if _, err := card.Attach(mem, gid, uint16(i), jobTag); err != nil {
 			t.Fatal(err)
 		}
 		c.cards[i] = card

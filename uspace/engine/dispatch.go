@@ -126,7 +126,14 @@ func (c *Card) assemble(f *flow, s *stream) bool {
 	a := s.payer().account
 	a.dispatch -= int(fr.size) + frameBytes
 	c.uses(a)
-	return c.transmit(f, f.next-1, fr)
+	// Until it is sent it counts as lost: reading a block's source may end the step (Abandon).
+	fr.state = lost
+	f.lost++
+	if !c.transmit(f, f.next-1, fr) {
+		return false
+	}
+	f.lost--
+	return true
 }
 
 // trainOf returns the last line of the train that a stream has for a frame of so many

@@ -25,8 +25,8 @@
 // and in:
 //
 //	preprocess.go parses a frame, checks card, group and incarnation, takes its
-//	              acknowledgments, drops duplicates, and accepts or rejects each
-//	              packet (thesis 5.6.2)
+//	              acknowledgments, drops duplicates, checks job and source, and accepts
+//	              or rejects each packet (thesis 5.6.2)
 //	rejects.go    what was rejected, so that a repeated frame gets the same answer
 //	delivery.go   copies an accepted packet into the receive queue, by way of the
 //	              receive FIFO only if the queue is full (thesis 5.2.3)
@@ -51,14 +51,15 @@
 // A context's owner is whoever holds it, the operating system of the thesis. Load and
 // Store are its privileged register page:
 //
-//	PowerUp, Store GID, TICKET, CNTL   start-up (thesis 3.2.1); Attach does all of it
-//	Store CNTL: CTXM, DRAIN, RESET     modes; clearing MERR
-//	SwitchOut, SwitchIn                appendix B
-//	Detach                             the end
+//	PowerUp, SetTag, Store GID, TICKET, CNTL   start-up (thesis 3.2.1); Attach does all of it
+//	Store CNTL: CTXM, DRAIN, RESET             modes; clearing MERR
+//	SwitchOut, SwitchIn                        appendix B
+//	Detach                                     the end
 //
 // An owner that serves processes of their own, and sleeps when there is nothing to do,
 // besides uses Doze and Rouse (bit 31 of the asleep word), TakeCalled (whom to wake), Dismiss
-// (to tell a process that its context will go), Saved.Live (processes that go on while they
+// (to tell a process that its context will go), Abandon (where its memory has failed), Doorbells
+// (a page of its user), Saved.Live (processes that go on while they
 // are switched out), Expect (members of a group that come later) and Config.AnyGroup.
 //
 // A peer (peer.go, greeting.go) is another card; its two flows (flow.go, rejects.go),
@@ -95,6 +96,12 @@
 //     a slot is retired when every block is acknowledged or given back. What is in the
 //     cache of a context that is switched out is copied first, a bounded number of bytes in
 //     a call; what is in flight of one that ends is sent again without its data, if at all.
+//   - A context belongs to a job, which its tag names (Attach, SetTag, arctic.JobTag). What it
+//     sends carries the tag, also when it is sent again after the context has gone or was
+//     RESET. What comes with another tag, on the wire or from a context of this card, is
+//     rejected for good with ReasonJob before anything else is asked: nothing of it is
+//     delivered, in whatever mode the context is, away or expected. Acknowledgments,
+//     rejects, greetings and byes are between cards and count whatever the tag.
 //   - A context in context-switch mode, or switched out, rejects what comes for it with
 //     ReasonSwitching, which is transient: peers try again until it is back. A node that
 //     has no context, or whose context was detached, is rejected for good; but for the
@@ -105,6 +112,10 @@
 //     bytes, and what one sends waits for a bounded number of bytes of each other, however
 //     many contexts, groups and nodes that has (account.go); tries after rejects are
 //     bounded by account, too (hold.go), and what ends with a context takes many steps.
+//     Of the doorbell pages, one for each user, that have sleepers a step looks at 8, so a
+//     ring is seen within 256 steps whatever others do.
+//   - A load or store in a process's memory may end a step in the middle, if its owner catches
+//     what that raises: everything but that context goes on (abandon.go).
 //   - What the process can write is read once, into a line, and checked there.
 //   - Nothing on the data path allocates in the steady state. Flows, their streams, and
 //     memory of frames and rejects come from the card's spares, and are allocated when

@@ -127,6 +127,12 @@ func hostile(s []byte, frames [][]byte) []byte {
 		h.Acks[l] = binary.LittleEndian.Uint32(s[8+4*l:])
 		h.Selective[l] = binary.LittleEndian.Uint64(s[12:])
 	}
+	if !h.Hello && s[22]%8 > 0 {
+		h.Tag = jobTag
+		if s[22] >= 0xf8 {
+			h.Tag ^= 1 << (s[23] & 63) // another job
+		}
+	}
 	b := make([]byte, 1514)
 	h.Encode(b)
 	n := arctic.HeaderSize

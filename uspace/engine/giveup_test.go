@@ -37,6 +37,7 @@ func TestGivenUpBeforeTheCardsMeet(t *testing.T) {
 		store(funi.Control, mode)
 		if mode == funi.RESET {
 			store(funi.Control, 0)
+			b.x.SetTag(jobTag)
 			store(funi.GID, gid)
 		}
 		store(funi.Ticket, ^uint32(0))

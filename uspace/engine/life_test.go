@@ -169,6 +169,7 @@ func TestTransfersAreNotTornWhereSequencesTurn(t *testing.T) {
 						r funi.Register
 						v uint32
 					}{{funi.Control, funi.RESET}, {funi.Control, 0}, {funi.GID, gid}} {
+						x.SetTag(jobTag)
 						if err := x.Store(w.r, w.v); err != nil {
 							t.Fatal(err)
 						}

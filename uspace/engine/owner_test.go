@@ -33,7 +33,7 @@ func (o *owned) start(t testing.TB, c *engine.Card) {
 		t.Fatal(err)
 	}
 	o.saved = nil
-	if o.x, err = c.Attach(o.mem, gid+1, o.node); err != nil {
+	if o.x, err = c.Attach(o.mem, gid+1, o.node, jobTag); err != nil {
 		o.x = nil // the node's context was given another GID, and comes back to this one
 		return
 	}
@@ -69,6 +69,7 @@ func (o *owned) do(t testing.TB, c *engine.Card, what, v uint32) {
 		_ = o.x.Store(funi.Ticket, 0xffffffff)
 		_ = o.x.Store(funi.Ticket, 0xff)
 	case 3:
+		o.x.SetTag(jobTag + uint64(v>>1%4/3))
 		_ = o.x.Store(funi.GID, gid+1+v%2)
 	case 4:
 		if s, err := c.SwitchOut(o.x, v&1 != 0); err == nil {

@@ -131,13 +131,16 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 // recipient returns the context that takes or rejects the packets of a frame, nil for a
 // node that is not here.
 func (c *Card) recipient(h *arctic.Header, who *arctic.PacketHeader) *Context {
+	x := c.lookup(h.GID, who.Destination, h.Tag)
+	if x == c.foreign {
+		return x // whoever it came from, the group that is here is not its
+	}
 	// Of a group that is not here nothing is delivered, and no table says where its
 	// nodes are.
 	if g := c.groups[h.GID]; g != nil && len(g.nodes) > 0 && c.route(g, who.Source) != uint32(h.SourceCard) {
 		c.counters.ForgedSource++
 		return c.stranger // it answers: the card is a peer, and its flow would wait
 	}
-	x := c.lookup(h.GID, who.Destination)
 	if h.GID != SystemGroup || c.cfg.SystemEvent == nil {
 		return x
 	}

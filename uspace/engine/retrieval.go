@@ -187,7 +187,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *lines) (freed bool) {
 			break
 		}
 		ln := q.head
-		reason := c.accept(c.lookup(x.gid, ln.node), nil, l, arctic.Packet(ln.data[:ln.size]), ln.block)
+		reason := c.accept(c.lookup(x.gid, ln.node, x.tag), nil, l, arctic.Packet(ln.data[:ln.size]), ln.block)
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			break
 		}

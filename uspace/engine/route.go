@@ -27,9 +27,15 @@ type group struct {
 	nodes  map[uint16]*Context // resident or switched out
 	recent *Context            // last one looked up
 	routes []uint32            // nil: the card's
-	// expected are nodes that have no context yet and will, with the time after which they
-	// are no more; 0: nobody has asked for the node yet.
-	expected map[uint16]int64
+	// expected are nodes that have no context yet and will.
+	expected map[uint16]expectation
+}
+
+// expectation is of a node that has no context yet: the tag of its job, and the time after
+// which it is expected no more; 0: nobody has asked for the node yet.
+type expectation struct {
+	tag   uint64
+	until int64
 }
 
 // group returns the record of a GID, made when it is first needed.
@@ -54,8 +60,11 @@ func (c *Card) isResident(gid uint16) bool {
 }
 
 // lookup returns the context of a node of a group, awake, or nil; for a node that is
-// expected one that lets its packets come again.
-func (c *Card) lookup(gid, node uint16) *Context {
+// expected one that lets its packets come again. If the node is another job's than that of
+// the tag, it is one that rejects for good. The comparison is of two machine words and takes
+// no longer for tags that are nearly equal; nobody could use it anyhow, because a process does
+// not choose its tag, and a host that composes frames reads it in those that it gets.
+func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	g := c.groups[gid&arctic.MaxGID]
 	if g == nil {
 		return nil
@@ -63,9 +72,13 @@ func (c *Card) lookup(gid, node uint16) *Context {
 	x := g.recent
 	if x == nil || x.node != node {
 		if x = g.nodes[node]; x == nil {
-			return c.awaited(g, node)
+			return c.awaited(g, node, tag)
 		}
 		g.recent = x
+	}
+	if x.tag != tag {
+		c.counters.ForeignJob++
+		return c.foreign
 	}
 	if !x.awake {
 		c.wake(x)
@@ -77,28 +90,31 @@ func (c *Card) lookup(gid, node uint16) *Context {
 // awaited returns what takes the packets for a node without a context: nil, or for one that
 // is expected what lets them come again. The patience with a node that does not come begins
 // with the first packet for it, however long nobody asks for it before.
-func (c *Card) awaited(g *group, node uint16) *Context {
-	until, expected := g.expected[node]
+func (c *Card) awaited(g *group, node uint16, tag uint64) *Context {
+	e, expected := g.expected[node]
 	switch {
 	case !expected:
 		return nil
-	case until == 0:
-		until = c.now + int64(c.cfg.ConnectTimeout)
-		g.expected[node] = until
-	case c.now >= until:
+	case e.tag != tag:
+		c.counters.ForeignJob++
+		return c.foreign
+	case e.until == 0:
+		e.until = c.now + int64(c.cfg.ConnectTimeout)
+		g.expected[node] = e
+	case c.now >= e.until:
 		delete(g.expected, node)
 		return nil
 	}
-	c.patience = min(c.patience, until)
+	c.patience = min(c.patience, e.until)
 	return c.absent
 }
 
 // Expect says that a node of a group, which has no context here yet, will be attached: so
-// long as it is expected, packets for it are rejected for a transient reason and come
-// again. Attaching it, expecting it no more, or ConnectTimeout after the first packet for
-// it ends that; then a node without a context rejects for good: one that nobody has heard
-// may have died, on a card that its owner has made anew, say. A GID has 11 bits.
-func (c *Card) Expect(gid, node uint16, expected bool) {
+// long as it is expected, packets for it with the tag of its job are rejected for a
+// transient reason and come again. Attaching it, expecting it no more, or ConnectTimeout after
+// the first packet for it ends that; then a node without a context rejects for good: one that
+// nobody has heard may have died, on a card that its owner has made anew, say. A GID has 11 bits.
+func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 	gid &= arctic.MaxGID
 	g := c.group(gid)
 	switch {
@@ -106,9 +122,9 @@ func (c *Card) Expect(gid, node uint16, expected bool) {
 		delete(g.expected, node)
 	case g.nodes[node] == nil:
 		if g.expected == nil {
-			g.expected = map[uint16]int64{}
+			g.expected = map[uint16]expectation{}
 		}
-		g.expected[node] = 0
+		g.expected[node] = expectation{tag: tag}
 	}
 	c.leaveGroup(gid, g)
 }
@@ -120,15 +136,16 @@ func (c *Card) leaveGroup(gid uint16, g *group) {
 	}
 }
 
-// enter puts a context into the group of the GID.
+// enter puts a context into the group of the GID, and takes it out of its old one.
 func (c *Card) enter(x *Context, gid uint16) error {
-	g := c.group(gid)
-	if g.nodes[x.node] != nil {
+	if o := c.group(gid).nodes[x.node]; o != nil && o != x {
 		return ErrAttached
 	}
+	c.quit(x)
+	g := c.group(gid)
 	delete(g.expected, x.node)
 	g.nodes[x.node] = x
-	x.gid, x.group = gid, g
+	x.gid, x.group, x.tag = gid, g, x.nextTag
 	c.charge(x, x.account)
 	c.beginLife(x)
 	return nil

@@ -29,7 +29,7 @@ func TestAnyGroup(t *testing.T) {
 func TestExpectedNodes(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 16, net: near, route: []uint32{0, 1, 1, 1}})
 	for _, node := range []uint16{2, 3} {
-		b.cards[1].Expect(gid, node, true)
+		b.cards[1].Expect(gid, node, jobTag, true)
 		b.mustSend(0, funi.Request, int(node), 1)
 		put(b.proc[1], funi.Request, int(node), 2)
 	}
@@ -47,12 +47,12 @@ func TestExpectedNodes(t *testing.T) {
 		}
 		return got == 2
 	})
-	b.cards[1].Expect(gid, 3, false)
+	b.cards[1].Expect(gid, 3, jobTag, false)
 	b.wake[1] = 0
 	for i, p := range b.proc {
 		b.comesBack(time.Second, p, funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(3, 5, 1), Word: uint32(1 + i)})
 	}
-	b.cards[1].Expect(gid, 2, true) // it is there: nothing changes
+	b.cards[1].Expect(gid, 2, jobTag, true) // it is there: nothing changes
 	b.cards[1].Detach(ctx)
 	b.mustSend(0, funi.Request, 2, 7)
 	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(2, 5, 1), Word: 7})
@@ -66,8 +66,8 @@ func TestExpectedNodesThatDoNotCome(t *testing.T) {
 	for _, from := range []int{0, 1} {
 		b := newBed(t, setup{cards: 2, slots: 16, net: near, route: []uint32{0, 1, 1, 1}, tune: quick}) // a ConnectTimeout of 500 ms
 		exactlyOnce(b, newTraffic(b, 10, 2))
-		b.cards[1].Expect(gid, 2, true)
-		b.cards[1].Expect(gid, 3, true)
+		b.cards[1].Expect(gid, 2, jobTag, true)
+		b.cards[1].Expect(gid, 3, jobTag, true)
 		b.pass(3 * timeout) // nobody asks
 		begin := b.now
 		b.mustSend(from, funi.Request, 2, 1)
@@ -103,7 +103,7 @@ func TestProcessesWakeADozingCard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.cards[0].Attach(m, 100, node); err != nil {
+		if _, err := c.cards[0].Attach(m, 100, node, jobTag); err != nil {
 			t.Fatal(err)
 		}
 		proc = append(proc, p)
@@ -270,7 +270,7 @@ func TestMemoryIsGoneAfterDetach(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := b.cards[0].Attach(m, gid, 2)
+		x, err := b.cards[0].Attach(m, gid, 2, jobTag)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -113,6 +113,7 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	s.Registers[funi.GID], s.Registers[funi.Ticket] = uint32(x.gid), uint32(x.ticket.words[0])
 	c.call(x) // nobody else tells the process what it has got just now
 	c.unlist(x)
+	c.rise(x)
 	x.away, x.wanted = true, false
 	c.offerSet(x)
 	x.saved = s
@@ -173,7 +174,7 @@ func (c *Card) SwitchIn(s *Saved) error {
 	x.holdsSet = true
 	x.away, x.saved = false, nil
 	x.iface.Move(s.Memory)
-	s.Memory.Doorbells = c.cfg.Doorbells
+	s.Memory.Doorbells = x.bells.page
 	for r := funi.QMask; r <= funi.RQRQTail && !s.Live; r++ {
 		x.iface.Store(r, s.Registers[r])
 	}
@@ -193,10 +194,6 @@ func (c *Card) SwitchIn(s *Saved) error {
 		}
 	}
 	x.restoring = false
-	for _, r := range x.owed {
-		x.iface.Return(r)
-	}
-	x.owed = nil
 	x.publish()
 	c.more = true
 	return nil

@@ -228,7 +228,7 @@ func setsOfThePacketCache(t *testing.T, on machine) {
 	if _, err := funi.Initialize(mem); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := card.Attach(mem, gid+2, 0); !errors.Is(err, engine.ErrNoSet) {
+	if _, err := card.Attach(mem, gid+2, 0, jobTag); !errors.Is(err, engine.ErrNoSet) {
 		t.Fatalf("context number 33: %v, want ErrNoSet", err)
 	}
 	// Node 0 of group gid+1 sends to card 1, where its group is switched out: the
@@ -253,14 +253,14 @@ func setsOfThePacketCache(t *testing.T, on machine) {
 	if full.Registers[funi.Ticket] == 0xff {
 		t.Fatal("the packet is not in the cache")
 	}
-	if _, err := card.Attach(mem, gid+2, 0); !errors.Is(err, engine.ErrNoSet) {
+	if _, err := card.Attach(mem, gid+2, 0, jobTag); !errors.Is(err, engine.ErrNoSet) {
 		t.Fatalf("with an occupied set out: %v, want ErrNoSet", err)
 	}
 	empty := out(ctx[1])
 	if empty.Registers[funi.Ticket] != 0xff {
 		t.Fatalf("TICKET of an empty cache is %#x", empty.Registers[funi.Ticket])
 	}
-	third, err := card.Attach(mem, gid+2, 0)
+	third, err := card.Attach(mem, gid+2, 0, jobTag)
 	if err != nil {
 		t.Fatalf("with an empty set out: %v", err)
 	}

@@ -76,6 +76,9 @@ func (b *bed) inject(frame []byte) {
 // started in order, with the packets given, after change has had its way.
 func forge(packets []arctic.PacketHeader, change func(*arctic.Header)) []byte {
 	h := arctic.Header{To: address(0), From: address(1), GID: gid, SourceCard: 1, SourceIncarnation: 2, DestinationIncarnation: 1}
+	if len(packets) > 0 {
+		h.Tag = jobTag
+	}
 	change(&h)
 	b := make([]byte, 1514)
 	h.Encode(b)

@@ -43,7 +43,7 @@ func benchmarkTransfer(b *testing.B, mtu, words int) {
 		if procs[i], err = funi.Initialize(m); err != nil {
 			b.Fatal(err)
 		}
-		x, err := card.Attach(m, gid, uint16(i))
+		x, err := card.Attach(m, gid, uint16(i), jobTag)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -32,7 +32,7 @@ func (c *Card) transmit(f *flow, seq uint32, fr *frame) bool {
 		size += int(ln.size) + len(ln.block)
 	}
 	x := fr.train.ctx
-	n := c.head(p, b, f.level, x.gid, seq, len(b)-size)
+	n := c.head(p, b, f.level, x.gid, x.tag, seq, len(b)-size)
 	for ln := fr.train; ln != nil; ln = ln.next {
 		n = arctic.PutPacket(b, n, ln.data[:ln.size])
 		if ln.block != nil {
@@ -60,16 +60,19 @@ func (c *Card) watchOver(f *flow) {
 	}
 }
 
+// noJob is the tag of frames without packets, which belong to no job.
+const noJob = 0
+
 // head writes the frame header and as many of the waiting rejects as end before
 // limit, and returns where packets start. The peer is owed nothing after it.
-func (c *Card) head(p *peer, b []byte, l arctic.Level, gid uint16, seq uint32, limit int) int {
+func (c *Card) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, seq uint32, limit int) int {
 	h := &c.out
 	// Field by field, because a composite would be built elsewhere and copied.
 	*h = arctic.Header{}
 	h.To, h.From, h.Level, h.GID, h.Route = p.Address, p.Local, l, gid, uint32(p.Card)
 	h.SourceCard, h.DestinationCard = c.cfg.Card, p.Card
 	h.SourceIncarnation, h.DestinationIncarnation = c.cfg.Incarnation, p.incarnation
-	h.Sequence = seq
+	h.Sequence, h.Tag = seq, tag
 	if f := p.flows[l]; f != nil {
 		h.Age = uint16(seq - f.oldest)
 	}
@@ -199,7 +202,7 @@ func (c *Card) acknowledgeOnce(p *peer) bool {
 		p.ackAt = 0 // nothing was ever received
 		return true
 	}
-	c.send(p, b, c.head(p, b, l, p.gid, f.next, len(b)))
+	c.send(p, b, c.head(p, b, l, p.gid, noJob, f.next, len(b)))
 	c.counters.AcksSent++
 	return true
 }

@@ -4,11 +4,16 @@ package engine
 //
 // A context is awake or asleep. A step looks at those that are awake. One that has
 // been quiet for two naps, and is one of many, is put to sleep: its process rings a
-// doorbell (funi.Doorbells) with what it does next, a packet that arrives wakes it,
-// and in case another process took the ring away the card looks at one sleeper at
-// every lookEvery-th step: after that many steps times the number of contexts at the
-// latest it is found. So a step costs as much as there is traffic, not as many
-// processes as are attached.
+// doorbell (funi.Doorbells) with what it does next, and a packet that arrives wakes it.
+//
+// A page of doorbells belongs to those who may write it, such as the processes of one user
+// (Card.Doorbells): what they do to it delays nobody else. A step looks at lookPages of the pages
+// that have sleepers, in turn, so a ring is seen after the number of such pages divided by
+// lookPages, at most 256 steps, whatever others do; with few users in the next step. Of a page that
+// was rung only the bells of its own contexts are looked at. And in case a process took a ring away
+// from another on its page the card looks at one sleeper at every lookEvery-th step: after that many
+// steps times the number of contexts at the latest it is found. So a step costs as much as there is
+// traffic, not as many processes or users as are attached.
 
 import (
 	"math/bits"
@@ -27,13 +32,91 @@ const (
 	napEvery = 64
 	// lookEvery is how many steps pass between two looks at a sleeper.
 	lookEvery = 16
+	// lookPages is how many pages of doorbells a step looks at.
+	lookPages = 8
 )
+
+// bells is a page of doorbells and whose it is.
+type bells struct {
+	page     *funi.Doorbells
+	contexts int
+	own      [funi.MaxContexts / 64]uint64 // bells of its contexts
+	words    uint64                        // of own, those that are not 0
+	sleepers int
+	place    int // in Card.ringing, if it has sleepers
+}
+
+// Doorbells lets the context's process ring at a page that only some processes can write,
+// instead of the card's own, Config.Doorbells, which all others share. Contexts with the same page
+// share it. The process must not ring anywhere yet.
+func (c *Card) Doorbells(x *Context, page *funi.Doorbells) {
+	if x.asleep {
+		c.wake(x)
+	}
+	c.leaveBells(x)
+	c.joinBells(x, page)
+	x.iface.Memory().Doorbells = page
+}
+
+// joinBells puts the context's bell on a page.
+func (c *Card) joinBells(x *Context, page *funi.Doorbells) {
+	b := c.bells[page]
+	if b == nil {
+		if c.bells == nil {
+			c.bells = map[*funi.Doorbells]*bells{}
+		}
+		b = &bells{page: page}
+		c.bells[page] = b
+	}
+	b.contexts++
+	b.own[x.bell/64] |= 1 << (x.bell % 64)
+	b.words |= 1 << (x.bell / 64)
+	x.bells = b
+}
+
+// leaveBells takes the context's bell off its page.
+func (c *Card) leaveBells(x *Context) {
+	b := x.bells
+	w := x.bell / 64
+	if b.own[w] &^= 1 << (x.bell % 64); b.own[w] == 0 {
+		b.words &^= 1 << w
+	}
+	if b.contexts--; b.contexts == 0 {
+		delete(c.bells, b.page)
+	}
+}
+
+// lieDown notes that a context sleeps, and rise that it does not any more.
+func (c *Card) lieDown(x *Context) {
+	x.asleep = true
+	if b := x.bells; b.sleepers == 0 {
+		b.place = len(c.ringing)
+		c.ringing = append(c.ringing, b)
+	}
+	x.bells.sleepers++
+}
+
+func (c *Card) rise(x *Context) {
+	if !x.asleep {
+		return
+	}
+	x.asleep = false
+	b := x.bells
+	if b.sleepers--; b.sleepers > 0 {
+		return
+	}
+	last := c.ringing[len(c.ringing)-1]
+	c.ringing[b.place], last.place = last, b.place
+	c.ringing[len(c.ringing)-1] = nil
+	c.ringing = c.ringing[:len(c.ringing)-1]
+}
 
 // wake lets steps look at the context.
 func (c *Card) wake(x *Context) {
 	if x.away {
 		return
 	}
+	c.rise(x)
 	x.awake, x.place = true, len(c.awake)
 	c.seat(x)
 	c.awake = append(c.awake, x)
@@ -124,18 +207,33 @@ func (c *Card) unlist(x *Context) {
 	c.unseat(x)
 }
 
-// rung wakes the contexts whose bells have been rung.
-func (c *Card) rung() {
-	d := c.cfg.Doorbells
-	for s := atomic.SwapUint64(&d.Summary, 0); s != 0; s &= s - 1 {
+// rung wakes the contexts of a page whose bells have been rung.
+func (c *Card) rung(b *bells) {
+	for s := atomic.SwapUint64(&b.page.Summary, 0) & b.words; s != 0; s &= s - 1 {
 		w := bits.TrailingZeros64(s)
-		if w >= len(d.Bells) {
-			return // not a bell
-		}
-		for b := atomic.SwapUint64(&d.Bells[w], 0); b != 0; b &= b - 1 {
-			if x := c.byBell[w*64+bits.TrailingZeros64(b)]; x != nil && !x.awake {
+		for n := atomic.SwapUint64(&b.page.Bells[w], 0) & b.own[w]; n != 0; n &= n - 1 {
+			if x := c.byBell[w*64+bits.TrailingZeros64(n)]; x.asleep {
 				c.wake(x)
 			}
+		}
+	}
+}
+
+// listen looks at pages of doorbells with sleepers, in turn.
+func (c *Card) listen() {
+	for range min(lookPages, len(c.ringing)) {
+		if len(c.ringing) == 0 {
+			return // the last has been woken
+		}
+		if c.heard >= len(c.ringing) {
+			c.heard = 0
+		}
+		b := c.ringing[c.heard]
+		if atomic.LoadUint64(&b.page.Summary) != 0 {
+			c.rung(b)
+		}
+		if c.heard < len(c.ringing) && c.ringing[c.heard] == b {
+			c.heard++ // else another has taken its place
 		}
 	}
 }
@@ -144,9 +242,7 @@ func (c *Card) rung() {
 // of them unasked, and for those that ought to be.
 func (c *Card) look() {
 	if len(c.awake) < len(c.contexts) {
-		if atomic.LoadUint64(&c.cfg.Doorbells.Summary) != 0 {
-			c.rung()
-		}
+		c.listen()
 		if c.steps%lookEvery == 0 {
 			x := c.contexts[int(c.steps/lookEvery)%len(c.contexts)]
 			if !x.awake && !x.away && x.stirs() {
@@ -182,6 +278,7 @@ func (x *Context) drowsy() bool {
 func (c *Card) sleep(x *Context) bool {
 	c.call(x) // what its owner stored since the last step
 	c.unlist(x)
+	c.lieDown(x)
 	c.tell(x)
 	if !x.stirs() {
 		return true

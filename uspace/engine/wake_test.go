@@ -25,7 +25,7 @@ func (c *couple) crowd(t testing.TB, n int) (proc []*funi.Interface, ctx []*engi
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, err := c.cards[0].Attach(mem, uint16(100+i%1000), uint16(i/1000))
+		x, err := c.cards[0].Attach(mem, uint16(100+i%1000), uint16(i/1000), jobTag)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,8 +77,104 @@ func TestSleepingContextsWake(t *testing.T) {
 	}
 }
 
-// Rule: a process that takes rings away delays others for a bounded number of steps,
-// and one that rings for others, or for none, does no harm (funi.Doorbells).
+// Rule: what a user does to the doorbells that he can reach, taking all rings away at every step or
+// ringing for everybody, delays nobody else: with 512 users whose contexts sleep a ring is seen
+// after 512/8 steps at the latest, whoever rings (Card.Doorbells).
+func TestBellsOfUsers(t *testing.T) {
+	const users, most = 512, 512/8 + 1
+	c := newCouple(t, 64)
+	proc, ctx := c.crowd(t, users)
+	pages := make([]*funi.Doorbells, users)
+	for i, x := range ctx {
+		pages[i] = new(funi.Doorbells)
+		c.cards[0].Account(x, uint32(i))
+		c.cards[0].Doorbells(x, pages[i])
+	}
+	for range 1000 {
+		c.step()
+	}
+	if n := c.cards[0].Awake(); n != 0 {
+		t.Fatalf("%d contexts are awake", n)
+	}
+	attacks := map[string]func(*funi.Doorbells){
+		"none":  func(*funi.Doorbells) {},
+		"takes": func(d *funi.Doorbells) { *d = funi.Doorbells{} },
+		"rings": func(d *funi.Doorbells) {
+			d.Summary = ^uint64(0)
+			for i := range d.Bells {
+				d.Bells[i] = ^uint64(0)
+			}
+		},
+	}
+	for name, attack := range attacks {
+		for victim := 1; victim < users; victim += 5 {
+			for range 1000 {
+				if c.step(); c.cards[0].Awake() == 0 {
+					break
+				}
+			}
+			put(proc[victim], funi.Request, 9, 1) // no such route: it comes back
+			steps, seen := 0, false
+			for ; !seen && steps <= most; steps++ {
+				attack(pages[0])
+				c.step()
+				_, seen = proc[victim].NextReturn()
+			}
+			if !seen {
+				t.Fatalf("attack %q: after %d steps the ring of user %d was not seen", name, steps, victim)
+			}
+		}
+	}
+	if n := c.cards[0].Awake(); n > users/4 {
+		t.Errorf("%d contexts were woken by rings of one user who has one", n)
+	}
+	for _, x := range ctx {
+		c.cards[0].Detach(x)
+	}
+	c.roundTrip()
+}
+
+// Rule: a ring is seen in the next step where the contexts that sleep have at most eight pages,
+// here seven and the card's own, however many contexts; and a context that is switched out and in rings where it did.
+func TestBellsOfFewUsers(t *testing.T) {
+	c := newCouple(t, 64)
+	proc, ctx := c.crowd(t, 400)
+	var pages [7]funi.Doorbells
+	for i, x := range ctx {
+		c.cards[0].Doorbells(x, &pages[i%len(pages)])
+	}
+	for range 1000 {
+		c.step()
+	}
+	for i := 0; i < len(ctx); i += 7 {
+		saved, err := c.cards[0].SwitchOut(ctx[i], true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.cards[0].SwitchIn(saved); err != nil {
+			t.Fatal(err)
+		}
+		if i%3 == 0 {
+			c.cards[0].Detach(ctx[i])
+		}
+	}
+	for range 1000 {
+		c.step()
+	}
+	if n := c.cards[0].Awake(); n != 0 {
+		t.Fatalf("%d contexts are awake", n)
+	}
+	for i, p := range proc {
+		put(p, funi.Request, 9, uint32(i))
+		c.step()
+		if _, ok := p.NextReturn(); ok != (i%21 != 0) {
+			t.Fatalf("context %d: a return is there: %v", i, ok)
+		}
+	}
+}
+
+// Rule: a process that takes rings away from others on its page delays them for a bounded number of
+// steps, and one that rings for others there, or for none, does no harm (funi.Doorbells).
 func TestStolenRings(t *testing.T) {
 	bells := new(funi.Doorbells)
 	c := newCouple(t, 64, func(cfg *engine.Config) { cfg.Doorbells = bells })
@@ -120,11 +216,11 @@ func TestMaxContexts(t *testing.T) {
 	if _, err := funi.Initialize(mem); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.cards[0].Attach(mem, 7, 77); !errors.Is(err, engine.ErrContexts) {
+	if _, err := c.cards[0].Attach(mem, 7, 77, jobTag); !errors.Is(err, engine.ErrContexts) {
 		t.Fatalf("%v, want ErrContexts", err)
 	}
 	c.cards[0].Detach(ctx[1000])
-	if _, err := c.cards[0].Attach(mem, 7, 77); err != nil {
+	if _, err := c.cards[0].Attach(mem, 7, 77, jobTag); err != nil {
 		t.Fatal(err)
 	}
 	c.roundTrip()

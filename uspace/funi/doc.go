@@ -73,8 +73,8 @@
 //     privileged page is the owner's handle, engine.Context.
 //   - BASE is an offset into the queue memory, not a virtual address.
 //
-// The doorbell page, engine.Config.Doorbells, is shared by all processes of a card:
-// see Doorbells.
+// A doorbell page is shared by processes of one user, or by all that are one with their
+// card: see Doorbells.
 //
 // Where process and card are two processes they map the two files of shared.go. A C
 // program does with funi.h, which a test compares with this package.

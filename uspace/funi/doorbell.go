@@ -14,16 +14,17 @@ package funi
 // it gives slots of a receive queue back, which no context that sleeps waits for, but one
 // whose receive FIFO holds packets does.
 //
-// All processes of a card share its doorbells, so a hostile one can ring for others
-// or take their rings away. The first costs the card a look. Because of the second a
-// card also looks at its sleeping contexts in turn, now and then, unasked.
+// Processes that share a page can ring for each other or take each other's rings away. The
+// first costs the card a look. Because of the second a card also looks at its sleeping
+// contexts in turn, now and then, unasked. So a daemon makes a page for each user
+// (engine.Card.Doorbells): what he does there delays himself and nobody else.
 
 import "sync/atomic"
 
 // MaxContexts is how many contexts a card can have at a time.
 const MaxContexts = 2048
 
-// Doorbells is the doorbell page of a card. Context n rings by setting bit n%64 of
+// Doorbells is a doorbell page of a card. Context n, counted over all pages, rings by setting bit n%64 of
 // Bells[n/64] and then bit n/64 of Summary. The card takes bits with a swap.
 type Doorbells struct {
 	Summary uint64

@@ -20,7 +20,16 @@
  * when the daemon refused, or a negative errno; c.error then says why, in one line.
  * -ENOTCONN means that the daemon is gone or has ended the context, for good. A context
  * belongs to one thread at a time, and functions that do not wait say nothing of the end
- * of the daemon: their queues just stay as they are. funi_wait does. */
+ * of the daemon: their queues just stay as they are. funi_wait does.
+ *
+ * Signals: funi_wait, funi_attach, funi_attach_environment and funi_close return -EINTR when
+ * a signal was handled while they slept, with SA_RESTART or without, and after SIGCONT
+ * (signal(7)): whether to go on is the program's decision. So a handler that sets a flag,
+ * which the program looks at whenever one of these returns, lets Ctrl-C end it. A signal that comes just before the sleep does not end it; funi_wait
+ * without a timeout therefore returns 1 at least every FUNI_NAP milliseconds, and a program
+ * that gives one gives a short one. Functions that ask the daemon besides, for segments, go
+ * on after a signal: their answer would be taken for the next one's. They take milliseconds,
+ * at most FUNI_ANSWER_SECONDS. */
 #ifndef FUNI_H
 #define FUNI_H
 
@@ -97,7 +106,7 @@ enum funi_control {
 /* Why a message came back (uspace/arctic/reason.go). */
 enum funi_reason {
 	FUNI_REASON_UNKNOWN_KIND = 64, FUNI_REASON_NO_CONTEXT = 65, FUNI_REASON_DESTINATION = 66,
-	FUNI_REASON_TRANSFER_FORM = 67, FUNI_REASON_SOURCE_NODE = 68, FUNI_REASON_REPLACED = 69, FUNI_REASON_SILENT = 128,
+	FUNI_REASON_TRANSFER_FORM = 67, FUNI_REASON_SOURCE_NODE = 68, FUNI_REASON_REPLACED = 69, FUNI_REASON_JOB = 70, FUNI_REASON_SILENT = 128,
 	FUNI_REASON_RESTARTED = 129, FUNI_REASON_DEPARTED = 130, FUNI_REASON_NO_ROUTE = 131,
 	FUNI_REASON_SOURCE = 132, FUNI_REASON_TRANSFER_LENGTH = 133, FUNI_REASON_QUEUE_SIZE = 134,
 	FUNI_REASON_QUEUE_LAYOUT = 135, FUNI_REASON_GIVEN_UP = 136
@@ -163,7 +172,7 @@ enum funi_status {
 	FUNI_ERR_QUOTA, FUNI_ERR_TAKEN, FUNI_ERR_GROUP, FUNI_ERR_NODE, FUNI_ERR_ROUTE, FUNI_ERR_SLOTS,
 	FUNI_ERR_ATTACHED, FUNI_ERR_NOT_ATTACHED, FUNI_ERR_SEGMENT, FUNI_ERR_OVERLAP,
 	FUNI_ERR_TOO_MANY_SEGMENTS, FUNI_ERR_NO_SEGMENT, FUNI_ERR_BUSY, FUNI_ERR_FULL, FUNI_ERR_COMMAND,
-	FUNI_ERR_STOPPING, FUNI_ERR_INTERNAL
+	FUNI_ERR_STOPPING, FUNI_ERR_INTERNAL, FUNI_ERR_NO_TOKEN
 };
 
 /* Descriptors of the answer to an attach request. */
@@ -430,10 +439,14 @@ static inline int funi_news(struct funi_context *c)
 	return news;
 }
 
+/* How long funi_wait sleeps at a time without a timeout, in milliseconds. */
+#define FUNI_NAP 200
+
 /* Blocks until a message or a return waits, or since the last call the card has given
- * slots of a send queue back or changed CNTL: 1 (perhaps although nothing has happened).
- * 0 after so many milliseconds, if they are not negative; -EINTR after a signal;
- * -ENOTCONN when the daemon is gone or has ended the context. */
+ * slots of a send queue back or changed CNTL: 1 (perhaps although nothing has happened;
+ * without a timeout at least every FUNI_NAP milliseconds). 0 after so many milliseconds, if
+ * they are not negative: 0 to look and not to sleep; -EINTR after a signal, after which it
+ * can be called again; -ENOTCONN when the daemon is gone or has ended the context. */
 static inline int funi_wait(struct funi_context *c, int milliseconds)
 {
 	int news;
@@ -453,13 +466,15 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
 		atomic_store(&c->page->wake, 1);
 		if ((news = funi_news(c)) == 0) {
 			struct pollfd p[2] = { { .fd = c->socket }, { .fd = c->process, .events = POLLIN } };
-			int n = poll(p, 2, milliseconds);
+			int n = poll(p, 2, milliseconds < 0 ? FUNI_NAP : milliseconds);
 			uint64_t count;
 			if (n < 0)
 				news = -errno;
+			else if (n == 0)
+				news = milliseconds < 0;
 			else if (p[0].revents & (POLLHUP | POLLERR))
 				news = -ENOTCONN;
-			else if (n > 0)
+			else
 				news = read(c->process, &count, sizeof count) >= 0 || errno == EAGAIN ? 1 : -errno;
 		}
 		atomic_store(&c->page->wake, 0);
@@ -476,7 +491,7 @@ static inline struct funi_message funi_message(uint16_t kind, size_t length)
 }
 
 /* Receives the answer to a request of the kind: of exactly size bytes, at most 2048, with
- * so many descriptors. */
+ * so many descriptors. A signal ends the wait for an attachment, which then is none. */
 static inline int funi_answer(struct funi_context *c, const char *what, uint16_t kind, void *answer, size_t size, int *fds,
 			      int descriptors)
 {
@@ -493,7 +508,7 @@ static inline int funi_answer(struct funi_context *c, const char *what, uint16_t
 	int got = 0, all[FUNI_ATTACH_DESCRIPTORS], code = 0;
 	ssize_t n;
 
-	while ((n = recvmsg(c->socket, &m, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR)
+	while ((n = recvmsg(c->socket, &m, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR && kind != FUNI_KIND_ATTACH)
 		m.msg_controllen = sizeof control;
 	if (n == 0 || (n < 0 && errno == ECONNRESET))
 		return funi_fail(c, -ENOTCONN, what);
@@ -575,6 +590,7 @@ static inline int funi_start(struct funi_context *c)
 {
 	static const int base[4] = { FUNI_RPSQ_BASE, FUNI_RQSQ_BASE, FUNI_RPRQ_BASE, FUNI_RQRQ_BASE };
 	uint32_t ready = FUNI_CSQR | FUNI_CRQR;
+	int64_t begin = funi_clock(), took;
 	atomic_store(&c->page->reg[FUNI_CONTROL].word, FUNI_CSQM | FUNI_CRQM);
 	for (;;) {
 		uint32_t asleep = atomic_load(&c->page->asleep);
@@ -582,11 +598,13 @@ static inline int funi_start(struct funi_context *c)
 			funi_rouse(c, asleep);
 		if ((atomic_load(&c->page->reg[FUNI_CONTROL].word) & ready) == ready)
 			break;
-		int n = funi_wait(c, FUNI_ANSWER_SECONDS * 1000);
-		if (n == 0 && (atomic_load(&c->page->reg[FUNI_CONTROL].word) & ready) != ready)
-			return funi_fail(c, -ETIMEDOUT, "starting the queues");
-		if (n < 0 && n != -EINTR)
+		int n = funi_wait(c, -1);
+		took = funi_clock() - begin;
+		if (n < 0)
 			return n;
+		if ((took < 0 || took > (int64_t)FUNI_ANSWER_SECONDS * 1000000000) &&
+		    (atomic_load(&c->page->reg[FUNI_CONTROL].word) & ready) != ready)
+			return funi_fail(c, -ETIMEDOUT, "starting the queues");
 	}
 	c->mask = c->slots - 1;
 	atomic_store(&c->page->reg[FUNI_Q_MASK].word, c->mask);
@@ -653,7 +671,8 @@ static inline int funi_attach_socket(struct funi_context *c, const char *path, u
 }
 
 /* Attaches as a node of a group, with queues of so many slots, a power of two; 0 is the
- * daemon's default. The context needs funi_close only if this returns 0. */
+ * daemon's default. The context needs funi_close only if this returns 0. After -EINTR, a
+ * signal, nothing is attached, and it can be called again. */
 static inline int funi_attach(struct funi_context *c, const char *socket, uint16_t gid, uint16_t node,
 			      const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots)
 {
@@ -665,35 +684,101 @@ static inline int funi_attach(struct funi_context *c, const char *socket, uint16
 	return code;
 }
 
-/* The number in a variable of the environment, or -1. */
-static inline long funi_number(const char *variable)
+/* Where a process's number and the number of processes are, the first that is set: of who
+ * started them, funet run or what it started (`funet run --once`). uspace/attach has the same
+ * list; a test compares them. */
+static inline const char *const *funi_places(void)
 {
-	const char *s = getenv(variable);
-	char *end = NULL;
-	long n = s == NULL || *s < '0' || *s > '9' ? -1 : strtol(s, &end, 10);
-	return n < 0 || n > UINT16_MAX || *end != 0 ? -1 : n;
+	static const char *const places[] = {
+		"FUNET_NODE", "FUNET_NODES",
+		"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", /* mpirun of Open MPI */
+		"PMI_RANK", "PMI_SIZE",                         /* MPICH, and others that speak PMI */
+		"PMIX_RANK", "",                                /* PMIx, which does not say how many */
+		"SLURM_PROCID", "SLURM_NTASKS",                 /* srun of Slurm */
+		NULL
+	};
+	return places;
 }
 
-/* Attaches with what `funet run` puts into the environment: FUNET_SOCKET, FUNET_GID,
- * FUNET_NODE and FUNET_TOKEN. -EINVAL if they do not say it. */
+struct funi_place { /* of a process in a job */
+	const char *socket; /* of the daemon */
+	uint16_t gid, node;
+	uint32_t nodes; /* processes that were started for the group; 0: nobody says how many */
+	uint8_t token[FUNI_TOKEN_SIZE];
+};
+
+/* Reads the number in a variable of the environment, in decimal digits, up to most, into n. */
+static inline int funi_number(struct funi_context *c, const char *variable, uint32_t most, uint32_t *n)
+{
+	const char *s = getenv(variable), *at = s != NULL ? s : "";
+	char text[200], said[21] = { 0 };
+	uint64_t v = 0;
+
+	for (; *at >= '0' && *at <= '9' && v <= most; at++)
+		v = v * 10 + (uint64_t)(*at - '0');
+	*n = (uint32_t)v;
+	if (s != NULL && at != s && *at == 0 && v <= most)
+		return 0;
+	for (size_t i = 0; s != NULL && i + 1 < sizeof said && s[i] != 0; i++)
+		said[i] = s[i] < ' ' || s[i] > '~' ? '?' : s[i]; /* one line, whatever it is */
+	(void)snprintf(text, sizeof text, "reading %s=\"%s\", a number up to %u; start the program with funet run", variable, said,
+		       (unsigned)most);
+	return funi_fail(c, -EINVAL, text);
+}
+
+/* Reads the place of this process from the environment: FUNET_SOCKET (FUNI_DEFAULT_SOCKET if it
+ * is not there), FUNET_GID, FUNET_TOKEN, and number and number of processes from the first pair
+ * of funi_places that has a number. -EINVAL if one is missing or none, but for the number of
+ * processes, which may be missing; c->error says which. */
+static inline int funi_environment(struct funi_context *c, struct funi_place *p)
+{
+	const char *const *place = funi_places(), *at, *digits = "0123456789abcdefABCDEF";
+	const char *hex = getenv("FUNET_TOKEN"), *nodes;
+	uint32_t gid, node;
+
+	while (*place != NULL && ((at = getenv(place[0])) == NULL || *at == 0))
+		place += 2;
+	if (*place == NULL)
+		place = funi_places();
+	memset(p, 0, sizeof *p);
+	p->socket = getenv("FUNET_SOCKET");
+	if (p->socket == NULL || *p->socket == 0)
+		p->socket = FUNI_DEFAULT_SOCKET;
+	if (funi_number(c, "FUNET_GID", UINT16_MAX, &gid) != 0 || funi_number(c, place[0], UINT16_MAX, &node) != 0)
+		return -EINVAL;
+	nodes = getenv(place[1]);
+	if (nodes != NULL && *nodes != 0 && funi_number(c, place[1], 2 * UINT16_MAX + 1, &p->nodes) != 0)
+		return -EINVAL;
+	p->gid = (uint16_t)gid;
+	p->node = (uint16_t)node;
+	size_t length = hex != NULL ? strlen(hex) : 0;
+	for (size_t i = 0; i < length && length == 2 * sizeof p->token && (at = strchr(digits, hex[i])) != NULL; i++) {
+		p->token[i / 2] = (uint8_t)(p->token[i / 2] << 4 | (at - digits < 16 ? at - digits : at - digits - 6));
+		if (i + 1 == length)
+			return 0;
+	}
+	return funi_fail(c, -EINVAL, "reading FUNET_TOKEN, which is 64 hexadecimal digits; start the program with funet run");
+}
+
+/* Attaches with what `funet run` puts into the environment, or mpirun or srun beside it
+ * (funi_environment). -EINVAL if it does not say it; FUNI_ERR_NODE if another number of
+ * processes was started than the group has members. */
 static inline int funi_attach_environment(struct funi_context *c, uint32_t slots)
 {
-	const char *socket = getenv("FUNET_SOCKET"), *hex = getenv("FUNET_TOKEN"), *digits = "0123456789abcdefABCDEF", *at;
-	long gid = funi_number("FUNET_GID"), node = funi_number("FUNET_NODE");
-	uint8_t token[FUNI_TOKEN_SIZE] = { 0 };
-	int good = gid >= 0 && node >= 0 && hex != NULL && strlen(hex) == 2 * sizeof token;
+	struct funi_place p;
 
-	for (size_t i = 0; good && i < 2 * sizeof token; i++) {
-		good = (at = strchr(digits, hex[i])) != NULL;
-		if (good)
-			token[i / 2] = (uint8_t)(token[i / 2] << 4 | (at - digits < 16 ? at - digits : at - digits - 6));
+	memset(c, 0, sizeof *c);
+	c->socket = c->card = c->process = -1;
+	int code = funi_environment(c, &p);
+	if (code == 0)
+		code = funi_attach(c, p.socket, p.gid, p.node, p.token, slots);
+	if (code == 0 && p.nodes != 0 && p.nodes != c->nodes) {
+		uint32_t members = c->nodes;
+		funi_release_all(c);
+		(void)snprintf(c->error, sizeof c->error, "the group has %u nodes, and %u processes were started for it", members, p.nodes);
+		return FUNI_ERR_NODE;
 	}
-	if (!good) {
-		memset(c, 0, sizeof *c);
-		return funi_fail(c, -EINVAL, "FUNET_GID, FUNET_NODE and FUNET_TOKEN; start the program with funet run");
-	}
-	return funi_attach(c, socket != NULL && *socket != 0 ? socket : FUNI_DEFAULT_SOCKET, (uint16_t)gid, (uint16_t)node,
-			   token, slots);
+	return code;
 }
 
 /* ---- segments ---- */
@@ -724,8 +809,8 @@ static inline int funi_unregister_segment(struct funi_context *c, uint32_t base,
 
 /* Waits until everything sent has arrived, at most so many milliseconds, and discards
  * meanwhile what the program has not received; then ends the context, whatever it
- * returns: FUNI_ERR_BUSY if something was left undelivered. Memory of segments stays
- * mapped. */
+ * returns: FUNI_ERR_BUSY if something was left undelivered, -EINTR if a signal ended the
+ * wait. Memory of segments stays mapped. */
 static inline int funi_close(struct funi_context *c, uint32_t linger)
 {
 	struct funi_detach_request r = { funi_message(FUNI_KIND_DETACH, sizeof r), linger, 0 };
@@ -746,11 +831,9 @@ static inline int funi_close(struct funi_context *c, uint32_t linger)
 		int n = poll(p, 2, most + FUNI_ANSWER_SECONDS * 1000);
 		if (n == 0)
 			code = funi_fail(c, -ETIMEDOUT, "detaching");
-		else if ((n < 0 && errno != EINTR) ||
+		else if (n < 0 ||
 			 (n > 0 && p[1].revents != 0 && read(c->process, &count, sizeof count) < 0 && errno != EAGAIN))
 			code = funi_fail(c, -errno, "detaching");
-		if (n < 0)
-			p[0].revents = p[1].revents = 0;
 	}
 	if (code == 0)
 		code = funi_answer(c, "detaching", FUNI_KIND_DETACH, &a, sizeof a, NULL, 0);

@@ -62,7 +62,7 @@ func constants() map[string]uint64 {
 			funi.RPRQHead, "RPRQ_HEAD", funi.RPRQTail, "RPRQ_TAIL", funi.RQRQHead, "RQRQ_HEAD", funi.RQRQTail, "RQRQ_TAIL",
 			funi.Control, "CONTROL", funi.GID, "GID", funi.Ticket, "TICKET", attach.Done, "DONE"},
 		"REASON_": {arctic.ReasonUnknownKind, "UNKNOWN_KIND", arctic.ReasonNoContext, "NO_CONTEXT", arctic.ReasonDestination, "DESTINATION",
-			arctic.ReasonTransferForm, "TRANSFER_FORM", arctic.ReasonSourceNode, "SOURCE_NODE", arctic.ReasonReplaced, "REPLACED", arctic.ReasonSilent, "SILENT",
+			arctic.ReasonTransferForm, "TRANSFER_FORM", arctic.ReasonSourceNode, "SOURCE_NODE", arctic.ReasonReplaced, "REPLACED", arctic.ReasonJob, "JOB", arctic.ReasonSilent, "SILENT",
 			arctic.ReasonRestarted, "RESTARTED", arctic.ReasonDeparted, "DEPARTED", arctic.ReasonNoRoute, "NO_ROUTE",
 			arctic.ReasonSource, "SOURCE", arctic.ReasonTransferLength, "TRANSFER_LENGTH", arctic.ReasonQueueSize, "QUEUE_SIZE",
 			arctic.ReasonQueueLayout, "QUEUE_LAYOUT", arctic.ReasonGivenUp, "GIVEN_UP"},
@@ -73,7 +73,7 @@ func constants() map[string]uint64 {
 			attach.ErrRoute, "ROUTE", attach.ErrSlots, "SLOTS", attach.ErrAttached, "ATTACHED", attach.ErrNotAttached, "NOT_ATTACHED",
 			attach.ErrSegment, "SEGMENT", attach.ErrOverlap, "OVERLAP", attach.ErrTooManySegments, "TOO_MANY_SEGMENTS",
 			attach.ErrNoSegment, "NO_SEGMENT", attach.ErrBusy, "BUSY", attach.ErrFull, "FULL", attach.ErrCommand, "COMMAND",
-			attach.ErrStopping, "STOPPING", attach.ErrInternal, "INTERNAL"},
+			attach.ErrStopping, "STOPPING", attach.ErrInternal, "INTERNAL", attach.ErrNoToken, "NO_TOKEN"},
 	} {
 		for i := 0; i < len(list); i += 2 {
 			var v uint64
@@ -209,7 +209,7 @@ func TestHeaderIsTheABI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := []string{"FUNI_H", "FUNI_DEFAULT_SOCKET", "FUNI_WAKEFUL", "FUNI_SHARING", "FUNI_COMPUTES"} // not the ABI's, or no number
+	own := []string{"FUNI_H", "FUNI_DEFAULT_SOCKET", "FUNI_WAKEFUL", "FUNI_SHARING", "FUNI_COMPUTES", "FUNI_NAP"} // not the ABI's, or no number
 	// Enumerators are in capitals, too, and so is nothing else that starts like them.
 	names := regexp.MustCompile(`\bFUNI_[A-Z0-9_]+\b`).FindAllString(string(header), -1)
 	slices.Sort(names)

@@ -33,8 +33,8 @@ var ErrLayout = errors.New("funi: queue registers point outside the queue memory
 type Memory struct {
 	Page   *Page
 	Queues []uint32
-	// Doorbells is the card's, shared by all its processes; attaching fills it in
-	// where process and card are one.
+	// Doorbells is where the process rings; attaching fills it in where process and card
+	// are one.
 	Doorbells *Doorbells
 	// Wake wakes the thread of a card that runs elsewhere and sleeps; nil where it never
 	// does. The process calls it.

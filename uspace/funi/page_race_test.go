@@ -33,7 +33,7 @@ func TestScribblersRaceTheCard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := card.Attach(m, gid, node); err != nil {
+		if _, err := card.Attach(m, gid, node, 0); err != nil {
 			t.Fatal(err)
 		}
 		return m, i

@@ -1,8 +1,8 @@
 package funi
 
 // This file is memory that a process shares with the card of another process: one file
-// for the context, another for the doorbells of the card, both made and sealed by the
-// card's owner, mapped by both.
+// for the context, another for the doorbells of the process's user, both made and sealed by
+// the card's owner, mapped by both.
 //
 // The file of a context is the register page and, from offset 4096 on, queue memory for
 // four queues and two virtual ones.

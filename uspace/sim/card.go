@@ -131,8 +131,13 @@ func (c *Card) happen(token, _ uint64) bool {
 }
 
 // Run attaches a process that runs the program to the card, which must be up. It has
-// queues of so many slots.
+// queues of so many slots and belongs to the job with tag 0.
 func (c *Card) Run(gid, node uint16, slots int, program Program) (*Process, error) {
+	return c.RunIn(gid, node, 0, slots, program)
+}
+
+// RunIn is Run for the job with the tag.
+func (c *Card) RunIn(gid, node uint16, tag uint64, slots int, program Program) (*Process, error) {
 	memory, err := funi.NewMemory(slots)
 	if err != nil {
 		return nil, err
@@ -141,7 +146,7 @@ func (c *Card) Run(gid, node uint16, slots int, program Program) (*Process, erro
 	if p.iface, err = funi.Initialize(memory); err != nil {
 		return nil, err
 	}
-	if p.context, err = c.engine.Attach(memory, gid, node); err != nil {
+	if p.context, err = c.engine.Attach(memory, gid, node, tag); err != nil {
 		return nil, err
 	}
 	c.processes = append(c.processes, p)

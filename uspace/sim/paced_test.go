@@ -11,6 +11,7 @@ import (
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/apps"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -219,7 +220,7 @@ func TestBareFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for bare, want := range map[bool]int64{false: 18 + 9, true: 9} {
+	for bare, want := range map[bool]int64{false: 20 + 9, true: 9} {
 		w := NewWorld(Options{})
 		a, err := w.NewArctic(top, ArcticConfig{Bare: bare})
 		if err != nil {
@@ -229,7 +230,7 @@ func TestBareFrames(t *testing.T) {
 		b := p.Reserve()
 		clear(b)
 		b[routeAt] = 1
-		p.Commit(72 + 9*4)
+		p.Commit(arctic.HeaderSize + 9*4)
 		if got := a.flits[0].words; got != want {
 			t.Errorf("bare %v: the packet has %d words, want %d", bare, got, want)
 		}

@@ -16,8 +16,8 @@ import (
 
 // Sizes in bytes, counted from the version: the Ethernet header is not ours.
 const (
-	headerBytes       = 58 // version to checksum
-	checksumAt        = 54
+	headerBytes       = 66 // version to checksum
+	checksumAt        = 62
 	rejectBytes       = 16
 	packetHeaderBytes = 12
 
@@ -118,6 +118,7 @@ func (f *FUNet) decodeHeader(b []byte) (flags uint8) {
 		f.Acks[level] = c.u32()
 		f.Selective[level] = c.u64()
 	}
+	f.Tag = c.u64()
 	f.Checksum = c.u32()
 	return flags
 }
@@ -160,6 +161,9 @@ func (f *FUNet) decodeBody(b []byte, block bool) error {
 	}
 	if len(c.b) != 0 {
 		return fmt.Errorf("decode FUNet frame: %d bytes behind the last of %d packets: %w", len(c.b), f.PacketCount, arctic.ErrLength)
+	}
+	if f.PacketCount == 0 && f.Tag != 0 {
+		return fmt.Errorf("decode FUNet frame: tag %#x without packets: %w", f.Tag, arctic.ErrFlags)
 	}
 	return nil
 }

@@ -60,6 +60,7 @@ type FUNet struct {
 	// Acks and Selective are indexed by level.
 	Acks      [arctic.Levels]uint32
 	Selective [arctic.Levels]uint64
+	Tag       uint64 // of the packets' job; 0 without packets
 	// Checksum is the CRC-32C on the wire. ComputeChecksums sets it.
 	Checksum uint32
 

@@ -18,7 +18,7 @@ import (
 // wireFrame is a frame of one reject and two packets, from arctic's encoders.
 func wireFrame() []byte {
 	b := make([]byte, 256)
-	h := arctic.Header{To: [6]byte{2, 0, 0, 0, 0, 1}, From: [6]byte{2, 0, 0, 0, 0, 2}, Level: arctic.Reply, GID: 7, Route: 9, Sequence: 100}
+	h := arctic.Header{To: [6]byte{2, 0, 0, 0, 0, 1}, From: [6]byte{2, 0, 0, 0, 0, 2}, Level: arctic.Reply, GID: 7, Route: 9, Sequence: 100, Tag: 1 << 40}
 	h.Encode(b)
 	n := arctic.PutReject(b, arctic.HeaderSize, arctic.Reject{Sequence: 8, Reason: arctic.ReasonNoContext, Bits: 3})
 	for i := range 2 {

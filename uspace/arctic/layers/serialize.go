@@ -117,6 +117,7 @@ func (f *FUNet) appendHeader(w []byte) []byte {
 		w = binary.LittleEndian.AppendUint32(w, f.Acks[level])
 		w = binary.LittleEndian.AppendUint64(w, f.Selective[level])
 	}
+	w = binary.LittleEndian.AppendUint64(w, f.Tag)
 	return binary.LittleEndian.AppendUint32(w, f.Checksum)
 }
 

@@ -21,7 +21,7 @@ var fix = gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
 func sample() *layers.FUNet {
 	header := arctic.PacketHeader{GID: 7, Destination: 3, Source: 2}
 	return &layers.FUNet{
-		Version: arctic.Version, GID: 7,
+		Version: arctic.Version, GID: 7, Tag: 0x1122334455667788,
 		Rejects: []arctic.Reject{{Reason: arctic.ReasonQueueFull, Bits: 1}},
 		Packets: []layers.Packet{{PacketHeader: header, Payload: []byte("four")}, {PacketHeader: header}},
 	}
@@ -77,13 +77,14 @@ func TestSerializeWritesFieldsAsTheyStand(t *testing.T) {
 		{"nothing", func(*layers.FUNet) {}, nil},
 		{"version", func(f *layers.FUNet) { f.Version = 1 }, arctic.ErrVersion},
 		{"length too long", func(f *layers.FUNet) { f.Length += 4 }, arctic.ErrLength},
-		{"length too short", func(f *layers.FUNet) { f.Length = 57 }, arctic.ErrLength},
+		{"length too short", func(f *layers.FUNet) { f.Length = 65 }, arctic.ErrLength},
 		{"length without the last packet", func(f *layers.FUNet) { f.Length -= arctic.PacketHeaderSize }, arctic.ErrPacket},
 		{"packet count", func(f *layers.FUNet) { f.PacketCount-- }, arctic.ErrLength},
 		{"reject count", func(f *layers.FUNet) { f.RejectCount = 33 }, arctic.ErrTrain},
 		{"packet length", func(f *layers.FUNet) { f.Packets[1].Length = 1 }, arctic.ErrPacket},
 		{"other group", func(f *layers.FUNet) { f.Packets[1].GID = 8 }, arctic.ErrTrain},
 		{"reason", func(f *layers.FUNet) { f.Rejects[0].Reason = 0 }, arctic.ErrFlags},
+		{"tag without packets", func(f *layers.FUNet) { f.Packets, f.PacketCount, f.Length = nil, 0, f.Length-28 }, arctic.ErrFlags},
 		{"hello", func(f *layers.FUNet) { f.Hello = true }, arctic.ErrTrain},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -5,8 +5,11 @@
  *
  * Node 0 sends a request of four words, node 1 replies with their complements, so often;
  * then node 0 transfers 64 KiB into node 1's memory, and node 1, which has looked at every
- * byte, transfers it back. Every word is checked. Node 0 prints the median round trip. */
+ * byte, transfers it back. Every word is checked. Node 0 prints the median round trip.
+ *
+ * SIGINT (Ctrl-C) and SIGTERM end it: a handler notes them, and who waits looks. */
 #define _POSIX_C_SOURCE 200809L
+#include <signal.h>
 #include <time.h>
 
 #include "funi.h"
@@ -19,9 +22,13 @@ enum { PING = 1, PONG = 2, THERE = 3, BACK = 4 };
 
 static struct funi_context card;
 
+static volatile sig_atomic_t ended; /* by this signal */
+
+static void note(int signal) { ended = signal; }
+
 static int fail(const char *what)
 {
-	fprintf(stderr, "pingpong: node %u: %s\n", card.node, what);
+	fprintf(stderr, "pingpong: node %u: %s\n", card.node, ended ? "interrupted" : what);
 	return 1;
 }
 
@@ -32,7 +39,7 @@ static int64_t now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Waits for something to happen; what came back is an error. */
+/* Waits for something to happen; what came back is an error, and so is a signal. */
 static int wait_for_news(void)
 {
 	struct funi_return r;
@@ -41,8 +48,14 @@ static int wait_for_news(void)
 		(void)snprintf(text, sizeof text, "a message to node %u came back for reason %u", r.header & 0xffff, r.reason);
 		return fail(text);
 	}
-	int n = funi_wait(&card, 10000);
-	return n > 0 || n == -EINTR ? 0 : n == 0 ? fail("nothing has happened for 10 s") : fail(card.error);
+	for (int i = 0; i < 100 && !ended; i++) {
+		int n = funi_wait(&card, 100);
+		if (n > 0 && !ended)
+			return 0;
+		if (n < 0 && n != -EINTR)
+			return fail(card.error);
+	}
+	return fail("nothing has happened for 10 s");
 }
 
 /* Waits for room in a send queue. */
@@ -139,9 +152,8 @@ static int order(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-int main(int argc, char **argv)
+static int run(uint32_t exchanges)
 {
-	uint32_t exchanges = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 10000;
 	void *ours, *theirs;
 	if (exchanges == 0 || exchanges > 10000000)
 		return fail("use 1 to 10000000 exchanges");
@@ -168,6 +180,8 @@ int main(int argc, char **argv)
 	}
 	for (uint32_t i = 0; i < exchanges; i++) {
 		int64_t start = now();
+		if (ended)
+			return fail("");
 		if (card.node == 0 ? ping(i) : pong())
 			return 1;
 		trip[i] = now() - start;
@@ -182,4 +196,15 @@ int main(int argc, char **argv)
 		       (double)trip[exchanges / 2] / 1000);
 	free(trip);
 	return 0;
+}
+
+/* The exit code of a program that a signal ended is 128 and the signal's number. */
+int main(int argc, char **argv)
+{
+	struct sigaction end = { .sa_handler = note };
+	(void)sigemptyset(&end.sa_mask);
+	(void)sigaction(SIGINT, &end, NULL);
+	(void)sigaction(SIGTERM, &end, NULL);
+	int code = run(argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 10000);
+	return code != 0 && ended ? 128 + ended : code;
 }

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/xdp"
 )
 
@@ -183,13 +184,13 @@ func TestChains(t *testing.T) {
 // Rule (port.Port): frames are lent until Release; received again before it, they are the same.
 func TestLentUntilRelease(t *testing.T) {
 	a, b := pair(t, lab.Options{MTU: 9000}, Config{Attach: xdp.AttachGeneric, Jumbo: true})
-	for n, size := range []int{9014, 72, 5000} {
+	for n, size := range []int{9014, arctic.HeaderSize, 5000} {
 		send(t, a, b, uint32(n), size)
 	}
 	a.Flush()
 	lent := make([][]byte, 3)
 	for range 3 {
-		if n := b.Receive(lent); n != 3 || len(lent[0]) != 9014 || len(lent[1]) != 72 || len(lent[2]) != 5000 {
+		if n := b.Receive(lent); n != 3 || len(lent[0]) != 9014 || len(lent[1]) != arctic.HeaderSize || len(lent[2]) != 5000 {
 			t.Fatalf("%d frames of %d, %d and %d bytes", n, len(lent[0]), len(lent[1]), len(lent[2]))
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/xdp"
@@ -24,6 +26,8 @@ var (
 type Config struct {
 	Interface string
 	Groups    []uint16 // GIDs to let in
+	// Attach is where the NIC program runs. AttachAuto is generic mode on a veth of one queue, where it
+	// is several times faster, and else native mode, where the driver has it.
 	Attach    xdp.AttachMode
 	Bind      xdp.BindMode
 	HugePages bool
@@ -101,7 +105,7 @@ func Open(c Config) (_ *Port, err error) {
 		}
 	}
 	// The program goes first: a driver may only then have what a socket needs.
-	p.attach, err = xdp.Attach(p.nic.Program(), ifc.Index, c.Attach)
+	p.attach, err = xdp.Attach(p.nic.Program(), ifc.Index, prefer(c.Attach, ifc.Index, n))
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, p.explain(c, err))
 	}
@@ -121,6 +125,23 @@ func Open(c Config) (_ *Port, err error) {
 	}
 	p.info.BindMode = p.sock.Info().Mode
 	return p, nil
+}
+
+// prefer is the attach mode for an interface of so many queues where none in particular was asked for:
+// generic on veth. There a native program makes the peer's frames, which AF_XDP sends as socket
+// buffers, take a ring, another softirq and a copy into a page of the driver's
+// (veth_xdp_rx and veth_convert_skb_to_xdp_buff in drivers/net/veth.c), where a generic one runs in the
+// sender's system call: a round trip of 27.6 us instead of 4.0. Several queues of veth
+// work in native mode only.
+func prefer(m xdp.AttachMode, ifindex, queues int) xdp.AttachMode {
+	if m != xdp.AttachAuto || queues > 1 {
+		return m
+	}
+	l, err := netlink.LinkByIndex(ifindex)
+	if err == nil && l.Type() == "veth" {
+		return xdp.AttachGeneric
+	}
+	return m // whatever else is wrong with it, attaching will say
 }
 
 // explain says what jumbo frames have to do with a feature that lacks.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port"
 	"github.com/funet/funet/xdp"
 )
@@ -312,7 +313,7 @@ func TestExhaustion(t *testing.T) {
 					if arrived == 0 || arrived == len(sizes) {
 						t.Fatalf("%d of %d frames arrived", arrived, len(sizes))
 					}
-					exchange(t, a, b, []int{9014, 72, 9014, 5000}, 1)
+					exchange(t, a, b, []int{9014, arctic.HeaderSize, 9014, 5000}, 1)
 				}
 			})
 		}
@@ -395,6 +396,26 @@ func TestNoAllocation(t *testing.T) {
 		})
 		if n != 0 {
 			t.Errorf("jumbo %v: %v allocations in an exchange of 8 frames", jumbo, n)
+		}
+	}
+}
+
+// Rule: where no mode is asked for, veth of one queue gets the generic mode, which is faster there, as
+// labs that measure find; one of several queues the native mode, without which they do not work; and
+// who asks for a mode gets that.
+func TestModeOnVeth(t *testing.T) {
+	for _, c := range []struct {
+		queues    int
+		ask, want xdp.AttachMode
+	}{
+		{1, xdp.AttachAuto, xdp.AttachGeneric},
+		{3, xdp.AttachAuto, xdp.AttachNative},
+		{1, xdp.AttachNative, xdp.AttachNative},
+		{1, xdp.AttachGeneric, xdp.AttachGeneric},
+	} {
+		p := open(t, newLab(t, lab.Options{Queues: c.queues}), 0, Config{Attach: c.ask})
+		if got := p.Info().XDPMode; got != c.want {
+			t.Errorf("%d queues, asked for %v: %v, want %v", c.queues, c.ask, got, c.want)
 		}
 	}
 }

@@ -26,6 +26,9 @@ func mustHold(t *testing.T, s Scenario) Result {
 	if r.Messages != s.Messages {
 		t.Errorf("funet sim chaos %v: %d messages were sent", s, r.Messages)
 	}
+	if sum := r.Delivered + r.ReportedFailed - r.Both + r.Ended + r.Lost; sum != r.Messages {
+		t.Errorf("funet sim chaos %v: what is said of %d messages adds up to %d: %+v", s, r.Messages, sum, r)
+	}
 	return r
 }
 
@@ -119,6 +122,26 @@ func TestTimedCards(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// Jobs that follow each other under one GID, card by card, while frames are lost and cards
+// restart: what one sends reaches no other, and comes back; and it was tried.
+func TestJobsUnderOneGID(t *testing.T) {
+	for _, f := range []Faults{Jobs, Jobs | Loss | Dup | Reorder, Jobs | Loss | Restart | Crash, Jobs | Transfer | Loss, Jobs | Switch | Slow | Transfer} {
+		for _, n := range []Network{Ethernet, Arctic} {
+			t.Run(fmt.Sprintf("%v/%v", f, n), func(t *testing.T) {
+				t.Parallel()
+				parted := 0
+				for seed := range uint64(25) {
+					r := mustHold(t, Scenario{Seed: 3000 + seed, Nodes: 8, Messages: 800, Faults: f, Network: n})
+					parted += r.parted
+				}
+				if parted == 0 {
+					t.Error("no message was between two jobs")
+				}
+			})
 		}
 	}
 }

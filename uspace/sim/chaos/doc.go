@@ -16,9 +16,13 @@
 // timer set. A scenario that fails is made smaller by shrink.go until what is left is
 // fit for a person; many.go runs many seeds on all processors.
 //
-// Three kinds are not faults but things that a system does: programs change the size of
-// their queues under traffic, contexts are switched out and in again, and programs
-// transfer memory. They may be left out like the others.
+// Four kinds are not faults but things that a system does: programs change the size of
+// their queues under traffic, contexts are switched out and in again, programs transfer
+// memory, and jobs end and others take their GIDs. They may be left out like the others.
+//
+// A job ends on one card after the other, and the next begins likewise, so that for a time
+// both have the GID; each has a tag of its own. A message, a notice or a word of memory that
+// comes from one job to another is misdelivered, whoever is the node there.
 //
 // Of a transfer the ABI alone is relied on, not how a card cuts it up: its source stays
 // as it is until its slot is retired, and is overwritten in the event after that; at its

@@ -95,6 +95,8 @@ func (r *Report) add(s Scenario, one *Result) {
 	r.Transfers += one.Transfers
 	r.Delivered += one.Delivered
 	r.ReportedFailed += one.ReportedFailed
+	r.Both += one.Both
+	r.Ended += one.Ended
 	r.Lost += one.Lost
 	r.Duplicated += one.Duplicated
 	r.Misdelivered += one.Misdelivered

@@ -128,6 +128,10 @@ func (o *oracle) intact(m *member, offset, size int) {
 		if i < len(m.targets.taken) && m.targets.taken[i].first <= at {
 			s := &m.targets.taken[i]
 			if number = s.number; got == o.word(number, int(at-s.first)/arctic.WordSize+1) {
+				if job := o.messages[number-1].job; job != m.job {
+					o.fail(&o.result.Misdelivered, "transfer %d of job %d has written the word at %#x of member %d, which is in job %d", number, job, at, m.number, m.job)
+					y.clean(at, at+arctic.WordSize)
+				}
 				continue
 			}
 		}

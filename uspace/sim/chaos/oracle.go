@@ -16,6 +16,7 @@ type message struct {
 	fromDeaths uint16 // how often they had died when it was sent
 	toDeaths   uint16
 	toAttached uint16      // and attached
+	job, toJob uint32      // of sender and receiver, when it was sent
 	header     funi.Header // as sent
 	arrives    funi.Header // as received
 	level      funi.Level
@@ -98,11 +99,29 @@ func (o *oracle) next() uint32 { return uint32(len(o.messages) + 1) }
 // note notes a message that is being sent.
 func (o *oracle) note(m message) {
 	o.progress = o.now()
-	m.fromDeaths = o.members[m.from].deaths
+	m.fromDeaths, m.job = o.members[m.from].deaths, o.members[m.from].job
+	if to := o.receiver(&m); to != nobody {
+		m.toJob = o.members[to].job
+	}
 	if m.to != nobody {
 		m.toDeaths, m.toAttached = o.members[m.to].deaths, o.members[m.to].attached
 	}
 	o.messages = append(o.messages, m)
+}
+
+// receiver returns for whom the message is, also if it must be refused, or nobody.
+func (o *oracle) receiver(m *message) int32 {
+	if m.transfer != 0 {
+		return o.transfers[m.transfer-1].owner
+	}
+	return m.to
+}
+
+// parted reports whether sender and receiver of the message were, or are, of different jobs:
+// numbers of jobs only grow.
+func (o *oracle) parted(m *message) bool {
+	to := o.receiver(m)
+	return to != nobody && (m.toJob != m.job || o.members[to].job != m.job)
 }
 
 // arrived checks a message that member at found in its receive queue of level l. It
@@ -122,6 +141,9 @@ func (o *oracle) arrived(at *member, l funi.Level, s *funi.Slot) *message {
 	if m.to != int32(at.number) || o.members[m.from].node != s.Source() {
 		o.fail(&r.Misdelivered, "message %d from member %d for member %d arrived at member %d, from node %d", number, m.from, m.to, at.number, s.Source())
 		return nil
+	}
+	if m.job != at.job {
+		o.fail(&r.Misdelivered, "message %d from member %d in job %d arrived at member %d in job %d", number, m.from, m.job, at.number, at.job)
 	}
 	if h != m.arrives || l != m.level {
 		o.fail(&r.Damaged, "message %d sent as %#x at level %v arrived as %#x at level %v", number, m.header, m.level, h, l)
@@ -161,6 +183,8 @@ func (o *oracle) returned(at *member, b funi.Returned) {
 		o.fail(&r.Damaged, "message %d sent as %#x at level %v came back as %+v", b.Word, m.header, m.level, b)
 	case m.reported:
 		o.fail(&r.Duplicated, "message %d from member %d came back again, %v", b.Word, m.from, b.Reason)
+	case b.Reason == arctic.ReasonJob && o.parted(m) && (o.refusal(m) == arctic.ReasonNone || o.refusal(m) == arctic.ReasonDestination):
+		r.parted++
 	case !m.mayFail(b.Reason, o.refusal(m)) && (b.Reason != arctic.ReasonReplaced || !o.replaced(m)):
 		o.fail(&r.Damaged, "message %d from member %d to member %d came back because of %v; it must be refused because of %v", b.Word, m.from, m.to, b.Reason, o.refusal(m))
 	}
@@ -207,6 +231,7 @@ func (o *oracle) account() {
 	}
 	o.remember()
 	missing := make([]int, len(o.members))
+	counts := make([]int, len(o.members)) // of those, the messages that are no probes
 	first := make([]int, len(o.members))
 	for i := range o.messages {
 		m := &o.messages[i]
@@ -217,6 +242,9 @@ func (o *oracle) account() {
 			if m.reported {
 				r.ReportedFailed++
 			}
+			if m.delivered && m.reported {
+				r.Both++
+			}
 			if m.to == nobody {
 				r.strays++
 			}
@@ -226,16 +254,25 @@ func (o *oracle) account() {
 		} else if len(o.probes) == 2 && i >= o.probes[1] && m.reported {
 			o.fail(&r.Stuck, "message %d from member %d to member %d failed on a fair and silent network", i+1, m.from, m.to)
 		}
-		if m.delivered || m.reported || m.fromDeaths != o.members[m.from].deaths || m.to != nobody && m.toDeaths != o.members[m.to].deaths {
+		if m.delivered || m.reported {
+			continue
+		}
+		if m.fromDeaths != o.members[m.from].deaths || m.to != nobody && m.toDeaths != o.members[m.to].deaths {
+			if i < r.Messages {
+				r.Ended++
+			}
 			continue
 		}
 		if missing[m.from]++; missing[m.from] == 1 {
 			first[m.from] = i
 		}
+		if i < r.Messages {
+			counts[m.from]++
+		}
 	}
 	for i, n := range missing {
 		counted := int(o.members[i].returnsLost())
-		r.ReportedFailed += min(n, counted)
+		r.ReportedFailed += min(counts[i], counted)
 		if n > counted {
 			m := &o.messages[first[i]]
 			o.fail(&r.Lost, "member %d misses %d messages of which the card counted %d; the first is %d to member %d, %v, header %#x", i, n, counted, first[i]+1, m.to, m.level, m.header)

@@ -40,13 +40,13 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"delivered", Result{Delivered: 1}, func(o *oracle, m []*member, s *funi.Slot) { o.arrived(m[1], funi.Request, s) }},
 		{"reported", Result{ReportedFailed: 1}, func(o *oracle, m []*member, s *funi.Slot) { o.returned(m[0], came(s)) }},
-		{"reported, then delivered", Result{Delivered: 1, ReportedFailed: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+		{"reported, then delivered", Result{Delivered: 1, ReportedFailed: 1, Both: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			o.returned(m[0], came(s))
 			o.arrived(m[1], funi.Request, s)
 		}},
 		{"neither", Result{Lost: 1}, func(*oracle, []*member, *funi.Slot) {}},
-		{"neither, but the sender died", Result{}, func(_ *oracle, m []*member, _ *funi.Slot) { m[0].deaths++ }},
-		{"neither, but the receiver died", Result{}, func(_ *oracle, m []*member, _ *funi.Slot) { m[1].deaths++ }},
+		{"neither, but the sender died", Result{Ended: 1}, func(_ *oracle, m []*member, _ *funi.Slot) { m[0].deaths++ }},
+		{"neither, but the receiver died", Result{Ended: 1}, func(_ *oracle, m []*member, _ *funi.Slot) { m[1].deaths++ }},
 		{"neither, and a third died", Result{Lost: 1}, func(_ *oracle, m []*member, _ *funi.Slot) { m[2].deaths++ }},
 		{"delivered twice", Result{Delivered: 1, Duplicated: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			o.arrived(m[1], funi.Request, s)
@@ -70,6 +70,18 @@ func TestVerdicts(t *testing.T) {
 		{"back to another life", Result{ReportedFailed: 1, Misdelivered: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			m[0].deaths++
 			o.returned(m[0], came(s))
+		}},
+		{"to the next job", Result{Delivered: 1, Misdelivered: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			m[1].deaths, m[1].job = 1, 1
+			o.arrived(m[1], funi.Request, s)
+		}},
+		{"refused by the next job", Result{ReportedFailed: 1, parted: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			m[1].job = 1
+			o.returned(m[0], funi.Returned{Reason: arctic.ReasonJob, Header: s.Header(), Word: 1})
+		}},
+		{"refused by its own job", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			m[2].job = 1
+			o.returned(m[0], funi.Returned{Reason: arctic.ReasonJob, Header: s.Header(), Word: 1})
 		}},
 		{"another word", Result{Delivered: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			s[3]++

@@ -36,10 +36,11 @@ const (
 	Resize                        // programs change the size of their queues while traffic flows
 	Switch                        // processes are switched out and in again
 	Transfer                      // programs move memory, and ask for what they may not have
-	All        = Transfer<<1 - 1
+	Jobs                          // a job ends, host after host, and another takes its GID
+	All        = Jobs<<1 - 1
 )
 
-var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer"}
+var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs"}
 
 // ErrFaults is returned for a name that is not one of a fault.
 var ErrFaults = errors.New("chaos: no such fault")

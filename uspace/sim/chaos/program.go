@@ -21,6 +21,7 @@ type member struct {
 	process  *sim.Process // nil: dead
 	deaths   uint16
 	attached uint16 // times
+	job      uint32 // of the present life, or of the last
 	random   *rand.Rand
 	peers    []int32 // members of its group
 	probes   []int32 // members that it has yet to probe

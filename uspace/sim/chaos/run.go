@@ -48,11 +48,15 @@ type Result struct {
 	Messages       int `json:"messages"`
 	Transfers      int `json:"transfers"` // of the messages, those that transfer memory
 	Delivered      int `json:"delivered"`
-	ReportedFailed int `json:"reported_failed"` // some of which were delivered as well
-	Lost           int `json:"lost"`
-	Duplicated     int `json:"duplicated"`
-	Misdelivered   int `json:"misdelivered"`
-	Damaged        int `json:"damaged"`
+	ReportedFailed int `json:"reported_failed"`
+	Both           int `json:"delivered_and_reported"` // of those two; the acknowledgment was lost
+	// Ended is neither: its sender or receiver ended before anybody could tell. With it
+	// Delivered + ReportedFailed - Both + Ended + Lost is Messages.
+	Ended        int `json:"ended_with_process"`
+	Lost         int `json:"lost"`
+	Duplicated   int `json:"duplicated"`
+	Misdelivered int `json:"misdelivered"`
+	Damaged      int `json:"damaged"`
 	// Stuck counts scenarios that did not fall silent in time, or fell silent with
 	// something left in a card, or ended in a panic.
 	Stuck int `json:"stuck"`
@@ -62,6 +66,7 @@ type Result struct {
 	Virtual  int64    `json:"-"` // ns that it took in the world
 	Failures []string `json:"-"` // the first ones, in words
 	strays   int      // messages to nobody
+	parted   int      // messages that came back because their receiver was in another job
 }
 
 // Failed reports whether any promise was broken.
@@ -85,7 +90,9 @@ type run struct {
 	members  []*member
 	byCard   [][]*member
 	lives    uint32
-	fair     int64 // all faults are over
+	jobs     map[half]uint32   // whose the GID is there, from 0
+	newest   map[uint16]uint32 // of them, by GID
+	fair     int64             // all faults are over
 	probing  bool
 }
 
@@ -102,7 +109,7 @@ func Run(s Scenario) (result Result) {
 	if err != nil {
 		return Result{Stuck: 1, Failures: []string{err.Error()}}
 	}
-	r := &run{plan: s.plan(profile), scenario: s}
+	r := &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}}
 	defer func() {
 		if p := recover(); p != nil {
 			r.oracle.fail(&r.result.Stuck, "panic: %v", p)
@@ -197,8 +204,9 @@ func (r *run) attach(m *member) {
 		return
 	}
 	m.random = rand.New(rand.NewPCG(r.scenario.Seed, streamMembers+uint64(m.number)<<16+uint64(m.deaths)))
+	m.job = r.jobs[half{m.gid, m.card}]
 	// The process is known before its program runs.
-	p, err := r.world.Cards()[m.card].Run(m.gid, m.node, r.slots, m.program)
+	p, err := r.world.Cards()[m.card].RunIn(m.gid, m.node, r.tag(m.job), r.slots, m.program)
 	if err != nil {
 		panic(err)
 	}
@@ -208,6 +216,16 @@ func (r *run) attach(m *member) {
 		m.newMemory()
 	}
 }
+
+// half is the part of a job that is on one card.
+type half struct {
+	gid  uint16
+	card int
+}
+
+// tag is that of the job of a number. It does not depend on the GID, so that what the tags
+// tell apart are jobs alone: groups are the card's to tell apart.
+func (r *run) tag(job uint32) uint64 { return (r.scenario.Seed + uint64(job) + 1) * 0x9e3779b97f4a7c15 }
 
 // watch checks what must hold after every event.
 func (r *run) watch(c *sim.Card) {

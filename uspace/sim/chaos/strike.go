@@ -57,6 +57,54 @@ func (r *run) strike(e *episode) {
 				}
 			})
 		}
+	case Jobs:
+		r.endJob(e, m.gid)
+	}
+}
+
+// endJob ends the job that has a GID, on one card after another, and makes the next one there,
+// so that for a time the two have a part of the cards each. What the old one's
+// processes have sent is still under way.
+func (r *run) endJob(e *episode, gid uint16) {
+	r.newest[gid]++
+	number := r.newest[gid]
+	for i := range r.cards {
+		var here []*member
+		for _, m := range r.byCard[i] {
+			if m.gid == gid {
+				here = append(here, m)
+			}
+		}
+		if len(here) == 0 {
+			continue
+		}
+		at := r.world.Now() + e.random.Int64N(int64(5*time.Millisecond))
+		again := at
+		if e.random.IntN(2) == 0 {
+			again += e.random.Int64N(int64(3 * time.Millisecond))
+		}
+		r.world.At(at, func() { r.endHalf(half{gid, i}, number, here, again) })
+	}
+}
+
+// endHalf ends what a card has of a job, and makes the next job's processes there at a time.
+func (r *run) endHalf(h half, number uint32, members []*member, again int64) {
+	r.jobs[h] = max(r.jobs[h], number)
+	c := r.world.Cards()[h.card]
+	life := c.Engine()
+	for _, m := range members {
+		p := m.process
+		if p == nil {
+			continue // it comes back for the next job, once it is detached
+		}
+		m.die()
+		c.Detach(p)
+		m.bury()
+		r.world.At(again, func() {
+			if c.Engine() == life {
+				r.attach(m)
+			}
+		})
 	}
 }
 

@@ -56,6 +56,11 @@ func TestVerdictsOfTransfers(t *testing.T) {
 			o.come(0, words-1)
 			o.arrived(m[1], funi.Request, s)
 		}},
+		{"some of it in the next job", Result{ReportedFailed: 1, Misdelivered: 2, parted: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			m[1].job = 1
+			o.come(0, 2)
+			o.returned(m[0], back(o, arctic.ReasonJob))
+		}},
 		{"noticed twice", Result{Delivered: 1, Duplicated: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			o.come(0, words)
 			o.arrived(m[1], funi.Request, s)
@@ -104,7 +109,7 @@ func TestVerdictsOfTransfers(t *testing.T) {
 			m[1].memory.target[64+100] ^= 4
 			o.returned(m[0], back(o, arctic.ReasonSilent))
 		}},
-		{"failed, then all there", Result{ReportedFailed: 1, Delivered: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+		{"failed, then all there", Result{ReportedFailed: 1, Delivered: 1, Both: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			o.returned(m[0], back(o, arctic.ReasonRestarted))
 			o.come(0, words)
 			o.arrived(m[1], funi.Request, s)

@@ -1,0 +1,31 @@
+package daemon
+
+// This file measures shared memory.
+
+import (
+	"fmt"
+	"testing"
+)
+
+// BenchmarkMemory is the time to make memory of so many bytes and to give it back.
+func BenchmarkMemory(b *testing.B) {
+	for _, kind := range []MemoryKind{ImmutableMemory, WatchedMemory} {
+		for _, size := range []int64{1 << 20, 256 << 20} {
+			b.Run(fmt.Sprintf("%v/%d", kind, size), func(b *testing.B) {
+				m, err := newMemory(kind)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.SetBytes(size)
+				for b.Loop() {
+					r, err := m.make("bench", size, nil)
+					if err != nil {
+						b.Fatal(err)
+					}
+					r.erase(0)
+					r.close()
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package daemon
+
+// This file is who may be connected to the metrics at a time. Everybody on the host can connect, each
+// connection takes a descriptor and a goroutine, and there is room for a bounded number, so what one user
+// may have of it is bounded too: whatever he opens, and holds or drops, others are answered. A
+// connection serves one request and ends within seconds, however slowly it is read or written.
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/net/netutil"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// mostScrapers is how many connections there are at a time. More wait in the socket's backlog.
+	mostScrapers = 64
+	// userScrapers is how many of them a user has, and userScrapes how many he may make in a second.
+	// More are closed.
+	userScrapers = 4
+	userScrapes  = 20
+	// refusalPace is the time between two that are closed: it bounds what a storm of them costs.
+	refusalPace = time.Millisecond
+	// scrapeTime bounds each part of a connection's life: waiting for the request and reading it, and
+	// answering it.
+	scrapeTime = 2 * time.Second
+)
+
+// scrapeServer is the server of a handler, without connections that are kept.
+func scrapeServer(h http.Handler) *http.Server {
+	s := &http.Server{Handler: h, ReadTimeout: scrapeTime, WriteTimeout: scrapeTime, IdleTimeout: scrapeTime, MaxHeaderBytes: 16 << 10}
+	s.SetKeepAlivesEnabled(false)
+	return s
+}
+
+// scrapers lets a listener accept what users may have.
+func scrapers(l net.Listener) net.Listener {
+	return netutil.LimitListener(&fair{Listener: l, of: accountOf, users: map[uint32]*scraper{}}, mostScrapers)
+}
+
+// fair is a listener that accepts so many connections of a user at a time and in a second, and closes
+// others.
+type fair struct {
+	net.Listener
+	of    func(net.Conn) (uid uint32, known bool)
+	mu    sync.Mutex
+	users map[uint32]*scraper // that have connections, or had some within a second
+}
+
+// scraper is one user.
+type scraper struct {
+	open  int
+	begun int       // within the second
+	since time.Time // the second's beginning
+}
+
+// Accept returns the next connection of somebody who may have one.
+func (f *fair) Accept() (net.Conn, error) {
+	for {
+		c, err := f.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		uid, known := f.of(c)
+		if !known {
+			return c, nil // whose it is nobody can tell: the number of all is bounded
+		}
+		if f.admit(uid, time.Now()) {
+			return &admitted{Conn: c, end: sync.OnceFunc(func() { f.leave(uid) })}, nil
+		}
+		c.Close()
+		time.Sleep(refusalPace)
+	}
+}
+
+// admit counts a connection of a user if he may have one more.
+func (f *fair) admit(uid uint32, now time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for other, s := range f.users {
+		if s.open == 0 && now.Sub(s.since) >= time.Second {
+			delete(f.users, other)
+		}
+	}
+	s := f.users[uid]
+	if s == nil {
+		s = &scraper{since: now}
+		f.users[uid] = s
+	}
+	if now.Sub(s.since) >= time.Second {
+		s.begun, s.since = 0, now
+	}
+	if s.open >= userScrapers || s.begun >= userScrapes {
+		return false
+	}
+	s.open++
+	s.begun++
+	return true
+}
+
+// leave counts the end of a connection.
+func (f *fair) leave(uid uint32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.users[uid].open--
+}
+
+// admitted is a connection that is counted.
+type admitted struct {
+	net.Conn
+	end func()
+}
+
+// Close closes the connection.
+func (a *admitted) Close() error {
+	err := a.Conn.Close()
+	a.end()
+	return err
+}
+
+// accountOf asks the kernel whose the other end of a connection is: of a Unix socket who connected
+// (unix(7)), of one over loopback who has the socket (sock_diag(7)).
+func accountOf(c net.Conn) (uid uint32, known bool) {
+	if u, ok := c.(*net.UnixConn); ok {
+		return ownerOf(u)
+	}
+	s, err := netlink.SocketGet(c.RemoteAddr(), c.LocalAddr())
+	if err != nil {
+		return 0, false
+	}
+	return s.UID, true
+}
+
+// ownerOf returns who has connected to a Unix socket.
+func ownerOf(c *net.UnixConn) (uid uint32, known bool) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	err = raw.Control(func(fd uintptr) {
+		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if known = err == nil; known {
+			uid = cred.Uid
+		}
+	})
+	return uid, known && err == nil
+}

@@ -1,0 +1,91 @@
+package daemon
+
+// This file watches memory that can have holes, where the kernel or a capability for better is
+// missing (memory.go). Whoever makes one loses his context.
+//
+// While holes are made the card's thread takes faults, which are counted. When the count has grown
+// all memory is looked at for pages that are missing: the more of its time the thread
+// spends in such faults, the more likely a look finds one, and the thread that waits for somebody who
+// was interrupted while he punches a hole waits as long as the page is missing. So a process that
+// does much harm is found at the first looks, within 10 ms, and does no more; but the wait that is
+// under way is the kernel's, which nothing ends. A hole where the machine has no page to give is a
+// fault (fault.go).
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// watchEvery is how often the thread's faults are looked at.
+	watchEvery = 2 * time.Millisecond
+	// looks is how often memory is looked at when there were some.
+	looks = 4
+)
+
+// watch dismisses those who make holes, until quit.
+func (d *Daemon) watch(ended <-chan struct{}) {
+	t := time.NewTicker(watchEvery)
+	defer t.Stop()
+	for last := int64(-1); ; {
+		select {
+		case <-t.C:
+		case <-ended:
+			return
+		}
+		now := minorFaults(int(d.loop.tid.Load()))
+		if now == last {
+			continue
+		}
+		last = now
+		for range looks {
+			for _, r := range d.memory.torn() {
+				d.dismiss(r)
+			}
+		}
+	}
+}
+
+// minorFaults returns how many a thread has taken (proc(5), field 10 of stat), or -1.
+func minorFaults(tid int) int64 {
+	b, err := os.ReadFile(filepath.Join("/proc/self/task", strconv.Itoa(tid), "stat"))
+	if err != nil {
+		return -1
+	}
+	_, rest, _ := strings.Cut(string(b), ") ") // behind the name
+	fields := strings.Fields(rest)
+	if len(fields) < 8 {
+		return -1
+	}
+	n, err := strconv.ParseInt(fields[7], 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// torn returns what has holes.
+func (m *memory) torn() (those []*region) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for r := range m.all {
+		var st unix.Stat_t
+		if unix.Fstat(r.fd, &st) == nil && st.Blocks*512 < pages(int64(len(r.bytes))) {
+			those = append(those, r)
+		}
+	}
+	return those
+}
+
+// dismiss ends the contexts that a piece of memory is of.
+func (d *Daemon) dismiss(r *region) {
+	_ = d.loop.do(func() { // a thread that has ended touches nothing any more
+		d.loop.torn = r
+		d.loop.mend()
+	})
+}

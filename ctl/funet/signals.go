@@ -1,0 +1,92 @@
+package main
+
+// This file is how commands end on Ctrl-C and the like. The first signal ends the context
+// that every command gets: its waits end (am.Endpoint.Bind, attach.Config.Context), what it
+// made is taken down, and main says which signal it was and exits with 128 and its number. A
+// second signal does what it does to any process, which needs nobody's help.
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// respite is how long a command that only computes, and so waits for nothing that ends, may go
+// on after a signal.
+const respite = 500 * time.Millisecond
+
+// orderly are the commands that have more to end than their own process: labs with names,
+// daemons, processes of a job, files. They end when that is done. What all others have the
+// kernel takes from them, labs of the occasion too (package ctl/lab).
+var orderly = []string{"run", "lab", "bench"}
+
+// interrupted is the cause of the context's end: a signal.
+type interrupted struct{ signal syscall.Signal }
+
+// Error names the signal.
+func (i interrupted) Error() string {
+	return fmt.Sprintf("interrupted (%s)", unix.SignalName(i.signal))
+}
+
+// exitCode is what a shell would make of it (POSIX.1-2017, Shell Command Language 2.8.2).
+func (i interrupted) exitCode() int { return 128 + int(i.signal) }
+
+// endings are the signals that end a command: SIGHUP unless nohup(1) had it ignored.
+func endings() []os.Signal {
+	list := []os.Signal{unix.SIGINT, unix.SIGTERM}
+	if !signal.Ignored(unix.SIGHUP) {
+		list = append(list, unix.SIGHUP)
+	}
+	return list
+}
+
+// interruptible returns a context that the first signal ends, with interrupted as its cause.
+func interruptible() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, endings()...)
+	go func() {
+		s := (<-signals).(syscall.Signal)
+		signal.Stop(signals)
+		cancel(interrupted{s})
+	}()
+	return ctx
+}
+
+// cutShort ends the process a respite after the context has ended, unless it is an orderly
+// command's.
+func cutShort(ctx context.Context, c *cobra.Command) {
+	for _, name := range orderly {
+		if top(c).Name() == name {
+			return
+		}
+	}
+	context.AfterFunc(ctx, func() {
+		time.Sleep(respite)
+		exit(ctx, context.Cause(ctx))
+	})
+}
+
+// leaving is taken by the one who ends the process, for good.
+var leaving sync.Mutex
+
+// exit ends the process because of an error.
+func exit(ctx context.Context, err error) {
+	leaving.Lock()
+	os.Exit(failed(ctx, err))
+}
+
+// top is the command directly below funet.
+func top(c *cobra.Command) *cobra.Command {
+	for c.HasParent() && c.Parent().HasParent() {
+		c = c.Parent()
+	}
+	return c
+}

@@ -1,0 +1,135 @@
+// Programs that run in the namespaces of a lab that is being removed: of `funet lab exec`, of
+// `ip netns exec`, and what they have started. Left alone they would go on for ever in namespaces
+// that have neither links nor a name by which one could find them.
+
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// namespaceID identifies a namespace (namespaces(7)).
+type namespaceID struct{ device, inode uint64 }
+
+// namespaceAt returns which namespace is at a path, such as /proc/PID/ns/net.
+func namespaceAt(path string) (namespaceID, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return namespaceID{}, err
+	}
+	return namespaceID{st.Dev, st.Ino}, nil
+}
+
+// namespacesAt returns the namespaces mounted at the paths. What is missing, or was not mounted yet,
+// is not missed. ErrBusy: this process is in one of them, and would end itself with the others.
+func namespacesAt(paths []string) (map[namespaceID]bool, error) {
+	inside := map[namespaceID]bool{}
+	for _, path := range paths {
+		fd, err := openNamespace(path)
+		if errors.Is(err, ErrDamaged) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		unix.Close(fd)
+		id, err := namespaceAt(path)
+		if err != nil {
+			return nil, fmt.Errorf("look at namespace %s: %w", path, permission(err))
+		}
+		inside[id] = true
+	}
+	if own, err := namespaceAt("/proc/self/ns/net"); err == nil && inside[own] {
+		return nil, fmt.Errorf("%w: this program itself runs in the lab; leave it first", ErrBusy)
+	}
+	return inside, nil
+}
+
+// residentGrace is how long programs have between SIGTERM and SIGKILL.
+const residentGrace = 2 * time.Second
+
+// residentSweeps is how often programs are looked for after they were killed: one of them may
+// have started another meanwhile, which inherits its namespace.
+const residentSweeps = 100
+
+// endResidents ends the programs whose network namespace is one of those: SIGTERM, a moment, SIGKILL,
+// until there is none left. A program counts by its main thread, so a process that uses the lab through
+// this package, whose threads visit the namespaces, is none of them.
+func endResidents(inside map[namespaceID]bool) error {
+	if len(inside) == 0 {
+		return nil
+	}
+	all := residents(inside)
+	for _, c := range all {
+		_ = unix.PidfdSendSignal(c.pidfd, unix.SIGTERM, nil, 0) // it may have ended
+	}
+	deadline := time.Now().Add(residentGrace)
+	for _, c := range all {
+		_ = c.awaitEnd(deadline) // those that do not are killed
+		unix.Close(c.pidfd)
+	}
+	for range residentSweeps {
+		rest := residents(inside)
+		if len(rest) == 0 {
+			return nil
+		}
+		if err := killAll(rest); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: programs in the lab start others faster than they are killed", ErrKill)
+}
+
+// killAll kills processes, waits for their end and closes their pidfds.
+func killAll(all []*child) error {
+	for _, c := range all {
+		_ = unix.PidfdSendSignal(c.pidfd, unix.SIGKILL, nil, 0) // it may have ended
+	}
+	var errs []error
+	deadline := time.Now().Add(killDeadline)
+	for _, c := range all {
+		errs = append(errs, c.awaitEnd(deadline))
+		unix.Close(c.pidfd)
+	}
+	return join(errs...)
+}
+
+// residents returns the processes that are in one of the namespaces, with pidfds for the caller to
+// close.
+func residents(inside map[namespaceID]bool) (found []*child) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || !residesIn(pid, inside) {
+			continue
+		}
+		pidfd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue // it has ended
+		}
+		// Between the look and the pidfd the number may have become another's: only what was seen
+		// while the pidfd's process lived was seen of it.
+		if !residesIn(pid, inside) || unix.PidfdSendSignal(pidfd, 0, nil, 0) != nil {
+			unix.Close(pidfd)
+			continue
+		}
+		found = append(found, &child{pid, pidfd})
+	}
+	return found
+}
+
+// residesIn says whether a process is in one of the namespaces. One that has ended, even if nobody has
+// waited for it, is in none.
+func residesIn(pid int, inside map[namespaceID]bool) bool {
+	id, err := namespaceAt(fmt.Sprintf("/proc/%d/ns/net", pid))
+	return err == nil && inside[id]
+}

@@ -1,0 +1,106 @@
+package launch
+
+// This file is the environment of a process: inherited where the launcher is the user, and
+// composed where it starts the program as another, who is to learn no secret from root's.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
+)
+
+// ErrVariable: a variable of Options.Env is none.
+var ErrVariable = errors.New("not a variable")
+
+// passed are the variables, and beginnings of them, that another user's process gets from this one's
+// environment besides those of FUNet; PATH so that it finds what the launcher finds.
+var passed = []string{"PATH", "TERM", "TZ", "LANG", "LANGUAGE"}
+var passedBeginnings = []string{"LC_", "FUNET_"}
+
+// shell is the SHELL of another user's process: one that everybody has, as the login shell of
+// users such as nobody starts nothing.
+const shell = "/bin/sh"
+
+// ParseEnv makes NAME=VALUE of what names a variable: itself, or a name whose value is this
+// process's. Errors: ErrVariable.
+func ParseEnv(list []string) (env []string, err error) {
+	for _, s := range list {
+		name, _, given := strings.Cut(s, "=")
+		value, known := os.LookupEnv(name)
+		switch {
+		case name == "" || strings.ContainsRune(s, 0):
+			return nil, fmt.Errorf("--env %q: %w; use NAME=VALUE, or NAME for the value that it has here", s, ErrVariable)
+		case given:
+			env = append(env, s)
+		case known:
+			env = append(env, name+"="+value)
+		default:
+			return nil, fmt.Errorf("--env %s: %w that has a value here; give it one: --env %s=VALUE", name, ErrVariable, name)
+		}
+	}
+	return env, nil
+}
+
+// environment is what a process starts with: what it has from its user, what was asked for, and
+// what says which node it is, each before the one before it.
+func (n *node) environment(socket string, u *User) []string {
+	env := map[string]string{}
+	set := func(s string) {
+		if name, value, ok := strings.Cut(s, "="); ok {
+			env[name] = value
+		}
+	}
+	for _, s := range os.Environ() {
+		if u == nil || passes(s) {
+			set(s)
+		}
+	}
+	if u != nil {
+		env["USER"], env["LOGNAME"], env["HOME"], env["SHELL"] = u.Name, u.Name, u.home, shell
+		// The calling thread is the user.
+		if dir := os.Getenv("TMPDIR"); dir != "" && unix.Access(dir, unix.W_OK|unix.X_OK) == nil {
+			env["TMPDIR"] = dir
+		}
+	}
+	for _, s := range n.Env {
+		set(s)
+	}
+	env[attach.SocketVariable] = socket
+	env[attach.GIDVariable] = strconv.Itoa(int(n.GID))
+	env[attach.NodeVariable] = strconv.Itoa(n.Number)
+	env[attach.NodesVariable] = strconv.Itoa(n.Nodes)
+	env[attach.TokenVariable] = n.Token.Text()
+	if n.Once {
+		delete(env, attach.NodeVariable)
+		delete(env, attach.NodesVariable)
+	}
+	all := make([]string, 0, len(env))
+	for name, value := range env {
+		all = append(all, name+"="+value)
+	}
+	sort.Strings(all)
+	return all
+}
+
+// passes reports whether another user's process gets a variable.
+func passes(s string) bool {
+	name, _, _ := strings.Cut(s, "=")
+	for _, p := range passed {
+		if name == p {
+			return true
+		}
+	}
+	for _, p := range passedBeginnings {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,97 @@
+// Package usage says in words what is wrong with a command line, where the library that reads it
+// passes on what the standard library says to programmers, such as "strconv.ParseInt: parsing".
+//
+// Both commands, funet and funid, give it the errors of their flags.
+package usage
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// wants says what the flags of a type take, by the names of package pflag.
+var wants = map[string]string{
+	"bool":        "true or false",
+	"duration":    "a time with its unit, such as 500ms, 30s or 5m",
+	"int":         "a whole number",
+	"uint64":      "a whole number from 0",
+	"intSlice":    "whole numbers with commas between them",
+	"stringSlice": "values with commas between them",
+}
+
+// Explain makes words of an error of a flag, and adds where to read about the command.
+func Explain(c *cobra.Command, err error) error {
+	if err == nil {
+		return nil
+	}
+	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) {
+		err = explain(bad)
+	}
+	return fmt.Errorf("%w; see `%s --help`", err, c.CommandPath())
+}
+
+func explain(bad *pflag.InvalidValueError) error {
+	name := "--" + bad.GetFlag().Name
+	want, ok := wants[bad.GetFlag().Value.Type()]
+	switch {
+	case errors.Is(bad, strconv.ErrRange):
+		return fmt.Errorf("%s %s: a number larger than any that it takes", name, bad.GetValue())
+	case ok:
+		return fmt.Errorf("%s %q: use %s", name, bad.GetValue(), want)
+	}
+	return fmt.Errorf("%s %q: %w", name, bad.GetValue(), bad.Unwrap())
+}
+
+// Output is standard output for what the library prints of itself, which is help: it does not look
+// whether that could be written.
+type Output struct{ err error }
+
+// Write writes to standard output.
+func (o *Output) Write(b []byte) (int, error) {
+	n, err := os.Stdout.Write(b)
+	o.err = cmp.Or(o.err, err)
+	return n, err
+}
+
+// Err is the first error.
+func (o *Output) Err() error { return o.err }
+
+// Odd returns what is wrong with the help of a command and of those below it: a name in
+// back quotes within a flag's text is taken for that of its argument, which is meant only where it is one
+// in capital letters, such as FILE.
+func Odd(c *cobra.Command) (odd []string) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		name, _ := pflag.UnquoteUsage(f)
+		if name != "" && !capitals(name) && name != typeName(f) {
+			odd = append(odd, fmt.Sprintf("%s: --%s %s", c.CommandPath(), f.Name, name))
+		}
+	})
+	for _, sub := range c.Commands() {
+		odd = append(odd, Odd(sub)...)
+	}
+	return odd
+}
+
+// typeName is what help calls the argument of a flag that gives it no name.
+func typeName(f *pflag.Flag) string {
+	plain := *f
+	plain.Usage = ""
+	name, _ := pflag.UnquoteUsage(&plain)
+	return name
+}
+
+func capitals(s string) bool {
+	for _, r := range s {
+		if r < 'A' || r > 'Z' {
+			return false
+		}
+	}
+	return true
+}

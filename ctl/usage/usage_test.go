@@ -1,0 +1,65 @@
+package usage
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func command() *cobra.Command {
+	c := &cobra.Command{Use: "prog", RunE: func(*cobra.Command, []string) error { return nil }, SilenceUsage: true, SilenceErrors: true}
+	c.Flags().Int("count", 0, "how many")
+	c.Flags().Uint64("seed", 0, "of what is random")
+	c.Flags().Bool("fast", false, "or not")
+	c.Flags().Duration("wait", time.Second, "how long")
+	c.Flags().IntSlice("sizes", nil, "in bytes")
+	c.Flags().StringSlice("hosts", nil, "where")
+	c.Flags().String("out", "", "write to `FILE`")
+	c.SetFlagErrorFunc(Explain)
+	return c
+}
+
+// A value that a flag cannot take is refused with what it takes, and without the words of the
+// library that read it.
+func TestExplain(t *testing.T) {
+	for args, want := range map[string]string{
+		"--count abc":                  `--count "abc": use a whole number; see`,
+		"--count 1e4":                  `--count "1e4": use a whole number`,
+		"--count 99999999999999999999": `--count 99999999999999999999: a number larger than any that it takes`,
+		"--seed -1":                    `--seed "-1": use a whole number from 0`,
+		"--fast=maybe":                 `--fast "maybe": use true or false`,
+		"--wait 30":                    `--wait "30": use a time with its unit`,
+		"--sizes 1,b":                  `--sizes "1,b": use whole numbers with commas`,
+		`--hosts a"b`:                  `--hosts "a\"b": use values with commas`,
+		"--bogus":                      "unknown flag: --bogus; see `prog --help`",
+		"--count":                      "flag needs an argument: --count; see `prog --help`",
+	} {
+		c := command()
+		c.SetArgs(strings.Fields(args))
+		err := c.Execute()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", args, err, want)
+			continue
+		}
+		for _, raw := range []string{"strconv", "time:", "parse error"} {
+			if strings.Contains(err.Error(), raw) {
+				t.Errorf("%s: %v has %q in it", args, err, raw)
+			}
+		}
+	}
+}
+
+// Back quotes in a flag's text that name no argument are noticed.
+func TestOdd(t *testing.T) {
+	c := command()
+	if odd := Odd(c); odd != nil {
+		t.Errorf("%q", odd)
+	}
+	c.Flags().Bool("daemons", false, "for `prog run`")
+	c.Flags().String("user", "", "see `id`")
+	if odd := Odd(c); len(odd) != 2 {
+		t.Errorf("%q", odd)
+	}
+}

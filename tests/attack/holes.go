@@ -1,0 +1,143 @@
+package attack
+
+// This file takes memory away under the card: holes are punched into all memory that the process
+// shares with it, so that each look of the card at it is a page fault; and from threads that
+// the kernel runs last, so that a fault waits for a hole whose thread does not run.
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funi"
+)
+
+func holes() Attack {
+	return Attack{
+		Name: "holes", Does: "punching holes into all memory that is shared with the card, beside transfers",
+		Groups: 1, Contexts: 8, slots: 1024, segment: 2 * blockBytes,
+		round: func(p *player) int {
+			p.touch()
+			return p.punch()
+		},
+	}
+}
+
+const (
+	// idleContexts are few enough for a card to look at each in every step.
+	idleContexts = 4
+	// idlers is how many threads punch.
+	idlers = 2
+	// pageBytes is the length of a transfer beside holes.
+	pageBytes = 4096
+)
+
+func holesFromIdle() Attack {
+	return Attack{
+		Name: "holes_idle", Does: "the same from SCHED_IDLE threads, beside a busy one that keeps them from running",
+		Groups: 1, Contexts: idleContexts, slots: 1 << 13, Idle: idlers,
+		begin: (*player).punchIdly,
+		round: (*player).compute,
+	}
+}
+
+// compute publishes what is to be punched, and then keeps the processor busy. It touches no
+// memory that is shared: it would have to wait itself.
+func (p *player) compute() (none int) {
+	var fds []int
+	for _, s := range p.seats {
+		fds = append(fds, s.files()...)
+	}
+	p.published.Store(&fds)
+	for begin := time.Now(); time.Since(begin) < lookEvery/2; {
+	}
+	return 0
+}
+
+// mapped returns the memory that the context shares with the card for itself.
+func (s *seat) mapped() [][]byte {
+	if s.k == nil {
+		return nil
+	}
+	return append([][]byte{s.k.Maps[0]}, s.k.Maps[2:]...)
+}
+
+// files returns the descriptors of the same.
+func (s *seat) files() []int {
+	if s.k == nil {
+		return nil
+	}
+	return append([]int{s.k.FDs[attach.MemoryDescriptor]}, s.k.FDs[attach.AttachDescriptors:]...)
+}
+
+// touch gives the card something to do with the memory, but never much of it, as floods are other
+// attacks: a message and a transfer of each context to its twin on the other host, and no more
+// until the card has taken them.
+func (p *player) touch() {
+	for _, s := range p.seats {
+		if s.k == nil {
+			continue
+		}
+		s.receive(funi.Request, 64)
+		if s.k.Iface.Unsent(funi.Request) == 0 {
+			s.send(funi.Request, p.twin(s), 1)
+			s.transfer(p.twin(s), pageBytes, 1)
+		}
+	}
+}
+
+// punch makes a hole of each file, in one of two ways, or tries to.
+func (p *player) punch() (tries int) {
+	for _, s := range p.seats {
+		for i, fd := range s.files() {
+			m := s.mapped()[i]
+			if unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, int64(len(m))) != nil {
+				_ = unix.Madvise(m, unix.MADV_REMOVE)
+			}
+			tries++
+		}
+	}
+	return tries
+}
+
+// punchIdly starts the threads that run last. They punch what round has last published.
+func (p *player) punchIdly() error {
+	failed := make(chan error, p.Idle)
+	for range p.Idle {
+		go func() {
+			runtime.LockOSThread()
+			err := unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0)
+			if failed <- err; err != nil {
+				return
+			}
+			for {
+				p.punchFiles()
+			}
+		}()
+	}
+	for range p.Idle {
+		if err := <-failed; err != nil {
+			return fmt.Errorf("asking for SCHED_IDLE: %w", err)
+		}
+	}
+	return nil
+}
+
+// punchFiles makes a hole of each file that is published, or tries to. One may be closed meanwhile, and its
+// number be another's: also the process's own.
+func (p *player) punchFiles() {
+	fds := p.published.Load()
+	if fds == nil {
+		return
+	}
+	for _, fd := range *fds {
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil {
+			_ = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, st.Size)
+			p.did.Add(1)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package main
+
+// This file is what goes on beside the victim: the lab with its daemons, groups, and the processes
+// that compute or attack.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/attack"
+	"github.com/funet/funet/tests/client"
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// Users, whom no one is. The computing processes are the enemy's.
+const (
+	victimUser  = 52001
+	enemyUser   = 52666
+	firstDozing = 52700
+)
+
+// rules let the launcher, which is root, make large groups; everybody else has what the
+// daemon's default rule gives.
+const rules = "rules: [{users: [0], contexts: 2048, jobs: 1024, connections: 1024}, {gids: [1-2047]}]\n"
+
+// bed is the lab and the daemons.
+type bed struct {
+	lab     *lab.Lab
+	sockets []string
+	nextGID uint16
+	quiet   []int // connections to each daemon when only the victim is there
+}
+
+// newBed makes them.
+func newBed(o *options) (b *bed, err error) {
+	b = &bed{}
+	if b.lab, err = lab.Up(lab.Options{Hosts: 2, MTU: o.MTU}); err != nil {
+		return nil, err
+	}
+	err = b.lab.StartDaemons(lab.DaemonOptions{Program: o.Funid, XDP: o.XDP, Jumbo: o.MTU > lab.DefaultMTU, More: rules})
+	if err == nil {
+		b.sockets, err = b.lab.Sockets()
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+// close ends everything, at once: nobody is left who would miss a message.
+func (b *bed) close() error { return b.lab.Close() }
+
+// group is a job on both daemons.
+type group struct {
+	attack.Group
+	jobs []*client.Connection
+}
+
+// found makes a group whose nodes are on those cards. GIDs are used in turn.
+func (b *bed) found(cards []uint16) (g *group, err error) {
+	b.nextGID = b.nextGID%arctic.MaxGID + 1
+	token := attach.NewToken()
+	g = &group{Group: attack.Group{GID: b.nextGID, Token: token.Text()}}
+	for _, socket := range b.sockets {
+		k, err := client.Dial(socket)
+		if err == nil {
+			g.jobs = append(g.jobs, k)
+			_, err = k.Job(attach.JobRequest{GID: g.GID, Token: token, Cards: cards})
+		}
+		if err != nil {
+			g.end()
+			return nil, fmt.Errorf("making group %d at %s: %w", g.GID, socket, err)
+		}
+	}
+	return g, nil
+}
+
+// end ends the group.
+func (g *group) end() {
+	for _, k := range g.jobs {
+		k.Close()
+	}
+}
+
+// beside starts what is to go on beside the victim, and returns what ends it.
+type beside func(context.Context) (*company, error)
+
+// company is what goes on.
+type company struct {
+	b         *bed
+	processes []*process // those that attack or compute
+	others    []*process
+	groups    []*group
+}
+
+// burners are a computing process on each host.
+func (b *bed) burners(ctx context.Context) (*company, error) {
+	c := &company{b: b}
+	for host := range b.sockets {
+		p, err := start(b.lab, host, "burner", roleBurner, enemyUser, nil)
+		if err != nil {
+			return nil, errors.Join(err, c.end(ctx))
+		}
+		c.processes = append(c.processes, p)
+	}
+	return c.ready(ctx)
+}
+
+// nobody is nothing.
+func (b *bed) nobody(context.Context) (*company, error) { return &company{b: b}, nil }
+
+// attackers are a process of the attack on each host, with those that sleep besides.
+func (b *bed) attackers(a attack.Attack) beside {
+	return func(ctx context.Context) (c *company, err error) {
+		c = &company{b: b}
+		defer func() {
+			if err != nil {
+				err = errors.Join(err, c.end(ctx))
+			}
+		}()
+		for n := range a.Sleepers {
+			g, err := c.found(attack.SleepersCards())
+			if err != nil {
+				return nil, err
+			}
+			if err := c.play(&c.others, attack.Sleepers, uint32(firstDozing+n), g); err != nil {
+				return nil, err
+			}
+		}
+		var groups []attack.Group
+		for range a.Groups {
+			g, err := c.found(a.Cards())
+			if err != nil {
+				return nil, err
+			}
+			groups = append(groups, g)
+		}
+		if err := c.play(&c.processes, a.Name, enemyUser, groups...); err != nil {
+			return nil, err
+		}
+		return c.ready(ctx)
+	}
+}
+
+// found makes a group that ends with the company.
+func (c *company) found(cards []uint16) (attack.Group, error) {
+	g, err := c.b.found(cards)
+	if err != nil {
+		return attack.Group{}, err
+	}
+	c.groups = append(c.groups, g)
+	return g.Group, nil
+}
+
+// play starts a process on each host.
+func (c *company) play(to *[]*process, name string, user uint32, groups ...attack.Group) error {
+	for host, socket := range c.b.sockets {
+		p, err := start(c.b.lab, host, name, roleAttack, user, attack.Config{Attack: name, Socket: socket, Host: host, Groups: groups})
+		if err != nil {
+			return err
+		}
+		*to = append(*to, p)
+	}
+	return nil
+}
+
+// ready waits until all processes have begun.
+func (c *company) ready(ctx context.Context) (*company, error) {
+	for _, p := range append(c.others, c.processes...) {
+		if _, err := p.next(ctx, "ready", patience); err != nil {
+			return nil, errors.Join(err, c.end(ctx))
+		}
+	}
+	return c, nil
+}
+
+// did is what the attack has done so far.
+func (c *company) did() (n int64) {
+	for _, p := range c.processes {
+		n += p.done()
+	}
+	return n
+}
+
+// alive says which process has ended too early, if one has.
+func (c *company) alive() error {
+	for _, p := range c.processes {
+		select {
+		case <-p.ended:
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			return fmt.Errorf("%s ended: %v: %s", p.name, p.err, strings.TrimSpace(p.complaints.String()))
+		default:
+		}
+	}
+	return nil
+}
+
+// end ends all of it and waits until the daemons know nothing of it any more.
+func (c *company) end(ctx context.Context) error {
+	killAll(append(c.processes, c.others...))
+	for _, g := range c.groups {
+		g.end()
+	}
+	if c.b.quiet == nil || ctx.Err() != nil {
+		return nil
+	}
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for host := range c.b.sockets {
+		for {
+			n, err := c.b.connections(host)
+			if err == nil && n <= c.b.quiet[host] {
+				break
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("the daemon of host %d has %d connections, not %d, %v after an attack (%v)", host, n, c.b.quiet[host], patience, err)
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
+}
+
+// connections asks a daemon how many it has.
+func (b *bed) connections(host int) (int, error) {
+	k, err := client.Dial(b.sockets[host])
+	if err != nil {
+		return 0, err
+	}
+	defer k.Close()
+	var s daemon.Status
+	err = k.Status(&s)
+	return s.Connections, err
+}

@@ -1,0 +1,184 @@
+// Command share measures what a user keeps of his network while another does what he can to take it
+// away: round trips and exchanges a second of two processes on two hosts, through the daemons
+// there, alone, beside a process on each host that only computes, and beside each attack of
+// package attack. It needs root and makes a lab of its own. `make share` runs it.
+//
+// The journey of a run: the lab comes up with a daemon on each host (ctl/lab); a launcher, which is
+// this process, makes the victim's group, and the victim's two processes (victim.go) stay
+// attached for the whole run. Every round goes through all attacks; before and after each the
+// victim is measured beside the computing processes, so an attack is compared with what was
+// just before it and just after (rounds.go). Each attack has groups, processes and, if it
+// wants them, sleeping contexts of others of its own, which are gone before the next (beside.go).
+// The report has medians over the rounds (report.go).
+//
+// Everybody is a process of its own: this program executes itself again in the role that roleEnv
+// says (process.go). All processes and the lab end with this one, however it ends.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/attack"
+)
+
+func main() {
+	if role := os.Getenv(roleEnv); role != "" {
+		if err := play(role, os.Getenv(configEnv)); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", role, err)
+			os.Exit(1)
+		}
+		return
+	}
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	code := 1
+	go func() {
+		s := <-caught
+		code = 128 + int(s.(syscall.Signal))
+		cancel(fmt.Errorf("ended by %v", s))
+	}()
+	if err := command().ExecuteContext(ctx); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		fmt.Fprintln(os.Stderr, "share:", strings.ReplaceAll(err.Error(), "\n", "; "))
+		os.Exit(code)
+	}
+}
+
+// options are the command line.
+type options struct {
+	Rounds  int
+	Window  time.Duration
+	Only    []string
+	MTU     int
+	XDP     string
+	Funid   string
+	JSON    bool
+	attacks []attack.Attack
+}
+
+// Limits of the options.
+const (
+	maxRounds = 1000
+	minWindow = 100 * time.Millisecond
+	maxWindow = time.Minute
+)
+
+func command() *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:           "share",
+		Short:         "Measure what a user keeps beside another's attacks, through daemons on two hosts",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			r, err := measure(c.Context(), &o)
+			if err != nil {
+				return err
+			}
+			if o.JSON {
+				e := json.NewEncoder(os.Stdout)
+				e.SetIndent("", "  ")
+				return e.Encode(r)
+			}
+			return r.writeTable(os.Stdout)
+		},
+	}
+	c.CompletionOptions.DisableDefaultCmd = true
+	p := c.Flags()
+	p.IntVar(&o.Rounds, "rounds", 5, "interleaved rounds")
+	p.DurationVar(&o.Window, "window", 1500*time.Millisecond, "how long each measurement takes")
+	p.StringSliceVar(&o.Only, "attacks", nil, "only these: "+strings.Join(names(), ", "))
+	p.IntVar(&o.MTU, "mtu", 9000, "of the lab's link, in bytes; frames are as long")
+	p.StringVar(&o.XDP, "xdp", "generic", "native or generic")
+	p.StringVar(&o.Funid, "funid", "", "the daemon's program (default: beside this one, or in PATH)")
+	p.BoolVar(&o.JSON, "json", false, "print one JSON document")
+	return c
+}
+
+// names lists the attacks.
+func names() (all []string) {
+	for _, a := range attack.Attacks() {
+		all = append(all, a.Name)
+	}
+	return all
+}
+
+// check refuses what cannot be measured, before anything is made.
+func (o *options) check() error {
+	switch {
+	case o.Rounds < 1 || o.Rounds > maxRounds:
+		return fmt.Errorf("--rounds %d: use 1 to %d", o.Rounds, maxRounds)
+	case o.Window < minWindow || o.Window > maxWindow:
+		return fmt.Errorf("--window %v: use %v to %v", o.Window, minWindow, maxWindow)
+	case o.XDP != "native" && o.XDP != "generic":
+		return fmt.Errorf("--xdp %q: use native or generic", o.XDP)
+	case o.MTU < lab.DefaultMTU || o.MTU > lab.MaxMTU:
+		return fmt.Errorf("--mtu %d: use %d to %d", o.MTU, lab.DefaultMTU, lab.MaxMTU)
+	case os.Geteuid() != 0:
+		return errors.New("network namespaces, AF_XDP and processes of several users need root; run it with sudo")
+	}
+	for _, name := range o.Only {
+		if !slices.Contains(names(), name) {
+			return fmt.Errorf("--attacks %q: use some of %s", name, strings.Join(names(), ", "))
+		}
+	}
+	for _, a := range attack.Attacks() {
+		if len(o.Only) == 0 || slices.Contains(o.Only, a.Name) {
+			o.attacks = append(o.attacks, a)
+		}
+	}
+	if o.Funid != "" {
+		var err error
+		if o.Funid, err = filepath.Abs(o.Funid); err != nil {
+			return fmt.Errorf("--funid: %w", err)
+		}
+	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return fmt.Errorf("asking how many files may be open: %w", err)
+	}
+	files.Cur = files.Max // a launcher has two connections for each group
+	return unix.Setrlimit(unix.RLIMIT_NOFILE, &files)
+}
+
+// play is the life of a role.
+func play(role, config string) error {
+	switch role {
+	case roleVictim:
+		var c victimConfig
+		if err := json.Unmarshal([]byte(config), &c); err != nil {
+			return fmt.Errorf("reading the configuration: %w", err)
+		}
+		return newVictim(c).live()
+	case roleAttack:
+		var c attack.Config
+		if err := json.Unmarshal([]byte(config), &c); err != nil {
+			return fmt.Errorf("reading the configuration: %w", err)
+		}
+		return attack.Play(c, os.Stdout)
+	case roleBurner:
+		burn()
+	}
+	return fmt.Errorf("no such role: %.20q", role)
+}

@@ -1,0 +1,150 @@
+package main
+
+// This file is what a run found: medians and ratios, as JSON and as a table.
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+// What a victim is to keep beside an attack, of what it has beside a process on each host that only
+// computes.
+const (
+	leastRate = 0.5
+	mostP99   = 4
+)
+
+// report is the result. Its JSON form is stable. Figures are medians over the rounds.
+type report struct {
+	Attacks []*attackReport `json:"attacks"`
+	Alone   figures         `json:"alone"`
+	Burner  figures         `json:"burner"` // beside a process on each host that only computes
+	Met     bool            `json:"met"`    // for all attacks
+
+	LeastRateRatio float64 `json:"least_rate_ratio"` // what met is judged by
+	MostP99Ratio   float64 `json:"most_p99_ratio"`
+	Rounds         int     `json:"rounds"`
+	WindowSeconds  float64 `json:"window_s"`
+	Outstanding    int     `json:"outstanding"` // requests under way where the pipelined rate is measured
+	MTU            int     `json:"mtu_bytes"`
+	XDPMode        string  `json:"xdp_mode"`
+
+	alone, burner []window
+}
+
+// figures are the victim's.
+type figures struct {
+	Rate      float64 `json:"rate_per_s"` // exchanges a second, one after the other
+	P50       float64 `json:"p50_us"`     // of their round trips
+	P99       float64 `json:"p99_us"`
+	Longest   float64 `json:"longest_us"`           // in all rounds
+	Pipelined float64 `json:"pipelined_rate_per_s"` // exchanges a second with outstanding requests under way
+}
+
+// attackReport is one attack's.
+type attackReport struct {
+	Name string `json:"name"`
+	Does string `json:"does"`
+	// The medians of the ratios of each round to what was beside the computing processes just
+	// before and after.
+	RateRatio float64 `json:"rate_ratio"`
+	P99Ratio  float64 `json:"p99_ratio"`
+	Met       bool    `json:"met"` // both are within what they are judged by
+	// PipelinedRatio is not judged: where the victim and the enemy both want all of the card, half is
+	// a fair share.
+	PipelinedRatio float64 `json:"pipelined_rate_ratio"`
+	figures
+	Returned int     `json:"returned"`  // requests that came back and were sent again, in all rounds
+	Did      float64 `json:"did_per_s"` // what the attack does
+
+	RoundsRate      []float64 `json:"rounds_rate_ratio"`
+	RoundsP99       []float64 `json:"rounds_p99_ratio"`
+	RoundsPipelined []float64 `json:"rounds_pipelined_rate_ratio"`
+
+	windows []window
+	did     []float64
+}
+
+func newReport(o *options) *report {
+	r := &report{Rounds: o.Rounds, WindowSeconds: o.Window.Seconds(), Outstanding: outstanding, MTU: o.MTU, XDPMode: o.XDP, LeastRateRatio: leastRate, MostP99Ratio: mostP99}
+	for _, a := range o.attacks {
+		r.Attacks = append(r.Attacks, &attackReport{Name: a.Name, Does: a.Does})
+	}
+	return r
+}
+
+// add enters a round of an attack.
+func (r *report) add(i int, before, beside, after window, did float64) {
+	a := r.Attacks[i]
+	ratio := func(of func(window) float64) float64 { return digits(2 * of(beside) / (of(before) + of(after))) }
+	a.RoundsRate = append(a.RoundsRate, ratio(func(w window) float64 { return w.Rate }))
+	a.RoundsPipelined = append(a.RoundsPipelined, ratio(func(w window) float64 { return w.Pipelined }))
+	a.RoundsP99 = append(a.RoundsP99, ratio(func(w window) float64 { return w.P99 }))
+	a.windows, a.did = append(a.windows, beside), append(a.did, did)
+	a.Returned += beside.Returned
+}
+
+// finish computes the medians.
+func (r *report) finish() *report {
+	r.Alone, r.Burner = summary(r.alone), summary(r.burner)
+	r.Met = true
+	for _, a := range r.Attacks {
+		a.figures, a.Did = summary(a.windows), median(a.did)
+		a.RateRatio, a.P99Ratio, a.PipelinedRatio = median(a.RoundsRate), median(a.RoundsP99), median(a.RoundsPipelined)
+		a.Met = a.RateRatio >= leastRate && a.P99Ratio <= mostP99
+		r.Met = r.Met && a.Met
+	}
+	return r
+}
+
+// summary is the medians of windows.
+func summary(all []window) (f figures) {
+	of := func(one func(window) float64) float64 {
+		var values []float64
+		for _, w := range all {
+			values = append(values, one(w))
+			f.Longest = max(f.Longest, w.Longest)
+		}
+		return median(values)
+	}
+	f.Rate, f.Pipelined = of(func(w window) float64 { return w.Rate }), of(func(w window) float64 { return w.Pipelined })
+	f.P50, f.P99 = of(func(w window) float64 { return w.P50 }), of(func(w window) float64 { return w.P99 })
+	return f
+}
+
+// median of the values, for an even number the mean of the two in the middle.
+func median(values []float64) float64 {
+	v := slices.Sorted(slices.Values(values))
+	return digits((v[(len(v)-1)/2] + v[len(v)/2]) / 2)
+}
+
+// digits rounds to three after the point.
+func digits(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+// writeTable prints the report for people.
+func (r *report) writeTable(out io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "two hosts with a daemon each, MTU %d, XDP %s; medians of %d rounds of %g s\n", r.MTU, r.XDPMode, r.Rounds, r.WindowSeconds)
+	fmt.Fprintf(&b, "%-20s %9s %9s %9s %9s %6s %6s %6s  %9s %6s\n", "beside", "rate", "p50 us", "p99 us", "longest", "rate", "p99", "", "rate of", "")
+	fmt.Fprintf(&b, "%-20s %9s %9s %9s %9s %6s %6s %6s  %9s %6s\n", "", "/s", "", "", "ms", "x", "x", "", fmt.Sprint(r.Outstanding, " /s"), "x")
+	for _, row := range []struct {
+		name string
+		figures
+	}{{"nothing", r.Alone}, {"two that compute", r.Burner}} {
+		fmt.Fprintf(&b, "%-20s %9.0f %9.1f %9.1f %9.1f %6s %6s %6s  %9.0f\n", row.name, row.Rate, row.P50, row.P99, row.Longest/1000, "", "", "", row.Pipelined)
+	}
+	for _, a := range r.Attacks {
+		verdict := "kept"
+		if !a.Met {
+			verdict = "LOST"
+		}
+		fmt.Fprintf(&b, "%-20s %9.0f %9.1f %9.1f %9.1f %6.2f %6.2f %6s  %9.0f %6.2f\n",
+			a.Name, a.Rate, a.P50, a.P99, a.Longest/1000, a.RateRatio, a.P99Ratio, verdict, a.Pipelined, a.PipelinedRatio)
+	}
+	fmt.Fprintf(&b, "x: by that beside two processes that compute; kept: at least %g times the rate, at most %g times the p99\n", r.LeastRateRatio, r.MostP99Ratio)
+	_, err := io.WriteString(out, b.String())
+	return err
+}

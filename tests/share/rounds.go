@@ -1,0 +1,124 @@
+package main
+
+// This file is the order of a run: who goes on beside the victim, and when it is measured.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// settle is how long something goes on before the victim is measured: queues fill, retries grow.
+const settle = 200 * time.Millisecond
+
+// run is what a run has at hand.
+type run struct {
+	*options
+	bed    *bed
+	asker  *process
+	report *report
+}
+
+// measure makes the lab, measures, and takes everything down again.
+func measure(ctx context.Context, o *options) (_ *report, err error) {
+	b, err := newBed(o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	r := &run{options: o, bed: b, report: newReport(o)}
+	g, err := b.found([]uint16{0, 1})
+	if err != nil {
+		return nil, err
+	}
+	defer g.end()
+	for node := range uint16(2) {
+		p, err := start(b.lab, int(node), "victim", roleVictim, victimUser, victimConfig{Socket: b.sockets[node], GID: g.GID, Node: node, Token: g.Token})
+		if err != nil {
+			return nil, err
+		}
+		defer p.kill()
+		if _, err := p.next(ctx, "attached", patience); err != nil {
+			return nil, err
+		}
+		if node == 0 {
+			r.asker = p
+		}
+	}
+	for host := range b.sockets {
+		n, err := b.connections(host)
+		if err != nil {
+			return nil, err
+		}
+		b.quiet = append(b.quiet, n)
+	}
+	if _, _, err := r.window(ctx, b.nobody); err != nil { // what is allocated once, and caches
+		return nil, err
+	}
+	begin := time.Now()
+	for n := range o.Rounds {
+		if err := r.round(ctx); err != nil {
+			return nil, fmt.Errorf("round %d: %w", n+1, err)
+		}
+		fmt.Fprintf(os.Stderr, "round %d of %d after %.0f s\n", n+1, o.Rounds, time.Since(begin).Seconds())
+	}
+	return r.report.finish(), nil
+}
+
+// round measures everything once.
+func (r *run) round(ctx context.Context) error {
+	alone, _, err := r.window(ctx, r.bed.nobody)
+	if err != nil {
+		return fmt.Errorf("alone: %w", err)
+	}
+	r.report.alone = append(r.report.alone, alone)
+	before, _, err := r.window(ctx, r.bed.burners)
+	if err != nil {
+		return fmt.Errorf("beside computing processes: %w", err)
+	}
+	r.report.burner = append(r.report.burner, before)
+	for i, a := range r.attacks {
+		beside, did, err := r.window(ctx, r.bed.attackers(a))
+		if err != nil {
+			return fmt.Errorf("beside %s: %w", a.Name, err)
+		}
+		after, _, err := r.window(ctx, r.bed.burners)
+		if err != nil {
+			return fmt.Errorf("beside computing processes: %w", err)
+		}
+		r.report.burner = append(r.report.burner, after)
+		r.report.add(i, before, beside, after, did)
+		fmt.Fprintf(os.Stderr, "%-20s %7.0f exchanges/s, %6.0f beside computing processes; p50 %6.0f us, p99 %7.0f us beside %5.0f us; longest %.0f ms, returned %d; %.0f attacks/s\n", a.Name,
+			beside.Rate, (before.Rate+after.Rate)/2, beside.P50, beside.P99, (before.P99+after.P99)/2, beside.Longest/1000, beside.Returned, did)
+		before = after
+	}
+	return nil
+}
+
+// window measures the victim beside something, and says how often a second that did what it does.
+func (r *run) window(ctx context.Context, with beside) (w window, did float64, err error) {
+	c, err := with(ctx)
+	if err != nil {
+		return w, 0, err
+	}
+	defer func() { err = errors.Join(err, c.end(ctx)) }()
+	select {
+	case <-time.After(settle):
+	case <-ctx.Done():
+		return w, 0, context.Cause(ctx)
+	}
+	begin, done := time.Now(), c.did()
+	fmt.Fprintf(r.asker.in, "window %d\n", r.Window)
+	text, err := r.asker.next(ctx, "window", r.Window+2*patience)
+	if err != nil {
+		return w, 0, err
+	}
+	did = float64(c.did()-done) / time.Since(begin).Seconds()
+	if err := c.alive(); err != nil {
+		return w, 0, err
+	}
+	return w, did, json.Unmarshal([]byte(text), &w)
+}

@@ -1,0 +1,191 @@
+package main
+
+// This file tests the command as a whole, with short windows: what it prints, what it refuses,
+// and that nothing is left of it.
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// deadline bounds each run; the machine may be busy.
+const deadline = 3 * time.Minute
+
+// built is the folder with share and funid.
+var built string
+
+func TestMain(m *testing.M) {
+	code, err := buildAndRun(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+func buildAndRun(m *testing.M) (code int, err error) {
+	// Closed to other users, as the home of whoever runs `make share` may be.
+	if built, err = os.MkdirTemp("", "funet-share"); err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(built)
+	for name, pkg := range map[string]string{"share": "tests/share", "funid": "ctl/funid"} {
+		build := exec.Command("go", "build", "-o", filepath.Join(built, name), "github.com/funet/funet/"+pkg)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0") // funid must be built without
+		if out, err := build.CombinedOutput(); err != nil {
+			return 0, fmt.Errorf("building %s: %w\n%s", name, err, out)
+		}
+	}
+	return m.Run(), nil
+}
+
+// share prepares a run, which ends with the test.
+func share(t *testing.T, args ...string) (cmd *exec.Cmd, out, complaints *bytes.Buffer) {
+	t.Helper()
+	out, complaints = new(bytes.Buffer), new(bytes.Buffer)
+	cmd = exec.CommandContext(t.Context(), filepath.Join(built, "share"), args...)
+	cmd.Stdout, cmd.Stderr = out, complaints
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd, out, complaints
+}
+
+// finish waits for the end of a run that was started.
+func finish(t *testing.T, cmd *exec.Cmd) (code int) {
+	t.Helper()
+	timer := time.AfterFunc(deadline, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) })
+	defer timer.Stop()
+	_ = cmd.Wait() // the code says it
+	return cmd.ProcessState.ExitCode()
+}
+
+// TestDocument: a run prints one JSON document, which has for each attack that was asked for the
+// ratios, the figures and whether they are within what they are judged by; that they are not is no
+// failure.
+func TestDocument(t *testing.T) {
+	cmd, out, complaints := share(t, "--rounds", "2", "--window", "200ms", "--attacks", "stolen_bells,connections", "--json")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if code := finish(t, cmd); code != 0 {
+		t.Fatalf("ended with %d: %s", code, complaints)
+	}
+	var r report
+	d := json.NewDecoder(out)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	if d.More() {
+		t.Error("more than one document")
+	}
+	if r.Rounds != 2 || r.WindowSeconds != 0.2 || r.LeastRateRatio != leastRate || r.MostP99Ratio != mostP99 {
+		t.Errorf("%+v", r)
+	}
+	for name, f := range map[string]figures{"alone": r.Alone, "burner": r.Burner} {
+		if f.Rate <= 0 || f.P50 <= 0 || f.P99 < f.P50 || f.Longest < f.P99 || f.Pipelined <= 0 {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	var found []string
+	met := true
+	for _, a := range r.Attacks {
+		found = append(found, a.Name)
+		met = met && a.Met
+		mean := (a.RoundsRate[0] + a.RoundsRate[1]) / 2 // the median of two
+		if len(a.RoundsRate) != 2 || math.Abs(a.RateRatio-mean) > 0.002 || a.Met != (a.RateRatio >= leastRate && a.P99Ratio <= mostP99) {
+			t.Errorf("%+v", a)
+		}
+		if a.Rate <= 0 || a.P50 <= 0 || a.P99 < a.P50 || a.Does == "" {
+			t.Errorf("%+v", a)
+		}
+	}
+	if !slices.Equal(found, []string{"stolen_bells", "connections"}) || r.Met != met {
+		t.Errorf("attacks %v, met %v", found, r.Met)
+	}
+}
+
+// TestRefusals: what cannot be measured is refused in a line, before anything is made.
+func TestRefusals(t *testing.T) {
+	for _, args := range []string{"--rounds 0", "--window 1ms", "--attacks nonsense", "--xdp fast", "--mtu 100", "--funid /nonexistent", "more"} {
+		cmd, out, complaints := share(t, strings.Fields(args)...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		code := finish(t, cmd)
+		if text := complaints.String(); code != 1 || out.Len() > 0 || !strings.HasPrefix(text, "share: ") || strings.Count(text, "\n") != 1 {
+			t.Errorf("%s: ended with %d, printed %q and %q", args, code, out, text)
+		}
+	}
+}
+
+// TestEndedEarly: however a run ends, all its processes end with it.
+func TestEndedEarly(t *testing.T) {
+	for _, c := range []struct {
+		signal syscall.Signal
+		code   int
+	}{{syscall.SIGINT, 130}, {syscall.SIGTERM, 143}, {syscall.SIGKILL, -1}} {
+		cmd, out, _ := share(t, "--rounds", "1", "--window", "1m", "--attacks", "holes_idle")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		pid := cmd.Process.Pid
+		until(t, "the victim's processes and the daemons run", func() bool { return len(children(pid)) >= 4 })
+		all := children(pid)
+		if err := cmd.Process.Signal(c.signal); err != nil {
+			t.Fatal(err)
+		}
+		if code := finish(t, cmd); code != c.code || out.Len() > 0 {
+			t.Errorf("%v: ended with %d, not %d, and printed %q", c.signal, code, c.code, out)
+		}
+		until(t, "all processes have ended", func() bool {
+			return !slices.ContainsFunc(all, func(p int) bool { return running(p) })
+		})
+	}
+}
+
+// until waits for something.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(deadline); !done(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// children returns the children of a process.
+func children(pid int) (all []int) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, path := range threads {
+		text, _ := os.ReadFile(path) // the thread may have ended
+		for _, f := range strings.Fields(string(text)) {
+			var child int
+			if _, err := fmt.Sscan(f, &child); err == nil {
+				all = append(all, child)
+			}
+		}
+	}
+	return all
+}
+
+// running says whether there is such a process that has not ended.
+func running(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}

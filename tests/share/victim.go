@@ -1,0 +1,219 @@
+package main
+
+// This file is the victim: two ordinary processes, node 0 of which sends requests that node 1
+// answers. In a window node 0 has by turns one request under way, which gives round trips and rate,
+// and outstanding of them. Every answer is compared with what was asked.
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	// outstanding is how many requests are under way at a time where as much as can be is exchanged.
+	outstanding = 16
+	// turnsEach is how many turns each of both kinds has in a window.
+	turnsEach = 5
+	// slowest is the longest round trip that is told from longer ones.
+	slowest = 2 * patience
+	// lostAfter is when a request is taken for lost.
+	lostAfter = patience
+	// exchangeWords are the words of a request and of its answer: number, its complement,
+	// and two that nobody reads.
+	exchangeWords = 4
+	exchangeType  = 9
+)
+
+// victimConfig is what the role is told.
+type victimConfig struct {
+	Socket string
+	GID    uint16
+	Node   uint16
+	Token  string
+}
+
+// window is what node 0 says about one.
+type window struct {
+	Rate      float64 `json:"rate"`      // exchanges a second, one after the other
+	P50       float64 `json:"p50"`       // us, of those
+	P99       float64 `json:"p99"`       // us
+	Longest   float64 `json:"longest"`   // us
+	Pipelined float64 `json:"pipelined"` // exchanges a second with outstanding under way
+	Returned  int     `json:"returned"`  // requests that came back and were sent again
+}
+
+// victim is the role.
+type victim struct {
+	c     victimConfig
+	k     *attach.Client
+	iface *funi.Interface
+
+	number   uint32 // of the next request
+	open     map[uint32]time.Time
+	returned int
+}
+
+func newVictim(c victimConfig) *victim { return &victim{c: c, open: map[uint32]time.Time{}} }
+
+// live is the role, until standard input ends.
+func (v *victim) live() error {
+	runtime.GOMAXPROCS(2) // a thread for what it is told
+	token, err := attach.ParseToken(v.c.Token)
+	if err != nil {
+		return err
+	}
+	if v.k, err = attach.Open(attach.Config{Socket: v.c.Socket, GID: v.c.GID, Node: v.c.Node, Token: token, Slots: 256, Timeout: patience}); err != nil {
+		return err
+	}
+	v.iface = v.k.Interface()
+	fmt.Println("attached")
+	if v.c.Node == 1 {
+		return v.answer()
+	}
+	for s := bufio.NewScanner(os.Stdin); s.Scan(); {
+		var d time.Duration
+		if _, err := fmt.Sscanf(s.Text(), "window %d", &d); err != nil {
+			return fmt.Errorf("told %.40q: %w", s.Text(), err)
+		}
+		w, err := v.window(d)
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(w)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("window %s\n", text)
+	}
+	return nil
+}
+
+// answer sends back what comes, for ever.
+func (v *victim) answer() error {
+	for {
+		for s := v.iface.Receive(funi.Request); s != nil; s = v.iface.Receive(funi.Request) {
+			a := v.iface.Reserve(funi.Reply)
+			if a == nil {
+				break
+			}
+			copy(a[funi.PayloadWord:], s.Payload())
+			a.SetHeader(funi.NewHeader(s.Source(), exchangeType, s.Header().Length()))
+			v.iface.Commit(funi.Reply)
+			v.iface.Release(funi.Request)
+		}
+		if _, more := v.iface.NextReturn(); more {
+			continue // node 0 asks again
+		}
+		if v.k.Drive(); v.k.Err() != nil {
+			return v.k.Err()
+		}
+	}
+}
+
+// window measures for a time, and until everything is answered.
+func (v *victim) window(d time.Duration) (w window, err error) {
+	times := hdrhistogram.New(1, slowest.Nanoseconds(), 3)
+	v.returned = 0
+	slice := d / (2 * turnsEach)
+	var took [2]time.Duration
+	var count [2]int
+	for range turnsEach {
+		for kind, depth := range []int{1, outstanding} {
+			start := time.Now()
+			n, err := v.exchange(depth, start.Add(slice), func(d time.Duration) {
+				if kind == 0 {
+					_ = times.RecordValue(min(d, slowest).Nanoseconds()) // within what the histogram has
+				}
+			})
+			if err != nil {
+				return w, err
+			}
+			count[kind] += n
+			took[kind] += time.Since(start)
+		}
+	}
+	micros := func(ns int64) float64 { return float64(ns) / 1000 }
+	return window{
+		Rate: float64(count[0]) / took[0].Seconds(), Pipelined: float64(count[1]) / took[1].Seconds(),
+		P50: micros(times.ValueAtQuantile(50)), P99: micros(times.ValueAtQuantile(99)), Longest: micros(times.Max()),
+		Returned: v.returned,
+	}, nil
+}
+
+// errLost: a request was neither answered nor returned.
+var errLost = errors.New("no answer")
+
+// exchange keeps so many requests under way until it is time to end, and waits for their answers.
+func (v *victim) exchange(depth int, end time.Time, each func(time.Duration)) (n int, err error) {
+	now := time.Now()
+	last := now // when something was answered
+	for {
+		for len(v.open) < depth && now.Before(end) && v.ask(v.number) {
+			v.open[v.number] = time.Now()
+			v.number++
+		}
+		if len(v.open) == 0 {
+			return n, nil
+		}
+		before := n
+		for s := v.iface.Receive(funi.Reply); s != nil; s = v.iface.Receive(funi.Reply) {
+			number := s.Payload()[0]
+			asked, ok := v.open[number]
+			if !ok || s.Header().Length() != exchangeWords || s.Payload()[1] != ^number {
+				return n, fmt.Errorf("an answer %#x that nobody waits for", s.Payload())
+			}
+			delete(v.open, number)
+			v.iface.Release(funi.Reply)
+			now = time.Now()
+			each(now.Sub(asked))
+			n++
+		}
+		if r, more := v.iface.NextReturn(); more {
+			v.returned++
+			for !v.ask(r.Word) {
+				v.k.Drive()
+			}
+		}
+		if n != before {
+			last = now
+			continue
+		}
+		v.k.Drive()
+		if v.k.Err() != nil {
+			return n, v.k.Err()
+		}
+		if now = time.Now(); now.Sub(last) > lostAfter {
+			return n, fmt.Errorf("%d requests under way for %v: %w", len(v.open), lostAfter, errLost)
+		}
+	}
+}
+
+// ask sends a request, if there is room.
+func (v *victim) ask(number uint32) bool {
+	s := v.iface.Reserve(funi.Request)
+	if s == nil {
+		return false
+	}
+	s[funi.PayloadWord], s[funi.PayloadWord+1] = number, ^number
+	s.SetHeader(funi.NewHeader(1-v.c.Node, exchangeType, exchangeWords))
+	v.iface.Commit(funi.Request)
+	return true
+}
+
+// burn computes and does nothing else.
+func burn() {
+	runtime.GOMAXPROCS(1)
+	fmt.Println("ready")
+	for n := uint32(1); n != 0; n = n*5 | 1 {
+	}
+}

@@ -1,0 +1,115 @@
+#!/bin/bash
+# Tries funid's unit under systemd: boots it as process 1 in namespaces of its own, on a copy of this
+# machine's files that goes with them, with a veth as the network, and checks that the service becomes
+# active there with an AF_XDP socket, as whom and with what it runs, that an ordinary user's program works
+# on it, and that nothing is left when it stops. Needs root, systemd and systemd-container: make systemd.
+#
+#   try.sh              boots and tries; prints what was checked, and fails if something was wrong
+#   try.sh boot FOLDER  (in a mount namespace) makes the copy and becomes systemd-nspawn
+#   try.sh inside       (in the booted system) checks
+
+set -eu
+here=$(dirname "$(readlink -f "$0")")
+repository=$(dirname "$(dirname "$here")")
+
+boot() {
+	mount -t tmpfs none "$1"
+	mkdir "$1/upper" "$1/work" "$1/root"
+	mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+	local root=$1/root
+	make -C "$repository" -s install DESTDIR="$root" PREFIX=/usr/local
+	install -m 755 "$here/try.sh" "$root/try.sh"
+	install -d "$root/etc/funet"
+	printf '%s\n' 'peers:' '  - {node: 0, mac: "02:46:55:00:00:01", iface: fu0}' '  - {node: 1, mac: "02:46:55:00:01:01", iface: fu0}' > "$root/etc/funet/peers.yaml"
+	printf '%s\n' 'card: 0' 'peers: peers.yaml' 'metrics: unix:/run/funet/metrics.sock' > "$root/etc/funet/funid.yaml"
+	# No more of the machine's services than systemd itself wants.
+	printf '%s\n' '[Unit]' 'Requires=basic.target dbus.service' 'After=basic.target dbus.service' > "$root/etc/systemd/system/funet-try.target"
+	exec systemd-nspawn --quiet --directory="$root" --register=no --keep-unit --private-network --link-journal=no \
+		--machine="funet-try" --capability=all --system-call-filter=bpf --rlimit=MEMLOCK=infinity --console=pipe \
+		--boot systemd.unit=funet-try.target systemd.log_target=null < /dev/null
+}
+
+check() { # check WHAT WANT GOT
+	if [[ $3 =~ $2 ]]; then
+		echo "ok: $1: ${3%%$'\n'*}"
+	else
+		echo "WRONG: $1: want $2, got: $3"
+		wrong=1
+	fi
+}
+
+# limit NAME WANT: what a limit must be. Where process 1 itself may not raise limits (CAP_SYS_RESOURCE), as in
+# some containers, systemd comes as close as it may.
+limit() {
+	local caps
+	caps=$(awk '/^CapEff/ { print $2 }' /proc/1/status)
+	if ((16#$caps >> 24 & 1)); then
+		echo "$2"
+	else
+		grep "^Max $1" /proc/1/limits | sed -E "s/^Max $1 +[^ ]+ +([^ ]+).*/\\1/"
+	fi
+}
+
+inside() {
+	wrong=
+	ip link add fu0 address 02:46:55:00:00:01 type veth peer name fu1
+	ip link set fu0 up
+	ip link set fu1 up
+	systemctl start funid || true
+	check "state" '^active$' "$(systemctl is-active funid)"
+	local pid
+	pid=$(systemctl show -p MainPID --value funid)
+	status() { grep -E "^$1:" "/proc/$pid/status" || true; }
+	check "not root" 'Uid:[[:space:]]+[1-9]' "$(status Uid)"
+	check "no right to raise privileges" '1$' "$(status NoNewPrivs)"
+	check "system calls are filtered" '2$' "$(status Seccomp)"
+	check "what it may (bounding set) is no more than five capabilities" '0000c000003200$' "$(status CapBnd)"
+	check "what it keeps when the card is made" '0{12}0[02]00$' "$(status CapEff)"
+	check "descriptors" "$(limit 'open files' 262144)" "$(grep 'Max open files' "/proc/$pid/limits")"
+	check "locked memory" "$(limit 'locked memory' unlimited)" "$(grep 'Max locked' "/proc/$pid/limits")"
+	check "the file system is read-only" 'Read-only' "$(nsenter -t "$pid" -m touch /etc/x 2>&1 || true)"
+	check "NIC program on the interface" 'xdp' "$(ip link show fu0)"
+	check "AF_XDP sockets in this network (/proc/net/protocols)" '^[1-9]' "$(awk '$1 == "XDP" { print $3 }' /proc/net/protocols)"
+	check "status for an ordinary user" 'card 0 of' "$(runuser -u nobody -- funet status 2>&1)"
+	check "a program of an ordinary user" 'every one verified' "$(cd / && timeout 100 funet run -n 2 --user nobody -- funet pingpong --exchanges 200 2>&1)"
+	check "metrics" 'funid_info' "$(curl -sS --unix-socket /run/funet/metrics.sock http://funid/metrics 2>&1)"
+	systemctl kill -s KILL funid
+	local n now
+	for n in $(seq 600); do
+		now=$(systemctl show -p MainPID --value funid)
+		[ "$now" != "$pid" ] && [ "$now" != 0 ] && [ "$(systemctl is-active funid)" = active ] && break
+		sleep 0.1
+	done
+	check "after SIGKILL it is started again" '^active$' "$(systemctl is-active funid)"
+	systemctl stop funid
+	check "stopped" '^inactive$' "$(systemctl is-active funid || true)"
+	check "nothing is left" 'No such file' "$(ls /run/funet 2>&1 || true)"
+	check "no NIC program is left" '^$' "$(ip link show fu0 | grep -o xdp || true)"
+	check "how exposed it is (systemd-analyze security)" 'OK|SAFE' "$(systemd-analyze security funid --no-pager | tail -1)"
+	[ -z "$wrong" ] || systemctl status funid --no-pager --lines=20
+	[ -z "$wrong" ]
+}
+
+try() {
+	local folder launched leader= n code=0
+	folder=$(mktemp -d)
+	unshare -m --propagation private "$here/try.sh" boot "$folder" > "$folder.log" 2>&1 &
+	launched=$!
+	trap 'kill -9 ${leader:-} $launched 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$folder" "$folder.log"' EXIT
+	in_it() { nsenter -t "$leader" -m -u -i -n -p -C -- "$@"; }
+	for n in $(seq 600); do # a minute, and more on a busy machine
+		leader=$(pgrep -P "$launched" -x systemd || true)
+		[ -n "$leader" ] && in_it systemctl is-active funet-try.target > /dev/null 2>&1 && break
+		kill -0 "$launched" 2> /dev/null || break
+		sleep 0.1
+	done
+	if [ -z "$leader" ]; then
+		echo "systemd does not boot here:"
+		cat "$folder.log"
+		exit 1
+	fi
+	in_it /try.sh inside || code=1
+	exit $code
+}
+
+"${1:-try}" ${2:+"$2"}

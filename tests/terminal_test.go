@@ -1,0 +1,180 @@
+package tests
+
+// This file tests what a program has of root that root's `funet run` starts as an ordinary user:
+// nothing of the terminal, the environment, the descriptors and the privileges; and that Ctrl-C at
+// that terminal ends it all the same.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
+)
+
+// typist is the test binary as a program that tries to type into the terminal that is named in its
+// environment, by every way there is to it, and says what it found.
+func typist() {
+	typed := 0
+	try := func(fd int) {
+		for _, c := range []byte("evil\n") {
+			if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCSTI, uintptr(unsafe.Pointer(&c))); e == 0 {
+				typed++
+			}
+		}
+		// Where the kernel has no TIOCSTI (dev.tty.legacy_tiocsti), a terminal is one too many.
+		if _, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil {
+			fmt.Println("descriptor", fd, "is a terminal")
+		}
+	}
+	files, _ := os.ReadDir("/proc/self/fd") // none: nothing to try
+	var open []string
+	for _, f := range files {
+		link, err := os.Readlink("/proc/self/fd/" + f.Name())
+		var fd int
+		_, scanned := fmt.Sscan(f.Name(), &fd)
+		if err != nil || scanned != nil {
+			continue // of the folder itself
+		}
+		if !strings.HasPrefix(link, "anon_inode:") && !strings.HasPrefix(link, "/proc/") && !strings.HasPrefix(link, "/sys/fs/cgroup/") { // the runtime's own, and this look
+			open = append(open, f.Name()+" "+strings.SplitN(link, ":", 2)[0])
+		}
+		try(fd)
+	}
+	for _, name := range []string{"/dev/tty", os.Getenv(typistEnv)} {
+		if fd, err := unix.Open(name, unix.O_RDWR, 0); err == nil {
+			fmt.Println("opened", name)
+			try(fd)
+		}
+	}
+	stat, _ := os.ReadFile("/proc/self/stat") // none: no field below
+	fields := strings.Fields(string(stat[strings.LastIndex(string(stat), ")")+1:]))
+	status, _ := os.ReadFile("/proc/self/status")
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, unix.SIGINT)
+	fmt.Printf("typed %d; terminal %s; session is own %v; %s; uid %d; open %v; environment %v\n", typed, fields[4],
+		fields[3] == fmt.Sprint(os.Getpid()), regexp.MustCompile(`NoNewPrivs:\s\d`).FindString(string(status)), os.Getuid(), open, os.Environ())
+	fmt.Println("ready")
+	<-interrupts
+	fmt.Println("Ctrl-C arrived")
+	os.Exit(41)
+}
+
+// pty makes a pseudo-terminal (pty(7)), which goes with the test.
+func pty(t *testing.T) (user, terminal *os.File) {
+	t.Helper()
+	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = errors.Join(user.Close(), terminal.Close()) })
+	return user, terminal
+}
+
+// TestRunKeepsTheTerminal: a program that root's funet run starts as another user has no terminal
+// and cannot type into root's, is privileged in no way, has none of root's variables and
+// descriptors but what it was given, and is reached by the Ctrl-C of that terminal.
+func TestRunKeepsTheTerminal(t *testing.T) {
+	s := daemons(t)
+	user, terminal := pty(t)
+	secret, err := os.Open(file(t, "root's\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer secret.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(command, "run", "-n", "2", "--lab="+s.name, "--user", "nobody",
+		"--env", typistEnv, "--env", "GIVEN=a=b", "--env", "PASSED", "--", self)
+	cmd.Dir = "/"
+	cmd.Stdin, cmd.ExtraFiles = terminal, []*os.File{secret}
+	cmd.Env = append(os.Environ(), typistEnv+"="+terminal.Name(), "PASSED=on", "SECRET=root's", "SSH_AUTH_SOCK=/root/agent", "TMPDIR="+closed(t), "LC_TIME=C")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	var out growing
+	cmd.Stdout = &out
+	p := start(t, cmd, nil)
+	eventually(t, "both nodes are ready", func() bool { return out.count("ready\n") == 2 })
+	if _, err := user.Write([]byte{3}); err != nil { // Ctrl-C
+		t.Fatal(err)
+	}
+	if code := p.wait(); code != 128+int(syscall.SIGINT) || out.count("Ctrl-C arrived\n") != 2 || !strings.Contains(p.stderr.String(), "funet: interrupted (SIGINT); ending the job\n") {
+		t.Errorf("exit code %d; it printed %q and said %q", code, out.text.String(), p.stderr.String())
+	}
+	known := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE", "LC_TIME", "GIVEN", "PASSED", markEnv, typistEnv,
+		attach.SocketVariable, attach.GIDVariable, attach.NodeVariable, attach.NodesVariable, attach.TokenVariable}
+	said := regexp.MustCompile(`(?m)^\[[01]\] typed 0; terminal 0; session is own true; NoNewPrivs:\t1; uid 65534; open \[0 \S+ 1 pipe 2 pipe( 3 \S+)?\]; environment \[(.*)\]$`).FindAllStringSubmatch(out.text.String(), -1)
+	if len(said) != 2 || out.count("is a terminal") != 0 || out.count("opened") != 0 {
+		t.Fatalf("the programs found %s", out.text.String())
+	}
+	for _, m := range said {
+		// The test binary may be where nobody reaches it; then it was handed over.
+		if m[1] != "" && m[1] != " 3 "+self {
+			t.Errorf("a descriptor more: %s", m[1])
+		}
+		for _, v := range regexp.MustCompile(`(?:^| )([A-Z_]+)=`).FindAllStringSubmatch(m[2], -1) {
+			if !slices.Contains(known, v[1]) && !strings.HasPrefix(v[1], "LC_") && !strings.HasPrefix(v[1], "FUNET_") {
+				t.Errorf("the program has root's %s", v[1])
+			}
+		}
+		for _, want := range []string{"HOME=/nonexistent", "USER=nobody", "LOGNAME=nobody", "SHELL=/bin/sh", "PATH=", "GIVEN=a=b", "PASSED=on", "LC_TIME=C"} {
+			if !strings.Contains(" "+m[2], " "+want) {
+				t.Errorf("the program has no %s: %s", want, m[2])
+			}
+		}
+	}
+	s.free()
+}
+
+// TestRunEnv: --env adds to what an ordinary user's program has of its user, here and where it
+// changes a variable, and refuses what is none.
+func TestRunEnv(t *testing.T) {
+	s := daemons(t)
+	cmd := nobody(exec.Command(command, "run", "-n", "1", "--lab="+s.name, "--env", "A=1=2", "--env", "KEPT=changed", "--env", attach.NodeVariable+"=9", "--",
+		"sh", "-c", `echo "$A $KEPT $OTHER $`+attach.NodeVariable+`"`))
+	cmd.Env = append(os.Environ(), "KEPT=kept", "OTHER=own")
+	if out := start(t, cmd, nil).ok(); out != "[0] 1=2 changed own 0\n" {
+		t.Errorf("it printed %q", out)
+	}
+	for env, says := range map[string]string{"": "use NAME=VALUE", "=x": "use NAME=VALUE", "FUNET_NO_SUCH": "give it one: --env FUNET_NO_SUCH=VALUE"} {
+		start(t, nobody(exec.Command(command, "run", "--lab="+s.name, "--env", env, "--", "true")), nil).fails("--env", says)
+	}
+}
+
+// TestRunGainsNoPrivileges: a set-user-ID program that a node starts stays the node's user's.
+func TestRunGainsNoPrivileges(t *testing.T) {
+	s := daemons(t)
+	id, err := exec.LookPath("id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(filepath.Dir(file(t, "")), "id")
+	put(t, id, program, 0o755|os.ModeSetuid)
+	cmd := exec.Command(command, "run", "-n", "1", "--lab="+s.name, "--user", "nobody", "--", program, "-u")
+	cmd.Dir = "/"
+	if out := start(t, cmd, nil).ok(); out != "[0] 65534\n" {
+		t.Errorf("it printed %q", out)
+	}
+}
