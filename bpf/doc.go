@@ -52,8 +52,9 @@
 //	          funet_sockets[rx queue]? ─ none ─────────────────> XDP_DROP      no_socket
 //	            └───────────────── AF_XDP socket ──────────────> XDP_REDIRECT  redirected
 //
-// So what is not FUNet's is left to the kernel untouched, and a malformed frame or one of a group
-// that has no context on this host never wakes user space.
+// So what is not FUNet's is left to the kernel untouched, and a malformed frame, or one of a group
+// that the card has not opened, never wakes user space. A card of one process opens its group; a
+// daemon opens all, because it answers frames for groups that it does not have (package ctl/daemon).
 //
 // # Rules
 //

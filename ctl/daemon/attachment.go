@@ -22,7 +22,7 @@ import (
 // thread's, it is guarded by connection.mu.
 type attachment struct {
 	job      *job
-	uid      uint32
+	account  uint32 // whose it is
 	node     uint16
 	slots    int
 	conn     *connection
@@ -58,7 +58,7 @@ func (c *connection) attach(message []byte) (err error) {
 	if err != nil {
 		return fmt.Errorf("%d slots: %w", r.Slots, attach.ErrSlots)
 	}
-	if err := c.pace(memoryCost(int64(size))); err != nil {
+	if err := c.pace(memoryCost(uint64(size), c.rule)); err != nil {
 		return err
 	}
 	a, wait, err := c.newContext(&r, size)
@@ -88,12 +88,12 @@ func (c *connection) newContext(r *attach.AttachRequest, size int) (_ *attachmen
 	if err != nil {
 		return nil, -1, err
 	}
-	use := usage{contexts: 1, bytes: pages(int64(size))}
-	if err := d.take(c.peer.uid, c.rule, use); err != nil {
+	use := usage{contexts: 1, pieces: 1, bytes: pages(int64(size))}
+	if err := d.take(c.peer.account, c.rule, use); err != nil {
 		d.leave(j, r.Node)
 		return nil, -1, err
 	}
-	a := &attachment{job: j, conn: c, uid: c.peer.uid, node: r.Node, slots: int(r.Slots), segments: map[uint32]*region{}, bytes: use.bytes, card: -1, process: -1}
+	a := &attachment{job: j, conn: c, account: c.peer.account, node: r.Node, slots: int(r.Slots), segments: map[uint32]*region{}, bytes: use.bytes, card: -1, process: -1}
 	wait, err = a.make(d, size)
 	if err == nil {
 		err = d.attachContext(a)
@@ -101,7 +101,7 @@ func (c *connection) newContext(r *attach.AttachRequest, size int) (_ *attachmen
 	if err != nil {
 		a.close(d)
 		closeFD(wait)
-		d.give(c.peer.uid, use)
+		d.give(c.peer.account, c.rule, use)
 		d.leave(j, r.Node)
 		return nil, -1, err
 	}
@@ -118,7 +118,7 @@ func (a *attachment) make(d *Daemon, size int) (wait int, err error) {
 	if a.memory, err = d.memory.make(fmt.Sprintf("%d.%d", a.job.gid, a.node), int64(size), a); err != nil {
 		return wait, fmt.Errorf("%w: %w", attach.ErrFull, err)
 	}
-	if a.bells, err = d.takeBells(a.uid); err != nil {
+	if a.bells, err = d.takeBells(a.account); err != nil {
 		return wait, err
 	}
 	if a.shared, err = funi.SharedMemory(a.memory.bytes, a.bells.bytes); err != nil {
@@ -157,7 +157,7 @@ func (d *Daemon) attachContext(a *attachment) error {
 			l.unwatch(a.card)
 			return
 		}
-		l.card.Account(a.ctx, a.uid)
+		l.card.Account(a.ctx, a.account)
 		l.card.Doorbells(a.ctx, a.bells.page)
 		l.byBell[a.ctx.Bell()] = a
 		a.active.Store(true)
@@ -176,8 +176,14 @@ func (d *Daemon) attachContext(a *attachment) error {
 	return nil
 }
 
-// longestLinger bounds how long a process may have its context wait for its end.
-const longestLinger = time.Minute
+const (
+	// longestLinger bounds how long a process may have its context wait for its end.
+	longestLinger = time.Minute
+	// firstLook and lastLook bound the time between two looks whether it can end; between them it
+	// is a quarter of the time that has passed, so that few looks find it late by little.
+	firstLook = time.Millisecond
+	lastLook  = 250 * time.Millisecond
+)
 
 // linger carries out KindDetach.
 func (c *connection) linger(message []byte) error {
@@ -185,22 +191,31 @@ func (c *connection) linger(message []byte) error {
 	if err != nil {
 		return err
 	}
-	t := time.NewTicker(time.Millisecond)
-	defer t.Stop()
-	for end := time.Now().Add(min(r.Linger, longestLinger)); ; <-t.C {
-		done, err := c.detachIf(!time.Now().Before(end) || c.hungUp())
+	begin, gone := time.Now(), false
+	for end := begin.Add(min(r.Linger, longestLinger)); ; {
+		done, err := c.detachIf(gone || !time.Now().Before(end))
 		if err != nil {
 			return fmt.Errorf("detaching: %w", err)
 		}
 		if done {
 			break
 		}
+		if err := c.pace(lookCost); err != nil {
+			gone = true
+			continue
+		}
+		gone = c.endsWithin(min(nextLook(time.Since(begin)), time.Until(end)))
 	}
 	message, err = attach.EncodeBody(attach.KindDetach|attach.AnswerBit, nil)
 	if err != nil {
 		return err
 	}
 	return c.send(message)
+}
+
+// nextLook returns the time until the next look of a context that has lingered for so long.
+func nextLook(lingered time.Duration) time.Duration {
+	return min(max(lingered/4, firstLook), lastLook)
 }
 
 // detachIf ends the context if nothing of it waits, or with force also otherwise: then the
@@ -224,21 +239,6 @@ func (c *connection) detachIf(force bool) (done bool, err error) {
 		return true, fmt.Errorf("packets were left undelivered: %w", attach.ErrBusy)
 	}
 	return true, nil
-}
-
-// hungUp reports whether the process is gone.
-func (c *connection) hungUp() bool {
-	raw, err := c.conn.SyscallConn()
-	if err != nil {
-		return true
-	}
-	gone := false
-	err = raw.Control(func(fd uintptr) {
-		p := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-		n, _ := unix.Poll(p[:], 0)
-		gone = n > 0 && p[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
-	})
-	return gone || err != nil
 }
 
 // dismiss tells the process that its context is gone. The card's thread calls it.
@@ -278,7 +278,7 @@ func (c *connection) freeKept() {
 		a.erase()
 	}
 	a.close(c.d)
-	c.d.give(c.peer.uid, usage{contexts: 1, bytes: a.bytes})
+	c.d.give(c.peer.account, c.rule, usage{contexts: 1, pieces: 1 + len(a.segments), bytes: a.bytes})
 }
 
 // endContext ends the context for who holds mu, and returns what is left of it, or nil.
@@ -320,7 +320,7 @@ func (a *attachment) erase() {
 // close gives memory and descriptors back, which the card must not use any more.
 func (a *attachment) close(d *Daemon) {
 	if a.bells != nil {
-		d.giveBells(a.uid, a.bells)
+		d.giveBells(a.account, a.bells)
 	}
 	if a.memory != nil {
 		a.memory.close()

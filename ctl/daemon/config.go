@@ -30,6 +30,9 @@ const (
 	DefaultJobs        = 64
 	DefaultConnections = 256
 	DefaultBytes       = 256 << 20
+	// DefaultTotal is how many times what one user may have all users of a rule that names
+	// groups have together.
+	DefaultTotal = 16
 )
 
 // Errors for what callers decide on.
@@ -71,23 +74,43 @@ type Config struct {
 	// everybody may, as DefaultRule says.
 	Rules          []Rule
 	Administrators Who // besides uid 0
+	// Subordinates is the file of subordinate numbers, DefaultSubordinates.
+	Subordinates string
+	// MostMemory is the bytes of contexts and segments of all users together; 0: three quarters of
+	// the machine's memory.
+	MostMemory int64
 	// Metrics is where metrics are served: "unix:" and a path, or a loopback address with
 	// port; "": nowhere.
 	Metrics string
+	// Log takes a line for the daemon's log, from any goroutine; nil: nobody reads one.
+	Log func(line string) `json:"-"`
 }
 
 // Who is users and groups, by number.
 type Who struct{ Users, Groups []uint32 }
 
-// Rule is what users may use, each of them. Zeros stand for the defaults.
+// Rule is what users may use. Zeros stand for the defaults.
 type Rule struct {
-	Who         // nobody in particular: everybody
-	GIDs        []Range
+	Who  // nobody in particular: everybody
+	GIDs []Range
+	// What each of them may use, with his subordinate numbers.
 	Contexts    int
 	Jobs        int
 	Connections int
 	Bytes       int64 // of contexts and segments
+	// Total is what all of them may use together. The default is DefaultTotal times what one
+	// may for a rule that names groups, and as much as there is for one that does not.
+	Total Amounts
 }
+
+// Amounts is how much may be used.
+type Amounts struct {
+	Contexts, Jobs, Connections int
+	Bytes                       int64 // of contexts and segments
+}
+
+// each returns what a user may use.
+func (r *Rule) each() Amounts { return Amounts{r.Contexts, r.Jobs, r.Connections, r.Bytes} }
 
 // Range is GIDs, both ends included.
 type Range struct{ First, Last uint16 }
@@ -107,6 +130,12 @@ func (c Config) complete() (_ Config, err error) {
 	}
 	if c.Slots == 0 {
 		c.Slots = DefaultSlots
+	}
+	if c.Subordinates == "" {
+		c.Subordinates = DefaultSubordinates
+	}
+	if c.Log == nil {
+		c.Log = func(string) {}
 	}
 	if c.Drain == 0 {
 		c.Drain = DefaultDrain
@@ -131,6 +160,8 @@ func (c Config) complete() (_ Config, err error) {
 		return c, bad("drain %v; use 0s to 1m", c.Drain)
 	case c.PeerTimeout < 100*time.Millisecond || c.PeerTimeout > time.Hour || c.ConnectTimeout < 100*time.Millisecond || c.ConnectTimeout > time.Hour:
 		return c, bad("timeouts %v and %v; use 100ms to 1h", c.PeerTimeout, c.ConnectTimeout)
+	case c.MostMemory < 0 || c.MostMemory > mostBytes:
+		return c, bad("most_memory %d; use 1 to 64 TiB", c.MostMemory)
 	case pollings[c.Polling] == "":
 		return c, bad("polling %d; use adaptive, spin or sleep", c.Polling)
 	}
@@ -204,25 +235,51 @@ func (r *Rule) complete() error {
 			return fmt.Errorf("gids %d to %d; use 1 to %d (0 is the system group)", g.First, g.Last, arctic.MaxGID)
 		}
 	}
+	each := r.each()
+	if err := each.complete(d.each()); err != nil {
+		return err
+	}
+	r.Contexts, r.Jobs, r.Connections, r.Bytes = each.Contexts, each.Jobs, each.Connections, each.Bytes
+	if len(r.Groups) == 0 && r.Total == (Amounts{}) {
+		return nil
+	}
+	if err := r.Total.complete(each.times(DefaultTotal)); err != nil {
+		return fmt.Errorf("total: %w", err)
+	}
+	return nil
+}
+
+const (
+	mostAmount = 1 << 20 // of contexts, jobs and connections
+	mostBytes  = 1 << 46
+)
+
+// complete puts d where nothing is said.
+func (a *Amounts) complete(d Amounts) error {
 	for _, v := range []struct {
 		name string
 		n    *int
 		d    int
-	}{{"contexts", &r.Contexts, d.Contexts}, {"jobs", &r.Jobs, d.Jobs}, {"connections", &r.Connections, d.Connections}} {
+	}{{"contexts", &a.Contexts, d.Contexts}, {"jobs", &a.Jobs, d.Jobs}, {"connections", &a.Connections, d.Connections}} {
 		if *v.n == 0 {
 			*v.n = v.d
 		}
-		if *v.n < 0 || *v.n > 1<<16 {
-			return fmt.Errorf("%s %d; use 1 to %d", v.name, *v.n, 1<<16)
+		if *v.n < 0 || *v.n > mostAmount {
+			return fmt.Errorf("%s %d; use 1 to %d", v.name, *v.n, mostAmount)
 		}
 	}
-	if r.Bytes == 0 {
-		r.Bytes = d.Bytes
+	if a.Bytes == 0 {
+		a.Bytes = d.Bytes
 	}
-	if r.Bytes < 0 || r.Bytes > 1<<46 {
-		return fmt.Errorf("bytes %d; use 1 to 64 TiB", r.Bytes)
+	if a.Bytes < 0 || a.Bytes > mostBytes {
+		return fmt.Errorf("bytes %d; use 1 to 64 TiB", a.Bytes)
 	}
 	return nil
+}
+
+// times returns n times as much, as far as it goes.
+func (a Amounts) times(n int) Amounts {
+	return Amounts{min(n*a.Contexts, mostAmount), min(n*a.Jobs, mostAmount), min(n*a.Connections, mostAmount), min(int64(n)*a.Bytes, mostBytes)}
 }
 
 // metricsAddress splits an address into what package net wants.

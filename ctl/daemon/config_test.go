@@ -31,8 +31,10 @@ connect_timeout: 4s
 drain: 500ms
 metrics: "127.0.0.1:9464"
 administrators: {users: [root, 7], groups: [9]}
+subuid: /tmp/subuid
+most_memory: 2GiB
 rules:
-  - {users: [1001], gids: [1-100, 200], contexts: 16, jobs: 8, connections: 32, bytes: 1GiB}
+  - {users: [1001], gids: [1-100, 200], contexts: 16, jobs: 8, connections: 32, bytes: 1GiB, total: {contexts: 20, jobs: 10, connections: 40, bytes: 3GiB}}
   - {bytes: 4096}
 `))
 	if err != nil {
@@ -41,7 +43,9 @@ rules:
 	want := Config{Socket: "/tmp/x.sock", Card: 3, Interfaces: []string{"eth1", "eth2"}, Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy,
 		HugePages: true, Jumbo: true, CPU: 2, Polling: Sleep, Slots: 64, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
 		Drain: 500 * time.Millisecond, Metrics: "127.0.0.1:9464", Administrators: Who{Users: []uint32{0, 7}, Groups: []uint32{9}},
-		Rules: []Rule{{Who: Who{Users: []uint32{1001}}, GIDs: []Range{{1, 100}, {200, 200}}, Contexts: 16, Jobs: 8, Connections: 32, Bytes: 1 << 30}, {Bytes: 4096}}}
+		Subordinates: "/tmp/subuid", MostMemory: 2 << 30,
+		Rules: []Rule{{Who: Who{Users: []uint32{1001}}, GIDs: []Range{{1, 100}, {200, 200}}, Contexts: 16, Jobs: 8, Connections: 32, Bytes: 1 << 30,
+			Total: Amounts{20, 10, 40, 3 << 30}}, {Bytes: 4096}}}
 	if !reflect.DeepEqual(c, want) || peers != "p.yaml" {
 		t.Errorf("got %+v and %q", c, peers)
 	}
@@ -52,6 +56,28 @@ func TestParseNothing(t *testing.T) {
 	for _, s := range []string{"", "# nothing\n", "---\n"} {
 		if c, peers, err := Parse("x", []byte(s)); err != nil || peers != "" || !reflect.DeepEqual(c, Config{CPU: -1}) {
 			t.Errorf("%q: %+v, %v", s, c, err)
+		}
+	}
+}
+
+// Rule: a rule that names groups has a total, 16 times what one may have of what it does not
+// say; another has none unless it says so.
+func TestTotals(t *testing.T) {
+	for _, c := range []struct{ rule, want Rule }{
+		{Rule{}, DefaultRule()},
+		{Rule{Contexts: 2, Total: Amounts{Jobs: 5}}, Rule{GIDs: DefaultRule().GIDs, Contexts: 2, Jobs: DefaultJobs, Connections: DefaultConnections, Bytes: DefaultBytes,
+			Total: Amounts{32, 5, 16 * DefaultConnections, 16 * DefaultBytes}}},
+		{Rule{Who: Who{Groups: []uint32{7}}, Contexts: 2, Jobs: 3, Connections: 4, Bytes: 1 << 45}, Rule{Who: Who{Groups: []uint32{7}}, GIDs: DefaultRule().GIDs,
+			Contexts: 2, Jobs: 3, Connections: 4, Bytes: 1 << 45, Total: Amounts{32, 48, 64, mostBytes}}},
+	} {
+		got := c.rule
+		if err := got.complete(); err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%+v becomes %+v, %v; want %+v", c.rule, got, err, c.want)
+		}
+	}
+	for _, bad := range []Rule{{Total: Amounts{Contexts: -1}}, {Total: Amounts{Bytes: -1}}, {Contexts: -1}, {Bytes: mostBytes + 1}} {
+		if bad.complete() == nil {
+			t.Errorf("%+v is a rule", bad)
 		}
 	}
 }
@@ -80,6 +106,9 @@ func TestParseRefuses(t *testing.T) {
 		"rules:\n  - {users: [nobody-9]}":  "no such user",
 		"rules:\n  - {groups: [nobody-9]}": "no such group",
 		"rules:\n  - x":                    "want the keys users",
+		"rules:\n  - {total: 5}":           "want the keys contexts",
+		"rules:\n  - {total: {users: 5}}":  "unknown key \"users\"",
+		"most_memory: much":                "want bytes",
 		"- a":                              "want the keys socket",
 		"a: [":                             "funid.yaml:1",
 		"card: 1\n---\ncard: 2":            "a second YAML document",

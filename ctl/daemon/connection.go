@@ -31,57 +31,13 @@ type connection struct {
 	kept       *attachment // a context that has ended, of which the process still has the memory; nil: none
 }
 
-// meet serves a new connection, or refuses it if the user has too many or is nobody that
-// a rule knows.
-func (d *Daemon) meet(conn *net.UnixConn) {
-	p, err := credentials(conn)
-	if err != nil {
-		conn.Close()
-		return
-	}
-	c := &connection{d: d, conn: conn, peer: p, rule: d.rule(&p)}
-	if c.rule == nil {
-		// He may ask which card this is, and look at what he has, which is nothing.
-		c.rule = &Rule{Connections: DefaultConnections}
-	}
-	if err := d.take(p.uid, c.rule, usage{connections: 1}); err != nil {
-		d.refuse(conn, err)
-		return
-	}
-	d.mu.Lock()
-	d.connections[c] = struct{}{}
-	d.mu.Unlock()
-	d.serving.Go(c.serve)
-}
-
-// mostRefusals is how many connections may be refused at a time.
-const mostRefusals = 256
-
-// refuse tells a process why it is not served, and closes the connection: by a goroutine of
-// its own, because closing descriptors that the process has sent may take time, where the
-// kernel does not refuse them. When so many are at it, new connections wait.
-func (d *Daemon) refuse(conn *net.UnixConn, why error) {
-	select {
-	case d.refusals <- struct{}{}:
-	case <-d.quit:
-		go conn.Close()
-		return
-	}
-	go func() {
-		listenNoMore(conn)
-		_ = conn.SetWriteDeadline(time.Now().Add(answerWithin))
-		_ = attach.Send(conn, attach.EncodeRefusal(0, why))
-		conn.Close()
-		<-d.refusals
-	}()
-}
-
 // serve carries out requests until the connection ends.
 func (c *connection) serve() {
 	defer c.over()
-	buffer := make([]byte, attach.MaxMessage)
+	buffer := buffers.Get().(*[attach.MaxMessage]byte)
+	defer buffers.Put(buffer)
 	for {
-		message, _, err := attach.Receive(c.conn, buffer, 0)
+		message, _, err := attach.Receive(c.conn, buffer[:], 0)
 		if err != nil && !errors.Is(err, attach.ErrMalformed) {
 			return // the process is gone
 		}
@@ -211,5 +167,5 @@ func (c *connection) over() {
 	c.d.mu.Lock()
 	delete(c.d.connections, c)
 	c.d.mu.Unlock()
-	c.d.give(c.peer.uid, usage{connections: 1})
+	c.d.give(c.peer.account, c.rule, usage{connections: 1})
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,18 +34,28 @@ type Daemon struct {
 	loop        *loop
 	listener    *listener
 	metrics     *metrics // nil: none
+	priority    string   // of the card's thread, in words
+	graves      chan int // sockets that are to be closed (closing.go)
+
+	capacity     capacity
+	subordinates atomic.Pointer[subordinates]
+	followed     *subordinateFile
+	strangers    *Rule // of those whom no rule knows
+	groupsMatter bool  // to rules or to who is an administrator
 
 	quit     chan struct{} // closed by Stop
 	quitOnce sync.Once
 	stopping atomic.Bool
 	serving  sync.WaitGroup // connections
-	refusals chan struct{}  // one in it for each connection that is being refused
 
 	// mu guards what follows. Nobody waits for anything while he holds it.
 	mu          sync.Mutex
-	users       map[uint32]usage
-	bells       map[uint32]*bells // by user
+	used        usage            // of everything
+	users       map[uint32]usage // by account
+	totals      map[*Rule]usage
+	bells       map[uint32]*bells // by account
 	debts       debts
+	doors       map[uint32]*door // by account
 	jobs        map[uint16]*job
 	connections map[*connection]struct{}
 	nextGID     uint16
@@ -62,7 +73,13 @@ func Open(c Config) (_ *Daemon, err error) {
 	if err := checkCPU(c.CPU); err != nil {
 		return nil, fmt.Errorf("starting funid: %w", err)
 	}
-	d := &Daemon{cfg: c, quit: make(chan struct{}), refusals: make(chan struct{}, mostRefusals), users: map[uint32]usage{}, bells: map[uint32]*bells{}, debts: debts{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{}}
+	d := &Daemon{cfg: c, quit: make(chan struct{}), graves: make(chan int, mostGraves),
+		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, debts: debts{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
+		strangers: &Rule{Connections: DefaultConnections}}
+	d.groupsMatter = len(c.Administrators.Groups) > 0 || slices.ContainsFunc(c.Rules, func(r Rule) bool { return len(r.Groups) > 0 })
+	d.followed = &subordinateFile{path: c.Subordinates, tell: c.Log}
+	numbers, _ := d.followed.read()
+	d.subordinates.Store(&numbers)
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("starting funid: %w", err), d.release())
@@ -92,6 +109,11 @@ func Open(c Config) (_ *Daemon, err error) {
 		return nil, errors.Join(err, closePorts(ports))
 	}
 	d.loop.share, d.loop.memory, d.loop.spoil = shareOf(c.Profile), d.memory, d.spoil
+	if d.capacity, err = capacityOf(c.MostMemory); err != nil {
+		return nil, err
+	}
+	d.loop.prepare(c.CPU)
+	d.priority = "the nice value of the others"
 	return d, nil
 }
 
@@ -131,8 +153,8 @@ func (d *Daemon) replaceCard(c *Config) error {
 	return errors.Join(err, refused)
 }
 
-// openPorts opens the interfaces, for all groups: a frame for a group that has just ended
-// must be answered, or it would hold up the sequence that all groups of two cards share.
+// openPorts opens the interfaces, for all groups: a frame for a group that is not here must be
+// answered, or it would hold up the sequence that all groups of two cards share (doc.go).
 func openPorts(c *Config) (ports []*afxdp.Port, err error) {
 	groups := make([]uint16, 0, arctic.MaxGID+1)
 	for gid := range uint16(arctic.MaxGID + 1) {
@@ -180,13 +202,20 @@ func checkCPU(cpu int) error {
 // and the peers are told. ready, if not nil, is called when processes can attach. It may be called once, and
 // Open's resources are given back when it returns.
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
-	go d.loop.run(d.cfg.CPU)
+	d.loop.run(true)
+	if !d.listener.pure {
+		go undertaker(d.graves)
+	}
+	go d.followSubordinates(d.followed)
 	if d.memory.kind == WatchedMemory {
 		go d.watch(d.loop.ended)
 	}
 	accepting := make(chan error, 1)
-	socket := d.listener.socket // a stop takes it from the listener, perhaps at once
-	go func() { accepting <- d.accept(socket) }()
+	socket := d.listener.file // a stop takes it from the listener, perhaps at once
+	go func() {
+		accepting <- d.accept(socket)
+		close(d.graves)
+	}()
 	if d.metrics != nil {
 		d.metrics.serve()
 	}

@@ -5,8 +5,10 @@
 // The journey of a process, file by file:
 //
 //	listen.go      the socket, which everybody may connect to
-//	users.go       who has connected, as the kernel says (SO_PEERCRED), which rule is his,
-//	               and what he uses already
+//	admit.go       connections come in, at a door for each user; closing.go closes the others
+//	users.go       who has connected, as the kernel says (SO_PEERCRED), for whom that counts
+//	               (accounts.go), which rule is his, what he uses already, and what nobody
+//	               alone can take (reserve.go)
 //	connection.go  its requests, one after the other, not too fast (pace.go); its end frees
 //	               everything
 //	jobs.go        a group with token and routes: made by a launcher, joined by who shows
@@ -14,7 +16,8 @@
 //	attachment.go  memory made and sealed (memory.go), attached to the card, passed on;
 //	               segment.go is more of it, bells.go the doorbell page of each user
 //	loop.go        the card's thread: engine, ports, wake-ups; rest.go is when it sleeps,
-//	               fault.go what becomes of memory that fails under it
+//	               priority.go that it comes before other threads, fault.go what becomes of
+//	               memory that fails under it
 //	share.go       groups in turn, where the card has room for few contexts
 //
 // and beside them: daemon.go (start and clean stop), config.go and parse.go, admin.go and
@@ -41,9 +44,15 @@
 //	drain: 1s                   # how long a stop waits for what is under way
 //	metrics: 127.0.0.1:9464     # or unix:/run/funet/metrics.sock; default: none
 //	administrators: {users: [alice], groups: [wheel]}   # besides root
+//	subuid: /etc/subuid         # whose subordinate numbers count for whom
+//	most_memory: 16GiB          # shared with all processes together; default: 3/4 of the machine's
 //	rules:                      # the first that matches a user is his; default: the last one here
-//	  - {users: [bob, 1001], groups: [hpc], gids: [1-100, 200], contexts: 16, jobs: 8, connections: 64, bytes: 1GiB}
+//	  - {users: [bob, 1001], groups: [hpc], gids: [1-100, 200], contexts: 16, jobs: 8, connections: 64, bytes: 1GiB,
+//	     total: {contexts: 128, jobs: 64, connections: 512, bytes: 8GiB}}
 //	  - {gids: [1-2047], contexts: 64, jobs: 64, connections: 256, bytes: 256MiB}
+//
+// A rule says what each user may have, and total what all together may whose rule it is. The
+// default of total is 16 times what one may in a rule that names groups, and none in another.
 //
 // Rules:
 //   - Only the card's thread touches engine and ports; connections ask it to, through a
@@ -53,8 +62,16 @@
 //     there, or be taken for another. A fault in its memory ends its context. It has at most as many connections, jobs, contexts and bytes as
 //     its user's rule says, and all of them end with its connection.
 //   - Who he is is a user's number, as the daemon's own user namespace has it. Numbers that
-//     belong to another user (subuid(5)) are users of their own, each with what a rule
-//     gives: where that matters, name users or groups in the rules.
+//     the file of subordinate numbers (subuid(5)) gives a user count for him in everything: what
+//     he has, the time of his requests, and his part of the card's time. They have the rule
+//     that names him, besides their own. Each range that is root's counts as a user.
+//   - Of the last quarter of the card's contexts, groups, memory and descriptors a user gets
+//     only what leaves at least as much free as he then has. So nobody alone takes everything,
+//     whatever his rule says, and who has nothing yet finds room.
+//   - What a connection costs is its user's: it waits at his door until he has paid for those
+//     before it, and beyond what his rule allows it is refused there. The accept loop waits
+//     for nobody, and the daemon's other threads give way to the card's (their nice value is
+//     greater by 5); the status says so, or why not.
 //   - Whoever is killed is noticed by the kernel closing his socket. What was on the way to him
 //     comes back to its senders at once, with arctic.ReasonNoContext. Before a member of a
 //     job has attached, messages for it wait, connect_timeout from the first: it may have died
@@ -62,7 +79,11 @@
 //   - A full mailbox makes connections wait; a process that takes no answer for a second
 //     is disconnected; a process without a wake-up left in its pipe needs none.
 //
-// Where this differs from idea 8 of the design: the interfaces let in frames of all
-// groups, not only of those that are here, because without an answer a frame for a group
-// that has just ended would hold up the sequence that all groups of two cards share.
+// Where this differs from idea 8 of the design: the interfaces let in frames of all groups
+// that the peers send, not only of those that are here, and the card answers them. The NIC program filters
+// what is malformed or of another version, no groups. Were a group closed in it, a frame for it would
+// have no answer, and hold up the sequence that all groups of two cards share, for
+// PeerTimeout: any user could stop all others between two hosts, with a job that he makes on
+// one of them only. For the program to answer in the driver it would have to know the state of
+// the sequence, which is the card's.
 package daemon

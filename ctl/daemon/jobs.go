@@ -14,8 +14,8 @@ import (
 // job is a group on this card.
 type job struct {
 	gid   uint16
-	uid   uint32
-	pid   int32
+	peer  *peer // who made it
+	rule  *Rule // his
 	token attach.Token
 	tag   uint64   // in every frame, from token and GID
 	cards []uint16 // of the nodes
@@ -59,12 +59,12 @@ func (c *connection) makeJob(message []byte) error {
 	if busy {
 		return fmt.Errorf("making a job: %w", attach.ErrAttached)
 	}
-	if err := d.take(c.peer.uid, c.rule, usage{jobs: 1}); err != nil {
+	if err := d.take(c.peer.account, c.rule, usage{jobs: 1}); err != nil {
 		return fmt.Errorf("making a job: %w", err)
 	}
-	j := &job{uid: c.peer.uid, pid: c.peer.pid, token: r.Token, cards: r.Cards, members: map[uint16]*connection{}, conn: c}
-	if err := d.reserve(j, r.GID, c.rule); err != nil {
-		d.give(c.peer.uid, usage{jobs: 1})
+	j := &job{peer: &c.peer, rule: c.rule, token: r.Token, cards: r.Cards, members: map[uint16]*connection{}, conn: c}
+	if err := d.reserve(j, r.GID); err != nil {
+		d.give(c.peer.account, c.rule, usage{jobs: 1})
 		return err
 	}
 	j.tag = arctic.JobTag(j.token[:], j.gid)
@@ -101,7 +101,8 @@ func (c *connection) makeJob(message []byte) error {
 func (d *Daemon) knows(card uint16) bool { return int(card) < len(d.cfg.Peers.Peers) }
 
 // reserve finds the job's GID: the one that it wants, or with 0 one that is free.
-func (d *Daemon) reserve(j *job, gid uint16, r *Rule) error {
+func (d *Daemon) reserve(j *job, gid uint16) error {
+	r := j.rule
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.replacing {
@@ -110,7 +111,7 @@ func (d *Daemon) reserve(j *job, gid uint16, r *Rule) error {
 	if gid != 0 {
 		switch {
 		case gid > arctic.MaxGID || !r.allows(gid):
-			return fmt.Errorf("making a job with GID %d as user %d: %w", gid, j.uid, attach.ErrForbidden)
+			return fmt.Errorf("making a job with GID %d as user %d: %w", gid, j.peer.uid, attach.ErrForbidden)
 		case d.jobs[gid] != nil:
 			return fmt.Errorf("making a job with GID %d: %w", gid, attach.ErrTaken)
 		}
@@ -133,9 +134,9 @@ func (d *Daemon) reserve(j *job, gid uint16, r *Rule) error {
 		}
 	}
 	if !allowed {
-		return fmt.Errorf("making a job as user %d, who may use no GID: %w", j.uid, attach.ErrForbidden)
+		return fmt.Errorf("making a job as user %d, who may use no GID: %w", j.peer.uid, attach.ErrForbidden)
 	}
-	return fmt.Errorf("making a job as user %d, whose GIDs are all in use: %w", j.uid, attach.ErrTaken)
+	return fmt.Errorf("making a job as user %d, whose GIDs are all in use: %w", j.peer.uid, attach.ErrTaken)
 }
 
 // join checks that a process may be a node of a group, and makes it a member.
@@ -196,5 +197,5 @@ func (d *Daemon) endJob(j *job) {
 	d.mu.Lock()
 	delete(d.jobs, j.gid)
 	d.mu.Unlock()
-	d.give(j.uid, usage{jobs: 1})
+	d.give(j.peer.account, j.rule, usage{jobs: 1})
 }

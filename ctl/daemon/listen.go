@@ -1,19 +1,20 @@
 package daemon
 
-// This file is the socket: how the path is taken, and how connections come in.
+// This file is the socket, and how its path is taken. How connections come in is in admit.go.
 //
 // The path is locked by a file beside it, so that of two daemons the second is refused,
 // and what a dead one left is replaced. The socket is open to everybody: who may do what
 // is decided by what the kernel says about who connected, not by the file's mode.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
-	"time"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -23,8 +24,10 @@ import (
 // listener is the socket and its lock.
 type listener struct {
 	socket *net.UnixListener
+	file   *os.File // the same socket, to accept from
 	lock   *os.File
 	path   string
+	pure   bool // the kernel refuses descriptors
 }
 
 // listen takes the path. It makes the folder if it is not there. Errors wrap ErrSocket when
@@ -68,27 +71,28 @@ func listen(path string) (_ *listener, err error) {
 			return nil, fmt.Errorf("removing the socket that a dead daemon left: %w", err)
 		}
 	}
-	l.socket, err = net.ListenUnix(attach.Network, &net.UnixAddr{Name: path, Net: attach.Network})
+	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		return raw.Control(func(fd uintptr) { l.pure = refuseDescriptors(int(fd)) })
+	}}
+	socket, err := config.Listen(context.Background(), attach.Network, path)
 	if err != nil {
+		return nil, fmt.Errorf("taking the socket %s: %w", path, err)
+	}
+	l.socket = socket.(*net.UnixListener)
+	if l.file, err = l.socket.File(); err != nil {
 		return nil, fmt.Errorf("taking the socket %s: %w", path, err)
 	}
 	if err := os.Chmod(path, 0o666); err != nil {
 		return nil, fmt.Errorf("opening the socket to all users: %w", err)
 	}
-	return l, refuseDescriptors(l.socket)
+	return l, nil
 }
 
 // refuseDescriptors has the kernel refuse messages with descriptors (EPERM), from Linux 6.16
-// on, on the socket and on its connections. The daemon wants none, and closes what comes,
-// but whoever closes a descriptor last can be made to wait by it, for instance with SO_LINGER.
-func refuseDescriptors(socket *net.UnixListener) error {
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return err
-	}
-	return raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) // else see Daemon.refuse
-	})
+// on, on the socket and on its connections, and reports whether it does. The daemon wants
+// none, and whoever closes a descriptor last can be made to wait by it: see closing.go.
+func refuseDescriptors(socket int) bool {
+	return unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) == nil
 }
 
 // makeFolders makes the folders of the path that are not there, and lets everybody
@@ -124,36 +128,14 @@ func (l *listener) close() error {
 		errs = append(errs, l.socket.Close()) // and removes the path
 		l.socket = nil
 	}
+	if l.file != nil {
+		errs = append(errs, l.file.Close())
+		l.file = nil
+	}
 	if l.lock != nil {
 		// Removed while it is locked; who waits for it finds another file or none.
 		errs = append(errs, os.Remove(l.lock.Name()), l.lock.Close())
 		l.lock = nil
 	}
 	return errors.Join(errs...)
-}
-
-// retryAccept is how long accept waits when the process has no descriptor left.
-const retryAccept = 100 * time.Millisecond
-
-// accept takes connections until the listener is closed. Out of descriptors it waits:
-// those that are connected go on.
-func (d *Daemon) accept(socket *net.UnixListener) error {
-	for {
-		c, err := socket.AcceptUnix()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return nil
-		case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.ENOBUFS):
-			select {
-			case <-time.After(retryAccept):
-			case <-d.quit:
-				return nil
-			}
-		case errors.Is(err, unix.ECONNABORTED):
-		case err != nil:
-			return fmt.Errorf("accepting connections: %w", err)
-		default:
-			d.meet(c)
-		}
-	}
 }

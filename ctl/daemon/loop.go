@@ -49,6 +49,8 @@ type loop struct {
 	mailbox chan command
 	bell    int         // eventfd: wakes the thread for the mailbox
 	asleep  atomic.Bool // the thread sleeps or is about to
+	begin   chan bool   // whether the thread is to run, once
+	waits   bool        // for begin
 	ended   chan struct{}
 
 	// byBell finds the attachment of a context.
@@ -72,10 +74,10 @@ type loop struct {
 	share   *sharing // nil: all contexts are on the card at once
 }
 
-// newLoop makes the thread's descriptors. The thread starts with run.
+// newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
 func newLoop(card *engine.Card, ports []*afxdp.Port, polling Polling) (_ *loop, err error) {
 	l := &loop{card: card, ports: ports, start: time.Now(), polling: polling, epoll: -1, bell: -1,
-		mailbox: make(chan command, mailboxSize), ended: make(chan struct{})}
+		mailbox: make(chan command, mailboxSize), begin: make(chan bool, 1), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("making the card's thread: %w", err), l.close())
@@ -146,18 +148,39 @@ var one = [8]byte{1} // as a native u64 it is never 0
 // wakeUp writes to an eventfd or pipe, which does not wait for room.
 func wakeUp(fd int) { _, _ = unix.Write(fd, one[:]) }
 
-// run is the thread's life; it ends with a command that sets stop. With a processor, it
-// is pinned there; the caller has checked that it can be.
-func (l *loop) run(cpu int) {
-	runtime.LockOSThread() // until the goroutine ends, and the thread with it
-	defer close(l.ended)
-	if cpu >= 0 {
-		var set unix.CPUSet
-		set.Set(cpu)
-		_ = unix.SchedSetaffinity(0, &set) // tried by Open
+// prepare makes the thread, so that it is known before it runs. With a processor, it is pinned
+// there; the caller has checked that it can be.
+func (l *loop) prepare(cpu int) {
+	prepared := make(chan struct{})
+	l.waits = true
+	go func() {
+		runtime.LockOSThread() // until the goroutine ends, and the thread with it
+		defer close(l.ended)
+		if cpu >= 0 {
+			var set unix.CPUSet
+			set.Set(cpu)
+			_ = unix.SchedSetaffinity(0, &set) // tried by Open
+		}
+		l.tid.Store(int32(unix.Gettid()))
+		close(prepared)
+		if <-l.begin {
+			l.life()
+		}
+	}()
+	<-prepared
+}
+
+// run lets the thread run, or ends it; after the first time it does nothing.
+func (l *loop) run(so bool) {
+	if l.waits {
+		l.waits = false
+		l.begin <- so
 	}
+}
+
+// life ends with a command that sets stop.
+func (l *loop) life() {
 	debug.SetPanicOnFault(true) // for this goroutine
-	l.tid.Store(int32(unix.Gettid()))
 	for !l.guarded() {
 		continue
 	}
@@ -223,8 +246,12 @@ func (l *loop) obey() {
 // clock returns the card's time in nanoseconds.
 func (l *loop) clock() int64 { return int64(time.Since(l.start)) }
 
-// close closes the thread's descriptors, after its end.
+// close closes the thread's descriptors, after its end, if it ever ran.
 func (l *loop) close() error {
+	if l.waits {
+		l.run(false)
+		<-l.ended
+	}
 	var errs []error
 	for _, fd := range []*int{&l.epoll, &l.bell} {
 		if *fd >= 0 {

@@ -121,13 +121,7 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 	send(gauge, "info", "The card and its incarnation; always 1.", 1,
 		"memory", d.memory.kind.String(), "card", strconv.Itoa(int(d.cfg.Card)), "incarnation", strconv.FormatUint(uint64(d.incarnation.Load()), 10))
 	d.mu.Lock()
-	var all usage
-	for _, u := range d.users {
-		all.contexts += u.contexts
-		all.connections += u.connections
-		all.bytes += u.bytes
-	}
-	jobs := len(d.jobs)
+	all, jobs := d.used, len(d.jobs)
 	d.mu.Unlock()
 	send(gauge, "jobs", "Jobs that exist.", float64(jobs))
 	send(gauge, "contexts", "Contexts that are attached, and nodes that jobs have here.", float64(all.contexts))

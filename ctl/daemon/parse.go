@@ -171,6 +171,8 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 		{"administrators", func(n ast.Node) error {
 			return t.mapping(n, t.who(&c.Administrators))
 		}},
+		{"subuid", t.text(&c.Subordinates)},
+		{"most_memory", t.size(&c.MostMemory)},
 		{"rules", func(n ast.Node) error {
 			return t.each(n, func(n ast.Node) error {
 				r, err := t.rule(n)
@@ -184,20 +186,31 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 
 // rule reads one entry of rules.
 func (t text) rule(n ast.Node) (r Rule, err error) {
-	err = t.mapping(n, append(t.who(&r.Who),
-		field{"gids", func(n ast.Node) error {
-			return t.each(n, func(n ast.Node) error {
-				g, err := t.gids(n)
-				r.GIDs = append(r.GIDs, g)
-				return err
-			})
-		}},
-		field{"contexts", t.count(&r.Contexts, 1, 1<<16)},
-		field{"jobs", t.count(&r.Jobs, 1, 1<<16)},
-		field{"connections", t.count(&r.Connections, 1, 1<<16)},
-		field{"bytes", t.size(&r.Bytes)},
-	))
+	fields := append(t.who(&r.Who), field{"gids", func(n ast.Node) error {
+		return t.each(n, func(n ast.Node) error {
+			g, err := t.gids(n)
+			r.GIDs = append(r.GIDs, g)
+			return err
+		})
+	}})
+	var each Amounts
+	fields = append(fields, t.amounts(&each)...)
+	fields = append(fields, field{"total", func(n ast.Node) error {
+		return t.mapping(n, t.amounts(&r.Total))
+	}})
+	err = t.mapping(n, fields)
+	r.Contexts, r.Jobs, r.Connections, r.Bytes = each.Contexts, each.Jobs, each.Connections, each.Bytes
 	return r, err
+}
+
+// amounts reads how much may be used.
+func (t text) amounts(a *Amounts) []field {
+	return []field{
+		{"contexts", t.count(&a.Contexts, 1, mostAmount)},
+		{"jobs", t.count(&a.Jobs, 1, mostAmount)},
+		{"connections", t.count(&a.Connections, 1, mostAmount)},
+		{"bytes", t.size(&a.Bytes)},
+	}
 }
 
 // who reads users and groups, by name or number.
@@ -377,7 +390,7 @@ func (t text) size(to *int64) func(ast.Node) error {
 			}
 		}
 		v, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil || v < 1 || v > (1<<46)>>shift {
+		if err != nil || v < 1 || v > mostBytes>>shift {
 			return t.bad(n, "%q, want bytes from 1 to 64TiB, such as 256MiB", s)
 		}
 		*to = v << shift

@@ -44,6 +44,20 @@ func (r *running) askStatus(t testing.TB) (s daemon.Status, err error) {
 	t.Helper()
 	k := dial(t, r.socket)
 	defer k.close()
+	return askStatusOn(k)
+}
+
+// statusOn asks on a connection.
+func statusOn(t testing.TB, k *client) daemon.Status {
+	t.Helper()
+	s, err := askStatusOn(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func askStatusOn(k *client) (s daemon.Status, err error) {
 	message, err := attach.EncodeBody(attach.KindStatus, nil)
 	if err != nil {
 		return s, err

@@ -18,7 +18,7 @@ func (c *connection) segment(message []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := c.pace(memoryCost(int64(min(r.Bytes, 1<<32)))); err != nil {
+	if err := c.pace(memoryCost(r.Bytes, c.rule)); err != nil {
 		return err
 	}
 	m, err := c.newSegment(&r)
@@ -45,13 +45,13 @@ func (c *connection) newSegment(r *attach.SegmentRequest) (*region, error) {
 	case len(a.segments) >= funi.MaxSegments:
 		return refuse(attach.ErrTooManySegments)
 	}
-	use := usage{bytes: pages(int64(r.Bytes))}
-	if err := c.d.take(c.peer.uid, c.rule, use); err != nil {
+	use := usage{pieces: 1, bytes: pages(int64(r.Bytes))}
+	if err := c.d.take(c.peer.account, c.rule, use); err != nil {
 		return refuse(err)
 	}
 	m, err := c.d.memory.make("segment", int64(r.Bytes), a)
 	if err != nil {
-		c.d.give(c.peer.uid, use)
+		c.d.give(c.peer.account, c.rule, use)
 		return refuse(fmt.Errorf("%w: %w", attach.ErrFull, err))
 	}
 	var refused error
@@ -60,7 +60,7 @@ func (c *connection) newSegment(r *attach.SegmentRequest) (*region, error) {
 	})
 	if err = errors.Join(err, refused); err != nil {
 		m.close()
-		c.d.give(c.peer.uid, use)
+		c.d.give(c.peer.account, c.rule, use)
 		return refuse(statusOf(err))
 	}
 	a.segments[r.Base] = m
@@ -102,7 +102,7 @@ func (c *connection) endSegment(base uint32) error {
 	a.bytes -= size
 	m.erase(0)
 	m.close()
-	c.d.give(c.peer.uid, usage{bytes: size})
+	c.d.give(c.peer.account, c.rule, usage{pieces: 1, bytes: size})
 	return nil
 }
 

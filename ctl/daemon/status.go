@@ -15,6 +15,7 @@ import (
 type Status struct {
 	attach.Info
 	Polling     string          `json:"polling"`
+	Priority    string          `json:"priority"` // of the card's thread, in words
 	Stopping    bool            `json:"stopping"`
 	Connections int             `json:"connections"` // this one included
 	Jobs        []JobStatus     `json:"jobs"`
@@ -61,27 +62,27 @@ func (c *connection) status() error { return c.answerJSON(attach.KindStatus, c.d
 // statusFor collects what the user may see.
 func (d *Daemon) statusFor(p *peer) Status {
 	all := d.administrator(p)
-	mine := func(uid uint32) bool { return all || uid == p.uid }
-	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Stopping: d.stopping.Load(), Jobs: []JobStatus{}, Contexts: []ContextStatus{},
+	mine := func(account uint32) bool { return all || account == p.account }
+	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Priority: d.priority, Stopping: d.stopping.Load(), Jobs: []JobStatus{}, Contexts: []ContextStatus{},
 		Memory: d.memory.kind.String(), MemoryLocked: d.memory.locked.Load(), MemoryFaults: d.loop.faults.Load()}
 	if d.memory.why != nil {
 		s.MemoryWhy = d.memory.why.Error()
 	}
 	d.mu.Lock()
-	for uid, u := range d.users {
-		if mine(uid) {
+	for account, u := range d.users {
+		if mine(account) {
 			s.Connections += u.connections
 			s.Bytes += u.bytes
 		}
 	}
 	for _, j := range d.jobs {
-		if mine(j.uid) {
-			s.Jobs = append(s.Jobs, JobStatus{GID: j.gid, UID: j.uid, PID: j.pid, Nodes: len(j.cards), Attached: len(j.members)})
+		if mine(j.peer.account) {
+			s.Jobs = append(s.Jobs, JobStatus{GID: j.gid, UID: j.peer.uid, PID: j.peer.pid, Nodes: len(j.cards), Attached: len(j.members)})
 		}
 	}
 	d.mu.Unlock()
 	for _, c := range d.allConnections() {
-		if mine(c.peer.uid) {
+		if mine(c.peer.account) {
 			if x, ok := c.contextStatus(); ok {
 				s.Contexts = append(s.Contexts, x)
 			}

@@ -3,9 +3,7 @@ package daemon
 // This file is authorization: who a process is, what he may use, and what he uses.
 
 import (
-	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"unsafe"
 
@@ -17,32 +15,29 @@ import (
 // peer is the process at the other end of a connection, as the kernel knew it when it
 // connected.
 type peer struct {
-	pid    int32
-	uid    uint32
-	groups []uint32
+	pid     int32
+	uid     uint32
+	account uint32 // the user whom it counts for (accounts.go)
+	groups  []uint32
 }
 
-// credentials asks the kernel who is at the other end (SO_PEERCRED and SO_PEERGROUPS,
-// unix(7), Linux 4.13).
-func credentials(c *net.UnixConn) (p peer, err error) {
-	raw, err := c.SyscallConn()
+// credentials asks the kernel who is at the other end of a socket (SO_PEERCRED, unix(7)).
+func credentials(fd int) (p peer, err error) {
+	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
-		return p, err
+		return p, fmt.Errorf("asking who has connected: %w", err)
 	}
-	err = errors.Join(raw.Control(func(fd uintptr) {
-		var cred *unix.Ucred
-		if cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err != nil {
-			return
-		}
-		p.pid, p.uid, p.groups = cred.Pid, cred.Uid, []uint32{cred.Gid}
-		var more []uint32
-		more, err = peerGroups(int(fd))
-		p.groups = append(p.groups, more...)
-	}), err)
+	return peer{pid: cred.Pid, uid: cred.Uid, groups: []uint32{cred.Gid}}, nil
+}
+
+// askGroups asks for the process's supplementary groups (SO_PEERGROUPS, Linux 4.13).
+func (p *peer) askGroups(fd int) error {
+	more, err := peerGroups(fd)
 	if err != nil {
-		err = fmt.Errorf("asking who has connected: %w", err)
+		return fmt.Errorf("asking for the groups of who has connected: %w", err)
 	}
-	return p, err
+	p.groups = append(p.groups, more...)
+	return nil
 }
 
 // peerGroups returns the supplementary groups.
@@ -61,23 +56,25 @@ func peerGroups(fd int) ([]uint32, error) {
 	}
 }
 
-// is reports whether the process's user is among those.
+// is reports whether the process is of one of those users, or of one of their groups.
 func (p *peer) is(w *Who) bool {
 	return slices.Contains(w.Users, p.uid) || slices.ContainsFunc(p.groups, func(g uint32) bool { return slices.Contains(w.Groups, g) })
 }
 
-// rule returns what the user may use, or nil.
+// rule returns what the user may use, or nil. A subordinate number also has the rule that
+// names its owner.
 func (d *Daemon) rule(p *peer) *Rule {
 	for i := range d.cfg.Rules {
 		r := &d.cfg.Rules[i]
-		if len(r.Users)+len(r.Groups) == 0 || p.is(&r.Who) {
+		if len(r.Users)+len(r.Groups) == 0 || p.is(&r.Who) || slices.Contains(r.Users, p.account) {
 			return r
 		}
 	}
 	return nil
 }
 
-// administrator reports whether the user may do what only an administrator may.
+// administrator reports whether the user may do what only an administrator may. The
+// subordinate numbers of one may not.
 func (d *Daemon) administrator(p *peer) bool { return p.uid == 0 || p.is(&d.cfg.Administrators) }
 
 // allows reports whether the rule has the GID.
@@ -85,52 +82,78 @@ func (r *Rule) allows(gid uint16) bool {
 	return slices.ContainsFunc(r.GIDs, func(g Range) bool { return g.First <= gid && gid <= g.Last })
 }
 
-// usage is what a user uses at the moment.
+// usage is what somebody uses at the moment.
 type usage struct {
 	contexts, jobs, connections int
+	pieces                      int // of memory
 	bytes                       int64
 }
 
-// take counts more of the user's use, or returns attach.ErrQuota and counts nothing. What
-// was taken is given back with give.
-func (d *Daemon) take(uid uint32, r *Rule, more usage) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	u := d.users[uid]
+// add counts more, or with -1 less.
+func (u *usage) add(v usage, sign int) {
+	u.contexts += sign * v.contexts
+	u.jobs += sign * v.jobs
+	u.connections += sign * v.connections
+	u.pieces += sign * v.pieces
+	u.bytes += int64(sign) * v.bytes
+}
+
+// over says what of u and more is beyond a bound.
+func (u *usage) over(of Amounts, more usage) (what string, now, most, wanted int64, over bool) {
 	for _, v := range []struct {
-		what    string
-		now, of int64
-		more    int64
+		what          string
+		now, of, more int64
 	}{
-		{"contexts", int64(u.contexts), int64(r.Contexts), int64(more.contexts)},
-		{"jobs", int64(u.jobs), int64(r.Jobs), int64(more.jobs)},
-		{"connections", int64(u.connections), int64(r.Connections), int64(more.connections)},
-		{"bytes", u.bytes, r.Bytes, more.bytes},
+		{"contexts", int64(u.contexts), int64(of.Contexts), int64(more.contexts)},
+		{"jobs", int64(u.jobs), int64(of.Jobs), int64(more.jobs)},
+		{"connections", int64(u.connections), int64(of.Connections), int64(more.connections)},
+		{"bytes", u.bytes, of.Bytes, more.bytes},
 	} {
 		if v.more > 0 && v.more > v.of-v.now {
-			return fmt.Errorf("user %d has %d of %d %s and wants %d more: %w", uid, v.now, v.of, v.what, v.more, attach.ErrQuota)
+			return v.what, v.now, v.of, v.more, true
 		}
 	}
-	u.contexts += more.contexts
-	u.jobs += more.jobs
-	u.connections += more.connections
-	u.bytes += more.bytes
-	d.users[uid] = u
+	return "", 0, 0, 0, false
+}
+
+// take counts more of a user's use, or returns attach.ErrQuota and counts nothing: when he, or
+// all of his rule together, would have more than the rule says, or when he would touch the
+// card's reserve. What was taken is given back with give.
+func (d *Daemon) take(account uint32, r *Rule, more usage) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	u, total := d.users[account], d.totals[r]
+	if what, now, of, wanted, over := u.over(r.each(), more); over {
+		return fmt.Errorf("user %d has %d of %d %s and wants %d more: %w", account, now, of, what, wanted, attach.ErrQuota)
+	}
+	if r.Total != (Amounts{}) {
+		if what, now, of, wanted, over := total.over(r.Total, more); over {
+			return fmt.Errorf("the users of a rule have %d of %d %s together and user %d wants %d more: %w", now, of, what, account, wanted, attach.ErrQuota)
+		}
+	}
+	if err := d.capacity.reserved(account, d.used, u, more); err != nil {
+		return err
+	}
+	u.add(more, 1)
+	total.add(more, 1)
+	d.used.add(more, 1)
+	d.users[account], d.totals[r] = u, total
 	return nil
 }
 
 // give gives back what take counted.
-func (d *Daemon) give(uid uint32, less usage) {
+func (d *Daemon) give(account uint32, r *Rule, less usage) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	u := d.users[uid]
-	u.contexts -= less.contexts
-	u.jobs -= less.jobs
-	u.connections -= less.connections
-	u.bytes -= less.bytes
+	u, total := d.users[account], d.totals[r]
+	u.add(less, -1)
+	total.add(less, -1)
+	d.used.add(less, -1)
+	d.users[account], d.totals[r] = u, total
 	if u == (usage{}) {
-		delete(d.users, uid)
-		return
+		delete(d.users, account)
 	}
-	d.users[uid] = u
+	if total == (usage{}) {
+		delete(d.totals, r)
+	}
 }

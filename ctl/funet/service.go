@@ -5,12 +5,12 @@ package main
 // socket; who may ask what, the daemon decides.
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"strconv"
 	"time"
@@ -56,7 +56,7 @@ func (s *service) ask(k attach.Kind, request, v any) error {
 	if err != nil {
 		return err
 	}
-	conn, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: s.socket, Net: attach.Network})
+	conn, err := attach.Dial(context.Background(), s.socket, patience)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
 		return fmt.Errorf("asking funid at %s: %w", s.socket, attach.ErrNoDaemon)
 	}
@@ -122,6 +122,7 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		memory += ", not all locked"
 	}
 	fmt.Fprintf(w, "%s, %s of shared memory: %s\n", count(r.Connections, "connection"), count(r.Bytes, "byte"), memory)
+	fmt.Fprintf(w, "the card's thread has %s\n", r.Priority)
 	if r.MemoryFaults > 0 {
 		fmt.Fprintf(w, "%s ended as memory failed or had holes\n", count(int64(r.MemoryFaults), "context"))
 	}

@@ -117,10 +117,12 @@ func (f *flags) run(c *cobra.Command) error {
 	// The card's thread does not share its processor with the other goroutines if it can be helped.
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2))
 	debug.SetGCPercent(400) // little is allocated, and nothing on the way of a message
+	cfg.Log = func(line string) { fmt.Fprintln(os.Stderr, "funid:", line) }
 	d, err := daemon.Open(cfg)
 	if err != nil {
 		return err
 	}
+	d.GiveWay()
 	for _, note := range d.MemoryNotes(daemon.LockMemory()) {
 		fmt.Fprintln(os.Stderr, "funid:", note)
 	}

@@ -35,7 +35,7 @@ func program(t *testing.T) string {
 }
 
 // Rule: after its start funid has no capability in any thread, and carries messages all the
-// same.
+// same; the card's thread comes before all others.
 // Rule: it tells systemd when it is ready, that it lives, and that it stops (sd_notify(3)), and
 // leaves nothing behind.
 func TestService(t *testing.T) {
@@ -94,6 +94,16 @@ func TestService(t *testing.T) {
 				t.Errorf("%s has capabilities:\n%s", task, status)
 			}
 		}
+	}
+	values := map[string]int{} // proc_pid_stat(5)
+	for _, task := range tasks {
+		stat, err := os.ReadFile(filepath.Join(filepath.Dir(task), "stat"))
+		if _, rest, _ := strings.Cut(string(stat), ") "); err == nil {
+			values[strings.Fields(rest)[16]]++
+		}
+	}
+	if len(values) != 2 || values["0"] != 1 {
+		t.Errorf("threads by nice value: %v; want the card's alone with 0, before the others", values)
 	}
 	exchange(t, sockets)
 	for host, c := range commands {

@@ -3,6 +3,7 @@ package launch
 // This file is a host that is this machine: its daemon's socket, and processes of its own.
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,7 +53,7 @@ func (l *local) connect() error {
 		return nil
 	}
 	err := l.thread.do(func() (err error) {
-		l.conn, err = net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: l.socket, Net: attach.Network})
+		l.conn, err = attach.Dial(context.Background(), l.socket, answerWithin)
 		return err
 	})
 	switch {

@@ -10,6 +10,7 @@
 package client
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,14 +45,9 @@ type Connection struct {
 	Buffer []byte // attach.MaxMessage bytes: the last answer
 }
 
-// Dial connects to the daemon that listens on the socket. While more connections wait to be
-// accepted than the kernel keeps, it tries again.
+// Dial connects to the daemon that listens on the socket.
 func Dial(socket string) (*Connection, error) {
-	var c *net.UnixConn
-	err := error(unix.EAGAIN)
-	for end := time.Now().Add(Patience); errors.Is(err, unix.EAGAIN) && time.Now().Before(end); {
-		c, err = net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: socket, Net: attach.Network})
-	}
+	c, err := attach.Dial(context.Background(), socket, Patience)
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,7 @@ func serve(c daemonConfig) error {
 	if err != nil {
 		return err
 	}
+	d.GiveWay()
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	go func() {

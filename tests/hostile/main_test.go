@@ -90,6 +90,9 @@ func play(role, config string) error {
 		return newEnemy(c).live()
 	case "offspring":
 		return offspring()
+	case "knocker":
+		var c knockConfig
+		return errors.Join(decode(&c), knock(c))
 	case "attacker":
 		var c attack.Config
 		return errors.Join(decode(&c), attack.Play(c, os.Stdout))

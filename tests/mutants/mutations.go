@@ -136,8 +136,8 @@ var mutations = []mutation{
 		`case s.ctx.halted, s.waiting.head == nil:`, `case s.waiting.head == nil:`,
 		unit("TestNothingIsDispatchedInContextSwitchMode")},
 	{"called", "card.go",
-		`	c.more, c.blocked = false, false
-`, `	c.more, c.blocked = false, false
+		`	c.touched = c.touched[:0]
+`, `	c.touched = c.touched[:0]
 	c.TakeCalled()
 `,
 		unit("TestCalledAfterSwitchIn")},

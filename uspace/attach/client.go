@@ -130,7 +130,7 @@ func newClient(ctx context.Context, socket string, timeout time.Duration) *Clien
 
 // connect opens the socket.
 func (c *Client) connect() error {
-	conn, err := net.DialUnix(Network, nil, &net.UnixAddr{Name: c.socket, Net: Network})
+	conn, err := Dial(c.ctx, c.socket, c.timeout)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ENOTSOCK):
 		return fmt.Errorf("%w: %w", ErrNoDaemon, err)

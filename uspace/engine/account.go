@@ -35,6 +35,8 @@ const (
 	// visitBytes is what it costs to look at a context that is awake, skipBytes what it costs
 	// to find that all of a job have been looked at.
 	visitBytes = 256
+	// triedBytes is what it costs to find no room for a packet to this card.
+	triedBytes = 512
 	skipBytes  = 16
 	// sharedSlots is the most slots retrieved in one step from the queues of a level of all
 	// contexts of an account, as long as each has at least leastSlots: less would make
@@ -65,7 +67,8 @@ type account struct {
 	nextSpent *account // see Card.spent
 	spent     bool
 
-	tryAt int64 // see hold.go
+	tryAt int64  // see hold.go
+	room  uint32 // changes when a context that had no room for packets of this card has some
 }
 
 // job is an account's contexts in a group.
@@ -126,6 +129,7 @@ func (c *Card) charge(x *Context, a *account) {
 	x.job.contexts++
 	x.job.awake = slices.Grow(x.job.awake, x.job.contexts-len(x.job.awake))
 	a.contexts++
+	a.room++ // packets may wait for it
 	if awake {
 		c.seat(x)
 	}
@@ -200,6 +204,9 @@ func (c *Card) quantum() int {
 // visit looks at the contexts of an account that are awake, in turn.
 func (c *Card) visit(a *account) {
 	quantum := c.quantum()
+	if c.dozing {
+		quantum = 1 << 30 // it may be the last step for a while: all are seen
+	}
 	a.retrieval, a.local = quantum, min(a.local+quantum, quantum)
 	for seen := a.awake; seen > 0; {
 		if a.retrieval <= 0 || a.local <= 0 {

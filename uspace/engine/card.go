@@ -31,6 +31,7 @@ type Card struct {
 	anotherAt int64                      // by another, last
 	round     uint64                     // of dispatch
 	spent     *account                   // those for which the next round is
+	loopNext  int64                      // when packets for this card are tried next
 	holds     holds                      // streams that back off
 	sets      int                        // of the cache, in use
 	lives     int64                      // of contexts, begun; see life.go
@@ -111,7 +112,7 @@ func (c *Card) Step(now int64) int64 {
 	c.now = now
 	c.steps++
 	c.before = c.Progress()
-	c.more, c.blocked = false, false
+	c.more, c.blocked, c.loopNext = false, false, Never
 	if now >= c.patience {
 		c.patience = Never // who still waits for a node says so in this step
 	}
@@ -172,7 +173,7 @@ func (c *Card) Step(now int64) int64 {
 	if c.units != nil {
 		return min(c.units.next, c.units.receive.next, c.timers.next(), c.holds.next(), c.patience)
 	}
-	return min(c.timers.next(), c.holds.next(), c.patience)
+	return min(c.timers.next(), c.holds.next(), c.loopNext, c.patience)
 }
 
 // Leave tells all peers that the card leaves the network, with last
@@ -198,6 +199,9 @@ func (c *Card) Leave() {
 // attend looks at a context: at CNTL, and natively at its send queues.
 func (c *Card) attend(x *Context) {
 	c.touch(x)
+	if x.refused != [arctic.Levels]bool{} {
+		c.roomMade(x)
+	}
 	if x.iface.Load(funi.Control) != x.seen {
 		c.control(x)
 	}

@@ -36,8 +36,12 @@ type Context struct {
 	starved bool                             // a packet found no line in the last retrieval
 	loop    [arctic.Levels][loopQueues]lines // packets for contexts of this very card
 	looping bool                             // one of them may hold packets
-	streams []*stream                        // of all flows
-	looked  int                              // index of the stream that thin looked at last
+	refused [arctic.Levels]bool              // there was no room for packets of this card
+	// Packets for this card are not tried before loopHold, unless account.room is not loopRoom.
+	loopHold, loopBackoff int64
+	loopRoom              uint32
+	streams               []*stream // of all flows
+	looked                int       // index of the stream that thin looked at last
 
 	// Modes and status; see control.go.
 	modes              uint32 // privileged bits of CNTL

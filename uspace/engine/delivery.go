@@ -80,6 +80,9 @@ func (c *Card) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet
 // room in the FIFO, which the process need not tell that it has some again.
 func (c *Card) drain(x *Context) {
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
+		if x.fifo[l].n > 0 && x.iface.Vacant(l) == nil && !isPart(x.fifo[l].at(0)) {
+			continue
+		}
 		for x.fifo[l].n > 0 && c.drainOne(x, l, 0) {
 			c.more = true
 		}

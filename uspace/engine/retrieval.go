@@ -18,8 +18,15 @@ func (c *Card) retrieve(x *Context) {
 		}
 		noLine = c.retrieveLevel(x, l, x.batch()) || noLine
 	}
-	if x.looping && c.loopback(x) && noLine {
-		c.more = true // for what found no line there is one now
+	if x.looping {
+		if x.loopHold <= c.now || x.loopRoom != x.account.room {
+			freed := c.loopback(x)
+			if freed && noLine {
+				c.more = true // for what found no line there is one now
+			}
+			x.holdLoop(freed)
+		}
+		c.loopNext = min(c.loopNext, x.loopHold)
 	}
 	x.starved = noLine
 }
@@ -140,7 +147,11 @@ func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n 
 	case route == NoRoute:
 		x.returned(ln, arctic.ReasonNoRoute)
 	case uint16(route) == c.cfg.Card:
-		x.loop[l][loopOf(ln)].push(ln)
+		q := &x.loop[l][loopOf(ln)]
+		if q.head == nil {
+			x.loopHold = 0 // what waits is not before it
+		}
+		q.push(ln)
 		x.looping = true
 	default:
 		c.queue(c.byCard[uint16(route)], l, ln)
@@ -160,6 +171,37 @@ func loopOf(ln *line) int {
 		return loopParts
 	}
 	return loopPackets
+}
+
+// holdLoop decides when packets for this card that found no room are tried again: after a
+// back-off like that of a stream, or as soon as a context of the account that had no room
+// has some.
+func (x *Context) holdLoop(freed bool) {
+	c := x.card
+	x.loopRoom = x.account.room
+	switch {
+	case !x.looping:
+		x.loopHold, x.loopBackoff = 0, 0
+	case freed || x.account.local <= 0:
+		x.loopHold, x.loopBackoff = 0, 0
+		if x.account.local > 0 {
+			x.loopHold = c.now + int64(c.cfg.MinHold)
+		}
+	default:
+		x.loopBackoff = min(max(2*x.loopBackoff, int64(c.cfg.MinHold)), int64(c.cfg.MaxHold))
+		x.loopHold = c.now + x.loopBackoff
+	}
+}
+
+// roomMade lets those go on whose packets the context had no room for.
+func (c *Card) roomMade(x *Context) {
+	for l := range arctic.Levels {
+		if x.refused[l] && x.iface.Vacant(arctic.Level(l)) != nil {
+			x.refused[l] = false
+			x.account.room++
+			c.more = true
+		}
+	}
 }
 
 // loopback delivers packets between contexts of this card, which never see a
@@ -187,8 +229,13 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *lines) (freed bool) {
 			break
 		}
 		ln := q.head
-		reason := c.accept(c.lookup(x.gid, ln.node, x.tag), nil, l, arctic.Packet(ln.data[:ln.size]), ln.block)
+		to := c.lookup(x.gid, ln.node, x.tag)
+		reason := c.accept(to, nil, l, arctic.Packet(ln.data[:ln.size]), ln.block)
 		if reason != arctic.ReasonNone && !reason.Permanent() {
+			a.local -= triedBytes
+			if to.account != nil {
+				to.refused[l] = true
+			}
 			break
 		}
 		q.pop()

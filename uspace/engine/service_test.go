@@ -74,10 +74,10 @@ func TestExpectedNodesThatDoNotCome(t *testing.T) {
 		b.pass(timeout / 2)
 		b.mustSend(from, funi.Request, 3, 2)
 		for node := uint16(2); node < 4; node++ {
-			b.comesBack(2*timeout, b.proc[from], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(node, 5, 1), Word: uint32(node - 1)})
-			// A stream of another card tries again after its back-off; the own card at once,
-			// but what waits behind another packet is looked at after that.
-			if took := time.Duration(b.now - begin); took < timeout || took > 2*timeout+50*time.Millisecond {
+			b.comesBack(3*timeout, b.proc[from], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(node, 5, 1), Word: uint32(node - 1)})
+			// What waits behind another packet on the own card is looked at after that; and
+			// each is tried again after a back-off, of 100 ms at most.
+			if took := time.Duration(b.now - begin); took < timeout || took > 2*timeout+200*time.Millisecond {
 				t.Errorf("from node %d: node %d was waited for for %v", from, node, took)
 			}
 		}

@@ -1,0 +1,76 @@
+package daemon
+
+// This file closes sockets without waiting. Whoever connects can send descriptors at once, and
+// whoever closes the last reference of one can be made to wait: by SO_LINGER, for as long as
+// its owner likes (socket(7)). From Linux 6.16 on the kernel refuses descriptors that are sent
+// to the daemon (listen.go), and to close is to close. Before that, sockets that are not served
+// go to the undertaker. It has a thread with a table of descriptors of its own, a copy
+// (unshare(2), CLONE_FILES), closes them in the daemon's table, where they are not the last, and
+// lets the thread end: for a thread that ends the kernel does not linger (PF_EXITING in
+// inet_release, af_inet.c, and in the other families).
+
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// mostGraves is how many sockets wait for the undertaker. When there are more the accept
+	// loop waits, for nobody who could keep it waiting.
+	mostGraves = 1024
+	// burialBatch is how many are closed with one thread.
+	burialBatch = 256
+)
+
+// shed closes a connection that is not served. Only the accept loop calls it.
+func (d *Daemon) shed(fd int) {
+	if d.listener.pure {
+		_ = unix.Close(fd)
+		return
+	}
+	// Nothing more comes in, and the process sees its end.
+	_ = unix.Shutdown(fd, unix.SHUT_RDWR)
+	d.graves <- fd
+}
+
+// undertaker closes what was shed, until there is no more.
+func undertaker(graves <-chan int) {
+	for fd := range graves {
+		batch := []int{fd}
+		for len(batch) < burialBatch && len(graves) > 0 {
+			batch = append(batch, <-graves)
+		}
+		bury(batch)
+	}
+}
+
+// bury closes sockets. It does not wait for what is in them.
+func bury(fds []int) {
+	copied, closed := make(chan struct{}), make(chan struct{})
+	go grave(copied, closed)
+	<-copied
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+	close(closed)
+}
+
+// grave is the life of a thread that has a copy of the table. The Go runtime ends the thread of a
+// goroutine that ends without unlocking it, but for the first thread of the process.
+func grave(copied, closed chan struct{}) {
+	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		done := make(chan struct{})
+		go func() {
+			grave(copied, closed)
+			close(done)
+		}()
+		<-done // so that it is another thread
+		runtime.UnlockOSThread()
+		return
+	}
+	_ = unix.Unshare(unix.CLONE_FILES) // refused, the caller waits instead
+	close(copied)
+	<-closed
+}

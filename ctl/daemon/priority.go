@@ -1,0 +1,70 @@
+package daemon
+
+// This file is the priority of the card's thread: it comes before the daemon's other threads,
+// which give way (setpriority(2)). That needs no privilege. The card's thread keeps the nice value
+// that the daemon was started with, because it takes turns with processes by yielding to
+// them (rest.go), which goes well among equals; and it must not have a real-time policy, as
+// it looks for work all the time and would keep the kernel's own threads from its processor.
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// givenWay is by how much the nice value of the other threads is greater: they get about
+	// a third of what the card's thread gets (sched(7)). Much less would keep it waiting for what
+	// they hold, such as locks of the Go runtime.
+	givenWay = 5
+	// mostNice is the greatest nice value.
+	mostNice = 19
+)
+
+// nice returns the nice value of a thread.
+func nice(thread int) (int, error) {
+	n, err := unix.Getpriority(unix.PRIO_PROCESS, thread)
+	return 20 - n, err // getpriority(2), C library/kernel differences
+}
+
+// GiveWay puts all threads of the process behind the card's thread, and with them those that
+// are made later. It is for a process that is nothing but a daemon. What the kernel does not
+// allow is logged, and told in the status.
+func (d *Daemon) GiveWay() {
+	own, err := nice(int(d.loop.tid.Load()))
+	behind := min(own+givenWay, mostNice)
+	for changed := true; err == nil && changed; { // until there is none that was made meanwhile
+		changed, err = giveWay(int(d.loop.tid.Load()), behind)
+	}
+	if err != nil {
+		d.priority = fmt.Sprintf("nice %d, as the others have: %v", own, err)
+		d.cfg.Log("putting the card's thread before the daemon's others: " + err.Error())
+		return
+	}
+	d.priority = fmt.Sprintf("nice %d, the daemon's others %d", own, behind)
+}
+
+// giveWay gives all threads but one a nice value, and reports whether one had not got it.
+func giveWay(but, behind int) (changed bool, err error) {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return false, err
+	}
+	for _, task := range tasks {
+		thread, err := strconv.Atoi(task.Name())
+		if err != nil || thread == but {
+			continue
+		}
+		has, err := nice(thread)
+		if err != nil || has >= behind {
+			continue // it has ended, or has it
+		}
+		if err := unix.Setpriority(unix.PRIO_PROCESS, thread, behind); err != nil && err != unix.ESRCH {
+			return false, fmt.Errorf("setting the nice value of a thread to %d: %w", behind, err)
+		}
+		changed = true
+	}
+	return changed, nil
+}

@@ -1,0 +1,92 @@
+package daemon
+
+// This file is what the card as a whole has, and the reserve of it: of the last quarter of the
+// card's contexts, groups, memory and descriptors, a user gets only what leaves at least
+// as much free as he then has. So nobody alone can take all, whatever his rule says, and
+// somebody who has nothing yet finds room.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// capacity is what the card has.
+type capacity struct {
+	contexts, jobs, pieces, descriptors int64
+	bytes                               int64
+}
+
+const (
+	// ownDescriptors is how many the daemon keeps for itself: for memory that is being
+	// passed on, for connections that are being refused, and for metrics.
+	ownDescriptors = 128
+	// leastDescriptors is with how few a daemon serves at all.
+	leastDescriptors = 64
+)
+
+// capacityOf finds out what a card has: bytes of memory, or with 0 three quarters of the
+// machine's.
+func capacityOf(bytes int64) (c capacity, err error) {
+	c = capacity{contexts: funi.MaxContexts, jobs: arctic.MaxGID, pieces: mostRegions, bytes: bytes}
+	if bytes == 0 {
+		var info unix.Sysinfo_t
+		if err := unix.Sysinfo(&info); err != nil {
+			return c, fmt.Errorf("asking how much memory there is: %w", err)
+		}
+		c.bytes = int64(info.Totalram) * int64(info.Unit) / 4 * 3
+	}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return c, fmt.Errorf("asking how many descriptors there may be: %w", err)
+	}
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return c, fmt.Errorf("counting descriptors: %w", err)
+	}
+	c.descriptors = int64(min(files.Cur, 1<<30)) - int64(len(open)) - ownDescriptors
+	if c.descriptors < leastDescriptors {
+		return c, errors.New("there are too few descriptors to serve anybody; raise their limit (ulimit -n, LimitNOFILE=)")
+	}
+	return c, nil
+}
+
+// descriptors returns how many of the daemon's descriptors belong to what is used: a
+// connection is one, a context has an eventfd and a pipe, a piece of memory has its file and
+// pipes, one for each pipeHolds huge pages.
+func (u usage) descriptors() int64 {
+	return int64(u.connections) + 2*int64(u.contexts) + 2*int64(u.pieces) + u.bytes/(pipeHolds*hugePage)
+}
+
+// spare reports whether a user who has now may have more of something of which there are of
+// and all are in use: the rule of this file.
+func spare(of, all, now, more int64) bool {
+	left := of - all - more
+	return all+more <= of/4*3 || left >= 0 && now+more <= left
+}
+
+// reserved returns attach.ErrQuota when more would touch the reserve.
+func (c *capacity) reserved(account uint32, all, now, more usage) error {
+	for _, v := range []struct {
+		what               string
+		of, all, now, more int64
+	}{
+		{"contexts", c.contexts, int64(all.contexts), int64(now.contexts), int64(more.contexts)},
+		{"groups", c.jobs, int64(all.jobs), int64(now.jobs), int64(more.jobs)},
+		{"pieces of shared memory", c.pieces, int64(all.pieces), int64(now.pieces), int64(more.pieces)},
+		{"bytes of shared memory", c.bytes, all.bytes, now.bytes, more.bytes},
+		{"descriptors", c.descriptors, all.descriptors(), now.descriptors(), more.descriptors()},
+	} {
+		if v.more > 0 && !spare(v.of, v.all, v.now, v.more) {
+			return fmt.Errorf("%d of the card's %d %s are in use, and user %d with %d wants %d more; the last quarter is for who has less than is left of it: %w",
+				v.all, v.of, v.what, account, v.now, v.more, attach.ErrQuota)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package attach
+
+// This file connects to a daemon's socket.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lookDial is how often a connection that waits looks whether it still is to.
+const lookDial = 100 * time.Millisecond
+
+// Dial connects to the socket, at the latest when the timeout is over or the context ends, whose
+// cause it then returns. It waits in the kernel's queue while the daemon has more connections
+// to accept than the kernel keeps (unix(7)): package net would give up at once, and others on
+// the host could keep a program out. The thread that calls connects.
+func Dial(ctx context.Context, socket string, timeout time.Duration) (*net.UnixConn, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("making a socket: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), socket)
+	defer file.Close()
+	look := unix.NsecToTimeval(int64(lookDial))
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_SNDTIMEO, &look); err != nil {
+		return nil, fmt.Errorf("making a socket: %w", err)
+	}
+	for end := time.Now().Add(timeout); ; {
+		err := unix.Connect(fd, &unix.SockaddrUnix{Name: socket})
+		switch {
+		case err == nil:
+			conn, err := net.FileConn(file)
+			if err != nil {
+				return nil, fmt.Errorf("connecting to %s: %w", socket, err)
+			}
+			return conn.(*net.UnixConn), nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR), time.Now().After(end):
+			return nil, fmt.Errorf("connecting to %s: %w", socket, err)
+		}
+	}
+}
