@@ -75,10 +75,10 @@ check:
 
 # Unit, eBPF (BPF_PROG_TEST_RUN) and namespace tests with real processes.
 unit:
-	$(GO) test -json -count=1 -p 2 -timeout 15m ./... | $(GO) run ./tests/gate
+	$(GO) test -json -count=1 -p 2 -timeout 40m ./... | $(GO) run ./tests/gate
 
 race:
-	$(GO) test -race -json -count=1 -p 2 -timeout 20m $(RACE) | $(GO) run ./tests/gate
+	$(GO) test -race -json -count=1 -p 2 -timeout 40m $(RACE) | $(GO) run ./tests/gate
 
 # Break the engine on purpose, rule by rule: the tests must notice.
 mutants:

@@ -356,7 +356,7 @@ func TestForeignGroup(t *testing.T) {
 	for _, mode := range []xdp.AttachMode{xdp.AttachGeneric, xdp.AttachNative} {
 		t.Run(mode.String(), func(t *testing.T) {
 			a := newAttack(t, mode)
-			a.exchange(500)
+			a.exchange(100)
 
 			var frames [][]byte
 			for i := range 5000 {
@@ -381,19 +381,21 @@ func TestForeignGroup(t *testing.T) {
 				t.Errorf("%d frames of foreign groups moved %v", len(frames), moved)
 			}
 
-			// The same while the victim exchanges messages with its peer.
+			// The same while the victim exchanges messages with its peer: a few beside each
+			// batch, because each waits for both processes to be run.
 			before := a.quiet(0)
-			const exchanges = 5000
-			a.client.tell(fmt.Sprint("exchange ", exchanges))
+			exchanges := int64(0)
 			want := before.NIC.ForeignGroup
 			for part := range slices.Chunk(frames, batch) {
+				a.client.tell("exchange 5")
+				exchanges += 5
 				for _, f := range part {
 					a.send(f)
 				}
 				want += uint64(len(part))
 				eventually(t, "the NIC program has seen the frames", func() bool { return a.server.report().NIC.ForeignGroup >= want })
+				a.client.expect("done")
 			}
-			a.client.expect("done")
 			after := a.quiet(3 * engine.Native().MaxRTO)
 			moved := difference(t, before, after)
 			for name, n := range map[string]int64{
@@ -441,12 +443,12 @@ func TestDamagedFrames(t *testing.T) {
 			}
 			a.forgedNodes()
 			a.otherJobs()
-			a.exchange(500)
-			if r := a.quiet(0); r.Process != (tally{Requests: 600}) {
-				t.Errorf("the process received %+v, want 600 requests", r.Process)
+			a.exchange(100)
+			if r := a.quiet(0); r.Process != (tally{Requests: 200}) {
+				t.Errorf("the process received %+v, want 200 requests", r.Process)
 			}
-			if r := a.client.report(); r.Process != (tally{Replies: 600}) {
-				t.Errorf("the client received %+v, want 600 replies", r.Process)
+			if r := a.client.report(); r.Process != (tally{Replies: 200}) {
+				t.Errorf("the client received %+v, want 200 replies", r.Process)
 			}
 			// To be sure that it was the damage: without any, the server takes the frame.
 			if moved := a.attacked([][]byte{a.compose(nil)}); moved["engine.packets_delivered"] != 1 || moved["process.wrong"]+moved["process.replies"] != 1 {

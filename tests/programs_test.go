@@ -39,9 +39,9 @@ func (r *pingpong) check(t *testing.T, exchanges int64, modes ...string) {
 func TestPingPongLab(t *testing.T) {
 	for mode, got := range map[string][]string{"auto": {"native", "generic"}, "native": {"native"}, "generic": {"generic"}} {
 		t.Run(mode, func(t *testing.T) {
-			p := funet(t, "pingpong", "--lab", "2", "--exchanges", "5000", "--xdp", mode, "--json")
+			p := funet(t, "pingpong", "--lab", "2", "--exchanges", "500", "--warm-up", "100", "--xdp", mode, "--json")
 			r := decode[pingpong](t, p.ok())
-			r.check(t, 5000, got...)
+			r.check(t, 500, got...)
 			(&holdings{}).gone(t, p.mark)
 		})
 	}
@@ -49,8 +49,8 @@ func TestPingPongLab(t *testing.T) {
 
 // TestPingPongTable: without --json a person gets a table with units and the mode.
 func TestPingPongTable(t *testing.T) {
-	out := funet(t, "pingpong", "--lab", "2", "--exchanges", "1000", "--xdp", "generic").ok()
-	for _, want := range []string{"1000 exchanges", "p50", "p99", " us", "generic, copy"} {
+	out := funet(t, "pingpong", "--lab", "2", "--exchanges", "500", "--warm-up", "100", "--xdp", "generic").ok()
+	for _, want := range []string{"500 exchanges", "p50", "p99", " us", "generic, copy"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the table does not say %q:\n%s", want, out)
 		}
@@ -87,10 +87,10 @@ func TestExplicit(t *testing.T) {
 			for host := range c.hosts {
 				ifaces = append(ifaces, interfaces(l, host))
 			}
-			for i, out := range explicit(t, name, ifaces, "pingpong", "--exchanges", "2000", "--xdp", c.mode, "--gid", "1234") {
+			for i, out := range explicit(t, name, ifaces, "pingpong", "--exchanges", "500", "--warm-up", "100", "--xdp", c.mode, "--gid", "1234") {
 				r := decode[pingpong](t, out)
 				if i == 0 {
-					r.check(t, 2000, c.mode)
+					r.check(t, 500, c.mode)
 				} else if *r.Exchanges != 0 || *r.XDPMode != c.mode {
 					t.Errorf("node %d printed %s", i, out)
 				}

@@ -144,7 +144,7 @@ func TestRefusals(t *testing.T) {
 		nothingIn(t, l)
 	})
 	// The lab itself has been refused nothing and lost nothing.
-	explicit(t, name, []string{"fu0", "fu0"}, "pingpong", "--exchanges", "500", "--xdp", "generic")
+	explicit(t, name, []string{"fu0", "fu0"}, "pingpong", "--exchanges", "500", "--warm-up", "100", "--xdp", "generic")
 	if up, err := filepath.Glob("/run/netns/funet-x" + name[1:] + "*"); err != nil || len(up) != 0 {
 		t.Errorf("left behind: %v", up)
 	}

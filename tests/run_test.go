@@ -81,8 +81,8 @@ func (s *service) free() {
 // run -n 2 --lab -- funet pingpong), and no capability in /proc/PID/status.
 func TestRunPingPong(t *testing.T) {
 	s := daemons(t)
-	out := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "1000").ok()
-	for _, want := range []string{"[0] ping-pong: 4-word request", "1000 exchanges, every one verified", "[0]   XDP mode", "generic, copy; card of a daemon", "[1] node 1: done"} {
+	out := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "500", "--warm-up", "100").ok()
+	for _, want := range []string{"[0] ping-pong: 4-word request", "500 exchanges, every one verified", "[0]   XDP mode", "generic, copy; card of a daemon", "[1] node 1: done"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it did not print %q: %s", want, out)
 		}
@@ -181,7 +181,7 @@ func TestRunOnOccasion(t *testing.T) {
 // TestRunOnce: a program that starts the nodes itself, as srun does, with what funet run tells it.
 func TestRunOnce(t *testing.T) {
 	s := daemons(t)
-	script := fmt.Sprintf(`[ -z "$FUNET_NODE$FUNET_NODES" ] || exit 9; for i in 0 1; do PMI_RANK=$i PMI_SIZE=2 %s pingpong --exchanges 200 & done; wait`, command)
+	script := fmt.Sprintf(`[ -z "$FUNET_NODE$FUNET_NODES" ] || exit 9; for i in 0 1; do PMI_RANK=$i PMI_SIZE=2 %s pingpong --exchanges 200 --warm-up 100 & done; wait`, command)
 	cmd := nobody(exec.Command(command, "run", "-n", "2", "--once", "--socket", s.sockets[0], "--", "sh", "-c", script))
 	cmd.Env = append(os.Environ(), attach.NodeVariable+"=7") // of a job around this one
 	out := start(t, cmd, nil).ok()
@@ -195,8 +195,8 @@ func TestRunOnce(t *testing.T) {
 func TestRunTwoJobs(t *testing.T) {
 	s := daemons(t)
 	jobs := []*process{
-		s.run("-n", "2", "--gid", "77", "--", "funet", "pingpong", "--exchanges", "3000"),
-		s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "3000"),
+		s.run("-n", "2", "--gid", "77", "--", "funet", "pingpong", "--exchanges", "500", "--warm-up", "100"),
+		s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "500", "--warm-up", "100"),
 		s.run("-n", "4", "--", "funet", "matmul", "--size", "48"),
 	}
 	for _, p := range jobs {
@@ -272,7 +272,7 @@ func (p *process) failsLabelled(says string) {
 func TestRunPlaces(t *testing.T) {
 	s := daemons(t)
 	for _, names := range [][2]string{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, {"PMI_RANK", "PMI_SIZE"}, {"PMIX_RANK", "PMIX_SIZE"}, {"SLURM_PROCID", "SLURM_NTASKS"}} {
-		script := fmt.Sprintf(`n=$FUNET_NODE; unset FUNET_NODE FUNET_NODES; exec env %s=$n %s=2 %s pingpong --exchanges 200`, names[0], names[1], command)
+		script := fmt.Sprintf(`n=$FUNET_NODE; unset FUNET_NODE FUNET_NODES; exec env %s=$n %s=2 %s pingpong --exchanges 200 --warm-up 100`, names[0], names[1], command)
 		if out := s.run("-n", "2", "--", "sh", "-c", script).ok(); !strings.Contains(out, "[0] ping-pong") || !strings.Contains(out, "[1] node 1: done") {
 			t.Errorf("%v: it printed %q", names, out)
 		}
@@ -296,7 +296,7 @@ func TestRunHosts(t *testing.T) {
 		cmd.Stdin = strings.NewReader(stdin)
 		return start(t, cmd, nil)
 	}
-	out := hosts("", "-n", "3", "--hosts", "host-0,host-1", "--", "funet", "pingpong", "--exchanges", "500").ok()
+	out := hosts("", "-n", "3", "--hosts", "host-0,host-1", "--", "funet", "pingpong", "--exchanges", "500", "--warm-up", "100").ok()
 	if !strings.Contains(out, "[0] ping-pong") || !strings.Contains(out, "[1] node 1: done") || !strings.Contains(out, "[2] node 2: done") {
 		t.Errorf("it printed %s", out)
 	}

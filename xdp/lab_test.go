@@ -17,7 +17,7 @@ import (
 
 const (
 	testEtherType = 0x88B5 // IEEE Std 802: local experimental EtherType 1
-	patience      = 10 * time.Second
+	patience      = 30 * time.Second
 )
 
 // lab is two hosts, 0 and 1, whose interfaces have the same name.

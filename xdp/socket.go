@@ -106,7 +106,7 @@ type queuePair struct {
 
 // Open makes and binds a socket. It does not attach a program: see Attach and
 // Register. A queue that another socket has just released is waited for, up to
-// one second. Errors: ErrConfig, ErrNoInterface, ErrNetDown, ErrPermission,
+// 10 s. Errors: ErrConfig, ErrNoInterface, ErrNetDown, ErrPermission,
 // ErrMemlock, ErrQueueRange, ErrBusy, ErrNotSupported, ErrClosed.
 func Open(c SocketConfig) (*Socket, error) {
 	dev, err := findInterface(c.Interface, c.Index)

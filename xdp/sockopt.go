@@ -17,8 +17,9 @@ const (
 
 	// A closed socket's queue is released by a kernel worker after an RCU grace
 	// period (xp_put_pool in net/xdp/xsk_buff_pool.c), until when bind says
-	// EBUSY. So EBUSY is final only after busyWait.
-	busyWait = time.Second
+	// EBUSY. So EBUSY is final only after busyWait: beside many processes that compute,
+	// and namespaces that are made and unmade under the same lock, that takes seconds.
+	busyWait = 10 * time.Second
 	busyStep = 2 * time.Millisecond
 )
 

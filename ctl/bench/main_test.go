@@ -87,9 +87,7 @@ func leavesNothing(t *testing.T) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Cleanup(func() {
-		if left := descendants(t); len(left) > 0 {
-			t.Errorf("processes are left: %q", left)
-		}
+		eventually(t, "no process is left", func() bool { return len(descendants(t)) == 0 })
 		left, err := filepath.Glob(filepath.Join(os.TempDir(), "*"))
 		if err != nil || len(left) > 0 {
 			t.Errorf("files are left: %q, %v", left, err)

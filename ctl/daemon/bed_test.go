@@ -111,6 +111,7 @@ type client struct {
 	buffer []byte
 	answer attach.AttachAnswer
 	iface  *funi.Interface
+	page   *funi.Page
 	fds    []int
 	maps   [][]byte
 }
@@ -186,6 +187,7 @@ func (k *client) attach(r attach.AttachRequest) error {
 	if err != nil {
 		return err
 	}
+	k.page = m.Page
 	end := time.Now().Add(patience)
 	k.iface, err = funi.Start(m, int(a.Slots), func() error {
 		k.wake()

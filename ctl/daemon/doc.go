@@ -40,7 +40,7 @@
 //	profile: native             # or a file of limits; see profile.go
 //	slots: 1024                 # of each queue, for programs that do not say
 //	peer_timeout: 5s            # after which a silent host is given up
-//	connect_timeout: 30s        # the same for one that was never heard
+//	connect_timeout: 30s        # the same for one that was never heard, or a process that never attached
 //	drain: 1s                   # how long a stop waits for what is under way
 //	metrics: 127.0.0.1:9464     # or unix:/run/funet/metrics.sock; default: none
 //	administrators: {users: [alice], groups: [wheel]}   # besides root
@@ -73,8 +73,9 @@
 //     for nobody, and the daemon's other threads give way to the card's (their nice value is
 //     greater by 5); the status says so, or why not.
 //   - Whoever is killed is noticed by the kernel closing his socket. What was on the way to him
-//     comes back to its senders at once, with arctic.ReasonNoContext; before a member of a
-//     job has attached, messages for it wait (engine.Card.Expect).
+//     comes back to its senders at once, with arctic.ReasonNoContext. Before a member of a
+//     job has attached, messages for it wait, connect_timeout from the first: it may have died
+//     with a daemon before this one (engine.Card.Expect).
 //   - A full mailbox makes connections wait; a process that takes no answer for a second
 //     is disconnected; a process without a wake-up left in its pipe needs none.
 //

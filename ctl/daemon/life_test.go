@@ -143,6 +143,51 @@ func TestKilledDaemon(t *testing.T) {
 	until(t, "the other daemon is free", func() bool { return len(other.status(t).Jobs) == 0 })
 }
 
+// Rule: a daemon that is new expects the members of a job that is made on it, but one that
+// died with the daemon before for no longer than connect_timeout: then what is sent to it
+// comes back. One that attaches late is a member all the same.
+func TestMemberDiedWithTheDaemon(t *testing.T) {
+	b := newBed(t)
+	c := b.config(0)
+	c.PeerTimeout, c.ConnectTimeout = time.Second, time.Second
+	other := b.start(1, func(c *daemon.Config) { c.PeerTimeout, c.ConnectTimeout = time.Second, time.Second })
+	process := b.run(0, role{Do: "daemon", Config: &c})
+	daemons := []*running{{socket: c.Socket}, other}
+	gid, token, owners := two(t, daemons, 0, 1, 1)
+	var nodes []*client
+	for node, card := range []uint16{0, 1, 1} {
+		k := dial(t, daemons[card].socket)
+		if err := k.attach(attach.AttachRequest{GID: gid, Node: uint16(node), Slots: 64, Token: token}); err != nil {
+			t.Fatal(err)
+		}
+		nodes = append(nodes, k)
+	}
+	pingPong(t, nodes[:2], 3)
+	process.kill()
+	nodes[0].closed()
+	owners[0].close()
+	b.run(0, role{Do: "daemon", Config: &c})
+	if _, err := dial(t, c.Socket).job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0, 1, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	nodes[1].send(0, 9)
+	nodes[1].until("the new daemon says that nobody is there", func() bool {
+		r, ok := nodes[1].iface.NextReturn()
+		if ok && r.Reason != arctic.ReasonNoContext { // the old one is silent
+			nodes[1].send(0, 9)
+		}
+		return ok && r.Reason == arctic.ReasonNoContext
+	})
+	late := dial(t, c.Socket)
+	if err := late.attach(attach.AttachRequest{GID: gid, Slots: 64, Token: token}); err != nil {
+		t.Fatal(err)
+	}
+	nodes[2].send(0, 5)
+	if from, word := late.receive(); from != 2 || word != 5 {
+		t.Errorf("got %d from %d", word, from)
+	}
+}
+
 // Rule: a daemon that is stopped lets what is under way arrive, tells its clients, and
 // leaves nothing behind: another can start.
 func TestStop(t *testing.T) {

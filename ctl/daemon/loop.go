@@ -211,19 +211,20 @@ func (l *loop) turn() {
 	l.waiting(next)
 }
 
-// step steps the engine and wakes the processes that asked for it.
+// step steps the engine, has groups take turns, and wakes the processes that asked for it:
+// also for what commands published since the last step.
 func (l *loop) step() (next int64) {
 	next = l.card.Step(l.now)
-	l.call()
 	if l.share != nil {
 		next = min(next, l.share.turn(l))
 	}
+	l.call()
 	return next
 }
 
-// call wakes the processes for which the last step had something.
+// call wakes the processes for which the card has published something.
 func (l *loop) call() {
-	for _, x := range l.card.Called() {
+	for _, x := range l.card.TakeCalled() {
 		if a := l.byBell[x.Bell()]; a != nil { // nil: it has just been lost
 			wakeUp(a.process)
 		}

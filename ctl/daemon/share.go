@@ -36,11 +36,11 @@ const (
 type sharing struct {
 	room   int // groups that are on the card at once
 	groups []*shared
-	first  int   // of groups that are next
-	until  int64 // end of the turn
-	out    bool  // a switch is under way
-	since  int64 // of the switch
-	asked  bool  // an administrator wants the first of groups on the card
+	first  int     // of groups that are next
+	until  int64   // end of the turn
+	out    bool    // a switch is under way
+	since  int64   // of the switch
+	asked  *shared // an administrator wants it on the card; nil: none
 }
 
 // shared is a group's contexts on this card.
@@ -76,6 +76,9 @@ func (s *sharing) leave(a *attachment) {
 			g.members = slices.Delete(g.members, at, at+1)
 			if len(g.members) == 0 {
 				s.groups = slices.Delete(s.groups, i, i+1)
+				if s.asked == g {
+					s.asked = nil
+				}
 				if s.first > i {
 					s.first--
 				}
@@ -150,9 +153,9 @@ func (s *sharing) choose() (some bool) {
 	for _, g := range s.groups {
 		g.next = false
 	}
-	if s.asked {
-		s.asked, some = false, true
-		s.groups[s.first%len(s.groups)].next = true
+	if s.asked != nil {
+		s.asked.next, some = true, true
+		s.asked = nil
 		room--
 	}
 	pick(func(g *shared) bool { return !g.on && g.waits() })
@@ -203,7 +206,7 @@ func (s *sharing) next(gid uint16) error {
 		return fmt.Errorf("group %d has no context here: %w", gid, attach.ErrCommand)
 	}
 	if !s.groups[i].on {
-		s.first, s.until, s.asked = i, 0, true
+		s.asked, s.until = s.groups[i], 0
 	}
 	return nil
 }

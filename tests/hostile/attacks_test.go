@@ -98,7 +98,7 @@ func TestAttacks(t *testing.T) {
 	d, _ := length(t, 10*time.Second)
 	each := max(time.Second, d/60)
 	r := rand.New(rand.NewPCG(seed(t), 0))
-	b := newBed(t, attackRules())
+	b := newBed(t, attackRules(), longSilence)
 	l := newLedger()
 	across := b.newGroup("across", acrossGID, firstVictim, r.Uint32(), 0, 1)
 	within := b.newGroup("within", withinGID, firstVictim+1, r.Uint32(), 0, 0)

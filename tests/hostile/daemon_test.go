@@ -59,9 +59,10 @@ type bed struct {
 	sockets []string
 	rules   []daemon.Rule
 	daemons []*process
+	silence time.Duration // after which a peer is given up
 }
 
-func newBed(t testing.TB, rules []daemon.Rule) *bed {
+func newBed(t testing.TB, rules []daemon.Rule, silence time.Duration) *bed {
 	t.Helper()
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {
@@ -72,7 +73,7 @@ func newBed(t testing.TB, rules []daemon.Rule) *bed {
 			t.Error(err)
 		}
 	})
-	b := &bed{t: t, lab: l, rules: rules, daemons: make([]*process, 2)}
+	b := &bed{t: t, lab: l, rules: rules, daemons: make([]*process, 2), silence: silence}
 	dir, err := os.MkdirTemp(folder, "bed")
 	if err == nil {
 		err = os.Chmod(dir, 0o755)
@@ -87,10 +88,17 @@ func newBed(t testing.TB, rules []daemon.Rule) *bed {
 	return b
 }
 
-// config is that of a daemon. Peers are given up soon, as a test has no day to wait.
+// How long a peer may be silent: where daemons are killed not long, as a test has no day to
+// wait; where none is, longer than a busy machine keeps one from running.
+const (
+	shortSilence = time.Second
+	longSilence  = patience / 2
+)
+
+// config is that of a daemon.
 func (b *bed) config(host int) daemon.Config {
 	return daemon.Config{Socket: b.sockets[host], Card: uint16(host), Peers: b.lab.Peers(host), Attach: xdp.AttachGeneric, CPU: -1,
-		PeerTimeout: time.Second, ConnectTimeout: time.Second, Rules: b.rules}
+		PeerTimeout: b.silence, ConnectTimeout: b.silence, Rules: b.rules}
 }
 
 // serve starts the daemon of a host and waits until it serves.

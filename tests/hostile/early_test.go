@@ -16,7 +16,7 @@ import (
 // its queue registers (thesis 3.2.1) waits until it has. The context begins with CSQM and
 // CRQM set, as one that was powered up does.
 func TestMessagesBeforeTheStart(t *testing.T) {
-	b := newBed(t, nil)
+	b := newBed(t, nil, longSilence)
 	g := b.newGroup("early", acrossGID, 0, 0, 0, 0)
 	var nodes [2]*client.Connection
 	for n := range nodes {
@@ -56,7 +56,7 @@ func TestMessagesBeforeTheStart(t *testing.T) {
 	}
 	begin(1)
 	seen := map[uint32]bool{}
-	for end := time.Now().Add(patience / 6); len(seen) < messages && time.Now().Before(end); {
+	for end := time.Now().Add(patience); len(seen) < messages && time.Now().Before(end); {
 		if s := nodes[1].Iface.Receive(funi.Request); s != nil {
 			seen[s.Payload()[0]] = true
 			nodes[1].Iface.Release(funi.Request)

@@ -18,7 +18,7 @@ import (
 func TestForgedHeaders(t *testing.T) {
 	first := seed(t)
 	r := rand.New(rand.NewPCG(first, first))
-	b := newBed(t, nil)
+	b := newBed(t, nil, longSilence)
 	join := func(g *group, node uint16) *client.Connection {
 		t.Helper()
 		k, err := client.Dial(b.sockets[g.cards[node]])

@@ -32,7 +32,7 @@ func held(t *testing.T, k *client.Connection) (n int64) {
 // counted no more, as its segment or its context has ended, holds nothing but the pages of
 // registers and doorbells; as long as it holds more, that counts (issue, 2: bytes).
 func TestMemoryThatIsKept(t *testing.T) {
-	b := newBed(t, nil)
+	b := newBed(t, nil, longSilence)
 	g := b.newGroup("kept", acrossGID, 0, 0, 0, 0)
 	k, err := client.Dial(b.sockets[0])
 	if err != nil {

@@ -52,7 +52,7 @@ func TestFloodOfConnections(t *testing.T) {
 	d, long := length(t, 8*time.Second)
 	first := seed(t)
 	r := rand.New(rand.NewPCG(first, first))
-	b := newBed(t, rules())
+	b := newBed(t, rules(), longSilence)
 	l := newLedger()
 	across := b.newGroup("across", acrossGID, firstVictim, r.Uint32(), 0, 1)
 	var victims []*actor

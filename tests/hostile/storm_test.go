@@ -68,9 +68,8 @@ func (s *storm) notice(what string, a *actor, word string, since time.Time) {
 	s.worst[what] = max(s.worst[what], time.Since(since))
 }
 
-// killClient kills a node and starts it again, sometimes after its peer has noticed. One that
-// its daemon, new itself, has not seen yet is still expected: its messages wait and do not
-// come back.
+// killClient kills a node and starts it again, sometimes after its peer has noticed: also of
+// one that its daemon, new itself, has not seen, and expects for a while.
 func (s *storm) killClient() {
 	s.t.Helper()
 	g, node := s.groups[s.r.IntN(len(s.groups))], uint16(s.r.IntN(2))
@@ -78,16 +77,15 @@ func (s *storm) killClient() {
 	peer.deaf()
 	since := time.Now()
 	victim := s.actors[fmt.Sprintf("%s %d", g.name, node)]
-	known := victim.attached.Load()
 	victim.kill()
-	if s.r.IntN(2) == 0 && known {
+	if s.r.IntN(2) == 0 {
 		s.notice("a message to a process that was killed came back", peer, "returned", since)
 	}
 	s.join(g, node)
 }
 
 // killDaemon kills a daemon and starts it again, sometimes after its processes have
-// noticed.
+// noticed, and sometimes without one of them, which the new one expects in vain for a while.
 func (s *storm) killDaemon() {
 	s.t.Helper()
 	host := s.r.IntN(len(s.b.sockets))
@@ -112,10 +110,21 @@ func (s *storm) killDaemon() {
 			s.notice("a process knew that its daemon was killed", a, "detached", since)
 		}
 	}
+	g, node := s.groups[s.r.IntN(len(s.groups))], s.r.IntN(2)
+	dies := int(g.cards[node]) == host && s.r.IntN(2) == 0
+	if dies {
+		s.actors[fmt.Sprintf("%s %d", g.name, node)].kill()
+	}
 	s.b.serve(host)
 	for _, g := range s.groups {
 		g.jobs[host].Close()
 		s.b.found(g, host)
+	}
+	if dies {
+		peer := s.actors[fmt.Sprintf("%s %d", g.name, 1-node)]
+		peer.deaf()
+		s.notice("a message to a process that died with its daemon came back", peer, "returned", since)
+		s.join(g, uint16(node))
 	}
 }
 
@@ -139,7 +148,7 @@ func TestStorm(t *testing.T) {
 		kills = 200
 	}
 	first := seed(t)
-	b := newBed(t, nil)
+	b := newBed(t, nil, shortSilence)
 	s := &storm{t: t, b: b, l: newLedger(), r: rand.New(rand.NewPCG(first, first)), actors: map[string]*actor{}, worst: map[string]time.Duration{}}
 	s.l.enter(attacked)
 	s.groups = []*group{

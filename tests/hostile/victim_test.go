@@ -122,7 +122,7 @@ func (v *victim) live() (err error) {
 		}
 		fmt.Println("attached", capabilities())
 		err := v.talk()
-		if e := v.k.Close(time.Second); err == nil {
+		if e := v.k.Close(lostAfter); err == nil {
 			err = e
 		}
 		if !errors.Is(err, funi.ErrDetached) || !v.c.Storm {

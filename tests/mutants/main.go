@@ -37,6 +37,9 @@
 //	given-up           frames that a sender gave up are waited for
 //	switched           a context that is switched out loses what was drained
 //	mode               a context in context-switch mode goes on sending
+//	called             a step forgets whom to wake for what was published before it
+//	committed          a context that is out is idle whatever it has committed
+//	awaited            a node that does not come is expected for ever
 //	tries              the tries of an account after rejects are not bounded
 //	account            an account sends as much as it likes in a round
 //	bytes              blocks within the card cost nothing of what a step may copy

@@ -41,7 +41,7 @@ var mutations = []mutation{
 		`if x.tag != tag {`, `if false {`,
 		chaos("loss,jobs")},
 	{"expected", "route.go",
-		`case job != tag:`, `case false && job != tag:`,
+		`case e.tag != tag:`, `case false && e.tag != tag:`,
 		unit("TestOtherJobGetsNothing")},
 	{"forged", "preprocess.go",
 		`c.route(g, who.Source) != uint32(h.SourceCard)`, `false`,
@@ -135,4 +135,16 @@ var mutations = []mutation{
 	{"mode", "dispatch.go",
 		`case s.ctx.halted, s.waiting.head == nil:`, `case s.waiting.head == nil:`,
 		unit("TestNothingIsDispatchedInContextSwitchMode")},
+	{"called", "card.go",
+		`	c.touched = c.touched[:0]
+`, `	c.touched = c.touched[:0]
+	c.TakeCalled()
+`,
+		unit("TestCalledAfterSwitchIn")},
+	{"committed", "context.go",
+		`pending = x.saved.pending()`, `pending = false`,
+		unit("TestIdleWhileOut")},
+	{"awaited", "route.go",
+		`case c.now >= e.until:`, `case false:`,
+		unit("TestExpectedNodesThatDoNotCome")},
 }

@@ -164,6 +164,7 @@ func (d *daemon) run(bells []byte) {
 		next = d.card.Step(now)
 		quiet = next > now && d.card.Progress() == progress
 		progress = d.card.Progress()
+		called := d.card.TakeCalled()
 		for _, x := range d.served {
 			if x == nil {
 				continue
@@ -171,7 +172,7 @@ func (d *daemon) run(bells []byte) {
 			if p := x.memory.Page.Published(); p != x.seen {
 				x.seen, quiet = p, false
 			}
-			if slices.Contains(d.card.Called(), x.ctx) {
+			if slices.Contains(called, x.ctx) {
 				signal(x.process)
 			}
 		}

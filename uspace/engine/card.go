@@ -18,7 +18,7 @@ type Card struct {
 	random    rand.PCG
 	contexts  []*Context // resident and switched out
 	awake     []*Context // of these, those that steps look at
-	called    []*Context // in this step, to be woken by the owner: at most one for each context
+	called    []*Context // to be woken by the owner: see TakeCalled
 	touched   []*Context // in this step
 	dead      []*Context // detached, with packets in flight
 	grave     int        // index of the one that bury looked at last
@@ -59,6 +59,8 @@ type Card struct {
 	stalled bool   // the same, and so the round of dispatch goes on
 	dozing  bool   // see Doze
 	more    bool   // a budget ran out; step again at once
+	// patience is when it ends with a node that is expected and asked for; Never: with none.
+	patience int64
 
 	received [receiveBatch][]byte
 	header   arctic.Header // of the frame being looked at
@@ -71,7 +73,7 @@ func New(cfg Config) (*Card, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("making card %d: %w", cfg.Card, err)
 	}
-	c := &Card{cfg: cfg, peers: make([]peer, len(cfg.Peers))}
+	c := &Card{cfg: cfg, peers: make([]peer, len(cfg.Peers)), patience: Never}
 	c.routes = cfg.Routes
 	if cfg.Blocks {
 		c.block = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
@@ -111,7 +113,10 @@ func (c *Card) Step(now int64) int64 {
 	c.steps++
 	c.before = c.Progress()
 	c.more, c.blocked, c.loopNext = false, false, Never
-	c.called, c.touched = c.called[:0], c.touched[:0]
+	if now >= c.patience {
+		c.patience = Never // who still waits for a node says so in this step
+	}
+	c.touched = c.touched[:0]
 	if len(c.awake) < len(c.contexts) || c.steps%napEvery == 0 {
 		c.look()
 	}
@@ -160,15 +165,15 @@ func (c *Card) Step(now int64) int64 {
 		if c.more || c.blocked || c.sendsNow() {
 			return now
 		}
-		return min(u.next, u.send.next, u.receive.next, c.timers.next(), c.holds.next())
+		return min(u.next, u.send.next, u.receive.next, c.timers.next(), c.holds.next(), c.patience)
 	}
 	if c.more || c.blocked || c.ackNow != nil || c.ready[arctic.Reply].head != nil || c.ready[arctic.Request].head != nil {
 		return now
 	}
 	if c.units != nil {
-		return min(c.units.next, c.units.receive.next, c.timers.next(), c.holds.next())
+		return min(c.units.next, c.units.receive.next, c.timers.next(), c.holds.next(), c.patience)
 	}
-	return min(c.timers.next(), c.holds.next(), c.loopNext)
+	return min(c.timers.next(), c.holds.next(), c.loopNext, c.patience)
 }
 
 // Leave tells all peers that the card leaves the network, with last

@@ -94,7 +94,8 @@ type Config struct {
 	// full for a while is tried again after about as long.
 	MinHold, MaxHold time.Duration
 	// PeerTimeout is how long a peer may stay silent while something waits for
-	// its answer; ConnectTimeout the same before it was ever heard.
+	// its answer; ConnectTimeout the same before it was ever heard, and how long packets
+	// wait for a node that is expected (Expect).
 	PeerTimeout, ConnectTimeout time.Duration
 }
 
@@ -150,8 +151,10 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: trains of %d packets; use 1 to %d", ErrConfig, c.Train, arctic.MaxTrain)
 	case c.FIFO < 1:
 		return fmt.Errorf("%w: receive FIFO of %d packets; use at least 1", ErrConfig, c.FIFO)
-	case c.Timing != nil && (c.Blocks || c.Timing.check() != nil):
-		return fmt.Errorf("%w: timing with blocks: %v, %v", ErrConfig, c.Blocks, c.Timing.check())
+	case c.Timing != nil && c.Blocks:
+		return fmt.Errorf("%w: units that take time do not send blocks; use Blocks or Timing", ErrConfig)
+	case c.Timing != nil && c.Timing.check() != nil:
+		return fmt.Errorf("%w: %w", ErrConfig, c.Timing.check())
 	case c.FirstWindow < 1 || c.FirstWindow > Window:
 		return fmt.Errorf("%w: first window of %d frames; use 1 to %d", ErrConfig, c.FirstWindow, Window)
 	case c.AckEvery < 1 || c.AckEvery > Window/2/blocksPerTrain:

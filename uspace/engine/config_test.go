@@ -5,6 +5,7 @@ package engine_test
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,11 +54,15 @@ func TestNewRefuses(t *testing.T) {
 		"a peer behind port -1":  func(c *engine.Config) { c.Peers[0].Port = -1 },
 		"a route to a stranger":  func(c *engine.Config) { c.Routes[0] = 5 },
 		"a route beyond 16 bits": func(c *engine.Config) { c.Routes[0] = 1<<16 + 4 },
+		"blocks that take time":  func(c *engine.Config) { c.Timing = &engine.Timing{Bus: sbus(), Bursts: []int{1}} },
+		"time without a bus":     func(c *engine.Config) { c.Timing, c.Blocks = &engine.Timing{Bursts: []int{1}}, false },
 	} {
 		c := goodConfig()
 		spoil(&c)
 		if _, err := engine.New(c); !errors.Is(err, engine.ErrConfig) {
 			t.Errorf("%s: %v, want ErrConfig", what, err)
+		} else if strings.Contains(err.Error(), "nil") {
+			t.Errorf("%s: the text is no sentence: %v", what, err)
 		}
 	}
 	c := goodConfig()

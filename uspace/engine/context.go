@@ -60,6 +60,7 @@ type Context struct {
 	awake    bool
 	asleep   bool   // neither is so for one that is away
 	place    int    // in Card.awake
+	called   bool   // in Card.called
 	seat     int    // in job.awake
 	touched  uint64 // step in which it was
 	mark     uint32 // of the last nap
@@ -181,7 +182,8 @@ func (c *Card) emptyTicket() (t ticket) {
 // Detach ends a context, resident or switched out. Packets that are not sent are given
 // up and those in flight are not heard of again; what waits for the process in the
 // card is dropped and counted. From then on packets for it are rejected for good, with
-// ReasonNoContext, and the card does not touch its memory. Detaching twice does
+// ReasonNoContext, and the card does not touch its memory, nor does TakeCalled return it:
+// whoever detaches a process that may be waiting wakes it (Dismiss). Detaching twice does
 // nothing.
 func (c *Card) Detach(x *Context) {
 	if x.detached {
@@ -192,6 +194,7 @@ func (c *Card) Detach(x *Context) {
 		x.iface.Publish()
 		x.iface.Wake()
 	}
+	c.uncall(x)
 	c.unlist(x)
 	c.rise(x)
 	c.leaveBells(x)
@@ -414,9 +417,7 @@ func (x *Context) publish() {
 	if x.modes|x.user != 0 {
 		c.control(x)
 	}
-	if x.iface.Changed() && x.iface.Awaited() {
-		c.called = append(c.called, x)
-	}
+	c.call(x)
 	if !x.ticket.changed {
 		return
 	}
@@ -427,14 +428,21 @@ func (x *Context) publish() {
 }
 
 // Idle reports whether nothing of the context's waits in the card: no slot to
-// retrieve, no packet undelivered, nothing in the receive FIFOs.
+// retrieve, no packet undelivered, nothing in the receive FIFOs. Of one that is switched
+// out neither does anything in the saved state: what its process has committed waits for its turn.
 func (x *Context) Idle() bool {
-	pending := !x.away && x.iface.Pending(arctic.Reply)+x.iface.Pending(arctic.Request) > 0
+	var pending bool
+	switch {
+	case !x.away:
+		pending = x.iface.Pending(arctic.Reply)+x.iface.Pending(arctic.Request) > 0
+	case x.saved != nil:
+		pending = x.saved.pending()
+	}
 	return !pending && x.allFree() && x.drained() && !x.transferring()
 }
 
 // Dismiss tells the process that the card will detach the context (funi.ErrDetached).
-// Until then the context goes on.
+// Its owner wakes it. Until then the context goes on.
 func (x *Context) Dismiss() { x.iface.PutGone() }
 
 // Bell returns the number of the context's doorbell, below funi.MaxContexts. No other

@@ -57,7 +57,7 @@
 //	Detach                                     the end
 //
 // An owner that serves processes of their own, and sleeps when there is nothing to do,
-// besides uses Doze and Rouse (bit 31 of the asleep word), Called (whom to wake), Dismiss
+// besides uses Doze and Rouse (bit 31 of the asleep word), TakeCalled (whom to wake), Dismiss
 // (to tell a process that its context will go), Abandon (where its memory has failed), Doorbells
 // (a page of its user), Saved.Live (processes that go on while they
 // are switched out), Expect (members of a group that come later) and Config.AnyGroup.
@@ -106,7 +106,7 @@
 //     ReasonSwitching, which is transient: peers try again until it is back. A node that
 //     has no context, or whose context was detached, is rejected for good; but for the
 //     system group, which is rejected as if switched out (Config.SystemEvent), and a node that is
-//     expected (Expect).
+//     expected, until ConnectTimeout after the first packet for it (Expect).
 //   - A step costs as much as there is traffic: contexts that are quiet sleep, and are
 //     woken by a doorbell, a packet or their owner. What it does for one account is bounded in
 //     bytes, and what one sends waits for a bounded number of bytes of each other, however

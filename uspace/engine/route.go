@@ -27,8 +27,15 @@ type group struct {
 	nodes  map[uint16]*Context // resident or switched out
 	recent *Context            // last one looked up
 	routes []uint32            // nil: the card's
-	// expected are nodes that have no context yet and will, and the tags of their jobs.
-	expected map[uint16]uint64
+	// expected are nodes that have no context yet and will.
+	expected map[uint16]expectation
+}
+
+// expectation is of a node that has no context yet: the tag of its job, and the time after
+// which it is expected no more; 0: nobody has asked for the node yet.
+type expectation struct {
+	tag   uint64
+	until int64
 }
 
 // group returns the record of a GID, made when it is first needed.
@@ -65,15 +72,7 @@ func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	x := g.recent
 	if x == nil || x.node != node {
 		if x = g.nodes[node]; x == nil {
-			job, expected := g.expected[node]
-			switch {
-			case !expected:
-				return nil
-			case job != tag:
-				c.counters.ForeignJob++
-				return c.foreign
-			}
-			return c.absent
+			return c.awaited(g, node, tag)
 		}
 		g.recent = x
 	}
@@ -88,10 +87,33 @@ func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	return x
 }
 
+// awaited returns what takes the packets for a node without a context: nil, or for one that
+// is expected what lets them come again. The patience with a node that does not come begins
+// with the first packet for it, however long nobody asks for it before.
+func (c *Card) awaited(g *group, node uint16, tag uint64) *Context {
+	e, expected := g.expected[node]
+	switch {
+	case !expected:
+		return nil
+	case e.tag != tag:
+		c.counters.ForeignJob++
+		return c.foreign
+	case e.until == 0:
+		e.until = c.now + int64(c.cfg.ConnectTimeout)
+		g.expected[node] = e
+	case c.now >= e.until:
+		delete(g.expected, node)
+		return nil
+	}
+	c.patience = min(c.patience, e.until)
+	return c.absent
+}
+
 // Expect says that a node of a group, which has no context here yet, will be attached: so
 // long as it is expected, packets for it with the tag of its job are rejected for a
-// transient reason and come again. Attaching it, or expecting it no more, ends that; then a
-// node without a context rejects for good. A GID has 11 bits.
+// transient reason and come again. Attaching it, expecting it no more, or ConnectTimeout after
+// the first packet for it ends that; then a node without a context rejects for good: one that
+// nobody has heard may have died, on a card that its owner has made anew, say. A GID has 11 bits.
 func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 	gid &= arctic.MaxGID
 	g := c.group(gid)
@@ -100,9 +122,9 @@ func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 		delete(g.expected, node)
 	case g.nodes[node] == nil:
 		if g.expected == nil {
-			g.expected = map[uint16]uint64{}
+			g.expected = map[uint16]expectation{}
 		}
-		g.expected[node] = tag
+		g.expected[node] = expectation{tag: tag}
 	}
 	c.leaveGroup(gid, g)
 }

@@ -58,6 +58,35 @@ func TestExpectedNodes(t *testing.T) {
 	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(2, 5, 1), Word: 7})
 }
 
+// Rule: nobody waits longer than ConnectTimeout for a node that is expected and does not come;
+// the time begins with the first packet for it, from this card and from another, and the
+// card wants to run when it is over. One that comes later is there for what is sent then.
+func TestExpectedNodesThatDoNotCome(t *testing.T) {
+	const timeout = 500 * time.Millisecond
+	for _, from := range []int{0, 1} {
+		b := newBed(t, setup{cards: 2, slots: 16, net: near, route: []uint32{0, 1, 1, 1}, tune: quick}) // a ConnectTimeout of 500 ms
+		exactlyOnce(b, newTraffic(b, 10, 2))
+		b.cards[1].Expect(gid, 2, jobTag, true)
+		b.cards[1].Expect(gid, 3, jobTag, true)
+		b.pass(3 * timeout) // nobody asks
+		begin := b.now
+		b.mustSend(from, funi.Request, 2, 1)
+		b.pass(timeout / 2)
+		b.mustSend(from, funi.Request, 3, 2)
+		for node := uint16(2); node < 4; node++ {
+			b.comesBack(3*timeout, b.proc[from], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(node, 5, 1), Word: uint32(node - 1)})
+			// What waits behind another packet on the own card is looked at after that; and
+			// each is tried again after a back-off, of 100 ms at most.
+			if took := time.Duration(b.now - begin); took < timeout || took > 2*timeout+200*time.Millisecond {
+				t.Errorf("from node %d: node %d was waited for for %v", from, node, took)
+			}
+		}
+		p, _ := b.join(1, gid, 2)
+		b.mustSend(from, funi.Request, 2, 3)
+		b.until(timeout, "the late node is there", func() bool { _, ok := take(p, funi.Request); return ok })
+	}
+}
+
 // Rule: between Doze and Rouse a process wakes the card's thread with what it stores, also
 // one whose context sleeps or is woken meanwhile; outside it does not (Doze).
 func TestProcessesWakeADozingCard(t *testing.T) {
@@ -113,8 +142,8 @@ func TestProcessesWakeADozingCard(t *testing.T) {
 	}
 }
 
-// Rule: Called lists, once, the contexts whose processes asked to be woken and for which the step
-// had something: a delivery, a return, a retired slot, a change of CNTL.
+// Rule: TakeCalled lists, once, the contexts whose processes asked to be woken and for which a
+// step had something: a delivery, a return, a retired slot, a change of CNTL.
 func TestCalled(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 16, net: near})
 	p, x, page := b.proc[0], b.ctx[0], b.mem[0].Page
@@ -122,7 +151,7 @@ func TestCalled(t *testing.T) {
 		t.Helper()
 		for range 3 {
 			b.step(b.now + 1e6)
-			if n := len(b.cards[0].Called()); n != 0 {
+			if n := len(b.cards[0].TakeCalled()); n != 0 {
 				t.Errorf("%s: %d called", what, n)
 			}
 		}
@@ -130,7 +159,7 @@ func TestCalled(t *testing.T) {
 	called := func(what string) {
 		t.Helper()
 		b.until(time.Second, what, func() bool {
-			list := b.cards[0].Called()
+			list := b.cards[0].TakeCalled()
 			if len(list) > 1 || len(list) == 1 && list[0] != x {
 				t.Fatalf("%s: %v called", what, list)
 			}

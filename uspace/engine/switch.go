@@ -54,22 +54,28 @@ type Saved struct {
 }
 
 // Waits reports whether the context would have something to do on the card: packets that are
-// undelivered or were drained, some that came for it and were refused, or, if it is Live,
-// what its process has put into the send queues or CNTL meanwhile.
+// undelivered, were drained or wait in the send queues, some that came for it and were
+// refused or came back, or, if it is Live, what its process has written to CNTL meanwhile.
 func (s *Saved) Waits() bool {
 	x := s.context
-	if x.wanted || !x.allFree() || x.transferring() || len(x.owed) > 0 || len(s.Drained[arctic.Request])+len(s.Drained[arctic.Reply]) > 0 {
+	return x.wanted || !x.Idle() || len(x.owed) > 0 || s.Live && s.Memory.Page.Load(funi.Control) != x.seen
+}
+
+// pending reports whether packets wait in the drain queues, or in send queues that are not
+// halted. Of a process that goes on these are as it has them now, of another as they were.
+func (s *Saved) pending() bool {
+	if len(s.Drained[arctic.Request])+len(s.Drained[arctic.Reply]) > 0 {
 		return true
 	}
-	if !s.Live {
+	load := func(r funi.Register) uint32 { return s.Registers[r] }
+	if s.Live {
+		load = s.Memory.Page.Load
+	}
+	if s.context.suspended || load(funi.Control)&funi.CSQM != 0 {
 		return false
 	}
-	p := s.Memory.Page
-	if p.Load(funi.Control) != x.seen {
-		return true
-	}
-	mask := p.Load(funi.QMask)
-	return (p.Load(funi.RPSQHead)-s.Registers[funi.RPSQTail])&mask != 0 || (p.Load(funi.RQSQHead)-s.Registers[funi.RQSQTail])&mask != 0
+	mask := load(funi.QMask)
+	return (load(funi.RPSQHead)-s.Registers[funi.RPSQTail])&mask != 0 || (load(funi.RQSQHead)-s.Registers[funi.RQSQTail])&mask != 0
 }
 
 // Context returns the context, for SwitchIn and Detach.
@@ -105,6 +111,7 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	}
 	s.Registers[funi.Control] = (x.user | x.modes) &^ funi.CTXM
 	s.Registers[funi.GID], s.Registers[funi.Ticket] = uint32(x.gid), uint32(x.ticket.words[0])
+	c.call(x) // nobody else tells the process what it has got just now
 	c.unlist(x)
 	c.rise(x)
 	x.away, x.wanted = true, false

@@ -428,3 +428,51 @@ func nothingIsDispatchedInContextSwitchMode(t *testing.T, on machine) {
 		got = 0
 	}
 }
+
+// Rule: a context that is out is not idle while its saved state holds packets: committed
+// ones in the send queues, of a process that goes on or does not, or drained ones (Context.Idle).
+func TestIdleWhileOut(t *testing.T) {
+	for _, live := range []bool{false, true} {
+		b := newBed(t, setup{cards: 2, slots: 4, net: near, tune: quick})
+		x := b.ctx[0]
+		check := func(what string, s *engine.Saved, idle bool) {
+			t.Helper()
+			if s.Live = live; x.Idle() != idle || s.Waits() == idle {
+				t.Errorf("live %v, %s: idle %v, waits %v", live, what, x.Idle(), s.Waits())
+			}
+		}
+		s := b.switchOut(0)
+		check("with nothing", s, true)
+		if live {
+			b.mustSend(0, funi.Reply, 1, 1)
+			check("with a packet committed since", s, false)
+		}
+		b.switchIn(0, s)
+		b.idle(time.Second)
+		if err := x.Store(funi.Control, funi.CTXM); err != nil {
+			t.Fatal(err)
+		}
+		b.mustSend(0, funi.Request, 1, 1)
+		b.step(b.now + 1)
+		s = b.switchOut(0)
+		check("with a packet committed before", s, false)
+		b.mem[0].Page.Store(funi.Control, funi.CSQM)
+		s.Registers[funi.Control] |= funi.CSQM
+		if !x.Idle() {
+			t.Errorf("live %v: a process that has halted its queues has nothing to send", live)
+		}
+		b.mem[0].Page.Store(funi.Control, 0)
+		s.Registers[funi.Control] &^= funi.CSQM
+		b.switchIn(0, s)
+		for range 5 {
+			b.until(time.Second, "room", func() bool { return b.send(1, funi.Request, 0, 1) })
+		}
+		b.pass(10 * time.Millisecond)
+		s = b.switchOut(0)
+		check("with drained packets", s, false)
+		b.cards[0].Detach(x)
+		if !x.Idle() {
+			t.Errorf("live %v: a context that is detached waits", live)
+		}
+	}
+}

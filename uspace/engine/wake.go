@@ -17,6 +17,7 @@ package engine
 
 import (
 	"math/bits"
+	"slices"
 	"sync/atomic"
 
 	"github.com/funet/funet/uspace/arctic"
@@ -162,9 +163,36 @@ func (c *Card) tell(x *Context) {
 	}
 }
 
-// Called returns the contexts whose processes asked to be woken and for which the last
-// step had something. The list is the card's and valid until the next step.
-func (c *Card) Called() []*Context { return c.called }
+// TakeCalled returns the contexts whose processes asked to be woken and for which the card
+// has published something since the last call, each once: in a step, in SwitchOut or
+// SwitchIn, or for what the owner stored. Whoever takes the list wakes them all; the list
+// is the card's and valid until the next call of a method of card or context.
+func (c *Card) TakeCalled() []*Context {
+	list := c.called
+	for _, x := range list {
+		x.called = false
+	}
+	c.called = c.called[:0]
+	return list
+}
+
+// call puts the context on the list of those to wake if its process waits for what has been
+// published since the last call. It follows everything that publishes.
+func (c *Card) call(x *Context) {
+	if x.iface.Changed() && x.iface.Awaited() && !x.called {
+		x.called = true
+		c.called = append(c.called, x)
+	}
+}
+
+// uncall takes a context that is detached off that list.
+func (c *Card) uncall(x *Context) {
+	if !x.called {
+		return
+	}
+	x.called = false
+	c.called = slices.DeleteFunc(c.called, func(y *Context) bool { return y == x })
+}
 
 // unlist takes the context off the list of those that are awake.
 func (c *Card) unlist(x *Context) {
@@ -248,6 +276,7 @@ func (x *Context) drowsy() bool {
 
 // sleep puts a context to sleep, unless its process did something meanwhile.
 func (c *Card) sleep(x *Context) bool {
+	c.call(x) // what its owner stored since the last step
 	c.unlist(x)
 	c.lieDown(x)
 	c.tell(x)

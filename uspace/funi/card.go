@@ -133,7 +133,12 @@ func (c *Card) Move(m *Memory) { c.memory, c.page = m, m.Page }
 func (c *Card) Load(r Register) uint32 { return c.page.Load(r) }
 
 // Store sets a register that the card owns.
-func (c *Card) Store(r Register, v uint32) { c.page.Store(r, v) }
+func (c *Card) Store(r Register, v uint32) {
+	c.page.Store(r, v)
+	if r != Ticket { // which no program waits for
+		c.changed = true
+	}
+}
 
 // PutControl publishes status bits of CNTL: it replaces the value seen by another, unless the
 // process has written in the meantime; then it returns false, and the card looks
@@ -165,7 +170,8 @@ func (c *Card) Doze(n uint32) {
 func (c *Card) Wake() { atomic.StoreUint32(&c.page[asleepWord], 0) }
 
 // Changed reports whether there is something for the process to see that was not there
-// when it was last asked: a delivery, a return, retired slots or a new CNTL.
+// when it was last asked: a delivery, a return, retired slots, a new CNTL or another register
+// that Store has set.
 func (c *Card) Changed() bool {
 	was := c.changed
 	c.changed = false

@@ -635,8 +635,8 @@ static inline int funi_attach_socket(struct funi_context *c, const char *path, u
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	struct timeval patience = { .tv_sec = FUNI_ANSWER_SECONDS };
 	struct funi_attach_request r = { funi_message(FUNI_KIND_ATTACH, sizeof r), gid, node, slots, { 0, 0 }, { 0 } };
-	struct funi_attach_answer a;
-	int fds[FUNI_ATTACH_DESCRIPTORS];
+	struct funi_attach_answer a = { 0 };
+	int fds[FUNI_ATTACH_DESCRIPTORS] = { -1, -1, -1, -1 };
 
 	if (strlen(path) >= sizeof to.sun_path)
 		return funi_fail(c, -ENAMETOOLONG, path);

@@ -1,0 +1,183 @@
+package daemon_test
+
+// This file tests what becomes of processes whose group is switched out: they are woken for
+// what comes, and what they have sent is not lost when they, or the daemon, end.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// outBy has the two nodes of another group talk until a group is not on the card of a daemon that
+// has room for one.
+func outBy(t *testing.T, d *running, others []*client, gid uint16) {
+	t.Helper()
+	until(t, "the group is out", func() bool {
+		others[0].send(1, 1)
+		others[1].receive()
+		for _, x := range d.status(t).Contexts {
+			if x.GID == gid && x.Active {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// echo has a node send a message to node 0 of its group and waits for the answer.
+func (k *client) echo(word uint32) {
+	k.t.Helper()
+	k.send(0, word)
+	if from, got := k.receive(); from != 0 || got != word {
+		k.t.Fatalf("node %d answered %d, not %d", from, got, word)
+	}
+}
+
+// Rule: a process that sleeps until the card wakes it is woken for what comes to it, although
+// its group has been switched out and in meanwhile; it needs no time of its own after which
+// it looks (thesis 4.2).
+func TestWaitingProcessIsWoken(t *testing.T) {
+	b := newBed(t)
+	d := b.start(0, func(c *daemon.Config) { c.Profile = few(t, 1) })
+	daemons := []*running{d}
+	_, others := group(t, daemons, 0, 0)
+	_, nodes := group(t, daemons, 0, 0)
+	waiting, sender := nodes[0], nodes[1]
+	answered := make(chan error, 1)
+	go func() {
+		answered <- waiting.answers(20)
+		close(answered)
+	}()
+	t.Cleanup(func() { // before its memory is unmapped
+		for range answered {
+		}
+	})
+	for i := range uint32(20) {
+		outBy(t, d, others, waiting.answer.GID)
+		sender.echo(i)
+	}
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
+// answers returns so many messages to their senders, and sleeps until it is woken when there is
+// none, as funi_wait does.
+func (k *client) answers(n int) error {
+	wait := []unix.PollFd{{Fd: int32(k.fds[attach.ProcessDescriptor]), Events: unix.POLLIN}}
+	for n > 0 {
+		if s := k.iface.Receive(funi.Request); s != nil {
+			from, word := s.Source(), s.Payload()[0]
+			k.iface.Release(funi.Request)
+			put(k.iface, from, word)
+			k.wake()
+			n--
+			continue
+		}
+		k.page.Arm()
+		if k.iface.Waiting() {
+			continue
+		}
+		if ready, err := unix.Poll(wait, int(patience.Milliseconds())); ready == 0 || err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("nobody wakes the process, for which there is a message: %v (%v)", k.iface.Waiting(), err)
+		}
+		var count [8]byte
+		_, _ = unix.Read(int(wait[0].Fd), count[:])
+	}
+	return nil
+}
+
+// Rule: so is a program in C, which waits without end.
+func TestWaitingProgramInCIsWoken(t *testing.T) {
+	b := newBed(t)
+	d := b.start(0, func(c *daemon.Config) { c.Profile = few(t, 1) })
+	daemons := []*running{d}
+	program := filepath.Join(b.dir, "waiting")
+	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../../uspace/funi", "-o", program, "testdata/waiting.c").CombinedOutput(); err != nil {
+		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
+	}
+	_, others := group(t, daemons, 0, 0)
+	gid, token, _ := two(t, daemons, 0, 0)
+	sender := dial(t, d.socket)
+	if err := sender.attach(attach.AttachRequest{GID: gid, Node: 1, Slots: 64, Token: token}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = append(os.Environ(), "FUNET_SOCKET="+d.socket, fmt.Sprintf("FUNET_GID=%d", gid), "FUNET_NODE=0", "FUNET_TOKEN="+token.Text())
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	for i := range uint32(20) {
+		sender.echo(i)
+		outBy(t, d, others, gid)
+	}
+}
+
+// Rule: a process that ends its context and says how long what it has sent may take is not
+// told that it has arrived before it has: also when its group is out, and has its turn first.
+func TestDetachWaitsForItsTurn(t *testing.T) {
+	b := newBed(t)
+	d := b.start(0, func(c *daemon.Config) { c.Profile = few(t, 1) })
+	daemons := []*running{d}
+	_, others := group(t, daemons, 0, 0)
+	gid, token, _ := two(t, daemons, 0, 0)
+	receiver := dial(t, d.socket) // with room for all, whatever it has given back
+	if err := receiver.attach(attach.AttachRequest{GID: gid, Node: 1, Slots: 256, Token: token}); err != nil {
+		t.Fatal(err)
+	}
+	const n = 50
+	for range 10 {
+		k := dial(t, d.socket)
+		if err := k.attach(attach.AttachRequest{GID: gid, Slots: 64, Token: token}); err != nil {
+			t.Fatal(err)
+		}
+		outBy(t, d, others, gid)
+		for i := range uint32(n) {
+			k.send(1, i)
+		}
+		answer, _ := k.ask(attach.DetachRequest{Linger: patience / 2}.Encode(), 0)
+		if _, err := attach.DecodeBody(answer, attach.KindDetach|attach.AnswerBit); err != nil {
+			t.Fatal(err)
+		}
+		for i := range uint32(n) {
+			if from, word := receiver.receive(); from != 0 || word != i {
+				t.Fatalf("got %d from %d instead of %d", word, from, i)
+			}
+		}
+		k.close()
+	}
+}
+
+// Rule: a daemon that is stopped lets also those have their turn whose group is out, for as
+// long as it drains (Config.Drain).
+func TestStopDrainsWhoIsOut(t *testing.T) {
+	b := newBed(t)
+	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Profile, c.Drain = few(t, 1), patience }), b.start(1, nil)}
+	_, others := group(t, daemons, 0, 0)
+	_, nodes := group(t, daemons, 0, 1)
+	outBy(t, daemons[0], others, nodes[0].answer.GID)
+	const n = 50
+	for i := range uint32(n) {
+		nodes[0].send(1, i)
+	}
+	daemons[0].stop(t)
+	for i := range uint32(n) {
+		if from, word := nodes[1].receive(); from != 0 || word != i {
+			t.Fatalf("got %d from %d instead of %d", word, from, i)
+		}
+	}
+}
