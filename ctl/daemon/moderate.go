@@ -6,10 +6,15 @@ package daemon
 // that sleeps more than it runs is run as soon as it has something to do.
 //
 // So while several users use the card (engine.Card.Shared), and the thread had to wait for its
-// processor lately, it rests after each step for as long as the step took, times resting: a
-// user who has little to send waits for a rest, some tens of microseconds, and the flood has
-// the rest of the card. On a machine with a processor to spare, and for a user who has the card
-// to himself, nothing changes.
+// processor lately, it rests after each step that had work for as long as the step took, times
+// resting: a user who has little to send waits for a rest, some tens of microseconds, and the
+// flood has what is left of the card. On a machine with a processor to spare, and for a user who
+// has the card to himself, nothing changes.
+//
+// The thread also asks for the shortest time slice. Of two threads that may run the kernel takes
+// the one with the shorter slice first, at once when it wakes up; what either gets in all
+// stays the same (Linux, Documentation/scheduler/sched-eevdf.rst). Clients ask for it, too
+// (package attach).
 //
 // How long the thread was runnable and did not run is the second number of its schedstat (Linux,
 // Documentation/scheduler/sched-stats.rst). A kernel without it never moderates.
@@ -21,6 +26,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
 )
 
 const (
@@ -30,13 +37,11 @@ const (
 	crowdedPart = 16
 	// crowdedFor is how long that is believed.
 	crowdedFor = int64(100 * time.Millisecond)
-	// resting is how many times as long as a step the rest after it is, longestRest the longest.
-	resting     = 1
-	longestRest = int64(200 * time.Microsecond)
-	// shortSlice is the time slice that the thread asks for, in nanoseconds: the least there is. Of two
-	// that may run the kernel takes the one with the shorter slice first, at once when it wakes up;
-	// what either gets in all stays the same (Linux, Documentation/scheduler/sched-eevdf.rst).
-	shortSlice = 100_000
+	// resting is how many times as long as a step the rest after it is, within these bounds: a
+	// shorter one would cost the processes more in switches than it leaves them.
+	resting      = 2
+	shortestRest = int64(60 * time.Microsecond)
+	longestRest  = int64(200 * time.Microsecond)
 	// timerSlack is how late the kernel may end a rest, in nanoseconds (prctl(2)).
 	timerSlack = 1000
 )
@@ -57,10 +62,7 @@ func (m *moderation) begin() {
 	if f, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/schedstat", unix.Gettid()), unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
 		m.schedstat = f
 	}
-	if a, err := unix.SchedGetAttr(0, 0); err == nil && a.Policy == unix.SCHED_NORMAL {
-		a.Runtime = shortSlice
-		_ = unix.SchedSetAttr(0, a, 0) // refused before Linux 6.12: then it is as it was
-	}
+	attach.ShortSlice()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0) // else rests are longer
 }
 
@@ -100,6 +102,6 @@ func (l *loop) moderate() {
 	if !l.moderation.crowded(now) || !l.card.Shared() {
 		return
 	}
-	t := unix.NsecToTimespec(min(resting*(now-l.now), longestRest))
+	t := unix.NsecToTimespec(min(max(resting*(now-l.now), shortestRest), longestRest))
 	_ = unix.Nanosleep(&t, nil) // a signal ends it early, which does no harm
 }

@@ -34,7 +34,7 @@ const (
 	sharedFlight = 48 << 10
 	// visitBytes is what it costs to look at a context that is awake, skipBytes what it costs
 	// to find that all of a job have been looked at.
-	visitBytes = 256
+	visitBytes = 128
 	// triedBytes is what it costs to find no room for a packet to this card.
 	triedBytes = 512
 	skipBytes  = 16
