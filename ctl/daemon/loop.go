@@ -63,15 +63,16 @@ type loop struct {
 	faults atomic.Uint64
 	tid    atomic.Int32
 
-	polling Polling
-	epoll   int
-	events  [64]unix.EpollEvent
-	rest    rest
-	now     int64
-	turns   uint64
-	stop    bool
-	obeyed  int64    // no command before
-	share   *sharing // nil: all contexts are on the card at once
+	polling    Polling
+	epoll      int
+	events     [64]unix.EpollEvent
+	rest       rest
+	moderation moderation
+	now        int64
+	turns      uint64
+	stop       bool
+	obeyed     int64    // no command before
+	share      *sharing // nil: all contexts are on the card at once
 }
 
 // newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
@@ -162,6 +163,8 @@ func (l *loop) prepare(cpu int) {
 			_ = unix.SchedSetaffinity(0, &set) // tried by Open
 		}
 		l.tid.Store(int32(unix.Gettid()))
+		l.moderation.begin()
+		defer l.moderation.end()
 		close(prepared)
 		if <-l.begin {
 			l.life()
@@ -200,6 +203,9 @@ func (l *loop) turn() {
 	l.rest.worked = l.card.Progress() != before
 	if l.rest.worked || next <= l.now {
 		l.rest.idle, l.rest.since = 0, l.now
+		if l.polling == Adaptive {
+			l.moderate()
+		}
 		return
 	}
 	l.waiting(next)

@@ -27,7 +27,7 @@ const (
 	// someoneRan: a yield that took longer let another process run.
 	someoneRan = int64(2 * time.Microsecond)
 	// someoneComputes: a yield that took longer let one run that does not yield.
-	someoneComputes = int64(time.Millisecond)
+	someoneComputes = int64(200 * time.Microsecond)
 	// sharing is how long after that a client sleeps whenever it waits.
 	sharing = int64(200 * time.Millisecond)
 	// wakeful is how long a client yields in vain before it sleeps.
@@ -53,6 +53,7 @@ type rest struct {
 	since    int64 // first yield in vain; 0: none yet
 	until    int64 // end of sharing
 	nap      time.Duration
+	tid      int // of the thread that slept last
 }
 
 func newRest(sock, event, cancel int) rest {
@@ -96,6 +97,10 @@ func yield() { unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // sleep waits for the card's wake, something on the socket, or the time to pass.
 func (r *rest) sleep(d time.Duration) {
+	if tid := unix.Gettid(); tid != r.tid {
+		r.tid = tid
+		ShortSlice() // so that it is run soon after it is woken
+	}
 	t := unix.NsecToTimespec(int64(d))
 	if n, err := unix.Ppoll(r.fds[:], &t, nil); n <= 0 || err != nil { // a signal ends it early, which does no harm
 		r.fds[onSocket].Revents = 0

@@ -22,9 +22,9 @@ const (
 	// one beside others: of retrieval in a step, of delivery to this card in a step, and of
 	// dispatch in a round.
 	aloneBytes  = 256 << 10
-	besideBytes = 16 << 10
+	besideBytes = 8 << 10
 	// recently is how long in nanoseconds an account counts as one that uses the card.
-	recently = 1e6
+	recently = 100e6
 	// packetBytes is what a packet costs beside its bytes, frameBytes what a frame does:
 	// short ones cost time, too.
 	packetBytes = 64
@@ -34,7 +34,7 @@ const (
 	sharedFlight = 48 << 10
 	// visitBytes is what it costs to look at a context that is awake, skipBytes what it costs
 	// to find that all of a job have been looked at.
-	visitBytes = 256
+	visitBytes = 128
 	// triedBytes is what it costs to find no room for a packet to this card.
 	triedBytes = 512
 	skipBytes  = 16
@@ -190,12 +190,12 @@ func (c *Card) uses(a *account) {
 	c.usedAt = c.now
 }
 
-// shared reports whether more than one account uses the card.
-func (c *Card) shared() bool { return c.now-c.anotherAt < recently }
+// Shared reports whether more than one account uses the card.
+func (c *Card) Shared() bool { return c.now-c.anotherAt < recently }
 
 // quantum returns what an account may spend in a step or round.
 func (c *Card) quantum() int {
-	if c.shared() {
+	if c.Shared() {
 		return besideBytes
 	}
 	return aloneBytes

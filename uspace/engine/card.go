@@ -84,7 +84,7 @@ func New(cfg Config) (*Card, error) {
 	if cfg.Timing != nil {
 		c.units = newUnits(&c.cfg)
 	}
-	c.nobody.place, c.anotherAt = 0, -recently
+	c.usedAt, c.anotherAt = -recently, -recently
 	c.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	last := cfg.Card
 	for _, p := range cfg.Peers {
@@ -225,7 +225,7 @@ func (c *Card) receive(i int) {
 	p := c.cfg.Ports[i]
 	p.Release()
 	most := receiveBatch
-	if c.shared() {
+	if c.Shared() {
 		most = sharedReceive
 	}
 	n := p.Receive(c.received[:most])

@@ -87,7 +87,7 @@ func (c *Card) dispatchFlow(f *flow) bool {
 		switch mine := s.payer(); {
 		case !c.solvent(mine.account):
 			c.park(mine)
-		case mine.flight >= sharedFlight && c.shared():
+		case mine.flight >= sharedFlight && c.Shared():
 			mine.fill()
 		case !c.assemble(f, s):
 			return false

@@ -1,0 +1,107 @@
+package daemon
+
+// This file keeps the card's thread from being one that computes all the time, where others want
+// its processor. Whoever floods the card could otherwise make it so, and the kernel lets a
+// thread that never sleeps wait for whole time slices: then everybody's messages wait with it. One
+// that sleeps more than it runs is run as soon as it has something to do.
+//
+// So while several users use the card (engine.Card.Shared), and the thread had to wait for its
+// processor lately, it rests after each step that had work for as long as the step took, times
+// resting: a user who has little to send waits for a rest, some tens of microseconds, and the
+// flood has what is left of the card. On a machine with a processor to spare, and for a user who
+// has the card to himself, nothing changes.
+//
+// The thread also asks for the shortest time slice. Of two threads that may run the kernel takes
+// the one with the shorter slice first, at once when it wakes up; what either gets in all
+// stays the same (Linux, Documentation/scheduler/sched-eevdf.rst). Clients ask for it, too
+// (package attach).
+//
+// How long the thread was runnable and did not run is the second number of its schedstat (Linux,
+// Documentation/scheduler/sched-stats.rst). A kernel without it never moderates.
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
+)
+
+const (
+	// sampled is how often the thread looks at its schedstat.
+	sampled = int64(4 * time.Millisecond)
+	// crowdedPart is the part of the time that a thread waits whose processor others want.
+	crowdedPart = 16
+	// crowdedFor is how long that is believed.
+	crowdedFor = int64(100 * time.Millisecond)
+	// resting is how many times as long as a step the rest after it is, within these bounds: a
+	// shorter one would cost the processes more in switches than it leaves them.
+	resting      = 2
+	shortestRest = int64(60 * time.Microsecond)
+	longestRest  = int64(200 * time.Microsecond)
+	// timerSlack is how late the kernel may end a rest, in nanoseconds (prctl(2)).
+	timerSlack = 1000
+)
+
+// moderation is what the thread knows of that.
+type moderation struct {
+	schedstat int   // descriptor; -1: the kernel has none
+	next      int64 // time of the next look
+	at        int64 // of the last
+	waited    int64 // nanoseconds until then
+	until     int64 // others want the processor
+	buffer    [64]byte
+}
+
+// begin is called by the thread itself.
+func (m *moderation) begin() {
+	m.schedstat = -1
+	if f, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/schedstat", unix.Gettid()), unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+		m.schedstat = f
+	}
+	attach.ShortSlice()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0) // else rests are longer
+}
+
+func (m *moderation) end() { closeFD(m.schedstat) }
+
+// crowded reports whether others want the thread's processor.
+func (m *moderation) crowded(now int64) bool {
+	if now >= m.next && m.schedstat >= 0 {
+		m.next = now + sampled
+		if waited, ok := m.look(); ok {
+			if m.at != 0 && (waited-m.waited)*crowdedPart > now-m.at {
+				m.until = now + crowdedFor
+			}
+			m.at, m.waited = now, waited
+		}
+	}
+	return now < m.until
+}
+
+// look reads how long the thread has waited.
+func (m *moderation) look() (waited int64, ok bool) {
+	n, err := unix.Pread(m.schedstat, m.buffer[:], 0)
+	if err != nil {
+		return 0, false
+	}
+	fields := bytes.Fields(m.buffer[:n])
+	if len(fields) < 2 {
+		return 0, false
+	}
+	waited, err = strconv.ParseInt(string(fields[1]), 10, 64)
+	return waited, err == nil
+}
+
+// moderate rests after a step that had work.
+func (l *loop) moderate() {
+	now := l.clock()
+	if !l.moderation.crowded(now) || !l.card.Shared() {
+		return
+	}
+	t := unix.NsecToTimespec(min(max(resting*(now-l.now), shortestRest), longestRest))
+	_ = unix.Nanosleep(&t, nil) // a signal ends it early, which does no harm
+}
