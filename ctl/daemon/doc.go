@@ -16,7 +16,8 @@
 //	attachment.go  memory made and sealed (memory.go), attached to the card, passed on;
 //	               segment.go is more of it, bells.go the doorbell page of each user
 //	loop.go        the card's thread: engine, ports, wake-ups; rest.go is when it sleeps,
-//	               priority.go that it comes before other threads, fault.go what becomes of
+//	               priority.go that it comes before other threads, moderate.go that it leaves
+//	               the processor to others where users share it, fault.go what becomes of
 //	               memory that fails under it
 //	share.go       groups in turn, where the card has room for few contexts
 //

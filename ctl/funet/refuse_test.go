@@ -13,10 +13,10 @@ import (
 // needs a privilege. A zero that was given is not the default.
 func TestRefusedBeforeALab(t *testing.T) {
 	for args, want := range map[string]string{
-		"pingpong --lab 2 --mtu 68":                                     "--mtu 68: use 666 to 65535",
-		"pingpong --lab 2 --mtu 103":                                    "--mtu 103: use 666 to 65535",
-		"pingpong --lab 2 --mtu 665 --xdp generic":                      "--mtu 665: use 666",
-		"pingpong --lab 2 --mtu 0":                                      "--mtu 0: use 666",
+		"pingpong --lab 2 --mtu 68":                                     "--mtu 68: use 674 to 65535",
+		"pingpong --lab 2 --mtu 103":                                    "--mtu 103: use 674 to 65535",
+		"pingpong --lab 2 --mtu 673 --xdp generic":                      "--mtu 673: use 674",
+		"pingpong --lab 2 --mtu 0":                                      "--mtu 0: use 674",
 		"pingpong --lab 1":                                              "--lab 1: use 2 to 8",
 		"pingpong --lab 2 --gid 0":                                      "--gid 0",
 		"pingpong --lab 2 --slots 0":                                    "--slots 0: use a power of two",
@@ -37,7 +37,7 @@ func TestRefusedBeforeALab(t *testing.T) {
 		"transfer --lab 2 --bytes 67108864 --block 67108864 --depth 17": "--depth 17: use 1 to 16",
 		"bench peers --only nosuch":                                     `no peer "nosuch"; use funet,`,
 		"lab up --mtu 67":                                               "--mtu 67: use 68 to 65535",
-		"lab up --daemons --mtu 665":                                    "--mtu 665: use 666",
+		"lab up --daemons --mtu 673":                                    "--mtu 673: use 674",
 		"lab up --queues 0":                                             "--queues 0: use 1 to 64",
 		"lab up --daemons --bind bogus":                                 "--bind bogus",
 		"lab up --daemons --polling bogus":                              `--polling "bogus": use adaptive`,
