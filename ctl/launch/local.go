@@ -92,6 +92,9 @@ func (l *local) info() (i attach.Info, err error) {
 		return i, err
 	}
 	answer, err := l.ask(request)
+	if errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE) { // it ended while its socket still took connections
+		return i, fmt.Errorf("%w at %s any more: it ended, or refused at once, without an answer; start funid, or try again", ErrNoDaemon, l.socket)
+	}
 	if err != nil {
 		return i, err
 	}
