@@ -207,8 +207,9 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 		go undertaker(d.graves)
 	}
 	go d.followSubordinates(d.followed)
+	var watching sync.WaitGroup
 	if d.memory.kind == WatchedMemory {
-		go d.watch(d.loop.ended)
+		watching.Go(func() { d.watch(d.loop.ended) })
 	}
 	accepting := make(chan error, 1)
 	socket := d.listener.file // a stop takes it from the listener, perhaps at once
@@ -234,6 +235,7 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	err = errors.Join(err, d.listener.close())
 	<-accepting
 	d.drain()
+	watching.Wait() // it asks the card's thread, of which release closes the descriptors
 	return errors.Join(err, d.release())
 }
 
