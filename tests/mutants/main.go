@@ -26,7 +26,6 @@
 //	backoff            a rejected stream tries again at once
 //	leak               an accepted packet keeps its line
 //	fifo               a full receive FIFO accepts a packet and drops it
-//	room               room in a receive FIFO is not offered to what waits within the card
 //	tail               the last packet of a long transfer does not wait for the others
 //	retired            a slot is retired though blocks of its transfer are in flight
 //	source             a transfer reads memory that its process did not register to be read

@@ -94,10 +94,6 @@ var mutations = []mutation{
 	}
 	return arctic.ReasonNone`,
 		chaos("slow")},
-	{"room", "delivery.go",
-		`			c.more = true
-`, ``,
-		unit("TestLoopGoesOnWhenTheFIFOIsDrained")},
 	{"tail", "transfer.go",
 		`case t.lines == 0:
 		x.settle(t)`, `case true:

@@ -110,7 +110,7 @@ func (a *account) try(now, gap int64) int64 {
 // is on a list already.
 func (c *Card) mayGo(s *stream) {
 	switch {
-	case s.place != nowhere || s.waiting.head == nil || s.ctx.halted || s.flying >= s.limit:
+	case s.place != nowhere || s.waiting.head == nil || s.flying >= s.limit:
 	case s.hold > c.now:
 		c.holds.push(s)
 	default:
