@@ -63,8 +63,8 @@ func typist() {
 	status, _ := os.ReadFile("/proc/self/status")
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, unix.SIGINT)
-	fmt.Printf("typed %d; terminal %s; session is own %v; %s; uid %d; open %v; environment %v\n", typed, fields[4],
-		fields[3] == fmt.Sprint(os.Getpid()), regexp.MustCompile(`NoNewPrivs:\s\d`).FindString(string(status)), os.Getuid(), open, os.Environ())
+	fmt.Printf("typed %d; terminal %s; session %s; %s; uid %d; open %v; environment %v\n", typed, fields[4],
+		fields[3], regexp.MustCompile(`NoNewPrivs:\s\d`).FindString(string(status)), os.Getuid(), open, os.Environ())
 	fmt.Println("ready")
 	<-interrupts
 	fmt.Println("Ctrl-C arrived")
@@ -125,26 +125,57 @@ func TestRunKeepsTheTerminal(t *testing.T) {
 	}
 	known := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LANGUAGE", "LC_TIME", "GIVEN", "PASSED", markEnv, typistEnv,
 		attach.SocketVariable, attach.GIDVariable, attach.NodeVariable, attach.NodesVariable, attach.TokenVariable}
-	said := regexp.MustCompile(`(?m)^\[[01]\] typed 0; terminal 0; session is own true; NoNewPrivs:\t1; uid 65534; open \[0 \S+ 1 pipe 2 pipe( 3 \S+)?\]; environment \[(.*)\]$`).FindAllStringSubmatch(out.text.String(), -1)
+	said := regexp.MustCompile(`(?m)^\[[01]\] typed 0; terminal 0; session (\d+); NoNewPrivs:\t1; uid 65534; open \[0 \S+ 1 pipe 2 pipe( 3 \S+)?\]; environment \[(.*)\]$`).FindAllStringSubmatch(out.text.String(), -1)
 	if len(said) != 2 || out.count("is a terminal") != 0 || out.count("opened") != 0 {
 		t.Fatalf("the programs found %s", out.text.String())
 	}
+	// One session for the job: each has a scheduling group of its own (sched(7)).
+	if session := said[0][1]; session != said[1][1] || session == fmt.Sprint(cmd.Process.Pid) {
+		t.Errorf("the programs are in the sessions %s and %s, the terminal's is %d", session, said[1][1], cmd.Process.Pid)
+	}
 	for _, m := range said {
 		// The test binary may be where nobody reaches it; then it was handed over.
-		if m[1] != "" && m[1] != " 3 "+self {
-			t.Errorf("a descriptor more: %s", m[1])
+		if m[2] != "" && m[2] != " 3 "+self {
+			t.Errorf("a descriptor more: %s", m[2])
 		}
-		for _, v := range regexp.MustCompile(`(?:^| )([A-Z_]+)=`).FindAllStringSubmatch(m[2], -1) {
+		for _, v := range regexp.MustCompile(`(?:^| )([A-Z_]+)=`).FindAllStringSubmatch(m[3], -1) {
 			if !slices.Contains(known, v[1]) && !strings.HasPrefix(v[1], "LC_") && !strings.HasPrefix(v[1], "FUNET_") {
 				t.Errorf("the program has root's %s", v[1])
 			}
 		}
 		for _, want := range []string{"HOME=/nonexistent", "USER=nobody", "LOGNAME=nobody", "SHELL=/bin/sh", "PATH=", "GIVEN=a=b", "PASSED=on", "LC_TIME=C"} {
-			if !strings.Contains(" "+m[2], " "+want) {
-				t.Errorf("the program has no %s: %s", want, m[2])
+			if !strings.Contains(" "+m[3], " "+want) {
+				t.Errorf("the program has no %s: %s", want, m[3])
 			}
 		}
 	}
+	s.free()
+}
+
+// TestRunOnATerminal: root's funet run, which keeps the terminal from the program, passes on what is
+// typed there, and its end by SIGKILL ends the job.
+func TestRunOnATerminal(t *testing.T) {
+	s := daemons(t)
+	user, terminal := pty(t)
+	cmd := exec.Command(command, "run", "-n", "1", "--lab="+s.name, "--user", "nobody", "--", "sh", "-c", "read line; echo got $line $$; exec sleep 1000")
+	cmd.Dir, cmd.Stdin = "/", terminal
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	var out growing
+	cmd.Stdout = &out
+	p := start(t, cmd, nil)
+	if _, err := user.Write([]byte("hello\n")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "node 0 reads what was typed", func() bool { return out.count("[0] got hello ") == 1 })
+	var program int
+	if _, err := fmt.Sscanf(out.text.String(), "[0] got hello %d", &program); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.wait()
+	eventually(t, "the program ends with the launcher", func() bool { return syscall.Kill(program, 0) == syscall.ESRCH })
 	s.free()
 }
 

@@ -53,7 +53,7 @@ const (
 	// someoneRan: a yield that took longer let another thread run.
 	someoneRan = int64(2 * time.Microsecond)
 	// someoneComputes: a yield that took longer let one run that does not yield.
-	someoneComputes = int64(200 * time.Microsecond)
+	someoneComputes = int64(time.Millisecond)
 	// beside is how long after that the thread does not look but sleeps.
 	beside = int64(200 * time.Millisecond)
 	// awake is how long the thread looks in vain before it sleeps.

@@ -141,6 +141,14 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, endings()...)
 	defer signal.Stop(signals)
+	if f.User != nil {
+		switch on, err := launch.OnTerminal(); {
+		case err != nil:
+			return err
+		case on:
+			return asideOf(signals)
+		}
+	}
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	f.Signals, f.Stdin, f.Stdout, f.Stderr = signals, input(), os.Stdout, os.Stderr

@@ -1,7 +1,6 @@
 package launch
 
-// This file is one process of a job on this machine: the leader of a process group, and where
-// root starts it as another user, of a session.
+// This file is one process of a job on this machine, the leader of a process group.
 
 import (
 	"errors"
@@ -25,15 +24,23 @@ type process struct {
 	cmd  *exec.Cmd
 }
 
-// start starts the process; the thread of the host calls it. A process of another user has a
-// session of its own, without a terminal, so that it types into nobody's (ioctl_tty(2),
-// TIOCSTI), and of the launcher's descriptors none but the ends of its pipes.
+// start starts the process; the thread of the host calls it. A process of another user has no
+// terminal, so that it types into nobody's (ioctl_tty(2), TIOCSTI), and of the launcher's
+// descriptors none but the ends of its pipes. Where the launcher has a terminal that takes a session of
+// its own, and with it a scheduling group of its own (sched(7), autogroup), between which
+// sched_yield(2) passes a processor on late: Options.User says what to do about it.
 func (p *process) start(what *program, dir, socket string, u *User) (err error) {
 	n := p.node
+	session := false
+	if u != nil {
+		if session, err = OnTerminal(); err != nil {
+			return err
+		}
+	}
 	p.cmd = &exec.Cmd{
 		Path: what.inChild(), Args: append([]string{n.Program}, n.Args...), Env: n.environment(socket, u), Dir: dir,
 		Stdout: n.stdout, Stderr: n.stderr, WaitDelay: lastOutput,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: u == nil, Setsid: u != nil, Pdeathsig: syscall.SIGKILL},
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: !session, Setsid: session, Pdeathsig: syscall.SIGKILL},
 	}
 	if what.file != nil {
 		p.cmd.ExtraFiles = []*os.File{what.file} // becomes handedOver

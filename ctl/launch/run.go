@@ -23,9 +23,11 @@ type Options struct {
 	Sockets []string // of the daemons of this machine, one a host
 	Hosts   []string // instead of Sockets: hosts to reach by ssh
 	// Socket is that of the daemon on each of Hosts; "" is its default.
-	Socket  string
-	GID     uint16 // 0: any that is free
-	User    *User  // whom root runs the program as; nil: who this process is
+	Socket string
+	GID    uint16 // 0: any that is free
+	// User is whom root runs the program as; nil: who this process is. Round trips of such programs
+	// are shorter if this process has no terminal (OnTerminal): each then needs no session of its own.
+	User    *User
 	Profile string // that the cards must have; "": any
 	Label   bool   // print nodes' numbers before their lines
 	Program string // a path, or a name to be found in PATH; "funet" is this command itself

@@ -27,7 +27,7 @@ const (
 	// someoneRan: a yield that took longer let another process run.
 	someoneRan = int64(2 * time.Microsecond)
 	// someoneComputes: a yield that took longer let one run that does not yield.
-	someoneComputes = int64(200 * time.Microsecond)
+	someoneComputes = int64(time.Millisecond)
 	// sharing is how long after that a client sleeps whenever it waits.
 	sharing = int64(200 * time.Millisecond)
 	// wakeful is how long a client yields in vain before it sleeps.

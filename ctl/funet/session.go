@@ -1,0 +1,77 @@
+package main
+
+// This file is how `funet run` keeps root's terminal from the programs that it starts as another
+// user: it runs itself again in a session without one (setsid(2)), where all of the job is, and
+// stays in the terminal's only to pass on signals and what is typed.
+//
+// One session for the whole job, not one for each program: the kernel makes each a scheduling group
+// (sched(7), autogroup), and daemons and programs that share processors pass them on by
+// sched_yield(2), which within a group does so at once, and between groups when each has had its share.
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// asideOf runs this command again without a terminal, and makes its exit code this one's.
+func asideOf(signals <-chan os.Signal) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this command, to run it without a terminal: %w", err)
+	}
+	// It is killed when the thread that starts it ends (PR_SET_PDEATHSIG, prctl(2)).
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd := &exec.Cmd{
+		Path: self, Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr,
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	}
+	var typed io.WriteCloser
+	if terminal(os.Stdin) {
+		// Who is in no session of a terminal is not stopped from reading it in the background.
+		typed, err = cmd.StdinPipe()
+	} else {
+		cmd.Stdin = os.Stdin
+	}
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return fmt.Errorf("starting this command again without a terminal: %w", err)
+	}
+	if typed != nil {
+		go func() {
+			if in := input(); in != nil {
+				_, _ = io.Copy(typed, in) // until either ends
+			}
+			typed.Close()
+		}()
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case s := <-signals:
+			_ = cmd.Process.Signal(s) // it may have ended
+		case err := <-ended:
+			return asEnded(err)
+		}
+	}
+}
+
+// asEnded is the end of the other process as one of this command.
+func asEnded(err error) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	if w := exit.Sys().(syscall.WaitStatus); w.Signaled() {
+		return exitCode(128 + int(w.Signal()))
+	}
+	return exitCode(exit.ExitCode())
+}
