@@ -40,8 +40,8 @@ const (
 	// resting is how many times as long as a step the rest after it is, within these bounds: a
 	// shorter one would cost the processes more in switches than it leaves them.
 	resting      = 2
-	shortestRest = int64(60 * time.Microsecond)
-	longestRest  = int64(200 * time.Microsecond)
+	shortestRest = int64(10 * time.Microsecond)
+	longestRest  = int64(50 * time.Microsecond)
 	// timerSlack is how late the kernel may end a rest, in nanoseconds (prctl(2)).
 	timerSlack = 1000
 )

@@ -192,7 +192,7 @@ func (c *Card) reject(f *flow, r *rejected) {
 	if first != nil {
 		s.waiting.prepend(first, last)
 		c.withdraw(s)
-		s.holdOff(c.now, &c.cfg, c.random.Uint64())
+		s.holdOff(c.now, &c.cfg, c.tryGap(), c.random.Uint64())
 	}
 	c.close(f, fr, s)
 	c.settled(f)

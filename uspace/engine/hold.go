@@ -4,16 +4,18 @@ package engine
 // is sent until its hold is over. The back-off doubles from MinHold to MaxHold, so that a
 // node that stays full costs ten tries a second; and the tries of one account follow each
 // other no faster than one each tryGap, however many streams it has, after a burst of
-// tryBurst. So a user whose messages nobody takes costs the cards what one does, and not
+// tryBurst, and one each besideGap while others use the card: each try wakes three threads, the
+// cards' and back. So a user whose messages nobody takes costs the cards what one does, and not
 // what his streams are.
 //
 // The streams on hold are a binary heap by the end of their holds, so a card pays for what
 // is due.
 
 const (
-	// tryGap is the time in nanoseconds between two tries of an account after rejects, or
-	// MaxHold, if that is less.
-	tryGap = 50e3
+	// tryGap and besideGap are the time in nanoseconds between two tries of an account after
+	// rejects, alone and beside others, or MaxHold, if that is less.
+	tryGap    = 50e3
+	besideGap = 400e3
 	// tryBurst is how many tries an account has at once that has made none for a while.
 	tryBurst = 64
 	// unholds is how many holds are ended in one step; those that are due besides are next.
@@ -88,15 +90,23 @@ func (h *holds) down(s *stream) {
 	h.put(s, i)
 }
 
+// tryGap returns the least time between two tries of an account.
+func (c *Card) tryGap() int64 {
+	if c.Shared() {
+		return min(besideGap, int64(c.cfg.MaxHold))
+	}
+	return min(tryGap, int64(c.cfg.MaxHold))
+}
+
 // holdOff starts or lengthens the back-off of a stream that is on no list, after a transient
 // reject.
-func (s *stream) holdOff(now int64, cfg *Config, random uint64) {
+func (s *stream) holdOff(now int64, cfg *Config, gap int64, random uint64) {
 	if s.hold > now {
 		return // other frames of the same moment have been rejected already
 	}
 	s.backoff = min(max(2*s.backoff, int64(cfg.MinHold)), int64(cfg.MaxHold))
 	// Up to a quarter more, so that rejected senders do not return together.
-	s.hold = max(now+s.backoff+int64(random%uint64(s.backoff/4+1)), s.payer().account.try(now, min(tryGap, int64(cfg.MaxHold))))
+	s.hold = max(now+s.backoff+int64(random%uint64(s.backoff/4+1)), s.payer().account.try(now, gap))
 	s.limit = 1
 }
 

@@ -63,7 +63,7 @@ func TestDurationsAreBounded(t *testing.T) {
 	c.now = latest
 	s := c.stream(f, x, 1, false)
 	s.backoff = int64(longest)
-	s.holdOff(c.now, &c.cfg, math.MaxUint64)
+	s.holdOff(c.now, &c.cfg, c.tryGap(), math.MaxUint64)
 	f.timeouts = 255
 	c.owe(p)
 	if s.hold < c.now || c.now+f.rto(&c.cfg) < c.now || p.ackAt < c.now {
