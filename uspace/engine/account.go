@@ -207,13 +207,22 @@ func (c *Card) visit(a *account) {
 	if c.dozing {
 		quantum = 1 << 30 // it may be the last step for a while: all are seen
 	}
-	a.retrieval, a.local = quantum, min(a.local+quantum, quantum)
+	a.local = min(a.local+quantum, quantum)
+	if a.awake == 1 && a.local > 0 {
+		a.retrieval = quantum - visitBytes
+		c.attend(a.busy[0].awake[0])
+		return
+	}
+	a.retrieval = quantum
 	for seen := a.awake; seen > 0; {
 		if a.retrieval <= 0 || a.local <= 0 {
 			c.more = true
 			return
 		}
-		j := a.busy[a.turn%len(a.busy)]
+		if a.turn >= len(a.busy) {
+			a.turn = 0
+		}
+		j := a.busy[a.turn]
 		a.turn++
 		if j.step != c.steps {
 			j.step, j.seen = c.steps, 0
@@ -222,7 +231,10 @@ func (c *Card) visit(a *account) {
 			a.retrieval -= skipBytes // all of it has been seen; another has more contexts
 			continue
 		}
-		x := j.awake[j.turn%len(j.awake)]
+		if j.turn >= len(j.awake) {
+			j.turn = 0
+		}
+		x := j.awake[j.turn]
 		j.turn++
 		j.seen++
 		seen--
@@ -238,7 +250,6 @@ func (x *Context) batch() int {
 
 // newRound starts a round of dispatch: those that have spent what they had go on.
 func (c *Card) newRound() {
-	c.round++
 	a := c.spent
 	c.spent = nil
 	for a != nil {

@@ -147,13 +147,15 @@ func (c *Card) Step(now int64) int64 {
 			c.receive(i)
 		}
 	}
-	c.unhold()
+	if c.holds.next() <= now {
+		c.unhold()
+	}
 	c.expire() // after what arrived: a late step is not the peers' silence
 	if c.units != nil {
 		c.runUnits() // what arrived may be next
 	}
 	for _, x := range c.touched {
-		if c.units == nil {
+		if c.units == nil && x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 {
 			c.drain(x)
 		}
 		x.publish()

@@ -38,7 +38,9 @@ func (c *Card) queue(p *peer, l arctic.Level, ln *line) {
 // it have something left in this round, until a transmit ring is full.
 func (c *Card) dispatch() {
 	if !c.stalled {
-		c.newRound()
+		if c.round++; c.spent != nil {
+			c.newRound()
+		}
 	}
 	c.stalled = false
 	for l := arctic.Reply; l <= arctic.Reply; l-- {
