@@ -90,8 +90,8 @@ type Config struct {
 	AckEvery int
 	// FirstRTO, MinRTO and MaxRTO bound the retransmission time (RFC 6298).
 	FirstRTO, MinRTO, MaxRTO time.Duration
-	// MinHold and MaxHold bound the back-off after a reject, which doubles: a node that was
-	// full for a while is tried again after about as long.
+	// MinHold and MaxHold bound the back-off after a reject, which grows (hold.go): a node that
+	// was full for a while is tried again after a part of that.
 	MinHold, MaxHold time.Duration
 	// PeerTimeout is how long a peer may stay silent while something waits for
 	// its answer; ConnectTimeout the same before it was ever heard, and how long packets

@@ -1,7 +1,7 @@
 package engine
 
 // This file is the streams that back off: after a transient reject nothing new of a stream
-// is sent until its hold is over. The back-off doubles from MinHold to MaxHold, so that a
+// is sent until its hold is over. The back-off grows from MinHold to MaxHold, so that a
 // node that stays full costs ten tries a second; and the tries of one account follow each
 // other no faster than one each tryGap, however many streams it has, after a burst of
 // tryBurst, and one each besideGap while others use the card: each try wakes three threads, the
@@ -18,6 +18,9 @@ const (
 	besideGap = 400e3
 	// tryBurst is how many tries an account has at once that has made none for a while.
 	tryBurst = 64
+	// doubled is the back-off in nanoseconds up to which it doubles. Then it grows by a quarter: a
+	// process that was kept from running for some milliseconds is found soon after.
+	doubled = 1e6
 	// unholds is how many holds are ended in one step; those that are due besides are next.
 	unholds = 64
 )
@@ -104,7 +107,11 @@ func (s *stream) holdOff(now int64, cfg *Config, gap int64, random uint64) {
 	if s.hold > now {
 		return // other frames of the same moment have been rejected already
 	}
-	s.backoff = min(max(2*s.backoff, int64(cfg.MinHold)), int64(cfg.MaxHold))
+	longer := 2 * s.backoff
+	if s.backoff >= doubled {
+		longer = s.backoff + s.backoff/4
+	}
+	s.backoff = min(max(longer, int64(cfg.MinHold)), int64(cfg.MaxHold))
 	// Up to a quarter more, so that rejected senders do not return together.
 	s.hold = max(now+s.backoff+int64(random%uint64(s.backoff/4+1)), s.payer().account.try(now, gap))
 	s.limit = 1
