@@ -73,12 +73,13 @@ check:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
-# Unit, eBPF (BPF_PROG_TEST_RUN) and namespace tests with real processes.
+# Unit, eBPF (BPF_PROG_TEST_RUN) and namespace tests with real processes. Some run what is built as
+# ordinary users, who must be able to execute it whatever root's umask is.
 unit:
-	$(GO) test -json -count=1 -p 2 -timeout 40m ./... | $(GO) run ./tests/gate
+	umask 022; $(GO) test -json -count=1 -p 2 -timeout 40m ./... | $(GO) run ./tests/gate
 
 race:
-	$(GO) test -race -json -count=1 -p 2 -timeout 40m $(RACE) | $(GO) run ./tests/gate
+	umask 022; $(GO) test -race -json -count=1 -p 2 -timeout 40m $(RACE) | $(GO) run ./tests/gate
 
 # Break the engine on purpose, rule by rule: the tests must notice.
 mutants:
@@ -92,7 +93,7 @@ fuzz:
 
 # Clients that misbehave, beside others' verified traffic, and 200 kills; with figures.
 hostile: root
-	HOSTILETIME=$(HOSTILETIME) $(GO) test -count=1 -v -timeout 60m ./tests/hostile
+	umask 022; HOSTILETIME=$(HOSTILETIME) $(GO) test -count=1 -v -timeout 60m ./tests/hostile
 
 # What a user keeps of his network beside another's attacks, as one JSON document on stdout
 # (bin/share prints a table): some five minutes. SHARE=--rounds=2 and the like.

@@ -139,7 +139,7 @@ func TestCommandsAreInterrupted(t *testing.T) {
 				h := hold(t, p.mark)
 				p.signal(signal)
 				if c.args[0] == "run" {
-					if code := p.wait(); code != 128+int(signal) || !strings.HasPrefix(p.stderr.String(), "funet: interrupted ("+word+")") {
+					if code := p.wait(); code != 128+int(signal) || !strings.Contains(p.stderr.String(), "funet: interrupted ("+word+"); ending the job\n") {
 						t.Errorf("exit code %d; it said %q", code, p.stderr.String())
 					}
 				} else {
