@@ -117,6 +117,24 @@ func (s *stream) holdOff(now int64, cfg *Config, gap int64, random uint64) {
 	s.limit = 1
 }
 
+// tryAnew begins the back-offs of a context anew that comes back to the card, as a context that was
+// never away would not have lost the time. Else two cards whose groups take turns may try for ever
+// when the other's are not the same.
+func (c *Card) tryAnew(x *Context) {
+	for _, s := range x.streams {
+		if s.hold <= c.now {
+			continue
+		}
+		if s.place == onHold {
+			c.holds.remove(s)
+		}
+		s.backoff = 0
+		s.hold = min(s.hold, s.payer().account.try(c.now, c.tryGap()))
+		c.mayGo(s)
+		c.makeReady(s.flow)
+	}
+}
+
 // try returns the time before which the account does not try again, and books the try.
 func (a *account) try(now, gap int64) int64 {
 	a.tryAt = max(a.tryAt, now-tryBurst*gap) + gap

@@ -194,6 +194,7 @@ func (c *Card) SwitchIn(s *Saved) error {
 		}
 	}
 	x.restoring = false
+	c.tryAnew(x)
 	x.publish()
 	c.more = true
 	return nil

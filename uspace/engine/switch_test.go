@@ -476,3 +476,22 @@ func TestIdleWhileOut(t *testing.T) {
 		}
 	}
 }
+
+// Rule: a context that comes back tries at once what was refused before: else two cards whose
+// groups take turns might go on trying when the other's are not the same (hold.go).
+func TestBackOffEndsWhenAContextComesBack(t *testing.T) {
+	b := newBed(t, setup{cards: 2, slots: 16, net: near})
+	for i := range 5 {
+		to := b.switchOut(1)
+		b.mustSend(0, funi.Request, 1, 1)
+		b.pass(time.Second)
+		from := b.switchOut(0)
+		b.switchIn(1, to)
+		b.switchIn(0, from)
+		back := b.now
+		b.until(time.Second, "it arrives", func() bool { return b.proc[1].Arrived(funi.Request) == i+1 })
+		if waited := b.now - back; waited > int64(time.Millisecond) {
+			t.Errorf("it was tried %d ns after the context was back", waited)
+		}
+	}
+}
