@@ -146,7 +146,7 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 		case err != nil:
 			return err
 		case on:
-			return asideOf(signals)
+			return withoutTerminal(c.Context(), signals)
 		}
 	}
 	ctx, cancel := context.WithCancel(c.Context())

@@ -9,6 +9,7 @@ package main
 // sched_yield(2), which within a group does so at once, and between groups when each has had its share.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +19,12 @@ import (
 	"syscall"
 )
 
-// asideOf runs this command again without a terminal, and makes its exit code this one's.
-func asideOf(signals <-chan os.Signal) error {
+// withoutTerminal runs this command again in a session without a terminal, and makes its exit code
+// this one's.
+func withoutTerminal(ctx context.Context, signals <-chan os.Signal) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // the signal came before anybody could pass it on
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding this command, to run it without a terminal: %w", err)
@@ -33,7 +38,8 @@ func asideOf(signals <-chan os.Signal) error {
 	}
 	var typed io.WriteCloser
 	if terminal(os.Stdin) {
-		// Who is in no session of a terminal is not stopped from reading it in the background.
+		// The kernel stops a process in the background that reads its own terminal, not one that
+		// reads another's: so this process reads it.
 		typed, err = cmd.StdinPipe()
 	} else {
 		cmd.Stdin = os.Stdin

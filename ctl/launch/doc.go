@@ -31,7 +31,6 @@
 //     (thread.go): it finds programs, opens files and connects to the daemon as that user. Only
 //     a program that this user cannot reach is opened by the launcher (program.go).
 //   - What root starts as another user gets nothing of root's: no privilege and no way to one
-//     (no_new_privs), no terminal (process.go), an environment that is composed
-//     and not inherited (environment.go), pipes for standard input and output, and no other
-//     descriptor. Where the program runs as who started it, it has what that user has.
+//     (no_new_privs), no terminal (process.go), an environment that is composed and not
+//     inherited (environment.go), pipes for standard input and output, and no other descriptor. Where the program runs as who started it, it has what that user has.
 package launch

@@ -71,7 +71,7 @@ var mutations = []mutation{
 		c.holds.push(s)`, `case false:`,
 		unit("TestStalledReceiverIsNotSwamped")},
 	{"tries", "hold.go",
-		`a.tryAt = max(a.tryAt, now-tryBurst*gap) + gap`, ``,
+		`a.tryAt = a.nextTry(now, gap)`, ``,
 		unit("TestTriesOfAnAccountAreBounded")},
 	{"account", "dispatch.go",
 		`case !c.solvent(mine.account):`, `case false:`,

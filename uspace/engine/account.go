@@ -208,7 +208,7 @@ func (c *Card) visit(a *account) {
 		quantum = 1 << 30 // it may be the last step for a while: all are seen
 	}
 	a.local = min(a.local+quantum, quantum)
-	if a.awake == 1 && a.local > 0 {
+	if a.awake == 1 && a.local > 0 { // as in most steps: turns cost as much as the look itself
 		a.retrieval = quantum - visitBytes
 		c.attend(a.busy[0].awake[0])
 		return
@@ -248,7 +248,7 @@ func (x *Context) batch() int {
 	return min(retrieveBatch, max(leastSlots, sharedSlots/max(x.account.awake, 1)))
 }
 
-// newRound starts a round of dispatch: those that have spent what they had go on.
+// newRound lets those go on who had spent what they had of the last round of dispatch.
 func (c *Card) newRound() {
 	a := c.spent
 	c.spent = nil

@@ -3,18 +3,18 @@ package engine
 // This file is the streams that back off: after a transient reject nothing new of a stream
 // is sent until its hold is over. The back-off grows from MinHold to MaxHold, so that a
 // node that stays full costs ten tries a second; and the tries of one account follow each
-// other no faster than one each tryGap, however many streams it has, after a burst of
-// tryBurst, and one each besideGap while others use the card: each try wakes three threads, the
-// cards' and back. So a user whose messages nobody takes costs the cards what one does, and not
+// other no faster than one each aloneGap, however many streams it has, after a burst of
+// tryBurst, and one each besideGap while others use the card, because each try wakes both
+// cards' threads. So a user whose messages nobody takes costs the cards what one does, and not
 // what his streams are.
 //
 // The streams on hold are a binary heap by the end of their holds, so a card pays for what
 // is due.
 
 const (
-	// tryGap and besideGap are the time in nanoseconds between two tries of an account after
+	// aloneGap and besideGap are the time in nanoseconds between two tries of an account after
 	// rejects, alone and beside others, or MaxHold, if that is less.
-	tryGap    = 50e3
+	aloneGap  = 50e3
 	besideGap = 400e3
 	// tryBurst is how many tries an account has at once that has made none for a while.
 	tryBurst = 64
@@ -98,7 +98,7 @@ func (c *Card) tryGap() int64 {
 	if c.Shared() {
 		return min(besideGap, int64(c.cfg.MaxHold))
 	}
-	return min(tryGap, int64(c.cfg.MaxHold))
+	return min(aloneGap, int64(c.cfg.MaxHold))
 }
 
 // holdOff starts or lengthens the back-off of a stream that is on no list, after a transient
@@ -117,27 +117,32 @@ func (s *stream) holdOff(now int64, cfg *Config, gap int64, random uint64) {
 	s.limit = 1
 }
 
-// tryAnew begins the back-offs of a context anew that comes back to the card, as a context that was
-// never away would not have lost the time. Else two cards whose groups take turns may try for ever
-// when the other's are not the same.
+// tryAnew begins the back-offs of a context anew that has been switched in, as far as its account
+// may try before they are over. Two cards whose groups take turns might else go on trying while the
+// other has another group.
 func (c *Card) tryAnew(x *Context) {
+	gap := c.tryGap()
 	for _, s := range x.streams {
-		if s.hold <= c.now {
+		a := s.payer().account
+		if s.hold <= c.now || s.hold <= a.nextTry(c.now, gap) {
 			continue
 		}
 		if s.place == onHold {
 			c.holds.remove(s)
 		}
 		s.backoff = 0
-		s.hold = min(s.hold, s.payer().account.try(c.now, c.tryGap()))
+		s.hold = a.try(c.now, gap)
 		c.mayGo(s)
 		c.makeReady(s.flow)
 	}
 }
 
-// try returns the time before which the account does not try again, and books the try.
+// nextTry returns the time before which the account does not try again.
+func (a *account) nextTry(now, gap int64) int64 { return max(a.tryAt, now-tryBurst*gap) + gap }
+
+// try returns the same, and books the try.
 func (a *account) try(now, gap int64) int64 {
-	a.tryAt = max(a.tryAt, now-tryBurst*gap) + gap
+	a.tryAt = a.nextTry(now, gap)
 	return a.tryAt
 }
 
