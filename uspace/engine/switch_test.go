@@ -495,3 +495,40 @@ func TestBackOffEndsWhenAContextComesBack(t *testing.T) {
 		}
 	}
 }
+
+// Rule: a context that comes back uses no more of its account's tries than it makes, so nobody who
+// switches a context with many refused packets puts off the account's other contexts (hold.go).
+func TestBackOffThatBeginsAnewBooksNoMoreThanItTries(t *testing.T) {
+	const nodes = 200
+	b := newBed(t, setup{cards: 2, slots: 1024, net: near})
+	for n := range nodes + 2 {
+		for c := range 2 {
+			if err := b.cards[c].SetRoute(uint16(200+n), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.cards[1].Expect(gid, uint16(200+n), jobTag, true)
+	}
+	for c := range 2 {
+		if err := b.cards[c].SetRoute(2, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	procs, _ := b.others(0, gid, 2, 1, 7)
+	b.cards[0].Account(b.ctx[0], 7)
+	for n := range nodes {
+		b.mustSend(0, funi.Request, 200+n, 1)
+	}
+	b.pass(time.Second)
+	for range 40 {
+		b.switchIn(0, b.switchOut(0))
+	}
+	put(procs[0], funi.Request, 200+nodes, 1)
+	b.pass(time.Millisecond) // it is refused once
+	p, _ := b.join(1, gid, 200+nodes)
+	come := b.now
+	b.until(time.Second, "it arrives", func() bool { return p.Arrived(funi.Request) == 1 })
+	if waited := time.Duration(b.now - come); waited > 20*time.Millisecond {
+		t.Errorf("another context of the account waited %v for its next try, of %d refused nodes", waited, nodes)
+	}
+}
