@@ -114,7 +114,9 @@ func TestDatagrams(t *testing.T) {
 		n := loadUDP(t, 0, frags)
 		for _, to := range []netip.Addr{own4, own6} {
 			stranger := map[bool]netip.Addr{true: other4, false: other6}[to.Is4()]
-			good := func(size int, changes ...func([]byte)) *datagram { return makeDatagram(makeFrame(size, changes...), to) }
+			good := func(size int, changes ...func([]byte)) *datagram {
+				return makeDatagram(makeFrame(size, changes...), to)
+			}
 			is := func(f func(*datagram)) []byte { return good(200).change(f) }
 			raw := func(f func(*datagram)) []byte { d := good(200); f(d); return d.bytes } // not sealed again
 			type row struct {
