@@ -135,7 +135,8 @@ func NewPath(r Route) (*Path, error) {
 // Longest returns the length in bytes of the longest frame that the path takes.
 func (p *Path) Longest() int { return p.longest }
 
-// Wrap makes a datagram of the frame of n bytes that starts at b[Room]. It is b[start:end]. What was in front
+// Wrap makes a datagram of the frame of n bytes that starts at b[Room], where b has arctic.HeaderSize bytes at
+// least. It is b[start:end]. What was in front
 // of the frame, and its Ethernet header, is overwritten. Nothing is done and ok is false if the frame is
 // longer than the path takes.
 func (p *Path) Wrap(b []byte, n int) (start, end int, ok bool) {
@@ -143,8 +144,8 @@ func (p *Path) Wrap(b []byte, n int) (start, end int, ok bool) {
 		return 0, 0, false
 	}
 	end = Room + n
-	b = b[:end]
 	source := p.port + sourceOf(b[Room:])
+	b = b[:end]
 	*(*[len(p.head)]byte)(b) = p.head
 	length := uint16(udpSize + n - ethernetSize) // longest is such that it fits
 	if p.four {
