@@ -42,6 +42,9 @@ type Config struct {
 	// than 512 for 512; with Jumbo there are as many times more as the longest frame fills,
 	// up to 4096 in all. Small ones provoke losses.
 	RxRing, FillFrames int
+	// UDP, if not nil, sends and receives frames in UDP datagrams. MTU and Jumbo concern those, and frames are
+	// shorter by the headers of IP and UDP; a path to a peer with a smaller MTU shortens the frames to all.
+	UDP *UDP
 }
 
 // Info is what was got.
@@ -54,6 +57,7 @@ type Info struct {
 	Queues    int
 	XDPMode   xdp.AttachMode // native or generic
 	BindMode  xdp.BindMode   // copy or zero-copy
+	UDPPort   uint16         // 0: frames have an EtherType of their own
 }
 
 // Open attaches the NIC program to the interface and binds a socket to each of its
@@ -69,9 +73,15 @@ func Open(c Config) (_ *Port, err error) {
 	if ifc.Flags&net.FlagUp == 0 {
 		return nil, fmt.Errorf("opening interface %s: %w; `ip link set %s up` mends it", c.Interface, xdp.ErrNetDown, c.Interface)
 	}
-	if ifc.MTU < arctic.MinMTU {
+	least := arctic.MinMTU
+	if c.UDP != nil {
+		udp := c.UDP.complete()
+		c.UDP = &udp
+		least = leastMTU(udp.Local)
+	}
+	if ifc.MTU < least {
 		return nil, fmt.Errorf("opening interface %s: %w: %d bytes, FUNet needs %d; `ip link set %s mtu 1500` mends it",
-			c.Interface, ErrMTU, ifc.MTU, arctic.MinMTU, c.Interface)
+			c.Interface, ErrMTU, ifc.MTU, least, c.Interface)
 	}
 	n, err := xdp.Queues(c.Interface)
 	if err != nil {
@@ -85,17 +95,25 @@ func Open(c Config) (_ *Port, err error) {
 	}()
 	p.sizes = c.sizes(ifc.MTU)
 	z := p.sizes
-	p.frameMax = z.frameMax
-	p.info.FrameSize, p.info.Jumbo = z.frameMax, c.Jumbo
+	p.frameMax, p.room = z.frameMax, z.room
 	if need := z.rxParts; c.Jumbo && (sizeOr(c.RxRing, z.rxSlots) < need || sizeOr(c.FillFrames, z.rxFrames) < need) {
 		return nil, fmt.Errorf("opening interface %s for frames of %d bytes: %w: it fills %d slots; use larger rings, or a smaller MTU",
 			c.Interface, z.frameMax, ErrRing, need)
 	}
+	load := bpf.Load{Queues: n, Frags: c.Jumbo}
+	if c.UDP != nil {
+		if err := p.openPaths(c.UDP, ifc); err != nil {
+			return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
+		}
+		p.info.UDPPort = c.UDP.Port
+		load.UDPPort, load.VLAN = c.UDP.Port, c.UDP.VLAN
+	}
+	p.info.FrameSize, p.info.Jumbo = p.frameMax, c.Jumbo
 	p.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: z.umemFrame, FrameCount: uint32(n)*z.rxFrames + z.txFrames, HugePages: c.HugePages})
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
-	p.nic, err = bpf.LoadNIC(bpf.Load{Queues: n, Frags: c.Jumbo})
+	p.nic, err = bpf.LoadNIC(load)
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, p.explain(c, err))
 	}
@@ -118,13 +136,13 @@ func Open(c Config) (_ *Port, err error) {
 	p.sock = p.queues[0].sock
 	p.tx, p.done = p.sock.Tx(), p.sock.Completion()
 	if c.Jumbo {
-		p.asm = newAssembly(z.frameMax, sizeOr(c.RxRing, z.rxSlots))
+		p.asm = newAssembly(z.wireMax, sizeOr(c.RxRing, z.rxSlots))
 		p.slabs = newSlabs(p.umem, uint32(n)*z.rxFrames, z)
 	} else {
 		p.free = xdp.NewAllocator(p.umem, uint32(n)*z.rxFrames, z.txFrames)
 	}
 	p.info.BindMode = p.sock.Info().Mode
-	return p, nil
+	return p, p.follow()
 }
 
 // prefer is the attach mode for an interface of so many queues where none in particular was asked for:
@@ -150,7 +168,7 @@ func (p *Port) explain(c Config, err error) error {
 	case !errors.Is(err, xdp.ErrNotSupported):
 	case c.Jumbo:
 		return fmt.Errorf("%w; for jumbo frames kernel (Linux 6.6) and driver must have multi-buffer AF_XDP: do without on every node", err)
-	case p.frameMax < p.info.MTU+arctic.EthernetSize:
+	case p.sizes.wireMax < p.info.MTU+arctic.EthernetSize:
 		return fmt.Errorf("%w; or use jumbo frames on every node", err)
 	}
 	return err
@@ -185,6 +203,9 @@ func (p *Port) openQueue(c Config, q int) error {
 // Close detaches the program and gives everything back. It may be called twice.
 func (p *Port) Close() error {
 	var errs []error
+	if p.udp != nil {
+		p.udp.paths.Close()
+	}
 	if p.attach != nil {
 		errs = append(errs, p.attach.Close())
 	}
