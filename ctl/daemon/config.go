@@ -18,6 +18,8 @@ import (
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )
 
@@ -53,6 +55,9 @@ type Config struct {
 	Card       uint16
 	Peers      *cluster.File
 	Interfaces []string // those that Peers names; one that it does not name is all peers'
+	// Encap and Port are those of Peers unless they are said here.
+	Encap *cluster.Encap
+	Port  uint16
 
 	Attach    xdp.AttachMode
 	Bind      xdp.BindMode
@@ -165,9 +170,20 @@ func (c Config) complete() (_ Config, err error) {
 	case pollings[c.Polling] == "":
 		return c, bad("polling %d; use adaptive, spin or sleep", c.Polling)
 	}
-	if err := c.Peers.Validate(); err != nil {
+	peers := *c.Peers
+	if c.Encap != nil {
+		peers.Encap = *c.Encap
+	}
+	if c.Port != 0 {
+		peers.Port = c.Port
+	}
+	if err := peers.Validate(); err != nil {
 		return c, fmt.Errorf("%w: %w", err, ErrConfig)
 	}
+	if peers.Port != 0 && peers.Encap != cluster.UDP {
+		return c, bad("port %d without encap: udp; leave it out, or add that", peers.Port)
+	}
+	c.Peers = &peers
 	if _, err := funi.SharedSize(c.Slots); err != nil {
 		return c, bad("slots %d; use a power of two from 2 to 65536", c.Slots)
 	}
@@ -308,10 +324,36 @@ func (c *Config) engine() engine.Config {
 		if p.Node == c.Card {
 			continue
 		}
-		at := max(0, slices.Index(c.Interfaces, p.Iface)) // one interface leads everywhere
-		e.Peers = append(e.Peers, engine.Peer{Card: p.Node, Address: [6]byte(p.MAC), Port: at})
+		peer := engine.Peer{Card: p.Node, Port: c.portOf(&p)}
+		if c.Peers.Encap == cluster.UDP {
+			peer.Address = encap.Address(p.Node)
+		} else {
+			peer.Address = [6]byte(p.MAC)
+		}
+		e.Peers = append(e.Peers, peer)
 	}
 	return e
+}
+
+// portOf returns which of the interfaces leads to a peer: one leads everywhere.
+func (c *Config) portOf(p *cluster.Peer) int { return max(0, slices.Index(c.Interfaces, p.Iface)) }
+
+// datagrams returns what the port of an interface has to know where frames travel in UDP datagrams, and nil where
+// they do not.
+func (c *Config) datagrams(at int) *afxdp.UDP {
+	if c.Peers.Encap != cluster.UDP {
+		return nil
+	}
+	u := &afxdp.UDP{Port: c.Peers.Port, Tell: c.Log}
+	for _, p := range c.Peers.Peers {
+		switch {
+		case p.Node == c.Card:
+			u.Local = p.Address
+		case c.portOf(&p) == at:
+			u.Peers = append(u.Peers, encap.Peer{Card: p.Node, Address: p.Address})
+		}
+	}
+	return u
 }
 
 // hostName is what INFO calls this host.

@@ -160,9 +160,9 @@ func openPorts(c *Config) (ports []*afxdp.Port, err error) {
 	for gid := range uint16(arctic.MaxGID + 1) {
 		groups = append(groups, gid)
 	}
-	for _, name := range c.Interfaces {
+	for i, name := range c.Interfaces {
 		p, err := afxdp.Open(afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo})
+			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, UDP: c.datagrams(i)})
 		if err != nil {
 			return nil, errors.Join(err, closePorts(ports))
 		}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/xdp"
 )
 
@@ -103,6 +104,9 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 		name  string
 		sends bool
 		n     xdp.Statistics
+		udp   bool
+		grams afxdp.Datagrams
+		lost  int // ways that are missing
 	}
 	var n engine.Counters
 	var ports []portState
@@ -110,7 +114,13 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 		n = d.loop.card.Counters()
 		for _, p := range d.loop.ports {
 			if s, err := p.Statistics(); err == nil { // else the interface is gone
-				ports = append(ports, portState{p.Info().Interface, p.Err() == nil, s})
+				state := portState{name: p.Info().Interface, sends: p.Err() == nil, n: s, udp: p.Info().UDPPort != 0, grams: p.Datagrams()}
+				for _, way := range p.Paths() {
+					if way.Missing != "" {
+						state.lost++
+					}
+				}
+				ports = append(ports, state)
 			}
 		}
 	})
@@ -148,6 +158,11 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 		send(gauge, "port_sends", "Whether frames can be sent.", sends, "interface", p.name)
 		send(counter, "port_rx_dropped_total", "Frames that the kernel dropped for other reasons.", float64(p.n.RxDropped), "interface", p.name)
 		send(counter, "port_rx_ring_full_total", "Frames that found the receive ring full.", float64(p.n.RxRingFull), "interface", p.name)
+		if p.udp {
+			send(gauge, "port_missing_paths", "Peers to which there is no way: no route, no neighbour, or too small an MTU.", float64(p.lost), "interface", p.name)
+			send(counter, "port_unsent_total", "Frames that were not sent because there was no way.", float64(p.grams.Unsent), "interface", p.name)
+			send(counter, "port_refused_datagrams_total", "Datagrams with a wrong checksum, or that were none.", float64(p.grams.Refused), "interface", p.name)
+		}
 		send(counter, "port_fill_ring_empty_total", "Frames that found no memory to be received into.", float64(p.n.RxFillRingEmpty), "interface", p.name)
 	}
 	return nil

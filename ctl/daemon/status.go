@@ -9,6 +9,7 @@ import (
 
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/port/paths"
 )
 
 // Status is the JSON of an answer to KindStatus.
@@ -29,6 +30,12 @@ type Status struct {
 	MemoryLocked bool             `json:"memory_locked"`
 	MemoryFaults uint64           `json:"memory_faults"`
 	Counters     *engine.Counters `json:"counters,omitempty"`
+	// Encap is how frames travel. Where that is in UDP datagrams, Paths counts the peers to which there is a
+	// way, and Missing has those to which there is none, or about which a router has complained, as many as
+	// there is room for.
+	Encap   string        `json:"encap"`
+	Paths   int           `json:"paths,omitempty"`
+	Missing []paths.State `json:"missing_paths,omitempty"`
 }
 
 // JobStatus is a job.
@@ -53,8 +60,12 @@ type ContextStatus struct {
 	Active   bool   `json:"active"` // on the card, not switched out
 }
 
-// statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes.
-const statusRoom = 384
+// statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes, and missingRoom
+// how many ways, at less than 600.
+const (
+	statusRoom  = 320
+	missingRoom = 16
+)
 
 // status carries out KindStatus.
 func (c *connection) status() error { return c.answerJSON(attach.KindStatus, c.d.statusFor(&c.peer)) }
@@ -88,6 +99,7 @@ func (d *Daemon) statusFor(p *peer) Status {
 			}
 		}
 	}
+	s.ways(d)
 	if all {
 		var n engine.Counters
 		if d.loop.do(func() { n = d.loop.card.Counters() }) == nil {
@@ -103,6 +115,21 @@ func (d *Daemon) statusFor(p *peer) Status {
 	s.LeftOut = len(s.Jobs) - jobs + len(s.Contexts) - contexts
 	s.Jobs, s.Contexts = s.Jobs[:jobs], s.Contexts[:contexts]
 	return s
+}
+
+// ways says how frames travel, and to whom there is no way.
+func (s *Status) ways(d *Daemon) {
+	s.Encap = d.cfg.Peers.Encap.String()
+	for _, p := range d.loop.ports {
+		for _, way := range p.Paths() {
+			if way.Missing == "" {
+				s.Paths++
+			}
+			if (way.Missing != "" || way.Heard != "") && len(s.Missing) < missingRoom {
+				s.Missing = append(s.Missing, way)
+			}
+		}
+	}
 }
 
 // contextStatus describes the connection's context, if it has one.
