@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
@@ -40,6 +41,7 @@ type Daemon struct {
 	capacity     capacity
 	subordinates atomic.Pointer[subordinates]
 	followed     *subordinateFile
+	peers        atomic.Pointer[cluster.File]
 	strangers    *Rule // of those whom no rule knows
 	groupsMatter bool  // to rules or to who is an administrator
 
@@ -80,6 +82,7 @@ func Open(c Config) (_ *Daemon, err error) {
 	d.followed = &subordinateFile{path: c.Subordinates, tell: c.Log}
 	numbers, _ := d.followed.read()
 	d.subordinates.Store(&numbers)
+	d.peers.Store(c.Peers)
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("starting funid: %w", err), d.release())
@@ -141,6 +144,7 @@ func (d *Daemon) replaceCard(c *Config) error {
 	var refused error
 	err := d.loop.do(func() {
 		l := d.loop
+		c.Peers = d.peers.Load()
 		card, err := d.newCard(c, l.ports)
 		if err != nil {
 			refused = err
@@ -207,6 +211,9 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 		go undertaker(d.graves)
 	}
 	go d.followSubordinates(d.followed)
+	if d.cfg.PeersPath != "" {
+		go d.followPeers()
+	}
 	var watching sync.WaitGroup
 	if d.memory.kind == WatchedMemory {
 		watching.Go(func() { d.watch(d.loop.ended) })
