@@ -43,8 +43,8 @@ type Card struct {
 	stranger  *Context // rejects packets of nodes that are not where they come from
 	foreign   *Context // rejects packets of another job with the GID
 	routes    []uint32
-	ownRoutes bool // routes is not the configuration's
-	block     int  // most bytes of a block, or 0: none
+	ownRoutes bool    // routes is not the configuration's
+	block     int     // most bytes of a block, or 0: none
 	peers     []*peer // also those that are no longer
 	byCard    []*peer // index card number; nil: not a peer
 	timers    timers
