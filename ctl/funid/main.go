@@ -70,7 +70,7 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 		RunE:          func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(unitCommand(), usage.Man("8"))
+	c.AddCommand(unitCommand(), dashboardCommand(), usage.Man("8"))
 	c.SetFlagErrorFunc(usage.Explain)
 	p := c.Flags()
 	p.StringVar(&f.config, "config", "", "configuration file (default: none)")
