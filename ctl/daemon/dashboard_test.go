@@ -3,6 +3,7 @@ package daemon_test
 // This file tests that the dashboard asks for metrics that there are.
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -39,7 +40,9 @@ func TestDashboardAsksForWhatThereIs(t *testing.T) {
 	b := newBed(t)
 	path := filepath.Join(b.dir, "metrics.sock")
 	b.start(0, func(c *daemon.Config) { c.Metrics = "unix:" + path })
-	client := http.Client{Timeout: patience, Transport: &http.Transport{Dial: func(_, _ string) (net.Conn, error) { return net.Dial("unix", path) }}}
+	client := http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}}
 	defer client.CloseIdleConnections()
 	r, err := client.Get("http://funid/metrics")
 	if err != nil {
