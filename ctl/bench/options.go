@@ -94,7 +94,7 @@ func (o Options) withDefaults(l *lab.Lab) (Options, error) {
 	if o.deadline == 0 {
 		// A millisecond an exchange is fifty times the slowest peer's round trip, because a
 		// busy machine can be that slow.
-		o.deadline = 20*time.Second + time.Duration(o.Exchanges)*time.Millisecond
+		o.deadline = time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond // the machine may be busy
 	}
 	longest := min(l.Options().MTU+etherHeader, umemFrame-umemHeadroom)
 	switch {
