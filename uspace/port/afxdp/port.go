@@ -20,12 +20,19 @@
 // mode a driver may allow fewer parts a frame than the kernel (netdev's
 // xdp-zc-max-segs; at an MTU of 9000 a frame has 3).
 //
+// Open tries the modes best first and takes the first that works (modes.go); Info says which it is and
+// why it is no better. Each socket has frames on its fill ring before it is bound, because a
+// driver may take the receive buffers of a queue, which are the kernel's own, too, from there at
+// bind, and is woken wherever it asks for that. Where a socket may be zero-copy, UMEM frames
+// have 4096 bytes (sizes.go). Close waits until the last frames have left.
+//
 // A port belongs to one goroutine that has locked its OS thread, because sending
 // is a raw system call; Open must run in the network namespace of the interface.
 package afxdp
 
 import (
 	"errors"
+	"time"
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/xdp"
@@ -59,6 +66,7 @@ type Port struct {
 	unsent    bool // the kernel left frames in the ring
 	frameMax  int
 	sizes     sizes
+	drainTime time.Duration // of Close; the constant, but in tests
 }
 
 type queue struct {
@@ -191,7 +199,8 @@ func (p *Port) Flush() {
 		p.committed = 0
 	}
 	p.err = p.sock.Kick()
-	p.unsent = p.err != nil
+	// A NIC that sends zero-copy may stop before the end of the ring, and asks then.
+	p.unsent = p.err != nil || p.info.BindMode == xdp.BindZeroCopy && p.tx.Len() > 0
 	p.reap()
 }
 
