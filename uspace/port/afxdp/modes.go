@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/funet/funet/xdp"
 )
 
@@ -16,7 +18,20 @@ type rung struct {
 	bind   xdp.BindMode
 }
 
-func (r rung) String() string { return fmt.Sprintf("%s, %s", r.attach, r.bind) }
+// failed says in a few words that the rung did not work, and what the kernel answered.
+func (r rung) failed(attached bool, err error) string {
+	reason := err.Error()
+	if errno := unix.Errno(0); errors.As(err, &errno) {
+		reason = errno.Error()
+	}
+	switch {
+	case !attached:
+		return fmt.Sprintf("no %s mode (%s)", r.attach, reason)
+	case r.bind == xdp.BindZeroCopy:
+		return fmt.Sprintf("no zero-copy (%s)", reason)
+	}
+	return fmt.Sprintf("no sockets in %s mode (%s)", r.attach, reason)
+}
 
 // rungs are those to try on an interface of a kind with so many queues, best first, at least one, and
 // why better ones are left out. Where a mode was asked for by name that cannot work, it is the

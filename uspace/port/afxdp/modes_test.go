@@ -67,10 +67,10 @@ func TestModesTold(t *testing.T) {
 		why    string
 	}{
 		{1, Config{}, xdp.AttachGeneric, "faster"},
-		{1, Config{Attach: xdp.AttachNative}, xdp.AttachNative, "native, zero-copy does not work: "},
+		{1, Config{Attach: xdp.AttachNative}, xdp.AttachNative, "no zero-copy (operation not supported)"},
 		{1, Config{Attach: xdp.AttachGeneric}, xdp.AttachGeneric, ""},
 		{1, Config{Attach: xdp.AttachNative, Bind: xdp.BindCopy}, xdp.AttachNative, ""},
-		{2, Config{}, xdp.AttachNative, "native, zero-copy does not work: "},
+		{2, Config{}, xdp.AttachNative, "no zero-copy (operation not supported)"},
 	} {
 		p := open(t, newLab(t, lab.Options{Queues: c.queues}), 0, c.ask)
 		i := p.Info()

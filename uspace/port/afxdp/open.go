@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,14 +101,20 @@ func Open(c Config) (_ *Port, err error) {
 		}
 	}
 	rungs, why := c.rungs(kind, n)
-	for i, r := range rungs {
+	for len(rungs) > 0 {
+		r := rungs[0]
 		if err = p.climb(c, ifc, r); err == nil {
 			break
 		}
-		if i == len(rungs)-1 || final(err) {
+		rungs = rungs[1:]
+		said := r.failed(p.attach != nil, err)
+		if p.attach == nil { // nor does it attach for another way to bind
+			rungs = slices.DeleteFunc(rungs, func(next rung) bool { return next.attach == r.attach })
+		}
+		if len(rungs) == 0 || final(err) {
 			return nil, err
 		}
-		why = append(why, fmt.Sprintf("%s does not work: %v", r, err))
+		why = append(why, said)
 		if e := p.stepOff(); e != nil {
 			return nil, errors.Join(err, e)
 		}
