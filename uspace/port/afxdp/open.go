@@ -61,6 +61,15 @@ type Info struct {
 	Why string
 }
 
+// String is the modes for people, and why.
+func (i Info) String() string {
+	s := fmt.Sprintf("XDP %s, %s", i.XDPMode, i.BindMode)
+	if i.Why != "" {
+		s += ": " + i.Why
+	}
+	return s
+}
+
 // Open attaches the NIC program to the interface and binds a socket to each of its
 // receive queues. The errors of package xdp and ErrMTU tell what is wrong.
 func Open(c Config) (_ *Port, err error) {

@@ -35,7 +35,7 @@ type Finding struct {
 // the owner to. It is called about once a second with the time, from the first second on. It takes two
 // system calls of netlink and eight of bpf(2), and, when it attaches anew, as long as the driver takes
 // to reset its link: so not on the card's thread. Any one goroutine may call it at a time, in the
-// network namespace of the interface, not at the same time as Close. It needs no capability.
+// network namespace of the interface, not at the same time as Close. It needs no capability (Linux 5.19).
 // While the interface is gone it finds nothing.
 func (p *Port) Watch(now time.Time) Finding {
 	s, err := p.sample(now)
