@@ -10,6 +10,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -96,6 +98,22 @@ func (a *Attachment) attach(prog *ebpf.Program, mode AttachMode) (err error) {
 	a.mode = mode
 	a.link, err = link.AttachXDP(link.XDPOptions{Program: prog, Interface: a.ifindex, Flags: flags})
 	return err
+}
+
+// attachedMode is the mode of the program that is attached to an interface, AttachAuto for none.
+func attachedMode(ifindex int) (AttachMode, error) {
+	l, err := netlink.LinkByIndex(ifindex)
+	if err != nil {
+		return AttachAuto, err
+	}
+	x := l.Attrs().Xdp
+	switch {
+	case x == nil || !x.Attached:
+		return AttachAuto, nil
+	case x.AttachMode == nl.XDP_ATTACHED_SKB:
+		return AttachGeneric, nil
+	}
+	return AttachNative, nil
 }
 
 // hopeless is an answer that generic mode would get too.

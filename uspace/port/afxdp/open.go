@@ -156,11 +156,15 @@ func (p *Port) explain(c Config, err error) error {
 	return err
 }
 
-// openQueue binds a socket to queue q and gives it frames to receive into.
+// openQueue binds a socket to queue q, with frames to receive into.
 func (p *Port) openQueue(c Config, q int) error {
 	z := p.sizes
+	frames := make([]uint64, sizeOr(c.FillFrames, z.rxFrames))
+	for i := range frames {
+		frames[i] = p.umem.Addr(uint32(q)*z.rxFrames + uint32(i))
+	}
 	cfg := xdp.SocketConfig{
-		Interface: c.Interface, Queue: uint32(q), UMEM: p.umem,
+		Interface: c.Interface, Queue: uint32(q), UMEM: p.umem, Frames: frames,
 		RxSize: sizeOr(c.RxRing, z.rxSlots), TxSize: z.txSlots, FillSize: z.rxFrames, CompletionSize: z.txSlots,
 		Bind: c.Bind, NeedWakeup: true, MultiBuffer: c.Jumbo, BusyPoll: c.BusyPoll,
 	}
@@ -172,13 +176,7 @@ func (p *Port) openQueue(c Config, q int) error {
 	if err != nil {
 		return p.explain(c, err)
 	}
-	u := &queue{sock: s, rx: s.Rx(), fill: s.Fill()}
-	p.queues = append(p.queues, u)
-	frames := u.fill.Reserve(sizeOr(c.FillFrames, z.rxFrames))
-	for i := range frames {
-		u.fill.Set(i, p.umem.Addr(uint32(q)*z.rxFrames+i))
-	}
-	u.fill.Submit(frames)
+	p.queues = append(p.queues, &queue{sock: s, rx: s.Rx(), fill: s.Fill()})
 	return s.Register(p.nic.Sockets(), uint32(q))
 }
 

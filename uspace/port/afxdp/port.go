@@ -65,7 +65,8 @@ type queue struct {
 	sock    *xdp.Socket
 	rx      *xdp.RxRing
 	fill    *xdp.FillRing
-	cutting bool // the ring goes on with the rest of a chain that is dropped
+	cutting bool  // the ring goes on with the rest of a chain that is dropped
+	err     error // of the last wake; nil when it worked or none was asked for
 }
 
 // FrameSize returns the longest frame that the port sends.
@@ -90,6 +91,7 @@ func (p *Port) Receive(frames [][]byte) int {
 		q := p.nextQueue()
 		n := q.rx.Peek(uint32(min(len(frames), maxLent)))
 		if n == 0 {
+			p.wake(q)
 			continue
 		}
 		p.lent, p.n = q, n
@@ -134,8 +136,15 @@ func (p *Port) Release() {
 		q.fill.Set(i, p.umem.Base(addr[i]))
 	}
 	q.fill.Submit(n)
-	if err := q.sock.WakeRx(); err != nil {
-		p.err = err
+	p.wake(q)
+}
+
+// wake has the driver look into the fill ring if it asks for that. It may ask just after frames were
+// given back, so this is also done where none has arrived: else the queue would stay deaf, for
+// the kernel's frames, too.
+func (p *Port) wake(q *queue) {
+	if err := q.sock.WakeRx(); err != nil || q.err != nil {
+		q.err = err
 	}
 }
 
@@ -205,13 +214,18 @@ func (p *Port) reap() {
 // Info says what was got.
 func (p *Port) Info() Info { return p.info }
 
-// Err returns the error of the last kick: nil when it worked, xdp.ErrNetDown when
+// Err returns the error of the last kick or wake: nil when it worked, xdp.ErrNetDown when
 // the interface went down. A port that was merely too busy has no error.
 func (p *Port) Err() error {
-	if errors.Is(p.err, xdp.ErrTxPending) {
-		return nil
+	if p.err != nil && !errors.Is(p.err, xdp.ErrTxPending) {
+		return p.err
 	}
-	return p.err
+	for _, q := range p.queues {
+		if q.err != nil {
+			return q.err
+		}
+	}
+	return nil
 }
 
 // FDs returns the sockets' file descriptors, which poll(2) finds readable when a
