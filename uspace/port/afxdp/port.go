@@ -35,6 +35,7 @@ import (
 type Port struct {
 	info   Info
 	nic    *bpf.NIC
+	own    *bpf.NIC // to be closed with the port; nil: nic is another's
 	attach *xdp.Attachment
 	umem   *xdp.UMEM
 	queues []*queue
