@@ -44,7 +44,7 @@ const (
 	restful, restless = 20 * time.Millisecond, 100 * time.Millisecond
 	// leastBackoff to mostBackoff is the time until an interface that could not be opened is tried again, or
 	// one that went away soon after.
-	leastBackoff, mostBackoff = 200 * time.Millisecond, 5 * time.Second
+	leastBackoff, mostBackoff = 200 * time.Millisecond, time.Second
 	// settled is how long an interface is there before its next opening is at once.
 	settled = 5 * time.Second
 	// receiveBuffer bounds the news that wait, in bytes.
