@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
@@ -29,7 +30,6 @@ type Daemon struct {
 	memory      *memory
 	loop        *loop
 	links       []*link
-	behind      map[uint16]int // the port of each card but the own one
 	follower    *follower
 	listener    *listener
 	metrics     *metrics // nil: none
@@ -39,6 +39,7 @@ type Daemon struct {
 	capacity     capacity
 	subordinates atomic.Pointer[subordinates]
 	followed     *subordinateFile
+	peers        atomic.Pointer[cluster.File]
 	strangers    *Rule // of those whom no rule knows
 	groupsMatter bool  // to rules or to who is an administrator
 
@@ -79,10 +80,7 @@ func Open(c Config) (_ *Daemon, err error) {
 	d.followed = &subordinateFile{path: c.Subordinates, tell: c.Log}
 	numbers, _ := d.followed.read()
 	d.subordinates.Store(&numbers)
-	d.behind = map[uint16]int{}
-	for _, p := range c.engine().Peers {
-		d.behind[p.Card] = p.Port
-	}
+	d.peers.Store(c.Peers)
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("starting funid: %w", err), d.release())
@@ -146,6 +144,7 @@ func (d *Daemon) replaceCard(c *Config) error {
 	var refused error
 	err := d.loop.do(func() {
 		l := d.loop
+		c.Peers = d.peers.Load()
 		card, err := d.newCard(c)
 		if err != nil {
 			refused = err
@@ -187,6 +186,9 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	}
 	go d.followSubordinates(d.followed)
 	d.follower.follow()
+	if d.cfg.PeersPath != "" {
+		go d.followPeers()
+	}
 	var watching sync.WaitGroup
 	if d.memory.kind == WatchedMemory {
 		watching.Go(func() { d.watch(d.loop.ended) })

@@ -100,19 +100,19 @@ func linkOf(t testing.TB, r *running) daemon.LinkStatus {
 	return s.Links[0]
 }
 
-// journal is a daemon's log.
-type journal struct {
+// logbook is a daemon's log.
+type logbook struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (j *journal) say(line string) {
+func (j *logbook) say(line string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.lines = append(j.lines, line)
 }
 
-func (j *journal) has(parts ...string) bool {
+func (j *logbook) has(parts ...string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.ContainsFunc(j.lines, func(line string) bool {
@@ -125,7 +125,7 @@ func (j *journal) has(parts ...string) bool {
 	})
 }
 
-func (j *journal) text() string {
+func (j *logbook) text() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return strings.Join(j.lines, "\n")
@@ -143,7 +143,7 @@ func closeAll(all ...[]*client) {
 // are refused with that reason; when the interface is back the daemons open it again, and jobs run.
 func TestInterfaceGone(t *testing.T) {
 	b := newBed(t)
-	var log journal
+	var log logbook
 	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Log = log.say }), b.start(1, nil)}
 	_, own := group(t, daemons[:1], 0, 0)
 	mtu := b.mtu(labInterface)
@@ -190,7 +190,7 @@ func TestInterfaceGone(t *testing.T) {
 // otherwise goes on.
 func TestInterfaceRenamed(t *testing.T) {
 	b := newBed(t)
-	var log journal
+	var log logbook
 	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Log = log.say }), b.start(1, nil)}
 	owners, nodes := group(t, daemons, 0, 1)
 	pingPong(t, nodes, 20)
@@ -248,7 +248,7 @@ func TestInterfaceOfAnotherAddress(t *testing.T) {
 // nobody's job; and after either, when it is as it was, jobs run.
 func TestInterfaceMTU(t *testing.T) {
 	b := newBed(t)
-	var log journal
+	var log logbook
 	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Log = log.say }), b.start(1, nil)}
 	mtu := b.mtu(labInterface)
 	set := func(mtu int) {
@@ -285,7 +285,7 @@ func TestInterfaceMTU(t *testing.T) {
 func TestInterfaceDown(t *testing.T) {
 	b := newBed(t)
 	patient := func(c *daemon.Config) { c.PeerTimeout, c.ConnectTimeout = time.Hour, time.Hour }
-	var log journal
+	var log logbook
 	daemons := []*running{b.start(0, func(c *daemon.Config) { patient(c); c.Log = log.say }), b.start(1, patient)}
 	_, nodes := group(t, daemons, 0, 1)
 	pingPong(t, nodes, 20)

@@ -106,7 +106,10 @@ func (c *connection) makeJob(message []byte) error {
 }
 
 // knows reports whether there is a card of that number.
-func (d *Daemon) knows(card uint16) bool { return int(card) < len(d.cfg.Peers.Peers) }
+func (d *Daemon) knows(card uint16) bool {
+	peers := d.peers.Load().Peers
+	return int(card) < len(peers) && !peers[card].Absent
+}
 
 // reserve finds the job's GID: the one that it wants, or with 0 one that is free.
 func (d *Daemon) reserve(j *job, gid uint16) error {

@@ -163,8 +163,9 @@ func (d *Daemon) modes() (xdp, bind string) {
 
 // needs reports whether a job with nodes on these cards sends through a port.
 func (d *Daemon) needs(cards []uint16, port int) bool {
+	peers := d.peers.Load()
 	for _, card := range cards {
-		if at, is := d.behind[card]; is && at == port {
+		if p := present(peers, int(card)); p != nil && card != d.cfg.Card && d.cfg.peer(p).Port == port {
 			return true
 		}
 	}

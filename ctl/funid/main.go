@@ -176,6 +176,7 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 		if cfg.Peers, err = cluster.Load(f.peers); err != nil {
 			return cfg, err
 		}
+		cfg.PeersPath = f.peers
 	}
 	if len(f.ifaces) > 0 {
 		cfg.Interfaces = f.ifaces
