@@ -11,6 +11,7 @@ package daemon
 //	MTU, queues or rings   the port is opened anew, as a driver may have begun anew; frames under
 //	                       way are lost and sent again. An MTU below the card's frames fails the jobs
 //	gone                   the port is closed, and the jobs that need it end with that reason
+//	it does not work       the port says so (afxdp.Port.Watch): attached or opened anew
 //	back                   under its name or elsewhere with its address: the port is opened again
 //
 // The card's thread does no more than take a port out or put one in. Who may change
@@ -322,11 +323,31 @@ func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
 	}
 	if !state.carries() {
 		f.shut(l)
+		l.modes = nil // what comes back may be another driver's
 		f.note(l, now.name, state, why)
 		return
 	}
 	if changes := l.opened.changes(now); changes != "" {
 		f.d.cfg.Log(fmt.Sprintf("interface %s: %s; it is opened anew", now.name, changes))
+		f.shut(l)
+		l.retry = time.Time{}
+		return
+	}
+	if state == LinkUp && l.in && time.Since(l.watched) >= lookEvery {
+		l.watched = time.Now()
+		f.mind(l)
+	}
+}
+
+// mind has the port look whether it works, and does what it asks for.
+func (f *follower) mind(l *link) {
+	found := l.port.Watch(l.watched)
+	if found.Said != "" {
+		f.d.cfg.Log(found.Said)
+		l.got()
+	}
+	if found.Reopen {
+		l.modes = &modes{found.Attach, found.Bind}
 		f.shut(l)
 		l.retry = time.Time{}
 	}
@@ -376,7 +397,9 @@ func (f *follower) note(l *link, name string, state LinkState, why string) (chan
 // open opens the port and plugs it in.
 func (f *follower) open(l *link, now *seen) error {
 	c := l.config
-	c.Interface = now.name
+	if c.Interface = now.name; l.modes != nil {
+		c.Attach, c.Bind = l.modes.attach, l.modes.bind
+	}
 	p, err := afxdp.Open(c)
 	if err == nil && p.FrameSize() < l.plug.FrameSize() {
 		err = errors.Join(fmt.Errorf("its MTU has changed meanwhile"), p.Close())
@@ -391,7 +414,7 @@ func (f *follower) open(l *link, now *seen) error {
 	l.mu.Lock()
 	l.status.Reopened++
 	l.mu.Unlock()
-	f.d.cfg.Log(fmt.Sprintf("interface %s is opened again (%v, %v)", now.name, p.Info().XDPMode, p.Info().BindMode))
+	f.d.cfg.Log(fmt.Sprintf("interface %s is opened again: %v", now.name, p.Info()))
 	return nil
 }
 

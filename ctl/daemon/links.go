@@ -70,11 +70,19 @@ type link struct {
 	opened  seen        // as it was then
 	since   time.Time
 	seen    seen          // at the last look
+	watched time.Time     // when the port was last asked whether it works
+	modes   *modes        // instead of the configuration's, until the interface goes away; nil: none
 	retry   time.Time     // no opening before
 	backoff time.Duration // the next time after a failure
 
 	mu     sync.Mutex
 	status LinkStatus
+}
+
+// modes are how a port is opened.
+type modes struct {
+	attach xdp.AttachMode
+	bind   xdp.BindMode
 }
 
 // openLinks opens the interfaces, for all groups: a frame for a group that is not here must be
@@ -109,6 +117,7 @@ func openLinks(c *Config) (links []*link, err error) {
 		l.status = LinkStatus{Interface: name, State: LinkUp, Since: time.Now()}
 		l.in = true
 		l.got()
+		c.Log(fmt.Sprintf("interface %s has %v", name, l.port.Info()))
 	}
 	return links, nil
 }
