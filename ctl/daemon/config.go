@@ -87,6 +87,8 @@ type Config struct {
 	Metrics string
 	// Log takes a line for the daemon's log, from any goroutine; nil: nobody reads one.
 	Log func(line string) `json:"-"`
+	// MakeSocket makes AF_XDP sockets (SocketMaker); nil: the daemon itself, while it has CAP_NET_RAW.
+	MakeSocket func() (int, error) `json:"-"`
 }
 
 // Who is users and groups, by number.

@@ -86,7 +86,7 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 					continue
 				}
 				p := d.cfg.peer(ch.to)
-				p.Local = d.loop.ports[p.Port].Info().MAC
+				p.Local = d.links[p.Port].mac
 				refused = errors.Join(refused, d.loop.card.SetPeer(p))
 			}
 		})
