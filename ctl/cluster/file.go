@@ -41,6 +41,7 @@ var (
 	ErrAddress       = errors.New("not a unicast IP address")   // malformed, multicast, unspecified, loopback, or with a zone, or missing with encapsulation UDP
 	ErrFamily        = errors.New("IPv4 and IPv6 mixed")        // nodes that could not answer each other
 	ErrDuplicateIP   = errors.New("duplicate address")          // two nodes with the same address
+	ErrAbsent        = errors.New("an absent node is nowhere")  // absent together with mac or iface
 	ErrToken         = errors.New("not a token")                // other than 64 hexadecimal digits, or zero
 )
 
@@ -96,6 +97,8 @@ type Peer struct {
 	Iface string           // local interface that leads there; "" when the host has only one
 	// Address is the node's IP address; the zero Addr when the file does not say.
 	Address netip.Addr
+	// Absent says that no host has the number now; then there is no MAC and no Iface.
+	Absent bool
 }
 
 // Validate says whether the file obeys the rules of the package; the errors are those of
@@ -122,11 +125,14 @@ func (f *File) check(at func(i int) string) error {
 		return fmt.Errorf("%s: port %d, want 1..%d: %w", at(-1), f.Port, encap.MaxPort, ErrPort)
 	}
 	type port struct{ mac, iface string }
-	addresses := make(map[netip.Addr]int, len(f.Peers))
+	addresses, first := make(map[netip.Addr]int, len(f.Peers)), -1
 	nodes := make(map[uint16]int, len(f.Peers))
 	macs := make(map[port]int, len(f.Peers))
 	for i, p := range f.Peers {
 		switch {
+		case p.Absent && (p.MAC != nil || p.Iface != "" || p.Address.IsValid()):
+			return fmt.Errorf("%s: node %d has a mac, an address or an iface; leave them out, or absent: %w", at(i), p.Node, ErrAbsent)
+		case p.Absent:
 		case p.MAC == nil && f.Encap == Ethernet:
 			return fmt.Errorf("%s: node %d has no mac, which encap ethernet needs: %w", at(i), p.Node, ErrMAC)
 		case !p.Address.IsValid() && f.Encap == UDP:
@@ -146,9 +152,12 @@ func (f *File) check(at func(i int) string) error {
 					at(i), p.Address, p.Node, f.Peers[j].Node, at(j), ErrDuplicateIP)
 			}
 			addresses[p.Address] = i
-			if first := f.Peers[0]; f.Encap == UDP && first.Address.Is4() != p.Address.Is4() {
+			if first < 0 {
+				first = i
+			}
+			if other := f.Peers[first]; f.Encap == UDP && other.Address.Is4() != p.Address.Is4() {
 				return fmt.Errorf("%s: node %d has address %v and node %d %v; give all nodes addresses of one kind: %w",
-					at(i), p.Node, p.Address, first.Node, first.Address, ErrFamily)
+					at(i), p.Node, p.Address, other.Node, other.Address, ErrFamily)
 			}
 		}
 		if p.Iface != "" {
@@ -164,7 +173,10 @@ func (f *File) check(at func(i int) string) error {
 			return fmt.Errorf("%s: mac %s of node %d is that of node %d at %s; give each node its own: %w",
 				at(i), p.MAC, p.Node, f.Peers[j].Node, at(j), ErrDuplicateMAC)
 		}
-		nodes[p.Node], macs[port] = i, i
+		nodes[p.Node] = i
+		if !p.Absent {
+			macs[port] = i
+		}
 	}
 	// N different nodes are 0..N-1 exactly when none is N or more.
 	for i, p := range f.Peers {
@@ -237,6 +249,10 @@ func (f *File) Marshal() ([]byte, error) {
 	}
 	b.WriteString("peers:\n")
 	for _, p := range f.Peers {
+		if p.Absent {
+			fmt.Fprintf(&b, "  - {node: %d, absent: true}\n", p.Node)
+			continue
+		}
 		fmt.Fprintf(&b, "  - {node: %d", p.Node)
 		if p.MAC != nil {
 			fmt.Fprintf(&b, ", mac: \"%s\"", p.MAC)

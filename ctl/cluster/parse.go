@@ -173,7 +173,8 @@ func (t text) file(top ast.Node) (*File, error) {
 		f.Peers = append(f.Peers, p)
 	}
 	// Nodes that all have nothing but IP addresses can only be meant to be sent datagrams.
-	if keys["encap"] == nil && len(f.Peers) > 0 && !slices.ContainsFunc(f.Peers, func(p Peer) bool { return p.MAC != nil }) {
+	has := func(what func(Peer) bool) bool { return slices.ContainsFunc(f.Peers, what) }
+	if keys["encap"] == nil && has(func(p Peer) bool { return p.Address.IsValid() }) && !has(func(p Peer) bool { return p.MAC != nil }) {
 		f.Encap = UDP
 	}
 	// The rules are applied in the order of the file, so that of two duplicates the second is blamed.
@@ -192,14 +193,19 @@ func (t text) file(top ast.Node) (*File, error) {
 
 // peer reads one entry of the list.
 func (t text) peer(n ast.Node) (p Peer, err error) {
-	keys, err := t.mapping(n, "node", "mac", "address", "iface")
+	keys, err := t.mapping(n, "node", "mac", "address", "iface", "absent")
 	if err != nil {
 		return p, err
+	}
+	if n := keys["absent"]; n != nil {
+		if p.Absent = n.GetToken().Value == "true"; !p.Absent {
+			return p, fmt.Errorf("%s: absent is %q, want true, or leave it out: %w", t.at(n), n.GetToken().Value, ErrSyntax)
+		}
 	}
 	switch {
 	case keys["node"] == nil:
 		return p, fmt.Errorf("%s: a peer without node; each needs node and mac, or node and address: %w", t.at(n), ErrSyntax)
-	case keys["mac"] == nil && keys["address"] == nil:
+	case keys["mac"] == nil && keys["address"] == nil && !p.Absent:
 		return p, fmt.Errorf("%s: a peer without mac; each needs node and mac, or node and address: %w", t.at(n), ErrSyntax)
 	}
 	node, err := t.integer(keys["node"], "node")

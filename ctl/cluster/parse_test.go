@@ -30,13 +30,10 @@ func mac(s string) net.HardwareAddr {
 // addresses has cmp compare them as values.
 var addresses = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 
-// noIP is the address of a node that has none.
-var noIP netip.Addr
-
 func ip(s string) netip.Addr { return netip.MustParseAddr(s) }
 
 func TestParse(t *testing.T) {
-	two := []Peer{{0, mac("02:46:55:00:00:01"), "", noIP}, {1, mac("02:46:55:00:01:01"), "fu1", noIP}}
+	two := []Peer{{Node: 0, MAC: mac("02:46:55:00:00:01")}, {Node: 1, MAC: mac("02:46:55:00:01:01"), Iface: "fu1"}}
 	for name, c := range map[string]struct {
 		text string
 		want File
@@ -67,30 +64,30 @@ peers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01, ifa
 peers:
 - {node: 0, mac: "02:46:55:00:00:01", iface: a}
 - {node: 1, mac: "02:46:55:00:00:01", iface: b}
-`, File{GID: 0, Peers: []Peer{{0, mac("02:46:55:00:00:01"), "a", noIP}, {1, mac("02:46:55:00:00:01"), "b", noIP}}}},
+`, File{GID: 0, Peers: []Peer{{Node: 0, MAC: mac("02:46:55:00:00:01"), Iface: "a"}, {Node: 1, MAC: mac("02:46:55:00:00:01"), Iface: "b"}}}},
 		"a mac of digits only": {`
 peers:
 - {node: 0, mac: 00:11:22:33:44:55}
 - {node: 1, mac: 10:20:30:40:50:59}
-`, File{GID: 0, Peers: []Peer{{0, mac("00:11:22:33:44:55"), "", noIP}, {1, mac("10:20:30:40:50:59"), "", noIP}}}},
+`, File{GID: 0, Peers: []Peer{{Node: 0, MAC: mac("00:11:22:33:44:55")}, {Node: 1, MAC: mac("10:20:30:40:50:59")}}}},
 		"an iface of digits only": {`
 peers:
 - {node: 0, mac: 00:11:22:33:44:55, iface: 007}
 - {node: 1, mac: 00:11:22:33:44:66, iface: 1.50}
-`, File{GID: 0, Peers: []Peer{{0, mac("00:11:22:33:44:55"), "007", noIP}, {1, mac("00:11:22:33:44:66"), "1.50", noIP}}}},
+`, File{GID: 0, Peers: []Peer{{Node: 0, MAC: mac("00:11:22:33:44:55"), Iface: "007"}, {Node: 1, MAC: mac("00:11:22:33:44:66"), Iface: "1.50"}}}},
 		"addresses": {`
 encap: udp
 port: 4000
 peers:
 - {node: 0, address: 192.0.2.1}
 - {node: 1, address: "198.51.100.1", iface: fu1}
-`, File{Encap: UDP, Port: 4000, Peers: []Peer{{0, nil, "", ip("192.0.2.1")}, {1, nil, "fu1", ip("198.51.100.1")}}}},
-		"nothing but addresses, of IPv6": {`
-peers: [{node: 1, address: "2001:db8::1"}, {node: 0, address: "2001:db8:1::1"}]
-`, File{Encap: UDP, Peers: []Peer{{0, nil, "", ip("2001:db8:1::1")}, {1, nil, "", ip("2001:db8::1")}}}},
+`, File{Encap: UDP, Port: 4000, Peers: []Peer{{Node: 0, Address: ip("192.0.2.1")}, {Node: 1, Iface: "fu1", Address: ip("198.51.100.1")}}}},
+		"nothing but addresses, of IPv6, and an absent node": {`
+peers: [{node: 1, address: "2001:db8::1"}, {node: 0, absent: true}]
+`, File{Encap: UDP, Peers: []Peer{{Node: 0, Absent: true}, {Node: 1, Address: ip("2001:db8::1")}}}},
 		"both kinds of address, of which one counts": {`
 peers: [{node: 0, mac: 02:46:55:00:00:01, address: 192.0.2.1}, {node: 1, mac: 02:46:55:00:01:01, iface: fu1, address: "2001:db8::1"}]
-`, File{Peers: []Peer{{0, mac("02:46:55:00:00:01"), "", ip("192.0.2.1")}, {1, mac("02:46:55:00:01:01"), "fu1", ip("2001:db8::1")}}}},
+`, File{Peers: []Peer{{Node: 0, MAC: mac("02:46:55:00:00:01"), Address: ip("192.0.2.1")}, {Node: 1, MAC: mac("02:46:55:00:01:01"), Iface: "fu1", Address: ip("2001:db8::1")}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse("p.yaml", []byte(c.text))
@@ -130,6 +127,11 @@ func TestParseRefused(t *testing.T) {
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01:02:03}\n" + good, ErrMAC, "p.yaml:2: node 0"},
 		{"peers:\n- {node: 0, mac: hello}\n" + good, ErrMAC, `p.yaml:2: node 0 has mac "hello"`},
 		{"peers:\n- {node: 0, mac: \"\"}\n" + good, ErrMAC, "p.yaml:2: node 0"},
+		// Who is absent is nowhere, and says so with true.
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, absent: true}\n- {node: 1, absent: true}\n", ErrAbsent, "p.yaml:2: node 0 has a mac"},
+		{"peers:\n- {node: 0, iface: a, absent: true}\n- {node: 1, absent: true}\n", ErrAbsent, "p.yaml:2: node 0"},
+		{"peers:\n- {node: 0, absent: false}\n" + good, ErrSyntax, `p.yaml:2: absent is "false"`},
+		{"peers:\n- {node: 0}\n" + good, ErrSyntax, "p.yaml:2: a peer without mac"},
 		// An iface is a name that the kernel could have.
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: a23456789012345x}\n", ErrIface, "p.yaml:2"},
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: ../x}\n", ErrIface, "p.yaml:2"},
@@ -222,7 +224,7 @@ func TestLoad(t *testing.T) {
 	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
 		t.Error(err)
 	}
-	want := &File{GID: 7, Peers: []Peer{{0, mac("02:00:00:00:00:01"), "", noIP}, {1, mac("02:00:00:00:00:02"), "", noIP}}}
+	want := &File{GID: 7, Peers: []Peer{{Node: 0, MAC: mac("02:00:00:00:00:01")}, {Node: 1, MAC: mac("02:00:00:00:00:02")}}}
 	data, err := want.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -256,15 +258,20 @@ func TestValidate(t *testing.T) {
 		want error
 		in   string
 	}{
-		{File{GID: 0, Peers: []Peer{{0, a, "", noIP}, {1, b, "", noIP}}}, nil, ""},
-		{File{GID: MaxGID, Peers: []Peer{{1, a, "x", noIP}, {0, a, "", noIP}}}, nil, ""},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 1, MAC: b}}}, nil, ""},
+		{File{GID: MaxGID, Peers: []Peer{{Node: 1, MAC: a, Iface: "x"}, {Node: 0, MAC: a}}}, nil, ""},
 		{File{}, ErrPeerCount, "peers: 0 peers"},
-		{File{GID: 2048, Peers: []Peer{{0, a, "", noIP}, {1, b, "", noIP}}}, ErrGIDRange, "gid 2048"},
-		{File{GID: 0, Peers: []Peer{{0, a, "", noIP}, {0, b, "", noIP}}}, ErrDuplicateNode, "peer 1: node 0 is already at peer 0"},
-		{File{GID: 0, Peers: []Peer{{0, a, "", noIP}, {1, a, "", noIP}}}, ErrDuplicateMAC, "peer 1: mac"},
-		{File{GID: 0, Peers: []Peer{{0, a, "", noIP}, {2, b, "", noIP}}}, ErrNodeGap, "peer 1: node 2"},
-		{File{GID: 0, Peers: []Peer{{0, nil, "", noIP}, {1, b, "", noIP}}}, ErrMAC, "peer 0"},
-		{File{GID: 0, Peers: []Peer{{0, a, "a\n", noIP}, {1, b, "", noIP}}}, ErrIface, "peer 0"},
+		{File{GID: 2048, Peers: []Peer{{Node: 0, MAC: a}, {Node: 1, MAC: b}}}, ErrGIDRange, "gid 2048"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 0, MAC: b}}}, ErrDuplicateNode, "peer 1: node 0 is already at peer 0"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 1, MAC: a}}}, ErrDuplicateMAC, "peer 1: mac"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 2, MAC: b}}}, ErrNodeGap, "peer 1: node 2"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: nil}, {Node: 1, MAC: b}}}, ErrMAC, "peer 0"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, Absent: true}, {Node: 1, Absent: true}}}, nil, ""},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Absent: true}, {Node: 1, MAC: b}}}, ErrAbsent, "peer 0: node 0"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, Absent: true}, {Node: 1, Absent: true}}}, nil, ""},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Absent: true}, {Node: 1, MAC: b}}}, ErrAbsent, "peer 0: node 0"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 1, Iface: "x", Absent: true}}}, ErrAbsent, "peer 1: node 1"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Iface: "a\n"}, {Node: 1, MAC: b}}}, ErrIface, "peer 0"},
 		{File{GID: 0, Peers: make([]Peer, MaxNodes+1)}, ErrPeerCount, "65537"},
 	} {
 		err := c.f.Validate()
@@ -281,7 +288,7 @@ func TestValidate(t *testing.T) {
 func TestLargest(t *testing.T) {
 	f := &File{GID: 1}
 	for i := range MaxNodes {
-		f.Peers = append(f.Peers, Peer{uint16(i), net.HardwareAddr{2, 0, 0, 0, byte(i >> 8), byte(i)}, "abcdefghijklmno", noIP})
+		f.Peers = append(f.Peers, Peer{Node: uint16(i), MAC: net.HardwareAddr{2, 0, 0, 0, byte(i >> 8), byte(i)}, Iface: "abcdefghijklmno"})
 	}
 	data, err := f.Marshal()
 	if err != nil {
@@ -310,12 +317,19 @@ func TestRoundTrip(t *testing.T) {
 			// Any name that the kernel accepts in printable ASCII, also those that mean something to YAML.
 			name := rapid.OneOf(rapid.SampledFrom([]string{"", "null", "~", "yes", "0", "- a", "#x", "'", `"`, `\`, "{", "&a", "*a", "!x", "%d", "@", "`", "|", ">"}),
 				rapid.StringMatching(`[!-.0-9;-~]{1,15}`)).Filter(func(s string) bool { return s == "" || checkIface(s) == nil }).Draw(t, "iface")
-			want.Peers = append(want.Peers, Peer{uint16(i), b, name, noIP})
+			p := Peer{Node: uint16(i), MAC: b, Iface: name}
+			if rapid.IntRange(0, 3).Draw(t, "absent") == 0 {
+				p = Peer{Node: uint16(i), Absent: true}
+			}
+			want.Peers = append(want.Peers, p)
 		}
 		if kind := rapid.IntRange(0, 2).Draw(t, "addresses"); kind > 0 {
 			want.Encap, want.Port = Encap(rapid.IntRange(0, 1).Draw(t, "encap")), rapid.Uint16Range(0, encap.MaxPort).Draw(t, "port")
 			for i := range want.Peers {
 				p := &want.Peers[i]
+				if p.Absent {
+					continue
+				}
 				if p.Address = netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}); kind == 2 {
 					p.Address = netip.AddrFrom16([16]byte{0x20, 1, 15: byte(i)})
 				}
@@ -347,7 +361,7 @@ func FuzzParse(f *testing.F) {
 		"peers: [{node: 0, address: \"2001:db8::1\"}, {node: 1, address: \"2001:db8::2\"}]\n", "token: \"" + strings.Repeat("1f", 32) + "\"\npeers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01}]\n",
 		"gid: 1\npeers:\n  - {node: 0, mac: \"02:46:55:00:00:01\"}\n  - {node: 1, mac: \"02:46:55:00:01:01\", iface: fu1}\n",
 		"peers:\n- node: 1\n  mac: 02-46-55-00-00-01\n- mac: 0246.5500.0002\n  node: 0\n", "peers: [{}, {}]", "? a\n: b", "&a [*a]", "!!map {", "a: |\n b\n",
-		"%YAML 1.2\n---\npeers:\n...\n", "\"\\x00\\u12\"", "\xff\xfe", "<<: *x", "- - - -\n -", "{? : }", "peers: >-\n", "{a: [b, {c: ]}", "? - : -",
+		"%YAML 1.2\n---\npeers:\n...\n", "\"\\x00\\u12\"", "\xff\xfe", "<<: *x", "- - - -\n -", "{? : }", "peers: >-\n", "peers: [{node: 0, absent: true}, {node: 1, mac: 02:46:55:00:01:01}]\n", "{a: [b, {c: ]}", "? - : -",
 	} {
 		f.Add([]byte(s))
 	}

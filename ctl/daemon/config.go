@@ -3,6 +3,7 @@ package daemon
 // This file is what a daemon is made from, its defaults and its limits.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -52,8 +53,11 @@ var (
 type Config struct {
 	Socket string // path; DefaultSocket
 	// Card is the number of this host's card, its node in Peers. Both are needed.
-	Card       uint16
-	Peers      *cluster.File
+	Card  uint16
+	Peers *cluster.File
+	// PeersPath is the file that Peers is from. The daemon looks at it each second, and takes
+	// hosts that have joined, left or moved (members.go); "": Peers is all there ever is.
+	PeersPath  string
 	Interfaces []string // those that Peers names; one that it does not name is all peers'
 	// Encap and Port are those of Peers unless they are said here.
 	Encap *cluster.Encap
@@ -89,6 +93,8 @@ type Config struct {
 	Metrics string
 	// Log takes a line for the daemon's log, from any goroutine; nil: nobody reads one.
 	Log func(line string) `json:"-"`
+	// MakeSocket makes AF_XDP sockets (SocketMaker); nil: the daemon itself, while it has CAP_NET_RAW.
+	MakeSocket func() (int, error) `json:"-"`
 }
 
 // Who is users and groups, by number.
@@ -157,6 +163,8 @@ func (c Config) complete() (_ Config, err error) {
 		return c, bad("no peers; `funet lab peers` prints what a peers file looks like")
 	case int(c.Card) >= len(c.Peers.Peers):
 		return c, bad("card %d is not in the peers file, which has nodes 0 to %d", c.Card, len(c.Peers.Peers)-1)
+	case c.Peers.Peers[c.Card].Absent:
+		return c, bad("card %d is this host, and absent in the peers file", c.Card)
 	case len(c.Socket) > 107: // unix(7): sun_path
 		return c, bad("socket %q is longer than 107 bytes", c.Socket)
 	case !filepath.IsAbs(c.Socket):
@@ -219,7 +227,7 @@ func (c Config) complete() (_ Config, err error) {
 func (c *Config) interfaces(bad func(string, ...any) error) error {
 	var named []string
 	for _, p := range c.Peers.Peers {
-		if p.Iface != "" && !slices.Contains(named, p.Iface) && p.Node != c.Card {
+		if p.Iface != "" && !slices.Contains(named, p.Iface) && p.Node != c.Card { // absent nodes have none
 			named = append(named, p.Iface)
 		}
 	}
@@ -233,7 +241,7 @@ func (c *Config) interfaces(bad func(string, ...any) error) error {
 		return nil
 	}
 	for _, p := range c.Peers.Peers {
-		if p.Node != c.Card && !slices.Contains(c.Interfaces, p.Iface) {
+		if p.Node != c.Card && !p.Absent && !slices.Contains(c.Interfaces, p.Iface) {
 			return bad("node %d of the peers file is behind interface %q, which is none of %s", p.Node, p.Iface, strings.Join(c.Interfaces, ", "))
 		}
 	}
@@ -321,35 +329,37 @@ func (c *Config) engine() engine.Config {
 	e.AnyGroup = true
 	limit(&e, c.Profile)
 	for _, p := range c.Peers.Peers {
-		if p.Node == c.Card {
-			continue
+		if p.Node != c.Card && !p.Absent {
+			e.Peers = append(e.Peers, c.peer(&p))
 		}
-		peer := engine.Peer{Card: p.Node, Port: c.portOf(&p)}
-		if c.Peers.Encap == cluster.UDP {
-			peer.Address = encap.Address(p.Node)
-		} else {
-			peer.Address = [6]byte(p.MAC)
-		}
-		e.Peers = append(e.Peers, peer)
 	}
 	return e
 }
 
-// portOf returns which of the interfaces leads to a peer: one leads everywhere.
-func (c *Config) portOf(p *cluster.Peer) int { return max(0, slices.Index(c.Interfaces, p.Iface)) }
+// peer is where another card is, but for the own address there.
+func (c *Config) peer(p *cluster.Peer) engine.Peer {
+	e := engine.Peer{Card: p.Node, Port: max(0, slices.Index(c.Interfaces, p.Iface))} // one interface leads everywhere
+	if c.Peers.Encap == cluster.UDP {
+		e.Address = encap.Address(p.Node)
+	} else {
+		e.Address = [6]byte(p.MAC)
+	}
+	return e
+}
 
 // datagrams returns what the port of an interface has to know where frames travel in UDP datagrams, and nil where
-// they do not.
-func (c *Config) datagrams(at int) *afxdp.UDP {
+// they do not. The peers may be others than at the start.
+func (c *Config) datagrams(peers *cluster.File, at int) *afxdp.UDP {
 	if c.Peers.Encap != cluster.UDP {
 		return nil
 	}
-	u := &afxdp.UDP{Port: c.Peers.Port, Tell: c.Log}
-	for _, p := range c.Peers.Peers {
+	u := &afxdp.UDP{Port: cmp.Or(c.Peers.Port, encap.DefaultPort), Tell: c.Log}
+	for _, p := range peers.Peers {
 		switch {
+		case p.Absent:
 		case p.Node == c.Card:
 			u.Local = p.Address
-		case c.portOf(&p) == at:
+		case c.peer(&p).Port == at:
 			u.Peers = append(u.Peers, encap.Peer{Card: p.Node, Address: p.Address})
 		}
 	}

@@ -4,6 +4,7 @@ package daemon
 // loopback address or a Unix socket. They say nothing about single users.
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,24 +105,28 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 		name  string
 		sends bool
 		n     xdp.Statistics
+		lost  uint64
 		udp   bool
 		grams afxdp.Datagrams
-		lost  int // ways that are missing
+		ways  int // that are missing
 	}
 	var n engine.Counters
 	var ports []portState
 	err := d.loop.do(func() {
 		n = d.loop.card.Counters()
-		for _, p := range d.loop.ports {
-			if s, err := p.Statistics(); err == nil { // else the interface is gone
-				state := portState{name: p.Info().Interface, sends: p.Err() == nil, n: s, udp: p.Info().UDPPort != 0, grams: p.Datagrams()}
-				for _, way := range p.Paths() {
+		for _, l := range d.links {
+			p := portState{name: l.configured, lost: l.plug.Lost(), udp: l.config.UDP != nil}
+			if l.plugged != nil {
+				p.sends = l.plugged.Err() == nil
+				p.n, _ = l.plugged.Statistics() // of an interface that is going there are none
+				p.grams = l.plugged.Datagrams()
+				for _, way := range l.plugged.Paths() {
 					if way.Missing != "" {
-						state.lost++
+						p.ways++
 					}
 				}
-				ports = append(ports, state)
 			}
+			ports = append(ports, p)
 		}
 	})
 	if err != nil {
@@ -150,16 +155,28 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 	for name, v := range values {
 		send(counter, "card_"+name+"_total", "The engine's counter of this name.", float64(v))
 	}
+	for _, s := range d.linkStatus() {
+		for _, state := range linkStates {
+			is := 0.0
+			if s.State == state {
+				is = 1
+			}
+			send(gauge, "interface_state", "1 for the state of an interface.", is, "interface", cmp.Or(s.Configured, s.Interface), "state", string(state))
+		}
+		send(counter, "interface_changes_total", "Changes of the state of an interface.", float64(s.Changes), "interface", cmp.Or(s.Configured, s.Interface))
+		send(counter, "interface_reopened_total", "Times that an interface was opened again.", float64(s.Reopened), "interface", cmp.Or(s.Configured, s.Interface))
+	}
 	for _, p := range ports {
 		sends := 0.0
 		if p.sends {
 			sends = 1
 		}
 		send(gauge, "port_sends", "Whether frames can be sent.", sends, "interface", p.name)
+		send(counter, "port_unplugged_frames_total", "Frames that were sent while the interface was down or away, and lost.", float64(p.lost), "interface", p.name)
 		send(counter, "port_rx_dropped_total", "Frames that the kernel dropped for other reasons.", float64(p.n.RxDropped), "interface", p.name)
 		send(counter, "port_rx_ring_full_total", "Frames that found the receive ring full.", float64(p.n.RxRingFull), "interface", p.name)
 		if p.udp {
-			send(gauge, "port_missing_paths", "Peers to which there is no way: no route, no neighbour, or too small an MTU.", float64(p.lost), "interface", p.name)
+			send(gauge, "port_missing_paths", "Peers to which there is no way: no route, no neighbour, or too small an MTU.", float64(p.ways), "interface", p.name)
 			send(counter, "port_unsent_total", "Frames that were not sent because there was no way.", float64(p.grams.Unsent), "interface", p.name)
 			send(counter, "port_refused_datagrams_total", "Datagrams with a wrong checksum, or that were none.", float64(p.grams.Refused), "interface", p.name)
 		}

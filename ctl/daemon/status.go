@@ -30,6 +30,7 @@ type Status struct {
 	MemoryLocked bool             `json:"memory_locked"`
 	MemoryFaults uint64           `json:"memory_faults"`
 	Counters     *engine.Counters `json:"counters,omitempty"`
+	Links        []LinkStatus     `json:"links"` // the interfaces
 	// Encap is how frames travel. Where that is in UDP datagrams, Paths counts the peers to which there is a
 	// way, and Missing has those to which there is none, or about which a router has complained, as many as
 	// there is room for.
@@ -75,7 +76,7 @@ func (d *Daemon) statusFor(p *peer) Status {
 	all := d.administrator(p)
 	mine := func(account uint32) bool { return all || account == p.account }
 	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Priority: d.priority, Stopping: d.stopping.Load(), Jobs: []JobStatus{}, Contexts: []ContextStatus{},
-		Memory: d.memory.kind.String(), MemoryLocked: d.memory.locked.Load(), MemoryFaults: d.loop.faults.Load()}
+		Memory: d.memory.kind.String(), MemoryLocked: d.memory.locked.Load(), MemoryFaults: d.loop.faults.Load(), Links: d.linkStatus()}
 	if d.memory.why != nil {
 		s.MemoryWhy = d.memory.why.Error()
 	}
@@ -120,14 +121,20 @@ func (d *Daemon) statusFor(p *peer) Status {
 // ways says how frames travel, and to whom there is no way.
 func (s *Status) ways(d *Daemon) {
 	s.Encap = d.cfg.Peers.Encap.String()
-	for _, p := range d.loop.ports {
-		for _, way := range p.Paths() {
-			if way.Missing == "" {
-				s.Paths++
+	var all []paths.State
+	_ = d.loop.do(func() { // there are none after the end
+		for _, l := range d.links {
+			if l.plugged != nil {
+				all = append(all, l.plugged.Paths()...)
 			}
-			if (way.Missing != "" || way.Heard != "") && len(s.Missing) < missingRoom {
-				s.Missing = append(s.Missing, way)
-			}
+		}
+	})
+	for _, way := range all {
+		if way.Missing == "" {
+			s.Paths++
+		}
+		if (way.Missing != "" || way.Heard != "") && len(s.Missing) < missingRoom {
+			s.Missing = append(s.Missing, way)
 		}
 	}
 }

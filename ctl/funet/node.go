@@ -311,6 +311,9 @@ func (f *nodeFlags) open(ctx context.Context) (*node, error) {
 		if len(f.ifaces) == 1 {
 			iface = f.ifaces[0]
 		}
+		if p.Absent {
+			return nil, fmt.Errorf("--peers: node %d of %s is absent: %w; a group of embedded cards wants all its nodes, daemons do not (`funid`)", p.Node, f.peers, card.ErrNode)
+		}
 		peer := card.Peer{Node: p.Node, Address: p.Address, Interface: iface}
 		copy(peer.MAC[:], p.MAC)
 		cfg.Peers = append(cfg.Peers, peer)

@@ -47,7 +47,7 @@ func (u UDP) complete() UDP {
 	return u
 }
 
-// openPaths begins to ask for the ways to the peers, and shortens frames to what they take.
+// openPaths begins to ask for the ways to the peers.
 func (p *Port) openPaths(c *UDP, ifc *net.Interface) (err error) {
 	f, err := paths.Open(paths.Config{Interface: ifc.Name, Index: ifc.Index, VLAN: c.VLAN, Port: c.Port, Local: c.Local, Peers: c.Peers,
 		Least: leastMTU(c.Local), Tell: c.Tell})
@@ -55,12 +55,19 @@ func (p *Port) openPaths(c *UDP, ifc *net.Interface) (err error) {
 		return err
 	}
 	p.udp = &udp{paths: f}
-	p.frameMax = f.Longest(p.frameMax)
-	f.Need(p.frameMax)
 	return nil
 }
 
-// follow begins to follow the kernel, and lets datagrams in.
+// narrow shortens frames to what the ways to the peers take.
+func (p *Port) narrow() {
+	if p.udp != nil {
+		p.frameMax = p.udp.paths.Longest(p.frameMax)
+		p.udp.paths.Need(p.frameMax)
+	}
+}
+
+// follow begins to follow the kernel, and lets datagrams in. A program that was loaded before must be one for
+// datagrams to the same port (Config.NIC).
 func (p *Port) follow() error {
 	if p.udp == nil {
 		return nil
@@ -96,6 +103,13 @@ func (u *udp) unwrap(frames [][]byte) int {
 		k++
 	}
 	return k
+}
+
+// SetPeers replaces the peers of Config.UDP. Any goroutine may call it until Close.
+func (p *Port) SetPeers(peers []encap.Peer) {
+	if p.udp != nil {
+		p.udp.paths.SetPeers(peers)
+	}
 }
 
 // Datagrams returns the counters: zero without Config.UDP. It is for the port's goroutine.
