@@ -209,7 +209,7 @@ func TestRoutedDaemonWithoutWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	logged("there is a path to card 1 at 198.18.101.2 again")
-	// Only a process that dropped its privileges is asked: neighbours must be found without.
+	// The daemon has dropped its privileges: neighbours must be found without.
 	err = l.Do(0, func() error {
 		link, err := netlink.LinkByName("fu0")
 		if err != nil {
@@ -222,6 +222,23 @@ func TestRoutedDaemonWithoutWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the daemon finds its gateway again", func() bool { return waysOf(t, sockets[0]).Paths == 1 })
+	// So must the interface be opened again, and other addresses of its be taken.
+	err = l.Do(0, func() error {
+		link, err := netlink.LinkByName("fu0")
+		if err != nil {
+			return err
+		}
+		other := &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(198, 18, 100, 77), Mask: net.CIDRMask(24, 32)}}
+		return errors.Join(netlink.AddrAdd(link, other), netlink.LinkSetMTU(link, 1600))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	logged("interface fu0 is opened again")
+	eventually(t, "there is a way again", func() bool { return waysOf(t, sockets[0]).Paths == 1 })
+	if text, err := os.ReadFile(log); err != nil || strings.Contains(string(text), "following routes on") {
+		t.Errorf("the log (%v) says %s", err, text)
+	}
 	if err := l.StopDaemons(); err != nil {
 		t.Error(err)
 	}
