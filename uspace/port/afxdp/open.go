@@ -119,7 +119,7 @@ func Open(c Config) (_ *Port, err error) {
 			return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 		}
 		p.info.UDPPort = c.UDP.Port
-		load.UDPPort, load.VLAN = c.UDP.Port, c.UDP.VLAN
+		load.UDPPort = c.UDP.Port
 	}
 	kind, err := xdp.KindOf(c.Interface)
 	if err != nil {

@@ -18,8 +18,6 @@ type UDP struct {
 	Port  uint16     // 0: encap.DefaultPort; the same on all hosts
 	Local netip.Addr // of this card, as the peers know it
 	Peers []encap.Peer
-	// VLAN is the number that the interface's network has on the wire, 0 if frames are not tagged.
-	VLAN uint16
 	// Tell takes a line when the way to a peer is lost or found, from any goroutine; nil: nobody reads one.
 	Tell func(line string)
 }
@@ -49,7 +47,7 @@ func (u UDP) complete() UDP {
 
 // openPaths begins to ask for the ways to the peers.
 func (p *Port) openPaths(c *UDP, ifc *net.Interface) (err error) {
-	f, err := paths.Open(paths.Config{Interface: ifc.Name, Index: ifc.Index, VLAN: c.VLAN, Port: c.Port, Local: c.Local, Peers: c.Peers,
+	f, err := paths.Open(paths.Config{Interface: ifc.Name, Index: ifc.Index, Port: c.Port, Local: c.Local, Peers: c.Peers,
 		Least: leastMTU(c.Local), Tell: c.Tell})
 	if err != nil {
 		return err

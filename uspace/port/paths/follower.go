@@ -42,8 +42,7 @@ var (
 // Config says what to follow.
 type Config struct {
 	Interface string
-	Index     int // of the interface
-	VLAN      uint16
+	Index     int        // of the interface
 	Port      uint16     // UDP
 	Local     netip.Addr // own address, as peers know it
 	Peers     []encap.Peer

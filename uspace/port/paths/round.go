@@ -191,7 +191,7 @@ func (f *Follower) way(l *link, to netip.Addr, need int, s *State) (*encap.Path,
 	if s.MTU < f.c.Least {
 		return nil, fmt.Errorf("the path's MTU is %d bytes, FUNet needs %d; see `ip route get %v`, or raise it on the way", s.MTU, f.c.Least, to)
 	}
-	p, err := encap.NewPath(encap.Route{Source: source, Destination: to, From: l.mac, To: mac, VLAN: f.c.VLAN, Port: f.c.Port, MTU: s.MTU})
+	p, err := encap.NewPath(encap.Route{Source: source, Destination: to, From: l.mac, To: mac, Port: f.c.Port, MTU: s.MTU})
 	if err != nil {
 		return nil, err
 	}
