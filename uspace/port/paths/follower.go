@@ -200,6 +200,7 @@ func (f *Follower) Need(frame int) {
 func (f *Follower) SetPeers(peers []encap.Peer) {
 	f.mu.Lock()
 	f.peers = slices.Clone(peers)
+	clear(f.heard) // also of those who are no peers any more
 	f.mu.Unlock()
 	f.changed()
 }

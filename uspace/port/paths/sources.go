@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -135,7 +136,7 @@ func (f *Follower) hear(c *net.UDPConn) {
 	}
 	data, control := make([]byte, 128), make([]byte, 512)
 	for {
-		n := 0
+		n, news := 0, false
 		err := raw.Read(func(fd uintptr) bool {
 			for n < atOnce {
 				_, controls, _, from, err := unix.Recvmsg(int(fd), data, control, unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
@@ -143,7 +144,7 @@ func (f *Follower) hear(c *net.UDPConn) {
 					break
 				}
 				n++
-				f.note(from, control[:controls])
+				news = f.note(from, control[:controls]) || news
 			}
 			for n < atOnce {
 				if _, _, err := unix.Recvfrom(int(fd), data, unix.MSG_DONTWAIT|unix.MSG_TRUNC); errors.Is(err, unix.EAGAIN) {
@@ -156,7 +157,9 @@ func (f *Follower) hear(c *net.UDPConn) {
 		if err != nil {
 			return
 		}
-		f.changed()
+		if news { // what strangers send makes no work
+			f.changed()
+		}
 		select {
 		case <-f.quit:
 			return
@@ -165,20 +168,21 @@ func (f *Follower) hear(c *net.UDPConn) {
 	}
 }
 
-// note keeps an ICMP error for the peer that the datagram was for.
-func (f *Follower) note(to unix.Sockaddr, control []byte) {
+// note keeps an ICMP error for the peer that the datagram was for, and reports whether there is one.
+func (f *Follower) note(to unix.Sockaddr, control []byte) (known bool) {
 	var peer netip.Addr
 	switch a := to.(type) {
 	case *unix.SockaddrInet4:
 		peer = netip.AddrFrom4(a.Addr)
 	case *unix.SockaddrInet6:
 		peer = netip.AddrFrom16(a.Addr).Unmap()
-	default:
-		return
 	}
+	f.mu.Lock()
+	known = slices.ContainsFunc(f.peers, func(p encap.Peer) bool { return p.Address == peer })
+	f.mu.Unlock()
 	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return
+	if err != nil || !known {
+		return known
 	}
 	for _, m := range messages {
 		if m.Header.Type != unix.IP_RECVERR && m.Header.Type != unix.IPV6_RECVERR || len(m.Data) < int(unsafe.Sizeof(unix.SockExtendedErr{})) {
@@ -189,14 +193,10 @@ func (f *Follower) note(to unix.Sockaddr, control []byte) {
 			continue
 		}
 		f.mu.Lock()
-		for _, p := range f.peers { // of nobody else anything is kept
-			if p.Address == peer {
-				f.heard[peer] = heard{text, time.Now()}
-				break
-			}
-		}
+		f.heard[peer] = heard{text, time.Now()}
 		f.mu.Unlock()
 	}
+	return true
 }
 
 // explain says what an extended error means, with who told it; "" if it is of no interest. Too long a datagram
