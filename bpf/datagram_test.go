@@ -367,3 +367,19 @@ func TestRandomDatagrams(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkDatagram is BenchmarkNIC for datagrams: the time per frame without driver and delivery.
+func BenchmarkDatagram(b *testing.B) {
+	for name, frame := range map[string][]byte{
+		"IPv4": makeDatagram(makeFrame(100), own4).bytes, "IPv6": makeDatagram(makeFrame(100), own6).bytes,
+		"others' IPv4": makeDatagram(makeFrame(100), other4).change(put16(inUDP(2), 53)),
+	} {
+		b.Run(name, func(b *testing.B) {
+			_, perRun, err := loadUDP(b, 0, false).Program().Benchmark(frame, b.N, b.ResetTimer)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(perRun.Nanoseconds()), "ns/frame")
+		})
+	}
+}
