@@ -58,6 +58,8 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 		return count(FUNET_COUNT_PASS, XDP_PASS);
 	if (data + FUNET_FRAME_MIN > end)
 		return count(FUNET_COUNT_SHORT, XDP_DROP);
+	if (header->version == FUNET_VERSION_PROBE)
+		return count(FUNET_COUNT_PASS, XDP_PASS);
 	if (header->version != FUNET_VERSION)
 		return count(FUNET_COUNT_BAD_VERSION, XDP_DROP);
 
