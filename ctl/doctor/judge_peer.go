@@ -159,7 +159,11 @@ func (p *Peer) judgePassage(a *about, f *Facts, c probe.Carrier) {
 		case probe.No:
 			a.fail(check, cure, "%s do not pass %s", what, way.name)
 		default:
-			a.warn(check, answerer(f), "unknown: nothing came back")
+			cure := "see presence above"
+			if r.Peer != nil {
+				cure = answerer(f)
+			}
+			a.warn(check, cure, "unknown: nothing came back that would say")
 		}
 	}
 }
