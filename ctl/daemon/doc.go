@@ -21,6 +21,8 @@
 //	               memory that fails under it
 //	share.go       groups in turn, where the card has room for few contexts
 //
+//	capture.go     frames, for an administrator who captures (package ctl/capture)
+//
 // and beside them: daemon.go (start and clean stop), config.go and parse.go, admin.go and
 // status.go, metrics.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
 // kernels whose memory can have holes.

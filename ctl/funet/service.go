@@ -31,13 +31,17 @@ type service struct {
 }
 
 func (s *service) register(c *cobra.Command) *cobra.Command {
+	s.registerSocket(c)
+	c.Flags().BoolVar(&s.json, "json", false, "print one JSON document")
+	return c
+}
+
+func (s *service) registerSocket(c *cobra.Command) {
 	socket := os.Getenv(attach.SocketVariable)
 	if socket == "" {
 		socket = attach.DefaultSocket
 	}
 	c.Flags().StringVar(&s.socket, "socket", socket, "of funid; from "+attach.SocketVariable+" if that is set")
-	c.Flags().BoolVar(&s.json, "json", false, "print one JSON document")
-	return c
 }
 
 // patience is how long the daemon may take to answer.
