@@ -164,7 +164,8 @@ local function transfer(tvb, at, size, tree)
 end
 
 -- packet decodes the packet at an offset, before the end of the frame, and returns where it ends, and the form of a transfer.
-local function packet(tvb, at, last, tree, i)
+-- first is where the frame's first packet is: all are of one train.
+local function packet(tvb, at, last, tree, i, first)
 	if at + PACKET > last then
 		fails(tree, tvb(at, math.max(last - at, 0)), "Packet beyond its frame")
 		return nil
@@ -177,6 +178,12 @@ local function packet(tvb, at, last, tree, i)
 		return nil
 	end
 	local kind = bits(w0, 30, 30) * 4 + bits(w2, 31, 30)
+	if bits(w0, 31, 31) ~= bits(tvb(1, 1):uint(), 0, 0) or bits(w0, 29, 0) ~= tvb(6, 4):le_uint() or bits(w1, 31, 21) ~= tvb(4, 2):le_uint() then
+		fails(tree, tvb(at, PACKET), "Packet of another level, route or group than its frame")
+	end
+	if bits(w1, 15, 0) ~= tvb(first + 4, 2):le_uint() or bits(w2, 15, 0) ~= tvb(first + 8, 2):le_uint() then
+		fails(tree, tvb(at, PACKET), "Packet of another pair of nodes than the first")
+	end
 	local t = tree:add(f.packet, tvb(at, PACKET + size))
 	t:set_text(string.format("Packet %d: %s of %d words, node %d to %d", i, kinds[kind], words, bits(w2, 15, 0), bits(w1, 15, 0)))
 	t:add(f.packet_level, tvb(at + 3, 1), bits(w0, 31, 31))
@@ -297,8 +304,9 @@ function funet.dissector(tvb, pinfo, root)
 		at = at + REJECT
 	end
 	local form
+	local first = at
 	for i = 1, packets do
-		at, form = packet(tvb, at, length, tree, i)
+		at, form = packet(tvb, at, length, tree, i, first)
 		if at == nil then
 			return tvb:len()
 		end

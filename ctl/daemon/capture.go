@@ -8,8 +8,11 @@ package daemon
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/capture"
 	"github.com/funet/funet/uspace/attach"
@@ -19,8 +22,7 @@ import (
 const (
 	// captureLook is how often the ring is looked at: the card's thread wakes nobody for it.
 	captureLook = 5 * time.Millisecond
-	// captureBeat is how often the counts are sent, and it is noticed that the process is gone, while there is
-	// nothing else to send.
+	// captureBeat is how often the counts are sent while there is nothing else to send.
 	captureBeat = 250 * time.Millisecond
 )
 
@@ -77,6 +79,9 @@ func (c *connection) drainCapture(ring *capture.Ring) error {
 	for {
 		b, some := ring.Take(batch[:0])
 		if !some && time.Since(last) < captureBeat {
+			if c.hungUp() {
+				return errGone
+			}
 			select {
 			case <-tick.C:
 			case <-c.d.loop.ended:
@@ -93,6 +98,20 @@ func (c *connection) drainCapture(ring *capture.Ring) error {
 		}
 		last = time.Now()
 	}
+}
+
+// hungUp reports whether the process has closed the connection, or says something, which it should not.
+func (c *connection) hungUp() (so bool) {
+	raw, err := c.conn.SyscallConn()
+	if err != nil {
+		return true
+	}
+	err = raw.Control(func(fd uintptr) {
+		var b [1]byte
+		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		so = !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
+	})
+	return so || err != nil
 }
 
 // beginCapture makes the process the one who captures.
