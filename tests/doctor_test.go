@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/lab"
 )
@@ -67,6 +69,33 @@ func TestDoctorBesideDaemons(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSilentPeer: a program whose peer is silent says why, as the doctor finds out.
+func TestSilentPeer(t *testing.T) {
+	name, l := namedLab(t)
+	good := funet(t, "lab", "peers", name).ok()
+	play := func(peers string) *process {
+		return on(t, l, 0, "pingpong", "--iface", "fu0", "--node", "0", "--peers", peers, "--wait", "1s")
+	}
+	play(file(t, good)).fails("peer silent", "see that the program runs there")
+
+	answerer := on(t, l, 1, "doctor", "--answer", "--iface", "fu0")
+	eventually(t, "it answers", func() bool { return strings.Contains(answerer.stderr.String(), "answering") })
+	play(file(t, strings.Replace(good, "02:46:55:00:01:01", "02:46:55:00:01:99", 1))).
+		fails("peer silent", "nobody answers at 02:46:55:00:01:99, others do", "mac of node 1", "02:46:55:00:01:01")
+
+	err := l.Do(1, func() error {
+		link, err := netlink.LinkByName("fu0")
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetDown(link)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	play(file(t, good)).fails("peer silent", "no carrier", "cable")
 }
 
 // TestDoctorTable: people get aligned lines with cures and an exit code that tells of a failure.

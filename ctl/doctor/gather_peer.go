@@ -68,6 +68,10 @@ func (p *Peer) fromFile(o *Options, node int) (iface string) {
 		p.Problem, p.Cure = fmt.Sprintf("%s has nodes 0 to %d", o.Peers, len(f.Peers)-1), "name one of these"
 		return ""
 	}
+	if f.Peers[node].Absent {
+		p.Problem, p.Cure = fmt.Sprintf("%s has node %d as absent", o.Peers, node), "give it a mac there, or name another"
+		return ""
+	}
 	p.Node, p.MAC, iface = node, f.Peers[node].MAC, f.Peers[node].Iface
 	name := o.Interface
 	if name == "" {
@@ -77,7 +81,7 @@ func (p *Peer) fromFile(o *Options, node int) (iface string) {
 	if ifc, err := net.InterfaceByName(name); err == nil {
 		for _, q := range f.Peers {
 			// The file's entry of this host names the interface that has the address, if any.
-			if bytes.Equal(q.MAC, ifc.HardwareAddr) {
+			if !q.Absent && bytes.Equal(q.MAC, ifc.HardwareAddr) {
 				p.OwnListed, p.OwnNode = true, int(q.Node)
 			}
 		}
@@ -92,7 +96,7 @@ func (p *Peer) fromFile(o *Options, node int) (iface string) {
 func ownAddress(f *cluster.File) bool {
 	all, err := net.Interfaces()
 	return err != nil || slices.ContainsFunc(all, func(i net.Interface) bool {
-		return slices.ContainsFunc(f.Peers, func(q cluster.Peer) bool { return bytes.Equal(q.MAC, i.HardwareAddr) })
+		return slices.ContainsFunc(f.Peers, func(q cluster.Peer) bool { return !q.Absent && bytes.Equal(q.MAC, i.HardwareAddr) })
 	})
 }
 

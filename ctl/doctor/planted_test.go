@@ -411,6 +411,13 @@ var planted = []struct {
 		w.answer(1, "fu0", nil)
 		return w.look(doctor.Options{LeaveDriver: true, Peer: "1", Peers: peers(w, net.HardwareAddr{2, 0, 0, 0, 0, 9})})
 	}, doctor.Fail, "presence", "nobody answers at 02:00:00:00:00:09, others do"},
+	{"node that is absent from the peers file", lab.Options{}, func(w *ward) []doctor.Finding {
+		name := filepath.Join(w.t.TempDir(), "peers.yaml")
+		if err := os.WriteFile(name, []byte("peers:\n  - {node: 0, mac: \"02:46:55:00:00:01\"}\n  - {node: 1, absent: true}\n"), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Peers: name})
+	}, doctor.Fail, "peer", "node 1 as absent"},
 	{"this host is not in the peers file", lab.Options{}, func(w *ward) []doctor.Finding {
 		w.answer(1, "fu0", nil)
 		w.link(0, "fu0", func(l netlink.Link) error {
