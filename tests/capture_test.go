@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,10 +21,12 @@ import (
 	"time"
 
 	"github.com/google/gopacket"
+	packets "github.com/google/gopacket/layers"
 	"github.com/google/gopacket/pcapgo"
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/capture"
+	"github.com/funet/funet/ctl/doctor/probe"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/arctic/layers"
@@ -426,6 +429,39 @@ func writeForms(t *testing.T, path string) {
 	}
 	if err := errors.Join(w.Close(make([]capture.Counts, 2), time.Unix(100, 0)), file.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestDissectorOfDatagrams: behind UDP, on the port of encapsulation, a frame decodes as behind its EtherType.
+func TestDissectorOfDatagrams(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "datagrams.pcapng")
+	writeForms(t, path)
+	script := dissector(t)
+	plain, _ := framesIn(t, path)
+	file, err := capture.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := capture.NewWriter(file, &capture.Begin{Info: attach.Info{Interfaces: []string{"a"}}, Snap: capture.MaxSnap}, time.Unix(1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range plain[:9] {
+		ip := &packets.IPv4{Version: 4, TTL: 64, Protocol: packets.IPProtocolUDP, SrcIP: net.IPv4(198, 18, 0, 1), DstIP: net.IPv4(198, 18, 0, 2)}
+		udp := &packets.UDP{SrcPort: 30601, DstPort: probe.DefaultPort}
+		buffer := gopacket.NewSerializeBuffer()
+		err := errors.Join(udp.SetNetworkLayerForChecksum(ip), gopacket.SerializeLayers(buffer, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true},
+			&packets.Ethernet{SrcMAC: b[6:12], DstMAC: b[:6], EthernetType: packets.EthernetTypeIPv4}, ip, udp, gopacket.Payload(b[arctic.EthernetSize:])),
+			w.Write(&capture.Record{Length: len(buffer.Bytes()), Data: buffer.Bytes()}))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close([]capture.Counts{{}}, time.Unix(100, 0)), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(tshark(t, script, "-r", path, "-Y", "udp and funet.checksum.status == 1 and not funet.malformed and not _ws.lua.error")); n != 9 {
+		t.Errorf("%d of 9 datagrams decode", n)
 	}
 }
 

@@ -327,3 +327,5 @@ function funet.dissector(tvb, pinfo, root)
 end
 
 DissectorTable.get("ethertype"):add(0x88B5, funet)
+-- UDP encapsulation has the same bytes behind the UDP header; for another port, Decode As.
+DissectorTable.get("udp.port"):add(30600, funet)

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// DefaultPort is the UDP port of answerers.
-	DefaultPort = 34998
+	// DefaultPort is the UDP port of answerers: that of UDP encapsulation (encap.DefaultPort), which is open where
+	// FUNet may pass. The NIC program leaves probes on it to the kernel, too.
+	DefaultPort = 30600
 
 	answersPerSecond = 400
 	mostNonces       = 64
