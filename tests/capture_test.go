@@ -578,6 +578,31 @@ func TestCaptureFullDisk(t *testing.T) {
 	funet(t, "run", "-n", "2", "--lab="+name, "--", "funet", "pingpong", "--exchanges", "50").wait()
 }
 
+// TestCaptureStuckPipe: Ctrl-C ends a capture also while it waits for a reader that does not read.
+func TestCaptureStuckPipe(t *testing.T) {
+	_, name, sockets := captured(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c := exec.Command(command, "capture", "--socket", sockets[0])
+	c.Stdout = w
+	p := start(t, c, nil)
+	w.Close()
+	p.begun()
+	// Far more than a pipe holds.
+	if job := funet(t, "run", "-n", "2", "--lab="+name, "--", "funet", "transfer", "--bytes", "4194304"); job.wait() != 0 {
+		t.Fatal(job.stderr.String())
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.wait(); code != 130 {
+		t.Errorf("%d: %s", code, p.stderr.String())
+	}
+}
+
 // TestCaptureSlowReader: while nobody reads what is captured, programs run on as if nobody captured; what was lost is counted
 // in the file.
 func TestCaptureSlowReader(t *testing.T) {

@@ -194,7 +194,7 @@ var neighbourStates = map[int]string{
 
 // route asks which way the kernel would send.
 func (p *Peer) route(h *netlink.Handle, ifc *net.Interface) {
-	if !p.Addr.IsValid() {
+	if !p.Addr.IsValid() || p.Addr.IsLinkLocalUnicast() { // such an address needs no route
 		return
 	}
 	routes, err := h.RouteGet(net.IP(p.Addr.AsSlice()))

@@ -80,7 +80,7 @@ func (i *Interface) judgeMTU(a *about) {
 	case i.Modes != nil && i.Modes.Native.Known && !i.Modes.Native.Yes && i.Modes.NativeFrags.Yes:
 		a.warn("MTU", fmt.Sprintf("`ip link set %s mtu %d` on all hosts for native mode, or jumbo frames on all hosts (jumbo: true), or generic", i.Name, nativeMTU-50),
 			"%d bytes: too many for native mode with frames in one buffer", i.MTU)
-	case i.MTU > nativeMTU && (i.Modes == nil || !i.Modes.Native.Yes):
+	case i.MTU > nativeMTU && !i.HasDaemon && (i.Modes == nil || !i.Modes.Native.Yes):
 		a.warn("MTU", fmt.Sprintf("`ip link set %s mtu %d` on all hosts if native mode is refused (the kernel log says why), or run generic", i.Name, nativeMTU-50),
 			"%d bytes: most drivers refuse native XDP above about %d", i.MTU, nativeMTU)
 	default:

@@ -115,7 +115,10 @@ var rules = []struct {
 	{"dummy", func(f *Facts) { f.Interface.Kind = "dummy" }, Fail, "membership", "dummy", "leads"},
 	{"MTU below FUNet's least", func(f *Facts) { f.Interface.MTU = arctic.MinMTU - 1 }, Fail, "MTU", "673", "mtu 1500"},
 	{"MTU that the driver refuses", func(f *Facts) { f.Interface.MTU, f.Interface.Modes.Native = 9000, Tried{Known: true} }, Warn, "MTU", "native", "jumbo"},
-	{"MTU above native limits, not tried", func(f *Facts) { f.Interface.MTU, f.Interface.Modes = 9000, nil }, Warn, "MTU", "3500", "mtu 3450"},
+	{"MTU above native limits, not tried", func(f *Facts) {
+		f.Interface.MTU, f.Interface.Modes, f.Interface.HasDaemon = 9000, nil, false
+	}, Warn, "MTU", "3500", "mtu 3450"},
+	{"MTU above native limits, where funid runs", func(f *Facts) { f.Interface.MTU, f.Interface.Modes = 9000, nil }, OK, "MTU", "9000", ""},
 	{"another XDP program", func(f *Facts) { f.Interface.Program, f.Interface.HasDaemon = 7, false }, Fail, "XDP program", "number 7", "xdp off"},
 	{"a card on the interface", func(f *Facts) { f.Interface.Program, f.Interface.Ours, f.Interface.HasDaemon = 7, true, false }, Fail, "XDP program", "FUNet card", "bpftool link"},
 	{"funid's program", func(f *Facts) { f.Interface.Program, f.Interface.Ours = 7, true }, OK, "XDP program", "funid's", ""},
