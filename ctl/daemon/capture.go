@@ -79,8 +79,8 @@ func (c *connection) drainCapture(ring *capture.Ring) error {
 	for {
 		b, some := ring.Take(batch[:0])
 		if !some && time.Since(last) < captureBeat {
-			if c.hungUp() {
-				return errGone
+			if err := c.heard(); err != nil {
+				return err
 			}
 			select {
 			case <-tick.C:
@@ -100,18 +100,26 @@ func (c *connection) drainCapture(ring *capture.Ring) error {
 	}
 }
 
-// hungUp reports whether the process has closed the connection, or says something, which it should not.
-func (c *connection) hungUp() (so bool) {
+// heard returns an error when the process has closed the connection, or says something, for which a capture has no
+// answer.
+func (c *connection) heard() error {
 	raw, err := c.conn.SyscallConn()
 	if err != nil {
-		return true
+		return errGone
 	}
+	said, quiet := 0, false
 	err = raw.Control(func(fd uintptr) {
 		var b [1]byte
-		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		so = !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR)
+		n, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		said, quiet = n, errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)
 	})
-	return so || err != nil
+	switch {
+	case err == nil && quiet:
+		return nil
+	case err == nil && said > 0:
+		return fmt.Errorf("capturing while another message comes: %w", attach.ErrMalformed)
+	}
+	return errGone
 }
 
 // beginCapture makes the process the one who captures.
