@@ -319,7 +319,7 @@ func (n *node) explain(err error) error {
 	}
 	var u *am.Undelivered
 	if errors.As(err, &u) && u.Reason == arctic.ReasonSilent && n.own != nil {
-		return fmt.Errorf("%w; see that the program runs there, with the same GID and the right MAC addresses in the peers file", err)
+		return fmt.Errorf("%w; see that the program runs there, with the same GID and the right addresses in the peers file, or let `funet doctor` find out why", err)
 	}
 	if errors.As(err, &u) && u.Reason == arctic.ReasonJob {
 		if n.own != nil {
