@@ -344,7 +344,7 @@ func (n *node) explain(err error) error {
 func (n *node) silence(err error, node uint16) error {
 	wrong := doctor.Silence(n.ctx, n.leads(node), n.peers, int(node))
 	if len(wrong) == 0 {
-		return fmt.Errorf("%w; see that the program runs there, with the same GID and the right MAC addresses in the peers file, or ask `funet doctor`", err)
+		return fmt.Errorf("%w; see that the program runs there, with the same GID and the right addresses in the peers file, or let `funet doctor` find out why", err)
 	}
 	for _, w := range wrong {
 		err = fmt.Errorf("%w; %s of %s: %s: %s", err, w.Check, w.Subject, w.Found, w.Cure)

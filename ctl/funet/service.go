@@ -127,8 +127,12 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		if l.Why != "" {
 			why = ": " + l.Why
 		}
-		fmt.Fprintf(w, "interface %s is %s since %s, XDP %s, %s, MTU %d, opened again %s%s\n", name, l.State, l.Since.Format(time.DateTime),
-			l.XDPMode, l.BindMode, l.MTU, count(int64(l.Reopened), "time"), why)
+		mode := l.XDPMode + ", " + l.BindMode
+		if l.XDPWhy != "" {
+			mode += " (" + l.XDPWhy + ")"
+		}
+		fmt.Fprintf(w, "interface %s is %s since %s, XDP %s, MTU %d, opened again %s%s\n", name, l.State, l.Since.Format(time.DateTime),
+			mode, l.MTU, count(int64(l.Reopened), "time"), why)
 	}
 	memory := r.Memory
 	if r.MemoryWhy != "" {
