@@ -69,8 +69,8 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 		SilenceErrors: true,
 		RunE:          func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
-	c.CompletionOptions.DisableDefaultCmd = true
-	c.AddCommand(unitCommand(), makeSocketsCommand())
+	c.CompletionOptions.HiddenDefaultCmd = true
+	c.AddCommand(unitCommand(), dashboardCommand(), makeSocketsCommand(), usage.Man("8"))
 	c.SetFlagErrorFunc(usage.Explain)
 	p := c.Flags()
 	p.StringVar(&f.config, "config", "", "configuration file (default: none)")
