@@ -54,8 +54,9 @@ type ContextStatus struct {
 	Active   bool   `json:"active"` // on the card, not switched out
 }
 
-// statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes.
-const statusRoom = 384
+// statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes. The rest of it has 6 KB,
+// for the counters and the interfaces with their reasons.
+const statusRoom = 368
 
 // status carries out KindStatus.
 func (c *connection) status() error { return c.answerJSON(attach.KindStatus, c.d.statusFor(&c.peer)) }

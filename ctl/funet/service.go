@@ -129,6 +129,9 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		if l.Why != "" {
 			fmt.Fprintf(w, "  since %s: %s\n", l.Since.Local().Format(time.DateTime), l.Why)
 		}
+		if l.XDPWhy != "" {
+			fmt.Fprintf(w, "  %s\n", l.XDPWhy)
+		}
 	}
 	memory := r.Memory
 	if r.MemoryWhy != "" {
