@@ -49,8 +49,8 @@ type LinkStatus struct {
 	XDPMode    string    `json:"xdp_mode"`
 	BindMode   string    `json:"bind_mode"`
 	XDPWhy     string    `json:"xdp_why,omitempty"` // the modes are no better
-	Changes    uint64    `json:"changes"`  // of state
-	Reopened   uint64    `json:"reopened"` // times
+	Changes    uint64    `json:"changes"`           // of state
+	Reopened   uint64    `json:"reopened"`          // times
 }
 
 // link is an interface and the port on it.

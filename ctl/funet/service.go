@@ -95,11 +95,15 @@ func (s *service) admin(m daemon.Command, r report) error {
 
 func statusCommand() *cobra.Command {
 	var s service
-	return s.register(&cobra.Command{
+	var watch bool
+	c := s.register(&cobra.Command{
 		Use:   "status",
-		Short: "Show what funid does: jobs and contexts, an ordinary user his own",
+		Short: "Show what funid does: interfaces, jobs and contexts, an ordinary user his own",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
+			if watch {
+				return s.watchStatus(c.Context())
+			}
 			var r serviceStatus
 			if err := s.ask(attach.KindStatus, nil, &r); err != nil {
 				return err
@@ -107,6 +111,8 @@ func statusCommand() *cobra.Command {
 			return show(s.json, &r)
 		},
 	})
+	c.Flags().BoolVar(&watch, "watch", false, "show it anew each second, until Ctrl-C")
+	return c
 }
 
 // serviceStatus is the JSON document of status.
@@ -123,16 +129,13 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		if l.Configured != "" {
 			name = fmt.Sprintf("%s (configured as %s)", l.Interface, l.Configured)
 		}
-		why := ""
+		fmt.Fprintf(w, "interface %s: %s, XDP %s, %s, MTU %d, opened again %s\n", name, l.State, l.XDPMode, l.BindMode, l.MTU, count(int64(l.Reopened), "time"))
 		if l.Why != "" {
-			why = ": " + l.Why
+			fmt.Fprintf(w, "  since %s: %s\n", l.Since.Local().Format(time.DateTime), l.Why)
 		}
-		mode := l.XDPMode + ", " + l.BindMode
 		if l.XDPWhy != "" {
-			mode += " (" + l.XDPWhy + ")"
+			fmt.Fprintf(w, "  %s\n", l.XDPWhy)
 		}
-		fmt.Fprintf(w, "interface %s is %s since %s, XDP %s, MTU %d, opened again %s%s\n", name, l.State, l.Since.Format(time.DateTime),
-			mode, l.MTU, count(int64(l.Reopened), "time"), why)
 	}
 	memory := r.Memory
 	if r.MemoryWhy != "" {
