@@ -44,6 +44,7 @@
 //
 //	frame ──> EtherType 0x88B5? ── no, or < 14 bytes ──────────> XDP_PASS      pass
 //	          80 bytes or more? ── no ─────────────────────────> XDP_DROP      short
+//	          version 0? ───────── yes, a probe ───────────────> XDP_PASS      pass
 //	          version 3? ───────── no ─────────────────────────> XDP_DROP      bad_version
 //	          66 <= length and
 //	          14+length <= frame?  no ─────────────────────────> XDP_DROP      bad_length
@@ -65,7 +66,9 @@
 //
 // The UDP checksum is verified by the card in user space.
 //
-// So what is not FUNet's is left to the kernel untouched, and a malformed frame, or one of a group
+// So what is not FUNet's is left to the kernel untouched, as are the probes with which `funet doctor`
+// finds out whether the EtherType passes between two hosts (package ctl/doctor/probe): sockets of the
+// kernel get them also while a card has the interface. And a malformed frame, or one of a group
 // that the card has not opened, never wakes user space. A card of one process opens its group; a
 // daemon opens all, because it answers frames for groups that it does not have (package ctl/daemon).
 //

@@ -17,6 +17,7 @@
 #define FUNET_ETHERTYPE_IPV6 0x86DD
 #define FUNET_PROTOCOL_UDP 17
 #define FUNET_VERSION 3
+#define FUNET_VERSION_PROBE 0 /* a probe of package ctl/doctor/probe, which the kernel's sockets get */
 #define FUNET_ETHERNET_LEN 14                                   /* an Ethernet header without tags */
 #define FUNET_HEADER_LEN 66                                     /* what follows it, up to the first packet */
 #define FUNET_FRAME_MIN (FUNET_ETHERNET_LEN + FUNET_HEADER_LEN) /* a frame without packets */
@@ -103,7 +104,7 @@ _Static_assert(__builtin_offsetof(struct funet_header, version) == FUNET_ETHERNE
 
 /* What became of a frame: the keys of funet_counters. Each frame moves exactly one by one. */
 enum funet_counter {
-	FUNET_COUNT_PASS,	   /* not FUNet, or not as FUNet sends it: left to the kernel */
+	FUNET_COUNT_PASS,	   /* not FUNet, or not as FUNet sends it, or a probe: left to the kernel */
 	FUNET_COUNT_SHORT,	   /* it, or its first buffer, ends inside the header: dropped */
 	FUNET_COUNT_BAD_VERSION,   /* another version: dropped */
 	FUNET_COUNT_BAD_LENGTH,	   /* length below the header's or beyond the frame: dropped */

@@ -181,6 +181,8 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 	const struct funet_header *header = found.header;
 	if ((void *)header + FUNET_FRAME_MIN > end || found.len < FUNET_FRAME_MIN)
 		return count(FUNET_COUNT_SHORT, XDP_DROP);
+	if (header->version == FUNET_VERSION_PROBE)
+		return count(FUNET_COUNT_PASS, XDP_PASS);
 	if (header->version != FUNET_VERSION)
 		return count(FUNET_COUNT_BAD_VERSION, XDP_DROP);
 

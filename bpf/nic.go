@@ -18,6 +18,8 @@ const (
 	EtherType = 0x88B5
 	// Version is the only header version that the NIC program lets through.
 	Version = 3
+	// VersionProbe is the header version of probes, which the NIC program leaves to the kernel.
+	VersionProbe = 0
 	// FrameMin is the length in bytes of a frame without packets: the Ethernet header's 14
 	// and the FUNet header's 66.
 	FrameMin = 80

@@ -227,11 +227,12 @@ func (a *attack) damages() map[string]struct {
 		"cut inside the header": {"nic.short", bits(arctic.EthernetSize, arctic.HeaderSize, func(n int) []byte { return good[:n] })},
 		"cut after the header":  {"nic.bad_length", bits(arctic.HeaderSize, len(good), func(n int) []byte { return good[:n] })},
 		"version": {"nic.bad_version", [][]byte{
-			raw(func(b []byte) { b[14] = 0 }), raw(func(b []byte) { b[14] = arctic.Version - 1 }),
+			raw(func(b []byte) { b[14] = 1 }), raw(func(b []byte) { b[14] = arctic.Version - 1 }),
 			raw(func(b []byte) { b[14] = arctic.Version + 1 }), raw(func(b []byte) { b[14] = 255 })}},
 		"length below the header's":  {"nic.bad_length", [][]byte{length(0), length(1), length(65)}},
 		"length beyond the frame":    {"nic.bad_length", [][]byte{length(len(good) - 14 + 1), length(1500), length(65535)}},
 		"group of more than 11 bits": {"nic.bad_gid", bits(11, 16, flip(18))},
+		"a probe":                    {"nic.pass", [][]byte{raw(func(b []byte) { b[14] = 0 })}},
 		"another EtherType":          {"nic.pass", [][]byte{raw(func(b []byte) { b[12] = 0x08 }), raw(func(b []byte) { b[13] = 0xb6 })}},
 
 		// What the card sees (package arctic, doc.go).

@@ -337,7 +337,7 @@ func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
 		l.retry = time.Time{}
 		return
 	}
-	if state == LinkUp && l.in && time.Since(l.watched) >= lookEvery {
+	if l.in && time.Since(l.watched) >= lookEvery {
 		l.watched = time.Now()
 		f.mind(l)
 	}

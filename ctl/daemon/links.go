@@ -48,8 +48,9 @@ type LinkStatus struct {
 	MTU        int       `json:"mtu"`
 	XDPMode    string    `json:"xdp_mode"`
 	BindMode   string    `json:"bind_mode"`
-	Changes    uint64    `json:"changes"`  // of state
-	Reopened   uint64    `json:"reopened"` // times
+	XDPWhy     string    `json:"xdp_why,omitempty"` // the modes are no better
+	Changes    uint64    `json:"changes"`           // of state
+	Reopened   uint64    `json:"reopened"`          // times
 }
 
 // link is an interface and the port on it.
@@ -132,7 +133,7 @@ func (l *link) got() {
 	i := l.port.Info()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.status.MTU, l.status.XDPMode, l.status.BindMode = i.MTU, i.XDPMode.String(), i.BindMode.String()
+	l.status.MTU, l.status.XDPMode, l.status.BindMode, l.status.XDPWhy = i.MTU, i.XDPMode.String(), i.BindMode.String(), i.Why
 }
 
 // closeLinks gives everything back. Nothing uses the ports any more.

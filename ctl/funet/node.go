@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/am"
@@ -265,6 +266,10 @@ type node struct {
 	own     *card.Card
 	with    *attach.Info
 	profile *hwprofiles.Profile // of the own card
+	// leads returns the interface that leads to a node, with an own card; peers is its peers file.
+	udp   bool // frames travel in datagrams
+	leads func(node uint16) string
+	peers string
 }
 
 // open makes the card that the flags describe, or attaches to the daemon's.
@@ -340,7 +345,13 @@ func (f *nodeFlags) open(ctx context.Context) (*node, error) {
 		e.Pace(cpu)
 	}
 	e.Bind(ctx)
-	return &node{carrier: k, e: e, ctx: ctx, own: k, profile: f.machine}, nil
+	leads := func(node uint16) string {
+		if i := int(node); i < len(cfg.Peers) && cfg.Peers[i].Interface != "" {
+			return cfg.Peers[i].Interface
+		}
+		return f.ifaces[0]
+	}
+	return &node{carrier: k, e: e, ctx: ctx, own: k, profile: f.machine, leads: leads, peers: f.peers, udp: file.Encap == cluster.UDP}, nil
 }
 
 // explain adds the state of a port to an error of a program, because a peer that
@@ -357,13 +368,28 @@ func (n *node) explain(err error) error {
 		if fault := n.own.Fault(u.Node); fault != nil {
 			return fmt.Errorf("%w: %w", err, fault)
 		}
-		return fmt.Errorf("%w; see that the program runs there, with the same GID and the right addresses in the peers file", err)
+		if n.udp {
+			return fmt.Errorf("%w; see that the program runs there, with the same GID, addresses and port, and that filters let the port through", err)
+		}
+		return n.silence(err, u.Node)
 	}
 	if errors.As(err, &u) && u.Reason == arctic.ReasonJob {
 		if n.own != nil {
 			return fmt.Errorf("%w; see that the peers files of all its nodes have the same token, or take another gid", err)
 		}
 		return fmt.Errorf("%w; start it again without --gid, which takes a free one, or ask the administrator to end the other there (`funet gid end`)", err)
+	}
+	return err
+}
+
+// silence adds to the error that a node is silent what the doctor finds wrong on the way there.
+func (n *node) silence(err error, node uint16) error {
+	wrong := doctor.Silence(n.ctx, n.leads(node), n.peers, int(node))
+	if len(wrong) == 0 {
+		return fmt.Errorf("%w; see that the program runs there, with the same GID and the right addresses in the peers file, or let `funet doctor` find out why", err)
+	}
+	for _, w := range wrong {
+		err = fmt.Errorf("%w; %s of %s: %s: %s", err, w.Check, w.Subject, w.Found, w.Cure)
 	}
 	return err
 }

@@ -11,6 +11,7 @@
 //	nonce              a greeting is believed that echoes no nonce
 //	duplicate          a frame that was accepted behind a gap is accepted again
 //	verdict            a repeated frame gets a new verdict instead of its old one
+//	fate               who observes a card is told the fate of the frame before
 //	negative           a transient reject frees the line as if it were an acknowledgment
 //	permanent          a packet rejected for good does not come back to its process
 //	halves             the packets that a mixed verdict accepted are sent again

@@ -261,8 +261,6 @@ func (p *Port) openQueue(c Config, r rung, q int) error {
 // acknowledgment that spares a peer its retries. It may be called twice.
 func (p *Port) Close() error {
 	p.drain()
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	var errs []error
 	if p.udp != nil {
 		p.udp.paths.Close()

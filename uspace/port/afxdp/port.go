@@ -51,7 +51,7 @@ import (
 
 // Port is an AF_XDP port; it implements port.Port.
 type Port struct {
-	mu      sync.Mutex // guards attach and info.XDPMode, which Watch changes
+	mu      sync.Mutex // guards the mode in info and why, which Watch changes
 	info    Info
 	ifindex int
 	nic     *bpf.NIC
