@@ -266,10 +266,11 @@ type node struct {
 	own     *card.Card
 	with    *attach.Info
 	profile *hwprofiles.Profile // of the own card
-	// leads returns the interface that leads to a node, with an own card; peers is its peers file.
-	udp   bool // frames travel in datagrams
+	// leads returns the interface that leads to a node, with an own card; peers is its peers file, and udp says
+	// that frames travel in datagrams.
 	leads func(node uint16) string
 	peers string
+	udp   bool
 }
 
 // open makes the card that the flags describe, or attaches to the daemon's.
