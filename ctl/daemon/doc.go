@@ -36,6 +36,8 @@
 //	card: 0                     # number of this host in the peers file
 //	peers: peers.yaml           # beside this file; see package cluster
 //	interfaces: [eth1]          # default: those that the peers file names
+//	encap: ethernet             # ethernet, or udp: over routers; default: as the peers file says
+//	port: 30600                 # of encap udp; default: as the peers file says, or this
 //	xdp: auto                   # auto, native, generic
 //	bind: auto                  # auto, copy, zero-copy
 //	huge_pages: false

@@ -100,12 +100,17 @@ func openLinks(c *Config) (links []*link, err error) {
 	}()
 	for i, name := range c.Interfaces {
 		// There may be more queues when it is opened again.
-		nic, err := bpf.LoadNIC(bpf.Load{Queues: bpf.MaxQueues, Frags: c.Jumbo})
+		load := bpf.Load{Queues: bpf.MaxQueues, Frags: c.Jumbo}
+		udp := c.datagrams(c.Peers, i)
+		if udp != nil {
+			load.UDPPort = udp.Port
+		}
+		nic, err := bpf.LoadNIC(load)
 		if err != nil {
 			return links, fmt.Errorf("opening interface %s: %w", name, err)
 		}
 		l := &link{at: i, configured: name, nic: nic, config: afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, NIC: nic, Socket: c.MakeSocket}}
+			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, NIC: nic, Socket: c.MakeSocket, UDP: udp}}
 		links = append(links, l)
 		if l.port, err = afxdp.Open(l.config); err != nil {
 			return links, err

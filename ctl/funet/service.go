@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
@@ -143,6 +144,16 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 	}
 	if !r.MemoryLocked {
 		memory += ", not all locked"
+	}
+	if r.Encap == cluster.UDP.String() {
+		fmt.Fprintf(w, "frames travel in UDP datagrams, with a path to %s\n", count(r.Paths, "peer"))
+	}
+	for _, p := range r.Missing {
+		why := p.Missing
+		if why == "" {
+			why = p.Heard
+		}
+		fmt.Fprintf(w, "  card %d at %s: %s\n", p.Card, p.Address, why)
 	}
 	fmt.Fprintf(w, "%s, %s of shared memory: %s\n", count(r.Connections, "connection"), count(r.Bytes, "byte"), memory)
 	fmt.Fprintf(w, "the card's thread has %s\n", r.Priority)
