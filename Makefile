@@ -17,7 +17,7 @@ HOSTILETIME ?= 10m
 # Where make install puts things, below DESTDIR.
 PREFIX ?= /usr/local
 
-.PHONY: build install systemd demo test check unit race mutants fuzz hostile share figures peers generate clean root
+.PHONY: build install systemd demo test check unit race mutants fuzz hostile share qemu figures peers generate clean root
 build: bin/funet bin/funid
 
 .PHONY: bin/funet bin/funid
@@ -48,6 +48,15 @@ systemd: root build
 bin/share:
 	@mkdir -p bin
 	$(GO) build -o bin/share ./tests/share
+
+# FUNet on drivers of real NICs, in guests under QEMU: a table on stdout. QEMU=short for two of the NICs,
+# QEMU="--nics igb --json" and the like for others (bin/qemu --help). QEMUCACHE is where QEMU and
+# kernels are kept, which are fetched with apt, and not installed. It needs no root.
+qemu:
+	@mkdir -p bin/guest
+	@CGO_ENABLED=0 $(GO) build -ldflags="-s -w" -o bin/qemu ./tests/qemu
+	@CGO_ENABLED=0 $(GO) build -ldflags="-s -w" -o bin/guest ./ctl/funet ./ctl/funid
+	@bin/qemu $(if $(filter short,$(QEMU)),--short,$(QEMU))
 
 root:
 	@[ "$$(id -u)" = 0 ] || { echo "make: network namespaces and AF_XDP need root; run it with sudo" >&2; exit 1; }
