@@ -1,15 +1,174 @@
 package main
 
-// This file is the kernels: what they complain about, and their own traffic beside FUNet.
+// This file is the kernels: their own traffic beside FUNet, and what they complain about.
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"regexp"
+	"strings"
+	"syscall"
 	"time"
+
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/tests/qemu/guest"
 )
 
-// complaint matches what a kernel says when something went wrong.
-var complaint = regexp.MustCompile(`(?m)^.*(WARNING:|BUG:|Call Trace|Oops|general protection|lockup|Hang|timed out|Reset adapter|[Rr]edirect failed|XDP|xsk).*$`)
+const (
+	// streamTime is how long each TCP stream sends.
+	streamTime = 2 * time.Second
+	// manyPings is how many there are, one after the other, pingEvery apart.
+	manyPings = 100
+	pingEvery = 20 * time.Millisecond
+	// startsEvery is how far they are apart while a daemon starts and stops, which takes longer.
+	startsEvery = 100 * time.Millisecond
+	// measureDeadline bounds a measurement.
+	measureDeadline = time.Minute
+)
+
+func (p pair) tcp(ctx context.Context) (*guest.TCP, error) {
+	return measure[guest.TCP](ctx, p, measureDeadline, "tcp", streamTime.String())
+}
+
+func (p pair) ping(ctx context.Context) (*guest.Pings, error) {
+	return measure[guest.Pings](ctx, p, measureDeadline, "ping", fmt.Sprint(manyPings), pingEvery.String())
+}
+
+// besideDaemons measures the kernel's own traffic without daemons, while they start and stop, beside
+// idle ones and beside a job, and without them again. It also runs ping-pong through the daemons, a
+// row that is nil if they did not start.
+func (p pair) besideDaemons(ctx context.Context, scale float64) (b *beside, r *row, err error) {
+	b = &beside{}
+	// What a daemon fails to do is a result, and what the rig fails to do is an error.
+	fault := func(err error) error {
+		if errors.Is(err, errDaemon) {
+			b.Error = strings.TrimPrefix(b.Error+"; "+err.Error(), "; ")
+			return nil
+		}
+		return err
+	}
+	if b.PingAlone, err = p.ping(ctx); err != nil {
+		return b, nil, err
+	}
+	if b.Alone, err = p.tcp(ctx); err != nil {
+		return b, nil, err
+	}
+	if err := fault(p.startAndStop(ctx, b)); err != nil || b.Error != "" {
+		return b, nil, err
+	}
+	d, err := p.startDaemons(ctx)
+	if err == nil {
+		r, err = p.withDaemons(ctx, b, scale)
+	}
+	log, stopped := d.stop(ctx)
+	if err := fault(errors.Join(err, stopped)); err != nil {
+		return b, r, err
+	}
+	b.Log = firstLines(log, mostComplaints)
+	if b.After, err = p.tcp(ctx); err != nil {
+		return b, r, err
+	}
+	b.ratio()
+	return b, r, nil
+}
+
+// startAndStop pings while daemons start and stop.
+func (p pair) startAndStop(ctx context.Context, b *beside) error {
+	pings, err := p[0].begin(measureDeadline, guest.Program, "ping", fmt.Sprint(manyPings), startsEvery.String())
+	if err != nil {
+		return err
+	}
+	d, failed := p.startDaemons(ctx)
+	_, stopped := d.stop(ctx)
+	e, err := pings.wait(ctx)
+	if err := errors.Join(failed, stopped, err); err != nil {
+		return err
+	}
+	b.PingStarts, err = measured[guest.Pings](e)
+	return err
+}
+
+// withDaemons is what is done while they run.
+func (p pair) withDaemons(ctx context.Context, b *beside, scale float64) (r *row, err error) {
+	if b.PingIdle, err = p.ping(ctx); err != nil {
+		return nil, err
+	}
+	if b.Idle, err = p.tcp(ctx); err != nil {
+		return nil, err
+	}
+	shells, err := p.startShells(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, shells.signal(syscall.SIGTERM)) }()
+	one, err := p.attached(ctx, scale)
+	if err != nil || !one.Passed {
+		return &one, err // a job that does not run has nothing beside it
+	}
+	// A job that goes on until it is interrupted.
+	job, err := p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", "100000000")...)
+	if err != nil {
+		return &one, err
+	}
+	running, err := p.jobRuns(ctx, job)
+	if err == nil && running {
+		if b.PingJob, err = p.ping(ctx); err == nil {
+			b.Job, err = p.tcp(ctx)
+		}
+	}
+	err = errors.Join(err, job.signal(syscall.SIGINT))
+	job.timeout = readyDeadline
+	e, ended := job.wait(ctx)
+	if err := errors.Join(err, ended); err != nil {
+		return &one, err
+	}
+	if want := 128 + int(syscall.SIGINT); e.Code != want {
+		b.Error = fmt.Sprintf("the job beside which the kernel was measured ended with code %d, not %d: %v", e.Code, want, failure(0, e))
+	}
+	return &one, nil
+}
+
+// jobRuns waits until processes of a job are attached on both hosts, or it has ended.
+func (p pair) jobRuns(ctx context.Context, job *running) (bool, error) {
+	for begin := time.Now(); time.Since(begin) < readyDeadline; {
+		attached := 0
+		for _, m := range p {
+			e, err := m.run(ctx, readyDeadline, "funet", "status", "--json")
+			if err != nil {
+				return false, err
+			}
+			var s daemon.Status
+			if json.Unmarshal([]byte(e.Stdout), &s) == nil {
+				for _, j := range s.Jobs {
+					attached += j.Attached
+				}
+			}
+		}
+		if attached == len(p) {
+			return true, nil
+		}
+		select {
+		case e := <-job.ended:
+			job.ended <- e // for who waits
+			return false, nil
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return false, nil
+}
+
+// ratio computes what TCP keeps beside an idle daemon.
+func (b *beside) ratio() {
+	if b.Alone == nil || b.Idle == nil || b.After == nil {
+		return
+	}
+	b.IdleRatio = 2 * b.Idle.Rate / max(b.Alone.Rate+b.After.Rate, 1e-9)
+}
+
+// complaint matches what a kernel says when something went wrong, or that a link went down.
+var complaint = regexp.MustCompile(`(?m)^.*(WARNING:|BUG:|Call Trace|Oops|general protection|lockup|Hang|timed out|Reset adapter|[Rr]edirect failed|Link is Down|NIC Link).*$`)
 
 // mostComplaints is how many are reported of a kernel.
 const mostComplaints = 10
@@ -21,7 +180,19 @@ func (p pair) complaints(ctx context.Context) (all []string, err error) {
 		if err != nil {
 			return all, err
 		}
-		all = append(all, complaint.FindAllString(e.Stdout, mostComplaints)...)
+		for _, line := range complaint.FindAllString(e.Stdout, mostComplaints) {
+			all = append(all, fmt.Sprintf("host %d: %s", m.host, line))
+		}
 	}
 	return all, nil
+}
+
+// firstLines are those of a log.
+func firstLines(log string, most int) (lines []string) {
+	for line := range strings.Lines(log) {
+		if line = strings.TrimSpace(line); line != "" && len(lines) < most {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }

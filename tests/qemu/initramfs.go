@@ -7,6 +7,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -24,14 +25,14 @@ type image struct {
 	guest     string // this program
 	funet     string
 	funid     string
-	busybox   string
+	tools     string // folder
 	kernel    string // folder
 	peers     string // the peers file
 	funidYAML [2]string
 }
 
 // applets are busybox's under their own names.
-var applets = []string{"sh", "dmesg", "cat", "ls", "ps", "ip", "ifconfig", "mount"}
+var applets = []string{"sh", "dmesg", "cat", "ls", "ps", "ip", "mkdir", "mount", "true"}
 
 // build writes the archive into memory, which has no name in any file system, and returns it open for
 // reading. Both guests of a pair use the same.
@@ -48,12 +49,12 @@ func (i *image) build() (_ *os.File, err error) {
 	}()
 	to := bufio.NewWriterSize(f, 1<<20)
 	w := cpio.NewWriter(to)
-	for _, dir := range []string{"bin", "dev", "etc", "modules", "proc", "root", "run", "run/funet", "sys", "tmp", "var"} {
+	for _, dir := range []string{"bin", "dev", "etc", "modules", "proc", "root", "run", "sys", "tmp", "var"} {
 		if err := w.Folder(dir); err != nil {
 			return nil, err
 		}
 	}
-	for _, program := range []struct{ name, path string }{{"init", i.guest}, {"bin/funet", i.funet}, {"bin/funid", i.funid}, {"bin/busybox", i.busybox}} {
+	for _, program := range []struct{ name, path string }{{"init", i.guest}, {"bin/funet", i.funet}, {"bin/funid", i.funid}} {
 		if err := checkStatic(program.path); err != nil {
 			return nil, err
 		}
@@ -64,6 +65,9 @@ func (i *image) build() (_ *os.File, err error) {
 		if err := w.File(program.name, 0o755, data); err != nil {
 			return nil, err
 		}
+	}
+	if err := i.addTools(w); err != nil {
+		return nil, err
 	}
 	modules, err := os.ReadDir(filepath.Join(i.kernel, "modules"))
 	if err != nil {
@@ -81,7 +85,10 @@ func (i *image) build() (_ *os.File, err error) {
 	err = errors.Join(
 		w.Device("dev/console", 5, 1), // the kernel opens it for the first process
 		w.Link(guest.Program[1:], "/init"),
-		w.File("etc/passwd", 0o644, []byte("root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n")),
+		w.Link("bin/busybox", "/"+busybox),
+		w.File("etc/passwd", 0o644, []byte("root:*:0:0::/root:/bin/sh\nnobody:*:65534:65534::/:/bin/sh\nsshd:*:100:65534::/run/sshd:/bin/sh\n")),
+		w.File("etc/ssh/ssh_config", 0o644, []byte(sshConfiguration)),
+		w.File(sshdPath[1:], 0o644, []byte(sshdConfiguration)),
 		w.File("etc/group", 0o644, []byte("root:x:0:\nnogroup:x:65534:\n")),
 		w.File(peersPath[1:], 0o644, []byte(i.peers)))
 	for host, text := range i.funidYAML {
@@ -95,6 +102,55 @@ func (i *image) build() (_ *os.File, err error) {
 	}
 	return f, nil
 }
+
+// addTools puts the folder with programs into the archive.
+func (i *image) addTools(w *cpio.Writer) error {
+	return filepath.WalkDir(i.tools, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(i.tools, path)
+		if err != nil || name == "." {
+			return err
+		}
+		if d.IsDir() {
+			if name == "etc" {
+				return nil // it is there
+			}
+			return w.Folder(name)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		return w.File(name, info.Mode(), data)
+	})
+}
+
+// sshConfiguration and sshdConfiguration are those of guests, whose key is the host's and the user's.
+// Ciphers that cost little: the guests have no network that anybody else hears.
+const (
+	sshConfiguration = `StrictHostKeyChecking no
+UserKnownHostsFile /dev/null
+IdentityFile /` + sshKey + `
+LogLevel ERROR
+KexAlgorithms curve25519-sha256
+Ciphers chacha20-poly1305@openssh.com
+`
+	sshdConfiguration = `HostKey /` + sshKey + `
+AuthorizedKeysFile /` + sshKey + `.pub
+StrictModes no
+PermitRootLogin yes
+UsePAM no
+UseDNS no
+PidFile none
+`
+	sshdPath = "/etc/ssh/sshd_config"
+)
 
 // peersPath is that of the peers file in a guest.
 const peersPath = "/etc/peers.yaml"

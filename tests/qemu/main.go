@@ -59,8 +59,8 @@ type options struct {
 	NICs     []string
 	Programs []string
 	Short    bool
+	Scale    float64
 	Update   bool
-	Beside   bool
 	JSON     bool
 	Funet    string
 	Funid    string
@@ -106,14 +106,20 @@ func command() *cobra.Command {
 	p.StringSliceVar(&o.Kernels, "kernels", []string{newest, "6.12"}, "of the guests: newest, or beginnings of versions")
 	p.StringSliceVar(&o.NICs, "nics", nil, "only these: "+strings.Join(nicNames(), ", "))
 	p.StringSliceVar(&o.Programs, "programs", nil, "only these: "+strings.Join(programNames(), ", "))
-	p.BoolVar(&o.Beside, "beside", true, "measure the kernel's own traffic, too")
 	p.BoolVar(&o.Short, "short", false, "the newest kernel, and virtio with zero-copy and igb")
+	p.Float64Var(&o.Scale, "scale", 1, "how much the programs do: 1 is some seconds each, on idle processors")
 	p.BoolVar(&o.Update, "update", false, "ask for newer kernels now, not when it was a week ago")
 	p.StringVar(&o.Funet, "funet", "", "the command's program, static (default: guest/funet beside this one)")
 	p.StringVar(&o.Funid, "funid", "", "the daemon's program, static (default: guest/funid beside this one)")
 	p.BoolVar(&o.JSON, "json", false, "print one JSON document")
 	return c
 }
+
+// Limits of the options.
+const (
+	leastScale = 0.001
+	mostScale  = 1000
+)
 
 // check refuses what cannot be done, before anything is fetched.
 func (o *options) check() (err error) {
@@ -129,6 +135,9 @@ func (o *options) check() (err error) {
 		if name != newest && len(numbers(name)) == 0 {
 			return fmt.Errorf("--kernels %q: use newest, or a version such as 6.12", name)
 		}
+	}
+	if !(o.Scale >= leastScale && o.Scale <= mostScale) {
+		return fmt.Errorf("--scale %g: use %g to %d", o.Scale, leastScale, mostScale)
 	}
 	if o.Short {
 		o.Kernels = []string{newest}
@@ -209,10 +218,6 @@ func (o *options) run(ctx context.Context) (r *report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	box, err := busybox(tools)
-	if err != nil {
-		return nil, err
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -238,7 +243,7 @@ func (o *options) run(ctx context.Context) (r *report, err error) {
 		}
 	}
 	images := func(folder string, n nic) *image {
-		return &image{guest: self, funet: o.Funet, funid: o.Funid, busybox: box, kernel: folder, peers: peersFile(), funidYAML: funidFiles(n)}
+		return &image{guest: self, funet: o.Funet, funid: o.Funid, tools: tools, kernel: folder, peers: peersFile(), funidYAML: funidFiles(n)}
 	}
 	if err := e.tryKVM(ctx, images(all[0].folder, nics[0])); err != nil {
 		return nil, err
@@ -293,13 +298,21 @@ func (o *options) all(ctx context.Context, p pair, n nic, c *configuration, log 
 		if !wanted(prog.Name) {
 			continue
 		}
-		r, err := p.embedded(ctx, n, prog)
+		r, err := p.embedded(ctx, n, prog, o.Scale)
 		if err != nil {
 			return err
 		}
 		enter(r)
 	}
-	return nil
+	if !wanted(viaDaemons) {
+		return nil
+	}
+	b, r, err := p.besideDaemons(ctx, o.Scale)
+	c.Beside = b
+	if r != nil {
+		enter(*r)
+	}
+	return err
 }
 
 // peersFile is that of both hosts.

@@ -77,7 +77,8 @@ type beside struct {
 	PingStarts *guest.Pings `json:"ping_funid_starts_and_stops"`
 	PingIdle   *guest.Pings `json:"ping_funid_idle"`
 	PingJob    *guest.Pings `json:"ping_funid_job"`
-	Error      string       `json:"error,omitempty"` // of a daemon
+	Error      string       `json:"error,omitempty"`     // of a daemon
+	Log        []string     `json:"funid_log,omitempty"` // of both daemons, the first lines
 }
 
 // leastIdle is what TCP is to keep beside an idle funid.

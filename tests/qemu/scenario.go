@@ -18,9 +18,15 @@ import (
 // program is one of funet's, with what its result must say.
 type program struct {
 	Name string
-	args []string
+	// args are its own, with how much it does in all, which is a size times --scale.
+	args func(scale float64) []string
 	// figures takes the figures from the documents of nodes 0 and 1.
-	figures func(r *row, documents [2]result) error
+	figures func(r *row, documents [2]result, scale float64) error
+}
+
+// scaled is a size times the scale, a multiple of a unit, at least one.
+func scaled(size int, scale float64, unit int) int {
+	return max(int(float64(size)*scale)/unit, 1) * unit
 }
 
 // result has the fields of the programs' documents that matter here.
@@ -43,26 +49,39 @@ type result struct {
 	MFLOPS     float64 `json:"mflop_per_s"`
 }
 
-// floodMessages is how many requests flood sends, and as many replies.
-const floodMessages = 50_000
+// Sizes, which take a translated guest a second or two each.
+const (
+	exchanges      = 5000
+	streamMessages = 500_000
+	floodMessages  = 50_000
+	transferBytes  = 32 << 20
+	transferBlock  = 256 << 10
+)
 
-// programs are the README's, with sizes that take a translated guest a second or two each.
+// programs are the README's.
 var programs = []program{
-	{"pingpong", []string{"--exchanges", "5000", "--warm-up", "500"}, roundTrips},
-	{"stream", []string{"--messages", "500000", "--words", "4"}, func(r *row, d [2]result) error {
+	{"pingpong", pingpongArguments, roundTrips},
+	{"stream", func(scale float64) []string {
+		return []string{"--messages", fmt.Sprint(scaled(streamMessages, scale, 1))}
+	}, func(r *row, d [2]result, _ float64) error {
 		r.Rate = d[0].Rate
 		return notZero("messages", d[0].Messages)
 	}},
-	{"flood", []string{"--messages", fmt.Sprint(floodMessages), "--stalls", "4", "--stall", "50ms"}, func(r *row, d [2]result) error {
-		r.Rate = floodMessages / max(d[0].Seconds, d[1].Seconds, 1e-9)
+	{"flood", func(scale float64) []string {
+		return []string{"--messages", fmt.Sprint(scaled(floodMessages, scale, 1)), "--stalls", "4", "--stall", "50ms"}
+	}, func(r *row, d [2]result, scale float64) error {
+		n := scaled(floodMessages, scale, 1)
+		r.Rate = float64(n) / max(d[0].Seconds, d[1].Seconds, 1e-9)
 		for node, one := range d {
-			if one.Delivered != floodMessages || one.Lost+one.Duplicated+one.Damaged != 0 {
-				return fmt.Errorf("node %d: %d of %d messages delivered, %d lost, %d twice, %d damaged", node, one.Delivered, floodMessages, one.Lost, one.Duplicated, one.Damaged)
+			if one.Delivered != n || one.Lost+one.Duplicated+one.Damaged != 0 {
+				return fmt.Errorf("node %d: %d of %d messages delivered, %d lost, %d twice, %d damaged", node, one.Delivered, n, one.Lost, one.Duplicated, one.Damaged)
 			}
 		}
 		return nil
 	}},
-	{"transfer", []string{"--bytes", fmt.Sprint(32 << 20), "--block", fmt.Sprint(256 << 10), "--depth", "4"}, func(r *row, d [2]result) error {
+	{"transfer", func(scale float64) []string {
+		return []string{"--bytes", fmt.Sprint(scaled(transferBytes, scale, transferBlock)), "--block", fmt.Sprint(transferBlock), "--depth", "4"}
+	}, func(r *row, d [2]result, _ float64) error {
 		one := d[0]
 		if d[1].Bytes > 0 {
 			one = d[1] // whoever has the figures
@@ -70,13 +89,18 @@ var programs = []program{
 		r.Bytes = one.Goodput * 1000 / 8
 		return notZero("bytes", int(one.Bytes))
 	}},
-	{"matmul", []string{"--size", "192"}, func(r *row, d [2]result) error {
+	{"matmul", func(float64) []string { return []string{"--size", "192"} }, func(r *row, d [2]result, _ float64) error {
 		r.MFLOPS = d[0].MFLOPS
 		if !d[0].Verified {
 			return errors.New("the product is wrong")
 		}
 		return nil
 	}},
+}
+
+func pingpongArguments(scale float64) []string {
+	n := scaled(exchanges, scale, 1)
+	return []string{"--exchanges", fmt.Sprint(n), "--warm-up", fmt.Sprint(n / 10)}
 }
 
 // viaDaemons is the sixth: ping-pong by processes that attach to a funid on each host.
@@ -90,7 +114,7 @@ func programNames() (names []string) {
 	return append(names, viaDaemons)
 }
 
-func roundTrips(r *row, d [2]result) error {
+func roundTrips(r *row, d [2]result, _ float64) error {
 	r.P50, r.P99 = d[0].P50, d[0].P99
 	return notZero("exchanges", int(d[0].Exchanges))
 }
@@ -107,16 +131,16 @@ const (
 	// is attached, which takes seconds.
 	peerWait = 20 * time.Second
 	// programDeadline bounds a program.
-	programDeadline = 90 * time.Second
+	programDeadline = 5 * time.Minute
 )
 
 // embedded runs a program with a card of its own on each host.
-func (p pair) embedded(ctx context.Context, n nic, prog program) (r row, err error) {
+func (p pair) embedded(ctx context.Context, n nic, prog program, scale float64) (r row, err error) {
 	r.Program = prog.Name
 	var both [2]*running
 	for host, m := range p {
 		args := append([]string{"funet", prog.Name, "--card", "embedded", "--iface", m.hello.Interface, "--node", fmt.Sprint(host), "--peers", peersPath,
-			"--xdp", n.xdp, "--bind", n.bind, "--wait", peerWait.String(), "--json"}, prog.args...)
+			"--xdp", n.xdp, "--bind", n.bind, "--wait", peerWait.String(), "--json"}, prog.args(scale)...)
 		if both[host], err = m.begin(programDeadline, args...); err != nil {
 			return r, err
 		}
@@ -138,7 +162,7 @@ func (p pair) embedded(ctx context.Context, n nic, prog program) (r row, err err
 		r.mode(d)
 	}
 	if failed == nil {
-		if err := prog.figures(&r, documents); err != nil {
+		if err := prog.figures(&r, documents, scale); err != nil {
 			failed = append(failed, err)
 		}
 	}
@@ -151,7 +175,7 @@ type daemons [2]*running
 
 const (
 	// daemonsDeadline bounds everything that is done with daemons.
-	daemonsDeadline = 10 * time.Minute
+	daemonsDeadline = time.Hour
 	// readyDeadline bounds a daemon's start, and its end.
 	readyDeadline = time.Minute
 )
@@ -232,9 +256,9 @@ func (d daemons) stop(ctx context.Context) (log string, err error) {
 }
 
 // attached runs ping-pong through daemons, from host 0 and by ssh on host 1.
-func (p pair) attached(ctx context.Context) (r row, err error) {
+func (p pair) attached(ctx context.Context, scale float64) (r row, err error) {
 	r.Program = viaDaemons
-	e, err := p[0].run(ctx, programDeadline, jobArguments("pingpong", programs[0].args...)...)
+	e, err := p[0].run(ctx, programDeadline, jobArguments("pingpong", pingpongArguments(scale)...)...)
 	if err != nil {
 		return r, err
 	}
@@ -255,7 +279,7 @@ func (p pair) attached(ctx context.Context) (r row, err error) {
 		}
 		r.mode(one)
 	}
-	r.judge(roundTrips(&r, d))
+	r.judge(roundTrips(&r, d, scale))
 	return r, nil
 }
 

@@ -61,8 +61,8 @@ type store struct {
 type chosen struct {
 	Asked   time.Time       `json:"asked"`
 	Kernels []kernelPackage `json:"kernels"`
-	QEMU    string          `json:"qemu"`  // versions
-	Tools   string          `json:"tools"` // of the shell for guests
+	QEMU    string          `json:"qemu"` // versions
+	Tools   string          `json:"tools"`
 }
 
 // openStore opens a cache, or makes one. Only one process at a time has it.
@@ -132,21 +132,11 @@ func (s *store) askApt(ctx context.Context) (err error) {
 	if c.Kernels, err = s.apt.kernels(ctx); err != nil {
 		return err
 	}
-	files, err := s.apt.plan(ctx, s.apt.hosts(), emulator, shell)
-	if err != nil {
+	if c.QEMU, err = s.version(ctx, s.apt.hosts(), emulator); err != nil {
 		return err
 	}
-	for _, f := range files {
-		name, version := f.split()
-		switch name {
-		case emulator:
-			c.QEMU = version
-		case shell:
-			c.Tools = version
-		}
-	}
-	if c.QEMU == "" || c.Tools == "" {
-		return fmt.Errorf("%w: no %s and %s in %s", errPackages, emulator, shell, strings.Join(s.apt.host, ", "))
+	if c.Tools, err = s.version(ctx, s.apt.bare(), toolPackages...); err != nil {
+		return err
 	}
 	s.chosen = c
 	text, err := json.MarshalIndent(c, "", "  ")
@@ -156,6 +146,20 @@ func (s *store) askApt(ctx context.Context) (err error) {
 	return os.WriteFile(s.path("chosen.json"), text, 0o644)
 }
 
+// version is that of the first of the packages that would be installed.
+func (s *store) version(ctx context.Context, options []string, packages ...string) (string, error) {
+	files, err := s.apt.plan(ctx, options, packages...)
+	if err != nil {
+		return "", err
+	}
+	for _, f := range files {
+		if name, version := f.split(); name == packages[0] {
+			return version, nil
+		}
+	}
+	return "", fmt.Errorf("%w: no %s in %s", errPackages, packages[0], strings.Join(s.apt.host, ", "))
+}
+
 func (s *store) openApt(ctx context.Context) (err error) {
 	if s.apt == nil {
 		s.apt, err = openApt(ctx, s.path("apt"), s.keeper)
@@ -163,11 +167,8 @@ func (s *store) openApt(ctx context.Context) (err error) {
 	return err
 }
 
-// Packages.
-const (
-	emulator = "qemu-system-x86"
-	shell    = "busybox-static"
-)
+// emulator is the package with QEMU.
+const emulator = "qemu-system-x86"
 
 // make returns a folder of the cache, which fill fills if it is not there. Fill gets the folder and
 // another for what it has no use for afterwards.
@@ -228,32 +229,6 @@ func (s *store) unpackAll(ctx context.Context, debs, dir string, want func(strin
 	return err
 }
 
-// tools returns the folder with programs for guests.
-func (s *store) tools(ctx context.Context) (string, error) {
-	return s.make(ctx, "tools-"+s.chosen.Tools, func(dir, debs string) error {
-		s.log("fetching programs for guests")
-		if err := s.apt.download(ctx, s.apt.hosts(), debs, shell); err != nil {
-			return err
-		}
-		return s.unpackAll(ctx, debs, dir, func(name string) bool { return filepath.Base(name) == "busybox" })
-	})
-}
-
-// busybox finds the shell in the folder with programs.
-func busybox(tools string) (string, error) {
-	for _, at := range []string{"bin", "usr/bin"} {
-		if path := filepath.Join(tools, at, "busybox"); fileExists(path) {
-			return path, nil
-		}
-	}
-	return "", fmt.Errorf("%w: %s has no busybox", errPackages, tools)
-}
-
-func fileExists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 // kernel returns the folder of a kernel.
 func (s *store) kernel(ctx context.Context, k kernelPackage, tools string) (string, error) {
 	return s.make(ctx, "kernel-"+k.Release, func(dir, debs string) error {
@@ -269,11 +244,9 @@ func (s *store) kernel(ctx context.Context, k kernelPackage, tools string) (stri
 		if err := s.unpackAll(ctx, debs, tree, func(name string) bool { return kernelFile(name, k.Release) }); err != nil {
 			return err
 		}
-		box, err := busybox(tools)
-		if err != nil {
-			return err
-		}
-		return fillKernel(dir, tree, k.Release, func(path string) ([]byte, error) { return decompress(ctx, s.keeper, box, path) })
+		return fillKernel(dir, tree, k.Release, func(path string) ([]byte, error) {
+			return decompress(ctx, s.keeper, filepath.Join(tools, busybox), path)
+		})
 	})
 }
 

@@ -1,0 +1,60 @@
+package main
+
+// This file is ssh between the guests, by which `funet run` starts processes on both.
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/funet/funet/tests/qemu/guest"
+)
+
+// shells are a sshd on each host.
+type shells [2]*running
+
+// startShells starts them and waits until host 0 gets a command through to both.
+func (p pair) startShells(ctx context.Context) (s shells, err error) {
+	for host, m := range p {
+		if e, err := m.run(ctx, readyDeadline, "mkdir", "-p", "/run/sshd"); err != nil {
+			return s, err
+		} else if err := failure(host, e); err != nil {
+			return s, err
+		}
+		if s[host], err = m.begin(daemonsDeadline, "/usr/sbin/sshd", "-D", "-e", "-f", sshdPath); err != nil {
+			return s, err
+		}
+	}
+	for host := range p {
+		for begin := time.Now(); ; {
+			e, err := p[0].run(ctx, readyDeadline, "ssh", "-T", "--", guest.Address(host).String(), "true")
+			if err != nil {
+				return s, err
+			}
+			why := failure(0, e)
+			if why == nil {
+				break
+			}
+			if time.Since(begin) > readyDeadline {
+				return s, fmt.Errorf("%w %d: no ssh to it within %v: %w", errGuest, host, readyDeadline, why)
+			}
+			select {
+			case e := <-s[host].ended:
+				return s, fmt.Errorf("%w %d: sshd: %w", errGuest, host, orNil(failure(host, e)))
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}
+	return s, nil
+}
+
+// signal sends both a signal.
+func (s shells) signal(number syscall.Signal) error {
+	for _, r := range s {
+		if err := r.signal(number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
