@@ -10,6 +10,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -42,6 +44,7 @@ type Attachment struct {
 	link      link.Link
 	mode      AttachMode
 	nativeErr error
+	noNative  error // Kind.Native
 	ifindex   int
 
 	once sync.Once
@@ -50,8 +53,8 @@ type Attachment struct {
 
 // Attach puts prog on the interface, found in the network namespace of the
 // calling thread. Errors: ErrNoInterface, ErrPermission, ErrProgramAttached,
-// ErrNotSupported (also: an MTU too large for native mode), ErrConfig. A native
-// attach can restart the NIC's queues, which loses frames.
+// ErrNotSupported (also: an MTU too large for native mode, native mode on a bond), ErrConfig.
+// A native attach can restart the NIC's queues, which loses frames.
 func Attach(prog *ebpf.Program, ifindex int, mode AttachMode) (*Attachment, error) {
 	doing := fmt.Sprintf("attach XDP program to interface %d (%s)", ifindex, mode)
 	if prog == nil || prog.Type() != ebpf.XDP {
@@ -64,7 +67,11 @@ func Attach(prog *ebpf.Program, ifindex int, mode AttachMode) (*Attachment, erro
 	if _, err := findInterface("", ifindex); err != nil {
 		return nil, err
 	}
-	a := &Attachment{ifindex: ifindex, mode: mode}
+	l, err := netlink.LinkByIndex(ifindex)
+	if err != nil {
+		return nil, sysFault(doing, err)
+	}
+	a := &Attachment{ifindex: ifindex, mode: mode, noNative: kindOf(l).Native}
 	switch mode {
 	case AttachNative, AttachGeneric:
 		if err := a.attach(prog, mode); err != nil {
@@ -90,12 +97,31 @@ func Attach(prog *ebpf.Program, ifindex int, mode AttachMode) (*Attachment, erro
 
 func (a *Attachment) attach(prog *ebpf.Program, mode AttachMode) (err error) {
 	flags := link.XDPDriverMode
-	if mode == AttachGeneric {
+	switch {
+	case mode == AttachGeneric:
 		flags = link.XDPGenericMode
+	case a.noNative != nil:
+		return a.noNative
 	}
 	a.mode = mode
 	a.link, err = link.AttachXDP(link.XDPOptions{Program: prog, Interface: a.ifindex, Flags: flags})
 	return err
+}
+
+// attachedMode is the mode of the program that is attached to an interface, AttachAuto for none.
+func attachedMode(ifindex int) (AttachMode, error) {
+	l, err := netlink.LinkByIndex(ifindex)
+	if err != nil {
+		return AttachAuto, err
+	}
+	x := l.Attrs().Xdp
+	switch {
+	case x == nil || !x.Attached:
+		return AttachAuto, nil
+	case x.AttachMode == nl.XDP_ATTACHED_SKB:
+		return AttachGeneric, nil
+	}
+	return AttachNative, nil
 }
 
 // hopeless is an answer that generic mode would get too.
@@ -112,6 +138,8 @@ func hopeless(err error) bool {
 // net/core/dev.c, veth_xdp_set) their sentinels and cures.
 func attachFault(doing string, err error) error {
 	switch {
+	case errors.Is(err, errBond):
+		return fault(doing, ErrNotSupported, err, "attach generic, or native to each slave")
 	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EEXIST):
 		return fault(doing, ErrProgramAttached, err, "detach it first: 'ip link set dev NAME xdp off', or end its owner ('bpftool link')")
 	case errors.Is(err, unix.ERANGE), errors.Is(err, unix.EMSGSIZE):

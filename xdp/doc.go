@@ -63,14 +63,33 @@
 // Open, Attach and Probe look for the interface in the network namespace of the
 // calling thread. What they return works from any thread.
 //
+// # The order
+//
+// Attach, then Open, then Register: a driver may have what a socket needs only while it
+// runs a program, and Open must know whether that is native. Frames to receive into are on
+// the fill ring before the socket is bound (SocketConfig.Frames), because drivers take the
+// receive buffers of a zero-copy queue from there at bind: one that finds none leaves the
+// queue without any, which cuts the host off, as the kernel's own frames come through that
+// queue, too. Afterwards WakeRx wakes a driver that found the ring empty.
+//
+// A driver may also round the room of a UMEM frame down to a size that its NIC knows (igb
+// and igc, from 2048 - 256 to 1024 bytes) and break longer frames, everybody's: a UMEM for
+// zero-copy has frames of 4096 bytes.
+//
+// Close in the order socket, attachment, program, UMEM. A NIC sends zero-copy frames after
+// Kick has returned and loses those that it still has when the socket is closed: whoever
+// wants the last ones to leave waits for their completions. A program that dies leaves
+// nothing behind: the kernel closes the same things.
+//
 // # Example
 //
 //	umem, err := xdp.NewUMEM(xdp.UMEMConfig{FrameCount: 4096})
-//	s, err := xdp.Open(xdp.SocketConfig{Interface: "eth0", UMEM: umem, NeedWakeup: true})
+//	frames := ... // the addresses of 2048 frames: umem.Addr(0), umem.Addr(1), ...
 //	prog, err := xdp.NewRedirectProgram(xdp.RedirectConfig{EtherType: 0x88B5, Queues: 1})
+//	at, err := xdp.Attach(prog.Program, ifindex, xdp.AttachAuto)
+//	s, err := xdp.Open(xdp.SocketConfig{Interface: "eth0", UMEM: umem, Frames: frames, NeedWakeup: true})
 //	err = s.Register(prog.Sockets, 0)
-//	at, err := xdp.Attach(prog.Program, s.Info().Index, xdp.AttachAuto)
-//	... put 2048 frames into s.Fill(), then, on a locked thread:
+//	... then, on a locked thread:
 //	for {
 //		n := tx.Reserve(rx.Peek(32))
 //		for i := range n {
@@ -89,9 +108,6 @@
 //		fill.Submit(n)
 //		err = s.WakeRx()
 //	}
-//
-// Close in the order socket, attachment, program, UMEM. A program that dies leaves
-// nothing behind: the kernel closes the same things.
 //
 // # What veth does
 //

@@ -95,10 +95,13 @@ func kickError(e unix.Errno) error {
 }
 
 // WakeRx makes the kernel look for frames where it does not by itself: when the
-// fill ring says that it must be woken, or when busy polling was asked for. Other
-// calls cost a load. The rules for callers and the errors are those of Kick.
+// fill ring has frames and says that the driver must be woken to see them, or when
+// busy polling was asked for. Other calls cost a load. It is called after Submit to the
+// fill ring, and now and then while nothing arrives: a driver may find the ring empty,
+// and ask, just after a call that found nothing asked. The rules for callers and the
+// errors are those of Kick.
 func (s *Socket) WakeRx() error {
-	if !s.busyPoll && !s.pair.fill.NeedWakeup() {
+	if fill := &s.pair.fill; !s.busyPoll && (!fill.NeedWakeup() || fill.Len() == 0) {
 		return nil
 	}
 	return s.recvfrom()

@@ -13,6 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// probeFrames are what the kernel's own frames are received into while a trial holds queue 0
+// zero-copy: as many as the descriptors of most drivers' rings, so that none is lost.
+const probeFrames = 512
+
 // Answer is one result of Probe.
 type Answer int
 
@@ -61,7 +65,7 @@ type Capabilities struct {
 	NativeFrags Trial // attach in the driver a program that takes packets of several buffers
 	Generic     Trial // attach in the stack
 	Copy        Trial // bind in copy mode
-	ZeroCopy    Trial // bind in zero-copy mode, with a native program attached if possible
+	ZeroCopy    Trial // bind in zero-copy mode, with a native program attached
 	NeedWakeup  Trial // bind with XDP_USE_NEED_WAKEUP
 	MultiBuffer Trial // bind with XDP_USE_SG
 	BusyPoll    Trial // the three busy-poll socket options
@@ -70,8 +74,8 @@ type Capabilities struct {
 // Probe looks at an interface in the network namespace of the calling thread.
 // It attaches a program that passes every frame, and binds queue 0, each for a
 // moment. On an interface that nothing else uses for XDP the kernel's own traffic
-// goes on, except that drivers may restart their queues for it and that a
-// zero-copy bind takes queue 0 away while it lasts. An interface that is down has
+// goes on, except that drivers may restart their queues for it: each trial has frames
+// on the fill ring before it binds, and what is received into them the program passes on. An interface that is down has
 // Unknown for everything that binds. Only an interface that is not there
 // (ErrNoInterface) or a kernel that does not answer is an error.
 func Probe(ifname string) (Capabilities, error) {
@@ -151,11 +155,14 @@ func attachPass(ifindex int, mode AttachMode, flags uint32) (*Attachment, error)
 
 // probeBind binds and releases queue 0, once for each question.
 func (c *Capabilities) probeBind(dev *net.Interface) error {
-	umem, err := NewUMEM(UMEMConfig{FrameCount: 64})
+	umem, err := NewUMEM(UMEMConfig{FrameCount: probeFrames})
 	if err != nil {
 		return err
 	}
-	base := SocketConfig{Index: dev.Index, UMEM: umem, Bind: BindCopy, RxSize: 64, TxSize: 64, FillSize: 64, CompletionSize: 64}
+	base := SocketConfig{Index: dev.Index, UMEM: umem, Bind: BindCopy, RxSize: 64, TxSize: 64, FillSize: probeFrames, CompletionSize: 64}
+	for i := range uint32(probeFrames) {
+		base.Frames = append(base.Frames, umem.Addr(i))
+	}
 	try := func(change func(*SocketConfig)) Trial {
 		config := base
 		change(&config)
@@ -176,11 +183,12 @@ func (c *Capabilities) probeBind(dev *net.Interface) error {
 	c.NeedWakeup = try(func(s *SocketConfig) { s.NeedWakeup = true })
 	c.MultiBuffer = try(func(s *SocketConfig) { s.MultiBuffer = true })
 	c.BusyPoll = try(func(s *SocketConfig) { s.BusyPoll = BusyPoll{Micros: 20, Budget: 8, Prefer: true} })
-	// Some drivers bind zero-copy only while they run a program.
-	a, attachErr := attachPass(dev.Index, AttachNative, 0)
-	c.ZeroCopy = try(func(s *SocketConfig) { s.Bind = BindZeroCopy })
-	if attachErr == nil {
-		err = a.Close()
+	// Some drivers bind zero-copy only while they run a program, and without one it is of no use.
+	a, err := attachPass(dev.Index, AttachNative, 0)
+	if err != nil {
+		c.ZeroCopy = judge(fmt.Errorf("zero-copy needs a native program: %w", err))
+		return umem.Close()
 	}
-	return errors.Join(err, umem.Close())
+	c.ZeroCopy = try(func(s *SocketConfig) { s.Bind = BindZeroCopy })
+	return errors.Join(a.Close(), umem.Close())
 }

@@ -1,5 +1,5 @@
 // A socket: its configuration, the order in which it is built (file, UMEM,
-// rings, mappings, bind) and the reverse order in which it is released.
+// rings, mappings, frames to receive into, bind) and the reverse order in which it is released.
 
 package xdp
 
@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -23,11 +24,14 @@ const (
 type BindMode int
 
 const (
-	// BindAuto tries zero-copy, then copy. Info says which it is.
+	// BindAuto tries zero-copy, then copy. Info says which it is, and why.
 	BindAuto BindMode = iota
 	// BindCopy has the kernel copy every frame.
 	BindCopy
-	// BindZeroCopy has the NIC use the UMEM, or fails with ErrNotSupported.
+	// BindZeroCopy has the NIC use the UMEM, or fails with ErrNotSupported. While a
+	// program is attached in generic mode it is refused, and BindAuto binds copy: such a
+	// program sees frames that the kernel has copied already, so drivers that accept the
+	// bind lose frames, or copy while they say zero-copy. Attach before Open.
 	BindZeroCopy
 )
 
@@ -61,6 +65,12 @@ type SocketConfig struct {
 	Queue uint32
 	// UMEM to use. Leave it nil with Shared, or give the same one.
 	UMEM *UMEM
+	// Frames are the addresses of UMEM frames that are on the fill ring before the
+	// socket is bound, at most FillSize. They are the kernel's from then on; when Open
+	// fails they are free. A driver may take its receive buffers when a socket is bound
+	// zero-copy, and the queue then receives nothing, also not what is the kernel's,
+	// until it finds some: who binds zero-copy gives frames here and not after Open.
+	Frames []uint64
 	// Ring sizes in slots: powers of two up to 2^20, 0 means 2048. A socket that
 	// shares another's queue has no fill and completion sizes of its own: 0.
 	RxSize, TxSize, FillSize, CompletionSize uint32
@@ -119,7 +129,7 @@ func Open(c SocketConfig) (*Socket, error) {
 		c.Shared.mu.Lock()
 		defer c.Shared.mu.Unlock()
 	}
-	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	fd, err := newSocket()
 	if err != nil {
 		return nil, sysFault(doing, err)
 	}
@@ -127,13 +137,52 @@ func Open(c SocketConfig) (*Socket, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	s := &Socket{fd: fd, umem: c.UMEM}
-	s.umem.users.Add(1)
-	if err := s.build(&c, dev); err != nil {
-		s.Close()
+	bind, without, err := c.firstBind(doing, dev.Index)
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	deadline := time.Now().Add(busyWait)
+	s, err := c.build(fd, dev, bind, deadline, false)
+	if err != nil && c.Shared == nil && c.Bind == BindAuto && bind == BindZeroCopy {
+		// A driver that refuses may have taken frames from the fill ring before, and they
+		// are lost with its state: so the next trial has a socket and rings of its own.
+		without = err
+		if fd, err = newSocket(); err == nil {
+			s, err = c.build(fd, dev, BindCopy, deadline, true)
+		}
+	}
+	if err != nil {
 		return nil, c.bindFault(doing, dev.Name, err)
 	}
+	s.info.ZeroCopyErr = without
+	// The driver looks into the fill ring at once if it asks for that. An answer here is
+	// about the interface at this moment, such as one that is being reset for the bind:
+	// it takes the frames when it is up again.
+	_ = s.WakeRx()
 	return s, nil
+}
+
+func newSocket() (int, error) { return unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0) }
+
+// firstBind is the mode to try first, and why BindAuto does not try zero-copy.
+func (c *SocketConfig) firstBind(doing string, ifindex int) (bind BindMode, without, err error) {
+	if c.Shared != nil {
+		return c.Shared.info.Mode, nil, nil
+	}
+	if c.Bind == BindCopy {
+		return BindCopy, nil, nil
+	}
+	mode, err := attachedMode(ifindex)
+	switch {
+	case err != nil:
+		return c.Bind, nil, sysFault(doing, err)
+	case mode != AttachGeneric:
+		return BindZeroCopy, nil, nil
+	case c.Bind == BindZeroCopy:
+		return c.Bind, nil, fault(doing, ErrNotSupported, errGeneric, "attach native before, or bind copy")
+	}
+	return BindCopy, errGeneric, nil
 }
 
 // complete checks the configuration and fills in what was left zero.
@@ -178,6 +227,17 @@ func (c *SocketConfig) complete(doing string, dev *net.Interface, fd int) error 
 			return refuse(doing, "ring size %d; use a power of two up to %d", *n, maxRingSize)
 		}
 	}
+	switch {
+	case len(c.Frames) > 0 && !own:
+		return refuse(doing, "a socket that shares a queue has no fill ring; leave Frames nil")
+	case uint64(len(c.Frames)) > uint64(c.FillSize):
+		return refuse(doing, "%d frames for a fill ring of %d slots; make FillSize larger", len(c.Frames), c.FillSize)
+	}
+	for _, addr := range c.Frames {
+		if c.UMEM.mapping != nil && addr >= uint64(len(c.UMEM.mem)) {
+			return refuse(doing, "frame at %#x lies outside the UMEM of %d bytes", addr, len(c.UMEM.mem))
+		}
+	}
 	if c.UMEM.mapping == nil {
 		return fmt.Errorf("%s: the UMEM is %w; map a new one", doing, ErrClosed)
 	}
@@ -202,13 +262,29 @@ func (c *SocketConfig) bindFault(doing, ifname string, err error) error {
 	return fault(doing, ErrNotSupported, err, "leave MultiBuffer (Linux 6.6) and NeedWakeup (Linux 5.4) out")
 }
 
-// build takes the steps in the order of af_xdp.rst: UMEM, rings, mappings, bind.
-func (s *Socket) build(c *SocketConfig, dev *net.Interface) error {
+// build takes the steps in the order of af_xdp.rst: UMEM, rings, mappings, frames, bind.
+// It closes fd when it fails. again: it is the second time for this UMEM.
+func (c *SocketConfig) build(fd int, dev *net.Interface, bind BindMode, deadline time.Time, again bool) (*Socket, error) {
+	s := &Socket{fd: fd, umem: c.UMEM}
+	s.umem.users.Add(1)
+	err := s.assemble(c, dev, deadline, again)
+	if err == nil {
+		err = s.bind(c, bind, deadline)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// assemble takes the steps before bind.
+func (s *Socket) assemble(c *SocketConfig, dev *net.Interface, deadline time.Time, again bool) error {
 	s.info = Info{Interface: dev.Name, Index: dev.Index, Queue: c.Queue, NeedWakeup: c.NeedWakeup, MultiBuffer: c.MultiBuffer,
 		RxSize: c.RxSize, TxSize: c.TxSize, FillSize: c.FillSize, CompletionSize: c.CompletionSize, Shared: c.Shared != nil}
 	ownPair := c.FillSize != 0
 	if c.Shared == nil {
-		if err := s.umem.register(s.fd); err != nil {
+		if err := s.umem.register(s.fd, deadline, again); err != nil {
 			return fmt.Errorf("register UMEM: %w", err)
 		}
 	}
@@ -216,7 +292,15 @@ func (s *Socket) build(c *SocketConfig, dev *net.Interface) error {
 		return err
 	}
 	s.setBusyPoll(c.BusyPoll)
-	return s.bind(c)
+	if n := uint32(len(c.Frames)); n > 0 {
+		fill := &s.pair.fill
+		fill.Reserve(n)
+		for i, addr := range c.Frames {
+			fill.Set(uint32(i), addr)
+		}
+		fill.Submit(n)
+	}
+	return nil
 }
 
 // mapRings creates and maps the rings.

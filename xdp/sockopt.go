@@ -106,41 +106,31 @@ func (s *Socket) setBusyPoll(b BusyPoll) {
 	s.info.BusyPoll, s.busyPoll = true, true
 }
 
-// bind takes the queue, in the modes to be tried in turn, and asks what it got.
-func (s *Socket) bind(c *SocketConfig) error {
+// bind takes the queue in a mode and asks what it got.
+func (s *Socket) bind(c *SocketConfig, mode BindMode, deadline time.Time) error {
 	addr := unix.SockaddrXDP{Ifindex: uint32(s.info.Index), QueueID: s.info.Queue}
-	deadline := time.Now().Add(busyWait)
-	switch {
-	case c.Shared != nil:
+	doing := "bind " + mode.String()
+	if c.Shared != nil {
 		// xsk_bind: shared sockets have no flags of their own.
 		addr.Flags, addr.SharedUmemFD = unix.XDP_SHARED_UMEM, uint32(c.Shared.fd)
-		if err := bindBy(s.fd, &addr, deadline); err != nil {
-			return fmt.Errorf("bind with shared UMEM: %w", err)
-		}
-	default:
-		var flags uint16
+		doing += " with shared UMEM"
+	} else {
 		if c.NeedWakeup {
-			flags |= unix.XDP_USE_NEED_WAKEUP
+			addr.Flags |= unix.XDP_USE_NEED_WAKEUP
 		}
 		if c.MultiBuffer {
-			flags |= unix.XDP_USE_SG
+			addr.Flags |= unix.XDP_USE_SG
 		}
-		if c.Bind != BindCopy {
-			addr.Flags = flags | unix.XDP_ZEROCOPY
-			err := bindBy(s.fd, &addr, deadline)
-			if err == nil {
-				break
-			}
-			err = fmt.Errorf("bind zero-copy: %w", err)
-			if c.Bind == BindZeroCopy {
-				return err
-			}
-			s.info.ZeroCopyErr = err
+		if mode == BindZeroCopy {
+			addr.Flags |= unix.XDP_ZEROCOPY
+		} else {
+			addr.Flags |= unix.XDP_COPY
 		}
-		addr.Flags = flags | unix.XDP_COPY
-		if err := bindBy(s.fd, &addr, deadline); err != nil {
-			return fmt.Errorf("bind copy: %w", err)
-		}
+	}
+	// A refused bind leaves the socket as it was (xsk_bind), so it can be repeated.
+	err := patiently(deadline, unix.EBUSY, func() error { return unix.Bind(s.fd, &addr) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 	options, err := getsockopt[uint32](s.fd, unix.XDP_OPTIONS)
 	if err != nil {
@@ -154,13 +144,12 @@ func (s *Socket) bind(c *SocketConfig) error {
 	return nil
 }
 
-// bindBy binds, and while the queue is busy tries again until the deadline. A
-// refused bind leaves the socket as it was (xsk_bind), so it can be repeated.
-func bindBy(fd int, addr *unix.SockaddrXDP, deadline time.Time) error {
-	err := unix.Bind(fd, addr)
-	for errors.Is(err, unix.EBUSY) && time.Now().Before(deadline) {
+// patiently calls f until it says something else than that errno, or the deadline has passed.
+func patiently(deadline time.Time, errno unix.Errno, f func() error) error {
+	err := f()
+	for errors.Is(err, errno) && time.Now().Before(deadline) {
 		time.Sleep(busyStep)
-		err = unix.Bind(fd, addr)
+		err = f()
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -150,13 +151,21 @@ func (u *UMEM) Close() error {
 	return nil
 }
 
-// register hands the memory to the kernel through the socket fd, which pins it.
-func (u *UMEM) register(fd int) error {
+// register hands the memory to the kernel through the socket fd, which pins it. again says
+// that a socket which had it was just closed: the kernel counts that one's memory until a
+// worker has run (xdp_put_umem), so that the limit may seem to be reached until then.
+func (u *UMEM) register(fd int, deadline time.Time, again bool) error {
 	reg := unix.XDPUmemReg{
 		Addr:     uint64(uintptr(unsafe.Pointer(unsafe.SliceData(u.mem)))),
 		Len:      uint64(len(u.mem)),
 		Size:     u.config.FrameSize,
 		Headroom: u.config.Headroom,
 	}
-	return setsockopt(fd, unix.SOL_XDP, unix.XDP_UMEM_REG, unsafe.Pointer(&reg), unsafe.Sizeof(reg))
+	once := func() error {
+		return setsockopt(fd, unix.SOL_XDP, unix.XDP_UMEM_REG, unsafe.Pointer(&reg), unsafe.Sizeof(reg))
+	}
+	if !again {
+		return once()
+	}
+	return patiently(deadline, unix.ENOBUFS, once)
 }

@@ -67,15 +67,19 @@ func (l *afxdpLink) open(c roleConfig) error {
 	if l.attachment, err = xdp.Attach(l.program.Program, iface.Index, c.Attach); err != nil {
 		return err
 	}
+	l.free = xdp.NewAllocator(l.umem, 0, umemFrames)
+	frames := make([]uint64, filled)
+	for i := range frames {
+		frames[i], _ = l.free.Get() // there are more
+	}
+	l.inFill = filled
 	l.socket, err = xdp.Open(xdp.SocketConfig{
-		Interface: c.Interface, UMEM: l.umem, Bind: c.Bind, NeedWakeup: true,
+		Interface: c.Interface, UMEM: l.umem, Bind: c.Bind, NeedWakeup: true, Frames: frames,
 		RxSize: ringSlots, TxSize: ringSlots, FillSize: ringSlots, CompletionSize: ringSlots,
 	})
 	if err != nil {
 		return err
 	}
-	l.free = xdp.NewAllocator(l.umem, 0, umemFrames)
-	l.refill()
 	return l.socket.Register(l.program.Sockets, 0)
 }
 

@@ -50,6 +50,7 @@ func (p *Port) receiveChains(frames [][]byte) int {
 		q := p.nextQueue()
 		n, lent := p.asm.take(q, p.umem, frames)
 		if n == 0 {
+			p.wake(q)
 			continue
 		}
 		p.lent, p.n = q, n

@@ -7,8 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-
-	"github.com/vishvananda/netlink"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/arctic"
@@ -26,8 +27,9 @@ var (
 type Config struct {
 	Interface string
 	Groups    []uint16 // GIDs to let in
-	// Attach is where the NIC program runs. AttachAuto is generic mode on a veth of one queue, where it
-	// is several times faster, and else native mode, where the driver has it.
+	// Attach and Bind are the modes. AttachAuto is generic mode on a veth of one queue, where it is
+	// several times faster, and on a bond, where nothing else works, and else native mode with
+	// zero-copy, native mode, generic mode: the first that works (modes.go).
 	Attach    xdp.AttachMode
 	Bind      xdp.BindMode
 	HugePages bool
@@ -54,6 +56,9 @@ type Info struct {
 	Queues    int
 	XDPMode   xdp.AttachMode // native or generic
 	BindMode  xdp.BindMode   // copy or zero-copy
+	// Why is why the modes are no better, where others were tried or would be expected, and what
+	// else is to be known about the interface, in a sentence; "" when there is nothing to say.
+	Why string
 }
 
 // Open attaches the NIC program to the interface and binds a socket to each of its
@@ -77,26 +82,17 @@ func Open(c Config) (_ *Port, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
-	p := &Port{info: Info{Interface: c.Interface, MAC: [6]byte(ifc.HardwareAddr), MTU: ifc.MTU, Queues: n}}
+	p := &Port{drainTime: drainTime, info: Info{Interface: c.Interface, MAC: [6]byte(ifc.HardwareAddr), MTU: ifc.MTU, Queues: n}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
 		}
 	}()
-	p.sizes = c.sizes(ifc.MTU)
-	z := p.sizes
-	p.frameMax = z.frameMax
-	p.info.FrameSize, p.info.Jumbo = z.frameMax, c.Jumbo
-	if need := z.rxParts; c.Jumbo && (sizeOr(c.RxRing, z.rxSlots) < need || sizeOr(c.FillFrames, z.rxFrames) < need) {
-		return nil, fmt.Errorf("opening interface %s for frames of %d bytes: %w: it fills %d slots; use larger rings, or a smaller MTU",
-			c.Interface, z.frameMax, ErrRing, need)
-	}
-	p.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: z.umemFrame, FrameCount: uint32(n)*z.rxFrames + z.txFrames, HugePages: c.HugePages})
+	kind, err := xdp.KindOf(c.Interface)
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
-	p.nic, err = bpf.LoadNIC(bpf.Load{Queues: n, Frags: c.Jumbo})
-	if err != nil {
+	if p.nic, err = bpf.LoadNIC(bpf.Load{Queues: n, Frags: c.Jumbo}); err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, p.explain(c, err))
 	}
 	for _, gid := range c.Groups {
@@ -104,44 +100,87 @@ func Open(c Config) (_ *Port, err error) {
 			return nil, fmt.Errorf("opening interface %s for group %d: %w", c.Interface, gid, err)
 		}
 	}
-	// The program goes first: a driver may only then have what a socket needs.
-	p.attach, err = xdp.Attach(p.nic.Program(), ifc.Index, prefer(c.Attach, ifc.Index, n))
-	if err != nil {
-		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, p.explain(c, err))
-	}
-	p.info.XDPMode = p.attach.Mode()
-	for q := range n {
-		if err := p.openQueue(c, q); err != nil {
+	rungs, why := c.rungs(kind, n)
+	for len(rungs) > 0 {
+		r := rungs[0]
+		if err = p.climb(c, ifc, r); err == nil {
+			break
+		}
+		rungs = rungs[1:]
+		said := r.failed(p.attach != nil, err)
+		if p.attach == nil { // nor does it attach for another way to bind
+			rungs = slices.DeleteFunc(rungs, func(next rung) bool { return next.attach == r.attach })
+		}
+		if len(rungs) == 0 || final(err) {
 			return nil, err
+		}
+		why = append(why, said)
+		if e := p.stepOff(); e != nil {
+			return nil, errors.Join(err, e)
+		}
+	}
+	if kind.Remark != "" {
+		why = append(why, kind.Remark)
+	}
+	p.info.Why = strings.Join(why, "; ")
+	return p, nil
+}
+
+// climb opens the port in the modes of a rung.
+func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
+	z := c.sizes(ifc.MTU, r.bind == xdp.BindZeroCopy)
+	p.sizes, p.frameMax = z, z.frameMax
+	p.info.FrameSize, p.info.Jumbo = z.frameMax, c.Jumbo
+	if need := z.rxParts; c.Jumbo && (sizeOr(c.RxRing, z.rxSlots) < need || sizeOr(c.FillFrames, z.rxFrames) < need) {
+		return fmt.Errorf("opening interface %s for frames of %d bytes: %w: it fills %d slots; use larger rings, or a smaller MTU",
+			c.Interface, z.frameMax, ErrRing, need)
+	}
+	// The program goes first: a driver may only then have what a socket needs.
+	if p.attach != nil && p.attach.Mode() != r.attach {
+		err, p.attach = p.attach.Close(), nil
+		if err != nil {
+			return err
+		}
+	}
+	if p.attach == nil {
+		if p.attach, err = xdp.Attach(p.nic.Program(), ifc.Index, r.attach); err != nil {
+			return fmt.Errorf("opening interface %s: %w", c.Interface, p.explain(c, err))
+		}
+	}
+	n := uint32(p.info.Queues)
+	p.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: z.umemFrame, FrameCount: n*z.rxFrames + z.txFrames, HugePages: c.HugePages})
+	if err != nil {
+		return fmt.Errorf("opening interface %s: %w", c.Interface, err)
+	}
+	for q := range p.info.Queues {
+		if err := p.openQueue(c, r, q); err != nil {
+			return err
 		}
 	}
 	p.sock = p.queues[0].sock
 	p.tx, p.done = p.sock.Tx(), p.sock.Completion()
 	if c.Jumbo {
 		p.asm = newAssembly(z.frameMax, sizeOr(c.RxRing, z.rxSlots))
-		p.slabs = newSlabs(p.umem, uint32(n)*z.rxFrames, z)
+		p.slabs = newSlabs(p.umem, n*z.rxFrames, z)
 	} else {
-		p.free = xdp.NewAllocator(p.umem, uint32(n)*z.rxFrames, z.txFrames)
+		p.free = xdp.NewAllocator(p.umem, n*z.rxFrames, z.txFrames)
 	}
-	p.info.BindMode = p.sock.Info().Mode
-	return p, nil
+	p.info.XDPMode, p.info.BindMode = p.attach.Mode(), p.sock.Info().Mode
+	return nil
 }
 
-// prefer is the attach mode for an interface of so many queues where none in particular was asked for:
-// generic on veth. There a native program makes the peer's frames, which AF_XDP sends as socket
-// buffers, take a ring, another softirq and a copy into a page of the driver's
-// (veth_xdp_rx and veth_convert_skb_to_xdp_buff in drivers/net/veth.c), where a generic one runs in the
-// sender's system call: a round trip of 27.6 us instead of 4.0. Several queues of veth
-// work in native mode only.
-func prefer(m xdp.AttachMode, ifindex, queues int) xdp.AttachMode {
-	if m != xdp.AttachAuto || queues > 1 {
-		return m
+// stepOff gives back what a rung took but the attachment, which the next may want, too.
+func (p *Port) stepOff() error {
+	var errs []error
+	for i := len(p.queues) - 1; i >= 0; i-- {
+		errs = append(errs, p.queues[i].sock.Close())
 	}
-	l, err := netlink.LinkByIndex(ifindex)
-	if err == nil && l.Type() == "veth" {
-		return xdp.AttachGeneric
+	p.queues, p.sock = nil, nil
+	if p.umem != nil {
+		errs = append(errs, p.umem.Close())
+		p.umem = nil
 	}
-	return m // whatever else is wrong with it, attaching will say
+	return errors.Join(errs...)
 }
 
 // explain says what jumbo frames have to do with a feature that lacks.
@@ -156,13 +195,17 @@ func (p *Port) explain(c Config, err error) error {
 	return err
 }
 
-// openQueue binds a socket to queue q and gives it frames to receive into.
-func (p *Port) openQueue(c Config, q int) error {
+// openQueue binds a socket to queue q, with frames to receive into.
+func (p *Port) openQueue(c Config, r rung, q int) error {
 	z := p.sizes
+	frames := make([]uint64, sizeOr(c.FillFrames, z.rxFrames))
+	for i := range frames {
+		frames[i] = p.umem.Addr(uint32(q)*z.rxFrames + uint32(i))
+	}
 	cfg := xdp.SocketConfig{
-		Interface: c.Interface, Queue: uint32(q), UMEM: p.umem,
+		Interface: c.Interface, Queue: uint32(q), UMEM: p.umem, Frames: frames,
 		RxSize: sizeOr(c.RxRing, z.rxSlots), TxSize: z.txSlots, FillSize: z.rxFrames, CompletionSize: z.txSlots,
-		Bind: c.Bind, NeedWakeup: true, MultiBuffer: c.Jumbo, BusyPoll: c.BusyPoll,
+		Bind: r.bind, NeedWakeup: true, MultiBuffer: c.Jumbo, BusyPoll: c.BusyPoll,
 	}
 	if q > 0 {
 		// Sockets on other queues of the interface share the first one's UMEM.
@@ -172,30 +215,60 @@ func (p *Port) openQueue(c Config, q int) error {
 	if err != nil {
 		return p.explain(c, err)
 	}
-	u := &queue{sock: s, rx: s.Rx(), fill: s.Fill()}
-	p.queues = append(p.queues, u)
-	frames := u.fill.Reserve(sizeOr(c.FillFrames, z.rxFrames))
-	for i := range frames {
-		u.fill.Set(i, p.umem.Addr(uint32(q)*z.rxFrames+i))
-	}
-	u.fill.Submit(frames)
+	p.queues = append(p.queues, &queue{sock: s, rx: s.Rx(), fill: s.Fill()})
 	return s.Register(p.nic.Sockets(), uint32(q))
 }
 
-// Close detaches the program and gives everything back. It may be called twice.
+// Close sends what was committed, detaches the program and gives everything back. It takes up to
+// drainTime longer when frames do not leave, and nothing ends that wait: among them may be the
+// acknowledgment that spares a peer its retries. It may be called twice.
 func (p *Port) Close() error {
+	p.drain()
 	var errs []error
 	if p.attach != nil {
 		errs = append(errs, p.attach.Close())
 	}
-	for i := len(p.queues) - 1; i >= 0; i-- {
-		errs = append(errs, p.queues[i].sock.Close())
-	}
+	errs = append(errs, p.stepOff())
 	if p.nic != nil {
 		errs = append(errs, p.nic.Close())
 	}
-	if p.umem != nil {
-		errs = append(errs, p.umem.Close())
-	}
 	return errors.Join(errs...)
+}
+
+const (
+	// drainTime bounds the wait of Close for frames to leave: many times what a NIC takes for a full
+	// ring, so only one without a carrier, or that is being reset, reaches it.
+	drainTime = 200 * time.Millisecond
+	drainStep = 100 * time.Microsecond
+)
+
+// drain has everything leave that was committed. In copy mode a frame is safe when the kernel has
+// taken it off the tx ring; in zero-copy mode the NIC reads it from the UMEM, so only its
+// completion says that it has left.
+func (p *Port) drain() {
+	if p.sock == nil {
+		return
+	}
+	for end := time.Now().Add(p.drainTime); ; time.Sleep(drainStep) {
+		p.Flush()
+		p.reap()
+		left := p.unsent || p.info.BindMode == xdp.BindZeroCopy && p.underWay() > 0
+		if !left || errors.Is(p.err, xdp.ErrNoInterface) || time.Now().After(end) {
+			return
+		}
+	}
+}
+
+// underWay is how many frames, or slabs, are not free, but for one that is reserved.
+func (p *Port) underWay() int {
+	n := int(p.sizes.txFrames / p.sizes.txParts)
+	if p.slabs != nil {
+		n -= len(p.slabs.free)
+	} else {
+		n -= p.free.Len()
+	}
+	if p.reserved != nil {
+		n--
+	}
+	return n
 }

@@ -20,12 +20,19 @@
 // mode a driver may allow fewer parts a frame than the kernel (netdev's
 // xdp-zc-max-segs; at an MTU of 9000 a frame has 3).
 //
+// Open tries the modes best first and takes the first that works (modes.go); Info says which it is and
+// why it is no better. Each socket has frames on its fill ring before it is bound, because a
+// driver may take the receive buffers of a queue, which are the kernel's own, too, from there at
+// bind, and is woken wherever it asks for that. Where a socket may be zero-copy, UMEM frames
+// have 4096 bytes (sizes.go). Close waits until the last frames have left.
+//
 // A port belongs to one goroutine that has locked its OS thread, because sending
 // is a raw system call; Open must run in the network namespace of the interface.
 package afxdp
 
 import (
 	"errors"
+	"time"
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/xdp"
@@ -59,13 +66,15 @@ type Port struct {
 	unsent    bool // the kernel left frames in the ring
 	frameMax  int
 	sizes     sizes
+	drainTime time.Duration // of Close; the constant, but in tests
 }
 
 type queue struct {
 	sock    *xdp.Socket
 	rx      *xdp.RxRing
 	fill    *xdp.FillRing
-	cutting bool // the ring goes on with the rest of a chain that is dropped
+	cutting bool  // the ring goes on with the rest of a chain that is dropped
+	err     error // of the last wake; nil when it worked or none was asked for
 }
 
 // FrameSize returns the longest frame that the port sends.
@@ -90,6 +99,7 @@ func (p *Port) Receive(frames [][]byte) int {
 		q := p.nextQueue()
 		n := q.rx.Peek(uint32(min(len(frames), maxLent)))
 		if n == 0 {
+			p.wake(q)
 			continue
 		}
 		p.lent, p.n = q, n
@@ -134,8 +144,15 @@ func (p *Port) Release() {
 		q.fill.Set(i, p.umem.Base(addr[i]))
 	}
 	q.fill.Submit(n)
-	if err := q.sock.WakeRx(); err != nil {
-		p.err = err
+	p.wake(q)
+}
+
+// wake has the driver look into the fill ring if it asks for that. It may ask just after frames were
+// given back, so this is also done where none has arrived: else the queue would stay deaf, for
+// the kernel's frames, too.
+func (p *Port) wake(q *queue) {
+	if err := q.sock.WakeRx(); err != nil || q.err != nil {
+		q.err = err
 	}
 }
 
@@ -182,7 +199,8 @@ func (p *Port) Flush() {
 		p.committed = 0
 	}
 	p.err = p.sock.Kick()
-	p.unsent = p.err != nil
+	// A NIC that sends zero-copy may stop before the end of the ring, and asks then.
+	p.unsent = p.err != nil || p.info.BindMode == xdp.BindZeroCopy && p.tx.Len() > 0
 	p.reap()
 }
 
@@ -205,13 +223,18 @@ func (p *Port) reap() {
 // Info says what was got.
 func (p *Port) Info() Info { return p.info }
 
-// Err returns the error of the last kick: nil when it worked, xdp.ErrNetDown when
+// Err returns the error of the last kick or wake: nil when it worked, xdp.ErrNetDown when
 // the interface went down. A port that was merely too busy has no error.
 func (p *Port) Err() error {
-	if errors.Is(p.err, xdp.ErrTxPending) {
-		return nil
+	if p.err != nil && !errors.Is(p.err, xdp.ErrTxPending) {
+		return p.err
 	}
-	return p.err
+	for _, q := range p.queues {
+		if q.err != nil {
+			return q.err
+		}
+	}
+	return nil
 }
 
 // FDs returns the sockets' file descriptors, which poll(2) finds readable when a

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/arctic"
@@ -417,5 +419,44 @@ func TestModeOnVeth(t *testing.T) {
 		if got := p.Info().XDPMode; got != c.want {
 			t.Errorf("%d queues, asked for %v: %v, want %v", c.queues, c.ask, got, c.want)
 		}
+	}
+}
+
+// Rule: the driver is woken wherever it asks, also by a look that finds nothing: it may ask just after
+// frames were given back. A port with busy polling always wakes; that it does shows by the
+// answer of an interface that is down, which is gone when that is up again.
+func TestWakesWithoutFrames(t *testing.T) {
+	for _, jumbo := range []bool{false, true} {
+		l := newLab(t, lab.Options{})
+		p := open(t, l, 0, Config{Jumbo: jumbo, BusyPoll: xdp.BusyPoll{Micros: 20}})
+		look := func() error { p.Receive(make([][]byte, maxLent)); return p.Err() }
+		if err := look(); err != nil {
+			t.Fatal(err)
+		}
+		setLink(t, l, 0, false)
+		if err := look(); !errors.Is(err, xdp.ErrNetDown) {
+			t.Errorf("jumbo %v: a look at an interface that is down: %v, want %v", jumbo, err, xdp.ErrNetDown)
+		}
+		setLink(t, l, 0, true)
+		if err := look(); err != nil {
+			t.Errorf("jumbo %v: a look at an interface that is up again: %v", jumbo, err)
+		}
+	}
+}
+
+// setLink sets the interface of a host up or down.
+func setLink(t *testing.T, l *lab.Lab, host int, up bool) {
+	t.Helper()
+	if err := l.Do(host, func() error {
+		i, err := netlink.LinkByName("fu0")
+		switch {
+		case err != nil:
+			return err
+		case up:
+			return netlink.LinkSetUp(i)
+		}
+		return netlink.LinkSetDown(i)
+	}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -18,11 +18,13 @@ import (
 // their frames, and memory is bounded.
 func TestSizes(t *testing.T) {
 	for mtu := arctic.MinMTU; mtu <= 1<<17; mtu++ {
-		for _, jumbo := range []bool{false, true} {
-			z := (&Config{Jumbo: jumbo}).sizes(mtu)
+		for _, c := range []struct{ jumbo, zeroCopy bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
+			jumbo := c.jumbo
+			z := (&Config{Jumbo: jumbo}).sizes(mtu, c.zeroCopy)
 			rx, tx := int(z.rxParts)*int(z.umemFrame-256), int(z.txParts)*int(z.umemFrame)
 			switch {
 			case z.frameMax > rx || z.frameMax > tx || z.rxParts > maxParts || z.txParts > maxParts,
+				c.zeroCopy && z.umemFrame != 4096,
 				z.frameMax > mtu+arctic.EthernetSize || z.frameMax > arctic.EthernetSize+math.MaxUint16,
 				jumbo && mtu <= math.MaxUint16 && z.frameMax != mtu+arctic.EthernetSize,
 				!jumbo && (z.rxParts != 1 || z.txParts != 1),

@@ -1,0 +1,68 @@
+// What kind of link an interface is, where that decides what XDP can do there although the
+// kernel accepts more.
+
+package xdp
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Kind is what an interface is.
+type Kind struct {
+	// Name is the kernel's (IFLA_INFO_KIND), such as "veth", "bond" and "vlan"; "device"
+	// is a driver of its own, mostly hardware.
+	Name string
+	// Native is why native mode must not be used, although the driver may accept it; nil:
+	// it can be tried. Attach keeps to it.
+	Native error
+	// Remark is what somebody who sends and receives frames here should know; "": nothing.
+	Remark string
+}
+
+// errBond: bond_xdp_set of the kernel attaches the program to the slaves, where a frame's
+// receive queue is the slave's, so the redirect to a socket of the bond is refused
+// (xsk_rcv_check). Generic mode runs after the frame has come to the bond, whichever the
+// slave, and the bond sends on the active one.
+var errBond = errors.New("a bond runs a native program on its slaves, from where no frame comes to a socket of the bond")
+
+// KindOf looks at an interface in the network namespace of the calling thread. Errors:
+// ErrNoInterface.
+func KindOf(ifname string) (Kind, error) {
+	dev, err := findInterface(ifname, 0)
+	if err != nil {
+		return Kind{}, err
+	}
+	l, err := netlink.LinkByIndex(dev.Index)
+	if err != nil {
+		return Kind{}, sysFault("find out what "+ifname+" is", err)
+	}
+	return kindOf(l), nil
+}
+
+// kindOf judges by what the kernel told about the link.
+func kindOf(l netlink.Link) Kind {
+	a := l.Attrs()
+	k := Kind{Name: l.Type()}
+	var remarks []string
+	switch k.Name {
+	case "bond":
+		k.Native = errBond
+	case "dummy":
+		remarks = append(remarks, "a dummy device carries nothing to other hosts")
+	case "ipvlan":
+		remarks = append(remarks, "ipvlan carries IP alone: use macvlan for frames of another EtherType")
+	}
+	if a.Slave != nil && a.Slave.SlaveType() == "bond" {
+		remarks = append(remarks, "it is a slave of a bond, and nothing comes when the bond turns to another: use the bond")
+	}
+	if a.RawFlags&unix.IFF_UP != 0 && a.RawFlags&unix.IFF_LOWER_UP == 0 {
+		remarks = append(remarks, fmt.Sprintf("%s has no carrier: look at the cable, or at what serves it", a.Name))
+	}
+	k.Remark = strings.Join(remarks, "; ")
+	return k
+}
