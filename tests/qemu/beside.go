@@ -24,6 +24,8 @@ const (
 	pingEvery = 20 * time.Millisecond
 	// startsEvery is how far they are apart while a daemon starts and stops, which takes longer.
 	startsEvery = 100 * time.Millisecond
+	// endless is exchanges that no job gets through.
+	endless = 1_000_000_000
 	// measureDeadline bounds a measurement.
 	measureDeadline = time.Minute
 )
@@ -49,6 +51,11 @@ func (p pair) besideDaemons(ctx context.Context, scale float64) (b *beside, r *r
 		}
 		return err
 	}
+	shells, err := p.startShells(ctx)
+	if err != nil {
+		return b, nil, err
+	}
+	defer func() { err = errors.Join(err, shells.signal(syscall.SIGTERM)) }()
 	if b.PingAlone, err = p.ping(ctx); err != nil {
 		return b, nil, err
 	}
@@ -98,17 +105,12 @@ func (p pair) withDaemons(ctx context.Context, b *beside, scale float64) (r *row
 	if b.Idle, err = p.tcp(ctx); err != nil {
 		return nil, err
 	}
-	shells, err := p.startShells(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, shells.signal(syscall.SIGTERM)) }()
 	one, err := p.attached(ctx, scale)
 	if err != nil || !one.Passed {
 		return &one, err // a job that does not run has nothing beside it
 	}
 	// A job that goes on until it is interrupted.
-	job, err := p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", "100000000")...)
+	job, err := p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", fmt.Sprint(endless))...)
 	if err != nil {
 		return &one, err
 	}
@@ -168,23 +170,27 @@ func (b *beside) ratio() {
 }
 
 // complaint matches what a kernel says when something went wrong, or that a link went down.
-var complaint = regexp.MustCompile(`(?m)^.*(WARNING:|BUG:|Call Trace|Oops|general protection|lockup|Hang|timed out|Reset adapter|[Rr]edirect failed|Link is Down|NIC Link).*$`)
+var complaint = regexp.MustCompile(`(?m)^.*(WARNING:|BUG:|Call Trace|Oops|general protection|lockup|Hang|timed out|Reset adapter|[Rr]edirect failed|Link is Down).*$`)
 
 // mostComplaints is how many are reported of a kernel.
 const mostComplaints = 10
 
-// complaints are what both kernels' logs have.
-func (p pair) complaints(ctx context.Context) (all []string, err error) {
+// linkUp matches what drivers say of a link that came up, again after every reset.
+var linkUp = regexp.MustCompile(`Link is Up`)
+
+// complaints are what both kernels' logs have, and how often a link came up.
+func (p pair) complaints(ctx context.Context) (all []string, ups int, err error) {
 	for _, m := range p {
 		e, err := m.run(ctx, time.Minute, "dmesg")
 		if err != nil {
-			return all, err
+			return all, ups, err
 		}
+		ups += len(linkUp.FindAllString(e.Stdout, -1))
 		for _, line := range complaint.FindAllString(e.Stdout, mostComplaints) {
 			all = append(all, fmt.Sprintf("host %d: %s", m.host, line))
 		}
 	}
-	return all, nil
+	return all, ups, nil
 }
 
 // firstLines are those of a log.

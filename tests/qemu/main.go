@@ -64,6 +64,7 @@ type options struct {
 	JSON     bool
 	Funet    string
 	Funid    string
+	Guest    string
 	nics     []nic
 }
 
@@ -111,6 +112,7 @@ func command() *cobra.Command {
 	p.BoolVar(&o.Update, "update", false, "ask for newer kernels now, not when it was a week ago")
 	p.StringVar(&o.Funet, "funet", "", "the command's program, static (default: guest/funet beside this one)")
 	p.StringVar(&o.Funid, "funid", "", "the daemon's program, static (default: guest/funid beside this one)")
+	p.StringVar(&o.Guest, "guest", "", "what guests run as their first process, static (default: this program)")
 	p.BoolVar(&o.JSON, "json", false, "print one JSON document")
 	return c
 }
@@ -165,7 +167,10 @@ func (o *options) check() (err error) {
 	for _, p := range []struct {
 		path *string
 		name string
-	}{{&o.Funet, "funet"}, {&o.Funid, "funid"}} {
+	}{{&o.Funet, "funet"}, {&o.Funid, "funid"}, {&o.Guest, ""}} {
+		if *p.path == "" && p.name == "" {
+			*p.path = self
+		}
 		if *p.path == "" {
 			*p.path = filepath.Join(filepath.Dir(self), "guest", p.name)
 		}
@@ -218,13 +223,6 @@ func (o *options) run(ctx context.Context) (r *report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	if err := checkStatic(self); err != nil {
-		return nil, err
-	}
 	type kernel struct {
 		release, folder string
 	}
@@ -243,7 +241,7 @@ func (o *options) run(ctx context.Context) (r *report, err error) {
 		}
 	}
 	images := func(folder string, n nic) *image {
-		return &image{guest: self, funet: o.Funet, funid: o.Funid, tools: tools, kernel: folder, peers: peersFile(), funidYAML: funidFiles(n)}
+		return &image{guest: o.Guest, funet: o.Funet, funid: o.Funid, tools: tools, kernel: folder, peers: peersFile(), funidYAML: funidFiles(n)}
 	}
 	if err := e.tryKVM(ctx, images(all[0].folder, nics[0])); err != nil {
 		return nil, err
@@ -281,7 +279,7 @@ func (o *options) try(ctx context.Context, e *emulation, i *image, n nic, releas
 	if err := o.all(ctx, p, n, c, log); err != nil {
 		c.Error = err.Error()
 	}
-	if c.Kmsg, err = p.complaints(ctx); err != nil && c.Error == "" {
+	if c.Kmsg, c.LinkUps, err = p.complaints(ctx); err != nil && c.Error == "" {
 		c.Error = err.Error()
 	}
 	return c

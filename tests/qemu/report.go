@@ -30,6 +30,7 @@ type configuration struct {
 	Rows    []row    `json:"programs"`
 	Beside  *beside  `json:"kernel_traffic,omitempty"`
 	Kmsg    []string `json:"kernel_complaints,omitempty"` // of both kernels, the first of them
+	LinkUps int      `json:"link_ups"`                    // how often links came up, of both hosts together
 	Error   string   `json:"error,omitempty"`             // it went no further
 	Seconds float64  `json:"seconds"`
 }

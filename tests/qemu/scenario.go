@@ -131,7 +131,7 @@ const (
 	// is attached, which takes seconds.
 	peerWait = 20 * time.Second
 	// programDeadline bounds a program.
-	programDeadline = 5 * time.Minute
+	programDeadline = 2 * time.Minute
 )
 
 // embedded runs a program with a card of its own on each host.

@@ -11,6 +11,9 @@ import (
 	"github.com/funet/funet/tests/qemu/guest"
 )
 
+// sshdProgram is its path in a guest; it must be absolute.
+const sshdProgram = "/usr/sbin/sshd"
+
 // shells are a sshd on each host.
 type shells [2]*running
 
@@ -22,7 +25,7 @@ func (p pair) startShells(ctx context.Context) (s shells, err error) {
 		} else if err := failure(host, e); err != nil {
 			return s, err
 		}
-		if s[host], err = m.begin(daemonsDeadline, "/usr/sbin/sshd", "-D", "-e", "-f", sshdPath); err != nil {
+		if s[host], err = m.begin(daemonsDeadline, sshdProgram, "-D", "-e", "-f", sshdPath); err != nil {
 			return s, err
 		}
 	}

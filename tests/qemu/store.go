@@ -97,8 +97,13 @@ func (s *store) room() error {
 	if err := unix.Statfs(s.dir, &st); err != nil {
 		return fmt.Errorf("asking for the room in %s: %w", s.dir, err)
 	}
-	if free := int64(st.Bavail) * st.Bsize; free < storeRoom {
-		return fmt.Errorf("%w: %s has %d MiB free, a kernel takes %d; say where there is more with QEMUCACHE", errSpace, s.dir, free>>20, int64(storeRoom)>>20)
+	return enough(s.dir, int64(st.Bavail)*st.Bsize)
+}
+
+// enough refuses a folder with too few free bytes.
+func enough(dir string, free int64) error {
+	if free < storeRoom {
+		return fmt.Errorf("%w: %s has %d MiB free, a kernel takes %d; say where there is more with QEMUCACHE", errSpace, dir, free>>20, int64(storeRoom)>>20)
 	}
 	return nil
 }
