@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -12,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/tests/qemu/guest"
 )
 
@@ -51,11 +49,6 @@ func (p pair) besideDaemons(ctx context.Context, scale float64) (b *beside, r *r
 		}
 		return err
 	}
-	shells, err := p.startShells(ctx)
-	if err != nil {
-		return b, nil, err
-	}
-	defer func() { err = errors.Join(err, shells.signal(syscall.SIGTERM)) }()
 	if b.PingAlone, err = p.ping(ctx); err != nil {
 		return b, nil, err
 	}
@@ -130,35 +123,6 @@ func (p pair) withDaemons(ctx context.Context, b *beside, scale float64) (r *row
 		b.Error = fmt.Sprintf("the job beside which the kernel was measured ended with code %d, not %d: %v", e.Code, want, failure(0, e))
 	}
 	return &one, nil
-}
-
-// jobRuns waits until processes of a job are attached on both hosts, or it has ended.
-func (p pair) jobRuns(ctx context.Context, job *running) (bool, error) {
-	for begin := time.Now(); time.Since(begin) < readyDeadline; {
-		attached := 0
-		for _, m := range p {
-			e, err := m.run(ctx, readyDeadline, "funet", "status", "--json")
-			if err != nil {
-				return false, err
-			}
-			var s daemon.Status
-			if json.Unmarshal([]byte(e.Stdout), &s) == nil {
-				for _, j := range s.Jobs {
-					attached += j.Attached
-				}
-			}
-		}
-		if attached == len(p) {
-			return true, nil
-		}
-		select {
-		case e := <-job.ended:
-			job.ended <- e // for who waits
-			return false, nil
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	return false, nil
 }
 
 // ratio computes what TCP keeps beside an idle daemon.

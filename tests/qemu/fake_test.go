@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/funet/funet/tests/qemu/guest"
 )
 
@@ -128,7 +130,7 @@ func (p *fakeProcess) run(args []string, wrong string) (e guest.Ended) {
 	switch {
 	case strings.HasPrefix(line, "funet run"):
 		if number("--exchanges") == endless {
-			return guest.Ended{Code: 128 + <-p.stop}
+			return p.job()
 		}
 		document(one)
 		one.Exchanges, one.P50 = int64(number("--exchanges")), 150
@@ -170,6 +172,22 @@ func (p *fakeProcess) run(args []string, wrong string) (e guest.Ended) {
 		e.Stdout = "[ 1.0] igb 0000:00:02.0 eth0: igb: eth0 NIC Link is Down\n[ 2.0] eth0: something else\n"
 	}
 	return e
+}
+
+// job is `funet run` until it is interrupted, or the other guest is gone, which nobody reads from any
+// more.
+func (p *fakeProcess) job() guest.Ended {
+	const network = 4
+	for {
+		select {
+		case s := <-p.stop:
+			return guest.Ended{Code: 128 + s}
+		case <-time.After(10 * time.Millisecond):
+			if err := unix.Sendto(network, []byte("x"), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil); err == unix.ECONNREFUSED {
+				return guest.Ended{Code: 1, Stderr: "funet: host " + guest.Address(1).String() + " has died\n"}
+			}
+		}
+	}
 }
 
 // fakeCache makes a cache with the fake for QEMU.

@@ -136,7 +136,6 @@ UserKnownHostsFile /dev/null
 IdentityFile /` + sshKey + `
 LogLevel ERROR
 ConnectTimeout 10
-ServerAliveInterval 5
 KexAlgorithms curve25519-sha256
 Ciphers chacha20-poly1305@openssh.com
 `

@@ -6,7 +6,7 @@
 // distribution's packages (store.go, apt.go, packages.go, unpack.go, modules.go). For each kernel and
 // each NIC (nics.go) two guests boot from one archive (initramfs.go, package cpio) that has the drivers, the
 // programs and, as their first process, this one (package guest). They are told what to do over a serial port
-// (machine.go), and do it (scenario.go, beside.go). The report (report.go) has a row for each
+// (machine.go), and do it (scenario.go, shells.go, beside.go, faults.go). The report (report.go) has a row for each
 // NIC and kernel.
 //
 // At most two guests run at a time. All that the rig starts ends with it, however that is
@@ -279,8 +279,10 @@ func (o *options) try(ctx context.Context, e *emulation, i *image, n nic, releas
 	if err := o.all(ctx, p, n, c, log); err != nil {
 		c.Error = err.Error()
 	}
-	if c.Kmsg, c.LinkUps, err = p.complaints(ctx); err != nil && c.Error == "" {
-		c.Error = err.Error()
+	if c.find(guestKilled) == nil {
+		if c.Kmsg, c.LinkUps, err = p.complaints(ctx); err != nil && c.Error == "" {
+			c.Error = err.Error()
+		}
 	}
 	return c
 }
@@ -302,15 +304,43 @@ func (o *options) all(ctx context.Context, p pair, n nic, c *configuration, log 
 		}
 		enter(r)
 	}
-	if !wanted(viaDaemons) {
+	if !wanted(viaDaemons) && !o.faults(wanted) {
 		return nil
 	}
-	b, r, err := p.besideDaemons(ctx, o.Scale)
-	c.Beside = b
-	if r != nil {
-		enter(*r)
+	if err := p.startShells(ctx); err != nil {
+		return err
 	}
-	return err
+	if wanted(viaDaemons) {
+		b, r, err := p.besideDaemons(ctx, o.Scale)
+		c.Beside = b
+		if r != nil {
+			enter(*r)
+		}
+		if err != nil || b.Error != "" {
+			return err
+		}
+	}
+	if !o.faults(wanted) {
+		return nil
+	}
+	if _, err := p.besideFaults(ctx, o.Scale, enter); err != nil {
+		return err
+	}
+	var err error
+	if c.Kmsg, c.LinkUps, err = p.complaints(ctx); err != nil {
+		return err
+	}
+	r, err := p.killed(ctx)
+	if err != nil {
+		return err
+	}
+	enter(r)
+	return nil
+}
+
+// faults reports whether hosts are to be disturbed.
+func (o *options) faults(wanted func(string) bool) bool {
+	return !o.Short && slices.ContainsFunc(faultNames(), wanted)
 }
 
 // peersFile is that of both hosts.

@@ -46,7 +46,9 @@ type row struct {
 	Rate     float64 `json:"msgs_per_s,omitempty"`
 	Bytes    float64 `json:"mbyte_per_s,omitempty"` // 10^6 bytes
 	MFLOPS   float64 `json:"mflop_per_s,omitempty"`
-	Error    string  `json:"error,omitempty"`
+	// Seconds is how long it took to go on after a fault, or to notice it.
+	Seconds float64 `json:"seconds,omitempty"`
+	Error   string  `json:"error,omitempty"`
 }
 
 // mode takes the mode of a node's document.
@@ -90,6 +92,8 @@ func (r *row) figure() string {
 	switch {
 	case !r.Passed:
 		return "FAILED"
+	case r.Seconds > 0:
+		return fmt.Sprintf("%.0f s", r.Seconds)
 	case r.P50 > 0:
 		return fmt.Sprintf("%.0f us", r.P50)
 	case r.Rate > 0:

@@ -111,7 +111,7 @@ func programNames() (names []string) {
 	for _, p := range programs {
 		names = append(names, p.Name)
 	}
-	return append(names, viaDaemons)
+	return append(append(names, viaDaemons), faultNames()...)
 }
 
 func roundTrips(r *row, d [2]result, _ float64) error {

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"syscall"
 	"time"
 
 	"github.com/funet/funet/tests/qemu/guest"
@@ -14,49 +13,37 @@ import (
 // sshdProgram is its path in a guest; it must be absolute.
 const sshdProgram = "/usr/sbin/sshd"
 
-// shells are a sshd on each host.
-type shells [2]*running
-
-// startShells starts them and waits until host 0 gets a command through to both.
-func (p pair) startShells(ctx context.Context) (s shells, err error) {
+// startShells starts a sshd on each host and waits until host 0 gets a command through to both.
+func (p pair) startShells(ctx context.Context) (err error) {
+	var s [2]*running
 	for host, m := range p {
 		if e, err := m.run(ctx, readyDeadline, "mkdir", "-p", "/run/sshd"); err != nil {
-			return s, err
+			return err
 		} else if err := failure(host, e); err != nil {
-			return s, err
+			return err
 		}
 		if s[host], err = m.begin(daemonsDeadline, sshdProgram, "-D", "-e", "-f", sshdPath); err != nil {
-			return s, err
+			return err
 		}
 	}
 	for host := range p {
 		for begin := time.Now(); ; {
 			e, err := p[0].run(ctx, readyDeadline, "ssh", "-T", "--", guest.Address(host).String(), "true")
 			if err != nil {
-				return s, err
+				return err
 			}
 			why := failure(0, e)
 			if why == nil {
 				break
 			}
 			if time.Since(begin) > readyDeadline {
-				return s, fmt.Errorf("%w %d: no ssh to it within %v: %w", errGuest, host, readyDeadline, why)
+				return fmt.Errorf("%w %d: no ssh to it within %v: %w", errGuest, host, readyDeadline, why)
 			}
 			select {
 			case e := <-s[host].ended:
-				return s, fmt.Errorf("%w %d: sshd: %w", errGuest, host, orNil(failure(host, e)))
+				return fmt.Errorf("%w %d: sshd: %w", errGuest, host, orNil(failure(host, e)))
 			case <-time.After(50 * time.Millisecond):
 			}
-		}
-	}
-	return s, nil
-}
-
-// signal sends both a signal.
-func (s shells) signal(number syscall.Signal) error {
-	for _, r := range s {
-		if err := r.signal(number); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -155,15 +155,20 @@ func bringUp(host int) (name string, err error) {
 	if err := netlink.LinkSetUp(nic); err != nil {
 		return name, fmt.Errorf("setting %s up: %w", name, err)
 	}
+	return name, waitForLink(name, deadline)
+}
+
+// waitForLink waits until an interface has its link.
+func waitForLink(name string, deadline time.Time) error {
 	for {
-		if nic, err = netlink.LinkByName(name); err != nil {
-			return name, err
-		}
+		nic, err := netlink.LinkByName(name)
 		switch {
+		case err != nil:
+			return err
 		case nic.Attrs().RawFlags&unix.IFF_RUNNING != 0:
-			return name, nil
+			return nil
 		case time.Now().After(deadline):
-			return name, fmt.Errorf("%s has no link after %v", name, carrierDeadline)
+			return fmt.Errorf("%s has no link after %v", name, carrierDeadline)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -39,15 +39,27 @@ func Main() {
 	case os.Args[0] != Program || len(os.Args) < 2:
 		return
 	}
-	var result any
+	var result any // nil: none
 	var err error
 	switch os.Args[1] {
 	case "ping":
-		result, err = ping(os.Args[2:])
+		if p, e := ping(os.Args[2:]); p != nil {
+			result, err = p, e
+		} else {
+			err = e
+		}
 	case "tcp":
-		result, err = stream(os.Args[2:])
+		if t, e := stream(os.Args[2:]); t != nil {
+			result, err = t, e
+		} else {
+			err = e
+		}
+	case "up":
+		err = again(os.Args[2:])
+	case "reload":
+		err = reload(os.Args[2:])
 	default:
-		err = fmt.Errorf("%q: use ping or tcp", os.Args[1])
+		err = fmt.Errorf("%q: use ping, tcp, up or reload", os.Args[1])
 	}
 	if result != nil {
 		_ = json.NewEncoder(os.Stdout).Encode(result) // the rig misses it
