@@ -265,17 +265,6 @@ type running struct {
 // answerDeadline is how long the word about a process's end may take after that.
 const answerDeadline = 30 * time.Second
 
-// order sends an order whose end is reported.
-func (m *machine) order(o guest.Order, timeout time.Duration) (*running, error) {
-	r := &running{m: m, ended: make(chan guest.Ended, 1), timeout: timeout}
-	m.mu.Lock()
-	m.next++
-	r.id, o.ID = m.next, m.next
-	m.waiting[r.id] = r.ended
-	m.mu.Unlock()
-	return r, m.send(o)
-}
-
 func (m *machine) send(o guest.Order) error {
 	line, err := json.Marshal(o)
 	if err != nil {
@@ -289,7 +278,13 @@ func (m *machine) send(o guest.Order) error {
 
 // begin starts a program, which is killed after timeout.
 func (m *machine) begin(timeout time.Duration, args ...string) (*running, error) {
-	return m.order(guest.Order{Start: &guest.StartOrder{Args: args, Timeout: timeout}}, timeout)
+	r := &running{m: m, ended: make(chan guest.Ended, 1), timeout: timeout}
+	m.mu.Lock()
+	m.next++
+	r.id = m.next
+	m.waiting[r.id] = r.ended
+	m.mu.Unlock()
+	return r, m.send(guest.Order{ID: r.id, Start: &guest.StartOrder{Args: args, Timeout: timeout}})
 }
 
 // wait waits for its end.

@@ -79,12 +79,6 @@ func (a *agent) serve() {
 		switch {
 		case o.Start != nil:
 			go a.run(o.ID, o.Start)
-		case o.Write != nil:
-			e := Ended{ID: o.ID}
-			if err := os.WriteFile(o.Write.Path, o.Write.Data, 0o600); err != nil {
-				e.Code, e.Error = 1, err.Error()
-			}
-			a.say(Word{Ended: &e})
 		case o.Kill != nil:
 			a.mu.Lock()
 			if p := a.running[o.ID]; p != nil {

@@ -25,18 +25,21 @@ const (
 	tcpPatience = 5 * time.Second
 )
 
-// sink takes streams, one after the other.
+// sink takes streams from the other guest.
 func sink() {
 	l, err := net.Listen("tcp4", fmt.Sprintf(":%d", tcpPort))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "guest:", err)
-		return
+	if err == nil {
+		err = take(l)
 	}
+	fmt.Fprintln(os.Stderr, "guest:", err)
+}
+
+// take takes streams until the listener fails, and answers each with how much came, and in how long.
+func take(l net.Listener) error {
 	for {
 		c, err := l.Accept()
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "guest:", err)
-			return
+			return err
 		}
 		go func() {
 			defer c.Close()
@@ -53,7 +56,7 @@ func sink() {
 	}
 }
 
-// stream sends for some time.
+// stream sends to the other guest.
 func stream(args []string) (*TCP, error) {
 	if len(args) != 1 {
 		return nil, fmt.Errorf("%q: say for how long", args)
@@ -66,7 +69,12 @@ func stream(args []string) (*TCP, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := net.DialTimeout("tcp4", net.JoinHostPort(peer.String(), fmt.Sprint(tcpPort)), tcpPatience)
+	return send(net.JoinHostPort(peer.String(), fmt.Sprint(tcpPort)), long)
+}
+
+// send sends for some time.
+func send(address string, long time.Duration) (*TCP, error) {
+	c, err := net.DialTimeout("tcp4", address, tcpPatience)
 	if err != nil {
 		return nil, err
 	}

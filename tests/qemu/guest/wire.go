@@ -9,7 +9,6 @@ import "time"
 type Order struct {
 	ID    int          `json:"id"` // of a process, from 1
 	Start *StartOrder  `json:"start,omitempty"`
-	Write *WriteOrder  `json:"write,omitempty"`
 	Kill  *SignalOrder `json:"signal,omitempty"`
 }
 
@@ -17,12 +16,6 @@ type Order struct {
 type StartOrder struct {
 	Args    []string      `json:"args"`
 	Timeout time.Duration `json:"timeout_ns"` // after which it is killed
-}
-
-// WriteOrder writes a file, mode 600. Its end is reported as that of a process.
-type WriteOrder struct {
-	Path string `json:"path"`
-	Data []byte `json:"data"`
 }
 
 // SignalOrder sends a signal to the process with the order's ID, if it still runs.
