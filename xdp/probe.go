@@ -53,6 +53,7 @@ type Capabilities struct {
 	Index     int
 	MTU       int // bytes, without the Ethernet header
 	Up        bool
+	Kind      Kind
 	// RxQueues and TxQueues are those in use now (ethtool channels); when the
 	// driver does not tell, those that the device was made with.
 	RxQueues, TxQueues int
@@ -89,7 +90,7 @@ func Probe(ifname string) (Capabilities, error) {
 		return Capabilities{}, sysFault(doing, err)
 	}
 	c := Capabilities{Interface: dev.Name, Index: dev.Index, MTU: dev.MTU, Up: dev.Flags&net.FlagUp != 0,
-		RxQueues: l.Attrs().NumRxQueues, TxQueues: l.Attrs().NumTxQueues}
+		Kind: kindOf(l), RxQueues: l.Attrs().NumRxQueues, TxQueues: l.Attrs().NumTxQueues}
 	if rx, tx, err := channels(dev.Name); err == nil {
 		c.RxQueues, c.TxQueues = int(rx), int(tx)
 	}

@@ -86,6 +86,10 @@ func (p *producer) Submit(n uint32) {
 	}
 }
 
+// Submitted is how many slots were submitted since the socket was opened, modulo 2^32. Any goroutine may
+// ask while the socket is open.
+func (p *producer) Submitted() uint32 { return p.producer.Load() }
+
 // consumer is our side of the rx and completion rings: Peek's load of the
 // producer index (C) pairs with the kernel's store (B), Release's store of the
 // consumer index (D) with the kernel's load (A).

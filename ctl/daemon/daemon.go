@@ -167,6 +167,7 @@ func openPorts(c *Config) (ports []*afxdp.Port, err error) {
 			return nil, errors.Join(err, closePorts(ports))
 		}
 		ports = append(ports, p)
+		c.Log(fmt.Sprintf("interface %s has %v", name, p.Info()))
 	}
 	return ports, nil
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/attach"
@@ -87,12 +88,15 @@ func (n *node) where() place {
 	if n.own == nil {
 		return place{Node: n.e.Node(), Carrier: "daemon", XDPMode: n.with.XDPMode, BindMode: n.with.BindMode, Profile: n.with.Profile}
 	}
-	var x, b []string
+	var x, b, why []string
 	for _, p := range n.own.Ports() {
 		i := p.Info()
 		x, b = append(x, i.XDPMode.String()), append(b, i.BindMode.String())
+		if i.Why != "" {
+			why = append(why, i.Interface+": "+i.Why)
+		}
 	}
-	return place{Node: n.e.Node(), Carrier: "embedded", XDPMode: same(x), BindMode: same(b), Profile: n.profile.Name, Host: n.host()}
+	return place{Node: n.e.Node(), Carrier: "embedded", XDPMode: same(x), BindMode: same(b), Why: strings.Join(why, "; "), Profile: n.profile.Name, Host: n.host()}
 }
 
 // frameSize is the longest frame that all interfaces of the node send, in bytes; 0 if only the

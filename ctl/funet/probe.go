@@ -14,6 +14,8 @@ import (
 // probeResult is the JSON document of probe.
 type probeResult struct {
 	Interface string            `json:"interface"`
+	Kind      string            `json:"kind"`
+	Remark    string            `json:"remark,omitempty"`
 	Up        bool              `json:"up"`
 	MTU       int               `json:"mtu_bytes"`
 	RxQueues  int               `json:"rx_queues"`
@@ -53,7 +55,7 @@ has an XDP program is left alone.`,
 				{"need_wakeup", p.NeedWakeup}, {"multi_buffer", p.MultiBuffer}, {"busy_poll", p.BusyPoll},
 				{"jumbo", jumbo(p)},
 			}
-			r := probeResult{Interface: p.Interface, Up: p.Up, MTU: p.MTU, RxQueues: p.RxQueues, TxQueues: p.TxQueues, Program: p.Program, Answers: map[string]string{}}
+			r := probeResult{Interface: p.Interface, Kind: p.Kind.Name, Remark: p.Kind.Remark, Up: p.Up, MTU: p.MTU, RxQueues: p.RxQueues, TxQueues: p.TxQueues, Program: p.Program, Answers: map[string]string{}}
 			rows := [][]string{{"feature", "answer", ""}}
 			for _, t := range trials {
 				r.Answers[t.name] = t.trial.Answer.String()
@@ -70,7 +72,10 @@ has an XDP program is left alone.`,
 			if p.Up {
 				state = "up"
 			}
-			fmt.Printf("%s: %s, MTU %d bytes, %d receive and %d transmit queues\n", p.Interface, state, p.MTU, p.RxQueues, p.TxQueues)
+			fmt.Printf("%s: %s, %s, MTU %d bytes, %d receive and %d transmit queues\n", p.Interface, p.Kind.Name, state, p.MTU, p.RxQueues, p.TxQueues)
+			if p.Kind.Remark != "" {
+				fmt.Println(p.Kind.Remark)
+			}
 			return table(os.Stdout, rows...)
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ type place struct {
 	Carrier  string `json:"card_of"` // "embedded": the process's own; "daemon"
 	XDPMode  string `json:"xdp_mode"`
 	BindMode string `json:"bind_mode"`
+	Why      string `json:"xdp_why,omitempty"` // the modes are no better; "": nothing is to be said about them
 	Profile  string `json:"profile"`
 	Host     *host  `json:"host,omitempty"` // nil: nothing is modelled
 }
@@ -96,5 +98,17 @@ func showResult(asJSON bool, r result) error {
 	if err := show(asJSON, r); err != nil || asJSON {
 		return err
 	}
+	if err := r.where().writeWhy(os.Stdout); err != nil {
+		return err
+	}
 	return r.where().writeHost(os.Stdout)
+}
+
+// writeWhy says for people why the modes are no better.
+func (p place) writeWhy(w io.Writer) error {
+	if p.Why == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "XDP mode %s, %s: %s\n", p.XDPMode, p.BindMode, p.Why)
+	return err
 }

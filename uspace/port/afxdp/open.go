@@ -61,6 +61,15 @@ type Info struct {
 	Why string
 }
 
+// String is the modes for people, and why.
+func (i Info) String() string {
+	s := fmt.Sprintf("XDP %s, %s", i.XDPMode, i.BindMode)
+	if i.Why != "" {
+		s += ": " + i.Why
+	}
+	return s
+}
+
 // Open attaches the NIC program to the interface and binds a socket to each of its
 // receive queues. The errors of package xdp and ErrMTU tell what is wrong.
 func Open(c Config) (_ *Port, err error) {
@@ -82,7 +91,7 @@ func Open(c Config) (_ *Port, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
-	p := &Port{drainTime: drainTime, info: Info{Interface: c.Interface, MAC: [6]byte(ifc.HardwareAddr), MTU: ifc.MTU, Queues: n}}
+	p := &Port{drainTime: drainTime, ifindex: ifc.Index, watcher: watcher{heardBefore: neighbourHeard(ifc.Index)}, info: Info{Interface: c.Interface, MAC: [6]byte(ifc.HardwareAddr), MTU: ifc.MTU, Queues: n}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.Close())
@@ -224,6 +233,8 @@ func (p *Port) openQueue(c Config, r rung, q int) error {
 // acknowledgment that spares a peer its retries. It may be called twice.
 func (p *Port) Close() error {
 	p.drain()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var errs []error
 	if p.attach != nil {
 		errs = append(errs, p.attach.Close())

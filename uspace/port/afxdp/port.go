@@ -26,12 +26,17 @@
 // bind, and is woken wherever it asks for that. Where a socket may be zero-copy, UMEM frames
 // have 4096 bytes (sizes.go). Close waits until the last frames have left.
 //
+// That a bind succeeds is no proof that frames arrive, for FUNet or for the kernel, and a driver may
+// forget the NIC program later: Watch, which the owner calls each second, compares counters,
+// attaches anew and steps down (watcher.go, watch.go).
+//
 // A port belongs to one goroutine that has locked its OS thread, because sending
 // is a raw system call; Open must run in the network namespace of the interface.
 package afxdp
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/funet/funet/bpf"
@@ -40,12 +45,16 @@ import (
 
 // Port is an AF_XDP port; it implements port.Port.
 type Port struct {
-	info   Info
-	nic    *bpf.NIC
-	attach *xdp.Attachment
-	umem   *xdp.UMEM
-	queues []*queue
-	err    error // of the last kick; nil when it worked
+	mu      sync.Mutex // guards attach and info.XDPMode, which Watch changes
+	info    Info
+	ifindex int
+	nic     *bpf.NIC
+	attach  *xdp.Attachment
+	watcher watcher
+	told    bool // Watch had nothing to mend, and said so
+	umem    *xdp.UMEM
+	queues  []*queue
+	err     error // of the last kick; nil when it worked
 
 	// Receiving: the queue that lent frames, and which.
 	turn int
@@ -220,8 +229,12 @@ func (p *Port) reap() {
 	}
 }
 
-// Info says what was got.
-func (p *Port) Info() Info { return p.info }
+// Info says what was got. Any goroutine may call it.
+func (p *Port) Info() Info {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.info
+}
 
 // Err returns the error of the last kick or wake: nil when it worked, xdp.ErrNetDown when
 // the interface went down. A port that was merely too busy has no error.

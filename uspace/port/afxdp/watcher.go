@@ -1,0 +1,107 @@
+package afxdp
+
+// This file decides, from counters and time alone, whether an interface that a port is on still works: for
+// FUNet and for the kernel, whose frames come through the same queues. One side alone cannot
+// prove that it does where nothing is sent to it; it can tell three ways in which it does not.
+
+import "time"
+
+// sample is what counters said at a moment. The interface's are of the driver (IFLA_STATS64).
+type sample struct {
+	at      time.Time
+	rx, tx  uint64 // frames that the interface received and sent
+	missed  uint64 // frames that it could not receive: no buffer, or dropped
+	seen    uint64 // frames that the NIC program saw
+	sent    uint32 // frames, or parts of them, that the port handed to the kernel, modulo 2^32
+	carrier bool
+}
+
+// verdict is what a watcher found.
+type verdict int
+
+const (
+	// sound: nothing is known to be wrong.
+	sound verdict = iota
+	// notRun: the interface counts frames and the program sees none. A driver may forget the program
+	// when the link, the MTU or the rings change (vmxnet3).
+	notRun
+	// deaf: the interface cannot receive what comes, because the queue has no buffers (igb, when its
+	// zero-copy queue found the fill ring empty).
+	deaf
+	// silent: a neighbour was heard a moment before the program was attached, since then the kernel
+	// sends and nothing at all comes back.
+	silent
+)
+
+const (
+	// settle is how long frames may be counted late: drivers read a NIC's counters every two seconds.
+	settle = 3 * time.Second
+	// unseen is for how long, after that, frames must come without the program seeing one, and
+	// enough how many they must be: some NICs count a few that they keep to themselves.
+	unseen = 2 * time.Second
+	enough = 8
+	// A link that was reset, as some drivers do when a program is attached, is up again after two
+	// seconds, but a switch may learn for thirty more before it passes a frame.
+	quiet           = 6 * time.Second
+	quietAfterReset = 40 * time.Second
+	// unanswered is how many frames the kernel must have sent in that time; those of a TCP
+	// connection that waits are five in six seconds (RFC 6298).
+	unanswered = 4
+	// firstTime is how long after it began a silence can be the port's fault.
+	firstTime = 2 * time.Minute
+)
+
+// watcher compares samples, which are about a second apart. Time comes with them.
+type watcher struct {
+	heardBefore bool   // a neighbour was there just before the program was attached
+	began       sample // the first
+	last        sample
+	saw         sample // the last in which the program had seen something new, or the first
+	heard       sample // the same of something received, or of the link being down
+	still       sample // the first that was settle later than saw; zero: there was none
+	proven      bool   // the program has seen a frame
+	reset       bool   // the link was down
+}
+
+// look takes a sample and judges.
+func (w *watcher) look(s sample) verdict {
+	if w.began.at.IsZero() || s.rx < w.last.rx || s.missed < w.last.missed || s.tx < w.last.tx { // the driver began to count anew
+		w.began, w.last, w.saw, w.heard, w.still = s, s, s, s, sample{}
+		return sound
+	}
+	if s.seen != w.last.seen {
+		w.saw, w.still, w.proven = s, sample{}, true
+	}
+	if s.seen != w.last.seen || s.rx != w.last.rx {
+		w.heard = s
+	}
+	if !s.carrier {
+		w.heard, w.reset = s, true
+	}
+	w.last = s
+	if since := s.at.Sub(w.saw.at); w.still.at.IsZero() && since >= settle {
+		w.still = s
+	}
+	limit := quiet
+	if w.reset {
+		limit = quietAfterReset
+	}
+	switch silence := s.at.Sub(w.heard.at); {
+	case !w.still.at.IsZero() && s.at.Sub(w.still.at) >= unseen && s.rx-w.still.rx >= enough:
+		return notRun
+	case silence >= settle && s.missed-w.heard.missed >= enough:
+		return deaf
+	case w.heardBefore && silence >= limit && s.at.Sub(w.began.at) <= firstTime && w.unanswered() >= unanswered:
+		return silent
+	}
+	return sound
+}
+
+// unanswered is how many frames the kernel sent since something was heard: those that the interface counted
+// without those that the port sent, which some drivers leave out, so that they may be more.
+func (w *watcher) unanswered() int64 {
+	return int64(w.last.tx-w.heard.tx) - int64(w.last.sent-w.heard.sent)
+}
+
+// again forgets what was, because the program was attached anew. Whether a neighbour was heard before holds on.
+func (w *watcher) again() { *w = watcher{heardBefore: w.heardBefore} }
