@@ -312,7 +312,7 @@ func failure(host int, e guest.Ended) error {
 		return nil
 	}
 	lines := strings.Split(strings.TrimSpace(e.Stderr), "\n")
-	why := lines[len(lines)-1]
+	why := strings.Join(lines[max(0, len(lines)-3):], "; ")
 	if e.Error != "" {
 		why = strings.TrimPrefix(e.Error+": "+why, ": ")
 	}

@@ -88,7 +88,7 @@ func TestEverythingPasses(t *testing.T) {
 
 // What fails is a row that says so, with the program's last line, and the others go on; the command fails.
 func TestFailureIsARow(t *testing.T) {
-	for program, want := range map[string]string{"stream": "virtio-zc, 7.3-a, stream: host 0: code 1: funet: node 1 is silent", "run": "virtio-zc, 7.3-a, daemons: host 0: code 1: funet: node 1 is silent"} {
+	for program, want := range map[string]string{"stream": "virtio-zc, 7.3-a, stream: host 0: code 1: some words; funet: node 1 is silent", "run": "virtio-zc, 7.3-a, daemons: host 0: code 1: some words; funet: node 1 is silent"} {
 		cmd, out, complaints := rig(t, fakeCache(t), "--short", "--nics", "virtio-zc")
 		cmd.Env = append(cmd.Env, failVariable+"="+program)
 		var exit *exec.ExitError
