@@ -17,7 +17,10 @@ HOSTILETIME ?= 10m
 # Where make install puts things, below DESTDIR.
 PREFIX ?= /usr/local
 
-.PHONY: build install systemd demo test check unit race mutants fuzz hostile share qemu figures peers generate clean root
+# The version of the package: the tag, or the number of commits until there is one.
+VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//' | grep . || echo 0.0.$$(git rev-list --count HEAD 2>/dev/null || echo 0))
+
+.PHONY: build install deb systemd demo test check unit race mutants fuzz hostile share qemu figures peers generate clean root
 build: bin/funet bin/funid
 
 .PHONY: bin/funet bin/funid
@@ -32,17 +35,36 @@ bin/funid:
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -o bin/funid ./ctl/funid
 
-# The commands, and the unit of systemd that runs funid.
+# The commands, the unit of systemd that runs funid, what shells complete, and the manual.
 install: build
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -d $(DESTDIR)$(PREFIX)/{bin,lib/systemd/system,share/bash-completion/completions,share/zsh/vendor-completions,share/fish/vendor_completions.d,share/man/man1,share/man/man8}
 	install -m 755 bin/funet bin/funid $(DESTDIR)$(PREFIX)/bin
 	bin/funid unit --program $(PREFIX)/bin/funid > $(DESTDIR)$(PREFIX)/lib/systemd/system/funid.service
+	@for c in funet funid; do \
+		bin/$$c completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$c; \
+		bin/$$c completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_$$c; \
+		bin/$$c completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$c.fish; \
+	done
+	@bin/funet man $(DESTDIR)$(PREFIX)/share/man/man1
+	@bin/funid man $(DESTDIR)$(PREFIX)/share/man/man8
 
-# funid's unit under systemd, booted in namespaces of its own.
-systemd: root build
+# The same as a Debian package, bin/funet_VERSION_ARCHITECTURE.deb, with a tool that has a module of its own.
+deb: build
+	@stage=$$(mktemp -d); trap 'rm -rf $$stage' EXIT; umask 022; \
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct 2>/dev/null || date +%s) $(MAKE) --no-print-directory -s install DESTDIR=$$stage PREFIX=/usr; \
+	install -D -m 644 LICENSE $$stage/usr/share/doc/funet/copyright; \
+	gzip -9n $$stage/usr/share/man/man*/*; \
+	rm -f bin/funet_*.deb; \
+	DEB_STAGE=$$stage DEB_VERSION=$(VERSION) DEB_ARCH=$$($(GO) env GOARCH) \
+		$(GO) -C ctl/deb tool nfpm package --packager deb --target $(CURDIR)/bin
+
+# funid's unit under systemd, booted in namespaces of its own: as make install puts it there, and as
+# the package does.
+systemd: root build deb
 	@command -v systemd-nspawn >/dev/null && command -v curl >/dev/null || { \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends systemd systemd-container dbus iproute2 curl; }
 	tests/systemd/try.sh
+	tests/systemd/try.sh package
 
 .PHONY: bin/share
 bin/share:

@@ -281,22 +281,29 @@ func TestRunPlaces(t *testing.T) {
 	s.run("-n", "1", "--", "sh", "-c", "unset FUNET_NODE FUNET_NODES; exec env PMI_RANK=0 PMI_SIZE=3 "+command+" pingpong").failsLabelled("the group has 1 nodes, and 3 processes were started")
 }
 
-// TestRunHosts: hosts behind ssh, here a script that runs the command on this machine with
-// the daemon that its name stands for.
-func TestRunHosts(t *testing.T) {
-	s := daemons(t)
+// behindSSH makes an ssh that runs a command on this machine with the daemon that the host's name stands for, and
+// returns what starts `funet run` as nobody with it.
+func (s *service) behindSSH(t *testing.T) func(stdin string, args ...string) *process {
+	t.Helper()
 	dir := filepath.Dir(file(t, ""))
-	script := fmt.Sprintf("#!/bin/sh\nhost=$3; shift 3\n[ -e %[1]s/$host.sock ] || { echo \"ssh: cannot resolve $host\" >&2; exit 255; }\nPATH=%[2]s:$PATH FUNET_SOCKET=%[1]s/$host.sock exec sh -c \"$*\"\n",
+	script := fmt.Sprintf("#!/bin/sh\nuntil [ \"$1\" = -- ]; do shift; done; host=$2; shift 2\n[ -e %[1]s/$host.sock ] || { echo \"ssh: cannot resolve $host\" >&2; exit 255; }\nPATH=%[2]s:$PATH FUNET_SOCKET=%[1]s/$host.sock exec sh -c \"$*\"\n",
 		lab.DaemonDir(s.name), filepath.Dir(command))
 	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	hosts := func(stdin string, args ...string) *process {
+	return func(stdin string, args ...string) *process {
+		t.Helper()
 		cmd := nobody(exec.Command(command, append([]string{"run"}, args...)...))
 		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 		cmd.Stdin = strings.NewReader(stdin)
 		return start(t, cmd, nil)
 	}
+}
+
+// TestRunHosts: hosts behind ssh.
+func TestRunHosts(t *testing.T) {
+	s := daemons(t)
+	hosts := s.behindSSH(t)
 	out := hosts("", "-n", "3", "--hosts", "host-0,host-1", "--", "funet", "pingpong", "--exchanges", "500", "--warm-up", "100").ok()
 	if !strings.Contains(out, "[0] ping-pong") || !strings.Contains(out, "[1] node 1: done") || !strings.Contains(out, "[2] node 2: done") {
 		t.Errorf("it printed %s", out)

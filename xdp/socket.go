@@ -85,6 +85,10 @@ type SocketConfig struct {
 	// ring: Fill and Completion return the same ring for both, and only one
 	// goroutine at a time may use it. Anywhere else this socket has its own.
 	Shared *Socket
+	// Make makes the socket, which then belongs to Open: a descriptor of AF_XDP and SOCK_RAW that is
+	// closed on exec, in the network namespace of the interface. nil: socket(2), which needs
+	// CAP_NET_RAW. Nothing else that Open does needs a capability.
+	Make func() (int, error)
 }
 
 // Socket is an AF_XDP socket bound to one queue of one interface. Open, Close,
@@ -129,7 +133,10 @@ func Open(c SocketConfig) (*Socket, error) {
 		c.Shared.mu.Lock()
 		defer c.Shared.mu.Unlock()
 	}
-	fd, err := newSocket()
+	if c.Make == nil {
+		c.Make = newSocket
+	}
+	fd, err := c.Make()
 	if err != nil {
 		return nil, sysFault(doing, err)
 	}
@@ -148,7 +155,7 @@ func Open(c SocketConfig) (*Socket, error) {
 		// A driver that refuses may have taken frames from the fill ring before, and they
 		// are lost with its state: so the next trial has a socket and rings of its own.
 		without = err
-		if fd, err = newSocket(); err == nil {
+		if fd, err = c.Make(); err == nil {
 			s, err = c.build(fd, dev, BindCopy, deadline, true)
 		}
 	}

@@ -92,9 +92,9 @@ func (o Options) withDefaults(l *lab.Lab) (Options, error) {
 		o.FrameSize = DefaultFrameSize
 	}
 	if o.deadline == 0 {
-		// A millisecond an exchange is fifty times the slowest peer's round trip, because a
-		// busy machine can be that slow.
-		o.deadline = 20*time.Second + time.Duration(o.Exchanges)*time.Millisecond
+		// Five milliseconds an exchange are far more than the slowest peer's round trip, because
+		// a busy machine can be that slow.
+		o.deadline = time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond
 	}
 	longest := min(l.Options().MTU+etherHeader, umemFrame-umemHeadroom)
 	switch {

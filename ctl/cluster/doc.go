@@ -17,6 +17,10 @@
 //     than one; for the host's own node it is the interface that carries the mac.
 //     The file is therefore a host's own when iface is used, and otherwise may be
 //     the same on all hosts;
+//   - a host that has left keeps its number, so that the others keep theirs:
+//     {node: 1, absent: true} stands where it was, without mac and iface. Daemons, which
+//     follow their peers file (package daemon), take it for a number that nobody has; an
+//     embedded card's group wants all its nodes;
 //   - gid is the group, 1..2047; 0 is the system group and is refused. A file without
 //     gid leaves the choice to whoever loads it ([File.GID] is then 0);
 //   - token is the group's secret, from which its frames get their tag

@@ -34,6 +34,7 @@ var (
 	ErrIface         = errors.New("not an interface name")      // empty, too long or with forbidden bytes
 	ErrGIDRange      = errors.New("gid out of range")           // gid outside 1..2047
 	ErrTooLarge      = errors.New("peers file too large")       // beyond MaxBytes
+	ErrAbsent        = errors.New("an absent node is nowhere")  // absent together with mac or iface
 	ErrToken         = errors.New("not a token")                // other than 64 hexadecimal digits, or zero
 )
 
@@ -49,6 +50,8 @@ type Peer struct {
 	Node  uint16           // 0..len(Peers)-1
 	MAC   net.HardwareAddr // 6 bytes, unicast
 	Iface string           // local interface that leads there; "" when the host has only one
+	// Absent says that no host has the number now; then there is no MAC and no Iface.
+	Absent bool
 }
 
 // Validate says whether the file obeys the rules of the package; the errors are those of
@@ -75,7 +78,11 @@ func (f *File) check(at func(i int) string) error {
 	nodes := make(map[uint16]int, len(f.Peers))
 	macs := make(map[port]int, len(f.Peers))
 	for i, p := range f.Peers {
-		if err := checkMAC(p.MAC); err != nil {
+		if p.Absent {
+			if p.MAC != nil || p.Iface != "" {
+				return fmt.Errorf("%s: node %d has a mac or an iface; leave them out, or absent: %w", at(i), p.Node, ErrAbsent)
+			}
+		} else if err := checkMAC(p.MAC); err != nil {
 			return fmt.Errorf("%s: node %d has mac %q, %w", at(i), p.Node, p.MAC, err)
 		}
 		if p.Iface != "" {
@@ -87,11 +94,14 @@ func (f *File) check(at func(i int) string) error {
 			return fmt.Errorf("%s: node %d is already at %s; give each node once: %w", at(i), p.Node, at(j), ErrDuplicateNode)
 		}
 		port := port{string(p.MAC), p.Iface}
-		if j, ok := macs[port]; ok {
+		if j, ok := macs[port]; ok && !p.Absent {
 			return fmt.Errorf("%s: mac %s of node %d is that of node %d at %s; give each node its own: %w",
 				at(i), p.MAC, p.Node, f.Peers[j].Node, at(j), ErrDuplicateMAC)
 		}
-		nodes[p.Node], macs[port] = i, i
+		nodes[p.Node] = i
+		if !p.Absent {
+			macs[port] = i
+		}
 	}
 	// N different nodes are 0..N-1 exactly when none is N or more.
 	for i, p := range f.Peers {
@@ -146,6 +156,10 @@ func (f *File) Marshal() ([]byte, error) {
 	}
 	b.WriteString("peers:\n")
 	for _, p := range f.Peers {
+		if p.Absent {
+			fmt.Fprintf(&b, "  - {node: %d, absent: true}\n", p.Node)
+			continue
+		}
 		fmt.Fprintf(&b, "  - {node: %d, mac: \"%s\"", p.Node, p.MAC)
 		if p.Iface != "" {
 			fmt.Fprintf(&b, ", iface: %q", p.Iface)

@@ -167,12 +167,17 @@ func (t text) file(top ast.Node) (*File, error) {
 
 // peer reads one entry of the list.
 func (t text) peer(n ast.Node) (p Peer, err error) {
-	keys, err := t.mapping(n, "node", "mac", "iface")
+	keys, err := t.mapping(n, "node", "mac", "iface", "absent")
 	if err != nil {
 		return p, err
 	}
+	if n := keys["absent"]; n != nil {
+		if p.Absent = n.GetToken().Value == "true"; !p.Absent {
+			return p, fmt.Errorf("%s: absent is %q, want true, or leave it out: %w", t.at(n), n.GetToken().Value, ErrSyntax)
+		}
+	}
 	for _, key := range []string{"node", "mac"} {
-		if keys[key] == nil {
+		if keys[key] == nil && (key == "node" || !p.Absent) {
 			return p, fmt.Errorf("%s: a peer without %s; each needs node and mac: %w", t.at(n), key, ErrSyntax)
 		}
 	}
@@ -185,14 +190,16 @@ func (t text) peer(n ast.Node) (p Peer, err error) {
 	}
 	p.Node = uint16(node)
 
-	mac, err := t.scalar(keys["mac"], "mac")
-	if err != nil {
-		return p, err
-	}
-	// net.ParseMAC also takes the 8- and 20-byte addresses of other links; check refuses those.
-	if p.MAC, err = net.ParseMAC(mac); err != nil {
-		return p, fmt.Errorf("%s: node %d has mac %q, want six bytes such as 02:46:55:00:00:01: %w",
-			t.at(keys["mac"]), p.Node, mac, ErrMAC)
+	if n := keys["mac"]; n != nil {
+		mac, err := t.scalar(n, "mac")
+		if err != nil {
+			return p, err
+		}
+		// net.ParseMAC also takes the 8- and 20-byte addresses of other links; check refuses those.
+		if p.MAC, err = net.ParseMAC(mac); err != nil {
+			return p, fmt.Errorf("%s: node %d has mac %q, want six bytes such as 02:46:55:00:00:01: %w",
+				t.at(n), p.Node, mac, ErrMAC)
+		}
 	}
 	if n := keys["iface"]; n != nil {
 		if p.Iface, err = t.scalar(n, "iface"); err != nil {

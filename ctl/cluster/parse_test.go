@@ -26,7 +26,7 @@ func mac(s string) net.HardwareAddr {
 }
 
 func TestParse(t *testing.T) {
-	two := []Peer{{0, mac("02:46:55:00:00:01"), ""}, {1, mac("02:46:55:00:01:01"), "fu1"}}
+	two := []Peer{{Node: 0, MAC: mac("02:46:55:00:00:01")}, {Node: 1, MAC: mac("02:46:55:00:01:01"), Iface: "fu1"}}
 	for name, c := range map[string]struct {
 		text string
 		want File
@@ -57,17 +57,17 @@ peers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01, ifa
 peers:
 - {node: 0, mac: "02:46:55:00:00:01", iface: a}
 - {node: 1, mac: "02:46:55:00:00:01", iface: b}
-`, File{GID: 0, Peers: []Peer{{0, mac("02:46:55:00:00:01"), "a"}, {1, mac("02:46:55:00:00:01"), "b"}}}},
+`, File{GID: 0, Peers: []Peer{{Node: 0, MAC: mac("02:46:55:00:00:01"), Iface: "a"}, {Node: 1, MAC: mac("02:46:55:00:00:01"), Iface: "b"}}}},
 		"a mac of digits only": {`
 peers:
 - {node: 0, mac: 00:11:22:33:44:55}
 - {node: 1, mac: 10:20:30:40:50:59}
-`, File{GID: 0, Peers: []Peer{{0, mac("00:11:22:33:44:55"), ""}, {1, mac("10:20:30:40:50:59"), ""}}}},
+`, File{GID: 0, Peers: []Peer{{Node: 0, MAC: mac("00:11:22:33:44:55")}, {Node: 1, MAC: mac("10:20:30:40:50:59")}}}},
 		"an iface of digits only": {`
 peers:
 - {node: 0, mac: 00:11:22:33:44:55, iface: 007}
 - {node: 1, mac: 00:11:22:33:44:66, iface: 1.50}
-`, File{GID: 0, Peers: []Peer{{0, mac("00:11:22:33:44:55"), "007"}, {1, mac("00:11:22:33:44:66"), "1.50"}}}},
+`, File{GID: 0, Peers: []Peer{{Node: 0, MAC: mac("00:11:22:33:44:55"), Iface: "007"}, {Node: 1, MAC: mac("00:11:22:33:44:66"), Iface: "1.50"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse("p.yaml", []byte(c.text))
@@ -107,6 +107,11 @@ func TestParseRefused(t *testing.T) {
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01:02:03}\n" + good, ErrMAC, "p.yaml:2: node 0"},
 		{"peers:\n- {node: 0, mac: hello}\n" + good, ErrMAC, `p.yaml:2: node 0 has mac "hello"`},
 		{"peers:\n- {node: 0, mac: \"\"}\n" + good, ErrMAC, "p.yaml:2: node 0"},
+		// Who is absent is nowhere, and says so with true.
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, absent: true}\n- {node: 1, absent: true}\n", ErrAbsent, "p.yaml:2: node 0 has a mac"},
+		{"peers:\n- {node: 0, iface: a, absent: true}\n- {node: 1, absent: true}\n", ErrAbsent, "p.yaml:2: node 0"},
+		{"peers:\n- {node: 0, absent: false}\n" + good, ErrSyntax, `p.yaml:2: absent is "false"`},
+		{"peers:\n- {node: 0}\n" + good, ErrSyntax, "p.yaml:2: a peer without mac"},
 		// An iface is a name that the kernel could have.
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: a23456789012345x}\n", ErrIface, "p.yaml:2"},
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: ../x}\n", ErrIface, "p.yaml:2"},
@@ -175,7 +180,7 @@ func TestLoad(t *testing.T) {
 	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
 		t.Error(err)
 	}
-	want := &File{GID: 7, Peers: []Peer{{0, mac("02:00:00:00:00:01"), ""}, {1, mac("02:00:00:00:00:02"), ""}}}
+	want := &File{GID: 7, Peers: []Peer{{Node: 0, MAC: mac("02:00:00:00:00:01")}, {Node: 1, MAC: mac("02:00:00:00:00:02")}}}
 	data, err := want.Marshal()
 	if err != nil {
 		t.Fatal(err)
@@ -209,15 +214,20 @@ func TestValidate(t *testing.T) {
 		want error
 		in   string
 	}{
-		{File{GID: 0, Peers: []Peer{{0, a, ""}, {1, b, ""}}}, nil, ""},
-		{File{GID: MaxGID, Peers: []Peer{{1, a, "x"}, {0, a, ""}}}, nil, ""},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 1, MAC: b}}}, nil, ""},
+		{File{GID: MaxGID, Peers: []Peer{{Node: 1, MAC: a, Iface: "x"}, {Node: 0, MAC: a}}}, nil, ""},
 		{File{}, ErrPeerCount, "peers: 0 peers"},
-		{File{GID: 2048, Peers: []Peer{{0, a, ""}, {1, b, ""}}}, ErrGIDRange, "gid 2048"},
-		{File{GID: 0, Peers: []Peer{{0, a, ""}, {0, b, ""}}}, ErrDuplicateNode, "peer 1: node 0 is already at peer 0"},
-		{File{GID: 0, Peers: []Peer{{0, a, ""}, {1, a, ""}}}, ErrDuplicateMAC, "peer 1: mac"},
-		{File{GID: 0, Peers: []Peer{{0, a, ""}, {2, b, ""}}}, ErrNodeGap, "peer 1: node 2"},
-		{File{GID: 0, Peers: []Peer{{0, nil, ""}, {1, b, ""}}}, ErrMAC, "peer 0"},
-		{File{GID: 0, Peers: []Peer{{0, a, "a\n"}, {1, b, ""}}}, ErrIface, "peer 0"},
+		{File{GID: 2048, Peers: []Peer{{Node: 0, MAC: a}, {Node: 1, MAC: b}}}, ErrGIDRange, "gid 2048"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 0, MAC: b}}}, ErrDuplicateNode, "peer 1: node 0 is already at peer 0"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 1, MAC: a}}}, ErrDuplicateMAC, "peer 1: mac"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 2, MAC: b}}}, ErrNodeGap, "peer 1: node 2"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: nil}, {Node: 1, MAC: b}}}, ErrMAC, "peer 0"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, Absent: true}, {Node: 1, Absent: true}}}, nil, ""},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Absent: true}, {Node: 1, MAC: b}}}, ErrAbsent, "peer 0: node 0"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, Absent: true}, {Node: 1, Absent: true}}}, nil, ""},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Absent: true}, {Node: 1, MAC: b}}}, ErrAbsent, "peer 0: node 0"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 1, Iface: "x", Absent: true}}}, ErrAbsent, "peer 1: node 1"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Iface: "a\n"}, {Node: 1, MAC: b}}}, ErrIface, "peer 0"},
 		{File{GID: 0, Peers: make([]Peer, MaxNodes+1)}, ErrPeerCount, "65537"},
 	} {
 		err := c.f.Validate()
@@ -234,7 +244,7 @@ func TestValidate(t *testing.T) {
 func TestLargest(t *testing.T) {
 	f := &File{GID: 1}
 	for i := range MaxNodes {
-		f.Peers = append(f.Peers, Peer{uint16(i), net.HardwareAddr{2, 0, 0, 0, byte(i >> 8), byte(i)}, "abcdefghijklmno"})
+		f.Peers = append(f.Peers, Peer{Node: uint16(i), MAC: net.HardwareAddr{2, 0, 0, 0, byte(i >> 8), byte(i)}, Iface: "abcdefghijklmno"})
 	}
 	data, err := f.Marshal()
 	if err != nil {
@@ -263,7 +273,11 @@ func TestRoundTrip(t *testing.T) {
 			// Any name that the kernel accepts in printable ASCII, also those that mean something to YAML.
 			name := rapid.OneOf(rapid.SampledFrom([]string{"", "null", "~", "yes", "0", "- a", "#x", "'", `"`, `\`, "{", "&a", "*a", "!x", "%d", "@", "`", "|", ">"}),
 				rapid.StringMatching(`[!-.0-9;-~]{1,15}`)).Filter(func(s string) bool { return s == "" || checkIface(s) == nil }).Draw(t, "iface")
-			want.Peers = append(want.Peers, Peer{uint16(i), b, name})
+			p := Peer{Node: uint16(i), MAC: b, Iface: name}
+			if rapid.IntRange(0, 3).Draw(t, "absent") == 0 {
+				p = Peer{Node: uint16(i), Absent: true}
+			}
+			want.Peers = append(want.Peers, p)
 		}
 		shuffled := &File{GID: want.GID, Peers: rapid.Permutation(want.Peers).Draw(t, "order"), Token: want.Token}
 		data, err := shuffled.Marshal()
@@ -287,7 +301,7 @@ func FuzzParse(f *testing.F) {
 		"", "token: \"" + strings.Repeat("1f", 32) + "\"\npeers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01}]\n",
 		"gid: 1\npeers:\n  - {node: 0, mac: \"02:46:55:00:00:01\"}\n  - {node: 1, mac: \"02:46:55:00:01:01\", iface: fu1}\n",
 		"peers:\n- node: 1\n  mac: 02-46-55-00-00-01\n- mac: 0246.5500.0002\n  node: 0\n", "peers: [{}, {}]", "? a\n: b", "&a [*a]", "!!map {", "a: |\n b\n",
-		"%YAML 1.2\n---\npeers:\n...\n", "\"\\x00\\u12\"", "\xff\xfe", "<<: *x", "- - - -\n -", "{? : }", "peers: >-\n", "{a: [b, {c: ]}", "? - : -",
+		"%YAML 1.2\n---\npeers:\n...\n", "\"\\x00\\u12\"", "\xff\xfe", "<<: *x", "- - - -\n -", "{? : }", "peers: >-\n", "peers: [{node: 0, absent: true}, {node: 1, mac: 02:46:55:00:01:01}]\n", "{a: [b, {c: ]}", "? - : -",
 	} {
 		f.Add([]byte(s))
 	}

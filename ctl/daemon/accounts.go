@@ -142,15 +142,19 @@ type fileState struct {
 	changed, wrote unix.Timespec
 }
 
+// stateOf returns the present one.
+func stateOf(path string) (now fileState, err error) {
+	var info unix.Stat_t
+	if err = unix.Stat(path, &info); err == nil {
+		now = fileState{true, uint64(info.Dev), info.Ino, info.Size, info.Ctim, info.Mtim}
+	}
+	return now, err
+}
+
 // read returns what the file says, and whether it has changed since it was last read. A file
 // that is not there says nothing; one that cannot be read says what it did before.
 func (f *subordinateFile) read() (s subordinates, changed bool) {
-	var now fileState
-	var info unix.Stat_t
-	err := unix.Stat(f.path, &info)
-	if err == nil {
-		now = fileState{true, uint64(info.Dev), info.Ino, info.Size, info.Ctim, info.Mtim}
-	}
+	now, err := stateOf(f.path)
 	if now == f.was {
 		return nil, false
 	}

@@ -243,6 +243,9 @@ func (c *connection) detachIf(force bool) (done bool, err error) {
 
 // dismiss tells the process that its context is gone. The card's thread calls it.
 func (a *attachment) dismiss() {
+	if a.job.why != "" { // set before the card's thread was asked
+		a.shared.Page.PutWhy(a.job.why)
+	}
 	a.ctx.Dismiss()
 	wakeUp(a.process)
 }

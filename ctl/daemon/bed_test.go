@@ -66,6 +66,7 @@ type running struct {
 	*daemon.Daemon
 	socket string
 	ended  chan error
+	asks   *client // see linkOf; nil: nobody has asked yet
 }
 
 // start starts a daemon, which ends with the test at the latest.

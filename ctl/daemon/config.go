@@ -50,8 +50,11 @@ var (
 type Config struct {
 	Socket string // path; DefaultSocket
 	// Card is the number of this host's card, its node in Peers. Both are needed.
-	Card       uint16
-	Peers      *cluster.File
+	Card  uint16
+	Peers *cluster.File
+	// PeersPath is the file that Peers is from. The daemon looks at it each second, and takes
+	// hosts that have joined, left or moved (members.go); "": Peers is all there ever is.
+	PeersPath  string
 	Interfaces []string // those that Peers names; one that it does not name is all peers'
 
 	Attach    xdp.AttachMode
@@ -84,6 +87,8 @@ type Config struct {
 	Metrics string
 	// Log takes a line for the daemon's log, from any goroutine; nil: nobody reads one.
 	Log func(line string) `json:"-"`
+	// MakeSocket makes AF_XDP sockets (SocketMaker); nil: the daemon itself, while it has CAP_NET_RAW.
+	MakeSocket func() (int, error) `json:"-"`
 }
 
 // Who is users and groups, by number.
@@ -152,6 +157,8 @@ func (c Config) complete() (_ Config, err error) {
 		return c, bad("no peers; `funet lab peers` prints what a peers file looks like")
 	case int(c.Card) >= len(c.Peers.Peers):
 		return c, bad("card %d is not in the peers file, which has nodes 0 to %d", c.Card, len(c.Peers.Peers)-1)
+	case c.Peers.Peers[c.Card].Absent:
+		return c, bad("card %d is this host, and absent in the peers file", c.Card)
 	case len(c.Socket) > 107: // unix(7): sun_path
 		return c, bad("socket %q is longer than 107 bytes", c.Socket)
 	case !filepath.IsAbs(c.Socket):
@@ -203,7 +210,7 @@ func (c Config) complete() (_ Config, err error) {
 func (c *Config) interfaces(bad func(string, ...any) error) error {
 	var named []string
 	for _, p := range c.Peers.Peers {
-		if p.Iface != "" && !slices.Contains(named, p.Iface) && p.Node != c.Card {
+		if p.Iface != "" && !slices.Contains(named, p.Iface) && p.Node != c.Card { // absent nodes have none
 			named = append(named, p.Iface)
 		}
 	}
@@ -217,7 +224,7 @@ func (c *Config) interfaces(bad func(string, ...any) error) error {
 		return nil
 	}
 	for _, p := range c.Peers.Peers {
-		if p.Node != c.Card && !slices.Contains(c.Interfaces, p.Iface) {
+		if p.Node != c.Card && !p.Absent && !slices.Contains(c.Interfaces, p.Iface) {
 			return bad("node %d of the peers file is behind interface %q, which is none of %s", p.Node, p.Iface, strings.Join(c.Interfaces, ", "))
 		}
 	}
@@ -305,13 +312,17 @@ func (c *Config) engine() engine.Config {
 	e.AnyGroup = true
 	limit(&e, c.Profile)
 	for _, p := range c.Peers.Peers {
-		if p.Node == c.Card {
-			continue
+		if p.Node != c.Card && !p.Absent {
+			e.Peers = append(e.Peers, c.peer(&p))
 		}
-		at := max(0, slices.Index(c.Interfaces, p.Iface)) // one interface leads everywhere
-		e.Peers = append(e.Peers, engine.Peer{Card: p.Node, Address: [6]byte(p.MAC), Port: at})
 	}
 	return e
+}
+
+// peer is where another card is, but for the own address there.
+func (c *Config) peer(p *cluster.Peer) engine.Peer {
+	at := max(0, slices.Index(c.Interfaces, p.Iface)) // one interface leads everywhere
+	return engine.Peer{Card: p.Node, Address: [6]byte(p.MAC), Port: at}
 }
 
 // hostName is what INFO calls this host.

@@ -17,13 +17,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/port"
-	"github.com/funet/funet/uspace/port/afxdp"
-	"github.com/funet/funet/xdp"
 )
 
 // Daemon is a card with its socket. Its methods may be called from any goroutine.
@@ -32,6 +29,8 @@ type Daemon struct {
 	incarnation atomic.Uint32
 	memory      *memory
 	loop        *loop
+	links       []*link
+	follower    *follower
 	listener    *listener
 	metrics     *metrics // nil: none
 	priority    string   // of the card's thread, in words
@@ -40,6 +39,7 @@ type Daemon struct {
 	capacity     capacity
 	subordinates atomic.Pointer[subordinates]
 	followed     *subordinateFile
+	peers        atomic.Pointer[cluster.File]
 	strangers    *Rule // of those whom no rule knows
 	groupsMatter bool  // to rules or to who is an administrator
 
@@ -80,6 +80,7 @@ func Open(c Config) (_ *Daemon, err error) {
 	d.followed = &subordinateFile{path: c.Subordinates, tell: c.Log}
 	numbers, _ := d.followed.read()
 	d.subordinates.Store(&numbers)
+	d.peers.Store(c.Peers)
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("starting funid: %w", err), d.release())
@@ -97,16 +98,18 @@ func Open(c Config) (_ *Daemon, err error) {
 	if d.memory, err = newMemory(c.Memory); err != nil {
 		return nil, err
 	}
-	ports, err := openPorts(&c)
+	if d.links, err = openLinks(&c); err != nil {
+		return nil, err
+	}
+	card, err := d.newCard(&c)
 	if err != nil {
 		return nil, err
 	}
-	card, err := d.newCard(&c, ports)
-	if err == nil {
-		d.loop, err = newLoop(card, ports, c.Polling)
+	if d.loop, err = newLoop(card, d.links, c.Polling); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, errors.Join(err, closePorts(ports))
+	if d.follower, err = newFollower(d); err != nil {
+		return nil, err
 	}
 	d.loop.share, d.loop.memory, d.loop.spoil = shareOf(c.Profile), d.memory, d.spoil
 	if d.capacity, err = capacityOf(c.MostMemory); err != nil {
@@ -118,13 +121,13 @@ func Open(c Config) (_ *Daemon, err error) {
 }
 
 // newCard makes the engine, with an incarnation of its own.
-func (d *Daemon) newCard(c *Config, ports []*afxdp.Port) (_ *engine.Card, err error) {
+func (d *Daemon) newCard(c *Config) (_ *engine.Card, err error) {
 	cfg := c.engine()
-	for _, p := range ports {
-		cfg.Ports = append(cfg.Ports, port.Port(p))
+	for _, l := range d.links {
+		cfg.Ports = append(cfg.Ports, l.plug)
 	}
 	for i := range cfg.Peers {
-		cfg.Peers[i].Local = ports[cfg.Peers[i].Port].Info().MAC
+		cfg.Peers[i].Local = d.links[cfg.Peers[i].Port].mac
 	}
 	var random [12]byte
 	_, _ = rand.Read(random[:]) // it never fails
@@ -141,7 +144,8 @@ func (d *Daemon) replaceCard(c *Config) error {
 	var refused error
 	err := d.loop.do(func() {
 		l := d.loop
-		card, err := d.newCard(c, l.ports)
+		c.Peers = d.peers.Load()
+		card, err := d.newCard(c)
 		if err != nil {
 			refused = err
 			return
@@ -151,33 +155,6 @@ func (d *Daemon) replaceCard(c *Config) error {
 		l.card, l.share = card, shareOf(c.Profile)
 	})
 	return errors.Join(err, refused)
-}
-
-// openPorts opens the interfaces, for all groups: a frame for a group that is not here must be
-// answered, or it would hold up the sequence that all groups of two cards share (doc.go).
-func openPorts(c *Config) (ports []*afxdp.Port, err error) {
-	groups := make([]uint16, 0, arctic.MaxGID+1)
-	for gid := range uint16(arctic.MaxGID + 1) {
-		groups = append(groups, gid)
-	}
-	for _, name := range c.Interfaces {
-		p, err := afxdp.Open(afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo})
-		if err != nil {
-			return nil, errors.Join(err, closePorts(ports))
-		}
-		ports = append(ports, p)
-		c.Log(fmt.Sprintf("interface %s has %v", name, p.Info()))
-	}
-	return ports, nil
-}
-
-func closePorts(ports []*afxdp.Port) error {
-	var errs []error
-	for _, p := range ports {
-		errs = append(errs, p.Close())
-	}
-	return errors.Join(errs...)
 }
 
 // checkCPU refuses a processor that no thread can be pinned to.
@@ -208,6 +185,10 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 		go undertaker(d.graves)
 	}
 	go d.followSubordinates(d.followed)
+	d.follower.follow()
+	if d.cfg.PeersPath != "" {
+		go d.followPeers()
+	}
 	var watching sync.WaitGroup
 	if d.memory.kind == WatchedMemory {
 		watching.Go(func() { d.watch(d.loop.ended) })
@@ -235,6 +216,7 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	d.Stop() // for those who wait for quit, whatever was the reason
 	err = errors.Join(err, d.listener.close())
 	<-accepting
+	d.follower.stop() // it asks the card's thread, which drain ends
 	d.drain()
 	watching.Wait() // it asks the card's thread, of which release closes the descriptors
 	return errors.Join(err, d.release())
@@ -308,12 +290,16 @@ func (d *Daemon) release() error {
 	if d.listener != nil {
 		errs = append(errs, d.listener.close())
 	}
+	if d.follower != nil {
+		d.follower.stop()
+	}
 	if d.metrics != nil {
 		errs = append(errs, d.metrics.close())
 	}
 	if d.loop != nil {
-		errs = append(errs, closePorts(d.loop.ports), d.loop.close())
+		errs = append(errs, d.loop.close())
 	}
+	errs = append(errs, closeLinks(d.links))
 	return errors.Join(errs...)
 }
 

@@ -77,6 +77,8 @@
 //     comes back to its senders at once, with arctic.ReasonNoContext. Before a member of a
 //     job has attached, messages for it wait, connect_timeout from the first: it may have died
 //     with a daemon before this one (engine.Card.Expect).
+//   - Hosts join, leave and move while the daemon runs: it follows its peers file. What waits
+//     for a host that left comes back to its senders at once, with arctic.ReasonDeparted.
 //   - A full mailbox makes connections wait; a process that takes no answer for a second
 //     is disconnected; a process without a wake-up left in its pipe needs none.
 //

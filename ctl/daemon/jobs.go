@@ -26,7 +26,8 @@ type job struct {
 	members map[uint16]*connection // by node
 	conn    *connection
 
-	gone bool // the card has its routes no more; the card's thread's
+	why  string // it was ended, for its processes; "": its launcher wanted it
+	gone bool   // the card has its routes no more; the card's thread's
 }
 
 // makeJob carries out KindJob.
@@ -43,6 +44,9 @@ func (c *connection) makeJob(message []byte) error {
 		if !d.knows(card) {
 			return fmt.Errorf("making a job whose node %d is on card %d, which the peers file of card %d does not have: %w", node, card, d.cfg.Card, attach.ErrRoute)
 		}
+	}
+	if err := d.reachable(r.Cards); err != nil {
+		return fmt.Errorf("making a job: %w", err)
 	}
 	here := 0
 	for _, card := range r.Cards {
@@ -91,6 +95,10 @@ func (c *connection) makeJob(message []byte) error {
 	d.mu.Lock()
 	j.made = true
 	d.mu.Unlock()
+	if err := d.reachable(r.Cards); err != nil { // an interface went away, and who ended its jobs did not see this one
+		d.endJob(j)
+		return fmt.Errorf("making a job: %w", err)
+	}
 	c.mu.Lock()
 	c.job = j
 	c.mu.Unlock()
@@ -98,7 +106,10 @@ func (c *connection) makeJob(message []byte) error {
 }
 
 // knows reports whether there is a card of that number.
-func (d *Daemon) knows(card uint16) bool { return int(card) < len(d.cfg.Peers.Peers) }
+func (d *Daemon) knows(card uint16) bool {
+	peers := d.peers.Load().Peers
+	return int(card) < len(peers) && !peers[card].Absent
+}
 
 // reserve finds the job's GID: the one that it wants, or with 0 one that is free.
 func (d *Daemon) reserve(j *job, gid uint16) error {

@@ -43,7 +43,6 @@ type command struct {
 // loop is the card's thread.
 type loop struct {
 	card  *engine.Card
-	ports []*afxdp.Port
 	start time.Time
 
 	mailbox chan command
@@ -76,8 +75,8 @@ type loop struct {
 }
 
 // newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
-func newLoop(card *engine.Card, ports []*afxdp.Port, polling Polling) (_ *loop, err error) {
-	l := &loop{card: card, ports: ports, start: time.Now(), polling: polling, epoll: -1, bell: -1,
+func newLoop(card *engine.Card, links []*link, polling Polling) (_ *loop, err error) {
+	l := &loop{card: card, start: time.Now(), polling: polling, epoll: -1, bell: -1,
 		mailbox: make(chan command, mailboxSize), begin: make(chan bool, 1), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -93,14 +92,36 @@ func newLoop(card *engine.Card, ports []*afxdp.Port, polling Polling) (_ *loop, 
 	if err = l.watch(l.bell, unix.EPOLLIN|unix.EPOLLET); err != nil {
 		return nil, err
 	}
-	for _, p := range ports {
-		for _, fd := range p.FDs() {
-			if err = l.watch(fd, unix.EPOLLIN); err != nil {
-				return nil, err
-			}
+	for _, k := range links {
+		if err = l.plug(k, k.port); err != nil {
+			return nil, err
 		}
 	}
 	return l, nil
+}
+
+// plug plugs the card into a port.
+func (l *loop) plug(k *link, p *afxdp.Port) error {
+	for _, fd := range p.FDs() {
+		if err := l.watch(fd, unix.EPOLLIN); err != nil {
+			return err
+		}
+	}
+	k.plugged = p
+	k.plug.Plug(p)
+	return nil
+}
+
+// unplug takes the port out, whose descriptors would not let the thread sleep, and lets the card forget the
+// frames that it lent.
+func (l *loop) unplug(k *link) {
+	for _, fd := range k.plugged.FDs() {
+		l.unwatch(fd)
+	}
+	k.plugged = nil
+	k.plug.Plug(nil)
+	l.now = l.clock()
+	l.step()
 }
 
 // watch lets a descriptor end the thread's sleep. Eventfds are edge-triggered: nobody

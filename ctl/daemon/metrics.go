@@ -4,6 +4,7 @@ package daemon
 // loopback address or a Unix socket. They say nothing about single users.
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,15 +104,19 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 		name  string
 		sends bool
 		n     xdp.Statistics
+		lost  uint64
 	}
 	var n engine.Counters
 	var ports []portState
 	err := d.loop.do(func() {
 		n = d.loop.card.Counters()
-		for _, p := range d.loop.ports {
-			if s, err := p.Statistics(); err == nil { // else the interface is gone
-				ports = append(ports, portState{p.Info().Interface, p.Err() == nil, s})
+		for _, l := range d.links {
+			p := portState{name: l.configured, lost: l.plug.Lost()}
+			if l.plugged != nil {
+				p.sends = l.plugged.Err() == nil
+				p.n, _ = l.plugged.Statistics() // of an interface that is going there are none
 			}
+			ports = append(ports, p)
 		}
 	})
 	if err != nil {
@@ -140,12 +145,24 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 	for name, v := range values {
 		send(counter, "card_"+name+"_total", "The engine's counter of this name.", float64(v))
 	}
+	for _, s := range d.linkStatus() {
+		for _, state := range linkStates {
+			is := 0.0
+			if s.State == state {
+				is = 1
+			}
+			send(gauge, "interface_state", "1 for the state of an interface.", is, "interface", cmp.Or(s.Configured, s.Interface), "state", string(state))
+		}
+		send(counter, "interface_changes_total", "Changes of the state of an interface.", float64(s.Changes), "interface", cmp.Or(s.Configured, s.Interface))
+		send(counter, "interface_reopened_total", "Times that an interface was opened again.", float64(s.Reopened), "interface", cmp.Or(s.Configured, s.Interface))
+	}
 	for _, p := range ports {
 		sends := 0.0
 		if p.sends {
 			sends = 1
 		}
 		send(gauge, "port_sends", "Whether frames can be sent.", sends, "interface", p.name)
+		send(counter, "port_unplugged_frames_total", "Frames that were sent while the interface was down or away, and lost.", float64(p.lost), "interface", p.name)
 		send(counter, "port_rx_dropped_total", "Frames that the kernel dropped for other reasons.", float64(p.n.RxDropped), "interface", p.name)
 		send(counter, "port_rx_ring_full_total", "Frames that found the receive ring full.", float64(p.n.RxRingFull), "interface", p.name)
 		send(counter, "port_fill_ring_empty_total", "Frames that found no memory to be received into.", float64(p.n.RxFillRingEmpty), "interface", p.name)

@@ -54,6 +54,7 @@ func Load(path string) (Config, error) {
 		peers = filepath.Join(filepath.Dir(path), peers)
 	}
 	c.Peers, err = cluster.Load(peers)
+	c.PeersPath = peers
 	return c, err
 }
 

@@ -2,7 +2,8 @@ package daemon
 
 // This file is capabilities(7): what the daemon needs to make its card, and that it keeps
 // nothing of it afterwards but the one with which its memory is kept whole (memory.go). With that it
-// can mark files of its own user, and do nothing else.
+// can mark files of its own user, and do nothing else. What it needs to open an interface again it has then
+// (follow.go) or gets from a process that has nothing else to do (sockets.go).
 
 import (
 	"errors"
@@ -67,7 +68,10 @@ func capabilities() (data [2]unix.CapUserData, err error) {
 // DropPrivileges drops all capabilities of all threads for good but CAP_LINUX_IMMUTABLE, if they
 // have it, and that one too for programs that one of them might execute. Call it when Open has returned: what is open stays usable. It
 // returns ErrCGo in a program with cgo.
-func DropPrivileges() error {
+func DropPrivileges() error { return drop(unix.CAP_LINUX_IMMUTABLE) }
+
+// drop drops all capabilities but one.
+func drop(but int) error {
 	all := func(what string, trap, a1, a2, a3, a4 uintptr) error {
 		_, _, e := syscall.AllThreadsSyscall6(trap, a1, a2, a3, a4, 0, 0)
 		if e == syscall.ENOTSUP {
@@ -101,7 +105,7 @@ func DropPrivileges() error {
 	}
 	h := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var left [2]unix.CapUserData
-	left[0].Effective = data[0].Effective & (1 << unix.CAP_LINUX_IMMUTABLE)
+	left[0].Effective = data[0].Effective & (1 << but)
 	left[0].Permitted = left[0].Effective
 	return all("the sets of the process", unix.SYS_CAPSET, uintptr(unsafe.Pointer(&h)), uintptr(unsafe.Pointer(&left[0])), 0, 0)
 }

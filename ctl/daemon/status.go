@@ -29,6 +29,7 @@ type Status struct {
 	MemoryLocked bool             `json:"memory_locked"`
 	MemoryFaults uint64           `json:"memory_faults"`
 	Counters     *engine.Counters `json:"counters,omitempty"`
+	Links        []LinkStatus     `json:"links"` // the interfaces
 }
 
 // JobStatus is a job.
@@ -64,7 +65,7 @@ func (d *Daemon) statusFor(p *peer) Status {
 	all := d.administrator(p)
 	mine := func(account uint32) bool { return all || account == p.account }
 	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Priority: d.priority, Stopping: d.stopping.Load(), Jobs: []JobStatus{}, Contexts: []ContextStatus{},
-		Memory: d.memory.kind.String(), MemoryLocked: d.memory.locked.Load(), MemoryFaults: d.loop.faults.Load()}
+		Memory: d.memory.kind.String(), MemoryLocked: d.memory.locked.Load(), MemoryFaults: d.loop.faults.Load(), Links: d.linkStatus()}
 	if d.memory.why != nil {
 		s.MemoryWhy = d.memory.why.Error()
 	}

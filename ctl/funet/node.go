@@ -281,6 +281,9 @@ func (f *nodeFlags) open(ctx context.Context) (*node, error) {
 		if len(f.ifaces) == 1 {
 			iface = f.ifaces[0]
 		}
+		if p.Absent {
+			return nil, fmt.Errorf("--peers: node %d of %s is absent: %w; a group of embedded cards wants all its nodes, daemons do not (`funid`)", p.Node, f.peers, card.ErrNode)
+		}
 		cfg.Peers = append(cfg.Peers, card.Peer{Node: p.Node, MAC: [6]byte(p.MAC), Interface: iface})
 	}
 	// What a node allocates it allocates at the start; a collection in the middle

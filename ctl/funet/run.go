@@ -52,7 +52,8 @@ where the programs of funet and package attach look for it. Each line that it pr
 comes out with its node's number. Standard input goes to node 0; Ctrl-C, SIGTERM and
 SIGHUP to all, and what has not ended after --grace is killed, at a second Ctrl-C at
 once. The exit code is then 128 and the signal's number; otherwise the first node that
-fails gives it, and the others are ended.
+fails gives it, and the others are ended. A host of --hosts that is not heard for
+--host-timeout is given up and named, and the exit code is 255, as of ssh.
 
 On a lab, root runs the program as an ordinary user (--user): without a terminal, without
 set-user-ID programs, and with an environment of PATH, HOME, USER, LOGNAME, SHELL, LANG,
@@ -87,6 +88,7 @@ handed over open. A lab is named as in --lab=NAME. Without a name it is the lab 
 	p.BoolVar(&f.Once, "once", false, "start the program once, here: it starts the nodes (mpirun, srun), which know their numbers from it")
 	p.BoolVar(&f.Label, "label", true, "print nodes' numbers before their lines")
 	p.StringArrayVar(&f.env, "env", nil, "for the program: NAME=VALUE, or NAME for the value that it has here; may be repeated")
+	p.DurationVar(&f.HostTimeout, "host-timeout", launch.DefaultHostTimeout, "after which a host of --hosts that is not heard is given up, with the job; 0: never")
 	p.DurationVar(&f.Grace, "grace", launch.DefaultGrace, "how long processes have to end after Ctrl-C, SIGTERM or SIGHUP")
 	p.StringVar(&f.made.mode, "xdp", "auto", "on a lab made for the occasion: native or generic; auto measures")
 	return c
@@ -121,6 +123,8 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 		return fmt.Errorf("--gid %d: use 1 to %d (0 is the system group), or leave it out for one that is free", f.gid, arctic.MaxGID)
 	case c.Flags().Changed("xdp") && f.lab != anyLab:
 		return errors.New("--xdp is that of a lab made for the occasion; add --lab, or leave it out")
+	case f.HostTimeout != 0 && f.HostTimeout < launch.ShortestHostTimeout:
+		return fmt.Errorf("--host-timeout %v: use %v or longer, or 0 for never", f.HostTimeout, launch.ShortestHostTimeout)
 	case f.Grace <= 0:
 		return fmt.Errorf("--grace %v: use a time above 0, such as 5s", f.Grace)
 	}

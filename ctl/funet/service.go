@@ -114,6 +114,18 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		state = ", being stopped"
 	}
 	fmt.Fprintf(w, "card %d of %s: profile %s, polling %s, interfaces %v%s\n", r.Card, r.Host, r.Profile, r.Polling, r.Interfaces, state)
+	for _, l := range r.Links {
+		name := l.Interface
+		if l.Configured != "" {
+			name = fmt.Sprintf("%s (configured as %s)", l.Interface, l.Configured)
+		}
+		why := ""
+		if l.Why != "" {
+			why = ": " + l.Why
+		}
+		fmt.Fprintf(w, "interface %s is %s since %s, XDP %s, %s, MTU %d, opened again %s%s\n", name, l.State, l.Since.Format(time.DateTime),
+			l.XDPMode, l.BindMode, l.MTU, count(int64(l.Reopened), "time"), why)
+	}
 	memory := r.Memory
 	if r.MemoryWhy != "" {
 		memory += " (" + r.MemoryWhy + ")"

@@ -69,8 +69,8 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 		SilenceErrors: true,
 		RunE:          func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
-	c.CompletionOptions.DisableDefaultCmd = true
-	c.AddCommand(unitCommand())
+	c.CompletionOptions.HiddenDefaultCmd = true
+	c.AddCommand(unitCommand(), dashboardCommand(), makeSocketsCommand(), usage.Man("8"))
 	c.SetFlagErrorFunc(usage.Explain)
 	p := c.Flags()
 	p.StringVar(&f.config, "config", "", "configuration file (default: none)")
@@ -84,6 +84,19 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 	p.StringVar(&f.metrics, "metrics", "", "where to serve metrics: loopback address with port, or unix: and a path")
 	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the card's thread to")
 	return c
+}
+
+// socketsCommand is what funid starts to make sockets.
+const socketsCommand = "make-sockets"
+
+func makeSocketsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    socketsCommand,
+		Short:  "What funid starts to make AF_XDP sockets when it may not any more",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(*cobra.Command, []string) error { return daemon.MakeSockets() },
+	}
 }
 
 // run is the daemon's life.
@@ -118,6 +131,14 @@ func (f *flags) run(c *cobra.Command) error {
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2))
 	debug.SetGCPercent(400) // little is allocated, and nothing on the way of a message
 	cfg.Log = func(line string) { fmt.Fprintln(os.Stderr, "funid:", line) }
+	if !f.keep {
+		maker, err := daemon.StartSocketMaker(socketsCommand)
+		if err != nil {
+			return err
+		}
+		defer maker.Close()
+		cfg.MakeSocket = maker.Socket
+	}
 	d, err := daemon.Open(cfg)
 	if err != nil {
 		return err
@@ -155,6 +176,7 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 		if cfg.Peers, err = cluster.Load(f.peers); err != nil {
 			return cfg, err
 		}
+		cfg.PeersPath = f.peers
 	}
 	if len(f.ifaces) > 0 {
 		cfg.Interfaces = f.ifaces

@@ -23,6 +23,9 @@ func Serve(in io.Reader, out io.Writer, socket string, u *User) error {
 	defer l.close()
 	a := &agent{local: l, speaker: speaker{to: out}}
 	defer a.endInput()
+	ended := make(chan struct{})
+	defer close(ended)
+	go a.beat(ended)
 	return hear(in, a.carryOut)
 }
 

@@ -24,6 +24,9 @@
 //   - The first node that fails gives the exit code, 128 and the number for a signal; the others
 //     are ended: SIGTERM, some seconds, SIGKILL, each to the whole process group. So is what a
 //     node that has ended left of its group.
+//   - A host that has died ends the job: its agent says twice a second that it lives, over any
+//     transport, and is given up when it has not been heard for Options.HostTimeout (pulse.go). One line names host and
+//     nodes, the other nodes are ended, and the exit code is HostLost, also if other nodes failed of it before.
 //   - The end of this process, even by SIGKILL, ends the processes (PR_SET_PDEATHSIG, prctl(2);
 //     on other hosts the agent ends with its connection), and frees the group, which
 //     lives as long as the connection that made it (package attach).

@@ -68,6 +68,10 @@ type status struct {
 	Lost   string         // why nobody knows; "": it is known
 }
 
+// HostLost is the exit code of a job that has lost a host, and does not know how its nodes ended: that
+// of ssh(1) for an error of its own.
+const HostLost = 255
+
 // failed reports whether the process did not end well.
 func (s status) failed() bool { return s != status{} }
 
@@ -76,7 +80,7 @@ func (s status) failed() bool { return s != status{} }
 func (s status) exitCode() int {
 	switch {
 	case s.Lost != "":
-		return 1
+		return HostLost
 	case s.Signal != 0:
 		return 128 + int(s.Signal)
 	}

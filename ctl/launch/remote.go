@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,25 +23,32 @@ const AgentCommand = "run-node"
 // farewell is how long the agent has to end what it started, before ssh is killed.
 const farewell = 10 * time.Second
 
+// mostNamed bounds how many nodes of a lost host are named.
+const mostNamed = 16
+
 // remote is another host.
 type remote struct {
 	name    string
 	thread  *thread
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
+	out     io.Closer // what it says
 	speaker speaker
 	said    *tail // on standard error, by ssh or by the agent
 	answers chan answer
 	fed     chan struct{}
-	ended   chan struct{} // closed when the connection has ended
-	why     string        // it has, after that
+	ended   chan struct{}          // closed when the connection has ended
+	why     string                 // it has, after that
+	silent  atomic.Pointer[string] // why it was given up; nil: it was not
 
 	mu    sync.Mutex
 	nodes map[int]*node // that have not ended
+
+	giveUp func() // watches whether the host is silent; nil: it does already, or nobody is to
 }
 
 // newRemote starts ssh to a host. Whether it gets there shows at the first order. Errors: ErrHosts.
-func newRemote(name, socket string) (*remote, error) {
+func newRemote(name, socket string, timeout time.Duration) (*remote, error) {
 	if name == "" || strings.HasPrefix(name, "-") {
 		return nil, fmt.Errorf("--hosts: %w: %q is no host", ErrHosts, name)
 	}
@@ -53,8 +62,9 @@ func newRemote(name, socket string) (*remote, error) {
 	}
 	r := &remote{name: name, thread: t, said: &tail{}, answers: make(chan answer, 1), fed: make(chan struct{}, 1),
 		ended: make(chan struct{}), nodes: map[int]*node{}}
-	r.cmd = exec.Command("ssh", "-T", "--", name, command)
+	r.cmd = exec.Command("ssh", append(keepAlive(timeout), "-T", "--", name, command)...)
 	r.cmd.Stderr = r.said
+	r.cmd.WaitDelay = time.Second // for what still has it open
 	// The terminal's Ctrl-C is for the launcher, and is passed on.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := r.cmd.StdoutPipe()
@@ -69,8 +79,27 @@ func newRemote(name, socket string) (*remote, error) {
 		return nil, fmt.Errorf("%w: starting ssh to %s: %w; install it, or leave out --hosts", ErrHosts, name, err)
 	}
 	r.speaker.to = r.stdin
-	go r.listen(out)
+	p := &pulse{from: out}
+	if r.out = out; timeout > 0 {
+		r.giveUp = func() {
+			p.watch(timeout, r.ended, func() {
+				why := fmt.Sprintf("nothing was heard from it for %v, and it was given up; it may have died, or the network to it (--host-timeout)", timeout)
+				r.silent.Store(&why)
+				r.abandon()
+			})
+		}
+	}
+	go r.listen(p)
 	return r, nil
+}
+
+// keepAlive has ssh(1) end when the other end is silent for about so long: three questions go unanswered.
+func keepAlive(timeout time.Duration) []string {
+	if timeout <= 0 {
+		return nil
+	}
+	every := max(1, int(timeout.Seconds()/3))
+	return []string{"-o", fmt.Sprintf("ServerAliveInterval=%d", every), "-o", "ServerAliveCountMax=3"}
 }
 
 // quote makes one word of a text for the shell at the other end (POSIX.1-2017, Shell Command
@@ -101,6 +130,11 @@ func (r *remote) listen(out io.Reader) {
 			}
 		case w.Ended != nil:
 			r.end(w.Ended.Node, w.Ended.status)
+		case w.Alive:
+			if r.giveUp != nil { // not before: an agent that never says so is of another version
+				go r.giveUp()
+				r.giveUp = nil
+			}
 		case w.Fed:
 			select {
 			case r.fed <- struct{}{}:
@@ -114,6 +148,9 @@ func (r *remote) listen(out io.Reader) {
 		_, _ = io.Copy(io.Discard, out)
 	}
 	why := r.over(r.cmd.Wait(), err)
+	if gaveUp := r.silent.Load(); gaveUp != nil {
+		why = *gaveUp
+	}
 	r.mu.Lock()
 	var left []int
 	for i := range r.nodes {
@@ -122,6 +159,10 @@ func (r *remote) listen(out io.Reader) {
 	r.mu.Unlock()
 	r.why = why
 	close(r.ended)
+	slices.Sort(left)
+	if len(left) > 1 {
+		why += fmt.Sprintf("; with it its %d nodes %v", len(left), left[:min(len(left), mostNamed)])
+	}
 	for _, i := range left {
 		r.end(i, status{Lost: why})
 	}
@@ -240,7 +281,11 @@ func (r *remote) feed(from io.Reader) {
 
 func (r *remote) signal(s syscall.Signal) { _ = r.speaker.say(order{Signal: &s}) } // as free
 
-func (r *remote) abandon() { _ = r.cmd.Process.Kill() } // it may have ended
+// abandon ends ssh, and what it says: another process may have that open too.
+func (r *remote) abandon() {
+	_ = r.cmd.Process.Kill() // it may have ended
+	_ = r.out.Close()
+}
 
 func (r *remote) close() {
 	r.stdin.Close() // the agent kills what still runs, and ends

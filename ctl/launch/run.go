@@ -44,6 +44,9 @@ type Options struct {
 	// Signals are sent to the processes as they come, but for a second SIGINT, which kills.
 	Signals <-chan os.Signal
 	Grace   time.Duration // between a signal that is to end them and SIGKILL; 0: DefaultGrace
+	// HostTimeout is how long one of Hosts may be silent before it is given up, with the job:
+	// ShortestHostTimeout or longer, or 0 for ever.
+	HostTimeout time.Duration
 
 	note func(string) // tells the user something, once
 }
@@ -103,7 +106,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	j := &running{o: &o, hosts: hosts, ends: make(chan end, o.Nodes), broken: make(chan error, 1)}
+	j := &running{o: &o, hosts: hosts, ends: make(chan end, o.Nodes), broken: make(chan error, 1), lost: map[host]bool{}}
 	if o.Once {
 		h, err := newLocal(o.here(), o.User, o.note)
 		if err != nil {
@@ -126,7 +129,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 // them than nodes.
 func (o *Options) reach() (hosts []host, err error) {
 	for _, name := range o.Hosts[:min(len(o.Hosts), o.Nodes)] {
-		h, err := newRemote(name, o.Socket)
+		h, err := newRemote(name, o.Socket, o.HostTimeout)
 		if err != nil {
 			return hosts, err
 		}
@@ -166,6 +169,8 @@ type running struct {
 	failure error
 	alive   int
 	code    int
+	lost    map[host]bool
+	ended   bool // by a signal from outside
 	// interrupts counts SIGINT. over is when those that are left are killed; nil: not yet.
 	interrupts int
 	over       <-chan time.Time
@@ -208,7 +213,9 @@ func (j *running) wait() int {
 		select {
 		case e := <-j.ends:
 			j.alive--
-			if e.failed() && j.code == 0 {
+			if e.Lost != "" {
+				j.lose(e)
+			} else if e.failed() && j.code == 0 {
 				j.code = e.exitCode()
 				if j.unwritten() != nil {
 					j.end(syscall.SIGTERM)
@@ -227,6 +234,23 @@ func (j *running) wait() int {
 		}
 	}
 	return j.code
+}
+
+// lose says which host was lost, once. That is why other nodes fail, also those that noticed first, and so
+// it gives the exit code, unless the job is being ended from outside or because nobody takes its output.
+func (j *running) lose(e end) {
+	h := j.hosts[e.node%len(j.hosts)]
+	if j.lost[h] {
+		return
+	}
+	j.lost[h] = true
+	if j.unwritten() == nil {
+		j.say("node %d with %v: %v%s", e.node, h, e.status, j.others())
+		if !j.ended {
+			j.code = e.exitCode()
+		}
+	}
+	j.end(syscall.SIGTERM)
 }
 
 // unwritten says why what the nodes print could not be written, if so. Their own ends then say nothing:
@@ -272,7 +296,7 @@ func (j *running) pass(s os.Signal) {
 		j.all(syscall.SIGKILL)
 		return
 	}
-	if j.code == 0 { // how processes end from now on follows from that
+	if j.ended = true; j.code == 0 { // how processes end from now on follows from that
 		j.code = 128 + int(n)
 		j.say("interrupted (%s); ending the job", unix.SignalName(n))
 	}

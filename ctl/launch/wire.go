@@ -64,6 +64,7 @@ type word struct {
 	Output *outputWord `json:"output,omitempty"`
 	Ended  *endedWord  `json:"ended,omitempty"`
 	Fed    bool        `json:"fed,omitempty"` // the last piece of input was taken
+	Alive  bool        `json:"alive,omitempty"`
 }
 
 // answer is how an order ended.

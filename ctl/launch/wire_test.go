@@ -3,7 +3,6 @@ package launch
 // This file tests what the launcher and its agent say to each other.
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,13 +47,21 @@ func TestAgentRefuses(t *testing.T) {
 		`{"start":{"program":"x","token":"99"}}`: attach.ErrTokenText.Error(),
 		`{"find":"no-such-program"}`:             ErrProgram.Error(),
 	} {
-		var out bytes.Buffer
-		if err := Serve(strings.NewReader(in+"\n"), &out, "/nonexistent/socket", nil); err != nil {
-			t.Errorf("%s ended the agent: %v", in, err)
-		}
-		var w word
-		if err := json.Unmarshal(out.Bytes(), &w); err != nil || w.Answer == nil || !strings.Contains(w.Answer.Error, says) {
-			t.Errorf("%s was answered with %q", in, out.String())
+		r, out := io.Pipe()
+		go func() {
+			if err := Serve(strings.NewReader(in+"\n"), out, "/nonexistent/socket", nil); err != nil {
+				t.Errorf("%s ended the agent: %v", in, err)
+			}
+			out.Close()
+		}()
+		var got *answer
+		if err := hear(r, func(w *word) error {
+			if !w.Alive {
+				got = w.Answer
+			}
+			return nil
+		}); err != nil || got == nil || !strings.Contains(got.Error, says) {
+			t.Errorf("%s was answered with %+v (%v)", in, got, err)
 		}
 	}
 	// None of these does anything, nor ends the agent.
@@ -77,7 +84,7 @@ func TestExitCodes(t *testing.T) {
 		s      status
 		code   int
 		failed bool
-	}{{status{}, 0, false}, {status{Code: 3}, 3, true}, {status{Signal: 9}, 137, true}, {status{Lost: "gone"}, 1, true}} {
+	}{{status{}, 0, false}, {status{Code: 3}, 3, true}, {status{Signal: 9}, 137, true}, {status{Lost: "gone"}, 255, true}} {
 		if c.s.exitCode() != c.code || c.s.failed() != c.failed || c.failed && c.s.String() == "" {
 			t.Errorf("%+v: code %d, failed %v, %v", c.s, c.s.exitCode(), c.s.failed(), c.s)
 		}

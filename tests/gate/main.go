@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -36,6 +37,7 @@ func main() {
 		}
 		return output[k]
 	}
+	running := map[string][]string{} // tests by package
 	var passed, failed, skipped, refused int
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
@@ -44,6 +46,12 @@ func main() {
 		if json.Unmarshal(in.Bytes(), &e) != nil {
 			fmt.Println(in.Text())
 			continue
+		}
+		switch e.Action {
+		case "run":
+			running[e.Package] = append(running[e.Package], e.Test)
+		case "pass", "fail", "skip":
+			running[e.Package] = slices.DeleteFunc(running[e.Package], func(t string) bool { return t == e.Test })
 		}
 		switch {
 		case e.Action == "output":
@@ -57,6 +65,9 @@ func main() {
 		case e.Test == "" && e.Action == "fail":
 			fmt.Printf("FAIL  %-50s %6.1f s\n%s", e.Package, e.Elapsed, text(e.Package, ""))
 			failed++
+			for _, t := range running[e.Package] { // it died in them
+				fmt.Printf("FAIL  %s %s, in which the process ended\n%s", e.Package, t, text(e.Package, t))
+			}
 		case e.Action == "pass":
 			passed++
 		case e.Action == "fail":

@@ -5,8 +5,9 @@
 # on it, and that nothing is left when it stops. Needs root, systemd and systemd-container: make systemd.
 #
 #   try.sh              boots and tries; prints what was checked, and fails if something was wrong
-#   try.sh boot FOLDER  (in a mount namespace) makes the copy and becomes systemd-nspawn
-#   try.sh inside       (in the booted system) checks
+#   try.sh package      the same with the Debian package, which is installed, removed and purged there
+#   try.sh boot FOLDER INSIDE  (in a mount namespace) makes the copy and becomes systemd-nspawn
+#   try.sh inside, packaged    (in the booted system) checks
 
 set -eu
 here=$(dirname "$(readlink -f "$0")")
@@ -17,16 +18,24 @@ boot() {
 	mkdir "$1/upper" "$1/work" "$1/root"
 	mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
 	local root=$1/root
-	make -C "$repository" -s install DESTDIR="$root" PREFIX=/usr/local
+	if [ "$2" = packaged ]; then
+		install -m 644 "$repository"/bin/funet_*.deb "$root/funet.deb"
+	else
+		make -C "$repository" -s install DESTDIR="$root" PREFIX=/usr/local
+		configure "$root"
+	fi
 	install -m 755 "$here/try.sh" "$root/try.sh"
-	install -d "$root/etc/funet"
-	printf '%s\n' 'peers:' '  - {node: 0, mac: "02:46:55:00:00:01", iface: fu0}' '  - {node: 1, mac: "02:46:55:00:01:01", iface: fu0}' > "$root/etc/funet/peers.yaml"
-	printf '%s\n' 'card: 0' 'peers: peers.yaml' 'metrics: unix:/run/funet/metrics.sock' > "$root/etc/funet/funid.yaml"
 	# No more of the machine's services than systemd itself wants.
 	printf '%s\n' '[Unit]' 'Requires=basic.target dbus.service' 'After=basic.target dbus.service' > "$root/etc/systemd/system/funet-try.target"
 	exec systemd-nspawn --quiet --directory="$root" --register=no --keep-unit --private-network --link-journal=no \
 		--machine="funet-try" --capability=all --system-call-filter=bpf --rlimit=MEMLOCK=infinity --console=pipe \
 		--boot systemd.unit=funet-try.target systemd.log_target=null < /dev/null
+}
+
+configure() { # configure ROOT
+	install -d "$1/etc/funet"
+	printf '%s\n' 'peers:' '  - {node: 0, mac: "02:46:55:00:00:01", iface: fu0}' '  - {node: 1, mac: "02:46:55:00:01:01", iface: fu0}' > "$1/etc/funet/peers.yaml"
+	printf '%s\n' 'card: 0' 'peers: peers.yaml' 'metrics: unix:/run/funet/metrics.sock' > "$1/etc/funet/funid.yaml"
 }
 
 check() { # check WHAT WANT GOT
@@ -48,6 +57,33 @@ limit() {
 	else
 		grep "^Max $1" /proc/1/limits | sed -E "s/^Max $1 +[^ ]+ +([^ ]+).*/\\1/"
 	fi
+}
+
+# packaged installs the package, checks as without it, and takes it away again.
+packaged() {
+	wrong=
+	check "the package is installed" '^$' "$(dpkg -i /funet.deb 2>&1 > /dev/null)"
+	check "where the commands are" '/usr/bin/funet /usr/bin/funid' "$(echo $(command -v funet funid))"
+	check "the service is there, and waits for its configuration" 'disabled inactive' "$(echo $(systemctl is-enabled funid || true) $(systemctl is-active funid || true))"
+	check "the configuration says what is missing" 'peers' "$(funid --check --config /etc/funet/funid.yaml 2>&1 || true)"
+	check "pages of the manual" '^[1-9][0-9]' "$(dpkg -L funet | grep -c 'man/man[18]/')"
+	check "completion" 'pingpong' "$(bash -c '. /usr/share/bash-completion/completions/funet; type __funet_debug > /dev/null && funet __complete ping 2> /dev/null')"
+	configure ""
+	local before=$wrong
+	inside || before=1
+	wrong=$before
+	systemctl enable --now funid 2> /dev/null
+	check "enabled and running" 'enabled active' "$(echo $(systemctl is-enabled funid) $(systemctl is-active funid))"
+	check "installed over a running one, which is started again" 'active' "$(dpkg -i /funet.deb > /dev/null 2>&1; systemctl is-active funid)"
+	check "the configuration is the user's still" 'card: 0' "$(cat /etc/funet/funid.yaml)"
+	check "removed" '^$' "$(dpkg -r funet 2>&1 > /dev/null | grep -v Removed || true)"
+	check "the service has ended" 'inactive' "$(systemctl is-active funid || true)"
+	check "no command, unit or page is left" '^$' "$(ls /usr/bin/funet /usr/bin/funid /usr/lib/systemd/system/funid.service /usr/share/man/man1/funet* /etc/systemd/system/*/funid.service 2> /dev/null || true)"
+	check "the configuration is left" 'card: 0' "$(cat /etc/funet/funid.yaml)"
+	dpkg -P funet > /dev/null 2>&1
+	check "purged, it is not" 'No such file' "$(ls /etc/funet 2>&1 || true)"
+	check "no NIC program is left" '^$' "$(ip link show fu0 | grep -o xdp || true)"
+	[ -z "$wrong" ]
 }
 
 inside() {
@@ -91,9 +127,9 @@ inside() {
 }
 
 try() {
-	local folder launched leader= n code=0
+	local folder launched leader= n code=0 inside=$1
 	folder=$(mktemp -d)
-	unshare -m --propagation private "$here/try.sh" boot "$folder" > "$folder.log" 2>&1 &
+	unshare -m --propagation private "$here/try.sh" boot "$folder" "$inside" > "$folder.log" 2>&1 &
 	launched=$!
 	trap 'kill -9 ${leader:-} $launched 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$folder" "$folder.log"' EXIT
 	in_it() { nsenter -t "$leader" -m -u -i -n -p -C -- "$@"; }
@@ -108,8 +144,12 @@ try() {
 		cat "$folder.log"
 		exit 1
 	fi
-	in_it /try.sh inside || code=1
+	in_it /try.sh "$inside" || code=1
 	exit $code
 }
 
-"${1:-try}" ${2:+"$2"}
+case ${1:-} in
+"") try inside ;;
+package) try packaged ;;
+*) "$@" ;;
+esac

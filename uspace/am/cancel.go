@@ -71,5 +71,8 @@ func (e *Endpoint) why(doing string) error {
 	if e.bound.ended.Load() {
 		return fmt.Errorf("%s on node %d: %w: %w", doing, e.node, ErrCancelled, context.Cause(e.bound.ctx))
 	}
+	if err := e.iface.Err(); err != nil {
+		return fmt.Errorf("%s on node %d: %w", doing, e.node, err)
+	}
 	return fmt.Errorf("%s on node %d: %w", doing, e.node, funi.ErrDetached)
 }

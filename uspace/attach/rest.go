@@ -7,6 +7,7 @@ package attach
 // The times are those of package card, whose cards rest for the same reasons.
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -208,7 +209,7 @@ func (c *Client) wakeAtEnd(ctx context.Context) (leave func()) {
 // look notes the end of the context if the card has published it.
 func (c *Client) look(p funi.Published) {
 	if p.Gone && c.err == nil {
-		c.lost(fmt.Errorf("the daemon has ended the context: %w", funi.ErrDetached))
+		c.lost(fmt.Errorf("the daemon has ended the context: %w", cmp.Or(c.page.Err(), funi.ErrDetached)))
 	}
 }
 

@@ -67,6 +67,8 @@ const (
 	ErrInternal
 	// ErrNoToken: the token of the job is all zeroes, which everybody knows.
 	ErrNoToken
+	// ErrInterface: an interface that a job needs is not there, or cannot be used.
+	ErrInterface
 
 	statuses
 )
@@ -96,6 +98,7 @@ var statusText = [statuses]string{
 	ErrStopping:        "the daemon is about to end",
 	ErrInternal:        "the daemon failed; its log says why",
 	ErrNoToken:         "a job needs a token that nobody guesses, not zeroes; draw one at random, as funet run does",
+	ErrInterface:       "an interface of the card cannot be used; `funet status` says how it is",
 }
 
 // Error returns what the number means and what to do about it.

@@ -43,9 +43,9 @@ type Card struct {
 	stranger  *Context // rejects packets of nodes that are not where they come from
 	foreign   *Context // rejects packets of another job with the GID
 	routes    []uint32
-	ownRoutes bool // routes is not the configuration's
-	block     int  // most bytes of a block, or 0: none
-	peers     []peer
+	ownRoutes bool    // routes is not the configuration's
+	block     int     // most bytes of a block, or 0: none
+	peers     []*peer // also those that are no longer
 	byCard    []*peer // index card number; nil: not a peer
 	timers    timers
 	spare     spare
@@ -73,7 +73,7 @@ func New(cfg Config) (*Card, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("making card %d: %w", cfg.Card, err)
 	}
-	c := &Card{cfg: cfg, peers: make([]peer, len(cfg.Peers)), patience: Never}
+	c := &Card{cfg: cfg, peers: make([]*peer, len(cfg.Peers)), patience: Never}
 	c.routes = cfg.Routes
 	if cfg.Blocks {
 		c.block = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
@@ -92,9 +92,9 @@ func New(cfg Config) (*Card, error) {
 	}
 	c.byCard = make([]*peer, int(last)+1)
 	c.timers.heap = make([]*peer, 0, len(cfg.Peers))
+	room := make([]peer, len(cfg.Peers))
 	for i, p := range cfg.Peers {
-		c.peers[i] = peer{Peer: p, timer: notTimed, kept: [arctic.Levels]kept{c.fresh(), c.fresh()}}
-		c.byCard[p.Card] = &c.peers[i]
+		c.peers[i] = c.newPeer(&room[i], p)
 	}
 	c.cfg.Peers = nil // the peers have them now
 	return c, nil
@@ -182,20 +182,24 @@ func (c *Card) Step(now int64) int64 {
 // acknowledgments, so that they need not find out by its silence. Nothing may be
 // sent after it; call Step once more to flush it.
 func (c *Card) Leave() {
-	for i := range c.peers {
-		p := &c.peers[i]
-		if !p.established {
-			continue
-		}
-		b := c.reserve(p)
-		if b == nil {
-			continue // its peer will see the silence
-		}
-		n := c.head(p, b, arctic.Request, p.gid, noJob, p.sequence(arctic.Request), len(b))
-		arctic.SetBye(b)
-		c.send(p, b, n)
+	for _, p := range c.peers {
+		c.leave(p)
 		p.established = false
 	}
+}
+
+// leave tells a peer that it will hear nothing more.
+func (c *Card) leave(p *peer) {
+	if !p.established {
+		return
+	}
+	b := c.reserve(p)
+	if b == nil {
+		return // the peer will see the silence
+	}
+	n := c.head(p, b, arctic.Request, p.gid, noJob, p.sequence(arctic.Request), len(b))
+	arctic.SetBye(b)
+	c.send(p, b, n)
 }
 
 // attend looks at a context: at CNTL, and natively at its send queues.
@@ -254,7 +258,10 @@ func (c *Card) peer(card uint16) *peer {
 	if int(card) >= len(c.byCard) {
 		return nil
 	}
-	return c.byCard[card]
+	if p := c.byCard[card]; p != nil && !p.removed() {
+		return p
+	}
+	return nil
 }
 
 // Progress returns a number that changes whenever a frame was received or a packet

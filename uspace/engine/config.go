@@ -176,8 +176,8 @@ func (c *Config) check() error {
 		if seen[p.Card] {
 			return fmt.Errorf("%w: card %d appears twice", ErrConfig, p.Card)
 		}
-		if p.Port < 0 || p.Port >= len(c.Ports) {
-			return fmt.Errorf("%w: card %d is behind port %d of %d", ErrConfig, p.Card, p.Port, len(c.Ports))
+		if err := c.checkPort(p); err != nil {
+			return err
 		}
 		seen[p.Card] = true
 	}
@@ -185,6 +185,13 @@ func (c *Config) check() error {
 		if r != NoRoute && (r > math.MaxUint16 || !seen[uint16(r)]) {
 			return fmt.Errorf("%w: route of node %d leads to card %d, which is not a peer", ErrConfig, node, r)
 		}
+	}
+	return nil
+}
+
+func (c *Config) checkPort(p Peer) error {
+	if p.Port < 0 || p.Port >= len(c.Ports) {
+		return fmt.Errorf("%w: card %d is behind port %d of %d", ErrConfig, p.Card, p.Port, len(c.Ports))
 	}
 	return nil
 }

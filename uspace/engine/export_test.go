@@ -26,13 +26,13 @@ func (c *Card) NextSequence(card uint16, l arctic.Level) uint32 { return c.peer(
 // flow and its streams say.
 func (c *Card) Check() error {
 	used := map[*Context]int{}
-	for i := range c.peers {
-		for _, f := range c.peers[i].flows {
+	for _, p := range c.peers {
+		for _, f := range p.flows {
 			if f == nil {
 				continue
 			}
 			if err := f.check(used); err != nil {
-				return fmt.Errorf("peer %d, level %v: %w", c.peers[i].Card, f.level, err)
+				return fmt.Errorf("peer %d, level %v: %w", p.Card, f.level, err)
 			}
 		}
 	}
@@ -188,8 +188,8 @@ func (x *Context) SetDrain(on bool) { x.drain = on }
 
 // Streams returns how many streams of the context the card's flows have.
 func (c *Card) Streams(x *Context) (n int) {
-	for i := range c.peers {
-		for _, f := range c.peers[i].flows {
+	for _, p := range c.peers {
+		for _, f := range p.flows {
 			if f == nil {
 				continue
 			}
@@ -211,8 +211,8 @@ func (c *Card) Awake() int { return len(c.awake) }
 
 // Flows returns how many flows are in use.
 func (c *Card) Flows() (n int) {
-	for i := range c.peers {
-		for _, f := range c.peers[i].flows {
+	for _, p := range c.peers {
+		for _, f := range p.flows {
 			if f != nil {
 				n++
 			}
@@ -224,8 +224,8 @@ func (c *Card) Flows() (n int) {
 // PutAwayQuiet puts every quiet flow away, also one that was just used, and returns how
 // many that were.
 func (c *Card) PutAwayQuiet() (n int) {
-	for i := range c.peers {
-		for _, f := range c.peers[i].flows {
+	for _, p := range c.peers {
+		for _, f := range p.flows {
 			if f != nil && !f.waits() && c.quiet(f) {
 				c.putAway(f)
 				n++

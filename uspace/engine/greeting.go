@@ -33,6 +33,11 @@ func (c *Card) greet(p *peer) {
 	if p.greetAt != 0 {
 		return
 	}
+	if p.removed() {
+		p.greetAt = c.now // what waits for it is returned when the timers are served
+		c.timers.set(p, p.greetAt)
+		return
+	}
 	if p.silentSince == 0 {
 		p.silentSince = c.now
 	}
@@ -44,7 +49,11 @@ func (c *Card) greet(p *peer) {
 
 // greetAgain repeats a greeting that was not answered, or gives the peer up.
 func (c *Card) greetAgain(p *peer) {
-	if c.silent(p) {
+	switch {
+	case p.removed():
+		c.lose(p, arctic.ReasonDeparted)
+		return
+	case c.silent(p):
 		c.lose(p, arctic.ReasonSilent)
 		return
 	}

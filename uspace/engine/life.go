@@ -30,8 +30,7 @@ import "github.com/funet/funet/uspace/arctic"
 func (c *Card) beginLife(x *Context) {
 	c.lives++
 	x.life, x.born = c.lives, nil
-	for i := range c.peers {
-		p := &c.peers[i]
+	for _, p := range c.peers {
 		for l := range p.kept {
 			reached := p.reached(arctic.Level(l))
 			if reached == 0 {
@@ -65,7 +64,7 @@ func (c *Card) torn(x *Context, f *flow, t *arctic.Transfer) bool {
 	now, born := c.lives, x.life
 	if f != nil {
 		now, born = f.reached, 0
-		if x.born != nil {
+		if int(f.peer.Card) < len(x.born) { // else the peer is younger than the context
 			born = x.born[f.peer.Card][f.level]
 		}
 	}

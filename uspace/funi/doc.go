@@ -44,6 +44,8 @@
 //	0x4d8  wake (process): 1: wake the process at the next change of what Published
 //	       says; the card clears it when it does
 //	0x4e0  gone (card): not 0: the card has detached the context
+//	0x500  why (card), 256 bytes: a text that ends with a zero byte, written before gone; empty: no
+//	       reason but that it was asked for, or that the card has ended
 //	0x800  64 returns of 32 bytes: reason, level, header, first payload word
 //
 // CNTL is the one register that both write. The process stores CSQM and CRQM, with a

@@ -17,6 +17,7 @@ var ABIWords = map[string]uint64{
 	"page.version":      versionWord * 4,
 	"page.wake":         wakeWord * 4,
 	"page.gone":         goneWord * 4,
+	"page.why":          whyWord * 4,
 	"page.returns":      returnRing * 4,
 	"page.returns[1]":   (returnRing + returnWords) * 4,
 }

@@ -139,7 +139,9 @@ struct funi_page {
 	funi_word wake;
 	uint32_t pad3;
 	funi_word gone;
-	uint32_t pad4[199];
+	uint32_t pad4[7];
+	char why[256]; /* the context ended, if the card says so; read it when gone is not 0 */
+	uint32_t pad5[128];
 	struct funi_return returns[FUNI_RETURN_SLOTS];
 };
 
@@ -172,7 +174,8 @@ enum funi_status {
 	FUNI_ERR_QUOTA, FUNI_ERR_TAKEN, FUNI_ERR_GROUP, FUNI_ERR_NODE, FUNI_ERR_ROUTE, FUNI_ERR_SLOTS,
 	FUNI_ERR_ATTACHED, FUNI_ERR_NOT_ATTACHED, FUNI_ERR_SEGMENT, FUNI_ERR_OVERLAP,
 	FUNI_ERR_TOO_MANY_SEGMENTS, FUNI_ERR_NO_SEGMENT, FUNI_ERR_BUSY, FUNI_ERR_FULL, FUNI_ERR_COMMAND,
-	FUNI_ERR_STOPPING, FUNI_ERR_INTERNAL, FUNI_ERR_NO_TOKEN
+	FUNI_ERR_STOPPING, FUNI_ERR_INTERNAL, FUNI_ERR_NO_TOKEN,
+	FUNI_ERR_INTERFACE
 };
 
 /* Descriptors of the answer to an attach request. */

@@ -73,7 +73,7 @@ func constants() map[string]uint64 {
 			attach.ErrRoute, "ROUTE", attach.ErrSlots, "SLOTS", attach.ErrAttached, "ATTACHED", attach.ErrNotAttached, "NOT_ATTACHED",
 			attach.ErrSegment, "SEGMENT", attach.ErrOverlap, "OVERLAP", attach.ErrTooManySegments, "TOO_MANY_SEGMENTS",
 			attach.ErrNoSegment, "NO_SEGMENT", attach.ErrBusy, "BUSY", attach.ErrFull, "FULL", attach.ErrCommand, "COMMAND",
-			attach.ErrStopping, "STOPPING", attach.ErrInternal, "INTERNAL", attach.ErrNoToken, "NO_TOKEN"},
+			attach.ErrStopping, "STOPPING", attach.ErrInternal, "INTERNAL", attach.ErrNoToken, "NO_TOKEN", attach.ErrInterface, "INTERFACE"},
 	} {
 		for i := 0; i < len(list); i += 2 {
 			var v uint64
@@ -163,6 +163,7 @@ int main(void)
 	constant("page.version", offsetof(struct funi_page, version));
 	constant("page.wake", offsetof(struct funi_page, wake));
 	constant("page.gone", offsetof(struct funi_page, gone));
+	constant("page.why", offsetof(struct funi_page, why));
 	constant("page.returns", offsetof(struct funi_page, returns));
 	constant("page.returns[1]", offsetof(struct funi_page, returns[1]));
 	constant("sizeof page", sizeof(struct funi_page));

@@ -51,6 +51,7 @@ func InitializeSlots(m *Memory, slots int) (*Interface, error) {
 	for _, w := range []int{returnHead, returnTail, returnsLost, asleepWord, faultWord, wakeWord, goneWord} {
 		atomic.StoreUint32(&m.Page[w], 0) // returns of an earlier context are not this one's
 	}
+	m.Page.PutWhy("")
 	i := newInterface(m)
 	return i, i.layOut(slots)
 }

@@ -38,6 +38,8 @@ const (
 const (
 	// PageSize is the size of the register page in bytes.
 	PageSize = 4096
+	// whyLength bounds why a context ended, in bytes.
+	whyLength = 256
 	// registerWords is the distance of two registers: one cache line.
 	registerWords = 16
 
@@ -51,6 +53,8 @@ const (
 	versionWord = 0x4d0 / 4
 	wakeWord    = 0x4d8 / 4
 	goneWord    = 0x4e0 / 4
+	whyWord     = 0x500 / 4
+	whyWords    = whyLength / 4
 	returnWords = 32 / 4
 	// ReturnSlots is how many returned packets the ring holds.
 	ReturnSlots = 64

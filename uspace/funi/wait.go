@@ -7,7 +7,10 @@ package funi
 // published; the card: what it publishes, then wake), so that one of them sees the other.
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/funet/funet/uspace/arctic"
@@ -62,6 +65,37 @@ func (p *Page) Gone() bool { return atomic.LoadUint32(&p[goneWord]) != 0 }
 // cannot say so itself.
 func (p *Page) PutGone() { atomic.StoreUint32(&p[goneWord], 1) }
 
+// PutWhy says why the card is about to detach the context, in at most 255 bytes; more are cut off. PutGone
+// comes after it.
+func (p *Page) PutWhy(why string) {
+	var text [whyLength]byte
+	copy(text[:whyLength-1], why)
+	for i := range whyWords {
+		atomic.StoreUint32(&p[whyWord+i], binary.NativeEndian.Uint32(text[4*i:]))
+	}
+}
+
+// Why says why the card has detached the context; "" if it did not say.
+func (p *Page) Why() string {
+	var text [whyLength]byte
+	for i := range whyWords {
+		binary.NativeEndian.PutUint32(text[4*i:], atomic.LoadUint32(&p[whyWord+i]))
+	}
+	why, _, _ := bytes.Cut(text[:whyLength-1], []byte{0})
+	return string(why)
+}
+
+// Err returns nil while the context lives, and then ErrDetached, with what the card says why.
+func (p *Page) Err() error {
+	switch why := p.Why(); {
+	case !p.Gone():
+		return nil
+	case why != "":
+		return fmt.Errorf("%w: %s", ErrDetached, why)
+	}
+	return ErrDetached
+}
+
 // Waiting reports whether a message or a return waits to be taken.
 func (i *Interface) Waiting() bool {
 	return i.Arrived(Reply) > 0 || i.Arrived(Request) > 0 || i.returns != atomic.LoadUint32(&i.page[returnHead])
@@ -70,3 +104,6 @@ func (i *Interface) Waiting() bool {
 // Gone reports whether the card has detached the context; then all calls that wait for
 // it wait for ever.
 func (i *Interface) Gone() bool { return i.page.Gone() }
+
+// Err returns why the card has detached the context, ErrDetached, or nil while it has not.
+func (i *Interface) Err() error { return i.page.Err() }

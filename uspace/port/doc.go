@@ -1,5 +1,5 @@
 // Package port says what a card is plugged into. Its folders hold the ports:
-// afxdp for real interfaces, wire for a network in memory that loses, repeats
+// afxdp for real interfaces, plug for those that come and go, wire for a network in memory that loses, repeats
 // and reorders frames as a seed says, and paced around another port, as slow as
 // the links of a modelled network.
 //

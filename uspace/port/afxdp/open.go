@@ -44,6 +44,12 @@ type Config struct {
 	// than 512 for 512; with Jumbo there are as many times more as the longest frame fills,
 	// up to 4096 in all. Small ones provoke losses.
 	RxRing, FillFrames int
+	// NIC is a program that was loaded before, for as many queues as the interface has or more, and lets in
+	// its groups, with those of Groups besides. It stays the caller's. nil: Open loads one.
+	NIC *bpf.NIC
+	// Socket makes an AF_XDP socket (xdp.SocketConfig.Make); nil: socket(2). With a NIC and this Open needs
+	// no capability.
+	Socket func() (int, error)
 }
 
 // Info is what was got.
@@ -101,8 +107,11 @@ func Open(c Config) (_ *Port, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
-	if p.nic, err = bpf.LoadNIC(bpf.Load{Queues: n, Frags: c.Jumbo}); err != nil {
-		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, p.explain(c, err))
+	if p.nic = c.NIC; p.nic == nil {
+		if p.nic, err = bpf.LoadNIC(bpf.Load{Queues: n, Frags: c.Jumbo}); err != nil {
+			return nil, fmt.Errorf("opening interface %s: %w", c.Interface, p.explain(c, err))
+		}
+		p.own = p.nic
 	}
 	for _, gid := range c.Groups {
 		if err := p.nic.SetGroup(gid, true); err != nil {
@@ -214,7 +223,7 @@ func (p *Port) openQueue(c Config, r rung, q int) error {
 	cfg := xdp.SocketConfig{
 		Interface: c.Interface, Queue: uint32(q), UMEM: p.umem, Frames: frames,
 		RxSize: sizeOr(c.RxRing, z.rxSlots), TxSize: z.txSlots, FillSize: z.rxFrames, CompletionSize: z.txSlots,
-		Bind: r.bind, NeedWakeup: true, MultiBuffer: c.Jumbo, BusyPoll: c.BusyPoll,
+		Bind: r.bind, NeedWakeup: true, MultiBuffer: c.Jumbo, BusyPoll: c.BusyPoll, Make: c.Socket,
 	}
 	if q > 0 {
 		// Sockets on other queues of the interface share the first one's UMEM.
@@ -240,8 +249,8 @@ func (p *Port) Close() error {
 		errs = append(errs, p.attach.Close())
 	}
 	errs = append(errs, p.stepOff())
-	if p.nic != nil {
-		errs = append(errs, p.nic.Close())
+	if p.own != nil {
+		errs = append(errs, p.own.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -49,6 +49,7 @@ type Port struct {
 	info    Info
 	ifindex int
 	nic     *bpf.NIC
+	own     *bpf.NIC // to be closed with the port; nil: nic is another's
 	attach  *xdp.Attachment
 	watcher watcher
 	told    bool // Watch had nothing to mend, and said so

@@ -1,0 +1,456 @@
+package daemon
+
+// This file follows the interfaces: a thread of its own looks how they are, whenever the kernel says that
+// something has changed in their network namespace (rtnetlink(7), RTNLGRP_LINK) and each second besides,
+// for what the kernel does not tell. What it is told is only a hint to look: so nothing is missed
+// when there is more news than the socket holds.
+//
+//	down, no carrier       the port stays open; while the interface is down the card is not plugged
+//	                       into it. Jobs live as long as their peers' time-outs allow
+//	renamed                the port stays
+//	MTU, queues or rings   the port is opened anew, as a driver may have begun anew; frames under
+//	                       way are lost and sent again. An MTU below the card's frames fails the jobs
+//	gone                   the port is closed, and the jobs that need it end with that reason
+//	it does not work       the port says so (afxdp.Port.Watch): attached or opened anew
+//	back                   under its name or elsewhere with its address: the port is opened again
+//
+// The card's thread does no more than take a port out or put one in. Who may change
+// interfaces (CAP_NET_ADMIN) as fast as he can makes this thread look each restless at most, and open a
+// port each leastBackoff or less often.
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/xdp"
+)
+
+const (
+	// lookEvery is the time between two looks when nothing is heard.
+	lookEvery = time.Second
+	// restful and restless are the least time between two looks, when the last found nothing changed, and when
+	// it did.
+	restful, restless = 20 * time.Millisecond, 100 * time.Millisecond
+	// leastBackoff to mostBackoff is the time until an interface that could not be opened is tried again, or
+	// one that went away soon after.
+	leastBackoff, mostBackoff = 200 * time.Millisecond, time.Second
+	// settled is how long an interface is there before its next opening is at once.
+	settled = 5 * time.Second
+	// receiveBuffer bounds the news that wait, in bytes.
+	receiveBuffer = 64 << 10
+)
+
+// follower is the thread.
+type follower struct {
+	d      *Daemon
+	bell   int // eventfd: ends the thread
+	news   int // netlink socket
+	handle *netlink.Handle
+	begin  chan bool // whether the thread is to follow, once
+	once   sync.Once // stop
+	ended  chan struct{}
+}
+
+// newFollower makes the thread, in the network namespace of the calling one, with all that it needs a
+// privilege for. It follows when told to.
+func newFollower(d *Daemon) (*follower, error) {
+	space, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return nil, fmt.Errorf("finding the network namespace: %w", err)
+	}
+	defer space.Close()
+	f := &follower{d: d, bell: -1, news: -1, begin: make(chan bool, 1), ended: make(chan struct{})}
+	made := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // until the goroutine ends, and the thread with it
+		defer close(f.ended)
+		err := f.prepare(space)
+		made <- err
+		if err == nil && <-f.begin {
+			f.life()
+		}
+		f.close()
+	}()
+	if err := <-made; err != nil {
+		<-f.ended
+		return nil, fmt.Errorf("following the interfaces: %w", err)
+	}
+	return f, nil
+}
+
+// prepare enters the namespace and makes the descriptors.
+func (f *follower) prepare(space *os.File) (err error) {
+	here, err := os.Stat("/proc/thread-self/ns/net")
+	if err != nil {
+		return err
+	}
+	there, err := space.Stat()
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(here, there) { // of a process that is more than a daemon
+		if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("entering their network namespace: %w", err)
+		}
+	}
+	if f.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return err
+	}
+	if f.news, err = unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE); err != nil {
+		return err
+	}
+	_ = unix.SetsockoptInt(f.news, unix.SOL_SOCKET, unix.SO_RCVBUF, receiveBuffer) // more does no harm
+	if err := unix.Bind(f.news, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (unix.RTNLGRP_LINK - 1)}); err != nil {
+		return err
+	}
+	if f.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return err
+	}
+	for _, l := range f.d.links { // as they were when they were opened, or soon after
+		if l.seen, err = f.find(l); err != nil {
+			return fmt.Errorf("interface %s: %w", l.configured, err)
+		}
+		l.opened = l.seen
+	}
+	return nil
+}
+
+func (f *follower) close() {
+	if f.handle != nil {
+		f.handle.Close()
+	}
+	closeFD(f.news)
+	closeFD(f.bell)
+}
+
+// follow lets the thread follow, once.
+func (f *follower) follow() { f.begin <- true }
+
+// stop ends the thread and waits for its end. The second time it does nothing.
+func (f *follower) stop() {
+	f.once.Do(func() {
+		select {
+		case f.begin <- false:
+		default: // it is about to begin, and will see the bell
+		}
+		wakeUp(f.bell)
+		<-f.ended
+	})
+}
+
+// life looks at the interfaces until the bell rings.
+func (f *follower) life() {
+	for {
+		rest, next := restful, lookEvery
+		for _, l := range f.d.links {
+			if f.look(l) {
+				rest = restless
+			}
+			if l.port == nil && !l.retry.IsZero() {
+				next = max(min(next, time.Until(l.retry)), restless)
+			}
+		}
+		if f.wait(rest, false) || f.wait(next-rest, true) {
+			return
+		}
+		f.forget()
+	}
+}
+
+// wait waits for the time or the bell, and with news for them too. It reports whether it was the bell.
+func (f *follower) wait(d time.Duration, news bool) (rung bool) {
+	end := time.Now().Add(d)
+	fds := []unix.PollFd{{Fd: int32(f.bell), Events: unix.POLLIN}, {Fd: int32(f.news), Events: unix.POLLIN}}
+	if !news {
+		fds = fds[:1]
+	}
+	for left := d; left > 0; left = time.Until(end) {
+		t := unix.NsecToTimespec(int64(left))
+		if n, err := unix.Ppoll(fds, &t, nil); n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	return fds[0].Revents != 0
+}
+
+// forget empties the socket: a look will say what has changed. It takes no more than the socket holds at
+// once, so that it ends.
+func (f *follower) forget() {
+	var some [1]byte
+	for range receiveBuffer / 256 {
+		if _, _, err := unix.Recvfrom(f.news, some[:], unix.MSG_DONTWAIT|unix.MSG_TRUNC); err != nil && !errors.Is(err, unix.ENOBUFS) {
+			return
+		}
+	}
+}
+
+// seen is what a look finds of an interface.
+type seen struct {
+	name, kind  string // such as device, veth
+	index, mtu  int
+	mac         [6]byte
+	up, carrier bool
+	queues      int
+	rings       xdp.Rings
+}
+
+// errNotThere: there is no such interface.
+var errNotThere = errors.New("it is not there")
+
+// find looks for an interface: for the one that it was, or who has its name, or its address.
+func (f *follower) find(l *link) (s seen, err error) {
+	name := l.configured
+	if l.seen.index != 0 {
+		name = l.seen.name
+		found, err := f.handle.LinkByIndex(l.seen.index)
+		if err == nil || !absent(err) {
+			return f.describe(found, err)
+		}
+	}
+	for _, name := range []string{name, l.configured} {
+		found, err := f.handle.LinkByName(name)
+		if err == nil || !absent(err) {
+			return f.describe(found, err)
+		}
+	}
+	all, err := f.handle.LinkList()
+	if err != nil {
+		return s, err
+	}
+	// A VLAN or a bridge on an interface has its address, too, and so have those that a bond is made of.
+	same := func(found netlink.Link) bool {
+		return string(found.Attrs().HardwareAddr) == string(l.mac[:]) && found.Type() == l.seen.kind
+	}
+	i := slices.IndexFunc(all, same)
+	if i < 0 || slices.IndexFunc(all[i+1:], same) >= 0 {
+		return s, errNotThere
+	}
+	return f.describe(all[i], nil)
+}
+
+func absent(err error) bool {
+	var not netlink.LinkNotFoundError
+	return errors.As(err, &not) || errors.Is(err, unix.ENODEV)
+}
+
+// describe says how an interface is.
+func (f *follower) describe(found netlink.Link, err error) (s seen, _ error) {
+	if err != nil {
+		return s, err
+	}
+	a := found.Attrs()
+	s = seen{name: a.Name, kind: found.Type(), index: a.Index, mtu: a.MTU, up: a.RawFlags&unix.IFF_UP != 0, carrier: a.RawFlags&unix.IFF_LOWER_UP != 0}
+	copy(s.mac[:], a.HardwareAddr)
+	if s.queues, err = xdp.Queues(a.Name); err != nil {
+		return s, err
+	}
+	s.rings = xdp.RingsOf(a.Name)
+	return s, nil
+}
+
+// look looks at an interface and does what follows. It reports whether something had changed.
+func (f *follower) look(l *link) (changed bool) {
+	was := l.seen
+	now, err := f.find(l)
+	switch {
+	case err == nil:
+		l.seen = now
+	case errors.Is(err, errNotThere):
+		l.seen.index = 0 // which may be another's by the next look
+		now.name, now.kind = was.name, was.kind
+	default:
+		return false // the next look will say
+	}
+	if now.name != was.name {
+		f.d.cfg.Log(fmt.Sprintf("interface %s is called %s now", was.name, now.name))
+	}
+	state, why := l.judge(&now, err)
+	if l.port != nil {
+		f.keep(l, &now, state, why)
+	}
+	if l.port == nil && (state == LinkUp || state == LinkNoCarrier) {
+		if time.Now().Before(l.retry) {
+			return true
+		}
+		if err := f.open(l, &now); err != nil {
+			state, why = LinkUnusable, fmt.Sprintf("interface %s is there, but could not be opened again: %v", now.name, err)
+		}
+	}
+	if l.port != nil {
+		f.plugIn(l, state != LinkDown)
+	} else if state == LinkDown {
+		state, why = LinkGone, fmt.Sprintf("interface %s is there again, but down; `ip link set %s up` mends it", now.name, now.name)
+	}
+	return f.note(l, now.name, state, why) || now != was
+}
+
+// judge says how an interface is, and why it is not up.
+func (l *link) judge(s *seen, err error) (LinkState, string) {
+	needed := max(l.plug.FrameSize()-arctic.EthernetSize, arctic.MinMTU)
+	switch {
+	case err != nil:
+		return LinkGone, fmt.Sprintf("interface %s is gone; it is opened again when it is back", s.name)
+	case s.mac != l.mac:
+		return LinkGone, fmt.Sprintf("interface %s has another address, %v; the peers know %v: `ip link set %s address %[3]v` mends it",
+			s.name, net.HardwareAddr(s.mac[:]), net.HardwareAddr(l.mac[:]), s.name)
+	case s.mtu < needed:
+		return LinkMTU, fmt.Sprintf("interface %s has MTU %d, and the card's frames need %d; `ip link set %s mtu %d` mends it, or a restart of funid on every host",
+			s.name, s.mtu, needed, s.name, needed)
+	case !s.up:
+		return LinkDown, fmt.Sprintf("interface %s is down; `ip link set %s up` mends it", s.name, s.name)
+	case !s.carrier:
+		return LinkNoCarrier, fmt.Sprintf("interface %s has no carrier; look at its cable, and at the other end", s.name)
+	}
+	return LinkUp, ""
+}
+
+// keep closes an open port that cannot stay.
+func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
+	if state.carries() && now.index != l.opened.index {
+		state, why = LinkGone, fmt.Sprintf("interface %s was taken away, and another has its place", now.name)
+	}
+	if !state.carries() {
+		f.shut(l)
+		l.modes = nil // what comes back may be another driver's
+		f.note(l, now.name, state, why)
+		return
+	}
+	if changes := l.opened.changes(now); changes != "" {
+		f.d.cfg.Log(fmt.Sprintf("interface %s: %s; it is opened anew", now.name, changes))
+		f.shut(l)
+		l.retry = time.Time{}
+		return
+	}
+	if state == LinkUp && l.in && time.Since(l.watched) >= lookEvery {
+		l.watched = time.Now()
+		f.mind(l)
+	}
+}
+
+// mind has the port look whether it works, and does what it asks for.
+func (f *follower) mind(l *link) {
+	found := l.port.Watch(l.watched)
+	if found.Said != "" {
+		f.d.cfg.Log(found.Said)
+		l.got()
+	}
+	if found.Reopen {
+		l.modes = &modes{found.Attach, found.Bind}
+		f.shut(l)
+		l.retry = time.Time{}
+	}
+}
+
+// changes says why a port that was opened on an interface must be opened anew, or "".
+func (s *seen) changes(now *seen) string {
+	var all []string
+	add := func(what string, was, is any) {
+		if was != is {
+			all = append(all, fmt.Sprintf("its %s was %v and is %v", what, was, is))
+		}
+	}
+	add("MTU", s.mtu, now.mtu)
+	add("number of receive queues", s.queues, now.queues)
+	add("ring sizes (receive, transmit)", s.rings, now.rings)
+	return strings.Join(all, ", ")
+}
+
+// note publishes how an interface is, and where that is new says so and ends jobs that cannot go on.
+func (f *follower) note(l *link, name string, state LinkState, why string) (changed bool) {
+	l.mu.Lock()
+	s := &l.status
+	changed = s.State != state || s.Why != why
+	if was := s.State; was != state {
+		s.Since = time.Now()
+		s.Changes++
+	}
+	s.Interface, s.State, s.Why = name, state, why
+	l.mu.Unlock()
+	if !changed {
+		return false
+	}
+	line := why
+	if line == "" {
+		line = fmt.Sprintf("interface %s is up", name)
+	}
+	if !state.carries() {
+		if n := f.d.failJobs(l.at, why); n > 0 {
+			line += fmt.Sprintf("; ended the jobs that need it: %d", n)
+		}
+	}
+	f.d.cfg.Log(line)
+	return true
+}
+
+// open opens the port and plugs it in.
+func (f *follower) open(l *link, now *seen) error {
+	c := l.config
+	if c.Interface = now.name; l.modes != nil {
+		c.Attach, c.Bind = l.modes.attach, l.modes.bind
+	}
+	p, err := afxdp.Open(c)
+	if err == nil && p.FrameSize() < l.plug.FrameSize() {
+		err = errors.Join(fmt.Errorf("its MTU has changed meanwhile"), p.Close())
+	}
+	if err != nil {
+		l.putOff()
+		return err
+	}
+	l.port, l.opened, l.since = p, *now, time.Now()
+	f.plugIn(l, true)
+	l.got()
+	l.mu.Lock()
+	l.status.Reopened++
+	l.mu.Unlock()
+	f.d.cfg.Log(fmt.Sprintf("interface %s is opened again: %v", now.name, p.Info()))
+	return nil
+}
+
+// shut takes the port out and closes it.
+func (f *follower) shut(l *link) {
+	f.plugIn(l, false)
+	if err := l.port.Close(); err != nil {
+		f.d.cfg.Log(fmt.Sprintf("closing interface %s: %v", l.opened.name, err))
+	}
+	l.port = nil
+	if time.Since(l.since) > settled {
+		l.backoff, l.retry = 0, time.Time{}
+	} else {
+		l.putOff()
+	}
+}
+
+// putOff sets the time of the next opening.
+func (l *link) putOff() {
+	l.backoff = min(max(2*l.backoff, leastBackoff), mostBackoff)
+	l.retry = time.Now().Add(l.backoff)
+}
+
+// plugIn has the card's thread put the port in or take it out. Afterwards, without it, the card has no
+// frame of the port's any more.
+func (f *follower) plugIn(l *link, in bool) {
+	if l.in == in {
+		return
+	}
+	l.in = in
+	loop, p := f.d.loop, l.port
+	_ = loop.do(func() { // a thread that has ended has no use for it
+		if in {
+			loop.plug(l, p)
+		} else {
+			loop.unplug(l)
+		}
+	})
+}

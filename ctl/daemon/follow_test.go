@@ -1,0 +1,429 @@
+package daemon_test
+
+// This file tests interfaces that change under the daemons of a lab: traffic before and after says whether
+// the cards are plugged into what is there.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const labInterface = "fu0"
+
+// do runs something in a host's network namespace.
+func (b *bed) do(host int, f func() error) {
+	b.t.Helper()
+	if err := b.lab.Do(host, f); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// change changes the interface of a host.
+func (b *bed) change(host int, name string, f func(netlink.Link) error) {
+	b.t.Helper()
+	b.do(host, func() error {
+		l, err := netlink.LinkByName(name)
+		if err != nil {
+			return fmt.Errorf("%s of host %d: %w", name, host, err)
+		}
+		return f(l)
+	})
+}
+
+// remove takes the cable away, with both its ends.
+func (b *bed) remove() {
+	b.t.Helper()
+	b.change(0, labInterface, netlink.LinkDel)
+}
+
+// restore puts another cable in, with the names and the addresses of the first.
+func (b *bed) restore(mtu int) {
+	b.t.Helper()
+	var there *os.File
+	b.do(1, func() (err error) {
+		there, err = os.Open("/proc/thread-self/ns/net")
+		return err
+	})
+	defer there.Close()
+	hosts := b.lab.Hosts()
+	b.do(0, func() error {
+		return netlink.LinkAdd(&netlink.Veth{
+			LinkAttrs: netlink.LinkAttrs{Name: labInterface, MTU: mtu, HardwareAddr: hosts[0].Interfaces[0].MAC},
+			PeerName:  labInterface, PeerHardwareAddr: hosts[1].Interfaces[0].MAC, PeerMTU: uint32(mtu),
+			PeerNamespace: netlink.NsFd(there.Fd()),
+		})
+	})
+	for host := range hosts {
+		b.change(host, labInterface, netlink.LinkSetUp)
+	}
+}
+
+func (b *bed) mtu(name string) (mtu int) {
+	b.t.Helper()
+	b.change(0, name, func(l netlink.Link) error { mtu = l.Attrs().MTU; return nil })
+	return mtu
+}
+
+// awaitLink waits until the interface of a daemon is in a state.
+func awaitLink(t testing.TB, r *running, state daemon.LinkState) (s daemon.LinkStatus) {
+	t.Helper()
+	until(t, fmt.Sprintf("%s: the interface is %s", r.socket, state), func() bool {
+		s = linkOf(t, r)
+		return s.State == state
+	})
+	return s
+}
+
+// linkOf asks a daemon for its interface, on one connection for all questions.
+func linkOf(t testing.TB, r *running) daemon.LinkStatus {
+	t.Helper()
+	if r.asks == nil {
+		r.asks = dial(t, r.socket)
+	}
+	s, err := askStatusOn(r.asks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Links[0]
+}
+
+// logbook is a daemon's log.
+type logbook struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *logbook) say(line string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, line)
+}
+
+func (j *logbook) has(parts ...string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.ContainsFunc(j.lines, func(line string) bool {
+		for _, p := range parts {
+			if !strings.Contains(line, p) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func (j *logbook) text() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return strings.Join(j.lines, "\n")
+}
+
+func closeAll(all ...[]*client) {
+	for _, clients := range all {
+		for _, k := range clients {
+			k.close()
+		}
+	}
+}
+
+// Rule: an interface that is gone ends the jobs that need it, and no others, whose processes hear why; new ones
+// are refused with that reason; when the interface is back the daemons open it again, and jobs run.
+func TestInterfaceGone(t *testing.T) {
+	b := newBed(t)
+	var log logbook
+	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Log = log.say }), b.start(1, nil)}
+	_, own := group(t, daemons[:1], 0, 0)
+	mtu := b.mtu(labInterface)
+	for range 3 {
+		owners, nodes := group(t, daemons, 0, 1)
+		pingPong(t, nodes, 20)
+		b.remove()
+		for _, k := range nodes {
+			k.until("it is told", k.iface.Gone)
+			if err := k.iface.Err(); !errors.Is(err, funi.ErrDetached) || !strings.Contains(err.Error(), "interface fu0 is gone") {
+				t.Errorf("the context ended with %v", err)
+			}
+		}
+		for _, r := range daemons {
+			if s := awaitLink(t, r, daemon.LinkGone); !strings.Contains(s.Why, "interface fu0 is gone") {
+				t.Errorf("status %+v", s)
+			}
+		}
+		_, err := dial(t, daemons[0].socket).job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
+		if !errors.Is(err, attach.ErrInterface) || !strings.Contains(err.Error(), "interface fu0 is gone") {
+			t.Errorf("a job over it: %v", err)
+		}
+		pingPong(t, own, 20) // through no interface
+		closeAll(nodes, owners)
+		b.restore(mtu)
+		for _, r := range daemons {
+			awaitLink(t, r, daemon.LinkUp)
+		}
+		owners, nodes = group(t, daemons, 0, 1)
+		pingPong(t, nodes, 20)
+		closeAll(nodes, owners)
+	}
+	if s := linkOf(t, daemons[0]); s.Reopened != 3 {
+		t.Errorf("status %+v", s)
+	}
+	for _, parts := range [][]string{{"fu0 is gone", "ended the jobs that need it: 1"}, {"fu0 is opened again"}, {"fu0 is up"}} {
+		if !log.has(parts...) {
+			t.Errorf("the log does not say %q:\n%s", parts, log.text())
+		}
+	}
+}
+
+// Rule: an interface that comes back with another name is known by its address, and one that is only called
+// otherwise goes on.
+func TestInterfaceRenamed(t *testing.T) {
+	b := newBed(t)
+	var log logbook
+	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Log = log.say }), b.start(1, nil)}
+	owners, nodes := group(t, daemons, 0, 1)
+	pingPong(t, nodes, 20)
+	rename := func(from, to string) {
+		t.Helper()
+		b.change(0, from, func(l netlink.Link) error { return netlink.LinkSetName(l, to) })
+	}
+	rename(labInterface, "other")
+	until(t, "the status has the name", func() bool {
+		s := linkOf(t, daemons[0])
+		return s.Interface == "other" && s.Configured == labInterface && s.State == daemon.LinkUp
+	})
+	pingPong(t, nodes, 20)
+	if !log.has("interface fu0 is called other now") {
+		t.Errorf("the log:\n%s", log.text())
+	}
+	closeAll(nodes, owners)
+	mtu := b.mtu("other")
+	b.change(0, "other", netlink.LinkDel)
+	awaitLink(t, daemons[0], daemon.LinkGone)
+	awaitLink(t, daemons[1], daemon.LinkGone)
+	// Down first, as udev has it: so it has its name before it is used.
+	b.restore(mtu)
+	b.change(0, labInterface, netlink.LinkSetDown)
+	rename(labInterface, "third")
+	b.change(0, "third", netlink.LinkSetUp)
+	until(t, "it is found by its address", func() bool {
+		s := linkOf(t, daemons[0])
+		return s.Interface == "third" && s.State == daemon.LinkUp
+	})
+	awaitLink(t, daemons[1], daemon.LinkUp)
+	_, nodes = group(t, daemons, 0, 1)
+	pingPong(t, nodes, 20)
+}
+
+// Rule: an interface with another address is not the one that the peers know: it is not used until it
+// has its own.
+func TestInterfaceOfAnotherAddress(t *testing.T) {
+	b := newBed(t)
+	daemons := []*running{b.start(0, nil), b.start(1, nil)}
+	own := b.lab.Hosts()[0].Interfaces[0].MAC
+	other := slices.Clone(own)
+	other[5] ^= 0x40
+	b.change(0, labInterface, func(l netlink.Link) error { return netlink.LinkSetHardwareAddr(l, other) })
+	if s := awaitLink(t, daemons[0], daemon.LinkGone); !strings.Contains(s.Why, other.String()) || !strings.Contains(s.Why, "ip link set fu0 address "+own.String()) {
+		t.Errorf("status %+v", s)
+	}
+	b.change(0, labInterface, func(l netlink.Link) error { return netlink.LinkSetHardwareAddr(l, own) })
+	awaitLink(t, daemons[0], daemon.LinkUp)
+	_, nodes := group(t, daemons, 0, 1)
+	pingPong(t, nodes, 20)
+}
+
+// Rule: an MTU below what the card's frames need ends the jobs, with what mends it; a larger one is no harm, to
+// nobody's job; and after either, when it is as it was, jobs run.
+func TestInterfaceMTU(t *testing.T) {
+	b := newBed(t)
+	var log logbook
+	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Log = log.say }), b.start(1, nil)}
+	mtu := b.mtu(labInterface)
+	set := func(mtu int) {
+		t.Helper()
+		b.change(0, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, mtu) })
+	}
+	owners, nodes := group(t, daemons, 0, 1)
+	pingPong(t, nodes, 20)
+	for _, larger := range []int{mtu + 100, mtu} {
+		before := linkOf(t, daemons[0]).Reopened
+		set(larger)
+		until(t, "it is opened anew", func() bool { return linkOf(t, daemons[0]).Reopened > before })
+		pingPong(t, nodes, 20)
+	}
+	if !log.has("its MTU was", "opened anew") {
+		t.Errorf("the log:\n%s", log.text())
+	}
+	set(mtu - 100)
+	s := awaitLink(t, daemons[0], daemon.LinkMTU)
+	want := fmt.Sprintf("has MTU %d, and the card's frames need %d", mtu-100, mtu)
+	nodes[0].until("it is told", nodes[0].iface.Gone)
+	if err := nodes[0].iface.Err(); !strings.Contains(s.Why, want) || !strings.Contains(err.Error(), want) {
+		t.Errorf("status %+v; the context ended with %v", s, err)
+	}
+	closeAll(nodes, owners)
+	set(mtu)
+	awaitLink(t, daemons[0], daemon.LinkUp)
+	_, nodes = group(t, daemons, 0, 1)
+	pingPong(t, nodes, 20)
+}
+
+// Rule: while an interface is down, or has no carrier, jobs live as long as their peers' time-outs allow; what
+// was sent meanwhile arrives, once.
+func TestInterfaceDown(t *testing.T) {
+	b := newBed(t)
+	patient := func(c *daemon.Config) { c.PeerTimeout, c.ConnectTimeout = time.Hour, time.Hour }
+	var log logbook
+	daemons := []*running{b.start(0, func(c *daemon.Config) { patient(c); c.Log = log.say }), b.start(1, patient)}
+	_, nodes := group(t, daemons, 0, 1)
+	pingPong(t, nodes, 20)
+	for i := range uint32(3) {
+		b.change(0, labInterface, netlink.LinkSetDown)
+		if s := awaitLink(t, daemons[0], daemon.LinkDown); !strings.Contains(s.Why, "ip link set fu0 up") {
+			t.Errorf("status %+v", s)
+		}
+		awaitLink(t, daemons[1], daemon.LinkNoCarrier)
+		nodes[0].send(1, 100+i)
+		nodes[1].send(0, 200+i)
+		b.change(0, labInterface, netlink.LinkSetUp)
+		if from, word := nodes[1].receive(); from != 0 || word != 100+i {
+			t.Errorf("got %d from %d", word, from)
+		}
+		if from, word := nodes[0].receive(); from != 1 || word != 200+i {
+			t.Errorf("got %d from %d", word, from)
+		}
+		for _, r := range daemons {
+			awaitLink(t, r, daemon.LinkUp)
+		}
+		pingPong(t, nodes, 20)
+	}
+	if s := linkOf(t, daemons[0]); s.Reopened != 0 || !log.has("interface fu0 is down") {
+		t.Errorf("status %+v, and the log:\n%s", s, log.text())
+	}
+}
+
+// Rule: a daemon has after 50 changes what it had before them: descriptors, goroutines, and memory of the
+// kernel's making.
+func TestManyInterfaceChanges(t *testing.T) {
+	b := newBed(t)
+	daemons := []*running{b.start(0, nil), b.start(1, nil)}
+	mtu := b.mtu(labInterface)
+	changes := []func(){
+		func() { b.remove(); awaitLink(t, daemons[0], daemon.LinkGone); b.restore(mtu) },
+		func() {
+			b.change(0, labInterface, netlink.LinkSetDown)
+			awaitLink(t, daemons[0], daemon.LinkDown)
+			b.change(0, labInterface, netlink.LinkSetUp)
+		},
+		func() {
+			b.change(1, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, mtu-1) })
+			awaitLink(t, daemons[1], daemon.LinkMTU)
+			b.change(1, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, mtu) })
+		},
+		func() {
+			for _, name := range [][2]string{{labInterface, "x"}, {"x", labInterface}} {
+				b.change(0, name[0], func(l netlink.Link) error { return netlink.LinkSetName(l, name[1]) })
+				until(t, "the name", func() bool { return linkOf(t, daemons[0]).Interface == name[1] })
+			}
+		},
+	}
+	run := func(n int) {
+		for i := range n {
+			changes[i%len(changes)]()
+			for _, r := range daemons {
+				awaitLink(t, r, daemon.LinkUp)
+			}
+		}
+		owners, nodes := group(t, daemons, 0, 1)
+		pingPong(t, nodes, 20)
+		closeAll(nodes, owners)
+		for _, r := range daemons {
+			until(t, "all is free", func() bool {
+				s, err := askStatusOn(r.asks)
+				return err == nil && len(s.Jobs) == 0 && s.Connections == 1
+			})
+		}
+	}
+	run(len(changes)) // what is made once
+	descriptors, goroutines, mapped := holdings(t)
+	run(50)
+	d, g, m := holdings(t)
+	for end := time.Now().Add(patience); d > descriptors || g > goroutines || m > mapped+mapped/10; d, g, m = holdings(t) {
+		if time.Now().After(end) {
+			t.Fatalf("descriptors %d to %d, goroutines %d to %d, resident %d to %d KiB", descriptors, d, goroutines, g, mapped>>10, m>>10)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Logf("descriptors %d to %d, goroutines %d to %d, resident %d to %d KiB", descriptors, d, goroutines, g, mapped>>10, m>>10)
+}
+
+// holdings are what this process has, with the daemons in it; resident is in bytes.
+func holdings(t testing.TB) (descriptors, goroutines int, resident int64) {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	b, err := os.ReadFile("/proc/self/statm")
+	if err == nil {
+		var size, in int64
+		_, err = fmt.Sscan(string(b), &size, &in)
+		resident = in * int64(os.Getpagesize())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names), runtime.NumGoroutine(), resident
+}
+
+// Rule: who changes other interfaces of the namespace as fast as the kernel lets him does not stop the card's
+// thread: others' messages go on, and what happens to the card's interface is still noticed.
+func TestFloodOfInterfaceNews(t *testing.T) {
+	b := newBed(t)
+	daemons := []*running{b.start(0, nil), b.start(1, nil)}
+	_, nodes := group(t, daemons, 0, 1)
+	stop, flooding := make(chan struct{}), sync.WaitGroup{}
+	var flaps int
+	flooding.Go(func() {
+		b.do(0, func() error {
+			if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "flapping"}, PeerName: "still"}); err != nil {
+				return err
+			}
+			l, err := netlink.LinkByName("flapping")
+			for err == nil {
+				select {
+				case <-stop:
+					return nil
+				default:
+				}
+				flaps++
+				if err = netlink.LinkSetUp(l); err == nil {
+					err = netlink.LinkSetDown(l)
+				}
+			}
+			return err
+		})
+	})
+	pingPong(t, nodes, 2000)
+	close(stop)
+	flooding.Wait()
+	t.Logf("%d flaps", flaps)
+	b.change(0, labInterface, netlink.LinkSetDown)
+	awaitLink(t, daemons[0], daemon.LinkDown)
+	b.change(0, labInterface, netlink.LinkSetUp)
+	awaitLink(t, daemons[0], daemon.LinkUp)
+	pingPong(t, nodes, 20)
+}

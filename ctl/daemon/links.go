@@ -1,0 +1,210 @@
+package daemon
+
+// This file is the interfaces of the card as the daemon knows them: what the card is plugged into, how
+// each of them is, and which jobs need it. What watches them is follow.go.
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/plug"
+	"github.com/funet/funet/xdp"
+)
+
+// LinkState is how an interface is, in a word of the status and the metrics.
+type LinkState string
+
+// The states. Jobs that need an interface go on in the first three, as far as the peers' time-outs allow,
+// and end in the others.
+const (
+	LinkUp        LinkState = "up"
+	LinkNoCarrier LinkState = "no carrier"
+	LinkDown      LinkState = "down"
+	LinkGone      LinkState = "gone"     // or another interface has its name
+	LinkMTU       LinkState = "MTU"      // is smaller than the card's frames need
+	LinkUnusable  LinkState = "unusable" // it could not be opened again
+)
+
+var linkStates = []LinkState{LinkUp, LinkNoCarrier, LinkDown, LinkGone, LinkMTU, LinkUnusable}
+
+// carries reports whether jobs that need the interface go on.
+func (s LinkState) carries() bool { return s == LinkUp || s == LinkNoCarrier || s == LinkDown }
+
+// LinkStatus is an interface in the status.
+type LinkStatus struct {
+	Interface  string    `json:"interface"`            // as it is called now
+	Configured string    `json:"configured,omitempty"` // as the configuration calls it, if that is not the same
+	State      LinkState `json:"state"`
+	Why        string    `json:"why,omitempty"` // it is not up, with what mends it
+	Since      time.Time `json:"since"`         // the state
+	MTU        int       `json:"mtu"`
+	XDPMode    string    `json:"xdp_mode"`
+	BindMode   string    `json:"bind_mode"`
+	Changes    uint64    `json:"changes"`  // of state
+	Reopened   uint64    `json:"reopened"` // times
+}
+
+// link is an interface and the port on it.
+type link struct {
+	at         int // the engine's number of the port
+	configured string
+	mac        [6]byte
+	plug       *plug.Port
+	nic        *bpf.NIC // loaded once, because the daemon may load none later
+	config     afxdp.Config
+
+	// The card's thread's: what is plugged in; nil: nothing.
+	plugged *afxdp.Port
+
+	// The follower's (follow.go).
+	port    *afxdp.Port // that is open; nil: none
+	in      bool        // the card is plugged into it
+	opened  seen        // as it was then
+	since   time.Time
+	seen    seen          // at the last look
+	watched time.Time     // when the port was last asked whether it works
+	modes   *modes        // instead of the configuration's, until the interface goes away; nil: none
+	retry   time.Time     // no opening before
+	backoff time.Duration // the next time after a failure
+
+	mu     sync.Mutex
+	status LinkStatus
+}
+
+// modes are how a port is opened.
+type modes struct {
+	attach xdp.AttachMode
+	bind   xdp.BindMode
+}
+
+// openLinks opens the interfaces, for all groups: a frame for a group that is not here must be
+// answered, or it would hold up the sequence that all groups of two cards share (doc.go).
+func openLinks(c *Config) (links []*link, err error) {
+	groups := make([]uint16, 0, arctic.MaxGID+1)
+	for gid := range uint16(arctic.MaxGID + 1) {
+		groups = append(groups, gid)
+	}
+	defer func() {
+		if err != nil {
+			err, links = errors.Join(err, closeLinks(links)), nil
+		}
+	}()
+	for i, name := range c.Interfaces {
+		// There may be more queues when it is opened again.
+		nic, err := bpf.LoadNIC(bpf.Load{Queues: bpf.MaxQueues, Frags: c.Jumbo})
+		if err != nil {
+			return links, fmt.Errorf("opening interface %s: %w", name, err)
+		}
+		l := &link{at: i, configured: name, nic: nic, config: afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
+			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, NIC: nic, Socket: c.MakeSocket}}
+		links = append(links, l)
+		if l.port, err = afxdp.Open(l.config); err != nil {
+			return links, err
+		}
+		l.config.Groups = nil // the program lets them in from now on
+		l.mac = l.port.Info().MAC
+		l.plug = plug.New(l.port.FrameSize())
+		l.plug.Plug(l.port)
+		l.plugged = l.port
+		l.status = LinkStatus{Interface: name, State: LinkUp, Since: time.Now()}
+		l.in = true
+		l.got()
+		c.Log(fmt.Sprintf("interface %s has %v", name, l.port.Info()))
+	}
+	return links, nil
+}
+
+// got notes what was got.
+func (l *link) got() {
+	i := l.port.Info()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.status.MTU, l.status.XDPMode, l.status.BindMode = i.MTU, i.XDPMode.String(), i.BindMode.String()
+}
+
+// closeLinks gives everything back. Nothing uses the ports any more.
+func closeLinks(links []*link) error {
+	var errs []error
+	for _, l := range links {
+		if l.port != nil {
+			errs = append(errs, l.port.Close())
+		}
+		errs = append(errs, l.nic.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// state describes the interface.
+func (l *link) state() LinkStatus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.status
+	if s.Interface != l.configured {
+		s.Configured = l.configured
+	}
+	return s
+}
+
+// linkStatus describes the interfaces.
+func (d *Daemon) linkStatus() (all []LinkStatus) {
+	for _, l := range d.links {
+		all = append(all, l.state())
+	}
+	return all
+}
+
+// modes are the XDP and AF_XDP modes of the interfaces, each once, joined with '+'.
+func (d *Daemon) modes() (xdp, bind string) {
+	var x, b []string
+	for _, s := range d.linkStatus() {
+		x, b = append(x, s.XDPMode), append(b, s.BindMode)
+	}
+	return strings.Join(slices.Compact(x), "+"), strings.Join(slices.Compact(b), "+")
+}
+
+// needs reports whether a job with nodes on these cards sends through a port.
+func (d *Daemon) needs(cards []uint16, port int) bool {
+	peers := d.peers.Load()
+	for _, card := range cards {
+		if p := present(peers, int(card)); p != nil && card != d.cfg.Card && d.cfg.peer(p).Port == port {
+			return true
+		}
+	}
+	return false
+}
+
+// reachable refuses a job that needs an interface which carries nothing: attach.ErrInterface.
+func (d *Daemon) reachable(cards []uint16) error {
+	for _, l := range d.links {
+		if s := l.state(); !s.State.carries() && d.needs(cards, l.at) {
+			return fmt.Errorf("%s: %w", s.Why, attach.ErrInterface)
+		}
+	}
+	return nil
+}
+
+// failJobs ends the jobs that need a port, whose processes hear why, and returns how many they were.
+func (d *Daemon) failJobs(port int, why string) int {
+	var failed []*job
+	d.mu.Lock()
+	for _, j := range d.jobs {
+		if j.made && !j.ending && d.needs(j.cards, port) {
+			j.why = why
+			failed = append(failed, j)
+		}
+	}
+	d.mu.Unlock()
+	for _, j := range failed {
+		d.endJob(j)
+		go j.conn.end() // its launcher sees it; closing may take time
+	}
+	return len(failed)
+}

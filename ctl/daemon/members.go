@@ -1,0 +1,133 @@
+package daemon
+
+// This file is hosts that join the cluster, leave it or get another NIC while the daemon runs:
+// it looks at its peers file each second and tells the card what has changed. A file that is not
+// one, or in which this host is another's, changes nothing but the log; so does one that is half
+// written, until it is whole. What a change takes away returns to its senders with
+// arctic.ReasonDeparted (engine.Card.RemovePeer); jobs that are not on those cards go on.
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/funet/funet/ctl/cluster"
+)
+
+const (
+	// lookPeers is how often the peers file is looked at.
+	lookPeers = time.Second
+	// changesAtOnce is how many peers are changed between two steps of the card.
+	changesAtOnce = 64
+	// tellPeers is how many changes of one file are told one by one.
+	tellPeers = 16
+)
+
+// followPeers takes what has changed in the peers file, until the daemon ends.
+func (d *Daemon) followPeers() {
+	was := fileState{there: true} // of no file: it may have changed since Load
+	t := time.NewTicker(lookPeers)
+	defer t.Stop()
+	for {
+		now, _ := stateOf(d.cfg.PeersPath) // reading will say what is wrong
+		if now != was {
+			was = now
+			if err := d.readPeers(); err != nil {
+				d.cfg.Log(fmt.Sprintf("the peers file has changed: %v; the peers stay as they were", err))
+			}
+		}
+		select {
+		case <-t.C:
+		case <-d.quit:
+			return
+		}
+	}
+}
+
+// readPeers reads the file and changes the card's peers.
+func (d *Daemon) readPeers() error {
+	to, err := cluster.Load(d.cfg.PeersPath)
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	c := d.cfg
+	d.mu.Unlock()
+	c.Peers = to
+	if _, err := c.complete(); err != nil {
+		return err
+	}
+	from := d.peers.Load()
+	if own := to.Peers[c.Card]; !slices.Equal(own.MAC, from.Peers[c.Card].MAC) {
+		return fmt.Errorf("%s: node %d is this host, and has another mac; restart funid for that: %w", d.cfg.PeersPath, c.Card, ErrConfig)
+	}
+	return d.changePeers(from, to)
+}
+
+// change is what becomes of a card number.
+type change struct {
+	card  uint16
+	to    *cluster.Peer // nil: it is nobody's any more
+	words string
+}
+
+// changePeers tells the card what to has that from had not, a few peers at a time. A card that
+// replaces this one meanwhile has all of it (replaceCard), and is told twice.
+func (d *Daemon) changePeers(from, to *cluster.File) error {
+	changes := d.changes(from, to)
+	for some := range slices.Chunk(changes, changesAtOnce) {
+		var refused error
+		err := d.loop.do(func() {
+			d.peers.Store(to)
+			for _, ch := range some {
+				if ch.to == nil {
+					d.loop.card.RemovePeer(ch.card)
+					continue
+				}
+				p := d.cfg.peer(ch.to)
+				p.Local = d.links[p.Port].mac
+				refused = errors.Join(refused, d.loop.card.SetPeer(p))
+			}
+		})
+		if err = errors.Join(err, refused); err != nil {
+			return err
+		}
+	}
+	for i, ch := range changes {
+		if i == tellPeers {
+			d.cfg.Log(fmt.Sprintf("and %d more peers", len(changes)-i))
+			break
+		}
+		d.cfg.Log(ch.words)
+	}
+	return nil
+}
+
+// changes lists what has changed, in the order of the numbers.
+func (d *Daemon) changes(from, to *cluster.File) (all []change) {
+	for i := range max(len(from.Peers), len(to.Peers)) {
+		card := uint16(i)
+		if card == d.cfg.Card {
+			continue
+		}
+		was, is := present(from, i), present(to, i)
+		switch {
+		case was == nil && is != nil:
+			all = append(all, change{card, is, fmt.Sprintf("card %d has joined: %s", card, is.MAC)})
+		case was != nil && is == nil:
+			all = append(all, change{card, nil, fmt.Sprintf("card %d has left: %s", card, was.MAC)})
+		case was != nil && (!slices.Equal(was.MAC, is.MAC) || was.Iface != is.Iface):
+			all = append(all, change{card, is, fmt.Sprintf("card %d has moved: %s, before %s", card, is.MAC, was.MAC)})
+		}
+	}
+	return all
+}
+
+// present returns the entry of a number that a host has.
+func present(f *cluster.File, i int) *cluster.Peer {
+	if i < len(f.Peers) && !f.Peers[i].Absent {
+		return &f.Peers[i]
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package daemon_test
+
+// This file holds the rules of hosts that join, leave and move while the daemon runs
+// (members.go), with real frames.
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// journal is a daemon's log.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) add(line string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, line)
+}
+
+// says waits for a line with the words, and forgets what was logged before.
+func (j *journal) says(t *testing.T, words string) {
+	t.Helper()
+	until(t, "the log says "+words, func() bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		for i, line := range j.lines {
+			if strings.Contains(line, words) {
+				j.lines = j.lines[i+1:]
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// replaceFile replaces a file as a whole, as editors do.
+func replaceFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Rule: a host that joins the peers file can be talked to without restarting the daemon, one that
+// leaves is gone at once for those who talk to it, and one that moves is found again; what is no
+// peers file, or gives this host another address, changes nothing and is told (members.go).
+func TestPeersFileIsFollowed(t *testing.T) {
+	b := newBed(t)
+	path := filepath.Join(b.dir, "peers")
+	write := func(change func(*cluster.File)) {
+		t.Helper()
+		f := b.lab.Peers(0)
+		change(f)
+		text, err := f.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		replaceFile(t, path, string(text))
+	}
+	without := func(f *cluster.File) { f.Peers[1] = cluster.Peer{Node: 1, Absent: true} }
+	write(without)
+	var log journal
+	daemons := []*running{b.start(0, func(c *daemon.Config) {
+		var err error
+		if c.Peers, err = cluster.Load(path); err != nil {
+			t.Fatal(err)
+		}
+		c.PeersPath, c.Log = path, log.add
+		c.Interfaces = []string{"fu0"}
+	}), b.start(1, nil)}
+
+	request := attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}}
+	_, err := dial(t, daemons[0].socket).job(request)
+	wantError(t, err, attach.ErrRoute)
+
+	write(func(*cluster.File) {})
+	log.says(t, "card 1 has joined")
+	makers := []*client{dial(t, daemons[0].socket), dial(t, daemons[1].socket)}
+	for _, k := range makers {
+		if request.GID, err = k.job(request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes := make([]*client, 2)
+	for i := range nodes {
+		nodes[i], _ = member(t, daemons[i], 0, request.GID, uint16(i), request.Token)
+	}
+	pingPong(t, nodes, 20)
+
+	for _, c := range []struct{ text, want string }{
+		{"peers: [", "peers:1"},
+		{strings.Repeat("#", cluster.MaxBytes+1), "too large"},
+		{"peers:\n  - {node: 0, mac: \"02:00:00:00:00:01\"}\n  - {node: 1, absent: true}\n", "another mac"},
+		{"peers:\n  - {node: 0, absent: true}\n  - {node: 1, mac: \"02:00:00:00:00:01\"}\n", "this host"},
+	} {
+		replaceFile(t, path, c.text)
+		log.says(t, c.want)
+		pingPong(t, nodes, 20)
+	}
+
+	departed := func(word uint32) {
+		t.Helper()
+		var r funi.Returned
+		nodes[0].send(1, word)
+		nodes[0].until("it comes back", func() (ok bool) { r, ok = nodes[0].iface.NextReturn(); return ok })
+		if r.Reason != arctic.ReasonDeparted || r.Word != word {
+			t.Fatalf("came back as %+v (%v)", r, r.Reason)
+		}
+	}
+	write(without)
+	log.says(t, "card 1 has left")
+	departed(7)
+	_, err = dial(t, daemons[0].socket).job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
+	wantError(t, err, attach.ErrRoute)
+
+	write(func(f *cluster.File) { f.Peers[1].MAC = net.HardwareAddr{2, 1, 1, 1, 1, 1} })
+	log.says(t, "card 1 has joined")
+	write(func(*cluster.File) {})
+	log.says(t, "card 1 has moved")
+	pingPong(t, nodes, 20)
+}

@@ -1,0 +1,8 @@
+#!/bin/sh
+# The service is not started: its configuration does not say yet which interface is the card's.
+# One that ran before an upgrade goes on with the new program.
+set -e
+if [ "$1" = configure ] && [ -d /run/systemd/system ]; then
+	systemctl daemon-reload
+	systemctl try-restart funid.service
+fi

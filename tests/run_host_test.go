@@ -1,0 +1,126 @@
+package tests
+
+// This file tests hosts of a job that die, and hosts that only seem to: all of a host's processes of the job are
+// stopped, which is what a machine without power looks like from elsewhere.
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// ofHost returns the processes of a job on a host behind ssh.
+func (s *service) ofHost(mark string, host int) (pids []int) {
+	for _, pid := range marked(mark) {
+		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // it may have ended
+		if bytes.Contains(environ, []byte("FUNET_SOCKET="+s.sockets[host]+"\x00")) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// signalAll sends a signal to processes of this test.
+func signalAll(t *testing.T, pids []int, s syscall.Signal) {
+	t.Helper()
+	if len(pids) == 0 {
+		t.Fatal("there is no process to signal")
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, s); err != nil && !errors.Is(err, syscall.ESRCH) { // it may just have ended
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRunHostDies: a host that is silent for --host-timeout is given up: one line names it and its nodes, the other
+// nodes are ended, and the exit code is 255, also where another node noticed first. When it answers
+// again, what ran there ends.
+func TestRunHostDies(t *testing.T) {
+	s := daemons(t)
+	hosts := s.behindSSH(t)
+	word := filepath.Join(filepath.Dir(file(t, "")), "word")
+	for _, c := range []struct {
+		nodes, program, says string
+		sleepers, lines      int
+	}{
+		{"2", "exec sleep 600", "funet: node 1 with host host-1: nothing was heard from it for 2s", 2, 1},
+		{"4", "exec sleep 600", "its 2 nodes [1 3]", 4, 1},
+		// Node 0 fails when it has the word, which is given after the host has died.
+		{"2", "[ $FUNET_NODE = 1 ] && exec sleep 600; until [ -e " + word + " ]; do sleep 0.01; done; exit 7",
+			"funet: node 1 with host host-1: nothing was heard", 1, 2},
+	} {
+		p := hosts("", "-n", c.nodes, "--host-timeout", "2s", "--grace", "10s", "--hosts", "host-0,host-1", "--", "sh", "-c", c.program)
+		eventually(t, "all processes run", func() bool { return sleepers(p.mark) >= c.sleepers && s.inUse() == 2 })
+		dead := s.ofHost(p.mark, 1)
+		signalAll(t, dead, syscall.SIGSTOP)
+		if c.lines == 2 {
+			if err := os.WriteFile(word, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		code := p.wait()
+		if out := p.stderr.String(); code != 255 || !strings.Contains(out, c.says) || strings.Count(out, "\n") != c.lines {
+			t.Errorf("exit code %d: %s", code, out)
+		}
+		if left := s.ofHost(p.mark, 0); len(left) != 0 {
+			t.Errorf("processes of the host that lives are left: %v", left)
+		}
+		signalAll(t, dead, syscall.SIGCONT)
+		eventually(t, "no process is left", func() bool { return len(marked(p.mark)) == 0 })
+	}
+	s.free()
+}
+
+// TestRunHostLives: a host that is busy for a while, a launcher that was stopped, and nodes whose output
+// nobody takes for a while are no dead hosts.
+func TestRunHostLives(t *testing.T) {
+	s := daemons(t)
+	hosts := s.behindSSH(t)
+	const timeout = 10 * time.Second
+	begin := func(program string) *process {
+		p := hosts("", "-n", "2", "--label=false", "--host-timeout", timeout.String(), "--hosts", "host-0,host-1", "--", "sh", "-c", program)
+		eventually(t, "all processes run", func() bool { return sleepers(p.mark) == 2 })
+		return p
+	}
+	ended := func(p *process) {
+		t.Helper()
+		for _, pid := range marked(p.mark) {
+			if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.HasPrefix(string(line), "sleep\x00") {
+				_ = syscall.Kill(pid, syscall.SIGTERM)
+			}
+		}
+		if code := p.wait(); code != 0 {
+			t.Errorf("exit code %d: %s", code, p.stderr.String())
+		}
+	}
+	const program = "sleep 600; exit 0"
+	p := begin(program)
+	busy := s.ofHost(p.mark, 1)
+	signalAll(t, busy, syscall.SIGSTOP)
+	pass(t, timeout/3)
+	signalAll(t, busy, syscall.SIGCONT)
+	ended(p)
+
+	p = begin(program)
+	signalAll(t, []int{p.cmd.Process.Pid}, syscall.SIGSTOP)
+	pass(t, timeout+timeout/3)
+	signalAll(t, []int{p.cmd.Process.Pid}, syscall.SIGCONT)
+	ended(p)
+	s.free()
+}
+
+// pass lets time pass that is the subject of a test.
+func pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}

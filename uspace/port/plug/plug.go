@@ -1,0 +1,87 @@
+// Package plug is the port of a card that keeps running while its interface goes away and comes back: what
+// the card is plugged into can be taken out, and another put in.
+//
+// The journey of a frame is that of the port inside. While there is none, frames that the card sends are
+// lost and none arrive: that is what the card knows how to live with, and it neither waits nor looks for room.
+// Its peers' silence ends what is sent to them as always.
+//
+// A Port belongs to the goroutine of its card, Plug too. What was inside before may be closed once the
+// card has taken another step: until then it may read frames that it was lent.
+package plug
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/port"
+)
+
+// Port is a port that may be empty; it implements port.Port.
+type Port struct {
+	inner port.Port // nil: none
+	size  int
+	spare []byte // for a frame that is lost
+	lost  uint64
+}
+
+// New returns an empty port for frames of so many bytes.
+func New(size int) *Port { return &Port{size: size, spare: make([]byte, size)} }
+
+// Plug puts a port in, in the place of what is there, or nil for none. It must send frames of
+// FrameSize bytes, or longer ones, of which it gets none.
+func (p *Port) Plug(inner port.Port) {
+	if inner != nil && inner.FrameSize() < p.size {
+		panic(fmt.Sprintf("plugging in a port for frames of %d bytes where %d are sent", inner.FrameSize(), p.size))
+	}
+	p.inner = inner
+}
+
+// Plugged reports whether there is a port inside.
+func (p *Port) Plugged() bool { return p.inner != nil }
+
+// Lost returns how many frames were sent while there was none.
+func (p *Port) Lost() uint64 { return p.lost }
+
+// FrameSize returns the length of the longest frame in bytes.
+func (p *Port) FrameSize() int { return p.size }
+
+// Receive lends frames of the port inside.
+func (p *Port) Receive(frames [][]byte) int {
+	if p.inner == nil {
+		return 0
+	}
+	return p.inner.Receive(frames)
+}
+
+// Release gives them back.
+func (p *Port) Release() {
+	if p.inner != nil {
+		p.inner.Release()
+	}
+}
+
+// Reserve returns a buffer for one frame.
+func (p *Port) Reserve() []byte {
+	if p.inner == nil {
+		return p.spare
+	}
+	if b := p.inner.Reserve(); b != nil {
+		return b[:p.size]
+	}
+	return nil
+}
+
+// Commit queues the frame, or loses it.
+func (p *Port) Commit(n int) {
+	if p.inner == nil {
+		p.lost++
+		return
+	}
+	p.inner.Commit(n)
+}
+
+// Flush has queued frames sent.
+func (p *Port) Flush() {
+	if p.inner != nil {
+		p.inner.Flush()
+	}
+}

@@ -1,0 +1,121 @@
+package plug_test
+
+// This file tests a port whose inside comes and goes.
+
+import (
+	"bytes"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/funet/funet/uspace/port"
+	"github.com/funet/funet/uspace/port/plug"
+)
+
+var _ port.Port = (*plug.Port)(nil)
+
+// inside counts what reaches a port.
+type inside struct {
+	size, sent int
+	full       bool
+	buffer     []byte
+	waiting    [][]byte
+	lent       bool
+}
+
+func (p *inside) FrameSize() int { return p.size }
+func (p *inside) Receive(frames [][]byte) int {
+	n := copy(frames, p.waiting)
+	p.waiting = p.waiting[n:]
+	p.lent = n > 0
+	return n
+}
+func (p *inside) Release() { p.lent = false }
+func (p *inside) Reserve() []byte {
+	if p.full {
+		return nil
+	}
+	if p.buffer == nil {
+		p.buffer = make([]byte, p.size)
+	}
+	return p.buffer
+}
+func (p *inside) Commit(int) { p.sent++ }
+func (p *inside) Flush()     {}
+
+// Rule (package port: a port that has failed is a network that loses every frame): whatever is plugged in and taken
+// out between, there is a buffer of the one frame size unless a port that is there is full, each frame
+// goes to the port that is there or is counted as lost, and what a port has received comes as it is.
+func TestPlug(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const size = 700
+		p := plug.New(size)
+		var in *inside
+		sent, lost := 0, uint64(0)
+		frames := make([][]byte, 4)
+		t.Repeat(map[string]func(*rapid.T){
+			"plug in": func(t *rapid.T) {
+				in = &inside{size: size + rapid.IntRange(0, 900).Draw(t, "more")}
+				p.Plug(in)
+				sent = 0
+			},
+			"take out": func(*rapid.T) { p.Plug(nil); in = nil },
+			"full": func(*rapid.T) {
+				if in != nil {
+					in.full = !in.full
+				}
+			},
+			"send": func(t *rapid.T) {
+				b := p.Reserve()
+				if in != nil && in.full {
+					if b != nil {
+						t.Fatal("a full port has a buffer")
+					}
+					return
+				}
+				if len(b) != size {
+					t.Fatalf("a buffer of %d bytes", len(b))
+				}
+				p.Commit(rapid.IntRange(0, size).Draw(t, "bytes"))
+				p.Flush()
+				if in == nil {
+					lost++
+				} else {
+					sent++
+				}
+			},
+			"receive": func(t *rapid.T) {
+				p.Release()
+				frame := rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "frame")
+				if in == nil {
+					if p.Receive(frames) != 0 {
+						t.Fatal("a frame from nowhere")
+					}
+					return
+				}
+				if in.lent {
+					t.Fatal("it still has frames that were given back")
+				}
+				in.waiting = append(in.waiting, frame)
+				if n := p.Receive(frames); n != 1 || !bytes.Equal(frames[0], frame) {
+					t.Fatalf("%d frames, %x", n, frames[0])
+				}
+			},
+			"": func(t *rapid.T) {
+				if p.FrameSize() != size || p.Plugged() != (in != nil) || p.Lost() != lost || in != nil && in.sent != sent {
+					t.Fatalf("size %d, plugged %v, lost %d of %d, sent of %d", p.FrameSize(), p.Plugged(), p.Lost(), lost, sent)
+				}
+			},
+		})
+	})
+}
+
+// Rule: a port for shorter frames than the card sends does not fit.
+func TestPlugTooSmall(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("it was plugged in")
+		}
+	}()
+	plug.New(700).Plug(&inside{size: 699})
+}

@@ -1,0 +1,23 @@
+// How long an interface's own rings are, which programs see only by what happens when they change.
+
+package xdp
+
+import "github.com/safchain/ethtool"
+
+// Rings are the slots of the receive and transmit rings of an interface.
+type Rings struct{ Rx, Tx uint32 }
+
+// RingsOf asks the driver (ETHTOOL_GRINGPARAM), in the network namespace of the calling thread. Zero: it
+// does not say.
+func RingsOf(ifname string) Rings {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return Rings{}
+	}
+	defer e.Close()
+	r, err := e.GetRing(ifname)
+	if err != nil {
+		return Rings{}
+	}
+	return Rings{r.RxPending, r.TxPending}
+}
