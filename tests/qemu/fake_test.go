@@ -210,8 +210,8 @@ func fakeCache(t *testing.T) string {
 	c := chosen{Asked: time.Now(), QEMU: "1", Tools: "1"}
 	for _, k := range []kernelPackage{{"7.3-a", "7.3-1"}, {"6.12-a", "6.12-1"}} {
 		c.Kernels = append(c.Kernels, k)
-		must(os.MkdirAll(filepath.Join(dir, "kernel-"+k.Release, "modules"), 0o755))
-		must(os.WriteFile(filepath.Join(dir, "kernel-"+k.Release, "vmlinuz"), nil, 0o644))
+		must(os.MkdirAll(filepath.Join(dir, k.folder(), "modules"), 0o755))
+		must(os.WriteFile(filepath.Join(dir, k.folder(), "vmlinuz"), nil, 0o644))
 	}
 	must(os.MkdirAll(filepath.Join(dir, "tools-1", "usr/bin"), 0o755))
 	must(os.WriteFile(filepath.Join(dir, "tools-1", busybox), nil, 0o755))

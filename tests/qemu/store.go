@@ -7,7 +7,8 @@ package main
 //	chosen.json       which kernels there are, and when that was asked
 //	qemu-VERSION/     QEMU with the libraries that the machine lacks
 //	tools-VERSION/    programs for guests
-//	kernel-RELEASE/   vmlinuz, and modules named in the order in which they are loaded
+//	kernel-RELEASE-X/ vmlinuz, and modules named in the order in which they are loaded; X stands
+//	                  for the list of drivers
 //
 // A folder is unpacked under another name and renamed when it is whole, so it is there or not.
 
@@ -17,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"maps"
 	"os"
@@ -144,11 +146,35 @@ func (s *store) askApt(ctx context.Context) (err error) {
 		return err
 	}
 	s.chosen = c
+	s.prune()
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(s.path("chosen.json"), text, 0o644)
+}
+
+// Folders.
+func (k kernelPackage) folder() string {
+	return fmt.Sprintf("kernel-%s-%08x", k.Release, crc32.ChecksumIEEE([]byte(strings.Join(drivers, " "))))
+}
+func (c *chosen) qemuFolder() string  { return "qemu-" + c.QEMU }
+func (c *chosen) toolsFolder() string { return "tools-" + c.Tools }
+
+// prune removes what the distribution has newer versions of: nobody chooses it any more.
+func (s *store) prune() {
+	keep := []string{s.chosen.qemuFolder(), s.chosen.toolsFolder()}
+	for _, k := range s.chosen.Kernels {
+		keep = append(keep, k.folder())
+	}
+	for _, kind := range []string{"kernel-*", "qemu-*", "tools-*"} {
+		all, _ := filepath.Glob(s.path(kind)) // the pattern is good
+		for _, path := range all {
+			if !slices.Contains(keep, filepath.Base(path)) {
+				_ = os.RemoveAll(path) // what stays only takes room
+			}
+		}
+	}
 }
 
 // version is that of the first of the packages that would be installed.
@@ -211,7 +237,7 @@ func (s *store) make(ctx context.Context, name string, fill func(dir, temporary 
 
 // qemu returns the folder with QEMU.
 func (s *store) qemu(ctx context.Context) (string, error) {
-	return s.make(ctx, "qemu-"+s.chosen.QEMU, func(dir, debs string) error {
+	return s.make(ctx, s.chosen.qemuFolder(), func(dir, debs string) error {
 		s.log("fetching QEMU %s", s.chosen.QEMU)
 		if err := s.apt.fetch(ctx, s.apt.hosts(), debs, emulator); err != nil {
 			return err
@@ -236,7 +262,7 @@ func (s *store) unpackAll(ctx context.Context, debs, dir string, want func(strin
 
 // kernel returns the folder of a kernel.
 func (s *store) kernel(ctx context.Context, k kernelPackage, tools string) (string, error) {
-	return s.make(ctx, "kernel-"+k.Release, func(dir, debs string) error {
+	return s.make(ctx, k.folder(), func(dir, debs string) error {
 		s.log("fetching kernel %s", k.Release)
 		if err := s.apt.fetchKernel(ctx, k, debs); err != nil {
 			return err

@@ -33,7 +33,7 @@ var linked = []string{"usr/bin/ssh", "usr/bin/ssh-keygen", "usr/sbin/sshd", "usr
 
 // tools returns the folder with programs for guests.
 func (s *store) tools(ctx context.Context) (string, error) {
-	return s.make(ctx, "tools-"+s.chosen.Tools, func(dir, debs string) error {
+	return s.make(ctx, s.chosen.toolsFolder(), func(dir, debs string) error {
 		s.log("fetching programs for guests")
 		if err := s.apt.fetch(ctx, s.apt.bare(), debs, toolPackages...); err != nil {
 			return err
