@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	// streamTime is how long each TCP stream sends.
-	streamTime = 2 * time.Second
+	// A TCP rate is the best of some streams of this length: what else the machine does only slows
+	// them down.
+	manyStreams = 3
+	streamTime  = time.Second
 	// manyPings is how many there are, one after the other, pingEvery apart.
 	manyPings = 100
 	pingEvery = 20 * time.Millisecond
@@ -28,10 +30,21 @@ const (
 	measureDeadline = time.Minute
 )
 
-func (p pair) tcp(ctx context.Context) (*guest.TCP, error) {
-	return measure[guest.TCP](ctx, p, measureDeadline, "tcp", streamTime.String())
+// tcp returns the best stream, nil if one failed.
+func (p pair) tcp(ctx context.Context) (best *guest.TCP, err error) {
+	for range manyStreams {
+		one, err := measure[guest.TCP](ctx, p, measureDeadline, "tcp", streamTime.String())
+		if err != nil || one == nil {
+			return nil, err
+		}
+		if best == nil || one.Rate > best.Rate {
+			best = one
+		}
+	}
+	return best, nil
 }
 
+// ping returns how many came back, nil if none did.
 func (p pair) ping(ctx context.Context) (*guest.Pings, error) {
 	return measure[guest.Pings](ctx, p, measureDeadline, "ping", fmt.Sprint(manyPings), pingEvery.String())
 }
