@@ -20,7 +20,7 @@ PREFIX ?= /usr/local
 # The version of the package: the tag, or the number of commits until there is one.
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//' | grep . || echo 0.0.$$(git rev-list --count HEAD 2>/dev/null || echo 0))
 
-.PHONY: build install deb systemd demo test check unit race mutants fuzz hostile share figures peers generate clean root tshark
+.PHONY: build install deb systemd demo test check unit race mutants fuzz hostile share qemu figures peers generate clean root tshark
 build: bin/funet bin/funid
 
 .PHONY: bin/funet bin/funid
@@ -70,6 +70,15 @@ systemd: root build deb
 bin/share:
 	@mkdir -p bin
 	$(GO) build -o bin/share ./tests/share
+
+# FUNet on drivers of real NICs, in guests under QEMU: a table on stdout. QEMU=short for two of the NICs,
+# QEMU="--nics igb --json" and the like for others (bin/qemu --help). QEMUCACHE is where QEMU and
+# kernels are kept, which are fetched with apt, and not installed. It needs no root.
+qemu:
+	@mkdir -p bin/guest
+	@CGO_ENABLED=0 $(GO) build -ldflags="-s -w" -o bin/qemu ./tests/qemu
+	@CGO_ENABLED=0 $(GO) build -ldflags="-s -w" -o bin/guest ./ctl/funet ./ctl/funid
+	@bin/qemu $(if $(filter short,$(QEMU)),--short,$(QEMU))
 
 root:
 	@[ "$$(id -u)" = 0 ] || { echo "make: network namespaces and AF_XDP need root; run it with sudo" >&2; exit 1; }

@@ -104,7 +104,7 @@ _Static_assert(__builtin_offsetof(struct funet_header, version) == FUNET_ETHERNE
 
 /* What became of a frame: the keys of funet_counters. Each frame moves exactly one by one. */
 enum funet_counter {
-	FUNET_COUNT_PASS,	   /* not FUNet, or not as FUNet sends it, or a probe: left to the kernel */
+	FUNET_COUNT_PASS,	   /* not FUNet, not as FUNet sends it, or a probe: left to the kernel */
 	FUNET_COUNT_SHORT,	   /* it, or its first buffer, ends inside the header: dropped */
 	FUNET_COUNT_BAD_VERSION,   /* another version: dropped */
 	FUNET_COUNT_BAD_LENGTH,	   /* length below the header's or beyond the frame: dropped */

@@ -51,7 +51,13 @@ func defines(t *testing.T, header string) map[string]uint64 {
 // TestConstants: the numbers of funet.h are those of the package.
 func TestConstants(t *testing.T) {
 	want := map[string]uint64{
-		"FUNET_ETHERTYPE":     EtherType,
+		"FUNET_ETHERTYPE": EtherType,
+
+		"FUNET_ETHERTYPE_VLAN": unix.ETH_P_8021Q,
+		"FUNET_ETHERTYPE_IPV4": unix.ETH_P_IP,
+		"FUNET_ETHERTYPE_IPV6": unix.ETH_P_IPV6,
+		"FUNET_PROTOCOL_UDP":   unix.IPPROTO_UDP,
+
 		"FUNET_VERSION":       Version,
 		"FUNET_VERSION_PROBE": VersionProbe,
 		"FUNET_ETHERNET_LEN":  14,
@@ -60,11 +66,6 @@ func TestConstants(t *testing.T) {
 		"FUNET_GROUPS":        Groups,
 		"FUNET_SOCKETS":       64,
 		"FUNET_ADDRESSES":     MaxAddresses,
-
-		"FUNET_ETHERTYPE_VLAN": unix.ETH_P_8021Q,
-		"FUNET_ETHERTYPE_IPV4": unix.ETH_P_IP,
-		"FUNET_ETHERTYPE_IPV6": unix.ETH_P_IPV6,
-		"FUNET_PROTOCOL_UDP":   unix.IPPROTO_UDP,
 	}
 	if diff := cmp.Diff(want, defines(t, readHeader(t))); diff != "" {
 		t.Errorf("funet.h defines otherwise (-Go +C):\n%s", diff)

@@ -61,10 +61,10 @@ type ContextStatus struct {
 	Active   bool   `json:"active"` // on the card, not switched out
 }
 
-// statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes. The rest of it has
-// 6 KB for the counters and the interfaces with their reasons, and room for missingRoom ways, at less than 600.
+// statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes, and missingRoom
+// how many ways, at less than 600. The rest of it has 6 KB, for the counters and the interfaces with their reasons.
 const (
-	statusRoom  = 308
+	statusRoom  = 304
 	missingRoom = 16
 )
 

@@ -266,11 +266,10 @@ type node struct {
 	own     *card.Card
 	with    *attach.Info
 	profile *hwprofiles.Profile // of the own card
-	// leads returns the interface that leads to a node, with an own card; peers is its peers file, and udp says
-	// that frames travel in datagrams.
+	// leads returns the interface that leads to a node, with an own card; peers is its peers file.
 	leads func(node uint16) string
 	peers string
-	udp   bool
+	udp   bool // its frames travel in datagrams
 }
 
 // open makes the card that the flags describe, or attaches to the daemon's.
@@ -352,7 +351,7 @@ func (f *nodeFlags) open(ctx context.Context) (*node, error) {
 		}
 		return f.ifaces[0]
 	}
-	return &node{carrier: k, e: e, ctx: ctx, own: k, profile: f.machine, leads: leads, peers: f.peers, udp: file.Encap == cluster.UDP}, nil
+	return &node{carrier: k, e: e, ctx: ctx, own: k, profile: f.machine, leads: leads, peers: f.peers, udp: cfg.UDP != nil}, nil
 }
 
 // explain adds the state of a port to an error of a program, because a peer that
@@ -369,9 +368,6 @@ func (n *node) explain(err error) error {
 		if fault := n.own.Fault(u.Node); fault != nil {
 			return fmt.Errorf("%w: %w", err, fault)
 		}
-		if n.udp {
-			return fmt.Errorf("%w; see that the program runs there, with the same GID, addresses and port, and that filters let the port through", err)
-		}
 		return n.silence(err, u.Node)
 	}
 	if errors.As(err, &u) && u.Reason == arctic.ReasonJob {
@@ -385,7 +381,10 @@ func (n *node) explain(err error) error {
 
 // silence adds to the error that a node is silent what the doctor finds wrong on the way there.
 func (n *node) silence(err error, node uint16) error {
-	wrong := doctor.Silence(n.ctx, n.leads(node), n.peers, int(node))
+	var wrong []doctor.Finding
+	if !n.udp { // what is known of the way of datagrams the card has said
+		wrong = doctor.Silence(n.ctx, n.leads(node), n.peers, int(node))
+	}
 	if len(wrong) == 0 {
 		return fmt.Errorf("%w; see that the program runs there, with the same GID and the right addresses in the peers file, or let `funet doctor` find out why", err)
 	}

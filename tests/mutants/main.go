@@ -41,6 +41,9 @@
 //	committed          a context that is out is idle whatever it has committed
 //	awaited            a node that does not come is expected for ever
 //	tries              the tries of an account after rejects are not bounded
+//	vain               a context that comes back books tries that it does not make
+//	removed            a peer that was removed is one still
+//	parted             what waits for a peer that was removed is not returned
 //	account            an account sends as much as it likes in a round
 //	bytes              blocks within the card cost nothing of what a step may copy
 //

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/uspace/port/encap"
 )
 
 const (
-	// DefaultPort is the UDP port of answerers: that of UDP encapsulation (encap.DefaultPort), which is open where
+	// DefaultPort is the UDP port of answerers: that of UDP encapsulation, which is open where
 	// FUNet may pass. The NIC program leaves probes on it to the kernel, too.
-	DefaultPort = 30600
+	DefaultPort = encap.DefaultPort
 
 	answersPerSecond = 400
 	mostNonces       = 64

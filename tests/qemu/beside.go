@@ -1,0 +1,181 @@
+package main
+
+// This file is the kernels: their own traffic beside FUNet, and what they complain about.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/funet/funet/tests/qemu/guest"
+)
+
+const (
+	// A TCP rate is the best of some streams of this length: what else the machine does only slows
+	// them down.
+	manyStreams = 3
+	streamTime  = time.Second
+	// manyPings is how many there are, one after the other, pingEvery apart.
+	manyPings = 100
+	pingEvery = 20 * time.Millisecond
+	// startsEvery is how far they are apart while a daemon starts and stops, which takes longer.
+	startsEvery = 100 * time.Millisecond
+	// endless is exchanges that no job gets through.
+	endless = 1_000_000_000
+	// measureDeadline bounds a measurement.
+	measureDeadline = time.Minute
+)
+
+// tcp returns the best stream, nil if one failed.
+func (p pair) tcp(ctx context.Context) (best *guest.TCP, err error) {
+	for range manyStreams {
+		one, err := measure[guest.TCP](ctx, p, measureDeadline, "tcp", streamTime.String())
+		if err != nil || one == nil {
+			return nil, err
+		}
+		if best == nil || one.Rate > best.Rate {
+			best = one
+		}
+	}
+	return best, nil
+}
+
+// ping returns how many came back, nil if none did.
+func (p pair) ping(ctx context.Context) (*guest.Pings, error) {
+	return measure[guest.Pings](ctx, p, measureDeadline, "ping", fmt.Sprint(manyPings), pingEvery.String())
+}
+
+// besideDaemons measures the kernel's own traffic without daemons, while they start and stop, beside
+// idle ones and beside a job, and without them again. It also runs ping-pong through the daemons, a
+// row that is nil if they did not start.
+func (p pair) besideDaemons(ctx context.Context, scale float64) (b *beside, r *row, err error) {
+	b = &beside{}
+	// What a daemon fails to do is a result, and what the rig fails to do is an error.
+	fault := func(err error) error {
+		if errors.Is(err, errDaemon) {
+			b.Error = strings.TrimPrefix(b.Error+"; "+err.Error(), "; ")
+			return nil
+		}
+		return err
+	}
+	if b.PingAlone, err = p.ping(ctx); err != nil {
+		return b, nil, err
+	}
+	if b.Alone, err = p.tcp(ctx); err != nil {
+		return b, nil, err
+	}
+	if err := fault(p.startAndStop(ctx, b)); err != nil || b.Error != "" {
+		return b, nil, err
+	}
+	d, err := p.startDaemons(ctx)
+	if err == nil {
+		r, err = p.withDaemons(ctx, b, scale)
+	}
+	log, stopped := d.stop(ctx)
+	if err := fault(errors.Join(err, stopped)); err != nil {
+		return b, r, err
+	}
+	b.Log = firstLines(log, mostComplaints)
+	if b.After, err = p.tcp(ctx); err != nil {
+		return b, r, err
+	}
+	b.ratio()
+	return b, r, nil
+}
+
+// startAndStop pings while daemons start and stop.
+func (p pair) startAndStop(ctx context.Context, b *beside) error {
+	pings, err := p[0].begin(measureDeadline, guest.Program, "ping", fmt.Sprint(manyPings), startsEvery.String())
+	if err != nil {
+		return err
+	}
+	d, failed := p.startDaemons(ctx)
+	_, stopped := d.stop(ctx)
+	e, err := pings.wait(ctx)
+	if err := errors.Join(failed, stopped, err); err != nil {
+		return err
+	}
+	b.PingStarts, err = measured[guest.Pings](e)
+	return err
+}
+
+// withDaemons is what is done while they run.
+func (p pair) withDaemons(ctx context.Context, b *beside, scale float64) (r *row, err error) {
+	if b.PingIdle, err = p.ping(ctx); err != nil {
+		return nil, err
+	}
+	if b.Idle, err = p.tcp(ctx); err != nil {
+		return nil, err
+	}
+	one, err := p.attached(ctx, scale)
+	if err != nil || !one.Passed {
+		return &one, err // a job that does not run has nothing beside it
+	}
+	// A job that goes on until it is interrupted.
+	job, err := p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", fmt.Sprint(endless))...)
+	if err != nil {
+		return &one, err
+	}
+	running, err := p.jobRuns(ctx, job)
+	if err == nil && running {
+		if b.PingJob, err = p.ping(ctx); err == nil {
+			b.Job, err = p.tcp(ctx)
+		}
+	}
+	err = errors.Join(err, job.signal(syscall.SIGINT))
+	job.timeout = readyDeadline
+	e, ended := job.wait(ctx)
+	if err := errors.Join(err, ended); err != nil {
+		return &one, err
+	}
+	if want := 128 + int(syscall.SIGINT); e.Code != want {
+		b.Error = fmt.Sprintf("the job beside which the kernel was measured ended with code %d, not %d: %v", e.Code, want, failure(0, e))
+	}
+	return &one, nil
+}
+
+// ratio computes what TCP keeps beside an idle daemon.
+func (b *beside) ratio() {
+	if b.Alone == nil || b.Idle == nil || b.After == nil {
+		return
+	}
+	b.IdleRatio = 2 * b.Idle.Rate / max(b.Alone.Rate+b.After.Rate, 1e-9)
+}
+
+// complaint matches what a kernel says when something went wrong, or that a link went down.
+var complaint = regexp.MustCompile(`(?m)^.*(WARNING:|BUG:|Call Trace|Oops|general protection|lockup|Hang|timed out|Reset adapter|[Rr]edirect failed|Link is Down).*$`)
+
+// mostComplaints is how many are reported of a kernel.
+const mostComplaints = 10
+
+// linkUp matches what drivers say of a link that came up, again after every reset.
+var linkUp = regexp.MustCompile(`Link is Up`)
+
+// complaints are what both kernels' logs have, and how often a link came up.
+func (p pair) complaints(ctx context.Context) (all []string, ups int, err error) {
+	for _, m := range p {
+		e, err := m.run(ctx, time.Minute, "dmesg")
+		if err != nil {
+			return all, ups, err
+		}
+		ups += len(linkUp.FindAllString(e.Stdout, -1))
+		for _, line := range complaint.FindAllString(e.Stdout, mostComplaints) {
+			all = append(all, fmt.Sprintf("host %d: %s", m.host, line))
+		}
+	}
+	return all, ups, nil
+}
+
+// firstLines are those of a log.
+func firstLines(log string, most int) (lines []string) {
+	for line := range strings.Lines(log) {
+		if line = strings.TrimSpace(line); line != "" && len(lines) < most {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}

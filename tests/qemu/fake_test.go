@@ -1,0 +1,222 @@
+package main
+
+// This file is a QEMU that executes nothing: the test program under its name, which answers as a guest
+// would. With it the rig runs as a whole, in a second and on any machine.
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/tests/qemu/guest"
+)
+
+// Environment variables of the fake: a program of the guests that fails, and a word for what else
+// goes wrong.
+const (
+	failVariable  = "FAKE_QEMU_FAILS"
+	wrongVariable = "FAKE_QEMU_WRONG"
+	mute          = "mute"    // the guest never says hello
+	dies          = "dies"    // QEMU ends while a program runs
+	hangs         = "hangs"   // a program never ends
+	garbage       = "garbage" // the guest says nonsense
+	kvmOnly       = "kvm"     // it fails with kvm
+)
+
+// fakeName is what the fake is called in the cache.
+const fakeName = "qemu-system-x86_64"
+
+func TestMain(m *testing.M) {
+	switch filepath.Base(os.Args[0]) {
+	case fakeName:
+		fake(os.Args[1:])
+		return
+	case "rig": // the command as a process
+		main()
+		return
+	}
+	code := 1
+	if dir, err := os.MkdirTemp("", "funet-qemu"); err == nil {
+		scratchFolder = dir
+		code = m.Run()
+		err = os.RemoveAll(dir)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	} else {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+// scratchFolder is removed at the end.
+var scratchFolder string
+
+// fakeProcess is one that the fake guest runs until a signal comes.
+type fakeProcess struct{ stop chan int }
+
+// fake is the guest.
+func fake(args []string) {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT) // only SIGKILL ends it, as nothing else must be needed
+	wrong := os.Getenv(wrongVariable)
+	if wrong == kvmOnly && args[slices.Index(args, "-accel")+1] == "kvm" {
+		fmt.Fprintln(os.Stderr, kvmError)
+		select {}
+	}
+	var mu sync.Mutex
+	processes := map[int]*fakeProcess{}
+	say := func(w guest.Word) {
+		b, _ := json.Marshal(w)
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Println(string(b))
+	}
+	fmt.Println("SeaBIOS (version x)")
+	if wrong == mute {
+		select {}
+	}
+	say(guest.Word{Hello: &guest.Hello{Kernel: "fake", Interface: "eth0", Driver: "fake"}})
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var o guest.Order
+		if json.Unmarshal(in.Bytes(), &o) != nil {
+			os.Exit(3)
+		}
+		if o.Kill != nil {
+			mu.Lock()
+			if p := processes[o.ID]; p != nil {
+				p.stop <- o.Kill.Signal
+			}
+			mu.Unlock()
+			continue
+		}
+		p := &fakeProcess{make(chan int, 8)}
+		mu.Lock()
+		processes[o.ID] = p
+		mu.Unlock()
+		go func() {
+			e := p.run(o.Start.Args, wrong)
+			e.ID = o.ID
+			say(guest.Word{Ended: &e})
+		}()
+	}
+}
+
+// run does what a program in a guest does.
+func (p *fakeProcess) run(args []string, wrong string) (e guest.Ended) {
+	line := strings.Join(args, " ")
+	document := func(v any) {
+		b, _ := json.Marshal(v)
+		e.Stdout += string(b) + "\n"
+	}
+	if f := os.Getenv(failVariable); f != "" && strings.HasPrefix(line, "funet "+f) {
+		return guest.Ended{Code: 1, Stderr: "some words\nfunet: node 1 is silent\n"}
+	}
+	number := func(flag string) (n int) {
+		_, _ = fmt.Sscan(args[slices.Index(args, flag)+1], &n)
+		return n
+	}
+	one := result{XDPMode: "native", BindMode: "zero-copy"}
+	switch {
+	case strings.HasPrefix(line, "funet run"):
+		if number("--exchanges") == endless {
+			return p.job()
+		}
+		document(one)
+		one.Exchanges, one.P50 = int64(number("--exchanges")), 150
+		document(one)
+	case strings.HasPrefix(line, "funet pingpong"):
+		switch wrong {
+		case dies:
+			os.Exit(4)
+		case hangs:
+			select {}
+		case garbage:
+			return guest.Ended{Stdout: "{"}
+		}
+		one.Exchanges, one.P50, one.P99 = 100, 99, 120
+		document(one)
+	case strings.HasPrefix(line, "funet stream"):
+		one.Messages, one.Rate = 100, 756_000
+		document(one)
+	case strings.HasPrefix(line, "funet flood"):
+		one.Delivered, one.Seconds = number("--messages"), 0.5
+		document(one)
+	case strings.HasPrefix(line, "funet transfer"):
+		one.Bytes, one.Goodput = int64(number("--bytes")), 0.8
+		document(one)
+	case strings.HasPrefix(line, "funet matmul"):
+		one.Verified, one.MFLOPS = true, 50
+		document(one)
+	case strings.HasPrefix(line, "funet status"):
+		e.Stdout = `{"jobs": [{"attached": 1}]}`
+	case args[0] == "funid":
+		<-p.stop
+	case args[0] == sshdProgram:
+		e.Code = 128 + <-p.stop
+	case args[0] == guest.Program && args[1] == "ping":
+		document(guest.Pings{Sent: number("ping"), Received: number("ping")})
+	case args[0] == guest.Program && args[1] == "tcp":
+		document(guest.TCP{Bytes: 1000, Seconds: 1, Rate: 10})
+	case args[0] == "dmesg":
+		e.Stdout = "[ 1.0] igb 0000:00:02.0 eth0: igb: eth0 NIC Link is Down\n[ 2.0] eth0: something else\n"
+	}
+	return e
+}
+
+// job is `funet run` until it is interrupted, or the other guest is gone, which nobody reads from any
+// more.
+func (p *fakeProcess) job() guest.Ended {
+	const network = 4
+	for {
+		select {
+		case s := <-p.stop:
+			return guest.Ended{Code: 128 + s}
+		case <-time.After(10 * time.Millisecond):
+			if err := unix.Sendto(network, []byte("x"), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil); err == unix.ECONNREFUSED {
+				return guest.Ended{Code: 1, Stderr: "funet: host " + guest.Address(1).String() + " has died\n"}
+			}
+		}
+	}
+}
+
+// fakeCache makes a cache with the fake for QEMU.
+func fakeCache(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	bin := filepath.Join(dir, "qemu-1", "usr/bin")
+	must(os.MkdirAll(bin, 0o755))
+	must(os.Symlink(self, filepath.Join(bin, fakeName)))
+	c := chosen{Asked: time.Now(), QEMU: "1", Tools: "1"}
+	for _, k := range []kernelPackage{{"7.3-a", "7.3-1"}, {"6.12-a", "6.12-1"}} {
+		c.Kernels = append(c.Kernels, k)
+		must(os.MkdirAll(filepath.Join(dir, k.folder(), "modules"), 0o755))
+		must(os.WriteFile(filepath.Join(dir, k.folder(), "vmlinuz"), nil, 0o644))
+	}
+	must(os.MkdirAll(filepath.Join(dir, "tools-1", "usr/bin"), 0o755))
+	must(os.WriteFile(filepath.Join(dir, "tools-1", busybox), nil, 0o755))
+	text, err := json.Marshal(c)
+	must(err)
+	must(os.WriteFile(filepath.Join(dir, "chosen.json"), text, 0o644))
+	return dir
+}

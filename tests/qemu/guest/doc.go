@@ -1,0 +1,84 @@
+// Package guest is what runs in the virtual machines of command qemu: their first process.
+//
+// The journey: the kernel starts Main as process 1. It mounts what programs expect, loads the
+// kernel modules that the rig has put into /modules, gives the NIC its address (boot.go), says
+// hello on the second serial port, and then carries out the rig's orders (wire.go) until the machine
+// ends: it starts programs and reports how they ended (agent.go). The same program as process
+// 2 and later is one of the two measurements of the kernel's own traffic: `guest ping`
+// (ping.go) and `guest tcp` (tcp.go), for which the first process of the other guest answers.
+//
+// The rig trusts what a guest says no more than any input: it bounds it and parses it.
+package guest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+)
+
+// Program is the path of this program in a guest.
+const Program = "/bin/guest"
+
+// Address is that of a host's NIC in the guests' network.
+func Address(host int) net.IP { return net.IPv4(10, 46, 55, byte(host+1)) }
+
+// MAC is that of a host's NIC.
+func MAC(host int) net.HardwareAddr {
+	return net.HardwareAddr{0x52, 0x54, 0x00, 0x46, 0x55, byte(host + 1)}
+}
+
+// Main is a guest's life, if this process is one: the first, or a measurement. It returns if
+// it is neither.
+func Main() {
+	switch {
+	case os.Getpid() == 1:
+		live()
+	case os.Args[0] != Program || len(os.Args) < 2:
+		return
+	}
+	var result any // nil: none
+	var err error
+	switch os.Args[1] {
+	case "ping":
+		if p, e := ping(os.Args[2:]); p != nil {
+			result, err = p, e
+		} else {
+			err = e
+		}
+	case "tcp":
+		if t, e := stream(os.Args[2:]); t != nil {
+			result, err = t, e
+		} else {
+			err = e
+		}
+	case "up":
+		err = again(os.Args[2:])
+	case "reload":
+		err = reload(os.Args[2:])
+	default:
+		err = fmt.Errorf("%q: use ping, tcp, up or reload", os.Args[1])
+	}
+	if result != nil {
+		_ = json.NewEncoder(os.Stdout).Encode(result) // the rig misses it
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "guest:", strings.ReplaceAll(err.Error(), "\n", "; "))
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// between returns a number and a time from two arguments.
+func between(args []string) (n int, every time.Duration, err error) {
+	if len(args) != 2 {
+		return 0, 0, fmt.Errorf("%q: two arguments are needed", args)
+	}
+	if _, err = fmt.Sscan(args[0], &n); err != nil {
+		return 0, 0, fmt.Errorf("%q: %w", args[0], err)
+	}
+	every, err = time.ParseDuration(args[1])
+	return n, every, err
+}

@@ -1,0 +1,55 @@
+package guest
+
+// This file takes the NIC's driver away and brings the NIC back.
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+// again sets the NIC up, which was set down, and waits for its link.
+func again(args []string) error {
+	if len(args) != 1 {
+		return errors.New("name the interface")
+	}
+	nic, err := netlink.LinkByName(args[0])
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetUp(nic); err != nil {
+		return fmt.Errorf("setting %s up: %w", args[0], err)
+	}
+	return waitForLink(args[0], time.Now().Add(carrierDeadline))
+}
+
+// reload takes the driver from the NIC, which ends the interface, and gives it back, which makes
+// another with the same name and address.
+func reload(args []string) error {
+	if len(args) != 1 {
+		return errors.New("name the interface")
+	}
+	host, err := hostNumber()
+	if err != nil {
+		return err
+	}
+	device, err := filepath.EvalSymlinks(filepath.Join("/sys/class/net", args[0], "device"))
+	if err != nil {
+		return err
+	}
+	driver, err := filepath.EvalSymlinks(filepath.Join(device, "driver"))
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"unbind", "bind"} {
+		if err := os.WriteFile(filepath.Join(driver, name), []byte(filepath.Base(device)), 0); err != nil {
+			return fmt.Errorf("driver %s: %w", filepath.Base(driver), err)
+		}
+	}
+	_, err = bringUp(host)
+	return err
+}

@@ -1,0 +1,41 @@
+package main
+
+// This file is the thread that starts processes. The kernel ends them with the thread that started
+// them, not with the process (PR_SET_PDEATHSIG, prctl(2)), so it must be one that stays; then they
+// end with the rig, however it ends.
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+// keeper is a thread that lives as long as the process.
+type keeper struct{ requests chan func() }
+
+func newKeeper() *keeper {
+	k := &keeper{make(chan func())}
+	go func() {
+		runtime.LockOSThread()
+		for f := range k.requests {
+			f()
+		}
+	}()
+	return k
+}
+
+// start starts a process in a group of its own, out of reach of the terminal's Ctrl-C.
+func (k *keeper) start(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if cmd.Cancel != nil { // made with a context: its children are to end, too
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	}
+	done := make(chan error, 1)
+	k.requests <- func() { done <- cmd.Start() }
+	if err := <-done; err != nil {
+		return fmt.Errorf("starting %s: %w", filepath.Base(cmd.Path), err)
+	}
+	return nil
+}

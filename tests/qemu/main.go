@@ -1,0 +1,362 @@
+// Command qemu tries FUNet on drivers of real NICs: two guests under QEMU, joined by nothing but
+// that NIC, run each of its programs between them, beside the kernel's own traffic. It installs nothing and
+// needs no privilege. `make qemu` runs it.
+//
+// The journey of a run: the cache is filled with QEMU and kernels, out of the
+// distribution's packages (store.go, apt.go, packages.go, unpack.go, modules.go). For each kernel and
+// each NIC (nics.go) two guests boot from one archive (initramfs.go, package cpio) that has the drivers, the
+// programs and, as their first process, this one (package guest). They are told what to do over a serial port
+// (machine.go), and do it (scenario.go, shells.go, beside.go, faults.go). The report (report.go) has a row for each
+// NIC and kernel.
+//
+// At most two guests run at a time. All that the rig starts ends with it, however that is
+// (keeper.go).
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/tests/qemu/guest"
+)
+
+func main() {
+	guest.Main()
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, cancel := context.WithCancelCause(context.Background())
+	code := 1
+	go func() {
+		s := <-caught
+		code = 128 + int(s.(syscall.Signal))
+		cancel(fmt.Errorf("ended by %v", s))
+	}()
+	if err := command().ExecuteContext(ctx); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		fmt.Fprintln(os.Stderr, "qemu:", strings.ReplaceAll(err.Error(), "\n", "; "))
+		os.Exit(code)
+	}
+}
+
+// options are the command line.
+type options struct {
+	Cache    string
+	Kernels  []string
+	NICs     []string
+	Programs []string
+	Short    bool
+	Scale    float64
+	Update   bool
+	JSON     bool
+	Funet    string
+	Funid    string
+	Guest    string
+	nics     []nic
+}
+
+// errFailed: the rig worked, and what it tried did not.
+var errFailed = errors.New("not everything passed")
+
+func command() *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:           "qemu",
+		Short:         "Try FUNet on drivers of real NICs, in two guests under QEMU",
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			r, err := o.run(c.Context())
+			if r == nil {
+				return err
+			}
+			r.finish()
+			if o.JSON {
+				e := json.NewEncoder(os.Stdout)
+				e.SetIndent("", "  ")
+				err = errors.Join(e.Encode(r), err)
+			} else {
+				err = errors.Join(r.writeTable(os.Stdout), err)
+			}
+			if err == nil && !r.Passed {
+				err = errFailed
+			}
+			return err
+		},
+	}
+	c.CompletionOptions.DisableDefaultCmd = true
+	p := c.Flags()
+	p.StringVar(&o.Cache, "cache", "", "folder for QEMU and kernels, some 500 MB (default: $QEMUCACHE, or funet-qemu in the user's cache folder)")
+	p.StringSliceVar(&o.Kernels, "kernels", []string{newest, "6.12"}, "of the guests: newest, or beginnings of versions")
+	p.StringSliceVar(&o.NICs, "nics", nil, "only these: "+strings.Join(nicNames(), ", "))
+	p.StringSliceVar(&o.Programs, "programs", nil, "only these: "+strings.Join(programNames(), ", "))
+	p.BoolVar(&o.Short, "short", false, "the newest kernel, and virtio with zero-copy and igb")
+	p.Float64Var(&o.Scale, "scale", 1, "how much the programs do: 1 is some seconds each, on idle processors")
+	p.BoolVar(&o.Update, "update", false, "ask for newer kernels now, not when it was a week ago")
+	p.StringVar(&o.Funet, "funet", "", "the command's program, static (default: guest/funet beside this one)")
+	p.StringVar(&o.Funid, "funid", "", "the daemon's program, static (default: guest/funid beside this one)")
+	p.StringVar(&o.Guest, "guest", "", "what guests run as their first process, static (default: this program)")
+	p.BoolVar(&o.JSON, "json", false, "print one JSON document")
+	return c
+}
+
+// Limits of the options.
+const (
+	leastScale = 0.001
+	mostScale  = 1000
+)
+
+// check refuses what cannot be done, before anything is fetched.
+func (o *options) check() (err error) {
+	if runtime.GOARCH != "amd64" {
+		return fmt.Errorf("the guests are amd64 machines, and run programs of this one, which is %s", runtime.GOARCH)
+	}
+	for _, name := range o.Programs {
+		if !slices.Contains(programNames(), name) {
+			return fmt.Errorf("--programs %q: use some of %s", name, strings.Join(programNames(), ", "))
+		}
+	}
+	for _, name := range o.Kernels {
+		if name != newest && len(numbers(name)) == 0 {
+			return fmt.Errorf("--kernels %q: use newest, or a version such as 6.12", name)
+		}
+	}
+	if !(o.Scale >= leastScale && o.Scale <= mostScale) {
+		return fmt.Errorf("--scale %g: use %g to %d", o.Scale, leastScale, mostScale)
+	}
+	if o.Short {
+		o.Kernels = []string{newest}
+	}
+	if o.nics, err = chooseNICs(o.NICs, o.Short); err != nil {
+		return err
+	}
+	if o.Cache == "" {
+		o.Cache = os.Getenv("QEMUCACHE")
+	}
+	if o.Cache == "" {
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return fmt.Errorf("finding a folder for the cache: %w; say where with --cache or QEMUCACHE", err)
+		}
+		o.Cache = filepath.Join(dir, "funet-qemu")
+	}
+	if o.Cache, err = filepath.Abs(o.Cache); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	for _, p := range []struct {
+		path *string
+		name string
+	}{{&o.Funet, "funet"}, {&o.Funid, "funid"}, {&o.Guest, ""}} {
+		if *p.path == "" && p.name == "" {
+			*p.path = self
+		}
+		if *p.path == "" {
+			*p.path = filepath.Join(filepath.Dir(self), "guest", p.name)
+		}
+		if err := checkStatic(*p.path); err != nil {
+			return err
+		}
+	}
+	return checkMemory()
+}
+
+// checkMemory refuses to start guests that the machine has no memory for.
+func checkMemory() error {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return err
+	}
+	var free int64
+	for line := range strings.Lines(string(text)) {
+		if _, err := fmt.Sscanf(line, "MemAvailable: %d kB", &free); err == nil {
+			break
+		}
+	}
+	// Each has its archive in memory besides, and QEMU.
+	if need := int64(2*guestMemory + 512); free>>10 < need {
+		return fmt.Errorf("%w: %d MiB of memory are available, two guests take %d", errSpace, free>>10, need)
+	}
+	return nil
+}
+
+// run does everything. It returns what it has found when it cannot go on.
+func (o *options) run(ctx context.Context) (r *report, err error) {
+	begin := time.Now()
+	log := func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, "qemu: %4.0f s: %s\n", time.Since(begin).Seconds(), fmt.Sprintf(format, args...))
+	}
+	k := newKeeper()
+	s, err := openStore(o.Cache, k, log)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	if err := s.ask(ctx, o.Update); err != nil {
+		return nil, err
+	}
+	e := &emulation{keeper: k}
+	if e.dir, err = s.qemu(ctx); err != nil {
+		return nil, err
+	}
+	tools, err := s.tools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	type kernel struct {
+		release, folder string
+	}
+	var all []kernel
+	for _, name := range o.Kernels {
+		one, err := choose(s.chosen.Kernels, name)
+		if err != nil {
+			return nil, err
+		}
+		folder, err := s.kernel(ctx, one, tools)
+		if err != nil {
+			return nil, err
+		}
+		if k := (kernel{one.Release, folder}); !slices.Contains(all, k) {
+			all = append(all, k)
+		}
+	}
+	images := func(folder string, n nic) *image {
+		return &image{guest: o.Guest, funet: o.Funet, funid: o.Funid, tools: tools, kernel: folder, peers: peersFile(), funidYAML: funidFiles(n)}
+	}
+	if err := e.tryKVM(ctx, images(all[0].folder, nics[0])); err != nil {
+		return nil, err
+	}
+	r = &report{QEMU: s.chosen.QEMU, Accelerator: e.processors.Name, Why: e.processors.Why}
+	if r.Why != "" {
+		log("without kvm, so guests are translated and slow: %s", r.Why)
+	}
+	for _, one := range all {
+		for _, n := range o.nics {
+			log("%s on %s", n.Name, one.release)
+			c := o.try(ctx, e, images(one.folder, n), n, one.release, log)
+			if ctx.Err() != nil {
+				return r, context.Cause(ctx)
+			}
+			r.Runs = append(r.Runs, c)
+		}
+	}
+	return r, nil
+}
+
+// try runs everything on one pair of guests.
+func (o *options) try(ctx context.Context, e *emulation, i *image, n nic, release string, log func(string, ...any)) *configuration {
+	begin := time.Now()
+	c := &configuration{NIC: n.Name, Kernel: release, XDP: n.xdp, Bind: n.bind}
+	defer func() { c.Seconds = time.Since(begin).Seconds() }()
+	p, err := e.boot(ctx, i, n)
+	if err != nil {
+		c.Error = err.Error()
+		return c
+	}
+	defer p.kill()
+	c.Driver = p[0].hello.Driver
+	log("%s is up: %s, driver %s", p[0].hello.Kernel, p[0].hello.Interface, c.Driver)
+	if err := o.all(ctx, p, n, c, log); err != nil {
+		c.Error = err.Error()
+	}
+	if c.find(guestKilled) == nil {
+		if c.Kmsg, c.LinkUps, err = p.complaints(ctx); err != nil && c.Error == "" {
+			c.Error = err.Error()
+		}
+	}
+	return c
+}
+
+// all is everything that a pair does.
+func (o *options) all(ctx context.Context, p pair, n nic, c *configuration, log func(string, ...any)) error {
+	enter := func(r row) {
+		c.Rows = append(c.Rows, r)
+		log("%s: %s %s", r.Program, r.figure(), r.Error)
+	}
+	wanted := func(name string) bool { return len(o.Programs) == 0 || slices.Contains(o.Programs, name) }
+	for _, prog := range programs {
+		if !wanted(prog.Name) {
+			continue
+		}
+		r, err := p.embedded(ctx, n, prog, o.Scale)
+		if err != nil {
+			return err
+		}
+		enter(r)
+	}
+	if !wanted(viaDaemons) && !o.faults(wanted) {
+		return nil
+	}
+	if err := p.startShells(ctx); err != nil {
+		return err
+	}
+	if wanted(viaDaemons) {
+		b, r, err := p.besideDaemons(ctx, o.Scale)
+		c.Beside = b
+		if r != nil {
+			enter(*r)
+		}
+		if err != nil || b.Error != "" {
+			return err
+		}
+	}
+	if !o.faults(wanted) {
+		return nil
+	}
+	if _, err := p.besideFaults(ctx, o.Scale, enter); err != nil {
+		return err
+	}
+	var err error
+	if c.Kmsg, c.LinkUps, err = p.complaints(ctx); err != nil {
+		return err
+	}
+	r, err := p.killed(ctx)
+	if err != nil {
+		return err
+	}
+	enter(r)
+	return nil
+}
+
+// faults reports whether hosts are to be disturbed.
+func (o *options) faults(wanted func(string) bool) bool {
+	return !o.Short && slices.ContainsFunc(faultNames(), wanted)
+}
+
+// peersFile is that of both hosts.
+func peersFile() string {
+	var b strings.Builder
+	b.WriteString("gid: 1\npeers:\n")
+	for host := range 2 {
+		fmt.Fprintf(&b, "  - {node: %d, mac: %q}\n", host, guest.MAC(host).String())
+	}
+	return b.String()
+}
+
+// funidFiles are the daemons' configurations.
+func funidFiles(n nic) (files [2]string) {
+	for host := range files {
+		files[host] = fmt.Sprintf("card: %d\npeers: peers.yaml\ninterfaces: [eth0]\nxdp: %s\nbind: %s\n", host, n.xdp, n.bind)
+	}
+	return files
+}

@@ -1,0 +1,50 @@
+package main
+
+// This file is ssh between the guests, by which `funet run` starts processes on both.
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/funet/funet/tests/qemu/guest"
+)
+
+// sshdProgram is its path in a guest; it must be absolute.
+const sshdProgram = "/usr/sbin/sshd"
+
+// startShells starts a sshd on each host and waits until host 0 gets a command through to both.
+func (p pair) startShells(ctx context.Context) (err error) {
+	var s [2]*running
+	for host, m := range p {
+		if e, err := m.run(ctx, readyDeadline, "mkdir", "-p", "/run/sshd"); err != nil {
+			return err
+		} else if err := failure(host, e); err != nil {
+			return err
+		}
+		if s[host], err = m.begin(daemonsDeadline, sshdProgram, "-D", "-e", "-f", sshdPath); err != nil {
+			return err
+		}
+	}
+	for host := range p {
+		for begin := time.Now(); ; {
+			e, err := p[0].run(ctx, readyDeadline, "ssh", "-T", "--", guest.Address(host).String(), "true")
+			if err != nil {
+				return err
+			}
+			why := failure(0, e)
+			if why == nil {
+				break
+			}
+			if time.Since(begin) > readyDeadline {
+				return fmt.Errorf("%w %d: no ssh to it within %v: %w", errGuest, host, readyDeadline, why)
+			}
+			select {
+			case e := <-s[host].ended:
+				return fmt.Errorf("%w %d: sshd: %w", errGuest, host, orNil(failure(host, e)))
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
