@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -ec
 
 # Packages in which goroutines or processes share memory.
-RACE := ./uspace/funi ./uspace/attach ./uspace/am ./uspace/apps ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/daemon
+RACE := ./uspace/funi ./uspace/attach ./uspace/am ./uspace/apps ./xdp ./ctl/lab ./ctl/bench ./ctl/funet ./ctl/daemon ./ctl/capture
 
 # Fuzz targets as FOLDER:NAME, found in the tests, and how long each runs.
 FUZZ = $(shell grep -rn '^func Fuzz' --include='*_test.go' . | sed -E 's|^(.*)/[^/]*:[0-9]+:func (Fuzz[A-Za-z]*).*|\1:\2|')
@@ -20,7 +20,7 @@ PREFIX ?= /usr/local
 # The version of the package: the tag, or the number of commits until there is one.
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//' | grep . || echo 0.0.$$(git rev-list --count HEAD 2>/dev/null || echo 0))
 
-.PHONY: build install deb systemd demo test check unit race mutants fuzz hostile share qemu figures peers generate clean root
+.PHONY: build install deb systemd demo test check unit race mutants fuzz hostile share qemu figures peers generate clean root tshark
 build: bin/funet bin/funid
 
 .PHONY: bin/funet bin/funid
@@ -97,7 +97,13 @@ demo: root build
 	@echo
 	@echo "Done; nothing is left behind."
 
-test: root check unit race
+test: root tshark check unit race
+
+# tshark decodes what `funet capture` wrote, with the dissector that it prints.
+tshark:
+	@command -v tshark >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "make: install tshark first (or run as root on Debian or Ubuntu)" >&2; exit 1; }; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends tshark; }
 
 check:
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "not formatted with gofmt: $$out" >&2; exit 1; }

@@ -8,7 +8,7 @@ import "fmt"
 // over the CPUs. Each frame is in exactly one of them. The order is that of enum funet_counter in
 // funet.h.
 type Counters struct {
-	Pass         uint64 `json:"pass"`          // not FUNet: left to the kernel
+	Pass         uint64 `json:"pass"`          // not FUNet, or a probe: left to the kernel
 	Short        uint64 `json:"short"`         // it, or its first buffer, ended inside the header: dropped
 	BadVersion   uint64 `json:"bad_version"`   // another header version: dropped
 	BadLength    uint64 `json:"bad_length"`    // length below the header's or beyond the frame: dropped

@@ -44,6 +44,7 @@
 //
 //	frame ──> EtherType 0x88B5? ── no, or < 14 bytes ──────────> XDP_PASS      pass
 //	          80 bytes or more? ── no ─────────────────────────> XDP_DROP      short
+//	          version 0? ───────── yes, a probe ───────────────> XDP_PASS      pass
 //	          version 3? ───────── no ─────────────────────────> XDP_DROP      bad_version
 //	          66 <= length and
 //	          14+length <= frame?  no ─────────────────────────> XDP_DROP      bad_length
@@ -52,7 +53,22 @@
 //	          funet_sockets[rx queue]? ─ none ─────────────────> XDP_DROP      no_socket
 //	            └───────────────── AF_XDP socket ──────────────> XDP_REDIRECT  redirected
 //
-// So what is not FUNet's is left to the kernel untouched, and a malformed frame, or one of a group
+// Loaded for UDP ([Load.UDPPort]), the program finds the header behind IP and UDP instead, and the rest is
+// as above, with the datagram's length in place of the frame's. On the wire what follows the EtherType is
+// the payload of a datagram:
+//
+//	Ethernet 14, or 18 with a VLAN tag | IPv4 20 or IPv6 40 | UDP 8 | version, flags, length, ...
+//
+//	frame ──> tag as [Load.VLAN] says, IPv4 without options and fragments and with
+//	          the right header checksum, or IPv6 without extension headers; to an
+//	          own address and the port; lengths that agree; over IPv6 a UDP
+//	          checksum? ───────── no ──────────────────────────> XDP_PASS      pass
+//
+// The UDP checksum is verified by the card in user space.
+//
+// So what is not FUNet's is left to the kernel untouched, as are the probes with which `funet doctor`
+// finds out whether the EtherType passes between two hosts (package ctl/doctor/probe): sockets of the
+// kernel get them also while a card has the interface. And a malformed frame, or one of a group
 // that the card has not opened, never wakes user space. A card of one process opens its group; a
 // daemon opens all, because it answers frames for groups that it does not have (package ctl/daemon).
 //
@@ -66,7 +82,7 @@
 //     buffers (an MTU above about a page) a native attach is refused by the driver. The same
 //     program for frames of several buffers is loaded in its place when [Load.Frags] asks for it;
 //     "80 bytes or more" is then asked of the first buffer, and the length of the whole frame.
-//   - A frame with a VLAN tag is not FUNet's and passes. A NIC that strips tags in hardware hides
+//   - A frame with a VLAN tag is not FUNet's and passes, unless it is a datagram of [Load.VLAN]. A NIC that strips tags in hardware hides
 //     them from XDP; where FUNet shares an interface with VLANs, switch that off
 //     (ethtool -K IF rxvlan off), or frames of a VLAN are judged as if they had no tag.
 package bpf

@@ -12,12 +12,18 @@
 #include <linux/types.h>
 
 #define FUNET_ETHERTYPE 0x88B5 /* IEEE 802 local experimental EtherType 1 */
+#define FUNET_ETHERTYPE_VLAN 0x8100
+#define FUNET_ETHERTYPE_IPV4 0x0800
+#define FUNET_ETHERTYPE_IPV6 0x86DD
+#define FUNET_PROTOCOL_UDP 17
 #define FUNET_VERSION 3
+#define FUNET_VERSION_PROBE 0 /* a probe of package ctl/doctor/probe, which the kernel's sockets get */
 #define FUNET_ETHERNET_LEN 14                                   /* an Ethernet header without tags */
 #define FUNET_HEADER_LEN 66                                     /* what follows it, up to the first packet */
 #define FUNET_FRAME_MIN (FUNET_ETHERNET_LEN + FUNET_HEADER_LEN) /* a frame without packets */
 #define FUNET_GROUPS 2048                                       /* a GID has 11 bits */
 #define FUNET_SOCKETS 64                                        /* receive queues, unless the loader says otherwise */
+#define FUNET_ADDRESSES 256                                     /* own IP addresses that datagrams are taken for */
 
 /* The start of every frame. Aligned to 4 and no more, because the 64-bit masks are not aligned
  * to 8; the compiler may still read every field up to 32 bits with one load. No program in the
@@ -48,13 +54,57 @@ struct funet_header {
 	__u32 crc32c;
 } __attribute__((packed, aligned(4)));
 
+/* Where FUNet's frames travel in UDP datagrams, these stand in front of what follows the EtherType of
+ * struct funet_header. All fields are in network byte order. The addresses of packets are aligned to 2 at
+ * most, and so are these.
+ */
+struct funet_vlan_tag {
+	__u16 tci; /* the lower 12 bits are the VLAN's number, 0 for a tag with a priority only */
+	__u16 ethertype;
+} __attribute__((packed, aligned(2)));
+
+struct funet_ipv4 {
+	__u8 version_length; /* 0x45: version 4, five words, so no options */
+	__u8 service;
+	__u16 total_length;
+	__u16 id;
+	__u16 fragment; /* bit 14: do not fragment; bit 13: more follow; below: offset */
+	__u8 ttl;
+	__u8 protocol;
+	__u16 checksum;
+	__u32 source;
+	__u32 destination;
+} __attribute__((packed, aligned(2)));
+
+struct funet_ipv6 {
+	__u8 version_class; /* upper four bits: 6 */
+	__u8 class_flow[3];
+	__u16 payload_length;
+	__u8 next_header;
+	__u8 hop_limit;
+	__u8 source[16];
+	__u8 destination[16];
+} __attribute__((packed, aligned(2)));
+
+struct funet_udp {
+	__u16 source;
+	__u16 destination;
+	__u16 length;
+	__u16 checksum;
+} __attribute__((packed, aligned(2)));
+
+/* An own address, as the key of funet_addresses; that of IPv4 is mapped into IPv6 (RFC 4291 2.5.5.2). */
+struct funet_address {
+	__u32 word[4];
+};
+
 _Static_assert(sizeof(struct funet_header) == FUNET_FRAME_MIN, "the header ends where packets start");
 _Static_assert(__builtin_offsetof(struct funet_header, version) == FUNET_ETHERNET_LEN,
 	       "the version follows the EtherType");
 
 /* What became of a frame: the keys of funet_counters. Each frame moves exactly one by one. */
 enum funet_counter {
-	FUNET_COUNT_PASS,	   /* not FUNet: left to the kernel */
+	FUNET_COUNT_PASS,	   /* not FUNet, not as FUNet sends it, or a probe: left to the kernel */
 	FUNET_COUNT_SHORT,	   /* it, or its first buffer, ends inside the header: dropped */
 	FUNET_COUNT_BAD_VERSION,   /* another version: dropped */
 	FUNET_COUNT_BAD_LENGTH,	   /* length below the header's or beyond the frame: dropped */
@@ -67,10 +117,12 @@ enum funet_counter {
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define funet_be16(x) __builtin_bswap16(x)
+#define funet_be32(x) __builtin_bswap32(x)
 #define funet_le16(x) (x)
 #define funet_le32(x) (x)
 #else
 #define funet_be16(x) (x)
+#define funet_be32(x) (x)
 #define funet_le16(x) __builtin_bswap16(x)
 #define funet_le32(x) __builtin_bswap32(x)
 #endif

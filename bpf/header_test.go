@@ -51,13 +51,21 @@ func defines(t *testing.T, header string) map[string]uint64 {
 // TestConstants: the numbers of funet.h are those of the package.
 func TestConstants(t *testing.T) {
 	want := map[string]uint64{
-		"FUNET_ETHERTYPE":    EtherType,
-		"FUNET_VERSION":      Version,
-		"FUNET_ETHERNET_LEN": 14,
-		"FUNET_HEADER_LEN":   FrameMin - 14,
-		"FUNET_FRAME_MIN":    FrameMin,
-		"FUNET_GROUPS":       Groups,
-		"FUNET_SOCKETS":      64,
+		"FUNET_ETHERTYPE": EtherType,
+
+		"FUNET_ETHERTYPE_VLAN": unix.ETH_P_8021Q,
+		"FUNET_ETHERTYPE_IPV4": unix.ETH_P_IP,
+		"FUNET_ETHERTYPE_IPV6": unix.ETH_P_IPV6,
+		"FUNET_PROTOCOL_UDP":   unix.IPPROTO_UDP,
+
+		"FUNET_VERSION":       Version,
+		"FUNET_VERSION_PROBE": VersionProbe,
+		"FUNET_ETHERNET_LEN":  14,
+		"FUNET_HEADER_LEN":    FrameMin - 14,
+		"FUNET_FRAME_MIN":     FrameMin,
+		"FUNET_GROUPS":        Groups,
+		"FUNET_SOCKETS":       64,
+		"FUNET_ADDRESSES":     MaxAddresses,
 	}
 	if diff := cmp.Diff(want, defines(t, readHeader(t))); diff != "" {
 		t.Errorf("funet.h defines otherwise (-Go +C):\n%s", diff)
@@ -138,10 +146,11 @@ func TestCounterNames(t *testing.T) {
 }
 
 // TestCompiled: both committed objects hold both programs, and maps of the sizes that Go relies on.
-// The little-endian one reads the length and the GID as they are, the big-endian one swaps both:
-// that, and not a run, is what can be shown of it on a little-endian host.
+// The big-endian one swaps FUNet's length and GID, and reads what IP and UDP have in network order as it
+// is; the little-endian one swaps the port and five fields of those, and not FUNet's: that, and not a
+// run, is what can be shown of it on a little-endian host.
 func TestCompiled(t *testing.T) {
-	for file, wantSwaps := range map[string]int{"nic_bpfel.o": 0, "nic_bpfeb.o": 2} {
+	for file, wantSwaps := range map[string]int{"nic_bpfel.o": 6, "nic_bpfeb.o": 2} {
 		spec, err := ebpf.LoadCollectionSpec(file)
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
@@ -155,9 +164,14 @@ func TestCompiled(t *testing.T) {
 			"funet_groups":   {ebpf.Array, 1, Groups},
 			"funet_sockets":  {ebpf.XSKMap, 4, 64},
 			"funet_counters": {ebpf.PerCPUArray, 8, uint32(len(c.fields()))},
+			// Its key is an address.
+			"funet_addresses": {ebpf.Hash, 1, MaxAddresses},
 		} {
-			m := spec.Maps[name]
-			if m == nil || m.Type != want.kind || m.KeySize != 4 || m.ValueSize != want.value || m.MaxEntries != want.size {
+			m, key := spec.Maps[name], uint32(4)
+			if want.kind == ebpf.Hash {
+				key = 16
+			}
+			if m == nil || m.Type != want.kind || m.KeySize != key || m.ValueSize != want.value || m.MaxEntries != want.size {
 				t.Errorf("%s: map %s is %v", file, name, m)
 			}
 		}

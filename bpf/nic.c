@@ -5,12 +5,19 @@
 /* nic.c: the NIC program. It decides, before user space wakes, whether a frame is FUNet's, is
  * well formed and is of a group that lives on this host, and hands it to the AF_XDP socket of the
  * queue that it came in on. doc.go draws the decision. There are two of it, for frames in one buffer
- * and for frames that may span several; the loader loads one.
+ * and for frames that may span several; the loader loads one. The loader also decides, once and for all,
+ * whether frames travel as they are or in UDP datagrams: the kernel's verifier removes the other way.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
 #include "funet.h"
+
+/* The UDP port of FUNet's datagrams; 0: frames have an EtherType of their own instead. */
+const volatile __u16 funet_udp_port;
+
+/* The VLAN that datagrams are tagged with; 0: they are not, or with a priority only. */
+const volatile __u16 funet_vlan;
 
 /* Nonzero: the group is active on this host. Written by the card, read here for each frame. */
 struct {
@@ -27,6 +34,14 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } funet_sockets SEC(".maps");
+
+/* The own addresses: datagrams for others, which this host may have to forward, are not looked at. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, FUNET_ADDRESSES);
+	__type(key, struct funet_address);
+	__type(value, __u8);
+} funet_addresses SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -45,6 +60,109 @@ static __always_inline int count(__u32 counter, int verdict)
 	return verdict;
 }
 
+/* What is found of a frame that is FUNet's. */
+struct found {
+	/* As if an Ethernet header stood right in front of what follows the EtherType. */
+	const struct funet_header *header;
+	__u64 len; /* from there to the end */
+};
+
+/* Whether the address of an IPv4 header's destination, or of an IPv6 header's, is an own one. */
+static __always_inline int own4(const struct funet_ipv4 *ip)
+{
+	struct funet_address key = { { 0, 0, funet_be32(0xffff), ip->destination } };
+
+	return bpf_map_lookup_elem(&funet_addresses, &key) != 0;
+}
+
+static __always_inline int own6(const struct funet_ipv6 *ip)
+{
+	struct funet_address key;
+
+	__builtin_memcpy(&key, ip->destination, sizeof(key));
+	return bpf_map_lookup_elem(&funet_addresses, &key) != 0;
+}
+
+/* The ones' complement sum of a header without options is all ones (RFC 791 3.1). */
+static __always_inline int intact(const struct funet_ipv4 *ip)
+{
+	const __u16 *words = (const __u16 *)ip;
+	__u32 sum = 0;
+
+#pragma unroll
+	for (int i = 0; i < (int)sizeof(*ip) / 2; i++)
+		sum += words[i];
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return sum == 0xffff;
+}
+
+/* Finds FUNet's header behind UDP and IP. What FUNet does not send is not FUNet's, but the kernel's to
+ * judge: options, fragments, lengths that contradict each other, a header that is damaged. The UDP
+ * checksum is left to the card, which reads every byte anyway; only without one, over IPv6, a datagram is
+ * none (RFC 8200 8.1).
+ */
+static __always_inline int datagram(void *data, void *end, __u64 frame_len, struct found *found)
+{
+	const struct funet_header *ethernet = data;
+	const struct funet_udp *udp;
+	__u64 len; /* of the IP packet's payload */
+	__u64 before = FUNET_ETHERNET_LEN; /* bytes before udp; the verifier does not take the difference of two pointers */
+
+	if (data + FUNET_ETHERNET_LEN > end)
+		return 0;
+	void *ip = data + FUNET_ETHERNET_LEN;
+	__u16 ethertype = ethernet->ethertype;
+	__u16 vlan = 0;
+	if (ethertype == funet_be16(FUNET_ETHERTYPE_VLAN)) {
+		const struct funet_vlan_tag *tag = ip;
+
+		ip += sizeof(*tag);
+		if (ip > end)
+			return 0;
+		before += sizeof(*tag);
+		vlan = funet_be16(tag->tci) & 0xfff;
+		ethertype = tag->ethertype;
+	}
+	if (vlan != funet_vlan)
+		return 0;
+	if (ethertype == funet_be16(FUNET_ETHERTYPE_IPV4)) {
+		const struct funet_ipv4 *v4 = ip;
+
+		udp = (void *)(v4 + 1);
+		if ((void *)(udp + 1) > end)
+			return 0;
+		if (v4->version_length != 0x45 || v4->protocol != FUNET_PROTOCOL_UDP ||
+		    udp->destination != funet_be16(funet_udp_port) || (v4->fragment & funet_be16(0xbfff)))
+			return 0;
+		/* A length below the header's wraps round, and differs from any that UDP can have. */
+		len = (__u64)funet_be16(v4->total_length) - sizeof(*v4);
+		if (!intact(v4) || !own4(v4))
+			return 0;
+		before += sizeof(*v4);
+	} else if (ethertype == funet_be16(FUNET_ETHERTYPE_IPV6)) {
+		const struct funet_ipv6 *v6 = ip;
+
+		udp = (void *)(v6 + 1);
+		if ((void *)(udp + 1) > end)
+			return 0;
+		if (v6->version_class >> 4 != 6 || v6->next_header != FUNET_PROTOCOL_UDP ||
+		    udp->destination != funet_be16(funet_udp_port) || udp->checksum == 0)
+			return 0;
+		len = funet_be16(v6->payload_length);
+		if (!own6(v6))
+			return 0;
+		before += sizeof(*v6);
+	} else {
+		return 0;
+	}
+	if (len != funet_be16(udp->length) || len < sizeof(*udp) || len > frame_len - before)
+		return 0;
+	found->header = (void *)(udp + 1) - FUNET_ETHERNET_LEN;
+	found->len = len - sizeof(*udp) + FUNET_ETHERNET_LEN;
+	return 1;
+}
+
 /* What becomes of a frame that is at least its first buffer long. In a frame of several buffers data
  * and data_end bound the first, and that must hold the header: drivers put far more into it.
  */
@@ -52,12 +170,19 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 {
 	void *data = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
-	const struct funet_header *header = data;
+	struct found found = { data, frame_len };
 
-	if (data + FUNET_ETHERNET_LEN > end || header->ethertype != funet_be16(FUNET_ETHERTYPE))
+	if (funet_udp_port) {
+		if (!datagram(data, end, frame_len, &found))
+			return count(FUNET_COUNT_PASS, XDP_PASS);
+	} else if (data + FUNET_ETHERNET_LEN > end || found.header->ethertype != funet_be16(FUNET_ETHERTYPE)) {
 		return count(FUNET_COUNT_PASS, XDP_PASS);
-	if (data + FUNET_FRAME_MIN > end)
+	}
+	const struct funet_header *header = found.header;
+	if ((void *)header + FUNET_FRAME_MIN > end || found.len < FUNET_FRAME_MIN)
 		return count(FUNET_COUNT_SHORT, XDP_DROP);
+	if (header->version == FUNET_VERSION_PROBE)
+		return count(FUNET_COUNT_PASS, XDP_PASS);
 	if (header->version != FUNET_VERSION)
 		return count(FUNET_COUNT_BAD_VERSION, XDP_DROP);
 
@@ -66,7 +191,7 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 	 * does not wrap.
 	 */
 	__u64 body = (__u64)funet_le16(header->length) - FUNET_HEADER_LEN;
-	if (body > frame_len - FUNET_FRAME_MIN)
+	if (body > found.len - FUNET_FRAME_MIN)
 		return count(FUNET_COUNT_BAD_LENGTH, XDP_DROP);
 
 	/* The map has an entry for every GID of 11 bits, so its own bounds check is the test of

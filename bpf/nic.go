@@ -5,6 +5,7 @@ package bpf
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 
 	"github.com/cilium/ebpf"
@@ -17,11 +18,17 @@ const (
 	EtherType = 0x88B5
 	// Version is the only header version that the NIC program lets through.
 	Version = 3
+	// VersionProbe is the header version of probes, which the NIC program leaves to the kernel.
+	VersionProbe = 0
 	// FrameMin is the length in bytes of a frame without packets: the Ethernet header's 14
 	// and the FUNet header's 66.
 	FrameMin = 80
 	// Groups is the number of GIDs; a GID is less than it.
 	Groups = 2048
+	// MaxAddresses is how many own addresses datagrams are taken for.
+	MaxAddresses = 256
+	// MaxVLAN is the greatest number of a VLAN (IEEE 802.1Q, 9.6).
+	MaxVLAN = 4094
 	// MaxQueues bounds the receive queues of an interface that LoadNIC takes, so that a
 	// mistaken number does not pin kernel memory. It is well above what NICs have.
 	MaxQueues = 4096
@@ -49,6 +56,12 @@ type Load struct {
 	// an MTU above about a page and an AF_XDP socket with several descriptors a frame in any
 	// mode. It needs Linux 5.18.
 	Frags bool
+	// UDPPort, if it is not 0, makes the program one for UDP datagrams to that port, over IPv4 and
+	// IPv6, for the addresses of [NIC.SetAddresses]; frames with FUNet's own EtherType pass then.
+	UDPPort uint16
+	// VLAN is the number that datagrams are tagged with, up to [MaxVLAN]; 0: they have no tag, or
+	// one that only says a priority. Others pass.
+	VLAN uint16
 }
 
 // LoadNIC loads the NIC program. No group is active and no socket is present yet, so an attached
@@ -61,6 +74,9 @@ func LoadNIC(l Load) (*NIC, error) {
 	if l.Queues < 1 || l.Queues > MaxQueues {
 		return nil, fmt.Errorf("load the NIC program for %d receive queues: %w: give 1 to %d", l.Queues, ErrRange, MaxQueues)
 	}
+	if l.VLAN > MaxVLAN {
+		return nil, fmt.Errorf("load the NIC program for VLAN %d: %w: give 0 to %d", l.VLAN, ErrRange, MaxVLAN)
+	}
 	if err := rlimit.RemoveMemlock(); err != nil {
 		return nil, loadError("lift the limit on locked memory for the NIC program", false, err)
 	}
@@ -69,6 +85,11 @@ func LoadNIC(l Load) (*NIC, error) {
 		return nil, fmt.Errorf("read the built-in NIC program: %w: rebuild it with go generate", err)
 	}
 	spec.Maps["funet_sockets"].MaxEntries = uint32(l.Queues)
+	for name, value := range map[string]uint16{"funet_udp_port": l.UDPPort, "funet_vlan": l.VLAN} {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return nil, fmt.Errorf("read the built-in NIC program: %w: rebuild it with go generate", err)
+		}
+	}
 
 	n, doing := new(NIC), "load the NIC program"
 	if l.Frags {
@@ -126,6 +147,40 @@ func (n *NIC) SetGroup(gid uint16, active bool) error {
 	}
 	if err := n.maps.FunetGroups.Update(uint32(gid), value, ebpf.UpdateExist); err != nil {
 		return fmt.Errorf("set group %d of the NIC program to %t: %w", gid, active, err)
+	}
+	return nil
+}
+
+// SetAddresses says for which own addresses datagrams are taken ([Load.UDPPort]), at first for none;
+// those to others pass, because this host may have to forward them. More than [MaxAddresses] are
+// refused with [ErrRange]. While it runs, a frame for an address that stays is never passed.
+func (n *NIC) SetAddresses(addresses []netip.Addr) error {
+	if len(addresses) > MaxAddresses {
+		return fmt.Errorf("set %d addresses of the NIC program: %w: give at most %d", len(addresses), ErrRange, MaxAddresses)
+	}
+	m := n.maps.FunetAddresses
+	want := map[[16]byte]bool{}
+	for _, a := range addresses {
+		want[a.As16()] = true
+	}
+	var gone [][16]byte
+	var key [16]byte
+	var value uint8
+	all := m.Iterate()
+	for all.Next(&key, &value) {
+		if !want[key] {
+			gone = append(gone, key)
+		}
+	}
+	err := all.Err()
+	for _, key := range gone {
+		err = errors.Join(err, m.Delete(key))
+	}
+	for key := range want {
+		err = errors.Join(err, m.Put(key, uint8(1)))
+	}
+	if err != nil {
+		return fmt.Errorf("set the addresses of the NIC program: %w", err)
 	}
 	return nil
 }

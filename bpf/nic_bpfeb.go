@@ -8,19 +8,28 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"structs"
 
 	"github.com/cilium/ebpf"
 )
+
+type nicFunetAddress struct {
+	_    structs.HostLayout
+	Word [4]uint32
+}
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	nicMapFunetAddresses = "funet_addresses"
 	nicMapFunetCounters  = "funet_counters"
 	nicMapFunetGroups    = "funet_groups"
 	nicMapFunetSockets   = "funet_sockets"
 	nicProgFunetNic      = "funet_nic"
 	nicProgFunetNicFrags = "funet_nic_frags"
+	nicVarFunetUdpPort   = "funet_udp_port"
+	nicVarFunetVlan      = "funet_vlan"
 )
 
 // loadNic returns the embedded CollectionSpec for nic.
@@ -73,15 +82,18 @@ type nicProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type nicMapSpecs struct {
-	FunetCounters *ebpf.MapSpec `ebpf:"funet_counters"`
-	FunetGroups   *ebpf.MapSpec `ebpf:"funet_groups"`
-	FunetSockets  *ebpf.MapSpec `ebpf:"funet_sockets"`
+	FunetAddresses *ebpf.MapSpec `ebpf:"funet_addresses"`
+	FunetCounters  *ebpf.MapSpec `ebpf:"funet_counters"`
+	FunetGroups    *ebpf.MapSpec `ebpf:"funet_groups"`
+	FunetSockets   *ebpf.MapSpec `ebpf:"funet_sockets"`
 }
 
 // nicVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type nicVariableSpecs struct {
+	FunetUdpPort *ebpf.VariableSpec `ebpf:"funet_udp_port"`
+	FunetVlan    *ebpf.VariableSpec `ebpf:"funet_vlan"`
 }
 
 // nicObjects contains all objects after they have been loaded into the kernel.
@@ -104,13 +116,15 @@ func (o *nicObjects) Close() error {
 //
 // It can be passed to loadNicObjects or ebpf.CollectionSpec.LoadAndAssign.
 type nicMaps struct {
-	FunetCounters *ebpf.Map `ebpf:"funet_counters"`
-	FunetGroups   *ebpf.Map `ebpf:"funet_groups"`
-	FunetSockets  *ebpf.Map `ebpf:"funet_sockets"`
+	FunetAddresses *ebpf.Map `ebpf:"funet_addresses"`
+	FunetCounters  *ebpf.Map `ebpf:"funet_counters"`
+	FunetGroups    *ebpf.Map `ebpf:"funet_groups"`
+	FunetSockets   *ebpf.Map `ebpf:"funet_sockets"`
 }
 
 func (m *nicMaps) Close() error {
 	return _NicClose(
+		m.FunetAddresses,
 		m.FunetCounters,
 		m.FunetGroups,
 		m.FunetSockets,
@@ -121,6 +135,8 @@ func (m *nicMaps) Close() error {
 //
 // It can be passed to loadNicObjects or ebpf.CollectionSpec.LoadAndAssign.
 type nicVariables struct {
+	FunetUdpPort *ebpf.Variable `ebpf:"funet_udp_port"`
+	FunetVlan    *ebpf.Variable `ebpf:"funet_vlan"`
 }
 
 // nicPrograms contains all programs after they have been loaded into the kernel.

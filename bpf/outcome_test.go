@@ -44,7 +44,9 @@ func TestOutcomes(t *testing.T) {
 		{"ours of 79 bytes", makeFrame(79), short},
 		{"short before version", makeFrame(79, version(1)), short},
 
-		{"version 0", makeFrame(200, version(0)), badVersion},
+		{"version 0, a probe", makeFrame(200, version(0)), pass},
+		{"a probe, all else wrong", makeFrame(200, version(0), length(0), gid(0xffff)), pass},
+		{"short before probe", makeFrame(79, version(0)), short},
 		{"version 1", makeFrame(200, version(1)), badVersion},
 		{"version 255", makeFrame(200, version(255)), badVersion},
 		{"version before length", makeFrame(200, version(1), length(0)), badVersion},
@@ -87,6 +89,8 @@ func judge(frame []byte, active map[uint16]bool) Counters {
 		return pass
 	case len(frame) < 80:
 		return short
+	case frame[14] == 0:
+		return pass
 	case frame[14] != 3:
 		return badVersion
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )
 
@@ -40,9 +42,22 @@ type attack struct {
 	fd     int    // attacker's AF_PACKET socket in host 0
 	to     unix.SockaddrLinklayer
 	macs   [2][6]byte
+	// With datagrams: the way of the client's frames, and that of a host that has another address.
+	path, other *encap.Path
 }
 
-func newAttack(t *testing.T, mode xdp.AttachMode) *attack {
+// way is how frames travel and reach the victim.
+type way struct {
+	mode xdp.AttachMode
+	udp  bool
+}
+
+var ways = map[string]way{
+	"native": {xdp.AttachNative, false}, "generic": {xdp.AttachGeneric, false},
+	"native, UDP": {xdp.AttachNative, true}, "generic, UDP": {xdp.AttachGeneric, true},
+}
+
+func newAttack(t *testing.T, way way) *attack {
 	t.Helper()
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {
@@ -73,15 +88,52 @@ func newAttack(t *testing.T, mode xdp.AttachMode) *attack {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(a.fd) })
-	config := memberConfig{Interface: "fu0", GID: ownGroup, MACs: macs, Attach: mode}
+	config := memberConfig{Interface: "fu0", GID: ownGroup, MACs: macs, Attach: way.mode}
+	if way.udp {
+		for _, h := range l.Hosts() {
+			config.Addresses = append(config.Addresses, h.Interfaces[0].Addr.Addr())
+		}
+		a.path = a.pathFrom(config.Addresses[0], config.Addresses[1])
+		a.other = a.pathFrom(config.Addresses[1].Next(), config.Addresses[1])
+	}
 	a.client = startMember(t, l, 0, config)
 	config.Node = 1
 	a.server = startMember(t, l, 1, config)
 	return a
 }
 
-// send sends a frame as it is.
+// pathFrom is the way of datagrams to the victim from an address, which the attacker may forge.
+func (a *attack) pathFrom(from, to netip.Addr) *encap.Path {
+	a.t.Helper()
+	p, err := encap.NewPath(encap.Route{Source: from, Destination: to, From: a.macs[0], To: a.macs[1], Port: encap.DefaultPort, MTU: 1500})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return p
+}
+
+// datagram wraps a frame. One from another Ethernet address than the client's comes from another IP address instead.
+func (a *attack) datagram(frame []byte) []byte {
+	b := make([]byte, encap.Room+2048)
+	copy(b[encap.Room:], frame)
+	p := a.path
+	if [6]byte(frame[6:12]) != a.macs[0] {
+		p = a.other
+	}
+	start, end, _ := p.Wrap(b, len(frame))
+	return b[start:end]
+}
+
+// send sends a frame, in a datagram if the victim takes those and it is a frame of FUNet's.
 func (a *attack) send(frame []byte) {
+	a.t.Helper()
+	if a.path != nil && binary.BigEndian.Uint16(frame[12:]) == arctic.EtherType {
+		frame = a.datagram(frame)
+	}
+	a.sendAsItIs(frame)
+}
+
+func (a *attack) sendAsItIs(frame []byte) {
 	a.t.Helper()
 	if err := unix.Sendto(a.fd, frame, 0, &a.to); err != nil {
 		a.t.Fatalf("sending %d bytes: %v", len(frame), err)
@@ -175,11 +227,12 @@ func (a *attack) damages() map[string]struct {
 		"cut inside the header": {"nic.short", bits(arctic.EthernetSize, arctic.HeaderSize, func(n int) []byte { return good[:n] })},
 		"cut after the header":  {"nic.bad_length", bits(arctic.HeaderSize, len(good), func(n int) []byte { return good[:n] })},
 		"version": {"nic.bad_version", [][]byte{
-			raw(func(b []byte) { b[14] = 0 }), raw(func(b []byte) { b[14] = arctic.Version - 1 }),
+			raw(func(b []byte) { b[14] = 1 }), raw(func(b []byte) { b[14] = arctic.Version - 1 }),
 			raw(func(b []byte) { b[14] = arctic.Version + 1 }), raw(func(b []byte) { b[14] = 255 })}},
 		"length below the header's":  {"nic.bad_length", [][]byte{length(0), length(1), length(65)}},
 		"length beyond the frame":    {"nic.bad_length", [][]byte{length(len(good) - 14 + 1), length(1500), length(65535)}},
 		"group of more than 11 bits": {"nic.bad_gid", bits(11, 16, flip(18))},
+		"a probe":                    {"nic.pass", [][]byte{raw(func(b []byte) { b[14] = 0 })}},
 		"another EtherType":          {"nic.pass", [][]byte{raw(func(b []byte) { b[12] = 0x08 }), raw(func(b []byte) { b[13] = 0xb6 })}},
 
 		// What the card sees (package arctic, doc.go).
@@ -268,10 +321,53 @@ func (a *attack) rejected(what string, frames [][]byte, counter string) {
 	}
 }
 
+// damagedDatagrams sends datagrams that are damaged outside of FUNet's frame, and what the victim would take without
+// datagrams.
+func (a *attack) damagedDatagrams() {
+	a.t.Helper()
+	const ip, udp = 14, 34
+	good := a.datagram(a.compose(nil))
+	change := func(f func(b []byte)) []byte { b := slices.Clone(good); f(b); return b }
+	flips := func(from, to int) [][]byte {
+		return bits(from*8, to*8, func(bit int) []byte { return change(func(b []byte) { b[bit/8] ^= 1 << (bit % 8) }) })
+	}
+	plain := a.compose(func(h *arctic.Header, _ *arctic.PacketHeader) { h.From = encap.Address(0) })
+	for what, c := range map[string]struct {
+		counter string
+		frames  [][]byte
+	}{
+		"IPv4 header, each bit": {"nic.pass", flips(ip, udp)},
+		"UDP port, each bit":    {"nic.pass", flips(udp+2, udp+4)},
+		"UDP length, each bit":  {"nic.pass", flips(udp+4, udp+6)},
+		"UDP checksum":          {"udp.refused", flips(udp+6, udp+8)},
+		"source port":           {"udp.refused", flips(udp, udp+2)},
+		// The same as damage to a frame, but found by the checksum of UDP.
+		"frame, each byte of the packet": {"udp.refused", bits(94, len(good), func(at int) []byte { return change(func(b []byte) { b[at] ^= 4 }) })},
+		"frame with FUNet's EtherType":   {"nic.pass", [][]byte{plain}},
+	} {
+		before := a.quiet(0)
+		for part := range slices.Chunk(c.frames, batch) {
+			want := a.server.report()
+			seen := want.seen() + uint64(len(part))
+			for _, f := range part {
+				a.sendAsItIs(f)
+			}
+			eventually(a.t, "the NIC program has seen the frames", func() bool { r := a.server.report(); return r.seen() >= seen })
+		}
+		want := map[string]int64{c.counter: int64(len(c.frames))}
+		if c.counter == "udp.refused" {
+			want["nic.redirected"] = int64(len(c.frames))
+		}
+		if moved := difference(a.t, before, a.quiet(0)); !maps.Equal(moved, want) {
+			a.t.Errorf("datagrams damaged in %s moved %v, want %v", what, moved, want)
+		}
+	}
+}
+
 // flatten turns a report into names and numbers.
 func flatten(t *testing.T, r report) map[string]int64 {
 	t.Helper()
-	text, err := json.Marshal(map[string]any{"nic": r.NIC, "engine": r.Engine, "socket": r.Socket, "process": r.Process})
+	text, err := json.Marshal(map[string]any{"nic": r.NIC, "engine": r.Engine, "socket": r.Socket, "process": r.Process, "udp": r.UDP})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +416,7 @@ func (a *attack) quiet(rest time.Duration) (r report) {
 		if since != last {
 			last = r
 		}
-		return since == last && r.Now-last.Now >= rest && r.Engine.FramesReceived == r.NIC.Redirected
+		return since == last && r.Now-last.Now >= rest && r.Engine.FramesReceived+r.UDP.Refused == r.NIC.Redirected
 	})
 	return r
 }
@@ -354,9 +450,9 @@ func (a *attack) attacked(frames [][]byte) map[string]int64 {
 // kernel: each is counted as foreign, none wakes the card, none reaches the process
 // (design idea 8, bpf doc.go), whether the victim rests or works.
 func TestForeignGroup(t *testing.T) {
-	for _, mode := range []xdp.AttachMode{xdp.AttachGeneric, xdp.AttachNative} {
-		t.Run(mode.String(), func(t *testing.T) {
-			a := newAttack(t, mode)
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			a := newAttack(t, way)
 			a.exchange(100)
 
 			var frames [][]byte
@@ -421,9 +517,9 @@ func TestForeignGroup(t *testing.T) {
 // TestDamagedFrames: each kind of damage is counted where it belongs, exactly, and the
 // process receives nothing; afterwards the victim works as before.
 func TestDamagedFrames(t *testing.T) {
-	for _, mode := range []xdp.AttachMode{xdp.AttachGeneric, xdp.AttachNative} {
-		t.Run(mode.String(), func(t *testing.T) {
-			a := newAttack(t, mode)
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			a := newAttack(t, way)
 			a.exchange(100)
 			damages := a.damages()
 			for _, name := range slices.Sorted(maps.Keys(damages)) {
@@ -441,6 +537,9 @@ func TestDamagedFrames(t *testing.T) {
 				if !maps.Equal(moved, want) {
 					t.Errorf("%s: %d frames moved %v, want %v", name, n, moved, want)
 				}
+			}
+			if way.udp {
+				a.damagedDatagrams()
 			}
 			a.forgedNodes()
 			a.otherJobs()

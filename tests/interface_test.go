@@ -4,12 +4,16 @@ package tests
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
@@ -50,19 +54,9 @@ func TestInterfaceComesBack(t *testing.T) {
 	}
 	mtu := 0
 	in(0, func(l netlink.Link) error { mtu = l.Attrs().MTU; return nil })
-	for range 2 {
-		p := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "100000000")
-		eventually(t, "the job runs", func() bool { return s.inUse() == 6 }) // on each host a job, a context and memory
-		in(0, netlink.LinkDel)
-		if code, out := p.wait(), p.stderr.String(); code == 0 || !strings.Contains(out, "interface fu0 is gone") {
-			t.Errorf("exit code %d: %s", code, out)
-		}
-		is(daemon.LinkGone)
-		if out := funet(t, "status", "--socket", s.sockets[0]).ok(); !strings.Contains(out, "interface fu0 is gone") {
-			t.Errorf("the status is\n%s", out)
-		}
-		s.run("-n", "2", "--", "true").fails("interface fu0 is gone")
-
+	makers := socketMakers(t, s.name)
+	restore := func() {
+		t.Helper()
 		var there *os.File
 		err := l.Do(1, func() (err error) {
 			there, err = os.Open("/proc/thread-self/ns/net")
@@ -83,6 +77,21 @@ func TestInterfaceComesBack(t *testing.T) {
 		for host := range hosts {
 			in(host, netlink.LinkSetUp)
 		}
+	}
+	for range 2 {
+		p := s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "100000000")
+		eventually(t, "the job runs", func() bool { return s.inUse() == 6 }) // on each host a job, a context and memory
+		in(0, netlink.LinkDel)
+		if code, out := p.wait(), p.stderr.String(); code == 0 || !strings.Contains(out, "interface fu0 is gone") {
+			t.Errorf("exit code %d: %s", code, out)
+		}
+		is(daemon.LinkGone)
+		if out := funet(t, "status", "--socket", s.sockets[0]).ok(); !strings.Contains(out, "interface fu0 is gone") {
+			t.Errorf("the status is\n%s", out)
+		}
+		s.run("-n", "2", "--", "true").fails("interface fu0 is gone")
+
+		restore()
 		is(daemon.LinkUp)
 		s.run("-n", "2", "--", "funet", "pingpong", "--exchanges", "500", "--warm-up", "100").ok()
 	}
@@ -101,4 +110,53 @@ func TestInterfaceComesBack(t *testing.T) {
 			}
 		}
 	}
+
+	// Without the process that makes sockets there are none, and the status says what to do.
+	for _, pid := range makers {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in(0, netlink.LinkDel)
+	is(daemon.LinkGone)
+	restore()
+	is(daemon.LinkUnusable)
+	if out := funet(t, "status", "--socket", s.sockets[0]).ok(); !strings.Contains(out, "restart funid") {
+		t.Errorf("the status is\n%s", out)
+	}
+}
+
+// socketMakers returns the process that makes sockets of each daemon of a lab, and checks that it may do nothing else.
+func socketMakers(t *testing.T, name string) (pids []int) {
+	t.Helper()
+	paths, _ := filepath.Glob("/proc/[0-9]*") // the pattern is good
+	for _, path := range paths {
+		line, _ := os.ReadFile(path + "/cmdline") // it may have ended
+		status, _ := os.ReadFile(path + "/status")
+		parent := ""
+		for l := range strings.Lines(string(status)) {
+			if after, is := strings.CutPrefix(l, "PPid:\t"); is {
+				parent = strings.TrimSpace(after)
+			}
+		}
+		its, _ := os.ReadFile("/proc/" + parent + "/cmdline")
+		if !strings.HasSuffix(string(line), "\x00make-sockets\x00") || !strings.Contains(string(its), lab.DaemonDir(name)+"/") {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+		only := fmt.Sprintf("%016x", 1<<unix.CAP_NET_RAW)
+		for _, want := range []string{"CapEff:\t" + only, "CapPrm:\t" + only, "CapInh:\t0000000000000000", "CapAmb:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1"} {
+			if !strings.Contains(string(status), want+"\n") {
+				t.Errorf("the status of the process that makes sockets does not say %q:\n%s", want, status)
+			}
+		}
+	}
+	if len(pids) != 2 {
+		t.Fatalf("two daemons have %d processes that make sockets", len(pids))
+	}
+	return pids
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
@@ -22,6 +23,7 @@ import (
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/xdp"
 )
 
@@ -32,6 +34,8 @@ type memberConfig struct {
 	GID, Node uint16
 	MACs      [][6]byte // by node
 	Attach    xdp.AttachMode
+	// Addresses, by node, have frames travel in UDP datagrams, if there are any.
+	Addresses []netip.Addr
 }
 
 const incarnation = 0x1000
@@ -41,6 +45,7 @@ type report struct {
 	NIC     bpf.Counters    `json:"nic"`
 	Engine  engine.Counters `json:"engine"`
 	Socket  xdp.Statistics  `json:"socket"`
+	UDP     afxdp.Datagrams `json:"udp"`
 	Process tally           `json:"process"`
 	Now     time.Duration   `json:"now"` // of the card's clock
 }
@@ -66,6 +71,9 @@ func member(text string) error {
 	}
 	for n, mac := range c.MACs {
 		cfg.Peers = append(cfg.Peers, card.Peer{Node: uint16(n), MAC: mac})
+		if len(c.Addresses) > 0 {
+			cfg.UDP, cfg.Peers[n].Address = &card.UDP{}, c.Addresses[n]
+		}
 	}
 	k, err := card.Open(cfg)
 	if err != nil {
@@ -172,6 +180,7 @@ func (m *memberState) report() (err error) {
 	if r.Socket, err = port.Statistics(); err != nil {
 		return err
 	}
+	r.UDP = port.Datagrams()
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 

@@ -67,7 +67,7 @@ func TestRefusals(t *testing.T) {
 		"neither":                     {anywhere, []string{"pingpong"}, []string{"--lab N", "--iface"}},
 		"XDP mode":                    {anywhere, []string{"pingpong", "--lab", "2", "--xdp", "bogus"}, []string{"--xdp bogus", "auto, native or generic"}},
 		"bind mode":                   {anywhere, []string{"pingpong", "--lab", "2", "--bind", "bogus"}, []string{"--bind bogus", "auto, copy or zero-copy"}},
-		"topology":                    {anywhere, []string{"pingpong", "--lab", "2", "--topology", "ring"}, []string{`topology "ring"`, "pair, bridge or mesh"}},
+		"topology":                    {anywhere, []string{"pingpong", "--lab", "2", "--topology", "ring"}, []string{`topology "ring"`, "pair, bridge, mesh or router"}},
 		"MTU of no link":              {anywhere, []string{"pingpong", "--lab", "2", "--mtu", "60"}, []string{"--mtu 60", "674 to 65535"}},
 		"MTU too small for frames":    {anywhere, []string{"pingpong", "--lab", "2", "--mtu", "300", "--xdp", "generic"}, []string{"--mtu 300", "674 to 65535"}},
 		"size 0":                      {anywhere, []string{"matmul", "--lab", "2", "--size", "0"}, []string{"--size 0", "use 1 to"}},

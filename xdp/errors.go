@@ -41,7 +41,7 @@ var (
 	ErrTxPending = errors.New("frames are left in the tx ring; take completions and kick again")
 
 	// errGeneric: zero-copy was asked for beside a program in generic mode.
-	errGeneric = errors.New("a program is attached in generic mode, whose frames the kernel has copied")
+	errGeneric = errors.New("no zero-copy beside a program in generic mode, whose frames the kernel has copied")
 )
 
 // refuse describes an invalid argument.

@@ -187,7 +187,7 @@ func (c *SocketConfig) firstBind(doing string, ifindex int) (bind BindMode, with
 	case mode != AttachGeneric:
 		return BindZeroCopy, nil, nil
 	case c.Bind == BindZeroCopy:
-		return c.Bind, nil, fault(doing, ErrNotSupported, errGeneric, "attach native before, or bind copy")
+		return c.Bind, nil, fault(doing, ErrNotSupported, errGeneric, "attach native before, or use copy mode")
 	}
 	return BindCopy, errGeneric, nil
 }

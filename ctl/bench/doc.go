@@ -39,6 +39,7 @@
 //
 //	key            what runs                                            what it reports
 //	funet          the caller's function (Options.Funet)                round trips
+//	funet_udp      the same (Options.UDP), in UDP datagrams             round trips
 //	funet_daemons  the same (Options.Daemons), through two daemons     round trips
 //	funet_local    the same (Options.Local), between two contexts      round trips
 //	raw_afxdp      this program: AF_XDP rings and nothing else          round trips

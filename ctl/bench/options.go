@@ -53,10 +53,10 @@ type Options struct {
 	// choice for CalibrateMode where the MTU lets frames be longer than a buffer.
 	Jumbo bool
 
-	// Funet measures FUNet between the lab's hosts with embedded cards; Daemons the same through
+	// Funet measures FUNet between the lab's hosts with embedded cards; UDP the same in UDP datagrams; Daemons the same through
 	// daemons; Local between two contexts of one process on host 0, through its daemon. What is
 	// nil is absent; without Funet the report has no ratios.
-	Funet, Daemons, Local Runner
+	Funet, UDP, Daemons, Local Runner
 
 	// RoleCommand are the arguments with which this program's binary calls RunRole; two more
 	// are appended, the role and its configuration.

@@ -28,6 +28,7 @@ var (
 
 	peers = []peer{
 		{key: funetKey, own: func(o *Options) Runner { return o.Funet }},
+		{key: "funet_udp", note: "frames in UDP datagrams", own: func(o *Options) Runner { return o.UDP }},
 		{key: "funet_daemons", note: "two daemons and two clients", own: func(o *Options) Runner { return o.Daemons }},
 		{key: "funet_local", note: "two contexts of a process, a daemon that spins", own: func(o *Options) Runner { return o.Local }},
 		{key: "raw_afxdp", run: own("raw_afxdp")},

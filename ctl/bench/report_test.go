@@ -82,6 +82,7 @@ func sampleReport() *Report {
 		r.Peers["raw_afxdp"].add(Sample{s.P50 / 2, s.P99 / 2})
 		r.Peers["ucx"].add(Sample{s.P50 * 3, s.P99 * 3})
 		r.Peers["libfabric_rxm"].add(Sample{P50: s.P50 * 4})
+		r.Peers["funet_udp"].add(Sample{s.P50 * 1.1, s.P99 * 1.1})
 		r.Peers["funet_daemons"].add(Sample{s.P50 * 10, s.P99 * 10})
 		r.Peers["funet_local"].add(Sample{s.P50 / 10, s.P99 / 10})
 	}

@@ -1,5 +1,6 @@
 // Package cluster reads and writes the peers file: the short list that tells one
-// host who the members of its group are and which Ethernet address each has.
+// host who the members of its group are and which address each has: an Ethernet address
+// on a segment, or an IP address where routers or filters lie between (encap: udp).
 //
 //	gid: 1                                   # optional, 1..2047
 //	token: "8f3c...e1"                       # optional, 64 hexadecimal digits
@@ -7,12 +8,23 @@
 //	  - {node: 0, mac: "02:46:55:00:00:01"}
 //	  - {node: 1, mac: "02:46:55:00:01:01", iface: fu1}
 //
+//
+//	encap: udp                               # optional: ethernet or udp
+//	port: 30600                              # optional: the UDP port
+//	peers:
+//	  - {node: 0, address: 192.0.2.1}
+//	  - {node: 1, address: 198.51.100.1}
+//
 // A file is valid as a whole or not at all. Its rules:
 //
 //   - nodes are numbered 0..N-1 without gaps, 2 <= N <= 65536 (a node is 16 bits
 //     wide in the slot header), in any order in the file;
 //   - a mac is a unicast Ethernet address, and no two nodes have the same one on the
 //     same iface;
+//   - an address is that of one host, IPv4 or IPv6 for all nodes alike, and no two nodes have
+//     the same one. With encap udp each node has one, otherwise each has a mac; it may have both,
+//     so that one file serves for either ([File.With]). A file that does not say which is for
+//     udp if no node has a mac, and for ethernet otherwise. All hosts have the same port;
 //   - iface names the local interface that leads to the node, for hosts with more
 //     than one; for the host's own node it is the interface that carries the mac.
 //     The file is therefore a host's own when iface is used, and otherwise may be

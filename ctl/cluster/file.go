@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/port/encap"
 )
 
 // Limits of a peers file.
@@ -24,16 +26,21 @@ const (
 var (
 	ErrSyntax        = errors.New("not a peers file")           // YAML that does not parse or has the wrong shape
 	ErrUnknownKey    = errors.New("unknown key")                // a key the format does not have
-	ErrDuplicateKey  = errors.New("key given twice")            // gid, token, peers, node, mac or iface twice in one place
+	ErrDuplicateKey  = errors.New("key given twice")            // a key twice in one place
 	ErrDuplicateNode = errors.New("duplicate node")             // two entries with the same node
 	ErrDuplicateMAC  = errors.New("duplicate mac")              // two nodes with the same mac on the same iface
 	ErrNodeRange     = errors.New("node out of range")          // node outside 0..65535
 	ErrNodeGap       = errors.New("nodes are not contiguous")   // nodes other than 0..N-1
 	ErrPeerCount     = errors.New("wrong number of peers")      // fewer than 2 or more than 65536
-	ErrMAC           = errors.New("not a unicast Ethernet mac") // malformed, zero, multicast or broadcast
+	ErrMAC           = errors.New("not a unicast Ethernet mac") // malformed, zero, multicast or broadcast, or missing with encapsulation Ethernet
 	ErrIface         = errors.New("not an interface name")      // empty, too long or with forbidden bytes
 	ErrGIDRange      = errors.New("gid out of range")           // gid outside 1..2047
 	ErrTooLarge      = errors.New("peers file too large")       // beyond MaxBytes
+	ErrEncap         = errors.New("not an encapsulation")       // other than ethernet and udp
+	ErrPort          = errors.New("UDP port out of range")      // port outside 1..65520
+	ErrAddress       = errors.New("not a unicast IP address")   // malformed, multicast, unspecified, loopback, or with a zone, or missing with encapsulation UDP
+	ErrFamily        = errors.New("IPv4 and IPv6 mixed")        // nodes that could not answer each other
+	ErrDuplicateIP   = errors.New("duplicate address")          // two nodes with the same address
 	ErrAbsent        = errors.New("an absent node is nowhere")  // absent together with mac or iface
 	ErrToken         = errors.New("not a token")                // other than 64 hexadecimal digits, or zero
 )
@@ -43,13 +50,53 @@ type File struct {
 	GID   uint16 // 1..2047; 0 when the file does not say
 	Peers []Peer
 	Token attach.Token // of the group; zero when the file does not say
+	Encap Encap
+	Port  uint16 // UDP, with encapsulation UDP; 0: encap.DefaultPort
+}
+
+// Encap is how frames cross the network.
+type Encap int
+
+const (
+	Ethernet Encap = iota // as they are, to MAC addresses on one segment
+	UDP                   // in UDP datagrams, to IP addresses
+)
+
+// Encaps are all there are.
+var Encaps = []Encap{Ethernet, UDP}
+
+// String returns the name in a file.
+func (e Encap) String() string {
+	if e == UDP {
+		return "udp"
+	}
+	return "ethernet"
+}
+
+// ParseEncap reads a name. Errors: ErrEncap.
+func ParseEncap(s string) (Encap, error) {
+	for _, e := range Encaps {
+		if s == e.String() {
+			return e, nil
+		}
+	}
+	return 0, fmt.Errorf("encap %q, want ethernet or udp: %w", s, ErrEncap)
+}
+
+// With returns the file with another encapsulation, if its peers have addresses for it. Errors: those of Validate.
+func (f *File) With(e Encap) (*File, error) {
+	g := *f
+	g.Encap = e
+	return &g, g.Validate()
 }
 
 // Peer is one member of the group.
 type Peer struct {
 	Node  uint16           // 0..len(Peers)-1
-	MAC   net.HardwareAddr // 6 bytes, unicast
+	MAC   net.HardwareAddr // 6 bytes, unicast; nil when the file does not say
 	Iface string           // local interface that leads there; "" when the host has only one
+	// Address is the node's IP address; the zero Addr when the file does not say.
+	Address netip.Addr
 	// Absent says that no host has the number now; then there is no MAC and no Iface.
 	Absent bool
 }
@@ -74,16 +121,44 @@ func (f *File) check(at func(i int) string) error {
 	if n := len(f.Peers); n < MinNodes || n > MaxNodes {
 		return fmt.Errorf("%s: %d peers, want %d..%d: %w", at(-1), n, MinNodes, MaxNodes, ErrPeerCount)
 	}
+	if int(f.Port) > encap.MaxPort {
+		return fmt.Errorf("%s: port %d, want 1..%d: %w", at(-1), f.Port, encap.MaxPort, ErrPort)
+	}
 	type port struct{ mac, iface string }
+	addresses, first := make(map[netip.Addr]int, len(f.Peers)), -1
 	nodes := make(map[uint16]int, len(f.Peers))
 	macs := make(map[port]int, len(f.Peers))
 	for i, p := range f.Peers {
-		if p.Absent {
-			if p.MAC != nil || p.Iface != "" {
-				return fmt.Errorf("%s: node %d has a mac or an iface; leave them out, or absent: %w", at(i), p.Node, ErrAbsent)
+		switch {
+		case p.Absent && (p.MAC != nil || p.Iface != "" || p.Address.IsValid()):
+			return fmt.Errorf("%s: node %d has a mac, an address or an iface; leave them out, or absent: %w", at(i), p.Node, ErrAbsent)
+		case p.Absent:
+		case p.MAC == nil && f.Encap == Ethernet:
+			return fmt.Errorf("%s: node %d has no mac, which encap ethernet needs: %w", at(i), p.Node, ErrMAC)
+		case !p.Address.IsValid() && f.Encap == UDP:
+			return fmt.Errorf("%s: node %d has no address, which encap udp needs: %w", at(i), p.Node, ErrAddress)
+		}
+		if p.MAC != nil {
+			if err := checkMAC(p.MAC); err != nil {
+				return fmt.Errorf("%s: node %d has mac %q, %w", at(i), p.Node, p.MAC, err)
 			}
-		} else if err := checkMAC(p.MAC); err != nil {
-			return fmt.Errorf("%s: node %d has mac %q, %w", at(i), p.Node, p.MAC, err)
+		}
+		if p.Address.IsValid() {
+			if err := checkAddress(p.Address); err != nil {
+				return fmt.Errorf("%s: node %d has address %v, %w", at(i), p.Node, p.Address, err)
+			}
+			if j, ok := addresses[p.Address]; ok {
+				return fmt.Errorf("%s: address %v of node %d is that of node %d at %s; give each node its own: %w",
+					at(i), p.Address, p.Node, f.Peers[j].Node, at(j), ErrDuplicateIP)
+			}
+			addresses[p.Address] = i
+			if first < 0 {
+				first = i
+			}
+			if other := f.Peers[first]; f.Encap == UDP && other.Address.Is4() != p.Address.Is4() {
+				return fmt.Errorf("%s: node %d has address %v and node %d %v; give all nodes addresses of one kind: %w",
+					at(i), p.Node, p.Address, other.Node, other.Address, ErrFamily)
+			}
 		}
 		if p.Iface != "" {
 			if err := checkIface(p.Iface); err != nil {
@@ -94,7 +169,7 @@ func (f *File) check(at func(i int) string) error {
 			return fmt.Errorf("%s: node %d is already at %s; give each node once: %w", at(i), p.Node, at(j), ErrDuplicateNode)
 		}
 		port := port{string(p.MAC), p.Iface}
-		if j, ok := macs[port]; ok && !p.Absent {
+		if j, ok := macs[port]; ok && p.MAC != nil {
 			return fmt.Errorf("%s: mac %s of node %d is that of node %d at %s; give each node its own: %w",
 				at(i), p.MAC, p.Node, f.Peers[j].Node, at(j), ErrDuplicateMAC)
 		}
@@ -127,6 +202,18 @@ func checkMAC(mac net.HardwareAddr) error {
 	return nil
 }
 
+// checkAddress accepts an address of one host on a network. One of a link alone (fe80::/10) would need to
+// say which link on every host.
+func checkAddress(a netip.Addr) error {
+	switch {
+	case a.Zone() != "" || a.Is4In6():
+		return fmt.Errorf("want one such as 192.0.2.1 or 2001:db8::1: %w", ErrAddress)
+	case !a.IsGlobalUnicast():
+		return fmt.Errorf("want the address of one host, not multicast, broadcast, loopback, link-local or zero: %w", ErrAddress)
+	}
+	return nil
+}
+
 // checkIface accepts what the kernel accepts as a name (dev_valid_name in net/core/dev.c: shorter
 // than IFNAMSIZ = 16 bytes, not "." or "..", no '/', ':' or white space), in printable ASCII.
 func checkIface(name string) error {
@@ -154,13 +241,25 @@ func (f *File) Marshal() ([]byte, error) {
 	if !f.Token.Zero() {
 		fmt.Fprintf(&b, "token: \"%s\"\n", f.Token.Text())
 	}
+	if f.Encap != Ethernet {
+		fmt.Fprintf(&b, "encap: %v\n", f.Encap)
+	}
+	if f.Port != 0 {
+		fmt.Fprintf(&b, "port: %d\n", f.Port)
+	}
 	b.WriteString("peers:\n")
 	for _, p := range f.Peers {
 		if p.Absent {
 			fmt.Fprintf(&b, "  - {node: %d, absent: true}\n", p.Node)
 			continue
 		}
-		fmt.Fprintf(&b, "  - {node: %d, mac: \"%s\"", p.Node, p.MAC)
+		fmt.Fprintf(&b, "  - {node: %d", p.Node)
+		if p.MAC != nil {
+			fmt.Fprintf(&b, ", mac: \"%s\"", p.MAC)
+		}
+		if p.Address.IsValid() {
+			fmt.Fprintf(&b, ", address: \"%s\"", p.Address)
+		}
 		if p.Iface != "" {
 			fmt.Fprintf(&b, ", iface: %q", p.Iface)
 		}

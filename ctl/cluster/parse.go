@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/funet/funet/hwprofiles/yamldepth"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/port/encap"
 )
 
 // Load reads the peers file at path. Peers in the result are sorted by node.
@@ -101,7 +103,7 @@ func (t text) tree(data []byte) (top ast.Node, err error) {
 
 // file reads the top of the tree.
 func (t text) file(top ast.Node) (*File, error) {
-	keys, err := t.mapping(top, "gid", "token", "peers")
+	keys, err := t.mapping(top, "gid", "token", "encap", "port", "peers")
 	if err != nil {
 		return nil, err
 	}
@@ -125,6 +127,25 @@ func (t text) file(top ast.Node) (*File, error) {
 		if f.Token, err = attach.ParseToken(s); err != nil || f.Token.Zero() {
 			return nil, fmt.Errorf("%s: token of %d characters, want 64 hexadecimal digits that nobody guesses, such as `openssl rand -hex 32` prints: %w", t.at(n), len(s), ErrToken)
 		}
+	}
+	if n := keys["encap"]; n != nil {
+		s, err := t.scalar(n, "encap")
+		if err == nil {
+			f.Encap, err = ParseEncap(s)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", t.at(n), err)
+		}
+	}
+	if n := keys["port"]; n != nil {
+		port, err := t.integer(n, "port")
+		if err != nil {
+			return nil, err
+		}
+		if port < 1 || port > encap.MaxPort {
+			return nil, fmt.Errorf("%s: port %d, want 1..%d: %w", t.at(n), port, encap.MaxPort, ErrPort)
+		}
+		f.Port = uint16(port)
 	}
 	n := keys["peers"]
 	if n == nil {
@@ -151,6 +172,11 @@ func (t text) file(top ast.Node) (*File, error) {
 		entries = append(entries, entry{p, t.at(n)})
 		f.Peers = append(f.Peers, p)
 	}
+	// Nodes that all have nothing but IP addresses can only be meant to be sent datagrams.
+	has := func(what func(Peer) bool) bool { return slices.ContainsFunc(f.Peers, what) }
+	if keys["encap"] == nil && has(func(p Peer) bool { return p.Address.IsValid() }) && !has(func(p Peer) bool { return p.MAC != nil }) {
+		f.Encap = UDP
+	}
 	// The rules are applied in the order of the file, so that of two duplicates the second is blamed.
 	err = f.check(func(i int) string {
 		if i < 0 {
@@ -167,7 +193,7 @@ func (t text) file(top ast.Node) (*File, error) {
 
 // peer reads one entry of the list.
 func (t text) peer(n ast.Node) (p Peer, err error) {
-	keys, err := t.mapping(n, "node", "mac", "iface", "absent")
+	keys, err := t.mapping(n, "node", "mac", "address", "iface", "absent")
 	if err != nil {
 		return p, err
 	}
@@ -176,10 +202,11 @@ func (t text) peer(n ast.Node) (p Peer, err error) {
 			return p, fmt.Errorf("%s: absent is %q, want true, or leave it out: %w", t.at(n), n.GetToken().Value, ErrSyntax)
 		}
 	}
-	for _, key := range []string{"node", "mac"} {
-		if keys[key] == nil && (key == "node" || !p.Absent) {
-			return p, fmt.Errorf("%s: a peer without %s; each needs node and mac: %w", t.at(n), key, ErrSyntax)
-		}
+	switch {
+	case keys["node"] == nil:
+		return p, fmt.Errorf("%s: a peer without node; each needs node and mac, or node and address: %w", t.at(n), ErrSyntax)
+	case keys["mac"] == nil && keys["address"] == nil && !p.Absent:
+		return p, fmt.Errorf("%s: a peer without mac; each needs node and mac, or node and address: %w", t.at(n), ErrSyntax)
 	}
 	node, err := t.integer(keys["node"], "node")
 	if err != nil {
@@ -199,6 +226,16 @@ func (t text) peer(n ast.Node) (p Peer, err error) {
 		if p.MAC, err = net.ParseMAC(mac); err != nil {
 			return p, fmt.Errorf("%s: node %d has mac %q, want six bytes such as 02:46:55:00:00:01: %w",
 				t.at(n), p.Node, mac, ErrMAC)
+		}
+	}
+	if n := keys["address"]; n != nil {
+		a, err := t.scalar(n, "address")
+		if err != nil {
+			return p, err
+		}
+		if p.Address, err = netip.ParseAddr(a); err != nil {
+			return p, fmt.Errorf("%s: node %d has address %q, want one such as 192.0.2.1 or 2001:db8::1: %w",
+				t.at(n), p.Node, a, ErrAddress)
 		}
 	}
 	if n := keys["iface"]; n != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/port/encap"
 )
 
 func mac(s string) net.HardwareAddr {
@@ -24,6 +26,11 @@ func mac(s string) net.HardwareAddr {
 	}
 	return m
 }
+
+// addresses has cmp compare them as values.
+var addresses = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+
+func ip(s string) netip.Addr { return netip.MustParseAddr(s) }
 
 func TestParse(t *testing.T) {
 	two := []Peer{{Node: 0, MAC: mac("02:46:55:00:00:01")}, {Node: 1, MAC: mac("02:46:55:00:01:01"), Iface: "fu1"}}
@@ -68,13 +75,26 @@ peers:
 - {node: 0, mac: 00:11:22:33:44:55, iface: 007}
 - {node: 1, mac: 00:11:22:33:44:66, iface: 1.50}
 `, File{GID: 0, Peers: []Peer{{Node: 0, MAC: mac("00:11:22:33:44:55"), Iface: "007"}, {Node: 1, MAC: mac("00:11:22:33:44:66"), Iface: "1.50"}}}},
+		"addresses": {`
+encap: udp
+port: 4000
+peers:
+- {node: 0, address: 192.0.2.1}
+- {node: 1, address: "198.51.100.1", iface: fu1}
+`, File{Encap: UDP, Port: 4000, Peers: []Peer{{Node: 0, Address: ip("192.0.2.1")}, {Node: 1, Iface: "fu1", Address: ip("198.51.100.1")}}}},
+		"nothing but addresses, of IPv6, and an absent node": {`
+peers: [{node: 1, address: "2001:db8::1"}, {node: 0, absent: true}]
+`, File{Encap: UDP, Peers: []Peer{{Node: 0, Absent: true}, {Node: 1, Address: ip("2001:db8::1")}}}},
+		"both kinds of address, of which one counts": {`
+peers: [{node: 0, mac: 02:46:55:00:00:01, address: 192.0.2.1}, {node: 1, mac: 02:46:55:00:01:01, iface: fu1, address: "2001:db8::1"}]
+`, File{Peers: []Peer{{Node: 0, MAC: mac("02:46:55:00:00:01"), Address: ip("192.0.2.1")}, {Node: 1, MAC: mac("02:46:55:00:01:01"), Iface: "fu1", Address: ip("2001:db8::1")}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Parse("p.yaml", []byte(c.text))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(&c.want, got); diff != "" {
+			if diff := cmp.Diff(&c.want, got, addresses); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -134,6 +154,30 @@ func TestParseRefused(t *testing.T) {
 		{"token: \"" + strings.Repeat("1", 66) + "\"\npeers:\n" + good, ErrToken, "66 characters"},
 		{"token:\npeers:\n" + good, ErrSyntax, "p.yaml:1: token is Null"},
 		{"token: a\ntoken: b\npeers:\n" + good, ErrDuplicateKey, "p.yaml:2: key \"token\""},
+		// An encapsulation is one that there is, and every node has an address for it.
+		{"encap: gre\npeers:\n" + good, ErrEncap, `p.yaml:1: encap "gre", want ethernet or udp`},
+		{"encap: UDP\npeers:\n" + good, ErrEncap, "p.yaml:1"},
+		{"encap: udp\npeers:\n" + good, ErrAddress, "p.yaml:3: node 0 has no address, which encap udp needs"},
+		{"encap: udp\npeers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, mac: 02:46:55:00:00:01}\n", ErrAddress, "p.yaml:4: node 1 has no address"},
+		{"encap: ethernet\npeers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, address: 192.0.2.2}\n", ErrMAC, "p.yaml:3: node 0 has no mac, which encap ethernet needs"},
+		{"peers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, mac: 02:46:55:00:00:01}\n", ErrMAC, "p.yaml:2: node 0 has no mac"},
+		{"port: 0\npeers:\n" + good, ErrPort, "p.yaml:1: port 0, want 1..65520"},
+		{"port: 65521\npeers:\n" + good, ErrPort, "p.yaml:1: port 65521"},
+		{"port: ssh\npeers:\n" + good, ErrSyntax, `p.yaml:1: port is "ssh"`},
+		// An address is one host's, on every host the same.
+		{"peers:\n- {node: 0, address: 192.0.2}\n" + good, ErrAddress, `p.yaml:2: node 0 has address "192.0.2"`},
+		{"peers:\n- {node: 0, address: host-a}\n" + good, ErrAddress, `p.yaml:2: node 0 has address "host-a"`},
+		{"peers:\n- {node: 0, address: 192.0.2.1/24}\n" + good, ErrAddress, "p.yaml:2"},
+		{"peers:\n- {node: 0, address: 127.0.0.1}\n- {node: 1, address: 192.0.2.2}\n", ErrAddress, "p.yaml:2: node 0 has address 127.0.0.1, want the address of one host"},
+		{"peers:\n- {node: 0, address: 192.0.2.2}\n- {node: 1, address: 224.0.0.1}\n", ErrAddress, "p.yaml:3: node 1"},
+		{"peers:\n- {node: 0, address: 255.255.255.255}\n- {node: 1, address: 192.0.2.2}\n", ErrAddress, "p.yaml:2"},
+		{"peers:\n- {node: 0, address: 0.0.0.0}\n- {node: 1, address: 192.0.2.2}\n", ErrAddress, "p.yaml:2"},
+		{"peers:\n- {node: 0, address: \"ff02::1\"}\n- {node: 1, address: \"2001:db8::1\"}\n", ErrAddress, "p.yaml:2"},
+		{"peers:\n- {node: 0, address: \"fe80::1\"}\n- {node: 1, address: \"2001:db8::1\"}\n", ErrAddress, "p.yaml:2"},
+		{"peers:\n- {node: 0, address: \"fe80::1%eth0\"}\n- {node: 1, address: \"2001:db8::1\"}\n", ErrAddress, "p.yaml:2"},
+		{"peers:\n- {node: 0, address: \"::ffff:192.0.2.1\"}\n- {node: 1, address: \"2001:db8::1\"}\n", ErrAddress, "p.yaml:2"},
+		{"peers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, address: 192.0.2.1}\n", ErrDuplicateIP, "p.yaml:3: address 192.0.2.1 of node 1 is that of node 0 at p.yaml:2"},
+		{"peers:\n- {node: 0, address: 192.0.2.1}\n- {node: 1, address: \"2001:db8::1\"}\n", ErrFamily, "p.yaml:3: node 1 has address 2001:db8::1 and node 0 192.0.2.1"},
 		// At least two peers.
 		{"", ErrPeerCount, "p.yaml: empty"},
 		{"# nothing\n", ErrPeerCount, "p.yaml: empty"},
@@ -149,7 +193,7 @@ func TestParseRefused(t *testing.T) {
 		{"peers:\n- node: 0\n  mac: 02:46:55:00:00:01\n  node: 1\n", ErrDuplicateKey, "p.yaml:4: key \"node\" is already at p.yaml:2"},
 		{"peers:\n- {mac: 02:46:55:00:00:01}\n", ErrSyntax, "p.yaml:2: a peer without node"},
 		{"peers:\n- {node: 0}\n", ErrSyntax, "p.yaml:2: a peer without mac"},
-		{"peers:\n- 1\n- 2\n", ErrSyntax, "p.yaml:2: Integer, want the keys node, mac, iface"},
+		{"peers:\n- 1\n- 2\n", ErrSyntax, "p.yaml:2: Integer, want the keys node, mac, address, iface"},
 		{"peers:\n- [0, 02:46:55:00:00:01]\n", ErrSyntax, "p.yaml:2: Sequence, want the keys"},
 		{"peers: {node: 0, mac: 02:46:55:00:00:01}\n", ErrSyntax, "p.yaml:1: peers is Mapping, want a list"},
 		{"hello\n", ErrSyntax, "p.yaml:1"},
@@ -192,7 +236,7 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, addresses); diff != "" {
 		t.Error(diff)
 	}
 	if err := os.WriteFile(path, []byte("gid: 0\n"), 0o600); err != nil {
@@ -279,7 +323,22 @@ func TestRoundTrip(t *testing.T) {
 			}
 			want.Peers = append(want.Peers, p)
 		}
-		shuffled := &File{GID: want.GID, Peers: rapid.Permutation(want.Peers).Draw(t, "order"), Token: want.Token}
+		if kind := rapid.IntRange(0, 2).Draw(t, "addresses"); kind > 0 {
+			want.Encap, want.Port = Encap(rapid.IntRange(0, 1).Draw(t, "encap")), rapid.Uint16Range(0, encap.MaxPort).Draw(t, "port")
+			for i := range want.Peers {
+				p := &want.Peers[i]
+				if p.Absent {
+					continue
+				}
+				if p.Address = netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}); kind == 2 {
+					p.Address = netip.AddrFrom16([16]byte{0x20, 1, 15: byte(i)})
+				}
+				if want.Encap == UDP && rapid.Bool().Draw(t, "no mac") {
+					p.MAC = nil
+				}
+			}
+		}
+		shuffled := &File{GID: want.GID, Peers: rapid.Permutation(want.Peers).Draw(t, "order"), Token: want.Token, Encap: want.Encap, Port: want.Port}
 		data, err := shuffled.Marshal()
 		if err != nil {
 			t.Fatal(err)
@@ -288,7 +347,7 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, data)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, got, addresses); diff != "" {
 			t.Fatal(diff)
 		}
 	})
@@ -298,7 +357,8 @@ func TestRoundTrip(t *testing.T) {
 // again; never a panic.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
-		"", "token: \"" + strings.Repeat("1f", 32) + "\"\npeers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01}]\n",
+		"", "encap: udp\nport: 1\npeers: [{node: 0, address: 192.0.2.1}, {node: 1, address: 192.0.2.2}]\n",
+		"peers: [{node: 0, address: \"2001:db8::1\"}, {node: 1, address: \"2001:db8::2\"}]\n", "token: \"" + strings.Repeat("1f", 32) + "\"\npeers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01}]\n",
 		"gid: 1\npeers:\n  - {node: 0, mac: \"02:46:55:00:00:01\"}\n  - {node: 1, mac: \"02:46:55:00:01:01\", iface: fu1}\n",
 		"peers:\n- node: 1\n  mac: 02-46-55-00-00-01\n- mac: 0246.5500.0002\n  node: 0\n", "peers: [{}, {}]", "? a\n: b", "&a [*a]", "!!map {", "a: |\n b\n",
 		"%YAML 1.2\n---\npeers:\n...\n", "\"\\x00\\u12\"", "\xff\xfe", "<<: *x", "- - - -\n -", "{? : }", "peers: >-\n", "peers: [{node: 0, absent: true}, {node: 1, mac: 02:46:55:00:01:01}]\n", "{a: [b, {c: ]}", "? - : -",
@@ -329,7 +389,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(file, file2); diff != "" {
+		if diff := cmp.Diff(file, file2, addresses); diff != "" {
 			t.Fatal(diff)
 		}
 	})

@@ -252,7 +252,8 @@ func TestMetrics(t *testing.T) {
 		t.Fatalf("%s: %v", r.Status, err)
 	}
 	for _, want := range []string{"funid_contexts 2\n", "funid_jobs 1\n", "funid_card_packets_to_own_card_total 6\n",
-		"# TYPE funid_port_sends gauge\nfunid_port_sends{interface=\"fu0\"} 1\n"} {
+		"# TYPE funid_port_sends gauge\nfunid_port_sends{interface=\"fu0\"} 1\n",
+		"funid_interface_state{interface=\"fu0\",state=\"up\"} 1\n", "funid_interface_state{interface=\"fu0\",state=\"gone\"} 0\n", "funid_interface_reopened_total{interface=\"fu0\"} 0\n"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -32,9 +32,11 @@ type bed struct {
 	dir string
 }
 
-func newBed(t testing.TB) *bed {
+func newBed(t testing.TB) *bed { return newBedOf(t, lab.Options{Hosts: 2}) }
+
+func newBedOf(t testing.TB, o lab.Options) *bed {
 	t.Helper()
-	l, err := lab.Up(lab.Options{Hosts: 2})
+	l, err := lab.Up(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package daemon
 // This file is what a daemon is made from, its defaults and its limits.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -18,6 +19,8 @@ import (
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )
 
@@ -56,6 +59,9 @@ type Config struct {
 	// hosts that have joined, left or moved (members.go); "": Peers is all there ever is.
 	PeersPath  string
 	Interfaces []string // those that Peers names; one that it does not name is all peers'
+	// Encap and Port are those of Peers unless they are said here.
+	Encap *cluster.Encap
+	Port  uint16
 
 	Attach    xdp.AttachMode
 	Bind      xdp.BindMode
@@ -172,9 +178,20 @@ func (c Config) complete() (_ Config, err error) {
 	case pollings[c.Polling] == "":
 		return c, bad("polling %d; use adaptive, spin or sleep", c.Polling)
 	}
-	if err := c.Peers.Validate(); err != nil {
+	peers := *c.Peers
+	if c.Encap != nil {
+		peers.Encap = *c.Encap
+	}
+	if c.Port != 0 {
+		peers.Port = c.Port
+	}
+	if err := peers.Validate(); err != nil {
 		return c, fmt.Errorf("%w: %w", err, ErrConfig)
 	}
+	if peers.Port != 0 && peers.Encap != cluster.UDP {
+		return c, bad("port %d without encap: udp; leave it out, or add that", peers.Port)
+	}
+	c.Peers = &peers
 	if _, err := funi.SharedSize(c.Slots); err != nil {
 		return c, bad("slots %d; use a power of two from 2 to 65536", c.Slots)
 	}
@@ -321,8 +338,32 @@ func (c *Config) engine() engine.Config {
 
 // peer is where another card is, but for the own address there.
 func (c *Config) peer(p *cluster.Peer) engine.Peer {
-	at := max(0, slices.Index(c.Interfaces, p.Iface)) // one interface leads everywhere
-	return engine.Peer{Card: p.Node, Address: [6]byte(p.MAC), Port: at}
+	e := engine.Peer{Card: p.Node, Port: max(0, slices.Index(c.Interfaces, p.Iface))} // one interface leads everywhere
+	if c.Peers.Encap == cluster.UDP {
+		e.Address = encap.Address(p.Node)
+	} else {
+		e.Address = [6]byte(p.MAC)
+	}
+	return e
+}
+
+// datagrams returns what the port of an interface has to know where frames travel in UDP datagrams, and nil where
+// they do not. The peers may be others than at the start.
+func (c *Config) datagrams(peers *cluster.File, at int) *afxdp.UDP {
+	if c.Peers.Encap != cluster.UDP {
+		return nil
+	}
+	u := &afxdp.UDP{Port: cmp.Or(c.Peers.Port, encap.DefaultPort), Tell: c.Log}
+	for _, p := range peers.Peers {
+		switch {
+		case p.Absent:
+		case p.Node == c.Card:
+			u.Local = p.Address
+		case c.peer(&p).Port == at:
+			u.Peers = append(u.Peers, encap.Peer{Card: p.Node, Address: p.Address})
+		}
+	}
+	return u
 }
 
 // hostName is what INFO calls this host.

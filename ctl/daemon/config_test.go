@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/xdp"
 )
 
@@ -19,6 +20,8 @@ socket: /tmp/x.sock
 card: 3
 peers: p.yaml
 interfaces: [eth1, eth2]
+encap: udp
+port: 4000
 xdp: native
 bind: zero-copy
 huge_pages: true
@@ -40,7 +43,8 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Config{Socket: "/tmp/x.sock", Card: 3, Interfaces: []string{"eth1", "eth2"}, Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy,
+	encap := cluster.UDP
+	want := Config{Socket: "/tmp/x.sock", Encap: &encap, Port: 4000, Card: 3, Interfaces: []string{"eth1", "eth2"}, Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy,
 		HugePages: true, Jumbo: true, CPU: 2, Polling: Sleep, Slots: 64, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
 		Drain: 500 * time.Millisecond, Metrics: "127.0.0.1:9464", Administrators: Who{Users: []uint32{0, 7}, Groups: []uint32{9}},
 		Subordinates: "/tmp/subuid", MostMemory: 2 << 30,
@@ -85,6 +89,9 @@ func TestTotals(t *testing.T) {
 // Rule: an error names file and line and says what would be right.
 func TestParseRefuses(t *testing.T) {
 	for s, want := range map[string]string{
+		"encap: gre":                       "funid.yaml:1: \"gre\", want ethernet, udp",
+		"port: 0":                          "want a number from 1 to 65520",
+		"port: 65521":                      "want a number from 1 to 65520",
 		"sockets: x":                       "funid.yaml:1: unknown key \"sockets\", want socket, card",
 		"card: 1\ncard: 2":                 "funid.yaml:2: key \"card\" is given twice",
 		"card: x":                          "funid.yaml:1: \"x\", want a number from 0 to 65535",

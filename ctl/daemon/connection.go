@@ -107,6 +107,8 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 		return c.administer(message)
 	case attach.KindDetach:
 		return c.linger(message)
+	case attach.KindCapture:
+		return c.capture(message)
 	case attach.KindInfo:
 		if _, err := bodyless(message, k); err != nil {
 			return err

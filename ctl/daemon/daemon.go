@@ -59,7 +59,8 @@ type Daemon struct {
 	jobs        map[uint16]*job
 	connections map[*connection]struct{}
 	nextGID     uint16
-	replacing   bool // the card, with another profile: no group is made
+	replacing   bool  // the card, with another profile: no group is made
+	capturing   *peer // who captures; nil: nobody
 }
 
 // Open makes the card and takes the socket. It must run in the network namespace of the
@@ -153,6 +154,7 @@ func (d *Daemon) replaceCard(c *Config) error {
 		l.card.Leave()
 		l.card.Step(l.clock())
 		l.card, l.share = card, shareOf(c.Profile)
+		l.card.Observe(l.see)
 	})
 	return errors.Join(err, refused)
 }

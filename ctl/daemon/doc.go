@@ -21,6 +21,11 @@
 //	               memory that fails under it
 //	share.go       groups in turn, where the card has room for few contexts
 //
+//	links.go       the interfaces: what the card is plugged into (package plug), and which jobs need it;
+//	               follow.go is the thread that follows them when they go away, come back or change,
+//	               sockets.go where it gets AF_XDP sockets from when the daemon may make none any more
+//	capture.go     frames, for an administrator who captures (package ctl/capture)
+//
 // and beside them: daemon.go (start and clean stop), config.go and parse.go, admin.go and
 // status.go, metrics.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
 // kernels whose memory can have holes.
@@ -31,6 +36,8 @@
 //	card: 0                     # number of this host in the peers file
 //	peers: peers.yaml           # beside this file; see package cluster
 //	interfaces: [eth1]          # default: those that the peers file names
+//	encap: ethernet             # ethernet, or udp: over routers; default: as the peers file says
+//	port: 30600                 # of encap udp; default: as the peers file says, or this
 //	xdp: auto                   # auto, native, generic
 //	bind: auto                  # auto, copy, zero-copy
 //	huge_pages: false
@@ -79,6 +86,11 @@
 //     with a daemon before this one (engine.Card.Expect).
 //   - Hosts join, leave and move while the daemon runs: it follows its peers file. What waits
 //     for a host that left comes back to its senders at once, with arctic.ReasonDeparted.
+//   - An interface may go away and come back, or change; then no restart is needed. While it is down what is sent is lost
+//     and sent again, and jobs live as long as peer_timeout allows. A job that needs one which is gone, or
+//     whose MTU is too small, ends, and its processes read why (funi.Page.Why); no new one is made over it until it
+//     is back, and who asks hears why. Changes, as many as somebody likes to make, take time of the thread that
+//     follows them and not of the card's.
 //   - A full mailbox makes connections wait; a process that takes no answer for a second
 //     is disconnected; a process without a wake-up left in its pipe needs none.
 //

@@ -34,6 +34,7 @@ import (
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )
 
@@ -299,6 +300,9 @@ func (f *follower) look(l *link) (changed bool) {
 // judge says how an interface is, and why it is not up.
 func (l *link) judge(s *seen, err error) (LinkState, string) {
 	needed := max(l.plug.FrameSize()-arctic.EthernetSize, arctic.MinMTU)
+	if l.config.UDP != nil {
+		needed += encap.Overhead(l.config.UDP.Local)
+	}
 	switch {
 	case err != nil:
 		return LinkGone, fmt.Sprintf("interface %s is gone; it is opened again when it is back", s.name)
@@ -333,7 +337,7 @@ func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
 		l.retry = time.Time{}
 		return
 	}
-	if state == LinkUp && l.in && time.Since(l.watched) >= lookEvery {
+	if l.in && time.Since(l.watched) >= lookEvery {
 		l.watched = time.Now()
 		f.mind(l)
 	}
@@ -397,6 +401,7 @@ func (f *follower) note(l *link, name string, state LinkState, why string) (chan
 // open opens the port and plugs it in.
 func (f *follower) open(l *link, now *seen) error {
 	c := l.config
+	c.UDP = f.d.cfg.datagrams(f.d.peers.Load(), l.at)
 	if c.Interface = now.name; l.modes != nil {
 		c.Attach, c.Bind = l.modes.attach, l.modes.bind
 	}
@@ -449,6 +454,7 @@ func (f *follower) plugIn(l *link, in bool) {
 	_ = loop.do(func() { // a thread that has ended has no use for it
 		if in {
 			loop.plug(l, p)
+			f.d.setPaths(l) // peers may have changed while it was being opened
 		} else {
 			loop.unplug(l)
 		}

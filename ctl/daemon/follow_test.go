@@ -100,37 +100,6 @@ func linkOf(t testing.TB, r *running) daemon.LinkStatus {
 	return s.Links[0]
 }
 
-// logbook is a daemon's log.
-type logbook struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (j *logbook) say(line string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.lines = append(j.lines, line)
-}
-
-func (j *logbook) has(parts ...string) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slices.ContainsFunc(j.lines, func(line string) bool {
-		for _, p := range parts {
-			if !strings.Contains(line, p) {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-func (j *logbook) text() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return strings.Join(j.lines, "\n")
-}
-
 func closeAll(all ...[]*client) {
 	for _, clients := range all {
 		for _, k := range clients {
@@ -143,8 +112,8 @@ func closeAll(all ...[]*client) {
 // are refused with that reason; when the interface is back the daemons open it again, and jobs run.
 func TestInterfaceGone(t *testing.T) {
 	b := newBed(t)
-	var log logbook
-	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Log = log.say }), b.start(1, nil)}
+	var log logged
+	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Log = log.add }), b.start(1, nil)}
 	_, own := group(t, daemons[:1], 0, 0)
 	mtu := b.mtu(labInterface)
 	for range 3 {
@@ -190,8 +159,8 @@ func TestInterfaceGone(t *testing.T) {
 // otherwise goes on.
 func TestInterfaceRenamed(t *testing.T) {
 	b := newBed(t)
-	var log logbook
-	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Log = log.say }), b.start(1, nil)}
+	var log logged
+	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Log = log.add }), b.start(1, nil)}
 	owners, nodes := group(t, daemons, 0, 1)
 	pingPong(t, nodes, 20)
 	rename := func(from, to string) {
@@ -248,8 +217,8 @@ func TestInterfaceOfAnotherAddress(t *testing.T) {
 // nobody's job; and after either, when it is as it was, jobs run.
 func TestInterfaceMTU(t *testing.T) {
 	b := newBed(t)
-	var log logbook
-	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Log = log.say }), b.start(1, nil)}
+	var log logged
+	daemons := []*running{b.start(0, func(c *daemon.Config) { c.Log = log.add }), b.start(1, nil)}
 	mtu := b.mtu(labInterface)
 	set := func(mtu int) {
 		t.Helper()
@@ -285,8 +254,8 @@ func TestInterfaceMTU(t *testing.T) {
 func TestInterfaceDown(t *testing.T) {
 	b := newBed(t)
 	patient := func(c *daemon.Config) { c.PeerTimeout, c.ConnectTimeout = time.Hour, time.Hour }
-	var log logbook
-	daemons := []*running{b.start(0, func(c *daemon.Config) { patient(c); c.Log = log.say }), b.start(1, patient)}
+	var log logged
+	daemons := []*running{b.start(0, func(c *daemon.Config) { patient(c); c.Log = log.add }), b.start(1, patient)}
 	_, nodes := group(t, daemons, 0, 1)
 	pingPong(t, nodes, 20)
 	for i := range uint32(3) {

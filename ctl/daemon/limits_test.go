@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -75,10 +76,19 @@ func (l *logged) add(line string) {
 	l.lines = append(l.lines, line)
 }
 
-func (l *logged) has(part string) bool {
+// has reports whether a line has all parts.
+func (l *logged) has(parts ...string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Contains(strings.Join(l.lines, "\n"), part)
+	return slices.ContainsFunc(l.lines, func(line string) bool {
+		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(line, p) })
+	})
+}
+
+func (l *logged) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.lines, "\n")
 }
 
 // subordinates gives the daemon a file of subordinate numbers.

@@ -48,8 +48,9 @@ type LinkStatus struct {
 	MTU        int       `json:"mtu"`
 	XDPMode    string    `json:"xdp_mode"`
 	BindMode   string    `json:"bind_mode"`
-	Changes    uint64    `json:"changes"`  // of state
-	Reopened   uint64    `json:"reopened"` // times
+	XDPWhy     string    `json:"xdp_why,omitempty"` // the modes are no better
+	Changes    uint64    `json:"changes"`           // of state
+	Reopened   uint64    `json:"reopened"`          // times
 }
 
 // link is an interface and the port on it.
@@ -99,12 +100,17 @@ func openLinks(c *Config) (links []*link, err error) {
 	}()
 	for i, name := range c.Interfaces {
 		// There may be more queues when it is opened again.
-		nic, err := bpf.LoadNIC(bpf.Load{Queues: bpf.MaxQueues, Frags: c.Jumbo})
+		load := bpf.Load{Queues: bpf.MaxQueues, Frags: c.Jumbo}
+		udp := c.datagrams(c.Peers, i)
+		if udp != nil {
+			load.UDPPort = udp.Port
+		}
+		nic, err := bpf.LoadNIC(load)
 		if err != nil {
 			return links, fmt.Errorf("opening interface %s: %w", name, err)
 		}
 		l := &link{at: i, configured: name, nic: nic, config: afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, NIC: nic, Socket: c.MakeSocket}}
+			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, NIC: nic, Socket: c.MakeSocket, UDP: udp}}
 		links = append(links, l)
 		if l.port, err = afxdp.Open(l.config); err != nil {
 			return links, err
@@ -127,7 +133,7 @@ func (l *link) got() {
 	i := l.port.Info()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.status.MTU, l.status.XDPMode, l.status.BindMode = i.MTU, i.XDPMode.String(), i.BindMode.String()
+	l.status.MTU, l.status.XDPMode, l.status.BindMode, l.status.XDPWhy = i.MTU, i.XDPMode.String(), i.BindMode.String(), i.Why
 }
 
 // closeLinks gives everything back. Nothing uses the ports any more.

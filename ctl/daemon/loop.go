@@ -70,8 +70,9 @@ type loop struct {
 	now        int64
 	turns      uint64
 	stop       bool
-	obeyed     int64    // no command before
-	share      *sharing // nil: all contexts are on the card at once
+	obeyed     int64                                          // no command before
+	share      *sharing                                       // nil: all contexts are on the card at once
+	see        func(port int, frame []byte, fate engine.Fate) // of who captures; nil: nobody does
 }
 
 // newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.

@@ -55,12 +55,19 @@ func (d *Daemon) readPeers() error {
 	c := d.cfg
 	d.mu.Unlock()
 	c.Peers = to
-	if _, err := c.complete(); err != nil {
+	if c, err = c.complete(); err != nil {
 		return err
 	}
+	to = c.Peers
 	from := d.peers.Load()
-	if own := to.Peers[c.Card]; !slices.Equal(own.MAC, from.Peers[c.Card].MAC) {
+	own, was := to.Peers[c.Card], from.Peers[c.Card]
+	switch {
+	case to.Encap != from.Encap || to.Port != from.Port:
+		return fmt.Errorf("%s: another encapsulation or port; restart funid on all hosts for that: %w", d.cfg.PeersPath, ErrConfig)
+	case to.Encap == cluster.Ethernet && !slices.Equal(own.MAC, was.MAC):
 		return fmt.Errorf("%s: node %d is this host, and has another mac; restart funid for that: %w", d.cfg.PeersPath, c.Card, ErrConfig)
+	case to.Encap == cluster.UDP && own.Address != was.Address:
+		return fmt.Errorf("%s: node %d is this host, and has another address; restart funid for that: %w", d.cfg.PeersPath, c.Card, ErrConfig)
 	}
 	return d.changePeers(from, to)
 }
@@ -89,6 +96,9 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 				p.Local = d.links[p.Port].mac
 				refused = errors.Join(refused, d.loop.card.SetPeer(p))
 			}
+			for _, l := range d.links {
+				d.setPaths(l)
+			}
 		})
 		if err = errors.Join(err, refused); err != nil {
 			return err
@@ -114,14 +124,30 @@ func (d *Daemon) changes(from, to *cluster.File) (all []change) {
 		was, is := present(from, i), present(to, i)
 		switch {
 		case was == nil && is != nil:
-			all = append(all, change{card, is, fmt.Sprintf("card %d has joined: %s", card, is.MAC)})
+			all = append(all, change{card, is, fmt.Sprintf("card %d has joined: %s", card, where(to, is))})
 		case was != nil && is == nil:
-			all = append(all, change{card, nil, fmt.Sprintf("card %d has left: %s", card, was.MAC)})
-		case was != nil && (!slices.Equal(was.MAC, is.MAC) || was.Iface != is.Iface):
-			all = append(all, change{card, is, fmt.Sprintf("card %d has moved: %s, before %s", card, is.MAC, was.MAC)})
+			all = append(all, change{card, nil, fmt.Sprintf("card %d has left: %s", card, where(from, was))})
+		case was != nil && (where(to, is) != where(from, was) || was.Iface != is.Iface):
+			all = append(all, change{card, is, fmt.Sprintf("card %d has moved: %s, before %s", card, where(to, is), where(from, was))})
 		}
 	}
 	return all
+}
+
+// where is the address of a peer that counts.
+func where(f *cluster.File, p *cluster.Peer) string {
+	if f.Encap == cluster.UDP {
+		return p.Address.String()
+	}
+	return p.MAC.String()
+}
+
+// setPaths tells the port of an interface where the peers are, if it sends datagrams. The card's thread calls it.
+func (d *Daemon) setPaths(l *link) {
+	if l.plugged == nil || l.config.UDP == nil {
+		return
+	}
+	l.plugged.SetPeers(d.cfg.datagrams(d.peers.Load(), l.at).Peers)
 }
 
 // present returns the entry of a number that a host has.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -61,7 +62,26 @@ func replaceFile(t *testing.T, path, text string) {
 // leaves is gone at once for those who talk to it, and one that moves is found again; what is no
 // peers file, or gives this host another address, changes nothing and is told (members.go).
 func TestPeersFileIsFollowed(t *testing.T) {
-	b := newBed(t)
+	peersFileIsFollowed(t, lab.Options{Hosts: 2}, func(p *cluster.Peer) { p.MAC = net.HardwareAddr{2, 1, 1, 1, 1, 1} }, map[string]string{
+		"peers:\n  - {node: 0, mac: \"02:00:00:00:00:01\"}\n  - {node: 1, absent: true}\n": "another mac",
+		"encap: udp\npeers: [{node: 0, address: 198.18.0.1}, {node: 1, absent: true}]\n":   "another encapsulation",
+	})
+}
+
+// Rule: so it is where frames travel in datagrams, over a router.
+func TestPeersFileIsFollowedOverRouters(t *testing.T) {
+	peersFileIsFollowed(t, lab.Options{Hosts: 2, Topology: lab.Router}, func(p *cluster.Peer) { p.Address = p.Address.Next() }, map[string]string{
+		"encap: udp\npeers: [{node: 0, address: 198.18.100.3}, {node: 1, absent: true}]\n":               "another address",
+		"encap: udp\nport: 4000\npeers: [{node: 0, address: 198.18.100.2}, {node: 1, absent: true}]\n":   "another encapsulation or port",
+		"peers: [{node: 0, mac: 02:00:00:00:00:01, address: 198.18.100.2}, {node: 1, absent: true}]\n":   "another encapsulation",
+		"encap: udp\npeers: [{node: 0, address: 198.18.100.2}, {node: 1, address: \"2001:2:0:2::2\"}]\n": "IPv4 and IPv6 mixed",
+	})
+}
+
+// peersFileIsFollowed is either: elsewhere changes where a peer is, and refused are files that change nothing, with
+// what is said about them.
+func peersFileIsFollowed(t *testing.T, o lab.Options, elsewhere func(*cluster.Peer), refused map[string]string) {
+	b := newBedOf(t, o)
 	path := filepath.Join(b.dir, "peers")
 	write := func(change func(*cluster.File)) {
 		t.Helper()
@@ -103,14 +123,12 @@ func TestPeersFileIsFollowed(t *testing.T) {
 	}
 	pingPong(t, nodes, 20)
 
-	for _, c := range []struct{ text, want string }{
-		{"peers: [", "peers:1"},
-		{strings.Repeat("#", cluster.MaxBytes+1), "too large"},
-		{"peers:\n  - {node: 0, mac: \"02:00:00:00:00:01\"}\n  - {node: 1, absent: true}\n", "another mac"},
-		{"peers:\n  - {node: 0, absent: true}\n  - {node: 1, mac: \"02:00:00:00:00:01\"}\n", "this host"},
-	} {
-		replaceFile(t, path, c.text)
-		log.says(t, c.want)
+	refused["peers: ["] = "peers:1"
+	refused[strings.Repeat("#", cluster.MaxBytes+1)] = "too large"
+	refused["peers:\n  - {node: 0, absent: true}\n  - {node: 1, mac: \"02:00:00:00:00:01\"}\n"] = "this host"
+	for text, want := range refused {
+		replaceFile(t, path, text)
+		log.says(t, want)
 		pingPong(t, nodes, 20)
 	}
 
@@ -129,7 +147,7 @@ func TestPeersFileIsFollowed(t *testing.T) {
 	_, err = dial(t, daemons[0].socket).job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1}})
 	wantError(t, err, attach.ErrRoute)
 
-	write(func(f *cluster.File) { f.Peers[1].MAC = net.HardwareAddr{2, 1, 1, 1, 1, 1} })
+	write(func(f *cluster.File) { elsewhere(&f.Peers[1]) })
 	log.says(t, "card 1 has joined")
 	write(func(*cluster.File) {})
 	log.says(t, "card 1 has moved")

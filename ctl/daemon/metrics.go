@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/xdp"
 )
 
@@ -105,16 +106,25 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 		sends bool
 		n     xdp.Statistics
 		lost  uint64
+		udp   bool
+		grams afxdp.Datagrams
+		ways  int // that are missing
 	}
 	var n engine.Counters
 	var ports []portState
 	err := d.loop.do(func() {
 		n = d.loop.card.Counters()
 		for _, l := range d.links {
-			p := portState{name: l.configured, lost: l.plug.Lost()}
+			p := portState{name: l.configured, lost: l.plug.Lost(), udp: l.config.UDP != nil}
 			if l.plugged != nil {
 				p.sends = l.plugged.Err() == nil
 				p.n, _ = l.plugged.Statistics() // of an interface that is going there are none
+				p.grams = l.plugged.Datagrams()
+				for _, way := range l.plugged.Paths() {
+					if way.Missing != "" {
+						p.ways++
+					}
+				}
 			}
 			ports = append(ports, p)
 		}
@@ -165,6 +175,11 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 		send(counter, "port_unplugged_frames_total", "Frames that were sent while the interface was down or away, and lost.", float64(p.lost), "interface", p.name)
 		send(counter, "port_rx_dropped_total", "Frames that the kernel dropped for other reasons.", float64(p.n.RxDropped), "interface", p.name)
 		send(counter, "port_rx_ring_full_total", "Frames that found the receive ring full.", float64(p.n.RxRingFull), "interface", p.name)
+		if p.udp {
+			send(gauge, "port_missing_paths", "Peers to which there is no way: no route, no neighbour, or too small an MTU.", float64(p.ways), "interface", p.name)
+			send(counter, "port_unsent_total", "Frames that were not sent because there was no way.", float64(p.grams.Unsent), "interface", p.name)
+			send(counter, "port_refused_datagrams_total", "Datagrams with a wrong checksum, or that were none.", float64(p.grams.Refused), "interface", p.name)
+		}
 		send(counter, "port_fill_ring_empty_total", "Frames that found no memory to be received into.", float64(p.n.RxFillRingEmpty), "interface", p.name)
 	}
 	return nil

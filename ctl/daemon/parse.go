@@ -24,6 +24,7 @@ import (
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/hwprofiles/yamldepth"
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )
 
@@ -146,6 +147,15 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 				c.Interfaces = append(c.Interfaces, s)
 				return err
 			})
+		}},
+		{"encap", func(n ast.Node) error {
+			c.Encap = new(cluster.Encap)
+			return choice(t, c.Encap, cluster.Encaps...)(n)
+		}},
+		{"port", func(n ast.Node) error {
+			v, err := t.number(n, 1, encap.MaxPort)
+			c.Port = uint16(v)
+			return err
 		}},
 		{"xdp", choice(t, &c.Attach, xdp.AttachAuto, xdp.AttachNative, xdp.AttachGeneric)},
 		{"bind", choice(t, &c.Bind, xdp.BindAuto, xdp.BindCopy, xdp.BindZeroCopy)},

@@ -22,7 +22,8 @@ func TestRouteChangesWithTheCard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Daemon{cfg: Config{Peers: &cluster.File{Peers: make([]cluster.Peer, 3)}}, jobs: map[uint16]*job{}}
+	d := &Daemon{jobs: map[uint16]*job{}}
+	d.peers.Store(&cluster.File{Peers: make([]cluster.Peer, 3)})
 	d.loop = &loop{card: card, mailbox: make(chan command, mailboxSize), ended: make(chan struct{})}
 	j := &job{gid: 7, made: true, cards: []uint16{0, 0, 0}, members: map[uint16]*connection{}}
 	d.jobs[7] = j

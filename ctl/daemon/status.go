@@ -9,6 +9,7 @@ import (
 
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/port/paths"
 )
 
 // Status is the JSON of an answer to KindStatus.
@@ -30,6 +31,12 @@ type Status struct {
 	MemoryFaults uint64           `json:"memory_faults"`
 	Counters     *engine.Counters `json:"counters,omitempty"`
 	Links        []LinkStatus     `json:"links"` // the interfaces
+	// Encap is how frames travel. Where that is in UDP datagrams, Paths counts the peers to which there is a
+	// way, and Missing has those to which there is none, or about which a router has complained, as many as
+	// there is room for.
+	Encap   string        `json:"encap"`
+	Paths   int           `json:"paths,omitempty"`
+	Missing []paths.State `json:"missing_paths,omitempty"`
 }
 
 // JobStatus is a job.
@@ -54,8 +61,12 @@ type ContextStatus struct {
 	Active   bool   `json:"active"` // on the card, not switched out
 }
 
-// statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes.
-const statusRoom = 384
+// statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes, and missingRoom
+// how many ways, at less than 600. The rest of it has 6 KB, for the counters and the interfaces with their reasons.
+const (
+	statusRoom  = 304
+	missingRoom = 16
+)
 
 // status carries out KindStatus.
 func (c *connection) status() error { return c.answerJSON(attach.KindStatus, c.d.statusFor(&c.peer)) }
@@ -89,6 +100,7 @@ func (d *Daemon) statusFor(p *peer) Status {
 			}
 		}
 	}
+	s.ways(d)
 	if all {
 		var n engine.Counters
 		if d.loop.do(func() { n = d.loop.card.Counters() }) == nil {
@@ -104,6 +116,27 @@ func (d *Daemon) statusFor(p *peer) Status {
 	s.LeftOut = len(s.Jobs) - jobs + len(s.Contexts) - contexts
 	s.Jobs, s.Contexts = s.Jobs[:jobs], s.Contexts[:contexts]
 	return s
+}
+
+// ways says how frames travel, and to whom there is no way.
+func (s *Status) ways(d *Daemon) {
+	s.Encap = d.cfg.Peers.Encap.String()
+	var all []paths.State
+	_ = d.loop.do(func() { // there are none after the end
+		for _, l := range d.links {
+			if l.plugged != nil {
+				all = append(all, l.plugged.Paths()...)
+			}
+		}
+	})
+	for _, way := range all {
+		if way.Missing == "" {
+			s.Paths++
+		}
+		if (way.Missing != "" || way.Heard != "") && len(s.Missing) < missingRoom {
+			s.Missing = append(s.Missing, way)
+		}
+	}
 }
 
 // contextStatus describes the connection's context, if it has one.

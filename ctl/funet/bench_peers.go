@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/bench"
+	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/apps"
 )
@@ -37,12 +38,13 @@ installs them.`,
 			o.Local = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
 				return f.twoContexts(ctx, l, o.Exchanges)
 			}
+			o.UDP = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
+				datagrams := f.nodeFlags
+				datagrams.encap = cluster.UDP.String()
+				return pingPong(ctx, &datagrams, l, exchanges)
+			}
 			o.Funet = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
-				r, err := runNodes[pingpongResult](ctx, &f.nodeFlags, l, "pingpong", exchanges)
-				if err != nil {
-					return bench.Sample{}, err
-				}
-				return bench.Sample{P50: r[0].P50, P99: r[0].P99}, nil
+				return pingPong(ctx, &f.nodeFlags, l, exchanges)
 			}
 			return f.measure(c.Context(), func(l *lab.Lab) (_ report, err error) {
 				// The modes that were found for FUNet are raw_afxdp's too.
@@ -60,4 +62,13 @@ installs them.`,
 	c.Flags().StringSliceVar(&o.Only, "only", nil, "measure only these peers, besides funet: "+strings.Join(bench.Keys(), ", "))
 	f.register(c, 2, 2, 2)
 	return c
+}
+
+// pingPong runs the program between embedded cards.
+func pingPong(ctx context.Context, f *nodeFlags, l *lab.Lab, args []string) (bench.Sample, error) {
+	r, err := runNodes[pingpongResult](ctx, f, l, "pingpong", args)
+	if err != nil {
+		return bench.Sample{}, err
+	}
+	return bench.Sample{P50: r[0].P50, P99: r[0].P99}, nil
 }

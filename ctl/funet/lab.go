@@ -33,7 +33,8 @@ func labCommand() *cobra.Command {
   funet lab exec 1 -- funet pingpong --iface fu0 --node 1 --peers peers.yaml &
   funet lab exec 0 -- funet pingpong --iface fu0 --node 0 --peers peers.yaml
   funet lab down
-  funet lab up --daemons; funet run -n 2 --lab -- funet pingpong; funet lab down`,
+  funet lab up --daemons; funet run -n 2 --lab -- funet pingpong; funet lab down
+  funet lab up --router --daemons; funet run -n 2 --lab -- funet pingpong; funet lab down`,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			if c.HasSubCommands() {
 				return nil // it only prints help
@@ -55,7 +56,7 @@ func labCommand() *cobra.Command {
 func labUp() *cobra.Command {
 	o := lab.Options{}
 	var topology string
-	var asJSON, daemons bool
+	var asJSON, daemons, router bool
 	var made nodeFlags
 	var polling string
 	c := &cobra.Command{
@@ -63,6 +64,12 @@ func labUp() *cobra.Command {
 		Short: "Make a lab that stays until `funet lab down`",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if router && topology != "" && topology != string(lab.Router) {
+				return fmt.Errorf("--router is --topology router; leave out --topology %s", topology)
+			}
+			if router {
+				topology = string(lab.Router)
+			}
 			o.Name, o.Topology = nameOf(args), lab.Topology(topology)
 			least := lab.MinMTU
 			if daemons {
@@ -90,7 +97,9 @@ func labUp() *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&o.Hosts, "hosts", 2, "number of hosts, 2 to 8")
-	c.Flags().StringVar(&topology, "topology", "", "pair, bridge or mesh (default: pair for 2 hosts, bridge for more)")
+	c.Flags().StringVar(&topology, "topology", "", "pair, bridge, mesh or router (default: pair for 2 hosts, bridge for more)")
+	c.Flags().BoolVar(&router, "router", false, "a router between the hosts, each on a network of its own: --topology router")
+	c.Flags().BoolVar(&o.IPv6, "ipv6", false, "with a router: IPv6 addresses in the peers file")
 	c.Flags().IntVar(&o.MTU, "mtu", lab.DefaultMTU, fmt.Sprintf("of the links, in bytes; FUNet needs %d", arctic.MinMTU))
 	c.Flags().IntVar(&o.Queues, "queues", 1, "receive and transmit queues of each interface")
 	c.Flags().BoolVar(&daemons, "daemons", false, "start a daemon (funid) on each host, for funet run --lab")
@@ -154,9 +163,10 @@ func nameOf(args []string) string {
 }
 
 type interfaceJSON struct {
-	Name string `json:"name"`
-	MAC  string `json:"mac"`
-	Addr string `json:"address"`
+	Name  string `json:"name"`
+	MAC   string `json:"mac"`
+	Addr  string `json:"address"`
+	Addr6 string `json:"address6,omitempty"`
 }
 
 type hostJSON struct {
@@ -170,7 +180,11 @@ func hostsJSON(hosts []lab.Host) []hostJSON {
 	for _, h := range hosts {
 		j := hostJSON{Host: h.Index, Namespace: h.Namespace}
 		for _, i := range h.Interfaces {
-			j.Interfaces = append(j.Interfaces, interfaceJSON{i.Name, i.MAC.String(), i.Addr.String()})
+			x := interfaceJSON{Name: i.Name, MAC: i.MAC.String(), Addr: i.Addr.String()}
+			if i.Addr6.IsValid() {
+				x.Addr6 = i.Addr6.String()
+			}
+			j.Interfaces = append(j.Interfaces, x)
 		}
 		out = append(out, j)
 	}
@@ -181,7 +195,7 @@ func hostRows(hosts []hostJSON) [][]string {
 	rows := [][]string{{"  host", "namespace", "interface", "MAC", "address"}}
 	for _, h := range hosts {
 		for _, i := range h.Interfaces {
-			rows = append(rows, []string{"  " + strconv.Itoa(h.Host), h.Namespace, i.Name, i.MAC, i.Addr})
+			rows = append(rows, []string{"  " + strconv.Itoa(h.Host), h.Namespace, i.Name, i.MAC, strings.TrimSpace(i.Addr + " " + i.Addr6)})
 		}
 	}
 	return rows

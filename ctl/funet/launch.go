@@ -25,12 +25,12 @@ import (
 
 // labOptions returns the lab that the flags ask for.
 func (f *nodeFlags) labOptions() lab.Options {
-	return lab.Options{Hosts: f.lab, Topology: lab.Topology(f.topology), MTU: f.mtu, Steer: f.steer}
+	return lab.Options{Hosts: f.lab, Topology: lab.Topology(f.topology), IPv6: f.ipv6, MTU: f.mtu, Steer: f.steer}
 }
 
 // measureMode replaces --xdp auto by the mode that is faster on the lab.
 func (f *nodeFlags) measureMode(ctx context.Context, l *lab.Lab) error {
-	if f.mode != "auto" {
+	if f.mode != "auto" || l.Options().Topology == lab.Router { // which frames that measure do not cross
 		return nil
 	}
 	attach, bind, _, err := bench.CalibrateMode(ctx, l, bench.Options{RoleCommand: roleArgs, Jumbo: f.jumbo})
@@ -133,7 +133,11 @@ const provokingSlots = 256
 
 // command prepares the process of one host.
 func (f *nodeFlags) command(l *lab.Lab, h lab.Host, self, program string, args []string) (*exec.Cmd, error) {
-	peers, err := peersFile(l.Peers(h.Index))
+	file, err := f.encapsulated(l.Peers(h.Index))
+	if err != nil {
+		return nil, err
+	}
+	peers, err := peersFile(file)
 	if err != nil {
 		return nil, err
 	}

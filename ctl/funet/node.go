@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/am"
@@ -34,6 +35,7 @@ import (
 type nodeFlags struct {
 	lab      int
 	topology string
+	ipv6     bool
 	mtu      int
 	steer    bool
 	apart    bool // on a lab of more hosts than processors, host 0 has one to itself
@@ -44,6 +46,7 @@ type nodeFlags struct {
 	ifaces []string
 	node   int
 	peers  string
+	encap  string // "": what the peers file says
 	gid    int
 
 	mode       string
@@ -69,14 +72,16 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	p := c.Flags()
 	f.given = p.Changed
 	p.IntVar(&f.lab, "lab", 0, "run on a lab of this many hosts (2 to 8) made for the occasion")
-	p.StringVar(&f.topology, "topology", "", "of the lab: pair, bridge or mesh (default: pair for 2 hosts, bridge for more)")
+	p.StringVar(&f.topology, "topology", "", "of the lab: pair, bridge, mesh or router (default: pair for 2 hosts, bridge for more)")
+	p.BoolVar(&f.ipv6, "ipv6", false, "on a lab with --topology router: IPv6 addresses")
 	p.IntVar(&f.mtu, "mtu", 1500, fmt.Sprintf("of the lab's links, in bytes, from %d", arctic.MinMTU))
 	p.BoolVar(&f.steer, "steer", false, "on a lab: receive each host's frames on its own processor (RPS), not on the sender's")
 	p.StringVar(&f.card, "card", "auto", "daemon: a funid's; embedded: of this process, which takes root; auto: a daemon's where funet run says which")
 	p.StringVar(&f.socket, "socket", "", "of the daemon (default: $FUNET_SOCKET, or "+attach.DefaultSocket+")")
 	p.StringSliceVar(&f.ifaces, "iface", nil, "on a real host: interface to use, or several with commas")
 	p.IntVar(&f.node, "node", -1, "on a real host: number of this node")
-	p.StringVar(&f.peers, "peers", "", "on a real host: file that lists the nodes and their MAC addresses")
+	p.StringVar(&f.peers, "peers", "", "on a real host: file that lists the nodes and their MAC or IP addresses")
+	p.StringVar(&f.encap, "encap", "", "ethernet: frames to MAC addresses on one segment; udp: in UDP datagrams to IP addresses, over routers (default: as the peers file says)")
 	p.IntVar(&f.gid, "gid", 0, "group identifier, 1 to 2047 (default: that of the peers file, or 1)")
 	p.StringVar(&f.mode, "xdp", "auto", "where the NIC program runs: auto, native or generic; on a lab auto measures")
 	p.StringVar(&f.bind, "bind", "auto", "how frames reach the process: auto, copy or zero-copy")
@@ -104,6 +109,8 @@ func (f *nodeFlags) check() error {
 	}
 	explicit := len(f.ifaces) > 0 || f.node >= 0 || f.peers != ""
 	switch {
+	case f.encap != "" && !known(f.encap):
+		return fmt.Errorf("--encap %s: use ethernet or udp", f.encap)
 	case f.lab != 0 && explicit:
 		return errors.New("--lab makes its own hosts; leave out --iface, --node and --peers")
 	case f.node < -1 || f.node < 0 && len(f.ifaces) > 0 && f.peers != "":
@@ -165,12 +172,33 @@ func (f *nodeFlags) checkLab() error {
 	if f.lab != 0 {
 		return cmp.Or(inRange("--lab", f.lab, lab.MinHosts, lab.MaxHosts), inRange("--mtu", f.mtu, arctic.MinMTU, lab.MaxMTU))
 	}
-	for _, flag := range []string{"topology", "mtu", "steer"} {
+	for _, flag := range []string{"topology", "ipv6", "mtu", "steer"} {
 		if f.given != nil && f.given(flag) {
 			return fmt.Errorf("--%s is that of a lab; add --lab N, or leave it out", flag)
 		}
 	}
 	return nil
+}
+
+// known says whether there is an encapsulation of the name.
+func known(encap string) bool {
+	_, err := cluster.ParseEncap(encap)
+	return err == nil
+}
+
+// encapsulated returns a peers file with the encapsulation that the flags ask for.
+func (f *nodeFlags) encapsulated(file *cluster.File) (*cluster.File, error) {
+	if f.encap == "" {
+		return file, nil
+	}
+	e, err := cluster.ParseEncap(f.encap)
+	if err == nil {
+		file, err = file.With(e)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--encap %s: %w", f.encap, err)
+	}
+	return file, nil
 }
 
 // pinnable refuses a processor that no thread can be pinned to.
@@ -238,6 +266,10 @@ type node struct {
 	own     *card.Card
 	with    *attach.Info
 	profile *hwprofiles.Profile // of the own card
+	// leads returns the interface that leads to a node, with an own card; peers is its peers file.
+	leads func(node uint16) string
+	peers string
+	udp   bool // its frames travel in datagrams
 }
 
 // open makes the card that the flags describe, or attaches to the daemon's.
@@ -250,6 +282,9 @@ func (f *nodeFlags) open(ctx context.Context) (*node, error) {
 		return nil, fmt.Errorf("--peers: %w; `funet lab peers` prints what a peers file looks like", err)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if file, err = f.encapsulated(file); err != nil {
 		return nil, err
 	}
 	gid := f.gid
@@ -284,7 +319,12 @@ func (f *nodeFlags) open(ctx context.Context) (*node, error) {
 		if p.Absent {
 			return nil, fmt.Errorf("--peers: node %d of %s is absent: %w; a group of embedded cards wants all its nodes, daemons do not (`funid`)", p.Node, f.peers, card.ErrNode)
 		}
-		cfg.Peers = append(cfg.Peers, card.Peer{Node: p.Node, MAC: [6]byte(p.MAC), Interface: iface})
+		peer := card.Peer{Node: p.Node, Address: p.Address, Interface: iface}
+		copy(peer.MAC[:], p.MAC)
+		cfg.Peers = append(cfg.Peers, peer)
+	}
+	if file.Encap == cluster.UDP {
+		cfg.UDP = &card.UDP{Port: file.Port}
 	}
 	// What a node allocates it allocates at the start; a collection in the middle
 	// of a measurement would only be noise.
@@ -305,7 +345,13 @@ func (f *nodeFlags) open(ctx context.Context) (*node, error) {
 		e.Pace(cpu)
 	}
 	e.Bind(ctx)
-	return &node{carrier: k, e: e, ctx: ctx, own: k, profile: f.machine}, nil
+	leads := func(node uint16) string {
+		if i := int(node); i < len(cfg.Peers) && cfg.Peers[i].Interface != "" {
+			return cfg.Peers[i].Interface
+		}
+		return f.ifaces[0]
+	}
+	return &node{carrier: k, e: e, ctx: ctx, own: k, profile: f.machine, leads: leads, peers: f.peers, udp: cfg.UDP != nil}, nil
 }
 
 // explain adds the state of a port to an error of a program, because a peer that
@@ -319,13 +365,31 @@ func (n *node) explain(err error) error {
 	}
 	var u *am.Undelivered
 	if errors.As(err, &u) && u.Reason == arctic.ReasonSilent && n.own != nil {
-		return fmt.Errorf("%w; see that the program runs there, with the same GID and the right MAC addresses in the peers file", err)
+		if fault := n.own.Fault(u.Node); fault != nil {
+			return fmt.Errorf("%w: %w", err, fault)
+		}
+		return n.silence(err, u.Node)
 	}
 	if errors.As(err, &u) && u.Reason == arctic.ReasonJob {
 		if n.own != nil {
 			return fmt.Errorf("%w; see that the peers files of all its nodes have the same token, or take another gid", err)
 		}
 		return fmt.Errorf("%w; start it again without --gid, which takes a free one, or ask the administrator to end the other there (`funet gid end`)", err)
+	}
+	return err
+}
+
+// silence adds to the error that a node is silent what the doctor finds wrong on the way there.
+func (n *node) silence(err error, node uint16) error {
+	var wrong []doctor.Finding
+	if !n.udp { // what is known of the way of datagrams the card has said
+		wrong = doctor.Silence(n.ctx, n.leads(node), n.peers, int(node))
+	}
+	if len(wrong) == 0 {
+		return fmt.Errorf("%w; see that the program runs there, with the same GID and the right addresses in the peers file, or let `funet doctor` find out why", err)
+	}
+	for _, w := range wrong {
+		err = fmt.Errorf("%w; %s of %s: %s: %s", err, w.Check, w.Subject, w.Found, w.Cure)
 	}
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
@@ -31,13 +32,17 @@ type service struct {
 }
 
 func (s *service) register(c *cobra.Command) *cobra.Command {
+	s.registerSocket(c)
+	c.Flags().BoolVar(&s.json, "json", false, "print one JSON document")
+	return c
+}
+
+func (s *service) registerSocket(c *cobra.Command) {
 	socket := os.Getenv(attach.SocketVariable)
 	if socket == "" {
 		socket = attach.DefaultSocket
 	}
 	c.Flags().StringVar(&s.socket, "socket", socket, "of funid; from "+attach.SocketVariable+" if that is set")
-	c.Flags().BoolVar(&s.json, "json", false, "print one JSON document")
-	return c
 }
 
 // patience is how long the daemon may take to answer.
@@ -91,11 +96,15 @@ func (s *service) admin(m daemon.Command, r report) error {
 
 func statusCommand() *cobra.Command {
 	var s service
-	return s.register(&cobra.Command{
+	var watch bool
+	c := s.register(&cobra.Command{
 		Use:   "status",
-		Short: "Show what funid does: jobs and contexts, an ordinary user his own",
+		Short: "Show what funid does: interfaces, jobs and contexts, an ordinary user his own",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
+			if watch {
+				return s.watchStatus(c.Context())
+			}
 			var r serviceStatus
 			if err := s.ask(attach.KindStatus, nil, &r); err != nil {
 				return err
@@ -103,6 +112,8 @@ func statusCommand() *cobra.Command {
 			return show(s.json, &r)
 		},
 	})
+	c.Flags().BoolVar(&watch, "watch", false, "show it anew each second, until Ctrl-C")
+	return c
 }
 
 // serviceStatus is the JSON document of status.
@@ -119,12 +130,13 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		if l.Configured != "" {
 			name = fmt.Sprintf("%s (configured as %s)", l.Interface, l.Configured)
 		}
-		why := ""
+		fmt.Fprintf(w, "interface %s: %s, XDP %s, %s, MTU %d, opened again %s\n", name, l.State, l.XDPMode, l.BindMode, l.MTU, count(int64(l.Reopened), "time"))
 		if l.Why != "" {
-			why = ": " + l.Why
+			fmt.Fprintf(w, "  since %s: %s\n", l.Since.Local().Format(time.DateTime), l.Why)
 		}
-		fmt.Fprintf(w, "interface %s is %s since %s, XDP %s, %s, MTU %d, opened again %s%s\n", name, l.State, l.Since.Format(time.DateTime),
-			l.XDPMode, l.BindMode, l.MTU, count(int64(l.Reopened), "time"), why)
+		if l.XDPWhy != "" {
+			fmt.Fprintf(w, "  %s\n", l.XDPWhy)
+		}
 	}
 	memory := r.Memory
 	if r.MemoryWhy != "" {
@@ -132,6 +144,16 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 	}
 	if !r.MemoryLocked {
 		memory += ", not all locked"
+	}
+	if r.Encap == cluster.UDP.String() {
+		fmt.Fprintf(w, "frames travel in UDP datagrams, with a path to %s\n", count(r.Paths, "peer"))
+	}
+	for _, p := range r.Missing {
+		why := p.Missing
+		if why == "" {
+			why = p.Heard
+		}
+		fmt.Fprintf(w, "  card %d at %s: %s\n", p.Card, p.Address, why)
 	}
 	fmt.Fprintf(w, "%s, %s of shared memory: %s\n", count(r.Connections, "connection"), count(r.Bytes, "byte"), memory)
 	fmt.Fprintf(w, "the card's thread has %s\n", r.Priority)

@@ -59,6 +59,7 @@ func command() *cobra.Command {
 privileges attach to it through a Unix socket. A configuration file:
 
 ` + "  card: 0                 # number of this host in the peers file\n" +
+			"  encap: udp              # where routers lie between the hosts; otherwise leave it out\n" +
 			"  peers: peers.yaml       # beside the file; `funet lab peers` prints one\n" +
 			"  polling: adaptive       # adaptive, spin, sleep\n" +
 			"  rules: [{gids: [1-2047], contexts: 64, bytes: 256MiB}]\n" + `

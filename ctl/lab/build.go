@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -20,7 +21,12 @@ import (
 // hosts in order, then that of the hub if there is one.
 func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 	for _, s := range spaces {
-		if err := s.netlink(prepare); err != nil {
+		if err := s.netlink(func(nl *netlink.Handle) error { return prepare(nl, o) }); err != nil {
+			return err
+		}
+	}
+	if o.Topology == Router {
+		if err := spaces[o.Hosts].do(forward); err != nil {
 			return err
 		}
 	}
@@ -36,7 +42,7 @@ func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 		}
 	}
 	for i := range hosts {
-		if err := spaces[i].netlink(func(nl *netlink.Handle) error { return bringUp(nl, hosts, i) }); err != nil {
+		if err := spaces[i].netlink(func(nl *netlink.Handle) error { return bringUp(nl, o, hosts, i) }); err != nil {
 			return err
 		}
 		if o.Steer {
@@ -48,6 +54,16 @@ func build(o Options, hosts []Host, cables []cable, spaces []*space) error {
 	if o.Topology == Bridge {
 		if err := spaces[o.Hosts].netlink(func(nl *netlink.Handle) error { return bringUpHub(nl, hosts) }); err != nil {
 			return err
+		}
+	}
+	if o.Topology == Router {
+		if err := spaces[o.Hosts].netlink(func(nl *netlink.Handle) error { return bringUpRouter(nl, hosts) }); err != nil {
+			return err
+		}
+		for i := range hosts {
+			if err := spaces[i].netlink(func(nl *netlink.Handle) error { return addRoutes(nl, &hosts[i].Interfaces[0]) }); err != nil {
+				return fmt.Errorf("host %d: %w", i, err)
+			}
 		}
 	}
 	deadline := time.Now().Add(linkDeadline)
@@ -78,12 +94,20 @@ func (s *space) netlink(f func(*netlink.Handle) error) error {
 
 // prepare makes a namespace silent and brings lo up. /proc/sys/net shows the namespace of the
 // thread that opens a file there, so this must run in the space.
-func prepare(nl *netlink.Handle) error {
-	for _, which := range []string{"all", "default"} {
-		err := os.WriteFile("/proc/sys/net/ipv6/conf/"+which+"/disable_ipv6", []byte("1"), 0)
-		// A kernel without IPv6 has no such file and needs none.
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("disable IPv6: %w", err)
+func prepare(nl *netlink.Handle, o Options) error {
+	settings := []setting{{"disable_ipv6", "1"}}
+	if o.Topology == Router {
+		// Addresses are those of the plan, and the link-local ones without which no neighbour is found for
+		// others' packets (ndisc_send_ns in net/ipv6/ndisc.c). They are usable at once.
+		settings = []setting{{"accept_dad", "0"}, {"accept_ra", "0"}, {"autoconf", "0"}, {"router_solicitations", "0"}, {"disable_ipv6", "0"}}
+	}
+	for _, s := range settings {
+		for _, which := range []string{"all", "default"} {
+			err := os.WriteFile("/proc/sys/net/ipv6/conf/"+which+"/"+s.name, []byte(s.value), 0)
+			// A kernel without IPv6 has no such file and needs none.
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("set %s of IPv6 to %s: %w", s.name, s.value, err)
+			}
 		}
 	}
 	lo, err := nl.LinkByName("lo")
@@ -92,6 +116,19 @@ func prepare(nl *netlink.Handle) error {
 	}
 	if err := nl.LinkSetUp(lo); err != nil {
 		return fmt.Errorf("bring up lo: %w", err)
+	}
+	return nil
+}
+
+// setting is a kernel variable of a namespace.
+type setting struct{ name, value string }
+
+// forward makes a router of the namespace of the thread.
+func forward() error {
+	for _, name := range []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding", "ipv6/conf/default/forwarding"} {
+		if err := os.WriteFile("/proc/sys/net/"+name, []byte("1"), 0); err != nil {
+			return fmt.Errorf("make a router of the hub: %w", permission(err))
+		}
 	}
 	return nil
 }
@@ -131,19 +168,17 @@ func addCable(nl *netlink.Handle, o Options, c cable, peer *os.File) error {
 }
 
 // bringUp gives host i its addresses and the neighbours it can reach.
-func bringUp(nl *netlink.Handle, hosts []Host, i int) error {
+func bringUp(nl *netlink.Handle, o Options, hosts []Host, i int) error {
 	h := &hosts[i]
 	for _, iface := range h.Interfaces {
 		link, err := nl.LinkByName(iface.Name)
 		if err != nil {
 			return fmt.Errorf("host %d: find %s: %w", i, iface.Name, err)
 		}
-		addr := &netlink.Addr{IPNet: &net.IPNet{
-			IP:   iface.Addr.Addr().AsSlice(),
-			Mask: net.CIDRMask(iface.Addr.Bits(), 32),
-		}}
-		if err := nl.AddrAdd(link, addr); err != nil {
-			return fmt.Errorf("host %d: give %s the address %s: %w", i, iface.Name, iface.Addr, err)
+		for _, a := range []netip.Prefix{iface.Addr, iface.Addr6} {
+			if err := addAddress(nl, link, a); err != nil {
+				return fmt.Errorf("host %d: %w", i, err)
+			}
 		}
 		if err := nl.LinkSetUp(link); err != nil {
 			return fmt.Errorf("host %d: bring up %s: %w", i, iface.Name, err)
@@ -151,7 +186,8 @@ func bringUp(nl *netlink.Handle, hosts []Host, i int) error {
 	}
 	for j := range hosts {
 		mine, theirs := h.to(j), hosts[j].to(i)
-		if mine == nil {
+		if mine == nil || o.Topology == Router { // which is asked for by ARP, as anywhere
+
 			continue
 		}
 		link, err := nl.LinkByName(mine.Name)
@@ -167,6 +203,57 @@ func bringUp(nl *netlink.Handle, hosts []Host, i int) error {
 		})
 		if err != nil {
 			return fmt.Errorf("host %d: add neighbour %s: %w", i, theirs.Addr.Addr(), err)
+		}
+	}
+	return nil
+}
+
+// addAddress gives an interface an address; none if it is the zero Prefix.
+func addAddress(nl *netlink.Handle, link netlink.Link, a netip.Prefix) error {
+	if !a.IsValid() {
+		return nil
+	}
+	err := nl.AddrAdd(link, &netlink.Addr{IPNet: ipNet(a)})
+	if err != nil {
+		return fmt.Errorf("give %s the address %s: %w", link.Attrs().Name, a, err)
+	}
+	return nil
+}
+
+func ipNet(a netip.Prefix) *net.IPNet {
+	return &net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), a.Addr().BitLen())}
+}
+
+// addRoutes leads to the other hosts through the router.
+func addRoutes(nl *netlink.Handle, i *Interface) error {
+	link, err := nl.LinkByName(i.Name)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", i.Name, err)
+	}
+	for to, via := range map[netip.Prefix]netip.Addr{all4: i.Gateway, all6: i.Gateway6} {
+		if err := nl.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(to), Gw: via.AsSlice()}); err != nil {
+			return fmt.Errorf("route %s through %s: %w", to, via, err)
+		}
+	}
+	return nil
+}
+
+// bringUpRouter gives the router's ports the addresses that are the hosts' gateways.
+func bringUpRouter(nl *netlink.Handle, hosts []Host) error {
+	for i, h := range hosts {
+		name := fmt.Sprint(portPrefix, i)
+		port, err := nl.LinkByName(name)
+		if err != nil {
+			return fmt.Errorf("router: find %s: %w", name, err)
+		}
+		at := h.Interfaces[0]
+		for _, a := range []netip.Prefix{netip.PrefixFrom(at.Gateway, at.Addr.Bits()), netip.PrefixFrom(at.Gateway6, at.Addr6.Bits())} {
+			if err := addAddress(nl, port, a); err != nil {
+				return fmt.Errorf("router: %w", err)
+			}
+		}
+		if err := nl.LinkSetUp(port); err != nil {
+			return fmt.Errorf("router: bring up %s: %w", name, err)
 		}
 	}
 	return nil

@@ -85,11 +85,11 @@ func construct(o Options) (*Lab, error) {
 	return newLab(o, hosts, spaces), nil
 }
 
-// makeSpaces makes the namespaces of the hosts and, for a bridge, the hub, and mounts them by name
+// makeSpaces makes the namespaces of the hosts and, for a bridge or a router, the hub, and mounts them by name
 // if the lab has one. On failure it returns those that it made.
 func makeSpaces(o Options) (spaces []*space, err error) {
 	n := o.Hosts
-	if o.Topology == Bridge {
+	if o.hub() {
 		n++
 	}
 	for i := range n {
@@ -164,7 +164,7 @@ func (l *Lab) Hosts() []Host {
 
 // Peers returns the peers file of one host: node i is host i, gid is left open. Every entry has
 // the interface that leads to the node; the host's own entry has its first interface and that
-// one's MAC. It returns nil if there is no such host.
+// one's addresses. Where a router lies between, the encapsulation is UDP. It returns nil if there is no such host.
 func (l *Lab) Peers(host int) *cluster.File {
 	if host < 0 || host >= len(l.hosts) {
 		return nil
@@ -172,9 +172,16 @@ func (l *Lab) Peers(host int) *cluster.File {
 	me := &l.hosts[host]
 	f := &cluster.File{}
 	for i, h := range l.Hosts() {
-		p := cluster.Peer{Node: uint16(i), MAC: h.Interfaces[0].MAC, Iface: h.Interfaces[0].Name}
+		at, iface := &h.Interfaces[0], h.Interfaces[0].Name
 		if i != host {
-			p.MAC, p.Iface = h.to(host).MAC, me.to(i).Name
+			at, iface = h.to(host), me.to(i).Name
+		}
+		p := cluster.Peer{Node: uint16(i), MAC: at.MAC, Iface: iface, Address: at.Addr.Addr()}
+		if l.opts.IPv6 {
+			p.Address = at.Addr6.Addr()
+		}
+		if l.opts.Topology == Router {
+			f.Encap, p.MAC = cluster.UDP, nil // nobody reaches it
 		}
 		f.Peers = append(f.Peers, p)
 	}
@@ -192,6 +199,15 @@ func (l *Lab) Do(host int, f func() error) error {
 		return err
 	}
 	return s.do(f)
+}
+
+// DoRouter is Do for the router of a lab with topology Router, which only who made the lab reaches; for others, and
+// without a router, it returns ErrNoHost.
+func (l *Lab) DoRouter(f func() error) error {
+	if l.opts.Topology != Router || len(l.spaces) <= len(l.hosts) {
+		return fmt.Errorf("%w: router", ErrNoHost)
+	}
+	return l.spaces[len(l.hosts)].do(f)
 }
 
 func (l *Lab) space(host int) (*space, error) {

@@ -56,7 +56,7 @@ func claim(o Options) error {
 			}
 		}
 		s = &state{
-			Name: o.Name, Stage: stageBuilding, Hosts: o.Hosts, Topology: o.Topology, MTU: o.MTU, Queues: o.Queues,
+			Name: o.Name, Stage: stageBuilding, Hosts: o.Hosts, Topology: o.Topology, IPv6: o.IPv6, MTU: o.MTU, Queues: o.Queues,
 			Created: time.Now().Round(time.Second),
 		}
 		if err := s.own(); err != nil {

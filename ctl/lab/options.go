@@ -43,12 +43,14 @@ const (
 	Pair   Topology = "pair"   // one veth pair between two hosts
 	Bridge Topology = "bridge" // a hub namespace with a Linux bridge, one veth pair to each host
 	Mesh   Topology = "mesh"   // a veth pair for every two hosts
+	Router Topology = "router" // a hub namespace that routes IP, one veth pair and network to each host
 )
 
 // Options describe a lab. Zero values of all but Hosts stand for the defaults.
 type Options struct {
 	Hosts    int      // 2..8
 	Topology Topology // default: Pair for 2 hosts, Bridge for more
+	IPv6     bool     // the peers files have the IPv6 addresses; of topology Router
 	MTU      int      // bytes, 68..65535, default 1500; of every interface and of the bridge
 	Queues   int      // receive and transmit queues of every interface, 1..64, default 1
 	// Steer has host i's frames received on processor i, modulo their number (Receive
@@ -73,13 +75,19 @@ func (o Options) complete() (Options, error) {
 		}
 	}
 	switch o.Topology {
-	case Bridge, Mesh:
+	case Bridge, Mesh, Router:
 	case Pair:
 		if o.Hosts != 2 {
 			return o, fmt.Errorf("%w: topology pair joins 2 hosts, not %d; want bridge or mesh", ErrOptions, o.Hosts)
 		}
 	default:
-		return o, fmt.Errorf("%w: topology %q, want pair, bridge or mesh", ErrOptions, o.Topology)
+		return o, fmt.Errorf("%w: topology %q, want pair, bridge, mesh or router", ErrOptions, o.Topology)
+	}
+	if o.IPv6 && o.Topology != Router {
+		return o, fmt.Errorf("%w: IPv6 with topology %s, want router; IPv6 is off in other labs", ErrOptions, o.Topology)
+	}
+	if o.Topology == Router && o.MTU != 0 && o.MTU < minIPv6MTU {
+		return o, fmt.Errorf("%w: MTU %d with topology router, want %d to %d: its hosts have IPv6", ErrOptions, o.MTU, minIPv6MTU, MaxMTU)
 	}
 	if o.MTU == 0 {
 		o.MTU = DefaultMTU
@@ -100,6 +108,12 @@ func (o Options) complete() (Options, error) {
 	}
 	return o, nil
 }
+
+// minIPv6MTU is what IPv6 needs (RFC 8200, 5).
+const minIPv6MTU = 1280
+
+// hub reports whether the lab has a namespace besides those of the hosts.
+func (o Options) hub() bool { return o.Topology == Bridge || o.Topology == Router }
 
 // checkName refuses what could leave the state directory or confuse a shell.
 func checkName(name string) error {

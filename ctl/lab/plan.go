@@ -21,7 +21,10 @@ type Interface struct {
 	Name string           // fu0; in a mesh fuJ leads to host J
 	MAC  net.HardwareAddr // locally administered, fixed
 	Addr netip.Prefix     // IPv4
-	Peer int              // mesh: the host at the other end; else -1
+	// Addr6 is IPv6, and Gateway and Gateway6 lead to the other hosts, in a lab with a router.
+	Addr6             netip.Prefix
+	Gateway, Gateway6 netip.Addr
+	Peer              int // mesh: the host at the other end; else -1
 }
 
 // cable is one veth pair. The space of an end is the index of a host, or that of the hub, which
@@ -34,7 +37,7 @@ type end struct {
 	mac   net.HardwareAddr
 }
 
-// The bridge in the hub's namespace, and the prefix of its ports: port 0 is joined to host 0.
+// The bridge in the hub's namespace, and the prefix of its ports, or the router's: port 0 is joined to host 0.
 const (
 	bridgeName = "fubr"
 	portPrefix = "fup"
@@ -47,6 +50,14 @@ func plan(o Options) (hosts []Host, cables []cable) {
 		hosts[i].Index = i
 		if o.Name != "" {
 			hosts[i].Namespace = fmt.Sprintf("funet-%s-%d", o.Name, i)
+		}
+		if o.Topology == Router {
+			hosts[i].Interfaces = []Interface{{
+				Name: "fu0", MAC: mac(hostMAC, i, 1), Peer: -1,
+				Addr: netip.PrefixFrom(routed4(i, 2), 24), Gateway: routed4(i, 1),
+				Addr6: netip.PrefixFrom(routed6(i, 2), 64), Gateway6: routed6(i, 1),
+			}}
+			continue
 		}
 		if o.Topology != Mesh {
 			hosts[i].Interfaces = []Interface{{
@@ -79,7 +90,7 @@ func plan(o Options) (hosts []Host, cables []cable) {
 	switch o.Topology {
 	case Pair:
 		cables = []cable{{at(0, hosts[0].Interfaces[0]), at(1, hosts[1].Interfaces[0])}}
-	case Bridge:
+	case Bridge, Router:
 		for i, h := range hosts {
 			port := end{o.Hosts, fmt.Sprint(portPrefix, i), mac(hubMAC, i, 1)}
 			cables = append(cables, cable{at(i, h.Interfaces[0]), port})
@@ -93,6 +104,22 @@ func plan(o Options) (hosts []Host, cables []cable) {
 	}
 	return hosts, cables
 }
+
+// routed4 and routed6 are addresses on the network between host i and the router, which has number 1 there. They
+// are of what is set aside for benchmarks (RFC 2544, RFC 5180).
+func routed4(i int, number byte) netip.Addr {
+	return netip.AddrFrom4([4]byte{198, 18, byte(100 + i), number})
+}
+
+func routed6(i int, number byte) netip.Addr {
+	return netip.AddrFrom16([16]byte{0x20, 0x01, 0x00, 0x02, 7: byte(i + 1), 15: number})
+}
+
+// all4 and all6 are the networks of all hosts.
+var (
+	all4 = netip.MustParsePrefix("198.18.0.0/15")
+	all6 = netip.MustParsePrefix("2001:2::/48")
+)
 
 // The fourth byte of a MAC tells hosts from the hub.
 const (
@@ -127,7 +154,7 @@ func namespaces(o Options) (names []string) {
 	for i := range o.Hosts {
 		names = append(names, fmt.Sprintf("funet-%s-%d", o.Name, i))
 	}
-	if o.Topology == Bridge {
+	if o.hub() {
 		names = append(names, hubNamespace(o.Name))
 	}
 	return names

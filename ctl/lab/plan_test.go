@@ -4,6 +4,7 @@ package lab
 
 import (
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -11,12 +12,12 @@ import (
 )
 
 // Every plan gives each interface a MAC and address of its own, puts the two ends of a cable in one
-// subnet (pair, mesh) or all hosts in one (bridge), and has the number of cables of its topology.
+// subnet (pair, mesh), all hosts in one (bridge) or each in its own with its gateway (router), and has the number of cables of its topology.
 func TestPlan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Options{
 			Hosts:    rapid.IntRange(MinHosts, MaxHosts).Draw(t, "hosts"),
-			Topology: rapid.SampledFrom([]Topology{"", Bridge, Mesh}).Draw(t, "topology"),
+			Topology: rapid.SampledFrom([]Topology{"", Bridge, Mesh, Router}).Draw(t, "topology"),
 			Name:     rapid.StringMatching(`[a-z0-9][a-z0-9-]{0,14}|`).Draw(t, "name"),
 		}
 		o, err := o.complete()
@@ -24,7 +25,7 @@ func TestPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		hosts, cables := plan(o)
-		want := map[Topology]int{Pair: 1, Bridge: o.Hosts, Mesh: o.Hosts * (o.Hosts - 1) / 2}[o.Topology]
+		want := map[Topology]int{Pair: 1, Bridge: o.Hosts, Mesh: o.Hosts * (o.Hosts - 1) / 2, Router: o.Hosts}[o.Topology]
 		if len(hosts) != o.Hosts || len(cables) != want {
 			t.Fatalf("%d hosts, %d cables, want %d, %d", len(hosts), len(cables), o.Hosts, want)
 		}
@@ -57,7 +58,17 @@ func TestPlan(t *testing.T) {
 					}
 					continue
 				}
-				if mine.Addr.Masked() != theirs.Addr.Masked() {
+				if o.Topology == Router {
+					for _, x := range []struct {
+						at, other netip.Prefix
+						via       netip.Addr
+						all       netip.Prefix
+					}{{mine.Addr, theirs.Addr, mine.Gateway, all4}, {mine.Addr6, theirs.Addr6, mine.Gateway6, all6}} {
+						if x.at.Masked() == x.other.Masked() || !x.at.Contains(x.via) || x.via == x.at.Addr() || !x.all.Contains(x.at.Addr()) {
+							t.Fatalf("hosts %d and %d: %+v", i, j, x)
+						}
+					}
+				} else if mine.Addr.Masked() != theirs.Addr.Masked() {
 					t.Fatalf("hosts %d and %d: %s and %s are in two subnets", i, j, mine.Addr, theirs.Addr)
 				}
 				if mine.Addr.Addr() == mine.Addr.Masked().Addr() {
@@ -69,7 +80,7 @@ func TestPlan(t *testing.T) {
 			}
 		}
 		for _, c := range cables {
-			if o.Topology == Bridge {
+			if o.hub() {
 				once(c.b.mac.String())
 			} else if hosts[c.a.space].to(c.b.space).Name != c.a.name || hosts[c.b.space].to(c.a.space).Name != c.b.name {
 				t.Fatalf("cable %+v has the wrong ends", c)
@@ -100,9 +111,9 @@ func TestPeersOfMesh(t *testing.T) {
 	}
 	// Node 0 has the MAC that host 0 shows to host 1, which is on its fu1, its first interface.
 	want := `peers:
-  - {node: 0, mac: "02:46:55:00:00:01", iface: "fu0"}
-  - {node: 1, mac: "02:46:55:00:01:01", iface: "fu0"}
-  - {node: 2, mac: "02:46:55:00:02:02", iface: "fu2"}
+  - {node: 0, mac: "02:46:55:00:00:01", address: "198.18.1.5", iface: "fu0"}
+  - {node: 1, mac: "02:46:55:00:01:01", address: "198.18.1.6", iface: "fu0"}
+  - {node: 2, mac: "02:46:55:00:02:02", address: "198.18.2.10", iface: "fu2"}
 `
 	if string(got) != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -124,6 +135,8 @@ func TestOptionsRefused(t *testing.T) {
 		{Options{Hosts: -1}, ErrOptions, "-1 hosts"},
 		{Options{Hosts: 3, Topology: Pair}, ErrOptions, "pair joins 2 hosts"},
 		{Options{Hosts: 2, Topology: "ring"}, ErrOptions, `"ring"`},
+		{Options{Hosts: 2, IPv6: true}, ErrOptions, "IPv6 with topology pair, want router"},
+		{Options{Hosts: 2, Topology: Router, MTU: 1279}, ErrOptions, "MTU 1279 with topology router"},
 		{Options{Hosts: 2, MTU: 67}, ErrOptions, "MTU 67"},
 		{Options{Hosts: 2, MTU: 65536}, ErrOptions, "MTU 65536"},
 		{Options{Hosts: 2, MTU: -1}, ErrOptions, "MTU -1"},

@@ -40,13 +40,14 @@ type state struct {
 	OwnerStart uint64    `json:"owner_start,omitempty"` // clock ticks since boot, proc_pid_stat(5) field 22
 	Hosts      int       `json:"hosts"`
 	Topology   Topology  `json:"topology"`
+	IPv6       bool      `json:"ipv6,omitempty"`
 	MTU        int       `json:"mtu"`
 	Queues     int       `json:"queues"`
 	Created    time.Time `json:"created"`
 }
 
 func (s *state) options() Options {
-	return Options{Hosts: s.Hosts, Topology: s.Topology, MTU: s.MTU, Queues: s.Queues, Name: s.Name}
+	return Options{Hosts: s.Hosts, Topology: s.Topology, IPv6: s.IPv6, MTU: s.MTU, Queues: s.Queues, Name: s.Name}
 }
 
 // own makes this process the owner.

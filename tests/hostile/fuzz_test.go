@@ -100,8 +100,10 @@ func FuzzMessages(f *testing.F) {
 			size := min(int(binary.LittleEndian.Uint16(input)), len(input)-2)
 			message := input[2 : 2+size]
 			input = input[2+size:]
-			if len(message) >= 8 && attach.Kind(binary.LittleEndian.Uint16(message[6:])) == attach.KindAdmin {
-				continue
+			if len(message) >= 8 {
+				if k := attach.Kind(binary.LittleEndian.Uint16(message[6:])); k == attach.KindAdmin || k == attach.KindCapture {
+					continue
+				}
 			}
 			if !exchange(t, k, message) {
 				break

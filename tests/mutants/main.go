@@ -11,6 +11,7 @@
 //	nonce              a greeting is believed that echoes no nonce
 //	duplicate          a frame that was accepted behind a gap is accepted again
 //	verdict            a repeated frame gets a new verdict instead of its old one
+//	fate               who observes a card is told the fate of the frame before
 //	negative           a transient reject frees the line as if it were an acknowledgment
 //	permanent          a packet rejected for good does not come back to its process
 //	halves             the packets that a mixed verdict accepted are sent again
@@ -40,6 +41,9 @@
 //	committed          a context that is out is idle whatever it has committed
 //	awaited            a node that does not come is expected for ever
 //	tries              the tries of an account after rejects are not bounded
+//	vain               a context that comes back books tries that it does not make
+//	removed            a peer that was removed is one still
+//	parted             what waits for a peer that was removed is not returned
 //	account            an account sends as much as it likes in a round
 //	bytes              blocks within the card cost nothing of what a step may copy
 //

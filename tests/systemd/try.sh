@@ -86,11 +86,24 @@ packaged() {
 	[ -z "$wrong" ]
 }
 
-inside() {
-	wrong=
+cable() {
 	ip link add fu0 address 02:46:55:00:00:01 type veth peer name fu1
 	ip link set fu0 up
 	ip link set fu1 up
+}
+
+says() { # says TEXT: whether the status does within a minute
+	local n
+	for n in $(seq 600); do
+		funet status 2>&1 | grep -q "$1" && echo yes && return
+		sleep 0.1
+	done
+	funet status 2>&1
+}
+
+inside() {
+	wrong=
+	cable
 	systemctl start funid || true
 	check "state" '^active$' "$(systemctl is-active funid)"
 	local pid
@@ -109,6 +122,12 @@ inside() {
 	check "status for an ordinary user" 'card 0 of' "$(runuser -u nobody -- funet status 2>&1)"
 	check "a program of an ordinary user" 'every one verified' "$(cd / && timeout 100 funet run -n 2 --user nobody -- funet pingpong --exchanges 200 2>&1)"
 	check "metrics" 'funid_info' "$(curl -sS --unix-socket /run/funet/metrics.sock http://funid/metrics 2>&1)"
+	ip link del fu0
+	check "an interface that is gone is known" '^yes$' "$(says 'interface fu0 is gone')"
+	cable
+	check "it is opened again without a privilege" '^yes$' "$(says 'opened again 1 time')"
+	check "a program then" 'every one verified' "$(cd / && timeout 100 funet run -n 2 --user nobody -- funet pingpong --exchanges 200 2>&1)"
+	check "nothing was restarted" "^$pid\$" "$(systemctl show -p MainPID --value funid)"
 	systemctl kill -s KILL funid
 	local n now
 	for n in $(seq 600); do

@@ -32,6 +32,7 @@ const (
 	KindAdmin                     // an administrator's command, in JSON
 	KindInfo                      // which card this is, in JSON
 	KindDetach                    // end the context when what it sent has arrived
+	KindCapture                   // the card's frames from now on, for an administrator (package ctl/capture)
 
 	// AnswerBit makes a request's kind that of its answer.
 	AnswerBit Kind = 0x8000
@@ -92,8 +93,8 @@ func fixed(b []byte, k Kind, n int) error {
 }
 
 // EncodeBody composes a message of a header and a body: a request of KindStatus or
-// KindInfo, without a body; one of KindAdmin, or the answer to one of the three, with
-// JSON; or the answer to a request of KindUnsegment or KindDetach that was carried out,
+// KindInfo, without a body; one of KindAdmin or KindCapture, or the answer to one of the four, with
+// JSON; the answers after the first to one of KindCapture, with frames; or the answer to a request of KindUnsegment or KindDetach that was carried out,
 // without. A body too long for a message is ErrMalformed.
 func EncodeBody(k Kind, body []byte) ([]byte, error) {
 	if len(body) > MaxMessage-HeaderSize {

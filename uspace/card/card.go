@@ -24,7 +24,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/netip"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,6 +38,7 @@ import (
 	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/uspace/port"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )
 
@@ -50,9 +53,18 @@ const (
 
 // Peer is a member of the group.
 type Peer struct {
-	Node      uint16
-	MAC       [6]byte
+	Node uint16
+	MAC  [6]byte
+	// Address is where the member is with Config.UDP, which does not ask for MAC.
+	Address   netip.Addr
 	Interface string // local interface that leads there; "" means the first
+}
+
+// UDP has frames travel in UDP datagrams.
+type UDP struct {
+	Port uint16 // 0: encap.DefaultPort; all members of the group have the same
+	// Tell takes a line when the way to a member is lost or found, from any goroutine; nil: nobody reads one.
+	Tell func(line string)
 }
 
 // Config says how to make a card.
@@ -76,6 +88,9 @@ type Config struct {
 	RxRing, FillFrames int
 	// System lets frames of the system group in, too; see SystemEvents.
 	System bool
+	// UDP, if not nil, sends frames in datagrams to the members' addresses, over routers. Peers has the
+	// card's own address, too.
+	UDP *UDP
 	// CPU pins the calling thread; negative leaves it where the kernel puts it.
 	CPU int
 	// Profile is the hardware that the card, its links and the processor beside it are to
@@ -170,7 +185,7 @@ func Open(c Config) (_ *Card, err error) {
 			return nil, fmt.Errorf("opening card: %w", context.Cause(k.until))
 		}
 		p, err := afxdp.Open(afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: c.BusyPoll, Jumbo: c.Jumbo, RxRing: c.RxRing, FillFrames: c.FillFrames})
+			HugePages: c.HugePages, BusyPoll: c.BusyPoll, Jumbo: c.Jumbo, RxRing: c.RxRing, FillFrames: c.FillFrames, UDP: c.datagrams(len(k.ports))})
 		if err != nil {
 			return nil, err
 		}
@@ -261,7 +276,11 @@ func (c *Config) engineConfig() (engine.Config, error) {
 		if !ok {
 			return cfg, fmt.Errorf("node %d is behind interface %s, which the card does not have; it has %v", p.Node, p.Interface, c.Interfaces)
 		}
-		cfg.Peers = append(cfg.Peers, engine.Peer{Card: p.Node, Address: p.MAC, Port: at})
+		address := p.MAC
+		if c.UDP != nil {
+			address = encap.Address(p.Node)
+		}
+		cfg.Peers = append(cfg.Peers, engine.Peer{Card: p.Node, Address: address, Port: at})
 	}
 	if !self {
 		return cfg, fmt.Errorf("node %d: %w; use 0 to %d", c.Node, ErrNode, len(cfg.Routes)-1)
@@ -270,6 +289,34 @@ func (c *Config) engineConfig() (engine.Config, error) {
 		c.Tune(&cfg)
 	}
 	return cfg, nil
+}
+
+// datagrams returns what the port of an interface, by its place among Interfaces, has to know with UDP.
+func (c *Config) datagrams(at int) *afxdp.UDP {
+	if c.UDP == nil {
+		return nil
+	}
+	u := &afxdp.UDP{Port: c.UDP.Port, Tell: c.UDP.Tell}
+	for _, p := range c.Peers {
+		switch {
+		case p.Node == c.Node:
+			u.Local = p.Address
+		case max(0, slices.Index(c.Interfaces, p.Interface)) == at:
+			u.Peers = append(u.Peers, encap.Peer{Card: p.Node, Address: p.Address})
+		}
+	}
+	return u
+}
+
+// Fault says what is known to be wrong with the way to a node's card, nil if nothing is: with UDP, that there is no
+// route, neighbour or room for frames, which wraps paths.ErrNoPath, or what a router has answered of late.
+func (k *Card) Fault(node uint16) error {
+	for _, p := range k.ports {
+		if err := p.Fault(node); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Interface returns the process's end of the context.

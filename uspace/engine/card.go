@@ -66,6 +66,8 @@ type Card struct {
 	header   arctic.Header // of the frame being looked at
 	out      arctic.Header // of the frame being composed
 	atOnce   bool          // a packet of the frame being looked at asks for an acknowledgment
+	fate     Fate          // of the frame being looked at
+	see      func(port int, frame []byte, fate Fate)
 }
 
 // New makes a card. It has no contexts yet; see Attach.
@@ -237,6 +239,9 @@ func (c *Card) receive(i int) {
 	n := p.Receive(c.received[:most])
 	for _, b := range c.received[:n] {
 		c.preprocess(b)
+		if c.see != nil {
+			c.see(i, b, c.fate)
+		}
 	}
 	if n == most {
 		c.more = true

@@ -14,6 +14,7 @@ import (
 
 func (c *Card) preprocess(b []byte) {
 	c.counters.FramesReceived++
+	c.fate = Fate{Outcome: Accepted}
 	f, err := arctic.Parse(b)
 	if err != nil {
 		c.damaged(err)
@@ -25,15 +26,18 @@ func (c *Card) preprocess(b []byte) {
 	switch {
 	case h.DestinationCard != c.cfg.Card:
 		c.counters.DroppedMisrouted++
+		c.fate.Outcome = Misrouted
 		return
 	case p == nil || p.Address != h.From:
 		c.counters.DroppedStranger++
+		c.fate.Outcome = Stranger
 		return
 	}
 	current := !h.Hello && p.established && h.DestinationIncarnation == c.cfg.Incarnation && h.SourceIncarnation == p.incarnation
 	if !c.hasGroup(h.GID) {
 		c.counters.DroppedGroup++
 		if !current {
+			c.fate.Outcome = ForeignGroup
 			return
 		}
 		// Its acknowledgments are for all groups, and its packets are rejected:
@@ -45,6 +49,7 @@ func (c *Card) preprocess(b []byte) {
 		c.greeted(p, h)
 		return
 	case !current:
+		c.fate.Outcome = Stale
 		c.stale(p)
 		return
 	}
@@ -76,6 +81,7 @@ const blocksPerTrain = 4
 func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	if h.Age >= Window {
 		c.counters.OutOfWindow++ // no sender has that many unanswered
+		c.fate.Outcome = OutOfWindow
 		return
 	}
 	fl := c.flow(p, h.Level)
@@ -84,11 +90,13 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	// It is within the window: settle has moved expect to Age, or less, before it.
 	if int32(seq-fl.expect) < 0 || fl.isAccepted(seq) {
 		c.counters.Duplicates++
+		c.fate.Outcome = Duplicate
 		c.oweNow(p)
 		return
 	}
 	if fl.isRefused(seq) {
 		c.counters.Duplicates++
+		c.fate.Outcome = Duplicate
 		c.counters.RepeatedRejects++
 		c.answerAgain(fl, seq)
 		return
@@ -110,6 +118,7 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	}
 	if verdict.retry|verdict.fail != 0 {
 		c.counters.RejectsSent += uint64(bits.OnesCount64(verdict.retry | verdict.fail))
+		c.fate = Fate{Rejected, verdict.first()}
 		c.remember(fl, &verdict)
 		return
 	}
@@ -174,21 +183,31 @@ func (r *rejected) note(i int, reason arctic.Reason) {
 	}
 }
 
+// first is a reason of the verdict, which rejects something: the permanent one, if there is.
+func (r *rejected) first() arctic.Reason {
+	if r.fail != 0 {
+		return r.failReason
+	}
+	return r.retryReason
+}
+
 // damaged counts a frame that Parse refused.
 func (c *Card) damaged(err error) {
 	n := &c.counters
 	for _, d := range []struct {
 		err   error
 		count *uint64
+		fate  Outcome
 	}{
-		{arctic.ErrForeign, &n.DroppedForeign}, {arctic.ErrShort, &n.DroppedShort},
-		{arctic.ErrVersion, &n.DroppedVersion}, {arctic.ErrLength, &n.DroppedLength},
-		{arctic.ErrChecksum, &n.DroppedChecksum}, {arctic.ErrFlags, &n.DroppedReserved},
-		{arctic.ErrPacket, &n.DroppedPacket}, {arctic.ErrTrain, &n.DroppedPacket},
-		{arctic.ErrBlock, &n.DroppedPacket},
+		{arctic.ErrForeign, &n.DroppedForeign, NotFUNet}, {arctic.ErrShort, &n.DroppedShort, CutShort},
+		{arctic.ErrVersion, &n.DroppedVersion, OtherVersion}, {arctic.ErrLength, &n.DroppedLength, BadLength},
+		{arctic.ErrChecksum, &n.DroppedChecksum, BadChecksum}, {arctic.ErrFlags, &n.DroppedReserved, BadReserved},
+		{arctic.ErrPacket, &n.DroppedPacket, BadTrain}, {arctic.ErrTrain, &n.DroppedPacket, BadTrain},
+		{arctic.ErrBlock, &n.DroppedPacket, BadTrain},
 	} {
 		if errors.Is(err, d.err) {
 			*d.count++
+			c.fate.Outcome = d.fate
 			return
 		}
 	}

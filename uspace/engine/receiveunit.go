@@ -36,6 +36,9 @@ func (c *Card) runReceive() {
 		b := u.frame
 		u.frame = nil
 		c.preprocess(b)
+		if c.see != nil {
+			c.see(u.port, b, c.fate)
+		}
 	}
 	c.more = true
 }

@@ -130,10 +130,12 @@ func TestForgedFramesAreDropped(t *testing.T) {
 		{"packet of another group", resealed(withByte(forge(message, nothing), arctic.HeaderSize+7, 0xff)), func(c *engine.Counters) *uint64 { return &c.DroppedPacket }},
 	} {
 		b := newBed(t, setup{cards: 3, slots: 16, net: near})
+		seen := observe(b.cards[0])
 		exactlyOnce(b, newTraffic(b, 1, 2))
 		before := b.cards[0].Counters()
 		b.inject(c.frame)
 		b.step(b.next())
+		seen.agree(t)
 		after := b.cards[0].Counters()
 		if n := *c.counter(&after) - *c.counter(&before); n != 1 {
 			t.Errorf("%s: counted %d times, want once\n%s", c.what, n, b.counters())

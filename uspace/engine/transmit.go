@@ -15,6 +15,9 @@ func (c *Card) reserve(p *peer) []byte {
 // send finishes a frame of n bytes.
 func (c *Card) send(p *peer, b []byte, n int) {
 	arctic.Seal(b, n)
+	if c.see != nil {
+		c.see(p.Port, b[:n], Fate{Outcome: Sent})
+	}
 	c.cfg.Ports[p.Port].Commit(n)
 	c.counters.FramesSent++
 }

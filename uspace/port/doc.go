@@ -3,6 +3,9 @@
 // and reorders frames as a seed says, and paced around another port, as slow as
 // the links of a modelled network.
 //
+// What a port does to a frame is no matter of the card's: where afxdp sends UDP datagrams, package encap is their
+// headers and package paths the ways that the kernel knows to the peers.
+//
 // The journey of a frame out: the card calls Reserve, composes the frame in the
 // buffer that it got, and Commit. Flush puts everything committed on the wire.
 // In: Receive lends the card up to len(frames) received frames, which it reads

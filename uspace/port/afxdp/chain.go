@@ -54,10 +54,13 @@ func (p *Port) receiveChains(frames [][]byte) int {
 			continue
 		}
 		p.lent, p.n = q, n
+		if p.udp != nil {
+			lent = p.udp.unwrap(frames[:lent])
+		}
 		if lent > 0 {
 			return lent
 		}
-		p.Release() // what was dropped
+		p.Release() // what was dropped, or no datagrams
 	}
 	return 0
 }

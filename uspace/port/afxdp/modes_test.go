@@ -103,7 +103,7 @@ func TestModesRefused(t *testing.T) {
 		ask  Config
 		says string
 	}{
-		{Config{Attach: xdp.AttachGeneric, Bind: xdp.BindZeroCopy}, "attach native before, or bind copy"},
+		{Config{Attach: xdp.AttachGeneric, Bind: xdp.BindZeroCopy}, "attach native before, or use copy mode"},
 		{Config{Bind: xdp.BindZeroCopy}, "use copy mode"},
 		{Config{Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy}, "use copy mode"},
 	} {

@@ -44,6 +44,9 @@ type Config struct {
 	// than 512 for 512; with Jumbo there are as many times more as the longest frame fills,
 	// up to 4096 in all. Small ones provoke losses.
 	RxRing, FillFrames int
+	// UDP, if not nil, sends and receives frames in UDP datagrams. MTU and Jumbo concern those, and frames are
+	// shorter by the headers of IP and UDP; a path to a peer with a smaller MTU shortens the frames to all.
+	UDP *UDP
 	// NIC is a program that was loaded before, for as many queues as the interface has or more, and lets in
 	// its groups, with those of Groups besides. It stays the caller's. nil: Open loads one.
 	NIC *bpf.NIC
@@ -62,6 +65,7 @@ type Info struct {
 	Queues    int
 	XDPMode   xdp.AttachMode // native or generic
 	BindMode  xdp.BindMode   // copy or zero-copy
+	UDPPort   uint16         // 0: frames have an EtherType of their own
 	// Why is why the modes are no better, where others were tried or would be expected, and what
 	// else is to be known about the interface, in a sentence; "" when there is nothing to say.
 	Why string
@@ -89,9 +93,15 @@ func Open(c Config) (_ *Port, err error) {
 	if ifc.Flags&net.FlagUp == 0 {
 		return nil, fmt.Errorf("opening interface %s: %w; `ip link set %s up` mends it", c.Interface, xdp.ErrNetDown, c.Interface)
 	}
-	if ifc.MTU < arctic.MinMTU {
+	least := arctic.MinMTU
+	if c.UDP != nil {
+		udp := c.UDP.complete()
+		c.UDP = &udp
+		least = leastMTU(udp.Local)
+	}
+	if ifc.MTU < least {
 		return nil, fmt.Errorf("opening interface %s: %w: %d bytes, FUNet needs %d; `ip link set %s mtu 1500` mends it",
-			c.Interface, ErrMTU, ifc.MTU, arctic.MinMTU, c.Interface)
+			c.Interface, ErrMTU, ifc.MTU, least, c.Interface)
 	}
 	n, err := xdp.Queues(c.Interface)
 	if err != nil {
@@ -103,12 +113,20 @@ func Open(c Config) (_ *Port, err error) {
 			err = errors.Join(err, p.Close())
 		}
 	}()
+	load := bpf.Load{Queues: n, Frags: c.Jumbo}
+	if c.UDP != nil {
+		if err := p.openPaths(c.UDP, ifc); err != nil {
+			return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
+		}
+		p.info.UDPPort = c.UDP.Port
+		load.UDPPort = c.UDP.Port
+	}
 	kind, err := xdp.KindOf(c.Interface)
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
 	if p.nic = c.NIC; p.nic == nil {
-		if p.nic, err = bpf.LoadNIC(bpf.Load{Queues: n, Frags: c.Jumbo}); err != nil {
+		if p.nic, err = bpf.LoadNIC(load); err != nil {
 			return nil, fmt.Errorf("opening interface %s: %w", c.Interface, p.explain(c, err))
 		}
 		p.own = p.nic
@@ -141,14 +159,15 @@ func Open(c Config) (_ *Port, err error) {
 		why = append(why, kind.Remark)
 	}
 	p.info.Why = strings.Join(why, "; ")
-	return p, nil
+	return p, p.follow()
 }
 
 // climb opens the port in the modes of a rung.
 func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 	z := c.sizes(ifc.MTU, r.bind == xdp.BindZeroCopy)
-	p.sizes, p.frameMax = z, z.frameMax
-	p.info.FrameSize, p.info.Jumbo = z.frameMax, c.Jumbo
+	p.sizes, p.frameMax, p.room = z, z.frameMax, z.room
+	p.narrow()
+	p.info.FrameSize, p.info.Jumbo = p.frameMax, c.Jumbo
 	if need := z.rxParts; c.Jumbo && (sizeOr(c.RxRing, z.rxSlots) < need || sizeOr(c.FillFrames, z.rxFrames) < need) {
 		return fmt.Errorf("opening interface %s for frames of %d bytes: %w: it fills %d slots; use larger rings, or a smaller MTU",
 			c.Interface, z.frameMax, ErrRing, need)
@@ -178,7 +197,7 @@ func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 	p.sock = p.queues[0].sock
 	p.tx, p.done = p.sock.Tx(), p.sock.Completion()
 	if c.Jumbo {
-		p.asm = newAssembly(z.frameMax, sizeOr(c.RxRing, z.rxSlots))
+		p.asm = newAssembly(z.wireMax, sizeOr(c.RxRing, z.rxSlots))
 		p.slabs = newSlabs(p.umem, n*z.rxFrames, z)
 	} else {
 		p.free = xdp.NewAllocator(p.umem, n*z.rxFrames, z.txFrames)
@@ -207,7 +226,7 @@ func (p *Port) explain(c Config, err error) error {
 	case !errors.Is(err, xdp.ErrNotSupported):
 	case c.Jumbo:
 		return fmt.Errorf("%w; for jumbo frames kernel (Linux 6.6) and driver must have multi-buffer AF_XDP: do without on every node", err)
-	case p.frameMax < p.info.MTU+arctic.EthernetSize:
+	case p.sizes.wireMax < p.info.MTU+arctic.EthernetSize:
 		return fmt.Errorf("%w; or use jumbo frames on every node", err)
 	}
 	return err
@@ -242,9 +261,10 @@ func (p *Port) openQueue(c Config, r rung, q int) error {
 // acknowledgment that spares a peer its retries. It may be called twice.
 func (p *Port) Close() error {
 	p.drain()
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	var errs []error
+	if p.udp != nil {
+		p.udp.paths.Close()
+	}
 	if p.attach != nil {
 		errs = append(errs, p.attach.Close())
 	}

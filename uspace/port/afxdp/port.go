@@ -20,6 +20,12 @@
 // mode a driver may allow fewer parts a frame than the kernel (netdev's
 // xdp-zc-max-segs; at an MTU of 9000 a frame has 3).
 //
+// With Config.UDP frames travel in UDP datagrams (package encap): Commit writes the headers in front of the
+// frame, where Reserve left room, and Receive strips them in place, so the card sees frames as ever. The way
+// to each peer is read from an immutable table that a goroutine of its own makes anew as the kernel's routes
+// and neighbours change (package paths). A frame for which there is no way, or which is too long for
+// it, is not sent and counted (Datagrams); the card sends it again, as any that was lost.
+//
 // Open tries the modes best first and takes the first that works (modes.go); Info says which it is and
 // why it is no better. Each socket has frames on its fill ring before it is bound, because a
 // driver may take the receive buffers of a queue, which are the kernel's own, too, from there at
@@ -45,7 +51,7 @@ import (
 
 // Port is an AF_XDP port; it implements port.Port.
 type Port struct {
-	mu      sync.Mutex // guards attach and info.XDPMode, which Watch changes
+	mu      sync.Mutex // guards the mode in info and why, which Watch changes
 	info    Info
 	ifindex int
 	nic     *bpf.NIC
@@ -75,7 +81,9 @@ type Port struct {
 	committed uint32
 	unsent    bool // the kernel left frames in the ring
 	frameMax  int
+	room      int // bytes left free before a frame, for the headers of a datagram
 	sizes     sizes
+	udp       *udp          // nil: frames have an EtherType of their own
 	drainTime time.Duration // of Close; the constant, but in tests
 }
 
@@ -120,6 +128,12 @@ func (p *Port) Receive(frames [][]byte) int {
 			if b := p.umem.Data(d); b != nil {
 				frames[k] = b
 				k++
+			}
+		}
+		if p.udp != nil {
+			if k = p.udp.unwrap(frames[:k]); k == 0 {
+				p.Release() // they were none
+				continue
 			}
 		}
 		return k
@@ -183,18 +197,25 @@ func (p *Port) Reserve() []byte {
 			at, _ = p.free.Get()
 		}
 		p.at = at
-		p.reserved = p.umem.Frame(at)[:p.frameMax]
+		p.reserved = p.umem.Frame(at)[p.room:][:p.frameMax]
 	}
 	return p.reserved
 }
 
 // Commit puts the reserved frame on the tx ring.
 func (p *Port) Commit(n int) {
+	start, end := 0, n
+	if p.udp != nil {
+		var ok bool
+		if start, end, ok = p.udp.wrap(p.umem.Span(p.at, p.room+n), n); !ok {
+			return // what is reserved stays so
+		}
+	}
 	if p.slabs != nil {
-		p.commitChain(n)
+		p.commitChain(start, end)
 		return
 	}
-	p.tx.Set(p.committed, xdp.Desc{Addr: p.at, Len: uint32(n)})
+	p.tx.Set(p.committed, xdp.Desc{Addr: p.at + uint64(start), Len: uint32(end - start)})
 	p.committed++
 	p.reserved = nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port"
+	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )
 
@@ -92,6 +93,16 @@ func compose(f []byte, to, from *Port, n uint32) {
 	}
 	copy(f, to.info.MAC[:])
 	copy(f[6:], from.info.MAC[:])
+	if to.udp != nil && len(f) >= bpf.FrameMin { // the address stands for the card, which the frame says, too
+		a, b := encap.Address(cardOf(to)), encap.Address(cardOf(from))
+		copy(f, a[:])
+		copy(f[6:], b[:])
+		defer func() {
+			f[15] = 0 // all of one level, and so of one flow
+			binary.LittleEndian.PutUint16(f[24:], cardOf(from))
+			binary.LittleEndian.PutUint16(f[26:], cardOf(to))
+		}()
+	}
 	binary.BigEndian.PutUint16(f[12:], bpf.EtherType)
 	f[14] = bpf.Version
 	binary.LittleEndian.PutUint16(f[16:], uint16(len(f)-14))
@@ -142,7 +153,7 @@ func receive(t *testing.T, p *Port, want, batch int) (all [][]byte) {
 // in order, and that nothing else does.
 func exchange(t *testing.T, from, to *Port, sizes []int, atOnce int) {
 	t.Helper()
-	want := make([]byte, to.FrameSize())
+	want := make([]byte, max(from.FrameSize(), to.FrameSize()))
 	for first := 0; first < len(sizes); first += atOnce {
 		part := sizes[first:min(first+atOnce, len(sizes))]
 		for i, size := range part {

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/port/encap"
 )
 
 const (
@@ -40,7 +41,9 @@ const (
 // sizes are what an MTU asks for. Ring sizes are powers of two.
 type sizes struct {
 	umemFrame uint32 // bytes
-	frameMax  int    // bytes of the longest frame
+	wireMax   int    // bytes of the longest frame on the wire
+	frameMax  int    // and as the card sees it, without the headers of a datagram
+	room      int    // bytes free in front of a frame that is to be sent
 	rxParts   uint32 // UMEM frames that it is received into
 	txParts   uint32 // and sent from
 	rxSlots   uint32 // of the rx ring of a queue
@@ -60,18 +63,31 @@ func (c *Config) sizes(mtu int, zeroCopy bool) sizes {
 		if zeroCopy || mtu+arctic.EthernetSize+headroom > int(z.umemFrame) {
 			z.umemFrame = 4096
 		}
-		z.frameMax = min(mtu+arctic.EthernetSize, int(z.umemFrame)-headroom)
+		z.wireMax = min(mtu+arctic.EthernetSize, int(z.umemFrame)-headroom)
+		z.frame(c.UDP)
 		return z
 	}
-	z := sizes{umemFrame: 4096, frameMax: min(mtu+arctic.EthernetSize, longest)}
-	parts := func(room int) uint32 { return uint32((z.frameMax + room - 1) / room) }
-	z.rxParts, z.txParts = parts(int(z.umemFrame)-headroom), parts(int(z.umemFrame))
+	z := sizes{umemFrame: 4096, wireMax: min(mtu+arctic.EthernetSize, longest)}
+	z.frame(c.UDP)
+	parts := func(bytes, room int) uint32 { return uint32((bytes + room - 1) / room) }
+	z.rxParts, z.txParts = parts(z.wireMax, int(z.umemFrame)-headroom), parts(z.room+z.frameMax, int(z.umemFrame))
 	z.rxFrames = min(powerOfTwo(rxFrames*z.rxParts), jumboFrames)
 	z.rxSlots = max(rxSlots, z.rxFrames)
 	// Whole slabs.
 	z.txFrames = min(txFrames*z.txParts, jumboFrames/z.txParts*z.txParts)
 	z.txSlots = powerOfTwo(z.txFrames)
 	return z
+}
+
+// frame finds out what of a frame on the wire the card sees. The headers of a datagram take the place of the
+// Ethernet header, and more, so what is sent ends at most so much after the room as it does in a frame
+// without.
+func (z *sizes) frame(u *UDP) {
+	z.frameMax = z.wireMax
+	if u != nil {
+		z.room = encap.Room
+		z.frameMax -= encap.Overhead(u.Local)
+	}
 }
 
 // powerOfTwo is the smallest power of two that is not less than n > 0.

@@ -69,16 +69,17 @@ func (p *Port) reserveSlab() []byte {
 		}
 	}
 	p.at = at
-	p.reserved = p.umem.Span(at, p.frameMax)
+	p.reserved = p.umem.Span(at+uint64(p.room), p.frameMax)
 	return p.reserved
 }
 
-// commitChain is Commit.
-func (p *Port) commitChain(n int) {
+// commitChain is Commit of what lies from start to end in the slab.
+func (p *Port) commitChain(start, end int) {
 	parts := 0
-	for at := 0; ; at += p.slabs.frame {
-		d := xdp.Desc{Addr: p.at + uint64(at), Len: uint32(min(n-at, p.slabs.frame))}
-		last := n-at <= p.slabs.frame
+	for at := start; ; {
+		next := min(end, at-at%p.slabs.frame+p.slabs.frame)
+		d := xdp.Desc{Addr: p.at + uint64(at), Len: uint32(next - at)}
+		last := next == end
 		if !last {
 			d.Options = xdp.PacketContinued
 		}
@@ -88,6 +89,7 @@ func (p *Port) commitChain(n int) {
 		if last {
 			break
 		}
+		at = next
 	}
 	p.slabs.sent(p.at, parts)
 	p.reserved = nil

@@ -74,26 +74,25 @@ func (p *Port) judge(s sample) Finding {
 		p.told = true
 		return Finding{Said: what + "; in generic mode FUNet has no part in that: see `funet doctor`, and the log of the kernel"}
 	case i.BindMode == xdp.BindZeroCopy && v == notRun && proven:
-		return Finding{Said: what + "; opening it anew", Reopen: true, Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy}
+		return Finding{Said: what + "; opening it anew", Reopen: true, Attach: xdp.AttachAuto, Bind: xdp.BindAuto}
 	case i.BindMode == xdp.BindZeroCopy && v == silent: // at once to where the driver does as without FUNet
 		return Finding{Said: what + "; opening it anew in generic mode", Reopen: true, Attach: xdp.AttachGeneric, Bind: xdp.BindCopy}
 	case i.BindMode == xdp.BindZeroCopy:
-		return Finding{Said: what + "; opening it anew in native mode with copies", Reopen: true, Attach: xdp.AttachNative, Bind: xdp.BindCopy}
+		return Finding{Said: what + "; opening it anew without zero-copy", Reopen: true, Attach: xdp.AttachAuto, Bind: xdp.BindCopy}
 	case v == notRun && proven:
-		if err := p.attachAnew(xdp.AttachNative); err == nil {
+		if err := p.attachAnew(xdp.AttachNative, ""); err == nil {
 			return Finding{Said: what + "; attached it anew"}
 		}
 	}
-	if err := p.attachAnew(xdp.AttachGeneric); err != nil {
+	if err := p.attachAnew(xdp.AttachGeneric, "native mode was left ("+v.String()+")"); err != nil {
 		return Finding{Said: fmt.Sprintf("%s; attaching it anew in generic mode failed: %v", what, err), Reopen: true, Attach: xdp.AttachGeneric, Bind: xdp.BindCopy}
 	}
 	return Finding{Said: what + "; attached it anew in generic mode"}
 }
 
-// attachAnew detaches the NIC program and attaches it. The sockets stay.
-func (p *Port) attachAnew(mode xdp.AttachMode) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// attachAnew detaches the NIC program and attaches it, and notes why the mode is no better. The sockets stay. What
+// takes long, where the driver resets the link, nobody who asks for Info waits for.
+func (p *Port) attachAnew(mode xdp.AttachMode, why string) error {
 	if p.attach != nil {
 		if err := p.attach.Close(); err != nil {
 			return err
@@ -104,7 +103,16 @@ func (p *Port) attachAnew(mode xdp.AttachMode) error {
 	if err != nil {
 		return err
 	}
-	p.attach, p.info.XDPMode = a, a.Mode()
+	p.attach = a
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.info.XDPMode = mode
+	if why != "" && p.info.Why != "" {
+		why = p.info.Why + "; " + why
+	}
+	if why != "" {
+		p.info.Why = why
+	}
 	return nil
 }
 

@@ -33,6 +33,10 @@ const (
 	silent
 )
 
+func (v verdict) String() string {
+	return [...]string{"nothing is wrong", "the program was not run", "the queue had no buffers", "nothing came back"}[v]
+}
+
 const (
 	// settle is how long frames may be counted late: drivers read a NIC's counters every two seconds.
 	settle = 3 * time.Second
@@ -47,6 +51,8 @@ const (
 	// unanswered is how many frames the kernel must have sent in that time; those of a TCP
 	// connection that waits are five in six seconds (RFC 6298).
 	unanswered = 4
+	// gap between two samples is too long to conclude anything: nobody looked, or the interface was down.
+	gap = 5 * time.Second
 	// firstTime is how long after it began a silence can be the port's fault.
 	firstTime = 2 * time.Minute
 )
@@ -65,6 +71,10 @@ type watcher struct {
 
 // look takes a sample and judges.
 func (w *watcher) look(s sample) verdict {
+	if s.at.Sub(w.last.at) > gap {
+		w.reset = !w.began.at.IsZero() // perhaps
+		w.began.at = time.Time{}
+	}
 	if w.began.at.IsZero() || s.rx < w.last.rx || s.missed < w.last.missed || s.tx < w.last.tx { // the driver began to count anew
 		w.began, w.last, w.saw, w.heard, w.still = s, s, s, s, sample{}
 		return sound

@@ -21,6 +21,7 @@ type second struct {
 	rx, tx, missed, seen uint64
 	sent                 uint32
 	down                 bool
+	unwatched            int // seconds before it in which nobody looked
 }
 
 // tell has a watcher look once a second, times over, and returns the first verdict that is not sound and in which
@@ -29,7 +30,7 @@ func tell(w *watcher, story ...second) (v verdict, at int) {
 	s := sample{at: time.Unix(1000, 0), carrier: true}
 	w.look(s)
 	for i, x := range story {
-		s = sample{at: s.at.Add(time.Second), rx: s.rx + x.rx, tx: s.tx + x.tx, missed: s.missed + x.missed, seen: s.seen + x.seen, sent: s.sent + x.sent, carrier: !x.down}
+		s = sample{at: s.at.Add(time.Duration(1+x.unwatched) * time.Second), rx: s.rx + x.rx, tx: s.tx + x.tx, missed: s.missed + x.missed, seen: s.seen + x.seen, sent: s.sent + x.sent, carrier: !x.down}
 		if v := w.look(s); v != sound {
 			return v, i + 1
 		}
@@ -82,6 +83,7 @@ func TestWatcher(t *testing.T) {
 		"XDP not counted as sent":        {times(100, second{sent: 5}), true, sound, 0},
 		"silent after a reset":           {then(times(3, second{down: true}), times(60, second{tx: 1})), true, silent, 43},
 		"a switch learns for 30 seconds": {then(times(3, second{down: true}), times(31, second{tx: 1}), times(300, busy)), true, sound, 0},
+		"down, and nobody looked":        {then(times(5, busy), []second{{unwatched: 100, tx: 9, missed: 9}}, times(31, second{tx: 1}), times(300, busy)), true, sound, 0},
 		"no carrier":                     {times(300, second{tx: 1, down: true}), true, sound, 0},
 		"others leave later":             {then(times(119, busy), times(300, second{tx: 1})), true, sound, 0},
 	} {
@@ -204,6 +206,9 @@ func TestWatchAttachesAnew(t *testing.T) {
 		if got := b.Info().XDPMode; got != c.mode {
 			t.Fatalf("attached %s, want %s", got, c.mode)
 		}
+		if why := b.Info().Why; strings.Contains(why, "native mode was left (the program was not run)") != (c.mode == xdp.AttachGeneric) {
+			t.Errorf("attached %s: %q", c.mode, why)
+		}
 		if c.mode == xdp.AttachNative {
 			// Before it sees anything again.
 			continue
@@ -232,9 +237,9 @@ func TestWatchAsksToReopen(t *testing.T) {
 		bind          xdp.BindMode
 		says          string
 	}{
-		"worked":    {true, false, func(n int, s *sample) { s.rx += 10 }, xdp.AttachNative, xdp.BindZeroCopy, "not run any more; opening it anew"},
-		"never did": {false, false, func(n int, s *sample) { s.rx += 10 }, xdp.AttachNative, xdp.BindCopy, "native mode with copies"},
-		"deaf":      {true, false, func(n int, s *sample) { s.missed += 10 }, xdp.AttachNative, xdp.BindCopy, "for want of buffers"},
+		"worked":    {true, false, func(n int, s *sample) { s.rx += 10 }, xdp.AttachAuto, xdp.BindAuto, "not run any more; opening it anew"},
+		"never did": {false, false, func(n int, s *sample) { s.rx += 10 }, xdp.AttachAuto, xdp.BindCopy, "without zero-copy"},
+		"deaf":      {true, false, func(n int, s *sample) { s.missed += 10 }, xdp.AttachAuto, xdp.BindCopy, "for want of buffers"},
 		"silent":    {false, true, func(n int, s *sample) { s.tx += 10 }, xdp.AttachGeneric, xdp.BindCopy, "heard nothing for"},
 	} {
 		p := &Port{info: Info{Interface: "eth0", XDPMode: xdp.AttachNative, BindMode: xdp.BindZeroCopy}, watcher: watcher{heardBefore: c.heard}}

@@ -1,0 +1,106 @@
+package capture
+
+// This file is how records travel from the daemon to the process: batches, each a message's body. Numbers
+// are little-endian.
+//
+//	batch   interfaces (4)  then for each: seen (8)  lost (8)
+//	        then records up to the end
+//	record  time (8)  length (4)  kept (4)  interface (1)  outcome (1)  reason (1)  zero (1)  kept bytes
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/engine"
+)
+
+const (
+	recordHeader = 20
+	batchHeader  = 4
+	countsSize   = 16
+	// MaxInterfaces is the most interfaces of a capture.
+	MaxInterfaces = 64
+	// BatchSize is the longest batch in bytes.
+	BatchSize = attach.MaxMessage - attach.HeaderSize
+	// MaxSnap is the most bytes of a frame that are kept: every batch has room for one.
+	MaxSnap = BatchSize - batchHeader - MaxInterfaces*countsSize - recordHeader
+)
+
+// ErrMalformed: what the daemon sent is no batch.
+var ErrMalformed = errors.New("not a batch of captured frames; run the same version of FUNet on both sides")
+
+// Request is the JSON that asks for a capture. The first answer is Begin, and those after it are batches, until
+// one of the two sides closes the connection.
+type Request struct {
+	Snap int `json:"snap_bytes"` // of each frame; 0: all of it
+}
+
+// Begin is the JSON of the first answer.
+type Begin struct {
+	attach.Info
+	Snap int `json:"snap_bytes"` // of each frame
+}
+
+// Record is a frame that was seen.
+type Record struct {
+	Time      int64 // nanoseconds since 1970
+	Interface int
+	Fate      engine.Fate
+	Length    int // bytes of the frame
+	Data      []byte
+}
+
+// Counts are of one interface since the capture began.
+type Counts struct{ Seen, Lost uint64 }
+
+func encodeHeader(b *[recordHeader]byte, r *Record) {
+	binary.LittleEndian.PutUint64(b[0:], uint64(r.Time))
+	binary.LittleEndian.PutUint32(b[8:], uint32(r.Length))
+	binary.LittleEndian.PutUint32(b[12:], uint32(len(r.Data)))
+	b[16], b[17], b[18], b[19] = byte(r.Interface), byte(r.Fate.Outcome), byte(r.Fate.Reason), 0
+}
+
+func headerKept(b *[recordHeader]byte) int { return int(binary.LittleEndian.Uint32(b[12:])) }
+
+// appendCounts begins a batch.
+func (r *Ring) appendCounts(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(r.counts)))
+	for i := range r.counts {
+		b = binary.LittleEndian.AppendUint64(b, r.counts[i].seen.Load())
+		b = binary.LittleEndian.AppendUint64(b, r.counts[i].lost.Load())
+	}
+	return b
+}
+
+// DecodeBatch calls see for each record of a batch of a capture on so many interfaces, until one fails, and
+// returns the counts. Data aliases b. Any bytes may be given.
+func DecodeBatch(b []byte, interfaces int, see func(*Record) error) ([]Counts, error) {
+	if len(b) < batchHeader+interfaces*countsSize || int64(binary.LittleEndian.Uint32(b)) != int64(interfaces) {
+		return nil, fmt.Errorf("reading %d bytes: %w", len(b), ErrMalformed)
+	}
+	b = b[batchHeader:]
+	counts := make([]Counts, interfaces)
+	for i := range counts {
+		counts[i] = Counts{Seen: binary.LittleEndian.Uint64(b), Lost: binary.LittleEndian.Uint64(b[8:])}
+		b = b[countsSize:]
+	}
+	for len(b) > 0 {
+		if len(b) < recordHeader {
+			return nil, fmt.Errorf("reading a record of %d bytes: %w", len(b), ErrMalformed)
+		}
+		length, kept := int64(binary.LittleEndian.Uint32(b[8:])), int64(binary.LittleEndian.Uint32(b[12:]))
+		if kept > length || kept > int64(len(b)-recordHeader) || int(b[16]) >= interfaces || b[17] >= byte(engine.Outcomes) || b[19] != 0 {
+			return nil, fmt.Errorf("reading a record of %d of %d bytes: %w", kept, length, ErrMalformed)
+		}
+		r := Record{Time: int64(binary.LittleEndian.Uint64(b)), Length: int(length), Interface: int(b[16]),
+			Fate: engine.Fate{Outcome: engine.Outcome(b[17]), Reason: arctic.Reason(b[18])}, Data: b[recordHeader : recordHeader+kept]}
+		if err := see(&r); err != nil {
+			return counts, err
+		}
+		b = b[recordHeader+kept:]
+	}
+	return counts, nil
+}

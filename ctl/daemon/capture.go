@@ -1,0 +1,148 @@
+package daemon
+
+// This file gives an administrator the card's frames. The card's thread puts them into a ring, for
+// which it waits for nobody; the connection's goroutine sends them on. When the process does not read, the ring fills
+// and frames are counted as lost. Only one process at a time captures: each costs the card's thread a copy
+// of every frame, and the daemon a ring.
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/capture"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/engine"
+)
+
+const (
+	// captureLook is how often the ring is looked at: the card's thread wakes nobody for it.
+	captureLook = 5 * time.Millisecond
+	// captureBeat is how often the counts are sent while there is nothing else to send.
+	captureBeat = 250 * time.Millisecond
+)
+
+// capture carries out KindCapture: it answers until the connection or the daemon ends.
+func (c *connection) capture(message []byte) error {
+	body, err := attach.DecodeBody(message, attach.KindCapture)
+	if err != nil {
+		return err
+	}
+	if !c.d.administrator(&c.peer) {
+		return fmt.Errorf("capturing frames as user %d: %w", c.peer.uid, attach.ErrForbidden)
+	}
+	var ask capture.Request
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&ask); err != nil {
+		return fmt.Errorf("reading what to capture: %w: %w", err, attach.ErrCommand)
+	}
+	if ask.Snap < 0 || ask.Snap > capture.MaxSnap {
+		return fmt.Errorf("capturing %d bytes of each frame, not 1 to %d, or 0 for all: %w", ask.Snap, capture.MaxSnap, attach.ErrCommand)
+	}
+	if ask.Snap == 0 {
+		ask.Snap = capture.MaxSnap
+	}
+	if err := c.d.beginCapture(&c.peer); err != nil {
+		return err
+	}
+	defer c.d.endCapture()
+	ring := capture.NewRing(capture.RingSize, min(len(c.d.cfg.Interfaces), capture.MaxInterfaces), ask.Snap)
+	begin := c.d.loop.start
+	base := begin.UnixNano()
+	see := func(port int, frame []byte, fate engine.Fate) {
+		ring.Put(base+int64(time.Since(begin)), port, frame, fate)
+	}
+	if err := c.answerJSON(attach.KindCapture, capture.Begin{Info: c.d.info(), Snap: ask.Snap}); err != nil {
+		return err
+	}
+	if err := c.d.observe(see); err != nil {
+		return err
+	}
+	defer func() { _ = c.d.observe(nil) }() // else the card's thread has ended
+	return c.drainCapture(ring)
+}
+
+// drainCapture sends what is in the ring until that fails.
+func (c *connection) drainCapture(ring *capture.Ring) error {
+	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil { // a process may take its time; the end of the daemon closes the connection
+		return errGone
+	}
+	tick := time.NewTicker(captureLook)
+	defer tick.Stop()
+	last := time.Now()
+	batch := make([]byte, 0, capture.BatchSize)
+	for {
+		b, some := ring.Take(batch[:0])
+		if !some && time.Since(last) < captureBeat {
+			if err := c.heard(); err != nil {
+				return err
+			}
+			select {
+			case <-tick.C:
+			case <-c.d.loop.ended:
+				return ErrEnded
+			}
+			continue
+		}
+		message, err := attach.EncodeBody(attach.KindCapture|attach.AnswerBit, b)
+		if err != nil {
+			return err
+		}
+		if err := attach.Send(c.conn, message); err != nil {
+			return fmt.Errorf("%w: %w", errGone, err)
+		}
+		last = time.Now()
+	}
+}
+
+// heard returns an error when the process has closed the connection, or says something, for which a capture has no
+// answer.
+func (c *connection) heard() error {
+	raw, err := c.conn.SyscallConn()
+	if err != nil {
+		return errGone
+	}
+	said, quiet := 0, false
+	err = raw.Control(func(fd uintptr) {
+		var b [1]byte
+		n, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		said, quiet = n, errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)
+	})
+	switch {
+	case err == nil && quiet:
+		return nil
+	case err == nil && said > 0:
+		return fmt.Errorf("capturing while another message comes: %w", attach.ErrMalformed)
+	}
+	return errGone
+}
+
+// beginCapture makes the process the one who captures.
+func (d *Daemon) beginCapture(p *peer) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.capturing != nil {
+		return fmt.Errorf("process %d of user %d captures already; end it first: %w", d.capturing.pid, d.capturing.uid, attach.ErrTaken)
+	}
+	d.capturing = p
+	return nil
+}
+
+func (d *Daemon) endCapture() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.capturing = nil
+}
+
+// observe has the card's thread show frames to see; nil ends it.
+func (d *Daemon) observe(see func(port int, frame []byte, fate engine.Fate)) error {
+	return d.loop.do(func() {
+		d.loop.see = see
+		d.loop.card.Observe(see)
+	})
+}

@@ -1,0 +1,127 @@
+package doctor
+
+// This file is the facts.
+
+import (
+	"net"
+	"net/netip"
+
+	"github.com/funet/funet/ctl/doctor/probe"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// Facts are what was gathered. What was not looked at is nil.
+type Facts struct {
+	Host      Host
+	Interface *Interface
+	Daemon    *Daemon
+	Peer      *Peer
+}
+
+// Host is the machine, and the process that looks.
+type Host struct {
+	Kernel       string
+	Major, Minor int
+	AFXDP        error    // why no AF_XDP socket can be had; nil: it can
+	Missing      []string // capabilities that making a card needs
+	Memlock      uint64   // bytes, RLIMIT_MEMLOCK; the greatest number is no limit
+	MayLock      bool     // CAP_IPC_LOCK: the limit does not matter
+	WantHuge     bool     // the user wants huge pages
+	HugeBytes    int      // of one
+	HugeFree     int
+	Processors   int
+	Governors    []string // each that is in use; nil: no frequency scaling
+	Isolated     string   // processors, as the kernel lists them
+	Clock        string   // source
+	Clocks       []string // sources there are
+	Synchronised bool
+	Autogroup    bool
+}
+
+// Interface is a network interface.
+type Interface struct {
+	Name     string
+	There    bool
+	Others   []string // interfaces there are, if this one is not
+	Up       bool
+	Carrier  bool
+	MTU      int // bytes
+	MAC      net.HardwareAddr
+	Loopback bool
+	Kind     string // of netlink: device, veth, bond, vlan, bridge, macvlan, ...
+	Driver   string
+	Master   string // bond or bridge that it belongs to
+	// MasterKind is the master's Kind.
+	MasterKind string
+	Slaves     []string // that belong to it
+	VLANs      []string // interfaces of VLANs on it
+	Parent     string   // of a VLAN or macvlan
+	Program    uint32   // XDP program that is attached; 0: none
+	Ours       bool     // it is FUNet's
+	Rx, Tx     int      // queues
+	Modes      *Modes   // nil: not tried
+	ModesErr   error
+	Features   map[string]bool // of ethtool that are on
+	RPS        []string        // queues with Receive Packet Steering
+	Processors int
+	HasDaemon  bool // the daemon that answers has it
+}
+
+// Modes is what the driver was found to do.
+type Modes struct {
+	Native, NativeFrags, Generic, Copy, ZeroCopy Tried
+}
+
+// Tried is an answer of xdp.Probe.
+type Tried struct {
+	Yes, Known bool
+	Why        string // it is not
+}
+
+// State is how a daemon's socket answers.
+type State string
+
+// The states.
+const (
+	Answers   State = "answers"
+	NoSocket  State = "no socket"
+	Deaf      State = "nobody listens"
+	Forbidden State = "forbidden"
+	Silent    State = "silent"
+	Foreign   State = "another version"
+	Odd       State = "odd"
+)
+
+// Daemon is funid on this host.
+type Daemon struct {
+	Socket string
+	State  State
+	Err    string
+	Info   attach.Info // of one that answers
+	ABI    uint32      // of this program
+	Wanted bool        // the user expects one
+}
+
+// Peer is another host, and what is between.
+type Peer struct {
+	Given string // by the user
+	Node  int    // of the peers file; negative: not given so
+	// Problem says why the peer could not be looked for: a name that does not resolve and the like.
+	Problem string
+	Cure    string
+	MAC     net.HardwareAddr // as given, in the peers file too; nil: by address
+	Addr    netip.Addr       // the zero Addr: none is known
+	// OwnListed is whether the peers file has the interface's own address; true without one.
+	OwnListed bool
+	OwnNode   int // in the peers file; negative: none
+	// Neighbour is what the kernel has for Addr, and NeighbourState how it got it.
+	Neighbour      net.HardwareAddr
+	NeighbourState string // of ip-neighbour(8): reachable, stale, failed, permanent, ...
+	Gateway        netip.Addr
+	RouteVia       string // interface
+	RouteErr       string
+	Own            bool // it is this host itself
+	Result         *probe.Result
+	ProbeErr       string
+	Port           uint16
+}

@@ -1,0 +1,70 @@
+package doctor
+
+// This file is what the doctor says.
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Verdict is what a finding comes to.
+type Verdict string
+
+// The verdicts.
+const (
+	OK   Verdict = "ok"
+	Warn Verdict = "warn"
+	Fail Verdict = "fail"
+)
+
+// Finding is one line.
+type Finding struct {
+	Check   string  `json:"check"`   // what was looked at: a stable name
+	Subject string  `json:"subject"` // where: "host", an interface, "daemon" or the peer as it was named
+	Verdict Verdict `json:"verdict"`
+	Found   string  `json:"found"`
+	Cure    string  `json:"cure,omitempty"` // of what is not OK
+}
+
+// Judge makes findings of facts.
+func Judge(f *Facts) []Finding {
+	list := judgeHost(&f.Host)
+	if f.Interface != nil {
+		list = append(list, judgeInterface(f.Interface)...)
+	}
+	if f.Daemon != nil {
+		list = append(list, judgeDaemon(f.Daemon, f.Interface)...)
+	}
+	if f.Peer != nil {
+		list = append(list, judgePeer(f)...)
+	}
+	return list
+}
+
+// Worst is the worst verdict of findings.
+func Worst(list []Finding) Verdict {
+	order := []Verdict{OK, Warn, Fail}
+	worst := 0
+	for _, f := range list {
+		worst = max(worst, slices.Index(order, f.Verdict))
+	}
+	return order[worst]
+}
+
+// about collects findings about one subject.
+type about struct {
+	subject string
+	list    []Finding
+}
+
+func (a *about) ok(check, format string, args ...any) {
+	a.list = append(a.list, Finding{Check: check, Subject: a.subject, Verdict: OK, Found: fmt.Sprintf(format, args...)})
+}
+
+func (a *about) warn(check, cure, format string, args ...any) {
+	a.list = append(a.list, Finding{Check: check, Subject: a.subject, Verdict: Warn, Found: fmt.Sprintf(format, args...), Cure: cure})
+}
+
+func (a *about) fail(check, cure, format string, args ...any) {
+	a.list = append(a.list, Finding{Check: check, Subject: a.subject, Verdict: Fail, Found: fmt.Sprintf(format, args...), Cure: cure})
+}

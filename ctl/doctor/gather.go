@@ -1,0 +1,53 @@
+package doctor
+
+// This file is what to look at, and looking.
+
+import (
+	"context"
+	"time"
+)
+
+// Options say what to look at.
+type Options struct {
+	Interface   string // "": that of the peer in the peers file, else the daemon's, if it has one
+	Peer        string // MAC address, IP address, host name or node of Peers; "": none
+	Peers       string // peers file; "": none
+	Socket      string // of funid
+	WantDaemon  bool   // that none runs is a failure
+	WantHuge    bool   // huge pages are wanted
+	LeaveDriver bool   // do not try what it can do
+	Port        uint16 // UDP port of the peer's answerer; 0: probe.DefaultPort
+	Patience    time.Duration
+}
+
+// Gather collects facts. The only error is the context's cause.
+func Gather(ctx context.Context, o Options) (*Facts, error) {
+	f := &Facts{Host: gatherHost(o.WantHuge)}
+	f.Daemon = gatherDaemon(ctx, o.Socket, o.WantDaemon)
+	var p *Peer
+	if o.Peer != "" {
+		var iface string
+		p, iface = findPeer(ctx, &o)
+		f.Peer = p
+		if o.Interface == "" {
+			o.Interface = iface
+		}
+	}
+	if o.Interface == "" && f.Daemon.State == Answers && len(f.Daemon.Info.Interfaces) == 1 {
+		o.Interface = f.Daemon.Info.Interfaces[0]
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if o.Interface != "" {
+		f.Interface = gatherInterface(o.Interface, !o.LeaveDriver)
+		f.Interface.HasDaemon = f.Daemon.owns(o.Interface)
+	}
+	if p != nil && p.Problem == "" {
+		p.look(ctx, &o, f.Interface)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return f, nil
+}

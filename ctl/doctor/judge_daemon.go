@@ -1,0 +1,41 @@
+package doctor
+
+// This file judges funid on this host.
+
+import "strings"
+
+func judgeDaemon(d *Daemon, i *Interface) []Finding {
+	a := &about{subject: "funid"}
+	switch d.State {
+	case Answers:
+		a.ok("daemon", "card %d of %s at %s, interfaces %s, XDP %s, %s", d.Info.Card, d.Info.Host, d.Socket, strings.Join(d.Info.Interfaces, ", "), d.Info.XDPMode, d.Info.BindMode)
+	case NoSocket, Deaf:
+		report, cure := a.warn, "`systemctl start funid`, or start it by hand (`funid --help`); say where it listens with --socket"
+		if d.Wanted {
+			report = a.fail
+		}
+		report("daemon", cure, "none runs: %s at %s; programs need one, or root and a card of their own", d.State, d.Socket)
+		return a.list
+	case Forbidden:
+		a.fail("daemon", "let everybody reach the socket: its folder wants mode 755 and the socket 666 (`ls -ld`); funid decides itself who may do what", "this user may not connect to %s", d.Socket)
+		return a.list
+	case Foreign:
+		a.fail("daemon", "run the same version of FUNet on both sides, and restart funid after an upgrade", "what listens at %s speaks another version: %s", d.Socket, d.Err)
+		return a.list
+	case Silent:
+		a.fail("daemon", "look into its log (`journalctl -u funid`), and restart it", "funid at %s does not answer: stopped, or stuck", d.Socket)
+		return a.list
+	default:
+		a.fail("daemon", "say with --socket where funid listens, or restart it", "what listens at %s is not a funid: %s", d.Socket, d.Err)
+		return a.list
+	}
+	if d.Info.ABI != d.ABI {
+		a.fail("daemon version", "run the same version of FUNet on both sides, and restart funid after an upgrade", "funid has ABI %d, this program %d", d.Info.ABI, d.ABI)
+	} else {
+		a.ok("daemon version", "ABI %d, as this program's", d.ABI)
+	}
+	if i != nil && i.There && !i.HasDaemon {
+		a.warn("daemon interface", "add it to the peers file or to `interfaces` in funid's configuration, or look at another with --iface", "funid does not have %s", i.Name)
+	}
+	return a.list
+}

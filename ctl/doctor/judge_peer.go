@@ -1,0 +1,197 @@
+package doctor
+
+// This file judges the peer, and what is between.
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/funet/funet/ctl/doctor/probe"
+	"github.com/funet/funet/uspace/arctic"
+)
+
+func judgePeer(f *Facts) []Finding {
+	p, a := f.Peer, &about{subject: f.Peer.Given}
+	switch {
+	case p.Problem != "":
+		a.fail("peer", p.Cure, "%s", p.Problem)
+		return a.list
+	case p.Own:
+		a.fail("peer", "name another host's", "this is the address of this host")
+		return a.list
+	}
+	if !p.OwnListed {
+		a.fail("own entry", "give this host's node the address that `ip link` shows", "the peers file has no address of this host: peers drop its frames")
+	}
+	if p.ProbeErr != "" {
+		a.warn("peer", "mend what is said of the interface above, and look as root", "could not be asked: %s", p.ProbeErr)
+		return a.list
+	}
+	r := p.Result
+	if r == nil {
+		return a.list
+	}
+	p.judgePresence(a, f)
+	p.judgeCards(a, f)
+	if r.Peer != nil && r.Peer.FrameVersion != arctic.Version {
+		a.fail("version", "run the same version of FUNet on all hosts", "the peer's frames have version %d, this host's %d", r.Peer.FrameVersion, arctic.Version)
+	}
+	for c := range probe.Carriers {
+		p.judgePassage(a, f, c)
+	}
+	p.judgeMTU(a, f.Interface)
+	return a.list
+}
+
+// judgePresence says whether the peer is there.
+func (p *Peer) judgePresence(a *about, f *Facts) {
+	r, iface := p.Result, f.Interface.Name
+	routed := "FUNet's own frames are not routed: use UDP encapsulation (encap: udp) where there is a router between, or put both on one segment"
+	switch {
+	case p.RouteErr != "":
+		a.fail("presence", "add a route, or name an address of this segment", "no route to %s: %s", p.Addr, p.RouteErr)
+	case p.RouteVia != "" && p.RouteVia != iface:
+		a.warn("presence", "look at "+p.RouteVia+" (--iface), or correct the route", "the kernel's route to %s leaves by %s, not %s", p.Addr, p.RouteVia, iface)
+	case p.Gateway.IsValid():
+		a.fail("presence", routed, "on another segment: the way to %s is through %s", p.Addr, p.Gateway)
+	case r.Peer != nil:
+		a.ok("presence", "%s (%s) answers", r.Peer.Name, r.Peer.MAC)
+	case p.MAC != nil && len(r.Others) > 0:
+		cure := "correct the address; on this segment answer " + hosts(r.Others)
+		if p.Node >= 0 {
+			cure = fmt.Sprintf("correct mac of node %d in the peers file; on this segment answer %s", p.Node, hosts(r.Others))
+		}
+		a.fail("presence", cure, "nobody answers at %s, others do", p.MAC)
+	case p.NeighbourState == "failed", p.NeighbourState == "incomplete":
+		cure := "is the host up, is the address its, and is it on this segment (same VLAN, same switch)?"
+		if len(r.Others) > 0 {
+			cure += " On this segment answer " + hosts(r.Others)
+		}
+		a.fail("presence", cure, "absent: nobody has %s on this segment", p.Addr)
+	case p.Neighbour != nil:
+		a.warn("presence", answerer(f), "the kernel knows %s at %s (%s), but nothing answers probes", p.Addr, p.Neighbour, p.NeighbourState)
+	default:
+		a.warn("presence", answerer(f), "silent: nothing answers at %s", p.Given)
+	}
+	if r.Peer != nil && p.Neighbour != nil && !p.Gateway.IsValid() && !bytes.Equal(p.Neighbour, r.Peer.MAC) {
+		a.fail("neighbour", "find the host with the same IP address, or delete the stale entry: `ip neigh del "+p.Addr.String()+" dev "+iface+"`",
+			"the kernel sends %s to %s, but %s answers", p.Addr, p.Neighbour, r.Peer.MAC)
+	}
+}
+
+// answerer says how the other side is made to answer.
+func answerer(f *Facts) string {
+	return fmt.Sprintf("run `funet doctor --answer --iface INTERFACE` on the peer and look again; if nothing comes then, the network between filters, or %s leads elsewhere", f.Interface.Name)
+}
+
+func hosts(list []probe.Host) string {
+	var names []string
+	for _, h := range list[:min(len(list), 4)] {
+		names = append(names, fmt.Sprintf("%s (%s)", h.MAC, h.Name))
+	}
+	slices.Sort(names)
+	if len(list) > 4 {
+		names = append(names, fmt.Sprintf("and %d more", len(list)-4))
+	}
+	return strings.Join(names, ", ")
+}
+
+// judgeCards looks for a number that two cards have.
+func (p *Peer) judgeCards(a *about, f *Facts) {
+	type owner struct{ who, mac string }
+	has := map[uint16][]owner{}
+	if f.Daemon != nil && f.Daemon.owns(f.Interface.Name) {
+		has[f.Daemon.Info.Card] = []owner{{"this host", f.Interface.MAC.String()}}
+	}
+	all := p.Result.Others
+	if p.Result.Peer != nil {
+		all = append([]probe.Host{*p.Result.Peer}, all...)
+	}
+	known := len(has)
+	for _, h := range all {
+		if h.Card != nil {
+			known++
+			has[h.Card.Number] = append(has[h.Card.Number], owner{h.Name, h.MAC.String()})
+		}
+	}
+	for number, owners := range has {
+		if len(owners) > 1 {
+			var names []string
+			for _, o := range owners {
+				names = append(names, fmt.Sprintf("%s (%s)", o.who, o.mac))
+			}
+			slices.Sort(names)
+			a.fail("card number", "give each host a card number of its own (card: in funid's configuration, node in the peers file), and restart funid", "card %d is on %s", number, strings.Join(names, " and "))
+			return
+		}
+	}
+	switch {
+	case p.Node >= 0 && p.Result.Peer != nil && p.Result.Peer.Card != nil && int(p.Result.Peer.Card.Number) != p.Node:
+		a.fail("card number", "make card: in the peer's configuration and its node in the peers file the same", "the peers file has node %d at %s, its funid has card %d", p.Node, p.Result.Peer.MAC, p.Result.Peer.Card.Number)
+	case known > 1:
+		a.ok("card number", "of %d cards that are known, none has another's", known)
+	}
+}
+
+// judgePassage says what passes by one carrier, a line for each direction.
+func (p *Peer) judgePassage(a *about, f *Facts, c probe.Carrier) {
+	r := p.Result
+	name := map[probe.Carrier]string{probe.Ethernet: "EtherType 0x88B5", probe.UDP: "UDP"}[c]
+	if c == probe.UDP && !p.Addr.IsValid() {
+		a.warn(name, "name the peer by IP address or host name", "not tried: no IP address of the peer is known")
+		return
+	}
+	what := map[probe.Carrier]string{probe.Ethernet: "frames of EtherType 0x88B5", probe.UDP: fmt.Sprintf("UDP datagrams to port %d", p.Port)}[c]
+	cure := map[probe.Carrier]string{
+		probe.Ethernet: "look for a switch, cloud network or hypervisor port that passes only IP, and for ebtables, nftables or tc rules; or use UDP encapsulation (encap: udp)",
+		probe.UDP:      fmt.Sprintf("open UDP port %d in the firewalls of both hosts and between them (nftables, security groups)", p.Port),
+	}[c]
+	for _, way := range []struct {
+		name   string
+		answer probe.Answer
+	}{{"to the peer", r.There[c][probe.Short]}, {"from the peer", r.Back[c][probe.Short]}} {
+		check := name + " " + way.name
+		switch way.answer {
+		case probe.Yes:
+			a.ok(check, "passes")
+		case probe.No:
+			a.fail(check, cure, "%s do not pass %s", what, way.name)
+		default:
+			cure := "see presence above"
+			if r.Peer != nil {
+				cure = answerer(f)
+			}
+			a.warn(check, cure, "unknown: nothing came back that would say")
+		}
+	}
+}
+
+// judgeMTU says whether long frames pass.
+func (p *Peer) judgeMTU(a *about, i *Interface) {
+	r := p.Result
+	for c := range probe.Carriers {
+		name := map[probe.Carrier]string{probe.Ethernet: "frames", probe.UDP: "datagrams"}[c]
+		for _, way := range []struct {
+			name   string
+			answer [probe.Lengths]probe.Answer
+		}{{"to the peer", r.There[c]}, {"from the peer", r.Back[c]}} {
+			if way.answer[probe.Short] == probe.Yes && way.answer[probe.Long] == probe.No {
+				other := "a link between has a smaller MTU"
+				if r.Peer != nil && r.Peer.MTU != i.MTU {
+					other = fmt.Sprintf("the peer's MTU is %d", r.Peer.MTU)
+				}
+				a.fail("path MTU", "set the same MTU on both hosts and on every switch and bridge between: `ip link set "+i.Name+" mtu N`",
+					"short %s pass %s, those of this host's MTU of %d do not: %s", name, way.name, i.MTU, other)
+				return
+			}
+		}
+	}
+	switch {
+	case r.Peer != nil && r.Peer.MTU != i.MTU:
+		a.warn("path MTU", "set the same MTU on both hosts: `ip link set "+i.Name+" mtu N`", "this host's MTU is %d, the peer's %d: the longer frames of one never arrive at the other", i.MTU, r.Peer.MTU)
+	case r.There[probe.Ethernet][probe.Long] == probe.Yes && r.Back[probe.Ethernet][probe.Long] == probe.Yes:
+		a.ok("path MTU", "frames of %d bytes pass both ways", i.MTU)
+	}
+}

@@ -1,0 +1,226 @@
+package probe
+
+// This file asks.
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+const (
+	// between is the time from one round of requests to the next.
+	between = 100 * time.Millisecond
+	// rounds is how many requests of a kind must have been sent for their silence to mean anything.
+	rounds = 5
+	// mostHosts bounds how many hosts of a segment are kept.
+	mostHosts = 256
+)
+
+// Answer is what was found out about a way.
+type Answer string
+
+// The answers.
+const (
+	Unknown Answer = "unknown" // nothing came back that would say
+	Yes     Answer = "yes"
+	No      Answer = "no"
+)
+
+// Target is who is asked.
+type Target struct {
+	Interface string
+	MAC       net.HardwareAddr // nil: Resolve finds it
+	Addr      netip.Addr       // the zero Addr: no UDP
+	Port      uint16           // of its answerer; 0: DefaultPort
+	// Resolve returns the Ethernet address of the target if it is known by now, nil if not; it may be nil.
+	Resolve func() net.HardwareAddr
+}
+
+// Result is what passes.
+type Result struct {
+	// There and Back are by carrier and length.
+	There [Carriers][Lengths]Answer `json:"there"`
+	Back  [Carriers][Lengths]Answer `json:"back"`
+	// Peer is what the target said about itself; nil: nothing came from it.
+	Peer *Host `json:"peer"`
+	// Others are the other hosts of the segment that answered, each once.
+	Others []Host `json:"others"`
+	// MAC is the target's address, as far as it is known.
+	MAC net.HardwareAddr `json:"mac"`
+}
+
+// whole reports whether nothing is left to find out.
+func (r *Result) whole(udp bool) bool {
+	for c := range Carriers {
+		for l := range Lengths {
+			if (c == Ethernet || udp) && (r.There[c][l] != Yes || r.Back[c][l] != Yes) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Ask sends requests until everything is known to pass, or for as long as patience, at least half a second. It
+// needs an answerer at the other end to find out more than that nothing comes back.
+func Ask(ctx context.Context, t Target, patience time.Duration) (Result, error) {
+	r := Result{Others: []Host{}, MAC: t.MAC}
+	for c := range Carriers {
+		for l := range Lengths {
+			r.There[c][l], r.Back[c][l] = Unknown, Unknown
+		}
+	}
+	s, err := open(t.Interface, 0)
+	if err != nil {
+		return r, err
+	}
+	done := make(chan struct{})
+	defer close(done)
+	defer s.close()
+	arrivals := make(chan arrival, 64)
+	s.receive(arrivals, done)
+	if t.Port == 0 {
+		t.Port = DefaultPort
+	}
+	a := asker{t: t, s: s, r: &r}
+	var nonce [8]byte
+	_, _ = rand.Read(nonce[:]) // it never fails
+	a.nonce = binary.LittleEndian.Uint64(nonce[:]) | 1
+	ticker := time.NewTicker(between)
+	defer ticker.Stop()
+	end := time.NewTimer(max(patience, (rounds+1)*between))
+	defer end.Stop()
+	for {
+		a.round()
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				return r, context.Cause(ctx)
+			case <-end.C:
+				a.conclude()
+				return r, nil
+			case m := <-arrivals:
+				a.take(&m)
+			case <-ticker.C:
+				waiting = false
+			}
+		}
+		if a.sent >= rounds && r.whole(t.Addr.IsValid()) {
+			return r, nil
+		}
+	}
+}
+
+// asker is one Ask.
+type asker struct {
+	t     Target
+	s     *sockets
+	r     *Result
+	nonce uint64
+	sent  int // rounds
+	// answered is when the target last answered, in rounds; heard is what it had heard by then.
+	answered int
+	heard    [Carriers][Lengths]int
+}
+
+// round sends what is not known to pass both ways.
+func (a *asker) round() {
+	if a.r.MAC == nil && a.t.Resolve != nil {
+		a.r.MAC = a.t.Resolve()
+	}
+	m := message{kind: request, nonce: a.nonce, mac: [6]byte(a.s.ifc.HardwareAddr)}
+	for _, p := range a.s.prefixes() {
+		if !m.addr.IsValid() || p.Contains(a.t.Addr) {
+			m.addr = p.Addr()
+		}
+	}
+	if l, ok := a.s.udp.LocalAddr().(*net.UDPAddr); ok {
+		m.port = uint16(l.Port)
+	}
+	for l := range Lengths {
+		m.long = l == Long
+		size := func(c Carrier) int {
+			if l == Long {
+				return a.s.full(c, a.t.Addr)
+			}
+			return Size
+		}
+		if b, err := m.encode(size(Ethernet)); err == nil && a.r.MAC != nil {
+			a.s.sendFrame(a.r.MAC, b)
+		}
+		if b, err := m.encode(size(UDP)); err == nil && a.t.Addr.IsValid() {
+			a.s.sendUDP(netip.AddrPortFrom(a.t.Addr, a.t.Port), b)
+		}
+	}
+	if a.sent%rounds == 0 {
+		m.long, m.nonce = false, a.nonce&^1 // what the target hears of it says nothing of what is sent to it alone
+		if b, err := m.encode(Size); err == nil {
+			a.s.sendFrame([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, b)
+		}
+	}
+	a.sent++
+}
+
+// take takes an answer.
+func (a *asker) take(m *arrival) {
+	if m.kind != answer || m.nonce|1 != a.nonce {
+		return
+	}
+	h := m.said.Host
+	target := m.by == UDP && m.from.Addr() == a.t.Addr || a.r.MAC != nil && bytes.Equal(h.MAC, a.r.MAC)
+	if a.r.MAC == nil && a.r.Peer != nil && bytes.Equal(h.MAC, a.r.Peer.MAC) {
+		target = true
+	}
+	if !target {
+		if !slices.ContainsFunc(a.r.Others, func(o Host) bool { return bytes.Equal(o.MAC, h.MAC) }) && len(a.r.Others) < mostHosts {
+			a.r.Others = append(a.r.Others, h)
+		}
+		return
+	}
+	if m.nonce != a.nonce {
+		return
+	}
+	a.r.Others = slices.DeleteFunc(a.r.Others, func(o Host) bool { return bytes.Equal(o.MAC, h.MAC) })
+	a.r.Peer, a.answered = &h, a.sent
+	length := Short
+	if m.long {
+		length = Long
+	}
+	a.r.Back[m.by][length] = Yes
+	for c := range Carriers {
+		for l := range Lengths {
+			a.heard[c][l] = max(a.heard[c][l], m.said.Heard[c][l])
+			if a.heard[c][l] > 0 {
+				a.r.There[c][l] = Yes
+			}
+		}
+	}
+}
+
+// conclude makes silence an answer where it is one: what the target would have said that it heard, had it
+// come, and what it must have sent as it heard a request of that length.
+func (a *asker) conclude() {
+	if a.answered < rounds {
+		return
+	}
+	for c := range Carriers {
+		if c == UDP && !a.t.Addr.IsValid() {
+			continue
+		}
+		for l := range Lengths {
+			if a.r.There[c][l] == Unknown && (c == UDP || a.r.MAC != nil) {
+				a.r.There[c][l] = No
+			}
+			asked := a.heard[Ethernet][l] + a.heard[UDP][l]
+			if a.r.Back[c][l] == Unknown && asked >= rounds/2 {
+				a.r.Back[c][l] = No
+			}
+		}
+	}
+}

@@ -1,0 +1,25 @@
+// Package probe finds out what passes between two hosts, before FUNet is blamed for it: frames of
+// its EtherType and UDP datagrams, short ones and as long as the MTU allows, in both directions.
+//
+// The journey of a probe: Ask, on one host, sends requests with a nonce of its own by both carriers
+// (ask.go). An Answerer on the other host counts which it heard (answer.go), and answers every one by
+// both carriers, each time with its counts. So one answer, by whatever carrier it came, says what passes
+// there, and the carriers by which answers come say what passes back. Ask also broadcasts, on the
+// interface that it was given and nowhere else, so that hosts which are not who they were taken for
+// are seen: another address, or the number of a card twice.
+//
+// Frames of probes have version 0 (message.go), which the NIC program leaves to the kernel: they reach
+// an AF_PACKET socket whether a card has the interface or not.
+//
+// Rules:
+//
+//   - An answer is no longer than the request, and a request has at most one answer by each carrier:
+//     nobody makes an answerer send more than he sends. By UDP it answers only who asked, or an address of
+//     its own subnet.
+//   - An answerer answers at most answersPerSecond times a second, and remembers the last mostNonces askers.
+//     What is more is dropped; who asks asks again.
+//   - Nothing is sent on an interface that the caller did not name: UDP sockets are bound to the device.
+//   - What comes from the network is any bytes: it decodes to a message or is dropped.
+//
+// Ask and Listen make their sockets in the network namespace of the calling thread and need CAP_NET_RAW.
+package probe

@@ -1,0 +1,170 @@
+package probe
+
+// This file is the messages: a fixed part, then JSON, then zeroes up to the size that is to be tried.
+// By Ethernet a message follows the EtherType; by UDP it is the datagram. Numbers are little-endian.
+//
+//	 0  version 0 (1)     1  kind (1)     2  large (1)     3  zero (1)
+//	 4  "FUprobe1" (8)   12  nonce (8)   20  Ethernet address of who asks (6)
+//	26  IP address of who asks (16)      42  UDP port of who asks (2)
+//	44  length of the JSON (2)           46  JSON of an answer
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/funet/funet/bpf"
+)
+
+const (
+	// Size is the length of a short message in bytes. Every MTU that FUNet can use is longer.
+	Size = 512
+
+	fixedSize = 46
+	mostJSON  = Size - fixedSize
+	mark      = "FUprobe1"
+
+	request = 1
+	answer  = 2
+)
+
+var errMessage = errors.New("not a probe")
+
+// Carrier is how a message travels.
+type Carrier int
+
+// The carriers.
+const (
+	Ethernet Carrier = iota
+	UDP
+	Carriers
+)
+
+// String names the carrier.
+func (c Carrier) String() string {
+	if c == UDP {
+		return "UDP"
+	}
+	return fmt.Sprintf("EtherType %#04X", bpf.EtherType)
+}
+
+// Length is how long a message is.
+type Length int
+
+// The lengths: Size, and what fills the MTU.
+const (
+	Short Length = iota
+	Long
+	Lengths
+)
+
+// Host is what an answerer says about itself.
+type Host struct {
+	Name string           `json:"host"`
+	MAC  net.HardwareAddr `json:"-"`
+	MTU  int              `json:"mtu"` // bytes
+	// FrameVersion is the version of the frames that its FUNet sends.
+	FrameVersion int `json:"frames"`
+	// Card is that of the daemon that answers, or is on the host; nil: none.
+	Card *Card `json:"card,omitempty"`
+}
+
+// Card is the number of a card and the versions of its daemon.
+type Card struct {
+	Number      uint16 `json:"number"`
+	Incarnation uint32 `json:"incarnation"`
+	ABI         uint32 `json:"abi"`
+}
+
+// message is a request or an answer.
+type message struct {
+	kind  byte
+	long  bool
+	nonce uint64
+	mac   [6]byte    // of who asks
+	addr  netip.Addr // of who asks; the zero Addr: has none
+	port  uint16
+	said  said // of an answer
+}
+
+// said is the JSON of an answer.
+type said struct {
+	Host
+	Address string `json:"mac"`
+	// Heard counts the requests with the nonce, by carrier and length.
+	Heard [Carriers][Lengths]int `json:"heard"`
+}
+
+// encode composes a message of size bytes, at least Size.
+func (m *message) encode(size int) ([]byte, error) {
+	b := make([]byte, max(size, Size))
+	b[0], b[1] = bpf.VersionProbe, m.kind
+	if m.long {
+		b[2] = 1
+	}
+	copy(b[4:], mark)
+	binary.LittleEndian.PutUint64(b[12:], m.nonce)
+	copy(b[20:], m.mac[:])
+	if m.addr.IsValid() {
+		a := m.addr.As16()
+		copy(b[26:], a[:])
+	}
+	binary.LittleEndian.PutUint16(b[42:], m.port)
+	if m.kind == answer {
+		said, err := json.Marshal(&m.said)
+		if err != nil {
+			return nil, err
+		}
+		if len(said) > mostJSON {
+			return nil, fmt.Errorf("composing an answer of %d bytes, at most %d", len(said), mostJSON)
+		}
+		binary.LittleEndian.PutUint16(b[44:], uint16(len(said)))
+		copy(b[fixedSize:], said)
+	}
+	return b, nil
+}
+
+// decode reads a message. Any bytes may be given.
+func decode(b []byte) (m message, err error) {
+	if len(b) < Size || b[0] != bpf.VersionProbe || b[2] > 1 || b[3] != 0 || string(b[4:12]) != mark {
+		return m, errMessage
+	}
+	m.kind, m.long, m.nonce = b[1], b[2] == 1, binary.LittleEndian.Uint64(b[12:])
+	copy(m.mac[:], b[20:])
+	if a := netip.AddrFrom16([16]byte(b[26:42])).Unmap(); !a.IsUnspecified() {
+		m.addr = a
+	}
+	m.port = binary.LittleEndian.Uint16(b[42:])
+	n := int(binary.LittleEndian.Uint16(b[44:]))
+	switch {
+	case m.kind == request && n == 0:
+		return m, nil
+	case m.kind != answer || n > mostJSON:
+		return m, errMessage
+	}
+	if err := json.Unmarshal(b[fixedSize:fixedSize+n], &m.said); err != nil {
+		return m, errMessage
+	}
+	if m.said.MAC, err = net.ParseMAC(m.said.Address); err != nil || len(m.said.MAC) != 6 {
+		return m, errMessage
+	}
+	m.said.Name = printable(m.said.Name)
+	return m, nil
+}
+
+// printable keeps of a name from the network what can be shown on a terminal.
+func printable(s string) string {
+	return string(bytes.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, []byte(s[:min(len(s), 64)])))
+}
+
+// unicast reports whether an Ethernet address is one card's.
+func unicast(mac []byte) bool { return mac[0]&1 == 0 && !bytes.Equal(mac, make([]byte, len(mac))) }

@@ -1,0 +1,33 @@
+package doctor
+
+// This file is the doctor where a program asks: why a peer is silent.
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// silentPatience is how long it may take to find out.
+const silentPatience = 1200 * time.Millisecond
+
+// Silence looks for what keeps a node of a peers file from answering on an interface whose card this process may have, and
+// returns what is wrong: nothing, if it is only not known why. It neither looks at the host nor at a daemon, nor tries the driver.
+func Silence(ctx context.Context, iface, peers string, node int) (wrong []Finding) {
+	o := Options{Interface: iface, Peers: peers, Peer: strconv.Itoa(node), Patience: silentPatience}
+	p, _ := findPeer(ctx, &o)
+	f := &Facts{Interface: gatherInterface(iface, false), Peer: p}
+	f.Interface.HasDaemon = true // its program is a card's, whoever's it is
+	if p.Problem == "" {
+		p.look(ctx, &o, f.Interface)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	for _, found := range append(judgeInterface(f.Interface), judgePeer(f)...) {
+		if found.Verdict == Fail {
+			wrong = append(wrong, found)
+		}
+	}
+	return wrong
+}

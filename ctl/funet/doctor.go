@@ -1,0 +1,137 @@
+package main
+
+// This file is `funet doctor`: what is wrong, and what to do about it.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/doctor"
+	"github.com/funet/funet/ctl/doctor/probe"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// diagnosis is the JSON document of doctor.
+type diagnosis struct {
+	Verdict  doctor.Verdict   `json:"verdict"` // the worst
+	Findings []doctor.Finding `json:"findings"`
+}
+
+// WriteTable writes a line for each finding, with the cure where there is one.
+func (d *diagnosis) WriteTable(w io.Writer) error {
+	rows := [][]string{{"", "where", "check", "found, and the cure"}}
+	for _, f := range d.Findings {
+		found := f.Found
+		if f.Cure != "" {
+			found += " -> " + f.Cure
+		}
+		rows = append(rows, []string{string(f.Verdict), f.Subject, f.Check, found})
+	}
+	return table(w, rows...)
+}
+
+func doctorCommand() *cobra.Command {
+	var o doctor.Options
+	var s service
+	var answer bool
+	var port uint16
+	c := s.register(&cobra.Command{
+		Use:   "doctor [PEER]",
+		Short: "Say what is wrong with this host, an interface or the way to a peer, and what to do",
+		Long: `Say what is wrong, and what to do about it: a line for each thing looked at, ok, warn or fail.
+The exit code is 1 if one is fail.
+
+Without --iface the host is looked at, and funid with its interface. PEER is a MAC or IP address, a host
+name, or a node of the file that --peers names; probes are sent on the interface alone that --iface, the peers file
+or funid's configuration names. To say what passes in either direction, something must answer at the other end:
+
+  funet doctor --answer --iface eth1        # on the peer, until Ctrl-C
+
+Drivers may restart queues or link for a moment when it is tried what they can do; --leave-driver prevents it.
+An interface that has an XDP program is left alone.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if answer {
+				if o.Interface == "" || len(args) > 0 {
+					return errors.New("--answer: name the interface with --iface, and no peer")
+				}
+				return answerProbes(c.Context(), o.Interface, port, s.socket)
+			}
+			if o.Patience <= 0 {
+				return fmt.Errorf("--patience %v: use a time above 0", o.Patience)
+			}
+			if len(args) == 1 {
+				o.Peer = args[0]
+			}
+			o.Socket, o.Port, o.WantDaemon = s.socket, port, c.Flags().Changed("socket")
+			done := progress("looking")
+			facts, err := doctor.Gather(c.Context(), o)
+			done()
+			if err != nil {
+				return err
+			}
+			d := &diagnosis{Findings: doctor.Judge(facts)}
+			d.Verdict = doctor.Worst(d.Findings)
+			if err := show(s.json, d); err != nil {
+				return err
+			}
+			if d.Verdict == doctor.Fail {
+				return exitCode(1)
+			}
+			return nil
+		},
+	})
+	f := c.Flags()
+	f.StringVar(&o.Interface, "iface", "", "interface to look at (default: that of the peer in the peers file, or funid's)")
+	f.StringVar(&o.Peers, "peers", "", "peers file that has PEER as a node")
+	f.BoolVar(&o.WantHuge, "huge-pages", false, "huge pages are wanted")
+	f.BoolVar(&o.LeaveDriver, "leave-driver", false, "do not try what the driver can do")
+	f.BoolVar(&answer, "answer", false, "answer the probes of `funet doctor` on another host, until Ctrl-C")
+	f.Uint16Var(&port, "port", probe.DefaultPort, "UDP port of who answers")
+	f.DurationVar(&o.Patience, "patience", 2*time.Second, "how long to wait for the peer's answers")
+	return c
+}
+
+// answerProbes answers until the context ends.
+func answerProbes(ctx context.Context, iface string, port uint16, socket string) error {
+	if port == 0 {
+		return errors.New("--port 0: use 1 to 65535")
+	}
+	cards := &cardHere{socket: socket}
+	a, err := probe.Listen(iface, port, cards.look)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "answering probes on %s and UDP port %d until Ctrl-C\n", iface, port)
+	a.Serve(ctx)
+	return context.Cause(ctx)
+}
+
+// cardHere asks the daemon of this host which card it has, now and then.
+type cardHere struct {
+	socket string
+	card   *probe.Card
+	at     time.Time
+}
+
+// lookAgain is how long an answer of the daemon is good.
+const lookAgain = 2 * time.Second
+
+// look returns the daemon's card, nil if none answers.
+func (h *cardHere) look() *probe.Card {
+	if !h.at.IsZero() && time.Since(h.at) < lookAgain {
+		return h.card
+	}
+	h.card = nil
+	if i, err := attach.Inquire(h.socket, lookAgain/10); err == nil {
+		h.card = &probe.Card{Number: i.Card, Incarnation: i.Incarnation, ABI: i.ABI}
+	}
+	h.at = time.Now()
+	return h.card
+}

@@ -1,0 +1,110 @@
+package main
+
+// This file is `funet status --watch`: the status each second. On a terminal each is written over the one
+// before, in lines as long as the terminal has columns; elsewhere they come one after the other, as they
+// are.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/attach"
+)
+
+const (
+	// watchEvery is the time between two looks.
+	watchEvery = time.Second
+	// columns and rows are those of a terminal that does not say.
+	columns, rows = 80, 24
+	// home moves the cursor to the first line, restOfLine and restOfScreen wipe (ECMA-48, CUP, EL and ED).
+	home, restOfLine, restOfScreen = "\x1b[H", "\x1b[K", "\x1b[J"
+)
+
+// watchStatus shows the status until the context ends or the daemon does not answer.
+func (s *service) watchStatus(ctx context.Context) error {
+	if s.json {
+		return errors.New("--watch or --json, not both: ask again for each document")
+	}
+	on := terminal(os.Stdout)
+	t := time.NewTicker(watchEvery)
+	defer t.Stop()
+	for first := true; ; first = false {
+		type answer struct {
+			status serviceStatus
+			err    error
+		}
+		asked := make(chan answer, 1)
+		go func() { // which ends with the command, if the daemon is slow
+			var a answer
+			a.err = s.ask(attach.KindStatus, nil, &a.status)
+			asked <- a
+		}()
+		var a answer
+		select {
+		case a = <-asked:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if a.err != nil {
+			return a.err
+		}
+		var text bytes.Buffer
+		if err := a.status.WriteTable(&text); err != nil {
+			return err
+		}
+		if err := paint(os.Stdout, text.String(), on, first); err != nil {
+			return err
+		}
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// paint writes a text, over the one before if it is for a terminal.
+func paint(w io.Writer, text string, onTerminal, first bool) error {
+	var b strings.Builder
+	if !onTerminal {
+		if !first {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s\n%s", time.Now().Format(time.DateTime), text)
+	} else {
+		wide, high := columns, rows
+		if size, err := unix.IoctlGetWinsize(int(os.Stdout.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 && size.Row > 0 {
+			wide, high = int(size.Col), int(size.Row)
+		}
+		b.WriteString(screen(text, wide, high))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// screen is what puts a text on a terminal, of which what does not fit is left out.
+func screen(text string, wide, high int) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) >= high {
+		left := len(lines) - max(high-2, 0)
+		lines = append(lines[:max(high-2, 0)], fmt.Sprintf("(%d more lines)", left))
+	}
+	var b strings.Builder
+	b.WriteString(home)
+	for _, l := range lines {
+		if utf8.RuneCountInString(l) > wide {
+			l = string([]rune(l)[:max(wide-1, 0)]) + "…"
+		}
+		b.WriteString(l + restOfLine + "\r\n")
+	}
+	return b.String() + restOfScreen
+}

@@ -1,0 +1,137 @@
+package afxdp
+
+// This file is a port whose frames travel in UDP datagrams (Config.UDP).
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/port/encap"
+	"github.com/funet/funet/uspace/port/paths"
+)
+
+// UDP says where the peers are. The card knows them by the addresses that encap.Address makes of their
+// numbers.
+type UDP struct {
+	Port  uint16     // 0: encap.DefaultPort; the same on all hosts
+	Local netip.Addr // of this card, as the peers know it
+	Peers []encap.Peer
+	// Tell takes a line when the way to a peer is lost or found, from any goroutine; nil: nobody reads one.
+	Tell func(line string)
+}
+
+// Datagrams are counters of a port of datagrams.
+type Datagrams struct {
+	Unsent  uint64 `json:"unsent"`  // frames for which there was no path
+	Refused uint64 `json:"refused"` // datagrams that were damaged, or none
+}
+
+// udp is the state of such a port.
+type udp struct {
+	paths *paths.Follower
+	n     Datagrams
+}
+
+// leastMTU is the MTU that FUNet needs in datagrams to an address.
+func leastMTU(a netip.Addr) int { return arctic.MinMTU + encap.Overhead(a) }
+
+// complete returns the configuration with its port.
+func (u UDP) complete() UDP {
+	if u.Port == 0 {
+		u.Port = encap.DefaultPort
+	}
+	return u
+}
+
+// openPaths begins to ask for the ways to the peers.
+func (p *Port) openPaths(c *UDP, ifc *net.Interface) (err error) {
+	f, err := paths.Open(paths.Config{Interface: ifc.Name, Index: ifc.Index, Port: c.Port, Local: c.Local, Peers: c.Peers,
+		Least: leastMTU(c.Local), Tell: c.Tell})
+	if err != nil {
+		return err
+	}
+	p.udp = &udp{paths: f}
+	return nil
+}
+
+// narrow shortens frames to what the ways to the peers take.
+func (p *Port) narrow() {
+	if p.udp != nil {
+		p.frameMax = p.udp.paths.Longest(p.frameMax)
+		p.udp.paths.Need(p.frameMax)
+	}
+}
+
+// follow begins to follow the kernel, and lets datagrams in. A program that was loaded before must be one for
+// datagrams to the same port (Config.NIC).
+func (p *Port) follow() error {
+	if p.udp == nil {
+		return nil
+	}
+	if err := p.udp.paths.Follow(p.nic.SetAddresses); err != nil {
+		return fmt.Errorf("opening interface %s: %w", p.info.Interface, err)
+	}
+	return nil
+}
+
+// wrap makes a datagram of the frame of n bytes behind the room in b. ok is false if it cannot be sent.
+func (u *udp) wrap(b []byte, n int) (start, end int, ok bool) {
+	if path := u.paths.Table().To(b[encap.Room:]); path != nil {
+		start, end, ok = path.Wrap(b, n)
+	}
+	if !ok {
+		u.n.Unsent++
+	}
+	return start, end, ok
+}
+
+// unwrap replaces datagrams by the frames in them and returns how many there are.
+func (u *udp) unwrap(frames [][]byte) int {
+	t := u.paths.Table()
+	k := 0
+	for _, b := range frames {
+		f, ok := t.Unwrap(b)
+		if !ok {
+			u.n.Refused++
+			continue
+		}
+		frames[k] = f
+		k++
+	}
+	return k
+}
+
+// SetPeers replaces the peers of Config.UDP. Any goroutine may call it until Close.
+func (p *Port) SetPeers(peers []encap.Peer) {
+	if p.udp != nil {
+		p.udp.paths.SetPeers(peers)
+	}
+}
+
+// Datagrams returns the counters: zero without Config.UDP. It is for the port's goroutine.
+func (p *Port) Datagrams() Datagrams {
+	if p.udp == nil {
+		return Datagrams{}
+	}
+	return p.udp.n
+}
+
+// Paths returns the ways to the peers, nil without Config.UDP. Any goroutine may call it until Close, and
+// must not change what it got.
+func (p *Port) Paths() []paths.State {
+	if p.udp == nil {
+		return nil
+	}
+	return p.udp.paths.States()
+}
+
+// Fault says what is known to be wrong with the way to a card, nil if nothing is or without Config.UDP. It wraps
+// paths.ErrNoPath if there is no way. Any goroutine may call it until Close.
+func (p *Port) Fault(card uint16) error {
+	if p.udp == nil {
+		return nil
+	}
+	return p.udp.paths.Fault(card)
+}

@@ -1,0 +1,32 @@
+// Package paths follows what the kernel knows about the ways to a card's peers, and makes tables of it from
+// which datagrams get their headers (package encap).
+//
+// # The journey
+//
+// Open asks the kernel by netlink (rtnetlink(7)), once for each peer: which route leads there through the card's
+// interface, from which source address, with which MTU; and which Ethernet address the next hop has. It puts the
+// answers into an immutable encap.Table. From Follow on a goroutine does so again whenever the kernel tells that
+// links, addresses, routes or neighbours have changed, and once a second, and publishes a new table for the card's
+// thread, which only loads a pointer.
+//
+// The kernel does not see the card's datagrams, so three things that it does for its own must be asked for:
+//
+//   - A next hop that the kernel does not know, or is not sure of any more, is resolved because an empty datagram is
+//     sent to the peer by way of it, at most one a second. That takes no privilege, which a daemon has given up.
+//   - The ports that datagrams come from are held by UDP sockets. So nobody else gets them, and when a router
+//     answers one of the card's datagrams with an ICMP error the kernel finds a socket that it concerns: it notes the
+//     path's MTU with its route (RFC 1191, RFC 8201), and tells the socket what is wrong, which is read
+//     here (IP_RECVERR, ip(7)).
+//   - Before the card begins, a datagram as long as the interface's MTU goes to each peer, so that routers with
+//     a shorter MTU say so now. Either goes to the second of the ports, where no frames arrive.
+//
+// # Rules
+//
+//   - A peer without route, source, neighbour or room for frames has no path; State says why.
+//   - The source is the card's own address where the interface has it, else what the kernel chooses
+//     for the route.
+//   - A path whose MTU falls below what Need says is none: the card has composed frames as long as that, which it
+//     cannot cut any more.
+//   - Sockets are opened by Open, in the network namespace of its thread. All methods may be called from any
+//     goroutine.
+package paths

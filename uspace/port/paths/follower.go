@@ -1,0 +1,286 @@
+package paths
+
+// This file is the follower: what it is made from, its goroutine and what it publishes.
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/port/encap"
+)
+
+const (
+	// refresh is how often everything is asked for again, whatever the kernel tells.
+	refresh = time.Second
+	// pause is the least time between two rounds: a storm of changes costs a tenth of that at most.
+	pause = 100 * time.Millisecond
+	// first is the most time that Open waits for neighbours, and routed that it waits for routers to say
+	// that a datagram is too long for them.
+	first  = 500 * time.Millisecond
+	routed = 50 * time.Millisecond
+)
+
+// Errors for what callers decide on.
+var (
+	// ErrAddress: the own address is on no interface of this host.
+	ErrAddress = errors.New("no interface has the address")
+	// ErrPort: somebody else has one of the UDP ports.
+	ErrPort = errors.New("the UDP port is in use")
+	// ErrNoPath: there is no way to a peer at present.
+	ErrNoPath = errors.New("no path")
+)
+
+// Config says what to follow.
+type Config struct {
+	Interface string
+	Index     int        // of the interface
+	Port      uint16     // UDP
+	Local     netip.Addr // own address, as peers know it
+	Peers     []encap.Peer
+	// Least is the MTU in bytes below which a path is none.
+	Least int
+	// Tell takes a line when the way to a peer is lost or found; nil: nobody reads one.
+	Tell func(line string)
+}
+
+// State is the way to a peer.
+type State struct {
+	Card    uint16 `json:"card"`
+	Address string `json:"address"`
+	Source  string `json:"source,omitempty"`
+	Gateway string `json:"gateway,omitempty"` // none: the peer is on the interface's network
+	MAC     string `json:"mac,omitempty"`     // of the gateway or the peer
+	MTU     int    `json:"mtu_bytes,omitempty"`
+	// Missing says why there is no path; "": there is one.
+	Missing string `json:"missing,omitempty"`
+	// Heard is the last ICMP error about the peer, "" if none came within a minute.
+	Heard string `json:"icmp,omitempty"`
+}
+
+// Follower follows the kernel. See the package for which goroutines.
+type Follower struct {
+	c       Config
+	handle  *netlink.Handle
+	events  *nl.NetlinkSocket
+	sources sources
+
+	table  atomic.Pointer[encap.Table]
+	states atomic.Pointer[[]State]
+	own    func([]netip.Addr) error // tells the NIC program
+	told   []netip.Addr             // what it was told last
+	began  bool                     // to tell which ways there are not
+
+	mu    sync.Mutex // guards what follows
+	peers []encap.Peer
+	need  int // bytes of a frame
+	heard map[netip.Addr]heard
+
+	wake chan struct{} // of one: something has changed
+	quit chan struct{}
+	done sync.WaitGroup
+	once sync.Once
+}
+
+// heard is an ICMP error.
+type heard struct {
+	text string
+	at   time.Time
+}
+
+// Open opens the sockets, and asks for the first table. It must run in the network namespace of the interface, and
+// returns within a second. Errors wrap ErrAddress or ErrPort, or are the kernel's.
+func Open(c Config) (_ *Follower, err error) {
+	if c.Tell == nil {
+		c.Tell = func(string) {}
+	}
+	f := &Follower{c: c, peers: slices.Clone(c.Peers), heard: map[netip.Addr]heard{},
+		wake: make(chan struct{}, 1), quit: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			f.Close()
+			err = fmt.Errorf("following routes on %s: %w", c.Interface, err)
+		}
+	}()
+	if f.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return nil, err
+	}
+	if err := f.handle.SetSocketTimeout(5 * time.Second); err != nil {
+		return nil, err
+	}
+	f.events, err = nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH,
+		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.sources.open(&c); err != nil {
+		return nil, err
+	}
+	r, err := f.round()
+	if err != nil {
+		return nil, err
+	}
+	if !r.local {
+		return nil, fmt.Errorf("%w %v, which the peers file says is this card's; `ip address` lists those there are", ErrAddress, c.Local)
+	}
+	f.sources.probe(r.states, c.Peers, r.mtu)
+	for end := time.Now().Add(first); ; {
+		// Neighbours answer, and routers say what is too long for them, while this waits.
+		wait := routed
+		if r.unresolved > 0 {
+			wait = min(time.Until(end), pause/10)
+		} else if !r.gateways {
+			wait = 0
+		}
+		time.Sleep(max(wait, 0))
+		missing := r.unresolved > 0
+		if r, err = f.round(); err != nil {
+			return nil, err
+		}
+		if !missing || time.Now().After(end) {
+			break
+		}
+		if r.unresolved == 0 && r.gateways {
+			f.sources.probe(r.states, c.Peers, r.mtu)
+		}
+	}
+	return f, nil
+}
+
+// Table returns the newest table.
+func (f *Follower) Table() *encap.Table { return f.table.Load() }
+
+// States returns the ways to the peers, in the order of Config.Peers. The slice is shared: do not change it.
+func (f *Follower) States() []State { return *f.states.Load() }
+
+// Fault says what is known to be wrong with the way to a card: that there is none, which wraps ErrNoPath, or what
+// a router or the peer has answered of late; nil if nothing is.
+func (f *Follower) Fault(card uint16) error {
+	for _, s := range f.States() {
+		switch {
+		case s.Card != card:
+		case s.Missing != "":
+			return fmt.Errorf("%w to card %d at %s: %s", ErrNoPath, card, s.Address, s.Missing)
+		case s.Heard != "":
+			return fmt.Errorf("on the way to card %d at %s: %s", card, s.Address, s.Heard)
+		}
+	}
+	return nil
+}
+
+// Longest returns the length in bytes of the longest frame that all paths take which there are; at most most.
+func (f *Follower) Longest(most int) int {
+	for _, s := range f.States() {
+		if s.Missing == "" {
+			most = min(most, s.MTU-encap.Overhead(f.c.Local)+ethernetSize)
+		}
+	}
+	return most
+}
+
+const ethernetSize = 14
+
+// Need says how long the frames are that the card composes.
+func (f *Follower) Need(frame int) {
+	f.mu.Lock()
+	f.need = frame
+	f.mu.Unlock()
+	f.changed()
+}
+
+// SetPeers replaces the peers.
+func (f *Follower) SetPeers(peers []encap.Peer) {
+	f.mu.Lock()
+	f.peers = slices.Clone(peers)
+	clear(f.heard) // also of those who are no peers any more
+	f.mu.Unlock()
+	f.changed()
+}
+
+// Follow begins to follow, and calls own with the addresses for which datagrams are to be taken, now and
+// when they have changed. It is called once.
+func (f *Follower) Follow(own func([]netip.Addr) error) error {
+	f.own = own
+	if _, err := f.round(); err != nil {
+		return fmt.Errorf("following routes on %s: %w", f.c.Interface, err)
+	}
+	f.done.Go(f.listen)
+	f.done.Go(f.follow)
+	f.sources.listen(f)
+	return nil
+}
+
+// changed asks for a round.
+func (f *Follower) changed() {
+	select {
+	case f.wake <- struct{}{}:
+	default: // one is asked for
+	}
+}
+
+// listen wakes the follower when the kernel tells of a change. What it was is not looked at, so changes
+// that the kernel could not tell because there were too many (ENOBUFS) do no harm.
+func (f *Follower) listen() {
+	for {
+		_, _, err := f.events.Receive()
+		if err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINTR) {
+			return // closed
+		}
+		f.changed()
+		select {
+		case <-f.quit:
+			return
+		case <-time.After(pause / 10): // a storm ends in one round
+		}
+	}
+}
+
+// follow makes tables until Close.
+func (f *Follower) follow() {
+	tick := time.NewTicker(refresh)
+	defer tick.Stop()
+	failed := ""
+	for {
+		select {
+		case <-f.quit:
+			return
+		case <-f.wake:
+		case <-tick.C:
+		}
+		_, err := f.round()
+		if err != nil && err.Error() != failed {
+			failed = err.Error()
+			f.c.Tell(fmt.Sprintf("following routes on %s: %v; the ways that were known are used until that works again", f.c.Interface, err))
+		} else if err == nil {
+			failed = ""
+		}
+		select {
+		case <-f.quit:
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Close ends the goroutines and closes the sockets. It may be called twice.
+func (f *Follower) Close() {
+	f.once.Do(func() {
+		close(f.quit)
+		f.sources.close()
+		if f.events != nil {
+			f.events.Close()
+		}
+		f.done.Wait()
+		if f.handle != nil {
+			f.handle.Close()
+		}
+	})
+}
