@@ -111,6 +111,8 @@ type Peer struct {
 	Cure    string
 	MAC     net.HardwareAddr // as given, in the peers file too; nil: by address
 	Addr    netip.Addr       // the zero Addr: none is known
+	// Datagrams is whether the peers file has frames travel in UDP datagrams, which routers pass on.
+	Datagrams bool
 	// OwnListed is whether the peers file has the interface's own address; true without one.
 	OwnListed bool
 	OwnNode   int // in the peers file; negative: none

@@ -73,6 +73,16 @@ func (p *Peer) fromFile(o *Options, node int) (iface string) {
 		return ""
 	}
 	p.Node, p.MAC, iface = node, f.Peers[node].MAC, f.Peers[node].Iface
+	if f.Encap == cluster.UDP {
+		p.Datagrams, p.MAC, p.Addr = true, nil, f.Peers[node].Address
+		if f.Port != 0 && o.Port == 0 {
+			p.Port = f.Port
+		}
+		own := localAddresses()
+		p.OwnListed = slices.ContainsFunc(f.Peers, func(q cluster.Peer) bool { return own[q.Address] })
+		p.Own = own[p.Addr]
+		return iface
+	}
 	name := o.Interface
 	if name == "" {
 		name = iface
@@ -90,6 +100,18 @@ func (p *Peer) fromFile(o *Options, node int) (iface string) {
 		p.OwnListed = true // there is worse to say
 	}
 	return iface
+}
+
+// localAddresses are the IP addresses of this host.
+func localAddresses() map[netip.Addr]bool {
+	own := map[netip.Addr]bool{}
+	all, _ := net.InterfaceAddrs() // none: then no address is the host's
+	for _, a := range all {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+			own[prefix.Addr().Unmap()] = true
+		}
+	}
+	return own
 }
 
 // ownAddress reports whether the file has an address of any interface of this host.
@@ -124,7 +146,7 @@ func (p *Peer) look(ctx context.Context, o *Options, i *Interface) {
 	if !p.Addr.IsValid() {
 		p.Addr = addressOf(h, ifc.Index, p.MAC)
 	}
-	p.Own = bytes.Equal(p.MAC, ifc.HardwareAddr)
+	p.Own = p.Own || bytes.Equal(p.MAC, ifc.HardwareAddr)
 	p.route(h, ifc)
 	if p.Own {
 		return
@@ -136,7 +158,7 @@ func (p *Peer) look(ctx context.Context, o *Options, i *Interface) {
 		}
 		return p.Neighbour
 	}
-	r, err := probe.Ask(ctx, probe.Target{Interface: i.Name, MAC: p.MAC, Addr: p.Addr, Port: o.Port, Resolve: resolve}, o.Patience)
+	r, err := probe.Ask(ctx, probe.Target{Interface: i.Name, MAC: p.MAC, Addr: p.Addr, Port: p.Port, Resolve: resolve}, o.Patience)
 	p.neighbour(h, ifc.Index)
 	if err != nil {
 		p.ProbeErr = err.Error()

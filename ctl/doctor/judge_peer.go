@@ -23,7 +23,7 @@ func judgePeer(f *Facts) []Finding {
 		return a.list
 	}
 	if !p.OwnListed {
-		a.fail("own entry", "give this host's node the address that `ip link` shows", "the peers file has no address of this host: peers drop its frames")
+		a.fail("own entry", "give this host's node the address that `ip link` shows, or `ip address` with encap: udp", "the peers file has no address of this host: peers drop its frames")
 	}
 	if p.ProbeErr != "" {
 		a.warn("peer", "mend what is said of the interface above, and look as root", "could not be asked: %s", p.ProbeErr)
@@ -39,9 +39,13 @@ func judgePeer(f *Facts) []Finding {
 		a.fail("version", "run the same version of FUNet on all hosts", "the peer's frames have version %d, this host's %d", r.Peer.FrameVersion, arctic.Version)
 	}
 	for c := range probe.Carriers {
-		p.judgePassage(a, f, c)
+		if c == probe.UDP || !p.Datagrams {
+			p.judgePassage(a, f, c)
+		}
 	}
-	p.judgeMTU(a, f.Interface)
+	if !p.Datagrams { // which are no longer than the kernel knows the path to be
+		p.judgeMTU(a, f.Interface)
+	}
 	return a.list
 }
 
@@ -54,6 +58,10 @@ func (p *Peer) judgePresence(a *about, f *Facts) {
 		a.fail("presence", "add a route, or name an address of this segment", "no route to %s: %s", p.Addr, p.RouteErr)
 	case p.RouteVia != "" && p.RouteVia != iface:
 		a.warn("presence", "look at "+p.RouteVia+" (--iface), or correct the route", "the kernel's route to %s leaves by %s, not %s", p.Addr, p.RouteVia, iface)
+	case p.Gateway.IsValid() && p.Datagrams && r.Peer != nil:
+		a.ok("presence", "%s answers, behind the router %s", r.Peer.Name, p.Gateway)
+	case p.Gateway.IsValid() && p.Datagrams:
+		a.warn("presence", answerer(f), "silent: nothing answers at %s, behind the router %s", p.Addr, p.Gateway)
 	case p.Gateway.IsValid():
 		a.fail("presence", routed, "on another segment: the way to %s is through %s", p.Addr, p.Gateway)
 	case r.Peer != nil:

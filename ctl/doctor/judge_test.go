@@ -161,6 +161,13 @@ var rules = []struct {
 	{"no route", func(f *Facts) { f.Peer.RouteErr = "unreachable" }, Fail, "presence", "no route", "add a route"},
 	{"route by another interface", func(f *Facts) { f.Peer.RouteVia = "eth0" }, Warn, "presence", "leaves by eth0", "--iface"},
 	{"another segment", func(f *Facts) { f.Peer.Gateway = netip.MustParseAddr("10.0.0.254") }, Fail, "presence", "another segment", "encap: udp"},
+	{"silent behind a router", func(f *Facts) {
+		f.Peer.Datagrams, f.Peer.Gateway = true, netip.MustParseAddr("10.0.0.254")
+		silence(f)
+	}, Warn, "presence", "behind the router 10.0.0.254", "doctor --answer"},
+	{"behind a router", func(f *Facts) {
+		f.Peer.Datagrams, f.Peer.Gateway = true, netip.MustParseAddr("10.0.0.254")
+	}, OK, "presence", "behind the router 10.0.0.254", ""},
 	{"wrong MAC of a node", func(f *Facts) { silence(f).Others = []probe.Host{{Name: "c", MAC: third}} }, Fail, "presence", "others do", "mac of node 1"},
 	{"wrong MAC", func(f *Facts) { f.Peer.Node = -1; silence(f).Others = []probe.Host{{Name: "c", MAC: third}} }, Fail, "presence", "others do", "02:00:00:00:00:03 (c)"},
 	{"absent", func(f *Facts) { f.Peer.MAC, f.Peer.NeighbourState = nil, "failed"; silence(f) }, Fail, "presence", "absent", "same VLAN"},

@@ -527,6 +527,40 @@ func TestNothingPlanted(t *testing.T) {
 	}
 }
 
+// Rule: with datagrams a router between two hosts, which passes no frames of FUNet's, is no fault, and
+// a filter of UDP is one (encap: udp).
+func TestBehindARouter(t *testing.T) {
+	for _, ipv6 := range []bool{false, true} {
+		w := newWard(t, lab.Options{Hosts: 2, Topology: lab.Router, IPv6: ipv6})
+		text, err := w.Peers(0).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "peers.yaml")
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.answer(1, "fu0", nil)
+		o := doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Peers: file}
+		passes := 0
+		for _, f := range w.look(o) {
+			if f.Subject == "1" && f.Verdict != doctor.OK {
+				t.Errorf("IPv6 %v: %+v", ipv6, f)
+			}
+			if f.Subject == "1" && f.Found == "passes" {
+				passes++
+			}
+		}
+		if passes != 2 {
+			t.Errorf("IPv6 %v: %d ways pass", ipv6, passes)
+		}
+		o.Peer = "0"
+		if list := w.look(o); list[len(list)-1].Verdict != doctor.Fail || list[len(list)-1].Check != "peer" {
+			t.Errorf("IPv6 %v: oneself: %+v", ipv6, list[len(list)-1])
+		}
+	}
+}
+
 // Rule (doc.go): nothing is sent on an interface that nobody named.
 func TestNothingSent(t *testing.T) {
 	w := newWard(t, lab.Options{Hosts: 2})
