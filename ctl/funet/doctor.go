@@ -92,7 +92,7 @@ An interface that has an XDP program is left alone.`,
 	f.StringVar(&o.Peers, "peers", "", "peers file that has PEER as a node")
 	f.BoolVar(&o.WantHuge, "huge-pages", false, "huge pages are wanted")
 	f.BoolVar(&o.LeaveDriver, "leave-driver", false, "do not try what the driver can do")
-	f.BoolVar(&answer, "answer", false, "answer the probes of `funet doctor` on another host, until Ctrl-C")
+	f.BoolVar(&answer, "answer", false, "answer the probes of funet doctor on another host, until Ctrl-C")
 	f.Uint16Var(&port, "port", probe.DefaultPort, "UDP port of who answers")
 	f.DurationVar(&o.Patience, "patience", 2*time.Second, "how long to wait for the peer's answers")
 	return c
