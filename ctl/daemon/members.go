@@ -83,10 +83,21 @@ type change struct {
 // replaces this one meanwhile has all of it (replaceCard), and is told twice.
 func (d *Daemon) changePeers(from, to *cluster.File) error {
 	changes := d.changes(from, to)
+	if len(changes) == 0 {
+		return nil
+	}
+	err := d.loop.do(func() {
+		d.peers.Store(to)
+		for _, l := range d.links {
+			d.setPaths(l)
+		}
+	})
+	if err != nil {
+		return err
+	}
 	for some := range slices.Chunk(changes, changesAtOnce) {
 		var refused error
 		err := d.loop.do(func() {
-			d.peers.Store(to)
 			for _, ch := range some {
 				if ch.to == nil {
 					d.loop.card.RemovePeer(ch.card)
@@ -95,9 +106,6 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 				p := d.cfg.peer(ch.to)
 				p.Local = d.links[p.Port].mac
 				refused = errors.Join(refused, d.loop.card.SetPeer(p))
-			}
-			for _, l := range d.links {
-				d.setPaths(l)
 			}
 		})
 		if err = errors.Join(err, refused); err != nil {

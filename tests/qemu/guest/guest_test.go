@@ -86,8 +86,13 @@ func TestOrders(t *testing.T) {
 	// A signal reaches the process that it names. It says that it is ready by a file.
 	ready := t.TempDir() + "/ready"
 	tell(script(5, patience, "trap 'exit 7' INT; touch "+ready+"; while :; do sleep 0.01; done"))
-	for _, err := os.Stat(ready); err != nil; _, err = os.Stat(ready) {
-		time.Sleep(time.Millisecond)
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(ready); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the process does not begin")
+		}
 	}
 	if e := ask(Order{ID: 5, Kill: &SignalOrder{Signal: 2}}); e.Code != 7 {
 		t.Errorf("%+v", e)
