@@ -107,6 +107,9 @@ func (p *Port) attachAnew(mode xdp.AttachMode, why string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.info.XDPMode = mode
+	for _, q := range p.queues {
+		q.proof.base = q.proof.received.look(q.rx.Filled())
+	}
 	if why != "" && p.info.Why != "" {
 		why = p.info.Why + "; " + why
 	}
@@ -129,7 +132,7 @@ func (p *Port) sample(now time.Time) (sample, error) {
 		return sample{}, err
 	}
 	a := l.Attrs()
-	s := sample{at: now, sent: p.tx.Submitted(), carrier: a.RawFlags&unix.IFF_LOWER_UP != 0,
+	s := sample{at: now, sent: p.submitted(), carrier: a.RawFlags&unix.IFF_LOWER_UP != 0,
 		seen: c.Pass + c.Short + c.BadVersion + c.BadLength + c.BadGID + c.ForeignGroup + c.NoSocket + c.Redirected}
 	if n := a.Statistics; n != nil {
 		s.rx, s.tx = n.RxPackets, n.TxPackets
