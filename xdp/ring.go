@@ -90,6 +90,10 @@ func (p *producer) Submit(n uint32) {
 // ask while the socket is open.
 func (p *producer) Submitted() uint32 { return p.producer.Load() }
 
+// Taken is how many of them the kernel says to have taken, which it may say late. Any goroutine may ask while the
+// socket is open.
+func (p *producer) Taken() uint32 { return p.consumer.Load() }
+
 // consumer is our side of the rx and completion rings: Peek's load of the
 // producer index (C) pairs with the kernel's store (B), Release's store of the
 // consumer index (D) with the kernel's load (A).

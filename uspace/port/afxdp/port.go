@@ -35,7 +35,7 @@
 //
 // That a bind succeeds is no proof that frames arrive, for FUNet or for the kernel, and a driver may
 // forget the NIC program later: Watch, which the owner calls each second, compares counters,
-// attaches anew and steps down (watcher.go, watch.go).
+// attaches anew and steps down (watcher.go, watch.go). Queues tells of each queue what is proven of it.
 //
 // A port belongs to one goroutine that has locked its OS thread, because sending
 // is a raw system call; Open must run in the network namespace of the interface.
@@ -44,6 +44,7 @@ package afxdp
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/funet/funet/bpf"
@@ -100,11 +101,14 @@ type queue struct {
 	// Sending (transmit.go).
 	tx        *xdp.TxRing
 	done      *xdp.CompletionRing
-	busy      bool   // among those of the port
-	committed uint32 // descriptors in the ring that the kernel was not told of
-	under     uint32 // that it was told of and has not completed
-	unsent    bool   // it left some in the ring
-	kickErr   error  // of the last kick; nil when it worked
+	busy      bool          // among those of the port
+	committed uint32        // descriptors in the ring that the kernel was not told of
+	under     uint32        // that it was told of and has not completed
+	unsent    bool          // it left some in the ring
+	kickErr   error         // of the last kick; nil when it worked
+	vain      atomic.Uint32 // kicks that left frames in the ring
+
+	vainBefore uint32 // at the last look of Watch
 
 	proof proof // queues.go
 }

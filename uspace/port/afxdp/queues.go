@@ -5,7 +5,11 @@ package afxdp
 // the peers (Answered). A queue to which the interface steers nothing can be proven by nobody, and is
 // not wrong.
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/funet/funet/bpf"
+)
 
 // Proof is how far a direction of a queue is known to work.
 type Proof string
@@ -17,6 +21,10 @@ const (
 	Untried Proof = "untried"
 	// Unanswered: frames left on the queue, and no peer has said yet that it got one.
 	Unanswered Proof = "unanswered"
+	// Lost: the NIC program handed frames to the queue's socket, and none came (Watch).
+	Lost Proof = "lost"
+	// Stuck: what was to be sent on the queue did not leave (Watch).
+	Stuck Proof = "stuck"
 )
 
 // QueueState is what is known of a queue.
@@ -28,15 +36,15 @@ type QueueState struct {
 	Sent     uint64 `json:"sent"`     // the same, handed to the kernel
 }
 
-// Proven reports whether all that was tried of the queue is proven.
-func (s QueueState) Proven() bool { return s.Receives == Proven && s.Sends != Unanswered }
-
 // proof is what a queue keeps of it. The port's mutex guards it, but for answered.
 type proof struct {
 	answered atomic.Bool // a peer got a frame that left on the queue
 	received tally
 	sent     tally
-	base     uint64 // received when the program was attached
+	base     uint64 // received when the program was attached, or the queue was doubted
+	lost     bool
+	stuck    bool
+	left     uint32 // how many had left when that was found
 }
 
 // tally makes 64 bits of a ring's index. It is looked at before that has run through 2^32.
@@ -59,10 +67,15 @@ func (p *Port) Queues() []QueueState {
 	for _, q := range p.queues {
 		s := QueueState{Queue: q.number, Receives: Untried, Sends: Untried,
 			Received: q.proof.received.look(q.rx.Filled()), Sent: q.proof.sent.look(q.tx.Submitted())}
-		if s.Received != q.proof.base {
+		switch {
+		case s.Received != q.proof.base:
 			s.Receives = Proven
+		case q.proof.lost:
+			s.Receives = Lost
 		}
 		switch {
+		case q.proof.stuck && q.done.Filled() == q.proof.left:
+			s.Sends = Stuck
 		case q.proof.answered.Load():
 			s.Sends = Proven
 		case s.Sent > 0:
@@ -71,6 +84,23 @@ func (p *Port) Queues() []QueueState {
 		all = append(all, s)
 	}
 	return all
+}
+
+// doubt notes a verdict about queues.
+func (p *Port) doubt(v verdict, lane int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, q := range p.queues {
+		if q.number%bpf.CountedQueues != lane {
+			continue
+		}
+		switch v {
+		case lost:
+			q.proof.lost, q.proof.base = true, q.proof.received.look(q.rx.Filled())
+		case stuck:
+			q.proof.stuck, q.proof.left = true, q.done.Filled()
+		}
+	}
 }
 
 // SendOn sends a frame, to the addresses that it has as any other, on a queue that the caller chooses, and reports

@@ -114,7 +114,9 @@ func (p *Port) Flush() {
 			q.tx.Submit(q.committed)
 			q.committed = 0
 		}
-		q.kickErr = q.sock.Kick()
+		if q.kickErr = q.sock.Kick(); q.kickErr == xdp.ErrTxPending {
+			q.vain.Add(1)
+		}
 		// A NIC that sends zero-copy may stop before the end of the ring, and asks then.
 		q.unsent = q.kickErr != nil || p.info.BindMode == xdp.BindZeroCopy && q.tx.Len() > 0
 		p.flush = p.flush || q.unsent
