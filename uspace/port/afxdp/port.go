@@ -75,6 +75,7 @@ type Port struct {
 	sends    []*queue       // those that frames are sent on
 	busy     []*queue       // those of them with frames that are not completed
 	flush    bool           // some have frames for Flush
+	waited   int            // for so many acknowledgments (acknowledged.go)
 	free     *xdp.Allocator // nil with Jumbo
 	slabs    *slabs         // nil without Jumbo
 	reserved []byte
@@ -110,7 +111,9 @@ type queue struct {
 
 	vainBefore uint32 // at the last look of Watch
 
-	proof proof // queues.go
+	heard      bool // a peer has acknowledged a frame that left on the queue
+	remembered remembered
+	proof      proof // queues.go
 }
 
 // FrameSize returns the longest frame that the port sends.
@@ -153,6 +156,9 @@ func (p *Port) Receive(frames [][]byte) int {
 				p.Release() // they were none
 				continue
 			}
+		}
+		if p.waited > 0 {
+			p.acknowledged(frames[:k])
 		}
 		return k
 	}

@@ -1,11 +1,12 @@
 package afxdp
 
 // This file tells of each queue what is known of it: whether frames have come through it, and whether a peer
-// has got one that left on it. A port alone knows the first only; the second somebody tells it who talks to
-// the peers (Answered). A queue to which the interface steers nothing can be proven by nobody, and is
-// not wrong.
+// has got one that left on it, which acknowledgments tell (acknowledged.go), and who asks the peers (Answered). A
+// queue to which the interface steers nothing can be proven by nobody, and is not wrong.
 
 import (
+	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/funet/funet/bpf"
@@ -34,6 +35,57 @@ type QueueState struct {
 	Sends    Proof  `json:"sends"`
 	Received uint64 `json:"received"` // frames, or parts of them, that came since the port was opened
 	Sent     uint64 `json:"sent"`     // the same, handed to the kernel
+}
+
+// Describe says in a sentence what is known of queues, such as "frames came on 0, 1; none were steered to 2, 3; peers
+// got what left on 0 to 3". It is at most some 300 bytes long, however many queues there are.
+func Describe(all []QueueState) string {
+	var parts []string
+	say := func(words string, with func(QueueState) bool) {
+		var those []int
+		for _, s := range all {
+			if with(s) {
+				those = append(those, s.Queue)
+			}
+		}
+		if len(those) > 0 {
+			parts = append(parts, fmt.Sprintf(words, numbers(those)))
+		}
+	}
+	for _, d := range []struct {
+		is    Proof
+		words string
+	}{{Proven, "frames came on queue %s"}, {Untried, "none were steered to %s"}, {Lost, "those for %s were lost"}} {
+		say(d.words, func(s QueueState) bool { return s.Receives == d.is })
+	}
+	for _, d := range []struct {
+		is    Proof
+		words string
+	}{{Proven, "peers got what left on %s"}, {Unanswered, "no peer has acknowledged what left on %s yet"}, {Untried, "nothing was sent on %s"}, {Stuck, "nothing leaves on %s"}} {
+		say(d.words, func(s QueueState) bool { return s.Sends == d.is })
+	}
+	return strings.Join(parts, "; ")
+}
+
+// numbers writes ascending numbers, those in a row as one, and of many the first.
+func numbers(all []int) string {
+	var parts []string
+	for i := 0; i < len(all); {
+		end := i
+		for end+1 < len(all) && all[end+1] == all[end]+1 {
+			end++
+		}
+		switch {
+		case len(parts) == 4:
+			return strings.Join(parts, ", ") + " and others"
+		case end == i:
+			parts = append(parts, fmt.Sprint(all[i]))
+		default:
+			parts = append(parts, fmt.Sprintf("%d to %d", all[i], all[end]))
+		}
+		i = end + 1
+	}
+	return strings.Join(parts, ", ")
 }
 
 // proof is what a queue keeps of it. The port's mutex guards it, but for answered.

@@ -72,6 +72,9 @@ func (p *Port) queueOf(frame []byte) *queue {
 // commit puts the reserved frame of n bytes on the tx ring of a queue, or reports that it cannot be sent.
 func (p *Port) commit(q *queue, n int) bool {
 	start, end := 0, n
+	if !q.heard {
+		p.remember(q, p.reserved[:n])
+	}
 	if p.udp != nil {
 		var ok bool
 		if start, end, ok = p.udp.wrap(p.umem.Span(p.at, p.room+n), n); !ok {
