@@ -68,7 +68,8 @@ type Config struct {
 	HugePages bool
 	Jumbo     bool
 
-	CPU     int // that the card's thread is pinned to; negative: none
+	Queue   *int // that frames leave on, and are steered to where the NIC can (afxdp.Config); nil: all
+	CPU     int  // that the card's thread is pinned to; negative: none
 	Polling Polling
 	// Profile limits the card; nil: native. It must not model time.
 	Profile *hwprofiles.Profile

@@ -42,6 +42,7 @@
 //	bind: auto                  # auto, copy, zero-copy
 //	huge_pages: false
 //	jumbo: false                # on all hosts or none
+//	queue: 1                    # the one that frames leave on, and are steered to where the NIC can; default: all
 //	cpu: 3                      # processor of the card's thread; default: none in particular
 //	memory: auto                # auto, immutable, watched; see memory.go
 //	polling: adaptive           # adaptive, spin, sleep

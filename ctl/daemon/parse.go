@@ -20,6 +20,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/hwprofiles/yamldepth"
@@ -161,6 +162,10 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 		{"bind", choice(t, &c.Bind, xdp.BindAuto, xdp.BindCopy, xdp.BindZeroCopy)},
 		{"huge_pages", t.truth(&c.HugePages)},
 		{"jumbo", t.truth(&c.Jumbo)},
+		{"queue", func(n ast.Node) error {
+			c.Queue = new(int)
+			return t.count(c.Queue, 0, bpf.MaxQueues-1)(n)
+		}},
 		{"cpu", t.count(&c.CPU, 0, 1<<12)},
 		{"profile", func(n ast.Node) error {
 			s, err := t.line(n)
