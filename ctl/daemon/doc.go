@@ -12,7 +12,7 @@
 //	connection.go  its requests, one after the other, not too fast (pace.go); its end frees
 //	               everything
 //	jobs.go        a group with token and routes: made by a launcher, joined by who shows
-//	               the token, and gone with the launcher's connection
+//	               the token, and gone with the launcher's connection; ended.go is why, for who comes too late
 //	attachment.go  memory made and sealed (memory.go), attached to the card, passed on;
 //	               segment.go is more of it, bells.go the doorbell page of each user
 //	loop.go        the card's thread: engine, ports, wake-ups; rest.go is when it sleeps,
