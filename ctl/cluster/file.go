@@ -97,6 +97,8 @@ type Peer struct {
 	Iface string           // local interface that leads there; "" when the host has only one
 	// Address is the node's IP address; the zero Addr when the file does not say.
 	Address netip.Addr
+	// Found is the name of the host, of one that a daemon has found; a file has none.
+	Found string
 	// Absent says that no host has the number now; then there is no MAC and no Iface.
 	Absent bool
 }

@@ -59,6 +59,10 @@ type Config struct {
 	// hosts that have joined, left or moved (members.go); "": Peers is all there ever is.
 	PeersPath  string
 	Interfaces []string // those that Peers names; one that it does not name is all peers'
+	// Discover is the name of a cluster whose hosts on the segments of the interfaces are found, and find
+	// this one (hello.go), besides those that Peers has, which may then be nil; "": nobody is found. It has 1 to hello.MaxName
+	// letters, digits or marks. Who is on the segment is trusted.
+	Discover string
 	// Encap and Port are those of Peers unless they are said here.
 	Encap *cluster.Encap
 	Port  uint16
@@ -158,6 +162,10 @@ func (c Config) complete() (_ Config, err error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = native.ConnectTimeout
 	}
+	alone := c.Peers == nil && c.Discover != ""
+	if alone {
+		c.Peers = lonely(c.Card)
+	}
 	switch {
 	case c.Peers == nil:
 		return c, bad("no peers; `funet lab peers` prints what a peers file looks like")
@@ -185,7 +193,13 @@ func (c Config) complete() (_ Config, err error) {
 	if c.Port != 0 {
 		peers.Port = c.Port
 	}
-	if err := peers.Validate(); err != nil {
+	if err := badCluster(c.Discover); err != nil {
+		return c, bad("discover %q: %v", c.Discover, err)
+	}
+	if c.Discover != "" && peers.Encap == cluster.UDP {
+		return c, bad("discover %q with encap: udp; hosts are found on a segment only: list them in the peers file instead", c.Discover)
+	}
+	if err := peers.Validate(); err != nil && !alone {
 		return c, fmt.Errorf("%w: %w", err, ErrConfig)
 	}
 	if peers.Port != 0 && peers.Encap != cluster.UDP {
@@ -240,7 +254,7 @@ func (c *Config) interfaces(bad func(string, ...any) error) error {
 	case len(c.Interfaces) == 1:
 		return nil
 	}
-	for _, p := range c.Peers.Peers {
+	for _, p := range c.Peers.Peers { // and those that are found are behind whichever they are
 		if p.Node != c.Card && !p.Absent && !slices.Contains(c.Interfaces, p.Iface) {
 			return bad("node %d of the peers file is behind interface %q, which is none of %s", p.Node, p.Iface, strings.Join(c.Interfaces, ", "))
 		}

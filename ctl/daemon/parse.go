@@ -141,6 +141,7 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 			return err
 		}},
 		{"peers", t.text(&peers)},
+		{"discover", t.text(&c.Discover)},
 		{"interfaces", func(n ast.Node) error {
 			return t.each(n, func(n ast.Node) error {
 				s, err := t.line(n)

@@ -107,7 +107,9 @@ func (s *Station) judge(now int64, port int, v view) (ours bool) {
 		return false // what it has besides is its own affair
 	}
 	is(OtherVersion, v.frames() != s.c.Self.Frames)
-	is(OtherFrames, int(v.frameSize()) != s.c.Ports[port].FrameSize())
+	if s.c.Self.Encap == 0 { // datagrams are as long as each path allows
+		is(OtherFrames, int(v.frameSize()) != s.c.Ports[port].FrameSize())
+	}
 	if v.card() == s.c.Self.Card && v.incarnation() != s.c.Self.Incarnation {
 		s.fault(now, SameCard, port, v, v.card(), [6]byte{})
 		ours = false

@@ -33,12 +33,23 @@ type peer struct {
 
 // heard notes an answer.
 func (p *peer) heard(s *Station, now int64, v view, trip int64) {
+	if p.Silent > 0 {
+		s.silent--
+	}
 	p.Heard, p.RoundTrip, p.Silent, p.Incarnation = now, trip, 0, v.incarnation()
 	p.nHost = copy(p.host[:], v.host())
 }
 
 // unheard notes that none came.
-func (p *peer) unheard(*Station) { p.Silent++ }
+func (p *peer) unheard(s *Station) {
+	if p.Silent == 0 {
+		s.silent++
+	}
+	p.Silent++
+}
+
+// silent reports whether it did not answer when it was last asked, or was not asked yet.
+func (p *peer) silent() bool { return p.Silent > 0 || p.Heard == Never }
 
 // SetPeer says where a card is that was listed. It replaces one that was found.
 func (s *Station) SetPeer(card uint16, port int, address [6]byte) {
@@ -72,6 +83,9 @@ func (s *Station) remove(p *peer) {
 	s.order[p.at], last.at = last, p.at
 	s.order = s.order[:len(s.order)-1]
 	p.gone = true
+	if p.Silent > 0 {
+		s.silent--
+	}
 	delete(s.byCard, p.Card)
 	if p.Found {
 		s.found--
@@ -143,15 +157,22 @@ type Change struct {
 	Gone bool
 }
 
-// Peers calls see for each peer until it returns false, in no order that means something.
-func (s *Station) Peers(see func(*Peer) bool) {
-	for _, p := range s.order {
-		q := p.public()
-		if !see(&q) {
-			return
+// Peers returns at most so many peers, those that do not answer before others, in no order. It looks at no more
+// than look of them.
+func (s *Station) Peers(most, look int) (all []Peer) {
+	some := s.order[:min(look, len(s.order))]
+	for _, silent := range []bool{true, false} {
+		for _, p := range some {
+			if p.silent() == silent && len(all) < most {
+				all = append(all, p.public())
+			}
 		}
 	}
+	return all
 }
+
+// Known returns how many peers there are, and how many of them did not answer when they were last asked.
+func (s *Station) Known() (peers, silent int) { return len(s.order), s.silent }
 
 // Peer returns a peer.
 func (s *Station) Peer(card uint16) (Peer, bool) {

@@ -45,6 +45,7 @@ type Station struct {
 	fresh  []*peer // who have had none yet
 	next   int64   // time of the next turn
 	found  int
+	silent int // peers that did not answer when they were last asked
 
 	questions [mostQuestions]question
 	waits     [purposes]int // questions by purpose
@@ -91,6 +92,9 @@ func New(c Config) *Station {
 	}
 	return s
 }
+
+// SetIncarnation says that the card has another life.
+func (s *Station) SetIncarnation(i uint32) { s.c.Self.Incarnation = i }
 
 // Waiting reports whether a hello has arrived that the next Step will take.
 func (s *Station) Waiting() bool {
