@@ -167,6 +167,9 @@ func (d *Daemon) setRoute(j *job, m *Command) error {
 	if !d.knows(*m.Card) {
 		return fmt.Errorf("card %d: %w", *m.Card, attach.ErrRoute)
 	}
+	if p := present(d.peers.Load(), int(*m.Card)); p != nil && !p.Lives(j.gid) {
+		return fmt.Errorf("card %d, whose groups are %v: %w", *m.Card, p.Groups, attach.ErrHost)
+	}
 	node, card := *m.Node, *m.Card
 	var refused error
 	// By the card's thread: of two who change routes at once the later one's are those that the

@@ -128,11 +128,11 @@ type Amounts struct {
 func (r *Rule) each() Amounts { return Amounts{r.Contexts, r.Jobs, r.Connections, r.Bytes} }
 
 // Range is GIDs, both ends included.
-type Range struct{ First, Last uint16 }
+type Range = cluster.Range
 
 // DefaultRule is the rule where there is none.
 func DefaultRule() Rule {
-	return Rule{GIDs: []Range{{1, arctic.MaxGID}}, Contexts: DefaultContexts, Jobs: DefaultJobs, Connections: DefaultConnections, Bytes: DefaultBytes}
+	return Rule{GIDs: []Range{{First: 1, Last: arctic.MaxGID}}, Contexts: DefaultContexts, Jobs: DefaultJobs, Connections: DefaultConnections, Bytes: DefaultBytes}
 }
 
 // complete fills in defaults and refuses what cannot be. Errors wrap ErrConfig.

@@ -94,8 +94,10 @@ type change struct {
 // changePeers tells the card what to has that from had not, a few peers at a time. A card that
 // replaces this one meanwhile has all of it (replaceCard), and is told twice.
 func (d *Daemon) changePeers(from, to *cluster.File) error {
+	d.tellGroups(from, to)
 	changes := d.changes(from, to)
 	if len(changes) == 0 {
+		d.peers.Store(to) // groups may be others
 		return nil
 	}
 	err := d.loop.do(func() {
@@ -139,6 +141,26 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 		d.cfg.Log(ch.words)
 	}
 	return nil
+}
+
+// tellGroups tells whose groups are others from now on.
+func (d *Daemon) tellGroups(from, to *cluster.File) {
+	told := 0
+	for i := range min(len(from.Peers), len(to.Peers)) {
+		was, is := present(from, i), present(to, i)
+		if was == nil || is == nil || slices.Equal(was.Groups, is.Groups) {
+			continue
+		}
+		if told++; told > tellPeers {
+			d.cfg.Log("and groups of more cards")
+			return
+		}
+		groups := "all"
+		if is.Groups != nil {
+			groups = fmt.Sprint(is.Groups)
+		}
+		d.cfg.Log(fmt.Sprintf("groups that may live on card %d: %s; jobs that are there stay", i, groups))
+	}
 }
 
 // changes lists what has changed, in the order of the numbers.
