@@ -51,6 +51,9 @@ func (d *Daemon) newStation() *hello.Station {
 		c.Ports, c.Addresses = append(c.Ports, l.hello), append(c.Addresses, address)
 	}
 	s := hello.New(c)
+	for port := range c.Ports {
+		s.Prove(port)
+	}
 	for _, p := range d.cfg.engine().Peers {
 		s.SetPeer(p.Card, p.Port, p.Address)
 	}
@@ -98,10 +101,12 @@ func (m *members) all() *cluster.File {
 func (d *Daemon) takeHeard() error {
 	var changes []hello.Change
 	var faults []hello.Fault
+	var queues []hello.QueueNews
 	more := false
 	err := d.loop.do(func() {
 		changes = d.loop.hello.TakeNews(changesAtOnce)
 		faults = d.loop.hello.TakeFaults(d.loop.clock())
+		queues = d.loop.hello.TakeQueueNews()
 		more = d.loop.hello.News()
 	})
 	if err != nil {
@@ -109,6 +114,14 @@ func (d *Daemon) takeHeard() error {
 	}
 	for _, f := range faults {
 		d.cfg.Log(f.String())
+	}
+	for _, q := range queues {
+		name := d.links[q.Port].configured
+		if q.Left {
+			d.cfg.Log(fmt.Sprintf("interface %s: of %d hellos that left on queue %d none was answered, while those on others were; frames leave on the others. Look at the counters of its queues (`ethtool -S %s`)", name, q.Asked, q.Queue, name))
+		} else {
+			d.cfg.Log(fmt.Sprintf("interface %s: a hello that left on queue %d was answered; frames leave on it again", name, q.Queue))
+		}
 	}
 	if len(changes) == 0 {
 		return nil

@@ -125,7 +125,7 @@ func openLinks(c *Config) (links []*link, err error) {
 		l.mac = l.port.Info().MAC
 		l.plug = plug.New(l.port.FrameSize())
 		l.plug.Plug(l.port)
-		l.hello = hello.NewPort(l.plug, nil)
+		l.hello = hello.NewPort(l.plug, l.queues)
 		l.plugged = l.port
 		l.status = LinkStatus{Interface: name, State: LinkUp, Since: time.Now()}
 		l.in = true
@@ -133,6 +133,14 @@ func openLinks(c *Config) (links []*link, err error) {
 		c.Log(fmt.Sprintf("interface %s has %v", name, l.port.Info()))
 	}
 	return links, nil
+}
+
+// queues are those of what is plugged in, for who says hello. The card's thread calls it.
+func (l *link) queues() hello.Queues {
+	if l.plugged == nil {
+		return nil
+	}
+	return l.plugged
 }
 
 // got notes what was got.

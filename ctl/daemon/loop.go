@@ -115,6 +115,10 @@ func (l *loop) plug(k *link, p *afxdp.Port) error {
 	}
 	k.plugged = p
 	k.plug.Plug(p)
+	if l.hello != nil { // else it is about to be made
+		l.hello.Prove(k.at)
+		l.helloAt = 0
+	}
 	return nil
 }
 

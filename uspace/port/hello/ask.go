@@ -6,7 +6,7 @@ package hello
 import "errors"
 
 const (
-	mostQuestions = 96
+	mostQuestions = 112 // all of most together
 	mostTries     = 4
 	between       = second / 5 // two tries
 )
@@ -23,11 +23,12 @@ const (
 	newcomer
 	owner  // of a number that rival says to have
 	parted // who said goodbye
+	proves // a queue
 	purposes
 )
 
 // most is how many questions of a purpose there may be at a time.
-var most = [purposes]int{byTurn: 16, asked: 16, newcomer: 32, owner: 16, parted: 16}
+var most = [purposes]int{byTurn: 16, asked: 16, newcomer: 32, owner: 16, parted: 16, proves: 16}
 
 // question is one that waits for its answer.
 type question struct {
@@ -35,6 +36,7 @@ type question struct {
 	why   purpose
 	nonce uint64 // without the number of the try
 	port  int
+	queue int // that it leaves on, if the port has so many
 	to    [6]byte
 	card  uint16 // who should answer
 	tries int    // that were sent
@@ -61,7 +63,7 @@ type Reply struct {
 }
 
 // ask asks. It returns nil when there are too many questions, or one to the same address for the same purpose.
-func (s *Station) ask(now int64, why purpose, port int, to [6]byte, card uint16) *question {
+func (s *Station) ask(now int64, why purpose, port, queue int, to [6]byte, card uint16) *question {
 	if s.waits[why] == most[why] {
 		return nil
 	}
@@ -71,11 +73,11 @@ func (s *Station) ask(now int64, why purpose, port int, to [6]byte, card uint16)
 		if !q.open && free == nil {
 			free = q
 		}
-		if q.open && q.why == why && q.to == to && why != asked {
+		if q.open && q.why == why && q.to == to && why != asked && why != proves {
 			return nil
 		}
 	}
-	*free = question{open: true, why: why, nonce: s.random.Uint64() &^ (mostTries - 1), port: port, to: to, card: card, due: now, most: 3}
+	*free = question{open: true, why: why, nonce: s.random.Uint64() &^ (mostTries - 1), port: port, queue: queue, to: to, card: card, due: now, most: 3}
 	s.waits[why]++
 	s.try(now, free)
 	return free
@@ -84,7 +86,7 @@ func (s *Station) ask(now int64, why purpose, port int, to [6]byte, card uint16)
 // try sends a question, for the first time or again.
 func (s *Station) try(now int64, q *question) {
 	m := Message{Kind: Question, To: q.card, Nonce: q.nonce | uint64(q.tries), Arrived: NoQueue, Way: uint8(q.nonce>>32) & 15}
-	if s.send(q.port, q.to, &m) {
+	if s.send(q.port, q.to, &m, q.queue) {
 		s.n.Questions++
 	}
 	q.sent[q.tries] = now
@@ -134,6 +136,7 @@ func (s *Station) answered(now int64, port int, v view, queue uint16) {
 		s.n.Answered++
 		trip := now - q.sent[try]
 		s.count(trip)
+		s.proven(q)
 		if q.done != nil {
 			q.done(Reply{Answered: true, Said: v.said(), From: from, RoundTrip: trip, Queue: queue, Arrived: v.arrived(), Tries: q.tries})
 		}
@@ -149,6 +152,7 @@ func (s *Station) answered(now int64, port int, v view, queue uint16) {
 			p.unheard(s)
 		default:
 			p.heard(s, now, v, trip)
+			s.proofs[port].peer = p
 			if q.why == owner {
 				s.faultOf(now, Fault{Kind: SameCard, Card: q.card, Address: q.rival.address, Port: q.rival.port, Said: q.rival.said, Owner: from})
 			}
@@ -162,6 +166,10 @@ func (s *Station) unanswered(now int64, q *question) {
 	if q.done != nil {
 		q.done(Reply{Tries: q.tries})
 	}
+	if q.why == proves {
+		s.unproven(q)
+		return // other queues say whether the peer is there
+	}
 	p := s.byCard[q.card]
 	if p == nil || p.Address != q.to {
 		return
@@ -172,7 +180,7 @@ func (s *Station) unanswered(now int64, q *question) {
 	case owner:
 		p.unheard(s)
 		if p.Found { // whose number has passed on, if he who says so answers
-			s.ask(now, newcomer, q.rival.port, q.rival.address, q.card)
+			s.ask(now, newcomer, q.rival.port, 0, q.rival.address, q.card)
 		} else {
 			s.faultOf(now, Fault{Kind: Elsewhere, Card: q.card, Address: q.rival.address, Port: q.rival.port, Said: q.rival.said, Owner: p.Address})
 		}
@@ -196,7 +204,7 @@ func (s *Station) count(trip int64) {
 // Ask asks the card that is expected at an address behind a port, for somebody who waits: done is called in a
 // step, within a second. Errors: ErrBusy.
 func (s *Station) Ask(now int64, port int, to [6]byte, card uint16, done func(Reply)) error {
-	q := s.ask(now, asked, port, to, card)
+	q := s.ask(now, asked, port, 0, to, card)
 	if q == nil {
 		return ErrBusy
 	}
@@ -226,7 +234,7 @@ func (s *Station) takeTurn(now int64) (next int64) {
 	}
 	p.fresh = false
 	if !p.gone {
-		s.ask(now, byTurn, p.Port, p.Address, p.Card) // if there is room: silence of others takes it
+		s.ask(now, byTurn, p.Port, s.nextQueue(p.Port), p.Address, p.Card) // if there is room: silence of others takes it
 	}
 	gap := second / turnsPerSecond
 	if len(s.fresh) == 0 {

@@ -35,7 +35,7 @@ func (s *Station) announceSelf(now int64) (next int64) {
 func (s *Station) toAll(kind Kind) {
 	for port := range s.c.Ports {
 		m := Message{Kind: kind, Nonce: s.random.Uint64(), Arrived: NoQueue}
-		s.send(port, broadcast, &m)
+		s.send(port, broadcast, &m, 0)
 	}
 }
 
@@ -62,7 +62,7 @@ func (s *Station) meet(now int64, port int, v view) {
 			s.n.Crowded++
 			return
 		}
-		s.ask(now, newcomer, port, from, card)
+		s.ask(now, newcomer, port, 0, from, card)
 	case p == nil || p.Address == from:
 	case p.Incarnation != 0 && p.Incarnation == v.incarnation(): // by another of its interfaces
 	default:
@@ -70,7 +70,7 @@ func (s *Station) meet(now int64, port int, v view) {
 			s.n.Crowded++
 			return
 		}
-		if q := s.ask(now, owner, p.Port, p.Address, card); q != nil {
+		if q := s.ask(now, owner, p.Port, 0, p.Address, card); q != nil {
 			q.rival.address, q.rival.port, q.rival.said = from, port, v.said()
 		}
 	}
@@ -79,6 +79,6 @@ func (s *Station) meet(now int64, port int, v view) {
 // leaving asks who is said to leave: anybody may have said it.
 func (s *Station) leaving(now int64, port int, v view) {
 	if p := s.byCard[v.card()]; v.isCard() && p != nil && p.Found && p.Address == v.source() && p.Port == port {
-		s.ask(now, parted, p.Port, p.Address, p.Card)
+		s.ask(now, parted, p.Port, 0, p.Address, p.Card)
 	}
 }

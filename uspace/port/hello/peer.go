@@ -119,6 +119,7 @@ func (s *Station) admit(now int64, port int, v view, trip int64) {
 	p.Found = true
 	s.found++
 	p.heard(s, now, v, trip)
+	s.proofs[port].peer = p
 	s.tell(p)
 }
 
@@ -137,7 +138,7 @@ func (s *Station) tell(p *peer) {
 }
 
 // News reports whether TakeNews has something.
-func (s *Station) News() bool { return len(s.news) > 0 || !s.told }
+func (s *Station) News() bool { return len(s.news) > 0 || !s.told || len(s.left) > 0 }
 
 // TakeNews returns what has become of peers that were found, in the order in which it happened, at most so many: those
 // that were added or moved, and those that are gone.

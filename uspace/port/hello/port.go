@@ -12,8 +12,7 @@ const kept = 64
 // its card.
 type Port struct {
 	port.Port
-	// Queue returns the receive queue of the frames that were lent last; nil: it is not known.
-	queue   func() uint16
+	queues  func() Queues
 	waiting [kept]waiting
 	n       int
 	dropped uint64
@@ -29,13 +28,39 @@ type waiting struct {
 // longest is what is kept of a hello: a later version's may be longer than Size.
 const longest = 256
 
-// NewPort makes a port around another. queue says which receive queue the frames that were lent last are of; nil: nobody
-// knows.
-func NewPort(inner port.Port, queue func() uint16) *Port {
-	if queue == nil {
-		queue = func() uint16 { return NoQueue }
+// Queues are those of an interface, as package afxdp has them.
+type Queues interface {
+	// QueueCount returns how many there are.
+	QueueCount() int
+	// LentBy returns which one the frames of the last Receive came in on, -1 if none.
+	LentBy() int
+	// SendOn sends a frame on one, or reports that it could not.
+	SendOn(queue int, frame []byte) bool
+	// Answered notes that a peer got a frame that left on one.
+	Answered(queue int)
+	// LeaveOut has other frames leave on the others, unless there are none; TakeIn ends that. They report whether
+	// that was otherwise before.
+	LeaveOut(queue int) bool
+	TakeIn(queue int) bool
+}
+
+// NewPort makes a port around another. queues returns the queues of the interface that it is on, nil if it is on none
+// at the moment; without the function it has no queues that anybody could tell apart.
+func NewPort(inner port.Port, queues func() Queues) *Port {
+	if queues == nil {
+		queues = func() Queues { return nil }
 	}
-	return &Port{Port: inner, queue: queue}
+	return &Port{Port: inner, queues: queues}
+}
+
+// lentBy is the queue of the frames that were lent last.
+func (p *Port) lentBy() uint16 {
+	if q := p.queues(); q != nil {
+		if n := q.LentBy(); n >= 0 {
+			return uint16(n)
+		}
+	}
+	return NoQueue
 }
 
 // Receive lends frames of the port inside that are no hellos. There may be more where it returns none.
@@ -61,7 +86,7 @@ func (p *Port) sift(frames [][]byte, from int) int {
 			p.dropped++
 		default:
 			w := &p.waiting[p.n]
-			w.n, w.queue = copy(w.frame[:], b), p.queue()
+			w.n, w.queue = copy(w.frame[:], b), p.lentBy()
 			p.n++
 		}
 	}

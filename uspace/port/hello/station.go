@@ -38,6 +38,8 @@ type Station struct {
 	random *rand.Rand
 	secret uint64 // for the hash of addresses
 	sent   []bool // by port: in this step
+	proofs []proof
+	left   []QueueNews
 
 	byCard map[uint16]*peer
 	order  []*peer // in which they have turns
@@ -60,6 +62,7 @@ type Station struct {
 
 	strangers, peers, tells bucket
 	sources                 [256]bucket
+	scratch                 [Size]byte
 
 	n Counters
 }
@@ -85,7 +88,7 @@ var RoundTripLimits = [...]int64{10e3, 20e3, 50e3, 100e3, 200e3, 500e3, 1e6, 2e6
 // New makes a station.
 func New(c Config) *Station {
 	c.Self.IsCard, c.Self.Discovers = true, c.Discover
-	s := &Station{c: c, random: rand.New(rand.NewChaCha8(c.Seed)), byCard: map[uint16]*peer{}, sent: make([]bool, len(c.Ports)), told: true, announce: Never}
+	s := &Station{c: c, random: rand.New(rand.NewChaCha8(c.Seed)), byCard: map[uint16]*peer{}, sent: make([]bool, len(c.Ports)), proofs: make([]proof, len(c.Ports)), told: true, announce: Never}
 	s.secret = s.random.Uint64()
 	if c.Discover {
 		s.announce = 0
@@ -119,6 +122,7 @@ func (s *Station) Step(now int64) (next int64) {
 	}
 	next = s.expire(now)
 	next = min(next, s.takeTurn(now))
+	next = min(next, s.prove(now))
 	next = min(next, s.announceSelf(now))
 	for i, sent := range s.sent {
 		if sent {
@@ -173,7 +177,7 @@ func (s *Station) answer(now int64, port int, v view, queue uint16) {
 		return
 	}
 	m := Message{Kind: Answer, Way: v[wayAt], To: v.card(), Nonce: v.nonce(), Arrived: queue}
-	if s.send(port, from, &m) {
+	if s.send(port, from, &m, int(v.queue())) { // as many of the queues are answered on as are asked on
 		s.n.Answers++
 	}
 }
@@ -184,15 +188,21 @@ func (s *Station) hash(a [6]byte) uint8 {
 	return uint8((x ^ s.secret) * 0x9e3779b97f4a7c15 >> 56) // Knuth, volume 3, 6.4
 }
 
-// send sends a hello. It returns false if the port has no room: it is as lost as on the wire.
-func (s *Station) send(port int, to [6]byte, m *Message) bool {
+// send sends a hello, on a queue, modulo how many there are. It returns false if the port has no room: it is as lost as
+// on the wire.
+func (s *Station) send(port int, to [6]byte, m *Message, queue int) bool {
 	p := s.c.Ports[port]
+	m.Said = s.c.Self
+	m.FrameSize = uint16(min(p.FrameSize(), math.MaxUint16))
+	m.Queue = 0
+	if q := p.queues(); q != nil && q.QueueCount() > 1 {
+		m.Queue = uint16(queue % q.QueueCount())
+		return q.SendOn(int(m.Queue), s.scratch[:m.Put(s.scratch[:], to, s.c.Addresses[port])])
+	}
 	b := p.Reserve()
 	if b == nil {
 		return false
 	}
-	m.Said = s.c.Self
-	m.FrameSize = uint16(min(p.FrameSize(), math.MaxUint16))
 	p.Commit(m.Put(b, to, s.c.Addresses[port]))
 	s.sent[port] = true
 	return true

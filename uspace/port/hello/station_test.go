@@ -42,6 +42,25 @@ type host struct {
 	in       [][]byte
 	reserved [1514]byte
 	off      bool
+	// queues is how many it has; dead are those on which frames are lost, and out those that are left out.
+	queues    int
+	dead, out map[int]bool
+	answers   [mostQueues]int
+}
+
+func (h *host) QueueCount() int     { return h.queues }
+func (h *host) LentBy() int         { return 3 }
+func (h *host) Answered(queue int)  { h.answers[queue]++ }
+func (h *host) LeaveOut(q int) bool { was := h.out[q]; h.out[q] = true; return !was }
+func (h *host) TakeIn(q int) bool   { was := h.out[q]; h.out[q] = false; return was }
+func (h *host) SendOn(queue int, b []byte) bool {
+	if queue >= h.queues {
+		h.s.t.Errorf("queue %d of %d", queue, h.queues)
+	}
+	if !h.dead[queue] {
+		h.s.carry(h, b)
+	}
+	return true
 }
 
 func newSegment(t testing.TB, seed uint64) *segment {
@@ -51,7 +70,8 @@ func newSegment(t testing.TB, seed uint64) *segment {
 // add puts a station on the segment.
 func (s *segment) add(card uint16, number byte, change func(*Config)) *host {
 	h := &host{s: s, mac: [6]byte{2, 0, 0, 0, 0, number}}
-	h.port = NewPort(h, func() uint16 { return 3 })
+	h.port = NewPort(h, func() Queues { return h })
+	h.queues, h.out = 4, map[int]bool{}
 	c := Config{Self: Said{Card: card, Incarnation: s.random.Uint32() | 1, Frames: 3, Cluster: "one", Host: fmt.Sprintf("host-%d", number)}, Discover: true,
 		Ports: []*Port{h.port}, Addresses: [][6]byte{h.mac}}
 	c.Seed[0], c.Seed[1] = number, byte(s.random.Uint32())
@@ -574,3 +594,41 @@ type frames struct {
 }
 
 func (f *frames) Receive(frames [][]byte) int { return copy(frames, f.in) }
+
+// Rule: when a port was opened, a hello leaves on each of its queues and its answer proves it; a queue on which all are
+// lost is left out, once, and taken in again when one is answered; losses of the network, and a peer that dies meanwhile, leave
+// none out.
+func TestQueuesAreProven(t *testing.T) {
+	for seed := range uint64(40) {
+		s := newSegment(t, seed)
+		s.loss = []float64{0, 0.2}[seed%2]
+		a, b := s.add(0, 1, func(c *Config) { c.Discover = false }), s.add(1, 2, func(c *Config) { c.Discover = false })
+		a.SetPeer(1, 0, b.mac)
+		b.SetPeer(0, 0, a.mac)
+		a.queues, b.queues = 8, 1
+		a.dead = map[int]bool{5: true}
+		a.Prove(0)
+		a.next = s.now
+		s.run(20*second, func() bool { return a.out[5] })
+		for q := range a.queues {
+			if a.out[q] != (q == 5) || (a.answers[q] > 0) == (q == 5) {
+				t.Errorf("seed %d: queue %d: left out %v, %d answers", seed, q, a.out[q], a.answers[q])
+			}
+		}
+		if n := a.TakeQueueNews(); len(n) != 1 || n[0].Queue != 5 || !n[0].Left || n[0].Asked < proofRounds {
+			t.Errorf("%+v", n)
+		}
+		a.dead = nil
+		s.run(10*second, func() bool { return !a.out[5] })
+		if n := a.TakeQueueNews(); len(n) != 1 || n[0].Queue != 5 || n[0].Left {
+			t.Errorf("%+v", n)
+		}
+		a.Prove(0)
+		s.run(int64(seed)*50*millisecond, nil)
+		b.off = true
+		s.run(20*second, nil)
+		if n := a.TakeQueueNews(); len(n) > 0 {
+			t.Errorf("seed %d: a peer that died: %+v", seed, n)
+		}
+	}
+}
