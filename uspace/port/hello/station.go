@@ -14,7 +14,7 @@ const (
 	second = int64(1e9)
 	// turnsPerSecond bounds the questions by turns; period is how often a peer has its turn, where there are few.
 	turnsPerSecond = 20
-	period         = 10 * second
+	period         = 4 * second
 )
 
 // Config is what a station is made from.
