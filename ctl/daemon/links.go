@@ -225,7 +225,7 @@ func (d *Daemon) failJobs(port int, why string) int {
 	}
 	d.mu.Unlock()
 	for _, j := range failed {
-		d.endJob(j)
+		d.endJob(j, why)
 		go j.conn.end() // its launcher sees it; closing may take time
 	}
 	return len(failed)
