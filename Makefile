@@ -64,7 +64,7 @@ IMAGE ?= funet:$(VERSION)
 PROGRAMS ?= inside
 image:
 	@case "$(PROGRAMS)" in \
-	inside) ;; \
+	inside) mkdir -p bin/image;; \
 	outside) mkdir -p bin/image; CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o bin/image/ ./ctl/funet ./ctl/funid; chmod 755 bin/image/*;; \
 	*) echo "make: PROGRAMS=$(PROGRAMS): use inside or outside" >&2; exit 1;; \
 	esac; \
@@ -72,7 +72,7 @@ image:
 		command -v $$with >/dev/null || continue; \
 		if ! said=$$($$with info 2>&1 >/dev/null); then why="$$why; $$with is there, but: $$(echo "$$said" | tail -n 1)"; continue; fi; \
 		echo "$$with build of $(IMAGE)"; \
-		exec $$with build --file ctl/image/Containerfile --build-arg PROGRAMS=$(PROGRAMS) --tag "$(IMAGE)" .; \
+		exec $$with build --file ctl/image/Containerfile --target $(PROGRAMS) --tag "$(IMAGE)" .; \
 	done; \
 	echo "make: an image needs docker, podman or buildah; install one of them (on Debian and Ubuntu: apt install buildah)$$why" >&2; exit 1
 

@@ -17,7 +17,7 @@ func TestMakeImage(t *testing.T) {
 	make := func(programs map[string]string, args ...string) (out string, err error) {
 		t.Helper()
 		dir := t.TempDir()
-		for _, name := range []string{"bash", "make", "git", "sed", "grep", "tail"} { // what the Makefile needs besides
+		for _, name := range []string{"bash", "make", "git", "sed", "grep", "tail", "mkdir"} { // what the Makefile needs besides
 			path, err := exec.LookPath(name)
 			if err != nil {
 				t.Fatal(err)
@@ -38,7 +38,7 @@ func TestMakeImage(t *testing.T) {
 	}
 	const broken, works = "echo some trouble >&2; echo no daemon >&2; exit 1\n", "[ $1 = info ] || echo built: $*\n"
 	out, err := make(map[string]string{"docker": broken, "podman": works, "buildah": works})
-	const want = "podman build of funet:7\nbuilt: build --file ctl/image/Containerfile --build-arg PROGRAMS=inside --tag funet:7 .\n"
+	const want = "podman build of funet:7\nbuilt: build --file ctl/image/Containerfile --target inside --tag funet:7 .\n"
 	if err != nil || out != want {
 		t.Errorf("%v: %s, want %s", err, out, want)
 	}
