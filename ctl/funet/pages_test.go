@@ -73,3 +73,24 @@ func TestPagesShowCommandsThatAreThere(t *testing.T) {
 		t.Error("this test takes anything")
 	}
 }
+
+// Rule: a link of the README to one of its sections leads there.
+func TestLinksOfTheReadme(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(readme), -1) {
+		sections[strings.ReplaceAll(strings.ToLower(m[1]), " ", "-")] = true
+	}
+	links := regexp.MustCompile(`\]\(#([^)]*)\)`).FindAllStringSubmatch(string(readme), -1)
+	if len(links) == 0 {
+		t.Error("it has none")
+	}
+	for _, m := range links {
+		if !sections[m[1]] {
+			t.Errorf("there is no section %s", m[1])
+		}
+	}
+}
