@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -310,6 +311,7 @@ func (f *nodeFlags) open(ctx context.Context) (*node, error) {
 		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.cpu,
 		Jumbo: f.jumbo, RxRing: f.rxRing, FillFrames: f.fillFrames, Profile: f.machine,
 		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait }, Context: ctx,
+		Tell: func(line string) { fmt.Fprintln(os.Stderr, "funet: "+line) },
 	}
 	for _, p := range file.Peers {
 		iface := p.Iface
