@@ -28,7 +28,8 @@
 //	hello.go       saying hello to other cards: who is there, and, if it is wanted, who is on the segment
 //	capture.go     frames, for an administrator who captures (package ctl/capture)
 //
-// and beside them: daemon.go (start and clean stop), config.go and parse.go, admin.go and
+// and beside them: daemon.go (start and clean stop), config.go and parse.go, own.go (which node this host is), members.go
+// (hosts that come and go), admin.go and
 // status.go, metrics.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
 // kernels whose memory can have holes.
 //
