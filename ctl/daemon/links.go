@@ -15,6 +15,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/hello"
 	"github.com/funet/funet/uspace/port/plug"
 	"github.com/funet/funet/xdp"
 )
@@ -61,7 +62,8 @@ type link struct {
 	configured string
 	mac        [6]byte
 	plug       *plug.Port
-	nic        *bpf.NIC // loaded once, because the daemon may load none later
+	hello      *hello.Port // around plug; what the card has
+	nic        *bpf.NIC    // loaded once, because the daemon may load none later
 	config     afxdp.Config
 
 	// The card's thread's: what is plugged in; nil: nothing.
@@ -123,6 +125,7 @@ func openLinks(c *Config) (links []*link, err error) {
 		l.mac = l.port.Info().MAC
 		l.plug = plug.New(l.port.FrameSize())
 		l.plug.Plug(l.port)
+		l.hello = hello.NewPort(l.plug, l.queues)
 		l.plugged = l.port
 		l.status = LinkStatus{Interface: name, State: LinkUp, Since: time.Now()}
 		l.in = true
@@ -130,6 +133,14 @@ func openLinks(c *Config) (links []*link, err error) {
 		c.Log(fmt.Sprintf("interface %s has %v", name, l.port.Info()))
 	}
 	return links, nil
+}
+
+// queues are those of what is plugged in, for who says hello. The card's thread calls it.
+func (l *link) queues() hello.Queues {
+	if l.plugged == nil {
+		return nil
+	}
+	return l.plugged
 }
 
 // got notes what was got.
@@ -214,7 +225,7 @@ func (d *Daemon) failJobs(port int, why string) int {
 	}
 	d.mu.Unlock()
 	for _, j := range failed {
-		d.endJob(j)
+		d.endJob(j, why)
 		go j.conn.end() // its launcher sees it; closing may take time
 	}
 	return len(failed)

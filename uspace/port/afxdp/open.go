@@ -223,10 +223,11 @@ func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 			return err
 		}
 	}
-	p.sends, p.busy = p.queues, make([]*queue, 0, len(p.queues))
+	p.offered, p.busy = p.queues, make([]*queue, 0, len(p.queues))
 	if c.Queue != nil {
-		p.sends = p.queues[*c.Queue:][:1]
+		p.offered = p.queues[*c.Queue:][:1]
 	}
+	p.sends = p.offered
 	if c.Jumbo {
 		p.asm = newAssembly(z.wireMax, sizeOr(c.RxRing, z.rxSlots))
 		p.slabs = newSlabs(p.umem, n*z.rxFrames, z)
@@ -243,7 +244,7 @@ func (p *Port) stepOff() error {
 	for i := len(p.queues) - 1; i >= 0; i-- {
 		errs = append(errs, p.queues[i].sock.Close())
 	}
-	p.queues, p.sends, p.busy = nil, nil, nil
+	p.queues, p.offered, p.sends, p.busy = nil, nil, nil, nil
 	if p.umem != nil {
 		errs = append(errs, p.umem.Close())
 		p.umem = nil

@@ -73,7 +73,8 @@ type Port struct {
 	asm  *assembly // nil without Jumbo
 
 	// Sending.
-	sends    []*queue       // those that frames are sent on
+	offered  []*queue       // those that frames may be sent on
+	sends    []*queue       // those of them that are not left out
 	busy     []*queue       // those of them with frames that are not completed
 	flush    bool           // some have frames for Flush
 	waited   int            // for so many acknowledgments (acknowledged.go)

@@ -61,7 +61,8 @@ func Describe(all []QueueState) string {
 	for _, d := range []struct {
 		is    Proof
 		words string
-	}{{Proven, "peers got what left on %s"}, {Unanswered, "no peer has acknowledged what left on %s yet"}, {Untried, "nothing was sent on %s"}, {Stuck, "nothing leaves on %s"}} {
+	}{{Proven, "peers got what left on %s"}, {Unanswered, "no peer has acknowledged what left on %s yet"}, {Untried, "nothing was sent on %s"}, {Stuck, "nothing leaves on %s"},
+		{LeftOut, "hellos that left on %s were not answered, so frames leave on others"}} {
 		say(d.words, func(s QueueState) bool { return s.Sends == d.is })
 	}
 	return strings.Join(parts, "; ")
@@ -91,6 +92,7 @@ func numbers(all []int) string {
 // proof is what a queue keeps of it. The port's mutex guards it, but for answered.
 type proof struct {
 	answered atomic.Bool // a peer got a frame that left on the queue
+	leftOut  atomic.Bool // leaveout.go
 	received tally
 	sent     tally
 	base     uint64 // received when the program was attached, or the queue was doubted
@@ -128,6 +130,8 @@ func (p *Port) Queues() []QueueState {
 		switch {
 		case q.proof.stuck && q.done.Filled() == q.proof.left:
 			s.Sends = Stuck
+		case q.proof.leftOut.Load():
+			s.Sends = LeftOut
 		case q.proof.answered.Load():
 			s.Sends = Proven
 		case s.Sent > 0:
@@ -155,11 +159,11 @@ func (p *Port) doubt(v verdict, lane int) {
 	}
 }
 
-// SendOn sends a frame, to the addresses that it has as any other, on a queue that the caller chooses, and reports
+// SendOn sends a frame, to the addresses that it has as any other, on a queue (QueueCount) that the caller chooses, and reports
 // whether it could: there is such a queue, memory for the frame, and with datagrams a path. It leaves what is
 // reserved as it is. It is for the port's goroutine.
 func (p *Port) SendOn(queue int, frame []byte) bool {
-	if queue < 0 || queue >= len(p.queues) || len(frame) > p.frameMax {
+	if queue < 0 || queue >= len(p.offered) || len(frame) > p.frameMax {
 		return false
 	}
 	held, at := p.reserved, p.at
@@ -168,7 +172,7 @@ func (p *Port) SendOn(queue int, frame []byte) bool {
 	ok := b != nil
 	if ok {
 		copy(b, frame)
-		if ok = p.commit(p.queues[queue], len(frame)); !ok {
+		if ok = p.commit(p.offered[queue], len(frame)); !ok {
 			p.unreserve()
 		}
 	}
@@ -198,7 +202,7 @@ func (p *Port) LentBy() int {
 
 // Answered notes that a peer got a frame that left on a queue. Any goroutine may call it until Close.
 func (p *Port) Answered(queue int) {
-	if queue >= 0 && queue < len(p.queues) {
-		p.queues[queue].proof.answered.Store(true)
+	if queue >= 0 && queue < len(p.offered) {
+		p.offered[queue].proof.answered.Store(true)
 	}
 }

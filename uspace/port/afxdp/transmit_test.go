@@ -348,6 +348,19 @@ func TestOneQueueOfSeveral(t *testing.T) {
 			}
 		})
 	}
+	// Whoever asks on queues is offered that one alone.
+	two := 2
+	a, b := pair(t, lab.Options{Queues: 3}, Config{Attach: xdp.AttachNative, Queue: &two})
+	frame := make([]byte, 200)
+	compose(frame, b, a, 0)
+	if a.QueueCount() != 1 || a.SendOn(2, frame) || a.TakeIn(1) || a.LeaveOut(2) || !a.SendOn(0, frame) {
+		t.Error("another queue was offered")
+	}
+	receive(t, b, 1, 1)
+	a.Answered(0)
+	if s := a.Queues(); s[2].Sends != Proven || s[0].Sends != Untried || s[1].Sends != Untried {
+		t.Errorf("%+v", s)
+	}
 	for _, n := range []int{-1, 3} {
 		if _, err := tryOpen(newLab(t, lab.Options{Queues: 3}), 0, Config{Queue: &n}); !errors.Is(err, xdp.ErrQueueRange) || !strings.Contains(err.Error(), "it has queues 0 to 2") {
 			t.Errorf("queue %d: %v", n, err)
