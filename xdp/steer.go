@@ -188,24 +188,20 @@ func (c classifier) table() (size uint32, special bool, locations []uint32, err 
 		return 0, false, nil, err
 	}
 	size, special = uint32(ask.data)&^specialLocation, ask.data&specialLocation != 0
-	n := min(ask.count, mostRules)
-	if n == 0 {
-		return size, special, nil, nil
-	}
-	n = min(n+16, mostRules) // there may be more by then
-	// The locations are behind the rest, from its last field on.
+	// The locations are behind the rest, from its last field on. There may be more by then.
 	all := struct {
 		rxnfc
 		rest [mostRules]uint32
-	}{rxnfc: rxnfc{cmd: unix.ETHTOOL_GRXCLSRLALL, count: n}}
+	}{rxnfc: rxnfc{cmd: unix.ETHTOOL_GRXCLSRLALL, count: min(ask.count+16, mostRules)}}
+	n := all.count
 	if err := c.ioctl(c.ifname, unsafe.Pointer(&all)); err != nil {
 		return 0, false, nil, err
 	}
 	if n = min(n, all.count); n > 0 {
 		locations = append(append(locations, all.first), all.rest[:n-1]...)
 	}
-	if size == 0 {
-		size = uint32(all.data) &^ specialLocation // some say it here
+	if size == 0 { // such as igb say it here
+		size = uint32(all.data) &^ specialLocation
 	}
 	return size, special, locations, nil
 }

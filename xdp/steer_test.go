@@ -21,6 +21,7 @@ import (
 type nicTable struct {
 	size    uint32
 	special bool // it chooses the location
+	late    bool // it says how many there may be with the list alone, as igb does
 	rules   map[uint32][168]byte
 	denied  bool // changes are
 	unknown bool // flows
@@ -38,6 +39,9 @@ func (n *nicTable) ioctl(_ string, request unsafe.Pointer) error {
 	switch cmd {
 	case 0x2e: // ETHTOOL_GRXCLSRLCNT
 		data := uint64(n.size)
+		if n.late {
+			data = 0
+		}
 		if n.special {
 			data |= 1 << 31
 		}
@@ -58,6 +62,7 @@ func (n *nicTable) ioctl(_ string, request unsafe.Pointer) error {
 			binary.NativeEndian.PutUint32(all[4*i:], l)
 		}
 		put(184, uint32(len(at)))
+		binary.NativeEndian.PutUint64(b[8:], uint64(n.size))
 	case 0x2f: // ETHTOOL_GRXCLSRULE
 		r, ok := n.rules[location]
 		if !ok {
@@ -137,7 +142,7 @@ func TestSteeringLayout(t *testing.T) {
 // unless somebody has changed it.
 func TestSteer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := &nicTable{size: rapid.Uint32Range(1, 8).Draw(t, "size"), special: rapid.Bool().Draw(t, "special"), rules: map[uint32][168]byte{}}
+		n := &nicTable{size: rapid.Uint32Range(1, 8).Draw(t, "size"), special: rapid.Bool().Draw(t, "special"), late: rapid.Bool().Draw(t, "late"), rules: map[uint32][168]byte{}}
 		mine := rapid.SampledFrom(flows).Draw(t, "flow")
 		queue := rapid.Uint32Range(0, 3).Draw(t, "queue")
 		others := map[uint32][168]byte{}
