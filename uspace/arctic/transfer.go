@@ -142,6 +142,22 @@ func (p Packet) Transfer(t *Transfer) bool {
 // part without data.
 func (p Packet) Void() { p[PacketHeaderSize] = p[PacketHeaderSize]&^formMask | byte(Part) }
 
+// PutVoid writes, behind n bytes of b, a packet that stands for all packets of a frame that is too long to be sent, of which p is
+// the first, and returns the new length: its header, as one of KindTransfer without payload. A card that has not had the
+// frame rejects all of it with ReasonTooLong, and will not take it any more.
+func PutVoid(b []byte, n int, p Packet) int {
+	h := p.Header()
+	h.Kind, h.Length = KindTransfer, 0
+	h.Encode(b[n:])
+	b[28]++
+	return n + PacketHeaderSize
+}
+
+// Advance moves where the data of a packet of form Block goes on by so many bytes, a multiple of TransferAlign.
+func (p Packet) Advance(bytes int) {
+	binary.LittleEndian.PutUint32(p[PacketHeaderSize:], p.Word(0)+uint32(bytes))
+}
+
 // Start returns the address at which the transfer of a Last begins.
 func (t *Transfer) Start() uint32 { return t.Address + uint32(len(t.Data)) - t.Total*WordSize }
 

@@ -121,7 +121,7 @@
 //   - Nothing on the data path allocates in the steady state. Flows, their streams, and
 //     memory of frames and rejects come from the card's spares, and are allocated when
 //     more are in use than ever since they were last few.
-//   - Retransmission state is bounded per peer: an idle peer costs 216 bytes, and 16 for
+//   - Retransmission state is bounded per peer: an idle peer costs 224 bytes, and 16 for
 //     its places in the table of cards and in the timers' heap. Each of its two levels
 //     that is in use costs 440 bytes, with up to 4 frames in flight; 6 KiB more, a window
 //     of frames of 24 bytes, with more in flight; 32 for each frame whose rejects are
