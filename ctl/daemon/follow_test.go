@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -213,7 +214,7 @@ func TestInterfaceOfAnotherAddress(t *testing.T) {
 	pingPong(t, nodes, 20)
 }
 
-// Rule: an MTU below what the card's frames need ends the jobs, with what mends it; a larger one is no harm, to
+// Rule: an MTU below what FUNet needs ends the jobs, with what mends it; any other is no harm, to
 // nobody's job; and after either, when it is as it was, jobs run.
 func TestInterfaceMTU(t *testing.T) {
 	b := newBed(t)
@@ -226,18 +227,18 @@ func TestInterfaceMTU(t *testing.T) {
 	}
 	owners, nodes := group(t, daemons, 0, 1)
 	pingPong(t, nodes, 20)
-	for _, larger := range []int{mtu + 100, mtu} {
+	for _, other := range []int{mtu + 100, mtu, mtu - 100, arctic.MinMTU, mtu} {
 		before := linkOf(t, daemons[0]).Reopened
-		set(larger)
+		set(other)
 		until(t, "it is opened anew", func() bool { return linkOf(t, daemons[0]).Reopened > before })
 		pingPong(t, nodes, 20)
 	}
 	if !log.has("its MTU was", "opened anew") {
 		t.Errorf("the log:\n%s", log.text())
 	}
-	set(mtu - 100)
+	set(arctic.MinMTU - 1)
 	s := awaitLink(t, daemons[0], daemon.LinkMTU)
-	want := fmt.Sprintf("has MTU %d, and the card's frames need %d", mtu-100, mtu)
+	want := fmt.Sprintf("has MTU %d, and FUNet needs %d", arctic.MinMTU-1, arctic.MinMTU)
 	nodes[0].until("it is told", nodes[0].iface.Gone)
 	if err := nodes[0].iface.Err(); !strings.Contains(s.Why, want) || !strings.Contains(err.Error(), want) {
 		t.Errorf("status %+v; the context ended with %v", s, err)

@@ -29,7 +29,7 @@ const (
 	LinkNoCarrier LinkState = "no carrier"
 	LinkDown      LinkState = "down"
 	LinkGone      LinkState = "gone"     // or another interface has its name
-	LinkMTU       LinkState = "MTU"      // is smaller than the card's frames need
+	LinkMTU       LinkState = "MTU"      // is smaller than FUNet needs
 	LinkUnusable  LinkState = "unusable" // it could not be opened again
 )
 

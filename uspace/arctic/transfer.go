@@ -25,6 +25,8 @@ package arctic
 // the frame and followed by the data, which no packet of 24 words could hold. Arctic
 // has none.
 //
+// A packet of KindTransfer without payload is void: it stands for a frame that is too long to be sent (PutVoid).
+//
 // The thesis limits an XFER packet to 16 words of data, the conference paper to 20.
 // With three header words, address and argument, 20 would make 25 words, and Arctic
 // carries 24: singles keep to 16. A part has no argument and so has room for 20.

@@ -203,6 +203,7 @@ func Open(c Config) (_ *Card, err error) {
 	if k.engine, err = engine.New(cfg); err != nil {
 		return nil, err
 	}
+	k.limit()
 	slots := c.Slots
 	if slots == 0 {
 		slots = DefaultSlots
@@ -362,6 +363,7 @@ func (k *Card) Drive() {
 	}
 	if look {
 		k.rest.looked(k.now, k.polls)
+		k.limit()
 	}
 	k.heads = heads
 	k.next = k.engine.Step(k.now)
@@ -372,6 +374,15 @@ func (k *Card) Drive() {
 	}
 	if look && !k.rest.working {
 		k.waiting(spins)
+	}
+}
+
+// limit tells the engine what the kernel has heard about the ways to the peers.
+func (k *Card) limit() {
+	for _, p := range k.ports {
+		for _, l := range p.Limits() {
+			k.engine.SetLimit(l.Card, l.Frame)
+		}
 	}
 }
 

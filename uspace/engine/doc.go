@@ -21,6 +21,8 @@
 //	              own, and retransmits lost frames
 //	transmit.go   frame header with the acknowledgments of both levels, rejects,
 //	              then the train, and a block from the source, each time it is sent
+//	limit.go      how long frames to a peer may be; in the place of one that has become too long
+//	              a void one leaves, and then its packets in others
 //
 // and in:
 //
@@ -71,6 +73,8 @@
 //     with a fresh nonce, and only if its sequence number has not been seen. The
 //     line of a packet is freed by an acknowledgment, or by a permanent reason that
 //     is returned to the process; by nothing else.
+//   - What a frame carries is settled when it is first sent. If it has become too long its number is answered before its
+//     packets go elsewhere (limit.go).
 //   - An answer to a frame is final. A packet that was rejected because the
 //     receive queue was full travels again in another frame with another number,
 //     and only what goes to the same node from the same process waits with it, so

@@ -157,7 +157,7 @@ func (r *run) narrow(e *episode) {
 		r.ethernet.Narrow(sim.Cut{From: a, To: b}, bytes, until)
 	}
 	for i, card := range r.world.Cards() {
-		if !a.Has(uint16(i)) || card.Engine() == nil || x.IntN(2) == 0 {
+		if !a.Has(uint16(i)) || x.IntN(2) == 0 {
 			continue
 		}
 		for j := range r.cards {
@@ -166,10 +166,9 @@ func (r *run) narrow(e *episode) {
 				said = x.IntN(mostFrame)
 			}
 			if b.Has(uint16(j)) {
-				card.Engine().SetLimit(uint16(j), said)
+				card.SetLimit(j, said)
 			}
 		}
-		card.Step()
 	}
 }
 
