@@ -274,10 +274,14 @@ func (f *follower) look(l *link) (changed bool) {
 	case errors.Is(err, errNotThere):
 		l.seen.index = 0 // which may be another's by the next look
 		now.name, now.kind = was.name, was.kind
-	default:
-		return false // the next look will say
+	default: // the next look may say
+		if l.blind != err.Error() {
+			l.blind = err.Error()
+			f.d.cfg.Log(fmt.Sprintf("interface %s: how it is cannot be found out: %v; tried again each second", was.name, err))
+		}
+		return false
 	}
-	if now.name != was.name {
+	if l.blind = ""; now.name != was.name {
 		f.d.cfg.Log(fmt.Sprintf("interface %s is called %s now", was.name, now.name))
 	}
 	state, why := l.judge(&now, err)

@@ -73,6 +73,7 @@ type link struct {
 	opened  seen        // as it was then
 	since   time.Time
 	seen    seen      // at the last look
+	blind   string    // why the last look found out nothing; "": it did
 	watched time.Time // when the port was last asked whether it works
 	modes   *modes    // instead of the configuration's, until the interface goes away; nil: none
 	told    string    // the last line about the queues
