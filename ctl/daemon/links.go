@@ -30,7 +30,7 @@ const (
 	LinkNoCarrier LinkState = "no carrier"
 	LinkDown      LinkState = "down"
 	LinkGone      LinkState = "gone"     // or another interface has its name
-	LinkMTU       LinkState = "MTU"      // is smaller than the card's frames need
+	LinkMTU       LinkState = "MTU"      // is smaller than FUNet needs
 	LinkUnusable  LinkState = "unusable" // it could not be opened again
 )
 
@@ -75,6 +75,7 @@ type link struct {
 	opened  seen        // as it was then
 	since   time.Time
 	seen    seen      // at the last look
+	blind   string    // why the last look found out nothing; "": it did
 	watched time.Time // when the port was last asked whether it works
 	modes   *modes    // instead of the configuration's, until the interface goes away; nil: none
 	told    string    // the last line about the queues

@@ -224,6 +224,7 @@ func Open(c Config) (_ *Card, err error) {
 	if k.engine, err = engine.New(cfg); err != nil {
 		return nil, err
 	}
+	k.limit()
 	slots := c.Slots
 	if slots == 0 {
 		slots = DefaultSlots
@@ -393,6 +394,7 @@ func (k *Card) Drive() {
 		if w := k.minder.wish.Load(); w != nil {
 			k.attend(w)
 		}
+		k.limit()
 	}
 	k.heads = heads
 	k.next = k.engine.Step(k.now)
@@ -403,6 +405,15 @@ func (k *Card) Drive() {
 	}
 	if look && !k.rest.working {
 		k.waiting(spins)
+	}
+}
+
+// limit tells the engine what the kernel has heard about the ways to the peers.
+func (k *Card) limit() {
+	for _, p := range k.live {
+		for _, l := range p.Limits() {
+			k.engine.SetLimit(l.Card, l.Frame)
+		}
 	}
 }
 
