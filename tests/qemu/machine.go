@@ -27,6 +27,9 @@ import (
 	"github.com/funet/funet/tests/qemu/guest"
 )
 
+// errNoWord: a guest hangs, or is slow.
+var errNoWord = errors.New("no word")
+
 // errGuest is wrapped by errors about a machine that does not do what it should.
 var errGuest = errors.New("guest")
 
@@ -71,12 +74,13 @@ func findProcessors() processors {
 
 // machine is a guest.
 type machine struct {
-	host  int
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	hello guest.Hello
-	ended chan struct{}
-	err   error // of the process, after ended
+	host     int
+	patience int // as of emulation
+	cmd      *exec.Cmd
+	in       io.WriteCloser
+	hello    guest.Hello
+	ended    chan struct{}
+	err      error // of the process, after ended
 
 	mu      sync.Mutex
 	console bytes.Buffer
@@ -89,6 +93,7 @@ type emulation struct {
 	dir        string // with QEMU
 	processors processors
 	keeper     *keeper
+	patience   int // how many times longer than on an idle machine things may take
 }
 
 // library are folders of shared libraries in an unpacked package.
@@ -146,7 +151,7 @@ func (e *emulation) arguments(host int, kernel string, n nic) []string {
 
 // start starts a guest, which is up when greet has returned.
 func (e *emulation) start(host int, kernel string, n nic, archive, network *os.File) (*machine, error) {
-	m := &machine{host: host, cmd: e.command(e.arguments(host, kernel, n)...), ended: make(chan struct{}), waiting: map[int]chan guest.Ended{}}
+	m := &machine{host: host, patience: max(e.patience, 1), cmd: e.command(e.arguments(host, kernel, n)...), ended: make(chan struct{}), waiting: map[int]chan guest.Ended{}}
 	m.cmd.ExtraFiles = []*os.File{archive, network}
 	m.cmd.Stderr = m
 	var err error
@@ -248,7 +253,7 @@ func (m *machine) await(ctx context.Context, c chan guest.Ended, within time.Dur
 	case <-m.ended:
 		return guest.Ended{}, fmt.Errorf("%w %d: QEMU has ended (%v): %s", errGuest, m.host, m.err, m.said(10))
 	case <-t.C:
-		return guest.Ended{}, fmt.Errorf("%w %d: no word within %v: %s", errGuest, m.host, within, m.said(10))
+		return guest.Ended{}, fmt.Errorf("%w %d: %w within %v: %s", errGuest, m.host, errNoWord, within, m.said(10))
 	case <-ctx.Done():
 		return guest.Ended{}, context.Cause(ctx)
 	}
@@ -276,8 +281,12 @@ func (m *machine) send(o guest.Order) error {
 	return nil
 }
 
-// begin starts a program, which is killed after timeout.
+// within is how long something may take that takes that long at most on an idle machine.
+func (m *machine) within(d time.Duration) time.Duration { return d * time.Duration(m.patience) }
+
+// begin starts a program, which is killed after timeout, or as often that as the machine is patient.
 func (m *machine) begin(timeout time.Duration, args ...string) (*running, error) {
+	timeout = m.within(timeout)
 	r := &running{m: m, ended: make(chan guest.Ended, 1), timeout: timeout}
 	m.mu.Lock()
 	m.next++
@@ -289,7 +298,7 @@ func (m *machine) begin(timeout time.Duration, args ...string) (*running, error)
 
 // wait waits for its end.
 func (r *running) wait(ctx context.Context) (guest.Ended, error) {
-	return r.m.await(ctx, r.ended, r.timeout+answerDeadline)
+	return r.m.await(ctx, r.ended, r.timeout+r.m.within(answerDeadline))
 }
 
 // signal sends it a signal.
