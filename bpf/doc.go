@@ -40,7 +40,7 @@
 //
 // The driver (or, in generic mode, the kernel's receive path) shows each frame to the program
 // before anything else sees it. The first test that fails decides, and each end has its own
-// counter ([Counters]), one per CPU:
+// counter ([Counters]), one per CPU, and redirected frames one per receive queue:
 //
 //	frame ──> EtherType 0x88B5? ── no, or < 14 bytes ──────────> XDP_PASS      pass
 //	          80 bytes or more? ── no ─────────────────────────> XDP_DROP      short

@@ -66,6 +66,8 @@ func TestConstants(t *testing.T) {
 		"FUNET_GROUPS":        Groups,
 		"FUNET_SOCKETS":       64,
 		"FUNET_ADDRESSES":     MaxAddresses,
+
+		"FUNET_COUNTED_QUEUES": CountedQueues,
 	}
 	if diff := cmp.Diff(want, defines(t, readHeader(t))); diff != "" {
 		t.Errorf("funet.h defines otherwise (-Go +C):\n%s", diff)
@@ -163,7 +165,7 @@ func TestCompiled(t *testing.T) {
 		}{
 			"funet_groups":   {ebpf.Array, 1, Groups},
 			"funet_sockets":  {ebpf.XSKMap, 4, 64},
-			"funet_counters": {ebpf.PerCPUArray, 8, uint32(len(c.fields()))},
+			"funet_counters": {ebpf.PerCPUArray, 8 * uint32(len(c.fields())-1+CountedQueues), 1},
 			// Its key is an address.
 			"funet_addresses": {ebpf.Hash, 1, MaxAddresses},
 		} {

@@ -45,18 +45,19 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, FUNET_COUNTERS);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct funet_counts);
 } funet_counters SEC(".maps");
 
 /* The counter is this CPU's own and programs do not nest on it here, so a plain add is enough. */
 static __always_inline int count(__u32 counter, int verdict)
 {
-	__u64 *value = bpf_map_lookup_elem(&funet_counters, &counter);
+	__u32 all = 0;
+	struct funet_counts *counts = bpf_map_lookup_elem(&funet_counters, &all);
 
-	if (value)
-		*value += 1;
+	if (counts && counter < FUNET_COUNTERS)
+		counts->n[counter] += 1;
 	return verdict;
 }
 
@@ -209,7 +210,7 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 	 */
 	if (bpf_redirect_map(&funet_sockets, ctx->rx_queue_index, XDP_DROP) != XDP_REDIRECT)
 		return count(FUNET_COUNT_NO_SOCKET, XDP_DROP);
-	return count(FUNET_COUNT_REDIRECTED, XDP_REDIRECT);
+	return count(FUNET_COUNT_REDIRECTED + (ctx->rx_queue_index & (FUNET_COUNTED_QUEUES - 1)), XDP_REDIRECT);
 }
 
 SEC("xdp")

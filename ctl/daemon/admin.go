@@ -100,7 +100,13 @@ func (d *Daemon) command(p *peer, m *Command) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		d.endJob(j)
+		const why = "an administrator ended the group"
+		d.mu.Lock()
+		if !j.ending {
+			j.why = why // for its processes
+		}
+		d.mu.Unlock()
+		d.endJob(j, why)
 		j.conn.end() // its launcher sees it
 		return GIDs{GIDs: []JobStatus{}}, nil
 	case "route-list":

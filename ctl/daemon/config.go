@@ -52,13 +52,17 @@ var (
 // stands for its default.
 type Config struct {
 	Socket string // path; DefaultSocket
-	// Card is the number of this host's card, its node in Peers. Both are needed.
-	Card  uint16
-	Peers *cluster.File
+	// Card is the number of this host's card, its node in Peers, which is needed. With FindCard it is
+	// the node whose address an interface of this host has (own.go).
+	Card     uint16
+	FindCard bool
+	Peers    *cluster.File
 	// PeersPath is the file that Peers is from. The daemon looks at it each second, and takes
 	// hosts that have joined, left or moved (members.go); "": Peers is all there ever is.
-	PeersPath  string
-	Interfaces []string // those that Peers names; one that it does not name is all peers'
+	PeersPath string
+	// Interfaces are, if it is not said, those that Peers names, or the one that has this host's address in it.
+	// One that Peers does not name is all peers'.
+	Interfaces []string
 	// Encap and Port are those of Peers unless they are said here.
 	Encap *cluster.Encap
 	Port  uint16
@@ -83,6 +87,8 @@ type Config struct {
 	// everybody may, as DefaultRule says.
 	Rules          []Rule
 	Administrators Who // besides uid 0
+	// NotRoot says that uid 0 is no administrator: root of a container without a user namespace is uid 0 as well.
+	NotRoot bool
 	// Subordinates is the file of subordinate numbers, DefaultSubordinates.
 	Subordinates string
 	// MostMemory is the bytes of contexts and segments of all users together; 0: three quarters of
@@ -158,9 +164,13 @@ func (c Config) complete() (_ Config, err error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = native.ConnectTimeout
 	}
-	switch {
-	case c.Peers == nil:
+	if c.Peers == nil {
 		return c, bad("no peers; `funet lab peers` prints what a peers file looks like")
+	}
+	if err := c.findSelf(); err != nil {
+		return c, err
+	}
+	switch {
 	case int(c.Card) >= len(c.Peers.Peers):
 		return c, bad("card %d is not in the peers file, which has nodes 0 to %d", c.Card, len(c.Peers.Peers)-1)
 	case c.Peers.Peers[c.Card].Absent:
@@ -234,9 +244,17 @@ func (c *Config) interfaces(bad func(string, ...any) error) error {
 	if len(c.Interfaces) == 0 {
 		c.Interfaces = named
 	}
+	if len(c.Interfaces) == 0 {
+		own, err := interfaceOf(c.Peers, &c.Peers.Peers[c.Card])
+		if err != nil {
+			return bad("no interface: %v; name those that lead to the peers, such as interfaces: [eth1]", err)
+		}
+		c.Interfaces = own
+	}
 	switch {
 	case len(c.Interfaces) == 0:
-		return bad("no interface; name those that lead to the peers, such as interfaces: [eth1]")
+		return bad("no interface, and none here has %s, which the peers file gives node %d; name those that lead to the peers, such as interfaces: [eth1]",
+			where(c.Peers, &c.Peers.Peers[c.Card]), c.Card)
 	case len(c.Interfaces) == 1:
 		return nil
 	}

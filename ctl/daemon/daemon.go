@@ -57,6 +57,7 @@ type Daemon struct {
 	debts       debts
 	doors       map[uint32]*door // by account
 	jobs        map[uint16]*job
+	ended       endedJobs
 	connections map[*connection]struct{}
 	nextGID     uint16
 	replacing   bool  // the card, with another profile: no group is made

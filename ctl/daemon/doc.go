@@ -12,7 +12,7 @@
 //	connection.go  its requests, one after the other, not too fast (pace.go); its end frees
 //	               everything
 //	jobs.go        a group with token and routes: made by a launcher, joined by who shows
-//	               the token, and gone with the launcher's connection
+//	               the token, and gone with the launcher's connection; ended.go is why, for who comes too late
 //	attachment.go  memory made and sealed (memory.go), attached to the card, passed on;
 //	               segment.go is more of it, bells.go the doorbell page of each user
 //	loop.go        the card's thread: engine, ports, wake-ups; rest.go is when it sleeps,
@@ -30,12 +30,12 @@
 // status.go, metrics.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
 // kernels whose memory can have holes.
 //
-// A configuration file, in which every key may be left out but card and peers:
+// A configuration file, in which every key may be left out but peers:
 //
 //	socket: /run/funet/funid.sock
-//	card: 0                     # number of this host in the peers file
+//	card: 0                     # number of this host in the peers file; default: the node whose address this host has
 //	peers: peers.yaml           # beside this file; see package cluster
-//	interfaces: [eth1]          # default: those that the peers file names
+//	interfaces: [eth1]          # default: those that the peers file names, or that with this host's address there
 //	encap: ethernet             # ethernet, or udp: over routers; default: as the peers file says
 //	port: 30600                 # of encap udp; default: as the peers file says, or this
 //	xdp: auto                   # auto, native, generic
@@ -51,7 +51,7 @@
 //	connect_timeout: 30s        # the same for one that was never heard, or a process that never attached
 //	drain: 1s                   # how long a stop waits for what is under way
 //	metrics: 127.0.0.1:9464     # or unix:/run/funet/metrics.sock; default: none
-//	administrators: {users: [alice], groups: [wheel]}   # besides root
+//	administrators: {users: [alice], groups: [wheel], root: true}   # root: false, and root is none
 //	subuid: /etc/subuid         # whose subordinate numbers count for whom
 //	most_memory: 16GiB          # shared with all processes together; default: 3/4 of the machine's
 //	rules:                      # the first that matches a user is his; default: the last one here

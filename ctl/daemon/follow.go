@@ -50,6 +50,8 @@ const (
 	leastBackoff, mostBackoff = 200 * time.Millisecond, time.Second
 	// settled is how long an interface is there before its next opening is at once.
 	settled = 5 * time.Second
+	// tellEvery is the least time between two lines about the queues of an interface.
+	tellEvery = 10 * time.Second
 	// receiveBuffer bounds the news that wait, in bytes.
 	receiveBuffer = 64 << 10
 )
@@ -362,12 +364,24 @@ func (f *follower) mind(l *link) {
 		l.reset.begin(l.watched, l.seen.carrier, l.seen.losses)
 		l.reset.after(l.seen.name)
 		f.d.cfg.Log(found.Said)
-		l.got()
 	}
+	l.got()
+	f.tellQueues(l)
 	if found.Reopen {
 		l.modes = &modes{found.Attach, found.Bind}
 		f.shut(l)
 		l.retry = time.Time{}
+	}
+}
+
+// tellQueues says in the log what is known of the queues, when there are several and it has changed, now and then.
+func (f *follower) tellQueues(l *link) {
+	queues := l.port.Queues()
+	tried := func(s afxdp.QueueState) bool { return s.Receives != afxdp.Untried || s.Sends != afxdp.Untried }
+	why := afxdp.Describe(queues)
+	if len(queues) > 1 && slices.ContainsFunc(queues, tried) && why != l.told && time.Since(l.toldAt) >= tellEvery {
+		f.d.cfg.Log(fmt.Sprintf("interface %s, %d queues: %s", l.opened.name, len(queues), why))
+		l.told, l.toldAt = why, time.Now()
 	}
 }
 
@@ -448,6 +462,9 @@ func (f *follower) shut(l *link) {
 	}
 	l.reset.after(l.seen.name)
 	l.port = nil
+	l.mu.Lock()
+	l.status.QueuesWhy = ""
+	l.mu.Unlock()
 	if time.Since(l.since) > settled {
 		l.backoff, l.retry = 0, time.Time{}
 	} else {

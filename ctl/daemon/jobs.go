@@ -89,14 +89,14 @@ func (c *connection) makeJob(message []byte) error {
 		}
 	})
 	if err = errors.Join(err, refused); err != nil {
-		d.endJob(j)
+		d.endJob(j, err.Error())
 		return fmt.Errorf("making a job: %w", err)
 	}
 	d.mu.Lock()
 	j.made = true
 	d.mu.Unlock()
 	if err := d.reachable(r.Cards); err != nil { // an interface went away, and who ended its jobs did not see this one
-		d.endJob(j)
+		d.endJob(j, err.Error())
 		return fmt.Errorf("making a job: %w", err)
 	}
 	c.mu.Lock()
@@ -159,7 +159,7 @@ func (d *Daemon) join(c *connection, r *attach.AttachRequest) (*job, error) {
 	case r.GID > arctic.MaxGID || !c.rule.allows(r.GID):
 		return nil, fmt.Errorf("GID %d as user %d: %w", r.GID, c.peer.uid, attach.ErrForbidden)
 	case j == nil || !j.made || j.ending:
-		return nil, attach.ErrGroup
+		return nil, d.ended.refusal(r.GID, r.Token)
 	case !j.token.Equal(r.Token):
 		return nil, attach.ErrToken
 	case int(r.Node) >= len(j.cards):
@@ -180,14 +180,17 @@ func (d *Daemon) leave(j *job, node uint16) {
 	delete(j.members, node)
 }
 
-// endJob detaches the contexts of a job and frees its group. Ending twice does nothing.
-func (d *Daemon) endJob(j *job) {
+// endJob detaches the contexts of a job and frees its group, and remembers why. Ending twice does nothing.
+func (d *Daemon) endJob(j *job, why string) {
 	d.mu.Lock()
 	if j.ending {
 		d.mu.Unlock()
 		return
 	}
 	j.ending = true
+	if j.made {
+		d.ended.add(endedJob{j.peer.account, j.gid, j.token, why})
+	}
 	var members []*connection
 	for _, c := range j.members {
 		members = append(members, c)

@@ -49,8 +49,10 @@ type LinkStatus struct {
 	XDPMode    string    `json:"xdp_mode"`
 	BindMode   string    `json:"bind_mode"`
 	XDPWhy     string    `json:"xdp_why,omitempty"` // the modes are no better
-	Changes    uint64    `json:"changes"`           // of state
-	Reopened   uint64    `json:"reopened"`          // times
+	Queues     int       `json:"queues"`
+	QueuesWhy  string    `json:"queues_why"` // what is proven of them (afxdp.Describe)
+	Changes    uint64    `json:"changes"`    // of state
+	Reopened   uint64    `json:"reopened"`   // times
 }
 
 // link is an interface and the port on it.
@@ -70,10 +72,12 @@ type link struct {
 	in      bool        // the card is plugged into it
 	opened  seen        // as it was then
 	since   time.Time
-	seen    seen          // at the last look
-	watched time.Time     // when the port was last asked whether it works
-	modes   *modes        // instead of the configuration's, until the interface goes away; nil: none
-	reset   reset         // of the link, by its driver
+	seen    seen      // at the last look
+	watched time.Time // when the port was last asked whether it works
+	modes   *modes    // instead of the configuration's, until the interface goes away; nil: none
+	reset   reset     // of the link, by its driver
+	told    string    // the last line about the queues
+	toldAt  time.Time
 	retry   time.Time     // no opening before
 	backoff time.Duration // the next time after a failure
 
@@ -133,9 +137,10 @@ func openLinks(c *Config) (links []*link, err error) {
 
 // got notes what was got.
 func (l *link) got() {
-	i := l.port.Info()
+	i, queues := l.port.Info(), l.port.Queues()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.status.Queues, l.status.QueuesWhy = len(queues), afxdp.Describe(queues)
 	l.status.MTU, l.status.XDPMode, l.status.BindMode, l.status.XDPWhy = i.MTU, i.XDPMode.String(), i.BindMode.String(), i.Why
 }
 
@@ -219,7 +224,7 @@ func (d *Daemon) failJobs(port int, why string) int {
 	}
 	d.mu.Unlock()
 	for _, j := range failed {
-		d.endJob(j)
+		d.endJob(j, why)
 		go j.conn.end() // its launcher sees it; closing may take time
 	}
 	return len(failed)

@@ -109,6 +109,7 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 		udp   bool
 		grams afxdp.Datagrams
 		ways  int // that are missing
+		queue []afxdp.QueueState
 	}
 	var n engine.Counters
 	var ports []portState
@@ -120,6 +121,7 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 				p.sends = l.plugged.Err() == nil
 				p.n, _ = l.plugged.Statistics() // of an interface that is going there are none
 				p.grams = l.plugged.Datagrams()
+				p.queue = l.plugged.Queues()
 				for _, way := range l.plugged.Paths() {
 					if way.Missing != "" {
 						p.ways++
@@ -175,6 +177,19 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 		send(counter, "port_unplugged_frames_total", "Frames that were sent while the interface was down or away, and lost.", float64(p.lost), "interface", p.name)
 		send(counter, "port_rx_dropped_total", "Frames that the kernel dropped for other reasons.", float64(p.n.RxDropped), "interface", p.name)
 		send(counter, "port_rx_ring_full_total", "Frames that found the receive ring full.", float64(p.n.RxRingFull), "interface", p.name)
+		for _, q := range p.queue {
+			number := strconv.Itoa(q.Queue)
+			for direction, proof := range map[string]afxdp.Proof{"receive": q.Receives, "send": q.Sends} {
+				proven := 0.0
+				if proof == afxdp.Proven {
+					proven = 1
+				}
+				send(gauge, "port_queue_proven", "Whether a frame has come through a queue, or a peer has got one that left on it.", proven,
+					"interface", p.name, "queue", number, "direction", direction)
+			}
+			send(counter, "port_queue_received_total", "Frames, or parts of them, that came on a queue since the interface was opened.", float64(q.Received), "interface", p.name, "queue", number)
+			send(counter, "port_queue_sent_total", "Frames, or parts of them, that left on a queue since the interface was opened.", float64(q.Sent), "interface", p.name, "queue", number)
+		}
 		if p.udp {
 			send(gauge, "port_missing_paths", "Peers to which there is no way: no route, no neighbour, or too small an MTU.", float64(p.ways), "interface", p.name)
 			send(counter, "port_unsent_total", "Frames that were not sent because there was no way.", float64(p.grams.Unsent), "interface", p.name)

@@ -129,7 +129,7 @@ type field struct {
 
 // config reads the top of the tree. An empty file is all defaults.
 func (t text) config(top ast.Node) (c Config, peers string, err error) {
-	c.CPU = -1
+	c.CPU, c.FindCard = -1, true
 	if top == nil {
 		return c, "", nil
 	}
@@ -137,7 +137,7 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 		{"socket", t.text(&c.Socket)},
 		{"card", func(n ast.Node) error {
 			v, err := t.number(n, 0, cluster.MaxNodes-1)
-			c.Card = uint16(v)
+			c.Card, c.FindCard = uint16(v), false
 			return err
 		}},
 		{"peers", t.text(&peers)},
@@ -180,7 +180,9 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 		{"drain", t.duration(&c.Drain)},
 		{"metrics", t.text(&c.Metrics)},
 		{"administrators", func(n ast.Node) error {
-			return t.mapping(n, t.who(&c.Administrators))
+			root := true
+			defer func() { c.NotRoot = !root }()
+			return t.mapping(n, append(t.who(&c.Administrators), field{"root", t.truth(&root)}))
 		}},
 		{"subuid", t.text(&c.Subordinates)},
 		{"most_memory", t.size(&c.MostMemory)},

@@ -131,6 +131,9 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 			name = fmt.Sprintf("%s (configured as %s)", l.Interface, l.Configured)
 		}
 		fmt.Fprintf(w, "interface %s: %s, XDP %s, %s, MTU %d, opened again %s\n", name, l.State, l.XDPMode, l.BindMode, l.MTU, count(int64(l.Reopened), "time"))
+		if l.QueuesWhy != "" {
+			fmt.Fprintf(w, "  %s: %s\n", count(l.Queues, "queue"), l.QueuesWhy)
+		}
 		if l.Why != "" {
 			fmt.Fprintf(w, "  since %s: %s\n", l.Since.Local().Format(time.DateTime), l.Why)
 		}

@@ -18,7 +18,8 @@
  *
  * Functions return 0 (or more) when they have done what they say, a positive funi_status
  * when the daemon refused, or a negative errno; c.error then says why, in one line.
- * -ENOTCONN means that the daemon is gone or has ended the context, for good. A context
+ * -ENOTCONN means that the daemon is gone or has ended the context, for good, and c.error has
+ * the card's reason (funi_why) if it gave one. A context
  * belongs to one thread at a time, and functions that do not wait say nothing of the end
  * of the daemon: their queues just stay as they are. funi_wait does.
  *
@@ -245,8 +246,21 @@ struct funi_context {
 	char error[1200];
 };
 
+/* Why the card has ended the context, or NULL: it has not, or did not say. It is the page's, until funi_close. */
+static inline const char *funi_why(struct funi_context *c)
+{
+	if (c->page == NULL || atomic_load(&c->page->gone) == 0 || c->page->why[0] == 0)
+		return NULL;
+	return c->page->why;
+}
+
 static inline int funi_fail(struct funi_context *c, int code, const char *what)
 {
+	const char *ended = code == -ENOTCONN ? funi_why(c) : NULL;
+	if (ended != NULL) {
+		(void)snprintf(c->error, sizeof c->error, "%s: the context has ended: %.*s", what, (int)sizeof c->page->why - 1, ended);
+		return code;
+	}
 	const char *why = code == -ENOTCONN ? "the daemon is gone or has ended the context; attach again" :
 		code == -EAGAIN || code == -ETIMEDOUT ? "the daemon does not answer; its log may say why" :
 		code == -EPROTO ? "the other side is none, or another version of FUNet" :
