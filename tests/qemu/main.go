@@ -6,7 +6,7 @@
 // distribution's packages (store.go, apt.go, packages.go, unpack.go, modules.go). For each kernel and
 // each NIC (nics.go) two guests boot from one archive (initramfs.go, package cpio) that has the drivers, the
 // programs and, as their first process, this one (package guest). They are told what to do over a serial port
-// (machine.go), and do it (scenario.go, shells.go, beside.go, faults.go). The report (report.go) has a row for each
+// (machine.go, on a network of network.go), and do it (scenario.go, shells.go, beside.go, faults.go). The report (report.go) has a row for each
 // NIC and kernel.
 //
 // At most two guests run at a time. All that the rig starts ends with it, however that is
@@ -34,6 +34,7 @@ import (
 
 func main() {
 	guest.Main()
+	makeNetwork()
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -114,7 +115,7 @@ func command() *cobra.Command {
 	c.CompletionOptions.DisableDefaultCmd = true
 	p := c.Flags()
 	p.StringVar(&o.Cache, "cache", "", "folder for QEMU and kernels, some 500 MB (default: $QEMUCACHE, or funet-qemu in the user's cache folder)")
-	p.StringSliceVar(&o.Kernels, "kernels", []string{newest, "6.12"}, "of the guests: newest, or beginnings of versions")
+	p.StringSliceVar(&o.Kernels, "kernels", []string{newest, "6.12", "6.1"}, "of the guests: newest, or beginnings of versions")
 	p.StringSliceVar(&o.NICs, "nics", nil, "only these: "+strings.Join(nicNames(), ", "))
 	p.StringSliceVar(&o.Programs, "programs", nil, "only these: "+strings.Join(programNames(), ", "))
 	p.BoolVar(&o.Short, "short", false, "the newest kernel, and virtio with zero-copy and igb")
@@ -348,6 +349,11 @@ func (o *options) try(ctx context.Context, e *emulation, i *image, n nic, releas
 	p, err := e.boot(ctx, i, n)
 	if o.CI && errors.Is(err, errNoWord) {
 		c.NotRun = "guests do not boot here: " + err.Error()
+		return c
+	}
+	if errors.Is(err, errNetwork) {
+		c.NotRun = err.Error()
+		log("not run: %s", c.NotRun)
 		return c
 	}
 	if err != nil {

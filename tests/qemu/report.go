@@ -136,6 +136,12 @@ func (c *configuration) xdpMode() string {
 	return "native"
 }
 
+// kernel is its version, short.
+func (c *configuration) kernel() string {
+	kernel, _, _ := strings.Cut(strings.TrimSuffix(c.Kernel, "-amd64"), "+")
+	return kernel
+}
+
 // find returns a program's row.
 func (c *configuration) find(name string) *row {
 	for i := range c.Rows {
@@ -153,7 +159,7 @@ func (c *configuration) passed() bool {
 
 // faults says what did not do what it should.
 func (c *configuration) faults() (all []string) {
-	kernel, _, _ := strings.Cut(c.Kernel, "+")
+	kernel := c.kernel()
 	add := func(bad bool, format string, args ...any) {
 		if bad {
 			all = append(all, fmt.Sprintf("%s, %s", c.NIC, kernel)+fmt.Sprintf(format, args...))
@@ -272,7 +278,7 @@ func (r *report) table() (lines [][]string, notes []string) {
 	header = append(header, "TCP bare", "TCP idle", "TCP job", "pings idle", "job", "start, stop")
 	lines = [][]string{header}
 	for _, c := range r.Runs {
-		kernel, _, _ := strings.Cut(c.Kernel, "+")
+		kernel := c.kernel()
 		line := []string{c.NIC, kernel, c.mode()}
 		for _, name := range programNames() {
 			cell := "-"
@@ -289,7 +295,7 @@ func (r *report) table() (lines [][]string, notes []string) {
 
 // notes are the lines below the table.
 func (c *configuration) notes() (all []string) {
-	kernel, _, _ := strings.Cut(c.Kernel, "+")
+	kernel := c.kernel()
 	if c.NotRun != "" {
 		return []string{fmt.Sprintf("%s, %s: not run: %s", c.NIC, kernel, c.NotRun)}
 	}
