@@ -306,7 +306,7 @@ func (d *Daemon) release() error {
 	if d.loop != nil {
 		errs = append(errs, d.loop.close())
 	}
-	errs = append(errs, closeLinks(d.links))
+	errs = append(errs, closeLinks(d.links, d.cfg.Log))
 	return errors.Join(errs...)
 }
 

@@ -68,6 +68,7 @@ type loop struct {
 	tid    atomic.Int32
 
 	polling    Polling
+	links      []*link
 	epoll      int
 	events     [64]unix.EpollEvent
 	rest       rest
@@ -82,7 +83,7 @@ type loop struct {
 
 // newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
 func newLoop(card *engine.Card, links []*link, polling Polling) (_ *loop, err error) {
-	l := &loop{card: card, start: time.Now(), polling: polling, epoll: -1, bell: -1,
+	l := &loop{card: card, links: links, start: time.Now(), polling: polling, epoll: -1, bell: -1,
 		mailbox: make(chan command, mailboxSize), begin: make(chan bool, 1), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -228,6 +229,7 @@ func (l *loop) turn() {
 	l.turns++
 	if l.turns%glance == 0 || l.rest.worked {
 		l.now = l.clock()
+		l.limit()
 	}
 	before := l.card.Progress()
 	next := l.step()
@@ -240,6 +242,18 @@ func (l *loop) turn() {
 		return
 	}
 	l.waiting(next)
+}
+
+// limit tells the card what the kernel has heard about the ways to the peers.
+func (l *loop) limit() {
+	for _, k := range l.links {
+		if k.plugged == nil {
+			continue
+		}
+		for _, way := range k.plugged.Limits() {
+			l.card.SetLimit(way.Card, way.Frame)
+		}
+	}
 }
 
 // step steps the engine, has groups take turns, and wakes the processes that asked for it:

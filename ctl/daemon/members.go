@@ -133,6 +133,13 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 			return err
 		}
 	}
+	_ = d.loop.do(func() { // the card knows them now
+		for _, l := range d.links {
+			if l.plugged != nil {
+				l.plugged.Remind()
+			}
+		}
+	})
 	for i, ch := range changes {
 		if i == tellPeers {
 			d.cfg.Log(fmt.Sprintf("and %d more peers", len(changes)-i))
