@@ -41,7 +41,7 @@ func (s *Station) toAll(kind Kind) {
 
 // Leave says goodbye to those who can have found the card. It is the station's end.
 func (s *Station) Leave() {
-	s.left = true
+	s.done = true
 	if s.c.Discover {
 		s.toAll(Goodbye)
 	}
