@@ -189,6 +189,7 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	}
 	go d.followSubordinates(d.followed)
 	d.follower.follow()
+	go d.introduce()
 	if d.cfg.PeersPath != "" {
 		go d.followPeers()
 	}
