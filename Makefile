@@ -92,6 +92,7 @@ bin/share:
 	$(GO) build -o bin/share ./tests/share
 
 # FUNet on drivers of real NICs, in guests under QEMU: a table on stdout. QEMU=short for two of the NICs,
+# QEMU=--ci for these in continuous integration, which says so where it cannot run,
 # QEMU="--nics igb --json" and the like for others (bin/qemu --help). QEMUCACHE is where QEMU and
 # kernels are kept, which are fetched with apt, and not installed. It needs no root.
 qemu:

@@ -16,6 +16,8 @@
 //
 // # Rules
 //
+//   - The death of the launcher's machine ends what it started on other hosts: agents hear no more of it for
+//     Options.HostTimeout (pulse.go).//
 //   - What a node prints comes out in whole lines with its number before them (output.go).
 //     Standard input goes to node 0.
 //   - SIGINT, SIGTERM and SIGHUP go to all processes, each to the whole process group; those that

@@ -44,7 +44,7 @@ type Config struct {
 	// up to 4096 in all. Small ones provoke losses.
 	RxRing, FillFrames int
 	// UDP, if not nil, sends and receives frames in UDP datagrams. MTU and Jumbo concern those, and frames are
-	// shorter by the headers of IP and UDP; a path to a peer with a smaller MTU shortens the frames to all.
+	// shorter by the headers of IP and UDP. Limits tells where a path has a smaller MTU.
 	UDP *UDP
 	// NIC is a program that was loaded before, for as many queues as the interface has or more, and lets in
 	// its groups, with those of Groups besides. It stays the caller's. nil: Open loads one.
@@ -165,7 +165,6 @@ func Open(c Config) (_ *Port, err error) {
 func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 	z := c.sizes(ifc.MTU, r.bind == xdp.BindZeroCopy)
 	p.sizes, p.frameMax, p.room = z, z.frameMax, z.room
-	p.narrow()
 	p.info.FrameSize, p.info.Jumbo = p.frameMax, c.Jumbo
 	if need := z.rxParts; c.Jumbo && (sizeOr(c.RxRing, z.rxSlots) < need || sizeOr(c.FillFrames, z.rxFrames) < need) {
 		return fmt.Errorf("opening interface %s for frames of %d bytes: %w: it fills %d slots; use larger rings, or a smaller MTU",

@@ -24,8 +24,9 @@
 // With Config.UDP frames travel in UDP datagrams (package encap): Commit writes the headers in front of the
 // frame, where Reserve left room, and Receive strips them in place, so the card sees frames as ever. The way
 // to each peer is read from an immutable table that a goroutine of its own makes anew as the kernel's routes
-// and neighbours change (package paths). A frame for which there is no way, or which is too long for
-// it, is not sent and counted (Datagrams); the card sends it again, as any that was lost.
+// and neighbours change (package paths). A frame for which there is no way
+// is not sent and counted (Datagrams); the card sends it again, as any that was lost. How long packets a way takes
+// may change: Limits tells the owner, who tells the card (engine.Card.SetLimit).
 //
 // Open tries the modes best first and takes the first that works (modes.go); Info says which it is and
 // why it is no better. Each socket has frames on its fill ring before it is bound, because a
