@@ -418,7 +418,7 @@ func (o *options) all(ctx context.Context, p pair, n nic, c *configuration, log 
 	if !o.faults(wanted) {
 		return nil
 	}
-	if _, err := p.besideFaults(ctx, o.Scale, enter); err != nil {
+	if err := p.besideFaults(ctx, n, o.Scale, enter); err != nil {
 		return err
 	}
 	var err error

@@ -55,7 +55,9 @@ type row struct {
 	MFLOPS   float64 `json:"mflop_per_s,omitempty"`
 	// Seconds is how long it took to go on after a fault, or to notice it.
 	Seconds float64 `json:"seconds,omitempty"`
-	Error   string  `json:"error,omitempty"`
+	// Refused is a fault that the driver does not let happen; Error says why.
+	Refused bool   `json:"refused,omitempty"`
+	Error   string `json:"error,omitempty"`
 }
 
 // mode takes the mode of a node's document.
@@ -104,6 +106,8 @@ func (r *row) figure() string {
 	switch {
 	case !r.Passed:
 		return "FAILED"
+	case r.Refused:
+		return "refused"
 	case r.Seconds > 0:
 		return fmt.Sprintf("%.0f s", r.Seconds)
 	case r.P50 > 0:
@@ -300,6 +304,11 @@ func (c *configuration) notes() (all []string) {
 		return []string{fmt.Sprintf("%s, %s: not run: %s", c.NIC, kernel, c.NotRun)}
 	}
 	all = c.faults()
+	for _, r := range c.Rows {
+		if r.Passed && r.Refused {
+			all = append(all, fmt.Sprintf("%s, %s, %s: %s", c.NIC, kernel, r.Program, r.Error))
+		}
+	}
 	for _, line := range c.First {
 		all = append(all, "tried twice, because of: "+line)
 	}
