@@ -267,7 +267,7 @@ func (o *options) run(ctx context.Context) (r *report, err error) {
 			log("%s on %s", n.Name, one.release)
 			c := o.try(ctx, e, images(one.folder, n), n, one.release, log)
 			if o.CI && ctx.Err() == nil && !c.passed() {
-				first := c.faults()
+				first := c.failures()
 				log("%s on %s is tried once more, because of: %s", n.Name, one.release, strings.Join(first, "; "))
 				c = o.try(ctx, e, images(one.folder, n), n, one.release, log)
 				c.First = first
