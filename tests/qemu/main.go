@@ -418,12 +418,15 @@ func (o *options) all(ctx context.Context, p pair, n nic, c *configuration, log 
 	if !o.faults(wanted) {
 		return nil
 	}
-	if err := p.besideFaults(ctx, n, o.Scale, enter); err != nil {
+	if err := p.besideFaults(ctx, n, o.Scale, wanted, enter); err != nil {
 		return err
 	}
 	var err error
 	if c.Kmsg, c.LinkUps, err = p.complaints(ctx); err != nil {
 		return err
+	}
+	if !wanted(guestKilled) {
+		return nil
 	}
 	r, err := p.killed(ctx)
 	if err != nil {

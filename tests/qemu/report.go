@@ -366,8 +366,8 @@ func (b *beside) cells() []string {
 		return fmt.Sprintf("%.2f", t.Rate/b.without())
 	}
 	bare := part(b.Bare)
-	if b.BareError != "" {
-		bare = "-"
+	if b.Bare == nil {
+		bare = "-" // which is nothing of FUNet's
 	}
 	return []string{bare, part(b.Idle), part(b.Job), pings(b.PingIdle), pings(b.PingJob), pings(b.PingStarts)}
 }
