@@ -60,6 +60,7 @@ func TestConstants(t *testing.T) {
 
 		"FUNET_VERSION":       Version,
 		"FUNET_VERSION_PROBE": VersionProbe,
+		"FUNET_VERSION_HELLO": VersionHello,
 		"FUNET_ETHERNET_LEN":  14,
 		"FUNET_HEADER_LEN":    FrameMin - 14,
 		"FUNET_FRAME_MIN":     FrameMin,

@@ -184,7 +184,7 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 		return count(FUNET_COUNT_SHORT, XDP_DROP);
 	if (header->version == FUNET_VERSION_PROBE)
 		return count(FUNET_COUNT_PASS, XDP_PASS);
-	if (header->version != FUNET_VERSION)
+	if (header->version != FUNET_VERSION && header->version != FUNET_VERSION_HELLO)
 		return count(FUNET_COUNT_BAD_VERSION, XDP_DROP);
 
 	/* One unsigned comparison for both ends: a length below the header's wraps round and is
@@ -195,15 +195,17 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 	if (body > found.len - FUNET_FRAME_MIN)
 		return count(FUNET_COUNT_BAD_LENGTH, XDP_DROP);
 
-	/* The map has an entry for every GID of 11 bits, so its own bounds check is the test of
-	 * the upper five.
-	 */
-	__u32 gid = funet_le16(header->gid);
-	const __u8 *active = bpf_map_lookup_elem(&funet_groups, &gid);
-	if (!active)
-		return count(FUNET_COUNT_BAD_GID, XDP_DROP);
-	if (!*active)
-		return count(FUNET_COUNT_FOREIGN_GROUP, XDP_DROP);
+	if (header->version != FUNET_VERSION_HELLO) {
+		/* The map has an entry for every GID of 11 bits, so its own bounds check is the test of
+		 * the upper five.
+		 */
+		__u32 gid = funet_le16(header->gid);
+		const __u8 *active = bpf_map_lookup_elem(&funet_groups, &gid);
+		if (!active)
+			return count(FUNET_COUNT_BAD_GID, XDP_DROP);
+		if (!*active)
+			return count(FUNET_COUNT_FOREIGN_GROUP, XDP_DROP);
+	}
 
 	/* Since Linux 5.3 the helper looks the socket up itself and returns its flags, here
 	 * XDP_DROP, where there is none: bpf-helpers(7).

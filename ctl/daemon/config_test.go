@@ -48,7 +48,7 @@ rules:
 		HugePages: true, Jumbo: true, CPU: 2, Polling: Sleep, Slots: 64, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
 		Drain: 500 * time.Millisecond, Metrics: "127.0.0.1:9464", Administrators: Who{Users: []uint32{0, 7}, Groups: []uint32{9}}, NotRoot: true,
 		Subordinates: "/tmp/subuid", MostMemory: 2 << 30,
-		Rules: []Rule{{Who: Who{Users: []uint32{1001}}, GIDs: []Range{{1, 100}, {200, 200}}, Contexts: 16, Jobs: 8, Connections: 32, Bytes: 1 << 30,
+		Rules: []Rule{{Who: Who{Users: []uint32{1001}}, GIDs: []Range{{First: 1, Last: 100}, {First: 200, Last: 200}}, Contexts: 16, Jobs: 8, Connections: 32, Bytes: 1 << 30,
 			Total: Amounts{20, 10, 40, 3 << 30}}, {Bytes: 4096}}}
 	if !reflect.DeepEqual(c, want) || peers != "p.yaml" {
 		t.Errorf("got %+v and %q", c, peers)

@@ -6,7 +6,8 @@ package daemon
 // when there is more news than the socket holds.
 //
 //	down, no carrier       the port stays open; while the interface is down the card is not plugged
-//	                       into it. Jobs live as long as their peers' time-outs allow
+//	                       into it. Jobs live as long as their peers' time-outs allow. Where the
+//	                       driver has reset the link because of the port, that is said (reset.go)
 //	renamed                the port stays
 //	MTU, queues or rings   the port is opened anew, as a driver may have begun anew; frames under
 //	                       way are lost and sent again, in shorter ones if they are too long now. An MTU
@@ -206,6 +207,7 @@ type seen struct {
 	index, mtu  int
 	mac         [6]byte
 	up, carrier bool
+	losses      uint32 // of the carrier
 	queues      int
 	rings       xdp.Rings
 }
@@ -257,6 +259,9 @@ func (f *follower) describe(found netlink.Link, err error) (s seen, _ error) {
 	a := found.Attrs()
 	s = seen{name: a.Name, kind: found.Type(), index: a.Index, mtu: a.MTU, up: a.RawFlags&unix.IFF_UP != 0, carrier: a.RawFlags&unix.IFF_LOWER_UP != 0}
 	copy(s.mac[:], a.HardwareAddr)
+	if _, s.losses, err = carrierOf(a.Name); err != nil {
+		return s, err
+	}
 	if s.queues, err = xdp.Queues(a.Name); err != nil {
 		return s, err
 	}
@@ -283,6 +288,11 @@ func (f *follower) look(l *link) (changed bool) {
 	}
 	if l.blind = ""; now.name != was.name {
 		f.d.cfg.Log(fmt.Sprintf("interface %s is called %s now", was.name, now.name))
+	}
+	if err == nil {
+		if said := l.reset.look(time.Now(), &now); said != "" {
+			f.d.cfg.Log(said)
+		}
 	}
 	state, why := l.judge(&now, err)
 	if l.port != nil {
@@ -321,6 +331,8 @@ func (l *link) judge(s *seen, err error) (LinkState, string) {
 			s.name, s.mtu, needed, s.name)
 	case !s.up:
 		return LinkDown, fmt.Sprintf("interface %s is down; `ip link set %s up` mends it", s.name, s.name)
+	case !s.carrier && l.reset.outage():
+		return LinkNoCarrier, fmt.Sprintf("interface %s has no carrier: its driver resets the link when the NIC program comes or goes; it should be back in a few seconds", s.name)
 	case !s.carrier:
 		return LinkNoCarrier, fmt.Sprintf("interface %s has no carrier; look at its cable, and at the other end", s.name)
 	}
@@ -353,7 +365,9 @@ func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
 // mind has the port look whether it works, and does what it asks for.
 func (f *follower) mind(l *link) {
 	found := l.port.Watch(l.watched)
-	if found.Said != "" {
+	if found.Said != "" { // it may have attached the program anew
+		l.reset.begin(l.watched, l.seen.carrier, l.seen.losses)
+		l.reset.after(l.seen.name)
 		f.d.cfg.Log(found.Said)
 	}
 	l.got()
@@ -424,7 +438,9 @@ func (f *follower) open(l *link, now *seen) error {
 	if c.Interface = now.name; l.modes != nil {
 		c.Attach, c.Bind = l.modes.attach, l.modes.bind
 	}
+	l.reset.begin(time.Now(), now.carrier, now.losses)
 	p, err := afxdp.Open(c)
+	l.reset.after(now.name)
 	if err != nil {
 		l.putOff()
 		return err
@@ -442,9 +458,11 @@ func (f *follower) open(l *link, now *seen) error {
 // shut takes the port out and closes it.
 func (f *follower) shut(l *link) {
 	f.plugIn(l, false)
+	l.reset.begin(time.Now(), l.seen.carrier, l.seen.losses)
 	if err := l.port.Close(); err != nil {
 		f.d.cfg.Log(fmt.Sprintf("closing interface %s: %v", l.opened.name, err))
 	}
+	l.reset.after(l.seen.name)
 	l.port = nil
 	l.mu.Lock()
 	l.status.QueuesWhy = ""

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
@@ -338,6 +339,34 @@ func TestInterfaceMadeAndDeletedInALoop(t *testing.T) {
 	b.change(0, "other", netlink.LinkSetUp)
 	awaitLink(t, daemons[0], daemon.LinkUp)
 	pingPong(t, nodes, 20)
+}
+
+// Rule: where a link loses its carrier while the daemon opens it, as the drivers of some NICs reset theirs, the log says
+// that and how long it took, and nobody is sent to look at the cable; an outage later is another's.
+func TestLinkResetByAttaching(t *testing.T) {
+	b := newBed(t)
+	var log logged
+	carrier := func(f func(netlink.Link) error) { b.change(1, labInterface, f) }
+	const cable = "look at its cable"
+	r := b.start(0, func(c *daemon.Config) {
+		c.Log = log.add
+		c.MakeSocket = func() (int, error) { // what a driver does a moment before or after
+			carrier(netlink.LinkSetDown)
+			return unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+		}
+	})
+	if s := awaitLink(t, r, daemon.LinkNoCarrier); !strings.Contains(s.Why, "its driver resets the link") || strings.Contains(s.Why, cable) {
+		t.Errorf("status %+v", s)
+	}
+	carrier(netlink.LinkSetUp)
+	awaitLink(t, r, daemon.LinkUp)
+	if !log.has("interface fu0: its driver resets the link when the NIC program comes or goes; this time it was back after") || log.has(cable) {
+		t.Errorf("the log:\n%s", log.text())
+	}
+	carrier(netlink.LinkSetDown)
+	if s := awaitLink(t, r, daemon.LinkNoCarrier); !strings.Contains(s.Why, cable) {
+		t.Errorf("status %+v", s)
+	}
 }
 
 // Rule: a daemon has after 50 changes what it had before them: descriptors, goroutines, and memory of the

@@ -15,6 +15,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/hello"
 	"github.com/funet/funet/uspace/port/plug"
 	"github.com/funet/funet/xdp"
 )
@@ -61,7 +62,8 @@ type link struct {
 	configured string
 	mac        [6]byte
 	plug       *plug.Port
-	nic        *bpf.NIC // loaded once, because the daemon may load none later
+	hello      *hello.Port // around plug; what the card has
+	nic        *bpf.NIC    // loaded once, because the daemon may load none later
 	config     afxdp.Config
 
 	// The card's thread's: what is plugged in; nil: nothing.
@@ -76,6 +78,7 @@ type link struct {
 	blind   string    // why the last look found out nothing; "": it did
 	watched time.Time // when the port was last asked whether it works
 	modes   *modes    // instead of the configuration's, until the interface goes away; nil: none
+	reset   reset     // of the link, by its driver
 	told    string    // the last line about the queues
 	toldAt  time.Time
 	retry   time.Time     // no opening before
@@ -100,7 +103,7 @@ func openLinks(c *Config) (links []*link, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err, links = errors.Join(err, closeLinks(links)), nil
+			err, links = errors.Join(err, closeLinks(links, c.Log)), nil
 		}
 	}()
 	for i, name := range c.Interfaces {
@@ -117,13 +120,16 @@ func openLinks(c *Config) (links []*link, err error) {
 		l := &link{at: i, configured: name, nic: nic, config: afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
 			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, NIC: nic, Socket: c.MakeSocket, UDP: udp}}
 		links = append(links, l)
+		l.reset.before(name)
 		if l.port, err = afxdp.Open(l.config); err != nil {
 			return links, err
 		}
+		l.reset.after(name)
 		l.config.Groups = nil // the program lets them in from now on
 		l.mac = l.port.Info().MAC
 		l.plug = plug.New(l.port.FrameSize())
 		l.plug.Plug(l.port)
+		l.hello = hello.NewPort(l.plug, l.queues)
 		l.plugged = l.port
 		l.status = LinkStatus{Interface: name, State: LinkUp, Since: time.Now()}
 		l.in = true
@@ -131,6 +137,14 @@ func openLinks(c *Config) (links []*link, err error) {
 		c.Log(fmt.Sprintf("interface %s has %v", name, l.port.Info()))
 	}
 	return links, nil
+}
+
+// queues are those of what is plugged in, for who says hello. The card's thread calls it.
+func (l *link) queues() hello.Queues {
+	if l.plugged == nil {
+		return nil
+	}
+	return l.plugged
 }
 
 // got notes what was got.
@@ -143,11 +157,18 @@ func (l *link) got() {
 }
 
 // closeLinks gives everything back. Nothing uses the ports any more.
-func closeLinks(links []*link) error {
+func closeLinks(links []*link, log func(string)) error {
 	var errs []error
 	for _, l := range links {
 		if l.port != nil {
+			name := l.port.Info().Interface
+			l.reset = reset{took: l.reset.took}
+			l.reset.before(name)
 			errs = append(errs, l.port.Close())
+			l.reset.after(name)
+			if l.reset.outage() {
+				log(l.reset.parting(name))
+			}
 		}
 		errs = append(errs, l.nic.Close())
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/hello"
 )
 
 const (
@@ -44,6 +45,10 @@ type command struct {
 type loop struct {
 	card  *engine.Card
 	start time.Time
+	// hello says hello for the card, at helloAt next; heard is told that it has news.
+	hello   *hello.Station
+	helloAt int64
+	heard   chan struct{}
 
 	mailbox chan command
 	bell    int         // eventfd: wakes the thread for the mailbox
@@ -111,6 +116,10 @@ func (l *loop) plug(k *link, p *afxdp.Port) error {
 	}
 	k.plugged = p
 	k.plug.Plug(p)
+	if l.hello != nil { // else it is about to be made
+		l.hello.Prove(k.at)
+		l.helloAt = 0
+	}
 	return nil
 }
 
@@ -251,6 +260,10 @@ func (l *loop) limit() {
 // also for what commands published since the last step.
 func (l *loop) step() (next int64) {
 	next = l.card.Step(l.now)
+	if l.helloAt <= l.now || l.hello.Waiting() {
+		l.sayHello()
+	}
+	next = min(next, l.helloAt)
 	if l.share != nil {
 		next = min(next, l.share.turn(l))
 	}

@@ -176,7 +176,7 @@ func TestKubernetesIsTheUnit(t *testing.T) {
 			t.Fatalf("%s: %v", line, err)
 		}
 	}
-	if !slices.Equal(entry, c.Command) || !slices.Equal(arguments, c.Args) || !strings.Contains(string(recipe), "\nCOPY --from=programs /programs /usr/bin\n") {
+	if !slices.Equal(entry, c.Command) || !slices.Equal(arguments, c.Args) || !strings.HasSuffix(string(recipe), "\nFROM image AS inside\nCOPY --from=programs /programs /usr/bin\n") {
 		t.Errorf("the image starts %v %v, and the manifest %v %v", entry, arguments, c.Command, c.Args)
 	}
 	for _, probe := range [][]string{c.Ready.Exec.Command, c.Lives.Exec.Command} {

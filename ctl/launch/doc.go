@@ -3,7 +3,7 @@
 //
 // The journey of `funet run -n 4 --hosts a,b -- prog`: Run reaches the hosts (host.go), each
 // either the daemon of this machine (local.go) or an agent at the other end of ssh (remote.go,
-// agent.go), asks each which card it has, and makes the job (job.go): the first daemon picks a
+// agent.go; Options.Reach names another program than ssh, such as kubectl), asks each which card it has, and makes the job (job.go): the first daemon picks a
 // GID, the others are asked for the same one, all get the same token. Then it starts the
 // processes (process.go), node n on host n modulo their number, with
 //
