@@ -245,18 +245,30 @@ func (f *Follower) Remind() {
 	f.limit(f.States())
 }
 
-// limit notes how long frames on the paths may be.
+// mostNarrow bounds how many paths that became narrow are told of at once.
+const mostNarrow = 8
+
+// limit notes how long frames on the paths may be, and tells of those that became narrower or wider.
 func (f *Follower) limit(states []State) {
+	var lines []string
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	for i := range states {
 		s := &states[i]
 		frame := max(s.MTU, f.c.Least) - encap.Overhead(f.c.Local) + ethernetSize
-		if s.Missing == "" && f.told[s.Card] != frame {
-			f.told[s.Card], f.news[s.Card] = frame, frame
+		was := f.told[s.Card]
+		if s.Missing != "" || was == frame {
+			continue
+		}
+		f.told[s.Card], f.news[s.Card] = frame, frame
+		if was != 0 && len(lines) < mostNarrow {
+			lines = append(lines, fmt.Sprintf("the path to card %d at %s is said to take packets of %d bytes now; frames are at most %d bytes, before %d", s.Card, s.Address, s.MTU, frame, was))
 		}
 	}
 	f.isNews.Store(len(f.news) > 0)
+	f.mu.Unlock()
+	for _, line := range lines {
+		f.c.Tell(line)
+	}
 }
 
 const ethernetSize = 14

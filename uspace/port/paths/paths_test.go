@@ -204,6 +204,30 @@ func TestWaysComeAndGo(t *testing.T) {
 			})
 			await(t, f, "another Ethernet address", func(s State) bool { return s.MAC == other.String() })
 
+			// Narrower, and as before.
+			for _, mtu := range []int{1300, 0} {
+				do(t, on(l, 0), func() error {
+					to := netip.MustParseAddr(first.Address)
+					r := netlink.Route{LinkIndex: f.c.Index, Dst: &net.IPNet{IP: to.AsSlice(), Mask: net.CIDRMask(to.BitLen(), to.BitLen())},
+						Gw: netip.MustParseAddr(first.Gateway).AsSlice(), MTU: mtu}
+					if mtu == 0 {
+						return netlink.RouteDel(&r)
+					}
+					return netlink.RouteAdd(&r)
+				})
+				if mtu == 0 {
+					mtu = 1500
+				}
+				await(t, f, "another MTU", func(s State) bool { return s.Missing == "" && s.MTU == mtu })
+				limits := f.Limits()
+				if want := (Limit{1, mtu - encap.Overhead(f.c.Local) + 14}); len(limits) != 1 || limits[0] != want {
+					t.Errorf("limits %+v, want %+v", limits, want)
+				}
+				if !g.has("the path to card 1", fmt.Sprintf("is said to take packets of %d bytes now", mtu)) {
+					t.Errorf("told %q", g.lines)
+				}
+			}
+
 			// A route of its own leads to the peer from another source, and goes.
 			to := netip.MustParseAddr(first.Address)
 			r := netlink.Route{Dst: &net.IPNet{IP: to.AsSlice(), Mask: net.CIDRMask(to.BitLen(), to.BitLen())}, Type: unix.RTN_UNREACHABLE}
