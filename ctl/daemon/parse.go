@@ -166,6 +166,11 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 			c.Queue = new(int)
 			return t.count(c.Queue, 0, bpf.MaxQueues-1)(n)
 		}},
+		{"vlan", func(n ast.Node) error {
+			v, err := t.number(n, 1, bpf.MaxVLAN)
+			c.VLAN = uint16(v)
+			return err
+		}},
 		{"cpu", t.count(&c.CPU, 0, 1<<12)},
 		{"profile", func(n ast.Node) error {
 			s, err := t.line(n)
