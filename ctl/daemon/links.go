@@ -118,7 +118,7 @@ func openLinks(c *Config) (links []*link, err error) {
 			return links, fmt.Errorf("opening interface %s: %w", name, err)
 		}
 		l := &link{at: i, configured: name, nic: nic, config: afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, VLAN: c.VLAN, NIC: nic, Socket: c.MakeSocket, UDP: udp}}
+			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, VLAN: c.VLAN, Queue: c.Queue, NIC: nic, Socket: c.MakeSocket, UDP: udp}}
 		links = append(links, l)
 		l.reset.before(name)
 		if l.port, err = afxdp.Open(l.config); err != nil {

@@ -167,6 +167,10 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 			c.VLAN = uint16(v)
 			return err
 		}},
+		{"queue", func(n ast.Node) error {
+			c.Queue = new(int)
+			return t.count(c.Queue, 0, bpf.MaxQueues-1)(n)
+		}},
 		{"cpu", t.count(&c.CPU, 0, 1<<12)},
 		{"profile", func(n ast.Node) error {
 			s, err := t.line(n)

@@ -52,6 +52,9 @@ type Config struct {
 	// kernel writes and takes tags. It does not go with UDP. The interface must leave tags in the frames that it receives
 	// (rx-vlan-hw-parse of ethtool(8)), and let those of the VLAN in.
 	VLAN uint16
+	// Queue, if not nil, is the one queue that frames leave on, and that the NIC is told to bring them to (xdp.Steer);
+	// where its driver cannot, they arrive on any, and Info.Why says so. nil: they leave on all.
+	Queue *int
 	// NIC is a program that was loaded before, for as many queues as the interface has or more, and lets in
 	// its groups, with those of Groups besides. It stays the caller's. nil: Open loads one.
 	NIC *bpf.NIC
@@ -118,6 +121,10 @@ func Open(c Config) (_ *Port, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
+	if c.Queue != nil && (*c.Queue < 0 || *c.Queue >= n) {
+		return nil, fmt.Errorf("opening interface %s for queue %d: %w: it has queues 0 to %d; take one of these, or `ethtool -L %s combined %d`",
+			c.Interface, *c.Queue, xdp.ErrQueueRange, n-1, c.Interface, *c.Queue+1)
+	}
 	p := &Port{drainTime: drainTime, ifindex: ifc.Index, watcher: watcher{heardBefore: neighbourHeard(ifc.Index)}, info: Info{Interface: c.Interface, MAC: [6]byte(ifc.HardwareAddr), MTU: ifc.MTU, Queues: n}}
 	defer func() {
 		if err != nil {
@@ -173,8 +180,31 @@ func Open(c Config) (_ *Port, err error) {
 	if kind.Remark != "" {
 		why = append(why, kind.Remark)
 	}
+	if said := p.steer(c, kind); said != "" {
+		why = append(why, said)
+	}
 	p.info.Why = strings.Join(why, "; ")
 	return p, p.follow()
+}
+
+// steer has the NIC bring frames to the queue that was asked for, and says what is to be known about queues.
+func (p *Port) steer(c Config, kind xdp.Kind) (said string) {
+	shifted := kind.Name == "veth" && p.info.Queues > 1 && p.info.XDPMode == xdp.AttachGeneric
+	if c.Queue == nil {
+		if shifted {
+			return "in generic mode veth brings what leaves on queue 2 to queue 1, and so on, and nothing to the last: native mode uses all"
+		}
+		return ""
+	}
+	flow := xdp.Flow{EtherType: bpf.EtherType}
+	if c.UDP != nil {
+		flow = xdp.Flow{UDPPort: c.UDP.Port, IPv6: c.UDP.Local.Is6()}
+	}
+	var err error
+	if p.steering, err = xdp.Steer(c.Interface, flow, uint32(*c.Queue)); err != nil {
+		return fmt.Sprintf("frames leave on queue %d and arrive on any: %v", *c.Queue, err)
+	}
+	return fmt.Sprintf("frames of %s are steered to queue %d, by rule %d of the NIC", flow, *c.Queue, p.steering.Location())
 }
 
 // climb opens the port in the modes of a rung.
@@ -208,7 +238,11 @@ func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 			return err
 		}
 	}
-	p.sends, p.busy = p.queues, make([]*queue, 0, len(p.queues))
+	p.offered, p.busy = p.queues, make([]*queue, 0, len(p.queues))
+	if c.Queue != nil {
+		p.offered = p.queues[*c.Queue:][:1]
+	}
+	p.sends = p.offered
 	if c.Jumbo {
 		p.asm = newAssembly(z.wireMax, sizeOr(c.RxRing, z.rxSlots))
 		p.slabs = newSlabs(p.umem, n*z.rxFrames, z)
@@ -225,7 +259,7 @@ func (p *Port) stepOff() error {
 	for i := len(p.queues) - 1; i >= 0; i-- {
 		errs = append(errs, p.queues[i].sock.Close())
 	}
-	p.queues, p.sends, p.busy = nil, nil, nil
+	p.queues, p.offered, p.sends, p.busy = nil, nil, nil, nil
 	if p.umem != nil {
 		errs = append(errs, p.umem.Close())
 		p.umem = nil
@@ -282,6 +316,12 @@ func (p *Port) Close() error {
 		errs = append(errs, p.attach.Close())
 	}
 	errs = append(errs, p.stepOff())
+	if p.steering != nil {
+		// A daemon has given up the capability: what it leaves its next life takes over, and Info.Why has said what it is.
+		if err := p.steering.Close(); !errors.Is(err, xdp.ErrPermission) {
+			errs = append(errs, err)
+		}
+	}
 	if p.own != nil {
 		errs = append(errs, p.own.Close())
 	}

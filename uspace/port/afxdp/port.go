@@ -9,7 +9,7 @@
 //
 // Each queue of the interface has a socket. The NIC chooses on which a frame arrives, and the port on
 // which it leaves: frames of one series of sequence numbers on one queue, so that none overtakes
-// another (transmit.go). One goroutine serves them all. When the fill ring runs empty or the rx ring
+// another (transmit.go), or on the one that was asked for (Config.Queue). One goroutine serves them all. When the fill ring runs empty or the rx ring
 // full, the kernel drops frames and counts them (Statistics): the card's
 // retransmission brings them again. All queues share the transmit frames. When all of those are
 // under way, Reserve returns nil and the card waits.
@@ -56,16 +56,17 @@ import (
 
 // Port is an AF_XDP port; it implements port.Port.
 type Port struct {
-	mu      sync.Mutex // guards the mode in info and why, which Watch changes, and what is known of queues
-	info    Info
-	ifindex int
-	nic     *bpf.NIC
-	own     *bpf.NIC // to be closed with the port; nil: nic is another's
-	attach  *xdp.Attachment
-	watcher watcher
-	told    bool // Watch had nothing to mend, and said so
-	umem    *xdp.UMEM
-	queues  []*queue
+	mu       sync.Mutex // guards the mode in info and why, which Watch changes, and what is known of queues
+	info     Info
+	ifindex  int
+	nic      *bpf.NIC
+	own      *bpf.NIC // to be closed with the port; nil: nic is another's
+	attach   *xdp.Attachment
+	watcher  watcher
+	told     bool          // Watch had nothing to mend, and said so
+	steering *xdp.Steering // nil: the NIC chooses the queues
+	umem     *xdp.UMEM
+	queues   []*queue
 
 	// Receiving: the queue that lent frames, and which.
 	turn int
@@ -75,7 +76,8 @@ type Port struct {
 	asm  *assembly // nil without Jumbo
 
 	// Sending.
-	sends    []*queue       // those that frames are sent on
+	offered  []*queue       // those that frames may be sent on
+	sends    []*queue       // those of them that are not left out
 	busy     []*queue       // those of them with frames that are not completed
 	flush    bool           // some have frames for Flush
 	waited   int            // for so many acknowledgments (acknowledged.go)
