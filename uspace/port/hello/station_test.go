@@ -56,6 +56,7 @@ type host struct {
 	queues    int
 	dead, out map[int]bool
 	answers   [mostQueues]int
+	sent      [mostQueues]int
 }
 
 func (h *host) QueueCount() int     { return h.queues }
@@ -67,6 +68,7 @@ func (h *host) SendOn(queue int, b []byte) bool {
 	if queue >= h.queues {
 		h.s.t.Errorf("queue %d of %d", queue, h.queues)
 	}
+	h.sent[queue]++
 	if !h.dead[queue] {
 		h.s.carry(h, b)
 	}
@@ -100,7 +102,7 @@ func (h *host) Flush()         {}
 func (h *host) Reserve() []byte {
 	return h.reserved[:]
 }
-func (h *host) Commit(n int) { h.s.carry(h, h.reserved[:n]) }
+func (h *host) Commit(n int) { h.sent[0]++; h.s.carry(h, h.reserved[:n]) }
 func (h *host) Receive(frames [][]byte) int {
 	n := copy(frames, h.in)
 	h.in = h.in[n:]
@@ -615,11 +617,18 @@ func TestQueuesAreProven(t *testing.T) {
 		a, b := s.add(0, 1, func(c *Config) { c.Discover = false }), s.add(1, 2, func(c *Config) { c.Discover = false })
 		a.SetPeer(1, 0, b.mac)
 		b.SetPeer(0, 0, a.mac)
-		a.queues, b.queues = 8, 1
+		a.queues, b.queues = 8, []int{1, 8}[seed/2%2]
 		a.dead = map[int]bool{5: true}
+		if b.queues > 1 { // where answers are lost, no question is
+			b.dead = map[int]bool{2: true}
+			b.proofs[0].rounds = 0
+		}
 		a.Prove(0)
 		a.next = s.now
 		s.run(20*second, func() bool { return a.out[5] })
+		if b.queues == 1 && b.sent[0] == 0 || b.queues > 1 && b.sent[2] == 0 {
+			t.Errorf("seed %d: b has sent %v", seed, b.sent)
+		}
 		for q := range a.queues {
 			if a.out[q] != (q == 5) || (a.answers[q] > 0) == (q == 5) {
 				t.Errorf("seed %d: queue %d: left out %v, %d answers", seed, q, a.out[q], a.answers[q])
