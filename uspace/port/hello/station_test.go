@@ -275,8 +275,7 @@ func TestGoodbye(t *testing.T) {
 	}
 	b.off = false
 	s.run(20*second, func() bool { p, _ := a.Peer(1); return p.Silent == 0 })
-	b.Leave()
-	b.off = true
+	b.Leave() // and answers no more, though it is stepped once or twice
 	s.run(5*second, func() bool { return a.News() })
 	if n := a.TakeNews(10); len(n) != 1 || !n[0].Gone || n[0].Card != 1 {
 		t.Fatalf("%+v", n)
