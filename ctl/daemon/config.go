@@ -75,6 +75,8 @@ type Config struct {
 	Bind      xdp.BindMode
 	HugePages bool
 	Jumbo     bool
+	// VLAN is the number of the VLAN that frames on the interfaces are tagged with, 1 to 4094; 0: none. It does not go with datagrams.
+	VLAN uint16
 
 	CPU     int // that the card's thread is pinned to; negative: none
 	Polling Polling

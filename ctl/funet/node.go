@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/lab"
@@ -56,6 +57,7 @@ type nodeFlags struct {
 	slots      int
 	hugePages  bool
 	jumbo      bool
+	vlan       int
 	rxRing     int
 	fillFrames int
 	// provoke gives the nodes of a lab rings that run full or empty.
@@ -89,6 +91,7 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the polling thread to (default: none; on a lab one each if there are enough)")
 	p.IntVar(&f.slots, "slots", defaultSlots, "size of each queue in slots, a power of two from 2 to 65536")
 	p.BoolVar(&f.jumbo, "jumbo", false, "frames as long as the MTU allows, not up to 3836 bytes (multi-buffer AF_XDP, Linux 6.6); on all nodes or none: long frames never arrive at a node without")
+	p.IntVar(&f.vlan, "vlan", 0, "tag frames with this VLAN, 1 to 4094; on all nodes (default: none)")
 	p.IntVar(&f.rxRing, "rx-ring", 0, "slots of the kernel's receive ring, a power of two up to 2048 (default 2048, more with --jumbo)")
 	p.IntVar(&f.fillFrames, "fill-frames", 0, "frames that the kernel may receive into, up to 512 (default 512, more with --jumbo)")
 	p.BoolVar(&f.hugePages, "huge-pages", false, "keep frames on 2 MiB pages")
@@ -155,6 +158,8 @@ func (f *nodeFlags) checkNumbers() error {
 		return fmt.Errorf("--gid %d: %w; use 1 to %d (0 is the system group)", f.gid, card.ErrGID, cluster.MaxGID)
 	case f.slots < 2 || f.slots > 1<<16 || f.slots&(f.slots-1) != 0:
 		return fmt.Errorf("--slots %d: use a power of two from 2 to 65536", f.slots)
+	case f.vlan < 0 || f.vlan > bpf.MaxVLAN || zero("vlan", f.vlan):
+		return fmt.Errorf("--vlan %d: use 1 to %d", f.vlan, bpf.MaxVLAN)
 	case f.rxRing < 0 || f.rxRing > 2048 || f.rxRing&(f.rxRing-1) != 0 || zero("rx-ring", f.rxRing):
 		return fmt.Errorf("--rx-ring %d: use a power of two up to 2048", f.rxRing)
 	case f.fillFrames < 0 || f.fillFrames > 512 || zero("fill-frames", f.fillFrames):
@@ -310,7 +315,7 @@ func (f *nodeFlags) open(ctx context.Context) (*node, error) {
 	cfg := card.Config{
 		Interfaces: f.ifaces, GID: uint16(gid), Token: file.Token, Node: uint16(f.node), Slots: f.slots,
 		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.cpu,
-		Jumbo: f.jumbo, RxRing: f.rxRing, FillFrames: f.fillFrames, Profile: f.machine,
+		Jumbo: f.jumbo, VLAN: uint16(f.vlan), RxRing: f.rxRing, FillFrames: f.fillFrames, Profile: f.machine,
 		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait }, Context: ctx,
 		Tell: func(line string) { fmt.Fprintln(os.Stderr, "funet: "+line) },
 	}

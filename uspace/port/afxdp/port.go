@@ -28,6 +28,8 @@
 // is not sent and counted (Datagrams); the card sends it again, as any that was lost. How long packets a way takes
 // may change: Limits tells the owner, who tells the card (engine.Card.SetLimit).
 //
+// With Config.VLAN frames have a tag of that VLAN, which Commit and Receive write and take out likewise (vlan.go).
+//
 // Open tries the modes best first and takes the first that works (modes.go); Info says which it is and
 // why it is no better. Each socket has frames on its fill ring before it is bound, because a
 // driver may take the receive buffers of a queue, which are the kernel's own, too, from there at
@@ -84,7 +86,8 @@ type Port struct {
 	frameMax int
 	room     int // bytes left free before a frame, for the headers of a datagram
 	sizes    sizes
-	udp      *udp // nil: frames have an EtherType of their own
+	udp      *udp   // nil: frames have an EtherType of their own
+	vlan     uint16 // that they are tagged with; 0: none
 
 	drainTime time.Duration // of Close; the constant, but in tests
 }
@@ -155,6 +158,12 @@ func (p *Port) Receive(frames [][]byte) int {
 		if p.udp != nil {
 			if k = p.udp.unwrap(frames[:k]); k == 0 {
 				p.Release() // they were none
+				continue
+			}
+		}
+		if p.vlan != 0 {
+			if k = unwrapTags(frames[:k], p.vlan); k == 0 {
+				p.Release()
 				continue
 			}
 		}
