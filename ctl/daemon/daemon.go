@@ -40,6 +40,7 @@ type Daemon struct {
 	subordinates atomic.Pointer[subordinates]
 	followed     *subordinateFile
 	peers        atomic.Pointer[cluster.File]
+	seen         peersSeen
 	strangers    *Rule // of those whom no rule knows
 	groupsMatter bool  // to rules or to who is an administrator
 

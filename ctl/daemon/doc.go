@@ -26,8 +26,8 @@
 //	               sockets.go where it gets AF_XDP sockets from when the daemon may make none any more
 //	capture.go     frames, for an administrator who captures (package ctl/capture)
 //
-// and beside them: daemon.go (start and clean stop), config.go and parse.go, admin.go and
-// status.go, metrics.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
+// and beside them: daemon.go (start and clean stop), config.go and parse.go, admin.go,
+// status.go and traffic.go, metrics.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
 // kernels whose memory can have holes.
 //
 // A configuration file, in which every key may be left out but card and peers:

@@ -98,8 +98,34 @@ func (m collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
+// sending sends a metric, with its labels' names and values in turn.
+type sending func(kind prometheus.ValueType, name, help string, v float64, labels ...string)
+
+// collectPeers sends how the peers answer: quantiles over all that were measured, and one series for each peer only where
+// the card has so few that all have one: there may be 65,535.
+func (m collector) collectPeers(send sending) error {
+	look, err := m.daemon.lookAtPeers()
+	if err != nil {
+		return err
+	}
+	const gauge = prometheus.GaugeValue
+	for state, n := range map[string]int{"known": look.Known, "established": look.Established, "measured": look.Measured} {
+		send(gauge, "peers", "Other cards: all, those that are greeted, and those whose round trip is known.", float64(n), "state", state)
+	}
+	const help = "Smoothed time from a frame to its acknowledgment, which may wait for a packet to ride on; quantiles over the peers."
+	for q, ns := range map[string]int64{"0": look.Shortest, "0.5": look.Median, "0.99": look.P99, "1": look.Longest} {
+		send(gauge, "round_trip_seconds", help, float64(ns)/1e9, "quantile", q)
+	}
+	if look.Known <= trafficPeers {
+		for _, r := range look.first {
+			send(gauge, "peer_round_trip_seconds", "The same of each peer, where the card has few.", float64(r.RoundTrip)/1e9, "peer", strconv.Itoa(int(r.Card)))
+		}
+	}
+	return nil
+}
+
 // collect calls send for each metric.
-func (m collector) collect(send func(kind prometheus.ValueType, name, help string, v float64, labels ...string)) error {
+func (m collector) collect(send sending) error {
 	d := m.daemon
 	type portState struct {
 		name  string
@@ -111,9 +137,11 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 		ways  int // that are missing
 	}
 	var n engine.Counters
+	var here, there engine.Rejections
 	var ports []portState
 	err := d.loop.do(func() {
 		n = d.loop.card.Counters()
+		here, there = d.loop.card.Rejections()
 		for _, l := range d.links {
 			p := portState{name: l.configured, lost: l.plug.Lost(), udp: l.config.UDP != nil}
 			if l.plugged != nil {
@@ -154,6 +182,14 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 	}
 	for name, v := range values {
 		send(counter, "card_"+name+"_total", "The engine's counter of this name.", float64(v))
+	}
+	for by, rejected := range map[string]*engine.Rejections{"card": &here, "peer": &there} {
+		for _, r := range rejections(rejected) {
+			send(counter, "rejected_packets_total", "Packets that this card, or a peer, rejected for a reason, each time.", float64(r.Packets), "by", by, "reason", r.Reason)
+		}
+	}
+	if err := m.collectPeers(send); err != nil {
+		return err
 	}
 	for _, s := range d.linkStatus() {
 		for _, state := range linkStates {

@@ -171,12 +171,16 @@ func (c *Card) reject(f *flow, r *rejected) {
 		fr.train = ln.next
 		switch {
 		case r.fail&bit != 0:
+			c.rejectedThere.add(r.failReason)
 			ln.ctx.returned(ln, r.failReason)
 		case r.retry&bit != 0 && ln.ctx.detached:
 			c.counters.Discarded++
+			c.rejectedThere.add(r.retryReason)
 			ln.ctx.free(ln)
 		case r.retry&bit != 0:
 			c.counters.RejectsReceived++
+			ln.ctx.traffic.Retried++
+			c.rejectedThere.add(r.retryReason)
 			if first == nil {
 				first = ln
 			} else {

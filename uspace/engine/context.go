@@ -30,6 +30,7 @@ type Context struct {
 	account *account // nil: the context has ended
 	job     *job     // of the account
 	iface   *funi.Card
+	traffic Traffic
 	ticket  ticket
 	lines   []line // its set of the cache; nil: never used
 	fifo    [arctic.Levels]fifo
@@ -390,6 +391,7 @@ func (x *Context) giveBack(r funi.Returned) {
 		return
 	}
 	x.card.counters.Returned++
+	x.traffic.Returned++
 	x.owed = append(x.owed, r) // at most as many as there are lines in a step
 	x.card.touch(x)
 	if !x.away && !x.awake {

@@ -172,5 +172,6 @@ func (c *Card) train(f *flow, s *stream, size, most int) *frame {
 	c.went(s)
 	f.next++
 	c.counters.PacketsSent += uint64(n)
+	c.counters.TrainsSent++
 	return fr
 }

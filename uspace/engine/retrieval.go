@@ -143,6 +143,8 @@ func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n 
 	wire.Level, wire.Kind, wire.Route, wire.GID = l, kind, route&arctic.MaxRoute, x.gid
 	wire.Length, wire.Type, wire.Destination, wire.Source = uint8(n), ln.typ, ln.node, x.node
 	wire.Encode(ln.data[:])
+	x.traffic.Sent++
+	x.traffic.SentBytes += uint64(n*arctic.WordSize + len(ln.block))
 	switch {
 	case route == NoRoute:
 		x.returned(ln, arctic.ReasonNoRoute)

@@ -20,6 +20,7 @@ func (c *Card) send(p *peer, b []byte, n int) {
 	}
 	c.cfg.Ports[p.Port].Commit(n)
 	c.counters.FramesSent++
+	c.counters.FrameBytesSent += uint64(n)
 }
 
 // transmit sends frame seq of the flow, for the first time or again. It returns
