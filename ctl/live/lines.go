@@ -126,6 +126,24 @@ type view struct {
 
 const keys = "j jobs  c contexts  p peers  x rejections  <> column  r reverse  q quit"
 
+// wrapped is the most lines of a notice.
+const wrapped = 3
+
+// wrap breaks a text between words into lines, of which the last has the rest.
+func wrap(text string, wide int) (lines []string) {
+	words := strings.Fields(text)
+	for len(words) > 0 {
+		l := words[0]
+		words = words[1:]
+		for len(words) > 0 && (len(lines) == wrapped-1 || utf8.RuneCountInString(l)+1+utf8.RuneCountInString(words[0]) <= wide) {
+			l += " " + words[0]
+			words = words[1:]
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
 // lines are at most high, each at most wide characters. title is the number of the line with the titles, or -1.
 func (v *view) lines(wide, high int) (lines []string, title int) {
 	title = -1
@@ -139,7 +157,7 @@ func (v *view) lines(wide, high int) (lines []string, title int) {
 		}
 	}
 	if notice != "" {
-		lines[0] = clean(notice)
+		lines = append(wrap(clean(notice), wide), lines[1:]...)
 	}
 	if v.report != nil {
 		table := v.report.table(v.table, v.order[v.table], v.name)
