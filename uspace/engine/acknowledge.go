@@ -56,6 +56,9 @@ func (c *Card) accepted(f *flow, s uint32, rtt *int64) bool {
 	if fr.retries == 0 {
 		*rtt = c.now - fr.sentAt
 	}
+	if t := fr.train.ctx.trail; t != nil {
+		t.answered(fr, nil, c.now)
+	}
 	st := c.stream(f, fr.train.ctx, fr.train.node, fr.train.part)
 	st.backoff = 0
 	st.limit = min(st.limit+1, Window)
@@ -163,6 +166,9 @@ func (c *Card) reject(f *flow, r *rejected) {
 	}
 	if fr.retries == 0 {
 		f.measured(c.now - fr.sentAt)
+	}
+	if t := fr.train.ctx.trail; t != nil {
+		t.answered(fr, r, c.now)
 	}
 	s := c.stream(f, fr.train.ctx, fr.train.node, fr.train.part)
 	var first, last *line

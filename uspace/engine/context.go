@@ -31,6 +31,7 @@ type Context struct {
 	job     *job     // of the account
 	iface   *funi.Card
 	traffic Traffic
+	trail   *Trail // nil: nobody follows it; see trace.go
 	ticket  ticket
 	lines   []line // its set of the cache; nil: never used
 	fifo    [arctic.Levels]fifo
@@ -365,6 +366,9 @@ func (x *Context) free(l *line) {
 // returned gives the packet of a line back to the process, with the reason, and
 // frees the line.
 func (x *Context) returned(l *line, reason arctic.Reason) {
+	if x.trail != nil {
+		x.trail.returned(l, reason, x.card.now)
+	}
 	if l.transfer != nil {
 		l.transfer.failed = reason
 		x.free(l)

@@ -112,10 +112,19 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	verdict := rejected{sequence: seq}
 	var packet arctic.Packet
 	c.atOnce = false
+	var trail *Trail
+	if x != nil {
+		trail = x.trail
+	}
 	fl.reach(seq)
 	for i := 0; len(train) > 0; i++ {
 		packet, train = arctic.Next(train)
-		reason := c.accept(x, fl, h.Level, packet, f.Block())
+		var reason arctic.Reason
+		if trail == nil {
+			reason = c.accept(x, fl, h.Level, packet, f.Block())
+		} else {
+			reason = trail.accept(x, fl, h, packet, f.Block(), i)
+		}
 		if reason != arctic.ReasonNone {
 			c.refused(x, reason)
 		}

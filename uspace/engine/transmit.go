@@ -44,6 +44,9 @@ func (c *Card) transmit(f *flow, seq uint32, fr *frame) bool {
 		}
 	}
 	c.send(p, b, n)
+	if x.trail != nil {
+		x.trail.sent(fr, c.now)
+	}
 	fr.state = flying
 	fr.sentAt = c.now
 	f.flying++
