@@ -161,6 +161,7 @@ func (d *Daemon) attachContext(a *attachment) error {
 		l.card.Doorbells(a.ctx, a.bells.page)
 		l.byBell[a.ctx.Bell()] = a
 		a.active.Store(true)
+		l.traceNew(a)
 		if l.share != nil {
 			l.share.enter(l, a)
 		}

@@ -109,6 +109,8 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 		return c.linger(message)
 	case attach.KindCapture:
 		return c.capture(message)
+	case attach.KindTrace:
+		return c.trace(message)
 	case attach.KindTraffic:
 		if _, err := bodyless(message, k); err != nil {
 			return err

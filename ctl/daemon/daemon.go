@@ -60,8 +60,9 @@ type Daemon struct {
 	jobs        map[uint16]*job
 	connections map[*connection]struct{}
 	nextGID     uint16
-	replacing   bool  // the card, with another profile: no group is made
-	capturing   *peer // who captures; nil: nobody
+	replacing   bool           // the card, with another profile: no group is made
+	capturing   *peer          // who captures; nil: nobody
+	tracing     map[uint32]int // traces that go on, by account
 }
 
 // Open makes the card and takes the socket. It must run in the network namespace of the
@@ -76,7 +77,7 @@ func Open(c Config) (_ *Daemon, err error) {
 		return nil, fmt.Errorf("starting funid: %w", err)
 	}
 	d := &Daemon{cfg: c, quit: make(chan struct{}), graves: make(chan int, mostGraves),
-		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, debts: debts{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
+		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, debts: debts{}, tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
 		strangers: &Rule{Connections: DefaultConnections}}
 	d.groupsMatter = len(c.Administrators.Groups) > 0 || slices.ContainsFunc(c.Rules, func(r Rule) bool { return len(r.Groups) > 0 })
 	d.followed = &subordinateFile{path: c.Subordinates, tell: c.Log}

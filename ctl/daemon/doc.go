@@ -25,6 +25,7 @@
 //	               follow.go is the thread that follows them when they go away, come back or change,
 //	               sockets.go where it gets AF_XDP sockets from when the daemon may make none any more
 //	capture.go     frames, for an administrator who captures (package ctl/capture)
+//	trace.go       single packets of who asks, stage by stage (package ctl/trace)
 //
 // and beside them: daemon.go (start and clean stop), config.go and parse.go, admin.go,
 // status.go and traffic.go, metrics.go, privileges.go (capabilities), service.go (systemd), and watch.go, for

@@ -14,7 +14,11 @@ package engine
 //
 // Not followed are packets for contexts of the same card, which are in no frame.
 
-import "github.com/funet/funet/uspace/arctic"
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+)
 
 // End is what became of a packet that was traced.
 type End uint8
@@ -29,37 +33,57 @@ const (
 	Refused                 // rejected, for Trace.Reason
 )
 
+var ends = [...]string{"unfinished", "acknowledged", "returned", "delivered", "held", "refused"}
+
 // String says it in a word.
 func (e End) String() string {
-	return [...]string{"unfinished", "acknowledged", "returned", "delivered", "held", "refused"}[e]
+	if int(e) < len(ends) {
+		return ends[e]
+	}
+	return "unknown"
+}
+
+// MarshalText writes the word.
+func (e End) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// UnmarshalText reads the word.
+func (e *End) UnmarshalText(b []byte) error {
+	for *e = Unfinished; int(*e) < len(ends); *e++ {
+		if e.String() == string(b) {
+			return nil
+		}
+	}
+	return fmt.Errorf("a packet that ended as %q: unknown", b)
 }
 
 // Trace is a packet's record, at its sender or at its receiver. Times are Step's; 0: it did not get there.
 type Trace struct {
-	End                 End
-	Reason              arctic.Reason // of the last rejection
-	Level               arctic.Level
-	Retried             uint8 // rejections for a transient reason; 255: and more
-	Resent              uint8 // frames with it after the first: as one was lost, or rejected
-	Index               uint8 // its place in the frame in which it first travelled
-	Bytes               uint16
-	GID                 uint16
-	Source, Destination uint16 // nodes
-	FromCard, ToCard    uint16
-	Incarnation         uint32 // of the card that it came from
-	Sequence            uint32 // of that frame
-	Context             uint32 // at this end; funi.MaxContexts and more: none
+	End         End           `json:"end"`
+	Reason      arctic.Reason `json:"reason,omitempty"` // of the last rejection
+	Level       arctic.Level  `json:"level"`
+	Retried     uint8         `json:"retried,omitempty"` // rejections for a transient reason; 255: and more
+	Resent      uint8         `json:"resent,omitempty"`  // frames with it after the first: as one was lost, or rejected
+	Index       uint8         `json:"index"`             // its place in the frame in which it first travelled
+	Bytes       uint16        `json:"bytes"`
+	GID         uint16        `json:"gid"`
+	Source      uint16        `json:"source"` // node
+	Destination uint16        `json:"destination"`
+	FromCard    uint16        `json:"from_card"`
+	ToCard      uint16        `json:"to_card"`
+	Incarnation uint32        `json:"incarnation"` // of the card that it came from
+	Sequence    uint32        `json:"sequence"`    // of that frame
+	Context     uint32        `json:"context"`     // at this end
 
 	// The sender's.
-	Seen       int64 // the card saw the slot filled
-	Retrieved  int64 // copied into a line of the cache
-	Dispatched int64 // in a train, for the first time
-	Sent       int64 // its frame was given to the port
-	SentLast   int64 // the same, the last time
-	Rejected   int64 // by the receiver, for the first time
-	Answered   int64 // acknowledged or returned
-	// The receiver's: Arrived stands for Delivered, too, when that is the end.
-	Arrived int64
+	Seen       int64 `json:"seen_ns,omitempty"`       // the card saw the slot filled
+	Retrieved  int64 `json:"retrieved_ns,omitempty"`  // copied into a line of the cache
+	Dispatched int64 `json:"dispatched_ns,omitempty"` // in a train, for the first time
+	Sent       int64 `json:"sent_ns,omitempty"`       // its frame was given to the port
+	SentLast   int64 `json:"sent_last_ns,omitempty"`  // the same, the last time
+	Rejected   int64 `json:"rejected_ns,omitempty"`   // by the receiver, for the first time
+	Answered   int64 `json:"answered_ns,omitempty"`   // acknowledged or returned
+	// The receiver's: it was delivered, held or refused in the step in which it arrived.
+	Arrived int64 `json:"arrived_ns,omitempty"`
 }
 
 const (
@@ -176,9 +200,9 @@ func (c *Card) NewTrail(t *Tracer) *Trail {
 }
 
 // Follow has a trail follow the context from now on, or with nil nobody. It returns false, and nothing changes, when another
-// tracer's does: end that first.
+// tracer's does, or the trail was made for another card.
 func (x *Context) Follow(t *Trail) bool {
-	if t != nil && x.trail != nil && x.trail.tracer != t.tracer {
+	if t != nil && (x.trail != nil && x.trail.tracer != t.tracer || len(t.lines) != x.card.cfg.Lines+int(arctic.Levels)) {
 		return false
 	}
 	x.trail = t
