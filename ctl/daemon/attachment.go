@@ -106,6 +106,7 @@ func (c *connection) newContext(r *attach.AttachRequest, size int) (_ *attachmen
 		return nil, -1, err
 	}
 	c.attachment = a
+	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has context %d", a.node, a.job.gid, a.ctx.Bell()), "job", a.job.gid, "node", a.node)
 	return a, wait, nil
 }
 

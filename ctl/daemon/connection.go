@@ -57,6 +57,7 @@ func (c *connection) serve() {
 			listenNoMore(c.conn)
 		}
 		if err != nil {
+			c.d.userLine(&c.peer, "refused: "+err.Error())
 			err = c.send(attach.EncodeRefusal(h.Kind&^attach.AnswerBit, err))
 		}
 		if fatal || err != nil {

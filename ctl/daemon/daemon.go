@@ -41,6 +41,7 @@ type Daemon struct {
 	followed     *subordinateFile
 	peers        atomic.Pointer[cluster.File]
 	seen         peersSeen
+	userLog      userLog
 	strangers    *Rule // of those whom no rule knows
 	groupsMatter bool  // to rules or to who is an administrator
 
@@ -80,7 +81,7 @@ func Open(c Config) (_ *Daemon, err error) {
 		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, debts: debts{}, tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
 		strangers: &Rule{Connections: DefaultConnections}}
 	d.groupsMatter = len(c.Administrators.Groups) > 0 || slices.ContainsFunc(c.Rules, func(r Rule) bool { return len(r.Groups) > 0 })
-	d.followed = &subordinateFile{path: c.Subordinates, tell: c.Log}
+	d.followed = &subordinateFile{path: c.Subordinates, tell: func(line string) { c.Logger.Warn(line) }}
 	numbers, _ := d.followed.read()
 	d.subordinates.Store(&numbers)
 	d.peers.Store(c.Peers)

@@ -28,7 +28,7 @@
 //	trace.go       single packets of who asks, stage by stage (package ctl/trace)
 //
 // and beside them: daemon.go (start and clean stop), config.go and parse.go, admin.go,
-// status.go and traffic.go, metrics.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
+// status.go and traffic.go, metrics.go, log.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
 // kernels whose memory can have holes.
 //
 // A configuration file, in which every key may be left out but card and peers:
@@ -52,6 +52,8 @@
 //	connect_timeout: 30s        # the same for one that was never heard, or a process that never attached
 //	drain: 1s                   # how long a stop waits for what is under way
 //	metrics: 127.0.0.1:9464     # or unix:/run/funet/metrics.sock; default: none
+//	log_format: text            # text, json; see log.go
+//	log_level: info             # debug, info, warn, error
 //	administrators: {users: [alice], groups: [wheel]}   # besides root
 //	subuid: /etc/subuid         # whose subordinate numbers count for whom
 //	most_memory: 16GiB          # shared with all processes together; default: 3/4 of the machine's

@@ -19,8 +19,10 @@ package daemon
 // port each leastBackoff or less often.
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"runtime"
@@ -275,7 +277,7 @@ func (f *follower) look(l *link) (changed bool) {
 		return false // the next look will say
 	}
 	if now.name != was.name {
-		f.d.cfg.Log(fmt.Sprintf("interface %s is called %s now", was.name, now.name))
+		f.d.cfg.Logger.Info(fmt.Sprintf("interface %s is called %s now", was.name, now.name), "interface", now.name)
 	}
 	state, why := l.judge(&now, err)
 	if l.port != nil {
@@ -332,7 +334,7 @@ func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
 		return
 	}
 	if changes := l.opened.changes(now); changes != "" {
-		f.d.cfg.Log(fmt.Sprintf("interface %s: %s; it is opened anew", now.name, changes))
+		f.d.cfg.Logger.Info(fmt.Sprintf("interface %s: %s; it is opened anew", now.name, changes), "interface", now.name)
 		f.shut(l)
 		l.retry = time.Time{}
 		return
@@ -347,7 +349,7 @@ func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
 func (f *follower) mind(l *link) {
 	found := l.port.Watch(l.watched)
 	if found.Said != "" {
-		f.d.cfg.Log(found.Said)
+		f.d.cfg.Logger.Warn(found.Said, "interface", l.opened.name)
 		l.got()
 	}
 	if found.Reopen {
@@ -394,7 +396,11 @@ func (f *follower) note(l *link, name string, state LinkState, why string) (chan
 			line += fmt.Sprintf("; ended the jobs that need it: %d", n)
 		}
 	}
-	f.d.cfg.Log(line)
+	level := slog.LevelInfo
+	if state != LinkUp {
+		level = slog.LevelWarn
+	}
+	f.d.cfg.Logger.Log(context.Background(), level, line, "interface", name, "state", string(state))
 	return true
 }
 
@@ -419,7 +425,7 @@ func (f *follower) open(l *link, now *seen) error {
 	l.mu.Lock()
 	l.status.Reopened++
 	l.mu.Unlock()
-	f.d.cfg.Log(fmt.Sprintf("interface %s is opened again: %v", now.name, p.Info()))
+	f.d.cfg.Logger.Info(fmt.Sprintf("interface %s is opened again: %v", now.name, p.Info()), "interface", now.name)
 	return nil
 }
 
@@ -427,7 +433,7 @@ func (f *follower) open(l *link, now *seen) error {
 func (f *follower) shut(l *link) {
 	f.plugIn(l, false)
 	if err := l.port.Close(); err != nil {
-		f.d.cfg.Log(fmt.Sprintf("closing interface %s: %v", l.opened.name, err))
+		f.d.cfg.Logger.Warn(fmt.Sprintf("closing interface %s: %v", l.opened.name, err), "interface", l.opened.name)
 	}
 	l.port = nil
 	if time.Since(l.since) > settled {

@@ -34,7 +34,7 @@ func (d *Daemon) followPeers() {
 		if now != was {
 			was = now
 			if err := d.readPeers(); err != nil {
-				d.cfg.Log(fmt.Sprintf("the peers file has changed: %v; the peers stay as they were", err))
+				d.cfg.Logger.Warn(fmt.Sprintf("the peers file has changed: %v; the peers stay as they were", err))
 			}
 		}
 		select {
@@ -114,10 +114,10 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 	}
 	for i, ch := range changes {
 		if i == tellPeers {
-			d.cfg.Log(fmt.Sprintf("and %d more peers", len(changes)-i))
+			d.cfg.Logger.Info(fmt.Sprintf("and %d more peers", len(changes)-i))
 			break
 		}
-		d.cfg.Log(ch.words)
+		d.cfg.Logger.Info(ch.words, "card", ch.card)
 	}
 	return nil
 }
