@@ -64,18 +64,28 @@ func (c *connection) trace(message []byte) error {
 	if err := d.mayTrace(t, &c.peer); err != nil {
 		return err
 	}
-	if err := d.beginTrace(t); err != nil {
-		return err
-	}
-	defer d.endTrace(t)
-	t.tracer = engine.NewTracer(ask.Every)
-	begin, err := c.follow(t, ask.Every)
-	defer func() { _ = d.loop.do(func() { d.loop.traceNoMore(t) }) }() // else the card's thread has ended
+	last, err := c.traceFor(t, ask.Every)
 	if err != nil {
 		return err
 	}
+	return c.sendBatch(last)
+}
+
+// traceFor traces until the process wants no more, and returns the last batch: who has that may trace anew.
+func (c *connection) traceFor(t *tracing, every int) (*trace.Batch, error) {
+	d := c.d
+	if err := d.beginTrace(t); err != nil {
+		return nil, err
+	}
+	defer d.endTrace(t)
+	t.tracer = engine.NewTracer(every)
+	begin, err := c.follow(t, every)
+	defer func() { _ = d.loop.do(func() { d.loop.traceNoMore(t) }) }() // else the card's thread has ended
+	if err != nil {
+		return nil, err
+	}
 	if err := c.answerJSON(attach.KindTrace, begin); err != nil {
-		return err
+		return nil, err
 	}
 	return c.drainTrace(t)
 }
@@ -179,10 +189,10 @@ func (l *loop) traceNoMore(t *tracing) {
 	}
 }
 
-// drainTrace sends records until the process says something, and then those that are not done, too.
-func (c *connection) drainTrace(t *tracing) error {
+// drainTrace sends records until the process says something, and then those that are not done, too, but for the last batch, which has none.
+func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
 	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil { // a process may take its time; the end of the daemon closes the connection
-		return errGone
+		return nil, errGone
 	}
 	l := c.d.loop
 	tick := time.NewTicker(traceLook)
@@ -193,47 +203,45 @@ func (c *connection) drainTrace(t *tracing) error {
 	for enough := false; ; {
 		if err := c.heard(); errors.Is(err, attach.ErrMalformed) {
 			if _, _, err := attach.Receive(c.conn, said, 0); err != nil {
-				return errGone
+				return nil, errGone
 			}
 			enough = true
 		} else if err != nil {
-			return err
+			return nil, err
 		}
-		var b trace.Batch
+		b := &trace.Batch{End: enough}
 		err := l.do(func() {
-			if enough {
+			if enough { // from the first time on nothing more comes
+				l.traceNoMore(t)
 				t.tracer.Flush()
 			}
 			n := 0
 			n, b.Lost = t.tracer.Take(records)
 			b.Records = records[:n]
 		})
-		if err != nil {
-			return err
-		}
 		some := len(b.Records) > 0
-		b.End = enough && !some
+		if err != nil || enough && !some {
+			return b, err
+		}
+		b.End = false
 		cost := lookCost
 		if some {
 			cost = traceCost
 		}
 		if err := c.pace(cost); err != nil {
-			return err
+			return nil, err
 		}
-		if some || b.End || time.Since(last) > traceBeat {
-			if err := c.sendBatch(&b); err != nil {
-				return err
+		if some || time.Since(last) > traceBeat {
+			if err := c.sendBatch(b); err != nil {
+				return nil, err
 			}
 			last = time.Now()
-		}
-		if b.End {
-			return nil
 		}
 		if !some {
 			select {
 			case <-tick.C:
 			case <-l.ended:
-				return ErrEnded
+				return nil, ErrEnded
 			}
 		}
 	}

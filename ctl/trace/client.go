@@ -73,20 +73,23 @@ func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) 
 	if err := begin(&b); err != nil {
 		return 0, err
 	}
-	for {
+	for enough := false; ; {
 		var batch Batch
 		if err := next(conn, buffer, &batch); err != nil {
-			if ctx.Err() != nil {
+			if enough || ctx.Err() != nil {
 				return lost, nil // it is busy: without the last ones
 			}
 			return lost, fmt.Errorf("tracing at %s: %w", socket, err)
 		}
 		lost = batch.Lost
 		for i := range batch.Records {
-			switch err := see(&batch.Records[i]); {
-			case errors.Is(err, ErrEnough):
-				return lost, nil
-			case err != nil:
+			if enough {
+				break
+			}
+			if err := see(&batch.Records[i]); errors.Is(err, ErrEnough) {
+				enough = true
+				stop()
+			} else if err != nil {
 				return lost, err
 			}
 		}
