@@ -20,7 +20,7 @@ PREFIX ?= /usr/local
 # The version of the package: the tag, or the number of commits until there is one.
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//' | grep . || echo 0.0.$$(git rev-list --count HEAD 2>/dev/null || echo 0))
 
-.PHONY: build install deb systemd demo test check unit race mutants fuzz hostile share qemu figures peers generate clean root tshark
+.PHONY: build install deb image systemd demo test check unit race mutants fuzz hostile share qemu figures peers generate clean root tshark
 build: bin/funet bin/funid
 
 .PHONY: bin/funet bin/funid
@@ -35,10 +35,12 @@ bin/funid:
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -o bin/funid ./ctl/funid
 
-# The commands, the unit of systemd that runs funid, what shells complete, and the manual.
+# The commands, the unit of systemd that runs funid, what shells complete, the manual, and a configuration to fill in.
 install: build
 	install -d $(DESTDIR)$(PREFIX)/{bin,lib/systemd/system,share/bash-completion/completions,share/zsh/vendor-completions,share/fish/vendor_completions.d,share/man/man1,share/man/man8}
 	install -m 755 bin/funet bin/funid $(DESTDIR)$(PREFIX)/bin
+	install -d $(DESTDIR)/etc/funet
+	@[ -e $(DESTDIR)/etc/funet/funid.yaml ] || install -m 644 ctl/deb/funid.yaml $(DESTDIR)/etc/funet/funid.yaml # the user's is left alone
 	bin/funid unit --program $(PREFIX)/bin/funid > $(DESTDIR)$(PREFIX)/lib/systemd/system/funid.service
 	@for c in funet funid; do \
 		bin/$$c completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$c; \
@@ -58,6 +60,24 @@ deb: build
 	DEB_STAGE=$$stage DEB_VERSION=$(VERSION) DEB_ARCH=$$($(GO) env GOARCH) \
 		$(GO) -C ctl/deb tool nfpm package --packager deb --target $(CURDIR)/bin
 
+# The image of both programs (ctl/image), by what there is to build one, named IMAGE. It compiles in an image of
+# golang; with PROGRAMS=outside the programs are compiled here, and no registry is needed.
+IMAGE ?= funet:$(VERSION)
+PROGRAMS ?= inside
+image:
+	@case "$(PROGRAMS)" in \
+	inside) mkdir -p bin/image;; \
+	outside) mkdir -p bin/image; CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o bin/image/ ./ctl/funet ./ctl/funid; chmod 755 bin/image/*;; \
+	*) echo "make: PROGRAMS=$(PROGRAMS): use inside or outside" >&2; exit 1;; \
+	esac; \
+	why=; for with in docker podman buildah; do \
+		command -v $$with >/dev/null || continue; \
+		if ! said=$$($$with info 2>&1 >/dev/null); then why="$$why; $$with is there, but: $$(echo "$$said" | tail -n 1)"; continue; fi; \
+		echo "$$with build of $(IMAGE)"; \
+		exec $$with build --file ctl/image/Containerfile --target $(PROGRAMS) --tag "$(IMAGE)" .; \
+	done; \
+	echo "make: an image needs docker, podman or buildah; install one of them (on Debian and Ubuntu: apt install buildah)$$why" >&2; exit 1
+
 # funid's unit under systemd, booted in namespaces of its own: as make install puts it there, and as
 # the package does.
 systemd: root build deb
@@ -72,6 +92,7 @@ bin/share:
 	$(GO) build -o bin/share ./tests/share
 
 # FUNet on drivers of real NICs, in guests under QEMU: a table on stdout. QEMU=short for two of the NICs,
+# QEMU=--ci for these in continuous integration, which says so where it cannot run,
 # QEMU="--nics igb --json" and the like for others (bin/qemu --help). QEMUCACHE is where QEMU and
 # kernels are kept, which are fetched with apt, and not installed. It needs no root.
 qemu:

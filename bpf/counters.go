@@ -18,7 +18,14 @@ type Counters struct {
 	Redirected   uint64 `json:"redirected"`    // handed to the socket of the receive queue
 }
 
-// fields lists the counters in the order of their keys in funet_counters.
+// CountedQueues is of how many receive queues the redirected frames are counted apart; queue n counts as n
+// modulo it.
+const CountedQueues = 64
+
+// PerQueue is the frames that were redirected on each receive queue.
+type PerQueue [CountedQueues]uint64
+
+// fields lists the counters in the order of their places in funet_counters, of which those of redirected frames are the last.
 func (c *Counters) fields() []*uint64 {
 	return []*uint64{
 		&c.Pass, &c.Short, &c.BadVersion, &c.BadLength,
@@ -26,20 +33,32 @@ func (c *Counters) fields() []*uint64 {
 	}
 }
 
-// Counters reads the counters, one system call for each. Frames that arrive meanwhile may be in
-// the later counters and not in the earlier; once traffic has stopped the answer is exact. The
+// Counters reads the counters with one system call. Frames that arrive meanwhile may be in
+// some and not in others; once traffic has stopped the answer is exact. The
 // socket may still lose a frame that counts as redirected, when its fill ring is empty or its
-// receive ring full: XDP_STATISTICS of the socket tells.
+// receive ring full, which XDP_STATISTICS of the socket tells, or because the kernel refuses the redirect, which
+// nothing tells.
 func (n *NIC) Counters() (Counters, error) {
-	var c Counters
-	for key, field := range c.fields() {
-		var perCPU []uint64
-		if err := n.maps.FunetCounters.Lookup(uint32(key), &perCPU); err != nil {
-			return Counters{}, fmt.Errorf("read counter %d of the NIC program: %w", key, err)
+	c, _, err := n.CountersByQueue()
+	return c, err
+}
+
+// CountersByQueue reads the counters, and of the redirected frames, on which queues they came in.
+func (n *NIC) CountersByQueue() (c Counters, queues PerQueue, err error) {
+	var perCPU []nicFunetCounts
+	if err := n.maps.FunetCounters.Lookup(uint32(0), &perCPU); err != nil {
+		return Counters{}, PerQueue{}, fmt.Errorf("read the counters of the NIC program: %w", err)
+	}
+	fields := c.fields()
+	first := len(fields) - 1 // place of redirected frames
+	for i := range perCPU {
+		for place, n := range perCPU[i].N[:first] {
+			*fields[place] += n
 		}
-		for _, value := range perCPU {
-			*field += value
+		for q, n := range perCPU[i].N[first:] {
+			queues[q] += n
+			c.Redirected += n
 		}
 	}
-	return c, nil
+	return c, queues, nil
 }

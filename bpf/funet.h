@@ -16,13 +16,15 @@
 #define FUNET_ETHERTYPE_IPV4 0x0800
 #define FUNET_ETHERTYPE_IPV6 0x86DD
 #define FUNET_PROTOCOL_UDP 17
-#define FUNET_VERSION 3
+#define FUNET_VERSION 4
 #define FUNET_VERSION_PROBE 0 /* a probe of package ctl/doctor/probe, which the kernel's sockets get */
+#define FUNET_VERSION_HELLO 255 /* a hello of package uspace/port/hello, which is of no group and the same in all versions */
 #define FUNET_ETHERNET_LEN 14                                   /* an Ethernet header without tags */
 #define FUNET_HEADER_LEN 66                                     /* what follows it, up to the first packet */
 #define FUNET_FRAME_MIN (FUNET_ETHERNET_LEN + FUNET_HEADER_LEN) /* a frame without packets */
 #define FUNET_GROUPS 2048                                       /* a GID has 11 bits */
 #define FUNET_SOCKETS 64                                        /* receive queues, unless the loader says otherwise */
+#define FUNET_COUNTED_QUEUES 64                                 /* a power of two; queue n counts as n modulo it */
 #define FUNET_ADDRESSES 256                                     /* own IP addresses that datagrams are taken for */
 
 /* The start of every frame. Aligned to 4 and no more, because the 64-bit masks are not aligned
@@ -102,7 +104,7 @@ _Static_assert(sizeof(struct funet_header) == FUNET_FRAME_MIN, "the header ends 
 _Static_assert(__builtin_offsetof(struct funet_header, version) == FUNET_ETHERNET_LEN,
 	       "the version follows the EtherType");
 
-/* What became of a frame: the keys of funet_counters. Each frame moves exactly one by one. */
+/* What became of a frame: the places of the counters. Each frame moves exactly one by one. */
 enum funet_counter {
 	FUNET_COUNT_PASS,	   /* not FUNet, not as FUNet sends it, or a probe: left to the kernel */
 	FUNET_COUNT_SHORT,	   /* it, or its first buffer, ends inside the header: dropped */
@@ -111,8 +113,13 @@ enum funet_counter {
 	FUNET_COUNT_BAD_GID,	   /* a GID of more than 11 bits: dropped */
 	FUNET_COUNT_FOREIGN_GROUP, /* no context of this group on this host: dropped */
 	FUNET_COUNT_NO_SOCKET,	   /* no AF_XDP socket serves this receive queue: dropped */
-	FUNET_COUNT_REDIRECTED,	   /* handed to the socket of its receive queue */
-	FUNET_COUNTERS,
+	FUNET_COUNT_REDIRECTED,	   /* handed to the socket of receive queue 0; of queue 1 is the next, and so on */
+	FUNET_COUNTERS = FUNET_COUNT_REDIRECTED + FUNET_COUNTED_QUEUES,
+};
+
+/* The one value of funet_counters. */
+struct funet_counts {
+	__u64 n[FUNET_COUNTERS];
 };
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__

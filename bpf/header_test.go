@@ -60,12 +60,15 @@ func TestConstants(t *testing.T) {
 
 		"FUNET_VERSION":       Version,
 		"FUNET_VERSION_PROBE": VersionProbe,
+		"FUNET_VERSION_HELLO": VersionHello,
 		"FUNET_ETHERNET_LEN":  14,
 		"FUNET_HEADER_LEN":    FrameMin - 14,
 		"FUNET_FRAME_MIN":     FrameMin,
 		"FUNET_GROUPS":        Groups,
 		"FUNET_SOCKETS":       64,
 		"FUNET_ADDRESSES":     MaxAddresses,
+
+		"FUNET_COUNTED_QUEUES": CountedQueues,
 	}
 	if diff := cmp.Diff(want, defines(t, readHeader(t))); diff != "" {
 		t.Errorf("funet.h defines otherwise (-Go +C):\n%s", diff)
@@ -163,7 +166,7 @@ func TestCompiled(t *testing.T) {
 		}{
 			"funet_groups":   {ebpf.Array, 1, Groups},
 			"funet_sockets":  {ebpf.XSKMap, 4, 64},
-			"funet_counters": {ebpf.PerCPUArray, 8, uint32(len(c.fields()))},
+			"funet_counters": {ebpf.PerCPUArray, 8 * uint32(len(c.fields())-1+CountedQueues), 1},
 			// Its key is an address.
 			"funet_addresses": {ebpf.Hash, 1, MaxAddresses},
 		} {

@@ -45,18 +45,19 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, FUNET_COUNTERS);
+	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct funet_counts);
 } funet_counters SEC(".maps");
 
 /* The counter is this CPU's own and programs do not nest on it here, so a plain add is enough. */
 static __always_inline int count(__u32 counter, int verdict)
 {
-	__u64 *value = bpf_map_lookup_elem(&funet_counters, &counter);
+	__u32 all = 0;
+	struct funet_counts *counts = bpf_map_lookup_elem(&funet_counters, &all);
 
-	if (value)
-		*value += 1;
+	if (counts && counter < FUNET_COUNTERS)
+		counts->n[counter] += 1;
 	return verdict;
 }
 
@@ -183,7 +184,7 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 		return count(FUNET_COUNT_SHORT, XDP_DROP);
 	if (header->version == FUNET_VERSION_PROBE)
 		return count(FUNET_COUNT_PASS, XDP_PASS);
-	if (header->version != FUNET_VERSION)
+	if (header->version != FUNET_VERSION && header->version != FUNET_VERSION_HELLO)
 		return count(FUNET_COUNT_BAD_VERSION, XDP_DROP);
 
 	/* One unsigned comparison for both ends: a length below the header's wraps round and is
@@ -194,22 +195,24 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 	if (body > found.len - FUNET_FRAME_MIN)
 		return count(FUNET_COUNT_BAD_LENGTH, XDP_DROP);
 
-	/* The map has an entry for every GID of 11 bits, so its own bounds check is the test of
-	 * the upper five.
-	 */
-	__u32 gid = funet_le16(header->gid);
-	const __u8 *active = bpf_map_lookup_elem(&funet_groups, &gid);
-	if (!active)
-		return count(FUNET_COUNT_BAD_GID, XDP_DROP);
-	if (!*active)
-		return count(FUNET_COUNT_FOREIGN_GROUP, XDP_DROP);
+	if (header->version != FUNET_VERSION_HELLO) {
+		/* The map has an entry for every GID of 11 bits, so its own bounds check is the test of
+		 * the upper five.
+		 */
+		__u32 gid = funet_le16(header->gid);
+		const __u8 *active = bpf_map_lookup_elem(&funet_groups, &gid);
+		if (!active)
+			return count(FUNET_COUNT_BAD_GID, XDP_DROP);
+		if (!*active)
+			return count(FUNET_COUNT_FOREIGN_GROUP, XDP_DROP);
+	}
 
 	/* Since Linux 5.3 the helper looks the socket up itself and returns its flags, here
 	 * XDP_DROP, where there is none: bpf-helpers(7).
 	 */
 	if (bpf_redirect_map(&funet_sockets, ctx->rx_queue_index, XDP_DROP) != XDP_REDIRECT)
 		return count(FUNET_COUNT_NO_SOCKET, XDP_DROP);
-	return count(FUNET_COUNT_REDIRECTED, XDP_REDIRECT);
+	return count(FUNET_COUNT_REDIRECTED + (ctx->rx_queue_index & (FUNET_COUNTED_QUEUES - 1)), XDP_REDIRECT);
 }
 
 SEC("xdp")

@@ -18,6 +18,11 @@ type nicFunetAddress struct {
 	Word [4]uint32
 }
 
+type nicFunetCounts struct {
+	_ structs.HostLayout
+	N [71]uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.

@@ -99,6 +99,37 @@ func TestQueues(t *testing.T) {
 	}
 }
 
+// TestCountedByQueue: redirected frames are counted by the queue that they came in on, modulo CountedQueues, and no
+// other frame is.
+func TestCountedByQueue(t *testing.T) {
+	enterNamespace(t)
+	receiver, _ := addVeth(t, 4)
+	n := loadNIC(t, 4, 0, 1, 3)
+	var want PerQueue
+	for i, queue := range []int{0, 1, 1, 3, 1, 2, 3, 0, 1} {
+		at := &xdpMD{IngressIfindex: uint32(receiver.Attrs().Index), RxQueueIndex: uint32(queue)}
+		outcome := redirected
+		if queue == 2 {
+			outcome = noSocket
+		} else {
+			want[queue]++
+		}
+		if err := run(n, makeFrame(100), outcome, at); err != nil {
+			t.Fatalf("frame %d on queue %d: %v", i, queue, err)
+		}
+		if err := run(n, makeFrame(100, gid(foreignGroup)), foreign, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, got, err := n.CountersByQueue()
+	if err != nil || got != want || c.Redirected != 8 || c.NoSocket != 1 || c.ForeignGroup != 9 {
+		t.Errorf("counted %+v and %v (%v), want %v", c, got, err, want)
+	}
+	if c.Redirected != got[0]+got[1]+got[3] {
+		t.Errorf("%d redirected, by queue %v", c.Redirected, got)
+	}
+}
+
 // TestLoadRefusals: a queue count outside of 1..MaxQueues is refused, the edges are taken, and
 // the map has the size that was asked for.
 func TestLoadRefusals(t *testing.T) {

@@ -48,6 +48,13 @@ func TestMain(m *testing.M) {
 		typist()
 		return
 	}
+	if spec := os.Getenv(containerEnv); spec != "" {
+		if err := contain(spec); err != nil {
+			fmt.Fprintln(os.Stderr, "container:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if config := os.Getenv(memberEnv); config != "" {
 		if err := member(config); err != nil {
 			fmt.Fprintln(os.Stderr, "member:", err)

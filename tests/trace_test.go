@@ -151,14 +151,14 @@ func TestTraceOfAJob(t *testing.T) {
 // TestTraceRefusals: what is wrong is one line that says what to do.
 func TestTraceRefusals(t *testing.T) {
 	for args, want := range map[string]string{
-		"--socket /nowhere":                          "no daemon listens there; start funid",
-		"--every 0":                                  "--every 0: use 1 to",
-		"--gid 5000":                                 "--gid 5000: use 1 to 2047",
-		"--count 0":                                  "--count 0: use 1 to",
-		"--duration -1s":                             "--duration -1s: use a time above 0",
-		"--merge a.json":                             "into which file?",
-		"--merge /nowhere/a.json out":                "reading a trace",
-		"--merge " + file(t, "{}") + " out":          "not a trace",
+		"--socket /nowhere":                 "no daemon listens there; start funid",
+		"--every 0":                         "--every 0: use 1 to",
+		"--gid 5000":                        "--gid 5000: use 1 to 2047",
+		"--count 0":                         "--count 0: use 1 to",
+		"--duration -1s":                    "--duration -1s: use a time above 0",
+		"--merge a.json":                    "into which file?",
+		"--merge /nowhere/a.json out":       "reading a trace",
+		"--merge " + file(t, "{}") + " out": "not a trace",
 		"--socket /nowhere /nowhere/at/all/out.json": "creating /nowhere/at/all/out.json",
 	} {
 		funet(t, append([]string{"trace"}, strings.Fields(args)...)...).fails(want)

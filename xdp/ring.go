@@ -90,6 +90,10 @@ func (p *producer) Submit(n uint32) {
 // ask while the socket is open.
 func (p *producer) Submitted() uint32 { return p.producer.Load() }
 
+// Taken is how many of them the kernel says to have taken, which it may say late. Any goroutine may ask while the
+// socket is open.
+func (p *producer) Taken() uint32 { return p.consumer.Load() }
+
 // consumer is our side of the rx and completion rings: Peek's load of the
 // producer index (C) pairs with the kernel's store (B), Release's store of the
 // consumer index (D) with the kernel's load (A).
@@ -133,6 +137,10 @@ func (c *consumer) Release(n uint32) {
 		c.consumer.Store(c.cons)
 	}
 }
+
+// Filled is how many entries the kernel has put into the ring since the socket was opened, modulo 2^32. Any
+// goroutine may ask while the socket is open.
+func (c *consumer) Filled() uint32 { return c.producer.Load() }
 
 // FillRing gives free frames to the kernel to receive into. It belongs to one
 // goroutine. When it runs empty the kernel drops frames and counts them in

@@ -88,8 +88,15 @@ func (b *bed) start(host int, tune func(*daemon.Config)) *running {
 	}
 	ready := make(chan struct{})
 	go func() { r.ended <- r.Run(context.Background(), func() { close(ready) }) }()
-	<-ready
 	b.t.Cleanup(func() { r.stop(b.t) })
+	select {
+	case <-ready:
+	case err := <-r.ended:
+		r.ended <- nil
+		b.t.Fatalf("the daemon ended before it was ready: %v", err)
+	case <-time.After(patience):
+		b.t.Fatal("the daemon is not ready")
+	}
 	return r
 }
 

@@ -53,13 +53,21 @@ var (
 // stands for its default.
 type Config struct {
 	Socket string // path; DefaultSocket
-	// Card is the number of this host's card, its node in Peers. Both are needed.
-	Card  uint16
-	Peers *cluster.File
+	// Card is the number of this host's card, its node in Peers, which is needed. With FindCard it is
+	// the node whose address an interface of this host has (own.go).
+	Card     uint16
+	FindCard bool
+	Peers    *cluster.File
 	// PeersPath is the file that Peers is from. The daemon looks at it each second, and takes
 	// hosts that have joined, left or moved (members.go); "": Peers is all there ever is.
-	PeersPath  string
-	Interfaces []string // those that Peers names; one that it does not name is all peers'
+	PeersPath string
+	// Interfaces are, if it is not said, those that Peers names, or the one that has this host's address in it.
+	// One that Peers does not name is all peers'.
+	Interfaces []string
+	// Discover is the name of a cluster whose hosts on the segments of the interfaces are found, and find
+	// this one (hello.go), besides those that Peers has, which may then be nil; "": nobody is found. It has 1 to hello.MaxName
+	// letters, digits or marks. Who is on the segment is trusted.
+	Discover string
 	// Encap and Port are those of Peers unless they are said here.
 	Encap *cluster.Encap
 	Port  uint16
@@ -84,6 +92,8 @@ type Config struct {
 	// everybody may, as DefaultRule says.
 	Rules          []Rule
 	Administrators Who // besides uid 0
+	// NotRoot says that uid 0 is no administrator: root of a container without a user namespace is uid 0 as well.
+	NotRoot bool
 	// Subordinates is the file of subordinate numbers, DefaultSubordinates.
 	Subordinates string
 	// MostMemory is the bytes of contexts and segments of all users together; 0: three quarters of
@@ -130,11 +140,11 @@ type Amounts struct {
 func (r *Rule) each() Amounts { return Amounts{r.Contexts, r.Jobs, r.Connections, r.Bytes} }
 
 // Range is GIDs, both ends included.
-type Range struct{ First, Last uint16 }
+type Range = cluster.Range
 
 // DefaultRule is the rule where there is none.
 func DefaultRule() Rule {
-	return Rule{GIDs: []Range{{1, arctic.MaxGID}}, Contexts: DefaultContexts, Jobs: DefaultJobs, Connections: DefaultConnections, Bytes: DefaultBytes}
+	return Rule{GIDs: []Range{{First: 1, Last: arctic.MaxGID}}, Contexts: DefaultContexts, Jobs: DefaultJobs, Connections: DefaultConnections, Bytes: DefaultBytes}
 }
 
 // complete fills in defaults and refuses what cannot be. Errors wrap ErrConfig.
@@ -162,9 +172,20 @@ func (c Config) complete() (_ Config, err error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = native.ConnectTimeout
 	}
+	alone := c.Peers == nil && c.Discover != "" && !c.FindCard
+	if alone {
+		c.Peers = lonely(c.Card)
+	}
 	switch {
+	case c.Peers == nil && c.Discover != "":
+		return c, bad("discover %q without peers and card; say which card this host is, such as card: 0", c.Discover)
 	case c.Peers == nil:
 		return c, bad("no peers; `funet lab peers` prints what a peers file looks like")
+	}
+	if err := c.findSelf(); err != nil {
+		return c, err
+	}
+	switch {
 	case int(c.Card) >= len(c.Peers.Peers):
 		return c, bad("card %d is not in the peers file, which has nodes 0 to %d", c.Card, len(c.Peers.Peers)-1)
 	case c.Peers.Peers[c.Card].Absent:
@@ -189,7 +210,13 @@ func (c Config) complete() (_ Config, err error) {
 	if c.Port != 0 {
 		peers.Port = c.Port
 	}
-	if err := peers.Validate(); err != nil {
+	if err := badCluster(c.Discover); err != nil {
+		return c, bad("discover %q: %v", c.Discover, err)
+	}
+	if c.Discover != "" && peers.Encap == cluster.UDP {
+		return c, bad("discover %q with encap: udp; hosts are found on a segment only: list them in the peers file instead", c.Discover)
+	}
+	if err := peers.Validate(); err != nil && !alone {
 		return c, fmt.Errorf("%w: %w", err, ErrConfig)
 	}
 	if peers.Port != 0 && peers.Encap != cluster.UDP {
@@ -238,13 +265,21 @@ func (c *Config) interfaces(bad func(string, ...any) error) error {
 	if len(c.Interfaces) == 0 {
 		c.Interfaces = named
 	}
+	if len(c.Interfaces) == 0 {
+		own, err := interfaceOf(c.Peers, &c.Peers.Peers[c.Card])
+		if err != nil {
+			return bad("no interface: %v; name those that lead to the peers, such as interfaces: [eth1]", err)
+		}
+		c.Interfaces = own
+	}
 	switch {
 	case len(c.Interfaces) == 0:
-		return bad("no interface; name those that lead to the peers, such as interfaces: [eth1]")
+		return bad("no interface, and none here has %s, which the peers file gives node %d; name those that lead to the peers, such as interfaces: [eth1]",
+			where(c.Peers, &c.Peers.Peers[c.Card]), c.Card)
 	case len(c.Interfaces) == 1:
 		return nil
 	}
-	for _, p := range c.Peers.Peers {
+	for _, p := range c.Peers.Peers { // and those that are found are behind whichever they are
 		if p.Node != c.Card && !p.Absent && !slices.Contains(c.Interfaces, p.Iface) {
 			return bad("node %d of the peers file is behind interface %q, which is none of %s", p.Node, p.Iface, strings.Join(c.Interfaces, ", "))
 		}

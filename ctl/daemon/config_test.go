@@ -33,7 +33,7 @@ peer_timeout: 2s
 connect_timeout: 4s
 drain: 500ms
 metrics: "127.0.0.1:9464"
-administrators: {users: [root, 7], groups: [9]}
+administrators: {users: [root, 7], groups: [9], root: false}
 subuid: /tmp/subuid
 most_memory: 2GiB
 rules:
@@ -46,9 +46,9 @@ rules:
 	encap := cluster.UDP
 	want := Config{Socket: "/tmp/x.sock", Encap: &encap, Port: 4000, Card: 3, Interfaces: []string{"eth1", "eth2"}, Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy,
 		HugePages: true, Jumbo: true, CPU: 2, Polling: Sleep, Slots: 64, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
-		Drain: 500 * time.Millisecond, Metrics: "127.0.0.1:9464", Administrators: Who{Users: []uint32{0, 7}, Groups: []uint32{9}},
+		Drain: 500 * time.Millisecond, Metrics: "127.0.0.1:9464", Administrators: Who{Users: []uint32{0, 7}, Groups: []uint32{9}}, NotRoot: true,
 		Subordinates: "/tmp/subuid", MostMemory: 2 << 30,
-		Rules: []Rule{{Who: Who{Users: []uint32{1001}}, GIDs: []Range{{1, 100}, {200, 200}}, Contexts: 16, Jobs: 8, Connections: 32, Bytes: 1 << 30,
+		Rules: []Rule{{Who: Who{Users: []uint32{1001}}, GIDs: []Range{{First: 1, Last: 100}, {First: 200, Last: 200}}, Contexts: 16, Jobs: 8, Connections: 32, Bytes: 1 << 30,
 			Total: Amounts{20, 10, 40, 3 << 30}}, {Bytes: 4096}}}
 	if !reflect.DeepEqual(c, want) || peers != "p.yaml" {
 		t.Errorf("got %+v and %q", c, peers)
@@ -58,7 +58,7 @@ rules:
 // Rule: an empty file is all defaults.
 func TestParseNothing(t *testing.T) {
 	for _, s := range []string{"", "# nothing\n", "---\n"} {
-		if c, peers, err := Parse("x", []byte(s)); err != nil || peers != "" || !reflect.DeepEqual(c, Config{CPU: -1}) {
+		if c, peers, err := Parse("x", []byte(s)); err != nil || peers != "" || !reflect.DeepEqual(c, Config{CPU: -1, FindCard: true}) {
 			t.Errorf("%q: %+v, %v", s, c, err)
 		}
 	}

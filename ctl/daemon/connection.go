@@ -172,7 +172,7 @@ func (c *connection) over() {
 	c.detachLocked()
 	c.mu.Unlock()
 	if j != nil {
-		c.d.endJob(j)
+		c.d.endJob(j, "who made it has ended it, or has ended")
 	}
 	c.d.mu.Lock()
 	delete(c.d.connections, c)

@@ -39,7 +39,9 @@ type Daemon struct {
 	capacity     capacity
 	subordinates atomic.Pointer[subordinates]
 	followed     *subordinateFile
-	peers        atomic.Pointer[cluster.File]
+	peers        atomic.Pointer[cluster.File] // those of the file, and who was found
+	members      members
+	heard        chan struct{} // the station has news
 	seen         peersSeen
 	userLog      userLog
 	strangers    *Rule // of those whom no rule knows
@@ -59,6 +61,7 @@ type Daemon struct {
 	debts       debts
 	doors       map[uint32]*door // by account
 	jobs        map[uint16]*job
+	ended       endedJobs
 	connections map[*connection]struct{}
 	nextGID     uint16
 	replacing   bool           // the card, with another profile: no group is made
@@ -77,7 +80,7 @@ func Open(c Config) (_ *Daemon, err error) {
 	if err := checkCPU(c.CPU); err != nil {
 		return nil, fmt.Errorf("starting funid: %w", err)
 	}
-	d := &Daemon{cfg: c, quit: make(chan struct{}), graves: make(chan int, mostGraves),
+	d := &Daemon{cfg: c, quit: make(chan struct{}), heard: make(chan struct{}, 1), graves: make(chan int, mostGraves),
 		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, debts: debts{}, tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
 		strangers: &Rule{Connections: DefaultConnections}}
 	d.groupsMatter = len(c.Administrators.Groups) > 0 || slices.ContainsFunc(c.Rules, func(r Rule) bool { return len(r.Groups) > 0 })
@@ -85,6 +88,7 @@ func Open(c Config) (_ *Daemon, err error) {
 	numbers, _ := d.followed.read()
 	d.subordinates.Store(&numbers)
 	d.peers.Store(c.Peers)
+	d.members.file = c.Peers
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("starting funid: %w", err), d.release())
@@ -112,6 +116,7 @@ func Open(c Config) (_ *Daemon, err error) {
 	if d.loop, err = newLoop(card, d.links, c.Polling); err != nil {
 		return nil, err
 	}
+	d.loop.hello, d.loop.heard = d.newStation(), d.heard
 	if d.follower, err = newFollower(d); err != nil {
 		return nil, err
 	}
@@ -128,7 +133,7 @@ func Open(c Config) (_ *Daemon, err error) {
 func (d *Daemon) newCard(c *Config) (_ *engine.Card, err error) {
 	cfg := c.engine()
 	for _, l := range d.links {
-		cfg.Ports = append(cfg.Ports, l.plug)
+		cfg.Ports = append(cfg.Ports, l.hello)
 	}
 	for i := range cfg.Peers {
 		cfg.Peers[i].Local = d.links[cfg.Peers[i].Port].mac
@@ -157,6 +162,7 @@ func (d *Daemon) replaceCard(c *Config) error {
 		l.card.Leave()
 		l.card.Step(l.clock())
 		l.card, l.share = card, shareOf(c.Profile)
+		l.hello.SetIncarnation(d.incarnation.Load())
 		l.card.Observe(l.see)
 	})
 	return errors.Join(err, refused)
@@ -191,9 +197,7 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	}
 	go d.followSubordinates(d.followed)
 	d.follower.follow()
-	if d.cfg.PeersPath != "" {
-		go d.followPeers()
-	}
+	go d.followPeers()
 	var watching sync.WaitGroup
 	if d.memory.kind == WatchedMemory {
 		watching.Go(func() { d.watch(d.loop.ended) })
@@ -259,6 +263,7 @@ func (d *Daemon) drain() {
 	d.settle(end, func() bool { return d.loop.card.Quiet() })
 	_ = d.loop.do(func() {
 		d.loop.card.Leave()
+		d.loop.hello.Leave()
 		d.loop.card.Step(d.loop.clock())
 		d.loop.stop = true
 	})
@@ -304,7 +309,7 @@ func (d *Daemon) release() error {
 	if d.loop != nil {
 		errs = append(errs, d.loop.close())
 	}
-	errs = append(errs, closeLinks(d.links))
+	errs = append(errs, closeLinks(d.links, d.cfg.Log))
 	return errors.Join(errs...)
 }
 

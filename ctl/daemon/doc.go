@@ -12,7 +12,7 @@
 //	connection.go  its requests, one after the other, not too fast (pace.go); its end frees
 //	               everything
 //	jobs.go        a group with token and routes: made by a launcher, joined by who shows
-//	               the token, and gone with the launcher's connection
+//	               the token, and gone with the launcher's connection; ended.go is why, for who comes too late
 //	attachment.go  memory made and sealed (memory.go), attached to the card, passed on;
 //	               segment.go is more of it, bells.go the doorbell page of each user
 //	loop.go        the card's thread: engine, ports, wake-ups; rest.go is when it sleeps,
@@ -24,19 +24,23 @@
 //	links.go       the interfaces: what the card is plugged into (package plug), and which jobs need it;
 //	               follow.go is the thread that follows them when they go away, come back or change,
 //	               sockets.go where it gets AF_XDP sockets from when the daemon may make none any more
+//	members.go     the peers: those of the peers file, which is followed, and those that were found
+//	hello.go       saying hello to other cards: who is there, and, if it is wanted, who is on the segment
 //	capture.go     frames, for an administrator who captures (package ctl/capture)
 //	trace.go       single packets of who asks, stage by stage (package ctl/trace)
 //
-// and beside them: daemon.go (start and clean stop), config.go and parse.go, admin.go,
+// and beside them: daemon.go (start and clean stop), config.go and parse.go, own.go (which node this host is), members.go
+// (hosts that come and go), admin.go,
 // status.go and traffic.go, metrics.go, log.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
 // kernels whose memory can have holes.
 //
-// A configuration file, in which every key may be left out but card and peers:
+// A configuration file, in which every key may be left out but peers, or card, discover and interfaces in its place:
 //
 //	socket: /run/funet/funid.sock
-//	card: 0                     # number of this host in the peers file
+//	card: 0                     # number of this host in the peers file; default: the node whose address this host has
 //	peers: peers.yaml           # beside this file; see package cluster
-//	interfaces: [eth1]          # default: those that the peers file names
+//	discover: lab-2             # name of a cluster: find its hosts on the segments of the interfaces, besides those in peers
+//	interfaces: [eth1]          # default: those that the peers file names, or that with this host's address there
 //	encap: ethernet             # ethernet, or udp: over routers; default: as the peers file says
 //	port: 30600                 # of encap udp; default: as the peers file says, or this
 //	xdp: auto                   # auto, native, generic
@@ -54,7 +58,7 @@
 //	metrics: 127.0.0.1:9464     # or unix:/run/funet/metrics.sock; default: none
 //	log_format: text            # text, json; see log.go
 //	log_level: info             # debug, info, warn, error
-//	administrators: {users: [alice], groups: [wheel]}   # besides root
+//	administrators: {users: [alice], groups: [wheel], root: true}   # root: false, and root is none
 //	subuid: /etc/subuid         # whose subordinate numbers count for whom
 //	most_memory: 16GiB          # shared with all processes together; default: 3/4 of the machine's
 //	rules:                      # the first that matches a user is his; default: the last one here
@@ -89,6 +93,15 @@
 //     with a daemon before this one (engine.Card.Expect).
 //   - Hosts join, leave and move while the daemon runs: it follows its peers file. What waits
 //     for a host that left comes back to its senders at once, with arctic.ReasonDeparted.
+//   - With discover it finds, and is found by, daemons of a cluster of the same name on its segments, which need
+//     nobody's address, only a card number of their own. Whoever is on the segment is trusted in that: he can be any card that nobody
+//     else is, as there is no key yet. What the peers file says of a card is never changed by what is heard. A
+//     host that was found and is silent stays a peer until it says goodbye, as a daemon that is stopped does, or
+//     another that answers has its number. What cannot be, two hosts with one number, another version
+//     or cluster, is a line of the log and of the status, each once.
+//   - It answers the hellos of others, also where nobody is to be found, and asks its peers, one at a time and 20 a second
+//     at most, so the status says of each when it last answered and how long that took: through both ports and both cards'
+//     threads, and so proof that frames pass.
 //   - An interface may go away and come back, or change; then no restart is needed. While it is down what is sent is lost
 //     and sent again, and jobs live as long as peer_timeout allows. A job that needs one which is gone, or
 //     whose MTU is too small, ends, and its processes read why (funi.Page.Why); no new one is made over it until it

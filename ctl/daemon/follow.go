@@ -6,10 +6,12 @@ package daemon
 // when there is more news than the socket holds.
 //
 //	down, no carrier       the port stays open; while the interface is down the card is not plugged
-//	                       into it. Jobs live as long as their peers' time-outs allow
+//	                       into it. Jobs live as long as their peers' time-outs allow. Where the
+//	                       driver has reset the link because of the port, that is said (reset.go)
 //	renamed                the port stays
 //	MTU, queues or rings   the port is opened anew, as a driver may have begun anew; frames under
-//	                       way are lost and sent again. An MTU below the card's frames fails the jobs
+//	                       way are lost and sent again, in shorter ones if they are too long now. An MTU
+//	                       below what FUNet needs fails the jobs
 //	gone                   the port is closed, and the jobs that need it end with that reason
 //	it does not work       the port says so (afxdp.Port.Watch): attached or opened anew
 //	back                   under its name or elsewhere with its address: the port is opened again
@@ -51,6 +53,8 @@ const (
 	leastBackoff, mostBackoff = 200 * time.Millisecond, time.Second
 	// settled is how long an interface is there before its next opening is at once.
 	settled = 5 * time.Second
+	// tellEvery is the least time between two lines about the queues of an interface.
+	tellEvery = 10 * time.Second
 	// receiveBuffer bounds the news that wait, in bytes.
 	receiveBuffer = 64 << 10
 )
@@ -205,6 +209,7 @@ type seen struct {
 	index, mtu  int
 	mac         [6]byte
 	up, carrier bool
+	losses      uint32 // of the carrier
 	queues      int
 	rings       xdp.Rings
 }
@@ -256,6 +261,9 @@ func (f *follower) describe(found netlink.Link, err error) (s seen, _ error) {
 	a := found.Attrs()
 	s = seen{name: a.Name, kind: found.Type(), index: a.Index, mtu: a.MTU, up: a.RawFlags&unix.IFF_UP != 0, carrier: a.RawFlags&unix.IFF_LOWER_UP != 0}
 	copy(s.mac[:], a.HardwareAddr)
+	if _, s.losses, err = carrierOf(a.Name); err != nil {
+		return s, err
+	}
 	if s.queues, err = xdp.Queues(a.Name); err != nil {
 		return s, err
 	}
@@ -273,11 +281,20 @@ func (f *follower) look(l *link) (changed bool) {
 	case errors.Is(err, errNotThere):
 		l.seen.index = 0 // which may be another's by the next look
 		now.name, now.kind = was.name, was.kind
-	default:
-		return false // the next look will say
+	default: // the next look may say
+		if l.blind != err.Error() {
+			l.blind = err.Error()
+			f.d.cfg.Logger.Warn(fmt.Sprintf("interface %s: how it is cannot be found out: %v; tried again each second", was.name, err), "interface", was.name)
+		}
+		return false
 	}
-	if now.name != was.name {
+	if l.blind = ""; now.name != was.name {
 		f.d.cfg.Logger.Info(fmt.Sprintf("interface %s is called %s now", was.name, now.name), "interface", now.name)
+	}
+	if err == nil {
+		if said := l.reset.look(time.Now(), &now); said != "" {
+			f.d.cfg.Logger.Warn(said, "interface", now.name)
+		}
 	}
 	state, why := l.judge(&now, err)
 	if l.port != nil {
@@ -301,7 +318,7 @@ func (f *follower) look(l *link) (changed bool) {
 
 // judge says how an interface is, and why it is not up.
 func (l *link) judge(s *seen, err error) (LinkState, string) {
-	needed := max(l.plug.FrameSize()-arctic.EthernetSize, arctic.MinMTU)
+	needed := arctic.MinMTU
 	if l.config.UDP != nil {
 		needed += encap.Overhead(l.config.UDP.Local)
 	}
@@ -312,10 +329,12 @@ func (l *link) judge(s *seen, err error) (LinkState, string) {
 		return LinkGone, fmt.Sprintf("interface %s has another address, %v; the peers know %v: `ip link set %s address %[3]v` mends it",
 			s.name, net.HardwareAddr(s.mac[:]), net.HardwareAddr(l.mac[:]), s.name)
 	case s.mtu < needed:
-		return LinkMTU, fmt.Sprintf("interface %s has MTU %d, and the card's frames need %d; `ip link set %s mtu %d` mends it, or a restart of funid on every host",
-			s.name, s.mtu, needed, s.name, needed)
+		return LinkMTU, fmt.Sprintf("interface %s has MTU %d, and FUNet needs %d; `ip link set %s mtu 1500` mends it",
+			s.name, s.mtu, needed, s.name)
 	case !s.up:
 		return LinkDown, fmt.Sprintf("interface %s is down; `ip link set %s up` mends it", s.name, s.name)
+	case !s.carrier && l.reset.outage():
+		return LinkNoCarrier, fmt.Sprintf("interface %s has no carrier: its driver resets the link when the NIC program comes or goes; it should be back in a few seconds", s.name)
 	case !s.carrier:
 		return LinkNoCarrier, fmt.Sprintf("interface %s has no carrier; look at its cable, and at the other end", s.name)
 	}
@@ -348,14 +367,28 @@ func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
 // mind has the port look whether it works, and does what it asks for.
 func (f *follower) mind(l *link) {
 	found := l.port.Watch(l.watched)
-	if found.Said != "" {
+	if found.Said != "" { // it may have attached the program anew
+		l.reset.begin(l.watched, l.seen.carrier, l.seen.losses)
+		l.reset.after(l.seen.name)
 		f.d.cfg.Logger.Warn(found.Said, "interface", l.opened.name)
-		l.got()
 	}
+	l.got()
+	f.tellQueues(l)
 	if found.Reopen {
 		l.modes = &modes{found.Attach, found.Bind}
 		f.shut(l)
 		l.retry = time.Time{}
+	}
+}
+
+// tellQueues says in the log what is known of the queues, when there are several and it has changed, now and then.
+func (f *follower) tellQueues(l *link) {
+	queues := l.port.Queues()
+	tried := func(s afxdp.QueueState) bool { return s.Receives != afxdp.Untried || s.Sends != afxdp.Untried }
+	why := afxdp.Describe(queues)
+	if len(queues) > 1 && slices.ContainsFunc(queues, tried) && why != l.told && time.Since(l.toldAt) >= tellEvery {
+		f.d.cfg.Logger.Info(fmt.Sprintf("interface %s, %d queues: %s", l.opened.name, len(queues), why), "interface", l.opened.name)
+		l.told, l.toldAt = why, time.Now()
 	}
 }
 
@@ -411,10 +444,9 @@ func (f *follower) open(l *link, now *seen) error {
 	if c.Interface = now.name; l.modes != nil {
 		c.Attach, c.Bind = l.modes.attach, l.modes.bind
 	}
+	l.reset.begin(time.Now(), now.carrier, now.losses)
 	p, err := afxdp.Open(c)
-	if err == nil && p.FrameSize() < l.plug.FrameSize() {
-		err = errors.Join(fmt.Errorf("its MTU has changed meanwhile"), p.Close())
-	}
+	l.reset.after(now.name)
 	if err != nil {
 		l.putOff()
 		return err
@@ -432,10 +464,15 @@ func (f *follower) open(l *link, now *seen) error {
 // shut takes the port out and closes it.
 func (f *follower) shut(l *link) {
 	f.plugIn(l, false)
+	l.reset.begin(time.Now(), l.seen.carrier, l.seen.losses)
 	if err := l.port.Close(); err != nil {
 		f.d.cfg.Logger.Warn(fmt.Sprintf("closing interface %s: %v", l.opened.name, err), "interface", l.opened.name)
 	}
+	l.reset.after(l.seen.name)
 	l.port = nil
+	l.mu.Lock()
+	l.status.QueuesWhy = ""
+	l.mu.Unlock()
 	if time.Since(l.since) > settled {
 		l.backoff, l.retry = 0, time.Time{}
 	} else {

@@ -11,12 +11,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -213,7 +217,7 @@ func TestInterfaceOfAnotherAddress(t *testing.T) {
 	pingPong(t, nodes, 20)
 }
 
-// Rule: an MTU below what the card's frames need ends the jobs, with what mends it; a larger one is no harm, to
+// Rule: an MTU below what FUNet needs ends the jobs, with what mends it; any other is no harm, to
 // nobody's job; and after either, when it is as it was, jobs run.
 func TestInterfaceMTU(t *testing.T) {
 	b := newBed(t)
@@ -226,18 +230,18 @@ func TestInterfaceMTU(t *testing.T) {
 	}
 	owners, nodes := group(t, daemons, 0, 1)
 	pingPong(t, nodes, 20)
-	for _, larger := range []int{mtu + 100, mtu} {
+	for _, other := range []int{mtu + 100, mtu, mtu - 100, arctic.MinMTU, mtu} {
 		before := linkOf(t, daemons[0]).Reopened
-		set(larger)
+		set(other)
 		until(t, "it is opened anew", func() bool { return linkOf(t, daemons[0]).Reopened > before })
 		pingPong(t, nodes, 20)
 	}
 	if !log.has("its MTU was", "opened anew") {
 		t.Errorf("the log:\n%s", log.text())
 	}
-	set(mtu - 100)
+	set(arctic.MinMTU - 1)
 	s := awaitLink(t, daemons[0], daemon.LinkMTU)
-	want := fmt.Sprintf("has MTU %d, and the card's frames need %d", mtu-100, mtu)
+	want := fmt.Sprintf("has MTU %d, and FUNet needs %d", arctic.MinMTU-1, arctic.MinMTU)
 	nodes[0].until("it is told", nodes[0].iface.Gone)
 	if err := nodes[0].iface.Err(); !strings.Contains(s.Why, want) || !strings.Contains(err.Error(), want) {
 		t.Errorf("status %+v; the context ended with %v", s, err)
@@ -280,6 +284,88 @@ func TestInterfaceDown(t *testing.T) {
 	}
 	if s := linkOf(t, daemons[0]); s.Reopened != 0 || !log.has("interface fu0 is down") {
 		t.Errorf("status %+v, and the log:\n%s", s, log.text())
+	}
+}
+
+// Rule: who may delete and make an interface of the card's as fast as he can (CAP_NET_ADMIN of its network namespace) costs those who
+// need that one their jobs, and nobody else a message; when he is done, it is opened again.
+func TestInterfaceMadeAndDeletedInALoop(t *testing.T) {
+	b := newBedOf(t, lab.Options{Hosts: 3, Topology: lab.Mesh})
+	daemons := []*running{b.start(0, nil), b.start(1, nil), b.start(2, nil)}
+	_, nodes := group(t, daemons, 0, 2)
+	at := b.lab.Hosts()[0].Interfaces[0] // to host 1
+	mtu := b.mtu(at.Name)
+	stop, looping := make(chan struct{}), sync.WaitGroup{}
+	var made atomic.Int64
+	looping.Go(func() {
+		b.do(0, func() error {
+			for {
+				l, err := netlink.LinkByName(at.Name)
+				if err == nil {
+					err = netlink.LinkDel(l)
+				}
+				if err == nil {
+					err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: at.Name, MTU: mtu, HardwareAddr: at.MAC}, PeerName: "other"})
+				}
+				if err == nil {
+					l, err = netlink.LinkByName(at.Name)
+				}
+				if err == nil {
+					err = netlink.LinkSetUp(l)
+				}
+				if made.Add(1); err != nil {
+					return err
+				}
+				select {
+				case <-stop:
+					return nil
+				default:
+				}
+			}
+		})
+	})
+	for range 20 {
+		pingPong(t, nodes, 200)
+	}
+	before := made.Load()
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); { // several openings long
+		pingPong(t, nodes, 20)
+	}
+	close(stop)
+	looping.Wait()
+	if t.Logf("made %d times, %d of them in the end", made.Load(), made.Load()-before); made.Load() < 20 {
+		t.Errorf("made %d times: nothing was tested", made.Load())
+	}
+	b.change(0, "other", netlink.LinkSetUp)
+	awaitLink(t, daemons[0], daemon.LinkUp)
+	pingPong(t, nodes, 20)
+}
+
+// Rule: where a link loses its carrier while the daemon opens it, as the drivers of some NICs reset theirs, the log says
+// that and how long it took, and nobody is sent to look at the cable; an outage later is another's.
+func TestLinkResetByAttaching(t *testing.T) {
+	b := newBed(t)
+	var log logged
+	carrier := func(f func(netlink.Link) error) { b.change(1, labInterface, f) }
+	const cable = "look at its cable"
+	r := b.start(0, func(c *daemon.Config) {
+		c.Log = log.add
+		c.MakeSocket = func() (int, error) { // what a driver does a moment before or after
+			carrier(netlink.LinkSetDown)
+			return unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+		}
+	})
+	if s := awaitLink(t, r, daemon.LinkNoCarrier); !strings.Contains(s.Why, "its driver resets the link") || strings.Contains(s.Why, cable) {
+		t.Errorf("status %+v", s)
+	}
+	carrier(netlink.LinkSetUp)
+	awaitLink(t, r, daemon.LinkUp)
+	if !log.has("interface fu0: its driver resets the link when the NIC program comes or goes; this time it was back after") || log.has(cable) {
+		t.Errorf("the log:\n%s", log.text())
+	}
+	carrier(netlink.LinkSetDown)
+	if s := awaitLink(t, r, daemon.LinkNoCarrier); !strings.Contains(s.Why, cable) {
+		t.Errorf("status %+v", s)
 	}
 }
 

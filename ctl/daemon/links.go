@@ -15,6 +15,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/hello"
 	"github.com/funet/funet/uspace/port/plug"
 	"github.com/funet/funet/xdp"
 )
@@ -29,7 +30,7 @@ const (
 	LinkNoCarrier LinkState = "no carrier"
 	LinkDown      LinkState = "down"
 	LinkGone      LinkState = "gone"     // or another interface has its name
-	LinkMTU       LinkState = "MTU"      // is smaller than the card's frames need
+	LinkMTU       LinkState = "MTU"      // is smaller than FUNet needs
 	LinkUnusable  LinkState = "unusable" // it could not be opened again
 )
 
@@ -49,8 +50,10 @@ type LinkStatus struct {
 	XDPMode    string    `json:"xdp_mode"`
 	BindMode   string    `json:"bind_mode"`
 	XDPWhy     string    `json:"xdp_why,omitempty"` // the modes are no better
-	Changes    uint64    `json:"changes"`           // of state
-	Reopened   uint64    `json:"reopened"`          // times
+	Queues     int       `json:"queues"`
+	QueuesWhy  string    `json:"queues_why"` // what is proven of them (afxdp.Describe)
+	Changes    uint64    `json:"changes"`    // of state
+	Reopened   uint64    `json:"reopened"`   // times
 }
 
 // link is an interface and the port on it.
@@ -59,7 +62,8 @@ type link struct {
 	configured string
 	mac        [6]byte
 	plug       *plug.Port
-	nic        *bpf.NIC // loaded once, because the daemon may load none later
+	hello      *hello.Port // around plug; what the card has
+	nic        *bpf.NIC    // loaded once, because the daemon may load none later
 	config     afxdp.Config
 
 	// The card's thread's: what is plugged in; nil: nothing.
@@ -70,9 +74,13 @@ type link struct {
 	in      bool        // the card is plugged into it
 	opened  seen        // as it was then
 	since   time.Time
-	seen    seen          // at the last look
-	watched time.Time     // when the port was last asked whether it works
-	modes   *modes        // instead of the configuration's, until the interface goes away; nil: none
+	seen    seen      // at the last look
+	blind   string    // why the last look found out nothing; "": it did
+	watched time.Time // when the port was last asked whether it works
+	modes   *modes    // instead of the configuration's, until the interface goes away; nil: none
+	reset   reset     // of the link, by its driver
+	told    string    // the last line about the queues
+	toldAt  time.Time
 	retry   time.Time     // no opening before
 	backoff time.Duration // the next time after a failure
 
@@ -95,7 +103,7 @@ func openLinks(c *Config) (links []*link, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err, links = errors.Join(err, closeLinks(links)), nil
+			err, links = errors.Join(err, closeLinks(links, c.Log)), nil
 		}
 	}()
 	for i, name := range c.Interfaces {
@@ -112,13 +120,16 @@ func openLinks(c *Config) (links []*link, err error) {
 		l := &link{at: i, configured: name, nic: nic, config: afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
 			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, NIC: nic, Socket: c.MakeSocket, UDP: udp}}
 		links = append(links, l)
+		l.reset.before(name)
 		if l.port, err = afxdp.Open(l.config); err != nil {
 			return links, err
 		}
+		l.reset.after(name)
 		l.config.Groups = nil // the program lets them in from now on
 		l.mac = l.port.Info().MAC
 		l.plug = plug.New(l.port.FrameSize())
 		l.plug.Plug(l.port)
+		l.hello = hello.NewPort(l.plug, l.queues)
 		l.plugged = l.port
 		l.status = LinkStatus{Interface: name, State: LinkUp, Since: time.Now()}
 		l.in = true
@@ -128,20 +139,36 @@ func openLinks(c *Config) (links []*link, err error) {
 	return links, nil
 }
 
+// queues are those of what is plugged in, for who says hello. The card's thread calls it.
+func (l *link) queues() hello.Queues {
+	if l.plugged == nil {
+		return nil
+	}
+	return l.plugged
+}
+
 // got notes what was got.
 func (l *link) got() {
-	i := l.port.Info()
+	i, queues := l.port.Info(), l.port.Queues()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.status.Queues, l.status.QueuesWhy = len(queues), afxdp.Describe(queues)
 	l.status.MTU, l.status.XDPMode, l.status.BindMode, l.status.XDPWhy = i.MTU, i.XDPMode.String(), i.BindMode.String(), i.Why
 }
 
 // closeLinks gives everything back. Nothing uses the ports any more.
-func closeLinks(links []*link) error {
+func closeLinks(links []*link, log func(string)) error {
 	var errs []error
 	for _, l := range links {
 		if l.port != nil {
+			name := l.port.Info().Interface
+			l.reset = reset{took: l.reset.took}
+			l.reset.before(name)
 			errs = append(errs, l.port.Close())
+			l.reset.after(name)
+			if l.reset.outage() {
+				log(l.reset.parting(name))
+			}
 		}
 		errs = append(errs, l.nic.Close())
 	}
@@ -209,7 +236,7 @@ func (d *Daemon) failJobs(port int, why string) int {
 	}
 	d.mu.Unlock()
 	for _, j := range failed {
-		d.endJob(j)
+		d.endJob(j, why)
 		go j.conn.end() // its launcher sees it; closing may take time
 	}
 	return len(failed)

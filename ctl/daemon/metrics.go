@@ -20,6 +20,7 @@ import (
 
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/hello"
 	"github.com/funet/funet/xdp"
 )
 
@@ -93,7 +94,7 @@ func (m collector) Collect(to chan<- prometheus.Metric) {
 		}
 		to <- metric
 	}
-	if err := m.collect(send); err != nil {
+	if err := m.collect(to, send); err != nil {
 		to <- prometheus.NewInvalidMetric(prometheus.NewDesc("funid_up", "Whether the card runs.", nil, nil), err)
 	}
 }
@@ -110,11 +111,11 @@ func (m collector) collectPeers(send sending) error {
 	}
 	const gauge = prometheus.GaugeValue
 	for state, n := range map[string]int{"known": look.Known, "established": look.Established, "measured": look.Measured} {
-		send(gauge, "peers", "Other cards: all, those that are greeted, and those whose round trip is known.", float64(n), "state", state)
+		send(gauge, "card_peers", "Other cards of the engine: all, those that are greeted, and those whose round trip is known.", float64(n), "state", state)
 	}
 	const help = "Smoothed time from a frame to its acknowledgment, which may wait for a packet to ride on; quantiles over the peers."
 	for q, ns := range map[string]int64{"0": look.Shortest, "0.5": look.Median, "0.99": look.P99, "1": look.Longest} {
-		send(gauge, "round_trip_seconds", help, float64(ns)/1e9, "quantile", q)
+		send(gauge, "frame_round_trip_seconds", help, float64(ns)/1e9, "quantile", q)
 	}
 	if look.Known <= trafficPeers {
 		for _, r := range look.first {
@@ -124,8 +125,20 @@ func (m collector) collectPeers(send sending) error {
 	return nil
 }
 
+// roundTrips is the round trips of hellos, of all peers together: one a peer would be too many for a collector.
+func roundTrips(n *hello.Counters) (prometheus.Metric, error) {
+	buckets, sum := map[float64]uint64{}, uint64(0)
+	for i, limit := range hello.RoundTripLimits {
+		sum += n.RoundTrips[i]
+		buckets[float64(limit)/1e9] = sum
+	}
+	sum += n.RoundTrips[len(hello.RoundTripLimits)]
+	return prometheus.NewConstHistogram(prometheus.NewDesc("funid_hello_round_trip_seconds", "Round trips of hellos to peers, through both ports and card's threads.", nil, nil),
+		sum, float64(n.RoundTrip)/1e9, buckets)
+}
+
 // collect calls send for each metric.
-func (m collector) collect(send sending) error {
+func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 	d := m.daemon
 	type portState struct {
 		name  string
@@ -135,19 +148,25 @@ func (m collector) collect(send sending) error {
 		udp   bool
 		grams afxdp.Datagrams
 		ways  int // that are missing
+		queue []afxdp.QueueState
 	}
 	var n engine.Counters
 	var here, there engine.Rejections
+	var hellos hello.Counters
+	var known, silent int
 	var ports []portState
 	err := d.loop.do(func() {
 		n = d.loop.card.Counters()
 		here, there = d.loop.card.Rejections()
+		hellos = d.loop.hello.Counters()
+		known, silent = d.loop.hello.Known()
 		for _, l := range d.links {
 			p := portState{name: l.configured, lost: l.plug.Lost(), udp: l.config.UDP != nil}
 			if l.plugged != nil {
 				p.sends = l.plugged.Err() == nil
 				p.n, _ = l.plugged.Statistics() // of an interface that is going there are none
 				p.grams = l.plugged.Datagrams()
+				p.queue = l.plugged.Queues()
 				for _, way := range l.plugged.Paths() {
 					if way.Missing != "" {
 						p.ways++
@@ -171,6 +190,16 @@ func (m collector) collect(send sending) error {
 	send(gauge, "connections", "Connections to the socket.", float64(all.connections))
 	send(gauge, "shared_bytes", "Memory shared with processes.", float64(all.bytes))
 	send(counter, "memory_faults_total", "Pieces of shared memory that failed or had holes, and whose contexts ended.", float64(d.loop.faults.Load()))
+	send(gauge, "peers", "Cards that this one knows.", float64(known))
+	send(gauge, "peers_silent", "Cards that did not answer the last hello.", float64(silent))
+	send(counter, "hello_answers_total", "Hellos of others that were answered.", float64(hellos.Answers))
+	send(counter, "hello_refused_total", "Hellos of others that came too fast, or from nowhere, and were not answered.", float64(hellos.Refused))
+	send(counter, "hello_unanswered_total", "Hellos to others that were not answered in time.", float64(hellos.Unanswered))
+	trips, err := roundTrips(&hellos)
+	if err != nil {
+		return err
+	}
+	to <- trips
 	// The engine's counters have their names where they are defined.
 	named, err := json.Marshal(n)
 	if err != nil {
@@ -211,6 +240,19 @@ func (m collector) collect(send sending) error {
 		send(counter, "port_unplugged_frames_total", "Frames that were sent while the interface was down or away, and lost.", float64(p.lost), "interface", p.name)
 		send(counter, "port_rx_dropped_total", "Frames that the kernel dropped for other reasons.", float64(p.n.RxDropped), "interface", p.name)
 		send(counter, "port_rx_ring_full_total", "Frames that found the receive ring full.", float64(p.n.RxRingFull), "interface", p.name)
+		for _, q := range p.queue {
+			number := strconv.Itoa(q.Queue)
+			for direction, proof := range map[string]afxdp.Proof{"receive": q.Receives, "send": q.Sends} {
+				proven := 0.0
+				if proof == afxdp.Proven {
+					proven = 1
+				}
+				send(gauge, "port_queue_proven", "Whether a frame has come through a queue, or a peer has got one that left on it.", proven,
+					"interface", p.name, "queue", number, "direction", direction)
+			}
+			send(counter, "port_queue_received_total", "Frames, or parts of them, that came on a queue since the interface was opened.", float64(q.Received), "interface", p.name, "queue", number)
+			send(counter, "port_queue_sent_total", "Frames, or parts of them, that left on a queue since the interface was opened.", float64(q.Sent), "interface", p.name, "queue", number)
+		}
 		if p.udp {
 			send(gauge, "port_missing_paths", "Peers to which there is no way: no route, no neighbour, or too small an MTU.", float64(p.ways), "interface", p.name)
 			send(counter, "port_unsent_total", "Frames that were not sent because there was no way.", float64(p.grams.Unsent), "interface", p.name)

@@ -23,7 +23,6 @@ import (
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/hwprofiles/yamldepth"
-	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )
@@ -129,7 +128,7 @@ type field struct {
 
 // config reads the top of the tree. An empty file is all defaults.
 func (t text) config(top ast.Node) (c Config, peers string, err error) {
-	c.CPU = -1
+	c.CPU, c.FindCard = -1, true
 	if top == nil {
 		return c, "", nil
 	}
@@ -137,10 +136,11 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 		{"socket", t.text(&c.Socket)},
 		{"card", func(n ast.Node) error {
 			v, err := t.number(n, 0, cluster.MaxNodes-1)
-			c.Card = uint16(v)
+			c.Card, c.FindCard = uint16(v), false
 			return err
 		}},
 		{"peers", t.text(&peers)},
+		{"discover", t.text(&c.Discover)},
 		{"interfaces", func(n ast.Node) error {
 			return t.each(n, func(n ast.Node) error {
 				s, err := t.line(n)
@@ -182,7 +182,9 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 		{"log_format", choice(t, &c.LogFormat, LogText, LogJSON)},
 		{"log_level", choice(t, &c.LogLevel, LogDebug, LogInfo, LogWarn, LogError)},
 		{"administrators", func(n ast.Node) error {
-			return t.mapping(n, t.who(&c.Administrators))
+			root := true
+			defer func() { c.NotRoot = !root }()
+			return t.mapping(n, append(t.who(&c.Administrators), field{"root", t.truth(&root)}))
 		}},
 		{"subuid", t.text(&c.Subordinates)},
 		{"most_memory", t.size(&c.MostMemory)},
@@ -273,16 +275,10 @@ func (t text) gids(n ast.Node) (r Range, err error) {
 	if err != nil {
 		return r, err
 	}
-	first, last, two := strings.Cut(s, "-")
-	if !two {
-		last = first
+	if r, err = cluster.ParseRange(s); err != nil {
+		return r, t.bad(n, "gids has %v", err)
 	}
-	a, errA := strconv.ParseUint(strings.TrimSpace(first), 10, 16)
-	b, errB := strconv.ParseUint(strings.TrimSpace(last), 10, 16)
-	if errA != nil || errB != nil || a < 1 || a > b || b > arctic.MaxGID {
-		return r, t.bad(n, "gids has %q, want a number or a range such as 10-20, from 1 to %d (0 is the system group)", s, arctic.MaxGID)
-	}
-	return Range{uint16(a), uint16(b)}, nil
+	return r, nil
 }
 
 // mapping reads the values of a mapping that may have the fields, each once.

@@ -74,8 +74,12 @@ func (d *Daemon) rule(p *peer) *Rule {
 }
 
 // administrator reports whether the user may do what only an administrator may. The
-// subordinate numbers of one may not.
-func (d *Daemon) administrator(p *peer) bool { return p.uid == 0 || p.is(&d.cfg.Administrators) }
+// subordinate numbers of one may not; nor may a process that this one cannot see, whose number the kernel says is
+// 0 (pid_namespaces(7)): where the daemon runs in a container, that is everybody outside it, and who starts
+// other containers there chooses their users freely, root too.
+func (d *Daemon) administrator(p *peer) bool {
+	return p.pid != 0 && (p.uid == 0 && !d.cfg.NotRoot || p.is(&d.cfg.Administrators))
+}
 
 // allows reports whether the rule has the GID.
 func (r *Rule) allows(gid uint16) bool {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -178,6 +179,70 @@ func TestStopDrainsWhoIsOut(t *testing.T) {
 	for i := range uint32(n) {
 		if from, word := nodes[1].receive(); from != 0 || word != i {
 			t.Fatalf("got %d from %d instead of %d", word, from, i)
+		}
+	}
+}
+
+// Rule: who attaches to a job that has ended hears why, if he shows its token, and whose context was ended hears it too,
+// in Go and in C (ended.go, funi_fail).
+func TestEndOfAJobIsExplained(t *testing.T) {
+	b := newBed(t)
+	d := b.start(0, nil)
+	program := filepath.Join(b.dir, "waiting")
+	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../../uspace/funi", "-o", program, "testdata/waiting.c").CombinedOutput(); err != nil {
+		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
+	}
+	inC := func(gid, node uint16, token attach.Token) (*exec.Cmd, *strings.Builder) {
+		cmd, said := exec.Command(program), &strings.Builder{}
+		cmd.Env = append(os.Environ(), "FUNET_SOCKET="+d.socket, fmt.Sprintf("FUNET_GID=%d", gid), fmt.Sprintf("FUNET_NODE=%d", node), "FUNET_TOKEN="+token.Text())
+		cmd.Stderr = said
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		return cmd, said
+	}
+	for _, c := range []struct {
+		end  func(owner *client, gid uint16)
+		says string
+		told bool // the processes that are there
+	}{
+		{func(_ *client, gid uint16) {
+			wantError(t, d.admin(t, fmt.Sprintf(`{"do": "gid-end", "gid": %d}`, gid), nil), nil)
+		}, "an administrator ended the group", true},
+		{func(owner *client, _ uint16) { owner.close() }, "who made it has ended it", false},
+	} {
+		owner, token := dial(t, d.socket), attach.NewToken()
+		gid, err := owner.job(attach.JobRequest{Token: token, Cards: []uint16{0, 0, 0}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		member := dial(t, d.socket)
+		if err := member.attach(attach.AttachRequest{GID: gid, Token: token}); err != nil {
+			t.Fatal(err)
+		}
+		cmd, said := inC(gid, 1, token)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the program in C has attached", func() bool { return len(d.status(t).Contexts) == 2 })
+		c.end(owner, gid)
+		if err := cmd.Wait(); err == nil || strings.Contains(said.String(), c.says) != c.told {
+			t.Errorf("the program in C ended with %v and said %q, and the job's end was %q", err, said, c.says)
+		}
+		member.until("it is told", member.iface.Gone)
+		if err := member.iface.Err(); strings.Contains(err.Error(), c.says) != c.told {
+			t.Errorf("the context ended with %v, and the job's end was %q", err, c.says)
+		}
+		until(t, "the job has ended", func() bool { return len(d.status(t).Jobs) == 0 })
+		err = dial(t, d.socket).attach(attach.AttachRequest{GID: gid, Node: 2, Token: token})
+		if !errors.Is(err, attach.ErrGroup) || !strings.Contains(err.Error(), "its job has ended: "+c.says) {
+			t.Errorf("who comes too late hears %v, not %q", err, c.says)
+		}
+		err = dial(t, d.socket).attach(attach.AttachRequest{GID: gid, Node: 2, Token: attach.NewToken()})
+		if !errors.Is(err, attach.ErrGroup) || strings.Contains(err.Error(), "ended") {
+			t.Errorf("who has no token hears %v", err)
+		}
+		cmd, said = inC(gid, 2, token)
+		if err := cmd.Run(); err == nil || !strings.Contains(said.String(), "its job has ended: "+c.says) {
+			t.Errorf("a program in C that comes too late says %q", said)
 		}
 	}
 }

@@ -18,6 +18,8 @@ type Options struct {
 	LeaveDriver bool   // do not try what it can do
 	Port        uint16 // UDP port of the peer's answerer; 0: probe.DefaultPort
 	Patience    time.Duration
+
+	hello bool // that no daemon of this host would get the answers to hellos
 }
 
 // Gather collects facts. The only error is the context's cause.
@@ -44,7 +46,12 @@ func Gather(ctx context.Context, o Options) (*Facts, error) {
 		f.Interface.HasDaemon = f.Daemon.owns(o.Interface)
 	}
 	if p != nil && p.Problem == "" {
+		o.hello = f.Interface != nil && !f.Interface.HasDaemon
 		p.look(ctx, &o, f.Interface)
+		if f.Interface != nil && f.Interface.HasDaemon && !p.Own && p.ProbeErr == "" {
+			p.Hello = f.Daemon.hello(ctx, p)
+			p.passes()
+		}
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

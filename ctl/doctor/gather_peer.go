@@ -158,7 +158,7 @@ func (p *Peer) look(ctx context.Context, o *Options, i *Interface) {
 		}
 		return p.Neighbour
 	}
-	r, err := probe.Ask(ctx, probe.Target{Interface: i.Name, MAC: p.MAC, Addr: p.Addr, Port: p.Port, Resolve: resolve}, o.Patience)
+	r, err := probe.Ask(ctx, probe.Target{Interface: i.Name, MAC: p.MAC, Addr: p.Addr, Port: p.Port, Resolve: resolve, Hello: o.hello && !p.Datagrams}, o.Patience)
 	p.neighbour(h, ifc.Index)
 	if err != nil {
 		p.ProbeErr = err.Error()

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -265,6 +266,7 @@ type node struct {
 	// own is the card if it is in this process, with is the daemon's if it is not.
 	own     *card.Card
 	with    *attach.Info
+	socket  string              // the daemon's
 	profile *hwprofiles.Profile // of the own card
 	// leads returns the interface that leads to a node, with an own card; peers is its peers file.
 	leads func(node uint16) string
@@ -310,6 +312,7 @@ func (f *nodeFlags) open(ctx context.Context) (*node, error) {
 		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.cpu,
 		Jumbo: f.jumbo, RxRing: f.rxRing, FillFrames: f.fillFrames, Profile: f.machine,
 		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait }, Context: ctx,
+		Tell: func(line string) { fmt.Fprintln(os.Stderr, "funet: "+line) },
 	}
 	for _, p := range file.Peers {
 		iface := p.Iface
@@ -370,6 +373,9 @@ func (n *node) explain(err error) error {
 		}
 		return n.silence(err, u.Node)
 	}
+	if errors.As(err, &u) && u.Reason == arctic.ReasonSilent {
+		return n.silentCards(err)
+	}
 	if errors.As(err, &u) && u.Reason == arctic.ReasonJob {
 		if n.own != nil {
 			return fmt.Errorf("%w; see that the peers files of all its nodes have the same token, or take another gid", err)
@@ -390,6 +396,27 @@ func (n *node) silence(err error, node uint16) error {
 	}
 	for _, w := range wrong {
 		err = fmt.Errorf("%w; %s of %s: %s: %s", err, w.Check, w.Subject, w.Found, w.Cure)
+	}
+	return err
+}
+
+// silentCards adds to the error that a node is silent what the daemon's hellos have found out about other cards.
+func (n *node) silentCards(err error) error {
+	var r serviceStatus
+	if (&service{socket: n.socket}).ask(attach.KindStatus, nil, &r) != nil {
+		return err // there is nobody to tell
+	}
+	for _, f := range r.Hello.Faults {
+		err = fmt.Errorf("%w; funid: %s", err, f)
+	}
+	var silent []string
+	for _, p := range r.Hello.Peers {
+		if (p.Unanswered > 0 || p.HeardAgo < 0) && len(silent) < 3 {
+			silent = append(silent, fmt.Sprintf("card %d at %s", p.Card, p.Address))
+		}
+	}
+	if len(silent) > 0 {
+		err = fmt.Errorf("%w; hellos of funid are not answered by %s: see that funid runs there, or let `funet doctor` find out why", err, strings.Join(silent, ", "))
 	}
 	return err
 }

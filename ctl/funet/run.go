@@ -11,7 +11,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -28,6 +30,7 @@ type runFlags struct {
 	launch.Options
 	lab  string // "": not on a lab; anyLab: which is not said
 	user string
+	rsh  string
 	env  []string
 	gid  int
 	made nodeFlags // of a lab that is made for the occasion
@@ -64,6 +67,7 @@ handed over open. A lab is named as in --lab=NAME. Without a name it is the lab 
 		Example: `  funet run -n 2 --lab -- funet pingpong
   funet lab up --daemons; funet run -n 4 --lab -- funet matmul --size 512
   funet run -n 4 --hosts a,b -- ./program
+  funet run -n 2 --hosts pod-a,pod-b --rsh "kubectl exec -i {} --" -- program
   funet run -n 4 --hosts a,b --once -- srun ./program`,
 		Args:                  cobra.MinimumNArgs(1),
 		DisableFlagsInUseLine: true,
@@ -81,6 +85,7 @@ handed over open. A lab is named as in --lab=NAME. Without a name it is the lab 
 	p.StringVar(&f.lab, "lab", "", "run on the hosts of a lab with daemons, named as in --lab=NAME")
 	p.Lookup("lab").NoOptDefVal = anyLab
 	p.StringSliceVar(&f.Hosts, "hosts", nil, "run on these hosts, reached by ssh")
+	p.StringVar(&f.rsh, "rsh", "", "what reaches a host of --hosts instead of ssh, such as \"kubectl exec -i {} --\": words, {} is the host")
 	p.StringVar(&f.Socket, "socket", "", "of the daemon (default: $FUNET_SOCKET, or "+attach.DefaultSocket+")")
 	p.IntVar(&f.gid, "gid", 0, "group identifier, 1 to 2047 (default: any that is free)")
 	p.StringVar(&f.user, "user", "", "for root: user to run the program as (default on a lab: who called sudo, or nobody)")
@@ -111,6 +116,24 @@ func runNodeCommand() *cobra.Command {
 	return c
 }
 
+// runRelayCommand is what `funet run --hosts` starts beside itself for each host.
+func runRelayCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    launch.RelayCommand + " TIMEOUT",
+		Short:  "What `funet run --hosts` starts beside itself; passes on orders",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			signal.Ignore(unix.SIGINT, unix.SIGHUP, unix.SIGTERM) // it ends with the launcher
+			timeout, err := time.ParseDuration(args[0])
+			if err != nil {
+				return err
+			}
+			return launch.Relay(os.Stdin, os.Stdout, timeout)
+		},
+	}
+}
+
 func (f *runFlags) run(c *cobra.Command) (err error) {
 	switch {
 	case f.user != "" && len(f.Hosts) > 0:
@@ -119,6 +142,10 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 		return errors.New("--lab or --hosts, not both")
 	case f.lab != "" && f.Socket != "":
 		return errors.New("--lab or --socket, not both")
+	case c.Flags().Changed("rsh") && len(f.Hosts) == 0:
+		return errors.New("--rsh says how --hosts are reached; name them, or leave it out")
+	case c.Flags().Changed("rsh") && len(strings.Fields(f.rsh)) == 0:
+		return errors.New("--rsh: use a command such as \"kubectl exec -i {} --\"")
 	case f.gid < 0 || f.gid > arctic.MaxGID || f.gid == 0 && c.Flags().Changed("gid"):
 		return fmt.Errorf("--gid %d: use 1 to %d (0 is the system group), or leave it out for one that is free", f.gid, arctic.MaxGID)
 	case c.Flags().Changed("xdp") && f.lab != anyLab:
@@ -137,7 +164,7 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 	if f.Env, err = launch.ParseEnv(f.env); err != nil {
 		return err
 	}
-	f.GID = uint16(f.gid)
+	f.GID, f.Reach = uint16(f.gid), strings.Fields(f.rsh)
 	if err := f.chooseUser(); err != nil {
 		return err
 	}

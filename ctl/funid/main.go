@@ -60,9 +60,10 @@ func command() *cobra.Command {
 		Long: `The card as a service. One funid on a host owns the interfaces; processes without
 privileges attach to it through a Unix socket. A configuration file:
 
-` + "  card: 0                 # number of this host in the peers file\n" +
+` + "  card: 0                 # number of this host in the peers file; or left out, and its address tells\n" +
 			"  encap: udp              # where routers lie between the hosts; otherwise leave it out\n" +
 			"  peers: peers.yaml       # beside the file; `funet lab peers` prints one\n" +
+			"  discover: lab-2         # or find the hosts of this cluster on the segment, by interfaces: [eth1]\n" +
 			"  polling: adaptive       # adaptive, spin, sleep\n" +
 			"  rules: [{gids: [1-2047], contexts: 64, bytes: 256MiB}]\n" + `
 All keys are in the documentation of package ctl/daemon. Flags go before the file.`,
@@ -73,16 +74,16 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 		RunE:          func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(unitCommand(), dashboardCommand(), makeSocketsCommand(), usage.Man("8"))
+	c.AddCommand(unitCommand(), peerCommand(), kubernetesCommand(), dashboardCommand(), makeSocketsCommand(), usage.Man("8"))
 	c.SetFlagErrorFunc(usage.Explain)
 	p := c.Flags()
 	p.StringVar(&f.config, "config", "", "configuration file (default: none)")
 	p.BoolVar(&f.check, "check", false, "check configuration and peers file, and end")
 	p.BoolVar(&f.keep, "keep-privileges", false, "do not drop capabilities after the start")
 	p.StringVar(&f.socket, "socket", "", "path of the socket (default "+daemon.DefaultSocket+")")
-	p.IntVar(&f.card, "card", -1, "number of this host in the peers file")
+	p.IntVar(&f.card, "card", -1, "number of this host in the peers file (default: the node whose address this host has)")
 	p.StringVar(&f.peers, "peers", "", "peers file")
-	p.StringSliceVar(&f.ifaces, "iface", nil, "interface to use, or several with commas (default: those of the peers file)")
+	p.StringSliceVar(&f.ifaces, "iface", nil, "interface to use, or several with commas (default: those of the peers file, or that with this host's address there)")
 	p.StringVar(&f.polling, "polling", "", "adaptive, spin or sleep")
 	p.StringVar(&f.metrics, "metrics", "", "where to serve metrics: loopback address with port, or unix: and a path")
 	p.StringVar(&f.logFormat, "log-format", "", "text or json (default text, with the time if it is not for journald)")
@@ -163,7 +164,7 @@ func (f *flags) run(c *cobra.Command) error {
 
 // configuration reads the file and puts the flags before it.
 func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
-	cfg.CPU = -1
+	cfg.CPU, cfg.FindCard = -1, true
 	if f.config != "" {
 		if cfg, err = daemon.Load(f.config); err != nil {
 			return cfg, err
@@ -176,7 +177,7 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 		if f.card < 0 || f.card > math.MaxUint16 {
 			return cfg, fmt.Errorf("--card %d: use this host's number in the peers file, from 0", f.card)
 		}
-		cfg.Card = uint16(f.card)
+		cfg.Card, cfg.FindCard = uint16(f.card), false
 	}
 	if f.peers != "" {
 		if cfg.Peers, err = cluster.Load(f.peers); err != nil {

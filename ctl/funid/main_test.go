@@ -220,11 +220,12 @@ func TestRefuses(t *testing.T) {
 		"peers2.yaml":           {"--config", write("peersless.yaml", "peers: peers2.yaml")},
 		"card 2 is not in":      {"--card", "2", "--peers", peers},
 		"--card -2":             {"--card", "-2", "--peers", peers},
-		"not an absolute path":  {"--peers", peers, "--socket", "x.sock"},
+		"not an absolute path":  {"--card", "0", "--peers", peers, "--socket", "x.sock"},
+		"none of its 2 nodes":   {"--peers", peers},
 		"interface not found":   {"--peers", peers, "--socket", socket, "--card", "0"},
 		"use adaptive, spin or": {"--peers", peers, "--polling", "lazy"},
-		"loopback":              {"--peers", peers, "--metrics", "0.0.0.0:80"},
-		"pinning to processor":  {"--peers", peers, "--socket", socket, "--cpu", "4000"},
+		"loopback":              {"--card", "0", "--peers", peers, "--metrics", "0.0.0.0:80"},
+		"pinning to processor":  {"--card", "0", "--peers", peers, "--socket", socket, "--cpu", "4000"},
 		"unknown command":       {"start"},
 	} {
 		out, err := exec.Command(path, args...).CombinedOutput()
@@ -240,7 +241,7 @@ func TestRefuses(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if out, err := exec.Command(path, "--check", "--peers", peers, "--socket", socket).CombinedOutput(); err != nil {
+	if out, err := exec.Command(path, "--check", "--card", "0", "--peers", peers, "--socket", socket).CombinedOutput(); err != nil {
 		t.Errorf("--check: %v, %s", err, out)
 	}
 	// Without privileges it says which capabilities are missing. The files are passed open,

@@ -1,12 +1,15 @@
 package launch
 
-// This file is a host behind ssh: its agent carries out what the launcher asks for.
+// This file is a host behind ssh, or another program that reaches it: its agent carries out what the launcher
+// asks for.
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -47,36 +50,44 @@ type remote struct {
 	giveUp func() // watches whether the host is silent; nil: it does already, or nobody is to
 }
 
-// newRemote starts ssh to a host. Whether it gets there shows at the first order. Errors: ErrHosts.
-func newRemote(name, socket string, timeout time.Duration) (*remote, error) {
+// newRemote starts what reaches a host. Whether it gets there shows at the first order. Errors: ErrHosts.
+func newRemote(name string, o *Options) (*remote, error) {
 	if name == "" || strings.HasPrefix(name, "-") {
 		return nil, fmt.Errorf("--hosts: %w: %q is no host", ErrHosts, name)
 	}
-	command := "funet " + AgentCommand
-	if socket != "" {
-		command += " --socket " + quote(socket)
-	}
+	words, timeout := o.reachWith(name), o.HostTimeout
 	t, err := newThread(nil)
 	if err != nil {
 		return nil, err
 	}
 	r := &remote{name: name, thread: t, said: &tail{}, answers: make(chan answer, 1), fed: make(chan struct{}, 1),
 		ended: make(chan struct{}), nodes: map[int]*node{}}
-	r.cmd = exec.Command("ssh", append(keepAlive(timeout), "-T", "--", name, command)...)
+	r.cmd = exec.Command(words[0], words[1:]...)
 	r.cmd.Stderr = r.said
 	r.cmd.WaitDelay = time.Second // for what still has it open
 	// The terminal's Ctrl-C is for the launcher, and is passed on.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := r.cmd.StdoutPipe()
-	if err == nil {
+	switch {
+	case err != nil:
+	case timeout > 0:
+		var passed *os.File
+		if r.stdin, passed, err = r.relay(timeout); err == nil {
+			defer passed.Close()
+			r.cmd.Stdin = passed
+		}
+	default:
 		r.stdin, err = r.cmd.StdinPipe()
 	}
 	if err == nil {
 		err = t.do(r.cmd.Start)
 	}
 	if err != nil {
+		if r.stdin != nil {
+			r.stdin.Close()
+		}
 		t.stop()
-		return nil, fmt.Errorf("%w: starting ssh to %s: %w; install it, or leave out --hosts", ErrHosts, name, err)
+		return nil, fmt.Errorf("%w: starting %s to reach %s: %w; install it, or leave out --hosts", ErrHosts, words[0], name, err)
 	}
 	r.speaker.to = r.stdin
 	p := &pulse{from: out}
@@ -91,6 +102,34 @@ func newRemote(name, socket string, timeout time.Duration) (*remote, error) {
 	}
 	go r.listen(p)
 	return r, nil
+}
+
+// hostWord stands for the host in Options.Reach.
+const hostWord = "{}"
+
+// reachWith returns the words of a command that starts the agent on a host. ssh passes what comes after the
+// host's name to a shell there; another program gets the agent's words as they are.
+func (o *Options) reachWith(name string) []string {
+	agent := []string{"funet", AgentCommand}
+	if len(o.Reach) == 0 {
+		if o.Socket != "" {
+			agent = append(agent, "--socket", quote(o.Socket))
+		}
+		return append(append([]string{"ssh"}, keepAlive(o.HostTimeout)...), "-T", "--", name, strings.Join(agent, " "))
+	}
+	if o.Socket != "" {
+		agent = append(agent, "--socket", o.Socket)
+	}
+	words, named := slices.Clone(o.Reach), false
+	for i, w := range words {
+		if strings.Contains(w, hostWord) {
+			words[i], named = strings.ReplaceAll(w, hostWord, name), true
+		}
+	}
+	if !named {
+		words = append(words, name)
+	}
+	return append(words, agent...)
 }
 
 // keepAlive has ssh(1) end when the other end is silent for about so long: three questions go unanswered.
@@ -181,7 +220,7 @@ func (r *remote) over(exit, heard error) string {
 	case why != "":
 		return why
 	case exit != nil:
-		return "ssh: " + exit.Error()
+		return filepath.Base(r.cmd.Path) + ": " + exit.Error()
 	}
 	return "its agent has ended"
 }

@@ -21,7 +21,10 @@ import (
 type Options struct {
 	Nodes   int      // 1 to attach.MaxNodes
 	Sockets []string // of the daemons of this machine, one a host
-	Hosts   []string // instead of Sockets: hosts to reach by ssh
+	Hosts   []string // instead of Sockets: hosts to reach by ssh, or as Reach says
+	// Reach is the words of a command that reaches a host instead of ssh, such as kubectl exec -i {} --, with {} for
+	// the host's name, which otherwise comes last; the agent's command follows.
+	Reach []string
 	// Socket is that of the daemon on each of Hosts; "" is its default.
 	Socket string
 	GID    uint16 // 0: any that is free
@@ -129,7 +132,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 // them than nodes.
 func (o *Options) reach() (hosts []host, err error) {
 	for _, name := range o.Hosts[:min(len(o.Hosts), o.Nodes)] {
-		h, err := newRemote(name, o.Socket, o.HostTimeout)
+		h, err := newRemote(name, o)
 		if err != nil {
 			return hosts, err
 		}

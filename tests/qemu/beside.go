@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -50,9 +51,10 @@ func (p pair) ping(ctx context.Context) (*guest.Pings, error) {
 }
 
 // besideDaemons measures the kernel's own traffic without daemons, while they start and stop, beside
-// idle ones and beside a job, and without them again. It also runs ping-pong through the daemons, a
-// row that is nil if they did not start.
-func (p pair) besideDaemons(ctx context.Context, scale float64) (b *beside, r *row, err error) {
+// idle ones and beside a job, and without them again; and beside an XDP program that does nothing, in
+// the mode that FUNet's programs got. It also runs ping-pong through the daemons, a row that is nil if
+// they did not start.
+func (p pair) besideDaemons(ctx context.Context, mode string, scale float64) (b *beside, r *row, err error) {
 	b = &beside{}
 	// What a daemon fails to do is a result, and what the rig fails to do is an error.
 	fault := func(err error) error {
@@ -66,6 +68,9 @@ func (p pair) besideDaemons(ctx context.Context, scale float64) (b *beside, r *r
 		return b, nil, err
 	}
 	if b.Alone, err = p.tcp(ctx); err != nil {
+		return b, nil, err
+	}
+	if err := p.besideBare(ctx, b, mode); err != nil {
 		return b, nil, err
 	}
 	if err := fault(p.startAndStop(ctx, b)); err != nil || b.Error != "" {
@@ -87,6 +92,34 @@ func (p pair) besideDaemons(ctx context.Context, scale float64) (b *beside, r *r
 	return b, r, nil
 }
 
+// besideBare measures TCP beside XDP programs that do nothing, on both hosts: what is lost there is the price of
+// the driver's XDP mode, whoever uses it.
+func (p pair) besideBare(ctx context.Context, b *beside, mode string) error {
+	if err := p.both(ctx, "pass", mode); err != nil {
+		b.BareError = err.Error()
+		return nil // FUNet says what it thinks of that driver
+	}
+	var err error
+	if b.Bare, err = p.tcp(ctx); err != nil {
+		return err
+	}
+	return p.both(ctx, "unpass")
+}
+
+// both has both guests change their NICs.
+func (p pair) both(ctx context.Context, what string, args ...string) error {
+	for host, m := range p {
+		e, err := m.run(ctx, measureDeadline, append([]string{guest.Program, what, m.hello.Interface}, args...)...)
+		if err == nil {
+			err = failure(host, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // startAndStop pings while daemons start and stop.
 func (p pair) startAndStop(ctx context.Context, b *beside) error {
 	pings, err := p[0].begin(measureDeadline, guest.Program, "ping", fmt.Sprint(manyPings), startsEvery.String())
@@ -94,7 +127,8 @@ func (p pair) startAndStop(ctx context.Context, b *beside) error {
 		return err
 	}
 	d, failed := p.startDaemons(ctx)
-	_, stopped := d.stop(ctx)
+	log, stopped := d.stop(ctx)
+	b.StartsLog = firstLines(log, mostComplaints)
 	e, err := pings.wait(ctx)
 	if err := errors.Join(failed, stopped, err); err != nil {
 		return err
@@ -127,7 +161,7 @@ func (p pair) withDaemons(ctx context.Context, b *beside, scale float64) (r *row
 		}
 	}
 	err = errors.Join(err, job.signal(syscall.SIGINT))
-	job.timeout = readyDeadline
+	job.timeout = job.m.within(readyDeadline)
 	e, ended := job.wait(ctx)
 	if err := errors.Join(err, ended); err != nil {
 		return &one, err
@@ -138,12 +172,28 @@ func (p pair) withDaemons(ctx context.Context, b *beside, scale float64) (r *row
 	return &one, nil
 }
 
-// ratio computes what TCP keeps beside an idle daemon.
+// ratio computes what TCP keeps beside an idle daemon, and beside a program that does nothing.
 func (b *beside) ratio() {
-	if b.Alone == nil || b.Idle == nil || b.After == nil {
+	if b.Alone == nil || b.After == nil {
 		return
 	}
-	b.IdleRatio = 2 * b.Idle.Rate / max(b.Alone.Rate+b.After.Rate, 1e-9)
+	if b.Idle != nil {
+		b.IdleRatio = b.Idle.Rate / b.without()
+	}
+	if b.Bare != nil {
+		b.BareRatio = b.Bare.Rate / b.without()
+	}
+}
+
+// without is the rate without daemons, before and after.
+func (b *beside) without() float64 { return max((b.Alone.Rate+b.After.Rate)/2, 1e-9) }
+
+// linkReset is what funid's log says where a driver resets its link when a program comes or goes.
+const linkReset = "its driver resets the link"
+
+// resetSaid reports whether that was said while daemons started and stopped.
+func (b *beside) resetSaid() bool {
+	return slices.ContainsFunc(b.StartsLog, func(line string) bool { return strings.Contains(line, linkReset) })
 }
 
 // complaint matches what a kernel says when something went wrong, or that a link went down.

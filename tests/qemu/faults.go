@@ -114,7 +114,7 @@ func (p pair) killed(ctx context.Context) (r row, err error) {
 
 // jobRuns waits until processes of a job are attached on both hosts, or it has ended.
 func (p pair) jobRuns(ctx context.Context, job *running) (bool, error) {
-	for begin := time.Now(); time.Since(begin) < readyDeadline; {
+	for begin := time.Now(); time.Since(begin) < p[0].within(readyDeadline); {
 		attached := 0
 		for _, m := range p {
 			e, err := m.run(ctx, readyDeadline, "funet", "status", "--json")

@@ -3,7 +3,7 @@ package main
 // This file is a virtual machine: the QEMU process of a guest and the talk with what runs in it.
 //
 // Everything that it has without a name goes with it: its root file system is in memory, its
-// network is a pair of datagram sockets, its serial ports are pipes. QEMU ends with the rig
+// network is a pair of datagram sockets or of taps (network.go), its serial ports are pipes. QEMU ends with the rig
 // (keeper.go). So nothing is left over, however the rig ends.
 
 import (
@@ -26,6 +26,9 @@ import (
 
 	"github.com/funet/funet/tests/qemu/guest"
 )
+
+// errNoWord: a guest hangs, or is slow.
+var errNoWord = errors.New("no word")
 
 // errGuest is wrapped by errors about a machine that does not do what it should.
 var errGuest = errors.New("guest")
@@ -71,12 +74,13 @@ func findProcessors() processors {
 
 // machine is a guest.
 type machine struct {
-	host  int
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	hello guest.Hello
-	ended chan struct{}
-	err   error // of the process, after ended
+	host     int
+	patience int // as of emulation
+	cmd      *exec.Cmd
+	in       io.WriteCloser
+	hello    guest.Hello
+	ended    chan struct{}
+	err      error // of the process, after ended
 
 	mu      sync.Mutex
 	console bytes.Buffer
@@ -89,6 +93,7 @@ type emulation struct {
 	dir        string // with QEMU
 	processors processors
 	keeper     *keeper
+	patience   int // how many times longer than on an idle machine things may take
 }
 
 // library are folders of shared libraries in an unpacked package.
@@ -127,7 +132,7 @@ func (e *emulation) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// arguments are QEMU's for a guest; what it inherits has numbers 3 (archive) and 4 (network).
+// arguments are QEMU's for a guest; what it inherits has numbers 3 (archive) and from 4 on (network).
 func (e *emulation) arguments(host int, kernel string, n nic) []string {
 	return []string{
 		"-L", filepath.Join(e.dir, "usr/share/qemu"), "-L", filepath.Join(e.dir, "usr/share/seabios"),
@@ -136,18 +141,18 @@ func (e *emulation) arguments(host int, kernel string, n nic) []string {
 		"-kernel", filepath.Join(kernel, "vmlinuz"), "-initrd", "/proc/self/fd/3",
 		// no_timer_check: a translated processor's timer may look broken at boot. panic and
 		// -no-reboot: a guest that failed ends.
-		"-append", fmt.Sprintf("console=ttyS0 no_timer_check panic=-1 loglevel=4 %s%d", guest.HostParameter, host),
+		"-append", fmt.Sprintf("console=ttyS0 no_timer_check panic=-1 loglevel=4 %s%d %s%d", guest.HostParameter, host, guest.QueuesParameter, n.queues),
 		"-chardev", "file,id=console,path=/proc/self/fd/2", "-serial", "chardev:console",
 		"-chardev", "stdio,id=agent,signal=off", "-serial", "chardev:agent",
-		"-netdev", "dgram,id=net,local.type=fd,local.str=4",
+		"-netdev", n.backend(),
 		"-device", n.device + ",netdev=net,romfile=,mac=" + guest.MAC(host).String(),
 	}
 }
 
 // start starts a guest, which is up when greet has returned.
-func (e *emulation) start(host int, kernel string, n nic, archive, network *os.File) (*machine, error) {
-	m := &machine{host: host, cmd: e.command(e.arguments(host, kernel, n)...), ended: make(chan struct{}), waiting: map[int]chan guest.Ended{}}
-	m.cmd.ExtraFiles = []*os.File{archive, network}
+func (e *emulation) start(host int, kernel string, n nic, archive *os.File, network []*os.File) (*machine, error) {
+	m := &machine{host: host, patience: max(e.patience, 1), cmd: e.command(e.arguments(host, kernel, n)...), ended: make(chan struct{}), waiting: map[int]chan guest.Ended{}}
+	m.cmd.ExtraFiles = append([]*os.File{archive}, network...)
 	m.cmd.Stderr = m
 	var err error
 	if m.in, err = m.cmd.StdinPipe(); err != nil {
@@ -248,7 +253,7 @@ func (m *machine) await(ctx context.Context, c chan guest.Ended, within time.Dur
 	case <-m.ended:
 		return guest.Ended{}, fmt.Errorf("%w %d: QEMU has ended (%v): %s", errGuest, m.host, m.err, m.said(10))
 	case <-t.C:
-		return guest.Ended{}, fmt.Errorf("%w %d: no word within %v: %s", errGuest, m.host, within, m.said(10))
+		return guest.Ended{}, fmt.Errorf("%w %d: %w within %v: %s", errGuest, m.host, errNoWord, within, m.said(10))
 	case <-ctx.Done():
 		return guest.Ended{}, context.Cause(ctx)
 	}
@@ -276,8 +281,12 @@ func (m *machine) send(o guest.Order) error {
 	return nil
 }
 
-// begin starts a program, which is killed after timeout.
+// within is how long something may take that takes that long at most on an idle machine.
+func (m *machine) within(d time.Duration) time.Duration { return d * time.Duration(m.patience) }
+
+// begin starts a program, which is killed after timeout, or as often that as the machine is patient.
 func (m *machine) begin(timeout time.Duration, args ...string) (*running, error) {
+	timeout = m.within(timeout)
 	r := &running{m: m, ended: make(chan guest.Ended, 1), timeout: timeout}
 	m.mu.Lock()
 	m.next++
@@ -289,7 +298,7 @@ func (m *machine) begin(timeout time.Duration, args ...string) (*running, error)
 
 // wait waits for its end.
 func (r *running) wait(ctx context.Context) (guest.Ended, error) {
-	return r.m.await(ctx, r.ended, r.timeout+answerDeadline)
+	return r.m.await(ctx, r.ended, r.timeout+r.m.within(answerDeadline))
 }
 
 // signal sends it a signal.
@@ -336,20 +345,16 @@ func (e *emulation) boot(ctx context.Context, i *image, n nic) (p pair, err erro
 		return p, err
 	}
 	defer archive.Close()
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	network, err := newNetwork(ctx, e.keeper, n.queues)
 	if err != nil {
-		return p, fmt.Errorf("making a network: %w", err)
+		return p, err
 	}
+	defer network.close()
 	defer func() {
 		if err != nil {
 			p.kill()
 		}
 	}()
-	var network [2]*os.File
-	for host, fd := range ends {
-		network[host] = os.NewFile(uintptr(fd), "network")
-		defer network[host].Close()
-	}
 	for host := range p {
 		if p[host], err = e.start(host, i.kernel, n, archive, network[host]); err != nil {
 			return p, err

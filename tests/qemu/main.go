@@ -6,7 +6,7 @@
 // distribution's packages (store.go, apt.go, packages.go, unpack.go, modules.go). For each kernel and
 // each NIC (nics.go) two guests boot from one archive (initramfs.go, package cpio) that has the drivers, the
 // programs and, as their first process, this one (package guest). They are told what to do over a serial port
-// (machine.go), and do it (scenario.go, shells.go, beside.go, faults.go). The report (report.go) has a row for each
+// (machine.go, on a network of network.go), and do it (scenario.go, shells.go, beside.go, faults.go). The report (report.go) has a row for each
 // NIC and kernel.
 //
 // At most two guests run at a time. All that the rig starts ends with it, however that is
@@ -34,6 +34,7 @@ import (
 
 func main() {
 	guest.Main()
+	makeNetwork()
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -59,6 +60,10 @@ type options struct {
 	NICs     []string
 	Programs []string
 	Short    bool
+	CI       bool
+	Limit    time.Duration
+	From     []string
+	Markdown bool
 	Scale    float64
 	Update   bool
 	JSON     bool
@@ -80,21 +85,27 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
+			if len(o.From) > 0 {
+				r, err := readReports(o.From)
+				if err != nil {
+					return err
+				}
+				return o.print(r)
 			}
-			r, err := o.run(c.Context())
+			err := o.check()
+			var r *report
+			if err == nil {
+				r, err = o.run(c.Context())
+			}
+			if o.CI && r == nil && c.Context().Err() == nil && isNotHere(err) {
+				fmt.Printf("make qemu was not run: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+				return nil
+			}
 			if r == nil {
 				return err
 			}
 			r.finish()
-			if o.JSON {
-				e := json.NewEncoder(os.Stdout)
-				e.SetIndent("", "  ")
-				err = errors.Join(e.Encode(r), err)
-			} else {
-				err = errors.Join(r.writeTable(os.Stdout), err)
-			}
+			err = errors.Join(o.print(r), err)
 			if err == nil && !r.Passed {
 				err = errFailed
 			}
@@ -104,10 +115,14 @@ func command() *cobra.Command {
 	c.CompletionOptions.DisableDefaultCmd = true
 	p := c.Flags()
 	p.StringVar(&o.Cache, "cache", "", "folder for QEMU and kernels, some 500 MB (default: $QEMUCACHE, or funet-qemu in the user's cache folder)")
-	p.StringSliceVar(&o.Kernels, "kernels", []string{newest, "6.12"}, "of the guests: newest, or beginnings of versions")
+	p.StringSliceVar(&o.Kernels, "kernels", []string{newest, "6.12", "6.1"}, "of the guests: newest, or beginnings of versions")
 	p.StringSliceVar(&o.NICs, "nics", nil, "only these: "+strings.Join(nicNames(), ", "))
 	p.StringSliceVar(&o.Programs, "programs", nil, "only these: "+strings.Join(programNames(), ", "))
 	p.BoolVar(&o.Short, "short", false, "the newest kernel, and virtio with zero-copy and igb")
+	p.BoolVar(&o.CI, "ci", false, "the short form for continuous integration: where QEMU and kernels are not there and cannot be fetched in time, or guests boot too slowly to be judged, it says so and succeeds; how fast TCP is counts for nothing, and what fails is tried twice")
+	p.DurationVar(&o.Limit, "fetch-limit", 5*time.Minute, "how long fetching may take with --ci")
+	p.StringSliceVar(&o.From, "from", nil, "run nothing: print what these runs found, files that --json wrote")
+	p.BoolVar(&o.Markdown, "markdown", false, "print the table for a page, with what the columns mean")
 	p.Float64Var(&o.Scale, "scale", 1, "how much the programs do: 1 is some seconds each, on idle processors")
 	p.BoolVar(&o.Update, "update", false, "ask for newer kernels now, not when it was a week ago")
 	p.StringVar(&o.Funet, "funet", "", "the command's program, static (default: guest/funet beside this one)")
@@ -115,6 +130,19 @@ func command() *cobra.Command {
 	p.StringVar(&o.Guest, "guest", "", "what guests run as their first process, static (default: this program)")
 	p.BoolVar(&o.JSON, "json", false, "print one JSON document")
 	return c
+}
+
+// print prints a report in the form that was asked for.
+func (o *options) print(r *report) error {
+	switch {
+	case o.JSON:
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	case o.Markdown:
+		return r.writeMarkdown(os.Stdout)
+	}
+	return r.writeTable(os.Stdout)
 }
 
 // Limits of the options.
@@ -126,7 +154,7 @@ const (
 // check refuses what cannot be done, before anything is fetched.
 func (o *options) check() (err error) {
 	if runtime.GOARCH != "amd64" {
-		return fmt.Errorf("the guests are amd64 machines, and run programs of this one, which is %s", runtime.GOARCH)
+		return fmt.Errorf("%w: the guests are amd64 machines, and run programs of this one, which is %s", errMachine, runtime.GOARCH)
 	}
 	for _, name := range o.Programs {
 		if !slices.Contains(programNames(), name) {
@@ -141,7 +169,10 @@ func (o *options) check() (err error) {
 	if !(o.Scale >= leastScale && o.Scale <= mostScale) {
 		return fmt.Errorf("--scale %g: use %g to %d", o.Scale, leastScale, mostScale)
 	}
-	if o.Short {
+	if o.CI && o.Scale == 1 {
+		o.Scale = ciScale
+	}
+	if o.Short = o.Short || o.CI; o.Short {
 		o.Kernels = []string{newest}
 	}
 	if o.nics, err = chooseNICs(o.NICs, o.Short); err != nil {
@@ -153,7 +184,7 @@ func (o *options) check() (err error) {
 	if o.Cache == "" {
 		dir, err := os.UserCacheDir()
 		if err != nil {
-			return fmt.Errorf("finding a folder for the cache: %w; say where with --cache or QEMUCACHE", err)
+			return fmt.Errorf("%w: finding a folder for the cache: %w; say where with --cache or QEMUCACHE", errSpace, err)
 		}
 		o.Cache = filepath.Join(dir, "funet-qemu")
 	}
@@ -212,33 +243,14 @@ func (o *options) run(ctx context.Context) (r *report, err error) {
 		return nil, err
 	}
 	defer s.close()
-	if err := s.ask(ctx, o.Update); err != nil {
+	e := &emulation{keeper: k, patience: 1}
+	if o.CI {
+		e.patience = ciPatience
+	}
+	var tools string
+	var all []fetched
+	if e.dir, tools, all, err = o.fetch(ctx, s); err != nil {
 		return nil, err
-	}
-	e := &emulation{keeper: k}
-	if e.dir, err = s.qemu(ctx); err != nil {
-		return nil, err
-	}
-	tools, err := s.tools(ctx)
-	if err != nil {
-		return nil, err
-	}
-	type kernel struct {
-		release, folder string
-	}
-	var all []kernel
-	for _, name := range o.Kernels {
-		one, err := choose(s.chosen.Kernels, name)
-		if err != nil {
-			return nil, err
-		}
-		folder, err := s.kernel(ctx, one, tools)
-		if err != nil {
-			return nil, err
-		}
-		if k := (kernel{one.Release, folder}); !slices.Contains(all, k) {
-			all = append(all, k)
-		}
 	}
 	images := func(folder string, n nic) *image {
 		return &image{guest: o.Guest, funet: o.Funet, funid: o.Funid, tools: tools, kernel: folder, peers: peersFile(), funidYAML: funidFiles(n)}
@@ -254,6 +266,12 @@ func (o *options) run(ctx context.Context) (r *report, err error) {
 		for _, n := range o.nics {
 			log("%s on %s", n.Name, one.release)
 			c := o.try(ctx, e, images(one.folder, n), n, one.release, log)
+			if o.CI && ctx.Err() == nil && !c.passed() {
+				first := c.faults()
+				log("%s on %s is tried once more, because of: %s", n.Name, one.release, strings.Join(first, "; "))
+				c = o.try(ctx, e, images(one.folder, n), n, one.release, log)
+				c.First = first
+			}
 			if ctx.Err() != nil {
 				return r, context.Cause(ctx)
 			}
@@ -263,17 +281,91 @@ func (o *options) run(ctx context.Context) (r *report, err error) {
 	return r, nil
 }
 
+// Of --ci, on machines that may be busy with other things.
+const (
+	// ciPatience is how many times longer programs may take.
+	ciPatience = 5
+	// ciScale is how much they do.
+	ciScale = 0.2
+	// ciBoot is how long guests may take to boot on a machine on which anything can be judged; an idle one
+	// takes seven seconds without kvm.
+	ciBoot = 45 * time.Second
+)
+
+// errMachine: the rig cannot run here.
+var errMachine = errors.New("this machine")
+
+// isNotHere reports whether an error says that this machine does not have what the rig needs.
+func isNotHere(err error) bool {
+	return slices.ContainsFunc([]error{errMachine, errPackages, errSpace, errBusy}, func(e error) bool { return errors.Is(err, e) })
+}
+
+// fetched is a kernel in the cache.
+type fetched struct{ release, folder string }
+
+// fetch fills the cache. With --ci that takes a bounded time.
+func (o *options) fetch(ctx context.Context, s *store) (qemu, tools string, all []fetched, err error) {
+	if whole := ctx; o.CI {
+		why := fmt.Errorf("%w were not fetched within %v; run `make qemu` once to fetch them", errPackages, o.Limit)
+		limited, cancel := context.WithTimeoutCause(ctx, o.Limit, why)
+		defer cancel()
+		defer func() {
+			if err != nil && limited.Err() != nil && whole.Err() == nil {
+				err = why
+			}
+		}()
+		ctx = limited
+	}
+	if err := s.ask(ctx, o.Update); err != nil {
+		return "", "", nil, err
+	}
+	if qemu, err = s.qemu(ctx); err != nil {
+		return "", "", nil, err
+	}
+	if tools, err = s.tools(ctx); err != nil {
+		return "", "", nil, err
+	}
+	for _, name := range o.Kernels {
+		one, err := choose(s.chosen.Kernels, name)
+		if err != nil {
+			return "", "", nil, err
+		}
+		folder, err := s.kernel(ctx, one, tools)
+		if err != nil {
+			return "", "", nil, err
+		}
+		if k := (fetched{one.Release, folder}); !slices.Contains(all, k) {
+			all = append(all, k)
+		}
+	}
+	return qemu, tools, all, nil
+}
+
 // try runs everything on one pair of guests.
 func (o *options) try(ctx context.Context, e *emulation, i *image, n nic, release string, log func(string, ...any)) *configuration {
 	begin := time.Now()
-	c := &configuration{NIC: n.Name, Kernel: release, XDP: n.xdp, Bind: n.bind}
+	c := &configuration{NIC: n.Name, Kernel: release, XDP: n.xdp, Bind: n.bind, tcpUnjudged: o.CI}
 	defer func() { c.Seconds = time.Since(begin).Seconds() }()
 	p, err := e.boot(ctx, i, n)
+	if o.CI && errors.Is(err, errNoWord) {
+		c.NotRun = "guests do not boot here: " + err.Error()
+		return c
+	}
+	if errors.Is(err, errNetwork) {
+		c.NotRun = err.Error()
+		log("not run: %s", c.NotRun)
+		return c
+	}
 	if err != nil {
 		c.Error = err.Error()
 		return c
 	}
 	defer p.kill()
+	if took := time.Since(begin); o.CI && took > ciBoot {
+		c.NotRun = fmt.Sprintf("guests took %.0f s to boot, so this machine is too busy to judge them: %.0f s is the most", took.Seconds(), ciBoot.Seconds())
+		log("not run: %s", c.NotRun)
+		return c
+	}
 	c.Driver = p[0].hello.Driver
 	log("%s is up: %s, driver %s", p[0].hello.Kernel, p[0].hello.Interface, c.Driver)
 	if err := o.all(ctx, p, n, c, log); err != nil {
@@ -303,6 +395,9 @@ func (o *options) all(ctx context.Context, p pair, n nic, c *configuration, log 
 			return err
 		}
 		enter(r)
+		if o.CI && !r.Passed {
+			return nil // it may have taken long, and so may the others
+		}
 	}
 	if !wanted(viaDaemons) && !o.faults(wanted) {
 		return nil
@@ -311,7 +406,7 @@ func (o *options) all(ctx context.Context, p pair, n nic, c *configuration, log 
 		return err
 	}
 	if wanted(viaDaemons) {
-		b, r, err := p.besideDaemons(ctx, o.Scale)
+		b, r, err := p.besideDaemons(ctx, c.xdpMode(), o.Scale)
 		c.Beside = b
 		if r != nil {
 			enter(*r)

@@ -15,18 +15,34 @@ type nic struct {
 	driver string // of Linux
 	xdp    string // of --xdp and funid's configuration
 	bind   string
+	queues int  // each for receiving and transmitting
 	short  bool // it is in the short form
 }
 
+// backend is QEMU's end of the network, on the descriptors from 4 on.
+func (n *nic) backend() string {
+	if n.queues == 1 {
+		return "dgram,id=net,local.type=fd,local.str=4"
+	}
+	var fds []string
+	for q := range n.queues {
+		fds = append(fds, fmt.Sprint(4+q))
+	}
+	return "tap,id=net,vhost=off,fds=" + strings.Join(fds, ":")
+}
+
 // nics are all. iommu_platform makes virtio's driver map what it gives to the device, which its
-// zero-copy needs (drivers/net/virtio_net.c, virtnet_xsk_pool_enable).
+// zero-copy needs (drivers/net/virtio_net.c, virtnet_xsk_pool_enable). A queue takes two interrupt vectors
+// there, and the device two.
 var nics = []nic{
-	{"virtio-zc", "virtio-net-pci,disable-legacy=on,iommu_platform=on", "virtio_net", "auto", "auto", true},
-	{"virtio", "virtio-net-pci", "virtio_net", "auto", "auto", false},
-	{"igb", "igb", "igb", "auto", "auto", true},
-	{"igb-copy", "igb", "igb", "auto", "copy", false},
-	{"e1000e", "e1000e", "e1000e", "auto", "auto", false},
-	{"vmxnet3", "vmxnet3", "vmxnet3", "auto", "auto", false},
+	{"virtio-zc", "virtio-net-pci,disable-legacy=on,iommu_platform=on", "virtio_net", "auto", "auto", 1, true},
+	{"virtio-zc-2q", "virtio-net-pci,disable-legacy=on,iommu_platform=on,mq=on,vectors=6", "virtio_net", "auto", "auto", 2, false},
+	{"virtio", "virtio-net-pci", "virtio_net", "auto", "auto", 1, false},
+	{"virtio-2q", "virtio-net-pci,mq=on,vectors=6", "virtio_net", "auto", "auto", 2, false},
+	{"igb", "igb", "igb", "auto", "auto", 1, true},
+	{"igb-copy", "igb", "igb", "auto", "copy", 1, false},
+	{"e1000e", "e1000e", "e1000e", "auto", "auto", 1, false},
+	{"vmxnet3", "vmxnet3", "vmxnet3", "auto", "auto", 1, false},
 }
 
 // nicNames lists them.

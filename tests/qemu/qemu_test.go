@@ -70,11 +70,11 @@ func TestEverythingPasses(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if !r.Passed || len(r.Runs) != 2*len(nics) {
+	if !r.Passed || len(r.Runs) != 3*len(nics) {
 		t.Fatalf("passed %v, %d configurations", r.Passed, len(r.Runs))
 	}
 	for _, c := range r.Runs {
-		if len(c.Rows) != len(programNames()) || c.Beside == nil || !all(c.Beside.PingJob) || c.Beside.IdleRatio != 1 || c.mode() != "native, zero-copy" {
+		if len(c.Rows) != len(programNames()) || c.Beside == nil || !every(c.Beside.PingJob) || c.Beside.IdleRatio != 1 || c.mode() != "native, zero-copy" {
 			t.Errorf("%+v", c)
 		}
 		if len(c.Kmsg) != 2 || !strings.Contains(c.Kmsg[1], "host 1: [ 1.0] igb 0000:00:02.0 eth0: igb: eth0 NIC Link is Down") {
@@ -175,14 +175,7 @@ func TestNothingIsLeft(t *testing.T) {
 func childrenOf(t *testing.T, pid int) (fds []int) {
 	t.Helper()
 	for begin := time.Now(); time.Since(begin) < deadline; time.Sleep(5 * time.Millisecond) {
-		tasks, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task/*/children"))
-		var all []string
-		for _, path := range tasks {
-			text, err := os.ReadFile(path)
-			if err == nil {
-				all = append(all, strings.Fields(string(text))...)
-			}
-		}
+		all := children(pid)
 		if len(all) != 2 {
 			continue
 		}
@@ -228,7 +221,7 @@ func TestRefusals(t *testing.T) {
 		{"NIC", `--nics "rtl8139": use some of virtio-zc`, []string{"--nics", "rtl8139"}},
 		{"program", `--programs "chess": use some of pingpong`, []string{"--programs", "chess"}},
 		{"kernel", `--kernels "oldest": use newest, or a version such as 6.12`, []string{"--kernels", "oldest"}},
-		{"no such kernel", "no kernel 5.10; there are: 7.3-a, 6.12-a", []string{"--kernels", "5.10"}},
+		{"no such kernel", "no kernel 5.10; there are: 7.3-a, 6.12-a, 6.1-a", []string{"--kernels", "5.10"}},
 		{"scale", "--scale 0: use", []string{"--scale", "0"}},
 		{"scale", "--scale NaN: use", []string{"--scale", "NaN"}},
 		{"program that needs libraries", "build it with CGO_ENABLED=0", []string{"--funet", "/bin/sh"}},
@@ -273,6 +266,56 @@ func TestRefusalsOfTheMachine(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 	s.close()
+}
+
+// In continuous integration what the machine lacks is said in a line and fails nothing: apt, the network, the cache
+// that another has; but not what is wrong with the command.
+func TestNotRun(t *testing.T) {
+	run := func(cache, path string, more ...string) (string, error) {
+		cmd, out, complaints := rig(t, cache, append([]string{"--ci"}, more...)...)
+		cmd.Env = append(cmd.Env, "PATH="+path)
+		err := cmd.Run()
+		return out.String() + complaints.String(), err
+	}
+	const begins = "make qemu was not run: "
+	if text, err := run(t.TempDir(), "/nowhere"); err != nil || strings.Count(text, "\n") != 1 || !strings.HasPrefix(text, begins) || !strings.Contains(text, "apt-get is missing") {
+		t.Errorf("without apt: %v: %q", err, text)
+	}
+	slow := t.TempDir()
+	for name, text := range map[string]string{"apt-get": "#!/bin/sh\nexec /bin/sleep 1000\n", "apt-cache": "#!/bin/sh\n", "dpkg-deb": "#!/bin/sh\n"} {
+		if err := os.WriteFile(filepath.Join(slow, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := run(t.TempDir(), slow, "--fetch-limit", "50ms"); err != nil || !strings.HasPrefix(text, begins) || !strings.Contains(text, "were not fetched within 50ms") {
+		t.Errorf("with a slow network: %v: %q", err, text)
+	}
+	cache := fakeCache(t)
+	s, err := openStore(cache, newKeeper(), t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := run(cache, "/nowhere"); err != nil || !strings.HasPrefix(text, begins) || !strings.Contains(text, "another make qemu has it") {
+		t.Errorf("without its cache: %v: %q", err, text)
+	}
+	s.close()
+	if text, err := run(cache, "/nowhere", "--nics", "rtl8139"); err == nil || strings.Contains(text, begins) {
+		t.Errorf("with an unknown NIC: %q", text)
+	}
+}
+
+// In continuous integration what fails is tried twice, and fails if it fails twice.
+func TestTriedTwice(t *testing.T) {
+	cmd, out, complaints := rig(t, fakeCache(t), "--ci")
+	if err := cmd.Run(); err != nil || strings.Contains(out.String(), "tried twice") || !strings.Contains(out.String(), "| virtio-zc | 7.3-a") || !strings.Contains(out.String(), "| igb ") {
+		t.Errorf("%v: %s\n%s", err, complaints, out)
+	}
+	cmd, out, complaints = rig(t, fakeCache(t), "--ci", "--nics", "igb")
+	cmd.Env = append(cmd.Env, failVariable+"=stream")
+	if err := cmd.Run(); err == nil || !strings.Contains(complaints.String(), "igb on 7.3-a is tried once more, because of: igb, 7.3-a, stream: host 0: code 1") ||
+		!strings.Contains(out.String(), "tried twice, because of: igb, 7.3-a, stream") {
+		t.Errorf("%v: %s\n%s", err, complaints, out)
+	}
 }
 
 // A disk without room for a kernel's packages is refused before anything is fetched.

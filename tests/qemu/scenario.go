@@ -140,7 +140,7 @@ func (p pair) embedded(ctx context.Context, n nic, prog program, scale float64) 
 	var both [2]*running
 	for host, m := range p {
 		args := append([]string{"funet", prog.Name, "--card", "embedded", "--iface", m.hello.Interface, "--node", fmt.Sprint(host), "--peers", peersPath,
-			"--xdp", n.xdp, "--bind", n.bind, "--wait", peerWait.String(), "--json"}, prog.args(scale)...)
+			"--xdp", n.xdp, "--bind", n.bind, "--wait", m.within(peerWait).String(), "--json"}, prog.args(scale)...)
 		if both[host], err = m.begin(programDeadline, args...); err != nil {
 			return r, err
 		}
@@ -200,7 +200,7 @@ var errDaemon = errors.New("funid")
 
 // ready waits until a daemon answers.
 func (d daemons) ready(ctx context.Context, host int, m *machine) error {
-	deadline := time.Now().Add(readyDeadline)
+	deadline := time.Now().Add(m.within(readyDeadline))
 	for {
 		e, err := m.run(ctx, readyDeadline, "funet", "status", "--json")
 		if err != nil {
@@ -242,7 +242,7 @@ func (d daemons) stop(ctx context.Context) (log string, err error) {
 		if r == nil {
 			continue
 		}
-		r.timeout = readyDeadline
+		r.timeout = r.m.within(readyDeadline)
 		e, err := r.wait(ctx)
 		if err != nil {
 			return log, err

@@ -36,7 +36,7 @@ func (p pair) startShells(ctx context.Context) (err error) {
 			if why == nil {
 				break
 			}
-			if time.Since(begin) > readyDeadline {
+			if time.Since(begin) > p[host].within(readyDeadline) {
 				return fmt.Errorf("%w %d: no ssh to it within %v: %w", errGuest, host, readyDeadline, why)
 			}
 			select {

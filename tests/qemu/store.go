@@ -33,6 +33,9 @@ import (
 	"github.com/funet/funet/ctl/scratch"
 )
 
+// errBusy: another process has the cache.
+var errBusy = errors.New("in use")
+
 // errSpace: the cache, or the machine, has no room.
 var errSpace = errors.New("not enough room")
 
@@ -78,7 +81,7 @@ func openStore(dir string, k *keeper, log func(string, ...any)) (*store, error) 
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
-		return nil, fmt.Errorf("locking the cache %s: %w; another make qemu has it", dir, err)
+		return nil, fmt.Errorf("locking the cache %s: %w: %w; another make qemu has it", dir, errBusy, err)
 	}
 	scratch.Sweep(dir, unfinished)
 	s := &store{dir: dir, keeper: k, lock: lock, log: log}

@@ -48,7 +48,7 @@ func (x *Context) took(bytes int) {
 type Rejections [len(reasons) + 1]uint64
 
 // reasons are those that travel (arctic.Reason).
-var reasons = [...]arctic.Reason{arctic.ReasonQueueFull, arctic.ReasonSwitching, arctic.ReasonUnknownKind, arctic.ReasonNoContext, arctic.ReasonDestination,
+var reasons = [...]arctic.Reason{arctic.ReasonQueueFull, arctic.ReasonSwitching, arctic.ReasonTooLong, arctic.ReasonUnknownKind, arctic.ReasonNoContext, arctic.ReasonDestination,
 	arctic.ReasonTransferForm, arctic.ReasonSourceNode, arctic.ReasonReplaced, arctic.ReasonJob}
 
 // Each calls see for each reason, and for those that are not known with arctic.ReasonNone.

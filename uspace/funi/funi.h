@@ -18,7 +18,8 @@
  *
  * Functions return 0 (or more) when they have done what they say, a positive funi_status
  * when the daemon refused, or a negative errno; c.error then says why, in one line.
- * -ENOTCONN means that the daemon is gone or has ended the context, for good. A context
+ * -ENOTCONN means that the daemon is gone or has ended the context, for good, and c.error has
+ * the card's reason (funi_why) if it gave one. A context
  * belongs to one thread at a time, and functions that do not wait say nothing of the end
  * of the daemon: their queues just stay as they are. funi_wait does.
  *
@@ -175,7 +176,7 @@ enum funi_status {
 	FUNI_ERR_ATTACHED, FUNI_ERR_NOT_ATTACHED, FUNI_ERR_SEGMENT, FUNI_ERR_OVERLAP,
 	FUNI_ERR_TOO_MANY_SEGMENTS, FUNI_ERR_NO_SEGMENT, FUNI_ERR_BUSY, FUNI_ERR_FULL, FUNI_ERR_COMMAND,
 	FUNI_ERR_STOPPING, FUNI_ERR_INTERNAL, FUNI_ERR_NO_TOKEN,
-	FUNI_ERR_INTERFACE
+	FUNI_ERR_INTERFACE, FUNI_ERR_HOST
 };
 
 /* Descriptors of the answer to an attach request. */
@@ -245,8 +246,21 @@ struct funi_context {
 	char error[1200];
 };
 
+/* Why the card has ended the context, or NULL: it has not, or did not say. It is the page's, until funi_close. */
+static inline const char *funi_why(struct funi_context *c)
+{
+	if (c->page == NULL || atomic_load(&c->page->gone) == 0 || c->page->why[0] == 0)
+		return NULL;
+	return c->page->why;
+}
+
 static inline int funi_fail(struct funi_context *c, int code, const char *what)
 {
+	const char *ended = code == -ENOTCONN ? funi_why(c) : NULL;
+	if (ended != NULL) {
+		(void)snprintf(c->error, sizeof c->error, "%s: the context has ended: %.*s", what, (int)sizeof c->page->why - 1, ended);
+		return code;
+	}
 	const char *why = code == -ENOTCONN ? "the daemon is gone or has ended the context; attach again" :
 		code == -EAGAIN || code == -ETIMEDOUT ? "the daemon does not answer; its log may say why" :
 		code == -EPROTO ? "the other side is none, or another version of FUNet" :

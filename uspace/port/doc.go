@@ -18,8 +18,8 @@ package port
 
 // Port is one network interface of a card.
 type Port interface {
-	// FrameSize returns the length in bytes of the longest frame that the port sends.
-	// It does not change.
+	// FrameSize returns the length in bytes of the longest frame that the port sends. It may become less, and as
+	// much as it was again, when the owner of the port says so.
 	FrameSize() int
 	// Receive puts received frames, oldest first, into frames and returns how
 	// many. They start at the Ethernet header and are valid until Release.

@@ -1,4 +1,4 @@
-/* waiting: node 0 of a group answers each message with the same word, and between them waits
+/* waiting: a node of a group answers each message with the same word, and between them waits
  * without end for the card to wake it. */
 #define _POSIX_C_SOURCE 200809L
 #include "funi.h"

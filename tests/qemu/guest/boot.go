@@ -23,6 +23,9 @@ const ModuleDir = "/modules"
 // HostParameter is the kernel's parameter that says which host a guest is.
 const HostParameter = "funet.host="
 
+// QueuesParameter is the one that says how many queues its NIC is to have.
+const QueuesParameter = "funet.queues="
+
 // searchPath is PATH in a guest.
 const searchPath = "/bin:/sbin:/usr/bin:/usr/sbin"
 
@@ -108,18 +111,30 @@ func loadModules() error {
 }
 
 // hostNumber finds out which host this is.
-func hostNumber() (host int, err error) {
+func hostNumber() (int, error) { return parameter(HostParameter) }
+
+// parameter is the value of one of the kernel's parameters.
+func parameter(name string) (value int, err error) {
 	line, err := os.ReadFile("/proc/cmdline")
 	if err != nil {
 		return 0, err
 	}
 	for _, word := range strings.Fields(string(line)) {
-		if n, ok := strings.CutPrefix(word, HostParameter); ok {
-			_, err := fmt.Sscan(n, &host)
-			return host, err
+		if n, ok := strings.CutPrefix(word, name); ok {
+			_, err := fmt.Sscan(n, &value)
+			return value, err
 		}
 	}
-	return 0, fmt.Errorf("the kernel has no parameter %s", HostParameter)
+	return 0, fmt.Errorf("the kernel has no parameter %s", name)
+}
+
+// setQueues gives the NIC several queues; drivers begin with no more than there are processors.
+func setQueues(name string) error {
+	queues, err := parameter(QueuesParameter)
+	if err != nil || queues == 1 {
+		return err
+	}
+	return channels([]string{name, fmt.Sprint(queues)})
 }
 
 // bringUp finds the NIC, gives it its address and waits for its link.
@@ -151,6 +166,9 @@ func bringUp(host int) (name string, err error) {
 	address := &netlink.Addr{IPNet: &net.IPNet{IP: Address(host), Mask: net.CIDRMask(24, 32)}}
 	if err := netlink.AddrAdd(nic, address); err != nil {
 		return name, fmt.Errorf("giving %s its address: %w", name, err)
+	}
+	if err := setQueues(name); err != nil {
+		return name, err
 	}
 	if err := netlink.LinkSetUp(nic); err != nil {
 		return name, fmt.Errorf("setting %s up: %w", name, err)

@@ -7,10 +7,56 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
+	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 )
+
+// channels gives the NIC so many queues.
+func channels(args []string) error {
+	return resize(args, func(e *ethtool.Ethtool, name string, n uint32) error {
+		c, err := e.GetChannels(name)
+		if err == nil {
+			c.CombinedCount = n
+			_, err = e.SetChannels(name, c)
+		}
+		return err
+	})
+}
+
+// rings gives its rings so many descriptors.
+func rings(args []string) error {
+	return resize(args, func(e *ethtool.Ethtool, name string, n uint32) error {
+		r, err := e.GetRing(name)
+		if err == nil {
+			r.RxPending = n
+			_, err = e.SetRing(name, r)
+		}
+		return err
+	})
+}
+
+// resize sets a number of the NIC's.
+func resize(args []string, set func(e *ethtool.Ethtool, name string, n uint32) error) error {
+	if len(args) != 2 {
+		return errors.New("name the interface and say how many")
+	}
+	n, err := strconv.ParseUint(args[1], 10, 32)
+	if err != nil {
+		return err
+	}
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	if err := set(e, args[0], uint32(n)); err != nil {
+		return fmt.Errorf("setting up %s: %w", args[0], err)
+	}
+	return nil
+}
 
 // again sets the NIC up, which was set down, and waits for its link.
 func again(args []string) error {

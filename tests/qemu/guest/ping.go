@@ -27,7 +27,7 @@ type Pings struct {
 
 const (
 	// pingPatience is how long the last answers are waited for.
-	pingPatience = 2 * time.Second
+	pingPatience = 5 * time.Second
 	// mostLost is how many lost ones are named.
 	mostLost   = 100
 	protocolV4 = 1 // ICMP (RFC 792)

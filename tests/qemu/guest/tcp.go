@@ -22,7 +22,7 @@ type TCP struct {
 const (
 	tcpPort = 5001
 	// tcpPatience bounds connecting, and the wait for the receiver's count.
-	tcpPatience = 5 * time.Second
+	tcpPatience = 30 * time.Second
 )
 
 // sink takes streams from the other guest.

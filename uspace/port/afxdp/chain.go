@@ -58,6 +58,9 @@ func (p *Port) receiveChains(frames [][]byte) int {
 			lent = p.udp.unwrap(frames[:lent])
 		}
 		if lent > 0 {
+			if p.waited > 0 {
+				p.acknowledged(frames[:lent])
+			}
 			return lent
 		}
 		p.Release() // what was dropped, or no datagrams

@@ -9,7 +9,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/uspace/arctic"
@@ -45,7 +44,7 @@ type Config struct {
 	// up to 4096 in all. Small ones provoke losses.
 	RxRing, FillFrames int
 	// UDP, if not nil, sends and receives frames in UDP datagrams. MTU and Jumbo concern those, and frames are
-	// shorter by the headers of IP and UDP; a path to a peer with a smaller MTU shortens the frames to all.
+	// shorter by the headers of IP and UDP. Limits tells where a path has a smaller MTU.
 	UDP *UDP
 	// NIC is a program that was loaded before, for as many queues as the interface has or more, and lets in
 	// its groups, with those of Groups besides. It stays the caller's. nil: Open loads one.
@@ -166,7 +165,6 @@ func Open(c Config) (_ *Port, err error) {
 func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 	z := c.sizes(ifc.MTU, r.bind == xdp.BindZeroCopy)
 	p.sizes, p.frameMax, p.room = z, z.frameMax, z.room
-	p.narrow()
 	p.info.FrameSize, p.info.Jumbo = p.frameMax, c.Jumbo
 	if need := z.rxParts; c.Jumbo && (sizeOr(c.RxRing, z.rxSlots) < need || sizeOr(c.FillFrames, z.rxFrames) < need) {
 		return fmt.Errorf("opening interface %s for frames of %d bytes: %w: it fills %d slots; use larger rings, or a smaller MTU",
@@ -194,15 +192,14 @@ func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 			return err
 		}
 	}
-	p.sock = p.queues[0].sock
-	p.tx, p.done = p.sock.Tx(), p.sock.Completion()
+	p.sends, p.busy = p.queues, make([]*queue, 0, len(p.queues))
 	if c.Jumbo {
 		p.asm = newAssembly(z.wireMax, sizeOr(c.RxRing, z.rxSlots))
 		p.slabs = newSlabs(p.umem, n*z.rxFrames, z)
 	} else {
 		p.free = xdp.NewAllocator(p.umem, n*z.rxFrames, z.txFrames)
 	}
-	p.info.XDPMode, p.info.BindMode = p.attach.Mode(), p.sock.Info().Mode
+	p.info.XDPMode, p.info.BindMode = p.attach.Mode(), p.queues[0].sock.Info().Mode
 	return nil
 }
 
@@ -212,7 +209,7 @@ func (p *Port) stepOff() error {
 	for i := len(p.queues) - 1; i >= 0; i-- {
 		errs = append(errs, p.queues[i].sock.Close())
 	}
-	p.queues, p.sock = nil, nil
+	p.queues, p.sends, p.busy = nil, nil, nil
 	if p.umem != nil {
 		errs = append(errs, p.umem.Close())
 		p.umem = nil
@@ -241,7 +238,7 @@ func (p *Port) openQueue(c Config, r rung, q int) error {
 	}
 	cfg := xdp.SocketConfig{
 		Interface: c.Interface, Queue: uint32(q), UMEM: p.umem, Frames: frames,
-		RxSize: sizeOr(c.RxRing, z.rxSlots), TxSize: z.txSlots, FillSize: z.rxFrames, CompletionSize: z.txSlots,
+		RxSize: sizeOr(c.RxRing, z.rxSlots), TxSize: z.txSlots, FillSize: z.rxFrames, CompletionSize: z.doneSlots,
 		Bind: r.bind, NeedWakeup: true, MultiBuffer: c.Jumbo, BusyPoll: c.BusyPoll, Make: c.Socket,
 	}
 	if q > 0 {
@@ -252,7 +249,7 @@ func (p *Port) openQueue(c Config, r rung, q int) error {
 	if err != nil {
 		return p.explain(c, err)
 	}
-	p.queues = append(p.queues, &queue{sock: s, rx: s.Rx(), fill: s.Fill()})
+	p.queues = append(p.queues, &queue{number: q, sock: s, rx: s.Rx(), fill: s.Fill(), tx: s.Tx(), done: s.Completion()})
 	return s.Register(p.nic.Sockets(), uint32(q))
 }
 
@@ -273,42 +270,4 @@ func (p *Port) Close() error {
 		errs = append(errs, p.own.Close())
 	}
 	return errors.Join(errs...)
-}
-
-const (
-	// drainTime bounds the wait of Close for frames to leave: many times what a NIC takes for a full
-	// ring, so only one without a carrier, or that is being reset, reaches it.
-	drainTime = 200 * time.Millisecond
-	drainStep = 100 * time.Microsecond
-)
-
-// drain has everything leave that was committed. In copy mode a frame is safe when the kernel has
-// taken it off the tx ring; in zero-copy mode the NIC reads it from the UMEM, so only its
-// completion says that it has left.
-func (p *Port) drain() {
-	if p.sock == nil {
-		return
-	}
-	for end := time.Now().Add(p.drainTime); ; time.Sleep(drainStep) {
-		p.Flush()
-		p.reap()
-		left := p.unsent || p.info.BindMode == xdp.BindZeroCopy && p.underWay() > 0
-		if !left || errors.Is(p.err, xdp.ErrNoInterface) || time.Now().After(end) {
-			return
-		}
-	}
-}
-
-// underWay is how many frames, or slabs, are not free, but for one that is reserved.
-func (p *Port) underWay() int {
-	n := int(p.sizes.txFrames / p.sizes.txParts)
-	if p.slabs != nil {
-		n -= len(p.slabs.free)
-	} else {
-		n -= p.free.Len()
-	}
-	if p.reserved != nil {
-		n--
-	}
-	return n
 }

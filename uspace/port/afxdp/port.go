@@ -7,11 +7,12 @@
 // Commit puts its descriptor on the tx ring, Flush kicks the kernel, and the
 // completion ring brings the frame back.
 //
-// All receive queues of the interface have a socket, because the NIC chooses the
-// queue; frames are sent on the first. When the fill ring runs empty or the rx ring
+// Each queue of the interface has a socket. The NIC chooses on which a frame arrives, and the port on
+// which it leaves: frames of one series of sequence numbers on one queue, so that none overtakes
+// another (transmit.go). One goroutine serves them all. When the fill ring runs empty or the rx ring
 // full, the kernel drops frames and counts them (Statistics): the card's
-// retransmission brings them again. When all transmit frames are under way,
-// Reserve returns nil and the card waits.
+// retransmission brings them again. All queues share the transmit frames. When all of those are
+// under way, Reserve returns nil and the card waits.
 //
 // With Config.Jumbo a frame may be longer than a UMEM frame (multi-buffer AF_XDP,
 // Documentation/networking/af_xdp.rst): it is a chain of descriptors in either ring
@@ -23,8 +24,9 @@
 // With Config.UDP frames travel in UDP datagrams (package encap): Commit writes the headers in front of the
 // frame, where Reserve left room, and Receive strips them in place, so the card sees frames as ever. The way
 // to each peer is read from an immutable table that a goroutine of its own makes anew as the kernel's routes
-// and neighbours change (package paths). A frame for which there is no way, or which is too long for
-// it, is not sent and counted (Datagrams); the card sends it again, as any that was lost.
+// and neighbours change (package paths). A frame for which there is no way
+// is not sent and counted (Datagrams); the card sends it again, as any that was lost. How long packets a way takes
+// may change: Limits tells the owner, who tells the card (engine.Card.SetLimit).
 //
 // Open tries the modes best first and takes the first that works (modes.go); Info says which it is and
 // why it is no better. Each socket has frames on its fill ring before it is bound, because a
@@ -34,7 +36,7 @@
 //
 // That a bind succeeds is no proof that frames arrive, for FUNet or for the kernel, and a driver may
 // forget the NIC program later: Watch, which the owner calls each second, compares counters,
-// attaches anew and steps down (watcher.go, watch.go).
+// attaches anew and steps down (watcher.go, watch.go). Queues tells of each queue what is proven of it.
 //
 // A port belongs to one goroutine that has locked its OS thread, because sending
 // is a raw system call; Open must run in the network namespace of the interface.
@@ -43,6 +45,7 @@ package afxdp
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/funet/funet/bpf"
@@ -51,7 +54,7 @@ import (
 
 // Port is an AF_XDP port; it implements port.Port.
 type Port struct {
-	mu      sync.Mutex // guards the mode in info and why, which Watch changes
+	mu      sync.Mutex // guards the mode in info and why, which Watch changes, and what is known of queues
 	info    Info
 	ifindex int
 	nic     *bpf.NIC
@@ -61,7 +64,6 @@ type Port struct {
 	told    bool // Watch had nothing to mend, and said so
 	umem    *xdp.UMEM
 	queues  []*queue
-	err     error // of the last kick; nil when it worked
 
 	// Receiving: the queue that lent frames, and which.
 	turn int
@@ -70,29 +72,49 @@ type Port struct {
 	n    uint32
 	asm  *assembly // nil without Jumbo
 
-	// Sending, on the first queue.
-	sock      *xdp.Socket
-	tx        *xdp.TxRing
-	done      *xdp.CompletionRing
-	free      *xdp.Allocator // nil with Jumbo
-	slabs     *slabs         // nil without Jumbo
-	reserved  []byte
-	at        uint64
-	committed uint32
-	unsent    bool // the kernel left frames in the ring
-	frameMax  int
-	room      int // bytes left free before a frame, for the headers of a datagram
-	sizes     sizes
-	udp       *udp          // nil: frames have an EtherType of their own
+	// Sending.
+	sends    []*queue       // those that frames are sent on
+	busy     []*queue       // those of them with frames that are not completed
+	flush    bool           // some have frames for Flush
+	waited   int            // for so many acknowledgments (acknowledged.go)
+	free     *xdp.Allocator // nil with Jumbo
+	slabs    *slabs         // nil without Jumbo
+	reserved []byte
+	at       uint64
+	frameMax int
+	room     int // bytes left free before a frame, for the headers of a datagram
+	sizes    sizes
+	udp      *udp // nil: frames have an EtherType of their own
+
 	drainTime time.Duration // of Close; the constant, but in tests
 }
 
+// queue is a queue of the interface, with the socket that is bound to it.
 type queue struct {
-	sock    *xdp.Socket
+	number int
+	sock   *xdp.Socket
+
+	// Receiving.
 	rx      *xdp.RxRing
 	fill    *xdp.FillRing
 	cutting bool  // the ring goes on with the rest of a chain that is dropped
 	err     error // of the last wake; nil when it worked or none was asked for
+
+	// Sending (transmit.go).
+	tx        *xdp.TxRing
+	done      *xdp.CompletionRing
+	busy      bool          // among those of the port
+	committed uint32        // descriptors in the ring that the kernel was not told of
+	under     uint32        // that it was told of and has not completed
+	unsent    bool          // it left some in the ring
+	kickErr   error         // of the last kick; nil when it worked
+	vain      atomic.Uint32 // kicks that left frames in the ring
+
+	vainBefore uint32 // at the last look of Watch
+
+	heard      bool // a peer has acknowledged a frame that left on the queue
+	remembered remembered
+	proof      proof // queues.go
 }
 
 // FrameSize returns the longest frame that the port sends.
@@ -135,6 +157,9 @@ func (p *Port) Receive(frames [][]byte) int {
 				p.Release() // they were none
 				continue
 			}
+		}
+		if p.waited > 0 {
+			p.acknowledged(frames[:k])
 		}
 		return k
 	}
@@ -180,77 +205,6 @@ func (p *Port) wake(q *queue) {
 	}
 }
 
-// Reserve returns a transmit frame, or nil while all are under way.
-func (p *Port) Reserve() []byte {
-	if p.reserved == nil {
-		if p.slabs != nil {
-			return p.reserveSlab()
-		}
-		if p.tx.Reserve(p.committed+1) <= p.committed {
-			return nil
-		}
-		at, ok := p.free.Get()
-		if !ok {
-			if p.reap(); p.free.Len() == 0 {
-				return nil
-			}
-			at, _ = p.free.Get()
-		}
-		p.at = at
-		p.reserved = p.umem.Frame(at)[p.room:][:p.frameMax]
-	}
-	return p.reserved
-}
-
-// Commit puts the reserved frame on the tx ring.
-func (p *Port) Commit(n int) {
-	start, end := 0, n
-	if p.udp != nil {
-		var ok bool
-		if start, end, ok = p.udp.wrap(p.umem.Span(p.at, p.room+n), n); !ok {
-			return // what is reserved stays so
-		}
-	}
-	if p.slabs != nil {
-		p.commitChain(start, end)
-		return
-	}
-	p.tx.Set(p.committed, xdp.Desc{Addr: p.at + uint64(start), Len: uint32(end - start)})
-	p.committed++
-	p.reserved = nil
-}
-
-// Flush hands committed frames to the kernel and has it send them.
-func (p *Port) Flush() {
-	if p.committed == 0 && !p.unsent {
-		return
-	}
-	if p.committed > 0 {
-		p.tx.Submit(p.committed)
-		p.committed = 0
-	}
-	p.err = p.sock.Kick()
-	// A NIC that sends zero-copy may stop before the end of the ring, and asks then.
-	p.unsent = p.err != nil || p.info.BindMode == xdp.BindZeroCopy && p.tx.Len() > 0
-	p.reap()
-}
-
-// reap takes back frames that have been sent.
-func (p *Port) reap() {
-	for n := p.done.Peek(txFrames); n > 0; n = p.done.Peek(txFrames) {
-		if p.slabs != nil {
-			for i := range n {
-				p.slabs.put(p.done.At(i))
-			}
-		} else {
-			for i := range n {
-				p.free.Put(p.done.At(i))
-			}
-		}
-		p.done.Release(n)
-	}
-}
-
 // Info says what was got. Any goroutine may call it.
 func (p *Port) Info() Info {
 	p.mu.Lock()
@@ -261,10 +215,10 @@ func (p *Port) Info() Info {
 // Err returns the error of the last kick or wake: nil when it worked, xdp.ErrNetDown when
 // the interface went down. A port that was merely too busy has no error.
 func (p *Port) Err() error {
-	if p.err != nil && !errors.Is(p.err, xdp.ErrTxPending) {
-		return p.err
-	}
 	for _, q := range p.queues {
+		if q.kickErr != nil && !errors.Is(q.kickErr, xdp.ErrTxPending) {
+			return q.kickErr
+		}
 		if q.err != nil {
 			return q.err
 		}

@@ -93,15 +93,16 @@ func compose(f []byte, to, from *Port, n uint32) {
 	}
 	copy(f, to.info.MAC[:])
 	copy(f[6:], from.info.MAC[:])
+	if len(f) >= bpf.FrameMin { // all of one level and two cards, and so of one flow
+		f[15] = 0
+		binary.LittleEndian.PutUint32(f[24:], 1)
+	}
 	if to.udp != nil && len(f) >= bpf.FrameMin { // the address stands for the card, which the frame says, too
 		a, b := encap.Address(cardOf(to)), encap.Address(cardOf(from))
 		copy(f, a[:])
 		copy(f[6:], b[:])
-		defer func() {
-			f[15] = 0 // all of one level, and so of one flow
-			binary.LittleEndian.PutUint16(f[24:], cardOf(from))
-			binary.LittleEndian.PutUint16(f[26:], cardOf(to))
-		}()
+		binary.LittleEndian.PutUint16(f[24:], cardOf(from))
+		binary.LittleEndian.PutUint16(f[26:], cardOf(to))
 	}
 	binary.BigEndian.PutUint16(f[12:], bpf.EtherType)
 	f[14] = bpf.Version

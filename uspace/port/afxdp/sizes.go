@@ -18,7 +18,7 @@ const (
 	// turn, so fewer stay in the cache: 512 are 4 % faster in ping-pong than 2048,
 	// and more than a peer's window (engine.Window).
 	rxFrames = 512
-	// txFrames is how many UMEM frames, and slots of the tx ring, there are to send.
+	// txFrames is how many UMEM frames there are to send, on all queues together.
 	txFrames = 512
 	// jumboFrames bounds both, where a frame needs several UMEM frames: 16 MiB.
 	jumboFrames = 4096
@@ -48,8 +48,9 @@ type sizes struct {
 	txParts   uint32 // and sent from
 	rxSlots   uint32 // of the rx ring of a queue
 	rxFrames  uint32 // UMEM frames of a queue and slots of its fill ring
-	txFrames  uint32 // UMEM frames to send
-	txSlots   uint32 // of the tx and completion rings
+	txFrames  uint32 // UMEM frames to send, on all queues together
+	txSlots   uint32 // of the tx ring of a queue: room for all of them, always (transmit.go)
+	doneSlots uint32 // of its completion ring
 }
 
 // sizes are what the port needs. A UMEM frame for zero-copy has 4096 bytes also where 2048 are enough:
@@ -59,12 +60,13 @@ type sizes struct {
 // smaller frames stay in the cache.
 func (c *Config) sizes(mtu int, zeroCopy bool) sizes {
 	if !c.Jumbo {
-		z := sizes{umemFrame: 2048, rxParts: 1, txParts: 1, rxSlots: rxSlots, rxFrames: rxFrames, txFrames: txFrames, txSlots: txFrames}
+		z := sizes{umemFrame: 2048, rxParts: 1, txParts: 1, rxSlots: rxSlots, rxFrames: rxFrames, txFrames: txFrames}
 		if zeroCopy || mtu+arctic.EthernetSize+headroom > int(z.umemFrame) {
 			z.umemFrame = 4096
 		}
 		z.wireMax = min(mtu+arctic.EthernetSize, int(z.umemFrame)-headroom)
 		z.frame(c.UDP)
+		z.slots()
 		return z
 	}
 	z := sizes{umemFrame: 4096, wireMax: min(mtu+arctic.EthernetSize, longest)}
@@ -75,8 +77,14 @@ func (c *Config) sizes(mtu int, zeroCopy bool) sizes {
 	z.rxSlots = max(rxSlots, z.rxFrames)
 	// Whole slabs.
 	z.txFrames = min(txFrames*z.txParts, jumboFrames/z.txParts*z.txParts)
-	z.txSlots = powerOfTwo(z.txFrames)
+	z.slots()
 	return z
+}
+
+// slots finds out how long the rings of what is sent are.
+func (z *sizes) slots() {
+	z.doneSlots = powerOfTwo(z.txFrames)
+	z.txSlots = 2 * z.doneSlots
 }
 
 // frame finds out what of a frame on the wire the card sees. The headers of a datagram take the place of the

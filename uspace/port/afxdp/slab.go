@@ -5,8 +5,8 @@ package afxdp
 // A frame is composed in one piece in a slab: as many UMEM frames in a row as the
 // longest frame needs. Commit makes a descriptor of each UMEM frame that was written
 // to. The completion ring returns them one by one, and the slab is free again with the
-// last. There are never more descriptors than slots, because slots are as many as UMEM
-// frames to send; when no slab is free Reserve returns nil.
+// last. There are never more descriptors under way than UMEM frames to send; when no slab is
+// free Reserve returns nil.
 
 import "github.com/funet/funet/xdp"
 
@@ -58,9 +58,6 @@ func (s *slabs) put(addr uint64) {
 
 // reserveSlab is Reserve when nothing is reserved.
 func (p *Port) reserveSlab() []byte {
-	if want := p.committed + p.sizes.txParts; p.tx.Reserve(want) < want {
-		return nil
-	}
 	at, ok := p.slabs.get()
 	if !ok {
 		p.reap()
@@ -73,24 +70,26 @@ func (p *Port) reserveSlab() []byte {
 	return p.reserved
 }
 
-// commitChain is Commit of what lies from start to end in the slab.
-func (p *Port) commitChain(start, end int) {
-	parts := 0
-	for at := start; ; {
+// unused takes a slab back that nothing was made of.
+func (s *slabs) unused(addr uint64) { s.free = append(s.free, uint32((addr-s.first)/s.size)) }
+
+// commitChain puts what lies from start to end in the slab on the tx ring of a queue. It reports false if that has no
+// room.
+func (p *Port) commitChain(q *queue, start, end int) bool {
+	parts := uint32((end-1)/p.slabs.frame - start/p.slabs.frame + 1)
+	if q.tx.Reserve(q.committed+parts) < q.committed+parts {
+		return false
+	}
+	for at, i := start, uint32(0); i < parts; i++ {
 		next := min(end, at-at%p.slabs.frame+p.slabs.frame)
 		d := xdp.Desc{Addr: p.at + uint64(at), Len: uint32(next - at)}
-		last := next == end
-		if !last {
+		if next < end {
 			d.Options = xdp.PacketContinued
 		}
-		p.tx.Set(p.committed, d)
-		p.committed++
-		parts++
-		if last {
-			break
-		}
+		q.tx.Set(q.committed+i, d)
 		at = next
 	}
-	p.slabs.sent(p.at, parts)
-	p.reserved = nil
+	q.committed += parts
+	p.slabs.sent(p.at, int(parts))
+	return true
 }

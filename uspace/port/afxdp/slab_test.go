@@ -28,9 +28,9 @@ func TestSizes(t *testing.T) {
 				z.frameMax > mtu+arctic.EthernetSize || z.frameMax > arctic.EthernetSize+math.MaxUint16,
 				jumbo && mtu <= math.MaxUint16 && z.frameMax != mtu+arctic.EthernetSize,
 				!jumbo && (z.rxParts != 1 || z.txParts != 1),
-				bits.OnesCount32(z.rxFrames) != 1 || bits.OnesCount32(z.rxSlots) != 1 || bits.OnesCount32(z.txSlots) != 1,
-				z.txFrames > z.txSlots || z.txFrames%z.txParts != 0 || z.txFrames < 128*z.txParts,
-				z.rxFrames > jumboFrames || z.rxFrames < 128*z.rxParts || z.rxSlots < z.rxFrames || z.txSlots > jumboFrames:
+				bits.OnesCount32(z.rxFrames) != 1 || bits.OnesCount32(z.rxSlots) != 1 || bits.OnesCount32(z.doneSlots) != 1,
+				z.txFrames > z.doneSlots || z.txSlots != 2*z.doneSlots || z.txFrames%z.txParts != 0 || z.txFrames < 128*z.txParts,
+				z.rxFrames > jumboFrames || z.rxFrames < 128*z.rxParts || z.rxSlots < z.rxFrames || z.doneSlots > jumboFrames:
 				t.Fatalf("MTU %d, jumbo %v: %+v", mtu, jumbo, z)
 			}
 		}

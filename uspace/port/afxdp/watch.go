@@ -11,11 +11,14 @@ package afxdp
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/xdp"
 )
 
@@ -23,6 +26,8 @@ import (
 type Finding struct {
 	// Said is a sentence for the log: what was wrong and what was done. "": nothing was wrong.
 	Said string
+	// Mended: what was wrong should be right now.
+	Mended bool
 	// Reopen asks the owner to close the port and to open it with these modes in its Config: what is
 	// wrong can be mended only with other sockets. Nothing was changed.
 	Reopen bool
@@ -32,8 +37,9 @@ type Finding struct {
 
 // Watch compares what the interface counted with what the NIC program saw since the last call, finds out when the
 // program is not run any more or the interface receives nothing because of it, and mends that or asks
-// the owner to. It is called about once a second with the time, from the first second on. It takes two
-// system calls of netlink and eight of bpf(2), and, when it attaches anew, as long as the driver takes
+// the owner to. It also finds out when what the program hands to the socket of a queue does not come there, and when
+// a queue does not send. It is called about once a second with the time, from the first second on. It takes two
+// system calls of netlink, one of bpf(2) and one for each queue, and, when it attaches anew, as long as the driver takes
 // to reset its link: so not on the card's thread. Any one goroutine may call it at a time, in the
 // network namespace of the interface, not at the same time as Close. It needs no capability (Linux 5.19).
 // While the interface is gone it finds nothing.
@@ -64,7 +70,14 @@ func (p *Port) judge(s sample) Finding {
 	case silent:
 		what = fmt.Sprintf("interface %s heard nothing for %v, although the kernel sent %d frames and a neighbour was there before the NIC program was attached",
 			i.Interface, s.at.Sub(w.heard.at).Round(time.Second), w.unanswered())
+	case lost:
+		l := &w.lanes[w.lane]
+		what = fmt.Sprintf("interface %s: the NIC program handed %d frames of queue %s to its socket, where none came: the kernel refused them",
+			i.Interface, s.lanes[w.lane].redirected-l.came.redirected, p.lane(w.lane))
+	case stuck:
+		what = fmt.Sprintf("interface %s: %d frames for queue %s were not sent in %v", i.Interface, s.lanes[w.lane].held, p.lane(w.lane), s.at.Sub(w.lanes[w.lane].leftAt).Round(time.Second))
 	}
+	p.doubt(v, w.lane)
 	w.again()
 	switch {
 	case i.XDPMode == xdp.AttachGeneric:
@@ -81,13 +94,21 @@ func (p *Port) judge(s sample) Finding {
 		return Finding{Said: what + "; opening it anew without zero-copy", Reopen: true, Attach: xdp.AttachAuto, Bind: xdp.BindCopy}
 	case v == notRun && proven:
 		if err := p.attachAnew(xdp.AttachNative, ""); err == nil {
-			return Finding{Said: what + "; attached it anew"}
+			return Finding{Said: what + "; attached it anew", Mended: true}
 		}
 	}
 	if err := p.attachAnew(xdp.AttachGeneric, "native mode was left ("+v.String()+")"); err != nil {
 		return Finding{Said: fmt.Sprintf("%s; attaching it anew in generic mode failed: %v", what, err), Reopen: true, Attach: xdp.AttachGeneric, Bind: xdp.BindCopy}
 	}
-	return Finding{Said: what + "; attached it anew in generic mode"}
+	return Finding{Said: what + "; attached it anew in generic mode", Mended: true}
+}
+
+// Works reports whether the program saw frames at the last look and no queue is known to be wrong. It is for who
+// calls Watch.
+func (p *Port) Works() bool {
+	w := &p.watcher
+	wrong := func(s QueueState) bool { return s.Receives == Lost || s.Sends == Stuck }
+	return w.proven && w.saw.at.Equal(w.last.at) && !slices.ContainsFunc(p.Queues(), wrong)
 }
 
 // attachAnew detaches the NIC program and attaches it, and notes why the mode is no better. The sockets stay. What
@@ -107,6 +128,9 @@ func (p *Port) attachAnew(mode xdp.AttachMode, why string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.info.XDPMode = mode
+	for _, q := range p.queues {
+		q.proof.base, q.proof.lost = q.proof.received.look(q.rx.Filled()), false
+	}
 	if why != "" && p.info.Why != "" {
 		why = p.info.Why + "; " + why
 	}
@@ -120,7 +144,7 @@ func (p *Port) attachAnew(mode xdp.AttachMode, why string) error {
 func (p *Port) sample(now time.Time) (sample, error) {
 	// The program's first: what arrives in between the interface alone has counted, and the next
 	// sample has it in both.
-	c, err := p.nic.Counters()
+	c, redirected, err := p.nic.CountersByQueue()
 	if err != nil {
 		return sample{}, err
 	}
@@ -129,13 +153,53 @@ func (p *Port) sample(now time.Time) (sample, error) {
 		return sample{}, err
 	}
 	a := l.Attrs()
-	s := sample{at: now, sent: p.tx.Submitted(), carrier: a.RawFlags&unix.IFF_LOWER_UP != 0,
+	s := sample{at: now, sent: p.submitted(), carrier: a.RawFlags&unix.IFF_LOWER_UP != 0,
 		seen: c.Pass + c.Short + c.BadVersion + c.BadLength + c.BadGID + c.ForeignGroup + c.NoSocket + c.Redirected}
 	if n := a.Statistics; n != nil {
 		s.rx, s.tx = n.RxPackets, n.TxPackets
 		s.missed = n.RxDropped + n.RxMissedErrors + n.RxFifoErrors + n.RxOverErrors
 	}
+	// The queues' last: what was redirected before has come to them.
+	s.lanes = make([]lane, min(len(p.queues), bpf.CountedQueues))
+	for _, q := range p.queues {
+		n, err := q.sock.Statistics()
+		if err != nil {
+			return sample{}, err
+		}
+		l := &s.lanes[q.number%bpf.CountedQueues]
+		p.mu.Lock()
+		received := q.proof.received.look(q.rx.Filled())
+		p.mu.Unlock()
+		l.redirected = redirected[q.number%bpf.CountedQueues]
+		l.arrived += received + n.RxDropped + n.RxInvalid + n.RxRingFull + n.RxFillRingEmpty
+		l.completed += q.done.Filled()
+		l.held += q.held(p.info.BindMode == xdp.BindZeroCopy)
+	}
 	return s, nil
+}
+
+// held is how many descriptors have not left: those that the kernel has taken, and those that it does not take
+// although it has been told of them. That is at once in zero-copy mode, unless it asks to be told again, and in
+// copy mode when it was told since the last look, in vain.
+func (q *queue) held(zeroCopy bool) uint32 {
+	vain := q.vain.Load()
+	told := vain != q.vainBefore || zeroCopy && !q.tx.NeedWakeup()
+	q.vainBefore = vain
+	from := q.tx.Taken()
+	if told {
+		from = q.tx.Submitted()
+	}
+	// What was completed in between, or by a kernel that says late what it took, is not held.
+	return uint32(max(0, int32(from-q.done.Filled())))
+}
+
+// lane names the queues that the program counts as one.
+func (p *Port) lane(first int) string {
+	name := strconv.Itoa(first)
+	for n := first + bpf.CountedQueues; n < len(p.queues); n += bpf.CountedQueues {
+		name += fmt.Sprintf(" or %d", n)
+	}
+	return name
 }
 
 // neighbourHeard reports whether the kernel has heard from a neighbour behind the interface in the last

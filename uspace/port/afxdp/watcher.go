@@ -2,7 +2,8 @@ package afxdp
 
 // This file decides, from counters and time alone, whether an interface that a port is on still works: for
 // FUNet and for the kernel, whose frames come through the same queues. One side alone cannot
-// prove that it does where nothing is sent to it; it can tell three ways in which it does not.
+// prove that it does where nothing is sent to it; it can tell five ways in which it does not, two of them of
+// each queue.
 
 import "time"
 
@@ -14,6 +15,16 @@ type sample struct {
 	seen    uint64 // frames that the NIC program saw
 	sent    uint32 // frames, or parts of them, that the port handed to the kernel, modulo 2^32
 	carrier bool
+	lanes   []lane
+}
+
+// lane is what counters said of a queue, or of all those that the NIC program counts as one (bpf.CountedQueues).
+// They count from anywhere.
+type lane struct {
+	redirected uint64 // frames that the program handed to the socket
+	arrived    uint64 // frames, or parts of them, that came to it, and that it dropped and counted
+	completed  uint32 // frames, or parts, that have left
+	held       uint32 // that have not, although the kernel has them or is told to take them
 }
 
 // verdict is what a watcher found.
@@ -31,10 +42,16 @@ const (
 	// silent: a neighbour was heard a moment before the program was attached, since then the kernel
 	// sends and nothing at all comes back.
 	silent
+	// lost: the program handed frames to the socket of a queue and none came there: the kernel refused the
+	// redirect, because the frame's device or queue is not the socket's (that of a device below it).
+	lost
+	// stuck: the kernel has frames to send on a queue and sends none.
+	stuck
 )
 
 func (v verdict) String() string {
-	return [...]string{"nothing is wrong", "the program was not run", "the queue had no buffers", "nothing came back"}[v]
+	return [...]string{"nothing is wrong", "the program was not run", "the queue had no buffers", "nothing came back",
+		"frames did not come to the sockets", "frames did not leave"}[v]
 }
 
 const (
@@ -53,6 +70,9 @@ const (
 	unanswered = 4
 	// gap between two samples is too long to conclude anything: nobody looked, or the interface was down.
 	gap = 5 * time.Second
+	// stalled is for how long nothing of what is to be sent may leave. Flow control may stop a link for less, and
+	// the kernel resets a queue of a driver that has stopped after five seconds (dev_watchdog).
+	stalled = 6 * time.Second
 	// firstTime is how long after it began a silence can be the port's fault.
 	firstTime = 2 * time.Minute
 )
@@ -67,6 +87,52 @@ type watcher struct {
 	still       sample // the first that was settle later than saw; zero: there was none
 	proven      bool   // the program has seen a frame
 	reset       bool   // the link was down
+	lanes       []watchedLane
+	lane        int // that a verdict is about
+}
+
+// watchedLane is a queue as a watcher knows it.
+type watchedLane struct {
+	came   lane      // when something had come, or the first
+	astray time.Time // the first time after that when more was handed over; zero: there was none
+	left   lane      // when something had left, or nothing had to
+	leftAt time.Time
+}
+
+// begin forgets what was.
+func (l *watchedLane) begin(at time.Time, now lane) {
+	*l = watchedLane{came: now, left: now, leftAt: at}
+}
+
+// look takes what counters say of a queue and judges.
+func (l *watchedLane) look(at time.Time, now lane, carrier bool) verdict {
+	switch {
+	case now.arrived != l.came.arrived || now.redirected < l.came.redirected:
+		l.came, l.astray = now, time.Time{}
+	case l.astray.IsZero() && now.redirected > l.came.redirected:
+		l.astray = at // those that are on their way will have come at the next look
+	}
+	if !carrier || now.completed != l.left.completed || now.held < enough {
+		l.left, l.leftAt = now, at
+	}
+	switch {
+	case !l.astray.IsZero() && at.Sub(l.astray) >= unseen && now.redirected-l.came.redirected >= enough:
+		return lost
+	case at.Sub(l.leftAt) >= stalled:
+		return stuck
+	}
+	return sound
+}
+
+// lookAtLanes judges the queues, and remembers about which it did.
+func (w *watcher) lookAtLanes(s sample) verdict {
+	for i, now := range s.lanes {
+		if v := w.lanes[i].look(s.at, now, s.carrier); v != sound {
+			w.lane = i
+			return v
+		}
+	}
+	return sound
 }
 
 // look takes a sample and judges.
@@ -77,6 +143,10 @@ func (w *watcher) look(s sample) verdict {
 	}
 	if w.began.at.IsZero() || s.rx < w.last.rx || s.missed < w.last.missed || s.tx < w.last.tx { // the driver began to count anew
 		w.began, w.last, w.saw, w.heard, w.still = s, s, s, s, sample{}
+		w.lanes = make([]watchedLane, len(s.lanes))
+		for i, now := range s.lanes {
+			w.lanes[i].begin(s.at, now)
+		}
 		return sound
 	}
 	if s.seen != w.last.seen {
@@ -104,7 +174,7 @@ func (w *watcher) look(s sample) verdict {
 	case w.heardBefore && silence >= limit && s.at.Sub(w.began.at) <= firstTime && w.unanswered() >= unanswered:
 		return silent
 	}
-	return sound
+	return w.lookAtLanes(s)
 }
 
 // unanswered is how many frames the kernel sent since something was heard: those that the interface counted

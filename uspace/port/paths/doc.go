@@ -22,11 +22,12 @@
 //
 // # Rules
 //
-//   - A peer without route, source, neighbour or room for frames has no path; State says why.
+//   - A peer without route, source or neighbour has no path, nor has any where the interface's MTU is too small;
+//     State says why.
 //   - The source is the card's own address where the interface has it, else what the kernel chooses
 //     for the route.
-//   - A path whose MTU falls below what Need says is none: the card has composed frames as long as that, which it
-//     cannot cut any more.
+//   - How long packets a path takes is what somebody said, perhaps to nobody's good: it is told (Limits), and the card
+//     makes frames shorter and finds out itself (package engine, limit.go). No path is given up for it.
 //   - Sockets are opened by Open, in the network namespace of its thread. All methods may be called from any
 //     goroutine.
 package paths

@@ -46,7 +46,7 @@ type Config struct {
 	Port      uint16     // UDP
 	Local     netip.Addr // own address, as peers know it
 	Peers     []encap.Peer
-	// Least is the MTU in bytes below which a path is none.
+	// Least is the MTU in bytes that FUNet's shortest frames need.
 	Least int
 	// Tell takes a line when the way to a peer is lost or found; nil: nobody reads one.
 	Tell func(line string)
@@ -76,13 +76,16 @@ type Follower struct {
 	table  atomic.Pointer[encap.Table]
 	states atomic.Pointer[[]State]
 	own    func([]netip.Addr) error // tells the NIC program
-	told   []netip.Addr             // what it was told last
+	owned  []netip.Addr             // what it was told last
 	began  bool                     // to tell which ways there are not
 
 	mu    sync.Mutex // guards what follows
 	peers []encap.Peer
-	need  int // bytes of a frame
 	heard map[netip.Addr]heard
+	told  map[uint16]int // the last limit of a card
+	news  map[uint16]int // of them, those that nobody has taken yet
+
+	isNews atomic.Bool // news is not empty
 
 	wake chan struct{} // of one: something has changed
 	quit chan struct{}
@@ -102,7 +105,7 @@ func Open(c Config) (_ *Follower, err error) {
 	if c.Tell == nil {
 		c.Tell = func(string) {}
 	}
-	f := &Follower{c: c, peers: slices.Clone(c.Peers), heard: map[netip.Addr]heard{},
+	f := &Follower{c: c, peers: slices.Clone(c.Peers), heard: map[netip.Addr]heard{}, told: map[uint16]int{}, news: map[uint16]int{},
 		wake: make(chan struct{}, 1), quit: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -176,31 +179,60 @@ func (f *Follower) Fault(card uint16) error {
 	return nil
 }
 
-// Longest returns the length in bytes of the longest frame that all paths take which there are; at most most.
-func (f *Follower) Longest(most int) int {
-	for _, s := range f.States() {
-		if s.Missing == "" {
-			most = min(most, s.MTU-encap.Overhead(f.c.Local)+ethernetSize)
+// Limit is how long the frames to a card may be, in bytes, as far as the kernel knows: routers say so to anybody's packets, and
+// anybody can say it in their name.
+type Limit struct {
+	Card  uint16
+	Frame int
+}
+
+// Limits returns what has changed since the last call, and costs next to nothing when that is nothing. At the first call
+// it is what the kernel knew of all cards that there was a path to. Limits are never below Config.Least.
+func (f *Follower) Limits() (changed []Limit) {
+	if !f.isNews.Load() {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for card, frame := range f.news {
+		changed = append(changed, Limit{card, frame})
+	}
+	clear(f.news)
+	f.isNews.Store(false)
+	return changed
+}
+
+// Remind has the next call of Limits return those of all cards: the caller knows cards now that it did not know before.
+func (f *Follower) Remind() {
+	f.mu.Lock()
+	clear(f.told)
+	f.mu.Unlock()
+	f.limit(f.States())
+}
+
+// limit notes how long frames on the paths may be.
+func (f *Follower) limit(states []State) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range states {
+		s := &states[i]
+		frame := max(s.MTU, f.c.Least) - encap.Overhead(f.c.Local) + ethernetSize
+		if s.Missing == "" && f.told[s.Card] != frame {
+			f.told[s.Card], f.news[s.Card] = frame, frame
 		}
 	}
-	return most
+	f.isNews.Store(len(f.news) > 0)
 }
 
 const ethernetSize = 14
-
-// Need says how long the frames are that the card composes.
-func (f *Follower) Need(frame int) {
-	f.mu.Lock()
-	f.need = frame
-	f.mu.Unlock()
-	f.changed()
-}
 
 // SetPeers replaces the peers.
 func (f *Follower) SetPeers(peers []encap.Peer) {
 	f.mu.Lock()
 	f.peers = slices.Clone(peers)
 	clear(f.heard) // also of those who are no peers any more
+	clear(f.told)  // a card that is elsewhere now knows nothing of the way there
+	clear(f.news)
 	f.mu.Unlock()
 	f.changed()
 }

@@ -40,7 +40,7 @@ type link struct {
 // round asks for everything, publishes a table and tells what changed.
 func (f *Follower) round() (round, error) {
 	f.mu.Lock()
-	peers, need := f.peers, f.need
+	peers := f.peers
 	f.mu.Unlock()
 	l, all, err := f.ask()
 	if err != nil {
@@ -54,7 +54,7 @@ func (f *Follower) round() (round, error) {
 		s.Card, s.Address = p.Card, p.Address.String()
 		s.Heard = f.heardOf(p.Address)
 		entries[i].Peer = p
-		path, err := f.way(l, p.Address, need, s)
+		path, err := f.way(l, p.Address, s)
 		if err != nil {
 			s.Missing = err.Error()
 			if errors.Is(err, errUnresolved) {
@@ -65,6 +65,7 @@ func (f *Follower) round() (round, error) {
 		r.gateways = r.gateways || s.Gateway != ""
 	}
 	f.table.Store(encap.NewTable(f.c.Port, entries))
+	f.limit(r.states)
 	f.publish(r.states)
 	return r, f.tellOwn(l, r.local)
 }
@@ -104,13 +105,13 @@ func (f *Follower) tellOwn(l *link, local bool) error {
 		own = append(slices.Clone(own), f.c.Local)
 	}
 	slices.SortFunc(own, netip.Addr.Compare)
-	if f.told != nil && slices.Equal(own, f.told) {
+	if f.owned != nil && slices.Equal(own, f.owned) {
 		return nil
 	}
 	if err := f.own(own); err != nil {
 		return err
 	}
-	f.told = own
+	f.owned = own
 	return nil
 }
 
@@ -163,7 +164,7 @@ func address(ip net.IP) (netip.Addr, bool) {
 var errUnresolved = errors.New("not resolved")
 
 // way finds the path to an address, and notes what it found. The errors are for people.
-func (f *Follower) way(l *link, to netip.Addr, need int, s *State) (*encap.Path, error) {
+func (f *Follower) way(l *link, to netip.Addr, s *State) (*encap.Path, error) {
 	route, err := f.route(l, to)
 	if err != nil {
 		return nil, err
@@ -188,18 +189,14 @@ func (f *Follower) way(l *link, to netip.Addr, need int, s *State) (*encap.Path,
 		return nil, err
 	}
 	s.MAC = net.HardwareAddr(mac[:]).String()
-	if s.MTU < f.c.Least {
-		return nil, fmt.Errorf("the path's MTU is %d bytes, FUNet needs %d; see `ip route get %v`, or raise it on the way", s.MTU, f.c.Least, to)
+	if l.mtu < f.c.Least {
+		return nil, fmt.Errorf("the MTU of %s is %d bytes, FUNet needs %d; `ip link set %[1]s mtu 1500` mends it", f.c.Interface, l.mtu, f.c.Least)
 	}
-	p, err := encap.NewPath(encap.Route{Source: source, Destination: to, From: l.mac, To: mac, Port: f.c.Port, MTU: s.MTU})
-	if err != nil {
-		return nil, err
+	if s.MTU < f.c.Least && s.Heard == "" {
+		s.Heard = fmt.Sprintf("the path's MTU is said to be %d bytes, FUNet needs %d; see `ip route get %v`, or raise it on the way", s.MTU, f.c.Least, to)
 	}
-	if p.Longest() < need {
-		return nil, fmt.Errorf("the path's MTU has become %d bytes, and this card began with frames for %d; start it again, or raise the MTU on the way",
-			s.MTU, need-ethernetSize+encap.Overhead(to))
-	}
-	return p, nil
+	// How long packets may be is for the card to find out: what the kernel heard may be forged.
+	return encap.NewPath(encap.Route{Source: source, Destination: to, From: l.mac, To: mac, Port: f.c.Port, MTU: l.mtu})
 }
 
 // gatewayOf returns the next hop of a route that has one.

@@ -1,0 +1,58 @@
+package daemon
+
+// This file is what is remembered of jobs that have ended, so that a process which attaches too late hears why and not
+// only that there is no such group. Only who shows the job's token hears it. What is remembered is bounded, by
+// account and altogether; when that is full, the oldest goes of the account that has most.
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/funet/funet/uspace/attach"
+)
+
+const (
+	mostEndedOf = 16  // of an account
+	mostEnded   = 512 // of all
+)
+
+// endedJob is what is left of a job.
+type endedJob struct {
+	account uint32
+	gid     uint16
+	token   attach.Token
+	why     string
+}
+
+// endedJobs are in the order of their ends.
+type endedJobs []endedJob
+
+// add remembers a job.
+func (e *endedJobs) add(j endedJob) {
+	of := map[uint32]int{}
+	for _, other := range *e {
+		of[other.account]++
+	}
+	full := func(account uint32) bool { return account == j.account }
+	if of[j.account] < mostEndedOf {
+		most := 0
+		for _, n := range of {
+			most = max(most, n)
+		}
+		full = func(account uint32) bool { return len(*e) >= mostEnded && of[account] == most }
+	}
+	if i := slices.IndexFunc(*e, func(other endedJob) bool { return full(other.account) }); i >= 0 {
+		*e = slices.Delete(*e, i, i+1)
+	}
+	*e = append(*e, j)
+}
+
+// refusal is the error for who wants to attach to a group that is not there: attach.ErrGroup.
+func (e endedJobs) refusal(gid uint16, token attach.Token) error {
+	for _, j := range slices.Backward(e) {
+		if j.gid == gid && j.token.Equal(token) {
+			return fmt.Errorf("its job has ended: %s: %w", j.why, attach.ErrGroup)
+		}
+	}
+	return attach.ErrGroup
+}

@@ -1,0 +1,108 @@
+package daemon
+
+// This file is how a daemon knows which node of its peers file it is, if nobody says: by the addresses that the
+// interfaces of its network namespace have. So all hosts can have the same configuration.
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/funet/funet/ctl/cluster"
+)
+
+// local is an interface of this network namespace.
+type local struct {
+	name      string
+	mac       net.HardwareAddr
+	addresses []netip.Addr
+}
+
+// locals lists the interfaces, without those that carry only packets of this host.
+func locals() (all []local, err error) {
+	list, err := net.Interfaces()
+	if err != nil {
+		return nil, fmt.Errorf("listing the interfaces: %w", err)
+	}
+	for _, i := range list {
+		if i.Flags&net.FlagLoopback != 0 {
+			continue
+		}
+		addresses, err := i.Addrs()
+		if err != nil {
+			continue // it went away
+		}
+		l := local{name: i.Name, mac: i.HardwareAddr}
+		for _, a := range addresses {
+			if p, err := netip.ParsePrefix(a.String()); err == nil {
+				l.addresses = append(l.addresses, p.Addr().Unmap())
+			}
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// has reports whether the interface has a node's address, of the kind that counts in a file.
+func (l *local) has(f *cluster.File, p *cluster.Peer) bool {
+	if p.Absent {
+		return false
+	}
+	if f.Encap == cluster.UDP {
+		return slices.Contains(l.addresses, p.Address)
+	}
+	return len(p.MAC) > 0 && slices.Equal(l.mac, p.MAC)
+}
+
+// findSelf finds Card, if FindCard says so.
+func (c *Config) findSelf() error {
+	if !c.FindCard {
+		return nil
+	}
+	all, err := locals()
+	if err != nil {
+		return err
+	}
+	f := *c.Peers
+	if c.Encap != nil {
+		f.Encap = *c.Encap
+	}
+	var mine []uint16
+	for _, p := range f.Peers {
+		if slices.ContainsFunc(all, func(l local) bool { return l.has(&f, &p) }) {
+			mine = append(mine, p.Node)
+		}
+	}
+	switch len(mine) {
+	case 0:
+		return fmt.Errorf("no interface of this host has an address of the peers file, so none of its %d nodes is this host; `funid peer` prints what to write there: %w", len(f.Peers), ErrConfig)
+	case 1:
+		c.Card, c.FindCard = mine[0], false
+		return nil
+	}
+	return fmt.Errorf("this host has the addresses of nodes %v of the peers file; say which it is, such as card: %d: %w", mine, mine[0], ErrConfig)
+}
+
+// interfaceOf returns the interface of this host that has a node's address, none if there is none. Where several have
+// the same MAC address, as a bond and those in it have, it is an error.
+func interfaceOf(f *cluster.File, p *cluster.Peer) ([]string, error) {
+	if p.Iface != "" {
+		return []string{p.Iface}, nil
+	}
+	all, err := locals()
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, l := range all {
+		if l.has(f, p) {
+			names = append(names, l.name)
+		}
+	}
+	if len(names) > 1 {
+		return nil, fmt.Errorf("%s all have %s", strings.Join(names, ", "), where(f, p))
+	}
+	return names, nil
+}

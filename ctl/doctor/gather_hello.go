@@ -1,0 +1,83 @@
+package doctor
+
+// This file asks a peer's card through the daemon of this host.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/doctor/probe"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// hello has the daemon ask the card that has the address.
+func (d *Daemon) hello(ctx context.Context, p *Peer) *Hello {
+	h := &Hello{}
+	m := daemon.Command{Do: "hello"}
+	switch {
+	case p.Node >= 0:
+		card := uint16(p.Node)
+		m.Card = &card
+	case p.MAC != nil:
+		m.Address = p.MAC.String()
+	case p.Addr.IsValid():
+		m.Address = p.Addr.String()
+	}
+	err := d.command(ctx, m, &h.HelloAnswer)
+	if errors.Is(err, attach.ErrRoute) && p.MAC == nil && p.Neighbour != nil && p.Node < 0 { // by its Ethernet address
+		m.Address = p.Neighbour.String()
+		err = d.command(ctx, m, &h.HelloAnswer)
+	}
+	switch {
+	case errors.Is(err, attach.ErrRoute):
+		h.Err = "funid of this host knows no card there"
+	case err != nil:
+		h.Err = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	return h
+}
+
+// passes notes that what a peer has answered has passed, there and back.
+func (p *Peer) passes() {
+	by := probe.Ethernet
+	if p.Datagrams {
+		by = probe.UDP
+	}
+	if p.Hello.Answered && p.Result != nil {
+		p.Result.There[by][probe.Short], p.Result.Back[by][probe.Short] = probe.Yes, probe.Yes
+	}
+}
+
+// command asks the daemon for what an administrator may.
+func (d *Daemon) command(ctx context.Context, m daemon.Command, answer any) error {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	message, err := attach.EncodeBody(attach.KindAdmin, body)
+	if err != nil {
+		return err
+	}
+	c, err := attach.Dial(ctx, d.Socket, daemonPatience)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
+	if err := c.SetDeadline(time.Now().Add(2 * daemonPatience)); err != nil {
+		return err
+	}
+	sent := attach.Send(c, message)
+	got, _, err := attach.Receive(c, make([]byte, attach.MaxMessage), 0)
+	if err != nil {
+		return errors.Join(sent, err)
+	}
+	if body, err = attach.DecodeBody(got, attach.KindAdmin|attach.AnswerBit); err != nil {
+		return err
+	}
+	return json.Unmarshal(body, answer)
+}

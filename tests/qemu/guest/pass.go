@@ -1,0 +1,70 @@
+package guest
+
+// This file is `guest pass INTERFACE MODE` and `guest unpass INTERFACE`: an XDP program that does nothing but
+// let frames pass, so that what a driver's XDP mode costs the kernel's own traffic can be told from what
+// FUNet costs it.
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+)
+
+// pinned is where the attachment stays when the process has ended.
+func pinned(name string) string { return filepath.Join("/sys/fs/bpf", "pass-"+name) }
+
+// xdpPass is XDP_PASS of linux/bpf.h.
+const xdpPass = 2
+
+// pass attaches the program in a mode, native or generic, and waits until the link is there: some drivers
+// reset it.
+func pass(args []string) error {
+	if len(args) != 2 {
+		return errors.New("name the interface and the mode")
+	}
+	modes := map[string]link.XDPAttachFlags{"native": link.XDPDriverMode, "generic": link.XDPGenericMode}
+	mode, ok := modes[args[1]]
+	if !ok {
+		return fmt.Errorf("mode %q: use native or generic", args[1])
+	}
+	nic, err := netlink.LinkByName(args[0])
+	if err != nil {
+		return err
+	}
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "pass", Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, xdpPass), asm.Return()}})
+	if err != nil {
+		return fmt.Errorf("loading a program: %w", err)
+	}
+	defer p.Close()
+	l, err := link.AttachXDP(link.XDPOptions{Program: p, Interface: nic.Attrs().Index, Flags: mode})
+	if err != nil {
+		return fmt.Errorf("attaching a program to %s, %s: %w", args[0], args[1], err)
+	}
+	defer l.Close()
+	if err := l.Pin(pinned(args[0])); err != nil {
+		return err
+	}
+	return waitForLink(args[0], time.Now().Add(carrierDeadline))
+}
+
+// unpass detaches it and waits for the link.
+func unpass(args []string) error {
+	if len(args) != 1 {
+		return errors.New("name the interface")
+	}
+	l, err := link.LoadPinnedLink(pinned(args[0]), nil)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if err := errors.Join(l.Detach(), l.Unpin()); err != nil { // the kernel may put off what Unpin alone ends
+		return err
+	}
+	return waitForLink(args[0], time.Now().Add(carrierDeadline))
+}

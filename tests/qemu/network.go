@@ -1,0 +1,191 @@
+package main
+
+// This file is the network of guests whose NICs have several queues. A pair of datagram sockets has one;
+// several need taps (Linux, Documentation/networking/tuntap.rst), and these a network namespace, where a
+// bridge joins them.
+//
+// A process of its own makes them, in namespaces that begin and end with it, and hands the taps over; it needs no
+// privilege where the kernel lets everybody have a user namespace, and /dev/net/tun be opened. The
+// network namespace lives for as long as one of the taps is open, so nothing is left over.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// networkName is what the process is called, as its first argument.
+const networkName = "qemu-network"
+
+// networkDeadline bounds its life.
+const networkDeadline = 30 * time.Second
+
+// errNetwork: no taps are to be had.
+var errNetwork = errors.New("taps")
+
+// network is what guests' NICs are joined by: the descriptors of each guest's queues.
+type network [2][]*os.File
+
+func (n network) close() {
+	for _, files := range n {
+		for _, f := range files {
+			f.Close()
+		}
+	}
+}
+
+// newNetwork makes a network for NICs with so many queues.
+func newNetwork(ctx context.Context, k *keeper, queues int) (n network, err error) {
+	if queues == 1 {
+		return pairOfSockets()
+	}
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return n, fmt.Errorf("making a network: %w", err)
+	}
+	here, there := ends[0], os.NewFile(uintptr(ends[1]), "rig")
+	defer unix.Close(here)
+	defer there.Close()
+	limited, cancel := context.WithTimeout(ctx, networkDeadline)
+	defer cancel()
+	var complaints strings.Builder
+	cmd := exec.CommandContext(limited, "/proc/self/exe", fmt.Sprint(queues))
+	cmd.Args[0] = networkName
+	cmd.ExtraFiles = []*os.File{there}
+	cmd.Stderr = &complaints
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
+	if uid := os.Geteuid(); uid != 0 {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}}
+	}
+	if err := k.start(cmd); err != nil {
+		return n, fmt.Errorf("%w for several queues: %w; as root it may be possible", errNetwork, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		return n, fmt.Errorf("%w for several queues: %s (%w); as root it may be possible", errNetwork, strings.TrimSpace(complaints.String()), err)
+	}
+	for host := range n {
+		if n[host], err = receiveFiles(here, queues); err != nil {
+			n.close()
+			return n, fmt.Errorf("%w for several queues: %w", errNetwork, err)
+		}
+	}
+	return n, nil
+}
+
+// pairOfSockets is a network for NICs of one queue.
+func pairOfSockets() (n network, err error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return n, fmt.Errorf("making a network: %w", err)
+	}
+	for host, fd := range ends {
+		n[host] = []*os.File{os.NewFile(uintptr(fd), "network")}
+	}
+	return n, nil
+}
+
+// makeNetwork is what the process does, if this is one. It does not return then.
+func makeNetwork() {
+	if os.Args[0] != networkName {
+		return
+	}
+	queues := 0
+	_, err := fmt.Sscan(strings.Join(os.Args[1:], " "), &queues)
+	if err == nil {
+		err = handOver(queues, 3)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, strings.ReplaceAll(err.Error(), "\n", "; "))
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// handOver makes a bridge with two taps and sends the descriptors of each through a socket.
+func handOver(queues, to int) error {
+	// The bridge has no business with what the guests say to each other.
+	_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0) // else it says a few words itself
+	snooping := false
+	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "bridge"}, MulticastSnooping: &snooping}
+	if err := netlink.LinkAdd(bridge); err != nil {
+		return fmt.Errorf("making a bridge: %w", err)
+	}
+	if err := netlink.LinkSetUp(bridge); err != nil {
+		return fmt.Errorf("setting the bridge up: %w", err)
+	}
+	for host := range 2 {
+		name := fmt.Sprintf("tap%d", host)
+		fds, err := openTap(name, queues)
+		if err != nil {
+			return err
+		}
+		tap, err := netlink.LinkByName(name)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(netlink.LinkSetMaster(tap, bridge), netlink.LinkSetUp(tap)); err != nil {
+			return fmt.Errorf("joining %s to the bridge: %w", name, err)
+		}
+		if err := unix.Sendmsg(to, []byte{0}, unix.UnixRights(fds...), nil, 0); err != nil {
+			return fmt.Errorf("handing %s over: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// openTap makes a tap and returns a descriptor for each of its queues.
+func openTap(name string, queues int) (fds []int, err error) {
+	for range queues {
+		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, fmt.Errorf("opening /dev/net/tun: %w", err)
+		}
+		q, err := unix.NewIfreq(name)
+		if err != nil {
+			return nil, err
+		}
+		q.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR | unix.IFF_MULTI_QUEUE)
+		if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, q); err != nil {
+			return nil, fmt.Errorf("making %s: %w", name, err)
+		}
+		fds = append(fds, fd)
+	}
+	return fds, nil
+}
+
+// receiveFiles takes so many descriptors from a socket.
+func receiveFiles(from, n int) (files []*os.File, err error) {
+	var one [1]byte
+	control := make([]byte, unix.CmsgSpace(4*n))
+	_, size, _, _, err := unix.Recvmsg(from, one[:], control, unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(control[:size])
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return files, err
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "tap"))
+		}
+	}
+	if len(files) != n {
+		return files, fmt.Errorf("%d queues came, not %d", len(files), n)
+	}
+	return files, nil
+}

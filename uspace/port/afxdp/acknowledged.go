@@ -1,0 +1,80 @@
+package afxdp
+
+// This file finds out by the frames themselves that a peer got what left on a queue: one frame with packets is
+// remembered for each queue that is not proven, until the peer acknowledges it. So every queue that
+// carries something is proven within a round trip, and from then on nothing is looked at any more. For
+// the others there are frames that ask (SendOn).
+//
+// Frames are not verified here: whoever can forge one can make a queue seem to work that does not, and nothing else.
+
+import (
+	"encoding/binary"
+
+	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// Offsets in a frame; see package arctic.
+const (
+	versionOffset      = arctic.EthernetSize
+	packetsOffset      = 28
+	sourceIncarnation  = 32
+	destinationIncarn  = 36
+	sequenceOffset     = 40
+	requestAckOffset   = 44
+	replyAckOffset     = 56
+	acknowledgedHeader = replyAckOffset + 4
+	// another is after how many frames of a queue another one is remembered: the peer of the first
+	// may be gone.
+	another = 4096
+)
+
+// remembered is a frame that was sent on a queue.
+type remembered struct {
+	under       bool
+	after       int    // frames committed since
+	cards       uint32 // as the answer has them: the peer is the source
+	incarnation uint32
+	sequence    uint32
+	ack         int // offset of the acknowledgment in the answer
+}
+
+// remember notes a frame that is committed on the queue, unless another one is waited for.
+func (p *Port) remember(q *queue, frame []byte) {
+	r := &q.remembered
+	if len(frame) > versionOffset && frame[versionOffset] == bpf.VersionHello {
+		return // which has its answer, and no acknowledgment
+	}
+	if r.after++; r.under && r.after < another || len(frame) < acknowledgedHeader || frame[packetsOffset] == 0 {
+		return
+	}
+	if !r.under {
+		p.waited++
+	}
+	*r = remembered{under: true, incarnation: binary.LittleEndian.Uint32(frame[sourceIncarnation:]), sequence: binary.LittleEndian.Uint32(frame[sequenceOffset:]), ack: requestAckOffset}
+	cards := binary.LittleEndian.Uint32(frame[cardsOffset:])
+	r.cards = cards>>16 | cards<<16
+	if frame[flagsOffset]&levelBit != 0 {
+		r.ack = replyAckOffset
+	}
+}
+
+// acknowledged looks in received frames for acknowledgments of remembered ones.
+func (p *Port) acknowledged(frames [][]byte) {
+	for _, f := range frames {
+		if len(f) < acknowledgedHeader || f[versionOffset] == bpf.VersionHello {
+			continue
+		}
+		cards, to := binary.LittleEndian.Uint32(f[cardsOffset:]), binary.LittleEndian.Uint32(f[destinationIncarn:])
+		for _, q := range p.sends {
+			r := &q.remembered
+			if !r.under || r.cards != cards || r.incarnation != to || int32(binary.LittleEndian.Uint32(f[r.ack:])-r.sequence) <= 0 {
+				continue
+			}
+			r.under = false
+			q.heard = true
+			p.waited--
+			p.Answered(q.number)
+		}
+	}
+}

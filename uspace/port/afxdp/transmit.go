@@ -1,0 +1,198 @@
+package afxdp
+
+// This file sends, on all queues of the interface.
+//
+// Commit chooses the queue by what the frame is a part of: a pair of cards and a level, whose frames have one series
+// of sequence numbers. They leave on one queue, so none overtakes another, and with datagrams they have one
+// source port (package encap), so that routers and the receiving NIC keep their order, too. Flush
+// kicks each queue that has committed frames.
+//
+// The frames to send are one pool for all queues, and Reserve, which comes before the queue is known, returns nil
+// only when all of it is under way. So each tx ring must have room whatever the others hold. The kernel
+// says late what it took: it stores its index when it has taken all that it knew of. So between that index and ours
+// there are at most the pool's frames that it knew of then, which may be sent meanwhile, and those that
+// were committed since, at most the pool again: a tx ring has twice as many slots as the pool has frames. The
+// completion ring returns only what is under way, so there as many slots as frames are enough.
+//
+// A queue that does not send keeps the frames that are on it, and in the end all of the pool, which Watch finds out
+// (watcher.go).
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/xdp"
+)
+
+// Reserve returns a transmit frame, or nil while all are under way.
+func (p *Port) Reserve() []byte {
+	if p.reserved == nil {
+		if p.slabs != nil {
+			return p.reserveSlab()
+		}
+		at, ok := p.free.Get()
+		if !ok {
+			if p.reap(); p.free.Len() == 0 {
+				return nil
+			}
+			at, _ = p.free.Get()
+		}
+		p.at = at
+		p.reserved = p.umem.Frame(at)[p.room:][:p.frameMax]
+	}
+	return p.reserved
+}
+
+// Commit puts the reserved frame on the tx ring of its queue. A frame to which there is no path is not sent, and what
+// is reserved stays so.
+func (p *Port) Commit(n int) { p.commit(p.queueOf(p.reserved[:n]), n) }
+
+// Offsets in a frame; see package arctic.
+const (
+	flagsOffset = arctic.EthernetSize + 1
+	cardsOffset = 24 // source card and destination card
+	cardsEnd    = cardsOffset + 4
+	levelBit    = 1
+)
+
+// queueOf chooses the queue that a frame leaves on. A card's peers take turns, and so do the levels of each, also as
+// the peers see it: the sum is as even at the receiving card, to whose queues some interfaces (veth) bring
+// a frame by the number of the queue that it left on.
+func (p *Port) queueOf(frame []byte) *queue {
+	if len(p.sends) == 1 || len(frame) < cardsEnd {
+		return p.sends[0]
+	}
+	cards := binary.LittleEndian.Uint32(frame[cardsOffset:])
+	flow := cards>>16 + cards&0xffff + uint32(frame[flagsOffset]&levelBit)
+	return p.sends[flow%uint32(len(p.sends))]
+}
+
+// commit puts the reserved frame of n bytes on the tx ring of a queue, or reports that it cannot be sent.
+func (p *Port) commit(q *queue, n int) bool {
+	start, end := 0, n
+	if !q.heard {
+		p.remember(q, p.reserved[:n])
+	}
+	if p.udp != nil {
+		var ok bool
+		if start, end, ok = p.udp.wrap(p.umem.Span(p.at, p.room+n), n); !ok {
+			return false
+		}
+	}
+	// There is room; only a kernel in error says otherwise, and then the frame is lost as on any network.
+	if p.slabs != nil {
+		if !p.commitChain(q, start, end) {
+			return false
+		}
+	} else {
+		if q.tx.Reserve(q.committed+1) <= q.committed {
+			return false
+		}
+		q.tx.Set(q.committed, xdp.Desc{Addr: p.at + uint64(start), Len: uint32(end - start)})
+		q.committed++
+	}
+	if !q.busy {
+		q.busy = true
+		p.busy = append(p.busy, q)
+	}
+	p.flush = true
+	p.reserved = nil
+	return true
+}
+
+// Flush hands committed frames to the kernel and has it send them.
+func (p *Port) Flush() {
+	if !p.flush {
+		return
+	}
+	p.flush = false
+	for _, q := range p.busy {
+		if q.committed == 0 && !q.unsent {
+			continue
+		}
+		if q.committed > 0 {
+			q.under += q.committed
+			q.tx.Submit(q.committed)
+			q.committed = 0
+		}
+		if q.kickErr = q.sock.Kick(); q.kickErr == xdp.ErrTxPending {
+			q.vain.Add(1)
+		}
+		// A NIC that sends zero-copy may stop before the end of the ring, and asks then.
+		q.unsent = q.kickErr != nil || p.info.BindMode == xdp.BindZeroCopy && q.tx.Len() > 0
+		p.flush = p.flush || q.unsent
+	}
+	p.reap()
+}
+
+// reap takes back frames that have been sent.
+func (p *Port) reap() {
+	still := p.busy[:0]
+	for _, q := range p.busy {
+		for n := q.done.Peek(txFrames); n > 0; n = q.done.Peek(txFrames) {
+			if p.slabs != nil {
+				for i := range n {
+					p.slabs.put(q.done.At(i))
+				}
+			} else {
+				for i := range n {
+					p.free.Put(q.done.At(i))
+				}
+			}
+			q.done.Release(n)
+			q.under -= min(n, q.under)
+		}
+		if q.busy = q.under > 0 || q.committed > 0 || q.unsent; q.busy {
+			still = append(still, q)
+		}
+	}
+	p.busy = still
+}
+
+// submitted is how many descriptors the kernel was told of, on all queues, modulo 2^32.
+func (p *Port) submitted() (n uint32) {
+	for _, q := range p.queues {
+		n += q.tx.Submitted()
+	}
+	return n
+}
+
+const (
+	// drainTime bounds the wait of Close for frames to leave: many times what a NIC takes for a full
+	// ring, so only one without a carrier, or that is being reset, reaches it.
+	drainTime = 200 * time.Millisecond
+	drainStep = 100 * time.Microsecond
+)
+
+// drain has everything leave that was committed. In copy mode a frame is safe when the kernel has
+// taken it off the tx ring; in zero-copy mode the NIC reads it from the UMEM, so only its
+// completion says that it has left.
+func (p *Port) drain() {
+	if len(p.queues) == 0 {
+		return
+	}
+	for end := time.Now().Add(p.drainTime); ; time.Sleep(drainStep) {
+		p.Flush()
+		p.reap()
+		left := p.flush || p.info.BindMode == xdp.BindZeroCopy && p.underWay() > 0
+		if !left || errors.Is(p.Err(), xdp.ErrNoInterface) || time.Now().After(end) {
+			return
+		}
+	}
+}
+
+// underWay is how many frames, or slabs, are not free, but for one that is reserved.
+func (p *Port) underWay() int {
+	n := int(p.sizes.txFrames / p.sizes.txParts)
+	if p.slabs != nil {
+		n -= len(p.slabs.free)
+	} else {
+		n -= p.free.Len()
+	}
+	if p.reserved != nil {
+		n--
+	}
+	return n
+}
