@@ -71,7 +71,7 @@ mount -t overlay overlay -o lowerdir=/etc,upperdir=%[1]s/upper,workdir=%[1]s/wor
 
 // on returns a command line of a shell on the host.
 func (h *realHost) on(line string) *exec.Cmd {
-	cmd := exec.Command("nsenter", "--target", fmt.Sprint(h.pid), "--mount", "--net", "--wdns=/", "sh", "-c", line)
+	cmd := exec.Command("nsenter", "--target", fmt.Sprint(h.pid), "--mount", "--net", "sh", "-c", "cd /; "+line)
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(command)+":"+os.Getenv("PATH"))
 	return cmd
 }
@@ -162,7 +162,7 @@ func TestTwoHostsInSteps(t *testing.T) {
 
 			dir := filepath.Dir(file(t, ""))
 			script := fmt.Sprintf("#!/bin/sh\nuntil [ \"$1\" = -- ]; do shift; done; shift\ncase $1 in a) pid=%d;; b) pid=%d;; *) exit 255; esac; shift\n"+
-				"PATH=%s:$PATH exec nsenter --target $pid --mount --net --wdns=/ --setuid 65534 --setgid 65534 sh -c \"$*\"\n", hosts[0].pid, hosts[1].pid, filepath.Dir(command))
+				"PATH=%s:$PATH exec nsenter --target $pid --mount --net --setuid 65534 --setgid 65534 sh -c \"cd /; $*\"\n", hosts[0].pid, hosts[1].pid, filepath.Dir(command))
 			if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755); err != nil {
 				t.Fatal(err)
 			}

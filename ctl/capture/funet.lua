@@ -5,6 +5,8 @@
 local funet = Proto("funet", "FUNet")
 
 local HEADER, REJECT, PACKET, WORD = 66, 16, 12, 4 -- bytes, without the Ethernet header
+local HELLO = 106 -- package uspace/port/hello draws it
+local hellos = { "question", "answer", "announcement", "goodbye" }
 local MOST_PACKETS, MOST_REJECTS, MOST_WORDS = 64, 32, 21
 
 local levels = { [0] = "request", [1] = "reply" }
@@ -217,6 +219,13 @@ function funet.dissector(tvb, pinfo, root)
 	if version == 0 then
 		pinfo.cols.info = "Probe of funet doctor"
 		tree:add(f.probe, tvb(1))
+		return tvb:len()
+	end
+	if version == 255 and tvb:len() >= HELLO then
+		pinfo.cols.info = "Hello: " .. (hellos[tvb(4, 1):uint()] or "unknown") .. ", card " .. tvb(10, 2):le_uint() .. " of " .. tvb(74, 32):stringz()
+		tree:add_le(f.length, tvb(2, 2))
+		tree:add_le(f.source_card, tvb(10, 2))
+		tree:add_le(f.destination_card, tvb(12, 2))
 		return tvb:len()
 	end
 	if version ~= 4 then

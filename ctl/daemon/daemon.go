@@ -197,6 +197,7 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	}
 	go d.followSubordinates(d.followed)
 	d.follower.follow()
+	go d.introduce()
 	go d.followPeers()
 	var watching sync.WaitGroup
 	if d.memory.kind == WatchedMemory {

@@ -383,7 +383,7 @@ func TestManyInterfaceChanges(t *testing.T) {
 			b.change(0, labInterface, netlink.LinkSetUp)
 		},
 		func() {
-			b.change(1, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, mtu-1) })
+			b.change(1, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, arctic.MinMTU-1) })
 			awaitLink(t, daemons[1], daemon.LinkMTU)
 			b.change(1, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, mtu) })
 		},

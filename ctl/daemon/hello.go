@@ -213,8 +213,11 @@ func (d *Daemon) helloStatus() HelloStatus {
 
 // HelloAnswer is the answer to hello.
 type HelloAnswer struct {
-	Card     uint16 `json:"card"` // that was asked
-	Answered bool   `json:"answered"`
+	Card      uint16 `json:"card"`      // that was asked
+	Address   string `json:"address"`   // Ethernet or IP, where this host has it
+	Interface string `json:"interface"` // of this host, that leads there
+	Encap     string `json:"encap"`
+	Answered  bool   `json:"answered"`
 	// What follows is of one that has answered.
 	RoundTrip   float64 `json:"round_trip_us"`
 	Tries       int     `json:"tries"`
@@ -234,7 +237,7 @@ func (d *Daemon) hello(m *Command) (*HelloAnswer, error) {
 	if (m.Card == nil) == (m.Address == "") {
 		return nil, fmt.Errorf("which card? say card, or address: %w", attach.ErrCommand)
 	}
-	a := &HelloAnswer{Own: d.cfg.Discover, Faults: []string{}}
+	a := &HelloAnswer{Own: d.cfg.Discover, Encap: d.cfg.Peers.Encap.String(), Faults: []string{}}
 	if m.Card != nil {
 		a.Card = *m.Card
 	} else {
@@ -253,6 +256,10 @@ func (d *Daemon) hello(m *Command) (*HelloAnswer, error) {
 			refused = fmt.Errorf("card %d: %w", a.Card, attach.ErrRoute)
 			return
 		}
+		if peers := d.peers.Load(); present(peers, int(a.Card)) != nil {
+			a.Address = where(peers, present(peers, int(a.Card)))
+		}
+		a.Interface = d.links[p.Port].state().Interface
 		refused = d.loop.hello.Ask(d.loop.clock(), p.Port, p.Address, a.Card, func(r hello.Reply) { replied <- r })
 		if errors.Is(refused, hello.ErrBusy) {
 			refused = fmt.Errorf("%w: %w", refused, attach.ErrBusy)

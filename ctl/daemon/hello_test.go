@@ -291,6 +291,7 @@ func TestDiscoveryRefused(t *testing.T) {
 		"on a segment only":        {Discover: "lab", Interfaces: []string{"x"}, Encap: &udp},
 		"no interface":             {Discover: "lab"},
 		"no peers":                 {Interfaces: []string{"x"}},
+		"say which card":           {Discover: "lab", FindCard: true, Interfaces: []string{"x"}},
 	} {
 		err := c.Check()
 		wantError(t, err, daemon.ErrConfig)

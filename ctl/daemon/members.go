@@ -50,6 +50,29 @@ func (d *Daemon) followPeers() {
 	}
 }
 
+// introductions are when the daemon introduces itself to peers that it has not met yet: at its start, and again in case
+// the way there was not known then, or the greeting was lost.
+var introductions = []time.Duration{0, time.Second, 4 * time.Second}
+
+// introduce tells peers that knew a daemon before this one, which was killed, that it is another
+// (engine.Card.Introduce): jobs that are made from now on do not hear of it.
+func (d *Daemon) introduce() {
+	for _, after := range introductions {
+		if after > 0 && !d.sleep(after) {
+			return
+		}
+		for at := 0; at >= 0; {
+			was := at
+			if d.loop.do(func() { at = d.loop.card.Introduce(at) }) != nil {
+				return
+			}
+			if at == was && !d.sleep(time.Millisecond) { // the transmit ring is full
+				return
+			}
+		}
+	}
+}
+
 // readPeers reads the file and changes the card's peers.
 func (d *Daemon) readPeers() error {
 	to, err := cluster.Load(d.cfg.PeersPath)

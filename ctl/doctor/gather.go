@@ -19,7 +19,8 @@ type Options struct {
 	Port        uint16 // UDP port of the peer's answerer; 0: probe.DefaultPort
 	Patience    time.Duration
 
-	hello bool // that no daemon of this host would get the answers to hellos
+	daemon *Daemon // of this host, as it was found; nil: it was not looked for
+	hello  bool    // that no daemon of this host would get the answers to hellos
 }
 
 // Gather collects facts. The only error is the context's cause.
@@ -29,6 +30,7 @@ func Gather(ctx context.Context, o Options) (*Facts, error) {
 	var p *Peer
 	if o.Peer != "" {
 		var iface string
+		o.daemon = f.Daemon
 		p, iface = findPeer(ctx, &o)
 		f.Peer = p
 		if o.Interface == "" {
@@ -49,7 +51,9 @@ func Gather(ctx context.Context, o Options) (*Facts, error) {
 		o.hello = f.Interface != nil && !f.Interface.HasDaemon
 		p.look(ctx, &o, f.Interface)
 		if f.Interface != nil && f.Interface.HasDaemon && !p.Own && p.ProbeErr == "" {
-			p.Hello = f.Daemon.hello(ctx, p)
+			if p.Hello == nil {
+				p.Hello = f.Daemon.hello(ctx, p)
+			}
 			p.passes()
 		}
 	}

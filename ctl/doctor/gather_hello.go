@@ -6,9 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
+	"net/netip"
 	"strings"
 	"time"
 
+	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor/probe"
 	"github.com/funet/funet/uspace/attach"
@@ -39,6 +42,24 @@ func (d *Daemon) hello(ctx context.Context, p *Peer) *Hello {
 		h.Err = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	return h
+}
+
+// fromDaemon finds a card that the daemon of this host knows, and returns the interface that leads there.
+func (p *Peer) fromDaemon(ctx context.Context, d *Daemon, card int) (iface string) {
+	if p.Own = card == int(d.Info.Card); p.Own {
+		return ""
+	}
+	p.Node = card
+	if p.Hello = d.hello(ctx, p); p.Hello.Err != "" {
+		p.Problem, p.Cure = p.Hello.Err, "`funet status` lists the cards that it knows; or name the peer's address, or its node with --peers"
+		return ""
+	}
+	if p.Datagrams = p.Hello.Encap == cluster.UDP.String(); p.Datagrams {
+		p.Addr, _ = netip.ParseAddr(p.Hello.Address) // the daemon's is one
+	} else {
+		p.MAC, _ = net.ParseMAC(p.Hello.Address)
+	}
+	return p.Hello.Interface
 }
 
 // passes notes that what a peer has answered has passed, there and back.

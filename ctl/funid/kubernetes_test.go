@@ -191,3 +191,17 @@ func TestKubernetesIsTheUnit(t *testing.T) {
 		}
 	}
 }
+
+// Rule: commands on the page come out line by line in the manual, as they do in a terminal.
+func TestManualKeepsLines(t *testing.T) {
+	dir := t.TempDir()
+	c := command()
+	c.SetArgs([]string{"man", dir})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "funid-kubernetes.8"))
+	if err != nil || !strings.Contains(string(page), "\n.EX\n  kubectl label node NODE funet=true\n  funid kubernetes --image") {
+		t.Errorf("%v: %s", err, page)
+	}
+}

@@ -42,6 +42,7 @@ import (
 	"github.com/funet/funet/uspace/port"
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/uspace/port/encap"
+	"github.com/funet/funet/uspace/port/hello"
 	"github.com/funet/funet/uspace/port/plug"
 	"github.com/funet/funet/xdp"
 )
@@ -145,6 +146,9 @@ type Card struct {
 	progress uint64 // engine's, at the last look
 	rest     rest   // rest.go
 
+	hello   *hello.Station // nil: it says none (hello.go)
+	helloAt int64          // when it next wants to
+
 	modelled *modelled // nil: the host as it is (modelled.go)
 }
 
@@ -220,6 +224,9 @@ func Open(c Config) (_ *Card, err error) {
 	}
 	for i := range cfg.Peers {
 		cfg.Peers[i].Local = k.ports[cfg.Peers[i].Port].Info().MAC
+	}
+	if m == nil {
+		cfg.Ports = k.greets(&cfg, c.UDP != nil)
 	}
 	if k.engine, err = engine.New(cfg); err != nil {
 		return nil, err
@@ -335,7 +342,8 @@ func (c *Config) datagrams(at int) *afxdp.UDP {
 
 // Fault says what is known to be wrong with the way to a node's card, nil if nothing is: with UDP, that there is no
 // route, neighbour or room for frames, which wraps paths.ErrNoPath, or what a router has answered of late; and that
-// the interface that leads there does not work, which wraps ErrInterface.
+// the interface that leads there does not work, which wraps ErrInterface; or that hellos have found out: another version, or
+// two cards with its number.
 func (k *Card) Fault(node uint16) error {
 	for _, p := range k.live {
 		if err := p.Fault(node); err != nil {
@@ -343,9 +351,11 @@ func (k *Card) Fault(node uint16) error {
 		}
 	}
 	if at, ok := k.portOf[node]; ok {
-		return k.minder.faultOf(at)
+		if err := k.minder.faultOf(at); err != nil {
+			return err
+		}
 	}
-	return nil
+	return k.helloFault(node)
 }
 
 // Interface returns the process's end of the context.
@@ -398,6 +408,7 @@ func (k *Card) Drive() {
 	}
 	k.heads = heads
 	k.next = k.engine.Step(k.now)
+	k.sayHello(look)
 	k.leftover = k.next <= k.now
 	if p := k.engine.Progress(); p != k.progress || k.leftover {
 		k.progress, k.rest.idle, k.rest.patience = p, 0, spins

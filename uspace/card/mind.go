@@ -231,6 +231,10 @@ func (k *Card) attend(w *wish) {
 	case w.port != nil:
 		s.plug.Plug(w.port)
 		k.ports[w.at] = w.port
+		if k.hello != nil {
+			k.hello.Prove(w.at)
+			k.helloAt = 0
+		}
 	case !w.out:
 		w.out = true
 		s.plug.Plug(nil)

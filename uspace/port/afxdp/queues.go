@@ -1,7 +1,7 @@
 package afxdp
 
 // This file tells of each queue what is known of it: whether frames have come through it, and whether a peer
-// has got one that left on it, which acknowledgments tell (acknowledged.go), and who asks the peers (Answered). A
+// has got one that left on it, which acknowledgments tell (acknowledged.go), and who asks the peers (Answered; package hello). A
 // queue to which the interface steers nothing can be proven by nobody, and is not wrong.
 
 import (

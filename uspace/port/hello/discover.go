@@ -41,8 +41,12 @@ func (s *Station) toAll(kind Kind) {
 
 // Leave says goodbye to those who can have found the card. It is the station's end.
 func (s *Station) Leave() {
+	s.done = true
 	if s.c.Discover {
 		s.toAll(Goodbye)
+	}
+	for _, p := range s.c.Ports {
+		p.Flush()
 	}
 }
 

@@ -59,6 +59,7 @@ type Station struct {
 	nFaults int
 	news    []*peer
 	told    bool // no fault is new
+	done    bool // it has said goodbye
 
 	strangers, peers, tells bucket
 	sources                 [256]bucket
@@ -112,6 +113,9 @@ func (s *Station) Waiting() bool {
 // Step takes what has arrived, answers first, sends what is due, and returns when it next wants to be called. It calls
 // the functions that were given to Ask.
 func (s *Station) Step(now int64) (next int64) {
+	if s.done {
+		return Never // an answer would take the goodbye back
+	}
 	for i, p := range s.c.Ports {
 		for k := range p.waiting[:p.n] {
 			s.receive(now, i, p.waiting[k].frame[:p.waiting[k].n], p.waiting[k].queue)

@@ -263,8 +263,7 @@ func TestGoodbye(t *testing.T) {
 	}
 	b.off = false
 	s.run(20*second, func() bool { p, _ := a.Peer(1); return p.Silent == 0 })
-	b.Leave()
-	b.off = true
+	b.Leave() // and answers no more, though it is stepped once or twice
 	s.run(5*second, func() bool { return a.News() })
 	if n := a.TakeNews(10); len(n) != 1 || !n[0].Gone || n[0].Card != 1 {
 		t.Fatalf("%+v", n)
@@ -525,7 +524,7 @@ func TestNoAllocation(t *testing.T) {
 		m.Put(frames[i][:], a.mac, b.mac)
 	}
 	sink := &sink{}
-	a.port.Port = sink
+	a.port.Port, a.port.queues = sink, func() Queues { return nil }
 	var list [8][]byte
 	now := s.now
 	if n := testing.AllocsPerRun(1000, func() {
@@ -630,5 +629,75 @@ func TestQueuesAreProven(t *testing.T) {
 		if n := a.TakeQueueNews(); len(n) > 0 {
 			t.Errorf("seed %d: a peer that died: %+v", seed, n)
 		}
+	}
+}
+
+// Rule: only the answer with the nonce of a question, from the address that it went to, is one.
+func TestForgedAnswers(t *testing.T) {
+	s := newSegment(t, 11)
+	a, b := s.add(0, 1, func(c *Config) { c.Discover = false }), s.add(1, 2, nil)
+	b.off = true
+	var nonces []uint64
+	s.see = func(f []byte) {
+		if m, _, err := Parse(f); err == nil && m.Kind == Question {
+			nonces = append(nonces, m.Nonce)
+		}
+	}
+	forge := func(nonce uint64, from [6]byte) {
+		f := make([]byte, Size)
+		(&Message{Kind: Answer, Nonce: nonce, Said: b.c.Self}).Put(f, a.mac, from)
+		s.carry(nil, f)
+	}
+	ask := func(forge func(nonce uint64)) (got Reply) {
+		t.Helper()
+		nonces = nil
+		done := false
+		if err := a.Ask(s.now, 0, b.mac, 1, func(r Reply) { got, done = r, true }); err != nil {
+			t.Fatal(err)
+		}
+		forge(nonces[0])
+		a.next = s.now
+		s.run(2*second, func() bool { return done })
+		return got
+	}
+	for what, f := range map[string]func(uint64){
+		"another nonce":         func(n uint64) { forge(n^1<<40, b.mac) },
+		"a try that was not":    func(n uint64) { forge(n|3, b.mac) },
+		"another address":       func(n uint64) { forge(n, [6]byte{2, 7}) },
+		"an answer from itself": func(n uint64) { forge(n, a.mac) },
+	} {
+		if r := ask(f); r.Answered {
+			t.Errorf("%s: %+v", what, r)
+		}
+	}
+	if r := ask(func(n uint64) { forge(n, b.mac) }); !r.Answered {
+		t.Error("nor is the right one")
+	}
+}
+
+// Rule: what finds no room is not put into words either: a flood of strangers makes the station allocate nothing.
+func TestFloodAllocatesNothing(t *testing.T) {
+	s := newSegment(t, 12)
+	a := s.add(0, 1, nil)
+	sink := &sink{}
+	a.port.Port, a.port.queues = sink, func() Queues { return nil }
+	now := s.now
+	var f [Size]byte
+	var list [8][]byte
+	n := uint32(0)
+	one := func() {
+		n++
+		m := Message{Kind: Announcement, Said: Said{IsCard: true, Card: uint16(n), Cluster: "elsewhere", Host: "stranger", Frames: 3}}
+		m.Put(f[:], broadcast, [6]byte{2, 9, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+		sink.in = f[:]
+		a.port.Receive(list[:])
+		now += millisecond
+		a.Step(now)
+	}
+	for range 2 * mostFaults {
+		one()
+	}
+	if n := testing.AllocsPerRun(1000, one); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }
