@@ -189,6 +189,8 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 		{"connect_timeout", t.duration(&c.ConnectTimeout)},
 		{"drain", t.duration(&c.Drain)},
 		{"metrics", t.text(&c.Metrics)},
+		{"log_format", choice(t, &c.LogFormat, LogText, LogJSON)},
+		{"log_level", choice(t, &c.LogLevel, LogDebug, LogInfo, LogWarn, LogError)},
 		{"administrators", func(n ast.Node) error {
 			root := true
 			defer func() { c.NotRoot = !root }()
