@@ -106,6 +106,7 @@ func (c *connection) newContext(r *attach.AttachRequest, size int) (_ *attachmen
 		return nil, -1, err
 	}
 	c.attachment = a
+	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has context %d", a.node, a.job.gid, a.ctx.Bell()), "job", a.job.gid, "node", a.node)
 	return a, wait, nil
 }
 
@@ -161,6 +162,7 @@ func (d *Daemon) attachContext(a *attachment) error {
 		l.card.Doorbells(a.ctx, a.bells.page)
 		l.byBell[a.ctx.Bell()] = a
 		a.active.Store(true)
+		l.traceNew(a)
 		if l.share != nil {
 			l.share.enter(l, a)
 		}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -104,8 +105,13 @@ type Config struct {
 	// Metrics is where metrics are served: "unix:" and a path, or a loopback address with
 	// port; "": nowhere.
 	Metrics string
-	// Log takes a line for the daemon's log, from any goroutine; nil: nobody reads one.
-	Log func(line string) `json:"-"`
+	// LogFormat and LogLevel are for who makes Logger (NewLog).
+	LogFormat LogFormat
+	LogLevel  LogLevel
+	// Logger is the daemon's log. Log instead takes the sentences of its lines alone, of level info and above, from any goroutine. Without
+	// either nobody reads one.
+	Logger *slog.Logger      `json:"-"`
+	Log    func(line string) `json:"-"`
 	// MakeSocket makes AF_XDP sockets (SocketMaker); nil: the daemon itself, while it has CAP_NET_RAW.
 	MakeSocket func() (int, error) `json:"-"`
 }
@@ -158,9 +164,7 @@ func (c Config) complete() (_ Config, err error) {
 	if c.Subordinates == "" {
 		c.Subordinates = DefaultSubordinates
 	}
-	if c.Log == nil {
-		c.Log = func(string) {}
-	}
+	c.completeLog()
 	if c.Drain == 0 {
 		c.Drain = DefaultDrain
 	}
@@ -391,7 +395,7 @@ func (c *Config) datagrams(peers *cluster.File, at int) *afxdp.UDP {
 	if c.Peers.Encap != cluster.UDP {
 		return nil
 	}
-	u := &afxdp.UDP{Port: cmp.Or(c.Peers.Port, encap.DefaultPort), Tell: c.Log}
+	u := &afxdp.UDP{Port: cmp.Or(c.Peers.Port, encap.DefaultPort), Tell: func(line string) { c.Logger.Warn(line, "interface", c.Interfaces[at]) }}
 	for _, p := range peers.Peers {
 		switch {
 		case p.Absent:

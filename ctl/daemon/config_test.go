@@ -26,8 +26,8 @@ xdp: native
 bind: zero-copy
 huge_pages: true
 jumbo: true
-queue: 5
 vlan: 4094
+queue: 5
 cpu: 2
 polling: sleep
 slots: 64

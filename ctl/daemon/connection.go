@@ -57,6 +57,7 @@ func (c *connection) serve() {
 			listenNoMore(c.conn)
 		}
 		if err != nil {
+			c.d.userLine(&c.peer, "refused: "+err.Error())
 			err = c.send(attach.EncodeRefusal(h.Kind&^attach.AnswerBit, err))
 		}
 		if fatal || err != nil {
@@ -109,6 +110,13 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 		return c.linger(message)
 	case attach.KindCapture:
 		return c.capture(message)
+	case attach.KindTrace:
+		return c.trace(message)
+	case attach.KindTraffic:
+		if _, err := bodyless(message, k); err != nil {
+			return err
+		}
+		return c.traffic()
 	case attach.KindInfo:
 		if _, err := bodyless(message, k); err != nil {
 			return err

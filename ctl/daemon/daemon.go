@@ -42,8 +42,10 @@ type Daemon struct {
 	peers        atomic.Pointer[cluster.File] // those of the file, and who was found
 	members      members
 	heard        chan struct{} // the station has news
-	strangers    *Rule         // of those whom no rule knows
-	groupsMatter bool          // to rules or to who is an administrator
+	seen         peersSeen
+	userLog      userLog
+	strangers    *Rule // of those whom no rule knows
+	groupsMatter bool  // to rules or to who is an administrator
 
 	quit     chan struct{} // closed by Stop
 	quitOnce sync.Once
@@ -62,8 +64,9 @@ type Daemon struct {
 	ended       endedJobs
 	connections map[*connection]struct{}
 	nextGID     uint16
-	replacing   bool  // the card, with another profile: no group is made
-	capturing   *peer // who captures; nil: nobody
+	replacing   bool           // the card, with another profile: no group is made
+	capturing   *peer          // who captures; nil: nobody
+	tracing     map[uint32]int // traces that go on, by account
 }
 
 // Open makes the card and takes the socket. It must run in the network namespace of the
@@ -78,10 +81,10 @@ func Open(c Config) (_ *Daemon, err error) {
 		return nil, fmt.Errorf("starting funid: %w", err)
 	}
 	d := &Daemon{cfg: c, quit: make(chan struct{}), heard: make(chan struct{}, 1), graves: make(chan int, mostGraves),
-		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, debts: debts{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
+		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, debts: debts{}, tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
 		strangers: &Rule{Connections: DefaultConnections}}
 	d.groupsMatter = len(c.Administrators.Groups) > 0 || slices.ContainsFunc(c.Rules, func(r Rule) bool { return len(r.Groups) > 0 })
-	d.followed = &subordinateFile{path: c.Subordinates, tell: c.Log}
+	d.followed = &subordinateFile{path: c.Subordinates, tell: func(line string) { c.Logger.Warn(line) }}
 	numbers, _ := d.followed.read()
 	d.subordinates.Store(&numbers)
 	d.peers.Store(c.Peers)

@@ -27,10 +27,11 @@
 //	members.go     the peers: those of the peers file, which is followed, and those that were found
 //	hello.go       saying hello to other cards: who is there, and, if it is wanted, who is on the segment
 //	capture.go     frames, for an administrator who captures (package ctl/capture)
+//	trace.go       single packets of who asks, stage by stage (package ctl/trace)
 //
 // and beside them: daemon.go (start and clean stop), config.go and parse.go, own.go (which node this host is), members.go
-// (hosts that come and go), admin.go and
-// status.go, metrics.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
+// (hosts that come and go), admin.go,
+// status.go and traffic.go, metrics.go, log.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
 // kernels whose memory can have holes.
 //
 // A configuration file, in which every key may be left out but peers, or card, discover and interfaces in its place:
@@ -46,8 +47,8 @@
 //	bind: auto                  # auto, copy, zero-copy
 //	huge_pages: false
 //	jumbo: false                # on all hosts or none
-//	queue: 1                    # the one that frames leave on, and are steered to where the NIC can; default: all
 //	vlan: 5                     # that frames are tagged with; none. On an interface such as eth0.5 the kernel does that
+//	queue: 1                    # the one that frames leave on, and are steered to where the NIC can; default: all
 //	cpu: 3                      # processor of the card's thread; default: none in particular
 //	memory: auto                # auto, immutable, watched; see memory.go
 //	polling: adaptive           # adaptive, spin, sleep
@@ -57,6 +58,8 @@
 //	connect_timeout: 30s        # the same for one that was never heard, or a process that never attached
 //	drain: 1s                   # how long a stop waits for what is under way
 //	metrics: 127.0.0.1:9464     # or unix:/run/funet/metrics.sock; default: none
+//	log_format: text            # text, json; see log.go
+//	log_level: info             # debug, info, warn, error
 //	administrators: {users: [alice], groups: [wheel], root: true}   # root: false, and root is none
 //	subuid: /etc/subuid         # whose subordinate numbers count for whom
 //	most_memory: 16GiB          # shared with all processes together; default: 3/4 of the machine's

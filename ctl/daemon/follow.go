@@ -21,8 +21,10 @@ package daemon
 // port each leastBackoff or less often.
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"runtime"
@@ -282,16 +284,16 @@ func (f *follower) look(l *link) (changed bool) {
 	default: // the next look may say
 		if l.blind != err.Error() {
 			l.blind = err.Error()
-			f.d.cfg.Log(fmt.Sprintf("interface %s: how it is cannot be found out: %v; tried again each second", was.name, err))
+			f.d.cfg.Logger.Warn(fmt.Sprintf("interface %s: how it is cannot be found out: %v; tried again each second", was.name, err), "interface", was.name)
 		}
 		return false
 	}
 	if l.blind = ""; now.name != was.name {
-		f.d.cfg.Log(fmt.Sprintf("interface %s is called %s now", was.name, now.name))
+		f.d.cfg.Logger.Info(fmt.Sprintf("interface %s is called %s now", was.name, now.name), "interface", now.name)
 	}
 	if err == nil {
 		if said := l.reset.look(time.Now(), &now); said != "" {
-			f.d.cfg.Log(said)
+			f.d.cfg.Logger.Warn(said, "interface", now.name)
 		}
 	}
 	state, why := l.judge(&now, err)
@@ -354,7 +356,7 @@ func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
 		return
 	}
 	if changes := l.opened.changes(now); changes != "" {
-		f.d.cfg.Log(fmt.Sprintf("interface %s: %s; it is opened anew", now.name, changes))
+		f.d.cfg.Logger.Info(fmt.Sprintf("interface %s: %s; it is opened anew", now.name, changes), "interface", now.name)
 		f.shut(l)
 		l.retry = time.Time{}
 		return
@@ -371,7 +373,7 @@ func (f *follower) mind(l *link) {
 	if found.Said != "" { // it may have attached the program anew
 		l.reset.begin(l.watched, l.seen.carrier, l.seen.losses)
 		l.reset.after(l.seen.name)
-		f.d.cfg.Log(found.Said)
+		f.d.cfg.Logger.Warn(found.Said, "interface", l.opened.name)
 	}
 	l.got()
 	f.tellQueues(l)
@@ -388,7 +390,7 @@ func (f *follower) tellQueues(l *link) {
 	tried := func(s afxdp.QueueState) bool { return s.Receives != afxdp.Untried || s.Sends != afxdp.Untried }
 	why := afxdp.Describe(queues)
 	if len(queues) > 1 && slices.ContainsFunc(queues, tried) && why != l.told && time.Since(l.toldAt) >= tellEvery {
-		f.d.cfg.Log(fmt.Sprintf("interface %s, %d queues: %s", l.opened.name, len(queues), why))
+		f.d.cfg.Logger.Info(fmt.Sprintf("interface %s, %d queues: %s", l.opened.name, len(queues), why), "interface", l.opened.name)
 		l.told, l.toldAt = why, time.Now()
 	}
 }
@@ -430,7 +432,11 @@ func (f *follower) note(l *link, name string, state LinkState, why string) (chan
 			line += fmt.Sprintf("; ended the jobs that need it: %d", n)
 		}
 	}
-	f.d.cfg.Log(line)
+	level := slog.LevelInfo
+	if state != LinkUp {
+		level = slog.LevelWarn
+	}
+	f.d.cfg.Logger.Log(context.Background(), level, line, "interface", name, "state", string(state))
 	return true
 }
 
@@ -454,7 +460,7 @@ func (f *follower) open(l *link, now *seen) error {
 	l.mu.Lock()
 	l.status.Reopened++
 	l.mu.Unlock()
-	f.d.cfg.Log(fmt.Sprintf("interface %s is opened again: %v", now.name, p.Info()))
+	f.d.cfg.Logger.Info(fmt.Sprintf("interface %s is opened again: %v", now.name, p.Info()), "interface", now.name)
 	return nil
 }
 
@@ -463,7 +469,7 @@ func (f *follower) shut(l *link) {
 	f.plugIn(l, false)
 	l.reset.begin(time.Now(), l.seen.carrier, l.seen.losses)
 	if err := l.port.Close(); err != nil {
-		f.d.cfg.Log(fmt.Sprintf("closing interface %s: %v", l.opened.name, err))
+		f.d.cfg.Logger.Warn(fmt.Sprintf("closing interface %s: %v", l.opened.name, err), "interface", l.opened.name)
 	}
 	l.reset.after(l.seen.name)
 	l.port = nil

@@ -113,14 +113,14 @@ func (d *Daemon) takeHeard() error {
 		return err
 	}
 	for _, f := range faults {
-		d.cfg.Log(f.String())
+		d.cfg.Logger.Warn(f.String())
 	}
 	for _, q := range queues {
 		name := d.links[q.Port].configured
 		if q.Left {
-			d.cfg.Log(fmt.Sprintf("interface %s: of %d hellos that left on queue %d none was answered, while those on others were; frames leave on the others. Look at the counters of its queues (`ethtool -S %s`)", name, q.Asked, q.Queue, name))
+			d.cfg.Logger.Warn(fmt.Sprintf("interface %s: of %d hellos that left on queue %d none was answered, while those on others were; frames leave on the others. Look at the counters of its queues (`ethtool -S %s`)", name, q.Asked, q.Queue, name), "interface", name, "queue", q.Queue)
 		} else {
-			d.cfg.Log(fmt.Sprintf("interface %s: a hello that left on queue %d was answered; frames leave on it again", name, q.Queue))
+			d.cfg.Logger.Info(fmt.Sprintf("interface %s: a hello that left on queue %d was answered; frames leave on it again", name, q.Queue), "interface", name, "queue", q.Queue)
 		}
 	}
 	if len(changes) == 0 {

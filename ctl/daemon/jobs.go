@@ -105,6 +105,7 @@ func (c *connection) makeJob(message []byte) error {
 	c.mu.Lock()
 	c.job = j
 	c.mu.Unlock()
+	d.userLine(&c.peer, fmt.Sprintf("job %d is there, of %d nodes", j.gid, len(j.cards)), "job", j.gid)
 	return c.send(attach.JobAnswer{GID: j.gid}.Encode())
 }
 
@@ -268,4 +269,9 @@ func (d *Daemon) endJob(j *job, why string) {
 	delete(d.jobs, j.gid)
 	d.mu.Unlock()
 	d.give(j.peer.account, j.rule, usage{jobs: 1})
+	ended := fmt.Sprintf("job %d has ended", j.gid)
+	if j.why != "" {
+		ended += ": " + j.why
+	}
+	d.userLine(j.peer, ended, "job", j.gid)
 }

@@ -134,7 +134,7 @@ func openLinks(c *Config) (links []*link, err error) {
 		l.status = LinkStatus{Interface: name, State: LinkUp, Since: time.Now()}
 		l.in = true
 		l.got()
-		c.Log(fmt.Sprintf("interface %s has %v", name, l.port.Info()))
+		c.Logger.Info(fmt.Sprintf("interface %s has %v", name, l.port.Info()), "interface", name)
 	}
 	return links, nil
 }

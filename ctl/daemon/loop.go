@@ -78,6 +78,7 @@ type loop struct {
 	stop       bool
 	obeyed     int64                                          // no command before
 	share      *sharing                                       // nil: all contexts are on the card at once
+	traces     []*tracing                                     // by whom contexts are followed
 	see        func(port int, frame []byte, fate engine.Fate) // of who captures; nil: nobody does
 }
 

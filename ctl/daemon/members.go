@@ -35,14 +35,14 @@ func (d *Daemon) followPeers() {
 		if now != was && d.cfg.PeersPath != "" {
 			was = now
 			if err := d.readPeers(); err != nil {
-				d.cfg.Log(fmt.Sprintf("the peers file has changed: %v; the peers stay as they were", err))
+				d.cfg.Logger.Warn(fmt.Sprintf("the peers file has changed: %v; the peers stay as they were", err))
 			}
 		}
 		select {
 		case <-t.C:
 		case <-d.heard:
 			if err := d.takeHeard(); err != nil && !errors.Is(err, ErrEnded) {
-				d.cfg.Log(fmt.Sprintf("taking who was found for peers: %v", err))
+				d.cfg.Logger.Warn(fmt.Sprintf("taking who was found for peers: %v", err))
 			}
 		case <-d.quit:
 			return
@@ -165,10 +165,10 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 	})
 	for i, ch := range changes {
 		if i == tellPeers {
-			d.cfg.Log(fmt.Sprintf("and %d more peers", len(changes)-i))
+			d.cfg.Logger.Info(fmt.Sprintf("and %d more peers", len(changes)-i))
 			break
 		}
-		d.cfg.Log(ch.words)
+		d.cfg.Logger.Info(ch.words, "card", ch.card)
 	}
 	return nil
 }
@@ -182,14 +182,14 @@ func (d *Daemon) tellGroups(from, to *cluster.File) {
 			continue
 		}
 		if told++; told > tellPeers {
-			d.cfg.Log("and groups of more cards")
+			d.cfg.Logger.Info("and groups of more cards")
 			return
 		}
 		groups := "all"
 		if is.Groups != nil {
 			groups = fmt.Sprint(is.Groups)
 		}
-		d.cfg.Log(fmt.Sprintf("groups that may live on card %d: %s; jobs that are there stay", i, groups))
+		d.cfg.Logger.Info(fmt.Sprintf("groups that may live on card %d: %s; jobs that are there stay", i, groups), "card", i)
 	}
 }
 

@@ -99,6 +99,32 @@ func (m collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
+// sending sends a metric, with its labels' names and values in turn.
+type sending func(kind prometheus.ValueType, name, help string, v float64, labels ...string)
+
+// collectPeers sends how the peers answer: quantiles over all that were measured, and one series for each peer only where
+// the card has so few that all have one: there may be 65,535.
+func (m collector) collectPeers(send sending) error {
+	look, err := m.daemon.lookAtPeers()
+	if err != nil {
+		return err
+	}
+	const gauge = prometheus.GaugeValue
+	for state, n := range map[string]int{"known": look.Known, "established": look.Established, "measured": look.Measured} {
+		send(gauge, "card_peers", "Other cards of the engine: all, those that are greeted, and those whose round trip is known.", float64(n), "state", state)
+	}
+	const help = "Smoothed time from a frame to its acknowledgment, which may wait for a packet to ride on; quantiles over the peers."
+	for q, ns := range map[string]int64{"0": look.Shortest, "0.5": look.Median, "0.99": look.P99, "1": look.Longest} {
+		send(gauge, "frame_round_trip_seconds", help, float64(ns)/1e9, "quantile", q)
+	}
+	if look.Known <= trafficPeers {
+		for _, r := range look.first {
+			send(gauge, "peer_round_trip_seconds", "The same of each peer, where the card has few.", float64(r.RoundTrip)/1e9, "peer", strconv.Itoa(int(r.Card)))
+		}
+	}
+	return nil
+}
+
 // roundTrips is the round trips of hellos, of all peers together: one a peer would be too many for a collector.
 func roundTrips(n *hello.Counters) (prometheus.Metric, error) {
 	buckets, sum := map[float64]uint64{}, uint64(0)
@@ -112,7 +138,7 @@ func roundTrips(n *hello.Counters) (prometheus.Metric, error) {
 }
 
 // collect calls send for each metric.
-func (m collector) collect(to chan<- prometheus.Metric, send func(kind prometheus.ValueType, name, help string, v float64, labels ...string)) error {
+func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 	d := m.daemon
 	type portState struct {
 		name  string
@@ -125,11 +151,13 @@ func (m collector) collect(to chan<- prometheus.Metric, send func(kind prometheu
 		queue []afxdp.QueueState
 	}
 	var n engine.Counters
+	var here, there engine.Rejections
 	var hellos hello.Counters
 	var known, silent int
 	var ports []portState
 	err := d.loop.do(func() {
 		n = d.loop.card.Counters()
+		here, there = d.loop.card.Rejections()
 		hellos = d.loop.hello.Counters()
 		known, silent = d.loop.hello.Known()
 		for _, l := range d.links {
@@ -183,6 +211,14 @@ func (m collector) collect(to chan<- prometheus.Metric, send func(kind prometheu
 	}
 	for name, v := range values {
 		send(counter, "card_"+name+"_total", "The engine's counter of this name.", float64(v))
+	}
+	for by, rejected := range map[string]*engine.Rejections{"card": &here, "peer": &there} {
+		for _, r := range rejections(rejected) {
+			send(counter, "rejected_packets_total", "Packets that this card, or a peer, rejected for a reason, each time.", float64(r.Packets), "by", by, "reason", r.Reason)
+		}
+	}
+	if err := m.collectPeers(send); err != nil {
+		return err
 	}
 	for _, s := range d.linkStatus() {
 		for _, state := range linkStates {

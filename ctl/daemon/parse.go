@@ -162,14 +162,14 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 		{"bind", choice(t, &c.Bind, xdp.BindAuto, xdp.BindCopy, xdp.BindZeroCopy)},
 		{"huge_pages", t.truth(&c.HugePages)},
 		{"jumbo", t.truth(&c.Jumbo)},
-		{"queue", func(n ast.Node) error {
-			c.Queue = new(int)
-			return t.count(c.Queue, 0, bpf.MaxQueues-1)(n)
-		}},
 		{"vlan", func(n ast.Node) error {
 			v, err := t.number(n, 1, bpf.MaxVLAN)
 			c.VLAN = uint16(v)
 			return err
+		}},
+		{"queue", func(n ast.Node) error {
+			c.Queue = new(int)
+			return t.count(c.Queue, 0, bpf.MaxQueues-1)(n)
 		}},
 		{"cpu", t.count(&c.CPU, 0, 1<<12)},
 		{"profile", func(n ast.Node) error {
@@ -189,6 +189,8 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 		{"connect_timeout", t.duration(&c.ConnectTimeout)},
 		{"drain", t.duration(&c.Drain)},
 		{"metrics", t.text(&c.Metrics)},
+		{"log_format", choice(t, &c.LogFormat, LogText, LogJSON)},
+		{"log_level", choice(t, &c.LogLevel, LogDebug, LogInfo, LogWarn, LogError)},
 		{"administrators", func(n ast.Node) error {
 			root := true
 			defer func() { c.NotRoot = !root }()

@@ -40,7 +40,7 @@ func (d *Daemon) GiveWay() {
 	}
 	if err != nil {
 		d.priority = fmt.Sprintf("nice %d, as the others have: %v", own, err)
-		d.cfg.Log("putting the card's thread before the daemon's others: " + err.Error())
+		d.cfg.Logger.Warn("putting the card's thread before the daemon's others: " + err.Error())
 		return
 	}
 	d.priority = fmt.Sprintf("nice %d, the daemon's others %d", own, behind)

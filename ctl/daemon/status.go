@@ -1,7 +1,7 @@
 package daemon
 
-// This file is what the daemon tells about itself: an ordinary user sees what is his, an
-// administrator everything.
+// This file is what the daemon tells about itself: an ordinary user sees what is his and the card's sums, an
+// administrator everything. How much it carries is in traffic.go.
 
 import (
 	"cmp"
@@ -30,6 +30,7 @@ type Status struct {
 	MemoryLocked bool             `json:"memory_locked"`
 	MemoryFaults uint64           `json:"memory_faults"`
 	Counters     *engine.Counters `json:"counters,omitempty"`
+	Peers        *Peers           `json:"peers,omitempty"`
 	Links        []LinkStatus     `json:"links"` // the interfaces
 	// Encap is how frames travel. Where that is in UDP datagrams, Paths counts the peers to which there is a
 	// way, and Missing has those to which there is none, or about which a router has complained, as many as
@@ -103,11 +104,12 @@ func (d *Daemon) statusFor(p *peer) Status {
 	}
 	s.ways(d)
 	s.Hello = d.helloStatus()
-	if all {
-		var n engine.Counters
-		if d.loop.do(func() { n = d.loop.card.Counters() }) == nil {
-			s.Counters = &n
-		}
+	var n engine.Counters
+	if d.loop.do(func() { n = d.loop.card.Counters() }) == nil {
+		s.Counters = &n
+	}
+	if look, err := d.lookAtPeers(); err == nil {
+		s.Peers = &look.Peers
 	}
 	slices.SortFunc(s.Jobs, func(a, b JobStatus) int { return cmp.Compare(a.GID, b.GID) })
 	slices.SortFunc(s.Contexts, func(a, b ContextStatus) int {

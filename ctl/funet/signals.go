@@ -25,7 +25,7 @@ const respite = 500 * time.Millisecond
 // orderly are the commands that have more to end than their own process: labs with names,
 // daemons, processes of a job, files. They end when that is done. What all others have the
 // kernel takes from them, labs of the occasion too (package ctl/lab).
-var orderly = []string{"run", "lab", "bench"}
+var orderly = []string{"run", "lab", "bench", "trace"}
 
 // interrupted is the cause of the context's end: a signal.
 type interrupted struct{ signal syscall.Signal }

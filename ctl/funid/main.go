@@ -18,6 +18,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/coreos/go-systemd/v22/journal"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
@@ -47,6 +48,7 @@ type flags struct {
 	keep   bool
 
 	socket, peers, polling, metrics string
+	logFormat, logLevel             string
 	card, cpu, vlan                 int
 	ifaces                          []string
 }
@@ -86,6 +88,8 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 	p.StringVar(&f.polling, "polling", "", "adaptive, spin or sleep")
 	p.StringVar(&f.metrics, "metrics", "", "where to serve metrics: loopback address with port, or unix: and a path")
 	p.IntVar(&f.vlan, "vlan", 0, "tag frames with this VLAN, 1 to 4094; on all hosts (default: none)")
+	p.StringVar(&f.logFormat, "log-format", "", "text or json (default text, with the time if it is not for journald)")
+	p.StringVar(&f.logLevel, "log-level", "", "least level of lines: debug, info, warn or error (default info)")
 	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the card's thread to")
 	return c
 }
@@ -133,8 +137,9 @@ func (f *flags) run(c *cobra.Command) error {
 	}
 	// The card's thread does not share its processor with the other goroutines if it can be helped.
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 2))
-	debug.SetGCPercent(400) // little is allocated, and nothing on the way of a message
-	cfg.Log = func(line string) { fmt.Fprintln(os.Stderr, "funid:", line) }
+	debug.SetGCPercent(400)                        // little is allocated, and nothing on the way of a message
+	journald, _ := journal.StderrIsJournalStream() // if that cannot be told, it is not
+	cfg.Logger = daemon.NewLog(os.Stderr, cfg.LogFormat, cfg.LogLevel, journald)
 	if !f.keep {
 		maker, err := daemon.StartSocketMaker(socketsCommand)
 		if err != nil {
@@ -149,7 +154,7 @@ func (f *flags) run(c *cobra.Command) error {
 	}
 	d.GiveWay()
 	for _, note := range d.MemoryNotes(daemon.LockMemory()) {
-		fmt.Fprintln(os.Stderr, "funid:", note)
+		cfg.Logger.Warn(note)
 	}
 	if !f.keep {
 		if err := daemon.DropPrivileges(); err != nil {
@@ -198,6 +203,16 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 			return cfg, fmt.Errorf("--vlan %d: use 1 to %d, or leave it out", f.vlan, bpf.MaxVLAN)
 		}
 		cfg.VLAN = uint16(f.vlan)
+	}
+	if f.logFormat != "" {
+		if cfg.LogFormat, err = daemon.ParseLogFormat(f.logFormat); err != nil {
+			return cfg, fmt.Errorf("--%w", err)
+		}
+	}
+	if f.logLevel != "" {
+		if cfg.LogLevel, err = daemon.ParseLogLevel(f.logLevel); err != nil {
+			return cfg, fmt.Errorf("--%w", err)
+		}
 	}
 	if c.Flags().Changed("cpu") {
 		if f.cpu < 0 {

@@ -101,7 +101,7 @@ func FuzzMessages(f *testing.F) {
 			message := input[2 : 2+size]
 			input = input[2+size:]
 			if len(message) >= 8 {
-				if k := attach.Kind(binary.LittleEndian.Uint16(message[6:])); k == attach.KindAdmin || k == attach.KindCapture {
+				if k := attach.Kind(binary.LittleEndian.Uint16(message[6:])); k == attach.KindAdmin || k == attach.KindCapture || k == attach.KindTrace {
 					continue
 				}
 			}

@@ -33,6 +33,8 @@ const (
 	KindInfo                      // which card this is, in JSON
 	KindDetach                    // end the context when what it sent has arrived
 	KindCapture                   // the card's frames from now on, for an administrator (package ctl/capture)
+	KindTraffic                   // what contexts have moved, and how the peers answer, in JSON
+	KindTrace                     // single packets from now on, stage by stage (package ctl/trace)
 
 	// AnswerBit makes a request's kind that of its answer.
 	AnswerBit Kind = 0x8000
@@ -92,8 +94,8 @@ func fixed(b []byte, k Kind, n int) error {
 	return err
 }
 
-// EncodeBody composes a message of a header and a body: a request of KindStatus or
-// KindInfo, without a body; one of KindAdmin or KindCapture, or the answer to one of the four, with
+// EncodeBody composes a message of a header and a body: a request of KindStatus,
+// KindInfo or KindTraffic, without a body; one of KindAdmin, KindCapture or KindTrace, or the answer to one of the six, with
 // JSON; the answers after the first to one of KindCapture, with frames; or the answer to a request of KindUnsegment or KindDetach that was carried out,
 // without. A body too long for a message is ErrMalformed.
 func EncodeBody(k Kind, body []byte) ([]byte, error) {

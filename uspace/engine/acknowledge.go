@@ -56,6 +56,9 @@ func (c *Card) accepted(f *flow, s uint32, rtt *int64) bool {
 	if fr.retries == 0 {
 		*rtt = c.now - fr.sentAt
 	}
+	if t := fr.train.ctx.trail; t != nil {
+		t.answered(fr, nil, c.now)
+	}
 	st := c.stream(f, fr.train.ctx, fr.train.node, fr.train.part)
 	st.backoff = 0
 	st.limit = min(st.limit+1, Window)
@@ -169,6 +172,9 @@ func (c *Card) reject(f *flow, r *rejected) {
 	if fr.retries == 0 {
 		f.measured(c.now - fr.sentAt)
 	}
+	if t := fr.train.ctx.trail; t != nil {
+		t.answered(fr, r, c.now)
+	}
 	s := c.stream(f, fr.train.ctx, fr.train.node, fr.train.part)
 	again := fr.void && r.retryReason == arctic.ReasonTooLong
 	var first, last *line
@@ -177,13 +183,17 @@ func (c *Card) reject(f *flow, r *rejected) {
 		fr.train = ln.next
 		switch {
 		case r.fail&bit != 0:
+			c.rejectedThere.add(r.failReason)
 			ln.ctx.returned(ln, r.failReason)
 		case r.retry&bit != 0 && ln.ctx.detached:
 			c.counters.Discarded++
+			c.rejectedThere.add(r.retryReason)
 			ln.ctx.free(ln)
 		case r.retry&bit != 0:
 			if !again {
 				c.counters.RejectsReceived++
+				ln.ctx.traffic.Retried++
+				c.rejectedThere.add(r.retryReason)
 			}
 			if first == nil {
 				first = ln

@@ -50,6 +50,8 @@ type Card struct {
 	timers    timers
 	spare     spare
 	counters  Counters
+	// See tally.go.
+	rejectedHere, rejectedThere Rejections
 
 	ready   [arctic.Levels]readyList // flows with something to send now
 	ackNow  *peer                    // peers to acknowledge in this step

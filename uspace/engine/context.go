@@ -30,6 +30,8 @@ type Context struct {
 	account *account // nil: the context has ended
 	job     *job     // of the account
 	iface   *funi.Card
+	traffic Traffic
+	trail   *Trail // nil: nobody follows it; see trace.go
 	ticket  ticket
 	lines   []line // its set of the cache; nil: never used
 	fifo    [arctic.Levels]fifo
@@ -364,6 +366,9 @@ func (x *Context) free(l *line) {
 // returned gives the packet of a line back to the process, with the reason, and
 // frees the line.
 func (x *Context) returned(l *line, reason arctic.Reason) {
+	if x.trail != nil {
+		x.trail.returned(l, reason, x.card.now)
+	}
 	if l.transfer != nil {
 		l.transfer.failed = reason
 		x.free(l)
@@ -390,6 +395,7 @@ func (x *Context) giveBack(r funi.Returned) {
 		return
 	}
 	x.card.counters.Returned++
+	x.traffic.Returned++
 	x.owed = append(x.owed, r) // at most as many as there are lines in a step
 	x.card.touch(x)
 	if !x.away && !x.awake {

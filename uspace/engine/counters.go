@@ -7,8 +7,11 @@ package engine
 type Counters struct {
 	FramesReceived     uint64 `json:"frames_received"`
 	FramesSent         uint64 `json:"frames_sent"`
+	FrameBytesReceived uint64 `json:"frame_bytes_received"` // with Ethernet header, without FCS
+	FrameBytesSent     uint64 `json:"frame_bytes_sent"`
 	PacketsRetrieved   uint64 `json:"packets_retrieved"`
 	PacketsSent        uint64 `json:"packets_sent"`
+	TrainsSent         uint64 `json:"trains_sent"` // frames with packets, each once
 	PacketsDelivered   uint64 `json:"packets_delivered"`
 	Retransmitted      uint64 `json:"frames_retransmitted"`
 	Timeouts           uint64 `json:"retransmission_timeouts"`

@@ -72,7 +72,7 @@ func (c *Card) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet
 	s[funi.SourceWord] = uint32(h.Source)
 	s.SetHeader(funi.NewHeader(x.node, h.Type, int(h.Length)))
 	x.iface.Deliver(l)
-	c.counters.PacketsDelivered++
+	x.took(int(h.Length) * arctic.WordSize)
 }
 
 // drain moves packets from the receive FIFOs into the receive queues as far as

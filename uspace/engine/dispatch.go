@@ -168,9 +168,13 @@ func (c *Card) train(f *flow, s *stream, size, most int) *frame {
 	}
 	fr := f.frame(f.next)
 	*fr = frame{train: first, size: uint16(bytes)}
+	if t := first.ctx.trail; t != nil {
+		t.dispatched(c, f, f.next, fr)
+	}
 	s.payer().sent(bytes)
 	c.went(s)
 	f.next++
 	c.counters.PacketsSent += uint64(n)
+	c.counters.TrainsSent++
 	return fr
 }

@@ -120,7 +120,8 @@
 //     ring is seen within 256 steps whatever others do.
 //   - A load or store in a process's memory may end a step in the middle, if its owner catches
 //     what that raises: everything but that context goes on (abandon.go).
-//   - Who observes a card (observe.go) sees every frame, and costs it what he does.
+//   - Who observes a card (observe.go) sees every frame, and costs it what he does. What each context has
+//     moved is in tally.go. Who traces contexts (trace.go) gets records of one of so many of their packets.
 //   - What the process can write is read once, into a line, and checked there.
 //   - Nothing on the data path allocates in the steady state. Flows, their streams, and
 //     memory of frames and rejects come from the card's spares, and are allocated when

@@ -41,7 +41,7 @@ func (c *Card) acceptTransfer(x *Context, f *flow, l arctic.Level, p arctic.Pack
 	}
 	if t.Form == arctic.Block || t.Form == arctic.Part && !x.drain && c.units == nil {
 		copy(memory, t.Data)
-		c.counters.PacketsDelivered++
+		x.took(len(t.Data))
 		return arctic.ReasonNone
 	}
 	q := &x.fifo[l]
@@ -105,7 +105,7 @@ func (c *Card) deliverTransfer(x *Context, l arctic.Level, s *funi.Slot, t *arct
 	}
 	s[funi.SourceWord] = uint32(h.Source)
 	x.iface.Deliver(l)
-	c.counters.PacketsDelivered++
+	x.took(len(t.Data))
 }
 
 // drainTransfer moves the XFER packet at the head of a receive FIFO on, and returns
@@ -115,7 +115,7 @@ func (c *Card) drainTransfer(x *Context, l arctic.Level, p arctic.Packet, h *arc
 	p.Transfer(&t) // as when it was accepted
 	if t.Form == arctic.Part && !x.drain {
 		copy(x.destination(&t), t.Data) // it came in DRAIN mode, which has ended
-		c.counters.PacketsDelivered++
+		x.took(len(t.Data))
 		return true
 	}
 	s := x.iface.Vacant(l)

@@ -14,6 +14,7 @@ import (
 
 func (c *Card) preprocess(b []byte) {
 	c.counters.FramesReceived++
+	c.counters.FrameBytesReceived += uint64(len(b))
 	c.fate = Fate{Outcome: Accepted}
 	f, err := arctic.Parse(b)
 	if err != nil {
@@ -117,10 +118,23 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	verdict := rejected{sequence: seq}
 	var packet arctic.Packet
 	c.atOnce = false
+	var trail *Trail
+	if x != nil {
+		trail = x.trail
+	}
 	fl.reach(seq)
 	for i := 0; len(train) > 0; i++ {
 		packet, train = arctic.Next(train)
-		verdict.note(i, c.accept(x, fl, h.Level, packet, f.Block()))
+		var reason arctic.Reason
+		if trail == nil {
+			reason = c.accept(x, fl, h.Level, packet, f.Block())
+		} else {
+			reason = trail.accept(x, fl, h, packet, f.Block(), i)
+		}
+		if reason != arctic.ReasonNone {
+			c.refused(x, reason)
+		}
+		verdict.note(i, reason)
 	}
 	if verdict.retry|verdict.fail != 0 {
 		c.counters.RejectsSent += uint64(bits.OnesCount64(verdict.retry | verdict.fail))

@@ -44,6 +44,9 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 	if n == 0 && (x.current[l] == nil || !x.sending) { // current without a slot: HD was taken back
 		return noLine
 	}
+	if x.trail != nil {
+		x.trail.saw(l, n-x.taken[l], c.now)
+	}
 	packets := 0
 	a := x.account
 	for packets < budget && a.retrieval > 0 {
@@ -69,6 +72,9 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 			}
 			if x.current[l] == nil {
 				x.taken[l]++ // it was refused, which takes as long as a packet
+				if x.trail != nil {
+					x.trail.took(l, c.now)
+				}
 				x.retrieved(l)
 				a.retrieval -= packetBytes
 				if c.units == nil {
@@ -143,6 +149,11 @@ func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n 
 	wire.Level, wire.Kind, wire.Route, wire.GID = l, kind, route&arctic.MaxRoute, x.gid
 	wire.Length, wire.Type, wire.Destination, wire.Source = uint8(n), ln.typ, ln.node, x.node
 	wire.Encode(ln.data[:])
+	if x.trail != nil {
+		x.trail.launched(ln, l, c.now)
+	}
+	x.traffic.Sent++
+	x.traffic.SentBytes += uint64(n*arctic.WordSize + len(ln.block))
 	switch {
 	case route == NoRoute:
 		x.returned(ln, arctic.ReasonNoRoute)

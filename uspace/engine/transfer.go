@@ -189,6 +189,9 @@ func (c *Card) loadPiece(x *Context, l arctic.Level, ln *line, t *arctic.Transfe
 // refuse returns the request of a line whose slot asked for what the process may not
 // have, and sets its memory error.
 func (c *Card) refuse(x *Context, l arctic.Level, ln *line, reason arctic.Reason) {
+	if x.trail != nil {
+		x.trail.launched(ln, l, c.now)
+	}
 	wire := arctic.PacketHeader{Level: l}
 	wire.Encode(ln.data[:])
 	ln.size = arctic.PacketHeaderSize
@@ -244,6 +247,9 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 	}
 	slots.tail = t
 	x.taken[l]++
+	if x.trail != nil {
+		x.trail.took(l, c.now)
+	}
 	return true
 }
 

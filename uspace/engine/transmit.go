@@ -23,6 +23,7 @@ func (c *Card) sendFilled(p *peer, b []byte, n, filled int) {
 	}
 	c.cfg.Ports[p.Port].Commit(filled)
 	c.counters.FramesSent++
+	c.counters.FrameBytesSent += uint64(filled)
 }
 
 // transmit sends frame seq of the flow, for the first time or again. It returns
@@ -51,6 +52,9 @@ func (c *Card) transmit(f *flow, seq uint32, fr *frame) bool {
 			}
 		}
 		c.sendFilled(p, b, n, c.tryLonger(p, fr, n))
+	}
+	if x.trail != nil && !fr.void {
+		x.trail.sent(fr, c.now)
 	}
 	fr.state = flying
 	fr.sentAt = c.now

@@ -48,13 +48,13 @@ type Config struct {
 	// UDP, if not nil, sends and receives frames in UDP datagrams. MTU and Jumbo concern those, and frames are
 	// shorter by the headers of IP and UDP. Limits tells where a path has a smaller MTU.
 	UDP *UDP
-	// Queue, if not nil, is the one queue that frames leave on, and that the NIC is told to bring them to (xdp.Steer);
-	// where its driver cannot, they arrive on any, and Info.Why says so. nil: they leave on all.
-	Queue *int
 	// VLAN is the number of the VLAN that frames are tagged with, 1 to 4094; 0: none, as on a VLAN interface, whose
 	// kernel writes and takes tags. It does not go with UDP. The interface must leave tags in the frames that it receives
 	// (rx-vlan-hw-parse of ethtool(8)), and let those of the VLAN in.
 	VLAN uint16
+	// Queue, if not nil, is the one queue that frames leave on, and that the NIC is told to bring them to (xdp.Steer);
+	// where its driver cannot, they arrive on any, and Info.Why says so. nil: they leave on all.
+	Queue *int
 	// NIC is a program that was loaded before, for as many queues as the interface has or more, and lets in
 	// its groups, with those of Groups besides. It stays the caller's. nil: Open loads one.
 	NIC *bpf.NIC

@@ -1,0 +1,238 @@
+package daemon
+
+// This file is the daemon's log (log/slog): each line a sentence, and beside it as fields what it is about, by the names
+// interface, card, job (a GID), node, user (a number) and process.
+//
+//	error  what the daemon cannot go on without
+//	warn   something that is not as it should be, and what mends it
+//	info   something that has changed: interfaces, peers
+//	debug  jobs and contexts that begin and end, at most userLines at once, and one more each userLineEvery: users
+//	       make them as fast as they like
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+// LogFormat is how lines look.
+type LogFormat int
+
+// The formats.
+const (
+	// LogText is for people and for journald, which adds the time itself and takes a level in front (sd-daemon(3)).
+	LogText LogFormat = iota
+	LogJSON
+)
+
+var logFormats = map[LogFormat]string{LogText: "text", LogJSON: "json"}
+
+// String names the format.
+func (f LogFormat) String() string { return logFormats[f] }
+
+// LogLevel is the least level of lines that are written.
+type LogLevel slog.Level
+
+// The levels.
+const (
+	LogInfo  = LogLevel(slog.LevelInfo)
+	LogDebug = LogLevel(slog.LevelDebug)
+	LogWarn  = LogLevel(slog.LevelWarn)
+	LogError = LogLevel(slog.LevelError)
+)
+
+// String names the level.
+func (l LogLevel) String() string { return strings.ToLower(slog.Level(l).String()) }
+
+// ParseLogFormat and ParseLogLevel read their names.
+func ParseLogFormat(s string) (LogFormat, error) { return named("log-format", s, LogText, LogJSON) }
+
+// ParseLogLevel is described with ParseLogFormat.
+func ParseLogLevel(s string) (LogLevel, error) {
+	return named("log-level", s, LogDebug, LogInfo, LogWarn, LogError)
+}
+
+// named finds a value by its name.
+func named[T fmt.Stringer](what, s string, all ...T) (T, error) {
+	var names []string
+	for _, v := range all {
+		if v.String() == s {
+			return v, nil
+		}
+		names = append(names, v.String())
+	}
+	var none T
+	return none, fmt.Errorf("%s %q: use %s", what, s, strings.Join(names, ", "))
+}
+
+// NewLog makes a log. journald says that what reads it is journald.
+func NewLog(w io.Writer, format LogFormat, level LogLevel, journald bool) *slog.Logger {
+	if format == LogJSON {
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.Level(level)}))
+	}
+	return slog.New(&textLog{w: w, level: slog.Level(level), journald: journald, mu: new(sync.Mutex)})
+}
+
+// textLog is a handler that writes "funid: " and the sentence, then the fields. Lines for journald have their syslog level in front,
+// and others the time.
+type textLog struct {
+	w        io.Writer
+	level    slog.Level
+	journald bool
+	fields   string // of WithAttrs
+	group    string // of WithGroup, with a point
+	mu       *sync.Mutex
+}
+
+// Enabled implements slog.Handler.
+func (h *textLog) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }
+
+// Handle implements slog.Handler.
+func (h *textLog) Handle(_ context.Context, r slog.Record) error {
+	var b bytes.Buffer
+	if h.journald {
+		fmt.Fprintf(&b, "<%d>", syslogLevel(r.Level))
+	} else {
+		b.WriteString(r.Time.Format(time.RFC3339) + " ")
+	}
+	b.WriteString("funid: " + oneLine(r.Message) + h.fields)
+	r.Attrs(func(a slog.Attr) bool {
+		b.WriteString(logField(h.group, a))
+		return true
+	})
+	b.WriteByte('\n')
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, err := h.w.Write(b.Bytes())
+	return err
+}
+
+// WithAttrs implements slog.Handler.
+func (h *textLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := *h
+	for _, a := range attrs {
+		with.fields += logField(h.group, a)
+	}
+	return &with
+}
+
+// WithGroup implements slog.Handler.
+func (h *textLog) WithGroup(name string) slog.Handler {
+	with := *h
+	with.group += name + "."
+	return &with
+}
+
+// logField writes a field; of a value with spaces or signs that are none the Go syntax.
+func logField(group string, a slog.Attr) string {
+	v := a.Value.Resolve().String()
+	if v == "" || strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r == '"' || r == '=' || r == 0x7f }) {
+		v = fmt.Sprintf("%q", v)
+	}
+	return " " + group + a.Key + "=" + v
+}
+
+// oneLine makes one line of a sentence that names what somebody else wrote.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) { // nor what a terminal would obey
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// syslogLevel is the level of syslog(3).
+func syslogLevel(l slog.Level) int {
+	switch {
+	case l >= slog.LevelError:
+		return 3
+	case l >= slog.LevelWarn:
+		return 4
+	case l >= slog.LevelInfo:
+		return 6
+	}
+	return 7
+}
+
+// sentences is a log of which somebody takes the sentences alone.
+type sentences struct{ take func(string) }
+
+// Enabled implements slog.Handler.
+func (h sentences) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
+
+// Handle implements slog.Handler.
+func (h sentences) Handle(_ context.Context, r slog.Record) error {
+	h.take(r.Message)
+	return nil
+}
+
+// WithAttrs implements slog.Handler.
+func (h sentences) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+// WithGroup implements slog.Handler.
+func (h sentences) WithGroup(string) slog.Handler { return h }
+
+// completeLog makes of a log for sentences one with fields, or the other way round; without either nobody reads one.
+func (c *Config) completeLog() {
+	switch {
+	case c.Logger != nil && c.Log == nil:
+		l := c.Logger
+		c.Log = func(line string) { l.Info(line) }
+	case c.Logger == nil && c.Log != nil:
+		c.Logger = slog.New(sentences{c.Log})
+	case c.Logger == nil:
+		c.Logger = slog.New(slog.DiscardHandler)
+		c.Log = func(string) {}
+	}
+}
+
+const (
+	// userLines is how many lines about users are written at once, and userLineEvery the time for which there is one more.
+	userLines     = 100
+	userLineEvery = 50 * time.Millisecond
+)
+
+// userLog bounds the lines that users can have written.
+type userLog struct {
+	mu   sync.Mutex
+	paid time.Time // until when lines are paid for
+	left int       // out
+}
+
+// may reports whether one more line may be written, and how many were left out before.
+func (u *userLog) may(now time.Time) (ok bool, before int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.paid.Before(now.Add(-userLines * userLineEvery)) {
+		u.paid = now.Add(-userLines * userLineEvery)
+	}
+	if u.paid.Add(userLineEvery).After(now) {
+		u.left++
+		return false, 0
+	}
+	u.paid = u.paid.Add(userLineEvery)
+	before, u.left = u.left, 0
+	return true, before
+}
+
+// userLine writes a line about what a user's process did, at level debug.
+func (d *Daemon) userLine(p *peer, line string, fields ...any) {
+	if !d.cfg.Logger.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	ok, before := d.userLog.may(time.Now())
+	if !ok {
+		return
+	}
+	if before > 0 {
+		d.cfg.Logger.Debug(fmt.Sprintf("%d lines about users were left out", before))
+	}
+	d.cfg.Logger.Debug(line, append(fields, "user", p.uid, "process", p.pid)...)
+}

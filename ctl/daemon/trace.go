@@ -1,0 +1,264 @@
+package daemon
+
+// This file follows packets for who asks: an administrator those of all contexts, an ordinary user those of his own. The card's
+// thread writes records into a ring of fixed size (engine.Tracer), and hands them out between two steps; this connection's
+// goroutine sends them on. What that costs is the user's debt, as requests are (pace.go); when he does not take them the
+// ring is full, and they are counted as lost. A context is followed for one at a time.
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/funet/funet/ctl/trace"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/engine"
+)
+
+const (
+	// traceLook is how often the card's thread is asked for records.
+	traceLook = 20 * time.Millisecond
+	// traceBeat is how often something is sent although there are none.
+	traceBeat = 250 * time.Millisecond
+	// traceCost is the cost of a batch.
+	traceCost = 500 * time.Microsecond
+	// mostTraces is how many ordinary users may trace at the same time: each has a ring of half a megabyte.
+	mostTraces = 8
+	// trailsAtOnce is how many contexts the card's thread has followed in one command.
+	trailsAtOnce = 16
+)
+
+// tracing is a trace that goes on.
+type tracing struct {
+	tracer  *engine.Tracer
+	account uint32
+	all     bool   // of all accounts
+	gid     uint16 // 0: of all groups
+}
+
+// wants reports whether the context is one to follow.
+func (t *tracing) wants(a *attachment) bool {
+	return (t.all || a.account == t.account) && (t.gid == 0 || t.gid == a.job.gid)
+}
+
+// trace carries out KindTrace: it answers until the connection or the daemon ends.
+func (c *connection) trace(message []byte) error {
+	body, err := attach.DecodeBody(message, attach.KindTrace)
+	if err != nil {
+		return err
+	}
+	var ask trace.Request
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&ask); err != nil {
+		return fmt.Errorf("reading what to trace: %w: %w", err, attach.ErrCommand)
+	}
+	if ask.Every < 1 || ask.Every > trace.MaxEvery {
+		return fmt.Errorf("tracing one packet of %d, not of 1 to %d: %w", ask.Every, trace.MaxEvery, attach.ErrCommand)
+	}
+	d := c.d
+	t := &tracing{account: c.peer.account, all: d.administrator(&c.peer), gid: ask.GID}
+	if err := d.mayTrace(t, &c.peer); err != nil {
+		return err
+	}
+	last, err := c.traceFor(t, ask.Every)
+	if err != nil {
+		return err
+	}
+	return c.sendBatch(last)
+}
+
+// traceFor traces until the process wants no more, and returns the last batch: who has that may trace anew.
+func (c *connection) traceFor(t *tracing, every int) (*trace.Batch, error) {
+	d := c.d
+	if err := d.beginTrace(t); err != nil {
+		return nil, err
+	}
+	defer d.endTrace(t)
+	t.tracer = engine.NewTracer(every)
+	begin, err := c.follow(t, every)
+	defer func() { _ = d.loop.do(func() { d.loop.traceNoMore(t) }) }() // else the card's thread has ended
+	if err != nil {
+		return nil, err
+	}
+	if err := c.answerJSON(attach.KindTrace, begin); err != nil {
+		return nil, err
+	}
+	return c.drainTrace(t)
+}
+
+// mayTrace refuses an ordinary user a group that he did not make.
+func (d *Daemon) mayTrace(t *tracing, p *peer) error {
+	if t.gid == 0 {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	j := d.jobs[t.gid]
+	switch {
+	case j == nil && !t.all, j != nil && !t.all && j.peer.account != p.account:
+		return fmt.Errorf("tracing group %d as user %d, who has no such job: %w", t.gid, p.uid, attach.ErrForbidden)
+	case j == nil:
+		return fmt.Errorf("tracing group %d: %w", t.gid, attach.ErrGroup)
+	}
+	return nil
+}
+
+// beginTrace counts a trace: one for each user, and of ordinary users mostTraces.
+func (d *Daemon) beginTrace(t *tracing) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.tracing[t.account] > 0 {
+		return fmt.Errorf("user %d traces already; end that first: %w", t.account, attach.ErrTaken)
+	}
+	if len(d.tracing) >= mostTraces && !t.all {
+		return fmt.Errorf("%d users trace already; try again later: %w", len(d.tracing), attach.ErrTaken)
+	}
+	d.tracing[t.account]++
+	return nil
+}
+
+func (d *Daemon) endTrace(t *tracing) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.tracing, t.account)
+}
+
+// follow has the card's thread follow the contexts that there are, some at a time, and those that come.
+func (c *connection) follow(t *tracing, every int) (*trace.Begin, error) {
+	l := c.d.loop
+	b := &trace.Begin{Info: c.d.info(), Every: every, Clock: l.start.UnixNano()}
+	var card *engine.Card
+	var wanted []uint32
+	err := l.do(func() {
+		card = l.card
+		l.traces = append(l.traces, t)
+		for _, a := range l.byBell {
+			if a != nil && t.wants(a) {
+				wanted = append(wanted, a.ctx.Bell())
+			}
+		}
+	})
+	for some := range slices.Chunk(wanted, trailsAtOnce) {
+		if err != nil {
+			break
+		}
+		trails := make([]*engine.Trail, len(some))
+		for i := range trails {
+			trails[i] = card.NewTrail(t.tracer)
+		}
+		if err = c.pace(traceCost); err != nil {
+			break
+		}
+		err = l.do(func() {
+			for i, bell := range some {
+				a := l.byBell[bell]
+				switch {
+				case a == nil || !t.wants(a): // it has ended meanwhile
+				case a.ctx.Followed(t.tracer) || a.ctx.Follow(trails[i]):
+					b.Contexts++
+				default:
+					b.Others++
+				}
+			}
+		})
+	}
+	return b, err
+}
+
+// traceNew has a context that is new followed, if somebody wants it. The card's thread calls it.
+func (l *loop) traceNew(a *attachment) {
+	for _, t := range l.traces {
+		if t.wants(a) {
+			a.ctx.Follow(l.card.NewTrail(t.tracer))
+			return
+		}
+	}
+}
+
+// traceNoMore ends a trace. The card's thread calls it.
+func (l *loop) traceNoMore(t *tracing) {
+	l.traces = slices.DeleteFunc(l.traces, func(o *tracing) bool { return o == t })
+	for _, a := range l.byBell {
+		if a != nil && a.ctx.Followed(t.tracer) {
+			a.ctx.Follow(nil)
+		}
+	}
+}
+
+// drainTrace sends records until the process says something, and then those that are not done, too, but for the last batch, which has none.
+func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
+	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil { // a process may take its time; the end of the daemon closes the connection
+		return nil, errGone
+	}
+	l := c.d.loop
+	tick := time.NewTicker(traceLook)
+	defer tick.Stop()
+	records := make([]engine.Trace, trace.BatchRecords)
+	said := make([]byte, attach.MaxMessage)
+	last := time.Now()
+	for enough := false; ; {
+		if err := c.heard(); errors.Is(err, attach.ErrMalformed) {
+			if _, _, err := attach.Receive(c.conn, said, 0); err != nil {
+				return nil, errGone
+			}
+			enough = true
+		} else if err != nil {
+			return nil, err
+		}
+		b := &trace.Batch{End: enough}
+		err := l.do(func() {
+			if enough { // from the first time on nothing more comes
+				l.traceNoMore(t)
+				t.tracer.Flush()
+			}
+			n := 0
+			n, b.Lost = t.tracer.Take(records)
+			b.Records = records[:n]
+		})
+		some := len(b.Records) > 0
+		if err != nil || enough && !some {
+			return b, err
+		}
+		b.End = false
+		cost := lookCost
+		if some {
+			cost = traceCost
+		}
+		if err := c.pace(cost); err != nil {
+			return nil, err
+		}
+		if some || time.Since(last) > traceBeat {
+			if err := c.sendBatch(b); err != nil {
+				return nil, err
+			}
+			last = time.Now()
+		}
+		if !some {
+			select {
+			case <-tick.C:
+			case <-l.ended:
+				return nil, ErrEnded
+			}
+		}
+	}
+}
+
+// sendBatch sends records. When the process does not take them this waits, and the ring fills.
+func (c *connection) sendBatch(b *trace.Batch) error {
+	body, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	message, err := attach.EncodeBody(attach.KindTrace|attach.AnswerBit, body)
+	if err != nil {
+		return err
+	}
+	if err := attach.Send(c.conn, message); err != nil {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package live
+
+// This file is the terminal: keys, its size, and a look at the daemon each interval. What is shown is a state machine
+// (bubbletea's Model): asking is done beside it, so that a daemon that is slow holds up no key.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// screen is the model.
+type screen struct {
+	ctx        context.Context
+	ask        Source
+	every      time.Duration
+	view       view
+	last       *Sample
+	wide, high int
+}
+
+// answered is an answer of the daemon, and again the time to ask anew.
+type (
+	answered struct {
+		sample *Sample
+		err    error
+	}
+	again struct{}
+)
+
+// Run shows what the source says on the terminal that is standard input and output, each interval, until the context
+// ends, or the person presses q or Ctrl-C, which is no error. The terminal is as it was afterwards. name is what people
+// call a user. first has been asked for already.
+func Run(ctx context.Context, ask Source, first *Sample, every time.Duration, name func(uint32) string) error {
+	s := &screen{ctx: ctx, ask: ask, every: every, last: first, wide: 80, high: 24}
+	s.view.name = name
+	for t := range Tables {
+		s.view.order[t] = t.Usual()
+	}
+	p := tea.NewProgram(s, tea.WithContext(ctx), tea.WithoutSignalHandler(), tea.WithInput(os.Stdin), tea.WithOutput(os.Stdout), tea.WithFPS(20))
+	_, err := p.Run()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil && !errors.Is(err, tea.ErrInterrupted):
+		return fmt.Errorf("showing on this terminal: %w; without one, as in `funet top | cat`, a table is printed", err)
+	}
+	return nil
+}
+
+// Init asks when an interval has passed since the first answer.
+func (s *screen) Init() tea.Cmd { return s.later() }
+
+func (s *screen) later() tea.Cmd {
+	return tea.Tick(s.every, func(time.Time) tea.Msg { return again{} })
+}
+
+func (s *screen) look() tea.Msg {
+	sample, err := s.ask(s.ctx)
+	return answered{sample, err}
+}
+
+// Update takes an answer, a key or a size.
+func (s *screen) Update(m tea.Msg) (tea.Model, tea.Cmd) {
+	switch m := m.(type) {
+	case again:
+		return s, s.look
+	case answered:
+		s.take(m)
+		return s, s.later()
+	case tea.WindowSizeMsg:
+		s.wide, s.high = max(m.Width, 1), max(m.Height, 1)
+	case tea.KeyPressMsg:
+		return s, s.press(m.String())
+	}
+	return s, nil
+}
+
+// take takes an answer.
+func (s *screen) take(m answered) {
+	if m.err != nil {
+		s.view.notice = strings.ReplaceAll(m.err.Error(), "\n", "; ") + "; asking again"
+		return
+	}
+	s.view.notice = ""
+	s.view.report = Between(s.last, m.sample)
+	s.last = m.sample
+}
+
+// press does what a key is for.
+func (s *screen) press(key string) tea.Cmd {
+	v := &s.view
+	o := &v.order[v.table]
+	show := func(t Table) { v.table, v.from = t, 0 }
+	switch key {
+	case "q", "Q", "ctrl+c", "esc":
+		return tea.Quit
+	case "j":
+		show(Jobs)
+	case "c":
+		show(Contexts)
+	case "p":
+		show(Peers)
+	case "x":
+		show(Rejections)
+	case "tab":
+		show((v.table + 1) % Tables)
+	case ">", "right":
+		o.Column, o.Reverse = (o.Column+1)%len(columns[v.table]), false
+	case "<", "left":
+		o.Column, o.Reverse = (o.Column+len(columns[v.table])-1)%len(columns[v.table]), false
+	case "r":
+		o.Reverse = !o.Reverse
+	case "down":
+		v.from++
+		if v.report != nil {
+			v.from = min(v.from, max(len(v.report.rows(v.table, *o, v.name))-1, 0))
+		}
+	case "up":
+		v.from = max(v.from-1, 0)
+	}
+	return nil
+}
+
+// SGR sequences: the titles stand out (ECMA-48, 8.3.117).
+const inverse, plain = "\x1b[7m", "\x1b[m"
+
+// View shows the lines, on the terminal's other screen.
+func (s *screen) View() tea.View {
+	lines, title := s.view.lines(s.wide, s.high)
+	if title >= 0 {
+		lines[title] = inverse + lines[title] + plain
+	}
+	v := tea.NewView(strings.Join(lines, "\n"))
+	v.AltScreen = true
+	return v
+}

@@ -1,0 +1,362 @@
+package engine
+
+// This file follows single packets through the card for its owner: when each got how far, as Step's time says. Nobody who
+// traces costs a comparison a packet.
+//
+// A Tracer chooses one of so many packets, by the number of the frame in which a packet first travels and its place
+// there. So a tracer at the other end that chooses one of as many chooses the same packets, and the records of both
+// can be put together by what they say of the frame, without a word more on the wire.
+//
+// What it costs is bounded: a Trail holds two times for each line of a context, a Tracer a ring of records that
+// are open, and one of those that are done, for its owner to take. A packet that is not done when as many others as the ring holds have
+// been begun after it is taken for unfinished; a record for which there is no place is counted as lost. All memory is made
+// beforehand, by NewTracer and NewTrail.
+//
+// Not followed are packets for contexts of the same card, which are in no frame.
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// End is what became of a packet that was traced.
+type End uint8
+
+// The ends. The first three are the sender's, the others the receiver's.
+const (
+	Unfinished   End = iota // nobody knows: its context has ended, or it takes too long
+	Acknowledged            // it was accepted at the other end
+	Returned                // to the process, for Trace.Reason
+	Delivered               // into memory or the receive queue
+	Held                    // accepted, but the receive queue was full: it waits in the receive FIFO
+	Refused                 // rejected, for Trace.Reason
+)
+
+var ends = [...]string{"unfinished", "acknowledged", "returned", "delivered", "held", "refused"}
+
+// String says it in a word.
+func (e End) String() string {
+	if int(e) < len(ends) {
+		return ends[e]
+	}
+	return "unknown"
+}
+
+// MarshalText writes the word.
+func (e End) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// UnmarshalText reads the word.
+func (e *End) UnmarshalText(b []byte) error {
+	for *e = Unfinished; int(*e) < len(ends); *e++ {
+		if e.String() == string(b) {
+			return nil
+		}
+	}
+	return fmt.Errorf("a packet that ended as %q: unknown", b)
+}
+
+// Trace is a packet's record, at its sender or at its receiver. Times are Step's; 0: it did not get there.
+type Trace struct {
+	End         End           `json:"end"`
+	Reason      arctic.Reason `json:"reason,omitempty"` // of the last rejection
+	Level       arctic.Level  `json:"level"`
+	Retried     uint8         `json:"retried,omitempty"` // rejections for a transient reason; 255: and more
+	Resent      uint8         `json:"resent,omitempty"`  // frames with it after the first: as one was lost, or rejected
+	Index       uint8         `json:"index"`             // its place in the frame in which it first travelled
+	Bytes       uint16        `json:"bytes"`
+	GID         uint16        `json:"gid"`
+	Source      uint16        `json:"source"` // node
+	Destination uint16        `json:"destination"`
+	FromCard    uint16        `json:"from_card"`
+	ToCard      uint16        `json:"to_card"`
+	Incarnation uint32        `json:"incarnation"` // of the card that it came from
+	Sequence    uint32        `json:"sequence"`    // of that frame
+	Context     uint32        `json:"context"`     // at this end
+
+	// The sender's.
+	Seen       int64 `json:"seen_ns,omitempty"`       // the card saw the slot filled
+	Retrieved  int64 `json:"retrieved_ns,omitempty"`  // copied into a line of the cache
+	Dispatched int64 `json:"dispatched_ns,omitempty"` // in a train, for the first time
+	Sent       int64 `json:"sent_ns,omitempty"`       // its frame was given to the port
+	SentLast   int64 `json:"sent_last_ns,omitempty"`  // the same, the last time
+	Rejected   int64 `json:"rejected_ns,omitempty"`   // by the receiver, for the first time
+	Answered   int64 `json:"answered_ns,omitempty"`   // acknowledged or returned
+	// The receiver's: it was delivered, held or refused in the step in which it arrived.
+	Arrived int64 `json:"arrived_ns,omitempty"`
+}
+
+const (
+	// openTraces and doneTraces are the sizes of a tracer's rings, in records. A power of two.
+	openTraces = 4096
+	doneTraces = 1024
+	// sightings is how many looks at a queue that found more than the one before a trail remembers; of more than so many
+	// the slots count as seen with the last.
+	sightings = 16
+)
+
+// Tracer chooses packets and keeps their records. Like a card's contexts it belongs to the goroutine that steps the card.
+type Tracer struct {
+	every  uint64
+	serial uint32 // of the last one that was begun
+	lost   uint64
+	open   [openTraces]opened
+	done   [doneTraces]Trace
+	put    uint64
+	taken  uint64
+}
+
+// opened is a record that is not done; serial 0: none.
+type opened struct {
+	serial uint32
+	Trace
+}
+
+// NewTracer makes a tracer of one of every so many packets, from 1. Any goroutine may call it.
+func NewTracer(every int) *Tracer { return &Tracer{every: uint64(max(every, 1))} }
+
+// Take copies records that are done, the oldest first, and returns how many, and how many were lost so far.
+func (t *Tracer) Take(into []Trace) (n int, lost uint64) {
+	for ; n < len(into) && t.taken < t.put; n++ {
+		into[n] = t.done[t.taken%doneTraces]
+		t.taken++
+	}
+	return n, t.lost
+}
+
+// Flush ends the records that are open: they are unfinished.
+func (t *Tracer) Flush() {
+	for i := range t.open {
+		t.end(&t.open[i])
+	}
+}
+
+// end takes the record of a packet for done.
+func (t *Tracer) end(o *opened) {
+	if o.serial == 0 {
+		return
+	}
+	o.serial = 0
+	t.finish(&o.Trace)
+}
+
+// finish puts a record with those that are done.
+func (t *Tracer) finish(r *Trace) {
+	if t.put-t.taken == doneTraces {
+		t.lost++
+		return
+	}
+	t.done[t.put%doneTraces] = *r
+	t.put++
+}
+
+// chooses reports whether the packet at a place of a frame is one to be traced. The number is mixed as in SplitMix64, so
+// that no pattern of a program's falls together with it.
+func (t *Tracer) chooses(from, to uint16, l arctic.Level, seq uint32, place int) bool {
+	h := uint64(seq) | uint64(from)<<32 | uint64(to)<<48
+	h += uint64(l) * 0x9e3779b97f4a7c15
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return (h^h>>31+uint64(place))%t.every == 0
+}
+
+// begin makes a record, which is open; the one in its place is unfinished.
+func (t *Tracer) begin() *opened {
+	if t.serial++; t.serial == 0 {
+		t.serial = 1
+	}
+	o := &t.open[t.serial%openTraces]
+	t.end(o)
+	*o = opened{serial: t.serial}
+	return o
+}
+
+// Trail is what a tracer knows of a context that it follows.
+type Trail struct {
+	tracer *Tracer
+	queues [arctic.Levels]sighted
+	lines  []stamped
+}
+
+// stamped is a line; serial 0: its packet is not traced.
+type stamped struct {
+	seen, retrieved int64
+	serial          uint32
+}
+
+// sighted is when slots of a send queue were first seen, counted from the beginning of the trail.
+type sighted struct {
+	retrieved uint64 // slots
+	first, n  int
+	at        [sightings]struct {
+		upTo uint64
+		time int64
+	}
+}
+
+// NewTrail makes the trail of a context of this card. Any goroutine may call it.
+func (c *Card) NewTrail(t *Tracer) *Trail {
+	return &Trail{tracer: t, lines: make([]stamped, c.cfg.Lines+int(arctic.Levels))}
+}
+
+// Follow has a trail follow the context from now on, or with nil nobody. It returns false, and nothing changes, when another
+// tracer's does, or the trail was made for another card.
+func (x *Context) Follow(t *Trail) bool {
+	if t != nil && (x.trail != nil && x.trail.tracer != t.tracer || len(t.lines) != x.card.cfg.Lines+int(arctic.Levels)) {
+		return false
+	}
+	x.trail = t
+	return true
+}
+
+// Followed reports whether a trail of the tracer follows the context.
+func (x *Context) Followed(t *Tracer) bool { return x.trail != nil && x.trail.tracer == t }
+
+// saw notes that so many slots of a queue wait to be retrieved.
+func (t *Trail) saw(l arctic.Level, waiting int, now int64) {
+	q := &t.queues[l]
+	upTo := q.retrieved + uint64(waiting)
+	if q.n > 0 {
+		last := &q.at[(q.first+q.n-1)%sightings]
+		if upTo <= last.upTo {
+			return
+		}
+		if q.n == sightings {
+			last.upTo, last.time = upTo, now
+			return
+		}
+	} else if waiting == 0 {
+		return
+	}
+	q.at[(q.first+q.n)%sightings].upTo, q.at[(q.first+q.n)%sightings].time = upTo, now
+	q.n++
+}
+
+// took notes that a slot is retrieved, and returns when it was first seen.
+func (t *Trail) took(l arctic.Level, now int64) int64 {
+	q := &t.queues[l]
+	q.retrieved++
+	for q.n > 0 && q.at[q.first].upTo < q.retrieved {
+		q.first = (q.first + 1) % sightings
+		q.n--
+	}
+	if q.n == 0 {
+		return now
+	}
+	return q.at[q.first].time
+}
+
+// of returns the stamps of a line.
+func (t *Trail) of(ln *line) *stamped {
+	if ln.own < ownLine {
+		return &t.lines[ln.own]
+	}
+	return &t.lines[len(t.lines)-int(arctic.Levels)+int(ln.own-ownLine)]
+}
+
+// record returns the open record of a line, or nil.
+func (t *Trail) record(ln *line) *opened {
+	s := t.of(ln)
+	if s.serial == 0 {
+		return nil
+	}
+	if o := &t.tracer.open[s.serial%openTraces]; o.serial == s.serial {
+		return o
+	}
+	s.serial = 0 // it took too long
+	return nil
+}
+
+// launched notes that a packet has been retrieved: from a slot, unless it is one of a long transfer.
+func (t *Trail) launched(ln *line, l arctic.Level, now int64) {
+	seen := now
+	if ln.transfer == nil {
+		seen = t.took(l, now)
+	}
+	*t.of(ln) = stamped{seen: seen, retrieved: now}
+}
+
+// dispatched chooses from the packets of a frame that is new.
+func (t *Trail) dispatched(c *Card, f *flow, seq uint32, fr *frame) {
+	place := 0
+	for ln := fr.train; ln != nil; ln = ln.next {
+		if t.record(ln) == nil && t.tracer.chooses(c.cfg.Card, f.peer.Card, f.level, seq, place) {
+			s := t.of(ln)
+			if s.retrieved == 0 {
+				s.seen, s.retrieved = c.now, c.now // it was there before it was followed
+			}
+			o := t.tracer.begin()
+			s.serial = o.serial
+			o.Level, o.Index, o.Bytes = f.level, uint8(place), uint16(int(ln.size)+len(ln.block))
+			o.GID, o.Source, o.Destination, o.Context = ln.ctx.gid, ln.ctx.node, ln.node, ln.ctx.bell
+			o.FromCard, o.ToCard, o.Incarnation, o.Sequence = c.cfg.Card, f.peer.Card, c.cfg.Incarnation, seq
+			o.Seen, o.Retrieved, o.Dispatched = s.seen, s.retrieved, c.now
+		}
+		place++
+	}
+}
+
+// sent notes that a frame was given to the port.
+func (t *Trail) sent(fr *frame, now int64) {
+	for ln := fr.train; ln != nil; ln = ln.next {
+		if o := t.record(ln); o != nil {
+			if o.Sent == 0 {
+				o.Sent = now
+			} else {
+				o.Resent = max(o.Resent, o.Resent+1)
+			}
+			o.SentLast = now
+		}
+	}
+}
+
+// answered notes what became of the packets of a frame: with a verdict some were rejected.
+func (t *Trail) answered(fr *frame, verdict *rejected, now int64) {
+	bit := uint64(1)
+	for ln := fr.train; ln != nil; ln = ln.next {
+		if o := t.record(ln); o != nil {
+			switch {
+			case verdict == nil || (verdict.retry|verdict.fail)&bit == 0:
+				o.End, o.Answered = Acknowledged, now
+				t.tracer.end(o)
+			case verdict.fail&bit != 0:
+				o.End, o.Reason, o.Answered = Returned, verdict.failReason, now
+				t.tracer.end(o)
+			default:
+				o.Reason, o.Retried = verdict.retryReason, max(o.Retried, o.Retried+1)
+				if o.Rejected == 0 {
+					o.Rejected = now
+				}
+			}
+		}
+		bit <<= 1
+	}
+}
+
+// returned notes that a packet goes back to its process.
+func (t *Trail) returned(ln *line, reason arctic.Reason, now int64) {
+	if o := t.record(ln); o != nil {
+		o.End, o.Reason, o.Answered = Returned, reason, now
+		t.tracer.end(o)
+	}
+}
+
+// accept is Card.accept for a context that is followed, of the packet at a place of a frame.
+func (t *Trail) accept(x *Context, f *flow, h *arctic.Header, p arctic.Packet, block []byte, place int) arctic.Reason {
+	c := x.card
+	before := x.fifo[h.Level].n
+	reason := c.accept(x, f, h.Level, p, block)
+	if !t.tracer.chooses(h.SourceCard, h.DestinationCard, h.Level, h.Sequence, place) {
+		return reason
+	}
+	who := p.Header()
+	r := Trace{End: Delivered, Reason: reason, Level: h.Level, Index: uint8(place), Bytes: uint16(len(p) + len(block)), GID: h.GID, Source: who.Source, Destination: who.Destination,
+		FromCard: h.SourceCard, ToCard: h.DestinationCard, Incarnation: h.SourceIncarnation, Sequence: h.Sequence, Context: x.bell, Arrived: c.now}
+	if reason != arctic.ReasonNone {
+		r.End = Refused
+	} else if x.fifo[h.Level].n > before {
+		r.End = Held
+	}
+	t.tracer.finish(&r)
+	return reason
+}
