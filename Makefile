@@ -35,10 +35,12 @@ bin/funid:
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -o bin/funid ./ctl/funid
 
-# The commands, the unit of systemd that runs funid, what shells complete, and the manual.
+# The commands, the unit of systemd that runs funid, what shells complete, the manual, and a configuration to fill in.
 install: build
 	install -d $(DESTDIR)$(PREFIX)/{bin,lib/systemd/system,share/bash-completion/completions,share/zsh/vendor-completions,share/fish/vendor_completions.d,share/man/man1,share/man/man8}
 	install -m 755 bin/funet bin/funid $(DESTDIR)$(PREFIX)/bin
+	install -d $(DESTDIR)/etc/funet
+	@[ -e $(DESTDIR)/etc/funet/funid.yaml ] || install -m 644 ctl/deb/funid.yaml $(DESTDIR)/etc/funet/funid.yaml # the user's is left alone
 	bin/funid unit --program $(PREFIX)/bin/funid > $(DESTDIR)$(PREFIX)/lib/systemd/system/funid.service
 	@for c in funet funid; do \
 		bin/$$c completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$c; \
@@ -64,7 +66,7 @@ IMAGE ?= funet:$(VERSION)
 PROGRAMS ?= inside
 image:
 	@case "$(PROGRAMS)" in \
-	inside) ;; \
+	inside) mkdir -p bin/image;; \
 	outside) mkdir -p bin/image; CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o bin/image/ ./ctl/funet ./ctl/funid; chmod 755 bin/image/*;; \
 	*) echo "make: PROGRAMS=$(PROGRAMS): use inside or outside" >&2; exit 1;; \
 	esac; \
@@ -72,7 +74,7 @@ image:
 		command -v $$with >/dev/null || continue; \
 		if ! said=$$($$with info 2>&1 >/dev/null); then why="$$why; $$with is there, but: $$(echo "$$said" | tail -n 1)"; continue; fi; \
 		echo "$$with build of $(IMAGE)"; \
-		exec $$with build --file ctl/image/Containerfile --build-arg PROGRAMS=$(PROGRAMS) --tag "$(IMAGE)" .; \
+		exec $$with build --file ctl/image/Containerfile --target $(PROGRAMS) --tag "$(IMAGE)" .; \
 	done; \
 	echo "make: an image needs docker, podman or buildah; install one of them (on Debian and Ubuntu: apt install buildah)$$why" >&2; exit 1
 

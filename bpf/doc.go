@@ -45,9 +45,11 @@
 //	frame ──> EtherType 0x88B5? ── no, or < 14 bytes ──────────> XDP_PASS      pass
 //	          80 bytes or more? ── no ─────────────────────────> XDP_DROP      short
 //	          version 0? ───────── yes, a probe ───────────────> XDP_PASS      pass
-//	          version 3? ───────── no ─────────────────────────> XDP_DROP      bad_version
+//	          version 3, or 255,
+//	          a hello? ─────────── no ─────────────────────────> XDP_DROP      bad_version
 //	          66 <= length and
 //	          14+length <= frame?  no ─────────────────────────> XDP_DROP      bad_length
+//	          a hello? ─────────── yes: of no group, on to the last test
 //	          GID < 2048? ──────── no ─────────────────────────> XDP_DROP      bad_gid
 //	          funet_groups[GID]? ─ zero ───────────────────────> XDP_DROP      foreign_group
 //	          funet_sockets[rx queue]? ─ none ─────────────────> XDP_DROP      no_socket
@@ -69,7 +71,8 @@
 // So what is not FUNet's is left to the kernel untouched, as are the probes with which `funet doctor`
 // finds out whether the EtherType passes between two hosts (package ctl/doctor/probe): sockets of the
 // kernel get them also while a card has the interface. And a malformed frame, or one of a group
-// that the card has not opened, never wakes user space. A card of one process opens its group; a
+// that the card has not opened, never wakes user space. Hellos (package uspace/port/hello) do, whatever the card has
+// opened: cards of any version find and ask each other with them. A card of one process opens its group; a
 // daemon opens all, because it answers frames for groups that it does not have (package ctl/daemon).
 //
 // # Rules

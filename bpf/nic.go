@@ -17,9 +17,11 @@ const (
 	// EtherType of every FUNet frame: local experimental EtherType 1 of IEEE Std 802.
 	EtherType = 0x88B5
 	// Version is the only header version that the NIC program lets through.
-	Version = 3
+	Version = 4
 	// VersionProbe is the header version of probes, which the NIC program leaves to the kernel.
 	VersionProbe = 0
+	// VersionHello is that of hellos (package uspace/port/hello), which it lets through whatever their group.
+	VersionHello = 255
 	// FrameMin is the length in bytes of a frame without packets: the Ethernet header's 14
 	// and the FUNet header's 66.
 	FrameMin = 80
@@ -59,8 +61,8 @@ type Load struct {
 	// UDPPort, if it is not 0, makes the program one for UDP datagrams to that port, over IPv4 and
 	// IPv6, for the addresses of [NIC.SetAddresses]; frames with FUNet's own EtherType pass then.
 	UDPPort uint16
-	// VLAN is the number that datagrams are tagged with, up to [MaxVLAN]; 0: they have no tag, or
-	// one that only says a priority. Others pass.
+	// VLAN is the number that frames or datagrams are tagged with, up to [MaxVLAN]; 0: they have no tag, or
+	// datagrams one that only says a priority. Others pass.
 	VLAN uint16
 }
 

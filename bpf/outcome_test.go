@@ -48,7 +48,13 @@ func TestOutcomes(t *testing.T) {
 		{"a probe, all else wrong", makeFrame(200, version(0), length(0), gid(0xffff)), pass},
 		{"short before probe", makeFrame(79, version(0)), short},
 		{"version 1", makeFrame(200, version(1)), badVersion},
-		{"version 255", makeFrame(200, version(255)), badVersion},
+		{"version 254", makeFrame(200, version(254)), badVersion},
+		{"version 255, a hello", makeFrame(200, version(255)), redirected},
+		{"a hello, whatever its group", makeFrame(200, version(255), gid(0xffff)), redirected},
+		{"a hello of a foreign group", makeFrame(200, version(255), gid(foreignGroup)), redirected},
+		{"a hello longer than its frame", makeFrame(200, version(255), length(187)), badLength},
+		{"a hello shorter than a header", makeFrame(200, version(255), length(65)), badLength},
+		{"short before hello", makeFrame(79, version(255)), short},
 		{"version before length", makeFrame(200, version(1), length(0)), badVersion},
 
 		{"length 0", makeFrame(200, length(0)), badLength},
@@ -91,13 +97,15 @@ func judge(frame []byte, active map[uint16]bool) Counters {
 		return short
 	case frame[14] == 0:
 		return pass
-	case frame[14] != 3:
+	case frame[14] != 4 && frame[14] != 255:
 		return badVersion
 	}
 	length, gid := int(frame[17])<<8|int(frame[16]), uint16(frame[19])<<8|uint16(frame[18])
 	switch {
 	case length < 66, 14+length > len(frame):
 		return badLength
+	case frame[14] == 255:
+		return redirected
 	case gid>>11 != 0:
 		return badGID
 	case !active[gid]:
@@ -143,7 +151,7 @@ func drawFrame(t *rapid.T) []byte {
 		}
 	}
 	sometimes("ethertype", rapid.Just(uint16(EtherType)), func(v uint16) { etherType(v)(frame) })
-	sometimes("version", rapid.Just(uint16(Version)), func(v uint16) { version(uint8(v))(frame) })
+	sometimes("version", rapid.SampledFrom([]uint16{Version, Version, VersionHello}), func(v uint16) { version(uint8(v))(frame) })
 	sometimes("length", rapid.OneOf(rapid.Uint16Range(56, 60), rapid.Uint16Range(uint16(max(size, 16))-16, uint16(size)-12)),
 		func(v uint16) { length(v)(frame) })
 	sometimes("gid", rapid.SampledFrom([]uint16{homeGroup, homeGroup, lastGroup, foreignGroup, 0, 2048, 0xffff}),

@@ -32,6 +32,7 @@ import (
 	"github.com/funet/funet/uspace/arctic/layers"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/port/hello"
 )
 
 // fieldsOf are the values of every field of the dissector for a frame, by the Go decoder, in the order in
@@ -510,6 +511,32 @@ func TestDissectorOfDamage(t *testing.T) {
 	}
 	if n := len(tshark(t, script, "-r", path, "-Y", `not _ws.lua.error and frame.comment == "dropped: malformed train"`)); n != refused {
 		t.Errorf("%d have their comment, want %d", n, refused)
+	}
+}
+
+// Rule: hellos between cards are told apart from frames of another version, with who says what.
+func TestDissectorOfHellos(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "hellos.pcap")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	w := pcapgo.NewWriter(file)
+	if err := w.WriteFileHeader(1<<16, packets.LinkTypeEthernet); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []hello.Kind{hello.Question, hello.Answer, hello.Announcement, hello.Goodbye} {
+		b := make([]byte, hello.Size)
+		(&hello.Message{Kind: kind, Said: hello.Said{Card: 513, Host: "a-host"}}).Put(b, [6]byte{2, 1}, [6]byte{2})
+		if err := w.WritePacket(gopacket.CaptureInfo{CaptureLength: len(b), Length: len(b)}, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := tshark(t, dissector(t), "-r", path, "-Y", "not funet.other_version and not funet.malformed and funet.source_card == 513", "-T", "fields", "-e", "_ws.col.Info")
+	want := []string{"Hello: question, card 513 of a-host", "Hello: answer, card 513 of a-host", "Hello: announcement, card 513 of a-host", "Hello: goodbye, card 513 of a-host"}
+	if !slices.Equal(lines, want) {
+		t.Errorf("%q", lines)
 	}
 }
 

@@ -233,7 +233,7 @@ func startContainerCommand(t *testing.T, cmd *exec.Cmd) *process {
 
 // within returns the words that execute a command in a container that runs, as its runtime does (kubectl exec).
 func (s *containerSpec) within(pid int, args ...string) []string {
-	words := []string{"nsenter", "--target", strconv.Itoa(pid), "--mount", "--uts", "--ipc", "--pid", "--root", "--wdns=/",
+	words := []string{"nsenter", "--target", strconv.Itoa(pid), "--mount", "--uts", "--ipc", "--pid", "--root", "--wd",
 		"--setuid", strconv.Itoa(s.User), "--setgid", strconv.Itoa(s.User)}
 	if !s.HostNetwork {
 		words = append(words, "--net")

@@ -314,6 +314,13 @@ func TestKubernetes(t *testing.T) {
 	}
 	nodes[1].up()
 	run("funet", "pingpong", "--exchanges", "100", "--warm-up", "50").ok()
+	// So does one that was killed, whose socket is still there.
+	if err := nodes[0].funid.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	nodes[0].funid.wait()
+	nodes[0].up()
+	run("funet", "pingpong", "--exchanges", "100", "--warm-up", "50").ok()
 
 	// Who has no right: another user, root of a pod, and a pod without the socket.
 	refused := func(spec containerSpec, says string, args ...string) {

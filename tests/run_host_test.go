@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,6 +77,26 @@ func TestRunHostDies(t *testing.T) {
 		eventually(t, "no process is left", func() bool { return len(marked(p.mark)) == 0 })
 	}
 	s.free()
+}
+
+// TestRunLauncherDies: when nothing is heard any more of the launcher and what is beside it, as when its machine has died, what ran on
+// the hosts ends after --host-timeout, and the group is free.
+func TestRunLauncherDies(t *testing.T) {
+	s := daemons(t)
+	hosts := s.behindSSH(t)
+	p := hosts("", "-n", "4", "--host-timeout", "2s", "--hosts", "host-0,host-1", "--", "sh", "-c", "exec sleep 600")
+	eventually(t, "all processes run", func() bool { return sleepers(p.mark) == 4 && s.inUse() == 2 })
+	onHosts := func() []int { return append(s.ofHost(p.mark, 0), s.ofHost(p.mark, 1)...) }
+	there := onHosts()
+	here := slices.DeleteFunc(marked(p.mark), func(pid int) bool { return slices.Contains(there, pid) })
+	signalAll(t, here, syscall.SIGSTOP)
+	eventually(t, "nothing is left on the hosts", func() bool { return len(onHosts()) == 0 })
+	s.free()
+	signalAll(t, here, syscall.SIGCONT)
+	if code := p.wait(); code == 0 {
+		t.Error("the launcher that came back says that all went well")
+	}
+	eventually(t, "no process is left", func() bool { return len(marked(p.mark)) == 0 })
 }
 
 // TestRunHostLives: a host that is busy for a while, a launcher that was stopped, and nodes whose output

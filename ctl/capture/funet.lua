@@ -5,13 +5,15 @@
 local funet = Proto("funet", "FUNet")
 
 local HEADER, REJECT, PACKET, WORD = 66, 16, 12, 4 -- bytes, without the Ethernet header
+local HELLO = 106 -- package uspace/port/hello draws it
+local hellos = { "question", "answer", "announcement", "goodbye" }
 local MOST_PACKETS, MOST_REJECTS, MOST_WORDS = 64, 32, 21
 
 local levels = { [0] = "request", [1] = "reply" }
 local kinds = { [0] = "message", "transfer", "remote", "response", "notify", "multicast", "forward", "extended" }
 local forms = { [0] = "single", "part", "last", "block" }
 local reasons = {
-	[1] = "receive queue full", [2] = "context is switched out", [64] = "unknown kind of packet",
+	[1] = "receive queue full", [2] = "context is switched out", [3] = "frame was too long for the way", [64] = "unknown kind of packet",
 	[65] = "no such node on the receiving card", [66] = "destination is not in a segment that the receiver lets others write",
 	[67] = "malformed transfer packet", [68] = "receiver's route table does not put the sending node on the sending card",
 	[69] = "another process has become the node since the transfer began", [70] = "another job has this GID there",
@@ -219,7 +221,14 @@ function funet.dissector(tvb, pinfo, root)
 		tree:add(f.probe, tvb(1))
 		return tvb:len()
 	end
-	if version ~= 3 then
+	if version == 255 and tvb:len() >= HELLO then
+		pinfo.cols.info = "Hello: " .. (hellos[tvb(4, 1):uint()] or "unknown") .. ", card " .. tvb(10, 2):le_uint() .. " of " .. tvb(74, 32):stringz()
+		tree:add_le(f.length, tvb(2, 2))
+		tree:add_le(f.source_card, tvb(10, 2))
+		tree:add_le(f.destination_card, tvb(12, 2))
+		return tvb:len()
+	end
+	if version ~= 4 then
 		pinfo.cols.info = "Version " .. version
 		tree:add_proto_expert_info(other)
 		return tvb:len()

@@ -33,6 +33,10 @@
 //     {node: 1, absent: true} stands where it was, without mac and iface. Daemons, which
 //     follow their peers file (package daemon), take it for a number that nobody has; an
 //     embedded card's group wants all its nodes;
+//   - groups are the GIDs that may live on a node's host, numbers and ranges, all without it:
+//     {node: 1, mac: ..., groups: [1-100, 200]}. Daemons refuse to make a job of another GID that
+//     has a node there, whatever their users' rules allow; jobs that are there stay when it changes. Frames of all groups are
+//     let in and answered nevertheless (package daemon says why). Embedded cards do not look at it;
 //   - gid is the group, 1..2047; 0 is the system group and is refused. A file without
 //     gid leaves the choice to whoever loads it ([File.GID] is then 0);
 //   - token is the group's secret, from which its frames get their tag

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/encap"
@@ -16,10 +18,11 @@ import (
 
 // Limits of a peers file.
 const (
-	MaxGID   = 2047    // a GID has 11 bits
-	MaxNodes = 1 << 16 // a node has 16 bits
-	MinNodes = 2       // a group of one has nobody to talk to
-	MaxBytes = 8 << 20 // bytes in a file; 65536 nodes need about 4 MiB
+	MaxGID    = 2047    // a GID has 11 bits
+	MaxNodes  = 1 << 16 // a node has 16 bits
+	MaxRanges = 64      // of a node's groups
+	MinNodes  = 2       // a group of one has nobody to talk to
+	MaxBytes  = 8 << 20 // bytes in a file; 65536 nodes need about 4 MiB
 )
 
 // What is wrong with a file, for errors.Is. The error's text has the file, line and values.
@@ -97,8 +100,50 @@ type Peer struct {
 	Iface string           // local interface that leads there; "" when the host has only one
 	// Address is the node's IP address; the zero Addr when the file does not say.
 	Address netip.Addr
+	// Groups are the GIDs that may live there; nil: all.
+	Groups []Range
+	// Found is the name of the host, of one that a daemon has found; a file has none.
+	Found string
 	// Absent says that no host has the number now; then there is no MAC and no Iface.
 	Absent bool
+}
+
+// Range is GIDs, both ends included.
+type Range struct{ First, Last uint16 }
+
+// String is how a file has it.
+func (r Range) String() string {
+	if r.First == r.Last {
+		return strconv.Itoa(int(r.First))
+	}
+	return fmt.Sprintf("%d-%d", r.First, r.Last)
+}
+
+// ParseRange reads a GID or a range of them, such as 10-20. Errors: ErrGIDRange.
+func ParseRange(s string) (r Range, err error) {
+	first, last, two := strings.Cut(s, "-")
+	if !two {
+		last = first
+	}
+	a, errA := strconv.ParseUint(strings.TrimSpace(first), 10, 16)
+	b, errB := strconv.ParseUint(strings.TrimSpace(last), 10, 16)
+	r = Range{uint16(a), uint16(b)}
+	if errA != nil || errB != nil || r.check() != nil {
+		return Range{}, fmt.Errorf("%q, want a number or a range such as 10-20, from 1 to %d (0 is the system group): %w", s, MaxGID, ErrGIDRange)
+	}
+	return r, nil
+}
+
+func (r Range) check() error {
+	if r.First < 1 || r.First > r.Last || r.Last > MaxGID {
+		return fmt.Errorf("%d to %d, want 1 to %d (0 is the system group): %w", r.First, r.Last, MaxGID, ErrGIDRange)
+	}
+	return nil
+}
+
+// Lives reports whether a group may live on the peer's host.
+func (p *Peer) Lives(gid uint16) bool {
+	return p.Groups == nil || slices.ContainsFunc(p.Groups, func(r Range) bool { return r.First <= gid && gid <= r.Last })
 }
 
 // Validate says whether the file obeys the rules of the package; the errors are those of
@@ -130,13 +175,21 @@ func (f *File) check(at func(i int) string) error {
 	macs := make(map[port]int, len(f.Peers))
 	for i, p := range f.Peers {
 		switch {
-		case p.Absent && (p.MAC != nil || p.Iface != "" || p.Address.IsValid()):
-			return fmt.Errorf("%s: node %d has a mac, an address or an iface; leave them out, or absent: %w", at(i), p.Node, ErrAbsent)
+		case p.Absent && (p.MAC != nil || p.Iface != "" || p.Groups != nil || p.Address.IsValid()):
+			return fmt.Errorf("%s: node %d has a mac, an address, an iface or groups; leave them out, or absent: %w", at(i), p.Node, ErrAbsent)
 		case p.Absent:
 		case p.MAC == nil && f.Encap == Ethernet:
 			return fmt.Errorf("%s: node %d has no mac, which encap ethernet needs: %w", at(i), p.Node, ErrMAC)
 		case !p.Address.IsValid() && f.Encap == UDP:
 			return fmt.Errorf("%s: node %d has no address, which encap udp needs: %w", at(i), p.Node, ErrAddress)
+		}
+		if p.Groups != nil && len(p.Groups) == 0 || len(p.Groups) > MaxRanges {
+			return fmt.Errorf("%s: node %d has %d ranges of groups, want 1 to %d, or leave it out for all: %w", at(i), p.Node, len(p.Groups), MaxRanges, ErrGIDRange)
+		}
+		for _, r := range p.Groups {
+			if err := r.check(); err != nil {
+				return fmt.Errorf("%s: node %d: groups %w", at(i), p.Node, err)
+			}
 		}
 		if p.MAC != nil {
 			if err := checkMAC(p.MAC); err != nil {
@@ -262,6 +315,13 @@ func (f *File) Marshal() ([]byte, error) {
 		}
 		if p.Iface != "" {
 			fmt.Fprintf(&b, ", iface: %q", p.Iface)
+		}
+		if p.Groups != nil {
+			var all []string
+			for _, r := range p.Groups {
+				all = append(all, r.String())
+			}
+			fmt.Fprintf(&b, ", groups: [%s]", strings.Join(all, ", "))
 		}
 		b.WriteString("}\n")
 	}

@@ -193,7 +193,7 @@ func (t text) file(top ast.Node) (*File, error) {
 
 // peer reads one entry of the list.
 func (t text) peer(n ast.Node) (p Peer, err error) {
-	keys, err := t.mapping(n, "node", "mac", "address", "iface", "absent")
+	keys, err := t.mapping(n, "node", "mac", "address", "iface", "groups", "absent")
 	if err != nil {
 		return p, err
 	}
@@ -244,6 +244,23 @@ func (t text) peer(n ast.Node) (p Peer, err error) {
 		}
 		if err := checkIface(p.Iface); err != nil {
 			return p, fmt.Errorf("%s: node %d has iface %q, %w", t.at(n), p.Node, p.Iface, err)
+		}
+	}
+	if n := keys["groups"]; n != nil {
+		list, ok := n.(*ast.SequenceNode)
+		if !ok || len(list.Values) == 0 {
+			return p, fmt.Errorf("%s: groups of node %d: want a list of GIDs in brackets, such as [1-100, 200], or leave it out for all: %w", t.at(n), p.Node, ErrSyntax)
+		}
+		for _, n := range list.Values {
+			s, err := t.scalar(n, "groups")
+			if err != nil {
+				return p, err
+			}
+			r, err := ParseRange(s)
+			if err != nil {
+				return p, fmt.Errorf("%s: groups of node %d: %w", t.at(n), p.Node, err)
+			}
+			p.Groups = append(p.Groups, r)
 		}
 	}
 	return p, nil

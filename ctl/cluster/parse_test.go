@@ -52,6 +52,12 @@ peers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01, ifa
 gid: 2047
 ...
 `, File{GID: 2047, Peers: two}},
+		"groups of a host": {`
+peers:
+  - {node: 0, mac: "02:46:55:00:00:01", groups: [1-100, 2047]}
+  - {node: 1, mac: "02:46:55:00:01:01", iface: fu1, groups: ["7"]}
+`, File{Peers: []Peer{{Node: 0, MAC: mac("02:46:55:00:00:01"), Groups: []Range{{1, 100}, {2047, 2047}}},
+			{Node: 1, MAC: mac("02:46:55:00:01:01"), Iface: "fu1", Groups: []Range{{7, 7}}}}}},
 		"a token of digits only": {`
 token: 1000000000000000000000000000000000000000000000000000000000000000
 peers: [{node: 0, mac: 02:46:55:00:00:01}, {node: 1, mac: 02:46:55:00:01:01, iface: fu1}]
@@ -132,6 +138,15 @@ func TestParseRefused(t *testing.T) {
 		{"peers:\n- {node: 0, iface: a, absent: true}\n- {node: 1, absent: true}\n", ErrAbsent, "p.yaml:2: node 0"},
 		{"peers:\n- {node: 0, absent: false}\n" + good, ErrSyntax, `p.yaml:2: absent is "false"`},
 		{"peers:\n- {node: 0}\n" + good, ErrSyntax, "p.yaml:2: a peer without mac"},
+		// Groups are GIDs, and at least one.
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: []}\n" + good, ErrSyntax, "p.yaml:2: groups of node 0: want a list"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: 7}\n" + good, ErrSyntax, "p.yaml:2: groups of node 0: want a list"},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: [0-7]}\n" + good, ErrGIDRange, `p.yaml:2: groups of node 0: "0-7", want`},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: [9-7]}\n" + good, ErrGIDRange, `"9-7"`},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: [2048]}\n" + good, ErrGIDRange, `"2048"`},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: [1-2-3]}\n" + good, ErrGIDRange, `"1-2-3"`},
+		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, groups: [" + strings.Repeat("1,", MaxRanges) + "1]}\n" + good, ErrGIDRange, "65 ranges"},
+		{"peers:\n- {node: 0, absent: true, groups: [1]}\n" + good, ErrAbsent, "p.yaml:2: node 0"},
 		// An iface is a name that the kernel could have.
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: a23456789012345x}\n", ErrIface, "p.yaml:2"},
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, iface: ../x}\n", ErrIface, "p.yaml:2"},
@@ -272,6 +287,8 @@ func TestValidate(t *testing.T) {
 		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Absent: true}, {Node: 1, MAC: b}}}, ErrAbsent, "peer 0: node 0"},
 		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a}, {Node: 1, Iface: "x", Absent: true}}}, ErrAbsent, "peer 1: node 1"},
 		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Iface: "a\n"}, {Node: 1, MAC: b}}}, ErrIface, "peer 0"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Groups: []Range{{0, 1}}}, {Node: 1, MAC: b}}}, ErrGIDRange, "peer 0: node 0"},
+		{File{GID: 0, Peers: []Peer{{Node: 0, MAC: a, Groups: []Range{}}, {Node: 1, MAC: b}}}, ErrGIDRange, "0 ranges"},
 		{File{GID: 0, Peers: make([]Peer, MaxNodes+1)}, ErrPeerCount, "65537"},
 	} {
 		err := c.f.Validate()
@@ -318,6 +335,10 @@ func TestRoundTrip(t *testing.T) {
 			name := rapid.OneOf(rapid.SampledFrom([]string{"", "null", "~", "yes", "0", "- a", "#x", "'", `"`, `\`, "{", "&a", "*a", "!x", "%d", "@", "`", "|", ">"}),
 				rapid.StringMatching(`[!-.0-9;-~]{1,15}`)).Filter(func(s string) bool { return s == "" || checkIface(s) == nil }).Draw(t, "iface")
 			p := Peer{Node: uint16(i), MAC: b, Iface: name}
+			for range rapid.IntRange(0, 3).Draw(t, "groups") {
+				first := rapid.Uint16Range(1, MaxGID).Draw(t, "first")
+				p.Groups = append(p.Groups, Range{first, rapid.Uint16Range(first, MaxGID).Draw(t, "last")})
+			}
 			if rapid.IntRange(0, 3).Draw(t, "absent") == 0 {
 				p = Peer{Node: uint16(i), Absent: true}
 			}

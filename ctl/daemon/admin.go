@@ -16,13 +16,15 @@ import (
 
 // Command is the JSON of a request of KindAdmin. Do is one of gid-list, gid-end {gid},
 // route-list {gid}, route-set {gid, node, card}, profile-set {profile or text}, profile-show,
-// context-list, context-switch {gid or context} and stop.
+// context-list, context-switch {gid or context}, hello {card or address} and stop.
 type Command struct {
 	Do      string  `json:"do"`
 	GID     *uint16 `json:"gid,omitempty"`
 	Node    *uint16 `json:"node,omitempty"`
 	Card    *uint16 `json:"card,omitempty"`
 	Context *uint32 `json:"context,omitempty"`
+	// Address, in place of Card, is an Ethernet or IP address as the daemon knows the card by.
+	Address string `json:"address,omitempty"`
 	// Profile is the name of a profile that is built in, Text is one in full: the daemon opens no
 	// file for who asks.
 	Profile string `json:"profile,omitempty"`
@@ -133,10 +135,12 @@ func (d *Daemon) command(p *peer, m *Command) (any, error) {
 		return d.profileStatus(), nil
 	case "context-switch":
 		return d.switchTo(m)
+	case "hello":
+		return d.hello(m)
 	case "stop":
 		return d.info(), nil
 	}
-	return nil, fmt.Errorf("no such command; there are gid-list, gid-end, route-list, route-set, profile-set, profile-show, context-list, context-switch and stop: %w", attach.ErrCommand)
+	return nil, fmt.Errorf("no such command; there are gid-list, gid-end, route-list, route-set, profile-set, profile-show, context-list, context-switch, hello and stop: %w", attach.ErrCommand)
 }
 
 // jobOf finds the group that a command names.
@@ -168,6 +172,9 @@ func (d *Daemon) setRoute(j *job, m *Command) error {
 	}
 	if !d.knows(*m.Card) {
 		return fmt.Errorf("card %d: %w", *m.Card, attach.ErrRoute)
+	}
+	if p := present(d.peers.Load(), int(*m.Card)); p != nil && !p.Lives(j.gid) {
+		return fmt.Errorf("card %d, whose groups are %v: %w", *m.Card, p.Groups, attach.ErrHost)
 	}
 	node, card := *m.Node, *m.Card
 	var refused error

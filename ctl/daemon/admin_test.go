@@ -105,6 +105,21 @@ func TestAdministration(t *testing.T) {
 	nodes[0].closed()
 }
 
+// Rule: root is an administrator unless the configuration says otherwise, and then who it names still is.
+func TestRootMayBeNoAdministrator(t *testing.T) {
+	b := newBed(t)
+	for _, c := range []struct {
+		who  daemon.Who
+		want error
+	}{{daemon.Who{}, attach.ErrForbidden}, {daemon.Who{Users: []uint32{0}}, nil}, {daemon.Who{Users: []uint32{7}}, attach.ErrForbidden}} {
+		d := b.start(0, func(f *daemon.Config) { f.NotRoot, f.Administrators = true, c.who })
+		if err := d.admin(t, `{"do": "gid-list"}`, nil); !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("administrators %+v: %v, want %v", c.who, err, c.want)
+		}
+		d.stop(t)
+	}
+}
+
 // Rule: the daemon opens no file for an administrator, who may be somebody who cannot read it, or names one
 // that blocks whoever opens it: profiles come by name or in full.
 func TestProfileComesInFull(t *testing.T) {

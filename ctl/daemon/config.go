@@ -63,6 +63,10 @@ type Config struct {
 	// Interfaces are, if it is not said, those that Peers names, or the one that has this host's address in it.
 	// One that Peers does not name is all peers'.
 	Interfaces []string
+	// Discover is the name of a cluster whose hosts on the segments of the interfaces are found, and find
+	// this one (hello.go), besides those that Peers has, which may then be nil; "": nobody is found. It has 1 to hello.MaxName
+	// letters, digits or marks. Who is on the segment is trusted.
+	Discover string
 	// Encap and Port are those of Peers unless they are said here.
 	Encap *cluster.Encap
 	Port  uint16
@@ -71,6 +75,8 @@ type Config struct {
 	Bind      xdp.BindMode
 	HugePages bool
 	Jumbo     bool
+	// VLAN is the number of the VLAN that frames on the interfaces are tagged with, 1 to 4094; 0: none. It does not go with datagrams.
+	VLAN uint16
 
 	CPU     int // that the card's thread is pinned to; negative: none
 	Polling Polling
@@ -130,11 +136,11 @@ type Amounts struct {
 func (r *Rule) each() Amounts { return Amounts{r.Contexts, r.Jobs, r.Connections, r.Bytes} }
 
 // Range is GIDs, both ends included.
-type Range struct{ First, Last uint16 }
+type Range = cluster.Range
 
 // DefaultRule is the rule where there is none.
 func DefaultRule() Rule {
-	return Rule{GIDs: []Range{{1, arctic.MaxGID}}, Contexts: DefaultContexts, Jobs: DefaultJobs, Connections: DefaultConnections, Bytes: DefaultBytes}
+	return Rule{GIDs: []Range{{First: 1, Last: arctic.MaxGID}}, Contexts: DefaultContexts, Jobs: DefaultJobs, Connections: DefaultConnections, Bytes: DefaultBytes}
 }
 
 // complete fills in defaults and refuses what cannot be. Errors wrap ErrConfig.
@@ -164,7 +170,14 @@ func (c Config) complete() (_ Config, err error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = native.ConnectTimeout
 	}
-	if c.Peers == nil {
+	alone := c.Peers == nil && c.Discover != "" && !c.FindCard
+	if alone {
+		c.Peers = lonely(c.Card)
+	}
+	switch {
+	case c.Peers == nil && c.Discover != "":
+		return c, bad("discover %q without peers and card; say which card this host is, such as card: 0", c.Discover)
+	case c.Peers == nil:
 		return c, bad("no peers; `funet lab peers` prints what a peers file looks like")
 	}
 	if err := c.findSelf(); err != nil {
@@ -195,7 +208,13 @@ func (c Config) complete() (_ Config, err error) {
 	if c.Port != 0 {
 		peers.Port = c.Port
 	}
-	if err := peers.Validate(); err != nil {
+	if err := badCluster(c.Discover); err != nil {
+		return c, bad("discover %q: %v", c.Discover, err)
+	}
+	if c.Discover != "" && peers.Encap == cluster.UDP {
+		return c, bad("discover %q with encap: udp; hosts are found on a segment only: list them in the peers file instead", c.Discover)
+	}
+	if err := peers.Validate(); err != nil && !alone {
 		return c, fmt.Errorf("%w: %w", err, ErrConfig)
 	}
 	if peers.Port != 0 && peers.Encap != cluster.UDP {
@@ -258,7 +277,7 @@ func (c *Config) interfaces(bad func(string, ...any) error) error {
 	case len(c.Interfaces) == 1:
 		return nil
 	}
-	for _, p := range c.Peers.Peers {
+	for _, p := range c.Peers.Peers { // and those that are found are behind whichever they are
 		if p.Node != c.Card && !p.Absent && !slices.Contains(c.Interfaces, p.Iface) {
 			return bad("node %d of the peers file is behind interface %q, which is none of %s", p.Node, p.Iface, strings.Join(c.Interfaces, ", "))
 		}

@@ -26,6 +26,7 @@ xdp: native
 bind: zero-copy
 huge_pages: true
 jumbo: true
+vlan: 4094
 cpu: 2
 polling: sleep
 slots: 64
@@ -45,10 +46,10 @@ rules:
 	}
 	encap := cluster.UDP
 	want := Config{Socket: "/tmp/x.sock", Encap: &encap, Port: 4000, Card: 3, Interfaces: []string{"eth1", "eth2"}, Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy,
-		HugePages: true, Jumbo: true, CPU: 2, Polling: Sleep, Slots: 64, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
+		HugePages: true, Jumbo: true, VLAN: 4094, CPU: 2, Polling: Sleep, Slots: 64, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
 		Drain: 500 * time.Millisecond, Metrics: "127.0.0.1:9464", Administrators: Who{Users: []uint32{0, 7}, Groups: []uint32{9}}, NotRoot: true,
 		Subordinates: "/tmp/subuid", MostMemory: 2 << 30,
-		Rules: []Rule{{Who: Who{Users: []uint32{1001}}, GIDs: []Range{{1, 100}, {200, 200}}, Contexts: 16, Jobs: 8, Connections: 32, Bytes: 1 << 30,
+		Rules: []Rule{{Who: Who{Users: []uint32{1001}}, GIDs: []Range{{First: 1, Last: 100}, {First: 200, Last: 200}}, Contexts: 16, Jobs: 8, Connections: 32, Bytes: 1 << 30,
 			Total: Amounts{20, 10, 40, 3 << 30}}, {Bytes: 4096}}}
 	if !reflect.DeepEqual(c, want) || peers != "p.yaml" {
 		t.Errorf("got %+v and %q", c, peers)
@@ -100,6 +101,8 @@ func TestParseRefuses(t *testing.T) {
 		"drain: 5":                         "want a time such as",
 		"drain: -5s":                       "want a time such as",
 		"slots: 1":                         "from 2 to 65536",
+		"vlan: 0":                          "1 to 4094",
+		"vlan: 4095":                       "1 to 4094",
 		"jumbo: maybe":                     "want true or false",
 		"interfaces: eth0":                 "want a list",
 		"interfaces: []":                   "want a list",

@@ -39,9 +39,11 @@ type Daemon struct {
 	capacity     capacity
 	subordinates atomic.Pointer[subordinates]
 	followed     *subordinateFile
-	peers        atomic.Pointer[cluster.File]
-	strangers    *Rule // of those whom no rule knows
-	groupsMatter bool  // to rules or to who is an administrator
+	peers        atomic.Pointer[cluster.File] // those of the file, and who was found
+	members      members
+	heard        chan struct{} // the station has news
+	strangers    *Rule         // of those whom no rule knows
+	groupsMatter bool          // to rules or to who is an administrator
 
 	quit     chan struct{} // closed by Stop
 	quitOnce sync.Once
@@ -75,7 +77,7 @@ func Open(c Config) (_ *Daemon, err error) {
 	if err := checkCPU(c.CPU); err != nil {
 		return nil, fmt.Errorf("starting funid: %w", err)
 	}
-	d := &Daemon{cfg: c, quit: make(chan struct{}), graves: make(chan int, mostGraves),
+	d := &Daemon{cfg: c, quit: make(chan struct{}), heard: make(chan struct{}, 1), graves: make(chan int, mostGraves),
 		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, debts: debts{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
 		strangers: &Rule{Connections: DefaultConnections}}
 	d.groupsMatter = len(c.Administrators.Groups) > 0 || slices.ContainsFunc(c.Rules, func(r Rule) bool { return len(r.Groups) > 0 })
@@ -83,6 +85,7 @@ func Open(c Config) (_ *Daemon, err error) {
 	numbers, _ := d.followed.read()
 	d.subordinates.Store(&numbers)
 	d.peers.Store(c.Peers)
+	d.members.file = c.Peers
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("starting funid: %w", err), d.release())
@@ -110,6 +113,7 @@ func Open(c Config) (_ *Daemon, err error) {
 	if d.loop, err = newLoop(card, d.links, c.Polling); err != nil {
 		return nil, err
 	}
+	d.loop.hello, d.loop.heard = d.newStation(), d.heard
 	if d.follower, err = newFollower(d); err != nil {
 		return nil, err
 	}
@@ -126,7 +130,7 @@ func Open(c Config) (_ *Daemon, err error) {
 func (d *Daemon) newCard(c *Config) (_ *engine.Card, err error) {
 	cfg := c.engine()
 	for _, l := range d.links {
-		cfg.Ports = append(cfg.Ports, l.plug)
+		cfg.Ports = append(cfg.Ports, l.hello)
 	}
 	for i := range cfg.Peers {
 		cfg.Peers[i].Local = d.links[cfg.Peers[i].Port].mac
@@ -155,6 +159,7 @@ func (d *Daemon) replaceCard(c *Config) error {
 		l.card.Leave()
 		l.card.Step(l.clock())
 		l.card, l.share = card, shareOf(c.Profile)
+		l.hello.SetIncarnation(d.incarnation.Load())
 		l.card.Observe(l.see)
 	})
 	return errors.Join(err, refused)
@@ -189,9 +194,8 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	}
 	go d.followSubordinates(d.followed)
 	d.follower.follow()
-	if d.cfg.PeersPath != "" {
-		go d.followPeers()
-	}
+	go d.introduce()
+	go d.followPeers()
 	var watching sync.WaitGroup
 	if d.memory.kind == WatchedMemory {
 		watching.Go(func() { d.watch(d.loop.ended) })
@@ -257,6 +261,7 @@ func (d *Daemon) drain() {
 	d.settle(end, func() bool { return d.loop.card.Quiet() })
 	_ = d.loop.do(func() {
 		d.loop.card.Leave()
+		d.loop.hello.Leave()
 		d.loop.card.Step(d.loop.clock())
 		d.loop.stop = true
 	})

@@ -24,17 +24,21 @@
 //	links.go       the interfaces: what the card is plugged into (package plug), and which jobs need it;
 //	               follow.go is the thread that follows them when they go away, come back or change,
 //	               sockets.go where it gets AF_XDP sockets from when the daemon may make none any more
+//	members.go     the peers: those of the peers file, which is followed, and those that were found
+//	hello.go       saying hello to other cards: who is there, and, if it is wanted, who is on the segment
 //	capture.go     frames, for an administrator who captures (package ctl/capture)
 //
-// and beside them: daemon.go (start and clean stop), config.go and parse.go, admin.go and
+// and beside them: daemon.go (start and clean stop), config.go and parse.go, own.go (which node this host is), members.go
+// (hosts that come and go), admin.go and
 // status.go, metrics.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
 // kernels whose memory can have holes.
 //
-// A configuration file, in which every key may be left out but peers:
+// A configuration file, in which every key may be left out but peers, or card, discover and interfaces in its place:
 //
 //	socket: /run/funet/funid.sock
 //	card: 0                     # number of this host in the peers file; default: the node whose address this host has
 //	peers: peers.yaml           # beside this file; see package cluster
+//	discover: lab-2             # name of a cluster: find its hosts on the segments of the interfaces, besides those in peers
 //	interfaces: [eth1]          # default: those that the peers file names, or that with this host's address there
 //	encap: ethernet             # ethernet, or udp: over routers; default: as the peers file says
 //	port: 30600                 # of encap udp; default: as the peers file says, or this
@@ -42,6 +46,7 @@
 //	bind: auto                  # auto, copy, zero-copy
 //	huge_pages: false
 //	jumbo: false                # on all hosts or none
+//	vlan: 5                     # that frames are tagged with; none. On an interface such as eth0.5 the kernel does that
 //	cpu: 3                      # processor of the card's thread; default: none in particular
 //	memory: auto                # auto, immutable, watched; see memory.go
 //	polling: adaptive           # adaptive, spin, sleep
@@ -86,6 +91,15 @@
 //     with a daemon before this one (engine.Card.Expect).
 //   - Hosts join, leave and move while the daemon runs: it follows its peers file. What waits
 //     for a host that left comes back to its senders at once, with arctic.ReasonDeparted.
+//   - With discover it finds, and is found by, daemons of a cluster of the same name on its segments, which need
+//     nobody's address, only a card number of their own. Whoever is on the segment is trusted in that: he can be any card that nobody
+//     else is, as there is no key yet. What the peers file says of a card is never changed by what is heard. A
+//     host that was found and is silent stays a peer until it says goodbye, as a daemon that is stopped does, or
+//     another that answers has its number. What cannot be, two hosts with one number, another version
+//     or cluster, is a line of the log and of the status, each once.
+//   - It answers the hellos of others, also where nobody is to be found, and asks its peers, one at a time and 20 a second
+//     at most, so the status says of each when it last answered and how long that took: through both ports and both cards'
+//     threads, and so proof that frames pass.
 //   - An interface may go away and come back, or change; then no restart is needed. While it is down what is sent is lost
 //     and sent again, and jobs live as long as peer_timeout allows. A job that needs one which is gone, or
 //     whose MTU is too small, ends, and its processes read why (funi.Page.Why); no new one is made over it until it

@@ -10,7 +10,8 @@ package daemon
 //	                       driver has reset the link because of the port, that is said (reset.go)
 //	renamed                the port stays
 //	MTU, queues or rings   the port is opened anew, as a driver may have begun anew; frames under
-//	                       way are lost and sent again. An MTU below the card's frames fails the jobs
+//	                       way are lost and sent again, in shorter ones if they are too long now. An MTU
+//	                       below what FUNet needs fails the jobs
 //	gone                   the port is closed, and the jobs that need it end with that reason
 //	it does not work       the port says so (afxdp.Port.Watch): attached or opened anew
 //	back                   under its name or elsewhere with its address: the port is opened again
@@ -278,10 +279,14 @@ func (f *follower) look(l *link) (changed bool) {
 	case errors.Is(err, errNotThere):
 		l.seen.index = 0 // which may be another's by the next look
 		now.name, now.kind = was.name, was.kind
-	default:
-		return false // the next look will say
+	default: // the next look may say
+		if l.blind != err.Error() {
+			l.blind = err.Error()
+			f.d.cfg.Log(fmt.Sprintf("interface %s: how it is cannot be found out: %v; tried again each second", was.name, err))
+		}
+		return false
 	}
-	if now.name != was.name {
+	if l.blind = ""; now.name != was.name {
 		f.d.cfg.Log(fmt.Sprintf("interface %s is called %s now", was.name, now.name))
 	}
 	if err == nil {
@@ -311,7 +316,10 @@ func (f *follower) look(l *link) (changed bool) {
 
 // judge says how an interface is, and why it is not up.
 func (l *link) judge(s *seen, err error) (LinkState, string) {
-	needed := max(l.plug.FrameSize()-arctic.EthernetSize, arctic.MinMTU)
+	needed := arctic.MinMTU
+	if l.config.VLAN != 0 {
+		needed += afxdp.TagSize
+	}
 	if l.config.UDP != nil {
 		needed += encap.Overhead(l.config.UDP.Local)
 	}
@@ -322,8 +330,8 @@ func (l *link) judge(s *seen, err error) (LinkState, string) {
 		return LinkGone, fmt.Sprintf("interface %s has another address, %v; the peers know %v: `ip link set %s address %[3]v` mends it",
 			s.name, net.HardwareAddr(s.mac[:]), net.HardwareAddr(l.mac[:]), s.name)
 	case s.mtu < needed:
-		return LinkMTU, fmt.Sprintf("interface %s has MTU %d, and the card's frames need %d; `ip link set %s mtu %d` mends it, or a restart of funid on every host",
-			s.name, s.mtu, needed, s.name, needed)
+		return LinkMTU, fmt.Sprintf("interface %s has MTU %d, and FUNet needs %d; `ip link set %s mtu 1500` mends it",
+			s.name, s.mtu, needed, s.name)
 	case !s.up:
 		return LinkDown, fmt.Sprintf("interface %s is down; `ip link set %s up` mends it", s.name, s.name)
 	case !s.carrier && l.reset.outage():
@@ -436,9 +444,6 @@ func (f *follower) open(l *link, now *seen) error {
 	l.reset.begin(time.Now(), now.carrier, now.losses)
 	p, err := afxdp.Open(c)
 	l.reset.after(now.name)
-	if err == nil && p.FrameSize() < l.plug.FrameSize() {
-		err = errors.Join(fmt.Errorf("its MTU has changed meanwhile"), p.Close())
-	}
 	if err != nil {
 		l.putOff()
 		return err

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -214,7 +217,7 @@ func TestInterfaceOfAnotherAddress(t *testing.T) {
 	pingPong(t, nodes, 20)
 }
 
-// Rule: an MTU below what the card's frames need ends the jobs, with what mends it; a larger one is no harm, to
+// Rule: an MTU below what FUNet needs ends the jobs, with what mends it; any other is no harm, to
 // nobody's job; and after either, when it is as it was, jobs run.
 func TestInterfaceMTU(t *testing.T) {
 	b := newBed(t)
@@ -227,18 +230,18 @@ func TestInterfaceMTU(t *testing.T) {
 	}
 	owners, nodes := group(t, daemons, 0, 1)
 	pingPong(t, nodes, 20)
-	for _, larger := range []int{mtu + 100, mtu} {
+	for _, other := range []int{mtu + 100, mtu, mtu - 100, arctic.MinMTU, mtu} {
 		before := linkOf(t, daemons[0]).Reopened
-		set(larger)
+		set(other)
 		until(t, "it is opened anew", func() bool { return linkOf(t, daemons[0]).Reopened > before })
 		pingPong(t, nodes, 20)
 	}
 	if !log.has("its MTU was", "opened anew") {
 		t.Errorf("the log:\n%s", log.text())
 	}
-	set(mtu - 100)
+	set(arctic.MinMTU - 1)
 	s := awaitLink(t, daemons[0], daemon.LinkMTU)
-	want := fmt.Sprintf("has MTU %d, and the card's frames need %d", mtu-100, mtu)
+	want := fmt.Sprintf("has MTU %d, and FUNet needs %d", arctic.MinMTU-1, arctic.MinMTU)
 	nodes[0].until("it is told", nodes[0].iface.Gone)
 	if err := nodes[0].iface.Err(); !strings.Contains(s.Why, want) || !strings.Contains(err.Error(), want) {
 		t.Errorf("status %+v; the context ended with %v", s, err)
@@ -248,6 +251,24 @@ func TestInterfaceMTU(t *testing.T) {
 	awaitLink(t, daemons[0], daemon.LinkUp)
 	_, nodes = group(t, daemons, 0, 1)
 	pingPong(t, nodes, 20)
+}
+
+// Rule: daemons tag their frames with the VLAN of their configuration, also after their interfaces were opened anew, and
+// their MTU counts without the tag.
+func TestDaemonsInAVLAN(t *testing.T) {
+	b := newBed(t)
+	five := func(c *daemon.Config) { c.VLAN = 5 }
+	daemons := []*running{b.start(0, five), b.start(1, five)}
+	_, nodes := group(t, daemons, 0, 1)
+	pingPong(t, nodes, 50)
+	for _, mtu := range []int{1400, arctic.MinMTU + 4} {
+		before := linkOf(t, daemons[0]).Reopened
+		b.change(0, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, mtu) })
+		until(t, "it is opened anew", func() bool { return linkOf(t, daemons[0]).Reopened > before })
+		pingPong(t, nodes, 20)
+	}
+	b.change(0, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, arctic.MinMTU+3) })
+	awaitLink(t, daemons[0], daemon.LinkMTU)
 }
 
 // Rule: while an interface is down, or has no carrier, jobs live as long as their peers' time-outs allow; what
@@ -282,6 +303,60 @@ func TestInterfaceDown(t *testing.T) {
 	if s := linkOf(t, daemons[0]); s.Reopened != 0 || !log.has("interface fu0 is down") {
 		t.Errorf("status %+v, and the log:\n%s", s, log.text())
 	}
+}
+
+// Rule: who may delete and make an interface of the card's as fast as he can (CAP_NET_ADMIN of its network namespace) costs those who
+// need that one their jobs, and nobody else a message; when he is done, it is opened again.
+func TestInterfaceMadeAndDeletedInALoop(t *testing.T) {
+	b := newBedOf(t, lab.Options{Hosts: 3, Topology: lab.Mesh})
+	daemons := []*running{b.start(0, nil), b.start(1, nil), b.start(2, nil)}
+	_, nodes := group(t, daemons, 0, 2)
+	at := b.lab.Hosts()[0].Interfaces[0] // to host 1
+	mtu := b.mtu(at.Name)
+	stop, looping := make(chan struct{}), sync.WaitGroup{}
+	var made atomic.Int64
+	looping.Go(func() {
+		b.do(0, func() error {
+			for {
+				l, err := netlink.LinkByName(at.Name)
+				if err == nil {
+					err = netlink.LinkDel(l)
+				}
+				if err == nil {
+					err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: at.Name, MTU: mtu, HardwareAddr: at.MAC}, PeerName: "other"})
+				}
+				if err == nil {
+					l, err = netlink.LinkByName(at.Name)
+				}
+				if err == nil {
+					err = netlink.LinkSetUp(l)
+				}
+				if made.Add(1); err != nil {
+					return err
+				}
+				select {
+				case <-stop:
+					return nil
+				default:
+				}
+			}
+		})
+	})
+	for range 20 {
+		pingPong(t, nodes, 200)
+	}
+	before := made.Load()
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); { // several openings long
+		pingPong(t, nodes, 20)
+	}
+	close(stop)
+	looping.Wait()
+	if t.Logf("made %d times, %d of them in the end", made.Load(), made.Load()-before); made.Load() < 20 {
+		t.Errorf("made %d times: nothing was tested", made.Load())
+	}
+	b.change(0, "other", netlink.LinkSetUp)
+	awaitLink(t, daemons[0], daemon.LinkUp)
+	pingPong(t, nodes, 20)
 }
 
 // Rule: where a link loses its carrier while the daemon opens it, as the drivers of some NICs reset theirs, the log says
@@ -326,7 +401,7 @@ func TestManyInterfaceChanges(t *testing.T) {
 			b.change(0, labInterface, netlink.LinkSetUp)
 		},
 		func() {
-			b.change(1, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, mtu-1) })
+			b.change(1, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, arctic.MinMTU-1) })
 			awaitLink(t, daemons[1], daemon.LinkMTU)
 			b.change(1, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, mtu) })
 		},

@@ -6,7 +6,10 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
+	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 )
@@ -67,7 +70,7 @@ func (c *connection) makeJob(message []byte) error {
 		return fmt.Errorf("making a job: %w", err)
 	}
 	j := &job{peer: &c.peer, rule: c.rule, token: r.Token, cards: r.Cards, members: map[uint16]*connection{}, conn: c}
-	if err := d.reserve(j, r.GID); err != nil {
+	if err := d.reserve(j, r.GID, d.lives(r.Cards)); err != nil {
 		d.give(c.peer.account, c.rule, usage{jobs: 1})
 		return err
 	}
@@ -112,7 +115,7 @@ func (d *Daemon) knows(card uint16) bool {
 }
 
 // reserve finds the job's GID: the one that it wants, or with 0 one that is free.
-func (d *Daemon) reserve(j *job, gid uint16) error {
+func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 	r := j.rule
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -123,6 +126,8 @@ func (d *Daemon) reserve(j *job, gid uint16) error {
 		switch {
 		case gid > arctic.MaxGID || !r.allows(gid):
 			return fmt.Errorf("making a job with GID %d as user %d: %w", gid, j.peer.uid, attach.ErrForbidden)
+		case !lives.allow(gid):
+			return fmt.Errorf("making a job with GID %d, which has a node on card %d, whose groups are %v: %w", gid, lives.refuses(gid).Node, lives.refuses(gid).Groups, attach.ErrHost)
 		case d.jobs[gid] != nil:
 			return fmt.Errorf("making a job with GID %d: %w", gid, attach.ErrTaken)
 		}
@@ -131,13 +136,17 @@ func (d *Daemon) reserve(j *job, gid uint16) error {
 		return nil
 	}
 	// In turn, so that a GID is not used again at once: frames of its last job may be on the way.
-	allowed := false
+	allowed, placed := false, false
 	for range arctic.MaxGID {
 		d.nextGID = d.nextGID%arctic.MaxGID + 1
 		if !r.allows(d.nextGID) {
 			continue
 		}
 		allowed = true
+		if !lives.allow(d.nextGID) {
+			continue
+		}
+		placed = true
 		if d.jobs[d.nextGID] == nil {
 			j.gid = d.nextGID
 			d.jobs[j.gid] = j
@@ -147,7 +156,54 @@ func (d *Daemon) reserve(j *job, gid uint16) error {
 	if !allowed {
 		return fmt.Errorf("making a job as user %d, who may use no GID: %w", j.peer.uid, attach.ErrForbidden)
 	}
+	if !placed {
+		return fmt.Errorf("making a job as user %d, none of whose GIDs may live on all of its hosts: %w", j.peer.uid, attach.ErrHost)
+	}
 	return fmt.Errorf("making a job as user %d, whose GIDs are all in use: %w", j.peer.uid, attach.ErrTaken)
+}
+
+// places is the GIDs that may live on all hosts of a job.
+type places struct {
+	limited []*cluster.Peer // those of its hosts that not all may live on, each once
+	allowed gidSet
+}
+
+// gidSet is GIDs, a bit each.
+type gidSet [(arctic.MaxGID + 1) / 64]uint64
+
+// lives finds out which groups may live on the cards.
+func (d *Daemon) lives(cards []uint16) *places {
+	l := &places{}
+	for i := range l.allowed {
+		l.allowed[i] = math.MaxUint64
+	}
+	peers, seen := d.peers.Load().Peers, map[uint16]bool{}
+	for _, card := range cards {
+		if int(card) >= len(peers) || peers[card].Groups == nil || seen[card] {
+			continue
+		}
+		seen[card] = true
+		l.limited = append(l.limited, &peers[card])
+		var here gidSet
+		for _, r := range peers[card].Groups {
+			for gid := r.First; gid <= r.Last; gid++ {
+				here[gid/64] |= 1 << (gid % 64)
+			}
+		}
+		for i := range l.allowed {
+			l.allowed[i] &= here[i]
+		}
+	}
+	return l
+}
+
+// allow reports whether a group may live on all of them.
+func (l *places) allow(gid uint16) bool { return l.allowed[gid/64]>>(gid%64)&1 != 0 }
+
+// refuses returns the first host that a group may not live on; there is one.
+func (l *places) refuses(gid uint16) *cluster.Peer {
+	i := slices.IndexFunc(l.limited, func(p *cluster.Peer) bool { return !p.Lives(gid) })
+	return l.limited[i]
 }
 
 // join checks that a process may be a node of a group, and makes it a member.

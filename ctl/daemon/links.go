@@ -15,6 +15,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/hello"
 	"github.com/funet/funet/uspace/port/plug"
 	"github.com/funet/funet/xdp"
 )
@@ -29,7 +30,7 @@ const (
 	LinkNoCarrier LinkState = "no carrier"
 	LinkDown      LinkState = "down"
 	LinkGone      LinkState = "gone"     // or another interface has its name
-	LinkMTU       LinkState = "MTU"      // is smaller than the card's frames need
+	LinkMTU       LinkState = "MTU"      // is smaller than FUNet needs
 	LinkUnusable  LinkState = "unusable" // it could not be opened again
 )
 
@@ -61,7 +62,8 @@ type link struct {
 	configured string
 	mac        [6]byte
 	plug       *plug.Port
-	nic        *bpf.NIC // loaded once, because the daemon may load none later
+	hello      *hello.Port // around plug; what the card has
+	nic        *bpf.NIC    // loaded once, because the daemon may load none later
 	config     afxdp.Config
 
 	// The card's thread's: what is plugged in; nil: nothing.
@@ -73,6 +75,7 @@ type link struct {
 	opened  seen        // as it was then
 	since   time.Time
 	seen    seen      // at the last look
+	blind   string    // why the last look found out nothing; "": it did
 	watched time.Time // when the port was last asked whether it works
 	modes   *modes    // instead of the configuration's, until the interface goes away; nil: none
 	reset   reset     // of the link, by its driver
@@ -105,7 +108,7 @@ func openLinks(c *Config) (links []*link, err error) {
 	}()
 	for i, name := range c.Interfaces {
 		// There may be more queues when it is opened again.
-		load := bpf.Load{Queues: bpf.MaxQueues, Frags: c.Jumbo}
+		load := bpf.Load{Queues: bpf.MaxQueues, Frags: c.Jumbo, VLAN: c.VLAN}
 		udp := c.datagrams(c.Peers, i)
 		if udp != nil {
 			load.UDPPort = udp.Port
@@ -115,7 +118,7 @@ func openLinks(c *Config) (links []*link, err error) {
 			return links, fmt.Errorf("opening interface %s: %w", name, err)
 		}
 		l := &link{at: i, configured: name, nic: nic, config: afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, NIC: nic, Socket: c.MakeSocket, UDP: udp}}
+			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, VLAN: c.VLAN, NIC: nic, Socket: c.MakeSocket, UDP: udp}}
 		links = append(links, l)
 		l.reset.before(name)
 		if l.port, err = afxdp.Open(l.config); err != nil {
@@ -126,6 +129,7 @@ func openLinks(c *Config) (links []*link, err error) {
 		l.mac = l.port.Info().MAC
 		l.plug = plug.New(l.port.FrameSize())
 		l.plug.Plug(l.port)
+		l.hello = hello.NewPort(l.plug, l.queues)
 		l.plugged = l.port
 		l.status = LinkStatus{Interface: name, State: LinkUp, Since: time.Now()}
 		l.in = true
@@ -133,6 +137,14 @@ func openLinks(c *Config) (links []*link, err error) {
 		c.Log(fmt.Sprintf("interface %s has %v", name, l.port.Info()))
 	}
 	return links, nil
+}
+
+// queues are those of what is plugged in, for who says hello. The card's thread calls it.
+func (l *link) queues() hello.Queues {
+	if l.plugged == nil {
+		return nil
+	}
+	return l.plugged
 }
 
 // got notes what was got.

@@ -21,6 +21,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/hello"
 )
 
 const (
@@ -44,6 +45,10 @@ type command struct {
 type loop struct {
 	card  *engine.Card
 	start time.Time
+	// hello says hello for the card, at helloAt next; heard is told that it has news.
+	hello   *hello.Station
+	helloAt int64
+	heard   chan struct{}
 
 	mailbox chan command
 	bell    int         // eventfd: wakes the thread for the mailbox
@@ -63,6 +68,7 @@ type loop struct {
 	tid    atomic.Int32
 
 	polling    Polling
+	links      []*link
 	epoll      int
 	events     [64]unix.EpollEvent
 	rest       rest
@@ -77,7 +83,7 @@ type loop struct {
 
 // newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
 func newLoop(card *engine.Card, links []*link, polling Polling) (_ *loop, err error) {
-	l := &loop{card: card, start: time.Now(), polling: polling, epoll: -1, bell: -1,
+	l := &loop{card: card, links: links, start: time.Now(), polling: polling, epoll: -1, bell: -1,
 		mailbox: make(chan command, mailboxSize), begin: make(chan bool, 1), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -110,6 +116,10 @@ func (l *loop) plug(k *link, p *afxdp.Port) error {
 	}
 	k.plugged = p
 	k.plug.Plug(p)
+	if l.hello != nil { // else it is about to be made
+		l.hello.Prove(k.at)
+		l.helloAt = 0
+	}
 	return nil
 }
 
@@ -219,6 +229,7 @@ func (l *loop) turn() {
 	l.turns++
 	if l.turns%glance == 0 || l.rest.worked {
 		l.now = l.clock()
+		l.limit()
 	}
 	before := l.card.Progress()
 	next := l.step()
@@ -233,10 +244,26 @@ func (l *loop) turn() {
 	l.waiting(next)
 }
 
+// limit tells the card what the kernel has heard about the ways to the peers.
+func (l *loop) limit() {
+	for _, k := range l.links {
+		if k.plugged == nil {
+			continue
+		}
+		for _, way := range k.plugged.Limits() {
+			l.card.SetLimit(way.Card, way.Frame)
+		}
+	}
+}
+
 // step steps the engine, has groups take turns, and wakes the processes that asked for it:
 // also for what commands published since the last step.
 func (l *loop) step() (next int64) {
 	next = l.card.Step(l.now)
+	if l.helloAt <= l.now || l.hello.Waiting() {
+		l.sayHello()
+	}
+	next = min(next, l.helloAt)
 	if l.share != nil {
 		next = min(next, l.share.turn(l))
 	}

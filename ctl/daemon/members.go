@@ -1,7 +1,8 @@
 package daemon
 
 // This file is hosts that join the cluster, leave it or get another NIC while the daemon runs:
-// it looks at its peers file each second and tells the card what has changed. A file that is not
+// it looks at its peers file each second, hears who was found (hello.go), and tells the card what has changed. What
+// the file says of a card goes before what was heard of it. A file that is not
 // one, or in which this host is another's, changes nothing but the log; so does one that is half
 // written, until it is whole. What a change takes away returns to its senders with
 // arctic.ReasonDeparted (engine.Card.RemovePeer); jobs that are not on those cards go on.
@@ -24,14 +25,14 @@ const (
 	tellPeers = 16
 )
 
-// followPeers takes what has changed in the peers file, until the daemon ends.
+// followPeers takes what has changed in the peers file, if there is one, and who was found, until the daemon ends.
 func (d *Daemon) followPeers() {
 	was := fileState{there: true} // of no file: it may have changed since Load
 	t := time.NewTicker(lookPeers)
 	defer t.Stop()
 	for {
 		now, _ := stateOf(d.cfg.PeersPath) // reading will say what is wrong
-		if now != was {
+		if now != was && d.cfg.PeersPath != "" {
 			was = now
 			if err := d.readPeers(); err != nil {
 				d.cfg.Log(fmt.Sprintf("the peers file has changed: %v; the peers stay as they were", err))
@@ -39,8 +40,35 @@ func (d *Daemon) followPeers() {
 		}
 		select {
 		case <-t.C:
+		case <-d.heard:
+			if err := d.takeHeard(); err != nil && !errors.Is(err, ErrEnded) {
+				d.cfg.Log(fmt.Sprintf("taking who was found for peers: %v", err))
+			}
 		case <-d.quit:
 			return
+		}
+	}
+}
+
+// introductions are when the daemon introduces itself to peers that it has not met yet: at its start, and again in case
+// the way there was not known then, or the greeting was lost.
+var introductions = []time.Duration{0, time.Second, 4 * time.Second}
+
+// introduce tells peers that knew a daemon before this one, which was killed, that it is another
+// (engine.Card.Introduce): jobs that are made from now on do not hear of it.
+func (d *Daemon) introduce() {
+	for _, after := range introductions {
+		if after > 0 && !d.sleep(after) {
+			return
+		}
+		for at := 0; at >= 0; {
+			was := at
+			if d.loop.do(func() { at = d.loop.card.Introduce(at) }) != nil {
+				return
+			}
+			if at == was && !d.sleep(time.Millisecond) { // the transmit ring is full
+				return
+			}
 		}
 	}
 }
@@ -59,7 +87,7 @@ func (d *Daemon) readPeers() error {
 		return err
 	}
 	to = c.Peers
-	from := d.peers.Load()
+	from := d.members.file
 	own, was := to.Peers[c.Card], from.Peers[c.Card]
 	switch {
 	case to.Encap != from.Encap || to.Port != from.Port:
@@ -69,21 +97,30 @@ func (d *Daemon) readPeers() error {
 	case to.Encap == cluster.UDP && own.Address != was.Address:
 		return fmt.Errorf("%s: node %d is this host, and has another address; restart funid for that: %w", d.cfg.PeersPath, c.Card, ErrConfig)
 	}
-	return d.changePeers(from, to)
+	d.members.file = to
+	for card := range d.members.found {
+		if present(to, int(card)) != nil {
+			delete(d.members.found, card)
+		}
+	}
+	return d.changePeers(d.peers.Load(), d.members.all())
 }
 
 // change is what becomes of a card number.
 type change struct {
 	card  uint16
 	to    *cluster.Peer // nil: it is nobody's any more
+	heard bool          // of: the station knows
 	words string
 }
 
 // changePeers tells the card what to has that from had not, a few peers at a time. A card that
 // replaces this one meanwhile has all of it (replaceCard), and is told twice.
 func (d *Daemon) changePeers(from, to *cluster.File) error {
+	d.tellGroups(from, to)
 	changes := d.changes(from, to)
 	if len(changes) == 0 {
+		d.peers.Store(to) // groups may be others
 		return nil
 	}
 	err := d.loop.do(func() {
@@ -98,13 +135,20 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 	for some := range slices.Chunk(changes, changesAtOnce) {
 		var refused error
 		err := d.loop.do(func() {
+			d.loop.helloAt = 0
 			for _, ch := range some {
 				if ch.to == nil {
 					d.loop.card.RemovePeer(ch.card)
+					if !ch.heard {
+						d.loop.hello.RemovePeer(ch.card)
+					}
 					continue
 				}
 				p := d.cfg.peer(ch.to)
 				p.Local = d.links[p.Port].mac
+				if !ch.heard {
+					d.loop.hello.SetPeer(p.Card, p.Port, p.Address)
+				}
 				refused = errors.Join(refused, d.loop.card.SetPeer(p))
 			}
 		})
@@ -112,6 +156,13 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 			return err
 		}
 	}
+	_ = d.loop.do(func() { // the card knows them now
+		for _, l := range d.links {
+			if l.plugged != nil {
+				l.plugged.Remind()
+			}
+		}
+	})
 	for i, ch := range changes {
 		if i == tellPeers {
 			d.cfg.Log(fmt.Sprintf("and %d more peers", len(changes)-i))
@@ -120,6 +171,26 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 		d.cfg.Log(ch.words)
 	}
 	return nil
+}
+
+// tellGroups tells whose groups are others from now on.
+func (d *Daemon) tellGroups(from, to *cluster.File) {
+	told := 0
+	for i := range min(len(from.Peers), len(to.Peers)) {
+		was, is := present(from, i), present(to, i)
+		if was == nil || is == nil || slices.Equal(was.Groups, is.Groups) {
+			continue
+		}
+		if told++; told > tellPeers {
+			d.cfg.Log("and groups of more cards")
+			return
+		}
+		groups := "all"
+		if is.Groups != nil {
+			groups = fmt.Sprint(is.Groups)
+		}
+		d.cfg.Log(fmt.Sprintf("groups that may live on card %d: %s; jobs that are there stay", i, groups))
+	}
 }
 
 // changes lists what has changed, in the order of the numbers.
@@ -132,14 +203,24 @@ func (d *Daemon) changes(from, to *cluster.File) (all []change) {
 		was, is := present(from, i), present(to, i)
 		switch {
 		case was == nil && is != nil:
-			all = append(all, change{card, is, fmt.Sprintf("card %d has joined: %s", card, where(to, is))})
+			all = append(all, change{card, is, is.Found != "", fmt.Sprintf("card %d has joined: %s", card, where(to, is)) + foundAs(is)})
 		case was != nil && is == nil:
-			all = append(all, change{card, nil, fmt.Sprintf("card %d has left: %s", card, where(from, was))})
+			all = append(all, change{card, nil, was.Found != "", fmt.Sprintf("card %d has left: %s", card, where(from, was)) + foundAs(was)})
 		case was != nil && (where(to, is) != where(from, was) || was.Iface != is.Iface):
-			all = append(all, change{card, is, fmt.Sprintf("card %d has moved: %s, before %s", card, where(to, is), where(from, was))})
+			all = append(all, change{card, is, is.Found != "", fmt.Sprintf("card %d has moved: %s, before %s", card, where(to, is), where(from, was)) + foundAs(is)})
+		case was != nil && was.Found != "" && is.Found == "":
+			all = append(all, change{card, is, false, fmt.Sprintf("card %d is in the peers file now, where it was found", card)})
 		}
 	}
 	return all
+}
+
+// foundAs is who was found, in words; "" for who was listed.
+func foundAs(p *cluster.Peer) string {
+	if p.Found == "" {
+		return ""
+	}
+	return fmt.Sprintf(", %s, found on %s", p.Found, p.Iface)
 }
 
 // where is the address of a peer that counts.

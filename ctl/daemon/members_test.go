@@ -4,6 +4,7 @@ package daemon_test
 // (members.go), with real frames.
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -152,4 +153,68 @@ func peersFileIsFollowed(t *testing.T, o lab.Options, elsewhere func(*cluster.Pe
 	write(func(*cluster.File) {})
 	log.says(t, "card 1 has moved")
 	pingPong(t, nodes, 20)
+}
+
+// Rule: a job is made only of a GID that may live on all hosts that have a node of it, and the peers file says
+// that of each (groups); one that is free is chosen among those; another list counts for the jobs that are made later.
+func TestGroupsByHost(t *testing.T) {
+	b := newBed(t)
+	path := filepath.Join(b.dir, "peers")
+	write := func(here, there []cluster.Range) {
+		t.Helper()
+		f := b.lab.Peers(0)
+		f.Peers[0].Groups, f.Peers[1].Groups = here, there
+		text, err := f.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		replaceFile(t, path, string(text))
+	}
+	write([]cluster.Range{{First: 5, Last: 9}, {First: 100, Last: 100}}, []cluster.Range{{First: 9, Last: 100}})
+	var log journal
+	d := b.start(0, func(c *daemon.Config) {
+		var err error
+		if c.Peers, err = cluster.Load(path); err != nil {
+			t.Fatal(err)
+		}
+		c.PeersPath, c.Log = path, log.add
+		c.Rules = []daemon.Rule{{GIDs: []daemon.Range{{First: 1, Last: 99}}}}
+	})
+	token := attach.NewToken()
+	refused := func(gid uint16, words string, cards ...uint16) {
+		t.Helper()
+		_, err := dial(t, d.socket).job(attach.JobRequest{GID: gid, Token: token, Cards: cards})
+		wantError(t, err, attach.ErrHost)
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%v does not say %q", err, words)
+		}
+	}
+	refused(4, "a node on card 0, whose groups are [5-9 100]", 0)
+	refused(10, "a node on card 0, whose groups are [5-9 100]", 0, 1)
+	refused(5, "a node on card 1, whose groups are [9-100]", 0, 1)
+	_, err := dial(t, d.socket).job(attach.JobRequest{GID: 100, Token: token, Cards: []uint16{0}})
+	wantError(t, err, attach.ErrForbidden) // which his rule says
+	if _, err := dial(t, d.socket).job(attach.JobRequest{GID: 5, Token: token, Cards: []uint16{0}}); err != nil {
+		t.Error(err)
+	}
+	k := dial(t, d.socket)
+	if gid, err := k.job(attach.JobRequest{Token: token, Cards: []uint16{0, 1}}); err != nil || gid != 9 {
+		t.Errorf("GID %d, %v; want 9, which alone may live on both", gid, err)
+	}
+	if _, err = dial(t, d.socket).job(attach.JobRequest{Token: token, Cards: []uint16{1, 0}}); !errors.Is(err, attach.ErrTaken) {
+		t.Errorf("a second where there is room for one: %v", err)
+	}
+	write([]cluster.Range{{First: 20, Last: 20}}, []cluster.Range{{First: 21, Last: 21}})
+	log.says(t, "groups that may live on card 0: [20]")
+	refused(0, "none of whose GIDs may live on all", 0, 1)
+	node := dial(t, d.socket) // the job stays
+	if err := node.attach(attach.AttachRequest{GID: 9, Node: 0, Slots: 64, Token: token}); err != nil {
+		t.Error(err)
+	}
+	wantError(t, d.admin(t, `{"do":"route-set","gid":9,"node":1,"card":1}`, nil), attach.ErrHost)
+	write(nil, nil)
+	log.says(t, "groups that may live on card 0: all")
+	if _, err := dial(t, d.socket).job(attach.JobRequest{GID: 4, Token: token, Cards: []uint16{0, 1}}); err != nil {
+		t.Error(err)
+	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/hello"
 	"github.com/funet/funet/xdp"
 )
 
@@ -93,13 +94,25 @@ func (m collector) Collect(to chan<- prometheus.Metric) {
 		}
 		to <- metric
 	}
-	if err := m.collect(send); err != nil {
+	if err := m.collect(to, send); err != nil {
 		to <- prometheus.NewInvalidMetric(prometheus.NewDesc("funid_up", "Whether the card runs.", nil, nil), err)
 	}
 }
 
+// roundTrips is the round trips of hellos, of all peers together: one a peer would be too many for a collector.
+func roundTrips(n *hello.Counters) (prometheus.Metric, error) {
+	buckets, sum := map[float64]uint64{}, uint64(0)
+	for i, limit := range hello.RoundTripLimits {
+		sum += n.RoundTrips[i]
+		buckets[float64(limit)/1e9] = sum
+	}
+	sum += n.RoundTrips[len(hello.RoundTripLimits)]
+	return prometheus.NewConstHistogram(prometheus.NewDesc("funid_hello_round_trip_seconds", "Round trips of hellos to peers, through both ports and card's threads.", nil, nil),
+		sum, float64(n.RoundTrip)/1e9, buckets)
+}
+
 // collect calls send for each metric.
-func (m collector) collect(send func(kind prometheus.ValueType, name, help string, v float64, labels ...string)) error {
+func (m collector) collect(to chan<- prometheus.Metric, send func(kind prometheus.ValueType, name, help string, v float64, labels ...string)) error {
 	d := m.daemon
 	type portState struct {
 		name  string
@@ -112,9 +125,13 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 		queue []afxdp.QueueState
 	}
 	var n engine.Counters
+	var hellos hello.Counters
+	var known, silent int
 	var ports []portState
 	err := d.loop.do(func() {
 		n = d.loop.card.Counters()
+		hellos = d.loop.hello.Counters()
+		known, silent = d.loop.hello.Known()
 		for _, l := range d.links {
 			p := portState{name: l.configured, lost: l.plug.Lost(), udp: l.config.UDP != nil}
 			if l.plugged != nil {
@@ -145,6 +162,16 @@ func (m collector) collect(send func(kind prometheus.ValueType, name, help strin
 	send(gauge, "connections", "Connections to the socket.", float64(all.connections))
 	send(gauge, "shared_bytes", "Memory shared with processes.", float64(all.bytes))
 	send(counter, "memory_faults_total", "Pieces of shared memory that failed or had holes, and whose contexts ended.", float64(d.loop.faults.Load()))
+	send(gauge, "peers", "Cards that this one knows.", float64(known))
+	send(gauge, "peers_silent", "Cards that did not answer the last hello.", float64(silent))
+	send(counter, "hello_answers_total", "Hellos of others that were answered.", float64(hellos.Answers))
+	send(counter, "hello_refused_total", "Hellos of others that came too fast, or from nowhere, and were not answered.", float64(hellos.Refused))
+	send(counter, "hello_unanswered_total", "Hellos to others that were not answered in time.", float64(hellos.Unanswered))
+	trips, err := roundTrips(&hellos)
+	if err != nil {
+		return err
+	}
+	to <- trips
 	// The engine's counters have their names where they are defined.
 	named, err := json.Marshal(n)
 	if err != nil {

@@ -20,10 +20,10 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/hwprofiles/yamldepth"
-	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )
@@ -141,6 +141,7 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 			return err
 		}},
 		{"peers", t.text(&peers)},
+		{"discover", t.text(&c.Discover)},
 		{"interfaces", func(n ast.Node) error {
 			return t.each(n, func(n ast.Node) error {
 				s, err := t.line(n)
@@ -161,6 +162,11 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 		{"bind", choice(t, &c.Bind, xdp.BindAuto, xdp.BindCopy, xdp.BindZeroCopy)},
 		{"huge_pages", t.truth(&c.HugePages)},
 		{"jumbo", t.truth(&c.Jumbo)},
+		{"vlan", func(n ast.Node) error {
+			v, err := t.number(n, 1, bpf.MaxVLAN)
+			c.VLAN = uint16(v)
+			return err
+		}},
 		{"cpu", t.count(&c.CPU, 0, 1<<12)},
 		{"profile", func(n ast.Node) error {
 			s, err := t.line(n)
@@ -273,16 +279,10 @@ func (t text) gids(n ast.Node) (r Range, err error) {
 	if err != nil {
 		return r, err
 	}
-	first, last, two := strings.Cut(s, "-")
-	if !two {
-		last = first
+	if r, err = cluster.ParseRange(s); err != nil {
+		return r, t.bad(n, "gids has %v", err)
 	}
-	a, errA := strconv.ParseUint(strings.TrimSpace(first), 10, 16)
-	b, errB := strconv.ParseUint(strings.TrimSpace(last), 10, 16)
-	if errA != nil || errB != nil || a < 1 || a > b || b > arctic.MaxGID {
-		return r, t.bad(n, "gids has %q, want a number or a range such as 10-20, from 1 to %d (0 is the system group)", s, arctic.MaxGID)
-	}
-	return Range{uint16(a), uint16(b)}, nil
+	return r, nil
 }
 
 // mapping reads the values of a mapping that may have the fields, each once.

@@ -37,6 +37,7 @@ type Status struct {
 	Encap   string        `json:"encap"`
 	Paths   int           `json:"paths,omitempty"`
 	Missing []paths.State `json:"missing_paths,omitempty"`
+	Hello   HelloStatus   `json:"hello"`
 }
 
 // JobStatus is a job.
@@ -62,9 +63,9 @@ type ContextStatus struct {
 }
 
 // statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes, and missingRoom
-// how many ways, at less than 600. The rest of it has 6 KB, for the counters and the interfaces with their reasons.
+// how many ways, at less than 600; hello.go says what its peers and faults take. The rest of it has 6 KB, for the counters and the interfaces with their reasons.
 const (
-	statusRoom  = 304
+	statusRoom  = 230
 	missingRoom = 16
 )
 
@@ -101,6 +102,7 @@ func (d *Daemon) statusFor(p *peer) Status {
 		}
 	}
 	s.ways(d)
+	s.Hello = d.helloStatus()
 	if all {
 		var n engine.Counters
 		if d.loop.do(func() { n = d.loop.card.Counters() }) == nil {

@@ -3,7 +3,7 @@
 //
 // The journey of a finding: Gather collects facts (facts.go), and changes nothing: of this host
 // (gather_host.go), of the interface (gather_interface.go), of the daemon (gather_daemon.go), and of a peer, to
-// whom package probe sends (gather_peer.go). Judge makes findings of the facts (judge_host.go and so on), one
+// whom package probe sends (gather_peer.go), and whose card the daemon of this host asks (gather_hello.go). Judge makes findings of the facts (judge_host.go and so on), one
 // for each check, in the order in which a frame would meet what they are about. It is pure: the same facts give the
 // same findings, so each rule has a row in a table.
 //

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor/probe"
 	"github.com/funet/funet/uspace/attach"
 )
@@ -102,6 +103,12 @@ type Daemon struct {
 	Wanted bool        // the user expects one
 }
 
+// Hello is what the daemon of this host found out about a peer's card.
+type Hello struct {
+	Err string // why it could not be asked; "": it was
+	daemon.HelloAnswer
+}
+
 // Peer is another host, and what is between.
 type Peer struct {
 	Given string // by the user
@@ -124,6 +131,9 @@ type Peer struct {
 	RouteErr       string
 	Own            bool // it is this host itself
 	Result         *probe.Result
-	ProbeErr       string
-	Port           uint16
+	// Hello is what came of asking the peer's card with the daemon of this host; nil: that was not tried. What came of it without
+	// is in Result.
+	Hello    *Hello
+	ProbeErr string
+	Port     uint16
 }

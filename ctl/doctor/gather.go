@@ -18,6 +18,9 @@ type Options struct {
 	LeaveDriver bool   // do not try what it can do
 	Port        uint16 // UDP port of the peer's answerer; 0: probe.DefaultPort
 	Patience    time.Duration
+
+	daemon *Daemon // of this host, as it was found; nil: it was not looked for
+	hello  bool    // that no daemon of this host would get the answers to hellos
 }
 
 // Gather collects facts. The only error is the context's cause.
@@ -27,6 +30,7 @@ func Gather(ctx context.Context, o Options) (*Facts, error) {
 	var p *Peer
 	if o.Peer != "" {
 		var iface string
+		o.daemon = f.Daemon
 		p, iface = findPeer(ctx, &o)
 		f.Peer = p
 		if o.Interface == "" {
@@ -44,7 +48,14 @@ func Gather(ctx context.Context, o Options) (*Facts, error) {
 		f.Interface.HasDaemon = f.Daemon.owns(o.Interface)
 	}
 	if p != nil && p.Problem == "" {
+		o.hello = f.Interface != nil && !f.Interface.HasDaemon
 		p.look(ctx, &o, f.Interface)
+		if f.Interface != nil && f.Interface.HasDaemon && !p.Own && p.ProbeErr == "" {
+			if p.Hello == nil {
+				p.Hello = f.Daemon.hello(ctx, p)
+			}
+			p.passes()
+		}
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

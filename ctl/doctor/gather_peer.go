@@ -25,6 +25,9 @@ func findPeer(ctx context.Context, o *Options) (p *Peer, iface string) {
 		p.Port = probe.DefaultPort
 	}
 	if n, err := strconv.ParseUint(o.Peer, 10, 16); err == nil {
+		if o.Peers == "" && o.daemon != nil && o.daemon.State == Answers {
+			return p, p.fromDaemon(ctx, o.daemon, int(n))
+		}
 		return p, p.fromFile(o, int(n))
 	}
 	if mac, err := net.ParseMAC(o.Peer); err == nil {
@@ -56,7 +59,7 @@ func findPeer(ctx context.Context, o *Options) (p *Peer, iface string) {
 // fromFile finds a node in the peers file.
 func (p *Peer) fromFile(o *Options, node int) (iface string) {
 	if o.Peers == "" {
-		p.Problem, p.Cure = "a number is a node of a peers file, and none is given", "say which with --peers, or name the peer's address"
+		p.Problem, p.Cure = "a number is a node of a peers file, and none is given, or a card that funid of this host knows, and none answers", "say which with --peers, or name the peer's address"
 		return ""
 	}
 	f, err := cluster.Load(o.Peers)
@@ -158,7 +161,7 @@ func (p *Peer) look(ctx context.Context, o *Options, i *Interface) {
 		}
 		return p.Neighbour
 	}
-	r, err := probe.Ask(ctx, probe.Target{Interface: i.Name, MAC: p.MAC, Addr: p.Addr, Port: p.Port, Resolve: resolve}, o.Patience)
+	r, err := probe.Ask(ctx, probe.Target{Interface: i.Name, MAC: p.MAC, Addr: p.Addr, Port: p.Port, Resolve: resolve, Hello: o.hello && !p.Datagrams}, o.Patience)
 	p.neighbour(h, ifc.Index)
 	if err != nil {
 		p.ProbeErr = err.Error()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor/probe"
 	"github.com/funet/funet/uspace/arctic"
 )
@@ -34,12 +35,14 @@ func judgePeer(f *Facts) []Finding {
 		return a.list
 	}
 	p.judgePresence(a, f)
+	p.judgeHello(a, f)
 	p.judgeCards(a, f)
 	if r.Peer != nil && r.Peer.FrameVersion != arctic.Version {
 		a.fail("version", "run the same version of FUNet on all hosts", "the peer's frames have version %d, this host's %d", r.Peer.FrameVersion, arctic.Version)
 	}
 	for c := range probe.Carriers {
-		if c == probe.UDP || !p.Datagrams {
+		// Who answers hellos answers no probes: whether UDP passes, where frames do not travel in it, is then left.
+		if c == probe.UDP && (p.Datagrams || r.Peer != nil || !p.answersHello()) || c == probe.Ethernet && !p.Datagrams {
 			p.judgePassage(a, f, c)
 		}
 	}
@@ -60,12 +63,16 @@ func (p *Peer) judgePresence(a *about, f *Facts) {
 		a.warn("presence", "look at "+p.RouteVia+" (--iface), or correct the route", "the kernel's route to %s leaves by %s, not %s", p.Addr, p.RouteVia, iface)
 	case p.Gateway.IsValid() && p.Datagrams && r.Peer != nil:
 		a.ok("presence", "%s answers, behind the router %s", r.Peer.Name, p.Gateway)
+	case p.Gateway.IsValid() && p.Datagrams && p.answersHello():
+		a.ok("presence", "its funid answers, behind the router %s", p.Gateway)
 	case p.Gateway.IsValid() && p.Datagrams:
 		a.warn("presence", answerer(f), "silent: nothing answers at %s, behind the router %s", p.Addr, p.Gateway)
 	case p.Gateway.IsValid():
 		a.fail("presence", routed, "on another segment: the way to %s is through %s", p.Addr, p.Gateway)
 	case r.Peer != nil:
 		a.ok("presence", "%s (%s) answers", r.Peer.Name, r.Peer.MAC)
+	case p.answersHello():
+		a.ok("presence", "its funid answers")
 	case p.MAC != nil && len(r.Others) > 0:
 		cure := "correct the address; on this segment answer " + hosts(r.Others)
 		if p.Node >= 0 {
@@ -89,9 +96,63 @@ func (p *Peer) judgePresence(a *about, f *Facts) {
 	}
 }
 
+// answersHello reports whether the peer's card has answered a hello.
+func (p *Peer) answersHello() bool {
+	return p.Hello != nil && p.Hello.Answered || p.Result != nil && p.Result.Hello != nil
+}
+
+// judgeHello says what the peer's card answered: through its port, and through this host's where its daemon asked.
+func (p *Peer) judgeHello(a *about, f *Facts) {
+	h := p.Hello
+	if r := p.Result.Hello; h == nil && r != nil {
+		h = &Hello{HelloAnswer: daemon.HelloAnswer{Answered: true, RoundTrip: float64(r.RoundTrip) / 1e3, Said: r.Card, Host: r.Host, Cluster: r.Cluster,
+			Frames: r.Frames, FrameSize: int(r.FrameSize)}}
+	}
+	switch {
+	case h == nil:
+		return // nobody could say, and presence above has
+	case h.Err != "":
+		a.warn("funid there", "look as root, or name the peer by its node or address in the peers file", "was not asked: %s", h.Err)
+		return
+	}
+	for _, line := range h.Faults {
+		found, cure, _ := strings.Cut(line, "; ")
+		a.fail("hello", cure, "%s", found)
+	}
+	said := len(h.Faults) > 0
+	switch {
+	case !h.Answered && p.Result.Peer != nil:
+		a.fail("funid there", "start funid there, or look at its log (`journalctl -u funid`) and at `funet doctor` there", "the host is there, and card %d does not answer hellos: no funid runs, or frames do not reach its AF_XDP sockets", h.Card)
+	case !h.Answered:
+		a.warn("funid there", "see presence above, and that funid runs there", "card %d does not answer hellos", h.Card)
+	case int(h.Frames) != arctic.Version:
+		if !said {
+			a.fail("funid there", "run the same version of FUNet on all hosts", "the peer's frames have version %d, this host's %d", h.Frames, arctic.Version)
+		}
+	case h.Own != "" && h.Cluster != "" && h.Own != h.Cluster:
+		if !said {
+			a.fail("funid there", "give both the same name (discover: in funid's configuration)", "it is of cluster %q, this host of %q", h.Cluster, h.Own)
+		}
+	case f.Daemon != nil && f.Daemon.owns(f.Interface.Name) && f.Daemon.Info.Card == h.Said:
+		if !said {
+			a.fail("funid there", "give each host a card number of its own (card: in funid's configuration), and restart funid", "it has card %d, as this host has", h.Said)
+		}
+	case p.Node >= 0 && int(h.Said) != p.Node:
+		if !said {
+			a.fail("funid there", "make card: in the peer's configuration and its node in the peers file the same", "the peers file has node %d there, its funid has card %d", p.Node, h.Said)
+		}
+	default:
+		through := "through its AF_XDP port"
+		if p.Hello != nil {
+			through = "through both AF_XDP ports"
+		}
+		a.ok("funid there", "funid of %s, card %d, answered %s in %.0f us", h.Host, h.Said, through, h.RoundTrip)
+	}
+}
+
 // answerer says how the other side is made to answer.
 func answerer(f *Facts) string {
-	return fmt.Sprintf("run `funet doctor --answer --iface INTERFACE` on the peer and look again; if nothing comes then, the network between filters, or %s leads elsewhere", f.Interface.Name)
+	return fmt.Sprintf("see that funid runs on the peer, or run `funet doctor --answer --iface INTERFACE` there, and look again; if nothing comes then, the network between filters, or %s leads elsewhere", f.Interface.Name)
 }
 
 func hosts(list []probe.Host) string {

@@ -13,9 +13,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor/probe"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/port/hello"
 )
 
 var (
@@ -40,6 +42,7 @@ func well() *Facts {
 			Processors: 8, Modes: &Modes{yes, yes, yes, yes, yes}, HasDaemon: true},
 		Daemon: &Daemon{Socket: "/run/s", State: Answers, ABI: 1, Info: attach.Info{Host: "a", Card: 0, ABI: 1, Interfaces: []string{"eth1"}}},
 		Peer: &Peer{Given: "b", Node: 1, OwnListed: true, MAC: there, Addr: netip.MustParseAddr("10.0.0.2"), RouteVia: "eth1", Neighbour: there, NeighbourState: "reachable", Port: 34998,
+			Hello: &Hello{HelloAnswer: daemon.HelloAnswer{Card: 1, Answered: true, Said: 1, Host: "b", RoundTrip: 42, Frames: arctic.Version}},
 			Result: &probe.Result{There: all(), Back: all(), MAC: there, Others: []probe.Host{},
 				Peer: &probe.Host{Name: "b", MAC: there, MTU: 1500, FrameVersion: arctic.Version, Card: &probe.Card{Number: 1}}}},
 	}
@@ -49,6 +52,7 @@ func well() *Facts {
 func silence(f *Facts) *probe.Result {
 	r := f.Peer.Result
 	r.Peer = nil
+	f.Peer.Hello = &Hello{HelloAnswer: daemon.HelloAnswer{Card: 1}}
 	for c := range r.There {
 		for l := range r.There[c] {
 			r.There[c][l], r.Back[c][l] = probe.Unknown, probe.Unknown
@@ -180,6 +184,24 @@ var rules = []struct {
 	}, Fail, "card number", "card 1", "of its own"},
 	{"card that is not the node", func(f *Facts) { f.Peer.Result.Peer.Card.Number = 5 }, Fail, "card number", "card 5", "the same"},
 	{"peer of another version", func(f *Facts) { f.Peer.Result.Peer.FrameVersion = 99 }, Fail, "version", "99", "same version"},
+	{"a peer's card", func(f *Facts) {}, OK, "funid there", "funid of b, card 1, answered through both AF_XDP ports in 42 us", ""},
+	{"a peer's card, asked without a daemon", func(f *Facts) {
+		f.Peer.Hello, f.Peer.Result.Hello = nil, &probe.Hello{Said: hello.Said{Card: 1, Frames: arctic.Version, Host: "b"}, RoundTrip: 9e4}
+	}, OK, "funid there", "through its AF_XDP port in 90 us", ""},
+	{"a daemon that may not be asked", func(f *Facts) { f.Peer.Hello = &Hello{Err: "forbidden"} }, Warn, "funid there", "forbidden", "as root"},
+	{"a host without funid", func(f *Facts) { f.Peer.Hello.Answered = false }, Fail, "funid there", "the host is there, and card 1 does not answer", "journalctl"},
+	{"a silent card", func(f *Facts) { f.Peer.Hello.Answered = false; silence(f) }, Warn, "funid there", "does not answer", "presence"},
+	{"a card of another version", func(f *Facts) { f.Peer.Hello.Frames = 99 }, Fail, "funid there", "version 99", "same version"},
+	{"a card of another cluster", func(f *Facts) { f.Peer.Hello.Own, f.Peer.Hello.Cluster = "a", "b" }, Fail, "funid there", `of cluster "b", this host of "a"`, "discover"},
+	{"a card with this host's number", func(f *Facts) { f.Peer.Hello.Said = 0 }, Fail, "funid there", "card 0, as this host", "of its own"},
+	{"a card with another number", func(f *Facts) { f.Peer.Hello.Said = 7 }, Fail, "funid there", "has card 7", "the same"},
+	{"what the daemon has heard", func(f *Facts) { f.Peer.Hello.Faults = []string{"card 1 is a and b; give each its own"} }, Fail, "hello", "card 1 is a and b", "give each its own"},
+	{"a card that answers, and no probes", func(f *Facts) { silence(f); f.Peer.Hello.Answered = true }, OK, "presence", "its funid answers", ""},
+	{"a card behind a router", func(f *Facts) {
+		f.Peer.Datagrams, f.Peer.Gateway = true, netip.MustParseAddr("10.0.0.254")
+		silence(f)
+		f.Peer.Hello.Answered = true
+	}, OK, "presence", "its funid answers, behind the router 10.0.0.254", ""},
 	{"EtherType filtered", func(f *Facts) { f.Peer.Result.There[probe.Ethernet][probe.Short] = probe.No }, Fail, "EtherType 0x88B5 to the peer", "do not pass", "encap: udp"},
 	{"EtherType filtered on the way back", func(f *Facts) { f.Peer.Result.Back[probe.Ethernet][probe.Short] = probe.No }, Fail, "EtherType 0x88B5 from the peer", "do not pass", "encap: udp"},
 	{"UDP filtered", func(f *Facts) { f.Peer.Result.There[probe.UDP][probe.Short] = probe.No }, Fail, "UDP to the peer", "34998", "firewalls"},

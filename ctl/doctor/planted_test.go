@@ -25,9 +25,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/doctor/probe"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/xdp"
@@ -255,12 +257,16 @@ func fake(t *testing.T, dir string, answer func(request []byte) []byte) (socket 
 
 // info answers as a daemon does that is so.
 func info(i attach.Info) func([]byte) []byte {
-	return func([]byte) []byte {
-		b, err := json.Marshal(i)
+	return func(request []byte) []byte {
+		kind, answer := attach.KindInfo, any(i)
+		if h, err := attach.DecodeHeader(request); err == nil && h.Kind == attach.KindAdmin {
+			kind, answer = h.Kind, daemon.HelloAnswer{Card: 1, Answered: true, Said: 1, Frames: arctic.Version}
+		}
+		b, err := json.Marshal(answer)
 		if err != nil {
 			return nil
 		}
-		m, _ := attach.EncodeBody(attach.KindInfo|attach.AnswerBit, b)
+		m, _ := attach.EncodeBody(kind|attach.AnswerBit, b)
 		return m
 	}
 }
@@ -594,5 +600,91 @@ func TestEnds(t *testing.T) {
 	})
 	if d := time.Since(begin); d > 20*time.Second {
 		t.Errorf("it took %v", d)
+	}
+}
+
+// funid runs a daemon on a host.
+func (w *ward) funid(host int, tune func(*daemon.Config)) (socket string) {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	c := daemon.Config{Socket: filepath.Join(dir, "funid.sock"), Card: uint16(host), Peers: w.Peers(host), Attach: xdp.AttachGeneric, CPU: -1}
+	if tune != nil {
+		tune(&c)
+	}
+	var d *daemon.Daemon
+	w.on(host, func() (err error) {
+		d, err = daemon.Open(c)
+		return err
+	})
+	ended, ready := make(chan error, 1), make(chan struct{})
+	go func() { ended <- d.Run(context.Background(), func() { close(ready) }) }()
+	<-ready
+	w.t.Cleanup(func() {
+		d.Stop()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+	})
+	return c.Socket
+}
+
+// Rule: a daemon at the other end answers without being told to: asked by the daemon of this host, or by the doctor itself
+// where none runs; and what is wrong with it is named.
+func TestAnsweredByFunid(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		options  lab.Options
+		own      bool // a daemon runs on this host, too
+		tune     func(*daemon.Config)
+		peer     func(*ward) string // none: node 1
+		verdict  doctor.Verdict
+		check    string
+		found    string
+		silently bool // nothing else may be said of the peer
+	}{
+		{"asked by a daemon", lab.Options{}, true, nil, nil, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
+		{"asked by a daemon, by address", lab.Options{}, true, nil, func(w *ward) string { return w.at(1) }, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
+		{"asked by the doctor", lab.Options{}, false, nil, nil, doctor.OK, "funid there", "card 1, answered through its AF_XDP port", true},
+		{"asked by the doctor, by address", lab.Options{}, false, nil, func(w *ward) string { return w.at(1) }, doctor.OK, "funid there", "card 1, answered through its AF_XDP port", true},
+		{"asked by a daemon, by card", lab.Options{}, true, nil, func(*ward) string { return "1" }, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
+		{"behind a router, by card", lab.Options{Topology: lab.Router}, true, nil, func(*ward) string { return "1" }, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
+		{"this host's own card", lab.Options{}, true, nil, func(*ward) string { return "0" }, doctor.Fail, "peer", "this host", false},
+		{"a card that is not known", lab.Options{}, true, nil, func(*ward) string { return "9" }, doctor.Fail, "peer", "knows no card there", false},
+		{"behind a router", lab.Options{Topology: lab.Router}, true, nil, nil, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
+		{"another card's number", lab.Options{}, false, func(c *daemon.Config) { c.Peers = nil; c.Card, c.Discover, c.Interfaces = 7, "x", []string{"fu0"} }, nil, doctor.Fail, "funid there", "its funid has card 7", false},
+		{"this host's number", lab.Options{}, true, func(c *daemon.Config) { c.Peers = nil; c.Card, c.Discover, c.Interfaces = 0, "x", []string{"fu0"} }, nil, doctor.Fail, "hello", "card 0 is this host and", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.options.Hosts = 2
+			w := newWard(t, c.options)
+			w.funid(1, c.tune)
+			text, err := w.Peers(0).Marshal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Peers: filepath.Join(t.TempDir(), "peers.yaml")}
+			if err := os.WriteFile(o.Peers, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if c.peer != nil {
+				o.Peer, o.Peers = c.peer(w), ""
+			}
+			if c.own {
+				o.Socket = w.funid(0, nil)
+			}
+			said := false
+			list := w.look(o)
+			for _, f := range list {
+				if f.Check == c.check && f.Verdict == c.verdict && strings.Contains(f.Found, c.found) {
+					said = true
+				}
+				if f.Subject == o.Peer && f.Verdict != doctor.OK && c.silently {
+					t.Errorf("%+v", f)
+				}
+			}
+			if !said {
+				t.Errorf("the doctor does not say %q: %+v", c.found, list)
+			}
+		})
 	}
 }

@@ -80,7 +80,7 @@ func (f *nodeFlags) attach(ctx context.Context) (*node, error) {
 		return nil, errors.Join(err, c.Close(0))
 	}
 	e.Bind(ctx)
-	return &node{carrier: c, e: e, ctx: ctx, with: &info}, nil
+	return &node{carrier: c, e: e, ctx: ctx, with: &info, socket: cfg.Socket}, nil
 }
 
 // where returns the node's place.

@@ -48,8 +48,9 @@ func doctorCommand() *cobra.Command {
 The exit code is 1 if one is fail.
 
 Without --iface the host is looked at, and funid with its interface. PEER is a MAC or IP address, a host
-name, or a node of the file that --peers names; probes are sent on the interface alone that --iface, the peers file
-or funid's configuration names. To say what passes in either direction, something must answer at the other end:
+name, a card that funid of this host knows, or a node of the file that --peers names; probes are sent on the interface alone that --iface, the peers file
+or funid's configuration names. A funid at the other end answers by itself, through its
+AF_XDP port. Where none runs, or to try long frames, UDP and each direction apart, this must run there:
 
   funet doctor --answer --iface eth1        # on the peer, until Ctrl-C
 

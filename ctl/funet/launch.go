@@ -167,7 +167,7 @@ func (f *nodeFlags) command(l *lab.Lab, h lab.Host, self, program string, args [
 	for _, o := range []struct {
 		flag string
 		v    int
-	}{{"--gid", f.gid}, {"--rx-ring", rxRing}, {"--fill-frames", fillFrames}} {
+	}{{"--gid", f.gid}, {"--vlan", f.vlan}, {"--rx-ring", rxRing}, {"--fill-frames", fillFrames}} {
 		if o.v != 0 { // which stands for what the node chooses
 			all = append(all, o.flag, fmt.Sprint(o.v))
 		}

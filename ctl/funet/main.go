@@ -64,8 +64,9 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(runCommand(), runNodeCommand(), labCommand(), pingpongCommand(), cmamHereCommand(), matmulCommand(), floodCommand(), streamCommand(), transferCommand(),
+	c.AddCommand(runCommand(), runNodeCommand(), runRelayCommand(), labCommand(), pingpongCommand(), cmamHereCommand(), matmulCommand(), floodCommand(), streamCommand(), transferCommand(),
 		probeCommand(), doctorCommand(), captureCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), benchCommand(), simCommand(), profileCommand(), roleCommand(), selfPingPongCommand(), usage.Man("1"))
+	c.AddCommand(topicCommands()...)
 	c.SetFlagErrorFunc(usage.Explain)
 	checkArgs(c)
 	return c

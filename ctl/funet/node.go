@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/lab"
@@ -55,6 +57,7 @@ type nodeFlags struct {
 	slots      int
 	hugePages  bool
 	jumbo      bool
+	vlan       int
 	rxRing     int
 	fillFrames int
 	// provoke gives the nodes of a lab rings that run full or empty.
@@ -88,6 +91,7 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the polling thread to (default: none; on a lab one each if there are enough)")
 	p.IntVar(&f.slots, "slots", defaultSlots, "size of each queue in slots, a power of two from 2 to 65536")
 	p.BoolVar(&f.jumbo, "jumbo", false, "frames as long as the MTU allows, not up to 3836 bytes (multi-buffer AF_XDP, Linux 6.6); on all nodes or none: long frames never arrive at a node without")
+	p.IntVar(&f.vlan, "vlan", 0, "tag frames with this VLAN, 1 to 4094; on all nodes (default: none)")
 	p.IntVar(&f.rxRing, "rx-ring", 0, "slots of the kernel's receive ring, a power of two up to 2048 (default 2048, more with --jumbo)")
 	p.IntVar(&f.fillFrames, "fill-frames", 0, "frames that the kernel may receive into, up to 512 (default 512, more with --jumbo)")
 	p.BoolVar(&f.hugePages, "huge-pages", false, "keep frames on 2 MiB pages")
@@ -154,6 +158,8 @@ func (f *nodeFlags) checkNumbers() error {
 		return fmt.Errorf("--gid %d: %w; use 1 to %d (0 is the system group)", f.gid, card.ErrGID, cluster.MaxGID)
 	case f.slots < 2 || f.slots > 1<<16 || f.slots&(f.slots-1) != 0:
 		return fmt.Errorf("--slots %d: use a power of two from 2 to 65536", f.slots)
+	case f.vlan < 0 || f.vlan > bpf.MaxVLAN || zero("vlan", f.vlan):
+		return fmt.Errorf("--vlan %d: use 1 to %d", f.vlan, bpf.MaxVLAN)
 	case f.rxRing < 0 || f.rxRing > 2048 || f.rxRing&(f.rxRing-1) != 0 || zero("rx-ring", f.rxRing):
 		return fmt.Errorf("--rx-ring %d: use a power of two up to 2048", f.rxRing)
 	case f.fillFrames < 0 || f.fillFrames > 512 || zero("fill-frames", f.fillFrames):
@@ -265,6 +271,7 @@ type node struct {
 	// own is the card if it is in this process, with is the daemon's if it is not.
 	own     *card.Card
 	with    *attach.Info
+	socket  string              // the daemon's
 	profile *hwprofiles.Profile // of the own card
 	// leads returns the interface that leads to a node, with an own card; peers is its peers file.
 	leads func(node uint16) string
@@ -308,8 +315,9 @@ func (f *nodeFlags) open(ctx context.Context) (*node, error) {
 	cfg := card.Config{
 		Interfaces: f.ifaces, GID: uint16(gid), Token: file.Token, Node: uint16(f.node), Slots: f.slots,
 		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.cpu,
-		Jumbo: f.jumbo, RxRing: f.rxRing, FillFrames: f.fillFrames, Profile: f.machine,
+		Jumbo: f.jumbo, VLAN: uint16(f.vlan), RxRing: f.rxRing, FillFrames: f.fillFrames, Profile: f.machine,
 		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait }, Context: ctx,
+		Tell: func(line string) { fmt.Fprintln(os.Stderr, "funet: "+line) },
 	}
 	for _, p := range file.Peers {
 		iface := p.Iface
@@ -370,6 +378,9 @@ func (n *node) explain(err error) error {
 		}
 		return n.silence(err, u.Node)
 	}
+	if errors.As(err, &u) && u.Reason == arctic.ReasonSilent {
+		return n.silentCards(err)
+	}
 	if errors.As(err, &u) && u.Reason == arctic.ReasonJob {
 		if n.own != nil {
 			return fmt.Errorf("%w; see that the peers files of all its nodes have the same token, or take another gid", err)
@@ -390,6 +401,27 @@ func (n *node) silence(err error, node uint16) error {
 	}
 	for _, w := range wrong {
 		err = fmt.Errorf("%w; %s of %s: %s: %s", err, w.Check, w.Subject, w.Found, w.Cure)
+	}
+	return err
+}
+
+// silentCards adds to the error that a node is silent what the daemon's hellos have found out about other cards.
+func (n *node) silentCards(err error) error {
+	var r serviceStatus
+	if (&service{socket: n.socket}).ask(attach.KindStatus, nil, &r) != nil {
+		return err // there is nobody to tell
+	}
+	for _, f := range r.Hello.Faults {
+		err = fmt.Errorf("%w; funid: %s", err, f)
+	}
+	var silent []string
+	for _, p := range r.Hello.Peers {
+		if (p.Unanswered > 0 || p.HeardAgo < 0) && len(silent) < 3 {
+			silent = append(silent, fmt.Sprintf("card %d at %s", p.Card, p.Address))
+		}
+	}
+	if len(silent) > 0 {
+		err = fmt.Errorf("%w; hellos of funid are not answered by %s: see that funid runs there, or let `funet doctor` find out why", err, strings.Join(silent, ", "))
 	}
 	return err
 }

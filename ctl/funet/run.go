@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -113,6 +114,24 @@ func runNodeCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&socket, "socket", "", "of the daemon")
 	return c
+}
+
+// runRelayCommand is what `funet run --hosts` starts beside itself for each host.
+func runRelayCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    launch.RelayCommand + " TIMEOUT",
+		Short:  "What `funet run --hosts` starts beside itself; passes on orders",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			signal.Ignore(unix.SIGINT, unix.SIGHUP, unix.SIGTERM) // it ends with the launcher
+			timeout, err := time.ParseDuration(args[0])
+			if err != nil {
+				return err
+			}
+			return launch.Relay(os.Stdin, os.Stdout, timeout)
+		},
+	}
 }
 
 func (f *runFlags) run(c *cobra.Command) (err error) {

@@ -158,6 +158,9 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "  card %d at %s: %s\n", p.Card, p.Address, why)
 	}
+	if err := r.writePeers(w); err != nil {
+		return err
+	}
 	fmt.Fprintf(w, "%s, %s of shared memory: %s\n", count(r.Connections, "connection"), count(r.Bytes, "byte"), memory)
 	fmt.Fprintf(w, "the card's thread has %s\n", r.Priority)
 	if r.MemoryFaults > 0 {
@@ -167,6 +170,38 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		return err
 	}
 	return (&contextsShown{daemon.Contexts{Contexts: r.Contexts, LeftOut: r.LeftOut}}).WriteTable(w)
+}
+
+// writePeers writes what hellos have found out.
+func (r *serviceStatus) writePeers(w io.Writer) error {
+	h := &r.Hello
+	finds := ""
+	if h.Cluster != "" {
+		finds = fmt.Sprintf(", finds those of cluster %s", h.Cluster)
+	}
+	fmt.Fprintf(w, "knows %s%s; silent: %d\n", count(h.Known, "peer"), finds, h.Silent)
+	for _, f := range h.Faults {
+		fmt.Fprintf(w, "  %s\n", f)
+	}
+	if len(h.Peers) == 0 {
+		return nil
+	}
+	rows := [][]string{{"peer", "address", "host", "from", "heard", "round trip"}}
+	for _, p := range h.Peers {
+		from, heard, trip := "peers file", "not yet", ""
+		if p.Found {
+			from = "hello"
+		}
+		if p.HeardAgo >= 0 {
+			heard = time.Duration(p.HeardAgo*1e9).Round(time.Second).String() + " ago"
+			trip = fmt.Sprintf("%.1f us", p.RoundTrip)
+		}
+		if p.Unanswered > 0 {
+			heard += fmt.Sprintf(", %s unanswered", count(p.Unanswered, "hello"))
+		}
+		rows = append(rows, []string{fmt.Sprint(p.Card), p.Address, p.Host, from, heard, trip})
+	}
+	return rest(w, rows, h.LeftOut)
 }
 
 func gidCommand() *cobra.Command {

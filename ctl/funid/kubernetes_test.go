@@ -176,7 +176,7 @@ func TestKubernetesIsTheUnit(t *testing.T) {
 			t.Fatalf("%s: %v", line, err)
 		}
 	}
-	if !slices.Equal(entry, c.Command) || !slices.Equal(arguments, c.Args) || !strings.Contains(string(recipe), "\nCOPY --from=programs /programs /usr/bin\n") {
+	if !slices.Equal(entry, c.Command) || !slices.Equal(arguments, c.Args) || !strings.HasSuffix(string(recipe), "\nFROM image AS inside\nCOPY --from=programs /programs /usr/bin\n") {
 		t.Errorf("the image starts %v %v, and the manifest %v %v", entry, arguments, c.Command, c.Args)
 	}
 	for _, probe := range [][]string{c.Ready.Exec.Command, c.Lives.Exec.Command} {
@@ -189,5 +189,19 @@ func TestKubernetesIsTheUnit(t *testing.T) {
 		if _, err := manifestsFor(bad); err == nil {
 			t.Errorf("image %q is taken", bad)
 		}
+	}
+}
+
+// Rule: commands on the page come out line by line in the manual, as they do in a terminal.
+func TestManualKeepsLines(t *testing.T) {
+	dir := t.TempDir()
+	c := command()
+	c.SetArgs([]string{"man", dir})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(dir, "funid-kubernetes.8"))
+	if err != nil || !strings.Contains(string(page), "\n.EX\n  kubectl label node NODE funet=true\n  funid kubernetes --image") {
+		t.Errorf("%v: %s", err, page)
 	}
 }

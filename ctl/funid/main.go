@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/usage"
@@ -46,7 +47,7 @@ type flags struct {
 	keep   bool
 
 	socket, peers, polling, metrics string
-	card, cpu                       int
+	card, cpu, vlan                 int
 	ifaces                          []string
 }
 
@@ -60,7 +61,8 @@ privileges attach to it through a Unix socket. A configuration file:
 
 ` + "  card: 0                 # number of this host in the peers file; or left out, and its address tells\n" +
 			"  encap: udp              # where routers lie between the hosts; otherwise leave it out\n" +
-			"  peers: peers.yaml       # beside the file; `funet lab peers` prints one\n" +
+			"  peers: peers.yaml       # beside the file; `funid peer` prints a line of it\n" +
+			"  discover: lab-2         # or find the hosts of this cluster on the segment, by interfaces: [eth1]\n" +
 			"  polling: adaptive       # adaptive, spin, sleep\n" +
 			"  rules: [{gids: [1-2047], contexts: 64, bytes: 256MiB}]\n" + `
 All keys are in the documentation of package ctl/daemon. Flags go before the file.`,
@@ -83,6 +85,7 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 	p.StringSliceVar(&f.ifaces, "iface", nil, "interface to use, or several with commas (default: those of the peers file, or that with this host's address there)")
 	p.StringVar(&f.polling, "polling", "", "adaptive, spin or sleep")
 	p.StringVar(&f.metrics, "metrics", "", "where to serve metrics: loopback address with port, or unix: and a path")
+	p.IntVar(&f.vlan, "vlan", 0, "tag frames with this VLAN, 1 to 4094; on all hosts (default: none)")
 	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the card's thread to")
 	return c
 }
@@ -189,6 +192,12 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 	}
 	if f.metrics != "" {
 		cfg.Metrics = f.metrics
+	}
+	if c.Flags().Changed("vlan") {
+		if f.vlan < 1 || f.vlan > bpf.MaxVLAN {
+			return cfg, fmt.Errorf("--vlan %d: use 1 to %d, or leave it out", f.vlan, bpf.MaxVLAN)
+		}
+		cfg.VLAN = uint16(f.vlan)
 	}
 	if c.Flags().Changed("cpu") {
 		if f.cpu < 0 {

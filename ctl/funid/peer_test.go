@@ -2,10 +2,13 @@ package main
 
 import (
 	"net"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 )
 
@@ -65,5 +68,27 @@ func TestAddressOfAPeer(t *testing.T) {
 		if got := addressFor(all).String(); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
+	}
+}
+
+// Rule: the configuration that is installed says nothing yet, and is one as soon as its commented lines are not
+// comments any more, each of which has the default that the daemon has.
+func TestInstalledConfiguration(t *testing.T) {
+	text, err := os.ReadFile("../deb/funid.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, peers, err := daemon.Parse("funid.yaml", text); err != nil || peers != "" || !c.FindCard {
+		t.Errorf("as it is installed: %+v, %q, %v", c, peers, err)
+	}
+	lines := regexp.MustCompile(`(?m)^# ([a-z_]+: .*)$`).ReplaceAllString(string(text), "$1")
+	lines = strings.Replace(lines, "users: [alice], groups: [wheel]", "users: [1000], groups: [1000]", 1) // who is somewhere else
+	c, peers, err := daemon.Parse("funid.yaml", []byte(lines))
+	if err != nil || peers != "peers.yaml" || len(c.Rules) != 1 || c.CPU != 3 || c.Metrics == "" {
+		t.Fatalf("uncommented: %+v, %q, %v", c, peers, err)
+	}
+	d := daemon.DefaultRule()
+	if r := c.Rules[0]; r.Contexts != d.Contexts || r.Jobs != d.Jobs || r.Bytes != d.Bytes || c.Attach != 0 || c.Bind != 0 || c.Polling != 0 || c.HugePages || c.Jumbo {
+		t.Errorf("%+v are not the defaults", c)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Serve is the agent of this host: it carries out the orders that come in until in ends, then
-// kills what still runs and frees the group. User is whom root runs programs as, or nil. An
-// error means that it could not understand what came.
+// Serve is the agent of this host: it carries out the orders that come in until in ends, or the launcher is silent for too long,
+// then kills what still runs and frees the group. User is whom root runs programs as, or nil. Other errors than
+// ErrLauncher mean that it could not understand what came. After one the process must end, as it may still read in.
 func Serve(in io.Reader, out io.Writer, socket string, u *User) error {
 	l, err := newLocal(socket, u, func(string) {})
 	if err != nil {
@@ -26,7 +26,7 @@ func Serve(in io.Reader, out io.Writer, socket string, u *User) error {
 	ended := make(chan struct{})
 	defer close(ended)
 	go a.beat(ended)
-	return hear(in, a.carryOut)
+	return a.listen(in)
 }
 
 // agent carries out orders.

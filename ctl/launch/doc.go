@@ -3,7 +3,7 @@
 //
 // The journey of `funet run -n 4 --hosts a,b -- prog`: Run reaches the hosts (host.go), each
 // either the daemon of this machine (local.go) or an agent at the other end of ssh (remote.go,
-// agent.go), asks each which card it has, and makes the job (job.go): the first daemon picks a
+// agent.go; Options.Reach names another program than ssh, such as kubectl), asks each which card it has, and makes the job (job.go): the first daemon picks a
 // GID, the others are asked for the same one, all get the same token. Then it starts the
 // processes (process.go), node n on host n modulo their number, with
 //
@@ -16,6 +16,8 @@
 //
 // # Rules
 //
+//   - The death of the launcher's machine ends what it started on other hosts: agents hear no more of it for
+//     Options.HostTimeout (pulse.go).//
 //   - What a node prints comes out in whole lines with its number before them (output.go).
 //     Standard input goes to node 0.
 //   - SIGINT, SIGTERM and SIGHUP go to all processes, each to the whole process group; those that

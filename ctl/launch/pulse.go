@@ -7,10 +7,19 @@ package launch
 //
 // Time counts only while the launcher reads. While it is stopped (Ctrl-Z), or whoever reads the
 // nodes' output does not, the host's words wait with it, and it is not the host that is silent.
+//
+// The agent notices in the same way that the launcher's machine has died, and ends what it started; a connection alone would take
+// a quarter of an hour to break (tcp(7), tcp_retries2). A process beside the launcher says that it lives (Relay): the launcher itself may be stopped.
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -38,7 +47,79 @@ func (a *agent) beat(ended <-chan struct{}) {
 	}
 }
 
-// pulse is what comes from a host, and when.
+// ErrLauncher: nothing was heard from the launcher for Options.HostTimeout.
+var ErrLauncher = errors.New("the launcher was not heard")
+
+// RelayCommand is the command of funet that calls Relay.
+const RelayCommand = "run-relay"
+
+// Relay passes on the orders of a launcher to what reaches a host, line by line until they end, and says between them that
+// the launcher's machine lives. It is a process of its own, so that the agent hears it while the launcher is stopped.
+func Relay(in io.Reader, out io.Writer, timeout time.Duration) error {
+	s := speaker{to: out}
+	go func() {
+		for s.say(order{Alive: timeout.Milliseconds()}) == nil {
+			time.Sleep(beatEvery)
+		}
+	}()
+	return hear(in, func(line *json.RawMessage) error { return s.say(line) })
+}
+
+// relay has a process pass on what is written to orders, to what reads from passed. It ends with either.
+func (r *remote) relay(timeout time.Duration) (orders io.WriteCloser, passed *os.File, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	passed, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	c := exec.Command(self, RelayCommand, timeout.String())
+	c.Stdout = theirs
+	c.Stderr = r.said
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if orders, err = c.StdinPipe(); err == nil {
+		err = r.thread.do(c.Start)
+	}
+	theirs.Close()
+	if err != nil {
+		passed.Close()
+		return nil, nil, err
+	}
+	go func() { _ = c.Wait() }()
+	return orders, passed, nil
+}
+
+// listen carries out what comes in until it ends. From the first sign of life of the launcher on it returns ErrLauncher when
+// there has been none for as long as that says.
+func (a *agent) listen(in io.Reader) error {
+	p := &pulse{from: in}
+	over, silent := make(chan error, 1), make(chan struct{})
+	ended := make(chan struct{})
+	defer close(ended)
+	var timeout time.Duration
+	go func() {
+		over <- hear(p, func(o *order) error {
+			if o.Alive == 0 {
+				return a.carryOut(o)
+			}
+			if timeout == 0 {
+				timeout = max(time.Duration(o.Alive)*time.Millisecond, ShortestHostTimeout)
+				go p.watch(timeout, ended, func() { close(silent) })
+			}
+			return nil
+		})
+	}()
+	select {
+	case err := <-over:
+		return err
+	case <-silent:
+		return fmt.Errorf("%w for %v; its machine may have died, or the network to it (--host-timeout), and what it started here is ended", ErrLauncher, timeout)
+	}
+}
+
+// pulse is what comes from a host, or a launcher, and when.
 type pulse struct {
 	from    io.Reader
 	waiting atomic.Bool // for the host's next byte

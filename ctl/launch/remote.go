@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -67,13 +68,24 @@ func newRemote(name string, o *Options) (*remote, error) {
 	// The terminal's Ctrl-C is for the launcher, and is passed on.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := r.cmd.StdoutPipe()
-	if err == nil {
+	switch {
+	case err != nil:
+	case timeout > 0:
+		var passed *os.File
+		if r.stdin, passed, err = r.relay(timeout); err == nil {
+			defer passed.Close()
+			r.cmd.Stdin = passed
+		}
+	default:
 		r.stdin, err = r.cmd.StdinPipe()
 	}
 	if err == nil {
 		err = t.do(r.cmd.Start)
 	}
 	if err != nil {
+		if r.stdin != nil {
+			r.stdin.Close()
+		}
 		t.stop()
 		return nil, fmt.Errorf("%w: starting %s to reach %s: %w; install it, or leave out --hosts", ErrHosts, words[0], name, err)
 	}

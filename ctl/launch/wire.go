@@ -25,6 +25,8 @@ type order struct {
 	Start  *startOrder     `json:"start,omitempty"`
 	Input  *inputOrder     `json:"input,omitempty"`
 	Signal *syscall.Signal `json:"signal,omitempty"`
+	// Alive is no order but a sign of life: the launcher is dead when there is none for so many milliseconds.
+	Alive int64 `json:"alive_ms,omitempty"`
 }
 
 type jobOrder struct {

@@ -5,6 +5,7 @@ package usage
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -24,10 +25,31 @@ func Man(section string) *cobra.Command {
 			}
 			root := c.Root()
 			root.DisableAutoGenTag = true
+			examples(root)
 			if err := doc.GenManTree(root, &doc.GenManHeader{Section: section, Source: "FUNet", Manual: "FUNet"}, args[0]); err != nil {
 				return fmt.Errorf("writing the manual's pages into %s: %w", args[0], err)
 			}
 			return nil
 		},
+	}
+}
+
+// examples has the paragraphs of all descriptions that are indented as a whole come out as they are: the pages are made
+// by way of Markdown, which wants four spaces for that.
+func examples(c *cobra.Command) {
+	paragraphs := strings.Split(c.Long, "\n\n")
+	for i, p := range paragraphs {
+		lines := strings.Split(strings.Trim(p, "\n"), "\n")
+		whole := true
+		for _, line := range lines {
+			whole = whole && strings.HasPrefix(line, "  ")
+		}
+		if whole {
+			paragraphs[i] = "    " + strings.Join(lines, "\n    ")
+		}
+	}
+	c.Long = strings.Join(paragraphs, "\n\n")
+	for _, sub := range c.Commands() {
+		examples(sub)
 	}
 }

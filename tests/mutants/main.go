@@ -39,6 +39,9 @@
 //	mode               a context in context-switch mode goes on sending
 //	called             a step forgets whom to wake for what was published before it
 //	committed          a context that is out is idle whatever it has committed
+//	void               the receiver of a void frame says of the first packet only that it did not come
+//	piece              the second piece of a block that became shorter goes where the first went
+//	silent             frames that the way drops without a word are never suspected
 //	awaited            a node that does not come is expected for ever
 //	tries              the tries of an account after rejects are not bounded
 //	vain               a context that comes back books tries that it does not make

@@ -29,8 +29,8 @@ var mutations = []mutation{
 		chaos("none")},
 	{"halves", "acknowledge.go",
 		`case r.retry&bit != 0:
-			c.counters.RejectsReceived++`, `case r.retry != 0:
-			c.counters.RejectsReceived++`,
+			if !again {`, `case r.retry != 0:
+			if !again {`,
 		unit("TestReceiversStallAtRandom")},
 	{"group", "route.go",
 		`func (c *Card) lookup(gid, node uint16, tag uint64) *Context {`, `func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
@@ -94,10 +94,13 @@ var mutations = []mutation{
 `,
 		unit("TestBlocksOfAStepAreBounded")},
 	{"leak", "acknowledge.go",
-		`ln.ctx.free(ln)
+		`		} else {
+			ln.ctx.free(ln)
+		}
 	}
-	c.close(f, fr, st)`, `}
-	c.close(f, fr, st)`,
+	c.passed(f.peer, fr)`, `		}
+	}
+	c.passed(f.peer, fr)`,
 		chaos("none")},
 	{"fifo", "delivery.go",
 		`return q.hold(p)
@@ -152,6 +155,15 @@ var mutations = []mutation{
 	{"committed", "context.go",
 		`pending = x.saved.pending()`, `pending = false`,
 		unit("TestIdleWhileOut")},
+	{"void", "preprocess.go",
+		`retry: ^uint64(0), `, `retry: 1, `,
+		unit("TestWaysThatChange")},
+	{"piece", "limit.go",
+		`arctic.Packet(ln.data[:ln.size]).Advance(int(ln.piece))`, ``,
+		chaos("xfer,narrow")},
+	{"silent", "limit.go",
+		`fr.retries >= suspected && bytes > leastFrame`, `false`,
+		unit("TestNarrowWayIsFoundOut")},
 	{"awaited", "route.go",
 		`case c.now >= e.until:`, `case false:`,
 		unit("TestExpectedNodesThatDoNotCome")},

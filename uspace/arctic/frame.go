@@ -14,7 +14,7 @@ const (
 	// EtherType marks FUNet frames: IEEE 802 local experimental EtherType 1.
 	EtherType = 0x88B5
 	// Version is the version of the frame format.
-	Version = 3
+	Version = 4
 
 	// EthernetSize is the Ethernet header, before the frame header.
 	EthernetSize = 14

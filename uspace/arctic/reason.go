@@ -18,6 +18,10 @@ const (
 	// (thesis 3.1.2, CTXM; 3.3.2).
 	ReasonSwitching Reason = 2
 
+	// ReasonTooLong: the frame of that number has not arrived, and will not be taken any more: its sender says that it
+	// was too long for the way (PutVoid).
+	ReasonTooLong Reason = 3
+
 	// ReasonPermanent is the first reason that trying again does not mend.
 	ReasonPermanent Reason = 64
 	// ReasonUnknownKind: the receiving card does not know the kind of packet.
@@ -79,6 +83,8 @@ func (r Reason) String() string {
 		return "receive queue full"
 	case ReasonSwitching:
 		return "context is switched out"
+	case ReasonTooLong:
+		return "frame was too long for the way"
 	case ReasonQueueSize:
 		return "queue size is not a power of two from 2 to 65536 slots"
 	case ReasonQueueLayout:

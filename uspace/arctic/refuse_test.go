@@ -77,7 +77,7 @@ func refusals() []damaged {
 	for n := arctic.EthernetSize; n < arctic.HeaderSize; n++ {
 		raw(arctic.ErrShort, base()[:n], "cut to %d bytes, inside the header", n)
 	}
-	for _, v := range []byte{0, 1, 2, 4, 0x83, 255} {
+	for _, v := range []byte{0, 1, 2, 3, arctic.Version + 1, 0x80 | arctic.Version, 255} {
 		sealed(arctic.ErrVersion, with(atVersion, v), "version %d", v)
 	}
 

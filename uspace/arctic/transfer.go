@@ -25,6 +25,8 @@ package arctic
 // the frame and followed by the data, which no packet of 24 words could hold. Arctic
 // has none.
 //
+// A packet of KindTransfer without payload is void: it stands for a frame that is too long to be sent (PutVoid).
+//
 // The thesis limits an XFER packet to 16 words of data, the conference paper to 20.
 // With three header words, address and argument, 20 would make 25 words, and Arctic
 // carries 24: singles keep to 16. A part has no argument and so has room for 20.
@@ -141,6 +143,22 @@ func (p Packet) Transfer(t *Transfer) bool {
 // Void makes a packet of form Block, which is in no frame yet, one that no receiver accepts: a
 // part without data.
 func (p Packet) Void() { p[PacketHeaderSize] = p[PacketHeaderSize]&^formMask | byte(Part) }
+
+// PutVoid writes, behind n bytes of b, a packet that stands for all packets of a frame that is too long to be sent, of which p is
+// the first, and returns the new length: its header, as one of KindTransfer without payload. A card that has not had the
+// frame rejects all of it with ReasonTooLong, and will not take it any more.
+func PutVoid(b []byte, n int, p Packet) int {
+	h := p.Header()
+	h.Kind, h.Length = KindTransfer, 0
+	h.Encode(b[n:])
+	b[28]++
+	return n + PacketHeaderSize
+}
+
+// Advance moves where the data of a packet of form Block goes on by so many bytes, a multiple of TransferAlign.
+func (p Packet) Advance(bytes int) {
+	binary.LittleEndian.PutUint32(p[PacketHeaderSize:], p.Word(0)+uint32(bytes))
+}
 
 // Start returns the address at which the transfer of a Last begins.
 func (t *Transfer) Start() uint32 { return t.Address + uint32(len(t.Data)) - t.Total*WordSize }

@@ -69,6 +69,8 @@ const (
 	ErrNoToken
 	// ErrInterface: an interface that a job needs is not there, or cannot be used.
 	ErrInterface
+	// ErrHost: the group may not live on a host that has a node of it (groups in the peers file).
+	ErrHost
 
 	statuses
 )
@@ -99,6 +101,7 @@ var statusText = [statuses]string{
 	ErrInternal:        "the daemon failed; its log says why",
 	ErrNoToken:         "a job needs a token that nobody guesses, not zeroes; draw one at random, as funet run does",
 	ErrInterface:       "an interface of the card cannot be used; `funet status` says how it is",
+	ErrHost:            "the peers file does not let the group live there (groups); take another GID, or another host",
 }
 
 // Error returns what the number means and what to do about it.

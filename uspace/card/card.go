@@ -11,6 +11,9 @@
 // it, a process that only waits sleeps in Drive until a frame arrives (rest.go), so
 // that more nodes than processors make progress.
 //
+// A thread beside the card asks each interface once a second whether it works, and mends what it can, or has Fault
+// say what is wrong (mind.go).
+//
 // Nothing that waits here waits for ever: Close has a time, and Config.Context ends it.
 //
 // With a profile that models a machine the card is as slow as that machine's, and so is
@@ -39,6 +42,8 @@ import (
 	"github.com/funet/funet/uspace/port"
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/uspace/port/encap"
+	"github.com/funet/funet/uspace/port/hello"
+	"github.com/funet/funet/uspace/port/plug"
 	"github.com/funet/funet/xdp"
 )
 
@@ -84,7 +89,9 @@ type Config struct {
 	BusyPoll  xdp.BusyPoll
 	// Jumbo, RxRing and FillFrames are those of afxdp.Config; 0 takes the defaults. All
 	// members of the group agree about Jumbo.
-	Jumbo              bool
+	Jumbo bool
+	// VLAN is the number of the VLAN that frames are tagged with, 1 to 4094; 0: none. All members have the same.
+	VLAN               uint16
 	RxRing, FillFrames int
 	// System lets frames of the system group in, too; see SystemEvents.
 	System bool
@@ -97,6 +104,9 @@ type Config struct {
 	// be as slow as; nil: the host as it is. The program's library charges Card.CPU then.
 	// Profiles that are no model give machine.ErrParts.
 	Profile *hwprofiles.Profile
+	// Tell takes a line when something is wrong with an interface, and when it is mended, from any goroutine; nil:
+	// nobody reads one.
+	Tell func(line string)
 	// Tune may change the engine's configuration; nil leaves the native one.
 	Tune func(*engine.Config)
 	// Context, when it ends, ends Open between two interfaces, which then returns its cause,
@@ -117,9 +127,15 @@ type Card struct {
 	ctx    *engine.Context
 	until  context.Context // of Config
 	iface  *funi.Interface
-	ports  []*afxdp.Port
 	system systemGroup
-	start  time.Time
+
+	ports   []*afxdp.Port  // of each interface; one that is being opened anew is closed
+	sockets []socket       // what each is plugged into
+	live    []*afxdp.Port  // those that are
+	portOf  map[uint16]int // by node
+	minder  *minder        // mind.go
+
+	start time.Time
 
 	pinned   bool
 	affinity unix.CPUSet // of the thread, before
@@ -131,6 +147,9 @@ type Card struct {
 	heads    uint32 // of the send queues, at the last step
 	progress uint64 // engine's, at the last look
 	rest     rest   // rest.go
+
+	hello   *hello.Station // nil: it says none (hello.go)
+	helloAt int64          // when it next wants to
 
 	modelled *modelled // nil: the host as it is (modelled.go)
 }
@@ -184,25 +203,37 @@ func Open(c Config) (_ *Card, err error) {
 		if k.until.Err() != nil {
 			return nil, fmt.Errorf("opening card: %w", context.Cause(k.until))
 		}
-		p, err := afxdp.Open(afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: c.BusyPoll, Jumbo: c.Jumbo, RxRing: c.RxRing, FillFrames: c.FillFrames, UDP: c.datagrams(len(k.ports))})
+		conf := afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
+			HugePages: c.HugePages, BusyPoll: c.BusyPoll, Jumbo: c.Jumbo, VLAN: c.VLAN, RxRing: c.RxRing, FillFrames: c.FillFrames, UDP: c.datagrams(len(k.ports))}
+		p, err := afxdp.Open(conf)
 		if err != nil {
 			return nil, err
 		}
+		in := plug.New(p.FrameSize())
+		in.Plug(p)
 		k.ports = append(k.ports, p)
-		k.rest.watch(p)
-		var q port.Port = p
+		k.sockets = append(k.sockets, socket{in, conf})
+		var q port.Port = in
 		if m != nil {
-			q = k.modelled.port(p, m)
+			q = k.modelled.port(in, m)
 		}
 		cfg.Ports = append(cfg.Ports, q)
+	}
+	k.watchPorts()
+	k.portOf = map[uint16]int{}
+	for _, p := range cfg.Peers {
+		k.portOf[p.Card] = p.Port
 	}
 	for i := range cfg.Peers {
 		cfg.Peers[i].Local = k.ports[cfg.Peers[i].Port].Info().MAC
 	}
+	if m == nil {
+		cfg.Ports = k.greets(&cfg, c.UDP != nil)
+	}
 	if k.engine, err = engine.New(cfg); err != nil {
 		return nil, err
 	}
+	k.limit()
 	slots := c.Slots
 	if slots == 0 {
 		slots = DefaultSlots
@@ -220,6 +251,9 @@ func Open(c Config) (_ *Card, err error) {
 	if m != nil {
 		k.modelled.page = memory.Page
 		k.modelled.at = k.wall()
+	}
+	if err := k.mind(c.Tell); err != nil {
+		return nil, err
 	}
 	return k, nil
 }
@@ -309,14 +343,21 @@ func (c *Config) datagrams(at int) *afxdp.UDP {
 }
 
 // Fault says what is known to be wrong with the way to a node's card, nil if nothing is: with UDP, that there is no
-// route, neighbour or room for frames, which wraps paths.ErrNoPath, or what a router has answered of late.
+// route, neighbour or room for frames, which wraps paths.ErrNoPath, or what a router has answered of late; and that
+// the interface that leads there does not work, which wraps ErrInterface; or that hellos have found out: another version, or
+// two cards with its number.
 func (k *Card) Fault(node uint16) error {
-	for _, p := range k.ports {
+	for _, p := range k.live {
 		if err := p.Fault(node); err != nil {
 			return err
 		}
 	}
-	return nil
+	if at, ok := k.portOf[node]; ok {
+		if err := k.minder.faultOf(at); err != nil {
+			return err
+		}
+	}
+	return k.helloFault(node)
 }
 
 // Interface returns the process's end of the context.
@@ -362,9 +403,14 @@ func (k *Card) Drive() {
 	}
 	if look {
 		k.rest.looked(k.now, k.polls)
+		if w := k.minder.wish.Load(); w != nil {
+			k.attend(w)
+		}
+		k.limit()
 	}
 	k.heads = heads
 	k.next = k.engine.Step(k.now)
+	k.sayHello(look)
 	k.leftover = k.next <= k.now
 	if p := k.engine.Progress(); p != k.progress || k.leftover {
 		k.progress, k.rest.idle, k.rest.patience = p, 0, spins
@@ -375,9 +421,18 @@ func (k *Card) Drive() {
 	}
 }
 
+// limit tells the engine what the kernel has heard about the ways to the peers.
+func (k *Card) limit() {
+	for _, p := range k.live {
+		for _, l := range p.Limits() {
+			k.engine.SetLimit(l.Card, l.Frame)
+		}
+	}
+}
+
 // receives reports whether a frame waits for a step.
 func (k *Card) receives() bool {
-	for _, p := range k.ports {
+	for _, p := range k.live {
 		if p.Ready() {
 			return true
 		}
@@ -385,7 +440,8 @@ func (k *Card) receives() bool {
 	return false
 }
 
-// Ports returns what was got for each interface.
+// Ports returns what was got for each interface. The port of one that is being opened anew is closed until that is done,
+// and another afterwards.
 func (k *Card) Ports() []*afxdp.Port { return k.ports }
 
 // Engine returns the engine, for its counters.
@@ -394,7 +450,7 @@ func (k *Card) Engine() *engine.Card { return k.engine }
 // Err returns the error of a port that cannot send, such as xdp.ErrNetDown. The
 // card goes on trying; peers become silent in the meantime.
 func (k *Card) Err() error {
-	for _, p := range k.ports {
+	for _, p := range k.live {
 		if err := p.Err(); err != nil {
 			return fmt.Errorf("sending on %s: %w", p.Info().Interface, err)
 		}
@@ -443,6 +499,7 @@ func (k *Card) release() error {
 	if k.pinned {
 		errs = append(errs, unix.SchedSetaffinity(0, &k.affinity))
 	}
+	k.minder.stop()
 	for _, p := range k.ports {
 		errs = append(errs, p.Close())
 	}

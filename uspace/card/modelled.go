@@ -74,6 +74,9 @@ func (k *Card) model(m *machine.Machine) {
 	p.cpu = timing.NewCPU(m.CPU(), m.Bus(), timing.Clock{Now: func() int64 { return p.at }, Until: p.until})
 	p.step = func(now int64) int64 { return k.engine.Step(now) }
 	p.vain = func() {
+		if w := k.minder.wish.Load(); w != nil {
+			k.attend(w)
+		}
 		if pr := k.engine.Progress(); pr != k.progress || k.iface.Arrived(funi.Request)+k.iface.Arrived(funi.Reply) > 0 {
 			k.progress, k.rest.idle, k.rest.patience = pr, 0, modelledSpins
 			return

@@ -62,8 +62,13 @@ func (c *Card) accepted(f *flow, s uint32, rtt *int64) bool {
 	for fr.train != nil {
 		ln := fr.train
 		fr.train = ln.next
-		ln.ctx.free(ln)
+		if ln.goesOn() {
+			st.waiting.prepend(ln, ln)
+		} else {
+			ln.ctx.free(ln)
+		}
 	}
+	c.passed(f.peer, fr)
 	c.close(f, fr, st)
 	f.grow()
 	return true
@@ -165,6 +170,7 @@ func (c *Card) reject(f *flow, r *rejected) {
 		f.measured(c.now - fr.sentAt)
 	}
 	s := c.stream(f, fr.train.ctx, fr.train.node, fr.train.part)
+	again := fr.void && r.retryReason == arctic.ReasonTooLong
 	var first, last *line
 	for bit := uint64(1); fr.train != nil; bit <<= 1 {
 		ln := fr.train
@@ -176,7 +182,9 @@ func (c *Card) reject(f *flow, r *rejected) {
 			c.counters.Discarded++
 			ln.ctx.free(ln)
 		case r.retry&bit != 0:
-			c.counters.RejectsReceived++
+			if !again {
+				c.counters.RejectsReceived++
+			}
 			if first == nil {
 				first = ln
 			} else {
@@ -185,15 +193,24 @@ func (c *Card) reject(f *flow, r *rejected) {
 			last = ln
 		default:
 			s.backoff = 0 // the node takes some
-			ln.ctx.free(ln)
+			if ln.goesOn() {
+				s.waiting.prepend(ln, ln)
+			} else {
+				ln.ctx.free(ln)
+			}
 		}
 	}
 	f.timeouts = 0
 	if first != nil {
 		s.waiting.prepend(first, last)
-		c.withdraw(s)
-		s.holdOff(c.now, &c.cfg, c.tryGap(), c.random.Uint64())
+		if !again {
+			c.withdraw(s)
+			s.holdOff(c.now, &c.cfg, c.tryGap(), c.random.Uint64())
+		}
 	}
 	c.close(f, fr, s)
 	c.settled(f)
+	if again {
+		c.wasTooLong(f.peer, fr.length())
+	}
 }

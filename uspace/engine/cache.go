@@ -32,6 +32,7 @@ type line struct {
 	block    []byte    // of a transfer of form Block: its data, in the source
 	part     bool      // of a long transfer, and not its last: needs no room in a queue
 	kept     bool      // the block is the card's copy
+	piece    uint16    // bytes of block in the frame; what is behind follows in others (limit.go)
 	data     [arctic.MaxPacketSize]byte
 }
 

@@ -97,6 +97,8 @@ type Config struct {
 	// its answer; ConnectTimeout the same before it was ever heard, and how long packets
 	// wait for a node that is expected (Expect).
 	PeerTimeout, ConnectTimeout time.Duration
+	// RaiseAfter is how long after the frames to a peer became shorter longer ones are tried (limit.go).
+	RaiseAfter time.Duration
 }
 
 // NoRoute marks an absent entry of the route table.
@@ -111,7 +113,7 @@ func Native() Config {
 		AckDelay: 50 * time.Microsecond, AckEvery: 16,
 		FirstRTO: 10 * time.Millisecond, MinRTO: 5 * time.Millisecond, MaxRTO: 100 * time.Millisecond,
 		MinHold: 10 * time.Microsecond, MaxHold: 100 * time.Millisecond,
-		PeerTimeout: 5 * time.Second, ConnectTimeout: 30 * time.Second,
+		PeerTimeout: 5 * time.Second, ConnectTimeout: 30 * time.Second, RaiseAfter: 10 * time.Second,
 	}
 }
 
@@ -140,6 +142,7 @@ func (c *Config) check() error {
 	def(&c.MaxHold, d.MaxHold)
 	def(&c.PeerTimeout, d.PeerTimeout)
 	def(&c.ConnectTimeout, d.ConnectTimeout)
+	def(&c.RaiseAfter, d.RaiseAfter)
 	switch {
 	case c.Incarnation == 0:
 		return fmt.Errorf("%w: incarnation is zero; draw a random one", ErrConfig)
@@ -159,9 +162,9 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: first window of %d frames; use 1 to %d", ErrConfig, c.FirstWindow, Window)
 	case c.AckEvery < 1 || c.AckEvery > Window/2/blocksPerTrain:
 		return fmt.Errorf("%w: acknowledging every %d frames; use 1 to %d", ErrConfig, c.AckEvery, Window/2/blocksPerTrain)
-	case max(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout) > longest:
+	case max(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout, c.RaiseAfter) > longest:
 		return fmt.Errorf("%w: a duration is longer than %v", ErrConfig, longest)
-	case min(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout) < 0 ||
+	case min(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout, c.RaiseAfter) < 0 ||
 		c.MinRTO > c.MaxRTO || c.MinHold > c.MaxHold:
 		return fmt.Errorf("%w: a duration is negative or a minimum above its maximum", ErrConfig)
 	case c.frameSize() < arctic.EthernetSize+arctic.MinMTU:

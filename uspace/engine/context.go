@@ -347,7 +347,7 @@ func (x *Context) allFree() bool {
 func (x *Context) free(l *line) {
 	l.next = nil
 	if l.transfer != nil {
-		l.block, l.part, l.kept = nil, false, false
+		l.block, l.part, l.kept, l.piece = nil, false, false, 0
 		x.accounted(l)
 	}
 	if l.own < ownLine {

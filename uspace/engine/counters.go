@@ -42,6 +42,7 @@ type Counters struct {
 	Discarded          uint64 `json:"packets_discarded_with_context"`
 	MemoryErrors       uint64 `json:"memory_errors"`
 	LoopedToOwnCard    uint64 `json:"packets_to_own_card"`
+	TooLong            uint64 `json:"frames_too_long_for_the_path"` // sent again in others
 	SendQueueNoTicket  uint64 `json:"retrieval_found_no_line"`
 }
 

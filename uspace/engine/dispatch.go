@@ -148,7 +148,7 @@ func (s *stream) trainOf(size, most int) (last *line, n, bytes int) {
 	if first.block != nil {
 		room = 0 // a block is alone in its frame
 	}
-	last, n, bytes = first, 1, int(first.size)+len(first.block)
+	last, n, bytes = first, 1, int(first.size)+first.pieceFor(size)
 	for ln := first.next; ln != nil && n < most && room >= int(ln.size) && ln.block == nil; ln = ln.next {
 		room -= int(ln.size)
 		last, n, bytes = ln, n+1, bytes+int(ln.size)

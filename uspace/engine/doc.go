@@ -21,6 +21,8 @@
 //	              own, and retransmits lost frames
 //	transmit.go   frame header with the acknowledgments of both levels, rejects,
 //	              then the train, and a block from the source, each time it is sent
+//	limit.go      how long frames to a peer may be; in the place of one that has become too long
+//	              a void one leaves, and then its packets in others
 //
 // and in:
 //
@@ -71,6 +73,8 @@
 //     with a fresh nonce, and only if its sequence number has not been seen. The
 //     line of a packet is freed by an acknowledgment, or by a permanent reason that
 //     is returned to the process; by nothing else.
+//   - What a frame carries is settled when it is first sent. If it has become too long its number is answered before its
+//     packets go elsewhere (limit.go).
 //   - An answer to a frame is final. A packet that was rejected because the
 //     receive queue was full travels again in another frame with another number,
 //     and only what goes to the same node from the same process waits with it, so
@@ -121,7 +125,7 @@
 //   - Nothing on the data path allocates in the steady state. Flows, their streams, and
 //     memory of frames and rejects come from the card's spares, and are allocated when
 //     more are in use than ever since they were last few.
-//   - Retransmission state is bounded per peer: an idle peer costs 216 bytes, and 16 for
+//   - Retransmission state is bounded per peer: an idle peer costs 224 bytes, and 16 for
 //     its places in the table of cards and in the timers' heap. Each of its two levels
 //     that is in use costs 440 bytes, with up to 4 frames in flight; 6 KiB more, a window
 //     of frames of 24 bytes, with more in flight; 32 for each frame whose rejects are

@@ -27,6 +27,8 @@ type frame struct {
 	retries uint8
 	size    uint16 // bytes of its packets
 	queued  bool   // in the Send Queue; see sendunits.go
+	void    bool   // one without its packets has been sent; see limit.go
+	probe   uint8  // it was filled up to lengths[probe]; 0: it was not
 }
 
 // again notes that the frame is sent once more.

@@ -47,6 +47,32 @@ func (c *Card) greet(p *peer) {
 	c.sendGreeting(p)
 }
 
+// introduceAtOnce is how many peers a call of Introduce greets at most.
+const introduceAtOnce = 64
+
+// Introduce greets peers that the card has not met, from place at of its list on, each once and without waiting for an
+// answer; it returns the place to go on at, after the next Step, and -1 at the end. Who has known an earlier life of the card
+// then returns what waits for that; otherwise the first packets that it has for this life would be
+// taken for the earlier one's, and come back with ReasonRestarted.
+func (c *Card) Introduce(at int) (next int) {
+	for end := at + introduceAtOnce; at < len(c.peers); at++ {
+		if at == end {
+			return at
+		}
+		p := c.peers[at]
+		if p.established || p.removed() {
+			continue
+		}
+		if len(c.contexts) > 0 {
+			p.gid = c.contexts[0].gid // as in greetAgain
+		}
+		if !c.sendGreeting(p) {
+			return at // the transmit ring is full
+		}
+	}
+	return -1
+}
+
 // greetAgain repeats a greeting that was not answered, or gives the peer up.
 func (c *Card) greetAgain(p *peer) {
 	switch {

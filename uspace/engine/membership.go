@@ -21,7 +21,7 @@ func (p *peer) removed() bool { return p.Port == noPort }
 
 // newPeer makes a peer in the room for it.
 func (c *Card) newPeer(room *peer, p Peer) *peer {
-	*room = peer{Peer: p, timer: notTimed, kept: [arctic.Levels]kept{c.fresh(), c.fresh()}}
+	*room = peer{Peer: p, timer: notTimed, limit: arctic.MaxFrame - arctic.EthernetSize, kept: [arctic.Levels]kept{c.fresh(), c.fresh()}}
 	c.byCard[p.Card] = room
 	return room
 }
@@ -51,6 +51,8 @@ func (c *Card) SetPeer(p Peer) error {
 			c.part(old)
 		}
 		old.Peer = p
+		old.take(arctic.MaxFrame)
+		old.raiseAt = 0
 	}
 	return nil
 }

@@ -28,7 +28,10 @@ type peer struct {
 	silentSince int64
 	ackAt       int64 // acknowledge at; 0: nothing owed
 	nextAckNow  *peer
-	timer       int                  // index in the heap, or notTimed
+	timer       int32                // index in the heap, or notTimed
+	limit       uint16               // the longest frame that the way there takes, in bytes behind the Ethernet header
+	suspect     uint16               // a frame that was too long, or lost by chance, in the same; 0: none (limit.go)
+	raiseAt     int64                // longer frames are tried; 0: never
 	wake        int64                // key in the heap
 	lookAt      int64                // next look at the flows (rest.go); 0: when the timer next fires
 	flows       [arctic.Levels]*flow // nil: quiet

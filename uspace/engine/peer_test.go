@@ -155,6 +155,33 @@ func TestPeerRestarts(t *testing.T) {
 	}
 }
 
+// Rule: a card that introduces itself when it begins another life is met before packets wait for it, so none that is sent
+// to it afterwards comes back for the earlier life's sake; it introduces itself to as many peers as the ring has room for.
+func TestIntroduction(t *testing.T) {
+	for seed := range uint64(10) {
+		b := newBed(t, setup{cards: 5, slots: 64, tune: quick, net: wire.Config{Seed: seed, Delay: 100 * time.Microsecond}})
+		exactlyOnce(b, newTraffic(b, 100, 3))
+		b.start(1)
+		calls := 0
+		for at := 0; at >= 0; calls++ {
+			if at = b.cards[1].Introduce(at); calls > 100 {
+				t.Fatal("it does not end")
+			}
+			b.pass(time.Microsecond)
+		}
+		b.pass(time.Millisecond)
+		for i, c := range b.cards {
+			if i != 1 && c.Counters().PeersRestarted != 1 {
+				t.Errorf("card %d has noticed %d restarts", i, c.Counters().PeersRestarted)
+			}
+		}
+		exactlyOnce(b, newTraffic(b, 100, 3))
+		if at := b.cards[1].Introduce(0); at != -1 {
+			t.Errorf("to those that it has met it introduces itself again: %d", at)
+		}
+	}
+}
+
 // Rule: a frame that the network held back since an earlier life of the peer is
 // never accepted and does not make the card forget the present life
 // (greeting.go); nor is any frame of a whole run, replayed, delivered again

@@ -104,6 +104,12 @@ func (c *Card) arrived(p *peer, f arctic.Frame, h *arctic.Header) {
 	train := f.Train()
 	first, _ := arctic.Next(train)
 	who := first.Header()
+	if who.Kind == arctic.KindTransfer && who.Length == 0 {
+		fl.reach(seq)
+		c.fate = Fate{Rejected, arctic.ReasonTooLong}
+		c.remember(fl, &rejected{sequence: seq, retry: ^uint64(0), retryReason: arctic.ReasonTooLong})
+		return
+	}
 	x := c.recipient(h, &who)
 	if x != nil && x.account != nil {
 		c.uses(x.account)

@@ -146,9 +146,6 @@ func (c *Card) mayDispatch(f *flow) bool {
 	return f.flying+waiting < f.window
 }
 
-// sizeTo returns the length of the longest frame to a peer.
-func (c *Card) sizeTo(p *peer) int { return min(c.cfg.Ports[p.Port].FrameSize(), arctic.MaxFrame) }
-
 // unqueued returns the oldest frame of the flow that is lost and not in the Send Queue.
 func (f *flow) unqueued() *frame {
 	for s, left := f.oldest, f.lost; left > 0; s++ {

@@ -24,12 +24,12 @@ func (t *timers) next() int64 {
 // set makes sure that the peer's timer fires at the given time or earlier.
 func (t *timers) set(p *peer, at int64) {
 	if p.timer == notTimed {
-		p.timer, p.wake = len(t.heap), at
+		p.timer, p.wake = int32(len(t.heap)), at
 		t.heap = append(t.heap, p)
-		t.up(p.timer)
+		t.up(int(p.timer))
 	} else if at < p.wake {
 		p.wake = at
-		t.up(p.timer)
+		t.up(int(p.timer))
 	}
 }
 
@@ -46,7 +46,7 @@ func (t *timers) pop() *peer {
 	return p
 }
 
-func (t *timers) place(p *peer, i int) { t.heap[i] = p; p.timer = i }
+func (t *timers) place(p *peer, i int) { t.heap[i] = p; p.timer = int32(i) }
 
 func (t *timers) up(i int) {
 	p := t.heap[i]

@@ -264,7 +264,7 @@ func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool
 			c.counters.SendQueueNoTicket++
 			return n, false
 		}
-		size := min(max(c.block, arctic.MaxPartWords*arctic.WordSize), len(t.source))
+		size := min(max(c.blockTo(t.route), arctic.MaxPartWords*arctic.WordSize), len(t.source))
 		p := arctic.Transfer{Form: arctic.Part, Address: t.destination, Data: t.source[:size], AtOnce: size == len(t.source)}
 		if c.block > 0 {
 			p.Form, p.Data, ln.block = arctic.Block, nil, p.Data

@@ -6,19 +6,22 @@ package engine
 
 import "github.com/funet/funet/uspace/arctic"
 
-// reserve returns a buffer of the port that leads to the peer, or nil.
+// reserve returns a buffer of the port that leads to the peer, as long as a frame may be, or nil.
 func (c *Card) reserve(p *peer) []byte {
 	b := c.cfg.Ports[p.Port].Reserve()
-	return b[:min(len(b), arctic.MaxFrame)]
+	return b[:min(len(b), p.longest())]
 }
 
 // send finishes a frame of n bytes.
-func (c *Card) send(p *peer, b []byte, n int) {
+func (c *Card) send(p *peer, b []byte, n int) { c.sendFilled(p, b, n, n) }
+
+// sendFilled finishes a frame of n bytes that is filled up to a longer one.
+func (c *Card) sendFilled(p *peer, b []byte, n, filled int) {
 	arctic.Seal(b, n)
 	if c.see != nil {
 		c.see(p.Port, b[:n], Fate{Outcome: Sent})
 	}
-	c.cfg.Ports[p.Port].Commit(n)
+	c.cfg.Ports[p.Port].Commit(filled)
 	c.counters.FramesSent++
 }
 
@@ -32,17 +35,23 @@ func (c *Card) transmit(f *flow, seq uint32, fr *frame) bool {
 	}
 	size := 0
 	for ln := fr.train; ln != nil; ln = ln.next {
-		size += int(ln.size) + len(ln.block)
+		size += int(ln.size) + len(ln.inFrame())
 	}
 	x := fr.train.ctx
-	n := c.head(p, b, f.level, x.gid, x.tag, seq, len(b)-size)
-	for ln := fr.train; ln != nil; ln = ln.next {
-		n = arctic.PutPacket(b, n, ln.data[:ln.size])
-		if ln.block != nil {
-			n = arctic.PutBlock(b, n, ln.block)
+	if fr.tooLong(b, arctic.HeaderSize+size) {
+		n := c.head(p, b, f.level, x.gid, x.tag, seq, len(b)-arctic.PacketHeaderSize)
+		c.send(p, b, arctic.PutVoid(b, n, fr.train.data[:]))
+		fr.void = true
+	} else {
+		n := c.head(p, b, f.level, x.gid, x.tag, seq, len(b)-size)
+		for ln := fr.train; ln != nil; ln = ln.next {
+			n = arctic.PutPacket(b, n, ln.data[:ln.size])
+			if ln.block != nil {
+				n = arctic.PutBlock(b, n, ln.inFrame())
+			}
 		}
+		c.sendFilled(p, b, n, c.tryLonger(p, fr, n))
 	}
-	c.send(p, b, n)
 	fr.state = flying
 	fr.sentAt = c.now
 	f.flying++

@@ -1,7 +1,7 @@
 // Package port says what a card is plugged into. Its folders hold the ports:
 // afxdp for real interfaces, plug for those that come and go, wire for a network in memory that loses, repeats
 // and reorders frames as a seed says, and paced around another port, as slow as
-// the links of a modelled network.
+// the links of a modelled network. hello is a port around another, too, and how cards find and ask each other through it.
 //
 // What a port does to a frame is no matter of the card's: where afxdp sends UDP datagrams, package encap is their
 // headers and package paths the ways that the kernel knows to the peers.
@@ -18,8 +18,8 @@ package port
 
 // Port is one network interface of a card.
 type Port interface {
-	// FrameSize returns the length in bytes of the longest frame that the port sends.
-	// It does not change.
+	// FrameSize returns the length in bytes of the longest frame that the port sends. It may become less, and as
+	// much as it was again, when the owner of the port says so.
 	FrameSize() int
 	// Receive puts received frames, oldest first, into frames and returns how
 	// many. They start at the Ethernet header and are valid until Release.

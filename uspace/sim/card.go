@@ -84,6 +84,14 @@ func (c *Card) Leave() {
 	c.Crash()
 }
 
+// SetLimit tells the card how long frames to another may be; see engine.Card. One that is down does not hear it.
+func (c *Card) SetLimit(to, bytes int) {
+	if c.engine != nil {
+		c.engine.SetLimit(uint16(to), bytes)
+		c.wake(c.world.now)
+	}
+}
+
 // Pause keeps the card, not its processes, from running until the given time.
 func (c *Card) Pause(until int64) { c.free = max(c.free, until) }
 

@@ -129,7 +129,7 @@ func (e *Ethernet) forward(from *EthernetPort, i uint32) {
 		e.Lost.Unknown++
 		e.pool.give(i)
 		return
-	case e.isCut(from.number, to.number):
+	case e.isCut(from.number, to.number, f.n):
 		e.Lost.Cut++
 		e.pool.give(i)
 		return

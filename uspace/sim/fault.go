@@ -4,6 +4,7 @@ package sim
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -90,6 +91,8 @@ func (e *Ethernet) damage(f *frame) {
 type Cut struct {
 	From, To Set
 	id       uint64
+	longer   int // only frames of more bytes
+	forGood  bool
 }
 
 // Set is a set of ports.
@@ -115,7 +118,7 @@ func (s Set) Has(port uint16) bool {
 // Sever adds a cut, which heals at the given time; Never is for good.
 func (e *Ethernet) Sever(c Cut, until int64) {
 	e.cut++
-	c.id = e.cut
+	c.id, c.forGood = e.cut, until == Never
 	e.cuts = append(e.cuts, c)
 	if until == Never {
 		return
@@ -130,12 +133,22 @@ func (e *Ethernet) Sever(c Cut, until int64) {
 	})
 }
 
-// Heal ends all cuts.
-func (e *Ethernet) Heal() { e.cuts = e.cuts[:0] }
+// Narrow loses frames of more than so many bytes that the cut is about, without a word, until the given time;
+// Never is for good.
+func (e *Ethernet) Narrow(c Cut, bytes int, until int64) {
+	c.longer = bytes
+	e.Sever(c, until)
+}
 
-func (e *Ethernet) isCut(from, to uint16) bool {
+// Heal ends all cuts, but not what is narrow for good.
+func (e *Ethernet) Heal() {
+	e.cuts = slices.DeleteFunc(e.cuts, func(c Cut) bool { return c.longer == 0 || !c.forGood })
+}
+
+// isCut reports whether a frame of so many bytes is lost on the way.
+func (e *Ethernet) isCut(from, to uint16, bytes int) bool {
 	for i := range e.cuts {
-		if e.cuts[i].From.Has(from) && e.cuts[i].To.Has(to) {
+		if c := &e.cuts[i]; bytes > c.longer && c.From.Has(from) && c.To.Has(to) {
 			return true
 		}
 	}

@@ -67,7 +67,7 @@ func (a *Answerer) Serve(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case r := <-arrivals:
-			if r.kind == request {
+			if r.hello == nil && r.kind == request {
 				a.answer(&r)
 			}
 		}

@@ -11,6 +11,9 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/port/hello"
 )
 
 const (
@@ -38,6 +41,9 @@ type Target struct {
 	MAC       net.HardwareAddr // nil: Resolve finds it
 	Addr      netip.Addr       // the zero Addr: no UDP
 	Port      uint16           // of its answerer; 0: DefaultPort
+	// Hello sends hellos besides (package uspace/port/hello), which a daemon at the other end answers. Where a card of this
+	// host has the interface, it gets the answers instead.
+	Hello bool
 	// Resolve returns the Ethernet address of the target if it is known by now, nil if not; it may be nil.
 	Resolve func() net.HardwareAddr
 }
@@ -49,10 +55,18 @@ type Result struct {
 	Back  [Carriers][Lengths]Answer `json:"back"`
 	// Peer is what the target said about itself; nil: nothing came from it.
 	Peer *Host `json:"peer"`
+	// Hello is what the card at the target's address answered; nil: none did.
+	Hello *Hello `json:"hello"`
 	// Others are the other hosts of the segment that answered, each once.
 	Others []Host `json:"others"`
 	// MAC is the target's address, as far as it is known.
 	MAC net.HardwareAddr `json:"mac"`
+}
+
+// Hello is the answer of a card to a hello.
+type Hello struct {
+	hello.Said
+	RoundTrip time.Duration
 }
 
 // whole reports whether nothing is left to find out.
@@ -124,6 +138,8 @@ type asker struct {
 	r     *Result
 	nonce uint64
 	sent  int // rounds
+	// greeted is when the last hellos were sent.
+	greeted [Lengths]time.Time
 	// answered is when the target last answered, in rounds; heard is what it had heard by then.
 	answered int
 	heard    [Carriers][Lengths]int
@@ -134,6 +150,7 @@ func (a *asker) round() {
 	if a.r.MAC == nil && a.t.Resolve != nil {
 		a.r.MAC = a.t.Resolve()
 	}
+	a.sayHello()
 	m := message{kind: request, nonce: a.nonce, mac: [6]byte(a.s.ifc.HardwareAddr)}
 	for _, p := range a.s.prefixes() {
 		if !m.addr.IsValid() || p.Contains(a.t.Addr) {
@@ -167,8 +184,41 @@ func (a *asker) round() {
 	a.sent++
 }
 
+// sayHello sends a short hello and one that fills the MTU.
+func (a *asker) sayHello() {
+	if !a.t.Hello || len(a.r.MAC) != 6 {
+		return
+	}
+	for l := range Lengths {
+		m := hello.Message{Kind: hello.Question, Nonce: a.nonce&^1 ^ uint64(l), Arrived: hello.NoQueue, Said: hello.Said{Frames: arctic.Version}}
+		size := hello.Size
+		if l == Long {
+			size = ethernetSize + a.s.mtu()
+		}
+		a.greeted[l] = time.Now()
+		a.s.sendHello([6]byte(a.r.MAC), &m, size)
+	}
+}
+
+// heardHello takes the answer of a card: the question came there, and this one back, which is always short.
+func (a *asker) heardHello(m *arrival) {
+	if m.hello.Kind != hello.Answer || m.hello.Nonce&^1 != a.nonce&^1 || !bytes.Equal(m.mac[:], a.r.MAC) {
+		return
+	}
+	l := Length(m.hello.Nonce & 1)
+	a.r.There[Ethernet][Short], a.r.Back[Ethernet][Short], a.r.There[Ethernet][l] = Yes, Yes, Yes
+	trip := m.at.Sub(a.greeted[l])
+	if a.r.Hello == nil || trip < a.r.Hello.RoundTrip {
+		a.r.Hello = &Hello{m.hello.Said, trip}
+	}
+}
+
 // take takes an answer.
 func (a *asker) take(m *arrival) {
+	if m.hello != nil {
+		a.heardHello(m)
+		return
+	}
 	if m.kind != answer || m.nonce|1 != a.nonce {
 		return
 	}

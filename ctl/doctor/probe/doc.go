@@ -11,6 +11,9 @@
 // Frames of probes have version 0 (message.go), which the NIC program leaves to the kernel: they reach
 // an AF_PACKET socket whether a card has the interface or not.
 //
+// A daemon at the other end answers no probes, but hellos (package uspace/port/hello), which Ask sends too if it is
+// told to: a card that answers those proves that frames pass, through its port.
+//
 // Rules:
 //
 //   - An answer is no longer than the request, and a request has at most one answer by each carrier:

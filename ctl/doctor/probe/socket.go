@@ -11,12 +11,14 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/uspace/port/hello"
 )
 
 const ethernetSize = 14
@@ -65,7 +67,7 @@ func open(name string, port uint16) (_ *sockets, err error) {
 	return s, nil
 }
 
-// openFrames opens a packet socket that gets probes and no other frames of the EtherType: those of a
+// openFrames opens a packet socket that gets probes and hellos and no other frames of the EtherType: those of a
 // card that runs generic would be many.
 func openFrames(index int) (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -74,7 +76,8 @@ func openFrames(index int) (*os.File, error) {
 	}
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: ethernetSize}, // the version
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: bpf.VersionProbe, Jf: 1},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: bpf.VersionProbe, Jt: 1},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: bpf.VersionHello, Jf: 1},
 		{Code: unix.BPF_RET | unix.BPF_K, K: 1<<18 - 1},
 		{Code: unix.BPF_RET | unix.BPF_K},
 	}
@@ -168,6 +171,13 @@ func (s *sockets) sendFrame(to []byte, message []byte) {
 	_, _ = s.frames.Write(append(b, message...))
 }
 
+// sendHello sends a hello of so many bytes from the Ethernet header on, at least hello.Size.
+func (s *sockets) sendHello(to [6]byte, m *hello.Message, size int) {
+	b := make([]byte, max(size, hello.Size))
+	m.Put(b, to, [6]byte(s.ifc.HardwareAddr))
+	_, _ = s.frames.Write(b)
+}
+
 // sendUDP sends a message by UDP.
 func (s *sockets) sendUDP(to netip.AddrPort, message []byte) {
 	_, _ = s.udp.WriteToUDPAddrPort(message, to)
@@ -180,6 +190,9 @@ type arrival struct {
 	size int            // bytes
 	mac  [6]byte        // of its sender, by Ethernet
 	from netip.AddrPort // by UDP
+	// hello is what came instead of a message, from mac at that time; nil: a message did.
+	hello *hello.Message
+	at    time.Time
 }
 
 // receive passes on what comes by both carriers until the sockets are closed.
@@ -203,6 +216,12 @@ func (s *sockets) receive(to chan<- arrival, done <-chan struct{}) {
 				return
 			}
 			if n < ethernetSize {
+				continue
+			}
+			if m, from, err := hello.Parse(b[:n]); err == nil {
+				if !pass(arrival{hello: &m, mac: from, at: time.Now()}) {
+					return
+				}
 				continue
 			}
 			m, err := decode(b[ethernetSize:n])

@@ -7,10 +7,16 @@ package afxdp
 //
 // Frames are not verified here: whoever can forge one can make a queue seem to work that does not, and nothing else.
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/funet/funet/bpf"
+	"github.com/funet/funet/uspace/arctic"
+)
 
 // Offsets in a frame; see package arctic.
 const (
+	versionOffset      = arctic.EthernetSize
 	packetsOffset      = 28
 	sourceIncarnation  = 32
 	destinationIncarn  = 36
@@ -36,6 +42,9 @@ type remembered struct {
 // remember notes a frame that is committed on the queue, unless another one is waited for.
 func (p *Port) remember(q *queue, frame []byte) {
 	r := &q.remembered
+	if len(frame) > versionOffset && frame[versionOffset] == bpf.VersionHello {
+		return // which has its answer, and no acknowledgment
+	}
 	if r.after++; r.under && r.after < another || len(frame) < acknowledgedHeader || frame[packetsOffset] == 0 {
 		return
 	}
@@ -53,7 +62,7 @@ func (p *Port) remember(q *queue, frame []byte) {
 // acknowledged looks in received frames for acknowledgments of remembered ones.
 func (p *Port) acknowledged(frames [][]byte) {
 	for _, f := range frames {
-		if len(f) < acknowledgedHeader {
+		if len(f) < acknowledgedHeader || f[versionOffset] == bpf.VersionHello {
 			continue
 		}
 		cards, to := binary.LittleEndian.Uint32(f[cardsOffset:]), binary.LittleEndian.Uint32(f[destinationIncarn:])

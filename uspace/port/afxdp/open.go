@@ -18,6 +18,8 @@ import (
 var (
 	// ErrMTU is wrapped when the interface's MTU is too small for FUNet's frames.
 	ErrMTU = errors.New("MTU too small")
+	// ErrVLAN is wrapped where tags cannot be written or read.
+	ErrVLAN = errors.New("not possible")
 	// ErrRing is wrapped when the rx ring or the fill ring is too small for one frame.
 	ErrRing = errors.New("ring too small for a frame")
 )
@@ -44,8 +46,12 @@ type Config struct {
 	// up to 4096 in all. Small ones provoke losses.
 	RxRing, FillFrames int
 	// UDP, if not nil, sends and receives frames in UDP datagrams. MTU and Jumbo concern those, and frames are
-	// shorter by the headers of IP and UDP; a path to a peer with a smaller MTU shortens the frames to all.
+	// shorter by the headers of IP and UDP. Limits tells where a path has a smaller MTU.
 	UDP *UDP
+	// VLAN is the number of the VLAN that frames are tagged with, 1 to 4094; 0: none, as on a VLAN interface, whose
+	// kernel writes and takes tags. It does not go with UDP. The interface must leave tags in the frames that it receives
+	// (rx-vlan-hw-parse of ethtool(8)), and let those of the VLAN in.
+	VLAN uint16
 	// NIC is a program that was loaded before, for as many queues as the interface has or more, and lets in
 	// its groups, with those of Groups besides. It stays the caller's. nil: Open loads one.
 	NIC *bpf.NIC
@@ -98,9 +104,15 @@ func Open(c Config) (_ *Port, err error) {
 		c.UDP = &udp
 		least = leastMTU(udp.Local)
 	}
+	if c.VLAN != 0 {
+		least += TagSize
+	}
 	if ifc.MTU < least {
 		return nil, fmt.Errorf("opening interface %s: %w: %d bytes, FUNet needs %d; `ip link set %s mtu 1500` mends it",
 			c.Interface, ErrMTU, ifc.MTU, least, c.Interface)
+	}
+	if err := c.checkVLAN(); err != nil {
+		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
 	n, err := xdp.Queues(c.Interface)
 	if err != nil {
@@ -112,7 +124,8 @@ func Open(c Config) (_ *Port, err error) {
 			err = errors.Join(err, p.Close())
 		}
 	}()
-	load := bpf.Load{Queues: n, Frags: c.Jumbo}
+	load := bpf.Load{Queues: n, Frags: c.Jumbo, VLAN: c.VLAN}
+	p.vlan = c.VLAN
 	if c.UDP != nil {
 		if err := p.openPaths(c.UDP, ifc); err != nil {
 			return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
@@ -123,6 +136,9 @@ func Open(c Config) (_ *Port, err error) {
 	kind, err := xdp.KindOf(c.Interface)
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
+	}
+	if c.VLAN != 0 && strips(c.Interface, kind.Name) {
+		return nil, fmt.Errorf("opening interface %s for VLAN %d: %w: it takes tags out of the frames that it receives; `ethtool -K %[1]s rxvlan off` mends it", c.Interface, c.VLAN, ErrVLAN)
 	}
 	if p.nic = c.NIC; p.nic == nil {
 		if p.nic, err = bpf.LoadNIC(load); err != nil {
@@ -165,7 +181,6 @@ func Open(c Config) (_ *Port, err error) {
 func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 	z := c.sizes(ifc.MTU, r.bind == xdp.BindZeroCopy)
 	p.sizes, p.frameMax, p.room = z, z.frameMax, z.room
-	p.narrow()
 	p.info.FrameSize, p.info.Jumbo = p.frameMax, c.Jumbo
 	if need := z.rxParts; c.Jumbo && (sizeOr(c.RxRing, z.rxSlots) < need || sizeOr(c.FillFrames, z.rxFrames) < need) {
 		return fmt.Errorf("opening interface %s for frames of %d bytes: %w: it fills %d slots; use larger rings, or a smaller MTU",

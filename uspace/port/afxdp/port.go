@@ -24,8 +24,11 @@
 // With Config.UDP frames travel in UDP datagrams (package encap): Commit writes the headers in front of the
 // frame, where Reserve left room, and Receive strips them in place, so the card sees frames as ever. The way
 // to each peer is read from an immutable table that a goroutine of its own makes anew as the kernel's routes
-// and neighbours change (package paths). A frame for which there is no way, or which is too long for
-// it, is not sent and counted (Datagrams); the card sends it again, as any that was lost.
+// and neighbours change (package paths). A frame for which there is no way
+// is not sent and counted (Datagrams); the card sends it again, as any that was lost. How long packets a way takes
+// may change: Limits tells the owner, who tells the card (engine.Card.SetLimit).
+//
+// With Config.VLAN frames have a tag of that VLAN, which Commit and Receive write and take out likewise (vlan.go).
 //
 // Open tries the modes best first and takes the first that works (modes.go); Info says which it is and
 // why it is no better. Each socket has frames on its fill ring before it is bound, because a
@@ -83,7 +86,8 @@ type Port struct {
 	frameMax int
 	room     int // bytes left free before a frame, for the headers of a datagram
 	sizes    sizes
-	udp      *udp // nil: frames have an EtherType of their own
+	udp      *udp   // nil: frames have an EtherType of their own
+	vlan     uint16 // that they are tagged with; 0: none
 
 	drainTime time.Duration // of Close; the constant, but in tests
 }
@@ -154,6 +158,12 @@ func (p *Port) Receive(frames [][]byte) int {
 		if p.udp != nil {
 			if k = p.udp.unwrap(frames[:k]); k == 0 {
 				p.Release() // they were none
+				continue
+			}
+		}
+		if p.vlan != 0 {
+			if k = unwrapTags(frames[:k], p.vlan); k == 0 {
+				p.Release()
 				continue
 			}
 		}

@@ -1,7 +1,7 @@
 package afxdp
 
 // This file tells of each queue what is known of it: whether frames have come through it, and whether a peer
-// has got one that left on it, which acknowledgments tell (acknowledged.go), and who asks the peers (Answered). A
+// has got one that left on it, which acknowledgments tell (acknowledged.go), and who asks the peers (Answered; package hello). A
 // queue to which the interface steers nothing can be proven by nobody, and is not wrong.
 
 import (
@@ -61,7 +61,8 @@ func Describe(all []QueueState) string {
 	for _, d := range []struct {
 		is    Proof
 		words string
-	}{{Proven, "peers got what left on %s"}, {Unanswered, "no peer has acknowledged what left on %s yet"}, {Untried, "nothing was sent on %s"}, {Stuck, "nothing leaves on %s"}} {
+	}{{Proven, "peers got what left on %s"}, {Unanswered, "no peer has acknowledged what left on %s yet"}, {Untried, "nothing was sent on %s"}, {Stuck, "nothing leaves on %s"},
+		{LeftOut, "hellos that left on %s were not answered, so frames leave on others"}} {
 		say(d.words, func(s QueueState) bool { return s.Sends == d.is })
 	}
 	return strings.Join(parts, "; ")
@@ -91,6 +92,7 @@ func numbers(all []int) string {
 // proof is what a queue keeps of it. The port's mutex guards it, but for answered.
 type proof struct {
 	answered atomic.Bool // a peer got a frame that left on the queue
+	leftOut  atomic.Bool // leaveout.go
 	received tally
 	sent     tally
 	base     uint64 // received when the program was attached, or the queue was doubted
@@ -128,6 +130,8 @@ func (p *Port) Queues() []QueueState {
 		switch {
 		case q.proof.stuck && q.done.Filled() == q.proof.left:
 			s.Sends = Stuck
+		case q.proof.leftOut.Load():
+			s.Sends = LeftOut
 		case q.proof.answered.Load():
 			s.Sends = Proven
 		case s.Sent > 0:

@@ -56,14 +56,6 @@ func (p *Port) openPaths(c *UDP, ifc *net.Interface) (err error) {
 	return nil
 }
 
-// narrow shortens frames to what the ways to the peers take.
-func (p *Port) narrow() {
-	if p.udp != nil {
-		p.frameMax = p.udp.paths.Longest(p.frameMax)
-		p.udp.paths.Need(p.frameMax)
-	}
-}
-
 // follow begins to follow the kernel, and lets datagrams in. A program that was loaded before must be one for
 // datagrams to the same port (Config.NIC).
 func (p *Port) follow() error {
@@ -107,6 +99,22 @@ func (u *udp) unwrap(frames [][]byte) int {
 func (p *Port) SetPeers(peers []encap.Peer) {
 	if p.udp != nil {
 		p.udp.paths.SetPeers(peers)
+	}
+}
+
+// Limits returns how long frames to cards may be, as far as the kernel knows, of those for which that has changed since the last
+// call; at the first of all. It is nil without Config.UDP. It is for the port's goroutine.
+func (p *Port) Limits() []paths.Limit {
+	if p.udp == nil {
+		return nil
+	}
+	return p.udp.paths.Limits()
+}
+
+// Remind has the next call of Limits return those of all cards. Any goroutine may call it until Close.
+func (p *Port) Remind() {
+	if p.udp != nil {
+		p.udp.paths.Remind()
 	}
 }
 

@@ -229,8 +229,25 @@ func narrow(t *testing.T, l *lab.Lab, host, mtu int, six bool) {
 	}
 }
 
-// Rule (RFC 1191, RFC 8201): a router on the way that takes shorter packets than the interface shortens the frames, if
-// it did so before the card began; a path that becomes too narrow later is none any more, with that reason.
+// limited waits until the port has told a limit of its only peer, and is how long frames may be.
+func limited(t *testing.T, p *Port, want int) {
+	t.Helper()
+	var last []paths.Limit
+	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+		if l := p.Limits(); len(l) > 0 {
+			last = l
+		}
+		if len(last) == 1 && last[0] == (paths.Limit{Card: p.Paths()[0].Card, Frame: want}) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("limits %+v, want frames of %d bytes; the path is %+v", last, want, p.Paths()[0])
+		}
+	}
+}
+
+// Rule (RFC 1191, RFC 8201): what a router on the way says of the length of packets is told, when the port is opened
+// and later; the port sends longer ones none the less, because not everybody who says so is a router.
 func TestPathMTU(t *testing.T) {
 	for _, name := range []string{"IPv4", "IPv6"} {
 		t.Run(name, func(t *testing.T) {
@@ -238,33 +255,42 @@ func TestPathMTU(t *testing.T) {
 			six := name == "IPv6"
 			narrow(t, l, 1, 1400, six)
 			a, b := openUDP(t, l, 0, Config{}), openUDP(t, l, 1, Config{})
-			over := encap.Overhead(datagrams(l, 0).Local)
-			if want := 1400 - over + arctic.EthernetSize; a.FrameSize() != want || a.Paths()[0].MTU != 1400 {
-				t.Fatalf("frames of %d bytes on a path of %+v, want %d", a.FrameSize(), a.Paths()[0], want)
+			over := encap.Overhead(datagrams(l, 0).Local) - arctic.EthernetSize
+			if got := a.Limits(); len(got) != 1 || got[0] != (paths.Limit{Card: 1, Frame: 1400 - over}) || a.FrameSize() != 1500-over {
+				t.Fatalf("limits %+v on a path of %+v, frames of %d bytes", got, a.Paths()[0], a.FrameSize())
 			}
-			if b.FrameSize() != 1500-over+arctic.EthernetSize {
-				t.Errorf("frames of %d bytes the other way", b.FrameSize())
-			}
-			exchange(t, a, b, mixture(a, 50), 10)
+			limited(t, b, 1500-over)
 			exchange(t, b, a, mixture(b, 50), 10)
 
 			narrow(t, l, 1, 1300, six)
-			send(t, a, b, 1, a.FrameSize()) // the router answers that it is too long
+			send(t, a, b, 1, 1400-over) // the router answers that it is too long
 			a.Flush()
-			missing(t, a, "MTU has become 1300 bytes, and this card began with frames for 1400")
-			exchange(t, b, a, mixture(b, 50), 10)
+			limited(t, a, 1300-over)
+			narrow(t, l, 1, 0, six)
+			send(t, a, b, 7, a.FrameSize())
+			a.Flush()
+			if got := receive(t, b, 1, 4)[0]; len(got) != a.FrameSize() {
+				t.Errorf("%d bytes arrived", len(got))
+			}
+			if got := a.Limits(); got != nil {
+				t.Errorf("limits %+v again", got)
+			}
+			a.Remind()
+			limited(t, a, 1300-over)
 		})
 	}
 }
 
-// Rule: a path so narrow that FUNet's frames do not fit is none; nor is an interface.
+// Rule: a path that is said to be so narrow that FUNet's frames do not fit is one, as narrow as it can be, and what is said
+// is told: it may be forged. An interface like that is none.
 func TestNarrowPath(t *testing.T) {
 	l := newLab(t, networks["IPv4"])
 	narrow(t, l, 1, 600, false)
 	a := openUDP(t, l, 0, Config{})
-	missing(t, a, fmt.Sprintf("the path's MTU is 600 bytes, FUNet needs %d", arctic.MinMTU+28))
-	if a.FrameSize() != 1500-28+14 {
-		t.Errorf("frames of %d bytes", a.FrameSize())
+	missing(t, a, "")
+	limited(t, a, arctic.EthernetSize+arctic.MinMTU)
+	if err := a.Fault(1); err == nil || errors.Is(err, paths.ErrNoPath) || !strings.Contains(err.Error(), fmt.Sprintf("MTU is said to be 600 bytes, FUNet needs %d", arctic.MinMTU+28)) {
+		t.Errorf("Fault says %v", err)
 	}
 	small := newLab(t, lab.Options{MTU: arctic.MinMTU + 27})
 	if _, err := tryOpen(small, 0, Config{UDP: datagrams(small, 0)}); !errors.Is(err, ErrMTU) {

@@ -11,6 +11,7 @@ package afxdp
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,6 +26,8 @@ import (
 type Finding struct {
 	// Said is a sentence for the log: what was wrong and what was done. "": nothing was wrong.
 	Said string
+	// Mended: what was wrong should be right now.
+	Mended bool
 	// Reopen asks the owner to close the port and to open it with these modes in its Config: what is
 	// wrong can be mended only with other sockets. Nothing was changed.
 	Reopen bool
@@ -91,13 +94,21 @@ func (p *Port) judge(s sample) Finding {
 		return Finding{Said: what + "; opening it anew without zero-copy", Reopen: true, Attach: xdp.AttachAuto, Bind: xdp.BindCopy}
 	case v == notRun && proven:
 		if err := p.attachAnew(xdp.AttachNative, ""); err == nil {
-			return Finding{Said: what + "; attached it anew"}
+			return Finding{Said: what + "; attached it anew", Mended: true}
 		}
 	}
 	if err := p.attachAnew(xdp.AttachGeneric, "native mode was left ("+v.String()+")"); err != nil {
 		return Finding{Said: fmt.Sprintf("%s; attaching it anew in generic mode failed: %v", what, err), Reopen: true, Attach: xdp.AttachGeneric, Bind: xdp.BindCopy}
 	}
-	return Finding{Said: what + "; attached it anew in generic mode"}
+	return Finding{Said: what + "; attached it anew in generic mode", Mended: true}
+}
+
+// Works reports whether the program saw frames at the last look and no queue is known to be wrong. It is for who
+// calls Watch.
+func (p *Port) Works() bool {
+	w := &p.watcher
+	wrong := func(s QueueState) bool { return s.Receives == Lost || s.Sends == Stuck }
+	return w.proven && w.saw.at.Equal(w.last.at) && !slices.ContainsFunc(p.Queues(), wrong)
 }
 
 // attachAnew detaches the NIC program and attaches it, and notes why the mode is no better. The sockets stay. What

@@ -445,3 +445,22 @@ func BenchmarkUnwrap(b *testing.B) {
 		}
 	}
 }
+
+// Rule: a hello chooses its source port itself, among the same as other frames have.
+func TestSourceOfHello(t *testing.T) {
+	f := make([]byte, 120)
+	f[versionOffset] = hello
+	for way := range byte(Sources) {
+		f[flagsOffset] = way
+		for card := range byte(3) {
+			f[cardsOffset] = card
+			if got := sourceOf(f); got != uint16(way) {
+				t.Errorf("way %d of card %d: source port %d above the first", way, card, got)
+			}
+		}
+	}
+	f[flagsOffset] = 0xff
+	if got := sourceOf(f); got >= Sources {
+		t.Errorf("source port %d above the first", got)
+	}
+}

@@ -167,16 +167,23 @@ func (p *Path) Wrap(b []byte, n int) (start, end int, ok bool) {
 
 // Offsets in a frame (package arctic).
 const (
+	versionOffset     = 14
 	flagsOffset       = 15
 	cardsOffset       = 24 // source and destination, two bytes each
 	sourceCardOffset  = 24
 	destinationOffset = 26
 	levelBit          = 1
+
+	hello = 255 // version of hellos (package uspace/port/hello)
 )
 
 // sourceOf says by how much the source port of a frame is above the first: by the two cards and the level,
-// multiplied by the golden ratio (Knuth, volume 3, 6.4), of which the upper bits are taken.
+// multiplied by the golden ratio (Knuth, volume 3, 6.4), of which the upper bits are taken. A hello says it itself,
+// so that several reach the other end by different queues.
 func sourceOf(frame []byte) uint16 {
+	if frame[versionOffset] == hello {
+		return uint16(frame[flagsOffset] & (Sources - 1))
+	}
 	flow := uint64(binary.LittleEndian.Uint32(frame[cardsOffset:]))<<1 | uint64(frame[flagsOffset]&levelBit)
 	return uint16(flow * 0x9e3779b97f4a7c15 >> (64 - 4))
 }

@@ -5,9 +5,10 @@
 //
 // Open asks the kernel by netlink (rtnetlink(7)), once for each peer: which route leads there through the card's
 // interface, from which source address, with which MTU; and which Ethernet address the next hop has. It puts the
-// answers into an immutable encap.Table. From Follow on a goroutine does so again whenever the kernel tells that
-// links, addresses, routes or neighbours have changed, and once a second, and publishes a new table for the card's
-// thread, which only loads a pointer.
+// answers into an immutable encap.Table. From Follow on a goroutine looks again whenever the kernel tells that
+// links, addresses, routes or neighbours have changed, and once a second: at the interface, its addresses and neighbours, and at the
+// routes that the change concerns, and some others in turn. If anything is not as it was it publishes a new table for the
+// card's thread, which only loads a pointer. So many peers cost much only when much changes.
 //
 // The kernel does not see the card's datagrams, so three things that it does for its own must be asked for:
 //
@@ -22,11 +23,12 @@
 //
 // # Rules
 //
-//   - A peer without route, source, neighbour or room for frames has no path; State says why.
+//   - A peer without route, source or neighbour has no path, nor has any where the interface's MTU is too small;
+//     State says why.
 //   - The source is the card's own address where the interface has it, else what the kernel chooses
 //     for the route.
-//   - A path whose MTU falls below what Need says is none: the card has composed frames as long as that, which it
-//     cannot cut any more.
+//   - How long packets a path takes is what somebody said, perhaps to nobody's good: it is told (Limits), and the card
+//     makes frames shorter and finds out itself (package engine, limit.go). No path is given up for it.
 //   - Sockets are opened by Open, in the network namespace of its thread. All methods may be called from any
 //     goroutine.
 package paths

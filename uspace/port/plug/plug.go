@@ -9,11 +9,7 @@
 // card has taken another step: until then it may read frames that it was lent.
 package plug
 
-import (
-	"fmt"
-
-	"github.com/funet/funet/uspace/port"
-)
+import "github.com/funet/funet/uspace/port"
 
 // Port is a port that may be empty; it implements port.Port.
 type Port struct {
@@ -23,16 +19,15 @@ type Port struct {
 	lost  uint64
 }
 
-// New returns an empty port for frames of so many bytes.
+// New returns an empty port for frames of so many bytes at the most.
 func New(size int) *Port { return &Port{size: size, spare: make([]byte, size)} }
 
-// Plug puts a port in, in the place of what is there, or nil for none. It must send frames of
-// FrameSize bytes, or longer ones, of which it gets none.
+// Plug puts a port in, in the place of what is there, or nil for none. Frames are as long as it sends, and
+// never longer than at first.
 func (p *Port) Plug(inner port.Port) {
-	if inner != nil && inner.FrameSize() < p.size {
-		panic(fmt.Sprintf("plugging in a port for frames of %d bytes where %d are sent", inner.FrameSize(), p.size))
+	if p.inner = inner; inner != nil {
+		p.size = min(inner.FrameSize(), len(p.spare))
 	}
-	p.inner = inner
 }
 
 // Plugged reports whether there is a port inside.
@@ -41,7 +36,7 @@ func (p *Port) Plugged() bool { return p.inner != nil }
 // Lost returns how many frames were sent while there was none.
 func (p *Port) Lost() uint64 { return p.lost }
 
-// FrameSize returns the length of the longest frame in bytes.
+// FrameSize returns the length of the longest frame in bytes: of the port inside, or of the last one.
 func (p *Port) FrameSize() int { return p.size }
 
 // Receive lends frames of the port inside.
@@ -62,7 +57,7 @@ func (p *Port) Release() {
 // Reserve returns a buffer for one frame.
 func (p *Port) Reserve() []byte {
 	if p.inner == nil {
-		return p.spare
+		return p.spare[:p.size]
 	}
 	if b := p.inner.Reserve(); b != nil {
 		return b[:p.size]

@@ -40,7 +40,7 @@ func ParseNetwork(s string) (Network, error) {
 func (n Network) String() string { return networkNames[n%2] }
 
 // faultsOfEthernet are the kinds that Arctic does not know.
-const faultsOfEthernet = Loss | Dup | Reorder | Corrupt | Partition | Cut
+const faultsOfEthernet = Loss | Dup | Reorder | Corrupt | Partition | Cut | Narrow
 
 // maxArctic is the most cards that Arctic's 30 route bits lead to: a fat tree of five
 // levels of routers with 8 ports.

@@ -18,7 +18,7 @@ import (
 )
 
 // Faults is a set of kinds of faults.
-type Faults uint16
+type Faults uint32
 
 // Kinds of faults.
 const (
@@ -37,10 +37,11 @@ const (
 	Switch                        // processes are switched out and in again
 	Transfer                      // programs move memory, and ask for what they may not have
 	Jobs                          // a job ends, host after host, and another takes its GID
-	All        = Jobs<<1 - 1
+	Narrow                        // ways come to carry shorter frames, and their cards are told so, or told lies, or nothing
+	All        = Narrow<<1 - 1
 )
 
-var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs"}
+var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow"}
 
 // ErrFaults is returned for a name that is not one of a fault.
 var ErrFaults = errors.New("chaos: no such fault")
@@ -234,7 +235,7 @@ func (s *Scenario) cluster(p *plan) {
 		c.Lines, c.ReplyLines, c.FIFO, c.Train, c.FirstWindow = lines, replies, fifo, train, window
 		c.AckEvery, c.AckDelay = every, ackDelay
 		c.FirstRTO, c.MinRTO, c.MaxRTO = silence/10, silence/50, silence/4
-		c.PeerTimeout, c.ConnectTimeout = silence, 2*silence
+		c.PeerTimeout, c.ConnectTimeout, c.RaiseAfter = silence, 2*silence, silence/4
 	}
 }
 

@@ -5,6 +5,7 @@ package chaos
 import (
 	"time"
 
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/sim"
 )
 
@@ -59,6 +60,8 @@ func (r *run) strike(e *episode) {
 		}
 	case Jobs:
 		r.endJob(e, m.gid)
+	case Narrow:
+		r.narrow(e)
 	}
 }
 
@@ -132,6 +135,41 @@ func (r *run) kill(e *episode, m *member) {
 			})
 		}
 	})
+}
+
+// leastFrame and mostFrame are how long frames a narrow way takes, in bytes.
+const (
+	leastFrame = arctic.EthernetSize + arctic.MinMTU
+	mostFrame  = 3600
+)
+
+// narrow lets the ways from some cards to the others carry only short frames, and some of the cards hear of it, or of what is
+// not so.
+func (r *run) narrow(e *episode) {
+	x := e.random
+	a, b := r.halves(e)
+	bytes := leastFrame + x.IntN(mostFrame-leastFrame)
+	if x.IntN(4) > 0 {
+		until := e.ends
+		if x.IntN(4) == 0 {
+			until = sim.Never
+		}
+		r.ethernet.Narrow(sim.Cut{From: a, To: b}, bytes, until)
+	}
+	for i, card := range r.world.Cards() {
+		if !a.Has(uint16(i)) || x.IntN(2) == 0 {
+			continue
+		}
+		for j := range r.cards {
+			said := bytes
+			if x.IntN(4) == 0 {
+				said = x.IntN(mostFrame)
+			}
+			if b.Has(uint16(j)) {
+				card.SetLimit(j, said)
+			}
+		}
+	}
 }
 
 // halves draws a partition of the cards.

@@ -1,0 +1,288 @@
+package daemon
+
+// This file is how the daemon says hello to other cards (package uspace/port/hello): it answers them, asks
+// its peers by turns, finds hosts on its segments if it is told to (Config.Discover), and asks one card for an
+// administrator. Everything that is sent goes through the card's thread and its ports.
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/port/encap"
+	"github.com/funet/funet/uspace/port/hello"
+)
+
+// lonely is the peers of a card that nobody has told of any.
+func lonely(card uint16) *cluster.File {
+	f := &cluster.File{Peers: make([]cluster.Peer, max(int(card)+1, cluster.MinNodes))}
+	for i := range f.Peers {
+		f.Peers[i] = cluster.Peer{Node: uint16(i), Absent: i != int(card)}
+	}
+	return f
+}
+
+// badCluster says what is wrong with the name of a cluster.
+func badCluster(name string) error {
+	if len(name) > hello.MaxName || slices.ContainsFunc([]byte(name), func(b byte) bool { return b <= ' ' || b > '~' }) {
+		return fmt.Errorf("use a name of up to %d letters, digits or marks, such as lab-2", hello.MaxName)
+	}
+	return nil
+}
+
+// newStation makes who says hello, for the card's thread.
+func (d *Daemon) newStation() *hello.Station {
+	c := hello.Config{Discover: d.cfg.Discover != "", Self: hello.Said{Card: d.cfg.Card, Incarnation: d.incarnation.Load(), Frames: arctic.Version,
+		Encap: uint8(d.cfg.Peers.Encap), Cluster: d.cfg.Discover, Host: hostName()}}
+	_, _ = rand.Read(c.Seed[:]) // it never fails
+	for _, l := range d.links {
+		address := l.mac
+		if l.config.UDP != nil {
+			address = encap.Address(d.cfg.Card)
+		}
+		c.Ports, c.Addresses = append(c.Ports, l.hello), append(c.Addresses, address)
+	}
+	s := hello.New(c)
+	for port := range c.Ports {
+		s.Prove(port)
+	}
+	for _, p := range d.cfg.engine().Peers {
+		s.SetPeer(p.Card, p.Port, p.Address)
+	}
+	return s
+}
+
+// sayHello steps the station. The card's thread calls it.
+func (l *loop) sayHello() {
+	l.helloAt = l.hello.Step(l.clock())
+	if l.hello.News() {
+		select {
+		case l.heard <- struct{}{}:
+		default: // it has been told
+		}
+	}
+}
+
+// members is the peers of a daemon, for the goroutine that follows them (members.go).
+type members struct {
+	file  *cluster.File           // as it was read
+	found map[uint16]cluster.Peer // by announcements; never those that the file has
+}
+
+// all returns the peers of the file, and with them those that were found.
+func (m *members) all() *cluster.File {
+	if len(m.found) == 0 {
+		return m.file
+	}
+	f := *m.file
+	last := len(f.Peers) - 1
+	for card := range m.found {
+		last = max(last, int(card))
+	}
+	f.Peers = slices.Clone(f.Peers)
+	for i := len(f.Peers); i <= last; i++ {
+		f.Peers = append(f.Peers, cluster.Peer{Node: uint16(i), Absent: true})
+	}
+	for card, p := range m.found {
+		f.Peers[card] = p
+	}
+	return &f
+}
+
+// takeHeard takes what the station has found out, and tells it.
+func (d *Daemon) takeHeard() error {
+	var changes []hello.Change
+	var faults []hello.Fault
+	var queues []hello.QueueNews
+	more := false
+	err := d.loop.do(func() {
+		changes = d.loop.hello.TakeNews(changesAtOnce)
+		faults = d.loop.hello.TakeFaults(d.loop.clock())
+		queues = d.loop.hello.TakeQueueNews()
+		more = d.loop.hello.News()
+	})
+	if err != nil {
+		return err
+	}
+	for _, f := range faults {
+		d.cfg.Log(f.String())
+	}
+	for _, q := range queues {
+		name := d.links[q.Port].configured
+		if q.Left {
+			d.cfg.Log(fmt.Sprintf("interface %s: of %d hellos that left on queue %d none was answered, while those on others were; frames leave on the others. Look at the counters of its queues (`ethtool -S %s`)", name, q.Asked, q.Queue, name))
+		} else {
+			d.cfg.Log(fmt.Sprintf("interface %s: a hello that left on queue %d was answered; frames leave on it again", name, q.Queue))
+		}
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	for _, c := range changes {
+		switch {
+		case c.Gone:
+			delete(d.members.found, c.Card)
+		case present(d.members.file, int(c.Card)) == nil:
+			if d.members.found == nil {
+				d.members.found = map[uint16]cluster.Peer{}
+			}
+			d.members.found[c.Card] = cluster.Peer{Node: c.Card, MAC: net.HardwareAddr(slices.Clone(c.Address[:])), Iface: d.cfg.Interfaces[c.Port], Found: cmp.Or(c.Host, "a host without a name")}
+		}
+	}
+	if more {
+		select {
+		case d.heard <- struct{}{}:
+		default:
+		}
+	}
+	return d.changePeers(d.peers.Load(), d.members.all())
+}
+
+// PeerStatus is a peer in the status.
+type PeerStatus struct {
+	Card    uint16 `json:"card"`
+	Address string `json:"address"` // Ethernet or IP
+	Found   bool   `json:"found"`   // on the segment; else the peers file has it
+	Host    string `json:"host,omitempty"`
+	// HeardAgo is how many seconds ago it last answered a hello, and RoundTrip what that took, in microseconds; negative: it
+	// has not answered yet. Unanswered counts the hellos since then.
+	HeardAgo   float64 `json:"heard_seconds_ago"`
+	RoundTrip  float64 `json:"round_trip_us"`
+	Unanswered int     `json:"unanswered"`
+}
+
+// HelloStatus is what the hellos have found out.
+type HelloStatus struct {
+	Cluster string `json:"cluster,omitempty"` // whose hosts are found
+	// Known is how many peers there are, and Silent how many of them did not answer the last hello. Peers has those that do
+	// not answer first, and LeftOut is for how many there was no room.
+	Known   int          `json:"known"`
+	Silent  int          `json:"silent"`
+	Peers   []PeerStatus `json:"peers"`
+	LeftOut int          `json:"left_out"`
+	// Faults are lines about hosts that cannot be what they say, or cannot be talked to.
+	Faults []string `json:"faults"`
+}
+
+// peerLook is how many peers are looked at for an answer, because the card's thread does it. peerRoom and faultRoom are how many peers an answer has room for, at less than 250 bytes, and lines, at less than
+// 400.
+const (
+	peerLook  = 1024
+	peerRoom  = 32
+	faultRoom = 8
+)
+
+// helloStatus describes the peers.
+func (d *Daemon) helloStatus() HelloStatus {
+	s := HelloStatus{Cluster: d.cfg.Discover, Peers: []PeerStatus{}, Faults: []string{}}
+	peers := d.peers.Load()
+	var some []hello.Peer
+	var now int64
+	_ = d.loop.do(func() { // there are none after the end
+		now = d.loop.clock()
+		some = d.loop.hello.Peers(peerRoom, peerLook)
+		s.Known, s.Silent = d.loop.hello.Known()
+		for _, f := range d.loop.hello.Faults(now) {
+			if len(s.Faults) < faultRoom {
+				s.Faults = append(s.Faults, f.String())
+			}
+		}
+	})
+	s.LeftOut = s.Known - len(some)
+	slices.SortFunc(some, func(a, b hello.Peer) int { return cmp.Or(cmp.Compare(b.Silent, a.Silent), cmp.Compare(a.Card, b.Card)) })
+	for _, p := range some {
+		x := PeerStatus{Card: p.Card, Address: net.HardwareAddr(p.Address[:]).String(), Found: p.Found, Host: p.Host, HeardAgo: -1, RoundTrip: -1, Unanswered: p.Silent}
+		if l := present(peers, int(p.Card)); l != nil {
+			x.Address = where(peers, l)
+		}
+		if p.Heard != hello.Never {
+			x.HeardAgo, x.RoundTrip = time.Duration(now-p.Heard).Seconds(), float64(p.RoundTrip)/1e3
+		}
+		s.Peers = append(s.Peers, x)
+	}
+	return s
+}
+
+// HelloAnswer is the answer to hello.
+type HelloAnswer struct {
+	Card      uint16 `json:"card"`      // that was asked
+	Address   string `json:"address"`   // Ethernet or IP, where this host has it
+	Interface string `json:"interface"` // of this host, that leads there
+	Encap     string `json:"encap"`
+	Answered  bool   `json:"answered"`
+	// What follows is of one that has answered.
+	RoundTrip   float64 `json:"round_trip_us"`
+	Tries       int     `json:"tries"`
+	Said        uint16  `json:"said_card"` // that it says to be
+	Host        string  `json:"host"`
+	Cluster     string  `json:"cluster"`
+	Frames      uint8   `json:"frames"` // version
+	FrameSize   int     `json:"frame_size"`
+	Incarnation uint32  `json:"incarnation"`
+	Own         string  `json:"own_cluster"` // that this host is of
+	// Faults are lines about this card, of what was heard until now.
+	Faults []string `json:"faults"`
+}
+
+// hello asks a peer of this card whether it is there.
+func (d *Daemon) hello(m *Command) (*HelloAnswer, error) {
+	if (m.Card == nil) == (m.Address == "") {
+		return nil, fmt.Errorf("which card? say card, or address: %w", attach.ErrCommand)
+	}
+	a := &HelloAnswer{Own: d.cfg.Discover, Encap: d.cfg.Peers.Encap.String(), Faults: []string{}}
+	if m.Card != nil {
+		a.Card = *m.Card
+	} else {
+		peers := d.peers.Load()
+		i := slices.IndexFunc(peers.Peers, func(p cluster.Peer) bool { return !p.Absent && strings.EqualFold(where(peers, &p), m.Address) })
+		if i < 0 {
+			return nil, fmt.Errorf("a card at %q: %w", m.Address, attach.ErrRoute)
+		}
+		a.Card = uint16(i)
+	}
+	replied := make(chan hello.Reply, 1)
+	var refused error
+	err := d.loop.do(func() {
+		p, ok := d.loop.hello.Peer(a.Card)
+		if !ok {
+			refused = fmt.Errorf("card %d: %w", a.Card, attach.ErrRoute)
+			return
+		}
+		if peers := d.peers.Load(); present(peers, int(a.Card)) != nil {
+			a.Address = where(peers, present(peers, int(a.Card)))
+		}
+		a.Interface = d.links[p.Port].state().Interface
+		refused = d.loop.hello.Ask(d.loop.clock(), p.Port, p.Address, a.Card, func(r hello.Reply) { replied <- r })
+		if errors.Is(refused, hello.ErrBusy) {
+			refused = fmt.Errorf("%w: %w", refused, attach.ErrBusy)
+		}
+		d.loop.helloAt = 0
+	})
+	if err = errors.Join(err, refused); err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-replied:
+		a.Answered, a.RoundTrip, a.Tries = r.Answered, float64(r.RoundTrip)/1e3, r.Tries
+		a.Said, a.Host, a.Cluster, a.Frames = r.Said.Card, r.Said.Host, r.Said.Cluster, r.Said.Frames
+		a.FrameSize, a.Incarnation = int(r.Said.FrameSize), r.Said.Incarnation
+	case <-d.loop.ended:
+		return nil, ErrEnded
+	}
+	err = d.loop.do(func() {
+		for _, f := range d.loop.hello.Faults(d.loop.clock()) {
+			if (f.Card == a.Card || f.Said.Card == a.Card || f.Card == d.cfg.Card) && len(a.Faults) < faultRoom {
+				a.Faults = append(a.Faults, f.String())
+			}
+		}
+	})
+	return a, err
+}

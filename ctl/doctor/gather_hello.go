@@ -1,0 +1,104 @@
+package doctor
+
+// This file asks a peer's card through the daemon of this host.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/doctor/probe"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// hello has the daemon ask the card that has the address.
+func (d *Daemon) hello(ctx context.Context, p *Peer) *Hello {
+	h := &Hello{}
+	m := daemon.Command{Do: "hello"}
+	switch {
+	case p.Node >= 0:
+		card := uint16(p.Node)
+		m.Card = &card
+	case p.MAC != nil:
+		m.Address = p.MAC.String()
+	case p.Addr.IsValid():
+		m.Address = p.Addr.String()
+	}
+	err := d.command(ctx, m, &h.HelloAnswer)
+	if errors.Is(err, attach.ErrRoute) && p.MAC == nil && p.Neighbour != nil && p.Node < 0 { // by its Ethernet address
+		m.Address = p.Neighbour.String()
+		err = d.command(ctx, m, &h.HelloAnswer)
+	}
+	switch {
+	case errors.Is(err, attach.ErrRoute):
+		h.Err = "funid of this host knows no card there"
+	case err != nil:
+		h.Err = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	return h
+}
+
+// fromDaemon finds a card that the daemon of this host knows, and returns the interface that leads there.
+func (p *Peer) fromDaemon(ctx context.Context, d *Daemon, card int) (iface string) {
+	if p.Own = card == int(d.Info.Card); p.Own {
+		return ""
+	}
+	p.Node = card
+	if p.Hello = d.hello(ctx, p); p.Hello.Err != "" {
+		p.Problem, p.Cure = p.Hello.Err, "`funet status` lists the cards that it knows; or name the peer's address, or its node with --peers"
+		return ""
+	}
+	if p.Datagrams = p.Hello.Encap == cluster.UDP.String(); p.Datagrams {
+		p.Addr, _ = netip.ParseAddr(p.Hello.Address) // the daemon's is one
+	} else {
+		p.MAC, _ = net.ParseMAC(p.Hello.Address)
+	}
+	return p.Hello.Interface
+}
+
+// passes notes that what a peer has answered has passed, there and back.
+func (p *Peer) passes() {
+	by := probe.Ethernet
+	if p.Datagrams {
+		by = probe.UDP
+	}
+	if p.Hello.Answered && p.Result != nil {
+		p.Result.There[by][probe.Short], p.Result.Back[by][probe.Short] = probe.Yes, probe.Yes
+	}
+}
+
+// command asks the daemon for what an administrator may.
+func (d *Daemon) command(ctx context.Context, m daemon.Command, answer any) error {
+	body, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	message, err := attach.EncodeBody(attach.KindAdmin, body)
+	if err != nil {
+		return err
+	}
+	c, err := attach.Dial(ctx, d.Socket, daemonPatience)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
+	if err := c.SetDeadline(time.Now().Add(2 * daemonPatience)); err != nil {
+		return err
+	}
+	sent := attach.Send(c, message)
+	got, _, err := attach.Receive(c, make([]byte, attach.MaxMessage), 0)
+	if err != nil {
+		return errors.Join(sent, err)
+	}
+	if body, err = attach.DecodeBody(got, attach.KindAdmin|attach.AnswerBit); err != nil {
+		return err
+	}
+	return json.Unmarshal(body, answer)
+}

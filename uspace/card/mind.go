@@ -1,0 +1,269 @@
+package card
+
+// This file minds the card's interfaces, beside the card: a thread of its own asks each port once a second whether it
+// works (afxdp.Port.Watch), which attaches the NIC program anew where that is needed, and opens a port anew
+// where it is asked to. What that takes, seconds where a driver resets its link, the card's goroutine does
+// not wait for: meanwhile its frames to that interface are lost, and sent again.
+//
+//	the minder: Watch says that it must be opened anew ──> closes it, opens another, tries again ──>
+//	the card:      takes the port out, and steps again ──┘              puts the other in <─────────┘
+//
+// What is wrong and not mended, Fault tells, and so does who waits for a peer behind it.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/port/afxdp"
+	"github.com/funet/funet/uspace/port/plug"
+)
+
+// ErrInterface is wrapped by the fault of an interface that does not work.
+var ErrInterface = errors.New("the interface does not work")
+
+// mindEvery is the time between two looks at a port, and two trials to open one.
+const mindEvery = time.Second
+
+// socket is what the card is plugged into in the place of an interface.
+type socket struct {
+	plug   *plug.Port
+	config afxdp.Config
+}
+
+// minder is the thread.
+type minder struct {
+	card  *Card
+	tell  func(line string)
+	until context.Context
+	end   context.CancelFunc
+	ended chan struct{}
+	wish  atomic.Pointer[wish] // what the card's goroutine is asked for; nil: nothing
+
+	opening atomic.Bool   // a port
+	ports   []*afxdp.Port // that the minder looks at; nil: it has closed it
+
+	mu     sync.Mutex
+	faults []error // of each interface; nil: none is known
+}
+
+// wish is that a port is taken out of a socket, or another is put in.
+type wish struct {
+	at   int
+	port *afxdp.Port // nil: take out
+	out  bool        // the card's goroutine has taken it out, and goes on once more
+	done chan struct{}
+}
+
+// mind begins to mind the ports, in the network namespace of the calling thread.
+func (k *Card) mind(tell func(string)) error {
+	if tell == nil {
+		tell = func(string) {}
+	}
+	space, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return fmt.Errorf("finding the network namespace of the interfaces: %w", err)
+	}
+	m := &minder{card: k, tell: tell, ended: make(chan struct{}), ports: slices.Clone(k.ports), faults: make([]error, len(k.ports))}
+	m.until, m.end = context.WithCancel(context.Background())
+	ready := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // until the goroutine ends, and the thread with it
+		defer close(m.ended)
+		defer space.Close()
+		err := enter(space)
+		ready <- err
+		if err == nil {
+			m.life()
+		}
+	}()
+	if err := <-ready; err != nil {
+		return fmt.Errorf("entering the network namespace of the interfaces: %w", err)
+	}
+	k.minder = m
+	return nil
+}
+
+// enter has the thread enter a network namespace, if it is in another.
+func enter(space *os.File) error {
+	here, err := os.Stat("/proc/thread-self/ns/net")
+	if err != nil {
+		return err
+	}
+	there, err := space.Stat()
+	if err != nil || os.SameFile(here, there) {
+		return err
+	}
+	return unix.Setns(int(space.Fd()), unix.CLONE_NEWNET)
+}
+
+// stop ends the thread and waits for its end, which is that of a system call, but does not wait long for a port that is
+// being opened: that one is closed when it is open, and nothing else is touched.
+func (m *minder) stop() {
+	if m == nil {
+		return
+	}
+	m.end()
+	for {
+		select {
+		case <-m.ended:
+			return
+		case <-time.After(mindEvery / 2):
+			if m.opening.Load() {
+				return
+			}
+		}
+	}
+}
+
+// life looks at the ports.
+func (m *minder) life() {
+	t := time.NewTicker(mindEvery)
+	defer t.Stop()
+	for now := time.Now(); ; {
+		for at := 0; at < len(m.ports) && m.until.Err() == nil; at++ {
+			m.look(at, now)
+		}
+		select {
+		case now = <-t.C:
+		case <-m.until.Done():
+			return
+		}
+	}
+}
+
+// look looks at a port and does what follows.
+func (m *minder) look(at int, now time.Time) {
+	p := m.ports[at]
+	if p == nil {
+		m.open(at)
+		return
+	}
+	found := p.Watch(now)
+	if found.Said != "" {
+		m.tell(found.Said)
+	}
+	switch {
+	case found.Reopen:
+		c := &m.card.sockets[at].config
+		c.Attach, c.Bind = found.Attach, found.Bind
+		m.fault(at, fmt.Errorf("%w: %s", ErrInterface, found.Said))
+		if !m.ask(&wish{at: at}) {
+			return
+		}
+		m.ports[at] = nil
+		if err := p.Close(); err != nil {
+			m.tell(fmt.Sprintf("closing interface %s: %v", c.Interface, err))
+		}
+		m.open(at)
+	case found.Said != "" && !found.Mended:
+		m.fault(at, fmt.Errorf("%w: %s", ErrInterface, found.Said))
+	case found.Said != "" || m.faultOf(at) != nil && p.Works():
+		m.fault(at, nil)
+	}
+}
+
+// open opens a port and has the card plugged into it.
+func (m *minder) open(at int) {
+	s := &m.card.sockets[at]
+	m.opening.Store(true)
+	defer m.opening.Store(false)
+	p, err := afxdp.Open(s.config)
+	if err == nil && p.FrameSize() < s.plug.FrameSize() {
+		err = errors.Join(fmt.Errorf("its frames have become too short: %d bytes, the card's have %d", p.FrameSize(), s.plug.FrameSize()), p.Close())
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: interface %s could not be opened again: %w", ErrInterface, s.config.Interface, err)
+		if m.fault(at, err) {
+			m.tell(err.Error())
+		}
+		return
+	}
+	if !m.ask(&wish{at: at, port: p}) {
+		_ = p.Close() // the card is being closed, too
+		return
+	}
+	m.ports[at] = p
+	m.fault(at, nil)
+	m.tell(fmt.Sprintf("interface %s is opened again: %v", s.config.Interface, p.Info()))
+}
+
+// fault notes what is wrong with an interface, or that nothing is, and reports whether that is new.
+func (m *minder) fault(at int, err error) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was := m.faults[at]
+	m.faults[at] = err
+	return err != nil && (was == nil || was.Error() != err.Error())
+}
+
+// ask has the card's goroutine do something, and reports whether it did: it is the card's no more if it was taken
+// out. A program that lets the card run seldom is waited for; nothing is sent then either.
+func (m *minder) ask(w *wish) bool {
+	w.done = make(chan struct{})
+	m.wish.Store(w)
+	select {
+	case <-w.done:
+		return true
+	case <-m.until.Done():
+	}
+	select { // both may be
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// attend does what the minder asks for. What is taken out was lent frames of until the card has stepped
+// again, which it has when it comes here the second time.
+func (k *Card) attend(w *wish) {
+	s := &k.sockets[w.at]
+	switch {
+	case w.port != nil:
+		s.plug.Plug(w.port)
+		k.ports[w.at] = w.port
+		if k.hello != nil {
+			k.hello.Prove(w.at)
+			k.helloAt = 0
+		}
+	case !w.out:
+		w.out = true
+		s.plug.Plug(nil)
+		k.watchPorts()
+		return
+	}
+	k.watchPorts()
+	k.minder.wish.Store(nil)
+	close(w.done)
+}
+
+// watchPorts notes which ports the card is plugged into.
+func (k *Card) watchPorts() {
+	k.live = k.live[:0]
+	k.rest.fds = k.rest.fds[:0]
+	for at, p := range k.ports {
+		if k.sockets[at].plug.Plugged() {
+			k.live = append(k.live, p)
+			k.rest.watch(p)
+		}
+	}
+}
+
+// faultOf is what is wrong with an interface.
+func (m *minder) faultOf(at int) error {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.faults[at]
+}

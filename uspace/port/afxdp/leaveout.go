@@ -1,0 +1,40 @@
+package afxdp
+
+// This file leaves queues out on which frames are lost: hellos find that out (package hello).
+
+import "slices"
+
+// LeftOut: what left on the queue was not answered by a peer that answered what left on others, so frames leave on the others.
+const LeftOut Proof = "left out"
+
+// QueueCount returns how many queues the interface has. It is for the port's goroutine.
+func (p *Port) QueueCount() int { return len(p.queues) }
+
+// LeaveOut has frames leave on the other queues, but for those of SendOn. It does nothing and returns false if there
+// is no other, or the queue is left out already. It is for the port's goroutine.
+func (p *Port) LeaveOut(number int) bool {
+	i := slices.IndexFunc(p.sends, func(q *queue) bool { return q.number == number })
+	if i < 0 || len(p.sends) == 1 {
+		return false
+	}
+	q := p.sends[i]
+	p.sends = slices.Concat(p.sends[:i], p.sends[i+1:])
+	q.proof.leftOut.Store(true)
+	if q.remembered.under { // nothing that leaves on it will be acknowledged
+		q.remembered.under = false
+		p.waited--
+	}
+	return true
+}
+
+// TakeIn has frames leave on the queue again, and reports whether it was left out. It is for the port's goroutine.
+func (p *Port) TakeIn(number int) bool {
+	if number < 0 || number >= len(p.queues) || slices.Contains(p.sends, p.queues[number]) {
+		return false
+	}
+	q := p.queues[number]
+	at, _ := slices.BinarySearchFunc(p.sends, q.number, func(q *queue, number int) int { return q.number - number })
+	p.sends = slices.Insert(slices.Clone(p.sends), at, q)
+	q.proof.leftOut.Store(false)
+	return true
+}

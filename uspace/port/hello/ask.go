@@ -1,0 +1,245 @@
+package hello
+
+// This file is the questions: to peers by turns, to hosts that may be new, to owners of numbers that another
+// says to have, and to whom somebody asks about.
+
+import "errors"
+
+const (
+	mostQuestions = 112 // all of most together
+	mostTries     = 4
+	between       = second / 5 // two tries
+)
+
+// ErrBusy: too many ask already.
+var ErrBusy = errors.New("too many questions are under way; ask again")
+
+// purpose is why a question was asked.
+type purpose uint8
+
+const (
+	byTurn purpose = iota
+	asked          // by somebody, who waits
+	newcomer
+	owner  // of a number that rival says to have
+	parted // who said goodbye
+	proves // a queue
+	purposes
+)
+
+// most is how many questions of a purpose there may be at a time.
+var most = [purposes]int{byTurn: 16, asked: 16, newcomer: 32, owner: 16, parted: 16, proves: 16}
+
+// question is one that waits for its answer.
+type question struct {
+	open  bool
+	why   purpose
+	nonce uint64 // without the number of the try
+	port  int
+	queue int // that it leaves on, if the port has so many
+	to    [6]byte
+	card  uint16 // who should answer
+	tries int    // that were sent
+	most  int
+	sent  [mostTries]int64
+	due   int64 // the next try, or the end
+	rival struct {
+		address [6]byte
+		port    int
+		said    Said
+	}
+	done func(Reply)
+}
+
+// Reply is what became of a question.
+type Reply struct {
+	Answered  bool
+	Said      Said
+	From      [6]byte
+	RoundTrip int64  // ns
+	Queue     uint16 // that the answer came in on
+	Arrived   uint16 // that the question came in on there
+	Tries     int    // that were sent
+}
+
+// ask asks. It returns nil when there are too many questions, or one to the same address for the same purpose.
+func (s *Station) ask(now int64, why purpose, port, queue int, to [6]byte, card uint16) *question {
+	if s.waits[why] == most[why] {
+		return nil
+	}
+	var free *question
+	for i := range s.questions {
+		q := &s.questions[i]
+		if !q.open && free == nil {
+			free = q
+		}
+		if q.open && q.why == why && q.to == to && why != asked && why != proves {
+			return nil
+		}
+	}
+	*free = question{open: true, why: why, nonce: s.random.Uint64() &^ (mostTries - 1), port: port, queue: queue, to: to, card: card, due: now, most: 3}
+	s.waits[why]++
+	s.try(now, free)
+	return free
+}
+
+// try sends a question, for the first time or again.
+func (s *Station) try(now int64, q *question) {
+	m := Message{Kind: Question, To: q.card, Nonce: q.nonce | uint64(q.tries), Arrived: NoQueue, Way: uint8(q.nonce>>32) & 15}
+	if s.send(q.port, q.to, &m, q.queue) {
+		s.n.Questions++
+	}
+	q.sent[q.tries] = now
+	q.tries++
+	q.due = now + between
+}
+
+// close ends a question.
+func (s *Station) close(q *question) {
+	q.open = false
+	s.waits[q.why]--
+}
+
+// expire sends questions again, or gives them up, and returns when that is next due.
+func (s *Station) expire(now int64) (next int64) {
+	next = Never
+	for i := range s.questions {
+		q := &s.questions[i]
+		if q.open && q.due <= now {
+			if q.tries < q.most {
+				s.try(now, q)
+			} else {
+				s.close(q)
+				s.n.Unanswered++
+				s.unanswered(now, q)
+			}
+		}
+	}
+	for i := range s.questions { // one that was given up may have made another
+		if q := &s.questions[i]; q.open {
+			next = min(next, q.due)
+		}
+	}
+	return next
+}
+
+// answered takes an answer: what is none to a question that waits is dropped.
+func (s *Station) answered(now int64, port int, v view, queue uint16) {
+	nonce, from := v.nonce(), v.source()
+	for i := range s.questions {
+		q := &s.questions[i]
+		try := int(nonce & (mostTries - 1))
+		if !q.open || q.nonce != nonce&^(mostTries-1) || q.to != from || q.port != port || try >= q.tries {
+			continue
+		}
+		s.close(q)
+		s.n.Answered++
+		trip := now - q.sent[try]
+		s.count(trip)
+		s.proven(q)
+		if q.done != nil {
+			q.done(Reply{Answered: true, Said: v.said(), From: from, RoundTrip: trip, Queue: queue, Arrived: v.arrived(), Tries: q.tries})
+		}
+		ours := s.judge(now, port, v)
+		switch p := s.byCard[q.card]; {
+		case q.why == newcomer:
+			if ours && v.isCard() && v.card() == q.card && v.discovers() {
+				s.admit(now, port, v, trip)
+			}
+		case p == nil || p.Address != from:
+		case !v.isCard() || v.card() != q.card:
+			s.fault(now, WrongCard, port, v, q.card, p.Address)
+			p.unheard(s)
+		default:
+			p.heard(s, now, v, trip)
+			s.proofs[port].peer = p
+			if q.why == owner {
+				s.faultOf(now, Fault{Kind: SameCard, Card: q.card, Address: q.rival.address, Port: q.rival.port, Said: q.rival.said, Owner: from})
+			}
+		}
+		return
+	}
+}
+
+// unanswered draws the conclusion from silence.
+func (s *Station) unanswered(now int64, q *question) {
+	if q.done != nil {
+		q.done(Reply{Tries: q.tries})
+	}
+	if q.why == proves {
+		s.unproven(q)
+		return // other queues say whether the peer is there
+	}
+	p := s.byCard[q.card]
+	if p == nil || p.Address != q.to {
+		return
+	}
+	switch q.why {
+	case byTurn, asked:
+		p.unheard(s)
+	case owner:
+		p.unheard(s)
+		if p.Found { // whose number has passed on, if he who says so answers
+			s.ask(now, newcomer, q.rival.port, 0, q.rival.address, q.card)
+		} else {
+			s.faultOf(now, Fault{Kind: Elsewhere, Card: q.card, Address: q.rival.address, Port: q.rival.port, Said: q.rival.said, Owner: p.Address})
+		}
+	case parted:
+		if p.Found {
+			s.drop(p)
+		}
+	}
+}
+
+// count counts a round trip.
+func (s *Station) count(trip int64) {
+	i := 0
+	for i < len(RoundTripLimits) && trip > RoundTripLimits[i] {
+		i++
+	}
+	s.n.RoundTrips[i]++
+	s.n.RoundTrip += uint64(max(trip, 0))
+}
+
+// Ask asks the card that is expected at an address behind a port, for somebody who waits: done is called in a
+// step, within a second. Errors: ErrBusy.
+func (s *Station) Ask(now int64, port int, to [6]byte, card uint16, done func(Reply)) error {
+	q := s.ask(now, asked, port, 0, to, card)
+	if q == nil {
+		return ErrBusy
+	}
+	q.done, q.most = done, mostTries
+	s.c.Ports[port].Flush()
+	s.sent[port] = false
+	return nil
+}
+
+// takeTurn asks the next peer, and returns when it is the turn of the one after.
+func (s *Station) takeTurn(now int64) (next int64) {
+	if len(s.order) == 0 {
+		return Never
+	}
+	if s.next > now {
+		return s.next
+	}
+	var p *peer
+	if len(s.fresh) > 0 {
+		p, s.fresh = s.fresh[0], s.fresh[1:]
+	} else {
+		if s.turn >= len(s.order) {
+			s.turn = 0
+		}
+		p = s.order[s.turn]
+		s.turn++
+	}
+	p.fresh = false
+	if !p.gone {
+		s.ask(now, byTurn, p.Port, s.nextQueue(p.Port), p.Address, p.Card) // if there is room: silence of others takes it
+	}
+	gap := second / turnsPerSecond
+	if len(s.fresh) == 0 {
+		gap = max(gap, period/int64(len(s.order)))
+	}
+	s.next = now + gap
+	return s.next
+}

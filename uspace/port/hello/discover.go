@@ -1,0 +1,88 @@
+package hello
+
+// This file is discovery: announcements, and what becomes of those of others.
+
+const (
+	// soon are the times of the first announcements after the start, and often is that between later ones, where there are
+	// few peers; each a quarter sooner or later, at random. All cards of a segment together announce at most some
+	// allAnnouncements a second.
+	often            = 2 * second
+	allAnnouncements = 100
+)
+
+var soon = [...]int64{second / 10, second / 4, second / 2, second}
+
+var broadcast = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+
+// announceSelf announces the card if it is time, and returns when it next is.
+func (s *Station) announceSelf(now int64) (next int64) {
+	if s.announce > now {
+		return s.announce
+	}
+	if s.announced > 0 {
+		s.toAll(Announcement)
+	}
+	gap := max(often, int64(s.found)*second/allAnnouncements)
+	if s.announced < len(soon) {
+		gap = soon[s.announced]
+	}
+	s.announced++
+	s.announce = now + gap*3/4 + s.random.Int64N(gap/2)
+	return s.announce
+}
+
+// toAll says something to everybody on the segments.
+func (s *Station) toAll(kind Kind) {
+	for port := range s.c.Ports {
+		m := Message{Kind: kind, Nonce: s.random.Uint64(), Arrived: NoQueue}
+		s.send(port, broadcast, &m, 0)
+	}
+}
+
+// Leave says goodbye to those who can have found the card. It is the station's end.
+func (s *Station) Leave() {
+	s.done = true
+	if s.c.Discover {
+		s.toAll(Goodbye)
+	}
+	for _, p := range s.c.Ports {
+		p.Flush()
+	}
+}
+
+// meet is what follows from a card that has said something unasked: nothing is believed, but it, or who is known by its
+// number, may be asked.
+func (s *Station) meet(now int64, port int, v view) {
+	if !v.isCard() || !s.judge(now, port, v) {
+		return
+	}
+	card, from := v.card(), v.source()
+	if from[0]&1 != 0 || card == s.c.Self.Card {
+		return
+	}
+	switch p := s.byCard[card]; {
+	case p == nil && s.c.Discover && v.discovers() && from != ([6]byte{}) && string(v.cluster()) == s.c.Self.Cluster:
+		if s.waits[newcomer] == most[newcomer] {
+			s.n.Crowded++
+			return
+		}
+		s.ask(now, newcomer, port, 0, from, card)
+	case p == nil || p.Address == from:
+	case p.Incarnation != 0 && p.Incarnation == v.incarnation(): // by another of its interfaces
+	default:
+		if s.waits[owner] == most[owner] {
+			s.n.Crowded++
+			return
+		}
+		if q := s.ask(now, owner, p.Port, 0, p.Address, card); q != nil {
+			q.rival.address, q.rival.port, q.rival.said = from, port, v.said()
+		}
+	}
+}
+
+// leaving asks who is said to leave: anybody may have said it.
+func (s *Station) leaving(now int64, port int, v view) {
+	if p := s.byCard[v.card()]; v.isCard() && p != nil && p.Found && p.Address == v.source() && p.Port == port {
+		s.ask(now, parted, p.Port, 0, p.Address, p.Card)
+	}
+}

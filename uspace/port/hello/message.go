@@ -1,0 +1,190 @@
+package hello
+
+// This file is the bytes of a hello; doc.go draws them.
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+const (
+	// Version is where other frames have theirs (bpf.VersionHello).
+	Version = 255
+	// Size is the length of a hello in bytes, from the Ethernet header on. Every MTU that FUNet can use is longer.
+	Size = 120
+	// MaxName is the longest name of a cluster or host in bytes. Longer ones are cut.
+	MaxName = 32
+	// NoQueue stands for a queue that is not known.
+	NoQueue = 0xffff
+
+	mark   = "FUhello1"
+	before = arctic.EthernetSize
+
+	versionAt, wayAt, lengthAt, kindAt, flagsAt = 14, 15, 16, 18, 19
+	incarnationAt, sourceAt, destinationAt      = 20, 24, 26
+	nonceAt, queueAt, arrivedAt                 = 28, 36, 38
+	frameAt, framesAt, encapAt                  = 40, 42, 43
+	markAt, crcAt, clusterAt, hostAt            = 44, 52, 56, 88
+
+	cardFlag, discoversFlag = 1, 2
+)
+
+// ErrMessage is returned for bytes that are no hello.
+var ErrMessage = errors.New("not a hello")
+
+// Kind is what a hello is.
+type Kind uint8
+
+// The kinds. Others are dropped.
+const (
+	Question Kind = iota + 1
+	Answer
+	Announcement
+	Goodbye
+)
+
+// Said is what a card says about itself.
+type Said struct {
+	Card        uint16
+	Incarnation uint32
+	// IsCard is false for who asks without being a card; then Card and Incarnation say nothing.
+	IsCard    bool
+	Discovers bool
+	FrameSize uint16 // bytes of the longest frame that it sends
+	Frames    uint8  // version of FUNet's frames
+	Encap     uint8  // 0: Ethernet, 1: UDP
+	Cluster   string // "": it has not said
+	Host      string
+}
+
+// Message is a hello.
+type Message struct {
+	Kind Kind
+	Way  uint8 // 0 to 15
+	Said
+	To      uint16 // card
+	Nonce   uint64
+	Queue   uint16 // that it was sent on
+	Arrived uint16 // of an answer: that the question came in on
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Put composes the hello in b, which has at least Size bytes, and returns its length. Names are cut to
+// MaxName bytes.
+func (m *Message) Put(b []byte, to, from [6]byte) int {
+	b = b[:Size]
+	clear(b)
+	copy(b, to[:])
+	copy(b[6:], from[:])
+	binary.BigEndian.PutUint16(b[12:], arctic.EtherType)
+	b[versionAt], b[wayAt], b[kindAt] = Version, m.Way, byte(m.Kind)
+	le := binary.LittleEndian
+	le.PutUint16(b[lengthAt:], Size-before)
+	if m.IsCard {
+		b[flagsAt] |= cardFlag
+	}
+	if m.Discovers {
+		b[flagsAt] |= discoversFlag
+	}
+	le.PutUint32(b[incarnationAt:], m.Incarnation)
+	le.PutUint16(b[sourceAt:], m.Card)
+	le.PutUint16(b[destinationAt:], m.To)
+	le.PutUint64(b[nonceAt:], m.Nonce)
+	le.PutUint16(b[queueAt:], m.Queue)
+	le.PutUint16(b[arrivedAt:], m.Arrived)
+	le.PutUint16(b[frameAt:], m.FrameSize)
+	b[framesAt], b[encapAt] = m.Frames, m.Encap
+	copy(b[markAt:], mark)
+	copy(b[clusterAt:clusterAt+MaxName], m.Cluster)
+	copy(b[hostAt:hostAt+MaxName], m.Host)
+	le.PutUint32(b[crcAt:], sum(b))
+	return Size
+}
+
+// sum is the checksum of a hello, from offset 14 to the end of b.
+func sum(b []byte) uint32 {
+	c := crc32.Update(0, castagnoli, b[before:crcAt])
+	return crc32.Update(c, castagnoli, b[crcAt+4:])
+}
+
+// Is reports whether a frame may be a hello: one byte says that it is none.
+func Is(frame []byte) bool { return len(frame) > versionAt && frame[versionAt] == Version }
+
+// view is a hello that has been checked, in place.
+type view []byte
+
+// check accepts a hello. Any bytes may be given; what is behind the length is padding.
+func check(frame []byte) (view, bool) {
+	if len(frame) < Size || frame[versionAt] != Version || binary.BigEndian.Uint16(frame[12:]) != arctic.EtherType || string(frame[markAt:markAt+8]) != mark {
+		return nil, false
+	}
+	n := before + int(binary.LittleEndian.Uint16(frame[lengthAt:]))
+	if n < Size || n > len(frame) {
+		return nil, false
+	}
+	b := frame[:n]
+	if k := Kind(b[kindAt]); k < Question || k > Goodbye || b[wayAt] > 15 {
+		return nil, false
+	}
+	if binary.LittleEndian.Uint32(b[crcAt:]) != sum(b) {
+		return nil, false
+	}
+	return b, true
+}
+
+func (v view) kind() Kind          { return Kind(v[kindAt]) }
+func (v view) source() [6]byte     { return [6]byte(v[6:12]) }
+func (v view) isCard() bool        { return v[flagsAt]&cardFlag != 0 }
+func (v view) discovers() bool     { return v[flagsAt]&discoversFlag != 0 }
+func (v view) card() uint16        { return binary.LittleEndian.Uint16(v[sourceAt:]) }
+func (v view) incarnation() uint32 { return binary.LittleEndian.Uint32(v[incarnationAt:]) }
+func (v view) nonce() uint64       { return binary.LittleEndian.Uint64(v[nonceAt:]) }
+func (v view) queue() uint16       { return binary.LittleEndian.Uint16(v[queueAt:]) }
+func (v view) arrived() uint16     { return binary.LittleEndian.Uint16(v[arrivedAt:]) }
+func (v view) frameSize() uint16   { return binary.LittleEndian.Uint16(v[frameAt:]) }
+func (v view) frames() uint8       { return v[framesAt] }
+func (v view) encap() uint8        { return v[encapAt] }
+
+// cluster is the bytes of the cluster's name.
+func (v view) cluster() []byte { return named(v[clusterAt : clusterAt+MaxName]) }
+func (v view) host() []byte    { return named(v[hostAt : hostAt+MaxName]) }
+
+// named is a field without the zeroes behind.
+func named(b []byte) []byte {
+	for len(b) > 0 && b[len(b)-1] == 0 {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// said is what the sender says about itself, in words that are safe to print.
+func (v view) said() Said {
+	return Said{Card: v.card(), Incarnation: v.incarnation(), IsCard: v.isCard(), Discovers: v.discovers(), FrameSize: v.frameSize(),
+		Frames: v.frames(), Encap: v.encap(), Cluster: printable(v.cluster()), Host: printable(v.host())}
+}
+
+// printable is a name of a stranger's: what is no letter, digit or mark of ASCII is a question mark.
+func printable(b []byte) string {
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, string(b))
+}
+
+// Parse reads a hello for who has no Station, such as package ctl/doctor/probe. Any bytes may be given. Names have what
+// is no letter, digit or mark of ASCII replaced. Errors: ErrMessage.
+func Parse(frame []byte) (m Message, from [6]byte, err error) {
+	v, ok := check(frame)
+	if !ok {
+		return m, from, ErrMessage
+	}
+	return Message{Kind: v.kind(), Way: v[wayAt], Said: v.said(), To: binary.LittleEndian.Uint16(v[destinationAt:]), Nonce: v.nonce(), Queue: v.queue(), Arrived: v.arrived()}, v.source(), nil
+}

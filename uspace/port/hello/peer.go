@@ -1,0 +1,191 @@
+package hello
+
+// This file is the peers, those that are listed and those that were found.
+
+// mostFound is how many peers are found. More are not, and counted.
+const mostFound = 4096
+
+// Peer is a card that is asked by turns.
+type Peer struct {
+	Card    uint16
+	Port    int
+	Address [6]byte
+	Found   bool // by announcements; else it was set
+	// Heard is when it last answered, Never: not yet. RoundTrip is that of its last answer, in nanoseconds, and Silent
+	// how many questions it has not answered since.
+	Heard, RoundTrip int64
+	Silent           int
+	Incarnation      uint32 // of its last answer; 0: none yet
+	Host             string // that it has said; "": it was not heard
+}
+
+// peer is what the station keeps of it.
+type peer struct {
+	Peer
+	host    [MaxName]byte
+	nHost   int
+	answers bucket
+	at      int // in order
+	gone    bool
+	fresh   bool // has had no turn
+	new     bool // among the news
+}
+
+// heard notes an answer.
+func (p *peer) heard(s *Station, now int64, v view, trip int64) {
+	if p.Silent > 0 {
+		s.silent--
+	}
+	p.Heard, p.RoundTrip, p.Silent, p.Incarnation = now, trip, 0, v.incarnation()
+	p.nHost = copy(p.host[:], v.host())
+}
+
+// unheard notes that none came.
+func (p *peer) unheard(s *Station) {
+	if p.Silent == 0 {
+		s.silent++
+	}
+	p.Silent++
+}
+
+// silent reports whether it did not answer when it was last asked, or was not asked yet.
+func (p *peer) silent() bool { return p.Silent > 0 || p.Heard == Never }
+
+// SetPeer says where a card is that was listed. It replaces one that was found.
+func (s *Station) SetPeer(card uint16, port int, address [6]byte) {
+	if p := s.byCard[card]; p != nil {
+		if p.Port == port && p.Address == address && !p.Found {
+			return
+		}
+		s.remove(p)
+	}
+	s.add(card, port, address)
+	s.next = 0 // it has its turn soon
+}
+
+// RemovePeer forgets a card that was listed or found.
+func (s *Station) RemovePeer(card uint16) {
+	if p := s.byCard[card]; p != nil {
+		s.remove(p)
+	}
+}
+
+func (s *Station) add(card uint16, port int, address [6]byte) *peer {
+	p := &peer{Peer: Peer{Card: card, Port: port, Address: address, Heard: Never}, at: len(s.order), fresh: true}
+	s.byCard[card] = p
+	s.order = append(s.order, p)
+	s.fresh = append(s.fresh, p)
+	return p
+}
+
+func (s *Station) remove(p *peer) {
+	last := s.order[len(s.order)-1]
+	s.order[p.at], last.at = last, p.at
+	s.order = s.order[:len(s.order)-1]
+	p.gone = true
+	if p.Silent > 0 {
+		s.silent--
+	}
+	delete(s.byCard, p.Card)
+	if p.Found {
+		s.found--
+	}
+}
+
+// admit makes who has answered a peer, or a peer's new place.
+func (s *Station) admit(now int64, port int, v view, trip int64) {
+	card, from := v.card(), v.source()
+	for _, p := range s.order { // a host with another number than before
+		if p.Address == from && p.Port == port && p.Card != card {
+			if !p.Found {
+				s.fault(now, WrongCard, port, v, p.Card, p.Address)
+				return
+			}
+			s.drop(p)
+			break
+		}
+	}
+	if p := s.byCard[card]; p != nil {
+		if !p.Found {
+			return // it has been listed meanwhile
+		}
+		s.remove(p)
+	}
+	if s.found == mostFound {
+		s.n.Crowded++
+		return
+	}
+	p := s.add(card, port, from)
+	p.Found = true
+	s.found++
+	p.heard(s, now, v, trip)
+	s.proofs[port].peer = p
+	s.tell(p)
+}
+
+// drop takes a peer that was found for gone.
+func (s *Station) drop(p *peer) {
+	s.remove(p)
+	s.tell(p)
+}
+
+// tell puts a peer among the news.
+func (s *Station) tell(p *peer) {
+	if !p.new {
+		p.new = true
+		s.news = append(s.news, p)
+	}
+}
+
+// News reports whether TakeNews has something.
+func (s *Station) News() bool { return len(s.news) > 0 || !s.told || len(s.left) > 0 }
+
+// TakeNews returns what has become of peers that were found, in the order in which it happened, at most so many: those
+// that were added or moved, and those that are gone.
+func (s *Station) TakeNews(most int) (all []Change) {
+	n := min(most, len(s.news))
+	for _, p := range s.news[:n] {
+		p.new = false
+		all = append(all, Change{p.public(), p.gone})
+	}
+	s.news = append(s.news[:0], s.news[n:]...)
+	return all
+}
+
+// Change is news of a peer that was found.
+type Change struct {
+	Peer
+	Gone bool
+}
+
+// Peers returns at most so many peers, those that do not answer before others, in no order. It looks at no more
+// than look of them.
+func (s *Station) Peers(most, look int) (all []Peer) {
+	some := s.order[:min(look, len(s.order))]
+	for _, silent := range []bool{true, false} {
+		for _, p := range some {
+			if p.silent() == silent && len(all) < most {
+				all = append(all, p.public())
+			}
+		}
+	}
+	return all
+}
+
+// Known returns how many peers there are, and how many of them did not answer when they were last asked.
+func (s *Station) Known() (peers, silent int) { return len(s.order), s.silent }
+
+// Peer returns a peer.
+func (s *Station) Peer(card uint16) (Peer, bool) {
+	p := s.byCard[card]
+	if p == nil {
+		return Peer{}, false
+	}
+	return p.public(), true
+}
+
+func (p *peer) public() Peer {
+	q := p.Peer
+	q.Host = printable(p.host[:p.nHost])
+	return q
+}

@@ -1,0 +1,179 @@
+package hello
+
+// This file proves the transmit queues of a port: when it has been opened, hellos leave on each of them, to a peer that
+// answers, and by other ways where frames travel in datagrams, so that they reach it, and its answers this host, on
+// many queues. An answer proves the queue that its question left on. One on which nothing is answered, while what left
+// on others is, is left out: frames leave on the others. Now and then a question still leaves on it, and the first
+// answer takes it in again. Receive queues are proven by what comes through them (package afxdp): to which of them frames
+// are steered nobody but the NIC can say.
+
+const (
+	// proofRounds is how many questions leave on each queue, each with its tries, proofGap apart: slowly enough for the
+	// peer to answer all of them, also if this card is a stranger to it.
+	proofRounds = 3
+	proofGap    = second / 25
+	// retryGap is the time between two questions on queues that were left out.
+	retryGap = 2 * second
+	// mostQueues is how many queues are proven.
+	mostQueues = 64
+)
+
+// proof is that of a port.
+type proof struct {
+	peer     *peer // who was last heard there; it may be gone
+	rounds   int   // that are left
+	queue    int   // whose turn is next
+	next     int64
+	under    int // questions that wait
+	answered [mostQueues]uint16
+	lost     [mostQueues]uint16 // since the last answer
+	judged   bool
+	out      [mostQueues]bool // left out
+	outs     int
+	turn     int // of questions by turns
+}
+
+// QueueNews is that a queue was left out, or taken in again.
+type QueueNews struct {
+	Port, Queue int
+	Left        bool
+	Asked       int // questions that were not answered, if it was left out
+}
+
+// Prove has the queues of a port proven, as soon as a peer is there that answers: for who has opened the port,
+// perhaps with others than before.
+func (s *Station) Prove(port int) {
+	p := &s.proofs[port]
+	*p = proof{peer: p.peer, rounds: proofRounds, turn: p.turn}
+	for i := range s.questions { // of the port before
+		if q := &s.questions[i]; q.open && q.why == proves && q.port == port {
+			s.close(q)
+		}
+	}
+}
+
+// queueCount is how many queues of a port are proven.
+func (s *Station) queueCount(port int) int {
+	if q := s.c.Ports[port].queues(); q != nil {
+		return min(q.QueueCount(), mostQueues)
+	}
+	return 0
+}
+
+// nextQueue is the queue of the next question by turns.
+func (s *Station) nextQueue(port int) int {
+	p := &s.proofs[port]
+	p.turn++
+	if n := s.queueCount(port); n > 0 {
+		return p.turn % n
+	}
+	return 0
+}
+
+// prove asks on the next queue of each port that is not proven, and returns when it next wants to.
+func (s *Station) prove(now int64) (next int64) {
+	next = Never
+	for port := range s.proofs {
+		p := &s.proofs[port]
+		n := s.queueCount(port)
+		if p.rounds == 0 && p.outs == 0 || n < 2 || p.peer == nil || p.peer.gone || p.peer.Silent > 0 {
+			continue // the next answer of a peer is a step, too
+		}
+		if p.rounds == 0 {
+			if p.next <= now {
+				p.next = now + retryGap
+				for range n {
+					if p.queue = (p.queue + 1) % n; p.out[p.queue] {
+						break
+					}
+				}
+				if s.ask(now, proves, port, p.queue, p.peer.Address, p.peer.Card) != nil {
+					p.under++
+				}
+			}
+			next = min(next, p.next)
+			continue
+		}
+		if p.next <= now {
+			p.next = now + proofGap
+			if q := s.ask(now, proves, port, p.queue, p.peer.Address, p.peer.Card); q != nil {
+				p.under++
+				if p.queue++; p.queue >= n {
+					p.queue = 0
+					p.rounds--
+				}
+			}
+		}
+		if p.rounds > 0 {
+			next = min(next, p.next)
+		}
+	}
+	return next
+}
+
+// proven notes that a question was answered.
+func (s *Station) proven(q *question) {
+	queues, p := s.c.Ports[q.port].queues(), &s.proofs[q.port]
+	if queues == nil || q.queue >= mostQueues {
+		return
+	}
+	queues.Answered(q.queue)
+	if p.out[q.queue] {
+		p.out[q.queue] = false
+		p.outs--
+	}
+	if queues.TakeIn(q.queue) {
+		s.queueNews(QueueNews{Port: q.port, Queue: q.queue})
+	}
+	p.answered[q.queue]++
+	p.lost[q.queue] = 0
+	if q.why == proves {
+		s.judgeQueues(q.port)
+	}
+}
+
+// unproven notes that one was not.
+func (s *Station) unproven(q *question) {
+	s.proofs[q.port].lost[q.queue]++
+	s.judgeQueues(q.port)
+}
+
+// judgeQueues leaves out what was not proven, when all that was asked for it is known.
+func (s *Station) judgeQueues(port int) {
+	p := &s.proofs[port]
+	if p.under--; p.under > 0 || p.rounds > 0 || p.judged {
+		return
+	}
+	p.judged = true
+	queues, n := s.c.Ports[port].queues(), s.queueCount(port)
+	proven := 0
+	for _, answers := range p.answered[:n] {
+		if answers >= proofRounds-1 {
+			proven++
+		}
+	}
+	if proven == 0 {
+		return // the peer is gone, not the queues
+	}
+	for queue, lost := range p.lost[:n] {
+		if lost >= proofRounds && p.answered[queue] == 0 && queues.LeaveOut(queue) {
+			s.queueNews(QueueNews{port, queue, true, int(lost)})
+			p.out[queue] = true
+			p.outs++
+		}
+	}
+}
+
+// queueNews keeps news, of which there are few.
+func (s *Station) queueNews(n QueueNews) {
+	if len(s.left) < 2*mostQueues {
+		s.left = append(s.left, n)
+	}
+}
+
+// TakeQueueNews returns which queues were left out or taken in since it was last called.
+func (s *Station) TakeQueueNews() []QueueNews {
+	all := s.left
+	s.left = nil
+	return all
+}

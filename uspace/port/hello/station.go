@@ -1,0 +1,229 @@
+package hello
+
+// This file is the Station as a whole, and its step.
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// Never is later than all times.
+const Never = math.MaxInt64
+
+const (
+	second = int64(1e9)
+	// turnsPerSecond bounds the questions by turns; period is how often a peer has its turn, where there are few.
+	turnsPerSecond = 20
+	period         = 4 * second
+)
+
+// Config is what a station is made from.
+type Config struct {
+	// Self is what it says. IsCard and Discovers are set.
+	Self Said
+	// Discover announces the station on its ports, and finds those who do so and have the same name of a
+	// cluster, which must not be empty.
+	Discover bool
+	// Ports are those of the card, by the engine's numbers, and Addresses the own Ethernet addresses there.
+	Ports     []*Port
+	Addresses [][6]byte
+	// Seed makes nonces that nobody can guess, if it is secret, and the times of announcements.
+	Seed [32]byte
+}
+
+// Station says hello for a card. All its methods are for the goroutine of the card's ports; times are in nanoseconds, of
+// a clock that does not run backwards.
+type Station struct {
+	c      Config
+	random *rand.Rand
+	secret uint64 // for the hash of addresses
+	sent   []bool // by port: in this step
+	proofs []proof
+	left   []QueueNews
+
+	byCard map[uint16]*peer
+	order  []*peer // in which they have turns
+	turn   int     // whose turn is next
+	fresh  []*peer // who have had none yet
+	next   int64   // time of the next turn
+	found  int
+	silent int // peers that did not answer when they were last asked
+
+	questions [mostQuestions]question
+	waits     [purposes]int // questions by purpose
+
+	announced int   // times
+	announce  int64 // time of the next
+
+	faults  [mostFaults]Fault
+	nFaults int
+	news    []*peer
+	told    bool // no fault is new
+	done    bool // it has said goodbye
+
+	strangers, peers, tells bucket
+	sources                 [256]bucket
+	scratch                 [Size]byte
+
+	n Counters
+}
+
+// Counters are totals since the station was made.
+type Counters struct {
+	Questions  uint64 `json:"questions"`  // sent
+	Answered   uint64 `json:"answered"`   // questions that got their answer
+	Unanswered uint64 `json:"unanswered"` // questions that got none in time
+	Answers    uint64 `json:"answers"`    // sent
+	Refused    uint64 `json:"refused"`    // questions that came too fast, or from nowhere
+	Malformed  uint64 `json:"malformed"`  // frames that are none
+	Dropped    uint64 `json:"dropped"`    // that found no room between two steps
+	Crowded    uint64 `json:"crowded"`    // hosts and faults that found no room
+	// RoundTrips counts answers by their round trip: up to the limit of the same index of RoundTripLimits, or longer.
+	RoundTrips [len(RoundTripLimits) + 1]uint64 `json:"round_trips"`
+	RoundTrip  uint64                           `json:"round_trip_ns"` // sum
+}
+
+// RoundTripLimits are the classes of round trips, in nanoseconds.
+var RoundTripLimits = [...]int64{10e3, 20e3, 50e3, 100e3, 200e3, 500e3, 1e6, 2e6, 5e6, 10e6, 50e6, 200e6}
+
+// New makes a station.
+func New(c Config) *Station {
+	c.Self.IsCard, c.Self.Discovers = true, c.Discover
+	s := &Station{c: c, random: rand.New(rand.NewChaCha8(c.Seed)), byCard: map[uint16]*peer{}, sent: make([]bool, len(c.Ports)), proofs: make([]proof, len(c.Ports)), told: true, announce: Never}
+	s.secret = s.random.Uint64()
+	if c.Discover {
+		s.announce = 0
+	}
+	return s
+}
+
+// SetIncarnation says that the card has another life.
+func (s *Station) SetIncarnation(i uint32) { s.c.Self.Incarnation = i }
+
+// Waiting reports whether a hello has arrived that the next Step will take.
+func (s *Station) Waiting() bool {
+	for _, p := range s.c.Ports {
+		if p.n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Step takes what has arrived, answers first, sends what is due, and returns when it next wants to be called. It calls
+// the functions that were given to Ask.
+func (s *Station) Step(now int64) (next int64) {
+	if s.done {
+		return Never // an answer would take the goodbye back
+	}
+	for i, p := range s.c.Ports {
+		for k := range p.waiting[:p.n] {
+			s.receive(now, i, p.waiting[k].frame[:p.waiting[k].n], p.waiting[k].queue)
+		}
+		p.n = 0
+		s.n.Dropped += p.dropped
+		p.dropped = 0
+	}
+	next = s.expire(now)
+	next = min(next, s.takeTurn(now))
+	next = min(next, s.prove(now))
+	next = min(next, s.announceSelf(now))
+	for i, sent := range s.sent {
+		if sent {
+			s.c.Ports[i].Flush()
+			s.sent[i] = false
+		}
+	}
+	return next
+}
+
+// receive takes a frame.
+func (s *Station) receive(now int64, port int, frame []byte, queue uint16) {
+	v, ok := check(frame)
+	if !ok {
+		s.n.Malformed++
+		return
+	}
+	from := v.source()
+	for _, own := range s.c.Addresses {
+		if from == own { // the network gave it back
+			return
+		}
+	}
+	switch v.kind() {
+	case Question:
+		s.answer(now, port, v, queue)
+		s.meet(now, port, v)
+	case Answer:
+		s.answered(now, port, v, queue)
+	case Announcement:
+		s.meet(now, port, v)
+	case Goodbye:
+		s.leaving(now, port, v)
+	}
+}
+
+// answer answers a question, if that is within bounds.
+func (s *Station) answer(now int64, port int, v view, queue uint16) {
+	from := v.source()
+	if from[0]&1 != 0 || from == ([6]byte{}) {
+		s.n.Refused++
+		return
+	}
+	var may bool
+	if p := s.byCard[v.card()]; v.isCard() && p != nil && p.Address == from {
+		may = p.answers.take(now, second/100, 64) && s.peers.take(now, second/4000, 512)
+	} else {
+		may = s.sources[s.hash(from)].take(now, second/40, 32) && s.strangers.take(now, second/400, 64)
+	}
+	if !may {
+		s.n.Refused++
+		return
+	}
+	m := Message{Kind: Answer, Way: v[wayAt], To: v.card(), Nonce: v.nonce(), Arrived: queue}
+	if s.send(port, from, &m, int(v.queue())) { // as many of the queues are answered on as are asked on
+		s.n.Answers++
+	}
+}
+
+// hash is the place of an address among the sources.
+func (s *Station) hash(a [6]byte) uint8 {
+	x := uint64(a[0])<<40 | uint64(a[1])<<32 | uint64(a[2])<<24 | uint64(a[3])<<16 | uint64(a[4])<<8 | uint64(a[5])
+	return uint8((x ^ s.secret) * 0x9e3779b97f4a7c15 >> 56) // Knuth, volume 3, 6.4
+}
+
+// send sends a hello, on a queue, modulo how many there are. It returns false if the port has no room: it is as lost as
+// on the wire.
+func (s *Station) send(port int, to [6]byte, m *Message, queue int) bool {
+	p := s.c.Ports[port]
+	m.Said = s.c.Self
+	m.FrameSize = uint16(min(p.FrameSize(), math.MaxUint16))
+	m.Queue = 0
+	if q := p.queues(); q != nil && q.QueueCount() > 1 {
+		m.Queue = uint16(queue % q.QueueCount())
+		return q.SendOn(int(m.Queue), s.scratch[:m.Put(s.scratch[:], to, s.c.Addresses[port])])
+	}
+	b := p.Reserve()
+	if b == nil {
+		return false
+	}
+	p.Commit(m.Put(b, to, s.c.Addresses[port]))
+	s.sent[port] = true
+	return true
+}
+
+// Counters returns the totals.
+func (s *Station) Counters() Counters { return s.n }
+
+// bucket bounds a rate (the generic cell rate algorithm, ITU-T I.371 Annex A).
+type bucket struct{ full int64 }
+
+// take reports whether another may be had: one each period on average, and so many at once.
+func (b *bucket) take(now, period int64, atOnce int64) bool {
+	full := max(b.full, now)
+	if full-now >= atOnce*period {
+		return false
+	}
+	b.full = full + period
+	return true
+}
