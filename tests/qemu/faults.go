@@ -25,7 +25,8 @@ type fault struct {
 	name string
 	// queues is how many the NIC must have at least.
 	queues int
-	// before, do and undo are arguments; the interface comes second. undo may be missing.
+	// before, do and undo are arguments; the interface comes second. undo may be missing, and before, which
+	// happens before the daemons start.
 	before, do, undo []string
 	// said is in the daemon's log afterwards.
 	said []string
@@ -44,10 +45,12 @@ var gone = []string{"is gone", guest.Address(1).String()}
 var faults = []fault{
 	{name: "link_bounce", do: []string{"down"}, undo: []string{"up"}, said: []string{"is down"}},
 	{name: "ring_change", do: []string{"rings", "128"}, said: []string{"ring sizes"}},
-	{name: "queue_change", queues: 2, before: []string{"channels", "1"}, do: []string{"channels", "2"}, said: []string{"number of receive queues was 1 and is 2"}},
 	{name: "mtu_change", do: []string{"mtu", "1000"}, undo: []string{"mtu", "1500"}, said: []string{"has MTU 1000", jobsEnded}, ends: []string{"has MTU 1000"}},
 	{name: "driver_reload", do: []string{"reload"}, said: []string{"is gone", jobsEnded, "is opened again"}, ends: gone},
 	{name: "driver_unload", do: []string{"unload"}, said: []string{"is gone", jobsEnded, "is opened again"}, ends: gone},
+	// After the others: where virtio had zero-copy sockets while queues came, Linux 7.3 was seen to wait without
+	// end for the interface when the driver was taken away then; why is not known.
+	{name: "queue_change", queues: 2, before: []string{"channels", "1"}, do: []string{"channels", "2"}, said: []string{"number of receive queues was 1 and is 2"}},
 }
 
 const (
@@ -67,24 +70,29 @@ func faultNames() (names []string) {
 
 // besideFaults has the faults happen to a NIC while daemons run, and runs ping-pong through these after each.
 func (p pair) besideFaults(ctx context.Context, n nic, scale float64, wanted func(string) bool, enter func(row)) error {
-	for _, f := range faults {
-		if f.before != nil && f.queues <= n.queues && wanted(f.name) {
-			if e, err := p.change(ctx, f.before); err != nil || failure(1, e) != nil {
-				return errors.Join(err, failure(1, e))
-			}
-		}
-	}
+	var log string
 	d, err := p.startDaemons(ctx)
 	var rows []row
 	for _, f := range faults {
 		if err != nil || f.queues > n.queues || !wanted(f.name) {
 			continue
 		}
-		var r row
-		r, err = p.befall(ctx, f, scale)
-		rows = append(rows, r)
+		if f.before != nil {
+			more, stopped := d.stop(ctx)
+			log, d = log+more, daemons{}
+			e, failed := p.change(ctx, f.before)
+			if err = errors.Join(stopped, failed, failure(1, e)); err == nil {
+				d, err = p.startDaemons(ctx)
+			}
+		}
+		if err == nil {
+			var r row
+			r, err = p.befall(ctx, f, scale)
+			rows = append(rows, r)
+		}
 	}
-	log, stopped := d.stop(ctx)
+	more, stopped := d.stop(ctx)
+	log += more
 	for _, r := range rows {
 		f := faults[slices.IndexFunc(faults, func(f fault) bool { return f.name == r.Program })]
 		for _, said := range f.said {
