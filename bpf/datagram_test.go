@@ -245,6 +245,34 @@ func TestDatagramsOfVLAN(t *testing.T) {
 	}
 }
 
+// TestFramesOfVLAN: with a VLAN, only frames of that one are FUNet's, and are judged behind the tag as they are without.
+func TestFramesOfVLAN(t *testing.T) {
+	n := load(t, Load{Queues: 1, VLAN: 5}, 0)
+	other, priority, none := tagged(makeFrame(200)), tagged(makeFrame(200)), tagged(makeFrame(200))
+	other[15], priority[14], none[15] = 6, 0xe0, 0
+	for name, c := range map[string]struct {
+		frame []byte
+		want  Counters
+	}{
+		"its tag":              {tagged(makeFrame(200)), redirected},
+		"its tag and priority": {priority, redirected},
+		"the shortest":         {tagged(makeFrame(FrameMin)), redirected},
+		"no tag":               {makeFrame(200), pass},
+		"another tag":          {other, pass},
+		"a priority only":      {none, pass},
+		"its tag twice":        {tagged(tagged(makeFrame(200))), pass},
+		"IPv4":                 {tagged(makeFrame(200, etherType(0x0800))), pass},
+		"too short":            {tagged(makeFrame(FrameMin - 1)), short},
+		"another version":      {tagged(makeFrame(200, version(1))), badVersion},
+		"longer than it is":    {tagged(makeFrame(200, length(187))), badLength},
+		"a foreign group":      {tagged(makeFrame(200, gid(foreignGroup))), foreign},
+	} {
+		if err := run(n, c.frame, c.want, nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestDatagramsWithoutUDP: a program that was not loaded for datagrams leaves them to the kernel.
 func TestDatagramsWithoutUDP(t *testing.T) {
 	n := loadNIC(t, 1, 0)

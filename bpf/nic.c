@@ -16,7 +16,7 @@
 /* The UDP port of FUNet's datagrams; 0: frames have an EtherType of their own instead. */
 const volatile __u16 funet_udp_port;
 
-/* The VLAN that datagrams are tagged with; 0: they are not, or with a priority only. */
+/* The VLAN that frames are tagged with, or datagrams; 0: they are not, datagrams perhaps with a priority only. */
 const volatile __u16 funet_vlan;
 
 /* Nonzero: the group is active on this host. Written by the card, read here for each frame. */
@@ -164,6 +164,22 @@ static __always_inline int datagram(void *data, void *end, __u64 frame_len, stru
 	return 1;
 }
 
+/* Finds FUNet's header behind a tag of the own VLAN. Of a tag the kernel was told by the driver, and that
+ * is not in the frame, nothing is known here.
+ */
+static __always_inline int tagged(void *data, void *end, __u64 frame_len, struct found *found)
+{
+	const struct funet_header *ethernet = data;
+	const struct funet_vlan_tag *tag = data + FUNET_ETHERNET_LEN;
+
+	if ((void *)(tag + 1) > end || ethernet->ethertype != funet_be16(FUNET_ETHERTYPE_VLAN) ||
+	    (funet_be16(tag->tci) & 0xfff) != funet_vlan || tag->ethertype != funet_be16(FUNET_ETHERTYPE))
+		return 0;
+	found->header = data + sizeof(*tag);
+	found->len = frame_len - sizeof(*tag);
+	return 1;
+}
+
 /* What becomes of a frame that is at least its first buffer long. In a frame of several buffers data
  * and data_end bound the first, and that must hold the header: drivers put far more into it.
  */
@@ -175,6 +191,9 @@ static __always_inline int judge(struct xdp_md *ctx, __u64 frame_len)
 
 	if (funet_udp_port) {
 		if (!datagram(data, end, frame_len, &found))
+			return count(FUNET_COUNT_PASS, XDP_PASS);
+	} else if (funet_vlan) {
+		if (!tagged(data, end, frame_len, &found))
 			return count(FUNET_COUNT_PASS, XDP_PASS);
 	} else if (data + FUNET_ETHERNET_LEN > end || found.header->ethertype != funet_be16(FUNET_ETHERTYPE)) {
 		return count(FUNET_COUNT_PASS, XDP_PASS);

@@ -61,8 +61,8 @@ type Load struct {
 	// UDPPort, if it is not 0, makes the program one for UDP datagrams to that port, over IPv4 and
 	// IPv6, for the addresses of [NIC.SetAddresses]; frames with FUNet's own EtherType pass then.
 	UDPPort uint16
-	// VLAN is the number that datagrams are tagged with, up to [MaxVLAN]; 0: they have no tag, or
-	// one that only says a priority. Others pass.
+	// VLAN is the number that frames or datagrams are tagged with, up to [MaxVLAN]; 0: they have no tag, or
+	// datagrams one that only says a priority. Others pass.
 	VLAN uint16
 }
 

@@ -109,6 +109,13 @@
 //		err = s.WakeRx()
 //	}
 //
+// # Which queue
+//
+// The NIC chooses the queue that a frame arrives on, by a hash of its addresses and ports where it knows the protocol (RSS).
+// Where the driver has ntuple filters, Steer brings those of an EtherType or of a UDP port to one queue.
+// Such a rule is the NIC's and outlives its process: Close removes it, and the next Steer finds what was left. A
+// frame leaves on the queue of the socket that sends it.
+//
 // # What veth does
 //
 // Copy mode only, and every send needs a Kick, in which the receiver's program and

@@ -76,8 +76,11 @@ type Config struct {
 	Bind      xdp.BindMode
 	HugePages bool
 	Jumbo     bool
+	// VLAN is the number of the VLAN that frames on the interfaces are tagged with, 1 to 4094; 0: none. It does not go with datagrams.
+	VLAN uint16
 
-	CPU     int // that the card's thread is pinned to; negative: none
+	Queue   *int // that frames leave on, and are steered to where the NIC can (afxdp.Config); nil: all
+	CPU     int  // that the card's thread is pinned to; negative: none
 	Polling Polling
 	// Profile limits the card; nil: native. It must not model time.
 	Profile *hwprofiles.Profile

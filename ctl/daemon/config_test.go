@@ -26,6 +26,8 @@ xdp: native
 bind: zero-copy
 huge_pages: true
 jumbo: true
+vlan: 4094
+queue: 5
 cpu: 2
 polling: sleep
 slots: 64
@@ -43,9 +45,9 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	encap := cluster.UDP
+	encap, queue := cluster.UDP, 5
 	want := Config{Socket: "/tmp/x.sock", Encap: &encap, Port: 4000, Card: 3, Interfaces: []string{"eth1", "eth2"}, Attach: xdp.AttachNative, Bind: xdp.BindZeroCopy,
-		HugePages: true, Jumbo: true, CPU: 2, Polling: Sleep, Slots: 64, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
+		HugePages: true, Jumbo: true, VLAN: 4094, Queue: &queue, CPU: 2, Polling: Sleep, Slots: 64, PeerTimeout: 2 * time.Second, ConnectTimeout: 4 * time.Second,
 		Drain: 500 * time.Millisecond, Metrics: "127.0.0.1:9464", Administrators: Who{Users: []uint32{0, 7}, Groups: []uint32{9}}, NotRoot: true,
 		Subordinates: "/tmp/subuid", MostMemory: 2 << 30,
 		Rules: []Rule{{Who: Who{Users: []uint32{1001}}, GIDs: []Range{{First: 1, Last: 100}, {First: 200, Last: 200}}, Contexts: 16, Jobs: 8, Connections: 32, Bytes: 1 << 30,
@@ -100,7 +102,10 @@ func TestParseRefuses(t *testing.T) {
 		"drain: 5":                         "want a time such as",
 		"drain: -5s":                       "want a time such as",
 		"slots: 1":                         "from 2 to 65536",
+		"vlan: 0":                          "1 to 4094",
+		"vlan: 4095":                       "1 to 4094",
 		"jumbo: maybe":                     "want true or false",
+		"queue: -1":                        "from 0 to 4095",
 		"interfaces: eth0":                 "want a list",
 		"interfaces: []":                   "want a list",
 		"socket: \"\"":                     "leave the key out",

@@ -85,11 +85,16 @@ func TestDashboardAsksForWhatThereIs(t *testing.T) {
 			for _, m := range found {
 				queries++
 				f := families[m[2]]
+				for _, part := range []string{"_bucket", "_sum", "_count"} { // of a histogram
+					if h := families[strings.TrimSuffix(m[2], part)]; f == nil && h.GetType().String() == "HISTOGRAM" {
+						f = h
+					}
+				}
 				if f == nil {
 					t.Errorf("panel %q: there is no metric %s", p.Title, m[2])
 					continue
 				}
-				if counted, rated := f.GetType().String() == "COUNTER", m[1] == "rate(" || m[1] == "increase("; counted != rated {
+				if counted, rated := f.GetType().String() == "COUNTER" || f.GetType().String() == "HISTOGRAM", m[1] == "rate(" || m[1] == "increase("; counted != rated {
 					t.Errorf("panel %q: %s is a %v", p.Title, q.Expr, f.GetType())
 				}
 				for _, l := range label.FindAllStringSubmatch(m[3], -1) {

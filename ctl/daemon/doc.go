@@ -47,6 +47,8 @@
 //	bind: auto                  # auto, copy, zero-copy
 //	huge_pages: false
 //	jumbo: false                # on all hosts or none
+//	vlan: 5                     # that frames are tagged with; none. On an interface such as eth0.5 the kernel does that
+//	queue: 1                    # the one that frames leave on, and are steered to where the NIC can; default: all
 //	cpu: 3                      # processor of the card's thread; default: none in particular
 //	memory: auto                # auto, immutable, watched; see memory.go
 //	polling: adaptive           # adaptive, spin, sleep

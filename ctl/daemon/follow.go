@@ -319,6 +319,9 @@ func (f *follower) look(l *link) (changed bool) {
 // judge says how an interface is, and why it is not up.
 func (l *link) judge(s *seen, err error) (LinkState, string) {
 	needed := arctic.MinMTU
+	if l.config.VLAN != 0 {
+		needed += afxdp.TagSize
+	}
 	if l.config.UDP != nil {
 		needed += encap.Overhead(l.config.UDP.Local)
 	}

@@ -253,6 +253,24 @@ func TestInterfaceMTU(t *testing.T) {
 	pingPong(t, nodes, 20)
 }
 
+// Rule: daemons tag their frames with the VLAN of their configuration, also after their interfaces were opened anew, and
+// their MTU counts without the tag.
+func TestDaemonsInAVLAN(t *testing.T) {
+	b := newBed(t)
+	five := func(c *daemon.Config) { c.VLAN = 5 }
+	daemons := []*running{b.start(0, five), b.start(1, five)}
+	_, nodes := group(t, daemons, 0, 1)
+	pingPong(t, nodes, 50)
+	for _, mtu := range []int{1400, arctic.MinMTU + 4} {
+		before := linkOf(t, daemons[0]).Reopened
+		b.change(0, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, mtu) })
+		until(t, "it is opened anew", func() bool { return linkOf(t, daemons[0]).Reopened > before })
+		pingPong(t, nodes, 20)
+	}
+	b.change(0, labInterface, func(l netlink.Link) error { return netlink.LinkSetMTU(l, arctic.MinMTU+3) })
+	awaitLink(t, daemons[0], daemon.LinkMTU)
+}
+
 // Rule: while an interface is down, or has no carrier, jobs live as long as their peers' time-outs allow; what
 // was sent meanwhile arrives, once.
 func TestInterfaceDown(t *testing.T) {

@@ -3,9 +3,13 @@ package daemon_test
 // This file tests how daemons find and ask each other (hello.go), with real frames between namespaces.
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -302,4 +306,37 @@ func TestDiscoveryRefused(t *testing.T) {
 	if err := (daemon.Config{Discover: "lab", Card: 65535, Interfaces: []string{"x", "y"}}).Check(); err != nil {
 		t.Error(err)
 	}
+}
+
+// Rule: metrics count peers and those that are silent, and have the round trips of all of them together, however many
+// there are.
+func TestHelloMetrics(t *testing.T) {
+	b := newBed(t)
+	metrics := filepath.Join(b.dir, "metrics.sock")
+	d := b.start(0, func(c *daemon.Config) { c.Metrics = "unix:" + metrics })
+	other := b.start(1, nil)
+	knows(t, d, 1)
+	client := http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", metrics)
+	}}}
+	defer client.CloseIdleConnections()
+	says := func(lines ...string) bool {
+		t.Helper()
+		time.Sleep(100 * time.Millisecond) // who asks without a pause is turned away
+		r, err := client.Get("http://funid/metrics")
+		if err != nil {
+			return false // the next time, or in the end the test has waited in vain
+		}
+		defer r.Body.Close()
+		text, err := io.ReadAll(r.Body)
+		return err == nil && !slices.ContainsFunc(lines, func(l string) bool { return !strings.Contains(string(text), l) })
+	}
+	until(t, "the metrics have the peer", func() bool {
+		return says("\nfunid_peers 1\n", "\nfunid_peers_silent 0\n", "\nfunid_hello_round_trip_seconds_bucket{le=\"+Inf\"} ", "\nfunid_hello_answers_total ")
+	})
+	if says("\nfunid_hello_round_trip_seconds_count 0\n") {
+		t.Error("no round trip is counted")
+	}
+	other.stop(t)
+	until(t, "it is silent", func() bool { return says("\nfunid_peers_silent 1\n") && !says("\nfunid_hello_unanswered_total 0\n") })
 }

@@ -108,7 +108,7 @@ func openLinks(c *Config) (links []*link, err error) {
 	}()
 	for i, name := range c.Interfaces {
 		// There may be more queues when it is opened again.
-		load := bpf.Load{Queues: bpf.MaxQueues, Frags: c.Jumbo}
+		load := bpf.Load{Queues: bpf.MaxQueues, Frags: c.Jumbo, VLAN: c.VLAN}
 		udp := c.datagrams(c.Peers, i)
 		if udp != nil {
 			load.UDPPort = udp.Port
@@ -118,7 +118,7 @@ func openLinks(c *Config) (links []*link, err error) {
 			return links, fmt.Errorf("opening interface %s: %w", name, err)
 		}
 		l := &link{at: i, configured: name, nic: nic, config: afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, NIC: nic, Socket: c.MakeSocket, UDP: udp}}
+			HugePages: c.HugePages, BusyPoll: xdp.BusyPoll{}, Jumbo: c.Jumbo, VLAN: c.VLAN, Queue: c.Queue, NIC: nic, Socket: c.MakeSocket, UDP: udp}}
 		links = append(links, l)
 		l.reset.before(name)
 		if l.port, err = afxdp.Open(l.config); err != nil {

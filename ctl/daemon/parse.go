@@ -20,6 +20,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/hwprofiles/yamldepth"
@@ -161,6 +162,15 @@ func (t text) config(top ast.Node) (c Config, peers string, err error) {
 		{"bind", choice(t, &c.Bind, xdp.BindAuto, xdp.BindCopy, xdp.BindZeroCopy)},
 		{"huge_pages", t.truth(&c.HugePages)},
 		{"jumbo", t.truth(&c.Jumbo)},
+		{"vlan", func(n ast.Node) error {
+			v, err := t.number(n, 1, bpf.MaxVLAN)
+			c.VLAN = uint16(v)
+			return err
+		}},
+		{"queue", func(n ast.Node) error {
+			c.Queue = new(int)
+			return t.count(c.Queue, 0, bpf.MaxQueues-1)(n)
+		}},
 		{"cpu", t.count(&c.CPU, 0, 1<<12)},
 		{"profile", func(n ast.Node) error {
 			s, err := t.line(n)

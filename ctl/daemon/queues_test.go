@@ -13,11 +13,11 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
-	"github.com/vishvananda/netlink"
-
+	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/xdp"
+	"github.com/vishvananda/netlink"
 )
 
 // Rule: status, log and metrics tell which queues are proven: by frames that came through them, and by peers'
@@ -63,6 +63,33 @@ func TestQueuesAreProven(t *testing.T) {
 		if !strings.Contains(string(text), line+"\n") {
 			t.Errorf("the metrics have no line %s", line)
 		}
+	}
+}
+
+// Rule: a daemon all of whose frames leave and arrive on another queue than the first works, in both forms in which frames
+// travel; the status says on which they are, and that the driver does not steer.
+func TestAnotherQueue(t *testing.T) {
+	for _, form := range cluster.Encaps {
+		t.Run(form.String(), func(t *testing.T) {
+			b := newBedOf(t, lab.Options{Hosts: 2, Queues: 3})
+			queue := 2
+			var daemons []*running
+			for host := range 2 {
+				daemons = append(daemons, b.start(host, func(c *daemon.Config) {
+					c.Attach, c.Encap, c.Queue = xdp.AttachNative, &form, &queue
+				}))
+			}
+			_, nodes := group(t, daemons, 0, 1)
+			pingPong(t, nodes, 500)
+			for _, d := range daemons {
+				until(t, "queue 2 is proven", func() bool {
+					return linkOf(t, d).QueuesWhy == "frames came on queue 2; none were steered to 0 to 1; peers got what left on 2; nothing was sent on 0 to 1"
+				})
+				if s := linkOf(t, d); !strings.Contains(s.XDPWhy, "frames leave on queue 2 and arrive on any: steer ") {
+					t.Errorf("%+v", s)
+				}
+			}
+		})
 	}
 }
 

@@ -25,7 +25,7 @@ import (
 
 // labOptions returns the lab that the flags ask for.
 func (f *nodeFlags) labOptions() lab.Options {
-	return lab.Options{Hosts: f.lab, Topology: lab.Topology(f.topology), IPv6: f.ipv6, MTU: f.mtu, Steer: f.steer}
+	return lab.Options{Hosts: f.lab, Topology: lab.Topology(f.topology), IPv6: f.ipv6, MTU: f.mtu, Steer: f.steer, Queues: f.queues}
 }
 
 // measureMode replaces --xdp auto by the mode that is faster on the lab.
@@ -167,10 +167,13 @@ func (f *nodeFlags) command(l *lab.Lab, h lab.Host, self, program string, args [
 	for _, o := range []struct {
 		flag string
 		v    int
-	}{{"--gid", f.gid}, {"--rx-ring", rxRing}, {"--fill-frames", fillFrames}} {
+	}{{"--gid", f.gid}, {"--vlan", f.vlan}, {"--rx-ring", rxRing}, {"--fill-frames", fillFrames}} {
 		if o.v != 0 { // which stands for what the node chooses
 			all = append(all, o.flag, fmt.Sprint(o.v))
 		}
+	}
+	if q := f.chosenQueue(); q != nil {
+		all = append(all, "--queue", fmt.Sprint(*q))
 	}
 	if f.alone {
 		all = append(all, "--alone")

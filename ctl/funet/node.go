@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/lab"
@@ -39,6 +40,7 @@ type nodeFlags struct {
 	ipv6     bool
 	mtu      int
 	steer    bool
+	queues   int
 	apart    bool // on a lab of more hosts than processors, host 0 has one to itself
 	alone    bool // node 0 makes do without the other nodes
 
@@ -56,8 +58,10 @@ type nodeFlags struct {
 	slots      int
 	hugePages  bool
 	jumbo      bool
+	vlan       int
 	rxRing     int
 	fillFrames int
+	queue      int
 	// provoke gives the nodes of a lab rings that run full or empty.
 	provoke bool
 	wait    time.Duration
@@ -77,6 +81,7 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	p.BoolVar(&f.ipv6, "ipv6", false, "on a lab with --topology router: IPv6 addresses")
 	p.IntVar(&f.mtu, "mtu", 1500, fmt.Sprintf("of the lab's links, in bytes, from %d", arctic.MinMTU))
 	p.BoolVar(&f.steer, "steer", false, "on a lab: receive each host's frames on its own processor (RPS), not on the sender's")
+	p.IntVar(&f.queues, "queues", 1, fmt.Sprintf("of each interface of the lab, up to %d", lab.MaxQueues))
 	p.StringVar(&f.card, "card", "auto", "daemon: a funid's; embedded: of this process, which takes root; auto: a daemon's where funet run says which")
 	p.StringVar(&f.socket, "socket", "", "of the daemon (default: $FUNET_SOCKET, or "+attach.DefaultSocket+")")
 	p.StringSliceVar(&f.ifaces, "iface", nil, "on a real host: interface to use, or several with commas")
@@ -89,8 +94,10 @@ func (f *nodeFlags) register(c *cobra.Command) {
 	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the polling thread to (default: none; on a lab one each if there are enough)")
 	p.IntVar(&f.slots, "slots", defaultSlots, "size of each queue in slots, a power of two from 2 to 65536")
 	p.BoolVar(&f.jumbo, "jumbo", false, "frames as long as the MTU allows, not up to 3836 bytes (multi-buffer AF_XDP, Linux 6.6); on all nodes or none: long frames never arrive at a node without")
+	p.IntVar(&f.vlan, "vlan", 0, "tag frames with this VLAN, 1 to 4094; on all nodes (default: none)")
 	p.IntVar(&f.rxRing, "rx-ring", 0, "slots of the kernel's receive ring, a power of two up to 2048 (default 2048, more with --jumbo)")
 	p.IntVar(&f.fillFrames, "fill-frames", 0, "frames that the kernel may receive into, up to 512 (default 512, more with --jumbo)")
+	p.IntVar(&f.queue, "queue", -1, "the one queue of each interface that frames leave on, and are steered to where the NIC can (default: they leave on all)")
 	p.BoolVar(&f.hugePages, "huge-pages", false, "keep frames on 2 MiB pages")
 	p.DurationVar(&f.wait, "wait", defaultWait, "how long to wait for the other nodes to start")
 	p.StringVar(&f.profile, "profile", nativeProfile, "hardware to be as slow as: a profile's name, or a file with a / or .yaml in its name; on all nodes the same")
@@ -155,10 +162,14 @@ func (f *nodeFlags) checkNumbers() error {
 		return fmt.Errorf("--gid %d: %w; use 1 to %d (0 is the system group)", f.gid, card.ErrGID, cluster.MaxGID)
 	case f.slots < 2 || f.slots > 1<<16 || f.slots&(f.slots-1) != 0:
 		return fmt.Errorf("--slots %d: use a power of two from 2 to 65536", f.slots)
+	case f.vlan < 0 || f.vlan > bpf.MaxVLAN || zero("vlan", f.vlan):
+		return fmt.Errorf("--vlan %d: use 1 to %d", f.vlan, bpf.MaxVLAN)
 	case f.rxRing < 0 || f.rxRing > 2048 || f.rxRing&(f.rxRing-1) != 0 || zero("rx-ring", f.rxRing):
 		return fmt.Errorf("--rx-ring %d: use a power of two up to 2048", f.rxRing)
 	case f.fillFrames < 0 || f.fillFrames > 512 || zero("fill-frames", f.fillFrames):
 		return fmt.Errorf("--fill-frames %d: use 1 to 512", f.fillFrames)
+	case f.chosenQueue() != nil && f.queue < 0:
+		return fmt.Errorf("--queue %d: use the number of a queue, from 0, or leave it out", f.queue)
 	case f.cpu < -1:
 		return fmt.Errorf("--cpu %d: use the number of a processor, from 0", f.cpu)
 	case f.cpu >= 0:
@@ -167,13 +178,22 @@ func (f *nodeFlags) checkNumbers() error {
 	return nil
 }
 
+// chosenQueue is what --queue says, nil if it is not there.
+func (f *nodeFlags) chosenQueue() *int {
+	if f.given == nil || !f.given("queue") {
+		return nil
+	}
+	return &f.queue
+}
+
 // checkLab refuses a lab that FUNet could not run on, before it is made, and flags of a lab where there
 // is none.
 func (f *nodeFlags) checkLab() error {
 	if f.lab != 0 {
-		return cmp.Or(inRange("--lab", f.lab, lab.MinHosts, lab.MaxHosts), inRange("--mtu", f.mtu, arctic.MinMTU, lab.MaxMTU))
+		return cmp.Or(inRange("--lab", f.lab, lab.MinHosts, lab.MaxHosts), inRange("--mtu", f.mtu, arctic.MinMTU, lab.MaxMTU),
+			inRange("--queues", max(f.queues, 1), 1, lab.MaxQueues))
 	}
-	for _, flag := range []string{"topology", "ipv6", "mtu", "steer"} {
+	for _, flag := range []string{"topology", "ipv6", "mtu", "steer", "queues"} {
 		if f.given != nil && f.given(flag) {
 			return fmt.Errorf("--%s is that of a lab; add --lab N, or leave it out", flag)
 		}
@@ -310,7 +330,7 @@ func (f *nodeFlags) open(ctx context.Context) (*node, error) {
 	cfg := card.Config{
 		Interfaces: f.ifaces, GID: uint16(gid), Token: file.Token, Node: uint16(f.node), Slots: f.slots,
 		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.cpu,
-		Jumbo: f.jumbo, RxRing: f.rxRing, FillFrames: f.fillFrames, Profile: f.machine,
+		Jumbo: f.jumbo, VLAN: uint16(f.vlan), RxRing: f.rxRing, FillFrames: f.fillFrames, Queue: f.chosenQueue(), Profile: f.machine,
 		Tune: func(c *engine.Config) { c.ConnectTimeout = f.wait }, Context: ctx,
 		Tell: func(line string) { fmt.Fprintln(os.Stderr, "funet: "+line) },
 	}

@@ -21,6 +21,8 @@ func TestRefusedBeforeALab(t *testing.T) {
 		"pingpong --lab 2 --gid 0":                                      "--gid 0",
 		"pingpong --lab 2 --slots 0":                                    "--slots 0: use a power of two",
 		"pingpong --lab 2 --slots 3":                                    "--slots 3: use a power of two",
+		"pingpong --lab 2 --vlan 4095":                                  "--vlan 4095: use 1 to 4094",
+		"pingpong --lab 2 --vlan 0":                                     "--vlan 0: use 1 to 4094",
 		"pingpong --lab 2 --rx-ring 0":                                  "--rx-ring 0",
 		"pingpong --lab 2 --fill-frames 0":                              "--fill-frames 0: use 1 to 512",
 		"pingpong --lab 2 --cpu -5":                                     "--cpu -5",

@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/usage"
@@ -48,7 +49,7 @@ type flags struct {
 
 	socket, peers, polling, metrics string
 	logFormat, logLevel             string
-	card, cpu                       int
+	card, cpu, vlan                 int
 	ifaces                          []string
 }
 
@@ -88,6 +89,7 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 	p.StringVar(&f.metrics, "metrics", "", "where to serve metrics: loopback address with port, or unix: and a path")
 	p.StringVar(&f.logFormat, "log-format", "", "text or json (default text, with the time if it is not for journald)")
 	p.StringVar(&f.logLevel, "log-level", "", "least level of lines: debug, info, warn or error (default info)")
+	p.IntVar(&f.vlan, "vlan", 0, "tag frames with this VLAN, 1 to 4094; on all hosts (default: none)")
 	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the card's thread to")
 	return c
 }
@@ -205,6 +207,12 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 		if cfg.LogLevel, err = daemon.ParseLogLevel(f.logLevel); err != nil {
 			return cfg, fmt.Errorf("--%w", err)
 		}
+	}
+	if c.Flags().Changed("vlan") {
+		if f.vlan < 1 || f.vlan > bpf.MaxVLAN {
+			return cfg, fmt.Errorf("--vlan %d: use 1 to %d, or leave it out", f.vlan, bpf.MaxVLAN)
+		}
+		cfg.VLAN = uint16(f.vlan)
 	}
 	if c.Flags().Changed("cpu") {
 		if f.cpu < 0 {

@@ -18,7 +18,7 @@ import (
 const (
 	// A TCP rate is the best of some streams of this length: what else the machine does only slows
 	// them down.
-	manyStreams = 3
+	manyStreams = 5
 	streamTime  = time.Second
 	// manyPings is how many there are, one after the other, pingEvery apart.
 	manyPings = 100

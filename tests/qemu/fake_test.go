@@ -31,6 +31,7 @@ const (
 	hangs         = "hangs"   // a program never ends
 	garbage       = "garbage" // the guest says nonsense
 	kvmOnly       = "kvm"     // it fails with kvm
+	refuses       = "refuses" // a driver lets its rings not be changed
 )
 
 // fakeName is what the fake is called in the cache.
@@ -163,6 +164,16 @@ func (p *fakeProcess) run(args []string, wrong string) (e guest.Ended) {
 		e.Stdout = `{"jobs": [{"attached": 1}]}`
 	case args[0] == "funid":
 		<-p.stop
+		e.Stderr = "interface eth0 is down; its ring sizes, its number of receive queues was 1 and is 2, it has MTU 1000, it is gone; ended the jobs that need it: 1; it is opened again\n"
+	case args[0] == guest.Program && args[1] == "rings" && wrong == refuses:
+		return guest.Ended{Code: 1, Stderr: "guest: operation not supported\n"}
+	case args[0] == guest.Program && slices.Contains([]string{"mtu", "reload", "unload"}, args[1]):
+		if err := os.WriteFile(faultFile(), []byte("host "+guest.Address(1).String()+": interface eth0 has MTU 1000"), 0o644); err != nil {
+			return guest.Ended{Code: 2, Stderr: err.Error()}
+		}
+		if args[1] == "mtu" && args[3] == "1500" {
+			e.Error = errorText(os.Remove(faultFile()))
+		}
 	case args[0] == sshdProgram:
 		e.Code = 128 + <-p.stop
 	case args[0] == guest.Program && args[1] == "ping":
@@ -175,13 +186,26 @@ func (p *fakeProcess) run(args []string, wrong string) (e guest.Ended) {
 	return e
 }
 
-// job is `funet run` until it is interrupted, or the other guest is gone: then the rig has one child.
+// faultFile is where a guest says to the other's job what has happened to the NIC.
+func faultFile() string { return filepath.Join(filepath.Dir(os.Args[0]), "fault") }
+
+func errorText(err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// job is `funet run` until it is interrupted, something happens to the NIC, or the other guest is gone: then the rig has one child.
 func (p *fakeProcess) job() guest.Ended {
 	for {
 		select {
 		case s := <-p.stop:
 			return guest.Ended{Code: 128 + s}
 		case <-time.After(10 * time.Millisecond):
+			if why, err := os.ReadFile(faultFile()); err == nil && len(why) > 0 && os.Remove(faultFile()) == nil {
+				return guest.Ended{Code: 1, Stderr: string(why) + "\n"}
+			}
 			if len(children(os.Getppid())) == 1 {
 				return guest.Ended{Code: 1, Stderr: "funet: host " + guest.Address(1).String() + " has died\n"}
 			}

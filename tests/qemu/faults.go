@@ -1,26 +1,54 @@
 package main
 
-// This file is what happens to a host while its daemon runs: the link goes down and comes back, the driver
-// goes and comes back, and the whole host is gone.
+// This file is what happens to a host while its daemon runs: the link goes down and comes back; rings, queues and
+// MTU change; the driver goes and comes back, from the device or from the kernel; and the whole host is gone.
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/tests/qemu/guest"
 )
 
-// The faults, as rows of the report.
-const (
-	linkBounce   = "link_bounce"   // down and up again, on host 1
-	driverReload = "driver_reload" // unbound and bound again, on host 1
-	guestKilled  = "guest_killed"  // host 1, in the middle of a job
-)
+// guestKilled is the last of the faults: host 1 ends in the middle of a job.
+const guestKilled = "guest_killed"
+
+// fault is something that happens to the NIC of host 1.
+type fault struct {
+	name string
+	// queues is how many the NIC must have at least.
+	queues int
+	// before, do and undo are arguments; the interface comes second. undo may be missing.
+	before, do, undo []string
+	// said is in the daemon's log afterwards.
+	said []string
+	// ends is what who runs a job hears, one of these, when the fault ends it; nil: it goes on, for as long as peers are
+	// waited for. Without the NIC there is no ssh either, and host 1 may be all that can be named.
+	ends []string
+}
+
+// jobsEnded is what funid says when a fault has ended a job.
+const jobsEnded = "ended the jobs that need it: 1"
+
+// gone is what ends a job without a NIC.
+var gone = []string{"is gone", guest.Address(1).String()}
+
+// faults are those of a NIC, in the order in which they happen.
+var faults = []fault{
+	{name: "link_bounce", do: []string{"down"}, undo: []string{"up"}, said: []string{"is down"}},
+	{name: "ring_change", do: []string{"rings", "128"}, said: []string{"ring sizes"}},
+	{name: "queue_change", queues: 2, before: []string{"channels", "1"}, do: []string{"channels", "2"}, said: []string{"number of receive queues was 1 and is 2"}},
+	{name: "mtu_change", do: []string{"mtu", "1000"}, undo: []string{"mtu", "1500"}, said: []string{"has MTU 1000", jobsEnded}, ends: []string{"has MTU 1000"}},
+	{name: "driver_reload", do: []string{"reload"}, said: []string{"is gone", jobsEnded, "is opened again"}, ends: gone},
+	{name: "driver_unload", do: []string{"unload"}, said: []string{"is gone", jobsEnded, "is opened again"}, ends: gone},
+}
 
 const (
 	// recovery is how long ping-pong through the daemons may fail after a fault.
@@ -30,43 +58,106 @@ const (
 )
 
 // faultNames lists them.
-func faultNames() []string { return []string{linkBounce, driverReload, guestKilled} }
-
-// besideFaults runs ping-pong through daemons after the link, and then the driver, of host 1 went and
-// came back. The daemons run on.
-func (p pair) besideFaults(ctx context.Context, scale float64, enter func(row)) (d daemons, err error) {
-	if d, err = p.startDaemons(ctx); err != nil {
-		return d, err
+func faultNames() (names []string) {
+	for _, f := range faults {
+		names = append(names, f.name)
 	}
-	for _, fault := range []struct {
-		name string
-		args [][]string
-	}{
-		{linkBounce, [][]string{{"ip", "link", "set", p[1].hello.Interface, "down"}, {guest.Program, "up", p[1].hello.Interface}}},
-		{driverReload, [][]string{{guest.Program, "reload", p[1].hello.Interface}}},
-	} {
-		var failed error
-		for _, args := range fault.args {
-			e, err := p[1].run(ctx, measureDeadline, args...)
-			if err != nil {
-				return d, err
+	return append(names, guestKilled)
+}
+
+// besideFaults has the faults happen to a NIC while daemons run, and runs ping-pong through these after each.
+func (p pair) besideFaults(ctx context.Context, n nic, scale float64, wanted func(string) bool, enter func(row)) error {
+	for _, f := range faults {
+		if f.before != nil && f.queues <= n.queues && wanted(f.name) {
+			if e, err := p.change(ctx, f.before); err != nil || failure(1, e) != nil {
+				return errors.Join(err, failure(1, e))
 			}
-			failed = errors.Join(failed, failure(1, e))
 		}
-		r := row{Program: fault.name}
-		if failed != nil {
-			r.judge(failed)
-		} else if r, err = p.recovered(ctx, fault.name, scale); err != nil {
-			return d, err
+	}
+	d, err := p.startDaemons(ctx)
+	var rows []row
+	for _, f := range faults {
+		if err != nil || f.queues > n.queues || !wanted(f.name) {
+			continue
+		}
+		var r row
+		r, err = p.befall(ctx, f, scale)
+		rows = append(rows, r)
+	}
+	log, stopped := d.stop(ctx)
+	for _, r := range rows {
+		f := faults[slices.IndexFunc(faults, func(f fault) bool { return f.name == r.Program })]
+		for _, said := range f.said {
+			if r.Passed && !r.Refused && !strings.Contains(log, said) {
+				r.judge(fmt.Errorf("funid's log does not say %q", said))
+			}
 		}
 		enter(r)
 	}
-	return d, nil
+	return errors.Join(err, stopped)
 }
 
-// recovered runs ping-pong through the daemons until it passes, and says how long that took.
-func (p pair) recovered(ctx context.Context, name string, scale float64) (r row, err error) {
-	for begin := time.Now(); ; {
+// change changes the NIC of host 1.
+func (p pair) change(ctx context.Context, args []string) (guest.Ended, error) {
+	return p[1].run(ctx, measureDeadline, slices.Concat([]string{guest.Program, args[0], p[1].hello.Interface}, args[1:])...)
+}
+
+// befall has a fault happen, in the middle of a job if it ends jobs, and runs ping-pong until it passes.
+func (p pair) befall(ctx context.Context, f fault, scale float64) (r row, err error) {
+	r.Program = f.name
+	var job *running
+	if f.ends != nil {
+		if job, err = p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", fmt.Sprint(endless))...); err != nil {
+			return r, err
+		}
+		switch runs, err := p.jobRuns(ctx, job); {
+		case err != nil:
+			return r, err
+		case !runs:
+			r.judge(errors.New("the job does not run"))
+			return r, nil
+		}
+	}
+	e, err := p.change(ctx, f.do)
+	if err != nil {
+		return r, err
+	}
+	begin := time.Now()
+	refused := failure(1, e)
+	r.Refused = refused != nil
+	if job != nil {
+		if refused != nil {
+			err = job.signal(syscall.SIGINT)
+		}
+		job.timeout = programDeadline
+		e, ended := job.wait(ctx)
+		if err := errors.Join(err, ended); err != nil {
+			return r, err
+		}
+		heard := func(reason string) bool { return strings.Contains(e.Stderr, reason) }
+		if refused == nil && (e.Code == 0 || !slices.ContainsFunc(f.ends, heard)) {
+			r.judge(fmt.Errorf("who runs the job hears none of %q: %w", f.ends, orNil(failure(0, e))))
+			return r, nil
+		}
+	}
+	if refused != nil {
+		r.judge()
+		r.Error = "refused: " + refused.Error()
+		return r, nil
+	}
+	if f.undo != nil {
+		e, err := p.change(ctx, f.undo)
+		if err := errors.Join(err, failure(1, e)); err != nil {
+			return r, err
+		}
+		begin = time.Now()
+	}
+	return p.recovered(ctx, f.name, begin, scale)
+}
+
+// recovered runs ping-pong through the daemons until it passes, and says how long that took from begin on.
+func (p pair) recovered(ctx context.Context, name string, begin time.Time, scale float64) (r row, err error) {
+	for {
 		r, err = p.attached(ctx, scale)
 		r.Program, r.Seconds = name, time.Since(begin).Seconds()
 		if err != nil || r.Passed || time.Since(begin) > recovery {
@@ -79,6 +170,9 @@ func (p pair) recovered(ctx context.Context, name string, scale float64) (r row,
 // pair is of no use afterwards.
 func (p pair) killed(ctx context.Context) (r row, err error) {
 	r.Program = guestKilled
+	if _, err := p.startDaemons(ctx); err != nil {
+		return r, err
+	}
 	job, err := p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", fmt.Sprint(endless))...)
 	if err != nil {
 		return r, err

@@ -267,7 +267,7 @@ func (o *options) run(ctx context.Context) (r *report, err error) {
 			log("%s on %s", n.Name, one.release)
 			c := o.try(ctx, e, images(one.folder, n), n, one.release, log)
 			if o.CI && ctx.Err() == nil && !c.passed() {
-				first := c.faults()
+				first := c.failures()
 				log("%s on %s is tried once more, because of: %s", n.Name, one.release, strings.Join(first, "; "))
 				c = o.try(ctx, e, images(one.folder, n), n, one.release, log)
 				c.First = first
@@ -418,12 +418,15 @@ func (o *options) all(ctx context.Context, p pair, n nic, c *configuration, log 
 	if !o.faults(wanted) {
 		return nil
 	}
-	if _, err := p.besideFaults(ctx, o.Scale, enter); err != nil {
+	if err := p.besideFaults(ctx, n, o.Scale, wanted, enter); err != nil {
 		return err
 	}
 	var err error
 	if c.Kmsg, c.LinkUps, err = p.complaints(ctx); err != nil {
 		return err
+	}
+	if !wanted(guestKilled) {
+		return nil
 	}
 	r, err := p.killed(ctx)
 	if err != nil {

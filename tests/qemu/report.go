@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/funet/funet/tests/qemu/guest"
@@ -55,7 +56,9 @@ type row struct {
 	MFLOPS   float64 `json:"mflop_per_s,omitempty"`
 	// Seconds is how long it took to go on after a fault, or to notice it.
 	Seconds float64 `json:"seconds,omitempty"`
-	Error   string  `json:"error,omitempty"`
+	// Refused is a fault that the driver does not let happen; Error says why.
+	Refused bool   `json:"refused,omitempty"`
+	Error   string `json:"error,omitempty"`
 }
 
 // mode takes the mode of a node's document.
@@ -99,11 +102,22 @@ type beside struct {
 // leastIdle is what TCP is to keep beside an idle funid.
 const leastIdle = 0.8
 
+// least is leastIdle of the rate without daemons, or of that beside an XDP program that does nothing, where that is less:
+// the driver's XDP mode costs that much, whoever uses it.
+func (b *beside) least() float64 {
+	if b.Bare == nil {
+		return leastIdle
+	}
+	return leastIdle * min(1, b.BareRatio)
+}
+
 // figure is a program's, short.
 func (r *row) figure() string {
 	switch {
 	case !r.Passed:
 		return "FAILED"
+	case r.Refused:
+		return "refused"
 	case r.Seconds > 0:
 		return fmt.Sprintf("%.0f s", r.Seconds)
 	case r.P50 > 0:
@@ -154,11 +168,11 @@ func (c *configuration) find(name string) *row {
 
 // passed reports whether everything that was tried did what it should.
 func (c *configuration) passed() bool {
-	return c.NotRun != "" || len(c.Rows) > 0 && len(c.faults()) == 0
+	return c.NotRun != "" || len(c.Rows) > 0 && len(c.failures()) == 0
 }
 
-// faults says what did not do what it should.
-func (c *configuration) faults() (all []string) {
+// failures says what did not do what it should.
+func (c *configuration) failures() (all []string) {
 	kernel := c.kernel()
 	add := func(bad bool, format string, args ...any) {
 		if bad {
@@ -178,7 +192,7 @@ func (c *configuration) faults() (all []string) {
 		return all // it went no further
 	}
 	add(b.Idle == nil || b.After == nil, ": TCP does not get through beside an idle funid, or after it")
-	add(!c.tcpUnjudged && b.IdleRatio < leastIdle, ": TCP keeps %.2f of its rate beside an idle funid, not %.1f (%.2f beside an XDP program that does nothing)", b.IdleRatio, leastIdle, b.BareRatio)
+	add(!c.tcpUnjudged && b.Idle != nil && b.IdleRatio < b.least(), ": TCP keeps %.2f of its rate beside an idle funid, not %.2f", b.IdleRatio, b.least())
 	add(!every(b.PingIdle), ": pings beside an idle funid: %s", pings(b.PingIdle))
 	add(!every(b.PingJob), ": pings beside a job: %s", pings(b.PingJob))
 	add(!every(b.PingStarts) && !b.resetSaid(), ": pings while funid starts and stops: %s, and its log does not say that the driver resets its link", pings(b.PingStarts))
@@ -232,12 +246,12 @@ const meanings = "`TCP bare`, `TCP idle` and `TCP job` are the rate of a TCP str
 func (r *report) writeMarkdown(out io.Writer) error {
 	lines, notes := r.table()
 	var b strings.Builder
-	for i, l := range lines {
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(l, " | "))
-		if i == 0 {
-			b.WriteString(strings.Repeat("|---", len(l)) + "|\n")
-		}
-	}
+	first := len(lines[0]) - len(besideColumns) - len(faultNames()) // of the faults, which have a table of their own
+	writePage(&b, lines, func(column int) bool { return column < first || column >= first+len(faultNames()) })
+	b.WriteString("\n")
+	writePage(&b, lines, func(column int) bool {
+		return column < configurationColumns || column >= first && column < first+len(faultNames())
+	})
 	fmt.Fprintf(&b, "\n%s, two guests of one processor and %d MB. %s", r.how(), guestMemory, meanings)
 	for i, n := range notes {
 		if i == 0 {
@@ -247,6 +261,23 @@ func (r *report) writeMarkdown(out io.Writer) error {
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// writePage writes some of the columns.
+func writePage(b *strings.Builder, lines [][]string, wanted func(column int) bool) {
+	for i, l := range lines {
+		columns := 0
+		for j, cell := range l {
+			if wanted(j) {
+				fmt.Fprintf(b, "| %s ", cell)
+				columns++
+			}
+		}
+		b.WriteString("|\n")
+		if i == 0 {
+			b.WriteString(strings.Repeat("|---", columns) + "|\n")
+		}
+	}
 }
 
 // writeTable prints the report for people, in a form that a page of Markdown takes as it is.
@@ -272,11 +303,14 @@ func (r *report) how() string {
 	return how
 }
 
+// configurationColumns are the first columns, and besideColumns the last: the kernel's own traffic (cells).
+const configurationColumns = 3
+
+var besideColumns = []string{"TCP bare", "TCP idle", "TCP job", "pings idle", "job", "start, stop"}
+
 // table is the lines of the table, the header first, and the notes below it.
 func (r *report) table() (lines [][]string, notes []string) {
-	header := append([]string{"NIC", "kernel", "mode"}, programNames()...)
-	header = append(header, "TCP bare", "TCP idle", "TCP job", "pings idle", "job", "start, stop")
-	lines = [][]string{header}
+	lines = [][]string{slices.Concat([]string{"NIC", "kernel", "mode"}, programNames(), besideColumns)}
 	for _, c := range r.Runs {
 		kernel := c.kernel()
 		line := []string{c.NIC, kernel, c.mode()}
@@ -299,9 +333,17 @@ func (c *configuration) notes() (all []string) {
 	if c.NotRun != "" {
 		return []string{fmt.Sprintf("%s, %s: not run: %s", c.NIC, kernel, c.NotRun)}
 	}
-	all = c.faults()
+	all = c.failures()
+	for _, r := range c.Rows {
+		if r.Passed && r.Refused {
+			all = append(all, fmt.Sprintf("%s, %s, %s: %s", c.NIC, kernel, r.Program, r.Error))
+		}
+	}
 	for _, line := range c.First {
 		all = append(all, "tried twice, because of: "+line)
+	}
+	if b := c.Beside; b != nil && b.Idle != nil && b.IdleRatio >= b.least() && b.IdleRatio < leastIdle {
+		all = append(all, fmt.Sprintf("%s, %s: TCP keeps %.2f of its rate beside an idle funid, and %.2f beside an XDP program that does nothing: that is the price of the mode", c.NIC, kernel, b.IdleRatio, b.BareRatio))
 	}
 	if b := c.Beside; b != nil && b.BareError != "" {
 		all = append(all, fmt.Sprintf("%s, %s: an XDP program that does nothing: %s", c.NIC, kernel, b.BareError))
@@ -324,8 +366,8 @@ func (b *beside) cells() []string {
 		return fmt.Sprintf("%.2f", t.Rate/b.without())
 	}
 	bare := part(b.Bare)
-	if b.BareError != "" {
-		bare = "-"
+	if b.Bare == nil {
+		bare = "-" // which is nothing of FUNet's
 	}
 	return []string{bare, part(b.Idle), part(b.Job), pings(b.PingIdle), pings(b.PingJob), pings(b.PingStarts)}
 }

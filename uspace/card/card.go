@@ -89,8 +89,12 @@ type Config struct {
 	BusyPoll  xdp.BusyPoll
 	// Jumbo, RxRing and FillFrames are those of afxdp.Config; 0 takes the defaults. All
 	// members of the group agree about Jumbo.
-	Jumbo              bool
+	Jumbo bool
+	// VLAN is the number of the VLAN that frames are tagged with, 1 to 4094; 0: none. All members have the same.
+	VLAN               uint16
 	RxRing, FillFrames int
+	// Queue is that of afxdp.Config: the one queue of each interface that frames leave on; nil: all.
+	Queue *int
 	// System lets frames of the system group in, too; see SystemEvents.
 	System bool
 	// UDP, if not nil, sends frames in datagrams to the members' addresses, over routers. Peers has the
@@ -202,7 +206,7 @@ func Open(c Config) (_ *Card, err error) {
 			return nil, fmt.Errorf("opening card: %w", context.Cause(k.until))
 		}
 		conf := afxdp.Config{Interface: name, Groups: groups, Attach: c.Attach, Bind: c.Bind,
-			HugePages: c.HugePages, BusyPoll: c.BusyPoll, Jumbo: c.Jumbo, RxRing: c.RxRing, FillFrames: c.FillFrames, UDP: c.datagrams(len(k.ports))}
+			HugePages: c.HugePages, BusyPoll: c.BusyPoll, Jumbo: c.Jumbo, VLAN: c.VLAN, RxRing: c.RxRing, FillFrames: c.FillFrames, Queue: c.Queue, UDP: c.datagrams(len(k.ports))}
 		p, err := afxdp.Open(conf)
 		if err != nil {
 			return nil, err

@@ -6,7 +6,7 @@
 // ends: it starts programs and reports how they ended (agent.go). The same program as process
 // 2 and later is one of the two measurements of the kernel's own traffic: `guest ping`
 // (ping.go) and `guest tcp` (tcp.go), for which the first process of the other guest answers; or it changes
-// the NIC: `guest up`, `guest reload`, `guest channels`, `guest rings` (fault.go), `guest pass` and `guest unpass` (pass.go).
+// the NIC: `guest up` and others (fault.go), `guest pass` and `guest unpass` (pass.go).
 //
 // The rig trusts what a guest says no more than any input: it bounds it and parses it.
 package guest
@@ -59,6 +59,12 @@ func Main() {
 		err = again(os.Args[2:])
 	case "reload":
 		err = reload(os.Args[2:])
+	case "down":
+		err = down(os.Args[2:])
+	case "mtu":
+		err = mtu(os.Args[2:])
+	case "unload":
+		err = unload(os.Args[2:])
 	case "channels":
 		err = channels(os.Args[2:])
 	case "rings":
@@ -68,7 +74,7 @@ func Main() {
 	case "unpass":
 		err = unpass(os.Args[2:])
 	default:
-		err = fmt.Errorf("%q: use ping, tcp, up, reload, channels, rings, pass or unpass", os.Args[1])
+		err = fmt.Errorf("%q: use ping, tcp, up, down, mtu, reload, unload, channels, rings, pass or unpass", os.Args[1])
 	}
 	if result != nil {
 		_ = json.NewEncoder(os.Stdout).Encode(result) // the rig misses it

@@ -12,6 +12,7 @@ import (
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // channels gives the NIC so many queues.
@@ -71,6 +72,60 @@ func again(args []string) error {
 		return fmt.Errorf("setting %s up: %w", args[0], err)
 	}
 	return waitForLink(args[0], time.Now().Add(carrierDeadline))
+}
+
+// down sets the NIC down.
+func down(args []string) error {
+	if len(args) != 1 {
+		return errors.New("name the interface")
+	}
+	nic, err := netlink.LinkByName(args[0])
+	if err == nil {
+		err = netlink.LinkSetDown(nic)
+	}
+	return err
+}
+
+// mtu changes that of the NIC.
+func mtu(args []string) error {
+	if len(args) != 2 {
+		return errors.New("name the interface and its MTU")
+	}
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	nic, err := netlink.LinkByName(args[0])
+	if err == nil {
+		err = netlink.LinkSetMTU(nic, n)
+	}
+	if err != nil {
+		return fmt.Errorf("MTU %d of %s: %w", n, args[0], err)
+	}
+	return waitForLink(args[0], time.Now().Add(carrierDeadline))
+}
+
+// unload takes the driver out of the kernel, and puts it in again.
+func unload(args []string) error {
+	if len(args) != 1 {
+		return errors.New("name the interface")
+	}
+	host, err := hostNumber()
+	if err != nil {
+		return err
+	}
+	module, err := filepath.EvalSymlinks(filepath.Join("/sys/class/net", args[0], "device/driver/module"))
+	if err != nil {
+		return fmt.Errorf("finding the module of %s: %w", args[0], err)
+	}
+	if err := unix.DeleteModule(filepath.Base(module), unix.O_NONBLOCK); err != nil {
+		return fmt.Errorf("taking %s out of the kernel: %w", filepath.Base(module), err)
+	}
+	if err := loadModules(); err != nil {
+		return err
+	}
+	_, err = bringUp(host)
+	return err
 }
 
 // reload takes the driver from the NIC, which ends the interface, and gives it back, which makes

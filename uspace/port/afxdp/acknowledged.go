@@ -66,7 +66,7 @@ func (p *Port) acknowledged(frames [][]byte) {
 			continue
 		}
 		cards, to := binary.LittleEndian.Uint32(f[cardsOffset:]), binary.LittleEndian.Uint32(f[destinationIncarn:])
-		for _, q := range p.sends {
+		for _, q := range p.queues {
 			r := &q.remembered
 			if !r.under || r.cards != cards || r.incarnation != to || int32(binary.LittleEndian.Uint32(f[r.ack:])-r.sequence) <= 0 {
 				continue
@@ -74,7 +74,7 @@ func (p *Port) acknowledged(frames [][]byte) {
 			r.under = false
 			q.heard = true
 			p.waited--
-			p.Answered(q.number)
+			q.proof.answered.Store(true)
 		}
 	}
 }

@@ -57,6 +57,9 @@ func (p *Port) receiveChains(frames [][]byte) int {
 		if p.udp != nil {
 			lent = p.udp.unwrap(frames[:lent])
 		}
+		if p.vlan != 0 {
+			lent = unwrapTags(frames[:lent], p.vlan)
+		}
 		if lent > 0 {
 			if p.waited > 0 {
 				p.acknowledged(frames[:lent])

@@ -7,8 +7,9 @@ import "slices"
 // LeftOut: what left on the queue was not answered by a peer that answered what left on others, so frames leave on the others.
 const LeftOut Proof = "left out"
 
-// QueueCount returns how many queues the interface has. It is for the port's goroutine.
-func (p *Port) QueueCount() int { return len(p.queues) }
+// QueueCount returns how many queues may be sent on: those of the interface, or one (Config.Queue), which the
+// functions that take a queue then call 0. It is for the port's goroutine.
+func (p *Port) QueueCount() int { return len(p.offered) }
 
 // LeaveOut has frames leave on the other queues, but for those of SendOn. It does nothing and returns false if there
 // is no other, or the queue is left out already. It is for the port's goroutine.
@@ -29,10 +30,10 @@ func (p *Port) LeaveOut(number int) bool {
 
 // TakeIn has frames leave on the queue again, and reports whether it was left out. It is for the port's goroutine.
 func (p *Port) TakeIn(number int) bool {
-	if number < 0 || number >= len(p.queues) || slices.Contains(p.sends, p.queues[number]) {
+	if number < 0 || number >= len(p.offered) || slices.Contains(p.sends, p.offered[number]) {
 		return false
 	}
-	q := p.queues[number]
+	q := p.offered[number]
 	at, _ := slices.BinarySearchFunc(p.sends, q.number, func(q *queue, number int) int { return q.number - number })
 	p.sends = slices.Insert(slices.Clone(p.sends), at, q)
 	q.proof.leftOut.Store(false)

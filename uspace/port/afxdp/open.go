@@ -18,6 +18,8 @@ import (
 var (
 	// ErrMTU is wrapped when the interface's MTU is too small for FUNet's frames.
 	ErrMTU = errors.New("MTU too small")
+	// ErrVLAN is wrapped where tags cannot be written or read.
+	ErrVLAN = errors.New("not possible")
 	// ErrRing is wrapped when the rx ring or the fill ring is too small for one frame.
 	ErrRing = errors.New("ring too small for a frame")
 )
@@ -46,6 +48,13 @@ type Config struct {
 	// UDP, if not nil, sends and receives frames in UDP datagrams. MTU and Jumbo concern those, and frames are
 	// shorter by the headers of IP and UDP. Limits tells where a path has a smaller MTU.
 	UDP *UDP
+	// VLAN is the number of the VLAN that frames are tagged with, 1 to 4094; 0: none, as on a VLAN interface, whose
+	// kernel writes and takes tags. It does not go with UDP. The interface must leave tags in the frames that it receives
+	// (rx-vlan-hw-parse of ethtool(8)), and let those of the VLAN in.
+	VLAN uint16
+	// Queue, if not nil, is the one queue that frames leave on, and that the NIC is told to bring them to (xdp.Steer);
+	// where its driver cannot, they arrive on any, and Info.Why says so. nil: they leave on all.
+	Queue *int
 	// NIC is a program that was loaded before, for as many queues as the interface has or more, and lets in
 	// its groups, with those of Groups besides. It stays the caller's. nil: Open loads one.
 	NIC *bpf.NIC
@@ -98,13 +107,23 @@ func Open(c Config) (_ *Port, err error) {
 		c.UDP = &udp
 		least = leastMTU(udp.Local)
 	}
+	if c.VLAN != 0 {
+		least += TagSize
+	}
 	if ifc.MTU < least {
 		return nil, fmt.Errorf("opening interface %s: %w: %d bytes, FUNet needs %d; `ip link set %s mtu 1500` mends it",
 			c.Interface, ErrMTU, ifc.MTU, least, c.Interface)
 	}
+	if err := c.checkVLAN(); err != nil {
+		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
+	}
 	n, err := xdp.Queues(c.Interface)
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
+	}
+	if c.Queue != nil && (*c.Queue < 0 || *c.Queue >= n) {
+		return nil, fmt.Errorf("opening interface %s for queue %d: %w: it has queues 0 to %d; take one of these, or `ethtool -L %s combined %d`",
+			c.Interface, *c.Queue, xdp.ErrQueueRange, n-1, c.Interface, *c.Queue+1)
 	}
 	p := &Port{drainTime: drainTime, ifindex: ifc.Index, watcher: watcher{heardBefore: neighbourHeard(ifc.Index)}, info: Info{Interface: c.Interface, MAC: [6]byte(ifc.HardwareAddr), MTU: ifc.MTU, Queues: n}}
 	defer func() {
@@ -112,7 +131,8 @@ func Open(c Config) (_ *Port, err error) {
 			err = errors.Join(err, p.Close())
 		}
 	}()
-	load := bpf.Load{Queues: n, Frags: c.Jumbo}
+	load := bpf.Load{Queues: n, Frags: c.Jumbo, VLAN: c.VLAN}
+	p.vlan = c.VLAN
 	if c.UDP != nil {
 		if err := p.openPaths(c.UDP, ifc); err != nil {
 			return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
@@ -123,6 +143,9 @@ func Open(c Config) (_ *Port, err error) {
 	kind, err := xdp.KindOf(c.Interface)
 	if err != nil {
 		return nil, fmt.Errorf("opening interface %s: %w", c.Interface, err)
+	}
+	if c.VLAN != 0 && strips(c.Interface, kind.Name) {
+		return nil, fmt.Errorf("opening interface %s for VLAN %d: %w: it takes tags out of the frames that it receives; `ethtool -K %[1]s rxvlan off` mends it", c.Interface, c.VLAN, ErrVLAN)
 	}
 	if p.nic = c.NIC; p.nic == nil {
 		if p.nic, err = bpf.LoadNIC(load); err != nil {
@@ -157,8 +180,31 @@ func Open(c Config) (_ *Port, err error) {
 	if kind.Remark != "" {
 		why = append(why, kind.Remark)
 	}
+	if said := p.steer(c, kind); said != "" {
+		why = append(why, said)
+	}
 	p.info.Why = strings.Join(why, "; ")
 	return p, p.follow()
+}
+
+// steer has the NIC bring frames to the queue that was asked for, and says what is to be known about queues.
+func (p *Port) steer(c Config, kind xdp.Kind) (said string) {
+	shifted := kind.Name == "veth" && p.info.Queues > 1 && p.info.XDPMode == xdp.AttachGeneric
+	if c.Queue == nil {
+		if shifted {
+			return "in generic mode veth brings what leaves on queue 2 to queue 1, and so on, and nothing to the last: native mode uses all"
+		}
+		return ""
+	}
+	flow := xdp.Flow{EtherType: bpf.EtherType}
+	if c.UDP != nil {
+		flow = xdp.Flow{UDPPort: c.UDP.Port, IPv6: c.UDP.Local.Is6()}
+	}
+	var err error
+	if p.steering, err = xdp.Steer(c.Interface, flow, uint32(*c.Queue)); err != nil {
+		return fmt.Sprintf("frames leave on queue %d and arrive on any: %v", *c.Queue, err)
+	}
+	return fmt.Sprintf("frames of %s are steered to queue %d, by rule %d of the NIC", flow, *c.Queue, p.steering.Location())
 }
 
 // climb opens the port in the modes of a rung.
@@ -192,7 +238,11 @@ func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 			return err
 		}
 	}
-	p.sends, p.busy = p.queues, make([]*queue, 0, len(p.queues))
+	p.offered, p.busy = p.queues, make([]*queue, 0, len(p.queues))
+	if c.Queue != nil {
+		p.offered = p.queues[*c.Queue:][:1]
+	}
+	p.sends = p.offered
 	if c.Jumbo {
 		p.asm = newAssembly(z.wireMax, sizeOr(c.RxRing, z.rxSlots))
 		p.slabs = newSlabs(p.umem, n*z.rxFrames, z)
@@ -209,7 +259,7 @@ func (p *Port) stepOff() error {
 	for i := len(p.queues) - 1; i >= 0; i-- {
 		errs = append(errs, p.queues[i].sock.Close())
 	}
-	p.queues, p.sends, p.busy = nil, nil, nil
+	p.queues, p.offered, p.sends, p.busy = nil, nil, nil, nil
 	if p.umem != nil {
 		errs = append(errs, p.umem.Close())
 		p.umem = nil
@@ -266,6 +316,12 @@ func (p *Port) Close() error {
 		errs = append(errs, p.attach.Close())
 	}
 	errs = append(errs, p.stepOff())
+	if p.steering != nil {
+		// A daemon has given up the capability: what it leaves its next life takes over, and Info.Why has said what it is.
+		if err := p.steering.Close(); !errors.Is(err, xdp.ErrPermission) {
+			errs = append(errs, err)
+		}
+	}
 	if p.own != nil {
 		errs = append(errs, p.own.Close())
 	}

@@ -9,7 +9,7 @@
 //
 // Each queue of the interface has a socket. The NIC chooses on which a frame arrives, and the port on
 // which it leaves: frames of one series of sequence numbers on one queue, so that none overtakes
-// another (transmit.go). One goroutine serves them all. When the fill ring runs empty or the rx ring
+// another (transmit.go), or on the one that was asked for (Config.Queue). One goroutine serves them all. When the fill ring runs empty or the rx ring
 // full, the kernel drops frames and counts them (Statistics): the card's
 // retransmission brings them again. All queues share the transmit frames. When all of those are
 // under way, Reserve returns nil and the card waits.
@@ -27,6 +27,8 @@
 // and neighbours change (package paths). A frame for which there is no way
 // is not sent and counted (Datagrams); the card sends it again, as any that was lost. How long packets a way takes
 // may change: Limits tells the owner, who tells the card (engine.Card.SetLimit).
+//
+// With Config.VLAN frames have a tag of that VLAN, which Commit and Receive write and take out likewise (vlan.go).
 //
 // Open tries the modes best first and takes the first that works (modes.go); Info says which it is and
 // why it is no better. Each socket has frames on its fill ring before it is bound, because a
@@ -54,16 +56,17 @@ import (
 
 // Port is an AF_XDP port; it implements port.Port.
 type Port struct {
-	mu      sync.Mutex // guards the mode in info and why, which Watch changes, and what is known of queues
-	info    Info
-	ifindex int
-	nic     *bpf.NIC
-	own     *bpf.NIC // to be closed with the port; nil: nic is another's
-	attach  *xdp.Attachment
-	watcher watcher
-	told    bool // Watch had nothing to mend, and said so
-	umem    *xdp.UMEM
-	queues  []*queue
+	mu       sync.Mutex // guards the mode in info and why, which Watch changes, and what is known of queues
+	info     Info
+	ifindex  int
+	nic      *bpf.NIC
+	own      *bpf.NIC // to be closed with the port; nil: nic is another's
+	attach   *xdp.Attachment
+	watcher  watcher
+	told     bool          // Watch had nothing to mend, and said so
+	steering *xdp.Steering // nil: the NIC chooses the queues
+	umem     *xdp.UMEM
+	queues   []*queue
 
 	// Receiving: the queue that lent frames, and which.
 	turn int
@@ -73,7 +76,8 @@ type Port struct {
 	asm  *assembly // nil without Jumbo
 
 	// Sending.
-	sends    []*queue       // those that frames are sent on
+	offered  []*queue       // those that frames may be sent on
+	sends    []*queue       // those of them that are not left out
 	busy     []*queue       // those of them with frames that are not completed
 	flush    bool           // some have frames for Flush
 	waited   int            // for so many acknowledgments (acknowledged.go)
@@ -84,7 +88,8 @@ type Port struct {
 	frameMax int
 	room     int // bytes left free before a frame, for the headers of a datagram
 	sizes    sizes
-	udp      *udp // nil: frames have an EtherType of their own
+	udp      *udp   // nil: frames have an EtherType of their own
+	vlan     uint16 // that they are tagged with; 0: none
 
 	drainTime time.Duration // of Close; the constant, but in tests
 }
@@ -155,6 +160,12 @@ func (p *Port) Receive(frames [][]byte) int {
 		if p.udp != nil {
 			if k = p.udp.unwrap(frames[:k]); k == 0 {
 				p.Release() // they were none
+				continue
+			}
+		}
+		if p.vlan != 0 {
+			if k = unwrapTags(frames[:k], p.vlan); k == 0 {
+				p.Release()
 				continue
 			}
 		}

@@ -159,11 +159,11 @@ func (p *Port) doubt(v verdict, lane int) {
 	}
 }
 
-// SendOn sends a frame, to the addresses that it has as any other, on a queue that the caller chooses, and reports
+// SendOn sends a frame, to the addresses that it has as any other, on a queue (QueueCount) that the caller chooses, and reports
 // whether it could: there is such a queue, memory for the frame, and with datagrams a path. It leaves what is
 // reserved as it is. It is for the port's goroutine.
 func (p *Port) SendOn(queue int, frame []byte) bool {
-	if queue < 0 || queue >= len(p.queues) || len(frame) > p.frameMax {
+	if queue < 0 || queue >= len(p.offered) || len(frame) > p.frameMax {
 		return false
 	}
 	held, at := p.reserved, p.at
@@ -172,7 +172,7 @@ func (p *Port) SendOn(queue int, frame []byte) bool {
 	ok := b != nil
 	if ok {
 		copy(b, frame)
-		if ok = p.commit(p.queues[queue], len(frame)); !ok {
+		if ok = p.commit(p.offered[queue], len(frame)); !ok {
 			p.unreserve()
 		}
 	}
@@ -202,7 +202,7 @@ func (p *Port) LentBy() int {
 
 // Answered notes that a peer got a frame that left on a queue. Any goroutine may call it until Close.
 func (p *Port) Answered(queue int) {
-	if queue >= 0 && queue < len(p.queues) {
-		p.queues[queue].proof.answered.Store(true)
+	if queue >= 0 && queue < len(p.offered) {
+		p.offered[queue].proof.answered.Store(true)
 	}
 }

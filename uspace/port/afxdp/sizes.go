@@ -65,12 +65,12 @@ func (c *Config) sizes(mtu int, zeroCopy bool) sizes {
 			z.umemFrame = 4096
 		}
 		z.wireMax = min(mtu+arctic.EthernetSize, int(z.umemFrame)-headroom)
-		z.frame(c.UDP)
+		z.frame(c)
 		z.slots()
 		return z
 	}
 	z := sizes{umemFrame: 4096, wireMax: min(mtu+arctic.EthernetSize, longest)}
-	z.frame(c.UDP)
+	z.frame(c)
 	parts := func(bytes, room int) uint32 { return uint32((bytes + room - 1) / room) }
 	z.rxParts, z.txParts = parts(z.wireMax, int(z.umemFrame)-headroom), parts(z.room+z.frameMax, int(z.umemFrame))
 	z.rxFrames = min(powerOfTwo(rxFrames*z.rxParts), jumboFrames)
@@ -90,11 +90,15 @@ func (z *sizes) slots() {
 // frame finds out what of a frame on the wire the card sees. The headers of a datagram take the place of the
 // Ethernet header, and more, so what is sent ends at most so much after the room as it does in a frame
 // without.
-func (z *sizes) frame(u *UDP) {
+func (z *sizes) frame(c *Config) {
 	z.frameMax = z.wireMax
-	if u != nil {
+	if c.UDP != nil {
 		z.room = encap.Room
-		z.frameMax -= encap.Overhead(u.Local)
+		z.frameMax -= encap.Overhead(c.UDP.Local)
+	}
+	if c.VLAN != 0 {
+		z.room = encap.Room
+		z.frameMax -= TagSize
 	}
 }
 

@@ -81,6 +81,9 @@ func (p *Port) commit(q *queue, n int) bool {
 			return false
 		}
 	}
+	if p.vlan != 0 {
+		start, end = wrapTag(p.umem.Span(p.at, p.room+n), n, p.vlan)
+	}
 	// There is room; only a kernel in error says otherwise, and then the frame is lost as on any network.
 	if p.slabs != nil {
 		if !p.commitChain(q, start, end) {

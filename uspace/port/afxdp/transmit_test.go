@@ -5,13 +5,16 @@ package afxdp
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )
 
@@ -316,5 +319,67 @@ func benchmarkSend(b *testing.B, queues int) {
 		for both[1].Receive(lent) == 0 {
 		}
 		both[1].Release()
+	}
+}
+
+// Rule: with Config.Queue all frames leave on that queue; a driver that cannot steer to it, as veth's, is said to refuse, with
+// its answer, and nothing is lost; a queue that is not there is refused with what there is.
+func TestOneQueueOfSeveral(t *testing.T) {
+	for _, f := range forms(3) {
+		t.Run(f.name, func(t *testing.T) {
+			two := 2
+			f.port.Queue = &two
+			a, b := f.open(t)
+			exchange(t, a, b, mixture(a, 100), 20)
+			exchange(t, b, a, mixture(b, 100), 20)
+			for _, p := range []*Port{a, b} {
+				for _, s := range p.Queues() {
+					if (s.Sent > 0) != (s.Queue == 2) || f.lab.Topology != lab.Router && (s.Received > 0) != (s.Queue == 2) {
+						t.Errorf("%+v; want frames on queue 2 alone", s)
+					}
+				}
+				flow := "EtherType 0x88b5"
+				if f.udp {
+					flow = fmt.Sprintf("UDP port %d over IPv", encap.DefaultPort)
+				}
+				if why := p.Info().Why; !strings.Contains(why, "frames leave on queue 2 and arrive on any: steer "+flow) || !strings.Contains(why, "operation not supported") {
+					t.Errorf("why: %q", why)
+				}
+			}
+		})
+	}
+	// Whoever asks on queues is offered that one alone.
+	two := 2
+	a, b := pair(t, lab.Options{Queues: 3}, Config{Attach: xdp.AttachNative, Queue: &two})
+	frame := make([]byte, 200)
+	compose(frame, b, a, 0)
+	if a.QueueCount() != 1 || a.SendOn(2, frame) || a.TakeIn(1) || a.LeaveOut(2) || !a.SendOn(0, frame) {
+		t.Error("another queue was offered")
+	}
+	receive(t, b, 1, 1)
+	a.Answered(0)
+	if s := a.Queues(); s[2].Sends != Proven || s[0].Sends != Untried || s[1].Sends != Untried {
+		t.Errorf("%+v", s)
+	}
+	for _, n := range []int{-1, 3} {
+		if _, err := tryOpen(newLab(t, lab.Options{Queues: 3}), 0, Config{Queue: &n}); !errors.Is(err, xdp.ErrQueueRange) || !strings.Contains(err.Error(), "it has queues 0 to 2") {
+			t.Errorf("queue %d: %v", n, err)
+		}
+	}
+}
+
+// Rule: in generic mode veth brings frames to other queues than they left on; all the same every one arrives, and Info
+// says so.
+func TestQueuesOfGenericVeth(t *testing.T) {
+	a, b := pair(t, lab.Options{Queues: 3}, Config{Attach: xdp.AttachGeneric})
+	for q := range 3 {
+		a.only(q)
+		exchange(t, a, b, mixture(a, 60), 20)
+	}
+	if why := a.Info().Why; !strings.Contains(why, "to queue 1, and so on, and nothing to the last") {
+		t.Errorf("why: %q", why)
+	}
+	if s := b.Queues(); s[0].Receives != Proven || s[1].Receives != Proven || s[2].Receives != Untried {
+		t.Errorf("%+v", s)
 	}
 }

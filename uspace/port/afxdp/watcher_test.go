@@ -241,9 +241,11 @@ func TestWatchAsksToReopen(t *testing.T) {
 		"never did": {false, false, func(n int, s *sample) { s.rx += 10 }, xdp.AttachAuto, xdp.BindCopy, "without zero-copy"},
 		"deaf":      {true, false, func(n int, s *sample) { s.missed += 10 }, xdp.AttachAuto, xdp.BindCopy, "for want of buffers"},
 		"silent":    {false, true, func(n int, s *sample) { s.tx += 10 }, xdp.AttachGeneric, xdp.BindCopy, "heard nothing for"},
+		"lost":      {true, false, func(n int, s *sample) { s.lanes = []lane{{redirected: uint64(10 * n)}} }, xdp.AttachAuto, xdp.BindCopy, "frames of queue 0 to its socket, where none came"},
+		"stuck":     {true, false, func(n int, s *sample) { s.lanes = []lane{{held: 99}} }, xdp.AttachAuto, xdp.BindCopy, "99 frames for queue 0 were not sent in 6s"},
 	} {
 		p := &Port{info: Info{Interface: "eth0", XDPMode: xdp.AttachNative, BindMode: xdp.BindZeroCopy}, watcher: watcher{heardBefore: c.heard}}
-		s := sample{at: time.Unix(1000, 0), carrier: true}
+		s := sample{at: time.Unix(1000, 0), carrier: true, lanes: make([]lane, 1)}
 		var f Finding
 		for n := 0; f.Said == "" && n < 20; n++ {
 			f = p.judge(s)
@@ -254,7 +256,7 @@ func TestWatchAsksToReopen(t *testing.T) {
 				c.each(n, &s)
 			}
 		}
-		if !f.Reopen || f.Attach != c.attach || f.Bind != c.bind || !strings.Contains(f.Said, c.says) || !strings.HasPrefix(f.Said, "interface eth0 ") {
+		if !f.Reopen || f.Attach != c.attach || f.Bind != c.bind || !strings.Contains(f.Said, c.says) || !strings.HasPrefix(f.Said, "interface eth0") {
 			t.Errorf("%s: %+v; want %s, %s and %q", name, f, c.attach, c.bind, c.says)
 		}
 	}

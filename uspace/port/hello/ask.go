@@ -43,6 +43,7 @@ type question struct {
 	most  int
 	sent  [mostTries]int64
 	due   int64 // the next try, or the end
+	final bool  // of the last round that proves queues
 	rival struct {
 		address [6]byte
 		port    int

@@ -10,7 +10,7 @@ package hello
 const (
 	// proofRounds is how many questions leave on each queue, each with its tries, proofGap apart: slowly enough for the
 	// peer to answer all of them, also if this card is a stranger to it.
-	proofRounds = 3
+	proofRounds = 4
 	proofGap    = second / 25
 	// retryGap is the time between two questions on queues that were left out.
 	retryGap = 2 * second
@@ -27,6 +27,7 @@ type proof struct {
 	under    int // questions that wait
 	answered [mostQueues]uint16
 	lost     [mostQueues]uint16 // since the last answer
+	final    int                // answers to the last round: the peer was there until then
 	judged   bool
 	out      [mostQueues]bool // left out
 	outs     int
@@ -97,6 +98,7 @@ func (s *Station) prove(now int64) (next int64) {
 		if p.next <= now {
 			p.next = now + proofGap
 			if q := s.ask(now, proves, port, p.queue, p.peer.Address, p.peer.Card); q != nil {
+				q.final = p.rounds == 1
 				p.under++
 				if p.queue++; p.queue >= n {
 					p.queue = 0
@@ -128,6 +130,9 @@ func (s *Station) proven(q *question) {
 	p.answered[q.queue]++
 	p.lost[q.queue] = 0
 	if q.why == proves {
+		if q.final {
+			p.final++
+		}
 		s.judgeQueues(q.port)
 	}
 }
@@ -152,7 +157,7 @@ func (s *Station) judgeQueues(port int) {
 			proven++
 		}
 	}
-	if proven == 0 {
+	if proven == 0 || p.final == 0 {
 		return // the peer is gone, not the queues
 	}
 	for queue, lost := range p.lost[:n] {

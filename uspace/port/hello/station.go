@@ -181,7 +181,9 @@ func (s *Station) answer(now int64, port int, v view, queue uint16) {
 		return
 	}
 	m := Message{Kind: Answer, Way: v[wayAt], To: v.card(), Nonce: v.nonce(), Arrived: queue}
-	if s.send(port, from, &m, int(v.queue())) { // as many of the queues are answered on as are asked on
+	// On as many queues as are asked on, and on another for each try: an answer that is lost on its way says nothing
+	// of the queue that the question left on.
+	if s.send(port, from, &m, int(v.queue())+int(v.nonce()&(mostTries-1))) {
 		s.n.Answers++
 	}
 }

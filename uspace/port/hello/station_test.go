@@ -9,13 +9,23 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 const millisecond = second / 1000
 
+// tester is a test, or a draw of one.
+type tester interface {
+	Helper()
+	Fatalf(string, ...any)
+	Fatal(...any)
+	Errorf(string, ...any)
+}
+
 // segment is an Ethernet in memory: a frame takes from 10 to 40 us, or is lost.
 type segment struct {
-	t       testing.TB
+	t       tester
 	now     int64
 	random  *rand.Rand
 	loss    float64
@@ -46,6 +56,7 @@ type host struct {
 	queues    int
 	dead, out map[int]bool
 	answers   [mostQueues]int
+	sent      [mostQueues]int
 }
 
 func (h *host) QueueCount() int     { return h.queues }
@@ -57,13 +68,14 @@ func (h *host) SendOn(queue int, b []byte) bool {
 	if queue >= h.queues {
 		h.s.t.Errorf("queue %d of %d", queue, h.queues)
 	}
+	h.sent[queue]++
 	if !h.dead[queue] {
 		h.s.carry(h, b)
 	}
 	return true
 }
 
-func newSegment(t testing.TB, seed uint64) *segment {
+func newSegment(t tester, seed uint64) *segment {
 	return &segment{t: t, random: rand.New(rand.NewPCG(seed, 1))}
 }
 
@@ -90,7 +102,7 @@ func (h *host) Flush()         {}
 func (h *host) Reserve() []byte {
 	return h.reserved[:]
 }
-func (h *host) Commit(n int) { h.s.carry(h, h.reserved[:n]) }
+func (h *host) Commit(n int) { h.sent[0]++; h.s.carry(h, h.reserved[:n]) }
 func (h *host) Receive(frames [][]byte) int {
 	n := copy(frames, h.in)
 	h.in = h.in[n:]
@@ -604,11 +616,18 @@ func TestQueuesAreProven(t *testing.T) {
 		a, b := s.add(0, 1, func(c *Config) { c.Discover = false }), s.add(1, 2, func(c *Config) { c.Discover = false })
 		a.SetPeer(1, 0, b.mac)
 		b.SetPeer(0, 0, a.mac)
-		a.queues, b.queues = 8, 1
+		a.queues, b.queues = 8, []int{1, 8}[seed/2%2]
 		a.dead = map[int]bool{5: true}
+		if b.queues > 1 { // where answers are lost, no question is
+			b.dead = map[int]bool{2: true}
+			b.proofs[0].rounds = 0
+		}
 		a.Prove(0)
 		a.next = s.now
 		s.run(20*second, func() bool { return a.out[5] })
+		if b.queues == 1 && b.sent[0] == 0 || b.queues > 1 && b.sent[2] == 0 {
+			t.Errorf("seed %d: b has sent %v", seed, b.sent)
+		}
 		for q := range a.queues {
 			if a.out[q] != (q == 5) || (a.answers[q] > 0) == (q == 5) {
 				t.Errorf("seed %d: queue %d: left out %v, %d answers", seed, q, a.out[q], a.answers[q])
@@ -700,4 +719,88 @@ func TestFloodAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, one); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+// consistent says what contradicts itself in a station.
+func (h *host) consistent() error {
+	var waits [purposes]int
+	for i := range h.questions {
+		if q := &h.questions[i]; q.open {
+			waits[q.why]++
+		}
+	}
+	silent, found := 0, 0
+	for i, p := range h.order {
+		if p.at != i || p.gone || h.byCard[p.Card] != p {
+			return fmt.Errorf("place %d has peer %+v", i, p.Peer)
+		}
+		if p.Silent > 0 {
+			silent++
+		}
+		if p.Found {
+			found++
+		}
+	}
+	if waits != h.waits || silent != h.silent || found != h.found || len(h.order) != len(h.byCard) || h.nFaults > mostFaults {
+		return fmt.Errorf("%v questions and %v; %d silent and %d; %d found and %d; %d peers and %d; %d faults", waits, h.waits, silent, h.silent, found, h.found, len(h.order), len(h.byCard), h.nFaults)
+	}
+	for why, n := range waits {
+		if n > most[why] {
+			return fmt.Errorf("%d questions for purpose %d", n, why)
+		}
+	}
+	return nil
+}
+
+// Rule: whatever comes, by whomever it says to be from, the station stays consistent and bounded; and afterwards two
+// honest hosts still find each other.
+func TestAnythingFromAnybody(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSegment(t, rapid.Uint64().Draw(t, "seed"))
+		a := s.add(0, 1, nil)
+		var last Message
+		s.see = func(f []byte) {
+			if m, _, err := Parse(f); err == nil && m.Kind == Question {
+				last = m
+			}
+		}
+		for range rapid.IntRange(1, 120).Draw(t, "frames") {
+			m := drawMessage(t)
+			m.Card, m.To = rapid.Uint16Range(0, 3).Draw(t, "number"), 0
+			m.IsCard, m.Discovers = true, rapid.Bool().Draw(t, "finds")
+			m.Incarnation = rapid.Uint32Range(1, 3).Draw(t, "life")
+			if rapid.IntRange(0, 3).Draw(t, "ours") > 0 {
+				m.Cluster, m.Frames, m.FrameSize = "one", 3, 1514
+			}
+			from := [6]byte{2, 5, 0, 0, 0, rapid.Byte().Draw(t, "from") % 5}
+			if m.Kind == Answer && rapid.Bool().Draw(t, "to a question") {
+				m.Nonce = last.Nonce
+			}
+			f := make([]byte, Size)
+			m.Put(f, a.mac, from)
+			s.carry(nil, f)
+			switch rapid.IntRange(0, 9).Draw(t, "besides") {
+			case 0:
+				a.SetPeer(m.Card+1, 0, from)
+			case 1:
+				a.RemovePeer(m.Card)
+			case 2:
+				a.TakeNews(2)
+			case 3:
+				a.Prove(0)
+			case 4:
+				_ = a.Ask(s.now, 0, from, m.Card, func(Reply) {})
+			}
+			a.next = s.now
+			s.run(rapid.Int64Range(1, 400).Draw(t, "ms")*millisecond, nil)
+			if err := a.consistent(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for card := range uint16(6) {
+			a.RemovePeer(card)
+		}
+		b := s.add(9, 99, nil)
+		s.run(20*second, func() bool { return a.knows(9, b) && b.knows(0, a) })
+	})
 }

@@ -5,9 +5,10 @@
 //
 // Open asks the kernel by netlink (rtnetlink(7)), once for each peer: which route leads there through the card's
 // interface, from which source address, with which MTU; and which Ethernet address the next hop has. It puts the
-// answers into an immutable encap.Table. From Follow on a goroutine does so again whenever the kernel tells that
-// links, addresses, routes or neighbours have changed, and once a second, and publishes a new table for the card's
-// thread, which only loads a pointer.
+// answers into an immutable encap.Table. From Follow on a goroutine looks again whenever the kernel tells that
+// links, addresses, routes or neighbours have changed, and once a second: at the interface, its addresses and neighbours, and at the
+// routes that the change concerns, and some others in turn. If anything is not as it was it publishes a new table for the
+// card's thread, which only loads a pointer. So many peers cost much only when much changes.
 //
 // The kernel does not see the card's datagrams, so three things that it does for its own must be asked for:
 //

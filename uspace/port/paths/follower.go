@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -77,13 +78,19 @@ type Follower struct {
 	states atomic.Pointer[[]State]
 	own    func([]netip.Addr) error // tells the NIC program
 	owned  []netip.Addr             // what it was told last
-	began  bool                     // to tell which ways there are not
 
-	mu    sync.Mutex // guards what follows
-	peers []encap.Peer
-	heard map[netip.Addr]heard
-	told  map[uint16]int // the last limit of a card
-	news  map[uint16]int // of them, those that nobody has taken yet
+	// Of who makes rounds.
+	ways  []way
+	began bool  // to tell of changes
+	turn  int   // the last way that was asked for anyway
+	seen  *link // in the last round
+
+	mu     sync.Mutex // guards what follows
+	peers  []encap.Peer
+	doubts doubts
+	heard  map[netip.Addr]heard
+	told   map[uint16]int // the last limit of a card
+	news   map[uint16]int // of them, those that nobody has taken yet
 
 	isNews atomic.Bool // news is not empty
 
@@ -91,6 +98,22 @@ type Follower struct {
 	quit chan struct{}
 	done sync.WaitGroup
 	once sync.Once
+}
+
+// doubts are what may have changed since the last round.
+type doubts struct {
+	peers    bool // there are others
+	all      bool // routes
+	prefixes []netip.Prefix
+	hosts    map[netip.Addr]bool
+}
+
+// mostPrefixes bounds how many are told apart.
+const mostPrefixes = 64
+
+// of reports whether the route to an address is among them.
+func (d *doubts) of(a netip.Addr) bool {
+	return d.hosts[a] || slices.ContainsFunc(d.prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // heard is an ICMP error.
@@ -120,14 +143,14 @@ func Open(c Config) (_ *Follower, err error) {
 		return nil, err
 	}
 	f.events, err = nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, unix.RTNLGRP_NEIGH,
-		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE)
+		unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_IPV6_RULE)
 	if err != nil {
 		return nil, err
 	}
 	if err := f.sources.open(&c); err != nil {
 		return nil, err
 	}
-	r, err := f.round()
+	r, err := f.whole()
 	if err != nil {
 		return nil, err
 	}
@@ -145,10 +168,14 @@ func Open(c Config) (_ *Follower, err error) {
 		}
 		time.Sleep(max(wait, 0))
 		missing := r.unresolved > 0
-		if r, err = f.round(); err != nil {
+		last := !missing || time.Now().After(end)
+		f.mu.Lock()
+		f.doubts.all = last && r.gateways // routers may have said something
+		f.mu.Unlock()
+		if r, err = f.whole(); err != nil {
 			return nil, err
 		}
-		if !missing || time.Now().After(end) {
+		if last {
 			break
 		}
 		if r.unresolved == 0 && r.gateways {
@@ -156,6 +183,14 @@ func Open(c Config) (_ *Follower, err error) {
 		}
 	}
 	return f, nil
+}
+
+// whole makes rounds until nothing is left to be asked for.
+func (f *Follower) whole() (r round, err error) {
+	for r.left = true; r.left && err == nil; {
+		r, err = f.round()
+	}
+	return r, err
 }
 
 // Table returns the newest table.
@@ -210,18 +245,30 @@ func (f *Follower) Remind() {
 	f.limit(f.States())
 }
 
-// limit notes how long frames on the paths may be.
+// mostNarrow bounds how many paths that became narrow are told of at once.
+const mostNarrow = 8
+
+// limit notes how long frames on the paths may be, and tells of those that became narrower or wider.
 func (f *Follower) limit(states []State) {
+	var lines []string
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	for i := range states {
 		s := &states[i]
 		frame := max(s.MTU, f.c.Least) - encap.Overhead(f.c.Local) + ethernetSize
-		if s.Missing == "" && f.told[s.Card] != frame {
-			f.told[s.Card], f.news[s.Card] = frame, frame
+		was := f.told[s.Card]
+		if s.Missing != "" || was == frame {
+			continue
+		}
+		f.told[s.Card], f.news[s.Card] = frame, frame
+		if was != 0 && len(lines) < mostNarrow {
+			lines = append(lines, fmt.Sprintf("the path to card %d at %s is said to take packets of %d bytes now; frames are at most %d bytes, before %d", s.Card, s.Address, s.MTU, frame, was))
 		}
 	}
 	f.isNews.Store(len(f.news) > 0)
+	f.mu.Unlock()
+	for _, line := range lines {
+		f.c.Tell(line)
+	}
 }
 
 const ethernetSize = 14
@@ -231,7 +278,8 @@ func (f *Follower) SetPeers(peers []encap.Peer) {
 	f.mu.Lock()
 	f.peers = slices.Clone(peers)
 	clear(f.heard) // also of those who are no peers any more
-	clear(f.told)  // a card that is elsewhere now knows nothing of the way there
+	f.doubts.peers = true
+	clear(f.told) // a card that is elsewhere now knows nothing of the way there
 	clear(f.news)
 	f.mu.Unlock()
 	f.changed()
@@ -241,9 +289,11 @@ func (f *Follower) SetPeers(peers []encap.Peer) {
 // when they have changed. It is called once.
 func (f *Follower) Follow(own func([]netip.Addr) error) error {
 	f.own = own
-	if _, err := f.round(); err != nil {
+	if _, err := f.whole(); err != nil {
 		return fmt.Errorf("following routes on %s: %w", f.c.Interface, err)
 	}
+	f.began = true
+	f.tell(nil) // which ways there are not
 	f.done.Go(f.listen)
 	f.done.Go(f.follow)
 	f.sources.listen(f)
@@ -258,14 +308,20 @@ func (f *Follower) changed() {
 	}
 }
 
-// listen wakes the follower when the kernel tells of a change. What it was is not looked at, so changes
-// that the kernel could not tell because there were too many (ENOBUFS) do no harm.
+// listen wakes the follower when the kernel tells of a change, and notes which routes it may concern: all, if the kernel could
+// not tell because there was too much (ENOBUFS).
 func (f *Follower) listen() {
 	for {
-		_, _, err := f.events.Receive()
+		messages, _, err := f.events.Receive()
 		if err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINTR) {
 			return // closed
 		}
+		f.mu.Lock()
+		f.doubts.all = f.doubts.all || err != nil
+		for i := range messages {
+			f.doubts.note(&messages[i])
+		}
+		f.mu.Unlock()
 		f.changed()
 		select {
 		case <-f.quit:
@@ -273,6 +329,33 @@ func (f *Follower) listen() {
 		case <-time.After(pause / 10): // a storm ends in one round
 		}
 	}
+}
+
+// note notes which routes a change concerns. Addresses and links are looked at in each round, and come with
+// routes of their own.
+func (d *doubts) note(m *syscall.NetlinkMessage) {
+	switch m.Header.Type {
+	case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH, unix.RTM_GETNEIGH: // neighbours are looked at in each round
+		return
+	case unix.RTM_NEWROUTE, unix.RTM_DELROUTE:
+	default:
+		d.all = true
+		return
+	}
+	if len(d.prefixes) >= mostPrefixes || len(m.Data) < unix.SizeofRtMsg {
+		d.all = true
+		return
+	}
+	attributes, err := nl.ParseRouteAttr(m.Data[unix.SizeofRtMsg:])
+	for _, a := range attributes {
+		if to, ok := netip.AddrFromSlice(a.Value); ok && a.Attr.Type == unix.RTA_DST && err == nil {
+			if p, err := to.Prefix(int(m.Data[1])); err == nil { // rtm_dst_len
+				d.prefixes = append(d.prefixes, p)
+				return
+			}
+		}
+	}
+	d.all = true // a default route
 }
 
 // follow makes tables until Close.
@@ -287,7 +370,10 @@ func (f *Follower) follow() {
 		case <-f.wake:
 		case <-tick.C:
 		}
-		_, err := f.round()
+		r, err := f.round()
+		if r.left {
+			f.changed()
+		}
 		if err != nil && err.Error() != failed {
 			failed = err.Error()
 			f.c.Tell(fmt.Sprintf("following routes on %s: %v; the ways that were known are used until that works again", f.c.Interface, err))

@@ -26,6 +26,8 @@ type round struct {
 	states     []State
 	unresolved int  // peers whose next hop is being resolved
 	gateways   bool // a route leads through one
+	asked      int  // routes
+	left       bool // others are to be asked for in the next
 }
 
 // link is the card's interface in a round.
@@ -37,53 +39,148 @@ type link struct {
 	neighbours map[netip.Addr]netlink.Neigh
 }
 
-// round asks for everything, publishes a table and tells what changed.
+// way is what is known of the way to a peer.
+type way struct {
+	encap.Peer
+	stale bool   // the kernel must be asked for the route
+	heard string // the last ICMP error about the peer
+	told  string // the same, as state has it
+	route route
+	state State
+	made  encap.Route // what path was made of
+	path  *encap.Path // nil: there is none
+}
+
+// route is the kernel's answer.
+type route struct {
+	err     error
+	source  netip.Addr
+	next    netip.Addr // the gateway, or the peer
+	gateway bool
+	mtu     int // 0: the interface's
+}
+
+const (
+	// routesAtOnce is how many routes a round asks for, some 10 us each: so what is known of some peers is used while
+	// others are asked for.
+	routesAtOnce = 4096
+	// routesAnyway is how many of those are asked for though the kernel has told of no change, in turn: an exception to a
+	// route that another program's packets made is nowhere told.
+	routesAnyway = 256
+)
+
+// round asks for what may have changed, publishes a table if something has, and tells what.
 func (f *Follower) round() (round, error) {
-	f.mu.Lock()
-	peers := f.peers
-	f.mu.Unlock()
 	l, all, err := f.ask()
 	if err != nil {
 		return round{}, err
 	}
+	changed := f.doubt(l)
 	r := round{local: slices.Contains(all, f.c.Local), mtu: l.mtu}
-	entries := make([]encap.Entry, len(peers))
-	r.states = make([]State, len(peers))
-	for i, p := range peers {
-		s := &r.states[i]
-		s.Card, s.Address = p.Card, p.Address.String()
-		s.Heard = f.heardOf(p.Address)
-		entries[i].Peer = p
-		path, err := f.way(l, p.Address, s)
-		if err != nil {
-			s.Missing = err.Error()
+	news := f.allHeard()
+	for i := range f.ways {
+		w := &f.ways[i]
+		w.heard = news[w.Address]
+		switch {
+		case w.stale && r.asked < routesAtOnce:
+			r.asked++
+			w.stale, w.route = false, f.route(l, w.Address)
+		case w.stale:
+			r.left = true
+			fallthrough
+		case f.same(l, w):
+			r.gateways = r.gateways || w.route.gateway
+			continue
+		}
+		before := w.state
+		path, err := f.way(l, w)
+		if w.state.Missing = ""; err != nil {
+			w.state.Missing = err.Error()
 			if errors.Is(err, errUnresolved) {
 				r.unresolved++
 			}
 		}
-		entries[i].Path = path
-		r.gateways = r.gateways || s.Gateway != ""
+		changed = changed || path != w.path || w.state != before
+		w.path = path
+		r.gateways = r.gateways || w.route.gateway
 	}
-	f.table.Store(encap.NewTable(f.c.Port, entries))
-	f.limit(r.states)
-	f.publish(r.states)
+	if changed {
+		f.publish()
+	}
+	r.states = *f.states.Load()
 	return r, f.tellOwn(l, r.local)
 }
 
-// publish replaces the states, and tells what became of the ways.
-func (f *Follower) publish(states []State) {
+// same reports whether nothing that a path is made of is another than when it was.
+func (f *Follower) same(l *link, w *way) bool {
+	n := l.neighbours[w.route.next]
+	return w.path != nil && w.route.err == nil && w.heard == w.told && w.made.From == l.mac && w.made.MTU == l.mtu &&
+		n.State&(netlink.NUD_PERMANENT|netlink.NUD_NOARP|netlink.NUD_REACHABLE) != 0 && string(n.HardwareAddr) == string(w.made.To[:])
+}
+
+// doubt marks the routes that the kernel must be asked for, and reports whether the peers are others than before.
+func (f *Follower) doubt(l *link) (others bool) {
+	f.mu.Lock()
+	peers, d := f.peers, f.doubts
+	f.doubts = doubts{}
+	f.mu.Unlock()
+	if d.peers || f.ways == nil {
+		others = true
+		known := map[netip.Addr]way{}
+		for _, w := range f.ways {
+			known[w.Address] = w
+		}
+		f.ways = make([]way, len(peers))
+		for i, p := range peers {
+			w, ok := known[p.Address]
+			if w.Peer = p; !ok {
+				w = way{Peer: p, stale: true}
+			}
+			if w.state.Card, w.state.Address = p.Card, p.Address.String(); !ok {
+				w.state.Missing = "the kernel has not been asked for it yet"
+			}
+			f.ways[i] = w
+		}
+	}
+	// Which source the kernel takes, and whether there is a route at all, hangs on the interface and its addresses.
+	slices.SortFunc(l.addresses, netip.Addr.Compare)
+	if f.seen == nil || f.seen.mtu != l.mtu || !slices.Equal(f.seen.addresses, l.addresses) {
+		d.all = true
+	}
+	f.seen = l
+	for i := range f.ways {
+		if w := &f.ways[i]; d.all || d.of(w.Address) {
+			w.stale = true
+		}
+	}
+	for range min(routesAnyway, len(f.ways)) {
+		f.turn = (f.turn + 1) % len(f.ways)
+		f.ways[f.turn].stale = true
+	}
+	return others
+}
+
+// publish makes a table and states of what is known, and tells what became of the ways.
+func (f *Follower) publish() {
+	entries, states := make([]encap.Entry, len(f.ways)), make([]State, len(f.ways))
+	for i := range f.ways {
+		entries[i], states[i] = encap.Entry{Peer: f.ways[i].Peer, Path: f.ways[i].path}, f.ways[i].state
+	}
+	f.table.Store(encap.NewTable(f.c.Port, entries))
+	f.limit(states)
 	before := f.states.Swap(&states)
-	if f.own == nil {
-		return // it is only being opened
+	if f.began {
+		f.tell(*before)
 	}
-	if !f.began {
-		f.began, before = true, &[]State{}
-	}
+}
+
+// tell tells what became of the ways since they were as they are in before.
+func (f *Follower) tell(before []State) {
 	missing := map[uint16]string{}
-	for _, s := range *before {
+	for _, s := range before {
 		missing[s.Card] = s.Missing
 	}
-	for _, s := range states {
+	for _, s := range f.States() {
 		switch was, known := missing[s.Card]; {
 		case !known && s.Missing == "" || was == s.Missing:
 		case s.Missing != "":
@@ -163,28 +260,22 @@ func address(ip net.IP) (netip.Addr, bool) {
 // errUnresolved: the next hop does not answer, or has not yet.
 var errUnresolved = errors.New("not resolved")
 
-// way finds the path to an address, and notes what it found. The errors are for people.
-func (f *Follower) way(l *link, to netip.Addr, s *State) (*encap.Path, error) {
-	route, err := f.route(l, to)
-	if err != nil {
-		return nil, err
+// way finds the path to a peer, and notes what it found. The errors are for people.
+func (f *Follower) way(l *link, w *way) (*encap.Path, error) {
+	s := &w.state
+	s.Source, s.Gateway, s.MAC, s.MTU, s.Heard = "", "", "", 0, w.heard
+	w.told = w.heard
+	if w.route.err != nil {
+		return nil, w.route.err
 	}
-	source, ok := f.c.Local, slices.Contains(l.addresses, f.c.Local)
-	if !ok {
-		if source, ok = address(route.Src); !ok {
-			return nil, fmt.Errorf("the route gives no source address; `ip address add ... dev %s` gives the interface one", f.c.Interface)
-		}
+	s.Source, s.MTU = w.route.source.String(), l.mtu
+	if w.route.mtu > 0 {
+		s.MTU = min(l.mtu, w.route.mtu)
 	}
-	s.Source = source.String()
-	s.MTU = l.mtu
-	if route.MTU > 0 {
-		s.MTU = min(l.mtu, route.MTU)
+	if w.route.gateway {
+		s.Gateway = w.route.next.String()
 	}
-	next := to
-	if gateway, ok := gatewayOf(route); ok {
-		next, s.Gateway = gateway, gateway.String()
-	}
-	mac, err := f.neighbour(l, next, to)
+	mac, err := f.neighbour(l, w.route.next, w.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -193,10 +284,15 @@ func (f *Follower) way(l *link, to netip.Addr, s *State) (*encap.Path, error) {
 		return nil, fmt.Errorf("the MTU of %s is %d bytes, FUNet needs %d; `ip link set %[1]s mtu 1500` mends it", f.c.Interface, l.mtu, f.c.Least)
 	}
 	if s.MTU < f.c.Least && s.Heard == "" {
-		s.Heard = fmt.Sprintf("the path's MTU is said to be %d bytes, FUNet needs %d; see `ip route get %v`, or raise it on the way", s.MTU, f.c.Least, to)
+		s.Heard = fmt.Sprintf("the path's MTU is said to be %d bytes, FUNet needs %d; see `ip route get %v`, or raise it on the way", s.MTU, f.c.Least, w.Address)
 	}
 	// How long packets may be is for the card to find out: what the kernel heard may be forged.
-	return encap.NewPath(encap.Route{Source: source, Destination: to, From: l.mac, To: mac, Port: f.c.Port, MTU: l.mtu})
+	made := encap.Route{Source: w.route.source, Destination: w.Address, From: l.mac, To: mac, Port: f.c.Port, MTU: l.mtu}
+	if w.path != nil && w.made == made {
+		return w.path, nil
+	}
+	w.made = made
+	return encap.NewPath(made)
 }
 
 // gatewayOf returns the next hop of a route that has one.
@@ -210,8 +306,27 @@ func gatewayOf(r *netlink.Route) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// route asks which route leads to an address through the interface.
-func (f *Follower) route(l *link, to netip.Addr) (*netlink.Route, error) {
+// route asks which route leads to an address, and what of it counts.
+func (f *Follower) route(l *link, to netip.Addr) (r route) {
+	found, err := f.routeTo(l, to)
+	if err != nil {
+		return route{err: err}
+	}
+	r = route{source: f.c.Local, next: to, mtu: found.MTU}
+	if !slices.Contains(l.addresses, f.c.Local) {
+		ok := false
+		if r.source, ok = address(found.Src); !ok {
+			return route{err: fmt.Errorf("the route gives no source address; `ip address add ... dev %s` gives the interface one", f.c.Interface)}
+		}
+	}
+	if gateway, ok := gatewayOf(found); ok {
+		r.next, r.gateway = gateway, true
+	}
+	return r
+}
+
+// routeTo asks which route leads to an address through the interface.
+func (f *Follower) routeTo(l *link, to netip.Addr) (*netlink.Route, error) {
 	o := netlink.RouteGetOptions{OifIndex: l.index}
 	if slices.Contains(l.addresses, f.c.Local) {
 		o.SrcAddr = f.c.Local.AsSlice()
@@ -295,17 +410,20 @@ func (f *Follower) neighbour(l *link, a, to netip.Addr) (mac [6]byte, err error)
 	return mac, fmt.Errorf("%w: %v does not answer %s on %s; see that it is up, and on this network", errUnresolved, a, how, f.c.Interface)
 }
 
-// heardOf returns the last ICMP error about an address, if it is not long ago.
-func (f *Follower) heardOf(a netip.Addr) string {
+// allHeard returns the last ICMP errors, by peer, that are not long ago.
+func (f *Follower) allHeard() map[netip.Addr]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	h, ok := f.heard[a]
-	if !ok {
-		return ""
+	var all map[netip.Addr]string
+	for a, h := range f.heard {
+		if time.Since(h.at) > heardFor {
+			delete(f.heard, a)
+			continue
+		}
+		if all == nil {
+			all = map[netip.Addr]string{}
+		}
+		all[a] = h.text
 	}
-	if time.Since(h.at) > heardFor {
-		delete(f.heard, a)
-		return ""
-	}
-	return h.text
+	return all
 }

@@ -178,7 +178,12 @@ func (f *Follower) note(to unix.Sockaddr, control []byte) (known bool) {
 		peer = netip.AddrFrom16(a.Addr).Unmap()
 	}
 	f.mu.Lock()
-	known = slices.ContainsFunc(f.peers, func(p encap.Peer) bool { return p.Address == peer })
+	if known = slices.ContainsFunc(f.peers, func(p encap.Peer) bool { return p.Address == peer }); known {
+		if f.doubts.hosts == nil {
+			f.doubts.hosts = map[netip.Addr]bool{}
+		}
+		f.doubts.hosts[peer] = true // the kernel may have noted another MTU
+	}
 	f.mu.Unlock()
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil || !known {
