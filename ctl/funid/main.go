@@ -87,9 +87,9 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 	p.StringSliceVar(&f.ifaces, "iface", nil, "interface to use, or several with commas (default: those of the peers file, or that with this host's address there)")
 	p.StringVar(&f.polling, "polling", "", "adaptive, spin or sleep")
 	p.StringVar(&f.metrics, "metrics", "", "where to serve metrics: loopback address with port, or unix: and a path")
+	p.IntVar(&f.vlan, "vlan", 0, "tag frames with this VLAN, 1 to 4094; on all hosts (default: none)")
 	p.StringVar(&f.logFormat, "log-format", "", "text or json (default text, with the time if it is not for journald)")
 	p.StringVar(&f.logLevel, "log-level", "", "least level of lines: debug, info, warn or error (default info)")
-	p.IntVar(&f.vlan, "vlan", 0, "tag frames with this VLAN, 1 to 4094; on all hosts (default: none)")
 	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the card's thread to")
 	return c
 }
@@ -198,6 +198,12 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 	if f.metrics != "" {
 		cfg.Metrics = f.metrics
 	}
+	if c.Flags().Changed("vlan") {
+		if f.vlan < 1 || f.vlan > bpf.MaxVLAN {
+			return cfg, fmt.Errorf("--vlan %d: use 1 to %d, or leave it out", f.vlan, bpf.MaxVLAN)
+		}
+		cfg.VLAN = uint16(f.vlan)
+	}
 	if f.logFormat != "" {
 		if cfg.LogFormat, err = daemon.ParseLogFormat(f.logFormat); err != nil {
 			return cfg, fmt.Errorf("--%w", err)
@@ -207,12 +213,6 @@ func (f *flags) configuration(c *cobra.Command) (cfg daemon.Config, err error) {
 		if cfg.LogLevel, err = daemon.ParseLogLevel(f.logLevel); err != nil {
 			return cfg, fmt.Errorf("--%w", err)
 		}
-	}
-	if c.Flags().Changed("vlan") {
-		if f.vlan < 1 || f.vlan > bpf.MaxVLAN {
-			return cfg, fmt.Errorf("--vlan %d: use 1 to %d, or leave it out", f.vlan, bpf.MaxVLAN)
-		}
-		cfg.VLAN = uint16(f.vlan)
 	}
 	if c.Flags().Changed("cpu") {
 		if f.cpu < 0 {
