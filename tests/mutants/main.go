@@ -45,6 +45,8 @@
 //	awaited            a node that does not come is expected for ever
 //	tries              the tries of an account after rejects are not bounded
 //	vain               a context that comes back books tries that it does not make
+//	traced             records of traced packets that nobody takes are written over each other
+//	seen               a slot counts as seen when it is retrieved, however long it waited
 //	removed            a peer that was removed is one still
 //	parted             what waits for a peer that was removed is not returned
 //	account            an account sends as much as it likes in a round

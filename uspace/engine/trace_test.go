@@ -208,6 +208,13 @@ func TestTraceIsBounded(t *testing.T) {
 		if len(all) == 0 || uint64(len(all))+lost != 3101 {
 			t.Errorf("tracer %d: %d records and %d lost", i, len(all), lost)
 		}
+		seen := map[place]bool{}
+		for _, r := range all {
+			if seen[placeOf(&r)] {
+				t.Fatalf("tracer %d: %+v twice", i, r)
+			}
+			seen[placeOf(&r)] = true
+		}
 	}
 	b.cards[1] = nil // switched off
 	b.mustSend(0, funi.Request, 1, 1)
