@@ -3,6 +3,7 @@ package daemon
 // This file tests what the follower says of what it cannot find out.
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 // Rule: a look that finds out nothing says so in the log, once for each reason, and changes nothing else.
 func TestBlindLooksAreSaid(t *testing.T) {
 	var log []string
-	f := &follower{d: &Daemon{cfg: Config{Log: func(line string) { log = append(log, line) }}}, handle: &netlink.Handle{}}
+	f := &follower{d: &Daemon{cfg: Config{Logger: slog.New(sentences{func(line string) { log = append(log, line) }})}}, handle: &netlink.Handle{}}
 	name := strings.Repeat("x", 300) // which the kernel refuses to look for
 	l := &link{configured: name, seen: seen{name: name}}
 	for range 3 {
