@@ -177,6 +177,7 @@ func (m *memberState) report() (err error) {
 	if r.NIC, err = port.NIC().Counters(); err != nil {
 		return err
 	}
+	r.NIC.Redirected -= m.card.Hellos().Arrived // which are none of the engine's, and come when they like
 	if r.Socket, err = port.Statistics(); err != nil {
 		return err
 	}

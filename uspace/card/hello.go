@@ -59,6 +59,14 @@ func (k *Card) sayHello(look bool) {
 	}
 }
 
+// Hellos returns the counters of hellos: zero on a modelled machine, which says none.
+func (k *Card) Hellos() hello.Counters {
+	if k.hello == nil {
+		return hello.Counters{}
+	}
+	return k.hello.Counters()
+}
+
 // helloFault is what was heard of a node's card, or of another with the own number.
 func (k *Card) helloFault(node uint16) error {
 	if k.hello == nil {

@@ -16,6 +16,7 @@ type Port struct {
 	waiting [kept]waiting
 	n       int
 	dropped uint64
+	arrived uint64 // all of them
 }
 
 // waiting is a hello that has arrived.
@@ -84,10 +85,12 @@ func (p *Port) sift(frames [][]byte, from int) int {
 			n++
 		case p.n == kept || len(b) < Size:
 			p.dropped++
+			p.arrived++
 		default:
 			w := &p.waiting[p.n]
 			w.n, w.queue = copy(w.frame[:], b), p.lentBy()
 			p.n++
+			p.arrived++
 		}
 	}
 	return n

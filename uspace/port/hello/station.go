@@ -70,6 +70,7 @@ type Station struct {
 
 // Counters are totals since the station was made.
 type Counters struct {
+	Arrived    uint64 `json:"arrived"`    // frames that are hellos, or are said to be
 	Questions  uint64 `json:"questions"`  // sent
 	Answered   uint64 `json:"answered"`   // questions that got their answer
 	Unanswered uint64 `json:"unanswered"` // questions that got none in time
@@ -215,7 +216,13 @@ func (s *Station) send(port int, to [6]byte, m *Message, queue int) bool {
 }
 
 // Counters returns the totals.
-func (s *Station) Counters() Counters { return s.n }
+func (s *Station) Counters() Counters {
+	n := s.n
+	for _, p := range s.c.Ports {
+		n.Arrived += p.arrived
+	}
+	return n
+}
 
 // bucket bounds a rate (the generic cell rate algorithm, ITU-T I.371 Annex A).
 type bucket struct{ full int64 }
