@@ -45,7 +45,7 @@ var gone = []string{"is gone", guest.Address(1).String()}
 var faults = []fault{
 	{name: "link_bounce", do: []string{"down"}, undo: []string{"up"}, said: []string{"is down"}},
 	{name: "ring_change", do: []string{"rings", "128"}, said: []string{"ring sizes"}},
-	{name: "mtu_change", do: []string{"mtu", "1000"}, undo: []string{"mtu", "1500"}, said: []string{"has MTU 1000", jobsEnded}, ends: []string{"has MTU 1000"}},
+	{name: "mtu_change", do: []string{"mtu", "600"}, undo: []string{"mtu", "1500"}, said: []string{"has MTU 600", jobsEnded}, ends: []string{"has MTU 600"}},
 	{name: "driver_reload", do: []string{"reload"}, said: []string{"is gone", jobsEnded, "is opened again"}, ends: gone},
 	{name: "driver_unload", do: []string{"unload"}, said: []string{"is gone", jobsEnded, "is opened again"}, ends: gone},
 	// After the others: where virtio had zero-copy sockets while queues came, Linux 7.3 was seen to wait without
