@@ -177,16 +177,14 @@ func TestHostsFindEachOther(t *testing.T) {
 	logs[0].says(t, `of cluster "den", this host of "lab"`)
 
 	// A flood in the names of many.
-	before := len(logs[0].lines)
+	before := len(logs[0].all())
 	for i := range 20_000 {
 		f.send(hello.Message{Kind: hello.Announcement, Said: hello.Said{Card: uint16(i), Frames: arctic.Version, Cluster: []string{"lab", "den"}[i%2], Host: "nobody"}},
 			[6]byte{2, 0x99, 0, byte(i >> 16), byte(i >> 8), byte(i)})
 	}
 	talk(0, 1)
-	logs[0].mu.Lock()
-	defer logs[0].mu.Unlock()
-	if n := len(logs[0].lines) - before; n > 40 {
-		t.Errorf("%d lines in the log: %q", n, logs[0].lines)
+	if lines := logs[0].all(); len(lines)-before > 40 {
+		t.Errorf("%d lines in the log: %q", len(lines)-before, lines)
 	}
 	if s := daemons[0].status(t); s.Hello.Known != 2 {
 		t.Errorf("%+v", s.Hello)

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,10 +52,11 @@ type loop struct {
 	heard   chan struct{}
 
 	mailbox chan command
-	bell    int         // eventfd: wakes the thread for the mailbox
-	asleep  atomic.Bool // the thread sleeps or is about to
-	begin   chan bool   // whether the thread is to run, once
-	waits   bool        // for begin
+	bell    int          // eventfd: wakes the thread for the mailbox
+	closing sync.RWMutex // held to ring, and to close the bell, whose number may then be another's
+	asleep  atomic.Bool  // the thread sleeps or is about to
+	begin   chan bool    // whether the thread is to run, once
+	waits   bool         // for begin
 	ended   chan struct{}
 
 	// byBell finds the attachment of a context.
@@ -172,7 +174,12 @@ func (l *loop) do(f func()) error {
 // ring wakes the thread if it sleeps. The thread says that it will sleep before it looks
 // into the mailbox for the last time, so one of the two sees the other.
 func (l *loop) ring() {
-	if l.asleep.Load() {
+	if !l.asleep.Load() {
+		return
+	}
+	l.closing.RLock()
+	defer l.closing.RUnlock()
+	if l.bell >= 0 { // who asks a thread that has ended may come that late
 		wakeUp(l.bell)
 	}
 }
@@ -308,6 +315,8 @@ func (l *loop) close() error {
 		l.run(false)
 		<-l.ended
 	}
+	l.closing.Lock()
+	defer l.closing.Unlock()
 	var errs []error
 	for _, fd := range []*int{&l.epoll, &l.bell} {
 		if *fd >= 0 {
