@@ -37,18 +37,18 @@ bin/funid:
 
 # The commands, the unit of systemd that runs funid, what shells complete, the manual, and a configuration to fill in.
 install: build
-	install -d $(DESTDIR)$(PREFIX)/{bin,lib/systemd/system,share/bash-completion/completions,share/zsh/vendor-completions,share/fish/vendor_completions.d,share/man/man1,share/man/man8}
+	umask 022; install -d $(DESTDIR)$(PREFIX)/{bin,lib/systemd/system,share/bash-completion/completions,share/zsh/vendor-completions,share/fish/vendor_completions.d,share/man/man1,share/man/man8}
 	install -m 755 bin/funet bin/funid $(DESTDIR)$(PREFIX)/bin
-	install -d $(DESTDIR)/etc/funet
+	umask 022; install -d $(DESTDIR)/etc/funet
 	@[ -e $(DESTDIR)/etc/funet/funid.yaml ] || install -m 644 ctl/deb/funid.yaml $(DESTDIR)/etc/funet/funid.yaml # the user's is left alone
-	bin/funid unit --program $(PREFIX)/bin/funid > $(DESTDIR)$(PREFIX)/lib/systemd/system/funid.service
-	@for c in funet funid; do \
+	umask 022; bin/funid unit --program $(PREFIX)/bin/funid > $(DESTDIR)$(PREFIX)/lib/systemd/system/funid.service
+	@umask 022; for c in funet funid; do \
 		bin/$$c completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$c; \
 		bin/$$c completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/vendor-completions/_$$c; \
 		bin/$$c completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$c.fish; \
 	done
-	@bin/funet man $(DESTDIR)$(PREFIX)/share/man/man1
-	@bin/funid man $(DESTDIR)$(PREFIX)/share/man/man8
+	@umask 022; bin/funet man $(DESTDIR)$(PREFIX)/share/man/man1
+	@umask 022; bin/funid man $(DESTDIR)$(PREFIX)/share/man/man8
 
 # The same as a Debian package, bin/funet_VERSION_ARCHITECTURE.deb, with a tool that has a module of its own.
 deb: build

@@ -10,6 +10,7 @@
 #   try.sh inside, packaged    (in the booted system) checks
 
 set -eu
+umask 022 # ordinary users are to read what is made here, whatever root's is
 here=$(dirname "$(readlink -f "$0")")
 repository=$(dirname "$(dirname "$here")")
 
