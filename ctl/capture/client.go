@@ -5,14 +5,8 @@ package capture
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"net"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/uspace/attach"
 )
@@ -32,46 +26,33 @@ func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) 
 }
 
 func follow(ctx context.Context, socket string, ask Request, begin func(*Begin) error, see func(*Record) error, counts func([]Counts)) error {
-	conn, err := attach.Dial(ctx, socket, patience)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
-		return fmt.Errorf("capturing at %s: %w", socket, attach.ErrNoDaemon)
-	}
+	failed := func(err error) error { return fmt.Errorf("capturing at %s: %w", socket, err) }
+	c, err := attach.Converse(ctx, socket, attach.KindCapture, patience)
 	if err != nil {
-		return fmt.Errorf("capturing: %w", err)
+		return failed(err)
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	body, err := json.Marshal(ask)
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	if err := c.Ask(ask); err != nil {
+		return failed(err)
+	}
+	body, err := c.Answer()
 	if err != nil {
-		return err
+		return failed(err)
 	}
-	message, err := attach.EncodeBody(attach.KindCapture, body)
-	if err != nil {
-		return err
-	}
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		return err
-	}
-	if err := attach.Send(conn, message); err != nil {
-		return fmt.Errorf("capturing at %s: %w", socket, err)
-	}
-	buffer := make([]byte, attach.MaxMessage)
 	var b Begin
-	if body, err = next(conn, buffer, socket); err != nil {
-		return err
-	}
 	if err := json.Unmarshal(body, &b); err != nil || len(b.Interfaces) < 1 || len(b.Interfaces) > MaxInterfaces || b.Snap < 1 || b.Snap > MaxSnap {
-		return fmt.Errorf("capturing at %s: %w", socket, ErrMalformed)
+		return failed(ErrMalformed)
 	}
-	if err := conn.SetDeadline(time.Time{}); err != nil {
-		return err
+	if err := c.SetDeadline(time.Time{}); err != nil {
+		return failed(err)
 	}
 	if err := begin(&b); err != nil {
 		return err
 	}
 	for {
-		if body, err = next(conn, buffer, socket); err != nil {
-			return err
+		if body, err = c.Answer(); err != nil {
+			return failed(err)
 		}
 		n, err := DecodeBatch(body, len(b.Interfaces), see)
 		if n != nil {
@@ -81,19 +62,4 @@ func follow(ctx context.Context, socket string, ask Request, begin func(*Begin) 
 			return err
 		}
 	}
-}
-
-// next returns the body of the next answer.
-func next(conn *net.UnixConn, buffer []byte, socket string) ([]byte, error) {
-	message, _, err := attach.Receive(conn, buffer, 0)
-	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("capturing at %s: %w", socket, attach.ErrLost)
-	}
-	if err == nil {
-		message, err = attach.DecodeBody(message, attach.KindCapture|attach.AnswerBit)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("capturing at %s: %w", socket, err)
-	}
-	return message, nil
 }

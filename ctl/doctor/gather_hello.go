@@ -4,12 +4,10 @@ package doctor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
 	"net/netip"
 	"strings"
-	"time"
 
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
@@ -75,30 +73,5 @@ func (p *Peer) passes() {
 
 // command asks the daemon for what an administrator may.
 func (d *Daemon) command(ctx context.Context, m daemon.Command, answer any) error {
-	body, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	message, err := attach.EncodeBody(attach.KindAdmin, body)
-	if err != nil {
-		return err
-	}
-	c, err := attach.Dial(ctx, d.Socket, daemonPatience)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
-	if err := c.SetDeadline(time.Now().Add(2 * daemonPatience)); err != nil {
-		return err
-	}
-	sent := attach.Send(c, message)
-	got, _, err := attach.Receive(c, make([]byte, attach.MaxMessage), 0)
-	if err != nil {
-		return errors.Join(sent, err)
-	}
-	if body, err = attach.DecodeBody(got, attach.KindAdmin|attach.AnswerBit); err != nil {
-		return err
-	}
-	return json.Unmarshal(body, answer)
+	return attach.Call(ctx, d.Socket, attach.KindAdmin, 2*daemonPatience, m, answer)
 }

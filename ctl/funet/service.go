@@ -6,17 +6,14 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
@@ -50,38 +47,8 @@ const patience = 10 * time.Second
 
 // ask sends one request with a body and reads the answer's JSON into v.
 func (s *service) ask(k attach.Kind, request, v any) error {
-	var body []byte
-	var err error
-	if request != nil {
-		if body, err = json.Marshal(request); err != nil {
-			return err
-		}
-	}
-	message, err := attach.EncodeBody(k, body)
-	if err != nil {
-		return err
-	}
-	conn, err := attach.Dial(context.Background(), s.socket, patience)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
-		return fmt.Errorf("asking funid at %s: %w", s.socket, attach.ErrNoDaemon)
-	}
-	if err != nil {
-		return fmt.Errorf("asking funid: %w", err)
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		return err
-	}
-	sent := attach.Send(conn, message)
-	answer, _, err := attach.Receive(conn, make([]byte, attach.MaxMessage), 0) // a refusal may be there although sending failed
-	if err != nil {
-		return fmt.Errorf("asking funid at %s: %w", s.socket, errors.Join(sent, err))
-	}
-	if body, err = attach.DecodeBody(answer, k|attach.AnswerBit); err != nil {
-		return fmt.Errorf("funid at %s: %w", s.socket, err)
-	}
-	if err := json.Unmarshal(body, v); err != nil {
-		return fmt.Errorf("reading the answer of funid at %s: %w; run the same version of FUNet on both sides", s.socket, err)
+	if err := attach.Call(context.Background(), s.socket, k, patience, request, v); err != nil {
+		return fmt.Errorf("asking funid at %s: %w", s.socket, err)
 	}
 	return nil
 }

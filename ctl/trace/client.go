@@ -7,12 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"net"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
@@ -32,39 +27,33 @@ var ErrEnough = errors.New("enough")
 // ErrEnough: neither is an error. begin is called first. It returns how many records were lost. Errors besides:
 // attach.ErrNoDaemon, attach.ErrLost, ErrMalformed, and those of a refusal and of begin and see.
 func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) error, see func(*engine.Trace) error) (lost uint64, err error) {
-	conn, err := attach.Dial(ctx, socket, patience)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
-		return 0, fmt.Errorf("tracing at %s: %w", socket, attach.ErrNoDaemon)
-	}
+	failed := func(err error) error { return fmt.Errorf("tracing at %s: %w", socket, err) }
+	c, err := attach.Converse(ctx, socket, attach.KindTrace, patience)
 	if err != nil {
-		return 0, fmt.Errorf("tracing: %w", err)
+		return 0, failed(err)
 	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		return 0, err
-	}
-	if err := send(conn, ask); err != nil {
-		return 0, fmt.Errorf("tracing at %s: %w", socket, err)
+	defer c.Close()
+	if err := c.Ask(ask); err != nil {
+		return 0, failed(err)
 	}
 	stop := func() { // a last word, and a last time
-		_ = send(conn, struct{}{})
-		_ = conn.SetReadDeadline(time.Now().Add(respite))
+		_ = c.Ask(struct{}{})
+		_ = c.SetReadDeadline(time.Now().Add(respite))
 	}
 	defer context.AfterFunc(ctx, stop)()
-	buffer := make([]byte, attach.MaxMessage)
 	var b Begin
-	if err := next(conn, buffer, &b); err != nil {
+	if err := next(c, &b); err != nil {
 		if ctx.Err() != nil {
 			return 0, nil
 		}
-		return 0, fmt.Errorf("tracing at %s: %w", socket, err)
+		return 0, failed(err)
 	}
 	if b.Every < 1 {
-		return 0, fmt.Errorf("tracing at %s: %w", socket, ErrMalformed)
+		return 0, failed(ErrMalformed)
 	}
 	if ctx.Err() == nil {
-		if err := conn.SetDeadline(time.Time{}); err != nil {
-			return 0, err
+		if err := c.SetDeadline(time.Time{}); err != nil {
+			return 0, failed(err)
 		}
 	}
 	if ctx.Err() != nil { // it ended between the two, and the deadline was taken away
@@ -75,11 +64,11 @@ func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) 
 	}
 	for enough := false; ; {
 		var batch Batch
-		if err := next(conn, buffer, &batch); err != nil {
+		if err := next(c, &batch); err != nil {
 			if enough || ctx.Err() != nil {
 				return lost, nil // it is busy: without the last ones
 			}
-			return lost, fmt.Errorf("tracing at %s: %w", socket, err)
+			return lost, failed(err)
 		}
 		lost = batch.Lost
 		for i := range batch.Records {
@@ -99,32 +88,13 @@ func Follow(ctx context.Context, socket string, ask Request, begin func(*Begin) 
 	}
 }
 
-// send sends a request.
-func send(conn *net.UnixConn, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	message, err := attach.EncodeBody(attach.KindTrace, body)
-	if err != nil {
-		return err
-	}
-	return attach.Send(conn, message)
-}
-
 // next reads the next answer.
-func next(conn *net.UnixConn, buffer []byte, v any) error {
-	message, _, err := attach.Receive(conn, buffer, 0)
-	if errors.Is(err, io.EOF) {
-		return attach.ErrLost
-	}
-	if err == nil {
-		message, err = attach.DecodeBody(message, attach.KindTrace|attach.AnswerBit)
-	}
+func next(c *attach.Conversation, v any) error {
+	body, err := c.Answer()
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(message, v); err != nil {
+	if err := json.Unmarshal(body, v); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"time"
@@ -131,10 +130,10 @@ func newClient(ctx context.Context, socket string, timeout time.Duration) *Clien
 // connect opens the socket.
 func (c *Client) connect() error {
 	conn, err := Dial(c.ctx, c.socket, c.timeout)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ECONNREFUSED), errors.Is(err, unix.ENOTSOCK):
+	if nobodyListens(err) {
 		return fmt.Errorf("%w: %w", ErrNoDaemon, err)
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	c.conn = conn

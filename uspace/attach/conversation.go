@@ -1,0 +1,101 @@
+package attach
+
+// This file is how a program that has no context asks a daemon: requests of one kind whose body is JSON, and
+// their answers.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Conversation is a connection for requests of one kind. One goroutine at a time asks, and one reads answers; any may
+// call SetDeadline and Close.
+type Conversation struct {
+	*net.UnixConn
+	kind   Kind
+	buffer []byte
+}
+
+// Converse connects to the daemon at the socket. What follows ends with os.ErrDeadlineExceeded when the patience is over,
+// unless SetDeadline says otherwise. Errors: ErrNoDaemon, the context's cause, and what the kernel said.
+func Converse(ctx context.Context, socket string, kind Kind, patience time.Duration) (*Conversation, error) {
+	conn, err := Dial(ctx, socket, patience)
+	if nobodyListens(err) {
+		return nil, ErrNoDaemon
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &Conversation{UnixConn: conn, kind: kind, buffer: make([]byte, MaxMessage)}, nil
+}
+
+// nobodyListens reports whether that is what an error of Dial means.
+func nobodyListens(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOTSOCK)
+}
+
+// Ask sends a request with the body; nil: without one.
+func (c *Conversation) Ask(body any) error {
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	message, err := EncodeBody(c.kind, text)
+	if err != nil {
+		return err
+	}
+	return Send(c.UnixConn, message)
+}
+
+// Answer returns the body of the next answer, which is good until the one after. Errors: ErrLost, those of a refusal, and
+// what the kernel said.
+func (c *Conversation) Answer() ([]byte, error) {
+	message, _, err := Receive(c.UnixConn, c.buffer, 0)
+	if errors.Is(err, io.EOF) {
+		return nil, ErrLost
+	}
+	if err != nil {
+		return nil, err
+	}
+	return DecodeBody(message, c.kind|AnswerBit)
+}
+
+// Call asks the daemon at the socket once, and decodes the answer's body into answer. It ends with the context, and
+// when the patience is over. Errors are those of Converse and Answer.
+func Call(ctx context.Context, socket string, kind Kind, patience time.Duration, body, answer any) error {
+	c, err := Converse(ctx, socket, kind, patience)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
+	sent := c.Ask(body)
+	got, err := c.Answer() // a refusal may be there although sending failed
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, ErrLost) && sent != nil {
+		return sent
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(got, answer); err != nil {
+		return fmt.Errorf("reading the answer: %w; run the same version of FUNet on both sides", err)
+	}
+	return nil
+}
