@@ -1,4 +1,4 @@
-package engine
+package link
 
 // This file is the flow: what a card knows of one level of one peer, in both
 // directions, while it is in use. Sending: streams, frames in flight, round-trip
@@ -21,7 +21,7 @@ const (
 
 // frame is what the sender remembers of one frame until it is answered.
 type frame struct {
-	train   *line // its packets, in order
+	train   *Line // its packets, in order
 	sentAt  int64
 	state   state
 	retries uint8
@@ -135,16 +135,16 @@ func (f *flow) advance() {
 	}
 }
 
-// settle moves expect to the sender's oldest unanswered sequence: it knows the
+// known moves expect to the sender's oldest unanswered sequence: it knows the
 // answers to all before, and rejects of those need not be remembered.
-func (c *Card) settle(f *flow, oldest uint32) {
+func (e *End) known(f *flow, oldest uint32) {
 	if int32(oldest-f.expect) <= 0 {
 		return
 	}
 	for range min(oldest-f.expect, Window) {
 		f.clearAccepted(f.expect)
 		if f.isRefused(f.expect) {
-			c.forget(f, f.expect)
+			e.forget(f, f.expect)
 		}
 		f.expect++
 	}

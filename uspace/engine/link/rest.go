@@ -1,4 +1,4 @@
-package engine
+package link
 
 // This file is what a card keeps of a quiet peer, and how flows come and go.
 //
@@ -51,8 +51,8 @@ type kept struct {
 }
 
 // fresh is what is known of a level of which nothing is known.
-func (c *Card) fresh() kept {
-	return kept{window: uint16(c.cfg.FirstWindow), threshold: Window}
+func (e *End) fresh() kept {
+	return kept{window: uint16(e.cfg.FirstWindow), threshold: Window}
 }
 
 // spare is what flows are made from: linked, but for the room for windows.
@@ -70,37 +70,37 @@ type spare struct {
 }
 
 // flow returns the flow of a level, and sees to it that it is looked at again.
-func (c *Card) flow(p *peer, l arctic.Level) *flow {
+func (e *End) flow(p *peer, l arctic.Level) *flow {
 	if f := p.flows[l]; f != nil && p.timer != notTimed {
 		return f
 	}
-	c.watch(p)
+	e.watch(p)
 	if p.flows[l] == nil {
-		c.takeUp(p, l)
+		e.takeUp(p, l)
 	}
 	return p.flows[l]
 }
 
 // watch makes sure that the peer's flows are looked at after a while.
-func (c *Card) watch(p *peer) {
+func (e *End) watch(p *peer) {
 	if p.lookAt == 0 {
-		p.lookAt = c.now + restAfter
+		p.lookAt = e.now + restAfter
 	}
-	c.timers.set(p, p.lookAt)
+	e.timers.set(p, p.lookAt)
 }
 
 // takeUp makes a flow of what was kept.
-func (c *Card) takeUp(p *peer, l arctic.Level) {
-	if c.spare.flows == nil && c.spare.used >= manyFlows {
-		c.reclaim()
+func (e *End) takeUp(p *peer, l arctic.Level) {
+	if e.spare.flows == nil && e.spare.used >= manyFlows {
+		e.reclaim()
 	}
-	c.spare.used++
-	f := c.spare.flows
+	e.spare.used++
+	f := e.spare.flows
 	if f == nil {
 		f = new(flow)
 	} else {
-		c.spare.flows = f.nextReady
-		c.spare.nFlows--
+		e.spare.flows = f.nextReady
+		e.spare.nFlows--
 	}
 	k := &p.kept[l]
 	f.peer, f.level, f.nextReady = p, l, nil
@@ -113,26 +113,26 @@ func (c *Card) takeUp(p *peer, l arctic.Level) {
 }
 
 // reclaim puts away what it finds quiet of the next peers.
-func (c *Card) reclaim() {
+func (e *End) reclaim() {
 	for range reclaimLooks {
-		c.spare.hand = (c.spare.hand + 1) % len(c.peers)
-		for _, f := range c.peers[c.spare.hand].flows {
-			if f != nil && !f.waits() && c.quiet(f) {
-				c.putAway(f)
+		e.spare.hand = (e.spare.hand + 1) % len(e.peers)
+		for _, f := range e.peers[e.spare.hand].flows {
+			if f != nil && !f.waits() && e.quiet(f) {
+				e.putAway(f)
 			}
 		}
 	}
 }
 
 // widen gives a flow room for a window of frames.
-func (c *Card) widen(f *flow) {
+func (e *End) widen(f *flow) {
 	var wide *[Window]frame
-	if c.spare.nFlights == 0 {
+	if e.spare.nFlights == 0 {
 		wide = new([Window]frame)
 	} else {
-		c.spare.nFlights--
-		wide = c.spare.flights[c.spare.nFlights]
-		c.spare.flights[c.spare.nFlights] = nil
+		e.spare.nFlights--
+		wide = e.spare.flights[e.spare.nFlights]
+		e.spare.flights[e.spare.nFlights] = nil
 	}
 	for s := f.oldest; s != f.next; s++ {
 		wide[s%Window] = *f.frame(s)
@@ -141,24 +141,24 @@ func (c *Card) widen(f *flow) {
 }
 
 // narrow takes that room back from a flow that has few frames.
-func (c *Card) narrow(f *flow) {
+func (e *End) narrow(f *flow) {
 	if len(f.frames) == few {
 		return
 	}
 	for s := f.oldest; s != f.next; s++ {
 		f.room[s%few] = *f.frame(s)
 	}
-	if c.spare.nFlights < spareFlights {
-		c.spare.flights[c.spare.nFlights] = (*[Window]frame)(f.frames)
-		c.spare.nFlights++
+	if e.spare.nFlights < spareFlights {
+		e.spare.flights[e.spare.nFlights] = (*[Window]frame)(f.frames)
+		e.spare.nFlights++
 	}
 	f.frames = f.room[:]
 }
 
 // tidy looks at the peer's flows, puts those away that are quiet, and returns when it
 // wants to look again, or Never.
-func (c *Card) tidy(p *peer) int64 {
-	if p.lookAt > c.now {
+func (e *End) tidy(p *peer) int64 {
+	if p.lookAt > e.now {
 		return p.lookAt
 	}
 	p.lookAt = 0
@@ -167,18 +167,18 @@ func (c *Card) tidy(p *peer) int64 {
 			continue
 		}
 		if f.next-f.oldest <= few {
-			c.narrow(f)
+			e.narrow(f)
 		}
 		switch used := f.seen.next != f.next || f.seen.expect != f.expect; {
 		case used:
 			f.seen.next, f.seen.expect = f.next, f.expect
-			p.lookAt = c.now + restAfter
+			p.lookAt = e.now + restAfter
 		case f.waits():
 			// In flight: the deadline is a timer. Else see above.
-		case !c.quiet(f):
-			p.lookAt = c.now + restAfter
+		case !e.quiet(f):
+			p.lookAt = e.now + restAfter
 		default:
-			c.putAway(f)
+			e.putAway(f)
 		}
 	}
 	if p.lookAt == 0 {
@@ -202,12 +202,12 @@ func (f *flow) waits() bool {
 
 // quiet reports whether a flow that does not wait is also owed nothing and backs off
 // from no node: a node that was full is tried with care as long as the back-off lasts.
-func (c *Card) quiet(f *flow) bool {
+func (e *End) quiet(f *flow) bool {
 	if f.inReady || f.peer.inAckNow || f.peer.ackAt != 0 {
 		return false
 	}
 	for _, s := range f.streams {
-		if s.hold > c.now {
+		if s.hold > e.now {
 			return false
 		}
 	}
@@ -217,7 +217,7 @@ func (c *Card) quiet(f *flow) bool {
 // putAway keeps of a quiet flow what must survive and gives the rest back. Of its
 // streams the one that was used last goes on where it was, the others start from one
 // frame again, as a connection does that was idle (RFC 5681 section 4.1).
-func (c *Card) putAway(f *flow) {
+func (e *End) putAway(f *flow) {
 	k := &f.peer.kept[f.level]
 	k.next, k.reached, k.srtt, k.rttvar = f.next, f.reached, f.srtt, f.rttvar
 	k.window, k.threshold, k.growth = uint16(f.window), uint16(f.threshold), uint16(f.growth)
@@ -225,56 +225,56 @@ func (c *Card) putAway(f *flow) {
 		k.node, k.limit = s.node, uint16(s.limit)
 	}
 	f.peer.flows[f.level] = nil
-	c.spare.used--
+	e.spare.used--
 	for _, s := range f.streams {
-		c.giveStream(s)
+		e.giveStream(s)
 	}
 	clear(f.streams)
 	clear(f.byKey)
-	c.narrow(f)
+	e.narrow(f)
 	*f = flow{streams: f.streams[:0], byKey: f.byKey}
-	if c.spare.nFlows < spareFlows {
-		f.nextReady = c.spare.flows
-		c.spare.flows = f
-		c.spare.nFlows++
+	if e.spare.nFlows < spareFlows {
+		f.nextReady = e.spare.flows
+		e.spare.flows = f
+		e.spare.nFlows++
 	}
 }
 
 // takeStream makes a stream of the context for a node.
-func (c *Card) takeStream(f *flow, x *Context, node uint16, part bool) *stream {
-	s := c.spare.streams
+func (e *End) takeStream(f *flow, o *Owner, node uint16, part bool) *stream {
+	s := e.spare.streams
 	if s == nil {
 		s = new(stream)
 	} else {
-		c.spare.streams = s.turn.stream
-		c.spare.nStreams--
+		e.spare.streams = s.turn.stream
+		e.spare.nStreams--
 	}
-	*s = stream{flow: f, ctx: x, node: node, part: part, limit: 1, index: int32(len(x.streams))}
-	job := c.shareOf(f, x)
+	*s = stream{flow: f, owner: o, node: node, part: part, limit: 1, index: int32(len(o.streams))}
+	job := e.shareOf(f, o)
 	job.parts++
 	s.turn = turn{of: &job.turn, stream: s}
 	if k := &f.peer.kept[f.level]; k.limit > 0 && k.node == node && !part {
 		s.limit = int32(k.limit)
 		k.limit = 0
 	}
-	x.streams = append(x.streams, s)
+	o.streams = append(o.streams, s)
 	return s
 }
 
 // giveStream takes a stream from its context and keeps it for another.
-func (c *Card) giveStream(s *stream) {
-	x := s.ctx
-	last := x.streams[len(x.streams)-1]
-	x.streams[s.index], last.index = last, s.index
-	x.streams[len(x.streams)-1] = nil
-	x.streams = x.streams[:len(x.streams)-1]
-	c.withdraw(s)
-	c.quitShare(s)
+func (e *End) giveStream(s *stream) {
+	o := s.owner
+	last := o.streams[len(o.streams)-1]
+	o.streams[s.index], last.index = last, s.index
+	o.streams[len(o.streams)-1] = nil
+	o.streams = o.streams[:len(o.streams)-1]
+	e.withdraw(s)
+	e.quitShare(s)
 	*s = stream{}
-	if c.spare.nStreams < spareStreams {
-		s.turn.stream = c.spare.streams
-		c.spare.streams = s
-		c.spare.nStreams++
+	if e.spare.nStreams < spareStreams {
+		s.turn.stream = e.spare.streams
+		e.spare.streams = s
+		e.spare.nStreams++
 	}
 }
 

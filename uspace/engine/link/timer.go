@@ -1,4 +1,4 @@
-package engine
+package link
 
 // This file is the timers: one a peer, in a binary heap by time.
 //
@@ -81,11 +81,11 @@ func (t *timers) down(i int) {
 }
 
 // expire runs the timers that are due.
-func (c *Card) expire() {
-	for len(c.timers.heap) > 0 && c.timers.next() <= c.now {
-		p := c.timers.pop()
-		if at := c.due(p); at != Never {
-			c.timers.set(p, max(at, c.now+1))
+func (e *End) expire() {
+	for len(e.timers.heap) > 0 && e.timers.next() <= e.now {
+		p := e.timers.pop()
+		if at := e.due(p); at != Never {
+			e.timers.set(p, max(at, e.now+1))
 		}
 	}
 }
