@@ -19,9 +19,9 @@ const (
 	Window = link.Window
 	// receiveBatch is the most frames taken from a port in one step.
 	receiveBatch = 64
-	// sharedReceive is the same while several accounts use the card: then what one of them
+	// contendedReceive is the same while several accounts use the card: then what one of them
 	// sends leaves before the next frames of another are taken.
-	sharedReceive = 16
+	contendedReceive = 16
 	// retrieveBatch is the most slots retrieved from a queue in one step.
 	retrieveBatch = 256
 	// Never is the time that Step returns when only a port or a process can give

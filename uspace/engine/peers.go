@@ -89,5 +89,5 @@ func (c *Card) SetLimit(card uint16, bytes int) { c.link.SetLimit(card, bytes) }
 // Limit returns the length in bytes of the longest frame to a peer, 0 if the card is none of the peers.
 func (c *Card) Limit(card uint16) int { return c.link.Limit(card) }
 
-// Shared reports whether more than one account uses the card.
-func (c *Card) Shared() bool { return c.link.Shared() }
+// Contended reports whether more than one account uses the card.
+func (c *Card) Contended() bool { return c.link.Contended() }

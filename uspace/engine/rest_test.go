@@ -37,7 +37,7 @@ func TestExactlyOnceThroughRest(t *testing.T) {
 			b.until(5*time.Minute, "all messages delivered", func() bool {
 				for i, c := range b.cards {
 					if random.IntN(every) == 0 {
-						forced += c.Link().PutAwayQuiet()
+						forced += c.Link().ParkQuiet()
 					}
 					if err := c.Check(); err != nil {
 						t.Fatalf("card %d: %v", i, err)
@@ -346,7 +346,7 @@ func TestRestDoesNotAllocate(t *testing.T) {
 		for range 200 { // the last acknowledgments
 			c.step()
 		}
-		put += c.cards[0].Link().PutAwayQuiet() + c.cards[1].Link().PutAwayQuiet()
+		put += c.cards[0].Link().ParkQuiet() + c.cards[1].Link().ParkQuiet()
 	}
 	for range 5 {
 		round()

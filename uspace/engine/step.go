@@ -95,8 +95,8 @@ func (c *Card) receive(i int) {
 	p := c.cfg.Ports[i]
 	p.Release()
 	most := receiveBatch
-	if c.Shared() {
-		most = sharedReceive
+	if c.Contended() {
+		most = contendedReceive
 	}
 	n := p.Receive(c.received[:most])
 	for _, b := range c.received[:n] {

@@ -14,11 +14,11 @@ const (
 	Recently = 100e6
 	// frameBytes is what a frame costs beside its bytes: short ones cost time, too.
 	frameBytes = 512
-	// sharedFlight is how many bytes an account beside others has in flight on a flow, at
+	// contendedFlight is how many bytes an account beside others has in flight on a flow, at
 	// least one frame: what is in flight is before the others' frames at the receiver.
-	sharedFlight = 48 << 10
-	// unparked is the most shares of an account that go on in a round.
-	unparked = 8
+	contendedFlight = 48 << 10
+	// resumedInRound is the most shares of an account that go on in a round.
+	resumedInRound = 8
 )
 
 // Account is what the frames of some owners are charged to. Its zero value is ready.
@@ -26,7 +26,7 @@ type Account struct {
 	shares    int // of flows
 	dispatch  int // bytes of the round
 	round     uint64
-	parked    *turn    // ring of shares that wait for the next round
+	deferred  *turn    // ring of shares that wait for the next round
 	nextSpent *Account // see End.spent
 	spent     bool
 	lastTry   int64 // see hold.go
@@ -43,12 +43,12 @@ func (e *End) Uses(a *Account) {
 	e.usedAt = e.now
 }
 
-// Shared reports whether more than one account uses the card.
-func (e *End) Shared() bool { return e.now-e.anotherAt < Recently }
+// Contended reports whether more than one account uses the card.
+func (e *End) Contended() bool { return e.now-e.anotherAt < Recently }
 
 // Quantum returns how many bytes an account may spend in a step or round.
 func (e *End) Quantum() int {
-	if e.Shared() {
+	if e.Contended() {
 		return BesideBytes
 	}
 	return AloneBytes
@@ -61,16 +61,16 @@ func (e *End) newRound() {
 	for a != nil {
 		next := a.nextSpent
 		a.spent, a.nextSpent = false, nil
-		for n := 0; a.parked != nil && n < unparked && e.solvent(a); n++ {
-			s := a.parked.share
-			s.turn.remove(&a.parked)
-			s.parked = false
+		for n := 0; a.deferred != nil && n < resumedInRound && e.solvent(a); n++ {
+			s := a.deferred.share
+			s.turn.remove(&a.deferred)
+			s.deferred = false
 			if s.first != nil {
 				s.enter()
 				e.makeReady(s.flow)
 			}
 		}
-		if a.parked != nil {
+		if a.deferred != nil {
 			e.spend(a)
 		}
 		a = next
@@ -94,10 +94,10 @@ func (e *End) spend(a *Account) {
 	e.more = true
 }
 
-// park takes an account's share off until the next round.
-func (e *End) park(s *share) {
+// deferShare takes an account's share off until the next round.
+func (e *End) deferShare(s *share) {
 	s.leave()
-	s.parked = true
-	s.turn.append(&s.account.parked)
+	s.deferred = true
+	s.turn.append(&s.account.deferred)
 	e.spend(s.account)
 }

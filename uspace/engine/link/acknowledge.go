@@ -16,18 +16,18 @@ const reordered = 3
 // acknowledged takes an acknowledgment and its selective bits: those packets were
 // delivered, and their lines are free.
 func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
-	if ack-f.oldest > f.next-f.oldest && int32(ack-f.oldest) > 0 {
+	if ack-f.sndUna > f.sndNext-f.sndUna && int32(ack-f.sndUna) > 0 {
 		return // answers what was never sent
 	}
 	progress := false
 	rtt := int64(-1)
-	for s := f.oldest; int32(ack-s) > 0; s++ {
+	for s := f.sndUna; int32(ack-s) > 0; s++ {
 		progress = e.accepted(f, s, &rtt) || progress
 	}
 	highest := ack
 	for bits := selective; bits != 0; bits &= bits - 1 {
 		s := ack + 1 + uint32(mathbits.TrailingZeros64(bits))
-		if s-f.oldest >= f.next-f.oldest {
+		if s-f.sndUna >= f.sndNext-f.sndUna {
 			continue // answered before, or never sent
 		}
 		progress = e.accepted(f, s, &rtt) || progress
@@ -90,19 +90,19 @@ func (e *End) close(f *flow, fr *frame, s *stream) {
 	e.mayGo(s)
 }
 
-// progressed moves oldest over answered frames, sets the retransmission timer anew
+// progressed moves sndUna over answered frames, sets the retransmission timer anew
 // (RFC 6298 section 5) and lets the flow send on.
 func (e *End) progressed(f *flow) {
-	for f.oldest != f.next && f.frame(f.oldest).state == answered {
-		f.frame(f.oldest).state = idle
-		f.oldest++
+	for f.sndUna != f.sndNext && f.frame(f.sndUna).state == answered {
+		f.frame(f.sndUna).state = idle
+		f.sndUna++
 		f.movedAt = e.now
 	}
 	if f.flying+f.lost == 0 {
 		f.deadline = 0
 	} else {
 		f.deadline = e.now + f.rto(&e.cfg)
-		if fr := f.frame(f.oldest); fr.state == flying && fr.retries > 0 {
+		if fr := f.frame(f.sndUna); fr.state == flying && fr.retries > 0 {
 			// Nothing but the timer finds out that it was lost again, so the
 			// progress of others must not put that off.
 			f.deadline = max(min(f.deadline, fr.sentAt+f.rto(&e.cfg)), e.now+1)
@@ -118,7 +118,7 @@ func (e *End) progressed(f *flow) {
 // once, after that the timer decides.
 func (e *End) overtaken(f *flow, highest uint32) {
 	found := false
-	for s := f.oldest; int32(highest-s) >= reordered; s++ {
+	for s := f.sndUna; int32(highest-s) >= reordered; s++ {
 		if fr := f.frame(s); fr.state == flying && fr.retries == 0 {
 			fr.state = lost
 			f.flying--
@@ -146,7 +146,7 @@ func (e *End) rejected(p *peer, f arctic.Frame) {
 				i++
 			}
 		}
-		if fl := p.flows[r.Level]; fl != nil && r.Sequence-fl.oldest < fl.next-fl.oldest {
+		if fl := p.flows[r.Level]; fl != nil && r.Sequence-fl.sndUna < fl.sndNext-fl.sndUna {
 			e.reject(fl, &verdict)
 		}
 	}

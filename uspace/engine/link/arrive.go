@@ -68,7 +68,7 @@ func (e *End) Arrive(b []byte) *Train {
 	}
 	p.heard()
 	for _, l := range arctic.ByPriority {
-		if fl := p.flows[l]; fl != nil && fl.next != fl.oldest {
+		if fl := p.flows[l]; fl != nil && fl.sndNext != fl.sndUna {
 			e.acknowledged(fl, h.Acks[l], h.Selective[l])
 		}
 	}
@@ -105,8 +105,8 @@ func (e *End) arrived(p *peer, f arctic.Frame, h *arctic.Header) *Train {
 	fl := e.flow(p, h.Level)
 	e.known(fl, h.Sequence-uint32(h.Age))
 	seq := h.Sequence
-	// It is within the window: known has moved expect to Age, or less, before it.
-	if int32(seq-fl.expect) < 0 || fl.isAccepted(seq) {
+	// It is within the window: known has moved rcvNext to Age, or less, before it.
+	if int32(seq-fl.rcvNext) < 0 || fl.isAccepted(seq) {
 		e.counters.Duplicates++
 		e.fate.Outcome = Duplicate
 		e.oweNow(p)
@@ -152,7 +152,7 @@ func (e *End) Answer(v *Verdict, atOnce bool) {
 		e.remember(fl, &rejected{Verdict: *v})
 	} else {
 		fl.setAccepted(seq)
-		inOrder := seq == fl.expect
+		inOrder := seq == fl.rcvNext
 		fl.advance()
 		if e.train.Block == nil {
 			fl.unacked += blocksPerTrain

@@ -26,12 +26,12 @@ func (e *End) Check(lines map[uint32]int) error {
 }
 
 func (f *flow) check(used map[uint32]int) error {
-	if n := f.next - f.oldest; n > Window {
-		return fmt.Errorf("%d frames between oldest and next", n)
+	if n := f.sndNext - f.sndUna; n > Window {
+		return fmt.Errorf("%d frames between sndUna and sndNext", n)
 	}
 	count := map[state]int{}
 	open := map[*stream]int{}
-	for s := f.oldest; s != f.next; s++ {
+	for s := f.sndUna; s != f.sndNext; s++ {
 		fr := f.frame(s)
 		count[fr.state]++
 		q := lines{head: fr.train}
@@ -73,7 +73,7 @@ func (f *flow) check(used map[uint32]int) error {
 		if int(s.flying) != open[s] {
 			return fmt.Errorf("stream to node %d: flying %d, counted %d", s.node, s.flying, open[s])
 		}
-		if s.waiting.head != nil && s.place == nowhere && !s.owner.Halted && s.flying < s.limit {
+		if s.waiting.head != nil && s.list == nowhere && !s.owner.Halted && s.flying < s.limit {
 			return fmt.Errorf("stream to node %d waits for nothing", s.node)
 		}
 	}
@@ -85,7 +85,7 @@ func (f *flow) check(used map[uint32]int) error {
 func (e *End) StartSequencesAt(card uint16, seq uint32) {
 	for l := range e.peer(card).flows {
 		f := e.flow(e.peer(card), arctic.Level(l))
-		f.next, f.oldest, f.expect, f.reached = seq, seq, seq, int64(seq)
+		f.sndNext, f.sndUna, f.rcvNext, f.reached = seq, seq, seq, int64(seq)
 	}
 }
 
@@ -110,12 +110,12 @@ func (e *End) Flows() (n int) {
 	return n
 }
 
-// PutAwayQuiet puts every quiet flow away, also one that was just used, and returns how
+// ParkQuiet puts every quiet flow away, also one that was just used, and returns how
 // many that were.
-func (e *End) PutAwayQuiet() (n int) {
+func (e *End) ParkQuiet() (n int) {
 	e.eachFlow(func(f *flow) {
 		if !f.waits() && e.quiet(f) {
-			e.putAway(f)
+			e.park(f)
 			n++
 		}
 	})

@@ -69,7 +69,7 @@ func (e *End) dispatchFlow(f *flow) bool {
 		}
 		return true
 	}
-	for again := f.oldest; f.lost > 0 && f.flying < f.window; again++ {
+	for again := f.sndUna; f.lost > 0 && f.flying < f.window; again++ {
 		fr := f.frame(again)
 		if fr.state != lost {
 			continue
@@ -88,8 +88,8 @@ func (e *End) dispatchFlow(f *flow) bool {
 		}
 		switch mine := s.payer(); {
 		case !e.solvent(mine.account):
-			e.park(mine)
-		case mine.flight >= sharedFlight && e.Shared():
+			e.deferShare(mine)
+		case mine.flight >= contendedFlight && e.Contended():
 			mine.fill()
 		case !e.assemble(f, s):
 			return false
@@ -101,7 +101,7 @@ func (e *End) dispatchFlow(f *flow) bool {
 // nextStream returns the next stream on turn that may send a new frame, or nil, and takes
 // those before it off.
 func (e *End) nextStream(f *flow) *stream {
-	if f.next-f.oldest >= Window {
+	if f.sndNext-f.sndUna >= Window {
 		return nil
 	}
 	for s := f.upcoming(); s != nil; s = f.upcoming() {
@@ -131,7 +131,7 @@ func (e *End) assemble(f *flow, s *stream) bool {
 	// Until it is sent it counts as lost: reading a block's source may end the step (Abandon).
 	fr.state = lost
 	f.lost++
-	if !e.transmit(f, f.next-1, fr) {
+	if !e.transmit(f, f.sndNext-1, fr) {
 		return false
 	}
 	f.lost--
@@ -163,17 +163,17 @@ func (e *End) couple(f *flow, s *stream, size, most int) *frame {
 	s.waiting.head = last.next
 	s.flying++
 	last.next = nil
-	if int(f.next-f.oldest) == len(f.frames) {
+	if int(f.sndNext-f.sndUna) == len(f.frames) {
 		e.widen(f)
 	}
-	fr := f.frame(f.next)
+	fr := f.frame(f.sndNext)
 	*fr = frame{train: first, size: uint16(bytes)}
 	if t := first.owner.Follower; t != nil {
-		t.Dispatched(f.peer.Card, f.level, f.next, first)
+		t.Dispatched(f.peer.Card, f.level, f.sndNext, first)
 	}
 	s.payer().sent(bytes)
 	e.went(s)
-	f.next++
+	f.sndNext++
 	e.counters.PacketsSent += uint64(n)
 	e.counters.TrainsSent++
 	return fr

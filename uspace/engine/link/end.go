@@ -189,7 +189,7 @@ func (e *End) Sequence(card uint16, l arctic.Level) uint32 { return e.byCard[car
 // as far as it goes (Train.Reached). Cards are below Cards.
 func (e *End) EachReached(see func(card uint16, l arctic.Level, reached int64)) {
 	for _, p := range e.peers {
-		for l := range p.kept {
+		for l := range p.parked {
 			if reached := p.reached(arctic.Level(l)); reached != 0 {
 				see(p.Card, arctic.Level(l), reached)
 			}

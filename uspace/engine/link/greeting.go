@@ -151,12 +151,12 @@ func (e *End) believe(p *peer, incarnation uint32) {
 			e.counters.PeersRestarted++
 		}
 		for _, l := range arctic.ByPriority {
-			reached := nextTurn(p.kept[l].reached)
-			p.kept[l] = e.fresh()
-			p.kept[l].reached = reached
+			reached := nextTurn(p.parked[l].reached)
+			p.parked[l] = e.fresh()
+			p.parked[l].reached = reached
 			if f := p.flows[l]; f != nil {
 				e.abandon(f, arctic.ReasonRestarted)
-				f.next, f.oldest = 0, 0
+				f.sndNext, f.sndUna = 0, 0
 				f.srtt, f.rttvar = 0, 0
 				e.forgetReceived(f)
 			}

@@ -40,7 +40,7 @@ func (h *holds) next() int64 {
 
 // push puts a stream on hold that is on no list.
 func (h *holds) push(s *stream) {
-	s.place, s.seat = onHold, int32(len(h.heap))
+	s.list, s.seat = onHold, int32(len(h.heap))
 	h.heap = append(h.heap, s)
 	h.up(s)
 }
@@ -51,7 +51,7 @@ func (h *holds) remove(s *stream) {
 	last := h.heap[n]
 	h.heap[n] = nil
 	h.heap = h.heap[:n]
-	s.place = nowhere
+	s.list = nowhere
 	if last != s {
 		h.put(last, s.seat)
 		h.up(last)
@@ -95,7 +95,7 @@ func (h *holds) down(s *stream) {
 
 // tryGap returns the least time between two tries of an account.
 func (e *End) tryGap() int64 {
-	if e.Shared() {
+	if e.Contended() {
 		return min(besideGap, int64(e.cfg.MaxHold))
 	}
 	return min(aloneGap, int64(e.cfg.MaxHold))
@@ -127,7 +127,7 @@ func (e *End) TryAnew(o *Owner) {
 		if s.hold <= e.now || s.hold <= a.nextTry(e.now, gap) {
 			continue
 		}
-		if s.place == onHold {
+		if s.list == onHold {
 			e.holds.remove(s)
 		}
 		s.backoff = 0
@@ -150,20 +150,20 @@ func (a *Account) try(now, gap int64) int64 {
 // is on a list already.
 func (e *End) mayGo(s *stream) {
 	switch {
-	case s.place != nowhere || s.waiting.head == nil || s.flying >= s.limit:
+	case s.list != nowhere || s.waiting.head == nil || s.flying >= s.limit:
 	case s.hold > e.now:
 		e.holds.push(s)
 	default:
-		s.place = onTurn
+		s.list = onTurn
 		s.turn.enter()
 	}
 }
 
 // withdraw takes a stream off the list that it is on.
 func (e *End) withdraw(s *stream) {
-	switch s.place {
+	switch s.list {
 	case onTurn:
-		s.place = nowhere
+		s.list = nowhere
 		s.turn.leave()
 	case onHold:
 		e.holds.remove(s)

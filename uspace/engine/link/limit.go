@@ -93,7 +93,7 @@ func (e *End) shorten(p *peer, bytes int) {
 		if f == nil {
 			continue
 		}
-		for s := f.oldest; s != f.next; s++ {
+		for s := f.sndUna; s != f.sndNext; s++ {
 			if fr := f.frame(s); fr.state == flying && fr.length() > p.longest() {
 				fr.state = lost
 				f.flying--

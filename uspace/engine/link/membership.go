@@ -17,7 +17,7 @@ func (p *peer) removed() bool { return p.Port == noPort }
 
 // newPeer makes a peer in the room for it.
 func (e *End) newPeer(room *peer, p Peer) *peer {
-	*room = peer{Peer: p, timer: notTimed, limit: arctic.MaxFrame - arctic.EthernetSize, kept: [arctic.Levels]kept{e.fresh(), e.fresh()}}
+	*room = peer{Peer: p, timer: notTimed, limit: arctic.MaxFrame - arctic.EthernetSize, parked: [arctic.Levels]parked{e.fresh(), e.fresh()}}
 	e.byCard[p.Card] = room
 	return room
 }

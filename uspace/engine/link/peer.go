@@ -29,14 +29,14 @@ type peer struct {
 	silentSince int64
 	ackAt       int64 // acknowledge at; 0: nothing owed
 	nextAckNow  *peer
-	timer       int32                // index in the heap, or notTimed
-	limit       uint16               // the longest frame that the way there takes, in bytes behind the Ethernet header
-	suspect     uint16               // a frame that was too long, or lost by chance, in the same; 0: none (limit.go)
-	raiseAt     int64                // longer frames are tried; 0: never
-	wake        int64                // key in the heap
-	lookAt      int64                // next look at the flows (rest.go); 0: when the timer next fires
-	flows       [arctic.Levels]*flow // nil: quiet
-	kept        [arctic.Levels]kept  // of flows that are nil
+	timer       int32                 // index in the heap, or notTimed
+	limit       uint16                // the longest frame that the way there takes, in bytes behind the Ethernet header
+	suspect     uint16                // a frame that was too long, or lost by chance, in the same; 0: none (limit.go)
+	raiseAt     int64                 // longer frames are tried; 0: never
+	wake        int64                 // key in the heap
+	lookAt      int64                 // next look at the flows (park.go); 0: when the timer next fires
+	flows       [arctic.Levels]*flow  // nil: quiet
+	parked      [arctic.Levels]parked // of flows that are nil
 }
 
 // due does what is due for the peer and returns when something next is.
@@ -107,7 +107,7 @@ func (e *End) timeout(f *flow) {
 	if f.timeouts < 255 {
 		f.timeouts++
 	}
-	for s := f.oldest; s != f.next; s++ {
+	for s := f.sndUna; s != f.sndNext; s++ {
 		if fr := f.frame(s); fr.state == flying {
 			fr.state = lost
 			f.flying--
@@ -135,7 +135,7 @@ func (e *End) lose(p *peer, reason arctic.Reason) {
 				e.withdraw(s)
 			}
 		} else {
-			p.kept[l].window, p.kept[l].growth, p.kept[l].limit = uint16(e.cfg.FirstWindow), 0, 0
+			p.parked[l].window, p.parked[l].growth, p.parked[l].limit = uint16(e.cfg.FirstWindow), 0, 0
 		}
 	}
 }
@@ -143,8 +143,8 @@ func (e *End) lose(p *peer, reason arctic.Reason) {
 // abandon returns all packets of unanswered frames to their processes and moves
 // on: the next frame's age tells the receiver that they will not be asked for.
 func (e *End) abandon(f *flow, reason arctic.Reason) {
-	for ; f.oldest != f.next; f.oldest++ {
-		fr := f.frame(f.oldest)
+	for ; f.sndUna != f.sndNext; f.sndUna++ {
+		fr := f.frame(f.sndUna)
 		for fr.train != nil {
 			ln := fr.train
 			fr.train = ln.next

@@ -17,7 +17,7 @@ func (p *peer) reached(l arctic.Level) int64 {
 	if f := p.flows[l]; f != nil {
 		return f.reached
 	}
-	return p.kept[l].reached
+	return p.parked[l].reached
 }
 
 // nextTurn returns the place of sequence 0 at or after another: all that the peer sent in

@@ -15,7 +15,7 @@ type rejects struct {
 	head, tail *rejected
 }
 
-// isRefused reports whether rejects of the sequence, at or after expect, are remembered.
+// isRefused reports whether rejects of the sequence, at or after rcvNext, are remembered.
 func (f *flow) isRefused(seq uint32) bool {
 	return f.refused[seq%Window/64]>>(seq%64)&1 != 0
 }
@@ -89,6 +89,6 @@ func (e *End) forgetReceived(f *flow) {
 	for f.rejects.head != nil {
 		e.forget(f, f.rejects.head.sequence)
 	}
-	f.expect, f.unacked, f.reached = 0, 0, nextTurn(f.reached)
+	f.rcvNext, f.unacked, f.reached = 0, 0, nextTurn(f.reached)
 	f.accepted = [Window / 64]uint64{}
 }

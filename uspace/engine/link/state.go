@@ -35,11 +35,11 @@ func (e *End) PeerStates(from, most int, see func(PeerState)) (next int) {
 // stateOf describes the peer.
 func (p *peer) stateOf() PeerState {
 	s := PeerState{Card: p.Card, Established: p.established}
-	for l := range p.kept {
-		srtt, rttvar := p.kept[l].srtt, p.kept[l].rttvar
+	for l := range p.parked {
+		srtt, rttvar := p.parked[l].srtt, p.parked[l].rttvar
 		if f := p.flows[l]; f != nil {
 			srtt, rttvar = f.srtt, f.rttvar
-			s.InFlight += int(f.next - f.oldest)
+			s.InFlight += int(f.sndNext - f.sndUna)
 		}
 		if srtt != 0 && (s.RoundTrip == 0 || time.Duration(srtt) < s.RoundTrip) {
 			s.RoundTrip, s.Variation = time.Duration(srtt), time.Duration(rttvar)

@@ -11,13 +11,13 @@ package link
 // queues, and takes nothing meanwhile, waits for no more than that its parts are taken;
 // so processes that do so at the same time do not wait for each other.
 
-// place says on which list of its flow a stream is.
-type place uint8
+// list says where a stream is that waits or does not.
+type list uint8
 
 const (
-	nowhere place = iota // nothing waits, or limit frames are in flight
-	onTurn               // may send
-	onHold               // backs off
+	nowhere list = iota // nothing waits, or limit frames are in flight
+	onTurn              // may send
+	onHold              // backs off
 )
 
 type stream struct {
@@ -26,7 +26,7 @@ type stream struct {
 	turn    turn // in its job's share of the flow
 	node    uint16
 	part    bool // see line.part
-	place   place
+	list    list
 	seat    int32 // in the heap of holds
 	index   int32 // in Context.streams
 	at      int32 // in flow.streams
@@ -73,7 +73,7 @@ func (e *End) thin(o *Owner) {
 	for i := 0; i < thinned && len(o.streams) > e.cfg.Lines; i++ {
 		o.looked++
 		s := o.streams[o.looked%len(o.streams)]
-		if s.place == nowhere && s.waiting.head == nil && s.flying == 0 && s.hold <= e.now {
+		if s.list == nowhere && s.waiting.head == nil && s.flying == 0 && s.hold <= e.now {
 			s.flow.forget(s)
 			e.giveStream(s)
 		}

@@ -149,7 +149,7 @@ func (e *End) mayDispatch(f *flow) bool {
 
 // unqueued returns the oldest frame of the flow that is lost and not in the Send Queue.
 func (f *flow) unqueued() *frame {
-	for s, left := f.oldest, f.lost; left > 0; s++ {
+	for s, left := f.sndUna, f.lost; left > 0; s++ {
 		if fr := f.frame(s); fr.state == lost {
 			if !fr.queued {
 				return fr
@@ -184,7 +184,7 @@ func (e *End) enqueue(f *flow) bool {
 		e.watchOver(f)
 	}
 	fr.queued = true
-	seq := f.oldest
+	seq := f.sndUna
 	for f.frame(seq) != fr {
 		seq++
 	}
@@ -198,7 +198,7 @@ func (u *timedSend) at(i int) *queued { return &u.queue[(u.first+i)%len(u.queue)
 
 // frame returns the frame of a place in the Send Queue, or nil if that is void.
 func (q *queued) frame() *frame {
-	if q.seq-q.flow.oldest >= q.flow.next-q.flow.oldest || !q.flow.peer.established {
+	if q.seq-q.flow.sndUna >= q.flow.sndNext-q.flow.sndUna || !q.flow.peer.established {
 		return nil
 	}
 	if fr := q.flow.frame(q.seq); fr.state == lost && fr.queued {

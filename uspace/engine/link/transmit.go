@@ -90,16 +90,16 @@ func (e *End) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, se
 	h.SourceIncarnation, h.DestinationIncarnation = e.cfg.Incarnation, p.incarnation
 	h.Sequence, h.Tag = seq, tag
 	if f := p.flows[l]; f != nil {
-		h.Age = uint16(seq - f.oldest)
+		h.Age = uint16(seq - f.sndUna)
 	}
 	p.ackAt = 0
 	for i, f := range &p.flows {
 		if f != nil {
-			h.Acks[i] = f.expect
+			h.Acks[i] = f.rcvNext
 			h.Selective[i] = f.selective()
 			f.unacked = 0
 		} else {
-			h.Acks[i] = uint32(p.kept[i].reached)
+			h.Acks[i] = uint32(p.parked[i].reached)
 		}
 	}
 	h.Encode(b)
@@ -185,7 +185,7 @@ func (p *peer) aboutToSend() bool {
 		return false
 	}
 	for _, f := range p.flows {
-		if f != nil && f.flying < f.window && (f.lost > 0 || f.turns.first != nil && f.next-f.oldest < Window) {
+		if f != nil && f.flying < f.window && (f.lost > 0 || f.turns.first != nil && f.sndNext-f.sndUna < Window) {
 			return true
 		}
 	}
@@ -218,7 +218,7 @@ func (e *End) acknowledgeOnce(p *peer) bool {
 		p.ackAt = 0 // nothing was ever received
 		return true
 	}
-	e.send(p, b, e.head(p, b, l, p.gid, noJob, f.next, len(b)))
+	e.send(p, b, e.head(p, b, l, p.gid, noJob, f.sndNext, len(b)))
 	e.counters.AcksSent++
 	return true
 }

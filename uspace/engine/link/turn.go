@@ -8,9 +8,9 @@ package link
 // accounts, an account's share of the flow one of jobs, and a job's share one of streams.
 // The first of each ring is next; what has sent goes behind the others of its ring.
 //
-// An account's share is parked, and on no ring, while the account has spent what it may
+// An account's share is deferred, and on no ring, while the account has spent what it may
 // send in a round (account.go), and is full, and on no ring either, while it has
-// sharedFlight bytes in flight beside others.
+// contendedFlight bytes in flight beside others.
 
 // turn is a place in a ring: that of a stream, of a job or of an account on a flow.
 type turn struct {
@@ -24,15 +24,15 @@ type turn struct {
 // share is what an account, or a job of it, has of a flow. It is there as long as it has streams.
 type share struct {
 	turn
-	flow    *flow
-	account *Account
-	gid     uint16 // of a job's
-	parked  bool   // an account's: the account has nothing left to spend
-	full    bool   // an account's: as much as others leave it is in flight
-	flight  int    // an account's: bytes in flight or lost
-	parts   int    // jobs or streams
-	beside  *share // the next of the flow, or the next job of the account; also links spares
-	jobs    *share // an account's
+	flow     *flow
+	account  *Account
+	gid      uint16 // of a job's
+	deferred bool   // an account's: the account has nothing left to spend
+	full     bool   // an account's: as much as others leave it is in flight
+	flight   int    // an account's: bytes in flight or lost
+	parts    int    // jobs or streams
+	beside   *share // the next of the flow, or the next job of the account; also links spares
+	jobs     *share // an account's
 }
 
 // append puts a turn behind the others of a ring.
@@ -63,7 +63,7 @@ func (t *turn) remove(ring **turn) {
 // part of.
 func (t *turn) enter() {
 	for ; t.of != nil && t.next == nil; t = t.of {
-		if t.share != nil && (t.share.parked || t.share.full) {
+		if t.share != nil && (t.share.deferred || t.share.full) {
 			return
 		}
 		t.append(&t.of.first)
@@ -73,7 +73,7 @@ func (t *turn) enter() {
 // leave takes a turn off, and with it what has nothing else to send.
 func (t *turn) leave() {
 	for ; t.of != nil && t.next != nil; t = t.of {
-		if t.share != nil && t.share.parked {
+		if t.share != nil && t.share.deferred {
 			return // it is not on that ring
 		}
 		t.remove(&t.of.first)
@@ -169,8 +169,8 @@ func (e *End) quitShare(s *stream) {
 	if mine.parts--; mine.parts > 0 {
 		return
 	}
-	if mine.parked {
-		mine.turn.remove(&mine.account.parked)
+	if mine.deferred {
+		mine.turn.remove(&mine.account.deferred)
 	}
 	mine.unlist(&s.flow.shares)
 	a := mine.account
@@ -205,7 +205,7 @@ func (s *share) sent(bytes int) { s.flight += bytes }
 // answered notes that they are not any more.
 func (s *share) answered(bytes int) {
 	s.flight -= bytes
-	if s.full && s.flight < sharedFlight {
+	if s.full && s.flight < contendedFlight {
 		s.full = false
 		s.reenter()
 	}

@@ -1,6 +1,6 @@
 package link
 
-// This file holds what a peer costs (doc.go), and what is kept of a flow.
+// This file holds what a peer costs (doc.go), and what is parked of a flow.
 
 import (
 	"runtime"
@@ -79,11 +79,11 @@ func TestManyPeersShareFlows(t *testing.T) {
 	for round := range 3 {
 		for i := range uint16(peers) {
 			f := e.flow(e.peer(i+1), arctic.Request)
-			if f.next != uint32(round) || f.peer != e.peer(i+1) {
-				t.Fatalf("round %d: flow of peer %d comes back at %d", round, i+1, f.next)
+			if f.sndNext != uint32(round) || f.peer != e.peer(i+1) {
+				t.Fatalf("round %d: flow of peer %d comes back at %d", round, i+1, f.sndNext)
 			}
 			e.stream(f, o, i, false)
-			f.next, f.oldest = f.next+1, f.oldest+1
+			f.sndNext, f.sndUna = f.sndNext+1, f.sndUna+1
 			if e.spare.used > manyFlows {
 				t.Fatalf("%d flows are in use, all of them quiet", e.spare.used)
 			}
@@ -94,7 +94,7 @@ func TestManyPeersShareFlows(t *testing.T) {
 	}
 	for i := range uint16(peers) {
 		f := e.flow(e.peer(i+1), arctic.Request)
-		f.next++ // in flight
+		f.sndNext++ // in flight
 	}
 	if e.spare.used != peers {
 		t.Errorf("%d flows of %d that wait are in use", e.spare.used, peers)
@@ -105,25 +105,25 @@ func TestManyPeersShareFlows(t *testing.T) {
 // survive rest.
 func TestRestKeepsThePath(t *testing.T) {
 	e, p, f, o := lonely(t)
-	f.next, f.oldest, f.expect, f.reached = 70, 70, 90, 1<<32+90
+	f.sndNext, f.sndUna, f.rcvNext, f.reached = 70, 70, 90, 1<<32+90
 	f.srtt, f.rttvar, f.window, f.threshold, f.growth = 1, 2, 3, 4, 5
 	e.stream(f, o, 8, false).limit = 6
 	e.stream(f, o, 9, false).limit = 7
-	e.putAway(f)
+	e.park(f)
 	if p.flows[arctic.Request] != nil || len(o.streams) != 0 {
 		t.Fatal("not put away")
 	}
 	f = e.flow(p, arctic.Request)
-	if f.next != 70 || f.oldest != 70 || f.expect != 90 || f.reached != 1<<32+90 || f.srtt != 1 || f.rttvar != 2 || f.window != 3 || f.threshold != 4 || f.growth != 5 {
+	if f.sndNext != 70 || f.sndUna != 70 || f.rcvNext != 90 || f.reached != 1<<32+90 || f.srtt != 1 || f.rttvar != 2 || f.window != 3 || f.threshold != 4 || f.growth != 5 {
 		t.Errorf("came back as %+v", f)
 	}
 	if a, z := e.stream(f, o, 8, false).limit, e.stream(f, o, 9, false).limit; a != 1 || z != 7 {
 		t.Errorf("limits %d and %d, want 1 and 7", a, z)
 	}
-	e.putAway(f)
+	e.park(f)
 	e.lose(p, arctic.ReasonSilent)
 	f = e.flow(p, arctic.Request)
-	if n := e.stream(f, o, 9, false).limit; f.next != 70 || f.expect != 90 || f.window != e.cfg.FirstWindow || f.growth != 0 || n != 1 {
+	if n := e.stream(f, o, 9, false).limit; f.sndNext != 70 || f.rcvNext != 90 || f.window != e.cfg.FirstWindow || f.growth != 0 || n != 1 {
 		t.Errorf("came back as %+v after the peer was lost, limit %d", f, n)
 	}
 }
@@ -156,8 +156,8 @@ func TestNotQuiet(t *testing.T) {
 // they were sent, and then nothing is left of them.
 func TestRejectsAreSettled(t *testing.T) {
 	e, _, f, _ := lonely(t)
-	f.expect = 1<<32 - 100
-	first := f.expect
+	f.rcvNext = 1<<32 - 100
+	first := f.rcvNext
 	for i := range uint32(Window) {
 		seq := first + i*37%Window // not in order
 		e.remember(f, &rejected{Verdict: Verdict{sequence: seq, Retry: 1}})
@@ -177,9 +177,9 @@ func TestRejectsAreSettled(t *testing.T) {
 	if f.answers != 0 || f.rejects != (rejects{}) || f.waits() {
 		t.Errorf("%d to be sent, remembered %v, waits %v", f.answers, f.rejects, f.waits())
 	}
-	e.remember(f, &rejected{Verdict: Verdict{sequence: f.expect + 3, Fail: 1}})
+	e.remember(f, &rejected{Verdict: Verdict{sequence: f.rcvNext + 3, Fail: 1}})
 	e.forgetReceived(f)
-	if f.expect != 0 || f.answers != 0 || f.waits() {
-		t.Errorf("expect %d, %d to be sent, waits %v", f.expect, f.answers, f.waits())
+	if f.rcvNext != 0 || f.answers != 0 || f.waits() {
+		t.Errorf("rcvNext %d, %d to be sent, waits %v", f.rcvNext, f.answers, f.waits())
 	}
 }

@@ -3,7 +3,7 @@ package link
 // This file is what a card keeps of a quiet peer, and how flows come and go.
 //
 // A flow is taken from the card's spares when a packet is first queued for the peer
-// or comes from it, and given back when two looks, restAfter apart, found it quiet
+// or comes from it, and given back when two looks, parkAfter apart, found it quiet
 // and unused in between. What must survive, the sequence numbers and what was learnt
 // of the path, is kept in the peer: so sequences go on where they were, and a frame
 // that the network kept back meanwhile is still known as a duplicate.
@@ -22,12 +22,12 @@ package link
 import "github.com/funet/funet/uspace/arctic"
 
 const (
-	// restAfter is the time in nanoseconds between two looks at a flow. It is longer
+	// parkAfter is the time in nanoseconds between two looks at a flow. It is longer
 	// than a pause between two messages of a dialogue, and short beside PeerTimeout.
-	restAfter = 10e6
+	parkAfter = 10e6
 	// manyFlows is how many flows a card may have before it looks for a quiet one to
 	// put away, at once, when it needs another: then those in use are about as many as
-	// wait for an answer, however many peers the card speaks to within restAfter. It
+	// wait for an answer, however many peers the card speaks to within parkAfter. It
 	// looks at reclaimLooks peers, in turn; if none of them is quiet it makes a flow.
 	manyFlows    = 512
 	reclaimLooks = 8
@@ -39,20 +39,20 @@ const (
 	spareShares   = 64
 )
 
-// kept is what outlives a flow. The peer has answered all frames before next, and the
-// card all of the peer's before reached for good: its lower 32 bits are flow.expect.
-type kept struct {
+// parked is what outlives a flow. The peer has answered all frames before sndNext, and the
+// card all of the peer's before reached for good: its lower 32 bits are flow.rcvNext.
+type parked struct {
 	reached                   int64
 	srtt, rttvar              int64
-	next                      uint32
+	sndNext                   uint32
 	window, threshold, growth uint16
 	// node and limit are those of the stream that was used last; limit 0: of none.
 	node, limit uint16
 }
 
 // fresh is what is known of a level of which nothing is known.
-func (e *End) fresh() kept {
-	return kept{window: uint16(e.cfg.FirstWindow), threshold: Window}
+func (e *End) fresh() parked {
+	return parked{window: uint16(e.cfg.FirstWindow), threshold: Window}
 }
 
 // spare is what flows are made from: linked, but for the room for windows.
@@ -76,7 +76,7 @@ func (e *End) flow(p *peer, l arctic.Level) *flow {
 	}
 	e.watch(p)
 	if p.flows[l] == nil {
-		e.takeUp(p, l)
+		e.unpark(p, l)
 	}
 	return p.flows[l]
 }
@@ -84,13 +84,13 @@ func (e *End) flow(p *peer, l arctic.Level) *flow {
 // watch makes sure that the peer's flows are looked at after a while.
 func (e *End) watch(p *peer) {
 	if p.lookAt == 0 {
-		p.lookAt = e.now + restAfter
+		p.lookAt = e.now + parkAfter
 	}
 	e.timers.set(p, p.lookAt)
 }
 
-// takeUp makes a flow of what was kept.
-func (e *End) takeUp(p *peer, l arctic.Level) {
+// unpark makes a flow of what was parked.
+func (e *End) unpark(p *peer, l arctic.Level) {
 	if e.spare.flows == nil && e.spare.used >= manyFlows {
 		e.reclaim()
 	}
@@ -102,13 +102,13 @@ func (e *End) takeUp(p *peer, l arctic.Level) {
 		e.spare.flows = f.nextReady
 		e.spare.nFlows--
 	}
-	k := &p.kept[l]
+	k := &p.parked[l]
 	f.peer, f.level, f.nextReady = p, l, nil
 	f.frames = f.room[:]
-	f.next, f.oldest, f.expect, f.reached = k.next, k.next, uint32(k.reached), k.reached
+	f.sndNext, f.sndUna, f.rcvNext, f.reached = k.sndNext, k.sndNext, uint32(k.reached), k.reached
 	f.srtt, f.rttvar = k.srtt, k.rttvar
 	f.window, f.threshold, f.growth = int(k.window), int(k.threshold), int(k.growth)
-	f.seen.next, f.seen.expect = f.next, f.expect
+	f.seen.sndNext, f.seen.rcvNext = f.sndNext, f.rcvNext
 	p.flows[l] = f
 }
 
@@ -118,7 +118,7 @@ func (e *End) reclaim() {
 		e.spare.hand = (e.spare.hand + 1) % len(e.peers)
 		for _, f := range e.peers[e.spare.hand].flows {
 			if f != nil && !f.waits() && e.quiet(f) {
-				e.putAway(f)
+				e.park(f)
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func (e *End) widen(f *flow) {
 		wide = e.spare.flights[e.spare.nFlights]
 		e.spare.flights[e.spare.nFlights] = nil
 	}
-	for s := f.oldest; s != f.next; s++ {
+	for s := f.sndUna; s != f.sndNext; s++ {
 		wide[s%Window] = *f.frame(s)
 	}
 	f.frames = wide[:]
@@ -142,11 +142,11 @@ func (e *End) widen(f *flow) {
 
 // narrow takes that room back from a flow that has few frames.
 func (e *End) narrow(f *flow) {
-	if len(f.frames) == few {
+	if len(f.frames) == ownFrames {
 		return
 	}
-	for s := f.oldest; s != f.next; s++ {
-		f.room[s%few] = *f.frame(s)
+	for s := f.sndUna; s != f.sndNext; s++ {
+		f.room[s%ownFrames] = *f.frame(s)
 	}
 	if e.spare.nFlights < spareFlights {
 		e.spare.flights[e.spare.nFlights] = (*[Window]frame)(f.frames)
@@ -166,19 +166,19 @@ func (e *End) tidy(p *peer) int64 {
 		if f == nil {
 			continue
 		}
-		if f.next-f.oldest <= few {
+		if f.sndNext-f.sndUna <= ownFrames {
 			e.narrow(f)
 		}
-		switch used := f.seen.next != f.next || f.seen.expect != f.expect; {
+		switch used := f.seen.sndNext != f.sndNext || f.seen.rcvNext != f.rcvNext; {
 		case used:
-			f.seen.next, f.seen.expect = f.next, f.expect
-			p.lookAt = e.now + restAfter
+			f.seen.sndNext, f.seen.rcvNext = f.sndNext, f.rcvNext
+			p.lookAt = e.now + parkAfter
 		case f.waits():
 			// In flight: the deadline is a timer. Else see above.
 		case !e.quiet(f):
-			p.lookAt = e.now + restAfter
+			p.lookAt = e.now + parkAfter
 		default:
-			e.putAway(f)
+			e.park(f)
 		}
 	}
 	if p.lookAt == 0 {
@@ -189,7 +189,7 @@ func (e *End) tidy(p *peer) int64 {
 
 // waits reports whether the flow waits for its peer or for a process.
 func (f *flow) waits() bool {
-	if f.next != f.oldest || f.rejects.head != nil || f.accepted != [Window / 64]uint64{} {
+	if f.sndNext != f.sndUna || f.rejects.head != nil || f.accepted != [Window / 64]uint64{} {
 		return true
 	}
 	for _, s := range f.streams {
@@ -214,12 +214,12 @@ func (e *End) quiet(f *flow) bool {
 	return true
 }
 
-// putAway keeps of a quiet flow what must survive and gives the rest back. Of its
+// park keeps of a quiet flow what must survive and gives the rest back. Of its
 // streams the one that was used last goes on where it was, the others start from one
 // frame again, as a connection does that was idle (RFC 5681 section 4.1).
-func (e *End) putAway(f *flow) {
-	k := &f.peer.kept[f.level]
-	k.next, k.reached, k.srtt, k.rttvar = f.next, f.reached, f.srtt, f.rttvar
+func (e *End) park(f *flow) {
+	k := &f.peer.parked[f.level]
+	k.sndNext, k.reached, k.srtt, k.rttvar = f.sndNext, f.reached, f.srtt, f.rttvar
 	k.window, k.threshold, k.growth = uint16(f.window), uint16(f.threshold), uint16(f.growth)
 	if s := f.recent; s != nil && !s.part {
 		k.node, k.limit = s.node, uint16(s.limit)
@@ -253,7 +253,7 @@ func (e *End) takeStream(f *flow, o *Owner, node uint16, part bool) *stream {
 	job := e.shareOf(f, o)
 	job.parts++
 	s.turn = turn{of: &job.turn, stream: s}
-	if k := &f.peer.kept[f.level]; k.limit > 0 && k.node == node && !part {
+	if k := &f.peer.parked[f.level]; k.limit > 0 && k.node == node && !part {
 		s.limit = int32(k.limit)
 		k.limit = 0
 	}
@@ -281,7 +281,7 @@ func (e *End) giveStream(s *stream) {
 // sequence returns the number of the next frame of a level.
 func (p *peer) sequence(l arctic.Level) uint32 {
 	if f := p.flows[l]; f != nil {
-		return f.next
+		return f.sndNext
 	}
-	return p.kept[l].next
+	return p.parked[l].sndNext
 }
