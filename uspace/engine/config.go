@@ -85,14 +85,14 @@ type Config struct {
 	AckEvery int
 	// FirstRTO, MinRTO and MaxRTO bound the retransmission time (RFC 6298).
 	FirstRTO, MinRTO, MaxRTO time.Duration
-	// MinHold and MaxHold bound the back-off after a reject, which grows (hold.go): a node that
+	// MinHold and MaxHold bound the back-off after a reject, which grows (link/hold.go): a node that
 	// was full for a while is tried again after a part of that.
 	MinHold, MaxHold time.Duration
 	// PeerTimeout is how long a peer may stay silent while something waits for
 	// its answer; ConnectTimeout the same before it was ever heard, and how long packets
 	// wait for a node that is expected (Expect).
 	PeerTimeout, ConnectTimeout time.Duration
-	// RaiseAfter is how long after the frames to a peer became shorter longer ones are tried (limit.go).
+	// RaiseAfter is how long after the frames to a peer became shorter longer ones are tried (link/limit.go).
 	RaiseAfter time.Duration
 }
 

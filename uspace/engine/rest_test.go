@@ -1,7 +1,7 @@
 package engine_test
 
 // This file holds the rules of quiet peers: what is put away comes back as it was, and
-// a card that sleeps is not woken for it for ever (rest.go).
+// a card that sleeps is not woken for it for ever (link/park.go).
 
 import (
 	"math/rand/v2"
@@ -105,7 +105,7 @@ func TestQuietPeersArePutAway(t *testing.T) {
 }
 
 // Rule: rejects are remembered as long as the peer may ask for them, however long it
-// is silent, and no timer runs for it; the next frame of the peer ends it (rest.go).
+// is silent, and no timer runs for it; the next frame of the peer ends it (link/park.go).
 func TestRememberedRejectsOutlastQuiet(t *testing.T) {
 	var frames [][]byte
 	b := newBed(t, setup{cards: 2, slots: 64, net: near, route: []uint32{0, 1, 1}, wrap: capture(&frames)})
@@ -233,7 +233,7 @@ func TestQuietPeerRestarts(t *testing.T) {
 }
 
 // Rule: every frame carries the acknowledgments of both levels, also of one whose flow
-// is put away (transmit.go).
+// is put away (link/transmit.go).
 func TestAcknowledgmentsOfQuietLevels(t *testing.T) {
 	var frames [][]byte
 	b := newBed(t, setup{cards: 2, slots: 64, net: near, wrap: capture(&frames)})
@@ -271,7 +271,7 @@ func TestRoomForAWindowGoesBack(t *testing.T) {
 }
 
 // Rule: the same stream is found however many a flow has, before and after rest, and the
-// streams of a context that ended are gone (stream.go).
+// streams of a context that ended are gone (link/stream.go).
 func TestManyStreams(t *testing.T) {
 	const nodes = 40
 	route := make([]uint32, nodes)

@@ -12,7 +12,7 @@ package engine
 // Accepted packets go by way of the receive FIFO, always, and wait there for the Delivery
 // Unit. A full FIFO rejects, but has one place more, for parts of long transfers, which
 // pass packets that the receive queue has no room for. What Dispatch and Preprocess take,
-// and Transmit beside the port's link, is in sendunits.go and receiveunit.go.
+// and Transmit beside the port's link, is in link/timed.go and receiveunit.go.
 //
 // A mode that halts the unit's transactions (thesis 3.1.2, 4.2) lets it end the packet that
 // it works on, and its ready bit comes then; RESET takes the packet from it.
