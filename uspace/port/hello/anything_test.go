@@ -17,7 +17,15 @@ func (h *host) consistent() error {
 			waits[q.why]++
 		}
 	}
-	silent, found := 0, 0
+	silent, found, placed := 0, 0, 0
+	for at, p := range h.at {
+		for ; p != nil; p = p.beside {
+			placed++
+			if p.Port != at.port || p.Address != at.address || h.order[p.at] != p {
+				return fmt.Errorf("at %v is peer %+v", at, p.Peer)
+			}
+		}
+	}
 	for i, p := range h.order {
 		if p.at != i || p.gone || h.byCard[p.Card] != p {
 			return fmt.Errorf("place %d has peer %+v", i, p.Peer)
@@ -29,8 +37,8 @@ func (h *host) consistent() error {
 			found++
 		}
 	}
-	if waits != h.waits || silent != h.silent || found != h.found || len(h.order) != len(h.byCard) || h.nFaults > mostFaults {
-		return fmt.Errorf("%v questions and %v; %d silent and %d; %d found and %d; %d peers and %d; %d faults", waits, h.waits, silent, h.silent, found, h.found, len(h.order), len(h.byCard), h.nFaults)
+	if waits != h.waits || silent != h.silent || found != h.found || len(h.order) != len(h.byCard) || placed != len(h.order) || h.nFaults > mostFaults {
+		return fmt.Errorf("%v questions and %v; %d silent and %d; %d found and %d; %d peers, %d and %d; %d faults", waits, h.waits, silent, h.silent, found, h.found, len(h.order), len(h.byCard), placed, h.nFaults)
 	}
 	for why, n := range waits {
 		if n > most[why] {

@@ -64,6 +64,20 @@ func TestTurns(t *testing.T) {
 	s.run(20*second, nil)
 }
 
+// Rule: a peer that is set is asked at once, however many others there are.
+func TestSetPeersAreAskedAtOnce(t *testing.T) {
+	s := newSegment(t, 13)
+	a, b := s.add(0, 1, func(c *Config) { c.Discover = false }), s.add(1, 2, func(c *Config) { c.Discover = false })
+	for i := range 500 {
+		a.SetPeer(uint16(i+2), 0, [6]byte{2, 8, 0, 0, byte(i >> 8), byte(i)})
+	}
+	a.next = s.now
+	s.run(500*second/turnsPerSecond+5*second, nil)
+	a.SetPeer(1, 0, b.mac)
+	a.next = s.now
+	s.run(second/10, func() bool { return a.knows(1, b) })
+}
+
 // Rule: only the answer with the nonce of a question, from the address that it went to, is one.
 func TestForgedAnswers(t *testing.T) {
 	s := newSegment(t, 11)
