@@ -211,7 +211,7 @@ func fake(t *testing.T, answer func(c *net.UnixConn, request []byte)) attach.Con
 	return attach.Config{Socket: path, GID: gid, Token: token, Timeout: timeout}
 }
 
-// badAnswer is what no daemon answers to an attach request, or a refusal.
+// badAnswer is an answer to an attach request that no daemon gives, or a refusal.
 type badAnswer struct {
 	answer []byte
 	fds    []int
