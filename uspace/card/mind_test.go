@@ -32,7 +32,7 @@ type talk struct {
 	told     []string
 	received int
 	fault    error         // of the receiving card
-	changed  chan struct{} // one of these has changed since until has looked
+	changed  chan struct{} // told, received or fault has changed since until has looked
 	jobs     chan func()   // for the receiving card's thread, which is in the namespace
 }
 
