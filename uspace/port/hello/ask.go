@@ -36,7 +36,7 @@ type question struct {
 	why   purpose
 	nonce uint64 // without the number of the try
 	port  int
-	queue int // that it leaves on, if the port has so many
+	queue int // that the question leaves on, modulo the queues of the port
 	to    [6]byte
 	card  uint16 // who should answer
 	tries int    // that were sent
@@ -52,7 +52,7 @@ type question struct {
 	done func(Reply)
 }
 
-// Reply is what became of a question.
+// Reply is the outcome of a question.
 type Reply struct {
 	Answered  bool
 	Said      Said

@@ -50,7 +50,7 @@ func (s *Station) Leave() {
 	}
 }
 
-// meet is what follows from a card that has said something unasked: nothing is believed, but it, or who is known by its
+// meet takes note of a card that has said something unasked. Nothing is believed, but that card, or the known owner of its
 // number, may be asked.
 func (s *Station) meet(now int64, port int, v view) {
 	if !v.isCard() || !s.judge(now, port, v) {

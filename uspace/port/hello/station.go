@@ -17,9 +17,9 @@ const (
 	period         = 4 * second
 )
 
-// Config is what a station is made from.
+// Config configures a station.
 type Config struct {
-	// Self is what it says. IsCard and Discovers are set.
+	// Self is what the station says about itself. New sets IsCard and Discovers.
 	Self Said
 	// Discover announces the station on its ports, and finds those who do so and have the same name of a
 	// cluster, which must not be empty.
@@ -230,7 +230,7 @@ func (s *Station) Counters() Counters {
 // bucket bounds a rate (the generic cell rate algorithm, ITU-T I.371 Annex A).
 type bucket struct{ full int64 }
 
-// take reports whether another may be had: one each period on average, and so many at once.
+// take reports whether the bucket has one more, and takes it: one each period on average, and atOnce at once.
 func (b *bucket) take(now, period int64, atOnce int64) bool {
 	full := max(b.full, now)
 	if full-now >= atOnce*period {
