@@ -108,7 +108,7 @@ func TestOrders(t *testing.T) {
 	<-served // without the rig there is nothing to do
 }
 
-// The receiver's count of a stream is what is reported.
+// What is reported of a stream is the receiver's count.
 func TestStream(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
