@@ -156,7 +156,7 @@ func (t *text) profile(top ast.Node) (*Profile, error) {
 	return p, nil
 }
 
-// section reads the figures of a section, all of which must be there.
+// section reads the figures of a section. All must be there.
 func (t *text) section(p *Profile, n ast.Node, section string) error {
 	var mine []*figure
 	var names []string
@@ -271,7 +271,7 @@ func (t *text) sources(p *Profile, n ast.Node) error {
 	return nil
 }
 
-// mapping returns the values of a mapping by its keys, each of which may be there once, and
+// mapping returns the values of a mapping by its keys. Each key may be there once, and
 // notes their places under a prefix. Without names any key may be there that has a place
 // among the figures.
 func (t *text) mapping(n ast.Node, prefix string, names ...string) (map[string]ast.Node, error) {

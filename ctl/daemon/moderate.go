@@ -46,7 +46,7 @@ const (
 	timerSlack = 1000
 )
 
-// moderation is what the thread knows of that.
+// moderation is the thread's state of it.
 type moderation struct {
 	schedstat int   // descriptor; -1: the kernel has none
 	next      int64 // time of the next look
