@@ -1,5 +1,6 @@
-// Block transfers: FUNet beside iperf3, in turn, at one MTU after the other. Host 0 sends, host 1
-// receives. iperf3 has a lab of its own without an XDP program, which would slow its interfaces.
+// Block transfers: FUNet beside raw AF_XDP and iperf3, in turn, at one MTU after the other. Host 0 sends,
+// host 1 receives. Raw AF_XDP moves the same frames in the same way on the same lab (role_stream.go). iperf3
+// has a lab of its own without an XDP program, which would slow its interfaces.
 
 package bench
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/xdp"
 )
 
 // Defaults and limits of XferOptions.
@@ -50,13 +52,21 @@ type XferOptions struct {
 	// 1, within ctx, and checks them there. It is required.
 	Funet func(ctx context.Context, l *lab.Lab, bytes int) (GoodputSample, error)
 
+	// RoleCommand are the arguments with which this program's binary calls RunRole; two more
+	// are appended, the role and its configuration.
+	RoleCommand []string
+
 	Progress io.Writer // a line after every round that ends later than two seconds after its MTU's first; nil for none
 }
 
 // XferWay is how FUNet's frames travel.
 type XferWay struct {
-	Steered bool `json:"steered"` // received on the receiver's processor (lab.Options.Steer), not on the sender's
-	Jumbo   bool `json:"jumbo"`   // as long as the MTU allows, in several buffers
+	Steered bool `json:"steered"`     // received on the receiver's processor (lab.Options.Steer), not on the sender's
+	Jumbo   bool `json:"jumbo"`       // as long as the MTU allows, in several buffers
+	Frame   int  `json:"frame_bytes"` // of the longest
+
+	Attach xdp.AttachMode `json:"-"` // FUNet's
+	Bind   xdp.BindMode   `json:"-"`
 }
 
 // XferReport is the result of Xfer. Its JSON form is stable.
@@ -76,14 +86,18 @@ type XferReport struct {
 // XferRun is the comparison at one MTU. Figures without a round are medians over the rounds;
 // those of iperf3 are nil when it is absent.
 type XferRun struct {
-	MTU    int      `json:"mtu"` // bytes
-	Gbit   float64  `json:"gbit_per_s"`
-	Iperf3 *float64 `json:"iperf3_gbit_per_s"`
-	Ratio  *float64 `json:"ratio"` // median of RoundsRatio
+	MTU      int      `json:"mtu"` // bytes
+	Gbit     float64  `json:"gbit_per_s"`
+	Iperf3   *float64 `json:"iperf3_gbit_per_s"`
+	Ratio    *float64 `json:"ratio"` // median of RoundsRatio
+	Raw      float64  `json:"raw_afxdp_gbit_per_s"`
+	RatioRaw float64  `json:"ratio_to_raw_afxdp"` // median of RoundsRatioRaw
 
-	RoundsGbit   []float64 `json:"rounds_gbit_per_s"` // figures of each round, in order
-	RoundsIperf3 []float64 `json:"rounds_iperf3_gbit_per_s,omitempty"`
-	RoundsRatio  []float64 `json:"rounds_ratio,omitempty"` // Gbit by Iperf3
+	RoundsGbit     []float64 `json:"rounds_gbit_per_s"` // figures of each round, in order
+	RoundsIperf3   []float64 `json:"rounds_iperf3_gbit_per_s,omitempty"`
+	RoundsRatio    []float64 `json:"rounds_ratio,omitempty"` // Gbit by Iperf3
+	RoundsRaw      []float64 `json:"rounds_raw_afxdp_gbit_per_s"`
+	RoundsRatioRaw []float64 `json:"rounds_ratio_to_raw_afxdp"` // Gbit by Raw
 
 	// Of each round, in order.
 	Congestion          []Congestion `json:"rounds_congestion"`
@@ -95,10 +109,10 @@ type XferRun struct {
 	XferWay
 }
 
-// Xfer compares how fast FUNet moves blocks of memory from one host to another with how fast
-// iperf3 sends by TCP. Without iperf3 the report says so and has FUNet's figures alone. Errors:
-// ErrOptions, ErrFunet, the context's, or what failed in a lab or in iperf3. Any goroutine may call
-// it.
+// Xfer compares how fast FUNet moves blocks of memory from one host to another with how fast raw
+// AF_XDP does and iperf3 sends by TCP. Without iperf3 the report says so and lacks its figures. Errors:
+// ErrOptions, ErrFunet, the context's, or what failed in a lab, in raw AF_XDP or in iperf3. Any goroutine
+// may call it.
 func Xfer(ctx context.Context, o XferOptions) (*XferReport, error) {
 	if o.Rounds == 0 {
 		o.Rounds = DefaultRounds
@@ -146,8 +160,8 @@ func (o *XferOptions) check() error {
 		return fmt.Errorf("%w: blocks of %d bytes; use a multiple of %d up to %d", ErrOptions, o.Block, XferBlockUnit, MaxXferBlock)
 	case o.Depth < 1 || o.Depth > MaxXferDepth || o.Depth*o.Block > MaxXferMemory:
 		return fmt.Errorf("%w: %d blocks of %d bytes at once; use 1 to %d and at most %d bytes of them", ErrOptions, o.Depth, o.Block, MaxXferDepth, MaxXferMemory)
-	case o.Up == nil || o.Funet == nil:
-		return fmt.Errorf("%w: Up and Funet are required", ErrOptions)
+	case o.Up == nil || o.Funet == nil || len(o.RoleCommand) == 0:
+		return fmt.Errorf("%w: Up, Funet and RoleCommand are required", ErrOptions)
 	}
 	return nil
 }
@@ -171,7 +185,13 @@ func (r *XferReport) at(ctx context.Context, mtu int, o *XferOptions) (err error
 		run.XDPMode, run.BindMode = sample.XDPMode, sample.BindMode
 		return sample.Gbit, nil
 	}}
-	contenders := []contender{funet}
+	here, err := newSession(ours, Options{RoleCommand: o.RoleCommand})
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.what, err)
+	}
+	contenders := []contender{funet, {rawAFXDP, func(ctx context.Context) (float64, error) {
+		return here.stream(ctx, run.raw(here, o))
+	}}}
 	if r.Iperf3 {
 		theirs, err := lab.Up(lab.Options{Hosts: 2, MTU: mtu})
 		if err != nil {
@@ -205,11 +225,22 @@ func (r *XferReport) at(ctx context.Context, mtu int, o *XferOptions) (err error
 	return nil
 }
 
-// sum enters the figures of the rounds, FUNet's and if there are two iperf3's, with medians and ratios.
+// raw is what the ends of raw AF_XDP must know: FUNet's frames, modes and blocks.
+func (r *XferRun) raw(s *session, o *XferOptions) roleConfig {
+	c := s.roleConfig(r.Attach, r.Bind, 0, r.Bytes/o.Block)
+	c.FrameSize, c.Frags = r.Frame, c.Frags || r.Jumbo
+	c.streamConfig = streamConfig{Block: o.Block, Memory: o.Block * o.Depth, Jumbo: r.Jumbo}
+	return c
+}
+
+// sum enters the figures of the rounds, FUNet's, raw AF_XDP's and if there are three iperf3's, with medians and
+// ratios.
 func (r *XferRun) sum(figures [][]float64) {
 	r.RoundsGbit, r.Gbit = figures[0], *median(figures[0])
-	if len(figures) > 1 {
-		r.RoundsIperf3, r.RoundsRatio = figures[1], perRound(figures[0], figures[1])
+	r.RoundsRaw, r.RoundsRatioRaw = figures[1], perRound(figures[0], figures[1])
+	r.Raw, r.RatioRaw = *median(r.RoundsRaw), *median(r.RoundsRatioRaw)
+	if len(figures) > 2 {
+		r.RoundsIperf3, r.RoundsRatio = figures[2], perRound(figures[0], figures[2])
 		r.Iperf3, r.Ratio = median(r.RoundsIperf3), median(r.RoundsRatio)
 	}
 }
@@ -234,7 +265,7 @@ func (w XferWay) String() (s string) {
 func (r *XferReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "memory to memory in blocks of %d bytes, %d at once; medians of %d rounds of about %d s\n", r.Block, r.Depth, r.Rounds, r.Seconds)
-	fmt.Fprintf(&b, "%-6s %8s %8s %7s %11s %10s  %-30s %s\n", "MTU", "Gbit/s", "iperf3", "ratio", "sent again", "by iperf3", "way", "ratio of each round")
+	fmt.Fprintf(&b, "%-6s %8s %9s %7s %8s %7s %11s %10s  %-30s %s\n", "MTU", "Gbit/s", rawAFXDP, "ratio", "iperf3", "ratio", "sent again", "by iperf3", "way", "ratios of each round")
 	for _, run := range r.Runs {
 		var again, tcpAgain uint64
 		for _, c := range run.Congestion {
@@ -248,13 +279,18 @@ func (r *XferReport) WriteTable(w io.Writer) error {
 			by = fmt.Sprint(tcpAgain)
 		}
 		var rounds []string
-		for _, v := range run.RoundsRatio {
-			rounds = append(rounds, fmt.Sprintf("%.2f", v))
+		for i, v := range run.RoundsRatioRaw {
+			ratios := fmt.Sprintf("%.2f", v)
+			if r.Iperf3 {
+				ratios += fmt.Sprintf("/%.2f", run.RoundsRatio[i])
+			}
+			rounds = append(rounds, ratios)
 		}
-		line := fmt.Sprintf("%-6d %8.2f %8s %7s %11d %10s  %-30s %s", run.MTU, run.Gbit, figure(run.Iperf3), figure(run.Ratio), again, by,
+		line := fmt.Sprintf("%-6d %8.2f %9.2f %7.2f %8s %7s %11d %10s  %-30s %s", run.MTU, run.Gbit, run.Raw, run.RatioRaw, figure(run.Iperf3), figure(run.Ratio), again, by,
 			run.XDPMode+", "+run.BindMode+run.XferWay.String(), strings.Join(rounds, " "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
+	fmt.Fprintf(&b, "%s: the same frames in the same way, one copy in and one out, no protocol; ratios are FUNet's by the others'\n", rawAFXDP)
 	if r.Iperf3 {
 		fmt.Fprintf(&b, "iperf3: one TCP stream with %s, no XDP program, received on the sender's processor\n", r.TCP)
 	} else {
