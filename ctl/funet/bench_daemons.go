@@ -91,7 +91,7 @@ func selfPingPongCommand() *cobra.Command {
 			return printJSON(r)
 		},
 	}
-	c.Flags().IntVar(&exchanges, "exchanges", bench.DefaultExchanges, "round trips to measure")
+	c.Flags().IntVar(&exchanges, "exchanges", bench.Exchanges.Usual, "round trips to measure")
 	return c
 }
 

@@ -3,7 +3,6 @@ package main
 // This file is `funet bench xfer`.
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -34,10 +33,7 @@ lacks its figures.`,
 		Example: "  funet bench xfer --lab 2 --mtu 1500,9000,65535",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := cmp.Or(f.check(),
-				inRange("--seconds", o.Seconds, 1, bench.MaxXferSeconds),
-				inRange("--block", o.Block, bench.XferBlockUnit, bench.MaxXferBlock),
-				inRange("--depth", o.Depth, 1, bench.MaxXferDepth)); err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
 			o.Rounds = f.rounds
@@ -61,11 +57,10 @@ lacks its figures.`,
 			return show(f.json, r)
 		},
 	}
-	p := c.Flags()
-	p.IntSliceVar(&o.MTUs, "mtu", []int{1500, 9000, 65535}, "of the labs' links, in bytes")
-	p.IntVar(&o.Seconds, "seconds", bench.DefaultXferSeconds, "that each run takes, about")
-	p.IntVar(&o.Block, "block", bench.DefaultXferBlock, "bytes of one transfer, a multiple of 16 up to 64 MiB")
-	p.IntVar(&o.Depth, "depth", bench.DefaultXferDepth, "transfers under way at once")
+	c.Flags().IntSliceVar(&o.MTUs, "mtu", []int{1500, 9000, 65535}, "of the labs' links, in bytes")
+	f.number(c, &o.Seconds, "seconds", bench.XferSeconds, "that each run takes, about")
+	f.number(c, &o.Block, "block", bench.XferBlock, "bytes of one transfer, a multiple of 16 up to 64 MiB")
+	f.number(c, &o.Depth, "depth", bench.XferDepth, "transfers under way at once")
 	f.register(c, 2, 2, 2)
 	return c
 }
