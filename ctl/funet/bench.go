@@ -24,9 +24,6 @@ func benchCommand() *cobra.Command {
 	return c
 }
 
-// roleArgs start the hidden command that plays one end of a measurement.
-var roleArgs = []string{"bench-role"}
-
 func roleCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    roleArgs[0] + " ROLE CONFIG",
@@ -87,7 +84,7 @@ func (f *benchFlags) check() error {
 
 // measuredLab makes the lab that the flags ask for and finds its XDP mode. The
 // caller closes it.
-func (f *nodeFlags) measuredLab(ctx context.Context) (*lab.Lab, error) {
+func measuredLab(ctx context.Context, f *nodeFlags) (*lab.Lab, error) {
 	l, err := lab.Up(f.labOptions())
 	if err != nil {
 		return nil, err
@@ -100,7 +97,7 @@ func (f *nodeFlags) measuredLab(ctx context.Context) (*lab.Lab, error) {
 
 // measure measures on a lab made for it and prints what it found.
 func (f *benchFlags) measure(ctx context.Context, measure func(*lab.Lab) (report, error)) error {
-	l, err := f.measuredLab(ctx)
+	l, err := measuredLab(ctx, &f.nodeFlags)
 	if err != nil {
 		return err
 	}
@@ -112,8 +109,8 @@ func (f *benchFlags) measure(ctx context.Context, measure func(*lab.Lab) (report
 }
 
 // goodput runs stream or transfer on all hosts of the lab.
-func (f *nodeFlags) goodput(ctx context.Context, l *lab.Lab, program string, args []string) (bench.GoodputSample, error) {
-	nodes, err := runNodes[flow](ctx, f, l, program, args)
+func goodput(ctx context.Context, f *nodeFlags, l *lab.Lab, name string, args []string) (bench.GoodputSample, error) {
+	nodes, err := runNodes[flow](ctx, f, l, name, args)
 	if err != nil {
 		return bench.GoodputSample{}, err
 	}

@@ -31,7 +31,7 @@ either way. The two take turns; figures are medians over the rounds.`, bench.Inc
 			f.apart = true // as the receiver would have a processor to itself, and its senders not
 			o.Funet = func(ctx context.Context, l *lab.Lab, senders, messages int) (bench.GoodputSample, error) {
 				s := streamOptions{apps.StreamOptions{Senders: senders, Messages: messages, Words: bench.IncastWords}}
-				return f.goodput(ctx, l, "stream", s.args())
+				return goodput(ctx, &f.nodeFlags, l, "stream", s.args())
 			}
 			return f.measure(c.Context(), func(l *lab.Lab) (report, error) { return bench.Incast(c.Context(), l, o) })
 		},

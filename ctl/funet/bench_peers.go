@@ -33,10 +33,10 @@ installs them.`,
 			o.Rounds = f.rounds
 			exchanges := pingpongOptions{apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: bench.Warmup}}.args()
 			o.Daemons = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
-				return f.throughDaemons(ctx, l, exchanges)
+				return throughDaemons(ctx, &f.nodeFlags, l, exchanges)
 			}
 			o.Local = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
-				return f.twoContexts(ctx, l, o.Exchanges)
+				return twoContexts(ctx, &f.nodeFlags, l, o.Exchanges)
 			}
 			o.UDP = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
 				datagrams := f.nodeFlags

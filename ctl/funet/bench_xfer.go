@@ -40,13 +40,13 @@ lacks its figures.`,
 			var here nodeFlags // of the lab of the moment
 			transfer := func(ctx context.Context, l *lab.Lab, bytes int) (bench.GoodputSample, error) {
 				t := transferOptions{apps.TransferOptions{Bytes: bytes, Block: o.Block, Depth: o.Depth}}
-				return here.goodput(ctx, l, "transfer", t.args())
+				return goodput(ctx, &here, l, "transfer", t.args())
 			}
 			o.Funet = transfer
 			o.Up = func(ctx context.Context, mtu int) (*lab.Lab, bench.XferWay, error) {
 				here = f.nodeFlags
 				here.mtu = mtu
-				return here.fastest(ctx, func(l *lab.Lab) (bench.GoodputSample, error) {
+				return fastest(ctx, &here, func(l *lab.Lab) (bench.GoodputSample, error) {
 					return transfer(ctx, l, (tried+o.Block-1)/o.Block*o.Block)
 				})
 			}
@@ -70,7 +70,7 @@ const tried = 128 << 20
 
 // fastest makes the lab on which a transfer is fastest, tried three times in each way, and
 // sets the flags so that nodes use it. The caller closes it.
-func (f *nodeFlags) fastest(ctx context.Context, transfer func(*lab.Lab) (bench.GoodputSample, error)) (best *lab.Lab, way bench.XferWay, err error) {
+func fastest(ctx context.Context, f *nodeFlags, transfer func(*lab.Lab) (bench.GoodputSample, error)) (best *lab.Lab, way bench.XferWay, err error) {
 	longest := f.mtu + arctic.EthernetSize
 	single := min(longest, afxdp.MaxSingle)
 	ways := []bench.XferWay{{Frame: single}, {Frame: single, Steered: true}}
@@ -85,7 +85,7 @@ func (f *nodeFlags) fastest(ctx context.Context, transfer func(*lab.Lab) (bench.
 	most := 0.0
 	for _, w := range ways {
 		f.steer, f.jumbo = w.Steered, w.Jumbo
-		l, err := f.measuredLab(ctx)
+		l, err := measuredLab(ctx, f)
 		if err != nil {
 			return best, way, err
 		}
