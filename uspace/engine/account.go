@@ -176,7 +176,7 @@ func (c *Card) visit(a *account) {
 	a.local = min(a.local+quantum, quantum)
 	if a.awake == 1 && a.local > 0 { // as in most steps: turns cost as much as the look itself
 		a.retrieval = quantum - visitBytes
-		c.attend(a.busy[0].awake[0])
+		c.serve(a.busy[0].awake[0])
 		return
 	}
 	a.retrieval = quantum
@@ -205,7 +205,7 @@ func (c *Card) visit(a *account) {
 		j.seen++
 		seen--
 		a.retrieval -= visitBytes
-		c.attend(x)
+		c.serve(x)
 	}
 }
 

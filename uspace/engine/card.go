@@ -81,7 +81,15 @@ func New(cfg Config) (*Card, error) {
 // sent after it; call Step once more to flush it.
 func (c *Card) Leave() { c.link.Leave() }
 
-// attend looks at a context: at CNTL, and natively at its send queues.
+// serve looks at a context and its send queues.
+func (c *Card) serve(x *Context) {
+	c.attend(x)
+	if !x.halted {
+		c.retrieve(x)
+	}
+}
+
+// attend looks at a context: at CNTL, and whether it has made room.
 func (c *Card) attend(x *Context) {
 	c.touch(x)
 	if x.refused != [arctic.Levels]bool{} {
@@ -89,9 +97,6 @@ func (c *Card) attend(x *Context) {
 	}
 	if x.iface.Load(funi.Control) != x.seen {
 		c.control(x)
-	}
-	if !x.halted && c.units == nil {
-		c.retrieve(x)
 	}
 }
 

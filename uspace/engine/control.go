@@ -205,15 +205,14 @@ func (c *Card) obey(x *Context) {
 		c.link.Resume(x.owner)
 	}
 	// What a unit of a modelled machine has begun it ends before it halts.
-	retrieving := c.units != nil && c.units.retrieve.x == x
-	if x.suspended || halted && !retrieving || x.modes&funi.RESET != 0 {
+	if x.suspended || halted && !x.retrieving || x.modes&funi.RESET != 0 {
 		x.stopSending()
 	} else if halted {
 		x.closing = true
 	} else if x.user&funi.CSQM != 0 {
 		// A transfer that has begun is retrieved to its end, and its slot is retired:
 		// the process would change the queue that it is in.
-		x.closing = retrieving || x.taken != [arctic.Levels]int{}
+		x.closing = x.retrieving || x.taken != [arctic.Levels]int{}
 		switch {
 		case !x.closing:
 			x.stopSending()
@@ -225,8 +224,7 @@ func (c *Card) obey(x *Context) {
 	}
 	// In context-switch mode delivery goes on until the receive FIFOs are empty
 	// (thesis 4.2; 5.2.3 says otherwise, but then CTXR2 would never come).
-	delivering := c.units != nil && c.units.deliver.x == x
-	if x.suspended || x.user&funi.CRQM != 0 && !delivering || x.modes&funi.RESET != 0 || halted && x.drained() {
+	if x.suspended || x.user&funi.CRQM != 0 && !x.delivering || x.modes&funi.RESET != 0 || halted && x.drained() {
 		x.stopReceiving()
 	} else if !x.receiving && !halted && x.user&funi.CRQM == 0 {
 		x.receiving = x.latched(x.iface.LatchReceive())
@@ -284,7 +282,7 @@ func (x *Context) status() uint32 {
 		v |= funi.CRQR
 	}
 	if x.modes&funi.CTXM != 0 && x.modes&funi.RESET == 0 && x.halted {
-		if u := x.card.units; u == nil || !x.card.sends(x) {
+		if !x.sends() {
 			v |= funi.CTXR1Prime
 			if !x.outstanding() {
 				v |= funi.CTXR1

@@ -12,7 +12,7 @@ import (
 // What finds no line stays in the send queue.
 func (c *Card) retrieve(x *Context) {
 	noLine := false
-	for l := arctic.Reply; l <= arctic.Reply; l-- { // Reply, then Request
+	for _, l := range arctic.ByPriority {
 		if x.long == nil && x.finished[l] == 0 && x.iface.Pending(l) == 0 {
 			continue
 		}
@@ -77,9 +77,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 				}
 				x.retrieved(l)
 				a.retrieval -= packetBytes
-				if c.units == nil {
-					budget--
-				}
+				budget--
 			}
 			continue
 		}
@@ -221,7 +219,7 @@ func (c *Card) roomMade(x *Context) {
 // whether a line was freed.
 func (c *Card) loopback(x *Context) (freed bool) {
 	x.looping = false
-	for l := arctic.Reply; l <= arctic.Reply; l-- {
+	for _, l := range arctic.ByPriority {
 		for i := range x.loop[l] {
 			if q := &x.loop[l][i]; q.head != nil {
 				freed = c.loopQueue(x, l, q) || freed

@@ -496,7 +496,7 @@ func (x *Context) giveUpTransfers(reason arctic.Reason) {
 	if x.long == nil {
 		return
 	}
-	for l := arctic.Reply; l <= arctic.Reply; l-- {
+	for _, l := range arctic.ByPriority {
 		for q := &x.long.due[l]; q.head != nil; {
 			t := q.pop()
 			t.failed = reason
