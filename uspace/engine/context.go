@@ -79,7 +79,7 @@ type Context struct {
 	wanted   bool            // a packet for it was refused since it is away
 
 	// Of the slots of a send queue, those that the card has taken and not retired, and
-	// of these, those at its tail that can be; see transfer.go.
+	// of these, those at its tail that can be; see finishSlots.
 	taken, finished [arctic.Levels]int
 
 	segments funi.Segments

@@ -12,7 +12,7 @@ package engine
 // MERR comes with a reason word. Registers that describe no queue in the context's
 // memory suspend the context's queues until the owner clears MERR; then the card tries
 // again. A transfer that asks for what its process may not have is returned instead of
-// tried again (transfer.go), so there MERR only tells.
+// tried again (packetise.go), so there MERR only tells.
 
 import (
 	"errors"
@@ -151,6 +151,22 @@ func (x *Context) storeQueue(r funi.Register, v uint32) error {
 		x.iface.Store(head+1, 0)
 	}
 	return nil
+}
+
+// giveSlotsBack retires what can be retired of send queues that are halted, and reports
+// whether the card has no slot of them left.
+func (x *Context) giveSlotsBack() bool {
+	if x.taken != x.finished {
+		return false
+	}
+	if x.taken != [arctic.Levels]int{} && x.iface.LatchSend() == nil {
+		for l := range x.taken {
+			x.card.retireFinished(x, arctic.Level(l))
+		}
+		x.iface.HaltSend()
+	}
+	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{} // of registers that are no queue's, too
+	return true
 }
 
 // storeControl is a privileged write to CNTL.
