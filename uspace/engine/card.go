@@ -65,9 +65,9 @@ func New(cfg Config) (*Card, error) {
 	if cfg.Blocks {
 		c.block = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
 	}
-	c.absent = &Context{card: c, refusal: arctic.ReasonSwitching, away: true, detached: true}
-	c.stranger = &Context{card: c, refusal: arctic.ReasonSourceNode, away: true, detached: true}
-	c.foreign = &Context{card: c, refusal: arctic.ReasonJob, away: true, detached: true}
+	c.absent = &Context{card: c, rejection: arctic.ReasonSwitching, away: true, detached: true}
+	c.stranger = &Context{card: c, rejection: arctic.ReasonSourceNode, away: true, detached: true}
+	c.foreign = &Context{card: c, rejection: arctic.ReasonJob, away: true, detached: true}
 	if cfg.Timing != nil {
 		c.units = newUnits(&c.cfg)
 	}
@@ -92,7 +92,7 @@ func (c *Card) serve(x *Context) {
 // attend looks at a context: at CNTL, and whether it has made room.
 func (c *Card) attend(x *Context) {
 	c.touch(x)
-	if x.refused != [arctic.Levels]bool{} {
+	if x.noRoom != [arctic.Levels]bool{} {
 		c.roomMade(x)
 	}
 	if x.iface.Load(funi.Control) != x.seen {

@@ -214,9 +214,9 @@ func (c *Card) obey(x *Context) {
 	halted := x.modes&(funi.CTXM|funi.RESET) != 0
 	if halted != x.halted {
 		x.halted, x.owner.Halted = halted, halted
-		x.refusal = arctic.ReasonNone
+		x.rejection = arctic.ReasonNone
 		if halted {
-			x.refusal = arctic.ReasonSwitching
+			x.rejection = arctic.ReasonSwitching
 		}
 		c.link.Resume(x.owner)
 	}

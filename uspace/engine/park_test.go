@@ -1,6 +1,6 @@
 package engine_test
 
-// This file holds the rules of quiet peers: what is put away comes back as it was, and
+// This file holds the rules of parking: what a quiet flow puts away comes back as it was, and
 // a card that sleeps is not woken for it for ever (link/park.go).
 
 import (
@@ -19,7 +19,7 @@ import (
 // Rule: exactly once (design idea 4) also when flows are put away and taken up again
 // in the middle of a conversation, at any step, over any network, on any card, among
 // rejects, and after pauses in which cards do it by themselves.
-func TestExactlyOnceThroughRest(t *testing.T) {
+func TestExactlyOnceThroughParking(t *testing.T) {
 	forced, byThemselves := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		kind := rapid.SampledFrom([]string{"native", "thesis", "train 1", "tiny"}).Draw(rt, "card")
@@ -137,7 +137,7 @@ func TestRememberedRejectsOutlastQuiet(t *testing.T) {
 
 // Rule: a frame that the network kept back while its flow was put away is a duplicate,
 // and what it takes up is put away again.
-func TestLateDuplicateAfterRest(t *testing.T) {
+func TestLateDuplicateAfterParking(t *testing.T) {
 	var frames [][]byte
 	b := newBed(t, setup{cards: 2, slots: 64, net: near, wrap: capture(&frames)})
 	b.mustSend(0, funi.Request, 1, 7)
@@ -270,7 +270,7 @@ func TestRoomForAWindowGoesBack(t *testing.T) {
 	}
 }
 
-// Rule: the same stream is found however many a flow has, before and after rest, and the
+// Rule: the same stream is found however many a flow has, before and after parking, and the
 // streams of a context that ended are gone (link/stream.go).
 func TestManyStreams(t *testing.T) {
 	const nodes = 40
@@ -321,7 +321,7 @@ func TestManyStreams(t *testing.T) {
 }
 
 // Rule: putting away and taking up again does not allocate (doc.go), nor do rejects.
-func TestRestDoesNotAllocate(t *testing.T) {
+func TestParkingDoesNotAllocate(t *testing.T) {
 	c := newCouple(t, 64)
 	c.flood(10000)
 	put := 0
@@ -355,7 +355,7 @@ func TestRestDoesNotAllocate(t *testing.T) {
 		t.Error("nothing was rejected")
 	}
 	if n := testing.AllocsPerRun(100, round); n != 0 {
-		t.Errorf("a round trip, a flood and a rest allocate %v times", n)
+		t.Errorf("a round trip, a flood and parking allocate %v times", n)
 	}
 	if put < 4*100 {
 		t.Errorf("%d flows were put away in 106 rounds", put)
