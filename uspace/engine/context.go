@@ -69,7 +69,7 @@ type Context struct {
 	called     bool   // in Card.called
 	seat       int    // in job.awake
 	touched    uint64 // the last step that did something for it
-	mark       uint32 // its queues' indices at the last nap (drowsy)
+	mark       uint32 // of its queues at the last nap (drowsy)
 	away       bool   // switched out or detached: the process's memory is not ours
 	detached   bool
 	holdsSet   bool            // it has a set of the cache

@@ -32,8 +32,8 @@ func newFIFO(cfg *Config) fifo {
 }
 
 // accept takes a packet for the context, with the block behind it if there is one, or
-// says why not. It came in a frame, or t is nil: from this very card. A packet goes straight into
-// the receive queue unless others of its level wait before it.
+// says why not. The packet came in the frame of the train, or with nil from this very card. It goes straight into
+// the receive queue if its level's FIFO may be passed by and is empty.
 func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet, block []byte) arctic.Reason {
 	if x == nil {
 		return arctic.ReasonNoContext
@@ -91,8 +91,8 @@ func (c *Card) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet
 }
 
 // drain moves packets from the receive FIFOs into the receive queues as far as
-// there is room, replies first. What a context of this card has for it may be waiting for
-// room in the FIFO, which the process need not tell that it has some again.
+// there is room, replies first. A context of this card may have packets that wait for
+// room in the FIFO: so the card steps again.
 func (c *Card) drain(x *Context) {
 	for _, l := range arctic.ByPriority {
 		if x.fifo[l].n > 0 && x.iface.Vacant(l) == nil && !isPart(x.fifo[l].at(0)) {

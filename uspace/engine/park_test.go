@@ -65,9 +65,9 @@ func flows(b *bed) (n int) {
 	return n
 }
 
-// settled lets the cards run until none asks to be stepped again, and returns how
+// untilQuiet lets the cards run until none asks to be stepped again, and returns how
 // often they asked.
-func (b *bed) settled() (wakes int) {
+func (b *bed) untilQuiet() (wakes int) {
 	b.t.Helper()
 	b.step(b.now)
 	for at := b.next(); at != engine.Never; at = b.next() {
@@ -95,7 +95,7 @@ func TestQuietPeersArePutAway(t *testing.T) {
 		if n := flows(b); n != 2*cards*(cards-1) {
 			t.Errorf("%d flows are in use, want those of all levels of all peers", n)
 		}
-		if n := b.settled(); n > 3*cards*(cards-1)+cards*cards {
+		if n := b.untilQuiet(); n > 3*cards*(cards-1)+cards*cards {
 			t.Errorf("%d wake-ups of quiet cards", n)
 		}
 		if n := flows(b); n != 0 {
@@ -110,14 +110,14 @@ func TestRememberedRejectsOutlastQuiet(t *testing.T) {
 	var frames [][]byte
 	b := newBed(t, setup{cards: 2, slots: 64, net: near, route: []uint32{0, 1, 1}, wrap: capture(&frames)})
 	exactlyOnce(b, newTraffic(b, 5, 2))
-	b.settled()
+	b.untilQuiet()
 	frames = nil
 	b.mustSend(0, funi.Request, 2, 7) // there is no node 2
 	b.comesBack(time.Second, b.proc[0], funi.Returned{Reason: arctic.ReasonNoContext, Level: funi.Request, Header: funi.NewHeader(2, 5, 1), Word: 7})
 	refused := frames[0]
-	b.settled()
+	b.untilQuiet()
 	b.now += int64(time.Hour)
-	b.settled()
+	b.untilQuiet()
 	if a, z := b.cards[0].Link().Flows(), b.cards[1].Link().Flows(); a != 0 || z != 1 {
 		t.Fatalf("%d and %d flows are in use, want none and the one that remembers", a, z)
 	}
@@ -129,7 +129,7 @@ func TestRememberedRejectsOutlastQuiet(t *testing.T) {
 		t.Errorf("the frame that came again was answered %d times as before, and %d times anew", after.RepeatedRejects-before.RepeatedRejects, after.RejectsSent-before.RejectsSent)
 	}
 	exactlyOnce(b, newTraffic(b, 5, 2))
-	b.settled()
+	b.untilQuiet()
 	if n := flows(b); n != 0 {
 		t.Errorf("%d flows are in use after the peer knew", n)
 	}
@@ -145,13 +145,13 @@ func TestLateDuplicateAfterParking(t *testing.T) {
 	if s, ok := take(b.proc[1], funi.Request); !ok || s.Payload()[0] != 7 {
 		t.Fatal("nothing arrived")
 	}
-	b.settled()
+	b.untilQuiet()
 	for _, raw := range frames {
 		if f, err := arctic.Parse(raw); err == nil && f.Packets() > 0 {
 			b.inject(raw)
 		}
 	}
-	b.settled()
+	b.untilQuiet()
 	if _, ok := take(b.proc[1], funi.Request); ok || b.cards[1].Counters().Duplicates == 0 {
 		t.Errorf("delivered again: %v; duplicates: %d", ok, b.cards[1].Counters().Duplicates)
 	}
@@ -175,7 +175,7 @@ func TestFlowOfAHaltedContextWaits(t *testing.T) {
 		}
 		b.pass(time.Millisecond)
 		s := b.switchOut(0)
-		b.settled()
+		b.untilQuiet()
 		if n := b.cards[0].Link().Flows(); n != 1 || b.ctx[0].Idle() {
 			t.Fatalf("%d flows are in use, nothing waits: %v", n, b.ctx[0].Idle())
 		}
@@ -196,7 +196,7 @@ func TestFlowOfAHaltedContextWaits(t *testing.T) {
 			b.switchIn(0, s)
 			b.until(time.Second, "the rest arrives", func() bool { receive(); return got == 31 })
 		}
-		b.settled()
+		b.untilQuiet()
 		// Nobody has told card 1 that it need not remember what it rejected last.
 		if n := b.cards[0].Link().Flows(); n != 0 {
 			t.Errorf("detached: %v: %d flows are in use", detach, n)
@@ -210,7 +210,7 @@ func TestQuietPeerRestarts(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 64, net: near, tune: quick, route: []uint32{0, 1, 1}})
 	exactlyOnce(b, newTraffic(b, 20, 2))
 	b.mustSend(0, funi.Request, 2, 7) // there is no node 2
-	b.settled()
+	b.untilQuiet()
 	if n := b.cards[1].Link().Flows(); n != 1 {
 		t.Fatalf("%d flows are in use, want the one that remembers", n)
 	}
@@ -219,13 +219,13 @@ func TestQuietPeerRestarts(t *testing.T) {
 	put(brief, funi.Reply, 1, 6)
 	b.step(b.now)
 	b.cards[0].Detach(x) // the card greets, and then has nothing to send
-	b.settled()
+	b.untilQuiet()
 	if n := flows(b); n != 0 || !b.cards[1].Established(0) {
 		t.Errorf("%d flows are in use, established: %v", n, b.cards[1].Established(0))
 	}
 	b.start(0)
 	b.mustSend(0, funi.Reply, 1, 7)
-	b.settled()
+	b.untilQuiet()
 	if s, ok := take(b.proc[1], funi.Reply); !ok || s.Payload()[0] != 7 {
 		t.Error("the first frame of the new life was not delivered")
 	}
@@ -238,7 +238,7 @@ func TestAcknowledgmentsOfQuietLevels(t *testing.T) {
 	var frames [][]byte
 	b := newBed(t, setup{cards: 2, slots: 64, net: near, wrap: capture(&frames)})
 	exactlyOnce(b, newTraffic(b, 20, 2, [2]int{0, 1}))
-	b.settled()
+	b.untilQuiet()
 	frames = nil
 	b.mustSend(1, funi.Reply, 0, 1)
 	b.step(b.now)
@@ -313,7 +313,7 @@ func TestManyStreams(t *testing.T) {
 		if n := b.cards[0].Streams(x); n != 0 {
 			t.Errorf("%d streams of a context that ended", n)
 		}
-		b.settled()
+		b.untilQuiet()
 		if n := b.cards[0].Streams(b.ctx[0]); n != 0 {
 			t.Errorf("%d streams of a quiet context", n)
 		}

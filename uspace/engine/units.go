@@ -9,7 +9,7 @@ package engine
 // receive queue grow. What the burst would have read is read then, too: a process that
 // changes a slot that it has sent sends one or the other, as with the hardware.
 //
-// Accepted packets go by way of the receive FIFO, always, and wait there for the Delivery
+// Accepted packets always go by way of the receive FIFO (fifo.bypass), and wait there for the Delivery
 // Unit. A full FIFO rejects, but has one entry more, for parts of long transfers, which
 // pass packets that the receive queue has no room for. What Dispatch and Preprocess take,
 // and Transmit beside the port's link, is in link/timed.go and receiveunit.go.
@@ -18,8 +18,8 @@ package engine
 // it works on, and its ready bit comes then; RESET takes the packet from it.
 //
 // Bursts (5.2.2): the first four words of a slot are one burst, which tells what the
-// packet is; the rest, and the data of XFER, follow in the longest bursts that do not
-// exceed it, and what is then left in the shortest that holds it. A delivery ends with the
+// packet is. The remaining words, and the data of XFER, follow in the longest bursts that do not
+// exceed them, and what is then left in the shortest burst that holds it. A delivery ends with the
 // word of the cached head register, so that the processor's copy is invalidated (5.2.3).
 
 import (
