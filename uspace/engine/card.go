@@ -81,13 +81,16 @@ func New(cfg Config) (*Card, error) {
 // sent after it; call Step once more to flush it.
 func (c *Card) Leave() { c.link.Leave() }
 
-// attend looks at a context: at CNTL, and natively at its send queues.
+// attend looks at a context: at CNTL, and natively at its send queues. One with which nothing happens is not published.
 func (c *Card) attend(x *Context) {
-	c.touch(x)
+	if x.modes|x.user != 0 || x.ticket.changed || x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 || x.iface.Unseen() {
+		c.touch(x)
+	}
 	if x.refused != [arctic.Levels]bool{} {
 		c.roomMade(x)
 	}
 	if x.iface.Load(funi.Control) != x.seen {
+		c.touch(x)
 		c.control(x)
 	}
 	if !x.halted && c.units == nil {

@@ -120,6 +120,7 @@ func (x *Context) retrieved(l arctic.Level) {
 
 // retireFinished gives slots back to the process.
 func (c *Card) retireFinished(x *Context, l arctic.Level) {
+	c.touch(x)
 	x.iface.Retire(l, x.finished[l])
 	x.taken[l] -= x.finished[l]
 	x.finished[l] = 0

@@ -62,6 +62,7 @@ func (c *Card) stepNative() int64 {
 // stepTimed is a step of a modelled machine's card: its units are as far as the time says.
 func (c *Card) stepTimed() int64 {
 	for _, x := range c.awake {
+		c.touch(x) // its units may move packets without being asked
 		c.attend(x)
 	}
 	c.runUnits() // what ends now may leave in this step

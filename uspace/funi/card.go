@@ -178,6 +178,9 @@ func (c *Card) Changed() bool {
 	return was
 }
 
+// Unseen reports what Changed would, and forgets nothing.
+func (c *Card) Unseen() bool { return c.changed }
+
 // Awaited reports whether the process sleeps until the card has published something, and
 // if so, forgets it: wake the process once. Call it after Publish, Return and PutControl,
 // also where PutControl stored what was there before the process wrote.

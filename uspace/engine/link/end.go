@@ -86,6 +86,10 @@ func (e *End) Queue(card uint16, l arctic.Level, ln *Line) { e.queue(e.byCard[ca
 
 // Send sends what may leave: acknowledgments before data, replies before requests.
 func (e *End) Send() {
+	if e.ackNow == nil && e.ready[arctic.Reply].head == nil && e.ready[arctic.Request].head == nil && e.spent == nil {
+		e.stalled = false // the transmit ring was full, and what it was full for has gone
+		return
+	}
 	e.acknowledge(false)
 	e.dispatch()
 	e.acknowledge(true)
