@@ -5,6 +5,14 @@ import "golang.org/x/sys/cpu"
 // canFold: the processor has VPCLMULQDQ on 512 bits, and CRC32.
 var canFold = cpu.X86.HasAVX512F && cpu.X86.HasAVX512VPCLMULQDQ && cpu.X86.HasSSE42
 
+// canSum: the processor has CRC32.
+var canSum = cpu.X86.HasSSE42
+
+// sum returns the remainder of b that starts from another, 8 bytes at a time.
+//
+//go:noescape
+func sum(start uint32, b []byte) uint32
+
 // fold returns the remainder of b, at least foldFrom bytes and a multiple of foldWord, that
 // starts from another.
 //

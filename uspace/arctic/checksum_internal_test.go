@@ -124,3 +124,18 @@ func BenchmarkChecksum(b *testing.B) {
 		})
 	}
 }
+
+// Rule: sum is CRC-32C for any length, from any start.
+func TestSum(t *testing.T) {
+	if !canSum {
+		t.Log("this processor has no CRC32; crc32 does it")
+		return
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		b := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "bytes")
+		start := rapid.Uint32().Draw(t, "start")
+		if got, want := ^sum(^start, b), crc32.Update(start, castagnoli, b); got != want {
+			t.Fatalf("%#x, want %#x", got, want)
+		}
+	})
+}
