@@ -81,8 +81,11 @@ func New(cfg Config) (*Card, error) {
 // sent after it; call Step once more to flush it.
 func (c *Card) Leave() { c.link.Leave() }
 
-// attend looks at a context: at CNTL, and natively at its send queues. One with which nothing happens is not published.
+// attend looks at a context: at CNTL, and natively at its send queues.
 func (c *Card) attend(x *Context) {
+	if x.calm && x.iface.Still(x.seen) {
+		return // as in most steps
+	}
 	if x.modes|x.user != 0 || x.ticket.changed || x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 || x.iface.Unseen() {
 		c.touch(x)
 	}
@@ -96,13 +99,15 @@ func (c *Card) attend(x *Context) {
 	if !x.halted && c.units == nil {
 		c.retrieve(x)
 	}
+	// What changes one of these calls touch or free, which end the calm.
+	x.calm = x.touched != c.steps && x.modes|x.user == 0 && !x.looping && !x.halted && x.refused == [arctic.Levels]bool{} && !x.transferring()
 }
 
 // touch notes that the step has done something for a context, to be published at its end,
 // unless that is away and its memory not the card's.
 func (c *Card) touch(x *Context) {
 	if x.touched != c.steps && !x.away {
-		x.touched = c.steps
+		x.touched, x.calm = c.steps, false
 		c.touched = append(c.touched, x)
 	}
 }

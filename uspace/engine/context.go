@@ -34,6 +34,7 @@ type Context struct {
 	owner   *link.Owner
 	paid    *account // the last that it was on, of one that has ended
 	iface   *funi.Card
+	calm    bool // nothing but the process can want something of a step; see attend
 	traffic Traffic
 	trail   *Trail // nil: nobody follows it; see trace.go
 	ticket  ticket
@@ -359,6 +360,7 @@ func (x *Context) allFree() bool {
 
 // free gives a line back; its packet is accounted for.
 func (x *Context) free(l *line) {
+	x.calm = false
 	l.next = nil
 	if l.transfer != nil {
 		l.Clear()

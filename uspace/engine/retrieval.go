@@ -290,7 +290,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *lines) (freed bool) {
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
 			if to.account != nil {
-				to.refused[l] = true
+				to.refused[l], to.calm = true, false
 			}
 			break
 		}

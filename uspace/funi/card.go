@@ -212,6 +212,14 @@ func (c *Card) Pending(l Level) int {
 	return int((c.page.Load(sendHead[l&1]) - c.sendTail[l&1]) & mask)
 }
 
+// Still reports whether the process has done nothing that the card has not seen: CNTL is as last seen, and no packet
+// waits in the send queues.
+func (c *Card) Still(control uint32) bool {
+	p := c.page
+	return p.Load(Control) == control &&
+		(p.Load(RPSQHead)-c.sendTail[arctic.Reply])&c.send[arctic.Reply].mask|(p.Load(RQSQHead)-c.sendTail[arctic.Request])&c.send[arctic.Request].mask == 0
+}
+
 // Slot returns the i-th pending slot of the send queue. Its content may change
 // under the card: load the header once, copy, check the copy.
 func (c *Card) Slot(l Level, i int) *Slot {
