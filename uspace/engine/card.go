@@ -27,6 +27,7 @@ type Card struct {
 	accounts  map[uint32]*account        // not for the data path
 	nobody    account                    // of contexts on none of those
 	busy      []*account                 // with contexts that are awake
+	solo      *Context                   // the only context that is awake; nil: there are none, or several
 	loopNext  int64                      // when packets for this card are tried next
 	sets      int                        // of the cache, in use
 	lives     int64                      // of contexts, begun; see life.go
@@ -44,10 +45,11 @@ type Card struct {
 	// See tally.go.
 	rejectedHere link.Rejections
 
-	steps  uint64
-	before uint64 // Progress at the start of the step
-	dozing bool   // see Doze
-	more   bool   // a budget ran out; step again at once
+	steps   uint64
+	before  uint64 // Progress at the start of the step
+	dozing  bool   // see Doze
+	tickets bool   // of contexts that are awake have changed
+	more    bool   // a budget ran out; step again at once
 	// patience is when it ends with a node that is expected and asked for; Never: with none.
 	patience int64
 
@@ -86,7 +88,7 @@ func (c *Card) attend(x *Context) {
 	if x.calm && x.iface.Still(x.seen) {
 		return // as in most steps
 	}
-	if x.modes|x.user != 0 || x.ticket.changed || x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 || x.iface.Unseen() {
+	if x.modes|x.user != 0 || x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 || x.iface.Unseen() {
 		c.touch(x)
 	}
 	if x.refused != [arctic.Levels]bool{} {
@@ -99,8 +101,16 @@ func (c *Card) attend(x *Context) {
 	if !x.halted && c.units == nil {
 		c.retrieve(x)
 	}
-	// What changes one of these calls touch or free, which end the calm.
-	x.calm = x.touched != c.steps && x.modes|x.user == 0 && !x.looping && !x.halted && x.refused == [arctic.Levels]bool{} && !x.transferring()
+	if x.touched != c.steps {
+		x.calmDown()
+	}
+}
+
+// calmDown lets steps pass over a context of which nothing is to be done before its process, a packet or its
+// owner does something. What changes one of these ends the calm: touch, free, wake, control, Store.
+func (x *Context) calmDown() {
+	x.calm = x.modes|x.user == 0 && !x.looping && !x.halted && !x.starved && x.refused == [arctic.Levels]bool{} && x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n == 0 &&
+		x.finished == [arctic.Levels]int{} && !x.transferring()
 }
 
 // touch notes that the step has done something for a context, to be published at its end,

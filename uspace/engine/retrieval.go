@@ -48,6 +48,7 @@ func (c *Card) lone(x *Context, l arctic.Level) bool {
 	if route == NoRoute || uint16(route) == c.cfg.Card {
 		return false
 	}
+	c.tickets = true
 	i := x.ticket.take(l)
 	if x.lines == nil {
 		x.makeLines()
