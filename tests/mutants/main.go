@@ -27,7 +27,7 @@
 //	backoff            a rejected stream tries again at once
 //	leak               an accepted packet keeps its line
 //	fifo               a full receive FIFO accepts a packet and drops it
-//	tail               the last packet of a long transfer does not wait for the others
+//	tail               a long transfer goes on to its end while packets of it are not answered
 //	retired            a slot is retired though blocks of its transfer are in flight
 //	source             a transfer reads memory that its process did not register to be read
 //	destination        a transfer writes memory that its receiver did not register to be written

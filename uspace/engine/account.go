@@ -210,7 +210,7 @@ func (c *Card) visit(a *account) {
 		j.seen++
 		seen--
 		a.retrieval -= visitBytes
-		c.attend(x)
+		c.serve(x)
 	}
 }
 

@@ -83,11 +83,22 @@ func New(cfg Config) (*Card, error) {
 // sent after it; call Step once more to flush it.
 func (c *Card) Leave() { c.link.Leave() }
 
-// attend looks at a context: at CNTL, and natively at its send queues.
-func (c *Card) attend(x *Context) {
+// serve looks at a context and its send queues.
+func (c *Card) serve(x *Context) {
 	if x.calm && x.iface.Still(x.seen) {
 		return // as in most steps
 	}
+	c.attend(x)
+	if !x.halted {
+		c.retrieve(x)
+	}
+	if x.touched != c.steps {
+		x.calmDown()
+	}
+}
+
+// attend looks at a context: at CNTL, and whether it has made room.
+func (c *Card) attend(x *Context) {
 	if x.modes|x.user != 0 || x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 || x.iface.Unseen() {
 		c.touch(x)
 	}
@@ -97,12 +108,6 @@ func (c *Card) attend(x *Context) {
 	if x.iface.Load(funi.Control) != x.seen {
 		c.touch(x)
 		c.control(x)
-	}
-	if !x.halted && c.units == nil {
-		c.retrieve(x)
-	}
-	if x.touched != c.steps {
-		x.calmDown()
 	}
 }
 

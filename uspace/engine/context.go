@@ -56,7 +56,9 @@ type Context struct {
 	closing            bool   // CSQM waits for the end of a long transfer
 	suspended          bool   // by MERR
 	halted             bool   // nothing is dispatched
-	refusal            arctic.Reason
+	// A unit of a modelled machine works on a packet of the context; see units.go.
+	retrieving, delivering bool
+	refusal                arctic.Reason
 
 	// See wake.go and switch.go.
 	index    int // in Card.contexts
@@ -78,7 +80,7 @@ type Context struct {
 	wanted   bool            // a packet for it was refused since it is away
 
 	// Of the slots of a send queue, those that the card has taken and not retired, and
-	// of these, those at its tail that can be; see transfer.go.
+	// of these, those at its tail that can be; see finishSlots.
 	taken, finished [arctic.Levels]int
 
 	segments funi.Segments
@@ -158,7 +160,7 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	}
 	x := &Context{card: c, node: node, iface: iface, ticket: c.emptyTicket(), index: len(c.contexts), holdsSet: true}
 	for l := range x.fifo {
-		x.fifo[l].slots = make([][arctic.MaxPacketSize]byte, c.cfg.FIFO+c.placesForParts())
+		x.fifo[l] = newFIFO(&c.cfg)
 	}
 	for c.byBell[x.bell] != nil {
 		x.bell++
@@ -242,7 +244,7 @@ func (c *Card) Detach(x *Context) {
 
 // discard forgets all packets of a context that wait in the card; its process is gone.
 func (c *Card) discard(x *Context) {
-	if c.units != nil {
+	if x.retrieving || x.delivering {
 		c.units.leave(x)
 	}
 	c.giveUp(x, func(ln *line) {

@@ -116,9 +116,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 				}
 				x.retrieved(l)
 				a.retrieval -= packetBytes
-				if c.units == nil {
-					budget--
-				}
+				budget--
 			}
 			continue
 		}
@@ -266,7 +264,7 @@ func (c *Card) roomMade(x *Context) {
 // whether a line was freed.
 func (c *Card) loopback(x *Context) (freed bool) {
 	x.looping = false
-	for l := arctic.Reply; l <= arctic.Reply; l-- {
+	for _, l := range arctic.ByPriority {
 		for i := range x.loop[l] {
 			if q := &x.loop[l][i]; q.head != nil {
 				freed = c.loopQueue(x, l, q) || freed
