@@ -20,7 +20,7 @@
 // that moves on by one from round to round, so that what changes on the machine meanwhile meets
 // all of them alike. The rounds' figures give the medians, and those the ratios of the report; only
 // Xfer's ratio is the median of the ratios in the rounds. Rate, Incast, Xfer and Matmul need all
-// their contenders, so the first failure ends them (turns.go).
+// their contenders, so the first failure ends them (comparison.go).
 //
 // Xfer has two labs at each MTU: FUNet's, which raw AF_XDP uses in its turn, and one for iperf3 without an
 // XDP program, which would slow its interfaces. Raw AF_XDP is the limit: a pair of this program that moves the

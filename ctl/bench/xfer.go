@@ -19,18 +19,20 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Defaults and limits of XferOptions.
+// Limits of XferOptions.
+var (
+	XferSeconds = Limits{1, 60, 1}
+	// XferBlock is in bytes. A block is also a multiple of XferBlockUnit; usually it has as many bytes
+	// as iperf3 writes at once.
+	XferBlock = Limits{XferBlockUnit, arctic.MaxTransferWords * arctic.WordSize, 128 << 10}
+	XferDepth = Limits{1, 256, 8}
+)
+
 const (
-	DefaultXferSeconds = 1
-	MaxXferSeconds     = 60
-	DefaultXferBlock   = 128 << 10 // bytes, as many as iperf3 writes at once
-	MaxXferBlock       = arctic.MaxTransferWords * arctic.WordSize
-	XferBlockUnit      = arctic.TransferAlign // of which a block is a multiple
-	DefaultXferDepth   = 8
-	MaxXferDepth       = 256
-	MaxXferMemory      = 1 << 30       // bytes of all blocks under way
-	MinXferMTU         = arctic.MinMTU // bytes
-	MaxXferMTU         = lab.MaxMTU
+	XferBlockUnit = arctic.TransferAlign // bytes
+	MaxXferMemory = 1 << 30              // bytes of all blocks under way
+	MinXferMTU    = arctic.MinMTU        // bytes
+	MaxXferMTU    = lab.MaxMTU
 
 	// probeBytes is about how much the first transfer moves, which tells how much the others
 	// have to.
@@ -40,10 +42,10 @@ const (
 // XferOptions say what Xfer does. Zero values stand for the defaults.
 type XferOptions struct {
 	MTUs    []int // bytes, each once; required
-	Rounds  int   // at each MTU, 1..1000, default 5
-	Seconds int   // that a run takes about, 1..60, default 1
-	Block   int   // bytes of FUNet's blocks, a multiple of 16 up to 64 MiB, default 128 KiB
-	Depth   int   // how many of them are under way at once, 1..256 and at most 1 GiB, default 8
+	Rounds  int   // at each MTU, see Rounds
+	Seconds int   // that a run takes about, see XferSeconds
+	Block   int   // bytes of FUNet's blocks, see XferBlock
+	Depth   int   // how many of them are under way at once, see XferDepth, and at most MaxXferMemory
 
 	// Up makes the lab of two hosts on which Funet runs, and says what is special about it; Xfer
 	// closes it. It is required.
@@ -114,18 +116,6 @@ type XferRun struct {
 // ErrOptions, ErrFunet, the context's, or what failed in a lab, in raw AF_XDP or in iperf3. Any goroutine
 // may call it.
 func Xfer(ctx context.Context, o XferOptions) (*XferReport, error) {
-	if o.Rounds == 0 {
-		o.Rounds = DefaultRounds
-	}
-	if o.Seconds == 0 {
-		o.Seconds = DefaultXferSeconds
-	}
-	if o.Block == 0 {
-		o.Block = DefaultXferBlock
-	}
-	if o.Depth == 0 {
-		o.Depth = DefaultXferDepth
-	}
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("measure transfers: %w", err)
 	}
@@ -140,6 +130,7 @@ func Xfer(ctx context.Context, o XferOptions) (*XferReport, error) {
 	return r, nil
 }
 
+// check refuses what cannot be, and puts the usual numbers in the place of zeros.
 func (o *XferOptions) check() error {
 	for i, mtu := range o.MTUs {
 		if mtu < MinXferMTU || mtu > MaxXferMTU {
@@ -149,17 +140,17 @@ func (o *XferOptions) check() error {
 			return fmt.Errorf("%w: MTU %d twice; give each once", ErrOptions, mtu)
 		}
 	}
+	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Seconds, XferSeconds, "%d seconds"},
+		number{&o.Block, XferBlock, "blocks of %d bytes"}, number{&o.Depth, XferDepth, "%d blocks at once"})
 	switch {
+	case err != nil:
+		return err
 	case len(o.MTUs) == 0:
 		return fmt.Errorf("%w: no MTU; give at least one", ErrOptions)
-	case o.Rounds < 1 || o.Rounds > MaxRounds:
-		return fmt.Errorf("%w: %d rounds; use 1 to %d", ErrOptions, o.Rounds, MaxRounds)
-	case o.Seconds < 1 || o.Seconds > MaxXferSeconds:
-		return fmt.Errorf("%w: %d seconds; use 1 to %d", ErrOptions, o.Seconds, MaxXferSeconds)
-	case o.Block < XferBlockUnit || o.Block > MaxXferBlock || o.Block%XferBlockUnit != 0:
-		return fmt.Errorf("%w: blocks of %d bytes; use a multiple of %d up to %d", ErrOptions, o.Block, XferBlockUnit, MaxXferBlock)
-	case o.Depth < 1 || o.Depth > MaxXferDepth || o.Depth*o.Block > MaxXferMemory:
-		return fmt.Errorf("%w: %d blocks of %d bytes at once; use 1 to %d and at most %d bytes of them", ErrOptions, o.Depth, o.Block, MaxXferDepth, MaxXferMemory)
+	case o.Block%XferBlockUnit != 0:
+		return fmt.Errorf("%w: blocks of %d bytes; use a multiple of %d", ErrOptions, o.Block, XferBlockUnit)
+	case o.Depth*o.Block > MaxXferMemory:
+		return fmt.Errorf("%w: %d blocks of %d bytes at once; use at most %d bytes of them", ErrOptions, o.Depth, o.Block, MaxXferMemory)
 	case o.Up == nil || o.Funet == nil || len(o.RoleCommand) == 0:
 		return fmt.Errorf("%w: Up, Funet and RoleCommand are required", ErrOptions)
 	}
@@ -168,41 +159,38 @@ func (o *XferOptions) check() error {
 
 // at adds the comparison at one MTU.
 func (r *XferReport) at(ctx context.Context, mtu int, o *XferOptions) (err error) {
-	t := turns{what: fmt.Sprintf("measure transfers at MTU %d", mtu), unit: fmt.Sprintf("Gbit/s at MTU %d", mtu), rounds: o.Rounds,
+	c := comparison{what: fmt.Sprintf("measure transfers at MTU %d", mtu), unit: fmt.Sprintf("Gbit/s at MTU %d", mtu), rounds: o.Rounds,
 		deadline: 30*time.Second + time.Duration(o.Seconds)*20*time.Second, progress: o.Progress}
-	ours, way, err := o.Up(ctx, mtu)
+	mine, way, err := o.Up(ctx, mtu)
 	if err != nil {
-		return fmt.Errorf("%s: %w", t.what, err)
+		return fmt.Errorf("%s: %w", c.what, err)
 	}
-	defer func() { err = errors.Join(err, ours.Close()) }()
+	defer func() { err = errors.Join(err, mine.Close()) }()
 	run := XferRun{MTU: mtu, XferWay: way}
-	funet := contender{"funet", func(ctx context.Context) (float64, error) {
-		sample, err := o.Funet(ctx, ours, run.Bytes)
-		if err != nil {
-			return 0, fmt.Errorf("%w: %w", ErrFunet, err)
-		}
-		run.Congestion = append(run.Congestion, sample.Congestion)
-		run.XDPMode, run.BindMode = sample.XDPMode, sample.BindMode
-		return sample.Gbit, nil
-	}}
-	here, err := newSession(ours, Options{RoleCommand: o.RoleCommand})
+	transfer := func(ctx context.Context) (GoodputSample, error) { return o.Funet(ctx, mine, run.Bytes) }
+	funet := ours("funet", transfer, func(s GoodputSample) float64 {
+		run.Congestion = append(run.Congestion, s.Congestion)
+		run.XDPMode, run.BindMode = s.XDPMode, s.BindMode
+		return s.Gbit
+	})
+	here, err := newSession(mine, Options{RoleCommand: o.RoleCommand})
 	if err != nil {
-		return fmt.Errorf("%s: %w", t.what, err)
+		return fmt.Errorf("%s: %w", c.what, err)
 	}
-	contenders := []contender{funet, {rawAFXDP, func(ctx context.Context) (float64, error) {
+	contenders := []*contender{funet, {name: rawAFXDP, run: func(ctx context.Context) (float64, error) {
 		return here.stream(ctx, run.raw(here, o))
 	}}}
 	if r.Iperf3 {
 		theirs, err := lab.Up(lab.Options{Hosts: 2, MTU: mtu})
 		if err != nil {
-			return fmt.Errorf("%s: make iperf3's lab: %w", t.what, err)
+			return fmt.Errorf("%s: make iperf3's lab: %w", c.what, err)
 		}
 		s, err := newSession(theirs, Options{})
 		if err != nil {
 			return errors.Join(err, theirs.Close())
 		}
 		defer func() { err = errors.Join(err, theirs.Close()) }()
-		contenders = append(contenders, contender{"iperf3", func(ctx context.Context) (float64, error) {
+		contenders = append(contenders, &contender{name: "iperf3", run: func(ctx context.Context) (float64, error) {
 			sample, err := runIperf3(ctx, s, o.Seconds)
 			run.Iperf3Retransmitted = append(run.Iperf3Retransmitted, sample.Retransmitted)
 			r.TCP = sample.Control
@@ -211,16 +199,15 @@ func (r *XferReport) at(ctx context.Context, mtu int, o *XferOptions) (err error
 	}
 
 	run.Bytes = o.blocks(probeBytes)
-	gbit, err := t.run(ctx, funet)
+	gbit, err := c.run(ctx, funet)
 	if err != nil {
-		return fmt.Errorf("%s: first transfer: %w", t.what, err)
+		return fmt.Errorf("%s: first transfer: %w", c.what, err)
 	}
 	run.Bytes, run.Congestion = o.blocks(gbit*1e9/8*float64(o.Seconds)), nil
-	figures, err := t.play(ctx, contenders...)
-	if err != nil {
+	if err := c.play(ctx, contenders...); err != nil {
 		return err
 	}
-	run.sum(figures)
+	run.sum(figures(contenders))
 	r.Runs = append(r.Runs, run)
 	return nil
 }
@@ -237,10 +224,10 @@ func (r *XferRun) raw(s *session, o *XferOptions) roleConfig {
 // ratios.
 func (r *XferRun) sum(figures [][]float64) {
 	r.RoundsGbit, r.Gbit = figures[0], *median(figures[0])
-	r.RoundsRaw, r.RoundsRatioRaw = figures[1], perRound(figures[0], figures[1])
+	r.RoundsRaw, r.RoundsRatioRaw = figures[1], byRound(figures[0], figures[1])
 	r.Raw, r.RatioRaw = *median(r.RoundsRaw), *median(r.RoundsRatioRaw)
 	if len(figures) > 2 {
-		r.RoundsIperf3, r.RoundsRatio = figures[2], perRound(figures[0], figures[2])
+		r.RoundsIperf3, r.RoundsRatio = figures[2], byRound(figures[0], figures[2])
 		r.Iperf3, r.Ratio = median(r.RoundsIperf3), median(r.RoundsRatio)
 	}
 }

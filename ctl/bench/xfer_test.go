@@ -90,7 +90,7 @@ func TestXferWithoutIperf3(t *testing.T) {
 	congestion := func(from uint64) []Congestion {
 		return []Congestion{{Retransmitted: from}, {Retransmitted: from + 1}, {Retransmitted: from + 2}}
 	}
-	want := &XferReport{Rounds: 3, Seconds: 2, Block: o.Block, Depth: DefaultXferDepth, Iperf3Block: iperf3Block,
+	want := &XferReport{Rounds: 3, Seconds: 2, Block: o.Block, Depth: XferDepth.Usual, Iperf3Block: iperf3Block,
 		Iperf3Note: "not found: iperf3, taskset; install iperf3 util-linux",
 		Runs: []XferRun{
 			{MTU: 9000, Gbit: 3, RoundsGbit: []float64{2, 3, 4}, Congestion: congestion(2), Bytes: one, XDPMode: "generic", BindMode: "copy", XferWay: XferWay{Jumbo: true, Frame: 9014, Attach: xdp.AttachGeneric}},
@@ -118,15 +118,15 @@ func TestXferRefuses(t *testing.T) {
 		{func(o *XferOptions) { o.MTUs = []int{-1} }, "MTU -1"},
 		{func(o *XferOptions) { o.MTUs = []int{1500, 9000, 1500} }, "MTU 1500 twice"},
 		{func(o *XferOptions) { o.Rounds = -1 }, "-1 rounds"},
-		{func(o *XferOptions) { o.Rounds = MaxRounds + 1 }, "1001 rounds"},
+		{func(o *XferOptions) { o.Rounds = Rounds.Most + 1 }, "1001 rounds"},
 		{func(o *XferOptions) { o.Seconds = -1 }, "-1 seconds"},
-		{func(o *XferOptions) { o.Seconds = MaxXferSeconds + 1 }, "61 seconds"},
+		{func(o *XferOptions) { o.Seconds = XferSeconds.Most + 1 }, "61 seconds"},
 		{func(o *XferOptions) { o.Block = XferBlockUnit + 1 }, "multiple of 16"},
 		{func(o *XferOptions) { o.Block = -XferBlockUnit }, "-16 bytes"},
-		{func(o *XferOptions) { o.Block = MaxXferBlock + XferBlockUnit }, "up to 67108864"},
+		{func(o *XferOptions) { o.Block = XferBlock.Most + XferBlockUnit }, "use 16 to 67108864"},
 		{func(o *XferOptions) { o.Depth = -1 }, "-1 blocks"},
-		{func(o *XferOptions) { o.Depth = MaxXferDepth + 1 }, "257 blocks"},
-		{func(o *XferOptions) { o.Block, o.Depth = MaxXferBlock, 17 }, "17 blocks of 67108864 bytes"},
+		{func(o *XferOptions) { o.Depth = XferDepth.Most + 1 }, "257 blocks"},
+		{func(o *XferOptions) { o.Block, o.Depth = XferBlock.Most, 17 }, "17 blocks of 67108864 bytes"},
 		{func(o *XferOptions) { o.Funet = nil }, "Funet"},
 		{func(o *XferOptions) { o.Up = nil }, "Up"},
 		{func(o *XferOptions) { o.RoleCommand = nil }, "RoleCommand"},
@@ -181,7 +181,7 @@ func TestXferRatio(t *testing.T) {
 // The names and numbers of the JSON form are stable, and so is the table.
 func TestXferReport(t *testing.T) {
 	number := func(v float64) *float64 { return &v }
-	r := &XferReport{Rounds: 2, Seconds: 1, Block: DefaultXferBlock, Depth: DefaultXferDepth, Iperf3: true, Iperf3Block: iperf3Block, TCP: "cubic",
+	r := &XferReport{Rounds: 2, Seconds: 1, Block: XferBlock.Usual, Depth: XferDepth.Usual, Iperf3: true, Iperf3Block: iperf3Block, TCP: "cubic",
 		Runs: []XferRun{
 			{MTU: 1500, Gbit: 5, Iperf3: number(20), Ratio: number(0.25), Raw: 6, RatioRaw: 0.85, RoundsRaw: []float64{5, 7}, RoundsRatioRaw: []float64{0.8, 0.9}, RoundsGbit: []float64{4, 6}, RoundsIperf3: []float64{20, 20}, RoundsRatio: []float64{0.2, 0.3},
 				Congestion:          []Congestion{{Rejected: 1, Retransmitted: 2, Timeouts: 3, Duplicates: 4}, {Retransmitted: 5}},

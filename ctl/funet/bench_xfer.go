@@ -3,7 +3,6 @@ package main
 // This file is `funet bench xfer`.
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -34,23 +33,20 @@ lacks its figures.`,
 		Example: "  funet bench xfer --lab 2 --mtu 1500,9000,65535",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := cmp.Or(f.check(),
-				inRange("--seconds", o.Seconds, 1, bench.MaxXferSeconds),
-				inRange("--block", o.Block, bench.XferBlockUnit, bench.MaxXferBlock),
-				inRange("--depth", o.Depth, 1, bench.MaxXferDepth)); err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
 			o.Rounds = f.rounds
 			var here nodeFlags // of the lab of the moment
 			transfer := func(ctx context.Context, l *lab.Lab, bytes int) (bench.GoodputSample, error) {
 				t := transferOptions{apps.TransferOptions{Bytes: bytes, Block: o.Block, Depth: o.Depth}}
-				return here.goodput(ctx, l, "transfer", t.args())
+				return goodput(ctx, &here, l, "transfer", t.args())
 			}
 			o.Funet = transfer
 			o.Up = func(ctx context.Context, mtu int) (*lab.Lab, bench.XferWay, error) {
 				here = f.nodeFlags
 				here.mtu = mtu
-				return here.fastest(ctx, func(l *lab.Lab) (bench.GoodputSample, error) {
+				return fastest(ctx, &here, func(l *lab.Lab) (bench.GoodputSample, error) {
 					return transfer(ctx, l, (tried+o.Block-1)/o.Block*o.Block)
 				})
 			}
@@ -61,11 +57,10 @@ lacks its figures.`,
 			return show(f.json, r)
 		},
 	}
-	p := c.Flags()
-	p.IntSliceVar(&o.MTUs, "mtu", []int{1500, 9000, 65535}, "of the labs' links, in bytes")
-	p.IntVar(&o.Seconds, "seconds", bench.DefaultXferSeconds, "that each run takes, about")
-	p.IntVar(&o.Block, "block", bench.DefaultXferBlock, "bytes of one transfer, a multiple of 16 up to 64 MiB")
-	p.IntVar(&o.Depth, "depth", bench.DefaultXferDepth, "transfers under way at once")
+	c.Flags().IntSliceVar(&o.MTUs, "mtu", []int{1500, 9000, 65535}, "of the labs' links, in bytes")
+	f.number(c, &o.Seconds, "seconds", bench.XferSeconds, "that each run takes, about")
+	f.number(c, &o.Block, "block", bench.XferBlock, "bytes of one transfer, a multiple of 16 up to 64 MiB")
+	f.number(c, &o.Depth, "depth", bench.XferDepth, "transfers under way at once")
 	f.register(c, 2, 2, 2)
 	return c
 }
@@ -75,7 +70,7 @@ const tried = 128 << 20
 
 // fastest makes the lab on which a transfer is fastest, tried three times in each way, and
 // sets the flags so that nodes use it. The caller closes it.
-func (f *nodeFlags) fastest(ctx context.Context, transfer func(*lab.Lab) (bench.GoodputSample, error)) (best *lab.Lab, way bench.XferWay, err error) {
+func fastest(ctx context.Context, f *nodeFlags, transfer func(*lab.Lab) (bench.GoodputSample, error)) (best *lab.Lab, way bench.XferWay, err error) {
 	longest := f.mtu + arctic.EthernetSize
 	single := min(longest, afxdp.MaxSingle)
 	ways := []bench.XferWay{{Frame: single}, {Frame: single, Steered: true}}
@@ -90,7 +85,7 @@ func (f *nodeFlags) fastest(ctx context.Context, transfer func(*lab.Lab) (bench.
 	most := 0.0
 	for _, w := range ways {
 		f.steer, f.jumbo = w.Steered, w.Jumbo
-		l, err := f.measuredLab(ctx)
+		l, err := measuredLab(ctx, f)
 		if err != nil {
 			return best, way, err
 		}
