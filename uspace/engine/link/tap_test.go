@@ -84,8 +84,7 @@ func (p *full) Commit(n int) {
 // inject puts a frame on the network as it is, from a port of its own.
 func (b *bed) inject(frame []byte) {
 	p := b.net.Plug([6]byte{2, 0xff})
-	copy(p.Reserve(), frame)
-	p.Commit(len(frame))
+	p.Commit(copy(p.Reserve(), frame))
 	p.Flush()
 }
 
