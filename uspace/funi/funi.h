@@ -456,12 +456,19 @@ static inline void funi_yielded(struct funi_waiter *w, int64_t began, int64_t en
 	int64_t took = ended - began;
 	if (took > FUNI_SOMEONE_COMPUTES) {
 		w->until = ended + FUNI_SHARING; /* another has the processor, and does not yield */
+		w->contended = 0;
 	} else if (took > FUNI_SOMEONE_RAN) {
 		w->contended = 1;
 		w->since += took;
 	} else {
 		w->contended = 0;
 	}
+}
+
+/* When a sleep ended: one looks for half as long again before the next. */
+static inline void funi_slept(struct funi_waiter *w, int64_t now)
+{
+	w->since = now - FUNI_AWAKE / 2;
 }
 
 static inline int64_t funi_clock(void)
@@ -506,7 +513,6 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
 {
 	int news;
 	c->wait.idle = 0;
-	c->wait.since = 0;
 	while ((news = funi_news(c)) == 0) {
 		if (!funi_tired(&c->wait))
 			continue;
@@ -532,7 +538,10 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
 				news = read(c->process, &count, sizeof count) >= 0 || errno == EAGAIN ? 1 : -errno;
 		}
 		atomic_store(&c->page->wake, 0);
+		funi_slept(&c->wait, funi_clock());
 	}
+	if (news != 0)
+		c->wait.since = 0;
 	return news < 0 ? funi_fail(c, news, "waiting") : news;
 }
 

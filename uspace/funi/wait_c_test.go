@@ -39,6 +39,8 @@ int main(void)
 		if (!sleep)
 			funi_yielded(&w, now, now + yield);
 		now += sleep ? FUNI_NAP * 1000000ll : yield;
+		if (sleep)
+			funi_slept(&w, now);
 	}
 	return 0;
 }
@@ -77,6 +79,7 @@ func TestHeaderWaits(t *testing.T) {
 		if did == wait.Sleep {
 			sleeps++
 			now += wait.C.LongestSleep
+			w.Slept(now)
 			continue
 		}
 		yields++

@@ -20,6 +20,8 @@ const (
 type Policy struct {
 	// Looks is how many looks in vain pass before a yield: some 10 us of them.
 	Looks int
+	// Beside is how many looks in vain pass before a sleep beside one who computes.
+	Beside int
 	// Awake is how long, in nanoseconds, one yields in vain before one sleeps; 0: for ever.
 	Awake int64
 	// FirstSleep and LongestSleep bound a sleep, in nanoseconds. Each that was in vain is twice as
@@ -30,13 +32,13 @@ type Policy struct {
 // The policies of those who wait.
 var (
 	// Embedded is that of a card in its program's own process.
-	Embedded = Policy{Looks: 32, FirstSleep: int64(time.Millisecond), LongestSleep: int64(time.Millisecond)}
+	Embedded = Policy{Looks: 32, Beside: 32, FirstSleep: int64(time.Millisecond), LongestSleep: int64(time.Millisecond)}
 	// Modelled is that of such a card of a modelled machine.
-	Modelled = Policy{Looks: 16, FirstSleep: int64(time.Millisecond), LongestSleep: int64(time.Millisecond)}
+	Modelled = Policy{Looks: 16, Beside: 16, FirstSleep: int64(time.Millisecond), LongestSleep: int64(time.Millisecond)}
 	// Daemon is that of the card's thread of a daemon.
-	Daemon = Policy{Looks: 8, Awake: int64(200 * time.Microsecond), FirstSleep: int64(time.Second), LongestSleep: int64(time.Second)}
+	Daemon = Policy{Looks: 8, Beside: 1, Awake: int64(200 * time.Microsecond), FirstSleep: int64(time.Second), LongestSleep: int64(time.Second)}
 	// Client is that of a process with a context on a daemon's card.
-	Client = Policy{Looks: 32, Awake: int64(50 * time.Microsecond), FirstSleep: int64(time.Millisecond), LongestSleep: int64(8 * time.Millisecond)}
+	Client = Policy{Looks: 32, Beside: 32, Awake: int64(50 * time.Microsecond), FirstSleep: int64(time.Millisecond), LongestSleep: int64(8 * time.Millisecond)}
 	// C is that of such a process in C (funi.h).
-	C = Policy{Looks: 500, Awake: int64(50 * time.Microsecond), FirstSleep: int64(200 * time.Millisecond), LongestSleep: int64(200 * time.Millisecond)}
+	C = Policy{Looks: 500, Beside: 500, Awake: int64(50 * time.Microsecond), FirstSleep: int64(200 * time.Millisecond), LongestSleep: int64(200 * time.Millisecond)}
 )

@@ -17,6 +17,7 @@ type Waiter struct {
 	policy Policy
 	idle   int   // looks in vain since the last yield or sleep
 	looks  int   // of them until the next
+	others bool  // the last yield let another thread run that yields, too
 	since  int64 // when this wait first came to yield or sleep; 0: it has not yet
 	until  int64 // somebody computes beside us, as far as we know
 	nap    int64 // bounds the next sleep
@@ -48,8 +49,9 @@ func (w *Waiter) Called(now int64, calls uint64) {
 // not wait.
 func (w *Waiter) Working() bool { return w.working }
 
-// Contended reports whether the last yield let another thread run: then every look counts.
-func (w *Waiter) Contended() bool { return w.looks == 1 }
+// Contended reports whether the last yield let another thread run that yields, too: then the next
+// look in vain is one for a yield.
+func (w *Waiter) Contended() bool { return w.others }
 
 // Tired counts a look in vain, and reports whether to ask Next, with the time. It needs no clock,
 // which is dear on virtual machines.
@@ -77,20 +79,21 @@ func (w *Waiter) Yielded(began, ended int64) {
 	w.at = ended // a rest is no work
 	switch took := ended - began; {
 	case took > SomeoneComputes:
-		w.until = ended + Sharing
+		w.until, w.looks, w.others = ended+Sharing, w.policy.Beside, false
 	case took > SomeoneRan:
-		w.looks = 1
+		w.looks, w.others = 1, true
 		w.since += took // what others ran is not time waited in vain
 	default:
-		w.looks = w.policy.Looks
+		w.looks, w.others = w.policy.Looks, false
 	}
 }
 
 // Nap bounds the next sleep, in nanoseconds.
 func (w *Waiter) Nap() int64 { return w.nap }
 
-// Slept says when a sleep ended.
+// Slept says when a sleep ended. What ended it may have been for another, or not be there yet: half of
+// the time that one waits in vain is to come again.
 func (w *Waiter) Slept(now int64) {
-	w.at = now
+	w.at, w.since = now, now-w.policy.Awake/2
 	w.nap = min(2*w.nap, w.policy.LongestSleep)
 }

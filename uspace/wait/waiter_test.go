@@ -138,7 +138,7 @@ func TestBesideWhoComputes(t *testing.T) {
 			w.Found()
 			before := w.now
 			did, looks := w.next()
-			if looks > p.Looks {
+			if looks != p.Beside {
 				t.Fatalf("%s: %d looks", name, looks)
 			}
 			if at := before + int64(looks)*w.look; at < end != (did == wait.Sleep) {
@@ -220,7 +220,7 @@ func TestAnyWait(t *testing.T) {
 				vain = 0
 			}
 			w.yield = rapid.SampledFrom([]int64{alone, turns, 10 * turns, computes, 4 * computes}).Draw(t, "yield")
-			first, nap, before := vain == 0, w.Nap(), w.now
+			first, before := vain == 0, w.now
 			did, looks := w.next()
 			if looks > p.Looks {
 				t.Fatalf("%d looks", looks)
@@ -236,7 +236,7 @@ func TestAnyWait(t *testing.T) {
 			}
 			switch {
 			case did == wait.Sleep:
-				vain += nap
+				vain = 1 + p.Awake/2
 			case w.yield > wait.SomeoneComputes:
 				until = w.now + wait.Sharing
 				vain += w.yield
