@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -34,7 +35,7 @@ func (s *service) watchStatus(ctx context.Context) error {
 	if s.json {
 		return errors.New("--watch or --json, not both: ask again for each document")
 	}
-	on := terminal(os.Stdout)
+	on := output.Terminal(os.Stdout)
 	t := time.NewTicker(watchEvery)
 	defer t.Stop()
 	for first := true; ; first = false {
