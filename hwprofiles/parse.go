@@ -90,7 +90,7 @@ func (t *text) profile(top *strictyaml.Node) (*Profile, error) {
 	return p, nil
 }
 
-// section reads the figures of a section, all of which must be there.
+// section reads the figures of a section. All must be there.
 func (t *text) section(p *Profile, n *strictyaml.Node, section string) error {
 	var mine []*figure
 	var names []string
@@ -204,7 +204,7 @@ func (t *text) sources(p *Profile, n *strictyaml.Node) error {
 	return nil
 }
 
-// mapping returns the values of a mapping by its keys, each of which may be there once, and
+// mapping returns the values of a mapping by its keys. Each key may be there once, and
 // notes their places under a prefix.
 func (t *text) mapping(n *strictyaml.Node, prefix string, names ...string) (map[string]*strictyaml.Node, error) {
 	keys, err := n.Keys(names...)

@@ -92,7 +92,7 @@ peers:
 		"nothing but addresses, of IPv6, and an absent node": {`
 peers: [{node: 1, address: "2001:db8::1"}, {node: 0, absent: true}]
 `, File{Encap: UDP, Peers: []Peer{{Node: 0, Absent: true}, {Node: 1, Address: ip("2001:db8::1")}}}},
-		"both kinds of address, of which one counts": {`
+		"both kinds of address, though one counts": {`
 peers: [{node: 0, mac: 02:46:55:00:00:01, address: 192.0.2.1}, {node: 1, mac: 02:46:55:00:01:01, iface: fu1, address: "2001:db8::1"}]
 `, File{Peers: []Peer{{Node: 0, MAC: mac("02:46:55:00:00:01"), Address: ip("192.0.2.1")}, {Node: 1, MAC: mac("02:46:55:00:01:01"), Iface: "fu1", Address: ip("2001:db8::1")}}}},
 	} {

@@ -16,7 +16,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// kept is what was written, of several goroutines.
+// kept is a writer for several goroutines that keeps what was written.
 type kept struct {
 	mu   sync.Mutex
 	text bytes.Buffer

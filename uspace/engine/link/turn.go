@@ -1,4 +1,4 @@
-package engine
+package link
 
 // This file is the order in which a flow sends: accounts take turns, of each account its
 // jobs, of each job its streams (design idea 10). Whoever has many streams, nodes or jobs
@@ -8,9 +8,9 @@ package engine
 // accounts, an account's share of the flow one of jobs, and a job's share one of streams.
 // The first of each ring is next; what has sent goes behind the others of its ring.
 //
-// An account's share is parked, and on no ring, while the account has spent what it may
+// An account's share is deferred, and on no ring, while the account has spent what it may
 // send in a round (account.go), and is full, and on no ring either, while it has
-// sharedFlight bytes in flight beside others.
+// contendedFlight bytes in flight beside others.
 
 // turn is a place in a ring: that of a stream, of a job or of an account on a flow.
 type turn struct {
@@ -24,15 +24,15 @@ type turn struct {
 // share is what an account, or a job of it, has of a flow. It is there as long as it has streams.
 type share struct {
 	turn
-	flow    *flow
-	account *account
-	gid     uint16 // of a job's
-	parked  bool   // an account's: the account has nothing left to spend
-	full    bool   // an account's: as much as others leave it is in flight
-	flight  int    // an account's: bytes in flight or lost
-	parts   int    // jobs or streams
-	beside  *share // the next of the flow, or the next job of the account; also links spares
-	jobs    *share // an account's
+	flow     *flow
+	account  *Account
+	gid      uint16 // of a job's
+	deferred bool   // an account's: the account has nothing left to spend
+	full     bool   // an account's: as much as others leave it is in flight
+	flight   int    // an account's: bytes in flight or lost
+	parts    int    // jobs or streams
+	beside   *share // the next of the flow, or the next job of the account; also links spares
+	jobs     *share // an account's
 }
 
 // append puts a turn behind the others of a ring.
@@ -63,7 +63,7 @@ func (t *turn) remove(ring **turn) {
 // part of.
 func (t *turn) enter() {
 	for ; t.of != nil && t.next == nil; t = t.of {
-		if t.share != nil && (t.share.parked || t.share.full) {
+		if t.share != nil && (t.share.deferred || t.share.full) {
 			return
 		}
 		t.append(&t.of.first)
@@ -73,7 +73,7 @@ func (t *turn) enter() {
 // leave takes a turn off, and with it what has nothing else to send.
 func (t *turn) leave() {
 	for ; t.of != nil && t.next != nil; t = t.of {
-		if t.share != nil && t.share.parked {
+		if t.share != nil && t.share.deferred {
 			return // it is not on that ring
 		}
 		t.remove(&t.of.first)
@@ -93,12 +93,12 @@ func (t *turn) pass() {
 
 // went puts a stream that has sent, and was next, behind the others of its job, or takes it
 // off if it has no more to send now; its job and its account go behind others in either case.
-func (c *Card) went(s *stream) {
+func (e *End) went(s *stream) {
 	if s.waiting.head != nil && s.flying < s.limit {
 		s.turn.pass()
 		return
 	}
-	c.withdraw(s)
+	e.withdraw(s)
 	for t := s.turn.of; t.of != nil; t = t.of {
 		if t.next != nil {
 			t.pass()
@@ -121,39 +121,36 @@ func (f *flow) upcoming() *stream {
 
 // shareOf returns the share that a new stream of the context belongs to, made if it is the
 // first.
-func (c *Card) shareOf(f *flow, x *Context) *share {
-	a := x.account
-	if a == nil {
-		a = &c.nobody
-	}
+func (e *End) shareOf(f *flow, o *Owner) *share {
+	a := o.Account
 	var mine *share
 	for mine = f.shares; mine != nil && mine.account != a; mine = mine.beside {
 	}
 	if mine == nil {
-		mine = c.takeShare(f, a, &f.turns)
+		mine = e.takeShare(f, a, &f.turns)
 		mine.beside, f.shares = f.shares, mine
 		a.shares++
 	}
 	for j := mine.jobs; j != nil; j = j.beside {
-		if j.gid == x.gid {
+		if j.gid == o.GID {
 			return j
 		}
 	}
-	j := c.takeShare(f, a, &mine.turn)
-	j.gid = x.gid
+	j := e.takeShare(f, a, &mine.turn)
+	j.gid = o.GID
 	j.beside, mine.jobs = mine.jobs, j
 	mine.parts++
 	return j
 }
 
 // takeShare makes a share.
-func (c *Card) takeShare(f *flow, a *account, of *turn) *share {
-	s := c.spare.shares
+func (e *End) takeShare(f *flow, a *Account, of *turn) *share {
+	s := e.spare.shares
 	if s == nil {
 		s = new(share)
 	} else {
-		c.spare.shares = s.beside
-		c.spare.nShares--
+		e.spare.shares = s.beside
+		e.spare.nShares--
 	}
 	*s = share{flow: f, account: a, turn: turn{of: of, share: s}}
 	return s
@@ -161,25 +158,24 @@ func (c *Card) takeShare(f *flow, a *account, of *turn) *share {
 
 // quitShare takes a stream, which is on no ring, out of its job's share, and gives back what
 // has none left.
-func (c *Card) quitShare(s *stream) {
+func (e *End) quitShare(s *stream) {
 	j := s.turn.of.share
 	if j.parts--; j.parts > 0 {
 		return
 	}
 	mine := j.of.share
 	j.unlist(&mine.jobs)
-	c.giveShare(j)
+	e.giveShare(j)
 	if mine.parts--; mine.parts > 0 {
 		return
 	}
-	if mine.parked {
-		mine.turn.remove(&mine.account.parked)
+	if mine.deferred {
+		mine.turn.remove(&mine.account.deferred)
 	}
 	mine.unlist(&s.flow.shares)
 	a := mine.account
-	c.giveShare(mine)
+	e.giveShare(mine)
 	a.shares--
-	c.forgetAccount(a)
 }
 
 // unlist takes a share off the list of those beside it.
@@ -191,12 +187,12 @@ func (s *share) unlist(list **share) {
 }
 
 // giveShare keeps a share for another.
-func (c *Card) giveShare(s *share) {
+func (e *End) giveShare(s *share) {
 	*s = share{}
-	if c.spare.nShares < spareShares {
-		s.beside = c.spare.shares
-		c.spare.shares = s
-		c.spare.nShares++
+	if e.spare.nShares < spareShares {
+		s.beside = e.spare.shares
+		e.spare.shares = s
+		e.spare.nShares++
 	}
 }
 
@@ -209,7 +205,7 @@ func (s *share) sent(bytes int) { s.flight += bytes }
 // answered notes that they are not any more.
 func (s *share) answered(bytes int) {
 	s.flight -= bytes
-	if s.full && s.flight < sharedFlight {
+	if s.full && s.flight < contendedFlight {
 		s.full = false
 		s.reenter()
 	}

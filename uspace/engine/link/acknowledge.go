@@ -1,4 +1,4 @@
-package engine
+package link
 
 // This file is the acknowledgment controller of the Dispatch Unit (thesis 5.2.4):
 // what the receiver answered becomes of frames in flight and of their lines.
@@ -15,22 +15,22 @@ const reordered = 3
 
 // acknowledged takes an acknowledgment and its selective bits: those packets were
 // delivered, and their lines are free.
-func (c *Card) acknowledged(f *flow, ack uint32, selective uint64) {
-	if ack-f.oldest > f.next-f.oldest && int32(ack-f.oldest) > 0 {
+func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
+	if ack-f.sndUna > f.sndNext-f.sndUna && int32(ack-f.sndUna) > 0 {
 		return // answers what was never sent
 	}
 	progress := false
 	rtt := int64(-1)
-	for s := f.oldest; int32(ack-s) > 0; s++ {
-		progress = c.accepted(f, s, &rtt) || progress
+	for s := f.sndUna; int32(ack-s) > 0; s++ {
+		progress = e.accepted(f, s, &rtt) || progress
 	}
 	highest := ack
 	for bits := selective; bits != 0; bits &= bits - 1 {
 		s := ack + 1 + uint32(mathbits.TrailingZeros64(bits))
-		if s-f.oldest >= f.next-f.oldest {
+		if s-f.sndUna >= f.sndNext-f.sndUna {
 			continue // answered before, or never sent
 		}
-		progress = c.accepted(f, s, &rtt) || progress
+		progress = e.accepted(f, s, &rtt) || progress
 		highest = s
 	}
 	if !progress {
@@ -41,25 +41,25 @@ func (c *Card) acknowledged(f *flow, ack uint32, selective uint64) {
 	}
 	f.timeouts = 0
 	if selective != 0 {
-		c.overtaken(f, highest)
+		e.overtaken(f, highest)
 	}
-	c.settled(f)
+	e.progressed(f)
 }
 
 // accepted frees the lines of frame s and reports whether it was still open. The
 // round-trip time of a frame that was sent once goes to rtt (RFC 6298 section 3).
-func (c *Card) accepted(f *flow, s uint32, rtt *int64) bool {
+func (e *End) accepted(f *flow, s uint32, rtt *int64) bool {
 	fr := f.frame(s)
 	if fr.state != flying && fr.state != lost {
 		return false
 	}
 	if fr.retries == 0 {
-		*rtt = c.now - fr.sentAt
+		*rtt = e.now - fr.sentAt
 	}
-	if t := fr.train.ctx.trail; t != nil {
-		t.answered(fr, nil, c.now)
+	if t := fr.train.owner.Follower; t != nil {
+		t.Answered(fr.train, Verdict{})
 	}
-	st := c.stream(f, fr.train.ctx, fr.train.node, fr.train.part)
+	st := e.stream(f, fr.train.owner, fr.train.Node, fr.train.Part)
 	st.backoff = 0
 	st.limit = min(st.limit+1, Window)
 	for fr.train != nil {
@@ -68,17 +68,17 @@ func (c *Card) accepted(f *flow, s uint32, rtt *int64) bool {
 		if ln.goesOn() {
 			st.waiting.prepend(ln, ln)
 		} else {
-			ln.ctx.free(ln)
+			e.settle(ln, Delivered, arctic.ReasonNone)
 		}
 	}
-	c.passed(f.peer, fr)
-	c.close(f, fr, st)
+	e.passed(f.peer, fr)
+	e.close(f, fr, st)
 	f.grow()
 	return true
 }
 
 // close marks a frame of the stream as answered.
-func (c *Card) close(f *flow, fr *frame, s *stream) {
+func (e *End) close(f *flow, fr *frame, s *stream) {
 	if fr.state == flying {
 		f.flying--
 	} else {
@@ -87,38 +87,38 @@ func (c *Card) close(f *flow, fr *frame, s *stream) {
 	fr.state = answered
 	s.flying--
 	s.payer().answered(int(fr.size))
-	c.mayGo(s)
+	e.mayGo(s)
 }
 
-// settled moves oldest over answered frames, sets the retransmission timer anew
+// progressed moves sndUna over answered frames, sets the retransmission timer anew
 // (RFC 6298 section 5) and lets the flow send on.
-func (c *Card) settled(f *flow) {
-	for f.oldest != f.next && f.frame(f.oldest).state == answered {
-		f.frame(f.oldest).state = idle
-		f.oldest++
-		f.movedAt = c.now
+func (e *End) progressed(f *flow) {
+	for f.sndUna != f.sndNext && f.frame(f.sndUna).state == answered {
+		f.frame(f.sndUna).state = idle
+		f.sndUna++
+		f.movedAt = e.now
 	}
 	if f.flying+f.lost == 0 {
 		f.deadline = 0
 	} else {
-		f.deadline = c.now + f.rto(&c.cfg)
-		if fr := f.frame(f.oldest); fr.state == flying && fr.retries > 0 {
+		f.deadline = e.now + f.rto(&e.cfg)
+		if fr := f.frame(f.sndUna); fr.state == flying && fr.retries > 0 {
 			// Nothing but the timer finds out that it was lost again, so the
 			// progress of others must not put that off.
-			f.deadline = max(min(f.deadline, fr.sentAt+f.rto(&c.cfg)), c.now+1)
+			f.deadline = max(min(f.deadline, fr.sentAt+f.rto(&e.cfg)), e.now+1)
 		}
-		c.timers.set(f.peer, f.deadline)
+		e.timers.set(f.peer, f.deadline)
 	}
 	if f.lost > 0 || f.turns.first != nil {
-		c.makeReady(f)
+		e.makeReady(f)
 	}
 }
 
 // overtaken counts frames as lost that later ones have overtaken; each at most
 // once, after that the timer decides.
-func (c *Card) overtaken(f *flow, highest uint32) {
+func (e *End) overtaken(f *flow, highest uint32) {
 	found := false
-	for s := f.oldest; int32(highest-s) >= reordered; s++ {
+	for s := f.sndUna; int32(highest-s) >= reordered; s++ {
 		if fr := f.frame(s); fr.state == flying && fr.retries == 0 {
 			fr.state = lost
 			f.flying--
@@ -135,10 +135,10 @@ func (c *Card) overtaken(f *flow, highest uint32) {
 // rejected takes the rejects of a frame: packets rejected for a transient reason
 // wait for another try in another frame, those with a permanent one return to
 // their process, and the others of the same frame were delivered.
-func (c *Card) rejected(p *peer, f arctic.Frame) {
+func (e *End) rejected(p *peer, f arctic.Frame) {
 	for i := 0; i < f.Rejects(); i++ {
 		r := f.Reject(i)
-		verdict := rejected{sequence: r.Sequence}
+		verdict := rejected{Verdict: Verdict{sequence: r.Sequence}}
 		verdict.take(r)
 		if i+1 < f.Rejects() {
 			if twin := f.Reject(i + 1); twin.Sequence == r.Sequence && twin.Level == r.Level {
@@ -146,54 +146,42 @@ func (c *Card) rejected(p *peer, f arctic.Frame) {
 				i++
 			}
 		}
-		if fl := p.flows[r.Level]; fl != nil && r.Sequence-fl.oldest < fl.next-fl.oldest {
-			c.reject(fl, &verdict)
+		if fl := p.flows[r.Level]; fl != nil && r.Sequence-fl.sndUna < fl.sndNext-fl.sndUna {
+			e.reject(fl, &verdict)
 		}
 	}
 }
 
-// take adds a reject from the wire.
-func (r *rejected) take(w arctic.Reject) {
-	if w.Reason.Permanent() {
-		r.fail |= w.Bits
-		r.failReason = w.Reason
-	} else {
-		r.retry |= w.Bits
-		r.retryReason = w.Reason
-	}
-}
-
 // reject settles one frame of which packets were rejected.
-func (c *Card) reject(f *flow, r *rejected) {
+func (e *End) reject(f *flow, r *rejected) {
 	fr := f.frame(r.sequence)
 	if fr.state != flying && fr.state != lost {
 		return
 	}
 	if fr.retries == 0 {
-		f.measured(c.now - fr.sentAt)
+		f.measured(e.now - fr.sentAt)
 	}
-	if t := fr.train.ctx.trail; t != nil {
-		t.answered(fr, r, c.now)
+	if t := fr.train.owner.Follower; t != nil {
+		t.Answered(fr.train, r.Verdict)
 	}
-	s := c.stream(f, fr.train.ctx, fr.train.node, fr.train.part)
-	again := fr.void && r.retryReason == arctic.ReasonTooLong
-	var first, last *line
+	s := e.stream(f, fr.train.owner, fr.train.Node, fr.train.Part)
+	again := fr.void && r.RetryReason == arctic.ReasonTooLong
+	var first, last *Line
 	for bit := uint64(1); fr.train != nil; bit <<= 1 {
 		ln := fr.train
 		fr.train = ln.next
 		switch {
-		case r.fail&bit != 0:
-			c.rejectedThere.add(r.failReason)
-			ln.ctx.returned(ln, r.failReason)
-		case r.retry&bit != 0 && ln.ctx.detached:
-			c.counters.Discarded++
-			c.rejectedThere.add(r.retryReason)
-			ln.ctx.free(ln)
-		case r.retry&bit != 0:
+		case r.Fail&bit != 0:
+			e.byPeers.Add(r.FailReason)
+			e.settle(ln, Returned, r.FailReason)
+		case r.Retry&bit != 0 && ln.owner.Ended:
+			e.byPeers.Add(r.RetryReason)
+			e.settle(ln, Discarded, r.RetryReason)
+		case r.Retry&bit != 0:
 			if !again {
-				c.counters.RejectsReceived++
-				ln.ctx.traffic.Retried++
-				c.rejectedThere.add(r.retryReason)
+				e.counters.RejectsReceived++
+				ln.owner.Retried++
+				e.byPeers.Add(r.RetryReason)
 			}
 			if first == nil {
 				first = ln
@@ -206,7 +194,7 @@ func (c *Card) reject(f *flow, r *rejected) {
 			if ln.goesOn() {
 				s.waiting.prepend(ln, ln)
 			} else {
-				ln.ctx.free(ln)
+				e.settle(ln, Delivered, arctic.ReasonNone)
 			}
 		}
 	}
@@ -214,13 +202,13 @@ func (c *Card) reject(f *flow, r *rejected) {
 	if first != nil {
 		s.waiting.prepend(first, last)
 		if !again {
-			c.withdraw(s)
-			s.holdOff(c.now, &c.cfg, c.tryGap(), c.random.Uint64())
+			e.withdraw(s)
+			s.holdOff(e.now, &e.cfg, e.tryGap(), e.random.Uint64())
 		}
 	}
-	c.close(f, fr, s)
-	c.settled(f)
+	e.close(f, fr, s)
+	e.progressed(f)
 	if again {
-		c.wasTooLong(f.peer, fr.length())
+		e.wasTooLong(f.peer, fr.length())
 	}
 }

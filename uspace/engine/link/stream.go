@@ -1,4 +1,4 @@
-package engine
+package link
 
 // This file is the stream: the lines of one context for one node that wait on a
 // flow. The packets of a frame come from one stream. A flow sends from its streams
@@ -11,22 +11,22 @@ package engine
 // queues, and takes nothing meanwhile, waits for no more than that its parts are taken;
 // so processes that do so at the same time do not wait for each other.
 
-// place says on which list of its flow a stream is.
-type place uint8
+// list says where a stream is that waits or does not.
+type list uint8
 
 const (
-	nowhere place = iota // nothing waits, or limit frames are in flight
-	onTurn               // may send
-	onHold               // backs off
+	nowhere list = iota // nothing waits, or limit frames are in flight
+	onTurn              // may send
+	onHold              // backs off
 )
 
 type stream struct {
 	flow    *flow
-	ctx     *Context
+	owner   *Owner
 	turn    turn // in its job's share of the flow
 	node    uint16
 	part    bool // see line.part
-	place   place
+	list    list
 	seat    int32 // in the heap of holds
 	index   int32 // in Context.streams
 	at      int32 // in flow.streams
@@ -39,22 +39,22 @@ type stream struct {
 
 // streamKey names a stream of a flow.
 type streamKey struct {
-	ctx  *Context
-	node uint16
-	part bool
+	owner *Owner
+	node  uint16
+	part  bool
 }
 
 // stream returns the stream of a context for a node, made when it is first
 // needed: there are at most two for each context and node behind the peer, and of a context
 // not many more than twice as many as it has lines.
-func (c *Card) stream(f *flow, x *Context, node uint16, part bool) *stream {
-	if s := f.recent; s != nil && s.ctx == x && s.node == node && s.part == part {
+func (e *End) stream(f *flow, o *Owner, node uint16, part bool) *stream {
+	if s := f.recent; s != nil && s.owner == o && s.node == node && s.part == part {
 		return s
 	}
-	s := f.find(x, node, part)
+	s := f.find(o, node, part)
 	if s == nil {
-		c.thin(x)
-		s = c.takeStream(f, x, node, part)
+		e.thin(o)
+		s = e.takeStream(f, o, node, part)
 		s.at = int32(len(f.streams))
 		f.streams = append(f.streams, s)
 		f.enter(s)
@@ -69,13 +69,13 @@ const thinned = 4
 
 // thin forgets streams that are not in use of a context that has many: a process may
 // send to all nodes in turn, and its flows be never quiet as a whole.
-func (c *Card) thin(x *Context) {
-	for i := 0; i < thinned && len(x.streams) > c.cfg.Lines; i++ {
-		x.looked++
-		s := x.streams[x.looked%len(x.streams)]
-		if s.place == nowhere && s.waiting.head == nil && s.flying == 0 && s.hold <= c.now {
+func (e *End) thin(o *Owner) {
+	for i := 0; i < thinned && len(o.streams) > e.cfg.Lines; i++ {
+		o.looked++
+		s := o.streams[o.looked%len(o.streams)]
+		if s.list == nowhere && s.waiting.head == nil && s.flying == 0 && s.hold <= e.now {
 			s.flow.forget(s)
-			c.giveStream(s)
+			e.giveStream(s)
 		}
 	}
 }
@@ -84,12 +84,12 @@ func (c *Card) thin(x *Context) {
 const searched = 8
 
 // find returns the stream of a context for a node, or nil.
-func (f *flow) find(x *Context, node uint16, part bool) *stream {
+func (f *flow) find(o *Owner, node uint16, part bool) *stream {
 	if len(f.streams) > searched {
-		return f.byKey[streamKey{x, node, part}]
+		return f.byKey[streamKey{o, node, part}]
 	}
 	for _, s := range f.streams {
-		if s.ctx == x && s.node == node && s.part == part {
+		if s.owner == o && s.node == node && s.part == part {
 			return s
 		}
 	}
@@ -102,28 +102,19 @@ func (f *flow) enter(s *stream) {
 	case n <= searched:
 		return
 	case n > searched+1:
-		f.byKey[streamKey{s.ctx, s.node, s.part}] = s
+		f.byKey[streamKey{s.owner, s.node, s.part}] = s
 		return
 	case f.byKey == nil:
 		f.byKey = map[streamKey]*stream{}
 	}
 	for _, s := range f.streams {
-		f.byKey[streamKey{s.ctx, s.node, s.part}] = s
-	}
-}
-
-// rename gives a stream to another context.
-func (f *flow) rename(s *stream, x *Context) {
-	delete(f.byKey, streamKey{s.ctx, s.node, s.part})
-	s.ctx = x
-	if len(f.streams) > searched {
-		f.byKey[streamKey{x, s.node, s.part}] = s
+		f.byKey[streamKey{s.owner, s.node, s.part}] = s
 	}
 }
 
 // forget removes a stream of which nothing waits and nothing is in flight.
 func (f *flow) forget(s *stream) {
-	delete(f.byKey, streamKey{s.ctx, s.node, s.part})
+	delete(f.byKey, streamKey{s.owner, s.node, s.part})
 	f.recent = nil
 	last := f.streams[len(f.streams)-1]
 	f.streams[s.at], last.at = last, s.at

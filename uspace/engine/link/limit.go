@@ -1,4 +1,4 @@
-package engine
+package link
 
 // This file is how long the frames to a peer may be, where the way to it carries less than the port sends,
 // or comes to: another route, an interface with a smaller MTU, a tunnel. It is packetization layer path MTU discovery
@@ -44,31 +44,31 @@ var lengths = [...]int{leastFrame, 1000, commonFrame, 1366, 1466, 1514, 2048, 30
 // SetLimit says how long frames to a peer may be, in bytes, from now on, as far as somebody knows: the card finds out itself
 // whether longer ones pass. Less than every path takes counts as that much, and more than the port sends as
 // no limit. It does nothing if the card is none of the peers. Call Step afterwards.
-func (c *Card) SetLimit(card uint16, bytes int) {
-	p := c.peer(card)
+func (e *End) SetLimit(card uint16, bytes int) {
+	p := e.peer(card)
 	switch {
 	case p == nil || bytes == p.longest():
 	case bytes < p.longest():
-		c.shorten(p, bytes)
+		e.shorten(p, bytes)
 	default:
-		c.lengthen(p, bytes)
+		e.lengthen(p, bytes)
 	}
 }
 
 // Limit returns the length in bytes of the longest frame to a peer, 0 if the card is none of the peers.
-func (c *Card) Limit(card uint16) int {
-	if p := c.peer(card); p != nil {
-		return c.sizeTo(p)
+func (e *End) Limit(card uint16) int {
+	if p := e.peer(card); p != nil {
+		return e.sizeTo(p)
 	}
 	return 0
 }
 
 // sizeTo returns the length of the longest frame to a peer.
-func (c *Card) sizeTo(p *peer) int {
+func (e *End) sizeTo(p *peer) int {
 	if p.removed() {
 		return leastFrame
 	}
-	return min(c.cfg.Ports[p.Port].FrameSize(), p.longest())
+	return min(e.cfg.Ports[p.Port].FrameSize(), p.longest())
 }
 
 // longest returns the length in bytes of the longest frame that the way to the peer takes.
@@ -79,26 +79,21 @@ func (p *peer) take(bytes int) {
 	p.limit, p.suspect = uint16(min(max(bytes, leastFrame), arctic.MaxFrame)-arctic.EthernetSize), 0
 }
 
-// blockTo returns how many bytes of a block a frame on a route has room for.
-func (c *Card) blockTo(route uint32) int {
-	if p := c.peer(uint16(route)); p != nil && route != NoRoute {
-		return min(c.block, arctic.MaxBlock(c.sizeTo(p)))
-	}
-	return c.block
-}
+// SizeTo returns the length in bytes of the longest frame to a card that is a peer, or was one.
+func (e *End) SizeTo(card uint16) int { return e.sizeTo(e.byCard[card]) }
 
 // length is how long a frame is, without rejects.
 func (fr *frame) length() int { return arctic.HeaderSize + int(fr.size) }
 
 // shorten bounds the frames to a peer. Those in flight that are longer are asked for at once.
-func (c *Card) shorten(p *peer, bytes int) {
+func (e *End) shorten(p *peer, bytes int) {
 	p.take(bytes)
-	p.raiseAt = c.now + int64(c.cfg.RaiseAfter)
+	p.raiseAt = e.now + int64(e.cfg.RaiseAfter)
 	for _, f := range p.flows {
 		if f == nil {
 			continue
 		}
-		for s := f.oldest; s != f.next; s++ {
+		for s := f.sndUna; s != f.sndNext; s++ {
 			if fr := f.frame(s); fr.state == flying && fr.length() > p.longest() {
 				fr.state = lost
 				f.flying--
@@ -106,15 +101,15 @@ func (c *Card) shorten(p *peer, bytes int) {
 			}
 		}
 		if f.lost > 0 {
-			c.makeReady(f)
+			e.makeReady(f)
 		}
 	}
 }
 
 // lengthen lets frames to a peer be longer, as far as the port sends such.
-func (c *Card) lengthen(p *peer, bytes int) {
-	p.raiseAt = max(c.now, 1)
-	if c.cfg.Ports[p.Port].FrameSize() <= bytes {
+func (e *End) lengthen(p *peer, bytes int) {
+	p.raiseAt = max(e.now, 1)
+	if e.cfg.Ports[p.Port].FrameSize() <= bytes {
 		bytes, p.raiseAt = arctic.MaxFrame, 0
 	}
 	p.take(bytes)
@@ -127,15 +122,15 @@ func (fr *frame) tooLong(b []byte, bytes int) bool {
 }
 
 // tryLonger fills a frame of n bytes up to the next length, if it is time to try one, and returns how long it then is.
-func (c *Card) tryLonger(p *peer, fr *frame, n int) int {
-	if p.raiseAt == 0 || p.raiseAt > c.now || fr.retries > 0 || fr.void {
+func (e *End) tryLonger(p *peer, fr *frame, n int) int {
+	if p.raiseAt == 0 || p.raiseAt > e.now || fr.retries > 0 || fr.void {
 		return n
 	}
 	i := 0
 	for i < len(lengths)-1 && lengths[i] <= p.longest() {
 		i++
 	}
-	whole := c.cfg.Ports[p.Port].Reserve() // the same buffer, in full
+	whole := e.cfg.Ports[p.Port].Reserve() // the same buffer, in full
 	bytes := min(lengths[i], len(whole), arctic.MaxFrame)
 	if bytes <= p.longest() {
 		p.take(arctic.MaxFrame)
@@ -144,56 +139,56 @@ func (c *Card) tryLonger(p *peer, fr *frame, n int) int {
 	}
 	clear(whole[n:bytes])
 	fr.probe = uint8(i)
-	p.raiseAt = c.now + int64(c.cfg.RaiseAfter)
+	p.raiseAt = e.now + int64(e.cfg.RaiseAfter)
 	return bytes
 }
 
 // passed notes that a frame has arrived.
-func (c *Card) passed(p *peer, fr *frame) {
+func (e *End) passed(p *peer, fr *frame) {
 	if p.suspect != 0 && fr.length() >= arctic.EthernetSize+int(p.suspect) && !fr.void {
 		p.suspect = 0
 	}
 	if fr.probe == 0 || fr.retries > 0 {
 		return
 	}
-	if bytes := min(lengths[fr.probe], c.cfg.Ports[p.Port].FrameSize()); bytes > p.longest() {
-		c.lengthen(p, bytes)
+	if bytes := min(lengths[fr.probe], e.cfg.Ports[p.Port].FrameSize()); bytes > p.longest() {
+		e.lengthen(p, bytes)
 	}
 }
 
 // wasTooLong notes that the peer has not had a frame, but a void one of its number.
-func (c *Card) wasTooLong(p *peer, length int) {
-	c.counters.TooLong++
+func (e *End) wasTooLong(p *peer, length int) {
+	e.counters.TooLong++
 	switch {
-	case length > c.sizeTo(p): // which is known
+	case length > e.sizeTo(p): // which is known
 	case p.suspect == 0:
 		p.suspect = uint16(length - arctic.EthernetSize) // the network may just have been away
 	case min(length, arctic.EthernetSize+int(p.suspect)) > commonFrame:
-		c.shorten(p, commonFrame)
-		p.raiseAt = max(c.now, 1) // more may pass
+		e.shorten(p, commonFrame)
+		p.raiseAt = max(e.now, 1) // more may pass
 	default:
-		c.shorten(p, leastFrame)
-		p.raiseAt = max(c.now, 1)
+		e.shorten(p, leastFrame)
+		p.raiseAt = max(e.now, 1)
 	}
 }
 
 // pieceFor sets how much of a block, in bytes, goes into a frame of that length, and returns it.
-func (ln *line) pieceFor(size int) int {
-	n := min(len(ln.block), arctic.MaxBlock(size))
+func (ln *Line) pieceFor(size int) int {
+	n := min(len(ln.Block), arctic.MaxBlock(size))
 	ln.piece = uint16(n)
 	return n
 }
 
 // inFrame is what the frame of the line carries of its block.
-func (ln *line) inFrame() []byte { return ln.block[:min(int(ln.piece), len(ln.block))] }
+func (ln *Line) inFrame() []byte { return ln.Block[:min(int(ln.piece), len(ln.Block))] }
 
 // goesOn reports whether there is more of the block of a line whose frame has arrived, and makes it what the line
 // carries. Of a transfer that has failed nobody wants more.
-func (ln *line) goesOn() bool {
-	if len(ln.block) <= int(ln.piece) || ln.transfer.failed != arctic.ReasonNone {
+func (ln *Line) goesOn() bool {
+	if len(ln.Block) <= int(ln.piece) {
 		return false
 	}
-	ln.block = ln.block[ln.piece:]
-	arctic.Packet(ln.data[:ln.size]).Advance(int(ln.piece))
+	ln.Block = ln.Block[ln.piece:]
+	arctic.Packet(ln.Data[:ln.Size]).Advance(int(ln.piece))
 	return true
 }

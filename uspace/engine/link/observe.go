@@ -1,4 +1,4 @@
-package engine
+package link
 
 // This file shows the frames that a card sends and receives to its owner, with what became of
 // each. Nobody who looks costs a comparison a frame.
@@ -62,4 +62,11 @@ type Fate struct {
 // has received, after it is known what becomes of it: with the number of the port, and the bytes, which are good until see
 // returns and must not be changed. A received frame in the middle of which a process's memory failed
 // (Abandon) is not shown. nil ends it. see is called by who calls Step, and must be quick.
-func (c *Card) Observe(see func(port int, frame []byte, fate Fate)) { c.see = see }
+func (e *End) Observe(see func(port int, frame []byte, fate Fate)) { e.see = see }
+
+// Observed shows a frame that has arrived, once it is known what becomes of it.
+func (e *End) Observed(port int, frame []byte) {
+	if e.see != nil {
+		e.see(port, frame, e.fate)
+	}
+}

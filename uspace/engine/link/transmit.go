@@ -1,4 +1,4 @@
-package engine
+package link
 
 // This file is the Transmit Scheduler (thesis 5.6.3): frame header, rejects and
 // train go into a buffer of the port. Every frame carries the acknowledgments of
@@ -7,72 +7,72 @@ package engine
 import "github.com/funet/funet/uspace/arctic"
 
 // reserve returns a buffer of the port that leads to the peer, as long as a frame may be, or nil.
-func (c *Card) reserve(p *peer) []byte {
-	b := c.cfg.Ports[p.Port].Reserve()
+func (e *End) reserve(p *peer) []byte {
+	b := e.cfg.Ports[p.Port].Reserve()
 	return b[:min(len(b), p.longest())]
 }
 
 // send finishes a frame of n bytes.
-func (c *Card) send(p *peer, b []byte, n int) { c.sendFilled(p, b, n, n) }
+func (e *End) send(p *peer, b []byte, n int) { e.sendFilled(p, b, n, n) }
 
 // sendFilled finishes a frame of n bytes that is filled up to a longer one.
-func (c *Card) sendFilled(p *peer, b []byte, n, filled int) {
+func (e *End) sendFilled(p *peer, b []byte, n, filled int) {
 	arctic.Seal(b, n)
-	if c.see != nil {
-		c.see(p.Port, b[:n], Fate{Outcome: Sent})
+	if e.see != nil {
+		e.see(p.Port, b[:n], Fate{Outcome: Sent})
 	}
-	c.cfg.Ports[p.Port].Commit(filled)
-	c.counters.FramesSent++
-	c.counters.FrameBytesSent += uint64(filled)
+	e.cfg.Ports[p.Port].Commit(filled)
+	e.counters.FramesSent++
+	e.counters.FrameBytesSent += uint64(filled)
 }
 
 // transmit sends frame seq of the flow, for the first time or again. It returns
 // false when the transmit ring is full.
-func (c *Card) transmit(f *flow, seq uint32, fr *frame) bool {
+func (e *End) transmit(f *flow, seq uint32, fr *frame) bool {
 	p := f.peer
-	b := c.reserve(p)
+	b := e.reserve(p)
 	if b == nil {
 		return false
 	}
 	size := 0
 	for ln := fr.train; ln != nil; ln = ln.next {
-		size += int(ln.size) + len(ln.inFrame())
+		size += int(ln.Size) + len(ln.inFrame())
 	}
-	x := fr.train.ctx
+	o := fr.train.owner
 	if fr.tooLong(b, arctic.HeaderSize+size) {
-		n := c.head(p, b, f.level, x.gid, x.tag, seq, len(b)-arctic.PacketHeaderSize)
-		c.send(p, b, arctic.PutVoid(b, n, fr.train.data[:]))
+		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-arctic.PacketHeaderSize)
+		e.send(p, b, arctic.PutVoid(b, n, fr.train.Data[:]))
 		fr.void = true
 	} else {
-		n := c.head(p, b, f.level, x.gid, x.tag, seq, len(b)-size)
+		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-size)
 		for ln := fr.train; ln != nil; ln = ln.next {
-			n = arctic.PutPacket(b, n, ln.data[:ln.size])
-			if ln.block != nil {
+			n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
+			if ln.Block != nil {
 				n = arctic.PutBlock(b, n, ln.inFrame())
 			}
 		}
-		c.sendFilled(p, b, n, c.tryLonger(p, fr, n))
+		e.sendFilled(p, b, n, e.tryLonger(p, fr, n))
 	}
-	if x.trail != nil && !fr.void {
-		x.trail.sent(fr, c.now)
+	if o.Follower != nil && !fr.void {
+		o.Follower.Sent(fr.train)
 	}
 	fr.state = flying
-	fr.sentAt = c.now
+	fr.sentAt = e.now
 	f.flying++
 	if p.silentSince == 0 {
-		p.silentSince = c.now
+		p.silentSince = e.now
 	}
-	c.watchOver(f)
+	e.watchOver(f)
 	return true
 }
 
 // watchOver sets the retransmission timer of a flow that has a frame to be answered.
-func (c *Card) watchOver(f *flow) {
+func (e *End) watchOver(f *flow) {
 	p := f.peer
 	if f.deadline == 0 {
-		f.movedAt = c.now
-		f.deadline = c.now + f.rto(&c.cfg)
-		c.timers.set(p, f.deadline)
+		f.movedAt = e.now
+		f.deadline = e.now + f.rto(&e.cfg)
+		e.timers.set(p, f.deadline)
 	}
 }
 
@@ -81,34 +81,34 @@ const noJob = 0
 
 // head writes the frame header and as many of the waiting rejects as end before
 // limit, and returns where packets start. The peer is owed nothing after it.
-func (c *Card) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, seq uint32, limit int) int {
-	h := &c.out
+func (e *End) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, seq uint32, limit int) int {
+	h := &e.out
 	// Field by field, because a composite would be built elsewhere and copied.
 	*h = arctic.Header{}
 	h.To, h.From, h.Level, h.GID, h.Route = p.Address, p.Local, l, gid, uint32(p.Card)
-	h.SourceCard, h.DestinationCard = c.cfg.Card, p.Card
-	h.SourceIncarnation, h.DestinationIncarnation = c.cfg.Incarnation, p.incarnation
+	h.SourceCard, h.DestinationCard = e.cfg.Card, p.Card
+	h.SourceIncarnation, h.DestinationIncarnation = e.cfg.Incarnation, p.incarnation
 	h.Sequence, h.Tag = seq, tag
 	if f := p.flows[l]; f != nil {
-		h.Age = uint16(seq - f.oldest)
+		h.Age = uint16(seq - f.sndUna)
 	}
 	p.ackAt = 0
 	for i, f := range &p.flows {
 		if f != nil {
-			h.Acks[i] = f.expect
+			h.Acks[i] = f.rcvNext
 			h.Selective[i] = f.selective()
 			f.unacked = 0
 		} else {
-			h.Acks[i] = uint32(p.kept[i].reached)
+			h.Acks[i] = uint32(p.parked[i].reached)
 		}
 	}
 	h.Encode(b)
 	n := arctic.HeaderSize
-	for l := arctic.Reply; l <= arctic.Reply; l-- {
+	for _, l := range arctic.ByPriority {
 		if f := p.flows[l]; f != nil && f.answers > 0 {
-			n = c.putRejects(f, b, n, limit)
+			n = e.putRejects(f, b, n, limit)
 			if f.answers > 0 {
-				c.oweNow(p) // the rest follows in this step
+				e.oweNow(p) // the rest follows in this step
 			}
 		}
 	}
@@ -117,18 +117,18 @@ func (c *Card) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, s
 
 // putRejects writes waiting rejects of the flow. Both kinds of reject of one
 // frame travel together: the sender settles a frame when it sees the first.
-func (c *Card) putRejects(f *flow, b []byte, n, limit int) int {
+func (e *End) putRejects(f *flow, b []byte, n, limit int) int {
 	for r := f.rejects.head; f.answers > 0 && n+2*arctic.RejectSize <= limit && b[rejectCount] <= arctic.MaxRejects-2; r = r.next {
 		if !r.asked {
 			continue
 		}
 		r.asked = false
 		f.answers--
-		if r.retry != 0 {
-			n = arctic.PutReject(b, n, arctic.Reject{Sequence: r.sequence, Level: f.level, Reason: r.retryReason, Bits: r.retry})
+		if r.Retry != 0 {
+			n = arctic.PutReject(b, n, arctic.Reject{Sequence: r.sequence, Level: f.level, Reason: r.RetryReason, Bits: r.Retry})
 		}
-		if r.fail != 0 {
-			n = arctic.PutReject(b, n, arctic.Reject{Sequence: r.sequence, Level: f.level, Reason: r.failReason, Bits: r.fail})
+		if r.Fail != 0 {
+			n = arctic.PutReject(b, n, arctic.Reject{Sequence: r.sequence, Level: f.level, Reason: r.FailReason, Bits: r.Fail})
 		}
 	}
 	return n
@@ -139,41 +139,41 @@ const rejectCount = 29
 
 // owe makes sure that the peer gets an acknowledgment within AckDelay, on data or
 // on a frame of its own.
-func (c *Card) owe(p *peer) {
+func (e *End) owe(p *peer) {
 	if p.ackAt == 0 {
-		p.ackAt = c.now + int64(c.cfg.AckDelay)
-		c.timers.set(p, p.ackAt)
+		p.ackAt = e.now + int64(e.cfg.AckDelay)
+		e.timers.set(p, p.ackAt)
 	}
 }
 
 // oweNow makes sure that the peer gets an acknowledgment in this step.
-func (c *Card) oweNow(p *peer) {
-	p.ackAt = c.now
+func (e *End) oweNow(p *peer) {
+	p.ackAt = e.now
 	if p.ackAt == 0 {
 		p.ackAt = 1 // zero means nothing owed
 	}
 	if !p.inAckNow {
 		p.inAckNow = true
-		p.nextAckNow = c.ackNow
-		c.ackNow = p
+		p.nextAckNow = e.ackNow
+		e.ackNow = p
 	}
 }
 
 // acknowledge sends the acknowledgments that are due. Before data has been
 // dispatched it leaves out peers for which data is about to leave, which will
 // carry them; after, it sends what is still owed because data did not leave.
-func (c *Card) acknowledge(dispatched bool) {
-	p := c.ackNow
-	c.ackNow = nil
+func (e *End) acknowledge(dispatched bool) {
+	p := e.ackNow
+	e.ackNow = nil
 	for p != nil {
 		next := p.nextAckNow
 		p.inAckNow, p.nextAckNow = false, nil
 		if !dispatched && p.aboutToSend() {
-			c.oweNow(p)
-		} else if !c.acknowledgePeer(p) {
-			c.blocked = true
-			c.counters.TransmitRingFull++
-			c.oweNow(p)
+			e.oweNow(p)
+		} else if !e.acknowledgePeer(p) {
+			e.blocked = true
+			e.counters.TransmitRingFull++
+			e.oweNow(p)
 		}
 		p = next
 	}
@@ -185,7 +185,7 @@ func (p *peer) aboutToSend() bool {
 		return false
 	}
 	for _, f := range p.flows {
-		if f != nil && f.flying < f.window && (f.lost > 0 || f.turns.first != nil && f.next-f.oldest < Window) {
+		if f != nil && f.flying < f.window && (f.lost > 0 || f.turns.first != nil && f.sndNext-f.sndUna < Window) {
 			return true
 		}
 	}
@@ -194,9 +194,9 @@ func (p *peer) aboutToSend() bool {
 
 // acknowledgePeer sends frames without packets until the peer is owed nothing.
 // It returns false when the transmit ring is full.
-func (c *Card) acknowledgePeer(p *peer) bool {
+func (e *End) acknowledgePeer(p *peer) bool {
 	for p.ackAt != 0 && p.established {
-		if !c.acknowledgeOnce(p) {
+		if !e.acknowledgeOnce(p) {
 			return false
 		}
 	}
@@ -204,8 +204,8 @@ func (c *Card) acknowledgePeer(p *peer) bool {
 }
 
 // acknowledgeOnce sends one such frame.
-func (c *Card) acknowledgeOnce(p *peer) bool {
-	b := c.reserve(p)
+func (e *End) acknowledgeOnce(p *peer) bool {
+	b := e.reserve(p)
 	if b == nil {
 		return false
 	}
@@ -218,7 +218,7 @@ func (c *Card) acknowledgeOnce(p *peer) bool {
 		p.ackAt = 0 // nothing was ever received
 		return true
 	}
-	c.send(p, b, c.head(p, b, l, p.gid, noJob, f.next, len(b)))
-	c.counters.AcksSent++
+	e.send(p, b, e.head(p, b, l, p.gid, noJob, f.sndNext, len(b)))
+	e.counters.AcksSent++
 	return true
 }

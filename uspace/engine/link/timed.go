@@ -1,4 +1,4 @@
-package engine
+package link
 
 // This file is the time that the Dispatch Unit and the Transmit Scheduler take (thesis
 // 5.2.4, 5.6.3) when the card is that of a modelled machine: Timing.Dispatch and
@@ -18,14 +18,14 @@ package engine
 
 import "github.com/funet/funet/uspace/arctic"
 
-// sendUnits is both units and the queue between them.
-type sendUnits struct {
+// timedSend is both units and the queue between them.
+type timedSend struct {
 	dispatch, transmit int64 // of a packet, of a frame
 
 	// The Dispatch Unit: on the first flow of ready[level].
 	busy    bool
 	level   arctic.Level
-	ctx     *Context // whose frame it is; nil: of one that was lost
+	owner   *Owner // whose frame it is; nil: of one that was lost
 	packets int
 	until   int64
 
@@ -46,78 +46,79 @@ type queued struct {
 	seq  uint32
 }
 
-func newSendUnits(cfg *Config) sendUnits {
-	return sendUnits{dispatch: int64(cfg.Timing.Dispatch), transmit: int64(cfg.Timing.Transmit), queue: make([]queued, cfg.Lines), next: Never}
+func newTimedSend(cfg *Config) *timedSend {
+	return &timedSend{dispatch: int64(cfg.Dispatch), transmit: int64(cfg.Transmit), queue: make([]queued, cfg.Lines), next: Never}
 }
 
-// timed reports whether either unit takes time.
-func (u *sendUnits) timed() bool { return u.dispatch > 0 || u.transmit > 0 }
-
-// context returns whose packet the Dispatch Unit works on, or nil.
-func (u *sendUnits) context() *Context {
-	if !u.busy {
+// WorksFor returns whose packet the Dispatch Unit of a modelled machine works on, or nil.
+func (e *End) WorksFor() *Owner {
+	if e.timed == nil || !e.timed.busy {
 		return nil
 	}
-	return u.ctx
+	return e.timed.owner
 }
 
-// runSend ends what has ended by now and starts what a free unit can start.
-func (c *Card) runSend() {
-	c.units.send.next = Never
+// SendTimed is Send of a modelled machine: it ends what has ended by now and starts what a free unit can start.
+func (e *End) SendTimed() {
+	if e.timed == nil {
+		e.Send()
+		return
+	}
+	e.timed.next = Never
 	for again := true; again; {
-		again = c.runTransmit()
-		again = c.runDispatch() || again
+		again = e.runTransmit()
+		again = e.runDispatch() || again
 	}
 }
 
 // sendsNow reports whether a unit that is free has something to do.
-func (c *Card) sendsNow() bool {
-	u := &c.units.send
-	return c.ackNow != nil && !u.sending ||
-		(c.ready[arctic.Reply].head != nil || c.ready[arctic.Request].head != nil) && !u.busy && u.n < len(u.queue)
+func (e *End) sendsNow() bool {
+	u := e.timed
+	return e.ackNow != nil && !u.sending ||
+		(e.ready[arctic.Reply].head != nil || e.ready[arctic.Request].head != nil) && !u.busy && u.n < len(u.queue)
 }
 
 // runDispatch lets the Dispatch Unit go on, and reports whether it has queued a frame.
-func (c *Card) runDispatch() (did bool) {
-	u := &c.units.send
+func (e *End) runDispatch() (did bool) {
+	u := e.timed
 	for u.n < len(u.queue) {
-		if !u.busy && !c.choose() {
+		if !u.busy && !e.choose() {
 			return did
 		}
-		if u.until > c.now {
+		if u.until > e.now {
 			u.next = min(u.next, u.until)
 			return did
 		}
-		u.busy, u.ctx = false, nil
-		r := &c.ready[u.level]
+		u.busy, u.owner = false, nil
+		r := &e.ready[u.level]
 		f := r.head
-		did = c.enqueue(f) || did
+		did = e.enqueue(f) || did
 		r.head = f.nextReady
 		f.inReady, f.nextReady = false, nil
-		c.makeReady(f) // behind the others
+		e.makeReady(f) // behind the others
 	}
 	return did
 }
 
 // choose gives the idle Dispatch Unit its next frame, and takes flows that may send
 // nothing off their lists: what they wait for makes them ready again.
-func (c *Card) choose() bool {
-	u := &c.units.send
-	for l := arctic.Reply; l <= arctic.Reply; l-- {
-		r := &c.ready[l]
+func (e *End) choose() bool {
+	u := e.timed
+	for _, l := range arctic.ByPriority {
+		r := &e.ready[l]
 		for f := r.head; f != nil; f = r.head {
-			if u.packets = 0; c.mayDispatch(f) {
+			if u.packets = 0; e.mayDispatch(f) {
 				if fr := f.unqueued(); fr != nil {
 					for ln := fr.train; ln != nil; ln = ln.next {
 						u.packets++
 					}
-				} else if s := c.nextStream(f); s != nil {
-					u.ctx = s.ctx
-					_, u.packets, _ = s.trainOf(c.sizeTo(f.peer), c.cfg.Train)
+				} else if s := e.nextStream(f); s != nil {
+					u.owner = s.owner
+					_, u.packets, _ = s.trainOf(e.sizeTo(f.peer), e.cfg.Train)
 				}
 			}
 			if u.packets > 0 {
-				u.busy, u.level, u.until = true, l, c.now+int64(u.packets)*u.dispatch
+				u.busy, u.level, u.until = true, l, e.now+int64(u.packets)*u.dispatch
 				return true
 			}
 			r.head = f.nextReady
@@ -128,15 +129,15 @@ func (c *Card) choose() bool {
 }
 
 // mayDispatch reports whether the window of the flow has room for a frame.
-func (c *Card) mayDispatch(f *flow) bool {
+func (e *End) mayDispatch(f *flow) bool {
 	if !f.peer.established {
 		if f.turns.first != nil && f.peer.greetAt == 0 {
-			f.peer.gid = f.upcoming().ctx.gid
-			c.greet(f.peer)
+			f.peer.gid = f.upcoming().owner.GID
+			e.greet(f.peer)
 		}
 		return false
 	}
-	u := &c.units.send
+	u := e.timed
 	waiting := 0
 	for i := range u.n {
 		if q := u.at(i); q.flow == f && q.frame() != nil {
@@ -148,7 +149,7 @@ func (c *Card) mayDispatch(f *flow) bool {
 
 // unqueued returns the oldest frame of the flow that is lost and not in the Send Queue.
 func (f *flow) unqueued() *frame {
-	for s, left := f.oldest, f.lost; left > 0; s++ {
+	for s, left := f.sndUna, f.lost; left > 0; s++ {
 		if fr := f.frame(s); fr.state == lost {
 			if !fr.queued {
 				return fr
@@ -163,27 +164,27 @@ func (f *flow) unqueued() *frame {
 // may not be sent any more, because its context has halted meanwhile or its peer is lost,
 // nothing happens; of what has taken its place on the flow no more packets leave than the
 // time was for.
-func (c *Card) enqueue(f *flow) bool {
-	if !c.mayDispatch(f) {
+func (e *End) enqueue(f *flow) bool {
+	if !e.mayDispatch(f) {
 		return false
 	}
-	u := &c.units.send
+	u := e.timed
 	fr := f.unqueued()
 	if fr != nil {
 		fr.again()
-		c.counters.Retransmitted++
+		e.counters.Retransmitted++
 	} else {
-		s := c.nextStream(f)
+		s := e.nextStream(f)
 		if s == nil {
 			return false
 		}
-		fr = c.train(f, s, c.sizeTo(f.peer), u.packets)
+		fr = e.couple(f, s, e.sizeTo(f.peer), u.packets)
 		fr.state = lost // to be sent, as those are
 		f.lost++
-		c.watchOver(f)
+		e.watchOver(f)
 	}
 	fr.queued = true
-	seq := f.oldest
+	seq := f.sndUna
 	for f.frame(seq) != fr {
 		seq++
 	}
@@ -193,11 +194,11 @@ func (c *Card) enqueue(f *flow) bool {
 }
 
 // at returns a frame of the Send Queue, 0 the first.
-func (u *sendUnits) at(i int) *queued { return &u.queue[(u.first+i)%len(u.queue)] }
+func (u *timedSend) at(i int) *queued { return &u.queue[(u.first+i)%len(u.queue)] }
 
 // frame returns the frame of a place in the Send Queue, or nil if that is void.
 func (q *queued) frame() *frame {
-	if q.seq-q.flow.oldest >= q.flow.next-q.flow.oldest || !q.flow.peer.established {
+	if q.seq-q.flow.sndUna >= q.flow.sndNext-q.flow.sndUna || !q.flow.peer.established {
 		return nil
 	}
 	if fr := q.flow.frame(q.seq); fr.state == lost && fr.queued {
@@ -207,23 +208,23 @@ func (q *queued) frame() *frame {
 }
 
 // drop takes the first frame off the Send Queue.
-func (u *sendUnits) drop() {
+func (u *timedSend) drop() {
 	*u.at(0) = queued{}
 	u.first = (u.first + 1) % len(u.queue)
 	u.n--
 }
 
 // runTransmit lets the Transmit Scheduler go on, and reports whether a frame was sent.
-func (c *Card) runTransmit() (did bool) {
-	u := &c.units.send
-	for u.sending || c.chooseFrame() {
-		if u.sent > c.now {
+func (e *End) runTransmit() (did bool) {
+	u := e.timed
+	for u.sending || e.chooseFrame() {
+		if u.sent > e.now {
 			u.next = min(u.next, u.sent)
 			return did
 		}
-		if !c.sendChosen() {
-			c.blocked = true
-			c.counters.TransmitRingFull++
+		if !e.sendChosen() {
+			e.blocked = true
+			e.counters.TransmitRingFull++
 			return did
 		}
 		u.sending, u.peer = false, nil
@@ -233,26 +234,26 @@ func (c *Card) runTransmit() (did bool) {
 }
 
 // chooseFrame gives the idle Transmit Scheduler its next frame.
-func (c *Card) chooseFrame() bool {
-	u := &c.units.send
+func (e *End) chooseFrame() bool {
+	u := e.timed
 	for u.n > 0 && u.at(0).frame() == nil {
 		u.drop()
 	}
-	u.peer = c.takeOwed()
+	u.peer = e.takeOwed()
 	if u.peer == nil && u.n == 0 {
 		return false
 	}
-	u.sending, u.sent = true, c.now+u.transmit
+	u.sending, u.sent = true, e.now+u.transmit
 	return true
 }
 
 // takeOwed takes the peer that has waited longest for an acknowledgment off the list of
 // those that are owed one, but for that to which one is about to leave on data.
-func (c *Card) takeOwed() *peer {
-	u := &c.units.send
+func (e *End) takeOwed() *peer {
+	u := e.timed
 	var found *peer
 	var place **peer // of the pointer to it
-	for at := &c.ackNow; *at != nil; {
+	for at := &e.ackNow; *at != nil; {
 		p := *at
 		if p.ackAt == 0 || !p.established {
 			*at = p.nextAckNow
@@ -273,14 +274,14 @@ func (c *Card) takeOwed() *peer {
 
 // sendChosen sends the frame that the Transmit Scheduler has worked on, if it is still to
 // be sent. It returns false when the transmit ring is full.
-func (c *Card) sendChosen() bool {
-	u := &c.units.send
+func (e *End) sendChosen() bool {
+	u := e.timed
 	if p := u.peer; p != nil {
-		return p.ackAt == 0 || !p.established || c.acknowledgeOnce(p)
+		return p.ackAt == 0 || !p.established || e.acknowledgeOnce(p)
 	}
 	q := u.at(0)
 	if fr := q.frame(); fr != nil {
-		if !c.transmit(q.flow, q.seq, fr) {
+		if !e.transmit(q.flow, q.seq, fr) {
 			return false
 		}
 		q.flow.lost--

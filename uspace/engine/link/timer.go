@@ -1,4 +1,4 @@
-package engine
+package link
 
 // This file is the timers: one a peer, in a binary heap by time.
 //
@@ -37,7 +37,7 @@ func (t *timers) set(p *peer, at int64) {
 func (t *timers) pop() *peer {
 	p := t.heap[0]
 	n := len(t.heap) - 1
-	t.place(t.heap[n], 0)
+	t.put(t.heap[n], 0)
 	t.heap = t.heap[:n]
 	if n > 0 {
 		t.down(0)
@@ -46,7 +46,7 @@ func (t *timers) pop() *peer {
 	return p
 }
 
-func (t *timers) place(p *peer, i int) { t.heap[i] = p; p.timer = int32(i) }
+func (t *timers) put(p *peer, i int) { t.heap[i] = p; p.timer = int32(i) }
 
 func (t *timers) up(i int) {
 	p := t.heap[i]
@@ -55,10 +55,10 @@ func (t *timers) up(i int) {
 		if t.heap[parent].wake <= p.wake {
 			break
 		}
-		t.place(t.heap[parent], i)
+		t.put(t.heap[parent], i)
 		i = parent
 	}
-	t.place(p, i)
+	t.put(p, i)
 }
 
 func (t *timers) down(i int) {
@@ -74,18 +74,18 @@ func (t *timers) down(i int) {
 		if p.wake <= t.heap[child].wake {
 			break
 		}
-		t.place(t.heap[child], i)
+		t.put(t.heap[child], i)
 		i = child
 	}
-	t.place(p, i)
+	t.put(p, i)
 }
 
 // expire runs the timers that are due.
-func (c *Card) expire() {
-	for len(c.timers.heap) > 0 && c.timers.next() <= c.now {
-		p := c.timers.pop()
-		if at := c.due(p); at != Never {
-			c.timers.set(p, max(at, c.now+1))
+func (e *End) expire() {
+	for len(e.timers.heap) > 0 && e.timers.next() <= e.now {
+		p := e.timers.pop()
+		if at := e.due(p); at != Never {
+			e.timers.set(p, max(at, e.now+1))
 		}
 	}
 }

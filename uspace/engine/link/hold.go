@@ -1,4 +1,4 @@
-package engine
+package link
 
 // This file is the streams that back off: after a transient reject nothing new of a stream
 // is sent until its hold is over. The back-off grows from MinHold to MaxHold, so that a
@@ -40,7 +40,7 @@ func (h *holds) next() int64 {
 
 // push puts a stream on hold that is on no list.
 func (h *holds) push(s *stream) {
-	s.place, s.seat = onHold, int32(len(h.heap))
+	s.list, s.seat = onHold, int32(len(h.heap))
 	h.heap = append(h.heap, s)
 	h.up(s)
 }
@@ -51,7 +51,7 @@ func (h *holds) remove(s *stream) {
 	last := h.heap[n]
 	h.heap[n] = nil
 	h.heap = h.heap[:n]
-	s.place = nowhere
+	s.list = nowhere
 	if last != s {
 		h.put(last, s.seat)
 		h.up(last)
@@ -94,11 +94,11 @@ func (h *holds) down(s *stream) {
 }
 
 // tryGap returns the least time between two tries of an account.
-func (c *Card) tryGap() int64 {
-	if c.Shared() {
-		return min(besideGap, int64(c.cfg.MaxHold))
+func (e *End) tryGap() int64 {
+	if e.Contended() {
+		return min(besideGap, int64(e.cfg.MaxHold))
 	}
-	return min(aloneGap, int64(c.cfg.MaxHold))
+	return min(aloneGap, int64(e.cfg.MaxHold))
 }
 
 // holdOff starts or lengthens the back-off of a stream that is on no list, after a transient
@@ -117,69 +117,69 @@ func (s *stream) holdOff(now int64, cfg *Config, gap int64, random uint64) {
 	s.limit = 1
 }
 
-// tryAnew begins the back-offs of a context anew that has been switched in, as far as its account
+// TryAnew begins the back-offs of a context anew that has been switched in, as far as its account
 // may try before they are over. Two cards whose groups take turns might else go on trying while the
 // other has another group.
-func (c *Card) tryAnew(x *Context) {
-	gap := c.tryGap()
-	for _, s := range x.streams {
+func (e *End) TryAnew(o *Owner) {
+	gap := e.tryGap()
+	for _, s := range o.streams {
 		a := s.payer().account
-		if s.hold <= c.now || s.hold <= a.nextTry(c.now, gap) {
+		if s.hold <= e.now || s.hold <= a.nextTry(e.now, gap) {
 			continue
 		}
-		if s.place == onHold {
-			c.holds.remove(s)
+		if s.list == onHold {
+			e.holds.remove(s)
 		}
 		s.backoff = 0
-		s.hold = a.try(c.now, gap)
-		c.mayGo(s)
-		c.makeReady(s.flow)
+		s.hold = a.try(e.now, gap)
+		e.mayGo(s)
+		e.makeReady(s.flow)
 	}
 }
 
 // nextTry returns the time before which the account does not try again.
-func (a *account) nextTry(now, gap int64) int64 { return max(a.tryAt, now-tryBurst*gap) + gap }
+func (a *Account) nextTry(now, gap int64) int64 { return max(a.lastTry, now-tryBurst*gap) + gap }
 
 // try returns the same, and books the try.
-func (a *account) try(now, gap int64) int64 {
-	a.tryAt = a.nextTry(now, gap)
-	return a.tryAt
+func (a *Account) try(now, gap int64) int64 {
+	a.lastTry = a.nextTry(now, gap)
+	return a.lastTry
 }
 
 // mayGo puts a stream with waiting lines on turn, or on hold while it backs off, unless it
 // is on a list already.
-func (c *Card) mayGo(s *stream) {
+func (e *End) mayGo(s *stream) {
 	switch {
-	case s.place != nowhere || s.waiting.head == nil || s.flying >= s.limit:
-	case s.hold > c.now:
-		c.holds.push(s)
+	case s.list != nowhere || s.waiting.head == nil || s.flying >= s.limit:
+	case s.hold > e.now:
+		e.holds.push(s)
 	default:
-		s.place = onTurn
+		s.list = onTurn
 		s.turn.enter()
 	}
 }
 
 // withdraw takes a stream off the list that it is on.
-func (c *Card) withdraw(s *stream) {
-	switch s.place {
+func (e *End) withdraw(s *stream) {
+	switch s.list {
 	case onTurn:
-		s.place = nowhere
+		s.list = nowhere
 		s.turn.leave()
 	case onHold:
-		c.holds.remove(s)
+		e.holds.remove(s)
 	}
 }
 
 // unhold lets the streams go whose holds are over.
-func (c *Card) unhold() {
-	for n := 0; len(c.holds.heap) > 0 && c.holds.next() <= c.now; n++ {
+func (e *End) unhold() {
+	for n := 0; len(e.holds.heap) > 0 && e.holds.next() <= e.now; n++ {
 		if n == unholds {
-			c.more = true
+			e.more = true
 			return
 		}
-		s := c.holds.heap[0]
-		c.holds.remove(s)
-		c.mayGo(s)
-		c.makeReady(s.flow)
+		s := e.holds.heap[0]
+		e.holds.remove(s)
+		e.mayGo(s)
+		e.makeReady(s.flow)
 	}
 }

@@ -1,4 +1,4 @@
-package engine
+package link
 
 // This file is the greeting: how two cards learn each other's incarnation before
 // they exchange packets.
@@ -29,22 +29,22 @@ const (
 )
 
 // greet starts greeting a peer that packets wait for.
-func (c *Card) greet(p *peer) {
+func (e *End) greet(p *peer) {
 	if p.greetAt != 0 {
 		return
 	}
 	if p.removed() {
-		p.greetAt = c.now // what waits for it is returned when the timers are served
-		c.timers.set(p, p.greetAt)
+		p.greetAt = e.now // what waits for it is returned when the timers are served
+		e.timers.set(p, p.greetAt)
 		return
 	}
 	if p.silentSince == 0 {
-		p.silentSince = c.now
+		p.silentSince = e.now
 	}
 	p.greetGap = firstGreetGap
-	p.greetAt = c.now + p.greetGap
-	c.timers.set(p, p.greetAt)
-	c.sendGreeting(p)
+	p.greetAt = e.now + p.greetGap
+	e.timers.set(p, p.greetAt)
+	e.sendGreeting(p)
 }
 
 // introduceAtOnce is how many peers a call of Introduce greets at most.
@@ -54,19 +54,17 @@ const introduceAtOnce = 64
 // answer; it returns the place to go on at, after the next Step, and -1 at the end. Who has known an earlier life of the card
 // then returns what waits for that; otherwise the first packets that it has for this life would be
 // taken for the earlier one's, and come back with ReasonRestarted.
-func (c *Card) Introduce(at int) (next int) {
-	for end := at + introduceAtOnce; at < len(c.peers); at++ {
+func (e *End) Introduce(at int) (next int) {
+	for end := at + introduceAtOnce; at < len(e.peers); at++ {
 		if at == end {
 			return at
 		}
-		p := c.peers[at]
+		p := e.peers[at]
 		if p.established || p.removed() {
 			continue
 		}
-		if len(c.contexts) > 0 {
-			p.gid = c.contexts[0].gid // as in greetAgain
-		}
-		if !c.sendGreeting(p) {
+		p.gid = e.resident.after(p.gid) // as in greetAgain
+		if !e.sendGreeting(p) {
 			return at // the transmit ring is full
 		}
 	}
@@ -74,109 +72,114 @@ func (c *Card) Introduce(at int) (next int) {
 }
 
 // greetAgain repeats a greeting that was not answered, or gives the peer up.
-func (c *Card) greetAgain(p *peer) {
+func (e *End) greetAgain(p *peer) {
 	switch {
 	case p.removed():
-		c.lose(p, arctic.ReasonDeparted)
+		e.lose(p, arctic.ReasonDeparted)
 		return
-	case c.silent(p):
-		c.lose(p, arctic.ReasonSilent)
+	case e.silent(p):
+		e.lose(p, arctic.ReasonSilent)
 		return
 	}
-	// The peer answers only groups that it has: each greeting names the group of
-	// another context, so that none can keep the others from meeting the peer.
-	p.greetings++
-	if len(c.contexts) > 0 {
-		p.gid = c.contexts[int(p.greetings)%len(c.contexts)].gid
-	}
-	if !c.sendGreeting(p) {
-		p.greetAt = c.now + staleGreetGap // the transmit ring was full
+	// The peer answers only groups that it has: each greeting names the next group
+	// that has a context here, so that none can keep the others from meeting the peer.
+	p.gid = e.resident.after(p.gid)
+	if !e.sendGreeting(p) {
+		p.greetAt = e.now + staleGreetGap // the transmit ring was full
 		return
 	}
 	p.greetGap = min(2*p.greetGap, lastGreetGap)
-	p.greetAt = c.now + p.greetGap
+	p.greetAt = e.now + p.greetGap
 }
 
 // stale answers a frame that the peer's present life did not send or that was
 // meant for an earlier life of this card.
-func (c *Card) stale(p *peer) {
-	c.counters.Stale++
-	if c.now-p.greetedAt >= staleGreetGap {
-		c.sendGreeting(p)
+func (e *End) stale(p *peer) {
+	e.counters.Stale++
+	if e.now-p.greetedAt >= staleGreetGap {
+		e.sendGreeting(p)
 	}
 }
 
 // sendGreeting sends one greeting, with a nonce unless the peer's candidate
 // incarnation is already believed. It returns false when the transmit ring is full; the
 // timer or the peer will ask again.
-func (c *Card) sendGreeting(p *peer) bool {
-	b := c.reserve(p)
+func (e *End) sendGreeting(p *peer) bool {
+	b := e.reserve(p)
 	if b == nil {
 		return false
 	}
 	nonce := uint32(0)
 	if !p.established || p.candidate != p.incarnation {
 		for p.nonce == 0 {
-			p.nonce = uint32(c.random.Uint64())
+			p.nonce = uint32(e.random.Uint64())
 		}
 		nonce = p.nonce
 	}
-	c.out = arctic.Header{
+	e.out = arctic.Header{
 		To: p.Address, From: p.Local, Hello: true, GID: p.gid, Route: uint32(p.Card),
-		SourceCard: c.cfg.Card, DestinationCard: p.Card,
-		SourceIncarnation: c.cfg.Incarnation, DestinationIncarnation: p.candidate,
+		SourceCard: e.cfg.Card, DestinationCard: p.Card,
+		SourceIncarnation: e.cfg.Incarnation, DestinationIncarnation: p.candidate,
 		Sequence: nonce,
 	}
-	c.out.Acks[arctic.Request] = p.theirs
-	c.out.Encode(b)
-	c.send(p, b, arctic.HeaderSize)
-	c.counters.Greetings++
-	p.greetedAt = c.now
-	c.more = true // an answer to a greeting is composed after this step has flushed
+	e.out.Acks[arctic.Request] = p.theirs
+	e.out.Encode(b)
+	e.send(p, b, arctic.HeaderSize)
+	e.counters.Greetings++
+	p.greetedAt = e.now
+	e.more = true // an answer to a greeting is composed after this step has flushed
 	return true
 }
 
 // greeted handles a greeting.
-func (c *Card) greeted(p *peer, h *arctic.Header) {
+func (e *End) greeted(p *peer, h *arctic.Header) {
 	p.candidate, p.theirs = h.SourceIncarnation, h.Sequence
-	forMe := h.DestinationIncarnation == c.cfg.Incarnation
+	forMe := h.DestinationIncarnation == e.cfg.Incarnation
 	if forMe && p.nonce != 0 && h.Acks[arctic.Request] == p.nonce {
-		c.believe(p, h.SourceIncarnation)
+		e.believe(p, h.SourceIncarnation)
 	}
 	if h.Sequence != 0 || !p.established || p.candidate != p.incarnation {
-		c.sendGreeting(p)
+		e.sendGreeting(p)
 	}
 	p.theirs = 0
 }
 
 // believe accepts the peer's incarnation, which it has just proven.
-func (c *Card) believe(p *peer, incarnation uint32) {
+func (e *End) believe(p *peer, incarnation uint32) {
 	if p.incarnation != incarnation {
 		if p.incarnation != 0 {
-			c.counters.PeersRestarted++
+			e.counters.PeersRestarted++
 		}
-		for l := arctic.Reply; l <= arctic.Reply; l-- {
-			reached := nextTurn(p.kept[l].reached)
-			p.kept[l] = c.fresh()
-			p.kept[l].reached = reached
+		for _, l := range arctic.ByPriority {
+			reached := nextTurn(p.parked[l].reached)
+			p.parked[l] = e.fresh()
+			p.parked[l].reached = reached
 			if f := p.flows[l]; f != nil {
-				c.abandon(f, arctic.ReasonRestarted)
-				f.next, f.oldest = 0, 0
+				e.abandon(f, arctic.ReasonRestarted)
+				f.sndNext, f.sndUna = 0, 0
 				f.srtt, f.rttvar = 0, 0
-				c.forgetReceived(f)
+				e.forgetReceived(f)
 			}
 		}
 		if p.incarnation != 0 {
-			c.failTransfers(p, arctic.ReasonRestarted)
+			e.restart(p)
 		}
 		p.incarnation, p.ackAt = incarnation, 0
 	}
 	p.established = true
 	p.nonce, p.greetAt = 0, 0
 	p.heard()
-	for l := arctic.Reply; l <= arctic.Reply; l-- {
+	for _, l := range arctic.ByPriority {
 		if f := p.flows[l]; f != nil {
-			c.makeReady(f)
+			e.makeReady(f)
 		}
+	}
+}
+
+// restart lets the owner know that a peer lives anew (NextRestarted).
+func (e *End) restart(p *peer) {
+	if !p.restarted {
+		p.restarted, p.nextRestart = true, e.restarts
+		e.restarts = int32(p.Card) + 1
 	}
 }

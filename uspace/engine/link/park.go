@@ -1,9 +1,9 @@
-package engine
+package link
 
 // This file is what a card keeps of a quiet peer, and how flows come and go.
 //
 // A flow is taken from the card's spares when a packet is first queued for the peer
-// or comes from it, and given back when two looks, restAfter apart, found it quiet
+// or comes from it, and given back when two looks, parkAfter apart, found it quiet
 // and unused in between. What must survive, the sequence numbers and what was learnt
 // of the path, is kept in the peer: so sequences go on where they were, and a frame
 // that the network kept back meanwhile is still known as a duplicate.
@@ -22,12 +22,12 @@ package engine
 import "github.com/funet/funet/uspace/arctic"
 
 const (
-	// restAfter is the time in nanoseconds between two looks at a flow. It is longer
+	// parkAfter is the time in nanoseconds between two looks at a flow. It is longer
 	// than a pause between two messages of a dialogue, and short beside PeerTimeout.
-	restAfter = 10e6
+	parkAfter = 10e6
 	// manyFlows is how many flows a card may have before it looks for a quiet one to
 	// put away, at once, when it needs another: then those in use are about as many as
-	// wait for an answer, however many peers the card speaks to within restAfter. It
+	// wait for an answer, however many peers the card speaks to within parkAfter. It
 	// looks at reclaimLooks peers, in turn; if none of them is quiet it makes a flow.
 	manyFlows    = 512
 	reclaimLooks = 8
@@ -39,20 +39,20 @@ const (
 	spareShares   = 64
 )
 
-// kept is what outlives a flow. The peer has answered all frames before next, and the
-// card all of the peer's before reached for good: its lower 32 bits are flow.expect.
-type kept struct {
+// parked is what outlives a flow. The peer has answered all frames before sndNext, and the
+// card all of the peer's before reached for good: its lower 32 bits are flow.rcvNext.
+type parked struct {
 	reached                   int64
 	srtt, rttvar              int64
-	next                      uint32
+	sndNext                   uint32
 	window, threshold, growth uint16
 	// node and limit are those of the stream that was used last; limit 0: of none.
 	node, limit uint16
 }
 
 // fresh is what is known of a level of which nothing is known.
-func (c *Card) fresh() kept {
-	return kept{window: uint16(c.cfg.FirstWindow), threshold: Window}
+func (e *End) fresh() parked {
+	return parked{window: uint16(e.cfg.FirstWindow), threshold: Window}
 }
 
 // spare is what flows are made from: linked, but for the room for windows.
@@ -70,95 +70,95 @@ type spare struct {
 }
 
 // flow returns the flow of a level, and sees to it that it is looked at again.
-func (c *Card) flow(p *peer, l arctic.Level) *flow {
+func (e *End) flow(p *peer, l arctic.Level) *flow {
 	if f := p.flows[l]; f != nil && p.timer != notTimed {
 		return f
 	}
-	c.watch(p)
+	e.watch(p)
 	if p.flows[l] == nil {
-		c.takeUp(p, l)
+		e.unpark(p, l)
 	}
 	return p.flows[l]
 }
 
 // watch makes sure that the peer's flows are looked at after a while.
-func (c *Card) watch(p *peer) {
+func (e *End) watch(p *peer) {
 	if p.lookAt == 0 {
-		p.lookAt = c.now + restAfter
+		p.lookAt = e.now + parkAfter
 	}
-	c.timers.set(p, p.lookAt)
+	e.timers.set(p, p.lookAt)
 }
 
-// takeUp makes a flow of what was kept.
-func (c *Card) takeUp(p *peer, l arctic.Level) {
-	if c.spare.flows == nil && c.spare.used >= manyFlows {
-		c.reclaim()
+// unpark makes a flow of what was parked.
+func (e *End) unpark(p *peer, l arctic.Level) {
+	if e.spare.flows == nil && e.spare.used >= manyFlows {
+		e.reclaim()
 	}
-	c.spare.used++
-	f := c.spare.flows
+	e.spare.used++
+	f := e.spare.flows
 	if f == nil {
 		f = new(flow)
 	} else {
-		c.spare.flows = f.nextReady
-		c.spare.nFlows--
+		e.spare.flows = f.nextReady
+		e.spare.nFlows--
 	}
-	k := &p.kept[l]
+	k := &p.parked[l]
 	f.peer, f.level, f.nextReady = p, l, nil
 	f.frames = f.room[:]
-	f.next, f.oldest, f.expect, f.reached = k.next, k.next, uint32(k.reached), k.reached
+	f.sndNext, f.sndUna, f.rcvNext, f.reached = k.sndNext, k.sndNext, uint32(k.reached), k.reached
 	f.srtt, f.rttvar = k.srtt, k.rttvar
 	f.window, f.threshold, f.growth = int(k.window), int(k.threshold), int(k.growth)
-	f.seen.next, f.seen.expect = f.next, f.expect
+	f.seen.sndNext, f.seen.rcvNext = f.sndNext, f.rcvNext
 	p.flows[l] = f
 }
 
 // reclaim puts away what it finds quiet of the next peers.
-func (c *Card) reclaim() {
+func (e *End) reclaim() {
 	for range reclaimLooks {
-		c.spare.hand = (c.spare.hand + 1) % len(c.peers)
-		for _, f := range c.peers[c.spare.hand].flows {
-			if f != nil && !f.waits() && c.quiet(f) {
-				c.putAway(f)
+		e.spare.hand = (e.spare.hand + 1) % len(e.peers)
+		for _, f := range e.peers[e.spare.hand].flows {
+			if f != nil && !f.waits() && e.quiet(f) {
+				e.park(f)
 			}
 		}
 	}
 }
 
 // widen gives a flow room for a window of frames.
-func (c *Card) widen(f *flow) {
+func (e *End) widen(f *flow) {
 	var wide *[Window]frame
-	if c.spare.nFlights == 0 {
+	if e.spare.nFlights == 0 {
 		wide = new([Window]frame)
 	} else {
-		c.spare.nFlights--
-		wide = c.spare.flights[c.spare.nFlights]
-		c.spare.flights[c.spare.nFlights] = nil
+		e.spare.nFlights--
+		wide = e.spare.flights[e.spare.nFlights]
+		e.spare.flights[e.spare.nFlights] = nil
 	}
-	for s := f.oldest; s != f.next; s++ {
+	for s := f.sndUna; s != f.sndNext; s++ {
 		wide[s%Window] = *f.frame(s)
 	}
 	f.frames = wide[:]
 }
 
 // narrow takes that room back from a flow that has few frames.
-func (c *Card) narrow(f *flow) {
-	if len(f.frames) == few {
+func (e *End) narrow(f *flow) {
+	if len(f.frames) == ownFrames {
 		return
 	}
-	for s := f.oldest; s != f.next; s++ {
-		f.room[s%few] = *f.frame(s)
+	for s := f.sndUna; s != f.sndNext; s++ {
+		f.room[s%ownFrames] = *f.frame(s)
 	}
-	if c.spare.nFlights < spareFlights {
-		c.spare.flights[c.spare.nFlights] = (*[Window]frame)(f.frames)
-		c.spare.nFlights++
+	if e.spare.nFlights < spareFlights {
+		e.spare.flights[e.spare.nFlights] = (*[Window]frame)(f.frames)
+		e.spare.nFlights++
 	}
 	f.frames = f.room[:]
 }
 
 // tidy looks at the peer's flows, puts those away that are quiet, and returns when it
 // wants to look again, or Never.
-func (c *Card) tidy(p *peer) int64 {
-	if p.lookAt > c.now {
+func (e *End) tidy(p *peer) int64 {
+	if p.lookAt > e.now {
 		return p.lookAt
 	}
 	p.lookAt = 0
@@ -166,19 +166,19 @@ func (c *Card) tidy(p *peer) int64 {
 		if f == nil {
 			continue
 		}
-		if f.next-f.oldest <= few {
-			c.narrow(f)
+		if f.sndNext-f.sndUna <= ownFrames {
+			e.narrow(f)
 		}
-		switch used := f.seen.next != f.next || f.seen.expect != f.expect; {
+		switch used := f.seen.sndNext != f.sndNext || f.seen.rcvNext != f.rcvNext; {
 		case used:
-			f.seen.next, f.seen.expect = f.next, f.expect
-			p.lookAt = c.now + restAfter
+			f.seen.sndNext, f.seen.rcvNext = f.sndNext, f.rcvNext
+			p.lookAt = e.now + parkAfter
 		case f.waits():
 			// In flight: the deadline is a timer. Else see above.
-		case !c.quiet(f):
-			p.lookAt = c.now + restAfter
+		case !e.quiet(f):
+			p.lookAt = e.now + parkAfter
 		default:
-			c.putAway(f)
+			e.park(f)
 		}
 	}
 	if p.lookAt == 0 {
@@ -189,7 +189,7 @@ func (c *Card) tidy(p *peer) int64 {
 
 // waits reports whether the flow waits for its peer or for a process.
 func (f *flow) waits() bool {
-	if f.next != f.oldest || f.rejects.head != nil || f.accepted != [Window / 64]uint64{} {
+	if f.sndNext != f.sndUna || f.rejects.head != nil || f.accepted != [Window / 64]uint64{} {
 		return true
 	}
 	for _, s := range f.streams {
@@ -202,86 +202,86 @@ func (f *flow) waits() bool {
 
 // quiet reports whether a flow that does not wait is also owed nothing and backs off
 // from no node: a node that was full is tried with care as long as the back-off lasts.
-func (c *Card) quiet(f *flow) bool {
+func (e *End) quiet(f *flow) bool {
 	if f.inReady || f.peer.inAckNow || f.peer.ackAt != 0 {
 		return false
 	}
 	for _, s := range f.streams {
-		if s.hold > c.now {
+		if s.hold > e.now {
 			return false
 		}
 	}
 	return true
 }
 
-// putAway keeps of a quiet flow what must survive and gives the rest back. Of its
+// park keeps of a quiet flow what must survive and gives the rest back. Of its
 // streams the one that was used last goes on where it was, the others start from one
 // frame again, as a connection does that was idle (RFC 5681 section 4.1).
-func (c *Card) putAway(f *flow) {
-	k := &f.peer.kept[f.level]
-	k.next, k.reached, k.srtt, k.rttvar = f.next, f.reached, f.srtt, f.rttvar
+func (e *End) park(f *flow) {
+	k := &f.peer.parked[f.level]
+	k.sndNext, k.reached, k.srtt, k.rttvar = f.sndNext, f.reached, f.srtt, f.rttvar
 	k.window, k.threshold, k.growth = uint16(f.window), uint16(f.threshold), uint16(f.growth)
 	if s := f.recent; s != nil && !s.part {
 		k.node, k.limit = s.node, uint16(s.limit)
 	}
 	f.peer.flows[f.level] = nil
-	c.spare.used--
+	e.spare.used--
 	for _, s := range f.streams {
-		c.giveStream(s)
+		e.giveStream(s)
 	}
 	clear(f.streams)
 	clear(f.byKey)
-	c.narrow(f)
+	e.narrow(f)
 	*f = flow{streams: f.streams[:0], byKey: f.byKey}
-	if c.spare.nFlows < spareFlows {
-		f.nextReady = c.spare.flows
-		c.spare.flows = f
-		c.spare.nFlows++
+	if e.spare.nFlows < spareFlows {
+		f.nextReady = e.spare.flows
+		e.spare.flows = f
+		e.spare.nFlows++
 	}
 }
 
 // takeStream makes a stream of the context for a node.
-func (c *Card) takeStream(f *flow, x *Context, node uint16, part bool) *stream {
-	s := c.spare.streams
+func (e *End) takeStream(f *flow, o *Owner, node uint16, part bool) *stream {
+	s := e.spare.streams
 	if s == nil {
 		s = new(stream)
 	} else {
-		c.spare.streams = s.turn.stream
-		c.spare.nStreams--
+		e.spare.streams = s.turn.stream
+		e.spare.nStreams--
 	}
-	*s = stream{flow: f, ctx: x, node: node, part: part, limit: 1, index: int32(len(x.streams))}
-	job := c.shareOf(f, x)
+	*s = stream{flow: f, owner: o, node: node, part: part, limit: 1, index: int32(len(o.streams))}
+	job := e.shareOf(f, o)
 	job.parts++
 	s.turn = turn{of: &job.turn, stream: s}
-	if k := &f.peer.kept[f.level]; k.limit > 0 && k.node == node && !part {
+	if k := &f.peer.parked[f.level]; k.limit > 0 && k.node == node && !part {
 		s.limit = int32(k.limit)
 		k.limit = 0
 	}
-	x.streams = append(x.streams, s)
+	o.streams = append(o.streams, s)
 	return s
 }
 
 // giveStream takes a stream from its context and keeps it for another.
-func (c *Card) giveStream(s *stream) {
-	x := s.ctx
-	last := x.streams[len(x.streams)-1]
-	x.streams[s.index], last.index = last, s.index
-	x.streams[len(x.streams)-1] = nil
-	x.streams = x.streams[:len(x.streams)-1]
-	c.withdraw(s)
-	c.quitShare(s)
+func (e *End) giveStream(s *stream) {
+	o := s.owner
+	last := o.streams[len(o.streams)-1]
+	o.streams[s.index], last.index = last, s.index
+	o.streams[len(o.streams)-1] = nil
+	o.streams = o.streams[:len(o.streams)-1]
+	e.withdraw(s)
+	e.quitShare(s)
 	*s = stream{}
-	if c.spare.nStreams < spareStreams {
-		s.turn.stream = c.spare.streams
-		c.spare.streams = s
-		c.spare.nStreams++
+	if e.spare.nStreams < spareStreams {
+		s.turn.stream = e.spare.streams
+		e.spare.streams = s
+		e.spare.nStreams++
 	}
 }
 
 // sequence returns the number of the next frame of a level.
 func (p *peer) sequence(l arctic.Level) uint32 {
 	if f := p.flows[l]; f != nil {
-		return f.next
+		return f.sndNext
 	}
-	return p.kept[l].next
+	return p.parked[l].sndNext
 }

@@ -1,4 +1,4 @@
-package engine
+package link
 
 // This file holds the rule of what a verdict has room for.
 
@@ -10,13 +10,13 @@ import (
 
 // Rule: a frame has room for one transient and one permanent reason; a packet with
 // a second permanent reason is sent back as transient and gets its own verdict
-// when it comes again (note).
+// when it comes again (Note).
 func TestVerdictWithTwoPermanentReasons(t *testing.T) {
-	var r rejected
+	var r Verdict
 	for i, reason := range []arctic.Reason{arctic.ReasonUnknownKind, arctic.ReasonNone, arctic.ReasonNoContext, arctic.ReasonUnknownKind, arctic.ReasonQueueFull} {
-		r.note(i, reason)
+		r.Note(i, reason)
 	}
-	if r.fail != 0b01001 || r.failReason != arctic.ReasonUnknownKind || r.retry != 0b10100 || r.retryReason != arctic.ReasonQueueFull {
-		t.Errorf("fail %#b %v, retry %#b %v", r.fail, r.failReason, r.retry, r.retryReason)
+	if r.Fail != 0b01001 || r.FailReason != arctic.ReasonUnknownKind || r.Retry != 0b10100 || r.RetryReason != arctic.ReasonQueueFull {
+		t.Errorf("fail %#b %v, retry %#b %v", r.Fail, r.FailReason, r.Retry, r.RetryReason)
 	}
 }
