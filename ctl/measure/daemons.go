@@ -21,6 +21,7 @@ import (
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/launch"
 	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/attach"
@@ -104,10 +105,8 @@ func selfPingPong(ctx context.Context, exchanges int) (*program.PingPongResult, 
 	if err := os.Setenv(attach.NodeVariable, "0"); err != nil {
 		return nil, err
 	}
-	var cpu unix.CPUSet
-	cpu.Set(0)
-	if err := unix.SchedSetaffinity(0, &cpu); err != nil {
-		return nil, fmt.Errorf("pinning to processor 0: %w", err)
+	if err := pin.Thread(0); err != nil {
+		return nil, err
 	}
 	cfg, err := attach.Environment()
 	if err != nil {

@@ -10,19 +10,18 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
@@ -177,7 +176,9 @@ func (f *Flags) checkNumbers() error {
 	case f.CPU < -1:
 		return fmt.Errorf("--cpu %d: use the number of a processor, from 0", f.CPU)
 	case f.CPU >= 0:
-		return pinnable(f.CPU)
+		if err := pin.Check(f.CPU); err != nil {
+			return fmt.Errorf("--cpu %d: %w", f.CPU, err)
+		}
 	}
 	return nil
 }
@@ -224,21 +225,6 @@ func (f *Flags) encapsulated(file *cluster.File) (*cluster.File, error) {
 		return nil, fmt.Errorf("--encap %s: %w", f.Encap, err)
 	}
 	return file, nil
-}
-
-// pinnable refuses a processor that no thread can be pinned to.
-func pinnable(cpu int) error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var was, set unix.CPUSet
-	set.Set(cpu)
-	if err := unix.SchedGetaffinity(0, &was); err != nil {
-		return fmt.Errorf("reading the processors of a thread: %w", err)
-	}
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("--cpu %d: pinning to processor %d: %w; `nproc` tells how many there are", cpu, cpu, err)
-	}
-	return unix.SchedSetaffinity(0, &was)
 }
 
 // InRange refuses a flag's number that is not from low to high.
