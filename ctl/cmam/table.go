@@ -62,7 +62,7 @@ type simResult struct {
 	comparison
 }
 
-// comparison is what was found, wherever.
+// comparison is the rows that were measured, in virtual or real time, beside the table.
 type comparison struct {
 	Rows  []tableRow `json:"rows"`
 	Mean  float64    `json:"mean_abs_diff_percent"`
@@ -140,8 +140,8 @@ func compareCMAM(p *hwprofiles.Profile, found []apps.CMAMRow) (*simResult, error
 	return compareRows(p, table, found)
 }
 
-// compareRows puts what was measured beside the rows of a table, all of which must have
-// been.
+// compareRows puts what was measured beside the rows of a table. A row that was not measured is an
+// error.
 func compareRows(p *hwprofiles.Profile, table []tableRow, found []apps.CMAMRow) (*simResult, error) {
 	byName := map[string]apps.CMAMRow{}
 	for _, f := range found {

@@ -1,6 +1,6 @@
 package figure
 
-// This file is what the thesis claims of Figures 6.2 to 6.5, and whether it holds.
+// This file checks the thesis's claims about Figures 6.2 to 6.5.
 
 import "fmt"
 
@@ -40,7 +40,7 @@ func (r *result) claim() {
 	add(above, "the curve of the extensions is nowhere below that of plain CMAM")
 }
 
-// all reports whether all points from x on are as they should, and there are any.
+// all reports whether there are points from x on, and all of them are right.
 func (c *curve) all(from float64, right func(point) bool) bool {
 	some := false
 	for _, p := range c.Points {

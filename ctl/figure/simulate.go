@@ -45,7 +45,7 @@ type curve struct {
 	Points []point `json:"points"`
 }
 
-// claim is what the thesis says of a figure.
+// claim is a statement of the thesis about a figure.
 type claim struct {
 	Text  string `json:"text"`
 	Holds bool   `json:"holds"`
@@ -58,13 +58,13 @@ type result struct {
 	Claims []claim `json:"claims"`
 }
 
-// setup is what one point is measured with.
+// setup is the parameters of one point.
 type setup struct {
 	nodes, n, r, m int
 	x              float64
 }
 
-// moved is how many doubles all nodes fetch, which is what a run takes its time for.
+// moved returns how many doubles all nodes fetch. The duration of a run grows with it.
 func (r setup) moved() int { return r.nodes * r.n * r.r }
 
 // machines are the three of every figure.

@@ -48,7 +48,7 @@ func labCommand() *cobra.Command {
 			if errors.Is(err, lab.ErrPermission) {
 				return err
 			}
-			return nil // what cannot be removed is none of this command's business
+			return nil // a lab that cannot be removed does not concern this command
 		},
 	}
 	c.AddCommand(labUp(), labDown(), labList(), labPeers(), labExec())

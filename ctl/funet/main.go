@@ -80,7 +80,7 @@ func root() *cobra.Command {
 }
 
 // checkArgs makes commands say how they are used when their arguments are wrong, and
-// commands that only have commands under them refuse what is none of these.
+// commands that only have commands under them refuse any other argument.
 func checkArgs(c *cobra.Command) {
 	args := c.Args
 	if c.HasSubCommands() {

@@ -101,7 +101,7 @@ handed over open. A lab is named as in --lab=NAME. Without a name it is the lab 
 	return c
 }
 
-// runNodeCommand is what `funet run --hosts` starts on each host.
+// runNodeCommand is the command that `funet run --hosts` starts on each host.
 func runNodeCommand() *cobra.Command {
 	var socket string
 	c := &cobra.Command{
@@ -118,7 +118,7 @@ func runNodeCommand() *cobra.Command {
 	return c
 }
 
-// runRelayCommand is what `funet run --hosts` starts beside itself for each host.
+// runRelayCommand is the command that `funet run --hosts` starts beside itself for each host.
 func runRelayCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    launch.RelayCommand + " TIMEOUT",
@@ -242,7 +242,7 @@ func (f *runFlags) onOccasion(ctx context.Context) (err error) {
 		return err
 	}
 	f.made.Lab, f.made.MTU, f.made.Bind = max(lab.MinHosts, min(f.Nodes, lab.MaxHosts)), lab.DefaultMTU, "auto"
-	_, _ = lab.RemoveStale() // of one that was killed; what cannot be removed is none of this command's business
+	_, _ = lab.RemoveStale() // of one that was killed; a lab that cannot be removed does not concern this command
 	l, err := lab.Up(f.made.LabOptions())
 	if err != nil {
 		return err

@@ -92,7 +92,8 @@ func paint(w io.Writer, text string, onTerminal, first bool) error {
 	return err
 }
 
-// screen is what puts a text on a terminal, of which what does not fit is left out.
+// screen returns the text with the control codes that show it on a terminal, without the lines and
+// columns that do not fit.
 func screen(text string, wide, high int) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) >= high {

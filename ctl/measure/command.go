@@ -59,8 +59,7 @@ func (f *flags) number(c *cobra.Command, to *int, name string, l bench.Limits, u
 	f.numbers = append(f.numbers, limited{"--" + name, to, l})
 }
 
-// register adds the flags. A measurement is on a lab of least to most hosts, of as many as usual
-// unless told.
+// register adds the flags. A measurement takes a lab of least to most hosts; usual is the default.
 func (f *flags) register(c *cobra.Command, least, most, usual int) {
 	f.Node, f.MTU, f.CPU, f.Slots, f.Wait = -1, lab.DefaultMTU, -1, program.DefaultSlots, program.DefaultWait
 	hosts := fmt.Sprint(most)

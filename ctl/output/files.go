@@ -74,7 +74,7 @@ func (o *Files) Commit() error {
 	return nil
 }
 
-// Discard gives up the files that commit has not put in their places. Those who create defer it.
+// Discard gives up the files that Commit has not put in their places. Whoever calls Create defers it.
 func (o *Files) Discard() {
 	for _, f := range o.files {
 		if f.pending != nil {

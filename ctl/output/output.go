@@ -1,6 +1,6 @@
 package output
 
-// This file is what people and programs see: tables, JSON, progress, errors.
+// This file prints: tables, JSON, progress, errors.
 
 import (
 	"encoding/json"
@@ -25,7 +25,7 @@ func JSON(v any) error {
 	return e.Encode(v)
 }
 
-// Report is what was found, with a form for programs (JSON) and one for people.
+// Report is the result of a command, with a form for programs (JSON) and one for people.
 type Report interface{ WriteTable(io.Writer) error }
 
 // Show prints a report to stdout, for programs or for people.
@@ -53,7 +53,7 @@ func Count[N int | int64 | int32](n N, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// UserName is what a person calls a user: the name, or the number of one that this host does not know.
+// UserName returns the name of a user, or the number if this host does not know the user.
 func UserName(uid uint32) string {
 	number := fmt.Sprint(uid)
 	if u, err := user.LookupId(number); err == nil {

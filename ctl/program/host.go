@@ -1,7 +1,6 @@
 package program
 
-// This file is what programs say about the host that they ran on when it had to be as slow
-// as a hardware profile: whether it could.
+// This file reports whether the host kept the times of a hardware profile while a program ran.
 
 import (
 	"fmt"
@@ -38,7 +37,7 @@ type host struct {
 	Excess float64 `json:"wire_excess_us"`
 }
 
-// host returns how well the node's host kept the profile's times; nil: there are none.
+// host returns how well the node's host kept the profile's times; nil: no profile is modelled.
 func (n *Node) host() *host {
 	if n.Own == nil {
 		return nil

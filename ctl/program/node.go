@@ -69,7 +69,7 @@ type Flags struct {
 	JSON    bool          // print one JSON document
 	// given tells which flags are on the command line; nil: none is told.
 	given func(flag string) bool
-	// profile is what --profile names; machine is what it says.
+	// profile is the argument of --profile; machine is the profile that it names.
 	profile string
 	machine *hwprofiles.Profile
 }
@@ -183,7 +183,7 @@ func (f *Flags) checkNumbers() error {
 	return nil
 }
 
-// chosenQueue is what --queue says, nil if it is not there.
+// chosenQueue returns the argument of --queue, nil without the flag.
 func (f *Flags) chosenQueue() *int {
 	if f.given == nil || !f.given("queue") {
 		return nil
@@ -191,8 +191,8 @@ func (f *Flags) chosenQueue() *int {
 	return &f.queue
 }
 
-// checkLab refuses a lab that FUNet could not run on, before it is made, and flags of a lab where there
-// is none.
+// checkLab refuses a lab that FUNet could not run on, before it is made, and flags of a lab
+// without --lab.
 func (f *Flags) checkLab() error {
 	if f.Lab != 0 {
 		return cmp.Or(InRange("--lab", f.Lab, lab.MinHosts, lab.MaxHosts), InRange("--mtu", f.MTU, arctic.MinMTU, lab.MaxMTU),
@@ -258,7 +258,7 @@ func ParseBind(s string) (xdp.BindMode, error) {
 	return 0, fmt.Errorf("--bind %s: use auto, copy or zero-copy", s)
 }
 
-// carrier is what a program needs of its card, which is in this process (card.Card) or in a
+// carrier is the part of a card that a program uses. The card is in this process (card.Card) or in a
 // daemon (attach.Client).
 type carrier interface {
 	Interface() *funi.Interface

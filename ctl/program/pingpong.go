@@ -74,7 +74,7 @@ func (o PingPongOptions) run(n *Node) (*PingPongResult, error) {
 	return r, nil
 }
 
-// RoundTrips is what a histogram of nanoseconds says.
+// RoundTrips returns the figures of a histogram in nanoseconds.
 func RoundTrips(h *hdrhistogram.Histogram) *PingPongResult {
 	us := func(ns int64) float64 { return float64(ns) / 1000 }
 	return &PingPongResult{

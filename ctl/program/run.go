@@ -1,7 +1,7 @@
 package program
 
-// This file is what the programs on a group have in common: where they run, and how
-// what they found is printed.
+// This file has the parts that all programs on a group share: where they run, and how their
+// results are printed.
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type Place struct {
 	Carrier  string `json:"card_of"` // "embedded": the process's own; "daemon"
 	XDPMode  string `json:"xdp_mode"`
 	BindMode string `json:"bind_mode"`
-	Why      string `json:"xdp_why,omitempty"` // the modes are no better; "": nothing is to be said about them
+	Why      string `json:"xdp_why,omitempty"` // the modes are no better; "": no remark
 	Profile  string `json:"profile"`
 	Host     *host  `json:"host,omitempty"` // nil: nothing is modelled
 }
@@ -37,7 +37,7 @@ func (p Place) Modes() string {
 	return p.XDPMode + ", " + p.BindMode
 }
 
-// Flow is what programs report that move data one way.
+// Flow is the result of a program that moves data one way.
 type Flow struct {
 	Place
 	Seconds float64          `json:"seconds"`
@@ -83,8 +83,7 @@ func runNode[R any](ctx context.Context, f *Flags, one func(*Node) (R, error)) (
 	return r, n.Close(linger)
 }
 
-// result is what a node of a program found. Its table is that of node 0, which alone has
-// figures.
+// result is the result of a program on one node. Only node 0 has figures, and a table.
 type result interface {
 	where() Place
 	output.Report

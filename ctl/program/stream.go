@@ -61,7 +61,7 @@ func Stream() *cobra.Command {
 	return c
 }
 
-// check refuses what no group of so many nodes can do; 0: nobody knows yet how many.
+// check refuses options that a group of that number of nodes cannot run; 0: the number is not known yet.
 func (o StreamOptions) check(nodes int) error {
 	if nodes == 0 {
 		nodes = cluster.MaxNodes

@@ -1,13 +1,13 @@
 package arctic
 
-// This file is what can be read in the header of a frame that nobody has parsed: of one's own on its way to the
-// wire, or of one that may say anything. Ports and tracers look there, and decide nothing that Parse has to.
+// This file reads the header of a frame that has not been parsed: a frame on its way to the wire, or a received
+// frame with any content. Ports and tracers do so. Nothing that Parse checks may be decided here.
 
 import "encoding/binary"
 
-// Peek returns the bytes of a frame that nobody has parsed; ok is false if they are shorter than a frame
-// header. What may be asked of the result is Packets and the methods below. They never read outside the header, and
-// tell what stands there, whatever that is.
+// Peek returns the bytes of a frame that has not been parsed; ok is false if they are shorter than a frame
+// header. Only Packets and the methods below may be called on the result. They never read outside the
+// header, and return its fields unchecked.
 func Peek(b []byte) (f Frame, ok bool) {
 	if len(b) < HeaderSize {
 		return nil, false
@@ -18,8 +18,8 @@ func Peek(b []byte) (f Frame, ok bool) {
 // Level returns the level of the frame's packets and sequence number.
 func (f Frame) Level() Level { return Level(f[15] & flagReply) }
 
-// Urgent reports whether a link sends the frame before requests that wait (thesis 5.6.1): replies, and what has no
-// packets but acknowledgments, rejects or a greeting.
+// Urgent reports whether a link sends the frame before requests that wait (thesis 5.6.1): a frame of replies, or
+// a frame without packets (acknowledgments, rejects, a greeting).
 func (f Frame) Urgent() bool { return f[15]&flagReply != 0 || f[28] == 0 }
 
 // Route returns the route bits, upper two as they stand there.

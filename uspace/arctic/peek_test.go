@@ -1,6 +1,6 @@
 package arctic
 
-// This file tests what is read in the header of a frame that nobody has parsed.
+// This file tests what is read in the header of a frame that has not been parsed.
 
 import (
 	"testing"

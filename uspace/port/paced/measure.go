@@ -67,7 +67,7 @@ func (p *Port) wire() int64 {
 }
 
 // Wire returns what the real wire was measured to take one way, or 0 if it was not, and how
-// much of that cannot be hidden for the shortest frame: by so much each is late.
+// much of that cannot be hidden for the shortest frame: each frame is late by that time.
 func (p *Port) Wire() (way, excess time.Duration) {
 	if p.probe.took == 0 {
 		return 0, 0
