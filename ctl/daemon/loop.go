@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port/afxdp"
@@ -202,9 +203,7 @@ func (l *loop) prepare(cpu int) {
 		runtime.LockOSThread() // until the goroutine ends, and the thread with it
 		defer close(l.ended)
 		if cpu >= 0 {
-			var set unix.CPUSet
-			set.Set(cpu)
-			_ = unix.SchedSetaffinity(0, &set) // tried by Open
+			_ = pin.Thread(cpu) // tried by Open
 		}
 		l.tid.Store(int32(unix.Gettid()))
 		l.moderation.begin()
