@@ -220,7 +220,7 @@ func (t *text) note(prefix string, keys map[string]*strictyaml.Node) {
 }
 
 // number reads a decimal number that is not negative, as it was written and not as YAML
-// understands it: 0x10, 1e3 and 010 are none.
+// understands it: 0x10, 1e3 and 010 are refused.
 func number(n *strictyaml.Node, places int) (int64, bool) {
 	s, ok := n.Number()
 	if !ok {

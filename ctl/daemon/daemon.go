@@ -9,15 +9,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
@@ -77,8 +75,10 @@ func Open(c Config) (_ *Daemon, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting funid: %w", err)
 	}
-	if err := checkCPU(c.CPU); err != nil {
-		return nil, fmt.Errorf("starting funid: %w", err)
+	if c.CPU >= 0 {
+		if err := pin.Check(c.CPU); err != nil {
+			return nil, fmt.Errorf("starting funid: %w: %w", err, ErrConfig)
+		}
 	}
 	d := &Daemon{cfg: c, quit: make(chan struct{}), heard: make(chan struct{}, 1), graves: make(chan int, mostGraves),
 		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, debts: debts{}, tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
@@ -166,24 +166,6 @@ func (d *Daemon) replaceCard(c *Config) error {
 		l.card.Observe(l.see)
 	})
 	return errors.Join(err, refused)
-}
-
-// checkCPU refuses a processor that no thread can be pinned to.
-func checkCPU(cpu int) error {
-	if cpu < 0 {
-		return nil
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var was, set unix.CPUSet
-	set.Set(cpu)
-	if err := unix.SchedGetaffinity(0, &was); err != nil {
-		return fmt.Errorf("reading the processors of a thread: %w", err)
-	}
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("pinning to processor %d: %w; `nproc` tells how many there are: %w", cpu, err, ErrConfig)
-	}
-	return unix.SchedSetaffinity(0, &was)
 }
 
 // Run serves until the context ends or Stop is called, then stops cleanly: nobody may

@@ -19,10 +19,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/uspace/port/hello"
+	"github.com/funet/funet/uspace/wait"
 )
 
 const (
@@ -73,7 +75,9 @@ type loop struct {
 	links      []*link
 	epoll      int
 	events     [64]unix.EpollEvent
-	rest       rest
+	polled     [1]unix.PollFd // epoll, for poll(2)
+	wait       wait.Waiter
+	worked     bool // in the last turn
 	moderation moderation
 	now        int64
 	turns      uint64
@@ -86,7 +90,7 @@ type loop struct {
 
 // newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
 func newLoop(card *engine.Card, links []*link, polling Polling) (_ *loop, err error) {
-	l := &loop{card: card, links: links, start: time.Now(), polling: polling, epoll: -1, bell: -1,
+	l := &loop{card: card, links: links, start: time.Now(), polling: polling, wait: wait.New(wait.Daemon), epoll: -1, bell: -1,
 		mailbox: make(chan command, mailboxSize), begin: make(chan bool, 1), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -96,6 +100,7 @@ func newLoop(card *engine.Card, links []*link, polling Polling) (_ *loop, err er
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, err
 	}
+	l.polled[0] = unix.PollFd{Fd: int32(l.epoll), Events: unix.POLLIN}
 	if l.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, err
 	}
@@ -198,9 +203,7 @@ func (l *loop) prepare(cpu int) {
 		runtime.LockOSThread() // until the goroutine ends, and the thread with it
 		defer close(l.ended)
 		if cpu >= 0 {
-			var set unix.CPUSet
-			set.Set(cpu)
-			_ = unix.SchedSetaffinity(0, &set) // tried by Open
+			_ = pin.Thread(cpu) // tried by Open
 		}
 		l.tid.Store(int32(unix.Gettid()))
 		l.moderation.begin()
@@ -235,15 +238,15 @@ func (l *loop) turn() {
 		l.obey()
 	}
 	l.turns++
-	if l.turns%glance == 0 || l.rest.worked {
+	if l.turns%glance == 0 || l.worked {
 		l.now = l.clock()
 		l.limit()
 	}
 	before := l.card.Progress()
 	next := l.step()
-	l.rest.worked = l.card.Progress() != before
-	if l.rest.worked || next <= l.now {
-		l.rest.idle, l.rest.since = 0, l.now
+	l.worked = l.card.Progress() != before
+	if l.worked || next <= l.now {
+		l.wait.Found()
 		if l.polling == Adaptive {
 			l.moderate()
 		}
@@ -293,7 +296,8 @@ func (l *loop) obey() {
 	if l.now = l.clock(); l.now < l.obeyed {
 		return
 	}
-	l.rest.worked, l.rest.idle = true, 0
+	l.worked = true
+	l.wait.Found()
 	for n := 0; n < turnCommands && len(l.mailbox) > 0; n++ {
 		c := <-l.mailbox
 		l.doing = c.done

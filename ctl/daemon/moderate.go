@@ -14,7 +14,7 @@ package daemon
 // The thread also asks for the shortest time slice. Of two threads that may run the kernel takes
 // the one with the shorter slice first, at once when it wakes up; what either gets in all
 // stays the same (Linux, Documentation/scheduler/sched-eevdf.rst). Clients ask for it, too
-// (package attach).
+// (package wait).
 //
 // How long the thread was runnable and did not run is the second number of its schedstat (Linux,
 // Documentation/scheduler/sched-stats.rst). A kernel without it never moderates.
@@ -27,7 +27,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/wait"
 )
 
 const (
@@ -62,7 +62,7 @@ func (m *moderation) begin() {
 	if f, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/schedstat", unix.Gettid()), unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
 		m.schedstat = f
 	}
-	attach.ShortSlice()
+	wait.ShortSlice()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0) // else rests are longer
 }
 

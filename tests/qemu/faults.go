@@ -115,15 +115,8 @@ func (p pair) befall(ctx context.Context, f fault, scale float64) (r row, err er
 	r.Program = f.name
 	var job *running
 	if f.ends != nil {
-		if job, err = p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", fmt.Sprint(endless))...); err != nil {
+		if job, err = p.beginJob(ctx, &r); job == nil {
 			return r, err
-		}
-		switch runs, err := p.jobRuns(ctx, job); {
-		case err != nil:
-			return r, err
-		case !runs:
-			r.judge(errors.New("the job does not run"))
-			return r, nil
 		}
 	}
 	e, err := p.change(ctx, f.do)
@@ -163,6 +156,24 @@ func (p pair) befall(ctx context.Context, f fault, scale float64) (r row, err er
 	return p.recovered(ctx, f.name, begin, scale)
 }
 
+// beginJob begins a job without end and returns it when it runs. It returns nil if that failed, which is an error of
+// the rig or, judged in the row, FUNet's.
+func (p pair) beginJob(ctx context.Context, r *row) (*running, error) {
+	job, err := p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", fmt.Sprint(endless))...)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := p.jobRuns(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	if !runs {
+		r.judge(errors.New("the job does not run"))
+		return nil, nil
+	}
+	return job, nil
+}
+
 // recovered runs ping-pong through the daemons until it passes, and says how long that took from begin on.
 func (p pair) recovered(ctx context.Context, name string, begin time.Time, scale float64) (r row, err error) {
 	for {
@@ -181,16 +192,9 @@ func (p pair) killed(ctx context.Context) (r row, err error) {
 	if _, err := p.startDaemons(ctx); err != nil {
 		return r, err
 	}
-	job, err := p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", fmt.Sprint(endless))...)
-	if err != nil {
+	job, err := p.beginJob(ctx, &r)
+	if job == nil {
 		return r, err
-	}
-	switch runs, err := p.jobRuns(ctx, job); {
-	case err != nil:
-		return r, err
-	case !runs:
-		r.judge(errors.New("the job does not run"))
-		return r, nil
 	}
 	p[1].kill()
 	begin := time.Now()

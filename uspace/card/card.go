@@ -44,6 +44,7 @@ import (
 	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/uspace/port/hello"
 	"github.com/funet/funet/uspace/port/plug"
+	"github.com/funet/funet/uspace/wait"
 	"github.com/funet/funet/xdp"
 )
 
@@ -148,7 +149,8 @@ type Card struct {
 	next     int64  // when the engine wants to run again
 	heads    uint32 // of the send queues, at the last step
 	progress uint64 // engine's, at the last look
-	rest     rest   // rest.go
+	wait     wait.Waiter
+	sockfds  []unix.PollFd // which end a sleep (rest.go)
 
 	hello   *hello.Station // nil: it says none (hello.go)
 	helloAt int64          // when it next wants to
@@ -171,7 +173,7 @@ func Open(c Config) (_ *Card, err error) {
 		return nil, fmt.Errorf("opening card: %w", err)
 	}
 	runtime.LockOSThread()
-	k := &Card{start: time.Now(), system: systemGroup{fd: -1}, until: c.Context}
+	k := &Card{start: time.Now(), system: systemGroup{fd: -1}, until: c.Context, wait: wait.New(wait.Embedded)}
 	if k.until == nil {
 		k.until = context.Background()
 	}
@@ -396,7 +398,7 @@ func (k *Card) Drive() {
 	k.polls++
 	heads := k.iface.Heads()
 	sends := heads != k.heads
-	look := k.rest.working || k.polls%glance == 0
+	look := k.wait.Working() || k.polls%glance == 0
 	if !look && !sends && !k.leftover && !k.receives() {
 		return
 	}
@@ -404,7 +406,7 @@ func (k *Card) Drive() {
 		k.now = k.wall()
 	}
 	if look {
-		k.rest.looked(k.now, k.polls)
+		k.wait.Called(k.now, k.polls)
 		if w := k.minder.wish.Load(); w != nil {
 			k.attend(w)
 		}
@@ -415,11 +417,12 @@ func (k *Card) Drive() {
 	k.sayHello(look)
 	k.leftover = k.next <= k.now
 	if p := k.engine.Progress(); p != k.progress || k.leftover {
-		k.progress, k.rest.idle, k.rest.patience = p, 0, spins
+		k.progress = p
+		k.wait.Found()
 		return
 	}
-	if look && !k.rest.working {
-		k.waiting(spins)
+	if look && !k.wait.Working() {
+		k.waiting()
 	}
 }
 

@@ -249,11 +249,13 @@ func (k *Card) attend(w *wish) {
 // watchPorts notes which ports the card is plugged into.
 func (k *Card) watchPorts() {
 	k.live = k.live[:0]
-	k.rest.fds = k.rest.fds[:0]
+	k.sockfds = k.sockfds[:0]
 	for at, p := range k.ports {
 		if k.sockets[at].plug.Plugged() {
 			k.live = append(k.live, p)
-			k.rest.watch(p)
+			for _, fd := range p.FDs() {
+				k.sockfds = append(k.sockfds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+			}
 		}
 	}
 }

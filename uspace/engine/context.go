@@ -34,6 +34,7 @@ type Context struct {
 	owner   *link.Owner
 	paid    *account // of a context that has ended: the last account that it was on
 	iface   *funi.Card
+	calm    bool // nothing but the process can want something of a step; see attend
 	traffic Traffic
 	trail   *Trail // nil: nobody follows it; see trace.go
 	ticket  ticket
@@ -293,6 +294,7 @@ func (c *Card) reset(x *Context) {
 	}
 	c.quit(x)
 	x.gid, x.tag, x.nextTag, x.ticket, x.owed = 0, 0, 0, c.emptyTicket(), nil
+	c.tickets = true
 	x.segments, x.long, x.current = funi.Segments{}, nil, [arctic.Levels]*transfer{}
 	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{}
 	x.suspended = false
@@ -335,6 +337,7 @@ func (c *Card) bury() {
 
 // take returns a free cache line for a packet of the level, or nil.
 func (x *Context) take(l arctic.Level) *line {
+	x.card.tickets = true
 	i := x.ticket.take(l)
 	if i < 0 {
 		return nil
@@ -361,6 +364,7 @@ func (x *Context) allFree() bool {
 
 // free gives a line back; its packet is accounted for.
 func (x *Context) free(l *line) {
+	x.calm = false
 	l.next = nil
 	if l.transfer != nil {
 		l.Clear()
@@ -368,6 +372,7 @@ func (x *Context) free(l *line) {
 		x.accounted(l)
 	}
 	if l.Index < ownLine {
+		x.card.tickets = true
 		x.ticket.give(int(l.Index))
 	} else {
 		x.long.inUse[l.Index-ownLine] = false
@@ -426,9 +431,7 @@ func (x *Context) payBack() {
 	x.owed = x.owed[:0]
 }
 
-// publish makes what the card did visible to the process, once a step. TICKET, which
-// no program waits for, follows when the card has nothing else to do, and at every
-// 64th step.
+// publish makes what the card did visible to the process, once a step. TICKET follows (publishTickets).
 func (x *Context) publish() {
 	if len(x.owed) > 0 {
 		x.payBack()
@@ -439,12 +442,17 @@ func (x *Context) publish() {
 		c.control(x)
 	}
 	c.call(x)
-	if !x.ticket.changed {
-		return
-	}
-	if c.steps%64 == 0 || c.Progress() == c.before {
-		x.ticket.changed = false
-		x.iface.Store(funi.Ticket, uint32(x.ticket.words[0]))
+	x.calmDown()
+}
+
+// publishTickets stores TICKET, which no program waits for, when the card has nothing else to do, and at every 64th step.
+func (c *Card) publishTickets() {
+	c.tickets = false
+	for _, x := range c.awake {
+		if x.ticket.changed {
+			x.ticket.changed = false
+			x.iface.Store(funi.Ticket, uint32(x.ticket.words[0]))
+		}
 	}
 }
 

@@ -78,6 +78,7 @@ func (x *Context) Store(r funi.Register, v uint32) error {
 	if err != nil {
 		return fmt.Errorf("writing %#x to register %d of node %d of group %d: %w", v, r, x.node, x.gid, err)
 	}
+	x.calm = false
 	if !x.awake {
 		x.card.wake(x)
 	}
@@ -198,6 +199,7 @@ func (x *Context) setModes(v uint32) uint32 {
 
 // control looks at CNTL, does what the modes ask for, and publishes the status.
 func (c *Card) control(x *Context) {
+	x.calm = false
 	v := x.iface.Load(funi.Control)
 	x.user = v & funi.UserModes
 	c.obey(x)

@@ -1,7 +1,7 @@
 // Package port says what a card is plugged into. Its folders hold the ports:
-// afxdp for real interfaces, plug for those that come and go, wire for a network in memory that loses, repeats
-// and reorders frames as a seed says, and paced around another port, as slow as
+// afxdp for real interfaces, plug for those that come and go, and paced around another port, as slow as
 // the links of a modelled network. hello is a port around another, too, and how cards find and ask each other through it.
+// Tests have a port of their own, a network in memory that loses, repeats and reorders frames as a seed says (tests/wire).
 //
 // What a port does to a frame is no matter of the card's: where afxdp sends UDP datagrams, package encap is their
 // headers and package paths the ways that the kernel knows to the peers.

@@ -20,11 +20,11 @@ const (
 	rxFrames = 512
 	// txFrames is how many UMEM frames there are to send, on all queues together.
 	txFrames = 512
-	// jumboReceived and jumboSent bound them where a frame needs several UMEM frames: 4 and 16 MiB. What is
-	// received goes through all of its memory in turn, and with more than 4 MiB blocks of memory are up to a
-	// tenth slower on veth. They hold 341 frames of an MTU of 9000 and 56 of 65535; a peer that has more under
-	// way while the card is kept from running loses some and sends them again. What is sent takes the memory
-	// that was returned last.
+	// jumboReceived and jumboSent bound them where a frame needs several UMEM frames: 4 and 16 MiB. The kernel
+	// receives into all of its UMEM frames in turn, and with more than 4 MiB of them transfers are up to a tenth
+	// slower on veth. The 4 MiB hold 341 frames of an MTU of 9000 and 56 of 65535; a peer that has more under
+	// way while the card is kept from running loses some and sends them again. A frame to be sent takes the
+	// memory that was returned last.
 	jumboReceived = 1024
 	jumboSent     = 4096
 	// headroom is the space that the kernel keeps free before a received frame, and room for

@@ -124,12 +124,6 @@ func (p *Port) Reserve() []byte {
 	return p.spare[len(p.spare)-1].data
 }
 
-// Offsets in a frame; see package arctic.
-const (
-	flagsAt   = 15
-	packetsAt = 28
-)
-
 // Commit lets the reserved frame wait for the link.
 func (p *Port) Commit(n int) {
 	if !p.reserved {
@@ -141,7 +135,7 @@ func (p *Port) Commit(n int) {
 	p.spare = p.spare[:last]
 	f.n, f.at = n, p.now
 	level := 0
-	if n > packetsAt && (f.data[flagsAt]&1 != 0 || f.data[packetsAt] == 0) {
+	if h, ok := arctic.Peek(f.data[:n]); ok && h.Urgent() {
 		level = 1
 	}
 	q := &p.waiting[level]
