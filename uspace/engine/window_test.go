@@ -1,7 +1,7 @@
 package engine_test
 
-// This file holds what lies outside of the window: frames of which no sender can have
-// so many unanswered, and answers to frames that were never sent.
+// This file holds the rules about what lies outside the window: frames that no sender can
+// have unanswered at the same time, and answers to frames that were never sent.
 
 import (
 	"testing"
