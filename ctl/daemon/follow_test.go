@@ -84,6 +84,11 @@ func (b *bed) mtu(name string) (mtu int) {
 // awaitLink waits until the interface of a daemon is in a state.
 func awaitLink(t testing.TB, r *running, state daemon.LinkState) (s daemon.LinkStatus) {
 	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s: %+v", r.socket, s)
+		}
+	}()
 	until(t, fmt.Sprintf("%s: the interface is %s", r.socket, state), func() bool {
 		s = linkOf(t, r)
 		return s.State == state
