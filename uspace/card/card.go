@@ -11,10 +11,10 @@
 // it, a process that only waits sleeps in Drive until a frame arrives (rest.go), so
 // that more nodes than processors make progress.
 //
-// A thread beside the card asks each interface once a second whether it works, and mends what it can, or has Fault
-// say what is wrong (mind.go).
+// A thread beside the card checks once a second whether each interface works. It mends what it can; otherwise Fault
+// says what is wrong (mind.go).
 //
-// Nothing that waits here waits for ever: Close has a time, and Config.Context ends it.
+// No call waits for ever: Close has a time limit, and Config.Context ends every wait.
 //
 // With a profile that models a machine the card is as slow as that machine's, and so is
 // the program whose library charges Card.CPU: modelled.go.
