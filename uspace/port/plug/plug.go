@@ -1,9 +1,9 @@
-// Package plug is the port of a card that keeps running while its interface goes away and comes back: what
-// the card is plugged into can be taken out, and another put in.
+// Package plug is the port of a card that keeps running while its interface goes away and comes back: the port inside
+// can be taken out, and another put in.
 //
 // The journey of a frame is that of the port inside. While there is none, frames that the card sends are
 // lost and none arrive. The card can live with that, and neither waits nor looks for room.
-// Its peers' silence ends what is sent to them as always.
+// The peers' silence ends the packets to them, as always.
 //
 // A Port belongs to the goroutine of its card, Plug too. What was inside before may be closed once the
 // card has taken another step: until then it may read frames that it was lent.
