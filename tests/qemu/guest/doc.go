@@ -8,7 +8,7 @@
 // (ping.go) and `guest tcp` (tcp.go), for which the first process of the other guest answers; or it changes
 // the NIC: `guest up` and others (fault.go), `guest pass` and `guest unpass` (pass.go).
 //
-// The rig trusts what a guest says no more than any input: it bounds it and parses it.
+// The rig does not trust what a guest says: it bounds and parses it as any input.
 package guest
 
 import (
