@@ -99,7 +99,7 @@ func (m *moderation) look() (waited int64, ok bool) {
 // moderate rests after a step that had work.
 func (l *loop) moderate() {
 	now := l.clock()
-	if !l.moderation.crowded(now) || !l.card.Shared() {
+	if !l.moderation.crowded(now) || !l.card.Contended() {
 		return
 	}
 	t := unix.NsecToTimespec(min(max(resting*(now-l.now), shortestRest), longestRest))
