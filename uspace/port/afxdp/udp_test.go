@@ -339,7 +339,7 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// Rule: who has one of the ports, and an own address that this host does not have, are named.
+// Rule: errors name the process that has one of the ports, and an own address that this host does not have.
 func TestOpenRefusesDatagrams(t *testing.T) {
 	l := newLab(t, networks["IPv4"])
 	u := datagrams(l, 0)

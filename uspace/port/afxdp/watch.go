@@ -103,8 +103,8 @@ func (p *Port) judge(s sample) Finding {
 	return Finding{Said: what + "; attached it anew in generic mode", Mended: true}
 }
 
-// Works reports whether the program saw frames at the last look and no queue is known to be wrong. It is for who
-// calls Watch.
+// Works reports whether the program saw frames at the last look and no queue is known to be wrong. It is for the
+// caller of Watch.
 func (p *Port) Works() bool {
 	w := &p.watcher
 	wrong := func(s QueueState) bool { return s.Receives == Lost || s.Sends == Stuck }

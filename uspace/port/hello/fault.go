@@ -28,7 +28,7 @@ const (
 	OtherCluster
 	// OtherFrames: its longest frames are longer or shorter, so those of one do not arrive at the other.
 	OtherFrames
-	// WrongCard: who is listed as Card, at Owner, says that it is another.
+	// WrongCard: the host that is listed as Card, at Owner, says that it is another.
 	WrongCard
 	// Elsewhere: the host at Address says that it is Card, which is listed at Owner, where nobody answers.
 	Elsewhere

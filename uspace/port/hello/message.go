@@ -52,7 +52,7 @@ const (
 type Said struct {
 	Card        uint16
 	Incarnation uint32
-	// IsCard is false for who asks without being a card; then Card and Incarnation say nothing.
+	// IsCard is false for an asker that is not a card; then Card and Incarnation say nothing.
 	IsCard    bool
 	Discovers bool
 	FrameSize uint16 // bytes of the longest frame that it sends
@@ -169,7 +169,7 @@ func (v view) said() Said {
 		Frames: v.frames(), Encap: v.encap(), Cluster: printable(v.cluster()), Host: printable(v.host())}
 }
 
-// printable is a name of a stranger's: what is no letter, digit or mark of ASCII is a question mark.
+// printable makes a stranger's name safe to print: all but ASCII letters, digits and marks becomes a question mark.
 func printable(b []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' || r == utf8.RuneError {
@@ -179,8 +179,8 @@ func printable(b []byte) string {
 	}, string(b))
 }
 
-// Parse reads a hello for who has no Station, such as package ctl/doctor/probe. Any bytes may be given. Names have what
-// is no letter, digit or mark of ASCII replaced. Errors: ErrMessage.
+// Parse reads a hello for a caller without a Station, such as package ctl/doctor/probe. Any bytes may be given. In names all
+// but ASCII letters, digits and marks is replaced. Errors: ErrMessage.
 func Parse(frame []byte) (m Message, from [6]byte, err error) {
 	v, ok := check(frame)
 	if !ok {

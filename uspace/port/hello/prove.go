@@ -41,8 +41,8 @@ type QueueNews struct {
 	Asked       int // questions that were not answered, if it was left out
 }
 
-// Prove has the queues of a port proven, as soon as a peer is there that answers: for who has opened the port,
-// perhaps with others than before.
+// Prove has the queues of a port proven, as soon as there is a peer that answers. Whoever opens the port calls it: the port
+// may have other queues than before.
 func (s *Station) Prove(port int) {
 	p := &s.proofs[port]
 	*p = proof{peer: p.peer, rounds: proofRounds, turn: p.turn}

@@ -24,7 +24,7 @@ import (
 // sources are the sockets, one for each source port.
 type sources struct {
 	sockets []*net.UDPConn
-	nudged  map[netip.Addr]nudge // by next hop; it belongs to who makes rounds
+	nudged  map[netip.Addr]nudge // by next hop; it belongs to the goroutine that makes rounds
 }
 
 // nudge is an empty datagram that was sent, or why it was not.
@@ -204,7 +204,7 @@ func (f *Follower) note(to unix.Sockaddr, control []byte) (known bool) {
 	return true
 }
 
-// explain says what an extended error means, with who told it; "" if it is of no interest. Too long a datagram
+// explain says what an extended error means, and who sent it; "" if it is of no interest. Too long a datagram
 // is no error: the kernel has noted the path's MTU.
 func explain(data []byte) string {
 	e := unix.SockExtendedErr{Errno: binary.NativeEndian.Uint32(data), Origin: data[4], Type: data[5], Code: data[6], Info: binary.NativeEndian.Uint32(data[8:])}
