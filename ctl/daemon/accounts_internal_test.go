@@ -131,7 +131,7 @@ func TestSubordinateFile(t *testing.T) {
 	read(nil, false, 1)
 }
 
-// Rule (reserve.go): whatever users do one after the other, nobody alone takes everything; who
+// Rule (reserve.go): whatever users do one after the other, nobody alone takes everything; a user who
 // has nothing gets something as long as two are left; and as long as a quarter is free
 // everybody gets what he asks for.
 func TestReserve(t *testing.T) {

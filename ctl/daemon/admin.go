@@ -26,7 +26,7 @@ type Command struct {
 	// Address, in place of Card, is an Ethernet or IP address as the daemon knows the card by.
 	Address string `json:"address,omitempty"`
 	// Profile is the name of a profile that is built in, Text is one in full: the daemon opens no
-	// file for who asks.
+	// file for the asker.
 	Profile string `json:"profile,omitempty"`
 	Text    string `json:"text,omitempty"`
 }

@@ -264,7 +264,7 @@ func (c *connection) detach(j *job) {
 }
 
 // detachLocked ends the context, if there is one, and frees all memory that the connection
-// has, for who holds mu.
+// has. The caller holds mu.
 func (c *connection) detachLocked() {
 	if a := c.endContext(); a != nil {
 		c.kept = a // without a context there was none, or it was freed: see attach
@@ -272,7 +272,7 @@ func (c *connection) detachLocked() {
 	c.freeKept()
 }
 
-// freeKept frees what a context that has ended left, for who holds mu.
+// freeKept frees what a context that has ended left. The caller holds mu.
 func (c *connection) freeKept() {
 	a := c.kept
 	if a == nil {
@@ -286,7 +286,7 @@ func (c *connection) freeKept() {
 	c.d.give(c.peer.account, c.rule, usage{contexts: 1, pieces: 1 + len(a.segments), bytes: a.bytes})
 }
 
-// endContext ends the context for who holds mu, and returns what is left of it, or nil.
+// endContext ends the context, and returns what is left of it, or nil. The caller holds mu.
 func (c *connection) endContext() *attachment {
 	a := c.attachment
 	if a == nil {

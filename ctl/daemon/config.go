@@ -66,7 +66,7 @@ type Config struct {
 	Interfaces []string
 	// Discover is the name of a cluster whose hosts on the segments of the interfaces are found, and find
 	// this one (hello.go), besides those that Peers has, which may then be nil; "": nobody is found. It has 1 to hello.MaxName
-	// letters, digits or marks. Who is on the segment is trusted.
+	// letters, digits or marks. Everybody on the segment is trusted.
 	Discover string
 	// Encap and Port are those of Peers unless they are said here.
 	Encap *cluster.Encap
@@ -84,7 +84,7 @@ type Config struct {
 	Polling Polling
 	// Profile limits the card; nil: native. It must not model time.
 	Profile *hwprofiles.Profile
-	Slots   int // per queue, for who does not say; DefaultSlots
+	Slots   int // per queue, for a process that does not say; DefaultSlots
 	// PeerTimeout and ConnectTimeout are the engine's.
 	PeerTimeout, ConnectTimeout time.Duration
 	Drain                       time.Duration // most time that a stop waits for what is under way; DefaultDrain
@@ -105,7 +105,7 @@ type Config struct {
 	// Metrics is where metrics are served: "unix:" and a path, or a loopback address with
 	// port; "": nowhere.
 	Metrics string
-	// LogFormat and LogLevel are for who makes Logger (NewLog).
+	// LogFormat and LogLevel are for the caller who makes Logger (NewLog).
 	LogFormat LogFormat
 	LogLevel  LogLevel
 	// Logger is the daemon's log. Log instead takes the sentences of its lines alone, of level info and above, from any goroutine. Without
@@ -116,7 +116,7 @@ type Config struct {
 	MakeSocket func() (int, error) `json:"-"`
 }
 
-// Who is users and groups, by number.
+// Who names users and groups, by number.
 type Who struct{ Users, Groups []uint32 }
 
 // Rule limits what users may use. Zeros stand for the defaults.

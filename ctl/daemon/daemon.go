@@ -65,7 +65,7 @@ type Daemon struct {
 	connections map[*connection]struct{}
 	nextGID     uint16
 	replacing   bool           // the card, with another profile: no group is made
-	capturing   *peer          // who captures; nil: nobody
+	capturing   *peer          // the process that captures; nil: none
 	tracing     map[uint32]int // traces that go on, by account
 }
 

@@ -47,7 +47,7 @@ func (e *endedJobs) add(j endedJob) {
 	*e = append(*e, j)
 }
 
-// refusal is the error for who wants to attach to a group that is not there: attach.ErrGroup.
+// refusal is the error for a process that wants to attach to a group that does not exist: attach.ErrGroup.
 func (e endedJobs) refusal(gid uint16, token attach.Token) error {
 	for _, j := range slices.Backward(e) {
 		if j.gid == gid && j.token.Equal(token) {

@@ -16,9 +16,9 @@ package daemon
 //	it does not work       the port says so (afxdp.Port.Watch): attached or opened anew
 //	back                   under its name or elsewhere with its address: the port is opened again
 //
-// The card's thread does no more than take a port out or put one in. Who may change
-// interfaces (CAP_NET_ADMIN) as fast as he can makes this thread look each restless at most, and open a
-// port each leastBackoff or less often.
+// The card's thread does no more than take a port out or put one in. Somebody who changes
+// interfaces (CAP_NET_ADMIN) as fast as he can makes this thread look at most once each restless, and open a
+// port at most once each leastBackoff.
 
 import (
 	"context"

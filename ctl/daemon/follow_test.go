@@ -310,7 +310,7 @@ func TestInterfaceDown(t *testing.T) {
 	}
 }
 
-// Rule: who may delete and make an interface of the card's as fast as he can (CAP_NET_ADMIN of its network namespace) costs those who
+// Rule: somebody who deletes and makes an interface of the card's as fast as he can (CAP_NET_ADMIN of its network namespace) costs those who
 // need that one their jobs, and nobody else a message; when he is done, it is opened again.
 func TestInterfaceMadeAndDeletedInALoop(t *testing.T) {
 	b := newBedOf(t, lab.Options{Hosts: 3, Topology: lab.Mesh})
@@ -466,7 +466,7 @@ func holdings(t testing.TB) (descriptors, goroutines int, resident int64) {
 	return len(names), runtime.NumGoroutine(), resident
 }
 
-// Rule: who changes other interfaces of the namespace as fast as the kernel lets him does not stop the card's
+// Rule: somebody who changes other interfaces of the namespace as fast as the kernel lets him does not stop the card's
 // thread: others' messages go on, and what happens to the card's interface is still noticed.
 func TestFloodOfInterfaceNews(t *testing.T) {
 	b := newBed(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Rule: who has too many connections is told so, even if it has asked for something
+// Rule: a process with too many connections is told so, even if it has asked for something
 // meanwhile, and so is who sends a message that is none and others behind it.
 func TestRefusalIsHeard(t *testing.T) {
 	b := newBed(t)

@@ -17,7 +17,7 @@ import (
 // job is a group on this card.
 type job struct {
 	gid   uint16
-	peer  *peer // who made it
+	peer  *peer // the process that made it
 	rule  *Rule // his
 	token attach.Token
 	tag   uint64   // in every frame, from token and GID

@@ -139,7 +139,7 @@ func openLinks(c *Config) (links []*link, err error) {
 	return links, nil
 }
 
-// queues are those of what is plugged in, for who says hello. The card's thread calls it.
+// queues returns the queues of the port that is plugged in, for hellos. The card's thread calls it.
 func (l *link) queues() hello.Queues {
 	if l.plugged == nil {
 		return nil

@@ -133,7 +133,7 @@ func (l *listener) close() error {
 		l.file = nil
 	}
 	if l.lock != nil {
-		// Removed while it is locked; who waits for it finds another file or none.
+		// Removed while it is locked; a process that waits for the lock finds another file or none.
 		errs = append(errs, os.Remove(l.lock.Name()), l.lock.Close())
 		l.lock = nil
 	}

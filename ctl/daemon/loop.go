@@ -81,7 +81,7 @@ type loop struct {
 	obeyed     int64                                          // no command before
 	share      *sharing                                       // nil: all contexts are on the card at once
 	traces     []*tracing                                     // by whom contexts are followed
-	see        func(port int, frame []byte, fate engine.Fate) // of who captures; nil: nobody does
+	see        func(port int, frame []byte, fate engine.Fate) // takes the frames of a capture; nil: nobody captures
 }
 
 // newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
@@ -179,7 +179,7 @@ func (l *loop) ring() {
 	}
 	l.closing.RLock()
 	defer l.closing.RUnlock()
-	if l.bell >= 0 { // who asks a thread that has ended may come that late
+	if l.bell >= 0 { // a caller may ask a thread that has ended
 		wakeUp(l.bell)
 	}
 }

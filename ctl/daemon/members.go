@@ -215,7 +215,7 @@ func (d *Daemon) changes(from, to *cluster.File) (all []change) {
 	return all
 }
 
-// foundAs is who was found, in words; "" for who was listed.
+// foundAs names a host that was found; "" for one that was listed.
 func foundAs(p *cluster.Peer) string {
 	if p.Found == "" {
 		return ""

@@ -9,7 +9,7 @@ package daemon
 // daemon at the first store. Two things would take pages from under the card's thread all the same:
 //   - A hole (fallocate(2), MADV_REMOVE). The thread that touches it waits in the kernel for
 //     whoever punches, however seldom that one runs, and then for a page. The file is immutable
-//     (FS_IMMUTABLE_FL, tmpfs since Linux 6.0): fallocate is refused to everybody, also to who has
+//     (FS_IMMUTABLE_FL, tmpfs since Linux 6.0): fallocate is refused to everybody, also to a process that has
 //     the file open for writing, while what is mapped can be written. The flag is changed only by
 //     the owner with CAP_LINUX_IMMUTABLE, the one capability that the daemon keeps.
 //   - Small pages made huge (MADV_COLLAPSE, Linux 6.1): 2 MiB are copied, and whoever touches

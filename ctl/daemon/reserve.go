@@ -84,7 +84,7 @@ func (c *capacity) reserved(account uint32, all, now, more usage) error {
 		{"descriptors", c.descriptors, all.descriptors(), now.descriptors(), more.descriptors()},
 	} {
 		if v.more > 0 && !spare(v.of, v.all, v.now, v.more) {
-			return fmt.Errorf("%d of the card's %d %s are in use, and user %d with %d wants %d more; the last quarter is for who has less than is left of it: %w",
+			return fmt.Errorf("%d of the card's %d %s are in use, and user %d with %d wants %d more; the last quarter is for users who have less than is left of it: %w",
 				v.all, v.of, v.what, account, v.now, v.more, attach.ErrQuota)
 		}
 	}

@@ -45,7 +45,7 @@ type Status struct {
 type JobStatus struct {
 	GID      uint16 `json:"gid"`
 	UID      uint32 `json:"uid"`
-	PID      int32  `json:"pid"` // of who made it
+	PID      int32  `json:"pid"` // of the process that made it
 	Nodes    int    `json:"nodes"`
 	Attached int    `json:"attached"` // on this card
 }

@@ -1,6 +1,6 @@
 package daemon_test
 
-// This file tests that a job is its owner's on all hosts: who makes the same GID on
+// This file tests that a job is its owner's on all hosts: somebody who makes the same GID on
 // another host is a stranger to it.
 
 import (

@@ -1,6 +1,6 @@
 package daemon
 
-// This file follows packets for who asks: an administrator those of all contexts, an ordinary user those of his own. The card's
+// This file traces packets for a process: for an administrator those of all contexts, for an ordinary user those of his own. The card's
 // thread writes records into a ring of fixed size (engine.Tracer), and hands them out between two steps; this connection's
 // goroutine sends them on. What that costs is the user's debt, as requests are (pace.go); when he does not take them the
 // ring is full, and they are counted as lost. A context is followed for one at a time.
@@ -71,7 +71,7 @@ func (c *connection) trace(message []byte) error {
 	return c.sendBatch(last)
 }
 
-// traceFor traces until the process wants no more, and returns the last batch: who has that may trace anew.
+// traceFor traces until the process wants no more, and returns the last batch: a process that has it may trace anew.
 func (c *connection) traceFor(t *tracing, every int) (*trace.Batch, error) {
 	d := c.d
 	if err := d.beginTrace(t); err != nil {

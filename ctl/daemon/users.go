@@ -34,7 +34,7 @@ func credentials(fd int) (p peer, err error) {
 func (p *peer) askGroups(fd int) error {
 	more, err := peerGroups(fd)
 	if err != nil {
-		return fmt.Errorf("asking for the groups of who has connected: %w", err)
+		return fmt.Errorf("asking for the groups of the connected process: %w", err)
 	}
 	p.groups = append(p.groups, more...)
 	return nil

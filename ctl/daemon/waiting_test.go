@@ -183,7 +183,7 @@ func TestStopDrainsWhoIsOut(t *testing.T) {
 	}
 }
 
-// Rule: who attaches to a job that has ended hears why, if he shows its token, and whose context was ended hears it too,
+// Rule: a process that attaches to a job that has ended hears why, if it shows the job's token; one whose context was ended hears it too,
 // in Go and in C (ended.go, funi_fail).
 func TestEndOfAJobIsExplained(t *testing.T) {
 	b := newBed(t)
