@@ -61,7 +61,7 @@ func (l *local) program(name string) (program, error) {
 	if err == nil || l.user == nil || !unreached(err) {
 		return p, l.notStarted(name, err)
 	}
-	// As who this process is.
+	// As the user of this process.
 	path, e := find(name)
 	if e != nil {
 		return p, l.notStarted(name, e)
@@ -90,7 +90,7 @@ func (l *local) program(name string) (program, error) {
 func script(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
-		return false // who executes it finds that out, too
+		return false // executing it will fail, too
 	}
 	defer f.Close()
 	var begin [2]byte

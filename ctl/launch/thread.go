@@ -110,7 +110,7 @@ func become(u *User) error {
 	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(u.uid), uintptr(u.uid), uintptr(u.uid)); e != 0 {
 		return refused("setting the user", e)
 	}
-	// From here on a set-user-ID program runs as who starts it, whoever it belongs to.
+	// From here on a set-user-ID program runs as the user who starts it, whoever it belongs to.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return refused("setting no_new_privs", err)
 	}

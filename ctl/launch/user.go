@@ -55,7 +55,7 @@ func LookupUser(name string) (*User, error) {
 	return r, nil
 }
 
-// Ordinary is the user whom root runs a program as unless told otherwise: who called sudo(8), or
+// Ordinary is the user whom root runs a program as unless told otherwise: the user who called sudo(8), or
 // nobody.
 func Ordinary() (*User, error) {
 	if id := os.Getenv("SUDO_UID"); id != "" && id != "0" {
