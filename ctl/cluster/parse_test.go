@@ -135,7 +135,7 @@ func TestParseRefused(t *testing.T) {
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01:02:03}\n" + good, ErrMAC, "p.yaml:2: node 0"},
 		{"peers:\n- {node: 0, mac: hello}\n" + good, ErrMAC, `p.yaml:2: node 0 has mac "hello"`},
 		{"peers:\n- {node: 0, mac: \"\"}\n" + good, ErrMAC, "p.yaml:2: node 0"},
-		// Who is absent is nowhere, and says so with true.
+		// An absent host has no address, and absent is true.
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, absent: true}\n- {node: 1, absent: true}\n", ErrAbsent, "p.yaml:2: node 0 has a mac"},
 		{"peers:\n- {node: 0, iface: a, absent: true}\n- {node: 1, absent: true}\n", ErrAbsent, "p.yaml:2: node 0"},
 		{"peers:\n- {node: 0, absent: false}\n" + good, ErrSyntax, `p.yaml:2: absent is false`},
