@@ -1,7 +1,7 @@
 package hostile
 
 // This file is the victims' traffic: messages and blocks in which every
-// word is known to who has the group's key, and no one else.
+// word is known only to members with the group's key.
 
 import (
 	"fmt"

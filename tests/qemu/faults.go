@@ -235,7 +235,7 @@ func (p pair) jobRuns(ctx context.Context, job *running) (bool, error) {
 		}
 		select {
 		case e := <-job.ended:
-			job.ended <- e // for who waits
+			job.ended <- e // for the goroutine that waits
 			return false, nil
 		case <-time.After(50 * time.Millisecond):
 		}

@@ -217,7 +217,7 @@ func (m *machine) listen(out io.Reader) {
 	close(m.ended)
 }
 
-// deliver passes on the end of a process to who waits for it.
+// deliver passes on the end of a process to the goroutine that waits for it.
 func (m *machine) deliver(e guest.Ended) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
