@@ -25,7 +25,7 @@ type UDP struct {
 // Datagrams are counters of a port of datagrams.
 type Datagrams struct {
 	Unsent  uint64 `json:"unsent"`  // frames for which there was no path
-	Refused uint64 `json:"refused"` // datagrams that were damaged, or none
+	Refused uint64 `json:"refused"` // damaged datagrams, and frames that are no datagrams: they were dropped
 }
 
 // udp is the state of such a port.

@@ -235,7 +235,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// Rule: every bit of a datagram behind the Ethernet header counts: with one flipped it is refused, is a frame of
+// Rule: every bit of a datagram behind the Ethernet header counts: with one flipped it is dropped, is a frame of
 // nobody, or differs in nothing that anybody reads. The header checksum of IPv4 is the NIC program's to check, so
 // flips in that header are only harmless here.
 func TestDamage(t *testing.T) {
@@ -368,7 +368,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// FuzzUnwrap: any bytes are taken or refused; a frame lies within them, ends with a datagram, and has a source
+// FuzzUnwrap: any bytes are taken or dropped; a frame lies within them, ends with a datagram, and has a source
 // that is a peer's or nobody's.
 func FuzzUnwrap(f *testing.F) {
 	for _, hosts := range families {

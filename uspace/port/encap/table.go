@@ -66,9 +66,9 @@ func (t *Table) To(frame []byte) *Path {
 }
 
 // Unwrap returns the frame within a datagram, which it changes in front of the frame. It accepts any
-// bytes. What is no intact datagram for the port is refused: lengths that contradict each other, options,
-// fragments, a wrong UDP checksum, or none over IPv6. The header checksum of IPv4 is the NIC program's to
-// check, which lets none through that is wrong.
+// bytes. Anything but an intact datagram for the port is dropped: lengths that contradict each other, options,
+// fragments, a wrong UDP checksum, or none over IPv6. The NIC program has already checked the header
+// checksum of IPv4.
 func (t *Table) Unwrap(b []byte) (frame []byte, ok bool) {
 	if len(b) < ethernetSize {
 		return nil, false
