@@ -1,6 +1,6 @@
 package hwprofiles
 
-// This file is how the tree of a file becomes a Profile.
+// This file turns the tree of a file into a Profile.
 
 import (
 	"fmt"

@@ -1,6 +1,6 @@
 package hwprofiles
 
-// This file is the type: what a profile says, and in which units.
+// This file is the type Profile: its fields and their units.
 
 import "time"
 
