@@ -1,7 +1,7 @@
 package apps
 
 // This file is a program that uses every call of package am that others build on, one
-// after another, and checks what each brings: indirect messages, segments, gets and puts,
+// after another, and checks each result: indirect messages, segments, gets and puts,
 // values, and collective calls. Node i works with node i+1, so all are busy both ways.
 
 import (

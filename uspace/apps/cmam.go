@@ -1,6 +1,6 @@
 package apps
 
-// This file is the CMAM primitives benchmark (thesis 6.2.1): what each primitive takes.
+// This file is the CMAM primitives benchmark (thesis 6.2.1): the time of each primitive.
 //
 // Node 0 is measured; the others send to it, receive from it, or answer. Overhead is the
 // processor's time for one primitive; throughput time is until the card has done its part
