@@ -1,8 +1,8 @@
 package attach
 
-// This file is where a program gets its place in a job from: the environment that the
-// launcher gives it, or that Slurm or mpirun gives each process that it starts, beside
-// what the launcher gave all of them.
+// This file reads a program's place in a job from its environment, which the
+// launcher made, and to which Slurm or mpirun has added something for each process that it
+// starts.
 
 import (
 	"errors"
