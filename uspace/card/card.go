@@ -344,10 +344,10 @@ func (c *Config) datagrams(at int) *afxdp.UDP {
 	return u
 }
 
-// Fault says what is known to be wrong with the way to a node's card, nil if nothing is: with UDP, that there is no
-// route, neighbour or room for frames, which wraps paths.ErrNoPath, or what a router has answered of late; and that
-// the interface that leads there does not work, which wraps ErrInterface; or that hellos have found out: another version, or
-// two cards with its number.
+// Fault returns a known problem of the way to a node's card, nil if there is none: with UDP, that there is no
+// route, neighbour or room for frames (it wraps paths.ErrNoPath), or what a router has answered lately; that
+// the interface to the card does not work (it wraps ErrInterface); or a finding of hellos, such as another version, or
+// two cards with the number.
 func (k *Card) Fault(node uint16) error {
 	for _, p := range k.live {
 		if err := p.Fault(node); err != nil {
@@ -442,8 +442,8 @@ func (k *Card) receives() bool {
 	return false
 }
 
-// Ports returns what was got for each interface. The port of one that is being opened anew is closed until that is done,
-// and another afterwards.
+// Ports returns the port of each interface. While an interface is being opened anew its port is a closed one;
+// afterwards it is another.
 func (k *Card) Ports() []*afxdp.Port { return k.ports }
 
 // Engine returns the engine, for its counters.

@@ -1,8 +1,8 @@
 package card
 
-// This file is how an embedded card says hello (package hello): it answers whoever asks, while its process lets it
-// run, and asks its peers by turns, which proves the queues of its interfaces and tells what is wrong with a peer. A
-// card of a modelled machine does not: its links have a time of their own.
+// This file says hello for an embedded card (package hello): while its process lets it run, the card answers whoever
+// asks, and asks its peers by turns. That proves the queues of its interfaces and shows what is wrong with a peer. A
+// card of a modelled machine says no hellos: its links have a time of their own.
 
 import (
 	"crypto/rand"
