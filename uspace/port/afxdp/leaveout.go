@@ -1,6 +1,6 @@
 package afxdp
 
-// This file leaves queues out on which frames are lost: hellos find that out (package hello).
+// This file leaves out queues that lose frames, as hellos have found out (package hello).
 
 import "slices"
 

@@ -1,7 +1,7 @@
 package afxdp
 
 // This file chooses the modes that Open tries, one after the other: a ladder whose rungs are zero-copy
-// (native), native copy and generic copy. What was asked for bounds it at both ends.
+// (native), native copy and generic copy. The configuration bounds the ladder at both ends.
 
 import (
 	"errors"

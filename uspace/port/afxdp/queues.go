@@ -1,8 +1,8 @@
 package afxdp
 
-// This file tells of each queue what is known of it: whether frames have come through it, and whether a peer
-// has got one that left on it, which acknowledgments tell (acknowledged.go), and who asks the peers (Answered; package hello). A
-// queue to which the interface steers nothing can be proven by nobody, and is not wrong.
+// This file reports the state of each queue: whether frames have come through it, and whether a peer
+// has got a frame that left on it. Acknowledgments show the latter (acknowledged.go), as do answers to hellos (Answered; package hello). A
+// queue to which the interface steers nothing cannot be proven, and is not wrong.
 
 import (
 	"fmt"

@@ -1,7 +1,7 @@
 package afxdp
 
-// This file is how much memory a port has: its rings and its UMEM frames. Everything
-// is allocated by Open.
+// This file decides how much memory a port has: its rings and its UMEM frames. Open
+// allocates everything.
 
 import (
 	"math"

@@ -2,19 +2,19 @@ package afxdp
 
 // This file sends, on all queues of the interface.
 //
-// Commit chooses the queue by what the frame is a part of: a pair of cards and a level, whose frames have one series
+// Commit chooses the queue by the frame's pair of cards and level, whose frames have one series
 // of sequence numbers. They leave on one queue, so none overtakes another, and with datagrams they have one
 // source port (package encap), so that routers and the receiving NIC keep their order, too. Flush
 // kicks each queue that has committed frames.
 //
 // The frames to send are one pool for all queues, and Reserve, which comes before the queue is known, returns nil
-// only when all of it is under way. So each tx ring must have room whatever the others hold. The kernel
-// says late what it took: it stores its index when it has taken all that it knew of. So between that index and ours
-// there are at most the pool's frames that it knew of then, which may be sent meanwhile, and those that
+// only when all of it is under way. So each tx ring must have room, whatever the others hold. The kernel
+// reports late what it took: it stores its index when it has taken all the frames that it knew of. So between that index and ours
+// there are at most the frames that it knew of then, which may have been sent meanwhile and are at most the pool, and those that
 // were committed since, at most the pool again: a tx ring has twice as many slots as the pool has frames. The
-// completion ring returns only what is under way, so there as many slots as frames are enough.
+// completion ring returns only frames that are under way, so it needs only as many slots as the pool has frames.
 //
-// A queue that does not send keeps the frames that are on it, and in the end all of the pool, which Watch finds out
+// A queue that does not send keeps its frames, and in the end all frames of the pool; Watch notices that
 // (watcher.go).
 
 import (

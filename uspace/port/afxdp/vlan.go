@@ -1,8 +1,8 @@
 package afxdp
 
-// This file is a port whose frames have a VLAN tag (Config.VLAN; IEEE 802.1Q 9.3), which the card knows nothing of: it is
-// written in front of what follows the addresses when a frame is committed, where Reserve left room, and taken
-// out where one is received. The NIC program lets in none with another tag, or without.
+// This file is a port whose frames have a VLAN tag (Config.VLAN; IEEE 802.1Q 9.3). The card does not know about the tag: Commit
+// writes it behind the addresses, where Reserve left room, and Receive takes it
+// out. The NIC program lets in no frame with another tag, or without one.
 
 import (
 	"encoding/binary"

@@ -6,8 +6,8 @@ package afxdp
 //	zero-copy ──────────> native, copy ────────────> generic, copy
 //	           opened anew               attached anew
 //
-// Generic mode is the end of it: there the driver does nothing for FUNet, so what is wrong then is
-// not its doing.
+// Generic mode is the last: there the driver does nothing for FUNet, so it does not cause
+// what is still wrong.
 
 import (
 	"fmt"

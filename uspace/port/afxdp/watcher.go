@@ -1,9 +1,9 @@
 package afxdp
 
-// This file decides, from counters and time alone, whether an interface that a port is on still works: for
-// FUNet and for the kernel, whose frames come through the same queues. One side alone cannot
-// prove that it does where nothing is sent to it; it can tell five ways in which it does not, two of them of
-// each queue.
+// This file decides, from counters and time alone, whether the interface of a port still works: for
+// FUNet and for the kernel, whose frames come through the same queues. One host alone cannot
+// prove that an interface works while nobody sends to it. It can tell five ways in which the interface does not work, two of
+// them for each queue.
 
 import "time"
 

@@ -1,7 +1,7 @@
 package encap
 
-// This file is all paths of a card, and how a frame finds its path: by the made-up Ethernet address out,
-// by the IP address in.
+// This file is the table of a card's paths. A frame finds its path by the made-up Ethernet address on the way out,
+// by the IP address on the way in.
 
 import (
 	"encoding/binary"

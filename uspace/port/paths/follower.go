@@ -1,6 +1,6 @@
 package paths
 
-// This file is the follower: what it is made from, its goroutine and what it publishes.
+// This file is the follower: its configuration, its goroutine and its results.
 
 import (
 	"errors"

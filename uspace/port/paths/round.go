@@ -1,6 +1,6 @@
 package paths
 
-// This file is one round: everything is asked for, and a table made of the answers.
+// This file is one round: it asks the kernel for everything, and makes a table from the answers.
 
 import (
 	"errors"

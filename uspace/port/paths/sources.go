@@ -1,7 +1,7 @@
 package paths
 
-// This file is the UDP sockets that hold the source ports: they send what makes routers speak, and hear
-// what they say.
+// This file is the UDP sockets that hold the source ports: they send the datagrams that make routers and neighbours answer,
+// and hear the answers.
 
 import (
 	"context"
