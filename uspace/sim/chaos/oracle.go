@@ -1,6 +1,6 @@
 package chaos
 
-// This file is the oracle: what became of every message.
+// This file is the oracle: it knows what became of every message.
 
 import (
 	"fmt"
