@@ -1,9 +1,9 @@
 package daemon
 
-// This file is accounts: which user a number counts for. A user may be given subordinate
+// This file is accounts: the user that a number counts for. A user may be given subordinate
 // numbers (subuid(5)), with which he starts processes in user namespaces, as containers do
-// (newuidmap(1)). They are as many as he likes, so what they use counts for him: for the
-// quotas, for the time that requests take, and for his part of the card's time.
+// (newuidmap(1)). He has many of them, so their use counts as his: in the
+// quotas, in the time that requests take, and in his share of the card's time.
 //
 // The file is read at the start, and again, by a goroutine of its own, when it has changed.
 // Numbers that a directory service has given out (nsswitch.conf(5), subid) are not in it.

@@ -1,13 +1,13 @@
 package daemon
 
-// This file is how connections come in. Everybody on the host can connect, and close, as fast
-// as he likes; each costs the daemon a goroutine, a buffer, and locks of the Go runtime.
+// This file admits connections. Everybody on the host can connect, and close, as fast
+// as he likes; each connection costs the daemon a goroutine, a buffer, and locks of the Go runtime.
 //
-// So the accept loop does little for each: it takes the socket, asks the kernel who is there,
-// counts, and puts it at its account's door. A door has a goroutine while somebody waits
-// at it, and lets one in after the other, each at the cost of connectionCost (pace.go). At a door wait at most
-// as many as its user may have connections, and mostRefusals to be told that they are too many;
-// whoever comes on top of that is closed without a word. So all that a user can make wait is himself.
+// So the accept loop does little for each: it takes the socket, asks the kernel whose it is,
+// counts it, and puts it at its account's door. A door has a goroutine while somebody waits
+// at it, and lets one in after the other, each at the cost of connectionCost (pace.go). At most as many connections
+// wait at a door as its user may have, and mostRefusals more, which are told that they are too many;
+// further ones are closed silently. So a user can make nobody wait but himself.
 //
 // The loop itself takes a sixth of a processor when it is flooded. In the kernel's backlog, which
 // users share, a connection then waits for some 60 ms; when the backlog is full, clients wait in

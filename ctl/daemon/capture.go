@@ -1,7 +1,7 @@
 package daemon
 
-// This file gives an administrator the card's frames. The card's thread puts them into a ring, for
-// which it waits for nobody; the connection's goroutine sends them on. When the process does not read, the ring fills
+// This file gives an administrator the card's frames. The card's thread puts them into a ring, and
+// waits for nobody; the connection's goroutine sends them on. When the process does not read, the ring fills
 // and frames are counted as lost. Only one process at a time captures: each costs the card's thread a copy
 // of every frame, and the daemon a ring.
 

@@ -1,13 +1,13 @@
 package daemon
 
-// This file follows the interfaces: a thread of its own looks how they are, whenever the kernel says that
-// something has changed in their network namespace (rtnetlink(7), RTNLGRP_LINK) and each second besides,
-// for what the kernel does not tell. What it is told is only a hint to look: so nothing is missed
+// This file follows the interfaces: a thread of its own looks at their state whenever the kernel says that
+// something has changed in their network namespace (rtnetlink(7), RTNLGRP_LINK), and each second besides,
+// because the kernel does not tell everything. News is only a hint to look, so nothing is missed
 // when there is more news than the socket holds.
 //
 //	down, no carrier       the port stays open; while the interface is down the card is not plugged
 //	                       into it. Jobs live as long as their peers' time-outs allow. Where the
-//	                       driver has reset the link because of the port, that is said (reset.go)
+//	                       driver has reset the link because of the port, the log says so (reset.go)
 //	renamed                the port stays
 //	MTU, queues or rings   the port is opened anew, as a driver may have begun anew; frames under
 //	                       way are lost and sent again, in shorter ones if they are too long now. An MTU

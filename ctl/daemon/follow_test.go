@@ -1,7 +1,7 @@
 package daemon_test
 
-// This file tests interfaces that change under the daemons of a lab: traffic before and after says whether
-// the cards are plugged into what is there.
+// This file tests interfaces that change under the daemons of a lab: traffic before and after shows whether
+// the cards are plugged into the present interfaces.
 
 import (
 	"errors"

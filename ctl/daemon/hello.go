@@ -1,6 +1,6 @@
 package daemon
 
-// This file is how the daemon says hello to other cards (package uspace/port/hello): it answers them, asks
+// This file says hello to other cards (package uspace/port/hello): it answers them, asks
 // its peers by turns, finds hosts on its segments if it is told to (Config.Discover), and asks one card for an
 // administrator. Everything that is sent goes through the card's thread and its ports.
 

@@ -1,7 +1,7 @@
 package daemon
 
-// This file is the interfaces of the card as the daemon knows them: what the card is plugged into, how
-// each of them is, and which jobs need it. What watches them is follow.go.
+// This file is the interfaces of the card as the daemon knows them: the ports that the card is plugged into, the
+// state of each interface, and the jobs that need it. follow.go watches them.
 
 import (
 	"errors"

@@ -1,10 +1,10 @@
 package daemon
 
-// This file is the socket, and how its path is taken. How connections come in is in admit.go.
+// This file makes the socket and takes its path. admit.go admits connections.
 //
-// The path is locked by a file beside it, so that of two daemons the second is refused,
-// and what a dead one left is replaced. The socket is open to everybody: who may do what
-// is decided by what the kernel says about who connected, not by the file's mode.
+// A file beside the path locks it, so that a second daemon is refused,
+// and the socket of a dead one is replaced. The socket is open to everybody: what a process may do
+// follows from what the kernel says about it, not from the file's mode.
 
 import (
 	"context"

@@ -1,11 +1,11 @@
 package daemon
 
-// This file is the daemon's log (log/slog): each line a sentence, and beside it as fields what it is about, by the names
+// This file is the daemon's log (log/slog): each line is a sentence, with its subject in fields of the names
 // interface, card, job (a GID), node, user (a number) and process.
 //
-//	error  what the daemon cannot go on without
-//	warn   something that is not as it should be, and what mends it
-//	info   something that has changed: interfaces, peers
+//	error  a failure that ends the daemon
+//	warn   a problem, and what mends it
+//	info   a change: of interfaces, of peers
 //	debug  jobs and contexts that begin and end, at most userLines at once, and one more each userLineEvery: users
 //	       make them as fast as they like
 

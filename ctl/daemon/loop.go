@@ -4,9 +4,9 @@ package daemon
 // ask for between two steps, and wakes processes. Nothing else touches engine and ports.
 //
 // Connections put commands into a mailbox, a bounded channel: when it is full they wait.
-// At most turnCommands are carried out between two steps, and then none for as long as
-// they took times stepsFirst: so a storm of them, such as large jobs made and ended as fast as can
-// be, takes a quarter of the thread's time from the messages and no more.
+// The thread carries out at most turnCommands between two steps, and then none for stepsFirst times
+// as long as they took. So a storm of commands, such as large jobs made and ended as fast as
+// possible, takes at most a quarter of the thread's time from the messages.
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
 package daemon
 
-// This file is how the tree of a configuration file becomes a Config. doc.go shows the format.
+// This file turns the tree of a configuration file into a Config. doc.go shows the format.
 
 import (
 	"fmt"

@@ -2,7 +2,7 @@ package daemon
 
 // This file knows which outages of a link the daemon itself has caused: some drivers reset the link when
 // an XDP program comes or goes (igb and its relatives, for about two seconds), and the host has no
-// network meanwhile. Who reads the log then should not look at the cable.
+// network meanwhile. The reader of the log need not look at the cable then.
 //
 // The kernel counts how often an interface has lost its carrier (IFLA_CARRIER_DOWN_COUNT, Linux 4.16). A
 // loss while the daemon attached or detached the program, or within resetLate of that, is the driver's doing.

@@ -1,8 +1,8 @@
 package daemon
 
-// This file is who may be connected to the metrics at a time. Everybody on the host can connect, each
-// connection takes a descriptor and a goroutine, and there is room for a bounded number, so what one user
-// may have of it is bounded too: whatever he opens, and holds or drops, others are answered. A
+// This file bounds the connections to the metrics. Everybody on the host can connect, each
+// connection takes a descriptor and a goroutine, and there is room for a bounded number, so the share of one user
+// is bounded too: however many he opens, and holds or drops, others are answered. A
 // connection serves one request and ends within seconds, however slowly it is read or written.
 
 import (

@@ -1,7 +1,7 @@
 package daemon
 
 // This file is the segments of a process's context (funi.Segment): memory that is made for
-// it, registered with the card, passed on, and freed at its wish or with the context.
+// it, registered with the card, handed to the process, and freed at the process's wish or with the context.
 
 import (
 	"errors"

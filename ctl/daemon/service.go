@@ -1,7 +1,7 @@
 package daemon
 
-// This file is the daemon as a service of systemd: it says when it is ready and that it
-// stops, and while the card's thread runs it says so, if asked to (sd_notify(3),
+// This file is the daemon as a service of systemd: it reports when it is ready and when it
+// stops, and, if asked to, while the card's thread runs (sd_notify(3),
 // sd_watchdog_enabled(3)). Without systemd it does nothing.
 
 import (

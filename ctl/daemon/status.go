@@ -1,7 +1,7 @@
 package daemon
 
 // This file is the daemon's status: an ordinary user sees his own part and the card's sums, an
-// administrator everything. How much it carries is in traffic.go.
+// administrator everything. traffic.go reports the card's traffic.
 
 import (
 	"cmp"

@@ -2,8 +2,8 @@ package daemon
 
 // This file traces packets for a process: for an administrator those of all contexts, for an ordinary user those of his own. The card's
 // thread writes records into a ring of fixed size (engine.Tracer), and hands them out between two steps; this connection's
-// goroutine sends them on. What that costs is the user's debt, as requests are (pace.go); when he does not take them the
-// ring is full, and they are counted as lost. A context is followed for one at a time.
+// goroutine sends them on. Its cost is added to the user's debt, as that of requests (pace.go). When he does not take records
+// and the ring is full, records are counted as lost. A context is traced for one process at a time.
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
 package daemon_test
 
-// This file tests whose packets are traced for whom.
+// This file tests which packets each user may trace.
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 package daemon
 
-// This file is authorization: who a process is, what he may use, and what he uses.
+// This file is authorization: the user of a process, his rule, and his use.
 
 import (
 	"fmt"

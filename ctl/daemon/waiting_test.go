@@ -1,7 +1,7 @@
 package daemon_test
 
-// This file tests what becomes of processes whose group is switched out: they are woken for
-// what comes, and what they have sent is not lost when they, or the daemon, end.
+// This file tests processes whose group is switched out: they are woken when messages
+// come, and the messages that they have sent are not lost when they, or the daemon, end.
 
 import (
 	"errors"

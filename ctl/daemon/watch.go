@@ -1,7 +1,7 @@
 package daemon
 
-// This file watches memory that can have holes, where the kernel or a capability for better is
-// missing (memory.go). Whoever makes one loses his context.
+// This file watches memory that can have holes, when the kernel or the capability for better memory is
+// missing (memory.go). Whoever makes a hole loses his context.
 //
 // While holes are made the card's thread takes faults, which are counted. When the count has grown
 // all memory is looked at for pages that are missing: the more of its time the thread
