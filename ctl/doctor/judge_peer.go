@@ -1,6 +1,6 @@
 package doctor
 
-// This file judges the peer, and what is between.
+// This file judges the peer and the way to it.
 
 import (
 	"bytes"
