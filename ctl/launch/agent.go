@@ -1,8 +1,8 @@
 package launch
 
-// This file is the agent: what runs on another host at the other end of ssh, and does there
-// what local does here. When the launcher is gone, and with it the connection, so is everything
-// that the agent started.
+// This file is the agent: it runs on another host at the other end of ssh, and does there
+// what local does here. When the launcher, and with it the connection, is gone, the agent ends everything
+// that it started.
 
 import (
 	"errors"

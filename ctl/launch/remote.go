@@ -1,7 +1,7 @@
 package launch
 
-// This file is a host behind ssh, or another program that reaches it: its agent carries out what the launcher
-// asks for.
+// This file is a host behind ssh, or another program that reaches it: the host's agent carries out the launcher's
+// requests.
 
 import (
 	"errors"

@@ -1,9 +1,9 @@
 package launch
 
 // This file is the thread that starts the processes of a job. It lives as long as the job,
-// because the kernel ends its children with it, not with the process (PR_SET_PDEATHSIG,
-// prctl(2)), and it may be another user than the process: users and capabilities are
-// a thread's (credentials(7), capabilities(7)).
+// because the kernel ends the children with the thread, not with the process (PR_SET_PDEATHSIG,
+// prctl(2)). It may have another user than the process: users and capabilities belong to
+// threads (credentials(7), capabilities(7)).
 
 import (
 	"fmt"
