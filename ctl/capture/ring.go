@@ -1,9 +1,9 @@
 package capture
 
 // This file is the ring between the card's thread, which puts records in, and a goroutine that takes them
-// out. Each side owns one index, and publishes it (release) when the bytes that it stands for
-// are written or read; the other reads it (acquire) before it touches them. Both count bytes and never
-// wrap back.
+// out. Each side owns one index, and publishes it (release) when the bytes before it
+// are written or read; the other side reads the index (acquire) before it touches the bytes. Both count bytes and never
+// wrap.
 
 import (
 	"sync/atomic"
