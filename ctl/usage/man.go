@@ -1,6 +1,6 @@
 package usage
 
-// This file is `funet man` and `funid man`, which packages are made with.
+// This file is `funet man` and `funid man`, which the packages are built with.
 
 import (
 	"fmt"
