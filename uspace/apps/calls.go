@@ -16,7 +16,7 @@ import (
 const (
 	callsHandler = 0 // request: fill the segment at this place with the own block
 	callsBase    = 0x1000
-	// callsValues is where single values are, before the blocks.
+	// callsValues is the address of single values, before the blocks.
 	callsValues = 64
 	// MaxCallsWords bounds the blocks of Calls.
 	MaxCallsWords = 1 << 22

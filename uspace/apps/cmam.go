@@ -11,7 +11,7 @@ package apps
 //	receiving  overhead from when all messages are in the receive queue until the program
 //	           has handled them; throughput from when the first is there
 //
-// Times are of the whole divided by the messages. Nothing else is sent meanwhile: nodes
+// Times are the time of the whole divided by the number of messages. Nothing else is sent meanwhile: nodes
 // that are not part of a measurement wait for a message of node 0.
 
 import (
