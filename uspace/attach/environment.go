@@ -20,7 +20,7 @@ const (
 	TokenVariable  = "FUNET_TOKEN"  // the job's token (Token.Text)
 )
 
-// DefaultSocket is where a daemon listens if nothing else was said.
+// DefaultSocket is the path where a daemon listens by default.
 const DefaultSocket = "/run/funet/funid.sock"
 
 // ErrEnvironment: the environment does not say which member of which job this is.
