@@ -60,7 +60,7 @@ const (
 type Peer struct {
 	Node uint16
 	MAC  [6]byte
-	// Address is where the member is with Config.UDP, which does not ask for MAC.
+	// Address is the member's IP address with Config.UDP, which needs no MAC.
 	Address   netip.Addr
 	Interface string // local interface that leads there; "" means the first
 }
