@@ -14,7 +14,7 @@ package afxdp
 
 import "github.com/funet/funet/xdp"
 
-// assembly is where chains become frames.
+// assembly is the memory where chains become frames.
 type assembly struct {
 	memory []byte   // maxLent pieces
 	piece  int      // bytes

@@ -12,7 +12,7 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// rung is where the program runs and how frames come to the UMEM. Neither is an Auto.
+// rung is a mode: where the program runs, and how frames come to the UMEM. Neither is Auto.
 type rung struct {
 	attach xdp.AttachMode
 	bind   xdp.BindMode

@@ -74,7 +74,7 @@ type Info struct {
 	XDPMode   xdp.AttachMode // native or generic
 	BindMode  xdp.BindMode   // copy or zero-copy
 	UDPPort   uint16         // 0: frames have an EtherType of their own
-	// Why is why the modes are no better, where others were tried or would be expected, and what
+	// Why says why the modes are no better, if others were tried or would be expected, and what
 	// else is to be known about the interface, in a sentence; "" when there is nothing to say.
 	Why string
 }
@@ -317,7 +317,7 @@ func (p *Port) Close() error {
 	}
 	errs = append(errs, p.stepOff())
 	if p.steering != nil {
-		// A daemon has given up the capability: what it leaves its next life takes over, and Info.Why has said what it is.
+		// A daemon has given up the capability: its next life takes over the rule that it leaves, and Info.Why has named the rule.
 		if err := p.steering.Close(); !errors.Is(err, xdp.ErrPermission) {
 			errs = append(errs, err)
 		}

@@ -39,7 +39,7 @@ const (
 	// which no kernel has fewer. The longest that FUNet's length field describes needs
 	// 17 to be sent and 18 to be received.
 	maxParts = 18
-	// longest is that frame, in bytes.
+	// longest is the longest frame, in bytes.
 	longest = arctic.EthernetSize + math.MaxUint16
 )
 

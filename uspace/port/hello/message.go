@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// Version is where other frames have theirs (bpf.VersionHello).
+	// Version stands where other frames have their version (bpf.VersionHello).
 	Version = 255
 	// Size is the length of a hello in bytes, from the Ethernet header on. Every MTU that FUNet can use has room for it.
 	Size = 120

@@ -76,7 +76,7 @@ type out struct {
 	at   int64 // since when
 }
 
-// queue is those of one priority, oldest first.
+// queue holds the frames of one priority, oldest first.
 type queue struct {
 	frames [Waiting]out
 	first  int

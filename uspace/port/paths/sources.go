@@ -248,7 +248,7 @@ const (
 	unreachable
 )
 
-// meant are those that routers and hosts send (RFC 792, RFC 1812 5.2.7, RFC 4443 3).
+// meant has the meaning of the errors that routers and hosts send (RFC 792, RFC 1812 5.2.7, RFC 4443 3).
 var meant = map[icmp]meaning{
 	{false, 3, 3}: nobody, {true, 1, 4}: nobody,
 	{false, 3, 9}: filtered, {false, 3, 10}: filtered, {false, 3, 13}: filtered, {true, 1, 1}: filtered, {true, 1, 5}: filtered, {true, 1, 6}: filtered,

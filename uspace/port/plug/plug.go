@@ -22,8 +22,8 @@ type Port struct {
 // New returns an empty port for frames of at most size bytes.
 func New(size int) *Port { return &Port{size: size, spare: make([]byte, size)} }
 
-// Plug puts a port in, in the place of what is there, or nil for none. Frames are as long as it sends, and
-// never longer than at first.
+// Plug puts a port in instead of the present one; nil: none. FrameSize is that of the port inside, but
+// never more than at first.
 func (p *Port) Plug(inner port.Port) {
 	if p.inner = inner; inner != nil {
 		p.size = min(inner.FrameSize(), len(p.spare))
