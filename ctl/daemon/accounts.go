@@ -65,7 +65,7 @@ func (s subordinates) account(uid uint32) uint32 {
 }
 
 // parseSubordinates reads lines of owner, first number and how many, with colons between; the
-// owner is a name or a number. A line that is none is told, and left out. Numbers of root's
+// owner is a name or a number. A malformed line is reported and left out. Numbers of root's
 // are an account of their own, by the first of them: containers that root has made for others
 // have nothing of root's quota.
 func parseSubordinates(data []byte, number func(name string) (uint32, error), bad func(line int, why error)) (s subordinates) {

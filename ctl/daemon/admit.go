@@ -243,5 +243,5 @@ func refuse(fd int, why error) {
 	_ = unix.Sendto(fd, attach.EncodeRefusal(0, why), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
 }
 
-// buffers are those of connections that have ended, for the next.
+// buffers are the buffers of connections that have ended, for the next ones.
 var buffers = sync.Pool{New: func() any { return new([attach.MaxMessage]byte) }}

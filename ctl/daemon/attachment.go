@@ -279,7 +279,7 @@ func (c *connection) freeKept() {
 		return
 	}
 	c.kept = nil
-	if !c.d.stopping.Load() { // the daemon's end is no wish of the process, and frees its memory anyhow
+	if !c.d.stopping.Load() { // at its end the daemon frees all memory anyhow
 		a.erase()
 	}
 	a.close(c.d)

@@ -190,7 +190,7 @@ func TestMetricsLeaveFilesAlone(t *testing.T) {
 }
 
 // Rule: nobody waits for a process that takes no answer: while the daemon waits for room
-// for one, it tells what there is.
+// for one, the answer is that of the present.
 func TestStatusDoesNotWait(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, nil)

@@ -34,7 +34,7 @@ func (d *Daemon) shed(fd int) {
 	d.graves <- fd
 }
 
-// undertaker closes what was shed, until there is no more.
+// undertaker closes the sockets that were shed, until the channel ends.
 func undertaker(graves <-chan int) {
 	for fd := range graves {
 		batch := []int{fd}

@@ -102,7 +102,7 @@ type Config struct {
 	// MostMemory is the bytes of contexts and segments of all users together; 0: three quarters of
 	// the machine's memory.
 	MostMemory int64
-	// Metrics is where metrics are served: "unix:" and a path, or a loopback address with
+	// Metrics is the address of the metrics: "unix:" and a path, or a loopback address with
 	// port; "": nowhere.
 	Metrics string
 	// LogFormat and LogLevel are for the caller who makes Logger (NewLog).
@@ -320,7 +320,7 @@ const (
 	mostBytes  = 1 << 46
 )
 
-// complete puts d where nothing is said.
+// complete replaces zeros by d.
 func (a *Amounts) complete(d Amounts) error {
 	for _, v := range []struct {
 		name string
@@ -378,7 +378,7 @@ func (c *Config) engine() engine.Config {
 	return e
 }
 
-// peer is where another card is, but for the own address there.
+// peer is the way to another card, without this host's own address there.
 func (c *Config) peer(p *cluster.Peer) engine.Peer {
 	e := engine.Peer{Card: p.Node, Port: max(0, slices.Index(c.Interfaces, p.Iface))} // one interface leads everywhere
 	if c.Peers.Encap == cluster.UDP {

@@ -44,7 +44,7 @@ type Daemon struct {
 	heard        chan struct{} // the station has news
 	seen         peersSeen
 	userLog      userLog
-	strangers    *Rule // of those whom no rule knows
+	strangers    *Rule // for users that match no rule
 	groupsMatter bool  // to rules or to who is an administrator
 
 	quit     chan struct{} // closed by Stop

@@ -61,7 +61,7 @@ func (l *loop) mend() {
 			l.lose(a)
 		}
 	}
-	if l.doing != nil { // by whom it was asked finds his context gone
+	if l.doing != nil { // the asker finds his context gone
 		close(l.doing)
 		l.doing = nil
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Users whom no one is.
+// Users that nobody else is.
 const (
 	alice     = 53001
 	bob       = 53002

@@ -80,7 +80,7 @@ type loop struct {
 	stop       bool
 	obeyed     int64                                          // no command before
 	share      *sharing                                       // nil: all contexts are on the card at once
-	traces     []*tracing                                     // by whom contexts are followed
+	traces     []*tracing                                     // of the processes that trace contexts
 	see        func(port int, frame []byte, fate engine.Fate) // takes the frames of a capture; nil: nobody captures
 }
 
@@ -229,7 +229,7 @@ func (l *loop) life() {
 	}
 }
 
-// turn is one step, and what belongs to it.
+// turn is one step of the engine, with the work around it.
 func (l *loop) turn() {
 	if len(l.mailbox) > 0 {
 		l.obey()

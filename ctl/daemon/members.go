@@ -109,7 +109,7 @@ func (d *Daemon) readPeers() error {
 // change is the change of a card number.
 type change struct {
 	card  uint16
-	to    *cluster.Peer // nil: it is nobody's any more
+	to    *cluster.Peer // nil: nobody has the number any more
 	heard bool          // of: the station knows
 	words string
 }

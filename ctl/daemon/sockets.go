@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SocketMaker is that process, for its parent. Any goroutine may call its methods.
+// SocketMaker is the parent's handle of that process. Any goroutine may call its methods.
 type SocketMaker struct {
 	mu   sync.Mutex
 	conn *net.UnixConn

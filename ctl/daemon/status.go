@@ -122,7 +122,7 @@ func (d *Daemon) statusFor(p *peer) Status {
 	return s
 }
 
-// ways says how frames travel, and to whom there is no way.
+// ways says how frames travel, and to which peers there is no way.
 func (s *Status) ways(d *Daemon) {
 	s.Encap = d.cfg.Peers.Encap.String()
 	var all []paths.State
