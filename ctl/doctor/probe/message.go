@@ -69,7 +69,7 @@ type Host struct {
 	MTU  int              `json:"mtu"` // bytes
 	// FrameVersion is the version of the frames that its FUNet sends.
 	FrameVersion int `json:"frames"`
-	// Card is that of the daemon that answers, or is on the host; nil: none.
+	// Card is the card of the daemon that answers, or is on the host; nil: none.
 	Card *Card `json:"card,omitempty"`
 }
 
