@@ -13,7 +13,7 @@ import (
 )
 
 // Serve is the agent of this host: it carries out the orders that come in until in ends, or the launcher is silent for too long,
-// then kills what still runs and frees the group. User is whom root runs programs as, or nil. Other errors than
+// then kills what still runs and frees the group. User is the user that root runs programs as, or nil. Other errors than
 // ErrLauncher mean that it could not understand what came. After one the process must end, as it may still read in.
 func Serve(in io.Reader, out io.Writer, socket string, u *User) error {
 	l, err := newLocal(socket, u, func(string) {})

@@ -25,7 +25,7 @@ type Options struct {
 	// Reach is the words of a command that reaches a host instead of ssh, such as kubectl exec -i {} --, with {} for
 	// the host's name, which otherwise comes last; the agent's command follows.
 	Reach []string
-	// Socket is that of the daemon on each of Hosts; "" is its default.
+	// Socket is the socket of the daemon on each of Hosts; "" is its default.
 	Socket string
 	GID    uint16 // 0: any that is free
 	// User is the user that root runs the program as; nil: the user of this process. Round trips of such programs

@@ -13,7 +13,7 @@ import (
 // ErrUser: there is no such user, or the caller may not become it.
 var ErrUser = errors.New("cannot run as that user")
 
-// User is whom processes run as.
+// User is the user that processes run as.
 type User struct {
 	Name   string // or the number, for one that the machine does not know
 	uid    int
