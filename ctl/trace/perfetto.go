@@ -81,7 +81,7 @@ const (
 	lanes = 4096
 )
 
-// span is where a record lies: from its first event to its last.
+// span is the time of a record: from its first event to its last.
 func (h *Host) span(r *engine.Trace) (from, to int64) {
 	if r.Arrived > 0 {
 		return h.at(r.Arrived), h.at(r.Arrived) + least
@@ -191,7 +191,7 @@ func (w *fileWriter) lane(h *Host, r *engine.Trace, pid, lane int) {
 	w.event(&event{Name: "thread_sort_index", Phase: "M", PID: pid, TID: tid, Args: map[string]int{"sort_index": tid}})
 }
 
-// shown is the arguments of a slice: the record, and the same in words.
+// shown is the arguments of a slice: the record, and the same as text.
 type shown struct {
 	engine.Trace
 	LevelName  string `json:"level_name"`
