@@ -53,7 +53,7 @@ type Record struct {
 	Data      []byte
 }
 
-// Counts are of one interface since the capture began.
+// Counts are the counters of one interface since the capture began.
 type Counts struct{ Seen, Lost uint64 }
 
 func encodeHeader(b *[recordHeader]byte, r *Record) {

@@ -25,7 +25,7 @@ type Ring struct {
 	head   [recordHeader]byte // of the record that is put in
 }
 
-// counts are of one interface. The card's thread writes them.
+// counts are the counters of one interface. The card's thread writes them.
 type counts struct{ seen, lost atomic.Uint64 }
 
 // NewRing makes a ring of size bytes, a power of two, for the frames of a number of interfaces. It keeps at most snap bytes of each frame.
