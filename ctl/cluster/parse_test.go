@@ -164,7 +164,7 @@ func TestParseRefused(t *testing.T) {
 		{"gid: 0x10\npeers:\n" + good, ErrSyntax, `p.yaml:1: gid is "0x10"`},
 		{"gid: [1]\npeers:\n" + good, ErrSyntax, "p.yaml:1: gid is a list"},
 		{"gid:\npeers:\n" + good, ErrSyntax, "p.yaml:1: gid is nothing"},
-		// A token is 32 bytes that somebody has drawn; what it is instead is not told.
+		// A token is 32 bytes that somebody has drawn; the error does not repeat a bad one.
 		{"token: hunter2\npeers:\n" + good, ErrToken, "p.yaml:1: token of 7 characters"},
 		{"token: \"" + strings.Repeat("0", 64) + "\"\npeers:\n" + good, ErrToken, "p.yaml:1: token of 64 characters"},
 		{"token: \"" + strings.Repeat("1", 63) + "g\"\npeers:\n" + good, ErrToken, "want 64 hexadecimal digits"},
