@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Folder is one that this process has made.
+// Folder is a folder that this process has made.
 type Folder struct {
 	path string
 	lock *os.File // the folder itself
