@@ -24,7 +24,7 @@ import (
 // containerEnv makes the test binary the runtime of a container.
 const containerEnv = "FUNET_TESTS_CONTAINER"
 
-// containerSpec is a container as its runtime is told.
+// containerSpec is the specification of a container for its runtime.
 type containerSpec struct {
 	Root         string // folder of its root file system, which it can only read
 	Mounts       []containerMount
@@ -244,7 +244,7 @@ func (s *containerSpec) within(pid int, args ...string) []string {
 	return append(append(words, "--"), args...)
 }
 
-// capabilityNumbers are those of the names that Kubernetes has, without CAP_.
+// capabilityNumbers are the numbers of capabilities by Kubernetes' names, without CAP_.
 func capabilityNumbers(t *testing.T, names []string) (numbers []int) {
 	t.Helper()
 	known := map[string]int{"NET_RAW": unix.CAP_NET_RAW, "NET_ADMIN": unix.CAP_NET_ADMIN, "BPF": unix.CAP_BPF, "PERFMON": unix.CAP_PERFMON,

@@ -34,7 +34,7 @@ var errNoWord = errors.New("no word")
 var errGuest = errors.New("guest")
 
 const (
-	// guestMemory is that of a guest in MiB.
+	// guestMemory is the memory of a guest in MiB.
 	guestMemory = 512
 	// bootDeadline bounds a guest's start, which takes seconds where nothing else runs.
 	bootDeadline = 2 * time.Minute

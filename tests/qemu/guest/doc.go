@@ -23,10 +23,10 @@ import (
 // Program is the path of this program in a guest.
 const Program = "/bin/guest"
 
-// Address is that of a host's NIC in the guests' network.
+// Address returns the address of a host's NIC in the guests' network.
 func Address(host int) net.IP { return net.IPv4(10, 46, 55, byte(host+1)) }
 
-// MAC is that of a host's NIC.
+// MAC returns the Ethernet address of a host's NIC.
 func MAC(host int) net.HardwareAddr {
 	return net.HardwareAddr{0x52, 0x54, 0x00, 0x46, 0x55, byte(host + 1)}
 }
