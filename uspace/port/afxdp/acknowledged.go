@@ -39,7 +39,7 @@ type remembered struct {
 	ack         int // offset of the acknowledgment in the answer
 }
 
-// remember notes a frame that is committed on the queue, unless another one is waited for.
+// remember notes a frame that is committed on the queue, unless it waits for the answer to another frame.
 func (p *Port) remember(q *queue, frame []byte) {
 	r := &q.remembered
 	if len(frame) > versionOffset && frame[versionOffset] == bpf.VersionHello {

@@ -26,7 +26,7 @@ type assembly struct {
 // Chains are counters of frames in several descriptors.
 type Chains struct {
 	Assembled uint64 // received whole
-	Dropped   uint64 // could not be a frame
+	Dropped   uint64 // chains that could not be a frame
 }
 
 // newAssembly makes an assembly for chains of pieces of piece bytes that come through rings of the given number of slots.

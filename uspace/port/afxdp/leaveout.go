@@ -4,7 +4,7 @@ package afxdp
 
 import "slices"
 
-// LeftOut: what left on the queue was not answered by a peer that answered what left on others, so frames leave on the others.
+// LeftOut: a peer did not answer hellos that left on the queue, but answered those on others, so frames leave on the others.
 const LeftOut Proof = "left out"
 
 // QueueCount returns how many queues may be sent on: those of the interface, or one (Config.Queue), which the

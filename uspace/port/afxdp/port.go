@@ -76,9 +76,9 @@ type Port struct {
 	asm  *assembly // nil without Jumbo
 
 	// Sending.
-	offered  []*queue       // those that frames may be sent on
-	sends    []*queue       // those of them that are not left out
-	busy     []*queue       // those of them with frames that are not completed
+	offered  []*queue       // queues that frames may be sent on
+	sends    []*queue       // offered queues that are not left out
+	busy     []*queue       // queues with frames that are not completed
 	flush    bool           // some have frames for Flush
 	waited   int            // acknowledgments that are waited for (acknowledged.go)
 	free     *xdp.Allocator // nil with Jumbo
@@ -89,7 +89,7 @@ type Port struct {
 	room     int // bytes left free before a frame, for the headers of a datagram
 	sizes    sizes
 	udp      *udp   // nil: frames have an EtherType of their own
-	vlan     uint16 // that they are tagged with; 0: none
+	vlan     uint16 // of the frames' tag; 0: none
 
 	drainTime time.Duration // of Close; the constant, but in tests
 }
@@ -216,7 +216,7 @@ func (p *Port) wake(q *queue) {
 	}
 }
 
-// Info says what was got. Any goroutine may call it.
+// Info describes what was opened. Any goroutine may call it.
 func (p *Port) Info() Info {
 	p.mu.Lock()
 	defer p.mu.Unlock()

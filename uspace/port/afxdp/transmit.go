@@ -45,8 +45,8 @@ func (p *Port) Reserve() []byte {
 	return p.reserved
 }
 
-// Commit puts the reserved frame on the tx ring of its queue. A frame to which there is no path is not sent, and what
-// is reserved stays so.
+// Commit puts the reserved frame on the tx ring of its queue. A frame without a path is not sent, and stays
+// reserved.
 func (p *Port) Commit(n int) { p.commit(p.queueOf(p.reserved[:n]), n) }
 
 // Offsets in a frame; see package arctic.
@@ -57,9 +57,9 @@ const (
 	levelBit    = 1
 )
 
-// queueOf chooses the queue that a frame leaves on. A card's peers take turns, and so do the levels of each, also as
-// the peers see it: the sum is as even at the receiving card, to whose queues some interfaces (veth) bring
-// a frame by the number of the queue that it left on.
+// queueOf chooses the queue that a frame leaves on: one after the other for a card's peers and their levels. The
+// sum of both card numbers spreads frames as evenly at the receiving card, where some interfaces (veth) choose the queue
+// by the number of the queue that a frame left on.
 func (p *Port) queueOf(frame []byte) *queue {
 	if len(p.sends) == 1 || len(frame) < cardsEnd {
 		return p.sends[0]
@@ -154,7 +154,7 @@ func (p *Port) reap() {
 	p.busy = still
 }
 
-// submitted is how many descriptors the kernel was told of, on all queues, modulo 2^32.
+// submitted is how many descriptors were handed to the kernel, on all queues, modulo 2^32.
 func (p *Port) submitted() (n uint32) {
 	for _, q := range p.queues {
 		n += q.tx.Submitted()
@@ -169,7 +169,7 @@ const (
 	drainStep = 100 * time.Microsecond
 )
 
-// drain has everything leave that was committed. In copy mode a frame is safe when the kernel has
+// drain waits until all committed frames have left. In copy mode a frame is safe when the kernel has
 // taken it off the tx ring; in zero-copy mode the NIC reads it from the UMEM, so only its
 // completion says that it has left.
 func (p *Port) drain() {
@@ -186,7 +186,7 @@ func (p *Port) drain() {
 	}
 }
 
-// underWay is how many frames, or slabs, are not free, but for one that is reserved.
+// underWay is how many frames, or slabs, are neither free nor reserved.
 func (p *Port) underWay() int {
 	n := int(p.sizes.txFrames / p.sizes.txParts)
 	if p.slabs != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/funet/funet/uspace/port/encap"
 )
 
-// TagSize is by how many bytes frames with a tag are longer.
+// TagSize is the size of a tag in bytes.
 const TagSize = 4
 
 const (
@@ -59,8 +59,8 @@ func unwrapTags(frames [][]byte, vlan uint16) int {
 	return k
 }
 
-// strips reports whether the interface says that it takes tags out of frames and gives them to the kernel beside these, where no
-// NIC program sees them. A veth says so and does not.
+// strips reports whether the interface says that it takes tags out of frames and gives them to the kernel separately, where no
+// NIC program sees them. A veth says so and does not do it.
 func strips(ifname, kind string) bool {
 	if kind == "veth" {
 		return false
