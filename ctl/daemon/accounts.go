@@ -31,14 +31,14 @@ const (
 	mostSubordinates = 1 << 20
 	// lookSubordinates is how often it is looked at for changes.
 	lookSubordinates = time.Second
-	// tellSubordinates is how many lines of it are complained of.
+	// tellSubordinates is how many malformed lines of it are reported.
 	tellSubordinates = 10
 	// chain is how many owners a number may have one after the other: an owner can himself
 	// have a subordinate number.
 	chain = 8
 )
 
-// subordinates are the ranges of a file, in its order: the first that has a number is its.
+// subordinates are the ranges of a file, in its order: the first range with a number decides.
 type subordinates []subordinate
 
 // subordinate is a line: count numbers from first on are an account's.
@@ -113,7 +113,7 @@ func parseSubordinate(line string, number func(string) (uint32, error)) (r subor
 	return r, nil
 }
 
-// userNumber returns the number of a user that a name or number stands for.
+// userNumber returns the number of a user, given by name or number.
 func userNumber(name string) (uint32, error) {
 	n, err := strconv.ParseUint(name, 10, 32)
 	if err == nil {
@@ -127,14 +127,14 @@ func userNumber(name string) (uint32, error) {
 	return uint32(n), err
 }
 
-// subordinateFile is the file and what it said when it was last read.
+// subordinateFile is the file and its content when it was last read.
 type subordinateFile struct {
 	path string
 	tell func(string)
 	was  fileState
 }
 
-// fileState tells one state of a file from another.
+// fileState identifies a state of a file.
 type fileState struct {
 	there          bool
 	device, inode  uint64
@@ -142,7 +142,7 @@ type fileState struct {
 	changed, wrote unix.Timespec
 }
 
-// stateOf returns the present one.
+// stateOf returns the present state.
 func stateOf(path string) (now fileState, err error) {
 	var info unix.Stat_t
 	if err = unix.Stat(path, &info); err == nil {
@@ -151,8 +151,8 @@ func stateOf(path string) (now fileState, err error) {
 	return now, err
 }
 
-// read returns what the file says, and whether it has changed since it was last read. A file
-// that is not there says nothing; one that cannot be read says what it did before.
+// read returns the content of the file, and whether it has changed since it was last read. A file
+// that does not exist is empty; one that cannot be read keeps its earlier content.
 func (f *subordinateFile) read() (s subordinates, changed bool) {
 	now, err := stateOf(f.path)
 	if now == f.was {

@@ -22,7 +22,7 @@ import (
 const (
 	// captureLook is how often the ring is looked at: the card's thread wakes nobody for it.
 	captureLook = 5 * time.Millisecond
-	// captureBeat is how often the counts are sent while there is nothing else to send.
+	// captureBeat is how often the counts are sent while there are no frames.
 	captureBeat = 250 * time.Millisecond
 )
 
@@ -100,8 +100,8 @@ func (c *connection) drainCapture(ring *capture.Ring) error {
 	}
 }
 
-// heard returns an error when the process has closed the connection, or says something, for which a capture has no
-// answer.
+// heard returns an error when the process has closed the connection, or sends a message: a capture has no
+// answer to any.
 func (c *connection) heard() error {
 	raw, err := c.conn.SyscallConn()
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *connection) heard() error {
 	return errGone
 }
 
-// beginCapture makes the process the one who captures.
+// beginCapture makes the process the one that captures.
 func (d *Daemon) beginCapture(p *peer) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

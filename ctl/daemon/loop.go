@@ -53,7 +53,7 @@ type loop struct {
 
 	mailbox chan command
 	bell    int          // eventfd: wakes the thread for the mailbox
-	closing sync.RWMutex // held to ring, and to close the bell, whose number may then be another's
+	closing sync.RWMutex // held to ring, and to close the bell: another descriptor may then get its number
 	asleep  atomic.Bool  // the thread sleeps or is about to
 	begin   chan bool    // whether the thread is to run, once
 	waits   bool         // for begin
@@ -64,7 +64,7 @@ type loop struct {
 
 	memory *memory
 	spoil  func(*region)
-	torn   *region       // a turn ended since this failed; see fault.go
+	torn   *region       // the memory that failed and ended a turn; see fault.go
 	doing  chan struct{} // of the command that is being carried out
 	faults atomic.Uint64
 	tid    atomic.Int32
@@ -78,7 +78,7 @@ type loop struct {
 	now        int64
 	turns      uint64
 	stop       bool
-	obeyed     int64                                          // no command before
+	obeyed     int64                                          // earliest time of the next command
 	share      *sharing                                       // nil: all contexts are on the card at once
 	traces     []*tracing                                     // of the processes that trace contexts
 	see        func(port int, frame []byte, fate engine.Fate) // takes the frames of a capture; nil: nobody captures
@@ -119,15 +119,15 @@ func (l *loop) plug(k *link, p *afxdp.Port) error {
 	}
 	k.plugged = p
 	k.plug.Plug(p)
-	if l.hello != nil { // else it is about to be made
+	if l.hello != nil { // nil: it is about to be made
 		l.hello.Prove(k.at)
 		l.helloAt = 0
 	}
 	return nil
 }
 
-// unplug takes the port out, whose descriptors would not let the thread sleep, and lets the card forget the
-// frames that it lent.
+// unplug takes the port out, because its descriptors would keep the thread from sleeping, and lets the card forget the
+// frames that the port lent.
 func (l *loop) unplug(k *link) {
 	for _, fd := range k.plugged.FDs() {
 		l.unwatch(fd)

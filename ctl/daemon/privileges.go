@@ -65,8 +65,8 @@ func capabilities() (data [2]unix.CapUserData, err error) {
 	return data, nil
 }
 
-// DropPrivileges drops all capabilities of all threads for good but CAP_LINUX_IMMUTABLE, if they
-// have it, and that one too for programs that one of them might execute. Call it when Open has returned: what is open stays usable. It
+// DropPrivileges drops all capabilities of all threads for good, except CAP_LINUX_IMMUTABLE if they
+// have it; programs that they execute do not get that one either. Call it when Open has returned: what is open stays usable. It
 // returns ErrCGo in a program with cgo.
 func DropPrivileges() error { return drop(unix.CAP_LINUX_IMMUTABLE) }
 

@@ -27,11 +27,11 @@ const (
 	// ownDescriptors is how many the daemon keeps for itself: for memory that is being
 	// passed on, for connections that are being refused, and for metrics.
 	ownDescriptors = 128
-	// leastDescriptors is with how few a daemon serves at all.
+	// leastDescriptors is the least number with which a daemon serves at all.
 	leastDescriptors = 64
 )
 
-// capacityOf finds out what a card has: bytes of memory, or with 0 three quarters of the
+// capacityOf returns the capacity of a card: with the given bytes of memory, or with 0 three quarters of the
 // machine's.
 func capacityOf(bytes int64) (c capacity, err error) {
 	c = capacity{contexts: funi.MaxContexts, jobs: arctic.MaxGID, pieces: mostRegions, bytes: bytes}

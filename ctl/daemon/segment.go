@@ -106,7 +106,7 @@ func (c *connection) endSegment(base uint32) error {
 	return nil
 }
 
-// statusOf puts the protocol's number to an error of the engine.
+// statusOf gives an error of the engine the protocol's number.
 func statusOf(err error) error {
 	for _, m := range []struct {
 		is error

@@ -12,7 +12,7 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Serve is Run with systemd told about it.
+// Serve is Run that reports to systemd.
 func (d *Daemon) Serve(ctx context.Context, ready func()) error {
 	every, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *Daemon) Serve(ctx context.Context, ready func()) error {
 	})
 }
 
-// notify tells systemd; that it did not hear is nothing to end for.
+// notify tells systemd. It ignores errors: the daemon goes on without systemd.
 func notify(state string) { _, _ = systemd.SdNotify(false, state) }
 
 // watchdog reports the card's thread alive as often as asked, as long as it carries out

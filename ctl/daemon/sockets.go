@@ -25,7 +25,7 @@ type SocketMaker struct {
 	conn *net.UnixConn
 }
 
-// makeWithin is how long it may take for a socket.
+// makeWithin bounds the time for making a socket.
 const makeWithin = 10 * time.Second
 
 // socketFD is the descriptor of its end.

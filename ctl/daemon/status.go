@@ -23,8 +23,8 @@ type Status struct {
 	Contexts    []ContextStatus `json:"contexts"`
 	LeftOut     int             `json:"left_out"` // jobs and contexts for which the answer has no room
 	Bytes       int64           `json:"bytes"`    // of memory that processes share with the card
-	// Memory is the kind of that memory, and MemoryWhy why it is not the best; MemoryLocked says that all
-	// of it is locked, and MemoryFaults counts those who lost their contexts as it failed or had holes.
+	// Memory is the kind of that memory, and MemoryWhy says why it is not the best kind. MemoryLocked says that all
+	// of it is locked, and MemoryFaults counts the contexts that ended because memory failed or had holes.
 	Memory       string           `json:"memory"`
 	MemoryWhy    string           `json:"memory_why,omitempty"`
 	MemoryLocked bool             `json:"memory_locked"`
@@ -32,8 +32,8 @@ type Status struct {
 	Counters     *engine.Counters `json:"counters,omitempty"`
 	Peers        *Peers           `json:"peers,omitempty"`
 	Links        []LinkStatus     `json:"links"` // the interfaces
-	// Encap is how frames travel. Where that is in UDP datagrams, Paths counts the peers to which there is a
-	// way, and Missing has those to which there is none, or about which a router has complained, as many as
+	// Encap says how frames travel. With UDP datagrams Paths counts the peers to which there is a
+	// way, and Missing has the peers without a way, or about which a router has complained, as many as
 	// there is room for.
 	Encap   string        `json:"encap"`
 	Paths   int           `json:"paths,omitempty"`
@@ -63,8 +63,9 @@ type ContextStatus struct {
 	Active   bool   `json:"active"` // on the card, not switched out
 }
 
-// statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes, and missingRoom
-// how many ways, at less than 600; hello.go says what its peers and faults take. The rest of it has 6 KB, for the counters and the interfaces with their reasons.
+// statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes each, and missingRoom
+// how many ways, at less than 600; hello.go bounds peers and faults. 6 KB are left for the counters and the interfaces with
+// their reasons.
 const (
 	statusRoom  = 230
 	missingRoom = 16
