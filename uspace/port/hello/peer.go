@@ -166,7 +166,7 @@ func (s *Station) tell(p *peer) {
 // News reports whether TakeNews, TakeFaults or TakeQueueNews has something.
 func (s *Station) News() bool { return len(s.news) > 0 || !s.told || len(s.left) > 0 }
 
-// TakeNews returns at most most changes of peers that were found, in the order in which they happened: peers
+// TakeNews returns at most the given number of changes of peers that were found, in the order in which they happened: peers
 // that were added or moved, and those that are gone.
 func (s *Station) TakeNews(most int) (all []Change) {
 	n := min(most, len(s.news))
@@ -184,7 +184,7 @@ type Change struct {
 	Gone bool
 }
 
-// Peers returns at most most peers, in no order but that silent ones come first. It looks at no more
+// Peers returns at most the given number of peers, in no order but that silent ones come first. It looks at no more
 // than look of them.
 func (s *Station) Peers(most, look int) (all []Peer) {
 	some := s.order[:min(look, len(s.order))]
