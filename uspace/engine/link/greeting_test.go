@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // taken is how many packets a card has accepted, by the bed's messages.
