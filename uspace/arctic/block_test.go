@@ -19,7 +19,7 @@ const goldenBlockHex = `
 02a0a1a2a3a4                     0 destination address
 02b0b1b2b3b4                     6 source address
 88b5                             12 EtherType, network order
-04                               14 version
+05                               14 version
 08                               15 flags: level request (0), block (8)
 6200                             16 length: 112 - 14 = 98
 a305                             18 GID 0x5a3
@@ -37,7 +37,7 @@ a305                             18 GID 0x5a3
 00000000                         56 reply acknowledgment
 0000000000000000                 60 reply selective bits
 9897969594939291                 68 tag 0x9192939495969798
-b941c946                         76 CRC-32C 0x46c941b9
+227a7d8b                         76 CRC-32C 0x8b7d7a22
 01efcd2b                         80 word 0: P 0, K2 0, route 0x2bcdef01
 341261b4                         84 word 1: GID 0x5a3, length 1, destination 0x1234
 78560540                         88 word 2: K1:K0 1, type 5, source 0x5678
