@@ -43,10 +43,11 @@ type Greeting struct {
 	Key uint32
 }
 
-// PutGreeting writes g behind the encoded header of b and returns the new length, GreetingEnd. The authentication is
-// zero.
+// PutGreeting writes g behind the encoded header of b and returns the length of the frame, GreetingEnd, which it
+// writes as well, because the authentication covers it. The authentication is zero.
 func PutGreeting(b []byte, g *Greeting) int {
 	b[15] |= flagHello
+	binary.LittleEndian.PutUint16(b[16:], GreetingEnd-EthernetSize)
 	e := b[HeaderSize:GreetingEnd]
 	binary.LittleEndian.PutUint64(e[0:], g.Nonce)
 	binary.LittleEndian.PutUint64(e[8:], g.Echo)
