@@ -65,7 +65,7 @@ func root() *cobra.Command {
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.AddCommand(runCommand(), runNodeCommand(), runRelayCommand(), labCommand(), pingpongCommand(), cmamHereCommand(), matmulCommand(), floodCommand(), streamCommand(), transferCommand(),
-		probeCommand(), doctorCommand(), captureCommand(), traceCommand(), topCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), benchCommand(), simCommand(), profileCommand(), roleCommand(), selfPingPongCommand(), usage.Man("1"))
+		probeCommand(), doctorCommand(), captureCommand(), traceCommand(), topCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), benchCommand(), simCommand(), profileCommand(), keyCommand(), roleCommand(), selfPingPongCommand(), usage.Man("1"))
 	c.AddCommand(topicCommands()...)
 	c.SetFlagErrorFunc(usage.Explain)
 	checkArgs(c)
