@@ -92,10 +92,10 @@ func fieldsOf(t *testing.T, frame []byte) map[string][]uint64 {
 		put("greeting.epoch", g.Epoch)
 		put("greeting.number", g.Number)
 		put("greeting.longest", uint64(g.Longest))
-		put("greeting.features", uint64(g.Features))
-		put("greeting.features.authenticated", flag(g.Features&arctic.Authenticated != 0))
-		put("greeting.features.readable", flag(g.Features&arctic.Readable != 0))
-		put("greeting.features.jumbo", flag(g.Features&arctic.Jumbo != 0))
+		put("greeting.flags", uint64(g.Flags))
+		put("greeting.flags.asks", flag(g.Flags&arctic.Asks != 0))
+		put("greeting.flags.authenticated", flag(g.Flags&arctic.Authenticated != 0))
+		put("greeting.flags.readable", flag(g.Flags&arctic.Readable != 0))
 		put("greeting.key", uint64(g.Key))
 	}
 	for _, r := range f.Rejects {
@@ -434,7 +434,7 @@ func writeForms(t *testing.T, path string) {
 			n = arctic.PutBlock(b, n, block)
 		}
 		if change(b); b[15]&2 != 0 {
-			n = arctic.PutGreeting(b, &arctic.Greeting{Nonce: 1<<64 - 1, Echo: 5, Epoch: 1<<63 | 1, Number: 1 << 40, Longest: 65549, Features: arctic.Authenticated | arctic.Jumbo, Key: 1<<32 - 3})
+			n = arctic.PutGreeting(b, &arctic.Greeting{Nonce: 1<<64 - 1, Echo: 5, Epoch: 1<<63 | 1, Number: 1 << 40, Longest: 65549, Flags: arctic.Authenticated | arctic.Asks, Key: 1<<32 - 3})
 		}
 		arctic.Seal(b, n)
 		return b[:n]

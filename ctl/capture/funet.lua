@@ -56,10 +56,10 @@ local f = {
 	greeting_epoch = ProtoField.uint64("funet.greeting.epoch", "Epoch", base.HEX),
 	number = ProtoField.uint64("funet.greeting.number", "Number"),
 	longest = ProtoField.uint32("funet.greeting.longest", "Longest frame"),
-	features = ProtoField.uint32("funet.greeting.features", "Features", base.HEX),
-	authenticated = ProtoField.bool("funet.greeting.features.authenticated", "Authenticated", 32, nil, 0x01),
-	wants_readable = ProtoField.bool("funet.greeting.features.readable", "Readable", 32, nil, 0x02),
-	jumbo = ProtoField.bool("funet.greeting.features.jumbo", "Jumbo", 32, nil, 0x04),
+	greeting_flags = ProtoField.uint32("funet.greeting.flags", "Flags of the greeting", base.HEX),
+	asks = ProtoField.bool("funet.greeting.flags.asks", "Asks", 32, nil, 0x01),
+	authenticated = ProtoField.bool("funet.greeting.flags.authenticated", "Authenticated", 32, nil, 0x02),
+	wants_readable = ProtoField.bool("funet.greeting.flags.readable", "Readable", 32, nil, 0x04),
 	key = ProtoField.uint32("funet.greeting.key", "Key", base.HEX),
 
 	reject = ProtoField.none("funet.reject", "Reject"),
@@ -237,10 +237,10 @@ local function greeting(tvb, at, length, tree)
 	tree:add_le(f.greeting_epoch, tvb(at + 16, 8))
 	tree:add_le(f.number, tvb(at + 24, 8))
 	tree:add_le(f.longest, tvb(at + 32, 4))
-	local t = tree:add_le(f.features, tvb(at + 36, 4))
+	local t = tree:add_le(f.greeting_flags, tvb(at + 36, 4))
+	t:add_le(f.asks, tvb(at + 36, 4))
 	t:add_le(f.authenticated, tvb(at + 36, 4))
 	t:add_le(f.wants_readable, tvb(at + 36, 4))
-	t:add_le(f.jumbo, tvb(at + 36, 4))
 	tree:add_le(f.key, tvb(at + 40, 4))
 	tree:add(f.mac, tvb(at + 48, 16))
 end

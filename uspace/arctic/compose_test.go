@@ -197,7 +197,7 @@ func drawFrame(t *rapid.T) frame {
 		f.Greeting = arctic.Greeting{
 			Nonce: rapid.Uint64().Draw(t, "nonce"), Echo: rapid.Uint64().Draw(t, "echo"),
 			Epoch: rapid.Uint64().Draw(t, "epoch"), Number: rapid.Uint64().Draw(t, "number"),
-			Longest: rapid.Uint32().Draw(t, "longest"), Features: arctic.Features(rapid.Uint32().Draw(t, "features")),
+			Longest: rapid.Uint32().Draw(t, "longest"), Flags: arctic.GreetingFlags(rapid.Uint32().Draw(t, "flags")),
 			Key: rapid.Uint32().Draw(t, "key"),
 		}
 		copy(f.MAC[:], rapid.SliceOfN(rapid.Byte(), arctic.MACSize, arctic.MACSize).Draw(t, "mac"))

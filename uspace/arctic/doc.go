@@ -86,7 +86,7 @@
 //
 //	 80  nonce (8)                       88  echo (8)
 //	 96  epoch (8)                      104  number (8)
-//	112  longest frame in bytes (4)     116  features (4): authenticated, readable, jumbo
+//	112  longest frame in bytes (4)     116  flags (4): asks, authenticated, readable
 //	120  which key (4)                  124  zero (4)
 //	128  authentication (16) of bytes 14..75 and 80..127 with that key; zero without
 //

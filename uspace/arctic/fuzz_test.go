@@ -23,7 +23,7 @@ func addSeeds(f *testing.F) {
 	f.Add(append(golden(), 0xff, 0, 1))
 	f.Add(base())
 	f.Add(compose(frame{}))
-	f.Add(compose(frame{Header: arctic.Header{Hello: true, Sequence: 1}, Greeting: arctic.Greeting{Nonce: 1, Longest: 1514, Features: arctic.Authenticated}}))
+	f.Add(compose(frame{Header: arctic.Header{Hello: true, Sequence: 1}, Greeting: arctic.Greeting{Nonce: 1, Longest: 1514, Flags: arctic.Authenticated}}))
 	for _, readable := range []bool{false, true} {
 		f.Add(sealedFrame(train(3, 4), 1<<40|7, readable))
 	}

@@ -16,16 +16,16 @@ const (
 	macOffset = GreetingEnd - MACSize
 )
 
-// Features are what a card can do, and wants to do, with the frames of a peer.
-type Features uint32
+// GreetingFlags are what a greeting asks and offers.
+type GreetingFlags uint32
 
 const (
-	// Authenticated: the card has a key, takes sealed frames only, and sends such.
-	Authenticated Features = 1 << iota
-	// Readable: the card is content with sealed frames that are not encrypted. They are encrypted unless both are.
+	// Asks: the sender wants an answer, because it does not know yet that the peer is there.
+	Asks GreetingFlags = 1 << iota
+	// Authenticated: the sender has a key, takes sealed frames only, and sends such.
+	Authenticated
+	// Readable: it is content with sealed frames that are not encrypted. They are encrypted unless both are.
 	Readable
-	// Jumbo: the card takes frames that are received into several buffers.
-	Jumbo
 )
 
 // Greeting is how a card introduces itself to a peer.
@@ -37,8 +37,8 @@ type Greeting struct {
 	// Number is greater than in every earlier greeting of the sender's life to this peer.
 	Number uint64
 	// Longest is the length in bytes of the longest frame that the sender's port carries.
-	Longest  uint32
-	Features Features
+	Longest uint32
+	Flags   GreetingFlags
 	// Key says which key the greeting is authenticated with (link.Key.Identity); 0: none.
 	Key uint32
 }
@@ -54,7 +54,7 @@ func PutGreeting(b []byte, g *Greeting) int {
 	binary.LittleEndian.PutUint64(e[16:], g.Epoch)
 	binary.LittleEndian.PutUint64(e[24:], g.Number)
 	binary.LittleEndian.PutUint32(e[32:], g.Longest)
-	binary.LittleEndian.PutUint32(e[36:], uint32(g.Features))
+	binary.LittleEndian.PutUint32(e[36:], uint32(g.Flags))
 	binary.LittleEndian.PutUint32(e[40:], g.Key)
 	clear(e[44:])
 	return GreetingEnd
@@ -68,7 +68,7 @@ func (f Frame) Greeting(g *Greeting) {
 	g.Epoch = binary.LittleEndian.Uint64(e[16:])
 	g.Number = binary.LittleEndian.Uint64(e[24:])
 	g.Longest = binary.LittleEndian.Uint32(e[32:])
-	g.Features = Features(binary.LittleEndian.Uint32(e[36:]))
+	g.Flags = GreetingFlags(binary.LittleEndian.Uint32(e[36:]))
 	g.Key = binary.LittleEndian.Uint32(e[40:])
 }
 
@@ -78,8 +78,8 @@ func GreetingMAC(b []byte) (header, greeting, mac []byte) {
 	return b[EthernetSize:crcOffset], b[HeaderSize:macOffset], b[macOffset:GreetingEnd]
 }
 
-// checkGreeting checks a frame with the hello flag: nothing but a greeting follows the header. A feature that is not
-// known is none: it is for later versions of a card to say.
+// checkGreeting checks a frame with the hello flag: nothing but a greeting follows the header. A flag that is not
+// known says nothing: it is for later cards to set.
 func (f Frame) checkGreeting() error {
 	switch {
 	case f[28]|f[29] != 0:

@@ -135,7 +135,7 @@ func (f *FUNet) decodeGreeting(b []byte, flags uint8) error {
 	c := cursor{b}
 	g := &f.Greeting
 	g.Nonce, g.Echo, g.Epoch, g.Number = c.u64(), c.u64(), c.u64(), c.u64()
-	g.Longest, g.Features, g.Key = c.u32(), arctic.Features(c.u32()), c.u32()
+	g.Longest, g.Flags, g.Key = c.u32(), arctic.GreetingFlags(c.u32()), c.u32()
 	if zero := c.u32(); zero != 0 {
 		return fmt.Errorf("decode FUNet frame: greeting with reserved bytes %#08x: %w", zero, arctic.ErrFlags)
 	}

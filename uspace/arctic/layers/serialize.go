@@ -155,7 +155,7 @@ func (f *FUNet) appendGreeting(w []byte) []byte {
 	for _, v := range []uint64{g.Nonce, g.Echo, g.Epoch, g.Number} {
 		w = binary.LittleEndian.AppendUint64(w, v)
 	}
-	for _, v := range []uint32{g.Longest, uint32(g.Features), g.Key, 0} {
+	for _, v := range []uint32{g.Longest, uint32(g.Flags), g.Key, 0} {
 		w = binary.LittleEndian.AppendUint32(w, v)
 	}
 	return w

@@ -178,7 +178,7 @@ func greeting() []byte {
 	b := make([]byte, 1514)
 	h := arctic.Header{Hello: true, SourceCard: 1, DestinationCard: 2, SourceIncarnation: 3, DestinationIncarnation: 4}
 	h.Encode(b)
-	return b[:arctic.PutGreeting(b, &arctic.Greeting{Nonce: 1, Echo: 2, Epoch: 3, Number: 4, Longest: 1514, Features: arctic.Authenticated, Key: 5})]
+	return b[:arctic.PutGreeting(b, &arctic.Greeting{Nonce: 1, Echo: 2, Epoch: 3, Number: 4, Longest: 1514, Flags: arctic.Authenticated, Key: 5})]
 }
 
 // Rule: a greeting is authenticated by HMAC-SHA256, the first 16 bytes, over bytes 14..75 and 80..127; every bit counts, and so
