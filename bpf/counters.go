@@ -25,7 +25,7 @@ const CountedQueues = 64
 // PerQueue is the frames that were redirected on each receive queue.
 type PerQueue [CountedQueues]uint64
 
-// fields lists the counters in the order of their places in funet_counters, of which those of redirected frames are the last.
+// fields lists the counters in the order of their places in funet_counters. Those of redirected frames are the last.
 func (c *Counters) fields() []*uint64 {
 	return []*uint64{
 		&c.Pass, &c.Short, &c.BadVersion, &c.BadLength,

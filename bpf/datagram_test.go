@@ -23,7 +23,7 @@ var (
 	other6 = netip.MustParseAddr("2001:2::3")
 )
 
-// datagram is what makeDatagram puts in front of FUNet's header, and where.
+// datagram describes what makeDatagram puts in front of FUNet's header, and where.
 type datagram struct {
 	bytes        []byte
 	ip, udp, fun int // offsets: fun is that of the version

@@ -151,7 +151,7 @@ func TestCounterNames(t *testing.T) {
 // TestCompiled: both committed objects hold both programs, and maps of the sizes that Go relies on.
 // The big-endian one swaps FUNet's length and GID, and reads what IP and UDP have in network order as it
 // is; the little-endian one swaps the port, five fields of those and a tag, and not FUNet's: that, and not a
-// run, is what can be shown of it on a little-endian host.
+// run, shows as much of it as a little-endian host can show.
 func TestCompiled(t *testing.T) {
 	for file, wantSwaps := range map[string]int{"nic_bpfel.o": 7, "nic_bpfeb.o": 2} {
 		spec, err := ebpf.LoadCollectionSpec(file)

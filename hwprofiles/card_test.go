@@ -11,7 +11,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// config is a card's configuration with the limits of a profile, none of which is zero.
+// config is a card's configuration with the limits of a profile. None of them is zero.
 func config(c hwprofiles.Card) engine.Config {
 	e := engine.Native()
 	e.Incarnation = 1

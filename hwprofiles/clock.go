@@ -41,7 +41,7 @@ func (c Clock) String() string { return decimal(int64(c), 3) }
 // String returns cycles, as the file has them.
 func (n Cycles) String() string { return decimal(int64(n), 1) }
 
-// decimal writes v, which counts the last of so many decimals, without zeros at the end.
+// decimal writes v, in units of the last of the given number of decimals, without zeros at the end.
 func decimal(v int64, places int) string {
 	sign, size := "", uint64(v)
 	if v < 0 {
@@ -55,7 +55,7 @@ func decimal(v int64, places int) string {
 	return sign + whole + part
 }
 
-// parseDecimal reads a number with at most so many decimals and counts the last of them.
+// parseDecimal reads a number with at most the given number of decimals, and returns it in units of the last of them.
 func parseDecimal(s string, places int) (int64, bool) {
 	whole, part, dot := strings.Cut(s, ".")
 	if whole == "" || dot && part == "" || len(part) > places || len(whole) > 12 {

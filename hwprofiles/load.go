@@ -6,8 +6,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 )
@@ -53,13 +51,7 @@ func Embedded(name string) (*Profile, error) {
 
 // LoadFile reads the profile at path, whatever its name.
 func LoadFile(path string) (*Profile, error) {
-	r, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read profile: %w", err)
-	}
-	defer r.Close()
-	// One byte more than is allowed shows that there is more.
-	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	data, err := format.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read profile: %w", err)
 	}

@@ -25,7 +25,7 @@ type Profile struct {
 	Sources map[string]string
 }
 
-// CPU is what the processor of a host takes to do what the libraries do (thesis 6.1.1).
+// CPU holds the times that the processor of a host takes for what the libraries do (thesis 6.1.1).
 // Cycles are of its own clock.
 type CPU struct {
 	Clock Clock
@@ -45,7 +45,7 @@ type CPU struct {
 	QueuesUncached bool
 }
 
-// Bus is what CPU and card reach memory and each other over; one transaction at a time, from
+// Bus is the bus over which CPU and card reach memory and each other; one transaction at a time, from
 // its arbitration to its last word. Cycles are of its own clock.
 type Bus struct {
 	Clock Clock
@@ -59,18 +59,18 @@ type Bus struct {
 	CPUFirst bool
 }
 
-// Transaction returns how long a transaction of so many words keeps the bus, the wait for
+// Transaction returns how long a transaction of the given number of words keeps the bus, the wait for
 // it not included. The number need not be one of Bursts: those bind the card only.
 func (b *Bus) Transaction(words int) time.Duration { return b.Clock.Duration(b.cycles(words)) }
 
 // cycles returns the same in cycles of the bus.
 func (b *Bus) cycles(words int) Cycles { return b.TransactionCycles + Cycles(words)*b.WordCycles }
 
-// Card is what the card can hold and do at once, as the engine's configuration takes it. A
+// Card limits what the card can hold and do at once, as the engine's configuration takes it. A
 // zero leaves the engine its own limit.
 type Card struct {
 	Lines       int // of the undelivered packet cache for each context
-	ReplyLines  int // of which only replies may use so many
+	ReplyLines  int // of the lines, how many only replies may use
 	Contexts    int // sets of lines, one for each context that the cache holds
 	FIFOPackets int // of the longest form, in the receive FIFO of each level
 
@@ -107,7 +107,7 @@ type Network struct {
 
 	RouterPorts     int // inputs, and as many outputs: 4 or 8
 	InputBuffers    int // packets at each input
-	ReservedBuffers int // of which only high priority may use so many
+	ReservedBuffers int // of the buffers, how many only high priority may use
 	Topology        Topology
 }
 
@@ -118,10 +118,10 @@ type Topology string
 // Hypercube is the topology of thesis 6.1.4.
 const Hypercube Topology = "hypercube"
 
-// Cost is what one call was measured to take.
+// Cost is the measured cost of one call.
 type Cost struct {
 	Call    string // as its table names it
-	Measure string // of which of its costs, such as "send"
+	Measure string // which cost of the call, such as "send"
 	Cycles  Cycles // of the CPU's clock
 	Bytes   int    // that the cycles move; 0: the cycles are of a call
 }

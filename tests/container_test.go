@@ -61,7 +61,7 @@ func imageRoot(t *testing.T) string {
 	return root
 }
 
-// containerCommand is what starts a container.
+// containerCommand is the command that starts a container.
 func containerCommand(t *testing.T, s containerSpec) *exec.Cmd {
 	t.Helper()
 	text, err := json.Marshal(s)

@@ -307,7 +307,7 @@ func (a *attack) otherJobs() {
 	a.rejected("of another job", frames, "engine.frames_rejected_for_job")
 }
 
-// rejected sends frames, each of which is to be answered, rejected and counted.
+// rejected sends frames. Each must be answered, rejected and counted.
 func (a *attack) rejected(what string, frames [][]byte, counter string) {
 	a.t.Helper()
 	moved := a.attacked(frames)

@@ -20,7 +20,7 @@ type transfer struct {
 	} `json:"card"`
 }
 
-// TestTransferJumbo: with --jumbo a transfer, every byte of which the program checks, travels in
+// TestTransferJumbo: with --jumbo a transfer, whose every byte the program checks, travels in
 // frames as long as the MTU allows (design idea 7), in both modes, also where rings overflow.
 func TestTransferJumbo(t *testing.T) {
 	const bytes = 64 << 20

@@ -27,7 +27,7 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// memberConfig is what a member is told at the start. The incarnation of node n's card
+// memberConfig configures a member at its start. The incarnation of node n's card
 // is n+incarnation, so that an attacker can know it.
 type memberConfig struct {
 	Interface string
@@ -40,7 +40,7 @@ type memberConfig struct {
 
 const incarnation = 0x1000
 
-// report is what a member says.
+// report is a member's report.
 type report struct {
 	NIC     bpf.Counters    `json:"nic"`
 	Engine  engine.Counters `json:"engine"`
@@ -50,7 +50,7 @@ type report struct {
 	Now     time.Duration   `json:"now"` // of the card's clock
 }
 
-// tally is what a member's process has received.
+// tally counts what a member's process has received.
 type tally struct {
 	Requests uint64 `json:"requests"`
 	Replies  uint64 `json:"replies"`
@@ -254,7 +254,7 @@ func (a *actor) line() string {
 	return line
 }
 
-// complaint is what a member that has ended wrote.
+// complaint is the text that a member wrote before it ended.
 func (a *actor) complaint() string {
 	a.t.Helper()
 	a.process.wait()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// host is what a modelled program says about the hosts.
+// host holds what a modelled program says about the hosts.
 type host struct {
 	Kept    *bool    `json:"kept"`
 	Charges int64    `json:"charges"`
@@ -87,7 +87,7 @@ func TestCMAMModelled(t *testing.T) {
 }
 
 // TestPingPongModelled: on a modelled machine a round trip takes no less than the model has
-// it; 29 us is the paper's, of which no more than the latency of the wire is uncertain.
+// it; 29 us is the paper's, where only the latency of the wire is uncertain.
 func TestPingPongModelled(t *testing.T) {
 	type result struct {
 		pingpong

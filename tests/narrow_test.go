@@ -29,7 +29,7 @@ func moved(t *testing.T, in func(func() error) error, name string) (bytes uint64
 	return bytes
 }
 
-// afterMore waits until an interface has sent so many bytes more.
+// afterMore waits until an interface has sent the given number of bytes more.
 func afterMore(t *testing.T, in func(func() error) error, name string, more uint64) {
 	t.Helper()
 	until := moved(t, in, name) + more

@@ -69,7 +69,7 @@ func TestRoutedDaemons(t *testing.T) {
 	}
 }
 
-// wayStatus is what a daemon's status says about ways to its peers.
+// wayStatus has the fields of a daemon's status about ways to its peers.
 type wayStatus struct {
 	Encap   string `json:"encap"`
 	Paths   int    `json:"paths"`

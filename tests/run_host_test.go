@@ -1,7 +1,7 @@
 package tests
 
 // This file tests hosts of a job that die, and hosts that only seem to: all of a host's processes of the job are
-// stopped, which is what a machine without power looks like from elsewhere.
+// stopped: from elsewhere a machine without power looks like that.
 
 import (
 	"bytes"

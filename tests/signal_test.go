@@ -45,7 +45,7 @@ func (p *process) signal(s syscall.Signal) {
 }
 
 // TestProgramsAreInterrupted: each program on a group ends on a lab of its own, as a node with an
-// embedded card, and as a node on a daemon's, all of which the first Ctrl-C of funet run ends.
+// embedded card, and as a node on a daemon's. The first Ctrl-C of funet run ends all of them.
 func TestProgramsAreInterrupted(t *testing.T) {
 	name, l := namedLab(t)
 	s := daemons(t)
@@ -80,7 +80,7 @@ func TestProgramsAreInterrupted(t *testing.T) {
 				}
 				nodes[0].signal(signal)
 				nodes[0].interruptedBy(word, signal)
-				// The other one may have noticed, and then that is what it says.
+				// The other one may have noticed, and then it says so.
 				_ = nodes[1].cmd.Process.Signal(signal)
 				nodes[1].fails()
 				for _, p := range nodes {

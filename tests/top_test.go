@@ -19,7 +19,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// topReport is what the tests read of a document.
+// topReport has the fields of a document that the tests read.
 type topReport struct {
 	Card      *int    `json:"card"`
 	Interval  float64 `json:"interval_seconds"`
@@ -46,7 +46,7 @@ type topReport struct {
 	} `json:"interfaces"`
 }
 
-// screened is `funet top` on a pseudo-terminal of so many rows and columns.
+// screened is `funet top` on a pseudo-terminal of a given number of rows and columns.
 type screened struct {
 	*process
 	user, terminal *os.File

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// traceTable is what the tests read of a table.
+// traceTable has the fields of a table that the tests read.
 type traceTable struct {
 	Records int            `json:"records"`
 	Ends    map[string]int `json:"ends"`

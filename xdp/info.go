@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Info is what Open got, which may be less than what was asked for.
+// Info describes the socket that Open made, which may have less than was asked for.
 type Info struct {
 	Interface string
 	Index     int

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// kickFrames is what one sendto sends in copy mode (TX_BATCH_SIZE, net/xdp/xsk.c).
+	// kickFrames is how many frames one sendto sends in copy mode (TX_BATCH_SIZE, net/xdp/xsk.c).
 	kickFrames = 32
 	// kickSpare bounds the sendtos of a Kick beyond those that the ring's frames
 	// need, which is how long it puts up with a busy driver.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kind is what an interface is.
+// Kind is the kind of an interface.
 type Kind struct {
 	// Name is the kernel's (IFLA_INFO_KIND), such as "veth", "bond" and "vlan"; "device"
 	// is a driver of its own, mostly hardware.
@@ -20,7 +20,7 @@ type Kind struct {
 	// Native is why native mode must not be used, although the driver may accept it; nil:
 	// it can be tried. Attach keeps to it.
 	Native error
-	// Remark is what somebody who sends and receives frames here should know; "": nothing.
+	// Remark warns whoever sends and receives frames here; "": there is nothing to know.
 	Remark string
 }
 

@@ -47,7 +47,7 @@ type Trial struct {
 	Err    error
 }
 
-// Capabilities is what Probe found.
+// Capabilities are the findings of Probe.
 type Capabilities struct {
 	Interface string
 	Index     int

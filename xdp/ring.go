@@ -115,7 +115,7 @@ func (c *consumer) Peek(n uint32) uint32 {
 }
 
 // PeekMore is Peek, but always reads the kernel's index: for a packet of several
-// descriptors of which the last was not there when Peek read the index.
+// descriptors, and the last of them was not there when Peek read the index.
 func (c *consumer) PeekMore(n uint32) uint32 {
 	c.reload()
 	return min(n, c.prod-c.cons)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Flow is what frames a rule is about: those of an EtherType, or UDP datagrams to a port. One of the two is not 0.
+// Flow says which frames a rule steers: those of an EtherType, or UDP datagrams to a port. Exactly one of the two is not 0.
 type Flow struct {
 	EtherType uint16
 	UDPPort   uint16

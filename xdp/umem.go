@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// kernelHeadroom is what the kernel keeps free in front of every received
+	// kernelHeadroom is how much the kernel keeps free in front of every received
 	// frame for XDP programs (XDP_PACKET_HEADROOM, include/uapi/linux/bpf.h).
 	kernelHeadroom = unix.XDP_PACKET_HEADROOM
 	hugePageSize   = 2 << 20

@@ -24,6 +24,9 @@ const (
 	calibrationDeadline = 2 * time.Minute
 )
 
+// chooseMode begins the errors of CalibrateMode.
+const chooseMode = "choose an XDP mode"
+
 // ModeResult is what CalibrateMode measured in one mode.
 type ModeResult struct {
 	Attach xdp.AttachMode
@@ -86,32 +89,40 @@ func CalibrateMode(ctx context.Context, l *lab.Lab, o Options) (xdp.AttachMode, 
 			}
 		}
 	}
-	pairs := make([]*pair, len(results))
+	contenders := make([]*contender, len(results)) // nil for a mode that does not work
+	var playing []*contender
 	for i := range results {
 		r := &results[i]
 		if r.Err != nil {
 			continue
 		}
-		if pairs[i], r.Err = s.startPair(ctx, rawAFXDP, s.roleConfig(r.Attach, r.Bind, calibrationWarmup, calibrationExchanges)); r.Err == nil {
-			defer pairs[i].end()
+		var p *pair
+		if p, r.Err = s.startPair(ctx, rawAFXDP, s.roleConfig(r.Attach, r.Bind, calibrationWarmup, calibrationExchanges)); r.Err != nil {
+			continue
+		}
+		defer p.end()
+		contenders[i] = &contender{name: fmt.Sprintf("%s, %s", r.Attach, r.Bind), spared: 1, run: func(ctx context.Context) (float64, error) {
+			var out outcome
+			err := p.turn(ctx, &out, nil)
+			if err != nil {
+				p.end() // before the next mode needs its queue
+			}
+			return out.P50, err
+		}}
+		playing = append(playing, contenders[i])
+	}
+	c := comparison{what: chooseMode, unit: "p50 us", rounds: calibrationRounds, deadline: calibrationDeadline}
+	err = c.play(ctx, playing...)
+	for i, p := range contenders {
+		if p != nil {
+			results[i].Rounds, results[i].Err = p.figures, p.err
 		}
 	}
-	for range calibrationRounds {
-		for i := range results {
-			r := &results[i]
-			if r.Err != nil {
-				continue
-			}
-			var out outcome
-			if r.Err = pairs[i].turn(ctx, &out, nil); r.Err == nil {
-				r.Rounds = append(r.Rounds, nanos(out.P50))
-			} else {
-				pairs[i].end() // before the next mode needs its queue
-			}
-		}
+	if err != nil {
+		return fail(results, err)
 	}
 	if ctx.Err() != nil {
-		return fail(results, fmt.Errorf("choose an XDP mode: %w", context.Cause(ctx)))
+		return fail(results, fmt.Errorf("%s: %w", chooseMode, context.Cause(ctx)))
 	}
 	return fastest(results)
 }
@@ -132,7 +143,7 @@ func fastest(results []ModeResult) (xdp.AttachMode, xdp.BindMode, []ModeResult, 
 		}
 	}
 	if best == nil {
-		return xdp.AttachAuto, xdp.BindAuto, results, fmt.Errorf("choose an XDP mode: %w", none)
+		return xdp.AttachAuto, xdp.BindAuto, results, fmt.Errorf("%s: %w", chooseMode, none)
 	}
 	return best.Attach, best.Bind, results, nil
 }

@@ -43,6 +43,7 @@ type roleConfig struct {
 	RemoteMAC net.HardwareAddr `json:"remote_mac,omitempty"`
 	FrameSize int              `json:"frame_size,omitempty"` // bytes
 	Frags     bool             `json:"frags,omitempty"`
+	streamConfig
 	modes
 }
 

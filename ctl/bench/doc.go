@@ -5,7 +5,7 @@
 //	Peers            round trips of a short message                 raw AF_XDP, sockets, UCX, MPI, libfabric
 //	Rate             short messages a second, one way               sendmmsg and recvmmsg over UDP
 //	Incast           goodput of all other hosts to one              FUNet from one host alone
-//	Xfer             block transfers, at several MTUs               iperf3, one TCP stream
+//	Xfer             block transfers, at several MTUs               raw AF_XDP; iperf3, one TCP stream
 //	Matmul           a matrix product on all hosts and on one       the same program in C over OpenMPI
 //	CalibrateMode    round trips of raw AF_XDP in each XDP mode     each other
 //
@@ -20,10 +20,11 @@
 // that moves on by one from round to round, so that what changes on the machine meanwhile meets
 // all of them alike. The rounds' figures give the medians, and those the ratios of the report; only
 // Xfer's ratio is the median of the ratios in the rounds. Rate, Incast, Xfer and Matmul need all
-// their contenders, so the first failure ends them (turns.go).
+// their contenders, so the first failure ends them (comparison.go).
 //
-// Xfer has two labs at each MTU: FUNet's, and one for iperf3 without an XDP program, which would
-// slow its interfaces. A first transfer, which does not count, tells how many blocks take the time
+// Xfer has two labs at each MTU: FUNet's, which raw AF_XDP uses in its turn, and one for iperf3 without an
+// XDP program, which would slow its interfaces. Raw AF_XDP is the limit: a pair of this program that moves the
+// same frames with one copy in, one out and no protocol (role_stream.go). A first transfer, which does not count, tells how many blocks take the time
 // that is asked for.
 //
 // Matmul's two programs have the same blocks, panels and inner loop (uspace/apps/matmul.go,
@@ -55,7 +56,7 @@
 // "mean". Messages are 64 bytes; raw_afxdp sends frames as long as FUNet's instead, so that it is
 // the limit of what FUNet could reach.
 //
-// A peer of this program, and Rate's UDP, is a pair of child processes: the caller's own binary,
+// A peer of this program, Rate's UDP and Xfer's raw AF_XDP are each a pair of child processes: the caller's own binary,
 // which calls [RunRole] when it is started so. Parent and child talk in lines (child.go): open,
 // ready, run, result. CalibrateMode keeps one pair for each mode and lets them take turns.
 //

@@ -12,20 +12,16 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// Defaults and limits of IncastOptions.
-const (
-	DefaultIncastMessages = 2_100_000 // divides by 1 to 7 senders
-	MinIncastMessages     = 10_000
-	MaxIncastMessages     = 1_000_000_000
+// IncastMessages are the limits of IncastOptions.Messages. The usual number divides by 1 to 7 senders.
+var IncastMessages = Limits{10_000, 1_000_000_000, 2_100_000}
 
-	// IncastWords are the words of a message, the most that one has.
-	IncastWords = 20
-)
+// IncastWords are the words of a message, the most that one has.
+const IncastWords = 20
 
 // IncastOptions say what Incast does. Zero values stand for the defaults.
 type IncastOptions struct {
-	Rounds   int // 1..1000, default 5
-	Messages int // in a run, of all senders together, 10,000..1,000,000,000, default 2,100,000
+	Rounds   int // see Rounds
+	Messages int // in a run, of all senders together, see IncastMessages
 
 	// Funet sends messages of IncastWords words to host 0 from hosts 1 to senders, so many
 	// each, as fast as they can, within ctx. All hosts of the lab run a node. It is required.
@@ -61,48 +57,39 @@ type IncastReport struct {
 // when host 1 sends alone. Nothing else uses the lab meanwhile. Errors: ErrOptions, ErrFunet or the
 // context's. Any goroutine may call it, one at a time for a lab.
 func Incast(ctx context.Context, l *lab.Lab, o IncastOptions) (*IncastReport, error) {
-	if o.Rounds == 0 {
-		o.Rounds = DefaultRounds
-	}
-	if o.Messages == 0 {
-		o.Messages = DefaultIncastMessages
-	}
 	const what = "measure incast"
 	senders := len(l.Hosts()) - 1
+	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Messages, IncastMessages, "%d messages"})
 	switch {
-	case o.Rounds < 1 || o.Rounds > MaxRounds:
-		return nil, fmt.Errorf("%s: %w: %d rounds; use 1 to %d", what, ErrOptions, o.Rounds, MaxRounds)
-	case o.Messages < MinIncastMessages || o.Messages > MaxIncastMessages:
-		return nil, fmt.Errorf("%s: %w: %d messages; use %d to %d", what, ErrOptions, o.Messages, MinIncastMessages, MaxIncastMessages)
+	case err != nil:
 	case senders < 2:
-		return nil, fmt.Errorf("%s: %w: a lab of %d hosts; use at least 3", what, ErrOptions, senders+1)
+		err = fmt.Errorf("%w: a lab of %d hosts; use at least 3", ErrOptions, senders+1)
 	case o.Funet == nil:
-		return nil, fmt.Errorf("%s: %w: Funet is required", what, ErrOptions)
+		err = fmt.Errorf("%w: Funet is required", ErrOptions)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	// As many of each sender, so that both runs carry the same.
 	each := o.Messages / senders
 	r := &IncastReport{Senders: senders, Rounds: o.Rounds, Messages: each * senders, Words: IncastWords}
-	side := func(name string, senders, messages int, congestion *[]Congestion) contender {
-		return contender{name, func(ctx context.Context) (float64, error) {
-			sample, err := o.Funet(ctx, l, senders, messages)
-			if err != nil {
-				return 0, fmt.Errorf("%w: %w", ErrFunet, err)
-			}
-			*congestion = append(*congestion, sample.Congestion)
-			r.XDPMode, r.BindMode = sample.XDPMode, sample.BindMode
-			return sample.Gbit, nil
-		}}
+	side := func(name string, senders, messages int, congestion *[]Congestion) *contender {
+		run := func(ctx context.Context) (GoodputSample, error) { return o.Funet(ctx, l, senders, messages) }
+		return ours(name, run, func(s GoodputSample) float64 {
+			*congestion = append(*congestion, s.Congestion)
+			r.XDPMode, r.BindMode = s.XDPMode, s.BindMode
+			return s.Gbit
+		})
 	}
-	t := turns{what: what, unit: "Gbit/s", rounds: o.Rounds, deadline: longest(o.Messages), progress: o.Progress}
-	figures, err := t.play(ctx,
-		side("one to one", 1, r.Messages, &r.OneToOneCongestion),
-		side(fmt.Sprintf("%d to one", senders), senders, each, &r.IncastCongestion))
-	if err != nil {
+	one := side("one to one", 1, r.Messages, &r.OneToOneCongestion)
+	all := side(fmt.Sprintf("%d to one", senders), senders, each, &r.IncastCongestion)
+	c := comparison{what: what, unit: "Gbit/s", rounds: o.Rounds, deadline: longest(o.Messages), progress: o.Progress}
+	if err := c.play(ctx, one, all); err != nil {
 		return nil, err
 	}
-	r.RoundsOneToOne, r.RoundsIncast = figures[0], figures[1]
-	r.OneToOne, r.Incast = *median(r.RoundsOneToOne), *median(r.RoundsIncast)
-	r.Ratio, r.RoundsRatio = nanos(r.Incast/r.OneToOne), perRound(r.RoundsIncast, r.RoundsOneToOne)
+	r.RoundsOneToOne, r.RoundsIncast = one.figures, all.figures
+	r.OneToOne, r.Incast = one.median(), all.median()
+	r.Ratio, r.RoundsRatio = nanos(r.Incast/r.OneToOne), byRound(r.RoundsIncast, r.RoundsOneToOne)
 	return r, nil
 }
 

@@ -54,9 +54,9 @@ func TestIncastRefuses(t *testing.T) {
 		{two, IncastOptions{Funet: fails}, ErrOptions},
 		{three, IncastOptions{}, ErrOptions},
 		{three, IncastOptions{Funet: fails, Rounds: -1}, ErrOptions},
-		{three, IncastOptions{Funet: fails, Rounds: MaxRounds + 1}, ErrOptions},
-		{three, IncastOptions{Funet: fails, Messages: MinIncastMessages - 1}, ErrOptions},
-		{three, IncastOptions{Funet: fails, Messages: MaxIncastMessages + 1}, ErrOptions},
+		{three, IncastOptions{Funet: fails, Rounds: Rounds.Most + 1}, ErrOptions},
+		{three, IncastOptions{Funet: fails, Messages: IncastMessages.Least - 1}, ErrOptions},
+		{three, IncastOptions{Funet: fails, Messages: IncastMessages.Most + 1}, ErrOptions},
 		{three, IncastOptions{Funet: fails}, ErrFunet},
 	} {
 		_, err := Incast(t.Context(), c.l, c.o)

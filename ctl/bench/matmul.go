@@ -13,20 +13,16 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// Defaults and limits of MatmulOptions.
-const (
-	DefaultMatmulSize = 512
-	MinMatmulSize     = 16 // so that every host has columns
-	MaxMatmulSize     = 4096
-)
+// MatmulSize are the limits of MatmulOptions.Size: the least gives every host columns.
+var MatmulSize = Limits{16, 4096, 512}
 
 // matmulKernel is what OpenMPI's program computes with.
 const matmulKernel = "C compiled with -O3 -march=native"
 
 // MatmulOptions say what Matmul does. Zero values stand for the defaults.
 type MatmulOptions struct {
-	Rounds int // 1..1000, default 5
-	Size   int // rows and columns of the matrices, 16..4096, default 512
+	Rounds int // see Rounds
+	Size   int // rows and columns of the matrices, see MatmulSize
 
 	// Funet multiplies matrices of Size within ctx, on all hosts of the lab or on host 0 alone,
 	// and verifies the product, which when wrong is an error. It is required.
@@ -81,35 +77,25 @@ type MatmulReport struct {
 // figures alone. Nothing else uses the lab meanwhile. Errors: ErrOptions, ErrFunet, the
 // context's, or what failed in OpenMPI. Any goroutine may call it, one at a time for a lab.
 func Matmul(ctx context.Context, l *lab.Lab, o MatmulOptions) (*MatmulReport, error) {
-	if o.Rounds == 0 {
-		o.Rounds = DefaultRounds
-	}
-	if o.Size == 0 {
-		o.Size = DefaultMatmulSize
-	}
 	const what = "compare matrix products"
-	switch {
-	case o.Rounds < 1 || o.Rounds > MaxRounds:
-		return nil, fmt.Errorf("%s: %w: %d rounds; use 1 to %d", what, ErrOptions, o.Rounds, MaxRounds)
-	case o.Size < MinMatmulSize || o.Size > MaxMatmulSize:
-		return nil, fmt.Errorf("%s: %w: matrices of size %d; use %d to %d", what, ErrOptions, o.Size, MinMatmulSize, MaxMatmulSize)
-	case o.Funet == nil:
-		return nil, fmt.Errorf("%s: %w: Funet is required", what, ErrOptions)
+	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Size, MatmulSize, "matrices of size %d"})
+	if err == nil && o.Funet == nil {
+		err = fmt.Errorf("%w: Funet is required", ErrOptions)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	r := &MatmulReport{Size: o.Size, Nodes: len(l.Hosts()), Rounds: o.Rounds, MTU: l.Options().MTU}
-	side := func(name string, alone bool) contender {
-		return contender{name, func(ctx context.Context) (float64, error) {
-			sample, err := o.Funet(ctx, l, alone)
-			if err != nil {
-				return 0, fmt.Errorf("%w: %w", ErrFunet, err)
-			}
-			r.Kernel, r.XDPMode, r.BindMode = sample.Kernel, sample.XDPMode, sample.BindMode
-			return sample.Seconds * 1e6, nil
-		}}
+	side := func(name string, alone bool) *contender {
+		run := func(ctx context.Context) (MatmulSample, error) { return o.Funet(ctx, l, alone) }
+		return ours(name, run, func(s MatmulSample) float64 {
+			r.Kernel, r.XDPMode, r.BindMode = s.Kernel, s.XDPMode, s.BindMode
+			return s.Seconds * 1e6
+		})
 	}
 	// Microseconds, because play rounds to three digits after the point.
-	t := turns{what: what, unit: "us", rounds: o.Rounds, deadline: matmulDeadline(o.Size), progress: o.Progress}
-	contenders := []contender{side("funet", false), side("funet single", true)}
+	c := comparison{what: what, unit: "us", rounds: o.Rounds, deadline: matmulDeadline(o.Size), progress: o.Progress}
+	contenders := []*contender{side("funet", false), side("funet single", true)}
 	r.Note = absent(mpiNeeds)
 	if r.Present = r.Note == ""; r.Present {
 		r.MPIKernel = matmulKernel
@@ -123,22 +109,21 @@ func Matmul(ctx context.Context, l *lab.Lab, o MatmulOptions) (*MatmulReport, er
 		}
 		defer folder.Remove()
 		s.dir = folder.Path()
-		theirs := func(name string, hosts int) contender {
-			return contender{name, func(ctx context.Context) (float64, error) {
+		theirs := func(name string, hosts int) *contender {
+			return &contender{name: name, run: func(ctx context.Context) (float64, error) {
 				return runMatmulMPI(ctx, s, hosts, o.Size, r.Poll)
 			}}
 		}
 		all := theirs("openmpi", r.Nodes)
 		contenders = append(contenders, all, theirs("openmpi single", 1))
-		if r.Poll, err = fastestPoll(ctx, t, s, r.Nodes, o.Size); err != nil {
+		if r.Poll, err = fastestPoll(ctx, &c, s, r.Nodes, o.Size); err != nil {
 			return nil, fmt.Errorf("%s: openmpi: %w", what, err)
 		}
 	}
-	figures, err := t.play(ctx, contenders...)
-	if err != nil {
+	if err := c.play(ctx, contenders...); err != nil {
 		return nil, err
 	}
-	r.sum(figures)
+	r.sum(figures(contenders))
 	return r, nil
 }
 
@@ -170,7 +155,7 @@ func (r *MatmulReport) sum(figures [][]float64) {
 	ratio, used := nanos(micros[2]/micros[0]), utilisation(micros[2], micros[3])
 	r.OpenMPI, r.OpenMPISingle, r.Ratio, r.OpenMPIUtilisation = &all, &single, &ratio, &used
 	r.RoundsOpenMPI, r.RoundsOpenMPISingle = seconds[2], seconds[3]
-	r.RoundsRatio = perRound(figures[2], figures[0])
+	r.RoundsRatio = byRound(figures[2], figures[0])
 }
 
 // WriteTable prints the report for people.

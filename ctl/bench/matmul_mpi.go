@@ -23,17 +23,15 @@ var polls = []int{1, 4, 16, 64, 256}
 
 // fastestPoll compiles the program and tries which of the polls is fastest on so many hosts. What it
 // measures does not count.
-func fastestPoll(ctx context.Context, t turns, s *session, hosts, size int) (best int, err error) {
-	compile := contender{"mpicc", func(ctx context.Context) (float64, error) {
-		return 1, mpicc(ctx, s, "matmul", matmulSource)
-	}}
-	if _, err := t.run(ctx, compile); err != nil {
+func fastestPoll(ctx context.Context, c *comparison, s *session, hosts, size int) (best int, err error) {
+	compile := func(ctx context.Context) error { return mpicc(ctx, s, "matmul", matmulSource) }
+	if err := c.within(ctx, compile); err != nil {
 		return 0, err
 	}
 	least := 0.0
 	for _, poll := range polls {
 		for range 2 {
-			us, err := t.run(ctx, contender{"openmpi", func(ctx context.Context) (float64, error) {
+			us, err := c.run(ctx, &contender{name: "openmpi", run: func(ctx context.Context) (float64, error) {
 				return runMatmulMPI(ctx, s, hosts, size, poll)
 			}})
 			if err != nil {

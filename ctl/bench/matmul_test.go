@@ -94,9 +94,9 @@ func TestMatmulRefuses(t *testing.T) {
 		says   string
 	}{
 		{func(o *MatmulOptions) { o.Rounds = -1 }, "-1 rounds; use 1 to 1000"},
-		{func(o *MatmulOptions) { o.Rounds = MaxRounds + 1 }, "1001 rounds"},
-		{func(o *MatmulOptions) { o.Size = MinMatmulSize - 1 }, "size 15; use 16 to 4096"},
-		{func(o *MatmulOptions) { o.Size = MaxMatmulSize + 1 }, "size 4097"},
+		{func(o *MatmulOptions) { o.Rounds = Rounds.Most + 1 }, "1001 rounds"},
+		{func(o *MatmulOptions) { o.Size = MatmulSize.Least - 1 }, "size 15; use 16 to 4096"},
+		{func(o *MatmulOptions) { o.Size = MatmulSize.Most + 1 }, "size 4097"},
 		{func(o *MatmulOptions) { o.Size = -1 }, "size -1"},
 		{func(o *MatmulOptions) { o.Funet = nil }, "Funet is required"},
 	} {
@@ -163,7 +163,7 @@ func TestMatmulParse(t *testing.T) {
 
 // The largest product has time to end, and a small one does not wait for ever.
 func TestMatmulDeadline(t *testing.T) {
-	if small, large := matmulDeadline(MinMatmulSize), matmulDeadline(MaxMatmulSize); small > time.Minute || large < 10*time.Minute || large > time.Hour {
+	if small, large := matmulDeadline(MatmulSize.Least), matmulDeadline(MatmulSize.Most); small > time.Minute || large < 10*time.Minute || large > time.Hour {
 		t.Errorf("%v to %v", small, large)
 	}
 }

@@ -16,14 +16,20 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Defaults and limits of Options.
+// Limits are those of a number in the options of a comparison, both included. Zero stands for
+// the usual one.
+type Limits struct{ Least, Most, Usual int }
+
+var (
+	// Rounds are those of the rounds of every comparison; fewer than 5 say little.
+	Rounds = Limits{1, 1000, 5}
+	// Exchanges are those of Options.Exchanges.
+	Exchanges = Limits{1, 10_000_000, 30_000}
+)
+
 const (
-	DefaultRounds    = 5
-	DefaultExchanges = 30_000
 	DefaultFrameSize = 104 // bytes
-	MaxRounds        = 1000
-	MaxExchanges     = 10_000_000
-	MinFrameSize     = 60 // bytes, the shortest Ethernet frame (IEEE Std 802.3, without the FCS)
+	MinFrameSize     = 60  // bytes, the shortest Ethernet frame (IEEE Std 802.3, without the FCS)
 
 	// PayloadBytes is the message of every peer but funet and raw_afxdp.
 	PayloadBytes = 64
@@ -39,10 +45,30 @@ var (
 	ErrNoMode  = errors.New("no XDP mode works")   // CalibrateMode: every mode failed
 )
 
+// number is one of somebody's options.
+type number struct {
+	value *int
+	Limits
+	text string // how an error says it, such as "%d rounds"
+}
+
+// complete puts the usual numbers in the place of zeros, and refuses those beyond their limits.
+func complete(numbers ...number) error {
+	for _, n := range numbers {
+		if *n.value == 0 {
+			*n.value = n.Usual
+		}
+		if *n.value < n.Least || *n.value > n.Most {
+			return fmt.Errorf("%w: "+n.text+"; use %d to %d", ErrOptions, *n.value, n.Least, n.Most)
+		}
+	}
+	return nil
+}
+
 // Options say what Peers and CalibrateMode do. Zero values stand for the defaults.
 type Options struct {
-	Rounds    int // 1..1000, default 5; fewer than 5 say little
-	Exchanges int // measured in each run, 1..10,000,000, default 30,000; sockperf runs one second whatever is set
+	Rounds    int // see Rounds
+	Exchanges int // measured in each run, see Exchanges; sockperf runs one second whatever is set
 	FrameSize int // bytes of raw_afxdp's frames, 60..3840 and at most the MTU + 14; default 104
 
 	// Attach and Bind are raw_afxdp's modes: give those that FUNet has.
@@ -79,36 +105,22 @@ type Sample struct {
 
 // withDefaults checks the options against the lab.
 func (o Options) withDefaults(l *lab.Lab) (Options, error) {
-	bad := func(format string, args ...any) (Options, error) {
-		return o, fmt.Errorf("compare peers: %w: "+format, append([]any{ErrOptions}, args...)...)
+	frames := Limits{MinFrameSize, min(l.Options().MTU+etherHeader, umemFrame-umemHeadroom), DefaultFrameSize}
+	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"},
+		number{&o.FrameSize, frames, "frames of %d bytes"})
+	if err == nil && len(o.RoleCommand) == 0 {
+		err = fmt.Errorf("%w: no RoleCommand; give the arguments that make this program call RunRole", ErrOptions)
 	}
-	if o.Rounds == 0 {
-		o.Rounds = DefaultRounds
+	if err == nil {
+		err = o.CheckOnly()
 	}
-	if o.Exchanges == 0 {
-		o.Exchanges = DefaultExchanges
-	}
-	if o.FrameSize == 0 {
-		o.FrameSize = DefaultFrameSize
+	if err != nil {
+		return o, fmt.Errorf("%s: %w", comparePeers, err)
 	}
 	if o.deadline == 0 {
 		// Five milliseconds an exchange are far more than the slowest peer's round trip, because
 		// a busy machine can be that slow.
 		o.deadline = time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond
-	}
-	longest := min(l.Options().MTU+etherHeader, umemFrame-umemHeadroom)
-	switch {
-	case o.Rounds < 1 || o.Rounds > MaxRounds:
-		return bad("%d rounds; use 1 to %d", o.Rounds, MaxRounds)
-	case o.Exchanges < 1 || o.Exchanges > MaxExchanges:
-		return bad("%d exchanges; use 1 to %d", o.Exchanges, MaxExchanges)
-	case o.FrameSize < MinFrameSize || o.FrameSize > longest:
-		return bad("frames of %d bytes; use %d to %d", o.FrameSize, MinFrameSize, longest)
-	case len(o.RoleCommand) == 0:
-		return bad("no RoleCommand; give the arguments that make this program call RunRole")
-	}
-	if err := o.CheckOnly(); err != nil {
-		return o, fmt.Errorf("compare peers: %w", err)
 	}
 	return o, nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/scratch"
@@ -60,12 +59,11 @@ func Keys() (keys []string) {
 	return keys
 }
 
-const (
-	// failures is after how many failed runs a peer is left out of further rounds.
-	failures = 2
-	// quiet is how long a comparison goes on before it reports progress.
-	quiet = 2 * time.Second
-)
+// failures is after how many failed runs a peer is left out of further rounds.
+const failures = 2
+
+// comparePeers begins the errors of Peers.
+const comparePeers = "compare peers"
 
 // Peers compares the transports between hosts 0 and 1 of a lab, which nothing else uses meanwhile.
 // The report is complete but for what could not be measured, and is returned together with an error
@@ -88,7 +86,8 @@ func Peers(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 	s.dir = folder.Path()
 
 	r := newReport(o)
-	var playing []*peer
+	c := comparison{what: comparePeers, unit: "p50 us", rounds: o.Rounds, deadline: o.deadline, progress: o.Progress}
+	var playing []*contender
 	for _, p := range o.chosen() {
 		e := r.entry(p)
 		if note := absent(p.needs); note != "" {
@@ -101,50 +100,43 @@ func Peers(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 		}
 		e.Present = true
 		if p.prepare != nil {
-			if err := s.within(ctx, p.prepare); err != nil {
-				e.fail(0, err)
+			if err := c.within(ctx, func(ctx context.Context) error { return p.prepare(ctx, s) }); err != nil {
+				e.fail(err)
 				continue
 			}
 		}
-		playing = append(playing, p)
+		playing = append(playing, s.contender(p, e))
 	}
-
-	start := time.Now()
-	for round := range o.Rounds {
-		samples := map[string]Sample{}
-		for _, p := range rotate(playing, round) {
-			e := r.Peers[p.key]
-			if e.failed >= failures {
-				continue
-			}
-			sample, err := s.measure(ctx, p, round)
-			if ctx.Err() != nil {
-				return r.finish(s), fmt.Errorf("compare peers: round %d, %s: %w", round+1, p.key, ctx.Err())
-			}
-			if err != nil {
-				e.fail(round+1, err)
-				if p.key == funetKey {
-					return r.finish(s), fmt.Errorf("compare peers: round %d: %w: %w", round+1, ErrFunet, err)
-				}
-				continue
-			}
-			e.add(sample)
-			samples[p.key] = sample
-		}
-		if o.Progress != nil && time.Since(start) > quiet {
-			r.progress(o.Progress, round, time.Since(start), samples)
-		}
+	err = c.play(ctx, playing...)
+	for _, p := range playing {
+		r.Peers[p.name].fail(p.err)
 	}
-	return r.finish(s), nil
+	return r.finish(s), err
 }
 
-// rotate is the order of a round: the peers, beginning with another one each time.
-func rotate(playing []*peer, round int) []*peer {
-	if len(playing) == 0 {
-		return nil
+// contender is a peer in the comparison, and its entry in the report.
+func (s *session) contender(p *peer, e *Peer) *contender {
+	round := 0
+	c := &contender{name: p.key, spared: failures, run: func(ctx context.Context) (float64, error) {
+		round++
+		sample, err := s.measure(ctx, p, round-1)
+		if err == nil {
+			e.add(sample)
+		}
+		return sample.P50, err
+	}}
+	if p.key == funetKey { // with which all others are compared
+		measure := c.run
+		c.spared = 0
+		c.run = func(ctx context.Context) (float64, error) {
+			p50, err := measure(ctx)
+			if err != nil {
+				err = fmt.Errorf("%w: %w", ErrFunet, err)
+			}
+			return p50, err
+		}
 	}
-	n := round % len(playing)
-	return append(append([]*peer(nil), playing[n:]...), playing[:n]...)
+	return c
 }
 
 // session is one lab and what is known of it while something is measured on it.
@@ -188,30 +180,15 @@ func (s *session) newPort() int {
 	return s.port
 }
 
-// measure runs a peer once.
+// measure runs a peer once, in a round counted from 0.
 func (s *session) measure(ctx context.Context, p *peer, round int) (sample Sample, err error) {
-	err = s.within(ctx, func(ctx context.Context, s *session) error {
-		if p.run == nil {
-			sample, err = p.own(&s.o)(ctx, s.lab, round)
-		} else {
-			sample, err = p.run(ctx, s)
-		}
-		if err == nil && !(sample.P50 > 0 && sample.P99 >= 0) {
-			err = fmt.Errorf("measured a round trip of %v us (p99 %v us), which cannot be", sample.P50, sample.P99)
-		}
-		return err
-	})
-	return sample, err
-}
-
-// within runs f with the deadline of a run.
-func (s *session) within(ctx context.Context, f func(context.Context, *session) error) error {
-	cause := fmt.Errorf("not done within %v: %w", s.o.deadline, context.DeadlineExceeded)
-	ctx, cancel := context.WithTimeoutCause(ctx, s.o.deadline, cause)
-	defer cancel()
-	err := f(ctx, s)
-	if err != nil && context.Cause(ctx) == cause {
-		return fmt.Errorf("%w (%w)", cause, err)
+	if p.run == nil {
+		sample, err = p.own(&s.o)(ctx, s.lab, round)
+	} else {
+		sample, err = p.run(ctx, s)
 	}
-	return err
+	if err == nil && !(sample.P50 > 0 && sample.P99 >= 0) {
+		err = fmt.Errorf("measured a round trip of %v us (p99 %v us), which cannot be", sample.P50, sample.P99)
+	}
+	return sample, err
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/xdp"
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 )
 
 // mustMeasure checks that an entry has figures of every round.
@@ -293,9 +292,9 @@ func TestOptions(t *testing.T) {
 	l := newLab(t, lab.Options{})
 	for _, change := range []func(*Options){
 		func(o *Options) { o.Rounds = -1 },
-		func(o *Options) { o.Rounds = MaxRounds + 1 },
+		func(o *Options) { o.Rounds = Rounds.Most + 1 },
 		func(o *Options) { o.Exchanges = -1 },
-		func(o *Options) { o.Exchanges = MaxExchanges + 1 },
+		func(o *Options) { o.Exchanges = Exchanges.Most + 1 },
 		func(o *Options) { o.FrameSize = MinFrameSize - 1 },
 		func(o *Options) { o.FrameSize = 1515 },
 		func(o *Options) { o.RoleCommand = nil },
@@ -325,32 +324,6 @@ func TestProgress(t *testing.T) {
 	if b.Len() > 0 {
 		t.Errorf("printed %q", b.String())
 	}
-	r := newReport(Options{Rounds: 5})
-	r.progress(&b, 1, 3200*time.Millisecond, map[string]Sample{"ucx": {P50: 7.456}, "funet": {P50: 4}})
-	if got, want := b.String(), "round 2 of 5 after 3 s, p50 us: funet 4.00 ucx 7.46\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// In as many rounds as there are peers, each has every place in the order once.
-func TestRotate(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 9).Draw(t, "peers")
-		first := rapid.IntRange(0, 100).Draw(t, "first round")
-		playing := make([]*peer, n)
-		for i := range playing {
-			playing[i] = &peers[i]
-		}
-		seen := map[string]bool{}
-		for round := range n {
-			for place, p := range rotate(playing, first+round) {
-				seen[fmt.Sprint(place, p.key)] = true
-			}
-		}
-		if len(seen) != n*n || len(rotate(playing, first)) != n {
-			t.Fatalf("%d places, want %d", len(seen), n*n)
-		}
-	})
 }
 
 func newTestSession(t *testing.T) *session {

@@ -13,12 +13,10 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
-// Defaults and limits of RateOptions.
-const (
-	DefaultRateMessages = 5_000_000
-	MinRateMessages     = 100_000
-	MaxRateMessages     = 1_000_000_000
+// RateMessages are the limits of RateOptions.Messages.
+var RateMessages = Limits{100_000, 1_000_000_000, 5_000_000}
 
+const (
 	// RateWords are the words of a message.
 	RateWords = 4
 	// RatePayload is a datagram's payload in bytes: as many words.
@@ -33,8 +31,8 @@ const (
 
 // RateOptions say what Rate does. Zero values stand for the defaults.
 type RateOptions struct {
-	Rounds   int // 1..1000, default 5
-	Messages int // FUNet's in a round, 100,000..1,000,000,000, default 5,000,000; a tenth as many datagrams
+	Rounds   int // see Rounds
+	Messages int // FUNet's in a round, see RateMessages; a tenth as many datagrams
 
 	// Funet sends messages of RateWords words from host 1 to host 0 as fast as it can, within
 	// ctx, and counts them where they arrive. It is required.
@@ -80,20 +78,13 @@ type RateReport struct {
 // else uses meanwhile. Errors: ErrOptions, ErrFunet, the context's, or what failed in the UDP
 // sender or receiver. Any goroutine may call it, one at a time for a lab.
 func Rate(ctx context.Context, l *lab.Lab, o RateOptions) (*RateReport, error) {
-	if o.Rounds == 0 {
-		o.Rounds = DefaultRounds
-	}
-	if o.Messages == 0 {
-		o.Messages = DefaultRateMessages
-	}
 	const what = "measure rates"
-	switch {
-	case o.Rounds < 1 || o.Rounds > MaxRounds:
-		return nil, fmt.Errorf("%s: %w: %d rounds; use 1 to %d", what, ErrOptions, o.Rounds, MaxRounds)
-	case o.Messages < MinRateMessages || o.Messages > MaxRateMessages:
-		return nil, fmt.Errorf("%s: %w: %d messages; use %d to %d", what, ErrOptions, o.Messages, MinRateMessages, MaxRateMessages)
-	case o.Funet == nil || len(o.RoleCommand) == 0:
-		return nil, fmt.Errorf("%s: %w: Funet and RoleCommand are required", what, ErrOptions)
+	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Messages, RateMessages, "%d messages"})
+	if err == nil && (o.Funet == nil || len(o.RoleCommand) == 0) {
+		err = fmt.Errorf("%w: Funet and RoleCommand are required", ErrOptions)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	s, err := newSession(l, Options{RoleCommand: o.RoleCommand})
 	if err != nil {
@@ -102,32 +93,28 @@ func Rate(ctx context.Context, l *lab.Lab, o RateOptions) (*RateReport, error) {
 
 	r := &RateReport{Rounds: o.Rounds, Messages: o.Messages, Datagrams: o.Messages / perDatagram, Batch: RateBatch, Words: RateWords}
 	var lost []float64
-	t := turns{what: what, unit: "messages/s", rounds: o.Rounds, deadline: longest(o.Messages), progress: o.Progress}
-	figures, err := t.play(ctx,
-		contender{"funet", func(ctx context.Context) (float64, error) {
-			sample, err := o.Funet(ctx, l, o.Messages)
-			if err != nil {
-				return 0, fmt.Errorf("%w: %w", ErrFunet, err)
-			}
-			r.XDPMode, r.BindMode = sample.XDPMode, sample.BindMode
-			return sample.PerSecond, nil
-		}},
-		contender{"sendmmsg", func(ctx context.Context) (float64, error) {
-			c, err := s.countDatagrams(ctx, r.Datagrams)
-			if err != nil {
-				return 0, err
-			}
-			r.RoundsOffered = append(r.RoundsOffered, nanos(c.Offered))
-			lost = append(lost, 1-float64(c.Arrived)/float64(r.Datagrams))
-			return c.PerSecond, nil
-		}})
-	if err != nil {
+	run := func(ctx context.Context) (RateSample, error) { return o.Funet(ctx, l, o.Messages) }
+	funet := ours("funet", run, func(s RateSample) float64 {
+		r.XDPMode, r.BindMode = s.XDPMode, s.BindMode
+		return s.PerSecond
+	})
+	sendmmsg := &contender{name: "sendmmsg", run: func(ctx context.Context) (float64, error) {
+		c, err := s.countDatagrams(ctx, r.Datagrams)
+		if err != nil {
+			return 0, err
+		}
+		r.RoundsOffered = append(r.RoundsOffered, nanos(c.Offered))
+		lost = append(lost, 1-float64(c.Arrived)/float64(r.Datagrams))
+		return c.PerSecond, nil
+	}}
+	c := comparison{what: what, unit: "messages/s", rounds: o.Rounds, deadline: longest(o.Messages), progress: o.Progress}
+	if err := c.play(ctx, funet, sendmmsg); err != nil {
 		return nil, err
 	}
-	r.RoundsPerSecond, r.RoundsSendmmsg = figures[0], figures[1]
-	r.PerSecond, r.SendmmsgPerSecond = *median(r.RoundsPerSecond), *median(r.RoundsSendmmsg)
+	r.RoundsPerSecond, r.RoundsSendmmsg = funet.figures, sendmmsg.figures
+	r.PerSecond, r.SendmmsgPerSecond = funet.median(), sendmmsg.median()
 	r.SendmmsgOffered, r.SendmmsgLost = *median(r.RoundsOffered), *median(lost)
-	r.Ratio, r.RoundsRatio = nanos(r.PerSecond/r.SendmmsgPerSecond), perRound(r.RoundsPerSecond, r.RoundsSendmmsg)
+	r.Ratio, r.RoundsRatio = nanos(r.PerSecond/r.SendmmsgPerSecond), byRound(r.RoundsPerSecond, r.RoundsSendmmsg)
 	return r, nil
 }
 

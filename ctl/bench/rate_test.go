@@ -16,7 +16,7 @@ import (
 )
 
 func rateOptions() RateOptions {
-	return RateOptions{Rounds: 2, Messages: MinRateMessages, RoleCommand: []string{roleArg},
+	return RateOptions{Rounds: 2, Messages: RateMessages.Least, RoleCommand: []string{roleArg},
 		Funet: func(_ context.Context, _ *lab.Lab, messages int) (RateSample, error) {
 			return RateSample{PerSecond: float64(messages), XDPMode: "native", BindMode: "copy"}, nil
 		}}
@@ -32,7 +32,7 @@ func TestRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%+v", r)
-	if r.PerSecond != MinRateMessages || r.SendmmsgPerSecond <= 0 || r.SendmmsgOffered <= 0 || r.SendmmsgLost < 0 || r.SendmmsgLost >= 1 {
+	if r.PerSecond != float64(RateMessages.Least) || r.SendmmsgPerSecond <= 0 || r.SendmmsgOffered <= 0 || r.SendmmsgLost < 0 || r.SendmmsgLost >= 1 {
 		t.Errorf("%+v", r)
 	}
 	if r.Ratio != nanos(r.PerSecond/r.SendmmsgPerSecond) || r.SendmmsgPerSecond != *median(r.RoundsSendmmsg) {
@@ -43,7 +43,7 @@ func TestRate(t *testing.T) {
 			t.Errorf("%d figures, want one of each of %d rounds", len(rounds), o.Rounds)
 		}
 	}
-	if r.XDPMode != "native" || r.BindMode != "copy" || r.Datagrams != MinRateMessages/perDatagram {
+	if r.XDPMode != "native" || r.BindMode != "copy" || r.Datagrams != RateMessages.Least/perDatagram {
 		t.Errorf("%+v", r)
 	}
 }
@@ -59,9 +59,9 @@ func TestRateRefuses(t *testing.T) {
 		want   error
 	}{
 		{func(o *RateOptions) { o.Rounds = -1 }, ErrOptions},
-		{func(o *RateOptions) { o.Rounds = MaxRounds + 1 }, ErrOptions},
-		{func(o *RateOptions) { o.Messages = MinRateMessages - 1 }, ErrOptions},
-		{func(o *RateOptions) { o.Messages = MaxRateMessages + 1 }, ErrOptions},
+		{func(o *RateOptions) { o.Rounds = Rounds.Most + 1 }, ErrOptions},
+		{func(o *RateOptions) { o.Messages = RateMessages.Least - 1 }, ErrOptions},
+		{func(o *RateOptions) { o.Messages = RateMessages.Most + 1 }, ErrOptions},
 		{func(o *RateOptions) { o.Funet = nil }, ErrOptions},
 		{func(o *RateOptions) { o.RoleCommand = nil }, ErrOptions},
 		{func(o *RateOptions) {

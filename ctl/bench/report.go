@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Report is the result of Peers. Its JSON form is stable.
@@ -38,8 +37,6 @@ type Peer struct {
 
 	Note  string `json:"note,omitempty"`
 	Error string `json:"error,omitempty"` // the last failure
-
-	failed int // runs
 }
 
 func newReport(o Options) *Report {
@@ -53,19 +50,17 @@ func (r *Report) entry(p *peer) *Peer {
 	return e
 }
 
-// fail enters a failure in a round counted from 1, or 0 before the rounds.
-func (e *Peer) fail(round int, err error) {
-	e.failed++
-	e.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
-	if round > 0 {
-		e.Error = fmt.Sprintf("round %d: %s", round, e.Error)
-	}
-}
-
 func (e *Peer) add(s Sample) {
 	e.RoundsP50 = append(e.RoundsP50, nanos(s.P50))
 	if s.P99 > 0 {
 		e.RoundsP99 = append(e.RoundsP99, nanos(s.P99))
+	}
+}
+
+// fail enters a failure, if it is one.
+func (e *Peer) fail(err error) {
+	if err != nil {
+		e.Error = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 }
 
@@ -80,23 +75,10 @@ func (r *Report) finish(s *session) *Report {
 		if funet != nil && funet.P50 != nil && e.P50 != nil {
 			ratio := nanos(*e.P50 / *funet.P50)
 			e.Ratio = &ratio
-			e.RoundRatio = roundRatio(e.RoundsP50, funet.RoundsP50)
+			e.RoundRatio = median(byRound(e.RoundsP50, funet.RoundsP50))
 		}
 	}
 	return r
-}
-
-// roundRatio is the median of the ratios of two peers' figures round by round; nil when
-// one of them failed in a round.
-func roundRatio(a, b []float64) *float64 {
-	if len(a) != len(b) {
-		return nil
-	}
-	ratios := make([]float64, len(a))
-	for i := range a {
-		ratios[i] = a[i] / b[i]
-	}
-	return median(ratios)
 }
 
 // median of the values, for an even number the mean of the two in the middle; nil of none.
@@ -112,17 +94,6 @@ func median(values []float64) *float64 {
 
 // nanos rounds to three digits after the point, which for microseconds is a nanosecond.
 func nanos(us float64) float64 { return math.Round(us*1000) / 1000 }
-
-// progress prints what a round measured.
-func (r *Report) progress(w io.Writer, round int, since time.Duration, samples map[string]Sample) {
-	var figures strings.Builder
-	for _, key := range Keys() {
-		if sample, ok := samples[key]; ok {
-			fmt.Fprintf(&figures, " %s %.2f", key, sample.P50)
-		}
-	}
-	fmt.Fprintf(w, "round %d of %d after %.0f s, p50 us:%s\n", round+1, r.Rounds, since.Seconds(), figures.String())
-}
 
 // WriteTable prints the report for people.
 func (r *Report) WriteTable(w io.Writer) error {

@@ -87,8 +87,8 @@ func sampleReport() *Report {
 		r.Peers["funet_local"].add(Sample{s.P50 / 10, s.P99 / 10})
 	}
 	r.Peers["udp_spin"].add(Sample{4.2, 5})
-	r.Peers["udp_spin"].fail(2, errors.New("no\nluck"))
-	r.Peers["openmpi"].fail(0, errors.New("mpicc: exit status 1"))
+	r.Peers["udp_spin"].fail(errors.New("round 2: no\nluck"))
+	r.Peers["openmpi"].fail(errors.New("mpicc: exit status 1"))
 	*r.Peers["sockperf"] = Peer{Note: "not found: sockperf; install sockperf"}
 	return r.finish(&session{got: modes{xdp.AttachGeneric, xdp.BindCopy}})
 }

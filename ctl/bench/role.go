@@ -41,6 +41,7 @@ var roles = map[string]func(roleConfig) (end, error){
 	"udp_spin":   exchanging(openUDP),
 	"tcp_spin":   exchanging(openTCP),
 	roleSendmmsg: openDatagrams,
+	roleStream:   openStream,
 }
 
 // link is one end of a transport for round trips. Ask and answer spin.

@@ -26,15 +26,20 @@ const (
 	filled       = 32 // frames in the fill ring; the rest is for sending
 )
 
-// afxdpLink is one end. In an exchange one frame is under way, so no ring can become full.
-type afxdpLink struct {
+// rawSocket is an AF_XDP socket on queue 0 of an interface, with a program and memory of its own.
+type rawSocket struct {
 	program    *xdp.RedirectProgram
 	attachment *xdp.Attachment
 	umem       *xdp.UMEM
 	socket     *xdp.Socket
-	free       *xdp.Allocator
-	inFill     int    // frames in the fill ring, as this end knows
-	frame      []byte // what ask sends
+}
+
+// afxdpLink is one end. In an exchange one frame is under way, so no ring can become full.
+type afxdpLink struct {
+	rawSocket
+	free   *xdp.Allocator
+	inFill int    // frames in the fill ring, as this end knows
+	frame  []byte // what ask sends
 }
 
 func openAFXDP(c roleConfig) (link, error) {
@@ -45,26 +50,13 @@ func openAFXDP(c roleConfig) (link, error) {
 	return l, nil
 }
 
-func (l *afxdpLink) open(c roleConfig) error {
+func (l *afxdpLink) open(c roleConfig) (err error) {
 	if len(c.LocalMAC) != macBytes || len(c.RemoteMAC) != macBytes || c.FrameSize < MinFrameSize || c.FrameSize > umemFrame-umemHeadroom {
 		return fmt.Errorf("%w: MACs %v and %v, frames of %d bytes", ErrRole, c.LocalMAC, c.RemoteMAC, c.FrameSize)
 	}
 	l.frame = make([]byte, c.FrameSize)
-	copy(l.frame, c.RemoteMAC)
-	copy(l.frame[macBytes:], c.LocalMAC)
-	binary.BigEndian.PutUint16(l.frame[2*macBytes:], echoType)
-
-	iface, err := net.InterfaceByName(c.Interface)
-	if err != nil {
-		return fmt.Errorf("find interface %s: %w", c.Interface, err)
-	}
-	if l.program, err = xdp.NewRedirectProgram(xdp.RedirectConfig{EtherType: echoType, Queues: 1, Frags: c.Frags}); err != nil {
-		return err
-	}
+	putEther(l.frame, &c)
 	if l.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: umemFrame, FrameCount: umemFrames}); err != nil {
-		return err
-	}
-	if l.attachment, err = xdp.Attach(l.program.Program, iface.Index, c.Attach); err != nil {
 		return err
 	}
 	l.free = xdp.NewAllocator(l.umem, 0, umemFrames)
@@ -73,18 +65,37 @@ func (l *afxdpLink) open(c roleConfig) error {
 		frames[i], _ = l.free.Get() // there are more
 	}
 	l.inFill = filled
-	l.socket, err = xdp.Open(xdp.SocketConfig{
-		Interface: c.Interface, UMEM: l.umem, Bind: c.Bind, NeedWakeup: true, Frames: frames,
-		RxSize: ringSlots, TxSize: ringSlots, FillSize: ringSlots, CompletionSize: ringSlots,
-	})
+	return l.openSocket(&c, xdp.SocketConfig{Frames: frames, RxSize: ringSlots, TxSize: ringSlots, FillSize: ringSlots, CompletionSize: ringSlots})
+}
+
+// putEther writes the Ethernet header of frames to the other end.
+func putEther(b []byte, c *roleConfig) {
+	copy(b, c.RemoteMAC)
+	copy(b[macBytes:], c.LocalMAC)
+	binary.BigEndian.PutUint16(b[2*macBytes:], echoType)
+}
+
+// openSocket attaches the program and binds a socket with the rings of the given configuration, whose memory is there.
+func (l *rawSocket) openSocket(c *roleConfig, rings xdp.SocketConfig) error {
+	iface, err := net.InterfaceByName(c.Interface)
 	if err != nil {
+		return fmt.Errorf("find interface %s: %w", c.Interface, err)
+	}
+	if l.program, err = xdp.NewRedirectProgram(xdp.RedirectConfig{EtherType: echoType, Queues: 1, Frags: c.Frags}); err != nil {
+		return err
+	}
+	if l.attachment, err = xdp.Attach(l.program.Program, iface.Index, c.Attach); err != nil {
+		return err
+	}
+	rings.Interface, rings.UMEM, rings.Bind, rings.NeedWakeup = c.Interface, l.umem, c.Bind, true
+	if l.socket, err = xdp.Open(rings); err != nil {
 		return err
 	}
 	return l.socket.Register(l.program.Sockets, 0)
 }
 
 // close gives back what open got as far as it came.
-func (l *afxdpLink) close() (err error) {
+func (l *rawSocket) close() (err error) {
 	if l.attachment != nil {
 		err = errors.Join(err, l.attachment.Close())
 	}
@@ -100,7 +111,7 @@ func (l *afxdpLink) close() (err error) {
 	return err
 }
 
-func (l *afxdpLink) got() modes { return modes{l.attachment.Mode(), l.socket.Info().Mode} }
+func (l *rawSocket) got() modes { return modes{l.attachment.Mode(), l.socket.Info().Mode} }
 
 func (l *afxdpLink) connect() error { return nil }
 

@@ -1,5 +1,6 @@
-// Block transfers: FUNet beside iperf3, in turn, at one MTU after the other. Host 0 sends, host 1
-// receives. iperf3 has a lab of its own without an XDP program, which would slow its interfaces.
+// Block transfers: FUNet beside raw AF_XDP and iperf3, in turn, at one MTU after the other. Host 0 sends,
+// host 1 receives. Raw AF_XDP moves the same frames in the same way on the same lab (role_stream.go). iperf3
+// has a lab of its own without an XDP program, which would slow its interfaces.
 
 package bench
 
@@ -15,20 +16,23 @@ import (
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/xdp"
 )
 
-// Defaults and limits of XferOptions.
+// Limits of XferOptions.
+var (
+	XferSeconds = Limits{1, 60, 1}
+	// XferBlock is in bytes. A block is also a multiple of XferBlockUnit; usually it has as many bytes
+	// as iperf3 writes at once.
+	XferBlock = Limits{XferBlockUnit, arctic.MaxTransferWords * arctic.WordSize, 128 << 10}
+	XferDepth = Limits{1, 256, 8}
+)
+
 const (
-	DefaultXferSeconds = 1
-	MaxXferSeconds     = 60
-	DefaultXferBlock   = 128 << 10 // bytes, as many as iperf3 writes at once
-	MaxXferBlock       = arctic.MaxTransferWords * arctic.WordSize
-	XferBlockUnit      = arctic.TransferAlign // of which a block is a multiple
-	DefaultXferDepth   = 8
-	MaxXferDepth       = 256
-	MaxXferMemory      = 1 << 30       // bytes of all blocks under way
-	MinXferMTU         = arctic.MinMTU // bytes
-	MaxXferMTU         = lab.MaxMTU
+	XferBlockUnit = arctic.TransferAlign // bytes
+	MaxXferMemory = 1 << 30              // bytes of all blocks under way
+	MinXferMTU    = arctic.MinMTU        // bytes
+	MaxXferMTU    = lab.MaxMTU
 
 	// probeBytes is about how much the first transfer moves, which tells how much the others
 	// have to.
@@ -38,10 +42,10 @@ const (
 // XferOptions say what Xfer does. Zero values stand for the defaults.
 type XferOptions struct {
 	MTUs    []int // bytes, each once; required
-	Rounds  int   // at each MTU, 1..1000, default 5
-	Seconds int   // that a run takes about, 1..60, default 1
-	Block   int   // bytes of FUNet's blocks, a multiple of 16 up to 64 MiB, default 128 KiB
-	Depth   int   // how many of them are under way at once, 1..256 and at most 1 GiB, default 8
+	Rounds  int   // at each MTU, see Rounds
+	Seconds int   // that a run takes about, see XferSeconds
+	Block   int   // bytes of FUNet's blocks, see XferBlock
+	Depth   int   // how many of them are under way at once, see XferDepth, and at most MaxXferMemory
 
 	// Up makes the lab of two hosts on which Funet runs, and says what is special about it; Xfer
 	// closes it. It is required.
@@ -50,13 +54,21 @@ type XferOptions struct {
 	// 1, within ctx, and checks them there. It is required.
 	Funet func(ctx context.Context, l *lab.Lab, bytes int) (GoodputSample, error)
 
+	// RoleCommand are the arguments with which this program's binary calls RunRole; two more
+	// are appended, the role and its configuration.
+	RoleCommand []string
+
 	Progress io.Writer // a line after every round that ends later than two seconds after its MTU's first; nil for none
 }
 
 // XferWay is how FUNet's frames travel.
 type XferWay struct {
-	Steered bool `json:"steered"` // received on the receiver's processor (lab.Options.Steer), not on the sender's
-	Jumbo   bool `json:"jumbo"`   // as long as the MTU allows, in several buffers
+	Steered bool `json:"steered"`     // received on the receiver's processor (lab.Options.Steer), not on the sender's
+	Jumbo   bool `json:"jumbo"`       // as long as the MTU allows, in several buffers
+	Frame   int  `json:"frame_bytes"` // of the longest
+
+	Attach xdp.AttachMode `json:"-"` // FUNet's
+	Bind   xdp.BindMode   `json:"-"`
 }
 
 // XferReport is the result of Xfer. Its JSON form is stable.
@@ -76,14 +88,18 @@ type XferReport struct {
 // XferRun is the comparison at one MTU. Figures without a round are medians over the rounds;
 // those of iperf3 are nil when it is absent.
 type XferRun struct {
-	MTU    int      `json:"mtu"` // bytes
-	Gbit   float64  `json:"gbit_per_s"`
-	Iperf3 *float64 `json:"iperf3_gbit_per_s"`
-	Ratio  *float64 `json:"ratio"` // median of RoundsRatio
+	MTU      int      `json:"mtu"` // bytes
+	Gbit     float64  `json:"gbit_per_s"`
+	Iperf3   *float64 `json:"iperf3_gbit_per_s"`
+	Ratio    *float64 `json:"ratio"` // median of RoundsRatio
+	Raw      float64  `json:"raw_afxdp_gbit_per_s"`
+	RatioRaw float64  `json:"ratio_to_raw_afxdp"` // median of RoundsRatioRaw
 
-	RoundsGbit   []float64 `json:"rounds_gbit_per_s"` // figures of each round, in order
-	RoundsIperf3 []float64 `json:"rounds_iperf3_gbit_per_s,omitempty"`
-	RoundsRatio  []float64 `json:"rounds_ratio,omitempty"` // Gbit by Iperf3
+	RoundsGbit     []float64 `json:"rounds_gbit_per_s"` // figures of each round, in order
+	RoundsIperf3   []float64 `json:"rounds_iperf3_gbit_per_s,omitempty"`
+	RoundsRatio    []float64 `json:"rounds_ratio,omitempty"` // Gbit by Iperf3
+	RoundsRaw      []float64 `json:"rounds_raw_afxdp_gbit_per_s"`
+	RoundsRatioRaw []float64 `json:"rounds_ratio_to_raw_afxdp"` // Gbit by Raw
 
 	// Of each round, in order.
 	Congestion          []Congestion `json:"rounds_congestion"`
@@ -95,23 +111,11 @@ type XferRun struct {
 	XferWay
 }
 
-// Xfer compares how fast FUNet moves blocks of memory from one host to another with how fast
-// iperf3 sends by TCP. Without iperf3 the report says so and has FUNet's figures alone. Errors:
-// ErrOptions, ErrFunet, the context's, or what failed in a lab or in iperf3. Any goroutine may call
-// it.
+// Xfer compares how fast FUNet moves blocks of memory from one host to another with how fast raw
+// AF_XDP does and iperf3 sends by TCP. Without iperf3 the report says so and lacks its figures. Errors:
+// ErrOptions, ErrFunet, the context's, or what failed in a lab, in raw AF_XDP or in iperf3. Any goroutine
+// may call it.
 func Xfer(ctx context.Context, o XferOptions) (*XferReport, error) {
-	if o.Rounds == 0 {
-		o.Rounds = DefaultRounds
-	}
-	if o.Seconds == 0 {
-		o.Seconds = DefaultXferSeconds
-	}
-	if o.Block == 0 {
-		o.Block = DefaultXferBlock
-	}
-	if o.Depth == 0 {
-		o.Depth = DefaultXferDepth
-	}
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("measure transfers: %w", err)
 	}
@@ -126,6 +130,7 @@ func Xfer(ctx context.Context, o XferOptions) (*XferReport, error) {
 	return r, nil
 }
 
+// check refuses what cannot be, and puts the usual numbers in the place of zeros.
 func (o *XferOptions) check() error {
 	for i, mtu := range o.MTUs {
 		if mtu < MinXferMTU || mtu > MaxXferMTU {
@@ -135,54 +140,57 @@ func (o *XferOptions) check() error {
 			return fmt.Errorf("%w: MTU %d twice; give each once", ErrOptions, mtu)
 		}
 	}
+	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Seconds, XferSeconds, "%d seconds"},
+		number{&o.Block, XferBlock, "blocks of %d bytes"}, number{&o.Depth, XferDepth, "%d blocks at once"})
 	switch {
+	case err != nil:
+		return err
 	case len(o.MTUs) == 0:
 		return fmt.Errorf("%w: no MTU; give at least one", ErrOptions)
-	case o.Rounds < 1 || o.Rounds > MaxRounds:
-		return fmt.Errorf("%w: %d rounds; use 1 to %d", ErrOptions, o.Rounds, MaxRounds)
-	case o.Seconds < 1 || o.Seconds > MaxXferSeconds:
-		return fmt.Errorf("%w: %d seconds; use 1 to %d", ErrOptions, o.Seconds, MaxXferSeconds)
-	case o.Block < XferBlockUnit || o.Block > MaxXferBlock || o.Block%XferBlockUnit != 0:
-		return fmt.Errorf("%w: blocks of %d bytes; use a multiple of %d up to %d", ErrOptions, o.Block, XferBlockUnit, MaxXferBlock)
-	case o.Depth < 1 || o.Depth > MaxXferDepth || o.Depth*o.Block > MaxXferMemory:
-		return fmt.Errorf("%w: %d blocks of %d bytes at once; use 1 to %d and at most %d bytes of them", ErrOptions, o.Depth, o.Block, MaxXferDepth, MaxXferMemory)
-	case o.Up == nil || o.Funet == nil:
-		return fmt.Errorf("%w: Up and Funet are required", ErrOptions)
+	case o.Block%XferBlockUnit != 0:
+		return fmt.Errorf("%w: blocks of %d bytes; use a multiple of %d", ErrOptions, o.Block, XferBlockUnit)
+	case o.Depth*o.Block > MaxXferMemory:
+		return fmt.Errorf("%w: %d blocks of %d bytes at once; use at most %d bytes of them", ErrOptions, o.Depth, o.Block, MaxXferMemory)
+	case o.Up == nil || o.Funet == nil || len(o.RoleCommand) == 0:
+		return fmt.Errorf("%w: Up, Funet and RoleCommand are required", ErrOptions)
 	}
 	return nil
 }
 
 // at adds the comparison at one MTU.
 func (r *XferReport) at(ctx context.Context, mtu int, o *XferOptions) (err error) {
-	t := turns{what: fmt.Sprintf("measure transfers at MTU %d", mtu), unit: fmt.Sprintf("Gbit/s at MTU %d", mtu), rounds: o.Rounds,
+	c := comparison{what: fmt.Sprintf("measure transfers at MTU %d", mtu), unit: fmt.Sprintf("Gbit/s at MTU %d", mtu), rounds: o.Rounds,
 		deadline: 30*time.Second + time.Duration(o.Seconds)*20*time.Second, progress: o.Progress}
-	ours, way, err := o.Up(ctx, mtu)
+	mine, way, err := o.Up(ctx, mtu)
 	if err != nil {
-		return fmt.Errorf("%s: %w", t.what, err)
+		return fmt.Errorf("%s: %w", c.what, err)
 	}
-	defer func() { err = errors.Join(err, ours.Close()) }()
+	defer func() { err = errors.Join(err, mine.Close()) }()
 	run := XferRun{MTU: mtu, XferWay: way}
-	funet := contender{"funet", func(ctx context.Context) (float64, error) {
-		sample, err := o.Funet(ctx, ours, run.Bytes)
-		if err != nil {
-			return 0, fmt.Errorf("%w: %w", ErrFunet, err)
-		}
-		run.Congestion = append(run.Congestion, sample.Congestion)
-		run.XDPMode, run.BindMode = sample.XDPMode, sample.BindMode
-		return sample.Gbit, nil
-	}}
-	contenders := []contender{funet}
+	transfer := func(ctx context.Context) (GoodputSample, error) { return o.Funet(ctx, mine, run.Bytes) }
+	funet := ours("funet", transfer, func(s GoodputSample) float64 {
+		run.Congestion = append(run.Congestion, s.Congestion)
+		run.XDPMode, run.BindMode = s.XDPMode, s.BindMode
+		return s.Gbit
+	})
+	here, err := newSession(mine, Options{RoleCommand: o.RoleCommand})
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.what, err)
+	}
+	contenders := []*contender{funet, {name: rawAFXDP, run: func(ctx context.Context) (float64, error) {
+		return here.stream(ctx, run.raw(here, o))
+	}}}
 	if r.Iperf3 {
 		theirs, err := lab.Up(lab.Options{Hosts: 2, MTU: mtu})
 		if err != nil {
-			return fmt.Errorf("%s: make iperf3's lab: %w", t.what, err)
+			return fmt.Errorf("%s: make iperf3's lab: %w", c.what, err)
 		}
 		s, err := newSession(theirs, Options{})
 		if err != nil {
 			return errors.Join(err, theirs.Close())
 		}
 		defer func() { err = errors.Join(err, theirs.Close()) }()
-		contenders = append(contenders, contender{"iperf3", func(ctx context.Context) (float64, error) {
+		contenders = append(contenders, &contender{name: "iperf3", run: func(ctx context.Context) (float64, error) {
 			sample, err := runIperf3(ctx, s, o.Seconds)
 			run.Iperf3Retransmitted = append(run.Iperf3Retransmitted, sample.Retransmitted)
 			r.TCP = sample.Control
@@ -191,25 +199,35 @@ func (r *XferReport) at(ctx context.Context, mtu int, o *XferOptions) (err error
 	}
 
 	run.Bytes = o.blocks(probeBytes)
-	gbit, err := t.run(ctx, funet)
+	gbit, err := c.run(ctx, funet)
 	if err != nil {
-		return fmt.Errorf("%s: first transfer: %w", t.what, err)
+		return fmt.Errorf("%s: first transfer: %w", c.what, err)
 	}
 	run.Bytes, run.Congestion = o.blocks(gbit*1e9/8*float64(o.Seconds)), nil
-	figures, err := t.play(ctx, contenders...)
-	if err != nil {
+	if err := c.play(ctx, contenders...); err != nil {
 		return err
 	}
-	run.sum(figures)
+	run.sum(figures(contenders))
 	r.Runs = append(r.Runs, run)
 	return nil
 }
 
-// sum enters the figures of the rounds, FUNet's and if there are two iperf3's, with medians and ratios.
+// raw is what the ends of raw AF_XDP must know: FUNet's frames, modes and blocks.
+func (r *XferRun) raw(s *session, o *XferOptions) roleConfig {
+	c := s.roleConfig(r.Attach, r.Bind, 0, r.Bytes/o.Block)
+	c.FrameSize, c.Frags = r.Frame, c.Frags || r.Jumbo
+	c.streamConfig = streamConfig{Block: o.Block, Memory: o.Block * o.Depth, Jumbo: r.Jumbo}
+	return c
+}
+
+// sum enters the figures of the rounds, FUNet's, raw AF_XDP's and if there are three iperf3's, with medians and
+// ratios.
 func (r *XferRun) sum(figures [][]float64) {
 	r.RoundsGbit, r.Gbit = figures[0], *median(figures[0])
-	if len(figures) > 1 {
-		r.RoundsIperf3, r.RoundsRatio = figures[1], perRound(figures[0], figures[1])
+	r.RoundsRaw, r.RoundsRatioRaw = figures[1], byRound(figures[0], figures[1])
+	r.Raw, r.RatioRaw = *median(r.RoundsRaw), *median(r.RoundsRatioRaw)
+	if len(figures) > 2 {
+		r.RoundsIperf3, r.RoundsRatio = figures[2], byRound(figures[0], figures[2])
 		r.Iperf3, r.Ratio = median(r.RoundsIperf3), median(r.RoundsRatio)
 	}
 }
@@ -234,7 +252,7 @@ func (w XferWay) String() (s string) {
 func (r *XferReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "memory to memory in blocks of %d bytes, %d at once; medians of %d rounds of about %d s\n", r.Block, r.Depth, r.Rounds, r.Seconds)
-	fmt.Fprintf(&b, "%-6s %8s %8s %7s %11s %10s  %-30s %s\n", "MTU", "Gbit/s", "iperf3", "ratio", "sent again", "by iperf3", "way", "ratio of each round")
+	fmt.Fprintf(&b, "%-6s %8s %9s %7s %8s %7s %11s %10s  %-30s %s\n", "MTU", "Gbit/s", rawAFXDP, "ratio", "iperf3", "ratio", "sent again", "by iperf3", "way", "ratios of each round")
 	for _, run := range r.Runs {
 		var again, tcpAgain uint64
 		for _, c := range run.Congestion {
@@ -248,13 +266,18 @@ func (r *XferReport) WriteTable(w io.Writer) error {
 			by = fmt.Sprint(tcpAgain)
 		}
 		var rounds []string
-		for _, v := range run.RoundsRatio {
-			rounds = append(rounds, fmt.Sprintf("%.2f", v))
+		for i, v := range run.RoundsRatioRaw {
+			ratios := fmt.Sprintf("%.2f", v)
+			if r.Iperf3 {
+				ratios += fmt.Sprintf("/%.2f", run.RoundsRatio[i])
+			}
+			rounds = append(rounds, ratios)
 		}
-		line := fmt.Sprintf("%-6d %8.2f %8s %7s %11d %10s  %-30s %s", run.MTU, run.Gbit, figure(run.Iperf3), figure(run.Ratio), again, by,
+		line := fmt.Sprintf("%-6d %8.2f %9.2f %7.2f %8s %7s %11d %10s  %-30s %s", run.MTU, run.Gbit, run.Raw, run.RatioRaw, figure(run.Iperf3), figure(run.Ratio), again, by,
 			run.XDPMode+", "+run.BindMode+run.XferWay.String(), strings.Join(rounds, " "))
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
+	fmt.Fprintf(&b, "%s: the same frames in the same way, one copy in and one out, no protocol; ratios are FUNet's by the others'\n", rawAFXDP)
 	if r.Iperf3 {
 		fmt.Fprintf(&b, "iperf3: one TCP stream with %s, no XDP program, received on the sender's processor\n", r.TCP)
 	} else {

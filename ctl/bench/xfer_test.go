@@ -13,21 +13,22 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/xdp"
 	"github.com/google/go-cmp/cmp"
 )
 
 func xferOptions(mtus ...int) XferOptions {
-	return XferOptions{MTUs: mtus, Rounds: 1, Block: 1_000_000 / XferBlockUnit * XferBlockUnit,
+	return XferOptions{MTUs: mtus, Rounds: 1, Block: 1_000_000 / XferBlockUnit * XferBlockUnit, RoleCommand: []string{roleArg},
 		Up: func(_ context.Context, mtu int) (*lab.Lab, XferWay, error) {
 			l, err := lab.Up(lab.Options{Hosts: 2, MTU: mtu})
-			return l, XferWay{Jumbo: mtu > 3000}, err
+			return l, XferWay{Jumbo: mtu > 3000, Frame: mtu + etherHeader, Attach: xdp.AttachGeneric}, err
 		},
 		Funet: func(context.Context, *lab.Lab, int) (GoodputSample, error) {
 			return GoodputSample{Gbit: 2, XDPMode: "native", BindMode: "copy"}, nil
 		}}
 }
 
-// iperf3 measures on a real lab, or is said to be absent.
+// Raw AF_XDP and iperf3 measure on a real lab, or iperf3 is said to be absent.
 func TestXfer(t *testing.T) {
 	leavesNothing(t)
 	r, err := Xfer(t.Context(), xferOptions(1500))
@@ -35,6 +36,9 @@ func TestXfer(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := r.Runs[0]
+	if !(run.Raw > 0) || run.Raw != run.RoundsRaw[0] || run.RatioRaw != nanos(2/run.Raw) {
+		t.Errorf("%+v", run)
+	}
 	if run.MTU != 1500 || run.Gbit != 2 || run.XDPMode != "native" || run.BindMode != "copy" {
 		t.Errorf("%+v", run)
 	}
@@ -71,6 +75,13 @@ func TestXferWithoutIperf3(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		if len(run.RoundsRaw) != 3 || len(run.RoundsRatioRaw) != 3 || !(run.Raw > 0) || !(run.RatioRaw > 0) {
+			t.Errorf("%+v", run)
+		}
+		run.Raw, run.RatioRaw, run.RoundsRaw, run.RoundsRatioRaw = 0, 0, nil, nil // measured
+	}
 	first := (probeBytes + o.Block - 1) / o.Block * o.Block
 	one, five := 250_000_000, 1_250_000_000 // 2 s at 1 and 5 Gbit/s
 	if diff := cmp.Diff([]call{{9000, first}, {9000, one}, {9000, one}, {9000, one}, {1500, first}, {1500, five}, {1500, five}, {1500, five}}, calls); diff != "" {
@@ -79,11 +90,12 @@ func TestXferWithoutIperf3(t *testing.T) {
 	congestion := func(from uint64) []Congestion {
 		return []Congestion{{Retransmitted: from}, {Retransmitted: from + 1}, {Retransmitted: from + 2}}
 	}
-	want := &XferReport{Rounds: 3, Seconds: 2, Block: o.Block, Depth: DefaultXferDepth, Iperf3Block: iperf3Block,
+	want := &XferReport{Rounds: 3, Seconds: 2, Block: o.Block, Depth: XferDepth.Usual, Iperf3Block: iperf3Block,
 		Iperf3Note: "not found: iperf3, taskset; install iperf3 util-linux",
 		Runs: []XferRun{
-			{MTU: 9000, Gbit: 3, RoundsGbit: []float64{2, 3, 4}, Congestion: congestion(2), Bytes: one, XDPMode: "generic", BindMode: "copy", XferWay: XferWay{Jumbo: true}},
-			{MTU: 1500, Gbit: 7, RoundsGbit: []float64{6, 7, 8}, Congestion: congestion(6), Bytes: five, XDPMode: "generic", BindMode: "copy"},
+			{MTU: 9000, Gbit: 3, RoundsGbit: []float64{2, 3, 4}, Congestion: congestion(2), Bytes: one, XDPMode: "generic", BindMode: "copy", XferWay: XferWay{Jumbo: true, Frame: 9014, Attach: xdp.AttachGeneric}},
+			{MTU: 1500, Gbit: 7, RoundsGbit: []float64{6, 7, 8}, Congestion: congestion(6), Bytes: five, XDPMode: "generic", BindMode: "copy",
+				XferWay: XferWay{Frame: 1514, Attach: xdp.AttachGeneric}},
 		}}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Error(diff)
@@ -106,17 +118,18 @@ func TestXferRefuses(t *testing.T) {
 		{func(o *XferOptions) { o.MTUs = []int{-1} }, "MTU -1"},
 		{func(o *XferOptions) { o.MTUs = []int{1500, 9000, 1500} }, "MTU 1500 twice"},
 		{func(o *XferOptions) { o.Rounds = -1 }, "-1 rounds"},
-		{func(o *XferOptions) { o.Rounds = MaxRounds + 1 }, "1001 rounds"},
+		{func(o *XferOptions) { o.Rounds = Rounds.Most + 1 }, "1001 rounds"},
 		{func(o *XferOptions) { o.Seconds = -1 }, "-1 seconds"},
-		{func(o *XferOptions) { o.Seconds = MaxXferSeconds + 1 }, "61 seconds"},
+		{func(o *XferOptions) { o.Seconds = XferSeconds.Most + 1 }, "61 seconds"},
 		{func(o *XferOptions) { o.Block = XferBlockUnit + 1 }, "multiple of 16"},
 		{func(o *XferOptions) { o.Block = -XferBlockUnit }, "-16 bytes"},
-		{func(o *XferOptions) { o.Block = MaxXferBlock + XferBlockUnit }, "up to 67108864"},
+		{func(o *XferOptions) { o.Block = XferBlock.Most + XferBlockUnit }, "use 16 to 67108864"},
 		{func(o *XferOptions) { o.Depth = -1 }, "-1 blocks"},
-		{func(o *XferOptions) { o.Depth = MaxXferDepth + 1 }, "257 blocks"},
-		{func(o *XferOptions) { o.Block, o.Depth = MaxXferBlock, 17 }, "17 blocks of 67108864 bytes"},
+		{func(o *XferOptions) { o.Depth = XferDepth.Most + 1 }, "257 blocks"},
+		{func(o *XferOptions) { o.Block, o.Depth = XferBlock.Most, 17 }, "17 blocks of 67108864 bytes"},
 		{func(o *XferOptions) { o.Funet = nil }, "Funet"},
 		{func(o *XferOptions) { o.Up = nil }, "Up"},
+		{func(o *XferOptions) { o.RoleCommand = nil }, "RoleCommand"},
 	} {
 		o := xferOptions(1500)
 		o.Up = func(context.Context, int) (*lab.Lab, XferWay, error) {
@@ -156,11 +169,11 @@ func TestXferFails(t *testing.T) {
 // the same machine.
 func TestXferRatio(t *testing.T) {
 	var r XferRun
-	r.sum([][]float64{{1, 4, 9}, {10, 2, 3}})
-	if r.Gbit != 4 || *r.Iperf3 != 3 || *r.Ratio != 2 {
-		t.Errorf("%v by %v: %v", r.Gbit, *r.Iperf3, *r.Ratio)
+	r.sum([][]float64{{1, 4, 9}, {4, 4, 3}, {10, 2, 3}})
+	if r.Gbit != 4 || *r.Iperf3 != 3 || *r.Ratio != 2 || r.Raw != 4 || r.RatioRaw != 1 {
+		t.Errorf("%v by %v: %v; by %v: %v", r.Gbit, *r.Iperf3, *r.Ratio, r.Raw, r.RatioRaw)
 	}
-	if diff := cmp.Diff([]float64{0.1, 2, 3}, r.RoundsRatio); diff != "" {
+	if diff := cmp.Diff([][]float64{{0.1, 2, 3}, {0.25, 1, 3}}, [][]float64{r.RoundsRatio, r.RoundsRatioRaw}); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -168,13 +181,13 @@ func TestXferRatio(t *testing.T) {
 // The names and numbers of the JSON form are stable, and so is the table.
 func TestXferReport(t *testing.T) {
 	number := func(v float64) *float64 { return &v }
-	r := &XferReport{Rounds: 2, Seconds: 1, Block: DefaultXferBlock, Depth: DefaultXferDepth, Iperf3: true, Iperf3Block: iperf3Block, TCP: "cubic",
+	r := &XferReport{Rounds: 2, Seconds: 1, Block: XferBlock.Usual, Depth: XferDepth.Usual, Iperf3: true, Iperf3Block: iperf3Block, TCP: "cubic",
 		Runs: []XferRun{
-			{MTU: 1500, Gbit: 5, Iperf3: number(20), Ratio: number(0.25), RoundsGbit: []float64{4, 6}, RoundsIperf3: []float64{20, 20}, RoundsRatio: []float64{0.2, 0.3},
+			{MTU: 1500, Gbit: 5, Iperf3: number(20), Ratio: number(0.25), Raw: 6, RatioRaw: 0.85, RoundsRaw: []float64{5, 7}, RoundsRatioRaw: []float64{0.8, 0.9}, RoundsGbit: []float64{4, 6}, RoundsIperf3: []float64{20, 20}, RoundsRatio: []float64{0.2, 0.3},
 				Congestion:          []Congestion{{Rejected: 1, Retransmitted: 2, Timeouts: 3, Duplicates: 4}, {Retransmitted: 5}},
-				Iperf3Retransmitted: []uint64{6, 7}, Bytes: 625_082_368, XDPMode: "generic", BindMode: "copy"},
-			{MTU: 9000, Gbit: 30, Iperf3: number(20), Ratio: number(1.5), RoundsGbit: []float64{30, 30}, RoundsIperf3: []float64{20, 20}, RoundsRatio: []float64{1.5, 1.5},
-				Congestion: []Congestion{{}, {}}, Iperf3Retransmitted: []uint64{0, 0}, Bytes: 3_750_100_992, XDPMode: "native", BindMode: "copy", XferWay: XferWay{Steered: true, Jumbo: true}},
+				Iperf3Retransmitted: []uint64{6, 7}, Bytes: 625_082_368, XDPMode: "generic", BindMode: "copy", XferWay: XferWay{Frame: 1514}},
+			{MTU: 9000, Gbit: 30, Iperf3: number(20), Ratio: number(1.5), Raw: 30, RatioRaw: 1, RoundsRaw: []float64{30, 30}, RoundsRatioRaw: []float64{1, 1}, RoundsGbit: []float64{30, 30}, RoundsIperf3: []float64{20, 20}, RoundsRatio: []float64{1.5, 1.5},
+				Congestion: []Congestion{{}, {}}, Iperf3Retransmitted: []uint64{0, 0}, Bytes: 3_750_100_992, XDPMode: "native", BindMode: "copy", XferWay: XferWay{Steered: true, Jumbo: true, Frame: 9014}},
 		}}
 	got, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -75,7 +75,7 @@ func (r *Ring) appendCounts(b []byte) []byte {
 	return b
 }
 
-// DecodeBatch calls see for each record of a batch of a capture on so many interfaces, until one fails, and
+// DecodeBatch calls see for each record of a batch of a capture on a number of interfaces, until one fails, and
 // returns the counts. Data aliases b. Any bytes may be given.
 func DecodeBatch(b []byte, interfaces int, see func(*Record) error) ([]Counts, error) {
 	if len(b) < batchHeader+interfaces*countsSize || int64(binary.LittleEndian.Uint32(b)) != int64(interfaces) {

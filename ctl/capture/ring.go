@@ -28,7 +28,7 @@ type Ring struct {
 // counts are of one interface. The card's thread writes them.
 type counts struct{ seen, lost atomic.Uint64 }
 
-// NewRing makes a ring for so many interfaces, of frames of which at most snap bytes are kept. size is a power of two.
+// NewRing makes a ring of size bytes, a power of two, for the frames of a number of interfaces. It keeps at most snap bytes of each frame.
 func NewRing(size, interfaces, snap int) *Ring {
 	return &Ring{memory: make([]byte, size), snap: min(snap, MaxSnap), counts: make([]counts, interfaces)}
 }

@@ -48,7 +48,8 @@
 //   - keys that are not listed here, keys given twice, anchors, aliases, tags and
 //     further YAML documents are refused.
 //
-// An error names the file and the line: "peers.yaml:7: node 3 is already on line 4".
+// An error names the file, the line and the column: "peers.yaml:7:5: node 3 is already at
+// peers.yaml:4:5".
 // The bytes of a file are not trusted: any input gives a File or an error, never a
 // panic, and a file beyond [MaxBytes] is refused before it is parsed.
 //

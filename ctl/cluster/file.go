@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/funet/funet/hwprofiles/strictyaml"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/encap"
 )
@@ -28,8 +29,8 @@ const (
 // What is wrong with a file, for errors.Is. The error's text has the file, line and values.
 var (
 	ErrSyntax        = errors.New("not a peers file")           // YAML that does not parse or has the wrong shape
-	ErrUnknownKey    = errors.New("unknown key")                // a key the format does not have
-	ErrDuplicateKey  = errors.New("key given twice")            // a key twice in one place
+	ErrUnknownKey    = strictyaml.ErrUnknownKey                 // a key the format does not have
+	ErrDuplicateKey  = strictyaml.ErrDuplicateKey               // a key twice in one place
 	ErrDuplicateNode = errors.New("duplicate node")             // two entries with the same node
 	ErrDuplicateMAC  = errors.New("duplicate mac")              // two nodes with the same mac on the same iface
 	ErrNodeRange     = errors.New("node out of range")          // node outside 0..65535
@@ -38,7 +39,7 @@ var (
 	ErrMAC           = errors.New("not a unicast Ethernet mac") // malformed, zero, multicast or broadcast, or missing with encapsulation Ethernet
 	ErrIface         = errors.New("not an interface name")      // empty, too long or with forbidden bytes
 	ErrGIDRange      = errors.New("gid out of range")           // gid outside 1..2047
-	ErrTooLarge      = errors.New("peers file too large")       // beyond MaxBytes
+	ErrTooLarge      = strictyaml.ErrTooLarge                   // beyond MaxBytes
 	ErrEncap         = errors.New("not an encapsulation")       // other than ethernet and udp
 	ErrPort          = errors.New("UDP port out of range")      // port outside 1..65520
 	ErrAddress       = errors.New("not a unicast IP address")   // malformed, multicast, unspecified, loopback, or with a zone, or missing with encapsulation UDP

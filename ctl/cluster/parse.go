@@ -1,5 +1,4 @@
-// How the bytes of a peers file become a File: the YAML tree is walked by hand, so that every
-// complaint has the line it is about and nothing that the format does not have is let through.
+// How the tree of a peers file becomes a File.
 
 package cluster
 
@@ -7,33 +6,23 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-
-	"github.com/funet/funet/hwprofiles/yamldepth"
+	"github.com/funet/funet/hwprofiles/strictyaml"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/encap"
 )
 
+// format is that of a peers file, which needs three levels.
+var format = strictyaml.Format{Noun: "peers file", MaxBytes: MaxBytes, MaxDepth: 64, Invalid: ErrSyntax}
+
 // Load reads the peers file at path. Peers in the result are sorted by node.
 func Load(path string) (*File, error) {
-	r, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read peers file: %w", err)
-	}
-	defer r.Close()
-	// One byte more than is allowed shows that there is more.
-	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	data, err := format.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read peers file: %w", err)
 	}
@@ -42,134 +31,79 @@ func Load(path string) (*File, error) {
 
 // Parse reads a peers file from data; name stands for it in errors. Peers in the result are sorted
 // by node. Any bytes are safe to give.
-func Parse(name string, data []byte) (f *File, err error) {
-	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("%s: %d bytes, at most %d: %w", name, len(data), MaxBytes, ErrTooLarge)
-	}
-	if line, _ := yamldepth.Exceeds(data, maxDepth); line != 0 {
-		return nil, fmt.Errorf("%s:%d: nested deeper than a peers file can be: %w", name, line, ErrSyntax)
-	}
-	t := text{name}
-	top, err := t.tree(data)
+func Parse(name string, data []byte) (*File, error) {
+	top, err := format.Parse(name, data)
 	if err != nil {
 		return nil, err
 	}
-	return t.file(top)
-}
-
-// maxDepth is how deep a file may be nested; the format needs three levels.
-const maxDepth = 64
-
-// text makes errors that name the file and the line of a node.
-type text struct{ name string }
-
-func (t text) at(n ast.Node) string {
-	if tk := n.GetToken(); tk != nil && tk.Position != nil {
-		return fmt.Sprintf("%s:%d", t.name, tk.Position.Line)
-	}
-	return t.name
-}
-
-// tree parses data and returns the root of its only document.
-func (t text) tree(data []byte) (top ast.Node, err error) {
-	defer func() {
-		// A fault in the YAML parser is an error about the bytes that brought it about.
-		if r := recover(); r != nil {
-			top, err = nil, fmt.Errorf("%s: the YAML parser failed (%v): %w", t.name, r, ErrSyntax)
-		}
-	}()
-	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		var at yaml.Error
-		if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
-			return nil, fmt.Errorf("%s:%d: %s: %w", t.name, at.GetToken().Position.Line, at.GetMessage(), ErrSyntax)
-		}
-		return nil, fmt.Errorf("%s: %v: %w", t.name, err, ErrSyntax)
-	}
-	for _, doc := range file.Docs {
-		switch {
-		case doc.Body == nil:
-		case top != nil:
-			return nil, fmt.Errorf("%s: a second YAML document; a peers file is one: %w", t.at(doc.Body), ErrSyntax)
-		default:
-			top = doc.Body
-		}
-	}
 	if top == nil {
-		return nil, fmt.Errorf("%s: empty, want peers: with at least %d entries: %w", t.name, MinNodes, ErrPeerCount)
+		return nil, fmt.Errorf("%s: empty, want peers: with at least %d entries: %w", name, MinNodes, ErrPeerCount)
 	}
-	return top, nil
+	return parse(name, top)
 }
 
-// file reads the top of the tree.
-func (t text) file(top ast.Node) (*File, error) {
-	keys, err := t.mapping(top, "gid", "token", "encap", "port", "peers")
+// parse reads the top of the tree of the file that has the name.
+func parse(name string, top *strictyaml.Node) (*File, error) {
+	keys, err := top.Keys("gid", "token", "encap", "port", "peers")
 	if err != nil {
 		return nil, err
 	}
 	f := &File{}
 	if n := keys["gid"]; n != nil {
-		gid, err := t.integer(n, "gid")
+		gid, err := integer(n, "gid")
 		if err != nil {
 			return nil, err
 		}
 		if gid < 1 || gid > MaxGID {
-			return nil, fmt.Errorf("%s: gid %d, want 1..%d (0 is the system group): %w", t.at(n), gid, MaxGID, ErrGIDRange)
+			return nil, n.Refuse(ErrGIDRange, "gid %d, want 1..%d (0 is the system group)", gid, MaxGID)
 		}
 		f.GID = uint16(gid)
 	}
 	if n := keys["token"]; n != nil {
-		s, err := t.scalar(n, "token")
+		s, err := n.Text()
 		if err != nil {
 			return nil, err
 		}
 		// What it is instead is not said: it may be nearly a secret.
 		if f.Token, err = attach.ParseToken(s); err != nil || f.Token.Zero() {
-			return nil, fmt.Errorf("%s: token of %d characters, want 64 hexadecimal digits that nobody guesses, such as `openssl rand -hex 32` prints: %w", t.at(n), len(s), ErrToken)
+			return nil, n.Refuse(ErrToken, "token of %d characters, want 64 hexadecimal digits that nobody guesses, such as `openssl rand -hex 32` prints", len(s))
 		}
 	}
 	if n := keys["encap"]; n != nil {
-		s, err := t.scalar(n, "encap")
-		if err == nil {
-			f.Encap, err = ParseEncap(s)
-		}
+		s, err := n.Text()
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", t.at(n), err)
+			return nil, err
+		}
+		if f.Encap, err = ParseEncap(s); err != nil {
+			return nil, fmt.Errorf("%s: %w", n.Where(), err)
 		}
 	}
 	if n := keys["port"]; n != nil {
-		port, err := t.integer(n, "port")
+		port, err := integer(n, "port")
 		if err != nil {
 			return nil, err
 		}
 		if port < 1 || port > encap.MaxPort {
-			return nil, fmt.Errorf("%s: port %d, want 1..%d: %w", t.at(n), port, encap.MaxPort, ErrPort)
+			return nil, n.Refuse(ErrPort, "port %d, want 1..%d", port, encap.MaxPort)
 		}
 		f.Port = uint16(port)
 	}
 	n := keys["peers"]
 	if n == nil {
-		return nil, fmt.Errorf("%s: no peers, want at least %d: %w", t.name, MinNodes, ErrPeerCount)
+		return nil, fmt.Errorf("%s: no peers, want at least %d: %w", name, MinNodes, ErrPeerCount)
 	}
-	if _, null := n.(*ast.NullNode); null {
-		return nil, fmt.Errorf("%s: peers is empty, want at least %d: %w", t.at(n), MinNodes, ErrPeerCount)
+	if n.Null() {
+		return nil, n.Refuse(ErrPeerCount, "peers is empty, want at least %d", MinNodes)
 	}
-	list, ok := n.(*ast.SequenceNode)
+	list, ok := n.List()
 	if !ok {
-		return nil, fmt.Errorf("%s: peers is %s, want a list: %w", t.at(n), n.Type(), ErrSyntax)
+		return nil, n.Errorf("peers is %s, want a list", n.What())
 	}
-
-	type entry struct {
-		Peer
-		at string
-	}
-	entries := make([]entry, 0, len(list.Values))
-	for _, n := range list.Values {
-		p, err := t.peer(n)
+	for _, n := range list {
+		p, err := parsePeer(n)
 		if err != nil {
 			return nil, err
 		}
-		entries = append(entries, entry{p, t.at(n)})
 		f.Peers = append(f.Peers, p)
 	}
 	// Nodes that all have nothing but IP addresses can only be meant to be sent datagrams.
@@ -180,9 +114,9 @@ func (t text) file(top ast.Node) (*File, error) {
 	// The rules are applied in the order of the file, so that of two duplicates the second is blamed.
 	err = f.check(func(i int) string {
 		if i < 0 {
-			return t.at(n)
+			return n.Where()
 		}
-		return entries[i].at
+		return list[i].Where()
 	})
 	if err != nil {
 		return nil, err
@@ -191,74 +125,72 @@ func (t text) file(top ast.Node) (*File, error) {
 	return f, nil
 }
 
-// peer reads one entry of the list.
-func (t text) peer(n ast.Node) (p Peer, err error) {
-	keys, err := t.mapping(n, "node", "mac", "address", "iface", "groups", "absent")
+// parsePeer reads one entry of the list.
+func parsePeer(n *strictyaml.Node) (p Peer, err error) {
+	keys, err := n.Keys("node", "mac", "address", "iface", "groups", "absent")
 	if err != nil {
 		return p, err
 	}
 	if n := keys["absent"]; n != nil {
-		if p.Absent = n.GetToken().Value == "true"; !p.Absent {
-			return p, fmt.Errorf("%s: absent is %q, want true, or leave it out: %w", t.at(n), n.GetToken().Value, ErrSyntax)
+		if p.Absent, _ = n.Bool(); !p.Absent {
+			return p, n.Errorf("absent is %s, want true, or leave it out", n.What())
 		}
 	}
 	switch {
 	case keys["node"] == nil:
-		return p, fmt.Errorf("%s: a peer without node; each needs node and mac, or node and address: %w", t.at(n), ErrSyntax)
+		return p, n.Errorf("a peer without node; each needs node and mac, or node and address")
 	case keys["mac"] == nil && keys["address"] == nil && !p.Absent:
-		return p, fmt.Errorf("%s: a peer without mac; each needs node and mac, or node and address: %w", t.at(n), ErrSyntax)
+		return p, n.Errorf("a peer without mac; each needs node and mac, or node and address")
 	}
-	node, err := t.integer(keys["node"], "node")
+	node, err := integer(keys["node"], "node")
 	if err != nil {
 		return p, err
 	}
 	if node < 0 || node > math.MaxUint16 {
-		return p, fmt.Errorf("%s: node %d, want 0..%d: %w", t.at(keys["node"]), node, math.MaxUint16, ErrNodeRange)
+		return p, keys["node"].Refuse(ErrNodeRange, "node %d, want 0..%d", node, math.MaxUint16)
 	}
 	p.Node = uint16(node)
 
 	if n := keys["mac"]; n != nil {
-		mac, err := t.scalar(n, "mac")
+		mac, err := n.Text()
 		if err != nil {
 			return p, err
 		}
 		// net.ParseMAC also takes the 8- and 20-byte addresses of other links; check refuses those.
 		if p.MAC, err = net.ParseMAC(mac); err != nil {
-			return p, fmt.Errorf("%s: node %d has mac %q, want six bytes such as 02:46:55:00:00:01: %w",
-				t.at(n), p.Node, mac, ErrMAC)
+			return p, n.Refuse(ErrMAC, "node %d has mac %q, want six bytes such as 02:46:55:00:00:01", p.Node, mac)
 		}
 	}
 	if n := keys["address"]; n != nil {
-		a, err := t.scalar(n, "address")
+		a, err := n.Text()
 		if err != nil {
 			return p, err
 		}
 		if p.Address, err = netip.ParseAddr(a); err != nil {
-			return p, fmt.Errorf("%s: node %d has address %q, want one such as 192.0.2.1 or 2001:db8::1: %w",
-				t.at(n), p.Node, a, ErrAddress)
+			return p, n.Refuse(ErrAddress, "node %d has address %q, want one such as 192.0.2.1 or 2001:db8::1", p.Node, a)
 		}
 	}
 	if n := keys["iface"]; n != nil {
-		if p.Iface, err = t.scalar(n, "iface"); err != nil {
+		if p.Iface, err = n.Text(); err != nil {
 			return p, err
 		}
 		if err := checkIface(p.Iface); err != nil {
-			return p, fmt.Errorf("%s: node %d has iface %q, %w", t.at(n), p.Node, p.Iface, err)
+			return p, fmt.Errorf("%s: node %d has iface %q, %w", n.Where(), p.Node, p.Iface, err)
 		}
 	}
 	if n := keys["groups"]; n != nil {
-		list, ok := n.(*ast.SequenceNode)
-		if !ok || len(list.Values) == 0 {
-			return p, fmt.Errorf("%s: groups of node %d: want a list of GIDs in brackets, such as [1-100, 200], or leave it out for all: %w", t.at(n), p.Node, ErrSyntax)
+		list, ok := n.List()
+		if !ok || len(list) == 0 {
+			return p, n.Errorf("groups of node %d: want a list of GIDs in brackets, such as [1-100, 200], or leave it out for all", p.Node)
 		}
-		for _, n := range list.Values {
-			s, err := t.scalar(n, "groups")
+		for _, n := range list {
+			s, err := n.Text()
 			if err != nil {
 				return p, err
 			}
 			r, err := ParseRange(s)
 			if err != nil {
-				return p, fmt.Errorf("%s: groups of node %d: %w", t.at(n), p.Node, err)
+				return p, fmt.Errorf("%s: groups of node %d: %w", n.Where(), p.Node, err)
 			}
 			p.Groups = append(p.Groups, r)
 		}
@@ -266,34 +198,9 @@ func (t text) peer(n ast.Node) (p Peer, err error) {
 	return p, nil
 }
 
-// mapping returns the values of a mapping that may have the given keys, each once.
-func (t text) mapping(n ast.Node, allowed ...string) (map[string]ast.Node, error) {
-	var values []*ast.MappingValueNode
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		values = n.Values
-	case *ast.MappingValueNode:
-		values = []*ast.MappingValueNode{n}
-	default:
-		return nil, fmt.Errorf("%s: %s, want the keys %s: %w", t.at(n), n.Type(), strings.Join(allowed, ", "), ErrSyntax)
-	}
-	keys := make(map[string]ast.Node, len(values))
-	for _, v := range values {
-		key := v.Key.GetToken().Value
-		if !slices.Contains(allowed, key) {
-			return nil, fmt.Errorf("%s: key %q, want %s: %w", t.at(v.Key), key, strings.Join(allowed, ", "), ErrUnknownKey)
-		}
-		if before, ok := keys[key]; ok {
-			return nil, fmt.Errorf("%s: key %q is already at %s: %w", t.at(v.Key), key, t.at(before), ErrDuplicateKey)
-		}
-		keys[key] = v.Value
-	}
-	return keys, nil
-}
-
 // integer returns the value of a decimal integer.
-func (t text) integer(n ast.Node, key string) (int64, error) {
-	s, err := t.scalar(n, key)
+func integer(n *strictyaml.Node, key string) (int64, error) {
+	s, err := n.Text()
 	if err != nil {
 		return 0, err
 	}
@@ -304,17 +211,7 @@ func (t text) integer(n ast.Node, key string) (int64, error) {
 		return v, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%s: %s is %q, want a decimal number: %w", t.at(n), key, s, ErrSyntax)
+		return 0, n.Errorf("%s is %q, want a decimal number", key, s)
 	}
 	return v, nil
-}
-
-// scalar returns the text of a plain or quoted value. A mac without quotes may look like a number
-// to YAML, so what was written counts, not what YAML made of it.
-func (t text) scalar(n ast.Node, key string) (string, error) {
-	switch n.(type) {
-	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode:
-		return n.GetToken().Value, nil
-	}
-	return "", fmt.Errorf("%s: %s is %s, want one value: %w", t.at(n), key, n.Type(), ErrSyntax)
 }

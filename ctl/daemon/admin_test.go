@@ -159,7 +159,7 @@ func TestProfileComesInFull(t *testing.T) {
 	}
 }
 
-// few is a profile with room for so many groups.
+// few is a profile with room for the given number of groups.
 func few(t testing.TB, contexts int) *hwprofiles.Profile {
 	t.Helper()
 	p, err := hwprofiles.Load("native")

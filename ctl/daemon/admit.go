@@ -157,7 +157,7 @@ func (d *Daemon) meet(fd int) {
 	w.waiting = append(w.waiting, a)
 }
 
-// crowded reports whether so many connections of an account wait to be refused that another
+// crowded reports whether too many connections of an account already wait to be refused, so that another
 // is not even looked at.
 func (d *Daemon) crowded(account uint32) bool {
 	d.mu.Lock()

@@ -147,7 +147,7 @@ func (k *client) close() {
 	k.maps = nil
 }
 
-// ask sends a message and returns the answer, which may have so many descriptors.
+// ask sends a message and returns the answer, which may have the given number of descriptors.
 func (k *client) ask(message []byte, descriptors int) ([]byte, []int) {
 	k.t.Helper()
 	if err := attach.Send(k.conn, message); err != nil {

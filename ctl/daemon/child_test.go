@@ -27,7 +27,7 @@ import (
 // nobody is a user without privileges.
 const nobody = 65534
 
-// role is what a child is to do, in its environment.
+// role names the task of a child, in its environment.
 type role struct {
 	Do     string // "answer", "send", "daemon"
 	Socket string

@@ -1,6 +1,6 @@
 package daemon
 
-// This file is what a daemon is made from, its defaults and its limits.
+// This file is the configuration of a daemon, its defaults and its limits.
 
 import (
 	"cmp"
@@ -49,7 +49,7 @@ var (
 	ErrEnded = errors.New("the daemon has ended")
 )
 
-// Config is what a daemon is made from. The zero value of what is not said to be needed
+// Config configures a daemon. The zero value of a field that is not said to be needed
 // stands for its default.
 type Config struct {
 	Socket string // path; DefaultSocket
@@ -119,7 +119,7 @@ type Config struct {
 // Who is users and groups, by number.
 type Who struct{ Users, Groups []uint32 }
 
-// Rule is what users may use. Zeros stand for the defaults.
+// Rule limits what users may use. Zeros stand for the defaults.
 type Rule struct {
 	Who  // nobody in particular: everybody
 	GIDs []Range
@@ -128,7 +128,7 @@ type Rule struct {
 	Jobs        int
 	Connections int
 	Bytes       int64 // of contexts and segments
-	// Total is what all of them may use together. The default is DefaultTotal times what one
+	// Total limits what all of them may use together. The default is DefaultTotal times what one
 	// may for a rule that names groups, and as much as there is for one that does not.
 	Total Amounts
 }
@@ -408,7 +408,7 @@ func (c *Config) datagrams(peers *cluster.File, at int) *afxdp.UDP {
 	return u
 }
 
-// hostName is what INFO calls this host.
+// hostName is the name of this host in INFO.
 func hostName() string {
 	h, err := os.Hostname()
 	if err != nil {

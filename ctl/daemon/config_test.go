@@ -1,6 +1,6 @@
 package daemon
 
-// This file tests the configuration: what is wrong is said with line and cure.
+// This file tests the configuration: an error says where, what is wrong and what to write.
 
 import (
 	"errors"
@@ -88,15 +88,15 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// Rule: an error names file and line and says what would be right.
+// Rule: an error names file, line and column and says what would be right.
 func TestParseRefuses(t *testing.T) {
 	for s, want := range map[string]string{
-		"encap: gre":                       "funid.yaml:1: \"gre\", want ethernet, udp",
+		"encap: gre":                       "funid.yaml:1:8: encap is \"gre\", want ethernet, udp",
 		"port: 0":                          "want a number from 1 to 65520",
 		"port: 65521":                      "want a number from 1 to 65520",
-		"sockets: x":                       "funid.yaml:1: unknown key \"sockets\", want socket, card",
-		"card: 1\ncard: 2":                 "funid.yaml:2: key \"card\" is given twice",
-		"card: x":                          "funid.yaml:1: \"x\", want a number from 0 to 65535",
+		"sockets: x":                       "funid.yaml:1:1: unknown key \"sockets\", want socket, card",
+		"card: 1\ncard: 2":                 "funid.yaml:2:1: key given twice: \"card\" is at funid.yaml:1:1 already; keep one",
+		"card: x":                          "funid.yaml:1:7: card is \"x\", want a number from 0 to 65535",
 		"\ncard: 65536":                    "funid.yaml:2:",
 		"polling: fast":                    "want adaptive, spin, sleep",
 		"drain: 5":                         "want a time such as",
@@ -110,7 +110,7 @@ func TestParseRefuses(t *testing.T) {
 		"interfaces: []":                   "want a list",
 		"socket: \"\"":                     "leave the key out",
 		"socket: {a: b}":                   "want one value",
-		"rules:\n  - {gids: [0-5]}":        "funid.yaml:2: gids has \"0-5\"",
+		"rules:\n  - {gids: [0-5]}":        "funid.yaml:2:13: gids has \"0-5\"",
 		"rules:\n  - {gids: [5-1]}":        "gids has \"5-1\"",
 		"rules:\n  - {gids: [2048]}":       "from 1 to 2047",
 		"rules:\n  - {bytes: 0}":           "want bytes",

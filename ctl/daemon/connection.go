@@ -28,7 +28,7 @@ type connection struct {
 	mu         sync.Mutex
 	attachment *attachment // nil: none
 	job        *job        // nil: none
-	kept       *attachment // a context that has ended, of which the process still has the memory; nil: none
+	kept       *attachment // a context that has ended, whose memory the process still has; nil: none
 }
 
 // serve carries out requests until the connection ends.

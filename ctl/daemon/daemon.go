@@ -228,7 +228,7 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	<-accepting
 	d.follower.stop() // it asks the card's thread, which drain ends
 	d.drain()
-	watching.Wait() // it asks the card's thread, of which release closes the descriptors
+	watching.Wait() // it asks the card's thread, whose descriptors release closes
 	return errors.Join(err, d.release())
 }
 

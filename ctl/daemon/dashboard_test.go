@@ -19,7 +19,7 @@ import (
 	"github.com/funet/funet/ctl/daemon"
 )
 
-// dashboard is what the test reads of one.
+// dashboard has the fields of a dashboard that the test reads.
 type dashboard struct {
 	Panels []struct {
 		Type, Title string

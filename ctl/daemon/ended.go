@@ -1,6 +1,6 @@
 package daemon
 
-// This file is what is remembered of jobs that have ended, so that a process which attaches too late hears why and not
+// This file remembers jobs that have ended, so that a process which attaches too late hears why and not
 // only that there is no such group. Only who shows the job's token hears it. What is remembered is bounded, by
 // account and altogether; when that is full, the oldest goes of the account that has most.
 
@@ -16,7 +16,7 @@ const (
 	mostEnded   = 512 // of all
 )
 
-// endedJob is what is left of a job.
+// endedJob is what the daemon remembers of a job that has ended.
 type endedJob struct {
 	account uint32
 	gid     uint16

@@ -1,6 +1,6 @@
 package daemon
 
-// This file is what becomes of a load or store of the card's thread that fails, since there is no
+// This file handles a load or store of the card's thread that fails, since there is no
 // page where it goes (SIGBUS): a hole where the machine may not promise more memory than it has, or
 // memory that the hardware has lost. It ends the contexts that the memory is of, and no others.
 //

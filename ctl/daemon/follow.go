@@ -203,7 +203,7 @@ func (f *follower) forget() {
 	}
 }
 
-// seen is what a look finds of an interface.
+// seen is the state of an interface at one look.
 type seen struct {
 	name, kind  string // such as device, veth
 	index, mtu  int
@@ -217,7 +217,7 @@ type seen struct {
 // errNotThere: there is no such interface.
 var errNotThere = errors.New("it is not there")
 
-// find looks for an interface: for the one that it was, or who has its name, or its address.
+// find looks for an interface: for the same one, or for one with its name or its address.
 func (f *follower) find(l *link) (s seen, err error) {
 	name := l.configured
 	if l.seen.index != 0 {

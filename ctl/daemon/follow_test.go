@@ -432,14 +432,13 @@ func TestManyInterfaceChanges(t *testing.T) {
 	run(len(changes)) // what is made once
 	descriptors, goroutines, mapped := holdings(t)
 	run(50)
-	d, g, m := holdings(t)
-	for end := time.Now().Add(patience); d > descriptors || g > goroutines || m > mapped+mapped/10; d, g, m = holdings(t) {
-		if time.Now().After(end) {
-			t.Fatalf("descriptors %d to %d, goroutines %d to %d, resident %d to %d KiB", descriptors, d, goroutines, g, mapped>>10, m>>10)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Logf("descriptors %d to %d, goroutines %d to %d, resident %d to %d KiB", descriptors, d, goroutines, g, mapped>>10, m>>10)
+	var d, g int
+	var m int64
+	eventually(t, fmt.Sprintf("no more than %d descriptors, %d goroutines and %d KiB resident", descriptors, goroutines, mapped>>10), func() bool {
+		d, g, m = holdings(t)
+		t.Logf("descriptors %d to %d, goroutines %d to %d, resident %d to %d KiB", descriptors, d, goroutines, g, mapped>>10, m>>10)
+		return d <= descriptors && g <= goroutines && m <= mapped+mapped/10
+	})
 }
 
 // holdings are what this process has, with the daemons in it; resident is in bytes.

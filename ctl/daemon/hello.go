@@ -159,7 +159,7 @@ type PeerStatus struct {
 	Unanswered int     `json:"unanswered"`
 }
 
-// HelloStatus is what the hellos have found out.
+// HelloStatus holds the findings of the hellos.
 type HelloStatus struct {
 	Cluster string `json:"cluster,omitempty"` // whose hosts are found
 	// Known is how many peers there are, and Silent how many of them did not answer the last hello. Peers has those that do

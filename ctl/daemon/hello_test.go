@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -42,7 +41,7 @@ func knows(t *testing.T, r *running, card uint16) (found daemon.PeerStatus) {
 	t.Helper()
 	k := dial(t, r.socket)
 	defer k.close()
-	until(t, fmt.Sprintf("%s: card %d is heard", r.socket, card), func() bool {
+	eventually(t, fmt.Sprintf("%s: card %d is heard", r.socket, card), func() bool {
 		s, err := askStatusOn(k)
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +52,6 @@ func knows(t *testing.T, r *running, card uint16) (found daemon.PeerStatus) {
 				return true
 			}
 		}
-		time.Sleep(time.Millisecond) // not to keep the daemons from the processors
 		return false
 	})
 	return found
@@ -318,23 +316,31 @@ func TestHelloMetrics(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "unix", metrics)
 	}}}
 	defer client.CloseIdleConnections()
-	says := func(lines ...string) bool {
-		t.Helper()
-		time.Sleep(100 * time.Millisecond) // who asks without a pause is turned away
+	var text string // of the last scrape
+	scrape := func() {
+		text = ""
 		r, err := client.Get("http://funid/metrics")
 		if err != nil {
-			return false // the next time, or in the end the test has waited in vain
+			return // the next time, or in the end the test has waited in vain
 		}
 		defer r.Body.Close()
-		text, err := io.ReadAll(r.Body)
-		return err == nil && !slices.ContainsFunc(lines, func(l string) bool { return !strings.Contains(string(text), l) })
+		if b, err := io.ReadAll(r.Body); err == nil {
+			text = string(b)
+		}
 	}
-	until(t, "the metrics have the peer", func() bool {
+	says := func(lines ...string) bool {
+		return !slices.ContainsFunc(lines, func(l string) bool { return !strings.Contains(text, l) })
+	}
+	eventually(t, "the metrics have the peer", func() bool {
+		scrape()
 		return says("\nfunid_peers 1\n", "\nfunid_peers_silent 0\n", "\nfunid_hello_round_trip_seconds_bucket{le=\"+Inf\"} ", "\nfunid_hello_answers_total ")
 	})
 	if says("\nfunid_hello_round_trip_seconds_count 0\n") {
 		t.Error("no round trip is counted")
 	}
 	other.stop(t)
-	until(t, "it is silent", func() bool { return says("\nfunid_peers_silent 1\n") && !says("\nfunid_hello_unanswered_total 0\n") })
+	eventually(t, "the peer is silent", func() bool {
+		scrape()
+		return says("\nfunid_peers_silent 1\n") && !says("\nfunid_hello_unanswered_total 0\n")
+	})
 }

@@ -161,7 +161,7 @@ func syslogLevel(l slog.Level) int {
 	return 7
 }
 
-// sentences is a log of which somebody takes the sentences alone.
+// sentences is a log that passes on only the sentences.
 type sentences struct{ take func(string) }
 
 // Enabled implements slog.Handler.

@@ -16,7 +16,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// kept is what was written, of several goroutines.
+// kept is a writer for several goroutines that keeps what was written.
 type kept struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -118,7 +118,7 @@ func TestLogIsConfigured(t *testing.T) {
 		t.Errorf("%v %v: %v", c.LogFormat, c.LogLevel, err)
 	}
 	for _, text := range []string{"card: 0\nlog_format: xml\n", "card: 0\nlog_level: loud\n"} {
-		if _, _, err := daemon.Parse("f", []byte(text)); !errors.Is(err, daemon.ErrConfig) || !strings.HasPrefix(err.Error(), "f:2: ") {
+		if _, _, err := daemon.Parse("f", []byte(text)); !errors.Is(err, daemon.ErrConfig) || !strings.HasPrefix(err.Error(), "f:2:") {
 			t.Errorf("%v", err)
 		}
 	}

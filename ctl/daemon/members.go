@@ -106,7 +106,7 @@ func (d *Daemon) readPeers() error {
 	return d.changePeers(d.peers.Load(), d.members.all())
 }
 
-// change is what becomes of a card number.
+// change is the change of a card number.
 type change struct {
 	card  uint16
 	to    *cluster.Peer // nil: it is nobody's any more

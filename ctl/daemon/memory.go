@@ -25,7 +25,7 @@ package daemon
 // Other kinds were measured on Linux 6.18, with 256 MiB to make, map and fill, in ms, beside
 // 170 for the above:
 //   - memfd_secret(2), 2080: has no holes, but every process that maps it needs room in its
-//     RLIMIT_MEMLOCK, of which ordinary users have 8 MiB or less, each page splits the kernel's
+//     RLIMIT_MEMLOCK, and ordinary users have 8 MiB or less of it, each page splits the kernel's
 //     direct map, and nobody can take it from a process that keeps its descriptor.
 //   - A BPF array that can be mapped, 350: has no holes and no faults, but nobody can take it from a
 //     process that keeps its descriptor, nor, without CAP_SYS_ADMIN, tell whether one does: a quota
@@ -65,13 +65,13 @@ var memoryKinds = [...]string{"auto", "immutable", "watched"}
 func (k MemoryKind) String() string { return memoryKinds[k] }
 
 const (
-	// mostRegions is how many pieces there may be at a time: each is a mapping, of which the
+	// mostRegions is how many pieces there may be at a time: each is a mapping, and the
 	// kernel lets a process have 65530 (vm.max_map_count), and the Go runtime, which ends the
 	// process when it gets none, needs some. What is beyond is refused.
 	mostRegions = 1 << 15
 	// immutable is FS_IMMUTABLE_FL (linux/fs.h).
 	immutable = 0x10
-	// hugePage is what MADV_COLLAPSE makes one page of, on the machines with the smallest.
+	// hugePage is the size that MADV_COLLAPSE makes one page, on the machines with the smallest.
 	hugePage = 2 << 20
 	// pipeHolds is how many pages a pipe holds at most (/proc/sys/fs/pipe-max-size).
 	pipeHolds = 256
@@ -87,7 +87,7 @@ type memory struct {
 	all map[*region]struct{}
 }
 
-// pages returns what memory of so many bytes takes, and so what it counts as.
+// pages returns the bytes that memory of the given size takes, and counts as.
 func pages(bytes int64) int64 { return (bytes + funi.PageSize - 1) &^ (funi.PageSize - 1) }
 
 // region is a piece of such memory.
@@ -99,7 +99,7 @@ type region struct {
 	bytes []byte
 }
 
-// make makes memory of so many bytes for an attachment; name is for /proc. What the machine has
+// make makes memory of the given size in bytes for an attachment; name is for /proc. What the machine has
 // no memory for is an error.
 func (m *memory) make(name string, size int64, whose *attachment) (_ *region, err error) {
 	r := &region{of: m, whose: whose, fd: -1}

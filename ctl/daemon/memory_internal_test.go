@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkMemory is the time to make memory of so many bytes and to give it back.
+// BenchmarkMemory measures making memory of each size in bytes and giving it back.
 func BenchmarkMemory(b *testing.B) {
 	for _, kind := range []MemoryKind{ImmutableMemory, WatchedMemory} {
 		for _, size := range []int64{1 << 20, 256 << 20} {

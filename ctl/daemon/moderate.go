@@ -46,7 +46,7 @@ const (
 	timerSlack = 1000
 )
 
-// moderation is what the thread knows of that.
+// moderation is the thread's state of it.
 type moderation struct {
 	schedstat int   // descriptor; -1: the kernel has none
 	next      int64 // time of the next look
@@ -99,7 +99,7 @@ func (m *moderation) look() (waited int64, ok bool) {
 // moderate rests after a step that had work.
 func (l *loop) moderate() {
 	now := l.clock()
-	if !l.moderation.crowded(now) || !l.card.Shared() {
+	if !l.moderation.crowded(now) || !l.card.Contended() {
 		return
 	}
 	t := unix.NsecToTimespec(min(max(resting*(now-l.now), shortestRest), longestRest))

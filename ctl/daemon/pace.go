@@ -37,7 +37,7 @@ const (
 type debts map[uint32]time.Time
 
 // add adds the cost of a request and returns how long the user has to wait before it. What he
-// owed before is what counts, so that a large request of one who owes nothing begins at once.
+// Only what was owed before counts, so that a large request of one who owes nothing begins at once.
 func (d debts) add(account uint32, now time.Time, cost time.Duration) time.Duration {
 	if len(d) >= manyDebts {
 		for u, paid := range d {
@@ -95,7 +95,7 @@ func hungUp(fd int) bool {
 	return n > 0 && p[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
 }
 
-// routesCost is the cost of so many routes, of which the card's thread takes its part.
+// routesCost is the cost of a number of routes; the card's thread bears its part.
 func routesCost(nodes int) time.Duration { return time.Duration(nodes) * routeCost }
 
 // memoryCost is the cost of making so much memory, for a user who may have as much as his rule

@@ -1,6 +1,6 @@
 package daemon
 
-// This file is what a hardware profile means for a daemon's card: limits, and how many
+// This file applies a hardware profile to a daemon's card: limits, and how many
 // groups are on the card at once. The daemon does not pace: a modelled machine has one
 // process and one card on its bus, and that is the embedded card (`funet cmam --profile`).
 

@@ -29,6 +29,21 @@ func until(t testing.TB, what string, done func() bool) {
 	(&client{t: t}).until(what, done)
 }
 
+// eventually is until for conditions that cost the daemons work: it looks ten times a second, less often than the daemons
+// refuse.
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(patience); !done(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
 // status asks the daemon, as root.
 func (r *running) status(t testing.TB) (s daemon.Status) {
 	t.Helper()

@@ -1,6 +1,6 @@
 package daemon
 
-// This file is what the card as a whole has, and the reserve of it: of the last quarter of the
+// This file is the capacity of the card as a whole, and its reserve: of the last quarter of the
 // card's contexts, groups, memory and descriptors, a user gets only what leaves at least
 // as much free as he then has. So nobody alone can take all, whatever his rule says, and
 // somebody who has nothing yet finds room.
@@ -17,7 +17,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// capacity is what the card has.
+// capacity is the card's capacity.
 type capacity struct {
 	contexts, jobs, pieces, descriptors int64
 	bytes                               int64
@@ -64,8 +64,8 @@ func (u usage) descriptors() int64 {
 	return int64(u.connections) + 2*int64(u.contexts) + 2*int64(u.pieces) + u.bytes/(pipeHolds*hugePage)
 }
 
-// spare reports whether a user who has now may have more of something of which there are of
-// and all are in use: the rule of this file.
+// spare reports whether a user who has now of something may have more of it, when all of it are in use
+// and there are of in total: the rule of this file.
 func spare(of, all, now, more int64) bool {
 	left := of - all - more
 	return all+more <= of/4*3 || left >= 0 && now+more <= left

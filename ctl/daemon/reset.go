@@ -24,7 +24,7 @@ const (
 	resetPatience = 15 * time.Second
 )
 
-// reset is what is known of an outage that a driver makes. The zero value: nothing is expected.
+// reset is the state of an outage that a driver makes. The zero value: nothing is expected.
 type reset struct {
 	began  time.Time // the program came or went; zero: that is settled
 	done   time.Time // it had come or gone
@@ -72,7 +72,7 @@ func (r *reset) look(at time.Time, s *seen) (said string) {
 // outage reports whether a link that has no carrier is being reset.
 func (r *reset) outage() bool { return !r.began.IsZero() && r.lost }
 
-// parting is what is said when the daemon ends, and does not see the link come back.
+// parting is logged when the daemon ends and does not see the link come back.
 func (r *reset) parting(name string) string {
 	line := fmt.Sprintf("interface %s: its driver resets the link, because the NIC program is gone", name)
 	if r.took > 0 {

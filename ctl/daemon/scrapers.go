@@ -42,7 +42,7 @@ func scrapers(l net.Listener) net.Listener {
 	return netutil.LimitListener(&fair{Listener: l, of: accountOf, users: map[uint32]*scraper{}}, mostScrapers)
 }
 
-// fair is a listener that accepts so many connections of a user at a time and in a second, and closes
+// fair is a listener that accepts a bounded number of connections of a user at a time and in a second, and closes
 // others.
 type fair struct {
 	net.Listener

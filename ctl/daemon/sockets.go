@@ -98,7 +98,7 @@ func (m *SocketMaker) ask() (int, error) {
 	return -1, io.ErrUnexpectedEOF
 }
 
-// MakeSockets is what the process does until its parent ends. It keeps CAP_NET_RAW and nothing else.
+// MakeSockets is the whole life of the process, until its parent ends. It keeps CAP_NET_RAW and nothing else.
 func MakeSockets() error {
 	signal.Ignore(unix.SIGINT, unix.SIGTERM, unix.SIGHUP) // which go to the daemon too, whose end is this one's
 	if err := drop(unix.CAP_NET_RAW); err != nil {

@@ -1,6 +1,6 @@
 package daemon
 
-// This file is what the daemon tells about itself: an ordinary user sees what is his and the card's sums, an
+// This file is the daemon's status: an ordinary user sees his own part and the card's sums, an
 // administrator everything. How much it carries is in traffic.go.
 
 import (

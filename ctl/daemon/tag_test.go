@@ -81,7 +81,7 @@ func (k *client) comesBack(what string, word uint32) {
 	}
 }
 
-// write asks to write so many words of the node's segment into another's.
+// write asks to write the given number of words of the node's segment into another's.
 func (k *client) write(to uint16, words int, argument uint32) {
 	k.t.Helper()
 	s := k.iface.Reserve(funi.Request)
@@ -90,7 +90,7 @@ func (k *client) write(to uint16, words int, argument uint32) {
 	k.wake()
 }
 
-// triesAll sends a message, a short transfer and a long one, all of which must come back.
+// triesAll sends a message, a short transfer and a long one. All must come back.
 func (k *client) triesAll(to uint16) {
 	k.t.Helper()
 	k.send(to, 71)

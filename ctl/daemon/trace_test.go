@@ -94,7 +94,7 @@ func TestTrace(t *testing.T) {
 	if begin.Contexts != 0 || begin.Others != 0 {
 		t.Errorf("bob traces %+v", begin)
 	}
-	gidOfBob, _ := talk(bob, turns) // of which root's trace was there first
+	gidOfBob, _ := talk(bob, turns) // root's trace was there first
 	pingPong(t, ofAlice, turns)
 	if all := ends(t, bobs); len(all) != 0 {
 		t.Errorf("bob traces %+v", all)

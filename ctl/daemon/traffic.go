@@ -1,6 +1,6 @@
 package daemon
 
-// This file is what the daemon tells about traffic, for those who look again and again: the card's sums, what
+// This file is the daemon's report of traffic, for programs that look again and again: the card's sums, what
 // each context has moved, why packets were rejected, and how long the peers take to answer. An ordinary user
 // sees the sums, the peers' times and his own contexts, an administrator all.
 
@@ -58,13 +58,13 @@ type RoundTrip struct {
 	InFlight  int    `json:"frames_in_flight,omitempty"` // for an administrator
 }
 
-// JobTraffic is what the contexts of a group have moved.
+// JobTraffic counts what the contexts of a group have moved.
 type JobTraffic struct {
 	GID uint16 `json:"gid"`
 	engine.Traffic
 }
 
-// ContextTraffic is what a context has moved.
+// ContextTraffic counts what a context has moved.
 type ContextTraffic struct {
 	Context uint32 `json:"context"`
 	GID     uint16 `json:"gid"`

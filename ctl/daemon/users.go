@@ -86,7 +86,7 @@ func (r *Rule) allows(gid uint16) bool {
 	return slices.ContainsFunc(r.GIDs, func(g Range) bool { return g.First <= gid && gid <= g.Last })
 }
 
-// usage is what somebody uses at the moment.
+// usage is a user's present use.
 type usage struct {
 	contexts, jobs, connections int
 	pieces                      int // of memory

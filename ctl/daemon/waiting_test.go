@@ -73,7 +73,7 @@ func TestWaitingProcessIsWoken(t *testing.T) {
 	}
 }
 
-// answers returns so many messages to their senders, and sleeps until it is woken when there is
+// answers returns the given number of messages to their senders, and sleeps until it is woken when there is
 // none, as funi_wait does.
 func (k *client) answers(n int) error {
 	wait := []unix.PollFd{{Fd: int32(k.fds[attach.ProcessDescriptor]), Events: unix.POLLIN}}

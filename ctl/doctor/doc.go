@@ -7,7 +7,7 @@
 // for each check, in the order in which a frame would meet what they are about. It is pure: the same facts give the
 // same findings, so each rule has a row in a table.
 //
-// Verdicts: Fail is what keeps FUNet from working, Warn what costs time or may become a failure, or what could
+// Verdicts: Fail keeps FUNet from working, Warn costs time or may become a failure, or could
 // not be found out; OK is the rest. Whatever is not OK has a cure: a command to run, or who can do something.
 //
 // Rules:

@@ -68,7 +68,7 @@ type Interface struct {
 	HasDaemon  bool // the daemon that answers has it
 }
 
-// Modes is what the driver was found to do.
+// Modes says what the driver was found to do.
 type Modes struct {
 	Native, NativeFrags, Generic, Copy, ZeroCopy Tried
 }
@@ -103,7 +103,7 @@ type Daemon struct {
 	Wanted bool        // the user expects one
 }
 
-// Hello is what the daemon of this host found out about a peer's card.
+// Hello says what the daemon of this host found out about a peer's card.
 type Hello struct {
 	Err string // why it could not be asked; "": it was
 	daemon.HelloAnswer
@@ -123,7 +123,7 @@ type Peer struct {
 	// OwnListed is whether the peers file has the interface's own address; true without one.
 	OwnListed bool
 	OwnNode   int // in the peers file; negative: none
-	// Neighbour is what the kernel has for Addr, and NeighbourState how it got it.
+	// Neighbour is the kernel's entry for Addr, and NeighbourState how the kernel got it.
 	Neighbour      net.HardwareAddr
 	NeighbourState string // of ip-neighbour(8): reachable, stale, failed, permanent, ...
 	Gateway        netip.Addr
@@ -131,7 +131,7 @@ type Peer struct {
 	RouteErr       string
 	Own            bool // it is this host itself
 	Result         *probe.Result
-	// Hello is what came of asking the peer's card with the daemon of this host; nil: that was not tried. What came of it without
+	// Hello is the result of asking the peer's card through the daemon of this host; nil: that was not tried. The result without
 	// is in Result.
 	Hello    *Hello
 	ProbeErr string

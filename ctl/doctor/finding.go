@@ -1,13 +1,13 @@
 package doctor
 
-// This file is what the doctor says.
+// This file holds the doctor's findings.
 
 import (
 	"fmt"
 	"slices"
 )
 
-// Verdict is what a finding comes to.
+// Verdict is the verdict of a finding.
 type Verdict string
 
 // The verdicts.

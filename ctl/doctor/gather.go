@@ -1,6 +1,6 @@
 package doctor
 
-// This file is what to look at, and looking.
+// This file gathers the facts that the doctor judges.
 
 import (
 	"context"

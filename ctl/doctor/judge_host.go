@@ -79,9 +79,9 @@ func judgeHost(h *Host) []Finding {
 		a.ok("clock source", "%s", h.Clock)
 	case slices.Contains(h.Clocks, "tsc"):
 		a.warn("clock source", "`echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource`, if the kernel log does not call the TSC unstable",
-			"%s, of which a look costs a microsecond or more", h.Clock)
+			"%s, and reading it costs a microsecond or more", h.Clock)
 	default:
-		a.warn("clock source", "boot with one that is read without a system call, or expect slower round trips", "%s, of which a look costs a microsecond or more", h.Clock)
+		a.warn("clock source", "boot with one that is read without a system call, or expect slower round trips", "%s, and reading it costs a microsecond or more", h.Clock)
 	}
 	if h.Synchronised {
 		a.ok("clock", "synchronised")

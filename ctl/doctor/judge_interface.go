@@ -9,7 +9,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// nativeMTU is what most drivers allow with a native program whose frames are in one buffer: a page less headroom
+// nativeMTU is the MTU that most drivers allow with a native program whose frames are in one buffer: a page less headroom
 // and the end of a socket buffer. Which it is each driver's; trying tells.
 const nativeMTU = 3500
 

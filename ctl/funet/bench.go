@@ -4,7 +4,6 @@ package main
 // their child processes run.
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,9 +24,6 @@ func benchCommand() *cobra.Command {
 	return c
 }
 
-// roleArgs start the hidden command that plays one end of a measurement.
-var roleArgs = []string{"bench-role"}
-
 func roleCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    roleArgs[0] + " ROLE CONFIG",
@@ -42,22 +38,34 @@ func roleCommand() *cobra.Command {
 // benchFlags are those of all measurements.
 type benchFlags struct {
 	nodeFlags
-	least, most int // hosts
-	rounds      int
+	rounds  int
+	numbers []benchNumber // flags that check looks at
+}
+
+// benchNumber is a flag with the limits of a number of the comparison.
+type benchNumber struct {
+	name  string
+	value *int
+	bench.Limits
+}
+
+// number adds such a flag.
+func (f *benchFlags) number(c *cobra.Command, to *int, name string, l bench.Limits, usage string) {
+	c.Flags().IntVar(to, name, l.Usual, usage)
+	f.numbers = append(f.numbers, benchNumber{"--" + name, to, l})
 }
 
 // register adds the flags. A measurement is on a lab of least to most hosts, of as many as usual
 // unless told.
 func (f *benchFlags) register(c *cobra.Command, least, most, usual int) {
 	f.node, f.mtu, f.cpu, f.slots, f.wait = -1, lab.DefaultMTU, -1, defaultSlots, defaultWait
-	f.least, f.most = least, most
 	hosts := fmt.Sprint(most)
 	if least < most {
 		hosts = fmt.Sprintf("%d to %d", least, most)
 	}
 	p := c.Flags()
-	p.IntVar(&f.lab, "lab", usual, "hosts of the lab: "+hosts)
-	p.IntVar(&f.rounds, "rounds", bench.DefaultRounds, "interleaved rounds")
+	f.number(c, &f.lab, "lab", bench.Limits{Least: least, Most: most, Usual: usual}, "hosts of the lab: "+hosts)
+	f.number(c, &f.rounds, "rounds", bench.Rounds, "interleaved rounds")
 	p.StringVar(&f.mode, "xdp", xdp.AttachAuto.String(), "auto (measured), native or generic")
 	p.StringVar(&f.bind, "bind", xdp.BindAuto.String(), "auto, copy or zero-copy")
 	p.BoolVar(&f.json, "json", false, "print one JSON document")
@@ -66,12 +74,17 @@ func (f *benchFlags) register(c *cobra.Command, least, most, usual int) {
 // check refuses flags out of range before a lab is made. The package bench takes 0 for
 // the default, a person does not mean it.
 func (f *benchFlags) check() error {
-	return cmp.Or(inRange("--lab", f.lab, f.least, f.most), inRange("--rounds", f.rounds, 1, bench.MaxRounds), f.nodeFlags.check())
+	for _, n := range f.numbers {
+		if err := inRange(n.name, *n.value, n.Least, n.Most); err != nil {
+			return err
+		}
+	}
+	return f.nodeFlags.check()
 }
 
 // measuredLab makes the lab that the flags ask for and finds its XDP mode. The
 // caller closes it.
-func (f *nodeFlags) measuredLab(ctx context.Context) (*lab.Lab, error) {
+func measuredLab(ctx context.Context, f *nodeFlags) (*lab.Lab, error) {
 	l, err := lab.Up(f.labOptions())
 	if err != nil {
 		return nil, err
@@ -84,7 +97,7 @@ func (f *nodeFlags) measuredLab(ctx context.Context) (*lab.Lab, error) {
 
 // measure measures on a lab made for it and prints what it found.
 func (f *benchFlags) measure(ctx context.Context, measure func(*lab.Lab) (report, error)) error {
-	l, err := f.measuredLab(ctx)
+	l, err := measuredLab(ctx, &f.nodeFlags)
 	if err != nil {
 		return err
 	}
@@ -96,8 +109,8 @@ func (f *benchFlags) measure(ctx context.Context, measure func(*lab.Lab) (report
 }
 
 // goodput runs stream or transfer on all hosts of the lab.
-func (f *nodeFlags) goodput(ctx context.Context, l *lab.Lab, program string, args []string) (bench.GoodputSample, error) {
-	nodes, err := runNodes[flow](ctx, f, l, program, args)
+func goodput(ctx context.Context, f *nodeFlags, l *lab.Lab, name string, args []string) (bench.GoodputSample, error) {
+	nodes, err := runNodes[flow](ctx, f, l, name, args)
 	if err != nil {
 		return bench.GoodputSample{}, err
 	}

@@ -26,7 +26,7 @@ import (
 
 // throughDaemons measures a ping-pong of two processes through the daemons of two hosts; all
 // four share the processors.
-func (f *nodeFlags) throughDaemons(ctx context.Context, l *lab.Lab, args []string) (bench.Sample, error) {
+func throughDaemons(ctx context.Context, f *nodeFlags, l *lab.Lab, args []string) (bench.Sample, error) {
 	d := lab.DaemonOptions{XDP: f.mode, Bind: f.bind, Jumbo: f.jumbo}
 	o := launch.Options{Nodes: 2, Label: true, Program: "funet", Args: append([]string{"pingpong", "--json"}, args...)}
 	return onDaemons(ctx, l, d, o)
@@ -34,7 +34,7 @@ func (f *nodeFlags) throughDaemons(ctx context.Context, l *lab.Lab, args []strin
 
 // twoContexts measures a ping-pong of one process with itself on processor 0, whose daemon
 // spins on another.
-func (f *nodeFlags) twoContexts(ctx context.Context, l *lab.Lab, exchanges int) (bench.Sample, error) {
+func twoContexts(ctx context.Context, f *nodeFlags, l *lab.Lab, exchanges int) (bench.Sample, error) {
 	d := lab.DaemonOptions{XDP: f.mode, Bind: f.bind, Jumbo: f.jumbo, Polling: "spin", Hosts: 1, More: "cpu: 1\n"}
 	o := launch.Options{Nodes: 2, Once: true, Program: "funet", Args: []string{selfCommand, "--exchanges", fmt.Sprint(exchanges)}}
 	return onDaemons(ctx, l, d, o)
@@ -55,7 +55,7 @@ func onDaemons(ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Op
 	o.Stdout, o.Stderr, o.Signals = &out, &complaint, signals
 	code, err := launch.Run(ctx, o)
 	if err == nil && code != 0 {
-		err = errors.New(complaintOf(complaint.String(), exitCode(code)))
+		err = errors.New(complaintOf(complaint.String(), fmt.Errorf("exit code %d", code)))
 	}
 	if err != nil {
 		return sample, err
@@ -91,7 +91,7 @@ func selfPingPongCommand() *cobra.Command {
 			return printJSON(r)
 		},
 	}
-	c.Flags().IntVar(&exchanges, "exchanges", bench.DefaultExchanges, "round trips to measure")
+	c.Flags().IntVar(&exchanges, "exchanges", bench.Exchanges.Usual, "round trips to measure")
 	return c
 }
 

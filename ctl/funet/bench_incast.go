@@ -3,7 +3,6 @@ package main
 // This file is `funet bench incast`.
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -25,19 +24,19 @@ when one of them does: messages of %d words, as many in all. Every host runs a n
 either way. The two take turns; figures are medians over the rounds.`, bench.IncastWords),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := cmp.Or(f.check(), inRange("--messages", o.Messages, bench.MinIncastMessages, bench.MaxIncastMessages)); err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
 			o.Rounds = f.rounds
 			f.apart = true // as the receiver would have a processor to itself, and its senders not
 			o.Funet = func(ctx context.Context, l *lab.Lab, senders, messages int) (bench.GoodputSample, error) {
 				s := streamOptions{apps.StreamOptions{Senders: senders, Messages: messages, Words: bench.IncastWords}}
-				return f.goodput(ctx, l, "stream", s.args())
+				return goodput(ctx, &f.nodeFlags, l, "stream", s.args())
 			}
 			return f.measure(c.Context(), func(l *lab.Lab) (report, error) { return bench.Incast(c.Context(), l, o) })
 		},
 	}
-	c.Flags().IntVar(&o.Messages, "messages", bench.DefaultIncastMessages, "of all senders together, in each run")
+	f.number(c, &o.Messages, "messages", bench.IncastMessages, "of all senders together, in each run")
 	f.register(c, 3, lab.MaxHosts, lab.MaxHosts)
 	return c
 }

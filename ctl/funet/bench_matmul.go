@@ -3,7 +3,6 @@ package main
 // This file is `funet bench matmul`.
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -32,7 +31,7 @@ The lab has --mtu 3500, where a frame fills a page of memory. TCP on it sends se
 		Example: "  funet bench matmul --lab 2 --size 1024",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := cmp.Or(f.check(), inRange("--size", o.Size, bench.MinMatmulSize, bench.MaxMatmulSize)); err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
 			o.Rounds = f.rounds
@@ -49,7 +48,7 @@ The lab has --mtu 3500, where a frame fills a page of memory. TCP on it sends se
 			return f.measure(c.Context(), func(l *lab.Lab) (report, error) { return bench.Matmul(c.Context(), l, o) })
 		},
 	}
-	c.Flags().IntVar(&o.Size, "size", bench.DefaultMatmulSize, "rows and columns of the matrices")
+	f.number(c, &o.Size, "size", bench.MatmulSize, "rows and columns of the matrices")
 	f.register(c, lab.MinHosts, lab.MaxHosts, 2)
 	c.Flags().IntVar(&f.mtu, "mtu", 3500, "of the lab's links, in bytes, for both")
 	return c

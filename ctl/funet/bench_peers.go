@@ -27,16 +27,16 @@ the rounds. Peers that are not installed are reported as absent; "make peers"
 installs them.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := cmp.Or(f.check(), inRange("--exchanges", o.Exchanges, 1, bench.MaxExchanges), o.CheckOnly()); err != nil {
+			if err := cmp.Or(f.check(), o.CheckOnly()); err != nil {
 				return err
 			}
 			o.Rounds = f.rounds
 			exchanges := pingpongOptions{apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: bench.Warmup}}.args()
 			o.Daemons = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
-				return f.throughDaemons(ctx, l, exchanges)
+				return throughDaemons(ctx, &f.nodeFlags, l, exchanges)
 			}
 			o.Local = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
-				return f.twoContexts(ctx, l, o.Exchanges)
+				return twoContexts(ctx, &f.nodeFlags, l, o.Exchanges)
 			}
 			o.UDP = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
 				datagrams := f.nodeFlags
@@ -58,7 +58,7 @@ installs them.`,
 			})
 		},
 	}
-	c.Flags().IntVar(&o.Exchanges, "exchanges", bench.DefaultExchanges, "round trips of each peer and round")
+	f.number(c, &o.Exchanges, "exchanges", bench.Exchanges, "round trips of each peer and round")
 	c.Flags().StringSliceVar(&o.Only, "only", nil, "measure only these peers, besides funet: "+strings.Join(bench.Keys(), ", "))
 	f.register(c, 2, 2, 2)
 	return c

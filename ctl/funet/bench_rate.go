@@ -3,7 +3,6 @@ package main
 // This file is `funet bench rate`.
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -26,7 +25,7 @@ received by recvmmsg(2), each end spinning on a processor of its own. The two ta
 turns; figures are medians over the rounds, counted where the messages arrive.`, bench.RateWords, bench.RateBatch),
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := cmp.Or(f.check(), inRange("--messages", o.Messages, bench.MinRateMessages, bench.MaxRateMessages)); err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
 			o.Rounds = f.rounds
@@ -41,7 +40,7 @@ turns; figures are medians over the rounds, counted where the messages arrive.`,
 			return f.measure(c.Context(), func(l *lab.Lab) (report, error) { return bench.Rate(c.Context(), l, o) })
 		},
 	}
-	c.Flags().IntVar(&o.Messages, "messages", bench.DefaultRateMessages, "FUNet's messages in a round; a tenth as many datagrams take about as long")
+	f.number(c, &o.Messages, "messages", bench.RateMessages, "FUNet's messages in a round; a tenth as many datagrams take about as long")
 	f.register(c, 2, 2, 2)
 	return c
 }

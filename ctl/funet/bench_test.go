@@ -89,7 +89,7 @@ func TestBenchXfer(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	run := r.Runs[0]
-	if run["mtu"] != 1500.0 || !(run["gbit_per_s"].(float64) > 0) {
+	if run["mtu"] != 1500.0 || !(run["gbit_per_s"].(float64) > 0) || !(run["raw_afxdp_gbit_per_s"].(float64) > 0) || !(run["ratio_to_raw_afxdp"].(float64) > 0) {
 		t.Errorf("%v", run)
 	}
 	iperf3, measured := run["iperf3_gbit_per_s"].(float64)

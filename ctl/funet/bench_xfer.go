@@ -3,7 +3,6 @@ package main
 // This file is `funet bench xfer`.
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -18,38 +17,36 @@ import (
 
 func benchXfer() *cobra.Command {
 	var f benchFlags
-	o := bench.XferOptions{Progress: progressLines()}
+	o := bench.XferOptions{RoleCommand: roleArgs, Progress: progressLines()}
 	c := &cobra.Command{
 		Use:   "xfer",
-		Short: "Compare the bandwidth of block transfers with that of TCP by iperf3",
+		Short: "Compare the bandwidth of block transfers with raw AF_XDP's and that of TCP by iperf3",
 		Long: `Compare how fast blocks of memory move from one host of a lab to the other with how
-fast iperf3 sends there by one TCP stream, at one MTU after the other. iperf3 has a lab
-of its own without an XDP program. Senders run on processor 0, receivers on 1. FUNet's
-frames travel in the way that a few short transfers find fastest: received on the
+fast raw AF_XDP moves the same frames, with one copy in, one out and no protocol, and
+with how fast iperf3 sends there by one TCP stream, at one MTU after the other. iperf3
+has a lab of its own without an XDP program. Senders run on processor 0, receivers on 1.
+FUNet's frames travel in the way that a few short transfers find fastest: received on the
 sender's processor, as TCP's are, or on the receiver's (steered); of one buffer, or as
-long as the MTU allows (jumbo). The two take turns; figures are medians over the rounds,
-the ratio is the median of those in each round. Without iperf3 the report says so and has
-FUNet's figures alone.`,
-		Example: "  funet bench xfer --lab 2 --mtu 1500,3500,9000",
+long as the MTU allows (jumbo). The three take turns; figures are medians over the
+rounds, ratios are medians of those in each round. Without iperf3 the report says so and
+lacks its figures.`,
+		Example: "  funet bench xfer --lab 2 --mtu 1500,9000,65535",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := cmp.Or(f.check(),
-				inRange("--seconds", o.Seconds, 1, bench.MaxXferSeconds),
-				inRange("--block", o.Block, bench.XferBlockUnit, bench.MaxXferBlock),
-				inRange("--depth", o.Depth, 1, bench.MaxXferDepth)); err != nil {
+			if err := f.check(); err != nil {
 				return err
 			}
 			o.Rounds = f.rounds
 			var here nodeFlags // of the lab of the moment
 			transfer := func(ctx context.Context, l *lab.Lab, bytes int) (bench.GoodputSample, error) {
 				t := transferOptions{apps.TransferOptions{Bytes: bytes, Block: o.Block, Depth: o.Depth}}
-				return here.goodput(ctx, l, "transfer", t.args())
+				return goodput(ctx, &here, l, "transfer", t.args())
 			}
 			o.Funet = transfer
 			o.Up = func(ctx context.Context, mtu int) (*lab.Lab, bench.XferWay, error) {
 				here = f.nodeFlags
 				here.mtu = mtu
-				return here.fastest(ctx, func(l *lab.Lab) (bench.GoodputSample, error) {
+				return fastest(ctx, &here, func(l *lab.Lab) (bench.GoodputSample, error) {
 					return transfer(ctx, l, (tried+o.Block-1)/o.Block*o.Block)
 				})
 			}
@@ -60,11 +57,10 @@ FUNet's figures alone.`,
 			return show(f.json, r)
 		},
 	}
-	p := c.Flags()
-	p.IntSliceVar(&o.MTUs, "mtu", []int{1500, 3500, 9000}, "of the labs' links, in bytes")
-	p.IntVar(&o.Seconds, "seconds", bench.DefaultXferSeconds, "that each run takes, about")
-	p.IntVar(&o.Block, "block", bench.DefaultXferBlock, "bytes of one transfer, a multiple of 16 up to 64 MiB")
-	p.IntVar(&o.Depth, "depth", bench.DefaultXferDepth, "transfers under way at once")
+	c.Flags().IntSliceVar(&o.MTUs, "mtu", []int{1500, 9000, 65535}, "of the labs' links, in bytes")
+	f.number(c, &o.Seconds, "seconds", bench.XferSeconds, "that each run takes, about")
+	f.number(c, &o.Block, "block", bench.XferBlock, "bytes of one transfer, a multiple of 16 up to 64 MiB")
+	f.number(c, &o.Depth, "depth", bench.XferDepth, "transfers under way at once")
 	f.register(c, 2, 2, 2)
 	return c
 }
@@ -74,10 +70,12 @@ const tried = 128 << 20
 
 // fastest makes the lab on which a transfer is fastest, tried three times in each way, and
 // sets the flags so that nodes use it. The caller closes it.
-func (f *nodeFlags) fastest(ctx context.Context, transfer func(*lab.Lab) (bench.GoodputSample, error)) (best *lab.Lab, way bench.XferWay, err error) {
-	ways := []bench.XferWay{{}, {Steered: true}}
-	if f.mtu+arctic.EthernetSize > afxdp.MaxSingle {
-		ways = append(ways, bench.XferWay{Jumbo: true})
+func fastest(ctx context.Context, f *nodeFlags, transfer func(*lab.Lab) (bench.GoodputSample, error)) (best *lab.Lab, way bench.XferWay, err error) {
+	longest := f.mtu + arctic.EthernetSize
+	single := min(longest, afxdp.MaxSingle)
+	ways := []bench.XferWay{{Frame: single}, {Frame: single, Steered: true}}
+	if longest > single {
+		ways = append(ways, bench.XferWay{Frame: longest, Jumbo: true}, bench.XferWay{Frame: longest, Jumbo: true, Steered: true})
 	}
 	defer func() {
 		if err != nil && best != nil {
@@ -87,7 +85,7 @@ func (f *nodeFlags) fastest(ctx context.Context, transfer func(*lab.Lab) (bench.
 	most := 0.0
 	for _, w := range ways {
 		f.steer, f.jumbo = w.Steered, w.Jumbo
-		l, err := f.measuredLab(ctx)
+		l, err := measuredLab(ctx, f)
 		if err != nil {
 			return best, way, err
 		}
@@ -110,5 +108,9 @@ func (f *nodeFlags) fastest(ctx context.Context, transfer func(*lab.Lab) (bench.
 		}
 	}
 	f.steer, f.jumbo = way.Steered, way.Jumbo
-	return best, way, nil
+	if way.Attach, err = parseAttach(f.mode); err != nil {
+		return best, way, err
+	}
+	way.Bind, err = parseBind(f.bind)
+	return best, way, err
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"math"
-	"slices"
 	"strings"
 	"testing"
 
@@ -55,16 +54,5 @@ func TestCMAMTable(t *testing.T) {
 	}
 	if got := strings.Count(out.String(), "the limit of the conference paper"); got != 1 {
 		t.Errorf("blocks are explained %d times", got)
-	}
-}
-
-// A profile that is not there, or has no machine, is an error that names it.
-func TestCMAMRefuses(t *testing.T) {
-	for _, args := range [][]string{{"--profile", "abacus"}, {"--profile", "native"}, {"--profile", "no/such.yaml"}, {"extra"}} {
-		c := root()
-		c.SetArgs(slices.Concat([]string{"sim", "cmam"}, args))
-		if err := c.Execute(); err == nil || len(args) == 2 && !strings.Contains(err.Error(), args[1]) {
-			t.Errorf("%v: %v", args, err)
-		}
 	}
 }

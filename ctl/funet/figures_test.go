@@ -308,16 +308,3 @@ func TestFigureInterrupted(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// Figures that the thesis does not have, and pictures of other kinds, are refused at once.
-func TestFigureRefused(t *testing.T) {
-	for _, args := range [][]string{{"--figure", "6.1"}, {"--figure", ""}, {"extra"},
-		{"--plot", "f.jpg"}, {"--plot", "f"}, {"--plot", ""}, {"--plot", "svg"}, {"--plot", "f.svg.gz"}, {"--plot", "f.svg", "--plot", "f.pdf"},
-		{"--plot", "no-such-folder/f.svg"}, {"--plot", "figures_test.go/f.png"}} {
-		c := root()
-		c.SetArgs(slices.Concat([]string{"sim", "matmul"}, args))
-		if err := c.Execute(); err == nil || !strings.Contains(err.Error(), "--help") {
-			t.Errorf("%v: %v", args, err)
-		}
-	}
-}

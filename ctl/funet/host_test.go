@@ -1,10 +1,8 @@
 package main
 
-// This file tests what programs say about hosts that had to be as slow as a profile, and
-// what --profile refuses.
+// This file tests what programs say about hosts that had to be as slow as a profile.
 
 import (
-	"slices"
 	"strings"
 	"testing"
 )
@@ -46,26 +44,5 @@ func TestHostNative(t *testing.T) {
 	var out strings.Builder
 	if err := (place{Profile: "native"}).writeHost(&out); err != nil || out.Len() > 0 {
 		t.Errorf("%v, says %q", err, out.String())
-	}
-}
-
-// Rule: a profile that is not there, or that cannot be played because it has no parts, is
-// refused before a lab is made, by its name; so is what the benchmark cannot do.
-func TestModelledRefused(t *testing.T) {
-	for _, program := range []string{"pingpong", "matmul", "flood", "stream", "transfer", "cmam"} {
-		for profile, says := range map[string]string{"abacus": `"abacus"`, "cm5": "profile cm5: it has no bus, no processor or no network, only measured costs", "no/such.yaml": "no/such.yaml"} {
-			c := root()
-			c.SetArgs([]string{program, "--lab", "2", "--profile", profile})
-			if err := c.Execute(); err == nil || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "--profile: ") {
-				t.Errorf("%s --profile %s: %v", program, profile, err)
-			}
-		}
-	}
-	for _, args := range [][]string{{"--rounds", "0"}, {"--rounds", "101"}, {"--slots", "128"}, {"extra"}} {
-		c := root()
-		c.SetArgs(slices.Concat([]string{"cmam", "--lab", "2"}, args))
-		if err := c.Execute(); err == nil || !strings.Contains(err.Error(), args[0]) {
-			t.Errorf("%v: %v", args, err)
-		}
 	}
 }

@@ -28,6 +28,9 @@ func (f *nodeFlags) labOptions() lab.Options {
 	return lab.Options{Hosts: f.lab, Topology: lab.Topology(f.topology), IPv6: f.ipv6, MTU: f.mtu, Steer: f.steer, Queues: f.queues}
 }
 
+// roleArgs start the hidden command that plays one end of a measurement.
+var roleArgs = []string{"bench-role"}
+
 // measureMode replaces --xdp auto by the mode that is faster on the lab.
 func (f *nodeFlags) measureMode(ctx context.Context, l *lab.Lab) error {
 	if f.mode != "auto" || l.Options().Topology == lab.Router { // which frames that measure do not cross

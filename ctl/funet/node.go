@@ -20,6 +20,7 @@ import (
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/hwprofiles"
@@ -420,10 +421,13 @@ func (n *node) silence(err error, node uint16) error {
 	return err
 }
 
+// statusPatience is how long the daemon may take to say what it knows of other cards.
+const statusPatience = 10 * time.Second
+
 // silentCards adds to the error that a node is silent what the daemon's hellos have found out about other cards.
 func (n *node) silentCards(err error) error {
-	var r serviceStatus
-	if (&service{socket: n.socket}).ask(attach.KindStatus, nil, &r) != nil {
+	var r daemon.Status
+	if attach.Call(context.Background(), n.socket, attach.KindStatus, statusPatience, nil, &r) != nil {
 		return err // there is nobody to tell
 	}
 	for _, f := range r.Hello.Faults {

@@ -3,7 +3,6 @@ package main
 // This file tests what a program on a daemon's card says of a node that is silent.
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net"
@@ -12,11 +11,9 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/daemon"
-	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
-	"github.com/funet/funet/xdp"
 )
 
 // tells is a socket at which somebody answers each request for the status so.
@@ -75,42 +72,5 @@ func TestSilentCards(t *testing.T) {
 	}
 	if err := (&node{carrier: well{}, socket: filepath.Join(t.TempDir(), "none")}).explain(silent); err.Error() != silent.Error() {
 		t.Error(err)
-	}
-}
-
-// Rule: `funet status` shows the peers of a real daemon, from where they are known, and when each was heard.
-func TestStatusShowsPeers(t *testing.T) {
-	l, err := lab.Up(lab.Options{Hosts: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	var sockets [2]string
-	for host := range sockets {
-		c := daemon.Config{Socket: filepath.Join(t.TempDir(), "s"), Card: uint16(host), Discover: "den", Interfaces: []string{"fu0"}, Attach: xdp.AttachGeneric, CPU: -1}
-		var d *daemon.Daemon
-		if err := l.Do(host, func() (err error) { d, err = daemon.Open(c); return err }); err != nil {
-			t.Fatal(err)
-		}
-		ready, ended := make(chan struct{}), make(chan error, 1)
-		go func() { ended <- d.Run(context.Background(), func() { close(ready) }) }()
-		<-ready
-		defer func() { d.Stop(); <-ended }()
-		sockets[host] = c.Socket
-	}
-	var r serviceStatus
-	for len(r.Hello.Peers) == 0 || r.Hello.Peers[0].HeardAgo < 0 {
-		if err := (&service{socket: sockets[0]}).ask(attach.KindStatus, nil, &r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var out strings.Builder
-	if err := r.WriteTable(&out); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"knows 1 peer, finds those of cluster den; silent: 0\n", l.Hosts()[1].Interfaces[0].MAC.String(), "hello", " ago", " us"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in:\n%s", want, &out)
-		}
 	}
 }

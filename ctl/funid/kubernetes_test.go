@@ -16,7 +16,7 @@ import (
 	"github.com/funet/funet/ctl/daemon"
 )
 
-// daemonSet is what a test of the manifest reads of it.
+// daemonSet has the fields of the manifest that a test reads.
 type daemonSet struct {
 	HostNetwork                   bool `yaml:"hostNetwork"`
 	HostPID                       bool `yaml:"hostPID"`

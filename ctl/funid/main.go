@@ -94,7 +94,7 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 	return c
 }
 
-// socketsCommand is what funid starts to make sockets.
+// socketsCommand is the command that funid starts to make sockets.
 const socketsCommand = "make-sockets"
 
 func makeSocketsCommand() *cobra.Command {

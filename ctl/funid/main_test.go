@@ -215,7 +215,7 @@ func TestRefuses(t *testing.T) {
 	socket := filepath.Join(dir, "sockets", "funid.sock")
 	for want, args := range map[string][]string{
 		"no such file":          {"--config", filepath.Join(dir, "none")},
-		"bad.yaml:2: unknown":   {"--config", write("bad.yaml", "card: 0\ncolour: red\n")},
+		"bad.yaml:2:1: unknown": {"--config", write("bad.yaml", "card: 0\ncolour: red\n")},
 		"no peers":              {"--config", write("empty.yaml", "")},
 		"peers2.yaml":           {"--config", write("peersless.yaml", "peers: peers2.yaml")},
 		"card 2 is not in":      {"--card", "2", "--peers", peers},

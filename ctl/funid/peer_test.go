@@ -72,7 +72,7 @@ func TestAddressOfAPeer(t *testing.T) {
 }
 
 // Rule: the configuration that is installed says nothing yet, and is one as soon as its commented lines are not
-// comments any more, each of which has the default that the daemon has.
+// comments any more; each has the default that the daemon has.
 func TestInstalledConfiguration(t *testing.T) {
 	text, err := os.ReadFile("../deb/funid.yaml")
 	if err != nil {

@@ -39,7 +39,7 @@ type DaemonOptions struct {
 	Bind    string
 	Polling string
 	Jumbo   bool
-	Hosts   int // the first so many have one; 0: all
+	Hosts   int // how many hosts have one, from the first on; 0: all
 	// More is put at the end of every configuration file.
 	More string
 }
@@ -299,7 +299,7 @@ func (d *daemon) answer() error {
 	}
 }
 
-// lastLine is what a daemon that ended said last.
+// lastLine is the last line of a daemon that ended.
 func lastLine(log string) string {
 	f, err := os.Open(log)
 	if err != nil {

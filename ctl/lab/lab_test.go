@@ -114,7 +114,7 @@ type writer struct {
 
 func (w writer) Write(b []byte) (int, error) { return w.conn.WriteToUDP(b, w.to) }
 
-// What Options and Hosts say is what the kernel has.
+// The kernel has what Options and Hosts say.
 func TestAsDescribed(t *testing.T) {
 	for _, o := range []Options{
 		{Hosts: 2, MTU: 9000, Queues: 4},

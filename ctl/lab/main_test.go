@@ -198,7 +198,7 @@ func gone(t *testing.T, namespaces []uint64) {
 	})
 }
 
-// census is what this process and the machine's own namespace have of what labs are made of.
+// census counts what this process and the machine's own namespace have of the parts of labs.
 type census struct {
 	namespaces int // that this process's threads are in
 	links      int // of ours in the namespace of this process

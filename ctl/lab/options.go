@@ -109,7 +109,7 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// minIPv6MTU is what IPv6 needs (RFC 8200, 5).
+// minIPv6MTU is the smallest MTU for IPv6 (RFC 8200, 5).
 const minIPv6MTU = 1280
 
 // hub reports whether the lab has a namespace besides those of the hosts.

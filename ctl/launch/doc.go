@@ -24,7 +24,7 @@
 //     are still there some seconds later are killed, and a second SIGINT kills at once. The exit
 //     code is then 128 and the signal's number.
 //   - The first node that fails gives the exit code, 128 and the number for a signal; the others
-//     are ended: SIGTERM, some seconds, SIGKILL, each to the whole process group. So is what a
+//     are ended: SIGTERM, some seconds, SIGKILL, each to the whole process group. So is everything that a
 //     node that has ended left of its group.
 //   - A host that has died ends the job: its agent says twice a second that it lives, over any
 //     transport, and is given up when it has not been heard for Options.HostTimeout (pulse.go). One line names host and

@@ -48,7 +48,7 @@ func ParseEnv(list []string) (env []string, err error) {
 	return env, nil
 }
 
-// environment is what a process starts with: what it has from its user, what was asked for, and
+// environment is the environment of a process: what it has from its user, what was asked for, and
 // what says which node it is, each before the one before it.
 func (n *node) environment(socket string, u *User) []string {
 	env := map[string]string{}

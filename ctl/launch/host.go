@@ -1,6 +1,6 @@
 package launch
 
-// This file is what a host is to a job: a daemon that makes the group there, and a place
+// This file is a host of a job: a daemon that makes the group there, and a place
 // where processes run.
 
 import (
@@ -75,7 +75,7 @@ const HostLost = 255
 // failed reports whether the process did not end well.
 func (s status) failed() bool { return s != status{} }
 
-// exitCode is what a shell would make of it (POSIX.1-2017, Shell Command Language 2.8.2: more
+// exitCode is the exit status that a shell would give it (POSIX.1-2017, Shell Command Language 2.8.2: more
 // than 128 for a signal; all shells add its number).
 func (s status) exitCode() int {
 	switch {

@@ -1,6 +1,6 @@
 package launch
 
-// This file is what the nodes print: whole lines, each with the number of its node.
+// This file prints the output of the nodes: whole lines, each with the number of its node.
 
 import (
 	"bytes"

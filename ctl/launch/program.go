@@ -5,7 +5,7 @@ package launch
 //
 // A program is first looked for as the user. Where the user may not enter a folder on the way to
 // it, as those in root's home, whose launcher may, the launcher opens it, and the user's process
-// executes what is open. So a folder's mode is passed over, which is what root asks for who names
+// executes what is open. So a folder's mode is passed over; root asks for that who names
 // that program, but not the program's own: the user must be permitted to execute it, and the
 // interpreter of a script to read it. The descriptor is one that can be executed and neither read
 // nor written (open(2), O_PATH). Who starts programs as himself is not helped to anything: then
@@ -30,7 +30,7 @@ const own = "funet"
 // it: the first after standard error. It stays open, for the interpreter of a script.
 const handedOver = 3
 
-// program is what a process is to execute.
+// program is the program that a process executes.
 type program struct {
 	path string
 	file *os.File // handed over; nil: the user reaches the path

@@ -119,7 +119,7 @@ func (a *agent) listen(in io.Reader) error {
 	}
 }
 
-// pulse is what comes from a host, or a launcher, and when.
+// pulse is a reader of what comes from a host, or a launcher, that notes when.
 type pulse struct {
 	from    io.Reader
 	waiting atomic.Bool // for the host's next byte

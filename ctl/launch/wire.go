@@ -1,6 +1,6 @@
 package launch
 
-// This file is what the launcher and its agent on another host say to each other, over the
+// This file is the language between the launcher and its agent on another host, over the
 // standard input and output of ssh: one JSON document a line, in both directions.
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// order is what the launcher asks for: one of its fields. Info, Job, Find and Start are each
+// order is a request of the launcher: one of its fields. Info, Job, Find and Start are each
 // answered by one answer, in their order.
 type order struct {
 	Info   bool            `json:"info,omitempty"`
@@ -25,7 +25,7 @@ type order struct {
 	Start  *startOrder     `json:"start,omitempty"`
 	Input  *inputOrder     `json:"input,omitempty"`
 	Signal *syscall.Signal `json:"signal,omitempty"`
-	// Alive is no order but a sign of life: the launcher is dead when there is none for so many milliseconds.
+	// Alive is no order but a sign of life: the launcher is dead when none comes for this number of milliseconds.
 	Alive int64 `json:"alive_ms,omitempty"`
 }
 
@@ -60,7 +60,7 @@ const (
 	longestOrder = 8*attach.MaxNodes + 1<<20
 )
 
-// word is what the agent says: one of its fields.
+// word is a message of the agent: one of its fields.
 type word struct {
 	Answer *answer     `json:"answer,omitempty"`
 	Output *outputWord `json:"output,omitempty"`

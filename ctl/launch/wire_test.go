@@ -64,7 +64,7 @@ func TestAgentRefuses(t *testing.T) {
 			t.Errorf("%s was answered with %+v (%v)", in, got, err)
 		}
 	}
-	// None of these does anything, nor ends the agent.
+	// No such order does anything, nor ends the agent.
 	harmless := `{"free":true}` + "\n" + `{"signal":15}` + "\n" + `{"input":{"data":"eA=="}}` + "\n" + `{"input":{"end":true}}` + "\n"
 	if err := Serve(strings.NewReader(harmless), io.Discard, "/nonexistent/socket", nil); err != nil {
 		t.Error(err)

@@ -114,7 +114,7 @@ func (r *Report) WriteTable(w io.Writer, name func(uint32) string) error {
 	return err
 }
 
-// view is what the screen shows.
+// view is the content of the screen.
 type view struct {
 	report *Report // nil: there is none yet
 	notice string  // what is wrong; "": nothing
@@ -129,7 +129,7 @@ const keys = "j jobs  c contexts  p peers  x rejections  <> column  r reverse  q
 // wrapped is the most lines of a notice.
 const wrapped = 3
 
-// wrap breaks a text between words into lines, of which the last has the rest.
+// wrap breaks a text between words into lines; the last has the rest.
 func wrap(text string, wide int) (lines []string) {
 	words := strings.Fields(text)
 	for len(words) > 0 {

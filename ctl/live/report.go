@@ -10,7 +10,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// Sample is what a daemon says at one time.
+// Sample is a daemon's answer at one time.
 type Sample struct {
 	Status  daemon.Status
 	Traffic daemon.Traffic
@@ -19,7 +19,7 @@ type Sample struct {
 // Source asks a daemon.
 type Source func(context.Context) (*Sample, error)
 
-// Report is what happened between two samples: the JSON document of `funet top --json`.
+// Report counts what happened between two samples: the JSON document of `funet top --json`.
 type Report struct {
 	Time     time.Time `json:"time"`
 	Interval float64   `json:"interval_seconds"`

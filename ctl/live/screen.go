@@ -34,8 +34,8 @@ type (
 )
 
 // Run shows what the source says on the terminal that is standard input and output, each interval, until the context
-// ends, or the person presses q or Ctrl-C, which is no error. The terminal is as it was afterwards. name is what people
-// call a user. first has been asked for already.
+// ends, or the person presses q or Ctrl-C, which is no error. The terminal is as it was afterwards. name returns a user's
+// name for people. first has been asked for already.
 func Run(ctx context.Context, ask Source, first *Sample, every time.Duration, name func(uint32) string) error {
 	s := &screen{ctx: ctx, ask: ask, every: every, last: first, wide: 80, high: 24}
 	s.view.name = name

@@ -24,7 +24,7 @@ const (
 	Tables // how many there are
 )
 
-// Name is what a table is called; its first letter but for Rejections' is its key.
+// Name is the name of a table. Its first letter is the table's key, except for Rejections.
 func (t Table) Name() string { return [Tables]string{"jobs", "contexts", "peers", "rejections"}[t] }
 
 // Order says how a table is sorted: by which column, and whether the other way round.
@@ -61,7 +61,7 @@ var columns = [Tables][]column{
 	Rejections: {{"reason", -42}, {"here/s", 7}, {"by peers/s", 10}, {"here", 7}, {"by peers", 8}},
 }
 
-// Usual is the order of a table of which none has been chosen: the busiest, or the slowest, first.
+// Usual is the order of a table while no order has been chosen: the busiest, or the slowest, first.
 func (t Table) Usual() Order {
 	return Order{Column: [Tables]int{Jobs: 4, Contexts: 5, Peers: 1, Rejections: 2}[t]}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// MaxEvery is the largest number of packets of which one is traced.
+	// MaxEvery is the largest Every: one packet in MaxEvery is traced.
 	MaxEvery = 1_000_000_000
 	// BatchRecords is the most records of a batch, at less than 500 bytes.
 	BatchRecords = 128
@@ -22,7 +22,7 @@ var ErrMalformed = errors.New("not a trace; run the same version of FUNet on bot
 // Request is the JSON that asks for a trace. The first answer is Begin, and those after it are batches, until the process sends
 // anything more, or one of the two sides closes the connection.
 type Request struct {
-	Every int    `json:"every"`         // one packet of so many
+	Every int    `json:"every"`         // one packet in Every is traced
 	GID   uint16 `json:"gid,omitempty"` // of this group; 0: of all that the user may trace
 }
 

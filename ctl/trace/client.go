@@ -20,7 +20,7 @@ const (
 	respite = 300 * time.Millisecond
 )
 
-// ErrEnough is what see returns when it wants no more.
+// ErrEnough is returned by see when it wants no more.
 var ErrEnough = errors.New("enough")
 
 // Follow traces at the socket until the context ends, after which see still gets the records of packets that are under way, or see returns

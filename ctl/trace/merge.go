@@ -9,7 +9,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// place is what identifies a packet at both ends.
+// place identifies a packet at both ends.
 type place struct {
 	from, to              uint16
 	incarnation, sequence uint32

@@ -25,7 +25,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// Host is what one host traced.
+// Host is the trace of one host.
 type Host struct {
 	Begin   Begin
 	Records []engine.Trace

@@ -19,7 +19,7 @@ type Stage struct {
 	Max     int64  `json:"max_ns"`
 }
 
-// Table is what was found: the JSON document of `funet trace`.
+// Table is the finding: the JSON document of `funet trace`.
 type Table struct {
 	Records      int            `json:"records"`
 	Lost         uint64         `json:"lost"`

@@ -72,7 +72,7 @@ type parsed struct {
 	Args map[string]any
 }
 
-// Rule: the file is what the format says: each event has what its phase takes, the slices of a thread lie within each other or apart
+// Rule: the file follows the format: each event has the fields of its phase, the slices of a thread lie within each other or apart
 // and no time is negative, each arrow begins or ends in a slice of its thread, and every process and thread that has slices has a name;
 // and Read finds every record again (perfetto.go).
 func TestFileIsOfTheFormat(t *testing.T) {

@@ -79,7 +79,7 @@ func Odd(c *cobra.Command) (odd []string) {
 	return odd
 }
 
-// typeName is what help calls the argument of a flag that gives it no name.
+// typeName is the name in help of the argument of a flag that gives it no name.
 func typeName(f *pflag.Flag) string {
 	plain := *f
 	plain.Usage = ""

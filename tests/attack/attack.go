@@ -1,4 +1,4 @@
-// Package attack is what one user without privileges can do to the cards of two hosts at once,
+// Package attack does what one user without privileges can do to the cards of two hosts at once,
 // as fast as a process on each host goes. Each attack aims at something that users share: the
 // turns at dispatch, the levels, the time of a step, the doorbells, the daemon's socket, the
 // memory under the card. `make share` measures what others keep beside each of them, and
@@ -98,7 +98,7 @@ type Group struct {
 	Token string // attach.Token.Text
 }
 
-// Config is what a process of an attack is told.
+// Config configures a process of an attack.
 type Config struct {
 	Attack string
 	Socket string // of the daemon of its host
@@ -228,7 +228,7 @@ func (p *player) twin(s *seat) uint16 { return uint16((1-p.c.Host)*p.Contexts + 
 // messageType is that of all messages and notices.
 const messageType = 7
 
-// send commits messages as long as possible to the node, until there is no room; at most so many.
+// send commits messages as long as possible to the node, until there is no room; at most the given number.
 func (s *seat) send(level funi.Level, node uint16, most int) (sent int) {
 	for ; sent < most; sent++ {
 		slot := s.k.Iface.Reserve(level)
@@ -241,7 +241,7 @@ func (s *seat) send(level funi.Level, node uint16, most int) (sent int) {
 	return sent
 }
 
-// receive takes messages of a level, at most so many.
+// receive takes messages of a level, at most the given number.
 func (s *seat) receive(level funi.Level, most int) {
 	for ; most > 0 && s.k.Iface.Receive(level) != nil; most-- {
 		s.k.Iface.Release(level)

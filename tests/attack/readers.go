@@ -1,6 +1,6 @@
 package attack
 
-// This file is slow readers: many groups, in each of which two nodes fill each other's queues and
+// This file is slow readers: many groups. In each of them two nodes fill each other's queues and
 // read a message now and then.
 
 import (

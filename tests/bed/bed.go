@@ -9,7 +9,7 @@
 // PollTime if a card made progress, else to the next event, but at most by IdleTime,
 // because programs poll and look at clocks.
 //
-// What becomes of a node is what becomes of a process: when its program succeeds the
+// A node ends as a process does: when its program succeeds the
 // card goes on until everything sent is delivered, at most Linger, says goodbye and
 // is gone, as card.Card.Close does; when it fails the card says goodbye at once; and
 // Kill ends it without a word.
@@ -285,7 +285,7 @@ func (n *Node) turn() {
 	}
 }
 
-// drive is what the endpoint calls to let the card run.
+// drive lets the card run; the endpoint calls it.
 func (n *Node) drive() {
 	n.wake = n.Card.Step(n.bed.now)
 	n.giveWay()
@@ -309,7 +309,7 @@ func (n *Node) Segment(base uint32, bytes int, rights funi.Rights) ([]byte, erro
 // Now returns the virtual time in nanoseconds; it is the programs' clock.
 func (n *Node) Now() int64 { return n.bed.now }
 
-// Pause lets so many nanoseconds pass in which neither the program nor its card runs.
+// Pause lets nanoseconds pass in which neither the program nor its card runs.
 func (n *Node) Pause(ns int64) {
 	n.until = n.bed.now + ns
 	n.giveWay()

@@ -19,7 +19,7 @@ type plug struct {
 	lent    int
 }
 
-// Cables returns two ports that are joined by rings of so many frames of size bytes.
+// Cables returns two ports that are joined by rings of frames of size bytes.
 func Cables(frames, size int) [2]port.Port {
 	var c [2]*cable
 	for i := range c {

@@ -73,7 +73,7 @@ func (k *Connection) Close() {
 	k.FDs, k.Maps, k.Iface, k.Memory = nil, nil, nil, nil
 }
 
-// Ask sends a message and returns the answer, valid until the next, which may have so many
+// Ask sends a message and returns the answer, valid until the next, which may have the given number of
 // descriptors.
 func (k *Connection) Ask(message []byte, descriptors int) ([]byte, []int, error) {
 	if err := k.Conn.SetDeadline(time.Now().Add(Patience)); err != nil {

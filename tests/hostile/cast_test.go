@@ -16,7 +16,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// phase is what goes on beside the traffic.
+// phase is one kind of trouble beside the traffic.
 type phase int
 
 const (
@@ -30,7 +30,7 @@ const (
 
 var phaseNames = [phases]string{"between", "before there was an enemy", "alone", "beside a process that computes", "beside the enemy"}
 
-// ledger is what the victims of a test say.
+// ledger collects what the victims of a test say.
 type ledger struct {
 	mu      sync.Mutex
 	phase   phase

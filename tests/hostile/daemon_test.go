@@ -25,7 +25,7 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// daemonConfig is what the role is told.
+// daemonConfig configures the role.
 type daemonConfig struct{ Daemon daemon.Config }
 
 // serve is the role: it says "ready", and its figures when it is asked for them.

@@ -51,7 +51,7 @@ func TestMessagesBeforeTheStart(t *testing.T) {
 		sent.Commit(funi.Request)
 	}
 	until(t, "the card takes the messages", func() bool { return sent.Unsent(funi.Request) == 0 }, func() string { return "" })
-	for range 20 { // each of which the card's thread answers between two steps
+	for range 20 { // the card's thread answers each of them between two steps
 		b.status(0)
 	}
 	begin(1)

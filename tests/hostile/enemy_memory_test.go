@@ -1,6 +1,6 @@
 package hostile
 
-// This file is what the enemy does to the memory that it shares with the card.
+// This file is the enemy in the memory that it shares with the card.
 
 import (
 	"sync/atomic"

@@ -1,6 +1,6 @@
 package hostile
 
-// This file is what the enemy does to the daemon's socket.
+// This file is the enemy of the daemon's socket.
 
 import (
 	"bytes"
@@ -83,7 +83,7 @@ func (e *enemy) gid() uint16 {
 	return all[e.r.IntN(len(all))]
 }
 
-// command is what only an administrator may ask for.
+// command is a command that only an administrator may ask for.
 func (e *enemy) command() []byte {
 	text, err := json.Marshal(map[string]any{"do": []string{"gid-list", "gid-end", "route-list", "route-set", "profile-set", "profile-show",
 		"context-list", "context-switch", "stop", "nonsense"}[e.r.IntN(10)], "gid": e.gid(), "node": e.r.IntN(3), "card": e.r.IntN(3), "profile": "sbus-arctic"})

@@ -21,7 +21,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// enemyConfig is what the role is told.
+// enemyConfig configures the role.
 type enemyConfig struct {
 	Sockets []string
 	GID     uint16 // its group, a node on each card

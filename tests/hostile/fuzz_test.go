@@ -64,7 +64,7 @@ var fuzzed = sync.OnceValues(func() (socket string, err error) {
 	return socket, err
 })
 
-// FuzzMessages: to whatever messages come on a connection, each of which the input has
+// FuzzMessages: to whatever messages come on a connection, each of them as the input has it
 // behind its length, the daemon gives at most one answer each, which is well formed, and
 // is never at a loss (ErrInternal); afterwards nothing of the connection is left.
 // Commands of administrators are left out: this process is root.

@@ -19,7 +19,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// knockConfig is what the role is told.
+// knockConfig configures the role.
 type knockConfig struct{ Sockets []string }
 
 // knock is the role: it connects and closes, without a look at what comes back, and tells

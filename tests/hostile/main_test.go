@@ -1,5 +1,5 @@
 // Package hostile attacks the daemon: while two groups of ordinary users exchange
-// messages and blocks of which every word is verified (victim_test.go), another user does
+// messages and blocks, every word of them verified (victim_test.go), another user does
 // to the card what he can (enemy_*_test.go) or one thing as fast as he can (attacks_test.go,
 // package attack), and then processes and daemons are killed in the middle of their work
 // (storm_test.go). Nothing of the others may be lost, damaged,

@@ -1,6 +1,6 @@
 package hostile
 
-// This file is what the victims say to each other: messages and blocks of which every
+// This file is the victims' traffic: messages and blocks in which every
 // word is known to who has the group's key, and no one else.
 
 import (

@@ -1,6 +1,6 @@
 package hostile
 
-// This file is what a victim does with what comes: it verifies, and answers.
+// This file is a victim's receiving side: it verifies, and answers.
 
 import (
 	"fmt"
@@ -89,7 +89,7 @@ func remember(m map[uint32]*history, life uint32) *history {
 	return h
 }
 
-// takeBlock verifies a block of which the notice has come.
+// takeBlock verifies a block whose notice has come.
 func (v *victim) takeBlock(l funi.Level, s *funi.Slot) error {
 	n := s.Notice()
 	at := int(n.Address) - segmentBase

@@ -5,7 +5,7 @@ package hostile
 // that starts with "bad", and every tenth of a second how much has been answered.
 //
 // In calm every request arrives once and is answered once; nothing comes back. In a storm
-// peers and cards are killed: what comes back is tried again, and so is what was sent to
+// peers and cards are killed: what comes back is tried again, as is what was sent to
 // a life of the peer that has ended. A victim whose own daemon is killed attaches again
 // when there is one, as a new life, and tries again everything that is not answered. So
 // at the end everything must be answered, whatever was killed meanwhile.
@@ -26,7 +26,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// victimConfig is what the role is told.
+// victimConfig configures the role.
 type victimConfig struct {
 	Socket    string
 	GID       uint16

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// check is what must notice a mutation: a test of the engine's package, or a chaos run
+// check is a check that must notice a mutation: a test of the engine's package, or a chaos run
 // if there is none.
 type check struct {
 	test   string

@@ -1,5 +1,5 @@
 // Command mutants breaks the engine on purpose, one rule at a time, and shows that the
-// chaos runs or a unit test notice: a check that cannot fail proves nothing. It is what
+// chaos runs or a unit test notice: a check that cannot fail proves nothing. It is the program that
 // `make mutants` runs.
 //
 //	go run ./tests/mutants             all mutations
@@ -154,7 +154,7 @@ func (t *table) row(name string, c check, run func() (string, error)) bool {
 	return err == nil
 }
 
-// choose returns the mutations of these names, or all.
+// choose returns the mutations with the given names, or all.
 func choose(names []string) ([]mutation, error) {
 	if len(names) == 0 {
 		return mutations, nil

@@ -53,7 +53,7 @@ func (m *mutation) mutate(root, folder string) (overlay string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("%s/%s: %w", engineFolder, m.file, err)
 	}
-	mutant := filepath.Join(folder, m.file)
+	mutant := filepath.Join(folder, filepath.Base(m.file))
 	replaced, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutant}})
 	if err != nil {
 		return "", fmt.Errorf("encoding the overlay: %w", err)

@@ -137,7 +137,7 @@ func (p pair) startAndStop(ctx context.Context, b *beside) error {
 	return err
 }
 
-// withDaemons is what is done while they run.
+// withDaemons does what needs the daemons to run.
 func (p pair) withDaemons(ctx context.Context, b *beside, scale float64) (r *row, err error) {
 	if b.PingIdle, err = p.ping(ctx); err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (b *beside) ratio() {
 // without is the rate without daemons, before and after.
 func (b *beside) without() float64 { return max((b.Alone.Rate+b.After.Rate)/2, 1e-9) }
 
-// linkReset is what funid's log says where a driver resets its link when a program comes or goes.
+// linkReset is the line in funid's log where a driver resets its link when a program comes or goes.
 const linkReset = "its driver resets the link"
 
 // resetSaid reports whether that was said while daemons started and stopped.

@@ -34,7 +34,7 @@ const (
 	refuses       = "refuses" // a driver lets its rings not be changed
 )
 
-// fakeName is what the fake is called in the cache.
+// fakeName is the name of the fake in the cache.
 const fakeName = "qemu-system-x86_64"
 
 func TestMain(m *testing.M) {

@@ -1,6 +1,6 @@
 package main
 
-// This file is what happens to a host while its daemon runs: the link goes down and comes back; rings, queues and
+// This file injects faults into a host while its daemon runs: the link goes down and comes back; rings, queues and
 // MTU change; the driver goes and comes back, from the device or from the kernel; and the whole host is gone.
 
 import (
@@ -30,15 +30,15 @@ type fault struct {
 	before, do, undo []string
 	// said is in the daemon's log afterwards.
 	said []string
-	// ends is what who runs a job hears, one of these, when the fault ends it; nil: it goes on, for as long as peers are
+	// ends are the lines of which the runner of a job hears one when the fault ends the job; nil: the job goes on, for as long as peers are
 	// waited for. Without the NIC there is no ssh either, and host 1 may be all that can be named.
 	ends []string
 }
 
-// jobsEnded is what funid says when a fault has ended a job.
+// jobsEnded is funid's line when a fault has ended a job.
 const jobsEnded = "ended the jobs that need it: 1"
 
-// gone is what ends a job without a NIC.
+// gone holds the lines with which a job without a NIC ends.
 var gone = []string{"is gone", guest.Address(1).String()}
 
 // faults are those of a NIC, in the order in which they happen.

@@ -17,7 +17,7 @@ import (
 	"github.com/funet/funet/tests/qemu/guest"
 )
 
-// errStatic: a program needs libraries, of which guests have none.
+// errStatic: a program needs libraries, and guests have none.
 var errStatic = errors.New("not a static program")
 
 // image says what goes into a guest.

@@ -50,7 +50,7 @@ type processors struct {
 	Why  string // not kvm
 }
 
-// kvmError is what QEMU says when kvm cannot execute what the guest does.
+// kvmError is QEMU's message when kvm cannot execute what the guest does.
 const kvmError = "KVM internal error"
 
 // kvmCreateVM is KVM_CREATE_VM of linux/kvm.h.
@@ -88,7 +88,7 @@ type machine struct {
 	waiting map[int]chan guest.Ended
 }
 
-// emulation is what all machines have in common.
+// emulation holds the arguments that all machines have in common.
 type emulation struct {
 	dir        string // with QEMU
 	processors processors

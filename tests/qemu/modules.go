@@ -19,7 +19,7 @@ import (
 // errModule: a kernel lacks a driver.
 var errModule = errors.New("kernel module")
 
-// moduleName is what a module of a file is called: dashes are underscores to the kernel.
+// moduleName is the kernel's name of the module in a file: dashes are underscores to the kernel.
 func moduleName(path string) string {
 	name, _, ok := strings.Cut(filepath.Base(path), ".ko")
 	if !ok {

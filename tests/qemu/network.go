@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networkName is what the process is called, as its first argument.
+// networkName is the name of the process, as its first argument.
 const networkName = "qemu-network"
 
 // networkDeadline bounds its life.
@@ -31,7 +31,7 @@ const networkDeadline = 30 * time.Second
 // errNetwork: no taps are to be had.
 var errNetwork = errors.New("taps")
 
-// network is what guests' NICs are joined by: the descriptors of each guest's queues.
+// network joins the guests' NICs: the descriptors of each guest's queues.
 type network [2][]*os.File
 
 func (n network) close() {
@@ -42,7 +42,7 @@ func (n network) close() {
 	}
 }
 
-// newNetwork makes a network for NICs with so many queues.
+// newNetwork makes a network for NICs with the given number of queues.
 func newNetwork(ctx context.Context, k *keeper, queues int) (n network, err error) {
 	if queues == 1 {
 		return pairOfSockets()
@@ -94,7 +94,7 @@ func pairOfSockets() (n network, err error) {
 	return n, nil
 }
 
-// makeNetwork is what the process does, if this is one. It does not return then.
+// makeNetwork is the whole life of the process of a network, if this is one. It does not return then.
 func makeNetwork() {
 	if os.Args[0] != networkName {
 		return
@@ -163,7 +163,7 @@ func openTap(name string, queues int) (fds []int, err error) {
 	return fds, nil
 }
 
-// receiveFiles takes so many descriptors from a socket.
+// receiveFiles takes the given number of descriptors from a socket.
 func receiveFiles(from, n int) (files []*os.File, err error) {
 	var one [1]byte
 	control := make([]byte, unix.CmsgSpace(4*n))

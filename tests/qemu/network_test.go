@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// vnetHeader is what comes before a frame on these taps, in bytes (struct virtio_net_hdr).
+// vnetHeader is the size of the header before a frame on these taps, in bytes (struct virtio_net_hdr).
 const vnetHeader = 10
 
 // What one guest sends on any of its queues arrives at the other, on one of his, and nothing of the network is left in the

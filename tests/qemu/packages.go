@@ -112,7 +112,7 @@ func kernels(text string) (all []kernelPackage) {
 }
 
 // choose returns the kernel that somebody named: "newest", or the beginning of a version such as 6.12,
-// of which the newest is taken.
+// and the newest is taken.
 func choose(all []kernelPackage, name string) (best kernelPackage, err error) {
 	for _, k := range all {
 		if name != newest && !begins(numbers(k.Version), numbers(name)) {

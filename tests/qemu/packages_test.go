@@ -1,6 +1,6 @@
 package main
 
-// This file is what apt prints, as it was seen, and what must be read from it.
+// This file has output of apt, as it was seen, and what must be read from it.
 
 import (
 	"errors"
@@ -81,7 +81,7 @@ Depends: dracut | initramfs-tools (>= 0.120+deb8u2) | linux-initramfs-tool, linu
 	}
 }
 
-// Where packages come from is what the machine's own apt says, in the place of its own release; another
+// The machine's own apt says where packages come from, with the other release in the place of its own; another
 // distribution, and a release that only has updates, are refused.
 func TestBaseURL(t *testing.T) {
 	printed := `'http://mirror.example/debian/dists/bookworm-updates/InRelease' mirror.example_debian_dists_bookworm-updates_InRelease 0 

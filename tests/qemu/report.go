@@ -1,6 +1,6 @@
 package main
 
-// This file is what a run found, as JSON and as a table.
+// This file reports what a run found, as JSON and as a table.
 
 import (
 	"encoding/json"
@@ -23,7 +23,7 @@ type report struct {
 	Runs        []*configuration `json:"configurations"`
 }
 
-// configuration is what a NIC did on a kernel.
+// configuration is the outcome of one NIC on one kernel.
 type configuration struct {
 	NIC     string   `json:"nic"`
 	Kernel  string   `json:"kernel"`
@@ -99,7 +99,7 @@ type beside struct {
 	Log        []string     `json:"funid_log,omitempty"`            // of both daemons, the first lines
 }
 
-// leastIdle is what TCP is to keep beside an idle funid.
+// leastIdle is the part of its rate that TCP must keep beside an idle funid.
 const leastIdle = 0.8
 
 // least is leastIdle of the rate without daemons, or of that beside an XDP program that does nothing, where that is less:

@@ -1,6 +1,6 @@
 package main
 
-// This file is what a pair of guests does: the programs, the daemons, and the kernel's own traffic
+// This file runs a pair of guests: the programs, the daemons, and the kernel's own traffic
 // beside them.
 
 import (
@@ -301,7 +301,7 @@ func measure[R any](ctx context.Context, p pair, timeout time.Duration, args ...
 	return measured[R](e)
 }
 
-// measured is what a measurement found. One that failed is no error of the rig's: nil.
+// measured is the result of a measurement. One that failed is no error of the rig's: nil.
 func measured[R any](e guest.Ended) (*R, error) {
 	r := new(R)
 	if failure(0, e) != nil && e.Stdout == "" {

@@ -62,7 +62,7 @@ type store struct {
 	chosen chosen
 }
 
-// chosen is what was found out about the distribution.
+// chosen describes the distribution that was chosen.
 type chosen struct {
 	Asked   time.Time       `json:"asked"`
 	Kernels []kernelPackage `json:"kernels"`

@@ -1,6 +1,6 @@
 package main
 
-// This file is what goes on beside the victim: the lab with its daemons, groups, and the processes
+// This file runs what goes on beside the victim: the lab with its daemons, groups, and the processes
 // that compute or attack.
 
 import (
@@ -91,7 +91,7 @@ func (g *group) end() {
 // beside starts what is to go on beside the victim, and returns what ends it.
 type beside func(context.Context) (*company, error)
 
-// company is what goes on.
+// company is everything that runs beside the victim.
 type company struct {
 	b         *bed
 	processes []*process // those that attack or compute
@@ -180,7 +180,7 @@ func (c *company) ready(ctx context.Context) (*company, error) {
 	return c, nil
 }
 
-// did is what the attack has done so far.
+// did counts what the attack has done so far.
 func (c *company) did() (n int64) {
 	for _, p := range c.processes {
 		n += p.done()

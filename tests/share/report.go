@@ -1,6 +1,6 @@
 package main
 
-// This file is what a run found: medians and ratios, as JSON and as a table.
+// This file reports what a run found: medians and ratios, as JSON and as a table.
 
 import (
 	"fmt"

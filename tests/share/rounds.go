@@ -14,7 +14,7 @@ import (
 // settle is how long something goes on before the victim is measured: queues fill, retries grow.
 const settle = 200 * time.Millisecond
 
-// run is what a run has at hand.
+// run holds what a run needs.
 type run struct {
 	*options
 	bed    *bed

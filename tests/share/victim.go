@@ -1,6 +1,6 @@
 package main
 
-// This file is the victim: two ordinary processes, node 0 of which sends requests that node 1
+// This file is the victim: two ordinary processes. Node 0 sends requests that node 1
 // answers. In a window node 0 has by turns one request under way, which gives round trips and rate,
 // and outstanding of them. Every answer is compared with what was asked.
 
@@ -34,7 +34,7 @@ const (
 	exchangeType  = 9
 )
 
-// victimConfig is what the role is told.
+// victimConfig configures the role.
 type victimConfig struct {
 	Socket string
 	GID    uint16
@@ -42,7 +42,7 @@ type victimConfig struct {
 	Token  string
 }
 
-// window is what node 0 says about one.
+// window is node 0's report of one window.
 type window struct {
 	Rate      float64 `json:"rate"`      // exchanges a second, one after the other
 	P50       float64 `json:"p50"`       // us, of those
@@ -153,7 +153,7 @@ func (v *victim) window(d time.Duration) (w window, err error) {
 // errLost: a request was neither answered nor returned.
 var errLost = errors.New("no answer")
 
-// exchange keeps so many requests under way until it is time to end, and waits for their answers.
+// exchange keeps a number of requests under way until it is time to end, and waits for their answers.
 func (v *victim) exchange(depth int, end time.Time, each func(time.Duration)) (n int, err error) {
 	now := time.Now()
 	last := now // when something was answered

@@ -66,7 +66,7 @@ func (e *Endpoint) ended(doing string) error {
 	return nil
 }
 
-// why is what ended returns if it is not nil.
+// why is the error that ended returns, unless it is nil.
 func (e *Endpoint) why(doing string) error {
 	if e.bound.ended.Load() {
 		return fmt.Errorf("%s on node %d: %w: %w", doing, e.node, ErrCancelled, context.Cause(e.bound.ctx))

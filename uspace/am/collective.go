@@ -1,6 +1,6 @@
 package am
 
-// This file is what reduction and broadcast have in common; the barrier has its numbers.
+// This file holds what reduction and broadcast share; the barrier uses its numbers.
 //
 // The journey: a node that calls waits until all its children in the tree have said that
 // their subtrees have called, and tells its parent, with what the subtree has to
@@ -26,7 +26,7 @@ import (
 // downWords is how many words of a result go into one message.
 const downWords = MaxWords - 2
 
-// kind is what is called: an operation on a type, or one of these.
+// kind is the kind of a call: an operation on a type, or one of the following.
 type kind uint8
 
 const (
@@ -58,7 +58,7 @@ type collective struct {
 	pair     [2]uint32 // a result of 64 bits
 }
 
-// upward is what a child has said.
+// upward is a child's message to its parent.
 type upward struct {
 	number uint32 // of its call; an old one: it has not called yet
 	what   uint32

@@ -1,6 +1,6 @@
 package am
 
-// This file is what the library's primitives cost on a modelled processor, in
+// This file holds the costs of the library's primitives on a modelled processor, in
 // instructions of one cycle (thesis 6.1.1), besides their loads and stores over the bus,
 // which package timing charges as such.
 //
@@ -19,7 +19,7 @@ const (
 	setCost    = 1 // moving a result into a register variable
 	testCost   = 2 // compare and branch
 	bigCost    = 2 // building a constant of more than 13 bits
-	globalCost = 2 // a global variable, all of which are far: upper half of the address, and access
+	globalCost = 2 // a global variable; all are far: upper half of the address, and access
 	incCost    = 3 // p++ as part of an expression: old value, sum, back
 	doubleCost = 2 // a load of a double word (6.1.1)
 	callCost   = 4 // call, save, return, restore
@@ -42,13 +42,13 @@ const (
 	fullCost = 2*testCost + 2*varCost + nextCost + setCost
 	// headerCost composes the header in the first argument word.
 	headerCost = opCost + bigCost + opCost + globalCost + 2*opCost + 2*opCost + opCost
-	// storeCost is what goes with the store of a double word from the frame to the slot.
+	// storeCost is the cost that goes with the store of a double word from the frame to the slot.
 	storeCost     = doubleCost + incCost
 	lastStoreCost = doubleCost + setCost
 	// publishCost writes the head index back, and makes the register's address.
 	publishCost = globalCost + opCost + 2*opCost
 
-	// xferSourceCost is what data from memory costs more than constants: the four words of
+	// xferSourceCost is how much more data from memory costs than constants: the four words of
 	// cmam_xfer_4 through a pointer, and the place that moves on.
 	xferSourceCost = 4*incCost + opCost + setCost
 

@@ -71,7 +71,7 @@ type Endpoint struct {
 	rounds     rounds
 }
 
-// New makes the endpoint of a node of a group of so many nodes on an initialised
+// New makes the endpoint of a node, in a group of the given number of nodes, on an initialised
 // interface. Drive lets the card run: an embedded card's step, or a pause where
 // the card runs elsewhere. New fails with ErrNode unless 0 <= node < nodes <= 65536.
 func New(iface *funi.Interface, node, nodes int, drive func()) (*Endpoint, error) {

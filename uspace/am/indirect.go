@@ -20,7 +20,7 @@ const MaxObjects = 1 << 16
 // ErrObject: there is no such object, or no room for one.
 var ErrObject = errors.New("am: an endpoint has at most 65536 objects, each known from AddObject to RemoveObject")
 
-// Object is what indirect messages are for. Receive is the handler: a request handler or
+// Object receives indirect messages. Receive is the handler: a request handler or
 // a reply handler as the message came, with the same rules.
 type Object interface {
 	Receive(m *Message)

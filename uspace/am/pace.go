@@ -83,7 +83,7 @@ func (e *Endpoint) pacedCommit(l funi.Level, s *funi.Slot) {
 		if h.Type() == typeXfer {
 			c.Work(xferSourceCost)
 		}
-		e.stores(3) // of which the last may be of no use, as with a call of two words
+		e.stores(3) // the last may be of no use, as with a call of two words
 	}
 	c.Work(publishCost)
 	c.Store(1) // the head register

@@ -9,7 +9,7 @@ import (
 	"github.com/funet/funet/uspace/timing"
 )
 
-// Price is what sending and receiving a message takes, in cycles of the processor. Sending
+// Price is the cost of sending and receiving a message, in cycles of the processor. Sending
 // has in it that what has arrived is looked for, and receiving the handler of one that
 // counts.
 type Price struct{ Send, Receive int }
@@ -18,7 +18,7 @@ type Price struct{ Send, Receive int }
 // (cmam_xfer_4), and of all others, as of those with four words.
 type Prices struct{ Xfer, Other [arctic.Levels]Price }
 
-// PaceMeasured is Pace for a machine of which only these prices are known; the bus of the
+// PaceMeasured is Pace for a machine with no other known prices; the bus of the
 // processor should cost nothing. A look in vain is not among them and takes the
 // instructions that it takes in the library.
 func (e *Endpoint) PaceMeasured(cpu *timing.CPU, p Prices) { e.cpu, e.prices = cpu, &p }

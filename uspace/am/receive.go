@@ -18,7 +18,7 @@ const (
 	// load.
 	most = 1024
 
-	// Who waits for a node sends it a probe after so many polls, some tens of
+	// A caller that waits for a node sends the node a probe after this number of polls, some tens of
 	// milliseconds on a card in the same process, and each further one after twice as
 	// many, up to the most: few wait for a node that is gone.
 	firstProbe     = 1 << 16
@@ -71,7 +71,7 @@ func (e *Endpoint) handleAll() int {
 	return n
 }
 
-// service handles the messages of one level, at most so many.
+// service handles the messages of one level, at most the given number.
 func (e *Endpoint) service(l funi.Level, most int) int {
 	n := 0
 	for n < most {

@@ -28,7 +28,7 @@ var ErrSegment = errors.New("am: segments are 256 of up to 64 MiB, in multiples 
 // and the offset, in words, in its lower 24. It travels in a word of a message.
 type Place uint32
 
-// At returns the place so many bytes further on, a multiple of 4, in the same segment.
+// At returns the place that is the given number of bytes further on, a multiple of 4, in the same segment.
 // Beyond 64 MiB it returns to the segment's start.
 func (p Place) At(bytes int) Place {
 	return p&^placeMask | (p+Place(bytes/4))&placeMask

@@ -36,7 +36,7 @@ func (e *Endpoint) Share(register func(funi.Segment) error, region funi.Segment)
 	return nil
 }
 
-// ShareNew makes a region of so many bytes of new memory, all 0, known to the card and to
+// ShareNew makes a region of new memory of the given size in bytes, all 0, known to the card and to
 // the library, and returns it. It is Share for programs that run on embedded cards and on
 // those of daemons, whose memory comes from the daemon: segment is Segment of the card
 // that the endpoint is on.

@@ -20,7 +20,7 @@ import (
 var faults = wire.Faults{Loss: 0.05, Duplicate: 0.05, Reorder: 0.1, Corrupt: 0.02}
 
 // TestMutualFlooding: nodes that flood each other and reply to everything never
-// deadlock, with queues of two slots, of which one fits (thesis 2.10: replies always
+// deadlock, with queues of two slots, which hold one message (thesis 2.10: replies always
 // drain, therefore requests do), and every message is handled exactly once.
 func TestMutualFlooding(t *testing.T) {
 	for _, c := range []struct {
@@ -45,7 +45,7 @@ func TestMutualFlooding(t *testing.T) {
 	}
 }
 
-// flood sends so many requests to every node, itself included, and waits for as many
+// flood sends the given number of requests to every node, itself included, and waits for as many
 // of each node's and for the replies; it notes each message's number.
 func flood(n *bed.Node, messages int) error {
 	var errs []error

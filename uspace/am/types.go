@@ -107,7 +107,7 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 	}
 }
 
-// notice does what a transfer is for, all of which has arrived.
+// notice does what a transfer is for, once all of it has arrived.
 func (e *Endpoint) notice(l funi.Level, s *funi.Slot) {
 	m := &e.message[l]
 	m.Source, m.Words = int(s.Source()), nil

@@ -16,7 +16,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// lost polls until so many messages have come back and returns the errors.
+// lost polls until count messages have come back and returns the errors.
 func lost(n *bed.Node, count int) (list []*am.Undelivered, err error) {
 	for got := 0; got < count; {
 		_, err := n.Poll()

@@ -53,7 +53,7 @@ func (e *Endpoint) PutFloat64(node int, address uint32, value float64, c *Counte
 	return err
 }
 
-// single is what calls need that wait: there is one at a time.
+// single is the state of a call that waits: there is one at a time.
 type single struct {
 	counter Counter
 	value   [8]byte

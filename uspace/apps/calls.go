@@ -29,7 +29,7 @@ type CallsOptions struct {
 	Seed   uint64
 }
 
-// CallsResult is what node 0 learns.
+// CallsResult is the result at node 0.
 type CallsResult struct {
 	Rounds      int
 	Nanoseconds int64 // for all of them
@@ -258,7 +258,7 @@ func (c *caller) verify(what string, block, node int) error {
 	return nil
 }
 
-// pattern is what a node's block holds in a round.
+// pattern is the content of a node's block in a round.
 func (c *caller) pattern(b []byte, node int) {
 	x := c.seed*31 + uint64(node) + 1
 	for i := range b {

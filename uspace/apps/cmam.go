@@ -248,7 +248,7 @@ func (c *cmam) note(err error) {
 	}
 }
 
-// row notes a measurement of so many calls.
+// row notes a measurement of the given number of calls.
 func (c *cmam) row(name, measure string, ns int64, calls, bytes int) {
 	c.rows = append(c.rows, CMAMRow{name, measure, float64(ns) / float64(calls), bytes})
 }

@@ -20,7 +20,7 @@ func (c *cmam) roundTrip(name string, ping func() error) func() error {
 	})
 }
 
-// call measures something that node 0 does, again and again: so many calls at a time.
+// call measures something that node 0 does again and again, calls times in a row.
 func (c *cmam) call(name, measure string, calls int, do func() error) func() error {
 	return func() error {
 		if c.e.Node() != 0 {
@@ -40,7 +40,7 @@ func (c *cmam) call(name, measure string, calls int, do func() error) func() err
 	}
 }
 
-// calls are the measurements of shared memory. Overhead of a get is what it and its
+// calls are the measurements of shared memory. The overhead of a get is the time that it and its
 // answer take when many are under way; of a put, whose answer brings nothing, what the
 // call takes.
 func (c *cmam) calls() []func() error {
@@ -94,7 +94,7 @@ func (c *cmam) calls() []func() error {
 	}))
 }
 
-// barrier measures barriers of all nodes, many times so many in a row. In virtual time
+// barrier measures barriers of all nodes, many series of them. In virtual time
 // nodes that look for messages keep step for ever as they once were, which decides what a
 // round takes; so they begin each time at another distance from each other.
 func (c *cmam) barrier() error {

@@ -46,7 +46,7 @@ func (c *cmam) sendRequests(p primitive) func() error {
 	}
 }
 
-// sendReplies is the handler that sends replies: of which primitive, how many, and which
+// sendReplies is the handler that sends replies: by which primitive, how many, and which
 // is the first.
 func (c *cmam) sendReplies(m *am.Message) {
 	if len(m.Words) != 4 || m.Words[0] >= uint32(len(c.primitives)) {

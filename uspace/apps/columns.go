@@ -59,11 +59,11 @@ type ColumnsOptions struct {
 	Seed       uint64
 }
 
-// ColumnsResult is what every node learns.
+// ColumnsResult is the result at every node.
 type ColumnsResult struct {
 	Nanoseconds int64   // from the barrier before to the one after, on this node
 	Flops       float64 // 2NRM floating point operations
-	// Cycles is what the instructions of all inner loops take, without communication: on
+	// Cycles is how long the instructions of all inner loops take, without communication: on
 	// one processor, the time of the algorithm at its peak (6.2.2).
 	Cycles     int64
 	WorstError float64 // of any node, relative to the node's largest element

@@ -35,7 +35,7 @@ type FloodOptions struct {
 	Seed     uint64
 }
 
-// FloodResult is what a node learns of the messages to it: requests at node 1,
+// FloodResult counts the messages that came to a node: requests at node 1,
 // replies at node 0, nothing elsewhere.
 type FloodResult struct {
 	Delivered   int
@@ -70,7 +70,7 @@ func (r *receiver) mark(m *am.Message) {
 	r.owed = r.owed || r.stalls[r.Delivered]
 }
 
-// Flood runs flood. Clock returns nanoseconds; pause lets so many pass without
+// Flood runs flood. Clock returns nanoseconds; pause lets a number of them pass without
 // letting the card run.
 func Flood(e *am.Endpoint, clock func() int64, pause func(ns int64), o FloodOptions) (FloodResult, error) {
 	if o.Messages < 1 || o.Messages > 1<<31 || o.Stalls < 0 || o.Stall < 0 {

@@ -41,7 +41,7 @@ type MatMulOptions struct {
 	Seed    uint64
 }
 
-// MatMulResult is what node 0 learns.
+// MatMulResult is the result at node 0.
 type MatMulResult struct {
 	Nanoseconds int64   // from a barrier to the last node's end, the second time
 	Flops       float64 // 2NRM floating point operations

@@ -1,6 +1,6 @@
 package apps
 
-// This file is what follows a matrix multiply: node 0 fetches the product and compares it.
+// This file verifies a matrix multiply: node 0 fetches the product and compares it.
 
 import (
 	"math"

@@ -31,7 +31,7 @@ type PingPongOptions struct {
 }
 
 // PingPong runs ping-pong. On node 0 it returns the histogram of round trips in
-// nanoseconds, each of which was checked to have brought back its own words. On
+// nanoseconds; each was checked to have brought back its own words. On
 // other nodes the histogram is nil. Clock returns nanoseconds.
 func PingPong(e *am.Endpoint, clock func() int64, o PingPongOptions) (*hdrhistogram.Histogram, error) {
 	var pong [4]uint32

@@ -24,7 +24,7 @@ type StreamOptions struct {
 	Words    int // of each message, 1 to am.MaxWords
 }
 
-// StreamResult is what node 0 learns.
+// StreamResult is the result at node 0.
 type StreamResult struct {
 	Messages    int   // received, each of them once and undamaged
 	Nanoseconds int64 // from the first to the last

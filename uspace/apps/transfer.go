@@ -31,7 +31,7 @@ type TransferOptions struct {
 	Depth int // blocks under way at once, each with memory of its own
 }
 
-// TransferResult is what node 0 learns.
+// TransferResult is the result at node 0.
 type TransferResult struct {
 	Bytes       int   // moved, each block checked
 	Nanoseconds int64 // from the first request to the word that the last block is done
@@ -89,7 +89,7 @@ func Transfer(e *am.Endpoint, segment func(base uint32, bytes int, rights funi.R
 	return r, nil
 }
 
-// transferState is what a node knows of the run.
+// transferState is a node's state of the run.
 type transferState struct {
 	o       TransferOptions
 	memory  []byte

@@ -40,7 +40,7 @@ func Converse(ctx context.Context, socket string, kind Kind, patience time.Durat
 	return &Conversation{UnixConn: conn, kind: kind, buffer: make([]byte, MaxMessage)}, nil
 }
 
-// nobodyListens reports whether that is what an error of Dial means.
+// nobodyListens reports whether an error of Dial means that nobody listens on the socket.
 func nobodyListens(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOTSOCK)
 }

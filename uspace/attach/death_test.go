@@ -103,6 +103,35 @@ func TestHandlersEndWithTheDaemon(t *testing.T) {
 	}
 }
 
+// Rule: a crash of the daemon ends a Close that lingers for an hour, and the daemon does not wait for the hour either.
+func TestCrashEndsALinger(t *testing.T) {
+	d := start(t, "")
+	c := d.open(0)
+	held, let := make(chan struct{}), make(chan struct{})
+	go d.do(func() { close(held); <-let })
+	<-held
+	crashed, closed := make(chan struct{}), make(chan error, 1)
+	go func() { d.crash(); close(crashed) }()
+	eventually(t, "the crash is the next that the card's thread does", func() bool { return len(d.mailbox) == 1 })
+	go func() { closed <- c.Close(time.Hour) }()
+	eventually(t, "the daemon has the request", func() bool { return len(d.mailbox) == 2 })
+	close(let)
+	ctx := within(t)
+	select {
+	case <-crashed:
+	case <-ctx.Done():
+		t.Fatal("the daemon waits for the linger")
+	}
+	select {
+	case err := <-closed:
+		if !errors.Is(err, attach.ErrLost) {
+			t.Errorf("Close: %v", err)
+		}
+	case <-ctx.Done():
+		t.Fatal("Close waits for a daemon that is gone")
+	}
+}
+
 // Rule: a daemon that ends a context says so; the program sees it at once.
 func TestDaemonEndsTheContext(t *testing.T) {
 	d := start(t, "")
@@ -182,7 +211,7 @@ func fake(t *testing.T, answer func(c *net.UnixConn, request []byte)) attach.Con
 	return attach.Config{Socket: path, GID: gid, Token: token, Timeout: timeout}
 }
 
-// badAnswer is what no daemon answers to an attach request, or a refusal.
+// badAnswer is an answer to an attach request that no daemon gives, or a refusal.
 type badAnswer struct {
 	answer []byte
 	fds    []int

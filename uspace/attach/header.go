@@ -73,7 +73,7 @@ func DecodeHeader(b []byte) (Header, error) {
 	return h, nil
 }
 
-// encode starts a message of n bytes, of which all but the header is 0.
+// encode starts a message of n bytes; all but the header is 0.
 func encode(k Kind, s Status, n int) []byte {
 	b := make([]byte, n)
 	binary.LittleEndian.PutUint32(b, magic)

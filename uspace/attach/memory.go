@@ -18,7 +18,7 @@ var ErrMemory = errors.New("attach: the daemon passed other memory than it annou
 // seals of all shared memory.
 const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// MakeMemory returns the descriptor of new memory of so many bytes, all 0, sealed
+// MakeMemory returns the descriptor of new memory of the given size in bytes, all 0, sealed
 // against changes of its size and, from Linux 6.3 on, against being executed. The name is for /proc. Closing it and unmapping it
 // everywhere gives it back.
 func MakeMemory(name string, bytes uint64) (fd int, err error) {
@@ -43,7 +43,7 @@ func MakeMemory(name string, bytes uint64) (fd int, err error) {
 	return fd, nil
 }
 
-// MapMemory maps so many bytes of the memory, which must have that size and be sealed
+// MapMemory maps the memory, which must have the given size in bytes and be sealed
 // (ErrMemory): an access can then not fail. Unmap with unix.Munmap. The descriptor is
 // not needed afterwards.
 func MapMemory(fd int, bytes uint64) ([]byte, error) {

@@ -31,7 +31,7 @@ func Send(c *net.UnixConn, message []byte, descriptors ...int) error {
 
 // Receive waits for one message, until the connection's read deadline, and returns it
 // with its descriptors, which are the caller's to close; they close on exec. It uses
-// buffer, of MaxMessage bytes, and the message aliases it. At most so many descriptors
+// buffer, of MaxMessage bytes, and the message aliases it. At most the given number of descriptors
 // are taken: with 0, as in a daemon, the kernel closes all that come, before they are
 // the process's; otherwise more than that is ErrMalformed, as is a message longer than
 // MaxMessage. The end of the connection is io.EOF. One goroutine at a time.

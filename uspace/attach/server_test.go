@@ -43,8 +43,9 @@ type daemon struct {
 	card     *engine.Card
 	bells    int // descriptor
 	mailbox  chan func()
-	event    int // eventfd that ends a sleep for the mailbox
-	stopped  chan struct{}
+	event    int            // eventfd that ends a sleep for the mailbox
+	stopped  chan struct{}  // the engine's goroutine has ended
+	accepts  sync.WaitGroup // the goroutine that accepts connections
 	// Both are the engine goroutine's: contexts by bell, and those that hold the places of
 	// members that have not come yet, so that messages for them wait instead of coming back.
 	served  [members]*served
@@ -112,7 +113,7 @@ func start(t testing.TB, path string) *daemon {
 	}
 	d.event = eventfd(t)
 	go d.run(b)
-	go func() {
+	d.accepts.Go(func() {
 		for {
 			c, err := d.listener.AcceptUnix()
 			if err != nil {
@@ -124,7 +125,7 @@ func start(t testing.TB, path string) *daemon {
 			d.mu.Unlock()
 			go d.serve(c)
 		}
-	}()
+	})
 	t.Cleanup(d.crash)
 	return d
 }
@@ -139,18 +140,20 @@ func eventfd(t testing.TB) int {
 
 func signal(fd int) { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
-// do has the engine's goroutine call f between two steps, unless it has ended.
-func (d *daemon) do(f func()) {
+// do has the engine's goroutine call f between two steps. It returns false if that goroutine has ended.
+func (d *daemon) do(f func()) bool {
 	done := make(chan struct{})
 	select {
 	case d.mailbox <- func() { f(); close(done) }:
 	case <-d.stopped:
-		return
+		return false
 	}
 	signal(d.event)
 	select {
 	case <-done:
+		return true
 	case <-d.stopped:
+		return false
 	}
 }
 
@@ -399,9 +402,8 @@ func (d *daemon) detach(message []byte, x *served) ([]byte, error) {
 	}
 	idle := false
 	for end := time.Now().Add(r.Linger); ; {
-		d.do(func() { idle = x.ctx.Idle() })
-		if idle || time.Now().After(end) {
-			break
+		if !d.do(func() { idle = x.ctx.Idle() }) || idle || time.Now().After(end) {
+			break // a card that has ended makes nothing idle, however long the process would linger
 		}
 	}
 	d.end(x)
@@ -456,6 +458,7 @@ func (d *daemon) crash() {
 	d.mailbox <- nil
 	signal(d.event)
 	<-d.stopped
+	d.accepts.Wait() // so that every connection is among conns
 	d.mu.Lock()
 	for _, c := range d.conns {
 		_ = c.Close()

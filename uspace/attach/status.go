@@ -41,7 +41,7 @@ const (
 	ErrNode
 	// ErrRoute: a card of the list is not known to this one.
 	ErrRoute
-	// ErrSlots: a queue cannot have so many slots.
+	// ErrSlots: a queue cannot have that number of slots.
 	ErrSlots
 	// ErrAttached: the connection has a context, or a job, already.
 	ErrAttached

@@ -13,7 +13,7 @@ import (
 // TokenSize is the size of a token in bytes.
 const TokenSize = 32
 
-// Token is what a job's launcher draws, and its processes show. Whoever knows it may
+// Token is the secret that a job's launcher draws and its processes show. Whoever knows it may
 // join the group.
 type Token [TokenSize]byte
 

@@ -67,7 +67,7 @@ func (k *Card) Hellos() hello.Counters {
 	return k.hello.Counters()
 }
 
-// helloFault is what was heard of a node's card, or of another with the own number.
+// helloFault returns the fault that was heard of a node's card, or of another card with this card's number.
 func (k *Card) helloFault(node uint16) error {
 	if k.hello == nil {
 		return nil

@@ -33,7 +33,7 @@ var ErrInterface = errors.New("the interface does not work")
 // mindEvery is the time between two looks at a port, and two trials to open one.
 const mindEvery = time.Second
 
-// socket is what the card is plugged into in the place of an interface.
+// socket is the place of an interface, and what the card is plugged into there.
 type socket struct {
 	plug   *plug.Port
 	config afxdp.Config
@@ -258,7 +258,7 @@ func (k *Card) watchPorts() {
 	}
 }
 
-// faultOf is what is wrong with an interface.
+// faultOf returns what is wrong with an interface.
 func (m *minder) faultOf(at int) error {
 	if m == nil {
 		return nil

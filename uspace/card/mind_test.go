@@ -31,24 +31,21 @@ type talk struct {
 	mu       sync.Mutex
 	told     []string
 	received int
-	fault    error       // of the receiving card
-	jobs     chan func() // for its thread, which is in the namespace
+	fault    error         // of the receiving card
+	changed  chan struct{} // told, received or fault has changed since until has looked
+	jobs     chan func()   // for the receiving card's thread, which is in the namespace
 }
 
 func newTalk(t *testing.T) *talk {
 	l, configs := newLab(t)
-	k := &talk{t: t, jobs: make(chan func())}
+	k := &talk{t: t, changed: make(chan struct{}, 1), jobs: make(chan func())}
 	ctx, end := context.WithCancel(context.Background())
 	errs := make(chan error, 2)
 	for host, c := range configs {
 		c.Attach = xdp.AttachNative
 		c.Tune = func(e *engine.Config) { e.PeerTimeout, e.ConnectTimeout = time.Hour, time.Hour }
 		if host == 1 {
-			c.Tell = func(line string) {
-				k.mu.Lock()
-				defer k.mu.Unlock()
-				k.told = append(k.told, line)
-			}
+			c.Tell = func(line string) { k.change(func() { k.told = append(k.told, line) }) }
 		}
 		go func() { errs <- l.Do(host, func() error { return k.node(ctx, c) }) }()
 	}
@@ -86,9 +83,7 @@ func (k *talk) node(ctx context.Context, c card.Config) error {
 		}
 		for i.Receive(funi.Request) != nil {
 			i.Release(funi.Request)
-			k.mu.Lock()
-			k.received++
-			k.mu.Unlock()
+			k.change(func() { k.received++ })
 		}
 		select {
 		case do := <-k.jobs:
@@ -96,24 +91,35 @@ func (k *talk) node(ctx context.Context, c card.Config) error {
 		default:
 		}
 		fault := own.Fault(0)
-		k.mu.Lock()
-		k.fault = fault
-		k.mu.Unlock()
+		k.change(func() { k.fault = fault })
 	}
 	return own.Close(0)
+}
+
+// change has until look again.
+func (k *talk) change(do func()) {
+	k.mu.Lock()
+	do()
+	k.mu.Unlock()
+	select {
+	case k.changed <- struct{}{}:
+	default: // it has not looked yet
+	}
 }
 
 // until waits until it is so.
 func (k *talk) until(what string, is func() bool) {
 	k.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for deadline := time.After(patience); ; {
 		k.mu.Lock()
 		so := is()
 		k.mu.Unlock()
 		if so {
 			return
 		}
-		if time.Now().After(end) {
+		select {
+		case <-k.changed:
+		case <-deadline:
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			k.t.Fatalf("waited in vain: %s; %d received, fault %v, told:\n%s", what, k.received, k.fault, strings.Join(k.told, "\n"))
@@ -161,7 +167,11 @@ func (k *talk) forget(instead *ebpf.Program) (taken link.Link) {
 		return fmt.Errorf("no program on the interface: %w", it.Err())
 	}
 	done := make(chan error, 1)
-	k.jobs <- func() { done <- detach() }
+	select {
+	case k.jobs <- func() { done <- detach() }:
+	case <-time.After(patience):
+		k.t.Fatal("the card's thread takes nothing any more")
+	}
 	if err := <-done; err != nil {
 		k.t.Fatal(err)
 	}

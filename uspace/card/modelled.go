@@ -31,7 +31,7 @@ const (
 	// mostLag is how far the model may be behind the host and still catch up: a few
 	// messages' worth.
 	mostLag = int64(20 * time.Microsecond)
-	// firstWire is what a frame takes on a wire that was not measured yet.
+	// firstWire is how long a frame takes on a wire that was not measured yet.
 	firstWire = time.Microsecond
 	// modelledSpins is how many looks of the program in vain pass before the processor is
 	// yielded: longer than a round trip, after which a program waits for another's work.
@@ -224,12 +224,12 @@ func (k *Card) CPU() *timing.CPU {
 // Lateness is how well the host kept the times of a model since the first frame came.
 type Lateness struct {
 	Charges int64         // times that the processor's time passed, and the program went on
-	Late    int64         // of these, how many more than LateLimit after their time
+	Late    int64         // how many of them came more than LateLimit after their time
 	P99     time.Duration // that a charge in a hundred was late, or longer
 	Largest time.Duration
 	Lost    time.Duration // that the model stood still because the host was too far behind,
 	Time    time.Duration // of so much
-	// Wire is what frames take one way on the slowest wire, as measured, and Excess how much
+	// Wire is how long frames take one way on the slowest wire, as measured, and Excess how much
 	// of it is beyond what the model's own latency can hide.
 	Wire, Excess time.Duration
 }

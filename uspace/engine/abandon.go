@@ -24,13 +24,3 @@ func (c *Card) Abandon(x *Context) {
 	x.away, x.torn = true, true
 	c.Detach(x)
 }
-
-// grounded reports whether nothing but the context itself knows of its lines.
-func (x *Context) grounded() bool {
-	for _, s := range x.streams {
-		if s.flying > 0 || s.waiting.head != nil {
-			return false
-		}
-	}
-	return true
-}

@@ -15,23 +15,15 @@ package engine
 //
 // What the card does for nobody's contexts is on an account of its own.
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/funet/funet/uspace/engine/link"
+)
 
 const (
-	// aloneBytes is the budget of an account that has the card to itself, besideBytes that of
-	// one beside others: of retrieval in a step, of delivery to this card in a step, and of
-	// dispatch in a round.
-	aloneBytes  = 256 << 10
-	besideBytes = 8 << 10
-	// recently is how long in nanoseconds an account counts as one that uses the card.
-	recently = 100e6
-	// packetBytes is what a packet costs beside its bytes, frameBytes what a frame does:
-	// short ones cost time, too.
+	// packetBytes is what a packet costs beside its bytes: short ones cost time, too.
 	packetBytes = 64
-	frameBytes  = 512
-	// sharedFlight is how many bytes an account beside others has in flight on a flow, at
-	// least one frame: what is in flight is before the others' frames at the receiver.
-	sharedFlight = 48 << 10
 	// visitBytes is what it costs to look at a context that is awake, skipBytes what it costs
 	// to find that all of a job have been looked at.
 	visitBytes = 128
@@ -43,32 +35,23 @@ const (
 	// short trains.
 	sharedSlots = 512
 	leastSlots  = 8
-	// unparked is the most shares of an account that go on in a round.
-	unparked = 8
 )
 
 // account is what somebody's contexts share. It is there as long as he has contexts, or
 // packets of those that have ended are in flight.
 type account struct {
-	id       uint32
-	contexts int
-	shares   int // of flows
-	awake    int // contexts that are
-	jobs     []*job
-	busy     []*job // with contexts that are awake
-	turn     int    // of busy
-	place    int    // in Card.busy
+	link.Account // what its frames are charged to
+	id           uint32
+	contexts     int
+	awake        int // contexts that are
+	jobs         []*job
+	busy         []*job // with contexts that are awake
+	turn         int    // of busy
+	place        int    // in Card.busy
 
-	retrieval int // bytes of this step
-	local     int // the same of delivery to this card; below 0: of a block that was longer
-	dispatch  int // of the round
-	round     uint64
-	parked    *turn    // ring of shares that wait for the next round
-	nextSpent *account // see Card.spent
-	spent     bool
-
-	tryAt int64  // see hold.go
-	room  uint32 // changes when a context that had no room for packets of this card has some
+	retrieval int    // bytes of this step
+	local     int    // the same of delivery to this card; below 0: of a block that was longer
+	room      uint32 // changes when a context that had no room for packets of this card has some
 }
 
 // job is an account's contexts in a group.
@@ -117,8 +100,10 @@ func (c *Card) charge(x *Context, a *account) {
 	}
 	x.account, x.job = a, nil
 	if a == nil {
+		x.owner.Account = &c.nobody.Account
 		return
 	}
+	x.owner.Account = &a.Account
 	i := slices.IndexFunc(a.jobs, func(j *job) bool { return j.gid == x.gid })
 	if i < 0 {
 		i = len(a.jobs)
@@ -137,7 +122,7 @@ func (c *Card) charge(x *Context, a *account) {
 
 // forgetAccount forgets an account that has nothing left.
 func (c *Card) forgetAccount(a *account) {
-	if a.contexts == 0 && a.shares == 0 && c.accounts[a.id] == a {
+	if a.contexts == 0 && !a.Used() && c.accounts[a.id] == a {
 		delete(c.accounts, a.id)
 	}
 }
@@ -182,28 +167,9 @@ func (c *Card) unseat(x *Context) {
 	c.busy = c.busy[:len(c.busy)-1]
 }
 
-// uses notes that an account uses the card now.
-func (c *Card) uses(a *account) {
-	if a != c.user {
-		c.user, c.anotherAt = a, c.usedAt
-	}
-	c.usedAt = c.now
-}
-
-// Shared reports whether more than one account uses the card.
-func (c *Card) Shared() bool { return c.now-c.anotherAt < recently }
-
-// quantum returns what an account may spend in a step or round.
-func (c *Card) quantum() int {
-	if c.Shared() {
-		return besideBytes
-	}
-	return aloneBytes
-}
-
 // visit looks at the contexts of an account that are awake, in turn.
 func (c *Card) visit(a *account) {
-	quantum := c.quantum()
+	quantum := c.link.Quantum()
 	if c.dozing {
 		quantum = 1 << 30 // it may be the last step for a while: all are seen
 	}
@@ -246,52 +212,4 @@ func (c *Card) visit(a *account) {
 // batch returns the most slots that a visit retrieves from a send queue of the context.
 func (x *Context) batch() int {
 	return min(retrieveBatch, max(leastSlots, sharedSlots/max(x.account.awake, 1)))
-}
-
-// newRound lets those go on who had spent what they had of the last round of dispatch.
-func (c *Card) newRound() {
-	a := c.spent
-	c.spent = nil
-	for a != nil {
-		next := a.nextSpent
-		a.spent, a.nextSpent = false, nil
-		for n := 0; a.parked != nil && n < unparked && c.solvent(a); n++ {
-			s := a.parked.share
-			s.turn.remove(&a.parked)
-			s.parked = false
-			if s.first != nil {
-				s.enter()
-				c.makeReady(s.flow)
-			}
-		}
-		if a.parked != nil {
-			c.spend(a)
-		}
-		a = next
-	}
-}
-
-// solvent reports whether the account may send in this round.
-func (c *Card) solvent(a *account) bool {
-	if a.round != c.round {
-		a.dispatch, a.round = min(a.dispatch, 0)+c.quantum(), c.round
-	}
-	return a.dispatch > 0
-}
-
-// spend puts an account on the list of those for which the next round is.
-func (c *Card) spend(a *account) {
-	if !a.spent {
-		a.spent, a.nextSpent = true, c.spent
-		c.spent = a
-	}
-	c.more = true
-}
-
-// park takes an account's share off until the next round.
-func (c *Card) park(s *share) {
-	s.leave()
-	s.parked = true
-	s.turn.append(&s.account.parked)
-	c.spend(s.account)
 }

@@ -265,7 +265,7 @@ func TestAccountsShareDispatch(t *testing.T) {
 
 // Rule: the tries of an account whose messages nobody takes are so many a second, whatever
 // number of streams they are of, beside others fewer, and those of one stream become fewer
-// (hold.go).
+// (link/hold.go).
 func TestTriesOfAnAccountAreBounded(t *testing.T) {
 	for _, k := range []struct {
 		contexts, nodes int

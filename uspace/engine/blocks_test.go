@@ -62,7 +62,7 @@ func TestTransferLongerThanAStep(t *testing.T) {
 }
 
 // Rule: a frame is no longer than its length field can say, whatever its port could
-// send: rejects that do not fit beside a block travel in another frame (transmit.go).
+// send: rejects that do not fit beside a block travel in another frame (link/transmit.go).
 func TestFramesEndWhereTheirLengthSays(t *testing.T) {
 	large, riding := 0, 0
 	see := func(b []byte) bool {

@@ -7,36 +7,40 @@ import (
 	"math/bits"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/funi"
 )
 
 // maxLines is the most lines of a context: ticket's two levels of 64 bits.
 const maxLines = 64 * 64
 
-// ownLine and the next number are line.own of the lines that are not in the cache, see
+// ownLine and the next number are Index of the lines that are not in the cache, see
 // long.own.
 const ownLine = maxLines
 
-// line holds one packet in wire format, and links lines of a train or list.
+// line holds one packet in wire format. The link has it from launch until it is settled.
 type line struct {
-	next *line
+	link.Line
 	ctx  *Context
-	node uint16 // destination
+	next *line  // of packets for this card
 	typ  uint16 // as the process wrote it, for its return
-	size uint16 // bytes of packet
-	own  uint16 // index in the cache
+	kept bool   // the block is the card's copy
 	// request is the header of the slot, and argument that of an XFER request.
 	request  funi.Header
 	argument uint32
 	transfer *transfer // of which the packet is one of many; nil: none
-	block    []byte    // of a transfer of form Block: its data, in the source
-	part     bool      // of a long transfer, and not its last: needs no room in a queue
-	kept     bool      // the block is the card's copy
-	piece    uint16    // bytes of block in the frame; what is behind follows in others (limit.go)
-	data     [arctic.MaxPacketSize]byte
 }
 
-// lines is a FIFO of cache lines, linked through next.
+// lineOf returns the line that the link knows.
+func (c *Card) lineOf(ln *link.Line) *line {
+	x := c.owners[ln.Owner().Number]
+	if ln.Index < ownLine {
+		return &x.lines[ln.Index]
+	}
+	return &x.long.own[ln.Index-ownLine]
+}
+
+// lines is a FIFO of cache lines for contexts of this card, linked through next.
 type lines struct {
 	head, tail *line
 }
@@ -57,15 +61,6 @@ func (q *lines) pop() *line {
 	q.head = l.next
 	l.next = nil
 	return l
-}
-
-// prepend puts the chain first..last before all others.
-func (q *lines) prepend(first, last *line) {
-	if q.head == nil {
-		q.tail = last
-	}
-	last.next = q.head
-	q.head = first
 }
 
 // ticket is the bitmap of free lines, FUNi's TICKET register widened: bit set

@@ -9,24 +9,24 @@ import (
 	"time"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
 )
 
 const (
-	// Window is the most frames of a flow between the oldest unanswered one and
-	// the newest: receivers remember as many. A power of two.
-	Window = 256
+	// Window is the most frames of a flow between the oldest unanswered one and the newest.
+	Window = link.Window
 	// receiveBatch is the most frames taken from a port in one step.
 	receiveBatch = 64
-	// sharedReceive is the same while several accounts use the card: then what one of them
+	// contendedReceive is the same while several accounts use the card: then what one of them
 	// sends leaves before the next frames of another are taken.
-	sharedReceive = 16
+	contendedReceive = 16
 	// retrieveBatch is the most slots retrieved from a queue in one step.
 	retrieveBatch = 256
 	// Never is the time that Step returns when only a port or a process can give
 	// the card something to do.
-	Never = math.MaxInt64
+	Never = link.Never
 	// latest is the last time at which a card that has peers may be stepped, and longest
 	// the longest duration of a Config: no sum of both passes the end of int64.
 	latest  = 1 << 62
@@ -34,12 +34,7 @@ const (
 )
 
 // Peer tells a card about another card.
-type Peer struct {
-	Card    uint16  // card number, as routes name it
-	Address [6]byte // Ethernet address
-	Port    int     // index of the port that leads there
-	Local   [6]byte // own Ethernet address on that port
-}
+type Peer = link.Peer
 
 // Config is what a card is made from. Durations of zero take the defaults of
 // Native; none is longer than a day.
@@ -90,14 +85,14 @@ type Config struct {
 	AckEvery int
 	// FirstRTO, MinRTO and MaxRTO bound the retransmission time (RFC 6298).
 	FirstRTO, MinRTO, MaxRTO time.Duration
-	// MinHold and MaxHold bound the back-off after a reject, which grows (hold.go): a node that
+	// MinHold and MaxHold bound the back-off after a reject, which grows (link/hold.go): a node that
 	// was full for a while is tried again after a part of that.
 	MinHold, MaxHold time.Duration
 	// PeerTimeout is how long a peer may stay silent while something waits for
 	// its answer; ConnectTimeout the same before it was ever heard, and how long packets
 	// wait for a node that is expected (Expect).
 	PeerTimeout, ConnectTimeout time.Duration
-	// RaiseAfter is how long after the frames to a peer became shorter longer ones are tried (limit.go).
+	// RaiseAfter is how long after the frames to a peer became shorter longer ones are tried (link/limit.go).
 	RaiseAfter time.Duration
 }
 
@@ -160,8 +155,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: %w", ErrConfig, c.Timing.check())
 	case c.FirstWindow < 1 || c.FirstWindow > Window:
 		return fmt.Errorf("%w: first window of %d frames; use 1 to %d", ErrConfig, c.FirstWindow, Window)
-	case c.AckEvery < 1 || c.AckEvery > Window/2/blocksPerTrain:
-		return fmt.Errorf("%w: acknowledging every %d frames; use 1 to %d", ErrConfig, c.AckEvery, Window/2/blocksPerTrain)
+	case c.AckEvery < 1 || c.AckEvery > link.MostAckEvery:
+		return fmt.Errorf("%w: acknowledging every %d frames; use 1 to %d", ErrConfig, c.AckEvery, link.MostAckEvery)
 	case max(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout, c.RaiseAfter) > longest:
 		return fmt.Errorf("%w: a duration is longer than %v", ErrConfig, longest)
 	case min(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout, c.RaiseAfter) < 0 ||
@@ -206,4 +201,18 @@ func (c *Config) frameSize() int {
 		size = min(size, p.FrameSize())
 	}
 	return size
+}
+
+// link returns what the card's end of its links is made from.
+func (c *Config) link() link.Config {
+	n := link.Config{
+		Card: c.Card, Incarnation: c.Incarnation, Seed: c.Seed, Ports: c.Ports, Peers: c.Peers,
+		AnyGroup: c.AnyGroup, Train: c.Train, FirstWindow: c.FirstWindow, Lines: c.Lines,
+		AckDelay: c.AckDelay, AckEvery: c.AckEvery, FirstRTO: c.FirstRTO, MinRTO: c.MinRTO, MaxRTO: c.MaxRTO,
+		MinHold: c.MinHold, MaxHold: c.MaxHold, PeerTimeout: c.PeerTimeout, ConnectTimeout: c.ConnectTimeout, RaiseAfter: c.RaiseAfter,
+	}
+	if t := c.Timing; t != nil {
+		n.Dispatch, n.Transmit = t.Dispatch, t.Transmit
+	}
+	return n
 }

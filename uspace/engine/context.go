@@ -5,8 +5,10 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -29,6 +31,8 @@ type Context struct {
 	group   *group   // nil: no GID assigned
 	account *account // nil: the context has ended
 	job     *job     // of the account
+	owner   *link.Owner
+	paid    *account // the last that it was on, of one that has ended
 	iface   *funi.Card
 	traffic Traffic
 	trail   *Trail // nil: nobody follows it; see trace.go
@@ -42,8 +46,6 @@ type Context struct {
 	// Packets for this card are not tried before loopHold, unless account.room is not loopRoom.
 	loopHold, loopBackoff int64
 	loopRoom              uint32
-	streams               []*stream // of all flows
-	looked                int       // index of the stream that thin looked at last
 
 	// Modes and status; see control.go.
 	modes              uint32 // privileged bits of CNTL
@@ -161,6 +163,7 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 		x.bell++
 	}
 	c.byBell[x.bell] = x
+	c.newOwner(x)
 	c.contexts = append(c.contexts, x)
 	if cap(c.awake) < cap(c.contexts) { // waking must not allocate
 		c.awake = append(make([]*Context, 0, cap(c.contexts)), c.awake...)
@@ -173,6 +176,20 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	c.charge(x, &c.nobody)
 	c.wake(x)
 	return x, nil
+}
+
+// newOwner makes the context's owner of lines, by the first number that is free.
+func (c *Card) newOwner(x *Context) {
+	i := slices.Index(c.owners, nil)
+	if i < 0 {
+		i = len(c.owners)
+		c.owners = append(c.owners, nil)
+	}
+	c.owners[i] = x
+	x.owner = &link.Owner{Number: uint32(i), Account: &c.nobody.Account, Halted: x.halted}
+	if x.account != nil {
+		x.owner.Account = &x.account.Account
+	}
 }
 
 // emptyTicket returns TICKET of a cache that holds nothing.
@@ -201,6 +218,7 @@ func (c *Card) Detach(x *Context) {
 	c.rise(x)
 	c.leaveBells(x)
 	x.detached, x.away, x.halted = true, true, true
+	x.owner.Ended, x.owner.Halted, x.paid = true, true, x.account
 	c.charge(x, nil)
 	c.quit(x)
 	c.discard(x)
@@ -239,12 +257,7 @@ func (c *Card) discard(x *Context) {
 
 // giveUp empties the undelivered packet cache of the packets that are not in flight.
 func (c *Card) giveUp(x *Context, to func(*line)) {
-	for _, s := range x.streams {
-		for s.waiting.head != nil {
-			to(s.waiting.pop())
-		}
-		c.watch(s.flow.peer)
-	}
+	c.link.GiveUp(x.owner, nil, func(ln *link.Line) { to(c.lineOf(ln)) })
 	for l := range x.loop {
 		for i := range x.loop[l] {
 			for q := &x.loop[l][i]; q.head != nil; {
@@ -259,7 +272,7 @@ func (c *Card) giveUp(x *Context, to func(*line)) {
 func (c *Card) reset(x *Context) {
 	c.discard(x)
 	if !x.allFree() {
-		nobody := &Context{card: c, gid: x.gid, tag: x.tag, node: x.node, ticket: x.ticket, lines: x.lines, streams: x.streams,
+		nobody := &Context{card: c, gid: x.gid, tag: x.tag, node: x.node, ticket: x.ticket, lines: x.lines, owner: x.owner, paid: x.account,
 			long: x.long, current: x.current, away: true, detached: true, halted: true,
 			holdsSet: c.takeSet()} // if there is none free, the card has one more for a while
 		for i := range nobody.lines {
@@ -270,11 +283,11 @@ func (c *Card) reset(x *Context) {
 				nobody.long.own[l].ctx = nobody
 			}
 		}
-		for _, s := range nobody.streams {
-			s.flow.rename(s, nobody)
-		}
+		nobody.owner.Ended, nobody.owner.Halted = true, true
+		c.owners[nobody.owner.Number] = nobody
+		c.newOwner(x)
 		c.dead = append(c.dead, nobody)
-		x.lines, x.streams = nil, nil
+		x.lines = nil
 	}
 	c.quit(x)
 	x.gid, x.tag, x.nextTag, x.ticket, x.owed = 0, 0, 0, c.emptyTicket(), nil
@@ -299,19 +312,18 @@ func (c *Card) bury() {
 		c.grave++
 		i := c.grave % len(c.dead)
 		x := c.dead[i]
-		if !x.allFree() && !(x.torn && x.grounded()) {
+		if !x.allFree() && !(x.torn && x.owner.Grounded()) {
 			continue
 		}
 		c.more = true // the next one may be ready, too
 		if x.holdsSet {
 			c.offerSet(x)
 		}
-		for ; len(x.streams) > 0 && left > 0; left-- {
-			s := x.streams[len(x.streams)-1]
-			s.flow.forget(s)
-			c.giveStream(s)
-		}
-		if len(x.streams) == 0 {
+		if left = c.link.Bury(x.owner, left); x.owner.Buried() {
+			c.owners[x.owner.Number] = nil
+			if x.paid != nil {
+				c.forgetAccount(x.paid)
+			}
 			last := len(c.dead) - 1
 			c.dead[i], c.dead[last] = c.dead[last], nil
 			c.dead = c.dead[:last]
@@ -336,7 +348,7 @@ func (x *Context) makeLines() {
 	x.lines = make([]line, x.card.cfg.Lines)
 	for i := range x.lines {
 		x.lines[i].ctx = x
-		x.lines[i].own = uint16(i)
+		x.lines[i].Index = uint16(i)
 	}
 }
 
@@ -349,13 +361,14 @@ func (x *Context) allFree() bool {
 func (x *Context) free(l *line) {
 	l.next = nil
 	if l.transfer != nil {
-		l.block, l.part, l.kept, l.piece = nil, false, false, 0
+		l.Clear()
+		l.kept = false
 		x.accounted(l)
 	}
-	if l.own < ownLine {
-		x.ticket.give(int(l.own))
+	if l.Index < ownLine {
+		x.ticket.give(int(l.Index))
 	} else {
-		x.long.inUse[l.own-ownLine] = false
+		x.long.inUse[l.Index-ownLine] = false
 	}
 	if x.starved {
 		x.starved = false
@@ -370,13 +383,13 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 		x.trail.returned(l, reason, x.card.now)
 	}
 	if l.transfer != nil {
-		l.transfer.failed = reason
+		x.failTransfer(l.transfer, reason)
 		x.free(l)
 		return
 	}
-	p := arctic.Packet(l.data[:l.size])
+	p := arctic.Packet(l.Data[:l.Size])
 	h := p.Header()
-	r := funi.Returned{Reason: reason, Level: h.Level, Header: funi.NewHeader(l.node, l.typ, int(h.Length))}
+	r := funi.Returned{Reason: reason, Level: h.Level, Header: funi.NewHeader(l.Node, l.typ, int(h.Length))}
 	switch {
 	case l.request.Transfer():
 		r.Header, r.Word = l.request, l.argument

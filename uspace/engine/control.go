@@ -197,12 +197,12 @@ func (c *Card) control(x *Context) {
 func (c *Card) obey(x *Context) {
 	halted := x.modes&(funi.CTXM|funi.RESET) != 0
 	if halted != x.halted {
-		x.halted = halted
+		x.halted, x.owner.Halted = halted, halted
 		x.refusal = arctic.ReasonNone
 		if halted {
 			x.refusal = arctic.ReasonSwitching
 		}
-		c.resume(x)
+		c.link.Resume(x.owner)
 	}
 	// What a unit of a modelled machine has begun it ends before it halts.
 	retrieving := c.units != nil && c.units.retrieve.x == x
@@ -274,14 +274,6 @@ func (x *Context) memoryError(reason arctic.Reason) {
 	x.card.counters.MemoryErrors++
 }
 
-// resume lets the streams of a context that is not halted send on.
-func (c *Card) resume(x *Context) {
-	for _, s := range x.streams {
-		c.mayGo(s)
-		c.makeReady(s.flow)
-	}
-}
-
 // status composes CNTL.
 func (x *Context) status() uint32 {
 	v := x.user | x.modes
@@ -292,7 +284,7 @@ func (x *Context) status() uint32 {
 		v |= funi.CRQR
 	}
 	if x.modes&funi.CTXM != 0 && x.modes&funi.RESET == 0 && x.halted {
-		if u := x.card.units; u == nil || !u.sends(x) {
+		if u := x.card.units; u == nil || !x.card.sends(x) {
 			v |= funi.CTXR1Prime
 			if !x.outstanding() {
 				v |= funi.CTXR1
@@ -306,14 +298,7 @@ func (x *Context) status() uint32 {
 }
 
 // outstanding reports whether packets of the context have been sent and not answered.
-func (x *Context) outstanding() bool {
-	for _, s := range x.streams {
-		if s.flying > 0 {
-			return true
-		}
-	}
-	return false
-}
+func (x *Context) outstanding() bool { return x.owner.Outstanding() }
 
 // drained reports whether the receive FIFOs are empty.
 func (x *Context) drained() bool { return x.fifo[arctic.Request].n == 0 && x.fifo[arctic.Reply].n == 0 }

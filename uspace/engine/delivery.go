@@ -5,6 +5,7 @@ package engine
 
 import (
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -17,9 +18,9 @@ type fifo struct {
 }
 
 // accept takes a packet for the context, with the block behind it if there is one, or
-// says why not. It came on flow f, or nil: from this very card. A packet goes straight into
+// says why not. It came in a frame, or t is nil: from this very card. A packet goes straight into
 // the receive queue unless others of its level wait before it.
-func (c *Card) accept(x *Context, f *flow, l arctic.Level, p arctic.Packet, block []byte) arctic.Reason {
+func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet, block []byte) arctic.Reason {
 	if x == nil {
 		return arctic.ReasonNoContext
 	}
@@ -29,7 +30,7 @@ func (c *Card) accept(x *Context, f *flow, l arctic.Level, p arctic.Packet, bloc
 	}
 	h := p.Header()
 	if h.Kind == arctic.KindTransfer {
-		return c.acceptTransfer(x, f, l, p, &h, block)
+		return c.acceptTransfer(x, t, l, p, &h, block)
 	}
 	if h.Kind != arctic.KindMessage {
 		c.counters.UnknownKind++

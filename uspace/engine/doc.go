@@ -14,35 +14,24 @@
 //	              source: a block, as long as a frame has room for
 //	cache.go      the lines, and TICKET, the bitmap of free ones; the last lines
 //	              are for replies only (thesis 5.2.4)
-//	stream.go     lines of one context for one node wait together
-//	hold.go       and back off together when that node is full
-//	turn.go       accounts, jobs and streams in the order in which they send
-//	dispatch.go   builds trains from the streams in turn, each block a train of its
-//	              own, and retransmits lost frames
-//	transmit.go   frame header with the acknowledgments of both levels, rejects,
-//	              then the train, and a block from the source, each time it is sent
-//	limit.go      how long frames to a peer may be; in the place of one that has become too long
-//	              a void one leaves, and then its packets in others
+//	link          sends them as trains, again until they are answered, and hands each back once: package
+//	              link is reliability between cards, and has a page of its own
 //
 // and in:
 //
-//	preprocess.go parses a frame, checks card, group and incarnation, takes its
-//	              acknowledgments, drops duplicates, checks job and source, and accepts
-//	              or rejects each packet (thesis 5.6.2)
-//	rejects.go    what was rejected, so that a repeated frame gets the same answer
+//	link          checks a frame, takes its acknowledgments and drops duplicates
+//	preprocess.go accepts or rejects each packet of a frame (thesis 5.6.2), and takes lines back that are settled
 //	delivery.go   copies an accepted packet into the receive queue, by way of the
 //	              receive FIFO only if the queue is full (thesis 5.2.3)
 //	notice.go     the same for XFER: data to memory, a notice to the queue; a block
 //	              needs no queue, but in DRAIN mode, where it becomes parts
-//	acknowledge.go answers that came back: lines are freed, rejected packets wait
-//	              for another try, permanent rejects return to the process
 //
 // Natively all of this takes no time but the engine's own. The card of a modelled machine
-// (Config.Timing) has units that work on one packet at a time, of which nothing is seen
-// before its time is over. Step then says when a unit is next free.
+// (Config.Timing) has units that work on one packet at a time, and nothing of it is seen
+// before its time is over. step.go has a sequence of units for either.
 //
 //	units.go       the Retrieval and the Delivery Unit, each of whose bursts waits for the bus
-//	sendunits.go   the Dispatch Unit, the Send Queue and the Transmit Scheduler
+//	link/timed.go  the Dispatch Unit, the Send Queue and the Transmit Scheduler
 //	receiveunit.go the Network Packet Preprocessor
 //
 // Beside them: context.go attaches processes and ends them, control.go is CNTL and the
@@ -64,31 +53,21 @@
 // (a page of its user), Saved.Live (processes that go on while they
 // are switched out), Expect (members of a group that come later) and Config.AnyGroup.
 //
-// A peer (peer.go, greeting.go) is another card; its two flows (flow.go, rejects.go),
-// one a level, hold the sequence numbers in both directions, and are put away when they
-// are quiet (rest.go). Timers (timer.go) wake the peer that needs it first.
+// peers.go is what the card's owner says of other cards and sees of frames.
 //
 // Rules:
-//   - Exactly once: a frame is accepted only from the incarnation that was greeted
-//     with a fresh nonce, and only if its sequence number has not been seen. The
+//   - Exactly once: what package link promises of frames holds for packets. The
 //     line of a packet is freed by an acknowledgment, or by a permanent reason that
 //     is returned to the process; by nothing else.
-//   - What a frame carries is settled when it is first sent. If it has become too long its number is answered before its
-//     packets go elsewhere (limit.go).
-//   - An answer to a frame is final. A packet that was rejected because the
-//     receive queue was full travels again in another frame with another number,
+//   - A packet that was rejected because the receive queue was full travels again,
 //     and only what goes to the same node from the same process waits with it, so
 //     one slow process never holds up the sequence that others share.
-//   - A data frame of a greeted peer is answered also when its group is not here, or
-//     when the route table puts its source on another card: without an answer it would
-//     hold up what the two cards share. Of either nothing is delivered. A flow of which
-//     the oldest frame is not answered for PeerTimeout gives its frames back.
+//   - A data frame is answered also when its group is not here, or
+//     when the route table puts its source on another card. Of either nothing is delivered.
 //   - Reply before request, acknowledgment before data.
-//   - Full queues: no free line, and slots stay in the send queue; transmit ring
-//     full, and lines stay in the cache; window full, and flows wait for an answer;
+//   - Full queues: no free line, and slots stay in the send queue;
 //     all records of long transfers taken, and their slots stay in the send queue;
-//     Send Queue full, and the Dispatch Unit waits;
-//     receiver full, and streams wait for a timer; receive FIFO full, and packets are
+//     receive FIFO full, and packets are
 //     rejected to the sender's cache; return ring full, and returns are counted.
 //   - A transfer touches only memory that both ends registered: the source is checked
 //     at retrieval against the sender's segments, the destination at delivery
@@ -114,27 +93,16 @@
 //   - A step costs as much as there is traffic: contexts that are quiet sleep, and are
 //     woken by a doorbell, a packet or their owner. What it does for one account is bounded in
 //     bytes, and what one sends waits for a bounded number of bytes of each other, however
-//     many contexts, groups and nodes that has (account.go); tries after rejects are
-//     bounded by account, too (hold.go), and what ends with a context takes many steps.
+//     many contexts, groups and nodes that has (account.go, link/turn.go); what ends with a context takes many steps.
 //     Of the doorbell pages, one for each user, that have sleepers a step looks at 8, so a
 //     ring is seen within 256 steps whatever others do.
 //   - A load or store in a process's memory may end a step in the middle, if its owner catches
 //     what that raises: everything but that context goes on (abandon.go).
-//   - Who observes a card (observe.go) sees every frame, and costs it what he does. What each context has
+//   - Who observes a card (peers.go) sees every frame, and costs it what he does. What each context has
 //     moved is in tally.go. Who traces contexts (trace.go) gets records of one of so many of their packets.
 //   - What the process can write is read once, into a line, and checked there.
-//   - Nothing on the data path allocates in the steady state. Flows, their streams, and
-//     memory of frames and rejects come from the card's spares, and are allocated when
-//     more are in use than ever since they were last few.
-//   - Retransmission state is bounded per peer: an idle peer costs 224 bytes, and 16 for
-//     its places in the table of cards and in the timers' heap. Each of its two levels
-//     that is in use costs 440 bytes, with up to 4 frames in flight; 6 KiB more, a window
-//     of frames of 24 bytes, with more in flight; 32 for each frame whose rejects are
-//     remembered, of which a window is the most (8 KiB): 14.5 KiB in all. Each pair of a
-//     context here and a node there that speaks costs a stream of 128 bytes, and
-//     50 in a map where a level has more than 8. A context that is attached when frames
-//     have come keeps 16 bytes for each card number. A card keeps spares of at most 150 KiB,
-//     beside such maps.
+//   - Nothing on the data path allocates in the steady state. A context that is attached when frames
+//     have come keeps 16 bytes for each card number.
 //
 // A Card and everything it returns belong to one goroutine.
 package engine

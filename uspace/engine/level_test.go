@@ -154,7 +154,7 @@ func TestAcknowledgmentsRideOnData(t *testing.T) {
 }
 
 // Rule: an acknowledgment that is due at once rides on the data that leaves in the
-// same step (transmit.go, acknowledge).
+// same step (link/transmit.go, acknowledge).
 func TestAcknowledgmentDueAtOnceRidesToo(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { c.AckEvery = 1 }})
 	exactlyOnce(b, newTraffic(b, 10, 2))

@@ -23,25 +23,22 @@ package engine
 // A life begins when a context enters a group: at Attach, or when GID is stored after RESET
 // or for another group. SwitchOut and SwitchIn are within one.
 
-import "github.com/funet/funet/uspace/arctic"
+import (
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
+)
 
 // beginLife notes how far the card has come with what its peers and its own contexts send.
 // A context that is attached when frames have come already keeps 16 bytes for each card number.
 func (c *Card) beginLife(x *Context) {
 	c.lives++
 	x.life, x.born = c.lives, nil
-	for _, p := range c.peers {
-		for l := range p.kept {
-			reached := p.reached(arctic.Level(l))
-			if reached == 0 {
-				continue
-			}
-			if x.born == nil {
-				x.born = make([][arctic.Levels]int64, len(c.byCard))
-			}
-			x.born[p.Card][l] = reached
+	c.link.EachReached(func(card uint16, l arctic.Level, reached int64) {
+		if x.born == nil {
+			x.born = make([][arctic.Levels]int64, c.link.Cards())
 		}
-	}
+		x.born[card][l] = reached
+	})
 }
 
 // beginning is the First of a transfer of the level that begins now and takes the route.
@@ -52,40 +49,24 @@ func (c *Card) beginning(route uint32, l arctic.Level) uint32 {
 	case uint16(route) == c.cfg.Card:
 		return uint32(c.lives)
 	}
-	return c.byCard[uint16(route)].sequence(l)
+	return c.link.Sequence(uint16(route), l)
 }
 
 // torn reports whether the process may lack some of the transfer that a Last ends, which
-// came on the flow, or nil: from this very card.
-func (c *Card) torn(x *Context, f *flow, t *arctic.Transfer) bool {
+// came in the frame, or nil: from this very card.
+func (c *Card) torn(x *Context, train *link.Train, t *arctic.Transfer) bool {
 	if int(t.Total)*arctic.WordSize == len(t.Data) || x.restoring {
 		return false // it is all here; or it was accepted before
 	}
-	now, born := c.lives, x.life
-	if f != nil {
-		now, born = f.reached, 0
-		if int(f.peer.Card) < len(x.born) { // else the peer is younger than the context
-			born = x.born[f.peer.Card][f.level]
-		}
+	if train == nil {
+		return beganBefore(x.life, c.lives, t.First)
 	}
-	return now-int64(uint32(now)-t.First) < born
+	born := int64(0)
+	if int(train.Card()) < len(x.born) { // else the peer is younger than the context
+		born = x.born[train.Card()][train.Level()]
+	}
+	return beganBefore(born, train.Reached(), t.First)
 }
 
-// reach notes that the packets of a frame are being handled.
-func (f *flow) reach(seq uint32) {
-	if ahead := int32(seq - uint32(f.reached)); ahead >= 0 {
-		f.reached += int64(ahead) + 1
-	}
-}
-
-// reached returns how far the card has come with the peer's frames of a level.
-func (p *peer) reached(l arctic.Level) int64 {
-	if f := p.flows[l]; f != nil {
-		return f.reached
-	}
-	return p.kept[l].reached
-}
-
-// nextTurn returns the place of sequence 0 at or after another: all that the peer sent in
-// the life before has been handled earlier.
-func nextTurn(reached int64) int64 { return (reached + 1<<32 - 1) &^ (1<<32 - 1) }
+// beganBefore reports whether first, the lower 32 bits of a place up to 2^32 before now, is a place before born.
+func beganBefore(born, now int64, first uint32) bool { return now-int64(uint32(now)-first) < born }

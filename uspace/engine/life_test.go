@@ -159,8 +159,8 @@ func TestTransfersAreNotTornWhereSequencesTurn(t *testing.T) {
 			t.Run(fmt.Sprintf("%#x, reset %v", seq, reset), func(t *testing.T) {
 				b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: quick})
 				exactlyOnce(b, newTraffic(b, 3, 2))
-				b.cards[0].StartSequencesAt(1, seq)
-				b.cards[1].StartSequencesAt(0, seq)
+				b.cards[0].Link().StartSequencesAt(1, seq)
+				b.cards[1].Link().StartSequencesAt(0, seq)
 				halfway(b, m)
 				memory := m[1].area
 				if reset {

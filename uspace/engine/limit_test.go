@@ -1,6 +1,6 @@
 package engine_test
 
-// This file holds the rules of ways that carry less than the port sends (limit.go; RFC 4821, RFC 8899).
+// This file holds the rules of ways that carry less than the port sends (link/limit.go; RFC 4821, RFC 8899).
 
 import (
 	"bytes"

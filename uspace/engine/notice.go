@@ -10,11 +10,12 @@ package engine
 
 import (
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/funi"
 )
 
 // acceptTransfer takes an XFER packet for the context, or says why not.
-func (c *Card) acceptTransfer(x *Context, f *flow, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
+func (c *Card) acceptTransfer(x *Context, train *link.Train, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	var t arctic.Transfer
 	if !p.Transfer(&t) || (t.Form == arctic.Block) != (block != nil) {
 		c.counters.UnknownKind++
@@ -31,7 +32,7 @@ func (c *Card) acceptTransfer(x *Context, f *flow, l arctic.Level, p arctic.Pack
 			return arctic.ReasonDestination
 		}
 	}
-	if t.Form == arctic.Last && c.torn(x, f, &t) {
+	if t.Form == arctic.Last && c.torn(x, train, &t) {
 		c.counters.TransfersTorn++
 		return arctic.ReasonReplaced
 	}

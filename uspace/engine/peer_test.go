@@ -184,7 +184,7 @@ func TestIntroduction(t *testing.T) {
 
 // Rule: a frame that the network held back since an earlier life of the peer is
 // never accepted and does not make the card forget the present life
-// (greeting.go); nor is any frame of a whole run, replayed, delivered again
+// (link/greeting.go); nor is any frame of a whole run, replayed, delivered again
 // (doc.go).
 func TestReplayedFramesAreNotDelivered(t *testing.T) {
 	var frames [][]byte

@@ -35,10 +35,7 @@ func (c *Card) runReceive() {
 		}
 		b := u.frame
 		u.frame = nil
-		c.preprocess(b)
-		if c.see != nil {
-			c.see(u.port, b, c.fate)
-		}
+		c.preprocess(u.port, b)
 	}
 	c.more = true
 }

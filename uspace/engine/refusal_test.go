@@ -260,7 +260,7 @@ func TestAbsentGroupDoesNotDisturbOthers(t *testing.T) {
 
 // Rule: a group that only one of two cards has does not keep the groups that both
 // have from meeting, although it greets first: repeated greetings name the groups
-// in turn (greeting.go).
+// in turn (link/greeting.go).
 func TestAbsentGroupDoesNotKeepCardsApart(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 16, net: near})
 	rogue, _ := b.join(0, 9, 0)

@@ -1,7 +1,7 @@
 package engine_test
 
 // This file holds the rules of quiet peers: what is put away comes back as it was, and
-// a card that sleeps is not woken for it for ever (rest.go).
+// a card that sleeps is not woken for it for ever (link/park.go).
 
 import (
 	"math/rand/v2"
@@ -37,7 +37,7 @@ func TestExactlyOnceThroughRest(t *testing.T) {
 			b.until(5*time.Minute, "all messages delivered", func() bool {
 				for i, c := range b.cards {
 					if random.IntN(every) == 0 {
-						forced += c.PutAwayQuiet()
+						forced += c.Link().ParkQuiet()
 					}
 					if err := c.Check(); err != nil {
 						t.Fatalf("card %d: %v", i, err)
@@ -59,7 +59,7 @@ func TestExactlyOnceThroughRest(t *testing.T) {
 func flows(b *bed) (n int) {
 	for _, c := range b.cards {
 		if c != nil {
-			n += c.Flows()
+			n += c.Link().Flows()
 		}
 	}
 	return n
@@ -105,7 +105,7 @@ func TestQuietPeersArePutAway(t *testing.T) {
 }
 
 // Rule: rejects are remembered as long as the peer may ask for them, however long it
-// is silent, and no timer runs for it; the next frame of the peer ends it (rest.go).
+// is silent, and no timer runs for it; the next frame of the peer ends it (link/park.go).
 func TestRememberedRejectsOutlastQuiet(t *testing.T) {
 	var frames [][]byte
 	b := newBed(t, setup{cards: 2, slots: 64, net: near, route: []uint32{0, 1, 1}, wrap: capture(&frames)})
@@ -118,7 +118,7 @@ func TestRememberedRejectsOutlastQuiet(t *testing.T) {
 	b.settled()
 	b.now += int64(time.Hour)
 	b.settled()
-	if a, z := b.cards[0].Flows(), b.cards[1].Flows(); a != 0 || z != 1 {
+	if a, z := b.cards[0].Link().Flows(), b.cards[1].Link().Flows(); a != 0 || z != 1 {
 		t.Fatalf("%d and %d flows are in use, want none and the one that remembers", a, z)
 	}
 	before := b.cards[1].Counters()
@@ -176,7 +176,7 @@ func TestFlowOfAHaltedContextWaits(t *testing.T) {
 		b.pass(time.Millisecond)
 		s := b.switchOut(0)
 		b.settled()
-		if n := b.cards[0].Flows(); n != 1 || b.ctx[0].Idle() {
+		if n := b.cards[0].Link().Flows(); n != 1 || b.ctx[0].Idle() {
 			t.Fatalf("%d flows are in use, nothing waits: %v", n, b.ctx[0].Idle())
 		}
 		got := uint32(0)
@@ -198,7 +198,7 @@ func TestFlowOfAHaltedContextWaits(t *testing.T) {
 		}
 		b.settled()
 		// Nobody has told card 1 that it need not remember what it rejected last.
-		if n := b.cards[0].Flows(); n != 0 {
+		if n := b.cards[0].Link().Flows(); n != 0 {
 			t.Errorf("detached: %v: %d flows are in use", detach, n)
 		}
 	}
@@ -211,7 +211,7 @@ func TestQuietPeerRestarts(t *testing.T) {
 	exactlyOnce(b, newTraffic(b, 20, 2))
 	b.mustSend(0, funi.Request, 2, 7) // there is no node 2
 	b.settled()
-	if n := b.cards[1].Flows(); n != 1 {
+	if n := b.cards[1].Link().Flows(); n != 1 {
 		t.Fatalf("%d flows are in use, want the one that remembers", n)
 	}
 	b.start(0)
@@ -233,7 +233,7 @@ func TestQuietPeerRestarts(t *testing.T) {
 }
 
 // Rule: every frame carries the acknowledgments of both levels, also of one whose flow
-// is put away (transmit.go).
+// is put away (link/transmit.go).
 func TestAcknowledgmentsOfQuietLevels(t *testing.T) {
 	var frames [][]byte
 	b := newBed(t, setup{cards: 2, slots: 64, net: near, wrap: capture(&frames)})
@@ -247,7 +247,7 @@ func TestAcknowledgmentsOfQuietLevels(t *testing.T) {
 		t.Fatal(err)
 	}
 	for l, ack := range f.Header().Acks {
-		if want := b.cards[0].NextSequence(1, arctic.Level(l)); want == 0 || ack != want {
+		if want := b.cards[0].Link().Sequence(1, arctic.Level(l)); want == 0 || ack != want {
 			t.Errorf("level %v: acknowledges %d, want %d", arctic.Level(l), ack, want)
 		}
 	}
@@ -258,20 +258,20 @@ func TestAcknowledgmentsOfQuietLevels(t *testing.T) {
 func TestRoomForAWindowGoesBack(t *testing.T) {
 	c := newCouple(t, 1024, func(c *engine.Config) { c.Train = 1 })
 	c.flood(1000)
-	if n := c.cards[0].Room(1, arctic.Request); n != engine.Window {
+	if n := c.cards[0].Link().Room(1, arctic.Request); n != engine.Window {
 		t.Fatalf("room for %d frames in a flood", n)
 	}
 	for end := c.now + int64(50*time.Millisecond); c.now < end; {
 		c.roundTrip()
 		c.now += int64(time.Millisecond)
 	}
-	if n := c.cards[0].Room(1, arctic.Request); n >= engine.Window {
+	if n := c.cards[0].Link().Room(1, arctic.Request); n >= engine.Window {
 		t.Errorf("room for %d frames with one in flight", n)
 	}
 }
 
 // Rule: the same stream is found however many a flow has, before and after rest, and the
-// streams of a context that ended are gone (stream.go).
+// streams of a context that ended are gone (link/stream.go).
 func TestManyStreams(t *testing.T) {
 	const nodes = 40
 	route := make([]uint32, nodes)
@@ -346,7 +346,7 @@ func TestRestDoesNotAllocate(t *testing.T) {
 		for range 200 { // the last acknowledgments
 			c.step()
 		}
-		put += c.cards[0].PutAwayQuiet() + c.cards[1].PutAwayQuiet()
+		put += c.cards[0].Link().ParkQuiet() + c.cards[1].Link().ParkQuiet()
 	}
 	for range 5 {
 		round()

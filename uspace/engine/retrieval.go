@@ -90,13 +90,13 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 			break
 		}
 		c.load(x, l, ln, h, s)
-		a.retrieval -= int(ln.size) + packetBytes
+		a.retrieval -= int(ln.Size) + packetBytes
 		x.taken[l]++
 		x.retrieved(l)
 		packets++
 	}
 	if packets > 0 {
-		c.uses(a)
+		c.link.Uses(&a.Account)
 	}
 	if (packets == budget || a.retrieval <= 0) && (x.current[l] != nil || n > x.taken[l]) {
 		c.more = true
@@ -134,26 +134,27 @@ func (c *Card) load(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi
 		return
 	}
 	n := h.Length()
-	ln.node, ln.typ, ln.request = h.Node(), h.Type(), h
-	arctic.PutWords(ln.data[arctic.PacketHeaderSize:], s[funi.PayloadWord:funi.PayloadWord+n])
+	ln.Node, ln.typ, ln.request = h.Node(), h.Type(), h
+	arctic.PutWords(ln.Data[arctic.PacketHeaderSize:], s[funi.PayloadWord:funi.PayloadWord+n])
 	c.launch(x, l, ln, arctic.KindMessage, n)
 }
 
 // launch writes the header of a packet of n payload words, which are in the line, and
 // queues the line to its flow.
 func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n int) {
-	ln.size = uint16(arctic.PacketHeaderSize + n*arctic.WordSize)
-	route := c.route(x.group, ln.node)
+	ln.Size = uint16(arctic.PacketHeaderSize + n*arctic.WordSize)
+	ln.Belongs(x.owner)
+	route := c.route(x.group, ln.Node)
 	// Field by field, because a composite would be built elsewhere and copied.
 	var wire arctic.PacketHeader
 	wire.Level, wire.Kind, wire.Route, wire.GID = l, kind, route&arctic.MaxRoute, x.gid
-	wire.Length, wire.Type, wire.Destination, wire.Source = uint8(n), ln.typ, ln.node, x.node
-	wire.Encode(ln.data[:])
+	wire.Length, wire.Type, wire.Destination, wire.Source = uint8(n), ln.typ, ln.Node, x.node
+	wire.Encode(ln.Data[:])
 	if x.trail != nil {
 		x.trail.launched(ln, l, c.now)
 	}
 	x.traffic.Sent++
-	x.traffic.SentBytes += uint64(n*arctic.WordSize + len(ln.block))
+	x.traffic.SentBytes += uint64(n*arctic.WordSize + len(ln.Block))
 	switch {
 	case route == NoRoute:
 		x.returned(ln, arctic.ReasonNoRoute)
@@ -165,7 +166,7 @@ func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n 
 		q.push(ln)
 		x.looping = true
 	default:
-		c.queue(c.byCard[uint16(route)], l, ln)
+		c.link.Queue(uint16(route), l, &ln.Line)
 	}
 }
 
@@ -178,7 +179,7 @@ const (
 )
 
 func loopOf(ln *line) int {
-	if ln.part {
+	if ln.Part {
 		return loopParts
 	}
 	return loopPackets
@@ -240,8 +241,8 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *lines) (freed bool) {
 			break
 		}
 		ln := q.head
-		to := c.lookup(x.gid, ln.node, x.tag)
-		reason := c.accept(to, nil, l, arctic.Packet(ln.data[:ln.size]), ln.block)
+		to := c.lookup(x.gid, ln.Node, x.tag)
+		reason := c.accept(to, nil, l, arctic.Packet(ln.Data[:ln.Size]), ln.Block)
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
 			if to.account != nil {
@@ -251,7 +252,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *lines) (freed bool) {
 		}
 		q.pop()
 		freed = true
-		a.local -= int(ln.size) + len(ln.block) + packetBytes
+		a.local -= int(ln.Size) + len(ln.Block) + packetBytes
 		c.counters.LoopedToOwnCard++
 		if reason == arctic.ReasonNone {
 			x.free(ln)

@@ -54,6 +54,9 @@ func (c *Card) hasGroup(gid uint16) bool {
 	return c.cfg.AnyGroup || c.isResident(gid) || gid == SystemGroup && c.cfg.SystemEvent != nil
 }
 
+// announce tells the link whether frames of a group are taken.
+func (c *Card) announce(gid uint16) { c.link.SetGroup(gid, c.hasGroup(gid), c.isResident(gid)) }
+
 func (c *Card) isResident(gid uint16) bool {
 	g := c.groups[gid&arctic.MaxGID]
 	return g != nil && len(g.nodes) > 0
@@ -146,6 +149,8 @@ func (c *Card) enter(x *Context, gid uint16) error {
 	delete(g.expected, x.node)
 	g.nodes[x.node] = x
 	x.gid, x.group, x.tag = gid, g, x.nextTag
+	x.owner.GID, x.owner.Tag = x.gid, x.tag
+	c.announce(gid)
 	c.charge(x, x.account)
 	c.beginLife(x)
 	return nil
@@ -159,6 +164,7 @@ func (c *Card) quit(x *Context) {
 	}
 	delete(g.nodes, x.node)
 	g.recent = nil
+	c.announce(x.gid)
 	c.leaveGroup(x.gid, g)
 	x.group = nil
 }
@@ -219,7 +225,7 @@ func (c *Card) SetGroupRoutes(gid uint16, routes []uint32) error {
 }
 
 func (c *Card) checkRoute(r uint32) error {
-	if r != NoRoute && r != uint32(c.cfg.Card) && (r > math.MaxUint16 || c.peer(uint16(r)) == nil) {
+	if r != NoRoute && r != uint32(c.cfg.Card) && (r > math.MaxUint16 || !c.link.IsPeer(uint16(r))) {
 		return fmt.Errorf("card %d: %w", r, ErrRoute)
 	}
 	return nil

@@ -85,8 +85,8 @@ func TestUnitsOfTheNetworkOverlap(t *testing.T) {
 				t.Errorf("%+v: frame %d left after %d ns, want %d", c, i, left-begin, want-begin)
 			}
 		}
-		if sent := b.cards[0].NextSequence(1, 1); sent != b.cards[0].NextSequence(1, 0) {
-			t.Errorf("%+v: %d replies and %d requests", c, sent, b.cards[0].NextSequence(1, 0))
+		if sent := b.cards[0].Link().Sequence(1, 1); sent != b.cards[0].Link().Sequence(1, 0) {
+			t.Errorf("%+v: %d replies and %d requests", c, sent, b.cards[0].Link().Sequence(1, 0))
 		}
 	}
 }
@@ -134,13 +134,13 @@ func TestSendQueueCountsTowardsTheWindow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before := b.cards[0].NextSequence(1, 0)
+	before := b.cards[0].Link().Sequence(1, 0)
 	for range 2 {
 		b.mustSend(0, funi.Request, 1, 1)
 		put(other, funi.Request, 1, 2)
 	}
 	b.pass(40 * time.Microsecond)
-	if n := b.cards[0].NextSequence(1, 0) - before; n != 2 { // one frame, and one for that which was answered
+	if n := b.cards[0].Link().Sequence(1, 0) - before; n != 2 { // one frame, and one for that which was answered
 		t.Errorf("%d frames are under way, want 2", n)
 	}
 	for range 4 {

@@ -26,15 +26,15 @@ func TestSequenceWrapAround(t *testing.T) {
 					net: wire.Config{Seed: uint64(before), Delay: 10 * time.Microsecond}})
 				exactlyOnce(b, newTraffic(b, 1, 2)) // a first greeting starts from 0
 				b.net.SetFaults(networks["all"])
-				b.cards[0].StartSequencesAt(1, edge-before)
-				b.cards[1].StartSequencesAt(0, edge-before)
+				b.cards[0].Link().StartSequencesAt(1, edge-before)
+				b.cards[1].Link().StartSequencesAt(0, edge-before)
 				// While both stall, frames are rejected at a rate of one a
 				// millisecond, so the wrap falls among rejected frames, too.
 				end := b.now + int64(200*time.Millisecond)
 				past := func() bool {
 					for i, c := range b.cards {
 						for l := range funi.Level(2) {
-							if int32(c.NextSequence(1-uint16(i), l)-edge) <= 0 {
+							if int32(c.Link().Sequence(1-uint16(i), l)-edge) <= 0 {
 								return false
 							}
 						}

@@ -194,7 +194,7 @@ func (c *Card) SwitchIn(s *Saved) error {
 		}
 	}
 	x.restoring = false
-	c.tryAnew(x)
+	c.link.TryAnew(x.owner)
 	x.publish()
 	c.more = true
 	return nil

@@ -478,7 +478,7 @@ func TestIdleWhileOut(t *testing.T) {
 }
 
 // Rule: a context that comes back tries at once what was refused before: else two cards whose
-// groups take turns might go on trying when the other's are not the same (hold.go).
+// groups take turns might go on trying when the other's are not the same (link/hold.go).
 func TestBackOffEndsWhenAContextComesBack(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 16, net: near})
 	for i := range 5 {
@@ -497,7 +497,7 @@ func TestBackOffEndsWhenAContextComesBack(t *testing.T) {
 }
 
 // Rule: a context that comes back uses no more of its account's tries than it makes, so nobody who
-// switches a context with many refused packets puts off the account's other contexts (hold.go).
+// switches a context with many refused packets puts off the account's other contexts (link/hold.go).
 func TestBackOffThatBeginsAnewBooksNoMoreThanItTries(t *testing.T) {
 	const nodes = 200
 	b := newBed(t, setup{cards: 2, slots: 1024, net: near})

@@ -159,7 +159,7 @@ func TestFrameOfOtherJob(t *testing.T) {
 		b.cards[1] = nil
 		b.mustSend(0, funi.Request, 1, 5)
 		b.step(b.now)
-		before, unanswered := b.cards[0].Counters(), b.cards[0].NextSequence(1, funi.Request)
+		before, unanswered := b.cards[0].Counters(), b.cards[0].Link().Sequence(1, funi.Request)
 		frame := forge([]arctic.PacketHeader{{Source: uint16(1 + bit%3)}, {Source: uint16(1 + bit%3)}}, func(h *arctic.Header) {
 			h.Sequence, h.Tag = 1, jobTag^1<<bit
 			h.Acks[funi.Request] = unanswered

@@ -5,9 +5,8 @@ package engine
 // adds to a number that lies beside what it touches anyway; what is asked for is read between two steps.
 
 import (
-	"time"
-
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
 )
 
 // Traffic is what a context has moved since it was attached. Bytes are those of payloads as they travel: of
@@ -34,7 +33,11 @@ func (t *Traffic) Add(u *Traffic) {
 }
 
 // Traffic returns what the context has moved.
-func (x *Context) Traffic() Traffic { return x.traffic }
+func (x *Context) Traffic() Traffic {
+	t := x.traffic
+	t.Retried += x.owner.Retried
+	return t
+}
 
 // took counts a packet that was delivered to the context.
 func (x *Context) took(bytes int) {
@@ -43,83 +46,26 @@ func (x *Context) took(bytes int) {
 	x.traffic.ReceivedBytes += uint64(bytes)
 }
 
-// Rejections are packets by the reason for which they were rejected. Of reasons that this version does not
-// know, which a peer may send, there is one sum.
-type Rejections [len(reasons) + 1]uint64
-
-// reasons are those that travel (arctic.Reason).
-var reasons = [...]arctic.Reason{arctic.ReasonQueueFull, arctic.ReasonSwitching, arctic.ReasonTooLong, arctic.ReasonUnknownKind, arctic.ReasonNoContext, arctic.ReasonDestination,
-	arctic.ReasonTransferForm, arctic.ReasonSourceNode, arctic.ReasonReplaced, arctic.ReasonJob}
-
-// Each calls see for each reason, and for those that are not known with arctic.ReasonNone.
-func (r *Rejections) Each(see func(arctic.Reason, uint64)) {
-	for i, reason := range reasons {
-		see(reason, r[i])
-	}
-	see(arctic.ReasonNone, r[len(reasons)])
-}
-
-// add counts a packet.
-func (r *Rejections) add(why arctic.Reason) {
-	for i, reason := range reasons {
-		if reason == why {
-			r[i]++
-			return
-		}
-	}
-	r[len(reasons)]++
-}
+// Rejections are packets by the reason for which they were rejected.
+type Rejections = link.Rejections
 
 // Rejections returns the totals of packets that the card rejected, and of those that peers rejected. A packet is
 // counted each time.
-func (c *Card) Rejections() (here, byPeers Rejections) { return c.rejectedHere, c.rejectedThere }
+func (c *Card) Rejections() (here, byPeers Rejections) { return c.rejectedHere, *c.link.ByPeers() }
 
 // refused counts a packet that came for the context, nil for one that is not here, and was rejected.
 func (c *Card) refused(x *Context, why arctic.Reason) {
-	c.rejectedHere.add(why)
+	c.rejectedHere.Add(why)
 	if x != nil {
 		x.traffic.Refused++
 	}
 }
 
 // PeerState is how a card stands to a peer.
-type PeerState struct {
-	Card        uint16
-	Established bool // it has been greeted, and not been lost since
-	// RoundTrip is the smoothed time from a frame to its first acknowledgment, and Variation how much it
-	// varies (RFC 6298 section 2); 0: not measured. The acknowledgment may have waited up to the peer's Config.AckDelay
-	// for a packet to ride on. Of two levels it is the shorter one's, whose acknowledgments wait less.
-	RoundTrip, Variation time.Duration
-	InFlight             int // frames without an answer
-}
+type PeerState = link.PeerState
 
 // PeerStates calls see for the peers from an index on, at most so many, and returns the index of the next, or 0 after
 // the last. Peers that come or go between two calls may be seen or not.
 func (c *Card) PeerStates(from, most int, see func(PeerState)) (next int) {
-	end := min(from+most, len(c.peers))
-	for i := from; i < end; i++ {
-		if p := c.peers[i]; !p.removed() {
-			see(p.stateOf())
-		}
-	}
-	if end >= len(c.peers) {
-		return 0
-	}
-	return end
-}
-
-// stateOf describes the peer.
-func (p *peer) stateOf() PeerState {
-	s := PeerState{Card: p.Card, Established: p.established}
-	for l := range p.kept {
-		srtt, rttvar := p.kept[l].srtt, p.kept[l].rttvar
-		if f := p.flows[l]; f != nil {
-			srtt, rttvar = f.srtt, f.rttvar
-			s.InFlight += int(f.next - f.oldest)
-		}
-		if srtt != 0 && (s.RoundTrip == 0 || time.Duration(srtt) < s.RoundTrip) {
-			s.RoundTrip, s.Variation = time.Duration(srtt), time.Duration(rttvar)
-		}
-	}
-	return s
+	return c.link.PeerStates(from, most, see)
 }

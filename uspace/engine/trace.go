@@ -18,6 +18,7 @@ import (
 	"fmt"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
 )
 
 // End is what became of a packet that was traced.
@@ -205,7 +206,10 @@ func (x *Context) Follow(t *Trail) bool {
 	if t != nil && (x.trail != nil && x.trail.tracer != t.tracer || len(t.lines) != x.card.cfg.Lines+int(arctic.Levels)) {
 		return false
 	}
-	x.trail = t
+	x.trail, x.owner.Follower = t, nil
+	if t != nil {
+		x.owner.Follower = &follower{x, t}
+	}
 	return true
 }
 
@@ -248,10 +252,10 @@ func (t *Trail) took(l arctic.Level, now int64) int64 {
 
 // of returns the stamps of a line.
 func (t *Trail) of(ln *line) *stamped {
-	if ln.own < ownLine {
-		return &t.lines[ln.own]
+	if ln.Index < ownLine {
+		return &t.lines[ln.Index]
 	}
-	return &t.lines[len(t.lines)-int(arctic.Levels)+int(ln.own-ownLine)]
+	return &t.lines[len(t.lines)-int(arctic.Levels)+int(ln.Index-ownLine)]
 }
 
 // record returns the open record of a line, or nil.
@@ -276,30 +280,39 @@ func (t *Trail) launched(ln *line, l arctic.Level, now int64) {
 	*t.of(ln) = stamped{seen: seen, retrieved: now}
 }
 
-// dispatched chooses from the packets of a frame that is new.
-func (t *Trail) dispatched(c *Card, f *flow, seq uint32, fr *frame) {
+// follower is what the link tells a trail of.
+type follower struct {
+	x *Context
+	t *Trail
+}
+
+// Dispatched chooses from the packets of a frame that is new.
+func (w *follower) Dispatched(to uint16, l arctic.Level, seq uint32, train *link.Line) {
+	x, t, c := w.x, w.t, w.x.card
 	place := 0
-	for ln := fr.train; ln != nil; ln = ln.next {
-		if t.record(ln) == nil && t.tracer.chooses(c.cfg.Card, f.peer.Card, f.level, seq, place) {
+	for next := train; next != nil; next = next.Next() {
+		ln := c.lineOf(next)
+		if t.record(ln) == nil && t.tracer.chooses(c.cfg.Card, to, l, seq, place) {
 			s := t.of(ln)
 			if s.retrieved == 0 {
 				s.seen, s.retrieved = c.now, c.now // it was there before it was followed
 			}
 			o := t.tracer.begin()
 			s.serial = o.serial
-			o.Level, o.Index, o.Bytes = f.level, uint8(place), uint16(int(ln.size)+len(ln.block))
-			o.GID, o.Source, o.Destination, o.Context = ln.ctx.gid, ln.ctx.node, ln.node, ln.ctx.bell
-			o.FromCard, o.ToCard, o.Incarnation, o.Sequence = c.cfg.Card, f.peer.Card, c.cfg.Incarnation, seq
+			o.Level, o.Index, o.Bytes = l, uint8(place), uint16(int(ln.Size)+len(ln.Block))
+			o.GID, o.Source, o.Destination, o.Context = x.gid, x.node, ln.Node, x.bell
+			o.FromCard, o.ToCard, o.Incarnation, o.Sequence = c.cfg.Card, to, c.cfg.Incarnation, seq
 			o.Seen, o.Retrieved, o.Dispatched = s.seen, s.retrieved, c.now
 		}
 		place++
 	}
 }
 
-// sent notes that a frame was given to the port.
-func (t *Trail) sent(fr *frame, now int64) {
-	for ln := fr.train; ln != nil; ln = ln.next {
-		if o := t.record(ln); o != nil {
+// Sent notes that a frame was given to the port.
+func (w *follower) Sent(train *link.Line) {
+	now := w.x.card.now
+	for next := train; next != nil; next = next.Next() {
+		if o := w.t.record(w.x.card.lineOf(next)); o != nil {
 			if o.Sent == 0 {
 				o.Sent = now
 			} else {
@@ -310,20 +323,21 @@ func (t *Trail) sent(fr *frame, now int64) {
 	}
 }
 
-// answered notes what became of the packets of a frame: with a verdict some were rejected.
-func (t *Trail) answered(fr *frame, verdict *rejected, now int64) {
+// Answered notes what became of the packets of a frame.
+func (w *follower) Answered(train *link.Line, verdict link.Verdict) {
+	t, now := w.t, w.x.card.now
 	bit := uint64(1)
-	for ln := fr.train; ln != nil; ln = ln.next {
-		if o := t.record(ln); o != nil {
+	for next := train; next != nil; next = next.Next() {
+		if o := t.record(w.x.card.lineOf(next)); o != nil {
 			switch {
-			case verdict == nil || (verdict.retry|verdict.fail)&bit == 0:
+			case (verdict.Retry|verdict.Fail)&bit == 0:
 				o.End, o.Answered = Acknowledged, now
 				t.tracer.end(o)
-			case verdict.fail&bit != 0:
-				o.End, o.Reason, o.Answered = Returned, verdict.failReason, now
+			case verdict.Fail&bit != 0:
+				o.End, o.Reason, o.Answered = Returned, verdict.FailReason, now
 				t.tracer.end(o)
 			default:
-				o.Reason, o.Retried = verdict.retryReason, max(o.Retried, o.Retried+1)
+				o.Reason, o.Retried = verdict.RetryReason, max(o.Retried, o.Retried+1)
 				if o.Rejected == 0 {
 					o.Rejected = now
 				}
@@ -342,15 +356,15 @@ func (t *Trail) returned(ln *line, reason arctic.Reason, now int64) {
 }
 
 // accept is Card.accept for a context that is followed, of the packet at a place of a frame.
-func (t *Trail) accept(x *Context, f *flow, h *arctic.Header, p arctic.Packet, block []byte, place int) arctic.Reason {
-	c := x.card
+func (t *Trail) accept(x *Context, train *link.Train, p arctic.Packet, place int) arctic.Reason {
+	c, h := x.card, train.Header
 	before := x.fifo[h.Level].n
-	reason := c.accept(x, f, h.Level, p, block)
+	reason := c.accept(x, train, h.Level, p, train.Block)
 	if !t.tracer.chooses(h.SourceCard, h.DestinationCard, h.Level, h.Sequence, place) {
 		return reason
 	}
 	who := p.Header()
-	r := Trace{End: Delivered, Reason: reason, Level: h.Level, Index: uint8(place), Bytes: uint16(len(p) + len(block)), GID: h.GID, Source: who.Source, Destination: who.Destination,
+	r := Trace{End: Delivered, Reason: reason, Level: h.Level, Index: uint8(place), Bytes: uint16(len(p) + len(train.Block)), GID: h.GID, Source: who.Source, Destination: who.Destination,
 		FromCard: h.SourceCard, ToCard: h.DestinationCard, Incarnation: h.SourceIncarnation, Sequence: h.Sequence, Context: x.bell, Arrived: c.now}
 	if reason != arctic.ReasonNone {
 		r.End = Refused

@@ -170,9 +170,9 @@ func sprintNonzero(card int, c engine.Counters) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "card %d:", card)
 	v := reflect.ValueOf(c)
-	for i := range v.NumField() {
-		if v.Field(i).Uint() != 0 {
-			fmt.Fprintf(&s, " %s=%d", v.Type().Field(i).Name, v.Field(i).Uint())
+	for _, f := range reflect.VisibleFields(v.Type()) {
+		if n := v.FieldByIndex(f.Index); n.CanUint() && n.Uint() != 0 {
+			fmt.Fprintf(&s, " %s=%d", f.Name, n.Uint())
 		}
 	}
 	return s.String() + "\n"

@@ -26,6 +26,7 @@ import (
 	"fmt"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -144,7 +145,7 @@ func (x *Context) Unregister(base uint32) error {
 func (c *Card) loadTransfer(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi.Slot) {
 	t := arctic.Transfer{Address: s.Load(funi.DestinationAddressWord), Argument: s.Load(funi.ArgumentWord)}
 	source := s.Load(funi.SourceAddressWord)
-	ln.node, ln.typ, ln.request, ln.argument = h.Node(), h.Type(), h, t.Argument
+	ln.Node, ln.typ, ln.request, ln.argument = h.Node(), h.Type(), h, t.Argument
 	most := arctic.MaxSingleWords
 	if h.Many() {
 		t.Form, t.Total = arctic.Last, s.Load(funi.TotalWord)
@@ -176,14 +177,14 @@ func (c *Card) loadTransfer(x *Context, l arctic.Level, ln *line, h funi.Header,
 		return
 	}
 	// Memory to queue: a message of the argument and the data.
-	arctic.PutWords(ln.data[arctic.PacketHeaderSize:], []uint32{t.Argument})
-	copy(ln.data[arctic.PacketHeaderSize+arctic.WordSize:], t.Data)
+	arctic.PutWords(ln.Data[arctic.PacketHeaderSize:], []uint32{t.Argument})
+	copy(ln.Data[arctic.PacketHeaderSize+arctic.WordSize:], t.Data)
 	c.launch(x, l, ln, arctic.KindMessage, 1+h.Words())
 }
 
 // loadPiece encodes a packet of KindTransfer into a line and launches it.
 func (c *Card) loadPiece(x *Context, l arctic.Level, ln *line, t *arctic.Transfer) {
-	c.launch(x, l, ln, arctic.KindTransfer, arctic.PutTransfer(ln.data[arctic.PacketHeaderSize:], t))
+	c.launch(x, l, ln, arctic.KindTransfer, arctic.PutTransfer(ln.Data[arctic.PacketHeaderSize:], t))
 }
 
 // refuse returns the request of a line whose slot asked for what the process may not
@@ -193,8 +194,8 @@ func (c *Card) refuse(x *Context, l arctic.Level, ln *line, reason arctic.Reason
 		x.trail.launched(ln, l, c.now)
 	}
 	wire := arctic.PacketHeader{Level: l}
-	wire.Encode(ln.data[:])
-	ln.size = arctic.PacketHeaderSize
+	wire.Encode(ln.Data[:])
+	ln.Size = arctic.PacketHeaderSize
 	x.memoryError(reason)
 	x.returned(ln, reason)
 }
@@ -273,7 +274,7 @@ func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool
 		size := min(max(c.blockTo(t.route), arctic.MaxPartWords*arctic.WordSize), len(t.source))
 		p := arctic.Transfer{Form: arctic.Part, Address: t.destination, Data: t.source[:size], AtOnce: size == len(t.source)}
 		if c.block > 0 {
-			p.Form, p.Data, ln.block = arctic.Block, nil, p.Data
+			p.Form, p.Data, ln.Block = arctic.Block, nil, p.Data
 		}
 		t.source = t.source[size:]
 		t.destination += uint32(size)
@@ -324,7 +325,7 @@ func (x *Context) leadsAway(t *transfer) (failed bool) {
 // loadOf loads a packet of a long transfer.
 func (c *Card) loadOf(x *Context, ln *line, t *transfer, p *arctic.Transfer) {
 	t.lines++
-	ln.node, ln.typ, ln.transfer, ln.part = t.header.Node(), t.header.Type(), t, !t.ending
+	ln.Node, ln.typ, ln.transfer, ln.Part = t.header.Node(), t.header.Type(), t, !t.ending
 	c.loadPiece(x, t.level, ln, p)
 }
 
@@ -382,7 +383,7 @@ func (x *Context) takeOwn(l arctic.Level) *line {
 	}
 	x.long.inUse[l] = true
 	ln := &x.long.own[l]
-	ln.ctx, ln.own = x, ownLine+uint16(l)
+	ln.ctx, ln.Index = x, ownLine+uint16(l)
 	return ln
 }
 
@@ -401,8 +402,8 @@ func (x *Context) keepBlocks() (all bool) {
 		if bytesLeft <= 0 {
 			return false
 		}
-		bytesLeft -= len(ln.block)
-		ln.block, ln.kept = bytes.Clone(ln.block), true
+		bytesLeft -= len(ln.Block)
+		ln.Block, ln.kept = bytes.Clone(ln.Block), true
 		return true
 	})
 }
@@ -414,8 +415,8 @@ func (x *Context) keepBlocks() (all bool) {
 // which the receiver rejects for good.
 func (x *Context) forsakeBlocks() {
 	x.eachBlock(func(ln *line) bool {
-		arctic.Packet(ln.data[:ln.size]).Void()
-		ln.block = nil
+		arctic.Packet(ln.Data[:ln.Size]).Void()
+		ln.Block = nil
 		return true
 	})
 }
@@ -425,7 +426,7 @@ func (x *Context) forsakeBlocks() {
 func (x *Context) eachBlock(do func(*line) bool) bool {
 	all := func(lines []line) bool {
 		for i := range lines {
-			if ln := &lines[i]; ln.block != nil && !do(ln) {
+			if ln := &lines[i]; ln.Block != nil && !do(ln) {
 				return false
 			}
 		}
@@ -434,27 +435,37 @@ func (x *Context) eachBlock(do func(*line) bool) bool {
 	return all(x.lines) && (x.long == nil || all(x.long.own[:]))
 }
 
+// failTransfer notes that a transfer fails because a packet of it came back. Its packets that wait are taken back with
+// it: one would otherwise be given up after the other.
+func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
+	if first := t.failed == arctic.ReasonNone; !first {
+		t.failed = reason
+		return
+	}
+	t.failed = reason
+	c := x.card
+	x.eachBlock(func(ln *line) bool {
+		if ln.transfer == t {
+			ln.Cut()
+		}
+		return true
+	})
+	c.link.GiveUp(x.owner, func(ln *link.Line) bool { return c.lineOf(ln).transfer != t }, func(ln *link.Line) { x.free(c.lineOf(ln)) })
+}
+
 // failTransfers returns the long transfers to a peer that has lost its memory: what it
 // has of them is gone, and a last packet would tell the process that is there now of data
 // that never came.
-func (c *Card) failTransfers(p *peer, reason arctic.Reason) {
+func (c *Card) failTransfers(card uint16, reason arctic.Reason) {
 	c.more = true
-	for _, f := range p.flows {
-		if f != nil {
-			for _, s := range f.streams {
-				s.dropTransfers(reason, true)
-			}
-		}
-	}
-	for _, x := range c.contexts {
-		if x.long == nil {
+	for _, x := range c.owners {
+		if x == nil || x.long == nil {
 			continue
 		}
 		for l := range x.long.records {
 			for i := range x.long.records[l] {
-				t := &x.long.records[l][i]
-				if t.open && t.route == uint32(p.Card) {
-					t.failed = reason
+				if t := &x.long.records[l][i]; t.open && t.route == uint32(card) {
+					x.failTransfer(t, reason)
 				}
 			}
 			// Of those that fail, the ones that wait for nothing but their end.
@@ -471,18 +482,12 @@ func (c *Card) failTransfers(p *peer, reason arctic.Reason) {
 	}
 }
 
-// dropTransfers takes the packets of long transfers off a stream, of all or of those that
-// have failed already: one would otherwise be given up after the other.
-func (s *stream) dropTransfers(reason arctic.Reason, all bool) {
-	old := s.waiting
-	s.waiting = lines{}
-	for old.head != nil {
-		if ln := old.pop(); ln.transfer != nil && (all || ln.transfer.failed != arctic.ReasonNone) {
-			ln.ctx.returned(ln, reason)
-		} else {
-			s.waiting.push(ln)
-		}
+// blockTo returns how many bytes of a block a frame on a route has room for.
+func (c *Card) blockTo(route uint32) int {
+	if route != NoRoute && c.link.IsPeer(uint16(route)) {
+		return min(c.block, arctic.MaxBlock(c.link.SizeTo(uint16(route))))
 	}
+	return c.block
 }
 
 // giveUpTransfers returns the long transfers of a context of which nothing is in the

@@ -12,7 +12,7 @@ package engine
 // Accepted packets go by way of the receive FIFO, always, and wait there for the Delivery
 // Unit. A full FIFO rejects, but has one place more, for parts of long transfers, which
 // pass packets that the receive queue has no room for. What Dispatch and Preprocess take,
-// and Transmit beside the port's link, is in sendunits.go and receiveunit.go.
+// and Transmit beside the port's link, is in link/timed.go and receiveunit.go.
 //
 // A mode that halts the unit's transactions (thesis 3.1.2, 4.2) lets it end the packet that
 // it works on, and its ready bit comes then; RESET takes the packet from it.
@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/timing"
 )
@@ -77,7 +78,6 @@ type unit struct {
 
 // units is both of them, and those of the network's side.
 type units struct {
-	send     sendUnits
 	receive  receiveUnit
 	bus      *timing.Bus
 	sizes    []int
@@ -91,7 +91,7 @@ type units struct {
 func newUnits(cfg *Config) *units {
 	t := cfg.Timing
 	return &units{bus: t.Bus, sizes: t.Bursts, retrieve: unit{setup: int64(t.Retrieval)}, deliver: unit{setup: int64(t.Delivery)}, next: Never,
-		send: newSendUnits(cfg), receive: receiveUnit{takes: int64(t.Preprocess), next: Never}}
+		receive: receiveUnit{takes: int64(t.Preprocess), next: Never}}
 }
 
 // placesForParts is how many packets the receive FIFOs hold beyond Config.FIFO.
@@ -103,12 +103,12 @@ func (c *Card) placesForParts() int {
 }
 
 // sends reports whether retrieval or dispatch works on a packet of the context.
-func (u *units) sends(x *Context) bool { return u.retrieve.x == x || u.send.context() == x }
+func (c *Card) sends(x *Context) bool { return c.units.retrieve.x == x || c.link.WorksFor() == x.owner }
 
 // busy reports whether a unit works on a packet of the context, or will at once: in
 // context-switch mode delivery goes on as far as there is room (thesis 4.2).
 func (u *units) busy(c *Card, x *Context) bool {
-	if u.sends(x) || u.deliver.x == x {
+	if c.sends(x) || u.deliver.x == x {
 		return true
 	}
 	for l := range arctic.Levels {
@@ -155,7 +155,7 @@ func (c *Card) settleUp() {
 	for i := 0; i < len(c.awake); i++ { // one of them may wake more
 		x := c.awake[i]
 		if x.looping && !x.halted {
-			x.account.local = aloneBytes // the FIFOs hold less
+			x.account.local = link.AloneBytes // the FIFOs hold less
 			c.loopback(x)
 		}
 		for l := range arctic.Levels {

@@ -206,7 +206,7 @@ func TestOwnCardWaitsForTheNode(t *testing.T) {
 	b.until(time.Second, "the packet arrives", func() bool { _, ok := take(far, funi.Request); return ok })
 }
 
-// Rule: parts of long transfers need no room in the receive queue (stream.go): they pass
+// Rule: parts of long transfers need no room in the receive queue (link/stream.go): they pass
 // messages that wait for some, also when the receive FIFO is full of them, and a transfer
 // of which the process waits for the end has a line when others hold all of them. So two
 // processes that change their queues within long transfers, and take nothing, do not wait

@@ -51,7 +51,7 @@ func TestAcknowledgmentOfWhatWasNeverSent(t *testing.T) {
 		b.net.Cut(func(from, _ [6]byte) bool { return from == address(0) })
 		b.mustSend(0, funi.Request, 1, 77)
 		b.step(b.now) // as sequence 1
-		if next := b.cards[0].NextSequence(1, arctic.Request); next != 2 {
+		if next := b.cards[0].Link().Sequence(1, arctic.Request); next != 2 {
 			t.Fatalf("the next frame is %d, so this tests nothing", next)
 		}
 		b.inject(forge(nil, func(h *arctic.Header) {

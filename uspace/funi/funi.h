@@ -62,7 +62,7 @@
 #define FUNI_PAGE_SIZE 4096
 #define FUNI_DOORBELLS_SIZE 4096
 #define FUNI_MAX_CONTEXTS 2048
-#define FUNI_SHARED_QUEUES 6 /* room for so many queues lies behind the register page */
+#define FUNI_SHARED_QUEUES 6 /* number of queues that lie behind the register page */
 #define FUNI_RETURN_SLOTS 64
 #define FUNI_MIN_SLOTS 2
 #define FUNI_MAX_SLOTS 65536
@@ -271,7 +271,7 @@ static inline int funi_fail(struct funi_context *c, int code, const char *what)
 
 /* ---- sending and receiving ---- */
 
-/* Header of a message of so many payload words, at most 21, of a type up to 511. */
+/* Header of a message of the given number of payload words, at most 21, of a type up to 511. */
 static inline uint32_t funi_header(uint16_t node, uint32_t type, uint32_t words)
 {
 	return (type & FUNI_MAX_TYPE) << 21 | (words & 31) << 16 | node;
@@ -386,7 +386,7 @@ static inline uint32_t funi_returns_lost(struct funi_context *c)
 
 /* ---- transfers: words from a segment here to a segment there ---- */
 
-/* Composes a transfer in a reserved slot: so many words, a multiple of 4, of up to 2^24
+/* Composes a transfer in a reserved slot: a number of words, a multiple of 4, of up to 2^24
  * from source to destination, addresses in segments; up to 16 words if the source is 0:
  * then the data goes to the words from FUNI_DATA_WORD on; or if the destination is 0: then
  * a message of the argument and the data emerges. */
@@ -461,8 +461,8 @@ static inline int funi_news(struct funi_context *c)
 
 /* Blocks until a message or a return waits, or since the last call the card has given
  * slots of a send queue back or changed CNTL: 1 (perhaps although nothing has happened;
- * without a timeout at least every FUNI_NAP milliseconds). 0 after so many milliseconds, if
- * they are not negative: 0 to look and not to sleep; -EINTR after a signal, after which it
+ * without a timeout at least every FUNI_NAP milliseconds). 0 after the given milliseconds, unless
+ * they are negative: 0 looks and does not sleep; -EINTR after a signal, after which it
  * can be called again; -ENOTCONN when the daemon is gone or has ended the context. */
 static inline int funi_wait(struct funi_context *c, int milliseconds)
 {
@@ -508,7 +508,7 @@ static inline struct funi_message funi_message(uint16_t kind, size_t length)
 }
 
 /* Receives the answer to a request of the kind: of exactly size bytes, at most 2048, with
- * so many descriptors. A signal ends the wait for an attachment, which then is none. */
+ * the given number of descriptors. A signal ends the wait for an attachment, which then is none. */
 static inline int funi_answer(struct funi_context *c, const char *what, uint16_t kind, void *answer, size_t size, int *fds,
 			      int descriptors)
 {
@@ -687,7 +687,7 @@ static inline int funi_attach_socket(struct funi_context *c, const char *path, u
 	return funi_start(c);
 }
 
-/* Attaches as a node of a group, with queues of so many slots, a power of two; 0 is the
+/* Attaches as a node of a group, with queues of the given number of slots, a power of two; 0 is the
  * daemon's default. The context needs funi_close only if this returns 0. After -EINTR, a
  * signal, nothing is attached, and it can be called again. */
 static inline int funi_attach(struct funi_context *c, const char *socket, uint16_t gid, uint16_t node,
@@ -824,7 +824,7 @@ static inline int funi_unregister_segment(struct funi_context *c, uint32_t base,
 
 /* ---- the end ---- */
 
-/* Waits until everything sent has arrived, at most so many milliseconds, and discards
+/* Waits until everything sent has arrived, at most the given number of milliseconds, and discards
  * meanwhile what the program has not received; then ends the context, whatever it
  * returns: FUNI_ERR_BUSY if something was left undelivered, -EINTR if a signal ended the
  * wait. Memory of segments stays mapped. */

@@ -44,7 +44,7 @@ func Initialize(m *Memory) (*Interface, error) {
 	return InitializeSlots(m, len(m.Queues)/(queues*SlotWords))
 }
 
-// InitializeSlots is Initialize with queues of so many slots, and leaves the rest of
+// InitializeSlots is Initialize with queues of the given number of slots, and leaves the rest of
 // the memory to Resize and VirtualQueue.
 func InitializeSlots(m *Memory, slots int) (*Interface, error) {
 	m.Page.Store(Control, 0)

@@ -29,7 +29,7 @@ var ErrSlots = errors.New("funi: a queue has a power of two of slots, from 2 to 
 // ErrLayout is returned for queue registers that do not lie in the queue memory.
 var ErrLayout = errors.New("funi: queue registers point outside the queue memory")
 
-// Memory is what a context shares with its card.
+// Memory is the memory that a context shares with its card.
 type Memory struct {
 	Page   *Page
 	Queues []uint32
@@ -99,7 +99,7 @@ func (m *Memory) ring(base uint32, slots int) (ring, error) {
 	return ring{slots: m.Queues[at : at+words], mask: uint32(slots - 1)}, nil
 }
 
-// legal reports whether a queue may have so many slots.
+// legal reports whether a queue may have the given number of slots.
 func legal(slots int) bool {
 	return slots >= MinSlots && slots <= MaxSlots && bits.OnesCount(uint(slots)) == 1
 }

@@ -24,7 +24,7 @@ var (
 
 // Start is the user start-up of thesis 3.2.1 for a context that its card has powered
 // up already: it sets CSQM and CRQM, waits until the card's transactions have halted,
-// writes the Queue Registers for queues of so many slots, and clears the modes. Returns
+// writes the Queue Registers for queues of the given number of slots, and clears the modes. Returns
 // of an earlier life of the context are passed over. While it waits it calls drive, which
 // lets the card run and whose error ends the wait.
 func Start(m *Memory, slots int, drive func() error) (*Interface, error) {
@@ -38,7 +38,7 @@ func Start(m *Memory, slots int, drive func() error) (*Interface, error) {
 	return i, nil
 }
 
-// Resize changes the size of all queues to so many slots, while traffic flows: it
+// Resize changes the size of all queues to the given number of slots, while traffic flows: it
 // halts the card's transactions, carries packets that are not retrieved or not
 // received over into the new queues, and lets the card go on. A slot that was reserved
 // and not committed is lost, and one received and not released comes again. drive is
@@ -131,7 +131,7 @@ func (i *Interface) Fault() arctic.Reason {
 	return i.page.Fault()
 }
 
-// layOut writes the Queue Registers for four queues of so many slots one behind the
+// layOut writes the Queue Registers for four queues of the given number of slots one behind the
 // other, and starts both ends from zero.
 func (i *Interface) layOut(slots int) error {
 	i.page.Store(QMask, uint32(slots-1))

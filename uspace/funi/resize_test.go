@@ -14,7 +14,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// obey is what a card does about CNTL, as far as the process's end needs it: it halts,
+// obey does what a card does about CNTL, as far as the process's end needs it: it halts,
 // says so, and latches. It keeps what it has set in seen and what it runs in on.
 type obey struct {
 	card *funi.Card

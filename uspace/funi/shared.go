@@ -26,7 +26,7 @@ const (
 // ErrShared is returned for bytes that cannot be shared memory.
 var ErrShared = errors.New("funi: shared memory is whole, from the start of a page")
 
-// SharedSize returns the size in bytes of the file of a context with queues of so many
+// SharedSize returns the size in bytes of the file of a context with queues of that many
 // slots, or ErrSlots.
 func SharedSize(slots int) (int, error) {
 	if !legal(slots) {

@@ -39,7 +39,7 @@ package funi
 // last packet is acknowledged, or has come back, which a silent peer delays by
 // engine.Config.PeerTimeout; a card that copies retires it when it has copied all. Slots
 // behind it are read meanwhile, as far as the card has room, and retired in order. A
-// transfer that is retired is not delivered: that is what its notice tells the receiver.
+// transfer that is retired is not delivered: its notice tells the receiver of the delivery.
 //
 // In DRAIN mode memory is not written. What the card puts into the queue instead is a
 // request block with source 0, ready to be sent again.
@@ -66,7 +66,7 @@ const (
 	TotalWord = DataWord + arctic.MaxPartWords
 )
 
-// Transfer is what an XFER request block asks for.
+// Transfer is the request of an XFER request block.
 type Transfer struct {
 	Source      uint32 // address in a segment of the process; 0: data in the slot
 	Destination uint32 // address in a segment of the receiver; 0: into its queue
@@ -112,7 +112,7 @@ func (s *Slot) SetTransfer(node, typ uint16, t Transfer) {
 // Load reads word i once, whatever the other side does to it.
 func (s *Slot) Load(i int) uint32 { return atomic.LoadUint32(&s[i]) }
 
-// Notice is what a notice block says.
+// Notice is the content of a notice block.
 type Notice struct {
 	Address  uint32 // where the data is
 	Argument uint32

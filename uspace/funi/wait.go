@@ -20,7 +20,7 @@ import (
 // queues is sent or delivered any more.
 var ErrDetached = errors.New("funi: the card has detached this context")
 
-// Published is what the registers of a context say that the card has done. Two are equal
+// Published is the card's progress as the registers of a context say it. Two are equal
 // if it has done nothing in between, but for CNTL: a process that writes it takes status
 // bits away, and then the card puts the same ones back; see Halted.
 type Published struct {

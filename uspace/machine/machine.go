@@ -1,4 +1,4 @@
-// Package machine is what a hardware profile means: for the engine of a card, for the
+// Package machine turns a hardware profile into its parts: for the engine of a card, for the
 // processor beside it, and for the links between cards. It is the one place where both
 // worlds take it from: package sim in virtual time, package card in real time. Neither
 // the engine nor package timing knows of profiles.

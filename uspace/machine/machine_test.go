@@ -64,7 +64,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// Rule: a profile that costs nothing leaves the engine as it is; one of which only whole
+// Rule: a profile that costs nothing leaves the engine as it is; one with only whole
 // calls were measured, or which lacks a part, is refused.
 func TestModelled(t *testing.T) {
 	native := load(t, "native")

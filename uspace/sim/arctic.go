@@ -1,7 +1,7 @@
 package sim
 
 // This file is the Arctic model (thesis 5.6, 6.1.4): routers whose input sections have
-// three packet buffers each, of which the last takes only packets of high priority.
+// three packet buffers each, and the last one takes only packets of high priority.
 //
 // The journey of a packet: it waits at the output section that it wants, high priority
 // first, then by age, until the link is idle and the section's count of free buffers at
@@ -17,7 +17,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// ArcticConfig is what a network is made from. The zero value is thesis 6.1.4.
+// ArcticConfig configures a network. The zero value is thesis 6.1.4.
 type ArcticConfig struct {
 	Cycle       time.Duration // of the network clock; 0: 40 ns, 25 MHz
 	Buffers     int           // of an input section; 0: 3
@@ -49,7 +49,7 @@ type Arctic struct {
 	shift int       // route bits that a router takes
 }
 
-// flit is what a packet on the network knows besides its bytes.
+// flit is a packet on the network: its bytes and its way.
 type flit struct {
 	route uint32
 	level uint8 // 1: high

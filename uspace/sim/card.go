@@ -31,7 +31,7 @@ type Card struct {
 	due       int64  // of the pending event, or Never
 	token     uint64 // of the pending event
 	free      int64  // the processor has time for a step from then on
-	slow      int64  // a step takes so many times StepTime
+	slow      int64  // a step takes slow times StepTime
 	before    engine.Counters
 }
 
@@ -95,7 +95,7 @@ func (c *Card) SetLimit(to, bytes int) {
 // Pause keeps the card, not its processes, from running until the given time.
 func (c *Card) Pause(until int64) { c.free = max(c.free, until) }
 
-// Slow makes each step of the card, and what its processes do, take so many times as
+// Slow makes each step of the card, and what its processes do, take the given number of times as
 // long; 1 is full speed.
 func (c *Card) Slow(times int) { c.slow = int64(max(times, 1)) }
 
@@ -139,7 +139,7 @@ func (c *Card) happen(token, _ uint64) bool {
 }
 
 // Run attaches a process that runs the program to the card, which must be up. It has
-// queues of so many slots and belongs to the job with tag 0.
+// queues of the given number of slots and belongs to the job with tag 0.
 func (c *Card) Run(gid, node uint16, slots int, program Program) (*Process, error) {
 	return c.RunIn(gid, node, 0, slots, program)
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// EthernetConfig is what a network is made from.
+// EthernetConfig configures a network.
 type EthernetConfig struct {
 	Seed uint64
 	// Bandwidth of each link in bits per second; 0: no limit.
@@ -148,7 +148,7 @@ func (e *Ethernet) lookup(b []byte) *EthernetPort {
 	return e.ports[n]
 }
 
-// toReceiver puts a frame on the receiver's link, delayed by so many ns on the way.
+// toReceiver puts a frame on the receiver's link, after a delay in ns on the way.
 func (e *Ethernet) toReceiver(to *EthernetPort, i uint32, late int64) {
 	w := e.world
 	n := e.pool.frames[i].n

@@ -230,7 +230,7 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A capture is what a reader of the pcap format expects: 24 bytes, then for each frame
+// A capture has the form that a reader of the pcap format expects: 24 bytes, then for each frame
 // 16 bytes and the frame (draft-ietf-opsawg-pcap).
 func TestCapture(t *testing.T) {
 	w := sim.NewWorld(sim.Options{})

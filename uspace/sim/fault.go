@@ -1,6 +1,6 @@
 package sim
 
-// This file is what goes wrong on an Ethernet: faults by chance, and cuts that heal.
+// This file holds the faults of an Ethernet: faults by chance, and cuts that heal.
 
 import (
 	"math"
@@ -11,7 +11,7 @@ import (
 // Faults are what goes wrong by chance, each a probability from 0 to 1 per frame.
 type Faults struct {
 	Loss      float64
-	Duplicate float64 // of which every 16th arrives up to HoldBack late
+	Duplicate float64 // every 16th copy arrives up to HoldBack late
 	Reorder   float64 // delayed by up to ten times Delay
 	Corrupt   float64 // one to three bits flipped behind the Ethernet header, or cut short
 	// HoldBack is how long a network may hold back a copy of a frame: long enough to
@@ -133,7 +133,7 @@ func (e *Ethernet) Sever(c Cut, until int64) {
 	})
 }
 
-// Narrow loses frames of more than so many bytes that the cut is about, without a word, until the given time;
+// Narrow loses the frames longer than bytes that the cut is about, silently, until the given time;
 // Never is for good.
 func (e *Ethernet) Narrow(c Cut, bytes int, until int64) {
 	c.longer = bytes
@@ -145,7 +145,7 @@ func (e *Ethernet) Heal() {
 	e.cuts = slices.DeleteFunc(e.cuts, func(c Cut) bool { return c.longer == 0 || !c.forGood })
 }
 
-// isCut reports whether a frame of so many bytes is lost on the way.
+// isCut reports whether a frame of the given size in bytes is lost on the way.
 func (e *Ethernet) isCut(from, to uint16, bytes int) bool {
 	for i := range e.cuts {
 		if c := &e.cuts[i]; bytes > c.longer && c.From.Has(from) && c.To.Has(to) {

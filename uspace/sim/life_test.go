@@ -13,7 +13,7 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// pair is two cards, of which the second can be made anew; the program of its process
+// pair is two cards; the second can be made anew; the program of its process
 // counts what it gets.
 type pair struct {
 	t    *testing.T

@@ -20,7 +20,7 @@ import (
 var ErrCosts = errors.New("sim: the profile has no such cost")
 
 // NewMeasuredCluster makes a cluster of machines as the profile's table of CMAM calls has
-// them, in which every node runs the program, with queues of so many slots. Costs are
+// them, in which every node runs the program, with queues of the given number of slots. Costs are
 // rounded to cycles. Blocks that cards move are not in the table.
 func NewMeasuredCluster(p *hwprofiles.Profile, nodes, slots int, program Program) (*Cluster, error) {
 	prices, way, err := measuredPrices(p)

@@ -12,8 +12,8 @@ import (
 	"github.com/funet/funet/uspace/machine"
 )
 
-// NewPacedCluster makes a cluster of so many machines as the profile describes, in which
-// every node runs the program, with queues of so many slots. The profile must have a
+// NewPacedCluster makes a cluster of the given number of machines as the profile describes, in which
+// every node runs the program, with queues of the given number of slots. The profile must have a
 // network and a bus. Nothing takes time but what the profile says does.
 func NewPacedCluster(p *hwprofiles.Profile, nodes, slots int, program Program) (*Cluster, error) {
 	if _, err := machine.New(p); err != nil {

@@ -16,7 +16,7 @@ import (
 // ErrKilled is the error of a process that was killed.
 var ErrKilled = errors.New("sim: process was killed")
 
-// Program is what a process runs. Everything it does takes no time, except what it
+// Program is the program of a process. Everything it does takes no time, except what it
 // says through the methods of Process.
 type Program func(p *Process) error
 
@@ -153,7 +153,7 @@ func (p *Process) pollTime() int64 { return int64(p.world.o.PollTime) * p.slow *
 
 // Drive lets the card see what the process has done, and takes the time of one look
 // at the queues. When the process looks in vain twice it takes until there is news, at
-// most IdleTime. It is what package am calls drive.
+// most IdleTime. Package am calls it drive.
 func (p *Process) Drive() {
 	if p.cpu != nil {
 		p.tell() // what the program does is charged by itself
@@ -193,7 +193,7 @@ func (p *Process) Wake() {
 	}
 }
 
-// Sleep lets so many nanoseconds pass in which the process does nothing.
+// Sleep lets ns nanoseconds pass in which the process does nothing.
 func (p *Process) Sleep(ns int64) {
 	p.tell()
 	p.turnAt(p.world.now + ns)
@@ -246,7 +246,7 @@ func (p *Process) Context() *engine.Context { return p.context }
 // Card returns the card that the process is attached to.
 func (p *Process) Card() *Card { return p.card }
 
-// Endpoint makes active messages of the process, in a group of so many nodes.
+// Endpoint makes an endpoint for active messages, in a group of the given number of nodes.
 func (p *Process) Endpoint(nodes int) (*am.Endpoint, error) {
 	e, err := am.New(p.iface, int(p.context.Node()), nodes, p.Drive)
 	switch {
@@ -265,7 +265,7 @@ func (p *Process) Ended() (bool, error) { return p.ended, p.err }
 // Pause keeps the process from running until the given time, as SIGSTOP does.
 func (p *Process) Pause(until int64) { p.paused = max(p.paused, until) }
 
-// Slow makes what the process does take so many times as long; 1 is full speed.
+// Slow makes what the process does take the given number of times as long; 1 is full speed.
 func (p *Process) Slow(times int) { p.slow = int64(max(times, 1)) }
 
 // Kill ends the program wherever it is, as SIGKILL does; its context stays attached.

@@ -15,7 +15,7 @@ import "math/bits"
 // Never is a time that does not come.
 const Never = 1<<63 - 1
 
-// actor is what an event happens to.
+// actor is the object that an event happens to.
 type actor interface {
 	// happen lets the event happen that push announced with the argument. It returns
 	// false when the actor no longer wants it, so that it does not count.
@@ -25,7 +25,7 @@ type actor interface {
 const (
 	slotBits = 22
 	// maxPending is the most events that wait at a time; one more panics, because a
-	// world that has so many is not what anybody meant.
+	// world that has more is not what anybody meant.
 	maxPending = 1 << slotBits
 	slotMask   = maxPending - 1
 	// horizon is how far the wheel reaches, in ns. Twice as far costs twice the memory,
@@ -55,7 +55,7 @@ type queue struct {
 	rows    [horizon / 64 / 64]uint64 // words of busy that are not 0
 	heap    []node
 	slots   []slot
-	free    uint32 // slots of which next is the next free one; index plus one
+	free    uint32 // the first free slot, whose next is the next free one; index plus one
 	serial  uint64
 }
 

@@ -23,7 +23,7 @@ const routeBits = 30
 type Topology struct {
 	radix     int
 	terminals int
-	// peer[r*radix+p] is what port p of router r is wired to: a port r*radix+p of a
+	// peer[r*radix+p] says where port p of router r is wired to: a port r*radix+p of a
 	// router, a terminal as terminalBase plus its number, or unwired.
 	peer  []int32
 	home  []int32 // terminal to router port
@@ -87,7 +87,7 @@ func (t *Topology) wire(ra, pa, rb, pb int) {
 	t.peer[a], t.peer[b] = b, a
 }
 
-// Hypercube is 2^dimensions routers, each with so many terminals. A packet corrects
+// Hypercube is 2^dimensions routers, each with the given number of terminals. A packet corrects
 // one dimension after the other, which keeps the ways free of cycles. Dimensions and
 // terminals of a router together are at most its ports.
 func Hypercube(radix, dimensions, each int) (*Topology, error) {
@@ -118,7 +118,7 @@ func Hypercube(radix, dimensions, each int) (*Topology, error) {
 	return t, nil
 }
 
-// FatTree is a k-ary tree of so many levels of routers with k = radix/2 ports down and
+// FatTree is a k-ary tree of the given number of levels of routers with k = radix/2 ports down and
 // as many up, for k^levels terminals: every level has the same bandwidth.
 func FatTree(radix, levels int) (*Topology, error) {
 	if levels < 1 {

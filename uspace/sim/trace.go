@@ -1,6 +1,6 @@
 package sim
 
-// This file is what a run leaves for people to look at: a trace in the JSON format
+// This file writes what a run leaves for people to look at: a trace in the JSON format
 // of Chrome and Perfetto, and a capture in the pcap format.
 
 import (

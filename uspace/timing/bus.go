@@ -1,6 +1,6 @@
 package timing
 
-// This file is the bus: who has it, and until when.
+// This file is the bus: its holder, and until when.
 
 import "time"
 
@@ -18,7 +18,7 @@ func NewBus(overhead, word time.Duration) *Bus {
 	return &Bus{overhead: int64(overhead), word: int64(word)}
 }
 
-// Transaction returns how many nanoseconds a transaction of so many words keeps the bus.
+// Transaction returns how many nanoseconds a transaction of the given number of words keeps the bus.
 func (b *Bus) Transaction(words int) int64 { return b.overhead + int64(words)*b.word }
 
 // processor lets the processor's next transaction follow those before it and returns when

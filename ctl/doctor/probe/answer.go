@@ -33,7 +33,7 @@ type Answerer struct {
 	at      time.Time
 }
 
-// hearing is what was heard of one who asks.
+// hearing records what was heard from one asker.
 type hearing struct {
 	nonce uint64
 	by    [Carriers][Lengths]int

@@ -25,7 +25,7 @@ const (
 	mostHosts = 256
 )
 
-// Answer is what was found out about a way.
+// Answer is the finding about a way.
 type Answer string
 
 // The answers.
@@ -48,14 +48,14 @@ type Target struct {
 	Resolve func() net.HardwareAddr
 }
 
-// Result is what passes.
+// Result says which frames pass.
 type Result struct {
 	// There and Back are by carrier and length.
 	There [Carriers][Lengths]Answer `json:"there"`
 	Back  [Carriers][Lengths]Answer `json:"back"`
-	// Peer is what the target said about itself; nil: nothing came from it.
+	// Peer describes the target, in its own words; nil: nothing came from it.
 	Peer *Host `json:"peer"`
-	// Hello is what the card at the target's address answered; nil: none did.
+	// Hello is the answer of the card at the target's address; nil: none came.
 	Hello *Hello `json:"hello"`
 	// Others are the other hosts of the segment that answered, each once.
 	Others []Host `json:"others"`

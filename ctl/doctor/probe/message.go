@@ -62,7 +62,7 @@ const (
 	Lengths
 )
 
-// Host is what an answerer says about itself.
+// Host describes an answerer, in its own words.
 type Host struct {
 	Name string           `json:"host"`
 	MAC  net.HardwareAddr `json:"-"`

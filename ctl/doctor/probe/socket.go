@@ -171,7 +171,7 @@ func (s *sockets) sendFrame(to []byte, message []byte) {
 	_, _ = s.frames.Write(append(b, message...))
 }
 
-// sendHello sends a hello of so many bytes from the Ethernet header on, at least hello.Size.
+// sendHello sends a hello of the given size in bytes from the Ethernet header on, at least hello.Size.
 func (s *sockets) sendHello(to [6]byte, m *hello.Message, size int) {
 	b := make([]byte, max(size, hello.Size))
 	m.Put(b, to, [6]byte(s.ifc.HardwareAddr))
@@ -190,7 +190,7 @@ type arrival struct {
 	size int            // bytes
 	mac  [6]byte        // of its sender, by Ethernet
 	from netip.AddrPort // by UDP
-	// hello is what came instead of a message, from mac at that time; nil: a message did.
+	// hello is the hello that came instead of a message, from mac at that time; nil: a message came.
 	hello *hello.Message
 	at    time.Time
 }

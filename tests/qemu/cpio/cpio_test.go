@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// entry is what a reader finds.
+// entry is an entry as a reader finds it.
 type entry struct {
 	Name         string
 	Mode         uint32
@@ -60,7 +60,7 @@ func read(b []byte) (all []entry, err error) {
 	}
 }
 
-// What is written is what a reader finds, whatever the lengths of names and files.
+// A reader finds what was written, whatever the lengths of names and files.
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b bytes.Buffer

@@ -149,7 +149,7 @@ func (k *kept) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// text is what was kept.
+// text returns the text that was kept.
 func (k *kept) text() string {
 	if k.left == 0 {
 		return k.first.String() + k.last.String()

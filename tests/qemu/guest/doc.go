@@ -1,4 +1,4 @@
-// Package guest is what runs in the virtual machines of command qemu: their first process.
+// Package guest is the first process in the virtual machines of command qemu.
 //
 // The journey: the kernel starts Main as process 1. It mounts what programs expect, loads the
 // kernel modules that the rig has put into /modules, gives the NIC its address (boot.go), says

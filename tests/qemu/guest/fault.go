@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// channels gives the NIC so many queues.
+// channels gives the NIC the given number of queues.
 func channels(args []string) error {
 	return resize(args, func(e *ethtool.Ethtool, name string, n uint32) error {
 		c, err := e.GetChannels(name)
@@ -27,7 +27,7 @@ func channels(args []string) error {
 	})
 }
 
-// rings gives its rings so many descriptors.
+// rings gives the NIC's rings the given number of descriptors.
 func rings(args []string) error {
 	return resize(args, func(e *ethtool.Ethtool, name string, n uint32) error {
 		r, err := e.GetRing(name)

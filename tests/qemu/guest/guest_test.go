@@ -83,16 +83,22 @@ func TestOrders(t *testing.T) {
 	if e := ask(Order{ID: 4, Start: &StartOrder{Args: []string{"/nowhere"}, Timeout: patience}}); e.Code != 127 || e.Error == "" {
 		t.Errorf("%+v", e)
 	}
-	// A signal reaches the process that it names. It says that it is ready by a file.
+	// A signal reaches the process that it names. The process says through a FIFO that it is ready.
 	ready := t.TempDir() + "/ready"
-	tell(script(5, patience, "trap 'exit 7' INT; touch "+ready+"; while :; do sleep 0.01; done"))
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		if _, err := os.Stat(ready); err == nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the process does not begin")
-		}
+	if err := syscall.Mkfifo(ready, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fifo, err := os.OpenFile(ready, os.O_RDWR|syscall.O_NONBLOCK, 0) // for writing too, so that it does not end before the process begins
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fifo.Close()
+	tell(script(5, patience, "trap 'exit 7' INT; echo >"+ready+"; while :; do sleep 0.01; done"))
+	if err := fifo.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fifo.Read(make([]byte, 1)); err != nil {
+		t.Fatalf("the process does not begin: %v", err)
 	}
 	if e := ask(Order{ID: 5, Kill: &SignalOrder{Signal: 2}}); e.Code != 7 {
 		t.Errorf("%+v", e)
@@ -102,7 +108,7 @@ func TestOrders(t *testing.T) {
 	<-served // without the rig there is nothing to do
 }
 
-// The receiver's count of a stream is what is reported.
+// What is reported of a stream is the receiver's count.
 func TestStream(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -66,7 +66,7 @@ func ping(args []string) (*Pings, error) {
 			return nil, err
 		}
 		if _, err := c.WriteTo(b, &net.IPAddr{IP: peer}); err != nil {
-			refused = err // it counts as lost: an interface without a link is what may happen
+			refused = err // it counts as lost: an interface may have no link
 		}
 	}
 	came := <-answered

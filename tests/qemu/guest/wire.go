@@ -1,11 +1,11 @@
 package guest
 
-// This file is what rig and guest say to each other: JSON documents, one on a line, orders in one
+// This file is the language between rig and guest: JSON documents, one on a line, orders in one
 // direction and words in the other.
 
 import "time"
 
-// Order is what the rig asks for. One of its fields besides ID is set.
+// Order is a request of the rig. One of its fields besides ID is set.
 type Order struct {
 	ID    int          `json:"id"` // of a process, from 1
 	Start *StartOrder  `json:"start,omitempty"`
@@ -23,7 +23,7 @@ type SignalOrder struct {
 	Signal int `json:"signal"`
 }
 
-// Word is what a guest tells. One of its fields is set.
+// Word is a message of a guest. One of its fields is set.
 type Word struct {
 	Hello *Hello `json:"hello,omitempty"` // the first
 	Ended *Ended `json:"ended,omitempty"`

@@ -29,7 +29,7 @@ type Chains struct {
 	Dropped   uint64 // could not be a frame
 }
 
-// newAssembly has pieces of so many bytes for chains that come through rings of so many slots.
+// newAssembly makes an assembly for chains of pieces of piece bytes that come through rings of the given number of slots.
 func newAssembly(piece int, slots uint32) *assembly {
 	return &assembly{memory: make([]byte, maxLent*piece), piece: piece, most: min(maxParts, slots),
 		addr: make([]uint64, maxLent*maxParts)}

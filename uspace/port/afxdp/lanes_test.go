@@ -13,7 +13,7 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// turn is what happens on a queue in a second.
+// turn holds the events on a queue in a second.
 type turn struct {
 	redirected, arrived uint64
 	completed           uint32
@@ -52,7 +52,7 @@ func after(parts ...[]turn) (story []turn) {
 	return story
 }
 
-// Rule: a queue to whose socket the program hands frames of which none arrives, for seconds, is lost; one that has frames
+// Rule: a queue is lost when the program hands frames to its socket and none of them arrives, for seconds; one that has frames
 // to send and sends none is stuck; the verdict names it, within ten seconds of traffic. What only looks so is
 // not, and what nobody sends through is neither.
 func TestWatcherOfQueues(t *testing.T) {

@@ -33,7 +33,7 @@ func (r rung) failed(attached bool, err error) string {
 	return fmt.Sprintf("no sockets in %s mode (%s)", r.attach, reason)
 }
 
-// rungs are those to try on an interface of a kind with so many queues, best first, at least one, and
+// rungs are the modes to try on an interface of a kind with the given number of queues, best first, at least one, and
 // why better ones are left out. Where a mode was asked for by name that cannot work, it is the
 // only one, so that the refusal says why.
 //

@@ -63,7 +63,7 @@ type Config struct {
 	Socket func() (int, error)
 }
 
-// Info is what was got.
+// Info describes what was opened.
 type Info struct {
 	Interface string
 	MAC       [6]byte

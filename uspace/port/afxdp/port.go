@@ -80,7 +80,7 @@ type Port struct {
 	sends    []*queue       // those of them that are not left out
 	busy     []*queue       // those of them with frames that are not completed
 	flush    bool           // some have frames for Flush
-	waited   int            // for so many acknowledgments (acknowledged.go)
+	waited   int            // acknowledgments that are waited for (acknowledged.go)
 	free     *xdp.Allocator // nil with Jumbo
 	slabs    *slabs         // nil without Jumbo
 	reserved []byte

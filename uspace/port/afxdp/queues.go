@@ -28,7 +28,7 @@ const (
 	Stuck Proof = "stuck"
 )
 
-// QueueState is what is known of a queue.
+// QueueState is the known state of a queue.
 type QueueState struct {
 	Queue    int    `json:"queue"`
 	Receives Proof  `json:"receives"`
@@ -89,7 +89,7 @@ func numbers(all []int) string {
 	return strings.Join(parts, ", ")
 }
 
-// proof is what a queue keeps of it. The port's mutex guards it, but for answered.
+// proof is the state of a queue's proof. The port's mutex guards it, but for answered.
 type proof struct {
 	answered atomic.Bool // a peer got a frame that left on the queue
 	leftOut  atomic.Bool // leaveout.go

@@ -22,7 +22,7 @@ const (
 	txFrames = 512
 	// jumboFrames bounds both, where a frame needs several UMEM frames: 16 MiB.
 	jumboFrames = 4096
-	// headroom is what the kernel keeps free before a received frame, and room for
+	// headroom is the space that the kernel keeps free before a received frame, and room for
 	// a VLAN tag.
 	headroom = 256 + 4
 	// MaxSingle is the longest frame in bytes that a port sends and receives without

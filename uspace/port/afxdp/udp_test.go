@@ -28,7 +28,7 @@ import (
 // cardOf is the number of a port's card in these tests: the other peer's is the other.
 func cardOf(p *Port) uint16 { return 1 - p.Paths()[0].Card }
 
-// datagrams is what makes port of a host one of datagrams.
+// datagrams returns what makes the port of a host send datagrams.
 func datagrams(l *lab.Lab, host int) *UDP {
 	u := &UDP{}
 	for _, p := range l.Peers(host).Peers {

@@ -18,7 +18,7 @@ import (
 const TagSize = 4
 
 const (
-	// addressesSize is what is before the tag: the two Ethernet addresses.
+	// addressesSize is the size of what stands before the tag: the two Ethernet addresses.
 	addressesSize = 12
 	etherVLAN     = 0x8100
 	numberMask    = 0xfff // of the tag: the rest is priority

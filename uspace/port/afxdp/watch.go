@@ -22,7 +22,7 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// Finding is what Watch found and did.
+// Finding says what Watch found and did.
 type Finding struct {
 	// Said is a sentence for the log: what was wrong and what was done. "": nothing was wrong.
 	Said string
@@ -203,7 +203,7 @@ func (p *Port) lane(first int) string {
 }
 
 // neighbourHeard reports whether the kernel has heard from a neighbour behind the interface in the last
-// half minute (NUD_REACHABLE, of which arp(7) tells).
+// half minute (NUD_REACHABLE, see arp(7)).
 func neighbourHeard(ifindex int) bool {
 	all, err := netlink.NeighList(ifindex, 0)
 	if err != nil {

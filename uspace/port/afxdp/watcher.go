@@ -7,7 +7,7 @@ package afxdp
 
 import "time"
 
-// sample is what counters said at a moment. The interface's are of the driver (IFLA_STATS64).
+// sample holds the counters at one moment. Those of the interface are the driver's (IFLA_STATS64).
 type sample struct {
 	at      time.Time
 	rx, tx  uint64 // frames that the interface received and sent
@@ -18,7 +18,7 @@ type sample struct {
 	lanes   []lane
 }
 
-// lane is what counters said of a queue, or of all those that the NIC program counts as one (bpf.CountedQueues).
+// lane holds the counters of one queue, or of all queues that the NIC program counts as one (bpf.CountedQueues).
 // They count from anywhere.
 type lane struct {
 	redirected uint64 // frames that the program handed to the socket
@@ -27,7 +27,7 @@ type lane struct {
 	held       uint32 // that have not, although the kernel has them or is told to take them
 }
 
-// verdict is what a watcher found.
+// verdict is a watcher's finding.
 type verdict int
 
 const (

@@ -16,7 +16,7 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// second is what happens in a second of a test's story.
+// second holds the events of one second of a test's story.
 type second struct {
 	rx, tx, missed, seen uint64
 	sent                 uint32

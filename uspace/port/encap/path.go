@@ -50,7 +50,7 @@ func Overhead(a netip.Addr) int {
 	return ipv6Size + udpSize
 }
 
-// Route is what a path is made of.
+// Route is the route of a path.
 type Route struct {
 	Source, Destination netip.Addr // IP, of one family
 	From, To            [6]byte    // Ethernet: of the interface, and of the neighbour that leads there
@@ -81,7 +81,7 @@ func originOf(a netip.Addr) origin {
 	return origin{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
 }
 
-// mapped is what IPv4 addresses have before them (RFC 4291 2.5.5.2), as part of origin.low.
+// mapped is the prefix of IPv4 addresses (RFC 4291 2.5.5.2), as part of origin.low.
 const mapped = 0xffff << 32
 
 // NewPath builds the headers. Errors wrap ErrPath.
@@ -178,7 +178,7 @@ const (
 )
 
 // sourceOf says by how much the source port of a frame is above the first: by the two cards and the level,
-// multiplied by the golden ratio (Knuth, volume 3, 6.4), of which the upper bits are taken. A hello says it itself,
+// multiplied by the golden ratio (Knuth, volume 3, 6.4); the upper bits are taken. A hello says the way itself,
 // so that several reach the other end by different queues.
 func sourceOf(frame []byte) uint16 {
 	if frame[versionOffset] == hello {

@@ -36,7 +36,7 @@ type question struct {
 	why   purpose
 	nonce uint64 // without the number of the try
 	port  int
-	queue int // that it leaves on, if the port has so many
+	queue int // that the question leaves on, modulo the queues of the port
 	to    [6]byte
 	card  uint16 // who should answer
 	tries int    // that were sent
@@ -52,7 +52,7 @@ type question struct {
 	done func(Reply)
 }
 
-// Reply is what became of a question.
+// Reply is the outcome of a question.
 type Reply struct {
 	Answered  bool
 	Said      Said
@@ -63,25 +63,47 @@ type Reply struct {
 	Tries     int    // that were sent
 }
 
-// ask asks. It returns nil when there are too many questions, or one to the same address for the same purpose.
+// ask sends a question. It returns nil when too many questions of the purpose wait, or one to the same address.
 func (s *Station) ask(now int64, why purpose, port, queue int, to [6]byte, card uint16) *question {
-	if s.waits[why] == most[why] {
+	q := s.open(why, port, queue, to, card)
+	if q != nil {
+		s.try(now, q)
+	}
+	return q
+}
+
+// askLater has expire send a question at a time. It returns nil as ask does.
+func (s *Station) askLater(at int64, why purpose, port int, to [6]byte, card uint16) *question {
+	q := s.open(why, port, 0, to, card)
+	if q != nil {
+		q.due = at
+	}
+	return q
+}
+
+// open makes a question that has not been sent yet, or returns nil as ask does.
+func (s *Station) open(why purpose, port, queue int, to [6]byte, card uint16) *question {
+	if s.waits[why] == most[why] || why != asked && why != proves && s.asks(why, to) {
 		return nil
 	}
-	var free *question
+	i := 0
+	for s.questions[i].open { // one is free: mostQuestions is the sum of most
+		i++
+	}
+	q := &s.questions[i]
+	*q = question{open: true, why: why, nonce: s.random.Uint64() &^ (mostTries - 1), port: port, queue: queue, to: to, card: card, most: 3}
+	s.waits[why]++
+	return q
+}
+
+// asks reports whether a question to an address waits, for a purpose.
+func (s *Station) asks(why purpose, to [6]byte) bool {
 	for i := range s.questions {
-		q := &s.questions[i]
-		if !q.open && free == nil {
-			free = q
-		}
-		if q.open && q.why == why && q.to == to && why != asked && why != proves {
-			return nil
+		if q := &s.questions[i]; q.open && q.why == why && q.to == to {
+			return true
 		}
 	}
-	*free = question{open: true, why: why, nonce: s.random.Uint64() &^ (mostTries - 1), port: port, queue: queue, to: to, card: card, due: now, most: 3}
-	s.waits[why]++
-	s.try(now, free)
-	return free
+	return false
 }
 
 // try sends a question, for the first time or again.
@@ -233,7 +255,6 @@ func (s *Station) takeTurn(now int64) (next int64) {
 		p = s.order[s.turn]
 		s.turn++
 	}
-	p.fresh = false
 	if !p.gone {
 		s.ask(now, byTurn, p.Port, s.nextQueue(p.Port), p.Address, p.Card) // if there is room: silence of others takes it
 	}

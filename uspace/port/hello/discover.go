@@ -50,7 +50,7 @@ func (s *Station) Leave() {
 	}
 }
 
-// meet is what follows from a card that has said something unasked: nothing is believed, but it, or who is known by its
+// meet takes note of a card that has said something unasked. Nothing is believed, but that card, or the known owner of its
 // number, may be asked.
 func (s *Station) meet(now int64, port int, v view) {
 	if !v.isCard() || !s.judge(now, port, v) {
@@ -62,19 +62,13 @@ func (s *Station) meet(now int64, port int, v view) {
 	}
 	switch p := s.byCard[card]; {
 	case p == nil && s.c.Discover && v.discovers() && from != ([6]byte{}) && string(v.cluster()) == s.c.Self.Cluster:
-		if s.waits[newcomer] == most[newcomer] {
-			s.n.Crowded++
-			return
+		if !s.asks(newcomer, from) && s.mayCause(now, newcomer, from, nil) {
+			s.ask(now, newcomer, port, 0, from, card)
 		}
-		s.ask(now, newcomer, port, 0, from, card)
 	case p == nil || p.Address == from:
 	case p.Incarnation != 0 && p.Incarnation == v.incarnation(): // by another of its interfaces
-	default:
-		if s.waits[owner] == most[owner] {
-			s.n.Crowded++
-			return
-		}
-		if q := s.ask(now, owner, p.Port, 0, p.Address, card); q != nil {
+	case !s.asks(owner, p.Address) && s.mayCause(now, owner, from, p):
+		if q := s.askLater(now+s.spread(), owner, p.Port, p.Address, card); q != nil {
 			q.rival.address, q.rival.port, q.rival.said = from, port, v.said()
 		}
 	}
@@ -82,7 +76,8 @@ func (s *Station) meet(now int64, port int, v view) {
 
 // leaving asks who is said to leave: anybody may have said it.
 func (s *Station) leaving(now int64, port int, v view) {
-	if p := s.byCard[v.card()]; v.isCard() && p != nil && p.Found && p.Address == v.source() && p.Port == port {
-		s.ask(now, parted, p.Port, 0, p.Address, p.Card)
+	p := s.byCard[v.card()]
+	if v.isCard() && p != nil && p.Found && p.Address == v.source() && p.Port == port && !s.asks(parted, p.Address) && s.mayCause(now, parted, p.Address, p) {
+		s.askLater(now+s.spread(), parted, p.Port, p.Address, p.Card)
 	}
 }

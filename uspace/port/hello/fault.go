@@ -1,6 +1,6 @@
 package hello
 
-// This file is what cannot be: each such is kept once, with who it is about.
+// This file keeps faults: each fault of each host once.
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ const (
 	tellFault  = 20 * second
 )
 
-// FaultKind is what is wrong.
+// FaultKind is the kind of a fault.
 type FaultKind uint8
 
 // The kinds.
@@ -39,7 +39,7 @@ var faultNames = [...]string{SameCard: "same card number", OtherVersion: "other 
 // String is the kind in few words.
 func (k FaultKind) String() string { return faultNames[k] }
 
-// Fault is what is wrong with a host that was heard.
+// Fault is a fault of a host that was heard.
 type Fault struct {
 	Kind    FaultKind
 	Card    uint16 // that it is about

@@ -37,7 +37,7 @@ const (
 // ErrMessage is returned for bytes that are no hello.
 var ErrMessage = errors.New("not a hello")
 
-// Kind is what a hello is.
+// Kind is the kind of a hello.
 type Kind uint8
 
 // The kinds. Others are dropped.
@@ -48,7 +48,7 @@ const (
 	Goodbye
 )
 
-// Said is what a card says about itself.
+// Said describes a card, in its own words.
 type Said struct {
 	Card        uint16
 	Incarnation uint32
@@ -163,7 +163,7 @@ func named(b []byte) []byte {
 	return b
 }
 
-// said is what the sender says about itself, in words that are safe to print.
+// said is the sender's description of itself, in words that are safe to print.
 func (v view) said() Said {
 	return Said{Card: v.card(), Incarnation: v.incarnation(), IsCard: v.isCard(), Discovers: v.discovers(), FrameSize: v.frameSize(),
 		Frames: v.frames(), Encap: v.encap(), Cluster: printable(v.cluster()), Host: printable(v.host())}

@@ -37,7 +37,7 @@ func TestMessages(t *testing.T) {
 	})
 }
 
-// Rule: a hello of which one bit is another is none, wherever the bit is behind the addresses.
+// Rule: a hello with one flipped bit is none, wherever the bit is behind the addresses.
 func TestDamagedMessages(t *testing.T) {
 	m := Message{Kind: Question, Said: Said{Card: 3, Cluster: "c", Host: "h"}}
 	good := make([]byte, Size)

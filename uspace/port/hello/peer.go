@@ -19,16 +19,24 @@ type Peer struct {
 	Host             string // that it has said; "": it was not heard
 }
 
-// peer is what the station keeps of it.
+// peer is the station's record of a Peer.
 type peer struct {
 	Peer
 	host    [MaxName]byte
 	nHost   int
 	answers bucket
-	at      int // in order
-	gone    bool
-	fresh   bool // has had no turn
-	new     bool // among the news
+	// questions bounds those that others cause (cause.go).
+	questions bucket
+	at        int   // in order
+	beside    *peer // another at the same place, if both are listed, or only the other
+	gone      bool
+	new       bool // among the news
+}
+
+// place is where a peer is reached.
+type place struct {
+	port    int
+	address [6]byte
 }
 
 // heard notes an answer.
@@ -59,7 +67,7 @@ func (s *Station) SetPeer(card uint16, port int, address [6]byte) {
 		}
 		s.remove(p)
 	}
-	s.add(card, port, address)
+	s.fresh = append(s.fresh, s.add(card, port, address))
 	s.next = 0 // it has its turn soon
 }
 
@@ -71,10 +79,11 @@ func (s *Station) RemovePeer(card uint16) {
 }
 
 func (s *Station) add(card uint16, port int, address [6]byte) *peer {
-	p := &peer{Peer: Peer{Card: card, Port: port, Address: address, Heard: Never}, at: len(s.order), fresh: true}
+	p := &peer{Peer: Peer{Card: card, Port: port, Address: address, Heard: Never}, at: len(s.order)}
 	s.byCard[card] = p
 	s.order = append(s.order, p)
-	s.fresh = append(s.fresh, p)
+	here := place{port, address}
+	p.beside, s.at[here] = s.at[here], p
 	return p
 }
 
@@ -87,6 +96,19 @@ func (s *Station) remove(p *peer) {
 		s.silent--
 	}
 	delete(s.byCard, p.Card)
+	here := place{p.Port, p.Address}
+	switch first := s.at[here]; {
+	case first != p:
+		for first.beside != p {
+			first = first.beside
+		}
+		first.beside = p.beside
+	case p.beside != nil:
+		s.at[here] = p.beside
+	default:
+		delete(s.at, here)
+	}
+	p.beside = nil
 	if p.Found {
 		s.found--
 	}
@@ -95,15 +117,19 @@ func (s *Station) remove(p *peer) {
 // admit makes who has answered a peer, or a peer's new place.
 func (s *Station) admit(now int64, port int, v view, trip int64) {
 	card, from := v.card(), v.source()
-	for _, p := range s.order { // a host with another number than before
-		if p.Address == from && p.Port == port && p.Card != card {
-			if !p.Found {
-				s.fault(now, WrongCard, port, v, p.Card, p.Address)
-				return
-			}
-			s.drop(p)
-			break
+	var before *peer // a host with another number than before; only one is found at a place
+	for p := s.at[place{port, from}]; p != nil; p = p.beside {
+		switch {
+		case p.Card == card:
+		case !p.Found:
+			s.fault(now, WrongCard, port, v, p.Card, p.Address)
+			return
+		default:
+			before = p
 		}
+	}
+	if before != nil {
+		s.drop(before)
 	}
 	if p := s.byCard[card]; p != nil {
 		if !p.Found {
@@ -140,7 +166,7 @@ func (s *Station) tell(p *peer) {
 // News reports whether TakeNews has something.
 func (s *Station) News() bool { return len(s.news) > 0 || !s.told || len(s.left) > 0 }
 
-// TakeNews returns what has become of peers that were found, in the order in which it happened, at most so many: those
+// TakeNews returns at most most changes of peers that were found, in the order in which they happened: peers
 // that were added or moved, and those that are gone.
 func (s *Station) TakeNews(most int) (all []Change) {
 	n := min(most, len(s.news))
@@ -158,7 +184,7 @@ type Change struct {
 	Gone bool
 }
 
-// Peers returns at most so many peers, those that do not answer before others, in no order. It looks at no more
+// Peers returns at most most peers, in no order but that silent ones come first. It looks at no more
 // than look of them.
 func (s *Station) Peers(most, look int) (all []Peer) {
 	some := s.order[:min(look, len(s.order))]

@@ -26,7 +26,7 @@ type waiting struct {
 	queue uint16
 }
 
-// longest is what is kept of a hello: a later version's may be longer than Size.
+// longest is how many bytes of a hello are kept: one of a later version may be longer than Size.
 const longest = 256
 
 // Queues are those of an interface, as package afxdp has them.
@@ -75,7 +75,7 @@ func (p *Port) Receive(frames [][]byte) int {
 	return n
 }
 
-// sift keeps the hellos among the frames, the first of which is at from, and returns how many others there are.
+// sift keeps the hellos among the frames, from index from on, where the first is, and returns how many other frames there are.
 func (p *Port) sift(frames [][]byte, from int) int {
 	n := from
 	for _, b := range frames[from:] {

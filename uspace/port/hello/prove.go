@@ -169,7 +169,7 @@ func (s *Station) judgeQueues(port int) {
 	}
 }
 
-// queueNews keeps news, of which there are few.
+// queueNews keeps news of a queue; they are few.
 func (s *Station) queueNews(n QueueNews) {
 	if len(s.left) < 2*mostQueues {
 		s.left = append(s.left, n)

@@ -17,9 +17,9 @@ const (
 	period         = 4 * second
 )
 
-// Config is what a station is made from.
+// Config configures a station.
 type Config struct {
-	// Self is what it says. IsCard and Discovers are set.
+	// Self is what the station says about itself. New sets IsCard and Discovers.
 	Self Said
 	// Discover announces the station on its ports, and finds those who do so and have the same name of a
 	// cluster, which must not be empty.
@@ -42,10 +42,11 @@ type Station struct {
 	left   []QueueNews
 
 	byCard map[uint16]*peer
-	order  []*peer // in which they have turns
-	turn   int     // whose turn is next
-	fresh  []*peer // who have had none yet
-	next   int64   // time of the next turn
+	at     map[place]*peer // the first in a list (peer.beside)
+	order  []*peer         // in which they have turns
+	turn   int             // whose turn is next
+	fresh  []*peer         // that were set and have had none yet
+	next   int64           // time of the next turn
 	found  int
 	silent int // peers that did not answer when they were last asked
 
@@ -62,7 +63,9 @@ type Station struct {
 	done    bool // it has said goodbye
 
 	strangers, peers, tells bucket
-	sources                 [256]bucket
+	sources                 [256]bucket      // answers, by hash of the address
+	causing                 [256]bucket      // questions, by hash of the address that causes them
+	caused                  [purposes]bucket // questions that others cause, all of a purpose
 	scratch                 [Size]byte
 
 	n Counters
@@ -78,7 +81,7 @@ type Counters struct {
 	Refused    uint64 `json:"refused"`    // questions that came too fast, or from nowhere
 	Malformed  uint64 `json:"malformed"`  // frames that are none
 	Dropped    uint64 `json:"dropped"`    // that found no room between two steps
-	Crowded    uint64 `json:"crowded"`    // hosts and faults that found no room
+	Crowded    uint64 `json:"crowded"`    // hosts, faults, and questions that others would have caused, that found no room
 	// RoundTrips counts answers by their round trip: up to the limit of the same index of RoundTripLimits, or longer.
 	RoundTrips [len(RoundTripLimits) + 1]uint64 `json:"round_trips"`
 	RoundTrip  uint64                           `json:"round_trip_ns"` // sum
@@ -90,7 +93,7 @@ var RoundTripLimits = [...]int64{10e3, 20e3, 50e3, 100e3, 200e3, 500e3, 1e6, 2e6
 // New makes a station.
 func New(c Config) *Station {
 	c.Self.IsCard, c.Self.Discovers = true, c.Discover
-	s := &Station{c: c, random: rand.New(rand.NewChaCha8(c.Seed)), byCard: map[uint16]*peer{}, sent: make([]bool, len(c.Ports)), proofs: make([]proof, len(c.Ports)), told: true, announce: Never}
+	s := &Station{c: c, random: rand.New(rand.NewChaCha8(c.Seed)), byCard: map[uint16]*peer{}, at: map[place]*peer{}, sent: make([]bool, len(c.Ports)), proofs: make([]proof, len(c.Ports)), told: true, announce: Never}
 	s.secret = s.random.Uint64()
 	if c.Discover {
 		s.announce = 0
@@ -227,7 +230,7 @@ func (s *Station) Counters() Counters {
 // bucket bounds a rate (the generic cell rate algorithm, ITU-T I.371 Annex A).
 type bucket struct{ full int64 }
 
-// take reports whether another may be had: one each period on average, and so many at once.
+// take reports whether the bucket has one more, and takes it: one each period on average, and atOnce at once.
 func (b *bucket) take(now, period int64, atOnce int64) bool {
 	full := max(b.full, now)
 	if full-now >= atOnce*period {

@@ -1,6 +1,6 @@
 package paced
 
-// This file is what the real wire takes: from a frame with packets to an acknowledgment
+// This file measures how long the real wire takes: from a frame with packets to an acknowledgment
 // of it, which the other card sends at once, is twice the way. What counts is the median
 // of what was seen, so that as many frames arrive before the model's time as after it.
 
@@ -69,7 +69,7 @@ func (r *probe) received(b []byte, now int64) {
 	}
 }
 
-// wire is what the real wire takes one way.
+// wire is how long the real wire takes one way.
 func (p *Port) wire() int64 {
 	if p.probe.took == 0 {
 		return int64(p.c.Wire)

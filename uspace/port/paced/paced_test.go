@@ -37,7 +37,7 @@ func (p *plug) Reserve() []byte {
 func (p *plug) Commit(n int) { p.sent = append(p.sent, append([]byte(nil), p.buffer[:n]...)) }
 func (p *plug) Flush()       { p.flush++ }
 
-// frame is a frame of a level with a packet of so many words, header included.
+// frame makes a frame of a level with one packet of the given number of words, header included.
 func frame(l arctic.Level, seq uint32, words int) []byte {
 	b := make([]byte, arctic.HeaderSize+4*words)
 	b[flagsAt] = byte(l)

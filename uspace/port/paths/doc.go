@@ -27,7 +27,7 @@
 //     State says why.
 //   - The source is the card's own address where the interface has it, else what the kernel chooses
 //     for the route.
-//   - How long packets a path takes is what somebody said, perhaps to nobody's good: it is told (Limits), and the card
+//   - How long packets may be on a path is another's word, which may be false: it is passed on (Limits), and the card
 //     makes frames shorter and finds out itself (package engine, limit.go). No path is given up for it.
 //   - Sockets are opened by Open, in the network namespace of its thread. All methods may be called from any
 //     goroutine.

@@ -222,7 +222,7 @@ type Limit struct {
 }
 
 // Limits returns what has changed since the last call, and costs next to nothing when that is nothing. At the first call
-// it is what the kernel knew of all cards that there was a path to. Limits are never below Config.Least.
+// it holds what the kernel knew of all cards that there was a path to. Limits are never below Config.Least.
 func (f *Follower) Limits() (changed []Limit) {
 	if !f.isNews.Load() {
 		return nil

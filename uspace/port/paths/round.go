@@ -19,7 +19,7 @@ import (
 // heardFor is how long an ICMP error is told.
 const heardFor = time.Minute
 
-// round is what one round found.
+// round holds the findings of one round.
 type round struct {
 	local      bool // this host has the own address
 	mtu        int  // of the interface
@@ -39,7 +39,7 @@ type link struct {
 	neighbours map[netip.Addr]netlink.Neigh
 }
 
-// way is what is known of the way to a peer.
+// way is the known state of the way to a peer.
 type way struct {
 	encap.Peer
 	stale bool   // the kernel must be asked for the route

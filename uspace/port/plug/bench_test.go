@@ -7,7 +7,7 @@ import (
 	"github.com/funet/funet/uspace/port/plug"
 )
 
-// BenchmarkFrame is what a frame out and a look for one in take, at a port that does nothing, and at the same one
+// BenchmarkFrame measures a frame out and a look for one in, at a port that does nothing, and at the same one
 // inside another.
 func BenchmarkFrame(b *testing.B) {
 	in := &inside{size: 1514}

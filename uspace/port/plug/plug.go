@@ -2,7 +2,7 @@
 // the card is plugged into can be taken out, and another put in.
 //
 // The journey of a frame is that of the port inside. While there is none, frames that the card sends are
-// lost and none arrive: that is what the card knows how to live with, and it neither waits nor looks for room.
+// lost and none arrive. The card can live with that, and neither waits nor looks for room.
 // Its peers' silence ends what is sent to them as always.
 //
 // A Port belongs to the goroutine of its card, Plug too. What was inside before may be closed once the
@@ -19,7 +19,7 @@ type Port struct {
 	lost  uint64
 }
 
-// New returns an empty port for frames of so many bytes at the most.
+// New returns an empty port for frames of at most size bytes.
 func New(size int) *Port { return &Port{size: size, spare: make([]byte, size)} }
 
 // Plug puts a port in, in the place of what is there, or nil for none. Frames are as long as it sends, and

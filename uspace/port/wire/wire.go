@@ -24,7 +24,7 @@ type Faults struct {
 	Corrupt   float64 // one bit flipped behind the Ethernet header
 }
 
-// Config is what a network is made from.
+// Config configures a network.
 type Config struct {
 	Seed   uint64
 	Delay  time.Duration // from Commit to arrival

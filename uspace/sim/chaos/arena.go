@@ -10,7 +10,7 @@ type span struct {
 	number     uint32
 }
 
-// arena is addresses of which parts are taken. Free ones are given out from the lowest,
+// arena is a range of addresses, parts of which are taken. Free ones are given out from the lowest,
 // so that what has just come free is used again at once.
 type arena struct {
 	first, end uint32
@@ -18,7 +18,7 @@ type arena struct {
 	taken      []span // in order of address
 }
 
-// take takes so many bytes, a multiple of 16, for a message, and returns their address,
+// take takes a number of bytes, a multiple of 16, for a message, and returns their address,
 // or 0 if there is no such gap. Of none the address is never 0.
 func (a *arena) take(size, number uint32) uint32 {
 	size = max(size, 16)

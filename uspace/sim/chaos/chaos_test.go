@@ -281,7 +281,7 @@ func TestImpossibleScenarios(t *testing.T) {
 	}
 }
 
-// Shrinking finds the least that still fails, in so many runs, and leaves alone what
+// Shrinking finds the smallest scenario that still fails, within a number of runs, and leaves alone what
 // does not fail.
 func TestShrink(t *testing.T) {
 	runs := 0

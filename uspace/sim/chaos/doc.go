@@ -10,7 +10,7 @@
 // run.go builds the world and lets it happen; program.go is the program of a process,
 // operation by operation, transfer.go its XFER operations; oracle.go keeps a record of
 // every message and compares; memory.go does so with the memory that cards read and
-// write, of which arena.go says what belongs to which transfer.
+// write; arena.go says which part belongs to which transfer.
 // When the faults are over the network is fair: everything must then be accounted for,
 // and the cluster fall silent, with no frame under way, no cache line taken and no
 // timer set. A scenario that fails is made smaller by shrink.go until what is left is
@@ -26,7 +26,7 @@
 //
 // Of a transfer the ABI alone is relied on, not how a card cuts it up: its source stays
 // as it is until its slot is retired, and is overwritten in the event after that; at its
-// notice the destination is what the source was when it was sent, also if the receiver has
+// notice the destination equals the source as it was sent, also if the receiver has
 // died and returned meanwhile: then it comes to one of the two or fails. One that fails may
 // leave part of its data where it was to go, and nothing else anywhere. One that asks
 // for what is not registered, or has no possible length, comes back for that reason.

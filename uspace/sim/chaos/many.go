@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Report is what became of many scenarios.
+// Report is the outcome of many scenarios.
 type Report struct {
 	Seeds int `json:"seeds"`
 	Result
@@ -35,7 +35,7 @@ type Failure struct {
 	Smallest string   `json:"smallest,omitempty"` // arguments of what Shrink made of it
 }
 
-// Many runs the scenario with seeds first to last on so many goroutines, and stops
+// Many runs the scenario with seeds first to last on the given number of goroutines, and stops
 // early when the context ends; Seeds says how many were run. The sums do not depend on
 // the number of goroutines.
 func Many(ctx context.Context, s Scenario, first, last uint64, workers int) Report {

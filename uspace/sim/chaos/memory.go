@@ -27,7 +27,7 @@ type memory struct {
 	patrol         int // where the target is looked at next
 }
 
-// pending is a transfer of which the card has not taken the source yet.
+// pending is a transfer whose source the card has not taken yet.
 type pending struct {
 	sent   uint64 // how many the member had sent of its level with it
 	source uint32

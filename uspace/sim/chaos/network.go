@@ -36,7 +36,7 @@ func ParseNetwork(s string) (Network, error) {
 	return 0, fmt.Errorf("reading network %q: %w; use ethernet or arctic", s, ErrNetwork)
 }
 
-// String is what ParseNetwork reads.
+// String returns the form that ParseNetwork reads.
 func (n Network) String() string { return networkNames[n%2] }
 
 // faultsOfEthernet are the kinds that Arctic does not know.
@@ -101,7 +101,7 @@ func (s *Scenario) arctic(p *plan) {
 	}
 }
 
-// network is what both kinds can say of themselves.
+// network is what both kinds of network report.
 type network interface {
 	// UnderWay returns how many frames the network holds.
 	UnderWay() int

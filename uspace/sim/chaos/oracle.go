@@ -25,7 +25,7 @@ type message struct {
 	transfer   int32 // its index in oracle.transfers plus one; 0: a plain message
 }
 
-// transfer is what else there is to say of a message that transfers memory. Its number
+// transfer is the record of a message that transfers memory, besides that of the message. Its number
 // travels as its argument.
 type transfer struct {
 	owner   int32  // the member whose memory it is for
@@ -66,7 +66,7 @@ func (o *oracle) word(number uint32, k int) uint32 {
 }
 
 // sends composes the next message in the slot and notes it; the caller commits it. It
-// has so many words, at least one.
+// has the given number of words, at least one.
 func (o *oracle) sends(s *funi.Slot, from *member, to int32, node uint16, l funi.Level, typ uint16, words int) {
 	number := o.next()
 	h := funi.NewHeader(node, typ, words)
@@ -200,7 +200,7 @@ func (o *oracle) refusal(m *message) arctic.Reason {
 }
 
 // replaced reports whether the message is a transfer of many packets, not to be refused,
-// of which the receiver has been attached since it was sent: only then can some of it have
+// whose receiver has been attached since it was sent: only then can some of it have
 // come to its predecessor.
 func (o *oracle) replaced(m *message) bool {
 	return m.transfer != 0 && m.to != nobody && o.transfers[m.transfer-1].words > arctic.MaxSingleWords &&
@@ -275,7 +275,7 @@ func (o *oracle) account() {
 		r.ReportedFailed += min(counts[i], counted)
 		if n > counted {
 			m := &o.messages[first[i]]
-			o.fail(&r.Lost, "member %d misses %d messages of which the card counted %d; the first is %d to member %d, %v, header %#x", i, n, counted, first[i]+1, m.to, m.level, m.header)
+			o.fail(&r.Lost, "member %d misses %d messages, and the card counted %d of them; the first is %d to member %d, %v, header %#x", i, n, counted, first[i]+1, m.to, m.level, m.header)
 			r.Lost += n - counted - 1
 		}
 	}

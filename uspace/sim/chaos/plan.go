@@ -1,6 +1,6 @@
 package chaos
 
-// This file is what a seed stands for: cluster, placement, pace, and what goes wrong.
+// This file draws a plan from a seed: cluster, placement, pace, and what goes wrong.
 
 import (
 	"errors"
@@ -65,7 +65,7 @@ func ParseFaults(s string) (Faults, error) {
 	return f, nil
 }
 
-// String is what ParseFaults reads.
+// String returns the form that ParseFaults reads.
 func (f Faults) String() string {
 	switch f & All {
 	case All:
@@ -141,7 +141,7 @@ func (s *Scenario) stream(n uint64) *rand.Rand { return rand.New(rand.NewPCG(s.S
 // pick returns one of the values.
 func pick[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
-// plan is what a scenario comes to.
+// plan is a scenario with everything drawn from its seed.
 type plan struct {
 	cards   int
 	routes  []uint32 // node to card, for all groups

@@ -37,7 +37,7 @@ type member struct {
 	graves  []*memory
 }
 
-// returnsLost is what the return ring of the present life had no room for.
+// returnsLost counts the returns that the return ring of the present life had no room for.
 func (m *member) returnsLost() uint32 {
 	if m.process == nil {
 		return 0
@@ -107,7 +107,7 @@ func (m *member) program(p *sim.Process) error {
 func (m *member) idle() int64 { return m.random.Int64N(2*m.run.pause + 1) }
 
 // serve takes what has arrived, replies first, and what came back. At level Reply it
-// takes replies only: that is what a handler may do that waits for room to reply.
+// takes replies only: a handler that waits for room to reply may do no more.
 func (m *member) serve(p *sim.Process, lowest funi.Level) {
 	i := p.Interface()
 	for l := funi.Reply; l <= funi.Reply && l >= lowest; l-- {

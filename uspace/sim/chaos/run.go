@@ -12,7 +12,7 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// Scenario is what is to be run. The same scenario always runs the same way.
+// Scenario says what to run. The same scenario always runs the same way.
 type Scenario struct {
 	Seed     uint64
 	Nodes    int // processes, 2 to MaxNodes
@@ -43,7 +43,7 @@ func (s Scenario) String() string {
 // Native is the profile that times nothing.
 const Native = "native"
 
-// Result is what became of the messages of a scenario, or of several.
+// Result counts what became of the messages of a scenario, or of several.
 type Result struct {
 	Messages       int `json:"messages"`
 	Transfers      int `json:"transfers"` // of the messages, those that transfer memory

@@ -11,7 +11,7 @@ const otherSeeds = 20
 
 // Shrink returns the smallest scenario that it finds that still fails, and its result:
 // with fewer kinds of faults, fewer nodes and fewer messages, perhaps with another seed.
-// It runs at most so many scenarios, and stops when the context ends. A scenario that
+// It runs at most the given number of scenarios, and stops when the context ends. A scenario that
 // does not fail is returned as it is.
 func Shrink(ctx context.Context, s Scenario, tries int) (Scenario, Result) {
 	s.Trace, s.Capture = nil, nil
@@ -23,7 +23,7 @@ func shrink(ctx context.Context, s Scenario, tries int, run func(Scenario) Resul
 	if !best.Failed() {
 		return s, best
 	}
-	// try runs the scenario with its own seed, then with so many others.
+	// try runs the scenario with its own seed, then with the given number of others.
 	try := func(smaller Scenario, others uint64) bool {
 		if smaller == s || smaller.Check() != nil {
 			return false

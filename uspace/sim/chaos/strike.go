@@ -1,6 +1,6 @@
 package chaos
 
-// This file is what goes wrong for a time, and how it is mended.
+// This file holds faults that last for a time, and how they are mended.
 
 import (
 	"time"

@@ -42,10 +42,10 @@ func (m *member) many() int {
 	return arctic.MaxSingleWords + 4*(1+m.random.IntN(min(4<<m.random.IntN(13), most)))
 }
 
-// sizeOf is the size of so many words.
+// sizeOf is the size of a number of words.
 func sizeOf(words int) uint32 { return uint32(words) * arctic.WordSize }
 
-// move transfers so many words, or fewer if there is no memory for them. What fits a
+// move transfers the given number of words, or fewer if there is no memory for them. What fits a
 // packet may come from the slot, and go to the queue.
 func (m *member) move(p *sim.Process, l funi.Level, to int32, node uint16, words int) {
 	s := m.slot(p, l)

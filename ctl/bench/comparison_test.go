@@ -1,0 +1,203 @@
+// Comparisons: the order of the runs, what a failure means, and the limits of options.
+
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// Each contender runs once a round; another one begins each time; figures are sorted to their
+// contender and round.
+func TestComparisonOrder(t *testing.T) {
+	var order []string
+	figure := 0.0
+	named := func(name string) *contender {
+		return &contender{name: name, run: func(context.Context) (float64, error) {
+			order = append(order, name)
+			figure++
+			return figure, nil
+		}}
+	}
+	var lines bytes.Buffer
+	both := []*contender{named("a"), named("b")}
+	c := comparison{what: "test", unit: "apples", rounds: 3, deadline: time.Minute, progress: &lines}
+	if err := c.play(t.Context(), both...); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "b", "a", "a", "b"}, order); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([][]float64{{1, 4, 5}, {2, 3, 6}}, figures(both)); diff != "" {
+		t.Error(diff)
+	}
+	if lines.Len() > 0 {
+		t.Errorf("progress of a short comparison: %q", lines.String())
+	}
+}
+
+// The first failure ends a comparison and names round and contender; so does a figure that cannot
+// be, a run that is late, and the caller's context.
+func TestComparisonFail(t *testing.T) {
+	boom := errors.New("boom")
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	waits := func(ctx context.Context) (float64, error) {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	for name, c := range map[string]struct {
+		ctx      context.Context
+		run      func(context.Context) (float64, error)
+		deadline time.Duration
+		want     error
+		says     string
+	}{
+		"error":     {t.Context(), func(context.Context) (float64, error) { return 0, boom }, time.Minute, boom, "round 1, a"},
+		"zero":      {t.Context(), func(context.Context) (float64, error) { return 0, nil }, time.Minute, nil, "measured 0 apples"},
+		"late":      {t.Context(), waits, time.Millisecond, context.DeadlineExceeded, "not done within 1ms"},
+		"cancelled": {cancelled, waits, time.Minute, context.Canceled, "round 1, a"},
+	} {
+		a := &contender{name: "a", run: c.run}
+		err := (&comparison{what: "test", unit: "apples", rounds: 2, deadline: c.deadline}).play(c.ctx, a)
+		if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if c.want == context.Canceled && errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: taken for a deadline: %v", name, err)
+		}
+		if a.failed != 1 || a.err == nil || len(a.figures) != 0 {
+			t.Errorf("%s: %d failures, the last %v, figures %v", name, a.failed, a.err, a.figures)
+		}
+	}
+}
+
+// A contender that is spared is left out after as many failures and ends nothing, unless it is the
+// caller's context that failed it. Its figures are those of the rounds in which it did not fail.
+func TestComparisonSpares(t *testing.T) {
+	boom := errors.New("boom")
+	runs := 0
+	flaky := &contender{name: "flaky", spared: 2, run: func(context.Context) (float64, error) {
+		if runs++; runs%2 == 1 {
+			return 0, boom
+		}
+		return float64(runs), nil
+	}}
+	steady := &contender{name: "steady", run: func(context.Context) (float64, error) { return 1, nil }}
+	c := comparison{what: "test", unit: "apples", rounds: 6, deadline: time.Minute}
+	if err := c.play(t.Context(), flaky, steady); err != nil {
+		t.Fatal(err)
+	}
+	if runs != 3 || flaky.failed != 2 || !errors.Is(flaky.err, boom) || !strings.HasPrefix(flaky.err.Error(), "round 3: ") {
+		t.Errorf("%d runs, %d failures, the last %v; want 3, 2, in round 3", runs, flaky.failed, flaky.err)
+	}
+	if diff := cmp.Diff([][]float64{{2}, {1, 1, 1, 1, 1, 1}}, figures([]*contender{flaky, steady})); diff != "" {
+		t.Error(diff)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := &contender{name: "stopped", spared: 2, run: func(context.Context) (float64, error) {
+		cancel()
+		return 0, boom
+	}}
+	if err := c.play(ctx, stopped, steady); !errors.Is(err, context.Canceled) || stopped.failed != 1 {
+		t.Errorf("%v after %d failures; want the context's error after the first", err, stopped.failed)
+	}
+}
+
+// A line of progress has the figures of its round, in the order of the contenders; there is none of
+// a contender that failed.
+func TestComparisonReport(t *testing.T) {
+	var b bytes.Buffer
+	c := comparison{unit: "p50 us", rounds: 5, progress: &b}
+	c.report(1, 3200*time.Millisecond, []*contender{{name: "funet"}, {name: "failed"}, {name: "ucx"}}, []float64{4, 0, 7.456})
+	if got, want := b.String(), "round 2 of 5 after 3 s, p50 us: funet 4 ucx 7.456\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// In as many rounds as there are contenders, each has every place in the order once.
+func TestComparisonRotates(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 9).Draw(t, "contenders")
+		times := rapid.IntRange(1, 3).Draw(t, "times")
+		ran := 0
+		seen := map[[2]int]int{}
+		var contenders []*contender
+		for i := range n {
+			contenders = append(contenders, &contender{run: func(context.Context) (float64, error) {
+				seen[[2]int{i, ran % n}]++
+				ran++
+				return 1, nil
+			}})
+		}
+		c := comparison{rounds: n * times, deadline: time.Minute}
+		if err := c.play(context.Background(), contenders...); err != nil {
+			t.Fatal(err)
+		}
+		for key, k := range seen {
+			if k != times {
+				t.Fatalf("contender %d was %d times at place %d, want %d", key[0], k, key[1], times)
+			}
+		}
+		if len(seen) != n*n {
+			t.Fatalf("%d places, want %d", len(seen), n*n)
+		}
+	})
+}
+
+// A caller's contender that fails is FUNet's failure; what it measured is taken once.
+func TestOurs(t *testing.T) {
+	boom := errors.New("boom")
+	taken := 0
+	fails := ours("a", func(context.Context) (int, error) { return 0, boom }, func(int) float64 { taken++; return 1 })
+	if _, err := fails.run(t.Context()); !errors.Is(err, ErrFunet) || !errors.Is(err, boom) || taken != 0 {
+		t.Errorf("%v, taken %d times", err, taken)
+	}
+	works := ours("a", func(context.Context) (int, error) { return 7, nil }, func(n int) float64 { taken++; return float64(n) / 2 })
+	if v, err := works.run(t.Context()); v != 3.5 || err != nil || taken != 1 {
+		t.Errorf("%v, %v, taken %d times", v, err, taken)
+	}
+}
+
+// Ratios are those of rounds; when one of the two failed in a round there are none.
+func TestByRound(t *testing.T) {
+	if diff := cmp.Diff([]float64{0.5, 3, 0.333}, byRound([]float64{1, 6, 1}, []float64{2, 2, 3})); diff != "" {
+		t.Error(diff)
+	}
+	if got := byRound([]float64{1, 2}, []float64{1}); got != nil {
+		t.Errorf("ratios %v of different rounds", got)
+	}
+}
+
+// Zero stands for the usual number; the limits are included, and what is beyond them is refused
+// with them.
+func TestComplete(t *testing.T) {
+	l := Limits{Least: 2, Most: 5, Usual: 3}
+	for given, want := range map[int]int{0: 3, 2: 2, 5: 5} {
+		v := given
+		if err := complete(number{&v, l, "%d apples"}); err != nil || v != want {
+			t.Errorf("%d becomes %d, %v; want %d", given, v, err, want)
+		}
+	}
+	for _, given := range []int{-1, 1, 6} {
+		v, after := given, 0
+		err := complete(number{&v, l, "%d apples"}, number{&after, l, "%d pears"})
+		if want := fmt.Sprintf("%v: %d apples; use 2 to 5", ErrOptions, given); !errors.Is(err, ErrOptions) || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	for name, l := range map[string]Limits{"rounds": Rounds, "exchanges": Exchanges, "rate": RateMessages, "incast": IncastMessages, "matmul": MatmulSize,
+		"seconds": XferSeconds, "block": XferBlock, "depth": XferDepth} {
+		if l.Least < 1 || l.Usual < l.Least || l.Usual > l.Most {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+}

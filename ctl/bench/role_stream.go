@@ -1,0 +1,322 @@
+// The sender and receiver of Xfer's raw_afxdp, seen from both sides: the least that memory needs to get from
+// one process to another over AF_XDP rings.
+//
+// The sender copies its memory, a block after the other and again from its beginning, into frames as long as
+// FUNet's: behind as many bytes of header as those have, and cut where FUNet cuts a block. The receiver copies
+// the data of each frame, which the number in it says to be the next one, to the same place of its memory. There
+// is no checksum, and nothing is sent again: a frame that is missing is an error. So that none is, the receiver
+// tells how many it has copied, four times in a window of frames, and no more than a window are under way, for
+// which it has buffers.
+//
+//	sender (host 0)              receiver (host 1)
+//	frame 0, 1, 2, ... ------>   copies
+//	                   <------   how many it has copied, so far
+//
+// Both ends tell a checksum of their memory in the end, which is outside the time that is measured.
+
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math/bits"
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/xdp"
+)
+
+const (
+	roleStream = "raw_afxdp_stream"
+	// streamHeader are the bytes of a frame before its data: those of FUNet's block.
+	streamHeader = arctic.HeaderSize + arctic.PacketHeaderSize + arctic.WordSize
+	// streamRoom is how much of a frame a UMEM frame receives: FUNet's is as large.
+	streamRoom = umemFrame - umemHeadroom - 4
+	// streamWindow is the most bytes under way, and streamFrames the most frames.
+	streamWindow = 1 << 20
+	streamFrames = 256
+	// streamKick is how many descriptors are handed to the kernel at once, as many as one system call sends.
+	streamKick = 32
+)
+
+// streamConfig is what both ends of a stream must know.
+type streamConfig struct {
+	Block  int  `json:"block,omitempty"`  // bytes
+	Memory int  `json:"memory,omitempty"` // bytes, whole blocks
+	Jumbo  bool `json:"jumbo,omitempty"`  // frames may have several buffers
+}
+
+// moved is what an end says of a turn: both what their memory holds, the sender also how long it took.
+type moved struct {
+	Sum         uint32 `json:"memory_crc32c"`
+	Nanoseconds int64  `json:"nanoseconds,omitempty"`
+}
+
+// stream runs one turn between two fresh processes, and returns gigabits of data a second.
+func (s *session) stream(ctx context.Context, c roleConfig) (gbit float64, err error) {
+	p, err := s.startPair(ctx, roleStream, c)
+	if err != nil {
+		return 0, err
+	}
+	defer p.end()
+	var sender, receiver moved
+	switch err = p.turn(ctx, &sender, &receiver); {
+	case err != nil:
+		return 0, err
+	case sender.Sum != receiver.Sum:
+		return 0, fmt.Errorf("%s: the receiver's memory is not the sender's", roleStream)
+	}
+	return float64(c.Exchanges) * float64(c.Block) * 8 / float64(sender.Nanoseconds), nil
+}
+
+// rawStream is one end.
+type rawStream struct {
+	rawSocket
+	c      roleConfig
+	memory []byte
+	block  int // bytes of a block that a frame has
+	window int // frames
+	frames uint64
+
+	slab uint64 // bytes of UMEM of a frame that is sent
+	free []uint64
+	left []uint8 // descriptors of each slab that the kernel has
+	base uint64  // of the first slab
+}
+
+func openStream(c roleConfig) (end, error) {
+	s := &rawStream{c: c}
+	if err := s.open(); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *rawStream) open() (err error) {
+	c := &s.c
+	s.block = min(arctic.MaxBlock(c.FrameSize), c.Block)
+	if len(c.LocalMAC) != macBytes || len(c.RemoteMAC) != macBytes || s.block <= 0 || c.FrameSize > arctic.MaxFrame || !c.Jumbo && c.FrameSize > streamRoom ||
+		c.Memory < c.Block || c.Memory%c.Block != 0 || c.Memory > MaxXferMemory {
+		return fmt.Errorf("%w: MACs %v and %v, frames of %d bytes, blocks of %d and memory of %d", ErrRole, c.LocalMAC, c.RemoteMAC, c.FrameSize, c.Block, c.Memory)
+	}
+	s.frames = uint64(c.Exchanges) * uint64((c.Block+s.block-1)/s.block)
+	s.memory = make([]byte, c.Memory)
+	for i := range s.memory {
+		s.memory[i] = 1 // touches it; what does not arrive differs
+		if !c.Server {
+			s.memory[i] = byte(i * i >> 7)
+		}
+	}
+	longest := s.block + streamHeader
+	s.window = min(streamFrames, max(4, streamWindow/longest))
+	size := 2048
+	if longest+umemHeadroom > size {
+		size = umemFrame
+	}
+	in := (longest + size - umemHeadroom - 1) / (size - umemHeadroom) * s.window // UMEM frames
+	out := (longest + size - 1) / size
+	fill, slots := uint32(1)<<bits.Len(uint(in+streamKick)), uint32(1)<<bits.Len(uint(2*out*s.window))
+	if s.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: uint32(size), FrameCount: fill + uint32(out*s.window)}); err != nil {
+		return err
+	}
+	receive := make([]uint64, fill)
+	for i := range receive {
+		receive[i] = s.umem.Addr(uint32(i))
+	}
+	s.base, s.slab = s.umem.Addr(fill), uint64(out*size)
+	s.left = make([]uint8, s.window)
+	for i := range s.window {
+		s.free = append(s.free, s.base+uint64(s.window-1-i)*s.slab)
+		putEther(s.umem.Frame(s.free[i]), c)
+	}
+	return s.openSocket(c, xdp.SocketConfig{Frames: receive, MultiBuffer: c.Jumbo, RxSize: fill, TxSize: slots, FillSize: fill, CompletionSize: slots})
+}
+
+// run moves the blocks of a turn.
+func (s *rawStream) run() (any, error) {
+	begin := time.Now()
+	var err error
+	if s.c.Server {
+		err = s.receiveAll()
+	} else {
+		err = s.sendAll()
+	}
+	took := time.Since(begin)
+	return moved{Sum: crc32.Checksum(s.memory, crc32.MakeTable(crc32.Castagnoli)), Nanoseconds: took.Nanoseconds()}, err
+}
+
+// place walks the memory frame by frame.
+type place struct{ block, at int }
+
+// next is the memory of the next frame.
+func (p *place) next(s *rawStream) []byte {
+	from := p.block + p.at
+	n := min(s.block, s.c.Block-p.at)
+	if p.at += n; p.at == s.c.Block {
+		p.at = 0
+		if p.block += s.c.Block; p.block == len(s.memory) {
+			p.block = 0
+		}
+	}
+	return s.memory[from : from+n]
+}
+
+// sendAll is the sender: it returns when all is copied at the other end.
+func (s *rawStream) sendAll() error {
+	var at place
+	next, copied := uint64(0), uint64(0)
+	for spin := (spinner{}); copied < s.frames; {
+		pending := uint32(0)
+		for ; next < s.frames && next-copied < uint64(s.window) && pending < streamKick && len(s.free) > 0; next++ {
+			pending += s.put(pending, next, at.next(s))
+		}
+		s.socket.Tx().Submit(pending)
+		if err := s.kick(); err != nil {
+			return err
+		}
+		heard, err := s.heard(copied)
+		if err != nil {
+			return err
+		}
+		if heard > next {
+			return fmt.Errorf("%d frames have arrived of %d that were sent", heard, next)
+		}
+		if pending > 0 || heard > copied {
+			spin = spinner{}
+		} else if !spin.more() {
+			return errNoMessage
+		}
+		copied = heard
+	}
+	return nil
+}
+
+// put copies the data of a frame, and returns how many descriptors it has put behind those that are pending.
+func (s *rawStream) put(pending uint32, number uint64, data []byte) uint32 {
+	addr := s.free[len(s.free)-1]
+	s.free = s.free[:len(s.free)-1]
+	frame := s.umem.Span(addr, streamHeader+len(data))
+	binary.LittleEndian.PutUint64(frame[etherHeader:], number)
+	copy(frame[streamHeader:], data)
+	return s.commit(pending, addr, len(frame))
+}
+
+// commit puts the descriptors of a frame behind those that are pending. There is room: the ring has twice as many
+// slots as a window has descriptors.
+func (s *rawStream) commit(pending uint32, addr uint64, n int) uint32 {
+	size := int(s.umem.Config().FrameSize)
+	parts := uint32((n + size - 1) / size)
+	s.left[(addr-s.base)/s.slab] = uint8(parts)
+	tx := s.socket.Tx()
+	tx.Reserve(pending + parts)
+	for i := range parts {
+		d := xdp.Desc{Addr: addr + uint64(i)*uint64(size), Len: uint32(min(n, size))}
+		if n -= size; n > 0 {
+			d.Options = xdp.PacketContinued
+		}
+		tx.Set(pending+i, d)
+	}
+	return parts
+}
+
+// kick has the kernel send what was submitted, and takes back what is sent.
+func (s *rawStream) kick() error {
+	if err := s.socket.Kick(); err != nil && !errors.Is(err, xdp.ErrTxPending) {
+		return fmt.Errorf("send frames: %w", err)
+	}
+	sent := s.socket.Completion()
+	n := sent.Peek(sent.Cap())
+	for i := range n {
+		slab := (sent.At(i) - s.base) / s.slab
+		if s.left[slab]--; s.left[slab] == 0 {
+			s.free = append(s.free, s.base+slab*s.slab)
+		}
+	}
+	sent.Release(n)
+	return nil
+}
+
+// heard is what the receiver says to have copied, or what it said before.
+func (s *rawStream) heard(before uint64) (uint64, error) {
+	rx, fill := s.socket.Rx(), s.socket.Fill()
+	n := rx.Peek(rx.Cap())
+	fill.Reserve(n)
+	for i := range n {
+		d := rx.Desc(i)
+		data := s.umem.Data(d)
+		if len(data) != MinFrameSize {
+			return 0, fmt.Errorf("received a frame of %d bytes, want %d", len(data), MinFrameSize)
+		}
+		before = binary.LittleEndian.Uint64(data[etherHeader:])
+		fill.Set(i, s.umem.Base(d.Addr))
+	}
+	rx.Release(n)
+	fill.Submit(n)
+	return before, s.socket.WakeRx()
+}
+
+// receiveAll is the receiver.
+func (s *rawStream) receiveAll() error {
+	var at place
+	var data []byte // of the frame that arrives, what is still to come
+	var done, told uint64
+	rx, fill := s.socket.Rx(), s.socket.Fill()
+	first := true
+	for spin := (spinner{}); told < s.frames; {
+		n := rx.Peek(streamKick)
+		fill.Reserve(n)
+		for i := range n {
+			d := rx.Desc(i)
+			piece := s.umem.Data(d)
+			if first {
+				if data = at.next(s); len(piece) < min(streamRoom, streamHeader+len(data)) {
+					return fmt.Errorf("frame %d begins with %d bytes", done, len(piece))
+				}
+				if number := binary.LittleEndian.Uint64(piece[etherHeader:]); number != done {
+					return fmt.Errorf("frame %d came instead of %d", number, done)
+				}
+				piece = piece[streamHeader:]
+			}
+			data = data[copy(data, piece):]
+			if first = d.Options&xdp.PacketContinued == 0; first {
+				if len(data) > 0 {
+					return fmt.Errorf("frame %d lacks %d bytes", done, len(data))
+				}
+				done++
+			}
+			fill.Set(i, s.umem.Base(d.Addr))
+		}
+		rx.Release(n)
+		fill.Submit(n)
+		if err := s.socket.WakeRx(); err != nil {
+			return fmt.Errorf("wake reception: %w", err)
+		}
+		if n > 0 {
+			spin = spinner{}
+		} else if !spin.more() {
+			return errNoMessage
+		}
+		if done-told >= uint64(s.window/4) || done == s.frames {
+			if err := s.tell(done); err != nil {
+				return err
+			}
+			told = done
+		}
+	}
+	return nil
+}
+
+// tell says how many frames are copied. The sender tells no faster than it hears, so a slab is free.
+func (s *rawStream) tell(done uint64) error {
+	if len(s.free) == 0 {
+		return errors.New("every frame is still being sent")
+	}
+	addr := s.free[len(s.free)-1]
+	s.free = s.free[:len(s.free)-1]
+	binary.LittleEndian.PutUint64(s.umem.Frame(addr)[etherHeader:], done)
+	s.socket.Tx().Submit(s.commit(0, addr, MinFrameSize))
+	return s.kick()
+}

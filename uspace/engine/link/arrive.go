@@ -1,0 +1,200 @@
+package link
+
+// This file is the frame half of the Network Packet Preprocessor (thesis 5.6.2): it checks a frame,
+// takes its acknowledgments, and drops duplicates. What it carries is the owner's to judge. A frame that
+// fails a check is dropped and counted; the sender's retransmission, or its
+// error, takes care of the rest.
+
+import (
+	"errors"
+	"math/bits"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// Train is the packets of a frame that is to be answered. It is good until Answer.
+type Train struct {
+	Header  *arctic.Header // of the frame
+	First   arctic.PacketHeader
+	Packets []byte // the first and those behind it (arctic.Next)
+	Block   []byte // behind the only one, or nil
+	flow    *flow
+}
+
+// Arrive takes a frame from a port, which keeps it until the owner is done with it. It returns a train if the frame
+// carries packets that have not been answered: the owner judges each, as it handles it, and calls Answer. Everything
+// else the frame is good for has happened.
+func (e *End) Arrive(b []byte) *Train {
+	e.counters.FramesReceived++
+	e.counters.FrameBytesReceived += uint64(len(b))
+	e.fate = Fate{Outcome: Accepted}
+	f, err := arctic.Parse(b)
+	if err != nil {
+		e.damaged(err)
+		return nil
+	}
+	h := &e.header
+	f.DecodeHeader(h)
+	p := e.peer(h.SourceCard)
+	switch {
+	case h.DestinationCard != e.cfg.Card:
+		e.counters.DroppedMisrouted++
+		e.fate.Outcome = Misrouted
+		return nil
+	case p == nil || p.Address != h.From:
+		e.counters.DroppedStranger++
+		e.fate.Outcome = Stranger
+		return nil
+	}
+	current := !h.Hello && p.established && h.DestinationIncarnation == e.cfg.Incarnation && h.SourceIncarnation == p.incarnation
+	if !e.cfg.AnyGroup && !e.here.has(h.GID) {
+		e.counters.DroppedGroup++
+		if !current {
+			e.fate.Outcome = ForeignGroup
+			return nil
+		}
+		// Its acknowledgments are for all groups, and its packets are rejected:
+		// a frame without an answer would hold up the sequence that all share.
+	}
+	p.gid = h.GID
+	switch {
+	case h.Hello:
+		e.greeted(p, h)
+		return nil
+	case !current:
+		e.fate.Outcome = Stale
+		e.stale(p)
+		return nil
+	}
+	p.heard()
+	for _, l := range arctic.ByPriority {
+		if fl := p.flows[l]; fl != nil && fl.sndNext != fl.sndUna {
+			e.acknowledged(fl, h.Acks[l], h.Selective[l])
+		}
+	}
+	if f.Rejects() > 0 {
+		e.rejected(p, f)
+	}
+	var t *Train
+	if f.Packets() > 0 {
+		t = e.arrived(p, f, h)
+	}
+	if h.Bye {
+		e.bye = p
+		if t == nil {
+			e.departed()
+		}
+	}
+	return t
+}
+
+// blocksPerTrain is how many frames with a block count as one with a train where
+// acknowledgments are due: a block occupies one line of its sender's cache, a train as
+// many as it has packets, and a sender that gets fewer acknowledgments sends longer
+// bursts, which cost the kernel less.
+const blocksPerTrain = 4
+
+// arrived finds out whether the train of a frame is to be judged: each frame is answered once, by accepting
+// or rejecting each of its packets, and repeats get the same answer.
+func (e *End) arrived(p *peer, f arctic.Frame, h *arctic.Header) *Train {
+	if h.Age >= Window {
+		e.counters.OutOfWindow++ // no sender has that many unanswered
+		e.fate.Outcome = OutOfWindow
+		return nil
+	}
+	fl := e.flow(p, h.Level)
+	e.known(fl, h.Sequence-uint32(h.Age))
+	seq := h.Sequence
+	// It is within the window: known has moved rcvNext to Age, or less, before it.
+	if int32(seq-fl.rcvNext) < 0 || fl.isAccepted(seq) {
+		e.counters.Duplicates++
+		e.fate.Outcome = Duplicate
+		e.oweNow(p)
+		return nil
+	}
+	if fl.isRefused(seq) {
+		e.counters.Duplicates++
+		e.fate.Outcome = Duplicate
+		e.counters.RepeatedRejects++
+		e.answerAgain(fl, seq)
+		return nil
+	}
+	fl.reach(seq)
+	t := &e.train
+	t.Header, t.Packets, t.Block, t.flow = h, f.Train(), f.Block(), fl
+	first, _ := arctic.Next(t.Packets)
+	t.First = first.Header()
+	if t.First.Kind == arctic.KindTransfer && t.First.Length == 0 { // void: see limit.go
+		e.fate = Fate{Rejected, arctic.ReasonTooLong}
+		e.remember(fl, &rejected{Verdict: Verdict{sequence: seq, Retry: ^uint64(0), RetryReason: arctic.ReasonTooLong}})
+		return nil
+	}
+	return t
+}
+
+// Card returns the number of the card that sent the frame.
+func (t *Train) Card() uint16 { return t.flow.peer.Card }
+
+// Level returns the level of the frame.
+func (t *Train) Level() arctic.Level { return t.flow.level }
+
+// Reached returns how far the card has come with the peer's frames of the level: one more than the highest number that was
+// handled; the upper 32 bits count the turns of the sequence.
+func (t *Train) Reached() int64 { return t.flow.reached }
+
+// Answer answers the frame of the last train. With atOnce its sender waits for the acknowledgment.
+func (e *End) Answer(v *Verdict, atOnce bool) {
+	fl, seq := e.train.flow, e.header.Sequence
+	if v.Retry|v.Fail != 0 {
+		e.counters.RejectsSent += uint64(bits.OnesCount64(v.Retry | v.Fail))
+		e.fate = Fate{Rejected, v.first()}
+		v.sequence = seq
+		e.remember(fl, &rejected{Verdict: *v})
+	} else {
+		fl.setAccepted(seq)
+		inOrder := seq == fl.rcvNext
+		fl.advance()
+		if e.train.Block == nil {
+			fl.unacked += blocksPerTrain
+		} else {
+			fl.unacked++
+		}
+		if !inOrder || atOnce || fl.unacked >= e.cfg.AckEvery*blocksPerTrain {
+			e.oweNow(fl.peer)
+		} else {
+			e.owe(fl.peer)
+		}
+	}
+	if e.bye != nil {
+		e.departed()
+	}
+}
+
+// departed loses the peer that has said goodbye.
+func (e *End) departed() {
+	p := e.bye
+	e.bye = nil
+	e.lose(p, arctic.ReasonDeparted)
+}
+
+// damaged counts a frame that Parse refused.
+func (e *End) damaged(err error) {
+	n := &e.counters
+	for _, d := range []struct {
+		err   error
+		count *uint64
+		fate  Outcome
+	}{
+		{arctic.ErrForeign, &n.DroppedForeign, NotFUNet}, {arctic.ErrShort, &n.DroppedShort, CutShort},
+		{arctic.ErrVersion, &n.DroppedVersion, OtherVersion}, {arctic.ErrLength, &n.DroppedLength, BadLength},
+		{arctic.ErrChecksum, &n.DroppedChecksum, BadChecksum}, {arctic.ErrFlags, &n.DroppedReserved, BadReserved},
+		{arctic.ErrPacket, &n.DroppedPacket, BadTrain}, {arctic.ErrTrain, &n.DroppedPacket, BadTrain},
+		{arctic.ErrBlock, &n.DroppedPacket, BadTrain},
+	} {
+		if errors.Is(err, d.err) {
+			*d.count++
+			e.fate.Outcome = d.fate
+			return
+		}
+	}
+}

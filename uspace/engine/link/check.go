@@ -1,0 +1,141 @@
+package link
+
+// This file opens the books of an end to tests of what stands on it: nothing here is called while frames flow.
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// Check returns an error if the books do not balance: frames in flight and lost are as many as each
+// flow and its streams say, and each stream that could send is on a list. lines gets how many lines the link has of each owner, by Owner.Number.
+func (e *End) Check(lines map[uint32]int) error {
+	for _, p := range e.peers {
+		for _, f := range p.flows {
+			if f == nil {
+				continue
+			}
+			if err := f.check(lines); err != nil {
+				return fmt.Errorf("peer %d, level %v: %w", p.Card, f.level, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (f *flow) check(used map[uint32]int) error {
+	if n := f.sndNext - f.sndUna; n > Window {
+		return fmt.Errorf("%d frames between sndUna and sndNext", n)
+	}
+	count := map[state]int{}
+	open := map[*stream]int{}
+	for s := f.sndUna; s != f.sndNext; s++ {
+		fr := f.frame(s)
+		count[fr.state]++
+		q := lines{head: fr.train}
+		if n := q.length(); n > 0 {
+			used[fr.train.owner.Number] += n
+			open[f.find(fr.train.owner, fr.train.Node, fr.train.Part)]++
+		}
+		if (fr.state == flying || fr.state == lost) != (fr.train != nil) {
+			return fmt.Errorf("frame %d in state %d has a train: %v", s, fr.state, fr.train != nil)
+		}
+	}
+	if f.flying != count[flying] || f.lost != count[lost] || count[idle] != 0 || f.window < 1 {
+		return fmt.Errorf("flying %d, lost %d, window %d; counted flying, lost, idle %v", f.flying, f.lost, f.window, count)
+	}
+	if f.flying+f.lost > 0 && f.deadline == 0 {
+		return fmt.Errorf("%d frames in flight and no timer", f.flying+f.lost)
+	}
+	refused := 0
+	for _, w := range f.refused {
+		refused += bits.OnesCount64(w)
+	}
+	asked := 0
+	for r := f.rejects.head; r != nil; r = r.next {
+		if !f.isRefused(r.sequence) || r.next == nil && r != f.rejects.tail {
+			return fmt.Errorf("rejects of frame %d are remembered: %v, or the list ends wrong", r.sequence, f.isRefused(r.sequence))
+		}
+		if r.asked {
+			asked++
+		}
+		refused--
+	}
+	if refused != 0 || asked != f.answers {
+		return fmt.Errorf("%d rejects too few, %d to be sent, counted %d", refused, f.answers, asked)
+	}
+	for _, s := range f.streams {
+		if n := s.waiting.length(); n > 0 {
+			used[s.owner.Number] += n
+		}
+		if int(s.flying) != open[s] {
+			return fmt.Errorf("stream to node %d: flying %d, counted %d", s.node, s.flying, open[s])
+		}
+		if s.waiting.head != nil && s.list == nowhere && !s.owner.Halted && s.flying < s.limit {
+			return fmt.Errorf("stream to node %d waits for nothing", s.node)
+		}
+	}
+	return nil
+}
+
+// StartSequencesAt makes both directions of both flows to a peer start at seq
+// instead of where they are. Both cards must do it while nothing is in flight.
+func (e *End) StartSequencesAt(card uint16, seq uint32) {
+	for l := range e.peer(card).flows {
+		f := e.flow(e.peer(card), arctic.Level(l))
+		f.sndNext, f.sndUna, f.rcvNext, f.reached = seq, seq, seq, int64(seq)
+	}
+}
+
+// Streams returns how many streams the flows have, of one owner or with nil of all.
+func (e *End) Streams(o *Owner) (n int) {
+	e.eachFlow(func(f *flow) {
+		for _, s := range f.streams {
+			if o == nil || s.owner == o {
+				n++
+			}
+		}
+		if len(f.streams) > searched && len(f.byKey) != len(f.streams) {
+			n += 1000
+		}
+	})
+	return n
+}
+
+// Flows returns how many flows are in use.
+func (e *End) Flows() (n int) {
+	e.eachFlow(func(*flow) { n++ })
+	return n
+}
+
+// ParkQuiet puts every quiet flow away, also one that was just used, and returns how
+// many that were.
+func (e *End) ParkQuiet() (n int) {
+	e.eachFlow(func(f *flow) {
+		if !f.waits() && e.quiet(f) {
+			e.park(f)
+			n++
+		}
+	})
+	return n
+}
+
+func (e *End) eachFlow(see func(*flow)) {
+	for _, p := range e.peers {
+		for _, f := range p.flows {
+			if f != nil {
+				see(f)
+			}
+		}
+	}
+}
+
+// Room returns for how many frames in flight a flow has room, 0 if it is put away.
+func (e *End) Room(card uint16, l arctic.Level) int {
+	if f := e.peer(card).flows[l]; f != nil {
+		return len(f.frames)
+	}
+	return 0
+}

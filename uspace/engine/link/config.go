@@ -1,0 +1,80 @@
+package link
+
+// This file is what a card's end of its links is made from.
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/port"
+)
+
+const (
+	// Window is the most frames of a flow between the oldest unanswered one and
+	// the newest: receivers remember as many. A power of two.
+	Window = 256
+	// MostAckEvery bounds Config.AckEvery.
+	MostAckEvery = Window / 2 / blocksPerTrain
+	// Never is the time of what does not come.
+	Never = math.MaxInt64
+)
+
+// Peer tells a card about another card.
+type Peer struct {
+	Card    uint16  // card number, as routes name it
+	Address [6]byte // Ethernet address
+	Port    int     // index of the port that leads there
+	Local   [6]byte // own Ethernet address on that port
+}
+
+// Config is what an end is made from. Its owner has checked it (engine.Config, which says what the fields are).
+type Config struct {
+	Card        uint16
+	Incarnation uint32
+	Seed        uint64
+	Ports       []port.Port
+	Peers       []Peer
+
+	AnyGroup    bool
+	Train       int
+	FirstWindow int
+	Lines       int // of an owner
+	// Dispatch and Transmit are how long a modelled machine takes for a packet and a frame (timed.go); both 0: no time.
+	Dispatch, Transmit time.Duration
+
+	AckDelay                    time.Duration
+	AckEvery                    int
+	FirstRTO, MinRTO, MaxRTO    time.Duration
+	MinHold, MaxHold            time.Duration
+	PeerTimeout, ConnectTimeout time.Duration
+	RaiseAfter                  time.Duration
+}
+
+// groups is a set of GIDs.
+type groups [(arctic.MaxGID + 64) / 64]uint64
+
+func (g *groups) has(gid uint16) bool { return g[gid&arctic.MaxGID/64]>>(gid%64)&1 != 0 }
+
+func (g *groups) set(gid uint16, in bool) {
+	if in {
+		g[gid&arctic.MaxGID/64] |= 1 << (gid % 64)
+	} else {
+		g[gid&arctic.MaxGID/64] &^= 1 << (gid % 64)
+	}
+}
+
+// after returns the next of the groups behind gid, around the end, or gid if there is none.
+func (g *groups) after(gid uint16) uint16 {
+	at := (gid + 1) & arctic.MaxGID
+	word := g[at/64] >> (at % 64) << (at % 64)
+	for range len(g) + 1 {
+		if word != 0 {
+			return at/64*64 + uint16(bits.TrailingZeros64(word))
+		}
+		at = (at/64 + 1) * 64 & arctic.MaxGID
+		word = g[at/64]
+	}
+	return gid
+}

@@ -1,0 +1,207 @@
+package link
+
+// This file is a card's end of its links as a whole: New puts it together, and the parts of a step are called in the order in
+// which they stand here.
+
+import (
+	"math/rand/v2"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// End is a card's end of the links to its peers. It belongs to the goroutine that steps the card.
+type End struct {
+	cfg       Config
+	now       int64
+	random    rand.PCG
+	peers     []*peer // also those that are no longer
+	byCard    []*peer // index card number; nil: not a peer
+	here      groups  // whose frames are taken
+	resident  groups  // those that have a context here
+	timers    timers
+	holds     holds // streams that back off
+	spare     spare
+	counters  Counters
+	byPeers   Rejections
+	user      *Account // that used the card last
+	usedAt    int64    // by that one
+	anotherAt int64    // by another, last
+	round     uint64   // of dispatch
+	spent     *Account // those for which the next round is
+
+	ready    [arctic.Levels]readyList // flows with something to send now
+	ackNow   *peer                    // peers to acknowledge in this step
+	settled  lines                    // for NextSettled
+	restarts int32                    // a list of peers for NextRestarted: one more than the card number; 0: the end
+	timed    *timedSend               // nil: dispatch and transmission take no time
+	blocked  bool                     // a transmit ring was full
+	stalled  bool                     // the same, and so the round of dispatch goes on
+	more     bool                     // a budget ran out; step again at once
+
+	header arctic.Header // of the frame being looked at
+	out    arctic.Header // of the frame being composed
+	train  Train         // of the frame being looked at
+	fate   Fate          // the same
+	bye    *peer         // said goodbye in it
+	see    func(port int, frame []byte, fate Fate)
+}
+
+// New makes an end. Its configuration has been checked.
+func New(cfg Config) *End {
+	e := &End{cfg: cfg, peers: make([]*peer, len(cfg.Peers))}
+	e.usedAt, e.anotherAt = -Recently, -Recently
+	e.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
+	if cfg.Dispatch > 0 || cfg.Transmit > 0 {
+		e.timed = newTimedSend(&e.cfg)
+	}
+	last := cfg.Card
+	for _, p := range cfg.Peers {
+		last = max(last, p.Card)
+	}
+	e.byCard = make([]*peer, int(last)+1)
+	e.timers.heap = make([]*peer, 0, len(cfg.Peers))
+	room := make([]peer, len(cfg.Peers))
+	for i, p := range cfg.Peers {
+		e.peers[i] = e.newPeer(&room[i], p)
+	}
+	e.cfg.Peers = nil // the peers have them now
+	return e
+}
+
+// SetGroup says whether frames of a group are taken from peers that have not been greeted, and whether the group has
+// a context here, by which peers may be greeted.
+func (e *End) SetGroup(gid uint16, taken, resident bool) {
+	e.here.set(gid, taken)
+	e.resident.set(gid, resident)
+}
+
+// Begin begins a step at the given time in nanoseconds, which does not run backwards.
+func (e *End) Begin(now int64) {
+	e.now = now
+	e.more, e.blocked, e.bye = false, false, nil
+}
+
+// Queue hands over a line for a card that is a peer, or was one.
+func (e *End) Queue(card uint16, l arctic.Level, ln *Line) { e.queue(e.byCard[card], l, ln) }
+
+// Send sends what may leave: acknowledgments before data, replies before requests.
+func (e *End) Send() {
+	e.acknowledge(false)
+	e.dispatch()
+	e.acknowledge(true)
+}
+
+// Flush lets the ports send what they have got.
+func (e *End) Flush() {
+	for _, p := range e.cfg.Ports {
+		p.Flush()
+	}
+}
+
+// Expire does what is due: the ends of back-offs, and timers. It follows what arrived: a late step is not the peers' silence.
+func (e *End) Expire() {
+	if e.holds.next() <= e.now {
+		e.unhold()
+	}
+	e.expire()
+}
+
+// Again reports whether there is something to do at once.
+func (e *End) Again() bool {
+	if e.more || e.blocked {
+		return true
+	}
+	if e.timed != nil {
+		return e.sendsNow()
+	}
+	return e.ackNow != nil || e.ready[arctic.Reply].head != nil || e.ready[arctic.Request].head != nil
+}
+
+// Next returns when something is due, or Never.
+func (e *End) Next() int64 {
+	next := min(e.timers.next(), e.holds.next())
+	if e.timed != nil {
+		next = min(next, e.timed.next)
+	}
+	return next
+}
+
+// NextRestarted returns a card that has begun another life, each once, which is then believed; ok is false when there
+// is none.
+func (e *End) NextRestarted() (card uint16, ok bool) {
+	if e.restarts == 0 {
+		return 0, false
+	}
+	p := e.byCard[e.restarts-1]
+	e.restarts, p.nextRestart, p.restarted = p.nextRestart, 0, false
+	return p.Card, true
+}
+
+// Leave tells all peers that the card leaves the network, with last
+// acknowledgments, so that they need not find out by its silence. Nothing may be
+// sent after it; a step flushes it.
+func (e *End) Leave() {
+	for _, p := range e.peers {
+		e.leave(p)
+		p.established = false
+	}
+}
+
+// leave tells a peer that it will hear nothing more.
+func (e *End) leave(p *peer) {
+	if !p.established {
+		return
+	}
+	b := e.reserve(p)
+	if b == nil {
+		return // the peer will see the silence
+	}
+	n := e.head(p, b, arctic.Request, p.gid, noJob, p.sequence(arctic.Request), len(b))
+	arctic.SetBye(b)
+	e.send(p, b, n)
+}
+
+// Established reports whether the card's peer of that number has been greeted and
+// not been lost since. It is false for the card's own number.
+func (e *End) Established(card uint16) bool {
+	p := e.peer(card)
+	return p != nil && p.established
+}
+
+// IsPeer reports whether a card is one of the peers.
+func (e *End) IsPeer(card uint16) bool { return e.peer(card) != nil }
+
+// peer returns the peer with the card number, or nil.
+func (e *End) peer(card uint16) *peer {
+	if int(card) >= len(e.byCard) {
+		return nil
+	}
+	if p := e.byCard[card]; p != nil && !p.removed() {
+		return p
+	}
+	return nil
+}
+
+// Sequence returns the number that the next frame to a card that is a peer, or was one, gets.
+func (e *End) Sequence(card uint16, l arctic.Level) uint32 { return e.byCard[card].sequence(l) }
+
+// EachReached calls see for each peer and level from which frames have come, with the number of those that have been handled,
+// as far as it goes (Train.Reached). Cards are below Cards.
+func (e *End) EachReached(see func(card uint16, l arctic.Level, reached int64)) {
+	for _, p := range e.peers {
+		for l := range p.parked {
+			if reached := p.reached(arctic.Level(l)); reached != 0 {
+				see(p.Card, arctic.Level(l), reached)
+			}
+		}
+	}
+}
+
+// Cards is one more than the greatest number of a card that is or was a peer, and than the own one.
+func (e *End) Cards() int { return len(e.byCard) }
+
+// Counters returns the totals.
+func (e *End) Counters() *Counters { return &e.counters }
+
+// ByPeers returns the packets that peers rejected, by reason. A packet is counted each time.
+func (e *End) ByPeers() *Rejections { return &e.byPeers }

@@ -1,0 +1,164 @@
+package link
+
+// This file is the flow: what a card knows of one level of one peer, in both
+// directions, while it is in use. Sending: streams, frames in flight, round-trip
+// time, window. Receiving: which sequence numbers have been answered, and how.
+// What is left of it when it is quiet is in park.go.
+
+import (
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// state is the life of a frame at its sender.
+type state uint8
+
+const (
+	idle     state = iota
+	flying         // sent, no answer yet
+	lost           // to be sent again
+	answered       // answered, but an older frame is not
+)
+
+// frame is what the sender remembers of one frame until it is answered.
+type frame struct {
+	train   *Line // its packets, in order
+	sentAt  int64
+	state   state
+	retries uint8
+	size    uint16 // bytes of its packets
+	queued  bool   // in the Send Queue; see sendunits.go
+	void    bool   // one without its packets has been sent; see limit.go
+	probe   uint8  // it was filled up to lengths[probe]; 0: it was not
+}
+
+// again notes that the frame is sent once more.
+func (fr *frame) again() { fr.retries = max(fr.retries, fr.retries+1) } // 255 and more are the same
+
+// ownFrames is how many frames a flow has room for by itself. A power of two. One with
+// more between sndUna and sndNext takes room for a window from the card.
+const ownFrames = 4
+
+type flow struct {
+	peer     *peer
+	level    arctic.Level
+	timeouts uint8 // retransmission timeouts since the last answer
+	inReady  bool
+
+	// Sending. Frames sndUna..sndNext-1 are not answered, or answered behind one
+	// that is not.
+	sndUna, sndNext uint32 // as RFC 9293 section 3.3.1 calls them
+	flying, lost    int
+	window          int     // most frames in flight
+	threshold       int     // window at which growth turns from one a frame to one a window
+	growth          int     // frames answered since the window last grew
+	deadline        int64   // retransmission; 0: nothing in flight
+	movedAt         int64   // when sndUna last moved, or the first frame after nothing was in flight left
+	srtt, rttvar    int64   // 0: not measured
+	nextReady       *flow   // also links those that the card has spare
+	turns           turn    // the flow's own: its ring is of accounts
+	shares          *share  // those of accounts
+	recent          *stream // last one looked up
+	streams         []*stream
+	byKey           map[streamKey]*stream // nil: there have been few
+	frames          []frame               // ownFrames, in room, or Window
+	room            [ownFrames]frame
+
+	// Receiving. All frames before rcvNext are answered for good. No frame from reached on
+	// has been handled; its upper 32 bits count the turns of the sequence (life.go).
+	rcvNext  uint32
+	reached  int64
+	unacked  int                 // since the last acknowledgment, see blocksPerTrain
+	accepted [Window / 64]uint64 // bit sequence%Window: accepted, at or after rcvNext
+	refused  [Window / 64]uint64 // the same: answered with rejects, which are remembered
+	rejects  rejects             // those of refused, in the order in which the frames came
+	answers  int                 // of rejects are to be sent
+
+	// seen is what the last look found of sndNext and rcvNext (park.go).
+	seen struct{ sndNext, rcvNext uint32 }
+}
+
+// frame returns the memory of a frame from sndUna to sndNext, or of the one to be made.
+func (f *flow) frame(seq uint32) *frame { return &f.frames[seq&uint32(len(f.frames)-1)] }
+
+// rto returns the time after which a frame counts as lost (RFC 6298 section 2).
+func (f *flow) rto(cfg *Config) int64 {
+	t := int64(cfg.FirstRTO)
+	if f.srtt != 0 {
+		t = f.srtt + 4*f.rttvar
+	}
+	most := int64(cfg.MaxRTO)
+	t = min(max(t, int64(cfg.MinRTO)), most) << min(f.timeouts, 16) // of a day at most: no overflow
+	return min(t, most)
+}
+
+// measured feeds one round-trip time into the estimate (RFC 6298 section 2).
+func (f *flow) measured(rtt int64) {
+	rtt = max(rtt, 1)
+	if f.srtt == 0 {
+		f.srtt, f.rttvar = rtt, rtt/2
+		return
+	}
+	d := rtt - f.srtt
+	f.srtt += d / 8
+	if d < 0 {
+		d = -d
+	}
+	f.rttvar += (d - f.rttvar) / 4
+}
+
+// grow widens the window after an answered frame: by one up to the threshold
+// (slow start), then by one a window (RFC 5681 section 3.1).
+func (f *flow) grow() {
+	if f.window >= Window {
+		return
+	}
+	f.growth++
+	if f.window < f.threshold || f.growth >= f.window {
+		f.window++
+		f.growth = 0
+	}
+}
+
+// isAccepted reports whether the sequence, at or after rcvNext, was accepted.
+func (f *flow) isAccepted(seq uint32) bool {
+	return f.accepted[seq%Window/64]>>(seq%64)&1 != 0
+}
+
+func (f *flow) setAccepted(seq uint32)   { f.accepted[seq%Window/64] |= 1 << (seq % 64) }
+func (f *flow) clearAccepted(seq uint32) { f.accepted[seq%Window/64] &^= 1 << (seq % 64) }
+
+// advance moves rcvNext over accepted frames.
+func (f *flow) advance() {
+	for f.isAccepted(f.rcvNext) {
+		f.clearAccepted(f.rcvNext)
+		f.rcvNext++
+	}
+}
+
+// known moves rcvNext to the sender's oldest unanswered sequence: it knows the
+// answers to all before, and rejects of those need not be remembered.
+func (e *End) known(f *flow, oldest uint32) {
+	if int32(oldest-f.rcvNext) <= 0 {
+		return
+	}
+	for range min(oldest-f.rcvNext, Window) {
+		f.clearAccepted(f.rcvNext)
+		if f.isRefused(f.rcvNext) {
+			e.forget(f, f.rcvNext)
+		}
+		f.rcvNext++
+	}
+	f.rcvNext = oldest
+	f.advance()
+}
+
+// selective returns the 64 accepted bits after rcvNext.
+func (f *flow) selective() uint64 {
+	at := (f.rcvNext + 1) % Window
+	w, b := at/64, at%64
+	bits := f.accepted[w] >> b
+	if b != 0 {
+		bits |= f.accepted[(w+1)%(Window/64)] << (64 - b)
+	}
+	return bits
+}

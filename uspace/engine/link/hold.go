@@ -1,0 +1,185 @@
+package link
+
+// This file is the streams that back off: after a transient reject nothing new of a stream
+// is sent until its hold is over. The back-off grows from MinHold to MaxHold, so that a
+// node that stays full costs ten tries a second; and the tries of one account follow each
+// other no faster than one each aloneGap, however many streams it has, after a burst of
+// tryBurst, and one each besideGap while others use the card, because each try wakes both
+// cards' threads. So a user whose messages nobody takes costs the cards what one does, and not
+// what his streams are.
+//
+// The streams on hold are a binary heap by the end of their holds, so a card pays for what
+// is due.
+
+const (
+	// aloneGap and besideGap are the time in nanoseconds between two tries of an account after
+	// rejects, alone and beside others, or MaxHold, if that is less.
+	aloneGap  = 50e3
+	besideGap = 400e3
+	// tryBurst is how many tries an account has at once that has made none for a while.
+	tryBurst = 64
+	// doubled is the back-off in nanoseconds up to which it doubles. Then it grows by a quarter: a
+	// process that was kept from running for some milliseconds is found soon after.
+	doubled = 1e6
+	// unholds is how many holds are ended in one step; those that are due besides are next.
+	unholds = 64
+)
+
+// holds is the heap.
+type holds struct {
+	heap []*stream
+}
+
+// next returns when the first hold is over, or Never.
+func (h *holds) next() int64 {
+	if len(h.heap) == 0 {
+		return Never
+	}
+	return h.heap[0].hold
+}
+
+// push puts a stream on hold that is on no list.
+func (h *holds) push(s *stream) {
+	s.list, s.seat = onHold, int32(len(h.heap))
+	h.heap = append(h.heap, s)
+	h.up(s)
+}
+
+// remove takes a stream off.
+func (h *holds) remove(s *stream) {
+	n := len(h.heap) - 1
+	last := h.heap[n]
+	h.heap[n] = nil
+	h.heap = h.heap[:n]
+	s.list = nowhere
+	if last != s {
+		h.put(last, s.seat)
+		h.up(last)
+		h.down(last)
+	}
+}
+
+func (h *holds) put(s *stream, i int32) { h.heap[i] = s; s.seat = i }
+
+func (h *holds) up(s *stream) {
+	i := s.seat
+	for i > 0 {
+		parent := h.heap[(i-1)/2]
+		if parent.hold <= s.hold {
+			break
+		}
+		h.put(parent, i)
+		i = (i - 1) / 2
+	}
+	h.put(s, i)
+}
+
+func (h *holds) down(s *stream) {
+	i, n := s.seat, int32(len(h.heap))
+	for {
+		child := 2*i + 1
+		if child >= n {
+			break
+		}
+		if child+1 < n && h.heap[child+1].hold < h.heap[child].hold {
+			child++
+		}
+		if s.hold <= h.heap[child].hold {
+			break
+		}
+		h.put(h.heap[child], i)
+		i = child
+	}
+	h.put(s, i)
+}
+
+// tryGap returns the least time between two tries of an account.
+func (e *End) tryGap() int64 {
+	if e.Contended() {
+		return min(besideGap, int64(e.cfg.MaxHold))
+	}
+	return min(aloneGap, int64(e.cfg.MaxHold))
+}
+
+// holdOff starts or lengthens the back-off of a stream that is on no list, after a transient
+// reject.
+func (s *stream) holdOff(now int64, cfg *Config, gap int64, random uint64) {
+	if s.hold > now {
+		return // other frames of the same moment have been rejected already
+	}
+	longer := 2 * s.backoff
+	if s.backoff >= doubled {
+		longer = s.backoff + s.backoff/4
+	}
+	s.backoff = min(max(longer, int64(cfg.MinHold)), int64(cfg.MaxHold))
+	// Up to a quarter more, so that rejected senders do not return together.
+	s.hold = max(now+s.backoff+int64(random%uint64(s.backoff/4+1)), s.payer().account.try(now, gap))
+	s.limit = 1
+}
+
+// TryAnew begins the back-offs of a context anew that has been switched in, as far as its account
+// may try before they are over. Two cards whose groups take turns might else go on trying while the
+// other has another group.
+func (e *End) TryAnew(o *Owner) {
+	gap := e.tryGap()
+	for _, s := range o.streams {
+		a := s.payer().account
+		if s.hold <= e.now || s.hold <= a.nextTry(e.now, gap) {
+			continue
+		}
+		if s.list == onHold {
+			e.holds.remove(s)
+		}
+		s.backoff = 0
+		s.hold = a.try(e.now, gap)
+		e.mayGo(s)
+		e.makeReady(s.flow)
+	}
+}
+
+// nextTry returns the time before which the account does not try again.
+func (a *Account) nextTry(now, gap int64) int64 { return max(a.lastTry, now-tryBurst*gap) + gap }
+
+// try returns the same, and books the try.
+func (a *Account) try(now, gap int64) int64 {
+	a.lastTry = a.nextTry(now, gap)
+	return a.lastTry
+}
+
+// mayGo puts a stream with waiting lines on turn, or on hold while it backs off, unless it
+// is on a list already.
+func (e *End) mayGo(s *stream) {
+	switch {
+	case s.list != nowhere || s.waiting.head == nil || s.flying >= s.limit:
+	case s.hold > e.now:
+		e.holds.push(s)
+	default:
+		s.list = onTurn
+		s.turn.enter()
+	}
+}
+
+// withdraw takes a stream off the list that it is on.
+func (e *End) withdraw(s *stream) {
+	switch s.list {
+	case onTurn:
+		s.list = nowhere
+		s.turn.leave()
+	case onHold:
+		e.holds.remove(s)
+	}
+}
+
+// unhold lets the streams go whose holds are over.
+func (e *End) unhold() {
+	for n := 0; len(e.holds.heap) > 0 && e.holds.next() <= e.now; n++ {
+		if n == unholds {
+			e.more = true
+			return
+		}
+		s := e.holds.heap[0]
+		e.holds.remove(s)
+		e.mayGo(s)
+		e.makeReady(s.flow)
+	}
+}

@@ -1,0 +1,194 @@
+package link
+
+// This file is how long the frames to a peer may be, where the way to it carries less than the port sends,
+// or comes to: another route, an interface with a smaller MTU, a tunnel. It is packetization layer path MTU discovery
+// (RFC 4821, RFC 8899), of which the acknowledgments are the engine's.
+//
+// What a frame carries is settled when it gets its sequence number, because the peer may have taken it though its
+// acknowledgment is lost: so a frame that has become too long cannot be sent again in two. A void frame goes in its
+// place (arctic.PutVoid), of one empty packet and with the same number. A peer that has not had the frame rejects the
+// number as a whole, with ReasonTooLong, and will take the frame itself no more; only then go its packets into new
+// frames. One that has had it answers as it did. So all arrives once. A block becomes shorter as it goes: what its
+// frame had no room for follows in the next (line.piece).
+//
+// Frames become shorter
+//
+//	when the owner of the card has heard so (SetLimit): that a router said so, or an interface;
+//	when the port lends shorter buffers than before;
+//	when two long frames in a row were lost each time they were sent, and void ones of their numbers were not: some
+//	filters and switches drop without a word. Then frames have a length that most paths take.
+//
+// They become longer again when the owner says so, or when one frame that was filled up with zeros is acknowledged: it is as
+// long as the next of some lengths. Where it is lost it is sent again as it is without, so that delays one frame, and
+// the next try is Config.RaiseAfter later. So what somebody made up about the path, such as a forged ICMP message, makes frames
+// shorter for a while, but never than leastFrame, which every path takes.
+
+import (
+	"github.com/funet/funet/uspace/arctic"
+)
+
+const (
+	// leastFrame is the length in bytes of frames that every path takes.
+	leastFrame = arctic.EthernetSize + arctic.MinMTU
+	// commonFrame is the length in bytes of frames that nearly every path takes: IPv6's least MTU with UDP in it (RFC 8200
+	// section 5, RFC 8899's BASE_PLPMTU).
+	commonFrame = 1246
+	// suspected is how often a frame is sent before a void one goes in its place, to find out whether it is too long.
+	suspected = 3
+)
+
+// lengths are frames that networks take, in bytes, each tried when the one before has arrived (RFC 1191 section 7.1):
+// Ethernet's and its jumbo frames', and IPv6's least, tunnels' and Ethernet's MTU with UDP over IPv6.
+var lengths = [...]int{leastFrame, 1000, commonFrame, 1366, 1466, 1514, 2048, 3014, 4096, 9014, arctic.MaxFrame}
+
+// SetLimit says how long frames to a peer may be, in bytes, from now on, as far as somebody knows: the card finds out itself
+// whether longer ones pass. Less than every path takes counts as that much, and more than the port sends as
+// no limit. It does nothing if the card is none of the peers. Call Step afterwards.
+func (e *End) SetLimit(card uint16, bytes int) {
+	p := e.peer(card)
+	switch {
+	case p == nil || bytes == p.longest():
+	case bytes < p.longest():
+		e.shorten(p, bytes)
+	default:
+		e.lengthen(p, bytes)
+	}
+}
+
+// Limit returns the length in bytes of the longest frame to a peer, 0 if the card is none of the peers.
+func (e *End) Limit(card uint16) int {
+	if p := e.peer(card); p != nil {
+		return e.sizeTo(p)
+	}
+	return 0
+}
+
+// sizeTo returns the length of the longest frame to a peer.
+func (e *End) sizeTo(p *peer) int {
+	if p.removed() {
+		return leastFrame
+	}
+	return min(e.cfg.Ports[p.Port].FrameSize(), p.longest())
+}
+
+// longest returns the length in bytes of the longest frame that the way to the peer takes.
+func (p *peer) longest() int { return arctic.EthernetSize + int(p.limit) }
+
+// take sets it, from leastFrame to arctic.MaxFrame.
+func (p *peer) take(bytes int) {
+	p.limit, p.suspect = uint16(min(max(bytes, leastFrame), arctic.MaxFrame)-arctic.EthernetSize), 0
+}
+
+// SizeTo returns the length in bytes of the longest frame to a card that is a peer, or was one.
+func (e *End) SizeTo(card uint16) int { return e.sizeTo(e.byCard[card]) }
+
+// length is how long a frame is, without rejects.
+func (fr *frame) length() int { return arctic.HeaderSize + int(fr.size) }
+
+// shorten bounds the frames to a peer. Those in flight that are longer are asked for at once.
+func (e *End) shorten(p *peer, bytes int) {
+	p.take(bytes)
+	p.raiseAt = e.now + int64(e.cfg.RaiseAfter)
+	for _, f := range p.flows {
+		if f == nil {
+			continue
+		}
+		for s := f.sndUna; s != f.sndNext; s++ {
+			if fr := f.frame(s); fr.state == flying && fr.length() > p.longest() {
+				fr.state = lost
+				f.flying--
+				f.lost++
+			}
+		}
+		if f.lost > 0 {
+			e.makeReady(f)
+		}
+	}
+}
+
+// lengthen lets frames to a peer be longer, as far as the port sends such.
+func (e *End) lengthen(p *peer, bytes int) {
+	p.raiseAt = max(e.now, 1)
+	if e.cfg.Ports[p.Port].FrameSize() <= bytes {
+		bytes, p.raiseAt = arctic.MaxFrame, 0
+	}
+	p.take(bytes)
+}
+
+// tooLong reports whether a frame, without rejects of so many bytes, is not to be sent as it is: because it has no room in b, or
+// may be what gets it lost. What has been sent void once stays so.
+func (fr *frame) tooLong(b []byte, bytes int) bool {
+	return fr.void || bytes > len(b) || fr.retries >= suspected && bytes > leastFrame
+}
+
+// tryLonger fills a frame of n bytes up to the next length, if it is time to try one, and returns how long it then is.
+func (e *End) tryLonger(p *peer, fr *frame, n int) int {
+	if p.raiseAt == 0 || p.raiseAt > e.now || fr.retries > 0 || fr.void {
+		return n
+	}
+	i := 0
+	for i < len(lengths)-1 && lengths[i] <= p.longest() {
+		i++
+	}
+	whole := e.cfg.Ports[p.Port].Reserve() // the same buffer, in full
+	bytes := min(lengths[i], len(whole), arctic.MaxFrame)
+	if bytes <= p.longest() {
+		p.take(arctic.MaxFrame)
+		p.raiseAt = 0 // all that the port sends passes
+		return n
+	}
+	clear(whole[n:bytes])
+	fr.probe = uint8(i)
+	p.raiseAt = e.now + int64(e.cfg.RaiseAfter)
+	return bytes
+}
+
+// passed notes that a frame has arrived.
+func (e *End) passed(p *peer, fr *frame) {
+	if p.suspect != 0 && fr.length() >= arctic.EthernetSize+int(p.suspect) && !fr.void {
+		p.suspect = 0
+	}
+	if fr.probe == 0 || fr.retries > 0 {
+		return
+	}
+	if bytes := min(lengths[fr.probe], e.cfg.Ports[p.Port].FrameSize()); bytes > p.longest() {
+		e.lengthen(p, bytes)
+	}
+}
+
+// wasTooLong notes that the peer has not had a frame, but a void one of its number.
+func (e *End) wasTooLong(p *peer, length int) {
+	e.counters.TooLong++
+	switch {
+	case length > e.sizeTo(p): // which is known
+	case p.suspect == 0:
+		p.suspect = uint16(length - arctic.EthernetSize) // the network may just have been away
+	case min(length, arctic.EthernetSize+int(p.suspect)) > commonFrame:
+		e.shorten(p, commonFrame)
+		p.raiseAt = max(e.now, 1) // more may pass
+	default:
+		e.shorten(p, leastFrame)
+		p.raiseAt = max(e.now, 1)
+	}
+}
+
+// pieceFor sets how much of a block, in bytes, goes into a frame of that length, and returns it.
+func (ln *Line) pieceFor(size int) int {
+	n := min(len(ln.Block), arctic.MaxBlock(size))
+	ln.piece = uint16(n)
+	return n
+}
+
+// inFrame is what the frame of the line carries of its block.
+func (ln *Line) inFrame() []byte { return ln.Block[:min(int(ln.piece), len(ln.Block))] }
+
+// goesOn reports whether there is more of the block of a line whose frame has arrived, and makes it what the line
+// carries. Of a transfer that has failed nobody wants more.
+func (ln *Line) goesOn() bool {
+	if len(ln.Block) <= int(ln.piece) {
+		return false
+	}
+	ln.Block = ln.Block[ln.piece:]
+	arctic.Packet(ln.Data[:ln.Size]).Advance(int(ln.piece))
+	return true
+}

@@ -1,0 +1,112 @@
+package link
+
+// This file is the line: a packet that its owner hands over, and gets back settled.
+
+import "github.com/funet/funet/uspace/arctic"
+
+// Line holds one packet in wire format. From Queue on it is the link's, until it comes back as settled
+// (NextSettled); then it is the owner's again. Its owner sets the exported fields before Queue. Of a line that the link has
+// it may still change the content of Data and Block, which travel as they are then, and call Cut.
+type Line struct {
+	next  *Line // of a train or list
+	owner *Owner
+	// Node is the destination of the packet in the group of its owner.
+	Node uint16
+	// Size is how many bytes of Data the packet has.
+	Size uint16
+	// Index tells the owner which line it is.
+	Index uint16
+	piece uint16 // bytes of Block in the frame; what is behind follows in others (limit.go)
+	// Part marks a part of a long transfer, which needs no room in a queue: such lines have a stream of their own.
+	Part bool
+	// Settled says what became of it, and Reason why, once it comes back.
+	Settled Settled
+	Reason  arctic.Reason
+	// Block is the data behind the packet, which goes straight from there into each frame that carries it; nil: none.
+	Block []byte
+	Data  [arctic.MaxPacketSize]byte
+}
+
+// Settled is how the link is done with a line.
+type Settled uint8
+
+const (
+	// Delivered: the peer has accepted the packet.
+	Delivered Settled = iota
+	// Returned: it was not delivered, or nobody knows, for Line.Reason.
+	Returned
+	// Discarded: the peer rejected it for now, and its owner has ended: there is nobody to try again for.
+	Discarded
+)
+
+// Belongs says whose the line is, from the next Queue on.
+func (ln *Line) Belongs(o *Owner) { ln.owner = o }
+
+// Owner returns whose the line is.
+func (ln *Line) Owner() *Owner { return ln.owner }
+
+// Packet returns the packet.
+func (ln *Line) Packet() arctic.Packet { return arctic.Packet(ln.Data[:ln.Size]) }
+
+// Next returns the line behind it in a train (Follower), or nil.
+func (ln *Line) Next() *Line { return ln.next }
+
+// Cut takes from a line that is in flight what of its block is not in the frame, because nobody wants it any more.
+func (ln *Line) Cut() { ln.Block = ln.inFrame() }
+
+// Clear forgets block and part of a line that came back.
+func (ln *Line) Clear() { ln.Block, ln.Part, ln.piece = nil, false, 0 }
+
+// lines is a FIFO of lines, linked through next.
+type lines struct {
+	head, tail *Line
+}
+
+func (q *lines) push(ln *Line) {
+	ln.next = nil
+	if q.head == nil {
+		q.head = ln
+	} else {
+		q.tail.next = ln
+	}
+	q.tail = ln
+}
+
+// pop takes the first line; the list must not be empty.
+func (q *lines) pop() *Line {
+	ln := q.head
+	q.head = ln.next
+	ln.next = nil
+	return ln
+}
+
+// prepend puts the chain first..last before all others.
+func (q *lines) prepend(first, last *Line) {
+	if q.head == nil {
+		q.tail = last
+	}
+	last.next = q.head
+	q.head = first
+}
+
+func (q *lines) length() (n int) {
+	for ln := q.head; ln != nil; ln = ln.next {
+		n++
+	}
+	return n
+}
+
+// settle hands a line back. All that are settled wait, in order, for NextSettled.
+func (e *End) settle(ln *Line, how Settled, reason arctic.Reason) {
+	ln.Settled, ln.Reason = how, reason
+	e.settled.push(ln)
+}
+
+// NextSettled takes the next line that the link is done with, or returns nil. The owner calls it after Arrive, Expire,
+// RemovePeer, SetPeer and GiveUp until there is none. At most as many are settled as were queued.
+func (e *End) NextSettled() *Line {
+	if e.settled.head == nil {
+		return nil
+	}
+	return e.settled.pop()
+}

@@ -1,0 +1,60 @@
+package link
+
+// This file is how peers come and go while the card runs: hosts join a cluster and leave it,
+// or get another NIC.
+//
+// A peer that is removed keeps its record, because sequences are of two lives of cards and not
+// of a list's: if it comes back in the life that it had, both sides go on counting where they
+// were. Nothing is sent to it and nothing taken from it meanwhile; what waits for it, and what
+// processes still send there, returns with ReasonDeparted.
+
+import "github.com/funet/funet/uspace/arctic"
+
+// noPort is the port of a peer that has been removed.
+const noPort = -1
+
+func (p *peer) removed() bool { return p.Port == noPort }
+
+// newPeer makes a peer in the room for it.
+func (e *End) newPeer(room *peer, p Peer) *peer {
+	*room = peer{Peer: p, timer: notTimed, limit: arctic.MaxFrame - arctic.EthernetSize, parked: [arctic.Levels]parked{e.fresh(), e.fresh()}}
+	e.byCard[p.Card] = room
+	return room
+}
+
+// SetPeer adds a peer, or says where one is from now on. If it was elsewhere before, what waits
+// for it returns with ReasonDeparted, and it is greeted anew. The port is one of the card's, the card not itself.
+func (e *End) SetPeer(p Peer) {
+	if int(p.Card) >= len(e.byCard) {
+		e.byCard = append(e.byCard, make([]*peer, int(p.Card)+1-len(e.byCard))...)
+	}
+	switch old := e.byCard[p.Card]; {
+	case old == nil:
+		e.peers = append(e.peers, e.newPeer(new(peer), p))
+		if cap(e.timers.heap) < len(e.peers) { // steps do not allocate
+			e.timers.heap = append(make([]*peer, 0, 2*len(e.peers)), e.timers.heap...)
+		}
+	case old.Peer != p:
+		if !old.removed() {
+			e.part(old)
+		}
+		old.Peer = p
+		old.take(arctic.MaxFrame)
+		old.raiseAt = 0
+	}
+}
+
+// RemovePeer makes a card a stranger, and tells it so if it is there. It does nothing if the card is
+// none of the peers. What waits for it returns with ReasonDeparted.
+func (e *End) RemovePeer(card uint16) {
+	if p := e.peer(card); p != nil {
+		e.part(p)
+		p.Port = noPort
+	}
+}
+
+// part says goodbye to a peer and returns what waits for it.
+func (e *End) part(p *peer) {
+	e.leave(p)
+	e.lose(p, arctic.ReasonDeparted)
+}

@@ -1,0 +1,287 @@
+package link
+
+// This file is what a card keeps of a quiet peer, and how flows come and go.
+//
+// A flow is taken from the card's spares when a packet is first queued for the peer
+// or comes from it, and given back when two looks, parkAfter apart, found it quiet
+// and unused in between. What must survive, the sequence numbers and what was learnt
+// of the path, is kept in the peer: so sequences go on where they were, and a frame
+// that the network kept back meanwhile is still known as a duplicate.
+//
+// A peer that has flows is looked at when its timer fires, and one that may have become
+// quiet has a timer: so a card that sleeps is woken for it at most three times, and
+// then no more. (A card that nobody steps keeps its flows.) A flow that waits for its
+// peer or a process, not for time, is looked at again only when they stir: it holds
+// packets of a context that does not run, it misses a frame that others have
+// overtaken, or it remembers rejects of frames whose sender has not shown that it knows.
+// The latter two last until the peer sends packets again or is met in another life. A
+// peer that never does either, because all that it sent was rejected for good, say,
+// costs a flow and its remembered rejects until then: 440 bytes, and 32 for each frame,
+// of which a window is the most.
+
+import "github.com/funet/funet/uspace/arctic"
+
+const (
+	// parkAfter is the time in nanoseconds between two looks at a flow. It is longer
+	// than a pause between two messages of a dialogue, and short beside PeerTimeout.
+	parkAfter = 10e6
+	// manyFlows is how many flows a card may have before it looks for a quiet one to
+	// put away, at once, when it needs another: then those in use are about as many as
+	// wait for an answer, however many peers the card speaks to within parkAfter. It
+	// looks at reclaimLooks peers, in turn; if none of them is quiet it makes a flow.
+	manyFlows    = 512
+	reclaimLooks = 8
+	// The spares of a card beyond these numbers go to the garbage collector.
+	spareFlows    = 128
+	spareFlights  = 8
+	spareStreams  = 256
+	spareRejected = 256
+	spareShares   = 64
+)
+
+// parked is what outlives a flow. The peer has answered all frames before sndNext, and the
+// card all of the peer's before reached for good: its lower 32 bits are flow.rcvNext.
+type parked struct {
+	reached                   int64
+	srtt, rttvar              int64
+	sndNext                   uint32
+	window, threshold, growth uint16
+	// node and limit are those of the stream that was used last; limit 0: of none.
+	node, limit uint16
+}
+
+// fresh is what is known of a level of which nothing is known.
+func (e *End) fresh() parked {
+	return parked{window: uint16(e.cfg.FirstWindow), threshold: Window}
+}
+
+// spare is what flows are made from: linked, but for the room for windows.
+type spare struct {
+	flows    *flow
+	streams  *stream
+	rejected *rejected
+	shares   *share
+	flights  [spareFlights]*[Window]frame
+
+	nFlows, nStreams, nRejected, nShares, nFlights int
+
+	used int // flows in use
+	hand int // index of the peer that reclaim looked at last
+}
+
+// flow returns the flow of a level, and sees to it that it is looked at again.
+func (e *End) flow(p *peer, l arctic.Level) *flow {
+	if f := p.flows[l]; f != nil && p.timer != notTimed {
+		return f
+	}
+	e.watch(p)
+	if p.flows[l] == nil {
+		e.unpark(p, l)
+	}
+	return p.flows[l]
+}
+
+// watch makes sure that the peer's flows are looked at after a while.
+func (e *End) watch(p *peer) {
+	if p.lookAt == 0 {
+		p.lookAt = e.now + parkAfter
+	}
+	e.timers.set(p, p.lookAt)
+}
+
+// unpark makes a flow of what was parked.
+func (e *End) unpark(p *peer, l arctic.Level) {
+	if e.spare.flows == nil && e.spare.used >= manyFlows {
+		e.reclaim()
+	}
+	e.spare.used++
+	f := e.spare.flows
+	if f == nil {
+		f = new(flow)
+	} else {
+		e.spare.flows = f.nextReady
+		e.spare.nFlows--
+	}
+	k := &p.parked[l]
+	f.peer, f.level, f.nextReady = p, l, nil
+	f.frames = f.room[:]
+	f.sndNext, f.sndUna, f.rcvNext, f.reached = k.sndNext, k.sndNext, uint32(k.reached), k.reached
+	f.srtt, f.rttvar = k.srtt, k.rttvar
+	f.window, f.threshold, f.growth = int(k.window), int(k.threshold), int(k.growth)
+	f.seen.sndNext, f.seen.rcvNext = f.sndNext, f.rcvNext
+	p.flows[l] = f
+}
+
+// reclaim puts away what it finds quiet of the next peers.
+func (e *End) reclaim() {
+	for range reclaimLooks {
+		e.spare.hand = (e.spare.hand + 1) % len(e.peers)
+		for _, f := range e.peers[e.spare.hand].flows {
+			if f != nil && !f.waits() && e.quiet(f) {
+				e.park(f)
+			}
+		}
+	}
+}
+
+// widen gives a flow room for a window of frames.
+func (e *End) widen(f *flow) {
+	var wide *[Window]frame
+	if e.spare.nFlights == 0 {
+		wide = new([Window]frame)
+	} else {
+		e.spare.nFlights--
+		wide = e.spare.flights[e.spare.nFlights]
+		e.spare.flights[e.spare.nFlights] = nil
+	}
+	for s := f.sndUna; s != f.sndNext; s++ {
+		wide[s%Window] = *f.frame(s)
+	}
+	f.frames = wide[:]
+}
+
+// narrow takes that room back from a flow that has few frames.
+func (e *End) narrow(f *flow) {
+	if len(f.frames) == ownFrames {
+		return
+	}
+	for s := f.sndUna; s != f.sndNext; s++ {
+		f.room[s%ownFrames] = *f.frame(s)
+	}
+	if e.spare.nFlights < spareFlights {
+		e.spare.flights[e.spare.nFlights] = (*[Window]frame)(f.frames)
+		e.spare.nFlights++
+	}
+	f.frames = f.room[:]
+}
+
+// tidy looks at the peer's flows, puts those away that are quiet, and returns when it
+// wants to look again, or Never.
+func (e *End) tidy(p *peer) int64 {
+	if p.lookAt > e.now {
+		return p.lookAt
+	}
+	p.lookAt = 0
+	for _, f := range p.flows {
+		if f == nil {
+			continue
+		}
+		if f.sndNext-f.sndUna <= ownFrames {
+			e.narrow(f)
+		}
+		switch used := f.seen.sndNext != f.sndNext || f.seen.rcvNext != f.rcvNext; {
+		case used:
+			f.seen.sndNext, f.seen.rcvNext = f.sndNext, f.rcvNext
+			p.lookAt = e.now + parkAfter
+		case f.waits():
+			// In flight: the deadline is a timer. Else see above.
+		case !e.quiet(f):
+			p.lookAt = e.now + parkAfter
+		default:
+			e.park(f)
+		}
+	}
+	if p.lookAt == 0 {
+		return Never
+	}
+	return p.lookAt
+}
+
+// waits reports whether the flow waits for its peer or for a process.
+func (f *flow) waits() bool {
+	if f.sndNext != f.sndUna || f.rejects.head != nil || f.accepted != [Window / 64]uint64{} {
+		return true
+	}
+	for _, s := range f.streams {
+		if s.waiting.head != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// quiet reports whether a flow that does not wait is also owed nothing and backs off
+// from no node: a node that was full is tried with care as long as the back-off lasts.
+func (e *End) quiet(f *flow) bool {
+	if f.inReady || f.peer.inAckNow || f.peer.ackAt != 0 {
+		return false
+	}
+	for _, s := range f.streams {
+		if s.hold > e.now {
+			return false
+		}
+	}
+	return true
+}
+
+// park keeps of a quiet flow what must survive and gives the rest back. Of its
+// streams the one that was used last goes on where it was, the others start from one
+// frame again, as a connection does that was idle (RFC 5681 section 4.1).
+func (e *End) park(f *flow) {
+	k := &f.peer.parked[f.level]
+	k.sndNext, k.reached, k.srtt, k.rttvar = f.sndNext, f.reached, f.srtt, f.rttvar
+	k.window, k.threshold, k.growth = uint16(f.window), uint16(f.threshold), uint16(f.growth)
+	if s := f.recent; s != nil && !s.part {
+		k.node, k.limit = s.node, uint16(s.limit)
+	}
+	f.peer.flows[f.level] = nil
+	e.spare.used--
+	for _, s := range f.streams {
+		e.giveStream(s)
+	}
+	clear(f.streams)
+	clear(f.byKey)
+	e.narrow(f)
+	*f = flow{streams: f.streams[:0], byKey: f.byKey}
+	if e.spare.nFlows < spareFlows {
+		f.nextReady = e.spare.flows
+		e.spare.flows = f
+		e.spare.nFlows++
+	}
+}
+
+// takeStream makes a stream of the context for a node.
+func (e *End) takeStream(f *flow, o *Owner, node uint16, part bool) *stream {
+	s := e.spare.streams
+	if s == nil {
+		s = new(stream)
+	} else {
+		e.spare.streams = s.turn.stream
+		e.spare.nStreams--
+	}
+	*s = stream{flow: f, owner: o, node: node, part: part, limit: 1, index: int32(len(o.streams))}
+	job := e.shareOf(f, o)
+	job.parts++
+	s.turn = turn{of: &job.turn, stream: s}
+	if k := &f.peer.parked[f.level]; k.limit > 0 && k.node == node && !part {
+		s.limit = int32(k.limit)
+		k.limit = 0
+	}
+	o.streams = append(o.streams, s)
+	return s
+}
+
+// giveStream takes a stream from its context and keeps it for another.
+func (e *End) giveStream(s *stream) {
+	o := s.owner
+	last := o.streams[len(o.streams)-1]
+	o.streams[s.index], last.index = last, s.index
+	o.streams[len(o.streams)-1] = nil
+	o.streams = o.streams[:len(o.streams)-1]
+	e.withdraw(s)
+	e.quitShare(s)
+	*s = stream{}
+	if e.spare.nStreams < spareStreams {
+		s.turn.stream = e.spare.streams
+		e.spare.streams = s
+		e.spare.nStreams++
+	}
+}
+
+// sequence returns the number of the next frame of a level.
+func (p *peer) sequence(l arctic.Level) uint32 {
+	if f := p.flows[l]; f != nil {
+		return f.sndNext
+	}
+	return p.parked[l].sndNext
+}

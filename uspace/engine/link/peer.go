@@ -1,0 +1,168 @@
+package link
+
+// This file is the peer: another card, its flows, what it is owed and when its
+// timer is due.
+
+import "github.com/funet/funet/uspace/arctic"
+
+// peer is what the card keeps of another card for as long as it knows of it: with its
+// places in byCard and in the heap no more than 256 bytes.
+type peer struct {
+	Peer
+	established bool
+	inAckNow    bool
+	restarted   bool
+	gid         uint16 // group of the last frame received, so that the peer has it
+	nextRestart int32  // see End.restarts
+	// incarnation is the peer's as last greeted; 0: never.
+	incarnation uint32
+	// candidate is the peer's incarnation as its last greeting said; theirs is the
+	// nonce of that greeting, to be echoed.
+	candidate, theirs uint32
+	// nonce is ours that the peer has to echo; 0: none is out.
+	nonce     uint32
+	greetAt   int64 // next greeting; 0: none
+	greetGap  int64
+	greetedAt int64 // last greeting
+	// silentSince is when the first frame after the last sign of life was sent;
+	// 0: nothing waits for the peer.
+	silentSince int64
+	ackAt       int64 // acknowledge at; 0: nothing owed
+	nextAckNow  *peer
+	timer       int32                 // index in the heap, or notTimed
+	limit       uint16                // the longest frame that the way there takes, in bytes behind the Ethernet header
+	suspect     uint16                // a frame that was too long, or lost by chance, in the same; 0: none (limit.go)
+	raiseAt     int64                 // longer frames are tried; 0: never
+	wake        int64                 // key in the heap
+	lookAt      int64                 // next look at the flows (park.go); 0: when the timer next fires
+	flows       [arctic.Levels]*flow  // nil: quiet
+	parked      [arctic.Levels]parked // of flows that are nil
+}
+
+// due does what is due for the peer and returns when something next is.
+func (e *End) due(p *peer) int64 {
+	next := int64(Never)
+	if p.ackAt != 0 {
+		if p.ackAt <= e.now {
+			e.oweNow(p)
+		} else {
+			next = min(next, p.ackAt)
+		}
+	}
+	for _, l := range arctic.ByPriority {
+		f := p.flows[l]
+		if f == nil {
+			continue
+		}
+		if f.turns.first != nil {
+			e.makeReady(f)
+		}
+		if f.deadline != 0 {
+			if f.deadline <= e.now {
+				e.timeout(f)
+			}
+			if f.deadline != 0 {
+				next = min(next, f.deadline)
+			}
+		}
+	}
+	if p.greetAt != 0 {
+		if p.greetAt <= e.now {
+			e.greetAgain(p)
+		}
+		if p.greetAt != 0 {
+			next = min(next, p.greetAt)
+		}
+	}
+	return min(next, e.tidy(p))
+}
+
+// silent reports whether the peer has been silent for too long.
+func (e *End) silent(p *peer) bool {
+	limit := e.cfg.PeerTimeout
+	if p.incarnation == 0 {
+		limit = e.cfg.ConnectTimeout
+	}
+	return p.silentSince != 0 && e.now-p.silentSince >= int64(limit)
+}
+
+// timeout handles a retransmission timeout: everything in flight counts as lost
+// and is sent again, one frame first (RFC 5681 section 3.1).
+func (e *End) timeout(f *flow) {
+	if e.silent(f.peer) {
+		e.lose(f.peer, arctic.ReasonSilent)
+		return
+	}
+	e.counters.Timeouts++
+	if e.now-f.movedAt >= int64(e.cfg.PeerTimeout) {
+		// The peer is heard, but does not answer the oldest frame of this flow:
+		// something drops just this one, its length for example, or the two disagree
+		// about the sequence.
+		e.abandon(f, arctic.ReasonSilent)
+		e.makeReady(f)
+		return
+	}
+	f.threshold = max(f.flying/2, 2)
+	f.window, f.growth = 1, 0
+	if f.timeouts < 255 {
+		f.timeouts++
+	}
+	for s := f.sndUna; s != f.sndNext; s++ {
+		if fr := f.frame(s); fr.state == flying {
+			fr.state = lost
+			f.flying--
+			f.lost++
+		}
+	}
+	f.deadline = e.now + f.rto(&e.cfg)
+	e.makeReady(f)
+}
+
+// lose gives up on a peer: everything that waits for it returns to its process
+// with the reason, and the peer must be greeted again before more is sent.
+func (e *End) lose(p *peer, reason arctic.Reason) {
+	e.counters.PeersLost++
+	p.established = false
+	p.nonce, p.greetAt, p.silentSince, p.ackAt = 0, 0, 0, 0
+	for _, l := range arctic.ByPriority {
+		if f := p.flows[l]; f != nil {
+			e.abandon(f, reason)
+			for _, s := range f.streams {
+				for s.waiting.head != nil {
+					ln := s.waiting.pop()
+					e.settle(ln, Returned, reason)
+				}
+				e.withdraw(s)
+			}
+		} else {
+			p.parked[l].window, p.parked[l].growth, p.parked[l].limit = uint16(e.cfg.FirstWindow), 0, 0
+		}
+	}
+}
+
+// abandon returns all packets of unanswered frames to their processes and moves
+// on: the next frame's age tells the receiver that they will not be asked for.
+func (e *End) abandon(f *flow, reason arctic.Reason) {
+	for ; f.sndUna != f.sndNext; f.sndUna++ {
+		fr := f.frame(f.sndUna)
+		for fr.train != nil {
+			ln := fr.train
+			fr.train = ln.next
+			e.settle(ln, Returned, reason)
+		}
+		fr.state = idle
+	}
+	f.flying, f.lost = 0, 0
+	f.deadline, f.timeouts = 0, 0
+	f.grounded()
+	for _, s := range f.streams {
+		e.withdraw(s)
+		s.forgive()
+		e.mayGo(s)
+	}
+	f.window, f.growth = e.cfg.FirstWindow, 0
+	e.watch(f.peer)
+}
+
+// heard notes a sign of life of an established peer.
+func (p *peer) heard() { p.silentSince = 0 }

@@ -1,0 +1,94 @@
+package link
+
+// This file is the memory of rejects: a frame of which packets were rejected gets
+// the same answer each time it comes, until its sender's age says that it knows.
+
+// rejected is what the receiver remembers of a frame of which it rejected packets.
+type rejected struct {
+	Verdict
+	next *rejected
+}
+
+// rejects is a list of them, at most a window: linked, because most frames have none,
+// and in order, because they are settled in about the order in which they came.
+type rejects struct {
+	head, tail *rejected
+}
+
+// isRefused reports whether rejects of the sequence, at or after rcvNext, are remembered.
+func (f *flow) isRefused(seq uint32) bool {
+	return f.refused[seq%Window/64]>>(seq%64)&1 != 0
+}
+
+// remember remembers the rejects of a frame, to be sent in this step.
+func (e *End) remember(f *flow, verdict *rejected) {
+	r := e.spare.rejected
+	if r == nil {
+		r = new(rejected)
+	} else {
+		e.spare.rejected = r.next
+		e.spare.nRejected--
+	}
+	*r = *verdict
+	if f.rejects.head == nil {
+		f.rejects.head = r
+	} else {
+		f.rejects.tail.next = r
+	}
+	f.rejects.tail = r
+	f.refused[r.sequence%Window/64] |= 1 << (r.sequence % 64)
+	e.answer(f, r)
+}
+
+// answerAgain sends the rejects of a frame that was refused once more.
+func (e *End) answerAgain(f *flow, seq uint32) {
+	r := f.rejects.head
+	for r.sequence != seq {
+		r = r.next
+	}
+	e.answer(f, r)
+}
+
+// answer lets rejects be sent in this step.
+func (e *End) answer(f *flow, r *rejected) {
+	if !r.asked {
+		r.asked = true
+		f.answers++
+	}
+	e.oweNow(f.peer)
+}
+
+// forget forgets the rejects of a frame that was refused.
+func (e *End) forget(f *flow, seq uint32) {
+	f.refused[seq%Window/64] &^= 1 << (seq % 64)
+	var before *rejected
+	r := f.rejects.head
+	for r.sequence != seq {
+		before, r = r, r.next
+	}
+	if before == nil {
+		f.rejects.head = r.next
+	} else {
+		before.next = r.next
+	}
+	if r.next == nil {
+		f.rejects.tail = before
+	}
+	if r.asked {
+		f.answers--
+	}
+	if e.spare.nRejected < spareRejected {
+		r.next = e.spare.rejected
+		e.spare.rejected = r
+		e.spare.nRejected++
+	}
+}
+
+// forgetReceived forgets the receiving side: the peer starts from sequence 0.
+func (e *End) forgetReceived(f *flow) {
+	for f.rejects.head != nil {
+		e.forget(f, f.rejects.head.sequence)
+	}
+	f.rcvNext, f.unacked, f.reached = 0, 0, nextTurn(f.reached)
+	f.accepted = [Window / 64]uint64{}
+}

@@ -1,0 +1,49 @@
+package link
+
+// This file is what an owner sees of the peers besides the counters.
+
+import (
+	"time"
+)
+
+// PeerState is how a card stands to a peer.
+type PeerState struct {
+	Card        uint16
+	Established bool // it has been greeted, and not been lost since
+	// RoundTrip is the smoothed time from a frame to its first acknowledgment, and Variation how much it
+	// varies (RFC 6298 section 2); 0: not measured. The acknowledgment may have waited up to the peer's Config.AckDelay
+	// for a packet to ride on. Of two levels it is the shorter one's, whose acknowledgments wait less.
+	RoundTrip, Variation time.Duration
+	InFlight             int // frames without an answer
+}
+
+// PeerStates calls see for the peers from an index on, at most so many, and returns the index of the next, or 0 after
+// the last. Peers that come or go between two calls may be seen or not.
+func (e *End) PeerStates(from, most int, see func(PeerState)) (next int) {
+	end := min(from+most, len(e.peers))
+	for i := from; i < end; i++ {
+		if p := e.peers[i]; !p.removed() {
+			see(p.stateOf())
+		}
+	}
+	if end >= len(e.peers) {
+		return 0
+	}
+	return end
+}
+
+// stateOf describes the peer.
+func (p *peer) stateOf() PeerState {
+	s := PeerState{Card: p.Card, Established: p.established}
+	for l := range p.parked {
+		srtt, rttvar := p.parked[l].srtt, p.parked[l].rttvar
+		if f := p.flows[l]; f != nil {
+			srtt, rttvar = f.srtt, f.rttvar
+			s.InFlight += int(f.sndNext - f.sndUna)
+		}
+		if srtt != 0 && (s.RoundTrip == 0 || time.Duration(srtt) < s.RoundTrip) {
+			s.RoundTrip, s.Variation = time.Duration(srtt), time.Duration(rttvar)
+		}
+	}
+	return s
+}

@@ -1,0 +1,128 @@
+package link
+
+// This file is the stream: the lines of one context for one node that wait on a
+// flow. The packets of a frame come from one stream. A flow sends from its streams
+// in turn (turn.go), and a transient reject holds off the stream whose node was full and
+// no other (hold.go): a stalled process costs the flow that it shares nothing but its
+// tries, and one whose frames are never answered one place in its window.
+//
+// Parts of long transfers have a stream of their own: they need no room in the node's
+// queue, so they go on while other packets wait for some. A process that changes its
+// queues, and takes nothing meanwhile, waits for no more than that its parts are taken;
+// so processes that do so at the same time do not wait for each other.
+
+// list says where a stream is that waits or does not.
+type list uint8
+
+const (
+	nowhere list = iota // nothing waits, or limit frames are in flight
+	onTurn              // may send
+	onHold              // backs off
+)
+
+type stream struct {
+	flow    *flow
+	owner   *Owner
+	turn    turn // in its job's share of the flow
+	node    uint16
+	part    bool // see line.part
+	list    list
+	seat    int32 // in the heap of holds
+	index   int32 // in Context.streams
+	at      int32 // in flow.streams
+	flying  int32 // frames in flight or lost
+	limit   int32 // most of them, to Window: 1 until the node answers and after a transient reject
+	waiting lines
+	hold    int64 // nothing new is sent before
+	backoff int64 // length of the last hold
+}
+
+// streamKey names a stream of a flow.
+type streamKey struct {
+	owner *Owner
+	node  uint16
+	part  bool
+}
+
+// stream returns the stream of a context for a node, made when it is first
+// needed: there are at most two for each context and node behind the peer, and of a context
+// not many more than twice as many as it has lines.
+func (e *End) stream(f *flow, o *Owner, node uint16, part bool) *stream {
+	if s := f.recent; s != nil && s.owner == o && s.node == node && s.part == part {
+		return s
+	}
+	s := f.find(o, node, part)
+	if s == nil {
+		e.thin(o)
+		s = e.takeStream(f, o, node, part)
+		s.at = int32(len(f.streams))
+		f.streams = append(f.streams, s)
+		f.enter(s)
+	}
+	f.recent = s
+	return s
+}
+
+// thinned is how many streams are looked at for each that is made, in a context that has
+// more than lines: then at most half of some more than twice as many are in use.
+const thinned = 4
+
+// thin forgets streams that are not in use of a context that has many: a process may
+// send to all nodes in turn, and its flows be never quiet as a whole.
+func (e *End) thin(o *Owner) {
+	for i := 0; i < thinned && len(o.streams) > e.cfg.Lines; i++ {
+		o.looked++
+		s := o.streams[o.looked%len(o.streams)]
+		if s.list == nowhere && s.waiting.head == nil && s.flying == 0 && s.hold <= e.now {
+			s.flow.forget(s)
+			e.giveStream(s)
+		}
+	}
+}
+
+// searched is how many streams are found faster one by one than by a map.
+const searched = 8
+
+// find returns the stream of a context for a node, or nil.
+func (f *flow) find(o *Owner, node uint16, part bool) *stream {
+	if len(f.streams) > searched {
+		return f.byKey[streamKey{o, node, part}]
+	}
+	for _, s := range f.streams {
+		if s.owner == o && s.node == node && s.part == part {
+			return s
+		}
+	}
+	return nil
+}
+
+// enter puts a stream that is one of many into the map, and the others with it.
+func (f *flow) enter(s *stream) {
+	switch n := len(f.streams); {
+	case n <= searched:
+		return
+	case n > searched+1:
+		f.byKey[streamKey{s.owner, s.node, s.part}] = s
+		return
+	case f.byKey == nil:
+		f.byKey = map[streamKey]*stream{}
+	}
+	for _, s := range f.streams {
+		f.byKey[streamKey{s.owner, s.node, s.part}] = s
+	}
+}
+
+// forget removes a stream of which nothing waits and nothing is in flight.
+func (f *flow) forget(s *stream) {
+	delete(f.byKey, streamKey{s.owner, s.node, s.part})
+	f.recent = nil
+	last := f.streams[len(f.streams)-1]
+	f.streams[s.at], last.at = last, s.at
+	f.streams[len(f.streams)-1] = nil
+	f.streams = f.streams[:len(f.streams)-1]
+}
+
+// forgive forgets what is in flight and how the node answered.
+func (s *stream) forgive() {
+	s.flying, s.limit, s.hold, s.backoff = 0, 1, 0, 0
+}

@@ -1,0 +1,224 @@
+package link
+
+// This file is the Transmit Scheduler (thesis 5.6.3): frame header, rejects and
+// train go into a buffer of the port. Every frame carries the acknowledgments of
+// both levels.
+
+import "github.com/funet/funet/uspace/arctic"
+
+// reserve returns a buffer of the port that leads to the peer, as long as a frame may be, or nil.
+func (e *End) reserve(p *peer) []byte {
+	b := e.cfg.Ports[p.Port].Reserve()
+	return b[:min(len(b), p.longest())]
+}
+
+// send finishes a frame of n bytes.
+func (e *End) send(p *peer, b []byte, n int) { e.sendFilled(p, b, n, n) }
+
+// sendFilled finishes a frame of n bytes that is filled up to a longer one.
+func (e *End) sendFilled(p *peer, b []byte, n, filled int) {
+	arctic.Seal(b, n)
+	if e.see != nil {
+		e.see(p.Port, b[:n], Fate{Outcome: Sent})
+	}
+	e.cfg.Ports[p.Port].Commit(filled)
+	e.counters.FramesSent++
+	e.counters.FrameBytesSent += uint64(filled)
+}
+
+// transmit sends frame seq of the flow, for the first time or again. It returns
+// false when the transmit ring is full.
+func (e *End) transmit(f *flow, seq uint32, fr *frame) bool {
+	p := f.peer
+	b := e.reserve(p)
+	if b == nil {
+		return false
+	}
+	size := 0
+	for ln := fr.train; ln != nil; ln = ln.next {
+		size += int(ln.Size) + len(ln.inFrame())
+	}
+	o := fr.train.owner
+	if fr.tooLong(b, arctic.HeaderSize+size) {
+		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-arctic.PacketHeaderSize)
+		e.send(p, b, arctic.PutVoid(b, n, fr.train.Data[:]))
+		fr.void = true
+	} else {
+		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-size)
+		for ln := fr.train; ln != nil; ln = ln.next {
+			n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
+			if ln.Block != nil {
+				n = arctic.PutBlock(b, n, ln.inFrame())
+			}
+		}
+		e.sendFilled(p, b, n, e.tryLonger(p, fr, n))
+	}
+	if o.Follower != nil && !fr.void {
+		o.Follower.Sent(fr.train)
+	}
+	fr.state = flying
+	fr.sentAt = e.now
+	f.flying++
+	if p.silentSince == 0 {
+		p.silentSince = e.now
+	}
+	e.watchOver(f)
+	return true
+}
+
+// watchOver sets the retransmission timer of a flow that has a frame to be answered.
+func (e *End) watchOver(f *flow) {
+	p := f.peer
+	if f.deadline == 0 {
+		f.movedAt = e.now
+		f.deadline = e.now + f.rto(&e.cfg)
+		e.timers.set(p, f.deadline)
+	}
+}
+
+// noJob is the tag of frames without packets, which belong to no job.
+const noJob = 0
+
+// head writes the frame header and as many of the waiting rejects as end before
+// limit, and returns where packets start. The peer is owed nothing after it.
+func (e *End) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, seq uint32, limit int) int {
+	h := &e.out
+	// Field by field, because a composite would be built elsewhere and copied.
+	*h = arctic.Header{}
+	h.To, h.From, h.Level, h.GID, h.Route = p.Address, p.Local, l, gid, uint32(p.Card)
+	h.SourceCard, h.DestinationCard = e.cfg.Card, p.Card
+	h.SourceIncarnation, h.DestinationIncarnation = e.cfg.Incarnation, p.incarnation
+	h.Sequence, h.Tag = seq, tag
+	if f := p.flows[l]; f != nil {
+		h.Age = uint16(seq - f.sndUna)
+	}
+	p.ackAt = 0
+	for i, f := range &p.flows {
+		if f != nil {
+			h.Acks[i] = f.rcvNext
+			h.Selective[i] = f.selective()
+			f.unacked = 0
+		} else {
+			h.Acks[i] = uint32(p.parked[i].reached)
+		}
+	}
+	h.Encode(b)
+	n := arctic.HeaderSize
+	for _, l := range arctic.ByPriority {
+		if f := p.flows[l]; f != nil && f.answers > 0 {
+			n = e.putRejects(f, b, n, limit)
+			if f.answers > 0 {
+				e.oweNow(p) // the rest follows in this step
+			}
+		}
+	}
+	return n
+}
+
+// putRejects writes waiting rejects of the flow. Both kinds of reject of one
+// frame travel together: the sender settles a frame when it sees the first.
+func (e *End) putRejects(f *flow, b []byte, n, limit int) int {
+	for r := f.rejects.head; f.answers > 0 && n+2*arctic.RejectSize <= limit && b[rejectCount] <= arctic.MaxRejects-2; r = r.next {
+		if !r.asked {
+			continue
+		}
+		r.asked = false
+		f.answers--
+		if r.Retry != 0 {
+			n = arctic.PutReject(b, n, arctic.Reject{Sequence: r.sequence, Level: f.level, Reason: r.RetryReason, Bits: r.Retry})
+		}
+		if r.Fail != 0 {
+			n = arctic.PutReject(b, n, arctic.Reject{Sequence: r.sequence, Level: f.level, Reason: r.FailReason, Bits: r.Fail})
+		}
+	}
+	return n
+}
+
+// rejectCount is the offset of the number of rejects in a frame header.
+const rejectCount = 29
+
+// owe makes sure that the peer gets an acknowledgment within AckDelay, on data or
+// on a frame of its own.
+func (e *End) owe(p *peer) {
+	if p.ackAt == 0 {
+		p.ackAt = e.now + int64(e.cfg.AckDelay)
+		e.timers.set(p, p.ackAt)
+	}
+}
+
+// oweNow makes sure that the peer gets an acknowledgment in this step.
+func (e *End) oweNow(p *peer) {
+	p.ackAt = e.now
+	if p.ackAt == 0 {
+		p.ackAt = 1 // zero means nothing owed
+	}
+	if !p.inAckNow {
+		p.inAckNow = true
+		p.nextAckNow = e.ackNow
+		e.ackNow = p
+	}
+}
+
+// acknowledge sends the acknowledgments that are due. Before data has been
+// dispatched it leaves out peers for which data is about to leave, which will
+// carry them; after, it sends what is still owed because data did not leave.
+func (e *End) acknowledge(dispatched bool) {
+	p := e.ackNow
+	e.ackNow = nil
+	for p != nil {
+		next := p.nextAckNow
+		p.inAckNow, p.nextAckNow = false, nil
+		if !dispatched && p.aboutToSend() {
+			e.oweNow(p)
+		} else if !e.acknowledgePeer(p) {
+			e.blocked = true
+			e.counters.TransmitRingFull++
+			e.oweNow(p)
+		}
+		p = next
+	}
+}
+
+// aboutToSend reports whether dispatch has a frame for the peer.
+func (p *peer) aboutToSend() bool {
+	if !p.established || p.ackAt == 0 {
+		return false
+	}
+	for _, f := range p.flows {
+		if f != nil && f.flying < f.window && (f.lost > 0 || f.turns.first != nil && f.sndNext-f.sndUna < Window) {
+			return true
+		}
+	}
+	return false
+}
+
+// acknowledgePeer sends frames without packets until the peer is owed nothing.
+// It returns false when the transmit ring is full.
+func (e *End) acknowledgePeer(p *peer) bool {
+	for p.ackAt != 0 && p.established {
+		if !e.acknowledgeOnce(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// acknowledgeOnce sends one such frame.
+func (e *End) acknowledgeOnce(p *peer) bool {
+	b := e.reserve(p)
+	if b == nil {
+		return false
+	}
+	l := arctic.Request
+	if p.flows[l] == nil {
+		l = arctic.Reply
+	}
+	f := p.flows[l]
+	if f == nil {
+		p.ackAt = 0 // nothing was ever received
+		return true
+	}
+	e.send(p, b, e.head(p, b, l, p.gid, noJob, f.sndNext, len(b)))
+	e.counters.AcksSent++
+	return true
+}

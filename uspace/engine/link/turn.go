@@ -1,0 +1,232 @@
+package link
+
+// This file is the order in which a flow sends: accounts take turns, of each account its
+// jobs, of each job its streams (design idea 10). Whoever has many streams, nodes or jobs
+// waits for himself, and not others for him.
+//
+// A turn belongs to a ring of those that have something to send. The flow has a ring of
+// accounts, an account's share of the flow one of jobs, and a job's share one of streams.
+// The first of each ring is next; what has sent goes behind the others of its ring.
+//
+// An account's share is deferred, and on no ring, while the account has spent what it may
+// send in a round (account.go), and is full, and on no ring either, while it has
+// contendedFlight bytes in flight beside others.
+
+// turn is a place in a ring: that of a stream, of a job or of an account on a flow.
+type turn struct {
+	of         *turn   // whose ring it belongs to; nil: the flow's own
+	next, prev *turn   // in that ring; nil: it has nothing to send
+	first      *turn   // of its own ring
+	stream     *stream // whose turn it is; nil: a share's
+	share      *share  // or this; nil: a stream's or the flow's own
+}
+
+// share is what an account, or a job of it, has of a flow. It is there as long as it has streams.
+type share struct {
+	turn
+	flow     *flow
+	account  *Account
+	gid      uint16 // of a job's
+	deferred bool   // an account's: the account has nothing left to spend
+	full     bool   // an account's: as much as others leave it is in flight
+	flight   int    // an account's: bytes in flight or lost
+	parts    int    // jobs or streams
+	beside   *share // the next of the flow, or the next job of the account; also links spares
+	jobs     *share // an account's
+}
+
+// append puts a turn behind the others of a ring.
+func (t *turn) append(ring **turn) {
+	first := *ring
+	if first == nil {
+		t.next, t.prev, *ring = t, t, t
+		return
+	}
+	t.next, t.prev = first, first.prev
+	first.prev.next, first.prev = t, t
+}
+
+// remove takes a turn out of the ring that it is in.
+func (t *turn) remove(ring **turn) {
+	if t.next == t {
+		*ring = nil
+	} else {
+		t.next.prev, t.prev.next = t.prev, t.next
+		if *ring == t {
+			*ring = t.next
+		}
+	}
+	t.next, t.prev = nil, nil
+}
+
+// enter puts a turn that has something to send behind the others, and with it what it is
+// part of.
+func (t *turn) enter() {
+	for ; t.of != nil && t.next == nil; t = t.of {
+		if t.share != nil && (t.share.deferred || t.share.full) {
+			return
+		}
+		t.append(&t.of.first)
+	}
+}
+
+// leave takes a turn off, and with it what has nothing else to send.
+func (t *turn) leave() {
+	for ; t.of != nil && t.next != nil; t = t.of {
+		if t.share != nil && t.share.deferred {
+			return // it is not on that ring
+		}
+		t.remove(&t.of.first)
+		if t.of.first != nil {
+			return
+		}
+	}
+}
+
+// pass puts a turn that has sent, the first of its ring, behind the others of it, and so
+// what it is part of.
+func (t *turn) pass() {
+	for ; t.of != nil; t = t.of {
+		t.of.first = t.next
+	}
+}
+
+// went puts a stream that has sent, and was next, behind the others of its job, or takes it
+// off if it has no more to send now; its job and its account go behind others in either case.
+func (e *End) went(s *stream) {
+	if s.waiting.head != nil && s.flying < s.limit {
+		s.turn.pass()
+		return
+	}
+	e.withdraw(s)
+	for t := s.turn.of; t.of != nil; t = t.of {
+		if t.next != nil {
+			t.pass()
+			return
+		}
+	}
+}
+
+// upcoming returns the stream whose turn it is, or nil.
+func (f *flow) upcoming() *stream {
+	t := f.turns.first
+	if t == nil {
+		return nil
+	}
+	for t.stream == nil {
+		t = t.first
+	}
+	return t.stream
+}
+
+// shareOf returns the share that a new stream of the context belongs to, made if it is the
+// first.
+func (e *End) shareOf(f *flow, o *Owner) *share {
+	a := o.Account
+	var mine *share
+	for mine = f.shares; mine != nil && mine.account != a; mine = mine.beside {
+	}
+	if mine == nil {
+		mine = e.takeShare(f, a, &f.turns)
+		mine.beside, f.shares = f.shares, mine
+		a.shares++
+	}
+	for j := mine.jobs; j != nil; j = j.beside {
+		if j.gid == o.GID {
+			return j
+		}
+	}
+	j := e.takeShare(f, a, &mine.turn)
+	j.gid = o.GID
+	j.beside, mine.jobs = mine.jobs, j
+	mine.parts++
+	return j
+}
+
+// takeShare makes a share.
+func (e *End) takeShare(f *flow, a *Account, of *turn) *share {
+	s := e.spare.shares
+	if s == nil {
+		s = new(share)
+	} else {
+		e.spare.shares = s.beside
+		e.spare.nShares--
+	}
+	*s = share{flow: f, account: a, turn: turn{of: of, share: s}}
+	return s
+}
+
+// quitShare takes a stream, which is on no ring, out of its job's share, and gives back what
+// has none left.
+func (e *End) quitShare(s *stream) {
+	j := s.turn.of.share
+	if j.parts--; j.parts > 0 {
+		return
+	}
+	mine := j.of.share
+	j.unlist(&mine.jobs)
+	e.giveShare(j)
+	if mine.parts--; mine.parts > 0 {
+		return
+	}
+	if mine.deferred {
+		mine.turn.remove(&mine.account.deferred)
+	}
+	mine.unlist(&s.flow.shares)
+	a := mine.account
+	e.giveShare(mine)
+	a.shares--
+}
+
+// unlist takes a share off the list of those beside it.
+func (s *share) unlist(list **share) {
+	for *list != s {
+		list = &(*list).beside
+	}
+	*list = s.beside
+}
+
+// giveShare keeps a share for another.
+func (e *End) giveShare(s *share) {
+	*s = share{}
+	if e.spare.nShares < spareShares {
+		s.beside = e.spare.shares
+		e.spare.shares = s
+		e.spare.nShares++
+	}
+}
+
+// payer returns the account's share of which the stream is part.
+func (s *stream) payer() *share { return s.turn.of.of.share }
+
+// sent notes that bytes of the share are in flight.
+func (s *share) sent(bytes int) { s.flight += bytes }
+
+// answered notes that they are not any more.
+func (s *share) answered(bytes int) {
+	s.flight -= bytes
+	if s.full && s.flight < contendedFlight {
+		s.full = false
+		s.reenter()
+	}
+}
+
+// reenter puts an account's share on turn if it has something to send.
+func (s *share) reenter() {
+	if s.first != nil {
+		s.enter()
+	}
+}
+
+// grounded notes that nothing of the flow is in flight any more.
+func (f *flow) grounded() {
+	for s := f.shares; s != nil; s = s.beside {
+		s.answered(s.flight)
+	}
+}
+
+// fill takes an account's share off, until some of what it has in flight is answered.
+func (s *share) fill() {
+	s.leave()
+	s.full = true
+}

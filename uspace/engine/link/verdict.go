@@ -1,0 +1,82 @@
+package link
+
+// This file is the answer to a frame: which of its packets are rejected, and why.
+
+import "github.com/funet/funet/uspace/arctic"
+
+// Verdict is the rejects of a frame: bit i stands for packet i of its train. A frame of which none is set is accepted.
+type Verdict struct {
+	Retry, Fail uint64 // packets rejected for a transient, for a permanent reason
+	RetryReason arctic.Reason
+	FailReason  arctic.Reason
+
+	asked    bool // to be sent
+	sequence uint32
+}
+
+// Note adds the verdict on packet i. A frame has room for one transient and one
+// permanent reason; a packet with a second permanent reason is sent back as
+// transient and gets its own verdict when it comes again.
+func (v *Verdict) Note(i int, reason arctic.Reason) {
+	bit := uint64(1) << i
+	switch {
+	case reason == arctic.ReasonNone:
+	case reason.Permanent() && (v.Fail == 0 || v.FailReason == reason):
+		v.Fail |= bit
+		v.FailReason = reason
+	default:
+		v.Retry |= bit
+		if reason.Permanent() {
+			reason = arctic.ReasonQueueFull
+		}
+		if v.RetryReason == arctic.ReasonNone {
+			v.RetryReason = reason
+		}
+	}
+}
+
+// first is a reason of the verdict, which rejects something: the permanent one, if there is.
+func (v *Verdict) first() arctic.Reason {
+	if v.Fail != 0 {
+		return v.FailReason
+	}
+	return v.RetryReason
+}
+
+// take adds a reject from the wire.
+func (v *Verdict) take(w arctic.Reject) {
+	if w.Reason.Permanent() {
+		v.Fail |= w.Bits
+		v.FailReason = w.Reason
+	} else {
+		v.Retry |= w.Bits
+		v.RetryReason = w.Reason
+	}
+}
+
+// Rejections are packets by the reason for which they were rejected. Of reasons that this version does not
+// know, which a peer may send, there is one sum.
+type Rejections [len(reasons) + 1]uint64
+
+// reasons are those that travel (arctic.Reason).
+var reasons = [...]arctic.Reason{arctic.ReasonQueueFull, arctic.ReasonSwitching, arctic.ReasonTooLong, arctic.ReasonUnknownKind, arctic.ReasonNoContext, arctic.ReasonDestination,
+	arctic.ReasonTransferForm, arctic.ReasonSourceNode, arctic.ReasonReplaced, arctic.ReasonJob}
+
+// Each calls see for each reason, and for those that are not known with arctic.ReasonNone.
+func (r *Rejections) Each(see func(arctic.Reason, uint64)) {
+	for i, reason := range reasons {
+		see(reason, r[i])
+	}
+	see(arctic.ReasonNone, r[len(reasons)])
+}
+
+// Add counts a packet.
+func (r *Rejections) Add(why arctic.Reason) {
+	for i, reason := range reasons {
+		if reason == why {
+			r[i]++
+			return
+		}
+	}
+	r[len(reasons)]++
+}

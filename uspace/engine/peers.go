@@ -1,0 +1,93 @@
+package engine
+
+// This file is what the card's owner says of peers and sees of frames: the link does it.
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/engine/link"
+)
+
+// Outcome is what became of a frame.
+type Outcome = link.Outcome
+
+// The outcomes; see package link.
+const (
+	Sent         = link.Sent
+	Accepted     = link.Accepted
+	Rejected     = link.Rejected
+	Duplicate    = link.Duplicate
+	OutOfWindow  = link.OutOfWindow
+	Stale        = link.Stale
+	ForeignGroup = link.ForeignGroup
+	Stranger     = link.Stranger
+	Misrouted    = link.Misrouted
+	NotFUNet     = link.NotFUNet
+	CutShort     = link.CutShort
+	OtherVersion = link.OtherVersion
+	BadLength    = link.BadLength
+	BadChecksum  = link.BadChecksum
+	BadReserved  = link.BadReserved
+	BadTrain     = link.BadTrain
+	Outcomes     = link.Outcomes
+)
+
+// Fate is an outcome and, of a frame of which packets were rejected, the reason of the first.
+type Fate = link.Fate
+
+// Observe has see called for each frame that the card sends, before its port has it, and for each that it
+// has received, after it is known what becomes of it: with the number of the port, and the bytes, which are good until see
+// returns and must not be changed. A received frame in the middle of which a process's memory failed
+// (Abandon) is not shown. nil ends it. see is called by who calls Step, and must be quick.
+func (c *Card) Observe(see func(port int, frame []byte, fate Fate)) { c.link.Observe(see) }
+
+// Introduce greets peers that the card has not met, from place at of its list on, each once and without waiting for an
+// answer; it returns the place to go on at, after the next Step, and -1 at the end. Who has known an earlier life of the card
+// then returns what waits for that; otherwise the first packets that it has for this life would be
+// taken for the earlier one's, and come back with ReasonRestarted.
+func (c *Card) Introduce(at int) (next int) { return c.link.Introduce(at) }
+
+// SetPeer adds a peer, or says where one is from now on. If it was elsewhere before, what waits
+// for it returns with ReasonDeparted, and it is greeted anew. Routes that lead there are set
+// afterwards (SetRoute, SetGroupRoutes). Call Step afterwards. It returns ErrConfig, and changes nothing, for the card's
+// own number and a port that there is not.
+func (c *Card) SetPeer(p Peer) error {
+	if p.Card == c.cfg.Card {
+		return fmt.Errorf("setting peer %d: %w: that is the card's own number", p.Card, ErrConfig)
+	}
+	if err := c.cfg.checkPort(p); err != nil {
+		return fmt.Errorf("setting peer %d: %w", p.Card, err)
+	}
+	c.link.SetPeer(p)
+	c.parted()
+	return nil
+}
+
+// RemovePeer makes a card a stranger, and tells it so if it is there. It does nothing if the card is
+// none of the peers. Routes may still lead there: packets on them return with ReasonDeparted.
+// Call Step afterwards.
+func (c *Card) RemovePeer(card uint16) {
+	c.link.RemovePeer(card)
+	c.parted()
+}
+
+// parted returns what waited for a peer that is gone.
+func (c *Card) parted() {
+	c.settleLines()
+	for _, x := range c.contexts {
+		if len(x.owed) > 0 && !x.away {
+			x.publish()
+		}
+	}
+}
+
+// SetLimit says how long frames to a peer may be, in bytes, from now on, as far as somebody knows: the card finds out itself
+// whether longer ones pass. Less than every path takes counts as that much, and more than the port sends as
+// no limit. It does nothing if the card is none of the peers. Call Step afterwards.
+func (c *Card) SetLimit(card uint16, bytes int) { c.link.SetLimit(card, bytes) }
+
+// Limit returns the length in bytes of the longest frame to a peer, 0 if the card is none of the peers.
+func (c *Card) Limit(card uint16) int { return c.link.Limit(card) }
+
+// Contended reports whether more than one account uses the card.
+func (c *Card) Contended() bool { return c.link.Contended() }

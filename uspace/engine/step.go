@@ -1,0 +1,108 @@
+package engine
+
+// This file is a step of the card, in two forms: of a card whose units take no time, and of that of a modelled machine. Both
+// are sequences of the same units.
+
+import "github.com/funet/funet/uspace/arctic"
+
+// Step does what there is to do at the given time, in nanoseconds from 0 to 2^62 of any
+// clock that does not run backwards, and returns when the card next wants to run: a
+// time not after now if work was left over, Never if only a frame or a process
+// can give it work.
+//
+// It sends before it receives, so that what the process did since the last step,
+// such as replying, leaves at once, and leaves bookkeeping for after that. What a
+// received frame or a timer calls for leaves in the next step.
+func (c *Card) Step(now int64) int64 {
+	c.now = now
+	c.steps++
+	c.before = c.Progress()
+	c.more, c.loopNext = false, Never
+	if now >= c.patience {
+		c.patience = Never // who still waits for a node says so in this step
+	}
+	c.touched = c.touched[:0]
+	if len(c.awake) < len(c.contexts) || c.steps%napEvery == 0 {
+		c.look()
+	}
+	c.link.Begin(now)
+	if c.units != nil {
+		return c.stepTimed()
+	}
+	return c.stepNative()
+}
+
+// stepNative is a step of a card whose units take no time.
+func (c *Card) stepNative() int64 {
+	for i := 0; i < len(c.busy); i++ { // a packet to the own card may wake more
+		c.visit(c.busy[i])
+	}
+	c.link.Send()
+	c.link.Flush()
+	for i := range c.cfg.Ports {
+		c.receive(i)
+	}
+	c.link.Expire()
+	c.settleLines()
+	for _, x := range c.touched {
+		if x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 {
+			c.drain(x)
+		}
+		x.publish()
+	}
+	if len(c.dead) > 0 {
+		c.bury()
+	}
+	if c.more || c.link.Again() {
+		return c.now
+	}
+	return min(c.link.Next(), c.loopNext, c.patience)
+}
+
+// stepTimed is a step of a modelled machine's card: its units are as far as the time says.
+func (c *Card) stepTimed() int64 {
+	for _, x := range c.awake {
+		c.attend(x)
+	}
+	c.runUnits() // what ends now may leave in this step
+	c.link.SendTimed()
+	c.link.Flush()
+	if c.units.receive.takes > 0 {
+		c.runReceive()
+	} else {
+		for i := range c.cfg.Ports {
+			c.receive(i)
+		}
+	}
+	c.link.Expire()
+	c.settleLines()
+	c.runUnits() // what arrived may be next
+	for _, x := range c.touched {
+		x.publish()
+	}
+	if len(c.dead) > 0 {
+		c.bury()
+	}
+	if c.more || c.link.Again() {
+		return c.now
+	}
+	return min(c.units.next, c.units.receive.next, c.link.Next(), c.patience)
+}
+
+// receive takes one batch of frames from port i. The port gets them back before
+// the next batch: by then what they called for has been sent.
+func (c *Card) receive(i int) {
+	p := c.cfg.Ports[i]
+	p.Release()
+	most := receiveBatch
+	if c.Contended() {
+		most = contendedReceive
+	}
+	n := p.Receive(c.received[:most])
+	for _, b := range c.received[:n] {
+		c.preprocess(i, b)
+	}
+	if n == most {
+		c.more = true
+	}
+}
