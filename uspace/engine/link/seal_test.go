@@ -206,7 +206,7 @@ func TestReplayWindowAgainstSet(t *testing.T) {
 }
 
 // state is all that a frame could change of a session.
-func state(s *Session) string {
+func stateOf(s *Session) string {
 	return fmt.Sprint(s.seal.counter, s.seal.after, s.open.number, s.open.present.replayWindow, s.open.previous != nil)
 }
 
@@ -228,7 +228,7 @@ func TestRefusedFramesChangeNothing(t *testing.T) {
 	}
 	b.open.key(1) // as the first frame that claims the next key makes it
 	next := sealed(t, a, 5, false)
-	before := state(b)
+	before := stateOf(b)
 	scratch := make([]byte, 300)
 	try := func(what string, w []byte, allowed ...error) {
 		f, err := arctic.Look(w)
@@ -270,7 +270,7 @@ func TestRefusedFramesChangeNothing(t *testing.T) {
 		binary.LittleEndian.PutUint32(w[len(w)-4:], random.Uint32N(3))
 		try("forged", w, ErrForged, ErrReplayed)
 	}
-	if after := state(b); after != before {
+	if after := stateOf(b); after != before {
 		t.Fatalf("refused frames changed the session from\n%s to\n%s", before, after)
 	}
 	if _, err := open(t, b, next); err != nil {
