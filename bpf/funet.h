@@ -45,8 +45,7 @@ struct funet_header {
 	__u8 packets;
 	__u8 rejects;
 	__u16 age;
-	__u32 source_incarnation;
-	__u32 destination_incarnation;
+	__u64 epoch;
 	__u32 sequence;
 	__u32 request_ack;
 	__u64 request_ack_mask;

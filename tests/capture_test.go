@@ -71,8 +71,7 @@ func fieldsOf(t *testing.T, frame []byte) map[string][]uint64 {
 	put("packets", uint64(f.PacketCount))
 	put("rejects", uint64(f.RejectCount))
 	put("age", uint64(f.Age))
-	put("source_incarnation", uint64(f.SourceIncarnation))
-	put("destination_incarnation", uint64(f.DestinationIncarnation))
+	put("epoch", f.Epoch)
 	put("sequence", uint64(f.Sequence))
 	put("request_ack", uint64(f.Acks[arctic.Request]))
 	put("request_selective", f.Selective[arctic.Request])
@@ -89,7 +88,7 @@ func fieldsOf(t *testing.T, frame []byte) map[string][]uint64 {
 		g := f.Greeting
 		put("greeting.nonce", g.Nonce)
 		put("greeting.echo", g.Echo)
-		put("greeting.epoch", g.Epoch)
+		put("greeting.incarnation", uint64(g.Incarnation))
 		put("greeting.number", g.Number)
 		put("greeting.longest", uint64(g.Longest))
 		put("greeting.flags", uint64(g.Flags))
@@ -157,10 +156,8 @@ func bytesOf(frame []byte) map[string][]string {
 		v["funet.padding"] = []string{hex.EncodeToString(frame[len(f):])}
 	}
 	if f.Hello() {
-		if len(f) == arctic.GreetingEnd {
-			_, _, mac := arctic.GreetingMAC(f)
-			v["funet.mac"] = []string{hex.EncodeToString(mac)}
-		}
+		_, _, mac := arctic.GreetingMAC(f)
+		v["funet.mac"] = []string{hex.EncodeToString(mac)}
 		return v
 	}
 	if f.Sealed() {
@@ -413,7 +410,7 @@ func writeForms(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	head := arctic.Header{To: [6]byte{2, 0, 0, 0, 0, 1}, From: [6]byte{2, 0, 0, 0, 0, 2}, GID: 2047, Route: 1<<30 - 1, SourceCard: 65535, DestinationCard: 1,
-		SourceIncarnation: 1<<32 - 1, DestinationIncarnation: 7, Sequence: 1<<32 - 2, Age: 513,
+		Epoch: 1<<63 | 7, Sequence: 1<<32 - 2, Age: 513,
 		Acks: [arctic.Levels]uint32{1<<32 - 1, 3}, Selective: [arctic.Levels]uint64{1<<64 - 1, 1 << 63}, Tag: 1<<64 - 2}
 	frame := func(level arctic.Level, rejects []arctic.Reject, packets []arctic.Packet, block []byte, change func(b []byte)) []byte {
 		h := head
@@ -434,7 +431,7 @@ func writeForms(t *testing.T, path string) {
 			n = arctic.PutBlock(b, n, block)
 		}
 		if change(b); b[15]&2 != 0 {
-			n = arctic.PutGreeting(b, &arctic.Greeting{Nonce: 1<<64 - 1, Echo: 5, Epoch: 1<<63 | 1, Number: 1 << 40, Longest: 65549, Flags: arctic.Authenticated | arctic.Asks, Key: 1<<32 - 3})
+			n = arctic.PutGreeting(b, &arctic.Greeting{Nonce: 1<<64 - 1, Echo: 5, Incarnation: 1<<32 - 5, Number: 1 << 40, Longest: 65549, Flags: arctic.Authenticated | arctic.Asks, Key: 1<<32 - 3})
 		}
 		arctic.Seal(b, n)
 		return b[:n]

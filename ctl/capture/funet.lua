@@ -4,7 +4,7 @@
 
 local funet = Proto("funet", "FUNet")
 
-local HEADER, REJECT, PACKET, WORD, GREETING, SEAL = 66, 16, 12, 4, 64, 20 -- bytes, without the Ethernet header
+local HEADER, REJECT, PACKET, WORD, GREETING, SEAL = 66, 16, 12, 4, 56, 20 -- bytes, without the Ethernet header
 local HELLO = 106 -- package uspace/port/hello draws it
 local hellos = { "question", "answer", "announcement", "goodbye" }
 local MOST_PACKETS, MOST_REJECTS, MOST_WORDS = 64, 32, 21
@@ -37,8 +37,7 @@ local f = {
 	packets = ProtoField.uint8("funet.packets", "Packets"),
 	rejects = ProtoField.uint8("funet.rejects", "Rejects"),
 	age = ProtoField.uint16("funet.age", "Age"),
-	source_incarnation = ProtoField.uint32("funet.source_incarnation", "Source incarnation", base.HEX),
-	destination_incarnation = ProtoField.uint32("funet.destination_incarnation", "Destination incarnation", base.HEX),
+	epoch = ProtoField.uint64("funet.epoch", "Epoch", base.HEX),
 	sequence = ProtoField.uint32("funet.sequence", "Sequence"),
 	request_ack = ProtoField.uint32("funet.request_ack", "Request acknowledgment"),
 	request_selective = ProtoField.uint64("funet.request_selective", "Request selective bits", base.HEX),
@@ -53,7 +52,7 @@ local f = {
 
 	nonce = ProtoField.uint64("funet.greeting.nonce", "Nonce", base.HEX),
 	echo = ProtoField.uint64("funet.greeting.echo", "Echo", base.HEX),
-	greeting_epoch = ProtoField.uint64("funet.greeting.epoch", "Epoch", base.HEX),
+	incarnation = ProtoField.uint32("funet.greeting.incarnation", "Incarnation", base.HEX),
 	number = ProtoField.uint64("funet.greeting.number", "Number"),
 	longest = ProtoField.uint32("funet.greeting.longest", "Longest frame"),
 	greeting_flags = ProtoField.uint32("funet.greeting.flags", "Flags of the greeting", base.HEX),
@@ -225,24 +224,21 @@ end
 
 -- greeting decodes what a hello carries.
 local function greeting(tvb, at, length, tree)
-	if length == at then
-		return
-	end
-	if length ~= at + GREETING or tvb(at + 44, 4):le_uint() ~= 0 then
-		fails(tree, tvb(at, length - at), "Greeting of another length, or with reserved bits")
+	if length ~= at + GREETING or tvb(at, 8):le_uint64() == UInt64(0) or tvb(at + 24, 4):le_uint() == 0 then
+		fails(tree, tvb(1, 1), "Greeting of another length, or without a nonce or an incarnation")
 		return
 	end
 	tree:add_le(f.nonce, tvb(at, 8))
 	tree:add_le(f.echo, tvb(at + 8, 8))
-	tree:add_le(f.greeting_epoch, tvb(at + 16, 8))
-	tree:add_le(f.number, tvb(at + 24, 8))
-	tree:add_le(f.longest, tvb(at + 32, 4))
-	local t = tree:add_le(f.greeting_flags, tvb(at + 36, 4))
-	t:add_le(f.asks, tvb(at + 36, 4))
-	t:add_le(f.authenticated, tvb(at + 36, 4))
-	t:add_le(f.wants_readable, tvb(at + 36, 4))
-	tree:add_le(f.key, tvb(at + 40, 4))
-	tree:add(f.mac, tvb(at + 48, 16))
+	tree:add_le(f.number, tvb(at + 16, 8))
+	tree:add_le(f.incarnation, tvb(at + 24, 4))
+	tree:add_le(f.longest, tvb(at + 28, 4))
+	local t = tree:add_le(f.greeting_flags, tvb(at + 32, 4))
+	t:add_le(f.asks, tvb(at + 32, 4))
+	t:add_le(f.authenticated, tvb(at + 32, 4))
+	t:add_le(f.wants_readable, tvb(at + 32, 4))
+	tree:add_le(f.key, tvb(at + 36, 4))
+	tree:add(f.mac, tvb(at + 40, 16))
 end
 
 function funet.dissector(tvb, pinfo, root)
@@ -290,8 +286,7 @@ function funet.dissector(tvb, pinfo, root)
 	tree:add(f.packets, tvb(14, 1))
 	tree:add(f.rejects, tvb(15, 1))
 	tree:add_le(f.age, tvb(16, 2))
-	tree:add_le(f.source_incarnation, tvb(18, 4))
-	tree:add_le(f.destination_incarnation, tvb(22, 4))
+	tree:add_le(f.epoch, tvb(18, 8))
 	tree:add_le(f.sequence, tvb(26, 4))
 	tree:add_le(f.request_ack, tvb(30, 4))
 	tree:add_le(f.request_selective, tvb(34, 8))

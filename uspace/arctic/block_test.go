@@ -29,8 +29,7 @@ a305                             18 GID 0x5a3
 01                               28 packets
 00                               29 rejects
 0605                             30 age 0x0506
-14131211                         32 source incarnation 0x11121314
-24232221                         36 destination incarnation 0x21222324
+1413121124232221                 32 epoch 0x2122232411121314
 34333231                         40 sequence 0x31323334
 00000000                         44 request acknowledgment
 0000000000000000                 48 request selective bits
@@ -51,7 +50,7 @@ func goldenBlockFrame() frame {
 		Header: arctic.Header{
 			To: [6]byte{0x02, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4}, From: [6]byte{0x02, 0xb0, 0xb1, 0xb2, 0xb3, 0xb4},
 			GID: 0x5a3, Route: 0x2bcdef01, SourceCard: 0x0102, DestinationCard: 0x0304,
-			SourceIncarnation: 0x11121314, DestinationIncarnation: 0x21222324, Sequence: 0x31323334, Age: 0x0506,
+			Epoch: 0x2122232411121314, Sequence: 0x31323334, Age: 0x0506,
 			Tag: 0x9192939495969798,
 		},
 		Packets: []packet{{

@@ -185,8 +185,7 @@ func drawFrame(t *rapid.T) frame {
 	h.Route = rapid.Uint32Range(0, arctic.MaxRoute).Draw(t, "route")
 	h.SourceCard = rapid.Uint16().Draw(t, "source card")
 	h.DestinationCard = rapid.Uint16().Draw(t, "destination card")
-	h.SourceIncarnation = rapid.Uint32().Draw(t, "source incarnation")
-	h.DestinationIncarnation = rapid.Uint32().Draw(t, "destination incarnation")
+	h.Epoch = rapid.Uint64().Draw(t, "epoch")
 	h.Sequence = rapid.Uint32().Draw(t, "sequence")
 	h.Age = rapid.Uint16().Draw(t, "age")
 	for level := range h.Acks {
@@ -195,8 +194,8 @@ func drawFrame(t *rapid.T) frame {
 	}
 	if h.Hello {
 		f.Greeting = arctic.Greeting{
-			Nonce: rapid.Uint64().Draw(t, "nonce"), Echo: rapid.Uint64().Draw(t, "echo"),
-			Epoch: rapid.Uint64().Draw(t, "epoch"), Number: rapid.Uint64().Draw(t, "number"),
+			Nonce: rapid.Uint64Min(1).Draw(t, "nonce"), Echo: rapid.Uint64().Draw(t, "echo"),
+			Incarnation: rapid.Uint32Min(1).Draw(t, "incarnation"), Number: rapid.Uint64().Draw(t, "number"),
 			Longest: rapid.Uint32().Draw(t, "longest"), Flags: arctic.GreetingFlags(rapid.Uint32().Draw(t, "flags")),
 			Key: rapid.Uint32().Draw(t, "key"),
 		}

@@ -41,7 +41,7 @@
 //	24  source card (2)                 26  destination card (2)
 //	28  packets (1)                     29  rejects (1)
 //	30  age (2): sequence minus the sender's lowest unanswered sequence
-//	32  source incarnation (4)          36  destination incarnation (4)
+//	32  epoch (8)
 //	40  sequence (4)
 //	44  request acknowledgment (4)      48  request selective bits (8)
 //	56  reply acknowledgment (4)        60  reply selective bits (8)
@@ -85,10 +85,13 @@
 // A frame with the hello flag carries a greeting (Greeting) and nothing else, and is never sealed:
 //
 //	 80  nonce (8)                       88  echo (8)
-//	 96  epoch (8)                      104  number (8)
-//	112  longest frame in bytes (4)     116  flags (4): asks, authenticated, readable
-//	120  which key (4)                  124  zero (4)
-//	128  authentication (16) of bytes 14..75 and 80..127 with that key; zero without
+//	 96  number (8)
+//	104  incarnation (4)                108  longest frame in bytes (4)
+//	112  flags (4): asks, authenticated, readable
+//	116  which key (4); 0 without
+//	120  authentication (16) of bytes 14..75 and 80..119 with that key; 0 without
+//
+// Neither its nonce nor its incarnation is 0.
 //
 // Encoding and decoding are pure: no allocation, no state, safe from any
 // goroutine on distinct buffers. Parse accepts any bytes and never reads outside

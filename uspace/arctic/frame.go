@@ -75,11 +75,9 @@ type Header struct {
 	Route           uint32
 	SourceCard      uint16
 	DestinationCard uint16
-	// SourceIncarnation is the sending card's, DestinationIncarnation the one
-	// that it believes the receiving card to have; 0 when it does not know.
-	SourceIncarnation      uint32
-	DestinationIncarnation uint32
-	Sequence               uint32
+	// Epoch is that of the sequence state which the sender has for the peer (package link); 0: none, in a greeting.
+	Epoch    uint64
+	Sequence uint32
 	// Age is Sequence minus the sender's lowest unanswered sequence.
 	Age uint16
 	// Acks and Selective are indexed by level.
@@ -111,8 +109,7 @@ func (h *Header) Encode(b []byte) {
 	binary.LittleEndian.PutUint16(b[26:], h.DestinationCard)
 	b[28], b[29] = 0, 0
 	binary.LittleEndian.PutUint16(b[30:], h.Age)
-	binary.LittleEndian.PutUint32(b[32:], h.SourceIncarnation)
-	binary.LittleEndian.PutUint32(b[36:], h.DestinationIncarnation)
+	binary.LittleEndian.PutUint64(b[32:], h.Epoch)
 	binary.LittleEndian.PutUint32(b[40:], h.Sequence)
 	binary.LittleEndian.PutUint32(b[44:], h.Acks[Request])
 	binary.LittleEndian.PutUint64(b[48:], h.Selective[Request])
@@ -329,8 +326,7 @@ func (f Frame) DecodeHeader(h *Header) {
 	h.SourceCard = binary.LittleEndian.Uint16(b[24:])
 	h.DestinationCard = binary.LittleEndian.Uint16(b[26:])
 	h.Age = binary.LittleEndian.Uint16(b[30:])
-	h.SourceIncarnation = binary.LittleEndian.Uint32(b[32:])
-	h.DestinationIncarnation = binary.LittleEndian.Uint32(b[36:])
+	h.Epoch = binary.LittleEndian.Uint64(b[32:])
 	h.Sequence = binary.LittleEndian.Uint32(b[40:])
 	h.Acks[Request] = binary.LittleEndian.Uint32(b[44:])
 	h.Selective[Request] = binary.LittleEndian.Uint64(b[48:])

@@ -23,7 +23,7 @@ func addSeeds(f *testing.F) {
 	f.Add(append(golden(), 0xff, 0, 1))
 	f.Add(base())
 	f.Add(compose(frame{}))
-	f.Add(compose(frame{Header: arctic.Header{Hello: true, Sequence: 1}, Greeting: arctic.Greeting{Nonce: 1, Longest: 1514, Flags: arctic.Authenticated}}))
+	f.Add(compose(frame{Header: arctic.Header{Hello: true, Sequence: 1}, Greeting: arctic.Greeting{Nonce: 1, Incarnation: 1, Longest: 1514, Flags: arctic.Authenticated}}))
 	for _, readable := range []bool{false, true} {
 		f.Add(sealedFrame(train(3, 4), 1<<40|7, readable))
 	}
@@ -233,7 +233,7 @@ func fromLayers(ethernet *gplayers.Ethernet, l *layers.FUNet) frame {
 			To: [6]byte(ethernet.DstMAC), From: [6]byte(ethernet.SrcMAC),
 			Level: l.Level, Hello: l.Hello, Bye: l.Bye, GID: l.GID, Route: l.Route,
 			SourceCard: l.SourceCard, DestinationCard: l.DestinationCard,
-			SourceIncarnation: l.SourceIncarnation, DestinationIncarnation: l.DestinationIncarnation,
+			Epoch:    l.Epoch,
 			Sequence: l.Sequence, Age: l.Age, Acks: l.Acks, Selective: l.Selective, Tag: l.Tag,
 		},
 		Rejects: l.Rejects,

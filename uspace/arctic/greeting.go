@@ -7,7 +7,7 @@ import "encoding/binary"
 
 const (
 	// GreetingSize is the size of a greeting in bytes.
-	GreetingSize = 64
+	GreetingSize = 56
 	// GreetingEnd is where a frame with a greeting ends.
 	GreetingEnd = HeaderSize + GreetingSize
 	// MACSize is the size of the authentication of a greeting in bytes.
@@ -28,12 +28,13 @@ const (
 	Readable
 )
 
-// Greeting is how a card introduces itself to a peer.
+// Greeting is how a card introduces itself to a peer. The epoch of the sequence state that it has for the peer stands
+// in the header.
 type Greeting struct {
 	// Nonce is drawn for this attempt, and not 0. Echo is the peer's, as last heard; 0: none was.
 	Nonce, Echo uint64
-	// Epoch is that of the sequence state that the sender has for the peer; 0: none.
-	Epoch uint64
+	// Incarnation tells this life of the sending card from its others. It is not 0.
+	Incarnation uint32
 	// Number is greater than in every earlier greeting of the sender's life to this peer.
 	Number uint64
 	// Longest is the length in bytes of the longest frame that the sender's port carries.
@@ -51,12 +52,12 @@ func PutGreeting(b []byte, g *Greeting) int {
 	e := b[HeaderSize:GreetingEnd]
 	binary.LittleEndian.PutUint64(e[0:], g.Nonce)
 	binary.LittleEndian.PutUint64(e[8:], g.Echo)
-	binary.LittleEndian.PutUint64(e[16:], g.Epoch)
-	binary.LittleEndian.PutUint64(e[24:], g.Number)
-	binary.LittleEndian.PutUint32(e[32:], g.Longest)
-	binary.LittleEndian.PutUint32(e[36:], uint32(g.Flags))
-	binary.LittleEndian.PutUint32(e[40:], g.Key)
-	clear(e[44:])
+	binary.LittleEndian.PutUint64(e[16:], g.Number)
+	binary.LittleEndian.PutUint32(e[24:], g.Incarnation)
+	binary.LittleEndian.PutUint32(e[28:], g.Longest)
+	binary.LittleEndian.PutUint32(e[32:], uint32(g.Flags))
+	binary.LittleEndian.PutUint32(e[36:], g.Key)
+	clear(e[40:])
 	return GreetingEnd
 }
 
@@ -65,11 +66,11 @@ func (f Frame) Greeting(g *Greeting) {
 	e := f[HeaderSize:GreetingEnd]
 	g.Nonce = binary.LittleEndian.Uint64(e[0:])
 	g.Echo = binary.LittleEndian.Uint64(e[8:])
-	g.Epoch = binary.LittleEndian.Uint64(e[16:])
-	g.Number = binary.LittleEndian.Uint64(e[24:])
-	g.Longest = binary.LittleEndian.Uint32(e[32:])
-	g.Flags = GreetingFlags(binary.LittleEndian.Uint32(e[36:]))
-	g.Key = binary.LittleEndian.Uint32(e[40:])
+	g.Number = binary.LittleEndian.Uint64(e[16:])
+	g.Incarnation = binary.LittleEndian.Uint32(e[24:])
+	g.Longest = binary.LittleEndian.Uint32(e[28:])
+	g.Flags = GreetingFlags(binary.LittleEndian.Uint32(e[32:]))
+	g.Key = binary.LittleEndian.Uint32(e[36:])
 }
 
 // GreetingMAC returns the parts of a frame with a greeting that its authentication covers, and the bytes of that.
@@ -86,12 +87,10 @@ func (f Frame) checkGreeting() error {
 		return ErrTrain
 	case f[15]&(flagBlock|flagSealed) != 0, binary.LittleEndian.Uint64(f[tagOffset:]) != 0:
 		return ErrFlags
-	case len(f) == HeaderSize:
-		return nil
 	case len(f) != GreetingEnd:
 		return ErrLength
-	case binary.LittleEndian.Uint32(f[HeaderSize+44:]) != 0:
-		return ErrFlags
+	case binary.LittleEndian.Uint64(f[HeaderSize:]) == 0, binary.LittleEndian.Uint32(f[HeaderSize+24:]) == 0:
+		return ErrFlags // it could mean nothing
 	}
 	return nil
 }

@@ -133,7 +133,7 @@ func refusals() []damaged {
 
 	// A hello carries a greeting, and nothing else.
 	hello := func(change func(b []byte)) []byte {
-		b := compose(frame{Header: arctic.Header{Hello: true}, Greeting: arctic.Greeting{Nonce: 1}})
+		b := compose(frame{Header: arctic.Header{Hello: true}, Greeting: arctic.Greeting{Nonce: 1, Incarnation: 1}})
 		change(b)
 		return b
 	}
@@ -141,10 +141,9 @@ func refusals() []damaged {
 	sealed(arctic.ErrTrain, hello(func(b []byte) { b[atRejects] = 1 }), "hello with a reject")
 	sealed(arctic.ErrFlags, hello(func(b []byte) { b[atFlags] |= 1 << 3 }), "hello with a block")
 	sealed(arctic.ErrSealed, hello(func(b []byte) { b[atFlags] |= 1 << 4 }), "sealed hello")
-	for bit := range 32 {
-		sealed(arctic.ErrFlags, hello(func(b []byte) { b[124+bit/8] |= 1 << (bit % 8) }), "reserved bit %d of a greeting", bit)
-	}
-	for _, n := range []int{81, 143, 145} {
+	sealed(arctic.ErrFlags, hello(func(b []byte) { clear(b[80:88]) }), "hello without a nonce")
+	sealed(arctic.ErrFlags, hello(func(b []byte) { clear(b[104:108]) }), "hello without an incarnation")
+	for _, n := range []int{80, 81, 135, 137} {
 		sealed(arctic.ErrLength, resize(hello(func([]byte) {}), n), "hello of %d bytes", n)
 	}
 

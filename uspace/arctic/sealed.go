@@ -56,11 +56,20 @@ func (f Frame) SealParts() (header, secret []byte) {
 }
 
 // Opened checks a sealed frame that has been authenticated and decrypted in its place, as Check does others, and returns
-// it without what sealing has added: all accessors are in range.
+// it without what sealing has added: all accessors are in range. It is readable then, and says so to who looks at its bytes.
 func (f Frame) Opened() (Frame, error) {
+	f[15] |= flagReadable
 	f = f[:len(f)-SealSize]
 	if err := f.checkFields(); err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// Reveal makes plain, which is the frame that sealed was before, what sealed looks like when it has been opened: sealed and
+// readable.
+func Reveal(sealed, plain []byte) []byte {
+	copy(plain[EthernetSize:HeaderSize], sealed[EthernetSize:HeaderSize])
+	plain[15] |= flagReadable
+	return append(plain, sealed[len(plain):]...)
 }

@@ -122,7 +122,7 @@ func TestSealedRefuses(t *testing.T) {
 func TestGreetingMACCoversTheFrame(t *testing.T) {
 	b := compose(frame{Header: arctic.Header{Hello: true}})
 	header, greeting, mac := arctic.GreetingMAC(b)
-	if &header[0] != &b[14] || len(header) != 62 || &greeting[0] != &b[80] || len(greeting) != 48 || &mac[0] != &b[128] || len(mac) != 16 || len(b) != 144 {
+	if &header[0] != &b[14] || len(header) != 62 || &greeting[0] != &b[80] || len(greeting) != 40 || &mac[0] != &b[120] || len(mac) != 16 || len(b) != 136 {
 		t.Fatalf("parts of %d, %d and %d bytes of a frame of %d", len(header), len(greeting), len(mac), len(b))
 	}
 }

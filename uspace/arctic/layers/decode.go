@@ -27,7 +27,7 @@ const (
 	firstLocalReason = 128
 	blockAlign       = 16
 	macBytes         = 16
-	greetingBytes    = 64
+	greetingBytes    = 56
 	sealBytes        = macBytes + 4
 )
 
@@ -126,18 +126,15 @@ func (f *FUNet) decodeGreeting(b []byte, flags uint8) error {
 	if flags&(bitBlock|bitSealed) != 0 || f.Tag != 0 {
 		return fmt.Errorf("decode FUNet frame: hello with flags %#02x and tag %#x: %w", flags, f.Tag, arctic.ErrFlags)
 	}
-	if len(b) == 0 {
-		return nil
-	}
 	if len(b) != greetingBytes {
 		return fmt.Errorf("decode FUNet frame: greeting of %d bytes, want %d: %w", len(b), greetingBytes, arctic.ErrLength)
 	}
 	c := cursor{b}
 	g := &f.Greeting
-	g.Nonce, g.Echo, g.Epoch, g.Number = c.u64(), c.u64(), c.u64(), c.u64()
-	g.Longest, g.Flags, g.Key = c.u32(), arctic.GreetingFlags(c.u32()), c.u32()
-	if zero := c.u32(); zero != 0 {
-		return fmt.Errorf("decode FUNet frame: greeting with reserved bytes %#08x: %w", zero, arctic.ErrFlags)
+	g.Nonce, g.Echo, g.Number = c.u64(), c.u64(), c.u64()
+	g.Incarnation, g.Longest, g.Flags, g.Key = c.u32(), c.u32(), arctic.GreetingFlags(c.u32()), c.u32()
+	if g.Nonce == 0 || g.Incarnation == 0 {
+		return fmt.Errorf("decode FUNet frame: greeting with nonce %#x and incarnation %#x: %w", g.Nonce, g.Incarnation, arctic.ErrFlags)
 	}
 	f.MAC = c.bytes(macBytes)
 	return nil
@@ -162,8 +159,7 @@ func (f *FUNet) decodeHeader(b []byte) (flags uint8) {
 	f.PacketCount = c.u8()
 	f.RejectCount = c.u8()
 	f.Age = c.u16()
-	f.SourceIncarnation = c.u32()
-	f.DestinationIncarnation = c.u32()
+	f.Epoch = c.u64()
 	f.Sequence = c.u32()
 	for level := range f.Acks {
 		f.Acks[level] = c.u32()

@@ -56,10 +56,9 @@ type FUNet struct {
 	PacketCount uint8 // at most arctic.MaxTrain
 	RejectCount uint8 // at most arctic.MaxRejects
 
-	Age                    uint16
-	SourceIncarnation      uint32
-	DestinationIncarnation uint32
-	Sequence               uint32
+	Age      uint16
+	Epoch    uint64
+	Sequence uint32
 	// Acks and Selective are indexed by level.
 	Acks      [arctic.Levels]uint32
 	Selective [arctic.Levels]uint64

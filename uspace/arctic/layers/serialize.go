@@ -135,8 +135,7 @@ func (f *FUNet) appendHeader(w []byte) []byte {
 	w = binary.LittleEndian.AppendUint16(w, f.DestinationCard)
 	w = append(w, f.PacketCount, f.RejectCount)
 	w = binary.LittleEndian.AppendUint16(w, f.Age)
-	w = binary.LittleEndian.AppendUint32(w, f.SourceIncarnation)
-	w = binary.LittleEndian.AppendUint32(w, f.DestinationIncarnation)
+	w = binary.LittleEndian.AppendUint64(w, f.Epoch)
 	w = binary.LittleEndian.AppendUint32(w, f.Sequence)
 	for level := range f.Acks {
 		w = binary.LittleEndian.AppendUint32(w, f.Acks[level])
@@ -152,10 +151,10 @@ func (f *FUNet) appendHeader(w []byte) []byte {
 // appendGreeting appends the greeting but for its MAC to w.
 func (f *FUNet) appendGreeting(w []byte) []byte {
 	g := &f.Greeting
-	for _, v := range []uint64{g.Nonce, g.Echo, g.Epoch, g.Number} {
+	for _, v := range []uint64{g.Nonce, g.Echo, g.Number} {
 		w = binary.LittleEndian.AppendUint64(w, v)
 	}
-	for _, v := range []uint32{g.Longest, uint32(g.Flags), g.Key, 0} {
+	for _, v := range []uint32{g.Incarnation, g.Longest, uint32(g.Flags), g.Key} {
 		w = binary.LittleEndian.AppendUint32(w, v)
 	}
 	return w

@@ -17,6 +17,9 @@ package link
 // epoch, or asks for an answer because it does not know yet that this card is there. Two cards that hold the same
 // epoch and know the same nonces say nothing more.
 //
+// A nonce that has begun no epoch is kept, and one that has is repeated to a peer that has not begun it yet: so greetings
+// may be lost, repeated and overtaken, and begin no more than one epoch.
+//
 // Who believes a peer and loses it keeps the epoch: a new attempt has a new nonce, and where both still hold the same epoch
 // nothing is reset. Where the last greeting of a handshake was lost, only one holds the new epoch; the frames that
 // it sends are of an epoch that the other does not know, who greets again, and its old nonce, repeated, gets the answer that
@@ -26,18 +29,19 @@ package link
 // card then begins an epoch that the peer will never hold: every frame of one is stale for the other, and they greet
 // again, each with a nonce that is not spent. So he can make two cards begin anew, both of them, and nothing else.
 
-import "github.com/funet/funet/uspace/arctic"
+import (
+	"math/rand/v2"
+
+	"github.com/funet/funet/uspace/arctic"
+)
 
 // handshake is what a card and a peer have said to each other.
 type handshake struct {
-	nonce uint64 // the last that this card has drawn; 0: none
-	// theirNonce and theirIncarnation are what the peer's last greeting said, not proven by anything.
-	theirNonce       uint64
-	theirIncarnation uint32
-	// incarnation is the peer's of the epoch; 0: there has been none.
-	incarnation uint32
+	nonce       uint64 // the last that this card has drawn; 0: none
+	theirs      uint64 // that of the peer's last greeting, which proves nothing
 	epoch       uint64 // 0: there is none
-	spent       bool   // nonce has begun an epoch
+	incarnation uint32 // the peer's, of the last epoch; 0: there has been none
+	used, spent bool   // nonce has been echoed; and it has begun an epoch
 }
 
 // heard is what a greeting comes to.
@@ -52,48 +56,53 @@ const (
 	begun
 )
 
-// attempt begins to greet the peer: whatever it proves from now on it proves for a nonce that is new, of which the last
-// greeting of the peer knows nothing.
-func (h *handshake) attempt(random func() uint64) {
-	h.draw(random)
-	h.theirNonce = 0
+// attempt begins to greet the peer. A nonce that has proven something is not good enough to prove that the peer is there
+// now; one that has not is kept, because greetings with it may be on their way.
+func (h *handshake) attempt(random *rand.PCG) {
+	if h.used {
+		h.draw(random)
+	}
+	h.theirs = 0
 }
 
-func (h *handshake) draw(random func() uint64) {
-	h.nonce, h.spent = 0, false
+func (h *handshake) draw(random *rand.PCG) {
+	h.nonce, h.used, h.spent = 0, false, false
 	for h.nonce == 0 {
-		h.nonce = random()
+		h.nonce = random.Uint64()
 	}
 }
 
 // forget gives the epoch up: what the peer says of it is impossible. The next handshake begins another.
 func (h *handshake) forget() { h.epoch = 0 }
 
-// say fills in what a greeting says of the handshake.
-func (h *handshake) say(g *arctic.Greeting, random func() uint64) {
+// say fills in what a greeting says of the handshake, besides the epoch.
+func (h *handshake) say(g *arctic.Greeting, random *rand.PCG) {
 	if h.nonce == 0 {
 		h.draw(random)
 	}
-	g.Nonce, g.Echo, g.Epoch = h.nonce, h.theirNonce, h.epoch
+	g.Nonce, g.Echo = h.nonce, h.theirs
 }
 
-// take takes a greeting of a card's life, and says what it comes to and whether it is to be answered. self is this card with
-// its incarnation, from the other with what the greeting says.
-func (h *handshake) take(self, from Party, g *arctic.Greeting, random func() uint64) (what heard, answer bool) {
-	h.theirNonce, h.theirIncarnation = from.Nonce, from.Incarnation
+// hear takes a greeting whose sender holds an epoch, and says what it comes to, and whether it is to be answered. self is this
+// card with its incarnation, from the other with what the greeting says. After begun, self's nonce is the one that
+// began it.
+func (h *handshake) hear(self *Party, from Party, held uint64, g *arctic.Greeting, random *rand.PCG) (what heard, answer bool) {
+	h.theirs = from.Nonce
+	self.Nonce = h.nonce
+	epoch := Epoch(*self, from)
+	same := h.spent && epoch == h.epoch // as began the present epoch
 	if h.nonce != 0 && g.Echo == h.nonce {
-		self.Nonce = h.nonce
-		epoch := Epoch(self, from)
+		h.used = true
 		switch {
-		case h.epoch != 0 && g.Epoch == h.epoch && from.Incarnation == h.incarnation, epoch == h.epoch:
+		case h.epoch != 0 && held == h.epoch && from.Incarnation == h.incarnation, same:
 			what = confirmed
 		case !h.spent:
 			h.epoch, h.incarnation, h.spent = epoch, from.Incarnation, true
 			what = begun
 		}
 	}
-	if what == unproven && h.spent {
-		h.draw(random) // for the answer: what is spent proves nothing more
+	if what == unproven && h.spent && !same {
+		h.draw(random) // for the answer: what is spent proves nothing to a peer with another nonce
 	}
-	return what, what == unproven || g.Epoch != h.epoch || g.Flags&arctic.Asks != 0
+	return what, what == unproven || held != h.epoch || g.Flags&arctic.Asks != 0
 }

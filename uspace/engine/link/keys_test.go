@@ -176,12 +176,12 @@ func TestHandshakeNamesItsEpoch(t *testing.T) {
 // greeting is a frame with a greeting.
 func greeting() []byte {
 	b := make([]byte, 1514)
-	h := arctic.Header{Hello: true, SourceCard: 1, DestinationCard: 2, SourceIncarnation: 3, DestinationIncarnation: 4}
+	h := arctic.Header{Hello: true, SourceCard: 1, DestinationCard: 2, Epoch: 3}
 	h.Encode(b)
-	return b[:arctic.PutGreeting(b, &arctic.Greeting{Nonce: 1, Echo: 2, Epoch: 3, Number: 4, Longest: 1514, Flags: arctic.Authenticated, Key: 5})]
+	return b[:arctic.PutGreeting(b, &arctic.Greeting{Nonce: 1, Echo: 2, Incarnation: 3, Number: 4, Longest: 1514, Flags: arctic.Authenticated, Key: 5})]
 }
 
-// Rule: a greeting is authenticated by HMAC-SHA256, the first 16 bytes, over bytes 14..75 and 80..127; every bit counts, and so
+// Rule: a greeting is authenticated by HMAC-SHA256, the first 16 bytes, over bytes 14..75 and 80..119; every bit counts, and so
 // does the key.
 func TestGreetingAuthenticated(t *testing.T) {
 	k := keyOf(t, 1)
@@ -192,9 +192,9 @@ func TestGreetingAuthenticated(t *testing.T) {
 	secret, _ := hkdf.Expand(sha256.New, extracted, "FUNet link 1 greeting", 32)
 	m := hmac.New(sha256.New, secret)
 	m.Write(b[14:76])
-	m.Write(b[80:128])
-	if !bytes.Equal(b[128:144], m.Sum(nil)[:16]) {
-		t.Fatalf("% x is authenticated by % x", b[:128], b[128:])
+	m.Write(b[80:120])
+	if !bytes.Equal(b[120:136], m.Sum(nil)[:16]) {
+		t.Fatalf("% x is authenticated by % x", b[:120], b[120:])
 	}
 	f, err := arctic.Parse(b)
 	if err != nil || !k.VerifyGreeting(f) || keyOf(t, 2).VerifyGreeting(f) {

@@ -15,6 +15,7 @@ type PeerState struct {
 	// for a packet to ride on. Of two levels it is the shorter one's, whose acknowledgments wait less.
 	RoundTrip, Variation time.Duration
 	InFlight             int // frames without an answer
+	Key                  KeyState
 }
 
 // PeerStates calls see for the peers from an index on, at most so many, and returns the index of the next, or 0 after
@@ -34,7 +35,7 @@ func (e *End) PeerStates(from, most int, see func(PeerState)) (next int) {
 
 // stateOf describes the peer.
 func (p *peer) stateOf() PeerState {
-	s := PeerState{Card: p.Card, Established: p.established}
+	s := PeerState{Card: p.Card, Established: p.established, Key: p.keyState()}
 	for l := range p.parked {
 		srtt, rttvar := p.parked[l].srtt, p.parked[l].rttvar
 		if f := p.flows[l]; f != nil {
