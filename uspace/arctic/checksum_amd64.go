@@ -5,8 +5,14 @@ import "golang.org/x/sys/cpu"
 // canFold: the processor has VPCLMULQDQ on 512 bits, and CRC32.
 var canFold = cpu.X86.HasAVX512F && cpu.X86.HasAVX512VPCLMULQDQ && cpu.X86.HasSSE42
 
-// fold returns the remainder of b, a positive multiple of 256 bytes, that starts from
-// another.
+// fold returns the remainder of b, at least foldFrom bytes and a multiple of foldWord, that
+// starts from another.
 //
 //go:noescape
 func fold(start uint32, b []byte, by *[4]uint64) uint32
+
+// foldCopy copies as many bytes as well, to memory of the same size that does not overlap, and
+// reads each once. Either may be memory that faults (debug.SetPanicOnFault).
+//
+//go:noescape
+func foldCopy(start uint32, to, from []byte, by *[4]uint64) uint32

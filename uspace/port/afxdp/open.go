@@ -43,7 +43,7 @@ type Config struct {
 	// RxRing is the size of the rx ring, a power of two, 0 or more than 2048 for 2048.
 	// FillFrames is how many UMEM frames the kernel is given to receive into, 0 or more
 	// than 512 for 512; with Jumbo there are as many times more as the longest frame fills,
-	// up to 4096 in all. Small ones provoke losses.
+	// up to 1024 in all. Small ones provoke losses.
 	RxRing, FillFrames int
 	// UDP, if not nil, sends and receives frames in UDP datagrams. MTU and Jumbo concern those, and frames are
 	// shorter by the headers of IP and UDP. Limits tells where a path has a smaller MTU.
