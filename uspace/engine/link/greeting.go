@@ -38,7 +38,8 @@ const (
 	budgetAtOnce = 1024
 	// resyncGap is the least time between two resynchronisations with a peer.
 	resyncGap = 100e6
-	// keyPatience is how long a card waits for a peer that refuses its key, or has none: somebody else may have said so.
+	// keyPatience is how long a card waits for a peer that refuses its key, or has none, or half of ConnectTimeout where that is
+	// less: somebody else may have said so.
 	keyPatience = 1e9
 )
 
@@ -159,7 +160,7 @@ func (e *End) greetAgain(p *peer) {
 	case p.removed():
 		e.lose(p, arctic.ReasonDeparted)
 		return
-	case p.trouble != noTrouble && e.now-p.silentSince >= keyPatience:
+	case p.trouble != noTrouble && e.now-p.silentSince >= min(keyPatience, int64(e.cfg.ConnectTimeout)/2):
 		e.lose(p, arctic.ReasonKey)
 		return
 	case e.silent(p):
