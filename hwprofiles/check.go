@@ -1,6 +1,6 @@
 package hwprofiles
 
-// This file is the rules that a profile obeys as a whole.
+// This file checks a profile as a whole.
 
 import (
 	"errors"

@@ -42,8 +42,8 @@ type Daemon struct {
 	heard        chan struct{} // the station has news
 	seen         peersSeen
 	userLog      userLog
-	strangers    *Rule // of those whom no rule knows
-	groupsMatter bool  // to rules or to who is an administrator
+	strangers    *Rule // for users that match no rule
+	groupsMatter bool  // rules or administrators name groups
 
 	quit     chan struct{} // closed by Stop
 	quitOnce sync.Once
@@ -63,12 +63,12 @@ type Daemon struct {
 	connections map[*connection]struct{}
 	nextGID     uint16
 	replacing   bool           // the card, with another profile: no group is made
-	capturing   *peer          // who captures; nil: nobody
+	capturing   *peer          // the process that captures; nil: none
 	tracing     map[uint32]int // traces that go on, by account
 }
 
 // Open makes the card and takes the socket. It must run in the network namespace of the
-// interfaces; nothing else must. What it could not do leaves nothing behind. Errors wrap
+// interfaces; nothing else must. When it fails it leaves nothing behind. Errors wrap
 // ErrConfig or ErrSocket, or are those of packages afxdp and xdp.
 func Open(c Config) (_ *Daemon, err error) {
 	c, err = c.complete()
@@ -169,7 +169,7 @@ func (d *Daemon) replaceCard(c *Config) error {
 }
 
 // Run serves until the context ends or Stop is called, then stops cleanly: nobody may
-// attach any more, processes are told, what is under way may end for as long as Config.Drain,
+// attach any more, processes are told, packets under way have Config.Drain to arrive,
 // and the peers are told. ready, if not nil, is called when processes can attach. It may be called once, and
 // Open's resources are given back when it returns.
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
@@ -253,7 +253,7 @@ func (d *Daemon) drain() {
 	<-d.loop.ended
 }
 
-// settle waits until the card's thread finds that something is so, at most until end.
+// settle waits until the card's thread finds that a condition holds, at most until end.
 func (d *Daemon) settle(end time.Time, so func() bool) {
 	t := time.NewTicker(time.Millisecond)
 	defer t.Stop()
@@ -266,7 +266,7 @@ func (d *Daemon) settle(end time.Time, so func() bool) {
 	}
 }
 
-// allConnections returns those there are.
+// allConnections returns all connections.
 func (d *Daemon) allConnections() []*connection {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,4 +1,4 @@
-// The tree of a file: where a value is, what it is, and its parts.
+// The tree of a file: the place of a value, its kind, and its parts.
 
 package strictyaml
 

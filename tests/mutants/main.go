@@ -57,7 +57,7 @@
 // folder that the compiler is told to use instead (go help build, -overlay), so the
 // tree is never written to and there is nothing to restore, even if this program is
 // killed; all that may be left then is that folder. A mutant that does not compile, and a check that runs into its time limit, is
-// an error. In the end the engine as it is must pass every check.
+// an error. In the end the unchanged engine must pass every check.
 //
 // The exit status is 0 if every mutant was caught.
 package main
@@ -81,7 +81,7 @@ func main() {
 	}
 }
 
-// run tries the named mutations, or all, and then the engine as it is.
+// run tries the named mutations, or all, and then the unchanged engine.
 func run(ctx context.Context, names []string) error {
 	chosen, err := choose(names)
 	if err != nil {

@@ -1,6 +1,6 @@
 package main
 
-// This file is the mutations. What each one breaks is said in main.go.
+// This file is the mutations. main.go says what each one breaks.
 
 func unit(test string) check    { return check{test: test} }
 func chaos(faults string) check { return check{faults: faults} }

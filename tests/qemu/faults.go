@@ -41,7 +41,7 @@ const jobsEnded = "ended the jobs that need it: 1"
 // gone holds the lines with which a job without a NIC ends.
 var gone = []string{"is gone", guest.Address(1).String()}
 
-// faults are those of a NIC, in the order in which they happen.
+// faults are the faults of a NIC, in the order in which they happen.
 var faults = []fault{
 	{name: "link_bounce", do: []string{"down"}, undo: []string{"up"}, said: []string{"is down"}},
 	{name: "ring_change", do: []string{"rings", "128"}, said: []string{"ring sizes"}},
@@ -186,7 +186,7 @@ func (p pair) recovered(ctx context.Context, name string, begin time.Time, scale
 }
 
 // killed ends host 1 in the middle of a job: `funet run` must end and say which host it was. The
-// pair is of no use afterwards.
+// pair cannot be used afterwards.
 func (p pair) killed(ctx context.Context) (r row, err error) {
 	r.Program = guestKilled
 	if _, err := p.startDaemons(ctx); err != nil {
@@ -239,7 +239,7 @@ func (p pair) jobRuns(ctx context.Context, job *running) (bool, error) {
 		}
 		select {
 		case e := <-job.ended:
-			job.ended <- e // for who waits
+			job.ended <- e // for the goroutine that waits
 			return false, nil
 		case <-time.After(50 * time.Millisecond):
 		}

@@ -425,7 +425,7 @@ func (o *options) faults(wanted func(string) bool) bool {
 	return !o.Short && slices.ContainsFunc(faultNames(), wanted)
 }
 
-// peersFile is that of both hosts.
+// peersFile is the peers file of both hosts.
 func peersFile() string {
 	var b strings.Builder
 	b.WriteString("gid: 1\npeers:\n")

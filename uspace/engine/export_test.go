@@ -134,3 +134,11 @@ func (c *Card) Streams(x *Context) (n int) { return c.link.Streams(x.owner) }
 
 // Awake returns how many contexts a step looks at.
 func (c *Card) Awake() int { return len(c.awake) }
+
+// Epoch returns the epoch with a peer, 0 for who is none.
+func (c *Card) Epoch(card uint16) uint64 {
+	if !c.link.IsPeer(card) {
+		return 0
+	}
+	return c.link.Epoch(card)
+}

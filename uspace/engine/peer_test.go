@@ -316,7 +316,7 @@ func TestGreetingLosesNoAcknowledgment(t *testing.T) {
 	before := b.cards[1].Counters()
 	b.mustSend(1, funi.Request, 0, 5)
 	b.pass(12 * time.Microsecond) // it has arrived
-	b.inject(forge(nil, func(h *arctic.Header) { h.Hello, h.Sequence, h.SourceIncarnation = true, 99, 77 }))
+	b.inject(forgeGreeting(&arctic.Greeting{Nonce: 99, Incarnation: 77, Flags: arctic.Asks}))
 	b.pass(100 * time.Millisecond)
 	after := b.cards[1].Counters()
 	if after.Greetings == before.Greetings {

@@ -1,7 +1,7 @@
 package funi
 
-// This file is how a process waits for a card that runs elsewhere without looking at its
-// registers all the time: it asks to be woken (Arm), looks once more, and sleeps.
+// This file lets a process wait for a card that runs elsewhere without looking at its
+// registers all the time: the process asks to be woken (Arm), looks once more, and sleeps.
 //
 // Process and card each store before they load (the process: wake, then what is
 // published; the card: what it publishes, then wake), so that one of them sees the other.

@@ -4,7 +4,7 @@ package sim
 // Transmitter of thesis 5.6.1. It implements port.Port.
 //
 // A frame is of high priority if it carries replies, or nothing but acknowledgments:
-// those are what must never wait for requests.
+// those must never wait for requests.
 
 import "github.com/funet/funet/uspace/arctic"
 

@@ -37,6 +37,10 @@ type End struct {
 	blocked  bool                     // a transmit ring was full
 	stalled  bool                     // the same, and so the round of dispatch goes on
 	more     bool                     // a budget ran out; step again at once
+	budget   budget                   // of greetings that others make this card send
+
+	greetings uint64 // sent
+	plain     []byte // a frame that was sealed, as it was before, for who looks
 
 	header arctic.Header // of the frame being looked at
 	out    arctic.Header // of the frame being composed
@@ -217,3 +221,6 @@ func (e *End) Counters() *Counters { return &e.counters }
 
 // ByPeers returns the packets that peers rejected, by reason. A packet is counted each time.
 func (e *End) ByPeers() *Rejections { return &e.byPeers }
+
+// Epoch names the sequence state with a card that is a peer, or was one; 0: there is none. See Epoch of two parties.
+func (e *End) Epoch(card uint16) uint64 { return e.byCard[card].epoch }

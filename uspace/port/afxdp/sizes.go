@@ -1,7 +1,7 @@
 package afxdp
 
-// This file is how much memory a port has: its rings and its UMEM frames. Everything
-// is allocated by Open.
+// This file decides how much memory a port has: its rings and its UMEM frames. Open
+// allocates everything.
 
 import (
 	"math"
@@ -39,11 +39,11 @@ const (
 	// which no kernel has fewer. The longest that FUNet's length field describes needs
 	// 17 to be sent and 18 to be received.
 	maxParts = 18
-	// longest is that frame, in bytes.
+	// longest is the longest frame, in bytes.
 	longest = arctic.EthernetSize + math.MaxUint16
 )
 
-// sizes are what an MTU asks for. Ring sizes are powers of two.
+// sizes are the sizes for an MTU. Ring sizes are powers of two.
 type sizes struct {
 	umemFrame uint32 // bytes
 	wireMax   int    // bytes of the longest frame on the wire
@@ -92,9 +92,9 @@ func (z *sizes) slots() {
 	z.txSlots = 2 * z.doneSlots
 }
 
-// frame finds out what of a frame on the wire the card sees. The headers of a datagram take the place of the
-// Ethernet header, and more, so what is sent ends at most so much after the room as it does in a frame
-// without.
+// frame finds out how much of a frame on the wire the card sees. The headers of a datagram replace the
+// Ethernet header and are longer, so a frame in a datagram ends no further behind the room than a frame
+// without one.
 func (z *sizes) frame(c *Config) {
 	z.frameMax = z.wireMax
 	if c.UDP != nil {

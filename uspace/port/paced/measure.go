@@ -1,8 +1,8 @@
 package paced
 
 // This file measures how long the real wire takes: from a frame with packets to an acknowledgment
-// of it, which the other card sends at once, is twice the way. What counts is the median
-// of what was seen, so that as many frames arrive before the model's time as after it.
+// of it, which the other card sends at once, is twice the way. The result is the median
+// of the measurements, so that as many frames arrive before the model's time as after it.
 
 import (
 	"time"

@@ -67,7 +67,7 @@ func send(p *Port, b []byte) bool {
 	return true
 }
 
-// sequences are those of the frames that left.
+// sequences returns the sequence numbers of the frames that left.
 func (p *plug) sequences() (s []uint32) {
 	for _, b := range p.sent {
 		s = append(s, sequence(b))
