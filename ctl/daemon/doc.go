@@ -41,12 +41,14 @@
 //	peers: peers.yaml           # beside this file; see package cluster
 //	discover: lab-2             # name of a cluster: find its hosts on the segments of the interfaces, besides those in peers
 //	interfaces: [eth1]          # default: those that the peers file names, or that with this host's address there
+//	key: funet.key              # a file beside this one that all hosts share, where peers names none; default: none
+//	encrypt: true               # false: with a key, authenticate frames and leave them readable, to hosts that say the same
 //	encap: ethernet             # ethernet, or udp: over routers; default: as the peers file says
 //	port: 30600                 # of encap udp; default: as the peers file says, or this
 //	xdp: auto                   # auto, native, generic
 //	bind: auto                  # auto, copy, zero-copy
 //	huge_pages: false
-//	jumbo: false                # on all hosts or none
+//	jumbo: false                # frames as long as the MTU allows, to hosts that have it, too
 //	vlan: 5                     # that frames are tagged with; none. On an interface such as eth0.5 the kernel does that
 //	queue: 1                    # the one that frames leave on, and are steered to where the NIC can; default: all
 //	cpu: 3                      # processor of the card's thread; default: none in particular
@@ -96,8 +98,8 @@
 //   - Hosts join, leave and move while the daemon runs: it follows its peers file. What waits
 //     for a host that left comes back to its senders at once, with arctic.ReasonDeparted.
 //   - With discover it finds, and is found by, daemons of a cluster of the same name on its segments, which need
-//     nobody's address, only a card number of their own. Whoever is on the segment is trusted in that: he can be any card that nobody
-//     else is, as there is no key yet. What the peers file says of a card is never changed by what is heard. A
+//     nobody's address, only a card number of their own. Whoever is on the segment is trusted in that, where there is no key: he can be any card that nobody
+//     else is. What the peers file says of a card is never changed by what is heard. A
 //     host that was found and is silent stays a peer until it says goodbye, as a daemon that is stopped does, or
 //     another that answers has its number. What cannot be, two hosts with one number, another version
 //     or cluster, is a line of the log and of the status, each once.

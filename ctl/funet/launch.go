@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -163,10 +164,14 @@ func (f *nodeFlags) command(l *lab.Lab, h lab.Host, self, program string, args [
 	} else if f.provoke {
 		rxRing = provokingSize
 	}
+	key := f.key
+	if key != "" {
+		key, _ = filepath.Abs(key) // else it is refused where it is read
+	}
 	all := append([]string{program, "--json", "--iface", strings.Join(names, ","), "--node", fmt.Sprint(h.Index),
 		"--peers", "/proc/self/fd/3", "--xdp", f.mode, "--bind", f.bind,
 		"--profile", f.profile, "--cpu", fmt.Sprint(cpu), "--slots", fmt.Sprint(f.slots), "--wait", f.wait.String(),
-		fmt.Sprintf("--huge-pages=%t", f.hugePages), fmt.Sprintf("--jumbo=%t", f.jumbo)}, args...)
+		fmt.Sprintf("--huge-pages=%t", f.hugePages), fmt.Sprintf("--jumbo=%t", f.jumbo), "--key=" + key, fmt.Sprintf("--readable=%t", f.readable)}, args...)
 	for _, o := range []struct {
 		flag string
 		v    int
