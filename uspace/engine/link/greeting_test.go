@@ -11,16 +11,6 @@ import (
 	"github.com/funet/funet/uspace/port/wire"
 )
 
-// taken is how many packets a card has accepted, by the bed's messages.
-func (b *bed) taken(card int) (n int) {
-	for _, m := range b.messages {
-		if m.to == card && m.at != 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // Rule (greeting.go): a frame that the network held back since an earlier life of a peer is never accepted, and does not
 // make the card forget the present life; nor is any frame of a whole run accepted that is sent again (doc.go).
 func TestReplayedFramesAreNotAccepted(t *testing.T) {
