@@ -15,7 +15,7 @@ var mutations = []mutation{
 		link("TestReplayedFramesAreNotAccepted")},
 	{"duplicate", "link/arrive.go",
 		`int32(seq-fl.rcvNext) < 0 || fl.isAccepted(seq)`, `int32(seq-fl.rcvNext) < 0`,
-		link("TestReplayedFramesAreNotAccepted")},
+		link("TestFrameBehindAGapIsTakenOnce")},
 	{"verdict", "link/arrive.go",
 		`if fl.isRefused(seq) {`, `if false {`,
 		link("TestRepeatedFrameGetsTheSameAnswer")},
