@@ -16,7 +16,7 @@
 #define FUNET_ETHERTYPE_IPV4 0x0800
 #define FUNET_ETHERTYPE_IPV6 0x86DD
 #define FUNET_PROTOCOL_UDP 17
-#define FUNET_VERSION 4
+#define FUNET_VERSION 5
 #define FUNET_VERSION_PROBE 0 /* a probe of package ctl/doctor/probe, which the kernel's sockets get */
 #define FUNET_VERSION_HELLO 255 /* a hello of package uspace/port/hello, which is of no group and the same in all versions */
 #define FUNET_ETHERNET_LEN 14                                   /* an Ethernet header without tags */
@@ -45,8 +45,7 @@ struct funet_header {
 	__u8 packets;
 	__u8 rejects;
 	__u16 age;
-	__u32 source_incarnation;
-	__u32 destination_incarnation;
+	__u64 epoch;
 	__u32 sequence;
 	__u32 request_ack;
 	__u64 request_ack_mask;

@@ -86,7 +86,7 @@ func TestHeaderLayout(t *testing.T) {
 		{"version", offsetVersion, 1}, {"flags", 15, 1}, {"length", offsetLength, 2}, {"gid", offsetGID, 2},
 		{"route", 20, 4}, {"source_card", 24, 2}, {"destination_card", 26, 2},
 		{"packets", 28, 1}, {"rejects", 29, 1}, {"age", 30, 2},
-		{"source_incarnation", 32, 4}, {"destination_incarnation", 36, 4}, {"sequence", 40, 4},
+		{"epoch", 32, 8}, {"sequence", 40, 4},
 		{"request_ack", 44, 4}, {"request_ack_mask", 48, 8},
 		{"reply_ack", 56, 4}, {"reply_ack_mask", 60, 8}, {"tag", 68, 8}, {"crc32c", 76, 4},
 	}

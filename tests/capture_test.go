@@ -56,11 +56,13 @@ func fieldsOf(t *testing.T, frame []byte) map[string][]uint64 {
 		t.Fatalf("the Go decoder refuses % x: %v", frame, err)
 	}
 	put("version", uint64(f.Version))
-	put("flags", uint64(f.Level)|flag(f.Hello)<<1|flag(f.Bye)<<2|flag(f.Block != nil)<<3)
+	put("flags", uint64(f.Level)|flag(f.Hello)<<1|flag(f.Bye)<<2|flag(f.Block != nil || f.Ciphertext != nil && frame[15]&8 != 0)<<3|flag(f.Sealed)<<4|flag(f.Readable)<<5)
 	put("flags.level", uint64(f.Level))
 	put("flags.hello", flag(f.Hello))
 	put("flags.bye", flag(f.Bye))
-	put("flags.block", flag(f.Block != nil))
+	put("flags.block", flag(frame[15]&8 != 0))
+	put("flags.sealed", flag(f.Sealed))
+	put("flags.readable", flag(f.Readable))
 	put("length", uint64(f.Length))
 	put("gid", uint64(f.GID))
 	put("route", uint64(f.Route))
@@ -69,16 +71,32 @@ func fieldsOf(t *testing.T, frame []byte) map[string][]uint64 {
 	put("packets", uint64(f.PacketCount))
 	put("rejects", uint64(f.RejectCount))
 	put("age", uint64(f.Age))
-	put("source_incarnation", uint64(f.SourceIncarnation))
-	put("destination_incarnation", uint64(f.DestinationIncarnation))
+	put("epoch", f.Epoch)
 	put("sequence", uint64(f.Sequence))
 	put("request_ack", uint64(f.Acks[arctic.Request]))
 	put("request_selective", f.Selective[arctic.Request])
 	put("reply_ack", uint64(f.Acks[arctic.Reply]))
 	put("reply_selective", f.Selective[arctic.Reply])
 	put("tag", f.Tag)
-	put("checksum", uint64(f.Checksum))
-	put("checksum.status", 1)
+	if f.Sealed {
+		put("counter", f.Counter)
+	} else {
+		put("checksum", uint64(f.Checksum))
+		put("checksum.status", 1)
+	}
+	if f.Hello && f.MAC != nil {
+		g := f.Greeting
+		put("greeting.nonce", g.Nonce)
+		put("greeting.echo", g.Echo)
+		put("greeting.incarnation", uint64(g.Incarnation))
+		put("greeting.number", g.Number)
+		put("greeting.longest", uint64(g.Longest))
+		put("greeting.flags", uint64(g.Flags))
+		put("greeting.flags.asks", flag(g.Flags&arctic.Asks != 0))
+		put("greeting.flags.authenticated", flag(g.Flags&arctic.Authenticated != 0))
+		put("greeting.flags.readable", flag(g.Flags&arctic.Readable != 0))
+		put("greeting.key", uint64(g.Key))
+	}
 	for _, r := range f.Rejects {
 		put("reject.sequence", uint64(r.Sequence))
 		put("reject.level", uint64(r.Level))
@@ -130,7 +148,30 @@ func bytesOf(frame []byte) map[string][]string {
 		v["funet.probe"] = []string{hex.EncodeToString(frame[arctic.EthernetSize+1:])}
 		return v
 	}
-	f, err := arctic.Parse(frame)
+	f, err := arctic.Look(frame)
+	if err != nil {
+		return v
+	}
+	if len(frame) > len(f) {
+		v["funet.padding"] = []string{hex.EncodeToString(frame[len(f):])}
+	}
+	if f.Hello() {
+		_, _, mac := arctic.GreetingMAC(f)
+		v["funet.mac"] = []string{hex.EncodeToString(mac)}
+		return v
+	}
+	if f.Sealed() {
+		v["funet.mac"] = []string{hex.EncodeToString(f[len(f)-arctic.SealSize:][:arctic.SealTagSize])}
+		if _, secret := f.SealParts(); !f.Readable() && len(secret) > arctic.SealTagSize {
+			v["funet.ciphertext"] = []string{hex.EncodeToString(secret[:len(secret)-arctic.SealTagSize])}
+		}
+		if !f.Readable() {
+			return v
+		}
+		f, err = f.Opened()
+	} else {
+		err = f.Check()
+	}
 	if err != nil {
 		return v
 	}
@@ -144,9 +185,6 @@ func bytesOf(frame []byte) map[string][]string {
 	}
 	if b := f.Block(); b != nil {
 		v["funet.block"] = []string{hex.EncodeToString(b)}
-	}
-	if len(frame) > len(f) {
-		v["funet.padding"] = []string{hex.EncodeToString(frame[len(f):])}
 	}
 	return v
 }
@@ -372,7 +410,7 @@ func writeForms(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	head := arctic.Header{To: [6]byte{2, 0, 0, 0, 0, 1}, From: [6]byte{2, 0, 0, 0, 0, 2}, GID: 2047, Route: 1<<30 - 1, SourceCard: 65535, DestinationCard: 1,
-		SourceIncarnation: 1<<32 - 1, DestinationIncarnation: 7, Sequence: 1<<32 - 2, Age: 513,
+		Epoch: 1<<63 | 7, Sequence: 1<<32 - 2, Age: 513,
 		Acks: [arctic.Levels]uint32{1<<32 - 1, 3}, Selective: [arctic.Levels]uint64{1<<64 - 1, 1 << 63}, Tag: 1<<64 - 2}
 	frame := func(level arctic.Level, rejects []arctic.Reject, packets []arctic.Packet, block []byte, change func(b []byte)) []byte {
 		h := head
@@ -392,9 +430,16 @@ func writeForms(t *testing.T, path string) {
 		if block != nil {
 			n = arctic.PutBlock(b, n, block)
 		}
-		change(b)
+		if change(b); b[15]&2 != 0 {
+			n = arctic.PutGreeting(b, &arctic.Greeting{Nonce: 1<<64 - 1, Echo: 5, Incarnation: 1<<32 - 5, Number: 1 << 40, Longest: 65549, Flags: arctic.Authenticated | arctic.Asks, Key: 1<<32 - 3})
+		}
 		arctic.Seal(b, n)
 		return b[:n]
+	}
+	sealed := func(plain []byte, readable bool) []byte {
+		b := append(slices.Clone(plain), bytes.Repeat([]byte{9}, arctic.SealSize)...)
+		arctic.BeginSeal(b, len(plain), 5<<32|1<<31, readable)
+		return b
 	}
 	nothing := func([]byte) {}
 	packet := func(level arctic.Level, kind arctic.Kind, payload []byte) arctic.Packet {
@@ -422,6 +467,9 @@ func writeForms(t *testing.T, path string) {
 	padded := append(slices.Clone(list[0]), make([]byte, 9)...)
 	probe := append(slices.Clone(list[0][:arctic.EthernetSize]), make([]byte, 100)...)
 	list = append(list, padded, probe)
+	for _, i := range []int{0, 4, 8} {
+		list = append(list, sealed(list[i], true), append(sealed(list[i], false), 0))
+	}
 	for i, b := range list {
 		fate := engine.Fate{Outcome: engine.Outcome(i % int(engine.Outcomes))}
 		if err := w.Write(&capture.Record{Time: int64(i) * 1e9, Interface: i % 2, Fate: fate, Length: len(b), Data: b}); err != nil {
@@ -514,7 +562,7 @@ func TestDissectorOfDamage(t *testing.T) {
 	}
 }
 
-// Rule: hellos between cards are told apart from frames of another version, with who says what.
+// Rule: the dissector tells hellos between cards from frames of another version, and shows who says what.
 func TestDissectorOfHellos(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hellos.pcap")
 	file, err := os.Create(path)

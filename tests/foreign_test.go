@@ -42,6 +42,7 @@ type attack struct {
 	fd     int    // attacker's AF_PACKET socket in host 0
 	to     unix.SockaddrLinklayer
 	macs   [2][6]byte
+	epoch  uint64 // of the two; 0: not known yet
 	// With datagrams: the way of the client's frames, and that of a host that has another address.
 	path, other *encap.Path
 }
@@ -143,13 +144,21 @@ func (a *attack) sendAsItIs(frame []byte) {
 // atTag is the offset of the tag in a frame.
 const atTag = 68
 
+// epochOfBoth is what an attacker knows who has seen a frame of the two.
+func (a *attack) epochOfBoth() uint64 {
+	if a.epoch == 0 {
+		a.epoch = a.server.report().Epoch
+	}
+	return a.epoch
+}
+
 // compose makes a frame with one packet that the server would take from the client: of
-// the right group, cards, incarnations and nodes, with a sequence number that is next.
+// the right group, cards, epoch and nodes, with a sequence number that is next.
 // It uses the reply level, at which the client itself never sends.
 func (a *attack) compose(change func(h *arctic.Header, p *arctic.PacketHeader)) []byte {
 	h := arctic.Header{
 		To: a.macs[1], From: a.macs[0], Level: arctic.Reply, GID: ownGroup, Route: 1,
-		SourceCard: 0, DestinationCard: 1, SourceIncarnation: incarnation, DestinationIncarnation: incarnation + 1,
+		SourceCard: 0, DestinationCard: 1, Epoch: a.epochOfBoth(),
 		Tag: arctic.JobTag(make([]byte, card.TokenSize), ownGroup),
 	}
 	p := arctic.PacketHeader{Level: arctic.Reply, GID: ownGroup, Route: 1, Length: 5, Destination: 1, Source: 0}
@@ -236,10 +245,11 @@ func (a *attack) damages() map[string]struct {
 		"another EtherType":          {"nic.pass", [][]byte{raw(func(b []byte) { b[12] = 0x08 }), raw(func(b []byte) { b[13] = 0xb6 })}},
 
 		// What the card sees (package arctic, doc.go).
-		"checksum, each bit of it":   {"engine.dropped_checksum", bits(0, 32, func(bit int) []byte { return raw(func(b []byte) { b[76+bit/8] ^= 1 << (bit % 8) }) })},
-		"checksum, each other byte":  {"engine.dropped_checksum", bits(20, len(good), func(at int) []byte { return raw(func(b []byte) { b[at] ^= 0x10 }) })},
+		"checksum, each bit of it": {"engine.dropped_checksum", bits(0, 32, func(bit int) []byte { return raw(func(b []byte) { b[76+bit/8] ^= 1 << (bit % 8) }) })},
+		"checksum, each other byte": {"engine.dropped_checksum", slices.DeleteFunc(bits(20, len(good), func(at int) []byte { return raw(func(b []byte) { b[at] ^= 0x10 }) }),
+			func(b []byte) bool { return [4]byte(b[24:28]) != [4]byte(good[24:28]) })}, // but the cards, which are looked at before
 		"length within the frame":    {"engine.dropped_checksum", [][]byte{length(66), length(len(good) - 14 - 1)}},
-		"flags that nothing is":      {"engine.dropped_reserved_bits", bits(4, 8, flip(15))},
+		"flags that nothing is":      {"engine.dropped_reserved_bits", bits(5, 8, flip(15))},
 		"route of more than 30 bits": {"engine.dropped_reserved_bits", bits(30, 32, flip(20))},
 		"tag of a frame without packets": {"engine.dropped_reserved_bits", bits(0, 64, func(bit int) []byte {
 			b := a.withReject(func([]byte) {})
@@ -275,8 +285,9 @@ func (a *attack) damages() map[string]struct {
 			return header(func(h *arctic.Header) { h.From[bit/8] ^= 1 << (bit % 8) })
 		})},
 		"for another card": {"engine.dropped_misrouted", [][]byte{header(func(h *arctic.Header) { h.DestinationCard = 0 }), header(func(h *arctic.Header) { h.DestinationCard = 9 })}},
-		"another incarnation": {"engine.stale_incarnation_frames", [][]byte{
-			header(func(h *arctic.Header) { h.SourceIncarnation++ }), header(func(h *arctic.Header) { h.DestinationIncarnation-- }), header(func(h *arctic.Header) { h.SourceIncarnation = 0 })}},
+		"another epoch": {"engine.stale_incarnation_frames", [][]byte{
+			header(func(h *arctic.Header) { h.Epoch++ }), header(func(h *arctic.Header) { h.Epoch ^= 1 << 63 }), header(func(h *arctic.Header) { h.Epoch = 0 })}},
+		"sealed, where there is no key": {"engine.dropped_not_authentic", bits(4, 5, flip(15))},
 	}
 }
 

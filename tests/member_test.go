@@ -27,8 +27,7 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// memberConfig configures a member at its start. The incarnation of node n's card
-// is n+incarnation, so that an attacker can know it.
+// memberConfig configures a member at its start.
 type memberConfig struct {
 	Interface string
 	GID, Node uint16
@@ -38,8 +37,6 @@ type memberConfig struct {
 	Addresses []netip.Addr
 }
 
-const incarnation = 0x1000
-
 // report is a member's report.
 type report struct {
 	NIC     bpf.Counters    `json:"nic"`
@@ -47,7 +44,8 @@ type report struct {
 	Socket  xdp.Statistics  `json:"socket"`
 	UDP     afxdp.Datagrams `json:"udp"`
 	Process tally           `json:"process"`
-	Now     time.Duration   `json:"now"` // of the card's clock
+	Now     time.Duration   `json:"now"`   // of the card's clock
+	Epoch   uint64          `json:"epoch"` // of the two cards
 }
 
 // tally counts what a member's process has received.
@@ -67,7 +65,6 @@ func member(text string) error {
 	}
 	cfg := card.Config{
 		Interfaces: []string{c.Interface}, GID: c.GID, Node: c.Node, Attach: c.Attach, Bind: xdp.BindCopy, CPU: -1,
-		Tune: func(e *engine.Config) { e.Incarnation = incarnation + uint32(c.Node) },
 	}
 	for n, mac := range c.MACs {
 		cfg.Peers = append(cfg.Peers, card.Peer{Node: uint16(n), MAC: mac})
@@ -173,6 +170,7 @@ func (m *memberState) serve() error {
 func (m *memberState) report() (err error) {
 	r := report{Engine: m.card.Engine().Counters(), Process: m.tally, Now: time.Duration(m.card.Now())}
 	r.Process.Unknown = m.e.Unknown()
+	m.card.Engine().PeerStates(0, 1, func(p engine.PeerState) { r.Epoch = p.Epoch })
 	port := m.card.Ports()[0]
 	if r.NIC, err = port.NIC().Counters(); err != nil {
 		return err

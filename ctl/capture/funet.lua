@@ -4,7 +4,7 @@
 
 local funet = Proto("funet", "FUNet")
 
-local HEADER, REJECT, PACKET, WORD = 66, 16, 12, 4 -- bytes, without the Ethernet header
+local HEADER, REJECT, PACKET, WORD, GREETING, SEAL = 66, 16, 12, 4, 56, 20 -- bytes, without the Ethernet header
 local HELLO = 106 -- package uspace/port/hello draws it
 local hellos = { "question", "answer", "announcement", "goodbye" }
 local MOST_PACKETS, MOST_REJECTS, MOST_WORDS = 64, 32, 21
@@ -27,6 +27,8 @@ local f = {
 	hello = ProtoField.bool("funet.flags.hello", "Hello", 8, nil, 0x02),
 	bye = ProtoField.bool("funet.flags.bye", "Bye", 8, nil, 0x04),
 	has_block = ProtoField.bool("funet.flags.block", "Block", 8, nil, 0x08),
+	sealed = ProtoField.bool("funet.flags.sealed", "Sealed", 8, nil, 0x10),
+	readable = ProtoField.bool("funet.flags.readable", "Readable", 8, nil, 0x20),
 	length = ProtoField.uint16("funet.length", "Length"),
 	gid = ProtoField.uint16("funet.gid", "GID"),
 	route = ProtoField.uint32("funet.route", "Route"),
@@ -35,8 +37,7 @@ local f = {
 	packets = ProtoField.uint8("funet.packets", "Packets"),
 	rejects = ProtoField.uint8("funet.rejects", "Rejects"),
 	age = ProtoField.uint16("funet.age", "Age"),
-	source_incarnation = ProtoField.uint32("funet.source_incarnation", "Source incarnation", base.HEX),
-	destination_incarnation = ProtoField.uint32("funet.destination_incarnation", "Destination incarnation", base.HEX),
+	epoch = ProtoField.uint64("funet.epoch", "Epoch", base.HEX),
 	sequence = ProtoField.uint32("funet.sequence", "Sequence"),
 	request_ack = ProtoField.uint32("funet.request_ack", "Request acknowledgment"),
 	request_selective = ProtoField.uint64("funet.request_selective", "Request selective bits", base.HEX),
@@ -45,6 +46,20 @@ local f = {
 	tag = ProtoField.uint64("funet.tag", "Tag of the job", base.HEX),
 	checksum = ProtoField.uint32("funet.checksum", "CRC-32C", base.HEX),
 	checksum_status = ProtoField.uint8("funet.checksum.status", "CRC-32C status", base.DEC, sums),
+	counter = ProtoField.uint64("funet.counter", "Counter"),
+	mac = ProtoField.bytes("funet.mac", "Authentication"),
+	ciphertext = ProtoField.bytes("funet.ciphertext", "Encrypted"),
+
+	nonce = ProtoField.uint64("funet.greeting.nonce", "Nonce", base.HEX),
+	echo = ProtoField.uint64("funet.greeting.echo", "Echo", base.HEX),
+	incarnation = ProtoField.uint32("funet.greeting.incarnation", "Incarnation", base.HEX),
+	number = ProtoField.uint64("funet.greeting.number", "Number"),
+	longest = ProtoField.uint32("funet.greeting.longest", "Longest frame"),
+	greeting_flags = ProtoField.uint32("funet.greeting.flags", "Flags of the greeting", base.HEX),
+	asks = ProtoField.bool("funet.greeting.flags.asks", "Asks", 32, nil, 0x01),
+	authenticated = ProtoField.bool("funet.greeting.flags.authenticated", "Authenticated", 32, nil, 0x02),
+	wants_readable = ProtoField.bool("funet.greeting.flags.readable", "Readable", 32, nil, 0x04),
+	key = ProtoField.uint32("funet.greeting.key", "Key", base.HEX),
 
 	reject = ProtoField.none("funet.reject", "Reject"),
 	reject_sequence = ProtoField.uint32("funet.reject.sequence", "Sequence"),
@@ -207,6 +222,25 @@ local function packet(tvb, at, last, tree, i, first)
 	return at + PACKET + size, form
 end
 
+-- greeting decodes what a hello carries.
+local function greeting(tvb, at, length, tree)
+	if length ~= at + GREETING or tvb(at, 8):le_uint64() == UInt64(0) or tvb(at + 24, 4):le_uint() == 0 then
+		fails(tree, tvb(1, 1), "Greeting of another length, or without a nonce or an incarnation")
+		return
+	end
+	tree:add_le(f.nonce, tvb(at, 8))
+	tree:add_le(f.echo, tvb(at + 8, 8))
+	tree:add_le(f.number, tvb(at + 16, 8))
+	tree:add_le(f.incarnation, tvb(at + 24, 4))
+	tree:add_le(f.longest, tvb(at + 28, 4))
+	local t = tree:add_le(f.greeting_flags, tvb(at + 32, 4))
+	t:add_le(f.asks, tvb(at + 32, 4))
+	t:add_le(f.authenticated, tvb(at + 32, 4))
+	t:add_le(f.wants_readable, tvb(at + 32, 4))
+	tree:add_le(f.key, tvb(at + 36, 4))
+	tree:add(f.mac, tvb(at + 40, 16))
+end
+
 function funet.dissector(tvb, pinfo, root)
 	pinfo.cols.protocol = "FUNet"
 	local tree = root:add(funet, tvb())
@@ -228,7 +262,7 @@ function funet.dissector(tvb, pinfo, root)
 		tree:add_le(f.destination_card, tvb(12, 2))
 		return tvb:len()
 	end
-	if version ~= 4 then
+	if version ~= 5 then
 		pinfo.cols.info = "Version " .. version
 		tree:add_proto_expert_info(other)
 		return tvb:len()
@@ -242,6 +276,8 @@ function funet.dissector(tvb, pinfo, root)
 	t:add(f.hello, tvb(1, 1))
 	t:add(f.bye, tvb(1, 1))
 	t:add(f.has_block, tvb(1, 1))
+	t:add(f.sealed, tvb(1, 1))
+	t:add(f.readable, tvb(1, 1))
 	tree:add_le(f.length, tvb(2, 2))
 	tree:add_le(f.gid, tvb(4, 2))
 	tree:add_le(f.route, tvb(6, 4))
@@ -250,18 +286,20 @@ function funet.dissector(tvb, pinfo, root)
 	tree:add(f.packets, tvb(14, 1))
 	tree:add(f.rejects, tvb(15, 1))
 	tree:add_le(f.age, tvb(16, 2))
-	tree:add_le(f.source_incarnation, tvb(18, 4))
-	tree:add_le(f.destination_incarnation, tvb(22, 4))
+	tree:add_le(f.epoch, tvb(18, 8))
 	tree:add_le(f.sequence, tvb(26, 4))
 	tree:add_le(f.request_ack, tvb(30, 4))
 	tree:add_le(f.request_selective, tvb(34, 8))
 	tree:add_le(f.reply_ack, tvb(42, 4))
 	tree:add_le(f.reply_selective, tvb(46, 8))
 	tree:add_le(f.tag, tvb(54, 8))
-	tree:add_le(f.checksum, tvb(62, 4))
 
 	local flags, length = tvb(1, 1):uint(), tvb(2, 2):le_uint()
 	local hello, bye, has_block = bits(flags, 1, 1) == 1, bits(flags, 2, 2) == 1, bits(flags, 3, 3) == 1
+	local sealed, readable = bits(flags, 4, 4) == 1, bits(flags, 5, 5) == 1
+	if not sealed then
+		tree:add_le(f.checksum, tvb(62, 4))
+	end
 	local packets, rejects = tvb(14, 1):uint(), tvb(15, 1):uint()
 	local gid, source, destination = tvb(4, 2):le_uint(), tvb(10, 2):le_uint(), tvb(12, 2):le_uint()
 	local text = string.format("%d > %d GID %d %s", source, destination, gid, levels[flags % 2])
@@ -279,6 +317,9 @@ function funet.dissector(tvb, pinfo, root)
 	if bye then
 		text = text .. " bye"
 	end
+	if sealed then
+		text = text .. " sealed"
+	end
 	pinfo.cols.info = text
 
 	if length < HEADER or length > tvb:reported_len() then
@@ -288,14 +329,27 @@ function funet.dissector(tvb, pinfo, root)
 	if length > tvb:len() then
 		return tvb:len() -- cut by the capture
 	end
-	local raw = tvb:raw(0, length)
-	local sum = 2 ^ 32 - 1 - checksum(checksum(2 ^ 32 - 1, raw, 1, 62), raw, 67, length)
-	local good = sum == tvb(62, 4):le_uint()
-	tree:add(f.checksum_status, tvb(62, 4), good and 1 or 0):set_generated()
-	if not good then
-		tree:add_proto_expert_info(damaged)
+	local last = length -- where what the frame carries ends
+	if sealed then
+		last = length - SEAL
+		if hello or last < HEADER then
+			fails(tree, tvb(1, 3), "Sealed frame without room for its authentication, or a greeting")
+			return tvb:len()
+		end
+		-- The halves of the counter are apart.
+		local high, low = tvb(length - 4, 4):le_uint(), tvb(62, 4):le_uint()
+		tree:add(f.counter, tvb(62, 4), UInt64(low, high))
+		tree:add(f.mac, tvb(last, SEAL - 4))
+	else
+		local raw = tvb:raw(0, length)
+		local sum = 2 ^ 32 - 1 - checksum(checksum(2 ^ 32 - 1, raw, 1, 62), raw, 67, length)
+		local good = sum == tvb(62, 4):le_uint()
+		tree:add(f.checksum_status, tvb(62, 4), good and 1 or 0):set_generated()
+		if not good then
+			tree:add_proto_expert_info(damaged)
+		end
 	end
-	if flags > 15 or gid > 2047 or tvb(6, 4):le_uint() >= 2 ^ 30 or packets == 0 and tvb(54, 8):le_uint64() ~= UInt64(0) then
+	if flags > 63 or readable and not sealed or gid > 2047 or tvb(6, 4):le_uint() >= 2 ^ 30 or packets == 0 and tvb(54, 8):le_uint64() ~= UInt64(0) then
 		fails(tree, tvb(1, 9), "Reserved bits are set")
 	end
 	if packets > MOST_PACKETS or rejects > MOST_REJECTS or hello and packets + rejects > 0 then
@@ -304,7 +358,26 @@ function funet.dissector(tvb, pinfo, root)
 	end
 
 	local at = HEADER
-	if at + rejects * REJECT > length then
+	if sealed and not readable then
+		if at < last then
+			tree:add(f.ciphertext, tvb(at, last - at))
+		end
+		if tvb:len() > length then
+			tree:add(f.padding, tvb(length))
+		end
+		return tvb:len()
+	end
+	if hello then
+		if has_block or tvb(54, 8):le_uint64() ~= UInt64(0) then
+			fails(tree, tvb(1, 1), "Reserved bits of a hello")
+		end
+		greeting(tvb, at, length, tree)
+		if tvb:len() > length then
+			tree:add(f.padding, tvb(length))
+		end
+		return tvb:len()
+	end
+	if at + rejects * REJECT > last then
 		fails(tree, tvb(15, 1), "Rejects beyond the frame")
 		return tvb:len()
 	end
@@ -315,19 +388,19 @@ function funet.dissector(tvb, pinfo, root)
 	local form
 	local first = at
 	for i = 1, packets do
-		at, form = packet(tvb, at, length, tree, i, first)
+		at, form = packet(tvb, at, last, tree, i, first)
 		if at == nil then
 			return tvb:len()
 		end
 	end
 	if has_block then
-		if packets ~= 1 or form ~= 3 or at == length or (length - at) % 16 ~= 0 then
-			fails(tree, tvb(at, length - at), "Block without the packet that says where it goes")
+		if packets ~= 1 or form ~= 3 or at == last or (last - at) % 16 ~= 0 then
+			fails(tree, tvb(at, last - at), "Block without the packet that says where it goes")
 		else
-			tree:add(f.block, tvb(at, length - at))
+			tree:add(f.block, tvb(at, last - at))
 		end
-	elseif at ~= length then
-		fails(tree, tvb(at, length - at), "Bytes behind the last packet")
+	elseif at ~= last then
+		fails(tree, tvb(at, last - at), "Bytes behind the last packet")
 	end
 	if tvb:len() > length then
 		tree:add(f.padding, tvb(length))

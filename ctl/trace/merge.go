@@ -1,6 +1,6 @@
 package trace
 
-// This file puts together what two hosts, or more, say of the same packets.
+// This file joins the records that two or more hosts have of the same packets.
 
 import (
 	"fmt"
@@ -11,14 +11,15 @@ import (
 
 // place identifies a packet at both ends.
 type place struct {
-	from, to              uint16
-	incarnation, sequence uint32
-	level                 uint8
-	index                 uint8
+	from, to uint16
+	epoch    uint64
+	sequence uint32
+	level    uint8
+	index    uint8
 }
 
 func placeOf(r *engine.Trace) place {
-	return place{r.FromCard, r.ToCard, r.Incarnation, r.Sequence, uint8(r.Level), r.Index}
+	return place{r.FromCard, r.ToCard, r.Epoch, r.Sequence, uint8(r.Level), r.Index}
 }
 
 // Merge aligns the clocks of the hosts with the first one's, by setting Shift, and returns a table with the stages that take

@@ -46,7 +46,7 @@ var (
 	errAccident = errors.New("NO VERDICT")
 )
 
-// bench is where mutants are built and run.
+// bench is a folder where mutants are built and run.
 type bench struct {
 	root   string            // of the module
 	folder string            // temporary
@@ -94,7 +94,7 @@ func (b *bench) catch(ctx context.Context, m mutation) (string, error) {
 	return judge(m.check, output, err)
 }
 
-// pass runs the check on the engine as it is, which must pass it.
+// pass runs the check on the unchanged engine, which must pass it.
 func (b *bench) pass(ctx context.Context, c check) (string, error) {
 	if b.built[c.folder] == "" {
 		binary, err := b.build(ctx, c, b.folder)

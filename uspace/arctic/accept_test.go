@@ -70,6 +70,9 @@ func TestFullestSinglePacketFitsMinMTU(t *testing.T) {
 func TestParseAcceptsFlags(t *testing.T) {
 	for bits := range 8 {
 		want := frame{Header: arctic.Header{Level: arctic.Level(bits & 1), Hello: bits&2 != 0, Bye: bits&4 != 0, Sequence: 1 << 31}}
+		if want.Header.Hello {
+			want.Greeting = arctic.Greeting{Nonce: 1, Incarnation: 1}
+		}
 		same(t, "frame", want, takeApart(mustParse(t, compose(want))))
 	}
 }

@@ -19,7 +19,7 @@ const goldenBlockHex = `
 02a0a1a2a3a4                     0 destination address
 02b0b1b2b3b4                     6 source address
 88b5                             12 EtherType, network order
-04                               14 version
+05                               14 version
 08                               15 flags: level request (0), block (8)
 6200                             16 length: 112 - 14 = 98
 a305                             18 GID 0x5a3
@@ -29,15 +29,14 @@ a305                             18 GID 0x5a3
 01                               28 packets
 00                               29 rejects
 0605                             30 age 0x0506
-14131211                         32 source incarnation 0x11121314
-24232221                         36 destination incarnation 0x21222324
+1413121124232221                 32 epoch 0x2122232411121314
 34333231                         40 sequence 0x31323334
 00000000                         44 request acknowledgment
 0000000000000000                 48 request selective bits
 00000000                         56 reply acknowledgment
 0000000000000000                 60 reply selective bits
 9897969594939291                 68 tag 0x9192939495969798
-b941c946                         76 CRC-32C 0x46c941b9
+227a7d8b                         76 CRC-32C 0x8b7d7a22
 01efcd2b                         80 word 0: P 0, K2 0, route 0x2bcdef01
 341261b4                         84 word 1: GID 0x5a3, length 1, destination 0x1234
 78560540                         88 word 2: K1:K0 1, type 5, source 0x5678
@@ -51,7 +50,7 @@ func goldenBlockFrame() frame {
 		Header: arctic.Header{
 			To: [6]byte{0x02, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4}, From: [6]byte{0x02, 0xb0, 0xb1, 0xb2, 0xb3, 0xb4},
 			GID: 0x5a3, Route: 0x2bcdef01, SourceCard: 0x0102, DestinationCard: 0x0304,
-			SourceIncarnation: 0x11121314, DestinationIncarnation: 0x21222324, Sequence: 0x31323334, Age: 0x0506,
+			Epoch: 0x2122232411121314, Sequence: 0x31323334, Age: 0x0506,
 			Tag: 0x9192939495969798,
 		},
 		Packets: []packet{{

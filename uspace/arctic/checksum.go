@@ -5,7 +5,8 @@ package arctic
 // spend half a microsecond in it, a tenth of what the frame costs in all. Where the
 // processor multiplies polynomials 512 bits wide, long frames are folded into few bytes
 // that have the same remainder (Gopal et al., "Fast CRC Computation for Generic
-// Polynomials Using PCLMULQDQ Instruction", Intel 2009).
+// Polynomials Using PCLMULQDQ Instruction", Intel 2009). A block is folded while it is
+// copied into its frame, so that its bytes are loaded once.
 
 import (
 	"hash/crc32"
@@ -15,31 +16,51 @@ import (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const (
-	// folded is how many bytes are folded into the next as many.
-	folded = 256
-	// foldFrom is from how many bytes on folding is faster.
-	foldFrom = 512
+	// foldFrom is from how many bytes on folding is faster. It is also how many bytes are
+	// folded into the next as many, so it is the least that there must be.
+	foldFrom = 256
+	// foldWord is what the number of folded bytes is a multiple of.
+	foldWord = 8
+	// fewBytes is up to how many bytes one instruction for each word is faster than the
+	// library, which looks where they lie and then sums three parts at once.
+	fewBytes = 96
 )
 
 // checksum is the CRC-32C of a frame but for the field that holds it.
 func checksum(b []byte) uint32 {
-	c := crc32.Update(0, castagnoli, b[EthernetSize:crcOffset])
+	c := addChecksum(0, b[EthernetSize:crcOffset])
 	return addChecksum(c, b[crcAfter:])
 }
 
 // addChecksum is crc32.Update with the table of Castagnoli.
 func addChecksum(c uint32, b []byte) uint32 {
 	if canFold && len(b) >= foldFrom {
-		n := len(b) / folded * folded
+		n := len(b) &^ (foldWord - 1)
 		c = ^fold(^c, b[:n], &foldBy) // crc32 keeps the remainder inverted
 		b = b[n:]
+	}
+	if hasCRC32 && len(b) <= fewBytes {
+		return ^few(^c, b)
 	}
 	return crc32.Update(c, castagnoli, b)
 }
 
+// copyChecksum copies a block to memory of the same size and goes on with the checksum: of
+// what it has written, because who owns the block may be changing it.
+func copyChecksum(c uint32, to, from []byte) uint32 {
+	to = to[:len(from)]
+	if canFold && len(from) >= foldFrom {
+		n := len(from) &^ (foldWord - 1)
+		c = ^foldCopy(^c, to[:n], from[:n], &foldBy)
+		to, from = to[n:], from[n:]
+	}
+	copy(to, from)
+	return addChecksum(c, to)
+}
+
 // foldBy are the factors that move the two halves of 16 bytes on by the length of what
 // is folded at once, and by a quarter of it.
-var foldBy = [4]uint64{power(8*folded + 32), power(8*folded - 32), power(2*folded + 32), power(2*folded - 32)}
+var foldBy = [4]uint64{power(8*foldFrom + 32), power(8*foldFrom - 32), power(2*foldFrom + 32), power(2*foldFrom - 32)}
 
 // power returns x^n modulo the polynomial, its bits in the order of the checksum's, as a
 // factor of a multiplication whose product has one bit less than its two halves.

@@ -92,6 +92,11 @@ func TestEncodeOverwritesUsedBuffer(t *testing.T) {
 		used := rapid.SliceOfN(rapid.Byte(), len(want), len(want)).Draw(t, "used buffer")
 		f.Header.Encode(used)
 		n := arctic.HeaderSize
+		if f.Header.Hello {
+			n = arctic.PutGreeting(used, &f.Greeting)
+			_, _, mac := arctic.GreetingMAC(used)
+			copy(mac, f.MAC[:])
+		}
 		for _, r := range f.Rejects {
 			n = arctic.PutReject(used, n, r)
 		}

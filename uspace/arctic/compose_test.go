@@ -25,6 +25,9 @@ type frame struct {
 	Rejects []arctic.Reject
 	Packets []packet
 	Block   []byte // nil: none
+	// Greeting is what a hello carries, with its authentication.
+	Greeting arctic.Greeting
+	MAC      [arctic.MACSize]byte
 }
 
 // compose writes f with the package's encoders.
@@ -33,9 +36,17 @@ func compose(f frame) []byte {
 	for _, p := range f.Packets {
 		size += arctic.PacketHeaderSize + len(p.Payload)
 	}
+	if f.Header.Hello {
+		size += arctic.GreetingSize
+	}
 	b := make([]byte, size+len(f.Block))
 	f.Header.Encode(b)
 	n := arctic.HeaderSize
+	if f.Header.Hello {
+		n = arctic.PutGreeting(b, &f.Greeting)
+		_, _, mac := arctic.GreetingMAC(b)
+		copy(mac, f.MAC[:])
+	}
 	for _, r := range f.Rejects {
 		n = arctic.PutReject(b, n, r)
 	}
@@ -55,6 +66,11 @@ func compose(f frame) []byte {
 // takeApart reads an accepted frame with every accessor of the package.
 func takeApart(f arctic.Frame) frame {
 	d := frame{Header: f.Header(), Block: f.Block()}
+	if f.Hello() {
+		f.Greeting(&d.Greeting)
+		_, _, mac := arctic.GreetingMAC(f)
+		d.MAC = [arctic.MACSize]byte(mac)
+	}
 	for i := range f.Rejects() {
 		d.Rejects = append(d.Rejects, f.Reject(i))
 	}
@@ -169,8 +185,7 @@ func drawFrame(t *rapid.T) frame {
 	h.Route = rapid.Uint32Range(0, arctic.MaxRoute).Draw(t, "route")
 	h.SourceCard = rapid.Uint16().Draw(t, "source card")
 	h.DestinationCard = rapid.Uint16().Draw(t, "destination card")
-	h.SourceIncarnation = rapid.Uint32().Draw(t, "source incarnation")
-	h.DestinationIncarnation = rapid.Uint32().Draw(t, "destination incarnation")
+	h.Epoch = rapid.Uint64().Draw(t, "epoch")
 	h.Sequence = rapid.Uint32().Draw(t, "sequence")
 	h.Age = rapid.Uint16().Draw(t, "age")
 	for level := range h.Acks {
@@ -178,6 +193,13 @@ func drawFrame(t *rapid.T) frame {
 		h.Selective[level] = rapid.Uint64().Draw(t, "selective")
 	}
 	if h.Hello {
+		f.Greeting = arctic.Greeting{
+			Nonce: rapid.Uint64Min(1).Draw(t, "nonce"), Echo: rapid.Uint64().Draw(t, "echo"),
+			Incarnation: rapid.Uint32Min(1).Draw(t, "incarnation"), Number: rapid.Uint64().Draw(t, "number"),
+			Longest: rapid.Uint32().Draw(t, "longest"), Flags: arctic.GreetingFlags(rapid.Uint32().Draw(t, "flags")),
+			Key: rapid.Uint32().Draw(t, "key"),
+		}
+		copy(f.MAC[:], rapid.SliceOfN(rapid.Byte(), arctic.MACSize, arctic.MACSize).Draw(t, "mac"))
 		return f
 	}
 	for range rapid.IntRange(0, arctic.MaxRejects).Draw(t, "rejects") {

@@ -33,7 +33,7 @@
 //	 0  destination address (6)
 //	 6  source address (6)
 //	12  EtherType 0x88B5, in network order (2)
-//	14  version, 4 (1)                  15  flags (1): level, hello, bye, block
+//	14  version, 5 (1)                  15  flags (1): level, hello, bye, block, sealed, readable
 //	16  length (2): bytes from offset 14 to the end of the last packet or the block;
 //	    what follows is Ethernet's padding
 //	18  GID (2), upper five bits zero
@@ -41,16 +41,17 @@
 //	24  source card (2)                 26  destination card (2)
 //	28  packets (1)                     29  rejects (1)
 //	30  age (2): sequence minus the sender's lowest unanswered sequence
-//	32  source incarnation (4)          36  destination incarnation (4)
+//	32  epoch (8)
 //	40  sequence (4)
 //	44  request acknowledgment (4)      48  request selective bits (8)
 //	56  reply acknowledgment (4)        60  reply selective bits (8)
 //	68  tag of the packets' job (8); zero without packets
-//	76  CRC-32C (4) of bytes 14..75 and 80..end
+//	76  CRC-32C (4) of bytes 14..75 and 80..end; of a sealed frame the lower half of its counter
 //	80  rejects, 16 bytes each
 //	    then packets, each as many words as its header says
 //	    then, with the flag, behind a single transfer packet of form Block, its
 //	    block: a positive multiple of 16 bytes
+//	    then, of a sealed frame, its authentication (16) and the upper half of its counter (4)
 //
 // A reject answers one earlier frame of the receiver's:
 //
@@ -75,8 +76,22 @@
 // and byes are between cards and belong to no job, whatever the tag of the frame that they
 // are in; neither the NIC program nor a switch looks at it.
 //
-// In a frame with the hello flag, which carries no packets, sequence is a nonce
-// and the request acknowledgment echoes the nonce of the other side.
+// A sealed frame is one of two cards that share a key (package link). Its authentication, which
+// is AES-GCM's tag, covers everything from offset 14 on, and takes the place of the checksum. Everything
+// from offset 80 on is encrypted, unless the flag readable is set: then it stands there as in a frame that is not
+// sealed, and whoever reads along can read it. The counter names the frame and, with its upper half, the key: no two
+// frames with one key have the same, though a frame that is sent again has the same sequence.
+//
+// A frame with the hello flag carries a greeting (Greeting) and nothing else, and is never sealed:
+//
+//	 80  nonce (8)                       88  echo (8)
+//	 96  number (8)
+//	104  incarnation (4)                108  longest frame in bytes (4)
+//	112  flags (4): asks, authenticated, readable
+//	116  which key (4); 0 without
+//	120  authentication (16) of bytes 14..75 and 80..119 with that key; 0 without
+//
+// Neither its nonce nor its incarnation is 0.
 //
 // Encoding and decoding are pure: no allocation, no state, safe from any
 // goroutine on distinct buffers. Parse accepts any bytes and never reads outside

@@ -14,7 +14,7 @@ const (
 	// EtherType marks FUNet frames: IEEE 802 local experimental EtherType 1.
 	EtherType = 0x88B5
 	// Version is the version of the frame format.
-	Version = 4
+	Version = 5
 
 	// EthernetSize is the Ethernet header, before the frame header.
 	EthernetSize = 14
@@ -36,11 +36,13 @@ const (
 
 // Flags of the frame header.
 const (
-	flagReply = 1 << 0
-	flagHello = 1 << 1
-	flagBye   = 1 << 2
-	flagBlock = 1 << 3
-	flagsAll  = flagReply | flagHello | flagBye | flagBlock
+	flagReply    = 1 << 0
+	flagHello    = 1 << 1
+	flagBye      = 1 << 2
+	flagBlock    = 1 << 3
+	flagSealed   = 1 << 4
+	flagReadable = 1 << 5
+	flagsAll     = flagReply | flagHello | flagBye | flagBlock | flagSealed | flagReadable
 )
 
 const (
@@ -61,6 +63,7 @@ var (
 	ErrPacket   = errors.New("arctic: packet does not fit its frame")
 	ErrTrain    = errors.New("arctic: packets of several trains in one frame")
 	ErrBlock    = errors.New("arctic: block without the packet that says where it goes")
+	ErrSealed   = errors.New("arctic: sealed frame, which its key has to open first")
 )
 
 // Header is a frame header, decoded, with its Ethernet addresses.
@@ -72,11 +75,9 @@ type Header struct {
 	Route           uint32
 	SourceCard      uint16
 	DestinationCard uint16
-	// SourceIncarnation is the sending card's, DestinationIncarnation the one
-	// that it believes the receiving card to have; 0 when it does not know.
-	SourceIncarnation      uint32
-	DestinationIncarnation uint32
-	Sequence               uint32
+	// Epoch is that of the sequence state which the sender has for the peer (package link); 0: none, in a greeting.
+	Epoch    uint64
+	Sequence uint32
 	// Age is Sequence minus the sender's lowest unanswered sequence.
 	Age uint16
 	// Acks and Selective are indexed by level.
@@ -108,8 +109,7 @@ func (h *Header) Encode(b []byte) {
 	binary.LittleEndian.PutUint16(b[26:], h.DestinationCard)
 	b[28], b[29] = 0, 0
 	binary.LittleEndian.PutUint16(b[30:], h.Age)
-	binary.LittleEndian.PutUint32(b[32:], h.SourceIncarnation)
-	binary.LittleEndian.PutUint32(b[36:], h.DestinationIncarnation)
+	binary.LittleEndian.PutUint64(b[32:], h.Epoch)
 	binary.LittleEndian.PutUint32(b[40:], h.Sequence)
 	binary.LittleEndian.PutUint32(b[44:], h.Acks[Request])
 	binary.LittleEndian.PutUint64(b[48:], h.Selective[Request])
@@ -173,10 +173,25 @@ func Seal(b []byte, n int) {
 // Frame is the bytes of a frame that Parse has accepted, without padding.
 type Frame []byte
 
-// Parse checks every field of the frame in b against the format and returns it
-// without its padding. It accepts any bytes; the result aliases b. After Parse,
-// every packet lies inside the frame and belongs to one train.
+// Parse is Look and Check: it checks every field of the frame in b against the format and returns the frame
+// without its padding. It accepts any bytes; the result aliases b. After Parse, every packet lies inside the
+// frame and belongs to one train. A sealed frame is refused with ErrSealed, because nothing behind its header can
+// be read before it is opened.
 func Parse(b []byte) (Frame, error) {
+	f, err := Look(b)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Look checks what costs nothing: that b is a frame of this version, with a header and as long as that says. It
+// returns the frame without its padding. Until Check, or Opened of a sealed frame, only the fields of the header may
+// be read, and each of them may be damaged or forged.
+func Look(b []byte) (Frame, error) {
 	if len(b) < EthernetSize || binary.BigEndian.Uint16(b[12:]) != EtherType {
 		return nil, ErrForeign
 	}
@@ -190,24 +205,38 @@ func Parse(b []byte) (Frame, error) {
 	if n < HeaderSize || n > len(b) {
 		return nil, ErrLength
 	}
-	f := Frame(b[:n])
+	return Frame(b[:n]), nil
+}
+
+// Check checks the checksum of a frame that Look returned, and then everything else.
+func (f Frame) Check() error {
+	if f.Sealed() {
+		return ErrSealed
+	}
 	if checksum(f) != binary.LittleEndian.Uint32(f[crcOffset:]) {
-		return nil, ErrChecksum
+		return ErrChecksum
 	}
-	if f[15]&^flagsAll != 0 || binary.LittleEndian.Uint16(f[18:]) > MaxGID || binary.LittleEndian.Uint32(f[20:]) > MaxRoute {
-		return nil, ErrFlags
+	return f.checkFields()
+}
+
+// checkFields checks reserved bits, and what stands behind the header.
+func (f Frame) checkFields() error {
+	flags := f[15]
+	switch {
+	case flags&^flagsAll != 0, flags&(flagSealed|flagReadable) == flagReadable,
+		binary.LittleEndian.Uint16(f[18:]) > MaxGID, binary.LittleEndian.Uint32(f[20:]) > MaxRoute:
+		return ErrFlags
+	case flags&flagHello != 0:
+		return f.checkGreeting()
 	}
-	if err := f.checkTrain(); err != nil {
-		return nil, err
-	}
-	return f, nil
+	return f.checkTrain()
 }
 
 // checkTrain walks rejects and packets: they must end exactly where the frame or its
 // block does and be of the frame's level, group and route and of one pair of nodes.
 func (f Frame) checkTrain() error {
 	packets, rejects := int(f[28]), int(f[29])
-	if packets > MaxTrain || rejects > MaxRejects || f[15]&flagHello != 0 && packets+rejects != 0 {
+	if packets > MaxTrain || rejects > MaxRejects {
 		return ErrTrain
 	}
 	at := HeaderSize + rejects*RejectSize
@@ -297,8 +326,7 @@ func (f Frame) DecodeHeader(h *Header) {
 	h.SourceCard = binary.LittleEndian.Uint16(b[24:])
 	h.DestinationCard = binary.LittleEndian.Uint16(b[26:])
 	h.Age = binary.LittleEndian.Uint16(b[30:])
-	h.SourceIncarnation = binary.LittleEndian.Uint32(b[32:])
-	h.DestinationIncarnation = binary.LittleEndian.Uint32(b[36:])
+	h.Epoch = binary.LittleEndian.Uint64(b[32:])
 	h.Sequence = binary.LittleEndian.Uint32(b[40:])
 	h.Acks[Request] = binary.LittleEndian.Uint32(b[44:])
 	h.Selective[Request] = binary.LittleEndian.Uint64(b[48:])

@@ -17,7 +17,7 @@ const goldenHex = `
 02a0a1a2a3a4      0 destination address
 02b0b1b2b3b4      6 source address
 88b5             12 EtherType, network order
-04               14 version
+05               14 version
 05               15 flags: level reply (1), bye (4)
 7200             16 length: 128 - 14 = 114
 a305             18 GID 0x5a3
@@ -27,15 +27,14 @@ a305             18 GID 0x5a3
 02               28 packets
 01               29 rejects
 0605             30 age 0x0506
-14131211         32 source incarnation 0x11121314
-24232221         36 destination incarnation 0x21222324
+1413121124232221 32 epoch 0x2122232411121314
 34333231         40 sequence 0x31323334
 44434241         44 request acknowledgment 0x41424344
 5857565554535251 48 request selective bits 0x5152535455565758
 64636261         56 reply acknowledgment 0x61626364
 7877767574737271 60 reply selective bits 0x7172737475767778
 8887868584838281 68 tag 0x8182838485868788
-050ca3e3         76 CRC-32C 0xe3a30c05
+b48ce6b4         76 CRC-32C 0xb4e68cb4
 0d0c0b0a         80 reject: sequence 0x0a0b0c0d
 00               84 level request
 01               85 reason queue full
@@ -77,7 +76,7 @@ func goldenFrame() frame {
 			To: [6]byte{0x02, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4}, From: [6]byte{0x02, 0xb0, 0xb1, 0xb2, 0xb3, 0xb4},
 			Level: arctic.Reply, Bye: true, GID: 0x5a3, Route: 0x2bcdef01,
 			SourceCard: 0x0102, DestinationCard: 0x0304,
-			SourceIncarnation: 0x11121314, DestinationIncarnation: 0x21222324,
+			Epoch:    0x2122232411121314,
 			Sequence: 0x31323334, Age: 0x0506,
 			Acks:      [arctic.Levels]uint32{arctic.Request: 0x41424344, arctic.Reply: 0x61626364},
 			Selective: [arctic.Levels]uint64{arctic.Request: 0x5152535455565758, arctic.Reply: 0x7172737475767778},

@@ -69,6 +69,11 @@ const (
 	// ReasonGivenUp: the owner of the card reset TICKET with the packet undelivered
 	// (thesis 3.1.2); if it was one of a long transfer, some of it may have arrived.
 	ReasonGivenUp Reason = 136
+	// ReasonResynchronised: the two cards have begun to count anew, because each held the other to be wrong; whether the
+	// peer had accepted the packet before is not known.
+	ReasonResynchronised Reason = 137
+	// ReasonKey: the peer's card has another key than this one, or only one of them has one.
+	ReasonKey Reason = 138
 )
 
 // Permanent reports whether trying again cannot mend it.
@@ -113,6 +118,10 @@ func (r Reason) String() string {
 		return "peer silent"
 	case ReasonRestarted:
 		return "peer's card restarted"
+	case ReasonResynchronised:
+		return "cards have begun to count anew"
+	case ReasonKey:
+		return "peer has another key, or only one of the two has one"
 	case ReasonDeparted:
 		return "peer has left"
 	case ReasonNoRoute:

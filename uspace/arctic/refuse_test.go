@@ -77,7 +77,7 @@ func refusals() []damaged {
 	for n := arctic.EthernetSize; n < arctic.HeaderSize; n++ {
 		raw(arctic.ErrShort, base()[:n], "cut to %d bytes, inside the header", n)
 	}
-	for _, v := range []byte{0, 1, 2, 3, arctic.Version + 1, 0x80 | arctic.Version, 255} {
+	for _, v := range []byte{0, 1, 2, 3, 4, arctic.Version + 1, 0x80 | arctic.Version, 255} {
 		sealed(arctic.ErrVersion, with(atVersion, v), "version %d", v)
 	}
 
@@ -93,9 +93,11 @@ func refusals() []damaged {
 	raw(arctic.ErrChecksum, length(baseEnd-14-1), "length one less, checksum of the whole")
 
 	// Reserved bits.
-	for bit := 4; bit < 8; bit++ {
+	for bit := 6; bit < 8; bit++ {
 		sealed(arctic.ErrFlags, flip(atFlags, bit), "unknown flag, bit %d", bit)
 	}
+	sealed(arctic.ErrFlags, flip(atFlags, 5), "readable, but not sealed")
+	sealed(arctic.ErrSealed, flip(atFlags, 4), "sealed")
 	for bit := 11; bit < 16; bit++ {
 		sealed(arctic.ErrFlags, flip(atGID, bit), "GID bit %d", bit)
 	}
@@ -128,11 +130,22 @@ func refusals() []damaged {
 		many.Rejects = append(many.Rejects, arctic.Reject{Reason: arctic.ReasonQueueFull})
 	}
 	sealed(arctic.ErrTrain, compose(many), "33 rejects that are there")
-	hello := train(1, 1)
-	hello.Header.Hello = true
-	sealed(arctic.ErrTrain, compose(hello), "hello with a packet")
-	hello = frame{Header: arctic.Header{Hello: true}, Rejects: many.Rejects[:1]}
-	sealed(arctic.ErrTrain, compose(hello), "hello with a reject")
+
+	// A hello carries a greeting, and nothing else.
+	hello := func(change func(b []byte)) []byte {
+		b := compose(frame{Header: arctic.Header{Hello: true}, Greeting: arctic.Greeting{Nonce: 1, Incarnation: 1}})
+		change(b)
+		return b
+	}
+	sealed(arctic.ErrTrain, hello(func(b []byte) { b[atPackets] = 1 }), "hello with a packet")
+	sealed(arctic.ErrTrain, hello(func(b []byte) { b[atRejects] = 1 }), "hello with a reject")
+	sealed(arctic.ErrFlags, hello(func(b []byte) { b[atFlags] |= 1 << 3 }), "hello with a block")
+	sealed(arctic.ErrSealed, hello(func(b []byte) { b[atFlags] |= 1 << 4 }), "sealed hello")
+	sealed(arctic.ErrFlags, hello(func(b []byte) { clear(b[80:88]) }), "hello without a nonce")
+	sealed(arctic.ErrFlags, hello(func(b []byte) { clear(b[104:108]) }), "hello without an incarnation")
+	for _, n := range []int{80, 81, 135, 137} {
+		sealed(arctic.ErrLength, resize(hello(func([]byte) {}), n), "hello of %d bytes", n)
+	}
 
 	// Rejects.
 	sealed(arctic.ErrLength, resize(base(), 80), "two rejects, no room")
@@ -242,6 +255,10 @@ func TestParseFindsEverySingleBit(t *testing.T) {
 		case at == atLength || at == atLength+1:
 			if !errors.Is(err, arctic.ErrLength) && !errors.Is(err, arctic.ErrChecksum) {
 				t.Fatalf("byte %d bit %d, the length: error %v, want %v or %v", at, bit%8, err, arctic.ErrLength, arctic.ErrChecksum)
+			}
+		case at == atFlags && bit%8 == 4:
+			if !errors.Is(err, arctic.ErrSealed) {
+				t.Fatalf("the flag of sealed frames: error %v, want %v", err, arctic.ErrSealed)
 			}
 		case at < len(golden()):
 			if !errors.Is(err, arctic.ErrChecksum) {

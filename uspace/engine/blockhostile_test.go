@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // forgeBlock composes a frame as forge does, of packets of which the i-th has words[i]
 // as its only payload, and a block behind them if data is not nil.
 func forgeBlock(sequence uint32, data []byte, words ...uint32) []byte {
-	h := arctic.Header{To: address(0), From: address(1), GID: gid, SourceCard: 1, SourceIncarnation: 2, DestinationIncarnation: 1, Sequence: sequence, Tag: jobTag}
+	h := arctic.Header{To: address(0), From: address(1), GID: gid, SourceCard: 1, Epoch: presentEpoch, Sequence: sequence, Tag: jobTag}
 	b := make([]byte, arctic.MaxFrame)
 	h.Encode(b)
 	n := arctic.HeaderSize

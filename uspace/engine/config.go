@@ -57,6 +57,9 @@ type Config struct {
 	// reason, so that they come again (thesis 3.3.2). It is called within Step and must
 	// not call the card. Nil: the system group is like any other.
 	SystemEvent func()
+	// Readable: what is sent to peers with a key need not be encrypted, only authenticated; it is encrypted all the same
+	// to those who want it (Peer.Key).
+	Readable bool
 	// AnyGroup lets the card meet peers and answer them whatever the group of a frame, not
 	// only for groups with a context here. A card whose groups come and go needs it: what
 	// comes for one that has just ended is rejected for good and so returns to its sender at once.
@@ -206,7 +209,7 @@ func (c *Config) frameSize() int {
 // link returns what the card's end of its links is made from.
 func (c *Config) link() link.Config {
 	n := link.Config{
-		Card: c.Card, Incarnation: c.Incarnation, Seed: c.Seed, Ports: c.Ports, Peers: c.Peers,
+		Card: c.Card, Incarnation: c.Incarnation, Seed: c.Seed, Readable: c.Readable, Ports: c.Ports, Peers: c.Peers,
 		AnyGroup: c.AnyGroup, Train: c.Train, FirstWindow: c.FirstWindow, Lines: c.Lines,
 		AckDelay: c.AckDelay, AckEvery: c.AckEvery, FirstRTO: c.FirstRTO, MinRTO: c.MinRTO, MaxRTO: c.MaxRTO,
 		MinHold: c.MinHold, MaxHold: c.MaxHold, PeerTimeout: c.PeerTimeout, ConnectTimeout: c.ConnectTimeout, RaiseAfter: c.RaiseAfter,

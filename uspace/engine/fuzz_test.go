@@ -119,7 +119,7 @@ func hostile(s []byte, frames [][]byte) []byte {
 			return b
 		}
 	}
-	h := arctic.Header{To: address(0), From: address(1), GID: gid, SourceCard: 1, SourceIncarnation: 2, DestinationIncarnation: 1,
+	h := arctic.Header{To: address(0), From: address(1), GID: gid, SourceCard: 1, Epoch: presentEpoch,
 		Level: arctic.Level(s[1] & 1), Hello: s[1]&2 != 0, Bye: s[1]&4 != 0,
 		Sequence: binary.LittleEndian.Uint32(s[2:]), Age: binary.LittleEndian.Uint16(s[6:]),
 	}
@@ -136,7 +136,9 @@ func hostile(s []byte, frames [][]byte) []byte {
 	b := make([]byte, 1514)
 	h.Encode(b)
 	n := arctic.HeaderSize
-	if !h.Hello {
+	if h.Hello {
+		n = arctic.PutGreeting(b, &arctic.Greeting{Nonce: h.Selective[0], Echo: h.Selective[1], Incarnation: 2, Longest: uint32(h.Age), Flags: arctic.GreetingFlags(s[20])})
+	} else {
 		for i := range int(s[20] % 33) {
 			n = arctic.PutReject(b, n, arctic.Reject{Sequence: h.Sequence + uint32(i%5), Level: arctic.Level(i & 1), Reason: arctic.Reason(1 + (int(s[21])+i)%127), Bits: h.Selective[0] >> i})
 		}

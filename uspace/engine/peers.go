@@ -29,6 +29,9 @@ const (
 	BadChecksum  = link.BadChecksum
 	BadReserved  = link.BadReserved
 	BadTrain     = link.BadTrain
+	Forged       = link.Forged
+	Replayed     = link.Replayed
+	WrongKey     = link.WrongKey
 	Outcomes     = link.Outcomes
 )
 

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 var near = wire.Config{Delay: 10 * time.Microsecond}
@@ -116,8 +116,9 @@ func TestForgedFramesAreDropped(t *testing.T) {
 		{"another card's address", forge(message, func(h *arctic.Header) { h.Sequence, h.From = 1, address(2) }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
 		{"another card's number", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceCard = 1, 2 }), func(c *engine.Counters) *uint64 { return &c.DroppedStranger }},
 		{"for another card", forge(message, func(h *arctic.Header) { h.Sequence, h.DestinationCard = 1, 2 }), func(c *engine.Counters) *uint64 { return &c.DroppedMisrouted }},
-		{"sender's other life", forge(message, func(h *arctic.Header) { h.Sequence, h.SourceIncarnation = 1, 77 }), func(c *engine.Counters) *uint64 { return &c.Stale }},
-		{"receiver's other life", forge(message, func(h *arctic.Header) { h.Sequence, h.DestinationIncarnation = 1, 77 }), func(c *engine.Counters) *uint64 { return &c.Stale }},
+		{"another epoch", forge(message, func(h *arctic.Header) { h.Sequence, h.Epoch = 1, 77 }), func(c *engine.Counters) *uint64 { return &c.Stale }},
+		{"no epoch", forge(message, func(h *arctic.Header) { h.Sequence, h.Epoch = 1, 0 }), func(c *engine.Counters) *uint64 { return &c.Stale }},
+		{"sealed, where there is no key", withByte(forge(message, nothing), 15, 0x10), func(c *engine.Counters) *uint64 { return &c.DroppedForged }},
 		{"not FUNet", withByte(forge(message, nothing), 12, 8), func(c *engine.Counters) *uint64 { return &c.DroppedForeign }},
 		{"short", forge(message, nothing)[:40], func(c *engine.Counters) *uint64 { return &c.DroppedShort }},
 		{"another version", withByte(forge(message, nothing), 14, arctic.Version+1), func(c *engine.Counters) *uint64 { return &c.DroppedVersion }},

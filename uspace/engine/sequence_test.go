@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/port"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // Rule: the engine is deterministic (design idea 1): same seed, same calls, same

@@ -71,9 +71,9 @@ type Trace struct {
 	Destination uint16        `json:"destination"`
 	FromCard    uint16        `json:"from_card"`
 	ToCard      uint16        `json:"to_card"`
-	Incarnation uint32        `json:"incarnation"` // of the card that it came from
-	Sequence    uint32        `json:"sequence"`    // of that frame
-	Context     uint32        `json:"context"`     // at this end
+	Epoch       uint64        `json:"epoch"`    // of the two cards, which the sequence is of
+	Sequence    uint32        `json:"sequence"` // of that frame
+	Context     uint32        `json:"context"`  // at this end
 
 	// The sender's.
 	Seen       int64 `json:"seen_ns,omitempty"`       // the card saw the slot filled
@@ -301,7 +301,7 @@ func (w *follower) Dispatched(to uint16, l arctic.Level, seq uint32, train *link
 			s.serial = o.serial
 			o.Level, o.Index, o.Bytes = l, uint8(place), uint16(int(ln.Size)+len(ln.Block))
 			o.GID, o.Source, o.Destination, o.Context = x.gid, x.node, ln.Node, x.bell
-			o.FromCard, o.ToCard, o.Incarnation, o.Sequence = c.cfg.Card, to, c.cfg.Incarnation, seq
+			o.FromCard, o.ToCard, o.Epoch, o.Sequence = c.cfg.Card, to, c.link.Epoch(to), seq
 			o.Seen, o.Retrieved, o.Dispatched = s.seen, s.retrieved, c.now
 		}
 		place++
@@ -365,7 +365,7 @@ func (t *Trail) accept(x *Context, train *link.Train, p arctic.Packet, place int
 	}
 	who := p.Header()
 	r := Trace{End: Delivered, Reason: reason, Level: h.Level, Index: uint8(place), Bytes: uint16(len(p) + len(train.Block)), GID: h.GID, Source: who.Source, Destination: who.Destination,
-		FromCard: h.SourceCard, ToCard: h.DestinationCard, Incarnation: h.SourceIncarnation, Sequence: h.Sequence, Context: x.bell, Arrived: c.now}
+		FromCard: h.SourceCard, ToCard: h.DestinationCard, Epoch: h.Epoch, Sequence: h.Sequence, Context: x.bell, Arrived: c.now}
 	if reason != arctic.ReasonNone {
 		r.End = Refused
 	} else if x.fifo[h.Level].n > before {

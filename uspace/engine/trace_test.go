@@ -40,15 +40,15 @@ func records(tr *engine.Tracer) (all []engine.Trace, lost uint64) {
 
 // place is what both ends know of a packet.
 type place struct {
-	from, to    uint16
-	incarnation uint32
-	level       arctic.Level
-	sequence    uint32
-	index       uint8
+	from, to uint16
+	epoch    uint64
+	level    arctic.Level
+	sequence uint32
+	index    uint8
 }
 
 func placeOf(r *engine.Trace) place {
-	return place{r.FromCard, r.ToCard, r.Incarnation, r.Level, r.Sequence, r.Index}
+	return place{r.FromCard, r.ToCard, r.Epoch, r.Level, r.Sequence, r.Index}
 }
 
 // Rule: the stages of a packet come one after the other, the network's time is between those of the two ends, and both ends

@@ -26,14 +26,20 @@ const (
 	mostPayloadWords = 21
 	firstLocalReason = 128
 	blockAlign       = 16
+	macBytes         = 16
+	greetingBytes    = 56
+	sealBytes        = macBytes + 4
 )
 
 // Flags of the frame header.
 const (
-	bitReply = 0x01
-	bitHello = 0x02
-	bitBye   = 0x04
-	bitBlock = 0x08
+	bitReply    = 0x01
+	bitHello    = 0x02
+	bitBye      = 0x04
+	bitBlock    = 0x08
+	bitSealed   = 0x10
+	bitReadable = 0x20
+	bitsAll     = 0x3f
 )
 
 var crc32c = crc32.MakeTable(crc32.Castagnoli)
@@ -84,14 +90,54 @@ func (f *FUNet) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	if size < headerBytes || size > len(data) {
 		return fmt.Errorf("decode FUNet frame: length %d, want %d to the %d bytes there are: %w", size, headerBytes, len(data), arctic.ErrLength)
 	}
-	if sum := frameChecksum(data[:size]); sum != f.Checksum {
+	if sum := frameChecksum(data[:size]); sum != f.Checksum && !f.Sealed {
 		return fmt.Errorf("decode FUNet frame: checksum %#08x, its bytes have %#08x: %w", f.Checksum, sum, arctic.ErrChecksum)
 	}
-	if flags&^(bitReply|bitHello|bitBye|bitBlock) != 0 || f.GID >= 1<<11 || f.Route >= 1<<30 {
+	if flags&^bitsAll != 0 || f.Readable && !f.Sealed || f.GID >= 1<<11 || f.Route >= 1<<30 {
 		return fmt.Errorf("decode FUNet frame: flags %#02x, GID %d, route %#x: a reserved bit is set: %w", flags, f.GID, f.Route, arctic.ErrFlags)
 	}
 	f.Contents, f.Payload = data[:size:size], nil
-	return f.decodeBody(f.Contents[headerBytes:], flags&bitBlock != 0)
+	f.Counter, f.MAC, f.Ciphertext = 0, nil, nil
+	body := f.Contents[headerBytes:]
+	switch {
+	case f.Hello:
+		return f.decodeGreeting(body, flags)
+	case f.Sealed && len(body) < sealBytes:
+		return fmt.Errorf("decode FUNet frame: %d bytes behind the header of a sealed frame, want at least %d: %w", len(body), sealBytes, arctic.ErrLength)
+	case f.Sealed:
+		end := cursor{body[len(body)-sealBytes:]}
+		body = body[:len(body)-sealBytes]
+		f.MAC = end.bytes(macBytes)
+		f.Counter, f.Checksum = uint64(end.u32())<<32|uint64(f.Checksum), 0
+		if !f.Readable {
+			f.Rejects, f.Packets, f.Block, f.Ciphertext = f.Rejects[:0], f.Packets[:0], nil, body[:len(body):len(body)]
+			return nil
+		}
+	}
+	return f.decodeBody(body, flags&bitBlock != 0)
+}
+
+// decodeGreeting reads what follows the header of a hello: a greeting and nothing else.
+func (f *FUNet) decodeGreeting(b []byte, flags uint8) error {
+	f.Rejects, f.Packets, f.Block = f.Rejects[:0], f.Packets[:0], nil
+	if f.PacketCount != 0 || f.RejectCount != 0 {
+		return fmt.Errorf("decode FUNet frame: hello with %d packets and %d rejects, it carries none: %w", f.PacketCount, f.RejectCount, arctic.ErrTrain)
+	}
+	if flags&(bitBlock|bitSealed) != 0 || f.Tag != 0 {
+		return fmt.Errorf("decode FUNet frame: hello with flags %#02x and tag %#x: %w", flags, f.Tag, arctic.ErrFlags)
+	}
+	if len(b) != greetingBytes {
+		return fmt.Errorf("decode FUNet frame: greeting of %d bytes, want %d: %w", len(b), greetingBytes, arctic.ErrLength)
+	}
+	c := cursor{b}
+	g := &f.Greeting
+	g.Nonce, g.Echo, g.Number = c.u64(), c.u64(), c.u64()
+	g.Incarnation, g.Longest, g.Flags, g.Key = c.u32(), c.u32(), arctic.GreetingFlags(c.u32()), c.u32()
+	if g.Nonce == 0 || g.Incarnation == 0 {
+		return fmt.Errorf("decode FUNet frame: greeting with nonce %#x and incarnation %#x: %w", g.Nonce, g.Incarnation, arctic.ErrFlags)
+	}
+	f.MAC = c.bytes(macBytes)
+	return nil
 }
 
 // decodeHeader reads all fields of the frame header from b and returns its flags,
@@ -103,6 +149,8 @@ func (f *FUNet) decodeHeader(b []byte) (flags uint8) {
 	f.Level = arctic.Level(flags & bitReply)
 	f.Hello = flags&bitHello != 0
 	f.Bye = flags&bitBye != 0
+	f.Sealed = flags&bitSealed != 0
+	f.Readable = flags&bitReadable != 0
 	f.Length = c.u16()
 	f.GID = c.u16()
 	f.Route = c.u32()
@@ -111,8 +159,7 @@ func (f *FUNet) decodeHeader(b []byte) (flags uint8) {
 	f.PacketCount = c.u8()
 	f.RejectCount = c.u8()
 	f.Age = c.u16()
-	f.SourceIncarnation = c.u32()
-	f.DestinationIncarnation = c.u32()
+	f.Epoch = c.u64()
 	f.Sequence = c.u32()
 	for level := range f.Acks {
 		f.Acks[level] = c.u32()
@@ -138,9 +185,6 @@ func (f *FUNet) decodeBody(b []byte, block bool) error {
 	f.Rejects, f.Packets, f.Block = f.Rejects[:0], f.Packets[:0], nil
 	if f.PacketCount > mostPackets || f.RejectCount > mostRejects {
 		return fmt.Errorf("decode FUNet frame: %d packets and %d rejects, at most %d and %d: %w", f.PacketCount, f.RejectCount, mostPackets, mostRejects, arctic.ErrTrain)
-	}
-	if f.Hello && (f.PacketCount != 0 || f.RejectCount != 0) {
-		return fmt.Errorf("decode FUNet frame: hello with %d packets and %d rejects, it carries none: %w", f.PacketCount, f.RejectCount, arctic.ErrTrain)
 	}
 	c := cursor{b}
 	if len(c.b) < int(f.RejectCount)*rejectBytes {

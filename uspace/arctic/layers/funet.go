@@ -41,6 +41,9 @@ type FUNet struct {
 	Level   arctic.Level
 	Hello   bool
 	Bye     bool
+	// Sealed: the frame ends with MAC and the upper half of Counter, whose lower half stands in the place of the
+	// checksum; nothing here verifies it. Unless it is Readable, all behind the header is Ciphertext.
+	Sealed, Readable bool
 	// Length is the bytes from the version to the end of the last packet or the
 	// block: the Ethernet header and padding are outside. FixLengths sets it.
 	Length          uint16
@@ -53,16 +56,22 @@ type FUNet struct {
 	PacketCount uint8 // at most arctic.MaxTrain
 	RejectCount uint8 // at most arctic.MaxRejects
 
-	Age                    uint16
-	SourceIncarnation      uint32
-	DestinationIncarnation uint32
-	Sequence               uint32
+	Age      uint16
+	Epoch    uint64
+	Sequence uint32
 	// Acks and Selective are indexed by level.
 	Acks      [arctic.Levels]uint32
 	Selective [arctic.Levels]uint64
 	Tag       uint64 // of the packets' job; 0 without packets
 	// Checksum is the CRC-32C on the wire. ComputeChecksums sets it.
 	Checksum uint32
+	Counter  uint64 // of a sealed frame
+	// MAC is the 16 bytes that authenticate a sealed frame, or a greeting; nil: the frame has none.
+	MAC []byte
+	// Greeting is what a hello carries, where it has a MAC.
+	Greeting arctic.Greeting
+	// Ciphertext is what a sealed frame that is not readable carries.
+	Ciphertext []byte
 
 	Rejects []arctic.Reject
 	Packets []Packet

@@ -125,9 +125,10 @@ func TestDecodingLayerParser(t *testing.T) {
 	var f layers.FUNet
 	parser := gopacket.NewDecodingLayerParser(gplayers.LayerTypeEthernet, &ethernet, &f)
 	parser.IgnorePanic = true
-	hello := make([]byte, arctic.HeaderSize)
-	h := arctic.Header{Hello: true, Sequence: 5}
+	hello := make([]byte, arctic.GreetingEnd)
+	h := arctic.Header{Sequence: 5}
 	h.Encode(hello)
+	arctic.PutGreeting(hello, &arctic.Greeting{Nonce: 1, Incarnation: 1})
 	arctic.Seal(hello, len(hello))
 	full := wireFrame()
 	decoded := make([]gopacket.LayerType, 0, 4)

@@ -27,7 +27,15 @@ func (f *FUNet) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeO
 	for i := range f.Packets {
 		size += packetHeaderBytes + len(f.Packets[i].Payload)
 	}
-	size += len(f.Block)
+	size += len(f.Block) + len(f.Ciphertext) + len(f.MAC)
+	switch {
+	case f.MAC != nil && len(f.MAC) != macBytes || f.Sealed && f.MAC == nil || !f.Sealed && f.Ciphertext != nil:
+		return fmt.Errorf("compose FUNet frame: a MAC of %d bytes, sealed %v, %d bytes of ciphertext: %w", len(f.MAC), f.Sealed, len(f.Ciphertext), ErrUnwritable)
+	case f.Sealed:
+		size += sealBytes - macBytes
+	case f.MAC != nil:
+		size += greetingBytes - macBytes
+	}
 	if opts.FixLengths {
 		if err := f.fixLengths(size); err != nil {
 			return err
@@ -49,7 +57,15 @@ func (f *FUNet) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeO
 	for i := range f.Packets {
 		w = f.Packets[i].appendTo(w)
 	}
-	_ = append(w, f.Block...) // into the bytes of front
+	w = append(append(w, f.Block...), f.Ciphertext...)
+	if f.MAC != nil && !f.Sealed {
+		w = f.appendGreeting(w)
+	}
+	w = append(w, f.MAC...)
+	if f.Sealed {
+		_ = binary.LittleEndian.AppendUint32(w, uint32(f.Counter>>32)) // into the bytes of front
+		return nil
+	}
 	if opts.ComputeChecksums {
 		covered := b.Bytes()
 		covered = covered[:min(max(int(f.Length), headerBytes), len(covered))]
@@ -72,7 +88,10 @@ func (f *FUNet) fixLengths(size int) error {
 		}
 		p.Length = uint8(len(p.Payload) / 4)
 	}
-	f.Length, f.PacketCount, f.RejectCount = uint16(size), uint8(len(f.Packets)), uint8(len(f.Rejects))
+	f.Length = uint16(size)
+	if f.Ciphertext == nil { // its header counts what it hides
+		f.PacketCount, f.RejectCount = uint8(len(f.Packets)), uint8(len(f.Rejects))
+	}
 	return nil
 }
 
@@ -102,6 +121,12 @@ func (f *FUNet) appendHeader(w []byte) []byte {
 	if f.Block != nil {
 		flags |= bitBlock
 	}
+	if f.Sealed {
+		flags |= bitSealed
+	}
+	if f.Readable {
+		flags |= bitReadable
+	}
 	w = append(w, f.Version, flags)
 	w = binary.LittleEndian.AppendUint16(w, f.Length)
 	w = binary.LittleEndian.AppendUint16(w, f.GID)
@@ -110,15 +135,29 @@ func (f *FUNet) appendHeader(w []byte) []byte {
 	w = binary.LittleEndian.AppendUint16(w, f.DestinationCard)
 	w = append(w, f.PacketCount, f.RejectCount)
 	w = binary.LittleEndian.AppendUint16(w, f.Age)
-	w = binary.LittleEndian.AppendUint32(w, f.SourceIncarnation)
-	w = binary.LittleEndian.AppendUint32(w, f.DestinationIncarnation)
+	w = binary.LittleEndian.AppendUint64(w, f.Epoch)
 	w = binary.LittleEndian.AppendUint32(w, f.Sequence)
 	for level := range f.Acks {
 		w = binary.LittleEndian.AppendUint32(w, f.Acks[level])
 		w = binary.LittleEndian.AppendUint64(w, f.Selective[level])
 	}
 	w = binary.LittleEndian.AppendUint64(w, f.Tag)
+	if f.Sealed {
+		return binary.LittleEndian.AppendUint32(w, uint32(f.Counter))
+	}
 	return binary.LittleEndian.AppendUint32(w, f.Checksum)
+}
+
+// appendGreeting appends the greeting but for its MAC to w.
+func (f *FUNet) appendGreeting(w []byte) []byte {
+	g := &f.Greeting
+	for _, v := range []uint64{g.Nonce, g.Echo, g.Number} {
+		w = binary.LittleEndian.AppendUint64(w, v)
+	}
+	for _, v := range []uint32{g.Incarnation, g.Longest, uint32(g.Flags), g.Key} {
+		w = binary.LittleEndian.AppendUint32(w, v)
+	}
+	return w
 }
 
 // appendTo appends header words and payload to w.

@@ -17,8 +17,10 @@ const reordered = 3
 // delivered, and their lines are free.
 func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 	if ack-f.sndUna > f.sndNext-f.sndUna && int32(ack-f.sndUna) > 0 {
-		return // answers what was never sent
+		e.neverSent(f.peer)
+		return
 	}
+	f.peer.beyond = 0
 	progress := false
 	rtt := int64(-1)
 	for s := f.sndUna; int32(ack-s) > 0; s++ {
@@ -44,6 +46,17 @@ func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 		e.overtaken(f, highest)
 	}
 	e.progressed(f)
+}
+
+// beyondInARow is how many acknowledgments in a row may answer what was never sent before the cards begin anew.
+const beyondInARow = 3
+
+// neverSent notes that a peer acknowledges what was never sent to it: it, or this card, is wrong about the sequence.
+func (e *End) neverSent(p *peer) {
+	e.counters.NeverSent++
+	if p.beyond++; p.beyond >= beyondInARow {
+		e.resynchronise(p)
+	}
 }
 
 // accepted frees the lines of frame s and reports whether it was still open. The
@@ -209,6 +222,6 @@ func (e *End) reject(f *flow, r *rejected) {
 	e.close(f, fr, s)
 	e.progressed(f)
 	if again {
-		e.wasTooLong(f.peer, fr.length())
+		e.wasTooLong(f.peer, f.peer.length(fr))
 	}
 }

@@ -27,6 +27,9 @@ type Peer struct {
 	Address [6]byte // Ethernet address
 	Port    int     // index of the port that leads there
 	Local   [6]byte // own Ethernet address on that port
+	// Key authenticates what the two cards send each other; the peer has the same. nil: neither has one, and anybody who can
+	// send frames can send such as the peer's.
+	Key *Key
 }
 
 // Config is what an end is made from. Its owner has checked it (engine.Config, which says what the fields are).
@@ -34,6 +37,7 @@ type Config struct {
 	Card        uint16
 	Incarnation uint32
 	Seed        uint64
+	Readable    bool
 	Ports       []port.Port
 	Peers       []Peer
 

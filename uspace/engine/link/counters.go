@@ -18,6 +18,7 @@ type Counters struct {
 	RepeatedRejects    uint64 `json:"rejects_repeated"`
 	Duplicates         uint64 `json:"duplicate_frames"`
 	Stale              uint64 `json:"stale_incarnation_frames"`
+	NeverSent          uint64 `json:"acknowledgments_of_nothing"`
 	OutOfWindow        uint64 `json:"out_of_window_frames"`
 	Greetings          uint64 `json:"greetings_sent"`
 	DroppedForeign     uint64 `json:"dropped_not_funet"`
@@ -30,8 +31,12 @@ type Counters struct {
 	DroppedGroup       uint64 `json:"dropped_foreign_group"`
 	DroppedMisrouted   uint64 `json:"dropped_misrouted"`
 	DroppedStranger    uint64 `json:"dropped_unknown_card"`
+	DroppedForged      uint64 `json:"dropped_not_authentic"` // not sealed with the peer's key, or not at all
+	DroppedReplayed    uint64 `json:"dropped_replayed"`      // authentic, and come before
+	DroppedKey         uint64 `json:"dropped_other_key"`     // greetings
 	TransmitRingFull   uint64 `json:"transmit_ring_full"`
 	PeersLost          uint64 `json:"peers_lost"`
 	PeersRestarted     uint64 `json:"peers_restarted"`
+	Resynchronised     uint64 `json:"peers_resynchronised"`
 	TooLong            uint64 `json:"frames_too_long_for_the_path"` // sent again in others
 }

@@ -37,6 +37,10 @@ type End struct {
 	blocked  bool                     // a transmit ring was full
 	stalled  bool                     // the same, and so the round of dispatch goes on
 	more     bool                     // a budget ran out; step again at once
+	budget   budget                   // of greetings that others make this card send
+
+	greetings uint64 // sent
+	plain     []byte // a frame that was sealed, as it was before, for who looks
 
 	header arctic.Header // of the frame being looked at
 	out    arctic.Header // of the frame being composed
@@ -49,7 +53,7 @@ type End struct {
 // New makes an end. Its configuration has been checked.
 func New(cfg Config) *End {
 	e := &End{cfg: cfg, peers: make([]*peer, len(cfg.Peers))}
-	e.usedAt, e.anotherAt = -Recently, -Recently
+	e.usedAt, e.anotherAt, e.timers.first = -Recently, -Recently, Never
 	e.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	if cfg.Dispatch > 0 || cfg.Transmit > 0 {
 		e.timed = newTimedSend(&e.cfg)
@@ -86,6 +90,10 @@ func (e *End) Queue(card uint16, l arctic.Level, ln *Line) { e.queue(e.byCard[ca
 
 // Send sends what may leave: acknowledgments before data, replies before requests.
 func (e *End) Send() {
+	if e.ackNow == nil && e.ready[arctic.Reply].head == nil && e.ready[arctic.Request].head == nil && e.spent == nil {
+		e.stalled = false // the transmit ring was full, and what it was full for has gone
+		return
+	}
 	e.acknowledge(false)
 	e.dispatch()
 	e.acknowledge(true)
@@ -100,11 +108,16 @@ func (e *End) Flush() {
 
 // Expire does what is due: the ends of back-offs, and timers. It follows what arrived: a late step is not the peers' silence.
 func (e *End) Expire() {
-	if e.holds.next() <= e.now {
+	if len(e.holds.heap) > 0 && e.holds.next() <= e.now {
 		e.unhold()
 	}
-	e.expire()
+	if e.timers.first <= e.now {
+		e.expire()
+	}
 }
+
+// Settles reports whether NextSettled or NextRestarted has something.
+func (e *End) Settles() bool { return e.settled.head != nil || e.restarts != 0 }
 
 // Again reports whether there is something to do at once.
 func (e *End) Again() bool {
@@ -119,7 +132,10 @@ func (e *End) Again() bool {
 
 // Next returns when something is due, or Never.
 func (e *End) Next() int64 {
-	next := min(e.timers.next(), e.holds.next())
+	next := e.timers.first
+	if len(e.holds.heap) > 0 {
+		next = min(next, e.holds.next())
+	}
 	if e.timed != nil {
 		next = min(next, e.timed.next)
 	}
@@ -205,3 +221,6 @@ func (e *End) Counters() *Counters { return &e.counters }
 
 // ByPeers returns the packets that peers rejected, by reason. A packet is counted each time.
 func (e *End) ByPeers() *Rejections { return &e.byPeers }
+
+// Epoch names the sequence state with a card that is a peer, or was one; 0: there is none. See Epoch of two parties.
+func (e *End) Epoch(card uint16) uint64 { return e.byCard[card].epoch }

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // FuzzArrive: whatever frames arrive, no step panics, the books balance, each line comes back once, and what two cards exchange in

@@ -1,32 +1,114 @@
 package link
 
-// This file is the greeting: how two cards learn each other's incarnation before
-// they exchange packets.
+// This file is greetings: when a card sends one, and what it makes of one that comes. What they prove is in
+// handshake.go, where the epochs of two cards are explained.
 //
-// A card believes a peer's incarnation only when the peer has echoed a nonce that
-// was drawn for this attempt. So a frame that the network held back since an
-// earlier life of the peer can neither be accepted nor make the card forget the
-// present one. Both sides draw a nonce; the echo of one travels with the nonce of
-// the other:
+// A card greets a peer that packets wait for, with growing gaps, until the peer has proven that it is there. It answers
+// greetings that say that their sender lacks something, and greets a peer whose frames are of another epoch. Nobody can make it
+// send more of them than answerGap allows, for each peer, and budgetGap for all of them: who forges greetings, or
+// frames, costs the card that much.
 //
-//	A: hello, my incarnation a, nonce x            ->
-//	                        <- B: hello a, I am b, nonce y, echo x   (A believes b)
-//	A: hello b, I am a, echo y                     ->                (B believes a)
+// A greeting says how long the frames are that the sender's port carries: none longer is sent to it, so cards with ports
+// of different sizes agree about the smaller one.
 //
-// A nonce of zero asks for no echo: the sender already believes. Greetings are
-// repeated with growing gaps while packets wait for the peer.
+// Where a peer has a key (Peer.Key), greetings are authenticated with it, and numbered, so that one that was
+// recorded in this life of the peer is refused. One that was recorded in an earlier life cannot be told from the greeting of
+// a card that is restarted: it is answered, and changes nothing, because the one who replays it cannot echo the
+// answer's nonce. A greeting without a key, or with another one, is refused; it is answered while the card knows nothing
+// of the peer, so that the peer hears that there is a key here; and what waits for the peer returns with ReasonKey.
 
-import "github.com/funet/funet/uspace/arctic"
+import (
+	"github.com/funet/funet/uspace/arctic"
+)
 
 const (
 	// firstGreetGap and lastGreetGap bound the time between greetings, in
 	// nanoseconds.
 	firstGreetGap = 1e6
 	lastGreetGap  = 100e6
-	// staleGreetGap is the least time between greetings that answer frames of
-	// unknown incarnations, so that a flood of them is not answered with another.
-	staleGreetGap = 100e3
+	// busyGreetGap is when a greeting is tried again that found the transmit ring full.
+	busyGreetGap = 100e3
+	// answerGap is the time in nanoseconds in which a peer earns the answer to a greeting or to a frame of another epoch, and
+	// answersAtOnce is how many it may have saved: as many as a handshake has, and one to spare.
+	answerGap     = 100e3
+	answersAtOnce = 4
+	// budgetGap and budgetAtOnce are the same for all peers together: 20,000 answers a second, which cost a few
+	// hundredths of a processor.
+	budgetGap    = 50e3
+	budgetAtOnce = 1024
+	// resyncGap is the least time between two resynchronisations with a peer.
+	resyncGap = 100e6
+	// keyPatience is how long a card waits for a peer that refuses its key, or has none, or half of ConnectTimeout where that is
+	// less: somebody else may have said so.
+	keyPatience = 1e9
 )
+
+// budget allows something now and then: so many at once, and then one in each gap. It is when the next would be due if
+// nobody might save any (the generic cell rate algorithm, ITU-T I.371).
+type budget int64
+
+// spend reports whether there is one, and takes it.
+func (b *budget) spend(now, gap int64, atOnce int64) bool {
+	due := max(int64(*b), now)
+	if due-now > gap*(atOnce-1) {
+		return false
+	}
+	*b = budget(due + gap)
+	return true
+}
+
+// secured is what a card knows of a peer with a key, besides that.
+type secured struct {
+	session *Session // of the epoch; nil: there has been none
+	number  uint64   // of the last greeting of the peer's life
+	// pending: the peer has greeted, and holds another epoch; until that is settled its frames of other epochs are answered.
+	pending bool
+}
+
+// keyTrouble is why a peer's greeting was refused.
+type keyTrouble uint8
+
+const (
+	noTrouble keyTrouble = iota
+	noKeyThere
+	noKeyHere
+	otherKey
+)
+
+// KeyState is what a card knows of a peer's key.
+type KeyState uint8
+
+// The states, in the order of KeyStates.
+const (
+	Unkeyed    KeyState = iota // neither has one, as far as is known
+	Sealed                     // frames are sealed
+	Waiting                    // there is a key here, and the peer has not been greeted with it
+	NoKeyThere                 // there is a key here, and the peer says that it has none
+	NoKeyHere                  // the peer says that it has a key, and there is none here
+	OtherKey                   // both have one, and not the same
+)
+
+// String says it in words.
+func (s KeyState) String() string {
+	return [...]string{"none", "sealed", "waiting", "no key there", "no key here", "other key"}[s]
+}
+
+// keyState is how the card stands to the peer.
+func (p *peer) keyState() KeyState {
+	switch {
+	case p.trouble == noKeyThere:
+		return NoKeyThere
+	case p.trouble == noKeyHere:
+		return NoKeyHere
+	case p.trouble == otherKey:
+		return OtherKey
+	case p.Key == nil:
+		return Unkeyed
+	case p.secured.session == nil:
+		return Waiting
+	}
+	return Sealed
+}
 
 // greet starts greeting a peer that packets wait for.
 func (e *End) greet(p *peer) {
@@ -44,6 +126,7 @@ func (e *End) greet(p *peer) {
 	p.greetGap = firstGreetGap
 	p.greetAt = e.now + p.greetGap
 	e.timers.set(p, p.greetAt)
+	p.attempt(&e.random)
 	e.sendGreeting(p)
 }
 
@@ -77,6 +160,9 @@ func (e *End) greetAgain(p *peer) {
 	case p.removed():
 		e.lose(p, arctic.ReasonDeparted)
 		return
+	case p.trouble != noTrouble && e.now-p.silentSince >= min(keyPatience, int64(e.cfg.ConnectTimeout)/2):
+		e.lose(p, arctic.ReasonKey)
+		return
 	case e.silent(p):
 		e.lose(p, arctic.ReasonSilent)
 		return
@@ -85,89 +171,172 @@ func (e *End) greetAgain(p *peer) {
 	// that has a context here, so that none can keep the others from meeting the peer.
 	p.gid = e.resident.after(p.gid)
 	if !e.sendGreeting(p) {
-		p.greetAt = e.now + staleGreetGap // the transmit ring was full
+		p.greetAt = e.now + busyGreetGap // the transmit ring was full
 		return
 	}
 	p.greetGap = min(2*p.greetGap, lastGreetGap)
 	p.greetAt = e.now + p.greetGap
 }
 
-// stale answers a frame that the peer's present life did not send or that was
-// meant for an earlier life of this card.
-func (e *End) stale(p *peer) {
+// stale takes note of a frame of another epoch than the present one: the peer has another life, or holds an epoch that this
+// card has not begun or no longer holds. Where there is a key nobody knows who sent the frame; so it is answered only
+// while something is known to be open, and otherwise left to the greetings of the peer, or of this card when
+// nobody acknowledges what it sends.
+func (e *End) stale(p *peer, gid uint16) {
 	e.counters.Stale++
-	if e.now-p.greetedAt >= staleGreetGap {
+	if p.Key == nil || !p.established || p.secured.pending {
+		e.greetBack(p, gid)
+	}
+}
+
+// greetBack greets a peer because of something of a group that came from it, as often as it may.
+func (e *End) greetBack(p *peer, gid uint16) {
+	if p.answers.spend(e.now, answerGap, answersAtOnce) && e.budget.spend(e.now, budgetGap, budgetAtOnce) {
+		p.gid = gid
 		e.sendGreeting(p)
 	}
 }
 
-// sendGreeting sends one greeting, with a nonce unless the peer's candidate
-// incarnation is already believed. It returns false when the transmit ring is full; the
+// sendGreeting sends one greeting. It returns false when the transmit ring is full; the
 // timer or the peer will ask again.
 func (e *End) sendGreeting(p *peer) bool {
-	b := e.reserve(p)
+	b := e.cfg.Ports[p.Port].Reserve()
 	if b == nil {
 		return false
 	}
-	nonce := uint32(0)
-	if !p.established || p.candidate != p.incarnation {
-		for p.nonce == 0 {
-			p.nonce = uint32(e.random.Uint64())
+	e.greetings++
+	g := arctic.Greeting{Number: e.greetings, Incarnation: e.cfg.Incarnation, Longest: uint32(e.cfg.Ports[p.Port].FrameSize())}
+	p.say(&g, &e.random)
+	if !p.established {
+		g.Flags |= arctic.Asks
+	}
+	if p.Key != nil {
+		g.Key = p.Key.Identity()
+		g.Flags |= arctic.Authenticated
+		if e.cfg.Readable {
+			g.Flags |= arctic.Readable
 		}
-		nonce = p.nonce
 	}
 	e.out = arctic.Header{
 		To: p.Address, From: p.Local, Hello: true, GID: p.gid, Route: uint32(p.Card),
-		SourceCard: e.cfg.Card, DestinationCard: p.Card,
-		SourceIncarnation: e.cfg.Incarnation, DestinationIncarnation: p.candidate,
-		Sequence: nonce,
+		SourceCard: e.cfg.Card, DestinationCard: p.Card, Epoch: p.epoch,
 	}
-	e.out.Acks[arctic.Request] = p.theirs
 	e.out.Encode(b)
-	e.send(p, b, arctic.HeaderSize)
+	n := arctic.PutGreeting(b, &g)
+	if p.Key != nil {
+		p.Key.SignGreeting(b[:n])
+	}
+	arctic.Seal(b, n)
+	e.commit(p, b, n, n)
 	e.counters.Greetings++
-	p.greetedAt = e.now
 	e.more = true // an answer to a greeting is composed after this step has flushed
 	return true
 }
 
 // greeted handles a greeting.
-func (e *End) greeted(p *peer, h *arctic.Header) {
-	p.candidate, p.theirs = h.SourceIncarnation, h.Sequence
-	forMe := h.DestinationIncarnation == e.cfg.Incarnation
-	if forMe && p.nonce != 0 && h.Acks[arctic.Request] == p.nonce {
-		e.believe(p, h.SourceIncarnation)
+func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
+	var g arctic.Greeting
+	f.Greeting(&g)
+	if trouble := p.refuses(f, &g); trouble != noTrouble {
+		e.counters.DroppedKey++
+		e.fate.Outcome = WrongKey
+		if p.established {
+			return // somebody else has sent it, or the peer has another life, which will be found out
+		}
+		if p.nonce != 0 && g.Echo == p.nonce {
+			p.trouble = trouble // it has heard this card's greeting, and this is its answer
+		} else if g.Flags&arctic.Asks != 0 {
+			p.theirs = g.Nonce
+			e.greetBack(p, h.GID) // so that it knows why it is refused
+		}
+		return
 	}
-	if h.Sequence != 0 || !p.established || p.candidate != p.incarnation {
-		e.sendGreeting(p)
+	if s := p.secured; s != nil {
+		if g.Incarnation == p.incarnation && g.Number <= s.number {
+			e.counters.DroppedReplayed++
+			e.fate.Outcome = Replayed
+			return
+		}
+		if g.Incarnation == p.incarnation {
+			s.number = g.Number
+		}
 	}
-	p.theirs = 0
+	p.gid = h.GID
+	self, from := Party{Card: e.cfg.Card, Incarnation: e.cfg.Incarnation}, Party{Card: p.Card, Incarnation: g.Incarnation, Nonce: g.Nonce}
+	was := p.incarnation
+	what, answer := p.hear(&self, from, h.Epoch, &g, &e.random)
+	switch what {
+	case begun:
+		if p.Key != nil {
+			p.secured.session, p.secured.number = p.Key.Session(self, from, e.now), g.Number
+		}
+		e.begin(p, was)
+		fallthrough
+	case confirmed:
+		e.meet(p, &g, what == begun)
+	}
+	if p.secured != nil {
+		p.secured.pending = h.Epoch != p.epoch
+	}
+	if answer {
+		e.greetBack(p, h.GID)
+	}
 }
 
-// believe accepts the peer's incarnation, which it has just proven.
-func (e *End) believe(p *peer, incarnation uint32) {
-	if p.incarnation != incarnation {
-		if p.incarnation != 0 {
-			e.counters.PeersRestarted++
-		}
-		for _, l := range arctic.ByPriority {
-			reached := nextTurn(p.parked[l].reached)
-			p.parked[l] = e.fresh()
-			p.parked[l].reached = reached
-			if f := p.flows[l]; f != nil {
-				e.abandon(f, arctic.ReasonRestarted)
-				f.sndNext, f.sndUna = 0, 0
-				f.srtt, f.rttvar = 0, 0
-				e.forgetReceived(f)
-			}
-		}
-		if p.incarnation != 0 {
-			e.restart(p)
-		}
-		p.incarnation, p.ackAt = incarnation, 0
+// refuses says what is wrong with the key of a greeting.
+func (p *peer) refuses(f arctic.Frame, g *arctic.Greeting) keyTrouble {
+	switch authenticated := g.Flags&arctic.Authenticated != 0; {
+	case p.Key == nil && !authenticated:
+		return noTrouble
+	case p.Key == nil:
+		return noKeyHere
+	case !authenticated:
+		return noKeyThere
+	case g.Key != p.Key.Identity() || !p.Key.VerifyGreeting(f):
+		return otherKey
 	}
-	p.established = true
-	p.nonce, p.greetAt = 0, 0
+	return noTrouble
+}
+
+// begin begins an epoch with the peer, whose incarnation was another or the same: what was in flight returns, and both directions
+// count from 0.
+func (e *End) begin(p *peer, was uint32) {
+	reason := arctic.ReasonResynchronised
+	if was != p.incarnation {
+		reason = arctic.ReasonRestarted
+	}
+	if was != 0 {
+		if reason == arctic.ReasonRestarted {
+			e.counters.PeersRestarted++
+		} else {
+			e.counters.Resynchronised++
+		}
+		e.restart(p)
+	}
+	for _, l := range arctic.ByPriority {
+		reached := nextTurn(p.parked[l].reached)
+		p.parked[l] = e.fresh()
+		p.parked[l].reached = reached
+		if f := p.flows[l]; f != nil {
+			e.abandon(f, reason)
+			f.sndNext, f.sndUna = 0, 0
+			f.srtt, f.rttvar = 0, 0
+			e.forgetReceived(f)
+		}
+	}
+	p.ackAt, p.beyond = 0, 0
+}
+
+// meet takes it that the peer is there, which has just proven it, and what its greeting says. A peer that was known to be there
+// and goes on as it was may be long gone, and somebody else repeat its greeting: that is no sign of life.
+func (e *End) meet(p *peer, g *arctic.Greeting, anew bool) {
+	p.trouble = noTrouble
+	p.readable = e.cfg.Readable && g.Flags&arctic.Readable != 0
+	e.carries(p, int(min(g.Longest, arctic.MaxFrame)))
+	if p.established && !anew {
+		return
+	}
+	p.established, p.greetAt = true, 0
 	p.heard()
 	for _, l := range arctic.ByPriority {
 		if f := p.flows[l]; f != nil {
@@ -176,7 +345,18 @@ func (e *End) believe(p *peer, incarnation uint32) {
 	}
 }
 
-// restart lets the owner know that a peer lives anew (NextRestarted).
+// resynchronise gives up what the two cards know of each other's sequence numbers, because the peer says of them what cannot
+// be, and greets the peer: both begin another epoch.
+func (e *End) resynchronise(p *peer) {
+	if !p.resyncs.spend(e.now, resyncGap, 1) {
+		return
+	}
+	p.established, p.beyond = false, 0
+	p.forget()
+	e.greet(p)
+}
+
+// restart lets the owner know that a peer counts anew (NextRestarted).
 func (e *End) restart(p *peer) {
 	if !p.restarted {
 		p.restarted, p.nextRestart = true, e.restarts

@@ -15,6 +15,7 @@ package link
 //
 //	when the owner of the card has heard so (SetLimit): that a router said so, or an interface;
 //	when the port lends shorter buffers than before;
+//	when the peer says in a greeting that its port carries no longer ones;
 //	when two long frames in a row were lost each time they were sent, and void ones of their numbers were not: some
 //	filters and switches drop without a word. Then frames have a length that most paths take.
 //
@@ -71,30 +72,57 @@ func (e *End) sizeTo(p *peer) int {
 	return min(e.cfg.Ports[p.Port].FrameSize(), p.longest())
 }
 
-// longest returns the length in bytes of the longest frame that the way to the peer takes.
-func (p *peer) longest() int { return arctic.EthernetSize + int(p.limit) }
+// longest returns the length in bytes of the longest frame that the way to the peer takes, and the peer's port.
+func (p *peer) longest() int { return arctic.EthernetSize + int(min(p.limit, p.said)) }
+
+// seal returns how many bytes of each frame to the peer sealing takes.
+func (p *peer) seal() int {
+	if p.Key == nil {
+		return 0
+	}
+	return arctic.SealSize
+}
+
+// carries notes how long the frames are that the peer's port carries, as it says itself. Those in flight that are longer are
+// asked for at once.
+func (e *End) carries(p *peer, bytes int) {
+	said := uint16(max(bytes, leastFrame) - arctic.EthernetSize)
+	shorter := said < p.said
+	if p.said = said; shorter {
+		e.ground(p)
+	}
+}
 
 // take sets it, from leastFrame to arctic.MaxFrame.
 func (p *peer) take(bytes int) {
 	p.limit, p.suspect = uint16(min(max(bytes, leastFrame), arctic.MaxFrame)-arctic.EthernetSize), 0
 }
 
-// SizeTo returns the length in bytes of the longest frame to a card that is a peer, or was one.
-func (e *End) SizeTo(card uint16) int { return e.sizeTo(e.byCard[card]) }
+// SizeTo returns the length in bytes of the longest frame to a card that is a peer, or was one, without what sealing
+// adds to it.
+func (e *End) SizeTo(card uint16) int { return e.room(e.byCard[card]) }
 
-// length is how long a frame is, without rejects.
-func (fr *frame) length() int { return arctic.HeaderSize + int(fr.size) }
+// room is the same.
+func (e *End) room(p *peer) int { return e.sizeTo(p) - p.seal() }
+
+// length is how long a frame to the peer is, without rejects.
+func (p *peer) length(fr *frame) int { return arctic.HeaderSize + int(fr.size) + p.seal() }
 
 // shorten bounds the frames to a peer. Those in flight that are longer are asked for at once.
 func (e *End) shorten(p *peer, bytes int) {
 	p.take(bytes)
 	p.raiseAt = e.now + int64(e.cfg.RaiseAfter)
+	e.ground(p)
+}
+
+// ground asks for the frames in flight to a peer that are too long now.
+func (e *End) ground(p *peer) {
 	for _, f := range p.flows {
 		if f == nil {
 			continue
 		}
 		for s := f.sndUna; s != f.sndNext; s++ {
-			if fr := f.frame(s); fr.state == flying && fr.length() > p.longest() {
+			if fr := f.frame(s); fr.state == flying && p.length(fr) > p.longest() {
 				fr.state = lost
 				f.flying--
 				f.lost++
@@ -131,7 +159,7 @@ func (e *End) tryLonger(p *peer, fr *frame, n int) int {
 		i++
 	}
 	whole := e.cfg.Ports[p.Port].Reserve() // the same buffer, in full
-	bytes := min(lengths[i], len(whole), arctic.MaxFrame)
+	bytes := min(lengths[i], len(whole), arctic.EthernetSize+int(p.said))
 	if bytes <= p.longest() {
 		p.take(arctic.MaxFrame)
 		p.raiseAt = 0 // all that the port sends passes
@@ -145,13 +173,13 @@ func (e *End) tryLonger(p *peer, fr *frame, n int) int {
 
 // passed notes that a frame has arrived.
 func (e *End) passed(p *peer, fr *frame) {
-	if p.suspect != 0 && fr.length() >= arctic.EthernetSize+int(p.suspect) && !fr.void {
+	if p.suspect != 0 && p.length(fr) >= arctic.EthernetSize+int(p.suspect) && !fr.void {
 		p.suspect = 0
 	}
 	if fr.probe == 0 || fr.retries > 0 {
 		return
 	}
-	if bytes := min(lengths[fr.probe], e.cfg.Ports[p.Port].FrameSize()); bytes > p.longest() {
+	if bytes := min(lengths[fr.probe], e.cfg.Ports[p.Port].FrameSize(), arctic.EthernetSize+int(p.said)); bytes > p.longest() {
 		e.lengthen(p, bytes)
 	}
 }

@@ -17,9 +17,19 @@ func (p *peer) removed() bool { return p.Port == noPort }
 
 // newPeer makes a peer in the room for it.
 func (e *End) newPeer(room *peer, p Peer) *peer {
-	*room = peer{Peer: p, timer: notTimed, limit: arctic.MaxFrame - arctic.EthernetSize, parked: [arctic.Levels]parked{e.fresh(), e.fresh()}}
+	const most = arctic.MaxFrame - arctic.EthernetSize
+	*room = peer{Peer: p, timer: notTimed, limit: most, said: most, parked: [arctic.Levels]parked{e.fresh(), e.fresh()}}
+	room.secure()
 	e.byCard[p.Card] = room
 	return room
+}
+
+// secure begins to know a peer by its key, if it has one.
+func (p *peer) secure() {
+	p.secured, p.trouble = nil, noTrouble
+	if p.Key != nil {
+		p.secured = new(secured)
+	}
 }
 
 // SetPeer adds a peer, or says where one is from now on. If it was elsewhere before, what waits
@@ -37,6 +47,11 @@ func (e *End) SetPeer(p Peer) {
 	case old.Peer != p:
 		if !old.removed() {
 			e.part(old)
+		}
+		if old.Key != p.Key {
+			old.forget() // the present epoch is not to go on with the old key, or without any
+			old.Key = p.Key
+			old.secure()
 		}
 		old.Peer = p
 		old.take(arctic.MaxFrame)

@@ -36,13 +36,20 @@ const (
 	BadChecksum
 	BadReserved
 	BadTrain
+	// Forged: it is not sealed with the peer's key, or not at all, or sealed and there is no key.
+	Forged
+	// Replayed: it is authentic, and has come before.
+	Replayed
+	// WrongKey: a greeting with another key than this card's, without one, or with one and this card has none.
+	WrongKey
 
 	// Outcomes is how many there are.
 	Outcomes
 )
 
 var outcomes = [Outcomes]string{"sent", "accepted", "rejected", "duplicate", "out of window", "of another incarnation", "foreign group", "unknown card",
-	"for another card", "not FUNet", "shorter than its header", "another version", "length does not fit", "checksum does not match", "reserved bits set", "malformed train"}
+	"for another card", "not FUNet", "shorter than its header", "another version", "length does not fit", "checksum does not match", "reserved bits set", "malformed train",
+	"not authentic", "replayed", "greeting with another key"}
 
 // String says it in words.
 func (o Outcome) String() string {

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // Rule (Halted): of an owner that is halted nothing new is dispatched, also what was rejected for now, but a frame that is lost is

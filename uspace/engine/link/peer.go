@@ -6,24 +6,23 @@ package link
 import "github.com/funet/funet/uspace/arctic"
 
 // peer is what the card keeps of another card for as long as it knows of it: with its
-// places in byCard and in the heap no more than 256 bytes.
+// places in byCard and in the heap no more than 304 bytes.
 type peer struct {
 	Peer
+	handshake
 	established bool
 	inAckNow    bool
 	restarted   bool
-	gid         uint16 // group of the last frame received, so that the peer has it
-	nextRestart int32  // see End.restarts
-	// incarnation is the peer's as last greeted; 0: never.
-	incarnation uint32
-	// candidate is the peer's incarnation as its last greeting said; theirs is the
-	// nonce of that greeting, to be echoed.
-	candidate, theirs uint32
-	// nonce is ours that the peer has to echo; 0: none is out.
-	nonce     uint32
-	greetAt   int64 // next greeting; 0: none
-	greetGap  int64
-	greetedAt int64 // last greeting
+	gid         uint16     // group of the last frame received, so that the peer has it
+	nextRestart int32      // see End.restarts
+	readable    bool       // sealed frames are not encrypted
+	trouble     keyTrouble // why its greeting was refused
+	beyond      uint8      // acknowledgments in a row of what was never sent
+	secured     *secured   // nil: there is no key
+	greetAt     int64      // next greeting; 0: none
+	greetGap    int64
+	answers     budget // of greetings that it makes this card send
+	resyncs     budget // of resynchronisations
 	// silentSince is when the first frame after the last sign of life was sent;
 	// 0: nothing waits for the peer.
 	silentSince int64
@@ -31,6 +30,7 @@ type peer struct {
 	nextAckNow  *peer
 	timer       int32                 // index in the heap, or notTimed
 	limit       uint16                // the longest frame that the way there takes, in bytes behind the Ethernet header
+	said        uint16                // the same, that the peer's port carries, as its greeting says
 	suspect     uint16                // a frame that was too long, or lost by chance, in the same; 0: none (limit.go)
 	raiseAt     int64                 // longer frames are tried; 0: never
 	wake        int64                 // key in the heap
@@ -42,6 +42,9 @@ type peer struct {
 // due does what is due for the peer and returns when something next is.
 func (e *End) due(p *peer) int64 {
 	next := int64(Never)
+	if s := p.secured; s != nil && s.session != nil {
+		s.session.Renew(e.now)
+	}
 	if p.ackAt != 0 {
 		if p.ackAt <= e.now {
 			e.oweNow(p)
@@ -123,7 +126,7 @@ func (e *End) timeout(f *flow) {
 func (e *End) lose(p *peer, reason arctic.Reason) {
 	e.counters.PeersLost++
 	p.established = false
-	p.nonce, p.greetAt, p.silentSince, p.ackAt = 0, 0, 0, 0
+	p.greetAt, p.silentSince, p.ackAt = 0, 0, 0
 	for _, l := range arctic.ByPriority {
 		if f := p.flows[l]; f != nil {
 			e.abandon(f, reason)

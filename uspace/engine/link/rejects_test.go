@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // Rule (doc.go): an answer to a frame is final. A packet that was rejected for now travels again in another frame with

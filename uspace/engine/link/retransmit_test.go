@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // Rule (Config.FirstWindow, Window): as many frames of a flow are in flight as its window says: FirstWindow at first, one more for each

@@ -9,12 +9,14 @@ import (
 // PeerState is how a card stands to a peer.
 type PeerState struct {
 	Card        uint16
-	Established bool // it has been greeted, and not been lost since
+	Established bool   // it has been greeted, and not been lost since
+	Epoch       uint64 // of the sequence state with it; 0: there is none
 	// RoundTrip is the smoothed time from a frame to its first acknowledgment, and Variation how much it
 	// varies (RFC 6298 section 2); 0: not measured. The acknowledgment may have waited up to the peer's Config.AckDelay
 	// for a packet to ride on. Of two levels it is the shorter one's, whose acknowledgments wait less.
 	RoundTrip, Variation time.Duration
 	InFlight             int // frames without an answer
+	Key                  KeyState
 }
 
 // PeerStates calls see for the peers from an index on, at most so many, and returns the index of the next, or 0 after
@@ -34,7 +36,7 @@ func (e *End) PeerStates(from, most int, see func(PeerState)) (next int) {
 
 // stateOf describes the peer.
 func (p *peer) stateOf() PeerState {
-	s := PeerState{Card: p.Card, Established: p.established}
+	s := PeerState{Card: p.Card, Established: p.established, Epoch: p.epoch, Key: p.keyState()}
 	for l := range p.parked {
 		srtt, rttvar := p.parked[l].srtt, p.parked[l].rttvar
 		if f := p.flows[l]; f != nil {

@@ -114,7 +114,7 @@ func (e *End) choose() bool {
 					}
 				} else if s := e.nextStream(f); s != nil {
 					u.owner = s.owner
-					_, u.packets, _ = s.trainOf(e.sizeTo(f.peer), e.cfg.Train)
+					_, u.packets, _ = s.trainOf(e.room(f.peer), e.cfg.Train)
 				}
 			}
 			if u.packets > 0 {
@@ -178,7 +178,7 @@ func (e *End) enqueue(f *flow) bool {
 		if s == nil {
 			return false
 		}
-		fr = e.couple(f, s, e.sizeTo(f.peer), u.packets)
+		fr = e.couple(f, s, e.room(f.peer), u.packets)
 		fr.state = lost // to be sent, as those are
 		f.lost++
 		e.watchOver(f)

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // departures lets the cards run until card 0 has sent n more frames, and returns when they left and which carried no packets.

@@ -6,10 +6,14 @@ package link
 
 import "github.com/funet/funet/uspace/arctic"
 
-// reserve returns a buffer of the port that leads to the peer, as long as a frame may be, or nil.
+// reserve returns a buffer of the port that leads to the peer, as long as a frame may be, or nil. Behind its end there is
+// room for what sealing adds.
 func (e *End) reserve(p *peer) []byte {
 	b := e.cfg.Ports[p.Port].Reserve()
-	return b[:min(len(b), p.longest())]
+	if b == nil {
+		return nil
+	}
+	return b[:min(len(b), p.longest())-p.seal()]
 }
 
 // send finishes a frame of n bytes.
@@ -17,10 +21,42 @@ func (e *End) send(p *peer, b []byte, n int) { e.sendFilled(p, b, n, n) }
 
 // sendFilled finishes a frame of n bytes that is filled up to a longer one.
 func (e *End) sendFilled(p *peer, b []byte, n, filled int) {
+	if p.Key != nil {
+		e.sendSealed(p, b, n, filled)
+		return
+	}
 	arctic.Seal(b, n)
+	e.commit(p, b, n, filled)
+}
+
+// sendSealed is the same for a frame that is sealed.
+func (e *End) sendSealed(p *peer, b []byte, n, filled int) {
+	if e.see != nil {
+		e.plain = append(e.plain[:0], b[:n]...)
+	}
+	b = b[:n+arctic.SealSize]
+	sealed := p.secured.session.Seal(b, n, p.readable)
+	if sealed == 0 {
+		e.resynchronise(p) // the key is used up; the frame is sent again with another, or returns
+		return
+	}
+	if e.see != nil {
+		e.plain = arctic.Reveal(b, e.plain)
+		e.see(p.Port, e.plain, Fate{Outcome: Sent})
+	}
+	e.transmitted(p, max(filled, sealed))
+}
+
+// commit hands a sealed frame of n bytes, which is filled up to a longer one, to the port.
+func (e *End) commit(p *peer, b []byte, n, filled int) {
 	if e.see != nil {
 		e.see(p.Port, b[:n], Fate{Outcome: Sent})
 	}
+	e.transmitted(p, filled)
+}
+
+// transmitted gives a frame of that length to the port.
+func (e *End) transmitted(p *peer, filled int) {
 	e.cfg.Ports[p.Port].Commit(filled)
 	e.counters.FramesSent++
 	e.counters.FrameBytesSent += uint64(filled)
@@ -43,9 +79,13 @@ func (e *End) transmit(f *flow, seq uint32, fr *frame) bool {
 		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-arctic.PacketHeaderSize)
 		e.send(p, b, arctic.PutVoid(b, n, fr.train.Data[:]))
 		fr.void = true
+	} else if ln := fr.train; ln.Block != nil && p.Key == nil { // it is alone in its frame, and copied and summed at once
+		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-size)
+		n = arctic.SealBlock(b, arctic.PutPacket(b, n, ln.Data[:ln.Size]), ln.inFrame())
+		e.commit(p, b, n, e.tryLonger(p, fr, n))
 	} else {
 		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-size)
-		for ln := fr.train; ln != nil; ln = ln.next {
+		for ; ln != nil; ln = ln.next {
 			n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
 			if ln.Block != nil {
 				n = arctic.PutBlock(b, n, ln.inFrame())
@@ -87,7 +127,7 @@ func (e *End) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, se
 	*h = arctic.Header{}
 	h.To, h.From, h.Level, h.GID, h.Route = p.Address, p.Local, l, gid, uint32(p.Card)
 	h.SourceCard, h.DestinationCard = e.cfg.Card, p.Card
-	h.SourceIncarnation, h.DestinationIncarnation = e.cfg.Incarnation, p.incarnation
+	h.Epoch = p.epoch
 	h.Sequence, h.Tag = seq, tag
 	if f := p.flows[l]; f != nil {
 		h.Age = uint16(seq - f.sndUna)

@@ -1,9 +1,9 @@
 package afxdp
 
-// This file finds out by the frames themselves that a peer got what left on a queue: one frame with packets is
-// remembered for each queue that is not proven, until the peer acknowledges it. So every queue that
-// carries something is proven within a round trip, and from then on nothing is looked at any more. For
-// the others there are frames that ask (SendOn).
+// This file proves a transmit queue by the card's own frames: for each queue that is not proven, one frame with packets is
+// remembered until the peer acknowledges it. So every queue that
+// carries traffic is proven within a round trip, and from then on no frame is looked at. The
+// other queues are proven by questions (SendOn; package hello).
 //
 // Frames are not verified here: whoever can forge one can make a queue seem to work that does not, and nothing else.
 
@@ -18,8 +18,7 @@ import (
 const (
 	versionOffset      = arctic.EthernetSize
 	packetsOffset      = 28
-	sourceIncarnation  = 32
-	destinationIncarn  = 36
+	epochOffset        = 32
 	sequenceOffset     = 40
 	requestAckOffset   = 44
 	replyAckOffset     = 56
@@ -31,15 +30,15 @@ const (
 
 // remembered is a frame that was sent on a queue.
 type remembered struct {
-	under       bool
-	after       int    // frames committed since
-	cards       uint32 // as the answer has them: the peer is the source
-	incarnation uint32
-	sequence    uint32
-	ack         int // offset of the acknowledgment in the answer
+	under    bool
+	after    int    // frames committed since
+	cards    uint32 // as the answer has them: the peer is the source
+	epoch    uint64
+	sequence uint32
+	ack      int // offset of the acknowledgment in the answer
 }
 
-// remember notes a frame that is committed on the queue, unless another one is waited for.
+// remember notes a frame that is committed on the queue, unless it waits for the answer to another frame.
 func (p *Port) remember(q *queue, frame []byte) {
 	r := &q.remembered
 	if len(frame) > versionOffset && frame[versionOffset] == bpf.VersionHello {
@@ -51,7 +50,7 @@ func (p *Port) remember(q *queue, frame []byte) {
 	if !r.under {
 		p.waited++
 	}
-	*r = remembered{under: true, incarnation: binary.LittleEndian.Uint32(frame[sourceIncarnation:]), sequence: binary.LittleEndian.Uint32(frame[sequenceOffset:]), ack: requestAckOffset}
+	*r = remembered{under: true, epoch: binary.LittleEndian.Uint64(frame[epochOffset:]), sequence: binary.LittleEndian.Uint32(frame[sequenceOffset:]), ack: requestAckOffset}
 	cards := binary.LittleEndian.Uint32(frame[cardsOffset:])
 	r.cards = cards>>16 | cards<<16
 	if frame[flagsOffset]&levelBit != 0 {
@@ -65,10 +64,10 @@ func (p *Port) acknowledged(frames [][]byte) {
 		if len(f) < acknowledgedHeader || f[versionOffset] == bpf.VersionHello {
 			continue
 		}
-		cards, to := binary.LittleEndian.Uint32(f[cardsOffset:]), binary.LittleEndian.Uint32(f[destinationIncarn:])
+		cards, epoch := binary.LittleEndian.Uint32(f[cardsOffset:]), binary.LittleEndian.Uint64(f[epochOffset:])
 		for _, q := range p.queues {
 			r := &q.remembered
-			if !r.under || r.cards != cards || r.incarnation != to || int32(binary.LittleEndian.Uint32(f[r.ack:])-r.sequence) <= 0 {
+			if !r.under || r.cards != cards || r.epoch != epoch || int32(binary.LittleEndian.Uint32(f[r.ack:])-r.sequence) <= 0 {
 				continue
 			}
 			r.under = false

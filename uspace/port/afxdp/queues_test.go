@@ -1,6 +1,6 @@
 package afxdp
 
-// This file tests what is known of queues, and how it is found out and said.
+// This file tests the state of queues: how it is found out and reported.
 
 import (
 	"encoding/binary"
@@ -41,14 +41,13 @@ func TestAcknowledgments(t *testing.T) {
 	for _, f := range forms(2)[:4] {
 		t.Run(f.name, func(t *testing.T) {
 			a, b := f.open(t)
-			const incarnation, sequence = 0xfffffffe, 0xffffffff
+			const epoch, sequence = 0xfffffffffffffffe, 0xffffffff
 			post := func(p, to *Port, packets byte, level byte, change func(f []byte)) {
 				t.Helper()
 				frame := p.Reserve()[:200]
 				compose(frame, to, p, 5)
 				frame[flagsOffset], frame[packetsOffset] = level, packets
-				binary.LittleEndian.PutUint32(frame[sourceIncarnation:], incarnation)
-				binary.LittleEndian.PutUint32(frame[destinationIncarn:], incarnation)
+				binary.LittleEndian.PutUint64(frame[epochOffset:], epoch)
 				binary.LittleEndian.PutUint32(frame[sequenceOffset:], sequence)
 				binary.LittleEndian.PutUint32(frame[requestAckOffset:], sequence)
 				binary.LittleEndian.PutUint32(frame[replyAckOffset:], sequence)
@@ -79,9 +78,9 @@ func TestAcknowledgments(t *testing.T) {
 					"nothing acknowledged": nil,
 					"of another level":     func(f []byte) { binary.LittleEndian.PutUint32(f[requestAckOffset+replyAckOffset-ack:], 0) },
 					"of what went before":  func(f []byte) { binary.LittleEndian.PutUint32(f[ack:], sequence-1) },
-					"of another incarnation": func(f []byte) {
+					"of another epoch": func(f []byte) {
 						binary.LittleEndian.PutUint32(f[ack:], 0)
-						f[destinationIncarn]++
+						f[epochOffset]++
 					},
 				} {
 					post(b, a, 1, 0, change)

@@ -1,0 +1,142 @@
+// Package keyfile is the files that hold what hosts share to authenticate their frames: 32 random bytes, of root or of
+// who reads them, for nobody else to read. What is made of them stands in package uspace/engine/link.
+//
+// A file is opened first and judged then, by its descriptor, so nobody can exchange it in between; symbolic links are
+// followed, because that is how volumes of secrets are mounted. Errors say what is wrong with the file and never anything of
+// what it holds.
+//
+// Every function may be called from any goroutine.
+package keyfile
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/engine/link"
+)
+
+// What is wrong with a file, for errors.Is.
+var (
+	ErrExists   = errors.New("key file exists")             // and is never overwritten
+	ErrKind     = errors.New("not a key file")              // no regular file, or of another length than 32 bytes, or all zero
+	ErrMode     = errors.New("key file is not kept secret") // others may read or write it
+	ErrOwner    = errors.New("key file of another user")    // of neither root nor who reads it
+	ErrTerminal = errors.New("a key is not for a terminal")
+)
+
+// Credentials is the start of the name of a file that systemd has for a service (systemd.exec(5), LoadCredential).
+const Credentials = "$CREDENTIALS_DIRECTORY/"
+
+// New makes a key and a file of it, of mode 600 whatever the umask, and returns its identity. A file that exists is left
+// alone. Errors: ErrExists, and those of making files.
+func New(path string) (*link.Key, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("making a key: %s is there, and hosts may use it; remove it first if nobody does: %w", path, ErrExists)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	k, err := fill(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		err = errors.Join(err, os.Remove(path)) // half a key is none
+		return nil, fmt.Errorf("making a key in %s: %w", path, err)
+	}
+	return k, nil
+}
+
+// fill writes a key to a file that has just been made.
+func fill(f *os.File) (*link.Key, error) {
+	if err := f.Chmod(0o600); err != nil { // the umask may have taken the owner's rights
+		return nil, err
+	}
+	k, err := WriteTo(f)
+	if err != nil {
+		return nil, err
+	}
+	return k, f.Sync()
+}
+
+// WriteTo makes a key and writes its 32 bytes to a file or a pipe. Errors: ErrTerminal, and those of writing.
+func WriteTo(f *os.File) (*link.Key, error) {
+	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err == nil {
+		return nil, fmt.Errorf("making a key: %w; name a file, or send it somewhere", ErrTerminal)
+	}
+	secret := make([]byte, link.KeySize)
+	defer clear(secret)
+	if _, err := rand.Read(secret); err != nil {
+		return nil, fmt.Errorf("making a key: %w", err)
+	}
+	if _, err := f.Write(secret); err != nil {
+		return nil, fmt.Errorf("writing a key: %w", err)
+	}
+	return link.NewKey(secret)
+}
+
+// Resolve returns where a key file is that a file in folder names: beside it, unless its name is absolute, or among the
+// service's credentials.
+func Resolve(folder, name string) string {
+	if rest, ok := strings.CutPrefix(name, Credentials); ok {
+		return filepath.Join(os.Getenv("CREDENTIALS_DIRECTORY"), rest)
+	}
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(folder, name)
+}
+
+// Load reads a key from a file. Errors: ErrKind, ErrMode, ErrOwner, and those of reading files.
+func Load(path string) (*link.Key, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe keeps nobody waiting
+	if err != nil {
+		return nil, fmt.Errorf("reading key: %w; `funet key new %s` makes one, which all hosts get a copy of", err, path)
+	}
+	defer f.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return nil, fmt.Errorf("reading key %s: %w", path, err)
+	}
+	if err := judge(&st, path, os.Geteuid()); err != nil {
+		return nil, fmt.Errorf("reading key: %w", err)
+	}
+	secret := make([]byte, link.KeySize)
+	defer clear(secret)
+	if _, err := io.ReadFull(f, secret); err != nil {
+		return nil, fmt.Errorf("reading key %s: %w", path, err)
+	}
+	k, err := link.NewKey(secret)
+	if err != nil {
+		return nil, fmt.Errorf("reading key: %s holds nothing but zeros; make another with `funet key new`: %w", path, ErrKind)
+	}
+	return k, nil
+}
+
+// judge says what is wrong with a file for who has the user number.
+func judge(st *unix.Stat_t, path string, user int) error {
+	mode := st.Mode & 0o7777
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		return fmt.Errorf("%s is no regular file: %w", path, ErrKind)
+	case st.Uid != 0 && int(st.Uid) != user:
+		return fmt.Errorf("%s belongs to user %d, who could read and change it; `chown %d %s`: %w", path, st.Uid, user, path, ErrOwner)
+	case mode&^0o600 != 0 && !(mode == 0o440 && st.Uid == 0 && isCredential(path)):
+		return fmt.Errorf("%s has mode %04o, and others may use it; `chmod 600 %s`: %w", path, mode, path, ErrMode)
+	case st.Size != link.KeySize:
+		return fmt.Errorf("%s has %d bytes, want %d; make one with `funet key new`: %w", path, st.Size, link.KeySize, ErrKind)
+	}
+	return nil
+}
+
+// isCredential reports whether a file is among the service's credentials: systemd lets the service's user read it by an access
+// control list, whose mask stands where the group's rights do (acl(5)).
+func isCredential(path string) bool {
+	folder := os.Getenv("CREDENTIALS_DIRECTORY")
+	return folder != "" && filepath.Dir(path) == filepath.Clean(folder)
+}

@@ -1,0 +1,157 @@
+package keyfile
+
+// This file holds the rules of key files: whose they are, what they hold, and who is refused.
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func write(t *testing.T, name string, mode os.FileMode, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := errors.Join(os.WriteFile(path, data, 0o600), os.Chmod(path, mode)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Rule: a new key is 32 random bytes of mode 600, whatever the umask, and reads as the key that was made; a file that is there
+// is never overwritten, nor what a link leads to.
+func TestNew(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o777))
+	path := filepath.Join(t.TempDir(), "key")
+	k, err := New(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := os.Stat(path)
+	if err != nil || st.Mode() != 0o600 || st.Size() != 32 {
+		t.Fatalf("%v, %v", st, err)
+	}
+	again, err := Load(path)
+	if err != nil || again.Identity() != k.Identity() {
+		t.Fatalf("read as %v, %v; want %v", again, err, k)
+	}
+	before, _ := os.ReadFile(path)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Join(t.TempDir(), "nothing"), link); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{path, link} {
+		if _, err := New(p); !errors.Is(err, ErrExists) {
+			t.Errorf("%s again: %v", p, err)
+		}
+	}
+	if after, _ := os.ReadFile(path); !bytes.Equal(after, before) {
+		t.Error("a key was overwritten")
+	}
+	other, err := New(filepath.Join(t.TempDir(), "other"))
+	if err != nil || other.Identity() == k.Identity() {
+		t.Fatalf("two keys are one: %v", err)
+	}
+	if _, err := New(filepath.Join(t.TempDir(), "no", "folder")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("in no folder: %v", err)
+	}
+}
+
+// Rule: bytes that are not written are no key.
+func TestFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := WriteTo(f); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("a full disk: %v", err)
+	}
+}
+
+// Rule: a key is not written to a terminal.
+func TestNotToATerminal(t *testing.T) {
+	f, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := WriteTo(f); !errors.Is(err, ErrTerminal) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Rule: only a regular file of 32 bytes that are not all zero, of root or of who reads it, and for nobody else, is a key. The error
+// names the file, and says what to do, and nothing of what the file holds.
+func TestLoadRefuses(t *testing.T) {
+	good := bytes.Repeat([]byte("geheim!!"), 4)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	others := write(t, "others", 0o600, good)
+	if err := os.Chown(others, 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		path string
+		want error
+	}{
+		"none":           {filepath.Join(t.TempDir(), "none"), os.ErrNotExist},
+		"a folder":       {t.TempDir(), ErrKind},
+		"a pipe":         {fifo, ErrKind},
+		"short":          {write(t, "k", 0o600, good[:31]), ErrKind},
+		"long":           {write(t, "k", 0o600, append(good, '\n')), ErrKind},
+		"empty":          {write(t, "k", 0o600, nil), ErrKind},
+		"zeros":          {write(t, "k", 0o600, make([]byte, 32)), ErrKind},
+		"the group's":    {write(t, "k", 0o640, good), ErrMode},
+		"everybody's":    {write(t, "k", 0o644, good), ErrMode},
+		"writable":       {write(t, "k", 0o602, good), ErrMode},
+		"a program":      {write(t, "k", 0o700, good), ErrMode},
+		"group readable": {write(t, "k", 0o440, good), ErrMode},
+		"another user's": {others, ErrOwner},
+	} {
+		k, err := Load(c.path)
+		if !errors.Is(err, c.want) || k != nil {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+			continue
+		}
+		if !strings.Contains(err.Error(), c.path) || strings.Contains(err.Error(), "geheim") || strings.Contains(err.Error(), hex.EncodeToString(good[:4])) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, mode := range []os.FileMode{0o600, 0o400} {
+		if _, err := Load(write(t, "k", mode, good)); err != nil {
+			t.Errorf("mode %v: %v", mode, err)
+		}
+	}
+}
+
+// Rule: a credential of the service may have the mask of an access control list for the group's rights, and nothing else may.
+func TestCredential(t *testing.T) {
+	good := bytes.Repeat([]byte{7}, 32)
+	path := write(t, "funet.key", 0o440, good)
+	t.Setenv("CREDENTIALS_DIRECTORY", filepath.Dir(path))
+	if got := Resolve("/etc/funet", "$CREDENTIALS_DIRECTORY/funet.key"); got != path {
+		t.Fatalf("it is %s, want %s", got, path)
+	}
+	if _, err := Load(path); err != nil {
+		t.Error(err)
+	}
+	if _, err := Load(write(t, "other", 0o440, good)); !errors.Is(err, ErrMode) {
+		t.Errorf("elsewhere: %v", err)
+	}
+	for name, want := range map[string]string{"key": "/etc/funet/key", "/run/key": "/run/key"} {
+		if got := Resolve("/etc/funet", name); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}

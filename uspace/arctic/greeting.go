@@ -1,0 +1,96 @@
+package arctic
+
+// This file is the greeting: what a frame with the hello flag carries behind its header. PutGreeting writes one, and
+// Greeting decodes one that Parse has accepted. What it is for stands in package link.
+
+import "encoding/binary"
+
+const (
+	// GreetingSize is the size of a greeting in bytes.
+	GreetingSize = 56
+	// GreetingEnd is where a frame with a greeting ends.
+	GreetingEnd = HeaderSize + GreetingSize
+	// MACSize is the size of the authentication of a greeting in bytes.
+	MACSize = 16
+	// macOffset is where it stands in the frame.
+	macOffset = GreetingEnd - MACSize
+)
+
+// GreetingFlags are what a greeting asks and offers.
+type GreetingFlags uint32
+
+const (
+	// Asks: the sender wants an answer, because it does not know yet that the peer is there.
+	Asks GreetingFlags = 1 << iota
+	// Authenticated: the sender has a key, takes sealed frames only, and sends such.
+	Authenticated
+	// Readable: it is content with sealed frames that are not encrypted. They are encrypted unless both are.
+	Readable
+)
+
+// Greeting is how a card introduces itself to a peer. The epoch of the sequence state that it has for the peer stands
+// in the header.
+type Greeting struct {
+	// Nonce is drawn for this attempt, and not 0. Echo is the peer's, as last heard; 0: none was.
+	Nonce, Echo uint64
+	// Incarnation tells this life of the sending card from its others. It is not 0.
+	Incarnation uint32
+	// Number is greater than in every earlier greeting of the sender's life to this peer.
+	Number uint64
+	// Longest is the length in bytes of the longest frame that the sender's port carries.
+	Longest uint32
+	Flags   GreetingFlags
+	// Key says which key the greeting is authenticated with (link.Key.Identity); 0: none.
+	Key uint32
+}
+
+// PutGreeting writes g behind the encoded header of b and returns the length of the frame, GreetingEnd, which it
+// writes as well, because the authentication covers it. The authentication is zero.
+func PutGreeting(b []byte, g *Greeting) int {
+	b[15] |= flagHello
+	binary.LittleEndian.PutUint16(b[16:], GreetingEnd-EthernetSize)
+	e := b[HeaderSize:GreetingEnd]
+	binary.LittleEndian.PutUint64(e[0:], g.Nonce)
+	binary.LittleEndian.PutUint64(e[8:], g.Echo)
+	binary.LittleEndian.PutUint64(e[16:], g.Number)
+	binary.LittleEndian.PutUint32(e[24:], g.Incarnation)
+	binary.LittleEndian.PutUint32(e[28:], g.Longest)
+	binary.LittleEndian.PutUint32(e[32:], uint32(g.Flags))
+	binary.LittleEndian.PutUint32(e[36:], g.Key)
+	clear(e[40:])
+	return GreetingEnd
+}
+
+// Greeting decodes the greeting of a frame with the hello flag into g.
+func (f Frame) Greeting(g *Greeting) {
+	e := f[HeaderSize:GreetingEnd]
+	g.Nonce = binary.LittleEndian.Uint64(e[0:])
+	g.Echo = binary.LittleEndian.Uint64(e[8:])
+	g.Number = binary.LittleEndian.Uint64(e[16:])
+	g.Incarnation = binary.LittleEndian.Uint32(e[24:])
+	g.Longest = binary.LittleEndian.Uint32(e[28:])
+	g.Flags = GreetingFlags(binary.LittleEndian.Uint32(e[32:]))
+	g.Key = binary.LittleEndian.Uint32(e[36:])
+}
+
+// GreetingMAC returns the parts of a frame with a greeting that its authentication covers, and the bytes of that.
+// The checksum is in neither.
+func GreetingMAC(b []byte) (header, greeting, mac []byte) {
+	return b[EthernetSize:crcOffset], b[HeaderSize:macOffset], b[macOffset:GreetingEnd]
+}
+
+// checkGreeting checks a frame with the hello flag: nothing but a greeting follows the header. A flag that is not
+// known says nothing: it is for later cards to set.
+func (f Frame) checkGreeting() error {
+	switch {
+	case f[28]|f[29] != 0:
+		return ErrTrain
+	case f[15]&(flagBlock|flagSealed) != 0, binary.LittleEndian.Uint64(f[tagOffset:]) != 0:
+		return ErrFlags
+	case len(f) != GreetingEnd:
+		return ErrLength
+	case binary.LittleEndian.Uint64(f[HeaderSize:]) == 0, binary.LittleEndian.Uint32(f[HeaderSize+24:]) == 0:
+		return ErrFlags // it could mean nothing
+	}
+	return nil
+}

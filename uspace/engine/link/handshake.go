@@ -1,0 +1,108 @@
+package link
+
+// This file is the handshake of two cards as a state machine of its own: what a card has said to a peer, what it has heard,
+// and which epoch their sequence state is of. It knows no frames, no time and no flows: greeting.go sends what it says.
+//
+// Sequence numbers mean something between two cards only while both count from the same beginning. So they are bound to an
+// epoch, which stands in every frame, and which both find from two nonces, one of each card, and both incarnations (Epoch).
+// A card begins an epoch when a greeting echoes a nonce of its own that has begun none yet: the nonce is drawn at random
+// and spent by that, so no card ever begins an epoch twice, and all sequence state of an epoch is of one beginning. The two
+// begin it together, or who has not will say so:
+//
+//	A: nonce x, no epoch                 ->
+//	            <- B: nonce y, echo x, no epoch       (A begins the epoch of x and y)
+//	A: nonce x, echo y, that epoch       ->           (B begins it, too)
+//
+// A greeting is answered when its sender lacks something: it does not echo the present nonce, or holds another
+// epoch, or asks for an answer because it does not know yet that this card is there. Two cards that hold the same
+// epoch and know the same nonces say nothing more.
+//
+// A nonce that has begun no epoch is kept, and one that has is repeated to a peer that has not begun it yet: so greetings
+// may be lost, repeated and overtaken, and begin no more than one epoch.
+//
+// Who believes a peer and loses it keeps the epoch: a new attempt has a new nonce, and where both still hold the same epoch
+// nothing is reset. Where the last greeting of a handshake was lost, only one holds the new epoch; the frames that
+// it sends are of an epoch that the other does not know, who greets again, and its old nonce, repeated, gets the answer that
+// was lost.
+//
+// Whoever sees a greeting, and where there is no key, can echo its nonce with an incarnation and a nonce that he made up. The
+// card then begins an epoch that the peer will never hold: every frame of one is stale for the other, and they greet
+// again, each with a nonce that is not spent. So he can make two cards begin anew, both of them, and nothing else.
+
+import (
+	"math/rand/v2"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// handshake is what a card and a peer have said to each other.
+type handshake struct {
+	nonce       uint64 // the last that this card has drawn; 0: none
+	theirs      uint64 // that of the peer's last greeting, which proves nothing
+	epoch       uint64 // 0: there is none
+	incarnation uint32 // the peer's, of the last epoch; 0: there has been none
+	used, spent bool   // nonce has been echoed; and it has begun an epoch
+}
+
+// heard is what a greeting comes to.
+type heard uint8
+
+const (
+	// unproven: it echoes no nonce that proves anything.
+	unproven heard = iota
+	// confirmed: the peer is there, and both hold the same epoch or will when it has the answer.
+	confirmed
+	// begun: an epoch has begun, and all that was known of sequence numbers is void.
+	begun
+)
+
+// attempt begins to greet the peer. A nonce that has proven something is not good enough to prove that the peer is there
+// now; one that has not is kept, because greetings with it may be on their way.
+func (h *handshake) attempt(random *rand.PCG) {
+	if h.used {
+		h.draw(random)
+	}
+	h.theirs = 0
+}
+
+func (h *handshake) draw(random *rand.PCG) {
+	h.nonce, h.used, h.spent = 0, false, false
+	for h.nonce == 0 {
+		h.nonce = random.Uint64()
+	}
+}
+
+// forget gives the epoch up: what the peer says of it is impossible. The next handshake begins another.
+func (h *handshake) forget() { h.epoch = 0 }
+
+// say fills in what a greeting says of the handshake, besides the epoch.
+func (h *handshake) say(g *arctic.Greeting, random *rand.PCG) {
+	if h.nonce == 0 {
+		h.draw(random)
+	}
+	g.Nonce, g.Echo = h.nonce, h.theirs
+}
+
+// hear takes a greeting whose sender holds an epoch, and says what it comes to, and whether it is to be answered. self is this
+// card with its incarnation, from the other with what the greeting says. After begun, self's nonce is the one that
+// began it.
+func (h *handshake) hear(self *Party, from Party, held uint64, g *arctic.Greeting, random *rand.PCG) (what heard, answer bool) {
+	h.theirs = from.Nonce
+	self.Nonce = h.nonce
+	epoch := Epoch(*self, from)
+	same := h.spent && epoch == h.epoch // as began the present epoch
+	if h.nonce != 0 && g.Echo == h.nonce {
+		h.used = true
+		switch {
+		case h.epoch != 0 && held == h.epoch && from.Incarnation == h.incarnation, same:
+			what = confirmed
+		case !h.spent:
+			h.epoch, h.incarnation, h.spent = epoch, from.Incarnation, true
+			what = begun
+		}
+	}
+	if what == unproven && h.spent && !same {
+		h.draw(random) // for the answer: what is spent proves nothing to a peer with another nonce
+	}
+	return what, what == unproven || held != h.epoch || g.Flags&arctic.Asks != 0
+}

@@ -1,0 +1,234 @@
+package link
+
+// This file seals frames, and opens them: AES-256-GCM of the standard library (NIST SP 800-38D), whose nonce is four bytes of
+// zero and the counter of the frame (section 8.2.1: the deterministic construction; each direction has keys of its own).
+// The counter stands in the frame (package arctic) and is never used twice, also not for a frame that is sent again, whose
+// acknowledgments are others. Its upper half is the number of the key, its lower half counts frames with that key.
+//
+// New keys follow without a pause. Each is made of the one before, by either end, when the first frame with its number
+// comes; nothing is agreed on. The card with the lower number leads: it goes on to the next key when one direction has used its
+// up, or after a day, but not before the peer has sent with the present one. The other follows as soon as it has
+// opened a frame with it. So neither is ever more than one key ahead of what the other has seen, and a receiver keeps three: the
+// present one, the one before for frames that were overtaken, and the next one when a frame claims to be sealed with it.
+//
+// What has been received once is never opened again, by a window over the counters of a key (RFC 6479). Sequence numbers
+// alone would let old frames without packets pass: an old acknowledgment answers nothing anew, but it would count as a
+// sign of life of a peer that is gone.
+//
+// A frame that does not open changes nothing.
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+const (
+	// renewAfter is for how long the leading card seals with a key.
+	renewAfter = int64(24 * time.Hour)
+	// worn is after how many frames with a key, of 2^32, the next one is due. Those that remain are
+	// more than two cards exchange in the minute after.
+	worn = 1<<32 - 1<<30
+)
+
+// Errors of Open. They carry no detail: nothing of such a frame can be trusted.
+var (
+	// ErrForged: the frame was not sealed with a key of the session, or was changed on its way.
+	ErrForged = errors.New("link: sealed frame is not authentic")
+	// ErrReplayed: it has been opened before, or is too old to tell.
+	ErrReplayed = errors.New("link: sealed frame has come before")
+)
+
+// Session is the keys of two cards from one handshake to the next. It belongs to the goroutine of the card.
+type Session struct {
+	seal  sealer
+	open  opener
+	leads bool
+	since int64 // when the leading card began with its key
+}
+
+// Seal seals the composed frame in the first n bytes of b, which has room for n+arctic.SealSize, and returns its length; with
+// readable it stays so. 0: the key is used up, because the peer did not follow to the next one: only another
+// handshake helps. It does not allocate.
+func (s *Session) Seal(b []byte, n int, readable bool) int { return s.seal.frame(b, n, readable) }
+
+// Open opens a sealed frame that arctic.Look returned in its place, and returns it as arctic.Parse does others. Errors:
+// ErrForged, ErrReplayed, and those of arctic for what an authentic frame carries. It does not allocate, but where
+// a new key begins.
+func (s *Session) Open(f arctic.Frame) (arctic.Frame, error) {
+	opened, err := s.open.frame(f)
+	if !s.leads && s.seal.number() != s.open.number {
+		s.seal.renew()
+	}
+	return opened, err
+}
+
+// Renew goes on to the next key, if it is due. Call it now and then, at least each few seconds in which
+// frames are sealed.
+func (s *Session) Renew(now int64) {
+	if !s.leads || s.open.number != s.seal.number() {
+		return // the peer has not followed yet
+	}
+	if uint32(s.seal.counter) >= worn || s.open.present.highest() >= worn || now-s.since >= renewAfter {
+		s.seal.renew()
+		s.since = now
+	}
+}
+
+// aead makes the cipher of a key.
+func aead(secret []byte) cipher.AEAD {
+	block, err := aes.NewCipher(expand(secret, keyLabel, KeySize))
+	if err != nil {
+		panic(err) // the size is right
+	}
+	a, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err)
+	}
+	return a
+}
+
+// next makes the secret after one, which is gone then.
+func next(secret []byte) []byte {
+	n := expand(secret, nextLabel, KeySize)
+	clear(secret)
+	return n
+}
+
+// sealer is one direction, at its sender. Its nonce is a field, because what is given to an interface is allocated.
+type sealer struct {
+	aead    cipher.AEAD
+	after   []byte // the secret of the next key
+	counter uint64 // of the next frame
+	nonce   [12]byte
+}
+
+func (s *sealer) begin(secret []byte) {
+	s.aead = aead(secret)
+	s.after = next(secret)
+}
+
+func (s *sealer) number() uint32 { return uint32(s.counter >> 32) }
+
+func (s *sealer) renew() {
+	s.counter = uint64(s.number()+1) << 32
+	s.begin(s.after)
+}
+
+func (s *sealer) frame(b []byte, n int, readable bool) int {
+	if uint32(s.counter) == math.MaxUint32 {
+		return 0
+	}
+	header, secret := arctic.BeginSeal(b, n, s.counter, readable)
+	binary.LittleEndian.PutUint64(s.nonce[4:], s.counter)
+	s.counter++
+	s.aead.Seal(secret[:0], s.nonce[:], secret, header)
+	return n + arctic.SealSize
+}
+
+// opener is one direction, at its receiver.
+type opener struct {
+	number   uint32 // of the present key
+	present  *opening
+	previous *opening // nil: there is none
+	next     *opening // nil: no frame has claimed to be sealed with it
+	nonce    [12]byte
+}
+
+// opening is a key of it, and which frames have come with it.
+type opening struct {
+	aead  cipher.AEAD
+	after []byte // the secret of the next key; nil: it has been made
+	replayWindow
+}
+
+func newOpening(secret []byte) *opening {
+	return &opening{aead: aead(secret), after: next(secret)}
+}
+
+func (o *opener) begin(secret []byte) { o.present = newOpening(secret) }
+
+// key returns the key with the number, or nil.
+func (o *opener) key(number uint32) *opening {
+	switch number {
+	case o.number:
+		return o.present
+	case o.number - 1:
+		return o.previous
+	case o.number + 1:
+		if o.next == nil {
+			o.next = newOpening(o.present.after)
+			o.present.after = nil
+		}
+		return o.next
+	}
+	return nil
+}
+
+func (o *opener) frame(f arctic.Frame) (arctic.Frame, error) {
+	counter, ok := f.Counter()
+	if !ok {
+		return nil, ErrForged
+	}
+	k := o.key(uint32(counter >> 32))
+	if k == nil {
+		return nil, ErrForged
+	}
+	if k.seen(uint32(counter)) {
+		return nil, ErrReplayed
+	}
+	header, secret := f.SealParts()
+	binary.LittleEndian.PutUint64(o.nonce[4:], counter)
+	if _, err := k.aead.Open(secret[:0], o.nonce[:], secret, header); err != nil {
+		return nil, ErrForged
+	}
+	k.note(uint32(counter))
+	if k == o.next {
+		o.previous, o.present, o.next = o.present, k, nil
+		o.number++
+	}
+	return f.Opened()
+}
+
+// replayWindow is which of the last frames of a key have come: of a window of bits, as a ring of words, of which the
+// newest is cleared when it is entered (RFC 6479).
+type replayWindow struct {
+	next uint64 // one more than the highest that has come
+	bits [replayWords]uint64
+}
+
+const (
+	replayWords = 16
+	// replayed is how far behind the highest a frame may come.
+	replayed = (replayWords - 1) * 64
+)
+
+// highest returns the greatest counter that has come, 0 if none has.
+func (w *replayWindow) highest() uint32 { return uint32(max(w.next, 1) - 1) }
+
+// seen reports whether the frame has come, or is too old to tell.
+func (w *replayWindow) seen(c uint32) bool {
+	at := uint64(c)
+	if at >= w.next {
+		return false
+	}
+	return w.next-at > replayed || w.bits[at/64%replayWords]>>(at%64)&1 != 0
+}
+
+// note notes that a frame has come that was not seen.
+func (w *replayWindow) note(c uint32) {
+	at := uint64(c)
+	if at >= w.next {
+		fresh := (w.next + 63) / 64 // the first word that nothing has come of
+		for i := max(fresh, at/64-min(at/64, replayWords-1)); i <= at/64; i++ {
+			w.bits[i%replayWords] = 0
+		}
+		w.next = at + 1
+	}
+	w.bits[at/64%replayWords] |= 1 << (at % 64)
+}
