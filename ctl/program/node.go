@@ -346,7 +346,7 @@ func (f *Flags) open(ctx context.Context) (*Node, error) {
 		}
 		peer := card.Peer{Node: p.Node, Address: p.Address, Interface: iface}
 		copy(peer.MAC[:], p.MAC)
-		if int(p.Node) != f.node {
+		if int(p.Node) != f.Node {
 			if peer.Key, err = keys.Load(p.Key); err != nil {
 				return nil, err
 			}

@@ -20,7 +20,10 @@ type mutation struct {
 	check    check  // that must notice
 }
 
-const engineFolder = "uspace/engine"
+const (
+	engineFolder = "uspace/engine"
+	linkFolder   = engineFolder + "/link"
+)
 
 var (
 	// errSnippet: the source is not what the mutation was written for.

@@ -2,36 +2,37 @@ package main
 
 // This file is the mutations. main.go says what each one breaks.
 
-func unit(test string) check    { return check{test: test} }
+func unit(test string) check    { return check{folder: engineFolder, test: test} }
+func link(test string) check    { return check{folder: linkFolder, test: test} }
 func chaos(faults string) check { return check{faults: faults} }
 
 var mutations = []mutation{
 	{"incarnation", "link/arrive.go",
 		` && h.DestinationIncarnation == e.cfg.Incarnation && h.SourceIncarnation == p.incarnation`, ``,
-		chaos("dup,restart")},
+		link("TestReplayedFramesAreNotAccepted")},
 	{"nonce", "link/greeting.go",
 		`forMe && p.nonce != 0 && h.Acks[arctic.Request] == p.nonce`, `forMe`,
-		unit("TestReplayedFramesAreNotDelivered")},
+		link("TestReplayedFramesAreNotAccepted")},
 	{"duplicate", "link/arrive.go",
 		`int32(seq-fl.rcvNext) < 0 || fl.isAccepted(seq)`, `int32(seq-fl.rcvNext) < 0`,
-		chaos("loss,dup,reorder")},
+		link("TestFrameBehindAGapIsTakenOnce")},
 	{"verdict", "link/arrive.go",
 		`if fl.isRefused(seq) {`, `if false {`,
-		chaos("loss,dup")},
+		link("TestRepeatedFrameGetsTheSameAnswer")},
 	{"fate", "link/arrive.go",
 		`e.fate = Fate{Outcome: Accepted}`, ``,
-		unit("TestObserve")},
+		link("TestObserve")},
 	{"negative", "link/acknowledge.go",
 		`case r.Retry&bit != 0 && ln.owner.Ended:`, `case r.Retry&bit != 0:`,
-		chaos("slow")},
+		link("TestRejectedForNowTravelsInAnotherFrame")},
 	{"permanent", "link/acknowledge.go",
 		`e.settle(ln, Returned, r.FailReason)`, `e.settle(ln, Delivered, arctic.ReasonNone)`,
-		chaos("none")},
+		link("TestEachPacketOfATrainIsAnswered")},
 	{"halves", "link/acknowledge.go",
 		`case r.Retry&bit != 0:
 			if !again {`, `case r.Retry != 0:
 			if !again {`,
-		unit("TestReceiversStallAtRandom")},
+		link("TestEachPacketOfATrainIsAnswered")},
 	{"group", "route.go",
 		`func (c *Card) lookup(gid, node uint16, tag uint64) *Context {`, `func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	for _, x := range c.contexts {
@@ -55,30 +56,30 @@ var mutations = []mutation{
 	{"cumulative", "link/arrive.go",
 		`inOrder := seq == fl.rcvNext`, `inOrder := seq == fl.rcvNext
 	fl.rcvNext = seq`,
-		chaos("loss")},
+		link("TestOvertakenFrameIsSentAgain")},
 	{"unsent", "link/acknowledge.go",
 		`if ack-f.sndUna > f.sndNext-f.sndUna && int32(ack-f.sndUna) > 0 {`, `if false {`,
-		unit("TestAcknowledgmentOfWhatWasNeverSent")},
+		link("TestAcknowledgmentOfWhatWasNeverSent")},
 	{"timer", "link/transmit.go",
 		`e.timers.set(p, f.deadline)`, `_ = p`,
-		chaos("loss")},
+		link("TestRetransmissionTimeout")},
 	{"forgotten", "link/acknowledge.go",
 		`fr.state = lost
 			f.flying--
 			f.lost++
 			found = true`, `f.flying--
 			found = true`,
-		chaos("loss")},
+		link("TestOvertakenFrameIsSentAgain")},
 	{"backoff", "link/hold.go",
 		`case s.hold > e.now:
 		e.holds.push(s)`, `case false:`,
-		unit("TestStalledReceiverIsNotSwamped")},
+		link("TestBackOffGrows")},
 	{"tries", "link/hold.go",
 		`a.lastTry = a.nextTry(now, gap)`, ``,
-		unit("TestTriesOfAnAccountAreBounded")},
+		link("TestTriesOfAnAccountAreBounded")},
 	{"vain", "link/hold.go",
 		`s.hold <= e.now || s.hold <= a.nextTry(e.now, gap)`, `s.hold <= e.now`,
-		unit("TestBackOffThatBeginsAnewBooksNoMoreThanItTries")},
+		link("TestTryAnew")},
 	{"traced", "trace.go",
 		`if t.put-t.taken == doneTraces {`, `if false {`,
 		unit("TestTraceIsBounded")},
@@ -87,13 +88,13 @@ var mutations = []mutation{
 		unit("TestTraceSeen")},
 	{"removed", "link/membership.go",
 		`		p.Port = noPort`, ``,
-		unit("TestPeerRemoved")},
+		link("TestPeerRemoved")},
 	{"parted", "link/membership.go",
 		`	e.lose(p, arctic.ReasonDeparted)`, ``,
-		unit("TestPeerRemoved")},
+		link("TestPeerRemoved")},
 	{"account", "link/dispatch.go",
 		`case !e.solvent(mine.account):`, `case false:`,
-		unit("TestAccountsShareDispatch")},
+		link("TestAccountsShareDispatch")},
 	{"bytes", "retrieval.go",
 		`		a.local -= int(ln.Size) + len(ln.Block) + packetBytes
 `, `		a.local -= packetBytes
@@ -107,7 +108,7 @@ var mutations = []mutation{
 	e.passed(f.peer, fr)`, `		}
 	}
 	e.passed(f.peer, fr)`,
-		chaos("none")},
+		link("TestAcknowledgmentsRideOnData")},
 	{"fifo", "delivery.go",
 		`return q.hold(p)
 	}
@@ -138,17 +139,17 @@ var mutations = []mutation{
 		unit("TestTransfersAreNotTornWhereSequencesTurn")},
 	{"age", "link/arrive.go",
 		`h.Age >= Window`, `false`,
-		unit("TestMoreUnansweredThanTheWindow")},
+		link("TestMoreUnansweredThanTheWindow")},
 	{"given-up", "link/arrive.go",
 		`e.known(fl, h.Sequence-uint32(h.Age))`, ``,
-		chaos("partition,cut")},
+		link("TestFramesThatAreAlwaysDroppedComeBack")},
 	{"switched", "switch.go",
 		`return x.iface.Diverted()`, `x.iface.Diverted()
 	return [arctic.Levels][]funi.Slot{}`,
 		chaos("slow,switch")},
 	{"mode", "link/dispatch.go",
 		`case s.owner.Halted, s.waiting.head == nil:`, `case s.waiting.head == nil:`,
-		unit("TestNothingIsDispatchedInContextSwitchMode")},
+		link("TestHaltedOwner")},
 	{"called", "step.go",
 		`	c.touched = c.touched[:0]
 `, `	c.touched = c.touched[:0]
@@ -160,13 +161,13 @@ var mutations = []mutation{
 		unit("TestIdleWhileOut")},
 	{"void", "link/arrive.go",
 		`Retry: ^uint64(0), `, `Retry: 1, `,
-		unit("TestWaysThatChange")},
+		link("TestFrameThatHasBecomeTooLong")},
 	{"piece", "link/limit.go",
 		`arctic.Packet(ln.Data[:ln.Size]).Advance(int(ln.piece))`, ``,
-		chaos("xfer,narrow")},
+		link("TestNarrowWayIsFoundOut")},
 	{"silent", "link/limit.go",
 		`fr.retries >= suspected && bytes > leastFrame`, `false`,
-		unit("TestNarrowWayIsFoundOut")},
+		link("TestNarrowWayIsFoundOut")},
 	{"awaited", "route.go",
 		`case c.now >= e.until:`, `case false:`,
 		unit("TestExpectedNodesThatDoNotCome")},

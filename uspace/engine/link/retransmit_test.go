@@ -3,6 +3,7 @@ package link_test
 // This file holds the rules of the window, of lost frames and of retransmission (RFC 5681, RFC 6298).
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -146,11 +147,9 @@ func TestRetransmissionTimeout(t *testing.T) {
 	for i, at := range a.at[seq][1:] {
 		gaps = append(gaps, time.Duration(at-a.at[seq][i]).Round(time.Millisecond))
 	}
-	want := []time.Duration{5, 10, 20, 35, 35, 35}
-	for i := range want {
-		if len(gaps) != len(want) || gaps[i] != want[i]*time.Millisecond {
-			t.Fatalf("sent again after %v, want %v ms", gaps, want)
-		}
+	const ms = time.Millisecond
+	if want := []time.Duration{5 * ms, 10 * ms, 20 * ms, 35 * ms, 35 * ms, 35 * ms}; !slices.Equal(gaps, want) {
+		t.Fatalf("sent again after %v, want %v", gaps, want)
 	}
 	far := newAttempts(t, wire.Config{Delay: 20 * time.Millisecond}, func(c *link.Config) { c.MaxRTO, c.FirstRTO = time.Second, 200*time.Millisecond })
 	for range 50 {
@@ -243,5 +242,47 @@ func TestRoundTripTimeOfFramesSentOnce(t *testing.T) {
 	}
 	if after := trip(); before == 0 || after != before {
 		t.Errorf("the round-trip time went from %v to %v, though every frame was sent again", before, after)
+	}
+}
+
+// Rule (doc.go, exactly once): a frame that was accepted behind one that is missing is taken once, however often it comes, before the
+// missing one and after it; the missing one is still taken.
+func TestFrameBehindAGapIsTakenOnce(t *testing.T) {
+	for _, level := range arctic.ByPriority {
+		lost, behind := []arctic.Frame(nil), []arctic.Frame(nil)
+		gap := false
+		b := newBed(t, setup{cards: 2, net: near, tune: single, wrap: tapped(func(card int, f arctic.Frame) bool {
+			if card != 0 || f.Packets() == 0 || !gap {
+				return true
+			}
+			if len(lost) == 0 {
+				lost = append(lost, slices.Clone(f))
+				return false
+			}
+			behind = append(behind, slices.Clone(f))
+			return true
+		})})
+		exactlyOnce(b, newTraffic(b, 50, [2]int{0, 1}))
+		gap = true
+		var sent []*message
+		for range 3 {
+			sent = append(sent, b.send(0, level, 1))
+		}
+		b.until(time.Second, "those behind arrive", func() bool { return sent[1].at != 0 && sent[2].at != 0 })
+		before := b.cards[1].Counters().Duplicates
+		for range 3 {
+			for _, f := range behind[:2] {
+				b.inject(f) // the bed fails if it is taken
+			}
+			b.pass(20 * time.Microsecond)
+		}
+		if n := b.cards[1].Counters().Duplicates - before; n != 6 || sent[0].at != 0 {
+			t.Errorf("%d duplicates, want 6; the gap is closed: %v", n, sent[0].at != 0)
+		}
+		b.inject(lost[0])
+		b.until(time.Millisecond, "the missing one is taken", func() bool { return sent[0].at != 0 })
+		b.inject(behind[0])
+		b.idle(time.Second)
+		b.pass(time.Millisecond)
 	}
 }
