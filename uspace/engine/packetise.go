@@ -125,6 +125,7 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool) {
 	t := x.current[l]
 	x.leadsAway(t)
+	most := max(c.blockTo(t.route), arctic.MaxPartWords*arctic.WordSize) // bytes; as long as nothing arrives
 	for len(t.source) > 0 && t.failed == arctic.ReasonNone {
 		if n == budget {
 			return n, false
@@ -137,7 +138,7 @@ func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool
 			c.counters.SendQueueNoTicket++
 			return n, false
 		}
-		size := min(max(c.blockTo(t.route), arctic.MaxPartWords*arctic.WordSize), len(t.source))
+		size := min(most, len(t.source))
 		p := arctic.Transfer{Form: arctic.Part, Address: t.destination, Data: t.source[:size], AtOnce: size == len(t.source)}
 		if c.block > 0 {
 			p.Form, p.Data, ln.Block = arctic.Block, nil, p.Data
