@@ -34,6 +34,11 @@
 //	unchecked          a transfer to memory that is not there is acknowledged
 //	life               a notice comes to a process that got the end of a transfer, whoever got the rest
 //	age                a sender may have more frames unanswered than the window
+//	window             a sender has more frames unanswered than the window
+//	overtaken          two later frames that overtake one are enough to send it again
+//	ambiguous          the round-trip time of a frame that was sent again is measured
+//	parked             a parked flow forgets how far the card has come with the peer's frames
+//	priority           requests leave before replies
 //	given-up           frames that a sender gave up are waited for
 //	switched           a context that is switched out loses what was drained
 //	mode               a context in context-switch mode goes on sending

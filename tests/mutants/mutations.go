@@ -145,6 +145,25 @@ var mutations = []mutation{
 	{"age", "link/arrive.go",
 		`h.Age >= Window`, `false`,
 		link("TestMoreUnansweredThanTheWindow")},
+	{"window", "link/dispatch.go",
+		`if f.sndNext-f.sndUna >= Window {`, `if false {`,
+		link("TestNoMoreThanTheWindowBehindALostFrame")},
+	{"overtaken", "link/acknowledge.go",
+		`const reordered = 3`, `const reordered = 2`,
+		link("TestOvertakenFrameIsSentAgain")},
+	{"ambiguous", "link/acknowledge.go",
+		`if fr.retries == 0 {
+		*rtt`, `if true {
+		*rtt`,
+		link("TestRoundTripTimeOfFramesSentOnce")},
+	{"parked", "link/park.go",
+		`f.sndNext, f.reached, f.srtt`, `f.sndNext, 0, f.srtt`,
+		link("TestLateDuplicateOfAParkedFlow")},
+	{"priority", "link/dispatch.go",
+		`for _, l := range arctic.ByPriority {
+		r := &e.ready[l]`, `for _, l := range [...]arctic.Level{arctic.Request, arctic.Reply} {
+		r := &e.ready[l]`,
+		link("TestRepliesGoFirst")},
 	{"given-up", "link/arrive.go",
 		`e.known(fl, h.Sequence-uint32(h.Age))`, ``,
 		both(link("TestFramesThatAreAlwaysDroppedComeBack"), chaos("partition,cut"))},
