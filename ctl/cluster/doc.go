@@ -4,6 +4,7 @@
 //
 //	gid: 1                                   # optional, 1..2047
 //	token: "8f3c...e1"                       # optional, 64 hexadecimal digits
+//	key: funet.key                           # optional, a file: see keyfile
 //	peers:
 //	  - {node: 0, mac: "02:46:55:00:00:01"}
 //	  - {node: 1, mac: "02:46:55:00:01:01", iface: fu1}
@@ -45,6 +46,10 @@
 //     whose files have no token are one job: enough where only one administrator opens
 //     cards. Who can read the file knows the token. A daemon has no use for it, nor for
 //     gid: its jobs bring tokens of their own;
+//   - key names a file of 32 bytes ("funet key new", package keyfile), beside this one if its name is not absolute, that all
+//     hosts have a copy of: then all that cards send each other is authenticated, and encrypted, and nothing else is
+//     taken (package uspace/engine/link). A node may have another, {node: 1, mac: ..., key: a-b.key}, which this host shares with
+//     that one and with nobody else; then the host of that node names the same key for this one;
 //   - keys that are not listed here, keys given twice, anchors, aliases, tags and
 //     further YAML documents are refused.
 //

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/funet/funet/hwprofiles/strictyaml"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/encap"
@@ -47,6 +49,7 @@ var (
 	ErrDuplicateIP   = errors.New("duplicate address")          // two nodes with the same address
 	ErrAbsent        = errors.New("an absent node is nowhere")  // absent together with mac or iface
 	ErrToken         = errors.New("not a token")                // other than 64 hexadecimal digits, or zero
+	ErrKey           = errors.New("not a key file's name")      // too long, or with bytes that are not printable
 )
 
 // File is a peers file. Load and Parse return it sorted, so that Peers[i].Node == i.
@@ -54,6 +57,7 @@ type File struct {
 	GID   uint16 // 1..2047; 0 when the file does not say
 	Peers []Peer
 	Token attach.Token // of the group; zero when the file does not say
+	Key   string       // file of the key that all hosts share; "" when the file does not say
 	Encap Encap
 	Port  uint16 // UDP, with encapsulation UDP; 0: encap.DefaultPort
 }
@@ -103,6 +107,8 @@ type Peer struct {
 	Address netip.Addr
 	// Groups are the GIDs that may live there; nil: all.
 	Groups []Range
+	// Key is the file of the key that this host shares with the node's, where it is not the one of all; "": it is.
+	Key string
 	// Found is the name of the host, of one that a daemon has found; a file has none.
 	Found string
 	// Absent says that no host has the number now; then there is no MAC and no Iface.
@@ -164,6 +170,9 @@ func (f *File) check(at func(i int) string) error {
 	if f.GID > MaxGID {
 		return fmt.Errorf("%s: gid %d, want 1..%d: %w", at(-1), f.GID, MaxGID, ErrGIDRange)
 	}
+	if err := checkKey(f.Key); err != nil {
+		return fmt.Errorf("%s: %w", at(-1), err)
+	}
 	if n := len(f.Peers); n < MinNodes || n > MaxNodes {
 		return fmt.Errorf("%s: %d peers, want %d..%d: %w", at(-1), n, MinNodes, MaxNodes, ErrPeerCount)
 	}
@@ -176,8 +185,8 @@ func (f *File) check(at func(i int) string) error {
 	macs := make(map[port]int, len(f.Peers))
 	for i, p := range f.Peers {
 		switch {
-		case p.Absent && (p.MAC != nil || p.Iface != "" || p.Groups != nil || p.Address.IsValid()):
-			return fmt.Errorf("%s: node %d has a mac, an address, an iface or groups; leave them out, or absent: %w", at(i), p.Node, ErrAbsent)
+		case p.Absent && (p.MAC != nil || p.Iface != "" || p.Groups != nil || p.Key != "" || p.Address.IsValid()):
+			return fmt.Errorf("%s: node %d has a mac, an address, an iface, groups or a key; leave them out, or absent: %w", at(i), p.Node, ErrAbsent)
 		case p.Absent:
 		case p.MAC == nil && f.Encap == Ethernet:
 			return fmt.Errorf("%s: node %d has no mac, which encap ethernet needs: %w", at(i), p.Node, ErrMAC)
@@ -186,6 +195,9 @@ func (f *File) check(at func(i int) string) error {
 		}
 		if p.Groups != nil && len(p.Groups) == 0 || len(p.Groups) > MaxRanges {
 			return fmt.Errorf("%s: node %d has %d ranges of groups, want 1 to %d, or leave it out for all: %w", at(i), p.Node, len(p.Groups), MaxRanges, ErrGIDRange)
+		}
+		if err := checkKey(p.Key); err != nil {
+			return fmt.Errorf("%s: node %d: %w", at(i), p.Node, err)
 		}
 		for _, r := range p.Groups {
 			if err := r.check(); err != nil {
@@ -268,6 +280,14 @@ func checkAddress(a netip.Addr) error {
 	return nil
 }
 
+// checkKey accepts what can be the name of a file, in printable ASCII, or none.
+func checkKey(name string) error {
+	if len(name) >= unix.PathMax || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c > '~' }) {
+		return fmt.Errorf("key %.40q, want the name of a file: %w", name, ErrKey)
+	}
+	return nil
+}
+
 // checkIface accepts what the kernel accepts as a name (dev_valid_name in net/core/dev.c: shorter
 // than IFNAMSIZ = 16 bytes, not "." or "..", no '/', ':' or white space), in printable ASCII.
 func checkIface(name string) error {
@@ -295,6 +315,9 @@ func (f *File) Marshal() ([]byte, error) {
 	if !f.Token.Zero() {
 		fmt.Fprintf(&b, "token: \"%s\"\n", f.Token.Text())
 	}
+	if f.Key != "" {
+		fmt.Fprintf(&b, "key: %q\n", f.Key)
+	}
 	if f.Encap != Ethernet {
 		fmt.Fprintf(&b, "encap: %v\n", f.Encap)
 	}
@@ -316,6 +339,9 @@ func (f *File) Marshal() ([]byte, error) {
 		}
 		if p.Iface != "" {
 			fmt.Fprintf(&b, ", iface: %q", p.Iface)
+		}
+		if p.Key != "" {
+			fmt.Fprintf(&b, ", key: %q", p.Key)
 		}
 		if p.Groups != nil {
 			var all []string

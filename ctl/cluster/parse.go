@@ -9,9 +9,11 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strconv"
 
+	"github.com/funet/funet/ctl/keyfile"
 	"github.com/funet/funet/hwprofiles/strictyaml"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/encap"
@@ -20,13 +22,23 @@ import (
 // format is the format of a peers file, which needs three levels.
 var format = strictyaml.Format{Noun: "peers file", MaxBytes: MaxBytes, MaxDepth: 64, Invalid: ErrSyntax}
 
-// Load reads the peers file at path. Peers in the result are sorted by node.
+// Load reads the peers file at path. Peers in the result are sorted by node, and key files, which it does not read,
+// are beside it.
 func Load(path string) (*File, error) {
 	data, err := format.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read peers file: %w", err)
 	}
-	return Parse(path, data)
+	f, err := Parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	folder := filepath.Dir(path)
+	f.Key = keyfile.Resolve(folder, f.Key)
+	for i := range f.Peers {
+		f.Peers[i].Key = keyfile.Resolve(folder, f.Peers[i].Key)
+	}
+	return f, nil
 }
 
 // Parse reads a peers file from data; name stands for it in errors. Peers in the result are sorted
@@ -44,7 +56,7 @@ func Parse(name string, data []byte) (*File, error) {
 
 // parse reads the top of the tree of the file that has the name.
 func parse(name string, top *strictyaml.Node) (*File, error) {
-	keys, err := top.Keys("gid", "token", "encap", "port", "peers")
+	keys, err := top.Keys("gid", "token", "key", "encap", "port", "peers")
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +79,11 @@ func parse(name string, top *strictyaml.Node) (*File, error) {
 		// What it is instead is not said: it may be nearly a secret.
 		if f.Token, err = attach.ParseToken(s); err != nil || f.Token.Zero() {
 			return nil, n.Refuse(ErrToken, "token of %d characters, want 64 hexadecimal digits that nobody guesses, such as `openssl rand -hex 32` prints", len(s))
+		}
+	}
+	if n := keys["key"]; n != nil {
+		if f.Key, err = n.Text(); err != nil {
+			return nil, err
 		}
 	}
 	if n := keys["encap"]; n != nil {
@@ -127,7 +144,7 @@ func parse(name string, top *strictyaml.Node) (*File, error) {
 
 // parsePeer reads one entry of the list.
 func parsePeer(n *strictyaml.Node) (p Peer, err error) {
-	keys, err := n.Keys("node", "mac", "address", "iface", "groups", "absent")
+	keys, err := n.Keys("node", "mac", "address", "iface", "groups", "key", "absent")
 	if err != nil {
 		return p, err
 	}
@@ -176,6 +193,11 @@ func parsePeer(n *strictyaml.Node) (p Peer, err error) {
 		}
 		if err := checkIface(p.Iface); err != nil {
 			return p, fmt.Errorf("%s: node %d has iface %q, %w", n.Where(), p.Node, p.Iface, err)
+		}
+	}
+	if n := keys["key"]; n != nil {
+		if p.Key, err = n.Text(); err != nil {
+			return p, err
 		}
 	}
 	if n := keys["groups"]; n != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/keyfile"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
@@ -68,6 +69,12 @@ type Config struct {
 	// this one (hello.go), besides those that Peers has, which may then be nil; "": nobody is found. It has 1 to hello.MaxName
 	// letters, digits or marks. Everybody on the segment is trusted.
 	Discover string
+	// Key is the file of the key that all hosts share, where Peers names none; "": there is none, and whoever can send
+	// frames on the network can be any host. It is read once.
+	Key string
+	// Readable: what is sent need not be encrypted, only authenticated; it is encrypted to hosts that want it.
+	Readable bool
+	keys     *keyfile.Ring // those that have been read
 	// Encap and Port replace those of Peers if they are set.
 	Encap *cluster.Encap
 	Port  uint16
@@ -226,6 +233,20 @@ func (c Config) complete() (_ Config, err error) {
 		return c, bad("port %d without encap: udp; leave it out, or add that", peers.Port)
 	}
 	c.Peers = &peers
+	if c.keys == nil {
+		c.keys = new(keyfile.Ring)
+	}
+	for _, p := range peers.Peers {
+		if p.Node == c.Card || p.Absent {
+			continue
+		}
+		if _, err := c.keys.Load(c.keyOf(&p)); err != nil {
+			return c, fmt.Errorf("%w: %w", err, ErrConfig)
+		}
+	}
+	if _, err := c.keys.Load(cmp.Or(peers.Key, c.Key)); err != nil {
+		return c, fmt.Errorf("%w: %w", err, ErrConfig) // of hosts that are found, and of those to come
+	}
 	if _, err := funi.SharedSize(c.Slots); err != nil {
 		return c, bad("slots %d; use a power of two from 2 to 65536", c.Slots)
 	}
@@ -368,7 +389,7 @@ func (c *Config) engine() engine.Config {
 	e := engine.Native()
 	e.Card = c.Card
 	e.PeerTimeout, e.ConnectTimeout = c.PeerTimeout, c.ConnectTimeout
-	e.AnyGroup = true
+	e.AnyGroup, e.Readable = true, c.Readable
 	limit(&e, c.Profile)
 	for _, p := range c.Peers.Peers {
 		if p.Node != c.Card && !p.Absent {
@@ -378,6 +399,9 @@ func (c *Config) engine() engine.Config {
 	return e
 }
 
+// keyOf is the file of the key that this host shares with another, "" for none.
+func (c *Config) keyOf(p *cluster.Peer) string { return cmp.Or(p.Key, c.Peers.Key, c.Key) }
+
 // peer is the way to another card, without this host's own address there.
 func (c *Config) peer(p *cluster.Peer) engine.Peer {
 	e := engine.Peer{Card: p.Node, Port: max(0, slices.Index(c.Interfaces, p.Iface))} // one interface leads everywhere
@@ -386,6 +410,7 @@ func (c *Config) peer(p *cluster.Peer) engine.Peer {
 	} else {
 		e.Address = [6]byte(p.MAC)
 	}
+	e.Key, _ = c.keys.Load(c.keyOf(p)) // complete has read it
 	return e
 }
 

@@ -40,12 +40,14 @@
 //	peers: peers.yaml           # beside this file; see package cluster
 //	discover: lab-2             # name of a cluster: find its hosts on the segments of the interfaces, besides those in peers
 //	interfaces: [eth1]          # default: those that the peers file names, or that with this host's address there
+//	key: funet.key              # a file beside this one that all hosts share, where peers names none; default: none
+//	encrypt: true               # false: with a key, authenticate frames and leave them readable, to hosts that say the same
 //	encap: ethernet             # ethernet, or udp: over routers; default: as the peers file says
 //	port: 30600                 # of encap udp; default: as the peers file says, or this
 //	xdp: auto                   # auto, native, generic
 //	bind: auto                  # auto, copy, zero-copy
 //	huge_pages: false
-//	jumbo: false                # on all hosts or none
+//	jumbo: false                # frames as long as the MTU allows, to hosts that have it, too
 //	vlan: 5                     # that frames are tagged with; none. On an interface such as eth0.5 the kernel does that
 //	queue: 1                    # the one that frames leave on, and are steered to where the NIC can; default: all
 //	cpu: 3                      # processor of the card's thread; default: none in particular
@@ -95,7 +97,7 @@
 //   - Hosts join, leave and move while the daemon runs: it follows its peers file. Packets that wait
 //     for a host that left come back to their senders at once, with arctic.ReasonDeparted.
 //   - With discover the daemon and others of a cluster of the same name find each other on their segments. They need
-//     nobody's address, only a card number of their own. Discovery trusts everybody on the segment: a host can be any card that no
+//     nobody's address, only a card number of their own. Without a key discovery trusts everybody on the segment: a host can be any card that no
 //     other host is. Nothing that is heard changes what the peers file says. A
 //     host that was found and is silent stays a peer until it says goodbye, as a daemon that is stopped does, or
 //     until another host that answers has its number. A contradiction (two hosts with one number, another version

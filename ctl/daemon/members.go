@@ -8,6 +8,7 @@ package daemon
 // arctic.ReasonDeparted (engine.Card.RemovePeer); jobs that are not on those cards go on.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -206,6 +207,8 @@ func (d *Daemon) changes(from, to *cluster.File) (all []change) {
 			all = append(all, change{card, is, is.Found != "", fmt.Sprintf("card %d has joined: %s", card, where(to, is)) + foundAs(is)})
 		case was != nil && is == nil:
 			all = append(all, change{card, nil, was.Found != "", fmt.Sprintf("card %d has left: %s", card, where(from, was)) + foundAs(was)})
+		case was != nil && cmp.Or(was.Key, from.Key) != cmp.Or(is.Key, to.Key):
+			all = append(all, change{card, is, is.Found != "", fmt.Sprintf("card %d has another key", card) + foundAs(is)})
 		case was != nil && (where(to, is) != where(from, was) || was.Iface != is.Iface):
 			all = append(all, change{card, is, is.Found != "", fmt.Sprintf("card %d has moved: %s, before %s", card, where(to, is), where(from, was)) + foundAs(is)})
 		case was != nil && was.Found != "" && is.Found == "":

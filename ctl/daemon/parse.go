@@ -11,6 +11,7 @@ import (
 
 	"github.com/funet/funet/bpf"
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/keyfile"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/hwprofiles/strictyaml"
 	"github.com/funet/funet/uspace/port/encap"
@@ -31,6 +32,7 @@ func Load(path string) (Config, error) {
 		return Config{}, fmt.Errorf("reading funid's configuration: %w; `funid --help` shows one", err)
 	}
 	c, peers, err := Parse(path, data)
+	c.Key = keyfile.Resolve(filepath.Dir(path), c.Key)
 	if err != nil || peers == "" {
 		return c, err
 	}
@@ -64,6 +66,15 @@ func Parse(name string, data []byte) (c Config, peers string, err error) {
 			s, err := n.Text()
 			c.Interfaces = append(c.Interfaces, s)
 			return err
+		}),
+		strictyaml.Text("key", &c.Key),
+		strictyaml.Value("encrypt", func(n *strictyaml.Node) error {
+			encrypt, ok := n.Bool()
+			if !ok {
+				return n.Errorf("encrypt is %s, want true or false", n.What())
+			}
+			c.Readable = !encrypt
+			return nil
 		}),
 		strictyaml.Value("encap", func(n *strictyaml.Node) error {
 			c.Encap = new(cluster.Encap)

@@ -59,9 +59,11 @@ partition, cut (one direction), pause and slow (processes and cards), crash (of 
 process, which is detached, or whose card leaves), restart (a card crashes and
 returns), resize (of queues in use), switch (of contexts), xfer (transfers of memory,
 also such as must be refused), jobs (a job ends, host after host, and another takes
-its GID); all or none. On Arctic the network has no faults:
-loss, dup, reorder, corrupt, partition and cut are left out, congestion is slow
-routers with few buffers.
+its GID), narrow (ways come to carry shorter frames), forge (of greetings, by who sees
+all frames), replay (of frames of any age), sizes (cards whose ports carry frames of
+different lengths); all or none. With forge or replay half of the seeds have a key. On
+Arctic the network has no faults: loss, dup, reorder, corrupt, partition, cut, narrow,
+forge, replay and sizes are left out, congestion is slow routers with few buffers.
 
 With a profile such as sbus-arctic the cards are that machine's: their lines and FIFOs
 are as few, and each packet takes its units and its bus as long. The network is the

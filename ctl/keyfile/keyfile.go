@@ -81,8 +81,11 @@ func WriteTo(f *os.File) (*link.Key, error) {
 }
 
 // Resolve returns where a key file is that a file in folder names: beside it, unless its name is absolute, or among the
-// service's credentials.
+// service's credentials. "" stays so.
 func Resolve(folder, name string) string {
+	if name == "" {
+		return ""
+	}
 	if rest, ok := strings.CutPrefix(name, Credentials); ok {
 		return filepath.Join(os.Getenv("CREDENTIALS_DIRECTORY"), rest)
 	}

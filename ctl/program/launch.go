@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -165,10 +166,14 @@ func (f *Flags) command(l *lab.Lab, h lab.Host, self, program string, args []str
 	} else if f.provoke {
 		rxRing = provokingSize
 	}
+	key := f.key
+	if key != "" {
+		key, _ = filepath.Abs(key) // else it is refused where it is read
+	}
 	all := append([]string{program, "--json", "--iface", strings.Join(names, ","), "--node", fmt.Sprint(h.Index),
 		"--peers", "/proc/self/fd/3", "--xdp", f.Mode, "--bind", f.Bind,
 		"--profile", f.profile, "--cpu", fmt.Sprint(cpu), "--slots", fmt.Sprint(f.Slots), "--wait", f.Wait.String(),
-		fmt.Sprintf("--huge-pages=%t", f.hugePages), fmt.Sprintf("--jumbo=%t", f.Jumbo)}, args...)
+		fmt.Sprintf("--huge-pages=%t", f.hugePages), fmt.Sprintf("--jumbo=%t", f.Jumbo), "--key=" + key, fmt.Sprintf("--readable=%t", f.readable)}, args...)
 	for _, o := range []struct {
 		flag string
 		v    int

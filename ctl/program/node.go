@@ -20,6 +20,7 @@ import (
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor"
+	"github.com/funet/funet/ctl/keyfile"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/hwprofiles"
@@ -67,6 +68,9 @@ type Flags struct {
 	provoke bool
 	Wait    time.Duration // for the other nodes to start
 	JSON    bool          // print one JSON document
+	// key is a file; readable leaves what is sent unencrypted.
+	key      string
+	readable bool
 	// given tells which flags are on the command line; nil: none is told.
 	given func(flag string) bool
 	// profile is the argument of --profile; machine is the profile that it names.
@@ -95,12 +99,14 @@ func (f *Flags) Register(c *cobra.Command) {
 	p.StringVar(&f.Bind, "bind", "auto", "how frames reach the process: auto, copy or zero-copy")
 	p.IntVar(&f.CPU, "cpu", -1, "processor to pin the polling thread to (default: none; on a lab one each if there are enough)")
 	p.IntVar(&f.Slots, "slots", DefaultSlots, "size of each queue in slots, a power of two from 2 to 65536")
-	p.BoolVar(&f.Jumbo, "jumbo", false, "frames as long as the MTU allows, not up to 3836 bytes (multi-buffer AF_XDP, Linux 6.6); on all nodes or none: long frames never arrive at a node without")
+	p.BoolVar(&f.Jumbo, "jumbo", false, "frames as long as the MTU allows, not up to 3836 bytes (multi-buffer AF_XDP, Linux 6.6), to nodes that have it, too")
 	p.IntVar(&f.vlan, "vlan", 0, "tag frames with this VLAN, 1 to 4094; on all nodes (default: none)")
 	p.IntVar(&f.rxRing, "rx-ring", 0, "slots of the kernel's receive ring, a power of two up to 2048 (default 2048, more with --jumbo)")
 	p.IntVar(&f.fillFrames, "fill-frames", 0, "frames that the kernel may receive into, up to 512 (default 512, more with --jumbo)")
 	p.IntVar(&f.queue, "queue", -1, "the one queue of each interface that frames leave on, and are steered to where the NIC can (default: they leave on all)")
 	p.BoolVar(&f.hugePages, "huge-pages", false, "keep frames on 2 MiB pages")
+	p.StringVar(&f.key, "key", "", "authenticate and encrypt frames with the key in this file; on all nodes the same (funet key new; default: as the peers file says)")
+	p.BoolVar(&f.readable, "readable", false, "with a key: authenticate frames and leave them readable; on all nodes")
 	p.DurationVar(&f.Wait, "wait", DefaultWait, "how long to wait for the other nodes to start")
 	p.StringVar(&f.profile, "profile", NativeProfile, "hardware to be as slow as: a profile's name, or a file with a / or .yaml in its name; on all nodes the same")
 	p.BoolVar(&f.JSON, "json", false, "print one JSON document")
@@ -323,8 +329,12 @@ func (f *Flags) open(ctx context.Context) (*Node, error) {
 		Interfaces: f.ifaces, GID: uint16(gid), Token: file.Token, Node: uint16(f.Node), Slots: f.Slots,
 		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.CPU,
 		Jumbo: f.Jumbo, VLAN: uint16(f.vlan), RxRing: f.rxRing, FillFrames: f.fillFrames, Queue: f.chosenQueue(), Profile: f.machine,
-		Tune: func(c *engine.Config) { c.ConnectTimeout = f.Wait }, Context: ctx,
+		Readable: f.readable, Tune: func(c *engine.Config) { c.ConnectTimeout = f.Wait }, Context: ctx,
 		Tell: func(line string) { fmt.Fprintln(os.Stderr, "funet: "+line) },
+	}
+	var keys keyfile.Ring
+	if cfg.Key, err = keys.Load(cmp.Or(f.key, file.Key)); err != nil {
+		return nil, err
 	}
 	for _, p := range file.Peers {
 		iface := p.Iface
@@ -336,6 +346,11 @@ func (f *Flags) open(ctx context.Context) (*Node, error) {
 		}
 		peer := card.Peer{Node: p.Node, Address: p.Address, Interface: iface}
 		copy(peer.MAC[:], p.MAC)
+		if int(p.Node) != f.Node {
+			if peer.Key, err = keys.Load(p.Key); err != nil {
+				return nil, err
+			}
+		}
 		cfg.Peers = append(cfg.Peers, peer)
 	}
 	if file.Encap == cluster.UDP {

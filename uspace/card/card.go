@@ -21,6 +21,7 @@
 package card
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -37,6 +38,7 @@ import (
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/uspace/port"
@@ -64,6 +66,8 @@ type Peer struct {
 	// Address is the member's IP address with Config.UDP, which needs no MAC.
 	Address   netip.Addr
 	Interface string // local interface that leads there; "" means the first
+	// Key is shared with this member and nobody else; nil: it is Config.Key.
+	Key *link.Key
 }
 
 // UDP has frames travel in UDP datagrams.
@@ -80,10 +84,14 @@ type Config struct {
 	// Token is the job's secret: members with another token, or of a daemon's job, are told that
 	// another job has the GID (arctic.ReasonJob). All members have the same; zero will do
 	// where nobody else opens cards on the network, but keeps no two programs with one GID apart.
-	Token     [TokenSize]byte
-	Node      uint16 // own node number
-	Peers     []Peer // all members, itself included or not
-	Slots     int    // per queue; 0 stands for DefaultSlots
+	Token [TokenSize]byte
+	Node  uint16 // own node number
+	Peers []Peer // all members, itself included or not
+	// Key authenticates all that members send each other, and encrypts it unless all of them have Readable; they all have the
+	// same, or none. Peer.Key is that with one of them.
+	Key       *link.Key
+	Readable  bool
+	Slots     int // per queue; 0 stands for DefaultSlots
 	Attach    xdp.AttachMode
 	Bind      xdp.BindMode
 	HugePages bool
@@ -286,7 +294,7 @@ func (c *Config) machine(cfg *engine.Config) (*machine.Machine, error) {
 // engineConfig turns the list of peers into routes: node n is on card n.
 func (c *Config) engineConfig() (engine.Config, error) {
 	cfg := engine.Native()
-	cfg.Card = c.Node
+	cfg.Card, cfg.Readable = c.Node, c.Readable
 	var seed [12]byte
 	if _, err := rand.Read(seed[:]); err != nil {
 		return cfg, err
@@ -318,7 +326,7 @@ func (c *Config) engineConfig() (engine.Config, error) {
 		if c.UDP != nil {
 			address = encap.Address(p.Node)
 		}
-		cfg.Peers = append(cfg.Peers, engine.Peer{Card: p.Node, Address: address, Port: at})
+		cfg.Peers = append(cfg.Peers, engine.Peer{Card: p.Node, Address: address, Port: at, Key: cmp.Or(p.Key, c.Key)})
 	}
 	if !self {
 		return cfg, fmt.Errorf("node %d: %w; use 0 to %d", c.Node, ErrNode, len(cfg.Routes)-1)

@@ -102,7 +102,7 @@ func TestAccountsShareAStep(t *testing.T) {
 		b.mustSend(0, funi.Request, 0, 2)
 		before := arrived()
 		b.step(b.now + 1)
-		// 8 KiB, of which each packet takes its bytes and 64; a context that is looked at costs some, too.
+		// A packet takes its bytes and 64 of 8 KiB; a context that is looked at costs some, too.
 		const most = 8<<10/(12+80+64) + 1
 		if got := arrived() - before; got == 0 || got > most {
 			t.Errorf("%d contexts beside another: a step delivered %d packets, want some and at most %d", many, got, most)
@@ -159,7 +159,7 @@ func TestBlocksOfAStepAreBounded(t *testing.T) {
 	}
 }
 
-// crowded is two cards, of which card 0 has a context of the victim's account, node 0 of
+// crowded is two cards. Card 0 has a context of the victim's account, node 0 of
 // group 7, and many of another's, of several groups, whose messages for card 1 wait in their
 // send queues. It returns the bytes of the others' frames that leave before each of the victim's.
 func crowded(t *testing.T, level funi.Level, contexts, groups int, to int, expected bool) (before func() int) {

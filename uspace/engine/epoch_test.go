@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
-	"github.com/funet/funet/tests/wire"
 )
 
 // overhear is setup.wrap that keeps the last nonce of each card's greetings.

@@ -23,7 +23,7 @@ var networks = map[string]wire.Faults{
 	"all":       {Loss: 0.1, Duplicate: 0.1, Reorder: 0.2, Corrupt: 0.05},
 }
 
-// thesis is the card of thesis 5.2.4: eight lines of which two are for replies,
+// thesis is the card of thesis 5.2.4: eight lines, two of them for replies,
 // each packet its own frame with its own acknowledgment.
 func thesis(c *engine.Config) {
 	c.Lines, c.ReplyLines, c.Train, c.FirstWindow, c.AckEvery, c.Blocks = 8, 2, 1, 1, 1, false

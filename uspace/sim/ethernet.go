@@ -44,6 +44,8 @@ type Ethernet struct {
 	// switch take to send.
 	backlog, patience int64
 
+	hear func(frame []byte) // see Listen
+
 	// Lost counts frames by what became of them.
 	Lost struct{ Fault, Cut, Switch, Receive, Down, Unknown uint64 }
 	// Carried counts frames that reached a receive ring.
@@ -83,6 +85,20 @@ func (e *Ethernet) Plug() *EthernetPort {
 // Address returns the Ethernet address of a port, locally administered.
 func Address(port int) [6]byte { return [6]byte{2, 0, 0, 0, byte(port >> 8), byte(port)} }
 
+// Listen has hear see each frame that a card sends, before anything becomes of it. It must not keep it.
+func (e *Ethernet) Listen(hear func(frame []byte)) { e.hear = hear }
+
+// Inject puts a frame that no card has sent on the way to the card that it is addressed to, if there is one. It is no longer than
+// the network's frames.
+func (e *Ethernet) Inject(frame []byte) {
+	if to := e.lookup(frame); to != nil {
+		i := e.pool.take(len(frame))
+		f := &e.pool.frames[i]
+		f.n = copy(f.data, frame)
+		e.toReceiver(to, i, 0)
+	}
+}
+
 // UnderWay returns how many frames the network holds, in receive rings too unless they
 // are lent to the card.
 func (e *Ethernet) UnderWay() int {
@@ -116,6 +132,9 @@ const (
 func (e *Ethernet) send(p *EthernetPort, i uint32) {
 	w, f := e.world, &e.pool.frames[i]
 	w.sent(f, p.card)
+	if e.hear != nil {
+		e.hear(f.bytes())
+	}
 	p.up = max(p.up, w.now) + e.serialize(f.n)
 	w.queue.push(p.up+e.half, p, uint64(i)<<1|atSwitch)
 }

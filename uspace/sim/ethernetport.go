@@ -7,6 +7,7 @@ const none = ^uint32(0)
 
 // EthernetPort is one card's end of a network.
 type EthernetPort struct {
+	longest  int // frame in bytes that it carries; 0: as the network
 	net      *Ethernet
 	number   uint16
 	card     *Card  // nil: nobody receives
@@ -21,7 +22,16 @@ type EthernetPort struct {
 func (p *EthernetPort) Number() int { return int(p.number) }
 
 // FrameSize returns the longest frame that the port sends.
-func (p *EthernetPort) FrameSize() int { return p.net.pool.size }
+func (p *EthernetPort) FrameSize() int {
+	if p.longest != 0 {
+		return p.longest
+	}
+	return p.net.pool.size
+}
+
+// Limit has the port carry frames of so many bytes, less than the network does: none longer is sent, and one that is received
+// is lost.
+func (p *EthernetPort) Limit(bytes int) { p.longest = bytes }
 
 // Receive lends frames that have arrived.
 func (p *EthernetPort) Receive(frames [][]byte) int {
@@ -54,7 +64,7 @@ func (p *EthernetPort) Reserve() []byte {
 		}
 		p.held = e.pool.take(e.pool.size)
 	}
-	return e.pool.frames[p.held].data
+	return e.pool.frames[p.held].data[:p.FrameSize()]
 }
 
 // Commit queues a frame until Flush.
@@ -105,6 +115,9 @@ func (p *EthernetPort) happen(_, arg uint64) bool {
 	switch {
 	case p.card == nil:
 		e.Lost.Down++
+		e.pool.give(i)
+	case e.pool.frames[i].n > p.FrameSize():
+		e.Lost.Fault++
 		e.pool.give(i)
 	case p.in.n >= e.cfg.Receive:
 		e.Lost.Receive++

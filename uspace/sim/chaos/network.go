@@ -40,7 +40,7 @@ func ParseNetwork(s string) (Network, error) {
 func (n Network) String() string { return networkNames[n%2] }
 
 // faultsOfEthernet are the kinds that Arctic does not know.
-const faultsOfEthernet = Loss | Dup | Reorder | Corrupt | Partition | Cut | Narrow
+const faultsOfEthernet = Loss | Dup | Reorder | Corrupt | Partition | Cut | Narrow | Forge | Replay | Sizes
 
 // maxArctic is the most cards that Arctic's 30 route bits lead to: a fat tree of five
 // levels of routers with 8 ports.
@@ -112,8 +112,17 @@ func (r *run) connect() error {
 	if r.scenario.Network == Ethernet {
 		r.ethernet = r.world.NewEthernet(r.plan.net)
 		r.net = r.ethernet
+		sizes := r.scenario.stream(streamFaults + 18)
 		for range r.cards {
-			r.world.NewCard(r.ethernet.Plug())
+			p := r.ethernet.Plug()
+			if longest := p.FrameSize(); r.scenario.Faults&Sizes != 0 && sizes.IntN(2) == 0 {
+				p.Limit(leastFrame + sizes.IntN(longest-leastFrame+1))
+			}
+			r.world.NewCard(p)
+		}
+		if r.scenario.Faults&(Forge|Replay) != 0 {
+			r.spy = newSpy(r.scenario.Seed)
+			r.ethernet.Listen(r.spy.hear)
 		}
 		return nil
 	}
@@ -132,7 +141,7 @@ func (r *run) connect() error {
 func (r *run) peers(i int) (all []engine.Peer) {
 	for j := range r.cards {
 		if j != i {
-			all = append(all, engine.Peer{Card: uint16(j), Address: sim.Address(j), Local: sim.Address(i)})
+			all = append(all, engine.Peer{Card: uint16(j), Address: sim.Address(j), Local: sim.Address(i), Key: r.key})
 		}
 	}
 	return all

@@ -38,10 +38,13 @@ const (
 	Transfer                      // programs move memory, and ask for what they may not have
 	Jobs                          // a job ends, host after host, and another takes its GID
 	Narrow                        // ways come to carry shorter frames, and their cards are told so, or told lies, or nothing
-	All        = Narrow<<1 - 1
+	Forge                         // somebody forges greetings, and echoes what he has seen of others
+	Replay                        // frames come again that were recorded any time before
+	Sizes                         // cards have ports that carry frames of different lengths
+	All        = Sizes<<1 - 1
 )
 
-var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow"}
+var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes"}
 
 // ErrFaults is returned for a name that is not one of a fault.
 var ErrFaults = errors.New("chaos: no such fault")
@@ -132,6 +135,7 @@ const (
 	streamPace    = 4
 	streamMemory  = 5
 	streamArctic  = 6
+	streamKey     = 7
 	streamFaults  = 100 // and up: one for each kind
 	streamMembers = 1000
 )
@@ -158,6 +162,8 @@ type plan struct {
 	pattern int // says to which members a member sends
 	replies int // in 16 requests
 	segment int // bytes of a process that are sources of transfers, and destinations
+	// keyed: all cards have a key, which is drawn where somebody forges or replays frames.
+	keyed, readable bool
 }
 
 // place is the place where a process runs.
@@ -177,6 +183,9 @@ func (s *Scenario) plan(profile *hwprofiles.Profile) plan {
 		s.ethernet(&p)
 	} else {
 		s.arctic(&p)
+	}
+	if r := s.stream(streamKey); s.Faults&(Forge|Replay) != 0 {
+		p.keyed, p.readable = r.IntN(2) == 0, r.IntN(2) == 0
 	}
 	r := s.stream(streamPace)
 	p.horizon = int64(pick(r, 3*time.Millisecond, 30*time.Millisecond, 150*time.Millisecond))
@@ -264,7 +273,7 @@ type episode struct {
 func (s *Scenario) episodes(p *plan) (all []episode) {
 	for k := range faultNames {
 		kind := Faults(1) << k
-		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer {
+		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer || kind == Sizes {
 			continue
 		}
 		r := s.stream(streamFaults + uint64(k))

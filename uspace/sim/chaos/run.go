@@ -8,7 +8,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/sim"
 )
 
@@ -87,6 +89,8 @@ type run struct {
 	world    *sim.World
 	net      network
 	ethernet *sim.Ethernet // nil on Arctic
+	spy      *spy          // nil: nobody listens
+	key      *link.Key     // nil: there is none
 	members  []*member
 	byCard   [][]*member
 	lives    uint32
@@ -155,8 +159,21 @@ func (r *run) build() {
 		m.peers = byGroup[m.gid]
 		m.targets = arena{first: targetBase, seam: targetBase + uint32(r.segment)/2, end: targetBase + uint32(r.segment)}
 	}
+	if r.keyed {
+		k, err := link.NewKey([]byte(fmt.Sprintf("%032d", r.scenario.Seed+1)))
+		if err != nil {
+			panic(err)
+		}
+		r.key = k
+	}
 	r.oracle = oracle{seed: r.scenario.Seed, members: r.members, result: &r.result, now: r.world.Now,
 		messages: make([]message, 0, min(r.scenario.Messages, 1<<20))}
+	switch faults := r.scenario.Faults; {
+	case faults&Forge != 0 && r.keyed: // a silent peer, of which somebody says that it has no key
+		r.oracle.excused = arctic.ReasonKey
+	case faults&(Forge|Replay) != 0 && !r.keyed: // an answer of an earlier life of a peer, or one that was made up
+		r.oracle.excused = arctic.ReasonResynchronised
+	}
 	if err := r.connect(); err != nil {
 		panic(err)
 	}
@@ -177,7 +194,7 @@ func (r *run) start(i int, delay int64) {
 	r.lives++
 	cfg := engine.Native()
 	cfg.Card, cfg.Incarnation, cfg.Seed, cfg.Routes = uint16(i), r.lives*2654435761|1, r.scenario.Seed+uint64(r.lives), r.routes
-	cfg.Peers = r.peers(i)
+	cfg.Peers, cfg.Readable = r.peers(i), r.readable
 	r.tune(&cfg)
 	if err := c.Start(cfg); err != nil {
 		panic(err)

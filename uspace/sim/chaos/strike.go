@@ -62,6 +62,14 @@ func (r *run) strike(e *episode) {
 		r.endJob(e, m.gid)
 	case Narrow:
 		r.narrow(e)
+	case Forge, Replay:
+		for range 20 + x.IntN(60) {
+			r.world.At(e.at+x.Int64N(e.ends-e.at), func() {
+				if f := r.spy.frame(e.kind, r.cards); f != nil {
+					r.ethernet.Inject(f)
+				}
+			})
+		}
 	}
 }
 

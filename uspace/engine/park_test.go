@@ -10,9 +10,9 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// settled lets the cards run until none asks to be stepped again, and returns how
+// untilQuiet lets the cards run until none asks to be stepped again, and returns how
 // often they asked.
-func (b *bed) settled() (wakes int) {
+func (b *bed) untilQuiet() (wakes int) {
 	b.t.Helper()
 	b.step(b.now)
 	for at := b.next(); at != engine.Never; at = b.next() {
@@ -44,7 +44,7 @@ func TestFlowOfAHaltedContextWaits(t *testing.T) {
 		}
 		b.pass(time.Millisecond)
 		s := b.switchOut(0)
-		b.settled()
+		b.untilQuiet()
 		if n := b.cards[0].Link().Streams(nil); n != 1 || b.ctx[0].Idle() {
 			t.Fatalf("%d streams are in use, nothing waits: %v", n, b.ctx[0].Idle())
 		}
@@ -65,7 +65,7 @@ func TestFlowOfAHaltedContextWaits(t *testing.T) {
 			b.switchIn(0, s)
 			b.until(time.Second, "the rest arrives", func() bool { receive(); return got == 31 })
 		}
-		b.settled()
+		b.untilQuiet()
 		// Nobody has told card 1 that it need not remember what it rejected last.
 		if n := b.cards[0].Link().Streams(nil); n != 0 {
 			t.Errorf("detached: %v: %d streams are in use", detach, n)

@@ -1,0 +1,78 @@
+package chaos
+
+// This file is somebody on the network who sees every frame, keeps some, and sends what he likes.
+
+import (
+	"bytes"
+	"math/rand/v2"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/sim"
+)
+
+// spyKeeps is how many frames he keeps, of all that there ever were.
+const spyKeeps = 256
+
+type spy struct {
+	random *rand.Rand
+	kept   [][]byte
+	seen   int
+	pairs  map[[2]uint16]overheard
+}
+
+// overheard is what he knows of what one card has said to another.
+type overheard struct {
+	nonce, epoch uint64
+	gid          uint16
+}
+
+func newSpy(seed uint64) *spy {
+	return &spy{random: rand.New(rand.NewPCG(seed, streamFaults+16)), pairs: map[[2]uint16]overheard{}}
+}
+
+// hear takes note of a frame that a card sends. Of all that were heard each is kept with the same chance.
+func (s *spy) hear(b []byte) {
+	f, err := arctic.Look(b)
+	if err != nil {
+		return
+	}
+	h := f.Header()
+	pair := [2]uint16{h.SourceCard, h.DestinationCard}
+	known := s.pairs[pair]
+	known.epoch, known.gid = h.Epoch, h.GID
+	if f.Hello() {
+		var g arctic.Greeting
+		f.Greeting(&g)
+		known.nonce = g.Nonce
+	}
+	s.pairs[pair] = known
+	s.seen++
+	if len(s.kept) < spyKeeps {
+		s.kept = append(s.kept, bytes.Clone(f))
+	} else if i := s.random.IntN(s.seen); i < spyKeeps {
+		s.kept[i] = bytes.Clone(f)
+	}
+}
+
+// frame is what he sends next, nil for nothing.
+func (s *spy) frame(kind Faults, cards int) []byte {
+	if kind == Replay {
+		if len(s.kept) == 0 {
+			return nil
+		}
+		return s.kept[s.random.IntN(len(s.kept))]
+	}
+	victim := uint16(s.random.IntN(cards))
+	as := uint16(s.random.IntN(cards))
+	known := s.pairs[[2]uint16{victim, as}]
+	h := arctic.Header{To: sim.Address(int(victim)), From: sim.Address(int(as)), GID: known.gid, Route: uint32(victim), SourceCard: as, DestinationCard: victim}
+	if s.random.IntN(3) == 0 {
+		h.Epoch = known.epoch
+	}
+	g := arctic.Greeting{Nonce: s.random.Uint64() | 1, Echo: known.nonce, Number: s.random.Uint64(), Incarnation: s.random.Uint32() | 1,
+		Longest: leastFrame + s.random.Uint32N(mostFrame), Flags: arctic.GreetingFlags(s.random.IntN(2))}
+	b := make([]byte, arctic.GreetingEnd)
+	h.Encode(b)
+	arctic.Seal(b, arctic.PutGreeting(b, &g))
+	return b
+}
