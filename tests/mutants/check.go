@@ -71,9 +71,9 @@ func newBench(ctx context.Context) (*bench, error) {
 
 func (b *bench) remove() { _ = os.RemoveAll(b.folder) }
 
-// catch applies a mutation and returns what the check said about it. An error means
+// catch applies a mutation and returns what a check said about it. An error means
 // that the check did not notice, or that nothing can be said.
-func (b *bench) catch(ctx context.Context, m mutation) (string, error) {
+func (b *bench) catch(ctx context.Context, m mutation, c check) (string, error) {
 	folder, err := os.MkdirTemp(b.folder, m.name)
 	if err != nil {
 		return "", fmt.Errorf("making a folder for the mutant: %w", err)
@@ -83,15 +83,15 @@ func (b *bench) catch(ctx context.Context, m mutation) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	binary, err := b.build(ctx, m.check, folder, "-overlay", overlay)
+	binary, err := b.build(ctx, c, folder, "-overlay", overlay)
 	if err != nil {
 		return "", err
 	}
-	output, err := b.run(ctx, m.check, binary)
+	output, err := b.run(ctx, c, binary)
 	if err == nil {
 		return "", errSurvived
 	}
-	return judge(m.check, output, err)
+	return judge(c, output, err)
 }
 
 // pass runs the check on the unchanged engine, which must pass it.

@@ -15,9 +15,9 @@ import (
 // mutation is one way to break the engine.
 type mutation struct {
 	name     string
-	file     string // in the engine's folder
-	old, new string // the snippet and what takes its place
-	check    check  // that must notice
+	file     string  // in the engine's folder
+	old, new string  // the snippet and what takes its place
+	checks   []check // each must notice
 }
 
 const (

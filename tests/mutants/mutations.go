@@ -2,16 +2,21 @@ package main
 
 // This file is the mutations. main.go says what each one breaks.
 
-func unit(test string) check    { return check{folder: engineFolder, test: test} }
-func link(test string) check    { return check{folder: linkFolder, test: test} }
-func chaos(faults string) check { return check{faults: faults} }
+// The links' are caught by tests of package link; some of them by chaos, too, so that chaos is known to notice such.
+
+func unit(test string) []check    { return []check{{folder: engineFolder, test: test}} }
+func link(test string) []check    { return []check{{folder: linkFolder, test: test}} }
+func chaos(faults string) []check { return []check{{faults: faults}} }
+
+// both are the checks of a mutation that chaos has to notice as well as a test.
+func both(a, b []check) []check { return append(a, b...) }
 
 var mutations = []mutation{
 	{"incarnation", "link/arrive.go",
-		` && h.DestinationIncarnation == e.cfg.Incarnation && h.SourceIncarnation == p.incarnation`, ``,
-		link("TestReplayedFramesAreNotAccepted")},
-	{"nonce", "link/greeting.go",
-		`forMe && p.nonce != 0 && h.Acks[arctic.Request] == p.nonce`, `forMe`,
+		` && h.Epoch == p.epoch`, ``,
+		both(link("TestReplayedFramesAreNotAccepted"), chaos("dup,restart"))},
+	{"nonce", "link/handshake.go",
+		`if h.nonce != 0 && g.Echo == h.nonce {`, `if true {`,
 		link("TestReplayedFramesAreNotAccepted")},
 	{"duplicate", "link/arrive.go",
 		`int32(seq-fl.rcvNext) < 0 || fl.isAccepted(seq)`, `int32(seq-fl.rcvNext) < 0`,
@@ -69,7 +74,7 @@ var mutations = []mutation{
 			f.lost++
 			found = true`, `f.flying--
 			found = true`,
-		link("TestOvertakenFrameIsSentAgain")},
+		both(link("TestOvertakenFrameIsSentAgain"), chaos("loss"))},
 	{"backoff", "link/hold.go",
 		`case s.hold > e.now:
 		e.holds.push(s)`, `case false:`,
@@ -140,9 +145,28 @@ var mutations = []mutation{
 	{"age", "link/arrive.go",
 		`h.Age >= Window`, `false`,
 		link("TestMoreUnansweredThanTheWindow")},
+	{"window", "link/dispatch.go",
+		`if f.sndNext-f.sndUna >= Window {`, `if false {`,
+		link("TestNoMoreThanTheWindowBehindALostFrame")},
+	{"overtaken", "link/acknowledge.go",
+		`const reordered = 3`, `const reordered = 2`,
+		link("TestOvertakenFrameIsSentAgain")},
+	{"ambiguous", "link/acknowledge.go",
+		`if fr.retries == 0 {
+		*rtt`, `if true {
+		*rtt`,
+		link("TestRoundTripTimeOfFramesSentOnce")},
+	{"parked", "link/park.go",
+		`f.sndNext, f.reached, f.srtt`, `f.sndNext, 0, f.srtt`,
+		link("TestLateDuplicateOfAParkedFlow")},
+	{"priority", "link/dispatch.go",
+		`for _, l := range arctic.ByPriority {
+		r := &e.ready[l]`, `for _, l := range [...]arctic.Level{arctic.Request, arctic.Reply} {
+		r := &e.ready[l]`,
+		link("TestRepliesGoFirst")},
 	{"given-up", "link/arrive.go",
 		`e.known(fl, h.Sequence-uint32(h.Age))`, ``,
-		link("TestFramesThatAreAlwaysDroppedComeBack")},
+		both(link("TestFramesThatAreAlwaysDroppedComeBack"), chaos("partition,cut"))},
 	{"switched", "switch.go",
 		`return x.iface.Diverted()`, `x.iface.Diverted()
 	return [arctic.Levels][]funi.Slot{}`,
@@ -164,7 +188,7 @@ var mutations = []mutation{
 		link("TestFrameThatHasBecomeTooLong")},
 	{"piece", "link/limit.go",
 		`arctic.Packet(ln.Data[:ln.Size]).Advance(int(ln.piece))`, ``,
-		link("TestNarrowWayIsFoundOut")},
+		both(link("TestNarrowWayIsFoundOut"), chaos("xfer,narrow"))},
 	{"silent", "link/limit.go",
 		`fr.retries >= suspected && bytes > leastFrame`, `false`,
 		link("TestNarrowWayIsFoundOut")},

@@ -1,6 +1,6 @@
 package engine_test
 
-// This file holds the rule of determinism; those of sequence numbers are in package link.
+// This file holds the rule of determinism.
 
 import (
 	"hash/maphash"
