@@ -4,9 +4,9 @@ package daemon
 // ask for between two steps, and wakes processes. Nothing else touches engine and ports.
 //
 // Connections put commands into a mailbox, a bounded channel: when it is full they wait.
-// At most turnCommands are carried out between two steps, and then none for as long as
-// they took times stepsFirst: so a storm of them, such as large jobs made and ended as fast as can
-// be, takes a quarter of the thread's time from the messages and no more.
+// The thread carries out at most turnCommands between two steps, and then none for stepsFirst times
+// as long as they took. So a storm of commands, such as large jobs made and ended as fast as
+// possible, takes at most a quarter of the thread's time from the messages.
 
 import (
 	"errors"
@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port/afxdp"
@@ -54,7 +55,7 @@ type loop struct {
 
 	mailbox chan command
 	bell    int          // eventfd: wakes the thread for the mailbox
-	closing sync.RWMutex // held to ring, and to close the bell, whose number may then be another's
+	closing sync.RWMutex // held to ring, and to close the bell: another descriptor may then get its number
 	asleep  atomic.Bool  // the thread sleeps or is about to
 	begin   chan bool    // whether the thread is to run, once
 	waits   bool         // for begin
@@ -65,7 +66,7 @@ type loop struct {
 
 	memory *memory
 	spoil  func(*region)
-	torn   *region       // a turn ended since this failed; see fault.go
+	torn   *region       // the memory that failed and ended a turn; see fault.go
 	doing  chan struct{} // of the command that is being carried out
 	faults atomic.Uint64
 	tid    atomic.Int32
@@ -81,10 +82,10 @@ type loop struct {
 	now        int64
 	turns      uint64
 	stop       bool
-	obeyed     int64                                          // no command before
+	obeyed     int64                                          // earliest time of the next command
 	share      *sharing                                       // nil: all contexts are on the card at once
-	traces     []*tracing                                     // by whom contexts are followed
-	see        func(port int, frame []byte, fate engine.Fate) // of who captures; nil: nobody does
+	traces     []*tracing                                     // of the processes that trace contexts
+	see        func(port int, frame []byte, fate engine.Fate) // takes the frames of a capture; nil: nobody captures
 }
 
 // newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
@@ -123,15 +124,15 @@ func (l *loop) plug(k *link, p *afxdp.Port) error {
 	}
 	k.plugged = p
 	k.plug.Plug(p)
-	if l.hello != nil { // else it is about to be made
+	if l.hello != nil { // nil: it is about to be made
 		l.hello.Prove(k.at)
 		l.helloAt = 0
 	}
 	return nil
 }
 
-// unplug takes the port out, whose descriptors would not let the thread sleep, and lets the card forget the
-// frames that it lent.
+// unplug takes the port out, because its descriptors would keep the thread from sleeping, and lets the card forget the
+// frames that the port lent.
 func (l *loop) unplug(k *link) {
 	for _, fd := range k.plugged.FDs() {
 		l.unwatch(fd)
@@ -183,7 +184,7 @@ func (l *loop) ring() {
 	}
 	l.closing.RLock()
 	defer l.closing.RUnlock()
-	if l.bell >= 0 { // who asks a thread that has ended may come that late
+	if l.bell >= 0 { // a caller may ask a thread that has ended
 		wakeUp(l.bell)
 	}
 }
@@ -202,9 +203,7 @@ func (l *loop) prepare(cpu int) {
 		runtime.LockOSThread() // until the goroutine ends, and the thread with it
 		defer close(l.ended)
 		if cpu >= 0 {
-			var set unix.CPUSet
-			set.Set(cpu)
-			_ = unix.SchedSetaffinity(0, &set) // tried by Open
+			_ = pin.Thread(cpu) // tried by Open
 		}
 		l.tid.Store(int32(unix.Gettid()))
 		l.moderation.begin()
@@ -233,7 +232,7 @@ func (l *loop) life() {
 	}
 }
 
-// turn is one step, and what belongs to it.
+// turn is one step of the engine, with the work around it.
 func (l *loop) turn() {
 	if len(l.mailbox) > 0 {
 		l.obey()

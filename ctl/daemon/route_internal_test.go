@@ -11,7 +11,7 @@ import (
 	"github.com/funet/funet/uspace/port"
 )
 
-// Rule: a route changes in the daemon's list when it changes on the card, and not before: who changes
+// Rule: a route changes in the daemon's list when it changes on the card, and not before: a user who changes
 // another one meanwhile does not put the old one back, and what the card refuses changes nothing.
 func TestRouteChangesWithTheCard(t *testing.T) {
 	cfg := engine.Native()

@@ -127,7 +127,7 @@ func TestPlugReplaces(t *testing.T) {
 	}
 }
 
-// Rule: each fault does what its name says, about as often as it is asked to, and
+// Rule: each fault does what its name says, about as often as configured, and
 // nothing else (Faults).
 func TestFaults(t *testing.T) {
 	const frames = 10000

@@ -93,7 +93,7 @@ func TestSegment(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if n.Node() == 1 { // sends what it is to, and answers requests for the others
+			if n.Node() == 1 { // sends its own messages, and answers requests for the others
 				err := n.Wait(func() bool { return known })
 				for k, kind := range kinds {
 					if kind%2 == 0 {

@@ -117,7 +117,7 @@ func Open(cfg Config) (_ *Client, err error) {
 	return c, c.initialize(memory)
 }
 
-// newClient returns a client that has nothing yet, with defaults filled in.
+// newClient returns a client without a connection, with defaults filled in.
 func newClient(ctx context.Context, socket string, timeout time.Duration) *Client {
 	if ctx == nil {
 		ctx = context.Background()
@@ -208,7 +208,7 @@ func (c *Client) ask(request []byte, descriptors int) ([]byte, []int, error) {
 	defer context.AfterFunc(c.ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })() // the past: whatever waits ends
 	if err == nil {
 		if err = Send(c.conn, request); errors.Is(err, unix.EPIPE) {
-			err = nil // why the daemon listens no more may be there to be read
+			err = nil // the socket may still have the reason why the daemon no longer listens
 		}
 	}
 	var message []byte

@@ -11,10 +11,10 @@
 // it, a process that only waits sleeps in Drive until a frame arrives (rest.go), so
 // that more nodes than processors make progress.
 //
-// A thread beside the card asks each interface once a second whether it works, and mends what it can, or has Fault
-// say what is wrong (mind.go).
+// A thread beside the card checks once a second whether each interface works. It mends what it can; otherwise Fault
+// says what is wrong (mind.go).
 //
-// Nothing that waits here waits for ever: Close has a time, and Config.Context ends it.
+// No call waits for ever: Close has a time limit, and Config.Context ends every wait.
 //
 // With a profile that models a machine the card is as slow as that machine's, and so is
 // the program whose library charges Card.CPU: modelled.go.
@@ -61,7 +61,7 @@ const (
 type Peer struct {
 	Node uint16
 	MAC  [6]byte
-	// Address is where the member is with Config.UDP, which does not ask for MAC.
+	// Address is the member's IP address with Config.UDP, which needs no MAC.
 	Address   netip.Addr
 	Interface string // local interface that leads there; "" means the first
 }
@@ -346,10 +346,10 @@ func (c *Config) datagrams(at int) *afxdp.UDP {
 	return u
 }
 
-// Fault says what is known to be wrong with the way to a node's card, nil if nothing is: with UDP, that there is no
-// route, neighbour or room for frames, which wraps paths.ErrNoPath, or what a router has answered of late; and that
-// the interface that leads there does not work, which wraps ErrInterface; or that hellos have found out: another version, or
-// two cards with its number.
+// Fault returns a known problem of the way to a node's card, nil if there is none: with UDP, that there is no
+// route, neighbour or room for frames (it wraps paths.ErrNoPath), or what a router has answered lately; that
+// the interface to the card does not work (it wraps ErrInterface); or a finding of hellos, such as another version, or
+// two cards with the number.
 func (k *Card) Fault(node uint16) error {
 	for _, p := range k.live {
 		if err := p.Fault(node); err != nil {
@@ -445,8 +445,8 @@ func (k *Card) receives() bool {
 	return false
 }
 
-// Ports returns what was got for each interface. The port of one that is being opened anew is closed until that is done,
-// and another afterwards.
+// Ports returns the port of each interface. While an interface is being opened anew its port is a closed one;
+// afterwards it is another.
 func (k *Card) Ports() []*afxdp.Port { return k.ports }
 
 // Engine returns the engine, for its counters.

@@ -8,7 +8,7 @@ package card
 // until then this goroutine is the card: it steps the engine at the times at which the
 // model has something to do, one after the other, not when it comes round to it. So a
 // burst of the card's that ends while the host sends a frame ends in time for the next.
-// Only frames leave and arrive when they do.
+// Only real frames leave and arrive in their own time.
 //
 // A host that is late, because a frame took it longer than the model, catches up: later
 // charges spin less. When it is more than mostLag behind it does not; the model then

@@ -747,8 +747,8 @@ static inline int funi_attach(struct funi_context *c, const char *socket, uint16
 	return code;
 }
 
-/* Where a process's number and the number of processes are, the first that is set: of who
- * started them, funet run or what it started (`funet run --once`). uspace/attach has the same
+/* Where a process's number and the number of processes are, the first that is set. They are of
+ * the starter, funet run or a program that it started (`funet run --once`). uspace/attach has the same
  * list; a test compares them. */
 static inline const char *const *funi_places(void)
 {
