@@ -158,7 +158,7 @@ func (e *End) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, se
 // putRejects writes waiting rejects of the flow. Both kinds of reject of one
 // frame travel together: the sender settles a frame when it sees the first.
 func (e *End) putRejects(f *flow, b []byte, n, limit int) int {
-	for r := f.rejects.head; f.answers > 0 && n+2*arctic.RejectSize <= limit && b[rejectCount] <= arctic.MaxRejects-2; r = r.next {
+	for r := f.rejects.head; f.answers > 0 && n+2*arctic.RejectSize <= limit && arctic.Rejects(b) <= arctic.MaxRejects-2; r = r.next {
 		if !r.asked {
 			continue
 		}
@@ -173,9 +173,6 @@ func (e *End) putRejects(f *flow, b []byte, n, limit int) int {
 	}
 	return n
 }
-
-// rejectCount is the offset of the number of rejects in a frame header.
-const rejectCount = 29
 
 // owe makes sure that the peer gets an acknowledgment within AckDelay, on data or
 // on a frame of its own.
