@@ -9,6 +9,17 @@
 //
 //	incarnation        frames are taken whatever epoch, and so whatever lives of the cards, they are of
 //	nonce              a greeting is believed that echoes no nonce
+//	spent              a nonce that has begun an epoch begins another
+//	redrawn            a greeting that is overtaken gets another nonce
+//	impossible         acknowledgments of what was never sent make nobody count anew
+//	answered           as many greetings are answered as somebody forges
+//	said               frames are longer than the peer's port carries
+//	unsealed           frames that are not sealed are taken from a peer with a key
+//	replayed           a sealed frame is opened as often as it comes
+//	counter            every frame is sealed with the same counter
+//	signed             a greeting that names the key is authentic
+//	number             a greeting is taken as often as it comes
+//	readable           frames are readable if the peer is content with that
 //	duplicate          a frame that was accepted behind a gap is accepted again
 //	verdict            a repeated frame gets a new verdict instead of its old one
 //	fate               who observes a card is told the fate of the frame before

@@ -3,6 +3,7 @@ package engine_test
 // This file holds what the epoch of two cards is for: both begin to count together, or not at all.
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -166,4 +167,53 @@ func TestFrameSizesAreAgreedUpon(t *testing.T) {
 			t.Errorf("card %d: %d frames sent again, %d timeouts, %d too long", card, n.Retransmitted, n.Timeouts, n.TooLong)
 		}
 	}
+}
+
+// Rule: a card never begins an epoch twice, whatever is repeated and echoed: what the peer counts in one it has counted from
+// the same beginning (package link, handshake.go).
+func TestNoEpochTwice(t *testing.T) {
+	var frames [][]byte
+	b := newBed(t, setup{cards: 2, slots: 64, tune: quick, net: near, wrap: capture(&frames)})
+	exactlyOnce(b, newTraffic(b, 100, 3))
+	greetings := func(from int) (all [][]byte) {
+		for _, f := range frames {
+			if g, err := arctic.Look(f); err == nil && g.Hello() && [6]byte(f[6:12]) == address(from) {
+				all = append(all, f)
+			}
+		}
+		return all
+	}
+	left, at, times := map[uint64]bool{}, b.cards[0].Epoch(1), uint64(0)
+	look := func() {
+		t.Helper()
+		now, c := b.cards[0].Epoch(1), b.cards[0].Counters()
+		if begun := c.PeersRestarted + c.Resynchronised; begun != times && (now == at || left[now]) {
+			t.Fatalf("epoch %x was begun again", now)
+		} else if times = begun; now != at {
+			left[at], at = true, now
+		}
+	}
+	for i := range uint64(20) {
+		var own arctic.Greeting
+		for _, f := range greetings(0) {
+			g, _ := arctic.Look(f)
+			g.Greeting(&own)
+			b.inject(forgeGreeting(&arctic.Greeting{Nonce: 1000 + i/4, Echo: own.Nonce, Incarnation: 77, Longest: 1514}))
+			for _, f := range slices.Backward(greetings(1)) { // those that echo a nonce before those that ask for one
+				b.inject(append([]byte(nil), f...))
+			}
+			b.pass(11 * time.Microsecond)
+			look()
+		}
+		b.pass(time.Millisecond)
+		look()
+	}
+	if len(left) == 0 {
+		t.Fatal("no epoch was begun, so nothing is tested")
+	}
+	b.pass(time.Second)
+	tr := newTraffic(b, 100, 3)
+	tr.reasons = []arctic.Reason{arctic.ReasonResynchronised, arctic.ReasonRestarted}
+	b.until(time.Minute, "all messages delivered, or back", tr.pump)
+	exactlyOnce(b, newTraffic(b, 100, 3))
 }

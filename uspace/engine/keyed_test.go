@@ -151,6 +151,7 @@ func TestNobodyElseChangesAnything(t *testing.T) {
 	}
 	scratch := make([]byte, 2048)
 	sent := uint64(0)
+	plain := forge([]arctic.PacketHeader{{Source: 1, Type: 5}}, func(h *arctic.Header) { h.Epoch, h.Sequence = epoch, 1000 })
 	for i := range count {
 		f := own[i%len(own)]
 		send(f)
@@ -176,6 +177,10 @@ func TestNobodyElseChangesAnything(t *testing.T) {
 		}
 		send(w)
 		sent += 3
+		if i%100 == 0 { // as a card without a key would send it
+			send(plain)
+			sent++
+		}
 		if i%20 == 19 || i == count-1 {
 			p.Flush()
 			b.step(b.now + 11_000)
