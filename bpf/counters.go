@@ -18,7 +18,7 @@ type Counters struct {
 	Redirected   uint64 `json:"redirected"`    // handed to the socket of the receive queue
 }
 
-// CountedQueues is of how many receive queues the redirected frames are counted apart; queue n counts as n
+// CountedQueues is the number of receive queues whose redirected frames are counted apart; queue n counts as n
 // modulo it.
 const CountedQueues = 64
 

@@ -68,7 +68,7 @@
 //
 // The UDP checksum is verified by the card in user space.
 //
-// So what is not FUNet's is left to the kernel untouched, as are the probes with which `funet doctor`
+// So frames that are not FUNet's are left to the kernel untouched, as are the probes with which `funet doctor`
 // finds out whether the EtherType passes between two hosts (package ctl/doctor/probe): sockets of the
 // kernel get them also while a card has the interface. And a malformed frame, or one of a group
 // that the card has not opened, never wakes user space. Hellos (package uspace/port/hello) do, whatever the card has

@@ -20,7 +20,7 @@ const (
 	Version = 5
 	// VersionProbe is the header version of probes, which the NIC program leaves to the kernel.
 	VersionProbe = 0
-	// VersionHello is that of hellos (package uspace/port/hello), which it lets through whatever their group.
+	// VersionHello is the version of hellos (package uspace/port/hello). The program lets them through whatever their group.
 	VersionHello = 255
 	// FrameMin is the length in bytes of a frame without packets: the Ethernet header's 14
 	// and the FUNet header's 66.

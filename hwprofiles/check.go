@@ -1,6 +1,6 @@
 package hwprofiles
 
-// This file is the rules that a profile obeys as a whole.
+// This file checks a profile as a whole.
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ const (
 )
 
 // Check says what is wrong with the profile, if something is: a figure out of its range, a
-// figure without the clock or the other figure that it needs, or a text that is none. The
+// figure without the clock or the other figure that it needs, or a text that is malformed. The
 // error is one line and wraps ErrInvalid.
 func (p *Profile) Check() error {
 	return p.check(func(string) string { return fmt.Sprintf("profile %q", clip(p.Name)) })

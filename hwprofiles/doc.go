@@ -1,8 +1,8 @@
-// Package hwprofiles holds the hardware that a card, its bus and its network are paced as:
-// a profile is data (design idea 6), and whoever asks what an operation costs asks it.
+// Package hwprofiles describes the hardware that a card, its bus and its network are paced as.
+// A profile is data (design idea 6): the costs of operations and the limits of the card.
 //
-// The journey of a figure: it stands in a YAML file, beside a comment and an entry of
-// `sources` that say where it is from; [Load] finds the file by name among the embedded
+// The journey of a figure: it stands in a YAML file, with a comment and an entry of
+// `sources` that name its source; [Load] finds the file by name among the embedded
 // ones or by path, reads it strictly, checks it as a whole, and returns a [Profile] whose
 // fields have their units in their names. `funet profile show` prints it with its source.
 //
@@ -11,7 +11,7 @@
 //	native             nothing costs anything and no limit is set
 //	sbus-arctic        the thesis's machine (chapter 5, section 6.1)
 //	sbus-arctic-paper  the same with the conference paper's later network and card
-//	cm5                the machine that both compare with, as a table of what its calls cost
+//	cm5                the machine that both compare with, as a table of the costs of its calls
 //
 // A figure of zero costs nothing or, where it is a limit, sets none: the engine then uses
 // its own. A file:
@@ -21,7 +21,7 @@
 //	cpu:                      # sections: cpu, bus, card, units, network; each as a whole
 //	  clock_mhz: 40           # or not at all, which makes all its figures zero
 //	  ...
-//	costs:                    # measured costs of whole calls, where no model is wanted
+//	costs:                    # measured costs of whole calls, for a machine without a model
 //	  - {call: CMAM_4, measure: send, cycles: 50.7, bytes: 0}
 //	sources:
 //	  cpu.clock_mhz: thesis 6.1.1

@@ -1,7 +1,7 @@
 package hwprofiles
 
 // This file is the list of figures: the key, the place in a Profile and the range of each.
-// Reading, checking, writing and showing all go by it.
+// Reading, checking, writing and showing all use the list.
 
 import (
 	"fmt"

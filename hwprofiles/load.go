@@ -1,6 +1,6 @@
 package hwprofiles
 
-// This file is where profiles are found: among the embedded files, or by path.
+// This file finds profiles: among the embedded files, or by path.
 
 import (
 	"embed"

@@ -1,6 +1,6 @@
 package hwprofiles
 
-// This file is how a profile is written, as a file that Parse reads.
+// This file writes a profile, as a file that Parse reads.
 
 import (
 	"bytes"

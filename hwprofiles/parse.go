@@ -1,6 +1,6 @@
 package hwprofiles
 
-// This file is how the tree of a file becomes a Profile.
+// This file turns the tree of a file into a Profile.
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // MaxBytes is the longest file.
 const MaxBytes = 64 << 10
 
-// format is that of a profile, which needs three levels.
+// format is the format of a profile, which needs three levels.
 var format = strictyaml.Format{Noun: "profile", MaxBytes: MaxBytes, MaxDepth: 32, Invalid: ErrInvalid}
 
 // Parse reads a profile from data; file stands for it in errors, which are one line and wrap
@@ -220,7 +220,7 @@ func (t *text) note(prefix string, keys map[string]*strictyaml.Node) {
 }
 
 // number reads a decimal number that is not negative, as it was written and not as YAML
-// understands it: 0x10, 1e3 and 010 are none.
+// understands it: 0x10, 1e3 and 010 are refused.
 func number(n *strictyaml.Node, places int) (int64, bool) {
 	s, ok := n.Number()
 	if !ok {

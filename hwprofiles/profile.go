@@ -1,6 +1,6 @@
 package hwprofiles
 
-// This file is the type: what a profile says, and in which units.
+// This file is the type Profile: its fields and their units.
 
 import "time"
 
@@ -26,7 +26,7 @@ type Profile struct {
 }
 
 // CPU holds the times that the processor of a host takes for what the libraries do (thesis 6.1.1).
-// Cycles are of its own clock.
+// Cycles are cycles of the processor's own clock.
 type CPU struct {
 	Clock Clock
 

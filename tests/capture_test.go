@@ -562,7 +562,7 @@ func TestDissectorOfDamage(t *testing.T) {
 	}
 }
 
-// Rule: hellos between cards are told apart from frames of another version, with who says what.
+// Rule: the dissector tells hellos between cards from frames of another version, and shows who says what.
 func TestDissectorOfHellos(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hellos.pcap")
 	file, err := os.Create(path)

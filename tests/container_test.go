@@ -24,13 +24,13 @@ import (
 // containerEnv makes the test binary the runtime of a container.
 const containerEnv = "FUNET_TESTS_CONTAINER"
 
-// containerSpec is a container as its runtime is told.
+// containerSpec is the specification of a container for its runtime.
 type containerSpec struct {
 	Root         string // folder of its root file system, which it can only read
 	Mounts       []containerMount
 	User         int
 	Capabilities []int    // bounding, permitted and effective, for root
-	HostNetwork  bool     // that of who starts it
+	HostNetwork  bool     // the network of the process that starts it
 	Users        int      // the first of 65536 users of its own; 0: those of the machine
 	Args         []string // nil: it only stays, as the pause container of a pod does
 }
@@ -159,7 +159,7 @@ func (s *containerSpec) restrict() error {
 	for _, c := range s.Capabilities { // those that there are: some machines have been denied CAP_SYS_RESOURCE
 		have |= uint64(own[c/32].Permitted>>(c%32)&1) << c
 	}
-	// What the services of systemd have, and so containers that set nothing else; who may have the limit raised raises it, and
+	// Services of systemd have this limit, and so do containers that set nothing else; a test that may raise the limit raises it, and
 	// without that capability funid needs the machine's.
 	if len(s.Capabilities) == 0 || have>>unix.CAP_SYS_RESOURCE&1 == 1 {
 		locked := unix.Rlimit{Cur: 8 << 20, Max: 8 << 20}
@@ -244,7 +244,7 @@ func (s *containerSpec) within(pid int, args ...string) []string {
 	return append(append(words, "--"), args...)
 }
 
-// capabilityNumbers are those of the names that Kubernetes has, without CAP_.
+// capabilityNumbers are the numbers of capabilities by Kubernetes' names, without CAP_.
 func capabilityNumbers(t *testing.T, names []string) (numbers []int) {
 	t.Helper()
 	known := map[string]int{"NET_RAW": unix.CAP_NET_RAW, "NET_ADMIN": unix.CAP_NET_ADMIN, "BPF": unix.CAP_BPF, "PERFMON": unix.CAP_PERFMON,

@@ -1,6 +1,6 @@
 package tests
 
-// This file tests `make image`: which program builds, and what is said where none can. What is in the image is
+// This file tests `make image`: which program builds, and the error when none can. What is in the image is
 // tested by ctl/funid (TestKubernetesIsTheUnit) and kubernetes_test.go.
 
 import (

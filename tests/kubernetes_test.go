@@ -322,7 +322,7 @@ func TestKubernetes(t *testing.T) {
 	nodes[0].up()
 	run("funet", "pingpong", "--exchanges", "100", "--warm-up", "50").ok()
 
-	// Who has no right: another user, root of a pod, and a pod without the socket.
+	// Without a right are another user, root of a pod, and a pod without the socket.
 	refused := func(spec containerSpec, says string, args ...string) {
 		t.Helper()
 		spec.Args = append([]string{"/usr/bin/funet"}, args...)

@@ -32,7 +32,7 @@ func TestLabWithoutDaemons(t *testing.T) {
 	funet(t, "run", "--lab=nosuch-"+name[:4], "--", "true").fails("no such lab")
 }
 
-// TestLabListDead: a lab one of whose daemons was killed is not up, and which is said; one that is only
+// TestLabListDead: a lab with a daemon that was killed is not up, and the list names the daemon; a daemon that is only
 // stopped has not died.
 func TestLabListDead(t *testing.T) {
 	s := daemons(t)

@@ -52,7 +52,7 @@ func TestDemo(t *testing.T) {
 		put(t, filepath.Join(filepath.Dir(command), name), filepath.Join(dir, "bin", name), 0o700)
 	}
 	put(t, "../Makefile", filepath.Join(dir, "Makefile"), 0o600)
-	// The programs are there: who builds them has nothing to do.
+	// The programs are there: nothing has to be built.
 	cmd := exec.Command("make", "-s", "demo", "GO=true")
 	cmd.Dir = dir
 	p := start(t, cmd, nil)

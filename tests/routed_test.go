@@ -1,7 +1,7 @@
 package tests
 
 // This file tests programs and daemons whose frames travel in UDP datagrams: over a router between the hosts, by
-// IPv4 and IPv6, and what is said when the router drops, refuses or is narrow.
+// IPv4 and IPv6, and the reports when the router drops, refuses or is narrow.
 
 import (
 	"encoding/json"
@@ -244,7 +244,7 @@ func TestRoutedDaemonWithoutWay(t *testing.T) {
 	}
 }
 
-// TestRoutedRefusals: what cannot be is said by name, before anything is made.
+// TestRoutedRefusals: impossible combinations are refused by name, before anything is made.
 func TestRoutedRefusals(t *testing.T) {
 	funet(t, "pingpong", "--lab", "2", "--encap", "gre").fails("--encap gre: use ethernet or udp")
 	funet(t, "pingpong", "--lab", "2", "--ipv6").fails("IPv6 with topology pair, want router")

@@ -198,7 +198,7 @@ func TestTopRefusals(t *testing.T) {
 	}
 }
 
-// TestTopGoesOn: a daemon that restarts while top runs is said, on a terminal and in documents, and looked at again when it is back;
+// TestTopGoesOn: top reports a daemon that restarts, on a terminal and in documents, and looks at the daemon again when it is back;
 // keys go on meanwhile.
 func TestTopGoesOn(t *testing.T) {
 	name, l := namedLab(t)

@@ -1,8 +1,8 @@
 // Package xdp is a small AF_XDP library: user-space memory that a network driver,
 // or the kernel on its behalf, receives into and sends from, and four rings that
 // say whose turn it is. It follows Documentation/networking/af_xdp.rst of the
-// kernel, whose words it uses, and needs Linux 5.9 (bpf_link for XDP). Everything
-// that the kernel may refuse is tried, and what was got is told (Socket.Info,
+// kernel, whose words it uses, and needs Linux 5.9 (bpf_link for XDP). It tries everything
+// that the kernel may refuse, and reports what it got (Socket.Info,
 // Attachment.Mode, Probe); nothing falls back in silence.
 //
 // # The journey of a frame
@@ -46,14 +46,14 @@
 // again.
 //
 // What the kernel or a program writes into shared memory is checked before use:
-// indices that cannot be make a ring full or empty, UMEM.Data and UMEM.Frame are
-// nil for what lies outside, and a closed socket's rings are full and empty at
+// impossible indices make a ring full or empty, UMEM.Data and UMEM.Frame are
+// nil for addresses outside, and a closed socket's rings are full and empty at
 // once. A view of a UMEM that was kept beyond UMEM.Close is the one thing that
 // faults.
 //
-// Every ring is bounded. When it is full or empty: no frame in fill, or no room in
-// rx: the kernel drops and counts (Statistics). No room in tx: Reserve says 0, the
-// frame stays yours. No room in completion: nothing is sent and Kick says
+// Every ring is bounded. Without a frame in fill, or room in
+// rx, the kernel drops the packet and counts it (Statistics). Without room in tx, Reserve returns 0 and the
+// frame stays yours. Without room in completion, nothing is sent and Kick returns
 // ErrTxPending.
 //
 // One goroutine at a time uses a ring, Kick and WakeRx. A poll loop locks its OS
@@ -123,6 +123,6 @@
 // call. A native program needs a peer MTU of at most about 3500 bytes, or
 // RedirectConfig.Frags. Queues: a frame sent on queue q arrives on queue q of a
 // peer with a native program; with a generic one, queue q > 0 arrives on q-1, so
-// several queues want native mode. A receiver that stalls loses frames, there is no
+// several queues need native mode. A receiver that stalls loses frames; there is no
 // back-pressure. A frame above the MTU is completed as if it had been sent.
 package xdp

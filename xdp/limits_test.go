@@ -284,7 +284,7 @@ func TestWait(t *testing.T) {
 	dst.receive(1)
 }
 
-// An interface that goes down or away is told by Kick, WakeRx and Wait, and the
+// Kick, WakeRx and Wait report an interface that goes down or away, and the
 // socket works again when the interface comes up.
 func TestInterfaceGoes(t *testing.T) {
 	l, src, dst := oneWay(t, labOptions{}, portConfig{socket: SocketConfig{BusyPoll: BusyPoll{Micros: 1}}}, portConfig{}, AttachGeneric)

@@ -69,7 +69,7 @@ type SocketConfig struct {
 	// socket is bound, at most FillSize. They are the kernel's from then on; when Open
 	// fails they are free. A driver may take its receive buffers when a socket is bound
 	// zero-copy, and the queue then receives nothing, also not what is the kernel's,
-	// until it finds some: who binds zero-copy gives frames here and not after Open.
+	// until it finds some: a zero-copy socket gets its frames here and not after Open.
 	Frames []uint64
 	// Ring sizes in slots: powers of two up to 2^20, 0 means 2048. A socket that
 	// shares another's queue has no fill and completion sizes of its own: 0.

@@ -27,7 +27,7 @@ const (
 // chooseMode begins the errors of CalibrateMode.
 const chooseMode = "choose an XDP mode"
 
-// ModeResult is what CalibrateMode measured in one mode.
+// ModeResult has the measurements of CalibrateMode in one mode.
 type ModeResult struct {
 	Attach xdp.AttachMode
 	Bind   xdp.BindMode

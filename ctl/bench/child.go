@@ -26,7 +26,7 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// roleConfig is what a child must know; it comes as JSON on the command line.
+// roleConfig configures a child; it comes as JSON on the command line.
 type roleConfig struct {
 	Server    bool `json:"server"`
 	CPU       int  `json:"cpu"`
@@ -214,7 +214,7 @@ func own(role string) func(context.Context, *session) (Sample, error) {
 // (veth_xdp_set in drivers/net/veth.c: a frame must fit into a page with its headroom).
 const plainMTU = 3506
 
-// roleConfig is what both ends of a pair have in common.
+// roleConfig returns the configuration that both ends of a pair have in common.
 func (s *session) roleConfig(attach xdp.AttachMode, bind xdp.BindMode, warmup, exchanges int) roleConfig {
 	return roleConfig{
 		Warmup: warmup, Exchanges: exchanges, FrameSize: s.o.FrameSize,

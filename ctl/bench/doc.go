@@ -30,7 +30,7 @@
 // Matmul's two programs have the same blocks, panels and inner loop (uspace/apps/matmul.go,
 // mpi/matmul.c), and as many panels under way. The loop of the one is assembly, that of the other what
 // the compiler makes of it with all the instructions of the machine; a time on one host shows for each
-// what it takes, and the report names both. FUNet polls after so many operations; over TCP that costs
+// what it takes, and the report names both. FUNet polls after a fixed number of operations; over TCP polling costs
 // a system call, so the MPI program calls MPI as rarely as a few runs before the rounds find
 // fastest. Each computes the product twice, so that memory, code and connections are warm, measures the
 // second and verifies it.

@@ -2,14 +2,14 @@
 
 package bench
 
-// GoodputSample is what one run of FUNet measured.
+// GoodputSample has the measurements of one run of FUNet.
 type GoodputSample struct {
 	Gbit float64 // gigabits of payload a second
 	Congestion
 	XDPMode, BindMode string
 }
 
-// Congestion is what went wrong on the way in a run, summed over the hosts.
+// Congestion counts losses, rejects and repetitions in a run, summed over the hosts.
 type Congestion struct {
 	Rejected      uint64 `json:"packets_rejected"` // the receive queue was full; sent again
 	Retransmitted uint64 `json:"frames_retransmitted"`

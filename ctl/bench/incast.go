@@ -23,8 +23,8 @@ type IncastOptions struct {
 	Rounds   int // see Rounds
 	Messages int // in a run, of all senders together, see IncastMessages
 
-	// Funet sends messages of IncastWords words to host 0 from hosts 1 to senders, so many
-	// each, as fast as they can, within ctx. All hosts of the lab run a node. It is required.
+	// Funet sends messages of IncastWords words to host 0 from hosts 1 to senders, that number
+	// from each, as fast as they can, within ctx. All hosts of the lab run a node. It is required.
 	Funet func(ctx context.Context, l *lab.Lab, senders, messages int) (GoodputSample, error)
 
 	Progress io.Writer // a line after every round that ends later than two seconds after the start; nil for none

@@ -14,14 +14,14 @@ const iperf3Block = 128 << 10
 
 var iperf3Needs = []tool{{"iperf3", "iperf3"}, taskset}
 
-// streamed is what a run of iperf3 measured.
+// streamed has the measurements of one run of iperf3.
 type streamed struct {
 	Gbit          float64 // that arrived, gigabits of payload a second
 	Retransmitted uint64  // TCP segments
 	Control       string  // the sender's congestion control
 }
 
-// runIperf3 sends from host 0 to host 1 for so many seconds. Interval 0 keeps the report short.
+// runIperf3 sends from host 0 to host 1 for a number of seconds. Interval 0 keeps the report short.
 func runIperf3(ctx context.Context, s *session, seconds int) (streamed, error) {
 	port := s.newPort()
 	at := strconv.Itoa(port)

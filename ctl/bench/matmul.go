@@ -16,7 +16,7 @@ import (
 // MatmulSize are the limits of MatmulOptions.Size: the least gives every host columns.
 var MatmulSize = Limits{16, 4096, 512}
 
-// matmulKernel is what OpenMPI's program computes with.
+// matmulKernel names the inner loop of OpenMPI's program.
 const matmulKernel = "C compiled with -O3 -march=native"
 
 // MatmulOptions say what Matmul does. Zero values stand for the defaults.
@@ -31,7 +31,7 @@ type MatmulOptions struct {
 	Progress io.Writer // a line after every round that ends later than two seconds after the start; nil for none
 }
 
-// MatmulSample is what one run of FUNet measured.
+// MatmulSample has the measurements of one run of FUNet.
 type MatmulSample struct {
 	Seconds           float64
 	Kernel            string // what it computes with

@@ -21,8 +21,8 @@ const matmulTolerance = 1e-9
 // moves data only then. Over TCP that is a system call, so the best depends on size and machine.
 var polls = []int{1, 4, 16, 64, 256}
 
-// fastestPoll compiles the program and tries which of the polls is fastest on so many hosts. What it
-// measures does not count.
+// fastestPoll compiles the program and tries which of the polls is fastest on that number of hosts. These
+// runs do not count.
 func fastestPoll(ctx context.Context, c *comparison, s *session, hosts, size int) (best int, err error) {
 	compile := func(ctx context.Context) error { return mpicc(ctx, s, "matmul", matmulSource) }
 	if err := c.within(ctx, compile); err != nil {

@@ -91,13 +91,13 @@ type Options struct {
 	Progress io.Writer // a line after every round that ends later than two seconds after the start; nil for none
 	Only     []string  // the keys of the peers to run, to which Funet adds funet; empty for all
 
-	deadline time.Duration // of one run of one peer; 0 for what Exchanges suggest
+	deadline time.Duration // of one run of one peer; 0: derived from Exchanges
 }
 
 // Runner measures something of the caller's once on a lab, within ctx.
 type Runner func(ctx context.Context, l *lab.Lab, round int) (Sample, error)
 
-// Sample is what one run of one peer measured, in microseconds.
+// Sample has the measurements of one run of one peer, in microseconds.
 type Sample struct {
 	P50 float64 `json:"rtt_p50_us"`           // median round trip; of some tools the mean
 	P99 float64 `json:"rtt_p99_us,omitempty"` // 0 when the tool does not tell

@@ -45,7 +45,7 @@ type RateOptions struct {
 	Progress io.Writer // a line after every round that ends later than two seconds after the start; nil for none
 }
 
-// RateSample is what one run of FUNet measured.
+// RateSample has the measurements of one run of FUNet.
 type RateSample struct {
 	PerSecond         float64 // messages that arrived a second, from the first to the last
 	XDPMode, BindMode string
@@ -118,7 +118,7 @@ func Rate(ctx context.Context, l *lab.Lab, o RateOptions) (*RateReport, error) {
 	return r, nil
 }
 
-// longest is the deadline of a run of so many messages: fifty times what they usually take.
+// longest is the deadline of a run with that number of messages: fifty times the usual duration.
 func longest(messages int) time.Duration {
 	return 30*time.Second + time.Duration(messages)*20*time.Microsecond
 }

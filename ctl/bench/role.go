@@ -16,7 +16,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/pin"
 )
 
 const (
@@ -81,7 +82,7 @@ func RunRole(role string, config []byte) error {
 }
 
 func play(open func(roleConfig) (end, error), c roleConfig, in io.Reader, out io.Writer) error {
-	if err := pin(c.CPU); err != nil {
+	if err := stay(c.CPU); err != nil {
 		return err
 	}
 	// The loops allocate nothing, and a collection would run on the other end's CPU.
@@ -125,13 +126,11 @@ func expect(words *bufio.Reader, want string) error {
 	return nil
 }
 
-// pin ties this goroutine to its thread and the thread to a CPU, for good.
-func pin(cpu int) error {
+// stay ties this goroutine to its thread and the thread to a CPU, for good.
+func stay(cpu int) error {
 	runtime.LockOSThread()
-	var set unix.CPUSet
-	set.Set(cpu)
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("pin a thread to CPU %d: %w; the comparison needs CPUs 0 and 1", cpu, err)
+	if err := pin.Thread(cpu); err != nil {
+		return fmt.Errorf("%w; the comparison needs CPUs 0 and 1", err)
 	}
 	return nil
 }

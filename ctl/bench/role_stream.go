@@ -2,7 +2,8 @@
 // one process to another over AF_XDP rings.
 //
 // The sender copies its memory, a block after the other and again from its beginning, into frames as long as
-// FUNet's: behind as many bytes of header as those have, and cut where FUNet cuts a block. The receiver copies
+// FUNet's: behind as many bytes of header as those have, and cut where FUNet cuts a block, whose last bytes
+// have a frame of their own. The receiver copies
 // the data of each frame, which the number in it says to be the next one, to the same place of its memory. There
 // is no checksum, and nothing is sent again: a frame that is missing is an error. So that none is, the receiver
 // tells how many it has copied, four times in a window of frames, and no more than a window are under way, for
@@ -11,6 +12,9 @@
 //	sender (host 0)              receiver (host 1)
 //	frame 0, 1, 2, ... ------>   copies
 //	                   <------   how many it has copied, so far
+//
+// Both ends spin, and let others run now and then while nothing happens, so that the other end comes to
+// run where others want its processor.
 //
 // Both ends tell a checksum of their memory in the end, which is outside the time that is measured.
 
@@ -27,6 +31,7 @@ import (
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/xdp"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -102,7 +107,7 @@ func (s *rawStream) open() (err error) {
 		c.Memory < c.Block || c.Memory%c.Block != 0 || c.Memory > MaxXferMemory {
 		return fmt.Errorf("%w: MACs %v and %v, frames of %d bytes, blocks of %d and memory of %d", ErrRole, c.LocalMAC, c.RemoteMAC, c.FrameSize, c.Block, c.Memory)
 	}
-	s.frames = uint64(c.Exchanges) * uint64((c.Block+s.block-1)/s.block)
+	s.frames = uint64(c.Exchanges) * uint64((s.body()+s.block-1)/s.block+1)
 	s.memory = make([]byte, c.Memory)
 	for i := range s.memory {
 		s.memory[i] = 1 // touches it; what does not arrive differs
@@ -148,13 +153,25 @@ func (s *rawStream) run() (any, error) {
 	return moved{Sum: crc32.Checksum(s.memory, crc32.MakeTable(crc32.Castagnoli)), Nanoseconds: took.Nanoseconds()}, err
 }
 
+// body is how much of a block is before what FUNet sends as the last packet of a transfer (package engine).
+func (s *rawStream) body() int {
+	last := s.c.Block % (arctic.MaxPartWords * arctic.WordSize)
+	if last == 0 {
+		last = arctic.MaxSingleWords * arctic.WordSize
+	}
+	return s.c.Block - last
+}
+
 // place walks the memory frame by frame.
 type place struct{ block, at int }
 
 // next is the memory of the next frame.
 func (p *place) next(s *rawStream) []byte {
 	from := p.block + p.at
-	n := min(s.block, s.c.Block-p.at)
+	n := s.c.Block - p.at
+	if body := s.body(); p.at < body {
+		n = min(s.block, body-p.at)
+	}
 	if p.at += n; p.at == s.c.Block {
 		p.at = 0
 		if p.block += s.c.Block; p.block == len(s.memory) {
@@ -186,12 +203,21 @@ func (s *rawStream) sendAll() error {
 		}
 		if pending > 0 || heard > copied {
 			spin = spinner{}
-		} else if !spin.more() {
+		} else if !s.more(&spin) {
 			return errNoMessage
 		}
 		copied = heard
 	}
 	return nil
+}
+
+// more says whether to look again, and now and then lets others run before.
+func (s *rawStream) more(spin *spinner) bool {
+	more := spin.more()
+	if spin.looks&(spins-1) == 0 {
+		unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+	}
+	return more
 }
 
 // put copies the data of a frame, and returns how many descriptors it has put behind those that are pending.
@@ -296,7 +322,7 @@ func (s *rawStream) receiveAll() error {
 		}
 		if n > 0 {
 			spin = spinner{}
-		} else if !spin.more() {
+		} else if !s.more(&spin) {
 			return errNoMessage
 		}
 		if done-told >= uint64(s.window/4) || done == s.frames {

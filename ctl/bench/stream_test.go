@@ -40,16 +40,30 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// A place walks the memory in pieces that end where blocks and frames do, and begins again.
+// A place walks the memory in pieces that end where FUNet's frames and blocks do, and begins again.
 func TestPlace(t *testing.T) {
-	s := &rawStream{c: roleConfig{streamConfig: streamConfig{Block: 10}}, block: 4, memory: make([]byte, 20)}
-	for i := range s.memory {
-		s.memory[i] = byte(i)
-	}
-	var p place
-	for _, want := range []string{"\x00\x01\x02\x03", "\x04\x05\x06\x07", "\x08\x09", "\x0a\x0b\x0c\x0d", "\x0e\x0f\x10\x11", "\x12\x13", "\x00\x01\x02\x03"} {
-		if got := string(p.next(s)); got != want {
-			t.Errorf("%q, want %q", got, want)
+	for _, c := range []struct {
+		block, frame int
+		want         []int
+	}{
+		{100, 64, []int{64, 16, 20}}, // 20 are left over by parts of 80 bytes
+		{160, 64, []int{64, 32, 64}}, // none are: the last packet has as many as it has room for
+		{16, 64, []int{16}},
+		{96, 128, []int{80, 16}},
+	} {
+		s := &rawStream{c: roleConfig{streamConfig: streamConfig{Block: c.block}}, block: c.frame, memory: make([]byte, 2*c.block)}
+		for i := range s.memory {
+			s.memory[i] = byte(i)
+		}
+		var p place
+		for round := range 3 {
+			at := round % 2 * c.block
+			for _, n := range c.want {
+				if got, want := p.next(s), s.memory[at:at+n]; string(got) != string(want) {
+					t.Errorf("blocks of %d bytes in frames of %d: %d bytes from %d, want %d from %d", c.block, c.frame, len(got), got[0], n, want[0])
+				}
+				at += n
+			}
 		}
 	}
 }

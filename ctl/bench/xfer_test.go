@@ -24,7 +24,7 @@ func xferOptions(mtus ...int) XferOptions {
 			return l, XferWay{Jumbo: mtu > 3000, Frame: mtu + etherHeader, Attach: xdp.AttachGeneric}, err
 		},
 		Funet: func(context.Context, *lab.Lab, int) (GoodputSample, error) {
-			return GoodputSample{Gbit: 2, XDPMode: "native", BindMode: "copy"}, nil
+			return GoodputSample{Gbit: 0.25, XDPMode: "native", BindMode: "copy"}, nil
 		}}
 }
 
@@ -36,10 +36,10 @@ func TestXfer(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := r.Runs[0]
-	if !(run.Raw > 0) || run.Raw != run.RoundsRaw[0] || run.RatioRaw != nanos(2/run.Raw) {
+	if !(run.Raw > 0) || run.Raw != run.RoundsRaw[0] || run.RatioRaw != nanos(0.25/run.Raw) {
 		t.Errorf("%+v", run)
 	}
-	if run.MTU != 1500 || run.Gbit != 2 || run.XDPMode != "native" || run.BindMode != "copy" {
+	if run.MTU != 1500 || run.Gbit != 0.25 || run.XDPMode != "native" || run.BindMode != "copy" {
 		t.Errorf("%+v", run)
 	}
 	if !r.Iperf3 {
@@ -49,7 +49,7 @@ func TestXfer(t *testing.T) {
 		}
 		return
 	}
-	if *run.Iperf3 <= 0 || *run.Iperf3 != run.RoundsIperf3[0] || *run.Ratio != nanos(2 / *run.Iperf3) || r.TCP == "" || len(run.Iperf3Retransmitted) != 1 {
+	if *run.Iperf3 <= 0 || *run.Iperf3 != run.RoundsIperf3[0] || *run.Ratio != nanos(0.25 / *run.Iperf3) || r.TCP == "" || len(run.Iperf3Retransmitted) != 1 {
 		t.Errorf("%+v", run)
 	}
 }
@@ -69,7 +69,7 @@ func TestXferWithoutIperf3(t *testing.T) {
 		}
 		calls = append(calls, call{l.Options().MTU, bytes})
 		n := len(calls)
-		return GoodputSample{Gbit: float64(n), Congestion: Congestion{Retransmitted: uint64(n)}, XDPMode: "generic", BindMode: "copy"}, nil
+		return GoodputSample{Gbit: float64(n) / 8, Congestion: Congestion{Retransmitted: uint64(n)}, XDPMode: "generic", BindMode: "copy"}, nil
 	}
 	r, err := Xfer(t.Context(), o)
 	if err != nil {
@@ -83,7 +83,7 @@ func TestXferWithoutIperf3(t *testing.T) {
 		run.Raw, run.RatioRaw, run.RoundsRaw, run.RoundsRatioRaw = 0, 0, nil, nil // measured
 	}
 	first := (probeBytes + o.Block - 1) / o.Block * o.Block
-	one, five := 250_000_000, 1_250_000_000 // 2 s at 1 and 5 Gbit/s
+	one, five := 32_000_000, 157_000_000 // 2 s at 1/8 and 5/8 Gbit/s, in whole blocks
 	if diff := cmp.Diff([]call{{9000, first}, {9000, one}, {9000, one}, {9000, one}, {1500, first}, {1500, five}, {1500, five}, {1500, five}}, calls); diff != "" {
 		t.Error(diff)
 	}
@@ -93,8 +93,8 @@ func TestXferWithoutIperf3(t *testing.T) {
 	want := &XferReport{Rounds: 3, Seconds: 2, Block: o.Block, Depth: XferDepth.Usual, Iperf3Block: iperf3Block,
 		Iperf3Note: "not found: iperf3, taskset; install iperf3 util-linux",
 		Runs: []XferRun{
-			{MTU: 9000, Gbit: 3, RoundsGbit: []float64{2, 3, 4}, Congestion: congestion(2), Bytes: one, XDPMode: "generic", BindMode: "copy", XferWay: XferWay{Jumbo: true, Frame: 9014, Attach: xdp.AttachGeneric}},
-			{MTU: 1500, Gbit: 7, RoundsGbit: []float64{6, 7, 8}, Congestion: congestion(6), Bytes: five, XDPMode: "generic", BindMode: "copy",
+			{MTU: 9000, Gbit: 0.375, RoundsGbit: []float64{0.25, 0.375, 0.5}, Congestion: congestion(2), Bytes: one, XDPMode: "generic", BindMode: "copy", XferWay: XferWay{Jumbo: true, Frame: 9014, Attach: xdp.AttachGeneric}},
+			{MTU: 1500, Gbit: 0.875, RoundsGbit: []float64{0.75, 0.875, 1}, Congestion: congestion(6), Bytes: five, XDPMode: "generic", BindMode: "copy",
 				XferWay: XferWay{Frame: 1514, Attach: xdp.AttachGeneric}},
 		}}
 	if diff := cmp.Diff(want, r); diff != "" {

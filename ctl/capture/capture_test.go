@@ -38,7 +38,7 @@ func drain(t interface{ Fatal(...any) }, r *Ring, n int, see func(*Record)) []Co
 	}
 }
 
-// Rule (ring.go): whole frames come out in order, cut to snap, with what was said of them; one for which there is no room is
+// Rule (ring.go): whole frames come out in order, cut to snap, with their outcome; one for which there is no room is
 // counted, and all are seen.
 func TestRing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

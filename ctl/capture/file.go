@@ -1,6 +1,6 @@
 package capture
 
-// This file is where a capture goes to: a file that ends with a whole block whatever happens, or a pipe.
+// This file is the output of a capture: a file that ends with a whole block whatever happens, or a pipe.
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
 package capture
 
-// This file is how records travel from the daemon to the process: batches, each a message's body. Numbers
+// This file is the form in which records travel from the daemon to the process: batches, each the body of a message. Numbers
 // are little-endian.
 //
 //	batch   interfaces (4)  then for each: seen (8)  lost (8)
@@ -53,7 +53,7 @@ type Record struct {
 	Data      []byte
 }
 
-// Counts are of one interface since the capture began.
+// Counts are the counters of one interface since the capture began.
 type Counts struct{ Seen, Lost uint64 }
 
 func encodeHeader(b *[recordHeader]byte, r *Record) {

@@ -1,9 +1,9 @@
 package capture
 
 // This file is the ring between the card's thread, which puts records in, and a goroutine that takes them
-// out. Each side owns one index, and publishes it (release) when the bytes that it stands for
-// are written or read; the other reads it (acquire) before it touches them. Both count bytes and never
-// wrap back.
+// out. Each side owns one index, and publishes it (release) when the bytes before it
+// are written or read; the other side reads the index (acquire) before it touches the bytes. Both count bytes and never
+// wrap.
 
 import (
 	"sync/atomic"
@@ -25,7 +25,7 @@ type Ring struct {
 	head   [recordHeader]byte // of the record that is put in
 }
 
-// counts are of one interface. The card's thread writes them.
+// counts are the counters of one interface. The card's thread writes them.
 type counts struct{ seen, lost atomic.Uint64 }
 
 // NewRing makes a ring of size bytes, a power of two, for the frames of a number of interfaces. It keeps at most snap bytes of each frame.

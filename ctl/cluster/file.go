@@ -66,7 +66,7 @@ type File struct {
 type Encap int
 
 const (
-	Ethernet Encap = iota // as they are, to MAC addresses on one segment
+	Ethernet Encap = iota // without any, to MAC addresses on one segment
 	UDP                   // in UDP datagrams, to IP addresses
 )
 

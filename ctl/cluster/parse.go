@@ -19,7 +19,7 @@ import (
 	"github.com/funet/funet/uspace/port/encap"
 )
 
-// format is that of a peers file, which needs three levels.
+// format is the format of a peers file, which needs three levels.
 var format = strictyaml.Format{Noun: "peers file", MaxBytes: MaxBytes, MaxDepth: 64, Invalid: ErrSyntax}
 
 // Load reads the peers file at path. Peers in the result are sorted by node, and key files, which it does not read,

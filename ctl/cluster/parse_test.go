@@ -135,7 +135,7 @@ func TestParseRefused(t *testing.T) {
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01:02:03}\n" + good, ErrMAC, "p.yaml:2: node 0"},
 		{"peers:\n- {node: 0, mac: hello}\n" + good, ErrMAC, `p.yaml:2: node 0 has mac "hello"`},
 		{"peers:\n- {node: 0, mac: \"\"}\n" + good, ErrMAC, "p.yaml:2: node 0"},
-		// Who is absent is nowhere, and says so with true.
+		// An absent host has no address, and absent is true.
 		{"peers:\n- {node: 0, mac: 02:46:55:00:00:01, absent: true}\n- {node: 1, absent: true}\n", ErrAbsent, "p.yaml:2: node 0 has a mac"},
 		{"peers:\n- {node: 0, iface: a, absent: true}\n- {node: 1, absent: true}\n", ErrAbsent, "p.yaml:2: node 0"},
 		{"peers:\n- {node: 0, absent: false}\n" + good, ErrSyntax, `p.yaml:2: absent is false`},
@@ -164,7 +164,7 @@ func TestParseRefused(t *testing.T) {
 		{"gid: 0x10\npeers:\n" + good, ErrSyntax, `p.yaml:1: gid is "0x10"`},
 		{"gid: [1]\npeers:\n" + good, ErrSyntax, "p.yaml:1: gid is a list"},
 		{"gid:\npeers:\n" + good, ErrSyntax, "p.yaml:1: gid is nothing"},
-		// A token is 32 bytes that somebody has drawn; what it is instead is not told.
+		// A token is 32 bytes that somebody has drawn; the error does not repeat a bad one.
 		{"token: hunter2\npeers:\n" + good, ErrToken, "p.yaml:1: token of 7 characters"},
 		{"token: \"" + strings.Repeat("0", 64) + "\"\npeers:\n" + good, ErrToken, "p.yaml:1: token of 64 characters"},
 		{"token: \"" + strings.Repeat("1", 63) + "g\"\npeers:\n" + good, ErrToken, "want 64 hexadecimal digits"},

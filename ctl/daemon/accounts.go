@@ -1,9 +1,9 @@
 package daemon
 
-// This file is accounts: which user a number counts for. A user may be given subordinate
+// This file is accounts: the user that a number counts for. A user may be given subordinate
 // numbers (subuid(5)), with which he starts processes in user namespaces, as containers do
-// (newuidmap(1)). They are as many as he likes, so what they use counts for him: for the
-// quotas, for the time that requests take, and for his part of the card's time.
+// (newuidmap(1)). He has many of them, so their use counts as his: in the
+// quotas, in the time that requests take, and in his share of the card's time.
 //
 // The file is read at the start, and again, by a goroutine of its own, when it has changed.
 // Numbers that a directory service has given out (nsswitch.conf(5), subid) are not in it.
@@ -31,14 +31,14 @@ const (
 	mostSubordinates = 1 << 20
 	// lookSubordinates is how often it is looked at for changes.
 	lookSubordinates = time.Second
-	// tellSubordinates is how many lines of it are complained of.
+	// tellSubordinates is how many malformed lines of it are reported.
 	tellSubordinates = 10
 	// chain is how many owners a number may have one after the other: an owner can himself
 	// have a subordinate number.
 	chain = 8
 )
 
-// subordinates are the ranges of a file, in its order: the first that has a number is its.
+// subordinates are the ranges of a file, in its order: the first range with a number decides.
 type subordinates []subordinate
 
 // subordinate is a line: count numbers from first on are an account's.
@@ -65,7 +65,7 @@ func (s subordinates) account(uid uint32) uint32 {
 }
 
 // parseSubordinates reads lines of owner, first number and how many, with colons between; the
-// owner is a name or a number. A line that is none is told, and left out. Numbers of root's
+// owner is a name or a number. A malformed line is reported and left out. Numbers of root's
 // are an account of their own, by the first of them: containers that root has made for others
 // have nothing of root's quota.
 func parseSubordinates(data []byte, number func(name string) (uint32, error), bad func(line int, why error)) (s subordinates) {
@@ -113,7 +113,7 @@ func parseSubordinate(line string, number func(string) (uint32, error)) (r subor
 	return r, nil
 }
 
-// userNumber returns the number of a user that a name or number stands for.
+// userNumber returns the number of a user, given by name or number.
 func userNumber(name string) (uint32, error) {
 	n, err := strconv.ParseUint(name, 10, 32)
 	if err == nil {
@@ -127,14 +127,14 @@ func userNumber(name string) (uint32, error) {
 	return uint32(n), err
 }
 
-// subordinateFile is the file and what it said when it was last read.
+// subordinateFile is the file and its content when it was last read.
 type subordinateFile struct {
 	path string
 	tell func(string)
 	was  fileState
 }
 
-// fileState tells one state of a file from another.
+// fileState identifies a state of a file.
 type fileState struct {
 	there          bool
 	device, inode  uint64
@@ -142,7 +142,7 @@ type fileState struct {
 	changed, wrote unix.Timespec
 }
 
-// stateOf returns the present one.
+// stateOf returns the present state.
 func stateOf(path string) (now fileState, err error) {
 	var info unix.Stat_t
 	if err = unix.Stat(path, &info); err == nil {
@@ -151,8 +151,8 @@ func stateOf(path string) (now fileState, err error) {
 	return now, err
 }
 
-// read returns what the file says, and whether it has changed since it was last read. A file
-// that is not there says nothing; one that cannot be read says what it did before.
+// read returns the content of the file, and whether it has changed since it was last read. A file
+// that does not exist is empty; one that cannot be read keeps its earlier content.
 func (f *subordinateFile) read() (s subordinates, changed bool) {
 	now, err := stateOf(f.path)
 	if now == f.was {

@@ -23,10 +23,10 @@ type Command struct {
 	Node    *uint16 `json:"node,omitempty"`
 	Card    *uint16 `json:"card,omitempty"`
 	Context *uint32 `json:"context,omitempty"`
-	// Address, in place of Card, is an Ethernet or IP address as the daemon knows the card by.
+	// Address, instead of Card, is the Ethernet or IP address by which the daemon knows the card.
 	Address string `json:"address,omitempty"`
 	// Profile is the name of a profile that is built in, Text is one in full: the daemon opens no
-	// file for who asks.
+	// file for the asker.
 	Profile string `json:"profile,omitempty"`
 	Text    string `json:"text,omitempty"`
 }
@@ -178,7 +178,7 @@ func (d *Daemon) setRoute(j *job, m *Command) error {
 	}
 	node, card := *m.Node, *m.Card
 	var refused error
-	// By the card's thread: of two who change routes at once the later one's are those that the
+	// The card's thread does it: when two change routes at once, the later one starts from the routes that the
 	// first left, on the card as in the list.
 	err := d.loop.do(func() {
 		var routes []uint32
@@ -197,7 +197,7 @@ func (d *Daemon) setRoute(j *job, m *Command) error {
 	return errors.Join(err, refused)
 }
 
-// moveNode changes the list of a group's routes, and returns all of them and the one that was. The card's
+// moveNode changes the list of a group's routes, and returns all of them and the former one. The card's
 // thread calls it.
 func (d *Daemon) moveNode(j *job, node, card uint16) (routes []uint32, was uint16, err error) {
 	d.mu.Lock()

@@ -1,13 +1,13 @@
 package daemon
 
-// This file is how connections come in. Everybody on the host can connect, and close, as fast
-// as he likes; each costs the daemon a goroutine, a buffer, and locks of the Go runtime.
+// This file admits connections. Everybody on the host can connect, and close, as fast
+// as he likes; each connection costs the daemon a goroutine, a buffer, and locks of the Go runtime.
 //
-// So the accept loop does little for each: it takes the socket, asks the kernel who is there,
-// counts, and puts it at its account's door. A door has a goroutine while somebody waits
-// at it, and lets one in after the other, each at the cost of connectionCost (pace.go). At a door wait at most
-// as many as its user may have connections, and mostRefusals to be told that they are too many;
-// whoever comes on top of that is closed without a word. So all that a user can make wait is himself.
+// So the accept loop does little for each: it takes the socket, asks the kernel whose it is,
+// counts it, and puts it at its account's door. A door has a goroutine while somebody waits
+// at it, and lets one in after the other, each at the cost of connectionCost (pace.go). At most as many connections
+// wait at a door as its user may have, and mostRefusals more, which are told that they are too many;
+// further ones are closed silently. So a user can make nobody wait but himself.
 //
 // The loop itself takes a sixth of a processor when it is flooded. In the kernel's backlog, which
 // users share, a connection then waits for some 60 ms; when the backlog is full, clients wait in
@@ -50,7 +50,7 @@ type arrival struct {
 	why  error // it is to be refused; nil: it is counted, and is to be served
 }
 
-// door is the arrivals of an account. It is there while its goroutine runs.
+// door holds the arrivals of an account. It exists while its goroutine runs.
 type door struct {
 	waiting  []arrival
 	refusals int // of them
@@ -101,7 +101,7 @@ func (d *Daemon) accept(socket *os.File) error {
 	}
 }
 
-// acceptSome takes what waits in the backlog, at most a batch.
+// acceptSome takes connections from the backlog, at most a batch.
 func (d *Daemon) acceptSome(socket int) (n int, err error) {
 	for ; n < acceptBatch; n++ {
 		fd, _, e := unix.Syscall6(unix.SYS_ACCEPT4, uintptr(socket), 0, 0, unix.SOCK_CLOEXEC, 0, 0) // the address is nobody's
@@ -125,7 +125,7 @@ func (d *Daemon) sleep(wait time.Duration) bool {
 	}
 }
 
-// meet finds out whose a connection is and puts it at his door. It does not block.
+// meet finds out the user of a connection and puts it at his door. It does not block.
 func (d *Daemon) meet(fd int) {
 	p, err := credentials(fd)
 	if err != nil {
@@ -207,7 +207,7 @@ func (d *Daemon) begin(a *arrival) {
 		d.connections[c] = struct{}{}
 	}
 	d.mu.Unlock()
-	if stopping { // those there are have been told
+	if stopping { // the connections have been told
 		conn.Close()
 		d.give(a.peer.account, a.rule, usage{connections: 1})
 		return
@@ -215,7 +215,7 @@ func (d *Daemon) begin(a *arrival) {
 	d.serving.Go(c.serve)
 }
 
-// connectionOf makes a socket one of package net's, and closes it if that cannot be.
+// connectionOf makes a connection of package net from a socket, and closes the socket if it cannot.
 func connectionOf(fd int) (*net.UnixConn, error) {
 	file := os.NewFile(uintptr(fd), "")
 	defer file.Close()
@@ -226,8 +226,8 @@ func connectionOf(fd int) (*net.UnixConn, error) {
 	return conn.(*net.UnixConn), nil
 }
 
-// refuse tells a process why it is not served, and closes the connection. What it has sent
-// is taken first: a connection that is closed with something unread is reset, and the
+// refuse tells a process why it is not served, and closes the connection. It takes what the process has sent
+// first: a connection that is closed with something unread is reset, and the
 // process would not hear the answer (unix_release_sock, af_unix.c).
 func refuse(fd int, why error) {
 	defer unix.Close(fd)
@@ -243,5 +243,5 @@ func refuse(fd int, why error) {
 	_ = unix.Sendto(fd, attach.EncodeRefusal(0, why), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil)
 }
 
-// buffers are those of connections that have ended, for the next.
+// buffers are the buffers of connections that have ended, for the next ones.
 var buffers = sync.Pool{New: func() any { return new([attach.MaxMessage]byte) }}

@@ -18,8 +18,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// attachment is a context and what belongs to it. But for ctx, which is the card's
-// thread's, it is guarded by connection.mu.
+// attachment is a context and what belongs to it. connection.mu guards it, except ctx, which belongs to
+// the card's thread.
 type attachment struct {
 	job      *job
 	account  uint32 // whose it is
@@ -67,7 +67,7 @@ func (c *connection) attach(message []byte) (err error) {
 	}
 	answer := attach.AttachAnswer{ABI: funi.ABI, Context: a.ctx.Bell(), GID: r.GID, Node: r.Node, Nodes: uint32(len(a.job.cards)),
 		Slots: r.Slots, Memory: uint64(size), Incarnation: c.d.incarnation.Load()}
-	// Whoever waits for mu does not wait for the process. The descriptors are closed by this
+	// So a goroutine that waits for mu does not wait for the process. The descriptors are closed by this
 	// goroutine alone, also if the job ends meanwhile.
 	err = c.send(answer.Encode(), a.memory.fd, a.bells.fd, a.card, wait)
 	closeFD(wait)
@@ -110,10 +110,10 @@ func (c *connection) newContext(r *attach.AttachRequest, size int) (_ *attachmen
 	return a, wait, nil
 }
 
-// make makes what the context is made of, and returns the descriptor on which the process
+// make makes the parts of the context, and returns the descriptor on which the process
 // waits. That is the read end of a pipe, not an eventfd: whether a write waits for room is
-// a flag of the open file, which a process that has the same eventfd could clear, fill it, and so
-// stop the card's thread. The writing end of a pipe is the daemon's alone.
+// a flag of the open file, which a process with the same eventfd could clear, and then fill the eventfd and so
+// stop the card's thread. Only the daemon has the writing end of a pipe.
 func (a *attachment) make(d *Daemon, size int) (wait int, err error) {
 	wait = -1
 	if a.memory, err = d.memory.make(fmt.Sprintf("%d.%d", a.job.gid, a.node), int64(size), a); err != nil {
@@ -252,9 +252,9 @@ func (a *attachment) dismiss() {
 	wakeUp(a.process)
 }
 
-// detach ends the connection's context, if it is one of the job, and not the connection: the
-// job has ended. The process may still look at what it has got, so the memory stays, and
-// counts, and so does the context, until it attaches again or the connection ends.
+// detach ends the connection's context, if it belongs to the job, because the job has ended. The connection
+// goes on. The process may still look at the messages that it has got, so memory and context
+// stay, and count, until it attaches again or the connection ends.
 func (c *connection) detach(j *job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -264,7 +264,7 @@ func (c *connection) detach(j *job) {
 }
 
 // detachLocked ends the context, if there is one, and frees all memory that the connection
-// has, for who holds mu.
+// has. The caller holds mu.
 func (c *connection) detachLocked() {
 	if a := c.endContext(); a != nil {
 		c.kept = a // without a context there was none, or it was freed: see attach
@@ -272,21 +272,21 @@ func (c *connection) detachLocked() {
 	c.freeKept()
 }
 
-// freeKept frees what a context that has ended left, for who holds mu.
+// freeKept frees what a context that has ended left. The caller holds mu.
 func (c *connection) freeKept() {
 	a := c.kept
 	if a == nil {
 		return
 	}
 	c.kept = nil
-	if !c.d.stopping.Load() { // the daemon's end is no wish of the process, and frees its memory anyhow
+	if !c.d.stopping.Load() { // at its end the daemon frees all memory anyhow
 		a.erase()
 	}
 	a.close(c.d)
 	c.d.give(c.peer.account, c.rule, usage{contexts: 1, pieces: 1 + len(a.segments), bytes: a.bytes})
 }
 
-// endContext ends the context for who holds mu, and returns what is left of it, or nil.
+// endContext ends the context, and returns what is left of it, or nil. The caller holds mu.
 func (c *connection) endContext() *attachment {
 	a := c.attachment
 	if a == nil {
@@ -322,7 +322,7 @@ func (a *attachment) erase() {
 	}
 }
 
-// close gives memory and descriptors back, which the card must not use any more.
+// close gives memory and descriptors back. The card must no longer use them.
 func (a *attachment) close(d *Daemon) {
 	if a.bells != nil {
 		d.giveBells(a.account, a.bells)

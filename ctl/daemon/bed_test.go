@@ -57,7 +57,7 @@ func newBedOf(t testing.TB, o lab.Options) *bed {
 	return &bed{t: t, lab: l, dir: dir}
 }
 
-// config is that of the daemon of a host.
+// config returns the configuration of a host's daemon.
 func (b *bed) config(host int) daemon.Config {
 	return daemon.Config{Socket: filepath.Join(b.dir, fmt.Sprintf("host-%d.sock", host)), Card: uint16(host),
 		Peers: b.lab.Peers(host), Attach: xdp.AttachGeneric, CPU: -1}

@@ -39,8 +39,8 @@ func (d *Daemon) takeBells(user uint32) (*bells, error) {
 	return b, nil
 }
 
-// haveBells counts one more context on the user's page, which is made if he has none, and
-// returns it.
+// haveBells counts one more context on the user's page and returns the page. It makes a page if
+// the user has none.
 func (d *Daemon) haveBells(user uint32, made *bells) *bells {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -56,7 +56,7 @@ func (d *Daemon) haveBells(user uint32, made *bells) *bells {
 	return b
 }
 
-// giveBells ends the use of takeBells. The card must not use the page any more.
+// giveBells ends the use of takeBells. The card must no longer use the page.
 func (d *Daemon) giveBells(user uint32, b *bells) {
 	d.mu.Lock()
 	b.contexts--
@@ -66,12 +66,12 @@ func (d *Daemon) giveBells(user uint32, b *bells) {
 	}
 	d.mu.Unlock()
 	if last {
-		b.erase(0) // nobody rings there, and whoever keeps it has nothing
+		b.erase(0) // nobody rings there, and a process that keeps the page has nothing
 		b.close()
 	}
 }
 
-// spoil takes a page that failed away from its user: whoever comes gets another.
+// spoil takes a failed page away from its user: later contexts get another.
 func (d *Daemon) spoil(r *region) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

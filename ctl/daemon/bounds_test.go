@@ -128,7 +128,7 @@ func lingering(t *testing.T) *os.File {
 }
 
 // Rule: a descriptor that takes long to be closed keeps nobody from connecting, wherever
-// the kernel closes it: who has too many connections sends one while it is refused.
+// the kernel closes it: a process with too many connections sends one while it is refused.
 func TestSlowDescriptorsStopNobody(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, func(c *daemon.Config) { c.Rules = []daemon.Rule{{Connections: 2}} })
@@ -190,7 +190,7 @@ func TestMetricsLeaveFilesAlone(t *testing.T) {
 }
 
 // Rule: nobody waits for a process that takes no answer: while the daemon waits for room
-// for one, it tells what there is.
+// for one, the answer is that of the present.
 func TestStatusDoesNotWait(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, nil)

@@ -1,7 +1,7 @@
 package daemon
 
-// This file gives an administrator the card's frames. The card's thread puts them into a ring, for
-// which it waits for nobody; the connection's goroutine sends them on. When the process does not read, the ring fills
+// This file gives an administrator the card's frames. The card's thread puts them into a ring, and
+// waits for nobody; the connection's goroutine sends them on. When the process does not read, the ring fills
 // and frames are counted as lost. Only one process at a time captures: each costs the card's thread a copy
 // of every frame, and the daemon a ring.
 
@@ -22,7 +22,7 @@ import (
 const (
 	// captureLook is how often the ring is looked at: the card's thread wakes nobody for it.
 	captureLook = 5 * time.Millisecond
-	// captureBeat is how often the counts are sent while there is nothing else to send.
+	// captureBeat is how often the counts are sent while there are no frames.
 	captureBeat = 250 * time.Millisecond
 )
 
@@ -100,8 +100,8 @@ func (c *connection) drainCapture(ring *capture.Ring) error {
 	}
 }
 
-// heard returns an error when the process has closed the connection, or says something, for which a capture has no
-// answer.
+// heard returns an error when the process has closed the connection, or sends a message: a capture has no
+// answer to any.
 func (c *connection) heard() error {
 	raw, err := c.conn.SyscallConn()
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *connection) heard() error {
 	return errGone
 }
 
-// beginCapture makes the process the one who captures.
+// beginCapture makes the process the one that captures.
 func (d *Daemon) beginCapture(p *peer) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -118,7 +118,7 @@ func (r *role) play() {
 	}
 }
 
-// child is one that runs.
+// child is a child that runs.
 type child struct {
 	t     testing.TB
 	cmd   *exec.Cmd

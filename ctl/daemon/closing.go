@@ -17,7 +17,7 @@ import (
 
 const (
 	// mostGraves is how many sockets wait for the undertaker. When there are more the accept
-	// loop waits, for nobody who could keep it waiting.
+	// loop waits; no user can make it wait longer.
 	mostGraves = 1024
 	// burialBatch is how many are closed with one thread.
 	burialBatch = 256
@@ -34,7 +34,7 @@ func (d *Daemon) shed(fd int) {
 	d.graves <- fd
 }
 
-// undertaker closes what was shed, until there is no more.
+// undertaker closes the sockets that were shed, until the channel ends.
 func undertaker(graves <-chan int) {
 	for fd := range graves {
 		batch := []int{fd}

@@ -59,15 +59,15 @@ type Config struct {
 	Card     uint16
 	FindCard bool
 	Peers    *cluster.File
-	// PeersPath is the file that Peers is from. The daemon looks at it each second, and takes
-	// hosts that have joined, left or moved (members.go); "": Peers is all there ever is.
+	// PeersPath is the file that Peers is from. The daemon looks at it each second, and follows
+	// hosts that have joined, left or moved (members.go); "": Peers never changes.
 	PeersPath string
-	// Interfaces are, if it is not said, those that Peers names, or the one that has this host's address in it.
-	// One that Peers does not name is all peers'.
+	// Interfaces are by default those that Peers names, or the one with this host's address in Peers.
+	// An interface that Peers does not name leads to all peers.
 	Interfaces []string
 	// Discover is the name of a cluster whose hosts on the segments of the interfaces are found, and find
 	// this one (hello.go), besides those that Peers has, which may then be nil; "": nobody is found. It has 1 to hello.MaxName
-	// letters, digits or marks. Who is on the segment is trusted.
+	// letters, digits or marks. Everybody on the segment is trusted.
 	Discover string
 	// Key is the file of the key that all hosts share, where Peers names none; "": there is none, and whoever can send
 	// frames on the network can be any host. It is read once.
@@ -75,7 +75,7 @@ type Config struct {
 	// Readable: what is sent need not be encrypted, only authenticated; it is encrypted to hosts that want it.
 	Readable bool
 	keys     *keyfile.Ring // those that have been read
-	// Encap and Port are those of Peers unless they are said here.
+	// Encap and Port replace those of Peers if they are set.
 	Encap *cluster.Encap
 	Port  uint16
 
@@ -83,7 +83,7 @@ type Config struct {
 	Bind      xdp.BindMode
 	HugePages bool
 	Jumbo     bool
-	// VLAN is the number of the VLAN that frames on the interfaces are tagged with, 1 to 4094; 0: none. It does not go with datagrams.
+	// VLAN is the number of the VLAN that frames on the interfaces are tagged with, 1 to 4094; 0: none. It cannot be combined with datagrams.
 	VLAN uint16
 
 	Queue   *int // that frames leave on, and are steered to where the NIC can (afxdp.Config); nil: all
@@ -91,15 +91,15 @@ type Config struct {
 	Polling Polling
 	// Profile limits the card; nil: native. It must not model time.
 	Profile *hwprofiles.Profile
-	Slots   int // per queue, for who does not say; DefaultSlots
+	Slots   int // per queue, for a process that does not say; DefaultSlots
 	// PeerTimeout and ConnectTimeout are the engine's.
 	PeerTimeout, ConnectTimeout time.Duration
 	Drain                       time.Duration // most time that a stop waits for what is under way; DefaultDrain
 
 	// Memory is the kind of memory that processes share with the card.
 	Memory MemoryKind
-	// Rules say who may use the card; the first that matches a user is his. Without any,
-	// everybody may, as DefaultRule says.
+	// Rules say who may use the card; the first rule that matches a user counts. Without rules
+	// everybody may use it, as DefaultRule says.
 	Rules          []Rule
 	Administrators Who // besides uid 0
 	// NotRoot says that uid 0 is no administrator: root of a container without a user namespace is uid 0 as well.
@@ -109,21 +109,21 @@ type Config struct {
 	// MostMemory is the bytes of contexts and segments of all users together; 0: three quarters of
 	// the machine's memory.
 	MostMemory int64
-	// Metrics is where metrics are served: "unix:" and a path, or a loopback address with
+	// Metrics is the address of the metrics: "unix:" and a path, or a loopback address with
 	// port; "": nowhere.
 	Metrics string
-	// LogFormat and LogLevel are for who makes Logger (NewLog).
+	// LogFormat and LogLevel are for the caller who makes Logger (NewLog).
 	LogFormat LogFormat
 	LogLevel  LogLevel
-	// Logger is the daemon's log. Log instead takes the sentences of its lines alone, of level info and above, from any goroutine. Without
-	// either nobody reads one.
+	// Logger is the daemon's log. Log instead takes only the sentences of its lines, of level info and above, from any goroutine. Without
+	// either there is no log.
 	Logger *slog.Logger      `json:"-"`
 	Log    func(line string) `json:"-"`
 	// MakeSocket makes AF_XDP sockets (SocketMaker); nil: the daemon itself, while it has CAP_NET_RAW.
 	MakeSocket func() (int, error) `json:"-"`
 }
 
-// Who is users and groups, by number.
+// Who names users and groups, by number.
 type Who struct{ Users, Groups []uint32 }
 
 // Rule limits what users may use. Zeros stand for the defaults.
@@ -135,12 +135,12 @@ type Rule struct {
 	Jobs        int
 	Connections int
 	Bytes       int64 // of contexts and segments
-	// Total limits what all of them may use together. The default is DefaultTotal times what one
-	// may for a rule that names groups, and as much as there is for one that does not.
+	// Total limits what all of them may use together. The default is DefaultTotal times the limit of one user
+	// for a rule that names groups, and no limit for other rules.
 	Total Amounts
 }
 
-// Amounts is how much may be used.
+// Amounts are limits of use.
 type Amounts struct {
 	Contexts, Jobs, Connections int
 	Bytes                       int64 // of contexts and segments
@@ -152,12 +152,12 @@ func (r *Rule) each() Amounts { return Amounts{r.Contexts, r.Jobs, r.Connections
 // Range is GIDs, both ends included.
 type Range = cluster.Range
 
-// DefaultRule is the rule where there is none.
+// DefaultRule is the rule of a configuration without rules.
 func DefaultRule() Rule {
 	return Rule{GIDs: []Range{{First: 1, Last: arctic.MaxGID}}, Contexts: DefaultContexts, Jobs: DefaultJobs, Connections: DefaultConnections, Bytes: DefaultBytes}
 }
 
-// complete fills in defaults and refuses what cannot be. Errors wrap ErrConfig.
+// complete fills in defaults and refuses contradictions. Errors wrap ErrConfig.
 func (c Config) complete() (_ Config, err error) {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), ErrConfig)
@@ -278,7 +278,7 @@ func (c Config) complete() (_ Config, err error) {
 	return c, nil
 }
 
-// interfaces finds out which interfaces there are to be, from the peers if it is not said.
+// interfaces finds out which interfaces the card uses, from the peers if the configuration does not say so.
 func (c *Config) interfaces(bad func(string, ...any) error) error {
 	var named []string
 	for _, p := range c.Peers.Peers {
@@ -303,7 +303,7 @@ func (c *Config) interfaces(bad func(string, ...any) error) error {
 	case len(c.Interfaces) == 1:
 		return nil
 	}
-	for _, p := range c.Peers.Peers { // and those that are found are behind whichever they are
+	for _, p := range c.Peers.Peers { // hosts that are found are behind any interface
 		if p.Node != c.Card && !p.Absent && !slices.Contains(c.Interfaces, p.Iface) {
 			return bad("node %d of the peers file is behind interface %q, which is none of %s", p.Node, p.Iface, strings.Join(c.Interfaces, ", "))
 		}
@@ -341,7 +341,7 @@ const (
 	mostBytes  = 1 << 46
 )
 
-// complete puts d where nothing is said.
+// complete replaces zeros by d.
 func (a *Amounts) complete(d Amounts) error {
 	for _, v := range []struct {
 		name string
@@ -364,12 +364,12 @@ func (a *Amounts) complete(d Amounts) error {
 	return nil
 }
 
-// times returns n times as much, as far as it goes.
+// times returns n times as much, without overflow.
 func (a Amounts) times(n int) Amounts {
 	return Amounts{min(n*a.Contexts, mostAmount), min(n*a.Jobs, mostAmount), min(n*a.Connections, mostAmount), min(int64(n)*a.Bytes, mostBytes)}
 }
 
-// metricsAddress splits an address into what package net wants.
+// metricsAddress splits an address into network and address of package net.
 func metricsAddress(s string) (network, address string, err error) {
 	if path, ok := strings.CutPrefix(s, "unix:"); ok {
 		if !filepath.IsAbs(path) || len(path) > 107 {
@@ -402,7 +402,7 @@ func (c *Config) engine() engine.Config {
 // keyOf is the file of the key that this host shares with another, "" for none.
 func (c *Config) keyOf(p *cluster.Peer) string { return cmp.Or(p.Key, c.Peers.Key, c.Key) }
 
-// peer is where another card is, but for the own address there.
+// peer is the way to another card, without this host's own address there.
 func (c *Config) peer(p *cluster.Peer) engine.Peer {
 	e := engine.Peer{Card: p.Node, Port: max(0, slices.Index(c.Interfaces, p.Iface))} // one interface leads everywhere
 	if c.Peers.Encap == cluster.UDP {
@@ -414,8 +414,8 @@ func (c *Config) peer(p *cluster.Peer) engine.Peer {
 	return e
 }
 
-// datagrams returns what the port of an interface has to know where frames travel in UDP datagrams, and nil where
-// they do not. The peers may be others than at the start.
+// datagrams returns the configuration of an interface's port when frames travel in UDP datagrams, and nil when
+// they do not. The peers may have changed since the start.
 func (c *Config) datagrams(peers *cluster.File, at int) *afxdp.UDP {
 	if c.Peers.Encap != cluster.UDP {
 		return nil
@@ -442,7 +442,7 @@ func hostName() string {
 	return h
 }
 
-// Check says what is wrong with the configuration, if something is, as Open does before it
+// Check returns an error if something is wrong with the configuration, as Open does before it
 // touches anything. Errors wrap ErrConfig.
 func (c Config) Check() error {
 	_, err := c.complete()

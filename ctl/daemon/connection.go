@@ -84,7 +84,7 @@ func listenNoMore(conn *net.UnixConn) {
 // errGone: the answer could not be sent.
 var errGone = errors.New("the process takes no answer")
 
-// carryOut carries out one request and answers it. An error is to be answered as a
+// carryOut carries out one request and answers it. After an error the caller answers with a
 // refusal, and the process's state is as before.
 func (c *connection) carryOut(k attach.Kind, message []byte) error {
 	if c.d.stopping.Load() && k <= attach.KindJob {

@@ -9,15 +9,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
@@ -44,8 +42,8 @@ type Daemon struct {
 	heard        chan struct{} // the station has news
 	seen         peersSeen
 	userLog      userLog
-	strangers    *Rule // of those whom no rule knows
-	groupsMatter bool  // to rules or to who is an administrator
+	strangers    *Rule // for users that match no rule
+	groupsMatter bool  // rules or administrators name groups
 
 	quit     chan struct{} // closed by Stop
 	quitOnce sync.Once
@@ -65,20 +63,22 @@ type Daemon struct {
 	connections map[*connection]struct{}
 	nextGID     uint16
 	replacing   bool           // the card, with another profile: no group is made
-	capturing   *peer          // who captures; nil: nobody
+	capturing   *peer          // the process that captures; nil: none
 	tracing     map[uint32]int // traces that go on, by account
 }
 
 // Open makes the card and takes the socket. It must run in the network namespace of the
-// interfaces; nothing else must. What it could not do leaves nothing behind. Errors wrap
+// interfaces; nothing else must. When it fails it leaves nothing behind. Errors wrap
 // ErrConfig or ErrSocket, or are those of packages afxdp and xdp.
 func Open(c Config) (_ *Daemon, err error) {
 	c, err = c.complete()
 	if err != nil {
 		return nil, fmt.Errorf("starting funid: %w", err)
 	}
-	if err := checkCPU(c.CPU); err != nil {
-		return nil, fmt.Errorf("starting funid: %w", err)
+	if c.CPU >= 0 {
+		if err := pin.Check(c.CPU); err != nil {
+			return nil, fmt.Errorf("starting funid: %w: %w", err, ErrConfig)
+		}
 	}
 	d := &Daemon{cfg: c, quit: make(chan struct{}), heard: make(chan struct{}, 1), graves: make(chan int, mostGraves),
 		users: map[uint32]usage{}, totals: map[*Rule]usage{}, bells: map[uint32]*bells{}, debts: debts{}, tracing: map[uint32]int{}, doors: map[uint32]*door{}, jobs: map[uint16]*job{}, connections: map[*connection]struct{}{},
@@ -168,26 +168,8 @@ func (d *Daemon) replaceCard(c *Config) error {
 	return errors.Join(err, refused)
 }
 
-// checkCPU refuses a processor that no thread can be pinned to.
-func checkCPU(cpu int) error {
-	if cpu < 0 {
-		return nil
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var was, set unix.CPUSet
-	set.Set(cpu)
-	if err := unix.SchedGetaffinity(0, &was); err != nil {
-		return fmt.Errorf("reading the processors of a thread: %w", err)
-	}
-	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("pinning to processor %d: %w; `nproc` tells how many there are: %w", cpu, err, ErrConfig)
-	}
-	return unix.SchedSetaffinity(0, &was)
-}
-
 // Run serves until the context ends or Stop is called, then stops cleanly: nobody may
-// attach any more, processes are told, what is under way may end for as long as Config.Drain,
+// attach any more, processes are told, packets under way have Config.Drain to arrive,
 // and the peers are told. ready, if not nil, is called when processes can attach. It may be called once, and
 // Open's resources are given back when it returns.
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
@@ -271,7 +253,7 @@ func (d *Daemon) drain() {
 	<-d.loop.ended
 }
 
-// settle waits until the card's thread finds that something is so, at most until end.
+// settle waits until the card's thread finds that a condition holds, at most until end.
 func (d *Daemon) settle(end time.Time, so func() bool) {
 	t := time.NewTicker(time.Millisecond)
 	defer t.Stop()
@@ -284,7 +266,7 @@ func (d *Daemon) settle(end time.Time, so func() bool) {
 	}
 }
 
-// allConnections returns those there are.
+// allConnections returns all connections.
 func (d *Daemon) allConnections() []*connection {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -4,37 +4,36 @@
 //
 // The journey of a process, file by file:
 //
-//	listen.go      the socket, which everybody may connect to
-//	admit.go       connections come in, at a door for each user; closing.go closes the others
-//	users.go       who has connected, as the kernel says (SO_PEERCRED), for whom that counts
-//	               (accounts.go), which rule is his, what he uses already, and what nobody
+//	listen.go      the socket, to which everybody may connect
+//	admit.go       admits connections, through a door for each user; closing.go closes the others
+//	users.go       the user of a connection, as the kernel says (SO_PEERCRED), the account that it counts
+//	               for (accounts.go), the user's rule, his present use, and the reserve that no user
 //	               alone can take (reserve.go)
-//	connection.go  its requests, one after the other, not too fast (pace.go); its end frees
-//	               everything
-//	jobs.go        a group with token and routes: made by a launcher, joined by who shows
-//	               the token, and gone with the launcher's connection; ended.go is why, for who comes too late
-//	attachment.go  memory made and sealed (memory.go), attached to the card, passed on;
-//	               segment.go is more of it, bells.go the doorbell page of each user
-//	loop.go        the card's thread: engine, ports, wake-ups; rest.go is when it sleeps,
-//	               priority.go that it comes before other threads, moderate.go that it leaves
-//	               the processor to others where users share it, fault.go what becomes of
+//	connection.go  the requests of a connection, one after the other, not too fast (pace.go); the end of
+//	               the connection frees everything
+//	jobs.go        a group with token and routes: made by a launcher, joined by processes that show
+//	               the token, and gone with the launcher's connection; ended.go tells latecomers why it ended
+//	attachment.go  a context: memory is made and sealed (memory.go), attached to the card and handed to the process;
+//	               segment.go makes more memory, bells.go the doorbell page of each user
+//	loop.go        the card's thread: engine, ports, wake-ups; rest.go decides when it sleeps,
+//	               priority.go puts it before other threads, moderate.go has it leave
+//	               the processor to others where users share it, fault.go handles
 //	               memory that fails under it
-//	share.go       groups in turn, where the card has room for few contexts
+//	share.go       gives groups turns, where the card has room for few contexts
 //
-//	links.go       the interfaces: what the card is plugged into (package plug), and which jobs need it;
-//	               follow.go is the thread that follows them when they go away, come back or change,
-//	               sockets.go where it gets AF_XDP sockets from when the daemon may make none any more
-//	members.go     the peers: those of the peers file, which is followed, and those that were found
-//	hello.go       saying hello to other cards: who is there, and, if it is wanted, who is on the segment
-//	capture.go     frames, for an administrator who captures (package ctl/capture)
-//	trace.go       single packets of who asks, stage by stage (package ctl/trace)
+//	links.go       the interfaces that the card is plugged into (package plug), and the jobs that need them;
+//	               follow.go is the thread that follows interfaces when they go away, come back or change,
+//	               sockets.go gets AF_XDP sockets for it when the daemon may make none any more
+//	members.go     the peers: those of the peers file, which it follows, and those that were found
+//	hello.go       hellos to other cards: which peers are there and, with discover, which hosts are on the segment
+//	capture.go     copies of frames, for an administrator who captures (package ctl/capture)
+//	trace.go       single packets of the user who asks, stage by stage (package ctl/trace)
 //
-// and beside them: daemon.go (start and clean stop), config.go and parse.go, own.go (which node this host is), members.go
-// (hosts that come and go), admin.go,
-// status.go and traffic.go, metrics.go, log.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
-// kernels whose memory can have holes.
+// Beside them are daemon.go (start and clean stop), config.go and parse.go, own.go (finds the node that this host is),
+// admin.go, status.go and traffic.go, metrics.go, log.go, privileges.go (capabilities), service.go (systemd), and watch.go, for
+// kernels where shared memory can have holes.
 //
-// A configuration file, in which every key may be left out but peers, or card, discover and interfaces in its place:
+// A configuration file. Every key may be left out but peers; card, discover and interfaces together can replace peers:
 //
 //	socket: /run/funet/funid.sock
 //	card: 0                     # number of this host in the peers file; default: the node whose address this host has
@@ -70,55 +69,55 @@
 //	     total: {contexts: 128, jobs: 64, connections: 512, bytes: 8GiB}}
 //	  - {gids: [1-2047], contexts: 64, jobs: 64, connections: 256, bytes: 256MiB}
 //
-// A rule says what each user may have, and total what all together may whose rule it is. The
-// default of total is 16 times what one may in a rule that names groups, and none in another.
+// A rule limits each of its users, and total limits all of them together. The default of total is 16 times
+// the limit of one user in a rule that names groups; in another rule there is no total.
 //
 // Rules:
-//   - Only the card's thread touches engine and ports; connections ask it to, through a
-//     bounded mailbox, and it carries out a bounded number of requests between two steps.
-//   - A process can make the daemon do nothing but work in proportion: nothing that it maps
-//     or holds a descriptor of lets it stop the card's thread, shrink memory under it, make holes
-//     there, or be taken for another. A fault in its memory ends its context. It has at most as many connections, jobs, contexts and bytes as
-//     its user's rule says, and all of them end with its connection.
-//   - Who he is is a user's number, as the daemon's own user namespace has it. Numbers that
-//     the file of subordinate numbers (subuid(5)) gives a user count for him in everything: what
-//     he has, the time of his requests, and his part of the card's time. They have the rule
-//     that names him, besides their own. Each range that is root's counts as a user.
+//   - Only the card's thread touches engine and ports. Connections send it requests through a
+//     bounded mailbox, and it carries out a bounded number of them between two steps.
+//   - A process can only cause work in proportion to its own. Nothing that it maps
+//     or holds a descriptor of lets it stop the card's thread, shrink memory under the card, make holes
+//     in that memory, or pass for another process. A fault in its memory ends its context. It has at most as many connections,
+//     jobs, contexts and bytes as its user's rule allows, and all of them end with its connection.
+//   - A user is identified by his number in the daemon's own user namespace. Numbers that
+//     the file of subordinate numbers (subuid(5)) gives a user count as his in everything: in
+//     what he has, in the time of his requests, and in his share of the card's time. The rule that names
+//     him applies to them as well as their own. Each range of root's counts as a user.
 //   - Of the last quarter of the card's contexts, groups, memory and descriptors a user gets
 //     only what leaves at least as much free as he then has. So nobody alone takes everything,
-//     whatever his rule says, and who has nothing yet finds room.
-//   - What a connection costs is its user's: it waits at his door until he has paid for those
-//     before it, and beyond what his rule allows it is refused there. The accept loop waits
-//     for nobody, and the daemon's other threads give way to the card's (their nice value is
+//     whatever his rule says, and a user who has nothing yet finds room.
+//   - A user pays for his connections: a connection waits at his door until he has paid for the earlier
+//     ones, and is refused there when his rule allows no more. The accept loop waits
+//     for nobody. The daemon's other threads give way to the card's thread (their nice value is
 //     greater by 5); the status says so, or why not.
-//   - Whoever is killed is noticed by the kernel closing his socket. What was on the way to him
-//     comes back to its senders at once, with arctic.ReasonNoContext. Before a member of a
-//     job has attached, messages for it wait, connect_timeout from the first: it may have died
+//   - When a process is killed, the kernel closes its socket, and the daemon notices. Packets on the way to the process
+//     come back to their senders at once, with arctic.ReasonNoContext. Before a member of a
+//     job has attached, messages for it wait, for connect_timeout from the first message: the member may have died
 //     with a daemon before this one (engine.Card.Expect).
-//   - Hosts join, leave and move while the daemon runs: it follows its peers file. What waits
-//     for a host that left comes back to its senders at once, with arctic.ReasonDeparted.
-//   - With discover it finds, and is found by, daemons of a cluster of the same name on its segments, which need
-//     nobody's address, only a card number of their own. Whoever is on the segment is trusted in that, where there is no key: he can be any card that nobody
-//     else is. What the peers file says of a card is never changed by what is heard. A
+//   - Hosts join, leave and move while the daemon runs: it follows its peers file. Packets that wait
+//     for a host that left come back to their senders at once, with arctic.ReasonDeparted.
+//   - With discover the daemon and others of a cluster of the same name find each other on their segments. They need
+//     nobody's address, only a card number of their own. Without a key discovery trusts everybody on the segment: a host can be any card that no
+//     other host is. Nothing that is heard changes what the peers file says. A
 //     host that was found and is silent stays a peer until it says goodbye, as a daemon that is stopped does, or
-//     another that answers has its number. What cannot be, two hosts with one number, another version
-//     or cluster, is a line of the log and of the status, each once.
-//   - It answers the hellos of others, also where nobody is to be found, and asks its peers, one at a time and 20 a second
-//     at most, so the status says of each when it last answered and how long that took: through both ports and both cards'
-//     threads, and so proof that frames pass.
-//   - An interface may go away and come back, or change; then no restart is needed. While it is down what is sent is lost
-//     and sent again, and jobs live as long as peer_timeout allows. A job that needs one which is gone, or
-//     whose MTU is too small, ends, and its processes read why (funi.Page.Why); no new one is made over it until it
-//     is back, and who asks hears why. Changes, as many as somebody likes to make, take time of the thread that
-//     follows them and not of the card's.
-//   - A full mailbox makes connections wait; a process that takes no answer for a second
-//     is disconnected; a process without a wake-up left in its pipe needs none.
+//     until another host that answers has its number. A contradiction (two hosts with one number, another version
+//     or cluster) is a line of the log and of the status, once.
+//   - The daemon answers the hellos of others, also without discover, and asks its peers, one at a time and at most 20 a second.
+//     So the status says when each peer last answered and how long that took. An answer goes through both ports and both cards'
+//     threads, and proves that frames pass.
+//   - An interface may go away and come back, or change; no restart is needed. While the interface is down frames are lost
+//     and sent again, and jobs live as long as peer_timeout allows. A job that needs an interface which is gone, or
+//     whose MTU is too small, ends, and its processes read why (funi.Page.Why). New jobs over the interface are refused
+//     with that reason until it is back. Changes, however many, cost time of the thread that
+//     follows them and not of the card's thread.
+//   - When the mailbox is full, connections wait. A process that takes no answer for a second
+//     is disconnected. A process whose pipe is full of wake-ups needs no other.
 //
-// Where this differs from idea 8 of the design: the interfaces let in frames of all groups
-// that the peers send, not only of those that are here, and the card answers them. The NIC program filters
-// what is malformed or of another version, no groups. Were a group closed in it, a frame for it would
+// This differs from idea 8 of the design: the interfaces let in frames of all groups
+// that the peers send, not only of the groups here, and the card answers them. The NIC program drops
+// malformed frames and those of another version, whatever their group. If the program dropped a group, frames of that group would
 // have no answer, and hold up the sequence that all groups of two cards share, for
 // PeerTimeout: any user could stop all others between two hosts, with a job that he makes on
-// one of them only. For the program to answer in the driver it would have to know the state of
-// the sequence, which is the card's.
+// only one of them. To answer such frames in the driver, the program would have to know the state of
+// the sequence, which only the card has.
 package daemon

@@ -11,7 +11,7 @@ import (
 )
 
 // Rule: as many jobs as somebody may end cost the daemon bounded memory, and take from another account nothing while
-// that has fewer; who asks hears of the last job that had GID and token, and without the token nothing.
+// that has fewer; an asker hears of the last job that had GID and token, and without the token nothing.
 func TestEndedJobsAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all endedJobs
@@ -33,7 +33,7 @@ func TestEndedJobsAreBounded(t *testing.T) {
 			}
 		}
 		if len(all) > mostEnded || of[mine.account] != 1 {
-			t.Fatalf("%d jobs are remembered, %d of who ended one", len(all), of[mine.account])
+			t.Fatalf("%d jobs are remembered, %d of the user who ended one", len(all), of[mine.account])
 		}
 		if err := all.refusal(mine.gid, mine.token); !errors.Is(err, attach.ErrGroup) || !strings.Contains(err.Error(), "mine") {
 			t.Fatal(err)

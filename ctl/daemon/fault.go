@@ -28,7 +28,7 @@ func (l *loop) guarded() (stopped bool) {
 	return true
 }
 
-// caught notes the memory in which a fault was. Every other panic goes on.
+// caught notes the memory of a fault. Every other panic goes on.
 func (l *loop) caught() {
 	e := recover()
 	if e == nil {
@@ -44,7 +44,7 @@ func (l *loop) caught() {
 	l.torn = r
 }
 
-// mend ends the contexts of memory that failed, and what the turn left undone.
+// mend ends the contexts of memory that failed, and finishes what the turn left undone.
 func (l *loop) mend() {
 	r := l.torn
 	if r == nil {
@@ -61,7 +61,7 @@ func (l *loop) mend() {
 			l.lose(a)
 		}
 	}
-	if l.doing != nil { // by whom it was asked finds his context gone
+	if l.doing != nil { // the asker finds his context gone
 		close(l.doing)
 		l.doing = nil
 	}
@@ -86,8 +86,8 @@ func (l *loop) lose(a *attachment) {
 	go a.conn.end() // closing may take time
 }
 
-// replace puts memory that reads as 0 and cannot be written where the region is mapped. It
-// needs no page, nor a promise of any. Of one that has been given back nothing is mapped.
+// replace maps memory that reads as 0 and cannot be written in place of the region. That
+// needs no page, nor a promise of any. A region that has been given back is no longer mapped.
 func (m *memory) replace(r *region) error {
 	m.mu.Lock() // as giving it back begins with leave
 	defer m.mu.Unlock()

@@ -1,13 +1,13 @@
 package daemon
 
-// This file follows the interfaces: a thread of its own looks how they are, whenever the kernel says that
-// something has changed in their network namespace (rtnetlink(7), RTNLGRP_LINK) and each second besides,
-// for what the kernel does not tell. What it is told is only a hint to look: so nothing is missed
+// This file follows the interfaces: a thread of its own looks at their state whenever the kernel says that
+// something has changed in their network namespace (rtnetlink(7), RTNLGRP_LINK), and each second besides,
+// because the kernel does not tell everything. News is only a hint to look, so nothing is missed
 // when there is more news than the socket holds.
 //
 //	down, no carrier       the port stays open; while the interface is down the card is not plugged
 //	                       into it. Jobs live as long as their peers' time-outs allow. Where the
-//	                       driver has reset the link because of the port, that is said (reset.go)
+//	                       driver has reset the link because of the port, the log says so (reset.go)
 //	renamed                the port stays
 //	MTU, queues or rings   the port is opened anew, as a driver may have begun anew; frames under
 //	                       way are lost and sent again, in shorter ones if they are too long now. An MTU
@@ -16,9 +16,9 @@ package daemon
 //	it does not work       the port says so (afxdp.Port.Watch): attached or opened anew
 //	back                   under its name or elsewhere with its address: the port is opened again
 //
-// The card's thread does no more than take a port out or put one in. Who may change
-// interfaces (CAP_NET_ADMIN) as fast as he can makes this thread look each restless at most, and open a
-// port each leastBackoff or less often.
+// The card's thread does no more than take a port out or put one in. Somebody who changes
+// interfaces (CAP_NET_ADMIN) as fast as he can makes this thread look at most once each restless, and open a
+// port at most once each leastBackoff.
 
 import (
 	"context"
@@ -70,8 +70,8 @@ type follower struct {
 	ended  chan struct{}
 }
 
-// newFollower makes the thread, in the network namespace of the calling one, with all that it needs a
-// privilege for. It follows when told to.
+// newFollower makes the thread, in the network namespace of the calling thread, with everything that needs a
+// privilege. The thread begins with follow.
 func newFollower(d *Daemon) (*follower, error) {
 	space, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
@@ -176,7 +176,7 @@ func (f *follower) life() {
 	}
 }
 
-// wait waits for the time or the bell, and with news for them too. It reports whether it was the bell.
+// wait waits for the time or the bell, and with news also for news. It reports whether the bell rang.
 func (f *follower) wait(d time.Duration, news bool) (rung bool) {
 	end := time.Now().Add(d)
 	fds := []unix.PollFd{{Fd: int32(f.bell), Events: unix.POLLIN}, {Fd: int32(f.news), Events: unix.POLLIN}}
@@ -192,7 +192,7 @@ func (f *follower) wait(d time.Duration, news bool) (rung bool) {
 	return fds[0].Revents != 0
 }
 
-// forget empties the socket: a look will say what has changed. It takes no more than the socket holds at
+// forget empties the socket: a look will find out what has changed. It takes no more than the socket holds at
 // once, so that it ends.
 func (f *follower) forget() {
 	var some [1]byte
@@ -237,7 +237,7 @@ func (f *follower) find(l *link) (s seen, err error) {
 	if err != nil {
 		return s, err
 	}
-	// A VLAN or a bridge on an interface has its address, too, and so have those that a bond is made of.
+	// A VLAN or a bridge on an interface has the interface's address, too, as have the members of a bond.
 	same := func(found netlink.Link) bool {
 		return string(found.Attrs().HardwareAddr) == string(l.mac[:]) && found.Type() == l.seen.kind
 	}
@@ -253,7 +253,7 @@ func absent(err error) bool {
 	return errors.As(err, &not) || errors.Is(err, unix.ENODEV)
 }
 
-// describe says how an interface is.
+// describe returns the state of an interface.
 func (f *follower) describe(found netlink.Link, err error) (s seen, _ error) {
 	if err != nil {
 		return s, err
@@ -271,7 +271,7 @@ func (f *follower) describe(found netlink.Link, err error) (s seen, _ error) {
 	return s, nil
 }
 
-// look looks at an interface and does what follows. It reports whether something had changed.
+// look looks at an interface and acts on changes. It reports whether something had changed.
 func (f *follower) look(l *link) (changed bool) {
 	was := l.seen
 	now, err := f.find(l)
@@ -316,7 +316,7 @@ func (f *follower) look(l *link) (changed bool) {
 	return f.note(l, now.name, state, why) || now != was
 }
 
-// judge says how an interface is, and why it is not up.
+// judge returns the state of an interface, and why it is not up.
 func (l *link) judge(s *seen, err error) (LinkState, string) {
 	needed := arctic.MinMTU
 	if l.config.VLAN != 0 {
@@ -351,7 +351,7 @@ func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
 	}
 	if !state.carries() {
 		f.shut(l)
-		l.modes = nil // what comes back may be another driver's
+		l.modes = nil // the interface that comes back may have another driver
 		f.note(l, now.name, state, why)
 		return
 	}
@@ -367,7 +367,7 @@ func (f *follower) keep(l *link, now *seen, state LinkState, why string) {
 	}
 }
 
-// mind has the port look whether it works, and does what it asks for.
+// mind has the port check whether it works, and does what the port asks for.
 func (f *follower) mind(l *link) {
 	found := l.port.Watch(l.watched)
 	if found.Said != "" { // it may have attached the program anew
@@ -384,7 +384,7 @@ func (f *follower) mind(l *link) {
 	}
 }
 
-// tellQueues says in the log what is known of the queues, when there are several and it has changed, now and then.
+// tellQueues logs the state of the queues, when there are several and it has changed, at most once each tellEvery.
 func (f *follower) tellQueues(l *link) {
 	queues := l.port.Queues()
 	tried := func(s afxdp.QueueState) bool { return s.Receives != afxdp.Untried || s.Sends != afxdp.Untried }
@@ -395,7 +395,7 @@ func (f *follower) tellQueues(l *link) {
 	}
 }
 
-// changes says why a port that was opened on an interface must be opened anew, or "".
+// changes says which changes of an interface make it necessary to open its port anew, or "".
 func (s *seen) changes(now *seen) string {
 	var all []string
 	add := func(what string, was, is any) {
@@ -409,7 +409,7 @@ func (s *seen) changes(now *seen) string {
 	return strings.Join(all, ", ")
 }
 
-// note publishes how an interface is, and where that is new says so and ends jobs that cannot go on.
+// note publishes the state of an interface. A new state is logged, and jobs that cannot go on are ended.
 func (f *follower) note(l *link, name string, state LinkState, why string) (changed bool) {
 	l.mu.Lock()
 	s := &l.status
@@ -489,7 +489,7 @@ func (l *link) putOff() {
 	l.retry = time.Now().Add(l.backoff)
 }
 
-// plugIn has the card's thread put the port in or take it out. Afterwards, without it, the card has no
+// plugIn has the card's thread put the port in or take it out. When the port is out the card has no
 // frame of the port's any more.
 func (f *follower) plugIn(l *link, in bool) {
 	if l.in == in {

@@ -1,6 +1,6 @@
 package daemon
 
-// This file tests what the follower says of what it cannot find out.
+// This file tests what the follower says when it cannot find out the state of an interface.
 
 import (
 	"log/slog"

@@ -1,7 +1,7 @@
 package daemon_test
 
-// This file tests interfaces that change under the daemons of a lab: traffic before and after says whether
-// the cards are plugged into what is there.
+// This file tests interfaces that change under the daemons of a lab: traffic before and after shows whether
+// the cards are plugged into the present interfaces.
 
 import (
 	"errors"
@@ -84,6 +84,11 @@ func (b *bed) mtu(name string) (mtu int) {
 // awaitLink waits until the interface of a daemon is in a state.
 func awaitLink(t testing.TB, r *running, state daemon.LinkState) (s daemon.LinkStatus) {
 	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s: %+v", r.socket, s)
+		}
+	}()
 	until(t, fmt.Sprintf("%s: the interface is %s", r.socket, state), func() bool {
 		s = linkOf(t, r)
 		return s.State == state
@@ -305,7 +310,7 @@ func TestInterfaceDown(t *testing.T) {
 	}
 }
 
-// Rule: who may delete and make an interface of the card's as fast as he can (CAP_NET_ADMIN of its network namespace) costs those who
+// Rule: somebody who deletes and makes an interface of the card's as fast as he can (CAP_NET_ADMIN of its network namespace) costs those who
 // need that one their jobs, and nobody else a message; when he is done, it is opened again.
 func TestInterfaceMadeAndDeletedInALoop(t *testing.T) {
 	b := newBedOf(t, lab.Options{Hosts: 3, Topology: lab.Mesh})
@@ -461,7 +466,7 @@ func holdings(t testing.TB) (descriptors, goroutines int, resident int64) {
 	return len(names), runtime.NumGoroutine(), resident
 }
 
-// Rule: who changes other interfaces of the namespace as fast as the kernel lets him does not stop the card's
+// Rule: somebody who changes other interfaces of the namespace as fast as the kernel lets him does not stop the card's
 // thread: others' messages go on, and what happens to the card's interface is still noticed.
 func TestFloodOfInterfaceNews(t *testing.T) {
 	b := newBed(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Rule: who has too many connections is told so, even if it has asked for something
-// meanwhile, and so is who sends a message that is none and others behind it.
+// Rule: a process with too many connections is told so, even if it has asked for something
+// meanwhile, as is a process that sends a malformed message and others behind it.
 func TestRefusalIsHeard(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, func(c *daemon.Config) { c.Rules = []daemon.Rule{{Connections: 1}} })

@@ -1,6 +1,6 @@
 package daemon
 
-// This file is how the daemon says hello to other cards (package uspace/port/hello): it answers them, asks
+// This file says hello to other cards (package uspace/port/hello): it answers them, asks
 // its peers by turns, finds hosts on its segments if it is told to (Config.Discover), and asks one card for an
 // administrator. Everything that is sent goes through the card's thread and its ports.
 
@@ -21,7 +21,7 @@ import (
 	"github.com/funet/funet/uspace/port/hello"
 )
 
-// lonely is the peers of a card that nobody has told of any.
+// lonely returns the peers file of a card without any.
 func lonely(card uint16) *cluster.File {
 	f := &cluster.File{Peers: make([]cluster.Peer, max(int(card)+1, cluster.MinNodes))}
 	for i := range f.Peers {
@@ -30,7 +30,7 @@ func lonely(card uint16) *cluster.File {
 	return f
 }
 
-// badCluster says what is wrong with the name of a cluster.
+// badCluster returns what is wrong with the name of a cluster.
 func badCluster(name string) error {
 	if len(name) > hello.MaxName || slices.ContainsFunc([]byte(name), func(b byte) bool { return b <= ' ' || b > '~' }) {
 		return fmt.Errorf("use a name of up to %d letters, digits or marks, such as lab-2", hello.MaxName)
@@ -38,7 +38,7 @@ func badCluster(name string) error {
 	return nil
 }
 
-// newStation makes who says hello, for the card's thread.
+// newStation makes the station that says hello, for the card's thread.
 func (d *Daemon) newStation() *hello.Station {
 	c := hello.Config{Discover: d.cfg.Discover != "", Self: hello.Said{Card: d.cfg.Card, Incarnation: d.incarnation.Load(), Frames: arctic.Version,
 		Encap: uint8(d.cfg.Peers.Encap), Cluster: d.cfg.Discover, Host: hostName()}}
@@ -97,7 +97,7 @@ func (m *members) all() *cluster.File {
 	return &f
 }
 
-// takeHeard takes what the station has found out, and tells it.
+// takeHeard takes the findings of the station, logs them and changes the peers.
 func (d *Daemon) takeHeard() error {
 	var changes []hello.Change
 	var faults []hello.Fault
@@ -168,12 +168,12 @@ type HelloStatus struct {
 	Silent  int          `json:"silent"`
 	Peers   []PeerStatus `json:"peers"`
 	LeftOut int          `json:"left_out"`
-	// Faults are lines about hosts that cannot be what they say, or cannot be talked to.
+	// Faults are lines about hosts that contradict others, or that this host cannot talk to.
 	Faults []string `json:"faults"`
 }
 
-// peerLook is how many peers are looked at for an answer, because the card's thread does it. peerRoom and faultRoom are how many peers an answer has room for, at less than 250 bytes, and lines, at less than
-// 400.
+// peerLook bounds how many peers are looked at for an answer, because the card's thread looks. An answer has room for
+// peerRoom peers, at less than 250 bytes each, and for faultRoom lines, at less than 400.
 const (
 	peerLook  = 1024
 	peerRoom  = 32
@@ -218,10 +218,10 @@ type HelloAnswer struct {
 	Interface string `json:"interface"` // of this host, that leads there
 	Encap     string `json:"encap"`
 	Answered  bool   `json:"answered"`
-	// What follows is of one that has answered.
+	// The rest is set if the card has answered.
 	RoundTrip   float64 `json:"round_trip_us"`
 	Tries       int     `json:"tries"`
-	Said        uint16  `json:"said_card"` // that it says to be
+	Said        uint16  `json:"said_card"` // the number that the card says it has
 	Host        string  `json:"host"`
 	Cluster     string  `json:"cluster"`
 	Frames      uint8   `json:"frames"` // version

@@ -273,7 +273,7 @@ func TestHello(t *testing.T) {
 	}
 }
 
-// address is where the peers file has a host.
+// address is a host's address in the peers file.
 func (b *bed) address(host int) string {
 	f := b.lab.Peers(0)
 	if f.Encap == cluster.UDP {

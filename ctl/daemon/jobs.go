@@ -17,8 +17,8 @@ import (
 // job is a group on this card.
 type job struct {
 	gid   uint16
-	peer  *peer // who made it
-	rule  *Rule // his
+	peer  *peer // the process that made it
+	rule  *Rule // of the process's user
 	token attach.Token
 	tag   uint64   // in every frame, from token and GID
 	cards []uint16 // of the nodes
@@ -29,8 +29,8 @@ type job struct {
 	members map[uint16]*connection // by node
 	conn    *connection
 
-	why  string // it was ended, for its processes; "": its launcher wanted it
-	gone bool   // the card has its routes no more; the card's thread's
+	why  string // the reason of its end, for its processes; "": its launcher wanted it
+	gone bool   // the card no longer has its routes; belongs to the card's thread
 }
 
 // makeJob carries out KindJob.
@@ -98,7 +98,7 @@ func (c *connection) makeJob(message []byte) error {
 	d.mu.Lock()
 	j.made = true
 	d.mu.Unlock()
-	if err := d.reachable(r.Cards); err != nil { // an interface went away, and who ended its jobs did not see this one
+	if err := d.reachable(r.Cards); err != nil { // an interface went away, and failJobs did not see this job
 		d.endJob(j, err.Error())
 		return fmt.Errorf("making a job: %w", err)
 	}
@@ -115,7 +115,7 @@ func (d *Daemon) knows(card uint16) bool {
 	return int(card) < len(peers) && !peers[card].Absent
 }
 
-// reserve finds the job's GID: the one that it wants, or with 0 one that is free.
+// reserve finds the job's GID: the one that the job wants, or with 0 a free one.
 func (d *Daemon) reserve(j *job, gid uint16, lives *places) error {
 	r := j.rule
 	d.mu.Lock()

@@ -1,7 +1,7 @@
 package daemon_test
 
-// This file tests what users may have: whose a number is, what a rule's users have together,
-// what nobody alone can take, and how they come in.
+// This file tests the limits of users: the user of a number, the total of a rule's users,
+// the reserve that nobody alone can take, and admission.
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Users whom no one is.
+// Users that nobody else is.
 const (
 	alice     = 53001
 	bob       = 53002

@@ -1,7 +1,7 @@
 package daemon
 
-// This file is the interfaces of the card as the daemon knows them: what the card is plugged into, how
-// each of them is, and which jobs need it. What watches them is follow.go.
+// This file is the interfaces of the card as the daemon knows them: the ports that the card is plugged into, the
+// state of each interface, and the jobs that need it. follow.go watches them.
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// LinkState is how an interface is, in a word of the status and the metrics.
+// LinkState is the state of an interface, in a word of the status and the metrics.
 type LinkState string
 
 // The states. Jobs that need an interface go on in the first three, as far as the peers' time-outs allow,
@@ -30,7 +30,7 @@ const (
 	LinkNoCarrier LinkState = "no carrier"
 	LinkDown      LinkState = "down"
 	LinkGone      LinkState = "gone"     // or another interface has its name
-	LinkMTU       LinkState = "MTU"      // is smaller than FUNet needs
+	LinkMTU       LinkState = "MTU"      // the MTU is smaller than FUNet needs
 	LinkUnusable  LinkState = "unusable" // it could not be opened again
 )
 
@@ -41,17 +41,17 @@ func (s LinkState) carries() bool { return s == LinkUp || s == LinkNoCarrier || 
 
 // LinkStatus is an interface in the status.
 type LinkStatus struct {
-	Interface  string    `json:"interface"`            // as it is called now
-	Configured string    `json:"configured,omitempty"` // as the configuration calls it, if that is not the same
+	Interface  string    `json:"interface"`            // its present name
+	Configured string    `json:"configured,omitempty"` // its name in the configuration, if that is another
 	State      LinkState `json:"state"`
-	Why        string    `json:"why,omitempty"` // it is not up, with what mends it
+	Why        string    `json:"why,omitempty"` // the reason why it is not up, and the cure
 	Since      time.Time `json:"since"`         // the state
 	MTU        int       `json:"mtu"`
 	XDPMode    string    `json:"xdp_mode"`
 	BindMode   string    `json:"bind_mode"`
-	XDPWhy     string    `json:"xdp_why,omitempty"` // the modes are no better
+	XDPWhy     string    `json:"xdp_why,omitempty"` // the reason why the modes are no better
 	Queues     int       `json:"queues"`
-	QueuesWhy  string    `json:"queues_why"` // what is proven of them (afxdp.Describe)
+	QueuesWhy  string    `json:"queues_why"` // what is proven about the queues (afxdp.Describe)
 	Changes    uint64    `json:"changes"`    // of state
 	Reopened   uint64    `json:"reopened"`   // times
 }
@@ -66,29 +66,29 @@ type link struct {
 	nic        *bpf.NIC    // loaded once, because the daemon may load none later
 	config     afxdp.Config
 
-	// The card's thread's: what is plugged in; nil: nothing.
+	// The port that is plugged in; nil: none. It belongs to the card's thread.
 	plugged *afxdp.Port
 
-	// The follower's (follow.go).
+	// The rest belongs to the follower (follow.go).
 	port    *afxdp.Port // that is open; nil: none
 	in      bool        // the card is plugged into it
 	opened  seen        // as it was then
 	since   time.Time
 	seen    seen      // at the last look
-	blind   string    // why the last look found out nothing; "": it did
+	blind   string    // why the last look found out nothing; "": it found out the state
 	watched time.Time // when the port was last asked whether it works
 	modes   *modes    // instead of the configuration's, until the interface goes away; nil: none
 	reset   reset     // of the link, by its driver
 	told    string    // the last line about the queues
 	toldAt  time.Time
-	retry   time.Time     // no opening before
+	retry   time.Time     // earliest time of the next opening
 	backoff time.Duration // the next time after a failure
 
 	mu     sync.Mutex
 	status LinkStatus
 }
 
-// modes are how a port is opened.
+// modes are the modes in which a port is opened.
 type modes struct {
 	attach xdp.AttachMode
 	bind   xdp.BindMode
@@ -139,7 +139,7 @@ func openLinks(c *Config) (links []*link, err error) {
 	return links, nil
 }
 
-// queues are those of what is plugged in, for who says hello. The card's thread calls it.
+// queues returns the queues of the port that is plugged in, for hellos. The card's thread calls it.
 func (l *link) queues() hello.Queues {
 	if l.plugged == nil {
 		return nil
@@ -147,7 +147,7 @@ func (l *link) queues() hello.Queues {
 	return l.plugged
 }
 
-// got notes what was got.
+// got notes what was opened.
 func (l *link) got() {
 	i, queues := l.port.Info(), l.port.Queues()
 	l.mu.Lock()
@@ -224,7 +224,7 @@ func (d *Daemon) reachable(cards []uint16) error {
 	return nil
 }
 
-// failJobs ends the jobs that need a port, whose processes hear why, and returns how many they were.
+// failJobs ends the jobs that need a port, tells their processes why, and returns the number of jobs.
 func (d *Daemon) failJobs(port int, why string) int {
 	var failed []*job
 	d.mu.Lock()

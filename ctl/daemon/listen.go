@@ -1,10 +1,10 @@
 package daemon
 
-// This file is the socket, and how its path is taken. How connections come in is in admit.go.
+// This file makes the socket and takes its path. admit.go admits connections.
 //
-// The path is locked by a file beside it, so that of two daemons the second is refused,
-// and what a dead one left is replaced. The socket is open to everybody: who may do what
-// is decided by what the kernel says about who connected, not by the file's mode.
+// A file beside the path locks it, so that a second daemon is refused,
+// and the socket of a dead one is replaced. The socket is open to everybody: what a process may do
+// follows from what the kernel says about it, not from the file's mode.
 
 import (
 	"context"
@@ -90,7 +90,7 @@ func listen(path string) (_ *listener, err error) {
 
 // refuseDescriptors has the kernel refuse messages with descriptors (EPERM), from Linux 6.16
 // on, on the socket and on its connections, and reports whether it does. The daemon wants
-// none, and whoever closes a descriptor last can be made to wait by it: see closing.go.
+// none, and closing the last reference of a descriptor can take long: see closing.go.
 func refuseDescriptors(socket int) bool {
 	return unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_PASSRIGHTS, 0) == nil
 }
@@ -99,7 +99,7 @@ func refuseDescriptors(socket int) bool {
 // through them whatever the umask says.
 func makeFolders(path string) error {
 	if _, err := os.Stat(path); err == nil {
-		return nil // what it allows is its owner's business
+		return nil // its owner decides what it allows
 	}
 	if err := makeFolders(filepath.Dir(path)); err != nil {
 		return err
@@ -110,8 +110,8 @@ func makeFolders(path string) error {
 	return os.Chmod(path, 0o755)
 }
 
-// locked reports whether the file that is locked is the one that others would lock: the
-// daemon before may have removed it after it was opened here.
+// locked reports whether the locked file is the one that others would lock: an earlier
+// daemon may have removed it after it was opened here.
 func (l *listener) locked() bool {
 	ours, err := l.lock.Stat()
 	if err != nil {
@@ -133,7 +133,7 @@ func (l *listener) close() error {
 		l.file = nil
 	}
 	if l.lock != nil {
-		// Removed while it is locked; who waits for it finds another file or none.
+		// Removed while it is locked; a process that waits for the lock finds another file or none.
 		errs = append(errs, os.Remove(l.lock.Name()), l.lock.Close())
 		l.lock = nil
 	}

@@ -1,11 +1,11 @@
 package daemon
 
-// This file is the daemon's log (log/slog): each line a sentence, and beside it as fields what it is about, by the names
+// This file is the daemon's log (log/slog): each line is a sentence, with its subject in fields of the names
 // interface, card, job (a GID), node, user (a number) and process.
 //
-//	error  what the daemon cannot go on without
-//	warn   something that is not as it should be, and what mends it
-//	info   something that has changed: interfaces, peers
+//	error  a failure that ends the daemon
+//	warn   a problem, and what mends it
+//	info   a change: of interfaces, of peers
 //	debug  jobs and contexts that begin and end, at most userLines at once, and one more each userLineEvery: users
 //	       make them as fast as they like
 
@@ -21,7 +21,7 @@ import (
 	"unicode"
 )
 
-// LogFormat is how lines look.
+// LogFormat is the format of lines.
 type LogFormat int
 
 // The formats.
@@ -71,7 +71,7 @@ func named[T fmt.Stringer](what, s string, all ...T) (T, error) {
 	return none, fmt.Errorf("%s %q: use %s", what, s, strings.Join(names, ", "))
 }
 
-// NewLog makes a log. journald says that what reads it is journald.
+// NewLog makes a log. journald says that journald reads it.
 func NewLog(w io.Writer, format LogFormat, level LogLevel, journald bool) *slog.Logger {
 	if format == LogJSON {
 		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.Level(level)}))
@@ -129,7 +129,7 @@ func (h *textLog) WithGroup(name string) slog.Handler {
 	return &with
 }
 
-// logField writes a field; of a value with spaces or signs that are none the Go syntax.
+// logField writes a field; a value with spaces or unprintable characters in Go syntax.
 func logField(group string, a slog.Attr) string {
 	v := a.Value.Resolve().String()
 	if v == "" || strings.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r == '"' || r == '=' || r == 0x7f }) {
@@ -138,7 +138,7 @@ func logField(group string, a slog.Attr) string {
 	return " " + group + a.Key + "=" + v
 }
 
-// oneLine makes one line of a sentence that names what somebody else wrote.
+// oneLine makes one line of a sentence that contains another's text.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) { // nor what a terminal would obey
@@ -179,7 +179,7 @@ func (h sentences) WithAttrs([]slog.Attr) slog.Handler { return h }
 // WithGroup implements slog.Handler.
 func (h sentences) WithGroup(string) slog.Handler { return h }
 
-// completeLog makes of a log for sentences one with fields, or the other way round; without either nobody reads one.
+// completeLog makes a log with fields from a log for sentences, or the other way round; without either it discards lines.
 func (c *Config) completeLog() {
 	switch {
 	case c.Logger != nil && c.Log == nil:
@@ -199,11 +199,11 @@ const (
 	userLineEvery = 50 * time.Millisecond
 )
 
-// userLog bounds the lines that users can have written.
+// userLog bounds the lines that users can cause.
 type userLog struct {
 	mu   sync.Mutex
-	paid time.Time // until when lines are paid for
-	left int       // out
+	paid time.Time // lines are paid for until then
+	left int       // lines that were left out
 }
 
 // may reports whether one more line may be written, and how many were left out before.

@@ -4,9 +4,9 @@ package daemon
 // ask for between two steps, and wakes processes. Nothing else touches engine and ports.
 //
 // Connections put commands into a mailbox, a bounded channel: when it is full they wait.
-// At most turnCommands are carried out between two steps, and then none for as long as
-// they took times stepsFirst: so a storm of them, such as large jobs made and ended as fast as can
-// be, takes a quarter of the thread's time from the messages and no more.
+// The thread carries out at most turnCommands between two steps, and then none for stepsFirst times
+// as long as they took. So a storm of commands, such as large jobs made and ended as fast as
+// possible, takes at most a quarter of the thread's time from the messages.
 
 import (
 	"errors"
@@ -19,10 +19,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/uspace/port/hello"
+	"github.com/funet/funet/uspace/wait"
 )
 
 const (
@@ -53,7 +55,7 @@ type loop struct {
 
 	mailbox chan command
 	bell    int          // eventfd: wakes the thread for the mailbox
-	closing sync.RWMutex // held to ring, and to close the bell, whose number may then be another's
+	closing sync.RWMutex // held to ring, and to close the bell: another descriptor may then get its number
 	asleep  atomic.Bool  // the thread sleeps or is about to
 	begin   chan bool    // whether the thread is to run, once
 	waits   bool         // for begin
@@ -64,7 +66,7 @@ type loop struct {
 
 	memory *memory
 	spoil  func(*region)
-	torn   *region       // a turn ended since this failed; see fault.go
+	torn   *region       // the memory that failed and ended a turn; see fault.go
 	doing  chan struct{} // of the command that is being carried out
 	faults atomic.Uint64
 	tid    atomic.Int32
@@ -73,20 +75,22 @@ type loop struct {
 	links      []*link
 	epoll      int
 	events     [64]unix.EpollEvent
-	rest       rest
+	polled     [1]unix.PollFd // epoll, for poll(2)
+	wait       wait.Waiter
+	worked     bool // in the last turn
 	moderation moderation
 	now        int64
 	turns      uint64
 	stop       bool
-	obeyed     int64                                          // no command before
+	obeyed     int64                                          // earliest time of the next command
 	share      *sharing                                       // nil: all contexts are on the card at once
-	traces     []*tracing                                     // by whom contexts are followed
-	see        func(port int, frame []byte, fate engine.Fate) // of who captures; nil: nobody does
+	traces     []*tracing                                     // of the processes that trace contexts
+	see        func(port int, frame []byte, fate engine.Fate) // takes the frames of a capture; nil: nobody captures
 }
 
 // newLoop makes the thread's descriptors. The thread is made by prepare, and starts with run.
 func newLoop(card *engine.Card, links []*link, polling Polling) (_ *loop, err error) {
-	l := &loop{card: card, links: links, start: time.Now(), polling: polling, epoll: -1, bell: -1,
+	l := &loop{card: card, links: links, start: time.Now(), polling: polling, wait: wait.New(wait.Daemon), epoll: -1, bell: -1,
 		mailbox: make(chan command, mailboxSize), begin: make(chan bool, 1), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -96,6 +100,7 @@ func newLoop(card *engine.Card, links []*link, polling Polling) (_ *loop, err er
 	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, err
 	}
+	l.polled[0] = unix.PollFd{Fd: int32(l.epoll), Events: unix.POLLIN}
 	if l.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, err
 	}
@@ -119,15 +124,15 @@ func (l *loop) plug(k *link, p *afxdp.Port) error {
 	}
 	k.plugged = p
 	k.plug.Plug(p)
-	if l.hello != nil { // else it is about to be made
+	if l.hello != nil { // nil: it is about to be made
 		l.hello.Prove(k.at)
 		l.helloAt = 0
 	}
 	return nil
 }
 
-// unplug takes the port out, whose descriptors would not let the thread sleep, and lets the card forget the
-// frames that it lent.
+// unplug takes the port out, because its descriptors would keep the thread from sleeping, and lets the card forget the
+// frames that the port lent.
 func (l *loop) unplug(k *link) {
 	for _, fd := range k.plugged.FDs() {
 		l.unwatch(fd)
@@ -179,7 +184,7 @@ func (l *loop) ring() {
 	}
 	l.closing.RLock()
 	defer l.closing.RUnlock()
-	if l.bell >= 0 { // who asks a thread that has ended may come that late
+	if l.bell >= 0 { // a caller may ask a thread that has ended
 		wakeUp(l.bell)
 	}
 }
@@ -198,9 +203,7 @@ func (l *loop) prepare(cpu int) {
 		runtime.LockOSThread() // until the goroutine ends, and the thread with it
 		defer close(l.ended)
 		if cpu >= 0 {
-			var set unix.CPUSet
-			set.Set(cpu)
-			_ = unix.SchedSetaffinity(0, &set) // tried by Open
+			_ = pin.Thread(cpu) // tried by Open
 		}
 		l.tid.Store(int32(unix.Gettid()))
 		l.moderation.begin()
@@ -229,21 +232,21 @@ func (l *loop) life() {
 	}
 }
 
-// turn is one step, and what belongs to it.
+// turn is one step of the engine, with the work around it.
 func (l *loop) turn() {
 	if len(l.mailbox) > 0 {
 		l.obey()
 	}
 	l.turns++
-	if l.turns%glance == 0 || l.rest.worked {
+	if l.turns%glance == 0 || l.worked {
 		l.now = l.clock()
 		l.limit()
 	}
 	before := l.card.Progress()
 	next := l.step()
-	l.rest.worked = l.card.Progress() != before
-	if l.rest.worked || next <= l.now {
-		l.rest.idle, l.rest.since = 0, l.now
+	l.worked = l.card.Progress() != before
+	if l.worked || next <= l.now {
+		l.wait.Found()
 		if l.polling == Adaptive {
 			l.moderate()
 		}
@@ -293,7 +296,8 @@ func (l *loop) obey() {
 	if l.now = l.clock(); l.now < l.obeyed {
 		return
 	}
-	l.rest.worked, l.rest.idle = true, 0
+	l.worked = true
+	l.wait.Found()
 	for n := 0; n < turnCommands && len(l.mailbox) > 0; n++ {
 		c := <-l.mailbox
 		l.doing = c.done

@@ -1,10 +1,10 @@
 package daemon
 
-// This file is hosts that join the cluster, leave it or get another NIC while the daemon runs:
-// it looks at its peers file each second, hears who was found (hello.go), and tells the card what has changed. What
-// the file says of a card goes before what was heard of it. A file that is not
-// one, or in which this host is another's, changes nothing but the log; so does one that is half
-// written, until it is whole. What a change takes away returns to its senders with
+// This file follows hosts that join the cluster, leave it or get another NIC while the daemon runs:
+// it looks at the peers file each second, hears which hosts were found (hello.go), and tells the card the changes. The
+// file takes precedence over what was heard about a card. A file that is no peers file,
+// or that gives this host's number to another host, changes nothing but the log, nor does a half-written
+// one, until it is whole. Packets to hosts that a change removes return to their senders with
 // arctic.ReasonDeparted (engine.Card.RemovePeer); jobs that are not on those cards go on.
 
 import (
@@ -110,7 +110,7 @@ func (d *Daemon) readPeers() error {
 // change is the change of a card number.
 type change struct {
 	card  uint16
-	to    *cluster.Peer // nil: it is nobody's any more
+	to    *cluster.Peer // nil: nobody has the number any more
 	heard bool          // of: the station knows
 	words string
 }
@@ -218,7 +218,7 @@ func (d *Daemon) changes(from, to *cluster.File) (all []change) {
 	return all
 }
 
-// foundAs is who was found, in words; "" for who was listed.
+// foundAs names a host that was found; "" for one that was listed.
 func foundAs(p *cluster.Peer) string {
 	if p.Found == "" {
 		return ""

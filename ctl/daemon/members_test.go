@@ -69,7 +69,7 @@ func replaceFile(t *testing.T, path, text string) {
 
 // Rule: a host that joins the peers file can be talked to without restarting the daemon, one that
 // leaves is gone at once for those who talk to it, and one that moves is found again; what is no
-// peers file, or gives this host another address, changes nothing and is told (members.go).
+// peers file, or gives this host another address, changes nothing and is reported (members.go).
 func TestPeersFileIsFollowed(t *testing.T) {
 	peersFileIsFollowed(t, lab.Options{Hosts: 2}, func(p *cluster.Peer) { p.MAC = net.HardwareAddr{2, 1, 1, 1, 1, 1} }, map[string]string{
 		"peers:\n  - {node: 0, mac: \"02:00:00:00:00:01\"}\n  - {node: 1, absent: true}\n": "another mac",

@@ -5,11 +5,11 @@ package daemon
 // thread wait or die.
 //
 // It is a memfd: seals keep its size, its pages are there from the beginning, and mapped and
-// locked for the daemon, so that a machine without memory refuses it instead of ending the
-// daemon at the first store. Two things would take pages from under the card's thread all the same:
+// locked for the daemon, so that a machine without memory refuses to make the memory instead of ending the
+// daemon at the first store. Two things would still take pages away from the card's thread:
 //   - A hole (fallocate(2), MADV_REMOVE). The thread that touches it waits in the kernel for
 //     whoever punches, however seldom that one runs, and then for a page. The file is immutable
-//     (FS_IMMUTABLE_FL, tmpfs since Linux 6.0): fallocate is refused to everybody, also to who has
+//     (FS_IMMUTABLE_FL, tmpfs since Linux 6.0): fallocate is refused to everybody, also to a process that has
 //     the file open for writing, while what is mapped can be written. The flag is changed only by
 //     the owner with CAP_LINUX_IMMUTABLE, the one capability that the daemon keeps.
 //   - Small pages made huge (MADV_COLLAPSE, Linux 6.1): 2 MiB are copied, and whoever touches
@@ -19,8 +19,8 @@ package daemon
 // The mapping is locked where RLIMIT_MEMLOCK lets it, so the kernel does not take pages away either.
 //
 // When the memory's context or segment ends, the daemon takes the flag away and the pages with
-// it, whoever still has the file. So what a process keeps is not uncounted: a page that it
-// touches again is new, and its own, as if from a memfd that it had made itself.
+// it, even if somebody still has the file. So a process cannot keep memory uncounted: a page that it
+// touches again is new, and counts as its own, as one of a memfd that it has made itself.
 //
 // Other kinds were measured on Linux 6.18, with 256 MiB to make, map and fill, in ms, beside
 // 170 for the above:
@@ -30,7 +30,7 @@ package daemon
 //   - A BPF array that can be mapped, 350: has no holes and no faults, but nobody can take it from a
 //     process that keeps its descriptor, nor, without CAP_SYS_ADMIN, tell whether one does: a quota
 //     could be passed by keeping.
-//   - udmabuf: has all that is wanted, but few kernels have /dev/udmabuf, and only root may open it.
+//   - udmabuf: meets every need, but few kernels have /dev/udmabuf, and only root may open it.
 //   - A memfd with F_SEAL_FUTURE_WRITE has no holes either, but pages of the doorbells are mapped by
 //     processes that come later, and nobody could erase it.
 //

@@ -36,7 +36,7 @@ func shares(t *testing.T, k *client) map[string]int {
 	return map[string]int{"context": k.fds[attach.MemoryDescriptor], "doorbells": k.fds[attach.DoorbellsDescriptor], "segment": fds[0]}
 }
 
-// mapAligned maps a file at the start of a huge page, as who wants it made huge does.
+// mapAligned maps a file at the start of a huge page, as a process does that wants the memory made huge.
 func mapAligned(t *testing.T, fd int, size uintptr) unsafe.Pointer {
 	t.Helper()
 	room, err := unix.MmapPtr(-1, 0, nil, size+huge, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)

@@ -1,7 +1,7 @@
 package daemon
 
-// This file serves metrics over HTTP, as Prometheus collects them, to whoever can reach a
-// loopback address or a Unix socket. They say nothing about single users.
+// This file serves metrics over HTTP, as Prometheus collects them, to everybody who can reach a
+// loopback address or a Unix socket. Metrics say nothing about single users.
 
 import (
 	"cmp"

@@ -1,20 +1,20 @@
 package daemon
 
-// This file keeps the card's thread from being one that computes all the time, where others want
-// its processor. Whoever floods the card could otherwise make it so, and the kernel lets a
-// thread that never sleeps wait for whole time slices: then everybody's messages wait with it. One
-// that sleeps more than it runs is run as soon as it has something to do.
+// This file keeps the card's thread from computing all the time while others want
+// its processor. Otherwise a user who floods the card could have it do that, and the kernel lets a
+// thread that never sleeps wait for whole time slices: everybody's messages would wait with it. The kernel runs
+// a thread that sleeps more than it runs as soon as it has something to do.
 //
 // So while several users use the card (engine.Card.Shared), and the thread had to wait for its
 // processor lately, it rests after each step that had work for as long as the step took, times
-// resting: a user who has little to send waits for a rest, some tens of microseconds, and the
-// flood has what is left of the card. On a machine with a processor to spare, and for a user who
+// resting. A user who has little to send then waits for one rest, some tens of microseconds, and the
+// flood gets the remaining time of the card. On a machine with a processor to spare, and for a user who
 // has the card to himself, nothing changes.
 //
 // The thread also asks for the shortest time slice. Of two threads that may run the kernel takes
 // the one with the shorter slice first, at once when it wakes up; what either gets in all
 // stays the same (Linux, Documentation/scheduler/sched-eevdf.rst). Clients ask for it, too
-// (package attach).
+// (package wait).
 //
 // How long the thread was runnable and did not run is the second number of its schedstat (Linux,
 // Documentation/scheduler/sched-stats.rst). A kernel without it never moderates.
@@ -27,7 +27,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/wait"
 )
 
 const (
@@ -62,7 +62,7 @@ func (m *moderation) begin() {
 	if f, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/schedstat", unix.Gettid()), unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
 		m.schedstat = f
 	}
-	attach.ShortSlice()
+	wait.ShortSlice()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0) // else rests are longer
 }
 

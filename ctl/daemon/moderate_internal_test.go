@@ -5,12 +5,7 @@ package daemon
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"testing"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/funet/funet/uspace/attach"
 )
 
 // Rule: the thread counts as one whose processor others want if it was runnable and did not run for
@@ -61,23 +56,5 @@ func TestWhenOthersWantTheProcessor(t *testing.T) {
 	}
 	if (&moderation{schedstat: -1}).crowded(now) {
 		t.Error("no file says that others want the processor")
-	}
-}
-
-// Rule: the card's thread and clients ask for a short time slice, and the kernel's own answer is
-// that they have it, or that it knows none; their policy and priority stay.
-func TestShortSlice(t *testing.T) {
-	runtime.LockOSThread()
-	before, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	attach.ShortSlice()
-	after, err := unix.SchedGetAttr(0, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if after.Policy != before.Policy || after.Nice != before.Nice || after.Runtime > max(before.Runtime, 100_000) {
-		t.Errorf("%+v became %+v", before, after)
 	}
 }

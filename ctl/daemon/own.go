@@ -1,7 +1,7 @@
 package daemon
 
-// This file is how a daemon knows which node of its peers file it is, if nobody says: by the addresses that the
-// interfaces of its network namespace have. So all hosts can have the same configuration.
+// This file finds out which node of the peers file the daemon is, unless its configuration says so: by the addresses of the
+// interfaces in its network namespace. So all hosts can have the same configuration.
 
 import (
 	"fmt"

@@ -1,10 +1,10 @@
 package daemon
 
 // This file bounds the time that connections and requests of a user take. The kernel runs the
-// threads of the daemon in turn, and the Go runtime its goroutines: many connections that keep it
-// busy, be it with memory made and freed as fast as can be, would keep the card's thread
-// waiting. So each request has a cost, about twice the time that it takes, and makes it its
-// user's debt. Who owes more than a burst waits until it is paid, which time does: he gets
+// threads of the daemon in turn, and the Go runtime its goroutines: many connections that keep them
+// busy, for instance with memory made and freed as fast as possible, would keep the card's thread
+// waiting. So each request has a cost, about twice the time that it takes, which is added to its
+// user's debt. Debt is paid off by time. A user who owes more than a burst waits until it is paid: he gets
 // half of a processor, however large his requests are and however many of his connections wait.
 
 import (

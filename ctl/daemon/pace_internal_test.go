@@ -57,7 +57,7 @@ func TestDebtsOfManyConnections(t *testing.T) {
 	}
 }
 
-// Rule: who asks for more memory than he may have does not wait for it.
+// Rule: a user who asks for more memory than he may have does not wait for it.
 func TestRefusedMemoryCostsNothing(t *testing.T) {
 	r := DefaultRule()
 	if c := memoryCost(uint64(r.Bytes), &r); c != time.Duration(r.Bytes)*byteCost {

@@ -1,6 +1,6 @@
 package daemon
 
-// This file is how the tree of a configuration file becomes a Config. doc.go shows the format.
+// This file turns the tree of a configuration file into a Config. doc.go shows the format.
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ import (
 // MaxBytes is the longest configuration file.
 const MaxBytes = 256 << 10
 
-// format is that of a configuration, which needs four levels.
+// format is the format of a configuration, which needs four levels.
 var format = strictyaml.Format{Noun: "configuration", MaxBytes: MaxBytes, MaxDepth: 32, Invalid: ErrConfig}
 
 // Load reads the configuration file at path, and the peers file that it names. Errors of

@@ -35,7 +35,7 @@ func nice(thread int) (int, error) {
 func (d *Daemon) GiveWay() {
 	own, err := nice(int(d.loop.tid.Load()))
 	behind := min(own+givenWay, mostNice)
-	for changed := true; err == nil && changed; { // until there is none that was made meanwhile
+	for changed := true; err == nil && changed; { // until no thread was made meanwhile
 		changed, err = giveWay(int(d.loop.tid.Load()), behind)
 	}
 	if err != nil {

@@ -1,9 +1,9 @@
 package daemon
 
-// This file is capabilities(7): what the daemon needs to make its card, and that it keeps
-// nothing of it afterwards but the one with which its memory is kept whole (memory.go). With that it
-// can mark files of its own user, and do nothing else. What it needs to open an interface again it has then
-// (follow.go) or gets from a process that has nothing else to do (sockets.go).
+// This file is capabilities(7): the daemon needs some to make its card, and afterwards keeps
+// only the one with which it keeps memory whole (memory.go). With that capability it
+// can mark files of its own user, and do nothing else. To open an interface again it uses what it still has
+// (follow.go), or gets it from a process that does nothing else (sockets.go).
 
 import (
 	"errors"
@@ -65,8 +65,8 @@ func capabilities() (data [2]unix.CapUserData, err error) {
 	return data, nil
 }
 
-// DropPrivileges drops all capabilities of all threads for good but CAP_LINUX_IMMUTABLE, if they
-// have it, and that one too for programs that one of them might execute. Call it when Open has returned: what is open stays usable. It
+// DropPrivileges drops all capabilities of all threads for good, except CAP_LINUX_IMMUTABLE if they
+// have it; programs that they execute do not get that one either. Call it when Open has returned: what is open stays usable. It
 // returns ErrCGo in a program with cgo.
 func DropPrivileges() error { return drop(unix.CAP_LINUX_IMMUTABLE) }
 

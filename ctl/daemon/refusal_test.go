@@ -91,7 +91,7 @@ func askStatusOn(k *client) (s daemon.Status, err error) {
 	return s, json.Unmarshal(body, &s)
 }
 
-// Rule: a context is given only to who shows the token of a job that is here, may use its
+// Rule: a context is given only to a process that shows the token of a job that is here, may use the job's
 // GID, and is the first as that node, on this card.
 func TestAttachRefuses(t *testing.T) {
 	b := newBed(t)

@@ -27,11 +27,11 @@ const (
 	// ownDescriptors is how many the daemon keeps for itself: for memory that is being
 	// passed on, for connections that are being refused, and for metrics.
 	ownDescriptors = 128
-	// leastDescriptors is with how few a daemon serves at all.
+	// leastDescriptors is the least number with which a daemon serves at all.
 	leastDescriptors = 64
 )
 
-// capacityOf finds out what a card has: bytes of memory, or with 0 three quarters of the
+// capacityOf returns the capacity of a card: with the given bytes of memory, or with 0 three quarters of the
 // machine's.
 func capacityOf(bytes int64) (c capacity, err error) {
 	c = capacity{contexts: funi.MaxContexts, jobs: arctic.MaxGID, pieces: mostRegions, bytes: bytes}
@@ -84,7 +84,7 @@ func (c *capacity) reserved(account uint32, all, now, more usage) error {
 		{"descriptors", c.descriptors, all.descriptors(), now.descriptors(), more.descriptors()},
 	} {
 		if v.more > 0 && !spare(v.of, v.all, v.now, v.more) {
-			return fmt.Errorf("%d of the card's %d %s are in use, and user %d with %d wants %d more; the last quarter is for who has less than is left of it: %w",
+			return fmt.Errorf("%d of the card's %d %s are in use, and user %d with %d wants %d more; the last quarter is for users who have less than is left of it: %w",
 				v.all, v.of, v.what, account, v.now, v.more, attach.ErrQuota)
 		}
 	}

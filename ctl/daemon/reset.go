@@ -2,7 +2,7 @@ package daemon
 
 // This file knows which outages of a link the daemon itself has caused: some drivers reset the link when
 // an XDP program comes or goes (igb and its relatives, for about two seconds), and the host has no
-// network meanwhile. Who reads the log then should not look at the cable.
+// network meanwhile. The reader of the log need not look at the cable then.
 //
 // The kernel counts how often an interface has lost its carrier (IFLA_CARRIER_DOWN_COUNT, Linux 4.16). A
 // loss while the daemon attached or detached the program, or within resetLate of that, is the driver's doing.
@@ -51,7 +51,7 @@ func (r *reset) end(at time.Time, losses uint32) {
 	}
 }
 
-// look takes how the link is, and returns a sentence about an outage that has just ended, or "".
+// look takes the state of the link, and returns a sentence about an outage that has just ended, or "".
 func (r *reset) look(at time.Time, s *seen) (said string) {
 	if r.began.IsZero() {
 		return ""
@@ -81,7 +81,7 @@ func (r *reset) parting(name string) string {
 	return line
 }
 
-// before and after are begin and end, now, for an interface by its name. What cannot be asked is not expected.
+// before and after are begin and end, now, for an interface by its name. When its state cannot be asked for, no outage is expected.
 func (r *reset) before(name string) {
 	if carrier, losses, err := carrierOf(name); err == nil {
 		r.begin(time.Now(), carrier, losses)

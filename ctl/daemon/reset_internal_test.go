@@ -16,7 +16,7 @@ func TestResets(t *testing.T) {
 		at      time.Duration // since the program began to come, which took a second
 		carrier bool
 		losses  uint32
-		outage  bool   // what is said of a link without a carrier
+		outage  bool   // the link without a carrier is said to be reset
 		said    string // part of it
 	}
 	for name, story := range map[string]struct {

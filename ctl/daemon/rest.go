@@ -2,23 +2,20 @@ package daemon
 
 // This file is what the card's thread does while there is nothing to do. With spin it
 // goes on looking. With sleep it sleeps at once: the kernel wakes it when a frame
-// arrives, a process writes its eventfd, or a connection rings. Adaptive, it looks for a
-// while first, because a sleep costs tens of microseconds at either end.
-//
-// While it looks it yields the processor (sched_yield(2)) now and then, and at every look
-// if that let somebody run: daemons and processes that share processors pass them on that
-// way within microseconds. After a yield that took as long as a time slice, somebody
-// computes beside it: then it does not look but sleeps, for a while, because one who
-// yields to a process that never does is kept waiting for a time slice each time.
+// arrives, a process writes its eventfd, or a connection rings. Adaptive, it does as package
+// wait says: it looks for a while first, because a sleep costs tens of microseconds at either
+// end, and yields the processor now and then, so that daemons and processes that share
+// processors pass them on within microseconds.
 //
 // Before it sleeps it says so to all processes (engine.Card.Doze), steps once more, and
 // sleeps only if that step found nothing either.
 
 import (
 	"fmt"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/wait"
 )
 
 // Polling says what the card's thread does while there is nothing to do.
@@ -46,67 +43,28 @@ func ParsePolling(s string) (Polling, error) {
 	return 0, fmt.Errorf("polling %q: use adaptive, spin or sleep", s)
 }
 
-const (
-	// spins is how many looks at the clock in vain, glance steps apart, pass before the
-	// processor is yielded: some 10 us.
-	spins = 8
-	// someoneRan: a yield that took longer let another thread run.
-	someoneRan = int64(2 * time.Microsecond)
-	// someoneComputes: a yield that took longer let one run that does not yield.
-	someoneComputes = int64(time.Millisecond)
-	// beside is how long after that the thread does not look but sleeps.
-	beside = int64(200 * time.Millisecond)
-	// awake is how long the thread looks in vain before it sleeps.
-	awake = int64(200 * time.Microsecond)
-	// longestSleep bounds a sleep.
-	longestSleep = int64(time.Second)
-)
-
-// rest is what the thread knows about its wait.
-type rest struct {
-	worked   bool  // in the last turn
-	idle     int   // looks at the clock in vain
-	patience int   // of them until the next yield
-	since    int64 // when something was last done
-	until    int64 // no looking before
-}
-
 // waiting follows a step in vain; next is when the engine wants to run again.
 func (l *loop) waiting(next int64) {
-	r := &l.rest
 	if l.polling == Sleep {
 		l.sleep()
 		return
 	}
 	switch {
 	case l.turns%glance == 0:
-	case r.patience == 1 && l.polling == Adaptive:
-		l.now = l.clock() // somebody else wants the processor
+	case l.polling == Adaptive && l.wait.Contended():
+		l.now = l.clock() // every step is a look then
 	default:
 		return // the clock was not looked at
 	}
-	if r.idle++; l.polling == Spin {
+	if l.polling == Spin || !l.wait.Tired() {
 		return
 	}
-	if l.now < r.until || l.now-r.since > awake {
+	switch l.wait.Next(l.now) {
+	case wait.Yield:
+		wait.YieldProcessor()
+		l.wait.Yielded(l.now, l.clock())
+	case wait.Sleep:
 		l.sleep()
-		return
-	}
-	if r.idle < max(r.patience, 1) {
-		return
-	}
-	r.idle = 0
-	unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-	took := l.clock() - l.now
-	switch {
-	case took > someoneComputes:
-		r.until = l.now + took + beside
-	case took > someoneRan:
-		r.patience = 1
-		// Others had the processor: that is not time that this thread looked in vain.
-		r.since += took
-	default:
-		r.patience = spins
 	}
 }
 
@@ -118,25 +76,21 @@ func (l *loop) sleep() {
 		l.now = l.clock()
 		before := l.card.Progress()
 		next := l.step()
-		if l.rest.worked = l.card.Progress() != before; !l.rest.worked {
-			if d := min(longestSleep, next-l.now); d > 0 {
-				l.pause(d)
-			}
+		if l.worked = l.card.Progress() != before; l.worked {
+			l.wait.Found()
+		} else if d := min(l.wait.Nap(), next-l.now); d > 0 {
+			l.pause(d)
 		}
 	}
 	l.card.Rouse()
 	l.asleep.Store(false)
 	l.now = l.clock()
-	l.rest.idle = 0
-	l.rest.since = l.now - awake/2 // what woke the thread may have been for another
+	l.wait.Slept(l.now)
 }
 
-// pause waits for one of the descriptors, at most for so many nanoseconds. A signal ends
-// it early, which does no harm.
+// pause waits for one of the descriptors, at most for so many nanoseconds.
 func (l *loop) pause(d int64) {
-	t := unix.NsecToTimespec(d)
-	fds := [1]unix.PollFd{{Fd: int32(l.epoll), Events: unix.POLLIN}}
-	if n, _ := unix.Ppoll(fds[:], &t, nil); n > 0 {
+	if l.wait.Sleep(l.polled[:], d) {
 		_, _ = unix.EpollWait(l.epoll, l.events[:], 0) // takes what is edge-triggered
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/port"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
-// Rule: a route changes in the daemon's list when it changes on the card, and not before: who changes
+// Rule: a route changes in the daemon's list when it changes on the card, and not before: a user who changes
 // another one meanwhile does not put the old one back, and what the card refuses changes nothing.
 func TestRouteChangesWithTheCard(t *testing.T) {
 	cfg := engine.Native()

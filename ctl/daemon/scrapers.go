@@ -1,8 +1,8 @@
 package daemon
 
-// This file is who may be connected to the metrics at a time. Everybody on the host can connect, each
-// connection takes a descriptor and a goroutine, and there is room for a bounded number, so what one user
-// may have of it is bounded too: whatever he opens, and holds or drops, others are answered. A
+// This file bounds the connections to the metrics. Everybody on the host can connect, each
+// connection takes a descriptor and a goroutine, and there is room for a bounded number, so the share of one user
+// is bounded too: however many he opens, and holds or drops, others are answered. A
 // connection serves one request and ends within seconds, however slowly it is read or written.
 
 import (
@@ -67,7 +67,7 @@ func (f *fair) Accept() (net.Conn, error) {
 		}
 		uid, known := f.of(c)
 		if !known {
-			return c, nil // whose it is nobody can tell: the number of all is bounded
+			return c, nil // its user is unknown: only the number of all connections is bounded
 		}
 		if f.admit(uid, time.Now()) {
 			return &admitted{Conn: c, end: sync.OnceFunc(func() { f.leave(uid) })}, nil
@@ -122,8 +122,8 @@ func (a *admitted) Close() error {
 	return err
 }
 
-// accountOf asks the kernel whose the other end of a connection is: of a Unix socket who connected
-// (unix(7)), of one over loopback who has the socket (sock_diag(7)).
+// accountOf asks the kernel for the user at the other end of a connection: of a Unix socket the user who connected
+// (unix(7)), of a loopback connection the owner of the socket (sock_diag(7)).
 func accountOf(c net.Conn) (uid uint32, known bool) {
 	if u, ok := c.(*net.UnixConn); ok {
 		return ownerOf(u)
@@ -135,7 +135,7 @@ func accountOf(c net.Conn) (uid uint32, known bool) {
 	return s.UID, true
 }
 
-// ownerOf returns who has connected to a Unix socket.
+// ownerOf returns the user who has connected to a Unix socket.
 func ownerOf(c *net.UnixConn) (uid uint32, known bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {

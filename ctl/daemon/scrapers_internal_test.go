@@ -162,7 +162,7 @@ func TestSlowScraperIsEnded(t *testing.T) {
 }
 
 // Rule: a user has at most userScrapers at a time and userScrapes in a second, whatever others do,
-// and who has none is forgotten.
+// and a user who has none is forgotten.
 func TestAdmission(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := &fair{users: map[uint32]*scraper{}}

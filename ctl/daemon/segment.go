@@ -1,7 +1,7 @@
 package daemon
 
 // This file is the segments of a process's context (funi.Segment): memory that is made for
-// it, registered with the card, passed on, and freed at its wish or with the context.
+// it, registered with the card, handed to the process, and freed at the process's wish or with the context.
 
 import (
 	"errors"
@@ -106,7 +106,7 @@ func (c *connection) endSegment(base uint32) error {
 	return nil
 }
 
-// statusOf puts the protocol's number to an error of the engine.
+// statusOf gives an error of the engine the protocol's number.
 func statusOf(err error) error {
 	for _, m := range []struct {
 		is error

@@ -1,7 +1,7 @@
 package daemon
 
-// This file is the daemon as a service of systemd: it says when it is ready and that it
-// stops, and while the card's thread runs it says so, if asked to (sd_notify(3),
+// This file is the daemon as a service of systemd: it reports when it is ready and when it
+// stops, and, if asked to, while the card's thread runs (sd_notify(3),
 // sd_watchdog_enabled(3)). Without systemd it does nothing.
 
 import (
@@ -12,7 +12,7 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Serve is Run with systemd told about it.
+// Serve is Run that reports to systemd.
 func (d *Daemon) Serve(ctx context.Context, ready func()) error {
 	every, err := systemd.SdWatchdogEnabled(false)
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *Daemon) Serve(ctx context.Context, ready func()) error {
 	})
 }
 
-// notify tells systemd; that it did not hear is nothing to end for.
+// notify tells systemd. It ignores errors: the daemon goes on without systemd.
 func notify(state string) { _, _ = systemd.SdNotify(false, state) }
 
 // watchdog reports the card's thread alive as often as asked, as long as it carries out

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// slice is how long a turn lasts, in nanoseconds.
+	// slice is the length of a turn in nanoseconds.
 	slice = int64(10 * time.Millisecond)
 	// patient is how long a switch waits for acknowledgments.
 	patient = int64(100 * time.Millisecond)
@@ -40,7 +40,7 @@ type sharing struct {
 	until  int64   // end of the turn
 	out    bool    // a switch is under way
 	since  int64   // of the switch
-	asked  *shared // an administrator wants it on the card; nil: none
+	asked  *shared // the group that an administrator wants on the card; nil: none
 }
 
 // shared is a group's contexts on this card.
@@ -48,7 +48,7 @@ type shared struct {
 	gid     uint16
 	members []*attachment
 	on      bool
-	next    bool // is to be on the card after the switch
+	next    bool // it will be on the card after the switch
 }
 
 // enter takes a context that has just been attached into its group, and off the card if the group
@@ -88,7 +88,7 @@ func (s *sharing) leave(a *attachment) {
 	}
 }
 
-// onCard counts the groups that are.
+// onCard counts the groups on the card.
 func (s *sharing) onCard() (n int) {
 	for _, g := range s.groups {
 		if g.on {
@@ -98,7 +98,7 @@ func (s *sharing) onCard() (n int) {
 	return n
 }
 
-// turn switches groups when it is time to, and returns when it wants to be asked again.
+// turn switches groups when it is time to, and returns when it wants to be called again.
 func (s *sharing) turn(l *loop) int64 {
 	if !s.out && (len(s.groups) == 0 || s.onCard() == len(s.groups)) {
 		return math.MaxInt64
@@ -137,7 +137,7 @@ func (s *sharing) turn(l *loop) int64 {
 }
 
 // choose marks the groups that are on the card next: first those that wait for it, in turn,
-// then those that are on it, then others. It reports whether one waits.
+// then those that are on it, then others. It reports whether a group waits.
 func (s *sharing) choose() (some bool) {
 	room, last := s.room, 0
 	pick := func(which func(*shared) bool) {

@@ -19,13 +19,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SocketMaker is that process, for its parent. Any goroutine may call its methods.
+// SocketMaker is the parent's handle of that process. Any goroutine may call its methods.
 type SocketMaker struct {
 	mu   sync.Mutex
 	conn *net.UnixConn
 }
 
-// makeWithin is how long it may take for a socket.
+// makeWithin bounds the time for making a socket.
 const makeWithin = 10 * time.Second
 
 // socketFD is the descriptor of its end.

@@ -1,7 +1,7 @@
 package daemon
 
 // This file is the daemon's status: an ordinary user sees his own part and the card's sums, an
-// administrator everything. How much it carries is in traffic.go.
+// administrator everything. traffic.go reports the card's traffic.
 
 import (
 	"cmp"
@@ -23,8 +23,8 @@ type Status struct {
 	Contexts    []ContextStatus `json:"contexts"`
 	LeftOut     int             `json:"left_out"` // jobs and contexts for which the answer has no room
 	Bytes       int64           `json:"bytes"`    // of memory that processes share with the card
-	// Memory is the kind of that memory, and MemoryWhy why it is not the best; MemoryLocked says that all
-	// of it is locked, and MemoryFaults counts those who lost their contexts as it failed or had holes.
+	// Memory is the kind of that memory, and MemoryWhy says why it is not the best kind. MemoryLocked says that all
+	// of it is locked, and MemoryFaults counts the contexts that ended because memory failed or had holes.
 	Memory       string           `json:"memory"`
 	MemoryWhy    string           `json:"memory_why,omitempty"`
 	MemoryLocked bool             `json:"memory_locked"`
@@ -32,8 +32,8 @@ type Status struct {
 	Counters     *engine.Counters `json:"counters,omitempty"`
 	Peers        *Peers           `json:"peers,omitempty"`
 	Links        []LinkStatus     `json:"links"` // the interfaces
-	// Encap is how frames travel. Where that is in UDP datagrams, Paths counts the peers to which there is a
-	// way, and Missing has those to which there is none, or about which a router has complained, as many as
+	// Encap says how frames travel. With UDP datagrams Paths counts the peers to which there is a
+	// way, and Missing has the peers without a way, or about which a router has complained, as many as
 	// there is room for.
 	Encap   string        `json:"encap"`
 	Paths   int           `json:"paths,omitempty"`
@@ -45,7 +45,7 @@ type Status struct {
 type JobStatus struct {
 	GID      uint16 `json:"gid"`
 	UID      uint32 `json:"uid"`
-	PID      int32  `json:"pid"` // of who made it
+	PID      int32  `json:"pid"` // of the process that made it
 	Nodes    int    `json:"nodes"`
 	Attached int    `json:"attached"` // on this card
 }
@@ -63,8 +63,9 @@ type ContextStatus struct {
 	Active   bool   `json:"active"` // on the card, not switched out
 }
 
-// statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes, and missingRoom
-// how many ways, at less than 600; hello.go says what its peers and faults take. The rest of it has 6 KB, for the counters and the interfaces with their reasons.
+// statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes each, and missingRoom
+// how many ways, at less than 600; hello.go bounds peers and faults. 6 KB are left for the counters and the interfaces with
+// their reasons.
 const (
 	statusRoom  = 230
 	missingRoom = 16
@@ -122,7 +123,7 @@ func (d *Daemon) statusFor(p *peer) Status {
 	return s
 }
 
-// ways says how frames travel, and to whom there is no way.
+// ways says how frames travel, and to which peers there is no way.
 func (s *Status) ways(d *Daemon) {
 	s.Encap = d.cfg.Peers.Encap.String()
 	var all []paths.State

@@ -1,6 +1,6 @@
 package daemon_test
 
-// This file tests that a job is its owner's on all hosts: who makes the same GID on
+// This file tests that a job is its owner's on all hosts: somebody who makes the same GID on
 // another host is a stranger to it.
 
 import (
@@ -24,7 +24,7 @@ const (
 	userB = 52102
 )
 
-// as does something as a user without privileges, whom the kernel names to the daemon.
+// as does something as a user without privileges, as the kernel tells the daemon.
 func as(t testing.TB, uid int, do func()) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -47,7 +47,7 @@ func dialAs(t testing.TB, socket string, uid int) (k *client) {
 	return k
 }
 
-// base is where the nodes' segments start.
+// base is the address where the nodes' segments start.
 const base = 1 << 20
 
 // member attaches a node as a user, with a segment that others may write, whose memory it returns.
@@ -116,7 +116,7 @@ func (k *client) gotNothing(memory []byte, want byte) {
 
 // Rule: when half of a user's job has ended, another user who makes its GID on that host
 // with a token of his own, for the same cards, gets nothing that the job sends and can
-// neither send to it nor write its memory; both learn it in words. His own job works, and
+// neither send to it nor write its memory; both hear why. His own job works, and
 // the first user may have his half again when it is gone (arctic.Header.Tag).
 func TestGroupTakenOverOnAnotherHost(t *testing.T) {
 	b := newBed(t)
@@ -175,7 +175,7 @@ func TestGroupTakenOverOnAnotherHost(t *testing.T) {
 		}
 	}
 
-	// A program learns it in words.
+	// A program hears why.
 	x := attach.Config{Socket: daemons[0].socket, GID: gid, Node: 0, Slots: 64, Token: tokenA}
 	a0.gotNothing(memoryA, 0xaa)
 	a0.close()

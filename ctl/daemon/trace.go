@@ -1,9 +1,9 @@
 package daemon
 
-// This file follows packets for who asks: an administrator those of all contexts, an ordinary user those of his own. The card's
+// This file traces packets for a process: for an administrator those of all contexts, for an ordinary user those of his own. The card's
 // thread writes records into a ring of fixed size (engine.Tracer), and hands them out between two steps; this connection's
-// goroutine sends them on. What that costs is the user's debt, as requests are (pace.go); when he does not take them the
-// ring is full, and they are counted as lost. A context is followed for one at a time.
+// goroutine sends them on. Its cost is added to the user's debt, as that of requests (pace.go). When he does not take records
+// and the ring is full, records are counted as lost. A context is traced for one process at a time.
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ import (
 const (
 	// traceLook is how often the card's thread is asked for records.
 	traceLook = 20 * time.Millisecond
-	// traceBeat is how often something is sent although there are none.
+	// traceBeat is how often an empty batch is sent while there are no records.
 	traceBeat = 250 * time.Millisecond
 	// traceCost is the cost of a batch.
 	traceCost = 500 * time.Microsecond
@@ -39,7 +39,7 @@ type tracing struct {
 	gid     uint16 // 0: of all groups
 }
 
-// wants reports whether the context is one to follow.
+// wants reports whether the context is to be traced.
 func (t *tracing) wants(a *attachment) bool {
 	return (t.all || a.account == t.account) && (t.gid == 0 || t.gid == a.job.gid)
 }
@@ -71,7 +71,7 @@ func (c *connection) trace(message []byte) error {
 	return c.sendBatch(last)
 }
 
-// traceFor traces until the process wants no more, and returns the last batch: who has that may trace anew.
+// traceFor traces until the process wants no more, and returns the last batch: a process that has it may trace anew.
 func (c *connection) traceFor(t *tracing, every int) (*trace.Batch, error) {
 	d := c.d
 	if err := d.beginTrace(t); err != nil {
@@ -127,7 +127,7 @@ func (d *Daemon) endTrace(t *tracing) {
 	delete(d.tracing, t.account)
 }
 
-// follow has the card's thread follow the contexts that there are, some at a time, and those that come.
+// follow has the card's thread trace the present contexts, some at a time, and those that come later.
 func (c *connection) follow(t *tracing, every int) (*trace.Begin, error) {
 	l := c.d.loop
 	b := &trace.Begin{Info: c.d.info(), Every: every, Clock: l.start.UnixNano()}
@@ -169,7 +169,7 @@ func (c *connection) follow(t *tracing, every int) (*trace.Begin, error) {
 	return b, err
 }
 
-// traceNew has a context that is new followed, if somebody wants it. The card's thread calls it.
+// traceNew has a new context traced, if somebody wants it. The card's thread calls it.
 func (l *loop) traceNew(a *attachment) {
 	for _, t := range l.traces {
 		if t.wants(a) {
@@ -189,7 +189,8 @@ func (l *loop) traceNoMore(t *tracing) {
 	}
 }
 
-// drainTrace sends records until the process says something, and then those that are not done, too, but for the last batch, which has none.
+// drainTrace sends records until the process sends a message, and then the unfinished ones, too. The last batch has none of
+// these.
 func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
 	if err := c.conn.SetWriteDeadline(time.Time{}); err != nil { // a process may take its time; the end of the daemon closes the connection
 		return nil, errGone
@@ -211,7 +212,7 @@ func (c *connection) drainTrace(t *tracing) (*trace.Batch, error) {
 		}
 		b := &trace.Batch{End: enough}
 		err := l.do(func() {
-			if enough { // from the first time on nothing more comes
+			if enough { // from now on no record comes
 				l.traceNoMore(t)
 				t.tracer.Flush()
 			}

@@ -1,6 +1,6 @@
 package daemon_test
 
-// This file tests whose packets are traced for whom.
+// This file tests which packets each user may trace.
 
 import (
 	"context"
@@ -136,7 +136,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// Rule: who asks for what is no trace, for a group that is not his, or twice, is refused, and a process that traces and goes away, or does
+// Rule: a request for something that is no trace, for another user's group, or for a second trace is refused, and a process that traces and goes away, or does
 // not read, keeps neither the daemon nor others waiting.
 func TestTraceRefused(t *testing.T) {
 	b := newBed(t)

@@ -25,12 +25,12 @@ type Traffic struct {
 	Rejected     []Rejected      `json:"rejected"`          // packets, by this card
 	RejectedThem []Rejected      `json:"rejected_by_peers"` // this card's packets
 	Peers        Peers           `json:"peers"`
-	// Jobs are the sums of the contexts by group, Contexts the single ones, and RoundTrips single peers: as many as there
-	// is room for, those that have moved most first, and those that owe answers, then the slowest.
+	// Jobs are the sums of the contexts by group, Contexts the single contexts, and RoundTrips single peers: as many as there
+	// is room for. Those that have moved most come first; of peers those that owe answers, then the slowest.
 	Jobs       []JobTraffic     `json:"jobs"`
 	Contexts   []ContextTraffic `json:"contexts"`
 	RoundTrips []RoundTrip      `json:"round_trips"`
-	LeftOut    int              `json:"left_out"` // jobs, contexts and peers for which there is none
+	LeftOut    int              `json:"left_out"` // jobs, contexts and peers for which there is no room
 }
 
 // Rejected is how many packets were rejected for a reason.
@@ -50,7 +50,7 @@ type Peers struct {
 	Longest     int64 `json:"round_trip_longest_ns"`
 }
 
-// RoundTrip is how long a peer takes to answer, smoothed, and how much that varies.
+// RoundTrip is the smoothed round trip to a peer, and its variation.
 type RoundTrip struct {
 	Card      uint16 `json:"card"`
 	RoundTrip int64  `json:"round_trip_ns"`
@@ -142,7 +142,7 @@ func (d *Daemon) trafficFor(p *peer) (*Traffic, error) {
 	return t, nil
 }
 
-// unknownReason is the reason of packets that a peer rejected for one which this version does not know.
+// unknownReason stands for the reasons of rejects that this version does not know.
 const unknownReason = "unknown"
 
 // rejections lists the reasons, in their order.
@@ -177,7 +177,7 @@ type peersSeen struct {
 	look peersLook
 }
 
-// lookAtPeers returns how the peers are, or were a moment ago.
+// lookAtPeers returns the state of the peers, now or a moment ago.
 func (d *Daemon) lookAtPeers() (peersLook, error) {
 	d.seen.mu.Lock()
 	defer d.seen.mu.Unlock()

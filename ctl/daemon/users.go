@@ -1,6 +1,6 @@
 package daemon
 
-// This file is authorization: who a process is, what he may use, and what he uses.
+// This file is authorization: the user of a process, his rule, and his use.
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ type peer struct {
 	groups  []uint32
 }
 
-// credentials asks the kernel who is at the other end of a socket (SO_PEERCRED, unix(7)).
+// credentials asks the kernel for the process at the other end of a socket (SO_PEERCRED, unix(7)).
 func credentials(fd int) (p peer, err error) {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
@@ -34,7 +34,7 @@ func credentials(fd int) (p peer, err error) {
 func (p *peer) askGroups(fd int) error {
 	more, err := peerGroups(fd)
 	if err != nil {
-		return fmt.Errorf("asking for the groups of who has connected: %w", err)
+		return fmt.Errorf("asking for the groups of the connected process: %w", err)
 	}
 	p.groups = append(p.groups, more...)
 	return nil
@@ -56,7 +56,7 @@ func peerGroups(fd int) ([]uint32, error) {
 	}
 }
 
-// is reports whether the process is of one of those users, or of one of their groups.
+// is reports whether the process belongs to one of the users or groups.
 func (p *peer) is(w *Who) bool {
 	return slices.Contains(w.Users, p.uid) || slices.ContainsFunc(p.groups, func(g uint32) bool { return slices.Contains(w.Groups, g) })
 }
@@ -73,9 +73,9 @@ func (d *Daemon) rule(p *peer) *Rule {
 	return nil
 }
 
-// administrator reports whether the user may do what only an administrator may. The
-// subordinate numbers of one may not; nor may a process that this one cannot see, whose number the kernel says is
-// 0 (pid_namespaces(7)): where the daemon runs in a container, that is everybody outside it, and who starts
+// administrator reports whether the process is an administrator's. The
+// subordinate numbers of one are none; nor is a process that the daemon cannot see, whose number the kernel gives as
+// 0 (pid_namespaces(7)). When the daemon runs in a container that is everybody outside the container, and somebody who starts
 // other containers there chooses their users freely, root too.
 func (d *Daemon) administrator(p *peer) bool {
 	return p.pid != 0 && (p.uid == 0 && !d.cfg.NotRoot || p.is(&d.cfg.Administrators))
@@ -102,7 +102,7 @@ func (u *usage) add(v usage, sign int) {
 	u.bytes += int64(sign) * v.bytes
 }
 
-// over says what of u and more is beyond a bound.
+// over names the part of u plus more that is beyond a bound.
 func (u *usage) over(of Amounts, more usage) (what string, now, most, wanted int64, over bool) {
 	for _, v := range []struct {
 		what          string

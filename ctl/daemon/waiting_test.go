@@ -1,7 +1,7 @@
 package daemon_test
 
-// This file tests what becomes of processes whose group is switched out: they are woken for
-// what comes, and what they have sent is not lost when they, or the daemon, end.
+// This file tests processes whose group is switched out: they are woken when messages
+// come, and the messages that they have sent are not lost when they, or the daemon, end.
 
 import (
 	"errors"
@@ -183,7 +183,7 @@ func TestStopDrainsWhoIsOut(t *testing.T) {
 	}
 }
 
-// Rule: who attaches to a job that has ended hears why, if he shows its token, and whose context was ended hears it too,
+// Rule: a process that attaches to a job that has ended hears why, if it shows the job's token; one whose context was ended hears it too,
 // in Go and in C (ended.go, funi_fail).
 func TestEndOfAJobIsExplained(t *testing.T) {
 	b := newBed(t)

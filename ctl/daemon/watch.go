@@ -1,7 +1,7 @@
 package daemon
 
-// This file watches memory that can have holes, where the kernel or a capability for better is
-// missing (memory.go). Whoever makes one loses his context.
+// This file watches memory that can have holes, when the kernel or the capability for better memory is
+// missing (memory.go). Whoever makes a hole loses his context.
 //
 // While holes are made the card's thread takes faults, which are counted. When the count has grown
 // all memory is looked at for pages that are missing: the more of its time the thread
@@ -24,11 +24,11 @@ import (
 const (
 	// watchEvery is how often the thread's faults are looked at.
 	watchEvery = 2 * time.Millisecond
-	// looks is how often memory is looked at when there were some.
+	// looks is how often memory is looked at when there were faults.
 	looks = 4
 )
 
-// watch dismisses those who make holes, until quit.
+// watch ends the contexts of processes that make holes, until quit.
 func (d *Daemon) watch(ended <-chan struct{}) {
 	t := time.NewTicker(watchEvery)
 	defer t.Stop()
@@ -51,7 +51,7 @@ func (d *Daemon) watch(ended <-chan struct{}) {
 	}
 }
 
-// minorFaults returns how many a thread has taken (proc(5), field 10 of stat), or -1.
+// minorFaults returns how many faults a thread has taken (proc(5), field 10 of stat), or -1.
 func minorFaults(tid int) int64 {
 	b, err := os.ReadFile(filepath.Join("/proc/self/task", strconv.Itoa(tid), "stat"))
 	if err != nil {
@@ -69,7 +69,7 @@ func minorFaults(tid int) int64 {
 	return n
 }
 
-// torn returns what has holes.
+// torn returns the memory that has holes.
 func (m *memory) torn() (those []*region) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +82,7 @@ func (m *memory) torn() (those []*region) {
 	return those
 }
 
-// dismiss ends the contexts that a piece of memory is of.
+// dismiss ends the contexts of a piece of memory.
 func (d *Daemon) dismiss(r *region) {
 	_ = d.loop.do(func() { // a thread that has ended touches nothing any more
 		d.loop.torn = r

@@ -1,6 +1,6 @@
 package daemon_test
 
-// This file tests that a daemon notices a NIC program that is not run any more.
+// This file tests that a daemon notices that a driver no longer runs the NIC program.
 
 import (
 	"slices"

@@ -113,7 +113,7 @@ type Hello struct {
 type Peer struct {
 	Given string // by the user
 	Node  int    // of the peers file; negative: not given so
-	// Problem says why the peer could not be looked for: a name that does not resolve and the like.
+	// Problem says why the peer could not be looked for: for instance a name that does not resolve.
 	Problem string
 	Cure    string
 	MAC     net.HardwareAddr // as given, in the peers file too; nil: by address

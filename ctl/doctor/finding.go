@@ -17,7 +17,7 @@ const (
 	Fail Verdict = "fail"
 )
 
-// Finding is one line.
+// Finding is one line of the doctor's report.
 type Finding struct {
 	Check   string  `json:"check"`   // what was looked at: a stable name
 	Subject string  `json:"subject"` // where: "host", an interface, "daemon" or the peer as it was named

@@ -1,6 +1,6 @@
 package doctor
 
-// This file finds out who the peer is, what the kernel knows of him, and what passes.
+// This file finds out who the peer is, what the kernel knows about it, and which frames pass.
 
 import (
 	"bytes"

@@ -1,6 +1,6 @@
 package doctor
 
-// This file judges the peer, and what is between.
+// This file judges the peer and the way to it.
 
 import (
 	"bytes"
@@ -41,7 +41,7 @@ func judgePeer(f *Facts) []Finding {
 		a.fail("version", "run the same version of FUNet on all hosts", "the peer's frames have version %d, this host's %d", r.Peer.FrameVersion, arctic.Version)
 	}
 	for c := range probe.Carriers {
-		// Who answers hellos answers no probes: whether UDP passes, where frames do not travel in it, is then left.
+		// A host that answers hellos answers no probes: whether UDP passes is then not judged, unless frames travel in it.
 		if c == probe.UDP && (p.Datagrams || r.Peer != nil || !p.answersHello()) || c == probe.Ethernet && !p.Datagrams {
 			p.judgePassage(a, f, c)
 		}

@@ -76,7 +76,7 @@ func TestNothingWrong(t *testing.T) {
 	}
 }
 
-// rules are one row a rule: what is changed in facts with nothing wrong, and what must be said of it.
+// rules has one row for each rule: a change of facts with nothing wrong, and the finding that must follow.
 var rules = []struct {
 	name    string
 	change  func(*Facts)

@@ -1,6 +1,6 @@
 package doctor
 
-// This file is the doctor where a program asks: why a peer is silent.
+// This file is the doctor for programs: it says why a peer is silent.
 
 import (
 	"context"

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/capture"
+	"github.com/funet/funet/ctl/output"
 )
 
 // errEnough ends a capture that has all that it was to have.
@@ -51,7 +52,7 @@ of those that were dropped or rejected, to a pcapng file, or without FILE to sta
 			case dissector:
 				_, err := c.OutOrStdout().Write([]byte(capture.Dissector))
 				return err
-			case name == "-" && terminal(os.Stdout):
+			case name == "-" && output.Terminal(os.Stdout):
 				return errors.New("a capture is not for a terminal: name a file, or pipe it, as in `funet capture | wireshark -k -i -`")
 			case k.most < 0:
 				return fmt.Errorf("--count %d: use 1 and more, or 0 for any number", k.most)
@@ -137,6 +138,6 @@ func (k *taking) end(failed error) error {
 	for _, n := range k.counts {
 		lost += n.Lost
 	}
-	fmt.Fprintf(os.Stderr, "%s, %s lost because they were not taken in time\n", count(k.frames, "frame"), count(int64(lost), "frame"))
+	fmt.Fprintf(os.Stderr, "%s, %s lost because they were not taken in time\n", output.Count(k.frames, "frame"), output.Count(int64(lost), "frame"))
 	return err
 }

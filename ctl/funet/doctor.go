@@ -14,6 +14,7 @@ import (
 
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/doctor/probe"
+	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -33,7 +34,7 @@ func (d *diagnosis) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, []string{string(f.Verdict), f.Subject, f.Check, found})
 	}
-	return table(w, rows...)
+	return output.Table(w, rows...)
 }
 
 func doctorCommand() *cobra.Command {
@@ -71,7 +72,7 @@ An interface that has an XDP program is left alone.`,
 				o.Peer = args[0]
 			}
 			o.Socket, o.Port, o.WantDaemon = s.socket, port, c.Flags().Changed("socket")
-			done := progress("looking")
+			done := output.Progress("looking")
 			facts, err := doctor.Gather(c.Context(), o)
 			done()
 			if err != nil {
@@ -79,7 +80,7 @@ An interface that has an XDP program is left alone.`,
 			}
 			d := &diagnosis{Findings: doctor.Judge(facts)}
 			d.Verdict = doctor.Worst(d.Findings)
-			if err := show(s.json, d); err != nil {
+			if err := output.Show(s.json, d); err != nil {
 				return err
 			}
 			if d.Verdict == doctor.Fail {

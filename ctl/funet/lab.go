@@ -18,6 +18,8 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/uspace/arctic"
 )
 
@@ -46,7 +48,7 @@ func labCommand() *cobra.Command {
 			if errors.Is(err, lab.ErrPermission) {
 				return err
 			}
-			return nil // what cannot be removed is none of this command's business
+			return nil // a lab that cannot be removed does not concern this command
 		},
 	}
 	c.AddCommand(labUp(), labDown(), labList(), labPeers(), labExec())
@@ -57,7 +59,7 @@ func labUp() *cobra.Command {
 	o := lab.Options{}
 	var topology string
 	var asJSON, daemons, router bool
-	var made nodeFlags
+	var made program.Flags
 	var polling string
 	c := &cobra.Command{
 		Use:   "up [NAME]",
@@ -75,11 +77,11 @@ func labUp() *cobra.Command {
 			if daemons {
 				least = arctic.MinMTU
 			}
-			if err := cmp.Or(inRange("--mtu", o.MTU, least, lab.MaxMTU), inRange("--queues", o.Queues, 1, lab.MaxQueues), made.checkDaemons(c, daemons, polling)); err != nil {
+			if err := cmp.Or(program.InRange("--mtu", o.MTU, least, lab.MaxMTU), program.InRange("--queues", o.Queues, 1, lab.MaxQueues), checkDaemons(c, &made, daemons, polling)); err != nil {
 				return err
 			}
 			if daemons {
-				o.Prepare = func(l *lab.Lab) error { return made.startDaemons(c.Context(), l, polling) }
+				o.Prepare = func(l *lab.Lab) error { return startDaemons(c.Context(), l, &made, polling) }
 			}
 			l, err := lab.Up(o)
 			if err != nil {
@@ -90,7 +92,7 @@ func labUp() *cobra.Command {
 				return err
 			}
 			r := labMade{Name: o.Name, Hosts: hostsJSON(hosts), daemons: daemons, mtu: o.MTU}
-			if err := show(asJSON, r); err != nil {
+			if err := output.Show(asJSON, r); err != nil {
 				return fmt.Errorf("lab %s is up, but this cannot be told: %w", o.Name, err)
 			}
 			return nil
@@ -103,23 +105,23 @@ func labUp() *cobra.Command {
 	c.Flags().IntVar(&o.MTU, "mtu", lab.DefaultMTU, fmt.Sprintf("of the links, in bytes; FUNet needs %d", arctic.MinMTU))
 	c.Flags().IntVar(&o.Queues, "queues", 1, "receive and transmit queues of each interface")
 	c.Flags().BoolVar(&daemons, "daemons", false, "start a daemon (funid) on each host, for funet run --lab")
-	c.Flags().StringVar(&made.mode, "xdp", "auto", "of the daemons: native or generic; auto measures")
-	c.Flags().StringVar(&made.bind, "bind", "auto", "of the daemons: copy or zero-copy; auto is what the XDP mode was measured with")
+	c.Flags().StringVar(&made.Mode, "xdp", "auto", "of the daemons: native or generic; auto measures")
+	c.Flags().StringVar(&made.Bind, "bind", "auto", "of the daemons: copy or zero-copy; auto is what the XDP mode was measured with")
 	c.Flags().StringVar(&polling, "polling", "", "of the daemons: adaptive, spin or sleep (default adaptive)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
 }
 
 // checkDaemons refuses what no daemon can be, and flags of daemons where there are to be none.
-func (f *nodeFlags) checkDaemons(c *cobra.Command, daemons bool, polling string) error {
+func checkDaemons(c *cobra.Command, f *program.Flags, daemons bool, polling string) error {
 	for _, flag := range []string{"xdp", "bind", "polling"} {
 		if c.Flags().Changed(flag) && !daemons {
 			return fmt.Errorf("--%s is that of the daemons; add --daemons, or leave it out", flag)
 		}
 	}
-	_, err := parseAttach(f.mode)
+	_, err := program.ParseAttach(f.Mode)
 	if err == nil {
-		_, err = parseBind(f.bind)
+		_, err = program.ParseBind(f.Bind)
 	}
 	if err == nil && polling != "" {
 		if _, err = daemon.ParsePolling(polling); err != nil {
@@ -140,7 +142,7 @@ type labMade struct {
 // WriteTable says what was made, and what to do with it.
 func (r labMade) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "lab %s is up:\n", r.Name)
-	if err := table(w, hostRows(r.Hosts)...); err != nil {
+	if err := output.Table(w, hostRows(r.Hosts)...); err != nil {
 		return err
 	}
 	if r.mtu < arctic.MinMTU {
@@ -227,13 +229,13 @@ func labList() *cobra.Command {
 				if infos == nil {
 					infos = []lab.Info{}
 				}
-				return printJSON(infos)
+				return output.JSON(infos)
 			}
 			rows := [][]string{{"name", "state", "hosts", "topology", "MTU", "daemons", "since"}}
 			for _, i := range infos {
 				rows = append(rows, []string{i.Name, i.State, strconv.Itoa(i.Hosts), string(i.Topology), strconv.Itoa(i.MTU), daemonsOf(&i), i.Created.Format("2006-01-02 15:04:05")})
 			}
-			return table(os.Stdout, rows...)
+			return output.Table(os.Stdout, rows...)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
@@ -305,7 +307,7 @@ func labExec() *cobra.Command {
 			defer l.Close()
 			cmd := l.Command(host, args[1], args[2:]...)
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-			if terminal(os.Stdin) {
+			if output.Terminal(os.Stdin) {
 				// The program gets the terminal, and with it the terminal's Ctrl-C.
 				cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(os.Stdin.Fd())
 			}
@@ -325,7 +327,7 @@ func labExec() *cobra.Command {
 				err = fmt.Errorf("%s on host %d: %w", strings.Join(args[1:], " "), host, err)
 			}
 			if w, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && w.Signaled() && c.Context().Err() == nil {
-				fmt.Fprintln(os.Stderr, "funet:", oneLine(err)) // such as the terminal's Ctrl-C, which the program gets
+				fmt.Fprintln(os.Stderr, "funet:", output.OneLine(err)) // such as the terminal's Ctrl-C, which the program gets
 				return exitCode(128 + int(w.Signal()))
 			}
 			return err

@@ -1,13 +1,16 @@
 // Command funet is everything a person does with FUNet: labs of network
 // namespaces, the example programs on a lab or on real hosts, and measurements.
 //
-// The journey of `funet pingpong --lab 2`: the command makes a lab (package
-// ctl/lab), finds the faster XDP mode on it by measurement (ctl/bench), and starts
-// itself once in each namespace with the explicit flags that a person would use
-// on real hosts; each of these opens an embedded card (uspace/card), runs the
-// program (uspace/apps) and prints one JSON object, from which the parent makes the
-// table or the JSON document that it prints. The lab is gone when the command ends,
-// however it ends.
+// The command tree is made here, and signals and exit codes are handled here. Groups of commands have
+// packages of their own:
+//
+//	ctl/program   programs on a group: pingpong, matmul, flood, stream, transfer
+//	ctl/measure   bench: these programs beside what one would use otherwise
+//	ctl/cmam      cmam, sim cmam: Table 6.1 of the thesis
+//	ctl/figure    sim matmul: Figures 6.2 to 6.5
+//	ctl/output    tables, JSON documents, progress and files, of all commands
+//
+// A lab that a command has made is gone when the command ends, however it ends.
 package main
 
 import (
@@ -18,6 +21,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/cmam"
+	"github.com/funet/funet/ctl/measure"
+	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/ctl/usage"
 )
 
@@ -46,7 +53,7 @@ func failed(ctx context.Context, err error) int {
 		fmt.Fprintln(os.Stderr, "funet:", signal)
 		return signal.exitCode()
 	}
-	fmt.Fprintln(os.Stderr, "funet:", oneLine(err))
+	fmt.Fprintln(os.Stderr, "funet:", output.OneLine(err))
 	return 1
 }
 
@@ -64,8 +71,8 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(runCommand(), runNodeCommand(), runRelayCommand(), labCommand(), pingpongCommand(), cmamHereCommand(), matmulCommand(), floodCommand(), streamCommand(), transferCommand(),
-		probeCommand(), doctorCommand(), captureCommand(), traceCommand(), topCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), benchCommand(), simCommand(), profileCommand(), keyCommand(), roleCommand(), selfPingPongCommand(), usage.Man("1"))
+	c.AddCommand(runCommand(), runNodeCommand(), runRelayCommand(), labCommand(), program.PingPong(), cmam.Command(), program.MatMul(), program.Flood(), program.Stream(), program.Transfer(),
+		probeCommand(), doctorCommand(), captureCommand(), traceCommand(), topCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), measure.Command(), simCommand(), profileCommand(), keyCommand(), measure.RoleCommand(), measure.SelfCommand(), usage.Man("1"))
 	c.AddCommand(topicCommands()...)
 	c.SetFlagErrorFunc(usage.Explain)
 	checkArgs(c)
@@ -73,7 +80,7 @@ func root() *cobra.Command {
 }
 
 // checkArgs makes commands say how they are used when their arguments are wrong, and
-// commands that only have commands under them refuse what is none of these.
+// commands that only have commands under them refuse any other argument.
 func checkArgs(c *cobra.Command) {
 	args := c.Args
 	if c.HasSubCommands() {

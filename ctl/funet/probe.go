@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/xdp"
 )
 
@@ -66,7 +67,7 @@ has an XDP program is left alone.`,
 				rows = append(rows, []string{t.name, t.trial.Answer.String(), why})
 			}
 			if asJSON {
-				return printJSON(r)
+				return output.JSON(r)
 			}
 			state := "down"
 			if p.Up {
@@ -76,7 +77,7 @@ has an XDP program is left alone.`,
 			if p.Kind.Remark != "" {
 				fmt.Println(p.Kind.Remark)
 			}
-			return table(os.Stdout, rows...)
+			return output.Table(os.Stdout, rows...)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/hwprofiles"
 )
 
@@ -50,7 +51,7 @@ func profileListCommand() *cobra.Command {
 				}
 				l.Profiles = append(l.Profiles, profileEntry{p.Name, p.About})
 			}
-			return show(asJSON, l)
+			return output.Show(asJSON, l)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
@@ -62,7 +63,7 @@ func (l profileList) WriteTable(w io.Writer) error {
 	for _, p := range l.Profiles {
 		rows = append(rows, []string{p.Name, p.About})
 	}
-	return table(w, rows...)
+	return output.Table(w, rows...)
 }
 
 // profileShown is the JSON document of profile show. Times that are not a whole number of
@@ -114,7 +115,7 @@ With --yaml the profile is printed as a file to start one's own from.`,
 				return err
 			}
 			if !asYAML {
-				return show(asJSON, shownProfile(p))
+				return output.Show(asJSON, shownProfile(p))
 			}
 			data, err := p.Marshal()
 			if err != nil {
@@ -170,7 +171,7 @@ func (s *profileShown) WriteTable(w io.Writer) error {
 	for _, f := range s.Figures {
 		rows = append(rows, []string{f.Key, f.text[0], f.text[1], f.Source})
 	}
-	if err := table(w, rows...); err != nil {
+	if err := output.Table(w, rows...); err != nil {
 		return err
 	}
 	if len(s.Transactions) != 0 {
@@ -179,7 +180,7 @@ func (s *profileShown) WriteTable(w io.Writer) error {
 			rows = append(rows, []string{fmt.Sprintf("words: %d", t.Words), fmt.Sprintf("%d ns", t.Time)})
 		}
 		fmt.Fprintln(w)
-		if err := table(w, rows...); err != nil {
+		if err := output.Table(w, rows...); err != nil {
 			return err
 		}
 	}
@@ -195,7 +196,7 @@ func (s *profileShown) WriteTable(w io.Writer) error {
 		rows = append(rows, []string{c.Call, c.Measure, c.Cycles.String(), fmt.Sprintf("%.2f us", float64(c.Time)/1e3), of})
 	}
 	fmt.Fprintf(w, "\ncosts: %s\n", s.CostSource)
-	return table(w, rows...)
+	return output.Table(w, rows...)
 }
 
 // profileChecked is the JSON document of profile check.
@@ -225,7 +226,7 @@ instead, and the exit status is 1. Figures without a source are listed, which is
 				return err
 			case err != nil:
 				r.Error = err.Error()
-				if err := printJSON(r); err != nil {
+				if err := output.JSON(r); err != nil {
 					return err
 				}
 				return exitCode(1) // the document says what is wrong
@@ -239,7 +240,7 @@ instead, and the exit status is 1. Figures without a source are listed, which is
 			if len(p.Costs) != 0 && p.Sources["costs"] == "" {
 				r.Unsourced = append(r.Unsourced, "costs")
 			}
-			return show(asJSON, r)
+			return output.Show(asJSON, r)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/usage"
 )
 
@@ -71,12 +72,12 @@ func TestHelp(t *testing.T) {
 // People are told names and grammatical numbers.
 func TestWords(t *testing.T) {
 	for n, want := range map[int]string{0: "0 connections", 1: "1 connection", 2: "2 connections"} {
-		if got := count(n, "connection"); got != want {
+		if got := output.Count(n, "connection"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	for uid, want := range map[uint32]string{0: "root", 4_000_000_000: "4000000000"} {
-		if got := userName(uid); got != want {
+		if got := output.UserName(uid); got != want {
 			t.Errorf("user %d is %q, want %q", uid, got, want)
 		}
 	}

@@ -20,6 +20,8 @@ import (
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/launch"
+	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
@@ -33,7 +35,7 @@ type runFlags struct {
 	rsh  string
 	env  []string
 	gid  int
-	made nodeFlags // of a lab that is made for the occasion
+	made program.Flags // of a lab that is made for the occasion
 }
 
 // anyLab is what --lab without a name stands for: the default lab, or one made for the occasion. It is
@@ -95,11 +97,11 @@ handed over open. A lab is named as in --lab=NAME. Without a name it is the lab 
 	p.StringArrayVar(&f.env, "env", nil, "for the program: NAME=VALUE, or NAME for the value that it has here; may be repeated")
 	p.DurationVar(&f.HostTimeout, "host-timeout", launch.DefaultHostTimeout, "after which a host of --hosts that is not heard is given up, with the job; 0: never")
 	p.DurationVar(&f.Grace, "grace", launch.DefaultGrace, "how long processes have to end after Ctrl-C, SIGTERM or SIGHUP")
-	p.StringVar(&f.made.mode, "xdp", "auto", "on a lab made for the occasion: native or generic; auto measures")
+	p.StringVar(&f.made.Mode, "xdp", "auto", "on a lab made for the occasion: native or generic; auto measures")
 	return c
 }
 
-// runNodeCommand is what `funet run --hosts` starts on each host.
+// runNodeCommand is the command that `funet run --hosts` starts on each host.
 func runNodeCommand() *cobra.Command {
 	var socket string
 	c := &cobra.Command{
@@ -116,7 +118,7 @@ func runNodeCommand() *cobra.Command {
 	return c
 }
 
-// runRelayCommand is what `funet run --hosts` starts beside itself for each host.
+// runRelayCommand is the command that `funet run --hosts` starts beside itself for each host.
 func runRelayCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    launch.RelayCommand + " TIMEOUT",
@@ -155,10 +157,10 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 	case f.Grace <= 0:
 		return fmt.Errorf("--grace %v: use a time above 0, such as 5s", f.Grace)
 	}
-	if _, err := parseAttach(f.made.mode); err != nil {
+	if _, err := program.ParseAttach(f.made.Mode); err != nil {
 		return err
 	}
-	if err := inRange("-n", f.Nodes, 1, attach.MaxNodes); err != nil {
+	if err := program.InRange("-n", f.Nodes, 1, attach.MaxNodes); err != nil {
 		return err
 	}
 	if f.Env, err = launch.ParseEnv(f.env); err != nil {
@@ -233,20 +235,20 @@ func (f *runFlags) job(ctx context.Context) error {
 
 // onOccasion runs the job on a lab of its own.
 func (f *runFlags) onOccasion(ctx context.Context) (err error) {
-	if f.Profile != "" && f.Profile != nativeProfile {
-		return fmt.Errorf("--profile %s: daemons of a lab made for the occasion have profile %s; use `funet lab up --daemons` and `funet profile set`", f.Profile, nativeProfile)
+	if f.Profile != "" && f.Profile != program.NativeProfile {
+		return fmt.Errorf("--profile %s: daemons of a lab made for the occasion have profile %s; use `funet lab up --daemons` and `funet profile set`", f.Profile, program.NativeProfile)
 	}
 	if err := launch.Find(f.Program, f.User); err != nil && !f.Once { // before the lab is made
 		return err
 	}
-	f.made.lab, f.made.mtu, f.made.bind = max(lab.MinHosts, min(f.Nodes, lab.MaxHosts)), lab.DefaultMTU, "auto"
-	_, _ = lab.RemoveStale() // of one that was killed; what cannot be removed is none of this command's business
-	l, err := lab.Up(f.made.labOptions())
+	f.made.Lab, f.made.MTU, f.made.Bind = max(lab.MinHosts, min(f.Nodes, lab.MaxHosts)), lab.DefaultMTU, "auto"
+	_, _ = lab.RemoveStale() // of one that was killed; a lab that cannot be removed does not concern this command
+	l, err := lab.Up(f.made.LabOptions())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	if err := f.made.startDaemons(ctx, l, ""); err != nil {
+	if err := startDaemons(ctx, l, &f.made, ""); err != nil {
 		return err
 	}
 	if f.Sockets, err = l.Sockets(); err != nil {
@@ -259,17 +261,17 @@ func (f *runFlags) onOccasion(ctx context.Context) (err error) {
 }
 
 // startDaemons starts the daemons of a lab, in the XDP mode that the flags say or that is faster.
-func (f *nodeFlags) startDaemons(ctx context.Context, l *lab.Lab, polling string) error {
-	if err := f.measureMode(ctx, l); err != nil {
+func startDaemons(ctx context.Context, l *lab.Lab, f *program.Flags, polling string) error {
+	if err := f.MeasureMode(ctx, l); err != nil {
 		return err
 	}
-	return l.StartDaemons(lab.DaemonOptions{XDP: f.mode, Bind: f.bind, Jumbo: f.jumbo, Polling: polling})
+	return l.StartDaemons(lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, Jumbo: f.Jumbo, Polling: polling})
 }
 
 // input is what node 0 reads: standard input, unless that would stop this process, which
 // has been put in the background of its terminal (tty_ioctl(4), SIGTTIN in termios(3)).
 func input() io.Reader {
-	if terminal(os.Stdin) {
+	if output.Terminal(os.Stdin) {
 		group, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
 		if err != nil || group != syscall.Getpgrp() {
 			return nil

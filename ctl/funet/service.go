@@ -17,6 +17,7 @@ import (
 
 	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
@@ -54,11 +55,11 @@ func (s *service) ask(k attach.Kind, request, v any) error {
 }
 
 // admin sends a command and shows the answer.
-func (s *service) admin(m daemon.Command, r report) error {
+func (s *service) admin(m daemon.Command, r output.Report) error {
 	if err := s.ask(attach.KindAdmin, m, r); err != nil {
 		return err
 	}
-	return show(s.json, r)
+	return output.Show(s.json, r)
 }
 
 func statusCommand() *cobra.Command {
@@ -76,7 +77,7 @@ func statusCommand() *cobra.Command {
 			if err := s.ask(attach.KindStatus, nil, &r); err != nil {
 				return err
 			}
-			return show(s.json, &r)
+			return output.Show(s.json, &r)
 		},
 	})
 	c.Flags().BoolVar(&watch, "watch", false, "show it anew each second, until Ctrl-C")
@@ -97,9 +98,9 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		if l.Configured != "" {
 			name = fmt.Sprintf("%s (configured as %s)", l.Interface, l.Configured)
 		}
-		fmt.Fprintf(w, "interface %s: %s, XDP %s, %s, MTU %d, opened again %s\n", name, l.State, l.XDPMode, l.BindMode, l.MTU, count(int64(l.Reopened), "time"))
+		fmt.Fprintf(w, "interface %s: %s, XDP %s, %s, MTU %d, opened again %s\n", name, l.State, l.XDPMode, l.BindMode, l.MTU, output.Count(int64(l.Reopened), "time"))
 		if l.QueuesWhy != "" {
-			fmt.Fprintf(w, "  %s: %s\n", count(l.Queues, "queue"), l.QueuesWhy)
+			fmt.Fprintf(w, "  %s: %s\n", output.Count(l.Queues, "queue"), l.QueuesWhy)
 		}
 		if l.Why != "" {
 			fmt.Fprintf(w, "  since %s: %s\n", l.Since.Local().Format(time.DateTime), l.Why)
@@ -116,7 +117,7 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 		memory += ", not all locked"
 	}
 	if r.Encap == cluster.UDP.String() {
-		fmt.Fprintf(w, "frames travel in UDP datagrams, with a path to %s\n", count(r.Paths, "peer"))
+		fmt.Fprintf(w, "frames travel in UDP datagrams, with a path to %s\n", output.Count(r.Paths, "peer"))
 	}
 	for _, p := range r.Missing {
 		why := p.Missing
@@ -128,10 +129,10 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 	if err := r.writePeers(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s, %s of shared memory: %s\n", count(r.Connections, "connection"), count(r.Bytes, "byte"), memory)
+	fmt.Fprintf(w, "%s, %s of shared memory: %s\n", output.Count(r.Connections, "connection"), output.Count(r.Bytes, "byte"), memory)
 	fmt.Fprintf(w, "the card's thread has %s\n", r.Priority)
 	if r.MemoryFaults > 0 {
-		fmt.Fprintf(w, "%s ended as memory failed or had holes\n", count(int64(r.MemoryFaults), "context"))
+		fmt.Fprintf(w, "%s ended as memory failed or had holes\n", output.Count(int64(r.MemoryFaults), "context"))
 	}
 	if err := (&gidsShown{daemon.GIDs{GIDs: r.Jobs}}).WriteTable(w); err != nil {
 		return err
@@ -146,7 +147,7 @@ func (r *serviceStatus) writePeers(w io.Writer) error {
 	if h.Cluster != "" {
 		finds = fmt.Sprintf(", finds those of cluster %s", h.Cluster)
 	}
-	fmt.Fprintf(w, "knows %s%s; silent: %d\n", count(h.Known, "peer"), finds, h.Silent)
+	fmt.Fprintf(w, "knows %s%s; silent: %d\n", output.Count(h.Known, "peer"), finds, h.Silent)
 	for _, f := range h.Faults {
 		fmt.Fprintf(w, "  %s\n", f)
 	}
@@ -164,7 +165,7 @@ func (r *serviceStatus) writePeers(w io.Writer) error {
 			trip = fmt.Sprintf("%.1f us", p.RoundTrip)
 		}
 		if p.Unanswered > 0 {
-			heard += fmt.Sprintf(", %s unanswered", count(p.Unanswered, "hello"))
+			heard += fmt.Sprintf(", %s unanswered", output.Count(p.Unanswered, "hello"))
 		}
 		rows = append(rows, []string{fmt.Sprint(p.Card), p.Address, p.Host, from, heard, trip})
 	}
@@ -211,14 +212,14 @@ type gidsShown struct{ daemon.GIDs }
 func (r *gidsShown) WriteTable(w io.Writer) error {
 	rows := [][]string{{"GID", "user", "made by process", "nodes", "attached here"}}
 	for _, j := range r.GIDs.GIDs {
-		rows = append(rows, []string{fmt.Sprint(j.GID), userName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached)})
+		rows = append(rows, []string{fmt.Sprint(j.GID), output.UserName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached)})
 	}
 	return rest(w, rows, r.LeftOut)
 }
 
 // rest writes a table and how much of it was left out.
 func rest(w io.Writer, rows [][]string, leftOut int) error {
-	if err := table(w, rows...); err != nil || leftOut == 0 {
+	if err := output.Table(w, rows...); err != nil || leftOut == 0 {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "and %d more\n", leftOut)
@@ -335,7 +336,7 @@ func (r *contextsShown) WriteTable(w io.Writer) error {
 		if !x.Active {
 			state = "switched out"
 		}
-		rows = append(rows, []string{fmt.Sprint(x.Context), fmt.Sprint(x.GID), fmt.Sprint(x.Node), userName(x.UID), fmt.Sprint(x.PID),
+		rows = append(rows, []string{fmt.Sprint(x.Context), fmt.Sprint(x.GID), fmt.Sprint(x.Node), output.UserName(x.UID), fmt.Sprint(x.PID),
 			fmt.Sprint(x.Slots), fmt.Sprint(x.Segments), fmt.Sprint(x.Bytes), state})
 	}
 	return rest(w, rows, r.LeftOut)
@@ -371,7 +372,7 @@ type profileOfCard struct{ daemon.ProfileStatus }
 func (r *profileOfCard) WriteTable(w io.Writer) error {
 	room := "all groups are on the card at once"
 	if r.Contexts > 0 {
-		room = count(r.Contexts, "group") + " at a time on the card"
+		room = output.Count(r.Contexts, "group") + " at a time on the card"
 	}
 	_, err := fmt.Fprintf(w, "profile %s: %s\n", r.Profile, room)
 	return err

@@ -17,6 +17,8 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+
+	"github.com/funet/funet/ctl/output"
 )
 
 // withoutTerminal runs this command again in a session without a terminal, and makes its exit code
@@ -37,7 +39,7 @@ func withoutTerminal(ctx context.Context, signals <-chan os.Signal) error {
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
 	var typed io.WriteCloser
-	if terminal(os.Stdin) {
+	if output.Terminal(os.Stdin) {
 		// The kernel stops a process in the background that reads its own terminal, not one that
 		// reads another's: so this process reads it.
 		typed, err = cmd.StdinPipe()

@@ -14,8 +14,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/cmam"
+	"github.com/funet/funet/ctl/figure"
+	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/usage"
-
 	"github.com/funet/funet/uspace/sim/chaos"
 )
 
@@ -24,7 +26,7 @@ const shrinkTries = 1000
 
 func simCommand() *cobra.Command {
 	c := &cobra.Command{Use: "sim", Short: "Run the engine on simulated networks and machines, in virtual time"}
-	c.AddCommand(chaosCommand(), cmamCommand(), simMatMulCommand())
+	c.AddCommand(chaosCommand(), cmam.SimCommand(), figure.Command())
 	return c
 }
 
@@ -124,8 +126,8 @@ func (o *chaosOptions) check(one bool) (first, last uint64, err error) {
 }
 
 func (o *chaosOptions) run(ctx context.Context, first, last uint64) error {
-	var files outputs
-	defer files.discard()
+	var files output.Files
+	defer files.Discard()
 	s := o.Scenario
 	for _, f := range []struct {
 		name string
@@ -134,26 +136,26 @@ func (o *chaosOptions) run(ctx context.Context, first, last uint64) error {
 		if f.name == "" {
 			continue
 		}
-		w, err := files.create(f.name)
+		w, err := files.Create(f.name)
 		if err != nil {
 			return err
 		}
 		*f.to = w
 	}
-	done := progress("simulating")
+	done := output.Progress("simulating")
 	r := chaos.Many(ctx, s, first, last, runtime.NumCPU())
 	done()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := files.commit(); err != nil {
+	if err := files.Commit(); err != nil {
 		return err
 	}
 	for i := range r.Failed {
 		f := &r.Failed[i]
 		if i < 3 { // three examples are enough to begin with
 			fmt.Fprintf(os.Stderr, "seed %d failed: %s\n", f.Scenario.Seed, strings.Join(f.Reasons, "; "))
-			done := progress("making it smaller")
+			done := output.Progress("making it smaller")
 			small, result := chaos.Shrink(ctx, f.Scenario, shrinkTries)
 			done()
 			f.Smallest = small.String()
@@ -171,22 +173,22 @@ func (o *chaosOptions) run(ctx context.Context, first, last uint64) error {
 
 func (o *chaosOptions) print(r *chaos.Report) error {
 	if o.json {
-		return printJSON(r)
+		return output.JSON(r)
 	}
 	cards := ""
 	if o.Profile != chaos.Native {
 		cards = ", cards as " + o.Profile
 	}
 	fmt.Printf("chaos: %s, %s on %v%s, faults %v; %.1f million events a second and processor\n",
-		count(r.Seeds, "seed"), count(o.Nodes, "node"), o.Network, cards, o.Faults, r.EventsPerSecond/1e6)
+		output.Count(r.Seeds, "seed"), output.Count(o.Nodes, "node"), o.Network, cards, o.Faults, r.EventsPerSecond/1e6)
 	// The columns of the first table add up to the messages.
-	err := table(os.Stdout,
+	err := output.Table(os.Stdout,
 		[]string{"  messages", "= delivered", "+ reported failed", "+ both", "+ ended with a process", "+ lost"},
 		append([]string{"  " + fmt.Sprint(r.Messages)}, numbers(r.Delivered-r.Both, r.ReportedFailed-r.Both, r.Both, r.Ended, r.Lost)...))
 	if err != nil {
 		return err
 	}
-	return table(os.Stdout,
+	return output.Table(os.Stdout,
 		[]string{"  transfers among them", "duplicated", "misdelivered", "damaged", "stuck"},
 		append([]string{"  " + fmt.Sprint(r.Transfers)}, numbers(r.Duplicated, r.Misdelivered, r.Damaged, r.Stuck)...))
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -34,7 +35,7 @@ func (s *service) watchStatus(ctx context.Context) error {
 	if s.json {
 		return errors.New("--watch or --json, not both: ask again for each document")
 	}
-	on := terminal(os.Stdout)
+	on := output.Terminal(os.Stdout)
 	t := time.NewTicker(watchEvery)
 	defer t.Stop()
 	for first := true; ; first = false {
@@ -91,7 +92,8 @@ func paint(w io.Writer, text string, onTerminal, first bool) error {
 	return err
 }
 
-// screen is what puts a text on a terminal, of which what does not fit is left out.
+// screen returns the text with the control codes that show it on a terminal, without the lines and
+// columns that do not fit.
 func screen(text string, wide, high int) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) >= high {

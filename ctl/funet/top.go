@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/live"
+	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/uspace/attach"
 )
 
@@ -84,8 +85,8 @@ func (s *service) top(ctx context.Context, every time.Duration, most int) error 
 	if err != nil {
 		return err
 	}
-	if !s.json && terminal(os.Stdout) && terminal(os.Stdin) {
-		return live.Run(ctx, s.sample, first, every, userName)
+	if !s.json && output.Terminal(os.Stdout) && output.Terminal(os.Stdin) {
+		return live.Run(ctx, s.sample, first, every, output.UserName)
 	}
 	return s.documents(ctx, os.Stdout, first, every, most)
 }
@@ -107,11 +108,11 @@ func (s *service) documents(ctx context.Context, w io.Writer, last *live.Sample,
 		case !s.json && err != nil:
 			return err
 		case !s.json:
-			return live.Between(last, next).WriteTable(w, userName)
+			return live.Between(last, next).WriteTable(w, output.UserName)
 		}
 		r := &live.Report{Time: time.Now()}
 		if err != nil {
-			r.Error = oneLine(err)
+			r.Error = output.OneLine(err)
 		} else {
 			r = live.Between(last, next)
 			last = next

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/live"
+	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/trace"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
@@ -85,12 +86,12 @@ are not aligned, which is said, and no times between the hosts are told.`,
 
 // trace follows packets until it is enough or the context ends, which is the ordinary end.
 func (s *service) trace(ctx context.Context, k *following, name string, ask trace.Request) error {
-	var files outputs
-	defer files.discard()
+	var files output.Files
+	defer files.Discard()
 	var file io.Writer
 	var err error
 	if name != "" {
-		if file, err = files.create(name); err != nil {
+		if file, err = files.Create(name); err != nil {
 			return err
 		}
 	}
@@ -106,7 +107,7 @@ func (s *service) trace(ctx context.Context, k *following, name string, ask trac
 		if b.Others > 0 {
 			others = fmt.Sprintf(", and not %d that another trace follows", b.Others)
 		}
-		fmt.Fprintf(os.Stderr, "tracing one packet of %d of card %d of %s, %s now%s\n", b.Every, b.Card, b.Host, count(b.Contexts, "context"), others)
+		fmt.Fprintf(os.Stderr, "tracing one packet of %d of card %d of %s, %s now%s\n", b.Every, b.Card, b.Host, output.Count(b.Contexts, "context"), others)
 		return nil
 	}
 	see := func(r *engine.Trace) error {
@@ -128,13 +129,13 @@ func (s *service) trace(ctx context.Context, k *following, name string, ask trac
 		t.File = name
 		failed := trace.WriteFile(file, []trace.Host{k.host})
 		if failed == nil {
-			failed = files.commit()
+			failed = files.Commit()
 		}
 		if failed != nil {
 			return errors.Join(err, fmt.Errorf("writing %s: %w", name, failed))
 		}
 	}
-	return errors.Join(show(s.json, &tracedShown{t}), err) // what a daemon that went away has sent is worth showing
+	return errors.Join(output.Show(s.json, &tracedShown{t}), err) // what a daemon that went away has sent is worth showing
 }
 
 // tracedShown is the JSON document of trace.
@@ -147,7 +148,7 @@ func (r *tracedShown) WriteTable(w io.Writer) error {
 	for _, s := range r.Stages {
 		rows = append(rows, []string{s.Name, fmt.Sprint(s.Packets), live.Time(s.P50), live.Time(s.P99), live.Time(s.Max), s.What})
 	}
-	if err := table(w, rows...); err != nil {
+	if err := output.Table(w, rows...); err != nil {
 		return err
 	}
 	if r.File != "" {
@@ -175,20 +176,20 @@ func (s *service) merge(name string, from []string) error {
 	if err != nil {
 		return fmt.Errorf("merging: %w", err)
 	}
-	var files outputs
-	defer files.discard()
-	out, err := files.create(name)
+	var files output.Files
+	defer files.Discard()
+	out, err := files.Create(name)
 	if err != nil {
 		return err
 	}
 	if err := trace.WriteFile(out, hosts); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
-	if err := files.commit(); err != nil {
+	if err := files.Commit(); err != nil {
 		return err
 	}
 	t.File = name
-	return show(s.json, &mergedShown{tracedShown{t}})
+	return output.Show(s.json, &mergedShown{tracedShown{t}})
 }
 
 // mergedShown is the JSON document of trace --merge.

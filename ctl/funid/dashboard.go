@@ -1,6 +1,6 @@
 package main
 
-// This file is `funid dashboard`: what Grafana imports.
+// This file is `funid dashboard`: it prints the dashboard that Grafana imports.
 
 import (
 	"fmt"

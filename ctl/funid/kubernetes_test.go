@@ -69,7 +69,7 @@ func convert(t *testing.T, from, to any) {
 
 // Rule: the manifests say what the unit says: the same capabilities, besides what stands for a limit that Kubernetes
 // has no setting for, the same places, the same time for a stop; the configuration is one that funid takes; and the
-// programs are where the image has them.
+// programs are the paths of the programs in the image.
 func TestKubernetesIsTheUnit(t *testing.T) {
 	text, err := manifestsFor("registry.example/funet:1.0")
 	if err != nil {

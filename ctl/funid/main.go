@@ -100,7 +100,7 @@ const socketsCommand = "make-sockets"
 func makeSocketsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    socketsCommand,
-		Short:  "What funid starts to make AF_XDP sockets when it may not any more",
+		Short:  "Make AF_XDP sockets for funid, when it may no longer do so itself",
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE:   func(*cobra.Command, []string) error { return daemon.MakeSockets() },

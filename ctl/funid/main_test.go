@@ -199,7 +199,7 @@ func exchange(t *testing.T, sockets []string) {
 	}
 }
 
-// Rule: what is wrong is said in one line, with file and line where there is one, and
+// Rule: a mistake is reported in one line, with file and line if there is one, and
 // nothing is made.
 func TestRefuses(t *testing.T) {
 	path := program(t)

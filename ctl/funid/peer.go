@@ -1,6 +1,6 @@
 package main
 
-// This file is `funid peer`: the line of the peers file that is this host's.
+// This file is `funid peer`: it prints this host's line of the peers file.
 
 import (
 	"fmt"

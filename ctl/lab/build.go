@@ -97,7 +97,7 @@ func (s *space) netlink(f func(*netlink.Handle) error) error {
 func prepare(nl *netlink.Handle, o Options) error {
 	settings := []setting{{"disable_ipv6", "1"}}
 	if o.Topology == Router {
-		// Addresses are those of the plan, and the link-local ones without which no neighbour is found for
+		// The addresses are those of the plan, and the link-local ones without which no neighbour is found for
 		// others' packets (ndisc_send_ns in net/ipv6/ndisc.c). They are usable at once.
 		settings = []setting{{"accept_dad", "0"}, {"accept_ra", "0"}, {"autoconf", "0"}, {"router_solicitations", "0"}, {"disable_ipv6", "0"}}
 	}

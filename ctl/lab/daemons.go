@@ -216,7 +216,7 @@ func findDaemon() (string, error) {
 	return filepath.Abs(path)
 }
 
-// daemon is one that was started.
+// daemon is a daemon that was started.
 type daemon struct {
 	host        int
 	socket, log string

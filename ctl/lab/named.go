@@ -24,7 +24,7 @@ type Info struct {
 	Queues   int       `json:"queues"`
 	Daemons  int       `json:"daemons"`                // that live
 	Dead     []int     `json:"dead_daemons,omitempty"` // hosts whose daemons have died
-	Owner    int       `json:"owner,omitempty"`        // process id of who is building it
+	Owner    int       `json:"owner,omitempty"`        // process id of the builder
 	Created  time.Time `json:"created"`
 }
 

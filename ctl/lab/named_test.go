@@ -392,7 +392,7 @@ func TestBadStateFile(t *testing.T) {
 	}
 }
 
-// A lab that was left stale and cannot be removed is said to be so, not to be at work.
+// A lab that was left stale and cannot be removed is reported as stale, not as being built.
 func TestStaleStays(t *testing.T) {
 	leavesNothing(t)
 	name := labName("stay")

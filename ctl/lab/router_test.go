@@ -76,7 +76,7 @@ func datagram(l *Lab, from, to int, a netip.Addr) error {
 	return err
 }
 
-// Only who made a lab with a router reaches it.
+// Only the user who made a lab with a router reaches it.
 func TestNoRouter(t *testing.T) {
 	l := mustUp(t, Options{Hosts: 3})
 	if err := l.DoRouter(func() error { t.Error("ran"); return nil }); !errors.Is(err, ErrNoHost) {

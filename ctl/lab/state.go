@@ -67,7 +67,7 @@ func (s *state) stale() bool {
 		// Another start time is another process with the same pid.
 		return err != nil || start != s.OwnerStart
 	}
-	// Who removes a lab holds the lock until it is gone: this one died or failed.
+	// The remover of a lab holds the lock until the lab is gone: this one died or failed.
 	return true
 }
 

@@ -1,8 +1,8 @@
 package launch
 
-// This file is the agent: what runs on another host at the other end of ssh, and does there
-// what local does here. When the launcher is gone, and with it the connection, so is everything
-// that the agent started.
+// This file is the agent: it runs on another host at the other end of ssh, and does there
+// what local does here. When the launcher, and with it the connection, is gone, the agent ends everything
+// that it started.
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 )
 
 // Serve is the agent of this host: it carries out the orders that come in until in ends, or the launcher is silent for too long,
-// then kills what still runs and frees the group. User is whom root runs programs as, or nil. Other errors than
+// then kills what still runs and frees the group. User is the user that root runs programs as, or nil. Other errors than
 // ErrLauncher mean that it could not understand what came. After one the process must end, as it may still read in.
 func Serve(in io.Reader, out io.Writer, socket string, u *User) error {
 	l, err := newLocal(socket, u, func(string) {})

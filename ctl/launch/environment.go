@@ -1,7 +1,7 @@
 package launch
 
-// This file is the environment of a process: inherited where the launcher is the user, and
-// composed where it starts the program as another, who is to learn no secret from root's.
+// This file is the environment of a process: inherited when the program runs as the launcher's user, and
+// composed when it runs as another user, who must learn no secret from root's environment.
 
 import (
 	"errors"

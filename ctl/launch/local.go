@@ -24,7 +24,7 @@ const answerWithin = 10 * time.Second
 // local is this machine, or a host of a lab on it.
 type local struct {
 	socket string
-	user   *User        // nil: who this process is
+	user   *User        // nil: the user of this process
 	note   func(string) // tells the user of funet something, once
 	thread *thread
 	conn   *net.UnixConn // the job lives as long as it

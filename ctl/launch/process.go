@@ -25,7 +25,7 @@ type process struct {
 }
 
 // start starts the process; the thread of the host calls it. A process of another user has no
-// terminal, so that it types into nobody's (ioctl_tty(2), TIOCSTI), and of the launcher's
+// terminal, so that it types into no terminal (ioctl_tty(2), TIOCSTI), and of the launcher's
 // descriptors none but the ends of its pipes. Where the launcher has a terminal that takes a session of
 // its own, and with it a scheduling group of its own (sched(7), autogroup), between which
 // sched_yield(2) passes a processor on late: Options.User says what to do about it.

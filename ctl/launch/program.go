@@ -1,14 +1,14 @@
 package launch
 
-// This file is how the program of a job is found, and how root's launcher hands it to a user
+// This file finds the program of a job, and hands it from root's launcher to a user
 // who cannot reach it.
 //
-// A program is first looked for as the user. Where the user may not enter a folder on the way to
-// it, as those in root's home, whose launcher may, the launcher opens it, and the user's process
-// executes what is open. So a folder's mode is passed over; root asks for that who names
-// that program, but not the program's own: the user must be permitted to execute it, and the
-// interpreter of a script to read it. The descriptor is one that can be executed and neither read
-// nor written (open(2), O_PATH). Who starts programs as himself is not helped to anything: then
+// The program is first looked for as the user. If the user may not enter a folder on the way to
+// it, such as root's home, but the launcher may, the launcher opens the program, and the user's process
+// executes the open file. So the mode of the folder is overridden, as root asks for by naming
+// that program. The mode of the program is not: the user must be permitted to execute it, and the
+// interpreter of a script to read it. The descriptor can be executed, but neither read
+// nor written (open(2), O_PATH). Somebody who starts programs as himself gains nothing: then
 // launcher and user are the same.
 
 import (
@@ -61,7 +61,7 @@ func (l *local) program(name string) (program, error) {
 	if err == nil || l.user == nil || !unreached(err) {
 		return p, l.notStarted(name, err)
 	}
-	// As who this process is.
+	// As the user of this process.
 	path, e := find(name)
 	if e != nil {
 		return p, l.notStarted(name, e)
@@ -90,7 +90,7 @@ func (l *local) program(name string) (program, error) {
 func script(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
-		return false // who executes it finds that out, too
+		return false // executing it will fail, too
 	}
 	defer f.Close()
 	var begin [2]byte

@@ -1,15 +1,16 @@
 package launch
 
-// This file is how the launcher notices that a host has died: its agent says that it lives, each
-// beatEvery, whatever else it does, and who hears nothing from it for Options.HostTimeout gives
-// the host up. That works through ssh or any other transport; ssh's own keep-alive (remote.go) does
-// as much before the agent is there.
+// This file notices that a host has died: its agent says each beatEvery that it lives,
+// whatever else it does, and the launcher gives the host up when it has heard nothing for Options.HostTimeout.
+// That works through ssh or any other transport; before the agent is there ssh's own keep-alive (remote.go) does
+// the same.
 //
-// Time counts only while the launcher reads. While it is stopped (Ctrl-Z), or whoever reads the
-// nodes' output does not, the host's words wait with it, and it is not the host that is silent.
+// Time counts only while the launcher reads. While the launcher is stopped (Ctrl-Z), or its output is not
+// read, the host's messages wait, and the host is not silent.
 //
-// The agent notices in the same way that the launcher's machine has died, and ends what it started; a connection alone would take
-// a quarter of an hour to break (tcp(7), tcp_retries2). A process beside the launcher says that it lives (Relay): the launcher itself may be stopped.
+// In the same way the agent notices that the launcher's machine has died, and ends what it started; a connection alone would take
+// a quarter of an hour to break (tcp(7), tcp_retries2). A process beside the launcher says that the machine lives (Relay): the launcher itself
+// may be stopped.
 
 import (
 	"encoding/json"

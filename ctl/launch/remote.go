@@ -1,7 +1,7 @@
 package launch
 
-// This file is a host behind ssh, or another program that reaches it: its agent carries out what the launcher
-// asks for.
+// This file is a host behind ssh, or another program that reaches it: the host's agent carries out the launcher's
+// requests.
 
 import (
 	"errors"
@@ -108,7 +108,7 @@ func newRemote(name string, o *Options) (*remote, error) {
 const hostWord = "{}"
 
 // reachWith returns the words of a command that starts the agent on a host. ssh passes what comes after the
-// host's name to a shell there; another program gets the agent's words as they are.
+// host's name to a shell there; another program gets the agent's words unchanged.
 func (o *Options) reachWith(name string) []string {
 	agent := []string{"funet", AgentCommand}
 	if len(o.Reach) == 0 {

@@ -25,10 +25,10 @@ type Options struct {
 	// Reach is the words of a command that reaches a host instead of ssh, such as kubectl exec -i {} --, with {} for
 	// the host's name, which otherwise comes last; the agent's command follows.
 	Reach []string
-	// Socket is that of the daemon on each of Hosts; "" is its default.
+	// Socket is the socket of the daemon on each of Hosts; "" is its default.
 	Socket string
 	GID    uint16 // 0: any that is free
-	// User is whom root runs the program as; nil: who this process is. Round trips of such programs
+	// User is the user that root runs the program as; nil: the user of this process. Round trips of such programs
 	// are shorter if this process has no terminal (OnTerminal): each then needs no session of its own.
 	User    *User
 	Profile string // that the cards must have; "": any
@@ -38,7 +38,7 @@ type Options struct {
 	// Env are variables, as NAME=VALUE, that the processes have besides those that User changes
 	// (environment.go) or this process has.
 	Env []string
-	// Once starts the program once, on this machine, as who starts the nodes (mpirun, srun), or
+	// Once starts the program once, on this machine, as the starter of the nodes (mpirun, srun), or
 	// is all of them: with FUNET_SOCKET, FUNET_GID and FUNET_TOKEN alone.
 	Once bool
 

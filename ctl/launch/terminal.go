@@ -1,6 +1,6 @@
 package launch
 
-// This file is whether this process has a controlling terminal, as what it starts then has it too.
+// This file finds out whether this process has a controlling terminal: its children then have it too.
 
 import (
 	"fmt"

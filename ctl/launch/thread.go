@@ -1,9 +1,9 @@
 package launch
 
 // This file is the thread that starts the processes of a job. It lives as long as the job,
-// because the kernel ends its children with it, not with the process (PR_SET_PDEATHSIG,
-// prctl(2)), and it may be another user than the process: users and capabilities are
-// a thread's (credentials(7), capabilities(7)).
+// because the kernel ends the children with the thread, not with the process (PR_SET_PDEATHSIG,
+// prctl(2)). It may have another user than the process: users and capabilities belong to
+// threads (credentials(7), capabilities(7)).
 
 import (
 	"fmt"
@@ -110,7 +110,7 @@ func become(u *User) error {
 	if _, _, e := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(u.uid), uintptr(u.uid), uintptr(u.uid)); e != 0 {
 		return refused("setting the user", e)
 	}
-	// From here on a set-user-ID program runs as who starts it, whoever it belongs to.
+	// From here on a set-user-ID program runs as the user who starts it, whoever it belongs to.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return refused("setting no_new_privs", err)
 	}

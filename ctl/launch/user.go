@@ -13,7 +13,7 @@ import (
 // ErrUser: there is no such user, or the caller may not become it.
 var ErrUser = errors.New("cannot run as that user")
 
-// User is whom processes run as.
+// User is the user that processes run as.
 type User struct {
 	Name   string // or the number, for one that the machine does not know
 	uid    int
@@ -55,7 +55,7 @@ func LookupUser(name string) (*User, error) {
 	return r, nil
 }
 
-// Ordinary is the user whom root runs a program as unless told otherwise: who called sudo(8), or
+// Ordinary is the user whom root runs a program as unless told otherwise: the user who called sudo(8), or
 // nobody.
 func Ordinary() (*User, error) {
 	if id := os.Getenv("SUDO_UID"); id != "" && id != "0" {

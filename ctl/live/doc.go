@@ -1,14 +1,14 @@
-// Package live shows what a card does while it does it: rates of cards, jobs, contexts and peers.
+// Package live shows a card at work: rates of cards, jobs, contexts and peers.
 //
 // The journey of a number: the daemon counts (package ctl/daemon, traffic.go); a Source asks for a Sample each interval;
-// Between makes a Report, with rates, of two that follow each other (report.go); Write makes the lines of a table of it
-// for people (table.go, lines.go), of all tables or of the one that is chosen, and Run shows it on a terminal until it is
+// Between makes a Report, with rates, from two successive Samples (report.go); Write makes lines for people from the Report
+// (table.go, lines.go), all tables or the chosen one, and Run shows them on a terminal until it is
 // told to end (screen.go).
 //
 // Rules:
 //
 //   - A number that became smaller, or a card with another incarnation, begins anew: no rate is negative.
-//   - No line is longer than the terminal is wide, and there are no more than it has; what is left out is counted.
-//   - What a daemon says is shown without what a terminal would obey.
-//   - A daemon that does not answer, or restarts, is said and asked again; nothing waits for it.
+//   - No line is longer than the terminal is wide, and there are no more lines than the terminal has; the lines left out are counted.
+//   - Text from a daemon is shown without characters that a terminal would obey.
+//   - When a daemon does not answer, or restarts, the screen says so and asks again; nothing waits for it.
 package live

@@ -97,7 +97,7 @@ func (r *Report) table(t Table, o Order, name func(uint32) string) []string {
 	return lines
 }
 
-// WriteTable writes all there is, for who reads it later.
+// WriteTable writes all rows, for a reader without a screen.
 func (r *Report) WriteTable(w io.Writer, name func(uint32) string) error {
 	if r.Error != "" {
 		_, err := fmt.Fprintln(w, clean(r.Error))

@@ -168,7 +168,7 @@ func TestShort(t *testing.T) {
 	})
 }
 
-// Rule: a daemon that does not answer is said and asked again, what was known stays, and keys go on; its card is said to
+// Rule: when a daemon does not answer the screen says so and asks again, what was known stays, and keys work; its card is said to
 // be another when it is back (screen).
 func TestScreenGoesOn(t *testing.T) {
 	sample := func(at int64, incarnation uint32) *Sample {

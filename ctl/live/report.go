@@ -29,7 +29,7 @@ type Report struct {
 	Polling  string    `json:"polling"`
 	// Restarted: the card is another than at the sample before, and nothing is known of its rates yet.
 	Restarted bool `json:"restarted"`
-	// Error is why the daemon did not answer; then the rest is empty.
+	// Error says why the daemon did not answer; then the rest is empty.
 	Error       string              `json:"error,omitempty"`
 	Sums        Sums                `json:"sums"`
 	Rejections  []Rejection         `json:"rejections"`
@@ -71,7 +71,7 @@ type Rejection struct {
 	PeersTotal uint64 `json:"by_peers_total"`
 }
 
-// Rates are those of a job or a context (engine.Traffic).
+// Rates are the rates of a job or a context (engine.Traffic).
 type Rates struct {
 	MessagesSent     float64 `json:"messages_sent_per_second"`
 	MessagesReceived float64 `json:"messages_received_per_second"`

@@ -1,7 +1,7 @@
 package live
 
-// This file is the terminal: keys, its size, and a look at the daemon each interval. What is shown is a state machine
-// (bubbletea's Model): asking is done beside it, so that a daemon that is slow holds up no key.
+// This file is the terminal: keys, its size, and a look at the daemon each interval. The screen is a state machine
+// (bubbletea's Model). It asks in the background, so that a slow daemon holds up no key.
 
 import (
 	"context"

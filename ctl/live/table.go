@@ -1,6 +1,6 @@
 package live
 
-// This file is the tables: which there are, their columns and rows, and their order.
+// This file is the tables: their names, columns and rows, and their order.
 
 import (
 	"cmp"

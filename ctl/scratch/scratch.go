@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Folder is one that this process has made.
+// Folder is a folder that this process has made.
 type Folder struct {
 	path string
 	lock *os.File // the folder itself
@@ -108,7 +108,7 @@ func take(path string) (*os.File, error) {
 		}
 		return nil, err
 	}
-	// Who had the lock before may have removed the folder, and another may be in its place.
+	// The process that had the lock before may have removed the folder, and another may be in its place.
 	if err := unix.Lstat(path, &now); err != nil || now.Ino != ours.Ino || now.Dev != ours.Dev {
 		f.Close()
 		return nil, nil

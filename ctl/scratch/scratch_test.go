@@ -101,7 +101,7 @@ func TestNextRunCleansUp(t *testing.T) {
 	}
 }
 
-// Many who make and sweep at once all get a folder, which nobody takes away from them.
+// Many processes that make and sweep at once all get a folder, which nobody takes away from them.
 func TestMakersAndSweepers(t *testing.T) {
 	parent := t.TempDir()
 	var wg sync.WaitGroup

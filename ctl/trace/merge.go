@@ -1,6 +1,6 @@
 package trace
 
-// This file puts together what two hosts, or more, say of the same packets.
+// This file joins the records that two or more hosts have of the same packets.
 
 import (
 	"fmt"

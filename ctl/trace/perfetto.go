@@ -5,7 +5,7 @@ package trace
 // A card is a process, a context a thread. A packet is a slice (phase X) from the moment its slot was seen to that of its answer, with
 // a slice for each stage in it. Slices of a thread must lie within each other or apart, and packets overlap: so a context has as many
 // threads as packets are under way at a time, its lanes. An arrow (phases s and f) leads from the slice in which a packet was sent to that of its
-// arrival, with a number that both hosts find from what identifies the packet. Times are microseconds since the first
+// arrival, with a number that both hosts derive from the packet's identity. Times are microseconds since the first
 // record's.
 //
 // The records themselves are in the arguments of the slices, and Begin in those of an instant event: so Read finds them again.
@@ -81,7 +81,7 @@ const (
 	lanes = 4096
 )
 
-// span is where a record lies: from its first event to its last.
+// span is the time of a record: from its first event to its last.
 func (h *Host) span(r *engine.Trace) (from, to int64) {
 	if r.Arrived > 0 {
 		return h.at(r.Arrived), h.at(r.Arrived) + least
@@ -191,7 +191,7 @@ func (w *fileWriter) lane(h *Host, r *engine.Trace, pid, lane int) {
 	w.event(&event{Name: "thread_sort_index", Phase: "M", PID: pid, TID: tid, Args: map[string]int{"sort_index": tid}})
 }
 
-// shown is the arguments of a slice: the record, and the same in words.
+// shown is the arguments of a slice: the record, and the same as text.
 type shown struct {
 	engine.Trace
 	LevelName  string `json:"level_name"`

@@ -34,7 +34,7 @@ type Table struct {
 	Both         int            `json:"packets_at_both_ends,omitempty"`
 }
 
-// stages are those that a sender's record has, in the order in which packets get there.
+// stages are the stages of a sender's record, in the order in which packets reach them.
 var stages = []struct {
 	name, what string
 	of         func(*engine.Trace) (from, to int64)

@@ -1,6 +1,6 @@
 package usage
 
-// This file is `funet man` and `funid man`, which packages are made with.
+// This file is `funet man` and `funid man`, which the packages are built with.
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func Man(section string) *cobra.Command {
 	}
 }
 
-// examples has the paragraphs of all descriptions that are indented as a whole come out as they are: the pages are made
+// examples keeps the paragraphs of all descriptions that are indented as a whole unchanged: the pages are made
 // by way of Markdown, which wants four spaces for that.
 func examples(c *cobra.Command) {
 	paragraphs := strings.Split(c.Long, "\n\n")

@@ -1,4 +1,4 @@
-// Package usage says in words what is wrong with a command line, where the library that reads it
+// Package usage explains what is wrong with a command line, where the library that reads it
 // passes on what the standard library says to programmers, such as "strconv.ParseInt: parsing".
 //
 // Both commands, funet and funid, give it the errors of their flags.

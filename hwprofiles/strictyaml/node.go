@@ -1,4 +1,4 @@
-// The tree of a file: where a value is, what it is, and its parts.
+// The tree of a file: the place of a value, its kind, and its parts.
 
 package strictyaml
 
@@ -115,7 +115,7 @@ func (n *Node) pairs(mapping, keys string, known func(string) bool) ([]*Node, er
 	return values, nil
 }
 
-// List returns the values of a list; it reports false for what is none.
+// List returns the values of a list; it reports false for any other value.
 func (n *Node) List() (values []*Node, ok bool) {
 	list, ok := n.ast.(*ast.SequenceNode)
 	if !ok {
@@ -138,8 +138,8 @@ func (n *Node) Text() (string, error) {
 	return "", n.Errorf("%s is %s, want one value", n.key, n.What())
 }
 
-// Number returns a number without quotes as it was written; it reports false for what is none,
-// and for one with a leading zero, which YAML takes for octal.
+// Number returns a number without quotes as it was written; it reports false for any
+// other value, and for a number with a leading zero, which YAML takes for octal.
 func (n *Node) Number() (string, bool) {
 	switch n.ast.(type) {
 	case *ast.IntegerNode, *ast.FloatNode:

@@ -37,7 +37,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Attack is one of them.
+// Attack is one attack.
 type Attack struct {
 	Name string
 	Does string // in a line, for people
@@ -175,7 +175,7 @@ func Play(c Config, out io.Writer) error {
 	}
 }
 
-// segmentBase is where a context's segment starts.
+// segmentBase is the address where a context's segment starts.
 const segmentBase = 0x10000
 
 // sit attaches a context.
@@ -225,7 +225,7 @@ func (p *player) sitAgain() {
 // twin returns the node of the other host that is there what the seat is here.
 func (p *player) twin(s *seat) uint16 { return uint16((1-p.c.Host)*p.Contexts + s.index) }
 
-// messageType is that of all messages and notices.
+// messageType is the type of all messages and notices.
 const messageType = 7
 
 // send commits messages as long as possible to the node, until there is no room; at most the given number.

@@ -1,8 +1,8 @@
 package attack
 
 // This file steals doorbells: a process clears, again and again, all that it can map, so that the
-// card finds a sleeping context that has rung only when it looks at it unasked; and beside it
-// there are many that sleep.
+// card finds a sleeping context that has rung only when it looks at the context unasked; and many
+// other contexts sleep.
 
 import (
 	"sync/atomic"

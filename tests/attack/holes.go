@@ -1,7 +1,7 @@
 package attack
 
-// This file takes memory away under the card: holes are punched into all memory that the process
-// shares with it, so that each look of the card at it is a page fault; and from threads that
+// This file takes memory away from the card: it punches holes into all memory that the process
+// shares with the card, so that each of the card's accesses is a page fault. It also does so from threads that
 // the kernel runs last, so that a fault waits for a hole whose thread does not run.
 
 import (

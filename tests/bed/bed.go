@@ -2,7 +2,7 @@
 // that a test of a program with up to a few dozen nodes is deterministic: the same
 // options give the same frames in the same order.
 //
-// The journey of a test: New makes a network (package wire) with a card and an
+// The journey of a test: New makes a network (tests/wire) with a card and an
 // endpoint for every node; Run starts the program once a node, each as a coroutine.
 // A program runs until its endpoint lets the card run, which steps the card once and
 // gives way to the next node. When every node has had its turn, time moves on: by
@@ -25,12 +25,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // Group is the group of all nodes.

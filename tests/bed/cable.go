@@ -1,7 +1,7 @@
 package bed
 
-// This file is a pair of ports without a network between them, for measurements: nothing
-// gets lost, takes time or is allocated.
+// This file is a pair of ports without a network between them, for measurements: they lose
+// nothing, take no time and allocate nothing.
 
 import "github.com/funet/funet/uspace/port"
 

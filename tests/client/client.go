@@ -36,7 +36,7 @@ type Connection struct {
 	Answer attach.AttachAnswer
 	Memory *funi.Memory
 	Iface  *funi.Interface
-	// FDs are those that came, in their order: of the context (attach.MemoryDescriptor and so
+	// FDs are the descriptors that came, in their order: those of the context (attach.MemoryDescriptor and so
 	// on), then one for each segment; Maps are the context's memory, the doorbells, and
 	// the segments.
 	FDs  []int

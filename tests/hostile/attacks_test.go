@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// firstAttackGID is that of the attacks' groups, which take GIDs in turn.
+	// firstAttackGID is the first GID of the attacks' groups, which take GIDs in turn.
 	firstAttackGID = 100
 	// firstSleeper is the first of the users whose contexts sleep.
 	firstSleeper = 52700

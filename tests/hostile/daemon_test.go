@@ -95,7 +95,7 @@ const (
 	longSilence  = patience / 2
 )
 
-// config is that of a daemon.
+// config is the configuration of a daemon.
 func (b *bed) config(host int) daemon.Config {
 	return daemon.Config{Socket: b.sockets[host], Card: uint16(host), Peers: b.lab.Peers(host), Attach: xdp.AttachGeneric, CPU: -1,
 		PeerTimeout: b.silence, ConnectTimeout: b.silence, Rules: b.rules}
@@ -165,7 +165,7 @@ func (b *bed) alive() {
 	}
 }
 
-// status asks a daemon what there is, as administrator.
+// status asks a daemon for its status, as administrator.
 func (b *bed) status(host int) (s daemon.Status) {
 	b.t.Helper()
 	k, err := client.Dial(b.sockets[host])
@@ -179,7 +179,7 @@ func (b *bed) status(host int) (s daemon.Status) {
 	return s
 }
 
-// empty waits until daemons know of nobody but who asks.
+// empty waits until daemons know nobody but the asker.
 func (b *bed) empty() {
 	b.t.Helper()
 	for host := range b.sockets {

@@ -98,7 +98,7 @@ func (e *enemy) indices() {
 	}
 }
 
-// forge fills the send queues with messages and transfers to whom it likes, from whom it
+// forge fills the send queues with messages and transfers to anybody, in the name of anybody it
 // likes, of the types that the victims use.
 func (e *enemy) forge() {
 	e.calm()
@@ -138,7 +138,7 @@ func (e *enemy) slot(s *funi.Slot) {
 	}
 }
 
-// address is one of a segment, its own or a victim's, or any.
+// address returns an address in a segment, its own or a victim's, or any.
 func (e *enemy) address() uint32 {
 	if e.r.IntN(4) == 0 {
 		return e.value()

@@ -24,7 +24,7 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// fuzzToken is that of the group that messages can join.
+// fuzzToken is the token of the group that messages can join.
 var fuzzToken = attach.Token{1, 2, 3, 4}
 
 // fuzzedGroup is the connection whose job it is.

@@ -39,7 +39,7 @@ const (
 	configEnv = "FUNET_HOSTILE_CONFIG"
 )
 
-// Users whom no one is.
+// Users that nobody else is.
 const (
 	firstVictim = 52001
 	enemyUser   = 52666

@@ -1,7 +1,7 @@
 package hostile
 
 // This file is the victims' traffic: messages and blocks in which every
-// word is known to who has the group's key, and no one else.
+// word is known only to members with the group's key.
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ const (
 	blockWords  = 4096
 	blockBytes  = 4 * blockWords
 	blockHeader = 4
-	// segmentBase is where a victim's segment starts: blocks to send, then as many
+	// segmentBase is the address where a victim's segment starts: blocks to send, then as many
 	// places to receive into.
 	segmentBase   = 0x10000
 	sourcePlaces  = 1
@@ -119,7 +119,7 @@ func rightBlock(key uint32, words []uint32, number uint32) (life, attempt uint32
 	return 0, 0, fmt.Errorf("%d words from %d on are wrong, %d of them 0", wrong, at, zero)
 }
 
-// blockPlace is where in the receiver's segment an attempt at a block goes: one that was
+// blockPlace is the place in the receiver's segment for an attempt at a block: one that was
 // given up may still be under way when the next arrives.
 func blockPlace(number, attempt uint32) uint32 {
 	return segmentBase + blockBytes*(sourcePlaces+(number+attempt)%blockPlaces)

@@ -159,7 +159,7 @@ func (v *victim) back(r funi.Returned) error {
 			return nil
 		}
 	default:
-		return nil // an answer: who asked is gone
+		return nil // an answer: the asker is gone
 	}
 	p.retry(v.now.Add(again))
 	return nil

@@ -43,7 +43,7 @@ var (
 	errAccident = errors.New("NO VERDICT")
 )
 
-// bench is where mutants are built and run.
+// bench is a folder where mutants are built and run.
 type bench struct {
 	root   string // of the module
 	folder string // temporary
@@ -91,7 +91,7 @@ func (b *bench) catch(ctx context.Context, m mutation) (string, error) {
 	return judge(m.check, output, err)
 }
 
-// pass runs the check on the engine as it is, which must pass it.
+// pass runs the check on the unchanged engine, which must pass it.
 func (b *bench) pass(ctx context.Context, c check) (string, error) {
 	kind := c.test == ""
 	if b.built[kind] == "" {

@@ -38,7 +38,7 @@
 //	backoff            a rejected stream tries again at once
 //	leak               an accepted packet keeps its line
 //	fifo               a full receive FIFO accepts a packet and drops it
-//	tail               the last packet of a long transfer does not wait for the others
+//	tail               a long transfer goes on to its end while packets of it are not answered
 //	retired            a slot is retired though blocks of its transfer are in flight
 //	source             a transfer reads memory that its process did not register to be read
 //	destination        a transfer writes memory that its receiver did not register to be written
@@ -68,7 +68,7 @@
 // folder that the compiler is told to use instead (go help build, -overlay), so the
 // tree is never written to and there is nothing to restore, even if this program is
 // killed; all that may be left then is that folder. A mutant that does not compile, and a check that runs into its time limit, is
-// an error. In the end the engine as it is must pass every check.
+// an error. In the end the unchanged engine must pass every check.
 //
 // The exit status is 0 if every mutant was caught.
 package main
@@ -92,7 +92,7 @@ func main() {
 	}
 }
 
-// run tries the named mutations, or all, and then the engine as it is.
+// run tries the named mutations, or all, and then the unchanged engine.
 func run(ctx context.Context, names []string) error {
 	chosen, err := choose(names)
 	if err != nil {

@@ -1,7 +1,7 @@
 package main
 
-// This file makes a mutant: a copy of one source file in which one snippet is another,
-// and the overlay that puts it in the place of the original for the compiler.
+// This file makes a mutant: a copy of one source file with one snippet replaced,
+// and the overlay that gives the compiler the copy instead of the original.
 
 import (
 	"encoding/json"

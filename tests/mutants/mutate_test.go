@@ -36,7 +36,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// Rule: every mutation can be applied to the engine as it is, leaves it alone, and is
+// Rule: every mutation can be applied to the unchanged engine, leaves it alone, and is
 // listed in main.go under a name of its own.
 func TestMutationsApply(t *testing.T) {
 	list, err := os.ReadFile("main.go")

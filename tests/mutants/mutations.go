@@ -1,6 +1,6 @@
 package main
 
-// This file is the mutations. What each one breaks is said in main.go.
+// This file is the mutations. main.go says what each one breaks.
 
 func unit(test string) check    { return check{test: test} }
 func chaos(faults string) check { return check{faults: faults} }
@@ -150,16 +150,13 @@ var mutations = []mutation{
 	return arctic.ReasonNone`,
 		chaos("slow")},
 	{"tail", "transfer.go",
-		`case t.lines == 0:
-		x.settle(t)`, `case true:
-		x.settle(t)`,
+		`		case t.lines > 0:
+		case failed:`, `		case failed:`,
 		unit("TestTransfersUnderFaults")},
 	{"retired", "transfer.go",
-		`	case c.block == 0:
-		x.spend(t)`, `	default:
-		x.spend(t)`,
+		` || t.state == transferRetrieved && x.card.block > 0`, ``,
 		unit("TestSourceIsFreeWhenRetired")},
-	{"source", "transfer.go",
+	{"source", "packetise.go",
 		`t.Data = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Source)`,
 		`t.Data = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Destination)`,
 		unit("TestTransferViolations")},

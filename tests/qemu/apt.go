@@ -19,7 +19,7 @@ import (
 // keyring has the distribution's keys.
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// guestReleases are where kernels come from, besides those that the machine itself has.
+// guestReleases are the releases that kernels come from, besides the machine's own.
 var guestReleases = []string{"bookworm", "trixie", "trixie-backports"}
 
 // apt is one user's view of the distribution's packages.
@@ -84,7 +84,7 @@ func openApt(ctx context.Context, dir string, k *keeper) (*apt, error) {
 	return a, a.configure()
 }
 
-// path is that of a file of the configuration.
+// path returns the path of a file of the configuration.
 func (a *apt) path(name string) string { return filepath.Join(a.dir, name) }
 
 // configure writes configuration and sources.

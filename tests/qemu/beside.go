@@ -191,7 +191,7 @@ func (b *beside) without() float64 { return max((b.Alone.Rate+b.After.Rate)/2, 1
 // linkReset is the line in funid's log where a driver resets its link when a program comes or goes.
 const linkReset = "its driver resets the link"
 
-// resetSaid reports whether that was said while daemons started and stopped.
+// resetSaid reports whether a log has that line from a daemon's start or stop.
 func (b *beside) resetSaid() bool {
 	return slices.ContainsFunc(b.StartsLog, func(line string) bool { return strings.Contains(line, linkReset) })
 }
@@ -220,7 +220,7 @@ func (p pair) complaints(ctx context.Context) (all []string, ups int, err error)
 	return all, ups, nil
 }
 
-// firstLines are those of a log.
+// firstLines returns the first lines of a log.
 func firstLines(log string, most int) (lines []string) {
 	for line := range strings.Lines(log) {
 		if line = strings.TrimSpace(line); line != "" && len(lines) < most {

@@ -65,7 +65,7 @@ func TestMain(m *testing.M) {
 // scratchFolder is removed at the end.
 var scratchFolder string
 
-// fakeProcess is one that the fake guest runs until a signal comes.
+// fakeProcess is a process that the fake guest runs until a signal comes.
 type fakeProcess struct{ stop chan int }
 
 // fake is the guest.
@@ -186,7 +186,7 @@ func (p *fakeProcess) run(args []string, wrong string) (e guest.Ended) {
 	return e
 }
 
-// faultFile is where a guest says to the other's job what has happened to the NIC.
+// faultFile is the file in which a guest tells the other's job what has happened to the NIC.
 func faultFile() string { return filepath.Join(filepath.Dir(os.Args[0]), "fault") }
 
 func errorText(err error) string {

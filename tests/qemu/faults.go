@@ -41,7 +41,7 @@ const jobsEnded = "ended the jobs that need it: 1"
 // gone holds the lines with which a job without a NIC ends.
 var gone = []string{"is gone", guest.Address(1).String()}
 
-// faults are those of a NIC, in the order in which they happen.
+// faults are the faults of a NIC, in the order in which they happen.
 var faults = []fault{
 	{name: "link_bounce", do: []string{"down"}, undo: []string{"up"}, said: []string{"is down"}},
 	{name: "ring_change", do: []string{"rings", "128"}, said: []string{"ring sizes"}},
@@ -115,15 +115,8 @@ func (p pair) befall(ctx context.Context, f fault, scale float64) (r row, err er
 	r.Program = f.name
 	var job *running
 	if f.ends != nil {
-		if job, err = p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", fmt.Sprint(endless))...); err != nil {
+		if job, err = p.beginJob(ctx, &r); job == nil {
 			return r, err
-		}
-		switch runs, err := p.jobRuns(ctx, job); {
-		case err != nil:
-			return r, err
-		case !runs:
-			r.judge(errors.New("the job does not run"))
-			return r, nil
 		}
 	}
 	e, err := p.change(ctx, f.do)
@@ -163,6 +156,24 @@ func (p pair) befall(ctx context.Context, f fault, scale float64) (r row, err er
 	return p.recovered(ctx, f.name, begin, scale)
 }
 
+// beginJob begins a job without end and returns it when it runs. It returns nil if that failed, which is an error of
+// the rig or, judged in the row, FUNet's.
+func (p pair) beginJob(ctx context.Context, r *row) (*running, error) {
+	job, err := p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", fmt.Sprint(endless))...)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := p.jobRuns(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	if !runs {
+		r.judge(errors.New("the job does not run"))
+		return nil, nil
+	}
+	return job, nil
+}
+
 // recovered runs ping-pong through the daemons until it passes, and says how long that took from begin on.
 func (p pair) recovered(ctx context.Context, name string, begin time.Time, scale float64) (r row, err error) {
 	for {
@@ -175,22 +186,15 @@ func (p pair) recovered(ctx context.Context, name string, begin time.Time, scale
 }
 
 // killed ends host 1 in the middle of a job: `funet run` must end and say which host it was. The
-// pair is of no use afterwards.
+// pair cannot be used afterwards.
 func (p pair) killed(ctx context.Context) (r row, err error) {
 	r.Program = guestKilled
 	if _, err := p.startDaemons(ctx); err != nil {
 		return r, err
 	}
-	job, err := p[0].begin(daemonsDeadline, jobArguments("pingpong", "--exchanges", fmt.Sprint(endless))...)
-	if err != nil {
+	job, err := p.beginJob(ctx, &r)
+	if job == nil {
 		return r, err
-	}
-	switch runs, err := p.jobRuns(ctx, job); {
-	case err != nil:
-		return r, err
-	case !runs:
-		r.judge(errors.New("the job does not run"))
-		return r, nil
 	}
 	p[1].kill()
 	begin := time.Now()
@@ -235,7 +239,7 @@ func (p pair) jobRuns(ctx context.Context, job *running) (bool, error) {
 		}
 		select {
 		case e := <-job.ended:
-			job.ended <- e // for who waits
+			job.ended <- e // for the goroutine that waits
 			return false, nil
 		case <-time.After(50 * time.Millisecond):
 		}

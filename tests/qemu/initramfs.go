@@ -150,10 +150,10 @@ PidFile none
 	sshdPath = "/etc/ssh/sshd_config"
 )
 
-// peersPath is that of the peers file in a guest.
+// peersPath is the path of the peers file in a guest.
 const peersPath = "/etc/peers.yaml"
 
-// funidPath is that of funid's configuration in a guest.
+// funidPath is the path of funid's configuration in a guest.
 func funidPath(host int) string { return fmt.Sprintf("/etc/funid-%d.yaml", host) }
 
 // checkStatic refuses a program that asks for an interpreter.

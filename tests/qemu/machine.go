@@ -34,7 +34,7 @@ var errNoWord = errors.New("no word")
 var errGuest = errors.New("guest")
 
 const (
-	// guestMemory is that of a guest in MiB.
+	// guestMemory is the memory of a guest in MiB.
 	guestMemory = 512
 	// bootDeadline bounds a guest's start, which takes seconds where nothing else runs.
 	bootDeadline = 2 * time.Minute
@@ -217,7 +217,7 @@ func (m *machine) listen(out io.Reader) {
 	close(m.ended)
 }
 
-// deliver passes on the end of a process to who waits for it.
+// deliver passes on the end of a process to the goroutine that waits for it.
 func (m *machine) deliver(e guest.Ended) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,38 +19,22 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/tests/entry"
 	"github.com/funet/funet/tests/qemu/guest"
 )
 
 func main() {
 	guest.Main()
 	makeNetwork()
-	caught := make(chan os.Signal, 1)
-	signal.Notify(caught, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	code := 1
-	go func() {
-		s := <-caught
-		code = 128 + int(s.(syscall.Signal))
-		cancel(fmt.Errorf("ended by %v", s))
-	}()
-	if err := command().ExecuteContext(ctx); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		fmt.Fprintln(os.Stderr, "qemu:", strings.ReplaceAll(err.Error(), "\n", "; "))
-		os.Exit(code)
-	}
+	entry.Main(command())
 }
 
 // options are the command line.
@@ -441,7 +425,7 @@ func (o *options) faults(wanted func(string) bool) bool {
 	return !o.Short && slices.ContainsFunc(faultNames(), wanted)
 }
 
-// peersFile is that of both hosts.
+// peersFile is the peers file of both hosts.
 func peersFile() string {
 	var b strings.Builder
 	b.WriteString("gid: 1\npeers:\n")

@@ -58,7 +58,7 @@ func openModules(dir string, read func(string) ([]byte, error)) (*moduleTree, er
 	return t, nil
 }
 
-// module is one that is ready to be loaded.
+// module is a kernel module that is ready to be loaded.
 type module struct {
 	name string
 	data []byte

@@ -134,7 +134,7 @@ func choose(all []kernelPackage, name string) (best kernelPackage, err error) {
 	return best, nil
 }
 
-// numbers are those of a version's upstream part.
+// numbers returns the numbers of a version's upstream part.
 func numbers(version string) (n []int) {
 	if _, rest, ok := strings.Cut(version, ":"); ok {
 		version = rest

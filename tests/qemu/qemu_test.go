@@ -116,7 +116,7 @@ func TestRefusedChange(t *testing.T) {
 	}
 }
 
-// A guest that dies, or says nonsense, is said of that configuration, and the next one is tried.
+// When a guest dies, or says nonsense, the report has that for its configuration, and the next one is tried.
 func TestGuestThatFails(t *testing.T) {
 	for wrong, want := range map[string]string{dies: "QEMU has ended (exit status 4)", garbage: "its document"} {
 		cmd, out, complaints := rig(t, fakeCache(t), "--short", "--json")
@@ -283,7 +283,7 @@ func TestRefusalsOfTheMachine(t *testing.T) {
 	s.close()
 }
 
-// In continuous integration what the machine lacks is said in a line and fails nothing: apt, the network, the cache
+// In continuous integration a line says what the machine lacks, and nothing fails: apt, the network, the cache
 // that another has; but not what is wrong with the command.
 func TestNotRun(t *testing.T) {
 	run := func(cache, path string, more ...string) (string, error) {

@@ -37,7 +37,7 @@ type configuration struct {
 	Error   string   `json:"error,omitempty"`             // it went no further
 	NotRun  string   `json:"not_run,omitempty"`           // why nothing was tried
 	Seconds float64  `json:"seconds"`
-	// First is why it was tried a second time.
+	// First says why it was tried a second time.
 	First []string `json:"first_try,omitempty"`
 
 	tcpUnjudged bool // how fast TCP is counts for nothing
@@ -130,7 +130,7 @@ func (r *row) figure() string {
 	return fmt.Sprintf("%.0f MFLOP/s", r.MFLOPS)
 }
 
-// mode is the one that programs got.
+// mode is the mode that the programs got.
 func (c *configuration) mode() string {
 	for _, r := range c.Rows {
 		if r.XDPMode != "" {

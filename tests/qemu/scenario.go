@@ -15,7 +15,7 @@ import (
 	"github.com/funet/funet/tests/qemu/guest"
 )
 
-// program is one of funet's, with what its result must say.
+// program is a program of funet's, with a check of its result.
 type program struct {
 	Name string
 	// args are its own, with how much it does in all, which is a size times --scale.

@@ -180,7 +180,7 @@ func (s *store) prune() {
 	}
 }
 
-// version is that of the first of the packages that would be installed.
+// version is the version of the first of the packages that would be installed.
 func (s *store) version(ctx context.Context, options []string, packages ...string) (string, error) {
 	files, err := s.apt.plan(ctx, options, packages...)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Users, whom no one is. The computing processes are the enemy's.
+// Users that nobody else is. The computing processes are the enemy's.
 const (
 	victimUser  = 52001
 	enemyUser   = 52666

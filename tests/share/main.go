@@ -16,16 +16,13 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,6 +30,7 @@ import (
 
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/tests/attack"
+	"github.com/funet/funet/tests/entry"
 )
 
 func main() {
@@ -43,22 +41,7 @@ func main() {
 		}
 		return
 	}
-	caught := make(chan os.Signal, 1)
-	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	code := 1
-	go func() {
-		s := <-caught
-		code = 128 + int(s.(syscall.Signal))
-		cancel(fmt.Errorf("ended by %v", s))
-	}()
-	if err := command().ExecuteContext(ctx); err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		fmt.Fprintln(os.Stderr, "share:", strings.ReplaceAll(err.Error(), "\n", "; "))
-		os.Exit(code)
-	}
+	entry.Main(command())
 }
 
 // options are the command line.

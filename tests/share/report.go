@@ -44,7 +44,7 @@ type figures struct {
 	Pipelined float64 `json:"pipelined_rate_per_s"` // exchanges a second with outstanding requests under way
 }
 
-// attackReport is one attack's.
+// attackReport is the report of one attack.
 type attackReport struct {
 	Name string `json:"name"`
 	Does string `json:"does"`

@@ -1,6 +1,6 @@
 package main
 
-// This file is the order of a run: who goes on beside the victim, and when it is measured.
+// This file is the order of a run: what runs beside the victim, and when it is measured.
 
 import (
 	"context"

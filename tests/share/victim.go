@@ -24,7 +24,7 @@ const (
 	outstanding = 16
 	// turnsEach is how many turns each of both kinds has in a window.
 	turnsEach = 5
-	// slowest is the longest round trip that is told from longer ones.
+	// slowest is the longest round trip that is distinguished from longer ones.
 	slowest = 2 * patience
 	// lostAfter is when a request is taken for lost.
 	lostAfter = patience

@@ -1,7 +1,7 @@
 package am
 
 // This file is the barrier. It does not go along the tree but by dissemination: in round
-// k each node tells the node 2^k further on that it and all of whom it has heard are
+// k each node tells the node 2^k further on that it and all nodes that it has heard of are
 // there, and waits to be told by the one 2^k before it. After ceil(log2 N) rounds it has
 // heard of all. So it takes half the hops of the way up a tree and down again, for
 // N*ceil(log2 N) messages instead of 2(N-1).

@@ -43,7 +43,7 @@ type calls struct {
 	nfree int
 }
 
-// call is one that is under way.
+// call is a call that is under way.
 type call struct {
 	place   uint8  // in the table: the lower 8 bits of the ticket
 	number  uint32 // its upper 24 bits

@@ -2,7 +2,7 @@ package am
 
 // This file is cancellation: how a context.Context ends what waits.
 //
-// When the context ends, another goroutine sets a flag. Who waits looks at it where it
+// When the context ends, another goroutine sets a flag. A call that waits looks at it where it
 // looks whether the card is gone: in Poll, and where a request handler waits for room in the
 // send queue. So it costs one load of a word that never changes while nothing is cancelled.
 

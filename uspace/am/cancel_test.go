@@ -84,7 +84,7 @@ func (d *deaf) drive() {
 	case d.drives%1024 == 0 && time.Since(d.since) > stuckAfter:
 		panic(fmt.Sprintf("still waiting %v after the end of the context", stuckAfter))
 	default:
-		runtime.Gosched() // to who sets the flag
+		runtime.Gosched() // to the goroutine that sets the flag
 	}
 }
 

@@ -15,10 +15,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/funet/funet/tests/bed"
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // TestBarrierHops: a barrier of N nodes takes ceil(log2 N) hops, 6 for 64 nodes, and as

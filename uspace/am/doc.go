@@ -7,12 +7,12 @@
 // out of the receive queues, replies before requests, and calls its handler with
 // the words still in the slot.
 //
-// What there is, and what CMAM and the thesis call it:
+// The calls, and their names in CMAM and the thesis:
 //
 //	Request4, Request, Post4, Post, Message.Reply4, Reply   cmam_4, cmam_n, cmam_reply_4, cmam_reply_n
 //	RequestIndirect4, ..., Message.ReplyIndirect            cmam_indirect_4, cmam_indirect_n and replies
 //	Xfer4, Xfer, Message.ReplyXfer4, ReplyXfer              cmam_xfer_4, cmam_xfer and replies
-//	Mfer, Message.ReplyMfer                                 cmam_mfer_n, and as long as you like
+//	Mfer, Message.ReplyMfer                                 cmam_mfer_n, of any length
 //	OpenSegment, CloseSegment, Remaining                    cmam_open_segment and so on
 //	Transfer, Message.Transfer, HandleNotice                an XFER with a handler of the program's own
 //	Poll, Wait, WaitFor, WaitFlag                           cmam_poll, cmam_wait
@@ -23,13 +23,13 @@
 //
 // The packet types are in types.go. On a modelled machine (Endpoint.Pace) each call takes
 // the time that it would have taken there: pace.go is the hook, costs.go the costs.
-// Of a machine that was only measured, whole calls have a price (prices.go).
+// On a machine that was only measured, whole calls have a price (prices.go).
 //
-// Every call may be made in some contexts only. The main program is whatever runs
+// Each call is allowed in some contexts only. The main program is all code that runs
 // outside handlers; a request handler runs for a message of request priority and a reply
 // handler for one of reply priority, whether it is a Handler, a NoticeHandler, an Object
 // or a Completion. Rules that keep two nodes that flood each other from deadlock:
-//   - The main program sends requests. While its send queue is full it polls.
+//   - The main program sends requests. While its send queue is full the call polls.
 //   - A request handler may only reply. While the reply send queue is full it
 //     handles replies, and nothing else.
 //   - A reply handler sends nothing.
@@ -39,20 +39,20 @@
 //
 // A transfer (transfer.go) moves data between registered memory of two nodes without
 // either process touching it, and runs a notice handler at the receiver; the same rules
-// hold for it. Memory that is made known with Share can besides be read and written by
+// hold for it. Memory that Share has made known can also be read and written by
 // Get, Put and the like, and filled in segments; the library's own handlers do that when
 // the owner polls.
 //
 // A message that could not be delivered comes back: the next Poll, Wait or Request
-// returns an Undelivered error that says which and why. Sending goes on as before;
-// whether to go on is the program's decision. Calls that wait for a node that is gone end
-// with such an error: who waits sends it a probe now and then. A node whose process was
+// returns an Undelivered error that says which message and why. Sending goes on as before;
+// the program decides whether to go on. Calls that wait for a node that is gone end
+// with such an error: a call that waits sends the node a probe now and then. A node whose process was
 // started anew is not gone, and does not know what its predecessor was asked.
 //
-// What is bounded, and what happens then: a send queue that is full holds the sender up as
-// the rules say; of MaxCalls split-phase calls one more waits; of OpenSegments segments and
-// MaxObjects objects one more is an error; Poll ends after some two thousand messages.
-// Once a call of a kind has been made, none of its kind allocates, unless it fails.
+// The bounds, and what happens at them: a full send queue holds the sender up as
+// the rules say; beyond MaxCalls split-phase calls the next one waits; one segment more than OpenSegments or
+// one object more than MaxObjects is an error; Poll ends after some two thousand messages.
+// After the first call of a kind, later calls of that kind do not allocate, unless they fail.
 //
 // Every call that waits can be cancelled: it ends when the context.Context ends that the
 // endpoint is bound to (Bind), with an error that wraps ErrCancelled.

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/funet/funet/tests/bed"
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/am"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // mailbox is an object that keeps what it gets and, where it is to, answers with it.

@@ -14,7 +14,7 @@ import (
 // counts.
 type Price struct{ Send, Receive int }
 
-// Prices are those of messages by level: of up to 16 bytes of data into a segment
+// Prices holds the prices of messages by level: of up to 16 bytes of data into a segment
 // (cmam_xfer_4), and of all others, as of those with four words.
 type Prices struct{ Xfer, Other [arctic.Levels]Price }
 

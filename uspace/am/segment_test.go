@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/funet/funet/tests/bed"
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // shared gives a node memory at segment, for all purposes, full of noise of its own.
@@ -93,7 +93,7 @@ func TestSegment(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if n.Node() == 1 { // sends what it is to, and answers requests for the others
+			if n.Node() == 1 { // sends its own messages, and answers requests for the others
 				err := n.Wait(func() bool { return known })
 				for k, kind := range kinds {
 					if kind%2 == 0 {

@@ -24,7 +24,7 @@ var ErrAddress = errors.New("am: not in a region that the node has shared for it
 // process may send from it. Memory is as transfers have it: a word is 4 bytes, a double
 // 8, little-endian. What is read while it is being written may be partly old.
 //
-// Errors are those of register and of funi.Segments. Any context; it sends nothing. A
+// It returns the errors of register and of funi.Segments. Any context; it sends nothing. A
 // region is shared for as long as the endpoint lives.
 func (e *Endpoint) Share(register func(funi.Segment) error, region funi.Segment) error {
 	if err := register(region); err != nil {

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/funet/funet/tests/bed"
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/engine"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // faults are what Ethernet may do to frames.

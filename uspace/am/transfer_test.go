@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"github.com/funet/funet/tests/bed"
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 const segment = 0x1000

@@ -95,7 +95,7 @@ func TestPeerKilled(t *testing.T) {
 }
 
 // TestNeverThere: a peer that never starts is silent after the time to connect, which
-// begins with the first probe of who only waits for it: here 65,536 polls of 20 us.
+// begins with the first probe of a node that only waits for it: here 65,536 polls of 20 us.
 func TestNeverThere(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2, Tune: func(c *engine.Config) { c.ConnectTimeout = time.Second }})
 	b.Nodes[1].Kill()

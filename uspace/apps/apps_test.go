@@ -14,10 +14,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/funet/funet/tests/bed"
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/engine"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // faults are what Ethernet may do to frames; programs see nothing of them.

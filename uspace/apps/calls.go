@@ -1,7 +1,7 @@
 package apps
 
 // This file is a program that uses every call of package am that others build on, one
-// after another, and checks what each brings: indirect messages, segments, gets and puts,
+// after another, and checks each result: indirect messages, segments, gets and puts,
 // values, and collective calls. Node i works with node i+1, so all are busy both ways.
 
 import (
@@ -16,7 +16,7 @@ import (
 const (
 	callsHandler = 0 // request: fill the segment at this place with the own block
 	callsBase    = 0x1000
-	// callsValues is where single values are, before the blocks.
+	// callsValues is the address of single values, before the blocks.
 	callsValues = 64
 	// MaxCallsWords bounds the blocks of Calls.
 	MaxCallsWords = 1 << 22

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/funet/funet/tests/bed"
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/engine"
-	"github.com/funet/funet/uspace/port/wire"
 	"github.com/funet/funet/uspace/sim"
 )
 

@@ -1,6 +1,6 @@
 package apps
 
-// This file is the CMAM primitives benchmark (thesis 6.2.1): what each primitive takes.
+// This file is the CMAM primitives benchmark (thesis 6.2.1): the time of each primitive.
 //
 // Node 0 is measured; the others send to it, receive from it, or answer. Overhead is the
 // processor's time for one primitive; throughput time is until the card has done its part
@@ -11,7 +11,7 @@ package apps
 //	receiving  overhead from when all messages are in the receive queue until the program
 //	           has handled them; throughput from when the first is there
 //
-// Times are of the whole divided by the messages. Nothing else is sent meanwhile: nodes
+// Times are the time of the whole divided by the number of messages. Nothing else is sent meanwhile: nodes
 // that are not part of a measurement wait for a message of node 0.
 
 import (

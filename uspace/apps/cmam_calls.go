@@ -1,6 +1,6 @@
 package apps
 
-// This file is the part of the CMAM benchmark that measures what takes round trips: a
+// This file is the part of the CMAM benchmark that measures round trips: a
 // request and its reply, calls to a node's memory, and barriers.
 
 import (

@@ -2,8 +2,8 @@ package apps
 
 // This file is the matrix multiply of thesis appendix C as it was measured for Figures 6.2
 // to 6.5: each column of A is fetched split-phase into a segment while the node computes
-// on the one before, own columns by messages to the node itself. What computing takes is
-// said to the endpoint, so that a modelled processor takes as long.
+// on the previous one; a node fetches its own columns by messages to itself. The program tells the endpoint the
+// time of each computation, so that a modelled processor takes as long.
 
 import (
 	"encoding/binary"

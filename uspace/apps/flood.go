@@ -2,7 +2,7 @@ package apps
 
 // This file is flood: node 0 sends requests to node 1 as fast as it can, node 1
 // replies to each, and both stop looking at their queues now and then. Each
-// message carries its number, so both sides know at the end what was lost or came
+// message carries its number, so both sides know at the end which messages were lost or came
 // twice, at both priorities.
 
 import (

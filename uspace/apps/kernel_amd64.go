@@ -1,8 +1,8 @@
 package apps
 
 // This file is the inner loop on x86-64 processors with AVX2 and FMA. gonum's Dgemv has the
-// same loop with SSE2, half as wide; what a C compiler makes of it for such a processor is
-// as wide as this.
+// same loop with SSE2, half as wide; for such a processor a C compiler makes a loop
+// as wide as this one.
 
 import "golang.org/x/sys/cpu"
 

@@ -2,7 +2,7 @@
 
 package apps
 
-// This file is for processors without a loop of their own.
+// This file is the inner loop for processors without a special one.
 
 const wide = false
 

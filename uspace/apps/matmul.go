@@ -1,9 +1,9 @@
 package apps
 
-// This file is the matrix multiply of thesis 6.2.2 and appendix C as the processors of today
-// would have it: C = A x B with all three in blocks of columns, one block a node. A node
+// This file is the matrix multiply of thesis 6.2.2 and appendix C in a form for the processors of
+// today: C = A x B with all three in blocks of columns, one block a node. A node
 // updates its block of C with panels of A, its own columns first, then those of the nodes
-// after it. What others own the cards move, several panels ahead, while the node works
+// after it. The cards move other nodes' columns, several panels ahead, while the node works
 // (matmul_fetch.go). The program as the thesis measured it is in columns.go.
 
 import (

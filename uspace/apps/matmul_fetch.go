@@ -1,8 +1,8 @@
 package apps
 
-// This file is how the matrix multiply gets columns that other nodes own: by Get, in panels,
-// in a fixed order. So many panels are under way at a time as there are places for them; the
-// next is asked for when one has been worked on. Nodes have one byte order.
+// This file gets the columns of other nodes for the matrix multiply: by Get, in panels,
+// in a fixed order. As many panels are under way at a time as there are places for them; the
+// next is asked for when one has been worked on. All nodes have the same byte order.
 
 import (
 	"errors"

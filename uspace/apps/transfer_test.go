@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/funet/funet/tests/bed"
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // TestTransfer: every block of any size arrives undamaged, on any card and network, and

@@ -172,3 +172,39 @@ words:
 done:
 	MOVL AX, ret+64(FP)
 	RET
+
+// func few(start uint32, b []byte) uint32
+TEXT ·few(SB), NOSPLIT, $0-36
+	MOVL start+0(FP), AX
+	MOVQ b_base+8(FP), SI
+	MOVQ b_len+16(FP), CX
+	MOVQ CX, DX
+	SHRQ $3, DX
+	JZ   four
+
+eight:
+	CRC32Q (SI), AX
+	ADDQ   $8, SI
+	DECQ   DX
+	JNZ    eight
+
+four:
+	TESTQ $4, CX
+	JZ    two
+	CRC32L (SI), AX
+	ADDQ   $4, SI
+
+two:
+	TESTQ $2, CX
+	JZ    one
+	CRC32W (SI), AX
+	ADDQ   $2, SI
+
+one:
+	TESTQ $1, CX
+	JZ    done
+	CRC32B (SI), AX
+
+done:
+	MOVL AX, ret+32(FP)
+	RET

@@ -2,10 +2,7 @@ package arctic
 
 // This file finishes a frame with a block, whose bytes it copies and sums at once.
 
-import (
-	"encoding/binary"
-	"hash/crc32"
-)
+import "encoding/binary"
 
 // SealBlock is PutBlock and Seal at once, for a frame of which nothing but the block is missing: it
 // copies data behind the only packet of the frame, a transfer of form Block that ends at n, writes length and
@@ -16,7 +13,7 @@ func SealBlock(b []byte, n int, data []byte) int {
 	b = b[:end]
 	b[15] |= flagBlock
 	binary.LittleEndian.PutUint16(b[16:], uint16(end-EthernetSize))
-	c := crc32.Update(0, castagnoli, b[EthernetSize:crcOffset])
+	c := addChecksum(0, b[EthernetSize:crcOffset])
 	c = addChecksum(c, b[crcAfter:n])
 	binary.LittleEndian.PutUint32(b[crcOffset:], copyChecksum(c, b[n:], data))
 	return end

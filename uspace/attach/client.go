@@ -16,6 +16,7 @@ import (
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/wait"
 )
 
 // DefaultTimeout is how long the daemon may take for an answer.
@@ -70,7 +71,8 @@ type Client struct {
 
 	polls uint64
 	spin  bool
-	rest  rest           // rest.go
+	wait  wait.Waiter
+	fds   [3]unix.PollFd // which end a sleep (rest.go)
 	seen  funi.Published // by Drive
 	told  funi.Published // by Wait
 }
@@ -111,11 +113,11 @@ func Open(cfg Config) (_ *Client, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.rest = newRest(c.fd, c.process, c.cancel)
+	c.wait, c.fds = wait.New(wait.Client), endings(c.fd, c.process, c.cancel)
 	return c, c.initialize(memory)
 }
 
-// newClient returns a client that has nothing yet, with defaults filled in.
+// newClient returns a client without a connection, with defaults filled in.
 func newClient(ctx context.Context, socket string, timeout time.Duration) *Client {
 	if ctx == nil {
 		ctx = context.Background()
@@ -206,7 +208,7 @@ func (c *Client) ask(request []byte, descriptors int) ([]byte, []int, error) {
 	defer context.AfterFunc(c.ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })() // the past: whatever waits ends
 	if err == nil {
 		if err = Send(c.conn, request); errors.Is(err, unix.EPIPE) {
-			err = nil // why the daemon listens no more may be there to be read
+			err = nil // the socket may still have the reason why the daemon no longer listens
 		}
 	}
 	var message []byte
@@ -269,12 +271,12 @@ func (c *Client) detach(linger time.Duration) error {
 		return c.ending(err)
 	}
 	defer c.wakeAtEnd(c.ctx)()
-	for c.rest.fds[onSocket].Events = unix.POLLIN; c.rest.fds[onSocket].Revents == 0 && time.Now().Before(end) && c.ctx.Err() == nil; {
+	for c.fds[onSocket].Events = unix.POLLIN; c.fds[onSocket].Revents == 0 && time.Now().Before(end) && c.ctx.Err() == nil; {
 		c.page.Arm()
 		c.discard()
-		c.rest.sleep(max(time.Until(end), 0))
+		c.sleep(max(int64(time.Until(end)), 0))
 	}
-	if c.rest.fds[onSocket].Revents == 0 && c.ctx.Err() != nil {
+	if c.fds[onSocket].Revents == 0 && c.ctx.Err() != nil {
 		return fmt.Errorf("packets may be left undelivered: %w", context.Cause(c.ctx))
 	}
 	message, _, err := Receive(c.conn, c.buffer, 0)

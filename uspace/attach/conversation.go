@@ -1,6 +1,6 @@
 package attach
 
-// This file is how a program that has no context asks a daemon: requests of one kind whose body is JSON, and
+// This file asks a daemon for a program without a context: requests of one kind whose body is JSON, and
 // their answers.
 
 import (
@@ -24,8 +24,8 @@ type Conversation struct {
 	buffer []byte
 }
 
-// Converse connects to the daemon at the socket. What follows ends with os.ErrDeadlineExceeded when the patience is over,
-// unless SetDeadline says otherwise. Errors: ErrNoDaemon, the context's cause, and what the kernel said.
+// Converse connects to the daemon at the socket. Later calls fail with os.ErrDeadlineExceeded when the patience is over,
+// unless SetDeadline says otherwise. Errors: ErrNoDaemon, the context's cause, and those of the kernel.
 func Converse(ctx context.Context, socket string, kind Kind, patience time.Duration) (*Conversation, error) {
 	conn, err := Dial(ctx, socket, patience)
 	if nobodyListens(err) {
@@ -61,8 +61,8 @@ func (c *Conversation) Ask(body any) error {
 	return Send(c.UnixConn, message)
 }
 
-// Answer returns the body of the next answer, which is good until the one after. Errors: ErrLost, those of a refusal, and
-// what the kernel said.
+// Answer returns the body of the next answer, which is valid until the one after. Errors: ErrLost, those of a refusal, and
+// those of the kernel.
 func (c *Conversation) Answer() ([]byte, error) {
 	message, _, err := Receive(c.UnixConn, c.buffer, 0)
 	if errors.Is(err, io.EOF) {

@@ -184,7 +184,7 @@ func TestOpenIsRefused(t *testing.T) {
 	eventually(t, "there are no more descriptors than before", func() bool { return open(t) <= before })
 }
 
-// fake is a daemon that answers the first message of each connection as it is told.
+// fake is a daemon that answers the first message of each connection as the test says.
 func fake(t *testing.T, answer func(c *net.UnixConn, request []byte)) attach.Config {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookDial is how often a connection that waits looks whether it still is to.
+// lookDial is how often Dial checks whether it should still wait.
 const lookDial = 100 * time.Millisecond
 
 // Dial connects to the socket, at the latest when the timeout is over or the context ends, whose

@@ -4,23 +4,23 @@
 //
 // The journey of an attachment: the client connects to the socket (SOCK_SEQPACKET: one
 // message per packet) and sends an AttachRequest (messages.go); the daemon asks the
-// kernel who it is (SO_PEERCRED), makes the context, and answers with the memory that
+// kernel who the client is (SO_PEERCRED), makes the context, and answers with the memory that
 // both share, as descriptors: the context's and the doorbell page of its user. From then on messages travel through that memory (package
-// funi), and the socket is for segments only, and for its end: when either side is gone
-// the kernel closes it, the daemon detaches the context, or the client reports it.
+// funi), and the socket is for segments only, and for the end: when either side is gone
+// the kernel closes the socket, and the daemon detaches the context, or the client reports the end.
 //
 // A message is little-endian and starts with a header:
 //
 //	u32 magic 0x494e5546@0 ("FUNI"), u16 version@4, u16 kind@6,
 //	u32 length of the whole message@8, u32 status@12
 //
-// The kind of an answer is that of its request with bit 15. Status is 0 in requests and
-// where a request was carried out; otherwise it is a Status, and the body of the answer
+// The kind of an answer is that of its request with bit 15. The status of a request is 0, as is that of an
+// answer to a request that was carried out. The answer to a request that was refused has a Status, and its body
 // is one line of text. To a message with a wrong magic, version or length the daemon
 // sends one such answer and closes the connection.
 //
-// Whatever a client waits for ends in time (Config.Timeout) and with a context.Context
-// (Config.Context); what a program waits for on it, with that of its own (am.Endpoint.Bind, Wait).
+// Every wait of a client ends in time (Config.Timeout) and with a context.Context
+// (Config.Context); the waits of the program on it end with a context of the program's (am.Endpoint.Bind, Wait).
 //
 // Messages are at most 64 KiB. Descriptors travel from daemon to client only: the kernel
 // closes those that a client sends (Receive).

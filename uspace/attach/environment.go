@@ -1,8 +1,8 @@
 package attach
 
-// This file is where a program gets its place in a job from: the environment that the
-// launcher gives it, or that Slurm or mpirun gives each process that it starts, beside
-// what the launcher gave all of them.
+// This file reads a program's place in a job from its environment, which the
+// launcher made, and to which Slurm or mpirun has added something for each process that it
+// starts.
 
 import (
 	"errors"
@@ -20,13 +20,13 @@ const (
 	TokenVariable  = "FUNET_TOKEN"  // the job's token (Token.Text)
 )
 
-// DefaultSocket is where a daemon listens if nothing else was said.
+// DefaultSocket is the path where a daemon listens by default.
 const DefaultSocket = "/run/funet/funid.sock"
 
 // ErrEnvironment: the environment does not say which member of which job this is.
 var ErrEnvironment = errors.New("attach: start the program with funet run, which sets FUNET_GID, FUNET_NODE and FUNET_TOKEN")
 
-// places are where a process's number and the number of processes are, first those of who
+// places are where a process's number and the number of processes are, first those of the launcher that
 // starts processes within another's job: funet run, mpirun of Open MPI (OMPI_...), MPICH and
 // others that speak PMI (PMI_...), PMIx (PMIX_...), which does not say how many there are, and
 // srun of Slurm. Slurm's come last: within its job mpirun's processes have them too, all the same.

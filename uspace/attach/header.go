@@ -1,7 +1,7 @@
 package attach
 
-// This file is the header that every message begins with, and messages that are no
-// more than a header and a body: refusals, and requests and answers in JSON.
+// This file is the header of every message, and messages that are only
+// a header and a body: refusals, and requests and answers in JSON.
 
 import (
 	"encoding/binary"

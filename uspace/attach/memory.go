@@ -1,8 +1,8 @@
 package attach
 
 // This file is memory that daemon and process share: files without a name, which nobody
-// can shrink or grow once they are sealed, so neither side can take it from the other. That
-// nobody makes holes in it either, the daemon sees to (ctl/daemon, memory.go).
+// can shrink or grow once they are sealed, so neither side can take memory from the other. The daemon
+// also keeps everybody from making holes in it (ctl/daemon, memory.go).
 
 import (
 	"errors"

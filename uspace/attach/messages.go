@@ -50,7 +50,7 @@ func (r AttachRequest) Encode() []byte {
 }
 
 // DecodeAttachRequest reads the message. It does not judge the values: the number of
-// slots may be none that a queue can have.
+// slots may be one that no queue can have.
 func DecodeAttachRequest(b []byte) (AttachRequest, error) {
 	if err := fixed(b, KindAttach, attachRequestSize); err != nil {
 		return AttachRequest{}, err

@@ -1,6 +1,6 @@
 package attach
 
-// This file is how a request ends: the numbers in an answer's header, which are also
+// This file is the status of a request: the numbers in an answer's header, which are also
 // the errors that callers decide on.
 
 import (

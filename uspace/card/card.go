@@ -11,10 +11,10 @@
 // it, a process that only waits sleeps in Drive until a frame arrives (rest.go), so
 // that more nodes than processors make progress.
 //
-// A thread beside the card asks each interface once a second whether it works, and mends what it can, or has Fault
-// say what is wrong (mind.go).
+// A thread beside the card checks once a second whether each interface works. It mends what it can; otherwise Fault
+// says what is wrong (mind.go).
 //
-// Nothing that waits here waits for ever: Close has a time, and Config.Context ends it.
+// No call waits for ever: Close has a time limit, and Config.Context ends every wait.
 //
 // With a profile that models a machine the card is as slow as that machine's, and so is
 // the program whose library charges Card.CPU: modelled.go.
@@ -46,6 +46,7 @@ import (
 	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/uspace/port/hello"
 	"github.com/funet/funet/uspace/port/plug"
+	"github.com/funet/funet/uspace/wait"
 	"github.com/funet/funet/xdp"
 )
 
@@ -62,7 +63,7 @@ const (
 type Peer struct {
 	Node uint16
 	MAC  [6]byte
-	// Address is where the member is with Config.UDP, which does not ask for MAC.
+	// Address is the member's IP address with Config.UDP, which needs no MAC.
 	Address   netip.Addr
 	Interface string // local interface that leads there; "" means the first
 	// Key is shared with this member and nobody else; nil: it is Config.Key.
@@ -156,7 +157,8 @@ type Card struct {
 	next     int64  // when the engine wants to run again
 	heads    uint32 // of the send queues, at the last step
 	progress uint64 // engine's, at the last look
-	rest     rest   // rest.go
+	wait     wait.Waiter
+	sockfds  []unix.PollFd // which end a sleep (rest.go)
 
 	hello   *hello.Station // nil: it says none (hello.go)
 	helloAt int64          // when it next wants to
@@ -179,7 +181,7 @@ func Open(c Config) (_ *Card, err error) {
 		return nil, fmt.Errorf("opening card: %w", err)
 	}
 	runtime.LockOSThread()
-	k := &Card{start: time.Now(), system: systemGroup{fd: -1}, until: c.Context}
+	k := &Card{start: time.Now(), system: systemGroup{fd: -1}, until: c.Context, wait: wait.New(wait.Embedded)}
 	if k.until == nil {
 		k.until = context.Background()
 	}
@@ -352,10 +354,10 @@ func (c *Config) datagrams(at int) *afxdp.UDP {
 	return u
 }
 
-// Fault says what is known to be wrong with the way to a node's card, nil if nothing is: with UDP, that there is no
-// route, neighbour or room for frames, which wraps paths.ErrNoPath, or what a router has answered of late; and that
-// the interface that leads there does not work, which wraps ErrInterface; or that hellos have found out: another version, or
-// two cards with its number.
+// Fault returns a known problem of the way to a node's card, nil if there is none: with UDP, that there is no
+// route, neighbour or room for frames (it wraps paths.ErrNoPath), or what a router has answered lately; that
+// the interface to the card does not work (it wraps ErrInterface); or a finding of hellos, such as another version, or
+// two cards with the number.
 func (k *Card) Fault(node uint16) error {
 	for _, p := range k.live {
 		if err := p.Fault(node); err != nil {
@@ -404,7 +406,7 @@ func (k *Card) Drive() {
 	k.polls++
 	heads := k.iface.Heads()
 	sends := heads != k.heads
-	look := k.rest.working || k.polls%glance == 0
+	look := k.wait.Working() || k.polls%glance == 0
 	if !look && !sends && !k.leftover && !k.receives() {
 		return
 	}
@@ -412,7 +414,7 @@ func (k *Card) Drive() {
 		k.now = k.wall()
 	}
 	if look {
-		k.rest.looked(k.now, k.polls)
+		k.wait.Called(k.now, k.polls)
 		if w := k.minder.wish.Load(); w != nil {
 			k.attend(w)
 		}
@@ -423,11 +425,12 @@ func (k *Card) Drive() {
 	k.sayHello(look)
 	k.leftover = k.next <= k.now
 	if p := k.engine.Progress(); p != k.progress || k.leftover {
-		k.progress, k.rest.idle, k.rest.patience = p, 0, spins
+		k.progress = p
+		k.wait.Found()
 		return
 	}
-	if look && !k.rest.working {
-		k.waiting(spins)
+	if look && !k.wait.Working() {
+		k.waiting()
 	}
 }
 
@@ -450,8 +453,8 @@ func (k *Card) receives() bool {
 	return false
 }
 
-// Ports returns what was got for each interface. The port of one that is being opened anew is closed until that is done,
-// and another afterwards.
+// Ports returns the port of each interface. While an interface is being opened anew its port is a closed one;
+// afterwards it is another.
 func (k *Card) Ports() []*afxdp.Port { return k.ports }
 
 // Engine returns the engine, for its counters.

@@ -1,8 +1,8 @@
 package card
 
-// This file is how an embedded card says hello (package hello): it answers whoever asks, while its process lets it
-// run, and asks its peers by turns, which proves the queues of its interfaces and tells what is wrong with a peer. A
-// card of a modelled machine does not: its links have a time of their own.
+// This file says hello for an embedded card (package hello): while its process lets it run, the card answers whoever
+// asks, and asks its peers by turns. That proves the queues of its interfaces and shows what is wrong with a peer. A
+// card of a modelled machine says no hellos: its links have a time of their own.
 
 import (
 	"crypto/rand"
@@ -16,7 +16,7 @@ import (
 	"github.com/funet/funet/uspace/port/hello"
 )
 
-// greets makes who says hello, and returns the ports that the engine has. Interfaces are plugged in.
+// greets makes the station that says hello, and returns the ports for the engine. Interfaces are plugged in.
 func (k *Card) greets(cfg *engine.Config, udp bool) (ports []port.Port) {
 	host, _ := os.Hostname() // "": then it has no name
 	c := hello.Config{Self: hello.Said{Card: cfg.Card, Incarnation: cfg.Incarnation, Frames: arctic.Version, Host: host}}
@@ -42,7 +42,7 @@ func (k *Card) greets(cfg *engine.Config, udp bool) (ports []port.Port) {
 	return ports
 }
 
-// queues are those of what is plugged in.
+// queues returns the queues of the interface that is plugged in, nil without one.
 func (k *Card) queues(at int) hello.Queues {
 	if !k.sockets[at].plug.Plugged() {
 		return nil
@@ -50,7 +50,7 @@ func (k *Card) queues(at int) hello.Queues {
 	return k.ports[at]
 }
 
-// sayHello steps who does, if there is a reason.
+// sayHello steps the station, if there is a reason.
 func (k *Card) sayHello(look bool) {
 	if k.hello != nil && (k.hello.Waiting() || look && k.helloAt <= k.now) {
 		k.helloAt = k.hello.Step(k.wall())

@@ -1,14 +1,14 @@
 package card
 
-// This file minds the card's interfaces, beside the card: a thread of its own asks each port once a second whether it
-// works (afxdp.Port.Watch), which attaches the NIC program anew where that is needed, and opens a port anew
-// where it is asked to. What that takes, seconds where a driver resets its link, the card's goroutine does
-// not wait for: meanwhile its frames to that interface are lost, and sent again.
+// This file watches the card's interfaces, beside the card: a thread of its own asks each port once a second whether it
+// works (afxdp.Port.Watch; that attaches the NIC program anew if needed), and opens a port anew
+// if Watch asks for it. The card's goroutine does not wait for that, which takes seconds when a driver resets its link:
+// meanwhile its frames to that interface are lost, and sent again.
 //
 //	the minder: Watch says that it must be opened anew ──> closes it, opens another, tries again ──>
 //	the card:      takes the port out, and steps again ──┘              puts the other in <─────────┘
 //
-// What is wrong and not mended, Fault tells, and so does who waits for a peer behind it.
+// Fault reports a problem that is not mended, and so does the error of a call that waits for a peer behind the interface.
 
 import (
 	"context"
@@ -46,7 +46,7 @@ type minder struct {
 	until context.Context
 	end   context.CancelFunc
 	ended chan struct{}
-	wish  atomic.Pointer[wish] // what the card's goroutine is asked for; nil: nothing
+	wish  atomic.Pointer[wish] // of the card's goroutine; nil: none
 
 	opening atomic.Bool   // a port
 	ports   []*afxdp.Port // that the minder looks at; nil: it has closed it
@@ -55,7 +55,7 @@ type minder struct {
 	faults []error // of each interface; nil: none is known
 }
 
-// wish is that a port is taken out of a socket, or another is put in.
+// wish asks to take a port out of a socket, or to put another in.
 type wish struct {
 	at   int
 	port *afxdp.Port // nil: take out
@@ -140,7 +140,7 @@ func (m *minder) life() {
 	}
 }
 
-// look looks at a port and does what follows.
+// look looks at a port and acts on the finding.
 func (m *minder) look(at int, now time.Time) {
 	p := m.ports[at]
 	if p == nil {
@@ -205,8 +205,8 @@ func (m *minder) fault(at int, err error) bool {
 	return err != nil && (was == nil || was.Error() != err.Error())
 }
 
-// ask has the card's goroutine do something, and reports whether it did: it is the card's no more if it was taken
-// out. A program that lets the card run seldom is waited for; nothing is sent then either.
+// ask has the card's goroutine fulfil a wish, and reports whether it did: a port that was taken out is no longer the
+// card's. It waits for a program that rarely lets the card run; such a card sends nothing meanwhile either.
 func (m *minder) ask(w *wish) bool {
 	w.done = make(chan struct{})
 	m.wish.Store(w)
@@ -223,7 +223,7 @@ func (m *minder) ask(w *wish) bool {
 	}
 }
 
-// attend does what the minder asks for. What is taken out was lent frames of until the card has stepped
+// attend fulfils the minder's wish. The card may hold frames of a port that was taken out until it has stepped
 // again, which it has when it comes here the second time.
 func (k *Card) attend(w *wish) {
 	s := &k.sockets[w.at]
@@ -249,11 +249,13 @@ func (k *Card) attend(w *wish) {
 // watchPorts notes which ports the card is plugged into.
 func (k *Card) watchPorts() {
 	k.live = k.live[:0]
-	k.rest.fds = k.rest.fds[:0]
+	k.sockfds = k.sockfds[:0]
 	for at, p := range k.ports {
 		if k.sockets[at].plug.Plugged() {
 			k.live = append(k.live, p)
-			k.rest.watch(p)
+			for _, fd := range p.FDs() {
+				k.sockfds = append(k.sockfds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+			}
 		}
 	}
 }

@@ -8,7 +8,7 @@ package card
 // until then this goroutine is the card: it steps the engine at the times at which the
 // model has something to do, one after the other, not when it comes round to it. So a
 // burst of the card's that ends while the host sends a frame ends in time for the next.
-// Only frames leave and arrive when they do.
+// Only real frames leave and arrive in their own time.
 //
 // A host that is late, because a frame took it longer than the model, catches up: later
 // charges spin less. When it is more than mostLag behind it does not; the model then
@@ -25,6 +25,7 @@ import (
 	"github.com/funet/funet/uspace/port"
 	"github.com/funet/funet/uspace/port/paced"
 	"github.com/funet/funet/uspace/timing"
+	"github.com/funet/funet/uspace/wait"
 )
 
 const (
@@ -33,9 +34,6 @@ const (
 	mostLag = int64(20 * time.Microsecond)
 	// firstWire is how long a frame takes on a wire that was not measured yet.
 	firstWire = time.Microsecond
-	// modelledSpins is how many looks of the program in vain pass before the processor is
-	// yielded: longer than a round trip, after which a program waits for another's work.
-	modelledSpins = 256 / glance
 	// vainDrives is how many calls of Drive during which no time passes show that a program
 	// waits that charges nothing.
 	vainDrives = 64
@@ -78,13 +76,14 @@ func (k *Card) model(m *machine.Machine) {
 			k.attend(w)
 		}
 		if pr := k.engine.Progress(); pr != k.progress || k.iface.Arrived(funi.Request)+k.iface.Arrived(funi.Reply) > 0 {
-			k.progress, k.rest.idle, k.rest.patience = pr, 0, modelledSpins
+			k.progress = pr
+			k.wait.Found()
 			return
 		}
 		k.now, k.next = p.wall(), p.next
-		k.waiting(modelledSpins)
+		k.waiting()
 	}
-	k.modelled = p
+	k.modelled, k.wait = p, wait.New(wait.Modelled)
 }
 
 // holdOff is how long a rejected packet waits. The model's card sends it again at once

@@ -128,7 +128,7 @@ func TestStoresAreSeenAtTheirTime(t *testing.T) {
 	}
 }
 
-// Rule: the engine's time does not run backwards, not even for a frame that is told to have
+// Rule: the engine's time does not run backwards, not even for a frame that is said to have
 // arrived before the last step (package paced).
 func TestEngineTimeDoesNotRunBackwards(t *testing.T) {
 	f := newFake(t, 10)

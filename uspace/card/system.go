@@ -1,7 +1,7 @@
 package card
 
 // This file is the system group (thesis 3.3.2): packets for GID 0 raise an event that
-// the operating system, or who stands for it, sleeps on. They are rejected for a
+// the operating system, or a program in its place, sleeps on. They are rejected for a
 // transient reason until a context of the group is attached (Engine().Attach) or is
 // switched in again, so they come again and none is lost.
 

@@ -142,10 +142,20 @@ func (c *Card) seat(x *Context) {
 	x.seat = len(j.awake)
 	j.awake = append(j.awake, x)
 	a.awake++
+	c.noteSolo()
+}
+
+// noteSolo keeps the only context that is awake where a step finds it at once.
+func (c *Card) noteSolo() {
+	c.solo = nil
+	if len(c.busy) == 1 && c.busy[0].awake == 1 {
+		c.solo = c.busy[0].busy[0].awake[0]
+	}
 }
 
 // unseat ends that.
 func (c *Card) unseat(x *Context) {
+	defer c.noteSolo()
 	j := x.job
 	a := j.account
 	a.awake--
@@ -174,11 +184,6 @@ func (c *Card) visit(a *account) {
 		quantum = 1 << 30 // it may be the last step for a while: all are seen
 	}
 	a.local = min(a.local+quantum, quantum)
-	if a.awake == 1 && a.local > 0 { // as in most steps: turns cost as much as the look itself
-		a.retrieval = quantum - visitBytes
-		c.attend(a.busy[0].awake[0])
-		return
-	}
 	a.retrieval = quantum
 	for seen := a.awake; seen > 0; {
 		if a.retrieval <= 0 || a.local <= 0 {
@@ -205,7 +210,7 @@ func (c *Card) visit(a *account) {
 		j.seen++
 		seen--
 		a.retrieval -= visitBytes
-		c.attend(x)
+		c.serve(x)
 	}
 }
 

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // Rule: a receiver whose queue and FIFO are full rejects, the sender's packets

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // forgeBlock composes a frame as forge does, of packets of which the i-th has words[i]

@@ -12,9 +12,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // errTired ends a change of queues that takes too long: the process gives it up.

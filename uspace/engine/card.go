@@ -27,6 +27,7 @@ type Card struct {
 	accounts  map[uint32]*account        // not for the data path
 	nobody    account                    // of contexts on none of those
 	busy      []*account                 // with contexts that are awake
+	solo      *Context                   // the only context that is awake; nil: there are none, or several
 	loopNext  int64                      // when packets for this card are tried next
 	sets      int                        // of the cache, in use
 	lives     int64                      // of contexts, begun; see life.go
@@ -44,10 +45,11 @@ type Card struct {
 	// See tally.go.
 	rejectedHere link.Rejections
 
-	steps  uint64
-	before uint64 // Progress at the start of the step
-	dozing bool   // see Doze
-	more   bool   // a budget ran out; step again at once
+	steps   uint64
+	before  uint64 // Progress at the start of the step
+	dozing  bool   // see Doze
+	tickets bool   // of contexts that are awake have changed
+	more    bool   // a budget ran out; step again at once
 	// patience is when it ends with a node that is expected and asked for; Never: with none.
 	patience int64
 
@@ -81,25 +83,46 @@ func New(cfg Config) (*Card, error) {
 // sent after it; call Step once more to flush it.
 func (c *Card) Leave() { c.link.Leave() }
 
-// attend looks at a context: at CNTL, and natively at its send queues.
+// serve looks at a context and its send queues.
+func (c *Card) serve(x *Context) {
+	if x.calm && x.iface.Still(x.seen) {
+		return // as in most steps
+	}
+	c.attend(x)
+	if !x.halted {
+		c.retrieve(x)
+	}
+	if x.touched != c.steps {
+		x.calmDown()
+	}
+}
+
+// attend looks at a context: at CNTL, and whether it has made room.
 func (c *Card) attend(x *Context) {
-	c.touch(x)
+	if x.modes|x.user != 0 || x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 || x.iface.Unseen() {
+		c.touch(x)
+	}
 	if x.refused != [arctic.Levels]bool{} {
 		c.roomMade(x)
 	}
 	if x.iface.Load(funi.Control) != x.seen {
+		c.touch(x)
 		c.control(x)
 	}
-	if !x.halted && c.units == nil {
-		c.retrieve(x)
-	}
+}
+
+// calmDown lets steps pass over a context of which nothing is to be done before its process, a packet or its
+// owner does something. What changes one of these ends the calm: touch, free, wake, control, Store.
+func (x *Context) calmDown() {
+	x.calm = x.modes|x.user == 0 && !x.looping && !x.halted && !x.starved && x.refused == [arctic.Levels]bool{} && x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n == 0 &&
+		x.finished == [arctic.Levels]int{} && !x.transferring()
 }
 
 // touch notes that the step has done something for a context, to be published at its end,
 // unless that is away and its memory not the card's.
 func (c *Card) touch(x *Context) {
 	if x.touched != c.steps && !x.away {
-		x.touched = c.steps
+		x.touched, x.calm = c.steps, false
 		c.touched = append(c.touched, x)
 	}
 }

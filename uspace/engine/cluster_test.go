@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 const (

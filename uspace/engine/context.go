@@ -34,6 +34,7 @@ type Context struct {
 	owner   *link.Owner
 	paid    *account // the last that it was on, of one that has ended
 	iface   *funi.Card
+	calm    bool // nothing but the process can want something of a step; see attend
 	traffic Traffic
 	trail   *Trail // nil: nobody follows it; see trace.go
 	ticket  ticket
@@ -55,7 +56,9 @@ type Context struct {
 	closing            bool   // CSQM waits for the end of a long transfer
 	suspended          bool   // by MERR
 	halted             bool   // nothing is dispatched
-	refusal            arctic.Reason
+	// A unit of a modelled machine works on a packet of the context; see units.go.
+	retrieving, delivering bool
+	refusal                arctic.Reason
 
 	// See wake.go and switch.go.
 	index    int // in Card.contexts
@@ -77,7 +80,7 @@ type Context struct {
 	wanted   bool            // a packet for it was refused since it is away
 
 	// Of the slots of a send queue, those that the card has taken and not retired, and
-	// of these, those at its tail that can be; see transfer.go.
+	// of these, those at its tail that can be; see finishSlots.
 	taken, finished [arctic.Levels]int
 
 	segments funi.Segments
@@ -157,7 +160,7 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	}
 	x := &Context{card: c, node: node, iface: iface, ticket: c.emptyTicket(), index: len(c.contexts), holdsSet: true}
 	for l := range x.fifo {
-		x.fifo[l].slots = make([][arctic.MaxPacketSize]byte, c.cfg.FIFO+c.placesForParts())
+		x.fifo[l] = newFIFO(&c.cfg)
 	}
 	for c.byBell[x.bell] != nil {
 		x.bell++
@@ -241,7 +244,7 @@ func (c *Card) Detach(x *Context) {
 
 // discard forgets all packets of a context that wait in the card; its process is gone.
 func (c *Card) discard(x *Context) {
-	if c.units != nil {
+	if x.retrieving || x.delivering {
 		c.units.leave(x)
 	}
 	c.giveUp(x, func(ln *line) {
@@ -291,6 +294,7 @@ func (c *Card) reset(x *Context) {
 	}
 	c.quit(x)
 	x.gid, x.tag, x.nextTag, x.ticket, x.owed = 0, 0, 0, c.emptyTicket(), nil
+	c.tickets = true
 	x.segments, x.long, x.current = funi.Segments{}, nil, [arctic.Levels]*transfer{}
 	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{}
 	x.suspended = false
@@ -333,6 +337,7 @@ func (c *Card) bury() {
 
 // take returns a free cache line for a packet of the level, or nil.
 func (x *Context) take(l arctic.Level) *line {
+	x.card.tickets = true
 	i := x.ticket.take(l)
 	if i < 0 {
 		return nil
@@ -359,6 +364,7 @@ func (x *Context) allFree() bool {
 
 // free gives a line back; its packet is accounted for.
 func (x *Context) free(l *line) {
+	x.calm = false
 	l.next = nil
 	if l.transfer != nil {
 		l.Clear()
@@ -366,6 +372,7 @@ func (x *Context) free(l *line) {
 		x.accounted(l)
 	}
 	if l.Index < ownLine {
+		x.card.tickets = true
 		x.ticket.give(int(l.Index))
 	} else {
 		x.long.inUse[l.Index-ownLine] = false
@@ -424,9 +431,7 @@ func (x *Context) payBack() {
 	x.owed = x.owed[:0]
 }
 
-// publish makes what the card did visible to the process, once a step. TICKET, which
-// no program waits for, follows when the card has nothing else to do, and at every
-// 64th step.
+// publish makes what the card did visible to the process, once a step. TICKET follows (publishTickets).
 func (x *Context) publish() {
 	if len(x.owed) > 0 {
 		x.payBack()
@@ -437,12 +442,17 @@ func (x *Context) publish() {
 		c.control(x)
 	}
 	c.call(x)
-	if !x.ticket.changed {
-		return
-	}
-	if c.steps%64 == 0 || c.Progress() == c.before {
-		x.ticket.changed = false
-		x.iface.Store(funi.Ticket, uint32(x.ticket.words[0]))
+	x.calmDown()
+}
+
+// publishTickets stores TICKET, which no program waits for, when the card has nothing else to do, and at every 64th step.
+func (c *Card) publishTickets() {
+	c.tickets = false
+	for _, x := range c.awake {
+		if x.ticket.changed {
+			x.ticket.changed = false
+			x.iface.Store(funi.Ticket, uint32(x.ticket.words[0]))
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ package engine
 // MERR comes with a reason word. Registers that describe no queue in the context's
 // memory suspend the context's queues until the owner clears MERR; then the card tries
 // again. A transfer that asks for what its process may not have is returned instead of
-// tried again (transfer.go), so there MERR only tells.
+// tried again (packetise.go), so there MERR only tells.
 
 import (
 	"errors"
@@ -78,6 +78,7 @@ func (x *Context) Store(r funi.Register, v uint32) error {
 	if err != nil {
 		return fmt.Errorf("writing %#x to register %d of node %d of group %d: %w", v, r, x.node, x.gid, err)
 	}
+	x.calm = false
 	if !x.awake {
 		x.card.wake(x)
 	}
@@ -153,6 +154,22 @@ func (x *Context) storeQueue(r funi.Register, v uint32) error {
 	return nil
 }
 
+// giveSlotsBack retires what can be retired of send queues that are halted, and reports
+// whether the card has no slot of them left.
+func (x *Context) giveSlotsBack() bool {
+	if x.taken != x.finished {
+		return false
+	}
+	if x.taken != [arctic.Levels]int{} && x.iface.LatchSend() == nil {
+		for l := range x.taken {
+			x.card.retireFinished(x, arctic.Level(l))
+		}
+		x.iface.HaltSend()
+	}
+	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{} // of registers that are no queue's, too
+	return true
+}
+
 // storeControl is a privileged write to CNTL.
 func (x *Context) storeControl(v uint32) {
 	x.iface.Store(funi.Control, x.setModes(v)&funi.UserModes)
@@ -182,6 +199,7 @@ func (x *Context) setModes(v uint32) uint32 {
 
 // control looks at CNTL, does what the modes ask for, and publishes the status.
 func (c *Card) control(x *Context) {
+	x.calm = false
 	v := x.iface.Load(funi.Control)
 	x.user = v & funi.UserModes
 	c.obey(x)
@@ -205,15 +223,14 @@ func (c *Card) obey(x *Context) {
 		c.link.Resume(x.owner)
 	}
 	// What a unit of a modelled machine has begun it ends before it halts.
-	retrieving := c.units != nil && c.units.retrieve.x == x
-	if x.suspended || halted && !retrieving || x.modes&funi.RESET != 0 {
+	if x.suspended || halted && !x.retrieving || x.modes&funi.RESET != 0 {
 		x.stopSending()
 	} else if halted {
 		x.closing = true
 	} else if x.user&funi.CSQM != 0 {
 		// A transfer that has begun is retrieved to its end, and its slot is retired:
 		// the process would change the queue that it is in.
-		x.closing = retrieving || x.taken != [arctic.Levels]int{}
+		x.closing = x.retrieving || x.taken != [arctic.Levels]int{}
 		switch {
 		case !x.closing:
 			x.stopSending()
@@ -225,8 +242,7 @@ func (c *Card) obey(x *Context) {
 	}
 	// In context-switch mode delivery goes on until the receive FIFOs are empty
 	// (thesis 4.2; 5.2.3 says otherwise, but then CTXR2 would never come).
-	delivering := c.units != nil && c.units.deliver.x == x
-	if x.suspended || x.user&funi.CRQM != 0 && !delivering || x.modes&funi.RESET != 0 || halted && x.drained() {
+	if x.suspended || x.user&funi.CRQM != 0 && !x.delivering || x.modes&funi.RESET != 0 || halted && x.drained() {
 		x.stopReceiving()
 	} else if !x.receiving && !halted && x.user&funi.CRQM == 0 {
 		x.receiving = x.latched(x.iface.LatchReceive())
@@ -284,7 +300,7 @@ func (x *Context) status() uint32 {
 		v |= funi.CRQR
 	}
 	if x.modes&funi.CTXM != 0 && x.modes&funi.RESET == 0 && x.halted {
-		if u := x.card.units; u == nil || !x.card.sends(x) {
+		if !x.sends() {
 			v |= funi.CTXR1Prime
 			if !x.outstanding() {
 				v |= funi.CTXR1

@@ -15,6 +15,20 @@ type fifo struct {
 	slots [][arctic.MaxPacketSize]byte
 	first int
 	n     int
+	// bypass: a packet that finds the FIFO empty goes straight to its destination. It is
+	// clear on a modelled machine, where everything goes by way of the FIFO and takes the
+	// Delivery Unit its time.
+	bypass bool
+}
+
+// newFIFO returns an empty receive FIFO of a card. That of a modelled machine has one place
+// more than its profile says, for parts of long transfers (units.go).
+func newFIFO(cfg *Config) fifo {
+	places := cfg.FIFO
+	if cfg.Timing != nil {
+		places++
+	}
+	return fifo{slots: make([][arctic.MaxPacketSize]byte, places), bypass: cfg.Timing == nil}
 }
 
 // accept takes a packet for the context, with the block behind it if there is one, or
@@ -37,7 +51,7 @@ func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet
 		return arctic.ReasonUnknownKind
 	}
 	q := &x.fifo[l]
-	if q.n == 0 && c.units == nil {
+	if q.n == 0 && q.bypass {
 		if s := x.iface.Vacant(l); s != nil {
 			c.deliver(x, l, s, p, &h)
 			return arctic.ReasonNone
@@ -80,7 +94,7 @@ func (c *Card) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet
 // there is room, replies first. What a context of this card has for it may be waiting for
 // room in the FIFO, which the process need not tell that it has some again.
 func (c *Card) drain(x *Context) {
-	for l := arctic.Reply; l <= arctic.Reply; l-- {
+	for _, l := range arctic.ByPriority {
 		if x.fifo[l].n > 0 && x.iface.Vacant(l) == nil && !isPart(x.fifo[l].at(0)) {
 			continue
 		}

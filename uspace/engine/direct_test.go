@@ -174,3 +174,12 @@ func BenchmarkFlood(b *testing.B) {
 		n--
 	}
 }
+
+// BenchmarkIdleStep is a step of each of two cards that have nothing to do.
+func BenchmarkIdleStep(b *testing.B) {
+	c := newCouple(b, 1024)
+	c.flood(1000)
+	for b.Loop() {
+		c.step()
+	}
+}

@@ -8,10 +8,10 @@
 //
 //	retrieval.go  copies a slot of a send queue once into a line of the
 //	              undelivered packet cache, in wire format, and checks the copy
-//	transfer.go   the same for XFER, whose data is in the process's segments; splits
-//	              long transfers and sends their last packet when all else is there.
-//	              With Config.Blocks a line of one has no data but its place in the
-//	              source: a block, as long as a frame has room for
+//	packetise.go  the same for XFER, whose data is in the process's segments
+//	              (segments.go), and long transfers packet by packet. With Config.Blocks a line
+//	              has no data but its place in the source: a block, as long as a frame has room for
+//	transfer.go   the states of a long transfer, whose last packet is sent when all else is there
 //	cache.go      the lines, and TICKET, the bitmap of free ones; the last lines
 //	              are for replies only (thesis 5.2.4)
 //	link          sends them as trains, again until they are answered, and hands each back once: package

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
-	"github.com/funet/funet/uspace/port/wire"
 	"github.com/funet/funet/uspace/timing"
 )
 

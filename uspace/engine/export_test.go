@@ -44,64 +44,76 @@ func (c *Card) Check() error {
 	return nil
 }
 
-// checkTransfers: every record is free, current, due or has lines, and no other line
-// points at one.
+// checkTransfers: every record is in exactly the places that its state says, and is not due for another state.
 func (x *Context) checkTransfers() error {
-	if x.long == nil {
+	n := x.long
+	if n == nil {
 		return nil
 	}
 	lines := map[*transfer]int{}
-	for i := range x.lines {
-		if t := x.lines[i].transfer; t != nil {
-			lines[t]++
-		}
-	}
-	for i := range x.long.own {
-		if t := x.long.own[i].transfer; t != nil {
-			lines[t]++
+	for _, set := range [][]line{x.lines, n.own[:]} {
+		for i := range set {
+			if t := set[i].transfer; t != nil {
+				lines[t]++
+			}
 		}
 	}
 	open := 0
-	for l := range x.long.records {
-		places := map[*transfer]int{}
-		for _, q := range []transfers{x.long.free[l], x.long.due[l], {head: x.current[l]}} {
-			for t := q.head; t != nil; t = t.next {
-				places[t]++
-			}
+	for l := range n.records {
+		free, due := n.free[l].all(), n.due[l].all()
+		slots, taken := map[*transfer]bool{}, x.finished[l]
+		for t := n.slots[l].head; t != nil; t = t.nextSlot {
+			slots[t] = true
+			taken += 1 + t.behind
 		}
-		for t := x.long.due[l].head; t != nil; t = t.next {
-			open++
+		if taken != x.taken[l] {
+			return fmt.Errorf("%d slots of level %d taken, counted %d", x.taken[l], l, taken)
 		}
-		slots := x.finished[l]
-		for t := x.long.slots[l].head; t != nil; t = t.nextSlot {
-			if slots += 1 + t.behind; !t.queued || t.spent && t == x.long.slots[l].head {
-				return fmt.Errorf("a transfer of level %d that waits for its slot: queued %v, spent %v", l, t.queued, t.spent)
-			}
-			if t.over {
-				places[t]++
-			}
+		if t := n.slots[l].head; t != nil && !x.needsSource(t) {
+			return fmt.Errorf("level %d: the first slot is a transfer's in state %d, which does not need its source", l, t.state)
 		}
-		if slots != x.taken[l] {
-			return fmt.Errorf("%d slots of level %d taken, counted %d", x.taken[l], l, slots)
-		}
-		for i := range x.long.records[l] {
-			t := &x.long.records[l][i]
-			if t.lines != lines[t] {
-				return fmt.Errorf("transfer %d of level %d has %d lines, counted %d", i, l, t.lines, lines[t])
-			}
-			if t.lines > 0 || t.current {
+		for i := range n.records[l] {
+			t := &n.records[l][i]
+			if t.isOpen() {
 				open++
-				places[t]++
 			}
-			if t.current != (x.current[l] == t) || places[t] != 1 && !t.current {
-				return fmt.Errorf("transfer %d of level %d is in %d places, current %v", i, l, places[t], t.current)
+			failed := t.failed != arctic.ReasonNone
+			var ok bool
+			switch t.state {
+			case transferFree:
+				ok = t.lines == 0 && !slots[t]
+			case transferRetrieving:
+				ok = t.source != nil && slots[t]
+			case transferRetrieved:
+				ok = t.source == nil && t.lines > 0
+			case transferDue:
+				ok = t.source == nil && t.lines == 0 && !failed
+			case transferEnding:
+				ok = t.source == nil && t.lines == 1
+			case transferOver:
+				ok = t.source == nil && t.lines == 0 && slots[t]
+			}
+			ok = ok && t.lines == lines[t] && slots[t] == n.slots[l].holds(t) && t.following(!slots[t]) == t.state &&
+				free[t] == (t.state == transferFree) && due[t] == (t.state == transferDue) && (x.current[l] == t) == (t.state == transferRetrieving)
+			if !ok {
+				return fmt.Errorf("transfer %d of level %d in state %d: %d bytes to retrieve, %d lines of %d, failed with %v; free %v, due %v, current %v, slot %v",
+					i, l, t.state, len(t.source), t.lines, lines[t], t.failed, free[t], due[t], x.current[l] == t, slots[t])
 			}
 		}
 	}
-	if open != x.long.open {
-		return fmt.Errorf("%d transfers open, counted %d", x.long.open, open)
+	if open != n.open {
+		return fmt.Errorf("%d transfers open, counted %d", n.open, open)
 	}
 	return nil
+}
+
+// all returns the transfers on a list.
+func (q *transfers) all() map[*transfer]bool {
+	all := map[*transfer]bool{}
+	for t := q.head; t != nil; t = t.next {
+		all[t] = true
+	}
+	return all
 }
 
 func (q *lines) length() (n int) {

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // blockFlag is the bit of a frame's flags that says that it has a block (package arctic).

@@ -11,10 +11,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // quietTransfers checks that no card has anything left of a transfer.

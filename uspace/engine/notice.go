@@ -40,13 +40,13 @@ func (c *Card) acceptTransfer(x *Context, train *link.Train, l arctic.Level, p a
 	if t.Form == arctic.Block && x.drain {
 		return c.drainBlock(x, l, &t, h)
 	}
-	if t.Form == arctic.Block || t.Form == arctic.Part && !x.drain && c.units == nil {
+	q := &x.fifo[l]
+	if t.Form == arctic.Block || t.Form == arctic.Part && !x.drain && q.bypass {
 		copy(memory, t.Data)
 		x.took(len(t.Data))
 		return arctic.ReasonNone
 	}
-	q := &x.fifo[l]
-	if q.n == 0 && c.units == nil {
+	if q.n == 0 && q.bypass {
 		if s := x.iface.Vacant(l); s != nil {
 			c.deliverTransfer(x, l, s, &t, h)
 			return arctic.ReasonNone

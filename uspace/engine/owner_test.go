@@ -9,10 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // owned is a context of which the owner does at random what it can.

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
 	"github.com/funet/funet/uspace/port/plug"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // Rule (package plug; idea 4 of the design): a card without an interface rests between its retransmissions, which

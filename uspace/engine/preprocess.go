@@ -13,7 +13,9 @@ func (c *Card) preprocess(i int, b []byte) {
 	if t := c.link.Arrive(b); t != nil {
 		c.judge(t)
 	}
-	c.settleLines()
+	if c.link.Settles() {
+		c.settleLines()
+	}
 	c.link.Observed(i, b)
 }
 

@@ -12,8 +12,9 @@ import (
 // What finds no line stays in the send queue.
 func (c *Card) retrieve(x *Context) {
 	noLine := false
-	for l := arctic.Reply; l <= arctic.Reply; l-- { // Reply, then Request
-		if x.long == nil && x.finished[l] == 0 && x.iface.Pending(l) == 0 {
+	for _, l := range arctic.ByPriority {
+		pending := x.iface.Pending(l)
+		if x.long == nil && x.finished[l] == 0 && (pending == 0 || pending == 1 && c.lone(x, l)) {
 			continue
 		}
 		noLine = c.retrieveLevel(x, l, x.batch()) || noLine
@@ -29,6 +30,44 @@ func (c *Card) retrieve(x *Context) {
 		c.loopNext = min(c.loopNext, x.loopHold)
 	}
 	x.starved = noLine
+}
+
+// lone sends the only message of a send queue at once, if nothing is unusual about it or before it; the link says the rest. A
+// request goes this way only if no other context may have a reply.
+func (c *Card) lone(x *Context, l arctic.Level) bool {
+	if x.taken[l] != 0 || x.closing || x.trail != nil || l == arctic.Request && len(c.awake) > 1 || !x.ticket.any(l) {
+		return false
+	}
+	s := x.iface.Slot(l, 0)
+	h := funi.Header(s.Load(0))
+	if h.Transfer() {
+		return false
+	}
+	node := h.Node()
+	route := c.route(x.group, node)
+	if route == NoRoute || uint16(route) == c.cfg.Card {
+		return false
+	}
+	c.tickets = true
+	i := x.ticket.take(l)
+	if x.lines == nil {
+		x.makeLines()
+	}
+	ln := &x.lines[i]
+	n := h.Length()
+	arctic.PutWords(ln.Data[arctic.PacketHeaderSize:], s[funi.PayloadWord:funi.PayloadWord+n])
+	ln.Node, ln.typ, ln.request = node, h.Type(), h
+	c.compose(x, l, ln, arctic.KindMessage, n, route)
+	if !c.link.Lone(uint16(route), l, &ln.Line) {
+		c.link.Queue(uint16(route), l, &ln.Line)
+	}
+	x.iface.Retire(l, 1)
+	c.touch(x)
+	c.counters.PacketsRetrieved++
+	a := x.account
+	a.retrieval -= int(ln.Size) + packetBytes
+	c.link.Uses(&a.Account)
+	return true
 }
 
 // retrieveLevel moves up to budget pending packets of a level, as far as the account has bytes
@@ -77,9 +116,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 				}
 				x.retrieved(l)
 				a.retrieval -= packetBytes
-				if c.units == nil {
-					budget--
-				}
+				budget--
 			}
 			continue
 		}
@@ -120,6 +157,7 @@ func (x *Context) retrieved(l arctic.Level) {
 
 // retireFinished gives slots back to the process.
 func (c *Card) retireFinished(x *Context, l arctic.Level) {
+	c.touch(x)
 	x.iface.Retire(l, x.finished[l])
 	x.taken[l] -= x.finished[l]
 	x.finished[l] = 0
@@ -142,19 +180,11 @@ func (c *Card) load(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi
 // launch writes the header of a packet of n payload words, which are in the line, and
 // queues the line to its flow.
 func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n int) {
-	ln.Size = uint16(arctic.PacketHeaderSize + n*arctic.WordSize)
-	ln.Belongs(x.owner)
 	route := c.route(x.group, ln.Node)
-	// Field by field, because a composite would be built elsewhere and copied.
-	var wire arctic.PacketHeader
-	wire.Level, wire.Kind, wire.Route, wire.GID = l, kind, route&arctic.MaxRoute, x.gid
-	wire.Length, wire.Type, wire.Destination, wire.Source = uint8(n), ln.typ, ln.Node, x.node
-	wire.Encode(ln.Data[:])
+	c.compose(x, l, ln, kind, n, route)
 	if x.trail != nil {
 		x.trail.launched(ln, l, c.now)
 	}
-	x.traffic.Sent++
-	x.traffic.SentBytes += uint64(n*arctic.WordSize + len(ln.Block))
 	switch {
 	case route == NoRoute:
 		x.returned(ln, arctic.ReasonNoRoute)
@@ -168,6 +198,19 @@ func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n 
 	default:
 		c.link.Queue(uint16(route), l, &ln.Line)
 	}
+}
+
+// compose writes the header of a packet of n payload words, which are in the line.
+func (c *Card) compose(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n int, route uint32) {
+	ln.Size = uint16(arctic.PacketHeaderSize + n*arctic.WordSize)
+	ln.Belongs(x.owner)
+	// Field by field, because a composite would be built elsewhere and copied.
+	var wire arctic.PacketHeader
+	wire.Level, wire.Kind, wire.Route, wire.GID = l, kind, route&arctic.MaxRoute, x.gid
+	wire.Length, wire.Type, wire.Destination, wire.Source = uint8(n), ln.typ, ln.Node, x.node
+	wire.Encode(ln.Data[:])
+	x.traffic.Sent++
+	x.traffic.SentBytes += uint64(n*arctic.WordSize + len(ln.Block))
 }
 
 // The packets of a context for this card: parts of long transfers, which need no room in
@@ -221,7 +264,7 @@ func (c *Card) roomMade(x *Context) {
 // whether a line was freed.
 func (c *Card) loopback(x *Context) (freed bool) {
 	x.looping = false
-	for l := arctic.Reply; l <= arctic.Reply; l-- {
+	for _, l := range arctic.ByPriority {
 		for i := range x.loop[l] {
 			if q := &x.loop[l][i]; q.head != nil {
 				freed = c.loopQueue(x, l, q) || freed
@@ -246,7 +289,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *lines) (freed bool) {
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
 			if to.account != nil {
-				to.refused[l] = true
+				to.refused[l], to.calm = true, false
 			}
 			break
 		}

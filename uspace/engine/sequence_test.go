@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // Rule: sequence numbers wrap (RFC 1982 arithmetic): exactly once goes on over

@@ -34,8 +34,10 @@ func (c *Card) Step(now int64) int64 {
 
 // stepNative is a step of a card whose units take no time.
 func (c *Card) stepNative() int64 {
-	for i := 0; i < len(c.busy); i++ { // a packet to the own card may wake more
-		c.visit(c.busy[i])
+	if x := c.solo; x == nil || !x.calm || !x.iface.Still(x.seen) { // else nobody wants anything, as in most steps
+		for i := 0; i < len(c.busy); i++ { // a packet to the own card may wake more
+			c.visit(c.busy[i])
+		}
 	}
 	c.link.Send()
 	c.link.Flush()
@@ -43,12 +45,17 @@ func (c *Card) stepNative() int64 {
 		c.receive(i)
 	}
 	c.link.Expire()
-	c.settleLines()
+	if c.link.Settles() {
+		c.settleLines()
+	}
 	for _, x := range c.touched {
 		if x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 {
 			c.drain(x)
 		}
 		x.publish()
+	}
+	if c.tickets && (c.Progress() == c.before || c.steps%64 == 0) {
+		c.publishTickets()
 	}
 	if len(c.dead) > 0 {
 		c.bury()
@@ -62,6 +69,7 @@ func (c *Card) stepNative() int64 {
 // stepTimed is a step of a modelled machine's card: its units are as far as the time says.
 func (c *Card) stepTimed() int64 {
 	for _, x := range c.awake {
+		c.touch(x) // its units may move packets without being asked
 		c.attend(x)
 	}
 	c.runUnits() // what ends now may leave in this step
@@ -79,6 +87,9 @@ func (c *Card) stepTimed() int64 {
 	c.runUnits() // what arrived may be next
 	for _, x := range c.touched {
 		x.publish()
+	}
+	if c.tickets && (c.Progress() == c.before || c.steps%64 == 0) {
+		c.publishTickets()
 	}
 	if len(c.dead) > 0 {
 		c.bury()

@@ -98,7 +98,7 @@ func (c *Card) SwitchOut(x *Context, unacknowledged bool) (*Saved, error) {
 	if x.outstanding() && !unacknowledged {
 		return nil, fmt.Errorf("switching out node %d of group %d: packets are in flight: %w", x.node, x.gid, ErrNotReady)
 	}
-	if c.units != nil && c.units.busy(c, x) {
+	if c.underWay(x) {
 		return nil, fmt.Errorf("switching out node %d of group %d: a unit has a packet of it under way: %w", x.node, x.gid, ErrNotReady)
 	}
 	if !x.keepBlocks() {
@@ -188,7 +188,7 @@ func (c *Card) SwitchIn(s *Saved) error {
 		x.storeControl(s.Registers[funi.Control])
 	}
 	x.restoring = true
-	for l := arctic.Reply; l <= arctic.Reply; l-- {
+	for _, l := range arctic.ByPriority {
 		for i := range s.Drained[l] {
 			c.restore(x, l, &s.Drained[l][i])
 		}

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // longTransfer starts a transfer of so many words from node 0 to node 1 on a bed that

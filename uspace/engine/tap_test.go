@@ -9,9 +9,9 @@ import (
 	"errors"
 	"math/rand/v2"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // tap shows each frame that a card sends to see before it leaves; a frame for which

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/port"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // Rule: a card that has nothing to do may be stepped at the time that Step returned for

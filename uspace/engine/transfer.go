@@ -1,332 +1,179 @@
 package engine
 
-// This file is the XFER part of the Retrieval Unit (thesis 3.2.4, 5.2.2): from
-// memory or a slot into the undelivered packet cache, and the packetisation of long
-// transfers.
+// This file is the life of a long transfer: an XFER of more than one packet (thesis 3.2.4), from the slot that asks for it
+// until it is delivered or has failed. packetise.go retrieves its packets, segments.go is the memory that they come from.
 //
-// A transfer of more than one packet is current while it is retrieved: it takes
-// lines as they become free, and the slots behind it wait and replies do not. Its last
-// data stays in the transfer until every other packet is acknowledged, and leaves
-// then: so the notice that it makes at the receiver is the completion of the whole,
-// over a network that keeps no order, and no receiver counts. If a packet comes back
-// for good, the last is not sent, and the process gets one return for all.
+// A level has openTransfers records. When all are taken, the next long transfer stays in the send queue. A record goes
+// through these states, and following says when:
 //
-// With Config.Blocks its packets are blocks (design idea 7): a line has where the data
-// is, not the data, which goes from the source straight into frames, and again when one
-// is lost. So the source is needed until the last block is acknowledged, and the slot is
-// retired only then, with those behind it that were retrieved meanwhile. Without, data
-// is copied into the lines, and the slot is retired when all of it has been.
+//	    free         nobody's
+//	      |   begin: its slot is checked, and the record taken
+//	      v
+//	  retrieving     takes lines for its packets as they become free (carryOn). The slots behind
+//	      |          it wait, replies do not
+//	      |   all of it has been retrieved but the last packet, or it has failed
+//	      v
+//	+- retrieved     its packets are in the cache or in frames
+//	|     |   all of them are answered
+//	|     v
+//	+--- due         its last packet, which the record holds, waits for a line (finish)
+//	|     |   the last packet has one
+//	|     v
+//	|  ending        its last packet is in the cache or in a frame
+//	|     |   that is answered: the transfer is delivered, or has failed
+//	|     v
+//	+-> over         its slot is not finished, because of one before it in the queue
+//	      |   the slot is finished: it will be retired at the next retrieval
+//	      v
+//	    free
 //
-// A level has openTransfers records. When all are taken, the next long transfer
-// stays in the send queue.
+// The last packet leaves when every other one is acknowledged. So the notice that it makes at the receiver is the
+// completion of the whole, over a network that keeps no order, and no receiver counts.
+//
+// A transfer fails when one of its packets comes back for good, when its peer restarts, or when its node moves to another
+// card. It stays in its state until none of its packets is in the cache, then takes the way on the left, and
+// comes back to the process once, with the reason.
+//
+// The process may change the source when the slot is retired. With Config.Blocks the card needs the source until every
+// packet but the last is answered, because a lost block is sent again from there. Without, data is copied into the lines,
+// and the card needs the source only while it retrieves. A slot is finished when neither its transfer nor one that began before
+// needs its source; then so are the slots behind it that have been retrieved meanwhile, up to the next transfer's.
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/funi"
 )
 
-// openTransfers is the most long transfers of a context and level that are not
-// delivered.
+// openTransfers is the most long transfers of a context and level whose records are not free.
 const openTransfers = 8
 
-// ErrSegmentBusy is returned when a segment is unregistered that the card still uses.
-var ErrSegmentBusy = errors.New("engine: transfers of the context are under way; wait until they are done")
+// transferState is how far a long transfer has come; see above.
+type transferState uint8
 
-// transfer is a transfer of many packets that is not delivered yet.
+const (
+	transferFree       transferState = iota // on long.free
+	transferRetrieving                      // Context.current
+	transferRetrieved                       // has lines
+	transferDue                             // on long.due
+	transferEnding                          // has one line
+	transferOver                            // on long.slots
+)
+
+// transfer is the record of a long transfer.
 type transfer struct {
-	next        *transfer // on a list
-	nextSlot    *transfer // the next one whose slot is not retired
-	queued      bool      // the slot is not retired
-	spent       bool      // the source is not needed any more
-	open        bool      // begun, and neither delivered nor failed
-	over        bool      // nothing but the slot is left
-	behind      int       // slots retrieved after this one's and before nextSlot's
+	state       transferState // advance alone changes it
 	level       arctic.Level
+	next        *transfer   // on long.free or long.due
+	nextSlot    *transfer   // on long.slots
+	behind      int         // slots retrieved after this one's and before nextSlot's
 	header      funi.Header // as in the slot
 	argument    uint32
 	destination uint32 // of the next packet
 	route       uint32 // of all its packets
 	first       uint32 // see life.go
-	source      []byte // not yet retrieved, without the last packet's
 	total       uint32 // words
+	source      []byte // not yet retrieved, without the last packet's; nil: it has been
+	lastSource  []byte // the last packet's
 	lines       int    // packets in the cache
-	current     bool   // being retrieved
-	ending      bool   // the last packet has left
 	failed      arctic.Reason
 	tail        [arctic.MaxSingleWords * arctic.WordSize]byte
 	tailSize    int // bytes of tail: the last packet
-	lastSource  []byte
 }
 
-// transfers is a list of transfers, linked through next.
-type transfers struct {
-	head, tail *transfer
-}
+// isOpen reports whether a transfer has begun and is neither delivered nor failed.
+func (t *transfer) isOpen() bool { return t.state != transferFree && t.state != transferOver }
 
-func (q *transfers) push(t *transfer) {
-	t.next = nil
-	if q.head == nil {
-		q.head = t
-	} else {
-		q.tail.next = t
-	}
-	q.tail = t
-}
-
-func (q *transfers) pop() *transfer {
-	t := q.head
-	q.head = t.next
-	t.next = nil
-	return t
-}
-
-// long is what a context has for transfers, once it has segments.
-type long struct {
-	records [arctic.Levels][openTransfers]transfer
-	free    [arctic.Levels]transfers
-	due     [arctic.Levels]transfers // all but the last packet is acknowledged
-	slots   [arctic.Levels]slotQueue
-	open    int
-
-	// own is a line for each level that no message takes. It carries a transfer on of
-	// which the process waits for the end to change its queues: the other lines may be
-	// full of packets for nodes that wait in the same way, and take none meanwhile.
-	own   [arctic.Levels]line
-	inUse [arctic.Levels]bool
-}
-
-// slotQueue is the transfers whose slots are not retired, in the order of the slots.
-type slotQueue struct{ head, tail *transfer }
-
-// Register lets the card use a segment for the context's transfers. Errors are those
-// of funi.Segments.
-func (x *Context) Register(s funi.Segment) error {
-	if err := x.segments.Register(s); err != nil {
-		return fmt.Errorf("node %d of group %d: %w", x.node, x.gid, err)
-	}
-	if x.long == nil {
-		x.long = newLong()
-	}
-	return nil
-}
-
-func newLong() *long {
-	n := &long{}
-	for l := range n.records {
-		for i := range n.records[l] {
-			n.free[l].push(&n.records[l][i])
+// following returns the state after the present one, or the present one as long as what that waits for has not happened.
+// finished says that the slot is.
+func (t *transfer) following(finished bool) transferState {
+	failed := t.failed != arctic.ReasonNone
+	switch t.state {
+	case transferFree:
+		if t.source != nil {
+			return transferRetrieving
+		}
+	case transferRetrieving:
+		if t.source == nil {
+			return transferRetrieved
+		}
+	case transferRetrieved:
+		switch {
+		case t.lines > 0:
+		case failed:
+			return transferOver
+		default:
+			return transferDue
+		}
+	case transferDue:
+		switch {
+		case failed:
+			return transferOver
+		case t.lines > 0:
+			return transferEnding
+		}
+	case transferEnding:
+		if t.lines == 0 {
+			return transferOver
+		}
+	case transferOver:
+		if finished {
+			return transferFree
 		}
 	}
-	return n
+	return t.state
 }
 
-// Unregister ends the use of the segment that starts at base: after it the card
-// neither reads nor writes its memory. It returns funi.ErrNoSegment, or
-// ErrSegmentBusy while the slot of a transfer is not retired or one waits in a receive
-// FIFO.
-func (x *Context) Unregister(base uint32) error {
-	busy := false
-	for l := range x.fifo {
-		busy = busy || x.long != nil && x.long.slots[l].head != nil || x.fifo[l].holdsTransfer()
-	}
-	if busy {
-		return fmt.Errorf("unregistering the segment at %#x: %w", base, ErrSegmentBusy)
-	}
-	return x.segments.Unregister(base)
-}
-
-// loadTransfer loads the XFER packet of a slot into a line. The header is the slot's,
-// read before; everything else is read once.
-func (c *Card) loadTransfer(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi.Slot) {
-	t := arctic.Transfer{Address: s.Load(funi.DestinationAddressWord), Argument: s.Load(funi.ArgumentWord)}
-	source := s.Load(funi.SourceAddressWord)
-	ln.Node, ln.typ, ln.request, ln.argument = h.Node(), h.Type(), h, t.Argument
-	most := arctic.MaxSingleWords
-	if h.Many() {
-		t.Form, t.Total = arctic.Last, s.Load(funi.TotalWord)
-		if t.Total == 0 {
-			t.Form, most = arctic.Part, arctic.MaxPartWords
-		}
-		t.First = c.beginning(c.route(x.group, h.Node()), l)
-	}
-	size := h.Words() * arctic.WordSize
-	if size%arctic.TransferAlign != 0 || h.Words() > most || h.Many() && t.Address == 0 {
-		c.refuse(x, l, ln, arctic.ReasonTransferLength)
-		return
-	}
-	var data [arctic.MaxPartWords * arctic.WordSize]byte
-	switch {
-	case size == 0:
-	case source == 0:
-		arctic.PutWords(data[:size], s[funi.DataWord:funi.DataWord+h.Words()])
-		t.Data = data[:size]
-	default:
-		t.Data = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Source)
-		if t.Data == nil {
-			c.refuse(x, l, ln, arctic.ReasonSource)
+// advance takes a transfer as far as it can go. Whoever changes what a state waits for calls it.
+func (x *Context) advance(t *transfer) {
+	n, l := x.long, t.level
+	for {
+		was, needed := t.state, x.needsSource(t)
+		if t.state = t.following(!n.slots[l].holds(t)); t.state == was {
 			return
 		}
+		switch was {
+		case transferRetrieving:
+			x.current[l] = nil
+		case transferDue:
+			n.due[l].remove(t)
+		}
+		switch t.state {
+		case transferFree:
+			n.free[l].push(t)
+		case transferRetrieving:
+			n.open++
+			x.current[l] = t
+			n.slots[l].push(t)
+		case transferDue:
+			n.due[l].push(t)
+			x.card.more = true
+		case transferOver:
+			n.open--
+			if t.failed != arctic.ReasonNone {
+				x.giveBack(funi.Returned{Reason: t.failed, Level: l, Header: t.header, Word: t.argument})
+			}
+			x.card.more = true
+		}
+		if needed && !x.needsSource(t) {
+			x.finishSlots(l)
+		}
 	}
-	if t.Address != 0 {
-		c.loadPiece(x, l, ln, &t)
-		return
-	}
-	// Memory to queue: a message of the argument and the data.
-	arctic.PutWords(ln.Data[arctic.PacketHeaderSize:], []uint32{t.Argument})
-	copy(ln.Data[arctic.PacketHeaderSize+arctic.WordSize:], t.Data)
-	c.launch(x, l, ln, arctic.KindMessage, 1+h.Words())
 }
 
-// loadPiece encodes a packet of KindTransfer into a line and launches it.
-func (c *Card) loadPiece(x *Context, l arctic.Level, ln *line, t *arctic.Transfer) {
-	c.launch(x, l, ln, arctic.KindTransfer, arctic.PutTransfer(ln.Data[arctic.PacketHeaderSize:], t))
+// needsSource reports whether the card may still read the source of a transfer.
+func (x *Context) needsSource(t *transfer) bool {
+	return t.state == transferRetrieving || t.state == transferRetrieved && x.card.block > 0
 }
 
-// refuse returns the request of a line whose slot asked for what the process may not
-// have, and sets its memory error.
-func (c *Card) refuse(x *Context, l arctic.Level, ln *line, reason arctic.Reason) {
-	if x.trail != nil {
-		x.trail.launched(ln, l, c.now)
-	}
-	wire := arctic.PacketHeader{Level: l}
-	wire.Encode(ln.Data[:])
-	ln.Size = arctic.PacketHeaderSize
-	x.memoryError(reason)
-	x.returned(ln, reason)
-}
-
-// begin makes the long transfer of a slot current. It returns false when there is no
-// record for it, so that it stays in the send queue. One that asks for what the
-// process may not have is returned, and nothing becomes current.
-func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
-	source, destination := s.Load(funi.SourceAddressWord), s.Load(funi.DestinationAddressWord)
-	argument, words := s.Load(funi.ArgumentWord), s.Load(funi.LengthWord)
-	size := int(words) * arctic.WordSize
-	destination &^= arctic.TransferAlign - 1
-	reason := arctic.ReasonNone
-	var memory []byte
-	switch {
-	case words == 0 || words%4 != 0 || words > arctic.MaxTransferWords || source == 0:
-		reason = arctic.ReasonTransferLength
-	case destination == 0 || uint64(destination)+uint64(size) > 1<<32:
-		reason = arctic.ReasonDestination
-	default:
-		memory = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Source)
-		if memory == nil {
-			reason = arctic.ReasonSource
-		}
-	}
-	if reason != arctic.ReasonNone {
-		x.memoryError(reason)
-		x.giveBack(funi.Returned{Reason: reason, Level: l, Header: h, Word: argument})
-		return true
-	}
-	q := &x.long.free[l]
-	if q.head == nil {
-		return false
-	}
-	t := q.pop()
-	x.long.open++
-	last := size % (arctic.MaxPartWords * arctic.WordSize)
-	if last == 0 {
-		last = arctic.MaxSingleWords * arctic.WordSize // the part before it is short instead
-	}
-	*t = transfer{level: l, header: h, argument: argument, destination: destination, total: words, current: true, open: true,
-		source: memory[:size-last], lastSource: memory[size-last:], queued: true, route: c.route(x.group, h.Node())}
-	t.first = c.beginning(t.route, l)
-	x.current[l] = t
-	slots := &x.long.slots[l]
-	if slots.head == nil {
-		slots.head = t
-	} else {
-		slots.tail.nextSlot = t
-	}
-	slots.tail = t
-	x.taken[l]++
-	if x.trail != nil {
-		x.trail.took(l, c.now)
-	}
-	return true
-}
-
-// carryOn retrieves up to budget packets of the level's current transfer and returns
-// how many, and whether the transfer is retrieved or has failed.
-func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool) {
-	t := x.current[l]
-	x.leadsAway(t)
-	for len(t.source) > 0 && t.failed == arctic.ReasonNone {
-		if n == budget {
-			return n, false
-		}
-		ln := x.take(l)
-		if ln == nil && x.closing {
-			ln = x.takeOwn(l)
-		}
-		if ln == nil {
-			c.counters.SendQueueNoTicket++
-			return n, false
-		}
-		size := min(max(c.blockTo(t.route), arctic.MaxPartWords*arctic.WordSize), len(t.source))
-		p := arctic.Transfer{Form: arctic.Part, Address: t.destination, Data: t.source[:size], AtOnce: size == len(t.source)}
-		if c.block > 0 {
-			p.Form, p.Data, ln.Block = arctic.Block, nil, p.Data
-		}
-		t.source = t.source[size:]
-		t.destination += uint32(size)
-		c.loadOf(x, ln, t, &p)
-		n++
-	}
-	t.tailSize = copy(t.tail[:], t.lastSource)
-	t.source, t.lastSource = nil, nil
-	t.current, x.current[l] = false, nil
-	switch {
-	case t.lines == 0:
-		x.settle(t)
-	case c.block == 0:
-		x.spend(t)
-	}
-	return n, true
-}
-
-// finish sends the last packets of the level's transfers of which all else is
-// delivered, so many of them at most. It returns false when one found no line.
-func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
-	for q := &x.long.due[l]; q.head != nil && most > 0; most-- {
-		if x.leadsAway(q.head) {
-			x.settle(q.pop())
-			continue
-		}
-		ln := x.take(l)
-		if ln == nil {
-			return false
-		}
+// finishSlots finishes the slots of transfers, and those behind each, up to the first transfer that needs its source.
+// They are retired at the next retrieval.
+func (x *Context) finishSlots(l arctic.Level) {
+	for q := &x.long.slots[l]; q.head != nil && !x.needsSource(q.head); {
 		t := q.pop()
-		t.ending = true
-		c.counters.PacketsRetrieved++
-		c.loadOf(x, ln, t, &arctic.Transfer{Form: arctic.Last, Address: t.destination, Argument: t.argument, Total: t.total, First: t.first, Data: t.tail[:t.tailSize]})
+		x.finished[l] += 1 + t.behind
+		x.advance(t)
 	}
-	return true
-}
-
-// leadsAway fails a transfer if the route to its node is another than when it began: what
-// is there now is another process, which lacks what the first has got.
-func (x *Context) leadsAway(t *transfer) (failed bool) {
-	if route := x.card.route(x.group, t.header.Node()); route != t.route && route != NoRoute {
-		t.failed = arctic.ReasonReplaced
-	}
-	return t.failed != arctic.ReasonNone
-}
-
-// loadOf loads a packet of a long transfer.
-func (c *Card) loadOf(x *Context, ln *line, t *transfer, p *arctic.Transfer) {
-	t.lines++
-	ln.Node, ln.typ, ln.transfer, ln.Part = t.header.Node(), t.header.Type(), t, !t.ending
-	c.loadPiece(x, t.level, ln, p)
 }
 
 // accounted notes that a packet of a long transfer is accounted for: its line is
@@ -334,115 +181,19 @@ func (c *Card) loadOf(x *Context, ln *line, t *transfer, p *arctic.Transfer) {
 func (x *Context) accounted(ln *line) {
 	t := ln.transfer
 	ln.transfer = nil
-	t.lines--
-	if t.lines == 0 && !t.current {
-		x.settle(t)
+	if t.lines--; t.lines == 0 {
+		x.advance(t)
 	}
-}
-
-// settle decides what becomes of a transfer that is retrieved and has no packet in
-// the cache: it failed, it is delivered, or its last packet is due.
-func (x *Context) settle(t *transfer) {
-	x.card.more = true
-	x.spend(t)
-	if t.failed == arctic.ReasonNone && !t.ending {
-		x.long.due[t.level].push(t)
-		return
-	}
-	if t.failed != arctic.ReasonNone {
-		x.giveBack(funi.Returned{Reason: t.failed, Level: t.level, Header: t.header, Word: t.argument})
-	}
-	x.long.open--
-	t.open, t.over = false, true
-	if !t.queued {
-		x.long.free[t.level].push(t)
-	}
-}
-
-// spend notes that the source of a transfer is not needed any more: its slot, and those
-// behind it up to the next transfer's, are retired at the next retrieval, if no transfer
-// before it is unfinished.
-func (x *Context) spend(t *transfer) {
-	t.spent = true
-	q := &x.long.slots[t.level]
-	for q.head != nil && q.head.spent {
-		first := q.head
-		q.head = first.nextSlot
-		x.finished[t.level] += 1 + first.behind
-		first.queued, first.nextSlot = false, nil
-		if first.over {
-			x.long.free[t.level].push(first)
-		}
-	}
-}
-
-// takeOwn returns the line of the level that no message takes, or nil if it is in use.
-func (x *Context) takeOwn(l arctic.Level) *line {
-	if x.long.inUse[l] {
-		return nil
-	}
-	x.long.inUse[l] = true
-	ln := &x.long.own[l]
-	ln.ctx, ln.Index = x, ownLine+uint16(l)
-	return ln
-}
-
-// keptInCall is how many bytes of blocks a call of SwitchOut copies at the most, and one block.
-const keptInCall = 64 << 10
-
-// keepBlocks copies the data of blocks that are in the cache, so that the card does not
-// read the process's memory for them any more; not all in one call. It reports whether that
-// was all.
-func (x *Context) keepBlocks() (all bool) {
-	bytesLeft := keptInCall
-	return x.eachBlock(func(ln *line) bool {
-		if ln.kept {
-			return true
-		}
-		if bytesLeft <= 0 {
-			return false
-		}
-		bytesLeft -= len(ln.Block)
-		ln.Block, ln.kept = bytes.Clone(ln.Block), true
-		return true
-	})
-}
-
-// forsakeBlocks lets the card read the process's memory no more, for a context that ends. Its
-// blocks in flight may have to be sent again, because their sequence numbers must be answered,
-// but they are of transfers that will never be complete: the last packet of one leaves when all
-// its blocks are acknowledged. So nothing is copied: what is sent again is a part without data,
-// which the receiver rejects for good.
-func (x *Context) forsakeBlocks() {
-	x.eachBlock(func(ln *line) bool {
-		arctic.Packet(ln.Data[:ln.Size]).Void()
-		ln.Block = nil
-		return true
-	})
-}
-
-// eachBlock looks at the lines with blocks until one of the calls returns false, and reports
-// whether none did.
-func (x *Context) eachBlock(do func(*line) bool) bool {
-	all := func(lines []line) bool {
-		for i := range lines {
-			if ln := &lines[i]; ln.Block != nil && !do(ln) {
-				return false
-			}
-		}
-		return true
-	}
-	return all(x.lines) && (x.long == nil || all(x.long.own[:]))
 }
 
 // failTransfer notes that a transfer fails because a packet of it came back. Its packets that wait are taken back with
 // it: one would otherwise be given up after the other.
 func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
-	if first := t.failed == arctic.ReasonNone; !first {
-		t.failed = reason
+	first := t.failed == arctic.ReasonNone
+	t.failed = reason
+	if !first {
 		return
 	}
-	t.failed = reason
 	c := x.card
 	x.eachBlock(func(ln *line) bool {
 		if ln.transfer == t {
@@ -464,30 +215,18 @@ func (c *Card) failTransfers(card uint16, reason arctic.Reason) {
 		}
 		for l := range x.long.records {
 			for i := range x.long.records[l] {
-				if t := &x.long.records[l][i]; t.open && t.route == uint32(card) {
+				if t := &x.long.records[l][i]; t.isOpen() && t.route == uint32(card) {
 					x.failTransfer(t, reason)
 				}
 			}
 			// Of those that fail, the ones that wait for nothing but their end.
-			due := x.long.due[l]
-			x.long.due[l] = transfers{}
-			for due.head != nil {
-				if t := due.pop(); t.failed != arctic.ReasonNone {
-					x.settle(t)
-				} else {
-					x.long.due[l].push(t)
-				}
+			for t := x.long.due[l].head; t != nil; {
+				next := t.next
+				x.advance(t)
+				t = next
 			}
 		}
 	}
-}
-
-// blockTo returns how many bytes of a block a frame on a route has room for.
-func (c *Card) blockTo(route uint32) int {
-	if route != NoRoute && c.link.IsPeer(uint16(route)) {
-		return min(c.block, arctic.MaxBlock(c.link.SizeTo(uint16(route))))
-	}
-	return c.block
 }
 
 // giveUpTransfers returns the long transfers of a context of which nothing is in the
@@ -496,37 +235,110 @@ func (x *Context) giveUpTransfers(reason arctic.Reason) {
 	if x.long == nil {
 		return
 	}
-	for l := arctic.Reply; l <= arctic.Reply; l-- {
+	for _, l := range arctic.ByPriority {
 		for q := &x.long.due[l]; q.head != nil; {
-			t := q.pop()
-			t.failed = reason
-			x.settle(t)
+			q.head.failed = reason
+			x.advance(q.head)
 		}
 		if t := x.current[l]; t != nil {
-			t.current, x.current[l] = false, nil
 			t.source, t.lastSource = nil, nil
 			t.failed = reason
-			x.settle(t)
+			x.advance(t)
 		}
 	}
-}
-
-// giveSlotsBack retires what can be retired of send queues that are halted, and reports
-// whether the card has no slot of them left.
-func (x *Context) giveSlotsBack() bool {
-	if x.taken != x.finished {
-		return false
-	}
-	if x.taken != [arctic.Levels]int{} && x.iface.LatchSend() == nil {
-		for l := range x.taken {
-			x.card.retireFinished(x, arctic.Level(l))
-		}
-		x.iface.HaltSend()
-	}
-	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{} // of registers that are no queue's, too
-	return true
 }
 
 // transferring reports whether a long transfer is not delivered yet. Those of a detached
 // context never will be.
 func (x *Context) transferring() bool { return x.long != nil && x.long.open > 0 && !x.detached }
+
+// transfers is a list of transfers, linked through next.
+type transfers struct {
+	head, tail *transfer
+}
+
+func (q *transfers) push(t *transfer) {
+	t.next = nil
+	if q.head == nil {
+		q.head = t
+	} else {
+		q.tail.next = t
+	}
+	q.tail = t
+}
+
+// pop takes the first transfer; the list must not be empty.
+func (q *transfers) pop() *transfer {
+	t := q.head
+	q.head = t.next
+	t.next = nil
+	return t
+}
+
+// remove takes a transfer off the list that it is on.
+func (q *transfers) remove(t *transfer) {
+	if q.head == t {
+		q.pop()
+		return
+	}
+	before := q.head
+	for before.next != t {
+		before = before.next
+	}
+	before.next, t.next = t.next, nil
+	if q.tail == t {
+		q.tail = before
+	}
+}
+
+// slotQueue is the transfers whose slots are not finished, in the order of the slots, linked through nextSlot.
+type slotQueue struct {
+	head, tail *transfer
+}
+
+func (q *slotQueue) push(t *transfer) {
+	if q.head == nil {
+		q.head = t
+	} else {
+		q.tail.nextSlot = t
+	}
+	q.tail = t
+}
+
+// pop takes the first transfer; the queue must not be empty.
+func (q *slotQueue) pop() *transfer {
+	t := q.head
+	if q.head = t.nextSlot; q.head == nil {
+		q.tail = nil
+	}
+	t.nextSlot = nil
+	return t
+}
+
+// holds reports whether a transfer is in the queue.
+func (q *slotQueue) holds(t *transfer) bool { return t.nextSlot != nil || q.tail == t }
+
+// long is what a context has for transfers, once it has segments.
+type long struct {
+	records [arctic.Levels][openTransfers]transfer
+	free    [arctic.Levels]transfers
+	due     [arctic.Levels]transfers
+	slots   [arctic.Levels]slotQueue
+	open    int // transfers that are
+
+	// own is a line for each level that no message takes. It carries a transfer on whose
+	// end the process waits for, to change its queues: the other lines may be
+	// full of packets for nodes that wait in the same way, and take none meanwhile.
+	own   [arctic.Levels]line
+	inUse [arctic.Levels]bool
+}
+
+func newLong() *long {
+	n := &long{}
+	for l := range n.records {
+		for i := range n.records[l] {
+			n.free[l].push(&n.records[l][i])
+		}
+	}
+	return n
+}

@@ -94,25 +94,17 @@ func newUnits(cfg *Config) *units {
 		receive: receiveUnit{takes: int64(t.Preprocess), next: Never}}
 }
 
-// placesForParts is how many packets the receive FIFOs hold beyond Config.FIFO.
-func (c *Card) placesForParts() int {
-	if c.units == nil {
-		return 0
-	}
-	return 1
-}
-
 // sends reports whether retrieval or dispatch works on a packet of the context.
-func (c *Card) sends(x *Context) bool { return c.units.retrieve.x == x || c.link.WorksFor() == x.owner }
+func (x *Context) sends() bool { return x.retrieving || x.card.link.WorksFor() == x.owner }
 
-// busy reports whether a unit works on a packet of the context, or will at once: in
+// underWay reports whether a unit works on a packet of the context, or will at once: in
 // context-switch mode delivery goes on as far as there is room (thesis 4.2).
-func (u *units) busy(c *Card, x *Context) bool {
-	if c.sends(x) || u.deliver.x == x {
+func (c *Card) underWay(x *Context) bool {
+	if x.sends() || x.delivering {
 		return true
 	}
 	for l := range arctic.Levels {
-		if x.next(arctic.Level(l)) >= 0 {
+		if !x.fifo[l].bypass && x.next(arctic.Level(l)) >= 0 {
 			c.more = true // the owner steps the card for it
 			return true
 		}
@@ -125,9 +117,30 @@ func (u *units) busy(c *Card, x *Context) bool {
 func (u *units) leave(x *Context) {
 	for _, w := range []*unit{&u.retrieve, &u.deliver} {
 		if w.x == x {
-			w.x = nil
+			u.release(w)
 		}
 	}
+}
+
+// engage gives a unit a packet of the context, and notes in the context that the packet is
+// under way, for control.go and switch.go.
+func (u *units) engage(w *unit, x *Context, l arctic.Level) {
+	w.x, w.level = x, l
+	*u.note(w) = true
+}
+
+// release takes its packet from a unit.
+func (u *units) release(w *unit) {
+	*u.note(w) = false
+	w.x = nil
+}
+
+// note is where the context that a unit works for says so.
+func (u *units) note(w *unit) *bool {
+	if w == &u.retrieve {
+		return &w.x.retrieving
+	}
+	return &w.x.delivering
 }
 
 // runUnits ends what has ended by now and starts what a free unit can start.
@@ -206,9 +219,11 @@ func (c *Card) runUnit(w *unit) (moved bool) {
 // meanwhile. A mode that waits for its end has closed the send queues to others.
 func (c *Card) move(w *unit) {
 	x := w.x
-	w.x = nil
+	if x == nil {
+		return
+	}
+	c.units.release(w)
 	switch {
-	case x == nil:
 	case w == &c.units.deliver:
 		c.drainOne(x, w.level, w.place)
 	default:
@@ -229,10 +244,10 @@ func (c *Card) assign(w *unit) bool {
 	u := c.units
 	for i := range c.awake {
 		x := c.awake[(u.turn+i)%len(c.awake)]
-		for l := arctic.Reply; l <= arctic.Reply; l-- {
+		for _, l := range arctic.ByPriority {
 			w.n, w.done = 0, 0
 			if w == &u.retrieve && c.retrievable(x, l) || w == &u.deliver && c.deliverable(x, l) {
-				w.x, w.level = x, l
+				u.engage(w, x, l)
 				u.turn += i + 1
 				return true
 			}

@@ -117,6 +117,7 @@ func (c *Card) wake(x *Context) {
 		return
 	}
 	c.rise(x)
+	x.calm, c.tickets = false, c.tickets || x.ticket.changed
 	x.awake, x.place = true, len(c.awake)
 	c.seat(x)
 	c.awake = append(c.awake, x)

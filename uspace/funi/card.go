@@ -178,6 +178,9 @@ func (c *Card) Changed() bool {
 	return was
 }
 
+// Unseen reports what Changed would, and forgets nothing.
+func (c *Card) Unseen() bool { return c.changed }
+
 // Awaited reports whether the process sleeps until the card has published something, and
 // if so, forgets it: wake the process once. Call it after Publish, Return and PutControl,
 // also where PutControl stored what was there before the process wrote.
@@ -207,6 +210,14 @@ func (c *Card) Mark() uint32 {
 func (c *Card) Pending(l Level) int {
 	mask := c.send[l&1].mask
 	return int((c.page.Load(sendHead[l&1]) - c.sendTail[l&1]) & mask)
+}
+
+// Still reports whether the process has done nothing that the card has not seen: CNTL is as last seen, and no packet
+// waits in the send queues.
+func (c *Card) Still(control uint32) bool {
+	p := c.page
+	return p.Load(Control) == control &&
+		(p.Load(RPSQHead)-c.sendTail[arctic.Reply])&c.send[arctic.Reply].mask|(p.Load(RQSQHead)-c.sendTail[arctic.Request])&c.send[arctic.Request].mask == 0
 }
 
 // Slot returns the i-th pending slot of the send queue. Its content may change

@@ -11,7 +11,7 @@
 // new head index (Interface.Reserve, Commit). The card loads the head index,
 // copies each slot once into its undelivered packet cache, checks it there, and
 // stores the tail index, which gives the slot back (Card.Pending, Slot, Retire). The
-// slot of a transfer of many packets comes back when the card needs its source no more.
+// slot of a transfer of many packets comes back when the card no longer needs the transfer's source.
 // On the other side the card writes a slot of a receive queue and stores the head
 // index (Card.Vacant, Deliver); the process sees head and tail differ, reads the
 // slot and stores the tail (Interface.Receive, Release).
@@ -21,7 +21,7 @@
 //	word  0      header: XFER 31, type 29:21, length 20:16, node 15:0
 //	words 1..21  payload
 //	word  31     receive queues only: the sending node, written by the card, which
-//	             vouches for it. The thesis leaves it to the program to put the
+//	             vouches for it. In the thesis the program puts the
 //	             sender into the message.
 //
 // With bit 31 the slot is an XFER request, or a notice that one has arrived: see
@@ -50,16 +50,16 @@
 //
 // CNTL is the one register that both write. The process stores CSQM and CRQM, with a
 // plain store; the card replaces what it has seen by the same modes with the status
-// bits, and only if nothing else was stored meanwhile. So a store takes the status bits
-// away and they come back when the card has seen it: a ready bit is never an old one.
+// bits, and only if nothing else was stored meanwhile. So a store removes the status bits,
+// and they come back when the card has seen the store: a ready bit is never an old one.
 //
 // Changing queues (resize.go): set CSQM or CRQM or both, wait for CSQR and CRQR, write
 // Q_MASK, BASE, HD and TL, and clear the modes. CSQR waits for transfers of many packets
 // that have begun, as their slots are in the queue. Start, Resize and VirtualQueue do it.
-// At start-up, when both ready bits are set, store return head in return tail: what is in
-// the return ring is an earlier life's.
+// At start-up, when both ready bits are set, store return head in return tail: the returns in
+// the ring belong to an earlier life.
 //
-// Where this differs from the registers of thesis 3.1.2, because a card cannot see a
+// The differences from the registers of thesis 3.1.2, because a card cannot see a
 // write to memory:
 //   - HD and TL are zeroed by whoever writes BASE (Interface does), not by the card. The
 //     card takes over geometry and indices when the mode is cleared, and checks and
@@ -67,19 +67,19 @@
 //   - A register written without its mode set has no effect until the mode is next
 //     cleared, where the thesis calls it unpredictable.
 //   - Queues that do not lie in the context's memory set MERR, with a reason, for that
-//     context alone, whose queues stay halted until the owner of the card clears it.
-//     The thesis leaves that to the memory management of the workstation.
-//   - Privileged bits, GID and TICKET in the page are what the card publishes; what a
-//     process stores there is ignored. Bits that are not modes vanish at the next store
-//     of the card; GID and TICKET stay scribbled on until it publishes them again. The
+//     context alone, whose queues stay halted until the owner of the card clears MERR.
+//     In the thesis the memory management of the workstation prevents that.
+//   - The card publishes privileged bits, GID and TICKET in the page, and ignores what a
+//     process stores there. Bits that are not modes vanish at the next store
+//     of the card; GID and TICKET stay overwritten until the card publishes them again. The
 //     privileged page is the owner's handle, engine.Context.
 //   - BASE is an offset into the queue memory, not a virtual address.
 //
 // A doorbell page is shared by processes of one user, or by all that are one with their
 // card: see Doorbells.
 //
-// Where process and card are two processes they map the two files of shared.go. A C
-// program does with funi.h, which a test compares with this package.
+// When process and card are two processes they map the two files of shared.go. A C
+// program does so with funi.h, which a test compares with this package.
 //
 // Rules:
 //   - A queue is empty when head equals tail and full when head is just before
@@ -87,11 +87,11 @@
 //     a send queue is full; the card rejects packets when a receive queue is full.
 //   - Each index has one writer. The writer stores it with release order after
 //     the slots that it covers; the reader loads it with acquire order. Go's
-//     sync/atomic gives both, and stores are the dearest part (about 9 ns on
+//     sync/atomic gives both, and stores are the most expensive part (about 9 ns on
 //     amd64), so both ends keep private copies and store once a batch.
 //   - The card keeps a private copy of everything that it wrote and never reads
-//     it back; what it reads is the process's to scribble on: indices are masked
-//     and headers checked after one load.
+//     it back. The process may overwrite what the card reads at any time: the card masks indices
+//     and checks headers after one load.
 //   - Registers are 64 bytes apart where the thesis packs them at four (bits
 //     6:2 of the page offset): here two cores share them, and neighbours in a cache
 //     line would cost each poll a cache miss.

@@ -232,6 +232,11 @@ struct funi_queue {
 	funi_word *own, *its; /* our index, the card's */
 };
 
+struct funi_waiter {
+	int idle, contended;
+	int64_t since, until;
+};
+
 struct funi_context {
 	struct funi_page *page;
 	struct funi_doorbells *bells;
@@ -239,7 +244,7 @@ struct funi_context {
 	struct funi_queue send[2], receive[2];
 	uint32_t returns, lost;
 	uint32_t seen[8]; /* by funi_wait; see funi_published */
-	int64_t sharing; /* end of it */
+	struct funi_waiter wait;
 	int socket, card, process;
 	uint32_t gid, node, nodes, slots, context, incarnation;
 	uint64_t memory;
@@ -420,11 +425,51 @@ static inline int funi_is_notice(const uint32_t *slot, struct funi_notice *n)
 
 /* ---- waiting ---- */
 
-/* As in uspace/attach/rest.go, in nanoseconds: how long to yield before sleeping, and not
- * to yield for so long after a yield that took so long. */
-#define FUNI_WAKEFUL 50000
+/* The policy of package uspace/wait, whose documentation has the rules and their reasons; a test
+ * runs both in virtual time. Looks in vain before a yield; times in nanoseconds. */
+#define FUNI_LOOKS 500
+#define FUNI_AWAKE 50000
+#define FUNI_SOMEONE_RAN 2000
+#define FUNI_SOMEONE_COMPUTES 1000000
 #define FUNI_SHARING 200000000
-#define FUNI_COMPUTES 1000000
+
+/* Counts a look in vain; not 0: ask funi_next. */
+static inline int funi_tired(struct funi_waiter *w)
+{
+	if (++w->idle < (w->contended ? 1 : FUNI_LOOKS))
+		return 0;
+	w->idle = 0;
+	return 1;
+}
+
+/* What to do at a time: not 0 to sleep, 0 to yield. The clock may go back. */
+static inline int funi_next(struct funi_waiter *w, int64_t now)
+{
+	if (w->since == 0)
+		w->since = now;
+	return (now < w->until && w->until - now <= FUNI_SHARING) || now - w->since > FUNI_AWAKE || now < w->since;
+}
+
+/* When a yield began and ended. */
+static inline void funi_yielded(struct funi_waiter *w, int64_t began, int64_t ended)
+{
+	int64_t took = ended - began;
+	if (took > FUNI_SOMEONE_COMPUTES) {
+		w->until = ended + FUNI_SHARING; /* another has the processor, and does not yield */
+		w->contended = 0;
+	} else if (took > FUNI_SOMEONE_RAN) {
+		w->contended = 1;
+		w->since += took;
+	} else {
+		w->contended = 0;
+	}
+}
+
+/* When a sleep ended: one looks for half as long again before the next. */
+static inline void funi_slept(struct funi_waiter *w, int64_t now)
+{
+	w->since = now - FUNI_AWAKE / 2;
+}
 
 static inline int64_t funi_clock(void)
 {
@@ -467,17 +512,15 @@ static inline int funi_news(struct funi_context *c)
 static inline int funi_wait(struct funi_context *c, int milliseconds)
 {
 	int news;
-	int64_t begin = 0, at;
-	for (int looks = 0; (news = funi_news(c)) == 0; looks++) {
-		if (looks < 500)
+	c->wait.idle = 0;
+	while ((news = funi_news(c)) == 0) {
+		if (!funi_tired(&c->wait))
 			continue;
-		at = funi_clock();
-		begin = begin == 0 ? at : begin;
-		if (at - begin > FUNI_WAKEFUL || at < begin || (at < c->sharing && c->sharing - at <= FUNI_SHARING))
+		int64_t at = funi_clock();
+		if (funi_next(&c->wait, at))
 			break;
 		(void)sched_yield(); /* the card may want the processor */
-		if (funi_clock() - at > FUNI_COMPUTES)
-			c->sharing = at + FUNI_SHARING; /* another has it, and does not yield */
+		funi_yielded(&c->wait, at, funi_clock());
 	}
 	if (news == 0) {
 		atomic_store(&c->page->wake, 1);
@@ -495,7 +538,10 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
 				news = read(c->process, &count, sizeof count) >= 0 || errno == EAGAIN ? 1 : -errno;
 		}
 		atomic_store(&c->page->wake, 0);
+		funi_slept(&c->wait, funi_clock());
 	}
+	if (news != 0)
+		c->wait.since = 0;
 	return news < 0 ? funi_fail(c, news, "waiting") : news;
 }
 
@@ -701,8 +747,8 @@ static inline int funi_attach(struct funi_context *c, const char *socket, uint16
 	return code;
 }
 
-/* Where a process's number and the number of processes are, the first that is set: of who
- * started them, funet run or what it started (`funet run --once`). uspace/attach has the same
+/* Where a process's number and the number of processes are, the first that is set. They are of
+ * the starter, funet run or a program that it started (`funet run --once`). uspace/attach has the same
  * list; a test compares them. */
 static inline const char *const *funi_places(void)
 {

@@ -3,8 +3,8 @@ package funi
 // This file is the process's end of CNTL: start-up, and queues that change their size
 // or place while traffic flows (thesis 3.1.2, 3.2.1).
 //
-// The card cannot see a write to memory, so what the hardware did when a register was
-// written is done by whoever can: the process zeroes HD and TL when it writes a BASE,
+// The card cannot see a write to memory, so process and card share what the hardware did when a
+// register was written: the process zeroes HD and TL when it writes a BASE,
 // and the card takes geometry and indices over when CSQM or CRQM is cleared.
 
 import (

@@ -31,9 +31,9 @@ package funi
 //	word 3  argument
 //	word 4  with bit 30: words of the transfer; its length field is 0
 //
-// When is the slot the process's again, and the source with it? When the card has retired
-// the slot, which the tail index says, and not before: until then the source must stay
-// as it is and registered. A transfer of one packet is copied when its slot is read. A
+// The slot, and the source with it, belong to the process again when the card has retired
+// the slot, as the tail index says. Until then the source must stay
+// unchanged and registered. A transfer of one packet is copied when its slot is read. A
 // transfer of many packets is read for as long as one of its packets may have to be sent
 // again: a card that sends blocks (arctic/transfer.go) retires its slot when all but the
 // last packet is acknowledged, or has come back, which a silent peer delays by

@@ -1,7 +1,7 @@
 package funi
 
-// This file is how a process waits for a card that runs elsewhere without looking at its
-// registers all the time: it asks to be woken (Arm), looks once more, and sleeps.
+// This file lets a process wait for a card that runs elsewhere without looking at its
+// registers all the time: the process asks to be woken (Arm), looks once more, and sleeps.
 //
 // Process and card each store before they load (the process: wake, then what is
 // published; the card: what it publishes, then wake), so that one of them sees the other.
@@ -37,12 +37,15 @@ func (p *Page) Published() (s Published) {
 	for l := range arctic.Levels {
 		s.Delivered[l], s.Retired[l] = p.Load(receiveHead[l]), p.Load(sendTail[l])
 	}
-	s.Returned = atomic.LoadUint32(&p[returnHead])
+	s.Returned = p.Returned()
 	s.Lost = atomic.LoadUint32(&p[returnsLost])
 	s.Control = p.Load(Control)
 	s.Gone = p.Gone()
 	return s
 }
+
+// Returned is how many packets the card has returned to the process: the head of the return ring.
+func (p *Page) Returned() uint32 { return atomic.LoadUint32(&p[returnHead]) }
 
 // Arm asks the card to wake the process once, at the next change of what Published says.
 // Look at it once more before sleeping.

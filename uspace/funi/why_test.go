@@ -1,6 +1,6 @@
 package funi_test
 
-// This file tests what a process reads of why its context has ended.
+// This file tests how a process learns why its context has ended.
 
 import (
 	"errors"

@@ -1,12 +1,12 @@
 // Package machine turns a hardware profile into its parts: for the engine of a card, for the
-// processor beside it, and for the links between cards. It is the one place where both
-// worlds take it from: package sim in virtual time, package card in real time. Neither
-// the engine nor package timing knows of profiles.
+// processor beside it, and for the links between cards. Both worlds take the parts
+// from here: package sim in virtual time, package card in real time. Neither
+// the engine nor package timing knows profiles.
 //
 // A profile says one of three things. With bus, processor and network it is a model: New
 // makes the objects of package timing. Without any of them, as native, it leaves a host
-// as fast as it is, and only its limits count. Anything between cannot be played: a
-// profile such as cm5 has what whole calls were measured to take, and no parts.
+// as fast as it is, and only its limits count. A profile with some of them makes no machine:
+// cm5 has the measured costs of whole calls, not of their parts.
 package machine
 
 import (

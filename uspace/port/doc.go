@@ -1,10 +1,10 @@
-// Package port says what a card is plugged into. Its folders hold the ports:
-// afxdp for real interfaces, plug for those that come and go, wire for a network in memory that loses, repeats
-// and reorders frames as a seed says, and paced around another port, as slow as
-// the links of a modelled network. hello is a port around another, too, and how cards find and ask each other through it.
+// Package port is the interface between a card and its network. Its folders hold the ports:
+// afxdp for real interfaces, plug for interfaces that come and go, and paced around another port, as slow as
+// the links of a modelled network. hello is another port around a port; through it cards find and ask each other.
+// Tests have a port of their own, a network in memory that loses, repeats and reorders frames as a seed says (tests/wire).
 //
-// What a port does to a frame is no matter of the card's: where afxdp sends UDP datagrams, package encap is their
-// headers and package paths the ways that the kernel knows to the peers.
+// The card does not know what a port does to a frame: where afxdp sends UDP datagrams, package encap makes their
+// headers and package paths follows the kernel's routes to the peers.
 //
 // The journey of a frame out: the card calls Reserve, composes the frame in the
 // buffer that it got, and Commit. Flush puts everything committed on the wire.

@@ -4,9 +4,9 @@ package sim
 // Transmitter of thesis 5.6.1. It implements port.Port.
 //
 // A frame is of high priority if it carries replies, or nothing but acknowledgments:
-// those are what must never wait for requests.
+// those must never wait for requests.
 
-import "encoding/binary"
+import "github.com/funet/funet/uspace/arctic"
 
 // ArcticPort is one card's place on a network.
 type ArcticPort struct {
@@ -68,12 +68,6 @@ func (p *ArcticPort) Reserve() []byte {
 	return a.pool.frames[p.held].data
 }
 
-// Offsets in a frame; see package arctic.
-const (
-	flagsAt = 15
-	routeAt = 20
-)
-
 // Commit lets a frame wait for the link. Its route field names the card that it is for:
 // the route table's bits are looked up here.
 func (p *ArcticPort) Commit(n int) {
@@ -82,12 +76,12 @@ func (p *ArcticPort) Commit(n int) {
 	f := &a.pool.frames[i]
 	f.n = n
 	a.world.sent(f, p.card)
-	to := int(binary.LittleEndian.Uint32(f.data[routeAt:]))
-	if to >= len(a.ports) {
+	h, ok := arctic.Peek(f.bytes())
+	if !ok || int(h.Route()) >= len(a.ports) {
 		a.pool.give(i) // no such place
 		return
 	}
-	a.inject(p, i, to, f.data[flagsAt]&1 != 0 || f.data[packetsAt] == 0)
+	a.inject(p, i, int(h.Route()), h.Urgent())
 }
 
 // Flush does nothing: committed frames leave when they can.

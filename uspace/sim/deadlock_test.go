@@ -13,10 +13,10 @@ import (
 // takes no other before that is under way; acknowledgments are always taken.
 type interfaceUnit struct {
 	port     *ArcticPort
-	to       []int // whom it sends to, in turn
+	to       []int // members that it sends to, in turn
 	left     int   // data packets to send
 	lines    int   // free lines of the undelivered packet cache
-	owed     int   // whom the pending acknowledgment is for, or -1
+	owed     int   // member that the pending acknowledgment is for, or -1
 	sent     int
 	answered int
 }

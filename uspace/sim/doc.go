@@ -3,23 +3,23 @@
 //
 // The journey of a run: a World holds one queue of events. A Process runs a program as
 // a coroutine until it calls Drive, Wait or Sleep, which put its next turn into the
-// queue; what it wrote for its card puts a step of the card there. The step sends
+// queue. If it has written anything for its card, a step of the card goes there too. The step sends
 // frames through a port, whose network puts their arrivals there: over the Ethernet
 // model (bandwidth, delay, bounded queues, and every fault) or the Arctic model
 // (routers with three buffers an input, credits, virtual cut-through). An arrival lets
 // the receiving card step, and what the card published wakes the process.
 //
 // Rules:
-//   - Time is virtual nanoseconds. Nothing takes time but what says so: a look of a
+//   - Time is virtual nanoseconds. Only these take time: a look of a
 //     process, a step of a card, bits on a link; on modelled machines (NewPacedCluster)
 //     instructions, the bus, the card's units, and bits on a link.
 //   - Events of the same time happen in the order in which they were queued. Only one
-//     program runs at a time, and the queue alone says which: no goroutine is ever
-//     runnable beside it, no map is iterated, no clock is read. So a run depends on its
-//     options alone, on any machine and at any GOMAXPROCS; World.Hash tells two apart.
-//   - A card is stepped only when it asked for it, a frame arrived, or its process
-//     wrote something: a run that completes also says that engine.Card.Step's time is
-//     honest.
+//     program runs at a time, and only the queue decides which: no other goroutine is ever
+//     runnable, no map is iterated, no clock is read. So a run depends only on its
+//     options, on any machine and at any GOMAXPROCS; World.Hash tells two runs apart.
+//   - A card is stepped only when it asked for a step, a frame arrived, or its process
+//     wrote something: a run that completes also shows that the time that engine.Card.Step returns is
+//     right.
 //   - Cards and processes can be destroyed, made anew, paused and slowed down at any
 //     event. Frames outlive them.
 //   - Steady state does not allocate: frames come from a pool, events from a wheel and a

@@ -1,7 +1,7 @@
 package sim
 
-// This file is a cluster of machines that a profile has only measured costs of: their
-// processors take what whole calls were measured to take, and their network what is left
+// This file is a cluster of machines for which a profile has only measured costs: their
+// processors take the measured time of whole calls, and their network the rest
 // of the round trip.
 
 import (

@@ -11,7 +11,7 @@ import (
 	"github.com/funet/funet/uspace/am"
 )
 
-// A round trip of cmam_4 takes what Table 6.1 measured, but for the polls of who waits:
+// A round trip of cmam_4 takes what Table 6.1 measured, but for the polls of the node that waits:
 // at most one of them more.
 func TestMeasuredRoundTrip(t *testing.T) {
 	p := profile(t, "cm5")

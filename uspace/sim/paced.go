@@ -1,7 +1,7 @@
 package sim
 
-// This file is a cluster of modelled machines: as many as wanted of those that package
-// machine makes of a hardware profile, on the network that the profile has.
+// This file is a cluster of modelled machines: package machine makes any number of them
+// from a hardware profile, and they are on the network of the profile.
 
 import (
 	"fmt"

@@ -228,8 +228,7 @@ func TestBareFrames(t *testing.T) {
 		}
 		p := a.Port(0)
 		b := p.Reserve()
-		clear(b)
-		b[routeAt] = 1
+		(&arctic.Header{Route: 1}).Encode(b)
 		p.Commit(arctic.HeaderSize + 9*4)
 		if got := a.flits[0].words; got != want {
 			t.Errorf("bare %v: the packet has %d words, want %d", bare, got, want)

@@ -54,10 +54,6 @@ var (
 	ofCard    = [...]funi.Register{funi.RPSQTail, funi.RQSQTail, funi.RPRQHead, funi.RQRQHead}
 )
 
-// returnHead is where the card counts returned packets in the register page: 0x400,
-// see package funi.
-const returnHead = 0x400 / 4
-
 func (p *Process) start(program Program) {
 	p.next, p.stop = iter.Pull(func(yield func(struct{}) bool) {
 		p.yield = yield
@@ -133,7 +129,7 @@ func (p *Process) news() bool {
 	for i, r := range ofCard {
 		seen[i] = p.memory.Page.Load(r)
 	}
-	seen[4] = p.memory.Page[returnHead]
+	seen[4] = p.memory.Page.Returned()
 	if seen == p.seen {
 		return false
 	}

@@ -62,7 +62,7 @@ type queue struct {
 // list is the events of one time: indices of slots plus one, linked through next.
 type list struct{ first, last uint32 }
 
-// slot is to whom an event happens, and what else there is to say.
+// slot is the actor of an event, and the event's details.
 type slot struct {
 	actor actor
 	arg   uint64

@@ -8,6 +8,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+
+	"github.com/funet/funet/uspace/arctic"
 )
 
 // Tracks of a card in a trace: the units of thesis figure 5.1 and 5.2 that did work in
@@ -114,22 +116,20 @@ func (t *tracer) received(c *Card, f *frame) {
 // sent notes that a card has sent a frame: in the hash, the trace and the capture.
 func (w *World) sent(f *frame, c *Card) {
 	f.sent = w.now
-	w.mix(uint64(f.n)<<32 | uint64(binary.LittleEndian.Uint32(f.data[checksumAt:])))
+	packets, sum := 0, uint32(0) // of what is no frame
+	if h, ok := arctic.Peek(f.bytes()); ok {
+		packets, sum = h.Packets(), h.Checksum()
+	}
+	w.mix(uint64(f.n)<<32 | uint64(sum))
 	if t := w.trace; t != nil && c != nil {
 		t.flows++
 		f.flow = t.flows
-		t.event("s", w.now, c.number, trackTransmit, fmt.Sprintf(`,"cat":"frame","name":"frame","id":%d,"args":{"bytes":%d,"packets":%d}`, f.flow, f.n, f.data[packetsAt]))
+		t.event("s", w.now, c.number, trackTransmit, fmt.Sprintf(`,"cat":"frame","name":"frame","id":%d,"args":{"bytes":%d,"packets":%d}`, f.flow, f.n, packets))
 	}
 	if w.capture != nil {
 		w.packet(f.bytes())
 	}
 }
-
-// Offsets in a frame of its checksum and of its number of packets; see package arctic.
-const (
-	checksumAt = 68
-	packetsAt  = 28
-)
 
 // Capture writes every frame that a card sends from now on to out, in the pcap format
 // with nanoseconds (draft-ietf-opsawg-pcap), link type Ethernet.

@@ -1,7 +1,7 @@
-// Package timing is the one model of what a modelled machine's time goes into: its bus,
-// and the processor's part of talking to the card (thesis 6.1.1 and 6.1.5). The same
+// Package timing is the only model of the times of a modelled machine: of its bus,
+// and of the processor's part in talking to the card (thesis 6.1.1 and 6.1.5). The same
 // objects serve in virtual time, where a charge lets the clock advance, and in real time,
-// where it lets the processor spin; natively there are none of them.
+// where it lets the processor spin; a native card has none of them.
 //
 // The journey of a message through the model:
 //
@@ -13,7 +13,7 @@
 //	      until its last burst has ended, and only then is anything seen of what it did.
 //	link  a port serialises frames: package sim's Arctic network does, a word a cycle.
 //
-// Who waits: the processor goes before the card. Its stores are buffered: the bus belongs
+// Who waits: the processor has priority over the card. Its stores are buffered: the bus belongs
 // to them in the order in which they were issued, and the program goes on at once. A load
 // waits for the bus and for its own transaction. So whenever the card gets the bus,
 // everything that the program stored before has arrived, and nothing has to be delayed

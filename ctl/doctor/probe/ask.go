@@ -35,7 +35,7 @@ const (
 	No      Answer = "no"
 )
 
-// Target is who is asked.
+// Target is the host that is asked.
 type Target struct {
 	Interface string
 	MAC       net.HardwareAddr // nil: Resolve finds it
@@ -131,7 +131,7 @@ func Ask(ctx context.Context, t Target, patience time.Duration) (Result, error) 
 	}
 }
 
-// asker is one Ask.
+// asker is one call of Ask.
 type asker struct {
 	t     Target
 	s     *sockets

@@ -1,11 +1,11 @@
 package probe
 
-// This file is the messages: a fixed part, then JSON, then zeroes up to the size that is to be tried.
+// This file is the messages: a fixed part, then JSON, then zeroes up to the size under test.
 // By Ethernet a message follows the EtherType; by UDP it is the datagram. Numbers are little-endian.
 //
 //	 0  version 0 (1)     1  kind (1)     2  large (1)     3  zero (1)
-//	 4  "FUprobe1" (8)   12  nonce (8)   20  Ethernet address of who asks (6)
-//	26  IP address of who asks (16)      42  UDP port of who asks (2)
+//	 4  "FUprobe1" (8)   12  nonce (8)   20  Ethernet address of the asker (6)
+//	26  IP address of the asker (16)     42  UDP port of the asker (2)
 //	44  length of the JSON (2)           46  JSON of an answer
 
 import (
@@ -69,7 +69,7 @@ type Host struct {
 	MTU  int              `json:"mtu"` // bytes
 	// FrameVersion is the version of the frames that its FUNet sends.
 	FrameVersion int `json:"frames"`
-	// Card is that of the daemon that answers, or is on the host; nil: none.
+	// Card is the card of the daemon that answers, or is on the host; nil: none.
 	Card *Card `json:"card,omitempty"`
 }
 
@@ -85,8 +85,8 @@ type message struct {
 	kind  byte
 	long  bool
 	nonce uint64
-	mac   [6]byte    // of who asks
-	addr  netip.Addr // of who asks; the zero Addr: has none
+	mac   [6]byte    // of the asker
+	addr  netip.Addr // of the asker; the zero Addr: it has none
 	port  uint16
 	said  said // of an answer
 }

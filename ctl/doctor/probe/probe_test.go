@@ -223,7 +223,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// Rule (doc.go): where nothing answers at the address, who else is on the segment is told.
+// Rule (doc.go): when nothing answers at the address, the answer names the other hosts on the segment.
 func TestOthers(t *testing.T) {
 	b := newBench(t, lab.Options{Hosts: 3})
 	b.answer(1, &Card{Number: 1})

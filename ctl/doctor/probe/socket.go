@@ -23,7 +23,7 @@ import (
 
 const ethernetSize = 14
 
-// sockets are those of one interface.
+// sockets are the sockets on one interface.
 type sockets struct {
 	ifc    *net.Interface
 	frames *os.File // AF_PACKET

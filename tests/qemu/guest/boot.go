@@ -23,7 +23,7 @@ const ModuleDir = "/modules"
 // HostParameter is the kernel's parameter that says which host a guest is.
 const HostParameter = "funet.host="
 
-// QueuesParameter is the one that says how many queues its NIC is to have.
+// QueuesParameter is the kernel parameter that says how many queues the guest's NIC should have.
 const QueuesParameter = "funet.queues="
 
 // searchPath is PATH in a guest.

@@ -8,7 +8,7 @@
 // (ping.go) and `guest tcp` (tcp.go), for which the first process of the other guest answers; or it changes
 // the NIC: `guest up` and others (fault.go), `guest pass` and `guest unpass` (pass.go).
 //
-// The rig trusts what a guest says no more than any input: it bounds it and parses it.
+// The rig does not trust what a guest says: it bounds and parses it as any input.
 package guest
 
 import (
@@ -23,10 +23,10 @@ import (
 // Program is the path of this program in a guest.
 const Program = "/bin/guest"
 
-// Address is that of a host's NIC in the guests' network.
+// Address returns the address of a host's NIC in the guests' network.
 func Address(host int) net.IP { return net.IPv4(10, 46, 55, byte(host+1)) }
 
-// MAC is that of a host's NIC.
+// MAC returns the Ethernet address of a host's NIC.
 func MAC(host int) net.HardwareAddr {
 	return net.HardwareAddr{0x52, 0x54, 0x00, 0x46, 0x55, byte(host + 1)}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// pinned is where the attachment stays when the process has ended.
+// pinned is the path where the attachment stays when the process has ended.
 func pinned(name string) string { return filepath.Join("/sys/fs/bpf", "pass-"+name) }
 
 // xdpPass is XDP_PASS of linux/bpf.h.

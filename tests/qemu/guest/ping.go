@@ -116,7 +116,7 @@ func hear(c *icmp.PacketConn, id, n int) []time.Time {
 	return came
 }
 
-// peerAddress is that of the other guest.
+// peerAddress is the address of the other guest.
 func peerAddress() (net.IP, error) {
 	host, err := hostNumber()
 	if err != nil {

@@ -53,7 +53,7 @@ type End struct {
 // New makes an end. Its configuration has been checked.
 func New(cfg Config) *End {
 	e := &End{cfg: cfg, peers: make([]*peer, len(cfg.Peers))}
-	e.usedAt, e.anotherAt = -Recently, -Recently
+	e.usedAt, e.anotherAt, e.timers.first = -Recently, -Recently, Never
 	e.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	if cfg.Dispatch > 0 || cfg.Transmit > 0 {
 		e.timed = newTimedSend(&e.cfg)
@@ -90,6 +90,10 @@ func (e *End) Queue(card uint16, l arctic.Level, ln *Line) { e.queue(e.byCard[ca
 
 // Send sends what may leave: acknowledgments before data, replies before requests.
 func (e *End) Send() {
+	if e.ackNow == nil && e.ready[arctic.Reply].head == nil && e.ready[arctic.Request].head == nil && e.spent == nil {
+		e.stalled = false // the transmit ring was full, and what it was full for has gone
+		return
+	}
 	e.acknowledge(false)
 	e.dispatch()
 	e.acknowledge(true)
@@ -104,11 +108,16 @@ func (e *End) Flush() {
 
 // Expire does what is due: the ends of back-offs, and timers. It follows what arrived: a late step is not the peers' silence.
 func (e *End) Expire() {
-	if e.holds.next() <= e.now {
+	if len(e.holds.heap) > 0 && e.holds.next() <= e.now {
 		e.unhold()
 	}
-	e.expire()
+	if e.timers.first <= e.now {
+		e.expire()
+	}
 }
+
+// Settles reports whether NextSettled or NextRestarted has something.
+func (e *End) Settles() bool { return e.settled.head != nil || e.restarts != 0 }
 
 // Again reports whether there is something to do at once.
 func (e *End) Again() bool {
@@ -123,7 +132,10 @@ func (e *End) Again() bool {
 
 // Next returns when something is due, or Never.
 func (e *End) Next() int64 {
-	next := min(e.timers.next(), e.holds.next())
+	next := e.timers.first
+	if len(e.holds.heap) > 0 {
+		next = min(next, e.holds.next())
+	}
 	if e.timed != nil {
 		next = min(next, e.timed.next)
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/port"
-	"github.com/funet/funet/uspace/port/wire"
 )
 
 // Rule: an idle peer costs at most 304 bytes, with its places in the table of card

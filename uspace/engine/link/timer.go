@@ -10,15 +10,19 @@ package link
 const notTimed = -1
 
 type timers struct {
-	heap []*peer
+	heap  []*peer
+	first int64 // heap[0].wake, or Never
 }
 
 // next returns the time of the earliest timer.
-func (t *timers) next() int64 {
-	if len(t.heap) == 0 {
-		return Never
+func (t *timers) next() int64 { return t.first }
+
+// noteFirst keeps it where every step looks.
+func (t *timers) noteFirst() {
+	t.first = Never
+	if len(t.heap) > 0 {
+		t.first = t.heap[0].wake
 	}
-	return t.heap[0].wake
 }
 
 // set makes sure that the peer's timer fires at the given time or earlier.
@@ -30,7 +34,10 @@ func (t *timers) set(p *peer, at int64) {
 	} else if at < p.wake {
 		p.wake = at
 		t.up(int(p.timer))
+	} else {
+		return
 	}
+	t.noteFirst()
 }
 
 // pop removes and returns the earliest timer's peer.
@@ -42,6 +49,7 @@ func (t *timers) pop() *peer {
 	if n > 0 {
 		t.down(0)
 	}
+	t.noteFirst()
 	p.timer = notTimed
 	return p
 }

@@ -12,7 +12,7 @@ import (
 // each peer is in the heap at most once (timer.go).
 func TestTimersAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var timers timers
+		timers := timers{first: Never}
 		peers := make([]peer, 8)
 		for i := range peers {
 			peers[i].timer = notTimed

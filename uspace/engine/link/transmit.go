@@ -47,7 +47,7 @@ func (e *End) sendSealed(p *peer, b []byte, n, filled int) {
 	e.transmitted(p, max(filled, sealed))
 }
 
-// commit gives a frame of n bytes that is filled up to a longer one to the port.
+// commit hands a sealed frame of n bytes, which is filled up to a longer one, to the port.
 func (e *End) commit(p *peer, b []byte, n, filled int) {
 	if e.see != nil {
 		e.see(p.Port, b[:n], Fate{Outcome: Sent})
@@ -79,13 +79,20 @@ func (e *End) transmit(f *flow, seq uint32, fr *frame) bool {
 		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-arctic.PacketHeaderSize)
 		e.send(p, b, arctic.PutVoid(b, n, fr.train.Data[:]))
 		fr.void = true
+	} else if ln := fr.train; ln.Block != nil { // which is alone in its frame
+		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-size)
+		n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
+		if p.Key == nil {
+			n = arctic.SealBlock(b, n, ln.inFrame())
+			e.commit(p, b, n, e.tryLonger(p, fr, n))
+		} else {
+			n = arctic.PutBlock(b, n, ln.inFrame())
+			e.sendFilled(p, b, n, e.tryLonger(p, fr, n))
+		}
 	} else {
 		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-size)
-		for ln := fr.train; ln != nil; ln = ln.next {
+		for ; ln != nil; ln = ln.next {
 			n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
-			if ln.Block != nil {
-				n = arctic.PutBlock(b, n, ln.inFrame())
-			}
 		}
 		e.sendFilled(p, b, n, e.tryLonger(p, fr, n))
 	}

@@ -14,7 +14,7 @@ package afxdp
 
 import "github.com/funet/funet/xdp"
 
-// assembly is where chains become frames.
+// assembly is the memory where chains become frames.
 type assembly struct {
 	memory []byte   // maxLent pieces
 	piece  int      // bytes
@@ -26,7 +26,7 @@ type assembly struct {
 // Chains are counters of frames in several descriptors.
 type Chains struct {
 	Assembled uint64 // received whole
-	Dropped   uint64 // could not be a frame
+	Dropped   uint64 // chains that could not be a frame
 }
 
 // newAssembly makes an assembly for chains of pieces of piece bytes that come through rings of the given number of slots.

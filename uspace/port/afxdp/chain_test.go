@@ -53,7 +53,7 @@ func (k *kernel) put(d xdp.Desc) {
 	k.producer.Store(k.next)
 }
 
-// chain is one that the test puts into the ring.
+// chain is a chain of descriptors that the test puts into the ring.
 type chain struct {
 	descs []xdp.Desc
 	frame []byte // nil: to be dropped

@@ -112,7 +112,7 @@ func TestWatcherOfSoundQueues(t *testing.T) {
 
 // Rule: frames that the program hands to a socket and that the kernel refuses there (here it is one of another queue) are
 // noticed: in native mode generic mode takes its place, with a sentence that names the queue; there nothing is left to
-// mend, which is said once; and the queue is said to be lost until something comes.
+// mend, and the port says so once; the queue counts as lost until a frame comes.
 func TestWatchFindsLostFrames(t *testing.T) {
 	l := newLab(t, lab.Options{Queues: 2})
 	c := Config{Attach: xdp.AttachNative}
@@ -179,7 +179,7 @@ func TestWatchFindsLostFrames(t *testing.T) {
 }
 
 // Rule: a queue from which nothing leaves while it is told to send (here because nobody takes completions back, so the
-// kernel stops) is noticed, in a sentence that names it, and said to be stuck until something leaves; one whose card does not run
+// kernel stops) is noticed, in a sentence that names it, and counts as stuck until a frame leaves; one whose card does not run
 // is not.
 func TestWatchFindsStuckQueue(t *testing.T) {
 	l := newLab(t, lab.Options{Queues: 2})

@@ -1,10 +1,10 @@
 package afxdp
 
-// This file leaves queues out on which frames are lost: hellos find that out (package hello).
+// This file leaves out queues that lose frames, as hellos have found out (package hello).
 
 import "slices"
 
-// LeftOut: what left on the queue was not answered by a peer that answered what left on others, so frames leave on the others.
+// LeftOut: a peer did not answer hellos that left on the queue, but answered those on others, so frames leave on the others.
 const LeftOut Proof = "left out"
 
 // QueueCount returns how many queues may be sent on: those of the interface, or one (Config.Queue), which the

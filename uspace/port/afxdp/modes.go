@@ -1,7 +1,7 @@
 package afxdp
 
 // This file chooses the modes that Open tries, one after the other: a ladder whose rungs are zero-copy
-// (native), native copy and generic copy. What was asked for bounds it at both ends.
+// (native), native copy and generic copy. The configuration bounds the ladder at both ends.
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	"github.com/funet/funet/xdp"
 )
 
-// rung is where the program runs and how frames come to the UMEM. Neither is an Auto.
+// rung is a mode: where the program runs, and how frames come to the UMEM. Neither is Auto.
 type rung struct {
 	attach xdp.AttachMode
 	bind   xdp.BindMode
@@ -34,8 +34,8 @@ func (r rung) failed(attached bool, err error) string {
 }
 
 // rungs are the modes to try on an interface of a kind with the given number of queues, best first, at least one, and
-// why better ones are left out. Where a mode was asked for by name that cannot work, it is the
-// only one, so that the refusal says why.
+// why better ones are left out. A mode that was asked for by name is the only one, even if it cannot work, so that
+// the refusal says why.
 //
 // On veth of one queue generic mode is the best. There a native program makes the peer's frames,
 // which AF_XDP sends as socket buffers, take a ring, another softirq and a copy into a page of the
@@ -76,7 +76,7 @@ func explicit(b xdp.BindMode) xdp.BindMode {
 	return b
 }
 
-// final is an answer that the next rung would get, too, or that a person has to deal with.
+// final reports whether the next rung would fail with the same error, or a person has to deal with it.
 func final(err error) bool {
 	for _, e := range []error{xdp.ErrPermission, xdp.ErrNoInterface, xdp.ErrNetDown, xdp.ErrBusy, xdp.ErrProgramAttached, xdp.ErrConfig, ErrRing} {
 		if errors.Is(err, e) {

@@ -1,6 +1,6 @@
 package afxdp
 
-// This file tests which modes are tried on which kinds of interface, and that what is told is
+// This file tests which modes are tried on which kinds of interface, and that the report is
 // what was got.
 
 import (

@@ -48,15 +48,15 @@ type Config struct {
 	// UDP, if not nil, sends and receives frames in UDP datagrams. MTU and Jumbo concern those, and frames are
 	// shorter by the headers of IP and UDP. Limits tells where a path has a smaller MTU.
 	UDP *UDP
-	// VLAN is the number of the VLAN that frames are tagged with, 1 to 4094; 0: none, as on a VLAN interface, whose
-	// kernel writes and takes tags. It does not go with UDP. The interface must leave tags in the frames that it receives
+	// VLAN is the number of the VLAN that frames are tagged with, 1 to 4094; 0: none, as on a VLAN interface, where the
+	// kernel handles tags. It cannot be combined with UDP. The interface must leave tags in the frames that it receives
 	// (rx-vlan-hw-parse of ethtool(8)), and let those of the VLAN in.
 	VLAN uint16
-	// Queue, if not nil, is the one queue that frames leave on, and that the NIC is told to bring them to (xdp.Steer);
-	// where its driver cannot, they arrive on any, and Info.Why says so. nil: they leave on all.
+	// Queue, if not nil, is the only queue that frames leave on, and the NIC is told to bring frames to it (xdp.Steer).
+	// If the driver cannot, frames arrive on any queue, and Info.Why says so. nil: frames use all queues.
 	Queue *int
-	// NIC is a program that was loaded before, for as many queues as the interface has or more, and lets in
-	// its groups, with those of Groups besides. It stays the caller's. nil: Open loads one.
+	// NIC is a program that was loaded before, for at least as many queues as the interface has. It lets in
+	// its own groups and those of Groups, and stays the caller's. nil: Open loads one.
 	NIC *bpf.NIC
 	// Socket makes an AF_XDP socket (xdp.SocketConfig.Make); nil: socket(2). With a NIC and this Open needs
 	// no capability.
@@ -74,7 +74,7 @@ type Info struct {
 	XDPMode   xdp.AttachMode // native or generic
 	BindMode  xdp.BindMode   // copy or zero-copy
 	UDPPort   uint16         // 0: frames have an EtherType of their own
-	// Why is why the modes are no better, where others were tried or would be expected, and what
+	// Why says why the modes are no better, if others were tried or would be expected, and what
 	// else is to be known about the interface, in a sentence; "" when there is nothing to say.
 	Why string
 }
@@ -89,7 +89,7 @@ func (i Info) String() string {
 }
 
 // Open attaches the NIC program to the interface and binds a socket to each of its
-// receive queues. The errors of package xdp and ErrMTU tell what is wrong.
+// receive queues. Its errors wrap those of package xdp, or ErrMTU.
 func Open(c Config) (_ *Port, err error) {
 	ifc, err := net.InterfaceByName(c.Interface)
 	if err != nil {
@@ -187,7 +187,7 @@ func Open(c Config) (_ *Port, err error) {
 	return p, p.follow()
 }
 
-// steer has the NIC bring frames to the queue that was asked for, and says what is to be known about queues.
+// steer has the NIC bring frames to the queue that was asked for, and returns a remark about queues.
 func (p *Port) steer(c Config, kind xdp.Kind) (said string) {
 	shifted := kind.Name == "veth" && p.info.Queues > 1 && p.info.XDPMode == xdp.AttachGeneric
 	if c.Queue == nil {
@@ -253,7 +253,7 @@ func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 	return nil
 }
 
-// stepOff gives back what a rung took but the attachment, which the next may want, too.
+// stepOff gives back what a rung took, except the attachment, which the next rung may use, too.
 func (p *Port) stepOff() error {
 	var errs []error
 	for i := len(p.queues) - 1; i >= 0; i-- {
@@ -267,7 +267,7 @@ func (p *Port) stepOff() error {
 	return errors.Join(errs...)
 }
 
-// explain says what jumbo frames have to do with a feature that lacks.
+// explain adds to an error what jumbo frames have to do with a missing feature.
 func (p *Port) explain(c Config, err error) error {
 	switch {
 	case !errors.Is(err, xdp.ErrNotSupported):
@@ -303,8 +303,8 @@ func (p *Port) openQueue(c Config, r rung, q int) error {
 	return s.Register(p.nic.Sockets(), uint32(q))
 }
 
-// Close sends what was committed, detaches the program and gives everything back. It takes up to
-// drainTime longer when frames do not leave, and nothing ends that wait: among them may be the
+// Close sends the committed frames, detaches the program and gives everything back. It takes up to
+// drainTime longer when frames do not leave, and nothing ends that wait: one of the frames may be the
 // acknowledgment that spares a peer its retries. It may be called twice.
 func (p *Port) Close() error {
 	p.drain()
@@ -317,7 +317,7 @@ func (p *Port) Close() error {
 	}
 	errs = append(errs, p.stepOff())
 	if p.steering != nil {
-		// A daemon has given up the capability: what it leaves its next life takes over, and Info.Why has said what it is.
+		// A daemon has given up the capability: its next life takes over the rule that it leaves, and Info.Why has named the rule.
 		if err := p.steering.Close(); !errors.Is(err, xdp.ErrPermission) {
 			errs = append(errs, err)
 		}

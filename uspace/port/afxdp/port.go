@@ -7,9 +7,9 @@
 // Commit puts its descriptor on the tx ring, Flush kicks the kernel, and the
 // completion ring brings the frame back.
 //
-// Each queue of the interface has a socket. The NIC chooses on which a frame arrives, and the port on
-// which it leaves: frames of one series of sequence numbers on one queue, so that none overtakes
-// another (transmit.go), or on the one that was asked for (Config.Queue). One goroutine serves them all. When the fill ring runs empty or the rx ring
+// Each queue of the interface has a socket. The NIC chooses the queue on which a frame arrives. The port chooses the queue on
+// which it leaves: one queue for all frames of one series of sequence numbers, so that none overtakes
+// another (transmit.go), or the queue that was asked for (Config.Queue). One goroutine serves all queues. When the fill ring runs empty or the rx ring
 // full, the kernel drops frames and counts them (Statistics): the card's
 // retransmission brings them again. All queues share the transmit frames. When all of those are
 // under way, Reserve returns nil and the card waits.
@@ -22,23 +22,23 @@
 // xdp-zc-max-segs; at an MTU of 9000 a frame has 3).
 //
 // With Config.UDP frames travel in UDP datagrams (package encap): Commit writes the headers in front of the
-// frame, where Reserve left room, and Receive strips them in place, so the card sees frames as ever. The way
-// to each peer is read from an immutable table that a goroutine of its own makes anew as the kernel's routes
-// and neighbours change (package paths). A frame for which there is no way
-// is not sent and counted (Datagrams); the card sends it again, as any that was lost. How long packets a way takes
+// frame, where Reserve left room, and Receive strips them in place, so the card sees ordinary frames. The port reads the path
+// to each peer from an immutable table, which a separate goroutine makes anew when the kernel's routes
+// and neighbours change (package paths). A frame without a path
+// is counted and not sent (Datagrams); the card sends it again, like any lost frame. The MTU of a path
 // may change: Limits tells the owner, who tells the card (engine.Card.SetLimit).
 //
-// With Config.VLAN frames have a tag of that VLAN, which Commit and Receive write and take out likewise (vlan.go).
+// With Config.VLAN frames have a tag of that VLAN; Commit writes it and Receive takes it out (vlan.go).
 //
-// Open tries the modes best first and takes the first that works (modes.go); Info says which it is and
-// why it is no better. Each socket has frames on its fill ring before it is bound, because a
-// driver may take the receive buffers of a queue, which are the kernel's own, too, from there at
-// bind, and is woken wherever it asks for that. Where a socket may be zero-copy, UMEM frames
+// Open tries the modes best first and takes the first that works (modes.go); Info says which mode that is and
+// why no better mode works. Each socket has frames on its fill ring before it is bound: at
+// bind a driver may take the receive buffers of the queue from there, and the kernel's own traffic uses them, too. A driver
+// that asks to be woken is woken. Where a socket may be zero-copy, UMEM frames
 // have 4096 bytes (sizes.go). Close waits until the last frames have left.
 //
-// That a bind succeeds is no proof that frames arrive, for FUNet or for the kernel, and a driver may
-// forget the NIC program later: Watch, which the owner calls each second, compares counters,
-// attaches anew and steps down (watcher.go, watch.go). Queues tells of each queue what is proven of it.
+// A successful bind does not prove that frames arrive, for FUNet or for the kernel, and a driver may
+// forget the NIC program later. Watch, which the owner calls each second, compares counters,
+// attaches anew and steps down to a lower mode (watcher.go, watch.go). Queues says what is proven about each queue.
 //
 // A port belongs to one goroutine that has locked its OS thread, because sending
 // is a raw system call; Open must run in the network namespace of the interface.
@@ -76,9 +76,9 @@ type Port struct {
 	asm  *assembly // nil without Jumbo
 
 	// Sending.
-	offered  []*queue       // those that frames may be sent on
-	sends    []*queue       // those of them that are not left out
-	busy     []*queue       // those of them with frames that are not completed
+	offered  []*queue       // queues that frames may be sent on
+	sends    []*queue       // offered queues that are not left out
+	busy     []*queue       // queues with frames that are not completed
 	flush    bool           // some have frames for Flush
 	waited   int            // acknowledgments that are waited for (acknowledged.go)
 	free     *xdp.Allocator // nil with Jumbo
@@ -89,7 +89,7 @@ type Port struct {
 	room     int // bytes left free before a frame, for the headers of a datagram
 	sizes    sizes
 	udp      *udp   // nil: frames have an EtherType of their own
-	vlan     uint16 // that they are tagged with; 0: none
+	vlan     uint16 // of the frames' tag; 0: none
 
 	drainTime time.Duration // of Close; the constant, but in tests
 }
@@ -216,7 +216,7 @@ func (p *Port) wake(q *queue) {
 	}
 }
 
-// Info says what was got. Any goroutine may call it.
+// Info describes what was opened. Any goroutine may call it.
 func (p *Port) Info() Info {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -416,7 +416,7 @@ func TestNoAllocation(t *testing.T) {
 
 // Rule: where no mode is asked for, veth of one queue gets the generic mode, which is faster there, as
 // labs that measure find; one of several queues the native mode, without which they do not work; and
-// who asks for a mode gets that.
+// a mode that was asked for is used.
 func TestModeOnVeth(t *testing.T) {
 	for _, c := range []struct {
 		queues    int

@@ -1,8 +1,8 @@
 package afxdp
 
-// This file tells of each queue what is known of it: whether frames have come through it, and whether a peer
-// has got one that left on it, which acknowledgments tell (acknowledged.go), and who asks the peers (Answered; package hello). A
-// queue to which the interface steers nothing can be proven by nobody, and is not wrong.
+// This file reports the state of each queue: whether frames have come through it, and whether a peer
+// has got a frame that left on it. Acknowledgments show the latter (acknowledged.go), as do answers to hellos (Answered; package hello). A
+// queue to which the interface steers nothing cannot be proven, and is not wrong.
 
 import (
 	"fmt"
@@ -37,7 +37,7 @@ type QueueState struct {
 	Sent     uint64 `json:"sent"`     // the same, handed to the kernel
 }
 
-// Describe says in a sentence what is known of queues, such as "frames came on 0, 1; none were steered to 2, 3; peers
+// Describe returns a sentence about the state of queues, such as "frames came on 0, 1; none were steered to 2, 3; peers
 // got what left on 0 to 3". It is at most some 300 bytes long, however many queues there are.
 func Describe(all []QueueState) string {
 	var parts []string
@@ -68,7 +68,7 @@ func Describe(all []QueueState) string {
 	return strings.Join(parts, "; ")
 }
 
-// numbers writes ascending numbers, those in a row as one, and of many the first.
+// numbers writes ascending numbers: a run of them as a range, and of too many only the first.
 func numbers(all []int) string {
 	var parts []string
 	for i := 0; i < len(all); {
@@ -101,7 +101,7 @@ type proof struct {
 	left     uint32 // how many had left when that was found
 }
 
-// tally makes 64 bits of a ring's index. It is looked at before that has run through 2^32.
+// tally extends a ring's index to 64 bits. It must be read before the index has run through 2^32.
 type tally struct {
 	last  uint32
 	total uint64
@@ -113,7 +113,7 @@ func (t *tally) look(index uint32) uint64 {
 	return t.total
 }
 
-// Queues returns what is known of each queue. Any goroutine may call it until Close.
+// Queues returns the state of each queue. Any goroutine may call it until Close.
 func (p *Port) Queues() []QueueState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,9 +159,9 @@ func (p *Port) doubt(v verdict, lane int) {
 	}
 }
 
-// SendOn sends a frame, to the addresses that it has as any other, on a queue (QueueCount) that the caller chooses, and reports
-// whether it could: there is such a queue, memory for the frame, and with datagrams a path. It leaves what is
-// reserved as it is. It is for the port's goroutine.
+// SendOn sends a frame, to the address in its header, on a queue (QueueCount) that the caller chooses, and reports
+// whether it could: the queue must exist, and there must be memory for the frame and, with datagrams, a path. A reserved
+// frame stays reserved. SendOn is for the port's goroutine.
 func (p *Port) SendOn(queue int, frame []byte) bool {
 	if queue < 0 || queue >= len(p.offered) || len(frame) > p.frameMax {
 		return false
@@ -181,7 +181,7 @@ func (p *Port) SendOn(queue int, frame []byte) bool {
 	return ok
 }
 
-// unreserve gives back what is reserved.
+// unreserve gives back the reserved frame.
 func (p *Port) unreserve() {
 	if p.slabs != nil {
 		p.slabs.unused(p.at)

@@ -1,6 +1,6 @@
 package afxdp
 
-// This file tests what is known of queues, and how it is found out and said.
+// This file tests the state of queues: how it is found out and reported.
 
 import (
 	"encoding/binary"

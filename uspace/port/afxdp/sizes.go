@@ -1,7 +1,7 @@
 package afxdp
 
-// This file is how much memory a port has: its rings and its UMEM frames. Everything
-// is allocated by Open.
+// This file decides how much memory a port has: its rings and its UMEM frames. Open
+// allocates everything.
 
 import (
 	"math"
@@ -20,11 +20,11 @@ const (
 	rxFrames = 512
 	// txFrames is how many UMEM frames there are to send, on all queues together.
 	txFrames = 512
-	// jumboReceived and jumboSent bound them where a frame needs several UMEM frames: 4 and 16 MiB. What is
-	// received goes through all of its memory in turn, and with more than 4 MiB blocks of memory are up to a
-	// tenth slower on veth. They hold 341 frames of an MTU of 9000 and 56 of 65535; a peer that has more under
-	// way while the card is kept from running loses some and sends them again. What is sent takes the memory
-	// that was returned last.
+	// jumboReceived and jumboSent bound them where a frame needs several UMEM frames: 4 and 16 MiB. The kernel
+	// receives into all of its UMEM frames in turn, and with more than 4 MiB of them transfers are up to a tenth
+	// slower on veth. The 4 MiB hold 341 frames of an MTU of 9000 and 56 of 65535; a peer that has more under
+	// way while the card is kept from running loses some and sends them again. A frame to be sent takes the
+	// memory that was returned last.
 	jumboReceived = 1024
 	jumboSent     = 4096
 	// headroom is the space that the kernel keeps free before a received frame, and room for
@@ -39,11 +39,11 @@ const (
 	// which no kernel has fewer. The longest that FUNet's length field describes needs
 	// 17 to be sent and 18 to be received.
 	maxParts = 18
-	// longest is that frame, in bytes.
+	// longest is the longest frame, in bytes.
 	longest = arctic.EthernetSize + math.MaxUint16
 )
 
-// sizes are what an MTU asks for. Ring sizes are powers of two.
+// sizes are the sizes for an MTU. Ring sizes are powers of two.
 type sizes struct {
 	umemFrame uint32 // bytes
 	wireMax   int    // bytes of the longest frame on the wire
@@ -92,9 +92,9 @@ func (z *sizes) slots() {
 	z.txSlots = 2 * z.doneSlots
 }
 
-// frame finds out what of a frame on the wire the card sees. The headers of a datagram take the place of the
-// Ethernet header, and more, so what is sent ends at most so much after the room as it does in a frame
-// without.
+// frame finds out how much of a frame on the wire the card sees. The headers of a datagram replace the
+// Ethernet header and are longer, so a frame in a datagram ends no further behind the room than a frame
+// without one.
 func (z *sizes) frame(c *Config) {
 	z.frameMax = z.wireMax
 	if c.UDP != nil {

@@ -70,10 +70,10 @@ func (p *Port) reserveSlab() []byte {
 	return p.reserved
 }
 
-// unused takes a slab back that nothing was made of.
+// unused takes back a slab that was reserved and not sent.
 func (s *slabs) unused(addr uint64) { s.free = append(s.free, uint32((addr-s.first)/s.size)) }
 
-// commitChain puts what lies from start to end in the slab on the tx ring of a queue. It reports false if that has no
+// commitChain puts the bytes from start to end of the slab on the tx ring of a queue. It reports false if the ring has no
 // room.
 func (p *Port) commitChain(q *queue, start, end int) bool {
 	parts := uint32((end-1)/p.slabs.frame - start/p.slabs.frame + 1)

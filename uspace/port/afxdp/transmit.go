@@ -2,19 +2,19 @@ package afxdp
 
 // This file sends, on all queues of the interface.
 //
-// Commit chooses the queue by what the frame is a part of: a pair of cards and a level, whose frames have one series
+// Commit chooses the queue by the frame's pair of cards and level, whose frames have one series
 // of sequence numbers. They leave on one queue, so none overtakes another, and with datagrams they have one
 // source port (package encap), so that routers and the receiving NIC keep their order, too. Flush
 // kicks each queue that has committed frames.
 //
 // The frames to send are one pool for all queues, and Reserve, which comes before the queue is known, returns nil
-// only when all of it is under way. So each tx ring must have room whatever the others hold. The kernel
-// says late what it took: it stores its index when it has taken all that it knew of. So between that index and ours
-// there are at most the pool's frames that it knew of then, which may be sent meanwhile, and those that
+// only when all of it is under way. So each tx ring must have room, whatever the others hold. The kernel
+// reports late what it took: it stores its index when it has taken all the frames that it knew of. So between that index and ours
+// there are at most the frames that it knew of then, which may have been sent meanwhile and are at most the pool, and those that
 // were committed since, at most the pool again: a tx ring has twice as many slots as the pool has frames. The
-// completion ring returns only what is under way, so there as many slots as frames are enough.
+// completion ring returns only frames that are under way, so it needs only as many slots as the pool has frames.
 //
-// A queue that does not send keeps the frames that are on it, and in the end all of the pool, which Watch finds out
+// A queue that does not send keeps its frames, and in the end all frames of the pool; Watch notices that
 // (watcher.go).
 
 import (
@@ -45,8 +45,8 @@ func (p *Port) Reserve() []byte {
 	return p.reserved
 }
 
-// Commit puts the reserved frame on the tx ring of its queue. A frame to which there is no path is not sent, and what
-// is reserved stays so.
+// Commit puts the reserved frame on the tx ring of its queue. A frame without a path is not sent, and stays
+// reserved.
 func (p *Port) Commit(n int) { p.commit(p.queueOf(p.reserved[:n]), n) }
 
 // Offsets in a frame; see package arctic.
@@ -57,9 +57,9 @@ const (
 	levelBit    = 1
 )
 
-// queueOf chooses the queue that a frame leaves on. A card's peers take turns, and so do the levels of each, also as
-// the peers see it: the sum is as even at the receiving card, to whose queues some interfaces (veth) bring
-// a frame by the number of the queue that it left on.
+// queueOf chooses the queue that a frame leaves on: one after the other for a card's peers and their levels. The
+// sum of both card numbers spreads frames as evenly at the receiving card, where some interfaces (veth) choose the queue
+// by the number of the queue that a frame left on.
 func (p *Port) queueOf(frame []byte) *queue {
 	if len(p.sends) == 1 || len(frame) < cardsEnd {
 		return p.sends[0]
@@ -154,7 +154,7 @@ func (p *Port) reap() {
 	p.busy = still
 }
 
-// submitted is how many descriptors the kernel was told of, on all queues, modulo 2^32.
+// submitted is how many descriptors were handed to the kernel, on all queues, modulo 2^32.
 func (p *Port) submitted() (n uint32) {
 	for _, q := range p.queues {
 		n += q.tx.Submitted()
@@ -169,7 +169,7 @@ const (
 	drainStep = 100 * time.Microsecond
 )
 
-// drain has everything leave that was committed. In copy mode a frame is safe when the kernel has
+// drain waits until all committed frames have left. In copy mode a frame is safe when the kernel has
 // taken it off the tx ring; in zero-copy mode the NIC reads it from the UMEM, so only its
 // completion says that it has left.
 func (p *Port) drain() {
@@ -186,7 +186,7 @@ func (p *Port) drain() {
 	}
 }
 
-// underWay is how many frames, or slabs, are not free, but for one that is reserved.
+// underWay is how many frames, or slabs, are neither free nor reserved.
 func (p *Port) underWay() int {
 	n := int(p.sizes.txFrames / p.sizes.txParts)
 	if p.slabs != nil {

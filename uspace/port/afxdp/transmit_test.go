@@ -322,8 +322,8 @@ func benchmarkSend(b *testing.B, queues int) {
 	}
 }
 
-// Rule: with Config.Queue all frames leave on that queue; a driver that cannot steer to it, as veth's, is said to refuse, with
-// its answer, and nothing is lost; a queue that is not there is refused with what there is.
+// Rule: with Config.Queue all frames leave on that queue; the port says that a driver cannot steer to it, as veth's, with
+// the driver's answer, and nothing is lost; a queue that does not exist is refused with the queues that do.
 func TestOneQueueOfSeveral(t *testing.T) {
 	for _, f := range forms(3) {
 		t.Run(f.name, func(t *testing.T) {

@@ -25,7 +25,7 @@ type UDP struct {
 // Datagrams are counters of a port of datagrams.
 type Datagrams struct {
 	Unsent  uint64 `json:"unsent"`  // frames for which there was no path
-	Refused uint64 `json:"refused"` // datagrams that were damaged, or none
+	Refused uint64 `json:"refused"` // damaged datagrams, and frames that are no datagrams: they were dropped
 }
 
 // udp is the state of such a port.
@@ -68,7 +68,7 @@ func (p *Port) follow() error {
 	return nil
 }
 
-// wrap makes a datagram of the frame of n bytes behind the room in b. ok is false if it cannot be sent.
+// wrap makes a datagram from the frame of n bytes behind the room in b. ok is false if the frame cannot be sent.
 func (u *udp) wrap(b []byte, n int) (start, end int, ok bool) {
 	if path := u.paths.Table().To(b[encap.Room:]); path != nil {
 		start, end, ok = path.Wrap(b, n)
@@ -102,8 +102,8 @@ func (p *Port) SetPeers(peers []encap.Peer) {
 	}
 }
 
-// Limits returns how long frames to cards may be, as far as the kernel knows, of those for which that has changed since the last
-// call; at the first of all. It is nil without Config.UDP. It is for the port's goroutine.
+// Limits returns how long frames to cards may be, as far as the kernel knows: for the cards whose limit has changed since the last
+// call, at the first call for all. It is nil without Config.UDP. It is for the port's goroutine.
 func (p *Port) Limits() []paths.Limit {
 	if p.udp == nil {
 		return nil
@@ -135,7 +135,7 @@ func (p *Port) Paths() []paths.State {
 	return p.udp.paths.States()
 }
 
-// Fault says what is known to be wrong with the way to a card, nil if nothing is or without Config.UDP. It wraps
+// Fault returns a known problem of the way to a card, nil if there is none or without Config.UDP. It wraps
 // paths.ErrNoPath if there is no way. Any goroutine may call it until Close.
 func (p *Port) Fault(card uint16) error {
 	if p.udp == nil {

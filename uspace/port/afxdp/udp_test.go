@@ -246,7 +246,7 @@ func limited(t *testing.T, p *Port, want int) {
 	}
 }
 
-// Rule (RFC 1191, RFC 8201): what a router on the way says of the length of packets is told, when the port is opened
+// Rule (RFC 1191, RFC 8201): the port reports what a router on the way says about the length of packets, when the port is opened
 // and later; the port sends longer ones none the less, because not everybody who says so is a router.
 func TestPathMTU(t *testing.T) {
 	for _, name := range []string{"IPv4", "IPv6"} {
@@ -281,8 +281,8 @@ func TestPathMTU(t *testing.T) {
 	}
 }
 
-// Rule: a path that is said to be so narrow that FUNet's frames do not fit is one, as narrow as it can be, and what is said
-// is told: it may be forged. An interface like that is none.
+// Rule: when a router says that a path is too narrow for FUNet's frames the path stays, as narrow as it can be, and the
+// message is reported: it may be forged. An interface that is too narrow has no path.
 func TestNarrowPath(t *testing.T) {
 	l := newLab(t, networks["IPv4"])
 	narrow(t, l, 1, 600, false)
@@ -298,7 +298,7 @@ func TestNarrowPath(t *testing.T) {
 	}
 }
 
-// Rule: what a router or the peer says by ICMP is told: that a filter prohibits it, that nobody is there, that FUNet does
+// Rule: ICMP messages of a router or the peer are reported: that a filter prohibits it, that nobody is there, that FUNet does
 // not run there; and it is no reason to stop.
 func TestHeard(t *testing.T) {
 	for _, name := range []string{"IPv4", "IPv6"} {
@@ -339,7 +339,7 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// Rule: who has one of the ports, and an own address that this host does not have, are named.
+// Rule: errors name the process that has one of the ports, and an own address that this host does not have.
 func TestOpenRefusesDatagrams(t *testing.T) {
 	l := newLab(t, networks["IPv4"])
 	u := datagrams(l, 0)
@@ -363,7 +363,7 @@ func TestOpenRefusesDatagrams(t *testing.T) {
 	open(t, l, 0, Config{UDP: u})
 }
 
-// Rule: a peer without route, or whose router does not answer, has no path, which is said with its reason; frames to
+// Rule: a peer without route, or whose router does not answer, has no path, which is reported with its reason; frames to
 // it are counted and lost; when there is a way again they arrive, and the other peers are not concerned.
 func TestPathsComeAndGo(t *testing.T) {
 	for _, name := range []string{"IPv4", "IPv6"} {

@@ -1,8 +1,8 @@
 package afxdp
 
-// This file is a port whose frames have a VLAN tag (Config.VLAN; IEEE 802.1Q 9.3), which the card knows nothing of: it is
-// written in front of what follows the addresses when a frame is committed, where Reserve left room, and taken
-// out where one is received. The NIC program lets in none with another tag, or without.
+// This file is a port whose frames have a VLAN tag (Config.VLAN; IEEE 802.1Q 9.3). The card does not know about the tag: Commit
+// writes it behind the addresses, where Reserve left room, and Receive takes it
+// out. The NIC program lets in no frame with another tag, or without one.
 
 import (
 	"encoding/binary"
@@ -14,7 +14,7 @@ import (
 	"github.com/funet/funet/uspace/port/encap"
 )
 
-// TagSize is by how many bytes frames with a tag are longer.
+// TagSize is the size of a tag in bytes.
 const TagSize = 4
 
 const (
@@ -59,8 +59,8 @@ func unwrapTags(frames [][]byte, vlan uint16) int {
 	return k
 }
 
-// strips reports whether the interface says that it takes tags out of frames and gives them to the kernel beside these, where no
-// NIC program sees them. A veth says so and does not.
+// strips reports whether the interface says that it takes tags out of frames and gives them to the kernel separately, where no
+// NIC program sees them. A veth says so and does not do it.
 func strips(ifname, kind string) bool {
 	if kind == "veth" {
 		return false

@@ -6,8 +6,8 @@ package afxdp
 //	zero-copy ──────────> native, copy ────────────> generic, copy
 //	           opened anew               attached anew
 //
-// Generic mode is the end of it: there the driver does nothing for FUNet, so what is wrong then is
-// not its doing.
+// Generic mode is the last: there the driver does nothing for FUNet, so it does not cause
+// what is still wrong.
 
 import (
 	"fmt"
@@ -24,24 +24,24 @@ import (
 
 // Finding says what Watch found and did.
 type Finding struct {
-	// Said is a sentence for the log: what was wrong and what was done. "": nothing was wrong.
+	// Said is a sentence for the log: the problem and what was done about it. "": there was no problem.
 	Said string
-	// Mended: what was wrong should be right now.
+	// Mended: the problem should be solved.
 	Mended bool
-	// Reopen asks the owner to close the port and to open it with these modes in its Config: what is
-	// wrong can be mended only with other sockets. Nothing was changed.
+	// Reopen asks the owner to close the port and to open it with these modes in its Config: only other
+	// sockets can mend the problem. Nothing was changed.
 	Reopen bool
 	Attach xdp.AttachMode
 	Bind   xdp.BindMode
 }
 
-// Watch compares what the interface counted with what the NIC program saw since the last call, finds out when the
-// program is not run any more or the interface receives nothing because of it, and mends that or asks
-// the owner to. It also finds out when what the program hands to the socket of a queue does not come there, and when
-// a queue does not send. It is called about once a second with the time, from the first second on. It takes two
-// system calls of netlink, one of bpf(2) and one for each queue, and, when it attaches anew, as long as the driver takes
-// to reset its link: so not on the card's thread. Any one goroutine may call it at a time, in the
-// network namespace of the interface, not at the same time as Close. It needs no capability (Linux 5.19).
+// Watch compares what the interface counted with what the NIC program saw since the last call. It finds out when the
+// driver no longer runs the program, or the interface receives nothing because of it, and mends that or asks
+// the owner to. It also finds out when frames that the program hands to the socket of a queue do not arrive there, and when
+// a queue does not send. Call it about once a second with the time, from the first second on. It makes two
+// system calls of netlink, one of bpf(2) and one for each queue. When it attaches the program anew it takes as long as the
+// driver takes to reset its link, so do not call it on the card's thread. One goroutine at a time may call it, in the
+// network namespace of the interface, but not at the same time as Close. It needs no capability (Linux 5.19).
 // While the interface is gone it finds nothing.
 func (p *Port) Watch(now time.Time) Finding {
 	s, err := p.sample(now)
@@ -103,16 +103,16 @@ func (p *Port) judge(s sample) Finding {
 	return Finding{Said: what + "; attached it anew in generic mode", Mended: true}
 }
 
-// Works reports whether the program saw frames at the last look and no queue is known to be wrong. It is for who
-// calls Watch.
+// Works reports whether the program saw frames at the last look and no queue is known to be wrong. It is for the
+// caller of Watch.
 func (p *Port) Works() bool {
 	w := &p.watcher
 	wrong := func(s QueueState) bool { return s.Receives == Lost || s.Sends == Stuck }
 	return w.proven && w.saw.at.Equal(w.last.at) && !slices.ContainsFunc(p.Queues(), wrong)
 }
 
-// attachAnew detaches the NIC program and attaches it, and notes why the mode is no better. The sockets stay. What
-// takes long, where the driver resets the link, nobody who asks for Info waits for.
+// attachAnew detaches the NIC program and attaches it, and notes why the mode is no better. The sockets stay. Callers
+// of Info do not wait for a driver that resets the link.
 func (p *Port) attachAnew(mode xdp.AttachMode, why string) error {
 	if p.attach != nil {
 		if err := p.attach.Close(); err != nil {
@@ -142,8 +142,8 @@ func (p *Port) attachAnew(mode xdp.AttachMode, why string) error {
 
 // sample reads the counters.
 func (p *Port) sample(now time.Time) (sample, error) {
-	// The program's first: what arrives in between the interface alone has counted, and the next
-	// sample has it in both.
+	// The program's counters come first: only the interface has counted frames that arrive in between, and the next
+	// sample has them in both.
 	c, redirected, err := p.nic.CountersByQueue()
 	if err != nil {
 		return sample{}, err
@@ -159,7 +159,7 @@ func (p *Port) sample(now time.Time) (sample, error) {
 		s.rx, s.tx = n.RxPackets, n.TxPackets
 		s.missed = n.RxDropped + n.RxMissedErrors + n.RxFifoErrors + n.RxOverErrors
 	}
-	// The queues' last: what was redirected before has come to them.
+	// The queues' counters come last: frames that were redirected before have arrived by then.
 	s.lanes = make([]lane, min(len(p.queues), bpf.CountedQueues))
 	for _, q := range p.queues {
 		n, err := q.sock.Statistics()
@@ -189,7 +189,7 @@ func (q *queue) held(zeroCopy bool) uint32 {
 	if told {
 		from = q.tx.Submitted()
 	}
-	// What was completed in between, or by a kernel that says late what it took, is not held.
+	// Frames that were completed in between, or by a kernel that reports late what it took, are not held.
 	return uint32(max(0, int32(from-q.done.Filled())))
 }
 

@@ -1,9 +1,9 @@
 package afxdp
 
-// This file decides, from counters and time alone, whether an interface that a port is on still works: for
-// FUNet and for the kernel, whose frames come through the same queues. One side alone cannot
-// prove that it does where nothing is sent to it; it can tell five ways in which it does not, two of them of
-// each queue.
+// This file decides, from counters and time alone, whether the interface of a port still works: for
+// FUNet and for the kernel, whose frames come through the same queues. One host alone cannot
+// prove that an interface works while nobody sends to it. It can tell five ways in which the interface does not work, two of
+// them for each queue.
 
 import "time"
 
@@ -33,14 +33,14 @@ type verdict int
 const (
 	// sound: nothing is known to be wrong.
 	sound verdict = iota
-	// notRun: the interface counts frames and the program sees none. A driver may forget the program
+	// notRun: the interface counts frames, but the program sees none. A driver may forget the program
 	// when the link, the MTU or the rings change (vmxnet3).
 	notRun
-	// deaf: the interface cannot receive what comes, because the queue has no buffers (igb, when its
+	// deaf: the interface cannot receive frames, because the queue has no buffers (igb, when its
 	// zero-copy queue found the fill ring empty).
 	deaf
-	// silent: a neighbour was heard a moment before the program was attached, since then the kernel
-	// sends and nothing at all comes back.
+	// silent: a neighbour was heard a moment before the program was attached; since then the kernel
+	// sends and nothing comes back.
 	silent
 	// lost: the program handed frames to the socket of a queue and none came there: the kernel refused the
 	// redirect, because the frame's device or queue is not the socket's (that of a device below it).

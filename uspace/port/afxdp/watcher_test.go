@@ -129,7 +129,7 @@ func TestWatcherOfSoundInterfaces(t *testing.T) {
 	})
 }
 
-// behindBack detaches the program of a port as a driver does that forgets it: nobody is told.
+// behindBack detaches the program of a port silently, as a driver does that forgets it.
 func behindBack(t *testing.T, l *lab.Lab, host int) {
 	t.Helper()
 	if err := l.Do(host, func() error {
@@ -219,7 +219,7 @@ func TestWatchAttachesAnew(t *testing.T) {
 	if found := traffic(20); found != nil {
 		t.Fatalf("an interface that works again: %v", found)
 	}
-	// In generic mode there is nothing to mend, which is said once.
+	// In generic mode there is nothing to mend; the port says so once.
 	behindBack(t, l, 1)
 	if found := traffic(40); len(found) != 1 || found[0].Reopen || !strings.Contains(found[0].Said, "has no part in that") {
 		t.Fatalf("found %+v", found)

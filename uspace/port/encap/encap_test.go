@@ -39,7 +39,7 @@ func path(t testing.TB, hosts [2]netip.Addr, vlan uint16, mtu int) *Path {
 	return p
 }
 
-// frame is one of n bytes from card 1 to card 2, in a buffer with room.
+// frame makes a frame of n bytes from card 1 to card 2, in a buffer with room.
 func frame(n int, level arctic.Level, fill byte) []byte {
 	b := bytes.Repeat([]byte{fill}, Room+n+20)
 	h := arctic.Header{To: Address(2), From: Address(1), Level: level, GID: 5, SourceCard: 1, DestinationCard: 2, Sequence: uint32(n)}
@@ -200,7 +200,7 @@ func TestSourcePorts(t *testing.T) {
 	}
 }
 
-// Rule: a frame of a card that did not come from that card's address has the source address of nobody, which no
+// Rule: a frame of a card that did not come from that card's address gets the source address of nobody, which no
 // card has; whatever it says.
 func TestStrangers(t *testing.T) {
 	for family, hosts := range families {
@@ -235,7 +235,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// Rule: every bit of a datagram behind the Ethernet header counts: with one flipped it is refused, is a frame of
+// Rule: every bit of a datagram behind the Ethernet header counts: with one flipped it is dropped, is a frame of
 // nobody, or differs in nothing that anybody reads. The header checksum of IPv4 is the NIC program's to check, so
 // flips in that header are only harmless here.
 func TestDamage(t *testing.T) {
@@ -368,7 +368,7 @@ func TestSum(t *testing.T) {
 	}
 }
 
-// FuzzUnwrap: any bytes are taken or refused; a frame lies within them, ends with a datagram, and has a source
+// FuzzUnwrap: any bytes are taken or dropped; a frame lies within them, ends with a datagram, and has a source
 // that is a peer's or nobody's.
 func FuzzUnwrap(f *testing.F) {
 	for _, hosts := range families {

@@ -1,7 +1,7 @@
 package encap
 
-// This file is all paths of a card, and how a frame finds its path: by the made-up Ethernet address out,
-// by the IP address in.
+// This file is the table of a card's paths. A frame finds its path by the made-up Ethernet address on the way out,
+// by the IP address on the way in.
 
 import (
 	"encoding/binary"
@@ -66,9 +66,9 @@ func (t *Table) To(frame []byte) *Path {
 }
 
 // Unwrap returns the frame within a datagram, which it changes in front of the frame. It accepts any
-// bytes. What is no intact datagram for the port is refused: lengths that contradict each other, options,
-// fragments, a wrong UDP checksum, or none over IPv6. The header checksum of IPv4 is the NIC program's to
-// check, which lets none through that is wrong.
+// bytes. Anything but an intact datagram for the port is dropped: lengths that contradict each other, options,
+// fragments, a wrong UDP checksum, or none over IPv6. The NIC program has already checked the header
+// checksum of IPv4.
 func (t *Table) Unwrap(b []byte) (frame []byte, ok bool) {
 	if len(b) < ethernetSize {
 		return nil, false

@@ -48,7 +48,7 @@ func (h *host) consistent() error {
 	return nil
 }
 
-// Rule: whatever comes, by whomever it says to be from, the station stays consistent and bounded; and afterwards two
+// Rule: whatever comes, in whoever's name, the station stays consistent and bounded; and afterwards two
 // honest hosts still find each other.
 func TestAnythingFromAnybody(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

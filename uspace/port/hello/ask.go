@@ -1,17 +1,17 @@
 package hello
 
-// This file is the questions: to peers by turns, to hosts that may be new, to owners of numbers that another
-// says to have, and to whom somebody asks about.
+// This file asks questions: peers by turns, hosts that may be new, owners of numbers that another host
+// claims, and cards that somebody asks about.
 
 import "errors"
 
 const (
-	mostQuestions = 112 // all of most together
+	mostQuestions = 112 // the sum of most
 	mostTries     = 4
-	between       = second / 5 // two tries
+	between       = second / 5 // time between two tries
 )
 
-// ErrBusy: too many ask already.
+// ErrBusy: too many questions wait for somebody (Ask) already.
 var ErrBusy = errors.New("too many questions are under way; ask again")
 
 // purpose is why a question was asked.
@@ -19,18 +19,18 @@ type purpose uint8
 
 const (
 	byTurn purpose = iota
-	asked          // by somebody, who waits
+	asked          // somebody waits for the answer (Ask)
 	newcomer
-	owner  // of a number that rival says to have
-	parted // who said goodbye
-	proves // a queue
+	owner  // of a number that rival claims
+	parted // a peer that said goodbye
+	proves // a transmit queue
 	purposes
 )
 
-// most is how many questions of a purpose there may be at a time.
+// most bounds the questions of each purpose that wait at a time.
 var most = [purposes]int{byTurn: 16, asked: 16, newcomer: 32, owner: 16, parted: 16, proves: 16}
 
-// question is one that waits for its answer.
+// question is a question that waits for its answer.
 type question struct {
 	open  bool
 	why   purpose
@@ -38,12 +38,12 @@ type question struct {
 	port  int
 	queue int // that the question leaves on, modulo the queues of the port
 	to    [6]byte
-	card  uint16 // who should answer
+	card  uint16 // that should answer
 	tries int    // that were sent
 	most  int
 	sent  [mostTries]int64
-	due   int64 // the next try, or the end
-	final bool  // of the last round that proves queues
+	due   int64 // time of the next try, or of the end
+	final bool  // it is of the last round that proves queues
 	rival struct {
 		address [6]byte
 		port    int
@@ -123,7 +123,7 @@ func (s *Station) close(q *question) {
 	s.waits[q.why]--
 }
 
-// expire sends questions again, or gives them up, and returns when that is next due.
+// expire sends the questions that are due, or gives them up, and returns when the next one is due.
 func (s *Station) expire(now int64) (next int64) {
 	next = Never
 	for i := range s.questions {
@@ -138,7 +138,7 @@ func (s *Station) expire(now int64) (next int64) {
 			}
 		}
 	}
-	for i := range s.questions { // one that was given up may have made another
+	for i := range s.questions { // giving one up may have made another
 		if q := &s.questions[i]; q.open {
 			next = min(next, q.due)
 		}
@@ -146,7 +146,7 @@ func (s *Station) expire(now int64) (next int64) {
 	return next
 }
 
-// answered takes an answer: what is none to a question that waits is dropped.
+// answered takes an answer. An answer to no question that waits is dropped.
 func (s *Station) answered(now int64, port int, v view, queue uint16) {
 	nonce, from := v.nonce(), v.source()
 	for i := range s.questions {
@@ -202,7 +202,7 @@ func (s *Station) unanswered(now int64, q *question) {
 		p.unheard(s)
 	case owner:
 		p.unheard(s)
-		if p.Found { // whose number has passed on, if he who says so answers
+		if p.Found { // its number passes on, if the rival answers
 			s.ask(now, newcomer, q.rival.port, 0, q.rival.address, q.card)
 		} else {
 			s.faultOf(now, Fault{Kind: Elsewhere, Card: q.card, Address: q.rival.address, Port: q.rival.port, Said: q.rival.said, Owner: p.Address})
@@ -224,8 +224,8 @@ func (s *Station) count(trip int64) {
 	s.n.RoundTrip += uint64(max(trip, 0))
 }
 
-// Ask asks the card that is expected at an address behind a port, for somebody who waits: done is called in a
-// step, within a second. Errors: ErrBusy.
+// Ask asks the card that is expected at an address behind a port, for somebody who waits. A step calls done
+// within a second. Errors: ErrBusy.
 func (s *Station) Ask(now int64, port int, to [6]byte, card uint16, done func(Reply)) error {
 	q := s.ask(now, asked, port, 0, to, card)
 	if q == nil {
@@ -237,7 +237,7 @@ func (s *Station) Ask(now int64, port int, to [6]byte, card uint16, done func(Re
 	return nil
 }
 
-// takeTurn asks the next peer, and returns when it is the turn of the one after.
+// takeTurn asks the next peer when it is time, and returns when the turn after that is.
 func (s *Station) takeTurn(now int64) (next int64) {
 	if len(s.order) == 0 {
 		return Never
@@ -256,7 +256,7 @@ func (s *Station) takeTurn(now int64) (next int64) {
 		s.turn++
 	}
 	if !p.gone {
-		s.ask(now, byTurn, p.Port, s.nextQueue(p.Port), p.Address, p.Card) // if there is room: silence of others takes it
+		s.ask(now, byTurn, p.Port, s.nextQueue(p.Port), p.Address, p.Card) // unless the questions to silent peers take all room
 	}
 	gap := second / turnsPerSecond
 	if len(s.fresh) == 0 {

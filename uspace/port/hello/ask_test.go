@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Rule: who is asked by somebody is known within a second whether it answers or not, and too many questions are
+// Rule: whoever asks knows within a second whether the card answers, and too many questions are
 // refused.
 func TestAsk(t *testing.T) {
 	s := newSegment(t, 8)

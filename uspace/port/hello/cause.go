@@ -22,7 +22,7 @@ const (
 	questionedPerSecond = 1000
 )
 
-// rate is one of a bucket.
+// rate is the rate of a bucket.
 type rate struct{ perSecond, atOnce int64 }
 
 // causes are the rates of all questions of a purpose that others cause.

@@ -1,11 +1,11 @@
 package hello
 
-// This file is discovery: announcements, and what becomes of those of others.
+// This file is discovery: the card's own announcements, and what follows from others'.
 
 const (
-	// soon are the times of the first announcements after the start, and often is that between later ones, where there are
-	// few peers; each a quarter sooner or later, at random. All cards of a segment together announce at most some
-	// allAnnouncements a second.
+	// soon are the times between the first announcements after the start, and often is the time between later ones while there
+	// are few peers. Each time is shortened or lengthened by up to a quarter, at random. All cards of a segment together make
+	// about allAnnouncements a second.
 	often            = 2 * second
 	allAnnouncements = 100
 )
@@ -14,7 +14,7 @@ var soon = [...]int64{second / 10, second / 4, second / 2, second}
 
 var broadcast = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
-// announceSelf announces the card if it is time, and returns when it next is.
+// announceSelf announces the card when it is time, and returns the time of the next announcement.
 func (s *Station) announceSelf(now int64) (next int64) {
 	if s.announce > now {
 		return s.announce
@@ -31,7 +31,7 @@ func (s *Station) announceSelf(now int64) (next int64) {
 	return s.announce
 }
 
-// toAll says something to everybody on the segments.
+// toAll sends a hello to everybody on the segments.
 func (s *Station) toAll(kind Kind) {
 	for port := range s.c.Ports {
 		m := Message{Kind: kind, Nonce: s.random.Uint64(), Arrived: NoQueue}
@@ -39,7 +39,7 @@ func (s *Station) toAll(kind Kind) {
 	}
 }
 
-// Leave says goodbye to those who can have found the card. It is the station's end.
+// Leave says goodbye to stations that may have found the card. The station ends with it.
 func (s *Station) Leave() {
 	s.done = true
 	if s.c.Discover {
@@ -66,7 +66,7 @@ func (s *Station) meet(now int64, port int, v view) {
 			s.ask(now, newcomer, port, 0, from, card)
 		}
 	case p == nil || p.Address == from:
-	case p.Incarnation != 0 && p.Incarnation == v.incarnation(): // by another of its interfaces
+	case p.Incarnation != 0 && p.Incarnation == v.incarnation(): // the same card by another of its interfaces
 	case !s.asks(owner, p.Address) && s.mayCause(now, owner, from, p):
 		if q := s.askLater(now+s.spread(), owner, p.Port, p.Address, card); q != nil {
 			q.rival.address, q.rival.port, q.rival.said = from, port, v.said()
@@ -74,7 +74,7 @@ func (s *Station) meet(now int64, port int, v view) {
 	}
 }
 
-// leaving asks who is said to leave: anybody may have said it.
+// leaving takes a goodbye. It asks the peer, because anybody may have said goodbye in the peer's name.
 func (s *Station) leaving(now int64, port int, v view) {
 	p := s.byCard[v.card()]
 	if v.isCard() && p != nil && p.Found && p.Address == v.source() && p.Port == port && !s.asks(parted, p.Address) && s.mayCause(now, parted, p.Address, p) {

@@ -127,7 +127,7 @@ func TestNumberPassesOn(t *testing.T) {
 	}
 }
 
-// Rule: who was listed is never replaced by who was heard; that somebody else says to be it is named.
+// Rule: a host that was heard never replaces one that was listed; that it claims the number is named.
 func TestListedPeersStay(t *testing.T) {
 	s := newSegment(t, 4)
 	a := s.add(0, 1, nil)

@@ -46,10 +46,10 @@
 //
 //   - A Station is a state machine: it owns no clock, goroutine, socket or lock. The owner of the ports steps it with the
 //     time. Nothing that arrives makes it allocate, except a peer that is found and a fault that has room.
-//   - Every answer has a budget (answer): one in all, one for each asking peer, and one for strangers by their address,
-//     so that strangers take nothing from peers. An answer is no longer than its question.
+//   - Answers have budgets (answer): one for each peer that asks and one for all peers, one for each address of a stranger
+//     and one for all strangers. So strangers take nothing from peers. An answer is no longer than its question.
 //   - Every question that somebody else causes, by an announcement, a claim to a number or a goodbye, has a budget as
-//     well (cause.go): for its purpose, for the address that causes it, and for the peer that is asked. Questions to
+//     well (cause.go): for its purpose, for the address that causes it, and for the peer that is asked. These questions to
 //     a peer are so rare that they never use up what it answers, also when all cards of the cluster ask it.
 //   - Questions by turns are at most turnsPerSecond, however many peers there are.
 //   - Faults, questions that wait, and frames that wait between two steps are bounded. What is beyond a bound is

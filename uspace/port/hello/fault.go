@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// mostFaults is how many are kept. While they are fresh others find no room.
+	// mostFaults is how many faults are kept. While they are fresh others find no room.
 	mostFaults = 32
-	// freshFault is how long a fault is there after it was last seen.
+	// freshFault is how long a fault is kept after it was last seen.
 	freshFault = 600 * second
 	tellFault  = 20 * second
 )
@@ -20,15 +20,15 @@ type FaultKind uint8
 
 // The kinds.
 const (
-	// SameCard: two hosts have one card's number: this one and that at Address, or those at Owner and Address.
+	// SameCard: two hosts have the same card number: this host and the one at Address, or those at Owner and Address.
 	SameCard FaultKind = iota + 1
-	// OtherVersion: the frames of the host at Address have another version.
+	// OtherVersion: the host at Address has another version of frames.
 	OtherVersion
-	// OtherCluster: it is of another cluster.
+	// OtherCluster: the host at Address is of another cluster.
 	OtherCluster
-	// OtherFrames: its longest frames are longer or shorter, so those of one do not arrive at the other.
+	// OtherFrames: the longest frames of the host at Address are longer or shorter, so those of one do not arrive at the other.
 	OtherFrames
-	// WrongCard: who is listed as Card, at Owner, says that it is another.
+	// WrongCard: the host that is listed as Card, at Owner, says that it is another.
 	WrongCard
 	// Elsewhere: the host at Address says that it is Card, which is listed at Owner, where nobody answers.
 	Elsewhere
@@ -36,7 +36,7 @@ const (
 
 var faultNames = [...]string{SameCard: "same card number", OtherVersion: "other version", OtherCluster: "other cluster", OtherFrames: "other frame size", WrongCard: "wrong card number", Elsewhere: "elsewhere"}
 
-// String is the kind in few words.
+// String returns the kind in a few words.
 func (k FaultKind) String() string { return faultNames[k] }
 
 // Fault is a fault of a host that was heard.
@@ -53,7 +53,7 @@ type Fault struct {
 	new         bool
 }
 
-// String is a line for people: what is wrong, and what mends it.
+// String returns a line for people: what is wrong, and what mends it.
 func (f Fault) String() string {
 	at := func(a [6]byte) string {
 		if a == ([6]byte{}) {
@@ -86,8 +86,8 @@ func (f Fault) String() string {
 	return fmt.Sprintf("fault %d of %s", f.Kind, who)
 }
 
-// judge looks for faults in what a card says, and reports whether it is one of the own cluster that can be
-// talked to.
+// judge looks for faults in what a card says, and reports whether it is a card of the same cluster that this card can
+// talk to.
 func (s *Station) judge(now int64, port int, v view) (ours bool) {
 	if !v.isCard() {
 		return false
@@ -104,10 +104,10 @@ func (s *Station) judge(now int64, port int, v view) (ours bool) {
 	cluster, own := v.cluster(), s.c.Self.Cluster
 	is(OtherCluster, len(cluster) > 0 && own != "" && string(cluster) != own)
 	if !ours {
-		return false // what it has besides is its own affair
+		return false // other faults of another cluster do not matter here
 	}
 	is(OtherVersion, v.frames() != s.c.Self.Frames)
-	if s.c.Self.Encap == 0 { // datagrams are as long as each path allows
+	if s.c.Self.Encap == 0 { // with datagrams each path has its own length
 		is(OtherFrames, int(v.frameSize()) != s.c.Ports[port].FrameSize())
 	}
 	if v.card() == s.c.Self.Card && v.incarnation() != s.c.Self.Incarnation {
@@ -121,17 +121,17 @@ func (s *Station) judge(now int64, port int, v view) (ours bool) {
 func (s *Station) fault(now int64, kind FaultKind, port int, v view, card uint16, owner [6]byte) {
 	from := v.source()
 	if f := s.faultAt(kind, from); f != nil {
-		f.Last = now // without the words, which cost
+		f.Last = now // without making the words, which costs time
 		return
 	}
-	if s.room(now) == nil { // found out before the words are made, which a flood would have made for nothing
+	if s.room(now) == nil { // checked before the words are made: a flood would make them for nothing
 		s.n.Crowded++
 		return
 	}
 	s.faultOf(now, Fault{Kind: kind, Card: card, Address: from, Port: port, Said: v.said(), Owner: owner})
 }
 
-// room is a place for another fault: one that is free, or of a fault that is there no more.
+// room returns a place for another fault: one that is free, or whose fault is no longer fresh.
 func (s *Station) room(now int64) *Fault {
 	if s.nFaults < mostFaults {
 		return &s.faults[s.nFaults]
@@ -153,7 +153,7 @@ func (s *Station) faultAt(kind FaultKind, a [6]byte) *Fault {
 	return nil
 }
 
-// faultOf keeps a fault, in the place of one that is there no more if there is no other.
+// faultOf keeps a fault, if there is room.
 func (s *Station) faultOf(now int64, f Fault) {
 	f.Since, f.Last, f.new, f.own = now, now, true, s.c.Self
 	f.own.FrameSize = uint16(s.c.Ports[f.Port].FrameSize())
@@ -172,7 +172,7 @@ func (s *Station) faultOf(now int64, f Fault) {
 	*room, s.told = f, false
 }
 
-// mended forgets a fault of a host that says otherwise now.
+// mended forgets a fault of a host that no longer shows it.
 func (s *Station) mended(kind FaultKind, a [6]byte) {
 	if f := s.faultAt(kind, a); f != nil {
 		s.nFaults--
@@ -181,7 +181,7 @@ func (s *Station) mended(kind FaultKind, a [6]byte) {
 	}
 }
 
-// Faults returns those that were seen in the last minutes.
+// Faults returns the faults that are fresh.
 func (s *Station) Faults(now int64) (all []Fault) {
 	for _, f := range s.faults[:s.nFaults] {
 		if now-f.Last <= freshFault {
@@ -191,8 +191,8 @@ func (s *Station) Faults(now int64) (all []Fault) {
 	return all
 }
 
-// TakeFaults returns those that it has not returned before, each once while it lasts, mostFaults at first and then
-// one each tellFault: a host that says this and that by turns fills no log.
+// TakeFaults returns the faults that it has not returned before, each once while it lasts: mostFaults at first, and then
+// one each tellFault, so that a host that changes its words all the time does not fill a log.
 func (s *Station) TakeFaults(now int64) (all []Fault) {
 	for i := range s.faults[:s.nFaults] {
 		f := &s.faults[i]

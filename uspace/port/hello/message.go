@@ -1,6 +1,6 @@
 package hello
 
-// This file is the bytes of a hello; doc.go draws them.
+// This file reads and writes the bytes of a hello; doc.go draws them.
 
 import (
 	"encoding/binary"
@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// Version is where other frames have theirs (bpf.VersionHello).
+	// Version stands where other frames have their version (bpf.VersionHello).
 	Version = 255
-	// Size is the length of a hello in bytes, from the Ethernet header on. Every MTU that FUNet can use is longer.
+	// Size is the length of a hello in bytes, from the Ethernet header on. Every MTU that FUNet can use has room for it.
 	Size = 120
 	// MaxName is the longest name of a cluster or host in bytes. Longer ones are cut.
 	MaxName = 32
@@ -52,13 +52,13 @@ const (
 type Said struct {
 	Card        uint16
 	Incarnation uint32
-	// IsCard is false for who asks without being a card; then Card and Incarnation say nothing.
+	// IsCard is false for an asker that is not a card; then Card and Incarnation say nothing.
 	IsCard    bool
 	Discovers bool
 	FrameSize uint16 // bytes of the longest frame that it sends
 	Frames    uint8  // version of FUNet's frames
 	Encap     uint8  // 0: Ethernet, 1: UDP
-	Cluster   string // "": it has not said
+	Cluster   string // "": it has said none
 	Host      string
 }
 
@@ -69,7 +69,7 @@ type Message struct {
 	Said
 	To      uint16 // card
 	Nonce   uint64
-	Queue   uint16 // that it was sent on
+	Queue   uint16 // that the hello was sent on
 	Arrived uint16 // of an answer: that the question came in on
 }
 
@@ -113,13 +113,13 @@ func sum(b []byte) uint32 {
 	return crc32.Update(c, castagnoli, b[crcAt+4:])
 }
 
-// Is reports whether a frame may be a hello: one byte says that it is none.
+// Is reports whether a frame may be a hello, by its version.
 func Is(frame []byte) bool { return len(frame) > versionAt && frame[versionAt] == Version }
 
 // view is a hello that has been checked, in place.
 type view []byte
 
-// check accepts a hello. Any bytes may be given; what is behind the length is padding.
+// check accepts a hello. Any bytes may be given; bytes behind the length are padding.
 func check(frame []byte) (view, bool) {
 	if len(frame) < Size || frame[versionAt] != Version || binary.BigEndian.Uint16(frame[12:]) != arctic.EtherType || string(frame[markAt:markAt+8]) != mark {
 		return nil, false
@@ -155,7 +155,7 @@ func (v view) encap() uint8        { return v[encapAt] }
 func (v view) cluster() []byte { return named(v[clusterAt : clusterAt+MaxName]) }
 func (v view) host() []byte    { return named(v[hostAt : hostAt+MaxName]) }
 
-// named is a field without the zeroes behind.
+// named is a field without the zeroes at its end.
 func named(b []byte) []byte {
 	for len(b) > 0 && b[len(b)-1] == 0 {
 		b = b[:len(b)-1]
@@ -169,7 +169,7 @@ func (v view) said() Said {
 		Frames: v.frames(), Encap: v.encap(), Cluster: printable(v.cluster()), Host: printable(v.host())}
 }
 
-// printable is a name of a stranger's: what is no letter, digit or mark of ASCII is a question mark.
+// printable makes a stranger's name safe to print: all but ASCII letters, digits and marks becomes a question mark.
 func printable(b []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r <= ' ' || r > '~' || r == utf8.RuneError {
@@ -179,8 +179,8 @@ func printable(b []byte) string {
 	}, string(b))
 }
 
-// Parse reads a hello for who has no Station, such as package ctl/doctor/probe. Any bytes may be given. Names have what
-// is no letter, digit or mark of ASCII replaced. Errors: ErrMessage.
+// Parse reads a hello for a caller without a Station, such as package ctl/doctor/probe. Any bytes may be given. In names all
+// but ASCII letters, digits and marks is replaced. Errors: ErrMessage.
 func Parse(frame []byte) (m Message, from [6]byte, err error) {
 	v, ok := check(frame)
 	if !ok {

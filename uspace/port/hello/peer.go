@@ -1,8 +1,8 @@
 package hello
 
-// This file is the peers, those that are listed and those that were found.
+// This file keeps the peers, those that are listed and those that were found.
 
-// mostFound is how many peers are found. More are not, and counted.
+// mostFound bounds the peers that are found. Further ones are counted (Counters.Crowded).
 const mostFound = 4096
 
 // Peer is a card that is asked by turns.
@@ -10,13 +10,13 @@ type Peer struct {
 	Card    uint16
 	Port    int
 	Address [6]byte
-	Found   bool // by announcements; else it was set
-	// Heard is when it last answered, Never: not yet. RoundTrip is that of its last answer, in nanoseconds, and Silent
-	// how many questions it has not answered since.
+	Found   bool // by discovery; otherwise it was set (SetPeer)
+	// Heard is the time of its last answer; Never: there was none. RoundTrip is that answer's, in nanoseconds. Silent
+	// counts the questions without an answer since then.
 	Heard, RoundTrip int64
 	Silent           int
 	Incarnation      uint32 // of its last answer; 0: none yet
-	Host             string // that it has said; "": it was not heard
+	Host             string // name that it has said; "": none
 }
 
 // peer is the station's record of a Peer.
@@ -28,12 +28,12 @@ type peer struct {
 	// questions bounds those that others cause (cause.go).
 	questions bucket
 	at        int   // in order
-	beside    *peer // another at the same place, if both are listed, or only the other
+	beside    *peer // another peer at the same place: at most one of them is found, the others are listed
 	gone      bool
 	new       bool // among the news
 }
 
-// place is where a peer is reached.
+// place is the way to a peer.
 type place struct {
 	port    int
 	address [6]byte
@@ -48,7 +48,7 @@ func (p *peer) heard(s *Station, now int64, v view, trip int64) {
 	p.nHost = copy(p.host[:], v.host())
 }
 
-// unheard notes that none came.
+// unheard notes that no answer came.
 func (p *peer) unheard(s *Station) {
 	if p.Silent == 0 {
 		s.silent++
@@ -56,10 +56,10 @@ func (p *peer) unheard(s *Station) {
 	p.Silent++
 }
 
-// silent reports whether it did not answer when it was last asked, or was not asked yet.
+// silent reports whether the peer did not answer when it was last asked, or was not asked yet.
 func (p *peer) silent() bool { return p.Silent > 0 || p.Heard == Never }
 
-// SetPeer says where a card is that was listed. It replaces one that was found.
+// SetPeer says where a listed card is. It replaces a peer of that number that was found.
 func (s *Station) SetPeer(card uint16, port int, address [6]byte) {
 	if p := s.byCard[card]; p != nil {
 		if p.Port == port && p.Address == address && !p.Found {
@@ -68,10 +68,10 @@ func (s *Station) SetPeer(card uint16, port int, address [6]byte) {
 		s.remove(p)
 	}
 	s.fresh = append(s.fresh, s.add(card, port, address))
-	s.next = 0 // it has its turn soon
+	s.next = 0 // the peer has its turn soon
 }
 
-// RemovePeer forgets a card that was listed or found.
+// RemovePeer forgets a card, listed or found.
 func (s *Station) RemovePeer(card uint16) {
 	if p := s.byCard[card]; p != nil {
 		s.remove(p)
@@ -114,7 +114,7 @@ func (s *Station) remove(p *peer) {
 	}
 }
 
-// admit makes who has answered a peer, or a peer's new place.
+// admit makes a card that has answered a peer, or moves the peer to its new place.
 func (s *Station) admit(now int64, port int, v view, trip int64) {
 	card, from := v.card(), v.source()
 	var before *peer // a host with another number than before; only one is found at a place
@@ -149,7 +149,7 @@ func (s *Station) admit(now int64, port int, v view, trip int64) {
 	s.tell(p)
 }
 
-// drop takes a peer that was found for gone.
+// drop forgets a peer that was found, and tells it.
 func (s *Station) drop(p *peer) {
 	s.remove(p)
 	s.tell(p)
@@ -163,10 +163,10 @@ func (s *Station) tell(p *peer) {
 	}
 }
 
-// News reports whether TakeNews has something.
+// News reports whether TakeNews, TakeFaults or TakeQueueNews has something.
 func (s *Station) News() bool { return len(s.news) > 0 || !s.told || len(s.left) > 0 }
 
-// TakeNews returns at most most changes of peers that were found, in the order in which they happened: peers
+// TakeNews returns at most the given number of changes of peers that were found, in the order in which they happened: peers
 // that were added or moved, and those that are gone.
 func (s *Station) TakeNews(most int) (all []Change) {
 	n := min(most, len(s.news))
@@ -184,7 +184,7 @@ type Change struct {
 	Gone bool
 }
 
-// Peers returns at most most peers, in no order but that silent ones come first. It looks at no more
+// Peers returns at most the given number of peers, in no order but that silent ones come first. It looks at no more
 // than look of them.
 func (s *Station) Peers(most, look int) (all []Peer) {
 	some := s.order[:min(look, len(s.order))]

@@ -1,11 +1,11 @@
 package hello
 
-// This file is the ports: they look at one byte of each frame that has arrived, which the engine is about to read
+// This file is the ports of a Station. They look at one byte of each frame that has arrived, which the engine is about to read
 // anyway, and keep hellos back until the Station is stepped.
 
 import "github.com/funet/funet/uspace/port"
 
-// kept is how many hellos wait between two steps; more are dropped.
+// kept is how many hellos wait between two steps; further ones are dropped.
 const kept = 64
 
 // Port is a port whose hellos a Station gets; it implements port.Port. It belongs to the goroutine of
@@ -16,7 +16,7 @@ type Port struct {
 	waiting [kept]waiting
 	n       int
 	dropped uint64
-	arrived uint64 // all of them
+	arrived uint64 // all hellos, dropped ones too
 }
 
 // waiting is a hello that has arrived.
@@ -29,24 +29,24 @@ type waiting struct {
 // longest is how many bytes of a hello are kept: one of a later version may be longer than Size.
 const longest = 256
 
-// Queues are those of an interface, as package afxdp has them.
+// Queues are the queues of an interface. Package afxdp implements them.
 type Queues interface {
-	// QueueCount returns how many there are.
+	// QueueCount returns the number of queues.
 	QueueCount() int
-	// LentBy returns which one the frames of the last Receive came in on, -1 if none.
+	// LentBy returns the queue that the frames of the last Receive came in on, -1 if there were none.
 	LentBy() int
-	// SendOn sends a frame on one, or reports that it could not.
+	// SendOn sends a frame on a queue, or reports that it could not.
 	SendOn(queue int, frame []byte) bool
-	// Answered notes that a peer got a frame that left on one.
+	// Answered notes that a peer got a frame that left on the queue.
 	Answered(queue int)
-	// LeaveOut has other frames leave on the others, unless there are none; TakeIn ends that. They report whether
-	// that was otherwise before.
+	// LeaveOut has other frames leave on the other queues, unless there are none; TakeIn ends that. They report whether
+	// they changed anything.
 	LeaveOut(queue int) bool
 	TakeIn(queue int) bool
 }
 
-// NewPort makes a port around another. queues returns the queues of the interface that it is on, nil if it is on none
-// at the moment; without the function it has no queues that anybody could tell apart.
+// NewPort makes a port around another. queues returns the queues of the port's interface, nil while the port has no
+// interface; nil for queues means that the port's queues cannot be told apart.
 func NewPort(inner port.Port, queues func() Queues) *Port {
 	if queues == nil {
 		queues = func() Queues { return nil }
@@ -54,7 +54,7 @@ func NewPort(inner port.Port, queues func() Queues) *Port {
 	return &Port{Port: inner, queues: queues}
 }
 
-// lentBy is the queue of the frames that were lent last.
+// lentBy returns the queue of the frames that were lent last.
 func (p *Port) lentBy() uint16 {
 	if q := p.queues(); q != nil {
 		if n := q.LentBy(); n >= 0 {
@@ -64,7 +64,7 @@ func (p *Port) lentBy() uint16 {
 	return NoQueue
 }
 
-// Receive lends frames of the port inside that are no hellos. There may be more where it returns none.
+// Receive lends frames of the port inside that are no hellos. It may return 0 although more frames wait.
 func (p *Port) Receive(frames [][]byte) int {
 	n := p.Port.Receive(frames)
 	for i, b := range frames[:n] {

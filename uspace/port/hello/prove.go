@@ -1,15 +1,15 @@
 package hello
 
-// This file proves the transmit queues of a port: when it has been opened, hellos leave on each of them, to a peer that
-// answers, and by other ways where frames travel in datagrams, so that they reach it, and its answers this host, on
-// many queues. An answer proves the queue that its question left on. One on which nothing is answered, while what left
-// on others is, is left out: frames leave on the others. Now and then a question still leaves on it, and the first
-// answer takes it in again. Receive queues are proven by what comes through them (package afxdp): to which of them frames
-// are steered nobody but the NIC can say.
+// This file proves the transmit queues of a port. When the port has been opened, questions leave on each queue, to a peer that
+// answers. Where frames travel in datagrams the questions take different ways (source ports), so that they reach the peer, and
+// its answers this host, on many queues. An answer proves the queue that its question left on. A queue is left out when no
+// question on it is answered, while questions on others are: frames then leave on the others. Now and then a question still
+// leaves on that queue, and the first answer takes the queue in again. The frames that arrive prove the receive queues
+// (package afxdp): only the NIC knows to which of them it steers frames.
 
 const (
-	// proofRounds is how many questions leave on each queue, each with its tries, proofGap apart: slowly enough for the
-	// peer to answer all of them, also if this card is a stranger to it.
+	// proofRounds is how many questions leave on each queue, each with its tries. proofGap is the time between two: long enough
+	// for the peer to answer all of them, also if this card is a stranger to it.
 	proofRounds = 4
 	proofGap    = second / 25
 	// retryGap is the time between two questions on queues that were left out.
@@ -18,10 +18,10 @@ const (
 	mostQueues = 64
 )
 
-// proof is that of a port.
+// proof is the proof of a port's queues.
 type proof struct {
-	peer     *peer // who was last heard there; it may be gone
-	rounds   int   // that are left
+	peer     *peer // that was last heard on the port; it may be gone
+	rounds   int   // still to come
 	queue    int   // whose turn is next
 	next     int64
 	under    int // questions that wait
@@ -34,19 +34,19 @@ type proof struct {
 	turn     int // of questions by turns
 }
 
-// QueueNews is that a queue was left out, or taken in again.
+// QueueNews says that a queue was left out, or taken in again.
 type QueueNews struct {
 	Port, Queue int
 	Left        bool
-	Asked       int // questions that were not answered, if it was left out
+	Asked       int // questions without an answer, if the queue was left out
 }
 
-// Prove has the queues of a port proven, as soon as a peer is there that answers: for who has opened the port,
-// perhaps with others than before.
+// Prove has the queues of a port proven, as soon as there is a peer that answers. Whoever opens the port calls it: the port
+// may have other queues than before.
 func (s *Station) Prove(port int) {
 	p := &s.proofs[port]
 	*p = proof{peer: p.peer, rounds: proofRounds, turn: p.turn}
-	for i := range s.questions { // of the port before
+	for i := range s.questions { // those on the queues that the port had before
 		if q := &s.questions[i]; q.open && q.why == proves && q.port == port {
 			s.close(q)
 		}
@@ -78,7 +78,7 @@ func (s *Station) prove(now int64) (next int64) {
 		p := &s.proofs[port]
 		n := s.queueCount(port)
 		if p.rounds == 0 && p.outs == 0 || n < 2 || p.peer == nil || p.peer.gone || p.peer.Silent > 0 {
-			continue // the next answer of a peer is a step, too
+			continue // an answer of a peer will cause the next step
 		}
 		if p.rounds == 0 {
 			if p.next <= now {
@@ -137,13 +137,13 @@ func (s *Station) proven(q *question) {
 	}
 }
 
-// unproven notes that one was not.
+// unproven notes that a question was not answered.
 func (s *Station) unproven(q *question) {
 	s.proofs[q.port].lost[q.queue]++
 	s.judgeQueues(q.port)
 }
 
-// judgeQueues leaves out what was not proven, when all that was asked for it is known.
+// judgeQueues leaves out the queues that were not proven, when all questions of the proof have ended.
 func (s *Station) judgeQueues(port int) {
 	p := &s.proofs[port]
 	if p.under--; p.under > 0 || p.rounds > 0 || p.judged {

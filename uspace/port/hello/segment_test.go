@@ -172,7 +172,7 @@ func (h *host) knows(card uint16, at *host) bool {
 	return ok && p.Address == at.mac && p.Heard != Never
 }
 
-// lines are the faults that are new, in words.
+// lines returns the new faults as text.
 func (h *host) lines() (all []string) {
 	for _, f := range h.TakeFaults(h.s.now) {
 		all = append(all, f.String())
@@ -194,7 +194,7 @@ func (h *host) macString() string {
 	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", h.mac[0], h.mac[1], h.mac[2], h.mac[3], h.mac[4], h.mac[5])
 }
 
-// forge is a hello of whom there is not.
+// forge sends a hello of a host that does not exist.
 func (s *segment) forge(m Message, to [6]byte) {
 	b := make([]byte, Size)
 	m.IsCard, m.Discovers, m.Frames, m.FrameSize = true, true, 3, 1514

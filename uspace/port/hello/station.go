@@ -21,13 +21,13 @@ const (
 type Config struct {
 	// Self is what the station says about itself. New sets IsCard and Discovers.
 	Self Said
-	// Discover announces the station on its ports, and finds those who do so and have the same name of a
+	// Discover announces the station on its ports, and finds others that announce themselves with the same name of a
 	// cluster, which must not be empty.
 	Discover bool
-	// Ports are those of the card, by the engine's numbers, and Addresses the own Ethernet addresses there.
+	// Ports are the card's ports, by the engine's numbers, and Addresses the card's Ethernet addresses on them.
 	Ports     []*Port
 	Addresses [][6]byte
-	// Seed makes nonces that nobody can guess, if it is secret, and the times of announcements.
+	// Seed makes the nonces, which nobody can guess if it is secret, and the times of announcements.
 	Seed [32]byte
 }
 
@@ -37,14 +37,14 @@ type Station struct {
 	c      Config
 	random *rand.Rand
 	secret uint64 // for the hash of addresses
-	sent   []bool // by port: in this step
+	sent   []bool // by port: something was sent in this step
 	proofs []proof
 	left   []QueueNews
 
 	byCard map[uint16]*peer
-	at     map[place]*peer // the first in a list (peer.beside)
+	at     map[place]*peer // the first peer of a list (peer.beside)
 	order  []*peer         // in which they have turns
-	turn   int             // whose turn is next
+	turn   int             // index in order of the peer whose turn is next
 	fresh  []*peer         // that were set and have had none yet
 	next   int64           // time of the next turn
 	found  int
@@ -53,8 +53,8 @@ type Station struct {
 	questions [mostQuestions]question
 	waits     [purposes]int // questions by purpose
 
-	announced int   // times
-	announce  int64 // time of the next
+	announced int   // how many times
+	announce  int64 // time of the next announcement
 
 	faults  [mostFaults]Fault
 	nFaults int
@@ -79,8 +79,8 @@ type Counters struct {
 	Unanswered uint64 `json:"unanswered"` // questions that got none in time
 	Answers    uint64 `json:"answers"`    // sent
 	Refused    uint64 `json:"refused"`    // questions that came too fast, or from nowhere
-	Malformed  uint64 `json:"malformed"`  // frames that are none
-	Dropped    uint64 `json:"dropped"`    // that found no room between two steps
+	Malformed  uint64 `json:"malformed"`  // frames that are no hellos after all
+	Dropped    uint64 `json:"dropped"`    // hellos that found no room between two steps
 	Crowded    uint64 `json:"crowded"`    // hosts, faults, and questions that others would have caused, that found no room
 	// RoundTrips counts answers by their round trip: up to the limit of the same index of RoundTripLimits, or longer.
 	RoundTrips [len(RoundTripLimits) + 1]uint64 `json:"round_trips"`
@@ -101,7 +101,7 @@ func New(c Config) *Station {
 	return s
 }
 
-// SetIncarnation says that the card has another life.
+// SetIncarnation sets the card's incarnation.
 func (s *Station) SetIncarnation(i uint32) { s.c.Self.Incarnation = i }
 
 // Waiting reports whether a hello has arrived that the next Step will take.
@@ -118,7 +118,7 @@ func (s *Station) Waiting() bool {
 // the functions that were given to Ask.
 func (s *Station) Step(now int64) (next int64) {
 	if s.done {
-		return Never // an answer would take the goodbye back
+		return Never // an answer would contradict the goodbye
 	}
 	for i, p := range s.c.Ports {
 		for k := range p.waiting[:p.n] {
@@ -167,7 +167,7 @@ func (s *Station) receive(now int64, port int, frame []byte, queue uint16) {
 	}
 }
 
-// answer answers a question, if that is within bounds.
+// answer answers a question, if the budgets of its sender allow it.
 func (s *Station) answer(now int64, port int, v view, queue uint16) {
 	from := v.source()
 	if from[0]&1 != 0 || from == ([6]byte{}) {
@@ -185,21 +185,21 @@ func (s *Station) answer(now int64, port int, v view, queue uint16) {
 		return
 	}
 	m := Message{Kind: Answer, Way: v[wayAt], To: v.card(), Nonce: v.nonce(), Arrived: queue}
-	// On as many queues as are asked on, and on another for each try: an answer that is lost on its way says nothing
-	// of the queue that the question left on.
+	// The answer's queue follows the question's, and is another for each try: a lost answer must not speak
+	// against the queue that the question left on.
 	if s.send(port, from, &m, int(v.queue())+int(v.nonce()&(mostTries-1))) {
 		s.n.Answers++
 	}
 }
 
-// hash is the place of an address among the sources.
+// hash is the index of an address among the buckets of sources.
 func (s *Station) hash(a [6]byte) uint8 {
 	x := uint64(a[0])<<40 | uint64(a[1])<<32 | uint64(a[2])<<24 | uint64(a[3])<<16 | uint64(a[4])<<8 | uint64(a[5])
 	return uint8((x ^ s.secret) * 0x9e3779b97f4a7c15 >> 56) // Knuth, volume 3, 6.4
 }
 
-// send sends a hello, on a queue, modulo how many there are. It returns false if the port has no room: it is as lost as
-// on the wire.
+// send sends a hello on a queue, modulo the number of queues. It returns false if the port has no room: then the hello is
+// lost, as it could be on the wire.
 func (s *Station) send(port int, to [6]byte, m *Message, queue int) bool {
 	p := s.c.Ports[port]
 	m.Said = s.c.Self

@@ -1,19 +1,13 @@
 package paced
 
 // This file measures how long the real wire takes: from a frame with packets to an acknowledgment
-// of it, which the other card sends at once, is twice the way. What counts is the median
-// of what was seen, so that as many frames arrive before the model's time as after it.
+// of it, which the other card sends at once, is twice the way. The result is the median
+// of the measurements, so that as many frames arrive before the model's time as after it.
 
 import (
-	"encoding/binary"
 	"time"
-)
 
-// Offsets in a frame; see package arctic.
-const (
-	sequenceAt = 40
-	requestAck = 44
-	replyAck   = 56
+	"github.com/funet/funet/uspace/arctic"
 )
 
 // forgotten is how long a frame is waited for whose acknowledgment does not come.
@@ -26,7 +20,7 @@ const nudge = 10
 // probe is the frame that is waited for. The frames that it looks at may say anything.
 type probe struct {
 	under    bool // one is under way
-	level    byte
+	level    arctic.Level
 	sequence uint32
 	at       int64
 	took     int64 // from a frame to its acknowledgment; 0: none was measured
@@ -34,10 +28,11 @@ type probe struct {
 
 // sent notes a frame with packets if none is waited for.
 func (r *probe) sent(b []byte, now int64) {
-	if len(b) < replyAck+4 || b[packetsAt] == 0 {
+	f, ok := arctic.Peek(b)
+	if !ok || f.Packets() == 0 {
 		return
 	}
-	level, sequence := b[flagsAt]&1, binary.LittleEndian.Uint32(b[sequenceAt:])
+	level, sequence := f.Level(), f.Sequence()
 	switch {
 	case !r.under || now-r.at > forgotten:
 		r.under, r.level, r.sequence, r.at = true, level, sequence, now
@@ -48,14 +43,8 @@ func (r *probe) sent(b []byte, now int64) {
 
 // received looks for the acknowledgment in a frame.
 func (r *probe) received(b []byte, now int64) {
-	if !r.under || len(b) < replyAck+4 {
-		return
-	}
-	at := requestAck
-	if r.level == 1 {
-		at = replyAck
-	}
-	if ack := binary.LittleEndian.Uint32(b[at:]); int32(ack-r.sequence) <= 0 {
+	f, ok := arctic.Peek(b)
+	if !r.under || !ok || int32(f.Acknowledged(r.level)-r.sequence) <= 0 {
 		return
 	}
 	r.under = false
@@ -78,7 +67,7 @@ func (p *Port) wire() int64 {
 }
 
 // Wire returns what the real wire was measured to take one way, or 0 if it was not, and how
-// much of that cannot be hidden for the shortest frame: by so much each is late.
+// much of that cannot be hidden for the shortest frame: each frame is late by that time.
 func (p *Port) Wire() (way, excess time.Duration) {
 	if p.probe.took == 0 {
 		return 0, 0

@@ -1,23 +1,23 @@
 // Package paced is a port around another one that makes it as slow as the links of a
-// modelled network: a frame leaves when the link is idle, which it then keeps for as long
-// as its words take, and none is received sooner than it could have arrived.
+// modelled network: a frame leaves when the link is idle, and keeps the link for as long
+// as its words take. No frame is received sooner than it could have arrived.
 //
-// The journey of a frame out: Commit puts it among those that wait, and Flush or Advance
-// gives it to the port inside when the link is idle, which sends it with Send: high priority first, as on Arctic (thesis
-// 5.6.1), replies and frames of acknowledgments only. At most Waiting frames wait;
+// The journey of a frame out: Commit puts it among the waiting frames. When the link is idle Flush or Advance
+// gives it to the port inside, which sends it with Send. High priority goes first, as on Arctic (thesis
+// 5.6.1): replies, and frames that only acknowledge. At most Waiting frames wait;
 // then Reserve returns nil and the card waits. In: Pull copies what the port inside has received,
 // and Receive lends it from the time on at which its tail would have arrived; when Held
 // frames are kept back, further ones stay with the port inside, whose ring drops what it
 // cannot hold. Frames keep their order.
 //
-// As on the papers' network only the packets of a frame count: a packet was its own frame,
-// and the header of ours did not travel (design idea 7).
+// Only the packets of a frame take time on the link. On the papers' network a packet was its own frame,
+// and had no header like ours (design idea 7).
 //
 // Frames carry no time, and the real wire takes some itself, which is measured (measure.go).
 // A frame is held for as long as the wire takes less than the model; when it takes longer,
-// the frame is told to have arrived earlier than it did, by Config.Back at most: what a
-// card does with a frame before anybody can see it takes that long. What the wire takes
-// beyond that, nobody can make good, and Wire reports it.
+// the frame is said to have arrived earlier than it did, by at most Config.Back: a
+// card works that long on a frame before anybody can see a result. Nothing can make up for a wire
+// that is slower still, and Wire reports it.
 //
 // A port belongs to the goroutine of its card. Times are nanoseconds: those of the model,
 // with which the card is stepped, and those of the host's clock, by which the wire is
@@ -76,7 +76,7 @@ type out struct {
 	at   int64 // since when
 }
 
-// queue is those of one priority, oldest first.
+// queue holds the frames of one priority, oldest first.
 type queue struct {
 	frames [Waiting]out
 	first  int
@@ -124,12 +124,6 @@ func (p *Port) Reserve() []byte {
 	return p.spare[len(p.spare)-1].data
 }
 
-// Offsets in a frame; see package arctic.
-const (
-	flagsAt   = 15
-	packetsAt = 28
-)
-
 // Commit lets the reserved frame wait for the link.
 func (p *Port) Commit(n int) {
 	if !p.reserved {
@@ -141,7 +135,7 @@ func (p *Port) Commit(n int) {
 	p.spare = p.spare[:last]
 	f.n, f.at = n, p.now
 	level := 0
-	if n > packetsAt && (f.data[flagsAt]&1 != 0 || f.data[packetsAt] == 0) {
+	if h, ok := arctic.Peek(f.data[:n]); ok && h.Urgent() {
 		level = 1
 	}
 	q := &p.waiting[level]

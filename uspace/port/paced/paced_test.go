@@ -3,7 +3,6 @@ package paced
 // This file tests the pacing port with a clock and a port of its own.
 
 import (
-	"encoding/binary"
 	"testing"
 	"time"
 
@@ -39,13 +38,23 @@ func (p *plug) Flush()       { p.flush++ }
 
 // frame makes a frame of a level with one packet of the given number of words, header included.
 func frame(l arctic.Level, seq uint32, words int) []byte {
+	return encode(arctic.Header{Level: l, Sequence: seq}, words)
+}
+
+// encode makes a frame with a header and one packet of the given number of words.
+func encode(h arctic.Header, words int) []byte {
 	b := make([]byte, arctic.HeaderSize+4*words)
-	b[flagsAt] = byte(l)
+	h.Encode(b)
 	if words > 0 {
-		b[packetsAt] = 1
+		arctic.PutPacket(b, arctic.HeaderSize, make([]byte, 4*words))
 	}
-	binary.LittleEndian.PutUint32(b[sequenceAt:], seq)
 	return b
+}
+
+// sequence is that of a frame.
+func sequence(b []byte) uint32 {
+	f, _ := arctic.Peek(b)
+	return f.Sequence()
 }
 
 // send commits a frame and reports whether there was room for it.
@@ -58,10 +67,10 @@ func send(p *Port, b []byte) bool {
 	return true
 }
 
-// sequences are those of the frames that left.
+// sequences returns the sequence numbers of the frames that left.
 func (p *plug) sequences() (s []uint32) {
 	for _, b := range p.sent {
-		s = append(s, binary.LittleEndian.Uint32(b[sequenceAt:]))
+		s = append(s, sequence(b))
 	}
 	return s
 }
@@ -208,7 +217,7 @@ func TestOrder(t *testing.T) {
 			p.Advance(now, now)
 			var frames [16][]byte
 			for _, b := range frames[:p.Receive(frames[:])] {
-				if s := binary.LittleEndian.Uint32(b[sequenceAt:]); s != got {
+				if s := sequence(b); s != got {
 					t.Fatalf("frame %d came instead of %d", s, got)
 				}
 				got++
@@ -238,8 +247,7 @@ func TestMeasure(t *testing.T) {
 			p.Drain()
 		}
 		seq++
-		b := frame(arctic.Request, 0, 0)
-		binary.LittleEndian.PutUint32(b[replyAck:], seq)
+		b := encode(arctic.Header{Acks: [arctic.Levels]uint32{arctic.Reply: seq}}, 0)
 		in.in = append(in.in, b)
 		now += took
 		p.Pull(now, now)

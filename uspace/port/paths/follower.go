@@ -1,6 +1,6 @@
 package paths
 
-// This file is the follower: what it is made from, its goroutine and what it publishes.
+// This file is the follower: its configuration, its goroutine and its results.
 
 import (
 	"errors"
@@ -79,7 +79,7 @@ type Follower struct {
 	own    func([]netip.Addr) error // tells the NIC program
 	owned  []netip.Addr             // what it was told last
 
-	// Of who makes rounds.
+	// For the goroutine that makes rounds.
 	ways  []way
 	began bool  // to tell of changes
 	turn  int   // the last way that was asked for anyway

@@ -144,7 +144,7 @@ func routedWay(t *testing.T, six bool) (*lab.Lab, *Follower, *log) {
 	return l, follow(t, l, 0, c, true), g
 }
 
-// Rule: a way follows its neighbour, its source address and its router, away and back, and each change is told.
+// Rule: a way follows its neighbour, its source address and its router, away and back, and reports each change.
 func TestWaysComeAndGo(t *testing.T) {
 	for _, six := range []bool{false, true} {
 		t.Run(fmt.Sprintf("IPv6 %v", six), func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestWaysComeAndGo(t *testing.T) {
 				t.Errorf("state %+v", first)
 			}
 
-			// The router dies, and with it what it is to its neighbours.
+			// The router dies, and with it its entries at its neighbours.
 			port := fmt.Sprint("fup", 0)
 			link := func(up bool) func() error {
 				return func() error {
@@ -239,7 +239,7 @@ func TestWaysComeAndGo(t *testing.T) {
 	}
 }
 
-// Rule: when the own address goes, what the kernel chooses is the source, or there is no way; when it is back, so is the way as it was.
+// Rule: when the card's own address goes, the kernel chooses the source, or there is no way; when the address is back, the old way is back, too.
 func TestSourceVanishes(t *testing.T) {
 	l, f, _ := routedWay(t, false)
 	await(t, f, "at first", found)
@@ -335,7 +335,7 @@ func TestTwoInterfaces(t *testing.T) {
 }
 
 // Rule: a round costs by what has changed: with 20,000 peers and no change it asks for few routes, for a change of a route for
-// those that it concerns, and for all of them only where all may have changed; and what is not known yet is said.
+// those that it concerns, and for all of them only where all may have changed; and what is not known yet is reported.
 func TestManyPeers(t *testing.T) {
 	l := newLab(t, lab.Options{Hosts: 2, Topology: lab.Router})
 	at := l.Hosts()[0].Interfaces[0]

@@ -1,6 +1,6 @@
 package paths
 
-// This file is one round: everything is asked for, and a table made of the answers.
+// This file is one round: it asks the kernel for everything, and makes a table from the answers.
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 	"github.com/funet/funet/uspace/port/encap"
 )
 
-// heardFor is how long an ICMP error is told.
+// heardFor is how long an ICMP error is reported.
 const heardFor = time.Minute
 
 // round holds the findings of one round.
@@ -174,7 +174,7 @@ func (f *Follower) publish() {
 	}
 }
 
-// tell tells what became of the ways since they were as they are in before.
+// tell reports the changes of the ways since before.
 func (f *Follower) tell(before []State) {
 	missing := map[uint16]string{}
 	for _, s := range before {

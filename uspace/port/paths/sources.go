@@ -1,7 +1,7 @@
 package paths
 
-// This file is the UDP sockets that hold the source ports: they send what makes routers speak, and hear
-// what they say.
+// This file is the UDP sockets that hold the source ports: they send the datagrams that make routers and neighbours answer,
+// and hear the answers.
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 // sources are the sockets, one for each source port.
 type sources struct {
 	sockets []*net.UDPConn
-	nudged  map[netip.Addr]nudge // by next hop; it belongs to who makes rounds
+	nudged  map[netip.Addr]nudge // by next hop; it belongs to the goroutine that makes rounds
 }
 
 // nudge is an empty datagram that was sent, or why it was not.
@@ -204,7 +204,7 @@ func (f *Follower) note(to unix.Sockaddr, control []byte) (known bool) {
 	return true
 }
 
-// explain says what an extended error means, with who told it; "" if it is of no interest. Too long a datagram
+// explain says what an extended error means, and who sent it; "" if it is of no interest. Too long a datagram
 // is no error: the kernel has noted the path's MTU.
 func explain(data []byte) string {
 	e := unix.SockExtendedErr{Errno: binary.NativeEndian.Uint32(data), Origin: data[4], Type: data[5], Code: data[6], Info: binary.NativeEndian.Uint32(data[8:])}
@@ -248,7 +248,7 @@ const (
 	unreachable
 )
 
-// meant are those that routers and hosts send (RFC 792, RFC 1812 5.2.7, RFC 4443 3).
+// meant has the meaning of the errors that routers and hosts send (RFC 792, RFC 1812 5.2.7, RFC 4443 3).
 var meant = map[icmp]meaning{
 	{false, 3, 3}: nobody, {true, 1, 4}: nobody,
 	{false, 3, 9}: filtered, {false, 3, 10}: filtered, {false, 3, 13}: filtered, {true, 1, 1}: filtered, {true, 1, 5}: filtered, {true, 1, 6}: filtered,

@@ -1,6 +1,6 @@
 package chaos
 
-// This file is which addresses of a segment belong to a transfer that is under way.
+// This file assigns addresses of a segment to transfers that are under way.
 
 import "slices"
 

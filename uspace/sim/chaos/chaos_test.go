@@ -240,7 +240,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// Names of faults are read as they are written, and others refused.
+// Names of faults are read in their written form, and others refused.
 func TestFaultNames(t *testing.T) {
 	for _, f := range []Faults{0, All, Loss, Loss | Restart, Cut | Pause | Slow, 1<<len(faultNames) - 1} {
 		if got, err := ParseFaults(f.String()); err != nil || got != f {
@@ -254,7 +254,7 @@ func TestFaultNames(t *testing.T) {
 	}
 }
 
-// Names of networks are read as they are written, and others refused.
+// Names of networks are read in their written form, and others refused.
 func TestNetworkNames(t *testing.T) {
 	for _, n := range []Network{Ethernet, Arctic} {
 		if got, err := ParseNetwork(n.String()); err != nil || got != n {

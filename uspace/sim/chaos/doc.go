@@ -1,5 +1,5 @@
-// Package chaos runs random programs on a simulated cluster in which everything goes
-// wrong, and checks after every event that the network keeps its promise: each message
+// Package chaos runs random programs on a simulated cluster where every kind of fault
+// happens, and checks after every event that the network keeps its promise: each message
 // that a card accepted is delivered exactly once, or reported failed and then delivered
 // at most once; never to another group or node, never damaged; nothing gets stuck.
 //
@@ -7,7 +7,7 @@
 // what its processes do and what goes wrong, each from a stream of random numbers of
 // its own, so that leaving out one kind of fault leaves everything else as it was;
 // network.go does so for the network, Ethernet or Arctic.
-// run.go builds the world and lets it happen; program.go is the program of a process,
+// run.go builds the world and runs it; program.go is the program of a process,
 // operation by operation, transfer.go its XFER operations; oracle.go keeps a record of
 // every message and compares; memory.go does so with the memory that cards read and
 // write; arena.go says which part belongs to which transfer.
@@ -16,23 +16,23 @@
 // timer set. A scenario that fails is made smaller by shrink.go until what is left is
 // fit for a person; many.go runs many seeds on all processors.
 //
-// Four kinds are not faults but things that a system does: programs change the size of
+// Four kinds are not faults but ordinary operation: programs change the size of
 // their queues under traffic, contexts are switched out and in again, programs transfer
-// memory, and jobs end and others take their GIDs. They may be left out like the others.
+// memory, and jobs end and others take their GIDs. Each of them can be left out, as each fault can.
 //
 // A job ends on one card after the other, and the next begins likewise, so that for a time
 // both have the GID; each has a tag of its own. A message, a notice or a word of memory that
-// comes from one job to another is misdelivered, whoever is the node there.
+// comes from one job to another is misdelivered, whatever its node.
 //
-// Of a transfer the ABI alone is relied on, not how a card cuts it up: its source stays
-// as it is until its slot is retired, and is overwritten in the event after that; at its
+// The check of a transfer relies only on the ABI, not on how a card cuts the transfer up. Its source stays
+// unchanged until its slot is retired, and is overwritten in the event after that. At its
 // notice the destination equals the source as it was sent, also if the receiver has
-// died and returned meanwhile: then it comes to one of the two or fails. One that fails may
-// leave part of its data where it was to go, and nothing else anywhere. One that asks
-// for what is not registered, or has no possible length, comes back for that reason.
+// died and returned meanwhile: then the transfer reaches one of the two lives or fails. A transfer that fails may
+// leave part of its data at its destination, and nothing anywhere else. A transfer that asks
+// for memory that is not registered, or has an impossible length, comes back for that reason.
 //
-// What is excused: the messages of a process that has died, and those that were under
-// way to it. They are still delivered at most once, and to no one else.
+// Messages of a process that has died, and messages that were under
+// way to it, may be lost. They are still delivered at most once, and to no one else.
 //
 // A scenario is a value; Run may be called from any goroutine.
 package chaos

@@ -1,7 +1,7 @@
 package chaos
 
-// This file is the memory that cards read and write for transfers, and what the oracle
-// says about it: what is where, and that nothing else has changed.
+// This file is the memory that cards read and write for transfers. The oracle checks
+// that the data is where it belongs, and that nothing else has changed.
 //
 // A word of a destination that belongs to no transfer is a canary, a function of its
 // address. One that belongs to a transfer is a canary or a word of that transfer's, and

@@ -1,6 +1,6 @@
 package chaos
 
-// This file is the oracle: what became of every message.
+// This file is the oracle: it knows what became of every message.
 
 import (
 	"fmt"
@@ -110,7 +110,7 @@ func (o *oracle) note(m message) {
 	o.messages = append(o.messages, m)
 }
 
-// receiver returns for whom the message is, also if it must be refused, or nobody.
+// receiver returns the member that the message is for, also if the message must come back, or nobody.
 func (o *oracle) receiver(m *message) int32 {
 	if m.transfer != 0 {
 		return o.transfers[m.transfer-1].owner
@@ -126,7 +126,7 @@ func (o *oracle) parted(m *message) bool {
 }
 
 // arrived checks a message that member at found in its receive queue of level l. It
-// returns the record, or nil if it is none that was sent.
+// returns the record, or nil if no such message was sent.
 func (o *oracle) arrived(at *member, l funi.Level, s *funi.Slot) *message {
 	r, h := o.result, s.Header()
 	o.progress = o.now()

@@ -159,14 +159,14 @@ type plan struct {
 	horizon  int64 // faults are over by then, in ns
 	// pause is the mean time between the operations of a member, in ns.
 	pause   int64
-	pattern int // whom members send to
+	pattern int // says to which members a member sends
 	replies int // in 16 requests
 	segment int // bytes of a process that are sources of transfers, and destinations
 	// keyed: all cards have a key, which is drawn where somebody forges or replays frames.
 	keyed, readable bool
 }
 
-// place is where a process runs.
+// place is the place where a process runs.
 type place struct {
 	gid, node uint16
 	card      int

@@ -224,7 +224,7 @@ func (m *member) resize() {
 	}
 }
 
-// Patterns of whom members send to.
+// Patterns: to which members a member sends.
 const (
 	uniform  = iota // everybody, themselves included
 	incast          // mostly the first of the group

@@ -240,7 +240,7 @@ type half struct {
 	card int
 }
 
-// tag is that of the job of a number. It does not depend on the GID, so that what the tags
+// tag returns the tag of the job with a number. It does not depend on the GID, so that what the tags
 // tell apart are jobs alone: groups are the card's to tell apart.
 func (r *run) tag(job uint32) uint64 { return (r.scenario.Seed + uint64(job) + 1) * 0x9e3779b97f4a7c15 }
 

@@ -1,8 +1,8 @@
 package chaos
 
 // This file is the operations of a process that transfer memory (thesis 3.2.4): from
-// memory or its slot to memory or a queue, a packet or much more at a time; and what it
-// may not have, which must come back.
+// memory or its slot to memory or a queue, a packet or much more at a time; and invalid
+// transfers, which must come back.
 
 import (
 	"github.com/funet/funet/uspace/arctic"

@@ -1,0 +1,124 @@
+package cmam
+
+// This file is `funet cmam`: the CMAM primitives benchmark of the thesis in real time,
+// over AF_XDP, by default on machines as slow as a hardware profile.
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/ctl/program"
+	"github.com/funet/funet/uspace/apps"
+)
+
+// hereResult is the JSON document: rows as those of `funet sim cmam`, with the measured value as the model's,
+// and how well the hosts kept the profile.
+type hereResult struct {
+	program.Place
+	Nodes  int `json:"nodes"`
+	Rounds int `json:"rounds"`
+	comparison
+}
+
+// options are the program's flags.
+type options struct{ rounds int }
+
+// args are the flags that say the same.
+func (o options) args() []string { return []string{"--rounds", fmt.Sprint(o.rounds)} }
+
+// Command is `funet cmam`.
+func Command() *cobra.Command {
+	var f program.Flags
+	var o options
+	c := &cobra.Command{
+		Use:   "cmam",
+		Short: "Measure the CMAM primitives, on machines as slow as a profile beside Table 6.1 of the thesis",
+		Long: `Run the benchmark of the CMAM primitives (thesis 6.2.1) on two nodes or more, and print
+medians over the rounds. With a profile that models a machine each host is as slow as that
+machine, and every row of the thesis's Table 6.1 but the barrier's, which is of 32 nodes,
+stands beside its figure. The last line says how well the hosts kept the profile's times:
+what a host is late comes into the figures.
+
+Microseconds are for one call, MB/s and cycles of block transfers for 16 bytes. The
+difference is that of the cycles, positive where the machine measured is slower. What the
+rows mean, and why the model of a row differs, ` + "`funet sim cmam --explain`" + ` says.`,
+		Example: `  funet cmam --lab 2 --profile sbus-arctic
+  funet cmam --lab 2                                        # the host as it is
+  funet cmam --iface eth1 --node 0 --peers peers.yaml --profile sbus-arctic   # and --node 1`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := program.InRange("--rounds", o.rounds, 1, 100); err != nil {
+				return err
+			}
+			if f.Slots <= messages {
+				return fmt.Errorf("--slots %d: the benchmark keeps %d messages in a queue; use at least 256", f.Slots, messages)
+			}
+			r, err := program.Run(c, &f, o.args(), o.run)
+			if err != nil {
+				return err
+			}
+			return program.Show(f.JSON, r)
+		},
+	}
+	f.Register(c)
+	c.Flags().IntVar(&o.rounds, "rounds", 15, "how often everything is measured; rows are medians")
+	return c
+}
+
+// run is one node.
+func (o options) run(n *program.Node) (*hereResult, error) {
+	found, err := apps.CMAM(n.Endpoint, n.Segment, n.Now, apps.CMAMOptions{Messages: messages, Rounds: o.rounds})
+	if err != nil {
+		return nil, err
+	}
+	r := &hereResult{Nodes: n.Endpoint.Nodes(), Rounds: o.rounds, Place: n.Where()}
+	found = slices.DeleteFunc(found, func(f apps.CMAMRow) bool { return f.Name == "barrier" })
+	switch {
+	case found == nil:
+	case n.Own == nil || n.Own.CPU() == nil:
+		for _, f := range found {
+			row := tableRow{Name: f.Name, Measure: f.Measure, Unit: "us"}
+			if f.Bytes > 0 {
+				row.Unit = "MB/s"
+			}
+			row.measured(f, 0)
+			r.Rows = append(r.Rows, row)
+		}
+	default:
+		table, err := readTable61()
+		if err != nil {
+			return nil, err
+		}
+		table = slices.DeleteFunc(table, func(row tableRow) bool { return row.Name == "barrier" })
+		compared, err := compareRows(n.Profile, table, found)
+		if err != nil {
+			return nil, err
+		}
+		r.comparison = compared.comparison
+	}
+	return r, nil
+}
+
+// WriteTable prints the result for people.
+func (r *hereResult) WriteTable(w io.Writer) error {
+	if r.Host != nil {
+		fmt.Fprintf(w, "CMAM primitives on %d nodes over AF_XDP, modelled as profile %s, medians of %d rounds, beside Table 6.1 of the thesis\n", r.Nodes, r.Profile, r.Rounds)
+		if err := r.writeRows(w); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(w, "CMAM primitives on %d nodes over AF_XDP, medians of %d rounds\n", r.Nodes, r.Rounds)
+		cells := [][]string{{"  primitive", "measure", "unit", "measured"}}
+		for _, row := range r.Rows {
+			cells = append(cells, []string{"  " + row.Name, row.Measure, row.Unit, fmt.Sprintf("%.3g", row.Model)})
+		}
+		if err := output.Table(w, cells...); err != nil {
+			return err
+		}
+	}
+	return output.Table(w, []string{"XDP mode", r.Modes()})
+}

@@ -1,0 +1,310 @@
+package figure
+
+// This file tests `funet sim matmul`.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+)
+
+// A small product comes out right on all three kinds of machines, and nobody is faster
+// than one processor for each node at its peak (thesis 6.2.2). A run is the same again.
+func TestFigureRuns(t *testing.T) {
+	run := func() *result {
+		r, err := simulateFigure(context.Background(), "6.2", []setup{{4, 16, 16, 16, 4}, {1, 16, 16, 16, 16}}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	r := run()
+	for _, c := range r.Curves {
+		for _, p := range c.Points {
+			if p.Y <= 1 || p.Y >= 100 {
+				t.Errorf("%s: %v %% of peak at %v", c.Name, p.Y, p.X)
+			}
+		}
+	}
+	again := run()
+	for i := range r.Curves {
+		if !slices.Equal(r.Curves[i].Points, again.Curves[i].Points) {
+			t.Errorf("%s: %v, then %v", r.Curves[i].Name, r.Curves[i].Points, again.Curves[i].Points)
+		}
+	}
+}
+
+// The sweeps are those of thesis 6.2.2: 2NMR is the same in all runs of Figure 6.2.
+func TestFigureSweeps(t *testing.T) {
+	f := figures["6.2"].runs
+	if len(f) != 6 || f[0].r != 2048 || f[0].x != 1 || f[5].r != 64 || f[5].x != 32 {
+		t.Errorf("Figure 6.2 is of %+v", f)
+	}
+	for _, run := range f {
+		if run.nodes != 32 || run.n != 128 || 2*run.n*run.m*run.r != 1<<24 {
+			t.Errorf("Figure 6.2 has %+v", run)
+		}
+	}
+	for figure, size := range map[string]int{"6.3": 64, "6.4": 128, "6.5": 256} {
+		for i, run := range figures[figure].runs {
+			if run != (setup{1 << i, size, size, size, float64(int(1) << i)}) || i > 6 {
+				t.Errorf("Figure %s has %+v", figure, run)
+			}
+		}
+	}
+}
+
+// curves makes a result in which each curve has the same value at every x.
+func curves(figure string, x []float64, y ...float64) *result {
+	r := &result{Figure: figure}
+	for i, c := range machines {
+		f := curve{Name: c.name}
+		for _, v := range x {
+			f.Points = append(f.Points, point{v, y[i]})
+		}
+		r.Curves = append(r.Curves, f)
+	}
+	r.claim()
+	return r
+}
+
+// A claim holds at its limit and not just below; where it is not about a point, that point
+// does not matter; what was not measured does not hold.
+func TestFigureClaims(t *testing.T) {
+	for _, c := range []struct {
+		figure string
+		x      []float64
+		y      []float64
+		want   []bool
+	}{
+		{"6.2", []float64{4, 8, 16, 32}, []float64{0, 80, 80}, []bool{true, true, true}},
+		{"6.2", []float64{4, 8, 16, 32}, []float64{0, 79.9, 80}, []bool{false, true, true}},
+		{"6.2", []float64{4, 8, 16, 32}, []float64{0, 80, 79.9}, []bool{true, false, false}},
+		{"6.2", []float64{1, 2}, []float64{99, 99, 99}, []bool{false, false, true}},
+		{"6.3", []float64{32, 64}, []float64{28.7, 28.7, 28.7}, []bool{true, true}},
+		{"6.3", []float64{32, 64}, []float64{28.9, 28, 28.7}, []bool{false, true}},
+		{"6.3", []float64{32, 64}, []float64{28, 28, 28.9}, []bool{false, true}},
+		{"6.4", []float64{32, 64}, []float64{28, 28, 27}, []bool{false}},
+		{"6.5", []float64{32, 64}, []float64{0, 0, 57.6}, []bool{true, true}},
+		{"6.5", []float64{32, 64}, []float64{0, 0, 57.5}, []bool{false, true}},
+	} {
+		var got []bool
+		for _, claim := range curves(c.figure, c.x, c.y...).Claims {
+			got = append(got, claim.Holds)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("Figure %s, %v at %v: %v, want %v", c.figure, c.y, c.x, got, c.want)
+		}
+	}
+}
+
+// The claim of Figure 6.3 says where the curves are before they leave the line.
+func TestFigureClaimOfTheLine(t *testing.T) {
+	r := curves("6.3", []float64{16, 32, 64}, 12, 8, 15.2)
+	if got := r.Claims[0]; !strings.Contains(got.Text, "(on 16: 75, 50, 95 %)") || !got.Holds {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The names of the JSON document stay.
+func TestFigureJSON(t *testing.T) {
+	got, err := json.Marshal(curves("6.4", []float64{1}, 0.5, 0.25, 0.75))
+	const want = `{"figure":"6.4","curves":[{"name":"cm5","points":[{"x":1,"y":0.5}]},{"name":"plain","points":[{"x":1,"y":0.25}]},` +
+		`{"name":"extensions","points":[{"x":1,"y":0.75}]}],"claims":[{"text":"the curve of the extensions is nowhere below that of plain CMAM","holds":true}]}`
+	if err != nil || string(got) != want {
+		t.Errorf("%s, %v\nwant %s", got, err, want)
+	}
+}
+
+// pictureText is all text of an SVG, a line each; what is no XML fails.
+func pictureText(t *testing.T, svg []byte) string {
+	t.Helper()
+	var text strings.Builder
+	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		switch token, err := d.Token(); token := token.(type) {
+		case xml.CharData:
+			fmt.Fprintf(&text, "%s\n", token)
+		default:
+			if err == io.EOF {
+				return text.String()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A picture is XML with all curves and their names, both axes' names and units, ticks at
+// what was measured, perfect scaling, the mark of what the thesis claims (6.2.2), and every
+// claim; a claim that does not hold says so, in the table too.
+func TestFigurePicture(t *testing.T) {
+	utilisation := []string{"M/p: columns of the product", "utilisation (% of peak)", "\n2\n", "\n4\n", "\n8\n", "\n16\n", "\n32\n"}
+	speedUp := []string{"number of nodes", "speed-up (1 = peak of one processor)", "\n1\n", "\n8\n", "\n16\n", "\n32\n", "\n64\n"}
+	for figure, words := range map[string][]string{
+		"6.2": append(utilisation, "claim: at least 80 % of peak", "extensions: from M = 4p on", "plain CMAM: from M = 16p on"),
+		"6.3": append(speedUp, "claim: above 16 nodes all curves leave the line", "64 × 64"),
+		"6.4": append(speedUp, "128 × 128"),
+		"6.5": append(speedUp, "claim: 90 % of linear at 64 nodes", "256 × 256"),
+	} {
+		r := curves(figure, []float64{1, 4, 16, 32, 64}, 1, 2, 1.5)
+		var out, table bytes.Buffer
+		if err := errors.Join(r.writeSVG(&out), r.WriteTable(&table)); err != nil {
+			t.Fatal(err)
+		}
+		picture := out.String()
+		if strings.Contains(picture, "NaN") || strings.Contains(picture, "Inf") {
+			t.Errorf("Figure %s has places that are none", figure)
+		}
+		for _, s := range curveStyles { // solid lines: the curve, and one in the legend
+			ink := fmt.Sprintf("stroke:#%02X%02X%02X;stroke-width:1.8\"", s.ink.R, s.ink.G, s.ink.B)
+			if n := strings.Count(picture, ink); n != 2 {
+				t.Errorf("Figure %s has %d lines of %s, want 2", figure, n, s.name)
+			}
+			words = append(words, s.name)
+		}
+		for _, c := range r.Claims {
+			words = append(words, "Thesis: "+c.Text)
+		}
+		words = append(words, "Figure "+figure, "perfect scaling", "does not hold")
+		text := pictureText(t, out.Bytes())
+		for _, word := range words {
+			if !strings.Contains(text, word) {
+				t.Errorf("Figure %s does not say %q", figure, word)
+			}
+		}
+		if !strings.Contains(table.String(), "DOES NOT HOLD: the curve of the extensions") {
+			t.Errorf("Figure %s as a table:\n%s", figure, table.String())
+		}
+	}
+}
+
+// Both kinds of pictures are written, each to the file with its ending; the one of pixels
+// has two a point, white corners, and the colours of all curves.
+func TestFigureFiles(t *testing.T) {
+	svg, pixels := filepath.Join(t.TempDir(), "f.svg"), filepath.Join(t.TempDir(), "f.png")
+	r := curves("6.2", []float64{1, 4, 16, 32}, 10, 50, 90)
+	p, err := openPictures([]string{svg, pixels})
+	if err == nil {
+		err = p.draw(r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(svg)
+	if err != nil || !strings.Contains(pictureText(t, text), "Figure 6.2") {
+		t.Errorf("%s: %v, %.80s", svg, err, text)
+	}
+	f, err := os.Open(pixels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	picture, err := png.Decode(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := picture.Bounds().Size()
+	if size != image.Pt(2*pictureWidth, 2*pictureHeight) {
+		t.Errorf("a picture of %v", size)
+	}
+	seen := map[color.Color]int{}
+	for y := range size.Y {
+		for x := range size.X {
+			seen[color.RGBAModel.Convert(picture.At(x, y))]++
+		}
+	}
+	white := color.RGBA{0xff, 0xff, 0xff, 0xff}
+	if picture.At(0, 0) != white || picture.At(size.X-1, size.Y-1) != white {
+		t.Errorf("the corners are %v and %v", picture.At(0, 0), picture.At(size.X-1, size.Y-1))
+	}
+	for _, s := range curveStyles { // a line of 2 points' width across the picture, and more
+		if seen[s.ink] < 1000 {
+			t.Errorf("%d pixels of %s", seen[s.ink], s.name)
+		}
+	}
+}
+
+// The legend has a place of its own: it begins below the title and ends above the axes.
+func TestFigureLegendCoversNothing(t *testing.T) {
+	for _, figure := range []string{"6.2", "6.5"} {
+		p, legend, err := curves(figure, []float64{1, 32}, 1, 2, 3).newPlot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := draw.New(vgimg.New(pictureWidth, pictureHeight))
+		width := vg.Length(0)
+		for _, l := range legend {
+			size := l.Rectangle(c).Size()
+			width += size.X + legendGap
+			if size.Y > legendHeight {
+				t.Errorf("Figure %s: a legend of height %v", figure, size.Y)
+			}
+		}
+		if len(legend) != 3 || width-legendGap > pictureWidth-2*pictureMargin {
+			t.Errorf("Figure %s: %d entries of width %v", figure, len(legend), width)
+		}
+		if p.Legend.Rectangle(c).Size().X != 0 {
+			t.Errorf("Figure %s has a legend between its axes too", figure)
+		}
+	}
+}
+
+// A place that is none cannot be drawn, and a file that is none cannot be written: both are
+// errors that say which.
+func TestFigureNotDrawn(t *testing.T) {
+	r := curves("6.5", []float64{1, math.NaN()}, 1, 2, 3)
+	if err := r.writeSVG(io.Discard); err == nil || !strings.Contains(err.Error(), "drawing figure 6.5") {
+		t.Errorf("NaN: %v", err)
+	}
+	if err := r.writePNG(io.Discard); err == nil {
+		t.Error("NaN as pixels is no error")
+	}
+	folder := filepath.Join(t.TempDir(), "f.svg")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openPictures([]string{folder}); err == nil || !strings.Contains(err.Error(), folder) {
+		t.Errorf("a folder: %v", err)
+	}
+	p, err := openPictures([]string{folder + ".svg"})
+	if err == nil {
+		err = p.draw(r)
+	}
+	if err == nil || !strings.Contains(err.Error(), "drawing figure 6.5") {
+		t.Errorf("NaN: %v", err)
+	}
+	p.Discard()
+	if left, err := os.ReadDir(filepath.Dir(folder)); err != nil || len(left) != 1 {
+		t.Errorf("what could not be drawn has left %v, %v", left, err)
+	}
+}
+
+// Who interrupts the command gets no figure.
+func TestFigureInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := simulateFigure(ctx, "6.5", figures["6.5"].runs, false); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := simulateRun(ctx, 0, figures["6.5"].runs[0]); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

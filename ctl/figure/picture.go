@@ -1,0 +1,163 @@
+package figure
+
+// This file makes pictures of Figures 6.2 to 6.5 in files, as SVG or PNG: title, legend,
+// plot, and below it what the thesis claims and whether it holds.
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"golang.org/x/image/font"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/funet/funet/ctl/output"
+)
+
+// The picture, in points of 1/72 inch.
+const (
+	pictureWidth, pictureHeight = 640, 520
+	pictureMargin               = 14
+	titleHeight, legendHeight   = 30, 24
+	legendGap                   = 28
+	nameHeight                  = 29 // of x, and the space around it
+	claimHeight                 = 16 // of a line
+	pictureDPI                  = 144
+)
+
+// pictureFormats are by the endings of files' names.
+var pictureFormats = map[string]func(*result, io.Writer) error{
+	".svg": (*result).writeSVG,
+	".png": (*result).writePNG,
+}
+
+// pictures are the files that a figure is to be drawn into.
+type pictures struct {
+	output.Files
+	names []string
+	to    []io.Writer
+}
+
+// openPictures opens files for pictures, or refuses those that none can be written to, before a
+// minute of simulation. The caller defers discard.
+func openPictures(names []string) (*pictures, error) {
+	p := &pictures{names: names}
+	for _, name := range names {
+		if pictureFormats[filepath.Ext(name)] == nil {
+			p.Discard()
+			return nil, fmt.Errorf("--plot %s: pictures are SVG or PNG; use a name that ends in .svg or .png", name)
+		}
+		w, err := p.Create(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("there is no folder %s; make it first", filepath.Dir(name))
+		}
+		if err != nil {
+			p.Discard()
+			return nil, fmt.Errorf("--plot %s: %w", name, err)
+		}
+		p.to = append(p.to, w)
+	}
+	return p, nil
+}
+
+// draw draws the figure into each file.
+func (p *pictures) draw(r *result) error {
+	for i, name := range p.names {
+		if err := pictureFormats[filepath.Ext(name)](r, p.to[i]); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	return p.Commit()
+}
+
+// writeSVG writes the picture as SVG.
+func (r *result) writeSVG(w io.Writer) error {
+	c := vgsvg.New(pictureWidth, pictureHeight)
+	if err := r.draw(draw.New(c)); err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if _, err := c.WriteTo(&out); err != nil {
+		return err
+	}
+	// Where Liberation Sans is missing one of these has letters of the same widths.
+	_, err := w.Write(bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans;"),
+		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
+	return err
+}
+
+// writePNG writes the picture as PNG, two pixels a point.
+func (r *result) writePNG(w io.Writer) error {
+	c := vgimg.NewWith(vgimg.UseWH(pictureWidth, pictureHeight), vgimg.UseDPI(pictureDPI))
+	if err := r.draw(draw.New(c)); err != nil {
+		return err
+	}
+	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
+	return err
+}
+
+// draw lays the picture out from top to bottom. The legend has a place of its own: it
+// covers nothing.
+func (r *result) draw(c draw.Canvas) error {
+	p, legend, err := r.newPlot()
+	if err != nil {
+		return err
+	}
+	c.SetColor(p.BackgroundColor)
+	c.Fill(c.Rectangle.Path())
+	c = draw.Crop(c, pictureMargin, -pictureMargin, pictureMargin, -pictureMargin)
+
+	title := text.Style{Font: sans(15), XAlign: draw.XCenter, YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
+	title.Font.Weight = font.WeightBold
+	c.FillText(title, vg.Point{X: c.Center().X, Y: c.Max.Y}, fmt.Sprintf("Figure %s: %s", r.Figure, r.title()))
+	c.Max.Y -= titleHeight
+
+	width := vg.Length(len(legend)-1) * legendGap
+	for _, l := range legend {
+		width += l.Rectangle(c).Size().X
+	}
+	cell := draw.Crop(c, (c.Max.X-c.Min.X-width)/2, 0, 0, 0)
+	for _, l := range legend {
+		l.Draw(cell)
+		cell.Min.X += l.Rectangle(c).Size().X + legendGap
+	}
+	c.Max.Y -= legendHeight
+
+	claims := vg.Length(len(r.Claims)) * claimHeight
+	area := draw.Crop(c, 0, 0, claims+nameHeight, 0)
+	// The plot itself would keep room for the name of x about the middle of a linear axis.
+	name, style := p.X.Label.Text, p.X.Label.TextStyle
+	p.X.Label.Text = ""
+	p.Draw(area)
+	style.YAlign = draw.YTop
+	axes := p.DataCanvas(area)
+	c.FillText(style, vg.Point{X: axes.Center().X, Y: area.Min.Y - 3}, name)
+
+	style = text.Style{Font: sans(10.5), YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
+	for i, claim := range r.Claims {
+		verdict := "holds"
+		style.Color = inkClaim
+		if !claim.Holds {
+			verdict, style.Color = "does not hold", inkBroken
+		}
+		c.FillText(style, vg.Point{X: c.Min.X, Y: c.Min.Y + claims - vg.Length(i)*claimHeight}, "Thesis: "+claim.Text+": "+verdict)
+	}
+	return nil
+}
+
+// title says what the figure is of.
+func (r *result) title() string {
+	run := figures[r.Figure].runs[0]
+	if r.utilisation() {
+		return fmt.Sprintf("Utilisation of %d processors multiplying matrices, N = %d", run.nodes, run.n)
+	}
+	return fmt.Sprintf("Speed-up of multiplying %d × %[1]d matrices", run.n)
+}

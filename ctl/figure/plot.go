@@ -1,0 +1,206 @@
+package figure
+
+// This file draws what is between the axes of Figures 6.2 to 6.5: a curve for each
+// machine, the line of perfect scaling, and marks where the thesis claims something.
+
+import (
+	"errors"
+	"fmt"
+	"image/color"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Colours of Okabe and Ito's palette, which can be told apart whatever eyes see, and greys.
+var (
+	inkCM5        = color.RGBA{0x5b, 0x5b, 0x5b, 0xff}
+	inkPlain      = color.RGBA{0xd5, 0x5e, 0x00, 0xff}
+	inkExtensions = color.RGBA{0x00, 0x72, 0xb2, 0xff}
+	inkClaim      = color.RGBA{0x00, 0x6b, 0x4d, 0xff}
+	inkBroken     = color.RGBA{0xb0, 0x00, 0x20, 0xff} // of a claim that does not hold
+	inkGrid       = color.RGBA{0xde, 0xde, 0xde, 0xff}
+)
+
+// Dashes of the line of perfect scaling, and of marks.
+var (
+	dots   = []vg.Length{1, 3}
+	dashes = []vg.Length{6, 3}
+)
+
+// curveStyles are those of machines: the thesis has diamonds and triangles too.
+var curveStyles = []struct {
+	ink   color.RGBA
+	shape draw.GlyphDrawer
+	name  string
+}{
+	{inkCM5, draw.BoxGlyph{}, "CM-5, plain CMAM"},
+	{inkPlain, draw.PyramidGlyph{}, "FUNet, plain CMAM (xfer_4)"},
+	{inkExtensions, diamondGlyph{}, "FUNet, extensions (mfer_n)"},
+}
+
+// diamondGlyph is a filled square on its corner.
+type diamondGlyph struct{}
+
+// DrawGlyph draws it around a place.
+func (diamondGlyph) DrawGlyph(c *draw.Canvas, s draw.GlyphStyle, at vg.Point) {
+	r := s.Radius * 1.2 // looks as large as the others
+	var p vg.Path
+	p.Move(vg.Point{X: at.X, Y: at.Y + r})
+	p.Line(vg.Point{X: at.X + r, Y: at.Y})
+	p.Line(vg.Point{X: at.X, Y: at.Y - r})
+	p.Line(vg.Point{X: at.X - r, Y: at.Y})
+	p.Close()
+	c.Fill(p)
+}
+
+// sans is the typeface of everything.
+func sans(size vg.Length) font.Font {
+	return font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size)
+}
+
+// plotBuilder collects what a plot is made of, and what could not be made.
+type plotBuilder struct {
+	plot   *plot.Plot
+	legend []plot.Legend // one for each curve
+	err    error
+}
+
+// made reports whether something could be made, and adds it to the plot if so.
+func (b *plotBuilder) made(err error, parts ...plot.Plotter) bool {
+	if err != nil {
+		b.err = errors.Join(b.err, err)
+		return false
+	}
+	b.plot.Add(parts...)
+	return true
+}
+
+// newPlot makes the axes of the figure and all between them, and a legend for each curve.
+func (r *result) newPlot() (*plot.Plot, []plot.Legend, error) {
+	p := plot.New()
+	b := &plotBuilder{plot: p}
+	grid := plotter.NewGrid()
+	grid.Vertical.Color, grid.Horizontal.Color = inkGrid, inkGrid
+	p.Add(grid)
+	if r.utilisation() {
+		b.markUtilisation()
+	} else {
+		b.markSpeedUp(r.Figure)
+	}
+	for i, c := range r.Curves {
+		b.curve(i, c.Points)
+	}
+	for _, a := range []*plot.Axis{&p.X, &p.Y} {
+		a.Label.TextStyle.Font, a.Tick.Label.Font = sans(12), sans(11)
+		a.Label.Padding, a.Padding, a.Tick.Length = 6, 0, 5
+	}
+	// Adding curves has stretched the axes to what was measured.
+	p.Y.Min = 0
+	if r.utilisation() {
+		p.X.Label.Text = "M/p: columns of the product on each of p = 32 processors; R = 2048p/M (log scale)"
+		p.Y.Label.Text = "utilisation (% of peak)"
+		p.X.Scale = plot.LogScale{}
+		p.X.Min, p.X.Max, p.Y.Max = 0.93, 34.5, 105
+		p.X.Tick.Marker = ticks(1, 2, 4, 8, 16, 32)
+		p.Y.Tick.Marker = ticks(0, 20, 40, 60, 80, 100)
+	} else {
+		p.X.Label.Text = "number of nodes"
+		p.Y.Label.Text = "speed-up (1 = peak of one processor)"
+		p.X.Min, p.X.Max, p.Y.Max = 0, 66, 66
+		p.X.Tick.Marker = append(ticks(1, 8, 16, 24, 32, 40, 48, 56, 64), plot.Tick{Value: 2}, plot.Tick{Value: 4})
+		p.Y.Tick.Marker = ticks(0, 8, 16, 24, 32, 40, 48, 56, 64)
+	}
+	if b.err != nil {
+		return nil, nil, fmt.Errorf("drawing figure %s: %w", r.Figure, b.err)
+	}
+	return p, b.legend, nil
+}
+
+// ticks are marks with their numbers at some places of an axis.
+func ticks(at ...float64) plot.ConstantTicks {
+	var t plot.ConstantTicks
+	for _, v := range at {
+		t = append(t, plot.Tick{Value: v, Label: fmt.Sprint(v)})
+	}
+	return t
+}
+
+// markUtilisation draws the claims of Figure 6.2.
+func (b *plotBuilder) markUtilisation() {
+	b.line(color.Black, dots, 1, 100, 32, 100)
+	b.plot.Add(note{color.Black, 1, 100, draw.XLeft, 4, false, "perfect scaling"})
+	b.line(inkClaim, dashes, 1, wellUsed, 32, wellUsed)
+	b.plot.Add(note{inkClaim, 1, wellUsed, draw.XLeft, 4, false, fmt.Sprintf("claim: at least %d %% of peak ...", wellUsed)})
+	b.line(inkExtensions, dashes, 4, 0, 4, wellUsed)
+	b.plot.Add(note{inkExtensions, 4.1, 0, draw.XLeft, 8, false, "... extensions: from M = 4p on"})
+	b.line(inkPlain, dashes, 16, 0, 16, wellUsed)
+	b.plot.Add(note{inkPlain, 15.6, 0, draw.XRight, 28, false, "... plain CMAM: from M = 16p on"})
+}
+
+// markSpeedUp draws perfect scaling and the claims of Figures 6.3 and 6.5.
+func (b *plotBuilder) markSpeedUp(figure string) {
+	b.line(color.Black, dots, 0, 0, 64, 64)
+	b.plot.Add(note{color.Black, 52, 52, draw.XCenter, 4, true, "perfect scaling"})
+	switch figure {
+	case "6.3":
+		b.line(inkClaim, dashes, 16, 0, 16, 66)
+		b.plot.Add(note{inkClaim, 16.6, 61, draw.XLeft, 0, false, "claim: above 16 nodes all curves leave the line"})
+	case "6.5":
+		b.line(inkClaim, dashes, 0, 0, 64, onLine*64)
+		b.plot.Add(note{inkClaim, 52, onLine * 52, draw.XCenter, 4, true, fmt.Sprintf("claim: %.0f %% of linear at 64 nodes", 100*onLine)})
+	}
+}
+
+// line draws from one pair of values to another.
+func (b *plotBuilder) line(ink color.Color, dashes []vg.Length, x0, y0, x1, y1 float64) {
+	l, err := plotter.NewLine(plotter.XYs{{X: x0, Y: y0}, {X: x1, Y: y1}})
+	if b.made(err, l) {
+		l.Color, l.Width, l.Dashes = ink, 1, dashes
+	}
+}
+
+// note is text beside a place, or along the line from the origin to that place.
+type note struct {
+	ink   color.Color
+	x, y  float64
+	align text.XAlignment // which part of the text is there
+	above vg.Length       // how far above it, seen along the text
+	along bool
+	text  string
+}
+
+// Plot writes it.
+func (n note) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	angle := 0.0
+	if n.along {
+		angle = math.Atan2(float64(y(n.y)-y(0)), float64(x(n.x)-x(0)))
+	}
+	sin, cos := math.Sincos(angle)
+	at := vg.Point{X: x(n.x) - n.above*vg.Length(sin), Y: y(n.y) + n.above*vg.Length(cos)}
+	c.FillText(text.Style{Color: n.ink, Font: sans(11), Rotation: angle, XAlign: n.align, Handler: plot.DefaultTextHandler}, at, n.text)
+}
+
+// curve draws points, and lines between them.
+func (b *plotBuilder) curve(i int, points []point) {
+	at := make(plotter.XYs, len(points))
+	for k, p := range points {
+		at[k] = plotter.XY(p)
+	}
+	l, s, err := plotter.NewLinePoints(at)
+	if b.made(err, l, s) {
+		l.Color, l.Width = curveStyles[i].ink, 1.8
+		s.GlyphStyle = draw.GlyphStyle{Color: curveStyles[i].ink, Radius: 4.5, Shape: curveStyles[i].shape}
+		legend := plot.NewLegend()
+		legend.Top, legend.Left = true, true
+		legend.ThumbnailWidth, legend.YPosition, legend.TextStyle.Font = 28, -0.6, sans(11)
+		legend.Add(curveStyles[i].name, l, s)
+		b.legend = append(b.legend, legend)
+	}
+}

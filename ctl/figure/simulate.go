@@ -1,0 +1,292 @@
+package figure
+
+// This file is `funet sim matmul`: the matrix multiply of thesis 6.2.2 on modelled machines
+// in virtual time, as Figures 6.2 to 6.5 have it.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/ctl/usage"
+	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/uspace/apps"
+	"github.com/funet/funet/uspace/sim"
+)
+
+const (
+	// queueSlots is how many slots queues have: more than a column of 256 doubles takes in
+	// packets of 16 bytes, so that one fetch never fills a queue.
+	queueSlots = 256
+	// limit is far more virtual time than a run takes.
+	limit = 1000 * time.Second
+	// slice is the virtual time between two looks whether the user wants no more.
+	slice = 10 * time.Millisecond
+)
+
+// point is a run: x as the figure has it, y what was reached.
+type point struct {
+	X float64 `json:"x"`
+	Y float64 `json:"y"`
+}
+
+// curve is one machine or library.
+type curve struct {
+	Name   string  `json:"name"`
+	Points []point `json:"points"`
+}
+
+// claim is a statement of the thesis about a figure.
+type claim struct {
+	Text  string `json:"text"`
+	Holds bool   `json:"holds"`
+}
+
+// result is the JSON document.
+type result struct {
+	Figure string  `json:"figure"`
+	Curves []curve `json:"curves"`
+	Claims []claim `json:"claims"`
+}
+
+// setup is the parameters of one point.
+type setup struct {
+	nodes, n, r, m int
+	x              float64
+}
+
+// moved returns how many doubles all nodes fetch. The duration of a run grows with it.
+func (r setup) moved() int { return r.nodes * r.n * r.r }
+
+// machines are the three of every figure.
+var machines = []struct {
+	name, profile string
+	extensions    bool
+	cluster       func(p *hwprofiles.Profile, nodes, slots int, program sim.Program) (*sim.Cluster, error)
+}{
+	{"cm5", "cm5", false, sim.NewMeasuredCluster},
+	{"plain", "sbus-arctic", false, sim.NewPacedCluster},
+	{"extensions", "sbus-arctic", true, sim.NewPacedCluster},
+}
+
+// figures are which runs each takes, and whether y is utilisation in per cent or speed-up.
+var figures = map[string]struct {
+	runs        []setup
+	utilisation bool
+}{
+	"6.2": {utilisationRuns(), true},
+	"6.3": {squareRuns(64), false},
+	"6.4": {squareRuns(128), false},
+	"6.5": {squareRuns(256), false},
+}
+
+// utilisationRuns are those of Figure 6.2: as many operations each on 32 nodes.
+func utilisationRuns() (runs []setup) {
+	for r := 2048; r >= 64; r /= 2 {
+		m := 64 * 1024 / r
+		runs = append(runs, setup{32, 128, r, m, float64(m) / 32})
+	}
+	return runs
+}
+
+// squareRuns are those of Figures 6.3 to 6.5.
+func squareRuns(size int) (runs []setup) {
+	for nodes := 1; nodes <= 64; nodes *= 2 {
+		runs = append(runs, setup{nodes, size, size, size, float64(nodes)})
+	}
+	return runs
+}
+
+// Command is `funet sim matmul`.
+func Command() *cobra.Command {
+	var figure string
+	var plots []string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "matmul",
+		Short: "Multiply matrices on 1 to 64 modelled machines, as Figures 6.2 to 6.5 of the thesis",
+		Long: `Run the matrix multiply of the thesis (6.2.2, appendix C) on modelled machines in
+virtual time, and say which of the thesis's claims hold. Every product is compared.
+
+  6.2            utilisation of 32 processors, by columns of the product on each
+  6.3, 6.4, 6.5  speed-up of squares of 64, 128 and 256 on 1 to 64 nodes
+
+Both are relative to one processor's peak: the same loops without communication. Three
+curves: cm5 takes what CMAM's calls were measured to take on a CM-5; plain fetches by
+cmam_xfer_4, 16 bytes a message, and extensions by cmam_mfer_n, 64 bytes a packet that
+the card moves, both on the machine of profile sbus-arctic.
+
+One multiply-add is 123 cycles, counted from appendix C as the library's are from appendix
+A: unoptimised C, 42 instructions and three integer multiplications for the indices, each a
+call of 27 cycles, because the processor of a SPARCstation2 has no instruction for them. In
+Figure 6.2 that lets both curves pass 80 % at half the columns that the thesis names; with
+multiplications of one cycle they pass it where it says, but then 64 nodes in Figure 6.5
+cannot have 90 % of linear: by Table 6.1 itself sending and receiving 64 bytes is 251
+cycles, which would leave 85 %.
+
+The thesis has a hypercube of routers of 4 ports, which holds 8 nodes; here the routers
+have 8 ports, and one node each.`,
+		Example: `  funet sim matmul --figure 6.2
+  funet sim matmul --figure 6.5 --json --plot figure-6.5.svg --plot figure-6.5.png`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			f, ok := figures[figure]
+			if !ok {
+				return usage.Explain(c, fmt.Errorf("--figure %q: use 6.2, 6.3, 6.4 or 6.5", figure))
+			}
+			drawn, err := openPictures(plots)
+			if err != nil {
+				return usage.Explain(c, err)
+			}
+			defer drawn.Discard()
+			done := output.Progress("simulating figure " + figure)
+			r, err := simulateFigure(c.Context(), figure, f.runs, f.utilisation)
+			done()
+			if err != nil {
+				return err
+			}
+			return errors.Join(drawn.draw(r), output.Show(asJSON, r))
+		},
+	}
+	c.Flags().StringVar(&figure, "figure", "6.2", "which figure: 6.2, 6.3, 6.4 or 6.5")
+	c.Flags().StringArrayVar(&plots, "plot", nil, "draw the figure into `FILE`.svg or .png; may be repeated")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+// simulateFigure runs all points, each in a world of its own, on all processors: what comes
+// out does not depend on which runs when.
+func simulateFigure(ctx context.Context, figure string, runs []setup, utilisation bool) (*result, error) {
+	result := &result{Figure: figure}
+	for _, c := range machines {
+		result.Curves = append(result.Curves, curve{Name: c.name, Points: make([]point, len(runs))})
+	}
+	order := make([]int, len(runs)) // the longest first, so that none is left to the end
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return runs[b].moved() - runs[a].moved() })
+	errs := make([]error, len(runs)*len(machines))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(errs) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				curve, at := i%len(machines), order[i/len(machines)]
+				run := runs[at]
+				y, err := simulateRun(ctx, curve, run)
+				if utilisation {
+					y *= 100 / float64(run.nodes)
+				}
+				result.Curves[curve].Points[at], errs[i] = point{run.x, y}, err
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	result.claim()
+	return result, nil
+}
+
+// simulateRun is one point: how many times as fast as one processor at its peak.
+func simulateRun(ctx context.Context, curve int, run setup) (float64, error) {
+	c := &machines[curve]
+	p, err := hwprofiles.Load(c.profile)
+	if err != nil {
+		return 0, err
+	}
+	var r apps.ColumnsResult
+	k, err := c.cluster(p, run.nodes, queueSlots, func(process *sim.Process) error {
+		e, err := process.Endpoint(run.nodes)
+		if err != nil {
+			return err
+		}
+		found, err := apps.MatMulColumns(e, process.Context().Register, process.Now,
+			apps.ColumnsOptions{N: run.n, R: run.r, M: run.m, Extensions: c.extensions, Seed: 1})
+		if e.Node() == 0 {
+			r = found
+		}
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer k.Close()
+	what := fmt.Sprintf("multiplying %d x %d by %d x %d on %d nodes (%s)", run.n, run.r, run.r, run.m, run.nodes, c.name)
+	for running(k) && ctx.Err() == nil && k.Now() < int64(limit) && k.Run(k.Now()+int64(slice), nil) {
+	}
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	if k.Now() >= int64(limit) {
+		return 0, fmt.Errorf("%s: not done after %v of virtual time", what, limit)
+	}
+	if err := k.Finish(0); err != nil { // of a program that failed
+		return 0, fmt.Errorf("%s: %w", what, err)
+	}
+	if !r.Verified {
+		return 0, fmt.Errorf("%s: the product is wrong by %g relative to the largest element", what, r.WorstError)
+	}
+	return float64(r.Cycles) * float64(p.CPU.Clock.Duration(p.CPU.InstructionCycles)) / float64(r.Nanoseconds), nil
+}
+
+// running reports whether a program runs on and none has failed.
+func running(k *sim.Cluster) (some bool) {
+	for _, p := range k.Processes {
+		over, err := p.Ended()
+		if err != nil {
+			return false
+		}
+		some = some || !over
+	}
+	return some
+}
+
+// WriteTable prints the result for people.
+func (r *result) WriteTable(w io.Writer) error {
+	x, y, format := "nodes", "speed-up, normalised to one processor's peak", "%.2f"
+	if r.utilisation() {
+		x, y, format = "M/p", "utilisation of 32 processors in % of peak", "%.1f"
+	}
+	fmt.Fprintf(w, "Figure %s of the thesis: %s\n", r.Figure, y)
+	cells := [][]string{{"  " + x}}
+	for _, p := range r.Curves[0].Points {
+		cells = append(cells, []string{"  " + fmt.Sprint(p.X)})
+	}
+	for _, c := range r.Curves {
+		cells[0] = append(cells[0], c.Name)
+		for i, p := range c.Points {
+			cells[i+1] = append(cells[i+1], fmt.Sprintf(format, p.Y))
+		}
+	}
+	if err := output.Table(w, cells...); err != nil {
+		return err
+	}
+	for _, c := range r.Claims {
+		verdict := "holds"
+		if !c.Holds {
+			verdict = "DOES NOT HOLD"
+		}
+		if _, err := fmt.Fprintf(w, "%s: %s\n", verdict, c.Text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// utilisation reports whether y is that, in per cent, and not speed-up.
+func (r *result) utilisation() bool { return figures[r.Figure].utilisation }

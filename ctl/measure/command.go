@@ -1,0 +1,136 @@
+package measure
+
+// This file is `funet bench`: what its measurements have in common, and the command that
+// their child processes run.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/bench"
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/ctl/program"
+	"github.com/funet/funet/xdp"
+)
+
+// Command is `funet bench`.
+func Command() *cobra.Command {
+	c := &cobra.Command{Use: "bench", Short: "Measure FUNet beside what one would use otherwise"}
+	c.AddCommand(peers(), rate(), incast(), xfer(), matmul())
+	return c
+}
+
+// RoleCommand is the hidden command that program.RoleArgs start.
+func RoleCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    program.RoleArgs[0] + " ROLE CONFIG",
+		Hidden: true,
+		Args:   cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return bench.RunRole(args[0], json.RawMessage(args[1]))
+		},
+	}
+}
+
+// flags are those of all measurements.
+type flags struct {
+	program.Flags
+	rounds  int
+	numbers []limited // flags that check looks at
+}
+
+// limited is a flag with the limits of a number of the comparison.
+type limited struct {
+	name  string
+	value *int
+	bench.Limits
+}
+
+// number adds such a flag.
+func (f *flags) number(c *cobra.Command, to *int, name string, l bench.Limits, usage string) {
+	c.Flags().IntVar(to, name, l.Usual, usage)
+	f.numbers = append(f.numbers, limited{"--" + name, to, l})
+}
+
+// register adds the flags. A measurement takes a lab of least to most hosts; usual is the default.
+func (f *flags) register(c *cobra.Command, least, most, usual int) {
+	f.Node, f.MTU, f.CPU, f.Slots, f.Wait = -1, lab.DefaultMTU, -1, program.DefaultSlots, program.DefaultWait
+	hosts := fmt.Sprint(most)
+	if least < most {
+		hosts = fmt.Sprintf("%d to %d", least, most)
+	}
+	p := c.Flags()
+	f.number(c, &f.Lab, "lab", bench.Limits{Least: least, Most: most, Usual: usual}, "hosts of the lab: "+hosts)
+	f.number(c, &f.rounds, "rounds", bench.Rounds, "interleaved rounds")
+	p.StringVar(&f.Mode, "xdp", xdp.AttachAuto.String(), "auto (measured), native or generic")
+	p.StringVar(&f.Bind, "bind", xdp.BindAuto.String(), "auto, copy or zero-copy")
+	p.BoolVar(&f.JSON, "json", false, "print one JSON document")
+}
+
+// check refuses flags out of range before a lab is made. The package bench takes 0 for
+// the default, a person does not mean it.
+func (f *flags) check() error {
+	for _, n := range f.numbers {
+		if err := program.InRange(n.name, *n.value, n.Least, n.Most); err != nil {
+			return err
+		}
+	}
+	return f.Flags.Check()
+}
+
+// measuredLab makes the lab that the flags ask for and finds its XDP mode. The
+// caller closes it.
+func measuredLab(ctx context.Context, f *program.Flags) (*lab.Lab, error) {
+	l, err := lab.Up(f.LabOptions())
+	if err != nil {
+		return nil, err
+	}
+	if err := f.MeasureMode(ctx, l); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// measure measures on a lab made for it and prints what it found.
+func (f *flags) measure(ctx context.Context, measure func(*lab.Lab) (output.Report, error)) error {
+	l, err := measuredLab(ctx, &f.Flags)
+	if err != nil {
+		return err
+	}
+	r, err := measure(l)
+	if err := errors.Join(err, l.Close()); err != nil {
+		return err
+	}
+	return output.Show(f.JSON, r)
+}
+
+// goodput runs stream or transfer on all hosts of the lab.
+func goodput(ctx context.Context, f *program.Flags, l *lab.Lab, name string, args []string) (bench.GoodputSample, error) {
+	nodes, err := program.RunNodes[program.Flow](ctx, f, l, name, args)
+	if err != nil {
+		return bench.GoodputSample{}, err
+	}
+	sample := bench.GoodputSample{Gbit: nodes[0].Goodput, XDPMode: nodes[0].XDPMode, BindMode: nodes[0].BindMode}
+	for _, n := range nodes {
+		sample.Rejected += n.Card.RejectsSent
+		sample.Retransmitted += n.Card.Retransmitted
+		sample.Timeouts += n.Card.Timeouts
+		sample.Duplicates += n.Card.Duplicates
+	}
+	return sample, nil
+}
+
+// progressLines is where measurements print a line a round: a terminal, or nowhere.
+func progressLines() io.Writer {
+	if !output.Terminal(os.Stderr) {
+		return nil
+	}
+	return os.Stderr
+}

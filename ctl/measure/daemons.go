@@ -1,0 +1,151 @@
+package measure
+
+// This file is FUNet through daemons, as `funet bench peers` measures it beside embedded cards.
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/bench"
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/launch"
+	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/ctl/pin"
+	"github.com/funet/funet/ctl/program"
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// throughDaemons measures a ping-pong of two processes through the daemons of two hosts; all
+// four share the processors.
+func throughDaemons(ctx context.Context, f *program.Flags, l *lab.Lab, args []string) (bench.Sample, error) {
+	d := lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, Jumbo: f.Jumbo}
+	o := launch.Options{Nodes: 2, Label: true, Program: "funet", Args: append([]string{"pingpong", "--json"}, args...)}
+	return onDaemons(ctx, l, d, o)
+}
+
+// twoContexts measures a ping-pong of one process with itself on processor 0, whose daemon
+// spins on another.
+func twoContexts(ctx context.Context, f *program.Flags, l *lab.Lab, exchanges int) (bench.Sample, error) {
+	d := lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, Jumbo: f.Jumbo, Polling: "spin", Hosts: 1, More: "cpu: 1\n"}
+	o := launch.Options{Nodes: 2, Once: true, Program: "funet", Args: []string{selfName, "--exchanges", fmt.Sprint(exchanges)}}
+	return onDaemons(ctx, l, d, o)
+}
+
+// onDaemons runs a job on daemons started for it and reads what node 0 prints.
+func onDaemons(ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Options) (sample bench.Sample, err error) {
+	if err := l.StartDaemons(d); err != nil {
+		return sample, errors.Join(err, l.StopDaemons())
+	}
+	defer func() { err = errors.Join(err, l.StopDaemons()) }()
+	if o.Sockets, err = l.Sockets(); err != nil {
+		return sample, err
+	}
+	signals := make(chan os.Signal, 1)
+	defer context.AfterFunc(ctx, func() { signals <- unix.SIGTERM })()
+	var out, complaint bytes.Buffer
+	o.Stdout, o.Stderr, o.Signals = &out, &complaint, signals
+	code, err := launch.Run(ctx, o)
+	if err == nil && code != 0 {
+		err = errors.New(program.Complaint(complaint.String(), fmt.Errorf("exit code %d", code)))
+	}
+	if err != nil {
+		return sample, err
+	}
+	var document strings.Builder
+	for line := range strings.Lines(out.String()) {
+		if text, ok := strings.CutPrefix(line, "[0] "); ok || !o.Label {
+			document.WriteString(text)
+		}
+	}
+	var r program.PingPongResult
+	if err := json.Unmarshal([]byte(document.String()), &r); err != nil {
+		return sample, fmt.Errorf("reading what node 0 printed: %w", err)
+	}
+	return bench.Sample{P50: r.P50, P99: r.P99}, nil
+}
+
+// selfName is the process of twoContexts.
+const selfName = "bench-self"
+
+// SelfCommand is that process, a hidden command.
+func SelfCommand() *cobra.Command {
+	var exchanges int
+	c := &cobra.Command{
+		Use:    selfName,
+		Short:  "Both nodes of a ping-pong in one process, for `funet bench peers`",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			r, err := selfPingPong(c.Context(), exchanges)
+			if err != nil {
+				return err
+			}
+			return output.JSON(r)
+		},
+	}
+	c.Flags().IntVar(&exchanges, "exchanges", bench.Exchanges.Usual, "round trips to measure")
+	return c
+}
+
+// selfPingPong measures round trips of a 4-word request and a 4-word reply between two contexts
+// of this process.
+func selfPingPong(ctx context.Context, exchanges int) (*program.PingPongResult, error) {
+	if err := os.Setenv(attach.NodeVariable, "0"); err != nil {
+		return nil, err
+	}
+	if err := pin.Thread(0); err != nil {
+		return nil, err
+	}
+	cfg, err := attach.Environment()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Context = ctx
+	cfg.Spin = true // a context that slept would keep the other waiting
+	var ends [2]*am.Endpoint
+	for i := range ends {
+		cfg.Node = uint16(i)
+		c, err := attach.Open(cfg)
+		if err != nil {
+			return nil, err
+		}
+		defer c.Close(0)
+		if ends[i], err = am.New(c.Interface(), i, len(ends), c.Drive); err != nil {
+			return nil, err
+		}
+		ends[i].Bind(ctx)
+	}
+	h := hdrhistogram.New(1, int64(time.Second), 3)
+	back := 0
+	var failed error // of a handler
+	err = errors.Join(
+		ends[1].Handle(0, func(m *am.Message) { failed = m.Reply4(0, m.Words[0], 0, 0, 0) }),
+		ends[0].Handle(0, func(*am.Message) { back++ }))
+	for n := -bench.Warmup; n < exchanges && err == nil; n++ {
+		begin, was := time.Now(), back
+		err = ends[0].Request4(1, 0, uint32(n), 0, 0, 0)
+		for i := 1; back == was && err == nil; i = 1 - i {
+			_, err = ends[i].Poll()
+			err = cmp.Or(err, failed)
+		}
+		if n >= 0 {
+			_ = h.RecordValue(int64(time.Since(begin))) // longer than the histogram reaches is as good as its end
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return program.RoundTrips(h), nil
+}

@@ -1,0 +1,76 @@
+package measure
+
+// This file is `funet bench peers`.
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/bench"
+	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/ctl/program"
+	"github.com/funet/funet/uspace/apps"
+)
+
+func peers() *cobra.Command {
+	var f flags
+	o := bench.Options{RoleCommand: program.RoleArgs, Progress: progressLines()}
+	c := &cobra.Command{
+		Use:   "peers",
+		Short: "Compare round trips of FUNet, raw AF_XDP, sockets, UCX, libfabric and MPI on one lab",
+		Long: `Compare round trips on one lab of two hosts. Every round runs every peer once, so
+that a change of the machine's speed meets all of them; figures are medians over
+the rounds. Peers that are not installed are reported as absent; "make peers"
+installs them.`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := cmp.Or(f.check(), o.CheckOnly()); err != nil {
+				return err
+			}
+			o.Rounds = f.rounds
+			exchanges := program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: bench.Warmup}}.Arguments()
+			o.Daemons = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
+				return throughDaemons(ctx, &f.Flags, l, exchanges)
+			}
+			o.Local = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
+				return twoContexts(ctx, &f.Flags, l, o.Exchanges)
+			}
+			o.UDP = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
+				datagrams := f.Flags
+				datagrams.Encap = cluster.UDP.String()
+				return pingPong(ctx, &datagrams, l, exchanges)
+			}
+			o.Funet = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
+				return pingPong(ctx, &f.Flags, l, exchanges)
+			}
+			return f.measure(c.Context(), func(l *lab.Lab) (_ output.Report, err error) {
+				// The modes that were found for FUNet are raw_afxdp's too.
+				if o.Attach, err = program.ParseAttach(f.Mode); err != nil {
+					return nil, err
+				}
+				if o.Bind, err = program.ParseBind(f.Bind); err != nil {
+					return nil, err
+				}
+				return bench.Peers(c.Context(), l, o)
+			})
+		},
+	}
+	f.number(c, &o.Exchanges, "exchanges", bench.Exchanges, "round trips of each peer and round")
+	c.Flags().StringSliceVar(&o.Only, "only", nil, "measure only these peers, besides funet: "+strings.Join(bench.Keys(), ", "))
+	f.register(c, 2, 2, 2)
+	return c
+}
+
+// pingPong runs the program between embedded cards.
+func pingPong(ctx context.Context, f *program.Flags, l *lab.Lab, args []string) (bench.Sample, error) {
+	r, err := program.RunNodes[program.PingPongResult](ctx, f, l, "pingpong", args)
+	if err != nil {
+		return bench.Sample{}, err
+	}
+	return bench.Sample{P50: r[0].P50, P99: r[0].P99}, nil
+}

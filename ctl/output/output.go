@@ -1,0 +1,99 @@
+package output
+
+// This file prints: tables, JSON, progress, errors.
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// OneLine makes one line of an error that was joined from several.
+func OneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// JSON writes one JSON document to stdout.
+func JSON(v any) error {
+	e := json.NewEncoder(os.Stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// Report is the result of a command, with a form for programs (JSON) and one for people.
+type Report interface{ WriteTable(io.Writer) error }
+
+// Show prints a report to stdout, for programs or for people.
+func Show(asJSON bool, r Report) error {
+	if asJSON {
+		return JSON(r)
+	}
+	return r.WriteTable(os.Stdout)
+}
+
+// Table writes rows of cells, aligned.
+func Table(w io.Writer, rows ...[]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintln(t, strings.Join(r, "\t"))
+	}
+	return t.Flush()
+}
+
+// Count says how many of something there are, in words: "1 node", "2 nodes".
+func Count[N int | int64 | int32](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// UserName returns the name of a user, or the number if this host does not know the user.
+func UserName(uid uint32) string {
+	number := fmt.Sprint(uid)
+	if u, err := user.LookupId(number); err == nil {
+		return u.Username
+	}
+	return number
+}
+
+// Terminal reports whether the file is one.
+func Terminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// Progress shows on a terminal that work goes on, once it has taken two seconds.
+// The returned function ends it and wipes the line.
+func Progress(what string) func() {
+	if !Terminal(os.Stderr) {
+		return func() {}
+	}
+	done, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		begin, shown := time.Now(), false
+		t := time.NewTicker(500 * time.Millisecond)
+		defer t.Stop()
+		for {
+			select {
+			case <-done:
+				if shown {
+					fmt.Fprint(os.Stderr, "\r\x1b[K")
+				}
+				return
+			case <-t.C:
+				if d := time.Since(begin); d >= 2*time.Second {
+					fmt.Fprintf(os.Stderr, "\r%s ... %.0f s\x1b[K", what, d.Seconds())
+					shown = true
+				}
+			}
+		}
+	}()
+	return func() { close(done); <-gone }
+}

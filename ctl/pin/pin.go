@@ -1,0 +1,39 @@
+// Package pin keeps threads on a processor (sched_setaffinity(2)), and says which processors that can
+// be asked of.
+//
+// Nothing here keeps state; every function may be called from any goroutine.
+package pin
+
+import (
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Thread keeps the calling thread on the processor with a number, counted from 0. The caller's
+// goroutine stays on its thread only if it has called runtime.LockOSThread. Errors are those of the
+// kernel, EINVAL where there is no such processor or this process may not use it.
+func Thread(cpu int) error {
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pinning to processor %d: %w", cpu, err)
+	}
+	return nil
+}
+
+// Check says whether Thread would work: it pins a thread, and leaves it as it was. The error tells how to find
+// the processors that there are.
+func Check(cpu int) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var was unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &was); err != nil {
+		return fmt.Errorf("reading the processors of a thread: %w", err)
+	}
+	if err := Thread(cpu); err != nil {
+		return fmt.Errorf("%w; `nproc` tells how many there are", err)
+	}
+	return unix.SchedSetaffinity(0, &was)
+}

@@ -1,0 +1,122 @@
+package program
+
+// This file is one node of a group on the card of a daemon, and what a program can say
+// of its card wherever that is.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/engine"
+)
+
+// attached reports whether the card is to be a daemon's: where it was asked for, or where
+// the environment has one and no flag says otherwise.
+func (f *Flags) attached() bool {
+	switch f.card {
+	case "daemon":
+		return true
+	case "embedded":
+		return false
+	}
+	return os.Getenv(attach.SocketVariable) != "" && f.Lab == 0 && len(f.ifaces) == 0 && f.peers == ""
+}
+
+// checkAttached refuses flags that contradict a daemon's card.
+func (f *Flags) checkAttached() error {
+	switch {
+	case f.Lab != 0:
+		return errors.New("--card daemon: --lab here is for embedded cards; use `funet run -n N --lab -- funet ...`")
+	case len(f.ifaces) > 0 || f.peers != "":
+		return errors.New("--card daemon: the daemon has interfaces and peers; leave out --iface and --peers")
+	case f.Node < -1 || f.Node > math.MaxUint16:
+		return fmt.Errorf("--node %d: %w; leave it out, funet run says which it is", f.Node, card.ErrNode)
+	}
+	return nil
+}
+
+// attach attaches to the card of a daemon.
+func (f *Flags) attach(ctx context.Context) (*Node, error) {
+	cfg, err := attach.Environment()
+	if err != nil {
+		return nil, err
+	}
+	if f.socket != "" {
+		cfg.Socket = f.socket
+	}
+	if f.Node >= 0 {
+		cfg.Node = uint16(f.Node)
+	}
+	if f.gid != 0 {
+		cfg.GID = uint16(f.gid)
+	}
+	cfg.Slots, cfg.Context = f.Slots, ctx
+	info, err := attach.InquireContext(ctx, cfg.Socket, 0)
+	if err != nil {
+		return nil, err
+	}
+	if f.profile != NativeProfile && f.profile != info.Profile {
+		return nil, fmt.Errorf("--profile %s: the daemon's card has profile %s; an administrator changes that with `funet profile set %s`", f.profile, info.Profile, f.profile)
+	}
+	debug.SetGCPercent(400) // as in open
+	c, err := attach.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	nodes := c.Nodes()
+	if f.Alone {
+		nodes = 1
+	}
+	e, err := am.New(c.Interface(), int(cfg.Node), nodes, c.Drive)
+	if err != nil {
+		return nil, errors.Join(err, c.Close(0))
+	}
+	e.Bind(ctx)
+	return &Node{carrier: c, Endpoint: e, ctx: ctx, with: &info, socket: cfg.Socket}, nil
+}
+
+// Where returns the node's place.
+func (n *Node) Where() Place {
+	if n.Own == nil {
+		return Place{Node: n.Endpoint.Node(), Carrier: "daemon", XDPMode: n.with.XDPMode, BindMode: n.with.BindMode, Profile: n.with.Profile}
+	}
+	var x, b, why []string
+	for _, p := range n.Own.Ports() {
+		i := p.Info()
+		x, b = append(x, i.XDPMode.String()), append(b, i.BindMode.String())
+		if i.Why != "" {
+			why = append(why, i.Interface+": "+i.Why)
+		}
+	}
+	return Place{Node: n.Endpoint.Node(), Carrier: "embedded", XDPMode: same(x), BindMode: same(b), Why: strings.Join(why, "; "), Profile: n.Profile.Name, Host: n.host()}
+}
+
+// frameSize is the longest frame that all interfaces of the node send, in bytes; 0 if only the
+// daemon knows.
+func (n *Node) frameSize() int {
+	if n.Own == nil {
+		return 0
+	}
+	size := math.MaxInt
+	for _, p := range n.Own.Ports() {
+		size = min(size, p.FrameSize())
+	}
+	return size
+}
+
+// counters are those of the card; nil with a daemon's, which counts for all of its processes.
+func (n *Node) counters() *engine.Counters {
+	if n.Own == nil {
+		return nil
+	}
+	c := n.Own.Engine().Counters()
+	return &c
+}

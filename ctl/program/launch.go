@@ -1,0 +1,224 @@
+package program
+
+// This file is running a program on a lab: one process a node, each in its own
+// namespace, all ended when one fails.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/bench"
+	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/ctl/output"
+)
+
+// LabOptions returns the lab that the flags ask for.
+func (f *Flags) LabOptions() lab.Options {
+	return lab.Options{Hosts: f.Lab, Topology: lab.Topology(f.topology), IPv6: f.ipv6, MTU: f.MTU, Steer: f.Steer, Queues: f.queues}
+}
+
+// RoleArgs start the hidden command of this binary that plays one end of a measurement
+// (measure.RoleCommand).
+var RoleArgs = []string{"bench-role"}
+
+// MeasureMode replaces --xdp auto by the mode that is faster on the lab.
+func (f *Flags) MeasureMode(ctx context.Context, l *lab.Lab) error {
+	if f.Mode != "auto" || l.Options().Topology == lab.Router { // which frames that measure do not cross
+		return nil
+	}
+	attach, bind, _, err := bench.CalibrateMode(ctx, l, bench.Options{RoleCommand: RoleArgs, Jumbo: f.Jumbo})
+	if err != nil {
+		return fmt.Errorf("measuring the XDP modes: %w", err)
+	}
+	f.Mode = attach.String()
+	if f.Bind == "auto" {
+		f.Bind = bind.String()
+	}
+	return nil
+}
+
+// onLab runs `funet program args` as every node of a lab of its own and returns
+// what the nodes printed.
+func onLab[R any](ctx context.Context, f *Flags, program string, args []string) (_ []R, err error) {
+	defer output.Progress(program)()
+	l, err := lab.Up(f.LabOptions())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	if err := f.MeasureMode(ctx, l); err != nil {
+		return nil, err
+	}
+	return RunNodes[R](ctx, f, l, program, args)
+}
+
+// RunNodes runs the program on all hosts of the lab, or with f.alone on host 0, and
+// decodes the JSON document of each node.
+func RunNodes[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, args []string) ([]R, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hosts := l.Hosts()
+	if f.Alone {
+		hosts = hosts[:1]
+	}
+	outputs := make([]bytes.Buffer, len(hosts))
+	errs := make([]error, len(hosts))
+	var wait sync.WaitGroup
+	for i, h := range hosts {
+		cmd, err := f.command(l, h, self, program, args)
+		if err != nil {
+			cancel()
+			wait.Wait()
+			return nil, err
+		}
+		var complaint bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &outputs[i], &complaint
+		err = l.Start(i, cmd)
+		closeAll(cmd.ExtraFiles)
+		if err != nil {
+			cancel()
+			wait.Wait()
+			return nil, fmt.Errorf("starting node %d: %w", i, err)
+		}
+		wait.Go(func() {
+			ended := make(chan struct{})
+			go func() {
+				select {
+				case <-ctx.Done():
+					_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+				case <-ended:
+				}
+			}()
+			err := cmd.Wait()
+			close(ended)
+			if err != nil && ctx.Err() == nil {
+				errs[i] = fmt.Errorf("node %d: %s", i, Complaint(complaint.String(), err))
+				cancel() // the others would only wait for it
+			}
+		})
+	}
+	wait.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	results := make([]R, len(hosts))
+	for i := range results {
+		if err := json.Unmarshal(outputs[i].Bytes(), &results[i]); err != nil {
+			return nil, fmt.Errorf("reading what node %d printed: %w", i, err)
+		}
+	}
+	return results, nil
+}
+
+// provokingSize is less than the frames that a full packet cache makes (engine.Native:
+// 1024 lines, some 45 packets a frame of 1500 bytes).
+const provokingSize = 8
+
+// provokingSlots is less than the packets of a full packet cache.
+const provokingSlots = 256
+
+// command prepares the process of one host.
+func (f *Flags) command(l *lab.Lab, h lab.Host, self, program string, args []string) (*exec.Cmd, error) {
+	file, err := f.encapsulated(l.Peers(h.Index))
+	if err != nil {
+		return nil, err
+	}
+	peers, err := peersFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, i := range h.Interfaces {
+		names = append(names, i.Name)
+	}
+	cpu := f.CPU
+	switch n := runtime.NumCPU(); {
+	case cpu < 0 && (len(l.Hosts()) <= n || f.Alone):
+		cpu = h.Index
+	case cpu < 0 && f.Apart && n > 1 && h.Index == 0:
+		cpu = 0
+	case cpu < 0 && f.Apart && n > 1:
+		cpu = 1 + h.Index%(n-1)
+	}
+	rxRing, fillFrames := f.rxRing, f.fillFrames
+	if f.provoke && h.Index%2 == 0 {
+		fillFrames = provokingSize
+	} else if f.provoke {
+		rxRing = provokingSize
+	}
+	key := f.key
+	if key != "" {
+		key, _ = filepath.Abs(key) // else it is refused where it is read
+	}
+	all := append([]string{program, "--json", "--iface", strings.Join(names, ","), "--node", fmt.Sprint(h.Index),
+		"--peers", "/proc/self/fd/3", "--xdp", f.Mode, "--bind", f.Bind,
+		"--profile", f.profile, "--cpu", fmt.Sprint(cpu), "--slots", fmt.Sprint(f.Slots), "--wait", f.Wait.String(),
+		fmt.Sprintf("--huge-pages=%t", f.hugePages), fmt.Sprintf("--jumbo=%t", f.Jumbo), "--key=" + key, fmt.Sprintf("--readable=%t", f.readable)}, args...)
+	for _, o := range []struct {
+		flag string
+		v    int
+	}{{"--gid", f.gid}, {"--vlan", f.vlan}, {"--rx-ring", rxRing}, {"--fill-frames", fillFrames}} {
+		if o.v != 0 { // which stands for what the node chooses
+			all = append(all, o.flag, fmt.Sprint(o.v))
+		}
+	}
+	if q := f.chosenQueue(); q != nil {
+		all = append(all, "--queue", fmt.Sprint(*q))
+	}
+	if f.Alone {
+		all = append(all, "--alone")
+	}
+	cmd := l.Command(h.Index, self, all...)
+	cmd.ExtraFiles = []*os.File{peers}
+	return cmd, nil
+}
+
+// peersFile returns a peers file that has no name, so that nothing is left behind.
+func peersFile(c *cluster.File) (*os.File, error) {
+	b, err := c.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.MemfdCreate("peers", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("making a peers file in memory: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), "peers")
+	_, err = file.WriteAt(b, 0)
+	return file, err
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// Complaint is the last line that a failed node wrote, or how it ended.
+func Complaint(stderr string, err error) string {
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return strings.TrimPrefix(last, "funet: ")
+	}
+	return err.Error()
+}

@@ -1,0 +1,114 @@
+package program
+
+// This file has the parts that all programs on a group share: where they run, and how their
+// results are printed.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/uspace/engine"
+)
+
+// Place says which node a result is of, and how its frames went.
+type Place struct {
+	Node     int    `json:"node"`
+	Carrier  string `json:"card_of"` // "embedded": the process's own; "daemon"
+	XDPMode  string `json:"xdp_mode"`
+	BindMode string `json:"bind_mode"`
+	Why      string `json:"xdp_why,omitempty"` // the modes are no better; "": no remark
+	Profile  string `json:"profile"`
+	Host     *host  `json:"host,omitempty"` // nil: nothing is modelled
+}
+
+func (p Place) where() Place { return p }
+
+// Modes are those of XDP and AF_XDP, and whose card it is, for people.
+func (p Place) Modes() string {
+	if p.Carrier == "daemon" {
+		return p.XDPMode + ", " + p.BindMode + "; card of a daemon"
+	}
+	return p.XDPMode + ", " + p.BindMode
+}
+
+// Flow is the result of a program that moves data one way.
+type Flow struct {
+	Place
+	Seconds float64          `json:"seconds"`
+	Goodput float64          `json:"goodput_gbit_per_s"`
+	Card    *engine.Counters `json:"card,omitempty"` // not with a daemon
+}
+
+// Run runs the command's program where the flags say: on a lab of its own, where
+// each node gets args, which are the program's own flags; or as one node of many. It
+// returns what node 0 of the lab found, or this node.
+func Run[R any](c *cobra.Command, f *Flags, args []string, one func(*Node) (R, error)) (R, error) {
+	var none R
+	if err := f.Check(); err != nil {
+		return none, err
+	}
+	if f.Lab == 0 {
+		return runNode(c.Context(), f, one)
+	}
+	all, err := onLab[R](c.Context(), f, c.Name(), args)
+	if err != nil {
+		return none, err
+	}
+	if first, ok := any(all[0]).(result); ok {
+		for _, r := range all[1:] {
+			first.where().Host.add(any(r).(result).where().Host)
+		}
+	}
+	return all[0], nil
+}
+
+// runNode opens the card that the flags describe, runs a program on it and closes it
+// when its last packets have arrived. All of that ends with the context.
+func runNode[R any](ctx context.Context, f *Flags, one func(*Node) (R, error)) (R, error) {
+	var none R
+	n, err := f.open(ctx)
+	if err != nil {
+		return none, err
+	}
+	r, err := one(n)
+	if err != nil {
+		return none, errors.Join(n.explain(err), n.Close(0))
+	}
+	return r, n.Close(linger)
+}
+
+// result is the result of a program on one node. Only node 0 has figures, and a table.
+type result interface {
+	where() Place
+	output.Report
+}
+
+// Show prints what a program found.
+func Show(asJSON bool, r result) error {
+	if p := r.where(); p.Node != 0 && !asJSON {
+		_, err := fmt.Printf("node %d: done; node 0 has the figures (XDP %s)\n", p.Node, p.Modes())
+		return err
+	}
+	if err := output.Show(asJSON, r); err != nil || asJSON {
+		return err
+	}
+	if err := r.where().WriteWhy(os.Stdout); err != nil {
+		return err
+	}
+	return r.where().writeHost(os.Stdout)
+}
+
+// WriteWhy says for people why the modes are no better.
+func (p Place) WriteWhy(w io.Writer) error {
+	if p.Why == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "XDP mode %s, %s: %s\n", p.XDPMode, p.BindMode, p.Why)
+	return err
+}

@@ -1,0 +1,76 @@
+package program
+
+// This file tests what a program on a daemon's card says of a node that is silent.
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// tells is a socket at which somebody answers each request for the status so.
+func tells(t *testing.T, h daemon.HelloStatus) (socket string) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix(attach.Network, &net.UnixAddr{Name: socket, Net: attach.Network})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			if _, _, err := attach.Receive(c, make([]byte, attach.MaxMessage), 0); err == nil {
+				b, _ := json.Marshal(daemon.Status{Hello: h})
+				m, _ := attach.EncodeBody(attach.KindStatus|attach.AnswerBit, b)
+				_ = attach.Send(c, m)
+			}
+			c.Close()
+		}
+	}()
+	return socket
+}
+
+// well is a card that nothing is wrong with.
+type well struct{ carrier }
+
+func (well) Err() error { return nil }
+
+// Rule: the error that a node is silent, where a daemon has the card, names what the daemon has heard: other versions,
+// clusters and numbers, and who does not answer; and is as it was where there is nothing to say, or no daemon.
+func TestSilentCards(t *testing.T) {
+	silent := &am.Undelivered{Node: 1, Reason: arctic.ReasonSilent}
+	for _, c := range []struct {
+		h     daemon.HelloStatus
+		words []string
+	}{
+		{daemon.HelloStatus{}, nil},
+		{daemon.HelloStatus{Faults: []string{"b, card 1, has frames of version 4, this host of version 3; run the same"}}, []string{"funid: b, card 1, has frames of version 4"}},
+		{daemon.HelloStatus{Peers: []daemon.PeerStatus{{Card: 1, Address: "02:00:00:00:00:01", HeardAgo: 9, Unanswered: 2}, {Card: 2, HeardAgo: 1}, {Card: 3, Address: "x", HeardAgo: -1}}},
+			[]string{"not answered by card 1 at 02:00:00:00:00:01, card 3 at x: see that funid runs there"}},
+	} {
+		err := (&Node{carrier: well{}, socket: tells(t, c.h)}).explain(silent)
+		if !errors.Is(err, silent) || len(c.words) == 0 && err.Error() != silent.Error() {
+			t.Errorf("%v", err)
+		}
+		for _, w := range c.words {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%v does not say %q", err, w)
+			}
+		}
+	}
+	if err := (&Node{carrier: well{}, socket: filepath.Join(t.TempDir(), "none")}).explain(silent); err.Error() != silent.Error() {
+		t.Error(err)
+	}
+}

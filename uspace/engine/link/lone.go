@@ -1,0 +1,53 @@
+package link
+
+// This file is the lone message: one packet for a node to which nothing else is on its way out, as in a dialogue. It leaves at
+// once in a frame of its own, past the lists of dispatch.go, because it would be alone on them. Whatever is not so usual makes
+// Lone refuse the line; then it goes the common way.
+
+import "github.com/funet/funet/uspace/arctic"
+
+// Lone sends a line as Queue and Send would, if nothing else waits to be sent and nothing keeps its stream or flow from
+// sending. It returns false, and has done nothing, if that is not so. A line with a block does not go this way.
+func (e *End) Lone(card uint16, l arctic.Level, ln *Line) bool {
+	p := e.byCard[card]
+	f := p.flows[l]
+	if f == nil || !p.established || e.ackNow != nil || e.ready[arctic.Reply].head != nil || e.ready[arctic.Request].head != nil {
+		return false // acknowledgments, and what waits already, go first
+	}
+	s := f.recent
+	if s == nil || s.owner != ln.owner || s.node != ln.Node || s.part || s.waiting.head != nil || s.hold > e.now || s.flying >= s.limit ||
+		f.lost > 0 || f.flying >= f.window || f.sndNext-f.sndUna >= Window || p.timer == notTimed || ln.owner.Follower != nil {
+		return false
+	}
+	payer := s.payer()
+	if a := payer.account; a.round != e.round && a.spent || !e.solvent(a) || payer.full || payer.flight >= contendedFlight && e.Contended() {
+		return false
+	}
+	b := e.reserve(p)
+	if len(b) < arctic.HeaderSize+int(ln.Size) {
+		return false // the transmit ring is full
+	}
+	if int(f.sndNext-f.sndUna) == len(f.frames) {
+		e.widen(f)
+	}
+	seq := f.sndNext
+	fr := f.frame(seq)
+	*fr = frame{train: ln, size: ln.Size, state: flying, sentAt: e.now}
+	ln.next = nil
+	f.sndNext++
+	f.flying++
+	s.flying++
+	payer.flight += int(ln.Size)
+	payer.account.dispatch -= int(ln.Size) + frameBytes
+	e.Uses(payer.account)
+	n := e.head(p, b, l, ln.owner.GID, ln.owner.Tag, seq, len(b)-int(ln.Size))
+	n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
+	e.sendFilled(p, b, n, e.tryLonger(p, fr, n))
+	e.counters.PacketsSent++
+	e.counters.TrainsSent++
+	if p.silentSince == 0 {
+		p.silentSince = e.now
+	}
+	e.watchOver(f)
+	return true
+}

@@ -1,0 +1,210 @@
+package engine
+
+// This file is the XFER part of the Retrieval Unit (thesis 3.2.4, 5.2.2): from memory or a
+// slot into the undelivered packet cache, and the packetisation of long transfers, whose
+// life is in transfer.go.
+//
+// Without Config.Blocks the data of a packet is copied into its line. With it the packets of
+// a long transfer are blocks (design idea 7), each as long as a frame has room for: the line has
+// where the data is, not the data, which goes from the source straight into frames, and
+// again when one is lost. The last packet is no block: its data waits in the transfer.
+
+import (
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// loadTransfer loads the XFER packet of a slot into a line. The header is the slot's,
+// read before; everything else is read once.
+func (c *Card) loadTransfer(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi.Slot) {
+	t := arctic.Transfer{Address: s.Load(funi.DestinationAddressWord), Argument: s.Load(funi.ArgumentWord)}
+	source := s.Load(funi.SourceAddressWord)
+	ln.Node, ln.typ, ln.request, ln.argument = h.Node(), h.Type(), h, t.Argument
+	most := arctic.MaxSingleWords
+	if h.Many() {
+		t.Form, t.Total = arctic.Last, s.Load(funi.TotalWord)
+		if t.Total == 0 {
+			t.Form, most = arctic.Part, arctic.MaxPartWords
+		}
+		t.First = c.beginning(c.route(x.group, h.Node()), l)
+	}
+	size := h.Words() * arctic.WordSize
+	if size%arctic.TransferAlign != 0 || h.Words() > most || h.Many() && t.Address == 0 {
+		c.refuse(x, l, ln, arctic.ReasonTransferLength)
+		return
+	}
+	var data [arctic.MaxPartWords * arctic.WordSize]byte
+	switch {
+	case size == 0:
+	case source == 0:
+		arctic.PutWords(data[:size], s[funi.DataWord:funi.DataWord+h.Words()])
+		t.Data = data[:size]
+	default:
+		t.Data = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Source)
+		if t.Data == nil {
+			c.refuse(x, l, ln, arctic.ReasonSource)
+			return
+		}
+	}
+	if t.Address != 0 {
+		c.loadPiece(x, l, ln, &t)
+		return
+	}
+	// Memory to queue: a message of the argument and the data.
+	arctic.PutWords(ln.Data[arctic.PacketHeaderSize:], []uint32{t.Argument})
+	copy(ln.Data[arctic.PacketHeaderSize+arctic.WordSize:], t.Data)
+	c.launch(x, l, ln, arctic.KindMessage, 1+h.Words())
+}
+
+// loadPiece encodes a packet of KindTransfer into a line and launches it.
+func (c *Card) loadPiece(x *Context, l arctic.Level, ln *line, t *arctic.Transfer) {
+	c.launch(x, l, ln, arctic.KindTransfer, arctic.PutTransfer(ln.Data[arctic.PacketHeaderSize:], t))
+}
+
+// refuse returns the request of a line whose slot asked for what the process may not
+// have, and sets its memory error.
+func (c *Card) refuse(x *Context, l arctic.Level, ln *line, reason arctic.Reason) {
+	if x.trail != nil {
+		x.trail.launched(ln, l, c.now)
+	}
+	wire := arctic.PacketHeader{Level: l}
+	wire.Encode(ln.Data[:])
+	ln.Size = arctic.PacketHeaderSize
+	x.memoryError(reason)
+	x.returned(ln, reason)
+}
+
+// begin makes the long transfer of a slot current. It returns false when there is no
+// record for it, so that it stays in the send queue. One that asks for what the
+// process may not have is returned, and nothing becomes current.
+func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
+	source, destination := s.Load(funi.SourceAddressWord), s.Load(funi.DestinationAddressWord)
+	argument, words := s.Load(funi.ArgumentWord), s.Load(funi.LengthWord)
+	size := int(words) * arctic.WordSize
+	destination &^= arctic.TransferAlign - 1
+	reason := arctic.ReasonNone
+	var memory []byte
+	switch {
+	case words == 0 || words%4 != 0 || words > arctic.MaxTransferWords || source == 0:
+		reason = arctic.ReasonTransferLength
+	case destination == 0 || uint64(destination)+uint64(size) > 1<<32:
+		reason = arctic.ReasonDestination
+	default:
+		memory = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Source)
+		if memory == nil {
+			reason = arctic.ReasonSource
+		}
+	}
+	if reason != arctic.ReasonNone {
+		x.memoryError(reason)
+		x.giveBack(funi.Returned{Reason: reason, Level: l, Header: h, Word: argument})
+		return true
+	}
+	q := &x.long.free[l]
+	if q.head == nil {
+		return false
+	}
+	t := q.pop()
+	last := size % (arctic.MaxPartWords * arctic.WordSize)
+	if last == 0 {
+		last = arctic.MaxSingleWords * arctic.WordSize // the part before it is short instead
+	}
+	*t = transfer{level: l, header: h, argument: argument, destination: destination, total: words,
+		source: memory[:size-last], lastSource: memory[size-last:], route: c.route(x.group, h.Node())}
+	t.first = c.beginning(t.route, l)
+	x.advance(t)
+	x.taken[l]++
+	if x.trail != nil {
+		x.trail.took(l, c.now)
+	}
+	return true
+}
+
+// carryOn retrieves up to budget packets of the level's current transfer and returns
+// how many, and whether the transfer is retrieved or has failed.
+func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool) {
+	t := x.current[l]
+	x.leadsAway(t)
+	for len(t.source) > 0 && t.failed == arctic.ReasonNone {
+		if n == budget {
+			return n, false
+		}
+		ln := x.take(l)
+		if ln == nil && x.closing {
+			ln = x.takeOwn(l)
+		}
+		if ln == nil {
+			c.counters.SendQueueNoTicket++
+			return n, false
+		}
+		size := min(max(c.blockTo(t.route), arctic.MaxPartWords*arctic.WordSize), len(t.source))
+		p := arctic.Transfer{Form: arctic.Part, Address: t.destination, Data: t.source[:size], AtOnce: size == len(t.source)}
+		if c.block > 0 {
+			p.Form, p.Data, ln.Block = arctic.Block, nil, p.Data
+		}
+		t.source = t.source[size:]
+		t.destination += uint32(size)
+		t.lines++
+		c.loadOf(x, ln, t, &p)
+		n++
+	}
+	t.tailSize = copy(t.tail[:], t.lastSource)
+	t.source, t.lastSource = nil, nil
+	x.advance(t)
+	return n, true
+}
+
+// takeOwn returns the line of the level that no message takes, or nil if it is in use.
+func (x *Context) takeOwn(l arctic.Level) *line {
+	if x.long.inUse[l] {
+		return nil
+	}
+	x.long.inUse[l] = true
+	ln := &x.long.own[l]
+	ln.ctx, ln.Index = x, ownLine+uint16(l)
+	return ln
+}
+
+// blockTo returns how many bytes of a block a frame on a route has room for.
+func (c *Card) blockTo(route uint32) int {
+	if route != NoRoute && c.link.IsPeer(uint16(route)) {
+		return min(c.block, arctic.MaxBlock(c.link.SizeTo(uint16(route))))
+	}
+	return c.block
+}
+
+// finish sends the last packets of the level's transfers of which all else is
+// delivered, so many of them at most. It returns false when one found no line.
+func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
+	for q := &x.long.due[l]; q.head != nil && most > 0; most-- {
+		if x.leadsAway(q.head) {
+			x.advance(q.head)
+			continue
+		}
+		ln := x.take(l)
+		if ln == nil {
+			return false
+		}
+		t := q.head
+		t.lines++
+		x.advance(t)
+		c.counters.PacketsRetrieved++
+		c.loadOf(x, ln, t, &arctic.Transfer{Form: arctic.Last, Address: t.destination, Argument: t.argument, Total: t.total, First: t.first, Data: t.tail[:t.tailSize]})
+	}
+	return true
+}
+
+// leadsAway fails a transfer if the route to its node is another than when it began: what
+// is there now is another process, which lacks what the first has got.
+func (x *Context) leadsAway(t *transfer) (failed bool) {
+	if route := x.card.route(x.group, t.header.Node()); route != t.route && route != NoRoute {
+		t.failed = arctic.ReasonReplaced
+	}
+	return t.failed != arctic.ReasonNone
+}
+
+// loadOf loads a packet of a long transfer.
+func (c *Card) loadOf(x *Context, ln *line, t *transfer, p *arctic.Transfer) {
+	ln.Node, ln.typ, ln.transfer, ln.Part = t.header.Node(), t.header.Type(), t, t.state != transferEnding
+	c.loadPiece(x, t.level, ln, p)
+}
