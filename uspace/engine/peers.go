@@ -35,6 +35,9 @@ const (
 	Outcomes     = link.Outcomes
 )
 
+// Sealed is what a PeerState says of a peer that has the card's key.
+const Sealed = link.Sealed
+
 // Fate is an outcome and, of a frame of which packets were rejected, the reason of the first.
 type Fate = link.Fate
 
