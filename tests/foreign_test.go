@@ -5,10 +5,13 @@ package tests
 // them and delivered to nobody. The attacker has a raw socket on the same wire.
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
@@ -22,6 +25,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )
@@ -51,11 +55,12 @@ type attack struct {
 type way struct {
 	mode xdp.AttachMode
 	udp  bool
+	key  bool
 }
 
 var ways = map[string]way{
-	"native": {xdp.AttachNative, false}, "generic": {xdp.AttachGeneric, false},
-	"native, UDP": {xdp.AttachNative, true}, "generic, UDP": {xdp.AttachGeneric, true},
+	"native": {xdp.AttachNative, false, false}, "generic": {xdp.AttachGeneric, false, false},
+	"native, UDP": {xdp.AttachNative, true, false}, "generic, UDP": {xdp.AttachGeneric, true, false},
 }
 
 func newAttack(t *testing.T, way way) *attack {
@@ -97,8 +102,11 @@ func newAttack(t *testing.T, way way) *attack {
 		a.path = a.pathFrom(config.Addresses[0], config.Addresses[1])
 		a.other = a.pathFrom(config.Addresses[1].Next(), config.Addresses[1])
 	}
+	if way.key {
+		config.Key, config.Record = bytes.Repeat([]byte("key"), 11)[:link.KeySize], 100
+	}
 	a.client = startMember(t, l, 0, config)
-	config.Node = 1
+	config.Node, config.Record = 1, 0
 	a.server = startMember(t, l, 1, config)
 	return a
 }
@@ -523,6 +531,71 @@ func TestForeignGroup(t *testing.T) {
 			a.server.end()
 		})
 	}
+}
+
+// TestNobodyElsesFrames: where there is a key, frames that were recorded, changed by a bit, or made up by who knows
+// everything but the key, move no counter but those of refusals, and nothing of them is delivered: 10^4 of each.
+func TestNobodyElsesFrames(t *testing.T) {
+	a := newAttack(t, way{mode: xdp.AttachGeneric, key: true})
+	a.exchange(300)
+	var own [][]byte
+	for _, f := range strings.Fields(a.client.report().Frames) {
+		b, err := hex.DecodeString(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own = append(own, b)
+	}
+	if len(own) != 100 {
+		t.Fatalf("the client has recorded %d frames, want 100", len(own))
+	}
+	sealed := 0
+	for _, f := range own {
+		if g, err := arctic.Look(f); err == nil && g.Sealed() {
+			sealed++
+		}
+	}
+	if sealed < 90 {
+		t.Fatalf("%d of 100 frames are sealed", sealed)
+	}
+	random := rand.New(rand.NewPCG(3, 3))
+	var frames [][]byte
+	for i := range 10_000 {
+		f := own[i%len(own)]
+		frames = append(frames, f)
+		flipped := bytes.Clone(f)
+		bit := 8*6 + random.IntN(8*(len(f)-6)) // any but the address that brings it here
+		flipped[bit/8] ^= 1 << (bit % 8)
+		forged := bytes.Clone(f)
+		for range 1 + random.IntN(20) {
+			forged[arctic.EthernetSize+random.IntN(len(f)-arctic.EthernetSize)] = byte(random.Uint32())
+		}
+		forged[14] = arctic.Version
+		if forged[15]&0x10 == 0 {
+			arctic.Seal(forged, len(forged))
+		}
+		frames = append(frames, flipped, forged)
+	}
+	moved := a.attacked(frames)
+	refused := int64(0)
+	for name, n := range moved {
+		switch {
+		case strings.HasPrefix(name, "engine.dropped_"), name == "engine.stale_incarnation_frames":
+			refused += n
+		case strings.HasPrefix(name, "nic."), strings.HasPrefix(name, "engine.frame"), strings.HasPrefix(name, "socket."):
+		default:
+			t.Errorf("%s moved by %d", name, n)
+		}
+	}
+	if moved["engine.frames_sent"] != 0 || refused != moved["engine.frames_received"] || refused < 25_000 {
+		t.Errorf("%d of %d frames were refused, and %d sent: %v", refused, moved["engine.frames_received"], moved["engine.frames_sent"], moved)
+	}
+	a.exchange(100)
+	if r := a.quiet(0); r.Process != (tally{Requests: 400}) {
+		t.Errorf("the process received %+v, want 400 requests", r.Process)
+	}
+	a.client.end()
+	a.server.end()
 }
 
 // TestDamagedFrames: each kind of damage is counted where it belongs, exactly, and the

@@ -6,6 +6,7 @@ package tests
 
 import (
 	"bufio"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/port/afxdp"
 	"github.com/funet/funet/xdp"
 )
@@ -33,6 +35,8 @@ type memberConfig struct {
 	GID, Node uint16
 	MACs      [][6]byte // by node
 	Attach    xdp.AttachMode
+	Key       []byte // of all members, with which frames stay readable; nil: there is none
+	Record    int    // how many of the frames that it sends it reports
 	// Addresses, by node, have frames travel in UDP datagrams, if there are any.
 	Addresses []netip.Addr
 }
@@ -44,8 +48,9 @@ type report struct {
 	Socket  xdp.Statistics  `json:"socket"`
 	UDP     afxdp.Datagrams `json:"udp"`
 	Process tally           `json:"process"`
-	Now     time.Duration   `json:"now"`   // of the card's clock
-	Epoch   uint64          `json:"epoch"` // of the two cards
+	Now     time.Duration   `json:"now"`              // of the card's clock
+	Epoch   uint64          `json:"epoch"`            // of the two cards
+	Frames  string          `json:"frames,omitempty"` // hexadecimal, with spaces between them
 }
 
 // tally counts what a member's process has received.
@@ -66,6 +71,13 @@ func member(text string) error {
 	cfg := card.Config{
 		Interfaces: []string{c.Interface}, GID: c.GID, Node: c.Node, Attach: c.Attach, Bind: xdp.BindCopy, CPU: -1,
 	}
+	if c.Key != nil {
+		k, err := link.NewKey(c.Key)
+		if err != nil {
+			return err
+		}
+		cfg.Key, cfg.Readable = k, true
+	}
 	for n, mac := range c.MACs {
 		cfg.Peers = append(cfg.Peers, card.Peer{Node: uint16(n), MAC: mac})
 		if len(c.Addresses) > 0 {
@@ -81,6 +93,13 @@ func member(text string) error {
 		return errors.Join(err, k.Close(0))
 	}
 	m := &memberState{card: k, e: e, other: 1 - int(c.Node)}
+	if c.Record > 0 { // a readable frame is shown as it is on the wire
+		k.Engine().Observe(func(_ int, frame []byte, fate engine.Fate) {
+			if fate.Outcome == engine.Sent && len(m.frames) < c.Record {
+				m.frames = append(m.frames, hex.EncodeToString(frame))
+			}
+		})
+	}
 	return errors.Join(m.serve(), k.Close(0))
 }
 
@@ -89,6 +108,7 @@ type memberState struct {
 	e     *am.Endpoint
 	other int
 	tally
+	frames []string
 }
 
 func (m *memberState) serve() error {
@@ -168,7 +188,7 @@ func (m *memberState) serve() error {
 }
 
 func (m *memberState) report() (err error) {
-	r := report{Engine: m.card.Engine().Counters(), Process: m.tally, Now: time.Duration(m.card.Now())}
+	r := report{Engine: m.card.Engine().Counters(), Process: m.tally, Frames: strings.Join(m.frames, " "), Now: time.Duration(m.card.Now())}
 	r.Process.Unknown = m.e.Unknown()
 	m.card.Engine().PeerStates(0, 1, func(p engine.PeerState) { r.Epoch = p.Epoch })
 	port := m.card.Ports()[0]

@@ -6,6 +6,7 @@ package daemon
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -43,11 +44,15 @@ type Rejected struct {
 type Peers struct {
 	Known       int   `json:"known"`
 	Established int   `json:"established"` // they have been greeted, and not been lost since
+	Sealed      int   `json:"sealed"`      // they have this host's key
+	Refused     int   `json:"key_refused"` // they have another one, or only one of the two has one
 	Measured    int   `json:"measured"`
 	Shortest    int64 `json:"round_trip_shortest_ns"`
 	Median      int64 `json:"round_trip_median_ns"`
 	P99         int64 `json:"round_trip_p99_ns"`
 	Longest     int64 `json:"round_trip_longest_ns"`
+	// KeyFault is what is wrong with the key of the first that was refused, "" if none was.
+	KeyFault string `json:"key_fault,omitempty"`
 }
 
 // RoundTrip is the smoothed round trip to a peer, and its variation.
@@ -199,6 +204,14 @@ func (d *Daemon) lookAtPeers() (peersLook, error) {
 			look.Known++
 			if s.Established {
 				look.Established++
+			}
+			switch {
+			case s.Key == engine.Sealed:
+				look.Sealed++
+			case s.Key.Refused():
+				if look.Refused++; look.Refused == 1 {
+					look.KeyFault = fmt.Sprintf("card %d: %v", s.Card, s.Key)
+				}
 			}
 			if s.RoundTrip > 0 {
 				all = append(all, RoundTrip{s.Card, int64(s.RoundTrip), int64(s.Variation), s.InFlight})

@@ -35,6 +35,9 @@ const (
 	Outcomes     = link.Outcomes
 )
 
+// Sealed is what a PeerState says of a peer that has the card's key.
+const Sealed = link.Sealed
+
 // Fate is an outcome and, if packets of the frame were rejected, the reason for the first.
 type Fate = link.Fate
 

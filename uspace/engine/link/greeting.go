@@ -93,6 +93,9 @@ func (s KeyState) String() string {
 	return [...]string{"none", "sealed", "waiting", "no key there", "no key here", "other key"}[s]
 }
 
+// Refused reports whether the two cards refuse each other for their keys.
+func (s KeyState) Refused() bool { return s >= NoKeyThere }
+
 // keyState is how the card stands to the peer.
 func (p *peer) keyState() KeyState {
 	switch {

@@ -79,17 +79,20 @@ func (e *End) transmit(f *flow, seq uint32, fr *frame) bool {
 		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-arctic.PacketHeaderSize)
 		e.send(p, b, arctic.PutVoid(b, n, fr.train.Data[:]))
 		fr.void = true
-	} else if ln := fr.train; ln.Block != nil && p.Key == nil { // it is alone in its frame, and copied and summed at once
+	} else if ln := fr.train; ln.Block != nil { // which is alone in its frame, and copied and summed at once where there is no key
 		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-size)
-		n = arctic.SealBlock(b, arctic.PutPacket(b, n, ln.Data[:ln.Size]), ln.inFrame())
-		e.commit(p, b, n, e.tryLonger(p, fr, n))
+		n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
+		if p.Key == nil {
+			n = arctic.SealBlock(b, n, ln.inFrame())
+			e.commit(p, b, n, e.tryLonger(p, fr, n))
+		} else {
+			n = arctic.PutBlock(b, n, ln.inFrame())
+			e.sendFilled(p, b, n, e.tryLonger(p, fr, n))
+		}
 	} else {
 		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-size)
 		for ; ln != nil; ln = ln.next {
 			n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
-			if ln.Block != nil {
-				n = arctic.PutBlock(b, n, ln.inFrame())
-			}
 		}
 		e.sendFilled(p, b, n, e.tryLonger(p, fr, n))
 	}
