@@ -20,7 +20,7 @@ PREFIX ?= /usr/local
 # The version of the package: the tag, or the number of commits until there is one.
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//' | grep . || echo 0.0.$$(git rev-list --count HEAD 2>/dev/null || echo 0))
 
-.PHONY: build install deb image systemd demo test check unit race mutants fuzz hostile share qemu figures peers generate clean root tshark
+.PHONY: build install deb image systemd demo test check unit race mutants fuzz bench profile hostile share qemu figures peers generate clean root tshark
 build: bin/funet bin/funid
 
 .PHONY: bin/funet bin/funid
@@ -148,6 +148,18 @@ fuzz:
 		echo "== $$t for $(FUZZTIME)"; \
 		$(GO) test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$${t%:*}"; \
 	done
+
+# What the engine takes, built with the profile that funet ships with: BENCH says which benchmarks, of which package.
+BENCH ?= PingPongStep
+BENCHPACKAGE ?= ./uspace/engine
+BENCHCOUNT ?= 7
+bench:
+	$(GO) test -run '^$$' -bench '$(BENCH)' -count $(BENCHCOUNT) -pgo=$(CURDIR)/ctl/funet/default.pgo -timeout 20m $(BENCHPACKAGE)
+
+# The profiles that `go build` compiles funet and funid with, anew: where both spend their time, sampled on labs. After
+# changes of what a message meets; on a machine that does nothing else. PART=10 takes a tenth of the time.
+profile: root
+	GO=$(GO) tests/sampled/profile.sh
 
 # Clients that misbehave, beside others' verified traffic, and 200 kills; with figures.
 hostile: root

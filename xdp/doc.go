@@ -30,6 +30,9 @@
 // frame is the kernel's until its address comes back in Completion. A received
 // Desc can be sent as it is, so forwarding and echo copy nothing.
 //
+// A packet that is longer than the room of a frame has several descriptors (SocketConfig.MultiBuffer). In copy mode
+// it nevertheless lies in one piece, if the UMEM is Unaligned and the fill ring is given addresses in turn that are RxRoom apart.
+//
 // # The rules
 //
 // Who may touch a frame: you, from taking it out of rx or completion until

@@ -96,12 +96,15 @@ func kickError(e unix.Errno) error {
 
 // WakeRx makes the kernel look for frames where it does not by itself: when the
 // fill ring has frames and says that the driver must be woken to see them, or when
-// busy polling was asked for. Other calls cost a load. It is called after Submit to the
+// busy polling was asked for. Other calls cost a load, and in copy mode nothing: there
+// no driver looks into the fill ring (only drivers call xsk_set_rx_need_wakeup), and the
+// word that would say so lies beside the kernel's index, which the sender's processor
+// writes for each frame that it copies. It is called after Submit to the
 // fill ring, and now and then while nothing arrives: a driver may find the ring empty,
 // and ask, just after a call that found nothing asked. The rules for callers and the
 // errors are those of Kick.
 func (s *Socket) WakeRx() error {
-	if fill := &s.pair.fill; !s.busyPoll && (!fill.NeedWakeup() || fill.Len() == 0) {
+	if fill := &s.pair.fill; !s.busyPoll && (!s.zeroCopy || !fill.NeedWakeup() || fill.Len() == 0) {
 		return nil
 	}
 	return s.recvfrom()

@@ -34,6 +34,13 @@ type UMEMConfig struct {
 	// Headroom in bytes is left free in front of a received frame, in addition
 	// to the kernel's 256. Less than FrameSize - 256.
 	Headroom uint32
+	// Unaligned lets received frames begin at any address that is given to the fill ring
+	// (XDP_UMEM_UNALIGNED_CHUNK_FLAG, Linux 5.4), and frames that are sent cross the ends of UMEM
+	// frames. A received one still has the room of a UMEM frame, from 256 + Headroom bytes behind that address
+	// on, and the kernel's copy mode writes nothing else: so what it may fill can follow without a gap, and a
+	// packet of several descriptors lies in one piece, if addresses are given RxRoom apart. A UMEM for
+	// zero-copy has no use for that: NICs write into whole UMEM frames.
+	Unaligned bool
 	// HugePages takes 2 MiB pages, which must be free (nr_hugepages).
 	HugePages bool
 }
@@ -95,11 +102,32 @@ func (u *UMEM) Frame(addr uint64) []byte {
 	return u.mem[addr:end:end]
 }
 
+// If the UMEM is Unaligned, the lower bits of an address say where the frame begins, and those from
+// unalignedShift on where in the frame the data does (XSK_UNALIGNED_BUF_OFFSET_SHIFT, include/uapi/linux/if_xdp.h).
+const (
+	unalignedShift = 48
+	unalignedAddr  = 1<<unalignedShift - 1
+)
+
+// Start is where in the UMEM the bytes of a descriptor begin. It is not checked.
+func (u *UMEM) Start(addr uint64) uint64 {
+	if u.config.Unaligned {
+		return addr&unalignedAddr + addr>>unalignedShift
+	}
+	return addr
+}
+
 // Data is the view of a descriptor's bytes, or nil when they do not lie within
-// one frame of the UMEM: a descriptor comes out of shared memory and is checked
-// before it is used. The result is also nil when the UMEM is closed. An empty
+// one frame of the UMEM, or if that is Unaligned are more than a frame has: a descriptor
+// comes out of shared memory and is checked before it is used. The result is also nil when the UMEM is closed. An empty
 // descriptor gives an empty view that is not nil.
 func (u *UMEM) Data(d Desc) []byte {
+	if u.config.Unaligned {
+		if d.Len > u.config.FrameSize {
+			return nil
+		}
+		return u.Span(u.Start(d.Addr), int(d.Len))
+	}
 	room := u.mask + 1 - d.Addr&u.mask
 	if d.Addr >= uint64(len(u.mem)) || uint64(d.Len) > room {
 		return nil
@@ -121,8 +149,13 @@ func (u *UMEM) Span(addr uint64, n int) []byte {
 
 // Base is the address of the start of the frame that addr lies in. Descriptors
 // from the rx ring point past the headroom, those from the completion ring
-// wherever the sender put its frame.
-func (u *UMEM) Base(addr uint64) uint64 { return addr &^ u.mask }
+// wherever the sender put its frame. If the UMEM is Unaligned it is the address that was given to the ring.
+func (u *UMEM) Base(addr uint64) uint64 {
+	if u.config.Unaligned {
+		return addr & unalignedAddr
+	}
+	return addr &^ u.mask
+}
 
 // Addr is the address of frame i, counted from 0. It is not checked.
 func (u *UMEM) Addr(i uint32) uint64 { return uint64(i) * (u.mask + 1) }
@@ -160,6 +193,9 @@ func (u *UMEM) register(fd int, deadline time.Time, again bool) error {
 		Len:      uint64(len(u.mem)),
 		Size:     u.config.FrameSize,
 		Headroom: u.config.Headroom,
+	}
+	if u.config.Unaligned {
+		reg.Flags = unix.XDP_UMEM_UNALIGNED_CHUNK_FLAG
 	}
 	once := func() error {
 		return setsockopt(fd, unix.SOL_XDP, unix.XDP_UMEM_REG, unsafe.Pointer(&reg), unsafe.Sizeof(reg))

@@ -62,6 +62,38 @@ func TestUMEMViewsStayInFrame(t *testing.T) {
 	}
 }
 
+// A UMEM that is Unaligned has frames that begin anywhere: an address of the rx ring says where the frame does and,
+// in its upper 16 bits, where in it the data. No view leaves the UMEM or is longer than a frame, whatever the
+// address, and Base is what was given to the fill ring.
+func TestUMEMUnaligned(t *testing.T) {
+	const size, total = 4096, 5 * 4096
+	u, err := NewUMEM(UMEMConfig{FrameSize: size, FrameCount: 5, Unaligned: true})
+	must(t, err)
+	defer u.Close()
+	whole := u.Span(0, total)
+	rapid.Check(t, func(t *rapid.T) {
+		base := rapid.OneOf(rapid.Uint64Range(0, total+10), rapid.Uint64Range(0, 1<<48-1)).Draw(t, "base")
+		offset := rapid.OneOf(rapid.Uint64Range(0, size), rapid.Uint64Range(0, 1<<16-1)).Draw(t, "offset")
+		length := rapid.OneOf(rapid.Uint32Range(0, size+10), rapid.Uint32()).Draw(t, "len")
+		addr := base | offset<<48
+		if got := u.Base(addr); got != base {
+			t.Fatalf("Base(%#x) = %#x", addr, got)
+		}
+		start := base + offset
+		if got := u.Start(addr); got != start {
+			t.Fatalf("Start(%#x) = %#x", addr, got)
+		}
+		d := u.Data(Desc{Addr: addr, Len: length})
+		ok := start < total && length <= size && start+uint64(length) <= total
+		if ok != (d != nil) || ok && (len(d) != int(length) || cap(d) != int(length)) {
+			t.Fatalf("Data(%#x, %d): nil %v, %d bytes", addr, length, d == nil, len(d))
+		}
+		if ok && length > 0 && &d[0] != &whole[start] {
+			t.Fatal("Data begins elsewhere")
+		}
+	})
+}
+
 // A span runs over the ends of frames and never leaves the UMEM, whatever is asked.
 func TestUMEMSpan(t *testing.T) {
 	const size = 10 * 2048

@@ -68,7 +68,7 @@ type Flags struct {
 	provoke bool
 	Wait    time.Duration // for the other nodes to start
 	JSON    bool          // print one JSON document
-	// key is a file; with readable it authenticates only.
+	// key is a file; readable leaves what is sent unencrypted.
 	key      string
 	readable bool
 	// given tells which flags are on the command line; nil: none is told.

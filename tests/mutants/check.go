@@ -1,6 +1,6 @@
 package main
 
-// This file builds a check with an engine and runs it: a unit test of the engine, or a
+// This file builds a check with an engine and runs it: a test of the engine or of its links, or a
 // chaos run of the funet command. What it printed tells a catch from an accident.
 
 import (
@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// check is a check that must notice a mutation: a test of the engine's package, or a chaos run
-// if there is none.
+// check is a check that must notice a mutation: a test, or a chaos run if there is none.
 type check struct {
+	folder string // of the test's package
 	test   string
 	faults string // of the chaos run
 }
@@ -31,6 +31,9 @@ const chaosRun = "sim chaos --seeds 1..200 --nodes 8 --messages 1000 --faults"
 func (c check) String() string {
 	if c.test == "" {
 		return "chaos " + c.faults
+	}
+	if c.folder == linkFolder {
+		return "link " + c.test
 	}
 	return c.test
 }
@@ -45,9 +48,9 @@ var (
 
 // bench is a folder where mutants are built and run.
 type bench struct {
-	root   string // of the module
-	folder string // temporary
-	built  map[bool]string
+	root   string            // of the module
+	folder string            // temporary
+	built  map[string]string // what runs a check with the engine as it is, by the test's folder
 }
 
 func newBench(ctx context.Context) (*bench, error) {
@@ -63,14 +66,14 @@ func newBench(ctx context.Context) (*bench, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for mutants: %w", err)
 	}
-	return &bench{root: root, folder: folder, built: map[bool]string{}}, nil
+	return &bench{root: root, folder: folder, built: map[string]string{}}, nil
 }
 
 func (b *bench) remove() { _ = os.RemoveAll(b.folder) }
 
-// catch applies a mutation and returns what the check said about it. An error means
+// catch applies a mutation and returns what a check said about it. An error means
 // that the check did not notice, or that nothing can be said.
-func (b *bench) catch(ctx context.Context, m mutation) (string, error) {
+func (b *bench) catch(ctx context.Context, m mutation, c check) (string, error) {
 	folder, err := os.MkdirTemp(b.folder, m.name)
 	if err != nil {
 		return "", fmt.Errorf("making a folder for the mutant: %w", err)
@@ -80,28 +83,27 @@ func (b *bench) catch(ctx context.Context, m mutation) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	binary, err := b.build(ctx, m.check, folder, "-overlay", overlay)
+	binary, err := b.build(ctx, c, folder, "-overlay", overlay)
 	if err != nil {
 		return "", err
 	}
-	output, err := b.run(ctx, m.check, binary)
+	output, err := b.run(ctx, c, binary)
 	if err == nil {
 		return "", errSurvived
 	}
-	return judge(m.check, output, err)
+	return judge(c, output, err)
 }
 
 // pass runs the check on the unchanged engine, which must pass it.
 func (b *bench) pass(ctx context.Context, c check) (string, error) {
-	kind := c.test == ""
-	if b.built[kind] == "" {
+	if b.built[c.folder] == "" {
 		binary, err := b.build(ctx, c, b.folder)
 		if err != nil {
 			return "", err
 		}
-		b.built[kind] = binary
+		b.built[c.folder] = binary
 	}
-	output, err := b.run(ctx, c, b.built[kind])
+	output, err := b.run(ctx, c, b.built[c.folder])
 	if err == nil && strings.Contains(output, "no tests to run") {
 		return "", fmt.Errorf("%w: there is no such test", errAccident)
 	}
@@ -122,8 +124,8 @@ func (b *bench) build(ctx context.Context, c check, folder string, flags ...stri
 		binary = filepath.Join(folder, "funet")
 		args = append([]string{"build", "-o", binary}, append(flags, "./ctl/funet")...)
 	} else {
-		binary = filepath.Join(folder, "engine.test")
-		args = append([]string{"test", "-c", "-vet=off", "-o", binary}, append(flags, "./"+engineFolder)...)
+		binary = filepath.Join(folder, filepath.Base(c.folder)+".test")
+		args = append([]string{"test", "-c", "-vet=off", "-o", binary}, append(flags, "./"+c.folder)...)
 	}
 	cmd := command(ctx, b.root, "go", args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -141,7 +143,7 @@ func (b *bench) run(ctx context.Context, c check, binary string) (string, error)
 	if c.test == "" {
 		args = append(strings.Fields(chaosRun), c.faults)
 	}
-	cmd := command(ctx, filepath.Join(b.root, engineFolder), binary, args...)
+	cmd := command(ctx, filepath.Join(b.root, c.folder), binary, args...)
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("%w: not done within %v", errAccident, limit)

@@ -15,12 +15,15 @@ import (
 // mutation is one way to break the engine.
 type mutation struct {
 	name     string
-	file     string // in the engine's folder
-	old, new string // the snippet and what takes its place
-	check    check  // that must notice
+	file     string  // in the engine's folder
+	old, new string  // the snippet and what takes its place
+	checks   []check // each must notice
 }
 
-const engineFolder = "uspace/engine"
+const (
+	engineFolder = "uspace/engine"
+	linkFolder   = engineFolder + "/link"
+)
 
 var (
 	// errSnippet: the source is not what the mutation was written for.

@@ -96,7 +96,7 @@ func TestChoose(t *testing.T) {
 func TestJudge(t *testing.T) {
 	failed := errors.New("exit status 1")
 	for _, c := range []struct {
-		check   check
+		check   []check
 		output  string
 		failure error
 		want    string // "": an accident
@@ -111,7 +111,7 @@ func TestJudge(t *testing.T) {
 		{chaos("loss"), "funet: unknown flag: --seeds\n", failed, ""},
 		{chaos("loss"), "panic: no\n", failed, ""},
 	} {
-		got, err := judge(c.check, c.output, c.failure)
+		got, err := judge(c.check[0], c.output, c.failure)
 		if got != c.want || errors.Is(err, errAccident) != (c.want == "") {
 			t.Errorf("%q: %q, %v, want %q", c.output, got, err, c.want)
 		}

@@ -2,16 +2,22 @@ package main
 
 // This file is the mutations. main.go says what each one breaks.
 
-func unit(test string) check    { return check{test: test} }
-func chaos(faults string) check { return check{faults: faults} }
+// The links' are caught by tests of package link; some of them by chaos, too, so that chaos is known to notice such.
+
+func unit(test string) []check    { return []check{{folder: engineFolder, test: test}} }
+func link(test string) []check    { return []check{{folder: linkFolder, test: test}} }
+func chaos(faults string) []check { return []check{{faults: faults}} }
+
+// both are the checks of a mutation that chaos has to notice as well as a test.
+func both(a, b []check) []check { return append(a, b...) }
 
 var mutations = []mutation{
 	{"incarnation", "link/arrive.go",
 		` && h.Epoch == p.epoch`, ``,
-		chaos("dup,restart")},
+		both(link("TestReplayedFramesAreNotAccepted"), chaos("dup,restart"))},
 	{"nonce", "link/handshake.go",
-		`if h.nonce != 0 && g.Echo == h.nonce {`, `if h.nonce != 0 {`,
-		unit("TestReplayedFramesAreNotDelivered")},
+		`if h.nonce != 0 && g.Echo == h.nonce {`, `if true {`,
+		link("TestReplayedFramesAreNotAccepted")},
 	{"spent", "link/handshake.go",
 		`case !h.spent:`, `default:`,
 		unit("TestNoEpochTwice")},
@@ -48,24 +54,24 @@ var mutations = []mutation{
 		unit("TestOneWantsEncryption")},
 	{"duplicate", "link/arrive.go",
 		`int32(seq-fl.rcvNext) < 0 || fl.isAccepted(seq)`, `int32(seq-fl.rcvNext) < 0`,
-		chaos("loss,dup,reorder")},
+		link("TestFrameBehindAGapIsTakenOnce")},
 	{"verdict", "link/arrive.go",
 		`if fl.isRefused(seq) {`, `if false {`,
-		chaos("loss,dup")},
+		link("TestRepeatedFrameGetsTheSameAnswer")},
 	{"fate", "link/arrive.go",
 		`e.fate = Fate{Outcome: Accepted}`, ``,
-		unit("TestObserve")},
+		link("TestObserve")},
 	{"negative", "link/acknowledge.go",
 		`case r.Retry&bit != 0 && ln.owner.Ended:`, `case r.Retry&bit != 0:`,
-		chaos("slow")},
+		link("TestRejectedForNowTravelsInAnotherFrame")},
 	{"permanent", "link/acknowledge.go",
 		`e.settle(ln, Returned, r.FailReason)`, `e.settle(ln, Delivered, arctic.ReasonNone)`,
-		chaos("none")},
+		link("TestEachPacketOfATrainIsAnswered")},
 	{"halves", "link/acknowledge.go",
 		`case r.Retry&bit != 0:
 			if !again {`, `case r.Retry != 0:
 			if !again {`,
-		unit("TestReceiversStallAtRandom")},
+		link("TestEachPacketOfATrainIsAnswered")},
 	{"group", "route.go",
 		`func (c *Card) lookup(gid, node uint16, tag uint64) *Context {`, `func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	for _, x := range c.contexts {
@@ -89,30 +95,30 @@ var mutations = []mutation{
 	{"cumulative", "link/arrive.go",
 		`inOrder := seq == fl.rcvNext`, `inOrder := seq == fl.rcvNext
 	fl.rcvNext = seq`,
-		chaos("loss")},
+		link("TestOvertakenFrameIsSentAgain")},
 	{"unsent", "link/acknowledge.go",
 		`if ack-f.sndUna > f.sndNext-f.sndUna && int32(ack-f.sndUna) > 0 {`, `if false {`,
-		unit("TestAcknowledgmentOfWhatWasNeverSent")},
+		link("TestAcknowledgmentOfWhatWasNeverSent")},
 	{"timer", "link/transmit.go",
 		`e.timers.set(p, f.deadline)`, `_ = p`,
-		chaos("loss")},
+		link("TestRetransmissionTimeout")},
 	{"forgotten", "link/acknowledge.go",
 		`fr.state = lost
 			f.flying--
 			f.lost++
 			found = true`, `f.flying--
 			found = true`,
-		chaos("loss")},
+		both(link("TestOvertakenFrameIsSentAgain"), chaos("loss"))},
 	{"backoff", "link/hold.go",
 		`case s.hold > e.now:
 		e.holds.push(s)`, `case false:`,
-		unit("TestStalledReceiverIsNotSwamped")},
+		link("TestBackOffGrows")},
 	{"tries", "link/hold.go",
 		`a.lastTry = a.nextTry(now, gap)`, ``,
-		unit("TestTriesOfAnAccountAreBounded")},
+		link("TestTriesOfAnAccountAreBounded")},
 	{"vain", "link/hold.go",
 		`s.hold <= e.now || s.hold <= a.nextTry(e.now, gap)`, `s.hold <= e.now`,
-		unit("TestBackOffThatBeginsAnewBooksNoMoreThanItTries")},
+		link("TestTryAnew")},
 	{"traced", "trace.go",
 		`if t.put-t.taken == doneTraces {`, `if false {`,
 		unit("TestTraceIsBounded")},
@@ -121,13 +127,13 @@ var mutations = []mutation{
 		unit("TestTraceSeen")},
 	{"removed", "link/membership.go",
 		`		p.Port = noPort`, ``,
-		unit("TestPeerRemoved")},
+		link("TestPeerRemoved")},
 	{"parted", "link/membership.go",
 		`	e.lose(p, arctic.ReasonDeparted)`, ``,
-		unit("TestPeerRemoved")},
+		link("TestPeerRemoved")},
 	{"account", "link/dispatch.go",
 		`case !e.solvent(mine.account):`, `case false:`,
-		unit("TestAccountsShareDispatch")},
+		link("TestAccountsShareDispatch")},
 	{"bytes", "retrieval.go",
 		`		a.local -= int(ln.Size) + len(ln.Block) + packetBytes
 `, `		a.local -= packetBytes
@@ -141,7 +147,7 @@ var mutations = []mutation{
 	e.passed(f.peer, fr)`, `		}
 	}
 	e.passed(f.peer, fr)`,
-		chaos("none")},
+		link("TestAcknowledgmentsRideOnData")},
 	{"fifo", "delivery.go",
 		`return q.hold(p)
 	}
@@ -172,17 +178,36 @@ var mutations = []mutation{
 		unit("TestTransfersAreNotTornWhereSequencesTurn")},
 	{"age", "link/arrive.go",
 		`h.Age >= Window`, `false`,
-		unit("TestMoreUnansweredThanTheWindow")},
+		link("TestMoreUnansweredThanTheWindow")},
+	{"window", "link/dispatch.go",
+		`if f.sndNext-f.sndUna >= Window {`, `if false {`,
+		link("TestNoMoreThanTheWindowBehindALostFrame")},
+	{"overtaken", "link/acknowledge.go",
+		`const reordered = 3`, `const reordered = 2`,
+		link("TestOvertakenFrameIsSentAgain")},
+	{"ambiguous", "link/acknowledge.go",
+		`if fr.retries == 0 {
+		*rtt`, `if true {
+		*rtt`,
+		link("TestRoundTripTimeOfFramesSentOnce")},
+	{"parked", "link/park.go",
+		`f.sndNext, f.reached, f.srtt`, `f.sndNext, 0, f.srtt`,
+		link("TestLateDuplicateOfAParkedFlow")},
+	{"priority", "link/dispatch.go",
+		`for _, l := range arctic.ByPriority {
+		r := &e.ready[l]`, `for _, l := range [...]arctic.Level{arctic.Request, arctic.Reply} {
+		r := &e.ready[l]`,
+		link("TestRepliesGoFirst")},
 	{"given-up", "link/arrive.go",
 		`e.known(fl, h.Sequence-uint32(h.Age))`, ``,
-		chaos("partition,cut")},
+		both(link("TestFramesThatAreAlwaysDroppedComeBack"), chaos("partition,cut"))},
 	{"switched", "switch.go",
 		`return x.iface.Diverted()`, `x.iface.Diverted()
 	return [arctic.Levels][]funi.Slot{}`,
 		chaos("slow,switch")},
 	{"mode", "link/dispatch.go",
 		`case s.owner.Halted, s.waiting.head == nil:`, `case s.waiting.head == nil:`,
-		unit("TestNothingIsDispatchedInContextSwitchMode")},
+		link("TestHaltedOwner")},
 	{"called", "step.go",
 		`	c.touched = c.touched[:0]
 `, `	c.touched = c.touched[:0]
@@ -194,13 +219,13 @@ var mutations = []mutation{
 		unit("TestIdleWhileOut")},
 	{"void", "link/arrive.go",
 		`Retry: ^uint64(0), `, `Retry: 1, `,
-		unit("TestWaysThatChange")},
+		link("TestFrameThatHasBecomeTooLong")},
 	{"piece", "link/limit.go",
 		`arctic.Packet(ln.Data[:ln.Size]).Advance(int(ln.piece))`, ``,
-		chaos("xfer,narrow")},
+		both(link("TestNarrowWayIsFoundOut"), chaos("xfer,narrow"))},
 	{"silent", "link/limit.go",
 		`fr.retries >= suspected && bytes > leastFrame`, `false`,
-		unit("TestNarrowWayIsFoundOut")},
+		link("TestNarrowWayIsFoundOut")},
 	{"awaited", "route.go",
 		`case c.now >= e.until:`, `case false:`,
 		unit("TestExpectedNodesThatDoNotCome")},

@@ -141,6 +141,9 @@ func PutReject(b []byte, n int, r Reject) int {
 	return n + RejectSize
 }
 
+// Rejects returns how many rejects PutReject has put into the frame that b begins with.
+func Rejects(b []byte) int { return int(b[29]) }
+
 // PutPacket copies the wire form of a packet behind n bytes of b and returns the
 // new length. The caller keeps to MaxTrain and to the size of b.
 func PutPacket(b []byte, n int, p []byte) int {

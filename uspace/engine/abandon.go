@@ -1,23 +1,23 @@
 package engine
 
-// This file is the end of a context whose memory the card cannot use any more, such as one
-// where a load or a store failed. What that does to the step that was under way is its owner's:
-// in Go it panics, and where the owner recovers the step ends in the middle.
+// This file is the end of a context whose memory the card cannot use any more, because a load or
+// a store there failed. In Go such a failure panics. The card's owner recovers, and the step that
+// was under way ends in the middle.
 //
 // So a step touches the memory of processes only where ending there leaves everything that
 // others share whole:
 //   - control, retrieval, delivery from the receive FIFOs and publishing are the context's own;
-//     a line that was taken and not loaded yet is lost to it, and only to it.
+//     a line that was taken and not loaded yet is lost to that context, and only to it.
 //   - A packet that is being delivered, from the network or from a context here, is answered, or its
-//     line freed, only afterwards: its sender has it still, and tries again.
-//   - A frame of which the block is being read counts as lost, so it is sent again.
+//     line freed, only afterwards: the sender still has the packet, and tries again.
+//   - A frame whose block is being read counts as lost, so the frame is sent again.
 //   - What returns to a process waits in the card until the context is published.
 //
-// Whoever was to be published after it is in the next step.
+// Contexts that were to be published after the one that failed are published in the next step.
 
 // Abandon is Detach for a context whose memory must not be touched: nothing is stored there
-// any more. What reads it, blocks that are in flight, must be able to, whatever it reads. Its owner
-// calls it between two steps, and steps the card as before.
+// any more. Blocks that are in flight still read the memory: the reads must succeed, whatever they
+// yield. The card's owner calls Abandon between two steps, and steps the card as before.
 func (c *Card) Abandon(x *Context) {
 	c.unlist(x)
 	c.rise(x)

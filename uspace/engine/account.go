@@ -13,7 +13,7 @@ package engine
 // while the transmit ring is full. An account that has the card to itself has more of
 // everything, since nobody waits for it.
 //
-// What the card does for nobody's contexts is on an account of its own.
+// Contexts that are on no account share one (Card.nobody).
 
 import (
 	"slices"
@@ -37,33 +37,33 @@ const (
 	leastSlots  = 8
 )
 
-// account is what somebody's contexts share. It is there as long as he has contexts, or
-// packets of those that have ended are in flight.
+// account is what the contexts of one user share. It exists as long as the user has contexts, or
+// packets of contexts that have ended are in flight.
 type account struct {
 	link.Account // what its frames are charged to
 	id           uint32
 	contexts     int
-	awake        int // contexts that are
+	awake        int // contexts that are awake
 	jobs         []*job
 	busy         []*job // with contexts that are awake
 	turn         int    // of busy
-	place        int    // in Card.busy
+	busyIndex    int    // in Card.busy
 
-	retrieval int    // bytes of this step
-	local     int    // the same of delivery to this card; below 0: of a block that was longer
+	retrieval int    // bytes that may still be retrieved in this step
+	local     int    // the same for delivery to this card; below 0: a block was longer
 	room      uint32 // changes when a context that had no room for packets of this card has some
 }
 
 // job is an account's contexts in a group.
 type job struct {
-	account  *account
-	gid      uint16
-	contexts int
-	awake    []*Context
-	turn     int    // of awake
-	place    int    // in account.busy
-	step     uint64 // the last that saw one of them
-	seen     int    // how many it saw
+	account   *account
+	gid       uint16
+	contexts  int
+	awake     []*Context
+	turn      int    // of awake
+	busyIndex int    // in account.busy
+	step      uint64 // the last one that looked at a context of the job
+	seen      int    // how many that step has looked at
 }
 
 // Account puts a context on the account of that number. Contexts on none, as all are at
@@ -133,10 +133,10 @@ func (c *Card) seat(x *Context) {
 	a := j.account
 	if len(j.awake) == 0 {
 		if len(a.busy) == 0 {
-			a.place = len(c.busy)
+			a.busyIndex = len(c.busy)
 			c.busy = append(c.busy, a)
 		}
-		j.place = len(a.busy)
+		j.busyIndex = len(a.busy)
 		a.busy = append(a.busy, j)
 	}
 	x.seat = len(j.awake)
@@ -153,7 +153,7 @@ func (c *Card) noteSolo() {
 	}
 }
 
-// unseat ends that.
+// unseat keeps steps from visiting a context.
 func (c *Card) unseat(x *Context) {
 	defer c.noteSolo()
 	j := x.job
@@ -166,18 +166,18 @@ func (c *Card) unseat(x *Context) {
 		return
 	}
 	other := a.busy[len(a.busy)-1]
-	a.busy[j.place], other.place = other, j.place
+	a.busy[j.busyIndex], other.busyIndex = other, j.busyIndex
 	a.busy[len(a.busy)-1] = nil
 	if a.busy = a.busy[:len(a.busy)-1]; len(a.busy) > 0 {
 		return
 	}
 	next := c.busy[len(c.busy)-1]
-	c.busy[a.place], next.place = next, a.place
+	c.busy[a.busyIndex], next.busyIndex = next, a.busyIndex
 	c.busy[len(c.busy)-1] = nil
 	c.busy = c.busy[:len(c.busy)-1]
 }
 
-// visit looks at the contexts of an account that are awake, in turn.
+// visit serves the contexts of an account that are awake, in turn.
 func (c *Card) visit(a *account) {
 	quantum := c.link.Quantum()
 	if c.dozing {

@@ -12,7 +12,6 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/port"
 )
 
 // Rule: a receiver whose queue and FIFO are full rejects, the sender's packets
@@ -119,27 +118,6 @@ func TestStalledProcessDoesNotHoldUpAnother(t *testing.T) {
 	}
 }
 
-// Rule: with the transmit ring full, lines stay in the cache and nothing is lost
-// (doc.go), whichever frame finds it full: data, acknowledgment, reject, greeting.
-func TestTransmitRingFull(t *testing.T) {
-	for seed := range uint64(5) {
-		var ports []*full
-		b := newBed(t, setup{cards: 3, slots: 16, net: wire.Config{Seed: seed, Delay: 10 * time.Microsecond, Faults: networks["all"]},
-			wrap: func(card int, p *wire.Port) port.Port {
-				f := &full{Port: p, random: rand.New(rand.NewPCG(seed, uint64(card)))}
-				ports = append(ports, f)
-				return f
-			},
-			tune: func(c *engine.Config) { c.FIFO = 1 }})
-		exactlyOnce(b, newTraffic(b, 300, 4))
-		for i, p := range ports {
-			if c := b.cards[i].Counters(); p.denied == 0 || c.TransmitRingFull == 0 {
-				t.Errorf("card %d: %d buffers denied, %d counted", i, p.denied, c.TransmitRingFull)
-			}
-		}
-	}
-}
-
 // Rule: packets between contexts of one card use the same queues and are exactly
 // once too; what a full receive queue has no room for waits in its line, and
 // packets for which there was no line go on when the lines are free again
@@ -202,25 +180,5 @@ func TestWaitingForLinesIsNotWork(t *testing.T) {
 		} else if again++; again > 1 { // once is for what the answer called for
 			t.Fatalf("at %v card 0 wants to run again at once\n%s", time.Duration(b.now), b.counters())
 		}
-	}
-}
-
-// Rule: a card that was not stepped for long looks at what arrived meanwhile
-// before it judges by the time (RFC 6298 section 5; PeerTimeout is the peer's
-// silence, not the card's own): no retransmission, no peer lost, nothing comes back.
-func TestLateStepIsNotTheOthersSilence(t *testing.T) {
-	b := newBed(t, setup{cards: 2, slots: 16, net: near})
-	exactlyOnce(b, newTraffic(b, 10, 2))
-	before := b.cards[0].Counters()
-	b.mustSend(0, funi.Request, 1, 1)
-	b.step(b.now)
-	late := b.cards[0]
-	b.cards[0] = nil // its acknowledgment waits in the port
-	b.pass(time.Minute)
-	b.cards[0] = late
-	b.step(b.now)
-	b.idle(time.Second)
-	if c := late.Counters(); c.Timeouts != before.Timeouts || c.PeersLost != 0 || c.Returned != 0 {
-		t.Errorf("after a minute's pause: %s", b.counters())
 	}
 }

@@ -1,6 +1,6 @@
 package engine_test
 
-// This file is what a rule of the conformance table is tried on.
+// This file holds the bench on which each rule of the conformance table is tried.
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// bench is what a rule is tried on: two cards; the registers under test are those of
+// bench has two cards; the registers under test are those of
 // context 0, a process of card 0.
 type bench struct {
 	*bed
@@ -75,7 +75,7 @@ func (b *bench) registered(source, destination []byte) {
 	}
 }
 
-// run lets the cards run for a while in which all that can be settled is.
+// run lets the cards run for a while, long enough for everything that can end to end.
 func (b *bench) run() { b.pass(5 * time.Millisecond) }
 
 // user writes a register as the process.

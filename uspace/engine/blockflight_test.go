@@ -15,9 +15,9 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// flight is a bed on which node 0 sends all of its area to node 1 in blocks, of which
-// all are in the cache and none has arrived: the network is cut. It returns what the
-// area was.
+// flight is a bed on which node 0 sends all of its area to node 1 in blocks. All of the blocks
+// are in the cache and none has arrived: the network is cut. It also returns the content of the
+// area.
 func flight(t *testing.T, tune func(*engine.Config)) (*bed, []memory, []byte) {
 	t.Helper()
 	b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: tune})

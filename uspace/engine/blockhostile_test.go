@@ -14,7 +14,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// forgeBlock composes a frame as forge does, of packets of which the i-th has words[i]
+// forgeBlock composes a frame as forge does, of packets. The i-th has words[i]
 // as its only payload, and a block behind them if data is not nil.
 func forgeBlock(sequence uint32, data []byte, words ...uint32) []byte {
 	h := arctic.Header{To: address(0), From: address(1), GID: gid, SourceCard: 1, Epoch: presentEpoch, Sequence: sequence, Tag: jobTag}

@@ -18,7 +18,7 @@ const maxLines = 64 * 64
 // long.own.
 const ownLine = maxLines
 
-// line holds one packet in wire format. The link has it from launch until it is settled.
+// line holds one packet in wire format. The link has the line from launch until it is settled.
 type line struct {
 	link.Line
 	ctx  *Context
@@ -28,7 +28,7 @@ type line struct {
 	// request is the header of the slot, and argument that of an XFER request.
 	request  funi.Header
 	argument uint32
-	transfer *transfer // of which the packet is one of many; nil: none
+	transfer *transfer // the long transfer that the packet belongs to; nil: none
 }
 
 // lineOf returns the line that the link knows.
@@ -73,7 +73,7 @@ type ticket struct {
 	changed bool   // the register must be written
 }
 
-// reset marks n lines free of which the last reply are reserved for replies.
+// reset marks n lines free. The last reply of them are for replies only.
 func (t *ticket) reset(n, reply int) {
 	*t = ticket{limit: n - reply, changed: true}
 	for i := range n {

@@ -78,7 +78,7 @@ func TestCalledAtSwitchOut(t *testing.T) {
 	b.until(time.Second, "CTXR1", func() bool { return b.ctx[0].Load(funi.Control)&funi.CTXR1 != 0 })
 	b.step(b.now + 1)
 	b.cards[0].TakeCalled()
-	for range 2 { // so many give room back to the card
+	for range 2 { // two slots give room back to the card
 		if _, ok := take(b.proc[0], funi.Request); !ok {
 			t.Fatal("the queue is empty")
 		}

@@ -67,9 +67,9 @@ func New(cfg Config) (*Card, error) {
 	if cfg.Blocks {
 		c.block = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
 	}
-	c.absent = &Context{card: c, refusal: arctic.ReasonSwitching, away: true, detached: true}
-	c.stranger = &Context{card: c, refusal: arctic.ReasonSourceNode, away: true, detached: true}
-	c.foreign = &Context{card: c, refusal: arctic.ReasonJob, away: true, detached: true}
+	c.absent = &Context{card: c, rejection: arctic.ReasonSwitching, away: true, detached: true}
+	c.stranger = &Context{card: c, rejection: arctic.ReasonSourceNode, away: true, detached: true}
+	c.foreign = &Context{card: c, rejection: arctic.ReasonJob, away: true, detached: true}
 	if cfg.Timing != nil {
 		c.units = newUnits(&c.cfg)
 	}
@@ -102,7 +102,7 @@ func (c *Card) attend(x *Context) {
 	if x.modes|x.user != 0 || x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 || x.iface.Unseen() {
 		c.touch(x)
 	}
-	if x.refused != [arctic.Levels]bool{} {
+	if x.noRoom != [arctic.Levels]bool{} {
 		c.roomMade(x)
 	}
 	if x.iface.Load(funi.Control) != x.seen {
@@ -114,7 +114,7 @@ func (c *Card) attend(x *Context) {
 // calmDown lets steps pass over a context of which nothing is to be done before its process, a packet or its
 // owner does something. What changes one of these ends the calm: touch, free, wake, control, Store.
 func (x *Context) calmDown() {
-	x.calm = x.modes|x.user == 0 && !x.looping && !x.halted && !x.starved && x.refused == [arctic.Levels]bool{} && x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n == 0 &&
+	x.calm = x.modes|x.user == 0 && !x.looping && !x.halted && !x.starved && x.noRoom == [arctic.Levels]bool{} && x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n == 0 &&
 		x.finished == [arctic.Levels]int{} && !x.transferring()
 }
 

@@ -21,7 +21,7 @@ const (
 	jobTag = 0x8877665544332211
 )
 
-// setup is what a bed is made from. Card i has one context of group gid, node i.
+// setup describes a bed. Card i has one context of group gid, node i.
 type setup struct {
 	cards int
 	slots int
@@ -29,7 +29,7 @@ type setup struct {
 	tune  func(*engine.Config)
 	// route says on which card a node lives; nil: node i on card i.
 	route []uint32
-	// group says of which group the context of a card is; nil: gid.
+	// group returns the group of a card's context; nil: gid.
 	group []uint16
 	// wrap puts something between a card and its port.
 	wrap func(card int, p *wire.Port) port.Port

@@ -1,6 +1,6 @@
 package engine
 
-// This file is what a card is made from, and its limits.
+// This file is the configuration of a card, and its limits.
 
 import (
 	"errors"
@@ -36,7 +36,7 @@ const (
 // Peer tells a card about another card.
 type Peer = link.Peer
 
-// Config is what a card is made from. Durations of zero take the defaults of
+// Config describes a card. Durations of zero take the defaults of
 // Native; none is longer than a day.
 type Config struct {
 	Card uint16
@@ -61,15 +61,15 @@ type Config struct {
 	// to those who want it (Peer.Key).
 	Readable bool
 	// AnyGroup lets the card meet peers and answer them whatever the group of a frame, not
-	// only for groups with a context here. A card whose groups come and go needs it: what
-	// comes for one that has just ended is rejected for good and so returns to its sender at once.
+	// only for groups with a context here. A card whose groups come and go needs it: packets
+	// for a group that has just ended are rejected for good, and so return to their sender at once.
 	AnyGroup bool
 	// Doorbells is where processes ring whose contexts have no other page (Card.Doorbells); nil:
 	// the card makes it, which is enough for processes that are one with it.
 	Doorbells *funi.Doorbells
 
 	Lines      int // lines of the undelivered packet cache per context
-	ReplyLines int // of which only replies may use so many
+	ReplyLines int // how many of them only replies may use
 	Sets       int // contexts of the cache (thesis 5.3: 32); 0 stands for funi.MaxContexts
 	FIFO       int // packets that the receive FIFO of a context and level holds
 	Train      int // most packets of a frame, at most arctic.MaxTrain
@@ -78,7 +78,7 @@ type Config struct {
 	Blocks      bool
 	FirstWindow int // frames in flight before anything is known of the path
 
-	// Timing is what the units take; nil: nothing. It does not go with Blocks.
+	// Timing is how long the units take; nil: no time. It does not go with Blocks.
 	Timing *Timing
 
 	// AckDelay bounds how long an acknowledgment waits for data to ride on.
@@ -95,7 +95,7 @@ type Config struct {
 	// its answer; ConnectTimeout the same before it was ever heard, and how long packets
 	// wait for a node that is expected (Expect).
 	PeerTimeout, ConnectTimeout time.Duration
-	// RaiseAfter is how long after the frames to a peer became shorter longer ones are tried (link/limit.go).
+	// RaiseAfter is how long after the frames to a peer became shorter the card tries longer ones (link/limit.go).
 	RaiseAfter time.Duration
 }
 

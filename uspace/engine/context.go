@@ -32,7 +32,7 @@ type Context struct {
 	account *account // nil: the context has ended
 	job     *job     // of the account
 	owner   *link.Owner
-	paid    *account // the last that it was on, of one that has ended
+	paid    *account // of a context that has ended: the last account that it was on
 	iface   *funi.Card
 	calm    bool // nothing but the process can want something of a step; see attend
 	traffic Traffic
@@ -43,7 +43,7 @@ type Context struct {
 	starved bool                             // a packet found no line in the last retrieval
 	loop    [arctic.Levels][loopQueues]lines // packets for contexts of this very card
 	looping bool                             // one of them may hold packets
-	refused [arctic.Levels]bool              // there was no room for packets of this card
+	noRoom  [arctic.Levels]bool              // there was no room for packets of this card
 	// Packets for this card are not tried before loopHold, unless account.room is not loopRoom.
 	loopHold, loopBackoff int64
 	loopRoom              uint32
@@ -58,29 +58,29 @@ type Context struct {
 	halted             bool   // nothing is dispatched
 	// A unit of a modelled machine works on a packet of the context; see units.go.
 	retrieving, delivering bool
-	refusal                arctic.Reason
+	rejection              arctic.Reason
 
 	// See wake.go and switch.go.
-	index    int // in Card.contexts
-	bell     uint32
-	bells    *bells // where its process rings
-	awake    bool
-	asleep   bool   // neither is so for one that is away
-	place    int    // in Card.awake
-	called   bool   // in Card.called
-	seat     int    // in job.awake
-	touched  uint64 // step in which it was
-	mark     uint32 // of the last nap
-	away     bool   // switched out or detached: the process's memory is not ours
-	detached bool
-	holdsSet bool            // of the cache
-	saved    *Saved          // the state of a context that is switched out
-	owed     []funi.Returned // that came back since it was last published
-	torn     bool            // see Abandon
-	wanted   bool            // a packet for it was refused since it is away
+	index      int // in Card.contexts
+	bell       uint32
+	bells      *bells // where its process rings
+	awake      bool
+	asleep     bool   // a context that is away is neither awake nor asleep
+	awakeIndex int    // in Card.awake
+	called     bool   // in Card.called
+	seat       int    // in job.awake
+	touched    uint64 // the last step that did something for it
+	mark       uint32 // of its queues at the last nap (drowsy)
+	away       bool   // switched out or detached: the process's memory is not ours
+	detached   bool
+	holdsSet   bool            // it has a set of the cache
+	saved      *Saved          // the state of a context that is switched out
+	owed       []funi.Returned // what came back since it was last published
+	torn       bool            // see Abandon
+	wanted     bool            // a packet for it was rejected since it is away
 
-	// Of the slots of a send queue, those that the card has taken and not retired, and
-	// of these, those at its tail that can be; see finishSlots.
+	// How many slots of a send queue the card has taken and not retired, and how many of
+	// them, at the tail, can be retired; see finishSlots.
 	taken, finished [arctic.Levels]int
 
 	segments funi.Segments
@@ -88,10 +88,10 @@ type Context struct {
 	long     *long                    // nil: no segment was ever registered
 	drain    bool                     // DRAIN mode: transfers go to the receive queue
 
-	restoring bool // what was drained is being returned to the FIFOs
+	restoring bool // drained packets are being returned to the FIFOs
 
-	// When the present life began: its number, and flow.reached of each peer, by card
-	// number; nil: nothing had come from any. See life.go.
+	// When the present life began: its number, and how far the card had come with each peer's frames, by
+	// card number; nil: no frame had come from any. See life.go.
 	life int64
 	born [][arctic.Levels]int64
 }
@@ -202,10 +202,10 @@ func (c *Card) emptyTicket() (t ticket) {
 }
 
 // Detach ends a context, resident or switched out. Packets that are not sent are given
-// up and those in flight are not heard of again; what waits for the process in the
-// card is dropped and counted. From then on packets for it are rejected for good, with
-// ReasonNoContext, and the card does not touch its memory, nor does TakeCalled return it:
-// whoever detaches a process that may be waiting wakes it (Dismiss). Detaching twice does
+// up, and of those in flight the process hears no more. Packets that wait for the process in the
+// card are dropped and counted. From then on packets for it are rejected for good, with
+// ReasonNoContext, the card does not touch the context's memory, and TakeCalled does not return
+// the context: if its process may be waiting, who detaches it wakes it (Dismiss). Detaching twice does
 // nothing.
 func (c *Card) Detach(x *Context) {
 	if x.detached {
@@ -270,8 +270,8 @@ func (c *Card) giveUp(x *Context, to func(*line)) {
 	}
 }
 
-// reset starts a context's RESET mode (thesis 3.1.2): everything that waits is given
-// up, and what is in flight belongs to nobody from now on.
+// reset starts a context's RESET mode (thesis 3.1.2): packets that wait are given
+// up, and those in flight belong to nobody from now on.
 func (c *Card) reset(x *Context) {
 	c.discard(x)
 	if !x.allFree() {
@@ -302,13 +302,13 @@ func (c *Card) reset(x *Context) {
 }
 
 const (
-	// mourned is how many detached contexts a step looks at, of those that have something in
-	// flight, and buried how many of their streams it forgets at the most.
+	// mourned is how many detached contexts a step looks at, and buried how many of their streams it
+	// forgets at the most.
 	mourned = 16
 	buried  = 64
 )
 
-// bury forgets the streams of detached contexts of which nothing is in flight any more,
+// bury forgets the streams of detached contexts that have nothing in flight any more,
 // some in each step, and takes their sets of the cache for others.
 func (c *Card) bury() {
 	left := buried
@@ -407,8 +407,8 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 	x.free(l)
 }
 
-// giveBack returns a request to the process: with what the step publishes, or when the
-// context is back. Of a detached one nobody takes it.
+// giveBack returns a request to the process: at the end of the step, or when the
+// context is back. The requests of a detached context are discarded.
 func (x *Context) giveBack(r funi.Returned) {
 	if x.detached {
 		x.card.counters.Discarded++
@@ -457,8 +457,8 @@ func (c *Card) publishTickets() {
 }
 
 // Idle reports whether nothing of the context's waits in the card: no slot to
-// retrieve, no packet undelivered, nothing in the receive FIFOs. Of one that is switched
-// out neither does anything in the saved state: what its process has committed waits for its turn.
+// retrieve, no packet undelivered, nothing in the receive FIFOs. When the context is switched
+// out nothing may wait in the saved state, either: what its process has committed waits for its turn.
 func (x *Context) Idle() bool {
 	var pending bool
 	switch {

@@ -11,8 +11,8 @@ package engine
 //
 // MERR comes with a reason word. Registers that describe no queue in the context's
 // memory suspend the context's queues until the owner clears MERR; then the card tries
-// again. A transfer that asks for what its process may not have is returned instead of
-// tried again (packetise.go), so there MERR only tells.
+// again. A transfer that asks for what its process may not have is returned, not
+// tried again (packetise.go): there MERR is for information only.
 
 import (
 	"errors"
@@ -62,7 +62,7 @@ func (x *Context) Load(r funi.Register) uint32 {
 //
 // TICKET needs CTXR1 and takes only the value of a cache that is empty: packets in it
 // come back to the process with ReasonGivenUp, and so do the long transfers that are
-// under way, each once.
+// open, each once.
 //
 // The queue registers need that their queues have halted: those of the send queues CSQR,
 // CTXR1' or MERR, those of the receive queues CRQR, CTXR2 or MERR, and Q_MASK one of each.
@@ -176,7 +176,7 @@ func (x *Context) storeControl(v uint32) {
 	x.card.control(x)
 }
 
-// setModes is the part of it that the process does not see. It returns what CNTL becomes.
+// setModes sets the privileged modes that CNTL asks for, and returns what CNTL becomes.
 func (x *Context) setModes(v uint32) uint32 {
 	c := x.card
 	was := x.modes
@@ -216,13 +216,13 @@ func (c *Card) obey(x *Context) {
 	halted := x.modes&(funi.CTXM|funi.RESET) != 0
 	if halted != x.halted {
 		x.halted, x.owner.Halted = halted, halted
-		x.refusal = arctic.ReasonNone
+		x.rejection = arctic.ReasonNone
 		if halted {
-			x.refusal = arctic.ReasonSwitching
+			x.rejection = arctic.ReasonSwitching
 		}
 		c.link.Resume(x.owner)
 	}
-	// What a unit of a modelled machine has begun it ends before it halts.
+	// A unit of a modelled machine ends the packet that it works on before it halts.
 	if x.suspended || halted && !x.retrieving || x.modes&funi.RESET != 0 {
 		x.stopSending()
 	} else if halted {
@@ -247,7 +247,7 @@ func (c *Card) obey(x *Context) {
 	} else if !x.receiving && !halted && x.user&funi.CRQM == 0 {
 		x.receiving = x.latched(x.iface.LatchReceive())
 	}
-	if x.suspended { // one of the two found it
+	if x.suspended { // latched may have found an error just now
 		x.stopSending()
 		x.stopReceiving()
 	}

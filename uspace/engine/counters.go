@@ -1,6 +1,6 @@
 package engine
 
-// This file is what the card counts. Nothing is dropped without a count.
+// This file counts what the card does. Nothing is dropped without a count.
 
 import "github.com/funet/funet/uspace/engine/link"
 

@@ -12,35 +12,35 @@ import (
 // fifo holds accepted packets that the receive queue had no room for. It is a
 // ring; when it is full, packets are rejected.
 type fifo struct {
-	slots [][arctic.MaxPacketSize]byte
-	first int
-	n     int
+	entries [][arctic.MaxPacketSize]byte
+	first   int
+	n       int
 	// bypass: a packet that finds the FIFO empty goes straight to its destination. It is
 	// clear on a modelled machine, where everything goes by way of the FIFO and takes the
 	// Delivery Unit its time.
 	bypass bool
 }
 
-// newFIFO returns an empty receive FIFO of a card. That of a modelled machine has one place
+// newFIFO returns an empty receive FIFO of a card. That of a modelled machine has one entry
 // more than its profile says, for parts of long transfers (units.go).
 func newFIFO(cfg *Config) fifo {
-	places := cfg.FIFO
+	entries := cfg.FIFO
 	if cfg.Timing != nil {
-		places++
+		entries++
 	}
-	return fifo{slots: make([][arctic.MaxPacketSize]byte, places), bypass: cfg.Timing == nil}
+	return fifo{entries: make([][arctic.MaxPacketSize]byte, entries), bypass: cfg.Timing == nil}
 }
 
 // accept takes a packet for the context, with the block behind it if there is one, or
-// says why not. It came in a frame, or t is nil: from this very card. A packet goes straight into
-// the receive queue unless others of its level wait before it.
+// says why not. The packet came in the frame of the train, or with nil from this very card. It goes straight into
+// the receive queue if its level's FIFO may be passed by and is empty.
 func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet, block []byte) arctic.Reason {
 	if x == nil {
 		return arctic.ReasonNoContext
 	}
-	if x.refusal != arctic.ReasonNone {
+	if x.rejection != arctic.ReasonNone {
 		x.wanted = true
-		return x.refusal
+		return x.rejection
 	}
 	h := p.Header()
 	if h.Kind == arctic.KindTransfer {
@@ -60,7 +60,7 @@ func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet
 	return x.hold(l, p, false)
 }
 
-// hold is fifo.hold, but leaves the place that a modelled machine's FIFO has more than its
+// hold is fifo.hold, but leaves the entry that a modelled machine's FIFO has more than its
 // profile says to parts of long transfers: they pass packets that wait for room, and are
 // accepted whatever the process does.
 func (x *Context) hold(l arctic.Level, p arctic.Packet, part bool) arctic.Reason {
@@ -73,10 +73,10 @@ func (x *Context) hold(l arctic.Level, p arctic.Packet, part bool) arctic.Reason
 // hold keeps an accepted packet until the receive queue has room, or says that there
 // is no room here either.
 func (q *fifo) hold(p arctic.Packet) arctic.Reason {
-	if q.n == len(q.slots) {
+	if q.n == len(q.entries) {
 		return arctic.ReasonQueueFull
 	}
-	copy(q.slots[(q.first+q.n)%len(q.slots)][:], p)
+	copy(q.entries[(q.first+q.n)%len(q.entries)][:], p)
 	q.n++
 	return arctic.ReasonNone
 }
@@ -91,8 +91,8 @@ func (c *Card) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet
 }
 
 // drain moves packets from the receive FIFOs into the receive queues as far as
-// there is room, replies first. What a context of this card has for it may be waiting for
-// room in the FIFO, which the process need not tell that it has some again.
+// there is room, replies first. A context of this card may have packets that wait for
+// room in the FIFO: so the card steps again.
 func (c *Card) drain(x *Context) {
 	for _, l := range arctic.ByPriority {
 		if x.fifo[l].n > 0 && x.iface.Vacant(l) == nil && !isPart(x.fifo[l].at(0)) {
@@ -104,7 +104,7 @@ func (c *Card) drain(x *Context) {
 	}
 }
 
-// drainOne moves the packet at a place of a receive FIFO on, and returns false when
+// drainOne moves the packet at an index of a receive FIFO on, and returns false when
 // the receive queue is full.
 func (c *Card) drainOne(x *Context, l arctic.Level, at int) bool {
 	q := &x.fifo[l]
@@ -125,14 +125,14 @@ func (c *Card) drainOne(x *Context, l arctic.Level, at int) bool {
 	return true
 }
 
-// at returns the packet at a place, 0 the first, and whatever is behind it in its slot.
-func (q *fifo) at(i int) arctic.Packet { return q.slots[(q.first+i)%len(q.slots)][:] }
+// at returns the packet at an index, 0 the first, with the bytes behind the packet in its entry.
+func (q *fifo) at(i int) arctic.Packet { return q.entries[(q.first+i)%len(q.entries)][:] }
 
-// remove takes the packet at a place away; those before it move up.
+// remove takes the packet at an index away; those before it move up.
 func (q *fifo) remove(i int) {
 	for ; i > 0; i-- {
 		copy(q.at(i), q.at(i-1))
 	}
-	q.first = (q.first + 1) % len(q.slots)
+	q.first = (q.first + 1) % len(q.entries)
 	q.n--
 }

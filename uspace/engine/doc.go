@@ -14,21 +14,23 @@
 //	transfer.go   the states of a long transfer, whose last packet is sent when all else is there
 //	cache.go      the lines, and TICKET, the bitmap of free ones; the last lines
 //	              are for replies only (thesis 5.2.4)
-//	link          sends them as trains, again until they are answered, and hands each back once: package
+//	link          sends lines as trains, repeats them until they are answered, and hands each back once: package
 //	              link is reliability between cards, and has a page of its own
 //
 // and in:
 //
 //	link          checks a frame, takes its acknowledgments and drops duplicates
-//	preprocess.go accepts or rejects each packet of a frame (thesis 5.6.2), and takes lines back that are settled
+//	preprocess.go accepts or rejects each packet of a frame (thesis 5.6.2), and takes settled lines back
 //	delivery.go   copies an accepted packet into the receive queue, by way of the
 //	              receive FIFO only if the queue is full (thesis 5.2.3)
-//	notice.go     the same for XFER: data to memory, a notice to the queue; a block
-//	              needs no queue, but in DRAIN mode, where it becomes parts
+//	notice.go     the same for XFER: data to memory, a notice to the queue. A block
+//	              needs no queue, except in DRAIN mode, where it becomes parts
 //
 // Natively all of this takes no time but the engine's own. The card of a modelled machine
-// (Config.Timing) has units that work on one packet at a time, and nothing of it is seen
-// before its time is over. step.go has a sequence of units for either.
+// (Config.Timing) has units that work on one packet at a time, and the effect of a unit is not seen
+// before its time is over. step.go has a sequence of units for each of the two cards. The units
+// do not ask which card they are of: on a modelled machine every packet goes by way of the receive FIFO, and a
+// context knows which of its packets are under way (Context.retrieving, Context.delivering).
 //
 //	units.go       the Retrieval and the Delivery Unit, each of whose bursts waits for the bus
 //	link/timed.go  the Dispatch Unit, the Send Queue and the Transmit Scheduler
@@ -36,24 +38,24 @@
 //
 // Beside them: context.go attaches processes and ends them, control.go is CNTL and the
 // privileged registers, switch.go takes a context off the card and puts it back (thesis
-// 4.2), account.go is what a user may spend, route.go is the groups and their route tables, life.go tells a context from the one
-// that was its node before, and wake.go decides which contexts a step looks at.
+// 4.2), account.go divides a step among users, route.go is the groups and their route tables, life.go tells a context from the
+// one that had its node before, and wake.go decides which contexts a step looks at.
 //
-// A context's owner is whoever holds it, the operating system of the thesis. Load and
-// Store are its privileged register page:
+// The owner of a context is the program that holds the card: the operating system of the thesis. Load and
+// Store are the context's privileged register page:
 //
 //	PowerUp, SetTag, Store GID, TICKET, CNTL   start-up (thesis 3.2.1); Attach does all of it
 //	Store CNTL: CTXM, DRAIN, RESET             modes; clearing MERR
 //	SwitchOut, SwitchIn                        appendix B
 //	Detach                                     the end
 //
-// An owner that serves processes of their own, and sleeps when there is nothing to do,
-// besides uses Doze and Rouse (bit 31 of the asleep word), TakeCalled (whom to wake), Dismiss
-// (to tell a process that its context will go), Abandon (where its memory has failed), Doorbells
-// (a page of its user), Saved.Live (processes that go on while they
+// An owner that serves other processes, and sleeps when there is nothing to do,
+// also uses Doze and Rouse (bit 31 of the asleep word), TakeCalled (whom to wake), Dismiss
+// (to tell a process that its context will go), Abandon (when a process's memory has failed), Doorbells
+// (a page for the processes of one user), Saved.Live (processes that go on while their contexts
 // are switched out), Expect (members of a group that come later) and Config.AnyGroup.
 //
-// peers.go is what the card's owner says of other cards and sees of frames.
+// peers.go is how the card's owner names other cards and observes frames.
 //
 // Rules:
 //   - Exactly once: what package link promises of frames holds for packets. The
@@ -63,45 +65,44 @@
 //     and only what goes to the same node from the same process waits with it, so
 //     one slow process never holds up the sequence that others share.
 //   - A data frame is answered also when its group is not here, or
-//     when the route table puts its source on another card. Of either nothing is delivered.
+//     when the route table puts its source on another card. Nothing of such a frame is delivered.
 //   - Reply before request, acknowledgment before data.
-//   - Full queues: no free line, and slots stay in the send queue;
-//     all records of long transfers taken, and their slots stay in the send queue;
-//     receive FIFO full, and packets are
-//     rejected to the sender's cache; return ring full, and returns are counted.
+//   - Full queues. No free line: slots stay in the send queue. All records of long transfers
+//     taken: their slots stay in the send queue. Receive FIFO full: packets are
+//     rejected and stay in the sender's cache. Return ring full: returns are counted.
 //   - A transfer touches only memory that both ends registered: the source is checked
 //     at retrieval against the sender's segments, the destination at delivery
-//     against the receiver's. Either is the sender's fault and comes back to it.
-//   - The notice of a transfer is for the process that got all of it: one that began before
-//     a process was attached, which may have come in part to another, is rejected for good
+//     against the receiver's. A transfer that fails either check comes back to the sender, whose fault it is.
+//   - The notice of a transfer is for the process that got all of it. A transfer that began before
+//     its receiver was attached, and may have come in part to another process, is rejected for good
 //     with ReasonReplaced and returns whole (life.go).
 //   - The source of a transfer is read until its slot is retired and at no other time:
-//     a slot is retired when every block is acknowledged or given back. What is in the
-//     cache of a context that is switched out is copied first, a bounded number of bytes in
-//     a call; what is in flight of one that ends is sent again without its data, if at all.
-//   - A context belongs to a job, which its tag names (Attach, SetTag, arctic.JobTag). What it
+//     a slot is retired when every block is acknowledged or given back (transfer.go). Before a context is
+//     switched out its blocks in the cache are copied, a bounded number of bytes in
+//     a call. When a context ends its blocks in flight are sent again without data, if at all.
+//   - A context belongs to a job, which its tag names (Attach, SetTag, arctic.JobTag). What the context
 //     sends carries the tag, also when it is sent again after the context has gone or was
-//     RESET. What comes with another tag, on the wire or from a context of this card, is
-//     rejected for good with ReasonJob before anything else is asked: nothing of it is
+//     RESET. Packets with another tag, on the wire or from a context of this card, are
+//     rejected for good with ReasonJob before anything else is asked: none is
 //     delivered, in whatever mode the context is, away or expected. Acknowledgments,
 //     rejects, greetings and byes are between cards and count whatever the tag.
 //   - A context in context-switch mode, or switched out, rejects what comes for it with
-//     ReasonSwitching, which is transient: peers try again until it is back. A node that
-//     has no context, or whose context was detached, is rejected for good; but for the
-//     system group, which is rejected as if switched out (Config.SystemEvent), and a node that is
+//     ReasonSwitching, which is transient: peers try again until the context is back. Packets for a node that
+//     has no context, or whose context was detached, are rejected for good. Packets for the
+//     system group are rejected as if it were switched out (Config.SystemEvent), and so are those for a node that is
 //     expected, until ConnectTimeout after the first packet for it (Expect).
-//   - A step costs as much as there is traffic: contexts that are quiet sleep, and are
-//     woken by a doorbell, a packet or their owner. What it does for one account is bounded in
-//     bytes, and what one sends waits for a bounded number of bytes of each other, however
-//     many contexts, groups and nodes that has (account.go, link/turn.go); what ends with a context takes many steps.
-//     Of the doorbell pages, one for each user, that have sleepers a step looks at 8, so a
+//   - The cost of a step depends on the traffic: contexts that are quiet sleep, and are
+//     woken by a doorbell, a packet or their owner. A step's work for one account is bounded in
+//     bytes, and the packets of one account wait for a bounded number of bytes of each other, however
+//     many contexts, groups and nodes that has (account.go, link/turn.go). What ends with a context takes many steps.
+//     Each user has a page of doorbells. A step looks at 8 of the pages that have sleepers, so a
 //     ring is seen within 256 steps whatever others do.
-//   - A load or store in a process's memory may end a step in the middle, if its owner catches
-//     what that raises: everything but that context goes on (abandon.go).
-//   - Who observes a card (peers.go) sees every frame, and costs it what he does. What each context has
-//     moved is in tally.go. Who traces contexts (trace.go) gets records of one of so many of their packets.
+//   - A load or store in a process's memory may end a step in the middle, if the card's owner recovers from
+//     the panic: everything but that context goes on (abandon.go).
+//   - An observer (peers.go) sees every frame, and the step waits for it. tally.go counts what each context has
+//     moved. A tracer (trace.go) records one in a number of the packets of the contexts that it follows.
 //   - What the process can write is read once, into a line, and checked there.
-//   - Nothing on the data path allocates in the steady state. A context that is attached when frames
+//   - Nothing on the data path allocates in the steady state. A context that is attached after frames
 //     have come keeps 16 bytes for each card number.
 //
 // A Card and everything it returns belong to one goroutine.

@@ -36,7 +36,7 @@ func (c *Card) Check() error {
 			return fmt.Errorf("context %d: %d lines free and %d in use of %d", x.node, free, n, c.cfg.Lines)
 		}
 		for l, q := range x.fifo {
-			if q.n < 0 || q.n > len(q.slots) {
+			if q.n < 0 || q.n > len(q.entries) {
 				return fmt.Errorf("context %d, level %d: %d packets in the receive FIFO", x.node, l, q.n)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Rule: a context of which packets were given up before its card had met their peer goes
+// Rule: a context whose packets were given up before its card had met their peer goes
 // on when the peer is there (thesis 3.1.2 TICKET, RESET).
 func TestGivenUpBeforeTheCardsMeet(t *testing.T) {
 	for _, mode := range []uint32{funi.CTXM, funi.RESET} {
@@ -58,7 +58,7 @@ func TestGivenUpBeforeTheCardsMeet(t *testing.T) {
 }
 
 // Rule: what a TICKET reset gives up comes back to the process with ReasonGivenUp, and
-// a long transfer of which it gives up packets comes back once and makes no notice: its
+// a long transfer whose packets it gives up comes back once and makes no notice: its
 // data did not all arrive (thesis 3.1.2 TICKET, 3.2.4; design idea 4).
 func TestTicketGivesATransferUp(t *testing.T) {
 	for _, blocks := range []bool{false, true} {

@@ -10,14 +10,14 @@ package engine
 // was attached (Context.born). If frames from First on had been handled by then, some
 // of them may have brought parts to a process that is gone, and the Last is rejected with
 // ReasonReplaced: the whole transfer returns to its program. If not, all parts came
-// later. A transfer that begins when the process is there is always taken; one that has
-// begun before and of which the process got all may come back too. No clock is asked.
+// later. A transfer that begins when the process is there is always taken. One that began
+// before may come back even if the process got all of it. No clock is asked.
 //
-// Between contexts of one card no frame is numbered; there the lives are. Sequences have 32
-// bits: a transfer during which 2^32 frames of its level pass is taken for a younger one.
+// Between contexts of one card there are no frames, and the lives are numbered instead. Sequences have 32
+// bits: a transfer that lasts 2^32 frames of its level is taken for a younger one.
 //
 // Parts that still come for the process that is gone are written to where they were to go,
-// if the new one lets others write there: as of any transfer that fails, some of the data
+// if the new one lets others write there: as with any transfer that fails, some of the data
 // may have arrived, and no notice says so.
 //
 // A life begins when a context enters a group: at Attach, or when GID is stored after RESET
@@ -29,7 +29,7 @@ import (
 )
 
 // beginLife notes how far the card has come with what its peers and its own contexts send.
-// A context that is attached when frames have come already keeps 16 bytes for each card number.
+// A context that is attached after frames have come keeps 16 bytes for each card number.
 func (c *Card) beginLife(x *Context) {
 	c.lives++
 	x.life, x.born = c.lives, nil
@@ -53,7 +53,7 @@ func (c *Card) beginning(route uint32, l arctic.Level) uint32 {
 }
 
 // torn reports whether the process may lack some of the transfer that a Last ends, which
-// came in the frame, or nil: from this very card.
+// came in the frame of the train, or with nil from this very card.
 func (c *Card) torn(x *Context, train *link.Train, t *arctic.Transfer) bool {
 	if int(t.Total)*arctic.WordSize == len(t.Data) || x.restoring {
 		return false // it is all here; or it was accepted before
@@ -68,5 +68,5 @@ func (c *Card) torn(x *Context, train *link.Train, t *arctic.Transfer) bool {
 	return beganBefore(born, train.Reached(), t.First)
 }
 
-// beganBefore reports whether first, the lower 32 bits of a place up to 2^32 before now, is a place before born.
+// beganBefore reports whether first, the lower 32 bits of a number up to 2^32 below now, is a number below born.
 func beganBefore(born, now int64, first uint32) bool { return now-int64(uint32(now)-first) < born }

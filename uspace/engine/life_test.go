@@ -50,12 +50,12 @@ func TestTransfersAreNotTorn(t *testing.T) {
 		if err := x.Register(funi.Segment{Base: area, Memory: memory, Rights: funi.Destination}); err != nil {
 			rt.Fatal(err)
 		}
-		sent, settled := uint32(0), map[uint32]bool{}
-		settle := func(argument uint32) {
-			if settled[argument] || argument >= sent {
-				rt.Fatalf("transfer %d is settled twice, or was never sent", argument)
+		sent, ended := uint32(0), map[uint32]bool{}
+		hasEnded := func(argument uint32) {
+			if ended[argument] || argument >= sent {
+				rt.Fatalf("transfer %d ended twice, or was never sent", argument)
 			}
-			settled[argument] = true
+			ended[argument] = true
 		}
 		for range rapid.IntRange(1, 3).Draw(rt, "lives") {
 			more := uint32(rapid.IntRange(1, 3).Draw(rt, "transfers"))
@@ -77,14 +77,14 @@ func TestTransfersAreNotTorn(t *testing.T) {
 						rt.Fatalf("notice %+v, and the data is not whole", n)
 					}
 					outcomes["noticed"]++
-					settle(n.Argument)
+					hasEnded(n.Argument)
 				}
 				for r, ok := b.proc[0].NextReturn(); ok; r, ok = b.proc[0].NextReturn() {
 					if r.Reason != arctic.ReasonReplaced && r.Reason != arctic.ReasonNoContext {
 						rt.Fatalf("came back as %+v", r)
 					}
 					outcomes[r.Reason.String()]++
-					settle(r.Word)
+					hasEnded(r.Word)
 				}
 			}
 			for b.now < end {
@@ -100,7 +100,7 @@ func TestTransfersAreNotTorn(t *testing.T) {
 			}
 		}
 		// What is sent now is for who is there now, and nothing of before delays it.
-		b.until(time.Minute, "all is settled", b.ctx[0].Idle)
+		b.until(time.Minute, "all transfers have ended", b.ctx[0].Idle)
 		for _, ok := take(to, l); ok; _, ok = take(to, l) {
 		}
 		for _, ok := b.proc[0].NextReturn(); ok; _, ok = b.proc[0].NextReturn() {

@@ -174,7 +174,7 @@ func TestLongTransferBlocksNoReply(t *testing.T) {
 	if b.proc[0].Unsent(funi.Request) != 1 {
 		t.Fatal("the transfer does not wait, so nothing was tested")
 	}
-	// One transfer, one return, whose reason is what became of its packets.
+	// One transfer, one return, with the reason for which its packets came back.
 	var r funi.Returned
 	b.until(time.Minute, "the transfer comes back", func() (ok bool) { r, ok = b.proc[0].NextReturn(); return ok })
 	if r.Reason != arctic.ReasonSilent || !r.Header.Many() || r.Word != 3 {

@@ -3,10 +3,10 @@ package engine
 // This file is the XFER part of the Delivery Unit (thesis 3.2.4, 5.2.3): data goes to
 // memory and a notice into the receive queue.
 //
-// Whose fault is a destination that is not the receiver's to be written? The
-// sender's, who named it: its packet is rejected for good and comes back to it. The
+// A destination that may not be written is the fault of the sender, who named it: the
+// packet is rejected for good and comes back to the sender. The
 // receiver's status does not change, or any member of a group could put another into
-// an error; the card counts it.
+// an error. The card counts such packets.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -55,8 +55,8 @@ func (c *Card) acceptTransfer(x *Context, train *link.Train, l arctic.Level, p a
 	return x.hold(l, p, t.Form == arctic.Part && !x.drain)
 }
 
-// drainBlock puts a block into the receive queue as parts, all or none: what no room is
-// left for comes again. A queue of fewer slots than a block has parts takes none.
+// drainBlock puts a block into the receive queue as parts, all or none: a block without
+// room comes again. A queue with fewer slots than a block has parts never takes one.
 func (c *Card) drainBlock(x *Context, l arctic.Level, t *arctic.Transfer, h *arctic.PacketHeader) arctic.Reason {
 	const size = arctic.MaxPartWords * arctic.WordSize
 	if x.fifo[l].n > 0 || x.iface.Room(l) < (len(t.Data)+size-1)/size {
@@ -73,7 +73,7 @@ func (c *Card) drainBlock(x *Context, l arctic.Level, t *arctic.Transfer, h *arc
 
 // destination returns the memory for the data of a packet, or nil. All of the
 // transfer that a Last ends must lie in one segment, so that no notice says more than
-// what the process allowed.
+// the process allowed.
 func (x *Context) destination(t *arctic.Transfer) []byte {
 	if t.Form == arctic.Last {
 		all := x.segments.Memory(t.Start(), int(t.Total)*arctic.WordSize, funi.Destination)

@@ -15,7 +15,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// owned is a context of which the owner does at random what it can.
+// owned is a context whose owner does at random what an owner can do.
 type owned struct {
 	mem   *funi.Memory
 	proc  *funi.Interface

@@ -15,7 +15,7 @@ import (
 )
 
 // loadTransfer loads the XFER packet of a slot into a line. The header is the slot's,
-// read before; everything else is read once.
+// which has been read; everything else is read once.
 func (c *Card) loadTransfer(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi.Slot) {
 	t := arctic.Transfer{Address: s.Load(funi.DestinationAddressWord), Argument: s.Load(funi.ArgumentWord)}
 	source := s.Load(funi.SourceAddressWord)
@@ -61,8 +61,8 @@ func (c *Card) loadPiece(x *Context, l arctic.Level, ln *line, t *arctic.Transfe
 	c.launch(x, l, ln, arctic.KindTransfer, arctic.PutTransfer(ln.Data[arctic.PacketHeaderSize:], t))
 }
 
-// refuse returns the request of a line whose slot asked for what the process may not
-// have, and sets its memory error.
+// refuse returns a request to the process that may not have what it asked for, and
+// sets the process's memory error. The line is freed.
 func (c *Card) refuse(x *Context, l arctic.Level, ln *line, reason arctic.Reason) {
 	if x.trail != nil {
 		x.trail.launched(ln, l, c.now)
@@ -74,8 +74,8 @@ func (c *Card) refuse(x *Context, l arctic.Level, ln *line, reason arctic.Reason
 	x.returned(ln, reason)
 }
 
-// begin makes the long transfer of a slot current. It returns false when there is no
-// record for it, so that it stays in the send queue. One that asks for what the
+// begin makes the long transfer of a slot current. It returns false when no record is
+// free: the slot then stays in the send queue. A transfer that asks for what the
 // process may not have is returned, and nothing becomes current.
 func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
 	source, destination := s.Load(funi.SourceAddressWord), s.Load(funi.DestinationAddressWord)
@@ -120,11 +120,12 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 	return true
 }
 
-// carryOn retrieves up to budget packets of the level's current transfer and returns
-// how many, and whether the transfer is retrieved or has failed.
+// carryOn retrieves up to budget packets of the level's current transfer. It returns
+// how many, and whether the transfer is current no more.
 func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool) {
 	t := x.current[l]
 	x.leadsAway(t)
+	most := max(c.blockTo(t.route), arctic.MaxPartWords*arctic.WordSize) // bytes; as long as nothing arrives
 	for len(t.source) > 0 && t.failed == arctic.ReasonNone {
 		if n == budget {
 			return n, false
@@ -137,7 +138,7 @@ func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool
 			c.counters.SendQueueNoTicket++
 			return n, false
 		}
-		size := min(max(c.blockTo(t.route), arctic.MaxPartWords*arctic.WordSize), len(t.source))
+		size := min(most, len(t.source))
 		p := arctic.Transfer{Form: arctic.Part, Address: t.destination, Data: t.source[:size], AtOnce: size == len(t.source)}
 		if c.block > 0 {
 			p.Form, p.Data, ln.Block = arctic.Block, nil, p.Data
@@ -173,8 +174,8 @@ func (c *Card) blockTo(route uint32) int {
 	return c.block
 }
 
-// finish sends the last packets of the level's transfers of which all else is
-// delivered, so many of them at most. It returns false when one found no line.
+// finish sends the last packets of transfers of the level that are due, at most as many as
+// most says. It returns false when one found no line.
 func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
 	for q := &x.long.due[l]; q.head != nil && most > 0; most-- {
 		if x.leadsAway(q.head) {
@@ -194,8 +195,8 @@ func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
 	return true
 }
 
-// leadsAway fails a transfer if the route to its node is another than when it began: what
-// is there now is another process, which lacks what the first has got.
+// leadsAway fails a transfer if the route to its node is another than when it began: the
+// process that is there now lacks what the first one has got.
 func (x *Context) leadsAway(t *transfer) (failed bool) {
 	if route := x.card.route(x.group, t.header.Node()); route != t.route && route != NoRoute {
 		t.failed = arctic.ReasonReplaced

@@ -1,6 +1,6 @@
 package engine
 
-// This file is what the card's owner says of peers and sees of frames: the link does it.
+// This file is how the card's owner names peers and observes frames. Package link does the work.
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// Outcome is what became of a frame.
+// Outcome says how a frame ended.
 type Outcome = link.Outcome
 
 // The outcomes; see package link.
@@ -38,23 +38,23 @@ const (
 // Sealed is what a PeerState says of a peer that has the card's key.
 const Sealed = link.Sealed
 
-// Fate is an outcome and, of a frame of which packets were rejected, the reason of the first.
+// Fate is an outcome and, if packets of the frame were rejected, the reason for the first.
 type Fate = link.Fate
 
-// Observe has see called for each frame that the card sends, before its port has it, and for each that it
-// has received, after it is known what becomes of it: with the number of the port, and the bytes, which are good until see
-// returns and must not be changed. A received frame in the middle of which a process's memory failed
-// (Abandon) is not shown. nil ends it. see is called by who calls Step, and must be quick.
+// Observe has see called for each frame that the card sends, before the port gets the frame, and for each frame that the card
+// has received, when its fate is known: with the number of the port, and the bytes, which are valid until see
+// returns and must not be changed. A received frame during which a process's memory failed
+// (Abandon) is not shown. nil ends it. see is called within Step, and must be quick.
 func (c *Card) Observe(see func(port int, frame []byte, fate Fate)) { c.link.Observe(see) }
 
-// Introduce greets peers that the card has not met, from place at of its list on, each once and without waiting for an
-// answer; it returns the place to go on at, after the next Step, and -1 at the end. Who has known an earlier life of the card
-// then returns what waits for that; otherwise the first packets that it has for this life would be
+// Introduce greets peers that the card has not met, from index at of its list on, each once and without waiting for an
+// answer. It returns the index to go on at, after the next Step, and -1 at the end. A peer that has known an earlier life of the
+// card then returns what waits for that life. Otherwise the first packets that it has for this life would be
 // taken for the earlier one's, and come back with ReasonRestarted.
 func (c *Card) Introduce(at int) (next int) { return c.link.Introduce(at) }
 
-// SetPeer adds a peer, or says where one is from now on. If it was elsewhere before, what waits
-// for it returns with ReasonDeparted, and it is greeted anew. Routes that lead there are set
+// SetPeer adds a peer, or says where one is from now on. If the peer was elsewhere before, packets that wait
+// for it return with ReasonDeparted, and it is greeted anew. Routes that lead there are set
 // afterwards (SetRoute, SetGroupRoutes). Call Step afterwards. It returns ErrConfig, and changes nothing, for the card's
 // own number and a port that there is not.
 func (c *Card) SetPeer(p Peer) error {
@@ -69,7 +69,7 @@ func (c *Card) SetPeer(p Peer) error {
 	return nil
 }
 
-// RemovePeer makes a card a stranger, and tells it so if it is there. It does nothing if the card is
+// RemovePeer makes a card a stranger, and tells that card so if it is there. RemovePeer does nothing if the card is
 // none of the peers. Routes may still lead there: packets on them return with ReasonDeparted.
 // Call Step afterwards.
 func (c *Card) RemovePeer(card uint16) {
@@ -77,7 +77,7 @@ func (c *Card) RemovePeer(card uint16) {
 	c.parted()
 }
 
-// parted returns what waited for a peer that is gone.
+// parted returns the packets that waited for a peer that is gone.
 func (c *Card) parted() {
 	c.settleLines()
 	for _, x := range c.contexts {

@@ -42,7 +42,7 @@ func (c *Card) judge(t *link.Train) {
 			reason = trail.accept(x, t, packet, i)
 		}
 		if reason != arctic.ReasonNone {
-			c.refused(x, reason)
+			c.rejected(x, reason)
 			v.Note(i, reason)
 		}
 	}
@@ -55,9 +55,9 @@ func (c *Card) recipient(t *link.Train) *Context {
 	h := t.Header
 	x := c.lookup(h.GID, t.First.Destination, h.Tag)
 	if x == c.foreign {
-		return x // whoever it came from, the group that is here is not its
+		return x // the group that is here is another job's, whoever sent the frame
 	}
-	// Of a group that is not here nothing is delivered, and no table says where its
+	// For a group that is not here nothing is delivered, and no table says where the group's
 	// nodes are.
 	if g := c.groups[h.GID]; g != nil && len(g.nodes) > 0 && c.route(g, t.First.Source) != uint32(h.SourceCard) {
 		c.counters.ForgedSource++
@@ -69,13 +69,13 @@ func (c *Card) recipient(t *link.Train) *Context {
 	if !c.isResident(SystemGroup) {
 		x = c.absent // its senders try again until the system is here (thesis 3.3.2)
 	}
-	if x != nil && x.refusal != arctic.ReasonNone {
+	if x != nil && x.rejection != arctic.ReasonNone {
 		c.cfg.SystemEvent()
 	}
 	return x
 }
 
-// settleLines takes the lines back that the link is done with: they are free, or return to their process.
+// settleLines takes settled lines back from the link: they are free, or their packets return to the process.
 func (c *Card) settleLines() {
 	for settled := c.link.NextSettled(); settled != nil; settled = c.link.NextSettled() {
 		ln := c.lineOf(settled)

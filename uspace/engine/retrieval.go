@@ -145,8 +145,8 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 	return noLine
 }
 
-// retrieved notes that the card needs a slot of which it has taken the content no more:
-// it can be retired with those before it.
+// retrieved notes that the content of a slot has been taken: the slot can be retired with
+// those before it.
 func (x *Context) retrieved(l arctic.Level) {
 	if x.long != nil && x.long.slots[l].head != nil {
 		x.long.slots[l].tail.behind++
@@ -251,8 +251,8 @@ func (x *Context) holdLoop(freed bool) {
 // roomMade lets those go on whose packets the context had no room for.
 func (c *Card) roomMade(x *Context) {
 	for l := range arctic.Levels {
-		if x.refused[l] && x.iface.Vacant(arctic.Level(l)) != nil {
-			x.refused[l] = false
+		if x.noRoom[l] && x.iface.Vacant(arctic.Level(l)) != nil {
+			x.noRoom[l] = false
 			x.account.room++
 			c.more = true
 		}
@@ -289,7 +289,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *lines) (freed bool) {
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
 			if to.account != nil {
-				to.refused[l], to.calm = true, false
+				to.noRoom[l], to.calm = true, false
 			}
 			break
 		}

@@ -22,7 +22,7 @@ const SystemGroup = 0
 // ErrRoute is returned for a route that leads nowhere.
 var ErrRoute = errors.New("engine: a route is the number of the card or of a peer, or NoRoute")
 
-// group is what the card knows of a GID.
+// group is the record of a GID.
 type group struct {
 	nodes  map[uint16]*Context // resident or switched out
 	recent *Context            // last one looked up
@@ -62,9 +62,9 @@ func (c *Card) isResident(gid uint16) bool {
 	return g != nil && len(g.nodes) > 0
 }
 
-// lookup returns the context of a node of a group, awake, or nil; for a node that is
-// expected one that lets its packets come again. If the node is another job's than that of
-// the tag, it is one that rejects for good. The comparison is of two machine words and takes
+// lookup returns the context of a node of a group, awake, or nil. For a node that is
+// expected it returns one that lets the packets come again, and for a node of another job than the
+// tag's one that rejects for good. The comparison is of two machine words and takes
 // no longer for tags that are nearly equal; nobody could use it anyhow, because a process does
 // not choose its tag, and a host that composes frames reads it in those that it gets.
 func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
@@ -90,9 +90,9 @@ func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	return x
 }
 
-// awaited returns what takes the packets for a node without a context: nil, or for one that
-// is expected what lets them come again. The patience with a node that does not come begins
-// with the first packet for it, however long nobody asks for it before.
+// awaited returns the context that takes the packets for a node without one: nil, or for a node that
+// is expected one that lets them come again. The patience with a node that does not come begins
+// with the first packet for it.
 func (c *Card) awaited(g *group, node uint16, tag uint64) *Context {
 	e, expected := g.expected[node]
 	switch {
@@ -115,8 +115,8 @@ func (c *Card) awaited(g *group, node uint16, tag uint64) *Context {
 // Expect says that a node of a group, which has no context here yet, will be attached: so
 // long as it is expected, packets for it with the tag of its job are rejected for a
 // transient reason and come again. Attaching it, expecting it no more, or ConnectTimeout after
-// the first packet for it ends that; then a node without a context rejects for good: one that
-// nobody has heard may have died, on a card that its owner has made anew, say. A GID has 11 bits.
+// the first packet for it ends that. Then packets for a node without a context are rejected for good: a node that
+// nobody has heard of may have died, say on a card that its owner has made anew. A GID has 11 bits.
 func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 	gid &= arctic.MaxGID
 	g := c.group(gid)
@@ -132,7 +132,7 @@ func (c *Card) Expect(gid, node uint16, tag uint64, expected bool) {
 	c.leaveGroup(gid, g)
 }
 
-// leaveGroup forgets a group of which nothing is known.
+// leaveGroup forgets a group that has neither nodes nor routes, and none expected.
 func (c *Card) leaveGroup(gid uint16, g *group) {
 	if len(g.nodes) == 0 && len(g.expected) == 0 && g.routes == nil {
 		c.groups[gid] = nil
@@ -183,8 +183,8 @@ func (c *Card) route(g *group, node uint16) uint32 {
 
 // SetRoute loads one entry of the card's route table: the 30 route bits for a node,
 // here the number of a card, or NoRoute. It returns ErrRoute if there is no such card.
-// Give a node its route on the cards that it sends to before it sends: what comes from a
-// node that the table does not put on the sending card may be forged, and is rejected
+// Give a node its route on the cards that it sends to before it sends: packets of a
+// node that the table does not put on the sending card may be forged, and are rejected
 // for good with ReasonSourceNode.
 func (c *Card) SetRoute(node uint16, route uint32) error {
 	if err := c.checkRoute(route); err != nil {
@@ -202,8 +202,8 @@ func (c *Card) SetRoute(node uint16, route uint32) error {
 	return nil
 }
 
-// SetGroupRoutes gives a group a route table of its own, with index node, of which
-// the card keeps a copy; nil returns it to the card's. The group need not be resident.
+// SetGroupRoutes gives a group a route table of its own, indexed by node. The card keeps
+// a copy. With nil the group uses the card's table again. The group need not be resident.
 // It returns ErrRoute, and changes nothing, if a route leads nowhere or the table is
 // longer than 64K entries.
 func (c *Card) SetGroupRoutes(gid uint16, routes []uint32) error {

@@ -136,7 +136,7 @@ func TestSystemGroup(t *testing.T) {
 }
 
 // Rule: the event is raised also while the system's context is there but does not run,
-// switched out or in context-switch mode: the handler's switch is what brings it back
+// switched out or in context-switch mode: the handler's switch brings it back
 // (thesis 3.3.2: "initiate a context switch to gain possession"). The packet is
 // delivered after it, and a context that runs raises none.
 func TestSystemGroupSwitchedOut(t *testing.T) {

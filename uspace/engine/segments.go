@@ -42,12 +42,12 @@ func (x *Context) Unregister(base uint32) error {
 	return x.segments.Unregister(base)
 }
 
-// keptInCall is how many bytes of blocks a call of SwitchOut copies at the most, and one block.
+// keptInCall is how many bytes of blocks a call of SwitchOut copies at the most, beyond one block.
 const keptInCall = 64 << 10
 
 // keepBlocks copies the data of blocks that are in the cache, so that the card does not
-// read the process's memory for them any more; not all in one call. It reports whether that
-// was all.
+// read the process's memory for them any more. One call does not copy all of them;
+// keepBlocks reports whether all are copied.
 func (x *Context) keepBlocks() (all bool) {
 	bytesLeft := keptInCall
 	return x.eachBlock(func(ln *line) bool {
@@ -63,9 +63,9 @@ func (x *Context) keepBlocks() (all bool) {
 	})
 }
 
-// forsakeBlocks lets the card read the process's memory no more, for a context that ends. Its
-// blocks in flight may have to be sent again, because their sequence numbers must be answered,
-// but they are of transfers that will never be complete: the last packet of one leaves when all
+// forsakeBlocks ends all reading of the memory of a process whose context ends. Blocks
+// in flight may have to be sent again, because their sequence numbers must be answered.
+// But their transfers will never be complete: the last packet of a transfer leaves when all
 // its blocks are acknowledged. So nothing is copied: what is sent again is a part without data,
 // which the receiver rejects for good.
 func (x *Context) forsakeBlocks() {

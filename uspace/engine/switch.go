@@ -4,7 +4,7 @@ package engine
 //
 // Out: the owner sets CTXM, and retrieval and dispatch halt (CTXR1'). Packets in
 // flight are answered, those that were rejected stay in the cache (CTXR1). Delivery
-// goes on into the receive queues; what they have no room for the owner drains in
+// goes on into the receive queues. What they have no room for the owner drains in
 // DRAIN mode into a pair of queues as large as the receive FIFOs (CTXR2), which belong
 // to the saved state. From then on the card does not touch the process's memory.
 //
@@ -21,11 +21,11 @@ package engine
 // packets stay in its set of the cache (5.3). A set that is empty is free for another
 // context meanwhile.
 //
-// The thesis gives a process up of which acknowledgments were lost: it switches out
+// The thesis gives up a process whose acknowledgments were lost: it switches the process out
 // after CTXR1' alone, and "successful continuation cannot be guaranteed". Here the
-// cards repeat frames beneath the contexts, also for one that is away, so even then
-// every packet is delivered once or comes back. What comes back is kept for the
-// return.
+// cards repeat frames beneath the contexts, also for a context that is away. So even then
+// every packet is delivered once or comes back. What comes back is kept until the context
+// returns.
 
 import (
 	"fmt"
@@ -55,7 +55,7 @@ type Saved struct {
 
 // Waits reports whether the context would have something to do on the card: packets that are
 // undelivered, were drained or wait in the send queues, some that came for it and were
-// refused or came back, or, if it is Live, what its process has written to CNTL meanwhile.
+// rejected or came back, or, if it is Live, what its process has written to CNTL meanwhile.
 func (s *Saved) Waits() bool {
 	x := s.context
 	return x.wanted || !x.Idle() || len(x.owed) > 0 || s.Live && s.Memory.Page.Load(funi.Control) != x.seen
@@ -144,8 +144,8 @@ func (c *Card) offerSet(x *Context) {
 	}
 }
 
-// drainOut empties the receive FIFOs into a pair of drain queues, of which it returns
-// the contents, and halts the receive queues.
+// drainOut empties the receive FIFOs into a pair of drain queues, halts the receive
+// queues, and returns the contents of the drain queues.
 func (c *Card) drainOut(x *Context) [arctic.Levels][]funi.Slot {
 	c.drain(x) // what there is room for
 	x.stopReceiving()
@@ -154,7 +154,7 @@ func (c *Card) drainOut(x *Context) [arctic.Levels][]funi.Slot {
 	}
 	drain := x.drain
 	x.drain = true
-	x.iface.Divert(1 << bits.Len(uint(len(x.fifo[0].slots))))
+	x.iface.Divert(1 << bits.Len(uint(len(x.fifo[0].entries))))
 	c.drain(x)
 	x.drain = drain
 	return x.iface.Diverted()
@@ -224,10 +224,10 @@ func (c *Card) restore(x *Context, l arctic.Level, s *funi.Slot) {
 		arctic.PutWords(payload, s.Payload())
 	}
 	wire.Encode(packet[:])
-	refusal := x.refusal // CTXM may still be set
-	x.refusal = arctic.ReasonNone
+	rejection := x.rejection // CTXM may still be set
+	x.rejection = arctic.ReasonNone
 	reason := c.accept(x, nil, l, arctic.Packet(packet[:arctic.PacketHeaderSize+int(wire.Length)*arctic.WordSize]), nil)
-	x.refusal = refusal
+	x.rejection = rejection
 	if reason != arctic.ReasonNone {
 		// The process has unregistered the segment meanwhile.
 		c.counters.Discarded++

@@ -13,7 +13,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// longTransfer starts a transfer of so many words from node 0 to node 1 on a bed that
+// longTransfer starts a transfer of a number of words from node 0 to node 1 on a bed that
 // is slow enough to interrupt it, and returns both memories.
 func longTransfer(t *testing.T, on machine, words int, faults wire.Faults) (b *bed, from, to []byte) {
 	t.Helper()

@@ -35,7 +35,7 @@ func (b *bed) joinOther(card int, node uint16) (*funi.Interface, *engine.Context
 	return p, x, memory
 }
 
-// refusedFor sends something of which the word that comes back is 77, and waits for it to
+// refusedFor sends something that returns with the word 77, and waits until it has
 // come back, once, for the reason that the node is another job's.
 func (b *bed) refusedFor(t *testing.T, what string, p *funi.Interface, send func(*funi.Interface, funi.Level, int) bool, l funi.Level) {
 	t.Helper()
@@ -305,7 +305,7 @@ func TestFramesOfAnEndedJob(t *testing.T) {
 	}
 }
 
-// Rule: a transfer of which the node had some when its job ended comes back, and no byte
+// Rule: a transfer that has come in part when its node's job ends comes back, and no byte
 // more is written for the next job (life.go tells lives of one job apart; the tag jobs).
 func TestTransferBegunInAnotherJob(t *testing.T) {
 	for _, on := range []string{"blocks", "parts"} {

@@ -1,24 +1,24 @@
 package engine
 
-// This file is what an owner sees of the card's traffic besides the counters: what each context has moved,
+// This file shows the owner the card's traffic beyond the counters: what each context has moved,
 // for which reasons packets were rejected, and how long each peer takes to answer. The data path
-// adds to a number that lies beside what it touches anyway; what is asked for is read between two steps.
+// adds to a number next to what it touches anyway; the owner reads the numbers between two steps.
 
 import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// Traffic is what a context has moved since it was attached. Bytes are those of payloads as they travel: of
-// a transfer with the words that say where it goes.
+// Traffic counts what a context has moved since it was attached. Bytes are those of payloads as they travel: those of
+// a transfer include the words that say where it goes.
 type Traffic struct {
 	Sent          uint64 `json:"packets_sent"` // taken from the send queues; a block of a transfer is one
 	SentBytes     uint64 `json:"bytes_sent"`
 	Received      uint64 `json:"packets_received"` // put into receive queues or memory
 	ReceivedBytes uint64 `json:"bytes_received"`
 	Retried       uint64 `json:"packets_retried"`  // rejected by the receiver for a transient reason, to be sent again
-	Returned      uint64 `json:"packets_returned"` // to the process, which could not be delivered
-	Refused       uint64 `json:"packets_refused"`  // of others, for this context
+	Returned      uint64 `json:"packets_returned"` // to the process, because they could not be delivered
+	Refused       uint64 `json:"packets_refused"`  // of others for this context, which the card rejected
 }
 
 // Add adds another's.
@@ -53,8 +53,8 @@ type Rejections = link.Rejections
 // counted each time.
 func (c *Card) Rejections() (here, byPeers Rejections) { return c.rejectedHere, *c.link.ByPeers() }
 
-// refused counts a packet that came for the context, nil for one that is not here, and was rejected.
-func (c *Card) refused(x *Context, why arctic.Reason) {
+// rejected counts a packet that came for the context, nil for a node that is not here, and was rejected.
+func (c *Card) rejected(x *Context, why arctic.Reason) {
 	c.rejectedHere.Add(why)
 	if x != nil {
 		x.traffic.Refused++
@@ -64,7 +64,7 @@ func (c *Card) refused(x *Context, why arctic.Reason) {
 // PeerState is how a card stands to a peer.
 type PeerState = link.PeerState
 
-// PeerStates calls see for the peers from an index on, at most so many, and returns the index of the next, or 0 after
+// PeerStates calls see for up to most peers, from an index on, and returns the index of the next, or 0 after
 // the last. Peers that come or go between two calls may be seen or not.
 func (c *Card) PeerStates(from, most int, see func(PeerState)) (next int) {
 	return c.link.PeerStates(from, most, see)

@@ -11,7 +11,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Rule: a context's traffic is what its process sent and received, packet by packet and payload byte by payload
+// Rule: a context's traffic counts what its process sent and received, packet by packet and payload byte by payload
 // byte, and the trains are the frames that carried it (Context.Traffic, Counters.TrainsSent).
 func TestTrafficOfContexts(t *testing.T) {
 	b := newBed(t, setup{cards: 2, slots: 64, net: near})

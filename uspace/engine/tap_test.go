@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 
 	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/arctic"
@@ -41,29 +40,6 @@ func capture(frames *[][]byte) func(int, *wire.Port) port.Port {
 			return true
 		}}
 	}
-}
-
-// full is a port whose transmit ring is full most of the time. Once it has lent a
-// buffer it keeps to it, as port.Port promises.
-type full struct {
-	port.Port
-	random *rand.Rand
-	lent   bool
-	denied int
-}
-
-func (p *full) Reserve() []byte {
-	if !p.lent && p.random.IntN(10) < 7 {
-		p.denied++
-		return nil
-	}
-	p.lent = true
-	return p.Port.Reserve()
-}
-
-func (p *full) Commit(n int) {
-	p.lent = false
-	p.Port.Commit(n)
 }
 
 // presentEpoch stands in forged frames for the epoch of the cards that they name.

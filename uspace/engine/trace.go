@@ -1,18 +1,18 @@
 package engine
 
-// This file follows single packets through the card for its owner: when each got how far, as Step's time says. Nobody who
-// traces costs a comparison a packet.
+// This file follows single packets through the card for its owner: when each packet got how far, by Step's time. Without a
+// tracer it costs one comparison a packet.
 //
-// A Tracer chooses one of so many packets, by the number of the frame in which a packet first travels and its place
-// there. So a tracer at the other end that chooses one of as many chooses the same packets, and the records of both
-// can be put together by what they say of the frame, without a word more on the wire.
+// A Tracer chooses one packet in every few, by the number of the frame in which a packet first travels and the packet's index
+// in the frame. So a tracer at the other end with the same ratio chooses the same packets, and the records of both
+// can be joined by what they say of the frame, without a word more on the wire.
 //
-// What it costs is bounded: a Trail holds two times for each line of a context, a Tracer a ring of records that
-// are open, and one of those that are done, for its owner to take. A packet that is not done when as many others as the ring holds have
-// been begun after it is taken for unfinished; a record for which there is no place is counted as lost. All memory is made
-// beforehand, by NewTracer and NewTrail.
+// The memory is bounded: a Trail holds two times for each line of a context, a Tracer has a ring of open records
+// and a ring of finished ones, for its owner to take. When the first ring is full its oldest packet counts as
+// unfinished; when the second is full a record is counted as lost. NewTracer and NewTrail make all memory
+// beforehand.
 //
-// Not followed are packets for contexts of the same card, which are in no frame.
+// Packets for contexts of the same card, which are in no frame, are not followed.
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ import (
 	"github.com/funet/funet/uspace/engine/link"
 )
 
-// End is what became of a packet that was traced.
+// End says how a packet that was traced ended.
 type End uint8
 
 // The ends. The first three are the sender's, the others the receiver's.
@@ -91,8 +91,8 @@ const (
 	// openTraces and doneTraces are the sizes of a tracer's rings, in records. A power of two.
 	openTraces = 4096
 	doneTraces = 1024
-	// sightings is how many looks at a queue that found more than the one before a trail remembers; of more than so many
-	// the slots count as seen with the last.
+	// sightings is how many looks at a queue a trail remembers, of those that found more slots than the look before. Slots of
+	// later looks count as seen with the last one.
 	sightings = 16
 )
 
@@ -113,7 +113,7 @@ type opened struct {
 	Trace
 }
 
-// NewTracer makes a tracer of one of every so many packets, from 1. Any goroutine may call it.
+// NewTracer makes a tracer of one in every packets, at least 1. Any goroutine may call it.
 func NewTracer(every int) *Tracer { return &Tracer{every: uint64(max(every, 1))} }
 
 // Take copies records that are done, the oldest first, and returns how many, and how many were lost so far.
@@ -172,7 +172,7 @@ func (t *Tracer) begin() *opened {
 	return o
 }
 
-// Trail is what a tracer knows of a context that it follows.
+// Trail holds what a tracer knows about a context that it follows.
 type Trail struct {
 	tracer *Tracer
 	queues [arctic.Levels]sighted
@@ -216,7 +216,7 @@ func (x *Context) Follow(t *Trail) bool {
 // Followed reports whether a trail of the tracer follows the context.
 func (x *Context) Followed(t *Tracer) bool { return x.trail != nil && x.trail.tracer == t }
 
-// saw notes that so many slots of a queue wait to be retrieved.
+// saw notes how many slots of a queue wait to be retrieved.
 func (t *Trail) saw(l arctic.Level, waiting int, now int64) {
 	q := &t.queues[l]
 	upTo := q.retrieved + uint64(waiting)
@@ -280,7 +280,7 @@ func (t *Trail) launched(ln *line, l arctic.Level, now int64) {
 	*t.of(ln) = stamped{seen: seen, retrieved: now}
 }
 
-// follower is what the link tells a trail of.
+// follower hands a trail what the link reports.
 type follower struct {
 	x *Context
 	t *Trail

@@ -124,7 +124,7 @@ func (t *transfer) following(finished bool) transferState {
 	return t.state
 }
 
-// advance takes a transfer as far as it can go. Whoever changes what a state waits for calls it.
+// advance takes a transfer as far as it can go. What changes something that a state waits for calls advance.
 func (x *Context) advance(t *transfer) {
 	n, l := x.long, t.level
 	for {
@@ -186,8 +186,8 @@ func (x *Context) accounted(ln *line) {
 	}
 }
 
-// failTransfer notes that a transfer fails because a packet of it came back. Its packets that wait are taken back with
-// it: one would otherwise be given up after the other.
+// failTransfer notes that a transfer fails. Its packets that wait are taken back at once: otherwise they would be given up
+// one after the other.
 func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
 	first := t.failed == arctic.ReasonNone
 	t.failed = reason
@@ -204,8 +204,8 @@ func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
 	c.link.GiveUp(x.owner, func(ln *link.Line) bool { return c.lineOf(ln).transfer != t }, func(ln *link.Line) { x.free(c.lineOf(ln)) })
 }
 
-// failTransfers returns the long transfers to a peer that has lost its memory: what it
-// has of them is gone, and a last packet would tell the process that is there now of data
+// failTransfers returns the long transfers to a peer that has lost its memory: what the peer
+// had of them is gone, and a last packet would tell the process that is there now of data
 // that never came.
 func (c *Card) failTransfers(card uint16, reason arctic.Reason) {
 	c.more = true
@@ -219,7 +219,7 @@ func (c *Card) failTransfers(card uint16, reason arctic.Reason) {
 					x.failTransfer(t, reason)
 				}
 			}
-			// Of those that fail, the ones that wait for nothing but their end.
+			// Those that are due have nothing in the cache to wait for.
 			for t := x.long.due[l].head; t != nil; {
 				next := t.next
 				x.advance(t)
@@ -229,8 +229,8 @@ func (c *Card) failTransfers(card uint16, reason arctic.Reason) {
 	}
 }
 
-// giveUpTransfers returns the long transfers of a context of which nothing is in the
-// cache any more: the card needs none of the slots that it has taken after it.
+// giveUpTransfers returns the long transfers of a context that has no packet in the
+// cache any more. Afterwards the card needs none of the slots that it has taken.
 func (x *Context) giveUpTransfers(reason arctic.Reason) {
 	if x.long == nil {
 		return
@@ -248,8 +248,8 @@ func (x *Context) giveUpTransfers(reason arctic.Reason) {
 	}
 }
 
-// transferring reports whether a long transfer is not delivered yet. Those of a detached
-// context never will be.
+// transferring reports whether a long transfer is open. Those of a detached
+// context never end.
 func (x *Context) transferring() bool { return x.long != nil && x.long.open > 0 && !x.detached }
 
 // transfers is a list of transfers, linked through next.
@@ -318,7 +318,7 @@ func (q *slotQueue) pop() *transfer {
 // holds reports whether a transfer is in the queue.
 func (q *slotQueue) holds(t *transfer) bool { return t.nextSlot != nil || q.tail == t }
 
-// long is what a context has for transfers, once it has segments.
+// long holds the transfers of a context that has, or had, segments.
 type long struct {
 	records [arctic.Levels][openTransfers]transfer
 	free    [arctic.Levels]transfers

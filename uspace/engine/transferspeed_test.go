@@ -1,6 +1,6 @@
 package engine_test
 
-// This file is what transfers cost: two cards joined by cables in memory, no kernel.
+// This file measures transfers: two cards joined by cables in memory, no kernel.
 
 import (
 	"fmt"

@@ -9,8 +9,8 @@ package engine
 // receive queue grow. What the burst would have read is read then, too: a process that
 // changes a slot that it has sent sends one or the other, as with the hardware.
 //
-// Accepted packets go by way of the receive FIFO, always, and wait there for the Delivery
-// Unit. A full FIFO rejects, but has one place more, for parts of long transfers, which
+// Accepted packets always go by way of the receive FIFO (fifo.bypass), and wait there for the Delivery
+// Unit. A full FIFO rejects, but has one entry more, for parts of long transfers, which
 // pass packets that the receive queue has no room for. What Dispatch and Preprocess take,
 // and Transmit beside the port's link, is in link/timed.go and receiveunit.go.
 //
@@ -18,8 +18,8 @@ package engine
 // it works on, and its ready bit comes then; RESET takes the packet from it.
 //
 // Bursts (5.2.2): the first four words of a slot are one burst, which tells what the
-// packet is; the rest, and the data of XFER, follow in the longest bursts that do not
-// exceed it, and what is then left in the shortest that holds it. A delivery ends with the
+// packet is. The remaining words, and the data of XFER, follow in the longest bursts that do not
+// exceed them, and what is then left in the shortest burst that holds it. A delivery ends with the
 // word of the cached head register, so that the processor's copy is invalidated (5.2.3).
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/funet/funet/uspace/timing"
 )
 
-// Timing is what a card's units take. Its bus is shared with the processor, and with no
+// Timing is how long a card's units take. The card shares the bus with the processor, and with no
 // other card.
 type Timing struct {
 	Bus *timing.Bus
@@ -69,11 +69,11 @@ type unit struct {
 	x      *Context // whose packet it works on; nil: none
 	level  arctic.Level
 	bursts [maxBursts]uint8 // words of its transactions
-	n      int              // of them
-	done   int              // of them
+	n      int              // transactions of the packet
+	done   int              // how many of them have ended or begun
 	until  int64            // busy until then; 0: waits for the bus
 	setup  int64            // before the first transaction
-	place  int              // of the packet in the receive FIFO
+	at     int              // the packet's index in the receive FIFO
 }
 
 // units is both of them, and those of the network's side.
@@ -146,7 +146,7 @@ func (u *units) note(w *unit) *bool {
 // runUnits ends what has ended by now and starts what a free unit can start.
 func (c *Card) runUnits() {
 	u := c.units
-	c.settleUp() // whoever had no room, or was away, may take them now
+	c.moveWithoutBus() // a context that had no room, or was away, may take them now
 	for again := true; again; {
 		u.next = Never
 		if u.second {
@@ -157,14 +157,14 @@ func (c *Card) runUnits() {
 			again = c.runUnit(&u.deliver) || again
 		}
 		if again {
-			c.settleUp()
+			c.moveWithoutBus()
 		}
 	}
 }
 
-// settleUp does what takes no bus: packets for this very card go into FIFOs that have
+// moveWithoutBus does what takes no bus: packets for this very card go into FIFOs that have
 // room, and slots that are needed no more are retired.
-func (c *Card) settleUp() {
+func (c *Card) moveWithoutBus() {
 	for i := 0; i < len(c.awake); i++ { // one of them may wake more
 		x := c.awake[i]
 		if x.looping && !x.halted {
@@ -225,10 +225,10 @@ func (c *Card) move(w *unit) {
 	c.units.release(w)
 	switch {
 	case w == &c.units.deliver:
-		c.drainOne(x, w.level, w.place)
+		c.drainOne(x, w.level, w.at)
 	default:
 		more, closing := c.more, x.closing
-		x.account.retrieval = 1                          // a packet at a time, whoever's
+		x.account.retrieval = 1                          // a packet at a time, for any account
 		x.closing = closing && x.current[w.level] != nil // a part may have to take its own line
 		if x.long != nil && x.long.due[w.level].head != nil {
 			c.finish(x, w.level, 1)
@@ -289,7 +289,7 @@ func (c *Card) retrievable(x *Context, l arctic.Level) bool {
 		switch {
 		case h.Many() && h.Words() == 0:
 			if x.long != nil && x.long.free[l].head == nil {
-				return false // settle makes the card step again when a record comes free
+				return false // advance makes the card step again when a transfer is over
 			}
 			u.slot(w, funi.DataWord+1)
 			u.split(w, arctic.MaxPartWords)
@@ -308,13 +308,13 @@ func (c *Card) retrievable(x *Context, l arctic.Level) bool {
 func (c *Card) deliverable(x *Context, l arctic.Level) bool {
 	u := c.units
 	q := &x.fifo[l]
-	place := x.next(l)
-	if place < 0 {
+	at := x.next(l)
+	if at < 0 {
 		return false
 	}
 	w := &u.deliver
-	w.place = place
-	p := q.at(place)
+	w.at = at
+	p := q.at(at)
 	h := p.Header()
 	switch {
 	case h.Kind != arctic.KindTransfer:
@@ -333,8 +333,8 @@ func (c *Card) deliverable(x *Context, l arctic.Level) bool {
 	return true
 }
 
-// next returns the place in a receive FIFO of the packet that can be delivered next, or
-// -1. If there is no room for the first it is a part, which needs none.
+// next returns the index in a receive FIFO of the packet that can be delivered next, or
+// -1. If there is no room for the first packet that is a part, which needs none.
 func (x *Context) next(l arctic.Level) int {
 	q := &x.fifo[l]
 	if x.away || q.n == 0 {
@@ -365,7 +365,7 @@ func (u *units) slot(w *unit, words int) {
 	u.split(w, words-first)
 }
 
-// split notes the transactions of so many words.
+// split notes the transactions that move a number of words.
 func (u *units) split(w *unit, words int) {
 	for words > 0 {
 		size := u.holds(words)
@@ -379,7 +379,7 @@ func (u *units) split(w *unit, words int) {
 	}
 }
 
-// holds returns the shortest burst that holds so many words, or else the longest.
+// holds returns the shortest burst that holds a number of words, or else the longest.
 func (u *units) holds(words int) int {
 	for _, s := range u.sizes {
 		if s >= words {

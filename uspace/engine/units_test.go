@@ -17,7 +17,7 @@ import (
 	"github.com/funet/funet/uspace/timing"
 )
 
-// What a transaction of so many words keeps the bus, in ns.
+// How long a transaction of one, four or eight words keeps the bus, in ns.
 const (
 	one, four, eight = 680, 920, 1240
 )
@@ -208,7 +208,7 @@ func TestOwnCardWaitsForTheNode(t *testing.T) {
 
 // Rule: parts of long transfers need no room in the receive queue (link/stream.go): they pass
 // messages that wait for some, also when the receive FIFO is full of them, and a transfer
-// of which the process waits for the end has a line when others hold all of them. So two
+// whose end the process waits for has a line when others hold all of them. So two
 // processes that change their queues within long transfers, and take nothing, do not wait
 // for each other; and the notice comes behind the messages that came before it.
 func TestPartsPassWhatWaitsForRoom(t *testing.T) {

@@ -44,7 +44,7 @@ func TestRepeatedFrameGetsTheSameVerdict(t *testing.T) {
 	}
 	var got []uint32
 	b.until(time.Second, "the first reject is lost", func() bool { return len(rejects) == 1 })
-	// 4 slots hold 3 packets, of which the process has not yet given back one that
+	// 4 slots hold 3 packets. The process has not yet given back one of them that
 	// it received (funi: Release stores once for each half); the FIFO holds 2.
 	want := arctic.Reject{Sequence: 1, Level: arctic.Request, Reason: arctic.ReasonQueueFull, Bits: 0b1111110000}
 	b.until(time.Second, "all arrive", func() bool {

@@ -8,12 +8,12 @@ package engine
 //
 // A page of doorbells belongs to those who may write it, such as the processes of one user
 // (Card.Doorbells): what they do to it delays nobody else. A step looks at lookPages of the pages
-// that have sleepers, in turn, so a ring is seen after the number of such pages divided by
-// lookPages, at most 256 steps, whatever others do; with few users in the next step. Of a page that
-// was rung only the bells of its own contexts are looked at. And in case a process took a ring away
-// from another on its page the card looks at one sleeper at every lookEvery-th step: after that many
-// steps times the number of contexts at the latest it is found. So a step costs as much as there is
-// traffic, not as many processes or users as are attached.
+// that have sleepers, in turn. So a ring is seen after as many steps as there are such pages, divided by
+// lookPages: at most 256, whatever others do, and with few users in the next step. When a page
+// was rung the card looks at the bells of that page's contexts only. A process may take away the ring
+// of another on the same page. So at every lookEvery-th step the card looks at one sleeper unasked, and finds
+// the other after lookEvery steps times the number of contexts at the latest. The cost of a step
+// depends on the traffic, not on how many processes or users are attached.
 
 import (
 	"math/bits"
@@ -36,19 +36,19 @@ const (
 	lookPages = 8
 )
 
-// bells is a page of doorbells and whose it is.
+// bells is a page of doorbells and the contexts whose processes ring there.
 type bells struct {
-	page     *funi.Doorbells
-	contexts int
-	own      [funi.MaxContexts / 64]uint64 // bells of its contexts
-	words    uint64                        // of own, those that are not 0
-	sleepers int
-	place    int // in Card.ringing, if it has sleepers
+	page         *funi.Doorbells
+	contexts     int
+	own          [funi.MaxContexts / 64]uint64 // bells of its contexts
+	words        uint64                        // bit i: own[i] is not 0
+	sleepers     int
+	ringingIndex int // in Card.ringing, if it has sleepers
 }
 
 // Doorbells lets the context's process ring at a page that only some processes can write,
-// instead of the card's own, Config.Doorbells, which all others share. Contexts with the same page
-// share it. The process must not ring anywhere yet.
+// instead of the card's own, Config.Doorbells, where all others ring. Several contexts may have the
+// same page. The process must not ring anywhere yet.
 func (c *Card) Doorbells(x *Context, page *funi.Doorbells) {
 	if x.asleep {
 		c.wake(x)
@@ -86,11 +86,11 @@ func (c *Card) leaveBells(x *Context) {
 	}
 }
 
-// lieDown notes that a context sleeps, and rise that it does not any more.
+// lieDown notes that a context sleeps, and rise that it no longer does.
 func (c *Card) lieDown(x *Context) {
 	x.asleep = true
 	if b := x.bells; b.sleepers == 0 {
-		b.place = len(c.ringing)
+		b.ringingIndex = len(c.ringing)
 		c.ringing = append(c.ringing, b)
 	}
 	x.bells.sleepers++
@@ -106,7 +106,7 @@ func (c *Card) rise(x *Context) {
 		return
 	}
 	last := c.ringing[len(c.ringing)-1]
-	c.ringing[b.place], last.place = last, b.place
+	c.ringing[b.ringingIndex], last.ringingIndex = last, b.ringingIndex
 	c.ringing[len(c.ringing)-1] = nil
 	c.ringing = c.ringing[:len(c.ringing)-1]
 }
@@ -118,7 +118,7 @@ func (c *Card) wake(x *Context) {
 	}
 	c.rise(x)
 	x.calm, c.tickets = false, c.tickets || x.ticket.changed
-	x.awake, x.place = true, len(c.awake)
+	x.awake, x.awakeIndex = true, len(c.awake)
 	c.seat(x)
 	c.awake = append(c.awake, x)
 	c.tell(x)
@@ -178,7 +178,7 @@ func (c *Card) TakeCalled() []*Context {
 }
 
 // call puts the context on the list of those to wake if its process waits for what has been
-// published since the last call. It follows everything that publishes.
+// published since the last call. Whatever publishes calls it afterwards.
 func (c *Card) call(x *Context) {
 	if x.iface.Changed() && x.iface.Awaited() && !x.called {
 		x.called = true
@@ -186,7 +186,7 @@ func (c *Card) call(x *Context) {
 	}
 }
 
-// uncall takes a context that is detached off that list.
+// uncall takes a context that is detached off the list of those to wake.
 func (c *Card) uncall(x *Context) {
 	if !x.called {
 		return
@@ -201,7 +201,7 @@ func (c *Card) unlist(x *Context) {
 		return
 	}
 	last := c.awake[len(c.awake)-1]
-	c.awake[x.place], last.place = last, x.place
+	c.awake[x.awakeIndex], last.awakeIndex = last, x.awakeIndex
 	c.awake[len(c.awake)-1] = nil
 	c.awake = c.awake[:len(c.awake)-1]
 	x.awake = false
@@ -234,13 +234,13 @@ func (c *Card) listen() {
 			c.rung(b)
 		}
 		if c.heard < len(c.ringing) && c.ringing[c.heard] == b {
-			c.heard++ // else another has taken its place
+			c.heard++ // otherwise another page is there now
 		}
 	}
 }
 
-// look is for the sleepers: at every step whether a bell was rung, now and then at one
-// of them unasked, and for those that ought to be.
+// look looks for sleepers to wake: at every step whether a bell was rung, now and then at one
+// of them unasked. It also looks for contexts that may go to sleep.
 func (c *Card) look() {
 	if len(c.awake) < len(c.contexts) {
 		c.listen()
@@ -254,7 +254,7 @@ func (c *Card) look() {
 	if c.steps%napEvery == 0 && len(c.contexts) > alwaysAwake {
 		for i := 0; i < len(c.awake); {
 			if x := c.awake[i]; x.drowsy() && c.sleep(x) {
-				continue // another has taken its place
+				continue // another context is there now
 			}
 			i++
 		}
@@ -277,7 +277,7 @@ func (x *Context) drowsy() bool {
 
 // sleep puts a context to sleep, unless its process did something meanwhile.
 func (c *Card) sleep(x *Context) bool {
-	c.call(x) // what its owner stored since the last step
+	c.call(x) // for what its owner stored since the last step
 	c.unlist(x)
 	c.lieDown(x)
 	c.tell(x)

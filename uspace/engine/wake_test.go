@@ -79,7 +79,7 @@ func TestSleepingContextsWake(t *testing.T) {
 
 // Rule: what a user does to the doorbells that he can reach, taking all rings away at every step or
 // ringing for everybody, delays nobody else: with 512 users whose contexts sleep a ring is seen
-// after 512/8 steps at the latest, whoever rings (Card.Doorbells).
+// after 512/8 steps at the latest, whichever process rings (Card.Doorbells).
 func TestBellsOfUsers(t *testing.T) {
 	const users, most = 512, 512/8 + 1
 	c := newCouple(t, 64)
@@ -227,7 +227,7 @@ func TestMaxContexts(t *testing.T) {
 }
 
 // BenchmarkIdleContexts is the time of a step with nothing to do, and of a round trip,
-// with so many idle contexts attached to one of the two cards.
+// with a number of idle contexts attached to one of the two cards.
 func BenchmarkIdleContexts(b *testing.B) {
 	for _, n := range []int{1, 16, 256, 2048} {
 		c := newCouple(b, 1024)

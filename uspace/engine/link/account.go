@@ -12,7 +12,7 @@ const (
 	BesideBytes = 8 << 10
 	// Recently is how long in nanoseconds an account counts as one that uses the card.
 	Recently = 100e6
-	// frameBytes is what a frame costs beside its bytes: short ones cost time, too.
+	// frameBytes is what a frame costs in addition to its bytes: short ones cost time, too.
 	frameBytes = 512
 	// contendedFlight is how many bytes an account beside others has in flight on a flow, at
 	// least one frame: what is in flight is before the others' frames at the receiver.
@@ -21,7 +21,7 @@ const (
 	resumedInRound = 8
 )
 
-// Account is what the frames of some owners are charged to. Its zero value is ready.
+// Account is charged for the frames of its owners. Its zero value is ready.
 type Account struct {
 	shares    int // of flows
 	dispatch  int // bytes of the round
@@ -71,7 +71,7 @@ func (e *End) newRound() {
 			}
 		}
 		if a.deferred != nil {
-			e.spend(a)
+			e.awaitRound(a)
 		}
 		a = next
 	}
@@ -85,8 +85,8 @@ func (e *End) solvent(a *Account) bool {
 	return a.dispatch > 0
 }
 
-// spend puts an account on the list of those for which the next round is.
-func (e *End) spend(a *Account) {
+// awaitRound puts an account on the list of those that wait for the next round.
+func (e *End) awaitRound(a *Account) {
 	if !a.spent {
 		a.spent, a.nextSpent = true, e.spent
 		e.spent = a
@@ -99,5 +99,5 @@ func (e *End) deferShare(s *share) {
 	s.leave()
 	s.deferred = true
 	s.turn.append(&s.account.deferred)
-	e.spend(s.account)
+	e.awaitRound(s.account)
 }

@@ -165,7 +165,7 @@ func (e *End) rejected(p *peer, f arctic.Frame) {
 	}
 }
 
-// reject settles one frame of which packets were rejected.
+// reject settles one frame some of whose packets were rejected.
 func (e *End) reject(f *flow, r *rejected) {
 	fr := f.frame(r.sequence)
 	if fr.state != flying && fr.state != lost {

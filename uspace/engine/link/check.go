@@ -104,24 +104,6 @@ func (e *End) Streams(o *Owner) (n int) {
 	return n
 }
 
-// Flows returns how many flows are in use.
-func (e *End) Flows() (n int) {
-	e.eachFlow(func(*flow) { n++ })
-	return n
-}
-
-// ParkQuiet puts every quiet flow away, also one that was just used, and returns how
-// many that were.
-func (e *End) ParkQuiet() (n int) {
-	e.eachFlow(func(f *flow) {
-		if !f.waits() && e.quiet(f) {
-			e.park(f)
-			n++
-		}
-	})
-	return n
-}
-
 func (e *End) eachFlow(see func(*flow)) {
 	for _, p := range e.peers {
 		for _, f := range p.flows {
@@ -130,12 +112,4 @@ func (e *End) eachFlow(see func(*flow)) {
 			}
 		}
 	}
-}
-
-// Room returns for how many frames in flight a flow has room, 0 if it is put away.
-func (e *End) Room(card uint16, l arctic.Level) int {
-	if f := e.peer(card).flows[l]; f != nil {
-		return len(f.frames)
-	}
-	return 0
 }

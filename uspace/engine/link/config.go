@@ -1,6 +1,6 @@
 package link
 
-// This file is what a card's end of its links is made from.
+// This file is the configuration of a card's end of its links.
 
 import (
 	"math"
@@ -32,7 +32,7 @@ type Peer struct {
 	Key *Key
 }
 
-// Config is what an end is made from. Its owner has checked it (engine.Config, which says what the fields are).
+// Config describes an end. The end's owner has checked the values (engine.Config, which explains the fields).
 type Config struct {
 	Card        uint16
 	Incarnation uint32

@@ -1,6 +1,6 @@
 package link
 
-// This file is what a card counts of its links. Nothing is dropped without a count.
+// This file counts what happens on a card's links. Nothing is dropped without a count.
 
 // Counters are totals since the card was made. Frames are Ethernet frames, packets Arctic packets.
 type Counters struct {

@@ -138,8 +138,8 @@ func (e *End) assemble(f *flow, s *stream) bool {
 	return true
 }
 
-// trainOf returns the last line of the train that a stream has for a frame of so many
-// bytes, how many packets it is, and how many bytes.
+// trainOf returns the last line of the train that a stream has for a frame of up to size
+// bytes and most packets, how many packets the train has, and how many bytes.
 func (s *stream) trainOf(size, most int) (last *Line, n, bytes int) {
 	first := s.waiting.head
 	// Rejects that wait to be sent come first in the frame; transmit leaves out

@@ -16,7 +16,7 @@
 //	turn.go, account.go  accounts, jobs and streams in the order in which they send
 //	dispatch.go  builds trains from the streams in turn, each block a train of its own, and sends lost frames again
 //	transmit.go  frame header with the acknowledgments of both levels, rejects, then the train, and a block
-//	limit.go     how long frames to a peer may be; in the place of one that has become too long a void one leaves
+//	limit.go     how long frames to a peer may be; a void frame replaces one that has become too long
 //	timed.go     dispatch and transmission of a modelled machine, which take time
 //
 // and of a frame in:
@@ -47,7 +47,7 @@
 //     bounded by account, too (hold.go).
 //   - State is bounded per peer (park.go): an idle peer costs 280 bytes, and 24 for its places in lists. Each of its two levels
 //     that is in use costs 440 bytes, with up to 4 frames in flight; 6 KiB more, a window of frames of 24 bytes, with more in
-//     flight; 32 for each frame whose rejects are remembered, of which a window is the most (8 KiB). Each pair of an
+//     flight; 32 for each frame whose rejects are remembered, at most a window of them (8 KiB). Each pair of an
 //     owner here and a node there that speaks costs a stream of 128 bytes, and 50 in a map where a level has more than 8.
 //     An end keeps spares of at most 150 KiB, beside such maps.
 //

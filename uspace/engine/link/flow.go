@@ -19,7 +19,7 @@ const (
 	answered       // answered, but an older frame is not
 )
 
-// frame is what the sender remembers of one frame until it is answered.
+// frame is the sender's record of one frame until the frame is answered.
 type frame struct {
 	train   *Line // its packets, in order
 	sentAt  int64
@@ -73,7 +73,7 @@ type flow struct {
 	rejects  rejects             // those of refused, in the order in which the frames came
 	answers  int                 // of rejects are to be sent
 
-	// seen is what the last look found of sndNext and rcvNext (park.go).
+	// seen holds sndNext and rcvNext as the last look found them (park.go).
 	seen struct{ sndNext, rcvNext uint32 }
 }
 

@@ -136,9 +136,9 @@ func (e *End) greet(p *peer) {
 // introduceAtOnce is how many peers a call of Introduce greets at most.
 const introduceAtOnce = 64
 
-// Introduce greets peers that the card has not met, from place at of its list on, each once and without waiting for an
-// answer; it returns the place to go on at, after the next Step, and -1 at the end. Who has known an earlier life of the card
-// then returns what waits for that; otherwise the first packets that it has for this life would be
+// Introduce greets peers that the card has not met, from index at of its list on, each once and without waiting for an
+// answer. It returns the index to go on at, after the next Step, and -1 at the end. A peer that has known an earlier life of the
+// card then returns what waits for that life. Otherwise the first packets that it has for this life would be
 // taken for the earlier one's, and come back with ReasonRestarted.
 func (e *End) Introduce(at int) (next int) {
 	for end := at + introduceAtOnce; at < len(e.peers); at++ {

@@ -2,7 +2,7 @@ package link
 
 // This file is how long the frames to a peer may be, where the way to it carries less than the port sends,
 // or comes to: another route, an interface with a smaller MTU, a tunnel. It is packetization layer path MTU discovery
-// (RFC 4821, RFC 8899), of which the acknowledgments are the engine's.
+// (RFC 4821, RFC 8899); the engine's acknowledgments answer its probes.
 //
 // What a frame carries is settled when it gets its sequence number, because the peer may have taken it though its
 // acknowledgment is lost: so a frame that has become too long cannot be sent again in two. A void frame goes in its
@@ -143,8 +143,8 @@ func (e *End) lengthen(p *peer, bytes int) {
 	p.take(bytes)
 }
 
-// tooLong reports whether a frame, without rejects of so many bytes, is not to be sent as it is: because it has no room in b, or
-// may be what gets it lost. What has been sent void once stays so.
+// tooLong reports whether a frame, of the given bytes without rejects, is not to be sent as it is: because b has no room for it, or
+// because its length may be why it is lost. A frame that was sent void once stays void.
 func (fr *frame) tooLong(b []byte, bytes int) bool {
 	return fr.void || bytes > len(b) || fr.retries >= suspected && bytes > leastFrame
 }
@@ -207,11 +207,11 @@ func (ln *Line) pieceFor(size int) int {
 	return n
 }
 
-// inFrame is what the frame of the line carries of its block.
+// inFrame returns the piece of the line's block that its frame carries.
 func (ln *Line) inFrame() []byte { return ln.Block[:min(int(ln.piece), len(ln.Block))] }
 
-// goesOn reports whether there is more of the block of a line whose frame has arrived, and makes it what the line
-// carries. Of a transfer that has failed nobody wants more.
+// goesOn reports whether there is more of the block of a line whose frame has arrived, and makes the line carry
+// that. The rest of the block of a failed transfer is not sent.
 func (ln *Line) goesOn() bool {
 	if len(ln.Block) <= int(ln.piece) {
 		return false

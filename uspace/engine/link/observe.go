@@ -5,7 +5,7 @@ package link
 
 import "github.com/funet/funet/uspace/arctic"
 
-// Outcome is what became of a frame.
+// Outcome says how a frame ended.
 type Outcome uint8
 
 // The outcomes. They are part of captures (package ctl/capture): new ones are added at the end.
@@ -18,7 +18,7 @@ const (
 	Rejected
 	// Duplicate: it had been answered already.
 	Duplicate
-	// OutOfWindow: its sender cannot have so many frames unanswered.
+	// OutOfWindow: its sender cannot have that many frames unanswered.
 	OutOfWindow
 	// Stale: it is of another life of one of the cards, or they have not greeted yet.
 	Stale
@@ -28,7 +28,7 @@ const (
 	Stranger
 	// Misrouted: it is for another card.
 	Misrouted
-	// What follows is what arctic.Parse refuses.
+	// The rest are frames that arctic.Parse refuses.
 	NotFUNet
 	CutShort
 	OtherVersion
@@ -59,15 +59,15 @@ func (o Outcome) String() string {
 	return "unknown"
 }
 
-// Fate is an outcome and, of a frame of which packets were rejected, the reason of the first.
+// Fate is an outcome and, if packets of the frame were rejected, the reason for the first.
 type Fate struct {
 	Outcome Outcome
 	Reason  arctic.Reason
 }
 
-// Observe has see called for each frame that the card sends, before its port has it, and for each that it
-// has received, after it is known what becomes of it: with the number of the port, and the bytes, which are good until see
-// returns and must not be changed. A received frame in the middle of which a process's memory failed
+// Observe has see called for each frame that the card sends, before the port gets the frame, and for each frame that the card
+// has received, when its fate is known: with the number of the port, and the bytes, which are valid until see
+// returns and must not be changed. A received frame during which a process's memory failed
 // (Abandon) is not shown. nil ends it. see is called by who calls Step, and must be quick.
 func (e *End) Observe(see func(port int, frame []byte, fate Fate)) { e.see = see }
 

@@ -86,8 +86,8 @@ func (e *End) GiveUp(o *Owner, keep func(*Line) bool, to func(*Line)) {
 	}
 }
 
-// Bury forgets up to so many streams of an owner that has no line in the link any more, and returns how many of those
-// it did not need. It is done when Buried says so.
+// Bury forgets up to most streams of an owner that has no line in the link any more, and returns how many fewer it
+// forgot. The owner has no streams left when Buried says so.
 func (e *End) Bury(o *Owner, most int) (left int) {
 	for ; len(o.streams) > 0 && most > 0; most-- {
 		s := o.streams[len(o.streams)-1]

@@ -1,6 +1,6 @@
 package link
 
-// This file is what a card keeps of a quiet peer, and how flows come and go.
+// This file decides what a card keeps of a quiet peer, and how flows come and go.
 //
 // A flow is taken from the card's spares when a packet is first queued for the peer
 // or comes from it, and given back when two looks, parkAfter apart, found it quiet
@@ -17,7 +17,7 @@ package link
 // The latter two last until the peer sends packets again or is met in another life. A
 // peer that never does either, because all that it sent was rejected for good, say,
 // costs a flow and its remembered rejects until then: 440 bytes, and 32 for each frame,
-// of which a window is the most.
+// at most a window of them.
 
 import "github.com/funet/funet/uspace/arctic"
 
@@ -39,7 +39,7 @@ const (
 	spareShares   = 64
 )
 
-// parked is what outlives a flow. The peer has answered all frames before sndNext, and the
+// parked is the state that outlives a flow. The peer has answered all frames before sndNext, and the
 // card all of the peer's before reached for good: its lower 32 bits are flow.rcvNext.
 type parked struct {
 	reached                   int64
@@ -50,12 +50,12 @@ type parked struct {
 	node, limit uint16
 }
 
-// fresh is what is known of a level of which nothing is known.
+// fresh returns the state of a level that has not been used.
 func (e *End) fresh() parked {
 	return parked{window: uint16(e.cfg.FirstWindow), threshold: Window}
 }
 
-// spare is what flows are made from: linked, but for the room for windows.
+// spare holds what flows are made from: lists, and the room for windows.
 type spare struct {
 	flows    *flow
 	streams  *stream
@@ -214,8 +214,8 @@ func (e *End) quiet(f *flow) bool {
 	return true
 }
 
-// park keeps of a quiet flow what must survive and gives the rest back. Of its
-// streams the one that was used last goes on where it was, the others start from one
+// park keeps the state of a quiet flow that must survive, and frees the flow. The
+// stream that was used last goes on where it was; the others start from one
 // frame again, as a connection does that was idle (RFC 5681 section 4.1).
 func (e *End) park(f *flow) {
 	k := &f.peer.parked[f.level]

@@ -5,7 +5,7 @@ package link
 
 import "github.com/funet/funet/uspace/arctic"
 
-// peer is what the card keeps of another card for as long as it knows of it: with its
+// peer is the card's record of another card, for as long as it knows of that card: with its
 // places in byCard and in the heap no more than 304 bytes.
 type peer struct {
 	Peer

@@ -1,9 +1,9 @@
 package link
 
-// This file is the memory of rejects: a frame of which packets were rejected gets
+// This file is the memory of rejects: a frame some of whose packets were rejected gets
 // the same answer each time it comes, until its sender's age says that it knows.
 
-// rejected is what the receiver remembers of a frame of which it rejected packets.
+// rejected is the receiver's record of a frame some of whose packets it rejected.
 type rejected struct {
 	Verdict
 	next *rejected

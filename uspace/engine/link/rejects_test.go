@@ -310,7 +310,8 @@ func TestTriesOfAnAccountAreBounded(t *testing.T) {
 	}
 }
 
-// Rule (TryAnew): an owner that is back tries anew at once, however long its back-off was, and books no more tries than it makes.
+// Rule (TryAnew): an owner that is back tries anew at once, however long its back-off was. It books no more of its account's tries
+// than it makes, so however often it comes back with many streams that back off, it does not put off others of the account.
 func TestTryAnew(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near})
 	exactlyOnce(b, newTraffic(b, 5))
@@ -323,22 +324,26 @@ func TestTryAnew(t *testing.T) {
 	if took := time.Duration(b.now - begin); took > 200*time.Microsecond {
 		t.Errorf("tried after %v", took)
 	}
-	// One that is tried in any case, and that has streams which do not back off, books nothing.
-	for range 500 {
-		b.cards[0].TryAnew(&b.own[0].Owner)
+	const nodes = 200
+	for n := range uint16(nodes) {
+		b.put(b.own[0], 1, 200+n, arctic.Request, 1, nil)
 	}
-	m = b.send(0, arctic.Request, 1)
-	if at := b.tries(10 * time.Millisecond); len(at) < 7 {
-		t.Errorf("%d tries in 10 ms after what was no try", len(at))
+	b.tries(time.Second)
+	b.judge = func(_ int, m *message) arctic.Reason {
+		if m.node >= 200 || m.rejected == 0 {
+			return arctic.ReasonQueueFull
+		}
+		return arctic.ReasonNone
 	}
-	for range 500 {
+	for range 40 {
 		b.cards[0].TryAnew(&b.own[0].Owner)
 	}
 	b.touched = true
+	other := b.put(b.join(0, b.own[0].Account), 1, 1, arctic.Request, 1, nil)
 	begin = b.now
-	b.arrives(time.Second, m)
-	if took := time.Duration(b.now - begin); took > 10*time.Millisecond {
-		t.Errorf("tried after %v", took)
+	b.arrives(time.Second, other) // it is rejected once
+	if took := time.Duration(b.now - begin); took > 20*time.Millisecond {
+		t.Errorf("another owner of the account waited %v for its next try, beside %d streams that back off", took, nodes)
 	}
 }
 

@@ -3,6 +3,7 @@ package link_test
 // This file holds the rules of the window, of lost frames and of retransmission (RFC 5681, RFC 6298).
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -47,8 +48,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// Rule (doc.go, full queues): with the window full a flow waits for an answer: behind a frame that never arrives no more than Window
-// are sent.
+// Rule (doc.go, full queues): with the window full a flow waits for an answer: behind a frame that is not answered no more than
+// Window are sent, also if all of those are answered, here with rejects.
 func TestNoMoreThanTheWindowBehindALostFrame(t *testing.T) {
 	const none = 1 << 31
 	lost, newest := uint32(none), uint32(0)
@@ -62,12 +63,13 @@ func TestNoMoreThanTheWindowBehindALostFrame(t *testing.T) {
 		})})
 	exactlyOnce(b, newTraffic(b, 500, [2]int{0, 1}))
 	lost = b.cards[0].Sequence(1, arctic.Request) + 3
+	b.judge = func(_ int, m *message) arctic.Reason { return arctic.ReasonNoContext }
 	for range 1000 {
 		b.send(0, arctic.Request, 1)
 	}
-	b.pass(300 * time.Millisecond)
-	if n := newest - lost + 1; n > link.Window || n < link.Window/2 {
-		t.Errorf("%d frames from the lost one on, want at most Window and not few", n)
+	b.pass(4 * time.Millisecond) // less than MinRTO
+	if n := newest - lost + 1; n != link.Window {
+		t.Errorf("%d frames from the lost one on, want Window", n)
 	}
 	b.checked()
 	lost = none
@@ -146,11 +148,9 @@ func TestRetransmissionTimeout(t *testing.T) {
 	for i, at := range a.at[seq][1:] {
 		gaps = append(gaps, time.Duration(at-a.at[seq][i]).Round(time.Millisecond))
 	}
-	want := []time.Duration{5, 10, 20, 35, 35, 35}
-	for i := range want {
-		if len(gaps) != len(want) || gaps[i] != want[i]*time.Millisecond {
-			t.Fatalf("sent again after %v, want %v ms", gaps, want)
-		}
+	const ms = time.Millisecond
+	if want := []time.Duration{5 * ms, 10 * ms, 20 * ms, 35 * ms, 35 * ms, 35 * ms}; !slices.Equal(gaps, want) {
+		t.Fatalf("sent again after %v, want %v", gaps, want)
 	}
 	far := newAttempts(t, wire.Config{Delay: 20 * time.Millisecond}, func(c *link.Config) { c.MaxRTO, c.FirstRTO = time.Second, 200*time.Millisecond })
 	for range 50 {
@@ -227,21 +227,69 @@ func TestFrameLostTwiceIsNotForgotten(t *testing.T) {
 // Rule (RFC 6298 section 3, Karn): the round-trip time of a frame that was sent again is not measured, because nobody knows which one
 // was answered.
 func TestRoundTripTimeOfFramesSentOnce(t *testing.T) {
-	a := newAttempts(t, near, nil)
+	lose := 0 // answers
+	b := newBed(t, setup{cards: 2, net: near, wrap: tapped(func(card int, _ arctic.Frame) bool {
+		if card == 1 && lose > 0 {
+			lose--
+			return false
+		}
+		return true
+	})})
 	for range 50 {
-		a.arrives(time.Second, a.send(0, arctic.Request, 1))
+		b.arrives(time.Second, b.send(0, arctic.Request, 1))
 	}
 	trip := func() (d time.Duration) {
-		a.cards[0].PeerStates(0, 1, func(s link.PeerState) { d = s.RoundTrip })
+		b.cards[0].PeerStates(0, 1, func(s link.PeerState) { d = s.RoundTrip })
 		return d
 	}
-	before := trip()
-	a.armed = true
+	before := trip() // with AckDelay; a duplicate is answered at once
 	for range 20 {
-		a.lose = 3
-		a.arrives(time.Second, a.send(0, arctic.Request, 1))
+		lose = 2
+		b.arrives(time.Second, b.send(0, arctic.Request, 1))
 	}
-	if after := trip(); before == 0 || after != before {
-		t.Errorf("the round-trip time went from %v to %v, though every frame was sent again", before, after)
+	if after, n := trip(), b.cards[0].Counters().Retransmitted; before == 0 || after != before || n != 40 {
+		t.Errorf("the round-trip time went from %v to %v with %d frames sent again", before, after, n)
+	}
+}
+
+// Rule (doc.go, exactly once): a frame that was accepted behind one that is missing is taken once, however often it comes, before the
+// missing one and after it; the missing one is still taken.
+func TestFrameBehindAGapIsTakenOnce(t *testing.T) {
+	for _, level := range arctic.ByPriority {
+		lost, behind := []arctic.Frame(nil), []arctic.Frame(nil)
+		gap := false
+		b := newBed(t, setup{cards: 2, net: near, tune: single, wrap: tapped(func(card int, f arctic.Frame) bool {
+			if card != 0 || f.Packets() == 0 || !gap {
+				return true
+			}
+			if len(lost) == 0 {
+				lost = append(lost, slices.Clone(f))
+				return false
+			}
+			behind = append(behind, slices.Clone(f))
+			return true
+		})})
+		exactlyOnce(b, newTraffic(b, 50, [2]int{0, 1}))
+		gap = true
+		var sent []*message
+		for range 3 {
+			sent = append(sent, b.send(0, level, 1))
+		}
+		b.until(time.Second, "those behind arrive", func() bool { return sent[1].at != 0 && sent[2].at != 0 })
+		before := b.cards[1].Counters().Duplicates
+		for range 3 {
+			for _, f := range behind[:2] {
+				b.inject(f) // the bed fails if it is taken
+			}
+			b.pass(20 * time.Microsecond)
+		}
+		if n := b.cards[1].Counters().Duplicates - before; n != 6 || sent[0].at != 0 {
+			t.Errorf("%d duplicates, want 6; the gap is closed: %v", n, sent[0].at != 0)
+		}
+		b.inject(lost[0])
+		b.until(time.Millisecond, "the missing one is taken", func() bool { return sent[0].at != 0 })
+		b.inject(behind[0])
+		b.idle(time.Second)
+		b.pass(time.Millisecond)
 	}
 }

@@ -1,6 +1,6 @@
 package link
 
-// This file is what an owner sees of the peers besides the counters.
+// This file shows the owner its peers, beyond the counters.
 
 import (
 	"time"
@@ -19,7 +19,7 @@ type PeerState struct {
 	Key                  KeyState
 }
 
-// PeerStates calls see for the peers from an index on, at most so many, and returns the index of the next, or 0 after
+// PeerStates calls see for up to most peers, from an index on, and returns the index of the next, or 0 after
 // the last. Peers that come or go between two calls may be seen or not.
 func (e *End) PeerStates(from, most int, see func(PeerState)) (next int) {
 	end := min(from+most, len(e.peers))

@@ -112,7 +112,7 @@ func (f *flow) enter(s *stream) {
 	}
 }
 
-// forget removes a stream of which nothing waits and nothing is in flight.
+// forget removes a stream that has nothing waiting and nothing in flight.
 func (f *flow) forget(s *stream) {
 	delete(f.byKey, streamKey{s.owner, s.node, s.part})
 	f.recent = nil

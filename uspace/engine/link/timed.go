@@ -248,7 +248,7 @@ func (e *End) chooseFrame() bool {
 }
 
 // takeOwed takes the peer that has waited longest for an acknowledgment off the list of
-// those that are owed one, but for that to which one is about to leave on data.
+// those that are owed one, except the peer to which one is about to leave on data.
 func (e *End) takeOwed() *peer {
 	u := e.timed
 	var found *peer

@@ -79,7 +79,7 @@ func (e *End) transmit(f *flow, seq uint32, fr *frame) bool {
 		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-arctic.PacketHeaderSize)
 		e.send(p, b, arctic.PutVoid(b, n, fr.train.Data[:]))
 		fr.void = true
-	} else if ln := fr.train; ln.Block != nil { // which is alone in its frame
+	} else if ln := fr.train; ln.Block != nil && p.Key == nil { // it is alone in its frame, and copied and summed at once
 		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-size)
 		n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
 		if p.Key == nil {
@@ -93,6 +93,9 @@ func (e *End) transmit(f *flow, seq uint32, fr *frame) bool {
 		n := e.head(p, b, f.level, o.GID, o.Tag, seq, len(b)-size)
 		for ; ln != nil; ln = ln.next {
 			n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
+			if ln.Block != nil {
+				n = arctic.PutBlock(b, n, ln.inFrame())
+			}
 		}
 		e.sendFilled(p, b, n, e.tryLonger(p, fr, n))
 	}
@@ -161,7 +164,7 @@ func (e *End) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, se
 // putRejects writes waiting rejects of the flow. Both kinds of reject of one
 // frame travel together: the sender settles a frame when it sees the first.
 func (e *End) putRejects(f *flow, b []byte, n, limit int) int {
-	for r := f.rejects.head; f.answers > 0 && n+2*arctic.RejectSize <= limit && b[rejectCount] <= arctic.MaxRejects-2; r = r.next {
+	for r := f.rejects.head; f.answers > 0 && n+2*arctic.RejectSize <= limit && arctic.Rejects(b) <= arctic.MaxRejects-2; r = r.next {
 		if !r.asked {
 			continue
 		}
@@ -176,9 +179,6 @@ func (e *End) putRejects(f *flow, b []byte, n, limit int) int {
 	}
 	return n
 }
-
-// rejectCount is the offset of the number of rejects in a frame header.
-const rejectCount = 29
 
 // owe makes sure that the peer gets an acknowledgment within AckDelay, on data or
 // on a frame of its own.

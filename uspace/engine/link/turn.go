@@ -1,8 +1,8 @@
 package link
 
-// This file is the order in which a flow sends: accounts take turns, of each account its
-// jobs, of each job its streams (design idea 10). Whoever has many streams, nodes or jobs
-// waits for himself, and not others for him.
+// This file is the order in which a flow sends: accounts take turns, then the jobs of each
+// account, then the streams of each job (design idea 10). Who has many streams, nodes or jobs
+// waits for his own, and others do not wait for them.
 //
 // A turn belongs to a ring of those that have something to send. The flow has a ring of
 // accounts, an account's share of the flow one of jobs, and a job's share one of streams.
@@ -21,7 +21,7 @@ type turn struct {
 	share      *share  // or this; nil: a stream's or the flow's own
 }
 
-// share is what an account, or a job of it, has of a flow. It is there as long as it has streams.
+// share is the part of a flow that an account, or a job of the account, has. It exists as long as it has streams.
 type share struct {
 	turn
 	flow     *flow
@@ -196,7 +196,7 @@ func (e *End) giveShare(s *share) {
 	}
 }
 
-// payer returns the account's share of which the stream is part.
+// payer returns the account's share that the stream belongs to.
 func (s *stream) payer() *share { return s.turn.of.of.share }
 
 // sent notes that bytes of the share are in flight.

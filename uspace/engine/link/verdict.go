@@ -4,7 +4,7 @@ package link
 
 import "github.com/funet/funet/uspace/arctic"
 
-// Verdict is the rejects of a frame: bit i stands for packet i of its train. A frame of which none is set is accepted.
+// Verdict is the rejects of a frame: bit i stands for packet i of its train. A frame without a bit set is accepted.
 type Verdict struct {
 	Retry, Fail uint64 // packets rejected for a transient, for a permanent reason
 	RetryReason arctic.Reason

@@ -2,10 +2,13 @@ package afxdp
 
 // This file receives frames that may be chains of descriptors (Config.Jumbo).
 //
-// A frame in one descriptor is lent in place. A chain, whose descriptors but the last
-// have PacketContinued, is copied into assembly memory, one piece for each frame that
-// can be lent, because the card reads frames in one piece. All UMEM frames go back to
-// the fill ring with Release.
+// A frame in one descriptor is lent in place. So is a chain, whose descriptors but the last
+// have PacketContinued, if its parts lie one behind the other. In copy mode they do: the kernel
+// takes from the fill ring in turn addresses that are as far apart as it writes (xdp.UMEMConfig.Unaligned),
+// and gets them back in the same order. The chain that goes on at the beginning of the
+// memory does not, nor does one in zero-copy mode. They are copied into assembly memory, one piece for
+// each frame that can be lent, because the card reads frames in one piece. All UMEM frames go
+// back to the fill ring with Release.
 //
 // A chain whose end the kernel has not put into the ring yet waits for it. One that
 // cannot be a frame of this interface is dropped and counted: it is longer than the
@@ -26,6 +29,7 @@ type assembly struct {
 // Chains are counters of frames in several descriptors.
 type Chains struct {
 	Assembled uint64 // received whole
+	Copied    uint64 // received whole, and copied because they did not lie in one piece
 	Dropped   uint64 // chains that could not be a frame
 }
 
@@ -93,7 +97,9 @@ func (a *assembly) take(q *queue, umem *xdp.UMEM, frames [][]byte) (taken uint32
 				a.chains.Dropped++
 			}
 		default:
-			frame = a.join(q, umem, taken, parts, lent)
+			if frame = a.span(q, umem, taken, parts); frame == nil {
+				frame = a.join(q, umem, taken, parts, lent)
+			}
 		}
 		q.cutting = !whole
 		for i := range parts {
@@ -119,6 +125,24 @@ func (q *queue) chain(first, end uint32) (parts uint32, whole bool) {
 	return end - first, false
 }
 
+// span returns a chain that lies in one piece, or nil if it does not, or cannot be a frame.
+func (a *assembly) span(q *queue, umem *xdp.UMEM, first, parts uint32) []byte {
+	start := umem.Start(q.rx.Desc(first).Addr)
+	end := start
+	for i := range parts {
+		d := q.rx.Desc(first + i)
+		if umem.Start(d.Addr) != end || umem.Data(d) == nil {
+			return nil
+		}
+		end += uint64(d.Len)
+	}
+	if end-start > uint64(a.piece) {
+		return nil
+	}
+	a.chains.Assembled++
+	return umem.Span(start, int(end-start))
+}
+
 // join copies a chain into a piece of assembly memory, or returns nil when it cannot be a
 // frame.
 func (a *assembly) join(q *queue, umem *xdp.UMEM, first, parts uint32, piece int) []byte {
@@ -133,5 +157,6 @@ func (a *assembly) join(q *queue, umem *xdp.UMEM, first, parts uint32, piece int
 		size += copy(memory[size:], b)
 	}
 	a.chains.Assembled++
+	a.chains.Copied++
 	return memory[:size:size]
 }

@@ -58,16 +58,21 @@ type chain struct {
 	descs []xdp.Desc
 	frame []byte // nil: to be dropped
 	count bool   // as an assembled chain
+	apart bool   // it does not lie in one piece
 }
 
 // drawChain fills UMEM frames of its own with a chain that is whole, or one that cannot be a frame.
 func drawChain(t *rapid.T, p *Port, used *uint32) chain {
 	var c chain
-	kind := rapid.SampledFrom([]string{"one", "one", "chain", "chain", "chain", "too long", "too many", "outside", "outside alone"}).Draw(t, "kind")
+	kind := rapid.SampledFrom([]string{"one", "one", "chain", "chain", "straight", "straight", "too long", "too many", "outside", "outside alone"}).Draw(t, "kind")
 	seed := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	part := func(size int) {
-		at := p.umem.Addr(*used%p.sizes.rxFrames) + 256
+		// Where the frame begins, and where in it the data does.
+		at := uint64(*used%p.sizes.rxFrames)*uint64(p.umem.RxRoom()) | 256<<48
 		*used++
+		if n := len(c.descs); n > 0 && p.umem.Start(c.descs[n-1].Addr)+uint64(c.descs[n-1].Len) != p.umem.Start(at) {
+			c.apart = true
+		}
 		b := p.umem.Data(xdp.Desc{Addr: at, Len: uint32(size)})
 		for i := range b {
 			b[i] = byte(seed.Uint32())
@@ -83,6 +88,10 @@ func drawChain(t *rapid.T, p *Port, used *uint32) chain {
 		for range rapid.IntRange(2, maxParts).Draw(t, "parts") {
 			part(rapid.IntRange(0, p.FrameSize()/maxParts).Draw(t, "size"))
 		}
+	case "straight": // as the kernel makes them
+		for size := rapid.IntRange(3841, p.FrameSize()).Draw(t, "size"); size > 0; size -= 3840 {
+			part(min(size, 3840))
+		}
 	case "too long":
 		for range p.FrameSize()/3840 + 2 {
 			part(3840)
@@ -97,11 +106,11 @@ func drawChain(t *rapid.T, p *Port, used *uint32) chain {
 		for range rapid.IntRange(2, maxParts).Draw(t, "parts") {
 			part(10)
 		}
-		c.descs[rapid.IntRange(0, len(c.descs)-1).Draw(t, "which")].Len = 4000
+		c.descs[rapid.IntRange(0, len(c.descs)-1).Draw(t, "which")].Len = 4097
 		bad = true
 	case "outside alone":
 		part(10)
-		c.descs[0].Len = 4000
+		c.descs[0].Len = 4097
 		bad = true
 	}
 	c.descs[len(c.descs)-1].Options = 0
@@ -125,7 +134,7 @@ func TestChains(t *testing.T) {
 	// The fill ring is full, and the kernel that would take from it is not in the game: what
 	// Release gives back has no room, and is not missed.
 	rapid.Check(t, func(t *rapid.T) {
-		before, used := p.Chains(), uint32(0)
+		before, used := p.Chains(), rapid.Uint32Range(0, p.sizes.rxFrames-1).Draw(t, "first") // also across the end
 		var descs []xdp.Desc
 		var want [][]byte
 		var counted Chains
@@ -139,6 +148,9 @@ func TestChains(t *testing.T) {
 				want = append(want, c.frame)
 				if c.count {
 					counted.Assembled++
+					if c.apart {
+						counted.Copied++
+					}
 				}
 			}
 		}
@@ -172,7 +184,7 @@ func TestChains(t *testing.T) {
 			}
 		}
 		after := p.Chains()
-		if d := (Chains{after.Assembled - before.Assembled, after.Dropped - before.Dropped}); d != counted {
+		if d := (Chains{after.Assembled - before.Assembled, after.Copied - before.Copied, after.Dropped - before.Dropped}); d != counted {
 			t.Fatalf("counted %+v, want %+v", d, counted)
 		}
 		if q.rx.Len() != 0 || q.cutting {

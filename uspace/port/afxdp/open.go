@@ -229,7 +229,8 @@ func (p *Port) climb(c Config, ifc *net.Interface, r rung) (err error) {
 		}
 	}
 	n := uint32(p.info.Queues)
-	p.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: z.umemFrame, FrameCount: n*z.rxFrames + z.txFrames, HugePages: c.HugePages})
+	p.umem, err = xdp.NewUMEM(xdp.UMEMConfig{FrameSize: z.umemFrame, FrameCount: n*z.rxFrames + z.txFrames, HugePages: c.HugePages,
+		Unaligned: c.Jumbo && r.bind == xdp.BindCopy})
 	if err != nil {
 		return fmt.Errorf("opening interface %s: %w", c.Interface, err)
 	}
@@ -283,8 +284,12 @@ func (p *Port) explain(c Config, err error) error {
 func (p *Port) openQueue(c Config, r rung, q int) error {
 	z := p.sizes
 	frames := make([]uint64, sizeOr(c.FillFrames, z.rxFrames))
+	apart := p.umem.Addr(1)
+	if p.umem.Config().Unaligned {
+		apart = uint64(p.umem.RxRoom()) // so that chains lie in one piece (chain.go)
+	}
 	for i := range frames {
-		frames[i] = p.umem.Addr(uint32(q)*z.rxFrames + uint32(i))
+		frames[i] = p.umem.Addr(uint32(q)*z.rxFrames) + uint64(i)*apart
 	}
 	cfg := xdp.SocketConfig{
 		Interface: c.Interface, Queue: uint32(q), UMEM: p.umem, Frames: frames,

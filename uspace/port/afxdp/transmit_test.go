@@ -190,8 +190,8 @@ func TestOnePoolForAllQueues(t *testing.T) {
 				a.only(round % 3) // all the pool on one ring, time and again
 				n := 0
 				for buffer := a.Reserve(); buffer != nil; buffer = a.Reserve() {
-					compose(buffer, b, a, uint32(n))
-					a.Commit(len(buffer))
+					compose(buffer[:halves(a, n)], b, a, uint32(n))
+					a.Commit(halves(a, n))
 					n++
 				}
 				if want := int(a.sizes.txFrames / a.sizes.txParts); n != want {
@@ -204,7 +204,7 @@ func TestOnePoolForAllQueues(t *testing.T) {
 				}
 				a.Flush()
 				for i, f := range receive(t, b, n, maxLent) {
-					if len(f) != a.FrameSize() || binary.LittleEndian.Uint32(f[20:]) != uint32(i) {
+					if len(f) != halves(a, i) || binary.LittleEndian.Uint32(f[20:]) != uint32(i) {
 						t.Fatalf("frame %d of %d bytes", i, len(f))
 					}
 				}

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Makes the profiles that funet and funid are built with, ctl/funet/default.pgo and ctl/funid/default.pgo:
+# runs what both are for, on labs of its own, and merges where they spent their time. Needs root and an
+# otherwise idle machine, for a minute or two. What runs are binaries built for this only, without a profile, so
+# that the one before does not matter.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+go=${GO:-go}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+chmod 755 "$dir"
+mkdir "$dir/samples"
+chmod 1777 "$dir/samples" # the programs of a lab run as an ordinary user
+"$go" build -pgo=off -tags sampled -o "$dir/funet" ./ctl/funet
+CGO_ENABLED=0 "$go" build -pgo=off -tags sampled -o "$dir/funid" ./ctl/funid
+chmod 755 "$dir/funet" "$dir/funid"
+export FUNET_SAMPLES=$dir/samples
+funet=$dir/funet
+embedded() { # embedded PROGRAM FLAG...: on cards of the programs' own
+	echo "make profile: $*, embedded cards" >&2
+	timeout 300 "$funet" "$@" --lab 2 --xdp native --card embedded >/dev/null
+}
+daemons() { # the same on the cards of two daemons
+	echo "make profile: $*, daemons" >&2
+	timeout 300 "$funet" run -n 2 --lab --xdp native -- "$funet" "$@" >/dev/null
+}
+part=${PART:-1} # of what is run: PART=10 for a tenth, to try this script
+# The lone message counts most, so most of the time is its.
+embedded pingpong --exchanges $((2500000 / part))
+embedded flood --messages $((3000000 / part))
+embedded stream --messages $((10000000 / part))
+embedded transfer --bytes $(((4 << 30) / part / 65536 * 65536)) --block 65536
+embedded transfer --bytes $(((4 << 30) / part / 65536 * 65536)) --block 65536 --depth 8 --mtu 9000 --jumbo
+daemons pingpong --exchanges $((300000 / part))
+daemons flood --messages $((2000000 / part))
+daemons stream --messages $((5000000 / part))
+daemons transfer --bytes $(((2 << 30) / part / 65536 * 65536)) --block 65536
+for program in funet funid; do
+	"$go" tool pprof -proto -output="$dir/$program.pgo" "$FUNET_SAMPLES"/$program-*.pb.gz 2>/dev/null
+	install -m 644 "$dir/$program.pgo" "ctl/$program/default.pgo"
+	ls -l "ctl/$program/default.pgo" >&2
+done
