@@ -203,7 +203,8 @@ func TestExactlyOnceWhateverHappens(t *testing.T) {
 		exactlyOnce(b, newTraffic(b, 20))
 		count()
 	})
-	if total.back == 0 || total.parked == 0 || total.lives == 0 || total.rejects == 0 || total.voids == 0 {
+	// Void frames are rare here, and may be none: limit_test.go makes them.
+	if total.back == 0 || total.parked == 0 || total.lives == 0 || total.rejects == 0 {
 		t.Errorf("little was tested: %+v", total)
 	}
 }
