@@ -265,6 +265,9 @@ func (d *daemon) serve(c *net.UnixConn) {
 				err = attach.ErrKind
 			}
 		}
+		if errors.Is(err, errCrashed) {
+			return // a daemon that is gone answers nobody
+		}
 		if err != nil {
 			answer = attach.EncodeRefusal(h.Kind, err)
 		}
@@ -395,6 +398,9 @@ func (d *daemon) unsegment(message []byte, x *served) ([]byte, error) {
 	return attach.EncodeBody(attach.KindUnsegment|attach.AnswerBit, nil)
 }
 
+// errCrashed: the card has ended.
+var errCrashed = errors.New("crashed")
+
 func (d *daemon) detach(message []byte, x *served) ([]byte, error) {
 	r, err := attach.DecodeDetachRequest(message)
 	if err != nil {
@@ -407,6 +413,11 @@ func (d *daemon) detach(message []byte, x *served) ([]byte, error) {
 		}
 	}
 	d.end(x)
+	select {
+	case <-d.stopped:
+		return nil, errCrashed
+	default:
+	}
 	if !idle {
 		return nil, attach.ErrBusy
 	}
