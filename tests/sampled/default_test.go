@@ -81,7 +81,7 @@ func read(t *testing.T, name string) (*profile.Profile, int) {
 
 // closure is what the compiler puts behind the name of the function that a closure is in, and behind a method that is
 // called through a value; instance is what it puts where the types of a generic function stand.
-var closure, instance = regexp.MustCompile(`(\.func\d+|\.\d+|\.gowrap\d+|\.deferwrap\d+|-range\d+|-fm)+$`), regexp.MustCompile(`\[\.\.\.\]`)
+var closure, instance = regexp.MustCompile(`(\.func\d+|\.\d+|\.gowrap\d+|\.deferwrap\d+|-range\d+|-fm)+$`), regexp.MustCompile(`\[[^\]]*\]`)
 
 // weigh returns how many samples have a frame in each function of this module, whose path is left out.
 func weigh(p *profile.Profile) map[string]int64 {
