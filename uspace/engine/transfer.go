@@ -201,7 +201,8 @@ func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
 		}
 		return true
 	})
-	c.link.GiveUp(x.owner, func(ln *link.Line) bool { return c.lineOf(ln).transfer != t }, func(ln *link.Line) { x.free(c.lineOf(ln)) })
+	c.link.GiveUpParts(x.owner, uint16(t.route), t.level, t.header.Node(),
+		func(ln *link.Line) bool { return c.lineOf(ln).transfer != t }, func(ln *link.Line) { x.free(c.lineOf(ln)) })
 }
 
 // failTransfers returns the long transfers to a peer that has lost its memory: what the peer

@@ -73,17 +73,35 @@ func (e *End) Resume(o *Owner) {
 // stay for which it returns true.
 func (e *End) GiveUp(o *Owner, keep func(*Line) bool, to func(*Line)) {
 	for _, s := range o.streams {
-		old := s.waiting
-		s.waiting = lines{}
-		for old.head != nil {
-			if ln := old.pop(); keep != nil && keep(ln) {
-				s.waiting.push(ln)
-			} else {
-				to(ln)
-			}
-		}
-		e.watch(s.flow.peer)
+		e.empty(s, keep, to)
 	}
+}
+
+// GiveUpParts does the same for parts of long transfers to one node behind a card. What it costs depends on those, not on
+// how many nodes the owner sends to.
+func (e *End) GiveUpParts(o *Owner, card uint16, l arctic.Level, node uint16, keep func(*Line) bool, to func(*Line)) {
+	if int(card) >= len(e.byCard) || e.byCard[card] == nil {
+		return
+	}
+	if f := e.byCard[card].flows[l]; f != nil {
+		if s := f.find(o, node, true); s != nil {
+			e.empty(s, keep, to)
+		}
+	}
+}
+
+// empty takes the lines that wait off a stream.
+func (e *End) empty(s *stream, keep func(*Line) bool, to func(*Line)) {
+	old := s.waiting
+	s.waiting = lines{}
+	for old.head != nil {
+		if ln := old.pop(); keep != nil && keep(ln) {
+			s.waiting.push(ln)
+		} else {
+			to(ln)
+		}
+	}
+	e.watch(s.flow.peer)
 }
 
 // Bury forgets up to most streams of an owner that has no line in the link any more, and returns how many fewer it

@@ -78,6 +78,57 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
+// Rule (GiveUpParts): only parts of long transfers to that node behind that card come back; messages to it, and parts for other nodes,
+// go on. A card or a node that the owner sends nothing to is none of its business.
+func TestGiveUpParts(t *testing.T) {
+	b := newBed(t, setup{cards: 2, net: near})
+	exactlyOnce(b, newTraffic(b, 10))
+	b.net.Cut(isolate(1))
+	o, block := b.own[0], make([]byte, 64)
+	var sent []*message
+	for i := range uint16(16) {
+		var part []byte
+		if i%4 < 2 {
+			part = block
+		}
+		sent = append(sent, b.put(o, 1, 1+i%2, arctic.Request, 2, part))
+	}
+	b.pass(100 * time.Microsecond)
+	given := 0
+	take := func(ln *link.Line) {
+		if !ln.Part || ln.Node != 1 {
+			t.Errorf("a line came back: part %v, for node %d", ln.Part, ln.Node)
+		}
+		given++
+		b.givenUp(ln)
+	}
+	for _, card := range []uint16{0, 7, 65535} {
+		b.cards[0].GiveUpParts(&o.Owner, card, arctic.Request, 1, nil, take)
+	}
+	b.cards[0].GiveUpParts(&o.Owner, 1, arctic.Reply, 1, nil, take)
+	b.cards[0].GiveUpParts(&o.Owner, 1, arctic.Request, 9, nil, take)
+	if given != 0 {
+		t.Fatalf("%d lines of others came back", given)
+	}
+	b.cards[0].GiveUpParts(&o.Owner, 1, arctic.Request, 1, nil, take)
+	if given == 0 {
+		t.Fatal("no line came back")
+	}
+	b.touched = true
+	b.checked()
+	b.net.Cut(nil)
+	b.idle(time.Second)
+	back := 0
+	for _, m := range sent {
+		if m.settled != link.Delivered {
+			back++
+		}
+	}
+	if back != given {
+		t.Errorf("%d lines were given up, and %d are not delivered", given, back)
+	}
+}
+
 // Rule (Bury): an owner without lines is forgotten, a bounded number of streams in a call; the streams of others stay. A flow has the
 // same stream for a node however many it has, before and after it was parked (stream.go).
 func TestManyStreams(t *testing.T) {
