@@ -310,6 +310,35 @@ func TestTransfersAfterARestart(t *testing.T) {
 	}
 }
 
+// Rule: a transfer whose last packet waits for room when its receiver's card restarts comes back, and the process that is
+// there afterwards hears nothing of it: it has none of the parts.
+func TestLastPacketWaitsForACardThatRestarts(t *testing.T) {
+	for l := range funi.Level(2) {
+		b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: func(c *engine.Config) { quick(c); c.FIFO = 1 }})
+		exactlyOnce(b, newTraffic(b, 200, 2))
+		for range 16 { // as many as slots and FIFO take
+			b.mustSend(0, l, 1, 7)
+			b.pass(100 * time.Microsecond)
+		}
+		refused := b.cards[0].Counters().RejectsReceived
+		request(b.proc[0], l, 1, funi.Transfer{Source: area, Destination: area, Argument: 9, Words: areaSize / 4})
+		b.until(time.Second, "the last packet is rejected", func() bool { return b.cards[0].Counters().RejectsReceived > refused })
+		b.start(1)
+		if err := b.ctx[1].Register(funi.Segment{Base: area, Memory: make([]byte, areaSize), Rights: funi.Destination}); err != nil {
+			t.Fatal(err)
+		}
+		b.mustSend(1, l, 0, 8) // so that both cards meet
+		want := returnOf(arctic.ReasonRestarted)
+		want.Level = l
+		b.comesBack(time.Second, b.proc[0], want)
+		b.idle(time.Second)
+		if s, ok := take(b.proc[1], l); ok {
+			t.Errorf("%v: the process of the other life gets %+v", l, s.Notice())
+		}
+		_ = m
+	}
+}
+
 // Rule: a transfer whose node moves to another card comes back, also if the node has moved
 // back before its end.
 func TestTransferToANodeThatMoves(t *testing.T) {
