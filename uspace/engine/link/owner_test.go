@@ -115,6 +115,7 @@ func TestGiveUpTo(t *testing.T) {
 	}
 	parts := given
 	sent = append(sent, b.put(o, 1, 2, arctic.Request, 2, nil)) // one frame to the node is in flight, so it waits
+	b.pass(10 * time.Microsecond)
 	b.cards[0].GiveUpTo(&o.Owner, 1, arctic.Request, 2, false, nil, func(ln *link.Line) {
 		if ln.Part || ln.Node != 2 {
 			t.Errorf("a line came back: part %v, for node %d", ln.Part, ln.Node)
