@@ -119,16 +119,23 @@ func (p Packet) Word(i int) uint32 { return p.word(HeaderWords + i) }
 
 // PutWords encodes words into b, which must hold four bytes for each.
 func PutWords(b []byte, words []uint32) {
-	for _, w := range words {
-		binary.LittleEndian.PutUint32(b, w)
-		b = b[4:]
+	for len(words) >= 2 { // which the compiler makes one load and one store
+		binary.LittleEndian.PutUint64(b, uint64(words[0])|uint64(words[1])<<32)
+		b, words = b[2*WordSize:], words[2:]
+	}
+	if len(words) > 0 {
+		binary.LittleEndian.PutUint32(b, words[0])
 	}
 }
 
 // Words decodes len(words) words from b, which must hold four bytes for each.
 func Words(words []uint32, b []byte) {
-	for i := range words {
-		words[i] = binary.LittleEndian.Uint32(b)
-		b = b[4:]
+	for len(words) >= 2 {
+		w := binary.LittleEndian.Uint64(b)
+		words[0], words[1] = uint32(w), uint32(w>>32)
+		b, words = b[2*WordSize:], words[2:]
+	}
+	if len(words) > 0 {
+		words[0] = binary.LittleEndian.Uint32(b)
 	}
 }

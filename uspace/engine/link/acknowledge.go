@@ -21,6 +21,9 @@ func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 		return
 	}
 	f.peer.beyond = 0
+	if ack == f.sndNext && ack-f.sndUna == 1 && selective == 0 && e.onlyOne(f) {
+		return
+	}
 	progress := false
 	rtt := int64(-1)
 	for s := f.sndUna; int32(ack-s) > 0; s++ {
@@ -46,6 +49,32 @@ func (e *End) acknowledged(f *flow, ack uint32, selective uint64) {
 		e.overtaken(f, highest)
 	}
 	e.progressed(f)
+}
+
+// onlyOne takes the acknowledgment of the only frame of a flow, as in a dialogue, if that has one line without a block, was not sent
+// again, and nobody learns more from it. Otherwise it returns false, and has done nothing.
+func (e *End) onlyOne(f *flow) bool {
+	fr, p := f.frame(f.sndUna), f.peer
+	ln := fr.train
+	if fr.state != flying || ln.next != nil || ln.Block != nil || ln.owner.Follower != nil || fr.retries|fr.probe != 0 || p.suspect != 0 {
+		return false
+	}
+	f.measured(e.now - fr.sentAt)
+	s := e.stream(f, ln.owner, ln.Node, ln.Part)
+	s.backoff = 0
+	s.limit = min(s.limit+1, Window)
+	fr.train = nil
+	e.settle(ln, Delivered, arctic.ReasonNone)
+	e.close(f, fr, s)
+	fr.state = idle
+	f.grow()
+	f.timeouts = 0
+	f.sndUna++
+	f.movedAt, f.deadline = e.now, 0
+	if f.turns.first != nil {
+		e.makeReady(f)
+	}
+	return true
 }
 
 // beyondInARow is how many acknowledgments in a row may answer what was never sent before the cards begin anew.

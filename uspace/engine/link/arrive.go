@@ -28,6 +28,9 @@ func (e *End) Arrive(b []byte) *Train {
 	e.counters.FramesReceived++
 	e.counters.FrameBytesReceived += uint64(len(b))
 	e.fate = Fate{Outcome: Accepted}
+	if fl, f := e.foreseen(b); f != nil {
+		return e.good(fl.peer, f, fl.predicted.Header(f), fl)
+	}
 	f, err := arctic.Look(b)
 	if err != nil {
 		e.damaged(err)
@@ -68,12 +71,43 @@ func (e *End) Arrive(b []byte) *Train {
 		e.stale(p, h.GID)
 		return nil
 	}
+	return e.good(p, f, h, nil)
+}
+
+// foreseen returns a frame, and its flow, if it is like the last one of the flow, and good like that. Of such a frame nothing is to
+// be found out but its checksum, as long as the card sees its peers and groups as it did. Sealed frames are none.
+func (e *End) foreseen(b []byte) (*flow, arctic.Frame) {
+	if len(b) < arctic.HeaderSize {
+		return nil, nil
+	}
+	card, l := arctic.PeekSource(b)
+	if int(card) >= len(e.byCard) {
+		return nil, nil
+	}
+	p := e.byCard[card]
+	if p == nil || !p.established {
+		return nil, nil
+	}
+	fl := p.flows[l]
+	if fl == nil || fl.predictedIn != e.view || fl.predicted.Epoch() != p.epoch || p.timer == notTimed {
+		return nil, nil
+	}
+	return fl, fl.predicted.Match(b)
+}
+
+// good takes from a frame of the present epoch, which is what its sender sent, what it is good for. foreseen is its flow if it was
+// foreseen.
+func (e *End) good(p *peer, f arctic.Frame, h *arctic.Header, foreseen *flow) *Train {
 	p.gid = h.GID
 	p.heard()
-	for _, l := range arctic.ByPriority {
-		if fl := p.flows[l]; fl != nil && fl.sndNext != fl.sndUna {
-			e.acknowledged(fl, h.Acks[l], h.Selective[l])
-		}
+	if fl := p.flows[arctic.Reply]; fl != nil && fl.sndNext != fl.sndUna {
+		e.acknowledged(fl, h.Acks[arctic.Reply], h.Selective[arctic.Reply])
+	}
+	if fl := p.flows[arctic.Request]; fl != nil && fl.sndNext != fl.sndUna {
+		e.acknowledged(fl, h.Acks[arctic.Request], h.Selective[arctic.Request])
+	}
+	if foreseen != nil {
+		return e.next(foreseen, f, h, true)
 	}
 	if f.Rejects() > 0 {
 		e.rejected(p, f)
@@ -132,34 +166,38 @@ func (e *End) authentic(p *peer, f arctic.Frame, hello, current bool) arctic.Fra
 // bursts, which cost the kernel less.
 const blocksPerTrain = 4
 
-// arrived finds out whether the train of a frame is to be judged: each frame is answered once, by accepting
-// or rejecting each of its packets, and repeats get the same answer.
+// arrived finds out whether the train of a frame is to be judged.
 func (e *End) arrived(p *peer, f arctic.Frame, h *arctic.Header) *Train {
-	if h.Age >= Window {
+	fl := e.flow(p, h.Level)
+	t := e.next(fl, f, h, false)
+	if t != nil && p.Key == nil && (e.cfg.AnyGroup || e.here.has(h.GID)) {
+		fl.predicted.Expect(f, h)
+		fl.predictedIn = e.view
+	}
+	return t
+}
+
+// next lets a flow take a frame with a train: each frame is answered once, by accepting or rejecting each of its packets, and repeats
+// get the same answer.
+func (e *End) next(fl *flow, f arctic.Frame, h *arctic.Header, foreseen bool) *Train {
+	seq := h.Sequence
+	switch {
+	case h.Age >= Window:
 		e.counters.OutOfWindow++ // no sender has that many unanswered
 		e.fate.Outcome = OutOfWindow
 		return nil
-	}
-	fl := e.flow(p, h.Level)
-	e.known(fl, h.Sequence-uint32(h.Age))
-	seq := h.Sequence
-	// It is within the window: known has moved rcvNext to Age, or less, before it.
-	if int32(seq-fl.rcvNext) < 0 || fl.isAccepted(seq) {
-		e.counters.Duplicates++
-		e.fate.Outcome = Duplicate
-		e.oweNow(p)
-		return nil
-	}
-	if fl.isRefused(seq) {
-		e.counters.Duplicates++
-		e.fate.Outcome = Duplicate
-		e.counters.RepeatedRejects++
-		e.answerAgain(fl, seq)
+	case seq == fl.rcvNext && fl.rejects.head == nil: // in order, as most are
+	case !e.isNew(fl, seq, seq-uint32(h.Age)):
 		return nil
 	}
 	fl.reach(seq)
 	t := &e.train
-	t.Header, t.Packets, t.Block, t.flow = h, f.Train(), f.Block(), fl
+	t.Header, t.flow = h, fl
+	if foreseen {
+		t.Packets, t.Block, t.First = f[arctic.HeaderSize:], nil, fl.predicted.First()
+		return t
+	}
+	t.Packets, t.Block = f.Train(), f.Block()
 	first, _ := arctic.Next(t.Packets)
 	t.First = first.Header()
 	if t.First.Kind == arctic.KindTransfer && t.First.Length == 0 { // void: see limit.go
@@ -168,6 +206,26 @@ func (e *End) arrived(p *peer, f arctic.Frame, h *arctic.Header) *Train {
 		return nil
 	}
 	return t
+}
+
+// isNew reports whether a frame has not been answered yet. A repeat gets its answer again. The oldest is its sender's oldest unanswered one.
+func (e *End) isNew(fl *flow, seq, oldest uint32) bool {
+	e.known(fl, oldest)
+	// It is within the window: known has moved rcvNext to Age, or less, before it.
+	if int32(seq-fl.rcvNext) < 0 || fl.isAccepted(seq) {
+		e.counters.Duplicates++
+		e.fate.Outcome = Duplicate
+		e.oweNow(fl.peer)
+		return false
+	}
+	if fl.isRefused(seq) {
+		e.counters.Duplicates++
+		e.fate.Outcome = Duplicate
+		e.counters.RepeatedRejects++
+		e.answerAgain(fl, seq)
+		return false
+	}
+	return true
 }
 
 // Card returns the number of the card that sent the frame.
@@ -182,16 +240,14 @@ func (t *Train) Reached() int64 { return t.flow.reached }
 
 // Answer answers the frame of the last train. With atOnce its sender waits for the acknowledgment.
 func (e *End) Answer(v *Verdict, atOnce bool) {
-	fl, seq := e.train.flow, e.header.Sequence
+	fl, seq := e.train.flow, e.train.Header.Sequence
 	if v.Retry|v.Fail != 0 {
 		e.counters.RejectsSent += uint64(bits.OnesCount64(v.Retry | v.Fail))
 		e.fate = Fate{Rejected, v.first()}
 		v.sequence = seq
 		e.remember(fl, &rejected{Verdict: *v})
 	} else {
-		fl.setAccepted(seq)
-		inOrder := seq == fl.rcvNext
-		fl.advance()
+		inOrder := fl.accept(seq)
 		if e.train.Block == nil {
 			fl.unacked += blocksPerTrain
 		} else {

@@ -40,6 +40,7 @@ type End struct {
 	budget   budget                   // of greetings that others make this card send
 
 	greetings uint64 // sent
+	view      uint64 // changes with the groups that are here, and with the peers; not 0
 	plain     []byte // a frame that was sealed, as it was before, for who looks
 
 	header arctic.Header // of the frame being looked at
@@ -52,7 +53,7 @@ type End struct {
 
 // New makes an end. Its configuration has been checked.
 func New(cfg Config) *End {
-	e := &End{cfg: cfg, peers: make([]*peer, len(cfg.Peers))}
+	e := &End{cfg: cfg, peers: make([]*peer, len(cfg.Peers)), view: 1}
 	e.usedAt, e.anotherAt, e.timers.first = -Recently, -Recently, Never
 	e.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	if cfg.Dispatch > 0 || cfg.Transmit > 0 {
@@ -75,6 +76,7 @@ func New(cfg Config) *End {
 // SetGroup says whether frames of a group are taken from peers that have not been greeted, and whether the group has
 // a context here, by which peers may be greeted.
 func (e *End) SetGroup(gid uint16, taken, resident bool) {
+	e.view++
 	e.here.set(gid, taken)
 	e.resident.set(gid, resident)
 }

@@ -38,6 +38,15 @@ func (fr *frame) again() { fr.retries = max(fr.retries, fr.retries+1) } // 255 a
 // more between sndUna and sndNext takes room for a window from the card.
 const ownFrames = 4
 
+// outgoing is the header of the last frame sent, and what it was made of.
+type outgoing struct {
+	view     uint64
+	epoch    uint64
+	tag      uint64
+	gid      uint16
+	template arctic.Template
+}
+
 type flow struct {
 	peer     *peer
 	level    arctic.Level
@@ -72,6 +81,11 @@ type flow struct {
 	refused  [Window / 64]uint64 // the same: answered with rejects, which are remembered
 	rejects  rejects             // those of refused, in the order in which the frames came
 	answers  int                 // of rejects are to be sent
+
+	// What frames have in common while the card sees its peers and groups as it does (End.view); another view: nothing is known.
+	predicted   arctic.Prediction // of those that come
+	predictedIn uint64
+	out         outgoing // of those that leave
 
 	// seen holds sndNext and rcvNext as the last look found them (park.go).
 	seen struct{ sndNext, rcvNext uint32 }
@@ -127,6 +141,17 @@ func (f *flow) isAccepted(seq uint32) bool {
 func (f *flow) setAccepted(seq uint32)   { f.accepted[seq%Window/64] |= 1 << (seq % 64) }
 func (f *flow) clearAccepted(seq uint32) { f.accepted[seq%Window/64] &^= 1 << (seq % 64) }
 
+// accept notes that a frame at or after rcvNext was accepted, and moves rcvNext over it if it was the next.
+func (f *flow) accept(seq uint32) (inOrder bool) {
+	if seq != f.rcvNext {
+		f.setAccepted(seq)
+		return false
+	}
+	f.rcvNext++
+	f.advance()
+	return true
+}
+
 // advance moves rcvNext over accepted frames.
 func (f *flow) advance() {
 	for f.isAccepted(f.rcvNext) {
@@ -154,6 +179,9 @@ func (e *End) known(f *flow, oldest uint32) {
 
 // selective returns the 64 accepted bits after rcvNext.
 func (f *flow) selective() uint64 {
+	if f.accepted[0]|f.accepted[1]|f.accepted[2]|f.accepted[3] == 0 {
+		return 0 // no frame has overtaken another
+	}
 	at := (f.rcvNext + 1) % Window
 	w, b := at/64, at%64
 	bits := f.accepted[w] >> b

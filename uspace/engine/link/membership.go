@@ -35,6 +35,7 @@ func (p *peer) secure() {
 // SetPeer adds a peer, or says where one is from now on. If it was elsewhere before, what waits
 // for it returns with ReasonDeparted, and it is greeted anew. The port is one of the card's, the card not itself.
 func (e *End) SetPeer(p Peer) {
+	e.view++
 	if int(p.Card) >= len(e.byCard) {
 		e.byCard = append(e.byCard, make([]*peer, int(p.Card)+1-len(e.byCard))...)
 	}
@@ -63,6 +64,7 @@ func (e *End) SetPeer(p Peer) {
 // none of the peers. What waits for it returns with ReasonDeparted.
 func (e *End) RemovePeer(card uint16) {
 	if p := e.peer(card); p != nil {
+		e.view++
 		e.part(p)
 		p.Port = noPort
 	}

@@ -126,26 +126,38 @@ const noJob = 0
 // limit, and returns where packets start. The peer is owed nothing after it.
 func (e *End) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, seq uint32, limit int) int {
 	h := &e.out
-	// Field by field, because a composite would be built elsewhere and copied.
-	*h = arctic.Header{}
-	h.To, h.From, h.Level, h.GID, h.Route = p.Address, p.Local, l, gid, uint32(p.Card)
-	h.SourceCard, h.DestinationCard = e.cfg.Card, p.Card
-	h.Epoch = p.epoch
-	h.Sequence, h.Tag = seq, tag
-	if f := p.flows[l]; f != nil {
+	h.Sequence, h.Age = seq, 0
+	f := p.flows[l]
+	if f != nil {
 		h.Age = uint16(seq - f.sndUna)
 	}
 	p.ackAt = 0
+	answers := 0
 	for i, f := range &p.flows {
 		if f != nil {
 			h.Acks[i] = f.rcvNext
 			h.Selective[i] = f.selective()
 			f.unacked = 0
+			answers += f.answers
 		} else {
-			h.Acks[i] = uint32(p.parked[i].reached)
+			h.Acks[i], h.Selective[i] = uint32(p.parked[i].reached), 0
 		}
 	}
-	h.Encode(b)
+	if f == nil {
+		e.address(p, h, l, gid, tag)
+		h.Encode(b)
+	} else {
+		o := &f.out
+		if o.view != e.view || o.epoch != p.epoch || o.tag != tag || o.gid != gid {
+			o.view, o.epoch, o.tag, o.gid = e.view, p.epoch, tag, gid
+			e.address(p, h, l, gid, tag)
+			o.template.Set(h)
+		}
+		o.template.Put(b, h)
+	}
+	if answers == 0 {
+		return arctic.HeaderSize
+	}
 	n := arctic.HeaderSize
 	for _, l := range arctic.ByPriority {
 		if f := p.flows[l]; f != nil && f.answers > 0 {
@@ -156,6 +168,13 @@ func (e *End) head(p *peer, b []byte, l arctic.Level, gid uint16, tag uint64, se
 		}
 	}
 	return n
+}
+
+// address sets what a header says of whom it is from and for.
+func (e *End) address(p *peer, h *arctic.Header, l arctic.Level, gid uint16, tag uint64) {
+	h.To, h.From, h.Level, h.GID, h.Route, h.Tag = p.Address, p.Local, l, gid, uint32(p.Card), tag
+	h.SourceCard, h.DestinationCard, h.Epoch = e.cfg.Card, p.Card, p.epoch
+	h.Hello, h.Bye = false, false
 }
 
 // putRejects writes waiting rejects of the flow. Both kinds of reject of one

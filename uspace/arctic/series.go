@@ -1,0 +1,97 @@
+package arctic
+
+// This file is what the frames of a series have in common. Frames with one packet that one card sends another in a dialogue differ
+// in their numbers and their payload only. Their sender copies the rest from a Template, and their receiver recognises the rest as
+// what it has checked before (header prediction, Jacobson, "4BSD TCP Header Prediction", 1990).
+
+import "encoding/binary"
+
+// Where numbers stand in a frame header.
+const (
+	ageOffset      = 30
+	epochOffset    = 32
+	sequenceOffset = 40
+	acksOffset     = 44
+)
+
+// Template is an encoded header.
+type Template [HeaderSize]byte
+
+// Set encodes a header into the template.
+func (t *Template) Set(h *Header) { h.Encode(t[:]) }
+
+// Put writes the template into b, which must hold HeaderSize bytes, with the numbers of h: Age, Sequence, Acks and Selective.
+func (t *Template) Put(b []byte, h *Header) {
+	to := (*Template)(b)
+	*to = *t
+	binary.LittleEndian.PutUint16(to[ageOffset:], h.Age)
+	binary.LittleEndian.PutUint32(to[sequenceOffset:], h.Sequence)
+	binary.LittleEndian.PutUint32(to[acksOffset:], h.Acks[Request])
+	binary.LittleEndian.PutUint64(to[acksOffset+4:], h.Selective[Request])
+	binary.LittleEndian.PutUint32(to[acksOffset+12:], h.Acks[Reply])
+	binary.LittleEndian.PutUint64(to[acksOffset+16:], h.Selective[Reply])
+}
+
+// Prediction is what the next frame of a series is expected to look like. Its zero value expects none.
+type Prediction struct {
+	size   int
+	words  [4]uint64 // bytes 0 to 31, but for the age
+	epoch  uint64
+	tag    uint64
+	packet [PacketHeaderSize]byte
+	header Header
+	first  PacketHeader
+}
+
+const ageMask = 1<<(8*(ageOffset-24)) - 1 // of the last word
+
+// Expect makes a frame that Parse has accepted the one that the next is to be like: with one packet, and neither reject, block, seal,
+// nor greeting or goodbye. Of another frame it expects no successor.
+func (x *Prediction) Expect(f Frame, h *Header) {
+	x.size = 0
+	if f.Packets() != 1 || f.Rejects() != 0 || f[15]&^flagReply != 0 {
+		return
+	}
+	for i := range x.words {
+		x.words[i] = binary.LittleEndian.Uint64(f[8*i:])
+	}
+	x.words[3] &= ageMask
+	x.epoch, x.tag = h.Epoch, h.Tag
+	copy(x.packet[:], f[HeaderSize:])
+	x.header, x.first = *h, Packet(f[HeaderSize:]).Header()
+	x.size = len(f)
+}
+
+// Match returns the frame that b begins with, without its padding, if it is as expected, and its checksum is right: Parse
+// would accept it. Otherwise it returns nil, and nothing is known of b.
+func (x *Prediction) Match(b []byte) Frame {
+	if x.size == 0 || len(b) < x.size {
+		return nil
+	}
+	f := Frame(b[:x.size])
+	if binary.LittleEndian.Uint64(f[0:]) != x.words[0] || binary.LittleEndian.Uint64(f[8:]) != x.words[1] || binary.LittleEndian.Uint64(f[16:]) != x.words[2] ||
+		binary.LittleEndian.Uint64(f[24:])&ageMask != x.words[3] || binary.LittleEndian.Uint64(f[epochOffset:]) != x.epoch || binary.LittleEndian.Uint64(f[tagOffset:]) != x.tag ||
+		[PacketHeaderSize]byte(f[HeaderSize:]) != x.packet || checksum(f) != binary.LittleEndian.Uint32(f[crcOffset:]) {
+		return nil
+	}
+	return f
+}
+
+// Header returns the header of a frame that has matched. It is good until the next one.
+func (x *Prediction) Header(f Frame) *Header {
+	h := &x.header
+	b := f[:HeaderSize]
+	h.Age = binary.LittleEndian.Uint16(b[ageOffset:])
+	h.Sequence = binary.LittleEndian.Uint32(b[sequenceOffset:])
+	h.Acks[Request] = binary.LittleEndian.Uint32(b[acksOffset:])
+	h.Selective[Request] = binary.LittleEndian.Uint64(b[acksOffset+4:])
+	h.Acks[Reply] = binary.LittleEndian.Uint32(b[acksOffset+12:])
+	h.Selective[Reply] = binary.LittleEndian.Uint64(b[acksOffset+16:])
+	return h
+}
+
+// First returns the header of the packet of frames that match.
+func (x *Prediction) First() PacketHeader { return x.first }
+
+// Epoch returns the epoch of frames that match.
+func (x *Prediction) Epoch() uint64 { return x.epoch }
