@@ -28,6 +28,9 @@ const (
 
 // checksum is the CRC-32C of a frame but for the field that holds it.
 func checksum(b []byte) uint32 {
+	if hasCRC32 && len(b) <= crcAfter+fewBytes {
+		return ^few(few(^uint32(0), b[EthernetSize:crcOffset]), b[crcAfter:])
+	}
 	c := addChecksum(0, b[EthernetSize:crcOffset])
 	return addChecksum(c, b[crcAfter:])
 }

@@ -38,7 +38,7 @@ type Prediction struct {
 	words  [4]uint64 // bytes 0 to 31, but for the age
 	epoch  uint64
 	tag    uint64
-	packet [PacketHeaderSize]byte
+	packet [2]uint64 // its header
 	header Header
 	first  PacketHeader
 }
@@ -57,7 +57,7 @@ func (x *Prediction) Expect(f Frame, h *Header) {
 	}
 	x.words[3] &= ageMask
 	x.epoch, x.tag = h.Epoch, h.Tag
-	copy(x.packet[:], f[HeaderSize:])
+	x.packet = [2]uint64{binary.LittleEndian.Uint64(f[HeaderSize:]), uint64(binary.LittleEndian.Uint32(f[HeaderSize+8:]))}
 	x.header, x.first = *h, Packet(f[HeaderSize:]).Header()
 	x.size = len(f)
 }
@@ -69,9 +69,11 @@ func (x *Prediction) Match(b []byte) Frame {
 		return nil
 	}
 	f := Frame(b[:x.size])
-	if binary.LittleEndian.Uint64(f[0:]) != x.words[0] || binary.LittleEndian.Uint64(f[8:]) != x.words[1] || binary.LittleEndian.Uint64(f[16:]) != x.words[2] ||
-		binary.LittleEndian.Uint64(f[24:])&ageMask != x.words[3] || binary.LittleEndian.Uint64(f[epochOffset:]) != x.epoch || binary.LittleEndian.Uint64(f[tagOffset:]) != x.tag ||
-		[PacketHeaderSize]byte(f[HeaderSize:]) != x.packet || checksum(f) != binary.LittleEndian.Uint32(f[crcOffset:]) {
+	h := (*[HeaderSize + PacketHeaderSize]byte)(f)
+	if binary.LittleEndian.Uint64(h[0:])^x.words[0]|binary.LittleEndian.Uint64(h[8:])^x.words[1]|binary.LittleEndian.Uint64(h[16:])^x.words[2]|
+		binary.LittleEndian.Uint64(h[24:])&ageMask^x.words[3]|binary.LittleEndian.Uint64(h[epochOffset:])^x.epoch|binary.LittleEndian.Uint64(h[tagOffset:])^x.tag|
+		binary.LittleEndian.Uint64(h[HeaderSize:])^x.packet[0]|uint64(binary.LittleEndian.Uint32(h[HeaderSize+8:]))^x.packet[1] != 0 ||
+		checksum(f) != binary.LittleEndian.Uint32(h[crcOffset:]) {
 		return nil
 	}
 	return f

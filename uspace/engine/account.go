@@ -177,14 +177,44 @@ func (c *Card) unseat(x *Context) {
 	c.busy = c.busy[:len(c.busy)-1]
 }
 
-// visit serves the contexts of an account that are awake, in turn.
-func (c *Card) visit(a *account) {
-	quantum := c.link.Quantum()
-	if c.dozing {
-		quantum = 1 << 30 // it may be the last step for a while: all are seen
+// visitSolo serves the only context that is awake. What it wakes is next.
+func (c *Card) visitSolo(x *Context) {
+	a := x.account
+	a.refill(c.quantum())
+	if a.local <= 0 {
+		c.more = true
+		return
 	}
+	c.serve(x)
+	if c.solo != x {
+		c.more = true
+	}
+}
+
+// visitAll serves the contexts that are awake.
+func (c *Card) visitAll() {
+	for i := 0; i < len(c.busy); i++ { // a packet to the own card may wake more
+		c.visit(c.busy[i])
+	}
+}
+
+// quantum returns how many bytes an account may spend in a step.
+func (c *Card) quantum() int {
+	if c.dozing {
+		return 1 << 30 // it may be the last step for a while: all are seen
+	}
+	return c.link.Quantum()
+}
+
+// refill gives an account what it may spend in a step.
+func (a *account) refill(quantum int) {
 	a.local = min(a.local+quantum, quantum)
 	a.retrieval = quantum
+}
+
+// visit serves the contexts of an account that are awake, in turn.
+func (c *Card) visit(a *account) {
+	a.refill(c.quantum())
 	for seen := a.awake; seen > 0; {
 		if a.retrieval <= 0 || a.local <= 0 {
 			c.more = true

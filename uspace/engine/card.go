@@ -46,10 +46,10 @@ type Card struct {
 	rejectedHere link.Rejections
 
 	steps   uint64
-	before  uint64 // Progress at the start of the step
-	dozing  bool   // see Doze
-	tickets bool   // of contexts that are awake have changed
-	more    bool   // a budget ran out; step again at once
+	lent    bool // a port has lent frames
+	dozing  bool // see Doze
+	tickets bool // of contexts that are awake have changed
+	more    bool // a budget ran out; step again at once
 	// patience is when it ends with a node that is expected and asked for; Never: with none.
 	patience int64
 
@@ -85,7 +85,7 @@ func (c *Card) Leave() { c.link.Leave() }
 
 // serve looks at a context and its send queues.
 func (c *Card) serve(x *Context) {
-	if x.calm && x.iface.Still(x.seen) {
+	if x.calm && (x.iface.Still(x.seen) || c.serveCalm(x)) {
 		return // as in most steps
 	}
 	c.attend(x)
@@ -95,6 +95,20 @@ func (c *Card) serve(x *Context) {
 	if x.touched != c.steps {
 		x.calmDown()
 	}
+}
+
+// serveCalm sends what a calm context wants to send if that is one message of a level, as in a dialogue. Otherwise it returns
+// false, and has not done all.
+func (c *Card) serveCalm(x *Context) bool {
+	if x.iface.Load(funi.Control) != x.seen {
+		return false
+	}
+	for _, l := range arctic.ByPriority {
+		if n := x.iface.Pending(l); n > 1 || n == 1 && !c.lone(x, l) {
+			return false
+		}
+	}
+	return true
 }
 
 // attend looks at a context: at CNTL, and whether it has made room.

@@ -16,7 +16,6 @@ import "github.com/funet/funet/uspace/arctic"
 func (c *Card) Step(now int64) int64 {
 	c.now = now
 	c.steps++
-	c.before = c.Progress()
 	c.more, c.loopNext = false, Never
 	if now >= c.patience {
 		c.patience = Never // who still waits for a node says so in this step
@@ -26,36 +25,10 @@ func (c *Card) Step(now int64) int64 {
 		c.look()
 	}
 	c.link.Begin(now)
-	if c.units != nil {
-		return c.stepTimed()
-	}
-	return c.stepNative()
-}
-
-// stepNative is a step of a card whose units take no time.
-func (c *Card) stepNative() int64 {
-	if x := c.solo; x == nil || !x.calm || !x.iface.Still(x.seen) { // else nobody wants anything, as in most steps
-		for i := 0; i < len(c.busy); i++ { // a packet to the own card may wake more
-			c.visit(c.busy[i])
-		}
-	}
-	c.link.Send()
-	c.link.Flush()
-	for i := range c.cfg.Ports {
-		c.receive(i)
-	}
-	c.link.Expire()
-	if c.link.Settles() {
-		c.settleLines()
-	}
-	for _, x := range c.touched {
-		if x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 {
-			c.drain(x)
-		}
-		x.publish()
-	}
-	if c.tickets && (c.Progress() == c.before || c.steps%64 == 0) {
-		c.publishTickets()
+	if c.units == nil {
+		c.stepNative()
+	} else {
+		c.stepTimed()
 	}
 	if len(c.dead) > 0 {
 		c.bury()
@@ -66,8 +39,34 @@ func (c *Card) stepNative() int64 {
 	return min(c.link.Next(), c.loopNext, c.patience)
 }
 
+// stepNative is a step of a card whose units take no time.
+func (c *Card) stepNative() {
+	if x := c.solo; x == nil {
+		c.visitAll()
+	} else if !x.calm || !x.iface.Still(x.seen) { // else nobody wants anything, as in most steps
+		c.visitSolo(x)
+	}
+	c.link.Send()
+	c.link.Flush()
+	lent := c.lent
+	c.lent = false
+	for i := range c.cfg.Ports {
+		c.receive(i, lent)
+	}
+	c.link.Expire()
+	if c.link.Settles() {
+		c.settleLines()
+	}
+	if len(c.touched) > 0 {
+		c.publish()
+	} else if c.tickets && !c.lent {
+		c.publishTickets()
+	}
+}
+
 // stepTimed is a step of a modelled machine's card: its units are as far as the time says.
-func (c *Card) stepTimed() int64 {
+func (c *Card) stepTimed() {
+	before := c.Progress()
 	for _, x := range c.awake {
 		c.touch(x) // its units may move packets without being asked
 		c.attend(x)
@@ -79,7 +78,7 @@ func (c *Card) stepTimed() int64 {
 		c.runReceive()
 	} else {
 		for i := range c.cfg.Ports {
-			c.receive(i)
+			c.receive(i, true)
 		}
 	}
 	c.link.Expire()
@@ -88,28 +87,41 @@ func (c *Card) stepTimed() int64 {
 	for _, x := range c.touched {
 		x.publish()
 	}
-	if c.tickets && (c.Progress() == c.before || c.steps%64 == 0) {
+	if c.tickets && (c.Progress() == before || c.steps%64 == 0) {
 		c.publishTickets()
 	}
-	if len(c.dead) > 0 {
-		c.bury()
-	}
-	if c.more || c.link.Again() {
-		return c.now
-	}
-	return min(c.units.next, c.units.receive.next, c.link.Next(), c.patience)
+	c.loopNext = min(c.units.next, c.units.receive.next)
 }
 
-// receive takes one batch of frames from port i. The port gets them back before
+// publish makes what the step did visible to the processes.
+func (c *Card) publish() {
+	for _, x := range c.touched {
+		if x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 {
+			c.drain(x)
+		}
+		x.publish()
+	}
+	if c.tickets && c.steps%64 == 0 {
+		c.publishTickets()
+	}
+}
+
+// receive takes one batch of frames from port i. The port gets those that it has lent back before
 // the next batch: by then what they called for has been sent.
-func (c *Card) receive(i int) {
+func (c *Card) receive(i int, lent bool) {
 	p := c.cfg.Ports[i]
-	p.Release()
+	if lent {
+		p.Release()
+	}
 	most := receiveBatch
 	if c.Contended() {
 		most = contendedReceive
 	}
 	n := p.Receive(c.received[:most])
+	if n == 0 {
+		return
+	}
+	c.lent = true
 	for _, b := range c.received[:n] {
 		c.preprocess(i, b)
 	}

@@ -264,15 +264,19 @@ func (c *Card) Deliver(l Level) {
 // Publish stores the indices that changed since the last call, once a step instead
 // of once a packet.
 func (c *Card) Publish() {
-	for l := range arctic.Levels {
-		if c.headStored[l] != c.receiveHead[l] {
-			c.headStored[l], c.changed = c.receiveHead[l], true
-			c.page.Store(receiveHead[l], c.receiveHead[l])
-		}
-		if c.tailStored[l] != c.sendTail[l] {
-			c.tailStored[l], c.changed = c.sendTail[l], true
-			c.page.Store(sendTail[l], c.sendTail[l])
-		}
+	c.publish(arctic.Request, RQRQHead, RQSQTail)
+	c.publish(arctic.Reply, RPRQHead, RPSQTail)
+}
+
+// publish does so for a level, whose registers these are.
+func (c *Card) publish(l Level, head, tail Register) {
+	if h := c.receiveHead[l&1]; c.headStored[l&1] != h {
+		c.headStored[l&1], c.changed = h, true
+		c.page.Store(head, h)
+	}
+	if t := c.sendTail[l&1]; c.tailStored[l&1] != t {
+		c.tailStored[l&1], c.changed = t, true
+		c.page.Store(tail, t)
 	}
 }
 
