@@ -29,7 +29,8 @@ const (
 // checksum is the CRC-32C of a frame but for the field that holds it.
 func checksum(b []byte) uint32 {
 	if hasCRC32 && len(b) <= crcAfter+fewBytes {
-		return ^few(few(^uint32(0), b[EthernetSize:crcOffset]), b[crcAfter:])
+		_ = b[crcAfter-1]
+		return sum(b)
 	}
 	c := addChecksum(0, b[EthernetSize:crcOffset])
 	return addChecksum(c, b[crcAfter:])

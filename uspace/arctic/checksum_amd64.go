@@ -14,6 +14,11 @@ var hasCRC32 = cpu.X86.HasSSE42
 //go:noescape
 func few(start uint32, b []byte) uint32
 
+// sum is checksum of a frame, HeaderSize bytes or more, that is short as most are.
+//
+//go:noescape
+func sum(b []byte) uint32
+
 // fold returns the remainder of b, at least foldFrom bytes and a multiple of foldWord, that
 // starts from another.
 //

@@ -208,3 +208,55 @@ one:
 done:
 	MOVL AX, ret+32(FP)
 	RET
+
+// func sum(b []byte) uint32
+TEXT ·sum(SB), NOSPLIT, $0-28
+	MOVQ b_base+0(FP), SI
+	MOVQ b_len+8(FP), CX
+	MOVL $-1, AX
+
+	// From EthernetSize to crcOffset.
+	CRC32Q 14(SI), AX
+	CRC32Q 22(SI), AX
+	CRC32Q 30(SI), AX
+	CRC32Q 38(SI), AX
+	CRC32Q 46(SI), AX
+	CRC32Q 54(SI), AX
+	CRC32Q 62(SI), AX
+	CRC32L 70(SI), AX
+	CRC32W 74(SI), AX
+
+	// From crcAfter on.
+	ADDQ $80, SI
+	SUBQ $80, CX
+	MOVQ CX, DX
+	SHRQ $3, DX
+	JZ   four
+
+eight:
+	CRC32Q (SI), AX
+	ADDQ   $8, SI
+	DECQ   DX
+	JNZ    eight
+
+four:
+	TESTQ $4, CX
+	JZ    two
+	CRC32L (SI), AX
+	ADDQ   $4, SI
+
+two:
+	TESTQ $2, CX
+	JZ    one
+	CRC32W (SI), AX
+	ADDQ   $2, SI
+
+one:
+	TESTQ $1, CX
+	JZ    done
+	CRC32B (SI), AX
+
+done:
+	NOTL AX
+	MOVL AX, ret+24(FP)
+	RET

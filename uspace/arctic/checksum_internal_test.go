@@ -45,6 +45,21 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
+// Rule: the checksum of a frame is that of all of it but the Ethernet header and the checksum itself, whatever the frame's length.
+func TestFrameChecksum(t *testing.T) {
+	b := make([]byte, HeaderSize+400)
+	for i := range b {
+		b[i] = byte(i*131 + i>>5)
+	}
+	for n := HeaderSize; n <= len(b); n++ {
+		f := b[:n:n]
+		rest := append(append([]byte{}, f[EthernetSize:crcOffset]...), f[crcOffset+4:]...)
+		if got, want := checksum(f), crc32.Checksum(rest, castagnoli); got != want {
+			t.Fatalf("%d bytes: %#x, want %#x", n, got, want)
+		}
+	}
+}
+
 // Rule: a block that is copied with its checksum is what copy copies and what crc32 sums, whatever
 // its length and wherever it lies, and nothing beside it changes.
 func TestCopyChecksum(t *testing.T) {

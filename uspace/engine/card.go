@@ -88,6 +88,7 @@ func (c *Card) serve(x *Context) {
 	if x.calm && (x.iface.Still(x.seen) || c.serveCalm(x)) {
 		return // as in most steps
 	}
+	x.calm = false
 	c.attend(x)
 	if !x.halted {
 		c.retrieve(x)
@@ -126,7 +127,7 @@ func (c *Card) attend(x *Context) {
 }
 
 // calmDown lets steps pass over a context of which nothing is to be done before its process, a packet or its
-// owner does something. What changes one of these ends the calm: touch, free, wake, control, Store.
+// owner does something. What changes one of these ends the calm: touch, hold, free, wake, control, Store, and what serve does beyond serveCalm.
 func (x *Context) calmDown() {
 	x.calm = x.modes|x.user == 0 && !x.looping && !x.halted && !x.starved && x.noRoom == [arctic.Levels]bool{} && x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n == 0 &&
 		x.finished == [arctic.Levels]int{} && !x.transferring()
@@ -135,8 +136,14 @@ func (x *Context) calmDown() {
 // touch notes that the step has done something for a context, to be published at its end,
 // unless that is away and its memory not the card's.
 func (c *Card) touch(x *Context) {
+	x.calm = false
+	c.show(x)
+}
+
+// show is touch where nothing was done but for the process to see: a calm context stays calm.
+func (c *Card) show(x *Context) {
 	if x.touched != c.steps && !x.away {
-		x.touched, x.calm = c.steps, false
+		x.touched = c.steps
 		c.touched = append(c.touched, x)
 	}
 }

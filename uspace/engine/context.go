@@ -364,9 +364,9 @@ func (x *Context) allFree() bool {
 
 // free gives a line back; its packet is accounted for.
 func (x *Context) free(l *line) {
-	x.calm = false
 	l.next = nil
 	if l.transfer != nil {
+		x.calm = false
 		l.Clear()
 		l.kept = false
 		x.accounted(l)
@@ -378,7 +378,7 @@ func (x *Context) free(l *line) {
 		x.long.inUse[l.Index-ownLine] = false
 	}
 	if x.starved {
-		x.starved = false
+		x.starved, x.calm = false, false
 		x.card.more = true // for what found no line there is one now
 	}
 }
@@ -433,11 +433,16 @@ func (x *Context) payBack() {
 
 // publish makes what the card did visible to the process, once a step. TICKET follows (publishTickets).
 func (x *Context) publish() {
+	c := x.card
+	if x.calm {
+		x.iface.Publish()
+		c.call(x)
+		return
+	}
 	if len(x.owed) > 0 {
 		x.payBack()
 	}
 	x.iface.Publish()
-	c := x.card
 	if x.modes|x.user != 0 {
 		c.control(x)
 	}

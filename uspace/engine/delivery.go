@@ -31,10 +31,10 @@ func newFIFO(cfg *Config) fifo {
 	return fifo{entries: make([][arctic.MaxPacketSize]byte, entries), bypass: cfg.Timing == nil}
 }
 
-// accept takes a packet for the context, with the block behind it if there is one, or
+// accept takes a packet, whose header is h, for the context, with the block behind it if there is one, or
 // says why not. The packet came in the frame of the train, or with nil from this very card. It goes straight into
 // the receive queue if its level's FIFO may be passed by and is empty.
-func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet, block []byte) arctic.Reason {
+func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	if x == nil {
 		return arctic.ReasonNoContext
 	}
@@ -42,9 +42,8 @@ func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet
 		x.wanted = true
 		return x.rejection
 	}
-	h := p.Header()
 	if h.Kind == arctic.KindTransfer {
-		return c.acceptTransfer(x, t, l, p, &h, block)
+		return c.acceptTransfer(x, t, l, p, h, block)
 	}
 	if h.Kind != arctic.KindMessage {
 		c.counters.UnknownKind++
@@ -53,7 +52,7 @@ func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet
 	q := &x.fifo[l]
 	if q.n == 0 && q.bypass {
 		if s := x.iface.Vacant(l); s != nil {
-			c.deliver(x, l, s, p, &h)
+			c.deliver(x, l, s, p, h)
 			return arctic.ReasonNone
 		}
 	}
@@ -64,6 +63,7 @@ func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet
 // profile says to parts of long transfers: they pass packets that wait for room, and are
 // accepted whatever the process does.
 func (x *Context) hold(l arctic.Level, p arctic.Packet, part bool) arctic.Reason {
+	x.calm = false
 	if q := &x.fifo[l]; part || x.restoring || q.n < x.card.cfg.FIFO {
 		return q.hold(p)
 	}

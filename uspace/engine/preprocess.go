@@ -29,15 +29,34 @@ func (c *Card) judge(t *link.Train) {
 			c.link.Uses(&x.account.Account)
 		}
 	}
-	var v link.Verdict
 	c.atOnce = false
+	packet, rest := arctic.Next(t.Packets)
+	if len(rest) == 0 && trail == nil { // the only one
+		reason := c.accept(x, t, t.Level(), packet, &t.First, t.Block)
+		if reason == arctic.ReasonNone {
+			c.link.Accept(c.atOnce)
+			return
+		}
+		var v link.Verdict
+		c.rejected(x, reason)
+		v.Note(0, reason)
+		c.link.Answer(&v, c.atOnce)
+		return
+	}
+	c.judgeAll(t, x, trail)
+}
+
+// judgeAll does so with a frame of several packets, or one that is followed.
+func (c *Card) judgeAll(t *link.Train, x *Context, trail *Trail) {
+	var v link.Verdict
 	l, packets := t.Level(), t.Packets
 	for i := 0; len(packets) > 0; i++ {
 		var packet arctic.Packet
 		packet, packets = arctic.Next(packets)
 		var reason arctic.Reason
 		if trail == nil {
-			reason = c.accept(x, t, l, packet, t.Block)
+			h := packet.Header()
+			reason = c.accept(x, t, l, packet, &h, t.Block)
 		} else {
 			reason = trail.accept(x, t, packet, i)
 		}

@@ -62,7 +62,7 @@ func (c *Card) lone(x *Context, l arctic.Level) bool {
 		c.link.Queue(uint16(route), l, &ln.Line)
 	}
 	x.iface.Retire(l, 1)
-	c.touch(x)
+	c.show(x)
 	c.counters.PacketsRetrieved++
 	a := x.account
 	a.retrieval -= int(ln.Size) + packetBytes
@@ -285,7 +285,9 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *lines) (freed bool) {
 		}
 		ln := q.head
 		to := c.lookup(x.gid, ln.Node, x.tag)
-		reason := c.accept(to, nil, l, arctic.Packet(ln.Data[:ln.Size]), ln.Block)
+		p := arctic.Packet(ln.Data[:ln.Size])
+		h := p.Header()
+		reason := c.accept(to, nil, l, p, &h, ln.Block)
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
 			if to.account != nil {

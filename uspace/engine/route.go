@@ -86,7 +86,7 @@ func (c *Card) lookup(gid, node uint16, tag uint64) *Context {
 	if !x.awake {
 		c.wake(x)
 	}
-	c.touch(x)
+	c.show(x)
 	return x
 }
 

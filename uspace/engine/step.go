@@ -96,7 +96,7 @@ func (c *Card) stepTimed() {
 // publish makes what the step did visible to the processes.
 func (c *Card) publish() {
 	for _, x := range c.touched {
-		if x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 {
+		if !x.calm && x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n != 0 {
 			c.drain(x)
 		}
 		x.publish()

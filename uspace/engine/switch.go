@@ -226,7 +226,7 @@ func (c *Card) restore(x *Context, l arctic.Level, s *funi.Slot) {
 	wire.Encode(packet[:])
 	rejection := x.rejection // CTXM may still be set
 	x.rejection = arctic.ReasonNone
-	reason := c.accept(x, nil, l, arctic.Packet(packet[:arctic.PacketHeaderSize+int(wire.Length)*arctic.WordSize]), nil)
+	reason := c.accept(x, nil, l, arctic.Packet(packet[:arctic.PacketHeaderSize+int(wire.Length)*arctic.WordSize]), &wire, nil)
 	x.rejection = rejection
 	if reason != arctic.ReasonNone {
 		// The process has unregistered the segment meanwhile.

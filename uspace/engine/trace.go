@@ -359,11 +359,11 @@ func (t *Trail) returned(ln *line, reason arctic.Reason, now int64) {
 func (t *Trail) accept(x *Context, train *link.Train, p arctic.Packet, place int) arctic.Reason {
 	c, h := x.card, train.Header
 	before := x.fifo[h.Level].n
-	reason := c.accept(x, train, h.Level, p, train.Block)
+	who := p.Header()
+	reason := c.accept(x, train, h.Level, p, &who, train.Block)
 	if !t.tracer.chooses(h.SourceCard, h.DestinationCard, h.Level, h.Sequence, place) {
 		return reason
 	}
-	who := p.Header()
 	r := Trace{End: Delivered, Reason: reason, Level: h.Level, Index: uint8(place), Bytes: uint16(len(p) + len(train.Block)), GID: h.GID, Source: who.Source, Destination: who.Destination,
 		FromCard: h.SourceCard, ToCard: h.DestinationCard, Epoch: h.Epoch, Sequence: h.Sequence, Context: x.bell, Arrived: c.now}
 	if reason != arctic.ReasonNone {

@@ -105,7 +105,7 @@ func (c *Card) HaltReceive() {
 // until then, and nothing published.
 func (c *Card) Divert(n int) {
 	for l := range c.receive {
-		c.receive[l] = ring{slots: make([]uint32, n*SlotWords), mask: uint32(n - 1)}
+		c.receive[l] = ring{slots: make([]Slot, n), mask: uint32(n - 1)}
 	}
 }
 

@@ -63,14 +63,13 @@ func alignedWords(n int) []uint32 {
 
 // ring is one queue, as both ends see it: slots, and a mask for indices.
 type ring struct {
-	slots []uint32
+	slots []Slot
 	mask  uint32
 }
 
 // slot returns slot i, masked into the queue.
 func (r *ring) slot(i uint32) *Slot {
-	at := int(i&r.mask) * SlotWords
-	return (*Slot)(r.slots[at : at+SlotWords])
+	return &r.slots[i&r.mask]
 }
 
 // rings reads Q_MASK and the BASE registers of one direction once, and returns its
@@ -96,7 +95,12 @@ func (m *Memory) ring(base uint32, slots int) (ring, error) {
 	if at+words > uint64(len(m.Queues)) {
 		return ring{}, fmt.Errorf("reading base %#x of a queue of %d slots in %d bytes: %w", base, slots, len(m.Queues)*4, ErrLayout)
 	}
-	return ring{slots: m.Queues[at : at+words], mask: uint32(slots - 1)}, nil
+	return ring{slots: slotsOf(m.Queues[at : at+words]), mask: uint32(slots - 1)}, nil
+}
+
+// slotsOf returns the slots that words, a multiple of SlotWords, consist of.
+func slotsOf(words []uint32) []Slot {
+	return unsafe.Slice((*Slot)(unsafe.Pointer(unsafe.SliceData(words))), len(words)/SlotWords)
 }
 
 // legal reports whether a queue may have the given number of slots.

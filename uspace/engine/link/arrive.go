@@ -240,24 +240,32 @@ func (t *Train) Reached() int64 { return t.flow.reached }
 
 // Answer answers the frame of the last train. With atOnce its sender waits for the acknowledgment.
 func (e *End) Answer(v *Verdict, atOnce bool) {
-	fl, seq := e.train.flow, e.train.Header.Sequence
-	if v.Retry|v.Fail != 0 {
-		e.counters.RejectsSent += uint64(bits.OnesCount64(v.Retry | v.Fail))
-		e.fate = Fate{Rejected, v.first()}
-		v.sequence = seq
-		e.remember(fl, &rejected{Verdict: *v})
+	if v.Retry|v.Fail == 0 {
+		e.Accept(atOnce)
+		return
+	}
+	e.counters.RejectsSent += uint64(bits.OnesCount64(v.Retry | v.Fail))
+	e.fate = Fate{Rejected, v.first()}
+	v.sequence = e.train.Header.Sequence
+	e.remember(e.train.flow, &rejected{Verdict: *v})
+	if e.bye != nil {
+		e.departed()
+	}
+}
+
+// Accept is Answer where all packets are accepted.
+func (e *End) Accept(atOnce bool) {
+	fl := e.train.flow
+	inOrder := fl.accept(e.train.Header.Sequence)
+	if e.train.Block == nil {
+		fl.unacked += blocksPerTrain
 	} else {
-		inOrder := fl.accept(seq)
-		if e.train.Block == nil {
-			fl.unacked += blocksPerTrain
-		} else {
-			fl.unacked++
-		}
-		if !inOrder || atOnce || fl.unacked >= e.cfg.AckEvery*blocksPerTrain {
-			e.oweNow(fl.peer)
-		} else {
-			e.owe(fl.peer)
-		}
+		fl.unacked++
+	}
+	if !inOrder || atOnce || fl.unacked >= e.cfg.AckEvery*blocksPerTrain {
+		e.oweNow(fl.peer)
+	} else {
+		e.owe(fl.peer)
 	}
 	if e.bye != nil {
 		e.departed()
