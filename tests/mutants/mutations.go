@@ -92,10 +92,25 @@ var mutations = []mutation{
 	{"reserved", "cache.go",
 		`l == arctic.Request && i >= t.limit`, `false`,
 		unit("TestRepliesPassStalledRequests")},
-	{"cumulative", "link/arrive.go",
-		`inOrder := seq == fl.rcvNext`, `inOrder := seq == fl.rcvNext
-	fl.rcvNext = seq`,
+	{"cumulative", "link/flow.go",
+		`	if seq != f.rcvNext {
+		f.setAccepted(seq)
+		return false
+	}
+	f.rcvNext++`, `	f.rcvNext = seq + 1`,
 		link("TestOvertakenFrameIsSentAgain")},
+	{"foreseen", "link/arrive.go",
+		`fl.predictedIn != e.view || `, ``,
+		link("TestForeseenFramesAreSeenAnew")},
+	{"series", "link/arrive.go",
+		`fl.predicted.Epoch() != p.epoch || `, ``,
+		link("TestForeseenFramesAreOfThisEpoch")},
+	{"inorder", "link/arrive.go",
+		`case seq == fl.rcvNext && fl.rejects.head == nil: // in order`, `case fl.rejects.head == nil: // in order`,
+		link("TestReplayedFramesAreNotAccepted")},
+	{"only", "link/acknowledge.go",
+		`if ack == f.sndNext && ack-f.sndUna == 1 && selective == 0 && e.onlyOne(f) {`, `if ack-f.sndUna == 1 && selective == 0 && e.onlyOne(f) {`,
+		link("TestExactlyOnceWhateverHappens")},
 	{"unsent", "link/acknowledge.go",
 		`if ack-f.sndUna > f.sndNext-f.sndUna && int32(ack-f.sndUna) > 0 {`, `if false {`,
 		link("TestAcknowledgmentOfWhatWasNeverSent")},

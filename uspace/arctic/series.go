@@ -70,9 +70,10 @@ func (x *Prediction) Match(b []byte) Frame {
 	}
 	f := Frame(b[:x.size])
 	h := (*[HeaderSize + PacketHeaderSize]byte)(f)
-	if binary.LittleEndian.Uint64(h[0:])^x.words[0]|binary.LittleEndian.Uint64(h[8:])^x.words[1]|binary.LittleEndian.Uint64(h[16:])^x.words[2]|
-		binary.LittleEndian.Uint64(h[24:])&ageMask^x.words[3]|binary.LittleEndian.Uint64(h[epochOffset:])^x.epoch|binary.LittleEndian.Uint64(h[tagOffset:])^x.tag|
-		binary.LittleEndian.Uint64(h[HeaderSize:])^x.packet[0]|uint64(binary.LittleEndian.Uint32(h[HeaderSize+8:]))^x.packet[1] != 0 ||
+	le := binary.LittleEndian
+	if (le.Uint64(h[0:])^x.words[0])|(le.Uint64(h[8:])^x.words[1])|(le.Uint64(h[16:])^x.words[2])|(le.Uint64(h[24:])&ageMask^x.words[3])|
+		(le.Uint64(h[epochOffset:])^x.epoch)|(le.Uint64(h[tagOffset:])^x.tag)|
+		(le.Uint64(h[HeaderSize:])^x.packet[0])|(uint64(le.Uint32(h[HeaderSize+8:]))^x.packet[1]) != 0 ||
 		checksum(f) != binary.LittleEndian.Uint32(h[crcOffset:]) {
 		return nil
 	}

@@ -35,7 +35,7 @@ func (c *Card) retrieve(x *Context) {
 // lone sends the only message of a send queue at once, if nothing is unusual about it or before it; the link says the rest. A
 // request goes this way only if no other context may have a reply.
 func (c *Card) lone(x *Context, l arctic.Level) bool {
-	if x.taken[l] != 0 || x.closing || x.trail != nil || l == arctic.Request && len(c.awake) > 1 || !x.ticket.any(l) {
+	if x.taken[l] != 0 || x.closing || x.trail != nil || l == arctic.Request && len(c.awake) > 1 {
 		return false
 	}
 	s := x.iface.Slot(l, 0)
@@ -48,12 +48,10 @@ func (c *Card) lone(x *Context, l arctic.Level) bool {
 	if route == NoRoute || uint16(route) == c.cfg.Card {
 		return false
 	}
-	c.tickets = true
-	i := x.ticket.take(l)
-	if x.lines == nil {
-		x.makeLines()
+	ln := x.take(l)
+	if ln == nil {
+		return false
 	}
-	ln := &x.lines[i]
 	n := h.Length()
 	arctic.PutWords(ln.Data[arctic.PacketHeaderSize:], s[funi.PayloadWord:funi.PayloadWord+n])
 	ln.Node, ln.typ, ln.request = node, h.Type(), h

@@ -46,7 +46,7 @@
 //   - Who sends pays: in bytes, by account, then by job, never by how many streams there are (turn.go). Tries after rejects are
 //     bounded by account, too (hold.go).
 //   - State is bounded per peer (park.go): an idle peer costs 280 bytes, and 24 for its places in lists. Each of its two levels
-//     that is in use costs 440 bytes, with up to 4 frames in flight; 6 KiB more, a window of frames of 24 bytes, with more in
+//     that is in use costs 736 bytes, with up to 4 frames in flight; 6 KiB more, a window of frames of 24 bytes, with more in
 //     flight; 32 for each frame whose rejects are remembered, at most a window of them (8 KiB). Each pair of an
 //     owner here and a node there that speaks costs a stream of 128 bytes, and 50 in a map where a level has more than 8.
 //     An end keeps spares of at most 150 KiB, beside such maps.

@@ -16,7 +16,7 @@ package link
 // overtaken, or it remembers rejects of frames whose sender has not shown that it knows.
 // The latter two last until the peer sends packets again or is met in another life. A
 // peer that never does either, because all that it sent was rejected for good, say,
-// costs a flow and its remembered rejects until then: 440 bytes, and 32 for each frame,
+// costs a flow and its remembered rejects until then: 736 bytes, and 32 for each frame,
 // at most a window of them.
 
 import "github.com/funet/funet/uspace/arctic"
