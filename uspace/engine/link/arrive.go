@@ -28,7 +28,7 @@ func (e *End) Arrive(b []byte) *Train {
 	e.counters.FramesReceived++
 	e.counters.FrameBytesReceived += uint64(len(b))
 	e.fate = Fate{Outcome: Accepted}
-	if fl, f := e.foreseen(b); f != nil {
+	if fl, f := e.foreseen(b); f != nil { // as most in a dialogue
 		return e.good(fl.peer, f, fl.predicted.Header(f), fl)
 	}
 	f, err := arctic.Look(b)

@@ -21,7 +21,8 @@
 //
 // and of a frame in:
 //
-//	arrive.go    parses it, checks card, group and incarnation, takes its acknowledgments, drops duplicates
+//	arrive.go    parses it, checks card, group and incarnation, takes its acknowledgments, drops duplicates. A frame that is like
+//	             the one before it (arctic.Prediction) needs none of these checks but that of its sum and its number
 //	greeting.go  how two cards learn each other's life before they exchange packets
 //	acknowledge.go  answers that came: lines are settled, or wait for another try
 //	rejects.go, verdict.go  what was rejected, so that a repeated frame gets the same answer
