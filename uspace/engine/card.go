@@ -46,7 +46,7 @@ type Card struct {
 	rejectedHere link.Rejections
 
 	steps   uint64
-	lent    bool // a port has lent frames
+	arrived bool // a frame has, in this step
 	dozing  bool // see Doze
 	tickets bool // of contexts that are awake have changed
 	more    bool // a budget ran out; step again at once

@@ -48,10 +48,9 @@ func (c *Card) stepNative() {
 	}
 	c.link.Send()
 	c.link.Flush()
-	lent := c.lent
-	c.lent = false
+	c.arrived = false
 	for i := range c.cfg.Ports {
-		c.receive(i, lent)
+		c.receive(i)
 	}
 	c.link.Expire()
 	if c.link.Settles() {
@@ -59,7 +58,7 @@ func (c *Card) stepNative() {
 	}
 	if len(c.touched) > 0 {
 		c.publish()
-	} else if c.tickets && !c.lent {
+	} else if c.tickets && !c.arrived {
 		c.publishTickets()
 	}
 }
@@ -78,7 +77,7 @@ func (c *Card) stepTimed() {
 		c.runReceive()
 	} else {
 		for i := range c.cfg.Ports {
-			c.receive(i, true)
+			c.receive(i)
 		}
 	}
 	c.link.Expire()
@@ -106,13 +105,11 @@ func (c *Card) publish() {
 	}
 }
 
-// receive takes one batch of frames from port i. The port gets those that it has lent back before
+// receive takes one batch of frames from port i. The port gets them back before
 // the next batch: by then what they called for has been sent.
-func (c *Card) receive(i int, lent bool) {
+func (c *Card) receive(i int) {
 	p := c.cfg.Ports[i]
-	if lent {
-		p.Release()
-	}
+	p.Release()
 	most := receiveBatch
 	if c.Contended() {
 		most = contendedReceive
@@ -121,7 +118,7 @@ func (c *Card) receive(i int, lent bool) {
 	if n == 0 {
 		return
 	}
-	c.lent = true
+	c.arrived = true
 	for _, b := range c.received[:n] {
 		c.preprocess(i, b)
 	}
