@@ -29,7 +29,7 @@ func (e *End) makeReady(f *flow) {
 func (e *End) queue(p *peer, l arctic.Level, ln *Line) {
 	f := e.flow(p, l)
 	s := e.stream(f, ln.owner, ln.Node, ln.Part)
-	s.waiting.push(ln)
+	s.waiting.Push(ln)
 	e.mayGo(s)
 	e.makeReady(f)
 }

@@ -32,7 +32,7 @@ type stream struct {
 	at      int32 // in flow.streams
 	flying  int32 // frames in flight or lost
 	limit   int32 // most of them, to Window: 1 until the node answers and after a transient reject
-	waiting lines
+	waiting Lines
 	hold    int64 // nothing new is sent before
 	backoff int64 // length of the last hold
 }
