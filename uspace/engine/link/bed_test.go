@@ -25,6 +25,8 @@ import (
 const (
 	gid = 7
 	tag = 0x8877665544332211
+	// maxBlocks is how many blocks a bed has addresses for: each has 64 KiB of 4 GiB, but the first of them.
+	maxBlocks = 1<<16 - 1
 )
 
 // setup is what a bed is made from.
