@@ -88,7 +88,7 @@ func (e *End) dispatchFlow(f *flow) bool {
 		}
 		switch mine := s.payer(); {
 		case !e.solvent(mine.account):
-			e.deferShare(mine)
+			e.deferClass(mine)
 		case mine.flight >= contendedFlight && e.Contended():
 			mine.fill()
 		case !e.assemble(f, s):

@@ -23,7 +23,7 @@ const (
 type stream struct {
 	flow    *flow
 	owner   *Owner
-	turn    turn // in its job's share of the flow
+	turn    turn // in its job's class on the flow
 	node    uint16
 	part    bool // see line.part
 	list    list
