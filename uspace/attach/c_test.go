@@ -94,7 +94,7 @@ func TestCExampleEndsWithAReason(t *testing.T) {
 		}
 	}
 	for name, c := range badAnswers(t) {
-		cfg := fake(t, func(conn *net.UnixConn, _ []byte) { _ = attach.Send(conn, c.answer, c.fds...) })
+		cfg := fakeDaemon(t, func(conn *net.UnixConn, _ []byte) { _ = attach.Send(conn, c.answer, c.fds...) })
 		m := d.member(program, 0)
 		m.Env = append(m.Env, attach.SocketVariable+"="+cfg.Socket)
 		out, err := m.CombinedOutput()
@@ -266,8 +266,12 @@ func TestCExampleInterrupted(t *testing.T) {
 	program := compile(t, "../funi/example/pingpong.c")
 	d := start(t, "")
 	asked := make(chan struct{})
-	mute := fake(t, func(c *net.UnixConn, _ []byte) {
-		asked <- struct{}{}
+	mute := fakeDaemon(t, func(c *net.UnixConn, _ []byte) {
+		select {
+		case asked <- struct{}{}:
+		case <-t.Context().Done():
+			return
+		}
 		_, _, _ = attach.Receive(c, make([]byte, attach.MaxMessage), 0) // returns when the client is gone
 	})
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {

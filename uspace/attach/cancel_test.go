@@ -24,7 +24,7 @@ var errAsked = errors.New("the user asked for it")
 func TestEveryWaitIsCancelled(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
-	mute := fake(t, func(*net.UnixConn, []byte) { <-release })
+	mute := fakeDaemon(t, func(*net.UnixConn, []byte) { <-release })
 	// attached is a client of a daemon whose thread answers nothing any more.
 	attached := func(t *testing.T, ctx context.Context) *attach.Client {
 		d := start(t, "")

@@ -10,13 +10,13 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/tests/fake"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -176,31 +176,10 @@ func TestOpenIsRefused(t *testing.T) {
 	eventually(t, "there are no more descriptors than before", func() bool { return open(t) <= before })
 }
 
-// fake is a daemon that answers the first message of each connection as the test says.
-func fake(t *testing.T, answer func(c *net.UnixConn, request []byte)) attach.Config {
+// fakeDaemon is the configuration for a daemon that answers the first message of each connection as the test says.
+func fakeDaemon(t *testing.T, answer func(c *net.UnixConn, request []byte)) attach.Config {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "s")
-	l, err := net.ListenUnix(attach.Network, &net.UnixAddr{Name: path, Net: attach.Network})
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			c, err := l.AcceptUnix()
-			if err != nil {
-				return
-			}
-			b, _, err := attach.Receive(c, make([]byte, attach.MaxMessage), 0)
-			if err == nil {
-				answer(c, b)
-			}
-			c.Close()
-		}
-	}()
-	t.Cleanup(func() { l.Close(); <-done })
-	return attach.Config{Socket: path, GID: gid, Token: token, Timeout: timeout}
+	return attach.Config{Socket: fake.Daemon(t, t.TempDir(), answer), GID: gid, Token: token, Timeout: timeout}
 }
 
 // badAnswer is an answer to an attach request that no daemon gives, or a refusal.
@@ -260,7 +239,7 @@ func TestDaemonIsNotOne(t *testing.T) {
 		if c.want == 0 {
 			want = attach.ErrMemory
 		}
-		cfg := fake(t, func(conn *net.UnixConn, _ []byte) { _ = attach.Send(conn, c.answer, c.fds...) })
+		cfg := fakeDaemon(t, func(conn *net.UnixConn, _ []byte) { _ = attach.Send(conn, c.answer, c.fds...) })
 		before, maps := open(t), mappings(t)
 		if _, err := attach.Open(cfg); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
@@ -270,12 +249,12 @@ func TestDaemonIsNotOne(t *testing.T) {
 			t.Errorf("%s: %d mappings became %d", name, maps, m)
 		}
 	}
-	closes := fake(t, func(*net.UnixConn, []byte) {})
+	closes := fakeDaemon(t, func(*net.UnixConn, []byte) {})
 	if _, err := attach.Open(closes); !errors.Is(err, attach.ErrLost) {
 		t.Errorf("a daemon that closes the connection: %v", err)
 	}
 	release := make(chan struct{})
-	silent := fake(t, func(*net.UnixConn, []byte) { <-release })
+	silent := fakeDaemon(t, func(*net.UnixConn, []byte) { <-release })
 	silent.Timeout = 20 * time.Millisecond
 	_, err := attach.Open(silent)
 	close(release)
@@ -293,7 +272,7 @@ func TestDaemonIsNotOne(t *testing.T) {
 	}
 	event := eventfd(t)
 	defer attach.CloseDescriptors([]int{whole, page, event})
-	halts := fake(t, func(conn *net.UnixConn, _ []byte) { // attaches, and never starts the queues
+	halts := fakeDaemon(t, func(conn *net.UnixConn, _ []byte) { // attaches, and never starts the queues
 		b, err := attach.MapMemory(whole, good.Memory)
 		if err != nil {
 			t.Error(err)
