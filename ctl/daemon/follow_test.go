@@ -463,7 +463,7 @@ func TestManyInterfaceChanges(t *testing.T) {
 	})
 }
 
-// holdings are what this process has, with the daemons in it; resident is in bytes.
+// holdings counts what this process holds, with the daemons in it; resident is in bytes.
 func holdings(t testing.TB) (descriptors, goroutines int, resident int64) {
 	t.Helper()
 	names, err := os.ReadDir("/proc/self/fd")

@@ -86,7 +86,7 @@ func (f *flags) number(c *cobra.Command, to *int, name string, l bench.Limits, u
 	f.numbers = append(f.numbers, limited{"--" + name, to, l})
 }
 
-// register adds the flags, of which rounds is the measurement's. A measurement takes a lab of least to most hosts; usual is the default.
+// register adds the flags; rounds is where the measurement keeps theirs. A measurement takes a lab of least to most hosts; usual is the default.
 func (f *flags) register(c *cobra.Command, rounds *int, least, most, usual int) {
 	f.Node, f.MTU, f.CPU, f.Slots, f.Wait = -1, lab.DefaultMTU, -1, program.DefaultSlots, program.DefaultWait
 	hosts := fmt.Sprint(most)
