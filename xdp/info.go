@@ -13,9 +13,8 @@ type Info struct {
 	Interface string
 	Index     int
 	Queue     uint32
-	// Mode is BindCopy or BindZeroCopy, as the kernel says (XDP_OPTIONS). It is true as
-	// long as no program in generic mode takes the place of the one that was attached
-	// when the socket was opened.
+	// Mode is BindCopy or BindZeroCopy, as the kernel says (XDP_OPTIONS). It holds until a program in generic mode
+	// replaces the program that was attached when the socket was opened.
 	Mode BindMode
 	// ZeroCopyErr says why BindAuto did not get zero-copy, or did not try it.
 	ZeroCopyErr error

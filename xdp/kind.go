@@ -1,5 +1,4 @@
-// What kind of link an interface is, where that decides what XDP can do there although the
-// kernel accepts more.
+// The kinds of links on which XDP can do less than the kernel accepts.
 
 package xdp
 
@@ -20,7 +19,7 @@ type Kind struct {
 	// Native is why native mode must not be used, although the driver may accept it; nil:
 	// it can be tried. Attach keeps to it.
 	Native error
-	// Remark warns whoever sends and receives frames here; "": there is nothing to know.
+	// Remark is a warning for programs that send and receive frames here, or "".
 	Remark string
 }
 

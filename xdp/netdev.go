@@ -1,5 +1,4 @@
-// What the package needs to know about an interface: that it exists, is up, and
-// how many queues it has.
+// Facts about an interface: whether it exists and is up, and how many queues it has.
 
 package xdp
 

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// probeFrames are what the kernel's own frames are received into while a trial holds queue 0
+// probeFrames is how many UMEM frames receive the kernel's own traffic while a trial holds queue 0
 // zero-copy: as many as the descriptors of most drivers' rings, so that none is lost.
 const probeFrames = 512
 

@@ -1,4 +1,4 @@
-// How many receive queues a program on an interface can see frames of.
+// The number of receive queues whose frames a program on an interface can see.
 
 package xdp
 

@@ -114,8 +114,8 @@ func (c *consumer) Peek(n uint32) uint32 {
 	return min(n, c.prod-c.cons)
 }
 
-// PeekMore is Peek, but always reads the kernel's index: for a packet of several
-// descriptors, and the last of them was not there when Peek read the index.
+// PeekMore is Peek, but always reads the kernel's index. It is for packets of several descriptors: the last may not have
+// been in the ring when Peek read the index.
 func (c *consumer) PeekMore(n uint32) uint32 {
 	c.reload()
 	return min(n, c.prod-c.cons)

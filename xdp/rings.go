@@ -1,4 +1,4 @@
-// How long an interface's own rings are, which programs see only by what happens when they change.
+// The sizes of an interface's own rings. No program uses them, but drivers begin anew when they change.
 
 package xdp
 

@@ -65,11 +65,10 @@ type SocketConfig struct {
 	Queue uint32
 	// UMEM to use. Leave it nil with Shared, or give the same one.
 	UMEM *UMEM
-	// Frames are the addresses of UMEM frames that are on the fill ring before the
-	// socket is bound, at most FillSize. They are the kernel's from then on; when Open
-	// fails they are free. A driver may take its receive buffers when a socket is bound
-	// zero-copy, and the queue then receives nothing, also not what is the kernel's,
-	// until it finds some: a zero-copy socket gets its frames here and not after Open.
+	// Frames are the addresses of UMEM frames that are on the fill ring before the socket is bound, at most FillSize.
+	// They are the kernel's from then on; when Open fails they are free. A driver may take its receive buffers from the
+	// fill ring when a zero-copy socket is bound. If it finds none, the queue receives nothing, not even the kernel's
+	// own frames, until it finds some. So a zero-copy socket gets its frames here and not after Open.
 	Frames []uint64
 	// Ring sizes in slots: powers of two up to 2^20, 0 means 2048. A socket that
 	// shares another's queue has no fill and completion sizes of its own: 0.

@@ -194,7 +194,25 @@ func TestMetricsLeaveFilesAlone(t *testing.T) {
 func TestStatusDoesNotWait(t *testing.T) {
 	b := newBed(t)
 	d := b.start(0, nil)
-	_, nodes := group(t, []*running{d}, 0)
+	// The daemon waits for a second. If status waited, too, no second answer would come within it, ever. A machine
+	// that is busy may take longer for several, now and then.
+	const enough, tries = 3, 20
+	for try := range tries {
+		answers := d.answersBesideStuck(t, enough)
+		if answers == enough {
+			return
+		}
+		t.Logf("try %d: %d answers came before the daemon waited no more", try, answers)
+	}
+	t.Fatalf("%d answers never came", enough)
+}
+
+// answersBesideStuck counts answers to the question for the status, up to most, while the daemon waits for a process that takes
+// none.
+func (r *running) answersBesideStuck(t *testing.T, most int) (n int) {
+	t.Helper()
+	owners, nodes := group(t, []*running{r}, 0)
+	defer closeAll(nodes, owners)
 	stuck := false
 	for i := 0; i < 5000 && !stuck; i++ {
 		message := attach.SegmentRequest{Base: 4096, Rights: funi.Source, Bytes: 4096}.Encode()
@@ -207,10 +225,8 @@ func TestStatusDoesNotWait(t *testing.T) {
 	if !stuck {
 		t.Fatal("the daemon goes on without room for answers")
 	}
-	const enough = 3 // within the second that the daemon waits: it is one for each if status waits, too
-	for i := range enough {
-		if len(d.status(t).Contexts) == 0 {
-			t.Fatalf("%d answers came before the daemon waited no more", i)
-		}
+	for n < most && len(r.status(t).Contexts) > 0 {
+		n++
 	}
+	return n
 }

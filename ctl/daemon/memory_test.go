@@ -143,6 +143,8 @@ func TestHolesEndTheContext(t *testing.T) {
 				runtime.Gosched()
 			}
 		}()
+		end := func() { stop.Store(true); <-ended }
+		t.Cleanup(end) // before its descriptor is another's
 		enemies[0].until("its connection ends", func() bool {
 			pingPong(t, victims, 1)
 			if name == "segment" { // the card has no business there: it need not notice, but for its other faults
@@ -150,8 +152,7 @@ func TestHolesEndTheContext(t *testing.T) {
 			}
 			return d.status(t).MemoryFaults > before
 		})
-		stop.Store(true)
-		<-ended
+		end()
 		pingPong(t, victims, 50)
 	}
 }

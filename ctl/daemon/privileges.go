@@ -20,7 +20,7 @@ import (
 var ErrPrivileges = errors.New("a capability is missing")
 
 // ErrCGo: the program was built with cgo, where not all threads can be reached.
-var ErrCGo = errors.New("built with cgo, a program cannot drop capabilities of all its threads; build it with CGO_ENABLED=0")
+var ErrCGo = errors.New("this program was built with cgo, so it cannot drop the capabilities of all its threads; build it with `make build`, or with CGO_ENABLED=0")
 
 // needed are the capabilities with which AF_XDP sockets are opened (CAP_NET_RAW) and the
 // NIC program is loaded (CAP_BPF, and CAP_PERFMON because it subtracts pointers to tell how
@@ -63,6 +63,14 @@ func capabilities() (data [2]unix.CapUserData, err error) {
 		return data, fmt.Errorf("reading the capabilities: %w", err)
 	}
 	return data, nil
+}
+
+// CanDrop reports whether DropPrivileges can work at all: ErrCGo. Call it first, because a program that it refuses can do nothing but end.
+func CanDrop() error {
+	if _, _, e := syscall.AllThreadsSyscall(unix.SYS_GETPID, 0, 0, 0); e == syscall.ENOTSUP {
+		return ErrCGo
+	}
+	return nil
 }
 
 // DropPrivileges drops all capabilities of all threads for good, except CAP_LINUX_IMMUTABLE if they

@@ -1,6 +1,6 @@
 package daemon
 
-// This file is what the card's thread does while there is nothing to do. With spin it
+// This file is how the card's thread waits while there is nothing to do. With spin it
 // goes on looking. With sleep it sleeps at once: the kernel wakes it when a frame
 // arrives, a process writes its eventfd, or a connection rings. Adaptive, it does as package
 // wait says: it looks for a while first, because a sleep costs tens of microseconds at either

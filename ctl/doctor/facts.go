@@ -11,7 +11,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// Facts are what was gathered. What was not looked at is nil.
+// Facts are the facts that were gathered. What was not looked at is nil.
 type Facts struct {
 	Host      Host
 	Interface *Interface

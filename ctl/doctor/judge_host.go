@@ -15,7 +15,7 @@ const (
 	leastMemlock = 2 << 20
 )
 
-// kernels are what versions brought.
+// kernels are the versions that brought features.
 var kernels = []struct {
 	major, minor int
 	what         string

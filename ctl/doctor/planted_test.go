@@ -29,6 +29,7 @@ import (
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/doctor/probe"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/tests/fake"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -230,29 +231,15 @@ func (w *ward) lookAs(p patient) (list []doctor.Finding) {
 	return list
 }
 
-// fake listens where funid would; answer gets each request, and is nil for one that never answers.
-func fake(t *testing.T, dir string, answer func(request []byte) []byte) (socket string) {
-	t.Helper()
-	socket = filepath.Join(dir, "funid.sock")
-	l, err := net.ListenUnix(attach.Network, &net.UnixAddr{Name: socket, Net: attach.Network})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.AcceptUnix()
-			if err != nil {
-				return
-			}
-			b := make([]byte, attach.MaxMessage)
-			if m, _, err := attach.Receive(c, b, 0); err == nil && answer != nil {
-				_ = attach.Send(c, answer(m))
-			}
-			t.Cleanup(func() { c.Close() })
+// answering listens where funid would; answer gets each request, and is nil for a daemon that never answers.
+func answering(t *testing.T, dir string, answer func(request []byte) []byte) (socket string) {
+	return fake.Daemon(t, dir, func(c *net.UnixConn, request []byte) {
+		if answer == nil {
+			<-t.Context().Done()
+			return
 		}
-	}()
-	return socket
+		_ = attach.Send(c, answer(request))
+	})
 }
 
 // info answers as a daemon does that is so.
@@ -384,27 +371,27 @@ var planted = []struct {
 		return w.look(doctor.Options{WantDaemon: true, Socket: l.Addr().String()})
 	}, doctor.Fail, "daemon", "nobody listens"},
 	{"socket without rights", lab.Options{}, func(w *ward) []doctor.Finding {
-		socket := fake(w.t, w.t.TempDir(), nil)
+		socket := answering(w.t, w.t.TempDir(), nil)
 		if err := os.Chmod(socket, 0o600); err != nil {
 			w.t.Fatal(err)
 		}
 		return w.lookAs(patient{UID: 65534, Options: doctor.Options{Socket: socket}})
 	}, doctor.Fail, "daemon", "may not connect"},
 	{"stuck daemon", lab.Options{}, func(w *ward) []doctor.Finding {
-		return w.look(doctor.Options{Socket: fake(w.t, w.t.TempDir(), nil)})
+		return w.look(doctor.Options{Socket: answering(w.t, w.t.TempDir(), nil)})
 	}, doctor.Fail, "daemon", "does not answer"},
 	{"daemon of another version", lab.Options{}, func(w *ward) []doctor.Finding {
-		return w.look(doctor.Options{Socket: fake(w.t, w.t.TempDir(), func(b []byte) []byte {
+		return w.look(doctor.Options{Socket: answering(w.t, w.t.TempDir(), func(b []byte) []byte {
 			m := info(attach.Info{})(b)
 			m[4]++ // the version
 			return m
 		})})
 	}, doctor.Fail, "daemon", "another version"},
 	{"daemon of another ABI", lab.Options{}, func(w *ward) []doctor.Finding {
-		return w.look(doctor.Options{Socket: fake(w.t, w.t.TempDir(), info(attach.Info{ABI: funi.ABI + 1, Interfaces: []string{"fu0"}}))})
+		return w.look(doctor.Options{Socket: answering(w.t, w.t.TempDir(), info(attach.Info{ABI: funi.ABI + 1, Interfaces: []string{"fu0"}}))})
 	}, doctor.Fail, "daemon version", "ABI " + strconv.Itoa(funi.ABI+1)},
 	{"interface that is not the daemon's", lab.Options{}, func(w *ward) []doctor.Finding {
-		return w.look(doctor.Options{Interface: "fu0", Socket: fake(w.t, w.t.TempDir(), info(attach.Info{ABI: funi.ABI, Interfaces: []string{"fu7"}}))})
+		return w.look(doctor.Options{Interface: "fu0", Socket: answering(w.t, w.t.TempDir(), info(attach.Info{ABI: funi.ABI, Interfaces: []string{"fu7"}}))})
 	}, doctor.Warn, "daemon interface", "does not have fu0"},
 
 	{"peer absent", lab.Options{Topology: lab.Bridge}, func(w *ward) []doctor.Finding {
@@ -478,7 +465,7 @@ var planted = []struct {
 	{"card number of this host on another", lab.Options{}, func(w *ward) []doctor.Finding {
 		w.answer(1, "fu0", &probe.Card{Number: 0, ABI: funi.ABI})
 		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: w.at(1),
-			Socket: fake(w.t, w.t.TempDir(), info(attach.Info{Card: 0, ABI: funi.ABI, Interfaces: []string{"fu0"}}))})
+			Socket: answering(w.t, w.t.TempDir(), info(attach.Info{Card: 0, ABI: funi.ABI, Interfaces: []string{"fu0"}}))})
 	}, doctor.Fail, "card number", "card 0 is on"},
 	{"card number on two others", lab.Options{Hosts: 3}, func(w *ward) []doctor.Finding {
 		for host := 1; host < 3; host++ {
@@ -518,7 +505,7 @@ func TestNothingPlanted(t *testing.T) {
 	w := newWard(t, lab.Options{Hosts: 2})
 	w.answer(1, "fu0", &probe.Card{Number: 1, ABI: funi.ABI})
 	list := w.look(doctor.Options{Peer: "1", Peers: peers(w, w.Hosts()[1].Interfaces[0].MAC),
-		Socket: fake(t, t.TempDir(), info(attach.Info{Card: 0, ABI: funi.ABI, Interfaces: []string{"fu0"}}))})
+		Socket: answering(t, t.TempDir(), info(attach.Info{Card: 0, ABI: funi.ABI, Interfaces: []string{"fu0"}}))})
 	passes := 0
 	for _, f := range list {
 		if f.Subject != "host" && f.Verdict != doctor.OK {

@@ -38,7 +38,7 @@ type runFlags struct {
 	made program.Flags // of a lab that is made for the occasion
 }
 
-// anyLab is what --lab without a name stands for: the default lab, or one made for the occasion. It is
+// anyLab is the value of --lab without a name: the default lab, or one made for the occasion. It is
 // no name of a lab.
 const anyLab = defaultLab + ", or a new one"
 
@@ -268,7 +268,7 @@ func startDaemons(ctx context.Context, l *lab.Lab, f *program.Flags, polling str
 	return l.StartDaemons(lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, Jumbo: f.Jumbo, Polling: polling})
 }
 
-// input is what node 0 reads: standard input, unless that would stop this process, which
+// input returns the standard input of node 0: this process's, unless that would stop this process, which
 // has been put in the background of its terminal (tty_ioctl(4), SIGTTIN in termios(3)).
 func input() io.Reader {
 	if output.Terminal(os.Stdin) {

@@ -35,7 +35,8 @@ Keys: j, c, p and x choose jobs, contexts, peers or rejections; < and > the colu
 up and down move; q and Ctrl-C end it. Without a terminal one table is printed.
 
 A message is a packet; a long transfer is many. The round trip is the time from a frame to its acknowledgment, smoothed: that
-may wait for a packet to ride on. Bytes above are those of frames, in the tables those of payloads.`,
+may wait for a packet to ride on. Bytes above are those of frames, in the tables those of payloads. In the JSON document
+packets_refused_per_second counts packets for a context that the card rejected, for now or for good; their senders get the reason.`,
 		Example: "  funet top\n  funet top --json --count 60 > minute.json\n  funet top | cat",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

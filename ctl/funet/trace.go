@@ -40,7 +40,7 @@ func traceCommand() *cobra.Command {
 	c := s.register(&cobra.Command{
 		Use:   "trace [FILE]",
 		Short: "Follow single packets through this host's card, stage by stage; an ordinary user his own",
-		Long: `Follow one of so many packets through this host's card: when its slot was seen, when it was retrieved, dispatched in a train, sent, rejected and
+		Long: `Follow one in every N packets through this host's card: when its slot was seen, when it was retrieved, dispatched in a train, sent, rejected and
 tried again, and acknowledged; and of packets from other hosts, when they arrived. Ctrl-C ends it and prints a table. FILE is for
 https://ui.perfetto.dev (or chrome://tracing): a context's packets, stage by stage.
 
@@ -48,7 +48,9 @@ An ordinary user sees packets of his own contexts, an administrator all. Packets
 Times are those at which the card's thread looked, on this host's clock. --merge puts traces of several hosts together that were taken at the
 same time with the same --every: packets are known by the frame in which they first travelled, and clocks are aligned with that of the first
 file as NTP does, from the usual (median) way there and back, which are taken for equally long. Where packets went only one way clocks
-are not aligned, which is said, and no times between the hosts are told.`,
+are not aligned, which is said, and no times between the hosts are told.
+
+A packet from another host that ends as "refused" was rejected by this host's card, for now or for good.`,
 		Example: "  funet trace --every 1000 --duration 10s trace.json\n  funet trace --every 1 --gid 7 --count 10000\n  funet trace --merge here.json,there.json both.json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

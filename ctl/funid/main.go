@@ -123,6 +123,11 @@ func (f *flags) run(c *cobra.Command) error {
 	if err := daemon.CheckPrivileges(); err != nil {
 		return err
 	}
+	if !f.keep {
+		if err := daemon.CanDrop(); err != nil {
+			return fmt.Errorf("%w; or start it with --keep-privileges", err)
+		}
+	}
 	// Each process that attaches costs the daemon five descriptors, and two for each segment.
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err == nil {

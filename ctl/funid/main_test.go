@@ -23,15 +23,31 @@ import (
 const patience = 30 * time.Second
 
 // program builds the command, without cgo as it has to be.
-func program(t *testing.T) string {
+func program(t *testing.T) string { return built(t, "CGO_ENABLED=0") }
+
+func built(t *testing.T, environment ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "funid")
 	c := exec.Command("go", "build", "-o", path, ".")
-	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	c.Env = append(os.Environ(), environment...)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return path
+}
+
+// Rule: a funid that was built with cgo, which cannot drop its capabilities, says so in one line, and what to do, before it
+// looks at anything of the host.
+func TestBuiltWithCgo(t *testing.T) {
+	peers := filepath.Join(t.TempDir(), "peers.yaml")
+	if err := os.WriteFile(peers, []byte("gid: 1\npeers: [{node: 0, mac: \"02:00:00:00:00:01\"}, {node: 1, mac: \"02:00:00:00:00:02\"}]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), built(t, "CGO_ENABLED=1"), "--card", "0", "--peers", peers, "--iface", "lo").CombinedOutput()
+	const want = "funid: this program was built with cgo, so it cannot drop the capabilities of all its threads; build it with `make build`, or with CGO_ENABLED=0; or start it with --keep-privileges\n"
+	if err == nil || string(out) != want {
+		t.Errorf("%v: %s", err, out)
+	}
 }
 
 // Rule: after its start funid has no capability in any thread, and carries messages all the

@@ -42,8 +42,35 @@ func RoleCommand() *cobra.Command {
 // flags are those of all measurements.
 type flags struct {
 	program.Flags
-	rounds  int
 	numbers []limited // flags that check looks at
+}
+
+// command makes c the command of a measurement, which is begun when the flags are good, and whose report is printed.
+func (f *flags) command(c *cobra.Command, measure func(context.Context) (output.Report, error)) *cobra.Command {
+	c.Args = cobra.NoArgs
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := f.check(); err != nil {
+			return err
+		}
+		r, err := measure(c.Context())
+		if err != nil {
+			return err
+		}
+		return output.Show(f.JSON, r)
+	}
+	return c
+}
+
+// onLab is command of a measurement that needs one lab, which is made for it.
+func (f *flags) onLab(c *cobra.Command, measure func(context.Context, *lab.Lab) (output.Report, error)) *cobra.Command {
+	return f.command(c, func(ctx context.Context) (output.Report, error) {
+		l, err := measuredLab(ctx, &f.Flags)
+		if err != nil {
+			return nil, err
+		}
+		r, err := measure(ctx, l)
+		return r, errors.Join(err, l.Close())
+	})
 }
 
 // limited is a flag with the limits of a number of the comparison.
@@ -59,8 +86,8 @@ func (f *flags) number(c *cobra.Command, to *int, name string, l bench.Limits, u
 	f.numbers = append(f.numbers, limited{"--" + name, to, l})
 }
 
-// register adds the flags. A measurement takes a lab of least to most hosts; usual is the default.
-func (f *flags) register(c *cobra.Command, least, most, usual int) {
+// register adds the flags; rounds is where the measurement keeps theirs. A measurement takes a lab of least to most hosts; usual is the default.
+func (f *flags) register(c *cobra.Command, rounds *int, least, most, usual int) {
 	f.Node, f.MTU, f.CPU, f.Slots, f.Wait = -1, lab.DefaultMTU, -1, program.DefaultSlots, program.DefaultWait
 	hosts := fmt.Sprint(most)
 	if least < most {
@@ -68,7 +95,7 @@ func (f *flags) register(c *cobra.Command, least, most, usual int) {
 	}
 	p := c.Flags()
 	f.number(c, &f.Lab, "lab", bench.Limits{Least: least, Most: most, Usual: usual}, "hosts of the lab: "+hosts)
-	f.number(c, &f.rounds, "rounds", bench.Rounds, "interleaved rounds")
+	f.number(c, rounds, "rounds", bench.Rounds, "interleaved rounds")
 	p.StringVar(&f.Mode, "xdp", xdp.AttachAuto.String(), "auto (measured), native or generic")
 	p.StringVar(&f.Bind, "bind", xdp.BindAuto.String(), "auto, copy or zero-copy")
 	p.BoolVar(&f.JSON, "json", false, "print one JSON document")
@@ -96,19 +123,6 @@ func measuredLab(ctx context.Context, f *program.Flags) (*lab.Lab, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
-}
-
-// measure measures on a lab made for it and prints what it found.
-func (f *flags) measure(ctx context.Context, measure func(*lab.Lab) (output.Report, error)) error {
-	l, err := measuredLab(ctx, &f.Flags)
-	if err != nil {
-		return err
-	}
-	r, err := measure(l)
-	if err := errors.Join(err, l.Close()); err != nil {
-		return err
-	}
-	return output.Show(f.JSON, r)
 }
 
 // goodput runs stream or transfer on all hosts of the lab.

@@ -18,27 +18,19 @@ import (
 func incast() *cobra.Command {
 	var f flags
 	o := bench.IncastOptions{Progress: progressLines()}
-	c := &cobra.Command{
+	f.Apart = true // as the receiver would have a processor to itself, and its senders not
+	o.Funet = func(ctx context.Context, l *lab.Lab, senders, messages int) (bench.GoodputSample, error) {
+		s := program.StreamOptions{StreamOptions: apps.StreamOptions{Senders: senders, Messages: messages, Words: bench.IncastWords}}
+		return goodput(ctx, &f.Flags, l, "stream", s.Arguments())
+	}
+	c := f.onLab(&cobra.Command{
 		Use:   "incast",
 		Short: "Compare the goodput of many senders to one host with that of a single sender",
 		Long: fmt.Sprintf(`Compare the goodput at one host of a lab when all other hosts send to it with that
 when one of them does: messages of %d words, as many in all. Every host runs a node
 either way. The two take turns; figures are medians over the rounds.`, bench.IncastWords),
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			o.Rounds = f.rounds
-			f.Apart = true // as the receiver would have a processor to itself, and its senders not
-			o.Funet = func(ctx context.Context, l *lab.Lab, senders, messages int) (bench.GoodputSample, error) {
-				s := program.StreamOptions{StreamOptions: apps.StreamOptions{Senders: senders, Messages: messages, Words: bench.IncastWords}}
-				return goodput(ctx, &f.Flags, l, "stream", s.Arguments())
-			}
-			return f.measure(c.Context(), func(l *lab.Lab) (output.Report, error) { return bench.Incast(c.Context(), l, o) })
-		},
-	}
+	}, func(ctx context.Context, l *lab.Lab) (output.Report, error) { return bench.Incast(ctx, l, o) })
 	f.number(c, &o.Messages, "messages", bench.IncastMessages, "of all senders together, in each run")
-	f.register(c, 3, lab.MaxHosts, lab.MaxHosts)
+	f.register(c, &o.Rounds, 3, lab.MaxHosts, lab.MaxHosts)
 	return c
 }

@@ -16,7 +16,17 @@ import (
 func matmul() *cobra.Command {
 	var f flags
 	o := bench.MatmulOptions{Progress: progressLines()}
-	c := &cobra.Command{
+	o.Funet = func(ctx context.Context, l *lab.Lab, alone bool) (bench.MatmulSample, error) {
+		here := f.Flags
+		here.Alone = alone
+		nodes, err := program.RunNodes[program.MatMulResult](ctx, &here, l, "matmul", program.MatMulOptions{Size: o.Size, Seed: 1}.Arguments())
+		if err != nil {
+			return bench.MatmulSample{}, err
+		}
+		r := nodes[0]
+		return bench.MatmulSample{Seconds: r.Seconds, Kernel: r.Kernel, XDPMode: r.XDPMode, BindMode: r.BindMode}, nil
+	}
+	c := f.onLab(&cobra.Command{
 		Use:   "matmul",
 		Short: "Compare the time of a matrix product with that of the same program over OpenMPI",
 		Long: `Compare how long funet matmul takes with a program in C over OpenMPI and TCP, on the
@@ -31,27 +41,9 @@ little. Without OpenMPI the report says so and has FUNet's figures alone.
 The lab has --mtu 3500, where a frame fills a page of memory. TCP on it sends segments of
 64 KB whatever the MTU, but to FUNet each frame costs the same: at 1500 it falls behind.`,
 		Example: "  funet bench matmul --lab 2 --size 1024",
-		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			o.Rounds = f.rounds
-			o.Funet = func(ctx context.Context, l *lab.Lab, alone bool) (bench.MatmulSample, error) {
-				here := f.Flags
-				here.Alone = alone
-				nodes, err := program.RunNodes[program.MatMulResult](ctx, &here, l, "matmul", program.MatMulOptions{Size: o.Size, Seed: 1}.Arguments())
-				if err != nil {
-					return bench.MatmulSample{}, err
-				}
-				r := nodes[0]
-				return bench.MatmulSample{Seconds: r.Seconds, Kernel: r.Kernel, XDPMode: r.XDPMode, BindMode: r.BindMode}, nil
-			}
-			return f.measure(c.Context(), func(l *lab.Lab) (output.Report, error) { return bench.Matmul(c.Context(), l, o) })
-		},
-	}
+	}, func(ctx context.Context, l *lab.Lab) (output.Report, error) { return bench.Matmul(ctx, l, o) })
 	f.number(c, &o.Size, "size", bench.MatmulSize, "rows and columns of the matrices")
-	f.register(c, lab.MinHosts, lab.MaxHosts, 2)
+	f.register(c, &o.Rounds, lab.MinHosts, lab.MaxHosts, 2)
 	c.Flags().IntVar(&f.MTU, "mtu", 3500, "of the lab's links, in bytes, for both")
 	return c
 }

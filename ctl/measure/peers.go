@@ -3,7 +3,6 @@ package measure
 // This file is `funet bench peers`.
 
 import (
-	"cmp"
 	"context"
 	"strings"
 
@@ -20,49 +19,44 @@ import (
 func peers() *cobra.Command {
 	var f flags
 	o := bench.Options{RoleCommand: program.RoleArgs, Progress: progressLines()}
-	c := &cobra.Command{
+	exchanges := func() []string {
+		return program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: bench.Warmup}}.Arguments()
+	}
+	o.Daemons = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
+		return throughDaemons(ctx, &f.Flags, l, exchanges())
+	}
+	o.Local = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
+		return twoContexts(ctx, &f.Flags, l, o.Exchanges)
+	}
+	o.UDP = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
+		datagrams := f.Flags
+		datagrams.Encap = cluster.UDP.String()
+		return pingPong(ctx, &datagrams, l, exchanges())
+	}
+	o.Funet = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
+		return pingPong(ctx, &f.Flags, l, exchanges())
+	}
+	c := f.onLab(&cobra.Command{
 		Use:   "peers",
 		Short: "Compare round trips of FUNet, raw AF_XDP, sockets, UCX, libfabric and MPI on one lab",
 		Long: `Compare round trips on one lab of two hosts. Every round runs every peer once, so
 that a change of the machine's speed meets all of them; figures are medians over
 the rounds. Peers that are not installed are reported as absent; "make peers"
 installs them.`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := cmp.Or(f.check(), o.CheckOnly()); err != nil {
-				return err
-			}
-			o.Rounds = f.rounds
-			exchanges := program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: bench.Warmup}}.Arguments()
-			o.Daemons = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
-				return throughDaemons(ctx, &f.Flags, l, exchanges)
-			}
-			o.Local = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
-				return twoContexts(ctx, &f.Flags, l, o.Exchanges)
-			}
-			o.UDP = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
-				datagrams := f.Flags
-				datagrams.Encap = cluster.UDP.String()
-				return pingPong(ctx, &datagrams, l, exchanges)
-			}
-			o.Funet = func(ctx context.Context, l *lab.Lab, _ int) (bench.Sample, error) {
-				return pingPong(ctx, &f.Flags, l, exchanges)
-			}
-			return f.measure(c.Context(), func(l *lab.Lab) (_ output.Report, err error) {
-				// The modes that were found for FUNet are raw_afxdp's too.
-				if o.Attach, err = program.ParseAttach(f.Mode); err != nil {
-					return nil, err
-				}
-				if o.Bind, err = program.ParseBind(f.Bind); err != nil {
-					return nil, err
-				}
-				return bench.Peers(c.Context(), l, o)
-			})
-		},
-	}
+		PreRunE: func(*cobra.Command, []string) error { return o.CheckOnly() },
+	}, func(ctx context.Context, l *lab.Lab) (_ output.Report, err error) {
+		// The modes that were found for FUNet are raw_afxdp's too.
+		if o.Attach, err = program.ParseAttach(f.Mode); err != nil {
+			return nil, err
+		}
+		if o.Bind, err = program.ParseBind(f.Bind); err != nil {
+			return nil, err
+		}
+		return bench.Peers(ctx, l, o)
+	})
 	f.number(c, &o.Exchanges, "exchanges", bench.Exchanges, "round trips of each peer and round")
 	c.Flags().StringSliceVar(&o.Only, "only", nil, "measure only these peers, besides funet: "+strings.Join(bench.Keys(), ", "))
-	f.register(c, 2, 2, 2)
+	f.register(c, &o.Rounds, 2, 2, 2)
 	return c
 }
 

@@ -18,31 +18,23 @@ import (
 func rate() *cobra.Command {
 	var f flags
 	o := bench.RateOptions{RoleCommand: program.RoleArgs, Progress: progressLines()}
-	c := &cobra.Command{
+	o.Funet = func(ctx context.Context, l *lab.Lab, messages int) (bench.RateSample, error) {
+		s := program.StreamOptions{StreamOptions: apps.StreamOptions{Senders: 1, Messages: messages, Words: bench.RateWords}}
+		r, err := program.RunNodes[program.StreamResult](ctx, &f.Flags, l, "stream", s.Arguments())
+		if err != nil {
+			return bench.RateSample{}, err
+		}
+		return bench.RateSample{PerSecond: r[0].Rate, XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}, nil
+	}
+	c := f.onLab(&cobra.Command{
 		Use:   "rate",
 		Short: "Compare the one-way rate of short messages with UDP by sendmmsg",
 		Long: fmt.Sprintf(`Compare how many messages of %d words arrive a second, one way between two hosts of
 one lab: FUNet's, and datagrams of as many bytes sent by sendmmsg(2) %d at a time and
 received by recvmmsg(2), each end spinning on a processor of its own. The two take
 turns; figures are medians over the rounds, counted where the messages arrive.`, bench.RateWords, bench.RateBatch),
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			o.Rounds = f.rounds
-			o.Funet = func(ctx context.Context, l *lab.Lab, messages int) (bench.RateSample, error) {
-				s := program.StreamOptions{StreamOptions: apps.StreamOptions{Senders: 1, Messages: messages, Words: bench.RateWords}}
-				r, err := program.RunNodes[program.StreamResult](ctx, &f.Flags, l, "stream", s.Arguments())
-				if err != nil {
-					return bench.RateSample{}, err
-				}
-				return bench.RateSample{PerSecond: r[0].Rate, XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}, nil
-			}
-			return f.measure(c.Context(), func(l *lab.Lab) (output.Report, error) { return bench.Rate(c.Context(), l, o) })
-		},
-	}
+	}, func(ctx context.Context, l *lab.Lab) (output.Report, error) { return bench.Rate(ctx, l, o) })
 	f.number(c, &o.Messages, "messages", bench.RateMessages, "FUNet's messages in a round; a tenth as many datagrams take about as long")
-	f.register(c, 2, 2, 2)
+	f.register(c, &o.Rounds, 2, 2, 2)
 	return c
 }

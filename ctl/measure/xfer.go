@@ -20,7 +20,20 @@ import (
 func xfer() *cobra.Command {
 	var f flags
 	o := bench.XferOptions{RoleCommand: program.RoleArgs, Progress: progressLines()}
-	c := &cobra.Command{
+	var here program.Flags // of the lab of the moment
+	transfer := func(ctx context.Context, l *lab.Lab, bytes int) (bench.GoodputSample, error) {
+		t := program.TransferOptions{TransferOptions: apps.TransferOptions{Bytes: bytes, Block: o.Block, Depth: o.Depth}}
+		return goodput(ctx, &here, l, "transfer", t.Arguments())
+	}
+	o.Funet = transfer
+	o.Up = func(ctx context.Context, mtu int) (*lab.Lab, bench.XferWay, error) {
+		here = f.Flags
+		here.MTU = mtu
+		return fastest(ctx, &here, func(l *lab.Lab) (bench.GoodputSample, error) {
+			return transfer(ctx, l, (tried+o.Block-1)/o.Block*o.Block)
+		})
+	}
+	c := f.command(&cobra.Command{
 		Use:   "xfer",
 		Short: "Compare the bandwidth of block transfers with raw AF_XDP's and that of TCP by iperf3",
 		Long: `Compare how fast blocks of memory move from one host of a lab to the other with how
@@ -33,37 +46,12 @@ long as the MTU allows (jumbo). The three take turns; figures are medians over t
 rounds, ratios are medians of those in each round. Without iperf3 the report says so and
 lacks its figures.`,
 		Example: "  funet bench xfer --lab 2 --mtu 1500,9000,65535",
-		Args:    cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			o.Rounds = f.rounds
-			var here program.Flags // of the lab of the moment
-			transfer := func(ctx context.Context, l *lab.Lab, bytes int) (bench.GoodputSample, error) {
-				t := program.TransferOptions{TransferOptions: apps.TransferOptions{Bytes: bytes, Block: o.Block, Depth: o.Depth}}
-				return goodput(ctx, &here, l, "transfer", t.Arguments())
-			}
-			o.Funet = transfer
-			o.Up = func(ctx context.Context, mtu int) (*lab.Lab, bench.XferWay, error) {
-				here = f.Flags
-				here.MTU = mtu
-				return fastest(ctx, &here, func(l *lab.Lab) (bench.GoodputSample, error) {
-					return transfer(ctx, l, (tried+o.Block-1)/o.Block*o.Block)
-				})
-			}
-			r, err := bench.Xfer(c.Context(), o)
-			if err != nil {
-				return err
-			}
-			return output.Show(f.JSON, r)
-		},
-	}
+	}, func(ctx context.Context) (output.Report, error) { return bench.Xfer(ctx, o) })
 	c.Flags().IntSliceVar(&o.MTUs, "mtu", []int{1500, 9000, 65535}, "of the labs' links, in bytes")
 	f.number(c, &o.Seconds, "seconds", bench.XferSeconds, "that each run takes, about")
 	f.number(c, &o.Block, "block", bench.XferBlock, "bytes of one transfer, a multiple of 16 up to 64 MiB")
 	f.number(c, &o.Depth, "depth", bench.XferDepth, "transfers under way at once")
-	f.register(c, 2, 2, 2)
+	f.register(c, &o.Rounds, 2, 2, 2)
 	return c
 }
 

@@ -120,3 +120,13 @@ func (n *Node) counters() *engine.Counters {
 	c := n.Own.Engine().Counters()
 	return &c
 }
+
+// same joins different strings, and is the string when all are the same.
+func same(s []string) string {
+	for _, x := range s {
+		if x != s[0] {
+			return strings.Join(s, "+")
+		}
+	}
+	return s[0]
+}

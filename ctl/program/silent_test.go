@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/tests/fake"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
@@ -18,28 +19,11 @@ import (
 
 // tells is a socket at which somebody answers each request for the status so.
 func tells(t *testing.T, h daemon.HelloStatus) (socket string) {
-	t.Helper()
-	socket = filepath.Join(t.TempDir(), "s")
-	l, err := net.ListenUnix(attach.Network, &net.UnixAddr{Name: socket, Net: attach.Network})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.AcceptUnix()
-			if err != nil {
-				return
-			}
-			if _, _, err := attach.Receive(c, make([]byte, attach.MaxMessage), 0); err == nil {
-				b, _ := json.Marshal(daemon.Status{Hello: h})
-				m, _ := attach.EncodeBody(attach.KindStatus|attach.AnswerBit, b)
-				_ = attach.Send(c, m)
-			}
-			c.Close()
-		}
-	}()
-	return socket
+	return fake.Daemon(t, t.TempDir(), func(c *net.UnixConn, _ []byte) {
+		b, _ := json.Marshal(daemon.Status{Hello: h})
+		m, _ := attach.EncodeBody(attach.KindStatus|attach.AnswerBit, b)
+		_ = attach.Send(c, m)
+	})
 }
 
 // well is a card that nothing is wrong with.

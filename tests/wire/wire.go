@@ -24,6 +24,16 @@ type Faults struct {
 	Corrupt   float64 // one bit flipped behind the Ethernet header
 }
 
+// Networks are faults by name, for tests that hold whatever the network does.
+var Networks = map[string]Faults{
+	"clean":     {},
+	"loss":      {Loss: 0.2},
+	"duplicate": {Duplicate: 0.5},
+	"reorder":   {Reorder: 0.5},
+	"corrupt":   {Corrupt: 0.2},
+	"all":       {Loss: 0.1, Duplicate: 0.1, Reorder: 0.2, Corrupt: 0.05},
+}
+
 // Config configures a network.
 type Config struct {
 	Seed   uint64

@@ -1,15 +1,13 @@
 package am
 
-// This file is the barrier. It does not go along the tree but by dissemination: in round
-// k each node tells the node 2^k further on that it and all nodes that it has heard of are
-// there, and waits to be told by the one 2^k before it. After ceil(log2 N) rounds it has
-// heard of all. So it takes half the hops of the way up a tree and down again, for
-// N*ceil(log2 N) messages instead of 2(N-1).
+// This file is the dissemination barrier (Hensgen, Finkel and Manber 1988). In round k each node tells the node 2^k
+// further on that it and all nodes that it has heard of have arrived, and waits for the message of the node 2^k before
+// it. After ceil(log2 N) rounds a node has heard of all nodes. That is half the hops of the way up a tree and down
+// again, for N*ceil(log2 N) messages instead of 2(N-1).
 //
-// Numbers are those of collective calls. A node that is done may begin the next call
-// while others are still in this one, and its messages are then one call ahead; it cannot
-// end that one without them. So each round has two places to be told in. The words of a
-// message: call number, what is called, round.
+// Calls are numbered as collective calls are. A node that is done may begin the next call while others are still in this
+// one. Its messages are then one call ahead, and no further, because it cannot end that call without the others. So each
+// round remembers the messages of two calls. The words of a message: call number, what is called, round.
 
 import (
 	"fmt"
@@ -30,9 +28,8 @@ type rounds struct {
 // often. With nothing else under way it takes ceil(log2 N) hops and N*ceil(log2 N)
 // messages, at request priority. Main program only (ErrHandler).
 //
-// It returns an Undelivered error when a node that it waits for cannot be reached, or
-// when any message came back meanwhile; called again it goes on where it stopped. It
-// returns ErrCollective when the nodes call different things.
+// It returns an Undelivered error when a node that it waits for cannot be reached, or any message has come back
+// meanwhile; called again, it goes on where it stopped. ErrCollective: the nodes do not call the same operation.
 func (e *Endpoint) Barrier() error {
 	if err := e.refusal(0, 0); err != nil {
 		return err

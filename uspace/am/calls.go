@@ -1,12 +1,11 @@
 package am
 
-// This file is calls that another node answers, and that the program does not wait for:
-// how an answer finds its call, and what becomes of calls to a node that is gone.
+// This file is split-phase calls, which another node answers while the program goes on: how an answer finds its call,
+// and what happens to calls to a node that is gone.
 //
-// A call has a ticket: its place in a table, and a number that changes when the place is
-// used again. It travels with every message of the call and comes back with the answer,
-// or with the message itself if that comes back. So an answer that comes after its call
-// has failed finds nothing.
+// A call has a ticket: its index in a table, and a number that changes when the entry is used again. The ticket travels
+// in every message of the call and comes back in the answer, or in the message itself if that is not delivered. So an
+// answer that arrives after its call has failed finds nothing.
 
 import (
 	"errors"
@@ -16,7 +15,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// MaxCalls is the most split-phase calls of an endpoint under way; one more waits.
+// MaxCalls is how many split-phase calls of an endpoint may be under way; one more waits until one is complete.
 const MaxCalls = 256
 
 // ErrCounter: a program waits for more calls than there are.
@@ -29,8 +28,7 @@ type Counter struct {
 	err             error // of the first that failed and was not reported
 }
 
-// Complete returns how many calls are complete that WaitCounter has not taken off. Any
-// context.
+// Complete returns the number of complete calls that WaitCounter has not subtracted yet. Any context.
 func (c *Counter) Complete() int { return c.complete }
 
 // UnderWay returns how many calls are neither complete nor failed. Any context.
@@ -54,13 +52,12 @@ type call struct {
 	counter *Counter
 }
 
-// WaitCounter waits until n calls of a counter are complete, and takes n off. N is at
-// least 0, for which it does not wait. It polls, and now and then sends a request that
-// means nothing to the nodes from which answers are missing.
+// WaitCounter waits until n calls of a counter are complete, and subtracts n. N is at least 0; for 0 it does not wait.
+// It polls, and now and then sends a request without meaning to the nodes whose answers are missing.
 //
-// A call that failed is not counted; WaitCounter returns its error, once: Undelivered, or
-// ErrAddress. So does any Undelivered end it, and it can be called again. Waiting for
-// more than are complete and under way gives ErrCounter. Main program only (ErrHandler).
+// A failed call is not counted: WaitCounter returns its error once, Undelivered or ErrAddress. An Undelivered error of
+// another message ends WaitCounter, too; it can be called again. Waiting for more calls than are complete or under way
+// returns ErrCounter. Main program only (ErrHandler).
 func (e *Endpoint) WaitCounter(c *Counter, n int) error {
 	var failed error
 	e.charge(waitCost)

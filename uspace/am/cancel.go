@@ -27,21 +27,19 @@ type binding struct {
 	stop  func() bool // nil: the context cannot end
 }
 
-// Bind ties the calls that wait to a context: when it ends, whatever waits on the endpoint,
-// or comes to wait later, returns an error that wraps ErrCancelled and the context's cause.
-// That is every call that polls: Poll itself, the waits, sends while the send queue is full,
-// and collective calls. A call that need not wait does not look. Handlers run as before, and
-// of those a Reply that has to wait for room returns that error. What such a call leaves is
-// as after Undelivered: an interrupted Barrier or reduction can be called again and goes on
-// where it stopped; a get or put that was asked for stays under way.
+// Bind ties the calls that wait to a context. When the context ends, every call that waits on the endpoint, or has to
+// wait later, returns an error that wraps ErrCancelled and the context's cause. The calls that wait are those that poll:
+// Poll itself, the waits, collective calls, and sends while the send queue is full. A call that need not wait does not
+// look at the context. Handlers run as before, but a Reply that has to wait for room returns that error. Afterwards the
+// endpoint is as after an Undelivered error: an interrupted Barrier or reduction can be called again and goes on where
+// it stopped; a get or put that was asked for stays under way.
 //
 // A card that sleeps while the program waits wakes within some milliseconds, and then the
 // flag is seen: 1 ms on a card in the process, 8 ms on that of a daemon.
 //
-// A later Bind takes the place of an earlier one, so a program gives a deadline to a part of
-// its work by binding a context with one for that part and the former context afterwards;
-// context.Background() ends every binding. An endpoint starts bound to nothing. Main program
-// or handler; as every call, by the endpoint's own goroutine. The context may end anywhere.
+// A later Bind replaces an earlier one. So a program gives a part of its work a deadline by binding a context that has
+// one, and the former context afterwards; context.Background() ends every binding. An endpoint starts unbound. Main
+// program or handler; like every call, on the endpoint's own goroutine. Any goroutine may end the context.
 func (e *Endpoint) Bind(ctx context.Context) {
 	if e.bound.stop != nil {
 		e.bound.stop()
@@ -57,8 +55,8 @@ func (e *Endpoint) Bind(ctx context.Context) {
 	}
 }
 
-// ended returns why waiting is of no use any more, or nil: the context that the endpoint is
-// bound to has ended, or the card's (funi.ErrDetached).
+// ended returns the reason why waiting is of no use any more, or nil: the context that the endpoint is bound to has
+// ended, or its context on the card (funi.ErrDetached).
 func (e *Endpoint) ended(doing string) error {
 	if e.bound.ended.Load() || e.iface.Gone() {
 		return e.why(doing)

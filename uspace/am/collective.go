@@ -2,16 +2,14 @@ package am
 
 // This file holds what reduction and broadcast share; the barrier uses its numbers.
 //
-// The journey: a node that calls waits until all its children in the tree have said that
-// their subtrees have called, and tells its parent, with what the subtree has to
-// contribute (up). When the root has heard from all, the result goes down the same way,
-// and whoever has passed it on is done.
+// The journey: a node waits until all its children in the tree have said that their subtrees have called, and tells its
+// parent, with the contribution of its subtree (up). When the root has heard from all its children, the result goes down
+// the same way, and a node that has passed it on is done.
 //
-// A node that is done may be in the next call while others are still passing on the
-// result of this one, but cannot end the next without them. So what comes up is at most
-// one call ahead, and then all nodes have gathered what came up for this one: a child has
-// one place to wait in. What comes down is never ahead, and goes straight to where it
-// belongs. Everything is at request priority.
+// A node that is done may begin the next call while others still pass on the result of this one, but cannot end the next
+// call without them. So a message up is at most one call ahead, and then all nodes have gathered the messages up of this
+// call: one entry for each child is enough. A message down is never ahead, and its words go straight to where they
+// belong. Everything is at request priority.
 //
 // The words of a message up: call number, what is called, which child, and 64 bits. Of
 // one down: call number, offset, length of the whole, and data.
@@ -39,7 +37,7 @@ const (
 // reduces reports whether the call has a result of 64 bits that the root computes.
 func (k kind) reduces() bool { return k >= int64Kind }
 
-// ErrCollective: the nodes do not call the same.
+// ErrCollective: the nodes do not call the same operation, or not with the same root.
 var ErrCollective = errors.New("am: all nodes must call the same barriers, reductions and broadcasts in the same order, with the same operation, root and length")
 
 // collective is the state of the node's collective calls.

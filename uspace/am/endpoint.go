@@ -20,7 +20,7 @@ const (
 
 // Errors that callers decide on.
 var (
-	// ErrHandler: a request handler may only reply, a reply handler send nothing.
+	// ErrHandler: a request handler may only reply, and a reply handler may send nothing.
 	ErrHandler = errors.New("am: a request handler may only reply and a reply handler may not send")
 	// ErrWords: a message has at most MaxWords words.
 	ErrWords = errors.New("am: a message has at most 20 words")

@@ -3,12 +3,11 @@ package am
 // This file is get and put: split-phase copies between this process's memory and a node's
 // (thesis 6.2.1, "shared memory library calls"; Split-C's get and put).
 //
-// The journey: one or two words travel in messages of four words, less than 16 in one of
-// any length, and so do the up to 3 words before
-// and after a block that the card moves by itself, which begins and ends at multiples of
-// 16 bytes at both sides. Where the two addresses differ in their place between such
-// multiples, no card can move them, and all of it travels in messages of 16 words. Every
-// piece has an answer; the call is complete when all have come.
+// The journey: one or two words travel in a message of four words, and fewer than 16 in one of variable length. Of a
+// longer copy the card itself moves the block that begins and ends at multiples of 16 bytes on both sides; the up to 3
+// words before and behind the block travel in messages. Where the two addresses differ modulo 16 bytes no card can move
+// a block, and everything travels in messages of 16 words. Each piece is answered; the call is complete when all answers
+// have arrived.
 
 import (
 	"fmt"
@@ -20,19 +19,17 @@ import (
 // pieceWords is the most words of a call that travel in a message.
 const pieceWords = 16
 
-// Get copies words from a node's memory at address into this process's at local, and
-// counts one in the counter when all are there. Both are addresses, multiples of 4, in
-// regions that have been shared, that of the node with the right Source and the other
-// with Destination (ErrAddress). Words may be any number from 0 on.
+// Get copies words from a node's memory at address to this process's memory at local, and adds one to the counter when
+// all have arrived. Both addresses are multiples of 4 in shared regions, the node's with the right Source and this
+// process's with Destination (ErrAddress). Words is at least 0.
 //
-// It returns when it has asked; up to MaxCalls are under way, one more waits until one
-// is complete. The memory is the call's until it is complete, and if it fails or Get
-// returns an error may have been written in part. What was asked may wait in the send
-// queue until the next Request, Poll, Wait or Barrier.
+// It returns when it has asked. Up to MaxCalls calls are under way; one more waits until one is complete. The program
+// must leave the memory alone until the call is complete; if the call fails, or Get returns an error, the memory may
+// have been written in part. The question may wait in the send queue until the next Request, Poll, Wait or Barrier.
 //
 // Questions are at request priority and answers at reply priority. Main program only.
-// Errors are ErrAddress and those of Request; that the node has not shared such memory
-// is WaitCounter's to say. After an error of Get itself nothing will be counted.
+// Errors are ErrAddress and those of Request; if the node has not shared such memory, WaitCounter says so. After an
+// error of Get itself nothing is counted.
 func (e *Endpoint) Get(node int, address, local uint32, words int, c *Counter) error {
 	into, err := e.ownMemory(local, words, funi.Destination)
 	if err != nil {
@@ -60,10 +57,9 @@ func (e *Endpoint) Get(node int, address, local uint32, words int, c *Counter) e
 	return err
 }
 
-// Put copies words from this process's memory at local into a node's at address, and
-// counts one in the counter when all are there. It is Get in the other direction: the
-// region of this process takes the right Source and that of the node Destination; the
-// memory must not change until the call is complete.
+// Put copies words from this process's memory at local to a node's memory at address, and adds one to the counter when
+// all have arrived. It is Get in the other direction: this process's region needs the right Source and the node's
+// Destination, and the memory must not change until the call is complete.
 func (e *Endpoint) Put(node int, address, local uint32, words int, c *Counter) error {
 	from, err := e.ownMemory(local, words, funi.Source)
 	if err != nil {

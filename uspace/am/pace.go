@@ -4,8 +4,8 @@ package am
 // order in which the code of thesis appendix A does it. Natively there is none, and each
 // primitive looks once.
 //
-// With a processor the library does as appendix A: after every message sent it handles
-// what has arrived, and Poll handles one message.
+// With a processor the library behaves as that of appendix A: after each message that it sends it handles what has
+// arrived, and Poll handles one message.
 
 import (
 	"github.com/funet/funet/uspace/funi"

@@ -21,7 +21,7 @@ type attempt struct {
 	try  func(e *am.Endpoint, m *am.Message) error
 }
 
-// requests are what only a main program may do; doc.go: "a request handler may only
+// requests are the calls that only a main program may make; doc.go: "a request handler may only
 // reply, a reply handler sends nothing".
 var requests = []attempt{
 	{"Request4", func(e *am.Endpoint, _ *am.Message) error { return e.Request4(0, 9, 0, 0, 0, 0) }},
@@ -56,7 +56,7 @@ var requests = []attempt{
 // block is a transfer that a node that has called shared may make.
 var block = funi.Transfer{Source: segment, Destination: segment, Words: 4}
 
-// replies are what only a request handler may do with its own message.
+// replies are the calls that only a request handler may make, with its own message.
 var replies = []attempt{
 	{"Reply4", func(_ *am.Endpoint, m *am.Message) error { return m.Reply4(9, 0, 0, 0, 0) }},
 	{"Reply", func(_ *am.Endpoint, m *am.Message) error { return m.Reply(9, 1, 2) }},

@@ -1,8 +1,8 @@
 package am
 
-// This file is segments (CMAM's, thesis appendix A and C): a piece of memory that is open
-// for others to fill, which counts what is still missing, and calls a function when
-// nothing is. Who fills it names a place in it: one word, segment and offset.
+// This file is segments (CMAM's, thesis appendix A and C). A segment is memory that others fill: it counts the bytes
+// that are still missing, and calls a function when none is. A sender names a place in a segment by one word: segment
+// and offset.
 
 import (
 	"errors"
@@ -21,7 +21,7 @@ const (
 	placeMask  = 1<<placeShift - 1
 )
 
-// ErrSegment: there is no such segment, or none to open, or it is not as long.
+// ErrSegment: there is no such segment, all segments are open, or a size or a place is beyond what a segment has.
 var ErrSegment = errors.New("am: segments are 256 of up to 64 MiB, in multiples of 4 bytes, each there from OpenSegment until it is full or closed")
 
 // Place is a place in a segment of some node: the segment's number in its upper 8 bits,
@@ -37,9 +37,8 @@ func (p Place) At(bytes int) Place {
 // offset returns the offset in bytes.
 func (p Place) offset() int { return int(p&placeMask) * 4 }
 
-// Completion runs when all of a segment has arrived and it has been closed. It runs in
-// the handler of the message that was the last, and may do what that handler may: after
-// a request, reply to its sender.
+// Completion runs when a segment has been filled and closed. It runs in the handler of the last message, and may do what
+// that handler may: reply to the sender, if the message was a request.
 type Completion func(m *Message, info any)
 
 // segments are the segments of an endpoint. Numbers are given out in turn, so that a
@@ -59,12 +58,12 @@ type segment struct {
 
 // OpenSegment opens a segment of size bytes of shared memory at base, an address of a
 // region with the right Destination (ErrAddress), for others to fill, and returns its
-// start. When size bytes have been put in, wherever, it is closed and done called with
-// info, which need not be there. Size is a multiple of 4 from 4 to MaxSegmentSize
+// start. When size bytes have been put into it, wherever they belong, it is closed and done is
+// called with info; done may be nil. Size is a multiple of 4 from 4 to MaxSegmentSize
 // (ErrSegment).
 //
-// All segments may be open: then ErrSegment is returned, and one does as CMAM's programs
-// do, and polls until one has been filled. Any context; it sends nothing.
+// It also returns ErrSegment while all segments are open; a program then polls until one has been filled, as CMAM's
+// programs do. Any context; it sends nothing.
 func (e *Endpoint) OpenSegment(base uint32, size int, done Completion, info any) (Place, error) {
 	if size < 4 || size%4 != 0 || size > MaxSegmentSize {
 		return 0, fmt.Errorf("opening a segment of %d bytes: %w", size, ErrSegment)
@@ -88,8 +87,8 @@ func (e *Endpoint) OpenSegment(base uint32, size int, done Completion, info any)
 	return 0, fmt.Errorf("opening one more segment: %w", ErrSegment)
 }
 
-// Remaining returns how many bytes of an open segment have yet to arrive; 0 for one that
-// is not open, as one that is full is not. Any context.
+// Remaining returns how many bytes of an open segment have yet to arrive, and 0 for a segment that is not open: one that
+// has been filled is closed. Any context.
 func (e *Endpoint) Remaining(p Place) int {
 	if s := e.segment(p); s != nil {
 		return s.remain

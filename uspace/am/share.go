@@ -1,7 +1,7 @@
 package am
 
-// This file is shared memory as such: which of this process's memory the library may use
-// for others (regions), and values in it.
+// This file is shared memory: the regions of this process's memory that the library may read and write for other nodes,
+// and the words in them.
 
 import (
 	"encoding/binary"
@@ -11,18 +11,17 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// ErrAddress: an address and length do not lie in a region that was shared, with the
-// right that it takes, or are not multiples of 4 bytes.
+// ErrAddress: an address and length are not multiples of 4 bytes, or do not lie in one shared region that has the right
+// which the call needs.
 var ErrAddress = errors.New("am: not in a region that the node has shared for it, or not a multiple of 4 bytes")
 
-// Share makes memory known to the card, by register, which is Register of the card that
-// the endpoint is on, and to the library. It is known by the addresses that the region
-// gives it, in bytes.
+// Share lets the card and the library use a region of this process's memory, at the byte addresses that the region
+// names. register is the method Register of the card that the endpoint is on.
 //
-// With the right Destination all nodes of the group may write it: by transfers, in
-// segments and by Put and Write; with Source they may read it by Get and Read, and this
-// process may send from it. Memory is as transfers have it: a word is 4 bytes, a double
-// 8, little-endian. What is read while it is being written may be partly old.
+// With the right Destination all nodes of the group may write the region: by transfers, in segments, and by Put and
+// Write. With Source they may read it by Get and Read, and this process may send transfers from it. A word has 4 bytes
+// and a double 8, little-endian, as in transfers. A read at the same time as a write may return some words of the old
+// data and some of the new.
 //
 // It returns the errors of register and of funi.Segments. Any context; it sends nothing. A
 // region is shared for as long as the endpoint lives.
@@ -36,10 +35,9 @@ func (e *Endpoint) Share(register func(funi.Segment) error, region funi.Segment)
 	return nil
 }
 
-// ShareNew makes a region of new memory of the given size in bytes, all 0, known to the card and to
-// the library, and returns it. It is Share for programs that run on embedded cards and on
-// those of daemons, whose memory comes from the daemon: segment is Segment of the card
-// that the endpoint is on.
+// ShareNew is Share of new memory of the given size in bytes, all 0, which it returns. It works on embedded cards and on
+// the cards of daemons, which make such memory themselves. segment is the method Segment of the card that the endpoint
+// is on.
 func (e *Endpoint) ShareNew(segment func(uint32, int, funi.Rights) ([]byte, error), base uint32, bytes int, rights funi.Rights) ([]byte, error) {
 	memory, err := segment(base, bytes, rights)
 	if err == nil {

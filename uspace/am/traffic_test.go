@@ -16,7 +16,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// faults are what Ethernet may do to frames.
+// faults are those of an Ethernet.
 var faults = wire.Faults{Loss: 0.05, Duplicate: 0.05, Reorder: 0.1, Corrupt: 0.02}
 
 // TestMutualFlooding: nodes that flood each other and reply to everything never

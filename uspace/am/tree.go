@@ -1,10 +1,8 @@
 package am
 
-// This file is the tree that collective calls go along: the binomial tree of the nodes'
-// numbers relative to its root. A node's parent has one bit less, the lowest, and its
-// child k is 2^k further on, for every k below its own lowest bit. So the way from the
-// farthest node to the root has at most ceil(log2 N) hops, and there and back twice as
-// many.
+// This file is the tree that collective calls go along: the binomial tree of the nodes' numbers relative to the root.
+// The number of a node's parent lacks the node's lowest bit; child k is 2^k further on, for every k below the node's
+// lowest bit. So the farthest node is at most ceil(log2 N) hops from the root.
 
 import "math/bits"
 

@@ -3,9 +3,8 @@ package am
 // This file is the packet types: which kind of message a packet is, and what the program
 // or the library does with it.
 //
-// Types 0 to 5 are those of thesis appendix A. From 6 on they are the messages of the
-// library's own calls, whose first word is the ticket of the call, so that one that
-// comes back tells which call failed.
+// Types 0 to 5 are those of thesis appendix A. From 6 on they are the messages of the library's own calls, whose first
+// word is the ticket of the call, so that a message that comes back says which call failed.
 
 import "github.com/funet/funet/uspace/funi"
 

@@ -1,7 +1,7 @@
 package am
 
-// This file is filling segments: by messages (cmam_xfer_4) and by transfers that the card
-// makes (cmam_mfer_n), and arbitrarily long on top of both.
+// This file fills segments: by messages (cmam_xfer_4), by transfers that the card makes (cmam_mfer_n), and with data of
+// any length by several of them.
 
 import (
 	"fmt"
@@ -12,10 +12,10 @@ import (
 
 // Xfer4 puts four words, 16 bytes, into a segment of a node, at request priority. It
 // returns when the message is in the send queue, where it may stay until the next
-// Request, Poll, Wait or Barrier. Main program only. Errors are those of Request4, and
-// ErrSegment where no segment can reach.
+// Request, Poll, Wait or Barrier. Main program only. Errors are those of Request4, and ErrSegment for a place beyond the
+// end of any segment.
 //
-// What does not lie in an open segment is dropped there, and counted by Unknown.
+// The receiver drops data that does not lie in an open segment, and Unknown counts it.
 func (e *Endpoint) Xfer4(node int, to Place, w0, w1, w2, w3 uint32) error {
 	if err := to.check(16); err != nil {
 		return err
@@ -79,10 +79,9 @@ func (m *Message) ReplyXfer(to Place, data []byte) error {
 // them have arrived, at request priority. Source and destination are addresses of
 // regions, multiples of 16; words is a multiple of 4 up to 2^24 (ErrTransfer).
 //
-// Up to 16 words are one packet. More are as many as the network takes, with one count
-// for all: packets of 20 words, or frames full of them. Other errors, contexts, and when
-// source may change, are those of Transfer; what does not lie in an open segment is not
-// counted, and Unknown counts it.
+// Up to 16 words travel in one packet, and more in packets of 20 words or in full frames, as the network allows; the
+// segment counts all of them at once. Other errors, contexts, and when source may change, are those of Transfer; what
+// does not lie in an open segment is not counted, and Unknown counts it.
 func (e *Endpoint) Mfer(node int, segment Place, source, destination uint32, words int) error {
 	t := funi.Transfer{Source: source, Destination: destination, Argument: uint32(segment), Words: words}
 	if err := checkBlock(node, &t); err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
-// faults are what Ethernet may do to frames; programs see nothing of them.
+// faults are those of an Ethernet; programs notice none of them.
 var faults = wire.Faults{Loss: 0.05, Duplicate: 0.05, Reorder: 0.1, Corrupt: 0.02}
 
 // TestPingPong: node 0 gets a histogram of exactly the measured exchanges, each of

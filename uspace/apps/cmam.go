@@ -36,13 +36,12 @@ const (
 	cmamSource = 0x1000000 // memory that blocks come from,
 	cmamInto   = 0x2000000 // and that they go to
 	cmamMemory = 1 << 16
-	// cmamSenders is how many nodes send to node 0 at a time, if there are as many: so many
-	// that its card is never without work.
+	// cmamSenders is the most nodes that send to node 0 at a time: enough to keep its card busy.
 	cmamSenders = 4
-	// cmamCalls is how many calls are under way at a time: so few that none is complete
+	// cmamCalls is how many calls are under way at a time: few enough that none is complete
 	// before the last has begun.
 	cmamCalls = 8
-	// cmamRounds is how many times what takes a round trip is done.
+	// cmamRounds is how many times a primitive that takes a round trip is measured.
 	cmamRounds = 16
 	// cmamStarts is how many times nodes begin a row of barriers.
 	cmamStarts = 16

@@ -95,7 +95,7 @@ func TestParseAcceptsBlocks(t *testing.T) {
 	}
 }
 
-// Rule: MaxBlock is the longest block that a frame of so many bytes has room for, and
+// Rule: MaxBlock is the longest block that a frame of a given size has room for, and
 // that the frame's length field can say.
 func TestMaxBlock(t *testing.T) {
 	const before, longest = 80 + 12 + 4, 14 + 1<<16 - 1

@@ -19,7 +19,7 @@ const (
 	// foldFrom is from how many bytes on folding is faster. It is also how many bytes are
 	// folded into the next as many, so it is the least that there must be.
 	foldFrom = 256
-	// foldWord is what the number of folded bytes is a multiple of.
+	// foldWord is a divisor of the number of folded bytes.
 	foldWord = 8
 	// fewBytes is up to how many bytes one instruction for each word is faster than the
 	// library, which looks where they lie and then sums three parts at once.

@@ -25,7 +25,7 @@ type frame struct {
 	Rejects []arctic.Reject
 	Packets []packet
 	Block   []byte // nil: none
-	// Greeting is what a hello carries, with its authentication.
+	// Greeting is the greeting that a hello carries, with its authentication.
 	Greeting arctic.Greeting
 	MAC      [arctic.MACSize]byte
 }

@@ -16,7 +16,7 @@ const (
 	macOffset = GreetingEnd - MACSize
 )
 
-// GreetingFlags are what a greeting asks and offers.
+// GreetingFlags say what a greeting asks for and what it offers.
 type GreetingFlags uint32
 
 const (

@@ -1,11 +1,11 @@
 package arctic
 
-// This file is what stands where in a sealed frame. Package link has the keys and does the cryptography.
+// This file is the layout of a sealed frame. Package link has the keys and does the cryptography.
 
 import "encoding/binary"
 
 const (
-	// SealSize is what sealing adds to a frame, in bytes: the authentication and the upper half of the counter. Who
+	// SealSize is the number of bytes that sealing adds to a frame: the authentication and the upper half of the counter. Who
 	// seals has so much less room in a frame.
 	SealSize = SealTagSize + 4
 	// SealTagSize is the size of the authentication of a sealed frame in bytes (AES-GCM's tag).

@@ -10,7 +10,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// Rule: the tag is what every card of a job computes by itself, so it never changes
+// Rule: every card of a job computes the tag by itself, so it never changes
 // (JobTag). The numbers were computed with Python's hmac.
 func TestJobTagIsFixed(t *testing.T) {
 	zero, count := make([]byte, 32), make([]byte, 32)

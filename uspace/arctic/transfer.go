@@ -155,7 +155,7 @@ func PutVoid(b []byte, n int, p Packet) int {
 	return n + PacketHeaderSize
 }
 
-// Advance moves where the data of a packet of form Block goes on by so many bytes, a multiple of TransferAlign.
+// Advance moves the destination of a packet of form Block on by a number of bytes, a multiple of TransferAlign.
 func (p Packet) Advance(bytes int) {
 	binary.LittleEndian.PutUint32(p[PacketHeaderSize:], p.Word(0)+uint32(bytes))
 }

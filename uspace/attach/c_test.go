@@ -3,6 +3,7 @@ package attach_test
 // This file runs the C example against the daemon of these tests.
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -29,9 +30,11 @@ func compile(t *testing.T, source string) (program string) {
 	return program
 }
 
-// member returns the command for a node of the job.
+// member returns the command for a node of the job. One that has not ended when its time is over is killed.
 func (d *daemon) member(program string, node uint16, arguments ...string) *exec.Cmd {
-	c := exec.Command(program, arguments...)
+	ctx, cancel := context.WithTimeout(d.t.Context(), timeout)
+	d.t.Cleanup(cancel)
+	c := exec.CommandContext(ctx, program, arguments...)
 	c.Env = append(os.Environ(), attach.SocketVariable+"="+d.path, fmt.Sprintf("%s=%d", attach.GIDVariable, gid),
 		fmt.Sprintf("%s=%d", attach.NodeVariable, node), attach.TokenVariable+"="+token.Text())
 	return c
@@ -56,7 +59,7 @@ func TestCExample(t *testing.T) {
 	}
 	printed := ""
 	for range 2 {
-		r := <-results
+		r := await(t, "a node ends", results)
 		if r.err != nil {
 			t.Errorf("%v: %s", r.err, r.out)
 		}
@@ -91,7 +94,7 @@ func TestCExampleEndsWithAReason(t *testing.T) {
 		}
 	}
 	for name, c := range badAnswers(t) {
-		cfg := fake(t, func(conn *net.UnixConn, _ []byte) { _ = attach.Send(conn, c.answer, c.fds...) })
+		cfg := fakeDaemon(t, func(conn *net.UnixConn, _ []byte) { _ = attach.Send(conn, c.answer, c.fds...) })
 		m := d.member(program, 0)
 		m.Env = append(m.Env, attach.SocketVariable+"="+cfg.Socket)
 		out, err := m.CombinedOutput()
@@ -107,9 +110,7 @@ func TestCExampleEndsWithAReason(t *testing.T) {
 	if err := m.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for attached := false; !attached; {
-		d.do(func() { attached = d.served[0] != nil })
-	}
+	eventually(t, "node 0 is attached", d.attached)
 	d.crash()
 	said := make([]byte, 1000)
 	n, _ := out.Read(said)
@@ -247,7 +248,7 @@ func TestCExampleWithRanks(t *testing.T) {
 			}()
 		}
 		for range 2 {
-			if err := <-errs; err != nil {
+			if err := await(t, "a node ends", errs); err != nil {
 				t.Errorf("%s: %v", names[0], err)
 			}
 		}
@@ -265,8 +266,12 @@ func TestCExampleInterrupted(t *testing.T) {
 	program := compile(t, "../funi/example/pingpong.c")
 	d := start(t, "")
 	asked := make(chan struct{})
-	mute := fake(t, func(c *net.UnixConn, _ []byte) {
-		asked <- struct{}{}
+	mute := fakeDaemon(t, func(c *net.UnixConn, _ []byte) {
+		select {
+		case asked <- struct{}{}:
+		case <-t.Context().Done():
+			return
+		}
 		_, _, _ = attach.Receive(c, make([]byte, attach.MaxMessage), 0) // returns when the client is gone
 	})
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -279,11 +284,9 @@ func TestCExampleInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if socket == d.path {
-				for attached := false; !attached; {
-					d.do(func() { attached = d.served[0] != nil })
-				}
+				eventually(t, "node 0 is attached", d.attached)
 			} else {
-				<-asked
+				await(t, "the program asks to be attached", asked)
 			}
 			if err := m.Process.Signal(signal); err != nil {
 				t.Error(err)
@@ -292,10 +295,7 @@ func TestCExampleInterrupted(t *testing.T) {
 			if code := m.ProcessState.ExitCode(); code != 128+int(signal) || said.String() != "pingpong: node 0: interrupted\n" {
 				t.Errorf("%s, %v: %v, and it said %q", name, signal, m.ProcessState, said.String())
 			}
-			eventually(t, "the daemon has ended the context", func() (gone bool) {
-				d.do(func() { gone = d.served[0] == nil })
-				return gone
-			})
+			eventually(t, "the daemon has ended the context", func() bool { return !d.attached() })
 		}
 	}
 }

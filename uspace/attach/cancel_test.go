@@ -24,19 +24,19 @@ var errAsked = errors.New("the user asked for it")
 func TestEveryWaitIsCancelled(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
-	mute := fake(t, func(*net.UnixConn, []byte) { <-release })
+	mute := fakeDaemon(t, func(*net.UnixConn, []byte) { <-release })
 	// attached is a client of a daemon whose thread answers nothing any more.
 	attached := func(t *testing.T, ctx context.Context) *attach.Client {
 		d := start(t, "")
 		cfg := d.config(0)
-		cfg.Context, cfg.Timeout = ctx, time.Hour
+		cfg.Context, cfg.Timeout = ctx, timeout
 		c, err := attach.Open(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
 		held, let := make(chan struct{}), make(chan struct{})
 		go d.do(func() { close(held); <-let })
-		<-held
+		await(t, "the card's thread is held", held)
 		t.Cleanup(func() {
 			close(let)
 			_ = c.Close(0)
@@ -46,7 +46,7 @@ func TestEveryWaitIsCancelled(t *testing.T) {
 	for name, call := range map[string]func(t *testing.T, ctx context.Context, cancel func()) error{
 		"Open": func(_ *testing.T, ctx context.Context, cancel func()) error {
 			cfg := mute
-			cfg.Context, cfg.Timeout = ctx, time.Hour
+			cfg.Context, cfg.Timeout = ctx, timeout
 			cancel()
 			c, err := attach.Open(cfg)
 			if err == nil {
@@ -56,7 +56,7 @@ func TestEveryWaitIsCancelled(t *testing.T) {
 		},
 		"Inquire": func(_ *testing.T, ctx context.Context, cancel func()) error {
 			cancel()
-			_, err := attach.InquireContext(ctx, mute.Socket, time.Hour)
+			_, err := attach.InquireContext(ctx, mute.Socket, timeout)
 			return err
 		},
 		"Segment": func(t *testing.T, ctx context.Context, cancel func()) error {
@@ -73,7 +73,7 @@ func TestEveryWaitIsCancelled(t *testing.T) {
 		"Close": func(t *testing.T, ctx context.Context, cancel func()) error {
 			c := attached(t, ctx)
 			cancel()
-			return c.Close(time.Hour)
+			return c.Close(timeout)
 		},
 		"Wait": func(t *testing.T, ctx context.Context, cancel func()) error {
 			c := attached(t, ctx)

@@ -71,7 +71,7 @@ func TestProgramsRunOnClients(t *testing.T) {
 			errs <- errors.Join(err, c.Close(timeout))
 		}()
 	}
-	if err := errors.Join(<-errs, <-errs); err != nil {
+	if err := errors.Join(await(t, "a node ends", errs), await(t, "the other node ends", errs)); err != nil {
 		t.Error(err)
 	}
 }
@@ -115,7 +115,7 @@ func TestRegionsOfClients(t *testing.T) {
 			errs <- errors.Join(err, c.Close(timeout))
 		}()
 	}
-	if err := errors.Join(<-errs, <-errs); err != nil {
+	if err := errors.Join(await(t, "a node ends", errs), await(t, "the other node ends", errs)); err != nil {
 		t.Error(err)
 	}
 }
@@ -157,7 +157,7 @@ func TestWaitEndsWithWhatHappens(t *testing.T) {
 		}
 		a.Interface().Release(funi.Reply)
 	}
-	if err := <-answered; err != nil {
+	if err := await(t, "node 1 has answered everything", answered); err != nil {
 		t.Fatal(err)
 	}
 	send(a.Interface(), funi.Request, members, 0) // no such node
@@ -373,6 +373,17 @@ func eventually(t *testing.T, what string, condition func() bool) {
 			t.Fatalf("not within %v: %s", timeout, what)
 		}
 	}
+}
+
+// await takes a value from a channel, and fails the test when none comes in time.
+func await[T any](t *testing.T, what string, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(timeout):
+		t.Fatalf("not within %v: %s", timeout, what)
+	}
+	return v
 }
 
 // mappings counts the mappings of shared memory of this process.

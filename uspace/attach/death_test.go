@@ -10,13 +10,13 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/funet/funet/tests/fake"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
@@ -32,7 +32,7 @@ func TestDaemonCrashes(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := within(t)
-	waits, polls := make(chan error), make(chan error)
+	waits, polls := make(chan error, 1), make(chan error, 1)
 	go func() {
 		for {
 			if err := waiting.Wait(ctx); err != nil {
@@ -41,6 +41,7 @@ func TestDaemonCrashes(t *testing.T) {
 			}
 		}
 	}()
+	e.Bind(ctx)
 	go func() { polls <- e.Wait(func() bool { return false }) }()
 	eventually(t, "the card's thread sleeps", d.asleep.Load)
 	d.crash()
@@ -48,12 +49,12 @@ func TestDaemonCrashes(t *testing.T) {
 		driven.Drive()
 	}
 	_, asked := asking.Segment(0x1000, 4096, funi.Source)
-	for name, err := range map[string]error{"Drive": driven.Err(), "Wait": <-waits, "a request": asked} {
+	for name, err := range map[string]error{"Drive": driven.Err(), "Wait": await(t, "Wait ends", waits), "a request": asked} {
 		if !errors.Is(err, attach.ErrLost) || !errors.Is(err, funi.ErrDetached) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := <-polls; !errors.Is(err, funi.ErrDetached) || !errors.Is(polling.Err(), attach.ErrLost) {
+	if err := await(t, "package am ends", polls); !errors.Is(err, funi.ErrDetached) || !errors.Is(polling.Err(), attach.ErrLost) {
 		t.Errorf("package am: %v, %v", err, polling.Err())
 	}
 	for name, err := range map[string]error{
@@ -80,6 +81,7 @@ func TestHandlersEndWithTheDaemon(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.Bind(within(t))
 	var replied error
 	ran := make(chan struct{})
 	if err := e.Handle(9, func(m *am.Message) {
@@ -109,26 +111,16 @@ func TestCrashEndsALinger(t *testing.T) {
 	c := d.open(0)
 	held, let := make(chan struct{}), make(chan struct{})
 	go d.do(func() { close(held); <-let })
-	<-held
+	await(t, "the card's thread is held", held)
 	crashed, closed := make(chan struct{}), make(chan error, 1)
 	go func() { d.crash(); close(crashed) }()
 	eventually(t, "the crash is the next that the card's thread does", func() bool { return len(d.mailbox) == 1 })
 	go func() { closed <- c.Close(time.Hour) }()
 	eventually(t, "the daemon has the request", func() bool { return len(d.mailbox) == 2 })
 	close(let)
-	ctx := within(t)
-	select {
-	case <-crashed:
-	case <-ctx.Done():
-		t.Fatal("the daemon waits for the linger")
-	}
-	select {
-	case err := <-closed:
-		if !errors.Is(err, attach.ErrLost) {
-			t.Errorf("Close: %v", err)
-		}
-	case <-ctx.Done():
-		t.Fatal("Close waits for a daemon that is gone")
+	await(t, "the daemon ends, whose client lingers", crashed)
+	if err := await(t, "Close ends, whose daemon is gone", closed); !errors.Is(err, attach.ErrLost) {
+		t.Errorf("Close: %v", err)
 	}
 }
 
@@ -136,7 +128,7 @@ func TestCrashEndsALinger(t *testing.T) {
 func TestDaemonEndsTheContext(t *testing.T) {
 	d := start(t, "")
 	c := d.open(0)
-	ended := make(chan error)
+	ended := make(chan error, 1)
 	ctx := within(t)
 	go func() {
 		for {
@@ -147,7 +139,7 @@ func TestDaemonEndsTheContext(t *testing.T) {
 		}
 	}()
 	d.evict()
-	if err := <-ended; !errors.Is(err, funi.ErrDetached) || errors.Is(err, attach.ErrLost) || !c.Interface().Gone() {
+	if err := await(t, "Wait ends", ended); !errors.Is(err, funi.ErrDetached) || errors.Is(err, attach.ErrLost) || !c.Interface().Gone() {
 		t.Errorf("Wait: %v", err)
 	}
 	if err := c.Close(timeout); !errors.Is(err, funi.ErrDetached) {
@@ -184,31 +176,10 @@ func TestOpenIsRefused(t *testing.T) {
 	eventually(t, "there are no more descriptors than before", func() bool { return open(t) <= before })
 }
 
-// fake is a daemon that answers the first message of each connection as the test says.
-func fake(t *testing.T, answer func(c *net.UnixConn, request []byte)) attach.Config {
+// fakeDaemon is the configuration for a daemon that answers the first message of each connection as the test says.
+func fakeDaemon(t *testing.T, answer func(c *net.UnixConn, request []byte)) attach.Config {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "s")
-	l, err := net.ListenUnix(attach.Network, &net.UnixAddr{Name: path, Net: attach.Network})
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			c, err := l.AcceptUnix()
-			if err != nil {
-				return
-			}
-			b, _, err := attach.Receive(c, make([]byte, attach.MaxMessage), 0)
-			if err == nil {
-				answer(c, b)
-			}
-			c.Close()
-		}
-	}()
-	t.Cleanup(func() { l.Close(); <-done })
-	return attach.Config{Socket: path, GID: gid, Token: token, Timeout: timeout}
+	return attach.Config{Socket: fake.Daemon(t, t.TempDir(), answer), GID: gid, Token: token, Timeout: timeout}
 }
 
 // badAnswer is an answer to an attach request that no daemon gives, or a refusal.
@@ -268,7 +239,7 @@ func TestDaemonIsNotOne(t *testing.T) {
 		if c.want == 0 {
 			want = attach.ErrMemory
 		}
-		cfg := fake(t, func(conn *net.UnixConn, _ []byte) { _ = attach.Send(conn, c.answer, c.fds...) })
+		cfg := fakeDaemon(t, func(conn *net.UnixConn, _ []byte) { _ = attach.Send(conn, c.answer, c.fds...) })
 		before, maps := open(t), mappings(t)
 		if _, err := attach.Open(cfg); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
@@ -278,12 +249,12 @@ func TestDaemonIsNotOne(t *testing.T) {
 			t.Errorf("%s: %d mappings became %d", name, maps, m)
 		}
 	}
-	closes := fake(t, func(*net.UnixConn, []byte) {})
+	closes := fakeDaemon(t, func(*net.UnixConn, []byte) {})
 	if _, err := attach.Open(closes); !errors.Is(err, attach.ErrLost) {
 		t.Errorf("a daemon that closes the connection: %v", err)
 	}
 	release := make(chan struct{})
-	silent := fake(t, func(*net.UnixConn, []byte) { <-release })
+	silent := fakeDaemon(t, func(*net.UnixConn, []byte) { <-release })
 	silent.Timeout = 20 * time.Millisecond
 	_, err := attach.Open(silent)
 	close(release)
@@ -301,7 +272,7 @@ func TestDaemonIsNotOne(t *testing.T) {
 	}
 	event := eventfd(t)
 	defer attach.CloseDescriptors([]int{whole, page, event})
-	halts := fake(t, func(conn *net.UnixConn, _ []byte) { // attaches, and never starts the queues
+	halts := fakeDaemon(t, func(conn *net.UnixConn, _ []byte) { // attaches, and never starts the queues
 		b, err := attach.MapMemory(whole, good.Memory)
 		if err != nil {
 			t.Error(err)

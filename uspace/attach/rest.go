@@ -1,6 +1,6 @@
 package attach
 
-// This file is what a client does while it waits, as package wait says: it looks at its registers,
+// This file is how a client waits, as package wait says: it looks at its registers,
 // then yields the processor between looks, as the card may want it, and then asks the card to wake it
 // and sleeps (poll(2) on an eventfd and on the socket).
 

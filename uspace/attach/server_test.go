@@ -157,6 +157,12 @@ func (d *daemon) do(f func()) bool {
 	}
 }
 
+// attached reports whether the first context is there.
+func (d *daemon) attached() (is bool) {
+	d.do(func() { is = d.served[0] != nil })
+	return is
+}
+
 // run is the card's thread.
 func (d *daemon) run(bells []byte) {
 	defer close(d.stopped)

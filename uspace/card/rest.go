@@ -1,6 +1,6 @@
 package card
 
-// This file is what a card does while its program waits, as package wait says: it spins while the
+// This file is how a card waits with its program, as package wait says: it spins while the
 // process has a processor to itself, yields now and then, and sleeps beside a process that computes,
 // in poll(2) on its sockets, which a frame ends.
 //

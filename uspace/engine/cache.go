@@ -22,7 +22,6 @@ const ownLine = maxLines
 type line struct {
 	link.Line
 	ctx  *Context
-	next *line  // of packets for this card
 	typ  uint16 // as the process wrote it, for its return
 	kept bool   // the block is the card's copy
 	// request is the header of the slot, and argument that of an XFER request.
@@ -38,29 +37,6 @@ func (c *Card) lineOf(ln *link.Line) *line {
 		return &x.lines[ln.Index]
 	}
 	return &x.long.own[ln.Index-ownLine]
-}
-
-// lines is a FIFO of cache lines for contexts of this card, linked through next.
-type lines struct {
-	head, tail *line
-}
-
-func (q *lines) push(l *line) {
-	l.next = nil
-	if q.head == nil {
-		q.head = l
-	} else {
-		q.tail.next = l
-	}
-	q.tail = l
-}
-
-// pop takes the first line; the list must not be empty.
-func (q *lines) pop() *line {
-	l := q.head
-	q.head = l.next
-	l.next = nil
-	return l
 }
 
 // ticket is the bitmap of free lines, FUNi's TICKET register widened: bit set

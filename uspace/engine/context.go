@@ -40,10 +40,10 @@ type Context struct {
 	ticket  ticket
 	lines   []line // its set of the cache; nil: never used
 	fifo    [arctic.Levels]fifo
-	starved bool                             // a packet found no line in the last retrieval
-	loop    [arctic.Levels][loopQueues]lines // packets for contexts of this very card
-	looping bool                             // one of them may hold packets
-	noRoom  [arctic.Levels]bool              // there was no room for packets of this card
+	starved bool                                  // a packet found no line in the last retrieval
+	loop    [arctic.Levels][loopQueues]link.Lines // packets for contexts of this very card
+	looping bool                                  // one of them may hold packets
+	noRoom  [arctic.Levels]bool                   // there was no room for packets of this card
 	// Packets for this card are not tried before loopHold, unless account.room is not loopRoom.
 	loopHold, loopBackoff int64
 	loopRoom              uint32
@@ -263,8 +263,8 @@ func (c *Card) giveUp(x *Context, to func(*line)) {
 	c.link.GiveUp(x.owner, nil, func(ln *link.Line) { to(c.lineOf(ln)) })
 	for l := range x.loop {
 		for i := range x.loop[l] {
-			for q := &x.loop[l][i]; q.head != nil; {
-				to(q.pop())
+			for q := &x.loop[l][i]; q.Head() != nil; {
+				to(c.lineOf(q.Pop()))
 			}
 		}
 	}
@@ -364,7 +364,6 @@ func (x *Context) allFree() bool {
 
 // free gives a line back; its packet is accounted for.
 func (x *Context) free(l *line) {
-	l.next = nil
 	if l.transfer != nil {
 		x.calm = false
 		l.Clear()

@@ -125,7 +125,7 @@ func TestForgedGreetingsAreAnsweredNowAndThen(t *testing.T) {
 	exactlyOnce(b, newTraffic(b, 200, 3))
 }
 
-// narrow is a port that carries no longer frames than so many bytes, and drops what is longer without a word.
+// narrow is a port that silently drops frames longer than a number of bytes.
 type narrow struct {
 	*wire.Port
 	bytes int

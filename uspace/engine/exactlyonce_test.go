@@ -14,14 +14,7 @@ import (
 )
 
 // The faults of a network, alone and together.
-var networks = map[string]wire.Faults{
-	"clean":     {},
-	"loss":      {Loss: 0.2},
-	"duplicate": {Duplicate: 0.5},
-	"reorder":   {Reorder: 0.5},
-	"corrupt":   {Corrupt: 0.2},
-	"all":       {Loss: 0.1, Duplicate: 0.1, Reorder: 0.2, Corrupt: 0.05},
-}
+var networks = wire.Networks
 
 // thesis is the card of thesis 5.2.4: eight lines, two of them for replies,
 // each packet its own frame with its own acknowledgment.

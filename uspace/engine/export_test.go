@@ -22,7 +22,7 @@ func (c *Card) Check() error {
 	for _, x := range c.contexts {
 		n := used[x.owner.Number]
 		for l := range x.loop {
-			n += x.loop[l][0].length() + x.loop[l][1].length()
+			n += length(&x.loop[l][0]) + length(&x.loop[l][1])
 		}
 		if err := x.checkTransfers(); err != nil {
 			return fmt.Errorf("context %d: %w", x.node, err)
@@ -116,8 +116,8 @@ func (q *transfers) all() map[*transfer]bool {
 	return all
 }
 
-func (q *lines) length() (n int) {
-	for l := q.head; l != nil; l = l.next {
+func length(q *link.Lines) (n int) {
+	for ln := q.Head(); ln != nil; ln = ln.Next() {
 		n++
 	}
 	return n

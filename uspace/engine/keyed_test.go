@@ -82,7 +82,7 @@ func TestOneWantsEncryption(t *testing.T) {
 	}
 }
 
-// Rule: two cards of which one has no key, or another one, exchange nothing, and soon say why; a third that has the right one
+// Rule: two cards exchange nothing if one of them has no key, or another one, and soon say why; a third that has the right one
 // is no worse off (ReasonKey).
 func TestKeysThatDiffer(t *testing.T) {
 	for name, keys := range map[string][]byte{"another key": {1, 2, 1}, "no key there": {1, 0, 1}, "no key here": {0, 1, 0}} {

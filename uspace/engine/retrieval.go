@@ -5,6 +5,7 @@ package engine
 
 import (
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -188,10 +189,10 @@ func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n 
 		x.returned(ln, arctic.ReasonNoRoute)
 	case uint16(route) == c.cfg.Card:
 		q := &x.loop[l][loopOf(ln)]
-		if q.head == nil {
+		if q.Head() == nil {
 			x.loopHold = 0 // what waits is not before it
 		}
-		q.push(ln)
+		q.Push(&ln.Line)
 		x.looping = true
 	default:
 		c.link.Queue(uint16(route), l, &ln.Line)
@@ -264,9 +265,9 @@ func (c *Card) loopback(x *Context) (freed bool) {
 	x.looping = false
 	for _, l := range arctic.ByPriority {
 		for i := range x.loop[l] {
-			if q := &x.loop[l][i]; q.head != nil {
+			if q := &x.loop[l][i]; q.Head() != nil {
 				freed = c.loopQueue(x, l, q) || freed
-				x.looping = x.looping || q.head != nil
+				x.looping = x.looping || q.Head() != nil
 			}
 		}
 	}
@@ -275,13 +276,13 @@ func (c *Card) loopback(x *Context) (freed bool) {
 
 // loopQueue delivers the packets of one list, up to the first that finds no room, as far as
 // the account has bytes left in this step: a block is copied.
-func (c *Card) loopQueue(x *Context, l arctic.Level, q *lines) (freed bool) {
-	for a := x.account; q.head != nil; {
+func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool) {
+	for a := x.account; q.Head() != nil; {
 		if a.local <= 0 {
 			c.more = true
 			break
 		}
-		ln := q.head
+		ln := c.lineOf(q.Head())
 		to := c.lookup(x.gid, ln.Node, x.tag)
 		p := arctic.Packet(ln.Data[:ln.Size])
 		h := p.Header()
@@ -293,7 +294,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *lines) (freed bool) {
 			}
 			break
 		}
-		q.pop()
+		q.Pop()
 		freed = true
 		a.local -= int(ln.Size) + len(ln.Block) + packetBytes
 		c.counters.LoopedToOwnCard++

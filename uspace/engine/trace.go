@@ -64,7 +64,7 @@ type Trace struct {
 	Level       arctic.Level  `json:"level"`
 	Retried     uint8         `json:"retried,omitempty"` // rejections for a transient reason; 255: and more
 	Resent      uint8         `json:"resent,omitempty"`  // frames with it after the first: as one was lost, or rejected
-	Index       uint8         `json:"index"`             // its place in the frame in which it first travelled
+	Index       uint8         `json:"index"`             // in the frame in which it first travelled
 	Bytes       uint16        `json:"bytes"`
 	GID         uint16        `json:"gid"`
 	Source      uint16        `json:"source"` // node
@@ -151,14 +151,14 @@ func (t *Tracer) finish(r *Trace) {
 	t.put++
 }
 
-// chooses reports whether the packet at a place of a frame is one to be traced. The number is mixed as in SplitMix64, so
+// chooses reports whether the packet of an index in a frame is one to be traced. The number is mixed as in SplitMix64, so
 // that no pattern of a program's falls together with it.
-func (t *Tracer) chooses(from, to uint16, l arctic.Level, seq uint32, place int) bool {
+func (t *Tracer) chooses(from, to uint16, l arctic.Level, seq uint32, index int) bool {
 	h := uint64(seq) | uint64(from)<<32 | uint64(to)<<48
 	h += uint64(l) * 0x9e3779b97f4a7c15
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb
-	return (h^h>>31+uint64(place))%t.every == 0
+	return (h^h>>31+uint64(index))%t.every == 0
 }
 
 // begin makes a record, which is open; the one in its place is unfinished.
@@ -289,22 +289,22 @@ type follower struct {
 // Dispatched chooses from the packets of a frame that is new.
 func (w *follower) Dispatched(to uint16, l arctic.Level, seq uint32, train *link.Line) {
 	x, t, c := w.x, w.t, w.x.card
-	place := 0
+	index := 0
 	for next := train; next != nil; next = next.Next() {
 		ln := c.lineOf(next)
-		if t.record(ln) == nil && t.tracer.chooses(c.cfg.Card, to, l, seq, place) {
+		if t.record(ln) == nil && t.tracer.chooses(c.cfg.Card, to, l, seq, index) {
 			s := t.of(ln)
 			if s.retrieved == 0 {
 				s.seen, s.retrieved = c.now, c.now // it was there before it was followed
 			}
 			o := t.tracer.begin()
 			s.serial = o.serial
-			o.Level, o.Index, o.Bytes = l, uint8(place), uint16(int(ln.Size)+len(ln.Block))
+			o.Level, o.Index, o.Bytes = l, uint8(index), uint16(int(ln.Size)+len(ln.Block))
 			o.GID, o.Source, o.Destination, o.Context = x.gid, x.node, ln.Node, x.bell
 			o.FromCard, o.ToCard, o.Epoch, o.Sequence = c.cfg.Card, to, c.link.Epoch(to), seq
 			o.Seen, o.Retrieved, o.Dispatched = s.seen, s.retrieved, c.now
 		}
-		place++
+		index++
 	}
 }
 
@@ -355,16 +355,16 @@ func (t *Trail) returned(ln *line, reason arctic.Reason, now int64) {
 	}
 }
 
-// accept is Card.accept for a context that is followed, of the packet at a place of a frame.
-func (t *Trail) accept(x *Context, train *link.Train, p arctic.Packet, place int) arctic.Reason {
+// accept is Card.accept for a context that is followed, of the packet of an index in a frame.
+func (t *Trail) accept(x *Context, train *link.Train, p arctic.Packet, index int) arctic.Reason {
 	c, h := x.card, train.Header
 	before := x.fifo[h.Level].n
 	who := p.Header()
 	reason := c.accept(x, train, h.Level, p, &who, train.Block)
-	if !t.tracer.chooses(h.SourceCard, h.DestinationCard, h.Level, h.Sequence, place) {
+	if !t.tracer.chooses(h.SourceCard, h.DestinationCard, h.Level, h.Sequence, index) {
 		return reason
 	}
-	r := Trace{End: Delivered, Reason: reason, Level: h.Level, Index: uint8(place), Bytes: uint16(len(p) + len(train.Block)), GID: h.GID, Source: who.Source, Destination: who.Destination,
+	r := Trace{End: Delivered, Reason: reason, Level: h.Level, Index: uint8(index), Bytes: uint16(len(p) + len(train.Block)), GID: h.GID, Source: who.Source, Destination: who.Destination,
 		FromCard: h.SourceCard, ToCard: h.DestinationCard, Epoch: h.Epoch, Sequence: h.Sequence, Context: x.bell, Arrived: c.now}
 	if reason != arctic.ReasonNone {
 		r.End = Refused

@@ -38,7 +38,7 @@ func records(tr *engine.Tracer) (all []engine.Trace, lost uint64) {
 	}
 }
 
-// place is what both ends know of a packet.
+// place names a packet as both ends know it.
 type place struct {
 	from, to uint16
 	epoch    uint64

@@ -7,8 +7,8 @@ package sim
 // first, then by age, until the link is idle and the section's count of free buffers at
 // the far end allows it. Its head is at the next input section a wire delay later and
 // passes through the router in the flow-through time, while its tail may still be under
-// way (virtual cut-through). When the tail has left, the buffer behind it is free, and
-// after a wire delay the output section that feeds it knows. A packet never vanishes.
+// way (virtual cut-through). When the tail has left, the buffer that held the packet is free, and a wire delay later the
+// output section that feeds the buffer knows. A packet never vanishes.
 
 import (
 	"fmt"
@@ -28,9 +28,9 @@ type ArcticConfig struct {
 	// MTU is the longest frame, less its Ethernet header, in bytes; 0: 1500. A frame
 	// takes one buffer, whatever its length, and a cycle for each 32-bit word.
 	MTU int
-	// Bare counts only the packets of a frame towards its time on a link, and one packet
-	// header for a frame without packets: on the papers' network a packet was its own
-	// frame, and the header of ours does not travel (design idea 7).
+	// Bare counts only the packets of a frame towards its time on a link, and one packet header for a frame without
+	// packets: on the papers' network a packet was its own frame, and FUNet's frame header does not travel (design idea
+	// 7).
 	Bare bool
 	// OneLevel switches the second priority level off: no buffer is reserved and no
 	// packet goes before an older one. It is there to show the deadlock of thesis 2.10.
@@ -112,7 +112,7 @@ func (w *World) NewArctic(t *Topology, cfg ArcticConfig) (*Arctic, error) {
 // Port returns the port of a terminal.
 func (a *Arctic) Port(terminal int) *ArcticPort { return a.ports[terminal] }
 
-// UnderWay returns how many packets are in the network or wait for it.
+// UnderWay returns how many packets are in the network or wait to enter it.
 func (a *Arctic) UnderWay() int {
 	n := a.pool.live()
 	for _, p := range a.ports {

@@ -16,8 +16,8 @@ import (
 // Port is a port of a simulated network: *EthernetPort or *ArcticPort.
 type Port interface {
 	port.Port
-	// attach says which card is to be woken when frames arrive; nil: none, they are
-	// lost. What the port held for the card before is lost too.
+	// attach says which card to wake when frames arrive; nil: none, and the frames are lost. The frames that the port
+	// held for the card before are lost, too.
 	attach(c *Card)
 }
 
@@ -59,7 +59,7 @@ func (c *Card) Start(cfg engine.Config) error {
 // Engine returns the card's engine, nil while the card is down.
 func (c *Card) Engine() *engine.Card { return c.engine }
 
-// Number returns which card of the world it is, from 0.
+// Number returns the card's number in the world, from 0.
 func (c *Card) Number() int { return c.number }
 
 // Processes returns the processes of the card's present life.
@@ -75,7 +75,7 @@ func (c *Card) Crash() {
 	c.port.attach(nil)
 }
 
-// Leave ends the card and its processes as the end of a program does: peers are told.
+// Leave ends the card and its processes as the end of a program does: the card tells its peers.
 func (c *Card) Leave() {
 	if c.engine != nil {
 		c.engine.Leave()
@@ -84,7 +84,7 @@ func (c *Card) Leave() {
 	c.Crash()
 }
 
-// SetLimit tells the card how long frames to another may be; see engine.Card. One that is down does not hear it.
+// SetLimit tells the card how long frames to another card may be; see engine.Card. A card that is down ignores it.
 func (c *Card) SetLimit(to, bytes int) {
 	if c.engine != nil {
 		c.engine.SetLimit(uint16(to), bytes)
@@ -95,8 +95,8 @@ func (c *Card) SetLimit(to, bytes int) {
 // Pause keeps the card, not its processes, from running until the given time.
 func (c *Card) Pause(until int64) { c.free = max(c.free, until) }
 
-// Slow makes each step of the card, and what its processes do, take the given number of times as
-// long; 1 is full speed.
+// Slow makes each step of the card, and everything that its processes do, take the given number of times as long; 1 is
+// full speed.
 func (c *Card) Slow(times int) { c.slow = int64(max(times, 1)) }
 
 // wake lets the card run at the given time or as soon after as it can.
@@ -174,10 +174,9 @@ func (c *Card) Detach(p *Process) {
 	c.wake(c.world.now)
 }
 
-// SwitchOut takes a process off the card, as a context switch of the operating system
-// does (thesis 4.2): the process stops at once, its context leaves when nothing that it
-// sent is in flight, and out, which may be nil, is called then. SwitchIn, which may be
-// called at any time, brings it back.
+// SwitchOut takes a process off the card, as a context switch of the operating system does (thesis 4.2). The process
+// stops at once. Its context leaves when no packet of the process is in flight, and then out is called, which may be
+// nil. SwitchIn may be called at any time and brings the process back.
 func (c *Card) SwitchOut(p *Process, out func()) {
 	if p.ended || p.stopped || p.card != c {
 		return
@@ -208,7 +207,7 @@ func (c *Card) SwitchOut(p *Process, out func()) {
 // switchLook is how often the operating system looks whether a switch is over, in ns.
 const switchLook = 20_000
 
-// SwitchIn brings a process back that SwitchOut took off the card, or was about to.
+// SwitchIn brings back a process that SwitchOut has taken off the card, or is about to.
 func (c *Card) SwitchIn(p *Process) {
 	if !p.stopped || p.ended {
 		return

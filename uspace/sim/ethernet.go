@@ -2,10 +2,9 @@ package sim
 
 // This file is the Ethernet model: a switch with a link to every card.
 //
-// The journey of a frame: EthernetPort.Flush puts it on the card's link, behind what
-// that still carries; at the switch the faults decide what becomes of it; it waits in
-// the queue of the receiver's link, or is lost because that is full; at the far end
-// the receive ring takes it, or loses it because that is full.
+// The journey of a frame: EthernetPort.Flush puts it on the card's link, behind the frames that the link still carries.
+// At the switch the faults decide its fate. Then it waits in the queue of the receiver's link, or is lost because the
+// queue is full. At the far end the receive ring takes the frame, or loses it because the ring is full.
 
 import (
 	"math/rand/v2"
@@ -21,10 +20,9 @@ type EthernetConfig struct {
 	// take; 0: 1 us.
 	Delay time.Duration
 	MTU   int // Ethernet payload in bytes; 0: 1500
-	// Transmit, Switch and Receive are how many frames of full size the transmit
-	// ring, and how many bytes in frames of full size the queue of a switch's link,
-	// and how many frames the receive ring hold. A full transmit ring holds the card
-	// up; the others lose frames. 0: 256, 256 and 1024.
+	// Transmit is how many frames the transmit ring holds, and Receive how many the receive ring holds. The queue of a
+	// switch's link holds the bytes of Switch frames of full size. A full transmit ring holds the card up; the others
+	// lose frames. 0: 256, 1024 and 256.
 	Transmit, Switch, Receive int
 	Faults                    Faults
 }
@@ -46,7 +44,7 @@ type Ethernet struct {
 
 	hear func(frame []byte) // see Listen
 
-	// Lost counts frames by what became of them.
+	// Lost counts the frames that did not arrive, by reason.
 	Lost struct{ Fault, Cut, Switch, Receive, Down, Unknown uint64 }
 	// Carried counts frames that reached a receive ring.
 	Carried uint64
@@ -75,7 +73,7 @@ func (w *World) NewEthernet(cfg EthernetConfig) *Ethernet {
 	return e
 }
 
-// Plug makes the next port; its address is Address of its number.
+// Plug makes the next port. Its address is the Address of its number.
 func (e *Ethernet) Plug() *EthernetPort {
 	p := &EthernetPort{net: e, number: uint16(len(e.ports)), held: none}
 	e.ports = append(e.ports, p)
@@ -85,11 +83,11 @@ func (e *Ethernet) Plug() *EthernetPort {
 // Address returns the Ethernet address of a port, locally administered.
 func Address(port int) [6]byte { return [6]byte{2, 0, 0, 0, byte(port >> 8), byte(port)} }
 
-// Listen has hear see each frame that a card sends, before anything becomes of it. It must not keep it.
+// Listen shows hear each frame that a card sends, before any fault. hear must not keep the frame.
 func (e *Ethernet) Listen(hear func(frame []byte)) { e.hear = hear }
 
-// Inject puts a frame that no card has sent on the way to the card that it is addressed to, if there is one. It is no longer than
-// the network's frames.
+// Inject sends a frame that no card has sent to the card with its destination address, if there is one. The frame must
+// not be longer than the network's frames.
 func (e *Ethernet) Inject(frame []byte) {
 	if to := e.lookup(frame); to != nil {
 		i := e.pool.take(len(frame))
@@ -99,8 +97,7 @@ func (e *Ethernet) Inject(frame []byte) {
 	}
 }
 
-// UnderWay returns how many frames the network holds, in receive rings too unless they
-// are lent to the card.
+// UnderWay returns how many frames the network holds, including those in receive rings that are not lent to the card.
 func (e *Ethernet) UnderWay() int {
 	n := e.pool.live()
 	for _, p := range e.ports {

@@ -5,7 +5,7 @@ package sim
 // none is no frame.
 const none = ^uint32(0)
 
-// EthernetPort is one card's end of a network.
+// EthernetPort is one card's port on an Ethernet.
 type EthernetPort struct {
 	longest  int // frame in bytes that it carries; 0: as the network
 	net      *Ethernet
@@ -29,8 +29,8 @@ func (p *EthernetPort) FrameSize() int {
 	return p.net.pool.size
 }
 
-// Limit has the port carry frames of so many bytes, less than the network does: none longer is sent, and one that is received
-// is lost.
+// Limit makes the port carry only frames of at most the given number of bytes, fewer than the network carries: it sends
+// no longer ones, and loses those that it receives.
 func (p *EthernetPort) Limit(bytes int) { p.longest = bytes }
 
 // Receive lends frames that have arrived.

@@ -19,7 +19,7 @@ type Faults struct {
 	HoldBack time.Duration
 }
 
-// thresholds are the same, as the random numbers below which they happen.
+// thresholds are the Faults as random numbers: a fault happens to a number below its threshold.
 type thresholds struct {
 	loss, duplicate, reorder, corrupt uint32
 	holdBack                          int64
@@ -86,8 +86,8 @@ func (e *Ethernet) damage(f *frame) {
 	}
 }
 
-// Cut loses every frame from a port of From to one of To. A partition is two cuts,
-// one each way; one alone is an asymmetric failure.
+// Cut loses every frame from a port of From to a port of To. A partition is two cuts, one in each direction; a single
+// cut is an asymmetric failure.
 type Cut struct {
 	From, To Set
 	id       uint64
@@ -115,7 +115,7 @@ func (s Set) Has(port uint16) bool {
 	return int(port/64) < len(s) && s[port/64]>>(port%64)&1 != 0
 }
 
-// Sever adds a cut, which heals at the given time; Never is for good.
+// Sever adds a cut, which heals at the given time. With Never it lasts.
 func (e *Ethernet) Sever(c Cut, until int64) {
 	e.cut++
 	c.id, c.forGood = e.cut, until == Never
@@ -133,14 +133,14 @@ func (e *Ethernet) Sever(c Cut, until int64) {
 	})
 }
 
-// Narrow loses the frames longer than bytes that the cut is about, silently, until the given time;
-// Never is for good.
+// Narrow silently loses those frames between the ports of the cut that are longer than bytes, until the given time. With
+// Never that lasts.
 func (e *Ethernet) Narrow(c Cut, bytes int, until int64) {
 	c.longer = bytes
 	e.Sever(c, until)
 }
 
-// Heal ends all cuts, but not what is narrow for good.
+// Heal ends all cuts, but not those of Narrow that last.
 func (e *Ethernet) Heal() {
 	e.cuts = slices.DeleteFunc(e.cuts, func(c Cut) bool { return c.longer == 0 || !c.forGood })
 }

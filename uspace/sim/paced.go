@@ -12,9 +12,9 @@ import (
 	"github.com/funet/funet/uspace/machine"
 )
 
-// NewPacedCluster makes a cluster of the given number of machines as the profile describes, in which
-// every node runs the program, with queues of the given number of slots. The profile must have a
-// network and a bus. Nothing takes time but what the profile says does.
+// NewPacedCluster makes a cluster of the given number of machines that the profile describes. Every node runs the
+// program, with queues of the given number of slots. The profile must have a network and a bus. Only what has a cost in
+// the profile takes time.
 func NewPacedCluster(p *hwprofiles.Profile, nodes, slots int, program Program) (*Cluster, error) {
 	if _, err := machine.New(p); err != nil {
 		return nil, fmt.Errorf("simulating: %w", err)

@@ -16,8 +16,8 @@ import (
 // ErrKilled is the error of a process that was killed.
 var ErrKilled = errors.New("sim: process was killed")
 
-// Program is the program of a process. Everything it does takes no time, except what it
-// says through the methods of Process.
+// Program is the program of a process. It takes no virtual time, but for the times that it passes to the methods of
+// Process.
 type Program func(p *Process) error
 
 // Process is one process with one context.
@@ -147,9 +147,8 @@ func (p *Process) published() {
 
 func (p *Process) pollTime() int64 { return int64(p.world.o.PollTime) * p.slow * p.card.slow }
 
-// Drive lets the card see what the process has done, and takes the time of one look
-// at the queues. When the process looks in vain twice it takes until there is news, at
-// most IdleTime. Package am calls it drive.
+// Drive lets the card see what the process has done, and takes the time of one look at the queues. From the second look
+// in vain on it takes until there is news, at most IdleTime. It is the drive function of package am.
 func (p *Process) Drive() {
 	if p.cpu != nil {
 		p.tell() // what the program does is charged by itself
@@ -166,8 +165,7 @@ func (p *Process) Drive() {
 	p.giveWay()
 }
 
-// Wait is Drive, but takes until there is news or the given time has come, which may
-// be Never.
+// Wait is Drive, but takes until there is news, or until the given time, which may be Never.
 func (p *Process) Wait(until int64) {
 	p.tell()
 	at := max(until, p.world.now+p.pollTime())
@@ -180,8 +178,7 @@ func (p *Process) Wait(until int64) {
 	p.giveWay()
 }
 
-// Wake brings the next turn of a process that waits forward to now; one that sleeps or
-// has ended stays as it is.
+// Wake gives a waiting process its next turn now. It does nothing to a process that sleeps or has ended.
 func (p *Process) Wake() {
 	if p.idle && !p.ended {
 		p.idle, p.vain = false, false
@@ -210,8 +207,7 @@ func (p *Process) Now() int64 {
 	return p.world.now
 }
 
-// Pace lets what the program does take the time that a processor takes. It is for
-// programs that have not made their endpoint yet.
+// Pace makes what the program does take the time that a processor needs. Call it before Endpoint.
 func (p *Process) Pace(c timing.CPUConfig, bus *timing.Bus) {
 	p.cpu = timing.NewCPU(c, bus, timing.Clock{
 		Now: func() int64 { return p.world.now },
@@ -226,7 +222,7 @@ func (p *Process) Pace(c timing.CPUConfig, bus *timing.Bus) {
 // Interface returns the process's end of its context.
 func (p *Process) Interface() *funi.Interface { return p.iface }
 
-// Memory returns the memory that process and card share.
+// Memory returns the memory that the process shares with the card.
 func (p *Process) Memory() *funi.Memory { return p.memory }
 
 // Segment returns new memory, all 0, that is registered as a segment of the context, as Segment
@@ -236,7 +232,7 @@ func (p *Process) Segment(base uint32, bytes int, rights funi.Rights) ([]byte, e
 	return memory, p.context.Register(funi.Segment{Base: base, Memory: memory, Rights: rights})
 }
 
-// Context returns the card's end.
+// Context returns the card's end of the process's context.
 func (p *Process) Context() *engine.Context { return p.context }
 
 // Card returns the card that the process is attached to.

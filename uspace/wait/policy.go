@@ -16,7 +16,7 @@ const (
 	AtWork = int64(3 * time.Microsecond)
 )
 
-// Policy is what differs between those who wait.
+// Policy holds the figures that differ between those who wait.
 type Policy struct {
 	// Looks is how many looks in vain pass before a yield: some 10 us of them.
 	Looks int

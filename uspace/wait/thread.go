@@ -1,6 +1,6 @@
 package wait
 
-// This file is what a thread asks of the kernel while it waits.
+// This file holds the system calls of a thread that waits.
 
 import "golang.org/x/sys/unix"
 

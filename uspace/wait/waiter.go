@@ -2,7 +2,7 @@ package wait
 
 // This file is the policy. Functions stand in the order of a wait.
 
-// Action is what to do next.
+// Action is the next thing to do.
 type Action uint8
 
 // The actions.
@@ -12,7 +12,7 @@ const (
 	Sleep               // as long as Nap says at most, and say when that ended (Slept)
 )
 
-// Waiter is what somebody who waits knows about the wait. New makes one.
+// Waiter is the state of a wait. New makes one.
 type Waiter struct {
 	policy Policy
 	idle   int   // looks in vain since the last yield or sleep

@@ -68,9 +68,9 @@ type FUNet struct {
 	Counter  uint64 // of a sealed frame
 	// MAC is the 16 bytes that authenticate a sealed frame, or a greeting; nil: the frame has none.
 	MAC []byte
-	// Greeting is what a hello carries, where it has a MAC.
+	// Greeting is the greeting of a hello, where the hello has a MAC.
 	Greeting arctic.Greeting
-	// Ciphertext is what a sealed frame that is not readable carries.
+	// Ciphertext is the payload of a sealed frame that is not readable.
 	Ciphertext []byte
 
 	Rejects []arctic.Reject

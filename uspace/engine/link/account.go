@@ -17,23 +17,23 @@ const (
 	// contendedFlight is how many bytes an account beside others has in flight on a flow, at
 	// least one frame: what is in flight is before the others' frames at the receiver.
 	contendedFlight = 48 << 10
-	// resumedInRound is the most shares of an account that go on in a round.
+	// resumedInRound is the most classes of an account that go on in a round.
 	resumedInRound = 8
 )
 
 // Account is charged for the frames of its owners. Its zero value is ready.
 type Account struct {
-	shares    int // of flows
+	classes   int // on flows
 	dispatch  int // bytes of the round
 	round     uint64
-	deferred  *turn    // ring of shares that wait for the next round
+	deferred  *turn    // ring of classes that wait for the next round
 	nextSpent *Account // see End.spent
 	spent     bool
 	lastTry   int64 // see hold.go
 }
 
 // Used reports whether streams are on the account.
-func (a *Account) Used() bool { return a.shares > 0 }
+func (a *Account) Used() bool { return a.classes > 0 }
 
 // Uses notes that an account uses the card now.
 func (e *End) Uses(a *Account) {
@@ -62,7 +62,7 @@ func (e *End) newRound() {
 		next := a.nextSpent
 		a.spent, a.nextSpent = false, nil
 		for n := 0; a.deferred != nil && n < resumedInRound && e.solvent(a); n++ {
-			s := a.deferred.share
+			s := a.deferred.class
 			s.turn.remove(&a.deferred)
 			s.deferred = false
 			if s.first != nil {
@@ -94,8 +94,8 @@ func (e *End) awaitRound(a *Account) {
 	e.more = true
 }
 
-// deferShare takes an account's share off until the next round.
-func (e *End) deferShare(s *share) {
+// deferClass takes an account's class off until the next round.
+func (e *End) deferClass(s *class) {
 	s.leave()
 	s.deferred = true
 	s.turn.append(&s.account.deferred)

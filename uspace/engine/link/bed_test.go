@@ -25,6 +25,8 @@ import (
 const (
 	gid = 7
 	tag = 0x8877665544332211
+	// maxBlocks is how many blocks a bed has addresses for: each has 64 KiB of 4 GiB, but the first of them.
+	maxBlocks = 1<<16 - 1
 )
 
 // setup is what a bed is made from.
@@ -144,14 +146,7 @@ var cardConfigs = map[string]func(*link.Config){
 }
 
 // The faults of a network, alone and together.
-var networks = map[string]wire.Faults{
-	"clean":     {},
-	"loss":      {Loss: 0.2},
-	"duplicate": {Duplicate: 0.5},
-	"reorder":   {Reorder: 0.5},
-	"corrupt":   {Corrupt: 0.2},
-	"all":       {Loss: 0.1, Duplicate: 0.1, Reorder: 0.2, Corrupt: 0.05},
-}
+var networks = wire.Networks
 
 var near = wire.Config{Delay: 10 * time.Microsecond}
 

@@ -34,7 +34,7 @@ func (f *flow) check(used map[uint32]int) error {
 	for s := f.sndUna; s != f.sndNext; s++ {
 		fr := f.frame(s)
 		count[fr.state]++
-		q := lines{head: fr.train}
+		q := Lines{head: fr.train}
 		if n := q.length(); n > 0 {
 			used[fr.train.owner.Number] += n
 			open[f.find(fr.train.owner, fr.train.Node, fr.train.Part)]++

@@ -29,7 +29,7 @@ func (e *End) makeReady(f *flow) {
 func (e *End) queue(p *peer, l arctic.Level, ln *Line) {
 	f := e.flow(p, l)
 	s := e.stream(f, ln.owner, ln.Node, ln.Part)
-	s.waiting.push(ln)
+	s.waiting.Push(ln)
 	e.mayGo(s)
 	e.makeReady(f)
 }
@@ -88,7 +88,7 @@ func (e *End) dispatchFlow(f *flow) bool {
 		}
 		switch mine := s.payer(); {
 		case !e.solvent(mine.account):
-			e.deferShare(mine)
+			e.deferClass(mine)
 		case mine.flight >= contendedFlight && e.Contended():
 			mine.fill()
 		case !e.assemble(f, s):

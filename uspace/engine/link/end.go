@@ -31,7 +31,7 @@ type End struct {
 
 	ready    [arctic.Levels]readyList // flows with something to send now
 	ackNow   *peer                    // peers to acknowledge in this step
-	settled  lines                    // for NextSettled
+	settled  Lines                    // for NextSettled
 	restarts int32                    // a list of peers for NextRestarted: one more than the card number; 0: the end
 	timed    *timedSend               // nil: dispatch and transmission take no time
 	blocked  bool                     // a transmit ring was full

@@ -65,7 +65,7 @@ type flow struct {
 	srtt, rttvar    int64   // 0: not measured
 	nextReady       *flow   // also links those that the card has spare
 	turns           turn    // the flow's own: its ring is of accounts
-	shares          *share  // those of accounts
+	classes         *class  // those of accounts
 	recent          *stream // last one looked up
 	streams         []*stream
 	byKey           map[streamKey]*stream // nil: there have been few

@@ -216,7 +216,7 @@ func TestFrameThatHasBecomeTooLong(t *testing.T) {
 			numbers[f.Header().Sequence] += f.Packets()
 		}
 		if again := len(numbers) > 1; again == had || numbers[long.Header().Sequence] == 0 {
-			t.Errorf("had it: %v; then frames with so many packets left: %v", had, numbers)
+			t.Errorf("had it: %v; then frames left with these numbers of packets: %v", had, numbers)
 		}
 		b.inject(long) // the bed fails if it is taken
 		b.pass(time.Millisecond)

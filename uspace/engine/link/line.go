@@ -48,7 +48,7 @@ func (ln *Line) Owner() *Owner { return ln.owner }
 // Packet returns the packet.
 func (ln *Line) Packet() arctic.Packet { return arctic.Packet(ln.Data[:ln.Size]) }
 
-// Next returns the line behind it in a train (Follower), or nil.
+// Next returns the line behind it in a train (Follower) or on a list, or nil.
 func (ln *Line) Next() *Line { return ln.next }
 
 // Cut takes from a line that is in flight what of its block is not in the frame, because nobody wants it any more.
@@ -57,12 +57,17 @@ func (ln *Line) Cut() { ln.Block = ln.inFrame() }
 // Clear forgets block and part of a line that came back.
 func (ln *Line) Clear() { ln.Block, ln.Part, ln.piece = nil, false, 0 }
 
-// lines is a FIFO of lines, linked through next.
-type lines struct {
+// Lines is a FIFO of lines, each of which is on one at most: they are linked through the line itself. Of a line that the
+// link has not got, its owner may make use of that, too. The zero value is empty.
+type Lines struct {
 	head, tail *Line
 }
 
-func (q *lines) push(ln *Line) {
+// Head is the first line, or nil.
+func (q *Lines) Head() *Line { return q.head }
+
+// Push puts a line behind all others.
+func (q *Lines) Push(ln *Line) {
 	ln.next = nil
 	if q.head == nil {
 		q.head = ln
@@ -72,8 +77,8 @@ func (q *lines) push(ln *Line) {
 	q.tail = ln
 }
 
-// pop takes the first line; the list must not be empty.
-func (q *lines) pop() *Line {
+// Pop takes the first line; there must be one.
+func (q *Lines) Pop() *Line {
 	ln := q.head
 	q.head = ln.next
 	ln.next = nil
@@ -81,7 +86,7 @@ func (q *lines) pop() *Line {
 }
 
 // prepend puts the chain first..last before all others.
-func (q *lines) prepend(first, last *Line) {
+func (q *Lines) prepend(first, last *Line) {
 	if q.head == nil {
 		q.tail = last
 	}
@@ -89,7 +94,7 @@ func (q *lines) prepend(first, last *Line) {
 	q.head = first
 }
 
-func (q *lines) length() (n int) {
+func (q *Lines) length() (n int) {
 	for ln := q.head; ln != nil; ln = ln.next {
 		n++
 	}
@@ -99,7 +104,7 @@ func (q *lines) length() (n int) {
 // settle hands a line back. All that are settled wait, in order, for NextSettled.
 func (e *End) settle(ln *Line, how Settled, reason arctic.Reason) {
 	ln.Settled, ln.Reason = how, reason
-	e.settled.push(ln)
+	e.settled.Push(ln)
 }
 
 // NextSettled takes the next line that the link is done with, or returns nil. The owner calls it after Arrive, Expire,
@@ -108,5 +113,5 @@ func (e *End) NextSettled() *Line {
 	if e.settled.head == nil {
 		return nil
 	}
-	return e.settled.pop()
+	return e.settled.Pop()
 }

@@ -93,10 +93,10 @@ func (e *End) GiveUpTo(o *Owner, card uint16, l arctic.Level, node uint16, part 
 // empty takes the lines that wait off a stream.
 func (e *End) empty(s *stream, keep func(*Line) bool, to func(*Line)) {
 	old := s.waiting
-	s.waiting = lines{}
+	s.waiting = Lines{}
 	for old.head != nil {
-		if ln := old.pop(); keep != nil && keep(ln) {
-			s.waiting.push(ln)
+		if ln := old.Pop(); keep != nil && keep(ln) {
+			s.waiting.Push(ln)
 		} else {
 			to(ln)
 		}

@@ -36,7 +36,7 @@ const (
 	spareFlights  = 8
 	spareStreams  = 256
 	spareRejected = 256
-	spareShares   = 64
+	spareClasses  = 64
 )
 
 // parked is the state that outlives a flow. The peer has answered all frames before sndNext, and the
@@ -60,10 +60,10 @@ type spare struct {
 	flows    *flow
 	streams  *stream
 	rejected *rejected
-	shares   *share
+	classes  *class
 	flights  [spareFlights]*[Window]frame
 
-	nFlows, nStreams, nRejected, nShares, nFlights int
+	nFlows, nStreams, nRejected, nClasses, nFlights int
 
 	used int // flows in use
 	hand int // index of the peer that reclaim looked at last
@@ -250,7 +250,7 @@ func (e *End) takeStream(f *flow, o *Owner, node uint16, part bool) *stream {
 		e.spare.nStreams--
 	}
 	*s = stream{flow: f, owner: o, node: node, part: part, limit: 1, index: int32(len(o.streams))}
-	job := e.shareOf(f, o)
+	job := e.classOf(f, o)
 	job.parts++
 	s.turn = turn{of: &job.turn, stream: s}
 	if k := &f.peer.parked[f.level]; k.limit > 0 && k.node == node && !part {
@@ -269,7 +269,7 @@ func (e *End) giveStream(s *stream) {
 	o.streams[len(o.streams)-1] = nil
 	o.streams = o.streams[:len(o.streams)-1]
 	e.withdraw(s)
-	e.quitShare(s)
+	e.quitClass(s)
 	*s = stream{}
 	if e.spare.nStreams < spareStreams {
 		s.turn.stream = e.spare.streams

@@ -132,7 +132,7 @@ func (e *End) lose(p *peer, reason arctic.Reason) {
 			e.abandon(f, reason)
 			for _, s := range f.streams {
 				for s.waiting.head != nil {
-					ln := s.waiting.pop()
+					ln := s.waiting.Pop()
 					e.settle(ln, Returned, reason)
 				}
 				e.withdraw(s)

@@ -23,7 +23,7 @@ const (
 type stream struct {
 	flow    *flow
 	owner   *Owner
-	turn    turn // in its job's share of the flow
+	turn    turn // in its job's class on the flow
 	node    uint16
 	part    bool // see line.part
 	list    list
@@ -32,7 +32,7 @@ type stream struct {
 	at      int32 // in flow.streams
 	flying  int32 // frames in flight or lost
 	limit   int32 // most of them, to Window: 1 until the node answers and after a transient reject
-	waiting lines
+	waiting Lines
 	hold    int64 // nothing new is sent before
 	backoff int64 // length of the last hold
 }

@@ -196,7 +196,7 @@ func (e *End) enqueue(f *flow) bool {
 // at returns a frame of the Send Queue, 0 the first.
 func (u *timedSend) at(i int) *queued { return &u.queue[(u.first+i)%len(u.queue)] }
 
-// frame returns the frame of a place in the Send Queue, or nil if that is void.
+// frame returns the frame of an entry of the Send Queue, or nil if that is void.
 func (q *queued) frame() *frame {
 	if q.seq-q.flow.sndUna >= q.flow.sndNext-q.flow.sndUna || !q.flow.peer.established {
 		return nil
@@ -252,7 +252,7 @@ func (e *End) chooseFrame() bool {
 func (e *End) takeOwed() *peer {
 	u := e.timed
 	var found *peer
-	var place **peer // of the pointer to it
+	var before **peer // points to it
 	for at := &e.ackNow; *at != nil; {
 		p := *at
 		if p.ackAt == 0 || !p.established {
@@ -261,12 +261,12 @@ func (e *End) takeOwed() *peer {
 			continue
 		}
 		if u.n == 0 || u.at(0).flow.peer != p {
-			found, place = p, at
+			found, before = p, at
 		}
 		at = &p.nextAckNow
 	}
 	if found != nil {
-		*place = found.nextAckNow
+		*before = found.nextAckNow
 		found.inAckNow, found.nextAckNow = false, nil
 	}
 	return found

@@ -22,7 +22,7 @@ type traffic struct {
 	messages int // of a lane
 	words    int // of each, 1 to 21
 	burst    int // that a lane sends at once
-	block    int // bytes; each fourth message has such a block; 0: none has
+	block    int // bytes; each fourth message has such a block, up to maxBlocks of them; 0: none has
 	lanes    []*lane
 }
 
@@ -56,7 +56,7 @@ func (t *traffic) pump() bool {
 		}
 		for k := 0; k < t.burst && len(n.sent) < t.messages; k++ {
 			var block []byte
-			if t.block > 0 && len(n.sent)%4 == 0 {
+			if t.block > 0 && len(n.sent)%4 == 0 && len(t.b.blocks) < maxBlocks {
 				block = pattern(t.block, len(t.b.messages))
 			}
 			m := t.b.put(n.from, n.to, uint16(n.to), n.level, t.words, block)

@@ -5,10 +5,10 @@ package link
 // waits for his own, and others do not wait for them.
 //
 // A turn belongs to a ring of those that have something to send. The flow has a ring of
-// accounts, an account's share of the flow one of jobs, and a job's share one of streams.
+// accounts, an account's class one of jobs, and a job's class one of streams.
 // The first of each ring is next; what has sent goes behind the others of its ring.
 //
-// An account's share is deferred, and on no ring, while the account has spent what it may
+// An account's class is deferred, and on no ring, while the account has spent what it may
 // send in a round (account.go), and is full, and on no ring either, while it has
 // contendedFlight bytes in flight beside others.
 
@@ -17,12 +17,13 @@ type turn struct {
 	of         *turn   // whose ring it belongs to; nil: the flow's own
 	next, prev *turn   // in that ring; nil: it has nothing to send
 	first      *turn   // of its own ring
-	stream     *stream // whose turn it is; nil: a share's
-	share      *share  // or this; nil: a stream's or the flow's own
+	stream     *stream // whose turn it is; nil: a class's
+	class      *class  // or this; nil: a stream's or the flow's own
 }
 
-// share is the part of a flow that an account, or a job of the account, has. It exists as long as it has streams.
-type share struct {
+// class is what an account, or a job of the account, sends on a flow (a class of hierarchical scheduling, as in CBQ, Floyd and Jacobson
+// 1995). It exists as long as it has streams.
+type class struct {
 	turn
 	flow     *flow
 	account  *Account
@@ -31,8 +32,8 @@ type share struct {
 	full     bool   // an account's: as much as others leave it is in flight
 	flight   int    // an account's: bytes in flight or lost
 	parts    int    // jobs or streams
-	beside   *share // the next of the flow, or the next job of the account; also links spares
-	jobs     *share // an account's
+	beside   *class // the next of the flow, or the next job of the account; also links spares
+	jobs     *class // an account's
 }
 
 // append puts a turn behind the others of a ring.
@@ -63,7 +64,7 @@ func (t *turn) remove(ring **turn) {
 // part of.
 func (t *turn) enter() {
 	for ; t.of != nil && t.next == nil; t = t.of {
-		if t.share != nil && (t.share.deferred || t.share.full) {
+		if t.class != nil && (t.class.deferred || t.class.full) {
 			return
 		}
 		t.append(&t.of.first)
@@ -73,7 +74,7 @@ func (t *turn) enter() {
 // leave takes a turn off, and with it what has nothing else to send.
 func (t *turn) leave() {
 	for ; t.of != nil && t.next != nil; t = t.of {
-		if t.share != nil && t.share.deferred {
+		if t.class != nil && t.class.deferred {
 			return // it is not on that ring
 		}
 		t.remove(&t.of.first)
@@ -119,91 +120,91 @@ func (f *flow) upcoming() *stream {
 	return t.stream
 }
 
-// shareOf returns the share that a new stream of the context belongs to, made if it is the
+// classOf returns the class that a new stream of the context belongs to, made if it is the
 // first.
-func (e *End) shareOf(f *flow, o *Owner) *share {
+func (e *End) classOf(f *flow, o *Owner) *class {
 	a := o.Account
-	var mine *share
-	for mine = f.shares; mine != nil && mine.account != a; mine = mine.beside {
+	var mine *class
+	for mine = f.classes; mine != nil && mine.account != a; mine = mine.beside {
 	}
 	if mine == nil {
-		mine = e.takeShare(f, a, &f.turns)
-		mine.beside, f.shares = f.shares, mine
-		a.shares++
+		mine = e.takeClass(f, a, &f.turns)
+		mine.beside, f.classes = f.classes, mine
+		a.classes++
 	}
 	for j := mine.jobs; j != nil; j = j.beside {
 		if j.gid == o.GID {
 			return j
 		}
 	}
-	j := e.takeShare(f, a, &mine.turn)
+	j := e.takeClass(f, a, &mine.turn)
 	j.gid = o.GID
 	j.beside, mine.jobs = mine.jobs, j
 	mine.parts++
 	return j
 }
 
-// takeShare makes a share.
-func (e *End) takeShare(f *flow, a *Account, of *turn) *share {
-	s := e.spare.shares
+// takeClass makes a class.
+func (e *End) takeClass(f *flow, a *Account, of *turn) *class {
+	s := e.spare.classes
 	if s == nil {
-		s = new(share)
+		s = new(class)
 	} else {
-		e.spare.shares = s.beside
-		e.spare.nShares--
+		e.spare.classes = s.beside
+		e.spare.nClasses--
 	}
-	*s = share{flow: f, account: a, turn: turn{of: of, share: s}}
+	*s = class{flow: f, account: a, turn: turn{of: of, class: s}}
 	return s
 }
 
-// quitShare takes a stream, which is on no ring, out of its job's share, and gives back what
+// quitClass takes a stream, which is on no ring, out of its job's class, and gives back what
 // has none left.
-func (e *End) quitShare(s *stream) {
-	j := s.turn.of.share
+func (e *End) quitClass(s *stream) {
+	j := s.turn.of.class
 	if j.parts--; j.parts > 0 {
 		return
 	}
-	mine := j.of.share
+	mine := j.of.class
 	j.unlist(&mine.jobs)
-	e.giveShare(j)
+	e.giveClass(j)
 	if mine.parts--; mine.parts > 0 {
 		return
 	}
 	if mine.deferred {
 		mine.turn.remove(&mine.account.deferred)
 	}
-	mine.unlist(&s.flow.shares)
+	mine.unlist(&s.flow.classes)
 	a := mine.account
-	e.giveShare(mine)
-	a.shares--
+	e.giveClass(mine)
+	a.classes--
 }
 
-// unlist takes a share off the list of those beside it.
-func (s *share) unlist(list **share) {
+// unlist takes a class off the list of those beside it.
+func (s *class) unlist(list **class) {
 	for *list != s {
 		list = &(*list).beside
 	}
 	*list = s.beside
 }
 
-// giveShare keeps a share for another.
-func (e *End) giveShare(s *share) {
-	*s = share{}
-	if e.spare.nShares < spareShares {
-		s.beside = e.spare.shares
-		e.spare.shares = s
-		e.spare.nShares++
+// giveClass keeps a class for another.
+func (e *End) giveClass(s *class) {
+	*s = class{}
+	if e.spare.nClasses < spareClasses {
+		s.beside = e.spare.classes
+		e.spare.classes = s
+		e.spare.nClasses++
 	}
 }
 
-// payer returns the account's share that the stream belongs to.
-func (s *stream) payer() *share { return s.turn.of.of.share }
+// payer returns the account's class that the stream belongs to.
+func (s *stream) payer() *class { return s.turn.of.of.class }
 
-// sent notes that bytes of the share are in flight.
-func (s *share) sent(bytes int) { s.flight += bytes }
+// sent notes that bytes of the class are in flight.
+func (s *class) sent(bytes int) { s.flight += bytes }
 
 // answered notes that they are not any more.
-func (s *share) answered(bytes int) {
+func (s *class) answered(bytes int) {
 	s.flight -= bytes
 	if s.full && s.flight < contendedFlight {
 		s.full = false
@@ -211,8 +212,8 @@ func (s *share) answered(bytes int) {
 	}
 }
 
-// reenter puts an account's share on turn if it has something to send.
-func (s *share) reenter() {
+// reenter puts an account's class on turn if it has something to send.
+func (s *class) reenter() {
 	if s.first != nil {
 		s.enter()
 	}
@@ -220,13 +221,13 @@ func (s *share) reenter() {
 
 // grounded notes that nothing of the flow is in flight any more.
 func (f *flow) grounded() {
-	for s := f.shares; s != nil; s = s.beside {
+	for s := f.classes; s != nil; s = s.beside {
 		s.answered(s.flight)
 	}
 }
 
-// fill takes an account's share off, until some of what it has in flight is answered.
-func (s *share) fill() {
+// fill takes an account's class off, until some of what it has in flight is answered.
+func (s *class) fill() {
 	s.leave()
 	s.full = true
 }

@@ -100,7 +100,7 @@ type Follower struct {
 	once sync.Once
 }
 
-// doubts are what may have changed since the last round.
+// doubts are the paths that may have changed since the last round.
 type doubts struct {
 	peers    bool // there are others
 	all      bool // routes

@@ -101,7 +101,7 @@ func (s *Scenario) arctic(p *plan) {
 	}
 }
 
-// network is what both kinds of network report.
+// network holds what both kinds of network report.
 type network interface {
 	// UnderWay returns how many frames the network holds.
 	UnderWay() int

@@ -45,7 +45,7 @@ func (m *member) returnsLost() uint32 {
 	return m.process.Interface().ReturnsLost()
 }
 
-// operations are what a program does, and how often in comparison. Each ends with
+// operations are the actions of a program, and how often each occurs in comparison. Each ends with
 // nothing half done.
 var operations = []struct {
 	weight int

@@ -169,7 +169,7 @@ func (r *run) build() {
 	r.oracle = oracle{seed: r.scenario.Seed, members: r.members, result: &r.result, now: r.world.Now,
 		messages: make([]message, 0, min(r.scenario.Messages, 1<<20))}
 	switch faults := r.scenario.Faults; {
-	case faults&Forge != 0 && r.keyed: // a silent peer, of which somebody says that it has no key
+	case faults&Forge != 0 && r.keyed: // a silent peer; somebody else says that it has no key
 		r.oracle.excused = arctic.ReasonKey
 	case faults&(Forge|Replay) != 0 && !r.keyed: // an answer of an earlier life of a peer, or one that was made up
 		r.oracle.excused = arctic.ReasonResynchronised

@@ -20,7 +20,7 @@ type spy struct {
 	pairs  map[[2]uint16]overheard
 }
 
-// overheard is what he knows of what one card has said to another.
+// overheard is everything that he has heard one card say to another.
 type overheard struct {
 	nonce, epoch uint64
 	gid          uint16
@@ -54,7 +54,7 @@ func (s *spy) hear(b []byte) {
 	}
 }
 
-// frame is what he sends next, nil for nothing.
+// frame returns the next frame that he sends, or nil.
 func (s *spy) frame(kind Faults, cards int) []byte {
 	if kind == Replay {
 		if len(s.kept) == 0 {

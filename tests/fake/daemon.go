@@ -1,0 +1,46 @@
+// Package fake listens where funid would. It is for tests of programs that ask a daemon.
+package fake
+
+import (
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/funet/funet/uspace/attach"
+)
+
+// Daemon listens in a folder and returns the path of its socket. It gives the first message of each connection to answer, each
+// connection on a goroutine of its own, and closes the connection when answer returns. All of them have ended when the test has:
+// an answer that never comes waits for t.Context.
+func Daemon(t testing.TB, dir string, answer func(c *net.UnixConn, request []byte)) (socket string) {
+	t.Helper()
+	socket = filepath.Join(dir, "funid.sock")
+	l, err := net.ListenUnix(attach.Network, &net.UnixAddr{Name: socket, Net: attach.Network})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var connections sync.WaitGroup
+	accepting := make(chan struct{})
+	go func() {
+		defer close(accepting)
+		for {
+			c, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			connections.Go(func() {
+				defer c.Close()
+				if request, _, err := attach.Receive(c, make([]byte, attach.MaxMessage), 0); err == nil {
+					answer(c, request)
+				}
+			})
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-accepting
+		connections.Wait()
+	})
+	return socket
+}
