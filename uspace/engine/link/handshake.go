@@ -23,7 +23,14 @@ package link
 // Who believes a peer and loses it keeps the epoch: a new attempt has a new nonce, and where both still hold the same epoch
 // nothing is reset. Where the last greeting of a handshake was lost, only one holds the new epoch; the frames that
 // it sends are of an epoch that the other does not know, who greets again, and its old nonce, repeated, gets the answer that
-// was lost.
+// was lost. Where there is a key such frames are not always answered, because anybody can send them; there the one that holds the new
+// epoch greets again when the first frame of it is not answered in time (timeout).
+//
+// A greeting that echoes the present nonce says that its sender lived after the nonce was drawn, and not that it lives now: it may be of
+// a life that ended while the network held it up. Then a card begins an epoch with the dead. The greeting that says so reaches the
+// living, or the first frame does, or the greeting that follows a retransmission timeout. It echoes a nonce that is not the living one's,
+// who answers, and the next nonces of both begin their epoch. So that lasts a round trip, and one or two retransmissions where
+// greetings are lost. It cannot be excluded: between any greeting and its arrival its sender may die.
 //
 // Whoever sees a greeting, and where there is no key, can echo its nonce with an incarnation and a nonce that he made up. The
 // card then begins an epoch that the peer will never hold: every frame of one is stale for the other, and they greet

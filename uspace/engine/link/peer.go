@@ -18,6 +18,7 @@ type peer struct {
 	readable    bool       // sealed frames are not encrypted
 	trouble     keyTrouble // why its greeting was refused
 	beyond      uint8      // acknowledgments in a row of what was never sent
+	doubt       keyTrouble // why a greeting was refused in the name of an established peer; see PeerState
 	secured     *secured   // nil: there is no key
 	greetAt     int64      // next greeting; 0: none
 	greetGap    int64
@@ -97,6 +98,11 @@ func (e *End) timeout(f *flow) {
 		return
 	}
 	e.counters.Timeouts++
+	if f.peer.Key != nil && f.sndUna == 0 {
+		// The epoch has just begun, and the greeting that says so to the peer may be lost: to a frame of an epoch that is not
+		// its own it gives no answer (stale).
+		e.greetBack(f.peer, f.peer.gid)
+	}
 	if e.now-f.movedAt >= int64(e.cfg.PeerTimeout) {
 		// The peer is heard, but does not answer the oldest frame of this flow:
 		// something drops just this one, its length for example, or the two disagree
