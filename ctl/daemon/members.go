@@ -145,7 +145,7 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 					}
 					continue
 				}
-				p := d.cfg.peer(ch.to)
+				p := d.cfg.peer(to, ch.to)
 				p.Local = d.links[p.Port].mac
 				if !ch.heard {
 					d.loop.hello.SetPeer(p.Card, p.Port, p.Address)

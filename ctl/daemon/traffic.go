@@ -45,6 +45,7 @@ type Peers struct {
 	Known       int   `json:"known"`
 	Established int   `json:"established"` // they have been greeted, and not been lost since
 	Sealed      int   `json:"sealed"`      // they have this host's key
+	Readable    int   `json:"readable"`    // of those, to which frames are not encrypted, but authenticated
 	Refused     int   `json:"key_refused"` // they have another one, or only one of the two has one
 	Measured    int   `json:"measured"`
 	Shortest    int64 `json:"round_trip_shortest_ns"`
@@ -208,6 +209,9 @@ func (d *Daemon) lookAtPeers() (peersLook, error) {
 			switch {
 			case s.Key == engine.Sealed:
 				look.Sealed++
+				if s.Readable {
+					look.Readable++
+				}
 			case s.Key.Refused():
 				if look.Refused++; look.Refused == 1 {
 					look.KeyFault = fmt.Sprintf("card %d: %v", s.Card, s.Key)

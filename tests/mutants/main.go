@@ -17,6 +17,8 @@
 //	unsealed           frames that are not sealed are taken from a peer with a key
 //	replayed           a sealed frame is opened as often as it comes
 //	counter            every frame is sealed with the same counter
+//	unsaid             a card with a key begins an epoch, and says so once
+//	open               forged frames are answered for ever once a peer has greeted
 //	signed             a greeting that names the key is authentic
 //	number             a greeting is taken as often as it comes
 //	readable           frames are readable if the peer is content with that

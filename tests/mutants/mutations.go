@@ -43,6 +43,12 @@ var mutations = []mutation{
 		`	s.counter++
 `, ``,
 		unit("TestOneWantsEncryption")},
+	{"unsaid", "link/peer.go",
+		`if f.peer.Key != nil && f.sndUna == 0 {`, `if false {`,
+		link("TestLostGreetingWithAKey")},
+	{"open", "link/arrive.go",
+		`p.secured.pending = false`, `p.secured.pending = true`,
+		link("TestForgedEpochsGetNoAnswerWithAKey")},
 	{"signed", "link/greeting.go",
 		`g.Key != p.Key.Identity() || !p.Key.VerifyGreeting(f)`, `g.Key != p.Key.Identity()`,
 		unit("TestNobodyElseChangesAnything")},

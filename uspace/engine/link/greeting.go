@@ -166,6 +166,7 @@ func (e *End) Greet(card uint16) bool {
 		return false
 	}
 	p.gid = e.resident.after(p.gid) // as in greetAgain
+	p.theirs = 0                    // as in attempt: what is no answer is answered, whatever the peer's key
 	return e.sendGreetingThat(p, true)
 }
 
@@ -255,10 +256,13 @@ func (e *End) sendGreetingThat(p *peer, asks bool) bool {
 func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 	var g arctic.Greeting
 	f.Greeting(&g)
+	answers := p.nonce != 0 && g.Echo == p.nonce // it has heard this card's greeting, and this is its answer
+	if answers {
+		p.replies++
+	}
 	if trouble := p.refuses(f, &g); trouble != noTrouble {
 		e.counters.DroppedKey++
 		e.fate.Outcome = WrongKey
-		answers := p.nonce != 0 && g.Echo == p.nonce // it has heard this card's greeting, and this is its answer
 		if p.established {
 			if answers {
 				p.doubt = trouble

@@ -32,6 +32,7 @@ type peer struct {
 	timer       int32                 // index in the heap, or notTimed
 	limit       uint16                // the longest frame that the way there takes, in bytes behind the Ethernet header
 	said        uint16                // the same, that the peer's port carries, as its greeting says
+	replies     uint16                // see PeerState.Replies
 	suspect     uint16                // a frame that was too long, or lost by chance, in the same; 0: none (limit.go)
 	raiseAt     int64                 // longer frames are tried; 0: never
 	wake        int64                 // key in the heap

@@ -1,0 +1,129 @@
+package daemon
+
+// This file is the keys of the daemon's report: which it has, from which files, and which peers have the same. It says nothing of a key
+// but its identity, which tells one from another.
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/funet/funet/uspace/engine"
+)
+
+// KeyStatus is a key that this host has, and with how many peers it shares it.
+type KeyStatus struct {
+	File     string `json:"file"`
+	Identity string `json:"identity"` // as `funet key show` prints it
+	Peers    int    `json:"peers"`
+}
+
+const (
+	// keyRoom is how many keys an answer has room for, and keyName how long the name of a file may be there.
+	keyRoom = 4
+	keyName = 900
+)
+
+// keyStatus lists keys, those that most peers have first, and says for how many there was no room.
+func (d *Daemon) keyStatus() (keys []KeyStatus, leftOut int) {
+	in := d.peers.Load()
+	peers := map[string]int{}
+	if all := cmp.Or(in.Key, d.cfg.Key); all != "" {
+		peers[all] = 0 // of hosts that are to come
+	}
+	for i := range in.Peers {
+		if p := &in.Peers[i]; p.Node != d.cfg.Card && !p.Absent {
+			if file := d.cfg.keyOf(in, p); file != "" {
+				peers[file]++
+			}
+		}
+	}
+	keys = []KeyStatus{}
+	for file, n := range peers {
+		k, err := d.cfg.keys.Load(file) // it was read when the peer became one
+		if err != nil || len(file) > keyName {
+			leftOut++
+			continue
+		}
+		keys = append(keys, KeyStatus{File: file, Identity: identity(k.Identity()), Peers: n})
+	}
+	slices.SortFunc(keys, func(a, b KeyStatus) int { return cmp.Or(cmp.Compare(b.Peers, a.Peers), cmp.Compare(a.File, b.File)) })
+	some := min(len(keys), keyRoom)
+	return keys[:some], leftOut + len(keys) - some
+}
+
+func identity(n uint32) string { return fmt.Sprintf("%08x", n) }
+
+// PeerKey says how a card stands to a peer's key.
+type PeerKey struct {
+	// State is that in words: "none", "encrypted", "authenticated" (not encrypted), "waiting" (to be greeted with the key), "no key there",
+	// "no key here" or "other key".
+	State string `json:"state"`
+	// Doubt is "no key there", "no key here" or "other key", if a greeting in the name of a peer that is known to have the right one said so
+	// since; "": none did.
+	Doubt string `json:"doubt,omitempty"`
+	// Refused: the two cards exchange nothing because of that.
+	Refused bool `json:"refused"`
+	// Met: the peer has been greeted, and not been lost since.
+	Met bool `json:"met"`
+}
+
+// Words is all of that in one line, for a table.
+func (k PeerKey) Words() string {
+	if k.Doubt != "" {
+		return k.State + "; now " + k.Doubt
+	}
+	return k.State
+}
+
+// The words for a peer that has the key; the others are engine.KeyState's.
+const (
+	encrypted     = "encrypted"
+	authenticated = "authenticated"
+)
+
+// keyOfPeer says it of a peer's state.
+func keyOfPeer(s *engine.PeerState) PeerKey {
+	k := PeerKey{State: s.Key.String(), Refused: s.Key.Refused(), Met: s.Established}
+	switch {
+	case s.Key == engine.Sealed && s.Readable:
+		k.State = authenticated
+	case s.Key == engine.Sealed:
+		k.State = encrypted
+	}
+	if s.Doubt != engine.Unkeyed {
+		k.Doubt = s.Doubt.String()
+	}
+	return k
+}
+
+const (
+	// keyPatience is how long a peer that answers hellos may take to answer a greeting, and keyLook how often it is looked whether it has.
+	keyPatience = 500 * time.Millisecond
+	keyLook     = 5 * time.Millisecond
+)
+
+// askKey greets a peer that has answered a hello, and takes what it has to say of its key. A peer that does not answer is as it was.
+func (d *Daemon) askKey(a *HelloAnswer) error {
+	var before, now engine.PeerState
+	greeted := false
+	for end := time.Now().Add(keyPatience); now.Replies == before.Replies && time.Now().Before(end); {
+		err := d.loop.do(func() {
+			if !greeted {
+				before, _ = d.loop.card.PeerState(a.Card)
+				greeted = d.loop.card.Greet(a.Card)
+			}
+			now, _ = d.loop.card.PeerState(a.Card)
+		})
+		if err != nil {
+			return err
+		}
+		time.Sleep(keyLook)
+	}
+	a.Key = keyOfPeer(&now)
+	if now.Identity != 0 {
+		a.OwnKey = identity(now.Identity)
+	}
+	return nil
+}
