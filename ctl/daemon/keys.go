@@ -57,17 +57,30 @@ func identity(n uint32) string { return fmt.Sprintf("%08x", n) }
 
 // PeerKey says how a card stands to a peer's key.
 type PeerKey struct {
-	// State is that in words: "none", "encrypted", "authenticated" (not encrypted), "waiting" (to be greeted with the key), "no key there",
-	// "no key here" or "other key".
-	State string `json:"state"`
-	// Doubt is "no key there", "no key here" or "other key", if a greeting in the name of a peer that is known to have the right one said so
-	// since; "": none did.
+	State string `json:"state"` // one of the words below
+	// Doubt is KeyNotThere, KeyNotHere or KeyOther, if a greeting in the name of a peer that is known to have the right key, or none as this
+	// host, has said so since; "": none did.
 	Doubt string `json:"doubt,omitempty"`
 	// Refused: the two cards exchange nothing because of that.
 	Refused bool `json:"refused"`
 	// Met: the peer has been greeted, and not been lost since.
 	Met bool `json:"met"`
 }
+
+// The words for it.
+var (
+	KeyNone     = engine.Unkeyed.String()
+	KeyWaiting  = engine.Waiting.String() // to be greeted with the key
+	KeyNotThere = engine.NoKeyThere.String()
+	KeyNotHere  = engine.NoKeyHere.String()
+	KeyOther    = engine.OtherKey.String()
+)
+
+// The words for the key that both have: frames are encrypted, or authenticated only.
+const (
+	KeyEncrypts      = "encrypted"
+	KeyAuthenticates = "authenticated"
+)
 
 // Words is all of that in one line, for a table.
 func (k PeerKey) Words() string {
@@ -77,20 +90,14 @@ func (k PeerKey) Words() string {
 	return k.State
 }
 
-// The words for a peer that has the key; the others are engine.KeyState's.
-const (
-	encrypted     = "encrypted"
-	authenticated = "authenticated"
-)
-
 // keyOfPeer says it of a peer's state.
 func keyOfPeer(s *engine.PeerState) PeerKey {
 	k := PeerKey{State: s.Key.String(), Refused: s.Key.Refused(), Met: s.Established}
 	switch {
 	case s.Key == engine.Sealed && s.Readable:
-		k.State = authenticated
+		k.State = KeyAuthenticates
 	case s.Key == engine.Sealed:
-		k.State = encrypted
+		k.State = KeyEncrypts
 	}
 	if s.Doubt != engine.Unkeyed {
 		k.Doubt = s.Doubt.String()

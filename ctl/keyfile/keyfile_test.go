@@ -6,9 +6,12 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -149,9 +152,74 @@ func TestCredential(t *testing.T) {
 	if _, err := Load(write(t, "other", 0o440, good)); !errors.Is(err, ErrMode) {
 		t.Errorf("elsewhere: %v", err)
 	}
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	if got := Resolve("/etc/funet", "$CREDENTIALS_DIRECTORY/funet.key"); got != "$CREDENTIALS_DIRECTORY/funet.key" {
+		t.Errorf("without credentials it is %s", got)
+	}
 	for name, want := range map[string]string{"key": "/etc/funet/key", "/run/key": "/run/key"} {
 		if got := Resolve("/etc/funet", name); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
+	}
+}
+
+// Rule: a credential that systemd has not handed over is no file of the folder where the process is, and what to do about that is said.
+func TestNoCredential(t *testing.T) {
+	t.Setenv("CREDENTIALS_DIRECTORY", "")
+	good := write(t, "funet.key", 0o600, bytes.Repeat([]byte{7}, 32))
+	t.Chdir(filepath.Dir(good))
+	if _, err := Load(Resolve("/etc/funet", Credentials+"funet.key")); !errors.Is(err, ErrHanded) || !strings.Contains(err.Error(), "LoadCredential=funet.key:") {
+		t.Errorf("%v", err)
+	}
+}
+
+// childEnv has this program load a key as another user, and print what is wrong.
+const childEnv = "FUNET_KEYFILE_CHILD"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(childEnv); path != "" {
+		_, err := Load(path)
+		fmt.Println(err)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// Rule: a service, which has no right to root's files, says how systemd hands it the key, and not that another is to be made.
+func TestRootsFileForAService(t *testing.T) {
+	folder, err := os.MkdirTemp("", "funet-key") // into which others may look
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	self, err := os.ReadFile("/proc/self/exe")
+	path, program := filepath.Join(folder, "key"), filepath.Join(folder, "program")
+	err = errors.Join(err, os.Chmod(folder, 0o755), os.WriteFile(path, bytes.Repeat([]byte{7}, 32), 0o600), os.WriteFile(program, self, 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(program)
+	c.Env = append(os.Environ(), childEnv+"="+path)
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := c.CombinedOutput()
+	if said := string(out); err != nil || !strings.Contains(said, "LoadCredential=funet.key:"+path) || strings.Contains(said, "key new") || strings.Count(said, "\n") != 1 {
+		t.Errorf("%v: %s", err, said)
+	}
+}
+
+// Rule: what is wrong with a file is seen without reading it.
+func TestLook(t *testing.T) {
+	good := bytes.Repeat([]byte{7}, 32)
+	if mode, err := Look(write(t, "k", 0o400, good), 12345); mode != 0o400 || err != nil {
+		t.Errorf("%v, %v", mode, err)
+	}
+	if mode, err := Look(write(t, "k", 0o644, good), 0); mode != 0o644 || !errors.Is(err, ErrMode) {
+		t.Errorf("%v, %v", mode, err)
+	}
+	if _, err := Look(write(t, "k", 0o600, good[:9]), 0); !errors.Is(err, ErrKind) {
+		t.Errorf("%v", err)
+	}
+	if _, err := Look("/none", 0); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
 	}
 }
