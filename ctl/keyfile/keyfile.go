@@ -5,6 +5,8 @@
 // followed, because that is how volumes of secrets are mounted. Errors say what is wrong with the file and never anything of
 // what it holds.
 //
+// A process that has made or read a key leaves no core dump, and no other process of its user may look into it (hide.go).
+//
 // Every function may be called from any goroutine.
 package keyfile
 
@@ -70,6 +72,9 @@ func WriteTo(f *os.File) (*link.Key, error) {
 	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err == nil {
 		return nil, fmt.Errorf("making a key: %w; name a file, or send it somewhere", ErrTerminal)
 	}
+	if err := hide(); err != nil {
+		return nil, err
+	}
 	secret := make([]byte, link.KeySize)
 	defer clear(secret)
 	if _, err := rand.Read(secret); err != nil {
@@ -120,6 +125,9 @@ func Load(path string) (*link.Key, error) {
 	}
 	if err := judge(&st, path, os.Geteuid()); err != nil {
 		return nil, fmt.Errorf("reading key: %w", err)
+	}
+	if err := hide(); err != nil {
+		return nil, err
 	}
 	secret := make([]byte, link.KeySize)
 	defer clear(secret)
