@@ -6,6 +6,7 @@ package daemon_test
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/funet/funet/ctl/keyfile"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port/encap"
 )
@@ -145,9 +147,9 @@ func (r *running) asked(t *testing.T) (a daemon.HelloAnswer) {
 	return a
 }
 
-// Rule (README, "With a key"): between hosts of which one has no key, or another one, each message comes back soon and says so; the
-// status of both says which peer it is and how the keys differ, before anybody has sent anything. When the keys are the same, because the
-// daemons were restarted, traffic goes on.
+// Rule (README, "With a key"): a job on hosts of which one has no key, or another one, is refused, and the error names the host; a message of
+// one that was there before comes back soon and says so. The status of both says which peer it is and how the keys differ, before anybody
+// has sent anything. When the keys are the same, because the daemons were restarted, traffic goes on.
 func TestDaemonsWhoseKeysDiffer(t *testing.T) {
 	b := newBed(t)
 	one, two := b.key("one"), b.key("two")
@@ -179,30 +181,36 @@ func TestDaemonsWhoseKeysDiffer(t *testing.T) {
 					t.Errorf("host %d has counted no greeting", i)
 				}
 			}
-			_, nodes := group(t, daemons, 0, 1)
-			for from, to := range []uint16{1, 0} {
-				nodes[from].send(to, 7)
-				nodes[from].until("a message is back", func() bool {
-					r, ok := nodes[from].iface.NextReturn()
-					if ok && (r.Reason != arctic.ReasonKey || r.Level != funi.Request || r.Word != 7) {
-						t.Fatalf("%+v", r)
-					}
-					return ok
-				})
+			for i, d := range daemons {
+				_, err := dial(t, d.socket).job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{0, 1, 0, 1}})
+				if wantError(t, err, attach.ErrKey); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("card %d, host ", 1-i)) || !strings.Contains(err.Error(), c.want[i]) {
+					t.Errorf("a job: %v", err)
+				}
+				if _, err := dial(t, d.socket).job(attach.JobRequest{Token: attach.NewToken(), Cards: []uint16{uint16(i), uint16(i)}}); err != nil {
+					t.Errorf("a job of one host: %v", err)
+				}
 			}
 			// The keys are put right, and both daemons restarted.
 			for _, d := range daemons {
 				d.stop(t)
 			}
 			daemons = start([2]string{two, two})
-			_, nodes = group(t, daemons, 0, 1)
+			_, nodes := group(t, daemons, 0, 1)
 			pingPong(t, nodes, 20)
-			// Another key on both, one daemon after the other: between them the two are apart, and one asked says so.
+			// Another key on both, one daemon after the other: between them the two are apart, and say so.
 			daemons[1].stop(t)
 			daemons[1] = b.start(1, withKey(one))
 			if a := daemons[0].asked(t); a.Key.State != "other key" && a.Key.Doubt != "other key" {
 				t.Errorf("one has been given another key: %+v", a.Key)
 			}
+			nodes[0].send(1, 7)
+			nodes[0].until("a message is back", func() bool {
+				r, ok := nodes[0].iface.NextReturn()
+				if ok && (r.Reason != arctic.ReasonKey || r.Level != funi.Request || r.Word != 7) {
+					t.Fatalf("%+v", r)
+				}
+				return ok
+			})
 			daemons[0].stop(t)
 			daemons[0] = b.start(0, withKey(one))
 			_, nodes = group(t, daemons, 0, 1)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
 )
 
@@ -110,6 +111,48 @@ const (
 	keyPatience = 500 * time.Millisecond
 	keyLook     = 5 * time.Millisecond
 )
+
+// agreed refuses a job with a node on a card that this one exchanges nothing with because of their keys: attach.ErrKey. What was found out
+// may be old, so each such card is asked again, one after the other up to the first that is refused still.
+func (d *Daemon) agreed(cards []uint16) error {
+	var refused []uint16
+	for some := range slices.Chunk(cards, peersAtOnce) {
+		err := d.loop.do(func() {
+			for _, card := range some {
+				if s, ok := d.loop.card.PeerState(card); ok && s.Key.Refused() {
+					refused = append(refused, card)
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.Sort(refused)
+	for _, card := range slices.Compact(refused) {
+		a := &HelloAnswer{Card: card}
+		if err := d.askKey(a); err != nil {
+			return err
+		}
+		if a.Key.Refused {
+			return fmt.Errorf("card %d%s: %s: %w", card, d.named(card), a.Key.State, attach.ErrKey)
+		}
+	}
+	return nil
+}
+
+// named says which host a card is, as far as that is known.
+func (d *Daemon) named(card uint16) (words string) {
+	if peers := d.peers.Load(); present(peers, int(card)) != nil {
+		words = " at " + where(peers, present(peers, int(card)))
+	}
+	_ = d.loop.do(func() { // it has a name only while the card lives
+		if p, ok := d.loop.hello.Peer(card); ok && p.Host != "" {
+			words = ", host " + p.Host + words
+		}
+	})
+	return words
+}
 
 // askKey greets a peer that has answered a hello, and takes what it has to say of its key. A peer that does not answer is as it was.
 func (d *Daemon) askKey(a *HelloAnswer) error {
