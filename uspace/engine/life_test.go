@@ -310,6 +310,35 @@ func TestTransfersAfterARestart(t *testing.T) {
 	}
 }
 
+// Rule: a transfer whose last packet waits for the receiver's card comes back when that restarts, and the process that is
+// there afterwards hears nothing of it: it has none of the parts. The acknowledgment of the parts comes with the goodbye here.
+func TestLastPacketWaitsForACardThatRestarts(t *testing.T) {
+	for l := range funi.Level(2) {
+		b, m := transferBed(t, setup{cards: 2, slots: 16, net: near, tune: quick})
+		exactlyOnce(b, newTraffic(b, 200, 2))
+		retrieved := b.cards[0].Counters().PacketsRetrieved
+		request(b.proc[0], l, 1, funi.Transfer{Source: area, Destination: area, Argument: 9, Words: areaSize / 4})
+		b.until(time.Second, "the parts arrive", func() bool { return bytes.Equal(m[1].area[:areaSize-1024], m[0].area[:areaSize-1024]) })
+		parts := b.cards[0].Counters().PacketsRetrieved
+		b.cards[1].Leave()
+		b.until(time.Second, "the last packet waits", func() bool { return b.cards[0].Counters().PacketsRetrieved > parts })
+		if parts == retrieved {
+			t.Fatal("the transfer has no parts")
+		}
+		b.start(1)
+		if err := b.ctx[1].Register(funi.Segment{Base: area, Memory: make([]byte, areaSize), Rights: funi.Destination}); err != nil {
+			t.Fatal(err)
+		}
+		want := returnOf(arctic.ReasonRestarted)
+		want.Level = l
+		b.comesBack(time.Second, b.proc[0], want)
+		b.idle(time.Second)
+		if s, ok := take(b.proc[1], l); ok {
+			t.Errorf("%v: the process of the other life gets %+v", l, s.Notice())
+		}
+	}
+}
+
 // Rule: a transfer whose node moves to another card comes back, also if the node has moved
 // back before its end.
 func TestTransferToANodeThatMoves(t *testing.T) {

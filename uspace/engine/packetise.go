@@ -206,6 +206,6 @@ func (x *Context) leadsAway(t *transfer) (failed bool) {
 
 // loadOf loads a packet of a long transfer.
 func (c *Card) loadOf(x *Context, ln *line, t *transfer, p *arctic.Transfer) {
-	ln.Node, ln.typ, ln.transfer, ln.Part = t.header.Node(), t.header.Type(), t, t.state != transferEnding
+	ln.Node, ln.typ, ln.transfer, ln.Part = t.header.Node(), t.header.Type(), t, t.state.parts()
 	c.loadPiece(x, t.level, ln, p)
 }

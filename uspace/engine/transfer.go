@@ -60,6 +60,9 @@ const (
 	transferOver                            // on long.slots
 )
 
+// parts reports whether the packets that a transfer has in the cache are parts: the last one is none.
+func (s transferState) parts() bool { return s != transferEnding }
+
 // transfer is the record of a long transfer.
 type transfer struct {
 	state       transferState // advance alone changes it
@@ -201,7 +204,7 @@ func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
 		}
 		return true
 	})
-	c.link.GiveUpParts(x.owner, uint16(t.route), t.level, t.header.Node(),
+	c.link.GiveUpTo(x.owner, uint16(t.route), t.level, t.header.Node(), t.state.parts(),
 		func(ln *link.Line) bool { return c.lineOf(ln).transfer != t }, func(ln *link.Line) { x.free(c.lineOf(ln)) })
 }
 

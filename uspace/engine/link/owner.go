@@ -77,14 +77,14 @@ func (e *End) GiveUp(o *Owner, keep func(*Line) bool, to func(*Line)) {
 	}
 }
 
-// GiveUpParts does the same for parts of long transfers to one node behind a card. What it costs depends on those, not on
-// how many nodes the owner sends to.
-func (e *End) GiveUpParts(o *Owner, card uint16, l arctic.Level, node uint16, keep func(*Line) bool, to func(*Line)) {
+// GiveUpTo does the same for what waits for one node behind a card: parts of long transfers, or the other lines. It costs
+// nothing for the other nodes that the owner sends to.
+func (e *End) GiveUpTo(o *Owner, card uint16, l arctic.Level, node uint16, part bool, keep func(*Line) bool, to func(*Line)) {
 	if int(card) >= len(e.byCard) || e.byCard[card] == nil {
 		return
 	}
 	if f := e.byCard[card].flows[l]; f != nil {
-		if s := f.find(o, node, true); s != nil {
+		if s := f.find(o, node, part); s != nil {
 			e.empty(s, keep, to)
 		}
 	}

@@ -78,9 +78,8 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// Rule (GiveUpParts): only parts of long transfers to that node behind that card come back; messages to it, and parts for other nodes,
-// go on. A card or a node that the owner sends nothing to is none of its business.
-func TestGiveUpParts(t *testing.T) {
+// Rule (GiveUpTo): only parts of long transfers, or only other lines, to that node behind that card come back; the rest goes on. A card or a node that the owner sends nothing to is none of its business.
+func TestGiveUpTo(t *testing.T) {
 	b := newBed(t, setup{cards: 2, net: near})
 	exactlyOnce(b, newTraffic(b, 10))
 	b.net.Cut(isolate(1))
@@ -103,16 +102,29 @@ func TestGiveUpParts(t *testing.T) {
 		b.givenUp(ln)
 	}
 	for _, card := range []uint16{0, 7, 65535} {
-		b.cards[0].GiveUpParts(&o.Owner, card, arctic.Request, 1, nil, take)
+		b.cards[0].GiveUpTo(&o.Owner, card, arctic.Request, 1, true, nil, take)
 	}
-	b.cards[0].GiveUpParts(&o.Owner, 1, arctic.Reply, 1, nil, take)
-	b.cards[0].GiveUpParts(&o.Owner, 1, arctic.Request, 9, nil, take)
+	b.cards[0].GiveUpTo(&o.Owner, 1, arctic.Reply, 1, true, nil, take)
+	b.cards[0].GiveUpTo(&o.Owner, 1, arctic.Request, 9, true, nil, take)
 	if given != 0 {
 		t.Fatalf("%d lines of others came back", given)
 	}
-	b.cards[0].GiveUpParts(&o.Owner, 1, arctic.Request, 1, nil, take)
+	b.cards[0].GiveUpTo(&o.Owner, 1, arctic.Request, 1, true, nil, take)
 	if given == 0 {
 		t.Fatal("no line came back")
+	}
+	parts := given
+	sent = append(sent, b.put(o, 1, 2, arctic.Request, 2, nil)) // one frame to the node is in flight, so it waits
+	b.pass(10 * time.Microsecond)
+	b.cards[0].GiveUpTo(&o.Owner, 1, arctic.Request, 2, false, nil, func(ln *link.Line) {
+		if ln.Part || ln.Node != 2 {
+			t.Errorf("a line came back: part %v, for node %d", ln.Part, ln.Node)
+		}
+		given++
+		b.givenUp(ln)
+	})
+	if given == parts {
+		t.Fatal("no message came back")
 	}
 	b.touched = true
 	b.checked()
