@@ -338,7 +338,7 @@ func (e *End) begin(p *peer, was uint32) {
 		} else {
 			e.counters.Resynchronised++
 		}
-		e.restart(p)
+		e.tellAnew(p, reason)
 	}
 	for _, l := range arctic.ByPriority {
 		reached := nextTurn(p.parked[l].reached)
@@ -383,10 +383,13 @@ func (e *End) resynchronise(p *peer) {
 	e.greet(p)
 }
 
-// restart lets the owner know that a peer counts anew (NextRestarted).
-func (e *End) restart(p *peer) {
-	if !p.restarted {
-		p.restarted, p.nextRestart = true, e.restarts
-		e.restarts = int32(p.Card) + 1
+// tellAnew lets the owner know that the two count anew (NextAnew). Another life is the worse news.
+func (e *End) tellAnew(p *peer, why arctic.Reason) {
+	switch p.anew {
+	case arctic.ReasonNone:
+		p.nextAnew, e.anew = e.anew, int32(p.Card)+1
+		p.anew = why
+	case arctic.ReasonResynchronised:
+		p.anew = why
 	}
 }

@@ -12,15 +12,15 @@ type peer struct {
 	handshake
 	established bool
 	inAckNow    bool
-	restarted   bool
-	gid         uint16     // group of the last frame received, so that the peer has it
-	nextRestart int32      // see End.restarts
-	readable    bool       // sealed frames are not encrypted
-	trouble     keyTrouble // why its greeting was refused
-	beyond      uint8      // acknowledgments in a row of what was never sent
-	doubt       keyTrouble // why a greeting was refused in the name of an established peer; see PeerState
-	secured     *secured   // nil: there is no key
-	greetAt     int64      // next greeting; 0: none
+	anew        arctic.Reason // why the two have begun an epoch, until NextAnew; ReasonNone: they have not
+	gid         uint16        // group of the last frame received, so that the peer has it
+	nextAnew    int32         // see End.anew
+	readable    bool          // sealed frames are not encrypted
+	trouble     keyTrouble    // why its greeting was refused
+	beyond      uint8         // acknowledgments in a row of what was never sent
+	doubt       keyTrouble    // why a greeting was refused in the name of an established peer; see PeerState
+	secured     *secured      // nil: there is no key
+	greetAt     int64         // next greeting; 0: none
 	greetGap    int64
 	answers     budget // of greetings that it makes this card send
 	resyncs     budget // of resynchronisations
