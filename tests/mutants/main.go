@@ -11,6 +11,7 @@
 //	nonce              a greeting is believed that echoes no nonce
 //	spent              a nonce that has begun an epoch begins another
 //	redrawn            a greeting that is overtaken gets another nonce
+//	earlier            a greeting of an earlier life has two cards begin another epoch
 //	impossible         acknowledgments of what was never sent make nobody count anew
 //	answered           as many greetings are answered as somebody forges
 //	said               frames are longer than the peer's port carries

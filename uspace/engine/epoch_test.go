@@ -257,8 +257,10 @@ func TestNoEpochTwice(t *testing.T) {
 			g, _ := arctic.Look(f)
 			g.Greeting(&own)
 			b.inject(forgeGreeting(&arctic.Greeting{Nonce: 1000 + i/4, Echo: own.Nonce, Incarnation: 77, Longest: 1514}))
-			for _, f := range slices.Backward(greetings(1)) { // those that echo a nonce before those that ask for one
-				b.inject(append([]byte(nil), f...))
+			if i%3 == 0 { // else what the peer has said brings the card back to the nonce of their epoch, which begins none
+				for _, f := range slices.Backward(greetings(1)) { // those that echo a nonce before those that ask for one
+					b.inject(append([]byte(nil), f...))
+				}
 			}
 			b.pass(11 * time.Microsecond)
 			look()

@@ -128,7 +128,7 @@ func (e *End) greet(p *peer) {
 		p.silentSince = e.now
 	}
 	p.greetGap = firstGreetGap
-	p.greetAt = e.now + p.greetGap
+	p.greetAt = e.now + int64(p.greetGap)
 	e.timers.set(p, p.greetAt)
 	p.attempt(&e.random)
 	e.sendGreeting(p)
@@ -191,7 +191,7 @@ func (e *End) greetAgain(p *peer) {
 		return
 	}
 	p.greetGap = min(2*p.greetGap, lastGreetGap)
-	p.greetAt = e.now + p.greetGap
+	p.greetAt = e.now + int64(p.greetGap)
 }
 
 // stale takes note of a frame of another epoch than the present one: the peer has another life, or holds an epoch that this

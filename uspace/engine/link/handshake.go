@@ -17,8 +17,8 @@ package link
 // epoch, or asks for an answer because it does not know yet that this card is there. Two cards that hold the same
 // epoch and know the same nonces say nothing more.
 //
-// A nonce that has begun no epoch is kept, and one that has is repeated to a peer that has not begun it yet: so greetings
-// may be lost, repeated and overtaken, and begin no more than one epoch.
+// A nonce that has begun no epoch is kept, and one that has is repeated to a peer that has not begun it yet, also where another was drawn since:
+// so greetings may be lost, repeated and overtaken, and those of an earlier life of the peer come again, and begin no more than one epoch.
 //
 // Who believes a peer and loses it keeps the epoch: a new attempt has a new nonce, and where both still hold the same epoch
 // nothing is reset. Where the last greeting of a handshake was lost, only one holds the new epoch; the frames that
@@ -47,8 +47,10 @@ type handshake struct {
 	nonce       uint64 // the last that this card has drawn; 0: none
 	theirs      uint64 // that of the peer's last greeting, which proves nothing
 	epoch       uint64 // 0: there is none
+	began       uint64 // the nonce of this card that began it
 	incarnation uint32 // the peer's, of the last epoch; 0: there has been none
 	used, spent bool   // nonce has been echoed; and it has begun an epoch
+	attempts    bool   // this card greets to find out whether the peer is there, and nothing has proven it yet
 }
 
 // heard is what a greeting comes to.
@@ -69,7 +71,7 @@ func (h *handshake) attempt(random *rand.PCG) {
 	if h.used {
 		h.draw(random)
 	}
-	h.theirs = 0
+	h.theirs, h.attempts = 0, true
 }
 
 func (h *handshake) draw(random *rand.PCG) {
@@ -95,6 +97,14 @@ func (h *handshake) say(g *arctic.Greeting, random *rand.PCG) {
 // began it.
 func (h *handshake) hear(self *Party, from Party, held uint64, g *arctic.Greeting, random *rand.PCG) (what heard, answer bool) {
 	h.theirs = from.Nonce
+	if h.epoch != 0 && h.nonce != h.began && !h.attempts && from.Incarnation == h.incarnation && held != h.epoch {
+		// Something made this card draw another nonce, a greeting of an earlier life of the peer, for example. If the peer has heard nothing
+		// of the epoch that its nonce has begun, the nonce that has begun it here is what the peer needs.
+		self.Nonce = h.began
+		if Epoch(*self, from) == h.epoch {
+			h.nonce, h.used, h.spent = h.began, true, true
+		}
+	}
 	self.Nonce = h.nonce
 	epoch := Epoch(*self, from)
 	same := h.spent && epoch == h.epoch // as began the present epoch
@@ -104,11 +114,13 @@ func (h *handshake) hear(self *Party, from Party, held uint64, g *arctic.Greetin
 		case h.epoch != 0 && held == h.epoch && from.Incarnation == h.incarnation, same:
 			what = confirmed
 		case !h.spent:
-			h.epoch, h.incarnation, h.spent = epoch, from.Incarnation, true
+			h.epoch, h.began, h.incarnation, h.spent = epoch, h.nonce, from.Incarnation, true
 			what = begun
 		}
 	}
-	if what == unproven && h.spent && !same {
+	if what != unproven {
+		h.attempts = false
+	} else if h.spent && !same {
 		h.draw(random) // for the answer: what is spent proves nothing to a peer with another nonce
 	}
 	return what, what == unproven || held != h.epoch || g.Flags&arctic.Asks != 0

@@ -21,15 +21,15 @@ type peer struct {
 	doubt       keyTrouble    // why a greeting was refused in the name of an established peer; see PeerState
 	secured     *secured      // nil: there is no key
 	greetAt     int64         // next greeting; 0: none
-	greetGap    int64
-	answers     budget // of greetings that it makes this card send
-	resyncs     budget // of resynchronisations
+	answers     budget        // of greetings that it makes this card send
+	resyncs     budget        // of resynchronisations
 	// silentSince is when the first frame after the last sign of life was sent;
 	// 0: nothing waits for the peer.
 	silentSince int64
 	ackAt       int64 // acknowledge at; 0: nothing owed
 	nextAckNow  *peer
 	timer       int32                 // index in the heap, or notTimed
+	greetGap    int32                 // nanoseconds to the greeting after the next
 	limit       uint16                // the longest frame that the way there takes, in bytes behind the Ethernet header
 	said        uint16                // the same, that the peer's port carries, as its greeting says
 	replies     uint16                // see PeerState.Replies
