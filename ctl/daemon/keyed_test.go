@@ -162,14 +162,16 @@ func TestDaemonsWhoseKeysDiffer(t *testing.T) {
 		{"no key there", [2]string{one, ""}, [2]string{"no key there", "no key here"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			var logs [2]journal
 			start := func(keys [2]string) (daemons []*running) {
 				for i, k := range keys {
-					daemons = append(daemons, b.start(i, withKey(k)))
+					daemons = append(daemons, b.start(i, func(c *daemon.Config) { c.Key, c.Log = k, logs[i].add }))
 				}
 				return daemons
 			}
 			daemons := start(c.keys)
 			for i, d := range daemons {
+				logs[i].says(t, fmt.Sprintf(": %s: the two exchange nothing; `funet doctor %d`", c.want[i], 1-i))
 				eventually(t, "the status says it", func() bool {
 					s := d.status(t)
 					return s.Hello.Peers[0].Key == daemon.PeerKey{State: c.want[i], Refused: true} && s.Peers.Refused == 1 && strings.Contains(s.Peers.KeyFault, c.want[i])

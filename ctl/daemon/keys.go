@@ -112,6 +112,32 @@ const (
 	keyLook     = 5 * time.Millisecond
 )
 
+// toldKeys is what the log says of peers that are refused for their keys.
+type toldKeys struct {
+	greetings uint64 // that had been refused by then
+	again     bool   // the look then may have been a moment old
+	of        map[uint16]engine.KeyState
+}
+
+// tellKeys logs which peers are refused for their keys, each once until that changes. It looks at them only if a greeting has been refused
+// since, so that whoever forges some makes it look once a second.
+func (d *Daemon) tellKeys(told *toldKeys) {
+	var refused uint64
+	if d.loop.do(func() { refused = d.loop.card.Counters().DroppedKey }) != nil || refused == told.greetings && !told.again {
+		return
+	}
+	look, err := d.lookAtPeers()
+	if err != nil {
+		return
+	}
+	for card, state := range look.refused {
+		if told.of[card] != state {
+			d.cfg.Logger.Warn(fmt.Sprintf("card %d%s: %v: the two exchange nothing; `funet doctor %d` says what to do", card, d.named(card), state, card), "card", card)
+		}
+	}
+	told.greetings, told.again, told.of = refused, refused != told.greetings, look.refused
+}
+
 // agreed refuses a job with a node on a card that this one exchanges nothing with because of their keys: attach.ErrKey. What was found out
 // may be old, so each such card is asked again, one after the other up to the first that is refused still.
 func (d *Daemon) agreed(cards []uint16) error {

@@ -173,7 +173,8 @@ const (
 // peersLook is a look at all peers.
 type peersLook struct {
 	Peers
-	first []RoundTrip // as Traffic.RoundTrips
+	first   []RoundTrip                // as Traffic.RoundTrips
+	refused map[uint16]engine.KeyState // the first tellPeers that are refused for their keys
 }
 
 // peersSeen is the last one.
@@ -190,7 +191,7 @@ func (d *Daemon) lookAtPeers() (peersLook, error) {
 	if time.Since(d.seen.at) < peersEvery {
 		return d.seen.look, nil
 	}
-	var look peersLook
+	look := peersLook{refused: map[uint16]engine.KeyState{}}
 	var all []RoundTrip
 	states := make([]engine.PeerState, 0, peersAtOnce)
 	for from, more := 0, true; more; more = from != 0 {
@@ -215,6 +216,9 @@ func (d *Daemon) lookAtPeers() (peersLook, error) {
 			case s.Key.Refused():
 				if look.Refused++; look.Refused == 1 {
 					look.KeyFault = fmt.Sprintf("card %d: %v", s.Card, s.Key)
+				}
+				if len(look.refused) < tellPeers {
+					look.refused[s.Card] = s.Key
 				}
 			}
 			if s.RoundTrip > 0 {
