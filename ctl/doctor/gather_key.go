@@ -51,7 +51,7 @@ func gatherKeys(o *Options, d *Daemon) (keys []Key) {
 		at[file] = len(keys)
 		k := Key{File: file, Handed: strings.HasPrefix(file, keyfile.Credentials) || strings.HasPrefix(file, handedBelow)}
 		if !strings.HasPrefix(file, keyfile.Credentials) {
-			k.Err, k.Holds = lookAtKey(file)
+			k.Holds, k.Err = lookAtKey(file)
 		}
 		keys = append(keys, k)
 		return &keys[len(keys)-1]
@@ -105,18 +105,18 @@ func installed() bool {
 }
 
 // lookAtKey reads a key file, or sees what can be seen of it.
-func lookAtKey(file string) (wrong error, holds string) {
+func lookAtKey(file string) (holds string, wrong error) {
 	k, err := keyfile.Load(file)
 	if err == nil {
-		return nil, fmt.Sprintf("%08x", k.Identity())
+		return fmt.Sprintf("%08x", k.Identity()), nil
 	}
 	// A user who may not read it may still see whether another may.
 	if os.Geteuid() != 0 && (errors.Is(err, fs.ErrPermission) || errors.Is(err, keyfile.ErrOwner)) {
 		var st unix.Stat_t
 		if err := unix.Stat(file, &st); err == nil {
 			_, err := keyfile.Look(file, int(st.Uid))
-			return err, ""
+			return "", err
 		}
 	}
-	return err, ""
+	return "", err
 }
