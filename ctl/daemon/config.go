@@ -240,7 +240,7 @@ func (c Config) complete() (_ Config, err error) {
 		if p.Node == c.Card || p.Absent {
 			continue
 		}
-		if _, err := c.keys.Load(c.keyOf(&p)); err != nil {
+		if _, err := c.keys.Load(c.keyOf(&peers, &p)); err != nil {
 			return c, fmt.Errorf("%w: %w", err, ErrConfig)
 		}
 	}
@@ -393,24 +393,26 @@ func (c *Config) engine() engine.Config {
 	limit(&e, c.Profile)
 	for _, p := range c.Peers.Peers {
 		if p.Node != c.Card && !p.Absent {
-			e.Peers = append(e.Peers, c.peer(&p))
+			e.Peers = append(e.Peers, c.peer(c.Peers, &p))
 		}
 	}
 	return e
 }
 
-// keyOf is the file of the key that this host shares with another, "" for none.
-func (c *Config) keyOf(p *cluster.Peer) string { return cmp.Or(p.Key, c.Peers.Key, c.Key) }
+// keyOf is the file of the key that this host shares with another of a peers file, which may have changed since the start; "" for none.
+func (c *Config) keyOf(in *cluster.File, p *cluster.Peer) string {
+	return cmp.Or(p.Key, in.Key, c.Key)
+}
 
-// peer is the way to another card, without this host's own address there.
-func (c *Config) peer(p *cluster.Peer) engine.Peer {
+// peer is the way to another card of a peers file, without this host's own address there.
+func (c *Config) peer(in *cluster.File, p *cluster.Peer) engine.Peer {
 	e := engine.Peer{Card: p.Node, Port: max(0, slices.Index(c.Interfaces, p.Iface))} // one interface leads everywhere
 	if c.Peers.Encap == cluster.UDP {
 		e.Address = encap.Address(p.Node)
 	} else {
 		e.Address = [6]byte(p.MAC)
 	}
-	e.Key, _ = c.keys.Load(c.keyOf(p)) // complete has read it
+	e.Key, _ = c.keys.Load(c.keyOf(in, p)) // complete has read it
 	return e
 }
 
@@ -426,7 +428,7 @@ func (c *Config) datagrams(peers *cluster.File, at int) *afxdp.UDP {
 		case p.Absent:
 		case p.Node == c.Card:
 			u.Local = p.Address
-		case c.peer(&p).Port == at:
+		case c.peer(peers, &p).Port == at:
 			u.Peers = append(u.Peers, encap.Peer{Card: p.Node, Address: p.Address})
 		}
 	}

@@ -26,6 +26,7 @@
 //	               sockets.go gets AF_XDP sockets for it when the daemon may make none any more
 //	members.go     the peers: those of the peers file, which it follows, and those that were found
 //	hello.go       hellos to other cards: which peers are there and, with discover, which hosts are on the segment
+//	keys.go        what the status says of keys, and how this card's is to a peer's
 //	capture.go     copies of frames, for an administrator who captures (package ctl/capture)
 //	trace.go       single packets of the user who asks, stage by stage (package ctl/trace)
 //

@@ -157,6 +157,7 @@ type PeerStatus struct {
 	HeardAgo   float64 `json:"heard_seconds_ago"`
 	RoundTrip  float64 `json:"round_trip_us"`
 	Unanswered int     `json:"unanswered"`
+	Key        PeerKey `json:"key"`
 }
 
 // HelloStatus holds the findings of the hellos.
@@ -173,7 +174,7 @@ type HelloStatus struct {
 }
 
 // peerLook bounds how many peers are looked at for an answer, because the card's thread looks. An answer has room for
-// peerRoom peers, at less than 250 bytes each, and for faultRoom lines, at less than 400.
+// peerRoom peers, at less than 350 bytes each, and for faultRoom lines, at less than 400.
 const (
 	peerLook  = 1024
 	peerRoom  = 32
@@ -185,10 +186,17 @@ func (d *Daemon) helloStatus() HelloStatus {
 	s := HelloStatus{Cluster: d.cfg.Discover, Peers: []PeerStatus{}, Faults: []string{}}
 	peers := d.peers.Load()
 	var some []hello.Peer
+	var keys map[uint16]PeerKey
 	var now int64
 	_ = d.loop.do(func() { // there are none after the end
 		now = d.loop.clock()
 		some = d.loop.hello.Peers(peerRoom, peerLook)
+		keys = make(map[uint16]PeerKey, len(some))
+		for _, p := range some {
+			if state, ok := d.loop.card.PeerState(p.Card); ok {
+				keys[p.Card] = keyOfPeer(&state)
+			}
+		}
 		s.Known, s.Silent = d.loop.hello.Known()
 		for _, f := range d.loop.hello.Faults(now) {
 			if len(s.Faults) < faultRoom {
@@ -199,7 +207,7 @@ func (d *Daemon) helloStatus() HelloStatus {
 	s.LeftOut = s.Known - len(some)
 	slices.SortFunc(some, func(a, b hello.Peer) int { return cmp.Or(cmp.Compare(b.Silent, a.Silent), cmp.Compare(a.Card, b.Card)) })
 	for _, p := range some {
-		x := PeerStatus{Card: p.Card, Address: net.HardwareAddr(p.Address[:]).String(), Found: p.Found, Host: p.Host, HeardAgo: -1, RoundTrip: -1, Unanswered: p.Silent}
+		x := PeerStatus{Card: p.Card, Address: net.HardwareAddr(p.Address[:]).String(), Found: p.Found, Host: p.Host, HeardAgo: -1, RoundTrip: -1, Unanswered: p.Silent, Key: keys[p.Card]}
 		if l := present(peers, int(p.Card)); l != nil {
 			x.Address = where(peers, l)
 		}
@@ -228,6 +236,9 @@ type HelloAnswer struct {
 	FrameSize   int     `json:"frame_size"`
 	Incarnation uint32  `json:"incarnation"`
 	Own         string  `json:"own_cluster"` // that this host is of
+	// Key says how the two cards' keys are to each other, and OwnKey which this card has for that one, "" for none.
+	Key    PeerKey `json:"key"`
+	OwnKey string  `json:"own_key"`
 	// Faults are lines about this card, of what was heard until now.
 	Faults []string `json:"faults"`
 }
@@ -276,6 +287,11 @@ func (d *Daemon) hello(m *Command) (*HelloAnswer, error) {
 		a.FrameSize, a.Incarnation = int(r.Said.FrameSize), r.Said.Incarnation
 	case <-d.loop.ended:
 		return nil, ErrEnded
+	}
+	if a.Answered {
+		if err := d.askKey(a); err != nil {
+			return nil, err
+		}
 	}
 	err = d.loop.do(func() {
 		for _, f := range d.loop.hello.Faults(d.loop.clock()) {

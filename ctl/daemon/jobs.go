@@ -51,6 +51,9 @@ func (c *connection) makeJob(message []byte) error {
 	if err := d.reachable(r.Cards); err != nil {
 		return fmt.Errorf("making a job: %w", err)
 	}
+	if err := d.agreed(r.Cards); err != nil {
+		return fmt.Errorf("making a job: %w", err)
+	}
 	here := 0
 	for _, card := range r.Cards {
 		if card == d.cfg.Card {

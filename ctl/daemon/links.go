@@ -207,7 +207,7 @@ func (d *Daemon) modes() (xdp, bind string) {
 func (d *Daemon) needs(cards []uint16, port int) bool {
 	peers := d.peers.Load()
 	for _, card := range cards {
-		if p := present(peers, int(card)); p != nil && card != d.cfg.Card && d.cfg.peer(p).Port == port {
+		if p := present(peers, int(card)); p != nil && card != d.cfg.Card && d.cfg.peer(peers, p).Port == port {
 			return true
 		}
 	}

@@ -29,6 +29,7 @@ const (
 // followPeers takes what has changed in the peers file, if there is one, and who was found, until the daemon ends.
 func (d *Daemon) followPeers() {
 	was := fileState{there: true} // of no file: it may have changed since Load
+	var told toldKeys
 	t := time.NewTicker(lookPeers)
 	defer t.Stop()
 	for {
@@ -39,6 +40,7 @@ func (d *Daemon) followPeers() {
 				d.cfg.Logger.Warn(fmt.Sprintf("the peers file has changed: %v; the peers stay as they were", err))
 			}
 		}
+		d.tellKeys(&told)
 		select {
 		case <-t.C:
 		case <-d.heard:
@@ -145,7 +147,7 @@ func (d *Daemon) changePeers(from, to *cluster.File) error {
 					}
 					continue
 				}
-				p := d.cfg.peer(ch.to)
+				p := d.cfg.peer(to, ch.to)
 				p.Local = d.links[p.Port].mac
 				if !ch.heard {
 					d.loop.hello.SetPeer(p.Card, p.Port, p.Address)

@@ -110,8 +110,9 @@ func (m collector) collectPeers(send sending) error {
 		return err
 	}
 	const gauge = prometheus.GaugeValue
-	for state, n := range map[string]int{"known": look.Known, "established": look.Established, "measured": look.Measured} {
-		send(gauge, "card_peers", "Other cards of the engine: all, those that are greeted, and those whose round trip is known.", float64(n), "state", state)
+	for state, n := range map[string]int{"known": look.Known, "established": look.Established, "measured": look.Measured,
+		"sealed": look.Sealed, "readable": look.Readable, "key_refused": look.Refused} {
+		send(gauge, "card_peers", "Other cards of the engine: all, those that are greeted, whose round trip is known, that have this host's key, those of them to which frames are not encrypted, and that are refused for their key.", float64(n), "state", state)
 	}
 	const help = "Smoothed time from a frame to its acknowledgment, which may wait for a packet to ride on; quantiles over the peers."
 	for q, ns := range map[string]int64{"0": look.Shortest, "0.5": look.Median, "0.99": look.P99, "1": look.Longest} {

@@ -39,6 +39,9 @@ type Status struct {
 	Paths   int           `json:"paths,omitempty"`
 	Missing []paths.State `json:"missing_paths,omitempty"`
 	Hello   HelloStatus   `json:"hello"`
+	// Keys are those that this host shares with others, and KeysLeftOut is for how many there was no room.
+	Keys        []KeyStatus `json:"keys"`
+	KeysLeftOut int         `json:"keys_left_out,omitempty"`
 }
 
 // JobStatus is a job.
@@ -64,10 +67,10 @@ type ContextStatus struct {
 }
 
 // statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes each, and missingRoom
-// how many ways, at less than 600; hello.go bounds peers and faults. 6 KB are left for the counters and the interfaces with
+// how many ways, at less than 600; hello.go bounds peers and faults, keys.go keys. 6 KB are left for the counters and the interfaces with
 // their reasons.
 const (
-	statusRoom  = 230
+	statusRoom  = 180
 	missingRoom = 16
 )
 
@@ -105,6 +108,7 @@ func (d *Daemon) statusFor(p *peer) Status {
 	}
 	s.ways(d)
 	s.Hello = d.helloStatus()
+	s.Keys, s.KeysLeftOut = d.keyStatus()
 	var n engine.Counters
 	if d.loop.do(func() { n = d.loop.card.Counters() }) == nil {
 		s.Counters = &n

@@ -45,6 +45,7 @@ type Peers struct {
 	Known       int   `json:"known"`
 	Established int   `json:"established"` // they have been greeted, and not been lost since
 	Sealed      int   `json:"sealed"`      // they have this host's key
+	Readable    int   `json:"readable"`    // of those, to which frames are not encrypted, but authenticated
 	Refused     int   `json:"key_refused"` // they have another one, or only one of the two has one
 	Measured    int   `json:"measured"`
 	Shortest    int64 `json:"round_trip_shortest_ns"`
@@ -172,7 +173,8 @@ const (
 // peersLook is a look at all peers.
 type peersLook struct {
 	Peers
-	first []RoundTrip // as Traffic.RoundTrips
+	first   []RoundTrip                // as Traffic.RoundTrips
+	refused map[uint16]engine.KeyState // the first tellPeers that are refused for their keys
 }
 
 // peersSeen is the last one.
@@ -189,7 +191,7 @@ func (d *Daemon) lookAtPeers() (peersLook, error) {
 	if time.Since(d.seen.at) < peersEvery {
 		return d.seen.look, nil
 	}
-	var look peersLook
+	look := peersLook{refused: map[uint16]engine.KeyState{}}
 	var all []RoundTrip
 	states := make([]engine.PeerState, 0, peersAtOnce)
 	for from, more := 0, true; more; more = from != 0 {
@@ -208,9 +210,15 @@ func (d *Daemon) lookAtPeers() (peersLook, error) {
 			switch {
 			case s.Key == engine.Sealed:
 				look.Sealed++
+				if s.Readable {
+					look.Readable++
+				}
 			case s.Key.Refused():
 				if look.Refused++; look.Refused == 1 {
 					look.KeyFault = fmt.Sprintf("card %d: %v", s.Card, s.Key)
+				}
+				if len(look.refused) < tellPeers {
+					look.refused[s.Card] = s.Key
 				}
 			}
 			if s.RoundTrip > 0 {

@@ -43,7 +43,7 @@ func TestTrafficFits(t *testing.T) {
 		big.Rejected[i].Packets = math.MaxUint64
 	}
 	big.RejectedThem = big.Rejected
-	big.Peers = Peers{1 << 16, 1 << 16, 1 << 16, 1 << 16, 1 << 16, math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, "card 65535: no key there"}
+	big.Peers = Peers{1 << 16, 1 << 16, 1 << 16, 1 << 16, 1 << 16, 1 << 16, math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64, "card 65535: no key there"}
 	for range trafficJobs {
 		big.Jobs = append(big.Jobs, JobTraffic{math.MaxUint16, most})
 	}

@@ -2,7 +2,7 @@
 // check it says whether all is well, and what to do if not.
 //
 // The journey of a finding: Gather collects facts (facts.go), and changes nothing: about this host
-// (gather_host.go), the interface (gather_interface.go), the daemon (gather_daemon.go), and a peer, to
+// (gather_host.go), the interface (gather_interface.go), the daemon (gather_daemon.go), key files (gather_key.go), and a peer, to
 // which package probe sends (gather_peer.go), and whose card the daemon of this host asks (gather_hello.go). Judge makes findings
 // from the facts (judge_host.go and so on), one for each check, in the order in which a frame would meet their subjects. Judge
 // is pure: the same facts give the same findings, so each rule has a row in a table.

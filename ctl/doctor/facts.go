@@ -16,6 +16,7 @@ type Facts struct {
 	Host      Host
 	Interface *Interface
 	Daemon    *Daemon
+	Keys      []Key // files, of funid's configuration, of the peers file, and those that funid has
 	Peer      *Peer
 }
 
@@ -99,8 +100,22 @@ type Daemon struct {
 	State  State
 	Err    string
 	Info   attach.Info // of one that answers
-	ABI    uint32      // of this program
-	Wanted bool        // the user expects one
+	Keys   []daemon.KeyStatus
+	ABI    uint32 // of this program
+	Wanted bool   // the user expects one
+}
+
+// Key is a key file of this host.
+type Key struct {
+	File string
+	// Err is what is wrong with the file; nil: nothing, as far as this user may see.
+	Err error
+	// Holds says which key is in the file, "" if this user may not see that; and Has which key funid has from there, "" if it has none.
+	Holds, Has string
+	// Handed: systemd hands the file to funid (LoadCredential=), whenever funid starts.
+	Handed bool
+	// Service: the file is in funid's configuration, no funid answers, and the unit is installed, which runs as a user of its own.
+	Service bool
 }
 
 // Hello says what the daemon of this host found out about a peer's card.

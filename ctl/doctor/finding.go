@@ -35,6 +35,7 @@ func Judge(f *Facts) []Finding {
 	if f.Daemon != nil {
 		list = append(list, judgeDaemon(f.Daemon, f.Interface)...)
 	}
+	list = append(list, judgeKeys(f)...)
 	if f.Peer != nil {
 		list = append(list, judgePeer(f)...)
 	}

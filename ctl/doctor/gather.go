@@ -12,6 +12,7 @@ type Options struct {
 	Interface   string // "": that of the peer in the peers file, else the daemon's, if it has one
 	Peer        string // MAC address, IP address, host name or node of Peers; "": none
 	Peers       string // peers file; "": none
+	Config      string // of funid, whose key files are looked at; "": DefaultConfig, if it is there
 	Socket      string // of funid
 	WantDaemon  bool   // that none runs is a failure
 	WantHuge    bool   // huge pages are wanted
@@ -27,6 +28,8 @@ type Options struct {
 func Gather(ctx context.Context, o Options) (*Facts, error) {
 	f := &Facts{Host: gatherHost(o.WantHuge)}
 	f.Daemon = gatherDaemon(ctx, o.Socket, o.WantDaemon)
+	f.Daemon.askKeys(ctx)
+	f.Keys = gatherKeys(&o, f.Daemon)
 	var p *Peer
 	if o.Peer != "" {
 		var iface string

@@ -36,6 +36,7 @@ func judgePeer(f *Facts) []Finding {
 	}
 	p.judgePresence(a, f)
 	p.judgeHello(a, f)
+	p.judgeKey(a)
 	p.judgeCards(a, f)
 	if r.Peer != nil && r.Peer.FrameVersion != arctic.Version {
 		a.fail("version", "run the same version of FUNet on all hosts", "the peer's frames have version %d, this host's %d", r.Peer.FrameVersion, arctic.Version)

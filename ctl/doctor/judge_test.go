@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor/probe"
+	"github.com/funet/funet/ctl/keyfile"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/port/hello"
@@ -46,6 +48,12 @@ func well() *Facts {
 			Result: &probe.Result{There: all(), Back: all(), MAC: there, Others: []probe.Host{},
 				Peer: &probe.Host{Name: "b", MAC: there, MTU: 1500, FrameVersion: arctic.Version, Card: &probe.Card{Number: 1}}}},
 	}
+}
+
+// keys are those of a host whose funid has what is said.
+func keys(f *Facts, k Key) {
+	f.Keys = []Key{k}
+	f.Daemon.Keys = []daemon.KeyStatus{{File: k.File, Identity: k.Has, Peers: 1}}
 }
 
 // silence is a peer from whom nothing came.
@@ -157,6 +165,43 @@ var rules = []struct {
 	{"not a daemon", func(f *Facts) { f.Daemon.State = Odd }, Fail, "daemon", "not a funid", "--socket"},
 	{"daemon of another ABI", func(f *Facts) { f.Daemon.Info.ABI = 2 }, Fail, "daemon version", "ABI 2", "same version"},
 	{"interface that is not the daemon's", func(f *Facts) { f.Interface.HasDaemon = false }, Warn, "daemon interface", "does not have eth1", "interfaces"},
+
+	{"no key", func(f *Facts) {}, OK, "key file", "none: whoever can send", ""},
+	{"a key", func(f *Facts) { keys(f, Key{File: "/k", Holds: "0000000a", Has: "0000000a"}) }, OK, "key file", "key 0000000a in /k", ""},
+	{"a key that this user may not read", func(f *Facts) { keys(f, Key{File: "/k", Has: "0000000a"}) }, OK, "key file", "key 0000000a from /k", ""},
+	{"the same without funid", func(f *Facts) { f.Daemon.State = NoSocket; f.Keys = []Key{{File: "/k"}} }, OK, "key file", "/k has 32 bytes", ""},
+	{"a key from systemd", func(f *Facts) {
+		keys(f, Key{File: "/run/credentials/funid.service/k", Err: os.ErrNotExist, Has: "0000000a", Handed: true})
+	}, OK, "key file", "systemd has handed to funid", ""},
+	{"a key that systemd is to hand over", func(f *Facts) {
+		f.Daemon.State = NoSocket
+		f.Keys = []Key{{File: "$CREDENTIALS_DIRECTORY/k", Handed: true, Service: true}}
+	}, OK, "key file", "for systemd to hand to funid", ""},
+	{"a file that holds another key by now", func(f *Facts) { keys(f, Key{File: "/k", Holds: "0000000b", Has: "0000000a"}) }, Warn, "key file", "holds another by now", "restart funid"},
+	{"a key that funid does not have", func(f *Facts) { f.Keys = []Key{{File: "/k", Err: os.ErrNotExist}} }, Fail, "key file", "no key file /k", "funet key new /k"},
+	{"a named key, and funid without", func(f *Facts) { f.Keys = []Key{{File: "/k", Holds: "0000000a"}} }, Warn, "daemon key", "others are named", "systemctl restart funid"},
+	{"root's key, and a service", func(f *Facts) {
+		f.Daemon.State = NoSocket
+		f.Keys = []Key{{File: "/k", Holds: "0000000a", Service: true}}
+	}, Warn, "key file", "a user of its own", "LoadCredential=funet.key:/k"},
+	{"a key that others read", func(f *Facts) {
+		keys(f, Key{File: "/k", Has: "0000000a", Err: fmt.Errorf("mode 0644: %w", keyfile.ErrMode)})
+	}, Fail, "key file", "0644", "chmod 600 /k"},
+	{"a key of another user", func(f *Facts) { f.Keys = []Key{{File: "/k", Err: keyfile.ErrOwner}} }, Fail, "key file", "another user", "chown root /k"},
+	{"no key in the file", func(f *Facts) { f.Keys = []Key{{File: "/k", Err: keyfile.ErrKind}} }, Fail, "key file", "not a key file", "copy the file"},
+	{"a key that cannot be reached", func(f *Facts) { f.Keys = []Key{{File: "/k", Err: os.ErrPermission}} }, Warn, "key file", "could not be looked at", "root"},
+	{"a configuration that cannot be read", func(f *Facts) { f.Keys = []Key{{File: "/c", Err: errors.New("line 3")}} }, Fail, "key file", "line 3", "funid --help"},
+
+	{"the same key", func(f *Facts) {
+		f.Peer.Hello.Key, f.Peer.Hello.OwnKey = daemon.PeerKey{State: "encrypted", Met: true}, "0000000a"
+	}, OK, "key", "key 0000000a on both hosts; frames are encrypted", ""},
+	{"the same key, readable", func(f *Facts) { f.Peer.Hello.Key = daemon.PeerKey{State: "authenticated", Met: true} }, OK, "key", "frames are authenticated", ""},
+	{"no key on either", func(f *Facts) { f.Peer.Hello.Key = daemon.PeerKey{State: "none", Met: true} }, OK, "key", "neither", ""},
+	{"another key there", func(f *Facts) { f.Peer.Hello.Key = daemon.PeerKey{State: "other key", Refused: true} }, Fail, "key", "other key", "the same key"},
+	{"no key there", func(f *Facts) { f.Peer.Hello.Key = daemon.PeerKey{State: "no key there", Refused: true} }, Fail, "key", "no key there", "restart funid there"},
+	{"no key here", func(f *Facts) { f.Peer.Hello.Key = daemon.PeerKey{State: "no key here", Refused: true} }, Fail, "key", "no key here", "restart funid here"},
+	{"restarted with another key", func(f *Facts) { f.Peer.Hello.Key = daemon.PeerKey{State: "encrypted", Doubt: "other key", Met: true} }, Fail, "key", "other key: it had", "restart funid on this host"},
+	{"not greeted", func(f *Facts) { f.Peer.Hello.Key = daemon.PeerKey{State: "waiting"} }, Warn, "key", "did not answer a greeting", "look again"},
 
 	{"a peer that cannot be", func(f *Facts) { f.Peer.Problem, f.Peer.Cure = "no such node", "name another" }, Fail, "peer", "no such node", "name another"},
 	{"oneself", func(f *Facts) { f.Peer.Own = true }, Fail, "peer", "this host", "another host"},

@@ -7,6 +7,7 @@ package doctor_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -28,6 +29,7 @@ import (
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/doctor/probe"
+	"github.com/funet/funet/ctl/keyfile"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/tests/fake"
 	"github.com/funet/funet/uspace/arctic"
@@ -274,6 +276,39 @@ func peers(w *ward, mac net.HardwareAddr) string {
 	return name
 }
 
+// config writes a configuration of host 0 and a peers file, and beside them a key file, k, of some bytes, which the peers file names for
+// node 1, and has mode.
+func (w *ward) config(more string, bytes int, mode os.FileMode) (path string) {
+	w.t.Helper()
+	folder, err := os.MkdirTemp("", "funet-doctor") // not TempDir, into which others may not look
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { os.RemoveAll(folder) })
+	f := w.Peers(0)
+	f.Peers[1].Key = filepath.Join(folder, "k")
+	text, err := f.Marshal()
+	key := filepath.Join(folder, "k")
+	path = filepath.Join(folder, "funid.yaml")
+	err = errors.Join(err, os.Chmod(folder, 0o755), os.WriteFile(filepath.Join(folder, "peers.yaml"), text, 0o644),
+		os.WriteFile(path, []byte("card: 0\npeers: peers.yaml\n"+more), 0o644),
+		os.WriteFile(key, []byte(strings.Repeat("k", bytes)), 0o600), os.Chmod(key, mode))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// key makes a key file.
+func (w *ward) key() (path string) {
+	w.t.Helper()
+	path = filepath.Join(w.t.TempDir(), "key")
+	if _, err := keyfile.New(path); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
 var (
 	etherType = [2]byte{0x88, 0xb5}
 	udpPort   = [2]byte{probe.DefaultPort >> 8, probe.DefaultPort & 0xff}
@@ -473,6 +508,58 @@ var planted = []struct {
 		}
 		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: w.at(1)})
 	}, doctor.Fail, "card number", "card 5 is on"},
+	{"key file that others read", lab.Options{}, func(w *ward) []doctor.Finding {
+		return w.look(doctor.Options{Config: w.config("key: k\n", 32, 0o640)})
+	}, doctor.Fail, "key file", "mode 0640"},
+	{"key file of another length", lab.Options{}, func(w *ward) []doctor.Finding {
+		return w.look(doctor.Options{Config: w.config("key: k\n", 33, 0o600)})
+	}, doctor.Fail, "key file", "33 bytes"},
+	{"key file of another user", lab.Options{}, func(w *ward) []doctor.Finding {
+		config := w.config("key: k\n", 32, 0o600)
+		if err := os.Chown(filepath.Join(filepath.Dir(config), "k"), 12345, -1); err != nil {
+			w.t.Fatal(err)
+		}
+		return w.look(doctor.Options{Config: config})
+	}, doctor.Fail, "key file", "another user"},
+	{"no key file", lab.Options{}, func(w *ward) []doctor.Finding {
+		return w.look(doctor.Options{Config: w.config("key: other\n", 32, 0o600)})
+	}, doctor.Fail, "key file", "there is no key file"},
+	{"key of a node, in the peers file, that others read", lab.Options{}, func(w *ward) []doctor.Finding {
+		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Peers: filepath.Join(filepath.Dir(w.config("", 32, 0o604)), "peers.yaml")})
+	}, doctor.Fail, "key file", "mode 0604"},
+	{"key file that an ordinary user cannot read, and others can write", lab.Options{}, func(w *ward) []doctor.Finding {
+		config := w.config("key: k\n", 32, 0o602)
+		return w.lookAs(patient{UID: 65534, Options: doctor.Options{Config: config}})
+	}, doctor.Fail, "key file", "mode 0602"},
+	{"configuration that cannot be read", lab.Options{}, func(w *ward) []doctor.Finding {
+		return w.look(doctor.Options{Config: w.config("keys: k\n", 32, 0o600)})
+	}, doctor.Fail, "key file", "keys"},
+	{"key file that has become another", lab.Options{}, func(w *ward) []doctor.Finding {
+		k := w.key()
+		socket := w.funid(0, func(c *daemon.Config) { c.Key = k })
+		if err := os.Rename(w.key(), k); err != nil {
+			w.t.Fatal(err)
+		}
+		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Socket: socket})
+	}, doctor.Warn, "key file", "holds another by now"},
+	{"key of the configuration that funid does not have", lab.Options{}, func(w *ward) []doctor.Finding {
+		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Socket: w.funid(0, nil), Config: w.config("key: k\n", 32, 0o600)})
+	}, doctor.Warn, "daemon key", "funid has none"},
+	{"another key there", lab.Options{}, func(w *ward) []doctor.Finding {
+		one, two := w.key(), w.key()
+		w.funid(1, func(c *daemon.Config) { c.Key = two })
+		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Socket: w.funid(0, func(c *daemon.Config) { c.Key = one })})
+	}, doctor.Fail, "key", "other key: this host has key "},
+	{"no key there", lab.Options{}, func(w *ward) []doctor.Finding {
+		k := w.key()
+		w.funid(1, nil)
+		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Socket: w.funid(0, func(c *daemon.Config) { c.Key = k })})
+	}, doctor.Fail, "key", "no key there"},
+	{"no key here, behind a router", lab.Options{Topology: lab.Router}, func(w *ward) []doctor.Finding {
+		k := w.key()
+		w.funid(1, func(c *daemon.Config) { c.Key = k })
+		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: "1", Socket: w.funid(0, nil)})
+	}, doctor.Fail, "key", "no key here"},
 	{"oneself", lab.Options{}, func(w *ward) []doctor.Finding {
 		return w.look(doctor.Options{Interface: "fu0", LeaveDriver: true, Peer: w.at(0)})
 	}, doctor.Fail, "peer", "this host"},
@@ -618,6 +705,11 @@ func (w *ward) funid(host int, tune func(*daemon.Config)) (socket string) {
 // Rule: a daemon at the other end answers without being told to: asked by the daemon of this host, or by the doctor itself
 // where none runs; and what is wrong with it is named.
 func TestAnsweredByFunid(t *testing.T) {
+	shared := filepath.Join(t.TempDir(), "key")
+	if _, err := keyfile.New(shared); err != nil {
+		t.Fatal(err)
+	}
+	withKey := func(c *daemon.Config) { c.Key = shared }
 	for _, c := range []struct {
 		name     string
 		options  lab.Options
@@ -635,6 +727,8 @@ func TestAnsweredByFunid(t *testing.T) {
 		{"asked by the doctor, by address", lab.Options{}, false, nil, func(w *ward) string { return w.at(1) }, doctor.OK, "funid there", "card 1, answered through its AF_XDP port", true},
 		{"asked by a daemon, by card", lab.Options{}, true, nil, func(*ward) string { return "1" }, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
 		{"behind a router, by card", lab.Options{Topology: lab.Router}, true, nil, func(*ward) string { return "1" }, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
+		{"both with the key", lab.Options{}, true, withKey, func(*ward) string { return "1" }, doctor.OK, "key", " on both hosts; frames are encrypted", true},
+		{"neither with a key", lab.Options{}, true, nil, func(*ward) string { return "1" }, doctor.OK, "key", "neither host has one", true},
 		{"this host's own card", lab.Options{}, true, nil, func(*ward) string { return "0" }, doctor.Fail, "peer", "this host", false},
 		{"a card that is not known", lab.Options{}, true, nil, func(*ward) string { return "9" }, doctor.Fail, "peer", "knows no card there", false},
 		{"behind a router", lab.Options{Topology: lab.Router}, true, nil, nil, doctor.OK, "funid there", "card 1, answered through both AF_XDP ports", true},
@@ -657,7 +751,11 @@ func TestAnsweredByFunid(t *testing.T) {
 				o.Peer, o.Peers = c.peer(w), ""
 			}
 			if c.own {
-				o.Socket = w.funid(0, nil)
+				o.Socket = w.funid(0, func(d *daemon.Config) {
+					if c.name == "both with the key" {
+						withKey(d)
+					}
+				})
 			}
 			said := false
 			list := w.look(o)

@@ -129,6 +129,7 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 	if err := r.writePeers(w); err != nil {
 		return err
 	}
+	r.writeKeys(w)
 	fmt.Fprintf(w, "%s, %s of shared memory: %s\n", output.Count(r.Connections, "connection"), output.Count(r.Bytes, "byte"), memory)
 	fmt.Fprintf(w, "the card's thread has %s\n", r.Priority)
 	if r.MemoryFaults > 0 {
@@ -154,7 +155,7 @@ func (r *serviceStatus) writePeers(w io.Writer) error {
 	if len(h.Peers) == 0 {
 		return nil
 	}
-	rows := [][]string{{"peer", "address", "host", "from", "heard", "round trip"}}
+	rows := [][]string{{"peer", "address", "host", "from", "heard", "round trip", "key"}}
 	for _, p := range h.Peers {
 		from, heard, trip := "peers file", "not yet", ""
 		if p.Found {
@@ -167,9 +168,30 @@ func (r *serviceStatus) writePeers(w io.Writer) error {
 		if p.Unanswered > 0 {
 			heard += fmt.Sprintf(", %s unanswered", output.Count(p.Unanswered, "hello"))
 		}
-		rows = append(rows, []string{fmt.Sprint(p.Card), p.Address, p.Host, from, heard, trip})
+		rows = append(rows, []string{fmt.Sprint(p.Card), p.Address, p.Host, from, heard, trip, p.Key.Words()})
 	}
 	return rest(w, rows, h.LeftOut)
+}
+
+// writeKeys writes which keys this host has, what they do to frames, and what was refused because of them; nothing where nobody has a key.
+func (r *serviceStatus) writeKeys(w io.Writer) {
+	for _, k := range r.Keys {
+		fmt.Fprintf(w, "key %s from %s, for %s\n", k.Identity, k.File, output.Count(k.Peers, "peer"))
+	}
+	if r.KeysLeftOut > 0 {
+		fmt.Fprintf(w, "and %s more\n", output.Count(r.KeysLeftOut, "key"))
+	}
+	if p := r.Peers; p != nil && (len(r.Keys) > 0 || p.Refused > 0) {
+		fmt.Fprintf(w, "frames are encrypted to %s, only authenticated to %d", output.Count(p.Sealed-p.Readable, "peer"), p.Readable)
+		if p.Refused > 0 {
+			fmt.Fprintf(w, "; %s refused for their keys: %s", output.Count(p.Refused, "peer"), p.KeyFault)
+		}
+		fmt.Fprintln(w)
+	}
+	if n := r.Counters; n != nil && n.DroppedForged+n.DroppedReplayed+n.DroppedKey > 0 {
+		fmt.Fprintf(w, "refused: %s that nobody with the key has sent, %d replayed, %s without the key or with another\n",
+			output.Count(int64(n.DroppedForged), "frame"), n.DroppedReplayed, output.Count(int64(n.DroppedKey), "greeting"))
+	}
 }
 
 func gidCommand() *cobra.Command {

@@ -5,6 +5,8 @@
 // followed, because that is how volumes of secrets are mounted. Errors say what is wrong with the file and never anything of
 // what it holds.
 //
+// A process that has made or read a key leaves no core dump, and no other process of its user may look into it (hide.go).
+//
 // Every function may be called from any goroutine.
 package keyfile
 
@@ -29,6 +31,7 @@ var (
 	ErrMode     = errors.New("key file is not kept secret") // others may read or write it
 	ErrOwner    = errors.New("key file of another user")    // of neither root nor who reads it
 	ErrTerminal = errors.New("a key is not for a terminal")
+	ErrHanded   = errors.New("systemd has handed over no such file") // of Credentials, to a process that has none
 )
 
 // Credentials is the start of the name of a file that systemd has for a service (systemd.exec(5), LoadCredential).
@@ -69,6 +72,9 @@ func WriteTo(f *os.File) (*link.Key, error) {
 	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err == nil {
 		return nil, fmt.Errorf("making a key: %w; name a file, or send it somewhere", ErrTerminal)
 	}
+	if err := hide(); err != nil {
+		return nil, err
+	}
 	secret := make([]byte, link.KeySize)
 	defer clear(secret)
 	if _, err := rand.Read(secret); err != nil {
@@ -81,13 +87,16 @@ func WriteTo(f *os.File) (*link.Key, error) {
 }
 
 // Resolve returns where a key file is that a file in folder names: beside it, unless its name is absolute, or among the
-// service's credentials. "" stays so.
+// service's credentials, if it has any: else Load says that it has none. "" stays so.
 func Resolve(folder, name string) string {
 	if name == "" {
 		return ""
 	}
 	if rest, ok := strings.CutPrefix(name, Credentials); ok {
-		return filepath.Join(os.Getenv("CREDENTIALS_DIRECTORY"), rest)
+		if handed := os.Getenv("CREDENTIALS_DIRECTORY"); handed != "" {
+			return filepath.Join(handed, rest)
+		}
+		return name // never a file of the folder where the process happens to be
 	}
 	if filepath.IsAbs(name) {
 		return name
@@ -95,11 +104,19 @@ func Resolve(folder, name string) string {
 	return filepath.Join(folder, name)
 }
 
-// Load reads a key from a file. Errors: ErrKind, ErrMode, ErrOwner, and those of reading files.
+// Load reads a key from a file. Errors: ErrKind, ErrMode, ErrOwner, ErrHanded, and those of reading files.
 func Load(path string) (*link.Key, error) {
+	if name, ok := strings.CutPrefix(path, Credentials); ok {
+		return nil, fmt.Errorf("reading key %s: %w; start funid by systemd with `LoadCredential=%s:FILE`, or name the file itself", path, ErrHanded, name)
+	}
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe keeps nobody waiting
-	if err != nil {
-		return nil, fmt.Errorf("reading key: %w; `funet key new %s` makes one, which all hosts get a copy of", err, path)
+	switch {
+	case errors.Is(err, os.ErrPermission) && os.Geteuid() != 0:
+		return nil, fmt.Errorf("reading key: %w; only its owner may read it. systemd hands it to the service: `systemctl edit funid`, [Service], LoadCredential=funet.key:%s, and name the key %sfunet.key", err, path, Credentials)
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("reading key: %w; copy the file of the other hosts there, or make one with `funet key new %s`, which all hosts get a copy of", err, path)
+	case err != nil:
+		return nil, fmt.Errorf("reading key: %w", err)
 	}
 	defer f.Close()
 	var st unix.Stat_t
@@ -108,6 +125,9 @@ func Load(path string) (*link.Key, error) {
 	}
 	if err := judge(&st, path, os.Geteuid()); err != nil {
 		return nil, fmt.Errorf("reading key: %w", err)
+	}
+	if err := hide(); err != nil {
+		return nil, err
 	}
 	secret := make([]byte, link.KeySize)
 	defer clear(secret)
@@ -119,6 +139,16 @@ func Load(path string) (*link.Key, error) {
 		return nil, fmt.Errorf("reading key: %s holds nothing but zeros; make another with `funet key new`: %w", path, ErrKind)
 	}
 	return k, nil
+}
+
+// Look says what is wrong with a key file for a process of a user, as far as that can be seen without reading it, and so by everybody who can
+// reach its folder; mode is what it has. Errors: as those of Load.
+func Look(path string, user int) (mode os.FileMode, err error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return 0, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return os.FileMode(st.Mode & 0o7777), judge(&st, path, user)
 }
 
 // judge says what is wrong with a file for who has the user number.

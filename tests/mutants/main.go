@@ -11,12 +11,15 @@
 //	nonce              a greeting is believed that echoes no nonce
 //	spent              a nonce that has begun an epoch begins another
 //	redrawn            a greeting that is overtaken gets another nonce
+//	earlier            a greeting of an earlier life has two cards begin another epoch
 //	impossible         acknowledgments of what was never sent make nobody count anew
 //	answered           as many greetings are answered as somebody forges
 //	said               frames are longer than the peer's port carries
 //	unsealed           frames that are not sealed are taken from a peer with a key
 //	replayed           a sealed frame is opened as often as it comes
 //	counter            every frame is sealed with the same counter
+//	unsaid             a card with a key begins an epoch, and says so once
+//	open               forged frames are answered for ever once a peer has greeted
 //	signed             a greeting that names the key is authentic
 //	number             a greeting is taken as often as it comes
 //	readable           frames are readable if the peer is content with that

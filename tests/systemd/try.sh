@@ -1,6 +1,6 @@
 #!/bin/bash
 # Tries funid's unit under systemd: boots it as process 1 in namespaces of its own, on a copy of this
-# machine's files that goes with them, with a veth as the network, and checks that the service becomes
+# machine's files that goes with them, with a veth as the network, and a key of root's, and checks that the service becomes
 # active there with an AF_XDP socket, as whom and with what it runs, that an ordinary user's program works
 # on it, and that nothing is left when it stops. Needs root, systemd and systemd-container: make systemd.
 #
@@ -36,7 +36,10 @@ boot() {
 configure() { # configure ROOT
 	install -d "$1/etc/funet"
 	printf '%s\n' 'peers:' '  - {node: 0, mac: "02:46:55:00:00:01", iface: fu0}' '  - {node: 1, mac: "02:46:55:00:01:01", iface: fu0}' > "$1/etc/funet/peers.yaml"
-	printf '%s\n' 'card: 0' 'peers: peers.yaml' 'metrics: unix:/run/funet/metrics.sock' > "$1/etc/funet/funid.yaml"
+	printf '%s\n' 'card: 0' 'peers: peers.yaml' 'metrics: unix:/run/funet/metrics.sock' 'key: $CREDENTIALS_DIRECTORY/funet.key' > "$1/etc/funet/funid.yaml"
+	(umask 077 && head -c 32 /dev/urandom > "$1/etc/funet/key")
+	install -d "$1/etc/systemd/system/funid.service.d"
+	printf '%s\n' '[Service]' 'LoadCredential=funet.key:/etc/funet/key' > "$1/etc/systemd/system/funid.service.d/key.conf"
 }
 
 check() { # check WHAT WANT GOT
@@ -118,6 +121,10 @@ inside() {
 	check "descriptors" "$(limit 'open files' 262144)" "$(grep 'Max open files' "/proc/$pid/limits")"
 	check "locked memory" "$(limit 'locked memory' unlimited)" "$(grep 'Max locked' "/proc/$pid/limits")"
 	check "the file system is read-only" 'Read-only' "$(nsenter -t "$pid" -m touch /etc/x 2>&1 || true)"
+	check "it has the key of root's file, which systemd has handed over" "^key $(funet key show /etc/funet/key | sed 's/key //') from /run/credentials/funid.service/funet.key, for 1 peer" "$(funet status 2>&1 | grep '^key')"
+	check "root's file it cannot read" 'Permission denied' "$(nsenter -t "$pid" -m setpriv --reuid "$(status Uid | awk '{ print $2 }')" --clear-groups cat /etc/funet/key 2>&1 || true)"
+	check "nobody of its user may look into it" '^0$' "$(stat -c %u "/proc/$pid/mem")"
+	check "the doctor says so" 'ok +host +key file +key [0-9a-f]{8}, which systemd has handed to funid' "$(funet doctor --leave-driver 2>&1 | grep 'key file')"
 	check "NIC program on the interface" 'xdp' "$(ip link show fu0)"
 	check "AF_XDP sockets in this network (/proc/net/protocols)" '^[1-9]' "$(awk '$1 == "XDP" { print $3 }' /proc/net/protocols)"
 	check "status for an ordinary user" 'card 0 of' "$(runuser -u nobody -- funet status 2>&1)"
@@ -141,6 +148,14 @@ inside() {
 	check "stopped" '^inactive$' "$(systemctl is-active funid || true)"
 	check "nothing is left" 'No such file' "$(ls /run/funet 2>&1 || true)"
 	check "no NIC program is left" '^$' "$(ip link show fu0 | grep -o xdp || true)"
+	mv /etc/systemd/system/funid.service.d/key.conf /etc/funet/
+	systemctl daemon-reload
+	systemctl start funid 2> /dev/null || true
+	check "without the credential it does not start" 'activating|failed' "$(systemctl is-active funid || true)"
+	systemctl stop funid
+	systemctl reset-failed funid 2> /dev/null || true
+	mv /etc/funet/key.conf /etc/systemd/system/funid.service.d/
+	systemctl daemon-reload
 	check "how exposed it is (systemd-analyze security)" 'OK|SAFE' "$(systemd-analyze security funid --no-pager | tail -1)"
 	[ -z "$wrong" ] || systemctl status funid --no-pager --lines=20
 	[ -z "$wrong" ]

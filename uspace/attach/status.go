@@ -71,6 +71,8 @@ const (
 	ErrInterface
 	// ErrHost: the group may not live on a host that has a node of it (groups in the peers file).
 	ErrHost
+	// ErrKey: a card of the list has another key than this one, or only one of the two has one.
+	ErrKey
 
 	statuses
 )
@@ -102,6 +104,7 @@ var statusText = [statuses]string{
 	ErrNoToken:         "a job needs a token that nobody guesses, not zeroes; draw one at random, as funet run does",
 	ErrInterface:       "an interface of the card cannot be used; `funet status` says how it is",
 	ErrHost:            "the peers file does not let the group live there (groups); take another GID, or another host",
+	ErrKey:             "the two hosts exchange nothing because their keys differ; `funet doctor` with that card's number says what to do",
 }
 
 // Error returns what the number means and what to do about it.

@@ -30,6 +30,7 @@ type Card struct {
 	solo      *Context                   // the only context that is awake; nil: there are none, or several
 	loopNext  int64                      // when packets for this card are tried next
 	sets      int                        // of the cache, in use
+	opened    transfersTo                // long transfers
 	lives     int64                      // of contexts, begun; see life.go
 	bells     map[*funi.Doorbells]*bells // not for the data path
 	ringing   []*bells                   // those with sleepers

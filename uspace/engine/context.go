@@ -282,6 +282,7 @@ func (c *Card) reset(x *Context) {
 			nobody.lines[i].ctx = nobody
 		}
 		if nobody.long != nil {
+			nobody.long.ctx = nobody
 			for l := range nobody.long.own {
 				nobody.long.own[l].ctx = nobody
 			}
@@ -291,6 +292,8 @@ func (c *Card) reset(x *Context) {
 		c.newOwner(x)
 		c.dead = append(c.dead, nobody)
 		x.lines = nil
+	} else {
+		x.forgetTransfers()
 	}
 	c.quit(x)
 	x.gid, x.tag, x.nextTag, x.ticket, x.owed = 0, 0, 0, c.emptyTicket(), nil
@@ -325,6 +328,7 @@ func (c *Card) bury() {
 		}
 		if left = c.link.Bury(x.owner, left); x.owner.Buried() {
 			c.owners[x.owner.Number] = nil
+			x.forgetTransfers()
 			if x.paid != nil {
 				c.forgetAccount(x.paid)
 			}

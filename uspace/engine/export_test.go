@@ -19,6 +19,9 @@ func (c *Card) Check() error {
 	if err := c.link.Check(used); err != nil {
 		return err
 	}
+	if err := c.checkOpened(); err != nil {
+		return err
+	}
 	for _, x := range c.contexts {
 		n := used[x.owner.Number]
 		for l := range x.loop {
@@ -40,6 +43,38 @@ func (c *Card) Check() error {
 				return fmt.Errorf("context %d, level %d: %d packets in the receive FIFO", x.node, l, q.n)
 			}
 		}
+	}
+	return nil
+}
+
+// checkOpened: every open transfer, also of a context that is gone and not forgotten, is on the list of its route, and nothing else is.
+func (c *Card) checkOpened() error {
+	open := map[*transfer]bool{}
+	for _, x := range c.owners {
+		if x == nil || x.long == nil {
+			continue
+		}
+		if x.long.ctx != x {
+			return fmt.Errorf("owner %d: its transfers belong to another context", x.owner.Number)
+		}
+		for l := range x.long.records {
+			for i := range x.long.records[l] {
+				if t := &x.long.records[l][i]; t.isOpen() {
+					open[t] = true
+				}
+			}
+		}
+	}
+	for at := range c.opened {
+		for before, t := (*transfer)(nil), c.opened[at]; t != nil; before, t = t, t.after {
+			if !open[t] || t.before != before || c.opened.to(t.route) != &c.opened[at] {
+				return fmt.Errorf("a transfer in state %d to card %d is on list %d, behind %p, or twice", t.state, t.route, at, before)
+			}
+			delete(open, t)
+		}
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("%d open transfers are on no list", len(open))
 	}
 	return nil
 }

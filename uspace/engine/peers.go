@@ -35,8 +35,18 @@ const (
 	Outcomes     = link.Outcomes
 )
 
-// Sealed is what a PeerState says of a peer that has the card's key.
-const Sealed = link.Sealed
+// KeyState is what a card knows of a peer's key; see package link.
+type KeyState = link.KeyState
+
+// What a PeerState says of a peer's key.
+const (
+	Unkeyed    = link.Unkeyed
+	Sealed     = link.Sealed
+	Waiting    = link.Waiting
+	NoKeyThere = link.NoKeyThere
+	NoKeyHere  = link.NoKeyHere
+	OtherKey   = link.OtherKey
+)
 
 // Fate is an outcome and, if packets of the frame were rejected, the reason for the first.
 type Fate = link.Fate
@@ -52,6 +62,10 @@ func (c *Card) Observe(see func(port int, frame []byte, fate Fate)) { c.link.Obs
 // card then returns what waits for that life. Otherwise the first packets that it has for this life would be
 // taken for the earlier one's, and come back with ReasonRestarted.
 func (c *Card) Introduce(at int) (next int) { return c.link.Introduce(at) }
+
+// Greet greets one peer once, whether the card has met it or not, and the peer answers: what PeerState says of its key soon is of
+// now. It returns false when the transmit ring is full, or the card is none of the peers. Call Step afterwards.
+func (c *Card) Greet(card uint16) bool { return c.link.Greet(card) }
 
 // SetPeer adds a peer, or says where one is from now on. If the peer was elsewhere before, packets that wait
 // for it return with ReasonDeparted, and it is greeted anew. Routes that lead there are set

@@ -108,7 +108,7 @@ func (c *Card) settleLines() {
 			ln.ctx.free(ln)
 		}
 	}
-	for card, ok := c.link.NextRestarted(); ok; card, ok = c.link.NextRestarted() {
-		c.failTransfers(card, arctic.ReasonRestarted)
+	for card, why, ok := c.link.NextAnew(); ok; card, why, ok = c.link.NextAnew() {
+		c.failTransfers(card, why)
 	}
 }

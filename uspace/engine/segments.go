@@ -22,7 +22,7 @@ func (x *Context) Register(s funi.Segment) error {
 		return fmt.Errorf("node %d of group %d: %w", x.node, x.gid, err)
 	}
 	if x.long == nil {
-		x.long = newLong()
+		x.long = newLong(x)
 	}
 	return nil
 }

@@ -64,6 +64,9 @@ func (c *Card) rejected(x *Context, why arctic.Reason) {
 // PeerState is how a card stands to a peer.
 type PeerState = link.PeerState
 
+// PeerState returns how the card stands to one peer; ok is false if the card is none of the peers.
+func (c *Card) PeerState(card uint16) (s PeerState, ok bool) { return c.link.PeerState(card) }
+
 // PeerStates calls see for up to most peers, from an index on, and returns the index of the next, or 0 after
 // the last. Peers that come or go between two calls may be seen or not.
 func (c *Card) PeerStates(from, most int, see func(PeerState)) (next int) {

@@ -30,8 +30,9 @@ package engine
 // The last packet leaves when every other one is acknowledged. So the notice that it makes at the receiver is the
 // completion of the whole, over a network that keeps no order, and no receiver counts.
 //
-// A transfer fails when one of its packets comes back for good, when its peer restarts, or when its node moves to another
-// card. It stays in its state until none of its packets is in the cache, then takes the way on the left, and
+// A transfer fails when one of its packets comes back for good, when its peer and this card begin to count anew, or when its node moves to
+// another card. Counting anew ends transfers also where the peer has lost nothing: First (life.go) is a number of the sequence that has ended,
+// and what was acknowledged in it may be what one of the two held to be impossible. It stays in its state until none of its packets is in the cache, then takes the way on the left, and
 // comes back to the process once, with the reason.
 //
 // The process may change the source when the slot is retired. With Config.Blocks the card needs the source until every
@@ -67,7 +68,10 @@ func (s transferState) parts() bool { return s != transferEnding }
 type transfer struct {
 	state       transferState // advance alone changes it
 	level       arctic.Level
-	next        *transfer   // on long.free or long.due
+	next        *transfer // on long.free or long.due
+	of          *long     // which it is a record of
+	after       *transfer // on a list of Card.opened
+	before      *transfer
 	nextSlot    *transfer   // on long.slots
 	behind      int         // slots retrieved after this one's and before nextSlot's
 	header      funi.Header // as in the slot
@@ -146,6 +150,7 @@ func (x *Context) advance(t *transfer) {
 			n.free[l].push(t)
 		case transferRetrieving:
 			n.open++
+			x.card.opened.add(t)
 			x.current[l] = t
 			n.slots[l].push(t)
 		case transferDue:
@@ -153,6 +158,7 @@ func (x *Context) advance(t *transfer) {
 			x.card.more = true
 		case transferOver:
 			n.open--
+			x.card.opened.remove(t)
 			if t.failed != arctic.ReasonNone {
 				x.giveBack(funi.Returned{Reason: t.failed, Level: l, Header: t.header, Word: t.argument})
 			}
@@ -208,29 +214,63 @@ func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
 		func(ln *link.Line) bool { return c.lineOf(ln).transfer != t }, func(ln *link.Line) { x.free(c.lineOf(ln)) })
 }
 
-// failTransfers returns the long transfers to a peer that has lost its memory: what the peer
-// had of them is gone, and a last packet would tell the process that is there now of data
-// that never came.
+// failTransfers returns the long transfers to a peer with which the card has begun to count anew. Where the peer was restarted, what it
+// had of them is gone, and a last packet would tell the process that is there now of data that never came. It costs nobody who
+// sends elsewhere: whoever can make a peer count anew can do so often.
 func (c *Card) failTransfers(card uint16, reason arctic.Reason) {
 	c.more = true
-	for _, x := range c.owners {
-		if x == nil || x.long == nil {
-			continue
-		}
-		for l := range x.long.records {
-			for i := range x.long.records[l] {
-				if t := &x.long.records[l][i]; t.isOpen() && t.route == uint32(card) {
-					x.failTransfer(t, reason)
-				}
-			}
-			// Those that are due have nothing in the cache to wait for.
-			for t := x.long.due[l].head; t != nil; {
-				next := t.next
+	for t := *c.opened.to(uint32(card)); t != nil; {
+		next := t.after // nothing here opens or ends another
+		if t.route == uint32(card) {
+			x := t.of.ctx
+			x.failTransfer(t, reason)
+			if t.state == transferDue { // with nothing in the cache to wait for
 				x.advance(t)
-				t = next
+			}
+		}
+		t = next
+	}
+}
+
+// forgetTransfers takes the open transfers of a context that ends off the card's lists. They never end.
+func (x *Context) forgetTransfers() {
+	if x.long == nil {
+		return
+	}
+	for l := range x.long.records {
+		for i := range x.long.records[l] {
+			if t := &x.long.records[l][i]; t.isOpen() {
+				x.card.opened.remove(t)
 			}
 		}
 	}
+}
+
+// transfersTo is the open transfers of a card, by their route: a list for each remainder, so that up to 256 cards have lists of their own.
+type transfersTo [256]*transfer
+
+// to returns the list that has those of a route, and perhaps of others.
+func (o *transfersTo) to(route uint32) **transfer { return &o[route%uint32(len(o))] }
+
+func (o *transfersTo) add(t *transfer) {
+	head := o.to(t.route)
+	t.before, t.after = nil, *head
+	if *head != nil {
+		(*head).before = t
+	}
+	*head = t
+}
+
+func (o *transfersTo) remove(t *transfer) {
+	if t.before != nil {
+		t.before.after = t.after
+	} else {
+		*o.to(t.route) = t.after
+	}
+	if t.after != nil {
+		t.after.before = t.before
+	}
+	t.before, t.after = nil, nil
 }
 
 // giveUpTransfers returns the long transfers of a context that has no packet in the
@@ -324,6 +364,7 @@ func (q *slotQueue) holds(t *transfer) bool { return t.nextSlot != nil || q.tail
 
 // long holds the transfers of a context that has, or had, segments.
 type long struct {
+	ctx     *Context
 	records [arctic.Levels][openTransfers]transfer
 	free    [arctic.Levels]transfers
 	due     [arctic.Levels]transfers
@@ -337,8 +378,8 @@ type long struct {
 	inUse [arctic.Levels]bool
 }
 
-func newLong() *long {
-	n := &long{}
+func newLong(x *Context) *long {
+	n := &long{ctx: x}
 	for l := range n.records {
 		for i := range n.records[l] {
 			n.free[l].push(&n.records[l][i])

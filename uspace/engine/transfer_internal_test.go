@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/funet/funet/uspace/arctic"
 )
@@ -49,4 +52,39 @@ func TestTransferStates(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Rule (failTransfers): what a card with which this one counts anew costs is the transfers to that card, however many there are to others, in
+// whatever order they begin and end.
+func TestTransfersByRoute(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var o transfersTo
+		var open []*transfer
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "begins") || len(open) == 0 {
+				x := &transfer{route: rapid.Uint32Range(0, 40).Draw(t, "route")}
+				if rapid.IntRange(0, 9).Draw(t, "nowhere") == 0 {
+					x.route = NoRoute
+				}
+				o.add(x)
+				open = append(open, x)
+				continue
+			}
+			i := rapid.IntRange(0, len(open)-1).Draw(t, "ends")
+			o.remove(open[i])
+			open = slices.Delete(open, i, i+1)
+		}
+		n := 0
+		for route := range uint32(256) {
+			for x := *o.to(route); x != nil; x = x.after {
+				if !slices.Contains(open, x) || x.route != route && !(x.route == NoRoute && NoRoute%256 == route) {
+					t.Fatalf("one to %d is among those to %d", x.route, route)
+				}
+				n++
+			}
+		}
+		if n != len(open) {
+			t.Fatalf("%d of %d are on the lists", n, len(open))
+		}
+	})
 }

@@ -77,7 +77,7 @@ func constants() map[string]uint64 {
 			attach.ErrRoute, "ROUTE", attach.ErrSlots, "SLOTS", attach.ErrAttached, "ATTACHED", attach.ErrNotAttached, "NOT_ATTACHED",
 			attach.ErrSegment, "SEGMENT", attach.ErrOverlap, "OVERLAP", attach.ErrTooManySegments, "TOO_MANY_SEGMENTS",
 			attach.ErrNoSegment, "NO_SEGMENT", attach.ErrBusy, "BUSY", attach.ErrFull, "FULL", attach.ErrCommand, "COMMAND",
-			attach.ErrStopping, "STOPPING", attach.ErrInternal, "INTERNAL", attach.ErrNoToken, "NO_TOKEN", attach.ErrInterface, "INTERFACE", attach.ErrHost, "HOST"},
+			attach.ErrStopping, "STOPPING", attach.ErrInternal, "INTERNAL", attach.ErrNoToken, "NO_TOKEN", attach.ErrInterface, "INTERFACE", attach.ErrHost, "HOST", attach.ErrKey, "KEY"},
 	} {
 		for i := 0; i < len(list); i += 2 {
 			var v uint64

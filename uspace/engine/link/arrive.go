@@ -147,6 +147,7 @@ func (e *End) authentic(p *peer, f arctic.Frame, hello, current bool) arctic.Fra
 	opened, err := p.secured.session.Open(f)
 	switch err {
 	case nil:
+		p.secured.pending = false // the peer sends in this epoch
 		return opened
 	case ErrForged:
 		e.counters.DroppedForged++

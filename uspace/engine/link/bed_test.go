@@ -71,7 +71,8 @@ type card struct {
 	wake      int64
 	pending   []handed // lines that the next step hands over
 	received  [][]byte
-	restarted []uint16 // by NextRestarted
+	restarted []uint16 // by NextAnew
+	resynced  []uint16 // the same, of those that were not restarted
 }
 
 type handed struct {
@@ -408,8 +409,15 @@ func (b *bed) settle(c *card) {
 	for ln := c.NextSettled(); ln != nil; ln = c.NextSettled() {
 		b.takeBack(ln)
 	}
-	for n, ok := c.NextRestarted(); ok; n, ok = c.NextRestarted() {
-		c.restarted = append(c.restarted, n)
+	for n, why, ok := c.NextAnew(); ok; n, why, ok = c.NextAnew() {
+		switch why {
+		case arctic.ReasonRestarted:
+			c.restarted = append(c.restarted, n)
+		case arctic.ReasonResynchronised:
+			c.resynced = append(c.resynced, n)
+		default:
+			b.t.Fatalf("card %d counts anew: %v", n, why)
+		}
 	}
 }
 

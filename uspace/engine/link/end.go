@@ -29,15 +29,15 @@ type End struct {
 	round     uint64   // of dispatch
 	spent     *Account // those for which the next round is
 
-	ready    [arctic.Levels]readyList // flows with something to send now
-	ackNow   *peer                    // peers to acknowledge in this step
-	settled  Lines                    // for NextSettled
-	restarts int32                    // a list of peers for NextRestarted: one more than the card number; 0: the end
-	timed    *timedSend               // nil: dispatch and transmission take no time
-	blocked  bool                     // a transmit ring was full
-	stalled  bool                     // the same, and so the round of dispatch goes on
-	more     bool                     // a budget ran out; step again at once
-	budget   budget                   // of greetings that others make this card send
+	ready   [arctic.Levels]readyList // flows with something to send now
+	ackNow  *peer                    // peers to acknowledge in this step
+	settled Lines                    // for NextSettled
+	anew    int32                    // a list of peers for NextAnew: one more than the card number; 0: the end
+	timed   *timedSend               // nil: dispatch and transmission take no time
+	blocked bool                     // a transmit ring was full
+	stalled bool                     // the same, and so the round of dispatch goes on
+	more    bool                     // a budget ran out; step again at once
+	budget  budget                   // of greetings that others make this card send
 
 	greetings uint64 // sent
 	view      uint64 // changes with the groups that are here, and with the peers; not 0
@@ -118,8 +118,8 @@ func (e *End) Expire() {
 	}
 }
 
-// Settles reports whether NextSettled or NextRestarted has something.
-func (e *End) Settles() bool { return e.settled.head != nil || e.restarts != 0 }
+// Settles reports whether NextSettled or NextAnew has something.
+func (e *End) Settles() bool { return e.settled.head != nil || e.anew != 0 }
 
 // Again reports whether there is something to do at once.
 func (e *End) Again() bool {
@@ -144,15 +144,16 @@ func (e *End) Next() int64 {
 	return next
 }
 
-// NextRestarted returns a card that has begun another life, each once, which is then believed; ok is false when there
-// is none.
-func (e *End) NextRestarted() (card uint16, ok bool) {
-	if e.restarts == 0 {
-		return 0, false
+// NextAnew returns a card with which this one has begun to count anew, each once, and why: ReasonRestarted, it has another life, which is
+// believed; or ReasonResynchronised, it has the same. ok is false when there is none.
+func (e *End) NextAnew() (card uint16, why arctic.Reason, ok bool) {
+	if e.anew == 0 {
+		return 0, arctic.ReasonNone, false
 	}
-	p := e.byCard[e.restarts-1]
-	e.restarts, p.nextRestart, p.restarted = p.nextRestart, 0, false
-	return p.Card, true
+	p := e.byCard[e.anew-1]
+	why = p.anew
+	e.anew, p.nextAnew, p.anew = p.nextAnew, 0, arctic.ReasonNone
+	return p.Card, why, true
 }
 
 // Leave tells all peers that the card leaves the network, with last

@@ -61,7 +61,7 @@ func (b *budget) spend(now, gap int64, atOnce int64) bool {
 type secured struct {
 	session *Session // of the epoch; nil: there has been none
 	number  uint64   // of the last greeting of the peer's life
-	// pending: the peer has greeted, and holds another epoch; until that is settled its frames of other epochs are answered.
+	// pending: the peer has greeted, and held another epoch; until it is heard in the present one its frames of others are answered.
 	pending bool
 }
 
@@ -81,8 +81,8 @@ type KeyState uint8
 // The states, in the order of KeyStates.
 const (
 	Unkeyed    KeyState = iota // neither has one, as far as is known
-	Sealed                     // frames are sealed
-	Waiting                    // there is a key here, and the peer has not been greeted with it
+	Sealed                     // the peer has the key, and frames are sealed
+	Waiting                    // there is a key here, and the peer has not been greeted with it, or has been lost since
 	NoKeyThere                 // there is a key here, and the peer says that it has none
 	NoKeyHere                  // the peer says that it has a key, and there is none here
 	OtherKey                   // both have one, and not the same
@@ -99,18 +99,19 @@ func (s KeyState) Refused() bool { return s >= NoKeyThere }
 // keyState is how the card stands to the peer.
 func (p *peer) keyState() KeyState {
 	switch {
-	case p.trouble == noKeyThere:
-		return NoKeyThere
-	case p.trouble == noKeyHere:
-		return NoKeyHere
-	case p.trouble == otherKey:
-		return OtherKey
+	case p.trouble != noTrouble:
+		return p.trouble.state()
 	case p.Key == nil:
 		return Unkeyed
-	case p.secured.session == nil:
+	case !p.established:
 		return Waiting
 	}
 	return Sealed
+}
+
+// state is the state of a peer whose greetings are refused for that.
+func (t keyTrouble) state() KeyState {
+	return [...]KeyState{noTrouble: Unkeyed, noKeyThere: NoKeyThere, noKeyHere: NoKeyHere, otherKey: OtherKey}[t]
 }
 
 // greet starts greeting a peer that packets wait for.
@@ -127,7 +128,7 @@ func (e *End) greet(p *peer) {
 		p.silentSince = e.now
 	}
 	p.greetGap = firstGreetGap
-	p.greetAt = e.now + p.greetGap
+	p.greetAt = e.now + int64(p.greetGap)
 	e.timers.set(p, p.greetAt)
 	p.attempt(&e.random)
 	e.sendGreeting(p)
@@ -157,6 +158,18 @@ func (e *End) Introduce(at int) (next int) {
 	return -1
 }
 
+// Greet greets one peer once, whether the card has met it or not, and the peer answers: what PeerState says of its key soon is of
+// now. It returns false when the transmit ring is full, or the card is none of the peers.
+func (e *End) Greet(card uint16) bool {
+	p := e.peer(card)
+	if p == nil {
+		return false
+	}
+	p.gid = e.resident.after(p.gid) // as in greetAgain
+	p.theirs = 0                    // as in attempt: what is no answer is answered, whatever the peer's key
+	return e.sendGreetingThat(p, true)
+}
+
 // greetAgain repeats a greeting that was not answered, or gives the peer up.
 func (e *End) greetAgain(p *peer) {
 	switch {
@@ -178,13 +191,13 @@ func (e *End) greetAgain(p *peer) {
 		return
 	}
 	p.greetGap = min(2*p.greetGap, lastGreetGap)
-	p.greetAt = e.now + p.greetGap
+	p.greetAt = e.now + int64(p.greetGap)
 }
 
 // stale takes note of a frame of another epoch than the present one: the peer has another life, or holds an epoch that this
 // card has not begun or no longer holds. Where there is a key nobody knows who sent the frame; so it is answered only
-// while something is known to be open, and otherwise left to the greetings of the peer, or of this card when
-// nobody acknowledges what it sends.
+// while something is known to be open, and otherwise left to the greetings of the peer: whoever begins an epoch, and gets no
+// answer to the first frame of it in time, greets again (timeout).
 func (e *End) stale(p *peer, gid uint16) {
 	e.counters.Stale++
 	if p.Key == nil || !p.established || p.secured.pending {
@@ -202,7 +215,10 @@ func (e *End) greetBack(p *peer, gid uint16) {
 
 // sendGreeting sends one greeting. It returns false when the transmit ring is full; the
 // timer or the peer will ask again.
-func (e *End) sendGreeting(p *peer) bool {
+func (e *End) sendGreeting(p *peer) bool { return e.sendGreetingThat(p, !p.established) }
+
+// sendGreetingThat is sendGreeting of one that asks for an answer, or does not.
+func (e *End) sendGreetingThat(p *peer, asks bool) bool {
 	b := e.cfg.Ports[p.Port].Reserve()
 	if b == nil {
 		return false
@@ -210,7 +226,7 @@ func (e *End) sendGreeting(p *peer) bool {
 	e.greetings++
 	g := arctic.Greeting{Number: e.greetings, Incarnation: e.cfg.Incarnation, Longest: uint32(e.cfg.Ports[p.Port].FrameSize())}
 	p.say(&g, &e.random)
-	if !p.established {
+	if asks {
 		g.Flags |= arctic.Asks
 	}
 	if p.Key != nil {
@@ -240,14 +256,22 @@ func (e *End) sendGreeting(p *peer) bool {
 func (e *End) greeted(p *peer, f arctic.Frame, h *arctic.Header) {
 	var g arctic.Greeting
 	f.Greeting(&g)
+	answers := p.nonce != 0 && g.Echo == p.nonce // it has heard this card's greeting, and this is its answer
+	if answers {
+		p.replies++
+	}
 	if trouble := p.refuses(f, &g); trouble != noTrouble {
 		e.counters.DroppedKey++
 		e.fate.Outcome = WrongKey
 		if p.established {
+			if answers {
+				p.doubt = trouble
+			}
 			return // somebody else has sent it, or the peer has another life, which will be found out
 		}
-		if p.nonce != 0 && g.Echo == p.nonce {
-			p.trouble = trouble // it has heard this card's greeting, and this is its answer
+		if answers {
+			p.trouble = trouble
+			p.theirs = g.Nonce // for the next greeting, by which the peer hears the same
 		} else if g.Flags&arctic.Asks != 0 {
 			p.theirs = g.Nonce
 			e.greetBack(p, h.GID) // so that it knows why it is refused
@@ -314,7 +338,7 @@ func (e *End) begin(p *peer, was uint32) {
 		} else {
 			e.counters.Resynchronised++
 		}
-		e.restart(p)
+		e.tellAnew(p, reason)
 	}
 	for _, l := range arctic.ByPriority {
 		reached := nextTurn(p.parked[l].reached)
@@ -333,7 +357,7 @@ func (e *End) begin(p *peer, was uint32) {
 // meet takes it that the peer is there, which has just proven it, and what its greeting says. A peer that was known to be there
 // and goes on as it was may be long gone, and somebody else repeat its greeting: that is no sign of life.
 func (e *End) meet(p *peer, g *arctic.Greeting, anew bool) {
-	p.trouble = noTrouble
+	p.trouble, p.doubt = noTrouble, noTrouble
 	p.readable = e.cfg.Readable && g.Flags&arctic.Readable != 0
 	e.carries(p, int(min(g.Longest, arctic.MaxFrame)))
 	if p.established && !anew {
@@ -359,10 +383,13 @@ func (e *End) resynchronise(p *peer) {
 	e.greet(p)
 }
 
-// restart lets the owner know that a peer counts anew (NextRestarted).
-func (e *End) restart(p *peer) {
-	if !p.restarted {
-		p.restarted, p.nextRestart = true, e.restarts
-		e.restarts = int32(p.Card) + 1
+// tellAnew lets the owner know that the two count anew (NextAnew). Another life is the worse news.
+func (e *End) tellAnew(p *peer, why arctic.Reason) {
+	switch p.anew {
+	case arctic.ReasonNone:
+		p.nextAnew, e.anew = e.anew, int32(p.Card)+1
+		p.anew = why
+	case arctic.ReasonResynchronised:
+		p.anew = why
 	}
 }

@@ -17,13 +17,20 @@ package link
 // epoch, or asks for an answer because it does not know yet that this card is there. Two cards that hold the same
 // epoch and know the same nonces say nothing more.
 //
-// A nonce that has begun no epoch is kept, and one that has is repeated to a peer that has not begun it yet: so greetings
-// may be lost, repeated and overtaken, and begin no more than one epoch.
+// A nonce that has begun no epoch is kept, and one that has is repeated to a peer that has not begun it yet, also where another was drawn since:
+// so greetings may be lost, repeated and overtaken, and those of an earlier life of the peer come again, and begin no more than one epoch.
 //
 // Who believes a peer and loses it keeps the epoch: a new attempt has a new nonce, and where both still hold the same epoch
 // nothing is reset. Where the last greeting of a handshake was lost, only one holds the new epoch; the frames that
 // it sends are of an epoch that the other does not know, who greets again, and its old nonce, repeated, gets the answer that
-// was lost.
+// was lost. Where there is a key such frames are not always answered, because anybody can send them; there the one that holds the new
+// epoch greets again when the first frame of it is not answered in time (timeout).
+//
+// A greeting that echoes the present nonce says that its sender lived after the nonce was drawn, and not that it lives now: it may be of
+// a life that ended while the network held it up. Then a card begins an epoch with the dead. The greeting that says so reaches the
+// living, or the first frame does, or the greeting that follows a retransmission timeout. It echoes a nonce that is not the living one's,
+// who answers, and the next nonces of both begin their epoch. So that lasts a round trip, and one or two retransmissions where
+// greetings are lost. It cannot be excluded: between any greeting and its arrival its sender may die.
 //
 // Whoever sees a greeting, and where there is no key, can echo its nonce with an incarnation and a nonce that he made up. The
 // card then begins an epoch that the peer will never hold: every frame of one is stale for the other, and they greet
@@ -40,8 +47,10 @@ type handshake struct {
 	nonce       uint64 // the last that this card has drawn; 0: none
 	theirs      uint64 // that of the peer's last greeting, which proves nothing
 	epoch       uint64 // 0: there is none
+	began       uint64 // the nonce of this card that began it
 	incarnation uint32 // the peer's, of the last epoch; 0: there has been none
 	used, spent bool   // nonce has been echoed; and it has begun an epoch
+	attempts    bool   // this card greets to find out whether the peer is there, and nothing has proven it yet
 }
 
 // heard is what a greeting comes to.
@@ -62,7 +71,7 @@ func (h *handshake) attempt(random *rand.PCG) {
 	if h.used {
 		h.draw(random)
 	}
-	h.theirs = 0
+	h.theirs, h.attempts = 0, true
 }
 
 func (h *handshake) draw(random *rand.PCG) {
@@ -88,6 +97,14 @@ func (h *handshake) say(g *arctic.Greeting, random *rand.PCG) {
 // began it.
 func (h *handshake) hear(self *Party, from Party, held uint64, g *arctic.Greeting, random *rand.PCG) (what heard, answer bool) {
 	h.theirs = from.Nonce
+	if h.epoch != 0 && h.nonce != h.began && !h.attempts && from.Incarnation == h.incarnation && held != h.epoch {
+		// Something made this card draw another nonce, a greeting of an earlier life of the peer, for example. If the peer has heard nothing
+		// of the epoch that its nonce has begun, the nonce that has begun it here is what the peer needs.
+		self.Nonce = h.began
+		if Epoch(*self, from) == h.epoch {
+			h.nonce, h.used, h.spent = h.began, true, true
+		}
+	}
 	self.Nonce = h.nonce
 	epoch := Epoch(*self, from)
 	same := h.spent && epoch == h.epoch // as began the present epoch
@@ -97,11 +114,13 @@ func (h *handshake) hear(self *Party, from Party, held uint64, g *arctic.Greetin
 		case h.epoch != 0 && held == h.epoch && from.Incarnation == h.incarnation, same:
 			what = confirmed
 		case !h.spent:
-			h.epoch, h.incarnation, h.spent = epoch, from.Incarnation, true
+			h.epoch, h.began, h.incarnation, h.spent = epoch, h.nonce, from.Incarnation, true
 			what = begun
 		}
 	}
-	if what == unproven && h.spent && !same {
+	if what != unproven {
+		h.attempts = false
+	} else if h.spent && !same {
 		h.draw(random) // for the answer: what is spent proves nothing to a peer with another nonce
 	}
 	return what, what == unproven || held != h.epoch || g.Flags&arctic.Asks != 0

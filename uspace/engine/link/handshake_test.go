@@ -185,6 +185,48 @@ func TestOneEpochOfALife(t *testing.T) {
 	})
 }
 
+// Rule: greetings of an earlier life of a card, which anybody can repeat, begin nothing, and make two cards that are about to agree begin
+// nothing twice, whatever is lost, repeated and reordered besides.
+func TestEarlierLivesBeginNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := newParley(t)
+		p.attempt(rapid.IntRange(0, 1).Draw(t, "first"))
+		p.settle()
+		earlier := p.all
+		for i := range 2 {
+			p.restart(i)
+			p.epochs[i] = map[uint64]bool{}
+		}
+		p.all = nil
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			switch i := rapid.IntRange(0, 1).Draw(t, "card"); rapid.IntRange(0, 9).Draw(t, "step") {
+			case 0, 1:
+				if !p.cards[i].knows {
+					p.attempt(i)
+				}
+			case 2:
+				p.send(i)
+			case 3, 4:
+				p.arrive(earlier[rapid.IntRange(0, len(earlier)-1).Draw(t, "which")])
+			case 5: // lost
+				if len(p.wire) > 0 {
+					p.wire = p.wire[1:]
+				}
+			default:
+				if len(p.wire) > 0 {
+					at := rapid.IntRange(0, len(p.wire)-1).Draw(t, "arrives")
+					m := p.wire[at]
+					p.wire = append(p.wire[:at], p.wire[at+1:]...)
+					p.arrive(m)
+				}
+			}
+			if len(p.epochs[0]) > 1 || len(p.epochs[1]) > 1 || len(p.epochs[0])+len(p.epochs[1]) == 2 && !p.agreed() {
+				t.Fatalf("epochs %v and %v", p.epochs[0], p.epochs[1])
+			}
+		}
+	})
+}
+
 // Rule: whatever is lost, repeated, reordered, forged and restarted, no card begins an epoch twice in its life, so neither is ever
 // in the epoch of another beginning; and afterwards a greeting for each frame that is stale makes both agree.
 func TestHandshakeWithEverything(t *testing.T) {

@@ -26,7 +26,7 @@ func (e *End) newPeer(room *peer, p Peer) *peer {
 
 // secure begins to know a peer by its key, if it has one.
 func (p *peer) secure() {
-	p.secured, p.trouble = nil, noTrouble
+	p.secured, p.trouble, p.doubt = nil, noTrouble, noTrouble
 	if p.Key != nil {
 		p.secured = new(secured)
 	}

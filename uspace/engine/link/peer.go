@@ -12,25 +12,27 @@ type peer struct {
 	handshake
 	established bool
 	inAckNow    bool
-	restarted   bool
-	gid         uint16     // group of the last frame received, so that the peer has it
-	nextRestart int32      // see End.restarts
-	readable    bool       // sealed frames are not encrypted
-	trouble     keyTrouble // why its greeting was refused
-	beyond      uint8      // acknowledgments in a row of what was never sent
-	secured     *secured   // nil: there is no key
-	greetAt     int64      // next greeting; 0: none
-	greetGap    int64
-	answers     budget // of greetings that it makes this card send
-	resyncs     budget // of resynchronisations
+	anew        arctic.Reason // why the two have begun an epoch, until NextAnew; ReasonNone: they have not
+	gid         uint16        // group of the last frame received, so that the peer has it
+	nextAnew    int32         // see End.anew
+	readable    bool          // sealed frames are not encrypted
+	trouble     keyTrouble    // why its greeting was refused
+	beyond      uint8         // acknowledgments in a row of what was never sent
+	doubt       keyTrouble    // why a greeting was refused in the name of an established peer; see PeerState
+	secured     *secured      // nil: there is no key
+	greetAt     int64         // next greeting; 0: none
+	answers     budget        // of greetings that it makes this card send
+	resyncs     budget        // of resynchronisations
 	// silentSince is when the first frame after the last sign of life was sent;
 	// 0: nothing waits for the peer.
 	silentSince int64
 	ackAt       int64 // acknowledge at; 0: nothing owed
 	nextAckNow  *peer
 	timer       int32                 // index in the heap, or notTimed
+	greetGap    int32                 // nanoseconds to the greeting after the next
 	limit       uint16                // the longest frame that the way there takes, in bytes behind the Ethernet header
 	said        uint16                // the same, that the peer's port carries, as its greeting says
+	replies     uint16                // see PeerState.Replies
 	suspect     uint16                // a frame that was too long, or lost by chance, in the same; 0: none (limit.go)
 	raiseAt     int64                 // longer frames are tried; 0: never
 	wake        int64                 // key in the heap
@@ -97,6 +99,11 @@ func (e *End) timeout(f *flow) {
 		return
 	}
 	e.counters.Timeouts++
+	if f.peer.Key != nil && f.sndUna == 0 {
+		// The epoch has just begun, and the greeting that says so to the peer may be lost: to a frame of an epoch that is not
+		// its own it gives no answer (stale).
+		e.greetBack(f.peer, f.peer.gid)
+	}
 	if e.now-f.movedAt >= int64(e.cfg.PeerTimeout) {
 		// The peer is heard, but does not answer the oldest frame of this flow:
 		// something drops just this one, its length for example, or the two disagree

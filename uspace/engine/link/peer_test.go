@@ -4,6 +4,7 @@ package link_test
 // and nothing hangs.
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -182,6 +183,27 @@ func TestPeerRestarts(t *testing.T) {
 		}
 		b.meet()
 		exactlyOnce(b, newTraffic(b, 50))
+	}
+}
+
+// Rule (NextAnew): the owner hears of each peer with which the card counts anew, once, and whether that was restarted; of both it hears
+// the worse.
+func TestCountingAnewIsTold(t *testing.T) {
+	b := newBed(t, setup{cards: 2, tune: quick, net: near})
+	exactlyOnce(b, newTraffic(b, 20))
+	b.cards[0].Resynchronise(1)
+	b.touched = true
+	b.pass(10 * time.Millisecond)
+	for i, c := range b.cards {
+		if !slices.Equal(c.resynced, []uint16{uint16(1 - i)}) || len(c.restarted) != 0 || c.Counters().Resynchronised != 1 {
+			t.Errorf("card %d is told of %v, and of restarts of %v", i, c.resynced, c.restarted)
+		}
+	}
+	exactlyOnce(b, newTraffic(b, 20))
+	b.start(1)
+	b.meet()
+	if c := b.cards[0]; !slices.Equal(c.restarted, []uint16{1}) || len(c.resynced) != 1 {
+		t.Errorf("after a restart it is told of %v, and of restarts of %v", c.resynced, c.restarted)
 	}
 }
 

@@ -17,6 +17,14 @@ type PeerState struct {
 	RoundTrip, Variation time.Duration
 	InFlight             int // frames without an answer
 	Key                  KeyState
+	Identity             uint32 // of the card's key for the peer (Key.Identity); 0: there is none
+	// Readable: frames to the peer are authenticated, and not encrypted.
+	Readable bool
+	// Doubt is what was wrong with the key of a greeting that came in the name of a peer that is known to have the right one, or
+	// none as this card; Unkeyed: nothing since a right one. Its host may have another key now, or somebody else sent it.
+	Doubt KeyState
+	// Replies counts the greetings of the peer that answered one of the card's, those with a wrong key too, modulo 65,536.
+	Replies uint16
 }
 
 // PeerStates calls see for up to most peers, from an index on, and returns the index of the next, or 0 after
@@ -34,9 +42,22 @@ func (e *End) PeerStates(from, most int, see func(PeerState)) (next int) {
 	return end
 }
 
+// PeerState returns how the card stands to one peer; ok is false if the card is none of the peers.
+func (e *End) PeerState(card uint16) (s PeerState, ok bool) {
+	p := e.peer(card)
+	if p == nil {
+		return s, false
+	}
+	return p.stateOf(), true
+}
+
 // stateOf describes the peer.
 func (p *peer) stateOf() PeerState {
-	s := PeerState{Card: p.Card, Established: p.established, Epoch: p.epoch, Key: p.keyState()}
+	s := PeerState{Card: p.Card, Established: p.established, Epoch: p.epoch, Key: p.keyState(), Doubt: p.doubt.state(), Replies: p.replies}
+	if p.Key != nil {
+		s.Identity = p.Key.Identity()
+	}
+	s.Readable = s.Key == Sealed && p.readable
 	for l := range p.parked {
 		srtt, rttvar := p.parked[l].srtt, p.parked[l].rttvar
 		if f := p.flows[l]; f != nil {

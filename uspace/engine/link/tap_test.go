@@ -40,6 +40,16 @@ func tapped(see func(card int, f arctic.Frame) bool) func(int, *wire.Port) port.
 	}
 }
 
+// lookedAt is tapped, also of frames that are sealed.
+func lookedAt(see func(card int, f arctic.Frame) bool) func(int, *wire.Port) port.Port {
+	return func(card int, p *wire.Port) port.Port {
+		return &tap{Port: p, see: func(b []byte) bool {
+			f, err := arctic.Look(b)
+			return err != nil || see(card, f)
+		}}
+	}
+}
+
 // capture is setup.wrap that keeps a copy of every frame of every card.
 func capture(frames *[]arctic.Frame) func(int, *wire.Port) port.Port {
 	return tapped(func(_ int, f arctic.Frame) bool {

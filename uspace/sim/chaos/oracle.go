@@ -186,7 +186,8 @@ func (o *oracle) returned(at *member, b funi.Returned) {
 		o.fail(&r.Duplicated, "message %d from member %d came back again, %v", b.Word, m.from, b.Reason)
 	case b.Reason == arctic.ReasonJob && o.parted(m) && (o.refusal(m) == arctic.ReasonNone || o.refusal(m) == arctic.ReasonDestination):
 		r.parted++
-	case !m.mayFail(b.Reason, o.refusal(m)) && !(b.Reason == o.excused && b.Reason != arctic.ReasonNone) && (b.Reason != arctic.ReasonReplaced || !o.replaced(m)):
+	case !m.mayFail(b.Reason, o.refusal(m)) && !(b.Reason == o.excused && b.Reason != arctic.ReasonNone) && (b.Reason != arctic.ReasonReplaced || !o.replaced(m)) &&
+		(b.Reason != arctic.ReasonResynchronised || !o.waits(m)):
 		o.fail(&r.Damaged, "message %d from member %d to member %d came back because of %v; it must be refused because of %v", b.Word, m.from, m.to, b.Reason, o.refusal(m))
 	}
 	m.reported = true
@@ -206,6 +207,12 @@ func (o *oracle) refusal(m *message) arctic.Reason {
 func (o *oracle) replaced(m *message) bool {
 	return m.transfer != 0 && m.to != nobody && o.transfers[m.transfer-1].words > arctic.MaxSingleWords &&
 		m.toAttached != o.members[m.to].attached
+}
+
+// waits reports whether the message is a transfer of many packets, which may have begun when two cards that had lost each other, and of which
+// one had not heard of their last epoch, began another. Of other messages nothing is in flight then.
+func (o *oracle) waits(m *message) bool {
+	return m.transfer != 0 && o.transfers[m.transfer-1].words > arctic.MaxSingleWords
 }
 
 // mayFail reports whether the message, to be refused for a reason if that is one, may

@@ -44,6 +44,9 @@ func TestVerdicts(t *testing.T) {
 			o.returned(m[0], came(s))
 			o.arrived(m[1], funi.Request, s)
 		}},
+		{"reported because two cards counted anew, which only transfers may", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			o.returned(m[0], funi.Returned{Reason: arctic.ReasonResynchronised, Header: s.Header(), Word: s[funi.PayloadWord]})
+		}},
 		{"neither", Result{Lost: 1}, func(*oracle, []*member, *funi.Slot) {}},
 		{"neither, but the sender died", Result{Ended: 1}, func(_ *oracle, m []*member, _ *funi.Slot) { m[0].deaths++ }},
 		{"neither, but the receiver died", Result{Ended: 1}, func(_ *oracle, m []*member, _ *funi.Slot) { m[1].deaths++ }},

@@ -117,6 +117,9 @@ func TestVerdictsOfTransfers(t *testing.T) {
 		{"failed for a reason that it did not give", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			o.returned(m[0], back(o, arctic.ReasonDestination))
 		}},
+		{"failed because its card and another counted anew", Result{ReportedFailed: 1}, func(o *oracle, m []*member, s *funi.Slot) {
+			o.returned(m[0], back(o, arctic.ReasonResynchronised))
+		}},
 		{"failed for a transient reason", Result{ReportedFailed: 1, Damaged: 1}, func(o *oracle, m []*member, s *funi.Slot) {
 			o.returned(m[0], back(o, arctic.ReasonQueueFull))
 		}},

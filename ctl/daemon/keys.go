@@ -1,0 +1,205 @@
+package daemon
+
+// This file is the keys of the daemon's report: which it has, from which files, and which peers have the same. It says nothing of a key
+// but its identity, which tells one from another.
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/engine"
+)
+
+// KeyStatus is a key that this host has, and with how many peers it shares it.
+type KeyStatus struct {
+	File     string `json:"file"`
+	Identity string `json:"identity"` // as `funet key show` prints it
+	Peers    int    `json:"peers"`
+}
+
+const (
+	// keyRoom is how many keys an answer has room for, and keyName how long the name of a file may be there.
+	keyRoom = 4
+	keyName = 900
+)
+
+// keyStatus lists keys, those that most peers have first, and says for how many there was no room.
+func (d *Daemon) keyStatus() (keys []KeyStatus, leftOut int) {
+	in := d.peers.Load()
+	peers := map[string]int{}
+	if all := cmp.Or(in.Key, d.cfg.Key); all != "" {
+		peers[all] = 0 // of hosts that are to come
+	}
+	for i := range in.Peers {
+		if p := &in.Peers[i]; p.Node != d.cfg.Card && !p.Absent {
+			if file := d.cfg.keyOf(in, p); file != "" {
+				peers[file]++
+			}
+		}
+	}
+	keys = []KeyStatus{}
+	for file, n := range peers {
+		k, err := d.cfg.keys.Load(file) // it was read when the peer became one
+		if err != nil || len(file) > keyName {
+			leftOut++
+			continue
+		}
+		keys = append(keys, KeyStatus{File: file, Identity: identity(k.Identity()), Peers: n})
+	}
+	slices.SortFunc(keys, func(a, b KeyStatus) int { return cmp.Or(cmp.Compare(b.Peers, a.Peers), cmp.Compare(a.File, b.File)) })
+	some := min(len(keys), keyRoom)
+	return keys[:some], leftOut + len(keys) - some
+}
+
+func identity(n uint32) string { return fmt.Sprintf("%08x", n) }
+
+// PeerKey says how a card stands to a peer's key.
+type PeerKey struct {
+	State string `json:"state"` // one of the words below
+	// Doubt is KeyNotThere, KeyNotHere or KeyOther, if a greeting in the name of a peer that is known to have the right key, or none as this
+	// host, has said so since; "": none did.
+	Doubt string `json:"doubt,omitempty"`
+	// Refused: the two cards exchange nothing because of that.
+	Refused bool `json:"refused"`
+	// Met: the peer has been greeted, and not been lost since.
+	Met bool `json:"met"`
+}
+
+// The words for it.
+var (
+	KeyNone     = engine.Unkeyed.String()
+	KeyWaiting  = engine.Waiting.String() // to be greeted with the key
+	KeyNotThere = engine.NoKeyThere.String()
+	KeyNotHere  = engine.NoKeyHere.String()
+	KeyOther    = engine.OtherKey.String()
+)
+
+// The words for the key that both have: frames are encrypted, or authenticated only.
+const (
+	KeyEncrypts      = "encrypted"
+	KeyAuthenticates = "authenticated"
+)
+
+// Words is all of that in one line, for a table.
+func (k PeerKey) Words() string {
+	if k.Doubt != "" {
+		return k.State + "; now " + k.Doubt
+	}
+	return k.State
+}
+
+// keyOfPeer says it of a peer's state.
+func keyOfPeer(s *engine.PeerState) PeerKey {
+	k := PeerKey{State: s.Key.String(), Refused: s.Key.Refused(), Met: s.Established}
+	switch {
+	case s.Key == engine.Sealed && s.Readable:
+		k.State = KeyAuthenticates
+	case s.Key == engine.Sealed:
+		k.State = KeyEncrypts
+	}
+	if s.Doubt != engine.Unkeyed {
+		k.Doubt = s.Doubt.String()
+	}
+	return k
+}
+
+const (
+	// keyPatience is how long a peer that answers hellos may take to answer a greeting, and keyLook how often it is looked whether it has.
+	keyPatience = 500 * time.Millisecond
+	keyLook     = 5 * time.Millisecond
+)
+
+// toldKeys is what the log says of peers that are refused for their keys.
+type toldKeys struct {
+	greetings uint64 // that had been refused by then
+	again     bool   // the look then may have been a moment old
+	of        map[uint16]engine.KeyState
+}
+
+// tellKeys logs which peers are refused for their keys, each once until that changes. It looks at them only if a greeting has been refused
+// since, so that whoever forges some makes it look once a second.
+func (d *Daemon) tellKeys(told *toldKeys) {
+	var refused uint64
+	if d.loop.do(func() { refused = d.loop.card.Counters().DroppedKey }) != nil || refused == told.greetings && !told.again {
+		return
+	}
+	look, err := d.lookAtPeers()
+	if err != nil {
+		return
+	}
+	for card, state := range look.refused {
+		if told.of[card] != state {
+			d.cfg.Logger.Warn(fmt.Sprintf("card %d%s: %v: the two exchange nothing; `funet doctor %d` says what to do", card, d.named(card), state, card), "card", card)
+		}
+	}
+	told.greetings, told.again, told.of = refused, refused != told.greetings, look.refused
+}
+
+// agreed refuses a job with a node on a card that this one exchanges nothing with because of their keys: attach.ErrKey. What was found out
+// may be old, so each such card is asked again, one after the other up to the first that is refused still.
+func (d *Daemon) agreed(cards []uint16) error {
+	var refused []uint16
+	for some := range slices.Chunk(cards, peersAtOnce) {
+		err := d.loop.do(func() {
+			for _, card := range some {
+				if s, ok := d.loop.card.PeerState(card); ok && s.Key.Refused() {
+					refused = append(refused, card)
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.Sort(refused)
+	for _, card := range slices.Compact(refused) {
+		a := &HelloAnswer{Card: card}
+		if err := d.askKey(a); err != nil {
+			return err
+		}
+		if a.Key.Refused {
+			return fmt.Errorf("card %d%s: %s: %w", card, d.named(card), a.Key.State, attach.ErrKey)
+		}
+	}
+	return nil
+}
+
+// named says which host a card is, as far as that is known.
+func (d *Daemon) named(card uint16) (words string) {
+	if peers := d.peers.Load(); present(peers, int(card)) != nil {
+		words = " at " + where(peers, present(peers, int(card)))
+	}
+	_ = d.loop.do(func() { // it has a name only while the card lives
+		if p, ok := d.loop.hello.Peer(card); ok && p.Host != "" {
+			words = ", host " + p.Host + words
+		}
+	})
+	return words
+}
+
+// askKey greets a peer that has answered a hello, and takes what it has to say of its key. A peer that does not answer is as it was.
+func (d *Daemon) askKey(a *HelloAnswer) error {
+	var before, now engine.PeerState
+	greeted := false
+	for end := time.Now().Add(keyPatience); now.Replies == before.Replies && time.Now().Before(end); {
+		err := d.loop.do(func() {
+			if !greeted {
+				before, _ = d.loop.card.PeerState(a.Card)
+				greeted = d.loop.card.Greet(a.Card)
+			}
+			now, _ = d.loop.card.PeerState(a.Card)
+		})
+		if err != nil {
+			return err
+		}
+		time.Sleep(keyLook)
+	}
+	a.Key = keyOfPeer(&now)
+	if now.Identity != 0 {
+		a.OwnKey = identity(now.Identity)
+	}
+	return nil
+}

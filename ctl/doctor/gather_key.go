@@ -1,0 +1,122 @@
+package doctor
+
+// This file looks at the key files of this host: those that funid says it has, and those that its configuration and the peers file name.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/keyfile"
+	"github.com/funet/funet/uspace/attach"
+)
+
+// DefaultConfig is where funid's configuration is, if nobody says otherwise.
+const DefaultConfig = "/etc/funet/funid.yaml"
+
+// mostKeys is how many key files are looked at: a peers file may name one for each host.
+const mostKeys = 16
+
+// handedBelow is where systemd keeps the files that it hands to services.
+const handedBelow = "/run/credentials/"
+
+// units is where the unit of funid may be installed.
+var units = []string{"/etc/systemd/system/funid.service", "/usr/local/lib/systemd/system/funid.service", "/usr/lib/systemd/system/funid.service", "/lib/systemd/system/funid.service"}
+
+// askKeys has a daemon that answers say which keys it has.
+func (d *Daemon) askKeys(ctx context.Context) {
+	var s daemon.Status
+	if d.State == Answers && attach.Call(ctx, d.Socket, attach.KindStatus, daemonPatience, nil, &s) == nil {
+		d.Keys = s.Keys
+	}
+}
+
+// gatherKeys looks at each file once. What cannot be read of a configuration that nobody has named is no fault.
+func gatherKeys(o *Options, d *Daemon) (keys []Key) {
+	at := map[string]int{}
+	add := func(file string) *Key {
+		if i, ok := at[file]; ok {
+			return &keys[i]
+		}
+		if file == "" || len(keys) == mostKeys {
+			return nil
+		}
+		at[file] = len(keys)
+		k := Key{File: file, Handed: strings.HasPrefix(file, keyfile.Credentials) || strings.HasPrefix(file, handedBelow)}
+		if !strings.HasPrefix(file, keyfile.Credentials) {
+			k.Holds, k.Err = lookAtKey(file)
+		}
+		keys = append(keys, k)
+		return &keys[len(keys)-1]
+	}
+	for _, has := range d.Keys {
+		if k := add(has.File); k != nil {
+			k.Has = has.Identity
+		}
+	}
+	named := func(f *cluster.File) {
+		if f == nil {
+			return
+		}
+		add(f.Key)
+		for i := range f.Peers {
+			add(f.Peers[i].Key)
+		}
+	}
+	if o.Peers != "" {
+		f, _ := cluster.Load(o.Peers) // what is wrong with it is said of the peer
+		named(f)
+	}
+	config := o.Config
+	if config == "" {
+		config = DefaultConfig
+	}
+	c, err := daemon.Load(config)
+	if err != nil {
+		if o.Config != "" {
+			keys = append(keys, Key{File: config, Err: err})
+		}
+		return keys
+	}
+	before := len(keys)
+	add(c.Key)
+	named(c.Peers)
+	for i := before; i < len(keys); i++ {
+		keys[i].Service = d.State != Answers && installed()
+	}
+	return keys
+}
+
+// installed reports whether the unit of funid is.
+func installed() bool {
+	for _, path := range units {
+		if _, err := os.Stat(path); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// lookAtKey reads a key file, or sees what can be seen of it.
+func lookAtKey(file string) (holds string, wrong error) {
+	k, err := keyfile.Load(file)
+	if err == nil {
+		return fmt.Sprintf("%08x", k.Identity()), nil
+	}
+	// A user who may not read it may still see whether another may.
+	if os.Geteuid() != 0 && (errors.Is(err, fs.ErrPermission) || errors.Is(err, keyfile.ErrOwner)) {
+		var st unix.Stat_t
+		if err := unix.Stat(file, &st); err == nil {
+			_, err := keyfile.Look(file, int(st.Uid))
+			return "", err
+		}
+	}
+	return "", err
+}
