@@ -34,7 +34,7 @@
 // Length counts from the version to the end of the last packet or the block, so a frame without
 // packets has 66, and Ethernet padding is outside of it. A GID has 11 bits; the upper five of its
 // field are zero. The NIC program reads the EtherType, the version, the length and the GID. Flags,
-// counts, sequence numbers, the tag and the CRC are for the card in user space, and the route for the hub.
+// counts, the route, sequence numbers, the tag and the CRC are for the card in user space.
 //
 // # The journey of a frame through the NIC program
 //
@@ -45,7 +45,7 @@
 //	frame ──> EtherType 0x88B5? ── no, or < 14 bytes ──────────> XDP_PASS      pass
 //	          80 bytes or more? ── no ─────────────────────────> XDP_DROP      short
 //	          version 0? ───────── yes, a probe ───────────────> XDP_PASS      pass
-//	          version 3, or 255,
+//	          version 5, or 255,
 //	          a hello? ─────────── no ─────────────────────────> XDP_DROP      bad_version
 //	          66 <= length and
 //	          14+length <= frame?  no ─────────────────────────> XDP_DROP      bad_length

@@ -1,5 +1,5 @@
 // Package hwprofiles describes the hardware that a card, its bus and its network are paced as.
-// A profile is data (design idea 6): the costs of operations and the limits of the card.
+// A profile is data (design idea 6, uspace/DESIGN.md): the costs of operations and the limits of the card.
 //
 // The journey of a figure: it stands in a YAML file, with a comment and an entry of
 // `sources` that name its source; [Load] finds the file by name among the embedded

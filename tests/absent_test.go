@@ -1,8 +1,7 @@
 package tests
 
 // This file tests what a program does when a peer is not there, or no longer, or its
-// own interface goes: it ends with an error that says so (design idea 4: "a peer that
-// is gone becomes an error that the sender's program sees").
+// own interface goes: it ends with an error that says so (design idea 4: silence ends).
 
 import (
 	"fmt"

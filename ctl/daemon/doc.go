@@ -114,8 +114,8 @@
 //   - When the mailbox is full, connections wait. A process that takes no answer for a second
 //     is disconnected. A process whose pipe is full of wake-ups needs no other.
 //
-// This differs from idea 8 of the design: the interfaces let in frames of all groups
-// that the peers send, not only of the groups here, and the card answers them. The NIC program drops
+// The interfaces let in frames of all groups that the peers send, not only of the groups here, and the
+// card answers them (design idea 8, uspace/DESIGN.md). The NIC program drops
 // malformed frames and those of another version, whatever their group. If the program dropped a group, frames of that group would
 // have no answer, and hold up the sequence that all groups of two cards share, for
 // PeerTimeout: any user could stop all others between two hosts, with a job that he makes on

@@ -37,7 +37,7 @@
 //	16  length (2): bytes from offset 14 to the end of the last packet or the block;
 //	    what follows is Ethernet's padding
 //	18  GID (2), upper five bits zero
-//	20  route (4), upper two bits zero: the hub program reads nothing else
+//	20  route (4), upper two bits zero: the destination card, by which a modelled network routes (package sim)
 //	24  source card (2)                 26  destination card (2)
 //	28  packets (1)                     29  rejects (1)
 //	30  age (2): sequence minus the sender's lowest unanswered sequence
@@ -62,7 +62,7 @@
 // never travel.
 //
 // Sequence numbers name frames of one pair of cards and one level, not of a
-// pair of processes (design idea 4). An acknowledgment a with selective bits m
+// pair of processes (design idea 4, uspace/DESIGN.md). An acknowledgment a with selective bits m
 // says: every frame before a has been answered for good, and so has frame
 // a+1+i where bit i of m is set. A frame in which a packet was rejected is never
 // covered by an acknowledgment; only the reject itself answers it, so a reject

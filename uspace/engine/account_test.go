@@ -1,7 +1,7 @@
 package engine_test
 
 // This file tests that a step is bounded whatever a process, or a user with many of
-// them, puts into the send queues (design idea 3: never a stall for another group).
+// them, puts into the send queues (design ideas 3 and 10).
 
 import (
 	"bytes"

@@ -76,7 +76,7 @@ func TestReceiversStallAtRandom(t *testing.T) {
 }
 
 // Rule: one slow process never holds up the sequence that others share (doc.go;
-// design idea 3: never a stall for another group). Nodes 1 and 2 live on card 1,
+// design idea 4: back-off is by stream). Nodes 1 and 2 live on card 1,
 // nodes 0 and 3 on card 0; node 1 receives nothing, and what node 3 sends to node
 // 2 arrives all the same, soon and without many tries.
 func TestStalledProcessDoesNotHoldUpAnother(t *testing.T) {

@@ -2,7 +2,7 @@
 // machine. It owns no goroutine, clock, socket or lock. Its owner calls Step with
 // the time; the card looks at its ports and contexts, does a bounded amount of
 // work, and says when it next wants to run. The same code runs on AF_XDP and in
-// virtual time.
+// virtual time. uspace/DESIGN.md explains that, and the other design ideas that comments cite by number.
 //
 // The way out of a packet, file by file:
 //

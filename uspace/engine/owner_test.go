@@ -102,7 +102,7 @@ var anAction = rapid.Custom(func(t *rapid.T) action {
 
 // Rule: no order of privileged writes, context switches and detaching makes a step
 // panic, the books of the cards always balance, and each message of other contexts is
-// delivered once or comes back (design idea 3; control.go, switch.go).
+// delivered once or comes back (design ideas 3 and 4; control.go, switch.go).
 func TestOwnerAtRandom(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		kind := rapid.SampledFrom([]string{"native", "thesis", "tiny"}).Draw(rt, "card")

@@ -1,5 +1,5 @@
-// Package link is reliability between two cards (thesis 5.2.4, 5.6; design idea 4): exactly once, or back with a reason, over
-// a network that loses, repeats and reorders frames, and between cards that restart. It knows frames, cards, levels,
+// Package link is reliability between two cards (thesis 5.2.4, 5.6; design idea 4, uspace/DESIGN.md): exactly once, or back with
+// a reason, over a network that loses, repeats and reorders frames, and between cards that restart. It knows frames, cards, levels,
 // lines and their owners. Of contexts, queues, registers and memory it knows nothing; that is package engine's.
 //
 // An End is one card's end of the links to all others. The engine hands it lines (Queue), each a packet of an owner for
@@ -16,6 +16,7 @@
 //	turn.go, account.go  accounts, jobs and streams in the order in which they send
 //	dispatch.go  builds trains from the streams in turn, each block a train of its own, and sends lost frames again
 //	transmit.go  frame header with the acknowledgments of both levels, rejects, then the train, and a block
+//	lone.go      a message that is alone leaves at once, past the lists of dispatch.go
 //	limit.go     how long frames to a peer may be; a void frame replaces one that has become too long
 //	timed.go     dispatch and transmission of a modelled machine, which take time
 //
@@ -23,7 +24,8 @@
 //
 //	arrive.go    parses it, checks card, group and incarnation, takes its acknowledgments, drops duplicates. A frame that is like
 //	             the one before it (arctic.Prediction) needs none of these checks but that of its sum and its number
-//	greeting.go  how two cards learn each other's life before they exchange packets
+//	greeting.go  how two cards learn each other's life before they exchange packets; handshake.go says what that proves
+//	keys.go, seal.go  keys of two cards, and frames that are sealed with them
 //	acknowledge.go  answers that came: lines are settled, or wait for another try
 //	rejects.go, verdict.go  what was rejected, so that a repeated frame gets the same answer
 //	reached.go   how far the card has come with each peer's frames

@@ -18,7 +18,7 @@
 // # Rules
 //
 //   - The source port is one of Sources, by the pair of cards and the level: frames whose sequence numbers
-//     are of one series (package engine, flow) take one path through routers and one queue of a NIC, so they
+//     are of one series (package engine/link, flow.go) take one path through routers and one queue of a NIC, so they
 //     overtake each other no more than they do on Ethernet, which the card would take for loss.
 //   - The UDP checksum is always computed, also over IPv4 where it is optional, because some filters
 //     drop datagrams without a checksum. A receiver verifies a checksum that is there; over IPv6 one is required (RFC 8200 8.1).

@@ -11,7 +11,7 @@
 // cannot hold. Frames keep their order.
 //
 // Only the packets of a frame take time on the link. On the papers' network a packet was its own frame,
-// and had no header like ours (design idea 7).
+// and had no header like ours (design idea 7, uspace/DESIGN.md).
 //
 // Frames carry no time, and the real wire takes some itself, which is measured (measure.go).
 // A frame is held for as long as the wire takes less than the model; when it takes longer,

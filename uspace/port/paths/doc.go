@@ -28,7 +28,7 @@
 //   - The source is the card's own address where the interface has it, else what the kernel chooses
 //     for the route.
 //   - How long packets may be on a path is another's word, which may be false: it is passed on (Limits), and the card
-//     makes frames shorter and finds out itself (package engine, limit.go). No path is given up for it.
+//     makes frames shorter and finds out itself (package engine/link, limit.go). No path is given up for it.
 //   - Sockets are opened by Open, in the network namespace of its thread. All methods may be called from any
 //     goroutine.
 package paths
