@@ -99,9 +99,10 @@ func (e *End) timeout(f *flow) {
 		return
 	}
 	e.counters.Timeouts++
-	if f.peer.Key != nil && f.sndUna == 0 {
+	if f.peer.Key != nil && f.sndUna == 0 && f.timeouts&1 == 0 {
 		// The epoch has just begun, and the greeting that says so to the peer may be lost: to a frame of an epoch that is not
-		// its own it gives no answer (stale).
+		// its own it gives no answer (stale). Each second time the frame goes alone: where many cards time out at once there may be
+		// no room for both.
 		e.greetBack(f.peer, f.peer.gid)
 	}
 	if e.now-f.movedAt >= int64(e.cfg.PeerTimeout) {

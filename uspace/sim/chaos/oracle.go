@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
@@ -39,7 +40,7 @@ const nobody = -1
 
 // oracle knows what was sent and hears what arrived. Its counts go to the result.
 type oracle struct {
-	excused   arctic.Reason // for which messages may come back because somebody forges greetings; 0: none
+	excused   []arctic.Reason // for which messages may come back because somebody forges or repeats greetings
 	seed      uint64
 	messages  []message
 	transfers []transfer
@@ -186,7 +187,7 @@ func (o *oracle) returned(at *member, b funi.Returned) {
 		o.fail(&r.Duplicated, "message %d from member %d came back again, %v", b.Word, m.from, b.Reason)
 	case b.Reason == arctic.ReasonJob && o.parted(m) && (o.refusal(m) == arctic.ReasonNone || o.refusal(m) == arctic.ReasonDestination):
 		r.parted++
-	case !m.mayFail(b.Reason, o.refusal(m)) && !(b.Reason == o.excused && b.Reason != arctic.ReasonNone) && (b.Reason != arctic.ReasonReplaced || !o.replaced(m)) &&
+	case !m.mayFail(b.Reason, o.refusal(m)) && !slices.Contains(o.excused, b.Reason) && (b.Reason != arctic.ReasonReplaced || !o.replaced(m)) &&
 		(b.Reason != arctic.ReasonResynchronised || !o.waits(m)):
 		o.fail(&r.Damaged, "message %d from member %d to member %d came back because of %v; it must be refused because of %v", b.Word, m.from, m.to, b.Reason, o.refusal(m))
 	}

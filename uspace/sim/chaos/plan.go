@@ -243,7 +243,8 @@ func (s *Scenario) cluster(p *plan) {
 	p.tune = func(c *engine.Config) {
 		c.Lines, c.ReplyLines, c.FIFO, c.Train, c.FirstWindow = lines, replies, fifo, train, window
 		c.AckEvery, c.AckDelay = every, ackDelay
-		c.FirstRTO, c.MinRTO, c.MaxRTO = silence/10, silence/50, silence/4
+		// A way that has become narrow is found out at the fourth try (engine/link/limit.go), so there is time for twice that.
+		c.FirstRTO, c.MinRTO, c.MaxRTO = silence/10, silence/50, silence/8
 		c.PeerTimeout, c.ConnectTimeout, c.RaiseAfter = silence, 2*silence, silence/4
 	}
 }

@@ -168,11 +168,13 @@ func (r *run) build() {
 	}
 	r.oracle = oracle{seed: r.scenario.Seed, members: r.members, result: &r.result, now: r.world.Now,
 		messages: make([]message, 0, min(r.scenario.Messages, 1<<20))}
-	switch faults := r.scenario.Faults; {
-	case faults&Forge != 0 && r.keyed: // a silent peer; somebody else says that it has no key
-		r.oracle.excused = arctic.ReasonKey
-	case faults&(Forge|Replay) != 0 && !r.keyed: // an answer of an earlier life of a peer, or one that was made up
-		r.oracle.excused = arctic.ReasonResynchronised
+	if faults := r.scenario.Faults; faults&(Forge|Replay) != 0 {
+		if faults&Forge != 0 && r.keyed { // a silent peer; somebody else says that it has no key
+			r.oracle.excused = append(r.oracle.excused, arctic.ReasonKey)
+		}
+		if !r.keyed || faults&Replay != 0 { // an answer that was made up, or with and without a key of an earlier life of a peer (engine/link/handshake.go)
+			r.oracle.excused = append(r.oracle.excused, arctic.ReasonResynchronised)
+		}
 	}
 	if err := r.connect(); err != nil {
 		panic(err)
