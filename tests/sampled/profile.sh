@@ -35,6 +35,12 @@ daemons pingpong --exchanges $((300000 / part))
 daemons flood --messages $((2000000 / part))
 daemons stream --messages $((5000000 / part))
 daemons transfer --bytes $(((2 << 30) / part / 65536 * 65536)) --block 65536
+# Beside the kernel's part of a round trip the engine's has few samples: so it runs alone, too.
+echo "make profile: the engine's benchmarks" >&2
+for bench in PingPongStep Flood; do
+	"$go" test -pgo=off -run '^$' -bench "$bench\$" -benchtime "$((10000 / part))ms" -cpuprofile "$FUNET_SAMPLES/funet-$bench.pb.gz" -o "$dir/engine.test" ./uspace/engine >/dev/null
+	cp "$FUNET_SAMPLES/funet-$bench.pb.gz" "$FUNET_SAMPLES/funid-$bench.pb.gz"
+done
 for program in funet funid; do
 	"$go" tool pprof -proto -output="$dir/$program.pgo" "$FUNET_SAMPLES"/$program-*.pb.gz 2>/dev/null
 	install -m 644 "$dir/$program.pgo" "ctl/$program/default.pgo"
