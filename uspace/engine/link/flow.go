@@ -26,7 +26,7 @@ type frame struct {
 	state   state
 	retries uint8
 	size    uint16 // bytes of its packets
-	queued  bool   // in the Send Queue; see sendunits.go
+	queued  bool   // in the Send Queue; see timed.go
 	void    bool   // one without its packets has been sent; see limit.go
 	probe   uint8  // it was filled up to lengths[probe]; 0: it was not
 }
@@ -73,7 +73,7 @@ type flow struct {
 	room            [ownFrames]frame
 
 	// Receiving. All frames before rcvNext are answered for good. No frame from reached on
-	// has been handled; its upper 32 bits count the turns of the sequence (life.go).
+	// has been handled; its upper 32 bits count the turns of the sequence (engine/life.go).
 	rcvNext  uint32
 	reached  int64
 	unacked  int                 // since the last acknowledgment, see blocksPerTrain

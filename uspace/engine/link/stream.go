@@ -25,10 +25,10 @@ type stream struct {
 	owner   *Owner
 	turn    turn // in its job's class on the flow
 	node    uint16
-	part    bool // see line.part
+	part    bool // see Line.Part
 	list    list
 	seat    int32 // in the heap of holds
-	index   int32 // in Context.streams
+	index   int32 // in Owner.streams
 	at      int32 // in flow.streams
 	flying  int32 // frames in flight or lost
 	limit   int32 // most of them, to Window: 1 until the node answers and after a transient reject
