@@ -35,6 +35,10 @@
 //	forged             the table of routes does not say which card a node is on
 //	reserved           requests take the lines that are reserved for replies (thesis 2.10)
 //	cumulative         a frame beyond a gap moves the acknowledgment over the gap
+//	foreseen           a frame like the one before is taken whatever groups and peers the card has by now
+//	series             a frame like the one before is taken whatever its epoch
+//	inorder            every frame counts as the next one while no rejects are remembered
+//	only               an acknowledgment of one frame of several ends the watch over all
 //	unsent             an acknowledgment of what was never sent is believed
 //	timer              the retransmission timer is never armed
 //	forgotten          an overtaken frame is only counted, and not sent again

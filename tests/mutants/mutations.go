@@ -47,7 +47,7 @@ var mutations = []mutation{
 `, ``,
 		unit("TestOneWantsEncryption")},
 	{"unsaid", "link/peer.go",
-		`if f.peer.Key != nil && f.sndUna == 0 {`, `if false {`,
+		`if f.peer.Key != nil && f.sndUna == 0 && f.timeouts&1 == 0 {`, `if false {`,
 		link("TestLostGreetingWithAKey")},
 	{"open", "link/arrive.go",
 		`p.secured.pending = false`, `p.secured.pending = true`,
@@ -223,7 +223,7 @@ var mutations = []mutation{
 		r := &e.ready[l]`,
 		link("TestRepliesGoFirst")},
 	{"given-up", "link/arrive.go",
-		`e.known(fl, h.Sequence-uint32(h.Age))`, ``,
+		`e.known(fl, oldest)`, ``,
 		both(link("TestFramesThatAreAlwaysDroppedComeBack"), chaos("partition,cut"))},
 	{"switched", "switch.go",
 		`return x.iface.Diverted()`, `x.iface.Diverted()

@@ -83,13 +83,14 @@ func read(t *testing.T, name string) (*profile.Profile, int) {
 // called through a value; instance is what it puts where the types of a generic function stand.
 var closure, instance = regexp.MustCompile(`(\.func\d+|\.\d+|\.gowrap\d+|\.deferwrap\d+|-range\d+|-fm)+$`), regexp.MustCompile(`\[[^\]]*\]`)
 
-// weigh returns how many samples have a frame in each function of this module, whose path is left out.
+// weigh returns how many samples have a frame in each function of this module, whose path is left out. The benchmarks' own, which are
+// in tests, do not count.
 func weigh(p *profile.Profile) map[string]int64 {
 	weights := map[string]int64{}
 	for _, s := range p.Sample {
 		for _, l := range s.Location {
 			for _, line := range l.Line {
-				if name, ours := strings.CutPrefix(line.Function.Name, module); ours {
+				if name, ours := strings.CutPrefix(line.Function.Name, module); ours && !strings.Contains(name, "_test.") {
 					weights[closure.ReplaceAllString(instance.ReplaceAllString(name, ""), "")] += s.Value[0]
 				}
 			}
