@@ -43,7 +43,8 @@
 //	timer              the retransmission timer is never armed
 //	forgotten          an overtaken frame is only counted, and not sent again
 //	backoff            a rejected stream tries again at once
-//	leak               an accepted packet keeps its line
+//	leak               an accepted packet that was alone in its flow keeps its line
+//	kept               an accepted packet of several keeps its line
 //	fifo               a full receive FIFO accepts a packet and drops it
 //	tail               a long transfer goes on to its end while packets of it are not answered
 //	retired            a slot is retired though blocks of its transfer are in flight

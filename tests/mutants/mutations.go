@@ -164,6 +164,12 @@ var mutations = []mutation{
 `,
 		unit("TestBlocksOfAStepAreBounded")},
 	{"leak", "link/acknowledge.go",
+		`	fr.train = nil
+	e.settle(ln, Delivered, arctic.ReasonNone)
+`, `	fr.train = nil
+`,
+		link("TestAcknowledgmentsRideOnData")},
+	{"kept", "link/acknowledge.go",
 		`		} else {
 			e.settle(ln, Delivered, arctic.ReasonNone)
 		}
@@ -171,7 +177,7 @@ var mutations = []mutation{
 	e.passed(f.peer, fr)`, `		}
 	}
 	e.passed(f.peer, fr)`,
-		link("TestAcknowledgmentsRideOnData")},
+		link("TestExactlyOnceWhateverHappens")},
 	{"fifo", "delivery.go",
 		`return q.hold(p)
 	}
