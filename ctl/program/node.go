@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"runtime/debug"
 	"time"
@@ -128,7 +129,7 @@ func (f *Flags) open(ctx context.Context) (*Node, error) {
 	if f.Alone {
 		nodes = 1
 	}
-	e, err := am.New(k.Interface(), f.Node, nodes, k.Drive)
+	e, err := am.New(k.Interface(), f.Node, nodes, k.Drive, rand.Uint64())
 	if err != nil {
 		return nil, errors.Join(err, k.Close(0))
 	}
