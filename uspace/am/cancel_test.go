@@ -194,7 +194,7 @@ func waits() map[string]func(*deaf) error {
 
 // immediate are the calls that never wait.
 var immediate = []string{"AddObject", "Bind", "CloseSegment", "Handle", "HandleNotice", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured",
-	"Remaining", "RemoveObject", "Retrieved", "Share", "ShareNew", "Unknown", "Waiting", "Work"}
+	"Remaining", "RemoveObject", "Retrieved", "Share", "ShareNew", "Unknown", "Waiting", "Wakes", "Work"}
 
 // TestEveryWaitIsCancelled: each call that waits ends when the context ends, with an error
 // that is ErrCancelled and the context's cause; natively and on a modelled processor.
