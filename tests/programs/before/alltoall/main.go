@@ -19,10 +19,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/funi"
 )
 
