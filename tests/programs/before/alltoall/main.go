@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"hash/crc32"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"syscall"
@@ -155,7 +156,7 @@ func (p *program) work(ctx context.Context, net network, node, nodes int) (err e
 	if nodes < 2 {
 		return fmt.Errorf("%d node: run at least two", nodes)
 	}
-	if p.e, err = am.New(net.Interface(), node, nodes, net.Drive); err != nil {
+	if p.e, err = am.New(net.Interface(), node, nodes, net.Drive, rand.Uint64()); err != nil {
 		return err
 	}
 	p.e.Bind(ctx)
