@@ -13,14 +13,14 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/funet/funet/ctl/cluster"
-	"github.com/funet/funet/ctl/keyfile"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/keyfile"
 )
 
 // linger is how long a node that is done waits for its last packets to arrive.
