@@ -19,6 +19,7 @@
 //	ReadInt32, WriteFloat64, ...                            read_i, write_d, ...
 //	Get, Put, PutInt32, PutFloat64, WaitCounter             get and put
 //	Barrier, Broadcast, ReduceInt64, ReduceFloat64          cmam_barrier
+//	Call, StartCall, HandleCall, Cancel                     (none: remote procedure calls)
 //	Bind                                                    (none: a CMAM program waits for ever)
 //
 // The packet types are in types.go. On a modelled machine (Endpoint.Pace) each call takes
