@@ -19,6 +19,8 @@ var (
 	ErrHandler = am.ErrHandler
 	// ErrNode: nodes are 0 to Nodes()-1.
 	ErrNode = am.ErrNode
+	// ErrLong: a message is longer than it may be.
+	ErrLong = am.ErrLong
 	// ErrNumber: handler numbers are 0 to am.Handlers-1, each registered once.
 	ErrNumber = am.ErrNumber
 	// ErrPlace: neither the environment nor the options say which place in which job this is.

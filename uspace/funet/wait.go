@@ -25,16 +25,34 @@ const (
 	// patience is how many polls in vain pass before the end of the leader's context is to end a sleep of the card, and
 	// between two times that other goroutines of this processor may run: some 10 us.
 	patience = 256
+	// firstProbe is how many polls in vain pass before nodes that owe answers are probed, as in package am.
+	firstProbe = 1 << 16
+	lastProbe  = 1 << 20
 )
 
-// waiter is a goroutine that waits, or will. The zero value, with a channel, is ready.
+// waiter is a goroutine that waits, or will.
 type waiter struct {
-	done   bool          // complete said so
-	err    error         // and with which error
-	holds  func() bool   // a condition to look at after each poll; nil: none
-	strays bool          // an error that belongs to nobody ends the wait, too
-	at     int           // in Endpoint.parked
-	wake   chan struct{} // one slot
+	done   bool        // complete said so
+	err    error       // and with which error
+	answer []byte      // of a call
+	holds  func() bool // a condition to look at after each poll; nil: none
+	strays bool        // an error that belongs to nobody ends the wait, too
+	at     int         // in Endpoint.parked
+
+	wake   chan struct{}                  // one slot
+	finish func(answer []byte, err error) // answered, as a value
+}
+
+func newWaiter() *waiter {
+	w := &waiter{wake: make(chan struct{}, 1)}
+	w.finish = w.answered
+	return w
+}
+
+// answered ends a call; the answer is valid until it returns.
+func (w *waiter) answered(answer []byte, err error) {
+	w.answer = append(w.answer, answer...)
+	w.complete(err)
 }
 
 // complete ends the wait.
@@ -63,7 +81,7 @@ func (e *Endpoint) waiter() *waiter {
 		e.idle = e.idle[:n-1]
 		return w
 	}
-	return &waiter{wake: make(chan struct{}, 1)}
+	return newWaiter()
 }
 
 // recycle puts a waiter that nobody completes any more back into the pool.
@@ -72,13 +90,15 @@ func (e *Endpoint) recycle(w *waiter) {
 	case <-w.wake:
 	default:
 	}
-	*w = waiter{wake: w.wake}
+	*w = waiter{wake: w.wake, finish: w.finish}
 	e.idle = append(e.idle, w)
 }
 
 // await waits, with the lock, until a waiter is over; it may give the lock up in between. It returns the waiter's
 // error, why the endpoint is of no more use, or that the context has ended, while doing what is said.
 func (e *Endpoint) await(ctx context.Context, w *waiter, doing string) error {
+	e.runner.Store(goroutine())
+	defer e.runner.Store(0)
 	for {
 		switch c := e.cause.Load(); {
 		case c != nil:
@@ -108,6 +128,7 @@ func (e *Endpoint) park(ctx context.Context, w *waiter) {
 	if w.holds != nil {
 		e.conditions = append(e.conditions, w)
 	}
+	me := e.runner.Swap(0)
 	e.unlock()
 	select {
 	case <-w.wake:
@@ -119,6 +140,7 @@ func (e *Endpoint) park(ctx context.Context, w *waiter) {
 		e.mu.Lock()
 		e.want.Add(-1)
 	}
+	e.runner.Store(me)
 	last := len(e.parked) - 1
 	e.parked[w.at] = e.parked[last]
 	e.parked[w.at].at = w.at
@@ -134,7 +156,7 @@ func (e *Endpoint) park(ctx context.Context, w *waiter) {
 
 // lead polls until a waiter is over, its context has ended, the endpoint is of no more use, or somebody else must lead.
 func (e *Endpoint) lead(ctx context.Context, w *waiter) {
-	e.begin()
+	e.leading = true
 	var stop func() bool // nil: the end of the context does not interrupt the card yet
 	defer func() {
 		if stop != nil {
@@ -143,6 +165,7 @@ func (e *Endpoint) lead(ctx context.Context, w *waiter) {
 		e.leave()
 	}()
 	done := ctx.Done()
+	probe := firstProbe
 	for vain, since := 0, 0; !e.over(w) && e.cause.Load() == nil && e.claims == 0; {
 		n := e.poll()
 		if vain++; n > 0 {
@@ -162,11 +185,17 @@ func (e *Endpoint) lead(ctx context.Context, w *waiter) {
 			}
 			runtime.Gosched()
 		}
+		if vain >= probe {
+			vain, probe = 0, min(2*probe, lastProbe)
+			e.report(e.guard(e.am.ProbeCalled))
+		}
 	}
 }
 
 // exclusively runs something of package am that polls by itself, as the leader, with the endpoint bound to a context.
 func (e *Endpoint) exclusively(ctx context.Context, doing string, f func() error) error {
+	e.runner.Store(goroutine())
+	defer e.runner.Store(0)
 	w := e.waiter()
 	defer e.recycle(w)
 	for e.claims++; e.leading; {
@@ -184,7 +213,7 @@ func (e *Endpoint) exclusively(ctx context.Context, doing string, f func() error
 		e.passOn()
 		return cancelled(ctx, doing)
 	}
-	e.begin()
+	e.leading = true
 	defer e.leave()
 	e.am.Bind(ctx)
 	defer e.am.Bind(context.Background())
@@ -198,16 +227,9 @@ func (e *Endpoint) exclusively(ctx context.Context, doing string, f func() error
 	return nil
 }
 
-// begin makes the goroutine the leader.
-func (e *Endpoint) begin() {
-	e.leading = true
-	e.runner.Store(goroutine())
-}
-
-// leave ends that.
+// leave ends a goroutine's being the leader.
 func (e *Endpoint) leave() {
 	e.leading = false
-	e.runner.Store(0)
 	e.passOn()
 }
 
