@@ -88,7 +88,7 @@ func member(text string) error {
 	if err != nil {
 		return err
 	}
-	e, err := am.New(k.Interface(), int(c.Node), len(c.MACs), k.Drive)
+	e, err := am.New(k.Interface(), int(c.Node), len(c.MACs), k.Drive, 0)
 	if err != nil {
 		return errors.Join(err, k.Close(0))
 	}

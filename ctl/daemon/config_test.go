@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/xdp"
 )
 

@@ -14,9 +14,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/uspace/port/hello"
 )

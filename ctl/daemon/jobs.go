@@ -9,9 +9,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/cluster"
 )
 
 // job is a group on this card.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/funet/funet/ctl/daemon"
-	"github.com/funet/funet/ctl/keyfile"
+	"github.com/funet/funet/uspace/keyfile"
 )
 
 // Rule: a key that others can read is refused before anything is opened, wherever it is named; a good one is not, and encrypt: false

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/uspace/cluster"
 )
 
 const (

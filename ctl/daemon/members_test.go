@@ -13,11 +13,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/funi"
 )
 

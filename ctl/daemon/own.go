@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/uspace/cluster"
 )
 
 // local is an interface of this network namespace.

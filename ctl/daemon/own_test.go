@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/cluster"
 )
 
 // Rule: a daemon whose configuration has no card is the node whose address an interface of its host has, and that

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"github.com/funet/funet/bpf"
-	"github.com/funet/funet/ctl/cluster"
-	"github.com/funet/funet/ctl/keyfile"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/hwprofiles/strictyaml"
+	"github.com/funet/funet/uspace/cluster"
+	"github.com/funet/funet/uspace/keyfile"
 	"github.com/funet/funet/uspace/port/encap"
 	"github.com/funet/funet/xdp"
 )

@@ -13,9 +13,9 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/xdp"
 	"github.com/vishvananda/netlink"
 )

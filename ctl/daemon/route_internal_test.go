@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/port"
 )

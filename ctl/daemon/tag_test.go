@@ -186,7 +186,7 @@ func TestGroupTakenOverOnAnotherHost(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close(0)
-		e, err := am.New(c.Interface(), 0, c.Nodes(), c.Drive)
+		e, err := am.New(c.Interface(), 0, c.Nodes(), c.Drive, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
-	"github.com/funet/funet/ctl/keyfile"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/cluster"
+	"github.com/funet/funet/uspace/keyfile"
 )
 
 // DefaultConfig is where funid's configuration is, if nobody says otherwise.

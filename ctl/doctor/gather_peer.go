@@ -14,8 +14,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/doctor/probe"
+	"github.com/funet/funet/uspace/cluster"
 )
 
 // findPeer makes a peer of what the user named, and returns the interface that the peers file has for it.

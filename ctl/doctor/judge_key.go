@@ -7,7 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/funet/funet/ctl/daemon"
-	"github.com/funet/funet/ctl/keyfile"
+	"github.com/funet/funet/uspace/keyfile"
 )
 
 func judgeKeys(f *Facts) []Finding {

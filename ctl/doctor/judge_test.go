@@ -16,9 +16,9 @@ import (
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor/probe"
-	"github.com/funet/funet/ctl/keyfile"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/keyfile"
 	"github.com/funet/funet/uspace/port/hello"
 )
 

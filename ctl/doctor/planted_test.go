@@ -25,16 +25,16 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/doctor"
 	"github.com/funet/funet/ctl/doctor/probe"
-	"github.com/funet/funet/ctl/keyfile"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/tests/fake"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/keyfile"
 	"github.com/funet/funet/xdp"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/funet/funet/ctl/keyfile"
+	"github.com/funet/funet/uspace/keyfile"
 )
 
 func keyCommand() *cobra.Command {

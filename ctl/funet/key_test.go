@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/funet/funet/ctl/keyfile"
+	"github.com/funet/funet/uspace/keyfile"
 )
 
 // Rule: key new makes a file that key show says the same of, and overwrites none; both say nothing of what it holds.

@@ -12,8 +12,8 @@ import (
 	systemd "github.com/coreos/go-systemd/v22/unit"
 	"github.com/goccy/go-yaml"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/uspace/cluster"
 )
 
 // daemonSet has the fields of the manifest that a test reads.

@@ -23,9 +23,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/bpf"
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/usage"
+	"github.com/funet/funet/uspace/cluster"
 )
 
 func main() {

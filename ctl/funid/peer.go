@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/uspace/cluster"
 )
 
 func peerCommand() *cobra.Command {

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/cluster"
 )
 
 // Rule: what hosts print with `funid peer`, below "peers:", is a peers file, for one segment and, with encap: udp, for

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/scratch"
+	"github.com/funet/funet/uspace/cluster"
 	"golang.org/x/sys/unix"
 )
 

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"time"
@@ -122,7 +123,7 @@ func selfPingPong(ctx context.Context, exchanges int) (*program.PingPongResult, 
 			return nil, err
 		}
 		defer c.Close(0)
-		if ends[i], err = am.New(c.Interface(), i, len(ends), c.Drive); err != nil {
+		if ends[i], err = am.New(c.Interface(), i, len(ends), c.Drive, rand.Uint64()); err != nil {
 			return nil, err
 		}
 		ends[i].Bind(ctx)

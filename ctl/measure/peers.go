@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/ctl/bench"
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/program"
 	"github.com/funet/funet/uspace/apps"
+	"github.com/funet/funet/uspace/cluster"
 )
 
 func peers() *cobra.Command {

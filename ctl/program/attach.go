@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -75,7 +76,7 @@ func (f *Flags) attach(ctx context.Context) (*Node, error) {
 	if f.Alone {
 		nodes = 1
 	}
-	e, err := am.New(c.Interface(), int(cfg.Node), nodes, c.Drive)
+	e, err := am.New(c.Interface(), int(cfg.Node), nodes, c.Drive, rand.Uint64())
 	if err != nil {
 		return nil, errors.Join(err, c.Close(0))
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/bpf"
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/pin"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/xdp"
 )

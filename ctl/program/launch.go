@@ -20,9 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/ctl/bench"
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/uspace/cluster"
 )
 
 // LabOptions returns the lab that the flags ask for.

@@ -8,18 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"runtime/debug"
 	"time"
 
-	"github.com/funet/funet/ctl/cluster"
-	"github.com/funet/funet/ctl/keyfile"
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/keyfile"
 )
 
 // linger is how long a node that is done waits for its last packets to arrive.
@@ -128,7 +129,7 @@ func (f *Flags) open(ctx context.Context) (*Node, error) {
 	if f.Alone {
 		nodes = 1
 	}
-	e, err := am.New(k.Interface(), f.Node, nodes, k.Drive)
+	e, err := am.New(k.Interface(), f.Node, nodes, k.Drive, rand.Uint64())
 	if err != nil {
 		return nil, errors.Join(err, k.Close(0))
 	}

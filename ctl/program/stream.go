@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/funet/funet/ctl/cluster"
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/apps"
+	"github.com/funet/funet/uspace/cluster"
 )
 
 // StreamResult is the JSON document of one node of stream.

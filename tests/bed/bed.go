@@ -154,7 +154,7 @@ func (b *Bed) node(i int, o *Options) (*Node, error) {
 		return nil, err
 	}
 	n.iface = iface
-	n.Endpoint, err = am.New(iface, i, o.Nodes, n.drive)
+	n.Endpoint, err = am.New(iface, i, o.Nodes, n.drive, cfg.Seed)
 	return n, err
 }
 

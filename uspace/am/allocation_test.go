@@ -51,7 +51,7 @@ func pair(t testing.TB, after func(node int)) (e [2]*am.Endpoint, register [2]fu
 				after(i)
 			}
 		}
-		if e[i], err = am.New(iface, i, 2, drive); err != nil {
+		if e[i], err = am.New(iface, i, 2, drive, uint64(i)); err != nil {
 			t.Fatal(err)
 		}
 		register[i] = x.Register

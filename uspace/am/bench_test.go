@@ -34,7 +34,10 @@ func megahertz() float64 {
 const benchSlots = 1024
 
 // bare is node 0 of three, whose card is the test.
-func bare(b testing.TB) (*am.Endpoint, *funi.Card) {
+func bare(b testing.TB) (*am.Endpoint, *funi.Card) { return born(b, 0) }
+
+// born is bare with the seed of a life.
+func born(b testing.TB, seed uint64) (*am.Endpoint, *funi.Card) {
 	memory, err := funi.NewMemory(benchSlots)
 	if err != nil {
 		b.Fatal(err)
@@ -47,7 +50,7 @@ func bare(b testing.TB) (*am.Endpoint, *funi.Card) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	e, err := am.New(iface, 0, 3, func() {})
+	e, err := am.New(iface, 0, 3, func() {}, seed)
 	if err != nil {
 		b.Fatal(err)
 	}

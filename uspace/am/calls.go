@@ -5,11 +5,13 @@ package am
 //
 // A call has a ticket: its index in a table, and a number that changes when the entry is used again. The ticket travels
 // in every message of the call and comes back in the answer, or in the message itself if that is not delivered. So an
-// answer that arrives after its call has failed finds nothing.
+// answer that arrives after its call has failed finds nothing. The numbers start at random in each life of a process, so
+// that it does not take answers to its predecessor for its own.
 
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
@@ -109,7 +111,7 @@ func (e *Endpoint) begin(node, answers int, into []byte, counter *Counter) (uint
 	}
 	e.charge(callsCost)
 	if e.calls == nil {
-		e.calls = newCalls()
+		e.calls = newCalls(e.seed)
 	}
 	t := e.calls
 	if t.nfree == 0 {
@@ -125,10 +127,14 @@ func (e *Endpoint) begin(node, answers int, into []byte, counter *Counter) (uint
 	return c.number<<8 | uint32(c.place), nil
 }
 
-func newCalls() *calls {
+// newCalls makes a table whose numbers start from a seed: a process that is started anew has the places that its predecessor
+// had, and must not have the tickets, too.
+func newCalls(seed uint64) *calls {
 	t := &calls{nfree: MaxCalls}
+	var random rand.PCG
+	random.Seed(seed, 0x7469636b657473)
 	for i := range t.free {
-		t.free[i], t.table[i].place = uint8(i), uint8(i)
+		t.free[i], t.table[i].place, t.table[i].number = uint8(i), uint8(i), uint32(random.Uint64())
 	}
 	return t
 }

@@ -58,7 +58,7 @@ func newDeaf(t *testing.T) *deaf {
 	if d.card, err = funi.Attach(memory); err != nil {
 		t.Fatal(err)
 	}
-	if d.Endpoint, err = am.New(iface, 0, 3, d.drive); err != nil {
+	if d.Endpoint, err = am.New(iface, 0, 3, d.drive, 0); err != nil {
 		t.Fatal(err)
 	}
 	know := func(funi.Segment) error { return nil }

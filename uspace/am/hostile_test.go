@@ -53,7 +53,8 @@ func TestAnythingArrives(t *testing.T) {
 		if _, err := e.OpenSegment(0x110, 32, nil, nil); err != nil {
 			t.Fatal(err)
 		}
-		word := rapid.OneOf(rapid.Uint32Range(0, 40), rapid.Uint32Range(0x100, 0x240), rapid.Uint32(), rapid.Uint32Range(1<<8, 1<<8+1), rapid.Uint32Range(1<<8+250, 1<<8+255))
+		ticket := rapid.SampledFrom([]uint32{card.Slot(funi.Request, 0)[funi.PayloadWord], card.Slot(funi.Request, 1)[funi.PayloadWord]})
+		word := rapid.OneOf(rapid.Uint32Range(0, 40), rapid.Uint32Range(0x100, 0x240), rapid.Uint32(), ticket)
 		for range rapid.IntRange(1, 40).Draw(r, "messages") {
 			words := rapid.SliceOfN(word, 0, funi.MaxPayloadWords).Draw(r, "words")
 			typ := rapid.OneOf(rapid.Uint16Range(0, 16), rapid.Uint16Range(0, funi.MaxType)).Draw(r, "type")
@@ -105,5 +106,36 @@ func TestAnswersOfOthers(t *testing.T) {
 	copy(want[16:], []byte{1, 2, 3, 4, 5})
 	if err := e.WaitCounter(&c, 1); err != nil || c.UnderWay() != 0 || c.Complete() != 0 || !bytes.Equal(memory, want) {
 		t.Fatalf("%v; %d under way; memory %x", err, c.UnderWay(), memory)
+	}
+}
+
+// TestAnswersToAPredecessor: a process that is the node now takes no answer to what its predecessor asked, although both
+// made the same calls (the numbers of calls start from a seed that is another in each life).
+func TestAnswersToAPredecessor(t *testing.T) {
+	const typeData = 10
+	var tickets [2]uint32
+	for life := range tickets {
+		e, card := born(t, uint64(life))
+		memory := make([]byte, 64)
+		var c am.Counter
+		if err := first(e.Share(func(funi.Segment) error { return nil }, funi.Segment{Base: 0x100, Memory: memory, Rights: funi.Destination}),
+			e.Get(1, 0x1000, 0x110, 2, &c)); err != nil {
+			t.Fatal(err)
+		}
+		tickets[life] = card.Slot(funi.Request, 0)[funi.PayloadWord]
+		if life == 0 {
+			continue
+		}
+		answer := func(ticket, data uint32) {
+			arrive(t, e, card, funi.Reply, 1, funi.NewHeader(0, typeData, 4), []uint32{ticket, 0, data, data})
+		}
+		answer(tickets[0], 6)
+		if c.UnderWay() != 1 || !bytes.Equal(memory, make([]byte, 64)) {
+			t.Errorf("the answer to a predecessor was taken: %d under way, memory %x", c.UnderWay(), memory)
+		}
+		answer(tickets[1], 7)
+		if c.Complete() != 1 || memory[16] != 7 {
+			t.Errorf("its own answer was not: %d complete, memory %x", c.Complete(), memory)
+		}
 	}
 }

@@ -255,12 +255,12 @@ func TestHandlerNumbers(t *testing.T) {
 // 65536 (a node is 16 bits, thesis 3.2.2).
 func TestNewRefuses(t *testing.T) {
 	for _, c := range [][2]int{{-1, 2}, {2, 2}, {0, 0}, {0, -1}, {0, 1<<16 + 1}} {
-		if _, err := am.New(nil, c[0], c[1], func() {}); !errors.Is(err, am.ErrNode) {
+		if _, err := am.New(nil, c[0], c[1], func() {}, 0); !errors.Is(err, am.ErrNode) {
 			t.Errorf("node %d of %d: %v, want ErrNode", c[0], c[1], err)
 		}
 	}
 	for _, c := range [][2]int{{0, 1}, {1<<16 - 1, 1 << 16}} {
-		if e, err := am.New(nil, c[0], c[1], func() {}); err != nil || e.Node() != c[0] || e.Nodes() != c[1] {
+		if e, err := am.New(nil, c[0], c[1], func() {}, 0); err != nil || e.Node() != c[0] || e.Nodes() != c[1] {
 			t.Errorf("node %d of %d: %v", c[0], c[1], err)
 		}
 	}

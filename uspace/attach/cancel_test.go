@@ -86,7 +86,7 @@ func TestEveryWaitIsCancelled(t *testing.T) {
 		},
 		"Barrier": func(t *testing.T, ctx context.Context, cancel func()) error {
 			c := attached(t, ctx)
-			e, err := am.New(c.Interface(), 0, 2, c.Drive)
+			e, err := am.New(c.Interface(), 0, 2, c.Drive, 0)
 			if err != nil {
 				return err
 			}

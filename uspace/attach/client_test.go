@@ -59,7 +59,7 @@ func TestProgramsRunOnClients(t *testing.T) {
 	errs := make(chan error, 2)
 	for node := range 2 {
 		c := d.open(uint16(node))
-		e, err := am.New(c.Interface(), node, 2, c.Drive)
+		e, err := am.New(c.Interface(), node, 2, c.Drive, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestRegionsOfClients(t *testing.T) {
 	errs := make(chan error, 2)
 	for node := range 2 {
 		c := d.open(uint16(node))
-		e, err := am.New(c.Interface(), node, 2, c.Drive)
+		e, err := am.New(c.Interface(), node, 2, c.Drive, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ import (
 func TestDaemonCrashes(t *testing.T) {
 	d := start(t, "")
 	driven, waiting, asking, polling := d.open(0), d.open(1), d.open(2), d.open(3)
-	e, err := am.New(polling.Interface(), 3, members, polling.Drive)
+	e, err := am.New(polling.Interface(), 3, members, polling.Drive, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestDaemonCrashes(t *testing.T) {
 func TestHandlersEndWithTheDaemon(t *testing.T) {
 	d := start(t, "")
 	a, b := d.open(0), d.open(1)
-	e, err := am.New(a.Interface(), 0, 2, a.Drive)
+	e, err := am.New(a.Interface(), 0, 2, a.Drive, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestHandlersEndWithTheDaemon(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	eb, err := am.New(b.Interface(), 1, 2, b.Drive)
+	eb, err := am.New(b.Interface(), 1, 2, b.Drive, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -177,7 +177,7 @@ func TestCloseIsCancelled(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		e, err := am.New(k.Interface(), 0, 2, k.Drive)
+		e, err := am.New(k.Interface(), 0, 2, k.Drive, 0)
 		if err != nil {
 			return errors.Join(err, k.Close(0))
 		}

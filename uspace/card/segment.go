@@ -28,3 +28,8 @@ func (k *Card) Register(s funi.Segment) error { return k.ctx.Register(s) }
 
 // Unregister ends that; it returns engine.ErrSegmentBusy while the card needs it.
 func (k *Card) Unregister(base uint32) error { return k.ctx.Unregister(base) }
+
+// Withdraw ends that at once, also where the card needs it: transfers that it may still read from there come back
+// (arctic.ReasonSource), and the receiver gets parts of their data at the most, and no notice. It returns engine.ErrSegmentBusy
+// while a transfer that has arrived waits to be written, perhaps there.
+func (k *Card) Withdraw(base uint32) error { return k.ctx.Withdraw(base) }

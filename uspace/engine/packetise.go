@@ -109,7 +109,7 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 	if last == 0 {
 		last = arctic.MaxSingleWords * arctic.WordSize // the part before it is short instead
 	}
-	*t = transfer{of: x.long, level: l, header: h, argument: argument, destination: destination, total: words,
+	*t = transfer{of: x.long, level: l, header: h, argument: argument, destination: destination, from: source &^ (arctic.TransferAlign - 1), total: words,
 		source: memory[:size-last], lastSource: memory[size-last:], route: c.route(x.group, h.Node())}
 	t.first = c.beginning(t.route, l)
 	x.advance(t)

@@ -29,17 +29,68 @@ func (x *Context) Register(s funi.Segment) error {
 
 // Unregister ends the use of the segment that starts at base: after it the card
 // neither reads nor writes its memory. It returns funi.ErrNoSegment, or
-// ErrSegmentBusy while the slot of a transfer is not retired or one waits in a receive
-// FIFO.
+// ErrSegmentBusy while a transfer that has begun may still be read from there, or, if the
+// segment has the right Destination, one waits in a receive FIFO. Transfers from other segments do not
+// matter. Those from this segment that have not begun come back (arctic.ReasonSource).
 func (x *Context) Unregister(base uint32) error {
-	busy := false
-	for l := range x.fifo {
-		busy = busy || x.long != nil && x.long.slots[l].head != nil || x.fifo[l].holdsTransfer()
+	s, err := x.segments.At(base)
+	if err != nil {
+		return err
 	}
-	if busy {
+	busy := false
+	x.readFrom(s, func(*transfer) { busy = true })
+	if busy || x.awaits(s) {
 		return fmt.Errorf("unregistering the segment at %#x: %w", base, ErrSegmentBusy)
 	}
 	return x.segments.Unregister(base)
+}
+
+// Withdraw is Unregister for a process that wants its memory back now: transfers that the card
+// may still read from the segment fail, and come back (arctic.ReasonSource). The
+// receiver of such a transfer gets no notice, and may have got parts of it. It returns
+// funi.ErrNoSegment, or ErrSegmentBusy while a transfer waits in a receive FIFO and the segment has
+// the right Destination: that one has been acknowledged.
+func (x *Context) Withdraw(base uint32) error {
+	s, err := x.segments.At(base)
+	if err != nil {
+		return err
+	}
+	if x.awaits(s) {
+		return fmt.Errorf("withdrawing the segment at %#x: %w", base, ErrSegmentBusy)
+	}
+	x.readFrom(s, x.forsake)
+	return x.segments.Unregister(base)
+}
+
+// readFrom calls do for each transfer that the card may still read from a segment.
+func (x *Context) readFrom(s funi.Segment, do func(*transfer)) {
+	if x.long == nil {
+		return
+	}
+	for l := range x.long.records {
+		for i := range x.long.records[l] {
+			t := &x.long.records[l][i]
+			if x.needsSource(t) && t.from >= s.Base && uint64(t.from-s.Base) < uint64(len(s.Memory)) {
+				do(t)
+			}
+		}
+	}
+}
+
+// awaits reports whether the card has accepted packets of transfers, perhaps to a segment, that it has not written yet.
+func (x *Context) awaits(s funi.Segment) bool {
+	return s.Rights&funi.Destination != 0 && (x.fifo[arctic.Request].holdsTransfer() || x.fifo[arctic.Reply].holdsTransfer())
+}
+
+// forsake fails a transfer whose source the card may not read any more. Its blocks that are in flight leave
+// again, if they must, without data.
+func (x *Context) forsake(t *transfer) {
+	x.failTransfer(t, arctic.ReasonSource)
+	x.voidBlocks(func(ln *line) bool { return ln.transfer == t })
+	if t.state == transferRetrieving {
+		t.source, t.lastSource = nil, nil
+		x.advance(t)
+	}
 }
 
 // keptInCall is how many bytes of blocks a call of SwitchOut copies at the most, beyond one block.
@@ -68,10 +119,15 @@ func (x *Context) keepBlocks() (all bool) {
 // But their transfers will never be complete: the last packet of a transfer leaves when all
 // its blocks are acknowledged. So nothing is copied: what is sent again is a part without data,
 // which the receiver rejects for good.
-func (x *Context) forsakeBlocks() {
+func (x *Context) forsakeBlocks() { x.voidBlocks(func(*line) bool { return true }) }
+
+// voidBlocks ends the reading of blocks.
+func (x *Context) voidBlocks(which func(*line) bool) {
 	x.eachBlock(func(ln *line) bool {
-		arctic.Packet(ln.Data[:ln.Size]).Void()
-		ln.Block = nil
+		if which(ln) {
+			arctic.Packet(ln.Data[:ln.Size]).Void()
+			ln.Block = nil
+		}
 		return true
 	})
 }

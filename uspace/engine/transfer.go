@@ -77,6 +77,7 @@ type transfer struct {
 	header      funi.Header // as in the slot
 	argument    uint32
 	destination uint32 // of the next packet
+	from        uint32 // address of the source
 	route       uint32 // of all its packets
 	first       uint32 // see life.go
 	total       uint32 // words
@@ -198,11 +199,10 @@ func (x *Context) accounted(ln *line) {
 // failTransfer notes that a transfer fails. Its packets that wait are taken back at once: otherwise they would be given up
 // one after the other.
 func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
-	first := t.failed == arctic.ReasonNone
-	t.failed = reason
-	if !first {
-		return
+	if t.failed != arctic.ReasonNone {
+		return // the first reason is the cause
 	}
+	t.failed = reason
 	c := x.card
 	x.eachBlock(func(ln *line) bool {
 		if ln.transfer == t {

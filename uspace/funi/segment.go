@@ -114,6 +114,16 @@ func (t *Segments) Unregister(base uint32) error {
 	return fmt.Errorf("unregistering the segment at %#x: %w", base, ErrNoSegment)
 }
 
+// At returns the segment that starts at base, or ErrNoSegment.
+func (t *Segments) At(base uint32) (Segment, error) {
+	for _, s := range t.table {
+		if s.Base == base {
+			return s, nil
+		}
+	}
+	return Segment{}, fmt.Errorf("looking for the segment at %#x: %w", base, ErrNoSegment)
+}
+
 // Memory returns size bytes at an address, or nil unless they lie in one segment
 // that has the right. It accepts any address and any size.
 func (t *Segments) Memory(address uint32, size int, right Rights) []byte {

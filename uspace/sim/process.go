@@ -240,7 +240,8 @@ func (p *Process) Card() *Card { return p.card }
 
 // Endpoint makes an endpoint for active messages, in a group of the given number of nodes.
 func (p *Process) Endpoint(nodes int) (*am.Endpoint, error) {
-	e, err := am.New(p.iface, int(p.context.Node()), nodes, p.Drive)
+	p.world.lives++
+	e, err := am.New(p.iface, int(p.context.Node()), nodes, p.Drive, p.world.lives)
 	switch {
 	case err != nil || p.cpu == nil:
 	case p.prices != nil:

@@ -28,6 +28,7 @@ type World struct {
 	events  uint64
 	hash    uint64
 	cards   []*Card
+	lives   uint64 // endpoints that were made, each the life of a process
 	trace   *tracer
 	capture io.Writer
 	err     error // of trace or capture

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/funet/funet/ctl/cluster"
+	"github.com/funet/funet/uspace/cluster"
 )
 
 // Rule: a peers file names the key of all hosts, and another of one of them; both are beside the file, and nothing of them is

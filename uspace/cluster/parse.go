@@ -13,9 +13,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/funet/funet/ctl/keyfile"
 	"github.com/funet/funet/hwprofiles/strictyaml"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/keyfile"
 	"github.com/funet/funet/uspace/port/encap"
 )
 
