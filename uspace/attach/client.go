@@ -41,6 +41,9 @@ type Config struct {
 	Token   Token         // of the job
 	Slots   int           // of each queue, a power of two; 0 stands for the daemon's default
 	Timeout time.Duration // for each answer of the daemon; 0 stands for DefaultTimeout
+	// Life is how many processes were this node before, and Restarts how many may follow the first (funet run
+	// --restart). Where Life is above 0, Open waits some time for the daemon to notice the end of the one before it.
+	Life, Restarts int
 	// Spin keeps Drive from sleeping: for processes that wait for several contexts.
 	Spin bool
 	// Context, when it ends, ends every call that waits: Open, Segment and Unregister, which
@@ -98,13 +101,8 @@ func Open(cfg Config) (_ *Client, err error) {
 	if err := c.connect(); err != nil {
 		return nil, err
 	}
-	request := AttachRequest{GID: cfg.GID, Node: cfg.Node, Slots: uint32(cfg.Slots), Token: cfg.Token}
-	message, got, err := c.ask(request.Encode(), AttachDescriptors)
+	got, err := c.enter(&cfg)
 	if err != nil {
-		return nil, err
-	}
-	if c.answer, err = DecodeAttachAnswer(message); err != nil {
-		CloseDescriptors(got)
 		return nil, err
 	}
 	if cfg.Nodes != 0 && cfg.Nodes != c.Nodes() {
@@ -117,6 +115,34 @@ func Open(cfg Config) (_ *Client, err error) {
 	}
 	c.wait, c.fds = wait.New(wait.Client), endings(c.fd, c.process, c.alarm.FD())
 	return c, c.initialize(memory)
+}
+
+// succession is how long a node's later life waits for the daemon to notice the end of the one before it. The kernel
+// has closed that one's socket before the launcher learns that it has ended.
+const succession = 5 * time.Second
+
+// enter asks for the context, and again while this node's process before this one still has it. It returns
+// the descriptors that came.
+func (c *Client) enter(cfg *Config) ([]int, error) {
+	request := AttachRequest{GID: cfg.GID, Node: cfg.Node, Slots: uint32(cfg.Slots), Token: cfg.Token}
+	for begun, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		message, got, err := c.ask(request.Encode(), AttachDescriptors)
+		if err != nil {
+			return nil, err
+		}
+		if c.answer, err = DecodeAttachAnswer(message); err == nil {
+			return got, nil
+		}
+		CloseDescriptors(got)
+		if cfg.Life == 0 || !errors.Is(err, ErrTaken) || time.Since(begun) > succession {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-c.ctx.Done():
+			return nil, context.Cause(c.ctx)
+		}
+	}
 }
 
 // newClient returns a client without a connection, with defaults filled in.
