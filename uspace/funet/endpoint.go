@@ -50,6 +50,9 @@ type Endpoint struct {
 // lingerMost is how long Close waits when its context has no deadline: as long as a daemon does.
 const lingerMost = time.Minute
 
+// grace is how long a carrier has to end its wait at the deadline by itself, and to say what was left.
+const grace = 5 * time.Millisecond
+
 // newEndpoint puts the parts together.
 func newEndpoint(c Carrier, node, nodes int, seed uint64, end context.CancelCauseFunc, onError func(error)) (*Endpoint, error) {
 	e := &Endpoint{carrier: c, iface: c.Interface(), end: end, onError: onError}
@@ -134,6 +137,9 @@ func (e *Endpoint) Close(ctx context.Context) error {
 	e.released = make(chan struct{})
 	e.unlock()
 	defer context.AfterFunc(ctx, func() {
+		if ctx.Err() == context.DeadlineExceeded {
+			time.Sleep(grace)
+		}
 		e.end(context.Cause(ctx))
 		e.carrier.Interrupt()
 	})()

@@ -72,6 +72,9 @@ func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // it never fails
 	e, err := newEndpoint(c, node, nodes, binary.LittleEndian.Uint64(seed[:]), end, o.OnError)
+	if k, ok := c.(*card.Card); ok && err == nil && k.CPU() != nil {
+		e.am.Pace(k.CPU()) // a modelled machine's
+	}
 	if err == nil && !stop() {
 		err = context.Cause(ctx)
 	}
