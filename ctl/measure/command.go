@@ -23,7 +23,7 @@ import (
 // Command is `funet bench`.
 func Command() *cobra.Command {
 	c := &cobra.Command{Use: "bench", Short: "Measure FUNet beside what one would use otherwise"}
-	c.AddCommand(peers(), rate(), incast(), xfer(), matmul())
+	c.AddCommand(peers(), calls(), rate(), incast(), xfer(), matmul())
 	return c
 }
 
