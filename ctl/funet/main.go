@@ -75,7 +75,10 @@ func root() *cobra.Command {
 		probeCommand(), doctorCommand(), captureCommand(), traceCommand(), topCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), measure.Command(), simCommand(), profileCommand(), keyCommand(), measure.RoleCommand(), measure.SelfCommand(), usage.Man("1"))
 	c.AddCommand(topicCommands()...)
 	c.SetFlagErrorFunc(usage.Explain)
+	usage.Versioned(c)
+	usage.Endings(c, onCtrlC)
 	checkArgs(c)
+	completed.Register(c)
 	return c
 }
 
