@@ -35,10 +35,8 @@ type Endpoint struct {
 	stray      error     // that belongs to no call and was not returned yet
 	armed      bool      // an event loop sleeps (loop.go)
 	memory     memory
-	handlers   [am.Handlers]func(*Message) error
 	messages   [2]Message // of the handlers that run
 	depth      int
-	words      [am.MaxWords]uint32 // that are composed
 
 	detach   bool          // the context is to leave the card as soon as nobody polls
 	closing  bool          // Close was called
@@ -61,7 +59,7 @@ func newEndpoint(c Carrier, node, nodes int, seed uint64, end context.CancelCaus
 		return nil, err
 	}
 	e.am.Wakes(c.Interrupt)
-	return e, e.am.Handle(wordHandler, e.arrived)
+	return e, nil
 }
 
 // Node returns this process's number in the job, from 0.

@@ -47,7 +47,7 @@ func TestMessages(t *testing.T) {
 				return err
 			}
 			var sent [][]byte
-			for n := range 77 {
+			for n := range am.ShortBytes + 1 {
 				b := bytes.Repeat([]byte{byte(n)}, n)
 				if sent = append(sent, b); n == 0 {
 					b = nil

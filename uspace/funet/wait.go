@@ -282,10 +282,7 @@ func (e *Endpoint) guard(f func() error) (err error) {
 	ended := false
 	defer func() {
 		if !ended {
-			p := &PanicError{Value: recover(), Stack: debug.Stack()}
-			e.fail(p)
-			e.detach = true // at once, so that others see it
-			err = p
+			err = e.panicked(recover(), debug.Stack())
 		}
 	}()
 	err = f()
@@ -293,11 +290,25 @@ func (e *Endpoint) guard(f func() error) (err error) {
 	return err
 }
 
+// panicked ends the endpoint: its context leaves the card at once, so that others see it.
+func (e *Endpoint) panicked(value any, stack []byte) error {
+	p := &PanicError{Value: value, Stack: stack}
+	e.fail(p)
+	e.detach = true
+	return p
+}
+
 // report does what is to be done about an error of a poll.
 func (e *Endpoint) report(err error) {
+	if err == nil {
+		return
+	}
 	var u *am.Undelivered
+	var p *am.PanicError
 	switch {
-	case err == nil, errors.Is(err, am.ErrCancelled): // of an exclusive call, which sees it itself
+	case errors.As(err, &p):
+		e.panicked(p.Value, p.Stack)
+	case errors.Is(err, am.ErrCancelled): // of an exclusive call, which sees it itself
 	case errors.As(err, &u):
 		if !u.Library { // else somebody waits for it, and is told
 			e.wentWrong(err)
