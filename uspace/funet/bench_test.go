@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/funet"
 )
 
@@ -49,4 +50,42 @@ func BenchmarkCall(b *testing.B) {
 			server.Wait()
 		})
 	}
+}
+
+// BenchmarkWords is a request and a reply of four words of package am, between the same hosts.
+func BenchmarkWords(b *testing.B) {
+	d := newBed(b, "embedded")
+	nodes := [2]*funet.Endpoint{d.open(0), d.open(1)}
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	var server sync.WaitGroup
+	server.Go(func() {
+		_ = nodes[1].AM(func(e *am.Endpoint) error {
+			e.Bind(ctx)
+			_ = e.Handle(0, func(m *am.Message) { _ = m.Reply4(1, 1, 2, 3, 4) })
+			return e.Wait(func() bool { return false })
+		})
+	})
+	err := nodes[0].AM(func(e *am.Endpoint) error {
+		n := 0
+		_ = e.Handle(1, func(*am.Message) { n++ })
+		for i := -1; i < b.N; i++ {
+			if i == 0 {
+				b.ResetTimer()
+			}
+			if err := e.Request4(1, 0, 1, 2, 3, 4); err != nil {
+				return err
+			}
+			if err := e.Wait(func() bool { return n > i+1 }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	b.StopTimer()
+	if err != nil {
+		b.Fatal(err)
+	}
+	cancel()
+	server.Wait()
 }
