@@ -71,6 +71,7 @@ type Endpoint struct {
 	collective collective
 	remote     remote
 	rounds     rounds
+	bytes      byteMessages
 }
 
 // New makes the endpoint of a node, in a group of the given number of nodes, on an initialised
