@@ -85,6 +85,9 @@ func TestHeadersCompile(t *testing.T) {
 		for i, name := range names {
 			for k, standard := range standards[language] {
 				for _, source := range sources {
+					if language == "c++" && strings.Contains(source, "/before/") {
+						continue // a program as it was written before the headers were C++, too
+					}
 					optimise := []string{"-fsyntax-only"}
 					if k == 0 { // only with optimisation the compiler sees what may be used before it is set
 						optimise = []string{"-O2", "-c", "-o", filepath.Join(dir, fmt.Sprintf("%d%s.o", i, strings.ReplaceAll(source, "/", "_")))}
