@@ -15,6 +15,7 @@ import (
 
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/cluster"
@@ -52,6 +53,8 @@ type Node struct {
 	leads func(node uint16) string
 	peers string
 	udp   bool // its frames travel in datagrams
+	// Progress is told how far the program has come.
+	Progress apps.Progress
 }
 
 // open makes the card that the flags describe, or attaches to the daemon's.
