@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -38,6 +39,9 @@ type runFlags struct {
 	made program.Flags // of a lab that is made for the occasion
 }
 
+// usualRestarts is what --restart without a number stands for.
+const usualRestarts = 3
+
 // anyLab is the value of --lab without a name: the default lab, or one made for the occasion. It is
 // no name of a lab.
 const anyLab = defaultLab + ", or a new one"
@@ -60,6 +64,12 @@ once. The exit code is then 128 and the signal's number; otherwise the first nod
 fails gives it, and the others are ended. A host of --hosts that is not heard for
 --host-timeout is given up and named, and the exit code is 255, as of ssh.
 
+With --restart a node that fails is started again on its host, three times or as --restart=N
+says; after a rest of 0.1 s, twice as long each time up to 5 s. FUNET_LIFE tells a
+process how many there were before it. Such a process can join its job again if the program is
+made for that (Rejoin in package am); other programs notice that a node was lost, and
+end. Standard input stays with the first process of node 0.
+
 On a lab, root runs the program as an ordinary user (--user): without a terminal, without
 set-user-ID programs, and with an environment of PATH, HOME, USER, LOGNAME, SHELL, LANG,
 LANGUAGE, LC_*, TERM, TZ, TMPDIR (if the user may write there), FUNET_* and what --env
@@ -70,7 +80,8 @@ handed over open. A lab is named as in --lab=NAME. Without a name it is the lab 
   funet lab up --daemons; funet run -n 4 --lab -- funet matmul --size 512
   funet run -n 4 --hosts a,b -- ./program
   funet run -n 2 --hosts pod-a,pod-b --rsh "kubectl exec -i {} --" -- program
-  funet run -n 4 --hosts a,b --once -- srun ./program`,
+  funet run -n 4 --hosts a,b --once -- srun ./program
+  funet run -n 4 --lab --restart=10 -- ./program`,
 		Args:                  cobra.MinimumNArgs(1),
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -93,6 +104,8 @@ handed over open. A lab is named as in --lab=NAME. Without a name it is the lab 
 	p.StringVar(&f.user, "user", "", "for root: user to run the program as (default on a lab: who called sudo, or nobody)")
 	p.StringVar(&f.Profile, "profile", "", "hardware profile that the cards must have (default: any)")
 	p.BoolVar(&f.Once, "once", false, "start the program once, here: it starts the nodes (mpirun, srun), which know their numbers from it")
+	p.IntVar(&f.Restarts, "restart", 0, "start a node that fails again, at most N times each, as in --restart=N")
+	p.Lookup("restart").NoOptDefVal = strconv.Itoa(usualRestarts)
 	p.BoolVar(&f.Label, "label", true, "print nodes' numbers before their lines")
 	p.StringArrayVar(&f.env, "env", nil, "for the program: NAME=VALUE, or NAME for the value that it has here; may be repeated")
 	p.DurationVar(&f.HostTimeout, "host-timeout", launch.DefaultHostTimeout, "after which a host of --hosts that is not heard is given up, with the job; 0: never")
@@ -154,6 +167,10 @@ func (f *runFlags) run(c *cobra.Command) (err error) {
 		return errors.New("--xdp is that of a lab made for the occasion; add --lab, or leave it out")
 	case f.HostTimeout != 0 && f.HostTimeout < launch.ShortestHostTimeout:
 		return fmt.Errorf("--host-timeout %v: use %v or longer, or 0 for never", f.HostTimeout, launch.ShortestHostTimeout)
+	case f.Restarts < 0 || f.Restarts > launch.MaxRestarts:
+		return fmt.Errorf("--restart=%d: use 0 to %d", f.Restarts, launch.MaxRestarts)
+	case f.Restarts > 0 && f.Once:
+		return errors.New("--restart or --once, not both: whoever starts the nodes (mpirun, srun) starts them again")
 	case f.Grace <= 0:
 		return fmt.Errorf("--grace %v: use a time above 0, such as 5s", f.Grace)
 	}

@@ -79,7 +79,7 @@ func (a *agent) start(o *startOrder) error {
 		return err
 	}
 	n := &node{
-		Number: o.Number, Nodes: o.Nodes, GID: o.GID, Token: token, Program: o.Program, Args: o.Args, Env: o.Env,
+		Number: o.Number, Nodes: o.Nodes, GID: o.GID, Token: token, Program: o.Program, Args: o.Args, Env: o.Env, Life: o.Life, Restarts: o.Restarts,
 		stdout: &pieces{a, o.Number, false}, stderr: &pieces{a, o.Number, true},
 		ended: func(s status) { _ = a.speaker.say(word{Ended: &endedWord{o.Number, s}}) }, // a launcher that is gone needs no word
 	}

@@ -77,6 +77,13 @@ func (n *node) environment(socket string, u *User) []string {
 	env[attach.NodeVariable] = strconv.Itoa(n.Number)
 	env[attach.NodesVariable] = strconv.Itoa(n.Nodes)
 	env[attach.TokenVariable] = n.Token.Text()
+	if n.Restarts > 0 {
+		env[attach.LifeVariable] = strconv.Itoa(n.Life)
+		env[attach.RestartsVariable] = strconv.Itoa(n.Restarts)
+	} else { // those of a job around this one
+		delete(env, attach.LifeVariable)
+		delete(env, attach.RestartsVariable)
+	}
 	if n.Once {
 		delete(env, attach.NodeVariable)
 		delete(env, attach.NodesVariable)

@@ -35,9 +35,10 @@ type host interface {
 	free()
 	// find looks whether the host has the program: ErrProgram.
 	find(program string) error
-	// start starts a node's process.
+	// start starts a node's process. Meanwhile another goroutine may call signal.
 	start(*node) error
-	// signal sends a signal to the processes and all that is in their groups.
+	// signal sends a signal to the processes and all that is in their groups. After one that is to end them no
+	// other starts: a process whose start is under way is killed.
 	signal(syscall.Signal)
 	// abandon makes calls under way fail, and those that follow. Any goroutine may call it.
 	abandon()
@@ -49,11 +50,14 @@ type host interface {
 type node struct {
 	Number, Nodes int
 	Once          bool // it is no node, or all of them
-	GID           uint16
-	Token         attach.Token
-	Program       string
-	Args          []string
-	Env           []string // NAME=VALUE, besides what it has from its user
+	// Life counts the node's processes from 0, of which Restarts follow the first at most; of a job without
+	// restarts both are 0.
+	Life, Restarts int
+	GID            uint16
+	Token          attach.Token
+	Program        string
+	Args           []string
+	Env            []string // NAME=VALUE, besides what it has from its user
 
 	stdin          io.Reader // nil: nothing
 	stdout, stderr io.WriteCloser

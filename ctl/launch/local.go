@@ -30,8 +30,9 @@ type local struct {
 	conn   *net.UnixConn // the job lives as long as it
 	buffer []byte
 
-	mu        sync.Mutex // guards processes: signals come from outside
+	mu        sync.Mutex // guards processes and ending: signals come from outside
 	processes []*process // those that have not been waited for
+	ending    bool       // a signal that is to end them was sent
 	running   sync.WaitGroup
 }
 
@@ -161,6 +162,9 @@ func (l *local) start(n *node) error {
 	}
 	l.mu.Lock()
 	l.processes = append(l.processes, p)
+	if l.ending {
+		p.signal(syscall.SIGKILL)
+	}
 	l.mu.Unlock()
 	l.running.Go(func() {
 		p.awaitEnd()
@@ -186,6 +190,7 @@ func (l *local) forget(p *process) {
 func (l *local) signal(s syscall.Signal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.ending = l.ending || s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP || s == syscall.SIGKILL
 	for _, p := range l.processes {
 		p.signal(s)
 	}

@@ -285,9 +285,14 @@ func (r *remote) start(n *node) error {
 	r.mu.Lock()
 	r.nodes[n.Number] = n
 	r.mu.Unlock()
-	_, err := r.ask(order{Start: &startOrder{n.Number, n.Nodes, n.GID, n.Token.Text(), n.Program, n.Args, n.Env, n.stdin != nil}})
+	_, err := r.ask(order{Start: &startOrder{
+		Number: n.Number, Nodes: n.Nodes, GID: n.GID, Token: n.Token.Text(), Program: n.Program, Args: n.Args, Env: n.Env,
+		Input: n.stdin != nil, Life: n.Life, Restarts: n.Restarts,
+	}})
+	if err != nil && r.node(n.Number, true) == nil {
+		return nil // the connection has ended, and n.ended was told so
+	}
 	if err != nil {
-		r.node(n.Number, true)
 		return err
 	}
 	if n.stdin != nil {

@@ -38,6 +38,10 @@ type Options struct {
 	// Env are variables, as NAME=VALUE, that the processes have besides those that User changes
 	// (environment.go) or this process has.
 	Env []string
+	// Restarts is how often a node that has failed is started again, on the same host; 0: never, its failure
+	// ends the job. Its processes find in FUNET_LIFE which life of the node they are. Standard input goes to node 0's first.
+	// A node whose host is lost is not started again. Not with Once.
+	Restarts int
 	// Once starts the program once, on this machine, as the starter of the nodes (mpirun, srun), or
 	// is all of them: with FUNET_SOCKET, FUNET_GID and FUNET_TOKEN alone.
 	Once bool
@@ -72,6 +76,9 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	}
 	if o.Nodes < 1 || o.Nodes > attach.MaxNodes {
 		return 0, fmt.Errorf("-n %d: use 1 to %d", o.Nodes, attach.MaxNodes)
+	}
+	if o.Restarts < 0 || o.Restarts > MaxRestarts || o.Restarts > 0 && o.Once {
+		return 0, fmt.Errorf("%d restarts: use 0 to %d, and none of a program that starts the nodes itself", o.Restarts, MaxRestarts)
 	}
 	if o.Grace == 0 {
 		o.Grace = DefaultGrace
@@ -109,7 +116,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	j := &running{o: &o, hosts: hosts, ends: make(chan end, o.Nodes), broken: make(chan error, 1), lost: map[host]bool{}}
+	j := newRunning(&o, hosts)
 	if o.Once {
 		h, err := newLocal(o.here(), o.User, o.note)
 		if err != nil {
@@ -118,7 +125,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		defer h.close()
 		j.hosts = []host{h}
 	}
-	if err := j.start(gid, token); err != nil {
+	if err := j.start(node{Once: o.Once, Nodes: o.Nodes, GID: gid, Token: token, Program: o.Program, Args: o.Args, Env: o.Env, Restarts: o.Restarts}); err != nil {
 		return 0, err
 	}
 	if !stop() {
@@ -170,10 +177,15 @@ type running struct {
 	// broken passes on the first error of writing what the nodes print, failure is it.
 	broken  chan error
 	failure error
-	alive   int
-	code    int
-	lost    map[host]bool
-	ended   bool // by a signal from outside
+	// of is what all nodes have in common, and stdout and stderr where they print to.
+	of             node
+	stdout, stderr *output
+	alive          int // processes, and starts under way
+	code           int
+	lost           map[host]bool
+	lives          lives
+	ended          bool // by a signal from outside
+	ending         bool // by whatever: no node is started again
 	// interrupts counts SIGINT. over is when those that are left are killed; nil: not yet.
 	interrupts int
 	over       <-chan time.Time
@@ -185,46 +197,68 @@ type end struct {
 	status
 }
 
+func newRunning(o *Options, hosts []host) *running {
+	j := &running{o: o, hosts: hosts, ends: make(chan end, o.Nodes), broken: make(chan error, 1), lost: map[host]bool{}, lives: newLives(o.Nodes)}
+	j.stdout, j.stderr = &output{to: o.Stdout, broken: j.broken}, &output{to: o.Stderr, broken: j.broken}
+	return j
+}
+
 // start starts all processes. On failure none is left when the hosts are closed.
-func (j *running) start(gid uint16, token attach.Token) error {
-	stdout, stderr := &output{to: j.o.Stdout, broken: j.broken}, &output{to: j.o.Stderr, broken: j.broken}
+func (j *running) start(of node) error {
+	j.of = of
 	processes := j.o.Nodes
 	if j.o.Once {
 		processes = 1
 	}
 	for i := range processes {
-		n := &node{
-			Number: i, Once: j.o.Once, Nodes: j.o.Nodes, GID: gid, Token: token, Program: j.o.Program, Args: j.o.Args, Env: j.o.Env,
-			stdout: stdout.node(i, j.o.Label && !j.o.Once), stderr: stderr.node(i, j.o.Label && !j.o.Once),
-			ended: func(s status) { j.ends <- end{i, s} },
-		}
-		if i == 0 {
-			n.stdin = j.o.Stdin
-		}
-		h := j.hosts[i%len(j.hosts)]
-		if err := h.start(n); err != nil {
-			return fmt.Errorf("starting node %d with %v: %w", i, h, err)
+		if err := j.startNode(i, 0); err != nil {
+			return err
 		}
 		j.alive++
 	}
 	return nil
 }
 
-// wait passes signals on until all processes have ended, and returns the exit code.
+// startNode starts a node's first process, or a later one.
+func (j *running) startNode(i, life int) error {
+	n := j.of
+	n.Number, n.Life = i, life
+	n.stdout, n.stderr = j.stdout.node(i, j.o.Label && !j.o.Once), j.stderr.node(i, j.o.Label && !j.o.Once)
+	n.ended = func(s status) { j.ends <- end{i, s} }
+	if i == 0 && life == 0 {
+		n.stdin = j.o.Stdin
+	}
+	if err := j.on(i).start(&n); err != nil {
+		return fmt.Errorf("starting node %d with %v: %w", i, j.on(i), err)
+	}
+	return nil
+}
+
+// on returns the host of a node.
+func (j *running) on(node int) host { return j.hosts[node%len(j.hosts)] }
+
+// wait passes signals on until all processes have ended and none is to be started again, and returns the exit code.
 func (j *running) wait() int {
-	for j.alive > 0 {
+	defer j.lives.stop()
+	for j.alive > 0 || !j.ending && j.lives.pausing > 0 {
 		select {
+		case i := <-j.lives.rested:
+			j.again(i)
+		case s := <-j.lives.started:
+			j.startedAgain(s)
 		case e := <-j.ends:
 			j.alive--
 			if e.Lost != "" {
 				j.lose(e)
+			} else if e.failed() && j.rest(e) {
+				continue
 			} else if e.failed() && j.code == 0 {
 				j.code = e.exitCode()
 				if j.unwritten() != nil {
 					j.end(syscall.SIGTERM)
 					continue
 				}
-				j.say("node %d with %v: %v%s", e.node, j.hosts[e.node%len(j.hosts)], e.status, j.others())
+				j.say("node %d with %v: %v%s%s", e.node, j.on(e.node), e.status, j.lives.usedUp(e.node), j.others())
 				j.end(syscall.SIGTERM)
 			}
 		case j.failure = <-j.broken:
@@ -242,7 +276,7 @@ func (j *running) wait() int {
 // lose says which host was lost, once. That is why other nodes fail, also those that noticed first, and so
 // it gives the exit code, unless the job is being ended from outside or because nobody takes its output.
 func (j *running) lose(e end) {
-	h := j.hosts[e.node%len(j.hosts)]
+	h := j.on(e.node)
 	if j.lost[h] {
 		return
 	}
@@ -271,10 +305,14 @@ func (j *running) unwritten() error {
 
 // others says what happens to those that are left.
 func (j *running) others() string {
-	if j.alive == 0 {
+	left := j.alive
+	if !j.ending {
+		left += j.lives.pausing
+	}
+	if left == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; ending the other %d", j.alive)
+	return fmt.Sprintf("; ending the other %d", left)
 }
 
 // say writes a line of the launcher's own.
@@ -308,6 +346,7 @@ func (j *running) pass(s os.Signal) {
 
 // end asks all processes to end, and sets the time after which they are killed.
 func (j *running) end(s syscall.Signal) {
+	j.ending = true
 	j.all(s)
 	if j.over == nil {
 		j.over = time.After(j.o.Grace)

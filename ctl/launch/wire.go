@@ -44,6 +44,9 @@ type startOrder struct {
 	Args    []string `json:"args"`
 	Env     []string `json:"env,omitempty"`
 	Input   bool     `json:"input"` // of the launcher comes here
+	// Life and Restarts are those of node.
+	Life     int `json:"life,omitempty"`
+	Restarts int `json:"restarts,omitempty"`
 }
 
 // inputOrder is standard input of the one node that has it, at most inputPiece bytes.

@@ -152,6 +152,19 @@ func waits() map[string]func(*deaf) error {
 				return err
 			})
 		},
+		"Call":      func(d *deaf) error { return value(d.Call(nil, 1, 0, blank[:])) },
+		"StartCall": func(d *deaf) error { return until(func() error { return value(d.StartCall(1, 0, blank[:], ignore)) }) },
+		"ProbeCalled": func(d *deaf) error {
+			return until(func() error { return errors.Join(value(d.StartCall(1, 0, nil, ignore)), d.ProbeCalled()) })
+		},
+		"one more remote call than there may be": func(d *deaf) error {
+			return until(func() error {
+				_, err := d.StartCall(1, 0, nil, ignore)
+				d.card.Retire(funi.Request, d.card.Pending(funi.Request))
+				d.card.Publish()
+				return err
+			})
+		},
 		"PutInt32":         func(d *deaf) error { return until(func() error { return d.PutInt32(1, segment, 1, &d.counter) }) },
 		"PutFloat64":       func(d *deaf) error { return until(func() error { return d.PutFloat64(1, segment, 1, &d.counter) }) },
 		"Request4":         func(d *deaf) error { return until(func() error { return d.Request4(1, 0, 1, 2, 3, 4) }) },
@@ -192,9 +205,12 @@ func waits() map[string]func(*deaf) error {
 	}
 }
 
+// ignore is the end of calls that nobody waits for.
+func ignore([]byte, error) {}
+
 // immediate are the calls that never wait.
-var immediate = []string{"AddObject", "Bind", "CloseSegment", "Handle", "HandleNotice", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured",
-	"Remaining", "RemoveObject", "Retrieved", "Share", "ShareNew", "Unknown", "Waiting", "Work"}
+var immediate = []string{"AddObject", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Handle", "HandleCall", "HandleNotice", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured",
+	"Remaining", "RemoveObject", "Retrieved", "Share", "ShareNew", "Unknown", "Waiting", "Wakes", "Work"}
 
 // TestEveryWaitIsCancelled: each call that waits ends when the context ends, with an error
 // that is ErrCancelled and the context's cause; natively and on a modelled processor.

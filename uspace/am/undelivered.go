@@ -44,6 +44,9 @@ func (u *Undelivered) Error() string {
 // come any more.
 func (e *Endpoint) returned() error {
 	r, ok := e.iface.NextReturn()
+	if len(e.remote.back) > 0 {
+		e.tellLost()
+	}
 	if !ok {
 		return e.ended("waiting")
 	}
@@ -51,12 +54,14 @@ func (e *Endpoint) returned() error {
 	for ; ok; r, ok = e.iface.NextReturn() {
 		u.Count++
 		e.cameBack(&r, u)
+		e.callCameBack(&r, u)
 	}
 	if lost := e.iface.ReturnsLost(); lost != e.lost {
 		u.Count += int(lost - e.lost)
 		e.lost = lost
 		// What they were is not known: any call may have been among them.
 		e.calls.failAll(u, func(*call) bool { return true })
+		e.failCalls(u, func(*remoteCall) bool { return true })
 	}
 	return u
 }

@@ -41,6 +41,9 @@ type Config struct {
 	Token   Token         // of the job
 	Slots   int           // of each queue, a power of two; 0 stands for the daemon's default
 	Timeout time.Duration // for each answer of the daemon; 0 stands for DefaultTimeout
+	// Life is how many processes were this node before, and Restarts how many may follow the first (funet run
+	// --restart). Where Life is above 0, Open waits some time for the daemon to notice the end of the one before it.
+	Life, Restarts int
 	// Spin keeps Drive from sleeping: for processes that wait for several contexts.
 	Spin bool
 	// Context, when it ends, ends every call that waits: Open, Segment and Unregister, which
@@ -49,16 +52,17 @@ type Config struct {
 	Context context.Context
 }
 
-// Client is a context on the card of a daemon. It belongs to one goroutine at a time.
+// Client is a context on the card of a daemon. It belongs to one goroutine at a time; only Interrupt is for any.
 type Client struct {
 	socket  string
 	timeout time.Duration
 	ctx     context.Context // of Config
 	conn    *net.UnixConn
-	fd      int // of conn
-	card    int // eventfd that wakes the card's thread
-	process int // on which the card wakes us; only the card can write it
-	cancel  int // eventfd on which we wake ourselves
+	fd      int         // of conn
+	card    int         // eventfd that wakes the card's thread
+	process int         // on which the card wakes us; only the card can write it
+	alarm   *wait.Alarm // on which we wake ourselves; nil: not attached
+	loop    int         // epoll instance of Fd (loop.go); -1: none
 	buffer  []byte
 	answer  AttachAnswer
 	iface   *funi.Interface
@@ -75,6 +79,7 @@ type Client struct {
 	fds   [3]unix.PollFd // which end a sleep (rest.go)
 	seen  funi.Published // by Drive
 	told  funi.Published // by Wait
+	armed funi.Published // by Arm
 }
 
 // Open connects to the daemon, attaches a context and starts its queues. Errors are
@@ -96,13 +101,8 @@ func Open(cfg Config) (_ *Client, err error) {
 	if err := c.connect(); err != nil {
 		return nil, err
 	}
-	request := AttachRequest{GID: cfg.GID, Node: cfg.Node, Slots: uint32(cfg.Slots), Token: cfg.Token}
-	message, got, err := c.ask(request.Encode(), AttachDescriptors)
+	got, err := c.enter(&cfg)
 	if err != nil {
-		return nil, err
-	}
-	if c.answer, err = DecodeAttachAnswer(message); err != nil {
-		CloseDescriptors(got)
 		return nil, err
 	}
 	if cfg.Nodes != 0 && cfg.Nodes != c.Nodes() {
@@ -113,8 +113,36 @@ func Open(cfg Config) (_ *Client, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.wait, c.fds = wait.New(wait.Client), endings(c.fd, c.process, c.cancel)
+	c.wait, c.fds = wait.New(wait.Client), endings(c.fd, c.process, c.alarm.FD())
 	return c, c.initialize(memory)
+}
+
+// succession is how long a node's later life waits for the daemon to notice the end of the one before it. The kernel
+// has closed that one's socket before the launcher learns that it has ended.
+const succession = 5 * time.Second
+
+// enter asks for the context, and again while this node's process before this one still has it. It returns
+// the descriptors that came.
+func (c *Client) enter(cfg *Config) ([]int, error) {
+	request := AttachRequest{GID: cfg.GID, Node: cfg.Node, Slots: uint32(cfg.Slots), Token: cfg.Token}
+	for begun, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		message, got, err := c.ask(request.Encode(), AttachDescriptors)
+		if err != nil {
+			return nil, err
+		}
+		if c.answer, err = DecodeAttachAnswer(message); err == nil {
+			return got, nil
+		}
+		CloseDescriptors(got)
+		if cfg.Life == 0 || !errors.Is(err, ErrTaken) || time.Since(begun) > succession {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-c.ctx.Done():
+			return nil, context.Cause(c.ctx)
+		}
+	}
 }
 
 // newClient returns a client without a connection, with defaults filled in.
@@ -124,7 +152,7 @@ func newClient(ctx context.Context, socket string, timeout time.Duration) *Clien
 	}
 	return &Client{
 		ctx:    ctx,
-		socket: cmp.Or(socket, DefaultSocket), timeout: cmp.Or(timeout, DefaultTimeout), card: -1, process: -1, cancel: -1,
+		socket: cmp.Or(socket, DefaultSocket), timeout: cmp.Or(timeout, DefaultTimeout), card: -1, process: -1, loop: -1,
 		buffer: make([]byte, MaxMessage), segments: map[uint32][]byte{}, start: time.Now(),
 	}
 }
@@ -170,10 +198,8 @@ func (c *Client) share(got []int) (*funi.Memory, error) {
 		return nil, fmt.Errorf("the register page is of version %d, not %d: %w", v, funi.ABI, ErrVersion)
 	}
 	m.Wake = func() { wake(c.card) }
-	if c.cancel, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		return nil, fmt.Errorf("making an eventfd: %w", err)
-	}
-	return m, nil
+	c.alarm, err = wait.NewAlarm()
+	return m, err
 }
 
 // initialize starts the queues (thesis 3.2.1).
@@ -313,12 +339,15 @@ func (c *Client) release() {
 		}
 	}
 	c.page, c.memory, c.bells = nil, nil, nil
-	for _, fd := range []int{c.card, c.process, c.cancel} {
+	for _, fd := range []int{c.card, c.process, c.loop} {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}
 	}
-	c.card, c.process, c.cancel = -1, -1, -1
+	c.card, c.process, c.loop = -1, -1, -1
+	if c.alarm != nil {
+		_ = c.alarm.Close()
+	}
 	if c.conn != nil {
 		_ = c.conn.Close()
 	}

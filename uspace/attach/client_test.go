@@ -414,7 +414,14 @@ func TestEnvironment(t *testing.T) {
 	if c, err := attach.Environment(); err != nil || c != (attach.Config{Socket: "/tmp/s", GID: 5, Node: 65535, Token: token}) {
 		t.Errorf("%+v, %v", c, err)
 	}
+	t.Setenv(attach.LifeVariable, "2")
+	t.Setenv(attach.RestartsVariable, "10")
+	if c, err := attach.Environment(); err != nil || c.Life != 2 || c.Restarts != 10 {
+		t.Errorf("of a third life: %+v, %v", c, err)
+	}
+	good[attach.LifeVariable], good[attach.RestartsVariable] = "1", "3"
 	for name, values := range map[string][]string{
+		attach.LifeVariable: {"-1", "x", "65536"}, attach.RestartsVariable: {"many"},
 		attach.GIDVariable: {"", "x", "-1", "65536"}, attach.NodeVariable: {"", "1.5"}, attach.TokenVariable: {"", token.Text()[2:]},
 	} {
 		for _, v := range values {

@@ -176,6 +176,41 @@ func TestOpenIsRefused(t *testing.T) {
 	eventually(t, "there are no more descriptors than before", func() bool { return open(t) <= before })
 }
 
+// Rule: a later life of a node waits until the daemon has noticed the end of the one before it; the end of its context
+// ends that, too. A first life does not wait (TestOpenIsRefused).
+func TestLaterLifeWaitsForItsPlace(t *testing.T) {
+	d := start(t, "")
+	first := d.open(1)
+	cfg := d.config(1)
+	cfg.Life = 1
+	opened := make(chan error, 1)
+	attempt := func(cfg attach.Config) {
+		c, err := attach.Open(cfg)
+		if err == nil {
+			err = c.Close(timeout)
+		}
+		opened <- err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	bound := cfg
+	bound.Context = ctx
+	go attempt(bound)
+	eventually(t, "it has tried twice", func() bool { return d.taken.Load() >= 2 })
+	cancel()
+	if err := await(t, "Open ends with its context", opened); !errors.Is(err, context.Canceled) {
+		t.Errorf("Open: %v", err)
+	}
+	tried := d.taken.Load()
+	go attempt(cfg)
+	eventually(t, "it has tried twice", func() bool { return d.taken.Load() >= tried+2 })
+	if err := first.Close(timeout); err != nil {
+		t.Fatal(err)
+	}
+	if err := await(t, "the place is free", opened); err != nil {
+		t.Errorf("Open: %v", err)
+	}
+}
+
 // fakeDaemon is the configuration for a daemon that answers the first message of each connection as the test says.
 func fakeDaemon(t *testing.T, answer func(c *net.UnixConn, request []byte)) attach.Config {
 	t.Helper()

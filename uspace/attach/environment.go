@@ -18,6 +18,10 @@ const (
 	NodeVariable   = "FUNET_NODE"   // the process's number in it
 	NodesVariable  = "FUNET_NODES"  // how many members the group has
 	TokenVariable  = "FUNET_TOKEN"  // the job's token (Token.Text)
+	// Only where the launcher starts a node that has failed again (funet run --restart): how many
+	// processes were this node before, and how many may follow the first.
+	LifeVariable     = "FUNET_LIFE"
+	RestartsVariable = "FUNET_RESTARTS"
 )
 
 // DefaultSocket is the path where a daemon listens by default.
@@ -41,7 +45,7 @@ var places = [][2]string{
 
 // Environment returns what the variables say. Where FUNET_NODE is missing, number and
 // number of processes are those that mpirun or srun gave. ErrEnvironment is returned where
-// one is missing or not what it should be; FUNET_SOCKET may be missing, and FUNET_NODES.
+// one is missing or not what it should be; FUNET_SOCKET may be missing, FUNET_NODES, FUNET_LIFE and FUNET_RESTARTS.
 func Environment() (Config, error) {
 	c := Config{Socket: os.Getenv(SocketVariable)}
 	place := places[0]
@@ -51,14 +55,14 @@ func Environment() (Config, error) {
 			break
 		}
 	}
-	var gid, node, nodes uint64
+	var gid, node, nodes, life, restarts uint64
 	for _, v := range []struct {
 		name string
 		bits int
 		to   *uint64
-	}{{GIDVariable, 16, &gid}, {place[0], 16, &node}, {place[1], 17, &nodes}} {
+	}{{GIDVariable, 16, &gid}, {place[0], 16, &node}, {place[1], 17, &nodes}, {LifeVariable, 16, &life}, {RestartsVariable, 16, &restarts}} {
 		s := os.Getenv(v.name)
-		if s == "" && v.to == &nodes {
+		if s == "" && v.to != &gid && v.to != &node {
 			continue
 		}
 		var err error
@@ -66,7 +70,7 @@ func Environment() (Config, error) {
 			return Config{}, fmt.Errorf("reading %s=%q, a number up to %d: %w", v.name, s, 1<<v.bits-1, ErrEnvironment)
 		}
 	}
-	c.GID, c.Node, c.Nodes = uint16(gid), uint16(node), int(nodes)
+	c.GID, c.Node, c.Nodes, c.Life, c.Restarts = uint16(gid), uint16(node), int(nodes), int(life), int(restarts)
 	var err error
 	if c.Token, err = ParseToken(os.Getenv(TokenVariable)); err != nil {
 		return Config{}, fmt.Errorf("reading %s: %w: %w", TokenVariable, ErrEnvironment, err)

@@ -51,7 +51,8 @@ type daemon struct {
 	served  [members]*served
 	waiting [members]*engine.Context
 	asleep  atomic.Bool
-	spins   atomic.Bool // it never sleeps
+	taken   atomic.Int32 // attaches that were refused because the node was in use
+	spins   atomic.Bool  // it never sleeps
 
 	mu    sync.Mutex
 	conns []*net.UnixConn
@@ -273,6 +274,9 @@ func (d *daemon) serve(c *net.UnixConn) {
 		}
 		if errors.Is(err, errCrashed) {
 			return // a daemon that is gone answers nobody
+		}
+		if errors.Is(err, attach.ErrTaken) {
+			d.taken.Add(1)
 		}
 		if err != nil {
 			answer = attach.EncodeRefusal(h.Kind, err)
