@@ -162,6 +162,15 @@ func waits() map[string]func(*deaf) error {
 		"ProbeCalled": func(d *deaf) error {
 			return until(func() error { return errors.Join(value(d.StartCall(1, 0, nil, ignore)), d.ProbeCalled()) })
 		},
+		"SendTag":  func(d *deaf) error { return d.SendTag(1, 0, make([]byte, 1000)) },
+		"Recv":     func(d *deaf) error { return value(d.Recv(1, 0, nil)) },
+		"Recv any": func(d *deaf) error { return value(d.Recv(am.AnySource, am.AnyTag, nil)) },
+		"StartSendTag": func(d *deaf) error {
+			return until(func() error { return value(d.StartSendTag(1, 0, nil, func(error) {})) })
+		},
+		"StartRecv": func(d *deaf) error {
+			return until(func() error { return value(d.StartRecv(1, 0, nil, func(am.Received, error) {})) })
+		},
 		"one more remote call than there may be": func(d *deaf) error {
 			return until(func() error {
 				_, err := d.StartCall(1, 0, nil, ignore)
@@ -215,7 +224,8 @@ func ignore([]byte, error) {}
 
 // immediate are the calls that never wait.
 var immediate = []string{"AddObject", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Failed", "Handle", "HandleBytes", "HandleCall",
-	"HandleNotice", "InHandler", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured", "Remaining", "RemoveObject", "Retrieved", "Share", "ShareNew", "Unknown", "Unshare", "Waiting", "Wakes", "Work"}
+	"HandleNotice", "InHandler", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured", "Remaining", "RemoveObject", "Retrieved", "Share",
+	"ShareNew", "Unknown", "Unshare", "Waiting", "Wakes", "Work"}
 
 // TestEveryWaitIsCancelled: each call that waits ends when the context ends, with an error
 // that is ErrCancelled and the context's cause; natively and on a modelled processor.

@@ -40,6 +40,9 @@ func (e *Endpoint) Poll() (int, error) {
 	if n > 0 && e.iface.Unsent(funi.Reply) > 0 {
 		e.drive() // what the handlers replied leaves now
 	}
+	if e.tags != nil && e.say() {
+		e.drive()
+	}
 	return n, e.returned()
 }
 
