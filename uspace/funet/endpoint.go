@@ -27,13 +27,14 @@ type Endpoint struct {
 	cause  atomic.Pointer[error] // why the endpoint is of no more use; nil: it is
 
 	am         *am.Endpoint
-	leading    bool      // a goroutine polls (wait.go)
-	claims     int       // goroutines that want to lead themselves
-	parked     []*waiter // the others
-	conditions []*waiter // those of them that have one
-	idle       []*waiter // a pool
-	stray      error     // that belongs to no call and was not returned yet
-	armed      bool      // an event loop sleeps (loop.go)
+	leading    bool                    // a goroutine polls (wait.go)
+	claims     int                     // goroutines that want to lead themselves
+	abort      context.CancelCauseFunc // ends what polls in package am; nil: nothing does
+	parked     []*waiter               // the others
+	conditions []*waiter               // those of them that have one
+	idle       []*waiter               // a pool
+	stray      error                   // that belongs to no call and was not returned yet
+	armed      bool                    // an event loop sleeps (loop.go)
 	memory     memory
 	messages   [2]Message // of the handlers that run
 	depth      int
@@ -87,6 +88,7 @@ func (e *Endpoint) AM(f func(*am.Endpoint) error) error {
 		return fmt.Errorf("taking the endpoint of node %d: %w", e.Node(), err)
 	}
 	defer func() {
+		e.report(e.am.Failed())
 		e.runner.Store(0)
 		e.passOn()
 		e.unlock()

@@ -215,9 +215,13 @@ func (e *Endpoint) exclusively(ctx context.Context, doing string, f func() error
 	}
 	e.leading = true
 	defer e.leave()
-	e.am.Bind(ctx)
+	bound, abort := context.WithCancelCause(ctx)
+	e.abort = abort
+	defer func() { e.abort = nil; abort(nil) }()
+	e.am.Bind(bound)
 	defer e.am.Bind(context.Background())
 	err := e.guard(f)
+	e.report(e.am.Failed())
 	if c := e.cause.Load(); c != nil {
 		err = *c
 	}
@@ -356,7 +360,11 @@ func (e *Endpoint) takeStray() error {
 
 // fail ends the endpoint's use: everything that waits returns the error, and so does every later call.
 func (e *Endpoint) fail(err error) {
-	if e.cause.CompareAndSwap(nil, &err) {
-		e.wakeAll()
+	if !e.cause.CompareAndSwap(nil, &err) {
+		return
+	}
+	e.wakeAll()
+	if e.abort != nil {
+		e.abort(err)
 	}
 }
