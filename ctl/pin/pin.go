@@ -5,8 +5,11 @@
 package pin
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,6 +22,31 @@ func Thread(cpu int) error {
 	set.Set(cpu)
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
 		return fmt.Errorf("pinning to processor %d: %w", cpu, err)
+	}
+	return nil
+}
+
+// Process keeps all threads of this process on a processor, and those that they start later. Errors are those of Thread.
+func Process(cpu int) error {
+	var set unix.CPUSet
+	set.Set(cpu)
+	kept := make(map[string]bool)
+	for before := -1; before < len(kept); { // a thread that was free yet may have started another meanwhile
+		before = len(kept)
+		threads, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return fmt.Errorf("listing this process's threads: %w", err)
+		}
+		for _, t := range threads {
+			kept[t.Name()] = true
+			id, err := strconv.Atoi(t.Name())
+			if err == nil {
+				err = unix.SchedSetaffinity(id, &set)
+			}
+			if err != nil && !errors.Is(err, unix.ESRCH) { // it has ended
+				return fmt.Errorf("pinning thread %s to processor %d: %w", t.Name(), cpu, err)
+			}
+		}
 	}
 	return nil
 }

@@ -2,7 +2,9 @@ package pin
 
 import (
 	"errors"
+	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -81,5 +83,48 @@ func TestThread(t *testing.T) {
 	}
 	if now := allowed(t); now != was {
 		t.Errorf("another thread may run on %v, before on %v", now, was)
+	}
+}
+
+// Rule: Process pins all threads, and those that they start.
+func TestProcess(t *testing.T) {
+	was := allowed(t)
+	t.Cleanup(func() { restore(t, was) })
+	cpu := 0
+	for !was.IsSet(cpu) {
+		cpu++
+	}
+	if err := Process(cpu); err != nil {
+		t.Fatal(err)
+	}
+	locked := make(chan unix.CPUSet)
+	for range 4 { // each on a thread of its own, more than there were
+		go func() {
+			runtime.LockOSThread()
+			set := allowed(t)
+			locked <- set
+		}()
+	}
+	for range 4 {
+		if set := <-locked; set.Count() != 1 || !set.IsSet(cpu) {
+			t.Errorf("a thread may run on %d processors", set.Count())
+		}
+	}
+}
+
+// restore lets all threads run where they might.
+func restore(t *testing.T, on unix.CPUSet) {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.SchedSetaffinity(id, &on); err != nil && !errors.Is(err, unix.ESRCH) {
+			t.Error(err)
+		}
 	}
 }

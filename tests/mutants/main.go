@@ -48,6 +48,8 @@
 //	fifo               a full receive FIFO accepts a packet and drops it
 //	tail               a long transfer goes on to its end while packets of it are not answered
 //	retired            a slot is retired though blocks of its transfer are in flight
+//	held               a segment is unregistered from which blocks in flight are read
+//	withdrawn          blocks in flight are read from a segment that was withdrawn
 //	source             a transfer reads memory that its process did not register to be read
 //	destination        a transfer writes memory that its receiver did not register to be written
 //	unchecked          a transfer to memory that is not there is acknowledged

@@ -192,6 +192,14 @@ var mutations = []mutation{
 	{"retired", "transfer.go",
 		` || t.state == transferRetrieved && x.card.block > 0`, ``,
 		unit("TestSourceIsFreeWhenRetired")},
+	{"held", "segments.go",
+		`	x.readFrom(s, func(*transfer) { busy = true })
+`, ``,
+		unit("TestUnregisterBesideAnothersTransfer")},
+	{"withdrawn", "segments.go",
+		`	x.voidBlocks(func(ln *line) bool { return ln.transfer == t })
+`, ``,
+		unit("TestWithdrawWithBlocksInFlight")},
 	{"source", "packetise.go",
 		`t.Data = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Source)`,
 		`t.Data = x.segments.Memory(source&^(arctic.TransferAlign-1), size, funi.Destination)`,

@@ -1,0 +1,121 @@
+package tests
+
+// This file tests programs that people write on FUNet: in Go as a module of its own, which sees only what the project
+// exports, and in C with a header only (tests/programs).
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// external builds the Go programs of tests/programs in a copy of their module, without a network and without changing
+// anything in the source, and returns the folder of the programs, where everybody may run them.
+func external(t *testing.T, programs ...string) string {
+	t.Helper()
+	module, bin := filepath.Join(t.TempDir(), "programs"), open(t)
+	if err := os.CopyFS(module, os.DirFS("programs")); err != nil {
+		t.Fatal(err)
+	}
+	project, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"mod", "edit", "-replace", "github.com/funet/funet=" + project},
+		append([]string{"build", "-o", bin + "/"}, programs...),
+		append([]string{"vet"}, programs...),
+	} {
+		cmd := exec.Command("go", args...)
+		cmd.Dir = module
+		// The versions are those that the project asks for, now.
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOSUMDB=off")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	return bin
+}
+
+// open returns a new folder that everybody may look into.
+func open(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, f := range []string{folder, filepath.Dir(folder)} {
+		if err := os.Chmod(f, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// inC compiles a program of tests/programs, with a compiler that takes C or C++ and the flags.
+func inC(t *testing.T, compiler []string, source string) string {
+	t.Helper()
+	program := filepath.Join(open(t), "program")
+	args := append(slices.Clone(compiler[1:]), "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o", program, source)
+	if out, err := exec.Command(compiler[0], args...).CombinedOutput(); err != nil {
+		t.Fatalf("compiling with %s: %v\n%s", compiler[0], err, out)
+	}
+	return program
+}
+
+var c11 = []string{"cc", "-std=c11", "-pedantic"}
+
+// allToAll checks what a program printed that exchanged verified blocks: for each node how many of them, and their sum.
+func allToAll(t *testing.T, out, before string, nodes, rounds int) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	want := make([]string, 0, nodes+1)
+	for n := range nodes {
+		want = append(want, fmt.Sprintf("%snode %d: %d blocks, ", before, n, rounds*(nodes-1)))
+	}
+	want = append(want, fmt.Sprintf("%s%d nodes, %d rounds: %d blocks, ", before, nodes, rounds, rounds*(nodes-1)*nodes))
+	if !slices.EqualFunc(lines, want, strings.HasPrefix) {
+		t.Errorf("it printed\n%s\nwant the beginnings\n%s", out, strings.Join(want, "\n"))
+	}
+}
+
+// Rule: a program that somebody writes from the documentation alone works: every node sends each other node blocks of
+// all lengths, each of which the receiver checks, through daemons by an ordinary user; the first Ctrl-C ends it.
+func TestProgramsOnCards(t *testing.T) {
+	s := daemons(t)
+	bin := external(t, "./before/alltoall")
+	for name, program := range map[string][2][]string{
+		"Go": {{bin + "/alltoall", "--bytes", "5000", "--rounds", "20"}, {bin + "/alltoall", "--rounds", "1000000000"}},
+		"C":  {{inC(t, c11, "programs/before/alltoall.c"), "5000", "20"}, {inC(t, c11, "programs/before/alltoall.c"), "5000", "1000000000"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			allToAll(t, s.run(append([]string{"-n", "3", "--"}, program[0]...)...).ok(), "[0] ", 3, 20)
+			s.free()
+			p := s.run(append([]string{"-n", "3", "--"}, program[1]...)...)
+			eventually(t, "all nodes are attached", func() bool { return s.inUse() >= 2+3 })
+			p.signal(syscall.SIGINT)
+			if code := p.wait(); code != 128+int(syscall.SIGINT) {
+				t.Errorf("interrupted: exit code %d, and it said %q", code, p.stderr.String())
+			}
+			s.free()
+		})
+	}
+}
+
+// Rule: the same program in Go makes a card in its process where there is no daemon.
+func TestProgramWithItsOwnCard(t *testing.T) {
+	program := filepath.Join(external(t, "./before/alltoall"), "alltoall")
+	name, _ := namedLab(t)
+	var nodes []*process
+	for host := range 2 {
+		nodes = append(nodes, funet(t, "lab", "exec", "--name", name, fmt.Sprint(host), "--", program, "--peers", peersFile(t, name, host),
+			"--iface", "fu0", "--node", fmt.Sprint(host), "--bytes", "70000", "--rounds", "10"))
+	}
+	for node, p := range nodes {
+		if out := p.ok(); node == 0 {
+			allToAll(t, out, "", 2, 10)
+		}
+	}
+}
