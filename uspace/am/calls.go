@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -199,8 +198,7 @@ func (e *Endpoint) cameBack(r *funi.Returned, err error) {
 			t.fail(c, err)
 		}
 	}
-	switch r.Reason {
-	case arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonNoRoute:
+	if e.member == nil && gone(r.Reason) { // a member's calls end when it has left (depart)
 		t.failAll(err, func(c *call) bool { return c.node == r.Header.Node() })
 	}
 }

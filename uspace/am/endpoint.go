@@ -70,6 +70,7 @@ type Endpoint struct {
 	single     single
 	collective collective
 	rounds     rounds
+	member     *member // nil: not asked for (Rejoin)
 }
 
 // New makes the endpoint of a node, in a group of the given number of nodes, on an initialised

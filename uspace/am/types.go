@@ -29,6 +29,8 @@ const (
 	typePutOne   = 16 // request: ticket, address, 1 or 2 words, the words
 	typeValue    = 17 // reply: ticket, offset, 1 or 2 words, the words
 
+	typeMember = 27 // who is a member of the job: what, and the lives; the sender's life; three words: see member.go
+
 	// typeTransfer is the type of a transfer for notice handler 0.
 	typeTransfer = 256
 )
@@ -48,13 +50,23 @@ func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
 	m := &e.message[l]
 	switch h.Type() {
 	case typeFour, typeN:
-		if words[0] >= Handlers || e.handlers[words[0]] == nil {
+		m.Source, m.Words = int(s.Source()), words[1:]
+		number := words[0]
+		if e.member != nil {
+			e.depth[l] = true
+			run := e.current(m, h.Type(), number)
+			e.depth[l] = false
+			if !run {
+				return
+			}
+			number &^= lives
+		}
+		if number >= Handlers || e.handlers[number] == nil {
 			e.unknown++
 			return
 		}
-		m.Source, m.Words = int(s.Source()), words[1:]
 		e.depth[l] = true
-		e.handlers[words[0]](m)
+		e.handlers[number](m)
 		e.depth[l] = false
 	case typeIndirectFour, typeIndirectN:
 		o := e.objects.find(words[0])
@@ -101,6 +113,8 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 	case typeRound:
 		e.toldRound(m, first)
 	case typeProbe:
+	case typeMember:
+		e.memberArrived(m, first)
 	default:
 		e.unknown++
 	}
