@@ -20,6 +20,9 @@ PREFIX ?= /usr/local
 # The version of the package: the tag, or the number of commits until there is one.
 VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//' | grep . || echo 0.0.$$(git rev-list --count HEAD 2>/dev/null || echo 0))
 
+# What the programs say of themselves with --version.
+VERSIONED := -X github.com/funet/funet/ctl/usage.version=$(VERSION)
+
 .PHONY: build install deb image systemd demo test check unit race mutants fuzz bench profile hostile share qemu figures peers generate clean root tshark
 build: bin/funet bin/funid
 
@@ -27,13 +30,13 @@ build: bin/funet bin/funid
 bin/funet:
 	@command -v $(GO) >/dev/null || { echo "make: Go is missing; install it from your distribution (golang) or https://go.dev/dl" >&2; exit 1; }
 	@mkdir -p bin
-	$(GO) build -o bin/funet ./ctl/funet
+	$(GO) build -ldflags="$(VERSIONED)" -o bin/funet ./ctl/funet
 	@chmod 755 bin/funet # whatever the umask: root runs it as an ordinary user, too
 
 # Without cgo: only then can a Go program drop the capabilities of all its threads.
 bin/funid:
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build -o bin/funid ./ctl/funid
+	CGO_ENABLED=0 $(GO) build -ldflags="$(VERSIONED)" -o bin/funid ./ctl/funid
 
 # The commands, the unit of systemd that runs funid, what shells complete, the manual, and a configuration to fill in.
 install: build
@@ -67,14 +70,14 @@ PROGRAMS ?= inside
 image:
 	@case "$(PROGRAMS)" in \
 	inside) mkdir -p bin/image;; \
-	outside) mkdir -p bin/image; CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o bin/image/ ./ctl/funet ./ctl/funid; chmod 755 bin/image/*;; \
+	outside) mkdir -p bin/image; CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w $(VERSIONED)" -o bin/image/ ./ctl/funet ./ctl/funid; chmod 755 bin/image/*;; \
 	*) echo "make: PROGRAMS=$(PROGRAMS): use inside or outside" >&2; exit 1;; \
 	esac; \
 	why=; for with in docker podman buildah; do \
 		command -v $$with >/dev/null || continue; \
 		if ! said=$$($$with info 2>&1 >/dev/null); then why="$$why; $$with is there, but: $$(echo "$$said" | tail -n 1)"; continue; fi; \
 		echo "$$with build of $(IMAGE)"; \
-		exec $$with build --file ctl/image/Containerfile --target $(PROGRAMS) --tag "$(IMAGE)" .; \
+		exec $$with build --file ctl/image/Containerfile --build-arg VERSION=$(VERSION) --target $(PROGRAMS) --tag "$(IMAGE)" .; \
 	done; \
 	echo "make: an image needs docker, podman or buildah; install one of them (on Debian and Ubuntu: apt install buildah)$$why" >&2; exit 1
 
@@ -120,11 +123,11 @@ demo: root build
 
 test: root tshark check unit race
 
-# tshark decodes what `funet capture` wrote, with the dissector that it prints.
+# tshark decodes what `funet capture` wrote, with the dissector that it prints; man shows the pages that make install wrote.
 tshark:
-	@command -v tshark >/dev/null || { \
-		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "make: install tshark first (or run as root on Debian or Ubuntu)" >&2; exit 1; }; \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends tshark; }
+	@command -v tshark >/dev/null && command -v man >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { echo "make: install tshark and man-db first (or run as root on Debian or Ubuntu)" >&2; exit 1; }; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends tshark man-db; }
 
 check:
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "not formatted with gofmt: $$out" >&2; exit 1; }

@@ -38,7 +38,7 @@ func TestMakeImage(t *testing.T) {
 	}
 	const broken, works = "echo some trouble >&2; echo no daemon >&2; exit 1\n", "[ $1 = info ] || echo built: $*\n"
 	out, err := make(map[string]string{"docker": broken, "podman": works, "buildah": works})
-	const want = "podman build of funet:7\nbuilt: build --file ctl/image/Containerfile --target inside --tag funet:7 .\n"
+	const want = "podman build of funet:7\nbuilt: build --file ctl/image/Containerfile --build-arg VERSION=7 --target inside --tag funet:7 .\n"
 	if err != nil || out != want {
 		t.Errorf("%v: %s, want %s", err, out, want)
 	}

@@ -35,8 +35,9 @@ func captureCommand() *cobra.Command {
 	var duration time.Duration
 	var dissector bool
 	c := &cobra.Command{
-		Use:   "capture [FILE]",
-		Short: "Write the frames of this host's card to a pcapng file or pipe (administrator)",
+		Use:     "capture [FILE]",
+		Example: "  funet capture | wireshark -X lua_script:funet.lua -k -i -\n  funet capture --count 10000 frames.pcapng",
+		Short:   "Write the frames of this host's card to a pcapng file or pipe (administrator)",
 		Long: `Write the frames that this host's card sends and receives, with their direction and with what became
 of those that were dropped or rejected, to a pcapng file, or without FILE to standard output. Ctrl-C ends it.
 

@@ -43,8 +43,9 @@ func doctorCommand() *cobra.Command {
 	var answer bool
 	var port uint16
 	c := s.register(&cobra.Command{
-		Use:   "doctor [PEER]",
-		Short: "Say what is wrong with this host, an interface or the way to a peer, and what to do",
+		Use:     "doctor [PEER]",
+		Example: "  funet doctor                             # this host, and its funid\n  funet doctor --iface eth1                # what the interface can do, too\n  funet doctor --peers peers.yaml 1        # and the way to node 1",
+		Short:   "Say what is wrong with this host, an interface or the way to a peer, and what to do",
 		Long: `Say what is wrong, and what to do about it: a line for each thing looked at, ok, warn or fail.
 The exit code is 1 if one is fail.
 

@@ -13,8 +13,9 @@ import (
 
 func keyCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "key",
-		Short: "Make and tell apart keys, by which hosts authenticate their frames",
+		Use:     "key",
+		Example: "  funet key new /etc/funet/key; funet key show /etc/funet/key",
+		Short:   "Make and tell apart keys, by which hosts authenticate their frames",
 	}
 	c.AddCommand(keyNewCommand(), keyShowCommand())
 	return c
@@ -47,8 +48,9 @@ bytes go to standard output, which must not be a terminal.`,
 
 func keyShowCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "show FILE",
-		Short: "Say which key a file holds, and whether a host would use it",
+		Use:     "show FILE",
+		Example: "  funet key show /etc/funet/key",
+		Short:   "Say which key a file holds, and whether a host would use it",
 		Long: `Say which key FILE holds, by a number of 32 bits that is the same on all hosts with the same key and that
 says nothing about it. A file that a host would refuse, because others may read it for example, is refused.`,
 		Args: cobra.ExactArgs(1),

@@ -62,9 +62,10 @@ func labUp() *cobra.Command {
 	var made program.Flags
 	var polling string
 	c := &cobra.Command{
-		Use:   "up [NAME]",
-		Short: "Make a lab that stays until `funet lab down`",
-		Args:  cobra.MaximumNArgs(1),
+		Use:     "up [NAME]",
+		Example: "  funet lab up\n  funet lab up wide --hosts 8 --topology mesh\n  funet lab up --daemons; funet run -n 4 --lab -- ./program; funet lab down",
+		Short:   "Make a lab that stays until `funet lab down`",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if router && topology != "" && topology != string(lab.Router) {
 				return fmt.Errorf("--router is --topology router; leave out --topology %s", topology)
@@ -205,9 +206,10 @@ func hostRows(hosts []hostJSON) [][]string {
 
 func labDown() *cobra.Command {
 	return &cobra.Command{
-		Use:   "down [NAME]",
-		Short: "Remove a lab, and end the programs that run on its hosts",
-		Args:  cobra.MaximumNArgs(1),
+		Use:     "down [NAME]",
+		Example: "  funet lab down",
+		Short:   "Remove a lab, and end the programs that run on its hosts",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return lab.Down(nameOf(args))
 		},
@@ -217,9 +219,10 @@ func labDown() *cobra.Command {
 func labList() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "list",
-		Short: "List the labs",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Example: "  funet lab list\n  funet lab list --json",
+		Short:   "List the labs",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			infos, err := lab.List()
 			if err != nil {
@@ -257,9 +260,10 @@ func daemonsOf(i *lab.Info) string {
 func labPeers() *cobra.Command {
 	var host int
 	c := &cobra.Command{
-		Use:   "peers [NAME]",
-		Short: "Print the peers file of a lab",
-		Args:  cobra.MaximumNArgs(1),
+		Use:     "peers [NAME]",
+		Example: "  funet lab peers > peers.yaml",
+		Short:   "Print the peers file of a lab",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			l, err := lab.Open(nameOf(args))
 			if err != nil {
@@ -286,6 +290,7 @@ func labExec() *cobra.Command {
 	var name string
 	c := &cobra.Command{
 		Use:                   "exec [--name NAME] HOST -- PROGRAM [ARG ...]",
+		Example:               "  funet lab exec 0 -- ip address\n  funet lab exec 1 -- funet pingpong --iface fu0 --node 1 --peers peers.yaml",
 		Short:                 "Run a program on a host of a lab",
 		Args:                  cobra.MinimumNArgs(2),
 		DisableFlagsInUseLine: true,

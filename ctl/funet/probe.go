@@ -37,8 +37,9 @@ func jumbo(p xdp.Capabilities) xdp.Trial {
 func probeCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "probe INTERFACE",
-		Short: "Try what an interface can do for AF_XDP: modes, zero-copy, queues",
+		Use:     "probe INTERFACE",
+		Example: "  funet probe eth1",
+		Short:   "Try what an interface can do for AF_XDP: modes, zero-copy, queues",
 		Long: `Try what an interface can do for AF_XDP. Each feature is tried and undone at once,
 nothing is sent. Drivers may restart their queues for it; an interface that already
 has an XDP program is left alone.`,

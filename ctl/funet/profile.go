@@ -19,8 +19,9 @@ import (
 
 func profileCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "profile",
-		Short: "List, show and check hardware profiles: what a card, its bus and its network are paced as",
+		Use:     "profile",
+		Example: "  funet profile list\n  funet profile show sbus-arctic",
+		Short:   "List, show and check hardware profiles: what a card, its bus and its network are paced as",
 	}
 	c.AddCommand(profileListCommand(), profileShowCommand(), profileCheckCommand(), profileSetCommand())
 	return c
@@ -39,9 +40,10 @@ type profileEntry struct {
 func profileListCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "list",
-		Short: "List the profiles that are built in",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Example: "  funet profile list",
+		Short:   "List the profiles that are built in",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			var l profileList
 			for _, name := range hwprofiles.Names() {

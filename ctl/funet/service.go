@@ -66,9 +66,10 @@ func statusCommand() *cobra.Command {
 	var s service
 	var watch bool
 	c := s.register(&cobra.Command{
-		Use:   "status",
-		Short: "Show what funid does: interfaces, jobs and contexts, an ordinary user his own",
-		Args:  cobra.NoArgs,
+		Use:     "status",
+		Example: "  funet status\n  funet status --watch\n  funet status --json | jq .jobs",
+		Short:   "Show what funid does: interfaces, jobs and contexts, an ordinary user his own",
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if watch {
 				return s.watchStatus(c.Context())
@@ -195,19 +196,21 @@ func (r *serviceStatus) writeKeys(w io.Writer) {
 }
 
 func gidCommand() *cobra.Command {
-	c := &cobra.Command{Use: "gid", Short: "List the groups on this host's card, or end one (administrator)"}
+	c := &cobra.Command{Use: "gid", Example: "  funet gid list\n  funet gid end 7", Short: "List the groups on this host's card, or end one (administrator)"}
 	var list, end service
 	c.AddCommand(list.register(&cobra.Command{
-		Use:   "list",
-		Short: "List the groups",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Example: "  funet gid list",
+		Short:   "List the groups",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return list.admin(daemon.Command{Do: "gid-list"}, &gidsShown{})
 		},
 	}), end.register(&cobra.Command{
-		Use:   "end GID",
-		Short: "End a group: its processes lose their contexts",
-		Args:  cobra.ExactArgs(1),
+		Use:     "end GID",
+		Example: "  funet gid end 7",
+		Short:   "End a group: its processes lose their contexts",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			gid, err := number("GID", args[0], 1, arctic.MaxGID)
 			if err != nil {
@@ -259,12 +262,13 @@ func (r *gidEnded) WriteTable(w io.Writer) error {
 }
 
 func routeCommand() *cobra.Command {
-	c := &cobra.Command{Use: "route", Short: "List or change on which cards the nodes of a group are (administrator)"}
+	c := &cobra.Command{Use: "route", Example: "  funet route list 7", Short: "List or change on which cards the nodes of a group are (administrator)"}
 	var list, set service
 	c.AddCommand(list.register(&cobra.Command{
-		Use:   "list GID",
-		Short: "List the routes of a group on this host's card",
-		Args:  cobra.ExactArgs(1),
+		Use:     "list GID",
+		Example: "  funet route list 7",
+		Short:   "List the routes of a group on this host's card",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			gid, err := number("GID", args[0], 1, arctic.MaxGID)
 			if err != nil {
@@ -273,9 +277,10 @@ func routeCommand() *cobra.Command {
 			return list.admin(daemon.Command{Do: "route-list", GID: &gid}, &routesShown{})
 		},
 	}), set.register(&cobra.Command{
-		Use:   "set GID NODE CARD",
-		Short: "Say on which card a node is; do so on all hosts of the group",
-		Args:  cobra.ExactArgs(3),
+		Use:     "set GID NODE CARD",
+		Example: "  funet route set 7 3 1",
+		Short:   "Say on which card a node is; do so on all hosts of the group",
+		Args:    cobra.ExactArgs(3),
 		RunE: func(_ *cobra.Command, args []string) error {
 			gid, err := number("GID", args[0], 1, arctic.MaxGID)
 			if err != nil {
@@ -307,13 +312,14 @@ func (r *routesShown) WriteTable(w io.Writer) error {
 }
 
 func contextCommand() *cobra.Command {
-	c := &cobra.Command{Use: "context", Short: "List the contexts on this host's card, or switch (administrator)"}
+	c := &cobra.Command{Use: "context", Example: "  funet context list\n  funet context switch --gid 7", Short: "List the contexts on this host's card, or switch (administrator)"}
 	var list, turn service
 	var gid int
 	change := turn.register(&cobra.Command{
-		Use:   "switch [CONTEXT]",
-		Short: "Give a group its turn on a card with room for few: that of a context, or of --gid",
-		Args:  cobra.MaximumNArgs(1),
+		Use:     "switch [CONTEXT]",
+		Example: "  funet context switch 2\n  funet context switch --gid 7",
+		Short:   "Give a group its turn on a card with room for few: that of a context, or of --gid",
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			m := daemon.Command{Do: "context-switch"}
 			switch {
@@ -338,9 +344,10 @@ func contextCommand() *cobra.Command {
 	})
 	change.Flags().IntVar(&gid, "gid", 0, "the group")
 	c.AddCommand(list.register(&cobra.Command{
-		Use:   "list",
-		Short: "List the contexts",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Example: "  funet context list",
+		Short:   "List the contexts",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return list.admin(daemon.Command{Do: "context-list"}, &contextsShown{})
 		},
@@ -367,9 +374,10 @@ func (r *contextsShown) WriteTable(w io.Writer) error {
 func profileSetCommand() *cobra.Command {
 	var s service
 	return s.register(&cobra.Command{
-		Use:   "set PROFILE",
-		Short: "Give this host's card a profile of limits; no group may be on it (administrator)",
-		Args:  cobra.ExactArgs(1),
+		Use:     "set PROFILE",
+		Example: "  funet profile set limits.yaml\n  funet profile set native",
+		Short:   "Give this host's card a profile of limits; no group may be on it (administrator)",
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			p, err := hwprofiles.Load(args[0]) // a file is this user's to read, not the daemon's
 			if err != nil {

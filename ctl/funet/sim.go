@@ -25,7 +25,7 @@ import (
 const shrinkTries = 1000
 
 func simCommand() *cobra.Command {
-	c := &cobra.Command{Use: "sim", Short: "Run the engine on simulated networks and machines, in virtual time"}
+	c := &cobra.Command{Use: "sim", Example: "  funet sim chaos --seeds 1..200\n  funet sim matmul --figure 6.2", Short: "Run the engine on simulated networks and machines, in virtual time"}
 	c.AddCommand(chaosCommand(), cmam.SimCommand(), figure.Command())
 	return c
 }

@@ -20,7 +20,7 @@ var cloudsPage string
 func topicCommands() []*cobra.Command {
 	page := func(name, short, text string) *cobra.Command {
 		return &cobra.Command{
-			Use: name, Short: short, Long: strings.TrimSpace(text), Args: cobra.NoArgs,
+			Use: name, Example: "  funet " + name + " | less", Short: short, Long: strings.TrimSpace(text), Args: cobra.NoArgs,
 			RunE: func(c *cobra.Command, _ []string) error {
 				_, err := fmt.Fprint(c.OutOrStdout(), text)
 				return err

@@ -77,6 +77,7 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.AddCommand(unitCommand(), peerCommand(), kubernetesCommand(), dashboardCommand(), makeSocketsCommand(), usage.Man("8"))
 	c.SetFlagErrorFunc(usage.Explain)
+	usage.Versioned(c)
 	p := c.Flags()
 	p.StringVar(&f.config, "config", "", "configuration file (default: none)")
 	p.BoolVar(&f.check, "check", false, "check configuration and peers file, and end")
@@ -91,7 +92,20 @@ All keys are in the documentation of package ctl/daemon. Flags go before the fil
 	p.StringVar(&f.logFormat, "log-format", "", "text or json (default text, with the time if it is not for journald)")
 	p.StringVar(&f.logLevel, "log-level", "", "least level of lines: debug, info, warn or error (default info)")
 	p.IntVar(&f.cpu, "cpu", -1, "processor to pin the card's thread to")
+	usage.Endings(c, map[string]string{"": "Ctrl-C and SIGTERM end it, and the jobs on its card: their processes are told."})
+	completed.Register(c)
 	return c
+}
+
+// completed are the values of all flags whose value is a word.
+var completed = usage.Completed{
+	"--config": usage.Files, "--socket": usage.Files, "--peers": usage.Files, "--program": usage.Files,
+	"--iface":      usage.Interfaces,
+	"--polling":    usage.Words(daemon.Adaptive.String(), daemon.Spin.String(), daemon.Sleep.String()),
+	"--log-format": usage.Words(daemon.LogText.String(), daemon.LogJSON.String()),
+	"--log-level":  usage.Words(daemon.LogDebug.String(), daemon.LogInfo.String(), daemon.LogWarn.String(), daemon.LogError.String()),
+	"--metrics":    usage.Anything,
+	"--image":      usage.Anything,
 }
 
 // socketsCommand is the command that funid starts to make sockets.

@@ -24,8 +24,9 @@ func incast() *cobra.Command {
 		return goodput(ctx, &f.Flags, l, "stream", s.Arguments())
 	}
 	c := f.onLab(&cobra.Command{
-		Use:   "incast",
-		Short: "Compare the goodput of many senders to one host with that of a single sender",
+		Use:     "incast",
+		Example: "  funet bench incast --lab 8",
+		Short:   "Compare the goodput of many senders to one host with that of a single sender",
 		Long: fmt.Sprintf(`Compare the goodput at one host of a lab when all other hosts send to it with that
 when one of them does: messages of %d words, as many in all. Every host runs a node
 either way. The two take turns; figures are medians over the rounds.`, bench.IncastWords),

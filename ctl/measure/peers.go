@@ -37,8 +37,9 @@ func peers() *cobra.Command {
 		return pingPong(ctx, &f.Flags, l, exchanges())
 	}
 	c := f.onLab(&cobra.Command{
-		Use:   "peers",
-		Short: "Compare round trips of FUNet, raw AF_XDP, sockets, UCX, libfabric and MPI on one lab",
+		Use:     "peers",
+		Example: "  funet bench peers --lab 2\n  funet bench peers --lab 2 --only tcp_spin,ucx --rounds 9",
+		Short:   "Compare round trips of FUNet, raw AF_XDP, sockets, UCX, libfabric and MPI on one lab",
 		Long: `Compare round trips on one lab of two hosts. Every round runs every peer once, so
 that a change of the machine's speed meets all of them; figures are medians over
 the rounds. Peers that are not installed are reported as absent; "make peers"

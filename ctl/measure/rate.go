@@ -27,8 +27,9 @@ func rate() *cobra.Command {
 		return bench.RateSample{PerSecond: r[0].Rate, XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}, nil
 	}
 	c := f.onLab(&cobra.Command{
-		Use:   "rate",
-		Short: "Compare the one-way rate of short messages with UDP by sendmmsg",
+		Use:     "rate",
+		Example: "  funet bench rate --lab 2",
+		Short:   "Compare the one-way rate of short messages with UDP by sendmmsg",
 		Long: fmt.Sprintf(`Compare how many messages of %d words arrive a second, one way between two hosts of
 one lab: FUNet's, and datagrams of as many bytes sent by sendmmsg(2) %d at a time and
 received by recvmmsg(2), each end spinning on a processor of its own. The two take

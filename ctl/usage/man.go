@@ -3,6 +3,7 @@ package usage
 // This file is `funet man` and `funid man`, which the packages are built with.
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -25,7 +26,7 @@ func Man(section string) *cobra.Command {
 			}
 			root := c.Root()
 			root.DisableAutoGenTag = true
-			examples(root)
+			describe(root)
 			if err := doc.GenManTree(root, &doc.GenManHeader{Section: section, Source: "FUNet", Manual: "FUNet"}, args[0]); err != nil {
 				return fmt.Errorf("writing the manual's pages into %s: %w", args[0], err)
 			}
@@ -34,10 +35,10 @@ func Man(section string) *cobra.Command {
 	}
 }
 
-// examples keeps the paragraphs of all descriptions that are indented as a whole unchanged: the pages are made
-// by way of Markdown, which wants four spaces for that.
-func examples(c *cobra.Command) {
-	paragraphs := strings.Split(c.Long, "\n\n")
+// describe makes the descriptions of c and the commands below it those of pages: with what Ctrl-C does, and with
+// paragraphs that are indented as a whole as they are. The pages are made by way of Markdown, which wants four spaces for that.
+func describe(c *cobra.Command) {
+	paragraphs := strings.Split(cmp.Or(c.Long, c.Short), "\n\n")
 	for i, p := range paragraphs {
 		lines := strings.Split(strings.Trim(p, "\n"), "\n")
 		whole := true
@@ -48,8 +49,11 @@ func examples(c *cobra.Command) {
 			paragraphs[i] = "    " + strings.Join(lines, "\n    ")
 		}
 	}
+	if e := Ending(c); e != "" {
+		paragraphs = append(paragraphs, e)
+	}
 	c.Long = strings.Join(paragraphs, "\n\n")
 	for _, sub := range c.Commands() {
-		examples(sub)
+		describe(sub)
 	}
 }

@@ -107,6 +107,49 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
+// TestNoAllocationInRemoteCalls: neither do short calls, at the caller and where they are answered.
+func TestNoAllocationInRemoteCalls(t *testing.T) {
+	e, _ := pair(t, nil)
+	ended, right := 0, 0
+	for i := range e {
+		if err := e[i].HandleCall(0, func(_ *am.Message, b []byte) ([]byte, error) { return b, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := numbers(am.MaxCall)
+	done := func(answer []byte, err error) {
+		if ended++; err == nil && len(answer) > 0 && answer[len(answer)-1] == byte(len(answer)) {
+			right++
+		}
+	}
+	exchange := func() {
+		want := ended + 2*am.MaxCall/4
+		for size := 4; size <= am.MaxCall; size += 4 {
+			for i := range e {
+				if _, err := e[i].StartCall(1-i, 0, b[:size], done); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for ended < want {
+			for i := range e {
+				if _, err := e[i].Poll(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for range 100 {
+		exchange()
+	}
+	if n := testing.AllocsPerRun(200, exchange); n != 0 {
+		t.Errorf("38 calls allocate %v times, want 0", n)
+	}
+	if right != ended {
+		t.Errorf("%d of %d calls brought back what was sent", right, ended)
+	}
+}
+
 // TestNoAllocationInCalls: neither do indirect messages, segments, gets, puts, reads, writes
 // and collective calls, once each has been called.
 func TestNoAllocationInCalls(t *testing.T) {

@@ -224,3 +224,28 @@ func BenchmarkRoundTrip(b *testing.B) {
 		}
 	}, nothing)
 }
+
+// BenchmarkCall is a call of 64 bytes and its answer through two cards in memory, as BenchmarkRoundTrip.
+func BenchmarkCall(b *testing.B) {
+	e, _ := pair(b, nil)
+	if err := e[1].HandleCall(0, func(_ *am.Message, b []byte) ([]byte, error) { return b, nil }); err != nil {
+		b.Fatal(err)
+	}
+	answered := 0
+	done := func([]byte, error) { answered++ }
+	request := make([]byte, 64)
+	batches(b, nothing, func(n int) {
+		for range n {
+			if _, err := e[0].StartCall(1, 0, request, done); err != nil {
+				b.Fatal(err)
+			}
+			for want := answered + 1; answered < want; {
+				for i := range e {
+					if _, err := e[i].Poll(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+		}
+	}, nothing)
+}

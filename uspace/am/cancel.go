@@ -25,6 +25,7 @@ type binding struct {
 	ctx   context.Context
 	ended atomic.Bool
 	stop  func() bool // nil: the context cannot end
+	wake  func()      // ends a sleep of the card; nil: it is not known how
 }
 
 // Bind ties the calls that wait to a context. When the context ends, every call that waits on the endpoint, or has to
@@ -34,8 +35,8 @@ type binding struct {
 // endpoint is as after an Undelivered error: an interrupted Barrier or reduction can be called again and goes on where
 // it stopped; a get or put that was asked for stays under way.
 //
-// A card that sleeps while the program waits wakes within some milliseconds, and then the
-// flag is seen: 1 ms on a card in the process, 8 ms on that of a daemon.
+// A card that sleeps while the program waits is woken (Wakes). An endpoint that does not know how to do that sees the
+// flag when the card wakes by itself: after 1 ms on a card in the process, 8 ms on that of a daemon.
 //
 // A later Bind replaces an earlier one. So a program gives a part of its work a deadline by binding a context that has
 // one, and the former context afterwards; context.Background() ends every binding. An endpoint starts unbound. Main
@@ -44,16 +45,26 @@ func (e *Endpoint) Bind(ctx context.Context) {
 	if e.bound.stop != nil {
 		e.bound.stop()
 	}
-	b := &binding{ctx: ctx}
-	e.bound = b
+	wake := e.bound.wake
+	e.bound = &binding{ctx: ctx, wake: wake}
+	b := e.bound
 	switch {
 	case ctx.Done() == nil:
 	case ctx.Err() != nil:
 		b.ended.Store(true)
 	default:
-		b.stop = context.AfterFunc(ctx, func() { b.ended.Store(true) })
+		b.stop = context.AfterFunc(ctx, func() {
+			b.ended.Store(true)
+			if wake != nil {
+				wake()
+			}
+		})
 	}
 }
+
+// Wakes tells the endpoint how to end a sleep in its drive function from another goroutine: the method Interrupt of the
+// card that it is on. It counts from the next Bind on. Main program or handler.
+func (e *Endpoint) Wakes(interrupt func()) { e.bound.wake = interrupt }
 
 // ended returns the reason why waiting is of no use any more, or nil: the context that the endpoint is bound to has
 // ended, or its context on the card (funi.ErrDetached).

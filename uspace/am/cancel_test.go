@@ -122,11 +122,11 @@ func waits() map[string]func(*deaf) error {
 	block := funi.Transfer{Source: segment, Destination: segment, Words: 32}
 	value := func(_ any, err error) error { return err }
 	return map[string]func(*deaf) error{
-		"Poll":      func(d *deaf) error { return until(func() error { return value(d.Poll()) }) },
-		"Wait":      func(d *deaf) error { return d.Wait(none) },
-		"WaitFor":   func(d *deaf) error { return d.WaitFor(1, none) },
-		"WaitFlag":  func(d *deaf) error { return d.WaitFlag(1, new(int), 1) },
-		"Barrier":   func(d *deaf) error { return d.Barrier() },
+		"Poll":     func(d *deaf) error { return until(func() error { return value(d.Poll()) }) },
+		"Wait":     func(d *deaf) error { return d.Wait(none) },
+		"WaitFor":  func(d *deaf) error { return d.WaitFor(1, none) },
+		"WaitFlag": func(d *deaf) error { return d.WaitFlag(1, new(int), 1) },
+		"Barrier":  func(d *deaf) error { return d.Barrier() },
 		"Agree": func(d *deaf) error {
 			if d.paced { // modelled machines have no lives
 				return d.Barrier()
@@ -164,6 +164,19 @@ func waits() map[string]func(*deaf) error {
 			return until(func() error {
 				err := d.PutInt32(1, segment, 1, &d.counter)
 				d.card.Retire(funi.Request, d.card.Pending(funi.Request)) // there is room, and no answer
+				d.card.Publish()
+				return err
+			})
+		},
+		"Call":      func(d *deaf) error { return value(d.Call(nil, 1, 0, blank[:])) },
+		"StartCall": func(d *deaf) error { return until(func() error { return value(d.StartCall(1, 0, blank[:], ignore)) }) },
+		"ProbeCalled": func(d *deaf) error {
+			return until(func() error { return errors.Join(value(d.StartCall(1, 0, nil, ignore)), d.ProbeCalled()) })
+		},
+		"one more remote call than there may be": func(d *deaf) error {
+			return until(func() error {
+				_, err := d.StartCall(1, 0, nil, ignore)
+				d.card.Retire(funi.Request, d.card.Pending(funi.Request))
 				d.card.Publish()
 				return err
 			})
@@ -208,9 +221,12 @@ func waits() map[string]func(*deaf) error {
 	}
 }
 
+// ignore is the end of calls that nobody waits for.
+func ignore([]byte, error) {}
+
 // immediate are the calls that never wait.
-var immediate = []string{"AddObject", "Bind", "CloseSegment", "Handle", "HandleNotice", "Life", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured",
-	"Present", "Rejoin", "Remaining", "RemoveObject", "Retrieved", "Share", "ShareNew", "Unknown", "Waiting", "Work"}
+var immediate = []string{"AddObject", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Handle", "HandleCall", "HandleNotice", "Life", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured",
+	"Present", "Rejoin", "Remaining", "RemoveObject", "Retrieved", "Share", "ShareNew", "Unknown", "Waiting", "Wakes", "Work"}
 
 // TestEveryWaitIsCancelled: each call that waits ends when the context ends, with an error
 // that is ErrCancelled and the context's cause; natively and on a modelled processor.

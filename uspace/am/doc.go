@@ -19,6 +19,7 @@
 //	ReadInt32, WriteFloat64, ...                            read_i, write_d, ...
 //	Get, Put, PutInt32, PutFloat64, WaitCounter             get and put
 //	Barrier, Broadcast, ReduceInt64, ReduceFloat64          cmam_barrier
+//	Call, StartCall, HandleCall, Cancel                     (none: remote procedure calls)
 //	Bind                                                    (none: a CMAM program waits for ever)
 //
 // The packet types are in types.go. On a modelled machine (Endpoint.Pace) each call takes
@@ -43,6 +44,9 @@
 // Get, Put and the like, and filled in segments; the library's own handlers do that when
 // the owner polls.
 //
+// A call (remote.go) is a request with an answer that is bytes or an error. Its handler is a request handler, and
+// what it returns is sent as its reply. A call that was started and is no longer wanted is cancelled.
+//
 // A message that could not be delivered comes back: the next Poll, Wait or Request
 // returns an Undelivered error that says which message and why. Sending goes on as before;
 // the program decides whether to go on. Calls that wait for a node that is gone end
@@ -50,7 +54,7 @@
 // started anew is not gone, and does not know what its predecessor was asked.
 //
 // The bounds, and what happens at them: a full send queue holds the sender up as
-// the rules say; beyond MaxCalls split-phase calls the next one waits; one segment more than OpenSegments or
+// the rules say; beyond MaxCalls split-phase calls, or MaxRemoteCalls remote ones, the next one waits; one segment more than OpenSegments or
 // one object more than MaxObjects is an error; Poll ends after some two thousand messages.
 // After the first call of a kind, later calls of that kind do not allocate, unless they fail.
 //

@@ -69,6 +69,7 @@ type Endpoint struct {
 	calls      *calls // nil: there was none yet
 	single     single
 	collective collective
+	remote     remote
 	rounds     rounds
 	member     *member // nil: not asked for (Rejoin)
 }

@@ -53,11 +53,16 @@ func TestAnythingArrives(t *testing.T) {
 		if _, err := e.OpenSegment(0x110, 32, nil, nil); err != nil {
 			t.Fatal(err)
 		}
-		ticket := rapid.SampledFrom([]uint32{card.Slot(funi.Request, 0)[funi.PayloadWord], card.Slot(funi.Request, 1)[funi.PayloadWord]})
+		ended := 0
+		_, err = e.StartCall(1, 3, []byte{1}, func([]byte, error) { ended++ })
+		if err := first(err, e.HandleCall(0, func(_ *am.Message, b []byte) ([]byte, error) { return b, nil })); err != nil {
+			t.Fatal(err)
+		}
+		ticket := rapid.SampledFrom([]uint32{card.Slot(funi.Request, 0)[funi.PayloadWord], card.Slot(funi.Request, 1)[funi.PayloadWord], card.Slot(funi.Request, 2)[funi.PayloadWord]})
 		word := rapid.OneOf(rapid.Uint32Range(0, 40), rapid.Uint32Range(0x100, 0x240), rapid.Uint32(), ticket)
 		for range rapid.IntRange(1, 40).Draw(r, "messages") {
 			words := rapid.SliceOfN(word, 0, funi.MaxPayloadWords).Draw(r, "words")
-			typ := rapid.OneOf(rapid.Uint16Range(0, 16), rapid.Uint16Range(0, funi.MaxType)).Draw(r, "type")
+			typ := rapid.OneOf(rapid.Uint16Range(0, 31), rapid.Uint16Range(0, funi.MaxType)).Draw(r, "type")
 			h := funi.NewHeader(0, typ, len(words))
 			if rapid.Bool().Draw(r, "transfer") {
 				h |= funi.NewTransferHeader(0, typ, len(words)) | funi.Header(rapid.Uint32Range(0, 1).Draw(r, "many")<<30)
@@ -69,6 +74,9 @@ func TestAnythingArrives(t *testing.T) {
 		}
 		if c.Complete()+c.UnderWay() > 2 || c.UnderWay() < 0 {
 			r.Fatalf("%d complete and %d under way of 2", c.Complete(), c.UnderWay())
+		}
+		if ended+e.CallsUnderWay() != 1 {
+			r.Fatalf("a call ended %d times, and %d are under way", ended, e.CallsUnderWay())
 		}
 	})
 }

@@ -264,10 +264,18 @@ func (m *member) stamp(node int) uint32 {
 
 // stamped returns the first word of a message of a type that tells lives.
 func (e *Endpoint) stamped(node int, typ uint16, first uint32) uint32 {
-	if e.member != nil && tellsLives(typ) {
-		first |= e.member.stamp(node)
+	if tellsLives(typ) {
+		return e.stamp(node, first)
 	}
 	return first
+}
+
+// stamp adds the lives to a word.
+func (e *Endpoint) stamp(node int, word uint32) uint32 {
+	if e.member != nil {
+		word |= e.member.stamp(node)
+	}
+	return word
 }
 
 // tellsLives reports whether the first word of a type has lives.
@@ -296,7 +304,7 @@ func (e *Endpoint) current(m *Message, typ uint16, word uint32) bool {
 	}
 	p := &k.nodes[m.Source]
 	if uint32(k.o.Life)&lifeMask != word>>receiverShift&lifeMask {
-		if m.level == funi.Request && typ != typeMember {
+		if m.level == funi.Request && typ != typeMember && typ != typeCall { // whose caller has been told by hello
 			e.answerMember(m, memberStale, word, uint32(typ))
 		}
 		return false
@@ -452,7 +460,9 @@ func (e *Endpoint) depart(node int) {
 	k.setState(node, left)
 	k.changed = true
 	k.agree.forget(node)
-	e.calls.failAll(fmt.Errorf("calling node %d: %w", node, ErrLeft), func(c *call) bool { return int(c.node) == node })
+	why := fmt.Errorf("calling node %d: %w", node, ErrLeft)
+	e.calls.failAll(why, func(c *call) bool { return int(c.node) == node })
+	e.failCalls(why, func(c *remoteCall) bool { return int(c.node) == node })
 	e.event(Event{Left, node, int(p.life)})
 }
 
@@ -462,15 +472,6 @@ func (e *Endpoint) event(v Event) {
 	e.depth[funi.Reply] = true
 	e.member.o.Event(v)
 	e.depth[funi.Reply] = before
-}
-
-// gone reports whether a reason is that a node is not there any more.
-func gone(r arctic.Reason) bool {
-	switch r {
-	case arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonNoRoute:
-		return true
-	}
-	return false
 }
 
 // memberCameBack learns what it can from a message that came back. It reports whether it was one of the membership's own,

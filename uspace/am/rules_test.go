@@ -47,6 +47,8 @@ var requests = []attempt{
 	{"ReadFloat64", func(e *am.Endpoint, _ *am.Message) error { _, err := e.ReadFloat64(0, segment); return err }},
 	{"WriteInt32", func(e *am.Endpoint, _ *am.Message) error { return e.WriteInt32(0, segment, 1) }},
 	{"WriteFloat64", func(e *am.Endpoint, _ *am.Message) error { return e.WriteFloat64(0, segment, 1) }},
+	{"Call", func(e *am.Endpoint, _ *am.Message) error { _, err := e.Call(nil, 0, 9, nil); return err }},
+	{"StartCall", func(e *am.Endpoint, _ *am.Message) error { _, err := e.StartCall(0, 9, nil, ignore); return err }},
 	{"Barrier", func(e *am.Endpoint, _ *am.Message) error { return e.Barrier() }},
 	{"Broadcast", func(e *am.Endpoint, _ *am.Message) error { return e.Broadcast(0, make([]uint32, 3)) }},
 	{"ReduceInt64", func(e *am.Endpoint, _ *am.Message) error { _, err := e.ReduceInt64(am.Sum, 1); return err }},

@@ -29,6 +29,8 @@ const (
 	typePutOne   = 16 // request: ticket, address, 1 or 2 words, the words
 	typeValue    = 17 // reply: ticket, offset, 1 or 2 words, the words
 
+	typeCall   = 24 // request: ticket; handler 7:0, padding 9:8, life 15:10; 0 to 76 bytes
+	typeAnswer = 25 // reply, of a lost answer request: ticket; padding 9:8, life 15:10, status 31:16; 0 to 76 bytes, of an error code and text
 	typeMember = 27 // who is a member of the job: what, and the lives; the sender's life; three words: see member.go
 
 	// typeTransfer is the type of a transfer for notice handler 0.
@@ -112,6 +114,10 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 		e.collective.down(e, m, first)
 	case typeRound:
 		e.toldRound(m, first)
+	case typeCall:
+		e.called(m, first)
+	case typeAnswer:
+		e.answeredCall(m, first)
 	case typeProbe:
 	case typeMember:
 		e.memberArrived(m, first)

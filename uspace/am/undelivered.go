@@ -44,6 +44,9 @@ func (u *Undelivered) Error() string {
 // come any more.
 func (e *Endpoint) returned() error {
 	r, ok := e.iface.NextReturn()
+	if len(e.remote.back) > 0 {
+		e.tellLost()
+	}
 	if !ok {
 		return e.ended("waiting")
 	}
@@ -58,6 +61,7 @@ func (e *Endpoint) returned() error {
 		}
 		u.Count++
 		e.cameBack(&r, u)
+		e.callCameBack(&r, u)
 	}
 	if lost := e.iface.ReturnsLost(); lost != e.lost {
 		if u == nil {
@@ -67,6 +71,7 @@ func (e *Endpoint) returned() error {
 		e.lost = lost
 		// What they were is not known: any call may have been among them.
 		e.calls.failAll(u, func(*call) bool { return true })
+		e.failCalls(u, func(*remoteCall) bool { return true })
 	}
 	if u == nil {
 		return e.ended("waiting")

@@ -52,16 +52,17 @@ type Config struct {
 	Context context.Context
 }
 
-// Client is a context on the card of a daemon. It belongs to one goroutine at a time.
+// Client is a context on the card of a daemon. It belongs to one goroutine at a time; only Interrupt is for any.
 type Client struct {
 	socket  string
 	timeout time.Duration
 	ctx     context.Context // of Config
 	conn    *net.UnixConn
-	fd      int // of conn
-	card    int // eventfd that wakes the card's thread
-	process int // on which the card wakes us; only the card can write it
-	cancel  int // eventfd on which we wake ourselves
+	fd      int         // of conn
+	card    int         // eventfd that wakes the card's thread
+	process int         // on which the card wakes us; only the card can write it
+	alarm   *wait.Alarm // on which we wake ourselves; nil: not attached
+	loop    int         // epoll instance of Fd (loop.go); -1: none
 	buffer  []byte
 	answer  AttachAnswer
 	iface   *funi.Interface
@@ -78,6 +79,7 @@ type Client struct {
 	fds   [3]unix.PollFd // which end a sleep (rest.go)
 	seen  funi.Published // by Drive
 	told  funi.Published // by Wait
+	armed funi.Published // by Arm
 }
 
 // Open connects to the daemon, attaches a context and starts its queues. Errors are
@@ -111,7 +113,7 @@ func Open(cfg Config) (_ *Client, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.wait, c.fds = wait.New(wait.Client), endings(c.fd, c.process, c.cancel)
+	c.wait, c.fds = wait.New(wait.Client), endings(c.fd, c.process, c.alarm.FD())
 	return c, c.initialize(memory)
 }
 
@@ -150,7 +152,7 @@ func newClient(ctx context.Context, socket string, timeout time.Duration) *Clien
 	}
 	return &Client{
 		ctx:    ctx,
-		socket: cmp.Or(socket, DefaultSocket), timeout: cmp.Or(timeout, DefaultTimeout), card: -1, process: -1, cancel: -1,
+		socket: cmp.Or(socket, DefaultSocket), timeout: cmp.Or(timeout, DefaultTimeout), card: -1, process: -1, loop: -1,
 		buffer: make([]byte, MaxMessage), segments: map[uint32][]byte{}, start: time.Now(),
 	}
 }
@@ -196,10 +198,8 @@ func (c *Client) share(got []int) (*funi.Memory, error) {
 		return nil, fmt.Errorf("the register page is of version %d, not %d: %w", v, funi.ABI, ErrVersion)
 	}
 	m.Wake = func() { wake(c.card) }
-	if c.cancel, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		return nil, fmt.Errorf("making an eventfd: %w", err)
-	}
-	return m, nil
+	c.alarm, err = wait.NewAlarm()
+	return m, err
 }
 
 // initialize starts the queues (thesis 3.2.1).
@@ -339,12 +339,15 @@ func (c *Client) release() {
 		}
 	}
 	c.page, c.memory, c.bells = nil, nil, nil
-	for _, fd := range []int{c.card, c.process, c.cancel} {
+	for _, fd := range []int{c.card, c.process, c.loop} {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}
 	}
-	c.card, c.process, c.cancel = -1, -1, -1
+	c.card, c.process, c.loop = -1, -1, -1
+	if c.alarm != nil {
+		_ = c.alarm.Close()
+	}
 	if c.conn != nil {
 		_ = c.conn.Close()
 	}

@@ -2,7 +2,7 @@ package attach
 
 // This file is how a client waits, as package wait says: it looks at its registers,
 // then yields the processor between looks, as the card may want it, and then asks the card to wake it
-// and sleeps (poll(2) on an eventfd and on the socket).
+// and sleeps (poll(2) on the descriptor that the card writes, on the socket, and on an eventfd of its own).
 
 import (
 	"cmp"
@@ -25,16 +25,16 @@ const glance = 16
 const (
 	onSocket = iota
 	onEvent  // of the card
-	onCancel // our own: the context of a Wait has ended
+	onAlarm  // our own: Interrupt
 )
 
-func endings(sock, event, cancel int) [3]unix.PollFd {
-	return [3]unix.PollFd{{Fd: int32(sock), Events: unix.POLLRDHUP}, {Fd: int32(event), Events: unix.POLLIN}, {Fd: int32(cancel), Events: unix.POLLIN}}
+func endings(sock, event, alarm int) [3]unix.PollFd {
+	return [3]unix.PollFd{{Fd: int32(sock), Events: unix.POLLRDHUP}, {Fd: int32(event), Events: unix.POLLIN}, {Fd: int32(alarm), Events: unix.POLLIN}}
 }
 
 // Drive lets the card run. It does next to nothing while the program finds something in
 // its queues between calls, or works between them; when nothing has happened for some time it
-// yields the processor, and then sleeps until the card does something for the process, at most
+// yields the processor, and then sleeps until the card does something for the process or somebody calls Interrupt, at most
 // for 8 ms at a time. When the context is gone it returns at once; then Err says why, and
 // package am returns funi.ErrDetached.
 func (c *Client) Drive() {
@@ -83,17 +83,19 @@ func (c *Client) over(now int64) bool {
 
 // sleep waits for the card's wake, something on the socket, or so many nanoseconds to pass.
 func (c *Client) sleep(nanoseconds int64) {
-	if !c.wait.Sleep(c.fds[:], nanoseconds) {
+	if !c.alarm.Sleep(&c.wait, c.fds[:], nanoseconds) {
 		c.fds[onSocket].Revents = 0
 		return
 	}
-	for _, f := range c.fds[onEvent:] {
-		if f.Revents != 0 {
-			var count [8]byte
-			_, _ = unix.Read(int(f.Fd), count[:])
-		}
+	if c.fds[onEvent].Revents != 0 {
+		var count [8]byte
+		_, _ = unix.Read(c.process, count[:])
 	}
 }
+
+// Interrupt ends the sleep in Drive or Wait that is under way, or the next one, and one that follows Arm. A Wait goes on unless
+// there is a reason to end. Any goroutine may call it, at any time.
+func (c *Client) Interrupt() { c.alarm.Call() }
 
 // Wait blocks until a message or a return waits in the queues, the queues are halted for
 // the program (funi.Interface.Halt), or the card has given slots of a send queue back or
@@ -139,16 +141,8 @@ func (c *Client) wakeAtEnd(ctx context.Context) (leave func()) {
 	if ctx.Done() == nil {
 		return func() {}
 	}
-	woken := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		wake(c.cancel)
-		close(woken)
-	})
-	return func() {
-		if !stop() {
-			<-woken // the descriptor must not be used after Close
-		}
-	}
+	stop := context.AfterFunc(ctx, c.Interrupt)
+	return func() { stop() }
 }
 
 // look notes the end of the context if the card has published it.

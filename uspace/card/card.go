@@ -7,7 +7,7 @@
 // delivers what arrived; the library then looks into the receive queues.
 //
 // A Card belongs to the goroutine that opened it, which Open locks to its OS
-// thread. Drive spins while the process has a processor to itself. When others want
+// thread; with Config.AnyThread to one goroutine at a time. Interrupt alone is for any. Drive spins while the process has a processor to itself. When others want
 // it, a process that only waits sleeps in Drive until a frame arrives (rest.go), so
 // that more nodes than processors make progress.
 //
@@ -111,6 +111,9 @@ type Config struct {
 	UDP *UDP
 	// CPU pins the calling thread; negative leaves it where the kernel puts it.
 	CPU int
+	// AnyThread has Open lock no goroutine to its thread, so that goroutines can pass the card on to each other; CPU is
+	// negative then.
+	AnyThread bool
 	// Profile is the hardware that the card, its links and the processor beside it are to
 	// be as slow as; nil: the host as it is. The program's library charges Card.CPU then.
 	// Profiles that are no model give machine.ErrParts.
@@ -130,6 +133,8 @@ type Config struct {
 var (
 	ErrGID  = errors.New("GID out of range")
 	ErrNode = errors.New("node not among the peers")
+	// ErrThread: a card that any thread may drive cannot be pinned to a processor.
+	ErrThread = errors.New("AnyThread contradicts a processor to pin the thread to")
 )
 
 // Card is an embedded card with one context.
@@ -148,6 +153,7 @@ type Card struct {
 
 	start time.Time
 
+	locked   bool // to the thread that opened the card
 	pinned   bool
 	affinity unix.CPUSet // of the thread, before
 
@@ -158,7 +164,9 @@ type Card struct {
 	heads    uint32 // of the send queues, at the last step
 	progress uint64 // engine's, at the last look
 	wait     wait.Waiter
-	sockfds  []unix.PollFd // which end a sleep (rest.go)
+	alarm    *wait.Alarm   // ends a sleep from outside (rest.go)
+	sockfds  []unix.PollFd // which end a sleep; the first is the alarm's
+	loop     loop          // of a program that sleeps outside Drive (loop.go)
 
 	hello   *hello.Station // nil: it says none (hello.go)
 	helloAt int64          // when it next wants to
@@ -166,8 +174,8 @@ type Card struct {
 	modelled *modelled // nil: the host as it is (modelled.go)
 }
 
-// Open makes a card and attaches a context. It locks the calling goroutine to its
-// OS thread until Close and must run in the network namespace of the interfaces.
+// Open makes a card and attaches a context. It locks the calling goroutine to its OS thread until Close, unless
+// Config.AnyThread is set, and must run in the network namespace of the interfaces.
 func Open(c Config) (_ *Card, err error) {
 	if c.GID == 0 || c.GID > arctic.MaxGID {
 		return nil, fmt.Errorf("opening card for group %d: %w; use 1 to %d (0 is the system group)", c.GID, ErrGID, arctic.MaxGID)
@@ -180,13 +188,23 @@ func Open(c Config) (_ *Card, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening card: %w", err)
 	}
-	runtime.LockOSThread()
-	k := &Card{start: time.Now(), system: systemGroup{fd: -1}, until: c.Context, wait: wait.New(wait.Embedded)}
+	if c.AnyThread && c.CPU >= 0 {
+		return nil, fmt.Errorf("opening card: %w: processor %d", ErrThread, c.CPU)
+	}
+	alarm, err := wait.NewAlarm()
+	if err != nil {
+		return nil, fmt.Errorf("opening card: %w", err)
+	}
+	k := &Card{alarm: alarm, start: time.Now(), system: systemGroup{fd: -1}, until: c.Context, wait: wait.New(wait.Embedded)}
 	if k.until == nil {
 		k.until = context.Background()
 	}
 	if m != nil {
 		k.model(m)
+	}
+	if !c.AnyThread {
+		runtime.LockOSThread()
+		k.locked = true
 	}
 	defer func() {
 		if err != nil {
@@ -507,7 +525,9 @@ func (k *Card) Close(linger time.Duration) error {
 }
 
 func (k *Card) release() error {
-	defer runtime.UnlockOSThread()
+	if k.locked {
+		defer runtime.UnlockOSThread()
+	}
 	var errs []error
 	if k.pinned {
 		errs = append(errs, unix.SchedSetaffinity(0, &k.affinity))
@@ -516,5 +536,5 @@ func (k *Card) release() error {
 	for _, p := range k.ports {
 		errs = append(errs, p.Close())
 	}
-	return errors.Join(append(errs, k.system.close())...)
+	return errors.Join(append(errs, k.system.close(), k.loop.close(), k.alarm.Close())...)
 }

@@ -210,6 +210,7 @@ func (m *minder) fault(at int, err error) bool {
 func (m *minder) ask(w *wish) bool {
 	w.done = make(chan struct{})
 	m.wish.Store(w)
+	m.card.Interrupt()
 	select {
 	case <-w.done:
 		return true
@@ -249,7 +250,7 @@ func (k *Card) attend(w *wish) {
 // watchPorts notes which ports the card is plugged into.
 func (k *Card) watchPorts() {
 	k.live = k.live[:0]
-	k.sockfds = k.sockfds[:0]
+	k.sockfds = append(k.sockfds[:0], unix.PollFd{Fd: int32(k.alarm.FD()), Events: unix.POLLIN})
 	for at, p := range k.ports {
 		if k.sockets[at].plug.Plugged() {
 			k.live = append(k.live, p)
@@ -258,6 +259,7 @@ func (k *Card) watchPorts() {
 			}
 		}
 	}
+	k.loop.watch(k.sockfds)
 }
 
 // faultOf returns what is wrong with an interface.

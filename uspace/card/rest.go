@@ -2,12 +2,15 @@ package card
 
 // This file is how a card waits with its program, as package wait says: it spins while the
 // process has a processor to itself, yields now and then, and sleeps beside a process that computes,
-// in poll(2) on its sockets, which a frame ends.
+// in poll(2) on its sockets, which a frame ends, and on an eventfd, which Interrupt writes.
 //
 // A program that lets the card run now and then, between pieces of work, does not wait, and neither
 // yields nor sleeps.
 
 import "github.com/funet/funet/uspace/wait"
+
+// Interrupt ends the sleep in Drive that is under way, or the next one, and one that follows Arm. Any goroutine may call it, at any time.
+func (k *Card) Interrupt() { k.alarm.Call() }
 
 // waiting follows a step in vain, and a look at the clock.
 func (k *Card) waiting() {
@@ -20,7 +23,7 @@ func (k *Card) waiting() {
 		k.wait.Yielded(k.now, k.wall())
 	case wait.Sleep:
 		if d := min(k.wait.Nap(), k.next-k.now); d > 0 { // until the engine wants to run
-			k.wait.Sleep(k.sockfds, d)
+			k.alarm.Sleep(&k.wait, k.sockfds, d)
 		}
 		k.wait.Slept(k.wall())
 	}

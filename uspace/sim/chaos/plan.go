@@ -46,6 +46,9 @@ const (
 
 var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes"}
 
+// FaultNames are the kinds that ParseFaults knows.
+func FaultNames() []string { return slices.Clone(faultNames) }
+
 // ErrFaults is returned for a name that is not one of a fault.
 var ErrFaults = errors.New("chaos: no such fault")
 

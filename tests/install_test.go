@@ -1,0 +1,53 @@
+package tests
+
+// This file tests what `make install` installs.
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Rule: `make install DESTDIR=` puts programs, manual and completions where they are looked for, for everybody to read; man
+// shows the page of each command, with its flags, its examples and what Ctrl-C does.
+func TestInstall(t *testing.T) {
+	stage := t.TempDir()
+	if out, err := exec.Command("make", "-C", "..", "-s", "install", "DESTDIR="+stage, "VERSION=7.8.9").CombinedOutput(); err != nil {
+		t.Fatalf("make install: %v\n%s", err, out)
+	}
+	installed := filepath.Join(stage, "usr/local")
+	for _, name := range []string{"bin/funet", "bin/funid", "lib/systemd/system/funid.service", "share/man/man1/funet-pingpong.1", "share/man/man8/funid.8",
+		"share/bash-completion/completions/funet", "share/zsh/vendor-completions/_funet", "share/fish/vendor_completions.d/funid.fish"} {
+		if info, err := os.Stat(filepath.Join(installed, name)); err != nil || info.Size() == 0 || info.Mode()&0o044 != 0o044 {
+			t.Errorf("%s: %v, %+v", name, err, info)
+		}
+	}
+	for _, name := range []string{"funet", "funid"} {
+		if out, err := exec.Command(filepath.Join(installed, "bin", name), "--version").Output(); err != nil || !strings.HasPrefix(string(out), name+" 7.8.9 (go") {
+			t.Errorf("%s --version: %v, %q", name, err, out)
+		}
+	}
+	man := func(page string) string {
+		cmd := exec.Command("man", page)
+		cmd.Env = append(os.Environ(), "MANPATH="+filepath.Join(installed, "share/man"), "MANPAGER=cat", "MANWIDTH=200", "LC_ALL=C")
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("man %s: %v", page, err)
+		}
+		return string(out)
+	}
+	for page, wants := range map[string][]string{
+		"funet-pingpong": {"FUNET-PINGPONG(1)", "Measure round trips of a 4-word request", "--exchanges", "EXAMPLE", "funet pingpong --lab 2", "Ctrl-C ends it within a second"},
+		"funet-run":      {"The first Ctrl-C ends all nodes", "funet run -n 4 --hosts a,b -- ./program"},
+		"funid":          {"FUNID(8)", "--config", "Ctrl-C and SIGTERM"},
+	} {
+		text := man(page)
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("man %s does not say %q:\n%s", page, want, text)
+			}
+		}
+	}
+}

@@ -1,0 +1,528 @@
+package am
+
+// This file is calls: a request that is answered, also with an error (remote procedure calls; Birrell and Nelson 1984).
+//
+// The journey: StartCall takes a place in the table of calls and sends the request (typeCall). At the other node its
+// handler runs as a request handler, and what it returns is the answer (typeAnswer), at reply priority. Back at the
+// caller the answer finds the place again by its ticket, and completes the call.
+//
+// A ticket is the place, 12 bits, and a number that changes when the place is used again, 20 bits. It is the first word of
+// both messages, because that is what is known of a message that comes back. So an answer that comes after its call was
+// cancelled finds nothing, and neither does one for a process that was this node before: the numbers start from the seed.
+// What comes back ends the call: a request with Undelivered, an answer by a message of its sender's that says so.
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"unicode/utf8"
+	"unsafe"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	// MaxRemoteCalls is how many calls of an endpoint may be under way; one more waits until one is complete.
+	MaxRemoteCalls = 1 << ticketBits
+	// MaxCall is the most bytes of a call's request, and of its answer.
+	MaxCall = 4 * (funi.MaxPayloadWords - callWords)
+	// MaxErrorText is the most bytes of an error's text that travel to the caller; the rest is cut off.
+	MaxErrorText = MaxCall - 4
+
+	ticketBits = 12
+	ticketMask = 1<<ticketBits - 1
+	callWords  = 2 // ticket; handler and the like
+	// untold is how many answers that came back may wait until their callers can be told.
+	untold = 1024
+)
+
+// What an answer says of its call; the upper 16 bits of its second word. Numbers of the library's own errors.
+const (
+	statusDone      = 0
+	statusError     = 1 // of the handler's; from here on a code and a text follow
+	statusNoHandler = 2
+	statusPanicked  = 3
+	statusMemory    = 4
+	statusLeaving   = 5
+	statusLost      = 6
+	statusLong      = 7
+	// CodeError is the code of an error that says no other, and FirstCode the first of the program's own.
+	CodeError = statusError
+	FirstCode = 256
+)
+
+// Errors of calls that callers decide on. A RemoteError is one of them, or none.
+var (
+	// ErrNoHandler: the other node has no handler of that number.
+	ErrNoHandler = errors.New("am: the node has no such handler for calls")
+	// ErrPanicked: the handler ended in a panic.
+	ErrPanicked = errors.New("am: the handler panicked")
+	// ErrMemory: there is no room for the message at present.
+	ErrMemory = errors.New("am: no memory for the message at present")
+	// ErrLeaving: the other node is about to leave.
+	ErrLeaving = errors.New("am: the node is leaving")
+	// ErrLost: the handler has run, and its answer could not be delivered.
+	ErrLost = errors.New("am: the call was executed, and its answer was lost")
+	// ErrLong: a message is longer than it may be.
+	ErrLong = errors.New("am: the message is too long")
+)
+
+// remoteErrors are those that have a status of their own.
+var remoteErrors = [...]error{statusNoHandler: ErrNoHandler, statusPanicked: ErrPanicked, statusMemory: ErrMemory, statusLeaving: ErrLeaving, statusLost: ErrLost, statusLong: ErrLong}
+
+// RemoteError is an error that a call's handler returned, or that kept it from running. errors.Is tells
+// ErrNoHandler, ErrPanicked, ErrMemory, ErrLeaving, ErrLost and ErrLong.
+type RemoteError struct {
+	Node    int    // that was called
+	Handler uint32 // and which handler
+	Code    uint32 // CodeError, or from FirstCode on the program's own; less than FirstCode: the library's
+	Text    string // UTF-8, as far as it travelled; may be empty
+}
+
+// Error says which call failed and why.
+func (r *RemoteError) Error() string {
+	text := r.Text
+	if err := r.library(); err != nil && text == "" {
+		text = err.Error()[len("am: "):]
+	}
+	if r.Code >= FirstCode {
+		return fmt.Sprintf("call of handler %d on node %d: error %d: %s", r.Handler, r.Node, r.Code, text)
+	}
+	return fmt.Sprintf("call of handler %d on node %d: %s", r.Handler, r.Node, text)
+}
+
+// Is reports whether it is one of the library's errors.
+func (r *RemoteError) Is(target error) bool { return target == r.library() }
+
+// library returns the library's error of that code, or nil.
+func (r *RemoteError) library() error {
+	if r.Code < uint32(len(remoteErrors)) {
+		return remoteErrors[r.Code]
+	}
+	return nil
+}
+
+// CallHandler answers a call; b is valid until it returns. The answer, at most MaxCall bytes, is copied when the handler
+// has returned, and may be b or a part of it. An error goes to the caller instead: its text, and its code if it or one that
+// it wraps has a method Code() uint32 that returns FirstCode or more.
+type CallHandler func(m *Message, b []byte) ([]byte, error)
+
+// remote is the state of the calls that others answer and of those that are answered here.
+type remote struct {
+	handlers *[Handlers]CallHandler // nil: none
+	table    []remoteCall           // by place; grows to MaxRemoteCalls
+	free     []uint16               // places, the last is used next
+	under    int
+	random   rand.PCG // for the numbers of new places
+	single   singleCall
+	finish   func(answer []byte, err error) // of single
+	back     []lostAnswer
+}
+
+// remoteCall is a place in the table.
+type remoteCall struct {
+	number  uint32 // the upper 20 bits of the ticket of the call that is or was here
+	node    uint16
+	place   uint16
+	handler uint8
+	done    func(answer []byte, err error) // nil: no call
+}
+
+// singleCall is the state of the call that waits: there is one at a time.
+type singleCall struct {
+	answer []byte
+	err    error
+	ended  bool
+}
+
+// lostAnswer is an answer that came back, whose caller has yet to be told.
+type lostAnswer struct {
+	node   uint16
+	ticket uint32
+}
+
+// HandleCall registers a handler for calls. Its numbers are 0 to Handlers-1, apart from those of Handle and HandleNotice;
+// every node registers the same, before the first call can arrive. Any context; it sends nothing. ErrNumber for a number
+// out of range or taken, or no handler.
+func (e *Endpoint) HandleCall(number uint32, h CallHandler) error {
+	r := &e.remote
+	if number >= Handlers || h == nil || r.handlers != nil && r.handlers[number] != nil {
+		return fmt.Errorf("registering handler %d for calls: %w", number, ErrNumber)
+	}
+	if r.handlers == nil {
+		r.handlers = new([Handlers]CallHandler)
+	}
+	r.handlers[number] = h
+	return nil
+}
+
+// Call runs a handler on a node with b, 0 to MaxCall bytes (ErrLong), waits for its answer and appends that to answer,
+// which may be nil. The request travels at request priority and the answer at reply priority. While it waits it polls, so
+// handlers may run. Main program only.
+//
+// Errors are *RemoteError, which the other node sent, and those of Request. Like any wait it ends with an Undelivered
+// error when the node is gone, or when another message has come back; the handler may then have run, and its
+// answer is dropped.
+func (e *Endpoint) Call(answer []byte, node int, handler uint32, b []byte) ([]byte, error) {
+	if err := e.refusal(node, 0); err != nil {
+		return answer, err // before the state of a call is touched that this handler interrupts
+	}
+	r := &e.remote
+	if r.finish == nil {
+		r.finish = func(b []byte, err error) {
+			s := &r.single
+			s.answer, s.err, s.ended = append(s.answer, b...), err, true
+		}
+	}
+	r.single = singleCall{answer: answer}
+	id, err := e.StartCall(node, handler, b, r.finish)
+	if err != nil {
+		return answer, err
+	}
+	err = e.wait(func() bool { return r.single.ended }, func() error { return e.probe(node) })
+	b, failed := r.single.answer, r.single.err
+	if !r.single.ended {
+		e.Cancel(id)
+	}
+	r.single = singleCall{}
+	if err = cmp.Or(failed, err); err != nil {
+		return answer, err
+	}
+	return b, nil
+}
+
+// StartCall is Call that does not wait: when the answer has arrived, or the call has failed, done is called, once, from
+// a later Poll of any kind. The answer is valid until done returns. Done runs as a handler does, and sends nothing; it must
+// not be nil, and a caller that keeps one function for all its calls allocates nothing. Later than StartCall itself b is
+// not looked at.
+//
+// While MaxRemoteCalls calls are under way it waits until one is complete. The request may wait in the send queue until the
+// next Request, Poll, Wait or Barrier. After an error of StartCall itself done is not called.
+func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answer []byte, err error)) (ID, error) {
+	if len(b) > MaxCall {
+		return 0, fmt.Errorf("calling node %d with %d bytes: %w", node, len(b), ErrLong)
+	}
+	if handler >= Handlers {
+		return 0, fmt.Errorf("calling handler %d on node %d: %w", handler, node, ErrNumber)
+	}
+	var s *funi.Slot
+	if uint(node) < uint(e.nodes) && !e.inHandler() && e.member == nil {
+		s = e.iface.Reserve(funi.Request)
+	}
+	r := &e.remote
+	if s == nil || len(r.free) == 0 {
+		var err error
+		if s, err = e.roomToCall(node); err != nil {
+			return 0, err
+		}
+	}
+	place := r.free[len(r.free)-1]
+	r.free = r.free[:len(r.free)-1]
+	r.under++
+	c := &r.table[place]
+	c.number += 1 << ticketBits
+	c.node, c.handler, c.done = uint16(node), uint8(handler), done
+	ticket := c.number | uint32(place)
+	compose(s, uint16(node), typeCall, ticket, e.stamp(node, handler), b)
+	if !e.paced(funi.Request, s) {
+		e.iface.Commit(funi.Request)
+	}
+	return callID | ID(ticket), nil
+}
+
+// roomToCall waits until the table has a free place and the send queue a slot, and returns that.
+func (e *Endpoint) roomToCall(node int) (*funi.Slot, error) {
+	if err := e.refusal(node, 0); err != nil {
+		return nil, err
+	}
+	r := &e.remote
+	for {
+		s, err := e.reserve(node, 0) // which polls: a place may come free
+		if err != nil {
+			return nil, err
+		}
+		if len(r.free) > 0 || e.morePlaces() {
+			return s, nil
+		}
+		if err := e.wait(func() bool { return len(r.free) > 0 }, e.ProbeCalled); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// morePlaces makes the table larger, or reports false.
+func (e *Endpoint) morePlaces() bool {
+	const first = 64
+	r := &e.remote
+	n := len(r.table)
+	if n == MaxRemoteCalls {
+		return false
+	}
+	if n == 0 {
+		r.random.Seed(e.seed, 0x72656d6f7465)
+	}
+	r.table = append(r.table, make([]remoteCall, max(n, first))...)
+	for place := len(r.table) - 1; place >= n; place-- { // the lowest is used next
+		r.table[place].place, r.table[place].number = uint16(place), uint32(r.random.Uint64())&^ticketMask
+		r.free = append(r.free, uint16(place))
+	}
+	return true
+}
+
+// compose makes a message of a call: ticket, the word that follows, and bytes. Those that fill up the last word are 0, and
+// bits 9:8 of the second word say how many they are.
+func compose(s *funi.Slot, node, typ uint16, ticket, second uint32, b []byte) {
+	words := (len(b) + 3) / 4
+	s.SetHeader(funi.NewHeader(node, typ, callWords+words))
+	s[funi.PayloadWord] = ticket
+	s[funi.PayloadWord+1] = second | uint32(4*words-len(b))<<8
+	if words > 0 {
+		s[funi.PayloadWord+callWords+words-1] = 0
+		copy(bytesOf(s[funi.PayloadWord+callWords:funi.PayloadWord+callWords+words]), b)
+	}
+}
+
+// bytesOf returns the bytes of words. Words lie in memory as they travel, in little-endian order, on every machine that
+// FUNet runs on (package arctic).
+func bytesOf(words []uint32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words))
+}
+
+// content returns the bytes of a message of a call, whose second word is given; false: they are not as many as it says.
+func content(second uint32, words []uint32) ([]byte, bool) {
+	padding := int(second >> 8 & 3)
+	if padding > 4*len(words) {
+		return nil, false
+	}
+	return bytesOf(words)[:4*len(words)-padding], true
+}
+
+// called runs the handler of a call and answers.
+func (e *Endpoint) called(m *Message, ticket uint32) {
+	if m.level != funi.Request || len(m.Words) == 0 {
+		e.unknown++
+		return
+	}
+	second := m.Words[0]
+	if e.member != nil && !e.current(m, typeCall, second) {
+		return
+	}
+	b, ok := content(second, m.Words[1:])
+	if !ok {
+		e.unknown++
+		return
+	}
+	var h CallHandler
+	if number := second & 0xff; number < Handlers && e.remote.handlers != nil {
+		h = e.remote.handlers[number]
+	}
+	if h == nil {
+		e.unknown++
+		m.refuse(ticket, statusNoHandler, statusNoHandler, "")
+		return
+	}
+	ended := false
+	defer func() {
+		if !ended { // the panic goes on; it is the program's
+			m.refuse(ticket, statusPanicked, statusPanicked, "")
+		}
+	}()
+	answer, err := h(m, b)
+	ended = true
+	switch {
+	case err != nil:
+		status, code := statusOf(err)
+		m.refuse(ticket, status, code, err.Error())
+	case len(answer) > MaxCall:
+		m.refuse(ticket, statusLong, statusLong, fmt.Sprintf("an answer of %d bytes is too long", len(answer)))
+	default:
+		m.answer(ticket, statusDone, answer)
+	}
+}
+
+// statusOf returns how an error of a handler travels.
+func statusOf(err error) (status, code uint32) {
+	var coded interface{ Code() uint32 }
+	if errors.As(err, &coded) && coded.Code() >= FirstCode {
+		return statusError, coded.Code()
+	}
+	for status, known := range remoteErrors {
+		if known != nil && errors.Is(err, known) {
+			return uint32(status), uint32(status)
+		}
+	}
+	return statusError, CodeError
+}
+
+// answer sends what a call has found.
+func (m *Message) answer(ticket, status uint32, b []byte) {
+	s, err := m.reserve(0)
+	if err != nil {
+		m.endpoint.unknown++ // the endpoint has ended, or the handler of another message is running
+		return
+	}
+	compose(s, uint16(m.Source), typeAnswer, ticket, status<<16, b)
+	if e := m.endpoint; !e.paced(funi.Reply, s) {
+		e.iface.Commit(funi.Reply)
+	}
+}
+
+// refuse answers with an error.
+func (m *Message) refuse(ticket, status, code uint32, text string) {
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, MaxCall), code)
+	m.answer(ticket, status, append(b, cut(text)...))
+}
+
+// cut returns as much of a text as travels, in whole characters.
+func cut(text string) string {
+	if len(text) <= MaxErrorText {
+		return text
+	}
+	text = text[:MaxErrorText]
+	for i := range min(utf8.UTFMax, len(text)) {
+		if at := len(text) - 1 - i; utf8.RuneStart(text[at]) {
+			if !utf8.FullRuneInString(text[at:]) {
+				text = text[:at]
+			}
+			break
+		}
+	}
+	return text
+}
+
+// answeredCall completes the call of an answer.
+func (e *Endpoint) answeredCall(m *Message, ticket uint32) {
+	if len(m.Words) == 0 {
+		e.unknown++
+		return
+	}
+	second := m.Words[0]
+	b, ok := content(second, m.Words[1:])
+	c := e.remote.find(ticket)
+	switch status := second >> 16; {
+	case !ok:
+		e.unknown++
+	case c == nil || int(c.node) != m.Source: // cancelled, or not asked
+	case status == statusDone:
+		e.endCall(c, b, nil)
+	default:
+		e.endCall(c, nil, remoteError(m.Source, uint32(c.handler), status, b))
+	}
+}
+
+// remoteError is the error of an answer with a status; b is code and text, if they are there.
+func remoteError(node int, handler, status uint32, b []byte) *RemoteError {
+	err := &RemoteError{Node: node, Handler: handler, Code: CodeError}
+	if status < uint32(len(remoteErrors)) {
+		err.Code = status
+	}
+	if len(b) < 4 {
+		return err
+	}
+	if code := binary.LittleEndian.Uint32(b); status == statusError && code >= FirstCode {
+		err.Code = code
+	}
+	if err.Text = string(b[4:]); !utf8.ValidString(err.Text) {
+		err.Text = fmt.Sprintf("%q", err.Text)
+	}
+	return err
+}
+
+// find returns the call of a ticket, or nil.
+func (r *remote) find(ticket uint32) *remoteCall {
+	place := ticket & ticketMask
+	if place >= uint32(len(r.table)) {
+		return nil
+	}
+	if c := &r.table[place]; c.done != nil && c.number == ticket&^ticketMask {
+		return c
+	}
+	return nil
+}
+
+// endCall ends a call and tells its caller, who may not send: this may be in the middle of receiving. The place is free
+// again before that.
+func (e *Endpoint) endCall(c *remoteCall, answer []byte, err error) {
+	r := &e.remote
+	done := c.done
+	c.done = nil
+	r.under--
+	r.free = append(r.free, c.place)
+	in := e.depth[funi.Reply]
+	e.depth[funi.Reply] = true
+	done(answer, err)
+	e.depth[funi.Reply] = in
+}
+
+// CallsUnderWay returns how many calls are under way. Any context.
+func (e *Endpoint) CallsUnderWay() int { return e.remote.under }
+
+// ProbeCalled sends a request without meaning to each node whose answers are missing; it comes back if the node is gone,
+// and ends the calls. Who waits for calls by Poll alone calls it now and then. Main program only (ErrHandler).
+func (e *Endpoint) ProbeCalled() error {
+	last := -1
+	for i := range e.remote.table {
+		c := &e.remote.table[i]
+		if c.done == nil || int(c.node) == last {
+			continue
+		}
+		last = int(c.node)
+		if err := e.probe(last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// callCameBack does what a message of a call that came back asks for.
+func (e *Endpoint) callCameBack(r *funi.Returned, err error) {
+	switch {
+	case r.Header.Type() == typeCall && r.Level == funi.Request:
+		if c := e.remote.find(r.Word); c != nil && c.node == r.Header.Node() {
+			e.endCall(c, nil, err)
+		}
+	case r.Header.Type() == typeAnswer && r.Level == funi.Reply && !gone(r.Reason) && len(e.remote.back) < untold:
+		e.remote.back = append(e.remote.back, lostAnswer{r.Header.Node(), r.Word})
+	}
+	if e.member == nil && gone(r.Reason) { // a member's calls end when it has left (depart)
+		e.failCalls(err, func(c *remoteCall) bool { return c.node == r.Header.Node() })
+	}
+}
+
+// gone reports whether a message came back because its node is not there any more.
+func gone(r arctic.Reason) bool {
+	switch r {
+	case arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonNoRoute:
+		return true
+	}
+	return false
+}
+
+// failCalls ends calls.
+func (e *Endpoint) failCalls(err error, which func(*remoteCall) bool) {
+	for i := range e.remote.table {
+		if c := &e.remote.table[i]; c.done != nil && which(c) {
+			e.endCall(c, nil, err)
+		}
+	}
+}
+
+// tellLost tells callers that their answers came back, as far as there is room in the send queue. Such a message that
+// comes back itself is not repeated.
+func (e *Endpoint) tellLost() {
+	r := &e.remote
+	told := 0
+	for _, l := range r.back {
+		s := e.iface.Reserve(funi.Request)
+		if s == nil {
+			break
+		}
+		compose(s, l.node, typeAnswer, l.ticket, statusLost<<16, nil)
+		e.commit(funi.Request, s)
+		told++
+	}
+	r.back = append(r.back[:0], r.back[told:]...)
+}

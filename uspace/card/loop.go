@@ -1,0 +1,138 @@
+package card
+
+// This file is a card in an event loop: a descriptor that is readable when the card has to run, for epoll(7) or Go's
+// runtime, instead of a sleep in Drive.
+//
+// The descriptor is an epoll instance of its own: the sockets, a timer at the time when the engine next wants to run, and
+// the eventfd of Interrupt.
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/engine"
+)
+
+// loop is the descriptor. The zero value has none.
+type loop struct {
+	made         bool
+	epoll, timer int
+	watched      []int32
+	ticks        bool  // the timer is set
+	err          error // a descriptor could not be added; Arm then refuses, and the program polls
+}
+
+// Fd returns a descriptor that is readable when the card has something to do: something has come, a timer of the engine
+// has expired, or Interrupt was called, while Arm is in force. It may be polled, also by an epoll instance, and not
+// read. It is the card's until Close. On a card of a modelled machine Arm is never in force.
+func (k *Card) Fd() (int, error) {
+	if k.loop.made {
+		return k.loop.epoll, nil
+	}
+	if err := k.loop.make(); err != nil {
+		return -1, fmt.Errorf("making a descriptor for event loops: %w", err)
+	}
+	k.loop.watch(k.sockfds)
+	return k.loop.epoll, nil
+}
+
+// Arm readies the descriptor of Fd, and returns true if the program may wait for it. It returns false if there is
+// something to do first: call Drive, look into the queues, and try again. The next call of Drive or Disarm takes it back.
+//
+//	for {
+//		drive, and handle what has come, until nothing comes
+//		if k.Arm() {
+//			wait until the descriptor is readable
+//			k.Disarm()
+//		}
+//	}
+//
+// It belongs to the card's goroutine, as Drive does; the wait does not.
+func (k *Card) Arm() bool {
+	if k.modelled != nil || k.loop.err != nil || !k.alarm.Arm() {
+		return false
+	}
+	// Timers may be due, and what waited for room in the receive queues has it now.
+	k.now, k.heads = k.wall(), k.iface.Heads()
+	k.next = k.engine.Step(k.now)
+	k.sayHello(true)
+	k.leftover = k.next <= k.now
+	p := k.engine.Progress()
+	moved := p != k.progress
+	k.progress = p
+	k.wait.Found() // who waits here does not wait in Drive
+	if moved || k.leftover || k.iface.Waiting() || k.minder.wish.Load() != nil {
+		k.Disarm()
+		return false
+	}
+	next := k.next
+	if k.hello != nil {
+		next = min(next, k.helloAt)
+	}
+	k.loop.wakeAt(next, k.now)
+	return true
+}
+
+// Disarm takes Arm back. It belongs to the card's goroutine.
+func (k *Card) Disarm() {
+	k.alarm.Disarm()
+	k.loop.wakeAt(engine.Never, 0)
+}
+
+func (l *loop) make() (err error) {
+	if l.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return err
+	}
+	if l.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+		return errors.Join(err, unix.Close(l.epoll))
+	}
+	l.made = true
+	l.add(int32(l.timer))
+	return nil
+}
+
+// watch has the descriptor follow others than before.
+func (l *loop) watch(fds []unix.PollFd) {
+	if !l.made {
+		return
+	}
+	for _, fd := range l.watched {
+		_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, int(fd), nil) // that of a closed socket is out already
+	}
+	l.watched = l.watched[:0]
+	for _, f := range fds {
+		l.watched = append(l.watched, f.Fd)
+		l.add(f.Fd)
+	}
+}
+
+func (l *loop) add(fd int32) {
+	err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, int(fd), &unix.EpollEvent{Events: unix.EPOLLIN, Fd: fd})
+	if err != nil && l.err == nil {
+		l.err = fmt.Errorf("adding a descriptor to an epoll instance: %w", err)
+	}
+}
+
+// wakeAt sets the timer to a time of the card's clock.
+func (l *loop) wakeAt(at, now int64) {
+	if !l.made || at == engine.Never && !l.ticks {
+		return
+	}
+	var t unix.ItimerSpec // 0: no time
+	if l.ticks = at != engine.Never; l.ticks {
+		t.Value = unix.NsecToTimespec(max(at-now, 1))
+	}
+	if err := unix.TimerfdSettime(l.timer, 0, &t, nil); err != nil && l.err == nil {
+		l.err = fmt.Errorf("setting a timer: %w", err)
+	}
+}
+
+func (l *loop) close() error {
+	if !l.made {
+		return nil
+	}
+	l.made = false
+	return errors.Join(unix.Close(l.timer), unix.Close(l.epoll))
+}
