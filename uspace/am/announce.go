@@ -10,11 +10,7 @@ package am
 //
 // The bounds: one announcement of each kind for each node at most, since a node dies once a life.
 
-import (
-	"fmt"
-
-	"github.com/funet/funet/uspace/funi"
-)
+import "github.com/funet/funet/uspace/funi"
 
 const (
 	beatEvery = 100_000_000 // ns
@@ -68,12 +64,6 @@ func (e *Endpoint) tend() error {
 	if m.polls--; m.polls == 0 {
 		m.polls = beatLook
 		e.beat()
-	}
-	switch {
-	case m.expelled:
-		return fmt.Errorf("life %d of node %d: %w", m.o.Life, e.node, ErrExpelled)
-	case m.refused >= 0:
-		return fmt.Errorf("node %d has not asked for it: %w", m.refused, ErrRejoin)
 	}
 	return m.stale.take()
 }

@@ -71,6 +71,7 @@ type Endpoint struct {
 	collective collective
 	remote     remote
 	rounds     rounds
+	bytes      byteMessages
 	member     *member // nil: not asked for (Rejoin)
 }
 

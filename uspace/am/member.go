@@ -102,10 +102,8 @@ type member struct {
 	// view is a digest of the lives of all nodes: equal views are equal lives, but for a chance of 2^-64.
 	view uint64
 	// changed is set when a node leaves or joins, and cleared by Agree.
-	changed  bool
-	expelled bool
-	refused  int // node that knows no lives; -1: none
-	stale    staleCount
+	changed bool
+	stale   staleCount
 
 	announcements []announcement
 	nextBeat      int64
@@ -182,7 +180,7 @@ func (e *Endpoint) Rejoin(o RejoinOptions) error {
 	if o.Event == nil {
 		o.Event = func(Event) {}
 	}
-	m := &member{o: o, nodes: make([]peer, e.nodes), refused: -1}
+	m := &member{o: o, nodes: make([]peer, e.nodes)}
 	e.member = m
 	m.polls, m.nextBeat = beatLook, o.Now()+beatEvery
 	for i := range m.nodes {
@@ -279,7 +277,9 @@ func (e *Endpoint) stamp(node int, word uint32) uint32 {
 }
 
 // tellsLives reports whether the first word of a type has lives.
-func tellsLives(typ uint16) bool { return typ == typeFour || typ == typeN || typ == typeMember }
+func tellsLives(typ uint16) bool {
+	return typ == typeFour || typ == typeN || typ == typeBytes || typ == typeMember
+}
 
 // admit waits until a node can be sent to, and refuses one that has left.
 func (e *Endpoint) admit(node int) error {
@@ -373,7 +373,7 @@ func (e *Endpoint) memberArrived(m *Message, word uint32) {
 	case memberBack:
 		e.helloAnswered(m.Source, m.Words[0], false)
 	case memberRefused:
-		k.refused = m.Source
+		e.fail(fmt.Errorf("node %d has not asked for it: %w", m.Source, ErrRejoin))
 	case memberLeave:
 		e.depart(m.Source)
 		p.closed = true
@@ -385,7 +385,9 @@ func (e *Endpoint) memberArrived(m *Message, word uint32) {
 	case memberStale:
 		e.noteStale(m.Source, m.Words[1], uint16(m.Words[2]))
 	case memberFence:
-		k.expelled = k.expelled || m.Words[1] == uint32(k.o.Life)
+		if m.Words[1] == uint32(k.o.Life) {
+			e.fail(fmt.Errorf("life %d of node %d: %w", k.o.Life, e.node, ErrExpelled))
+		}
 	case memberReady:
 		e.ready(m, word>>readyShift&readyMask)
 	case memberGo:
