@@ -168,12 +168,12 @@ func (e *Endpoint) runBytes(m *Message, number uint32, b []byte) bool {
 		e.unknown++
 		return false
 	}
-	was := x.running // a reply handler may run inside a request handler
+	running, last := x.running, x.number // a reply handler may run inside a request handler
 	x.running, x.number = true, number
 	if err := x.handlers[number](m, b); err != nil {
 		e.fail(fmt.Errorf("handler %d for bytes, message of node %d: %w", number, m.Source, err))
 	}
-	x.running = was
+	x.running, x.number = running, last
 	return true
 }
 

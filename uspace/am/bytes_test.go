@@ -188,7 +188,12 @@ func TestHandlerPanics(t *testing.T) {
 					ran++
 					panic(cause)
 				}),
-				e.HandleBytes(5, func(*am.Message, []byte) error { ran += 100; return nil }))
+				e.HandleBytes(5, func(*am.Message, []byte) error {
+					ran += 100
+					card.Retire(funi.Reply, card.Pending(funi.Reply))
+					card.Publish()
+					return nil
+				}))
 			if err != nil {
 				t.Fatal(err)
 			}
