@@ -178,6 +178,15 @@ func waits() map[string]func(*deaf) error {
 		"ProbeCalled": func(d *deaf) error {
 			return until(func() error { return errors.Join(value(d.StartCall(1, 0, nil, ignore)), d.ProbeCalled()) })
 		},
+		"SendTag":  func(d *deaf) error { return d.SendTag(1, 0, make([]byte, 1000)) },
+		"Recv":     func(d *deaf) error { return value(d.Recv(1, 0, nil)) },
+		"Recv any": func(d *deaf) error { return value(d.Recv(am.AnySource, am.AnyTag, nil)) },
+		"StartSendTag": func(d *deaf) error {
+			return until(func() error { return value(d.StartSendTag(1, 0, nil, func(error) {})) })
+		},
+		"StartRecv": func(d *deaf) error {
+			return until(func() error { return value(d.StartRecv(1, 0, nil, func(am.Received, error) {})) })
+		},
 		"one more remote call than there may be": func(d *deaf) error {
 			return until(func() error {
 				_, err := d.StartCall(1, 0, nil, ignore)
@@ -230,8 +239,8 @@ func waits() map[string]func(*deaf) error {
 func ignore([]byte, error) {}
 
 // immediate are the calls that never wait.
-var immediate = []string{"AddObject", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Failed", "Handle", "HandleBytes", "HandleCall", "HandleNotice", "Life", "Node", "Nodes", "OpenSegment",
-	"Pace", "PaceMeasured", "Present", "Rejoin", "Remaining", "RemoveObject", "Retrieved", "Share", "ShareNew", "Unknown", "Waiting", "Wakes", "Work"}
+var immediate = []string{"AddObject", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Failed", "Handle", "HandleBytes", "HandleCall", "HandleNotice", "Heard", "InHandler", "Life", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured", "Present", "Rejoin",
+	"Remaining", "RemoveObject", "Retrieved", "Share", "ShareNew", "Unknown", "Unshare", "Waiting", "Wakes", "Work"}
 
 // TestEveryWaitIsCancelled: each call that waits ends when the context ends, with an error
 // that is ErrCancelled and the context's cause; natively and on a modelled processor.

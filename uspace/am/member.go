@@ -215,6 +215,11 @@ func (e *Endpoint) Present(node int) bool {
 	return uint(node) < uint(e.nodes) && (e.member == nil || e.member.nodes[node].state == present)
 }
 
+// Heard reports whether a send to a node does not have to wait until that has answered a later life's hello. Any context.
+func (e *Endpoint) Heard(node int) bool {
+	return e.member == nil || uint(node) >= uint(e.nodes) || e.member.nodes[node].state != unheard
+}
+
 // Leave tells the others that this node ends, so that they need not find out. The program closes the card afterwards. It does
 // nothing without Rejoin. Main program only. Errors are those of Poll.
 func (e *Endpoint) Leave() error {
@@ -293,6 +298,17 @@ func (e *Endpoint) admit(node int) error {
 		return fmt.Errorf("sending to node %d: %w", node, ErrLeft)
 	}
 	return nil
+}
+
+// mayRun reports whether a message is of the lives that are now, of which a job without Rejoin knows one.
+func (e *Endpoint) mayRun(m *Message, typ uint16, word uint32) bool {
+	if e.member != nil {
+		return e.current(m, typ, word)
+	}
+	if word&lives != 0 {
+		e.unknown++
+	}
+	return word&lives == 0
 }
 
 // current reports whether a message is of the lives that are now, so that it may run, and notices a life that is

@@ -45,6 +45,11 @@ const (
 	typeAnswer = 25 // reply, of a lost answer request: ticket; padding 9:8, status 31:16; 0 to 76 bytes, of an error code and text
 	typeMember = 27 // who is a member of the job: what, and the lives; the sender's life; three words: see member.go
 
+	// Messages with tags; all are requests. See match.go and pieces.go for the forms.
+	typeTagged = 26 // number of the message 31:2, space of the tag 1:0; tag; padding 9:8, life 15:10, form 17:16; 0 to 72 bytes, or send and length
+	typeTold   = 28 // receive; life 15:10, form 17:16, space of the tag 18; send, bytes wanted, how many messages were received
+	typePiece  = 29 // receive; offset in bytes; 76 bytes, the last piece fewer
+
 	// typeTransfer is the type of a transfer for notice handler 0.
 	typeTransfer = 256
 )
@@ -132,6 +137,12 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 		e.called(m, first)
 	case typeAnswer:
 		e.answeredCall(m, first)
+	case typeTagged:
+		e.tagged(m, first)
+	case typeTold:
+		e.toldOf(m, first)
+	case typePiece:
+		e.piece(m, first)
 	case typeProbe:
 	case typeMember:
 		e.memberArrived(m, first)

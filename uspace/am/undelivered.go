@@ -62,6 +62,7 @@ func (e *Endpoint) returned() error {
 		u.Count++
 		e.cameBack(&r, u)
 		e.callCameBack(&r, u)
+		e.taggedCameBack(&r, u)
 	}
 	if lost := e.iface.ReturnsLost(); lost != e.lost {
 		if u == nil {
@@ -72,6 +73,7 @@ func (e *Endpoint) returned() error {
 		// What they were is not known: any call may have been among them.
 		e.calls.failAll(u, func(*call) bool { return true })
 		e.failCalls(u, func(*remoteCall) bool { return true })
+		e.failTagged(u, func(int) bool { return true })
 	}
 	if u == nil {
 		return e.ended("waiting")
