@@ -209,7 +209,7 @@ func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answe
 		return 0, fmt.Errorf("calling handler %d on node %d: %w", handler, node, ErrNumber)
 	}
 	var s *funi.Slot
-	if uint(node) < uint(e.nodes) && !e.inHandler() {
+	if uint(node) < uint(e.nodes) && !e.inHandler() && e.member == nil {
 		s = e.iface.Reserve(funi.Request)
 	}
 	r := &e.remote
@@ -226,7 +226,7 @@ func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answe
 	c.number += 1 << ticketBits
 	c.node, c.handler, c.done = uint16(node), uint8(handler), done
 	ticket := c.number | uint32(place)
-	compose(s, uint16(node), typeCall, ticket, handler, b)
+	compose(s, uint16(node), typeCall, ticket, e.stamp(node, handler), b)
 	if !e.paced(funi.Request, s) {
 		e.iface.Commit(funi.Request)
 	}
@@ -307,6 +307,9 @@ func (e *Endpoint) called(m *Message, ticket uint32) {
 		return
 	}
 	second := m.Words[0]
+	if !e.mayRun(m, typeCall, second) {
+		return
+	}
 	b, ok := content(second, m.Words[1:])
 	if !ok {
 		e.unknown++
@@ -484,7 +487,7 @@ func (e *Endpoint) callCameBack(r *funi.Returned, err error) {
 	case r.Header.Type() == typeAnswer && r.Level == funi.Reply && !gone(r.Reason) && len(e.remote.back) < untold:
 		e.remote.back = append(e.remote.back, lostAnswer{r.Header.Node(), r.Word})
 	}
-	if gone(r.Reason) {
+	if e.member == nil && gone(r.Reason) { // a member's calls end when it has left (depart)
 		e.failCalls(err, func(c *remoteCall) bool { return c.node == r.Header.Node() })
 	}
 }

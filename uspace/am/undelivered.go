@@ -50,14 +50,24 @@ func (e *Endpoint) returned() error {
 	if !ok {
 		return e.ended("waiting")
 	}
-	u := describe(&r)
+	var u *Undelivered
+	first := r
 	for ; ok; r, ok = e.iface.NextReturn() {
+		if e.memberCameBack(&r) {
+			continue
+		}
+		if u == nil {
+			u = e.describe(&r)
+		}
 		u.Count++
 		e.cameBack(&r, u)
 		e.callCameBack(&r, u)
 		e.taggedCameBack(&r, u)
 	}
 	if lost := e.iface.ReturnsLost(); lost != e.lost {
+		if u == nil {
+			u = e.describe(&first)
+		}
 		u.Count += int(lost - e.lost)
 		e.lost = lost
 		// What they were is not known: any call may have been among them.
@@ -65,12 +75,18 @@ func (e *Endpoint) returned() error {
 		e.failCalls(u, func(*remoteCall) bool { return true })
 		e.failTagged(u, func(int) bool { return true })
 	}
+	if u == nil {
+		return e.ended("waiting")
+	}
 	return u
 }
 
 // describe makes the error for a packet that came back, and counts nothing yet.
-func describe(r *funi.Returned) *Undelivered {
+func (e *Endpoint) describe(r *funi.Returned) *Undelivered {
 	u := &Undelivered{Reason: r.Reason, Level: r.Level, Node: r.Header.Node(), Handler: r.Word}
+	if e.member != nil {
+		u.Handler &^= lives
+	}
 	switch typ := uint32(r.Header.Type()); {
 	case r.Header.Transfer() && typ >= typeTransfer:
 		u.Handler, u.Transfer = typ-typeTransfer, true
