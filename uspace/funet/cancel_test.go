@@ -42,6 +42,7 @@ func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
 	return map[string]func(ctx context.Context, e *funet.Endpoint) error{
 		"Wait":    func(ctx context.Context, e *funet.Endpoint) error { return e.Wait(ctx, func() bool { return false }) },
 		"Barrier": func(ctx context.Context, e *funet.Endpoint) error { return e.Barrier(ctx) },
+		"Agree":   func(ctx context.Context, e *funet.Endpoint) error { return e.Agree(ctx) },
 		"Run": func(ctx context.Context, e *funet.Endpoint) error {
 			if err := e.Run(ctx); err != nil {
 				return err
@@ -108,8 +109,9 @@ func TestNoWaitIsForgotten(t *testing.T) {
 // Rule: each ends with am.ErrCancelled and the cause, soon, with a deadline as well as by hand.
 func TestEveryWaitIsCancelled(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
-		e, deaf := b.open(0), b.open(1)
-		_ = deaf // it is there, and handles nothing
+		b.options[0].Rejoin, b.options[1].Rejoin = true, true
+		e := b.open(0)
+		b.open(1) // it is there, and handles nothing
 		for name, call := range waits() {
 			for _, led := range []bool{false, true} {
 				what := name

@@ -27,7 +27,10 @@
 //     context's cause. A handler that does not return holds everybody up, and nothing ends it.
 //   - An error belongs to the call that it is the answer to. Others are told to Options.OnError.
 //
-// What the lock costs: 4 to 6 ns for a lone caller (BenchmarkLock). A goroutine that waits alone polls; of many that
+// A job whose nodes may die and be started again asks for it (Options.Rejoin): the others get events (Events), sends to a
+// node that has left fail at once, and collective calls work again after an Agree.
+//
+// What the lock costs: 7 ns for a lone caller (BenchmarkLock). A goroutine that waits alone polls; of many that
 // wait one polls, and the others are parked until what they wait for is there.
 //
 // The bounds, and what happens at them: while the send queue is full, Send and Call wait; am.MaxRemoteCalls calls are

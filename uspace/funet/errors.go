@@ -21,6 +21,10 @@ var (
 	ErrNode = am.ErrNode
 	// ErrLong: a message is longer than it may be.
 	ErrLong = am.ErrLong
+	// ErrLeft: the node has left the job; of a collective call: a node has left or joined since the last Agree.
+	ErrLeft = am.ErrLeft
+	// ErrExpelled: the other nodes hold this one to be dead, and go on without it.
+	ErrExpelled = am.ErrExpelled
 	// ErrNumber: handler numbers are 0 to am.Handlers-1, each registered once.
 	ErrNumber = am.ErrNumber
 	// ErrPlace: neither the environment nor the options say which place in which job this is.

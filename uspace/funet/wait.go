@@ -264,6 +264,9 @@ func (e *Endpoint) drive() {
 	if !e.leading || e.am.InHandler() {
 		return
 	}
+	if len(e.untold) > 0 {
+		e.tell()
+	}
 	for _, w := range e.conditions {
 		if w.holds() {
 			w.rouse()
