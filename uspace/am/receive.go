@@ -56,7 +56,9 @@ func (e *Endpoint) Waiting(l funi.Level) int {
 	return e.iface.Arrived(l)
 }
 
-// inHandler reports whether a handler is running.
+// InHandler reports whether a handler is running. Any context.
+func (e *Endpoint) InHandler() bool { return e.inHandler() }
+
 func (e *Endpoint) inHandler() bool { return e.depth[funi.Request] || e.depth[funi.Reply] }
 
 // handleAll handles what has arrived, replies first, and returns how many that were.
