@@ -219,7 +219,7 @@ func ignore([]byte, error) {}
 
 // immediate are the calls that never wait.
 var immediate = []string{"AddObject", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Handle", "HandleCall", "HandleNotice", "InHandler", "Node", "Nodes",
-	"OpenSegment", "Pace", "PaceMeasured", "Remaining", "RemoveObject", "Retrieved", "Share", "ShareNew", "Unknown", "Unshare", "Waiting", "Wakes", "Work"}
+	"OpenSegment", "Pace", "PaceMeasured", "Remaining", "RemoveObject", "Retrieved", "Share", "ShareNew", "Unknown", "Unshare", "TaggedUnderWay", "Waiting", "Wakes", "Work"}
 
 // TestEveryWaitIsCancelled: each call that waits ends when the context ends, with an error
 // that is ErrCancelled and the context's cause; natively and on a modelled processor.

@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
@@ -273,7 +272,7 @@ func (e *Endpoint) morePlaces() bool {
 }
 
 // compose makes a message of a call: ticket, the word that follows, and bytes. Those that fill up the last word are 0, and
-// bits 9:8 of the second word say how many they are.
+// bits 9:8 of the second word say how many they are. Words lie in memory as they travel, in little-endian order.
 func compose(s *funi.Slot, node, typ uint16, ticket, second uint32, b []byte) {
 	words := (len(b) + 3) / 4
 	s.SetHeader(funi.NewHeader(node, typ, callWords+words))
@@ -281,14 +280,8 @@ func compose(s *funi.Slot, node, typ uint16, ticket, second uint32, b []byte) {
 	s[funi.PayloadWord+1] = second | uint32(4*words-len(b))<<8
 	if words > 0 {
 		s[funi.PayloadWord+callWords+words-1] = 0
-		copy(bytesOf(s[funi.PayloadWord+callWords:funi.PayloadWord+callWords+words]), b)
+		copy(funi.Bytes(s[funi.PayloadWord+callWords:funi.PayloadWord+callWords+words]), b)
 	}
-}
-
-// bytesOf returns the bytes of words. Words lie in memory as they travel, in little-endian order, on every machine that
-// FUNet runs on (package arctic).
-func bytesOf(words []uint32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words))
 }
 
 // content returns the bytes of a message of a call, whose second word is given; false: they are not as many as it says.
@@ -297,7 +290,7 @@ func content(second uint32, words []uint32) ([]byte, bool) {
 	if padding > 4*len(words) {
 		return nil, false
 	}
-	return bytesOf(words)[:4*len(words)-padding], true
+	return funi.Bytes(words)[:4*len(words)-padding], true
 }
 
 // called runs the handler of a call and answers.
