@@ -72,6 +72,7 @@ type Endpoint struct {
 	remote     remote
 	tags       *tags // nil: there was no message with a tag yet
 	rounds     rounds
+	bytes      byteMessages
 }
 
 // New makes the endpoint of a node, in a group of the given number of nodes, on an initialised

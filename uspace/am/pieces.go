@@ -115,7 +115,7 @@ func (e *Endpoint) flush(p *pair) {
 		slot[3] = formShort<<16 | uint32(4*words-len(s.b))<<8
 		if words > 0 {
 			slot[3+words] = 0
-			copy(funi.Bytes(slot[4:4+words]), s.b)
+			copy(bytesOf(slot[4:4+words]), s.b)
 		}
 		e.commit(funi.Request, slot)
 		e.endSend(s, nil)
@@ -143,7 +143,7 @@ func (e *Endpoint) pieces() {
 			slot.SetHeader(funi.NewHeader(s.node, typePiece, 2+words))
 			slot[1], slot[2] = s.theirs, uint32(s.at)
 			slot[2+words] = 0
-			copy(funi.Bytes(slot[3:3+words]), s.b[s.at:s.at+n])
+			copy(bytesOf(slot[3:3+words]), s.b[s.at:s.at+n])
 			s.at += n
 			e.commit(funi.Request, slot)
 			if s.at == len(s.b) {
@@ -204,7 +204,7 @@ func (e *Endpoint) piece(m *Message, first uint32) {
 		return // cancelled, or not asked for
 	}
 	at := m.Words[0]
-	data := funi.Bytes(m.Words[1:])
+	data := bytesOf(m.Words[1:])
 	if at >= uint32(r.want) || at%pieceBytes != 0 || len(data) < min(r.want-int(at), pieceBytes) {
 		e.unknown++
 		return

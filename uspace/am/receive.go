@@ -62,8 +62,10 @@ func (e *Endpoint) InHandler() bool { return e.inHandler() }
 func (e *Endpoint) inHandler() bool { return e.depth[funi.Request] || e.depth[funi.Reply] }
 
 // handleAll handles what has arrived, replies first, and returns how many that were.
-func (e *Endpoint) handleAll() int {
-	n := 0
+func (e *Endpoint) handleAll() (n int) {
+	if e.bytes.handlers != nil {
+		defer e.recovered()
+	}
 	for n < most {
 		n += e.service(funi.Reply, most)
 		some := e.service(funi.Request, burst)

@@ -272,7 +272,7 @@ func (e *Endpoint) morePlaces() bool {
 }
 
 // compose makes a message of a call: ticket, the word that follows, and bytes. Those that fill up the last word are 0, and
-// bits 9:8 of the second word say how many they are. Words lie in memory as they travel, in little-endian order.
+// bits 9:8 of the second word say how many they are.
 func compose(s *funi.Slot, node, typ uint16, ticket, second uint32, b []byte) {
 	words := (len(b) + 3) / 4
 	s.SetHeader(funi.NewHeader(node, typ, callWords+words))
@@ -280,9 +280,12 @@ func compose(s *funi.Slot, node, typ uint16, ticket, second uint32, b []byte) {
 	s[funi.PayloadWord+1] = second | uint32(4*words-len(b))<<8
 	if words > 0 {
 		s[funi.PayloadWord+callWords+words-1] = 0
-		copy(funi.Bytes(s[funi.PayloadWord+callWords:funi.PayloadWord+callWords+words]), b)
+		copy(bytesOf(s[funi.PayloadWord+callWords:funi.PayloadWord+callWords+words]), b)
 	}
 }
+
+// bytesOf returns the bytes of words, which lie in memory as they travel: in little-endian order.
+func bytesOf(words []uint32) []byte { return funi.Bytes(words) }
 
 // content returns the bytes of a message of a call, whose second word is given; false: they are not as many as it says.
 func content(second uint32, words []uint32) ([]byte, bool) {
@@ -290,7 +293,7 @@ func content(second uint32, words []uint32) ([]byte, bool) {
 	if padding > 4*len(words) {
 		return nil, false
 	}
-	return funi.Bytes(words)[:4*len(words)-padding], true
+	return bytesOf(words)[:4*len(words)-padding], true
 }
 
 // called runs the handler of a call and answers.

@@ -76,6 +76,8 @@ func describe(r *funi.Returned) *Undelivered {
 		u.Handler, u.Transfer = typ-typeTransfer, true
 	case typ == typeMfer:
 		u.Transfer = true
+	case typ == typeBytes:
+		u.Handler = r.Word & 0xff
 	case typ > typeMfer:
 		u.Handler, u.Library = 0, true
 	}
