@@ -41,8 +41,20 @@ type Node struct {
 	udp   bool // its frames travel in datagrams
 }
 
-// runOn opens the endpoint that the flags describe and runs a program on it. The error of the program is explained.
-func runOn[R any](ctx context.Context, f *Flags, one func(*Node) (R, error)) (r R, err error) {
+// runOn opens the endpoint that the flags describe and runs a program of words on it. The error of the program is explained.
+func runOn[R any](ctx context.Context, f *Flags, one func(*Node) (R, error)) (R, error) {
+	return runPlace(ctx, f, func(n *Node) (r R, err error) {
+		err = n.place.AM(func(e *am.Endpoint) error {
+			e.Bind(ctx)
+			r, err = one(n)
+			return n.explain(err)
+		})
+		return r, err
+	})
+}
+
+// runPlace opens the place in a job that the flags describe and runs a program on it.
+func runPlace[R any](ctx context.Context, f *Flags, one func(*Node) (R, error)) (r R, err error) {
 	n := &Node{ctx: ctx}
 	var o funet.Options
 	if f.attached() {
@@ -66,10 +78,11 @@ func runOn[R any](ctx context.Context, f *Flags, one func(*Node) (R, error)) (r 
 	n.Own, _ = n.Carrier.(*card.Card)
 	err = n.place.AM(func(e *am.Endpoint) error {
 		n.Endpoint = e
-		e.Bind(ctx)
-		r, err = one(n)
-		return n.explain(err)
+		return nil
 	})
+	if err == nil {
+		r, err = one(n)
+	}
 	if err != nil {
 		return r, errors.Join(err, n.close(0))
 	}
