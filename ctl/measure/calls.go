@@ -5,6 +5,7 @@ package measure
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,7 @@ import (
 
 func calls() *cobra.Command {
 	var f flags
-	o := bench.CallsOptions{RoleCommand: program.RoleArgs, Progress: progressLines()}
+	o := bench.CallsOptions{RoleCommand: program.RoleArgs, Progress: os.Stderr}
 	o.PingPong = func(ctx context.Context, l *lab.Lab) (s bench.CallsSample, err error) {
 		p := program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: bench.Warmup}}
 		r, err := program.RunNodes[program.PingPongResult](ctx, &f.Flags, l, "pingpong", p.Arguments())

@@ -12,8 +12,11 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/cluster"
@@ -39,13 +42,20 @@ type Node struct {
 	leads func(node uint16) string
 	peers string
 	udp   bool // its frames travel in datagrams
+	// Progress is told how far the program has come.
+	Progress apps.Progress
 }
 
 // runOn opens the endpoint that the flags describe and runs a program of words on it. The error of the program is explained.
-func runOn[R any](ctx context.Context, f *Flags, one func(*Node) (R, error)) (R, error) {
-	return runPlace(ctx, f, func(n *Node) (r R, err error) {
+func runOn[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (R, error) {
+	return runPlace(c, f, func(n *Node) (r R, err error) {
 		err = n.place.AM(func(e *am.Endpoint) error {
-			e.Bind(ctx)
+			e.Bind(n.ctx)
+			told, err := f.progress(c.Name(), n)
+			if err != nil {
+				return err
+			}
+			defer told.End()
 			r, err = one(n)
 			return n.explain(err)
 		})
@@ -54,7 +64,8 @@ func runOn[R any](ctx context.Context, f *Flags, one func(*Node) (R, error)) (R,
 }
 
 // runPlace opens the place in a job that the flags describe and runs a program on it.
-func runPlace[R any](ctx context.Context, f *Flags, one func(*Node) (R, error)) (r R, err error) {
+func runPlace[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (r R, err error) {
+	ctx := c.Context()
 	n := &Node{ctx: ctx}
 	var o funet.Options
 	if f.attached() {

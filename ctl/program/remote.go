@@ -72,7 +72,7 @@ func Remote() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r, err := runPlace(c.Context(), &f, o.run)
+			r, err := runPlace(c, &f, o.run)
 			if err != nil {
 				return err
 			}

@@ -52,7 +52,7 @@ func Run[R any](c *cobra.Command, f *Flags, args []string, one func(*Node) (R, e
 		return none, err
 	}
 	if f.Lab == 0 {
-		return runOn(c.Context(), f, one)
+		return runOn(c, f, one)
 	}
 	all, err := onLab[R](c.Context(), f, c.Name(), args)
 	if err != nil {
@@ -64,6 +64,24 @@ func Run[R any](c *cobra.Command, f *Flags, args []string, one func(*Node) (R, e
 		}
 	}
 	return all[0], nil
+}
+
+// progress has the node's program tell how far it has come: to the command that made the lab, or to who waits for node 0.
+func (f *Flags) progress(what string, n *Node) (*output.Progress, error) {
+	var to io.Writer
+	g := new(output.Gauge)
+	switch {
+	case f.told > 0:
+		shared, err := output.OpenGauge(f.told)
+		if err != nil {
+			return nil, err
+		}
+		g = shared
+	case n.Endpoint.Node() == 0:
+		to = os.Stderr
+	}
+	n.Progress = func(done, total int) { g.Set(int64(done), int64(total)) }
+	return output.Watch(to, what, g), nil
 }
 
 // result is the result of a program on one node. Only node 0 has figures, and a table.

@@ -20,8 +20,8 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// numbered are n bytes that tell where they belong.
-func numbered(n, seed int) []byte {
+// content is n bytes that tell where they belong.
+func content(n, seed int) []byte {
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = byte((i + seed) * 2654435761 >> 13)
@@ -46,14 +46,14 @@ func TestTagged(t *testing.T) {
 						}
 					}
 					var what am.Received
-					if _, err := n.StartSendTag(to, uint32(i), numbered(length, n.Node()), func(err error) { sent = err == nil }); err != nil {
+					if _, err := n.StartSendTag(to, uint32(i), content(length, n.Node()), func(err error) { sent = err == nil }); err != nil {
 						return err
 					}
 					what, err := n.Recv(from, uint32(i), got)
 					if err != nil {
 						return err
 					}
-					if want := (am.Received{Source: from, Tag: uint32(i), Bytes: length}); what != want || !bytes.Equal(got[:length], numbered(length, from)) || !bytes.Equal(got[length:], make([]byte, 8)) {
+					if want := (am.Received{Source: from, Tag: uint32(i), Bytes: length}); what != want || !bytes.Equal(got[:length], content(length, from)) || !bytes.Equal(got[length:], make([]byte, 8)) {
 						return fmt.Errorf("got %+v, want %+v, or other bytes", what, want)
 					}
 					if err := n.Wait(func() bool { return sent }); err != nil {
@@ -69,7 +69,7 @@ func TestTagged(t *testing.T) {
 // TestTagsSelect: a receive takes the first message that fits, by source and tag, and leaves the others.
 func TestTagsSelect(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 3})
-	long := numbered(5000, 1)
+	long := content(5000, 1)
 	b.MustRun(func(n *bed.Node) error {
 		if n.Node() > 0 {
 			for _, m := range []struct {
@@ -123,14 +123,14 @@ func TestTagsTruncate(t *testing.T) {
 		for _, length := range []int{50, 5000} {
 			for _, room := range []int{0, 7, 40} {
 				if n.Node() == 1 {
-					if err := n.SendTag(0, 1, numbered(length, 0)); err != nil {
+					if err := n.SendTag(0, 1, content(length, 0)); err != nil {
 						return err
 					}
 					continue
 				}
 				got := make([]byte, room+4)
 				what, err := n.Recv(1, 1, got[:room])
-				if !errors.Is(err, am.ErrTruncate) || what.Bytes != length || !bytes.Equal(got[:room], numbered(room, 0)) || !bytes.Equal(got[room:], make([]byte, 4)) {
+				if !errors.Is(err, am.ErrTruncate) || what.Bytes != length || !bytes.Equal(got[:room], content(room, 0)) || !bytes.Equal(got[room:], make([]byte, 4)) {
 					t.Errorf("%d bytes into %d: %+v, %v, %x", length, room, what, err, got)
 				}
 			}
@@ -303,7 +303,7 @@ func TestTagsCancelled(t *testing.T) {
 	for _, wait := range []time.Duration{0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89} {
 		for _, side := range []string{"send", "receive"} {
 			b := bed.New(t, bed.Options{Nodes: 2, Slots: 8})
-			message := numbered(20_000, 3)
+			message := content(20_000, 3)
 			b.MustRun(func(n *bed.Node) error {
 				if err := n.Barrier(); err != nil {
 					return err
