@@ -38,6 +38,7 @@ type Endpoint struct {
 	events     chan Event
 	untold     []Event // that the channel has no room for, one for each node
 	memory     memory
+	together   together
 	messages   [2]Message // of the handlers that run
 	depth      int
 
@@ -62,6 +63,7 @@ func newEndpoint(c Carrier, node, nodes int, seed uint64, end context.CancelCaus
 		return nil, err
 	}
 	e.am.Wakes(c.Interrupt)
+	e.together.init(e)
 	return e, nil
 }
 
