@@ -32,7 +32,7 @@ func (e *Endpoint) AppendCall(ctx context.Context, dst []byte, node int, handler
 	id, err := e.startCall(ctx, w, node, handler, b)
 	if err == nil {
 		if err = e.await(ctx, w, "calling"); err != nil && !w.done {
-			e.am.Cancel(id)
+			e.cancel(id)
 		}
 	}
 	if err != nil {
@@ -56,6 +56,13 @@ func (e *Endpoint) startCall(ctx context.Context, w *waiter, node int, handler u
 		}
 	}
 	return e.am.StartCall(node, handler, b, w.finish)
+}
+
+// cancel ends an operation of package am. One of an endpoint that has failed has ended with it: nobody polls any more.
+func (e *Endpoint) cancel(id am.ID) {
+	if e.cause.Load() == nil {
+		e.am.Cancel(id)
+	}
 }
 
 // roomToCall reports whether package am can begin a call of a node without waiting.
@@ -129,6 +136,6 @@ func (p *Pending) Cancel() {
 		p.waits = false
 		p.waiter.complete(fmt.Errorf("calling node %d: %w", p.node, am.ErrCancelled))
 	case p.id != 0:
-		p.endpoint.am.Cancel(p.id)
+		p.endpoint.cancel(p.id)
 	}
 }

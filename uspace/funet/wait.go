@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/funi"
 )
 
 const (
@@ -196,9 +197,20 @@ func (e *Endpoint) lead(ctx context.Context, w *waiter) {
 		}
 		if vain >= probe {
 			vain, probe = 0, min(2*probe, lastProbe)
-			e.report(e.guard(e.am.ProbeCalled))
+			e.probe(ctx)
 		}
 	}
+}
+
+// probe asks the nodes that owe something whether they are still there, on behalf of all that wait. While much is unsent
+// nothing is asked: what is under way comes back from a node that is gone, and the probe would wait for room.
+func (e *Endpoint) probe(ctx context.Context) {
+	if e.iface.Unsent(funi.Request) > e.iface.Slots()/2 {
+		return
+	}
+	e.am.Bind(ctx)
+	e.report(e.guard(e.am.ProbeCalled))
+	e.am.Bind(context.Background())
 }
 
 // exclusively runs something of package am that polls by itself, as the leader, with the endpoint bound to a context.
