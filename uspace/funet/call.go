@@ -58,9 +58,9 @@ func (e *Endpoint) startCall(ctx context.Context, w *waiter, node int, handler u
 	return e.am.StartCall(node, handler, b, w.finish)
 }
 
-// cancel ends an operation of package am. One of an endpoint that has failed has ended with it: nobody polls any more.
+// cancel ends an operation of package am, so that the program's memory is its own again. With the carrier all have ended.
 func (e *Endpoint) cancel(id am.ID) {
-	if e.cause.Load() == nil {
+	if e.released == nil {
 		e.am.Cancel(id)
 	}
 }
