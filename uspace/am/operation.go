@@ -8,6 +8,7 @@ type ID uint64
 // Kinds of operations, bits 63:32 of an ID.
 const (
 	callID ID = 1 << 32 // the rest is the ticket
+	sendID ID = 2 << 32 // the rest is the id
 	kindID ID = 0xffff_ffff << 32
 )
 
@@ -21,6 +22,8 @@ func (e *Endpoint) Cancel(id ID) bool {
 			e.endCall(c, nil, ErrCancelled)
 			return true
 		}
+	case sendID:
+		return e.cancelSend(uint32(id))
 	}
 	return false
 }
