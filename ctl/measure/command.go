@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +21,7 @@ import (
 // Command is `funet bench`.
 func Command() *cobra.Command {
 	c := &cobra.Command{Use: "bench", Example: "  funet bench peers --lab 2\n  funet bench rate --lab 2 --json", Short: "Measure FUNet beside what one would use otherwise"}
-	c.AddCommand(peers(), rate(), incast(), xfer(), matmul())
+	c.AddCommand(peers(), calls(), rate(), incast(), xfer(), matmul())
 	return c
 }
 
@@ -139,12 +137,4 @@ func goodput(ctx context.Context, f *program.Flags, l *lab.Lab, name string, arg
 		sample.Duplicates += n.Card.Duplicates
 	}
 	return sample, nil
-}
-
-// progressLines is where measurements print a line a round: a terminal, or nowhere.
-func progressLines() io.Writer {
-	if !output.Terminal(os.Stderr) {
-		return nil
-	}
-	return os.Stderr
 }

@@ -160,6 +160,48 @@ func TestNoAllocationInRemoteCalls(t *testing.T) {
 	}
 }
 
+// TestNoAllocationInTags: neither do messages with tags, short and long.
+func TestNoAllocationInTags(t *testing.T) {
+	e, _ := pair(t, nil)
+	sends, receives := 0, 0
+	sent := func(err error) {
+		if err == nil {
+			sends++
+		}
+	}
+	received := func(_ am.Received, err error) {
+		if err == nil {
+			receives++
+		}
+	}
+	from, to := make([]byte, 5000), make([]byte, 5000)
+	exchange := func() {
+		want := sends + 40
+		for k := range 20 {
+			for i := range e {
+				_, err1 := e[i].StartSendTag(1-i, 3, from[:k*k*10], sent)
+				_, err2 := e[i].StartRecv(1-i, am.AnyTag, to, received)
+				if err := first(err1, err2); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for sends < want || receives < want {
+			for i := range e {
+				if _, err := e[i].Poll(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for range 100 {
+		exchange()
+	}
+	if n := testing.AllocsPerRun(200, exchange); n != 0 {
+		t.Errorf("40 messages with tags allocate %v times, want 0", n)
+	}
+}
+
 // TestNoAllocationInCalls: neither do indirect messages, segments, gets, puts, reads, writes
 // and collective calls, once each has been called.
 func TestNoAllocationInCalls(t *testing.T) {

@@ -254,3 +254,31 @@ func BenchmarkCall(b *testing.B) {
 		}
 	}, nothing)
 }
+
+// BenchmarkTagged is a message with a tag through two cards in memory, from its start to the end of its receive.
+func BenchmarkTagged(b *testing.B) {
+	for _, size := range []int{16, 1 << 20} {
+		b.Run(strconv.Itoa(size), func(b *testing.B) {
+			e, _ := pair(b, nil)
+			from, to := make([]byte, size), make([]byte, size)
+			ended := 0
+			sent, received := func(error) { ended++ }, func(am.Received, error) { ended++ }
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				ended = 0
+				_, err1 := e[1].StartRecv(0, 1, to, received)
+				_, err2 := e[0].StartSendTag(1, 1, from, sent)
+				if err := first(err1, err2); err != nil {
+					b.Fatal(err)
+				}
+				for ended < 2 {
+					for i := range e {
+						if _, err := e[i].Poll(); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+			}
+		})
+	}
+}

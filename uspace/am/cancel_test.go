@@ -176,6 +176,15 @@ func waits() map[string]func(*deaf) error {
 		"ProbeCalled": func(d *deaf) error {
 			return until(func() error { return errors.Join(value(d.StartCall(1, 0, nil, ignore)), d.ProbeCalled()) })
 		},
+		"SendTag":  func(d *deaf) error { return d.SendTag(1, 0, make([]byte, 1000)) },
+		"Recv":     func(d *deaf) error { return value(d.Recv(1, 0, nil)) },
+		"Recv any": func(d *deaf) error { return value(d.Recv(am.AnySource, am.AnyTag, nil)) },
+		"StartSendTag": func(d *deaf) error {
+			return until(func() error { return value(d.StartSendTag(1, 0, nil, func(error) {})) })
+		},
+		"StartRecv": func(d *deaf) error {
+			return until(func() error { return value(d.StartRecv(1, 0, nil, func(am.Received, error) {})) })
+		},
 		"one more remote call than there may be": func(d *deaf) error {
 			return until(func() error {
 				_, err := d.StartCall(1, 0, nil, ignore)
@@ -234,8 +243,8 @@ func anyMemory(e *am.Endpoint) error {
 func ignore([]byte, error) {}
 
 // immediate are the calls that never wait.
-var immediate = []string{"AddObject", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Failed", "Handle", "HandleBytes", "HandleCall", "HandleNotice", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured",
-	"Remaining", "RemoveObject", "Retrieved", "SendsUnderWay", "Share", "ShareNew", "Unknown", "UseMemory", "Waiting", "Wakes", "Work"}
+var immediate = []string{"AddObject", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Failed", "Handle", "HandleBytes", "HandleCall", "HandleNotice", "InHandler",
+	"Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured", "Remaining", "RemoveObject", "Retrieved", "SendsUnderWay", "Share", "ShareNew", "Unknown", "Unshare", "UseMemory", "Waiting", "Wakes", "Work"}
 
 // notModelled are the calls that no modelled machine has.
 var notModelled = []string{"a long SendBytes", "SendList", "StartBytes", "ProbeSends"}

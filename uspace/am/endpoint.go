@@ -70,6 +70,7 @@ type Endpoint struct {
 	single     single
 	collective collective
 	remote     remote
+	tags       *tags // nil: there was no message with a tag yet
 	rounds     rounds
 	bytes      byteMessages
 }

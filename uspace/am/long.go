@@ -184,7 +184,7 @@ func (e *Endpoint) startLong(node int, kind, handler uint32, words [2]uint32, g 
 	s := e.open(node, kind, handler, words, g, size, done)
 	e.pump()
 	e.drive()
-	return sendID | ID(s.id), nil
+	return bytesID | ID(s.id), nil
 }
 
 // startReply sends a reply of any kind to a request. It does not wait: ErrMemory if there are too many, or if those that
@@ -209,7 +209,7 @@ func (e *Endpoint) startReply(m *Message, kind, handler uint32, words [2]uint32,
 	s := e.open(m.Source, kind, handler, words, g, size, done)
 	s.kept = size
 	x.kept += size
-	return sendID | ID(s.id), nil
+	return bytesID | ID(s.id), nil
 }
 
 // mayReply reports whether the message's own handler is running, at request priority.
@@ -360,11 +360,11 @@ func (e *Endpoint) tookMessage(m *Message, word uint32) {
 	if s.asked() {
 		e.answeredAsk(s)
 	}
-	e.endSend(s, err, false)
+	e.endBytes(s, err, false)
 }
 
-// endSend ends a message whose receiver does not expect it any more, or if abort is true will be told so.
-func (e *Endpoint) endSend(s *send, err error, abort bool) {
+// endBytes ends a message whose receiver does not expect it any more, or if abort is true will be told so.
+func (e *Endpoint) endBytes(s *send, err error, abort bool) {
 	x := &e.bytes
 	done := s.done
 	s.done, s.gather = nil, gather{}
@@ -395,13 +395,13 @@ func (e *Endpoint) call(done func(error), err error) {
 	e.depth[funi.Reply] = in
 }
 
-// cancelSend is Cancel for messages.
-func (e *Endpoint) cancelSend(id uint32) bool {
+// cancelBytes is Cancel for messages.
+func (e *Endpoint) cancelBytes(id uint32) bool {
 	s := e.bytes.findSend(id)
 	if s == nil || s.state == sendGivenUp {
 		return false
 	}
-	e.endSend(s, ErrCancelled, true)
+	e.endBytes(s, ErrCancelled, true)
 	return true
 }
 
@@ -492,12 +492,12 @@ func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
 			return true // cancelled
 		}
 		if s.state != sendGivenUp {
-			e.endSend(s, u, true)
+			e.endBytes(s, u, true)
 		}
 	case typ == typeReady && r.Level == funi.Request:
 		if s := x.findSend(r.Word); s != nil && s.node == node && s.asked() {
 			e.answeredAsk(s)
-			e.endSend(s, u, false)
+			e.endBytes(s, u, false)
 		}
 	case again && typ == typeGrant:
 		for i := range x.grants {
@@ -530,7 +530,7 @@ func (x *sending) sendOf(node uint16, key uint32) *send {
 func (e *Endpoint) bytesLost(u error) {
 	for i := range e.bytes.sends {
 		if s := &e.bytes.sends[i]; s.state != sendFree && s.state != sendGivenUp {
-			e.endSend(s, u, true)
+			e.endBytes(s, u, true)
 		}
 	}
 }
@@ -548,7 +548,7 @@ func (e *Endpoint) failSends(node uint16, u error) {
 		if s.state == sendFree || s.node != node {
 			continue
 		}
-		e.endSend(s, u, false)
+		e.endBytes(s, u, false)
 	}
 }
 

@@ -7,9 +7,11 @@ type ID uint64
 
 // Kinds of operations, bits 63:32 of an ID.
 const (
-	callID ID = 1 << 32 // the rest is the ticket
-	sendID ID = 2 << 32 // the rest is the id
-	kindID ID = 0xffff_ffff << 32
+	callID    ID = 1 << 32 // the rest is the ticket
+	sendTagID ID = 2 << 32 // the rest is place and number, as with a ticket
+	recvID    ID = 3 << 32
+	bytesID   ID = 4 << 32 // the rest is the id
+	kindID    ID = 0xffff_ffff << 32
 )
 
 // Cancel ends an operation: what its start was given to call is called with ErrCancelled before Cancel returns, and
@@ -22,8 +24,12 @@ func (e *Endpoint) Cancel(id ID) bool {
 			e.endCall(c, nil, ErrCancelled)
 			return true
 		}
-	case sendID:
+	case bytesID:
+		return e.cancelBytes(uint32(id))
+	case sendTagID:
 		return e.cancelSend(uint32(id))
+	case recvID:
+		return e.cancelReceive(uint32(id))
 	}
 	return false
 }

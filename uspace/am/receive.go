@@ -37,8 +37,8 @@ func (e *Endpoint) Poll() (int, error) {
 	n := e.handleAll() // what the last drive brought; else two would fill the queue
 	e.drive()
 	n += e.handleAll()
-	sent := e.bytes.busy && e.pump()
-	if sent || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
+	said := e.tags != nil && e.say()
+	if e.bytes.busy && e.pump() || said || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
 		e.drive() // what the handlers replied leaves now
 	}
 	return n, e.returned()
@@ -54,7 +54,9 @@ func (e *Endpoint) Waiting(l funi.Level) int {
 	return e.iface.Arrived(l)
 }
 
-// inHandler reports whether a handler is running.
+// InHandler reports whether a handler is running. Any context.
+func (e *Endpoint) InHandler() bool { return e.inHandler() }
+
 func (e *Endpoint) inHandler() bool { return e.depth[funi.Request] || e.depth[funi.Reply] }
 
 // handleAll handles what has arrived, replies first, and returns how many that were.

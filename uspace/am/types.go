@@ -43,6 +43,11 @@ const (
 	typeCall   = 24 // request: ticket; handler 7:0, padding 9:8, life 15:10; 0 to 76 bytes
 	typeAnswer = 25 // reply, of a lost answer request: ticket; padding 9:8, life 15:10, status 31:16; 0 to 76 bytes, of an error code and text
 
+	// Messages with tags; all are requests. See match.go and pieces.go for the forms.
+	typeTagged = 26 // number of the message 31:2, space of the tag 1:0; tag; padding 9:8, life 15:10, form 17:16; 0 to 72 bytes, or send and length
+	typeTold   = 28 // receive; life 15:10, form 17:16, space of the tag 18; send, bytes wanted, how many messages were received
+	typePiece  = 29 // receive; offset in bytes; 76 bytes, the last piece fewer
+
 	// typeTransfer is the type of a transfer for notice handler 0.
 	typeTransfer = 256
 )
@@ -122,6 +127,12 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 		e.answeredCall(m, first)
 	case typeReady, typeGrant, typeTaken, typeAbort:
 		e.aboutMessage(m, typ, first)
+	case typeTagged:
+		e.tagged(m, first)
+	case typeTold:
+		e.toldOf(m, first)
+	case typePiece:
+		e.piece(m, first)
 	case typeProbe:
 	default:
 		e.unknown++

@@ -65,6 +65,7 @@ func (e *Endpoint) returned() error {
 		u.Count++
 		e.cameBack(&r, u)
 		e.callCameBack(&r, u)
+		e.taggedCameBack(&r, u)
 	}
 	if lost := e.iface.ReturnsLost(); lost != e.lost {
 		if u == nil {
@@ -75,6 +76,7 @@ func (e *Endpoint) returned() error {
 		// What they were is not known: any call may have been among them.
 		e.calls.failAll(u, func(*call) bool { return true })
 		e.failCalls(u, func(*remoteCall) bool { return true })
+		e.failTagged(u, func(int) bool { return true })
 		e.bytesLost(u)
 	}
 	if u == nil {
