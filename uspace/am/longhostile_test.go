@@ -29,7 +29,7 @@ func hostile(t interface {
 	take := func(m *am.Message, b []byte) error {
 		*ran++
 		for i := range b { // all of it is memory
-			*ran += int(b[i] & 0)
+			b[i] = 0
 		}
 		return nil
 	}
