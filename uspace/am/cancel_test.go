@@ -239,8 +239,9 @@ func waits() map[string]func(*deaf) error {
 func ignore([]byte, error) {}
 
 // immediate are the calls that never wait.
-var immediate = []string{"AddObject", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Failed", "Handle", "HandleBytes", "HandleCall", "HandleNotice", "Heard", "InHandler", "Life", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured", "Present", "Rejoin",
-	"Remaining", "RemoveObject", "Retrieved", "Share", "ShareNew", "Unknown", "Unshare", "Waiting", "Wakes", "Work"}
+var immediate = []string{"AddObject", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Failed", "Handle", "HandleBytes", "HandleCall", "HandleNotice", "Heard",
+	"InHandler", "Life", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured", "Present", "Rejoin", "Remaining", "RemoveObject",
+	"Retrieved", "Share", "ShareNew", "Unknown", "Unshare", "Waiting", "Wakes", "Work"}
 
 // TestEveryWaitIsCancelled: each call that waits ends when the context ends, with an error
 // that is ErrCancelled and the context's cause; natively and on a modelled processor.
