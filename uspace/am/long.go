@@ -166,6 +166,9 @@ func (e *Endpoint) startLong(node int, kind, handler uint32, words [2]uint32, g 
 		return 0, err
 	}
 	size, err := e.checkLong(node, handler, &g)
+	if err == nil && e.member != nil {
+		err = e.admit(node)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -195,6 +198,9 @@ func (e *Endpoint) startReply(m *Message, kind, handler uint32, words [2]uint32,
 	}
 	g := gather{first: b}
 	size, err := e.checkLong(m.Source, handler, &g)
+	if err == nil && !e.Present(m.Source) {
+		err = fmt.Errorf("replying to node %d: %w", m.Source, ErrLeft)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -242,7 +248,7 @@ func (e *Endpoint) open(node int, kind, handler uint32, words [2]uint32, g gathe
 	x.freeSends = x.freeSends[:len(x.freeSends)-1]
 	x.under++
 	s := &x.sends[place]
-	*s = send{id: (s.id + MaxSends) &^ partBit, state: sendHeld, node: uint16(node), second: handler | kind<<kindShift | e.lifeOf(node),
+	*s = send{id: (s.id + MaxSends) &^ partBit, state: sendHeld, node: uint16(node), second: e.stamp(node, handler|kind<<kindShift),
 		words: words, gather: g, size: size, window: -1, done: done}
 	p.held = append(p.held, place)
 	e.announce(p)
@@ -261,7 +267,7 @@ func (e *Endpoint) announce(p *bytePeer) {
 		}
 		s.state = sendAsked
 		p.asked++
-		e.tell(nil, control{node: s.node, typ: typeReady, n: 5, words: [5]uint32{s.id, s.second, uint32(s.size), s.words[0], s.words[1]}})
+		e.sendControl(nil, control{node: s.node, typ: typeReady, n: 5, words: [5]uint32{s.id, s.second, uint32(s.size), s.words[0], s.words[1]}})
 	}
 }
 
@@ -301,7 +307,7 @@ func (e *Endpoint) granted(m *Message, id uint32) {
 	}
 	switch {
 	case s == nil || int(s.node) != m.Source:
-		e.tell(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
+		e.sendControl(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
 	case s.state == sendAsked:
 		s.state, s.key, s.address = sendGranted, key, address
 		x.granted = append(x.granted, s.id)
@@ -312,7 +318,7 @@ func (e *Endpoint) granted(m *Message, id uint32) {
 		e.answeredAsk(s)
 		e.abort(s)
 	case s.key != key:
-		e.tell(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
+		e.sendControl(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
 	}
 }
 
@@ -331,7 +337,7 @@ func (e *Endpoint) abort(s *send) {
 	if s.staged > 0 {
 		return
 	}
-	e.tell(nil, control{node: s.node, typ: typeAbort, n: 1, words: [5]uint32{s.key}})
+	e.sendControl(nil, control{node: s.node, typ: typeAbort, n: 1, words: [5]uint32{s.key}})
 	e.bytes.freeSend(s)
 }
 
@@ -437,7 +443,7 @@ func (e *Endpoint) aboutMessage(m *Message, typ uint16, first uint32) {
 	}
 	switch typ {
 	case typeReady:
-		e.ready(m, first)
+		e.announced(m, first)
 	case typeGrant:
 		e.granted(m, first)
 	case typeTaken:
@@ -447,8 +453,8 @@ func (e *Endpoint) aboutMessage(m *Message, typ uint16, first uint32) {
 	}
 }
 
-// tell sends a message about messages: as a reply from a request handler, if m is not nil, and else with the next Poll.
-func (e *Endpoint) tell(m *Message, c control) {
+// sendControl sends a message about messages: as a reply from a request handler, if m is not nil, and else with the next Poll.
+func (e *Endpoint) sendControl(m *Message, c control) {
 	x := &e.bytes
 	if m != nil && m.mayReply() {
 		if s, err := m.reserve(0); err == nil {
@@ -477,11 +483,11 @@ func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
 	again := r.Reason == arctic.ReasonResynchronised || r.Reason == arctic.ReasonGivenUp // perhaps it was delivered
 	node := r.Header.Node()
 	switch typ := r.Header.Type(); {
-	case gone(r.Reason):
+	case gone(r.Reason) && e.member == nil: // else depart does it
 		if x.landing == nil {
 			return false
 		}
-		e.forgetSender(node, r.Reason)
+		e.forgetSender(node, r.Reason == arctic.ReasonSilent || r.Reason == arctic.ReasonNoRoute)
 		e.failSends(node, u)
 		return typ == typeAbort
 	case typ == typePart && r.Header.Transfer() && r.Word&partBit != 0:
@@ -502,15 +508,17 @@ func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
 	case again && typ == typeGrant:
 		for i := range x.grants {
 			if g := &x.grants[i]; g.open && g.node == node && g.id == r.Word {
-				e.tell(nil, g.told(e))
+				e.sendControl(nil, g.told(e))
 			}
 		}
 		return true
 	case again && typ == typeTaken:
-		e.tell(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{r.Word, statusLost}})
+		e.sendControl(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{r.Word, statusLost}})
 		return true
-	case again && typ == typeAbort:
-		e.tell(nil, control{node: node, typ: typeAbort, n: 1, words: [5]uint32{r.Word}})
+	case typ == typeAbort && !again:
+		return true
+	case typ == typeAbort:
+		e.sendControl(nil, control{node: node, typ: typeAbort, n: 1, words: [5]uint32{r.Word}})
 		return true
 	}
 	return false
@@ -552,12 +560,14 @@ func (e *Endpoint) failSends(node uint16, u error) {
 	}
 }
 
-// forgetPeer forgets what was agreed on with a node's former life. Its messages have ended.
-func (e *Endpoint) forgetPeer(node int) {
+// departBytes ends what is kept for a node that has left the job, and forgets what was agreed on with it.
+func (e *Endpoint) departBytes(node int, err error) {
 	x := &e.bytes
 	if x.peers == nil || x.peers[node] == nil {
 		return
 	}
+	e.forgetSender(uint16(node), false)
+	e.failSends(uint16(node), err)
 	if p := x.peers[node]; p.leased != nil {
 		x.landing.close(*p.leased, &x.landing.leases)
 		x.busy = true

@@ -31,5 +31,5 @@
 // wait one polls, and the others are parked until what they wait for is there.
 //
 // The bounds, and what happens at them: while the send queue is full, Send and Call wait; am.MaxRemoteCalls calls are
-// under way, and one more waits; a message has at most maxShort bytes (ErrLong).
+// under way, and one more waits; a message has at most am.ShortBytes bytes (ErrLong).
 package funet
