@@ -320,7 +320,7 @@ func (e *Endpoint) current(m *Message, typ uint16, word uint32) bool {
 	}
 	p := &k.nodes[m.Source]
 	if uint32(k.o.Life)&lifeMask != word>>receiverShift&lifeMask {
-		if m.level == funi.Request && typ != typeMember && typ != typeCall { // whose caller has been told by hello
+		if m.level == funi.Request && typ != typeMember && typ != typeCall && typ != typeReady { // whose caller has been told by hello
 			e.answerMember(m, memberStale, word, uint32(typ))
 		}
 		return false
@@ -481,6 +481,7 @@ func (e *Endpoint) depart(node int) {
 	why := fmt.Errorf("calling node %d: %w", node, ErrLeft)
 	e.calls.failAll(why, func(c *call) bool { return int(c.node) == node })
 	e.failCalls(why, func(c *remoteCall) bool { return int(c.node) == node })
+	e.departBytes(node, why)
 	e.event(Event{Left, node, int(p.life)})
 }
 

@@ -10,6 +10,7 @@ const (
 	callID    ID = 1 << 32 // the rest is the ticket
 	sendTagID ID = 2 << 32 // the rest is place and number, as with a ticket
 	recvID    ID = 3 << 32
+	bytesID   ID = 4 << 32 // the rest is the id
 	kindID    ID = 0xffff_ffff << 32
 )
 
@@ -23,6 +24,8 @@ func (e *Endpoint) Cancel(id ID) bool {
 			e.endCall(c, nil, ErrCancelled)
 			return true
 		}
+	case bytesID:
+		return e.cancelBytes(uint32(id))
 	case sendTagID:
 		return e.cancelSend(uint32(id))
 	case recvID:

@@ -56,9 +56,14 @@ func (e *Endpoint) returned() error {
 		if e.memberCameBack(&r) {
 			continue
 		}
+		about := u
 		if u == nil {
-			u = e.describe(&r)
+			about = e.describe(&r)
 		}
+		if e.bytesCameBack(&r, about) {
+			continue
+		}
+		u = about
 		u.Count++
 		e.cameBack(&r, u)
 		e.callCameBack(&r, u)
@@ -74,6 +79,7 @@ func (e *Endpoint) returned() error {
 		e.calls.failAll(u, func(*call) bool { return true })
 		e.failCalls(u, func(*remoteCall) bool { return true })
 		e.failTagged(u, func(int) bool { return true })
+		e.bytesLost(u)
 	}
 	if u == nil {
 		return e.ended("waiting")
@@ -92,8 +98,8 @@ func (e *Endpoint) describe(r *funi.Returned) *Undelivered {
 		u.Handler, u.Transfer = typ-typeTransfer, true
 	case typ == typeMfer:
 		u.Transfer = true
-	case typ == typeBytes:
-		u.Handler = r.Word & 0xff
+	case typ == typeBytes, typ == typePart && r.Header.Transfer() && r.Word&partBit != 0:
+		u.Handler = r.Word & handlerMask
 	case typ > typeMfer:
 		u.Handler, u.Library = 0, true
 	}

@@ -36,10 +36,9 @@ type Endpoint struct {
 	idle       []*waiter               // a pool
 	stray      error                   // that belongs to no call and was not returned yet
 	armed      bool                    // an event loop sleeps (loop.go)
-	events     chan Event
-	untold     []Event // that the channel has no room for, one for each node
 	memory     memory
 	together   together
+	events     events
 	messages   [2]Message // of the handlers that run
 	depth      int
 
@@ -58,7 +57,7 @@ const grace = 5 * time.Millisecond
 
 // newEndpoint puts the parts together.
 func newEndpoint(c Carrier, node, nodes int, seed uint64, end context.CancelCauseFunc, onError func(error)) (*Endpoint, error) {
-	e := &Endpoint{carrier: c, iface: c.Interface(), end: end, onError: onError, events: make(chan Event, eventRoom)}
+	e := &Endpoint{carrier: c, iface: c.Interface(), end: end, onError: onError}
 	var err error
 	if e.am, err = am.New(e.iface, node, nodes, e.drive, seed); err != nil {
 		return nil, err
@@ -136,7 +135,7 @@ func (e *Endpoint) Close(ctx context.Context) error {
 		return e.ended
 	}
 	e.released = make(chan struct{})
-	e.farewell(ctx)
+	e.sayLeave(ctx)
 	e.unlock()
 	defer context.AfterFunc(ctx, func() {
 		if ctx.Err() == context.DeadlineExceeded {
@@ -147,15 +146,6 @@ func (e *Endpoint) Close(ctx context.Context) error {
 	})()
 	e.release(linger)
 	return e.ended
-}
-
-// farewell tells the other nodes, where they want to know (Options.Rejoin). An error is no reason to stay: they find out.
-func (e *Endpoint) farewell(ctx context.Context) {
-	e.leading = true // others are told that the endpoint is closed
-	e.am.Bind(ctx)
-	_ = e.guard(e.am.Leave)
-	e.am.Bind(context.Background())
-	e.leading = false
 }
 
 // part is called when nobody is inside an endpoint any more that has failed or is being closed.
@@ -172,7 +162,9 @@ func (e *Endpoint) part() {
 // release closes the carrier, without the lock: nobody uses it any more.
 func (e *Endpoint) release(linger time.Duration) {
 	e.ended = e.carrier.Close(linger)
-	close(e.events)
 	e.end(ErrClosed)
+	if e.events.to != nil {
+		close(e.events.to)
+	}
 	close(e.released)
 }

@@ -21,12 +21,13 @@ var (
 	ErrNode = am.ErrNode
 	// ErrLong: a message is longer than it may be.
 	ErrLong = am.ErrLong
-	// ErrLeft: the node has left the job; of a collective call: a node has left or joined since the last Agree.
-	ErrLeft = am.ErrLeft
-	// ErrExpelled: the other nodes hold this one to be dead, and go on without it.
-	ErrExpelled = am.ErrExpelled
 	// ErrNumber: handler numbers are 0 to am.Handlers-1, each registered once.
 	ErrNumber = am.ErrNumber
+	// ErrLeft: a node has left the job, and has not joined it again (Options.Rejoin); of a barrier: some node has left or
+	// joined since the last Agree.
+	ErrLeft = am.ErrLeft
+	// ErrExpelled: the others hold this process to be dead (Options.Rejoin).
+	ErrExpelled = am.ErrExpelled
 	// ErrPlace: neither the environment nor the options say which place in which job this is.
 	ErrPlace = errors.New("funet: start the program with funet run, mpirun or srun, or give Options.Peers, Interfaces and Node")
 	// ErrMemory: there is no such memory, or no more of it.

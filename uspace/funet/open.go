@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
 )
@@ -31,11 +30,11 @@ type Options struct {
 	Node       int
 	// Nodes is how many nodes the program runs on; 0: all of the group, as the peers file or the daemon says.
 	Nodes int
-	// Rejoin makes this a job whose nodes may die and be started again (funet run --restart): see Events and Agree. All
-	// nodes want it, or none.
+	// Rejoin makes the process a member of a job whose nodes may die and be started again (funet run --restart), and Events
+	// tell who leaves and joins; all processes of the job ask for it. Life is how many processes were this node before,
+	// where neither Attach nor the environment says so.
 	Rejoin bool
-	// Life is how many processes were this node before, with a card in this process; a daemon's place says it.
-	Life int
+	Life   int
 	// OnError takes errors that belong to no call: what a handler returned (*HandlerError), and that a message came back
 	// whose Send had returned (*am.Undelivered). It is called as handlers are. nil: the first error of a handler ends the
 	// use of the endpoint (Err), and a message that came back is the error of the next call that sends or waits.
@@ -83,7 +82,7 @@ func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
 		e.am.Pace(k.CPU()) // a modelled machine's
 	}
 	if err == nil && o.Rejoin {
-		err = e.am.Rejoin(am.RejoinOptions{Life: life, Now: c.Now, Event: e.happened})
+		err = e.rejoin(life)
 	}
 	if err == nil && !stop() {
 		err = context.Cause(ctx)

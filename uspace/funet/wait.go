@@ -296,8 +296,8 @@ func (e *Endpoint) drive() {
 	if !e.leading || e.am.InHandler() {
 		return
 	}
-	if len(e.untold) > 0 {
-		e.tell()
+	if len(e.events.late) > 0 {
+		e.events.pass()
 	}
 	for _, w := range e.conditions {
 		if w.holds() {
@@ -313,6 +313,9 @@ func (e *Endpoint) poll() (n int) {
 		n, err = e.am.Poll()
 		return err
 	}))
+	if len(e.events.late) > 0 {
+		e.events.pass()
+	}
 	return n
 }
 
