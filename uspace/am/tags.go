@@ -270,6 +270,14 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 	return id, nil
 }
 
+// TaggedUnderWay returns how many sends and how many receives with tags are under way. Any context.
+func (e *Endpoint) TaggedUnderWay() (sends, receives int) {
+	if e.tags == nil {
+		return 0, 0
+	}
+	return e.tags.sends.used(), e.tags.receives.used()
+}
+
 // tagging returns the state, which the first call makes.
 func (e *Endpoint) tagging() *tags {
 	if e.tags == nil {

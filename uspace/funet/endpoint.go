@@ -35,6 +35,7 @@ type Endpoint struct {
 	stray      error     // that belongs to no call and was not returned yet
 	armed      bool      // an event loop sleeps (loop.go)
 	memory     memory
+	together   together
 	handlers   [am.Handlers]func(*Message) error
 	messages   [2]Message // of the handlers that run
 	depth      int
@@ -61,6 +62,7 @@ func newEndpoint(c Carrier, node, nodes int, seed uint64, end context.CancelCaus
 		return nil, err
 	}
 	e.am.Wakes(c.Interrupt)
+	e.together.init(e)
 	return e, e.am.Handle(wordHandler, e.arrived)
 }
 
