@@ -34,7 +34,7 @@ type Command struct {
 // GIDs is the answer to gid-list.
 type GIDs struct {
 	GIDs    []JobCounted `json:"gids"`
-	LeftOut int         `json:"left_out"` // for which the answer has no room
+	LeftOut int          `json:"left_out"` // for which the answer has no room
 }
 
 // Routes is the answer to route-list and route-set: the card of each node, by number.
