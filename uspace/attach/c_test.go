@@ -299,3 +299,93 @@ func TestCExampleInterrupted(t *testing.T) {
 		}
 	}
 }
+
+// Rule: a program with an event loop of its own sleeps in epoll for the card too, loses no wake-up, and hears there that the
+// daemon has crashed or a signal has come (funi_fd, funi_arm, funi_woken).
+func TestCEventLoop(t *testing.T) {
+	program := compile(t, "../funi/example/epoll.c")
+	d := start(t, "")
+	type result struct {
+		out []byte
+		err error
+	}
+	results := make(chan result)
+	for node := range uint16(members) {
+		go func() {
+			out, err := d.member(program, node, "40").CombinedOutput()
+			results <- result{out, err}
+		}()
+	}
+	printed := ""
+	for range members {
+		r := await(t, "a node ends", results)
+		if r.err != nil {
+			t.Errorf("%v: %s", r.err, r.out)
+		}
+		printed += string(r.out)
+	}
+	if want := fmt.Sprintf("40 ticks, %d answers\n", 40*(members-1)); printed != want {
+		t.Errorf("it printed %q, want %q", printed, want)
+	}
+	for name, end := range map[string]func(*daemon, *os.Process){
+		"the daemon is gone": func(d *daemon, _ *os.Process) { d.crash() },
+		"interrupted":        func(_ *daemon, p *os.Process) { _ = p.Signal(syscall.SIGTERM) },
+	} {
+		d := start(t, "")
+		m := d.member(program, 1)
+		var said strings.Builder
+		m.Stderr = &said
+		if err := m.Start(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a node is attached", d.attached)
+		end(d, m.Process)
+		if err := m.Wait(); err == nil || !strings.Contains(said.String(), name) || strings.Count(said.String(), "\n") != 1 {
+			t.Errorf("%s: %v, and it said %q", name, err, said.String())
+		}
+	}
+}
+
+// adopted is what adopt.c prints.
+const adopted = `nothing: -22: it does not begin and end on a page
+half a page: -22: it does not begin and end on a page
+from within a page: -22: it does not begin and end on a page
+to the end of all: -22: it does not begin and end on a page
+the stack: -22: it is the stack
+far up the stack: -22: it is the stack
+a file: -22: it is shared, a file's, or not to be read and written
+shared memory: -22: it is shared, a file's, or not to be read and written
+what cannot be written: -22: it is shared, a file's, or not to be read and written
+a hole: -22: nothing is mapped there
+one page of four that cannot be written: -22: it is shared, a file's, or not to be read and written
+one page of four that is locked: -22: it is locked, of huge pages, not for children, or the like
+memory that no child has: -22: it is locked, of huge pages, not for children, or the like
+`
+
+// Rule: a program has memory of its own where the daemon's cards reach it: the daemon's memory takes its place with its content,
+// and gives it back; memory for which that would change what it is is refused, untouched (funi_adopt, funi_disown).
+func TestCAdopts(t *testing.T) {
+	program := compile(t, "testdata/adopt.c")
+	d := start(t, "")
+	out, err := d.member(program, 0).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	got, ok := strings.CutPrefix(string(out), adopted)
+	if !ok {
+		t.Fatalf("it refused\n%s", out)
+	}
+	want := fmt.Sprintf(`a bad address: %d
+the source: 0 
+the destination: 0 
+a page of the heap: 0 
+what is adopted: -22: it is shared, a file's, or not to be read and written
+a transfer: 0 
+the notice: 1 200000 7 65536
+the source again: 0 
+the destination again: 0 
+what is none: 1 ending a segment: `, uint32(attach.ErrSegment))
+	if rest, ok := strings.CutPrefix(got, want); !ok || !strings.HasSuffix(rest, "\nthe end\n") {
+		t.Errorf("it printed\n%s\nwant\n%s", got, want)
+	}
+}

@@ -65,7 +65,7 @@ type served struct {
 	memory   *funi.Memory
 	mapped   [][]byte
 	card     int
-	process  int
+	process  int // write end of the pipe that wakes the process: the process sees its end, as with a daemon
 	seen     funi.Published
 	segments map[uint32][]byte
 	bytes    uint64
@@ -283,7 +283,7 @@ func (d *daemon) serve(c *net.UnixConn) {
 		}
 		err = attach.Send(c, answer, fds...)
 		attach.CloseDescriptors(slices.DeleteFunc(fds, func(fd int) bool {
-			return fd == d.bells || x != nil && (fd == x.card || fd == x.process)
+			return fd == d.bells || x != nil && (fd == x.card)
 		}))
 		if err != nil || fatal {
 			return
@@ -324,7 +324,11 @@ func (d *daemon) attach(message []byte, had *served) (_ []byte, fds []int, x *se
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	x = &served{mapped: [][]byte{b, bells}, card: eventfd(d.t), process: eventfd(d.t), segments: map[uint32][]byte{}}
+	var wakes [2]int
+	if err := unix.Pipe2(wakes[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return nil, nil, nil, err
+	}
+	x = &served{mapped: [][]byte{b, bells}, card: eventfd(d.t), process: wakes[1], segments: map[uint32][]byte{}}
 	if x.memory, err = funi.SharedMemory(b, bells); err != nil {
 		return nil, nil, nil, err
 	}
@@ -342,11 +346,11 @@ func (d *daemon) attach(message []byte, had *served) (_ []byte, fds []int, x *se
 	})
 	if err != nil {
 		x.free()
-		_ = unix.Close(fd)
+		attach.CloseDescriptors([]int{fd, wakes[0]})
 		return nil, nil, nil, fmt.Errorf("%w: %w", attach.ErrTaken, err)
 	}
 	a := attach.AttachAnswer{ABI: funi.ABI, Context: uint32(bell), GID: gid, Node: r.Node, Nodes: members, Slots: uint32(slots), Memory: uint64(size), Incarnation: 77}
-	return a.Encode(), []int{fd, d.bells, x.card, x.process}, x, nil
+	return a.Encode(), []int{fd, d.bells, x.card, wakes[0]}, x, nil
 }
 
 func (d *daemon) segment(message []byte, x *served) ([]byte, []int, error) {

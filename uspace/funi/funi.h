@@ -1,6 +1,7 @@
-/* funi.h: FUNet for C programs: attach to the card of a daemon (funid) without
+/* funi.h: FUNet for C and C++ programs: attach to the card of a daemon (funid) without
  * privileges, send, receive and transfer memory. There is no library: everything is
- * here, for C11 with GCC or Clang on Linux, little-endian.
+ * here, for C11 and C++17 and later with GCC or Clang on Linux, little-endian. funet.h is above it: messages of
+ * bytes, handlers, calls, barriers and collective operations. A program that wants those includes that one instead.
  *
  *	struct funi_context c;
  *	if (funi_attach_environment(&c, 0) != 0) // or funi_attach
@@ -23,6 +24,51 @@
  * belongs to one thread at a time, and functions that do not wait say nothing of the end
  * of the daemon: their queues just stay as they are. funi_wait does.
  *
+ * Types. A message has a type from 0 to 511, which means what the program says: the card only carries it. So all 512 are
+ * free in a job whose programs all use funi.h alone. In a job with Go programs on package am, or C programs on funet.h,
+ * those have types 0 to 31 and 256 to 495 for themselves.
+ *
+ * Levels, and how to keep two nodes from waiting for each other for ever. A level has queues of its own. While a receive
+ * queue is full the card takes no more messages of that level, and those who send them wait. So:
+ *   - What answers nothing is sent as FUNI_REQUEST. While that send queue is full the program goes on to receive, both
+ *     levels, replies first.
+ *   - What answers a request is sent as FUNI_REPLY. While that send queue is full the program goes on to receive
+ *     replies, and no requests.
+ *   - A reply is answered by nothing.
+ * Then replies can always be received, so requests can always be answered.
+ *
+ * Order. A message arrives once, or comes back (perhaps both, where the peer fell silent or began anew), and never
+ * twice. But messages do not arrive in the order in which they were sent, not even those from one node to another at one level: one that was lost, or that a full queue
+ * turned away, is sent again while later ones pass. A program for which the order matters numbers its messages.
+ *
+ * Messages that come back. What cannot be delivered comes back, each message and transfer once, with a funi_reason
+ * (funi_returned). The ring has FUNI_RETURN_SLOTS places; what finds none is only counted (funi_returns_lost).
+ *
+ * Before a peer attaches its messages wait at its card, if its daemon was told that the node belongs to the
+ * job (`funet run` does that before it starts the programs), for the daemon's connect_timeout at most, 30 s if not set,
+ * from the first of them. After that, and after a peer has left, they come back, with FUNI_REASON_NO_CONTEXT. Nothing says when a peer
+ * has attached: a first message that it answers does.
+ *
+ * Transfers. The receiver has all words of a transfer in its memory when it receives the notice, which has the type
+ * of the transfer and comes at the level at which the transfer was sent, among the messages of that level; not before, as the parts
+ * arrive in any order. The sender may change the source again when the slot of the transfer has been given back: when
+ * funi_unsent of that level is 0, or less than what was sent since. That does not say that the notice has been received.
+ *
+ * Memory errors. FUNI_MERR in the register FUNI_CONTROL, with a funi_reason in page->fault, says that the card
+ * found something wrong that this process wrote. With FUNI_REASON_QUEUE_SIZE or FUNI_REASON_QUEUE_LAYOUT the queue registers
+ * describe no queues in the context's memory: the queues stay halted until the owner of the card clears the bit, so close the
+ * context and attach anew. funi.h writes them correctly; something else has written to the page. With another reason a transfer asked for
+ * memory that is no segment with that right, or had no allowed length: it has come back, and everything else goes on;
+ * the bit stays set and means nothing more.
+ *
+ * Slots. Each of the four queues has so many slots of 128 bytes as was asked for, a power of two; 0 asks for the daemon's
+ * default, 1024 unless its file says otherwise. One slot always stays empty. All queues count in what the daemon lets
+ * the user have.
+ *
+ * The end. funi_close waits until what this process has sent has arrived. It cannot know what others still
+ * want to send it: their messages would come back to them. So a job ends with a barrier: nobody closes before everybody has
+ * said that they have all they wait for.
+ *
  * Signals: funi_wait, funi_attach, funi_attach_environment and funi_close return -EINTR when
  * a signal was handled while they slept, with SA_RESTART or without, and after SIGCONT
  * (signal(7)): whether to go on is the program's decision. So a handler that sets a flag,
@@ -38,7 +84,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -87,6 +132,12 @@
 #define FUNI_MAX_SINGLE_WORDS 16
 #define FUNI_MAX_TRANSFER_WORDS (1 << 24)
 
+/* Headers of what cannot be sent: with bit 30 and without bit 31, as no card has them. */
+#define FUNI_BAD_TYPE (FUNI_MANY_BIT | 1)     /* above FUNI_MAX_TYPE */
+#define FUNI_BAD_WORDS (FUNI_MANY_BIT | 2)    /* more than FUNI_MAX_PAYLOAD_WORDS */
+#define FUNI_BAD_TRANSFER (FUNI_MANY_BIT | 3) /* no multiple of 4, more than FUNI_MAX_TRANSFER_WORDS, or more than
+						  FUNI_MAX_SINGLE_WORDS that are not from memory to memory */
+
 enum funi_level { FUNI_REQUEST = 0, FUNI_REPLY = 1 };
 
 enum funi_rights { FUNI_SOURCE = 1, FUNI_DESTINATION = 2 };
@@ -113,7 +164,25 @@ enum funi_reason {
 	FUNI_REASON_QUEUE_LAYOUT = 135, FUNI_REASON_GIVEN_UP = 136
 };
 
-typedef _Atomic uint32_t funi_word;
+/* A word that process and card both use. It is an ordinary integer, so that C and C++ have the same type, and is touched
+ * only by these functions of GCC and Clang, which make every access whole and keep all of them in one order. */
+typedef uint32_t funi_word;
+
+static inline uint32_t funi_load(const funi_word *w) { return __atomic_load_n(w, __ATOMIC_SEQ_CST); }
+static inline void funi_store(funi_word *w, uint32_t v) { __atomic_store_n(w, v, __ATOMIC_SEQ_CST); }
+static inline void funi_or(uint64_t *w, uint64_t bits) { (void)__atomic_fetch_or(w, bits, __ATOMIC_SEQ_CST); }
+
+/* Stores v if the word is as expected; otherwise 0. */
+static inline int funi_exchange(funi_word *w, uint32_t expected, uint32_t v)
+{
+	return __atomic_compare_exchange_n(w, &expected, v, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+#ifdef __cplusplus
+#define FUNI_ASSERT(true, why) static_assert(true, why)
+#else
+#define FUNI_ASSERT(true, why) _Static_assert(true, why)
+#endif
 
 struct funi_line { /* a word with a cache line of its own */
 	funi_word word;
@@ -147,13 +216,21 @@ struct funi_page {
 };
 
 struct funi_doorbells {
-	_Atomic uint64_t summary;
+	uint64_t summary;
 	uint64_t pad0[7];
-	_Atomic uint64_t bells[FUNI_MAX_CONTEXTS / 64];
+	uint64_t bells[FUNI_MAX_CONTEXTS / 64];
 };
 
-_Static_assert(sizeof(struct funi_page) == FUNI_PAGE_SIZE, "the register page is a page");
-_Static_assert(sizeof(funi_word) == 4 && sizeof(_Atomic uint64_t) == 8, "atomic words are words");
+FUNI_ASSERT(sizeof(struct funi_page) == FUNI_PAGE_SIZE, "the register page is a page");
+FUNI_ASSERT(offsetof(struct funi_doorbells, bells) == 64, "the summary has a line of its own");
+
+#if defined MAP_ANONYMOUS /* which strict C hides */
+#define FUNI_MAP_ANONYMOUS MAP_ANONYMOUS
+#elif defined __MAP_ANONYMOUS
+#define FUNI_MAP_ANONYMOUS __MAP_ANONYMOUS
+#else
+#define FUNI_MAP_ANONYMOUS 0x20
+#endif
 
 /* ---- messages of the socket (uspace/attach) ---- */
 
@@ -254,7 +331,7 @@ struct funi_context {
 /* Why the card has ended the context, or NULL: it has not, or did not say. It is the page's, until funi_close. */
 static inline const char *funi_why(struct funi_context *c)
 {
-	if (c->page == NULL || atomic_load(&c->page->gone) == 0 || c->page->why[0] == 0)
+	if (c->page == NULL || funi_load(&c->page->gone) == 0 || c->page->why[0] == 0)
 		return NULL;
 	return c->page->why;
 }
@@ -276,10 +353,31 @@ static inline int funi_fail(struct funi_context *c, int code, const char *what)
 
 /* ---- sending and receiving ---- */
 
-/* Header of a message of the given number of payload words, at most 21, of a type up to 511. */
+#if defined __has_attribute
+#if __has_attribute(warning)
+#define FUNI_WARNING(text) __attribute__((warning(text), noinline, unused))
+#endif
+#endif
+#ifndef FUNI_WARNING
+#define FUNI_WARNING(text) __attribute__((noinline, unused))
+#endif
+
+/* Called where the compiler sees that a header will be refused. */
+FUNI_WARNING("a message has a type up to 511 and at most 21 words, a transfer a multiple of 4 words up to 2^24; funi_send_commit will refuse it")
+static void funi_warn_of_header(void) { __asm__ volatile(""); }
+
+/* Header of a message of the given number of payload words, at most 21, of a type up to 511. With
+ * more it is FUNI_BAD_TYPE or FUNI_BAD_WORDS, which funi_send_commit refuses to send. */
 static inline uint32_t funi_header(uint16_t node, uint32_t type, uint32_t words)
 {
-	return (type & FUNI_MAX_TYPE) << 21 | (words & 31) << 16 | node;
+	if (__builtin_constant_p(type > FUNI_MAX_TYPE || words > FUNI_MAX_PAYLOAD_WORDS) &&
+	    (type > FUNI_MAX_TYPE || words > FUNI_MAX_PAYLOAD_WORDS))
+		funi_warn_of_header();
+	if (type > FUNI_MAX_TYPE)
+		return FUNI_BAD_TYPE;
+	if (words > FUNI_MAX_PAYLOAD_WORDS)
+		return FUNI_BAD_WORDS;
+	return type << 21 | words << 16 | node;
 }
 
 static inline uint32_t funi_type(uint32_t header) { return header >> 21 & FUNI_MAX_TYPE; }
@@ -295,11 +393,11 @@ static inline void funi_rouse(struct funi_context *c, uint32_t asleep)
 	uint32_t bell = (asleep & ~FUNI_THREAD_SLEEPS) - 1;
 	if (bell != UINT32_MAX) {
 		bell %= FUNI_MAX_CONTEXTS;
-		atomic_fetch_or(&c->bells->bells[bell / 64], UINT64_C(1) << bell % 64);
-		atomic_fetch_or(&c->bells->summary, UINT64_C(1) << bell / 64);
+		funi_or(&c->bells->bells[bell / 64], UINT64_C(1) << bell % 64);
+		funi_or(&c->bells->summary, UINT64_C(1) << bell / 64);
 	}
 	if (asleep & FUNI_THREAD_SLEEPS &&
-	    atomic_compare_exchange_strong(&c->page->asleep, &asleep, asleep & ~FUNI_THREAD_SLEEPS)) {
+	    funi_exchange(&c->page->asleep, asleep, asleep & ~FUNI_THREAD_SLEEPS)) {
 		uint64_t one = 1;
 		while (write(c->card, &one, sizeof one) < 0 && errno == EINTR)
 			;
@@ -312,22 +410,37 @@ static inline uint32_t *funi_send_reserve(struct funi_context *c, enum funi_leve
 {
 	struct funi_queue *q = &c->send[l & 1];
 	if (((q->head + 1) & c->mask) == q->tail) {
-		q->tail = atomic_load(q->its) & c->mask;
+		q->tail = funi_load(q->its) & c->mask;
 		if (((q->head + 1) & c->mask) == q->tail)
 			return NULL;
 	}
 	return q->slots + (size_t)q->head * FUNI_SLOT_WORDS;
 }
 
-/* Sends the slot that funi_send_reserve returned. */
-static inline void funi_send_commit(struct funi_context *c, enum funi_level l)
+/* Why a slot with that header cannot be sent. */
+static inline int funi_refuse(struct funi_context *c, uint32_t header)
+{
+	(void)snprintf(c->error, sizeof c->error, "sending: %s",
+		       header == FUNI_BAD_TYPE  ? "types are 0 to 511" :
+		       header == FUNI_BAD_WORDS ? "a message has at most 21 words" :
+						  "a transfer has a multiple of 4 words, at most 2^24 from memory to memory and 16 otherwise");
+	return -EINVAL;
+}
+
+/* Sends the slot that funi_send_reserve returned. -EINVAL, and nothing is sent: the header is that of
+ * a message or transfer that cannot be sent (funi_header, funi_transfer). The slot stays reserved: compose another in it. */
+static inline int funi_send_commit(struct funi_context *c, enum funi_level l)
 {
 	struct funi_queue *q = &c->send[l & 1];
+	const uint32_t header = q->slots[(size_t)q->head * FUNI_SLOT_WORDS];
+	if ((header & (FUNI_TRANSFER_BIT | FUNI_MANY_BIT)) == FUNI_MANY_BIT)
+		return funi_refuse(c, header);
 	q->head = (q->head + 1) & c->mask;
-	atomic_store(q->own, q->head);
-	uint32_t asleep = atomic_load(&c->page->asleep);
+	funi_store(q->own, q->head);
+	uint32_t asleep = funi_load(&c->page->asleep);
 	if (asleep != 0)
 		funi_rouse(c, asleep);
+	return 0;
 }
 
 /* How many slots of the level the card has not yet given back. The source of a transfer
@@ -335,15 +448,15 @@ static inline void funi_send_commit(struct funi_context *c, enum funi_level l)
 static inline uint32_t funi_unsent(struct funi_context *c, enum funi_level l)
 {
 	struct funi_queue *q = &c->send[l & 1];
-	q->tail = atomic_load(q->its) & c->mask;
+	q->tail = funi_load(q->its) & c->mask;
 	return (q->head - q->tail) & c->mask;
 }
 
 static inline void funi_give_slots(struct funi_context *c, struct funi_queue *q)
 {
 	q->told = q->tail;
-	atomic_store(q->own, q->tail);
-	uint32_t asleep = atomic_load(&c->page->asleep);
+	funi_store(q->own, q->tail);
+	uint32_t asleep = funi_load(&c->page->asleep);
 	if (asleep & FUNI_THREAD_SLEEPS)
 		funi_rouse(c, asleep);
 }
@@ -354,7 +467,7 @@ static inline const uint32_t *funi_receive(struct funi_context *c, enum funi_lev
 {
 	struct funi_queue *q = &c->receive[l & 1];
 	if (q->head == q->tail) {
-		q->head = atomic_load(q->its) & c->mask;
+		q->head = funi_load(q->its) & c->mask;
 		if (q->head == q->tail) {
 			if (((q->tail - q->told) & c->mask) > c->mask >> 4)
 				funi_give_slots(c, q);
@@ -376,17 +489,17 @@ static inline void funi_release(struct funi_context *c, enum funi_level l)
 /* Takes the oldest message that came back: 1, or 0 if there is none. */
 static inline int funi_returned(struct funi_context *c, struct funi_return *r)
 {
-	if (c->returns == atomic_load(&c->page->return_head.word))
+	if (c->returns == funi_load(&c->page->return_head.word))
 		return 0;
 	*r = c->page->returns[c->returns % FUNI_RETURN_SLOTS];
-	atomic_store(&c->page->return_tail.word, ++c->returns);
+	funi_store(&c->page->return_tail.word, ++c->returns);
 	return 1;
 }
 
 /* How many messages came back that did not fit the return ring. */
 static inline uint32_t funi_returns_lost(struct funi_context *c)
 {
-	return atomic_load(&c->page->returns_lost.word) - c->lost;
+	return funi_load(&c->page->returns_lost.word) - c->lost;
 }
 
 /* ---- transfers: words from a segment here to a segment there ---- */
@@ -394,21 +507,28 @@ static inline uint32_t funi_returns_lost(struct funi_context *c)
 /* Composes a transfer in a reserved slot: a number of words, a multiple of 4, of up to 2^24
  * from source to destination, addresses in segments; up to 16 words if the source is 0:
  * then the data goes to the words from FUNI_DATA_WORD on; or if the destination is 0: then
- * a message of the argument and the data emerges. */
+ * a message of the argument and the data emerges. With 0 words only the notice travels. Another number of
+ * words gives FUNI_BAD_TRANSFER, and a type above 511 FUNI_BAD_TYPE, which funi_send_commit refuses. */
 static inline void funi_transfer(uint32_t *slot, uint16_t node, uint32_t type, uint32_t source, uint32_t destination,
 				 uint32_t argument, uint32_t words)
 {
-	slot[0] = FUNI_TRANSFER_BIT | funi_header(node, type, words);
-	if (words > FUNI_MAX_SINGLE_WORDS) {
-		slot[0] = FUNI_TRANSFER_BIT | FUNI_MANY_BIT | funi_header(node, type, 0);
+	int single = words <= FUNI_MAX_SINGLE_WORDS;
+	int bad = words % 4 != 0 || words > FUNI_MAX_TRANSFER_WORDS || (!single && (source == 0 || destination == 0));
+	slot[0] = funi_header(node, type, single ? words : 0);
+	if (__builtin_constant_p(bad) && bad)
+		funi_warn_of_header();
+	if (bad)
+		slot[0] = FUNI_BAD_TRANSFER;
+	else if (type <= FUNI_MAX_TYPE)
+		slot[0] |= single ? FUNI_TRANSFER_BIT : FUNI_TRANSFER_BIT | FUNI_MANY_BIT;
+	if (!single)
 		slot[FUNI_LENGTH_WORD] = words;
-	}
 	slot[FUNI_SOURCE_ADDRESS_WORD] = source;
 	slot[FUNI_DESTINATION_ADDRESS_WORD] = destination;
 	slot[FUNI_ARGUMENT_WORD] = argument;
 }
 
-struct funi_notice { /* a transfer has arrived */
+struct funi_notice { /* a transfer has arrived: all of it is in this process's memory */
 	uint32_t address, argument, words;
 };
 
@@ -473,7 +593,7 @@ static inline void funi_slept(struct funi_waiter *w, int64_t now)
 
 static inline int64_t funi_clock(void)
 {
-	struct timespec t = { 0 };
+	struct timespec t = { 0, 0 };
 	(void)timespec_get(&t, TIME_UTC);
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
@@ -482,10 +602,10 @@ static inline void funi_published(struct funi_context *c, uint32_t now[8])
 {
 	static const int r[5] = { FUNI_RPSQ_TAIL, FUNI_RQSQ_TAIL, FUNI_RPRQ_HEAD, FUNI_RQRQ_HEAD, FUNI_CONTROL };
 	for (int i = 0; i < 5; i++)
-		now[i] = atomic_load(&c->page->reg[r[i]].word);
-	now[5] = atomic_load(&c->page->return_head.word);
-	now[6] = atomic_load(&c->page->returns_lost.word);
-	now[7] = atomic_load(&c->page->gone);
+		now[i] = funi_load(&c->page->reg[r[i]].word);
+	now[5] = funi_load(&c->page->return_head.word);
+	now[6] = funi_load(&c->page->returns_lost.word);
+	now[7] = funi_load(&c->page->gone);
 }
 
 static inline int funi_news(struct funi_context *c)
@@ -496,7 +616,7 @@ static inline int funi_news(struct funi_context *c)
 		return -ENOTCONN;
 	int news = memcmp(now, c->seen, sizeof now) != 0 || now[5] != c->returns;
 	for (int l = 0; l < 2 && c->receive[l].its != NULL; l++)
-		news |= (atomic_load(c->receive[l].its) & c->mask) != c->receive[l].tail;
+		news |= (funi_load(c->receive[l].its) & c->mask) != c->receive[l].tail;
 	memcpy(c->seen, now, sizeof now);
 	return news;
 }
@@ -523,9 +643,9 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
 		funi_yielded(&c->wait, at, funi_clock());
 	}
 	if (news == 0) {
-		atomic_store(&c->page->wake, 1);
+		funi_store(&c->page->wake, 1);
 		if ((news = funi_news(c)) == 0) {
-			struct pollfd p[2] = { { .fd = c->socket }, { .fd = c->process, .events = POLLIN } };
+			struct pollfd p[2] = { { c->socket, 0, 0 }, { c->process, POLLIN, 0 } };
 			int n = poll(p, 2, milliseconds < 0 ? FUNI_NAP : milliseconds);
 			uint64_t count;
 			if (n < 0)
@@ -537,7 +657,7 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
 			else
 				news = read(c->process, &count, sizeof count) >= 0 || errno == EAGAIN ? 1 : -errno;
 		}
-		atomic_store(&c->page->wake, 0);
+		funi_store(&c->page->wake, 0);
 		funi_slept(&c->wait, funi_clock());
 	}
 	if (news != 0)
@@ -545,9 +665,56 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
 	return news < 0 ? funi_fail(c, news, "waiting") : news;
 }
 
+/* ---- event loops ----
+ *
+ * A program that waits for other descriptors too (epoll, poll, a loop of another library) sleeps by this rule:
+ *
+ *	for (;;) {
+ *		take everything: funi_receive of both levels, funi_returned, until there is nothing
+ *		int n = funi_arm(&c);   // < 0: the context has ended
+ *		if (n == 0)
+ *			continue;       // something has come meanwhile
+ *		wait until one of the descriptors can be read
+ *		if (funi_woken(&c) < 0) // whatever ended the wait
+ *			the context has ended
+ *	}
+ *
+ * The card wakes the process once for each funi_arm, when a message or a return arrives or slots of a send queue are
+ * free again. example/epoll.c is such a program. */
+
+/* The descriptor that can be read (POLLIN, POLLHUP) when the card wakes the process, or the daemon has
+ * ended it. It is the context's: neither read nor close it. -1 when the context is not attached. */
+static inline int funi_fd(const struct funi_context *c) { return c->process; }
+
+/* Asks the card to wake the process: 1, and then the program may sleep. 0 if something waits to be taken already, or
+ * the card has done something since the last call of it or of funi_wait: then the program looks again. -ENOTCONN when the
+ * context has ended. */
+static inline int funi_arm(struct funi_context *c)
+{
+	funi_store(&c->page->wake, 1);
+	int news = funi_news(c);
+	if (news == 0)
+		return 1;
+	funi_store(&c->page->wake, 0);
+	return news > 0 ? 0 : funi_fail(c, news, "waiting");
+}
+
+/* Ends what funi_arm began, after the wait, whatever ended it: 0, or -ENOTCONN when the daemon is gone or has ended the
+ * context. It does not wait. */
+static inline int funi_woken(struct funi_context *c)
+{
+	char wakes[512]; /* of 8 bytes each */
+	ssize_t n = read(c->process, wakes, sizeof wakes);
+	int error = n < 0 ? errno : 0;
+	funi_store(&c->page->wake, 0);
+	if (n == 0 || funi_load(&c->page->gone) != 0)
+		return funi_fail(c, -ENOTCONN, "waiting");
+	return n > 0 || error == EAGAIN || error == EINTR ? 0 : funi_fail(c, -error, "waiting");
+}
+
 /* ---- attaching ---- */
 
-static inline struct funi_message funi_message(uint16_t kind, size_t length)
+static inline struct funi_message funi_message_header(uint16_t kind, size_t length)
 {
 	struct funi_message m = { FUNI_MAGIC, FUNI_PROTOCOL, kind, (uint32_t)length, FUNI_DONE };
 	return m;
@@ -566,11 +733,16 @@ static inline int funi_answer(struct funi_context *c, const char *what, uint16_t
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(FUNI_ATTACH_DESCRIPTORS * sizeof(int))];
 	} control;
-	struct iovec v = { .iov_base = &b, .iov_len = sizeof b };
-	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+	struct iovec v = { &b, sizeof b };
+	struct msghdr m;
 	int got = 0, all[FUNI_ATTACH_DESCRIPTORS], code = 0;
 	ssize_t n;
 
+	memset(&m, 0, sizeof m);
+	m.msg_iov = &v;
+	m.msg_iovlen = 1;
+	m.msg_control = &control;
+	m.msg_controllen = sizeof control;
 	while ((n = recvmsg(c->socket, &m, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR && kind != FUNI_KIND_ATTACH)
 		m.msg_controllen = sizeof control;
 	if (n == 0 || (n < 0 && errno == ECONNRESET))
@@ -616,21 +788,28 @@ static inline int funi_request(struct funi_context *c, const char *what, const v
 static inline int funi_ask(struct funi_context *c, const char *what, const void *request, size_t length, void *answer,
 			   size_t size, int *fds, int descriptors)
 {
-	const struct funi_message *sent = request;
+	const struct funi_message *sent = (const struct funi_message *)request;
 	int code = funi_request(c, what, request, length);
 	return code != 0 ? code : funi_answer(c, what, sent->kind, answer, size, fds, descriptors);
 }
 
-/* Maps sealed memory of exactly that size: NULL if it is not. It closes the descriptor. */
-static inline void *funi_map(int fd, uint64_t bytes)
+/* Maps sealed memory of exactly that size: NULL if it is not. */
+static inline void *funi_map_sealed(int fd, uint64_t bytes)
 {
 	struct stat st;
 	int seals = fcntl(fd, 1024 + 10 /* F_GET_SEALS */); /* 1: seals, 2: no shrinking, 4: no growing */
 	void *p = MAP_FAILED;
 	if (seals > 0 && (seals & 7) == 7 && fstat(fd, &st) == 0 && (uint64_t)st.st_size == bytes)
 		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	(void)close(fd);
 	return p == MAP_FAILED ? NULL : p;
+}
+
+/* funi_map_sealed; it closes the descriptor. */
+static inline void *funi_map(int fd, uint64_t bytes)
+{
+	void *p = funi_map_sealed(fd, bytes);
+	(void)close(fd);
+	return p;
 }
 
 /* Gives back what the process has of the context; the daemon ends it when it sees that. */
@@ -640,7 +819,8 @@ static inline void funi_release_all(struct funi_context *c)
 		(void)munmap(c->page, c->memory);
 	if (c->bells != NULL)
 		(void)munmap(c->bells, FUNI_DOORBELLS_SIZE);
-	for (int *fd = (int[]){ c->socket, c->card, c->process }, i = 0; i < 3; i++)
+	const int fd[3] = { c->socket, c->card, c->process };
+	for (int i = 0; i < 3; i++)
 		if (fd[i] >= 0)
 			(void)close(fd[i]);
 	c->page = NULL;
@@ -654,39 +834,39 @@ static inline int funi_start(struct funi_context *c)
 	static const int base[4] = { FUNI_RPSQ_BASE, FUNI_RQSQ_BASE, FUNI_RPRQ_BASE, FUNI_RQRQ_BASE };
 	uint32_t ready = FUNI_CSQR | FUNI_CRQR;
 	int64_t begin = funi_clock(), took;
-	atomic_store(&c->page->reg[FUNI_CONTROL].word, FUNI_CSQM | FUNI_CRQM);
+	funi_store(&c->page->reg[FUNI_CONTROL].word, FUNI_CSQM | FUNI_CRQM);
 	for (;;) {
-		uint32_t asleep = atomic_load(&c->page->asleep);
+		uint32_t asleep = funi_load(&c->page->asleep);
 		if (asleep != 0)
 			funi_rouse(c, asleep);
-		if ((atomic_load(&c->page->reg[FUNI_CONTROL].word) & ready) == ready)
+		if ((funi_load(&c->page->reg[FUNI_CONTROL].word) & ready) == ready)
 			break;
 		int n = funi_wait(c, -1);
 		took = funi_clock() - begin;
 		if (n < 0)
 			return n;
 		if ((took < 0 || took > (int64_t)FUNI_ANSWER_SECONDS * 1000000000) &&
-		    (atomic_load(&c->page->reg[FUNI_CONTROL].word) & ready) != ready)
+		    (funi_load(&c->page->reg[FUNI_CONTROL].word) & ready) != ready)
 			return funi_fail(c, -ETIMEDOUT, "starting the queues");
 	}
 	c->mask = c->slots - 1;
-	atomic_store(&c->page->reg[FUNI_Q_MASK].word, c->mask);
+	funi_store(&c->page->reg[FUNI_Q_MASK].word, c->mask);
 	for (int i = 0; i < 4; i++) {
 		int l = i % 2 == 0 ? FUNI_REPLY : FUNI_REQUEST, head = FUNI_RPSQ_HEAD + 2 * i;
 		struct funi_queue *q = i < 2 ? &c->send[l] : &c->receive[l];
 		uint32_t at = (uint32_t)i * c->slots * FUNI_SLOT_WORDS * 4;
-		atomic_store(&c->page->reg[base[i]].word, at);
-		atomic_store(&c->page->reg[head].word, 0);
-		atomic_store(&c->page->reg[head + 1].word, 0);
+		funi_store(&c->page->reg[base[i]].word, at);
+		funi_store(&c->page->reg[head].word, 0);
+		funi_store(&c->page->reg[head + 1].word, 0);
 		q->slots = (uint32_t *)((char *)c->page + FUNI_PAGE_SIZE + at);
 		q->own = &c->page->reg[i < 2 ? head : head + 1].word;
 		q->its = &c->page->reg[i < 2 ? head + 1 : head].word;
 	}
-	c->returns = atomic_load(&c->page->return_head.word);
-	c->lost = atomic_load(&c->page->returns_lost.word);
-	atomic_store(&c->page->return_tail.word, c->returns);
-	atomic_store(&c->page->reg[FUNI_CONTROL].word, 0);
-	uint32_t asleep = atomic_load(&c->page->asleep);
+	c->returns = funi_load(&c->page->return_head.word);
+	c->lost = funi_load(&c->page->returns_lost.word);
+	funi_store(&c->page->return_tail.word, c->returns);
+	funi_store(&c->page->reg[FUNI_CONTROL].word, 0);
+	uint32_t asleep = funi_load(&c->page->asleep);
 	if (asleep != 0)
 		funi_rouse(c, asleep);
 	return 0;
@@ -695,12 +875,15 @@ static inline int funi_start(struct funi_context *c)
 static inline int funi_attach_socket(struct funi_context *c, const char *path, uint16_t gid, uint16_t node,
 				     const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots)
 {
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	struct timeval patience = { .tv_sec = FUNI_ANSWER_SECONDS };
-	struct funi_attach_request r = { funi_message(FUNI_KIND_ATTACH, sizeof r), gid, node, slots, { 0, 0 }, { 0 } };
-	struct funi_attach_answer a = { 0 };
+	struct sockaddr_un to;
+	struct timeval patience = { FUNI_ANSWER_SECONDS, 0 };
+	struct funi_attach_request r = { funi_message_header(FUNI_KIND_ATTACH, sizeof r), gid, node, slots, { 0, 0 }, { 0 } };
+	struct funi_attach_answer a;
 	int fds[FUNI_ATTACH_DESCRIPTORS] = { -1, -1, -1, -1 };
 
+	memset(&to, 0, sizeof to);
+	memset(&a, 0, sizeof a);
+	to.sun_family = AF_UNIX;
 	if (strlen(path) >= sizeof to.sun_path)
 		return funi_fail(c, -ENAMETOOLONG, path);
 	memcpy(to.sun_path, path, strlen(path));
@@ -716,13 +899,13 @@ static inline int funi_attach_socket(struct funi_context *c, const char *path, u
 	c->card = fds[FUNI_CARD_DESCRIPTOR];
 	c->process = fds[FUNI_PROCESS_DESCRIPTOR];
 	c->memory = a.memory;
-	c->page = funi_map(fds[FUNI_MEMORY_DESCRIPTOR], a.memory);
-	c->bells = funi_map(fds[FUNI_DOORBELLS_DESCRIPTOR], FUNI_DOORBELLS_SIZE);
+	c->page = (struct funi_page *)funi_map(fds[FUNI_MEMORY_DESCRIPTOR], a.memory);
+	c->bells = (struct funi_doorbells *)funi_map(fds[FUNI_DOORBELLS_DESCRIPTOR], FUNI_DOORBELLS_SIZE);
 	uint64_t memory = FUNI_PAGE_SIZE + (uint64_t)FUNI_SHARED_QUEUES * a.slots * FUNI_SLOT_WORDS * 4;
 	if (a.slots < FUNI_MIN_SLOTS || a.slots > FUNI_MAX_SLOTS || (a.slots & (a.slots - 1)) != 0 || a.memory != memory ||
 	    c->page == NULL || c->bells == NULL)
 		return funi_fail(c, -EPROTO, "mapping the card's memory");
-	if (a.abi != FUNI_ABI || atomic_load(&c->page->version) != FUNI_ABI)
+	if (a.abi != FUNI_ABI || funi_load(&c->page->version) != FUNI_ABI)
 		return funi_fail(c, FUNI_ERR_VERSION, "attaching to a card of another ABI");
 	c->gid = a.gid;
 	c->node = a.node;
@@ -774,9 +957,10 @@ struct funi_place { /* of a process in a job */
 static inline int funi_number(struct funi_context *c, const char *variable, uint32_t most, uint32_t *n)
 {
 	const char *s = getenv(variable), *at = s != NULL ? s : "";
-	char text[200], said[21] = { 0 };
+	char text[200], said[21];
 	uint64_t v = 0;
 
+	memset(said, 0, sizeof said);
 	for (; *at >= '0' && *at <= '9' && v <= most; at++)
 		v = v * 10 + (uint64_t)(*at - '0');
 	*n = (uint32_t)v;
@@ -846,12 +1030,25 @@ static inline int funi_attach_environment(struct funi_context *c, uint32_t slots
 
 /* ---- segments ---- */
 
+static inline int funi_ask_segment(struct funi_context *c, uint32_t base, uint64_t bytes, uint32_t rights, int *fd)
+{
+	struct funi_segment_message r = { funi_message_header(FUNI_KIND_SEGMENT, sizeof r), base, rights, bytes }, a;
+	return funi_ask(c, "registering a segment", &r, sizeof r, &a, sizeof a, fd, 1);
+}
+
+static inline int funi_end_segment(struct funi_context *c, uint32_t base)
+{
+	struct funi_unsegment_request r = { funi_message_header(FUNI_KIND_UNSEGMENT, sizeof r), base, 0 };
+	struct funi_message a;
+	return funi_ask(c, "ending a segment", &r, sizeof r, &a, sizeof a, NULL, 0);
+}
+
 /* Registers new memory, all 0, as a segment at base, an address of the context's own
- * 32-bit space: a multiple of 16 other than 0, as is the size. rights are funi_rights. */
+ * 32-bit space: a multiple of 16 other than 0, as is the size. rights are funi_rights. It is the daemon's memory, as the
+ * card of another process can use no other; funi_adopt puts it in the place of memory that the program has. */
 static inline int funi_register_segment(struct funi_context *c, uint32_t base, uint64_t bytes, uint32_t rights, void **memory)
 {
-	struct funi_segment_message r = { funi_message(FUNI_KIND_SEGMENT, sizeof r), base, rights, bytes }, a;
-	int fd, code = funi_ask(c, "registering a segment", &r, sizeof r, &a, sizeof a, &fd, 1);
+	int fd, code = funi_ask_segment(c, base, bytes, rights, &fd);
 	if (code == 0 && (*memory = funi_map(fd, bytes)) == NULL)
 		code = funi_fail(c, -EPROTO, "mapping a segment");
 	return code;
@@ -860,11 +1057,107 @@ static inline int funi_register_segment(struct funi_context *c, uint32_t base, u
 /* Ends it and unmaps the memory. FUNI_ERR_BUSY while the card needs it. */
 static inline int funi_unregister_segment(struct funi_context *c, uint32_t base, void *memory, uint64_t bytes)
 {
-	struct funi_unsegment_request r = { funi_message(FUNI_KIND_UNSEGMENT, sizeof r), base, 0 };
-	struct funi_message a;
-	int code = funi_ask(c, "ending a segment", &r, sizeof r, &a, sizeof a, NULL, 0);
+	int code = funi_end_segment(c, base);
 	if (code == 0)
 		(void)munmap(memory, bytes);
+	return code;
+}
+
+/* Why pages of such flags of /proc/PID/smaps cannot be replaced by the daemon's, or NULL: what the
+ * program has asked of them would be lost. */
+static inline const char *funi_unlike_ours(const char *flags)
+{
+	static const char usual[] = "rd wr mr mw me ac nr sd hg nh";
+	char flag[8];
+	int n;
+	for (; sscanf(flags, "%7s%n", flag, &n) == 1; flags += n)
+		if (strstr(usual, flag) == NULL)
+			return "it is locked, of huge pages, not for children, or the like";
+	return NULL;
+}
+
+/* Why memory is not whole pages of ordinary private memory, or NULL. */
+static inline const char *funi_unsuitable(const void *memory, uint64_t bytes)
+{
+	uintptr_t at = (uintptr_t)memory, end = at + bytes, page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	unsigned long low, high = 0, inode;
+	char line[1024], mode[5];
+	int is = 0, path;
+	const char *why = NULL;
+
+	if (bytes == 0 || end < at || at % page != 0 || bytes % page != 0)
+		return "it does not begin and end on a page";
+	if ((uintptr_t)line >= at && (uintptr_t)line < end)
+		return "it is the stack";
+	FILE *maps = fopen("/proc/self/smaps", "re");
+	if (maps == NULL)
+		return "/proc/self/smaps, which says what memory it is, cannot be read";
+	while (why == NULL && at < end && fgets(line, sizeof line, maps) != NULL) {
+		if (sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu %n", &low, &high, mode, &inode, &path) == 4) {
+			is = low <= at && at < high;
+			if (is && (memcmp(mode, "rw-p", 4) != 0 || inode != 0))
+				why = "it is shared, a file's, or not to be read and written";
+			else if (is && strncmp(line + path, "[stack", 6) == 0)
+				why = "it is the stack";
+		} else if (is && strncmp(line, "VmFlags:", 8) == 0) {
+			why = funi_unlike_ours(line + 8);
+			at = high;
+			is = 0;
+		}
+	}
+	(void)fclose(maps);
+	return why != NULL ? why : at < end ? "nothing is mapped there" : NULL;
+}
+
+/* Registers memory that the program has as a segment: the daemon's memory takes its place, with its content, so
+ * pointers into it stay valid. It must be whole pages (sysconf(_SC_PAGESIZE)) of ordinary private memory, from mmap with
+ * MAP_PRIVATE | MAP_ANONYMOUS or from aligned_alloc; files, shared memory, the stack, locked memory and huge pages are
+ * refused with -EINVAL, and nothing has changed then. Otherwise it is like funi_register_segment, and counts as much.
+ *
+ * No other thread may touch the memory during the call. After a fork parent and child share it, where they had a copy
+ * each. End it with funi_disown, and before the memory is freed. */
+static inline int funi_adopt(struct funi_context *c, uint32_t base, void *memory, uint64_t bytes, uint32_t rights)
+{
+	const char *why = funi_unsuitable(memory, bytes);
+	if (why != NULL) {
+		(void)snprintf(c->error, sizeof c->error,
+			       "adopting %llu bytes at %p: %s; use whole pages from mmap or aligned_alloc, or funi_register_segment",
+			       (unsigned long long)bytes, memory, why);
+		return -EINVAL;
+	}
+	int fd, code = funi_ask_segment(c, base, bytes, rights, &fd);
+	if (code != 0)
+		return code;
+	void *copy = funi_map_sealed(fd, bytes);
+	if (copy != NULL) {
+		memcpy(copy, memory, bytes);
+		(void)munmap(copy, bytes);
+	}
+	if (copy == NULL || mmap(memory, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+		code = funi_fail(c, copy == NULL ? -EPROTO : -errno, "mapping a segment");
+		(void)funi_end_segment(c, base);
+	}
+	(void)close(fd);
+	return code;
+}
+
+/* Ends a segment that funi_adopt made: the memory is the program's alone again, with its content. FUNI_ERR_BUSY
+ * while the card needs it; then it stays what it is. Until it returns no other thread may touch the memory. */
+static inline int funi_disown(struct funi_context *c, uint32_t base, void *memory, uint64_t bytes)
+{
+	const int how = MAP_PRIVATE | FUNI_MAP_ANONYMOUS;
+	void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, how, -1, 0);
+	if (copy == MAP_FAILED)
+		return funi_fail(c, -errno, "ending a segment");
+	int code = funi_end_segment(c, base);
+	if (code == 0) {
+		memcpy(copy, memory, bytes);
+		if (mmap(memory, bytes, PROT_READ | PROT_WRITE, how | MAP_FIXED, -1, 0) == MAP_FAILED)
+			code = funi_fail(c, -errno, "giving the memory of a segment back");
+		else
+			memcpy(memory, copy, bytes);
+	}
+	(void)munmap(copy, bytes);
 	return code;
 }
 
@@ -876,16 +1169,16 @@ static inline int funi_unregister_segment(struct funi_context *c, uint32_t base,
  * wait. Memory of segments stays mapped. */
 static inline int funi_close(struct funi_context *c, uint32_t linger)
 {
-	struct funi_detach_request r = { funi_message(FUNI_KIND_DETACH, sizeof r), linger, 0 };
+	struct funi_detach_request r = { funi_message_header(FUNI_KIND_DETACH, sizeof r), linger, 0 };
 	struct funi_message a;
-	struct pollfd p[2] = { { .fd = c->socket, .events = POLLIN }, { .fd = c->process, .events = POLLIN } };
+	struct pollfd p[2] = { { c->socket, POLLIN, 0 }, { c->process, POLLIN, 0 } };
 	int most = linger < 1000000000 ? (int)linger : 1000000000;
 	int code = funi_request(c, "detaching", &r, sizeof r);
 
 	while (code == 0 && p[0].revents == 0) {
 		uint64_t count;
 		struct funi_return back;
-		atomic_store(&c->page->wake, 1);
+		funi_store(&c->page->wake, 1);
 		for (int l = 0; l < 2; l++)
 			while (funi_receive(c, (enum funi_level)l) != NULL)
 				funi_release(c, (enum funi_level)l);

@@ -21,6 +21,7 @@ import (
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
@@ -55,6 +56,9 @@ func constants() map[string]uint64 {
 
 		"FUNI_LOOKS": uint64(wait.C.Looks), "FUNI_AWAKE": uint64(wait.C.Awake), "FUNI_NAP": uint64(wait.C.LongestSleep / int64(time.Millisecond)),
 		"FUNI_SOMEONE_RAN": uint64(wait.SomeoneRan), "FUNI_SOMEONE_COMPUTES": uint64(wait.SomeoneComputes), "FUNI_SHARING": uint64(wait.Sharing),
+
+		"FUNI_BAD_TYPE": 1<<30 | 1, "FUNI_BAD_WORDS": 1<<30 | 2, "FUNI_BAD_TRANSFER": 1<<30 | 3, // bit 30 without bit 31: no card has them
+		"FUNI_MAP_ANONYMOUS": unix.MAP_ANONYMOUS,
 
 		"sizeof page": funi.PageSize, "sizeof doorbells": uint64(unsafe.Sizeof(funi.Doorbells{})),
 		"doorbells.bells": uint64(unsafe.Offsetof(funi.Doorbells{}.Bells)),
@@ -110,7 +114,7 @@ func texts() map[string]string {
 		"detach":         attach.DetachRequest{Linger: 1500 * time.Millisecond}.Encode(),
 		"default socket": []byte(attach.DefaultSocket),
 		"message":        slotBytesOf(func(s *funi.Slot) { s.SetHeader(funi.NewHeader(0x1234, 0x1ff, 21)) }),
-		"long type":      slotBytesOf(func(s *funi.Slot) { s.SetHeader(funi.NewHeader(0xffff, 0xffff, 31)) }),
+		"long type":      slotBytesOf(func(s *funi.Slot) { s.SetHeader(funi.NewHeader(0xffff, 511, 21)) }),
 		"short transfer": slotBytesOf(func(s *funi.Slot) { s.SetTransfer(7, 3, funi.Transfer{Destination: 0x40, Argument: 9, Words: 16}) }),
 		"longer transfer": slotBytesOf(func(s *funi.Slot) {
 			s.SetTransfer(7, 511, funi.Transfer{Source: 0x20, Destination: 0x40, Argument: 9, Words: 20})
@@ -174,25 +178,25 @@ int main(void)
 	constant("sizeof doorbells", sizeof(struct funi_doorbells));
 	constant("doorbells.bells", offsetof(struct funi_doorbells, bells));
 
-	struct funi_attach_request r = { funi_message(FUNI_KIND_ATTACH, sizeof r), 0x102, 0x304, 64, { 0, 0 }, { 0 } };
+	struct funi_attach_request r = { funi_message_header(FUNI_KIND_ATTACH, sizeof r), 0x102, 0x304, 64, { 0, 0 }, { 0 } };
 	memset(r.token, 0xa5, sizeof r.token);
 	text("attach request", &r, sizeof r);
-	struct funi_attach_answer a = { funi_message(FUNI_KIND_ATTACH | FUNI_ANSWER_BIT, sizeof a), 1, 2, 0x102, 3, 0x506, 64, 0,
+	struct funi_attach_answer a = { funi_message_header(FUNI_KIND_ATTACH | FUNI_ANSWER_BIT, sizeof a), 1, 2, 0x102, 3, 0x506, 64, 0,
 		FUNI_PAGE_SIZE + FUNI_SHARED_QUEUES * 64 * FUNI_SLOT_WORDS * 4, 0x708090a, 0 };
 	text("attach answer", &a, sizeof a);
-	struct funi_segment_message s = { funi_message(FUNI_KIND_SEGMENT, sizeof s), 0x1000, FUNI_SOURCE | FUNI_DESTINATION, 0x123456789abc };
+	struct funi_segment_message s = { funi_message_header(FUNI_KIND_SEGMENT, sizeof s), 0x1000, FUNI_SOURCE | FUNI_DESTINATION, 0x123456789abc };
 	text("segment", &s, sizeof s);
 	s.header.kind |= FUNI_ANSWER_BIT;
 	text("segment answer", &s, sizeof s);
-	struct funi_unsegment_request u = { funi_message(FUNI_KIND_UNSEGMENT, sizeof u), 0x1000, 0 };
+	struct funi_unsegment_request u = { funi_message_header(FUNI_KIND_UNSEGMENT, sizeof u), 0x1000, 0 };
 	text("unsegment", &u, sizeof u);
-	struct funi_detach_request d = { funi_message(FUNI_KIND_DETACH, sizeof d), 1500, 0 };
+	struct funi_detach_request d = { funi_message_header(FUNI_KIND_DETACH, sizeof d), 1500, 0 };
 	text("detach", &d, sizeof d);
 	text("default socket", FUNI_DEFAULT_SOCKET, strlen(FUNI_DEFAULT_SOCKET));
 
 	uint32_t slot[FUNI_SLOT_WORDS] = { funi_header(0x1234, 0x1ff, 21) };
 	text("message", slot, 20);
-	slot[0] = funi_header(0xffff, 0xffff, 31);
+	slot[0] = funi_header(0xffff, 511, 21);
 	text("long type", slot, 20);
 	printf("type: %%u\nwords: %%u\n", funi_type(slot[0]), funi_words(slot[0]));
 	funi_transfer(slot, 7, 3, 0, 0x40, 9, 16);
@@ -214,7 +218,7 @@ func TestHeaderIsTheABI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := []string{"FUNI_H", "FUNI_DEFAULT_SOCKET"} // no numbers
+	own := []string{"FUNI_H", "FUNI_DEFAULT_SOCKET", "FUNI_ASSERT", "FUNI_WARNING"} // no numbers
 	// Enumerators are in capitals, too, and so is nothing else that starts like them.
 	names := regexp.MustCompile(`\bFUNI_[A-Z0-9_]+\b`).FindAllString(string(header), -1)
 	slices.Sort(names)

@@ -118,8 +118,9 @@ static int pong(void)
 static uint8_t byte(uint32_t i, uint32_t type) { return (uint8_t)(i * 131 >> 4 ^ type); }
 
 /* Transfers our memory to the other node, as a request. */
-static int put(uint8_t *memory, uint32_t type)
+static int put(void *source, uint32_t type)
 {
+	uint8_t *memory = (uint8_t *)source;
 	uint32_t *s = reserve(FUNI_REQUEST);
 	if (s == NULL)
 		return 1;
@@ -131,8 +132,9 @@ static int put(uint8_t *memory, uint32_t type)
 }
 
 /* Waits for the other node's transfer and looks at it. */
-static int got(const uint8_t *memory, uint32_t type)
+static int got(const void *destination, uint32_t type)
 {
+	const uint8_t *memory = (const uint8_t *)destination;
 	struct funi_notice n;
 	const uint32_t *r = receive(FUNI_REQUEST, type);
 	if (r == NULL)
@@ -157,7 +159,7 @@ static int run(uint32_t exchanges)
 	void *ours, *theirs;
 	if (exchanges == 0 || exchanges > 10000000)
 		return fail("use 1 to 10000000 exchanges");
-	int64_t *trip = calloc(exchanges, sizeof *trip);
+	int64_t *trip = (int64_t *)calloc(exchanges, sizeof *trip);
 	if (trip == NULL || funi_attach_environment(&card, 0) != 0)
 		return fail(trip == NULL ? "no memory" : card.error);
 	if (card.nodes < 2 || card.node > 1)
@@ -201,7 +203,9 @@ static int run(uint32_t exchanges)
 /* The exit code of a program that a signal ended is 128 and the signal's number. */
 int main(int argc, char **argv)
 {
-	struct sigaction end = { .sa_handler = note };
+	struct sigaction end;
+	memset(&end, 0, sizeof end);
+	end.sa_handler = note;
 	(void)sigemptyset(&end.sa_mask);
 	(void)sigaction(SIGINT, &end, NULL);
 	(void)sigaction(SIGTERM, &end, NULL);

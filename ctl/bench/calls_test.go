@@ -1,0 +1,92 @@
+// Calls: gRPC on a real lab, what is refused, and the report. FUNet itself is the caller's.
+
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/funet/funet/ctl/lab"
+)
+
+// took is a run of FUNet that took a time.
+func took(us float64) func(context.Context, *lab.Lab) (CallsSample, error) {
+	return func(context.Context, *lab.Lab) (CallsSample, error) {
+		return CallsSample{Sample{P50: us, P99: 2 * us}, "generic", "copy"}, nil
+	}
+}
+
+func callsOptions() CallsOptions {
+	return CallsOptions{Rounds: 2, Exchanges: 200, Call: took(5), PingPong: took(4), RoleCommand: []string{roleArg}}
+}
+
+// gRPC is measured on a real lab in each round, and the ratios are those of the rounds.
+func TestCalls(t *testing.T) {
+	leavesNothing(t)
+	r, err := Calls(t.Context(), newLab(t, lab.Options{}), callsOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Call != 5 || r.PingPong != 4 || r.RatioToPingPong != 1.25 || !(r.GRPC > 0) || r.XDPMode != "generic" || r.BindMode != "copy" {
+		t.Errorf("%+v", r)
+	}
+	for i, us := range r.RoundsGRPC {
+		if r.RoundsRatioToGRPC[i] != nanos(5/us) {
+			t.Errorf("%+v", r)
+		}
+	}
+	if len(r.RoundsGRPC) != 2 || len(r.RoundsCall) != 2 || len(r.RoundsPingPong) != 2 || r.RatioToGRPC != *median(r.RoundsRatioToGRPC) {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Options are checked before anything runs, and a failure of FUNet ends the measurement.
+func TestCallsRefuses(t *testing.T) {
+	leavesNothing(t)
+	l := newLab(t, lab.Options{})
+	boom := errors.New("boom")
+	for _, c := range []struct {
+		change func(*CallsOptions)
+		want   error
+	}{
+		{func(o *CallsOptions) { o.Rounds = -1 }, ErrOptions},
+		{func(o *CallsOptions) { o.Rounds = Rounds.Most + 1 }, ErrOptions},
+		{func(o *CallsOptions) { o.Exchanges = -1 }, ErrOptions},
+		{func(o *CallsOptions) { o.Exchanges = Exchanges.Most + 1 }, ErrOptions},
+		{func(o *CallsOptions) { o.Call = nil }, ErrOptions},
+		{func(o *CallsOptions) { o.PingPong = nil }, ErrOptions},
+		{func(o *CallsOptions) { o.RoleCommand = nil }, ErrOptions},
+		{func(o *CallsOptions) {
+			o.Call = func(context.Context, *lab.Lab) (CallsSample, error) { return CallsSample{}, boom }
+		}, boom},
+		{func(o *CallsOptions) { o.PingPong = took(0) }, nil},
+		{func(o *CallsOptions) { o.RoleCommand = []string{"-test.run=^$"} }, nil},
+	} {
+		o := callsOptions()
+		c.change(&o)
+		if _, err := Calls(t.Context(), l, o); err == nil || c.want != nil && !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%+v: %v, want %v", o, err, c.want)
+		}
+	}
+}
+
+// The names and numbers of the JSON form are stable, and so is the table.
+func TestCallsReport(t *testing.T) {
+	r := &CallsReport{Call: 4.75, PingPong: 4.25, RatioToPingPong: 1.125, GRPC: 60, RatioToGRPC: 0.08, Rounds: 2, RoundsCall: []float64{4.5, 5},
+		RoundsPingPong: []float64{4, 4.5}, RoundsRatioToPingPong: []float64{1.125, 1.111}, RoundsGRPC: []float64{50, 70}, RoundsRatioToGRPC: []float64{0.09, 0.071},
+		Bytes: PayloadBytes, Exchanges: 30_000, XDPMode: "generic", BindMode: "copy"}
+	got, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "calls.json", append(got, '\n'))
+	var b bytes.Buffer
+	if err := r.WriteTable(&b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "calls.txt", b.Bytes())
+}
