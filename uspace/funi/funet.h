@@ -75,7 +75,7 @@ enum funet_type {
 	FUNET_PART = 19,   /* transfer into memory that was granted; its argument is the key */
 	FUNET_READY = 20,  /* request: id; handler 7:0, kind 18:16; length in bytes; two words of the kind: tag, sequence */
 	FUNET_GRANT = 21,  /* reply, later request: id; key; address; 0 */
-	FUNET_TAKEN = 22,  /* reply, later request: id; status; 0 */
+	FUNET_TAKEN = 22,  /* reply, later request: id; status */
 	FUNET_ABORT = 23,  /* request: key */
 	FUNET_CALL = 24,   /* request: ticket; handler 7:0, padding 9:8; bytes */
 	FUNET_ANSWER = 25, /* reply: ticket; padding 9:8, status 31:16; bytes, of an error code and text */
@@ -83,7 +83,7 @@ enum funet_type {
 };
 
 /* Kinds of long messages. */
-enum funet_kind { FUNET_KIND_BYTES = 0, FUNET_KIND_TAGGED = 1 };
+enum funet_kind { FUNET_KIND_BYTES = 0, FUNET_KIND_REPLY = 1, FUNET_KIND_TAGGED = 4 };
 
 /* What an answer says of its call, and what funet_call returns. Programs' own codes are FUNET_FIRST_CODE and more. */
 enum funet_status {
@@ -95,6 +95,7 @@ enum funet_status {
 	FUNET_LEAVING = 5,    /* the node is about to leave */
 	FUNET_LOST = 6,       /* the handler has run, and its answer was lost */
 	FUNET_LONG = 7,       /* the answer is too long */
+	FUNET_LIFE = 8,       /* the message was for a process that was the node before */
 	FUNET_FIRST_CODE = 256
 };
 
@@ -138,6 +139,8 @@ struct funet_request { /* a call of ours */
 #define FUNET_LANDINGS 256 /* long messages that arrive at a time; the others wait at their senders */
 #define FUNET_KEPT 65536 /* messages that wait here for memory or for who receives them; more are refused */
 #define FUNET_CHUNK (1 << 20) /* bytes of a transfer */
+#define FUNET_HOLD 5000 /* milliseconds that memory is left alone whose message was given up */
+#define FUNET_ASKED_MOST 8 /* messages that a node is told of, and has not granted memory for */
 #define FUNET_PAGE 4096    /* granule of memory */
 #define FUNET_BASE 0xc0000000u /* where the library's segments begin */
 
@@ -148,6 +151,7 @@ struct funet_piece {
 	uint8_t *memory;
 	uint32_t segment; /* base of its segment */
 	int used;
+	int64_t until; /* not 0: it is free from that time on; late packets may be written there until then */
 };
 
 /* A long message of ours that is under way. */
@@ -162,6 +166,7 @@ struct funet_sending {
 	uint64_t marks[2]; /* requests sent when the halves of staging were */
 	int asked, ended, result;
 	int kept;     /* the struct is freed when it has ended */
+	uint8_t *copy; /* of a reply: freed, too */
 	int given_up; /* by the program: the receiver has yet to be told */
 };
 
@@ -190,7 +195,8 @@ struct funet_landing {
 	struct funet_piece *piece;             /* NULL: straight into the receiver's memory */
 	uint8_t *memory;
 	struct funet_receive_state *receiver; /* of a tagged message */
-	int open, tagged;
+	int open;
+	uint32_t kind;
 };
 
 #define FUNET_ROUNDS 16 /* of a barrier of 65536 nodes */
@@ -439,7 +445,7 @@ static inline int funet_answer(struct funet_message *m, const void *bytes, size_
 /* What the caller gets of what a handler returned. */
 __attribute__((format(printf, 3, 4))) static inline void funet_outcome(struct funet_message *m, int code, const char *format, ...)
 {
-	uint32_t status = code > FUNET_DONE && code <= FUNET_LONG ? (uint32_t)code : (uint32_t)FUNET_ERROR;
+	uint32_t status = code > FUNET_DONE && code <= FUNET_LIFE ? (uint32_t)code : (uint32_t)FUNET_ERROR;
 	va_list list;
 	va_start(list, format);
 	if (code != 0 && (m->status != FUNET_ERROR || m->answer[0] != (uint32_t)code || code < FUNET_FIRST_CODE))
@@ -511,7 +517,7 @@ static inline void funet_answered(struct funet *f, const uint32_t *slot)
 		if (length >= 4)
 			memcpy(&code, bytes, 4);
 		if (status != FUNET_ERROR || code < FUNET_FIRST_CODE || code > INT32_MAX)
-			code = status <= FUNET_LONG ? status : (uint32_t)FUNET_ERROR;
+			code = status <= FUNET_LIFE ? status : (uint32_t)FUNET_ERROR;
 		funet_end_call(c, (int)code, (const char *)bytes + (length >= 4 ? 4 : 0), length >= 4 ? length - 4 : 0);
 		return;
 	}
@@ -538,6 +544,31 @@ static inline void funet_told(struct funet *f, const uint32_t *slot)
 
 /* ---- memory that the card may use ---- */
 
+/* Joins a piece and those that follow and are free, too. */
+static inline void funet_join(struct funet_piece *p)
+{
+	struct funet_piece *next;
+	while ((next = p->next) != NULL && !p->used && !next->used && next->segment == p->segment) {
+		p->bytes += next->bytes;
+		p->next = next->next;
+		free(next);
+	}
+}
+
+/* Gives a piece back, and those whose time has come. */
+static inline void funet_give(struct funet *f, struct funet_piece *p)
+{
+	if (p != NULL)
+		p->used = 0;
+	for (p = f->pieces; p != NULL; p = p->next) {
+		if (p->until != 0 && funet_now() >= p->until) {
+			p->until = 0;
+			p->used = 0;
+		}
+		funet_join(p);
+	}
+}
+
 /* A piece of at least so many bytes, or NULL: there is none, and the daemon gives no more or f->most is reached. */
 static inline struct funet_piece *funet_take(struct funet *f, size_t bytes)
 {
@@ -547,6 +578,7 @@ static inline struct funet_piece *funet_take(struct funet *f, size_t bytes)
 
 	if (want == 0)
 		want = FUNET_PAGE;
+	funet_give(f, NULL);
 	for (at = &f->pieces; *at != NULL && ((*at)->used || (*at)->bytes < want); at = &(*at)->next)
 		;
 	if (*at == NULL) {
@@ -558,6 +590,7 @@ static inline struct funet_piece *funet_take(struct funet *f, size_t bytes)
 		p->segment = p->address = FUNET_BASE + f->memory;
 		p->bytes = (uint32_t)segment;
 		p->used = 0;
+		p->until = 0;
 		if (funi_register_segment(&f->card, p->address, segment, FUNI_SOURCE | FUNI_DESTINATION, &memory) != 0) {
 			free(p);
 			return NULL;
@@ -577,25 +610,6 @@ static inline struct funet_piece *funet_take(struct funet *f, size_t bytes)
 	}
 	p->used = 1;
 	return p;
-}
-
-/* Joins a piece and those that follow and are free, too. */
-static inline void funet_join(struct funet_piece *p)
-{
-	struct funet_piece *next;
-	while ((next = p->next) != NULL && !p->used && !next->used && next->segment == p->segment) {
-		p->bytes += next->bytes;
-		p->next = next->next;
-		free(next);
-	}
-}
-
-/* Gives a piece back. */
-static inline void funet_give(struct funet *f, struct funet_piece *p)
-{
-	p->used = 0;
-	for (p = f->pieces; p != NULL; p = p->next)
-		funet_join(p);
 }
 
 /* The piece in use in which so many bytes lie, or NULL. */
@@ -683,7 +697,7 @@ static inline int funet_grant(struct funet *f, const struct funet_arrival *a, st
 	g->length = a->length;
 	g->missing = (a->length + 15) & ~(size_t)15;
 	g->receiver = r;
-	g->tagged = r != NULL;
+	g->kind = a->kind;
 	g->open = 1;
 	words[1] = g->key;
 	words[2] = g->address;
@@ -693,8 +707,8 @@ static inline int funet_grant(struct funet *f, const struct funet_arrival *a, st
 /* Says what has become of a message. */
 static inline int funet_settle(struct funet *f, uint32_t node, uint32_t id, uint32_t status)
 {
-	uint32_t words[3] = { id, status, 0 };
-	return funet_tell_words(f, node, FUNET_TAKEN, words, 3);
+	const uint32_t words[2] = { id, status };
+	return funet_tell_words(f, node, FUNET_TAKEN, words, 2);
 }
 
 /* Keeps what was announced at the end of a list. */
@@ -840,7 +854,8 @@ static inline void funet_ready(struct funet *f, const uint32_t *slot)
 	a.length = w[2];
 	a.tag = w[3];
 	a.sequence = w[4] & 0xffff;
-	if (a.node >= f->card.nodes || a.kind > FUNET_KIND_TAGGED) {
+	if (a.node >= f->card.nodes || a.length == 0 ||
+	    (a.kind != FUNET_KIND_BYTES && a.kind != FUNET_KIND_REPLY && a.kind != FUNET_KIND_TAGGED)) {
 		f->unknown++;
 	} else if (a.length > FUNET_MAX_BYTES) {
 		(void)funet_settle(f, a.node, a.id, FUNET_LONG);
@@ -876,10 +891,10 @@ static inline void funet_landed(struct funet *f, const uint32_t *slot, const str
 		if (g->piece != NULL)
 			memcpy(g->receiver->bytes, g->memory, g->length);
 		funet_end_receive(g->receiver, 0);
-	} else if (!g->tagged) {
+	} else if (g->kind != FUNET_KIND_TAGGED) {
 		m.bytes = g->memory;
 		m.length = g->length;
-		int code = funet_run(f, &f->handlers[g->number], &m, FUNI_REQUEST, slot);
+		int code = funet_run(f, &f->handlers[g->number], &m, g->kind == FUNET_KIND_REPLY ? FUNI_REPLY : FUNI_REQUEST, slot);
 		if (code != 0 && f->failed == 0)
 			f->failed = funet_fail(f, code < 0 ? code : -code, "handler %u returned %d for a message of node %u", g->number, code, g->node);
 	}
@@ -924,7 +939,7 @@ static inline void funet_long(struct funet *f, enum funi_level l, const uint32_t
 	} else if (type == FUNET_ABORT && g->open && g->key == w[0] && g->node == node) {
 		g->open = 0;
 		if (g->piece != NULL)
-			funet_give(f, g->piece);
+			g->piece->until = funet_now() + INT64_C(1000000) * FUNET_HOLD;
 		if (g->receiver != NULL)
 			funet_end_receive(g->receiver, -ECANCELED);
 	}
@@ -967,7 +982,10 @@ static inline void funet_transfer_more(struct funet *f, struct funet_sending *s)
 static inline void funet_push(struct funet *f, struct funet_sending *s)
 {
 	const uint32_t words[5] = { s->id, s->number | s->kind << 16, (uint32_t)s->length, s->tag, s->sequence };
-	if (!s->asked)
+	int others = 0;
+	for (const struct funet_sending *o = f->sendings; o != NULL && !s->asked; o = o->next)
+		others += o->node == s->node && o->asked && o->to == 0 && !o->ended;
+	if (!s->asked && others < FUNET_ASKED_MOST)
 		s->asked = funet_tell_words(f, s->node, FUNET_READY, words, 5);
 	if (s->to != 0 && !s->ended)
 		funet_transfer_more(f, s);
@@ -995,15 +1013,27 @@ static inline int funet_is_read(struct funet *f, const struct funet_sending *s)
 	return s->issued == 0 || funet_retired(f) >= (s->marks[0] > s->marks[1] ? s->marks[0] : s->marks[1]);
 }
 
+/* Why a long message did not arrive. */
+static inline const char *funet_why(int result)
+{
+	return result == -EHOSTUNREACH ? "the node is gone, or the message came back" :
+	       result == -ENOSYS       ? "the node has no such handler" :
+	       result == -EMSGSIZE     ? "the node has no room for so many bytes" :
+					 "there is no memory for it, here or there";
+}
+
 /* Ends a message of the list that is kept, when the card no longer reads it and the receiver knows if it was given up. */
 static inline void funet_retire(struct funet *f, struct funet_sending *s)
 {
 	int knows = s->to == 0 || (!s->given_up && s->result != -ENOMEM) || s->result == -EHOSTUNREACH;
 	if (!funet_is_read(f, s) || (!knows && !funet_tell_words(f, s->node, FUNET_ABORT, &s->key, 1)))
 		return;
-	if (s->result != 0 && !s->given_up && f->sending_result == 0)
+	if (s->result != 0 && !s->given_up && s->copy == NULL && f->sending_result == 0)
 		f->sending_result = s->result;
+	if (s->result != 0 && s->copy != NULL && f->failed == 0)
+		f->failed = funet_fail(f, s->result, "replying with %llu bytes to node %u: %s", (unsigned long long)s->length, s->node, funet_why(s->result));
 	funet_unlink(f, s);
+	free(s->copy);
 	free(s);
 }
 
@@ -1313,12 +1343,13 @@ static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_
 	s->sequence = sequence;
 	s->bytes = (const uint8_t *)bytes;
 	s->length = length;
-	s->id = ++f->ids;
+	s->id = ++f->ids & INT32_MAX;
 	s->from = funet_address(f, bytes, length);
 	while (*at != NULL)
 		at = &(*at)->next;
 	*at = s;
-	funet_push(f, s);
+	if (!f->running[FUNI_REQUEST]) /* else the next poll does it */
+		funet_push(f, s);
 }
 
 static inline int funet_has_sent(void *sending) { return ((struct funet_sending *)sending)->ended; }
@@ -1341,15 +1372,6 @@ static inline void funet_give_up(struct funet *f, struct funet_sending *s)
 	funet_unlink(f, s);
 	kept->next = f->sendings;
 	f->sendings = kept;
-}
-
-/* Why a long message did not arrive. */
-static inline const char *funet_why(int result)
-{
-	return result == -EHOSTUNREACH ? "the node is gone, or the message came back" :
-	       result == -ENOSYS       ? "the node has no such handler" :
-	       result == -EMSGSIZE     ? "the node has no room for so many bytes" :
-					 "there is no memory for it, here or there";
 }
 
 /* Waits until a long message has been read. */
@@ -1412,7 +1434,7 @@ static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, co
 static inline int funet_is_flushed(void *argument)
 {
 	const struct funet_sending *s = ((struct funet *)argument)->sendings;
-	while (s != NULL && (s->given_up || !s->kept))
+	while (s != NULL && (s->given_up || !s->kept || s->copy != NULL))
 		s = s->next;
 	return s == NULL;
 }
@@ -1430,14 +1452,28 @@ static inline int funet_flush(struct funet *f, int milliseconds)
 	return funet_fail(f, code, "a message of funet_post did not arrive: %s", funet_why(code));
 }
 
-/* Runs a handler on the node whose message is being handled. Only for messages of funet_send. While the send queue is full
- * replies are handled. */
+/* Runs a handler on the node whose message is being handled, with at most FUNET_MAX_BYTES bytes. Only for messages of funet_send. While
+ * the send queue is full replies are handled. With more than FUNET_SHORT bytes they are copied, -ENOMEM, and leave when
+ * the program polls; what becomes of them then funet_poll says if it is an error. */
 static inline int funet_reply(struct funet_message *m, uint32_t number, const void *bytes, size_t length)
 {
 	struct funet *f = m->f;
+	struct funet_sending *sending;
 	if (m->level != FUNI_REQUEST || m->serves || f->running[FUNI_REPLY])
 		return funet_fail(f, -EDEADLK, "replying where nothing may be sent: to a reply, or to a call");
-	int code = funet_check(f, m->source, number, length, FUNET_SHORT);
+	int code = funet_check(f, m->source, number, length, FUNET_MAX_BYTES);
+	if (code == 0 && length > FUNET_SHORT) {
+		uint8_t *copy = (uint8_t *)malloc(length);
+		if (copy == NULL || (sending = (struct funet_sending *)malloc(sizeof *sending)) == NULL) {
+			free(copy);
+			return funet_fail(f, -ENOMEM, "replying with %llu bytes: no memory", (unsigned long long)length);
+		}
+		memcpy(copy, bytes, length);
+		funet_begin(f, sending, m->source, number, FUNET_KIND_REPLY, 0, 0, copy, length);
+		sending->kept = 1;
+		sending->copy = copy;
+		return 0;
+	}
 	uint32_t *s = code == 0 ? funet_reply_slot(f) : NULL;
 	if (s == NULL)
 		return code != 0 ? code : -ENOTCONN;
@@ -1964,6 +2000,9 @@ static inline int funet_open(struct funet *f, const struct funet_options *o)
 		random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 		f->calls[i].number = (uint32_t)(random >> 44);
 	}
+	f->ids = (uint32_t)(random >> 33);
+	for (int i = 0; i < FUNET_LANDINGS; i++)
+		f->landings[i].key = (uint32_t)(random >> 40) & 0x7fffff00u;
 	return 0;
 }
 
@@ -1984,8 +2023,10 @@ static inline int funet_close(struct funet *f, uint32_t milliseconds)
 		}
 	for (struct funet_sending *s = f->sendings, *next; s != NULL; s = next) {
 		next = s->next;
-		if (s->kept)
+		if (s->kept) {
+			free(s->copy);
 			free(s);
+		}
 	}
 	for (struct funet_piece *p = f->pieces, *next; p != NULL; p = next) {
 		next = p->next;

@@ -2,7 +2,7 @@
  * is how many bytes the node has checked. */
 #include "funet.h"
 
-enum { TAKE = 1, TAKEN = 2 };
+enum { TAKE = 1, TAKEN = 2, ECHO = 3, ECHOED = 4 };
 
 static struct funet f;
 static uint64_t checked;
@@ -46,6 +46,16 @@ static int is_taken(struct funet_message *m)
 	return 0;
 }
 
+/* A message goes back whole, as a reply of any length. */
+static int echo(struct funet_message *m) { return funet_reply(m, ECHOED, m->bytes, m->length); }
+
+static int is_echoed(struct funet_message *m)
+{
+	wrong += m->level != FUNI_REPLY || !same(m->bytes, m->length, f.card.node + (uint32_t)m->length) || funet_reply(m, TAKEN, NULL, 0) != -EDEADLK;
+	taken++;
+	return 0;
+}
+
 static int has_all(void *want) { return taken == *(uint32_t *)want; }
 
 /* Every node sends every other node messages of all lengths: one after the other, and all at a time. */
@@ -60,6 +70,9 @@ static int messages(void)
 		for (size_t k = 0; k < LENGTHS; k++) {
 			size_t n = lengths[k];
 			fill(b, n, f.card.node + (uint32_t)n);
+			if ((code = funet_send(&f, (f.card.node + 1) % f.card.nodes, ECHO, b, n)) != 0)
+				return fail("sending what comes back", code);
+			want++;
 			for (uint32_t i = 1; i < f.card.nodes; i++, want++) {
 				uint32_t to = (f.card.node + i) % f.card.nodes;
 				code = k % 2 == 0 ? funet_send(&f, to, TAKE, b, n) : funet_post(&f, to, TAKE, b, n);
@@ -237,6 +250,7 @@ int main(void)
 {
 	int code = funet_open(&f, NULL);
 	if (code != 0 || (code = funet_handle(&f, TAKE, take, NULL)) != 0 || (code = funet_handle(&f, TAKEN, is_taken, NULL)) != 0 ||
+	    (code = funet_handle(&f, ECHO, echo, NULL)) != 0 || (code = funet_handle(&f, ECHOED, is_echoed, NULL)) != 0 ||
 	    (code = funet_barrier(&f, 60000)) != 0)
 		return fail("opening", code);
 	if (messages() != 0 || tags() != 0 || funet_barrier(&f, 60000) != 0 || refusals() != 0)
