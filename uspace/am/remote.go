@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
@@ -293,11 +292,8 @@ func compose(s *funi.Slot, node, typ uint16, ticket, second uint32, b []byte) {
 	}
 }
 
-// bytesOf returns the bytes of words. Words lie in memory as they travel, in little-endian order, on every machine that
-// FUNet runs on (package arctic).
-func bytesOf(words []uint32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words))
-}
+// bytesOf returns the bytes of words, which lie in memory as they travel: in little-endian order.
+func bytesOf(words []uint32) []byte { return funi.Bytes(words) }
 
 // content returns the bytes of a message of a call, whose second word is given; false: they are not as many as it says.
 func content(second uint32, words []uint32) ([]byte, bool) {
