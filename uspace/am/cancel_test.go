@@ -220,6 +220,7 @@ func waits() map[string]func(*deaf) error {
 		"Xfer4":            func(d *deaf) error { return until(func() error { return d.Xfer4(1, 0, 1, 2, 3, 4) }) },
 		"Xfer":             func(d *deaf) error { return until(func() error { return d.Xfer(1, 0, blank[:]) }) },
 		"Mfer":             func(d *deaf) error { return until(func() error { return d.Mfer(1, 0, segment, segment, 16) }) },
+		"TransferCounted":  func(d *deaf) error { return until(func() error { return d.TransferCounted(1, 0, block, &d.counter) }) },
 		"Transfer":         func(d *deaf) error { return until(func() error { return d.Transfer(1, 0, block) }) },
 
 		"Message.Reply4": func(d *deaf) error {
@@ -259,9 +260,41 @@ func anyMemory(e *am.Endpoint) error {
 func ignore([]byte, error) {}
 
 // immediate are the calls that never wait.
-var immediate = []string{"AddObject", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Failed", "Handle", "HandleBytes", "HandleCall", "HandleNotice", "Heard",
-	"InHandler", "Life", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured", "Present", "Rejoin", "Remaining", "RemoveObject",
-	"Retrieved", "SendsUnderWay", "TaggedUnderWay", "Share", "ShareNew", "Unknown", "Unshare", "UseMemory", "Waiting", "Wakes", "Work"}
+var immediate = []string{
+	"AddObject",
+	"Bind",
+	"CallsUnderWay",
+	"Cancel",
+	"CloseSegment",
+	"Failed",
+	"Handle",
+	"HandleBytes",
+	"HandleCall",
+	"HandleNotice",
+	"Heard",
+	"InHandler",
+	"Life",
+	"Node",
+	"Nodes",
+	"OpenSegment",
+	"Pace",
+	"PaceMeasured",
+	"Present",
+	"Rejoin",
+	"Remaining",
+	"RemoveObject",
+	"Retrieved",
+	"SendsUnderWay",
+	"Share",
+	"ShareNew",
+	"TaggedUnderWay",
+	"Unknown",
+	"Unshare",
+	"UseMemory",
+	"Waiting",
+	"Wakes",
+	"Work",
+}
 
 // notModelled are the calls that no modelled machine has.
 var notModelled = []string{"a long SendBytes", "SendList", "StartBytes", "ProbeSends"}

@@ -133,43 +133,58 @@ func TestNoWaitIsForgotten(t *testing.T) {
 	}
 }
 
-// Rule: each ends with am.ErrCancelled and the cause, soon, with a deadline as well as by hand.
+// Rule: each ends with am.ErrCancelled and the cause, soon.
 func TestEveryWaitIsCancelled(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
+		all := waits()
+		delete(all, agree)
+		endSoon(t, b, all)
+	})
+}
+
+// Rule: so does Agree, which jobs have whose nodes may die.
+func TestAgreeIsCancelled(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bed) {
 		b.options[0].Rejoin, b.options[1].Rejoin = true, true
-		e := b.open(0)
-		b.open(1) // it is there, and handles nothing
-		for name, call := range waits() {
-			for _, led := range []bool{false, true} {
-				what := name
-				if led {
-					what += " beside a leader"
+		endSoon(t, b, map[string]func(context.Context, *funet.Endpoint) error{agree: waits()[agree]})
+	})
+}
+
+const agree = "Agree"
+
+// endSoon measures calls on node 0 of two, alone and beside a goroutine that leads. Node 1 handles nothing.
+func endSoon(t *testing.T, b *bed, calls map[string]func(context.Context, *funet.Endpoint) error) {
+	t.Helper()
+	e := b.open(0)
+	b.open(1)
+	for name, call := range calls {
+		for _, led := range []bool{false, true} {
+			what := name
+			leader, end := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			if led {
+				what += " beside a leader"
+				go func() { ended <- e.Run(leader) }()
+			}
+			var took []time.Duration
+			for range trials {
+				took = nil
+				for range times {
+					took = append(took, cancelOne(t, what, e, call))
 				}
-				leader, end := context.WithCancel(t.Context())
-				led2 := make(chan error, 1)
-				if led {
-					go func() { led2 <- e.Run(leader) }()
-				}
-				var took []time.Duration
-				for range trials {
-					took = nil
-					for range times {
-						took = append(took, cancelOne(t, what, e, call))
-					}
-					if slices.Sort(took); took[times/2] <= prompt {
-						break
-					}
-				}
-				if took[times/2] > prompt {
-					t.Errorf("%s ended so long after its context: %v", what, took)
-				}
-				end()
-				if led {
-					await(t, "the leader ends", led2)
+				if slices.Sort(took); took[times/2] <= prompt {
+					break
 				}
 			}
+			if took[times/2] > prompt {
+				t.Errorf("%s ended so long after its context: %v", what, took)
+			}
+			end()
+			if led {
+				await(t, "the leader ends", ended)
+			}
 		}
-	})
+	}
 }
 
 // cancelOne measures one call from the end of its context on.
