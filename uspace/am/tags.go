@@ -307,8 +307,8 @@ func (t *tags) pair(nodes int, tag uint32, node uint16) *pair {
 	return p
 }
 
-// endSend frees a send and tells the program.
-func (e *Endpoint) endSend(s *tagSend, err error) {
+// endTagged frees a send and tells the program.
+func (e *Endpoint) endTagged(s *tagSend, err error) {
 	done := s.done
 	s.b, s.done = nil, nil
 	e.tags.sends.give(s.place)
@@ -329,8 +329,8 @@ func (e *Endpoint) endReceive(r *tagReceive, err error) {
 	e.depth[funi.Reply] = in
 }
 
-// cancelSend ends a send.
-func (e *Endpoint) cancelSend(id uint32) bool {
+// cancelTagged ends a send.
+func (e *Endpoint) cancelTagged(id uint32) bool {
 	if e.tags == nil {
 		return false
 	}
@@ -354,7 +354,7 @@ func (e *Endpoint) dropSend(s *tagSend, err error) {
 		t.granted.remove(s)
 		t.tell(p, telling{form: toldAbort, theirs: s.theirs})
 	}
-	e.endSend(s, err)
+	e.endTagged(s, err)
 }
 
 // cancelReceive ends a receive. Pieces that still come find nothing.
