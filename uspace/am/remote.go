@@ -51,7 +51,6 @@ const (
 	statusLeaving   = 5
 	statusLost      = 6
 	statusLong      = 7
-	statusLife      = 8 // the message was for a former life of the node
 	// CodeError is the code of an error that says no other, and FirstCode the first of the program's own.
 	CodeError = statusError
 	FirstCode = 256
@@ -71,12 +70,10 @@ var (
 	ErrLost = errors.New("am: the answer was lost, and the handler may have run")
 	// ErrLong: a message is longer than it may be.
 	ErrLong = errors.New("am: the message is too long")
-	// ErrLife: the message was for a process that was the node before.
-	ErrLife = errors.New("am: the message was for a former life of the node")
 )
 
 // remoteErrors are those that have a status of their own.
-var remoteErrors = [...]error{statusNoHandler: ErrNoHandler, statusPanicked: ErrPanicked, statusMemory: ErrMemory, statusLeaving: ErrLeaving, statusLost: ErrLost, statusLong: ErrLong, statusLife: ErrLife}
+var remoteErrors = [...]error{statusNoHandler: ErrNoHandler, statusPanicked: ErrPanicked, statusMemory: ErrMemory, statusLeaving: ErrLeaving, statusLost: ErrLost, statusLong: ErrLong}
 
 // RemoteError is an error that a call's handler returned, or that kept it from running. errors.Is tells
 // ErrNoHandler, ErrPanicked, ErrMemory, ErrLeaving, ErrLost and ErrLong.
@@ -226,7 +223,7 @@ func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answe
 		return e.startLongCall(node, handler, b, done)
 	}
 	var s *funi.Slot
-	if uint(node) < uint(e.nodes) && !e.inHandler() {
+	if uint(node) < uint(e.nodes) && !e.inHandler() && e.member == nil {
 		s = e.iface.Reserve(funi.Request)
 	}
 	r := &e.remote
@@ -243,7 +240,7 @@ func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answe
 	c.number += 1 << ticketBits
 	c.node, c.handler, c.done, c.send = uint16(node), uint8(handler), done, 0
 	ticket := c.number | uint32(place)
-	compose(s, uint16(node), typeCall, ticket, handler, b)
+	compose(s, uint16(node), typeCall, ticket, e.stamp(node, handler), b)
 	if !e.paced(funi.Request, s) {
 		e.iface.Commit(funi.Request)
 	}
@@ -321,6 +318,9 @@ func (e *Endpoint) called(m *Message, ticket uint32) {
 		return
 	}
 	second := m.Words[0]
+	if !e.mayRun(m, typeCall, second) {
+		return
+	}
 	b, ok := content(second, m.Words[1:])
 	if !ok {
 		e.unknown++
@@ -524,7 +524,7 @@ func (e *Endpoint) callCameBack(r *funi.Returned, err error) {
 	case r.Header.Type() == typeAnswer && r.Level == funi.Reply && !gone(r.Reason) && len(e.remote.back) < untold:
 		e.remote.back = append(e.remote.back, lostAnswer{r.Header.Node(), r.Word, statusLost})
 	}
-	if gone(r.Reason) {
+	if e.member == nil && gone(r.Reason) { // a member's calls end when it has left (depart)
 		e.failCalls(err, func(c *remoteCall) bool { return c.node == r.Header.Node() })
 	}
 }

@@ -53,9 +53,9 @@ func (e *Endpoint) sentCall(send ID, answered bool) {
 	switch s := e.bytes.findSend(uint32(send)); {
 	case s == nil || s.state == sendGivenUp: // it is over
 	case answered && s.state == sendGone:
-		e.endSend(s, nil, false)
+		e.endBytes(s, nil, false)
 	default:
-		e.endSend(s, ErrCancelled, true)
+		e.endBytes(s, ErrCancelled, true)
 	}
 }
 

@@ -46,9 +46,9 @@ func (e *Endpoint) AppendCall(ctx context.Context, dst []byte, node int, handler
 
 // startCall begins a call as soon as there is room.
 func (e *Endpoint) startCall(ctx context.Context, w *waiter, node int, handler uint32, b []byte) (am.ID, error) {
-	if !e.roomToCall() {
+	if !e.roomToCall(node) {
 		r := e.waiter()
-		r.holds = e.roomToCall
+		r.holds = func() bool { return e.roomToCall(node) }
 		err := e.await(ctx, r, "calling")
 		e.recycle(r)
 		if err != nil {
@@ -59,8 +59,8 @@ func (e *Endpoint) startCall(ctx context.Context, w *waiter, node int, handler u
 }
 
 // roomToCall reports whether package am can begin a call without waiting.
-func (e *Endpoint) roomToCall() bool {
-	return e.am.CallsUnderWay() < am.MaxRemoteCalls && e.iface.Reserve(funi.Request) != nil
+func (e *Endpoint) roomToCall(node int) bool {
+	return e.am.Heard(node) && e.am.CallsUnderWay() < am.MaxRemoteCalls && e.iface.Reserve(funi.Request) != nil
 }
 
 // vacant reports whether package am can send without waiting.
@@ -86,7 +86,7 @@ func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
 		return p
 	}
 	defer e.unlock()
-	if !e.roomToCall() {
+	if !e.roomToCall(node) {
 		p.unsent, p.waits = bytes.Clone(b), true
 		return p
 	}

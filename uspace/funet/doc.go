@@ -35,5 +35,5 @@
 //
 // The bounds, and what happens at them: while the send queue is full, Send and Call wait; am.MaxRemoteCalls calls are
 // under way, and one more waits; of messages with tags am.TagWindow wait at
-// their receiver, and more at their sender; a message without has at most maxShort bytes (ErrLong).
+// their receiver, and more at their sender; a message without has at most am.ShortBytes bytes (ErrLong).
 package funet

@@ -27,19 +27,19 @@ type Endpoint struct {
 	cause  atomic.Pointer[error] // why the endpoint is of no more use; nil: it is
 
 	am         *am.Endpoint
-	leading    bool      // a goroutine polls (wait.go)
-	claims     int       // goroutines that want to lead themselves
-	parked     []*waiter // the others
-	conditions []*waiter // those of them that have one
-	idle       []*waiter // a pool
-	stray      error     // that belongs to no call and was not returned yet
-	armed      bool      // an event loop sleeps (loop.go)
+	leading    bool                    // a goroutine polls (wait.go)
+	claims     int                     // goroutines that want to lead themselves
+	abort      context.CancelCauseFunc // ends what polls in package am; nil: nothing does
+	parked     []*waiter               // the others
+	conditions []*waiter               // those of them that have one
+	idle       []*waiter               // a pool
+	stray      error                   // that belongs to no call and was not returned yet
+	armed      bool                    // an event loop sleeps (loop.go)
 	memory     memory
 	together   together
-	handlers   [am.Handlers]func(*Message) error
+	events     events
 	messages   [2]Message // of the handlers that run
 	depth      int
-	words      [am.MaxWords]uint32 // that are composed
 
 	detach   bool          // the context is to leave the card as soon as nobody polls
 	closing  bool          // Close was called
@@ -63,7 +63,7 @@ func newEndpoint(c Carrier, node, nodes int, seed uint64, end context.CancelCaus
 	}
 	e.am.Wakes(c.Interrupt)
 	e.together.init(e)
-	return e, e.am.Handle(wordHandler, e.arrived)
+	return e, nil
 }
 
 // Node returns this process's number in the job, from 0.
@@ -91,6 +91,7 @@ func (e *Endpoint) AM(f func(*am.Endpoint) error) error {
 		return fmt.Errorf("taking the endpoint of node %d: %w", e.Node(), err)
 	}
 	defer func() {
+		e.report(e.am.Failed())
 		e.runner.Store(0)
 		e.passOn()
 		e.unlock()
@@ -137,6 +138,7 @@ func (e *Endpoint) Close(ctx context.Context) error {
 		return e.ended
 	}
 	e.released = make(chan struct{})
+	e.sayLeave(ctx)
 	e.unlock()
 	defer context.AfterFunc(ctx, func() {
 		if ctx.Err() == context.DeadlineExceeded {
@@ -164,5 +166,8 @@ func (e *Endpoint) part() {
 func (e *Endpoint) release(linger time.Duration) {
 	e.ended = e.carrier.Close(linger)
 	e.end(ErrClosed)
+	if e.events.to != nil {
+		close(e.events.to)
+	}
 	close(e.released)
 }

@@ -30,6 +30,11 @@ type Options struct {
 	Node       int
 	// Nodes is how many nodes the program runs on; 0: all of the group, as the peers file or the daemon says.
 	Nodes int
+	// Rejoin makes the process a member of a job whose nodes may die and be started again (funet run --restart), and Events
+	// tell who leaves and joins; all processes of the job ask for it. Life is how many processes were this node before,
+	// where neither Attach nor the environment says so.
+	Rejoin bool
+	Life   int
 	// OnError takes errors that belong to no call: what a handler returned (*HandlerError), and that a message came back
 	// whose Send had returned (*am.Undelivered). It is called as handlers are. nil: the first error of a handler ends the
 	// use of the endpoint (Err), and a message that came back is the error of the next call that sends or waits.
@@ -74,6 +79,9 @@ func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
 	e, err := newEndpoint(c, node, nodes, binary.LittleEndian.Uint64(seed[:]), end, o.OnError)
 	if k, ok := c.(*card.Card); ok && err == nil && k.CPU() != nil {
 		e.am.Pace(k.CPU()) // a modelled machine's
+	}
+	if err == nil && o.Rejoin {
+		err = e.rejoin(o)
 	}
 	if err == nil && !stop() {
 		err = context.Cause(ctx)

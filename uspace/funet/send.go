@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -26,22 +25,16 @@ func (e *Endpoint) Post(ctx context.Context, node int, handler uint32, b []byte)
 }
 
 func (e *Endpoint) send(ctx context.Context, node int, handler uint32, b []byte, leave bool) error {
-	if handler >= am.Handlers {
-		return fmt.Errorf("sending to handler %d of node %d: %w", handler, node, ErrNumber)
-	}
-	if len(b) > maxShort {
-		return fmt.Errorf("sending %d bytes to node %d: %w", len(b), node, ErrLong)
-	}
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("sending to node %d: %w", node, err)
 	}
-	if e.stray != nil || e.iface.Reserve(funi.Request) == nil {
-		if err := e.room(ctx, "sending"); err != nil {
+	if e.stray != nil || e.iface.Reserve(funi.Request) == nil || !e.am.Heard(node) {
+		if err := e.room(ctx, node, "sending"); err != nil {
 			e.unlock()
 			return err
 		}
 	}
-	err := e.am.Post(node, wordHandler, e.pack(handler, b)...)
+	err := e.am.PostBytes(node, handler, b)
 	if err == nil && leave {
 		e.carrier.Drive()
 	}
@@ -49,14 +42,17 @@ func (e *Endpoint) send(ctx context.Context, node int, handler uint32, b []byte,
 	return err
 }
 
-// room waits until the send queue has a slot, so that package am does not wait.
-func (e *Endpoint) room(ctx context.Context, doing string) error {
+// room waits until the send queue has a slot, and the node may be sent to, so that package am does not wait.
+func (e *Endpoint) room(ctx context.Context, node int, doing string) error {
 	if err := e.takeStray(); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	w := e.waiter()
 	defer e.recycle(w)
 	w.holds, w.strays = e.vacant, true
+	if !e.am.Heard(node) {
+		w.holds = func() bool { return e.vacant() && e.am.Heard(node) }
+	}
 	return e.await(ctx, w, doing)
 }
 
@@ -66,11 +62,5 @@ func (m *Message) Reply(handler uint32, b []byte) error {
 	if err := m.own(); err != nil {
 		return fmt.Errorf("replying: %w", err)
 	}
-	if handler >= am.Handlers {
-		return fmt.Errorf("replying to handler %d of node %d: %w", handler, m.Source, ErrNumber)
-	}
-	if len(b) > maxShort {
-		return fmt.Errorf("replying with %d bytes to node %d: %w", len(b), m.Source, ErrLong)
-	}
-	return m.words.Reply(wordHandler, m.endpoint.pack(handler, b)...)
+	return m.words.ReplyBytes(handler, b)
 }

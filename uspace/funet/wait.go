@@ -224,9 +224,13 @@ func (e *Endpoint) exclusively(ctx context.Context, doing string, f func() error
 	}
 	e.leading = true
 	defer e.leave()
-	e.am.Bind(ctx)
+	bound, abort := context.WithCancelCause(ctx)
+	e.abort = abort
+	defer func() { e.abort = nil; abort(nil) }()
+	e.am.Bind(bound)
 	defer e.am.Bind(context.Background())
 	err := e.guard(f)
+	e.report(e.am.Failed())
 	if c := e.cause.Load(); c != nil {
 		err = *c
 	}
@@ -283,6 +287,9 @@ func (e *Endpoint) poll() (n int) {
 		n, err = e.am.Poll()
 		return err
 	}))
+	if len(e.events.late) > 0 {
+		e.events.pass()
+	}
 	return n
 }
 
@@ -291,10 +298,7 @@ func (e *Endpoint) guard(f func() error) (err error) {
 	ended := false
 	defer func() {
 		if !ended {
-			p := &PanicError{Value: recover(), Stack: debug.Stack()}
-			e.fail(p)
-			e.detach = true // at once, so that others see it
-			err = p
+			err = e.panicked(recover(), debug.Stack())
 		}
 	}()
 	err = f()
@@ -302,11 +306,25 @@ func (e *Endpoint) guard(f func() error) (err error) {
 	return err
 }
 
+// panicked ends the endpoint: its context leaves the card at once, so that others see it.
+func (e *Endpoint) panicked(value any, stack []byte) error {
+	p := &PanicError{Value: value, Stack: stack}
+	e.fail(p)
+	e.detach = true
+	return p
+}
+
 // report does what is to be done about an error of a poll.
 func (e *Endpoint) report(err error) {
+	if err == nil {
+		return
+	}
 	var u *am.Undelivered
+	var p *am.PanicError
 	switch {
-	case err == nil, errors.Is(err, am.ErrCancelled): // of an exclusive call, which sees it itself
+	case errors.As(err, &p):
+		e.panicked(p.Value, p.Stack)
+	case errors.Is(err, am.ErrCancelled): // of an exclusive call, which sees it itself
 	case errors.As(err, &u):
 		if !u.Library { // else somebody waits for it, and is told
 			e.wentWrong(err)
@@ -354,7 +372,11 @@ func (e *Endpoint) takeStray() error {
 
 // fail ends the endpoint's use: everything that waits returns the error, and so does every later call.
 func (e *Endpoint) fail(err error) {
-	if e.cause.CompareAndSwap(nil, &err) {
-		e.wakeAll()
+	if !e.cause.CompareAndSwap(nil, &err) {
+		return
+	}
+	e.wakeAll()
+	if e.abort != nil {
+		e.abort(err)
 	}
 }
