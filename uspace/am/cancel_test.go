@@ -259,7 +259,7 @@ func anyMemory(e *am.Endpoint) error {
 func ignore([]byte, error) {}
 
 // immediate are the calls that never wait.
-var immediate = []string{"AddObject", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Failed", "Handle", "HandleBytes", "HandleCall", "HandleNotice", "Heard",
+var immediate = []string{"AddObject", "Agreed", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Failed", "Handle", "HandleBytes", "HandleCall", "HandleNotice", "Heard",
 	"InHandler", "Life", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured", "Present", "Rejoin", "Remaining", "RemoveObject",
 	"Retrieved", "SendsUnderWay", "Share", "ShareNew", "TaggedUnderWay", "Unknown", "Unshare", "UseMemory", "Waiting", "Wakes", "Work"}
 

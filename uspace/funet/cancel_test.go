@@ -58,6 +58,19 @@ func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
 			defer p.Cancel()
 			return value(p.Wait(ctx))
 		},
+		"SendTag":   func(ctx context.Context, e *funet.Endpoint) error { return e.SendTag(ctx, 1, 0, make([]byte, 1000)) },
+		"Recv":      func(ctx context.Context, e *funet.Endpoint) error { return value(e.Recv(ctx, 1, 0, nil)) },
+		"Broadcast": func(ctx context.Context, e *funet.Endpoint) error { return e.Broadcast(ctx, 1, make([]byte, 8)) },
+		"Gather": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.Gather(ctx, 0, make([]byte, 8), make([]byte, 16))
+		},
+		"Scatter": func(ctx context.Context, e *funet.Endpoint) error { return e.Scatter(ctx, 1, nil, make([]byte, 8)) },
+		"AllGather": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.AllGather(ctx, make([]byte, 8), make([]byte, 16))
+		},
+		"AllToAll": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.AllToAll(ctx, make([]byte, 16), make([]byte, 16))
+		},
 		"Send": func(ctx context.Context, e *funet.Endpoint) error {
 			return until(ctx, func() error { return e.Send(ctx, 1, stuck, make([]byte, 60)) })
 		},
