@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -184,10 +185,16 @@ func (p *process) wait() int {
 // tail is the end of a long text.
 func tail(s string) string { return s[max(0, len(s)-4000):] }
 
+// progressLine is what a command says of how it goes on, when it takes long.
+var progressLine = regexp.MustCompile(`(?m)^(\[\d+\] )?funet: .* \.\.\. .*\n`)
+
+// complaints is what a command wrote to standard error besides.
+func complaints(stderr string) string { return progressLine.ReplaceAllString(stderr, "") }
+
 // ok waits for an end without an error or a complaint and returns what was printed.
 func (p *process) ok() string {
 	p.t.Helper()
-	if code := p.wait(); code != 0 || p.stderr.Len() != 0 {
+	if code := p.wait(); code != 0 || complaints(p.stderr.String()) != "" {
 		p.t.Fatalf("%v ended with %d, want 0 and nothing on stderr\nstderr: %s", p.cmd.Args, code, tail(p.stderr.String()))
 	}
 	return p.stdout.String()
@@ -198,7 +205,7 @@ func (p *process) ok() string {
 func (p *process) fails(parts ...string) string {
 	p.t.Helper()
 	code := p.wait()
-	line := p.stderr.String()
+	line := complaints(p.stderr.String())
 	if code <= 0 {
 		p.t.Errorf("%v ended with %d, want an exit code that is an error\nstderr: %s", p.cmd.Args, code, tail(line))
 	}

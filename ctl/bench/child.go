@@ -82,7 +82,7 @@ func (s *session) startChild(ctx context.Context, host int, role string, c roleC
 	}
 	argv := append([]string{s.exe}, s.o.RoleCommand...)
 	argv = append(argv, role, string(config))
-	out := new(output)
+	out := new(said)
 	var stdin io.WriteCloser
 	pr, pw := io.Pipe()
 	var pipeErr error

@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/funet/funet/ctl/output"
 )
 
 // comparison says how contenders are measured.
@@ -17,11 +19,8 @@ type comparison struct {
 	unit     string // of the figures, for progress
 	rounds   int
 	deadline time.Duration // of one run
-	progress io.Writer     // a line after every round that ends later than quiet after the start; nil for none
+	progress io.Writer     // where to say how it goes on; nil: nowhere
 }
-
-// quiet is how long a comparison goes on before it reports progress.
-const quiet = 2 * time.Second
 
 // contender is one of the things that are compared.
 type contender struct {
@@ -53,12 +52,16 @@ func ours[S any](name string, run func(context.Context) (S, error), take func(S)
 // changes on the machine meanwhile meets all alike. It fills in what the contenders found, also as
 // far as it came before an error.
 func (c *comparison) play(ctx context.Context, contenders ...*contender) error {
-	start := time.Now()
+	told := output.BeginOn(c.progress, c.what, int64(c.rounds*len(contenders)))
+	defer told.End()
 	for round := range c.rounds {
 		found := make([]float64, len(contenders)) // 0: nothing in this round
-		for i := range contenders {
-			i = (i + round) % len(contenders)
+		for n := range contenders {
+			i := (n + round) % len(contenders)
 			p := contenders[i]
+			if n > 0 || round > 0 {
+				told.Add(1) // the one before
+			}
 			if p.failed > 0 && p.failed >= p.spared {
 				continue
 			}
@@ -76,9 +79,7 @@ func (c *comparison) play(ctx context.Context, contenders ...*contender) error {
 			found[i] = nanos(figure)
 			p.figures = append(p.figures, found[i])
 		}
-		if since := time.Since(start); c.progress != nil && since > quiet {
-			c.report(round, since, contenders, found)
-		}
+		told.Line(c.found(round, contenders, found))
 	}
 	return nil
 }
@@ -107,15 +108,15 @@ func (c *comparison) within(ctx context.Context, f func(context.Context) error) 
 	return err
 }
 
-// report prints what a round found.
-func (c *comparison) report(round int, since time.Duration, contenders []*contender, found []float64) {
+// found says what a round found.
+func (c *comparison) found(round int, contenders []*contender, found []float64) string {
 	var line strings.Builder
 	for i, p := range contenders {
 		if found[i] > 0 {
 			fmt.Fprintf(&line, " %s %.4g", p.name, found[i])
 		}
 	}
-	fmt.Fprintf(c.progress, "round %d of %d after %.0f s, %s:%s\n", round+1, c.rounds, since.Seconds(), c.unit, line.String())
+	return fmt.Sprintf("round %d of %d, %s:%s", round+1, c.rounds, c.unit, line.String())
 }
 
 // median is that of the figures of a contender that ends the comparison when it fails.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -115,12 +116,29 @@ func TestComparisonSpares(t *testing.T) {
 // A line of progress has the figures of its round, in the order of the contenders; there is none of
 // a contender that failed.
 func TestComparisonReport(t *testing.T) {
-	var b bytes.Buffer
-	c := comparison{unit: "p50 us", rounds: 5, progress: &b}
-	c.report(1, 3200*time.Millisecond, []*contender{{name: "funet"}, {name: "failed"}, {name: "ucx"}}, []float64{4, 0, 7.456})
-	if got, want := b.String(), "round 2 of 5 after 3 s, p50 us: funet 4 ucx 7.456\n"; got != want {
+	c := comparison{unit: "p50 us", rounds: 5}
+	got := c.found(1, []*contender{{name: "funet"}, {name: "failed"}, {name: "ucx"}}, []float64{4, 0, 7.456})
+	if want := "round 2 of 5, p50 us: funet 4 ucx 7.456"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+}
+
+// Rule: a comparison that takes long says which share of its runs is done.
+func TestComparisonProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		c := comparison{what: "test", unit: "apples", rounds: 2, deadline: time.Hour, progress: &b}
+		slow := func(context.Context) (float64, error) {
+			time.Sleep(6 * time.Second)
+			return 1, nil
+		}
+		if err := c.play(t.Context(), &contender{name: "a", run: slow}, &contender{name: "b", run: slow}); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := b.String(), "funet: test ... 25 %, 10s, about 30s left\nfunet: test ... 75 %, 20s, about 7s left\n"; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	})
 }
 
 // In as many rounds as there are contenders, each has every place in the order once.

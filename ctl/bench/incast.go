@@ -27,7 +27,7 @@ type IncastOptions struct {
 	// from each, as fast as they can, within ctx. All hosts of the lab run a node. It is required.
 	Funet func(ctx context.Context, l *lab.Lab, senders, messages int) (GoodputSample, error)
 
-	Progress io.Writer // a line after every round that ends later than two seconds after the start; nil for none
+	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
 }
 
 // IncastReport is the result of Incast. Its JSON form is stable. Goodput without a round is the

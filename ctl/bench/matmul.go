@@ -28,7 +28,7 @@ type MatmulOptions struct {
 	// and verifies the product, which when wrong is an error. It is required.
 	Funet func(ctx context.Context, l *lab.Lab, alone bool) (MatmulSample, error)
 
-	Progress io.Writer // a line after every round that ends later than two seconds after the start; nil for none
+	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
 }
 
 // MatmulSample has the measurements of one run of FUNet.

@@ -88,7 +88,7 @@ type Options struct {
 	// are appended, the role and its configuration.
 	RoleCommand []string
 
-	Progress io.Writer // a line after every round that ends later than two seconds after the start; nil for none
+	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
 	Only     []string  // the keys of the peers to run, to which Funet adds funet; empty for all
 
 	deadline time.Duration // of one run of one peer; 0: derived from Exchanges

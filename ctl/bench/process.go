@@ -30,7 +30,7 @@ const (
 // process is a running program. The goroutine that waits for it closes done.
 type process struct {
 	name   string
-	output *output // stdout and stderr; of a process with lines only stderr
+	output *said // stdout and stderr; of a process with lines only stderr
 	kill   context.CancelFunc
 	done   chan struct{}
 	err    error // after done
@@ -40,7 +40,7 @@ type process struct {
 // taskset(1), which becomes the program.
 func (s *session) tool(ctx context.Context, host int, env []string, argv ...string) (*process, error) {
 	argv = append([]string{"taskset", "-c", strconv.Itoa(host)}, argv...)
-	out := new(output)
+	out := new(said)
 	return s.start(ctx, host, argv[3], out, argv, func(cmd *exec.Cmd) {
 		cmd.Env = append(os.Environ(), env...)
 		cmd.Stdout, cmd.Stderr = out, out
@@ -50,7 +50,7 @@ func (s *session) tool(ctx context.Context, host int, env []string, argv ...stri
 // start starts argv on a host as the first process of a new PID namespace: when it ends, the
 // kernel kills what is left in there, and Wait returns after that (pid_namespaces(7)). So neither a
 // daemon nor a process group of its own leads out.
-func (s *session) start(ctx context.Context, host int, name string, out *output, argv []string, set func(*exec.Cmd)) (*process, error) {
+func (s *session) start(ctx context.Context, host int, name string, out *said, argv []string, set func(*exec.Cmd)) (*process, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
@@ -164,20 +164,20 @@ func (s *session) runTool(ctx context.Context, env []string, argv ...string) (st
 	return p.output.String(), nil
 }
 
-// output keeps what a process prints, up to outputLimit.
-type output struct {
+// said keeps what a process prints, up to outputLimit.
+type said struct {
 	mu  sync.Mutex
 	buf []byte
 }
 
-func (o *output) Write(b []byte) (int, error) {
+func (o *said) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.buf = append(o.buf, b[:min(len(b), outputLimit-len(o.buf))]...)
 	return len(b), nil
 }
 
-func (o *output) String() string {
+func (o *said) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return string(o.buf)
@@ -185,7 +185,7 @@ func (o *output) String() string {
 
 // last is the end of the output as one line: the last three lines with words in them, 300 bytes
 // at most, without control characters.
-func (o *output) last() string {
+func (o *said) last() string {
 	var lines []string
 	for scan := bufio.NewScanner(strings.NewReader(o.String())); scan.Scan(); {
 		line := strings.Map(func(r rune) rune {

@@ -58,7 +58,7 @@ type XferOptions struct {
 	// are appended, the role and its configuration.
 	RoleCommand []string
 
-	Progress io.Writer // a line after every round that ends later than two seconds after its MTU's first; nil for none
+	Progress io.Writer // where to say how each MTU goes on, once it has taken two seconds; nil: nowhere
 }
 
 // XferWay is how FUNet's frames travel.

@@ -71,7 +71,7 @@ rows mean, and why the model of a row differs, ` + "`funet sim cmam --explain`" 
 
 // run is one node.
 func (o options) run(n *program.Node) (*hereResult, error) {
-	found, err := apps.CMAM(n.Endpoint, n.Segment, n.Now, apps.CMAMOptions{Messages: messages, Rounds: o.rounds})
+	found, err := apps.CMAM(n.Endpoint, n.Segment, n.Now, apps.CMAMOptions{Messages: messages, Rounds: o.rounds, Progress: n.Progress})
 	if err != nil {
 		return nil, err
 	}

@@ -33,8 +33,8 @@ type Command struct {
 
 // GIDs is the answer to gid-list.
 type GIDs struct {
-	GIDs    []JobStatus `json:"gids"`
-	LeftOut int         `json:"left_out"` // for which the answer has no room
+	GIDs    []JobCounted `json:"gids"`
+	LeftOut int          `json:"left_out"` // for which the answer has no room
 }
 
 // Routes is the answer to route-list and route-set: the card of each node, by number.
@@ -110,7 +110,7 @@ func (d *Daemon) command(p *peer, m *Command) (any, error) {
 		d.mu.Unlock()
 		d.endJob(j, why)
 		j.conn.end() // its launcher sees it
-		return GIDs{GIDs: []JobStatus{}}, nil
+		return GIDs{GIDs: []JobCounted{}}, nil
 	case "route-list":
 		j, err := d.jobOf(m)
 		if err != nil {

@@ -301,7 +301,7 @@ func (c *connection) endContext() *attachment {
 		}
 		a.dismiss()
 		l.unwatch(a.card)
-		l.byBell[a.ctx.Bell()] = nil
+		l.strike(a)
 		if l.share != nil {
 			l.share.leave(a)
 		}

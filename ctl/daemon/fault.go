@@ -76,7 +76,7 @@ func (a *attachment) uses(r *region) bool { return r.whose == a || a.bells.regio
 // lose ends a context whose memory must not be touched.
 func (l *loop) lose(a *attachment) {
 	l.unwatch(a.card)
-	l.byBell[a.ctx.Bell()] = nil
+	l.strike(a)
 	if l.share != nil {
 		l.share.leave(a)
 	}

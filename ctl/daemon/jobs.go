@@ -12,6 +12,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
+	"github.com/funet/funet/uspace/engine"
 )
 
 // job is a group on this card.
@@ -31,6 +32,8 @@ type job struct {
 
 	why  string // the reason of its end, for its processes; "": its launcher wanted it
 	gone bool   // the card no longer has its routes; belongs to the card's thread
+	// moved is what contexts of the job moved that have ended; it belongs to the card's thread.
+	moved engine.Traffic
 }
 
 // makeJob carries out KindJob.

@@ -19,7 +19,7 @@ type Status struct {
 	Priority    string          `json:"priority"` // of the card's thread, in words
 	Stopping    bool            `json:"stopping"`
 	Connections int             `json:"connections"` // this one included
-	Jobs        []JobStatus     `json:"jobs"`
+	Jobs        []JobCounted    `json:"jobs"`
 	Contexts    []ContextStatus `json:"contexts"`
 	LeftOut     int             `json:"left_out"` // jobs and contexts for which the answer has no room
 	Bytes       int64           `json:"bytes"`    // of memory that processes share with the card
@@ -53,6 +53,12 @@ type JobStatus struct {
 	Attached int    `json:"attached"` // on this card
 }
 
+// JobCounted is a job with what its processes on this card have moved since it was made, those that have ended as well.
+type JobCounted struct {
+	JobStatus
+	Traffic engine.Traffic `json:"traffic"`
+}
+
 // ContextStatus is a context.
 type ContextStatus struct {
 	Context  uint32 `json:"context"`
@@ -66,11 +72,12 @@ type ContextStatus struct {
 	Active   bool   `json:"active"` // on the card, not switched out
 }
 
-// statusRoom is how many jobs and contexts an answer has room for, at less than 160 bytes each, and missingRoom
+// statusRoom is how many contexts an answer has room for, at less than 160 bytes each; a job takes that of jobRoom. missingRoom is
 // how many ways, at less than 600; hello.go bounds peers and faults, keys.go keys. 6 KB are left for the counters and the interfaces with
 // their reasons.
 const (
 	statusRoom  = 180
+	jobRoom     = 3
 	missingRoom = 16
 )
 
@@ -81,11 +88,12 @@ func (c *connection) status() error { return c.answerJSON(attach.KindStatus, c.d
 func (d *Daemon) statusFor(p *peer) Status {
 	all := d.administrator(p)
 	mine := func(account uint32) bool { return all || account == p.account }
-	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Priority: d.priority, Stopping: d.stopping.Load(), Jobs: []JobStatus{}, Contexts: []ContextStatus{},
+	s := Status{Info: d.info(), Polling: d.cfg.Polling.String(), Priority: d.priority, Stopping: d.stopping.Load(), Jobs: []JobCounted{}, Contexts: []ContextStatus{},
 		Memory: d.memory.kind.String(), MemoryLocked: d.memory.locked.Load(), MemoryFaults: d.loop.faults.Load(), Links: d.linkStatus()}
 	if d.memory.why != nil {
 		s.MemoryWhy = d.memory.why.Error()
 	}
+	var jobs []*job
 	d.mu.Lock()
 	for account, u := range d.users {
 		if mine(account) {
@@ -95,10 +103,14 @@ func (d *Daemon) statusFor(p *peer) Status {
 	}
 	for _, j := range d.jobs {
 		if mine(j.peer.account) {
-			s.Jobs = append(s.Jobs, JobStatus{GID: j.gid, UID: j.peer.uid, PID: j.peer.pid, Nodes: len(j.cards), Attached: len(j.members)})
+			jobs = append(jobs, j)
+			s.Jobs = append(s.Jobs, JobCounted{JobStatus: JobStatus{GID: j.gid, UID: j.peer.uid, PID: j.peer.pid, Nodes: len(j.cards), Attached: len(j.members)}})
 		}
 	}
 	d.mu.Unlock()
+	for i, t := range d.jobTraffic(jobs) {
+		s.Jobs[i].Traffic = t
+	}
 	for _, c := range d.allConnections() {
 		if mine(c.peer.account) {
 			if x, ok := c.contextStatus(); ok {
@@ -116,15 +128,20 @@ func (d *Daemon) statusFor(p *peer) Status {
 	if look, err := d.lookAtPeers(); err == nil {
 		s.Peers = &look.Peers
 	}
-	slices.SortFunc(s.Jobs, func(a, b JobStatus) int { return cmp.Compare(a.GID, b.GID) })
+	slices.SortFunc(s.Jobs, func(a, b JobCounted) int { return cmp.Compare(a.GID, b.GID) })
 	slices.SortFunc(s.Contexts, func(a, b ContextStatus) int {
 		return cmp.Or(cmp.Compare(a.GID, b.GID), cmp.Compare(a.Node, b.Node))
 	})
-	jobs := min(len(s.Jobs), statusRoom/2)
-	contexts := min(len(s.Contexts), statusRoom-jobs)
+	s.crop()
+	return s
+}
+
+// crop leaves as many jobs and contexts as there is room for: jobs have half of it, and what contexts do not need.
+func (s *Status) crop() {
+	jobs := min(len(s.Jobs), max(statusRoom/2, statusRoom-len(s.Contexts))/jobRoom)
+	contexts := min(len(s.Contexts), statusRoom-jobRoom*jobs)
 	s.LeftOut = len(s.Jobs) - jobs + len(s.Contexts) - contexts
 	s.Jobs, s.Contexts = s.Jobs[:jobs], s.Contexts[:contexts]
-	return s
 }
 
 // ways says how frames travel, and to which peers there is no way.

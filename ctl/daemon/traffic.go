@@ -148,6 +148,37 @@ func (d *Daemon) trafficFor(p *peer) (*Traffic, error) {
 	return t, nil
 }
 
+// strike takes a context that ends off the list of the card's thread; what it has moved stays its job's.
+func (l *loop) strike(a *attachment) {
+	t := a.ctx.Traffic()
+	a.job.moved.Add(&t)
+	l.byBell[a.ctx.Bell()] = nil
+}
+
+// jobTraffic returns what each of the jobs has moved since it was made, on this card.
+func (d *Daemon) jobTraffic(jobs []*job) []engine.Traffic {
+	sums := make([]engine.Traffic, len(jobs))
+	at := make(map[*job]int, len(jobs))
+	for i, j := range jobs {
+		at[j] = i
+	}
+	_ = d.loop.do(func() { // a card that has ended moves nothing more, and counts nothing
+		for i, j := range jobs {
+			sums[i] = j.moved
+		}
+		for _, a := range d.loop.byBell {
+			if a == nil {
+				continue
+			}
+			if i, ok := at[a.job]; ok {
+				t := a.ctx.Traffic()
+				sums[i].Add(&t)
+			}
+		}
+	})
+	return sums
+}
+
 // unknownReason stands for the reasons of rejects that this version does not know.
 const unknownReason = "unknown"
 

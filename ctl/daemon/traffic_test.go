@@ -60,3 +60,26 @@ func TestTraffic(t *testing.T) {
 		t.Errorf("%+v", s.Peers)
 	}
 }
+
+// Rule: the status says what each job has moved since it was made, its processes that have ended included, to its owner and
+// to administrators.
+func TestTrafficOfJobs(t *testing.T) {
+	b := newBed(t)
+	daemons := []*running{b.start(0, nil), b.start(1, nil)}
+	_, nodes := group(t, daemons, 0, 1)
+	const turns = 100
+	pingPong(t, nodes, turns)
+	s := daemons[0].status(t)
+	if len(s.Jobs) != 1 || s.Jobs[0].GID != nodes[0].answer.GID || s.Jobs[0].Traffic.Sent < turns || s.Jobs[0].Traffic.Received < turns {
+		t.Fatalf("%+v", s.Jobs)
+	}
+	was := s.Jobs[0].Traffic
+	nodes[0].conn.Close()
+	until(t, "the process's context has ended", func() bool { s = daemons[0].status(t); return len(s.Contexts) == 0 })
+	if len(s.Jobs) != 1 || s.Jobs[0].Attached != 0 || s.Jobs[0].Traffic.Sent < was.Sent || s.Jobs[0].Traffic.Received < was.Received || s.Jobs[0].Traffic.SentBytes < was.SentBytes {
+		t.Errorf("after the process's end: %+v, before %+v", s.Jobs, was)
+	}
+	if s := statusOn(t, dialIn(t, daemons[0].socket, bob, bob)); len(s.Jobs) != 0 {
+		t.Errorf("bob sees %+v", s.Jobs)
+	}
+}

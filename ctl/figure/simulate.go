@@ -148,9 +148,7 @@ have 8 ports, and one node each.`,
 				return usage.Explain(c, err)
 			}
 			defer drawn.Discard()
-			done := output.Progress("simulating figure " + figure)
 			r, err := simulateFigure(c.Context(), figure, f.runs, f.utilisation)
-			done()
 			if err != nil {
 				return err
 			}
@@ -176,6 +174,12 @@ func simulateFigure(ctx context.Context, figure string, runs []setup, utilisatio
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return runs[b].moved() - runs[a].moved() })
 	errs := make([]error, len(runs)*len(machines))
+	var all int64
+	for _, r := range runs {
+		all += int64(len(machines) * r.moved())
+	}
+	told := output.Begin("simulating figure "+figure, all)
+	defer told.End()
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -188,6 +192,7 @@ func simulateFigure(ctx context.Context, figure string, runs []setup, utilisatio
 					y *= 100 / float64(run.nodes)
 				}
 				result.Curves[curve].Points[at], errs[i] = point{run.x, y}, err
+				told.Add(int64(run.moved()))
 			}
 		})
 	}

@@ -36,6 +36,7 @@ var completed = usage.Completed{
 	"run --profile": profiles,
 	"--lab":         usage.Listed(hostCounts),
 	"run --lab":     labs,
+	"status --lab":  labs,
 	"--name":        labs,
 	"--hosts":       usage.Anything,
 	"--rsh":         usage.Anything,

@@ -73,9 +73,9 @@ An interface that has an XDP program is left alone.`,
 				o.Peer = args[0]
 			}
 			o.Socket, o.Port, o.WantDaemon = s.socket, port, c.Flags().Changed("socket")
-			done := output.Progress("looking")
+			told := output.Begin("looking", 0)
 			facts, err := doctor.Gather(c.Context(), o)
-			done()
+			told.End()
 			if err != nil {
 				return err
 			}

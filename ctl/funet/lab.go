@@ -84,7 +84,9 @@ func labUp() *cobra.Command {
 			if daemons {
 				o.Prepare = func(l *lab.Lab) error { return startDaemons(c.Context(), l, &made, polling) }
 			}
+			told := output.Begin("making lab "+o.Name, 0)
 			l, err := lab.Up(o)
+			told.End()
 			if err != nil {
 				return err
 			}

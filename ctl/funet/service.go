@@ -65,24 +65,43 @@ func (s *service) admin(m daemon.Command, r output.Report) error {
 func statusCommand() *cobra.Command {
 	var s service
 	var watch bool
+	var name string
 	c := s.register(&cobra.Command{
 		Use:     "status",
-		Example: "  funet status\n  funet status --watch\n  funet status --json | jq .jobs",
+		Example: "  funet status\n  funet status --watch\n  funet status --lab\n  funet status --json | jq '.jobs[] | {gid, traffic}'",
 		Short:   "Show what funid does: interfaces, jobs and contexts, an ordinary user his own",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if watch {
-				return s.watchStatus(c.Context())
+			look := s.status
+			if name != "" {
+				if c.Flags().Changed("socket") {
+					return errors.New("--lab or --socket, not both: a lab's daemons have sockets of their own")
+				}
+				look = func() (output.Report, error) { return statusOfLab(name) }
 			}
-			var r serviceStatus
-			if err := s.ask(attach.KindStatus, nil, &r); err != nil {
+			if watch {
+				return s.watchStatus(c.Context(), look)
+			}
+			r, err := look()
+			if r == nil {
 				return err
 			}
-			return output.Show(s.json, &r)
+			return errors.Join(output.Show(s.json, r), err)
 		},
 	})
 	c.Flags().BoolVar(&watch, "watch", false, "show it anew each second, until Ctrl-C")
+	c.Flags().StringVar(&name, "lab", "", "of all daemons of a lab, named as in --lab=NAME")
+	c.Flags().Lookup("lab").NoOptDefVal = defaultLab
 	return c
+}
+
+// status is that of one daemon.
+func (s *service) status() (output.Report, error) {
+	r := new(serviceStatus)
+	if err := s.ask(attach.KindStatus, nil, r); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // serviceStatus is the JSON document of status.
@@ -136,10 +155,21 @@ func (r *serviceStatus) WriteTable(w io.Writer) error {
 	if r.MemoryFaults > 0 {
 		fmt.Fprintf(w, "%s ended as memory failed or had holes\n", output.Count(int64(r.MemoryFaults), "context"))
 	}
-	if err := (&gidsShown{daemon.GIDs{GIDs: r.Jobs}}).WriteTable(w); err != nil {
+	if err := writeJobs(w, r.Jobs); err != nil {
 		return err
 	}
 	return (&contextsShown{daemon.Contexts{Contexts: r.Contexts, LeftOut: r.LeftOut}}).WriteTable(w)
+}
+
+// writeJobs writes the jobs with what their processes have moved.
+func writeJobs(w io.Writer, jobs []daemon.JobCounted) error {
+	rows := [][]string{{"GID", "user", "made by process", "nodes", "attached here", "packets out, in", "bytes out, in", "retried", "returned", "refused"}}
+	for _, j := range jobs {
+		t := &j.Traffic
+		rows = append(rows, []string{fmt.Sprint(j.GID), output.UserName(j.UID), fmt.Sprint(j.PID), fmt.Sprint(j.Nodes), fmt.Sprint(j.Attached),
+			fmt.Sprintf("%d, %d", t.Sent, t.Received), fmt.Sprintf("%d, %d", t.SentBytes, t.ReceivedBytes), fmt.Sprint(t.Retried), fmt.Sprint(t.Returned), fmt.Sprint(t.Refused)})
+	}
+	return output.Table(w, rows...)
 }
 
 // writePeers writes what hellos have found out.

@@ -142,9 +142,9 @@ func (o *chaosOptions) run(ctx context.Context, first, last uint64) error {
 		}
 		*f.to = w
 	}
-	done := output.Progress("simulating")
-	r := chaos.Many(ctx, s, first, last, runtime.NumCPU())
-	done()
+	told := output.Begin("simulating", int64(last-first+1))
+	r := chaos.Many(ctx, s, first, last, runtime.NumCPU(), func() { told.Add(1) })
+	told.End()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -155,9 +155,9 @@ func (o *chaosOptions) run(ctx context.Context, first, last uint64) error {
 		f := &r.Failed[i]
 		if i < 3 { // three examples are enough to begin with
 			fmt.Fprintf(os.Stderr, "seed %d failed: %s\n", f.Scenario.Seed, strings.Join(f.Reasons, "; "))
-			done := output.Progress("making it smaller")
+			told := output.Begin("making it smaller", 0)
 			small, result := chaos.Shrink(ctx, f.Scenario, shrinkTries)
-			done()
+			told.End()
 			f.Smallest = small.String()
 			fmt.Fprintf(os.Stderr, "  the smallest like it: funet sim chaos %s\n  %s\n", f.Smallest, strings.Join(result.Failures, "; "))
 		}

@@ -41,7 +41,7 @@ func sampled(t *rapid.T, at time.Time) *Sample {
 		s.Traffic.Contexts = append(s.Traffic.Contexts, daemon.ContextTraffic{Context: uint32(i), GID: uint16(i % 7), Node: math.MaxUint16, PID: math.MaxInt32, Traffic: x})
 	}
 	for i := range rapid.IntRange(0, 7).Draw(t, "jobs") {
-		s.Status.Jobs = append(s.Status.Jobs, daemon.JobStatus{GID: uint16(i), UID: uint32(i), Nodes: 65536, Attached: 2048})
+		s.Status.Jobs = append(s.Status.Jobs, daemon.JobCounted{JobStatus: daemon.JobStatus{GID: uint16(i), UID: uint32(i), Nodes: 65536, Attached: 2048}})
 		s.Traffic.Jobs = append(s.Traffic.Jobs, daemon.JobTraffic{GID: uint16(i), Traffic: counted(t)})
 	}
 	for i := range rapid.IntRange(0, 50).Draw(t, "peers") {

@@ -168,6 +168,6 @@ func (r *Report) addContexts(a, b *Sample, rates func(before, after *engine.Traf
 		isJob[b.Traffic.Jobs[i].GID] = &b.Traffic.Jobs[i].Traffic
 	}
 	for _, j := range b.Status.Jobs {
-		r.Jobs = append(r.Jobs, Job{j, between(wasJob[j.GID], isJob[j.GID])})
+		r.Jobs = append(r.Jobs, Job{j.JobStatus, between(wasJob[j.GID], isJob[j.GID])})
 	}
 }

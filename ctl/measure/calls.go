@@ -5,6 +5,7 @@ package measure
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,7 @@ import (
 
 func calls() *cobra.Command {
 	var f flags
-	o := bench.CallsOptions{RoleCommand: program.RoleArgs, Progress: progressLines()}
+	o := bench.CallsOptions{RoleCommand: program.RoleArgs, Progress: os.Stderr}
 	sample := func(r []program.PingPongResult) bench.CallsSample {
 		return bench.CallsSample{Sample: bench.Sample{P50: r[0].P50, P99: r[0].P99}, XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}
 	}

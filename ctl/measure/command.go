@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -139,12 +137,4 @@ func goodput(ctx context.Context, f *program.Flags, l *lab.Lab, name string, arg
 		sample.Duplicates += n.Card.Duplicates
 	}
 	return sample, nil
-}
-
-// progressLines is where measurements print a line a round: a terminal, or nowhere.
-func progressLines() io.Writer {
-	if !output.Terminal(os.Stderr) {
-		return nil
-	}
-	return os.Stderr
 }

@@ -5,6 +5,7 @@ package measure
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,7 @@ import (
 
 func incast() *cobra.Command {
 	var f flags
-	o := bench.IncastOptions{Progress: progressLines()}
+	o := bench.IncastOptions{Progress: os.Stderr}
 	f.Apart = true // as the receiver would have a processor to itself, and its senders not
 	o.Funet = func(ctx context.Context, l *lab.Lab, senders, messages int) (bench.GoodputSample, error) {
 		s := program.StreamOptions{StreamOptions: apps.StreamOptions{Senders: senders, Messages: messages, Words: bench.IncastWords}}

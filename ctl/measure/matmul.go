@@ -4,6 +4,7 @@ package measure
 
 import (
 	"context"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,7 @@ import (
 
 func matmul() *cobra.Command {
 	var f flags
-	o := bench.MatmulOptions{Progress: progressLines()}
+	o := bench.MatmulOptions{Progress: os.Stderr}
 	o.Funet = func(ctx context.Context, l *lab.Lab, alone bool) (bench.MatmulSample, error) {
 		here := f.Flags
 		here.Alone = alone

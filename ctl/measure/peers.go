@@ -4,6 +4,7 @@ package measure
 
 import (
 	"context"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,7 @@ import (
 
 func peers() *cobra.Command {
 	var f flags
-	o := bench.Options{RoleCommand: program.RoleArgs, Progress: progressLines()}
+	o := bench.Options{RoleCommand: program.RoleArgs, Progress: os.Stderr}
 	exchanges := func() []string {
 		return program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: bench.Warmup}}.Arguments()
 	}

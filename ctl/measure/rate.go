@@ -5,6 +5,7 @@ package measure
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +18,7 @@ import (
 
 func rate() *cobra.Command {
 	var f flags
-	o := bench.RateOptions{RoleCommand: program.RoleArgs, Progress: progressLines()}
+	o := bench.RateOptions{RoleCommand: program.RoleArgs, Progress: os.Stderr}
 	o.Funet = func(ctx context.Context, l *lab.Lab, messages int) (bench.RateSample, error) {
 		s := program.StreamOptions{StreamOptions: apps.StreamOptions{Senders: 1, Messages: messages, Words: bench.RateWords}}
 		r, err := program.RunNodes[program.StreamResult](ctx, &f.Flags, l, "stream", s.Arguments())

@@ -5,6 +5,7 @@ package measure
 import (
 	"context"
 	"errors"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +20,7 @@ import (
 
 func xfer() *cobra.Command {
 	var f flags
-	o := bench.XferOptions{RoleCommand: program.RoleArgs, Progress: progressLines()}
+	o := bench.XferOptions{RoleCommand: program.RoleArgs, Progress: os.Stderr}
 	var here program.Flags // of the lab of the moment
 	transfer := func(ctx context.Context, l *lab.Lab, bytes int) (bench.GoodputSample, error) {
 		t := program.TransferOptions{TransferOptions: apps.TransferOptions{Bytes: bytes, Block: o.Block, Depth: o.Depth}}

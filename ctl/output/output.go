@@ -10,7 +10,6 @@ import (
 	"os/user"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -66,34 +65,4 @@ func UserName(uid uint32) string {
 func Terminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
-}
-
-// Progress shows on a terminal that work goes on, once it has taken two seconds.
-// The returned function ends it and wipes the line.
-func Progress(what string) func() {
-	if !Terminal(os.Stderr) {
-		return func() {}
-	}
-	done, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
-		begin, shown := time.Now(), false
-		t := time.NewTicker(500 * time.Millisecond)
-		defer t.Stop()
-		for {
-			select {
-			case <-done:
-				if shown {
-					fmt.Fprint(os.Stderr, "\r\x1b[K")
-				}
-				return
-			case <-t.C:
-				if d := time.Since(begin); d >= 2*time.Second {
-					fmt.Fprintf(os.Stderr, "\r%s ... %.0f s\x1b[K", what, d.Seconds())
-					shown = true
-				}
-			}
-		}
-	}()
-	return func() { close(done); <-gone }
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,6 +68,10 @@ type Flags struct {
 	// key is a file; with readable it authenticates only.
 	key      string
 	readable bool
+	// told is the gauge of progress that the command that made the lab has: 0 none, or a descriptor. counted is that gauge
+	// for the node that gets it.
+	told    int
+	counted *os.File
 	// given tells which flags are on the command line; nil: none is told.
 	given func(flag string) bool
 	// profile is the argument of --profile; machine is the profile that it names.
@@ -106,6 +111,8 @@ func (f *Flags) Register(c *cobra.Command) {
 	p.DurationVar(&f.Wait, "wait", DefaultWait, "how long to wait for the other nodes to start")
 	p.StringVar(&f.profile, "profile", NativeProfile, "hardware to be as slow as: a profile's name, or a file with a / or .yaml in its name; on all nodes the same")
 	p.BoolVar(&f.JSON, "json", false, "print one JSON document")
+	p.IntVar(&f.told, "gauge", 0, "descriptor of the memory where progress is counted")
+	_ = p.MarkHidden("gauge") // it fails where there is no such flag
 }
 
 // Check refuses flags that contradict each other, with an error of one line that names the flag and

@@ -70,7 +70,7 @@ cards have to reject packets. Every message is accounted for at both priorities.
 				return errors.New("--messages must be at least 1, --stalls and --stall not negative")
 			}
 			if f.Lab == 0 {
-				n, err := runNode(c.Context(), &f, o.run)
+				n, err := runOn(c, &f, o.run)
 				if err != nil {
 					return err
 				}
@@ -132,7 +132,7 @@ func (o floodOptions) run(n *Node) (*floodNode, error) {
 		case <-n.ctx.Done():
 		}
 	}
-	m, err := apps.Flood(n.Endpoint, n.Now, pause, apps.FloodOptions{Messages: o.messages, Stalls: o.stalls, Stall: int64(o.stall), Seed: o.seed})
+	m, err := apps.Flood(n.Endpoint, n.Now, pause, apps.FloodOptions{Messages: o.messages, Stalls: o.stalls, Stall: int64(o.stall), Seed: o.seed, Progress: n.Progress})
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,14 @@ func (f *Flags) MeasureMode(ctx context.Context, l *lab.Lab) error {
 // onLab runs `funet program args` as every node of a lab of its own and returns
 // what the nodes printed.
 func onLab[R any](ctx context.Context, f *Flags, program string, args []string) (_ []R, err error) {
-	defer output.Progress(program)()
+	g, counted, err := output.NewGauge()
+	if err != nil {
+		return nil, err
+	}
+	f.counted = counted
+	defer counted.Close()
+	told := output.Watch(os.Stderr, program, g)
+	defer told.End()
 	l, err := lab.Up(f.LabOptions())
 	if err != nil {
 		return nil, err
@@ -91,7 +98,7 @@ func RunNodes[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, 
 		var complaint bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &outputs[i], &complaint
 		err = l.Start(i, cmd)
-		closeAll(cmd.ExtraFiles)
+		closeAll(cmd.ExtraFiles[:1]) // the gauge is the lab's
 		if err != nil {
 			cancel()
 			wait.Wait()
@@ -188,8 +195,13 @@ func (f *Flags) command(l *lab.Lab, h lab.Host, self, program string, args []str
 	if f.Alone {
 		all = append(all, "--alone")
 	}
+	files := []*os.File{peers}
+	if f.counted != nil && h.Index == 0 {
+		files = append(files, f.counted)
+		all = append(all, "--gauge", "4")
+	}
 	cmd := l.Command(h.Index, self, all...)
-	cmd.ExtraFiles = []*os.File{peers}
+	cmd.ExtraFiles = files
 	return cmd, nil
 }
 

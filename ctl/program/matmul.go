@@ -71,7 +71,7 @@ func MatMul() *cobra.Command {
 
 // run is one node.
 func (o MatMulOptions) run(n *Node) (*MatMulResult, error) {
-	m, err := apps.MatMul(n.Endpoint, n.Segment, n.Now, apps.MatMulOptions{N: o.Size, R: o.Size, M: o.Size, Seed: o.Seed})
+	m, err := apps.MatMul(n.Endpoint, n.Segment, n.Now, apps.MatMulOptions{N: o.Size, R: o.Size, M: o.Size, Seed: o.Seed, Progress: n.Progress})
 	if err != nil {
 		return nil, err
 	}

@@ -62,6 +62,7 @@ func PingPong() *cobra.Command {
 
 // run is one node.
 func (o PingPongOptions) run(n *Node) (*PingPongResult, error) {
+	o.Progress = n.Progress
 	h, err := apps.PingPong(n.Endpoint, n.Now, o.PingPongOptions)
 	if err != nil {
 		return nil, err

@@ -4,8 +4,6 @@ package program
 // results are printed.
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -54,7 +52,7 @@ func Run[R any](c *cobra.Command, f *Flags, args []string, one func(*Node) (R, e
 		return none, err
 	}
 	if f.Lab == 0 {
-		return runNode(c.Context(), f, one)
+		return runOn(c, f, one)
 	}
 	all, err := onLab[R](c.Context(), f, c.Name(), args)
 	if err != nil {
@@ -68,19 +66,22 @@ func Run[R any](c *cobra.Command, f *Flags, args []string, one func(*Node) (R, e
 	return all[0], nil
 }
 
-// runNode opens the card that the flags describe, runs a program on it and closes it
-// when its last packets have arrived. All of that ends with the context.
-func runNode[R any](ctx context.Context, f *Flags, one func(*Node) (R, error)) (R, error) {
-	var none R
-	n, err := f.open(ctx)
-	if err != nil {
-		return none, err
+// progress has the node's program tell how far it has come: to the command that made the lab, or to who waits for node 0.
+func (f *Flags) progress(what string, n *Node) (*output.Progress, error) {
+	var to io.Writer
+	g := new(output.Gauge)
+	switch {
+	case f.told > 0:
+		shared, err := output.OpenGauge(f.told)
+		if err != nil {
+			return nil, err
+		}
+		g = shared
+	case n.Endpoint.Node() == 0:
+		to = os.Stderr
 	}
-	r, err := one(n)
-	if err != nil {
-		return none, errors.Join(n.explain(err), n.Close(0))
-	}
-	return r, n.Close(linger)
+	n.Progress = func(done, total int) { g.Set(int64(done), int64(total)) }
+	return output.Watch(to, what, g), nil
 }
 
 // result is the result of a program on one node. Only node 0 has figures, and a table.

@@ -71,6 +71,7 @@ func (o StreamOptions) check(nodes int) error {
 
 // run is one node.
 func (o StreamOptions) run(n *Node) (*StreamResult, error) {
+	o.Progress = n.Progress
 	m, err := apps.Stream(n.Endpoint, n.Now, o.StreamOptions)
 	if err != nil {
 		return nil, err

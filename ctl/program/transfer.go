@@ -79,6 +79,7 @@ func (o TransferOptions) check() error {
 
 // run is one node.
 func (o TransferOptions) run(n *Node) (*transferResult, error) {
+	o.Progress = n.Progress
 	m, err := apps.Transfer(n.Endpoint, n.Segment, n.Now, o.TransferOptions)
 	if err != nil {
 		return nil, err

@@ -62,6 +62,8 @@ type CMAMOptions struct {
 	// Rounds is how often everything is measured, up to 100; rows are medians over the
 	// rounds. 0 stands for 1.
 	Rounds int
+	// Progress is told how many rounds are done.
+	Progress Progress
 }
 
 // CMAMRow is one measurement, named as in Table 6.1 of the thesis.
@@ -117,7 +119,8 @@ func CMAM(e *am.Endpoint, segment func(uint32, int, funi.Rights) ([]byte, error)
 		steps = append(steps, c.sendRequests(p), c.sendsReplies(i, p), c.recvRequests(p), c.recvReplies(i, p))
 	}
 	steps = append(steps, c.calls()...)
-	for range max(o.Rounds, 1) {
+	for round := range max(o.Rounds, 1) {
+		o.Progress.tell(round, max(o.Rounds, 1))
 		if err := c.open(); err != nil {
 			return nil, err
 		}

@@ -33,6 +33,7 @@ type FloodOptions struct {
 	Stalls   int   // of each node, at random moments
 	Stall    int64 // length of a stall in nanoseconds
 	Seed     uint64
+	Progress Progress
 }
 
 // FloodResult counts the messages that came to a node: requests at node 1,
@@ -124,6 +125,7 @@ func (r *receiver) run(e *am.Endpoint, clock func() int64, pause func(int64), o 
 		if _, err := e.Poll(); err != nil {
 			return err
 		}
+		o.Progress.tell(r.Delivered, o.Messages)
 		if r.owed {
 			r.owed = false
 			pause(o.Stall)

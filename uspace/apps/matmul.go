@@ -37,8 +37,9 @@ const (
 type MatMulOptions struct {
 	// N, R, M: A is N by R, B is R by M (thesis 6.2.2). All are at least 1; blocks
 	// differ by one column where the nodes do not divide them.
-	N, R, M int
-	Seed    uint64
+	N, R, M  int
+	Seed     uint64
+	Progress Progress
 }
 
 // MatMulResult is the result at node 0.
@@ -75,6 +76,7 @@ type multiplier struct {
 	a, b, c []float64 // own columns; those of B without gaps
 	into    []float64 // where the card puts what is fetched
 	undone  int       // operations since the last poll
+	done    int       // operations before it
 }
 
 // MatMul multiplies two random matrices, twice, and verifies the second product on node 0
@@ -185,7 +187,8 @@ func (x *multiplier) update(panel []float64, j, columns int) error {
 			if x.undone += 2 * rows * columns; x.undone < pollFlops {
 				continue
 			}
-			x.undone = 0
+			x.done, x.undone = x.done+x.undone, 0
+			x.o.Progress.tell(x.done, 2*x.o.N*x.o.R*(x.o.M+runs*x.o.M/x.e.Nodes())) // with what verifies it
 			if _, err := x.e.Poll(); err != nil {
 				return err
 			}

@@ -28,6 +28,7 @@ var ErrVerify = errors.New("apps: verification failed")
 type PingPongOptions struct {
 	Exchanges int // measured
 	WarmUp    int // before that, not measured
+	Progress  Progress
 }
 
 // PingPong runs ping-pong. On node 0 it returns the histogram of round trips in
@@ -61,6 +62,9 @@ func PingPong(e *am.Endpoint, clock func() int64, o PingPongOptions) (*hdrhistog
 		h = hdrhistogram.New(1, longest, 3)
 		begin := clock()
 		for i := range o.WarmUp + o.Exchanges {
+			if i%progressEvery == 0 {
+				o.Progress.tell(i, o.WarmUp+o.Exchanges)
+			}
 			a, b := uint32(i), uint32(i)*2654435761
 			want := answered + 1
 			if err := e.Request4(1, pingHandler, a, b, a, b); err != nil {

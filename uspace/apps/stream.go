@@ -22,6 +22,7 @@ type StreamOptions struct {
 	Senders  int // nodes 1 to Senders send
 	Messages int // of each sender
 	Words    int // of each message, 1 to am.MaxWords
+	Progress Progress
 }
 
 // StreamResult is the result at node 0.
@@ -50,6 +51,9 @@ func Stream(e *am.Endpoint, clock func() int64, o StreamOptions) (StreamResult, 
 			begin = clock()
 		}
 		got++
+		if got%progressEvery == 0 {
+			o.Progress.tell(got, o.Senders*o.Messages)
+		}
 		counts[m.Source]++
 		sums[m.Source] += uint64(m.Words[0])
 	})

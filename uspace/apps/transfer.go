@@ -29,6 +29,8 @@ type TransferOptions struct {
 	Bytes int // in all: a multiple of Block
 	Block int // of one transfer: a multiple of 16, at most 64 MiB
 	Depth int // blocks under way at once, each with memory of its own
+
+	Progress Progress
 }
 
 // TransferResult is the result at node 0.
@@ -127,6 +129,7 @@ func (t *transferState) back(m *am.Message) {
 		t.last[n%t.o.Depth] = n
 	}
 	t.done++
+	t.o.Progress.tell(t.done, t.blocks)
 }
 
 // arrived is node 1: a block is there.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -215,14 +216,18 @@ func twice(t *testing.T, s Scenario) {
 // The sums of many seeds do not depend on how many goroutines run them.
 func TestMany(t *testing.T) {
 	s := Scenario{Nodes: 6, Messages: 300, Faults: All}
-	one := Many(context.Background(), s, 1, 12, 1)
-	four := Many(context.Background(), s, 1, 12, 4)
+	var ran atomic.Int64
+	one := Many(context.Background(), s, 1, 12, 1, nil)
+	four := Many(context.Background(), s, 1, 12, 4, func() { ran.Add(1) })
+	if ran.Load() != 12 {
+		t.Errorf("%d runs were told of", ran.Load())
+	}
 	if one.Seeds != 12 || one.Trace != four.Trace || one.Messages != four.Messages || one.Delivered != four.Delivered || one.Failed != nil {
 		t.Errorf("one goroutine: %+v; four: %+v", one, four)
 	}
 	done, cancel := context.WithCancel(context.Background())
 	cancel()
-	if r := Many(done, s, 1, 12, 2); r.Seeds != 0 {
+	if r := Many(done, s, 1, 12, 2, nil); r.Seeds != 0 {
 		t.Errorf("%d seeds ran although it was over", r.Seeds)
 	}
 	b, err := json.Marshal(one)

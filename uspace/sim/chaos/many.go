@@ -37,8 +37,8 @@ type Failure struct {
 
 // Many runs the scenario with seeds first to last on the given number of goroutines, and stops
 // early when the context ends; Seeds says how many were run. The sums do not depend on
-// the number of goroutines.
-func Many(ctx context.Context, s Scenario, first, last uint64, workers int) Report {
+// the number of goroutines. Ran is called after each run, on several goroutines; nil: nobody wants to know.
+func Many(ctx context.Context, s Scenario, first, last uint64, workers int, ran func()) Report {
 	results := make([]Result, last-first+1)
 	begin := processorTime()
 	done := make([]bool, len(results))
@@ -55,6 +55,9 @@ func Many(ctx context.Context, s Scenario, first, last uint64, workers int) Repo
 				one.Seed = first + i
 				results[i] = Run(one)
 				done[i] = true
+				if ran != nil {
+					ran()
+				}
 			}
 		})
 	}

@@ -1,0 +1,41 @@
+package daemon
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/funet/funet/uspace/engine"
+)
+
+// Rule: however many jobs and contexts there are, what an answer has of them takes no more than the room of statusRoom contexts,
+// neither keeps the other out, and nothing is left out for which there is room.
+func TestStatusRoom(t *testing.T) {
+	most := engine.Traffic{Sent: math.MaxUint64, SentBytes: math.MaxUint64, Received: math.MaxUint64, ReceivedBytes: math.MaxUint64,
+		Retried: math.MaxUint64, Returned: math.MaxUint64, Refused: math.MaxUint64}
+	job := JobCounted{JobStatus{math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 1 << 16}, most}
+	context := ContextStatus{math.MaxUint32, math.MaxUint16, math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 64, math.MaxInt64, false}
+	rapid.Check(t, func(t *rapid.T) {
+		jobs, contexts := rapid.IntRange(0, 300).Draw(t, "jobs"), rapid.IntRange(0, 300).Draw(t, "contexts")
+		s := Status{Jobs: make([]JobCounted, jobs), Contexts: make([]ContextStatus, contexts)}
+		for i := range s.Jobs {
+			s.Jobs[i] = job
+		}
+		for i := range s.Contexts {
+			s.Contexts[i] = context
+		}
+		s.crop()
+		b, err := json.Marshal([]any{s.Jobs, s.Contexts})
+		if err != nil || len(b) > 160*statusRoom {
+			t.Fatalf("%d jobs and %d contexts take %d bytes: %v", len(s.Jobs), len(s.Contexts), len(b), err)
+		}
+		if s.LeftOut != jobs+contexts-len(s.Jobs)-len(s.Contexts) {
+			t.Fatalf("%d are said to be left out", s.LeftOut)
+		}
+		if len(s.Jobs) < min(jobs, 30) || len(s.Contexts) < min(contexts, 90) || s.LeftOut > 0 && jobs*jobRoom+contexts <= statusRoom {
+			t.Fatalf("of %d jobs and %d contexts there are %d and %d", jobs, contexts, len(s.Jobs), len(s.Contexts))
+		}
+	})
+}
