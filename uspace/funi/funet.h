@@ -36,7 +36,8 @@
  * Others, which wait only while a send queue is full, wait as long as f.patience says, which is for ever at first.
  * A signal that is handled during a sleep ends a wait with -EINTR. One that comes just before a sleep, or while there is always
  * something to do, would not: a program that wants to be ended by signals has f.stop point to the flag that its
- * handler sets, at which every wait looks at least every FUNI_NAP milliseconds.
+ * handler sets. Then waits end with -EINTR when that is not 0, at which they look at least every FUNI_NAP milliseconds, and
+ * with no other signal.
  *
  * Handlers run inside functions that poll: funet_poll, and every function that waits. One that handles a message of funet_send
  * may call funet_reply, any number of times, to the node that sent it, and nothing else that sends. One that handles a
@@ -212,7 +213,7 @@ struct funet_barrier_state {
 struct funet {
 	struct funi_context card; /* card.node and card.nodes: which node this is, and of how many */
 	int patience;             /* milliseconds that functions wait that have no time of their own; negative: for ever */
-	const volatile sig_atomic_t *stop; /* NULL, or what a signal's handler sets: while it is not 0 waits return -EINTR */
+	const volatile sig_atomic_t *stop; /* NULL, or what a signal's handler sets: see above */
 	struct funi_return back;  /* the message of the last -EHOSTUNREACH */
 	uint64_t unknown;         /* messages that were for nobody, and were dropped */
 	uint32_t most;            /* bytes of memory for funet_alloc and for long messages, at most */
@@ -1206,6 +1207,8 @@ static inline int funet_rest(struct funet *f, int64_t end)
 	if (left <= 0)
 		return funet_fail(f, -ETIMEDOUT, "waiting: nothing more has happened in the time given");
 	int n = funi_wait(&f->card, left > (int64_t)FUNI_NAP * 1000000 ? FUNI_NAP : (int)((left + 999999) / 1000000));
+	if (n == -EINTR && f->stop != NULL)
+		return 0; /* the flag says whether that was one that matters */
 	return n < 0 ? funet_card_fails(f, n) : 0;
 }
 
@@ -1767,7 +1770,7 @@ static inline int funet_exchange(struct funet *f, uint32_t tag, struct funet_leg
 			code = funet_begin_tagged(f, &leg[i].sending, leg[i].node, tag, leg[i].out, leg[i].bytes, &leg[i].begun);
 	while (code == 0 && !funet_has_exchanged(&all)) {
 		code = funet_await(f, funet_has_exchanged, &all, leg[0].node, end);
-		if (code == -EINTR && (f->stop == NULL || *f->stop == 0))
+		if (code == -EINTR && f->stop == NULL)
 			code = 0;
 	}
 	for (size_t i = 0; i < n; i++)
