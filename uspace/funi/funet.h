@@ -168,6 +168,7 @@ struct funet_sending {
 	int asked, ended, result;
 	int kept;     /* the struct is freed when it has ended */
 	uint8_t *copy; /* of a reply: freed, too */
+	uint32_t *under_way; /* NULL, or what counts it */
 	int given_up; /* by the program: the receiver has yet to be told */
 };
 
@@ -1034,6 +1035,8 @@ static inline void funet_retire(struct funet *f, struct funet_sending *s)
 	if (s->result != 0 && s->copy != NULL && f->failed == 0)
 		f->failed = funet_fail(f, s->result, "replying with %llu bytes to node %u: %s", (unsigned long long)s->length, s->node, funet_why(s->result));
 	funet_unlink(f, s);
+	if (s->under_way != NULL)
+		(*s->under_way)--;
 	free(s->copy);
 	free(s);
 }
@@ -1418,8 +1421,9 @@ static inline int funet_send(struct funet *f, uint32_t node, uint32_t number, co
 	return funet_commit(f);
 }
 
-/* funet_send that does not wait for the receiver: the bytes must stay as they are until funet_flush has returned 0. */
-static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length)
+/* funet_send that does not wait for the receiver: the bytes must stay as they are until funet_flush has returned 0. under_way is NULL, or
+ * counts such messages: it is one more until the bytes may be changed. */
+static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length, uint32_t *under_way)
 {
 	struct funet_sending *s;
 	int code = funet_outside(f, "sending");
@@ -1431,6 +1435,9 @@ static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, co
 		return funet_fail(f, -ENOMEM, "sending %llu bytes to node %u: no memory", (unsigned long long)length, node);
 	funet_begin(f, s, node, number, FUNET_KIND_BYTES, 0, 0, bytes, length);
 	s->kept = 1;
+	s->under_way = under_way;
+	if (under_way != NULL)
+		(*under_way)++;
 	return 0;
 }
 

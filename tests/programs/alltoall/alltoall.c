@@ -11,30 +11,27 @@
 
 #include "funet.h"
 
-enum { BLOCK, CHECK }; /* handlers */
+enum { BLOCK, CHECK }; /* handlers; the first word of a message is the round */
+enum { AHEAD = 2 };    /* rounds that a node begins before all have checked its blocks of the first of them */
 
-struct options {
+static struct options {
 	uint32_t most, rounds; /* bytes of a block */
 	uint64_t seed;
-};
+} o;
 
 struct total { /* what a node has received */
 	uint64_t blocks, bytes, nanoseconds;
 };
 
-struct peer { /* what is known of a node */
-	uint8_t *block;   /* for it */
-	uint32_t arrived; /* rounds of which its block has arrived */
-	uint32_t check;   /* of what it was sent in this round */
-	int checked;      /* it has answered */
-};
+static struct place { /* of the blocks of a round */
+	uint8_t **block; /* for each node */
+	uint32_t *check; /* of what it was sent; 0: it has answered */
+	uint32_t unanswered, under_way;
+} places[AHEAD];
 
 static struct funet f;
-static struct options o;
-static struct peer *peers;
 static struct total total;
-static uint8_t *want;       /* what a block should be */
-static uint32_t unanswered; /* blocks of this round */
+static uint8_t *want; /* what a block should be */
 
 static volatile sig_atomic_t ended; /* by this signal */
 
@@ -49,66 +46,69 @@ static uint32_t checksum(const uint8_t *b, size_t n)
 		memcpy(&word, b, n < 8 ? n : 8);
 		h = (h ^ word) * UINT64_C(0x100000001b3);
 	}
-	return (uint32_t)(h >> 32 ^ h);
+	return (uint32_t)(h >> 32 ^ h) | 1;
 }
 
-/* Makes a block of a round, and returns its length: from half of the most up to the most. */
+/* Makes a block of a round, and returns its length: from half of the most up to the most, and the round. */
 static uint32_t fill(uint8_t *b, uint32_t round, uint32_t from, uint32_t to)
 {
 	uint64_t x = o.seed + ((uint64_t)round << 32) + ((uint64_t)from << 16) + to + 1;
 	x *= UINT64_C(0x9e3779b97f4a7c15);
 	x ^= x >> 29;
 	uint32_t length = o.most - (uint32_t)(x % (o.most / 2 + 1)), n = length;
+	memcpy(b, &round, 4);
+	b += 4;
 	for (x |= 1; n >= 8; n -= 8, b += 8) {
 		x = x * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 		memcpy(b, &x, 8);
 	}
 	memcpy(b, &x, n);
-	return length;
+	return length + 4;
 }
 
-/* A block: its sender gets the checksum. A node's next block comes after that. */
+/* A block: its sender gets the round and the checksum. */
 static int take_block(struct funet_message *m)
 {
-	struct peer *p = &peers[m->source];
-	if (m->length != fill(want, p->arrived, m->source, f.card.node) || memcmp(m->bytes, want, m->length) != 0)
+	uint32_t answer[2] = { 0, checksum(m->bytes, m->length) };
+	memcpy(answer, m->bytes, m->length < 4 ? m->length : 4);
+	if (m->length != fill(want, answer[0], m->source, f.card.node) || memcmp(m->bytes, want, m->length) != 0)
 		return funet_fail(&f, -EBADMSG, "other bytes arrived than node %u sent", m->source);
-	uint32_t sum = checksum(m->bytes, m->length);
-	p->arrived++;
 	total.blocks++;
-	total.bytes += m->length;
-	return funet_reply(m, CHECK, &sum, sizeof sum);
+	total.bytes += m->length - 4;
+	return funet_reply(m, CHECK, answer, sizeof answer);
 }
 
 static int take_check(struct funet_message *m)
 {
-	struct peer *p = &peers[m->source];
-	if (p->checked || m->length != sizeof p->check || memcmp(m->bytes, &p->check, m->length) != 0)
+	uint32_t answer[2] = { 0, 0 };
+	memcpy(answer, m->bytes, m->length < sizeof answer ? m->length : sizeof answer);
+	struct place *p = &places[answer[0] % AHEAD];
+	if (answer[1] == 0 || answer[1] != p->check[m->source])
 		return funet_fail(&f, -EBADMSG, "another checksum than that of the block for node %u", m->source);
-	p->checked = 1;
-	unanswered--;
+	p->check[m->source] = 0;
+	p->unanswered--;
 	return 0;
 }
 
-static int all_checked(void *nothing) { return nothing == NULL && unanswered == 0; }
+static int is_free(void *place) { return ((struct place *)place)->unanswered + ((struct place *)place)->under_way == 0; }
 
-static int all_arrived(void *nothing) { return nothing == NULL && total.blocks == (uint64_t)o.rounds * (f.card.nodes - 1); }
+static int all_done(void *p)
+{
+	return is_free(p) && is_free((struct place *)p + 1) && total.blocks == (uint64_t)o.rounds * (f.card.nodes - 1);
+}
 
-/* Sends a block to every other node, and waits until all have checked them. */
+/* Sends a block to every other node, when all have checked those that were in the same place. */
 static int play(uint32_t round)
 {
-	int code;
-	unanswered = f.card.nodes - 1;
-	for (uint32_t i = 1; i < f.card.nodes; i++) {
-		uint32_t node = (f.card.node + i) % f.card.nodes;
-		struct peer *p = &peers[node];
-		uint32_t length = fill(p->block, round, f.card.node, node);
-		p->check = checksum(p->block, length);
-		p->checked = 0;
-		if ((code = funet_post(&f, node, BLOCK, p->block, length)) != 0)
-			return code;
+	struct place *p = &places[round % AHEAD];
+	int code = funet_wait(&f, is_free, p, -1);
+	for (uint32_t i = 1; i < f.card.nodes && code == 0; i++) {
+		uint32_t node = (f.card.node + i) % f.card.nodes, length = fill(p->block[node], round, f.card.node, node);
+		p->check[node] = checksum(p->block[node], length);
+		p->unanswered++;
+		code = funet_post(&f, node, BLOCK, p->block[node], length, &p->under_way);
 	}
-	return (code = funet_wait(&f, all_checked, NULL, -1)) != 0 ? code : funet_flush(&f, -1);
+	return code;
 }
 
 /* Brings what all nodes have received to node 0, which prints it. */
@@ -134,29 +134,31 @@ static int run(void)
 	int code = funet_broadcast(&f, 0, &o, sizeof o, -1); /* all use the options of node 0 */
 	if (code != 0)
 		return code;
-	if (f.card.nodes < 2 || o.most == 0 || o.most > FUNET_MAX_BYTES || o.rounds == 0)
-		return funet_fail(&f, -EINVAL, "use at least two nodes, and at least one round of 1 to 2^26 bytes");
-	peers = (struct peer *)calloc(f.card.nodes, sizeof *peers);
-	want = (uint8_t *)malloc(o.most);
-	for (uint32_t i = 0; i < f.card.nodes; i++)
-		if (peers == NULL || want == NULL || (peers[i].block = (uint8_t *)funet_alloc(&f, o.most)) == NULL)
-			return funet_fail(&f, -ENOMEM, "not enough memory for blocks of so many bytes");
+	if (f.card.nodes < 2 || o.most == 0 || o.most > FUNET_MAX_BYTES - 4 || o.rounds == 0)
+		return funet_fail(&f, -EINVAL, "use at least two nodes, and at least one round of 1 to 2^26-4 bytes");
+	want = (uint8_t *)malloc(o.most + 4);
+	for (int k = 0; k < AHEAD; k++) {
+		places[k].block = (uint8_t **)calloc(f.card.nodes, sizeof *places[k].block);
+		places[k].check = (uint32_t *)calloc(f.card.nodes, sizeof *places[k].check);
+		for (uint32_t i = 0; i < f.card.nodes; i++)
+			if (want == NULL || places[k].check == NULL || places[k].block == NULL ||
+			    (places[k].block[i] = (uint8_t *)funet_alloc(&f, o.most + 4)) == NULL)
+				return funet_fail(&f, -ENOMEM, "not enough memory for blocks of so many bytes");
+	}
 	if ((code = funet_barrier(&f, -1)) != 0) /* nobody sends before all can receive */
 		return code;
 	int64_t begin = funet_now();
 	for (uint32_t round = 0; round < o.rounds && code == 0; round++)
 		code = play(round);
-	if (code != 0 || (code = funet_wait(&f, all_arrived, NULL, -1)) != 0)
+	if (code != 0 || (code = funet_wait(&f, all_done, places, -1)) != 0)
 		return code;
 	total.nanoseconds = (uint64_t)(funet_now() - begin);
-	return (code = report()) != 0 ? code : funet_barrier(&f, -1); /* nobody leaves while another still needs it */
+	return (code = report()) != 0 ? code : funet_barrier(&f, -1); /* nobody leaves while another needs it */
 }
 
 int main(int argc, char **argv)
 {
-	struct funet_options options;
-	memset(&options, 0, sizeof options);
-	options.memory = UINT32_C(1) << 30;
+	const struct funet_options options = { NULL, 0, 0, NULL, 0, UINT32_C(1) << 30 };
 	(void)signal(SIGINT, note);
 	(void)signal(SIGTERM, note);
 	o.most = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 65536;
