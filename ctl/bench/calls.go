@@ -26,7 +26,7 @@ type CallsOptions struct {
 	// are appended, the role and its configuration.
 	RoleCommand []string
 
-	Progress io.Writer // a line after every round that ends later than two seconds after the start; nil for none
+	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
 }
 
 // CallsSample has the measurements of one run of FUNet.

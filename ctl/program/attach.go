@@ -4,19 +4,17 @@ package program
 // of its card wherever that is.
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
-	"runtime/debug"
 	"strings"
 
-	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funet"
 )
 
 // attached reports whether the card is to be a daemon's: where it was asked for, or where
@@ -44,44 +42,29 @@ func (f *Flags) checkAttached() error {
 	return nil
 }
 
-// attach attaches to the card of a daemon.
-func (f *Flags) attach(ctx context.Context) (*Node, error) {
+// describeAttached says which place on the card of a daemon the flags describe.
+func (n *Node) describeAttached(f *Flags, o *funet.Options) error {
 	cfg, err := attach.Environment()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if f.socket != "" {
-		cfg.Socket = f.socket
-	}
+	cfg.Socket = cmp.Or(f.socket, cfg.Socket)
 	if f.Node >= 0 {
 		cfg.Node = uint16(f.Node)
 	}
 	if f.gid != 0 {
 		cfg.GID = uint16(f.gid)
 	}
-	cfg.Slots, cfg.Context = f.Slots, ctx
-	info, err := attach.InquireContext(ctx, cfg.Socket, 0)
+	cfg.Slots = f.Slots
+	info, err := attach.InquireContext(n.ctx, cfg.Socket, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if f.profile != NativeProfile && f.profile != info.Profile {
-		return nil, fmt.Errorf("--profile %s: the daemon's card has profile %s; an administrator changes that with `funet profile set %s`", f.profile, info.Profile, f.profile)
+		return fmt.Errorf("--profile %s: the daemon's card has profile %s; an administrator changes that with `funet profile set %s`", f.profile, info.Profile, f.profile)
 	}
-	debug.SetGCPercent(400) // as in open
-	c, err := attach.Open(cfg)
-	if err != nil {
-		return nil, err
-	}
-	nodes := c.Nodes()
-	if f.Alone {
-		nodes = 1
-	}
-	e, err := am.New(c.Interface(), int(cfg.Node), nodes, c.Drive, rand.Uint64())
-	if err != nil {
-		return nil, errors.Join(err, c.Close(0))
-	}
-	e.Bind(ctx)
-	return &Node{carrier: c, Endpoint: e, ctx: ctx, with: &info, socket: cfg.Socket}, nil
+	n.with, n.socket, o.Attach = &info, cfg.Socket, &cfg
+	return nil
 }
 
 // Where returns the node's place.

@@ -70,7 +70,7 @@ cards have to reject packets. Every message is accounted for at both priorities.
 				return errors.New("--messages must be at least 1, --stalls and --stall not negative")
 			}
 			if f.Lab == 0 {
-				n, err := runNode(c, &f, o.run)
+				n, err := runOn(c, &f, o.run)
 				if err != nil {
 					return err
 				}

@@ -8,10 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"runtime/debug"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/am"
@@ -20,29 +21,17 @@ import (
 	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/cluster"
 	"github.com/funet/funet/uspace/engine"
-	"github.com/funet/funet/uspace/funi"
-	"github.com/funet/funet/uspace/keyfile"
+	"github.com/funet/funet/uspace/funet"
 )
 
 // linger is how long a node that is done waits for its last packets to arrive.
 const linger = 2 * time.Second
 
-// carrier is the part of a card that a program uses. The card is in this process (card.Card) or in a
-// daemon (attach.Client).
-type carrier interface {
-	Interface() *funi.Interface
-	Drive()
-	Now() int64
-	// Segment returns new memory that the card may use.
-	Segment(base uint32, bytes int, rights funi.Rights) ([]byte, error)
-	Err() error
-	Close(linger time.Duration) error
-}
-
-// Node is an open card with an endpoint on it.
+// Node is an open endpoint of a job, for a program of active messages.
 type Node struct {
-	carrier
+	funet.Carrier
 	Endpoint *am.Endpoint
+	place    *funet.Endpoint
 	ctx      context.Context // of the command; the endpoint is bound to it
 	// Own is the card if it is in this process, with is the daemon's if it is not.
 	Own     *card.Card
@@ -57,94 +46,93 @@ type Node struct {
 	Progress apps.Progress
 }
 
-// open makes the card that the flags describe, or attaches to the daemon's.
-func (f *Flags) open(ctx context.Context) (*Node, error) {
+// runOn opens the endpoint that the flags describe and runs a program on it. The error of the program is explained.
+func runOn[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (r R, err error) {
+	ctx := c.Context()
+	n := &Node{ctx: ctx}
+	var o funet.Options
 	if f.attached() {
-		return f.attach(ctx)
-	}
-	file, err := cluster.Load(f.peers)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("--peers: %w; `funet lab peers` prints what a peers file looks like", err)
+		err = n.describeAttached(f, &o)
+	} else {
+		err = n.describeOwn(f, &o)
 	}
 	if err != nil {
-		return nil, err
+		return r, err
 	}
-	if file, err = f.encapsulated(file); err != nil {
-		return nil, err
-	}
-	gid := f.gid
-	if gid == 0 {
-		gid = int(file.GID)
-	}
-	if gid == 0 {
-		gid = 1
-	}
-	if f.Node >= len(file.Peers) {
-		return nil, fmt.Errorf("--node %d: %w: %s lists nodes 0 to %d", f.Node, card.ErrNode, f.peers, len(file.Peers)-1)
-	}
-	attach, err := ParseAttach(f.Mode)
-	if err != nil {
-		return nil, err
-	}
-	bind, err := ParseBind(f.Bind)
-	if err != nil {
-		return nil, err
-	}
-	cfg := card.Config{
-		Interfaces: f.ifaces, GID: uint16(gid), Token: file.Token, Node: uint16(f.Node), Slots: f.Slots,
-		Attach: attach, Bind: bind, HugePages: f.hugePages, CPU: f.CPU,
-		Jumbo: f.Jumbo, VLAN: uint16(f.vlan), RxRing: f.rxRing, FillFrames: f.fillFrames, Queue: f.chosenQueue(), Profile: f.machine,
-		Readable: f.readable, Tune: func(c *engine.Config) { c.ConnectTimeout = f.Wait }, Context: ctx,
-		Tell: func(line string) { fmt.Fprintln(os.Stderr, "funet: "+line) },
-	}
-	var keys keyfile.Ring
-	if cfg.Key, err = keys.Load(cmp.Or(f.key, file.Key)); err != nil {
-		return nil, err
-	}
-	for _, p := range file.Peers {
-		iface := p.Iface
-		if len(f.ifaces) == 1 {
-			iface = f.ifaces[0]
-		}
-		if p.Absent {
-			return nil, fmt.Errorf("--peers: node %d of %s is absent: %w; a group of embedded cards wants all its nodes, daemons do not (`funid`)", p.Node, f.peers, card.ErrNode)
-		}
-		peer := card.Peer{Node: p.Node, Address: p.Address, Interface: iface}
-		copy(peer.MAC[:], p.MAC)
-		if int(p.Node) != f.Node {
-			if peer.Key, err = keys.Load(p.Key); err != nil {
-				return nil, err
-			}
-		}
-		cfg.Peers = append(cfg.Peers, peer)
-	}
-	if file.Encap == cluster.UDP {
-		cfg.UDP = &card.UDP{Port: file.Port}
+	if f.Alone {
+		o.Nodes = 1
 	}
 	// What a node allocates it allocates at the start; a collection in the middle
 	// of a measurement would only be noise.
 	debug.SetGCPercent(400)
-	k, err := card.Open(cfg)
+	if n.place, err = funet.Open(ctx, o); err != nil {
+		return r, err
+	}
+	n.Carrier = n.place.Carrier()
+	n.Own, _ = n.Carrier.(*card.Card)
+	err = n.place.AM(func(e *am.Endpoint) error {
+		n.Endpoint = e
+		e.Bind(ctx)
+		told, err := f.progress(c.Name(), n)
+		if err != nil {
+			return err
+		}
+		defer told.End()
+		r, err = one(n)
+		return n.explain(err)
+	})
 	if err != nil {
-		return nil, err
+		return r, errors.Join(err, n.close(0))
 	}
-	nodes := len(file.Peers)
-	if f.Alone {
-		nodes = 1
+	return r, n.close(linger)
+}
+
+// close gives the place in the job back.
+func (n *Node) close(linger time.Duration) error {
+	ctx, cancel := context.WithTimeout(n.ctx, linger)
+	defer cancel()
+	return n.place.Close(ctx)
+}
+
+// describeOwn says which card the flags describe.
+func (n *Node) describeOwn(f *Flags, o *funet.Options) error {
+	file, err := cluster.Load(f.peers)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--peers: %w; `funet lab peers` prints what a peers file looks like", err)
 	}
-	e, err := am.New(k.Interface(), f.Node, nodes, k.Drive, rand.Uint64())
 	if err != nil {
-		return nil, errors.Join(err, k.Close(0))
+		return err
 	}
-	if cpu := k.CPU(); cpu != nil {
-		e.Pace(cpu)
+	if file, err = f.encapsulated(file); err != nil {
+		return err
 	}
-	e.Bind(ctx)
-	leads := func(node uint16) string {
+	if f.Node >= len(file.Peers) {
+		return fmt.Errorf("--node %d: %w: %s lists nodes 0 to %d", f.Node, card.ErrNode, f.peers, len(file.Peers)-1)
+	}
+	attach, err := ParseAttach(f.Mode)
+	if err != nil {
+		return err
+	}
+	bind, err := ParseBind(f.Bind)
+	if err != nil {
+		return err
+	}
+	cfg, err := funet.Members(file, f.Node, f.ifaces, cmp.Or(f.key, file.Key))
+	if err != nil {
+		return fmt.Errorf("--peers: %s: %w", f.peers, err)
+	}
+	cfg.GID = uint16(cmp.Or(f.gid, int(cfg.GID)))
+	cfg.Slots, cfg.Attach, cfg.Bind, cfg.HugePages, cfg.CPU, cfg.AnyThread = f.Slots, attach, bind, f.hugePages, f.CPU, false
+	cfg.Jumbo, cfg.VLAN, cfg.RxRing, cfg.FillFrames, cfg.Queue = f.Jumbo, uint16(f.vlan), f.rxRing, f.fillFrames, f.chosenQueue()
+	cfg.Profile, cfg.Readable, cfg.Tune = f.machine, f.readable, func(c *engine.Config) { c.ConnectTimeout = f.Wait }
+	cfg.Tell = func(line string) { fmt.Fprintln(os.Stderr, "funet: "+line) }
+	o.Card = &cfg
+	n.Profile, n.peers, n.udp = f.machine, f.peers, cfg.UDP != nil
+	n.leads = func(node uint16) string {
 		if i := int(node); i < len(cfg.Peers) && cfg.Peers[i].Interface != "" {
 			return cfg.Peers[i].Interface
 		}
 		return f.ifaces[0]
 	}
-	return &Node{carrier: k, Endpoint: e, ctx: ctx, Own: k, Profile: f.machine, leads: leads, peers: f.peers, udp: cfg.UDP != nil}, nil
+	return nil
 }

@@ -4,7 +4,6 @@ package program
 // results are printed.
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -53,7 +52,7 @@ func Run[R any](c *cobra.Command, f *Flags, args []string, one func(*Node) (R, e
 		return none, err
 	}
 	if f.Lab == 0 {
-		return runNode(c, f, one)
+		return runOn(c, f, one)
 	}
 	all, err := onLab[R](c.Context(), f, c.Name(), args)
 	if err != nil {
@@ -65,27 +64,6 @@ func Run[R any](c *cobra.Command, f *Flags, args []string, one func(*Node) (R, e
 		}
 	}
 	return all[0], nil
-}
-
-// runNode opens the card that the flags describe, runs a program on it and closes it
-// when its last packets have arrived. All of that ends with the context.
-func runNode[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (R, error) {
-	var none R
-	n, err := f.open(c.Context())
-	if err != nil {
-		return none, err
-	}
-	told, err := f.progress(c.Name(), n)
-	if err != nil {
-		return none, errors.Join(err, n.Close(0))
-	}
-	defer told.End()
-	r, err := one(n)
-	told.End()
-	if err != nil {
-		return none, errors.Join(n.explain(err), n.Close(0))
-	}
-	return r, n.Close(linger)
 }
 
 // progress has the node's program tell how far it has come: to the command that made the lab, or to who waits for node 0.

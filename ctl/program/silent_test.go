@@ -15,6 +15,7 @@ import (
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funet"
 )
 
 // tells is a socket at which somebody answers each request for the status so.
@@ -27,7 +28,7 @@ func tells(t *testing.T, h daemon.HelloStatus) (socket string) {
 }
 
 // well is a card that nothing is wrong with.
-type well struct{ carrier }
+type well struct{ funet.Carrier }
 
 func (well) Err() error { return nil }
 
@@ -44,7 +45,7 @@ func TestSilentCards(t *testing.T) {
 		{daemon.HelloStatus{Peers: []daemon.PeerStatus{{Card: 1, Address: "02:00:00:00:00:01", HeardAgo: 9, Unanswered: 2}, {Card: 2, HeardAgo: 1}, {Card: 3, Address: "x", HeardAgo: -1}}},
 			[]string{"not answered by card 1 at 02:00:00:00:00:01, card 3 at x: see that funid runs there"}},
 	} {
-		err := (&Node{carrier: well{}, socket: tells(t, c.h)}).explain(silent)
+		err := (&Node{Carrier: well{}, socket: tells(t, c.h)}).explain(silent)
 		if !errors.Is(err, silent) || len(c.words) == 0 && err.Error() != silent.Error() {
 			t.Errorf("%v", err)
 		}
@@ -54,7 +55,7 @@ func TestSilentCards(t *testing.T) {
 			}
 		}
 	}
-	if err := (&Node{carrier: well{}, socket: filepath.Join(t.TempDir(), "none")}).explain(silent); err.Error() != silent.Error() {
+	if err := (&Node{Carrier: well{}, socket: filepath.Join(t.TempDir(), "none")}).explain(silent); err.Error() != silent.Error() {
 		t.Error(err)
 	}
 }

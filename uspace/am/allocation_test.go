@@ -59,7 +59,8 @@ func pair(t testing.TB, after func(node int)) (e [2]*am.Endpoint, register [2]fu
 	return e, register
 }
 
-// TestNoAllocation: Request4, Request, Post4, Poll, Reply4 and Reply allocate nothing.
+// TestNoAllocation: Request4, Request, Post4, Poll, Reply4 and Reply allocate nothing, nor do SendBytes, PostBytes and
+// ReplyBytes.
 func TestNoAllocation(t *testing.T) {
 	e, _ := pair(t, nil)
 	answered := 0
@@ -74,6 +75,12 @@ func TestNoAllocation(t *testing.T) {
 			}
 		}
 	}
+	for i := range e {
+		if err := errors.Join(e[i].HandleBytes(0, func(m *am.Message, b []byte) error { return m.ReplyBytes(1, b) }),
+			e[i].HandleBytes(1, func(*am.Message, []byte) error { answered++; return nil })); err != nil {
+			t.Fatal(err)
+		}
+	}
 	words := make([]uint32, am.MaxWords)
 	poll := func() {
 		for i := range e {
@@ -83,9 +90,12 @@ func TestNoAllocation(t *testing.T) {
 		}
 	}
 	exchange := func() {
-		want := answered + 2 + 2*32
+		want := answered + 2 + 2*34
 		for i := range e {
 			send := e[i].Request4(1-i, 0, 1, 2, 3, 4)
+			if err := errors.Join(e[i].SendBytes(1-i, 0, blank[:16]), e[i].PostBytes(1-i, 0, nil)); err != nil {
+				t.Fatal(err)
+			}
 			for range 31 {
 				if err := e[i].Post4(1-i, 0, 1, 2, 3, 4); err != nil {
 					t.Fatal(err)
@@ -103,7 +113,7 @@ func TestNoAllocation(t *testing.T) {
 		exchange()
 	}
 	if n := testing.AllocsPerRun(200, exchange); n != 0 {
-		t.Errorf("66 exchanges allocate %v times, want 0", n)
+		t.Errorf("70 exchanges allocate %v times, want 0", n)
 	}
 }
 
@@ -147,6 +157,48 @@ func TestNoAllocationInRemoteCalls(t *testing.T) {
 	}
 	if right != ended {
 		t.Errorf("%d of %d calls brought back what was sent", right, ended)
+	}
+}
+
+// TestNoAllocationInTags: neither do messages with tags, short and long.
+func TestNoAllocationInTags(t *testing.T) {
+	e, _ := pair(t, nil)
+	sends, receives := 0, 0
+	sent := func(err error) {
+		if err == nil {
+			sends++
+		}
+	}
+	received := func(_ am.Received, err error) {
+		if err == nil {
+			receives++
+		}
+	}
+	from, to := make([]byte, 5000), make([]byte, 5000)
+	exchange := func() {
+		want := sends + 40
+		for k := range 20 {
+			for i := range e {
+				_, err1 := e[i].StartSendTag(1-i, 3, from[:k*k*10], sent)
+				_, err2 := e[i].StartRecv(1-i, am.AnyTag, to, received)
+				if err := first(err1, err2); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for sends < want || receives < want {
+			for i := range e {
+				if _, err := e[i].Poll(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	for range 100 {
+		exchange()
+	}
+	if n := testing.AllocsPerRun(200, exchange); n != 0 {
+		t.Errorf("40 messages with tags allocate %v times, want 0", n)
 	}
 }
 

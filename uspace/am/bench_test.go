@@ -94,6 +94,8 @@ func BenchmarkRequest(b *testing.B) {
 		{"indirect", func(e *am.Endpoint) error { return e.RequestIndirect4(1, 0, 1, 2, 3, 4) }},
 		{"xfer4", func(e *am.Endpoint) error { return e.Xfer4(1, 0, 1, 2, 3, 4) }},
 		{"mfer", func(e *am.Endpoint) error { return e.Mfer(1, 0, segment, segment, 16) }},
+		{"bytes=16", func(e *am.Endpoint) error { return e.SendBytes(1, 0, blank[:16]) }},
+		{"bytes=13", func(e *am.Endpoint) error { return e.SendBytes(1, 0, blank[:13]) }},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			e, card := bare(b)
@@ -121,7 +123,7 @@ func BenchmarkReceive(b *testing.B) {
 		words int
 	}{
 		{"four", funi.Request, 0, 4}, {"reply", funi.Reply, 0, 4}, {"n=1", funi.Request, 3, 1}, {"n=20", funi.Request, 3, 20},
-		{"indirect", funi.Request, 1, 4}, {"xfer4", funi.Request, 2, 4},
+		{"indirect", funi.Request, 1, 4}, {"xfer4", funi.Request, 2, 4}, {"bytes=16", funi.Request, 18, 4},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			e, card := bare(b)
@@ -134,6 +136,9 @@ func BenchmarkReceive(b *testing.B) {
 			if err := e.Handle(0, func(m *am.Message) { got += len(m.Words) }); err != nil {
 				b.Fatal(err)
 			}
+			if err := e.HandleBytes(0, func(_ *am.Message, b []byte) error { got += len(b); return nil }); err != nil {
+				b.Fatal(err)
+			}
 			if err := e.Share(func(funi.Segment) error { return nil }, funi.Segment{Base: segment, Memory: make([]byte, 1<<16), Rights: funi.Destination}); err != nil {
 				b.Fatal(err)
 			}
@@ -142,7 +147,7 @@ func BenchmarkReceive(b *testing.B) {
 				if place, err = e.OpenSegment(segment, 1<<16, nil, nil); err != nil {
 					b.Fatal(err)
 				}
-				first := map[uint16]uint32{0: 0, 1: object, 2: uint32(place), 3: 0}[c.typ]
+				first := map[uint16]uint32{0: 0, 1: object, 2: uint32(place), 3: 0, 18: 0}[c.typ]
 				for range n {
 					s := card.Vacant(c.level)
 					s.SetHeader(funi.NewHeader(0, c.typ, 1+c.words))
@@ -248,4 +253,32 @@ func BenchmarkCall(b *testing.B) {
 			}
 		}
 	}, nothing)
+}
+
+// BenchmarkTagged is a message with a tag through two cards in memory, from its start to the end of its receive.
+func BenchmarkTagged(b *testing.B) {
+	for _, size := range []int{16, 1 << 20} {
+		b.Run(strconv.Itoa(size), func(b *testing.B) {
+			e, _ := pair(b, nil)
+			from, to := make([]byte, size), make([]byte, size)
+			ended := 0
+			sent, received := func(error) { ended++ }, func(am.Received, error) { ended++ }
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				ended = 0
+				_, err1 := e[1].StartRecv(0, 1, to, received)
+				_, err2 := e[0].StartSendTag(1, 1, from, sent)
+				if err := first(err1, err2); err != nil {
+					b.Fatal(err)
+				}
+				for ended < 2 {
+					for i := range e {
+						if _, err := e[i].Poll(); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+			}
+		})
+	}
 }

@@ -67,9 +67,9 @@ func (e *Endpoint) Bind(ctx context.Context) {
 func (e *Endpoint) Wakes(interrupt func()) { e.bound.wake = interrupt }
 
 // ended returns the reason why waiting is of no use any more, or nil: the context that the endpoint is bound to has
-// ended, or its context on the card (funi.ErrDetached).
+// ended, or its context on the card (funi.ErrDetached), or a handler of bytes has failed (Failed).
 func (e *Endpoint) ended(doing string) error {
-	if e.bound.ended.Load() || e.iface.Gone() {
+	if e.bound.ended.Load() || e.iface.Gone() || e.bytes.failed != nil {
 		return e.why(doing)
 	}
 	return nil
@@ -79,6 +79,9 @@ func (e *Endpoint) ended(doing string) error {
 func (e *Endpoint) why(doing string) error {
 	if e.bound.ended.Load() {
 		return fmt.Errorf("%s on node %d: %w: %w", doing, e.node, ErrCancelled, context.Cause(e.bound.ctx))
+	}
+	if e.bytes.failed != nil {
+		return e.bytes.failed
 	}
 	if err := e.iface.Err(); err != nil {
 		return fmt.Errorf("%s on node %d: %w", doing, e.node, err)

@@ -152,10 +152,24 @@ func waits() map[string]func(*deaf) error {
 				return err
 			})
 		},
+		"SendBytes": func(d *deaf) error { return until(func() error { return d.SendBytes(1, 0, blank[:]) }) },
+		"PostBytes": func(d *deaf) error { return until(func() error { return d.PostBytes(1, 0, blank[:16]) }) },
+		"Message.ReplyBytes": func(d *deaf) error {
+			return d.in(func(m *am.Message) error { return m.ReplyBytes(0, blank[:]) })
+		},
 		"Call":      func(d *deaf) error { return value(d.Call(nil, 1, 0, blank[:])) },
 		"StartCall": func(d *deaf) error { return until(func() error { return value(d.StartCall(1, 0, blank[:], ignore)) }) },
 		"ProbeCalled": func(d *deaf) error {
 			return until(func() error { return errors.Join(value(d.StartCall(1, 0, nil, ignore)), d.ProbeCalled()) })
+		},
+		"SendTag":  func(d *deaf) error { return d.SendTag(1, 0, make([]byte, 1000)) },
+		"Recv":     func(d *deaf) error { return value(d.Recv(1, 0, nil)) },
+		"Recv any": func(d *deaf) error { return value(d.Recv(am.AnySource, am.AnyTag, nil)) },
+		"StartSendTag": func(d *deaf) error {
+			return until(func() error { return value(d.StartSendTag(1, 0, nil, func(error) {})) })
+		},
+		"StartRecv": func(d *deaf) error {
+			return until(func() error { return value(d.StartRecv(1, 0, nil, func(am.Received, error) {})) })
 		},
 		"one more remote call than there may be": func(d *deaf) error {
 			return until(func() error {
@@ -209,8 +223,8 @@ func waits() map[string]func(*deaf) error {
 func ignore([]byte, error) {}
 
 // immediate are the calls that never wait.
-var immediate = []string{"AddObject", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Handle", "HandleCall", "HandleNotice", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured",
-	"Remaining", "RemoveObject", "Retrieved", "Share", "ShareNew", "Unknown", "Waiting", "Wakes", "Work"}
+var immediate = []string{"AddObject", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Failed", "Handle", "HandleBytes", "HandleCall", "HandleNotice", "InHandler",
+	"Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured", "Remaining", "RemoveObject", "Retrieved", "Share", "ShareNew", "Unknown", "Unshare", "Waiting", "Wakes", "Work"}
 
 // TestEveryWaitIsCancelled: each call that waits ends when the context ends, with an error
 // that is ErrCancelled and the context's cause; natively and on a modelled processor.

@@ -70,7 +70,9 @@ type Endpoint struct {
 	single     single
 	collective collective
 	remote     remote
+	tags       *tags // nil: there was no message with a tag yet
 	rounds     rounds
+	bytes      byteMessages
 }
 
 // New makes the endpoint of a node, in a group of the given number of nodes, on an initialised

@@ -53,6 +53,12 @@ func TestAnythingArrives(t *testing.T) {
 		if _, err := e.OpenSegment(0x110, 32, nil, nil); err != nil {
 			t.Fatal(err)
 		}
+		inside := make([]byte, 300)
+		_, err1 := e.StartSendTag(1, 2, make([]byte, 200), func(error) {})
+		_, err2 := e.StartRecv(am.AnySource, 2, inside[100:200:200], func(am.Received, error) {})
+		if err := first(err1, err2); err != nil {
+			t.Fatal(err)
+		}
 		ended := 0
 		_, err = e.StartCall(1, 3, []byte{1}, func([]byte, error) { ended++ })
 		if err := first(err, e.HandleCall(0, func(_ *am.Message, b []byte) ([]byte, error) { return b, nil })); err != nil {
@@ -74,6 +80,9 @@ func TestAnythingArrives(t *testing.T) {
 		}
 		if c.Complete()+c.UnderWay() > 2 || c.UnderWay() < 0 {
 			r.Fatalf("%d complete and %d under way of 2", c.Complete(), c.UnderWay())
+		}
+		if !bytes.Equal(inside[:100], make([]byte, 100)) || !bytes.Equal(inside[200:], make([]byte, 100)) {
+			r.Fatal("memory beside that of a receive changed")
 		}
 		if ended+e.CallsUnderWay() != 1 {
 			r.Fatalf("a call ended %d times, and %d are under way", ended, e.CallsUnderWay())

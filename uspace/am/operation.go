@@ -7,8 +7,10 @@ type ID uint64
 
 // Kinds of operations, bits 63:32 of an ID.
 const (
-	callID ID = 1 << 32 // the rest is the ticket
-	kindID ID = 0xffff_ffff << 32
+	callID    ID = 1 << 32 // the rest is the ticket
+	sendTagID ID = 2 << 32 // the rest is place and number, as with a ticket
+	recvID    ID = 3 << 32
+	kindID    ID = 0xffff_ffff << 32
 )
 
 // Cancel ends an operation: what its start was given to call is called with ErrCancelled before Cancel returns, and
@@ -21,6 +23,10 @@ func (e *Endpoint) Cancel(id ID) bool {
 			e.endCall(c, nil, ErrCancelled)
 			return true
 		}
+	case sendTagID:
+		return e.cancelSend(uint32(id))
+	case recvID:
+		return e.cancelReceive(uint32(id))
 	}
 	return false
 }

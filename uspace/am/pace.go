@@ -148,6 +148,9 @@ func (e *Endpoint) drain(l funi.Level) {
 
 // pacedPoll handles one message, a reply if there is one (cmam_service).
 func (e *Endpoint) pacedPoll() (int, error) {
+	if e.tags != nil {
+		e.say()
+	}
 	e.cpu.Work(pollCost)
 	if n := e.look(funi.Reply); n > 0 {
 		return n, e.returned()

@@ -40,6 +40,9 @@ func (e *Endpoint) Poll() (int, error) {
 	if n > 0 && e.iface.Unsent(funi.Reply) > 0 {
 		e.drive() // what the handlers replied leaves now
 	}
+	if e.tags != nil && e.say() {
+		e.drive()
+	}
 	return n, e.returned()
 }
 
@@ -53,12 +56,16 @@ func (e *Endpoint) Waiting(l funi.Level) int {
 	return e.iface.Arrived(l)
 }
 
-// inHandler reports whether a handler is running.
+// InHandler reports whether a handler is running. Any context.
+func (e *Endpoint) InHandler() bool { return e.inHandler() }
+
 func (e *Endpoint) inHandler() bool { return e.depth[funi.Request] || e.depth[funi.Reply] }
 
 // handleAll handles what has arrived, replies first, and returns how many that were.
-func (e *Endpoint) handleAll() int {
-	n := 0
+func (e *Endpoint) handleAll() (n int) {
+	if e.bytes.handlers != nil {
+		defer e.recovered()
+	}
 	for n < most {
 		n += e.service(funi.Reply, most)
 		some := e.service(funi.Request, burst)

@@ -457,8 +457,8 @@ func (e *Endpoint) endCall(c *remoteCall, answer []byte, err error) {
 // CallsUnderWay returns how many calls are under way. Any context.
 func (e *Endpoint) CallsUnderWay() int { return e.remote.under }
 
-// ProbeCalled sends a request without meaning to each node whose answers are missing; it comes back if the node is gone,
-// and ends the calls. Who waits for calls by Poll alone calls it now and then. Main program only (ErrHandler).
+// ProbeCalled sends a request without meaning to each node whose answers or messages with tags are missing; it comes back
+// if the node is gone, and ends what waits for it. Who waits by Poll alone calls it now and then. Main program only (ErrHandler).
 func (e *Endpoint) ProbeCalled() error {
 	last := -1
 	for i := range e.remote.table {
@@ -471,7 +471,7 @@ func (e *Endpoint) ProbeCalled() error {
 			return err
 		}
 	}
-	return nil
+	return e.probeTagged()
 }
 
 // callCameBack does what a message of a call that came back asks for.

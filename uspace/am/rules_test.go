@@ -47,8 +47,14 @@ var requests = []attempt{
 	{"ReadFloat64", func(e *am.Endpoint, _ *am.Message) error { _, err := e.ReadFloat64(0, segment); return err }},
 	{"WriteInt32", func(e *am.Endpoint, _ *am.Message) error { return e.WriteInt32(0, segment, 1) }},
 	{"WriteFloat64", func(e *am.Endpoint, _ *am.Message) error { return e.WriteFloat64(0, segment, 1) }},
+	{"SendBytes", func(e *am.Endpoint, _ *am.Message) error { return e.SendBytes(0, 9, nil) }},
+	{"PostBytes", func(e *am.Endpoint, _ *am.Message) error { return e.PostBytes(0, 9, blank[:]) }},
 	{"Call", func(e *am.Endpoint, _ *am.Message) error { _, err := e.Call(nil, 0, 9, nil); return err }},
 	{"StartCall", func(e *am.Endpoint, _ *am.Message) error { _, err := e.StartCall(0, 9, nil, ignore); return err }},
+	{"SendTag", func(e *am.Endpoint, _ *am.Message) error { return e.SendTag(0, 9, nil) }},
+	{"StartSendTag", func(e *am.Endpoint, _ *am.Message) error { _, err := e.StartSendTag(0, 9, nil, nil); return err }},
+	{"Recv", func(e *am.Endpoint, _ *am.Message) error { _, err := e.Recv(0, 9, nil); return err }},
+	{"StartRecv", func(e *am.Endpoint, _ *am.Message) error { _, err := e.StartRecv(0, 9, nil, nil); return err }},
 	{"Barrier", func(e *am.Endpoint, _ *am.Message) error { return e.Barrier() }},
 	{"Broadcast", func(e *am.Endpoint, _ *am.Message) error { return e.Broadcast(0, make([]uint32, 3)) }},
 	{"ReduceInt64", func(e *am.Endpoint, _ *am.Message) error { _, err := e.ReduceInt64(am.Sum, 1); return err }},
@@ -62,6 +68,7 @@ var block = funi.Transfer{Source: segment, Destination: segment, Words: 4}
 var replies = []attempt{
 	{"Reply4", func(_ *am.Endpoint, m *am.Message) error { return m.Reply4(9, 0, 0, 0, 0) }},
 	{"Reply", func(_ *am.Endpoint, m *am.Message) error { return m.Reply(9, 1, 2) }},
+	{"ReplyBytes", func(_ *am.Endpoint, m *am.Message) error { return m.ReplyBytes(9, nil) }},
 	{"ReplyIndirect4", func(_ *am.Endpoint, m *am.Message) error { return m.ReplyIndirect4(0, 0, 0, 0, 0) }},
 	{"ReplyIndirect", func(_ *am.Endpoint, m *am.Message) error { return m.ReplyIndirect(0, 1, 2) }},
 	{"Transfer", func(_ *am.Endpoint, m *am.Message) error { return m.Transfer(9, block) }},
@@ -97,6 +104,7 @@ func TestHandlersMayNotSend(t *testing.T) {
 			}),
 			n.Handle(9, func(*am.Message) { stray++ }),
 			n.HandleNotice(9, func(*am.Message, funi.Notice) { stray++ }),
+			n.HandleBytes(9, func(*am.Message, []byte) error { stray++; return nil }),
 			n.Barrier())
 		if err != nil {
 			return err

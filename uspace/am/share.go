@@ -24,7 +24,7 @@ var ErrAddress = errors.New("am: not in a region that the node has shared for it
 // data and some of the new.
 //
 // It returns the errors of register and of funi.Segments. Any context; it sends nothing. A
-// region is shared for as long as the endpoint lives.
+// region is shared until Unshare.
 func (e *Endpoint) Share(register func(funi.Segment) error, region funi.Segment) error {
 	if err := register(region); err != nil {
 		return fmt.Errorf("sharing memory: %w", err)
@@ -47,6 +47,18 @@ func (e *Endpoint) ShareNew(segment func(uint32, int, funi.Rights) ([]byte, erro
 		return nil, fmt.Errorf("sharing memory: %w", err)
 	}
 	return memory, nil
+}
+
+// Unshare ends what Share or ShareNew began for the region at base. unregister is the method Unregister of the card; its
+// errors are returned, such as that the card still uses the memory, and then the region is shared as before. Any context.
+func (e *Endpoint) Unshare(unregister func(uint32) error, base uint32) error {
+	if _, err := e.regions.At(base); err != nil {
+		return fmt.Errorf("unsharing memory: %w", err)
+	}
+	if err := unregister(base); err != nil {
+		return fmt.Errorf("unsharing memory: %w", err)
+	}
+	return e.regions.Unregister(base)
 }
 
 // memory returns words of the node's own shared memory, or nil.

@@ -29,8 +29,24 @@ const (
 	typePutOne   = 16 // request: ticket, address, 1 or 2 words, the words
 	typeValue    = 17 // reply: ticket, offset, 1 or 2 words, the words
 
+	// Messages of bytes; the protocol is told in bytes.go. Life is that of the receiver modulo 64.
+	typeBytes = 18 // handler 7:0, padding 9:8, life 15:10; 0 to 80 bytes
+	typePart  = 19 // XFER into memory that the receiver has granted; its argument is a grant's key, or that of a part (below)
+	typeReady = 20 // request: id; handler 7:0, life 15:10, kind 18:16; length in bytes; two words of the kind
+	typeGrant = 21 // reply, later request: id; key; address; address of the slots of the sender's lease, or 0
+	typeTaken = 22 // reply, later request: id, or argument of parts; status; of a call's number space (remote.go)
+	typeAbort = 23 // request: key
+
+	// The argument of typePart in a slot of a lease: bit 31 is 1; kind 30:28, slot 27:25, number 24:19, bytes less one 18:8,
+	// handler 7:0. That of a transfer that was granted: bit 31 is 0; the rest is the key.
+
 	typeCall   = 24 // request: ticket; handler 7:0, padding 9:8, life 15:10; 0 to 76 bytes
 	typeAnswer = 25 // reply, of a lost answer request: ticket; padding 9:8, life 15:10, status 31:16; 0 to 76 bytes, of an error code and text
+
+	// Messages with tags; all are requests. See match.go and pieces.go for the forms.
+	typeTagged = 26 // number of the message 31:2, space of the tag 1:0; tag; padding 9:8, life 15:10, form 17:16; 0 to 72 bytes, or send and length
+	typeTold   = 28 // receive; life 15:10, form 17:16, space of the tag 18; send, bytes wanted, how many messages were received
+	typePiece  = 29 // receive; offset in bytes; 76 bytes, the last piece fewer
 
 	// typeTransfer is the type of a transfer for notice handler 0.
 	typeTransfer = 256
@@ -59,6 +75,8 @@ func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
 		e.depth[l] = true
 		e.handlers[words[0]](m)
 		e.depth[l] = false
+	case typeBytes:
+		e.bytesArrived(m, s, words)
 	case typeIndirectFour, typeIndirectN:
 		o := e.objects.find(words[0])
 		if o == nil {
@@ -107,6 +125,12 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 		e.called(m, first)
 	case typeAnswer:
 		e.answeredCall(m, first)
+	case typeTagged:
+		e.tagged(m, first)
+	case typeTold:
+		e.toldOf(m, first)
+	case typePiece:
+		e.piece(m, first)
 	case typeProbe:
 	default:
 		e.unknown++

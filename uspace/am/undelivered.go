@@ -55,6 +55,7 @@ func (e *Endpoint) returned() error {
 		u.Count++
 		e.cameBack(&r, u)
 		e.callCameBack(&r, u)
+		e.taggedCameBack(&r, u)
 	}
 	if lost := e.iface.ReturnsLost(); lost != e.lost {
 		u.Count += int(lost - e.lost)
@@ -62,6 +63,7 @@ func (e *Endpoint) returned() error {
 		// What they were is not known: any call may have been among them.
 		e.calls.failAll(u, func(*call) bool { return true })
 		e.failCalls(u, func(*remoteCall) bool { return true })
+		e.failTagged(u, func(int) bool { return true })
 	}
 	return u
 }
@@ -74,6 +76,8 @@ func describe(r *funi.Returned) *Undelivered {
 		u.Handler, u.Transfer = typ-typeTransfer, true
 	case typ == typeMfer:
 		u.Transfer = true
+	case typ == typeBytes:
+		u.Handler = r.Word & 0xff
 	case typ > typeMfer:
 		u.Handler, u.Library = 0, true
 	}

@@ -44,7 +44,7 @@ func compilers(t *testing.T) map[string][]string {
 	return found
 }
 
-var standards = map[string][]string{"c": {"c11", "gnu11", "c17"}, "c++": {"c++17", "c++20"}}
+var standards = map[string][]string{"c": {"c11", "c17"}, "c++": {"c++17", "c++20"}}
 
 // Rule: the headers and all programs in the repository that use them compile without warnings as C11 and later and as C++17 and
 // later, with GCC and Clang, without and with optimisation; and two parts of a program may both include the headers.

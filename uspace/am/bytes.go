@@ -1,0 +1,234 @@
+package am
+
+// This file is messages of bytes: what a program calls, and how a short message travels.
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"unsafe"
+
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	// ShortBytes is the most bytes of a message that travels in one packet.
+	ShortBytes = 4 * (funi.MaxPayloadWords - 1)
+	// MaxBytes is the most bytes of a message.
+	MaxBytes = 1 << 26
+
+	// The parts of a message's first word, or of the word after its id.
+	handlerMask  = 0xff
+	paddingShift = 8
+	lifeShift    = 10
+	lifeMask     = 63 << lifeShift
+)
+
+// ErrModelled: a message of more than ShortBytes bytes has no price on a modelled machine (Pace).
+var ErrModelled = errors.New("am: only messages of up to 80 bytes have a cost on a modelled machine")
+
+// BytesHandler runs at the receiver of a message of bytes; b is valid until it returns, and m.Words is nil. An error that it
+// returns, and a panic, fails the endpoint: see Failed.
+type BytesHandler func(m *Message, b []byte) error
+
+// PanicError is the failure of an endpoint whose handler panicked.
+type PanicError struct {
+	Handler uint32
+	Source  int    // of the message
+	Value   any    // of the panic
+	Stack   []byte // of the goroutine, as debug.Stack returns it
+}
+
+// Error says which handler panicked, and with what; it leaves out the stack.
+func (p *PanicError) Error() string {
+	return fmt.Sprintf("handler %d for bytes panicked on a message of node %d: %v", p.Handler, p.Source, p.Value)
+}
+
+// Unwrap returns the panic's value if that is an error, else nil.
+func (p *PanicError) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// byteMessages is the state of messages of bytes.
+type byteMessages struct {
+	handlers *[Handlers]BytesHandler // nil: none
+	running  bool                    // a handler is running
+	number   uint32                  // of the handler that began last
+	failed   error                   // of the first handler that failed
+	life     uint32                  // of this node, where the first word has it
+	lives    []uint8                 // of each node; nil: 0
+}
+
+// HandleBytes registers a handler for messages of bytes. Its numbers are 0 to Handlers-1, apart from those of Handle,
+// HandleNotice and HandleCall; every node registers the same, before the first message can arrive. Any context; it sends
+// nothing. ErrNumber for a number out of range or taken, or no handler.
+func (e *Endpoint) HandleBytes(number uint32, h BytesHandler) error {
+	x := &e.bytes
+	if number >= Handlers || h == nil || x.handlers != nil && x.handlers[number] != nil {
+		return fmt.Errorf("registering handler %d for bytes: %w", number, ErrNumber)
+	}
+	if x.handlers == nil {
+		x.handlers = new([Handlers]BytesHandler)
+	}
+	x.handlers[number] = h
+	return nil
+}
+
+// Failed returns why the endpoint failed: the error of the first BytesHandler that returned one, or a *PanicError; nil: it
+// has not. A failed endpoint handles messages as before, but every call that polls or waits returns that error. Any context.
+func (e *Endpoint) Failed() error { return e.bytes.failed }
+
+// SendBytes runs a handler of HandleBytes on a node with b, at request priority. When it returns b may be changed. An empty
+// b is a message, too.
+//
+// Up to ShortBytes bytes it is like Request4, and has its errors. Main program only. ErrNumber: the handler's number is
+// above Handlers-1; ErrLong: b has more than MaxBytes bytes.
+func (e *Endpoint) SendBytes(node int, handler uint32, b []byte) error {
+	if err := e.PostBytes(node, handler, b); err != nil {
+		return err
+	}
+	e.drive()
+	return nil
+}
+
+// PostBytes is SendBytes for programs that send many messages in a row; see Post4.
+func (e *Endpoint) PostBytes(node int, handler uint32, b []byte) error {
+	if len(b) > ShortBytes || handler >= Handlers {
+		return e.sendLong(node, handler, b)
+	}
+	var s *funi.Slot
+	if uint(node) < uint(e.nodes) && !e.inHandler() {
+		s = e.iface.Reserve(funi.Request)
+	}
+	if s == nil {
+		var err error
+		if s, err = e.reserve(node, 0); err != nil {
+			return err
+		}
+	}
+	e.composeBytes(s, node, handler, b)
+	if !e.paced(funi.Request, s) {
+		e.iface.Commit(funi.Request)
+	}
+	return nil
+}
+
+// ReplyBytes runs a handler of HandleBytes on the node that sent the request with b, at reply priority. Contexts and errors
+// are those of Message.Reply4 and of SendBytes.
+func (m *Message) ReplyBytes(handler uint32, b []byte) error {
+	if len(b) > ShortBytes || handler >= Handlers {
+		return m.replyLong(handler, b)
+	}
+	s, err := m.reserve(0)
+	if err != nil {
+		return err
+	}
+	e := m.endpoint
+	e.composeBytes(s, m.Source, handler, b)
+	if !e.paced(funi.Reply, s) {
+		e.iface.Commit(funi.Reply)
+	}
+	return nil
+}
+
+// composeBytes makes a short message. The bytes that fill up its last word are 0.
+func (e *Endpoint) composeBytes(s *funi.Slot, node int, handler uint32, b []byte) {
+	if len(b) == 16 { // as many as Request4 has, and as fast
+		s.SetHeader(funi.NewHeader(uint16(node), typeBytes, 5))
+		s[funi.PayloadWord] = handler | e.lifeOf(node)
+		*(*[16]byte)(unsafe.Pointer(&s[funi.PayloadWord+1])) = [16]byte(b)
+		return
+	}
+	words := (len(b) + 3) / 4
+	s.SetHeader(funi.NewHeader(uint16(node), typeBytes, 1+words))
+	s[funi.PayloadWord] = handler | uint32(4*words-len(b))<<paddingShift | e.lifeOf(node)
+	if words > 0 {
+		s[funi.PayloadWord+words] = 0
+		copy(bytesOf(s[funi.PayloadWord+1:funi.PayloadWord+1+words]), b)
+	}
+}
+
+// lifeOf returns a node's life, where the first word has it.
+func (e *Endpoint) lifeOf(node int) uint32 {
+	if e.bytes.lives == nil {
+		return 0
+	}
+	return uint32(e.bytes.lives[node]) << lifeShift & lifeMask
+}
+
+// bytesArrived runs the handler of a short message.
+func (e *Endpoint) bytesArrived(m *Message, s *funi.Slot, words []uint32) {
+	first := words[0]
+	padding := int(first >> paddingShift & 3)
+	if first&lifeMask != e.bytes.life || padding > 4*(len(words)-1) {
+		e.unknown++
+		return
+	}
+	m.Source, m.Words = int(s.Source()), nil
+	e.depth[m.level] = true
+	e.runBytes(m, first&handlerMask, bytesOf(words[1:])[:4*(len(words)-1)-padding])
+	e.depth[m.level] = false
+}
+
+// runBytes runs a handler, and reports whether there is one.
+func (e *Endpoint) runBytes(m *Message, number uint32, b []byte) bool {
+	x := &e.bytes
+	if number >= Handlers || x.handlers == nil || x.handlers[number] == nil {
+		e.unknown++
+		return false
+	}
+	running, last := x.running, x.number // a reply handler may run inside a request handler
+	x.running, x.number = true, number
+	if err := x.handlers[number](m, b); err != nil {
+		e.fail(fmt.Errorf("handler %d for bytes, message of node %d: %w", number, m.Source, err))
+	}
+	x.running, x.number = running, last
+	return true
+}
+
+// recovered ends a Poll's round of handlers in which one for bytes panicked, and lets other panics go on. It is deferred for
+// a round, because for each message it would cost as much as the rest. A request handler may have waited for room
+// for a reply while a reply handler panicked; then neither message is given back yet.
+func (e *Endpoint) recovered() {
+	value := recover()
+	if value == nil {
+		return
+	}
+	if !e.bytes.running {
+		panic(value)
+	}
+	e.bytes.running = false
+	source := -1
+	for _, l := range [...]funi.Level{funi.Reply, funi.Request} {
+		if !e.depth[l] {
+			continue
+		}
+		if source < 0 {
+			source = e.message[l].Source
+		}
+		e.depth[l] = false
+		e.iface.Release(l)
+	}
+	e.fail(&PanicError{Handler: e.bytes.number, Source: source, Value: value, Stack: debug.Stack()})
+}
+
+// fail makes the endpoint fail, once.
+func (e *Endpoint) fail(err error) {
+	if e.bytes.failed == nil {
+		e.bytes.failed = err
+	}
+}
+
+// sendLong refuses what is too long, or for no handler.
+func (e *Endpoint) sendLong(node int, handler uint32, b []byte) error {
+	if handler >= Handlers {
+		return fmt.Errorf("sending %d bytes to handler %d on node %d: %w", len(b), handler, node, ErrNumber)
+	}
+	return fmt.Errorf("sending %d bytes to node %d: %w", len(b), node, ErrLong)
+}
+
+// replyLong is sendLong for replies.
+func (m *Message) replyLong(handler uint32, b []byte) error {
+	return m.endpoint.sendLong(m.Source, handler, b)
+}

@@ -1,0 +1,156 @@
+package am
+
+// This file is the receiving side of messages with tags: their order, and which receive takes which.
+
+// envelope is a message that has come and that nobody has received.
+type envelope struct {
+	links[envelope]
+	source uint16
+	form   uint32
+	tag    uint32
+	number uint32
+	theirs uint32 // the send of a long one
+	length int
+	short  [ShortTagged]byte
+}
+
+// Forms of envelopes, bits 17:16 of the third word.
+const (
+	formShort = 0 // the bytes follow
+	formLong  = 1 // follow: the send, and how many bytes it has
+	formVoid  = 2 // an envelope of that number has come back, and will not come
+)
+
+// tagged takes an envelope. The first word is the number, 30 bits, and the space of its tag, 2 bits.
+func (e *Endpoint) tagged(m *Message, first uint32) {
+	if len(m.Words) < taggedWords-1 || first&3 > 1 {
+		e.unknown++
+		return
+	}
+	tag, third := m.Words[0], m.Words[1]
+	form := third >> 16 & 3
+	data, ok := content(third, m.Words[2:])
+	if !ok || tag >= GroupTag|1<<30 || tag>>31 != first&3 || form > formVoid || form == formLong && len(m.Words) != 4 {
+		e.unknown++
+		return
+	}
+	t := e.tagging()
+	p := t.pair(e.nodes, tag, uint16(m.Source))
+	// What the sender may have sent: what was not received, up to the window.
+	ahead := (first>>2 - p.next) & numberMask
+	if ahead >= (p.taken+TagWindow-p.next)&numberMask || ahead > 0 && p.has(first>>2) {
+		e.unknown++
+		return
+	}
+	n := t.envelope()
+	n.source, n.form, n.tag, n.number = p.node, form, tag, first>>2
+	switch form {
+	case formShort:
+		n.length = copy(n.short[:], data)
+	case formLong:
+		n.theirs, n.length = m.Words[2], int(m.Words[3])
+		if n.length > MaxTaggedBytes {
+			n.length = MaxTaggedBytes // no sender says so
+		}
+	}
+	if ahead > 0 {
+		p.early.add(n)
+		return
+	}
+	for n != nil {
+		p.next = (p.next + 1) & numberMask
+		e.accept(p, n)
+		n = p.turn()
+	}
+}
+
+// numberMask is for numbers of messages, which count on from 0 after it.
+const numberMask = 1<<30 - 1
+
+// has reports whether an envelope has come early.
+func (p *pair) has(number uint32) bool {
+	for n := p.early.first; n != nil; n = n.next {
+		if n.number == number {
+			return true
+		}
+	}
+	return false
+}
+
+// turn returns the envelope that is next, if it came early.
+func (p *pair) turn() *envelope {
+	for n := p.early.first; n != nil; n = n.next {
+		if n.number == p.next {
+			p.early.remove(n)
+			return n
+		}
+	}
+	return nil
+}
+
+// accept gives the next envelope to the receive that waits for it, or keeps it.
+func (e *Endpoint) accept(p *pair, n *envelope) {
+	t := e.tags
+	if n.form == formVoid {
+		t.received(p)
+		t.spare.add(n)
+		return
+	}
+	for r := t.posted.first; r != nil; r = r.next {
+		if r.takes(int(n.source), n.tag) {
+			t.posted.remove(r)
+			e.match(r, n)
+			return
+		}
+	}
+	t.kept.add(n)
+}
+
+// match gives a message to a receive, neither of which is in a list, and ends the receive or says what it wants.
+func (e *Endpoint) match(r *tagReceive, n *envelope) {
+	t := e.tags
+	p := t.pair(e.nodes, n.tag, n.source)
+	t.received(p)
+	r.received = Received{Source: int(n.source), Tag: n.tag, Bytes: n.length}
+	r.theirs, r.want = n.theirs, min(n.length, len(r.b))
+	long := n.form == formLong
+	if !long {
+		copy(r.b, n.short[:n.length])
+	}
+	t.spare.add(n)
+	if !long {
+		e.endReceive(r, truncated(r))
+		return
+	}
+	r.state = opMoving
+	t.tell(p, telling{toldGrant, r.word(), r.theirs, uint32(r.want)})
+	if r.want == 0 {
+		e.endReceive(r, truncated(r))
+	}
+}
+
+// truncated returns what is wrong with a message that is longer than there is room for.
+func truncated(r *tagReceive) error {
+	if r.received.Bytes > r.want {
+		return ErrTruncate
+	}
+	return nil
+}
+
+// received notes that a message of the node was received.
+func (t *tags) received(p *pair) {
+	p.taken = (p.taken + 1) & numberMask
+	if (p.taken-p.told)&numberMask >= TagWindow/2 {
+		t.hurry(p)
+	}
+}
+
+// envelope returns one that nobody uses.
+func (t *tags) envelope() *envelope {
+	n := t.spare.first
+	if n == nil {
+		return new(envelope)
+	}
+	t.spare.remove(n)
+	return n
+}

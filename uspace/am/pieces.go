@@ -1,0 +1,329 @@
+package am
+
+// This file is what two nodes tell each other of messages with tags, and the pieces of long ones. It is sent as far as
+// there is room in the send queue, at once or at the end of a later Poll.
+
+import (
+	"github.com/funet/funet/uspace/funi"
+)
+
+// What typeTold says, bits 17:16 of its second word. Each says how many messages were received, too.
+const (
+	toldReceived = 0
+	toldGrant    = 1 // the receive wants so many bytes of the send
+	toldAbort    = 2 // the send of the receive has been given up
+)
+
+const (
+	// pieceBytes is how many bytes a piece has, but the last.
+	pieceBytes = 4 * (funi.MaxPayloadWords - 2)
+	// turnPieces is how many pieces of a message are sent before those of the next.
+	turnPieces = 32
+	// pollPieces is about how many pieces a Poll sends at its end.
+	pollPieces = 512
+)
+
+// tell has a node told something.
+func (t *tags) tell(p *pair, w telling) {
+	p.tell = append(p.tell, w)
+	t.hurry(p)
+}
+
+// hurry notes that there is something to say to a node.
+func (t *tags) hurry(p *pair) {
+	if !p.busy {
+		p.busy = true
+		t.busy = append(t.busy, p)
+	}
+}
+
+// say sends what there is to say and pieces, and reports whether that was anything. It does not wait.
+func (e *Endpoint) say() bool {
+	t := e.tags
+	if t == nil || len(t.busy) == 0 && t.granted.first == nil {
+		return false
+	}
+	t.busy, t.closing = t.closing[:0], t.busy
+	for _, p := range t.closing {
+		p.busy = false
+		e.sayTo(p)
+		e.flush(p)
+	}
+	e.pieces()
+	return true
+}
+
+// sayTo tells a node what it has yet to be told.
+func (e *Endpoint) sayTo(p *pair) {
+	t := e.tags
+	for len(p.tell) > 0 || (p.taken-p.told)&numberMask >= TagWindow/2 {
+		s := e.iface.Reserve(funi.Request)
+		if s == nil {
+			t.hurry(p)
+			return
+		}
+		var w telling
+		if len(p.tell) > 0 {
+			w = p.tell[0]
+			p.tell = append(p.tell[:0], p.tell[1:]...)
+		}
+		first := w.mine
+		if w.form == toldAbort {
+			first = w.theirs
+		}
+		p.told = p.taken
+		s.SetHeader(funi.NewHeader(p.node, typeTold, 5))
+		s[1], s[2], s[3], s[4], s[5] = first, w.form<<16|p.space<<18, w.theirs, w.want, p.taken
+		e.commit(funi.Request, s)
+	}
+}
+
+// flush sends the envelopes that a node may get, in their order.
+func (e *Endpoint) flush(p *pair) {
+	t := e.tags
+	for len(p.void) > 0 || p.waiting.first != nil {
+		if len(p.void) == 0 && (p.sent-p.matched)&numberMask >= TagWindow {
+			return // what the node tells goes on with it
+		}
+		slot := e.iface.Reserve(funi.Request)
+		if slot == nil {
+			t.hurry(p)
+			return
+		}
+		if len(p.void) > 0 {
+			compose(slot, p.node, typeTagged, p.void[0]<<2|p.space, p.space<<31, nil)
+			slot.SetHeader(funi.NewHeader(p.node, typeTagged, 3))
+			slot[3] = formVoid << 16
+			p.void = append(p.void[:0], p.void[1:]...)
+			e.commit(funi.Request, slot)
+			continue
+		}
+		s := p.waiting.first
+		p.waiting.remove(s)
+		s.seq = p.sent
+		p.sent = (p.sent + 1) & numberMask
+		slot[1], slot[2] = s.seq<<2|p.space, s.tag
+		if len(s.b) > ShortTagged {
+			slot.SetHeader(funi.NewHeader(p.node, typeTagged, 5))
+			slot[3], slot[4], slot[5] = formLong<<16, s.word(), uint32(len(s.b))
+			s.state = opOffered
+			e.commit(funi.Request, slot)
+			continue
+		}
+		words := (len(s.b) + 3) / 4
+		slot.SetHeader(funi.NewHeader(p.node, typeTagged, taggedWords+words))
+		slot[3] = formShort<<16 | uint32(4*words-len(s.b))<<8
+		if words > 0 {
+			slot[3+words] = 0
+			copy(bytesOf(slot[4:4+words]), s.b)
+		}
+		e.commit(funi.Request, slot)
+		e.endSend(s, nil)
+	}
+}
+
+// pieces sends pieces of the messages that are wanted, in turns, into at most half of the send queue: the program's own
+// messages find room.
+func (e *Endpoint) pieces() {
+	t := e.tags
+	for left := pollPieces; left > 0 && t.granted.first != nil; left -= turnPieces {
+		room := e.iface.Slots()/2 - e.iface.Unsent(funi.Request)
+		if room <= 0 {
+			return
+		}
+		s := t.granted.first
+		t.granted.remove(s)
+		for range min(room, turnPieces) {
+			slot := e.iface.Reserve(funi.Request)
+			if slot == nil {
+				break
+			}
+			n := min(len(s.b)-s.at, pieceBytes)
+			words := (n + 3) / 4
+			slot.SetHeader(funi.NewHeader(s.node, typePiece, 2+words))
+			slot[1], slot[2] = s.theirs, uint32(s.at)
+			slot[2+words] = 0
+			copy(bytesOf(slot[3:3+words]), s.b[s.at:s.at+n])
+			s.at += n
+			e.commit(funi.Request, slot)
+			if s.at == len(s.b) {
+				break
+			}
+		}
+		if s.at == len(s.b) {
+			e.endSend(s, nil)
+		} else {
+			t.granted.add(s)
+		}
+	}
+}
+
+// toldOf takes what a node says of messages.
+func (e *Endpoint) toldOf(m *Message, first uint32) {
+	if len(m.Words) != 4 || m.Words[0]>>18&3 > 1 {
+		e.unknown++
+		return
+	}
+	second, theirs, want, taken := m.Words[0], m.Words[1], m.Words[2], m.Words[3]
+	t := e.tagging()
+	p := t.pair(e.nodes, second>>18&1<<31, uint16(m.Source))
+	if (taken-p.matched)&numberMask <= (p.sent-p.matched)&numberMask {
+		p.matched = taken & numberMask
+		if p.waiting.first != nil {
+			t.hurry(p)
+		}
+	}
+	switch second >> 16 & 3 {
+	case toldGrant:
+		s := t.sends.find(theirs)
+		switch {
+		case s == nil || s.node != p.node || s.state == opWaiting || want > uint32(len(s.b)):
+			t.tell(p, telling{form: toldAbort, theirs: first})
+		case s.state == opMoving: // said twice, because the first came back
+		case want == 0:
+			e.endSend(s, nil)
+		default:
+			s.state, s.theirs, s.b = opMoving, first, s.b[:want]
+			t.granted.add(s)
+		}
+	case toldAbort:
+		if r := t.receives.find(first); r != nil && r.state == opMoving && r.received.Source == m.Source {
+			e.endReceive(r, ErrAborted)
+		}
+	}
+}
+
+// piece takes a piece of a message.
+func (e *Endpoint) piece(m *Message, first uint32) {
+	if e.tags == nil || len(m.Words) < 2 {
+		e.unknown++
+		return
+	}
+	r := e.tags.receives.find(first)
+	if r == nil || r.state != opMoving || r.received.Source != m.Source {
+		return // cancelled, or not asked for
+	}
+	at := m.Words[0]
+	data := bytesOf(m.Words[1:])
+	if at >= uint32(r.want) || at%pieceBytes != 0 || len(data) < min(r.want-int(at), pieceBytes) {
+		e.unknown++
+		return
+	}
+	r.got += copy(r.b[at:r.want], data)
+	if r.got >= r.want {
+		e.endReceive(r, truncated(r))
+	}
+}
+
+// taggedCameBack does what a message of these that came back asks for.
+func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) {
+	t := e.tags
+	if t == nil || r.Level != funi.Request {
+		return
+	}
+	node := r.Header.Node()
+	switch r.Header.Type() {
+	case typeTagged:
+		p := t.pair(e.nodes, r.Word&1<<31, node)
+		if len(p.void) < TagWindow {
+			p.void = append(p.void, r.Word>>2)
+		}
+		for _, s := range t.sends.all {
+			if s.state == opOffered && s.node == node && s.seq == r.Word>>2 && s.tag>>31 == r.Word&1 {
+				e.endSend(s, err)
+			}
+		}
+		if !gone(r.Reason) {
+			t.hurry(p)
+		}
+	case typeTold:
+		for space := range t.pairs {
+			if t.pairs[space] != nil && t.pairs[space][node] != nil && !gone(r.Reason) {
+				p := t.pairs[space][node]
+				p.told = (p.taken - TagWindow/2) & numberMask
+				t.hurry(p)
+			}
+		}
+		if w := t.receives.find(r.Word); w != nil && w.state == opMoving && w.got == 0 && w.received.Source == int(node) && !gone(r.Reason) {
+			t.tell(t.pair(e.nodes, w.received.Tag, node), telling{toldGrant, r.Word, w.theirs, uint32(w.want)})
+		}
+	case typePiece:
+		space := uint32(0)
+		for s := t.granted.first; s != nil; s = s.next {
+			if s.node == node && s.theirs == r.Word {
+				space = s.tag
+				t.granted.remove(s)
+				e.endSend(s, err)
+				break
+			}
+		}
+		if !gone(r.Reason) {
+			t.tell(t.pair(e.nodes, space, node), telling{form: toldAbort, theirs: r.Word})
+		}
+	}
+	if gone(r.Reason) {
+		e.failTagged(err, func(of int) bool { return of == int(node) })
+	}
+}
+
+// failTagged ends sends to nodes, and receives from them. Receives from any node go on.
+func (e *Endpoint) failTagged(err error, which func(node int) bool) {
+	t := e.tags
+	if t == nil {
+		return
+	}
+	for _, s := range t.sends.all {
+		if s.state != opFree && which(int(s.node)) {
+			e.dropSend(s, err)
+		}
+	}
+	for _, r := range t.receives.all {
+		if r.state == opWaiting && r.source != AnySource && which(r.source) || r.state == opMoving && which(r.received.Source) {
+			e.dropReceive(r, err)
+		}
+	}
+	for m := t.kept.first; m != nil; {
+		next := m.next
+		if m.form == formLong && which(int(m.source)) { // its sender would not send it
+			t.kept.remove(m)
+			t.received(t.pair(e.nodes, m.tag, m.source))
+			t.spare.add(m)
+		}
+		m = next
+	}
+}
+
+// probeTagged probes the nodes that messages are awaited from, or that have yet to receive some.
+func (e *Endpoint) probeTagged() error {
+	t := e.tags
+	if t == nil {
+		return nil
+	}
+	last := -1
+	probe := func(node int) error {
+		if node == last {
+			return nil
+		}
+		last = node
+		return e.probe(node)
+	}
+	for _, s := range t.sends.all {
+		if s.state != opFree {
+			if err := probe(int(s.node)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, r := range t.receives.all {
+		node := r.source
+		if r.state == opMoving {
+			node = r.received.Source
+		}
+		if r.state != opFree && node != AnySource {
+			if err := probe(node); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,371 @@
+package am
+
+// This file is messages with tags, and receives that wait for them: MPI_Send and MPI_Recv, with MPI's order.
+//
+// The journey: StartSendTag sends an envelope (typeTagged): tag, a number that counts the messages from this node to that
+// one, and the bytes, if they fit, or how many they are. The receiver takes envelopes in the order of their numbers,
+// because the network keeps none (match.go). One that a receive waits for is matched; the others are kept until one does.
+// For a long message the receiver then says that it wants it (typeTold), and the sender's Polls send it in pieces
+// (typePiece), each of which goes to its place in the receiver's memory (pieces.go). So nothing long is ever kept, and
+// nothing is copied but into slots and out of them.
+//
+// The bound: a node keeps at most TagWindow messages of another that nobody has received. The next ones wait at their
+// sender, which the receiver tells how many it has received. Everything is at request priority and sent by the
+// main program, in the calls below and at the end of each Poll, and nothing of it waits for room in the send queue.
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	// MaxTagged is how many sends, and how many receives, with tags may be under way; one more waits.
+	MaxTagged = 4096
+	// MaxTaggedBytes is the longest message with a tag.
+	MaxTaggedBytes = 1 << 30
+	// TagWindow is how many messages of a node may have come that nobody has received; more wait at the node.
+	TagWindow = 32
+	// GroupTag is the bit of the tags that collective calls use; a program's own tags are below it.
+	GroupTag uint32 = 1 << 31
+	// AnyTag is for receives of a message with any of the program's tags, and AnySource of one from any node.
+	AnyTag    uint32 = 1<<32 - 1
+	AnySource        = -1
+
+	// ShortTagged is how many bytes travel with the envelope.
+	ShortTagged = 4 * (funi.MaxPayloadWords - taggedWords)
+	taggedWords = 3 // number, tag, form and the like
+)
+
+// Errors of messages with tags.
+var (
+	// ErrTag: tags are below GroupTag, and those of collective calls below 3<<30.
+	ErrTag = errors.New("am: no such tag")
+	// ErrTruncate: a message is longer than the memory of its receive, which has as much of it as there is room for.
+	ErrTruncate = errors.New("am: the message is longer than the memory to receive it")
+	// ErrAborted: the sender gave a message up while it was received.
+	ErrAborted = errors.New("am: the sender gave the message up")
+)
+
+// Received is what a receive has got.
+type Received struct {
+	Source int
+	Tag    uint32
+	Bytes  int // of the message; with ErrTruncate more than were received
+}
+
+// tags is the state of an endpoint's messages with tags.
+type tags struct {
+	random   rand.PCG
+	pairs    [2][]*pair // by space and node; nil: none yet
+	sends    pool[tagSend]
+	receives pool[tagReceive]
+	posted   list[tagReceive] // that wait for a message, in their order
+	kept     list[envelope]   // that wait for a receive, in the order of their coming
+	spare    list[envelope]
+	granted  list[tagSend] // whose pieces the receiver waits for
+	busy     []*pair       // with something to say
+	closing  []*pair       // memory for the next busy
+	single   singleTag
+}
+
+// pair is what this node and another have sent each other, in one space of tags.
+type pair struct {
+	node  uint16
+	space uint32
+	busy  bool
+	// Of messages to the node:
+	sent    uint32 // number of the next
+	matched uint32 // how many it has said that it received
+	waiting list[tagSend]
+	void    []uint32 // numbers of envelopes that came back: the receiver is not to wait for them
+	// Of messages from the node:
+	next  uint32 // number of the next to be taken
+	taken uint32 // that were received
+	told  uint32 // what of that the node has been told
+	early list[envelope]
+	tell  []telling
+}
+
+// telling is what the other node of a pair has yet to be told.
+type telling struct{ form, mine, theirs, want uint32 }
+
+// operation is what sends and receives have in common.
+type operation struct {
+	number uint32 // the upper 20 bits of the ID
+	place  uint16
+	state  opState
+}
+
+// opState is how far an operation is.
+type opState uint8
+
+const (
+	opFree    opState = iota
+	opWaiting         // a send for its turn, a receive for a message
+	opOffered         // a send for its receive
+	opMoving          // pieces are under way
+)
+
+// tagSend is a send.
+type tagSend struct {
+	operation
+	links[tagSend]
+	node   uint16
+	tag    uint32
+	b      []byte
+	done   func(error)
+	seq    uint32
+	theirs uint32 // the receive
+	at     int    // what has left
+}
+
+// tagReceive is a receive.
+type tagReceive struct {
+	operation
+	links[tagReceive]
+	source   int
+	tag      uint32
+	b        []byte
+	done     func(Received, error)
+	received Received
+	theirs   uint32 // the send
+	got      int
+	want     int
+}
+
+// SendTag sends b, 0 to MaxTaggedBytes (ErrLong), to a node with a tag below GroupTag (ErrTag), and returns when b may be
+// changed: when it has left, which a long message does only when its receiver waits for it (MPI_Send). Messages with one
+// tag are received in the order in which they were sent, and a receive with AnyTag takes them in their order.
+// While it waits it polls, so handlers may run. Main program only.
+//
+// Errors are those of Request. It ends with Undelivered when the node is gone, or when another message has come back; then
+// the message may or may not have been sent.
+func (e *Endpoint) SendTag(node int, tag uint32, b []byte) error {
+	if err := e.refusal(node, 0); err != nil {
+		return err
+	}
+	s := e.tagging().alone()
+	id, err := e.StartSendTag(node, tag, b, s.sent)
+	if err == nil {
+		err = e.finishTag(s, id, node)
+	}
+	return err
+}
+
+// Recv receives the next message with a tag from a node into b (MPI_Recv). Source may be AnySource, and tag AnyTag. It
+// waits, and while it waits it polls. The rest is as with SendTag; ErrTruncate if the message is longer than b; ErrAborted
+// if its sender gave it up.
+func (e *Endpoint) Recv(source int, tag uint32, b []byte) (Received, error) {
+	if err := e.refusal(max(source, 0), 0); err != nil {
+		return Received{}, err
+	}
+	s := e.tagging().alone()
+	id, err := e.StartRecv(source, tag, b, s.received)
+	if err == nil {
+		err = e.finishTag(s, id, source)
+	}
+	return s.what, err
+}
+
+// singleTag is the state of the send or receive that waits: there is one at a time.
+type singleTag struct {
+	ended    bool
+	what     Received
+	err      error
+	sent     func(error)
+	received func(Received, error)
+}
+
+// alone makes it ready.
+func (t *tags) alone() *singleTag {
+	s := &t.single
+	if s.sent == nil {
+		s.sent = func(err error) { s.ended, s.err = true, err }
+		s.received = func(what Received, err error) { s.ended, s.what, s.err = true, what, err }
+	}
+	s.ended, s.what, s.err = false, Received{}, nil
+	return s
+}
+
+// finishTag waits for the operation that was started.
+func (e *Endpoint) finishTag(s *singleTag, id ID, node int) error {
+	err := e.wait(func() bool { return s.ended }, func() error {
+		if node < 0 {
+			return nil
+		}
+		return e.probe(node)
+	})
+	if s.ended {
+		err = s.err
+	} else {
+		e.Cancel(id)
+	}
+	return err
+}
+
+// StartSendTag is SendTag that does not wait (MPI_Isend): done is called once when b may be changed, or with an error;
+// maybe before StartSendTag returns, else by a later Poll of any kind. Done runs as a handler does and sends nothing. A
+// message that was cancelled after it was offered ends its receive with ErrAborted.
+//
+// While MaxTagged sends are under way it waits until one is complete. After an error of StartSendTag itself done is not
+// called.
+func (e *Endpoint) StartSendTag(node int, tag uint32, b []byte, done func(error)) (ID, error) {
+	switch {
+	case len(b) > MaxTaggedBytes:
+		return 0, fmt.Errorf("sending %d bytes to node %d: %w", len(b), node, ErrLong)
+	case tag >= GroupTag|1<<30:
+		return 0, fmt.Errorf("sending to node %d with tag %#x: %w", node, tag, ErrTag)
+	}
+	if err := e.refusal(node, 0); err != nil {
+		return 0, err
+	}
+	t := e.tagging()
+	for !t.sends.room() {
+		if err := e.wait(t.sends.room, e.ProbeCalled); err != nil {
+			return 0, err
+		}
+	}
+	s := t.sends.take(&t.random)
+	s.node, s.tag, s.b, s.done, s.state, s.at = uint16(node), tag, b, done, opWaiting, 0
+	id := sendTagID | s.id()
+	p := t.pair(e.nodes, tag, s.node)
+	p.waiting.add(s)
+	e.flush(p)
+	return id, nil
+}
+
+// StartRecv is Recv that does not wait (MPI_Irecv): done is called once, maybe before StartRecv returns, else by a later Poll of any kind.
+// Until then b must be left alone. Receives that fit a message take it in the order in which they were started. Done runs
+// as a handler does and sends nothing. While MaxTagged receives are under way it waits until one is complete.
+func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Received, error)) (ID, error) {
+	switch {
+	case source != AnySource && uint(source) >= uint(e.nodes):
+		return 0, fmt.Errorf("receiving from node %d of %d: %w", source, e.nodes, ErrNode)
+	case tag >= GroupTag|1<<30 && tag != AnyTag:
+		return 0, fmt.Errorf("receiving tag %#x: %w", tag, ErrTag)
+	case e.inHandler():
+		return 0, fmt.Errorf("receiving from node %d: %w", source, ErrHandler)
+	}
+	t := e.tagging()
+	for !t.receives.room() {
+		if err := e.wait(t.receives.room, e.ProbeCalled); err != nil {
+			return 0, err
+		}
+	}
+	r := t.receives.take(&t.random)
+	r.source, r.tag, r.b, r.done, r.state, r.got = source, tag, b, done, opWaiting, 0
+	id := recvID | r.id()
+	for m := t.kept.first; m != nil; m = m.next {
+		if r.takes(int(m.source), m.tag) {
+			t.kept.remove(m)
+			e.match(r, m)
+			e.say()
+			return id, nil
+		}
+	}
+	t.posted.add(r)
+	return id, nil
+}
+
+// tagging returns the state, which the first call makes.
+func (e *Endpoint) tagging() *tags {
+	if e.tags == nil {
+		e.tags = new(tags)
+		e.tags.random.Seed(e.seed, 0x74616773)
+	}
+	return e.tags
+}
+
+// takes reports whether a receive takes a message.
+func (r *tagReceive) takes(source int, tag uint32) bool {
+	return (r.source == AnySource || r.source == source) && (r.tag == tag || r.tag == AnyTag && tag < GroupTag)
+}
+
+// pair returns what there is between this node and another in the space of a tag: collective calls have one of their own,
+// so that messages that the program does not receive are not in their way.
+func (t *tags) pair(nodes int, tag uint32, node uint16) *pair {
+	space := tag >> 31
+	if t.pairs[space] == nil {
+		t.pairs[space] = make([]*pair, nodes)
+	}
+	p := t.pairs[space][node]
+	if p == nil {
+		p = &pair{node: node, space: space}
+		t.pairs[space][node] = p
+	}
+	return p
+}
+
+// endSend frees a send and tells the program.
+func (e *Endpoint) endSend(s *tagSend, err error) {
+	done := s.done
+	s.b, s.done = nil, nil
+	e.tags.sends.give(s.place)
+	in := e.depth[funi.Reply]
+	e.depth[funi.Reply] = true
+	done(err)
+	e.depth[funi.Reply] = in
+}
+
+// endReceive frees a receive and tells the program.
+func (e *Endpoint) endReceive(r *tagReceive, err error) {
+	done, what := r.done, r.received
+	r.b, r.done = nil, nil
+	e.tags.receives.give(r.place)
+	in := e.depth[funi.Reply]
+	e.depth[funi.Reply] = true
+	done(what, err)
+	e.depth[funi.Reply] = in
+}
+
+// cancelSend ends a send.
+func (e *Endpoint) cancelSend(id uint32) bool {
+	if e.tags == nil {
+		return false
+	}
+	s := e.tags.sends.find(id)
+	if s == nil {
+		return false
+	}
+	e.dropSend(s, ErrCancelled)
+	return true
+}
+
+// dropSend ends a send wherever it is. A receiver that waits for pieces is told; one that has yet to say that it wants
+// the message is told then.
+func (e *Endpoint) dropSend(s *tagSend, err error) {
+	t := e.tags
+	p := t.pair(e.nodes, s.tag, s.node)
+	switch s.state {
+	case opWaiting:
+		p.waiting.remove(s)
+	case opMoving:
+		t.granted.remove(s)
+		t.tell(p, telling{form: toldAbort, theirs: s.theirs})
+	}
+	e.endSend(s, err)
+}
+
+// cancelReceive ends a receive. Pieces that still come find nothing.
+func (e *Endpoint) cancelReceive(id uint32) bool {
+	if e.tags == nil {
+		return false
+	}
+	r := e.tags.receives.find(id)
+	if r == nil {
+		return false
+	}
+	e.dropReceive(r, ErrCancelled)
+	return true
+}
+
+// dropReceive ends a receive wherever it is.
+func (e *Endpoint) dropReceive(r *tagReceive, err error) {
+	if r.state == opWaiting {
+		e.tags.posted.remove(r)
+	}
+	e.endReceive(r, err)
+}

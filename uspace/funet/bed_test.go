@@ -1,0 +1,179 @@
+package funet_test
+
+// This file is the test bed: two nodes of a job in this process, on cards of their own in the namespaces of a lab, or on
+// the cards of daemons there.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funet"
+	"github.com/funet/funet/xdp"
+)
+
+// patience bounds every wait: far more than anything takes.
+const patience = time.Minute
+
+const gid = 9
+
+// bed is two hosts.
+type bed struct {
+	t       testing.TB
+	lab     *lab.Lab
+	options [2]funet.Options
+}
+
+// onBoth runs a test on both kinds of card.
+func onBoth(t *testing.T, test func(t *testing.T, b *bed)) {
+	for _, kind := range []string{"embedded", "daemon"} {
+		t.Run(kind, func(t *testing.T) { test(t, newBed(t, kind)) })
+	}
+}
+
+func newBed(t testing.TB, kind string) *bed {
+	t.Helper()
+	l, err := lab.Up(lab.Options{Hosts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	b := &bed{t: t, lab: l}
+	if kind == "embedded" {
+		for i := range b.options {
+			c, err := funet.Members(l.Peers(i), i, []string{"fu0"}, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.GID, c.Attach = gid, xdp.AttachGeneric
+			b.options[i].Card = &c
+		}
+		return b
+	}
+	dir, err := os.MkdirTemp("", "funet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	token := attach.NewToken()
+	for i := range b.options {
+		socket := filepath.Join(dir, fmt.Sprint(i))
+		b.daemon(i, daemon.Config{Socket: socket, Card: uint16(i), Peers: l.Peers(i), Attach: xdp.AttachGeneric, CPU: -1})
+		b.options[i].Attach = &attach.Config{Socket: socket, GID: gid, Node: uint16(i), Token: token}
+	}
+	for _, o := range b.options {
+		b.job(o.Attach.Socket, token)
+	}
+	return b
+}
+
+// daemon runs a daemon on a host until the test ends.
+func (b *bed) daemon(host int, c daemon.Config) {
+	b.t.Helper()
+	var d *daemon.Daemon
+	if err := b.lab.Do(host, func() (err error) { d, err = daemon.Open(c); return err }); err != nil {
+		b.t.Fatal(err)
+	}
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- d.Run(context.Background(), func() { close(ready) }) }()
+	b.t.Cleanup(func() {
+		d.Stop()
+		if err := await(b.t, "the daemon ends", ended); err != nil {
+			b.t.Error(err)
+		}
+	})
+	await(b.t, "the daemon is ready", ready)
+}
+
+// job has a daemon admit the members of a job until the test ends.
+func (b *bed) job(socket string, token attach.Token) {
+	b.t.Helper()
+	conn, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: socket, Net: attach.Network})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { conn.Close() })
+	request, err := attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0, 1}}.Encode()
+	if err == nil {
+		err = attach.Send(conn, request)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	answer, _, err := attach.Receive(conn, make([]byte, attach.MaxMessage), 0)
+	if err == nil {
+		_, err = attach.DecodeJobAnswer(answer)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// open opens the endpoint of a node, which is closed with the test at the latest.
+func (b *bed) open(node int) *funet.Endpoint {
+	b.t.Helper()
+	e, err := b.tryOpen(b.t.Context(), node)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 0)
+		defer cancel()
+		_ = e.Close(ctx)
+	})
+	return e
+}
+
+func (b *bed) tryOpen(ctx context.Context, node int) (e *funet.Endpoint, err error) {
+	if b.options[node].Attach != nil {
+		return funet.Open(ctx, b.options[node])
+	}
+	err = b.lab.Do(node, func() (err error) { e, err = funet.Open(ctx, b.options[node]); return err })
+	return e, err
+}
+
+// both runs a program on both nodes, and closes them.
+func (b *bed) both(program func(ctx context.Context, e *funet.Endpoint) error) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeoutCause(b.t.Context(), 2*patience, errors.New("the test takes too long"))
+	defer cancel()
+	nodes := [2]*funet.Endpoint{b.open(0), b.open(1)}
+	var programs sync.WaitGroup
+	for i, e := range nodes {
+		programs.Go(func() {
+			err := program(ctx, e)
+			if err != nil {
+				b.t.Errorf("node %d: %v", i, err)
+				cancel()
+			}
+			if err := e.Close(ctx); err != nil && ctx.Err() == nil {
+				b.t.Errorf("closing node %d: %v", i, err)
+			}
+		})
+	}
+	programs.Wait()
+}
+
+// await waits for a value, or the end of a channel.
+func await[T any](t testing.TB, what string, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(patience):
+		t.Fatalf("in vain: %s", what)
+	}
+	return v
+}

@@ -1,0 +1,137 @@
+package funet
+
+// This file is calls: requests with an answer or an error.
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Call runs a handler of Serve on a node with b and returns its answer, or its error (*am.RemoteError). Any number of
+// goroutines may call at the same time; am.MaxRemoteCalls calls are under way, one more waits.
+//
+// When the context ends it returns at once; the handler may run nevertheless, and its answer is dropped. A node that is
+// gone, or dies meanwhile, is an *am.Undelivered error. Errors also are ErrNode, ErrNumber, ErrLong, and ErrHandler
+// within a handler. A call that returned no error was executed once.
+func (e *Endpoint) Call(ctx context.Context, node int, handler uint32, b []byte) ([]byte, error) {
+	return e.AppendCall(ctx, nil, node, handler, b)
+}
+
+// AppendCall is Call that appends the answer to dst and returns that, so that a caller who gives room allocates nothing.
+func (e *Endpoint) AppendCall(ctx context.Context, dst []byte, node int, handler uint32, b []byte) ([]byte, error) {
+	if err := e.lock(); err != nil {
+		return dst, fmt.Errorf("calling node %d: %w", node, err)
+	}
+	defer e.unlock()
+	w := e.waiter()
+	w.answer = dst
+	id, err := e.startCall(ctx, w, node, handler, b)
+	if err == nil {
+		if err = e.await(ctx, w, "calling"); err != nil && !w.done {
+			e.am.Cancel(id)
+		}
+	}
+	if err != nil {
+		e.recycle(w)
+		return dst, err
+	}
+	dst = w.answer
+	e.recycle(w)
+	return dst, nil
+}
+
+// startCall begins a call as soon as there is room.
+func (e *Endpoint) startCall(ctx context.Context, w *waiter, node int, handler uint32, b []byte) (am.ID, error) {
+	if !e.roomToCall() {
+		r := e.waiter()
+		r.holds = e.roomToCall
+		err := e.await(ctx, r, "calling")
+		e.recycle(r)
+		if err != nil {
+			return 0, err
+		}
+	}
+	return e.am.StartCall(node, handler, b, w.finish)
+}
+
+// roomToCall reports whether package am can begin a call without waiting.
+func (e *Endpoint) roomToCall() bool {
+	return e.am.CallsUnderWay() < am.MaxRemoteCalls && e.iface.Reserve(funi.Request) != nil
+}
+
+// vacant reports whether package am can send without waiting.
+func (e *Endpoint) vacant() bool { return e.iface.Reserve(funi.Request) != nil }
+
+// Pending is a call that was begun. Any goroutine may wait for it, one at a time.
+type Pending struct {
+	endpoint *Endpoint
+	waiter   *waiter
+	id       am.ID
+	node     int
+	handler  uint32
+	unsent   []byte // the request of a call that there was no room for
+	waits    bool   // it has yet to be begun
+}
+
+// Go begins a call and does not wait; what is wrong with it Wait says. b may be changed afterwards. A call that there is
+// no room for yet is begun by Wait.
+func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
+	p := &Pending{endpoint: e, waiter: newWaiter(), node: node, handler: handler}
+	if err := e.lock(); err != nil {
+		p.waiter.complete(fmt.Errorf("calling node %d: %w", node, err))
+		return p
+	}
+	defer e.unlock()
+	if !e.roomToCall() {
+		p.unsent, p.waits = bytes.Clone(b), true
+		return p
+	}
+	var err error
+	if p.id, err = e.am.StartCall(node, handler, b, p.waiter.finish); err != nil {
+		p.waiter.complete(err)
+	}
+	e.carrier.Drive()
+	return p
+}
+
+// Wait returns what Call does. If the context ends first the call goes on, and Wait can be called again.
+func (p *Pending) Wait(ctx context.Context) ([]byte, error) {
+	e, w := p.endpoint, p.waiter
+	if p.id == 0 && !p.waits { // it never began
+		return nil, w.err
+	}
+	if err := e.lock(); err != nil {
+		return nil, fmt.Errorf("calling node %d: %w", p.node, err)
+	}
+	defer e.unlock()
+	if p.waits {
+		id, err := e.startCall(ctx, w, p.node, p.handler, p.unsent)
+		if err != nil {
+			return nil, err
+		}
+		p.id, p.waits = id, false
+	}
+	if err := e.await(ctx, w, "calling"); err != nil {
+		return nil, err
+	}
+	return w.answer, nil
+}
+
+// Cancel ends the call; Wait then returns am.ErrCancelled, unless the answer has come. The handler may run nevertheless.
+func (p *Pending) Cancel() {
+	if p.endpoint.lock() != nil {
+		return
+	}
+	defer p.endpoint.unlock()
+	switch {
+	case p.waits:
+		p.waits = false
+		p.waiter.complete(fmt.Errorf("calling node %d: %w", p.node, am.ErrCancelled))
+	case p.id != 0:
+		p.endpoint.am.Cancel(p.id)
+	}
+}

@@ -1,0 +1,78 @@
+package funet
+
+// This file is the errors that callers decide on.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/funet/funet/uspace/am"
+)
+
+var (
+	// ErrClosed: the endpoint has been closed. It is net.ErrClosed as well.
+	ErrClosed error = closedError{}
+	// ErrHandler: a handler, or a condition of Wait, called something that waits. A handler may reply, and nothing else;
+	// start a goroutine for more.
+	ErrHandler = am.ErrHandler
+	// ErrNode: nodes are 0 to Nodes()-1.
+	ErrNode = am.ErrNode
+	// ErrLong: a message is longer than it may be.
+	ErrLong = am.ErrLong
+	// ErrNumber: handler numbers are 0 to am.Handlers-1, each registered once.
+	ErrNumber = am.ErrNumber
+	// ErrPlace: neither the environment nor the options say which place in which job this is.
+	ErrPlace = errors.New("funet: start the program with funet run, mpirun or srun, or give Options.Peers, Interfaces and Node")
+	// ErrMemory: there is no such memory, or no more of it.
+	ErrMemory = errors.New("funet: not memory that Alloc returned, or no more of it")
+)
+
+// closedError is ErrClosed.
+type closedError struct{}
+
+func (closedError) Error() string { return "funet: the endpoint is closed" }
+
+// Is makes ErrClosed an error of package net, which programs test for already.
+func (closedError) Is(target error) bool { return target == net.ErrClosed }
+
+// HandlerError is the error that a handler returned. The first one ends what waits on the endpoint, unless
+// Options.OnError takes it.
+type HandlerError struct {
+	Source  int    // node that sent the message
+	Handler uint32 // number
+	Err     error
+}
+
+func (h *HandlerError) Error() string {
+	return fmt.Sprintf("funet: handler %d, of a message of node %d: %v", h.Handler, h.Source, h.Err)
+}
+
+// Unwrap returns what the handler returned.
+func (h *HandlerError) Unwrap() error { return h.Err }
+
+// PanicError is a panic of a handler. It ends the endpoint: the card detaches it at once, so the other nodes see that
+// this one is gone.
+type PanicError struct {
+	Value any    // of panic; nil: the handler ended its goroutine (runtime.Goexit)
+	Stack []byte // of the goroutine (runtime/debug.Stack)
+}
+
+func (p *PanicError) Error() string {
+	if p.Value == nil {
+		return "funet: a handler ended its goroutine"
+	}
+	return fmt.Sprintf("funet: a handler panicked: %v", p.Value)
+}
+
+// Unwrap returns the value of the panic if that is an error.
+func (p *PanicError) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// cancelled is the error of a call whose context has ended: it wraps am.ErrCancelled, and the context's cause.
+func cancelled(ctx context.Context, doing string) error {
+	return fmt.Errorf("%s: %w: %w", doing, am.ErrCancelled, context.Cause(ctx))
+}

@@ -1,0 +1,121 @@
+package funet
+
+// This file is memory that other nodes may read and write, and that the card sends from without a copy.
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Addresses that Alloc gives out; those below are the program's own, for Share, and those above the library's.
+const (
+	firstAddress = 0x4000_0000
+	endAddress   = 0xC000_0000
+	pageSize     = 4096
+)
+
+// memory is what Alloc has given out, in the order of addresses.
+type memory struct {
+	blocks []block
+}
+
+type block struct {
+	base  uint32
+	bytes []byte
+}
+
+// Alloc returns memory of so many bytes, 1 to 2^31, all 0, that the card may use, wherever the card is: transfers may go
+// from and to it, and other nodes may read and write it at the address of Address (am.Endpoint.Get, Put and so on). It is the program's until
+// Free or Close.
+//
+// The address is the lowest where the memory fits, on a page. So nodes that allocate the same in the same order have the
+// same addresses, as in a symmetric heap of OpenSHMEM. A card has at most 64 segments, and a daemon's gives no more than
+// its administrator allows (attach.ErrQuota).
+func (e *Endpoint) Alloc(bytes int) ([]byte, error) {
+	if err := e.lock(); err != nil {
+		return nil, fmt.Errorf("allocating %d bytes: %w", bytes, err)
+	}
+	defer e.unlock()
+	base, at := e.memory.place(bytes)
+	if base == 0 {
+		return nil, fmt.Errorf("allocating %d bytes: %w", bytes, ErrMemory)
+	}
+	b, err := e.am.ShareNew(e.carrier.Segment, base, bytes, funi.Source|funi.Destination)
+	if err != nil {
+		return nil, fmt.Errorf("allocating %d bytes: %w", bytes, err)
+	}
+	e.memory.blocks = slices.Insert(e.memory.blocks, at, block{base, b})
+	return b, nil
+}
+
+// place finds room: its address, and which block it will be; address 0: there is none.
+func (m *memory) place(bytes int) (base uint32, at int) {
+	if bytes < 1 || bytes > endAddress-firstAddress {
+		return 0, 0
+	}
+	free := uint64(firstAddress)
+	for i, b := range m.blocks {
+		if free+uint64(bytes) <= uint64(b.base) {
+			return uint32(free), i
+		}
+		free = (uint64(b.base) + uint64(len(b.bytes)) + pageSize - 1) &^ (pageSize - 1)
+	}
+	if free+uint64(bytes) > endAddress {
+		return 0, 0
+	}
+	return uint32(free), len(m.blocks)
+}
+
+// find returns which block begins where b does; -1: none.
+func (m *memory) find(b []byte) int {
+	if len(b) == 0 {
+		return -1
+	}
+	return slices.IndexFunc(m.blocks, func(x block) bool { return &x.bytes[0] == &b[0] })
+}
+
+// Address returns the address of memory that Alloc returned, or ErrMemory.
+func (e *Endpoint) Address(b []byte) (uint32, error) {
+	if err := e.lock(); err != nil {
+		return 0, fmt.Errorf("finding memory: %w", err)
+	}
+	defer e.unlock()
+	at := e.memory.find(b)
+	if at < 0 {
+		return 0, fmt.Errorf("finding %d bytes: %w", len(b), ErrMemory)
+	}
+	return e.memory.blocks[at].base, nil
+}
+
+// Free gives memory that Alloc returned back. It must not be touched afterwards. While transfers use it the card refuses
+// (attach.ErrBusy, engine.ErrSegmentBusy); it can be called again.
+func (e *Endpoint) Free(b []byte) error {
+	if err := e.lock(); err != nil {
+		return fmt.Errorf("freeing memory: %w", err)
+	}
+	defer e.unlock()
+	at := e.memory.find(b)
+	if at < 0 {
+		return fmt.Errorf("freeing %d bytes: %w", len(b), ErrMemory)
+	}
+	if err := e.am.Unshare(e.carrier.Unregister, e.memory.blocks[at].base); err != nil {
+		return fmt.Errorf("freeing %d bytes: %w", len(b), err)
+	}
+	e.memory.blocks = slices.Delete(e.memory.blocks, at, at+1)
+	return nil
+}
+
+// Share lets the card and other nodes use memory that the program has, at addresses below 0x40000000. A card in this
+// process can; a daemon's refuses it (attach.ErrOwnMemory): there Alloc the memory, and build the data in it.
+func (e *Endpoint) Share(region funi.Segment) error {
+	if err := e.lock(); err != nil {
+		return fmt.Errorf("sharing memory: %w", err)
+	}
+	defer e.unlock()
+	if uint64(region.Base)+uint64(len(region.Memory)) > firstAddress {
+		return fmt.Errorf("sharing memory at %#x: %w; use addresses below %#x", region.Base, ErrMemory, firstAddress)
+	}
+	return e.am.Share(e.carrier.Register, region)
+}

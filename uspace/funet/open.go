@@ -1,0 +1,130 @@
+package funet
+
+// This file is the one way in: where in which job this process is, and on whose card.
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/card"
+)
+
+// Options say what to open where the environment does not, and how. The zero value is that of a program which funet run,
+// mpirun or srun starts.
+type Options struct {
+	// Card is a card in this process, on interfaces of its own, which takes root (or the capabilities that the README
+	// names); Context is not used. See Group for its peers. A card without AnyThread belongs to the goroutine that calls
+	// Open, which then calls Close as well, and works for others only while that one polls.
+	Card *card.Config
+	// Attach is a place in a job on the card of a daemon; Context is not used. nil: the environment says it.
+	Attach *attach.Config
+	// Peers is the path of a peers file, and Interfaces and Node are those of this process: they make a card in this
+	// process where neither Card nor Attach is given and the environment names no job.
+	Peers      string
+	Interfaces []string
+	Node       int
+	// Nodes is how many nodes the program runs on; 0: all of the group, as the peers file or the daemon says.
+	Nodes int
+	// OnError takes errors that belong to no call: what a handler returned (*HandlerError), and that a message came back
+	// whose Send had returned (*am.Undelivered). It is called as handlers are. nil: the first error of a handler ends the
+	// use of the endpoint (Err), and a message that came back is the error of the next call that sends or waits.
+	OnError func(error)
+}
+
+// Open takes this process's place in a job and returns its endpoint. The place is that of Options.Card or Attach; else
+// that which the environment says (funet run sets it, and mpirun and srun the number of the process), on the card of the
+// daemon of this host; else that of Options.Peers, Interfaces and Node.
+//
+// Its context ends Open only, which then returns the context's cause; opening an interface is one step. Errors are
+// ErrPlace, and those of attach.Open, card.Open and cluster.Load.
+func Open(ctx context.Context, o Options) (*Endpoint, error) {
+	e, err := open(ctx, &o)
+	if err != nil {
+		return nil, fmt.Errorf("opening an endpoint: %w", err)
+	}
+	return e, nil
+}
+
+func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
+	life, end := context.WithCancelCause(context.Background())
+	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	defer func() {
+		if err != nil {
+			stop()
+			end(err)
+		}
+	}()
+	c, node, nodes, err := o.carrier(life)
+	if err != nil {
+		return nil, err
+	}
+	if o.Nodes > nodes || o.Nodes < 0 {
+		return nil, errors.Join(fmt.Errorf("a program of %d nodes in a group of %d: %w", o.Nodes, nodes, ErrNode), c.Close(0))
+	}
+	if o.Nodes > 0 {
+		nodes = o.Nodes
+	}
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // it never fails
+	e, err := newEndpoint(c, node, nodes, binary.LittleEndian.Uint64(seed[:]), end, o.OnError)
+	if k, ok := c.(*card.Card); ok && err == nil && k.CPU() != nil {
+		e.am.Pace(k.CPU()) // a modelled machine's
+	}
+	if err == nil && !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close(0))
+	}
+	return e, nil
+}
+
+// carrier opens the card, and says which node of how many this is.
+func (o *Options) carrier(life context.Context) (c Carrier, node, nodes int, err error) {
+	switch {
+	case o.Card != nil:
+		return embedded(life, *o.Card)
+	case o.Attach != nil:
+		return attached(life, *o.Attach)
+	case os.Getenv(attach.GIDVariable) != "":
+		cfg, err := attach.Environment()
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		return attached(life, cfg)
+	case o.Peers == "" || len(o.Interfaces) == 0:
+		return nil, 0, 0, ErrPlace
+	}
+	cfg, err := Group(o.Peers, o.Node, o.Interfaces)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	return embedded(life, cfg)
+}
+
+func embedded(life context.Context, cfg card.Config) (Carrier, int, int, error) {
+	cfg.Context = life
+	nodes := 0
+	for _, p := range cfg.Peers {
+		nodes = max(nodes, int(p.Node)+1)
+	}
+	k, err := card.Open(cfg)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	return k, int(cfg.Node), nodes, nil
+}
+
+func attached(life context.Context, cfg attach.Config) (Carrier, int, int, error) {
+	cfg.Context = life
+	c, err := attach.Open(cfg)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	return c, int(cfg.Node), c.Nodes(), nil
+}
