@@ -118,7 +118,7 @@ func (e *Endpoint) flush(p *pair) {
 			copy(bytesOf(slot[4:4+words]), s.b)
 		}
 		e.commit(funi.Request, slot)
-		e.endSend(s, nil)
+		e.endSendTag(s, nil)
 	}
 }
 
@@ -151,7 +151,7 @@ func (e *Endpoint) pieces() {
 			}
 		}
 		if s.at == len(s.b) {
-			e.endSend(s, nil)
+			e.endSendTag(s, nil)
 		} else {
 			t.granted.add(s)
 		}
@@ -181,7 +181,7 @@ func (e *Endpoint) toldOf(m *Message, first uint32) {
 			t.tell(p, telling{form: toldAbort, theirs: first})
 		case s.state == opMoving: // said twice, because the first came back
 		case want == 0:
-			e.endSend(s, nil)
+			e.endSendTag(s, nil)
 		default:
 			s.state, s.theirs, s.b = opMoving, first, s.b[:want]
 			t.granted.add(s)
@@ -230,7 +230,7 @@ func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) {
 		}
 		for _, s := range t.sends.all {
 			if s.state == opOffered && s.node == node && s.seq == r.Word>>2 && s.tag>>31 == r.Word&1 {
-				e.endSend(s, err)
+				e.endSendTag(s, err)
 			}
 		}
 		if !gone(r.Reason) {
@@ -253,7 +253,7 @@ func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) {
 			if s.node == node && s.theirs == r.Word {
 				space = s.tag
 				t.granted.remove(s)
-				e.endSend(s, err)
+				e.endSendTag(s, err)
 				break
 			}
 		}

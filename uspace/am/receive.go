@@ -37,7 +37,8 @@ func (e *Endpoint) Poll() (int, error) {
 	n := e.handleAll() // what the last drive brought; else two would fill the queue
 	e.drive()
 	n += e.handleAll()
-	if n > 0 && e.iface.Unsent(funi.Reply) > 0 {
+	sent := e.bytes.busy && e.pump()
+	if sent || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
 		e.drive() // what the handlers replied leaves now
 	}
 	if e.tags != nil && e.say() {

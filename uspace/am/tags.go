@@ -270,6 +270,14 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 	return id, nil
 }
 
+// TaggedUnderWay returns how many sends and how many receives with tags are under way. Any context.
+func (e *Endpoint) TaggedUnderWay() (sends, receives int) {
+	if e.tags == nil {
+		return 0, 0
+	}
+	return e.tags.sends.used(), e.tags.receives.used()
+}
+
 // tagging returns the state, which the first call makes.
 func (e *Endpoint) tagging() *tags {
 	if e.tags == nil {
@@ -299,8 +307,8 @@ func (t *tags) pair(nodes int, tag uint32, node uint16) *pair {
 	return p
 }
 
-// endSend frees a send and tells the program.
-func (e *Endpoint) endSend(s *tagSend, err error) {
+// endSendTag frees a send and tells the program.
+func (e *Endpoint) endSendTag(s *tagSend, err error) {
 	done := s.done
 	s.b, s.done = nil, nil
 	e.tags.sends.give(s.place)
@@ -321,8 +329,8 @@ func (e *Endpoint) endReceive(r *tagReceive, err error) {
 	e.depth[funi.Reply] = in
 }
 
-// cancelSend ends a send.
-func (e *Endpoint) cancelSend(id uint32) bool {
+// cancelSendTag ends a send.
+func (e *Endpoint) cancelSendTag(id uint32) bool {
 	if e.tags == nil {
 		return false
 	}
@@ -346,7 +354,7 @@ func (e *Endpoint) dropSend(s *tagSend, err error) {
 		t.granted.remove(s)
 		t.tell(p, telling{form: toldAbort, theirs: s.theirs})
 	}
-	e.endSend(s, err)
+	e.endSendTag(s, err)
 }
 
 // cancelReceive ends a receive. Pieces that still come find nothing.

@@ -50,20 +50,37 @@ func (e *Endpoint) returned() error {
 	if !ok {
 		return e.ended("waiting")
 	}
-	u := describe(&r)
+	var u *Undelivered
+	last := r
 	for ; ok; r, ok = e.iface.NextReturn() {
+		last = r
+		about := u
+		if u == nil {
+			about = describe(&r)
+		}
+		if e.bytesCameBack(&r, about) {
+			continue
+		}
+		u = about
 		u.Count++
 		e.cameBack(&r, u)
 		e.callCameBack(&r, u)
 		e.taggedCameBack(&r, u)
 	}
 	if lost := e.iface.ReturnsLost(); lost != e.lost {
+		if u == nil {
+			u = describe(&last)
+		}
 		u.Count += int(lost - e.lost)
 		e.lost = lost
 		// What they were is not known: any call may have been among them.
 		e.calls.failAll(u, func(*call) bool { return true })
 		e.failCalls(u, func(*remoteCall) bool { return true })
 		e.failTagged(u, func(int) bool { return true })
+		e.bytesLost(u)
+	}
+	if u == nil {
+		return e.ended("waiting")
 	}
 	return u
 }
@@ -76,8 +93,8 @@ func describe(r *funi.Returned) *Undelivered {
 		u.Handler, u.Transfer = typ-typeTransfer, true
 	case typ == typeMfer:
 		u.Transfer = true
-	case typ == typeBytes:
-		u.Handler = r.Word & 0xff
+	case typ == typeBytes, typ == typePart && r.Header.Transfer() && r.Word&partBit != 0:
+		u.Handler = r.Word & handlerMask
 	case typ > typeMfer:
 		u.Handler, u.Library = 0, true
 	}

@@ -177,3 +177,29 @@ func await[T any](t testing.TB, what string, c <-chan T) (v T) {
 	}
 	return v
 }
+
+// twoNodes runs the program of an example on two nodes, each on a card in this process in a namespace of its own, and
+// returns their errors.
+func twoNodes(program func(*funet.Endpoint) error) (err error) {
+	l, err := lab.Up(lab.Options{Hosts: 2})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	errs := make(chan error, 2)
+	for i := range 2 {
+		go func() {
+			var e *funet.Endpoint
+			c, err := funet.Members(l.Peers(i), i, []string{"fu0"}, "")
+			if err == nil {
+				c.Attach = xdp.AttachGeneric
+				err = l.Do(i, func() (err error) { e, err = funet.Open(context.Background(), funet.Options{Card: &c}); return err })
+			}
+			if err == nil {
+				err = program(e)
+			}
+			errs <- err
+		}()
+	}
+	return errors.Join(<-errs, <-errs)
+}

@@ -27,18 +27,18 @@ type Endpoint struct {
 	cause  atomic.Pointer[error] // why the endpoint is of no more use; nil: it is
 
 	am         *am.Endpoint
-	leading    bool      // a goroutine polls (wait.go)
-	claims     int       // goroutines that want to lead themselves
-	parked     []*waiter // the others
-	conditions []*waiter // those of them that have one
-	idle       []*waiter // a pool
-	stray      error     // that belongs to no call and was not returned yet
-	armed      bool      // an event loop sleeps (loop.go)
+	leading    bool                    // a goroutine polls (wait.go)
+	claims     int                     // goroutines that want to lead themselves
+	abort      context.CancelCauseFunc // ends what polls in package am; nil: nothing does
+	parked     []*waiter               // the others
+	conditions []*waiter               // those of them that have one
+	idle       []*waiter               // a pool
+	stray      error                   // that belongs to no call and was not returned yet
+	armed      bool                    // an event loop sleeps (loop.go)
 	memory     memory
-	handlers   [am.Handlers]func(*Message) error
+	together   together
 	messages   [2]Message // of the handlers that run
 	depth      int
-	words      [am.MaxWords]uint32 // that are composed
 
 	detach   bool          // the context is to leave the card as soon as nobody polls
 	closing  bool          // Close was called
@@ -61,7 +61,8 @@ func newEndpoint(c Carrier, node, nodes int, seed uint64, end context.CancelCaus
 		return nil, err
 	}
 	e.am.Wakes(c.Interrupt)
-	return e, e.am.Handle(wordHandler, e.arrived)
+	e.together.init(e)
+	return e, nil
 }
 
 // Node returns this process's number in the job, from 0.
@@ -89,6 +90,7 @@ func (e *Endpoint) AM(f func(*am.Endpoint) error) error {
 		return fmt.Errorf("taking the endpoint of node %d: %w", e.Node(), err)
 	}
 	defer func() {
+		e.report(e.am.Failed())
 		e.runner.Store(0)
 		e.passOn()
 		e.unlock()

@@ -32,7 +32,17 @@ func (e *Endpoint) Handle(number uint32, h func(m *Message) error) error {
 		return fmt.Errorf("registering handler %d: %w", number, err)
 	}
 	defer e.unlock()
-	return e.handle(number, h)
+	if h == nil {
+		return fmt.Errorf("registering handler %d: %w", number, ErrNumber)
+	}
+	return e.am.HandleBytes(number, func(m *am.Message, b []byte) error {
+		err := h(e.enter(m, b))
+		e.depth--
+		if err != nil {
+			e.handlerFailed(&HandlerError{Source: m.Source, Handler: number, Err: err})
+		}
+		return nil
+	})
 }
 
 // Serve registers what runs when a call for a handler number arrives (Endpoint.Call); the numbers are those of Handle,

@@ -14,6 +14,7 @@ const (
 	firstAddress = 0x4000_0000
 	endAddress   = 0xC000_0000
 	pageSize     = 4096
+	segmentUnit  = 16 // bytes; a segment is a multiple of it
 )
 
 // memory is what Alloc has given out, in the order of addresses.
@@ -42,12 +43,13 @@ func (e *Endpoint) Alloc(bytes int) ([]byte, error) {
 	if base == 0 {
 		return nil, fmt.Errorf("allocating %d bytes: %w", bytes, ErrMemory)
 	}
-	b, err := e.am.ShareNew(e.carrier.Segment, base, bytes, funi.Source|funi.Destination)
+	whole := (bytes + segmentUnit - 1) &^ (segmentUnit - 1)
+	b, err := e.am.ShareNew(e.carrier.Segment, base, whole, funi.Source|funi.Destination)
 	if err != nil {
 		return nil, fmt.Errorf("allocating %d bytes: %w", bytes, err)
 	}
 	e.memory.blocks = slices.Insert(e.memory.blocks, at, block{base, b})
-	return b, nil
+	return b[:bytes], nil
 }
 
 // place finds room: its address, and which block it will be; address 0: there is none.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -26,12 +25,6 @@ func (e *Endpoint) Post(ctx context.Context, node int, handler uint32, b []byte)
 }
 
 func (e *Endpoint) send(ctx context.Context, node int, handler uint32, b []byte, leave bool) error {
-	if handler >= am.Handlers {
-		return fmt.Errorf("sending to handler %d of node %d: %w", handler, node, ErrNumber)
-	}
-	if len(b) > maxShort {
-		return fmt.Errorf("sending %d bytes to node %d: %w", len(b), node, ErrLong)
-	}
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("sending to node %d: %w", node, err)
 	}
@@ -41,7 +34,7 @@ func (e *Endpoint) send(ctx context.Context, node int, handler uint32, b []byte,
 			return err
 		}
 	}
-	err := e.am.Post(node, wordHandler, e.pack(handler, b)...)
+	err := e.am.PostBytes(node, handler, b)
 	if err == nil && leave {
 		e.carrier.Drive()
 	}
@@ -66,11 +59,5 @@ func (m *Message) Reply(handler uint32, b []byte) error {
 	if err := m.own(); err != nil {
 		return fmt.Errorf("replying: %w", err)
 	}
-	if handler >= am.Handlers {
-		return fmt.Errorf("replying to handler %d of node %d: %w", handler, m.Source, ErrNumber)
-	}
-	if len(b) > maxShort {
-		return fmt.Errorf("replying with %d bytes to node %d: %w", len(b), m.Source, ErrLong)
-	}
-	return m.words.Reply(wordHandler, m.endpoint.pack(handler, b)...)
+	return m.words.ReplyBytes(handler, b)
 }

@@ -35,23 +35,32 @@ type waiter struct {
 	done   bool        // complete said so
 	err    error       // and with which error
 	answer []byte      // of a call
+	what   am.Received // by a receive
 	holds  func() bool // a condition to look at after each poll; nil: none
 	strays bool        // an error that belongs to nobody ends the wait, too
 	at     int         // in Endpoint.parked
 
 	wake   chan struct{}                  // one slot
-	finish func(answer []byte, err error) // answered, as a value
+	finish func(answer []byte, err error) // answered, as a value; sent and received likewise
+	sent   func(error)
+	got    func(am.Received, error)
 }
 
 func newWaiter() *waiter {
 	w := &waiter{wake: make(chan struct{}, 1)}
-	w.finish = w.answered
+	w.finish, w.sent, w.got = w.answered, w.complete, w.received
 	return w
 }
 
 // answered ends a call; the answer is valid until it returns.
 func (w *waiter) answered(answer []byte, err error) {
 	w.answer = append(w.answer, answer...)
+	w.complete(err)
+}
+
+// received ends a receive.
+func (w *waiter) received(what am.Received, err error) {
+	w.what = what
 	w.complete(err)
 }
 
@@ -90,7 +99,7 @@ func (e *Endpoint) recycle(w *waiter) {
 	case <-w.wake:
 	default:
 	}
-	*w = waiter{wake: w.wake, finish: w.finish}
+	*w = waiter{wake: w.wake, finish: w.finish, sent: w.sent, got: w.got}
 	e.idle = append(e.idle, w)
 }
 
@@ -215,9 +224,13 @@ func (e *Endpoint) exclusively(ctx context.Context, doing string, f func() error
 	}
 	e.leading = true
 	defer e.leave()
-	e.am.Bind(ctx)
+	bound, abort := context.WithCancelCause(ctx)
+	e.abort = abort
+	defer func() { e.abort = nil; abort(nil) }()
+	e.am.Bind(bound)
 	defer e.am.Bind(context.Background())
 	err := e.guard(f)
+	e.report(e.am.Failed())
 	if c := e.cause.Load(); c != nil {
 		err = *c
 	}
@@ -282,10 +295,7 @@ func (e *Endpoint) guard(f func() error) (err error) {
 	ended := false
 	defer func() {
 		if !ended {
-			p := &PanicError{Value: recover(), Stack: debug.Stack()}
-			e.fail(p)
-			e.detach = true // at once, so that others see it
-			err = p
+			err = e.panicked(recover(), debug.Stack())
 		}
 	}()
 	err = f()
@@ -293,11 +303,25 @@ func (e *Endpoint) guard(f func() error) (err error) {
 	return err
 }
 
+// panicked ends the endpoint: its context leaves the card at once, so that others see it.
+func (e *Endpoint) panicked(value any, stack []byte) error {
+	p := &PanicError{Value: value, Stack: stack}
+	e.fail(p)
+	e.detach = true
+	return p
+}
+
 // report does what is to be done about an error of a poll.
 func (e *Endpoint) report(err error) {
+	if err == nil {
+		return
+	}
 	var u *am.Undelivered
+	var p *am.PanicError
 	switch {
-	case err == nil, errors.Is(err, am.ErrCancelled): // of an exclusive call, which sees it itself
+	case errors.As(err, &p):
+		e.panicked(p.Value, p.Stack)
+	case errors.Is(err, am.ErrCancelled): // of an exclusive call, which sees it itself
 	case errors.As(err, &u):
 		if !u.Library { // else somebody waits for it, and is told
 			e.wentWrong(err)
@@ -345,7 +369,11 @@ func (e *Endpoint) takeStray() error {
 
 // fail ends the endpoint's use: everything that waits returns the error, and so does every later call.
 func (e *Endpoint) fail(err error) {
-	if e.cause.CompareAndSwap(nil, &err) {
-		e.wakeAll()
+	if !e.cause.CompareAndSwap(nil, &err) {
+		return
+	}
+	e.wakeAll()
+	if e.abort != nil {
+		e.abort(err)
 	}
 }

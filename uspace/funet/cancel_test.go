@@ -1,0 +1,216 @@
+package funet_test
+
+// This file tests cancellation: every call that waits ends within 10 ms of the end of its context, in the median, on
+// both kinds of card, alone and beside a goroutine that leads.
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/funet"
+)
+
+// prompt is how long after the end of its context a call may wait, and times how often that is tried. A machine that does
+// other things gets so many trials.
+const (
+	prompt = 10 * time.Millisecond
+	times  = 20
+	trials = 5
+)
+
+var errAsked = errors.New("the user asked for it")
+
+// stuck is a handler number whose calls are never answered, because the node never handles anything.
+const stuck = 100
+
+// waits are all calls that wait, by name; each waits for a node that is open and does nothing.
+func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
+	value := func(_ any, err error) error { return err }
+	until := func(ctx context.Context, call func() error) error {
+		for {
+			if err := call(); err != nil {
+				return err
+			}
+		}
+	}
+	return map[string]func(ctx context.Context, e *funet.Endpoint) error{
+		"Wait":    func(ctx context.Context, e *funet.Endpoint) error { return e.Wait(ctx, func() bool { return false }) },
+		"Barrier": func(ctx context.Context, e *funet.Endpoint) error { return e.Barrier(ctx) },
+		"SendTag": func(ctx context.Context, e *funet.Endpoint) error {
+			return until(ctx, func() error { return e.SendTag(ctx, 1, 1, make([]byte, 60)) })
+		},
+		"Recv":      func(ctx context.Context, e *funet.Endpoint) error { return value(e.Recv(ctx, 1, 1, nil)) },
+		"Broadcast": func(ctx context.Context, e *funet.Endpoint) error { return e.Broadcast(ctx, 1, make([]byte, 8)) },
+		"Gather": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.Gather(ctx, 0, make([]byte, 8), make([]byte, 16))
+		},
+		"Scatter": func(ctx context.Context, e *funet.Endpoint) error { return e.Scatter(ctx, 1, nil, make([]byte, 8)) },
+		"AllGather": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.AllGather(ctx, make([]byte, 8), make([]byte, 16))
+		},
+		"AllToAll": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.AllToAll(ctx, make([]byte, 16), make([]byte, 16))
+		},
+		"Run": func(ctx context.Context, e *funet.Endpoint) error {
+			if err := e.Run(ctx); err != nil {
+				return err
+			}
+			return context.Cause(ctx) // it ended as it should
+		},
+		"Call": func(ctx context.Context, e *funet.Endpoint) error { return value(e.Call(ctx, 1, stuck, nil)) },
+		"AppendCall": func(ctx context.Context, e *funet.Endpoint) error {
+			return value(e.AppendCall(ctx, make([]byte, 0, 8), 1, stuck, nil))
+		},
+		"Pending.Wait": func(ctx context.Context, e *funet.Endpoint) error {
+			p := e.Go(1, stuck, nil)
+			defer p.Cancel()
+			return value(p.Wait(ctx))
+		},
+		"Send": func(ctx context.Context, e *funet.Endpoint) error {
+			return until(ctx, func() error { return e.Send(ctx, 1, stuck, make([]byte, 60)) })
+		},
+		"Post": func(ctx context.Context, e *funet.Endpoint) error {
+			return until(ctx, func() error { return e.Post(ctx, 1, stuck, make([]byte, 60)) })
+		},
+		"Flush": func(ctx context.Context, e *funet.Endpoint) error {
+			return until(ctx, func() error {
+				for range 50 {
+					if err := e.Post(ctx, 1, stuck, make([]byte, 60)); err != nil {
+						return err
+					}
+				}
+				return e.Flush(ctx)
+			})
+		},
+	}
+}
+
+// closes are the calls with a context that have tests of their own: TestCloseIsCancelled.
+var closes = []string{"Close"}
+
+// Rule: no method that takes a context is missing from the table.
+func TestNoWaitIsForgotten(t *testing.T) {
+	known := waits()
+	ctx := reflect.TypeFor[context.Context]()
+	found := 0
+	for prefix, of := range map[string]reflect.Type{"": reflect.TypeFor[*funet.Endpoint](), "Pending.": reflect.TypeFor[*funet.Pending](), "Message.": reflect.TypeFor[*funet.Message]()} {
+		for i := range of.NumMethod() {
+			m := of.Method(i)
+			takes := false
+			for in := range m.Type.Ins() {
+				takes = takes || in == ctx
+			}
+			if !takes {
+				continue
+			}
+			found++
+			if name := prefix + m.Name; (known[name] == nil) == !slices.Contains(closes, name) {
+				t.Errorf("%s is not in exactly one of the two lists", name)
+			}
+		}
+	}
+	if found < len(known) {
+		t.Errorf("%d methods with a context, and %d in the table", found, len(known))
+	}
+}
+
+// Rule: each ends with am.ErrCancelled and the cause, soon, with a deadline as well as by hand.
+func TestEveryWaitIsCancelled(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bed) {
+		e, deaf := b.open(0), b.open(1)
+		_ = deaf // it is there, and handles nothing
+		for name, call := range waits() {
+			for _, led := range []bool{false, true} {
+				what := name
+				if led {
+					what += " beside a leader"
+				}
+				leader, end := context.WithCancel(t.Context())
+				led2 := make(chan error, 1)
+				if led {
+					go func() { led2 <- e.Run(leader) }()
+				}
+				var took []time.Duration
+				for range trials {
+					took = nil
+					for range times {
+						took = append(took, cancelOne(t, what, e, call))
+					}
+					if slices.Sort(took); took[times/2] <= prompt {
+						break
+					}
+				}
+				if took[times/2] > prompt {
+					t.Errorf("%s ended so long after its context: %v", what, took)
+				}
+				end()
+				if led {
+					await(t, "the leader ends", led2)
+				}
+			}
+		}
+	})
+}
+
+// cancelOne measures one call from the end of its context on.
+func cancelOne(t *testing.T, name string, e *funet.Endpoint, call func(context.Context, *funet.Endpoint) error) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	at := make(chan time.Time, 1)
+	time.AfterFunc(3*time.Millisecond, func() {
+		at <- time.Now()
+		cancel(errAsked)
+	})
+	err := call(ctx, e)
+	took := time.Since(<-at)
+	if !errors.Is(err, errAsked) || !strings.HasSuffix(name, "Run") && !strings.HasPrefix(name, "Run") && !errors.Is(err, am.ErrCancelled) || strings.Contains(err.Error(), "\n") {
+		t.Fatalf("%s ended with %v", name, err)
+	}
+	return took
+}
+
+// Rule: Close ends with its context, by hand as well as by a deadline, and says that something was left. Detaching from
+// the interfaces takes steps of some milliseconds after that, which are no waits.
+func TestCloseIsCancelled(t *testing.T) {
+	for _, end := range []string{"by hand", "deadline"} {
+		t.Run(end, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, b *bed) {
+				for i := range b.options {
+					if c := b.options[i].Card; c != nil {
+						c.Slots = 2
+					} else {
+						b.options[i].Attach.Slots = 2
+					}
+				}
+				e := b.open(0)
+				b.open(1) // handles nothing
+				full, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				defer cancel()
+				for e.Send(full, 1, stuck, nil) == nil {
+					continue
+				}
+				begin := time.Now()
+				ctx, ended := context.WithTimeout(t.Context(), 20*time.Millisecond)
+				if end == "by hand" {
+					ctx, ended = context.WithCancel(t.Context())
+					time.AfterFunc(20*time.Millisecond, ended)
+				}
+				defer ended()
+				err := e.Close(ctx)
+				if took := time.Since(begin); took > patience/2 {
+					t.Errorf("it took %v", took)
+				}
+				if err == nil || !strings.Contains(err.Error(), "left undelivered") {
+					t.Errorf("closing: %v", err)
+				}
+			})
+		})
+	}
+}
