@@ -18,9 +18,23 @@ import (
 // anything in the source, and returns the folder of the programs, where everybody may run them.
 func external(t *testing.T, programs ...string) string {
 	t.Helper()
+	return externalWith(t, nil, programs...)
+}
+
+// externalWith is external with more files in the copy.
+func externalWith(t *testing.T, files map[string]string, programs ...string) string {
+	t.Helper()
 	module, bin := filepath.Join(t.TempDir(), "programs"), open(t)
 	if err := os.CopyFS(module, os.DirFS("programs")); err != nil {
 		t.Fatal(err)
+	}
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Join(module, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(module, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	project, err := filepath.Abs("..")
 	if err != nil {
@@ -118,4 +132,50 @@ func TestProgramWithItsOwnCard(t *testing.T) {
 			allToAll(t, out, "", 2, 10)
 		}
 	}
+}
+
+// readme returns the programs of the README in a language, by how they begin.
+func readme(t *testing.T, begins string) string {
+	t.Helper()
+	b, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(b), "\n    "+begins)
+	if !found {
+		t.Fatalf("the README has no program that begins with %q", begins)
+	}
+	var program strings.Builder
+	program.WriteString(begins)
+	for line := range strings.Lines(text) {
+		rest, code := strings.CutPrefix(line, "    ")
+		if !code && strings.TrimSpace(line) != "" {
+			break
+		}
+		program.WriteString(rest)
+	}
+	return program.String()
+}
+
+// Rule: the programs that the README begins with compile as they stand there, and run, each alone and in one job together.
+func TestProgramsOfTheReadme(t *testing.T) {
+	s := daemons(t)
+	folder := open(t)
+	if err := os.WriteFile(filepath.Join(folder, "program.c"), []byte(readme(t, "#include \"funet.h\"")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	inTheReadme := map[string]string{"readme/main.go": readme(t, "package main\n")}
+	goProgram := filepath.Join(externalWith(t, inTheReadme, "./readme"), "readme")
+	cProgram := inC(t, c11, filepath.Join(folder, "program.c"))
+	if out := s.run("-n", "2", "--", goProgram).ok(); !strings.Contains(out, "[0] hello world\n") || !strings.Contains(out, "[1] hello world\n") {
+		t.Errorf("in Go it printed %q", out)
+	}
+	if out := s.run("-n", "2", "--", cProgram).ok(); !strings.Contains(out, "[0] hello from C\n") || !strings.Contains(out, "[1] hello from C\n") {
+		t.Errorf("in C it printed %q", out)
+	}
+	both := fmt.Sprintf("if [ $FUNET_NODE = 0 ]; then exec %s; else exec %s; fi", goProgram, cProgram)
+	if out := s.run("-n", "2", "--", "sh", "-c", both).ok(); !strings.Contains(out, "[0] hello from C\n") || !strings.Contains(out, "[1] hello world\n") {
+		t.Errorf("in both it printed %q", out)
+	}
+	s.free()
 }
