@@ -8,6 +8,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -70,7 +71,7 @@ func run(ctx context.Context) (err error) {
 	if p.Endpoint, err = funet.Open(ctx, funet.Options{Peers: *peers, Interfaces: []string{*iface}, Node: *node}); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.Close(ctx)) }()
+	defer func() { err = cmp.Or(err, p.Close(ctx)) }()
 	n := p.Nodes()
 	p.totals, p.arrived, p.blocks = make([]total, n), make([]int, n), make([][]byte, n)
 	if err := errors.Join(

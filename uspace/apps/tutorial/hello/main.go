@@ -7,8 +7,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -36,7 +36,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close(ctx)) }()
+	defer func() { err = cmp.Or(err, e.Close(ctx)) }()
 
 	// A handler runs on the node that is called. What it returns goes back to the caller, an error, too.
 	err = e.Serve(greet, func(m *funet.Message) ([]byte, error) {

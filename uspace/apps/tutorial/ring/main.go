@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -42,7 +43,7 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close(ctx)) }()
+	defer func() { err = cmp.Or(err, e.Close(ctx)) }()
 
 	// A deadline holds for everything that waits, and is an error like any other.
 	within, cancel := context.WithTimeoutCause(ctx, *patience, fmt.Errorf("the token has not come back within %v", *patience))
