@@ -92,6 +92,9 @@ func (e *Endpoint) describe(r *funi.Returned) *Undelivered {
 	u := &Undelivered{Reason: r.Reason, Level: r.Level, Node: r.Header.Node(), Handler: r.Word}
 	if e.member != nil {
 		u.Handler &^= lives
+		if r.Header.Transfer() && r.Header.Type() == typePart && r.Reason == arctic.ReasonDestination {
+			u.Reason = arctic.ReasonReplaced // an earlier life had its memory there
+		}
 	}
 	switch typ := uint32(r.Header.Type()); {
 	case r.Header.Transfer() && typ >= typeTransfer:

@@ -94,6 +94,9 @@ func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
 		p.unsent, p.waits = bytes.Clone(b), true
 		return p
 	}
+	if len(b) > am.ShortCall {
+		b = bytes.Clone(b) // package am looks at it later
+	}
 	var err error
 	if p.id, err = e.am.StartCall(node, handler, b, p.waiter.finish); err != nil {
 		p.waiter.complete(err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/collective"
 )
 
 // Event says that a node has left the job or joined it.
@@ -87,11 +88,19 @@ func (e *Endpoint) Present(node int) bool {
 // called again. Errors: am.ErrRejoin without Options.Rejoin.
 func (e *Endpoint) Agree(ctx context.Context) error {
 	const doing = "agreeing on who is there"
-	if err := e.lock(); err != nil {
-		return err
-	}
-	defer e.unlock()
-	return e.exclusively(ctx, doing, e.am.Agree)
+	return e.all(ctx, func(g *collective.Group) error {
+		if err := e.lock(); err != nil {
+			return err
+		}
+		defer e.unlock()
+		return e.exclusively(ctx, doing, func() error {
+			err := e.am.Agree()
+			if err == nil {
+				g.Renumber(e.am.Agreed() & collective.MaxNumber)
+			}
+			return err
+		})
+	})
 }
 
 // sayLeave tells the others that this node ends, unless it has failed: then they find out.
