@@ -259,9 +259,42 @@ func anyMemory(e *am.Endpoint) error {
 func ignore([]byte, error) {}
 
 // immediate are the calls that never wait.
-var immediate = []string{"AddObject", "Agreed", "Bind", "CallsUnderWay", "Cancel", "CloseSegment", "Failed", "Handle", "HandleBytes", "HandleCall", "HandleNotice", "Heard",
-	"InHandler", "Life", "Node", "Nodes", "OpenSegment", "Pace", "PaceMeasured", "Present", "Rejoin", "Remaining", "RemoveObject",
-	"Retrieved", "SendsUnderWay", "Share", "ShareNew", "TaggedUnderWay", "Unknown", "Unshare", "UseMemory", "Waiting", "Wakes", "Work"}
+var immediate = []string{
+	"AddObject",
+	"Agreed",
+	"Bind",
+	"CallsUnderWay",
+	"Cancel",
+	"CloseSegment",
+	"Failed",
+	"Handle",
+	"HandleBytes",
+	"HandleCall",
+	"HandleNotice",
+	"Heard",
+	"InHandler",
+	"Life",
+	"Node",
+	"Nodes",
+	"OpenSegment",
+	"Pace",
+	"PaceMeasured",
+	"Present",
+	"Rejoin",
+	"Remaining",
+	"RemoveObject",
+	"Retrieved",
+	"SendsUnderWay",
+	"Share",
+	"ShareNew",
+	"TaggedUnderWay",
+	"Unknown",
+	"Unshare",
+	"UseMemory",
+	"Waiting",
+	"Wakes",
+	"Work",
+}
 
 // notModelled are the calls that no modelled machine has.
 var notModelled = []string{"a long SendBytes", "SendList", "StartBytes", "ProbeSends"}
