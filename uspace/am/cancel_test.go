@@ -179,6 +179,12 @@ func waits() map[string]func(*deaf) error {
 			}
 			return until(func() error { return value(d.StartBytes(1, 0, make([]byte, 1000), nil)) })
 		},
+		"StartList": func(d *deaf) error {
+			if err := anyMemory(d.Endpoint); err != nil {
+				return err
+			}
+			return until(func() error { return value(d.StartList(1, 0, [][]byte{make([]byte, 1000), blank[:]}, nil)) })
+		},
 		"ProbeSends": func(d *deaf) error {
 			err := errors.Join(anyMemory(d.Endpoint), value(d.StartBytes(1, 0, make([]byte, 1000), nil)))
 			return errors.Join(err, until(func() error { return d.ProbeSends() }))
@@ -220,6 +226,7 @@ func waits() map[string]func(*deaf) error {
 		"Xfer4":            func(d *deaf) error { return until(func() error { return d.Xfer4(1, 0, 1, 2, 3, 4) }) },
 		"Xfer":             func(d *deaf) error { return until(func() error { return d.Xfer(1, 0, blank[:]) }) },
 		"Mfer":             func(d *deaf) error { return until(func() error { return d.Mfer(1, 0, segment, segment, 16) }) },
+		"TransferCounted":  func(d *deaf) error { return until(func() error { return d.TransferCounted(1, 0, block, &d.counter) }) },
 		"Transfer":         func(d *deaf) error { return until(func() error { return d.Transfer(1, 0, block) }) },
 
 		"Message.Reply4": func(d *deaf) error {
@@ -297,7 +304,7 @@ var immediate = []string{
 }
 
 // notModelled are the calls that no modelled machine has.
-var notModelled = []string{"a long SendBytes", "SendList", "StartBytes", "ProbeSends"}
+var notModelled = []string{"a long SendBytes", "SendList", "StartBytes", "StartList", "ProbeSends"}
 
 // TestEveryWaitIsCancelled: each call that waits ends when the context ends, with an error
 // that is ErrCancelled and the context's cause; natively and on a modelled processor.

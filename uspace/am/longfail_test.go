@@ -16,6 +16,7 @@ import (
 	"github.com/funet/funet/tests/bed"
 	"github.com/funet/funet/tests/wire"
 	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -268,4 +269,99 @@ func TestBytesToANodeThatDies(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLongBytesComeBack: what comes back of a message ends it with that error, is said again where the other side waits for
+// it, and does not become an error of a message that was cancelled. The test is the card.
+func TestLongBytesComeBack(t *testing.T) {
+	const reason = arctic.ReasonResynchronised
+	e, card, _ := hostile(t)
+	var ended []error
+	start := func() am.ID {
+		id, err := e.StartBytes(1, 0, make([]byte, 5000), func(err error) { ended = append(ended, err) })
+		if err != nil || id == 0 {
+			t.Fatal(id, err)
+		}
+		return id
+	}
+	back := func(l funi.Level, h funi.Header, word uint32) error {
+		card.Return(funi.Returned{Reason: reason, Level: l, Header: h, Word: word})
+		card.Publish()
+		_, err := e.Poll()
+		if _, again := e.Poll(); again != nil { // what is to be said leaves
+			t.Fatal(again)
+		}
+		return err
+	}
+	one := func(what string, typ uint16) funi.Slot {
+		found := sentOf(card, typ)
+		if len(found) != 1 {
+			t.Fatalf("%s: %d messages of type %d, want 1", what, len(found), typ)
+		}
+		return found[0]
+	}
+	granted := func(id, key uint32) {
+		arrive(t, e, card, funi.Reply, 1, funi.NewHeader(0, typeGrant, 4), []uint32{id, key, 0xc0002000, 0})
+	}
+	var u *am.Undelivered
+
+	start()
+	ready := one("a start", typeReady)
+	if err := back(funi.Request, ready.Header(), ready[1]); !errors.As(err, &u) || u.Reason != reason || len(ended) != 1 || !errors.As(ended[0], &u) {
+		t.Errorf("the announcement came back: %v; %v", err, ended)
+	}
+	s := card.Vacant(funi.Reply) // the grant comes after all
+	s.SetHeader(funi.NewHeader(0, typeGrant, 4))
+	s[1], s[2], s[3], s[4], s[funi.SourceWord] = ready[1], 88, 0xc0002000, 0, 1
+	card.Deliver(funi.Reply)
+	card.Publish()
+	_, err := e.Poll()
+	if abort := one("a grant for a message that has ended", typeAbort); err != nil || abort[1] != 88 {
+		t.Errorf("key %d was given up, want 88: %v", abort[1], err)
+	} else if err := back(funi.Request, abort.Header(), 88); err != nil || one("an abort that came back", typeAbort)[1] != 88 {
+		t.Errorf("it came back: %v", err)
+	}
+
+	start()
+	ready = one("a start", typeReady)
+	granted(ready[1], 99) // its parts have left
+	if err := back(funi.Request, funi.NewTransferHeader(1, typePart, 0), 99); !errors.As(err, &u) || len(ended) != 2 || !errors.As(ended[1], &u) {
+		t.Errorf("a part came back: %v; %v", err, ended)
+	}
+	if abort := one("a part that came back", typeAbort); abort[1] != 99 {
+		t.Errorf("key %d was given up, want 99", abort[1])
+	}
+
+	id := start()
+	ready = one("a start", typeReady)
+	granted(ready[1], 100)
+	if !e.Cancel(id) || len(ended) != 3 || ended[2] != am.ErrCancelled {
+		t.Errorf("cancelled: %v", ended)
+	}
+	if err := back(funi.Request, funi.NewTransferHeader(1, typePart, 0), 100); err != nil || e.SendsUnderWay() != 0 {
+		t.Errorf("a part of a message that was cancelled came back: %v; %d under way", err, e.SendsUnderWay())
+	}
+	sentOf(card, 0)
+
+	s = card.Vacant(funi.Request) // another node's
+	s.SetHeader(funi.NewHeader(0, typeReady, 5))
+	s[1], s[2], s[3], s[funi.SourceWord] = 7, 0, 5000, 2
+	card.Deliver(funi.Request)
+	card.Publish()
+	if _, err := e.Poll(); err != nil {
+		t.Fatal(err)
+	}
+	grant := one("an announcement", typeGrant)
+	if err := back(funi.Reply, grant.Header(), grant[1]); err != nil {
+		t.Errorf("a grant came back: %v", err)
+	}
+	if again := one("a grant that came back", typeGrant); [4]uint32(again[1:5]) != [4]uint32(grant[1:5]) {
+		t.Errorf("the grant was %x and is %x", grant[1:5], again[1:5])
+	}
+	if err := back(funi.Reply, funi.NewHeader(2, typeTaken, 2), 7); err != nil {
+		t.Errorf("an answer came back: %v", err)
+	}
+	if again := one("an answer that came back", typeTaken); again[1] != 7 || again[2] == 0 {
+		t.Errorf("then it was %x", again[1:3])
+	}
 }

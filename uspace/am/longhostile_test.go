@@ -21,9 +21,7 @@ const (
 )
 
 // hostile is an endpoint with memory, whose handlers take anything, and its card.
-func hostile(t interface {
-	testing.TB
-}) (*am.Endpoint, *funi.Card, *int) {
+func hostile(t testing.TB) (*am.Endpoint, *funi.Card, *int) {
 	e, card := bare(t)
 	ran := new(int)
 	take := func(m *am.Message, b []byte) error {
@@ -39,7 +37,7 @@ func hostile(t interface {
 	return e, card, ran
 }
 
-// clearQueues lets what the endpoint has sent go nowhere, and returns the messages of a type.
+// sentOf lets what the endpoint has sent go nowhere, and returns the messages of a type.
 func sentOf(card *funi.Card, typ uint16) (found []funi.Slot) {
 	for l := range funi.Level(2) {
 		n := card.Pending(l)
