@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -165,7 +166,7 @@ const agree = "Agree"
 func endSoon(t *testing.T, b *bed, calls map[string]func(context.Context, *funet.Endpoint) error) {
 	t.Helper()
 	e := b.open(0)
-	b.open(1)
+	deafen(t, b.open(1))
 	for name, call := range calls {
 		for _, led := range []bool{false, true} {
 			what := name
@@ -194,6 +195,26 @@ func endSoon(t *testing.T, b *bed, calls map[string]func(context.Context, *funet
 			}
 		}
 	}
+}
+
+// deafen lets the card of a node run until the test ends: so the node is there, for however long, and handles nothing.
+func deafen(t *testing.T, e *funet.Endpoint) {
+	var over atomic.Bool
+	ended := make(chan error, 1)
+	go func() {
+		ended <- e.AM(func(*am.Endpoint) error {
+			for !over.Load() {
+				e.Carrier().Drive()
+			}
+			return nil
+		})
+	}()
+	t.Cleanup(func() {
+		over.Store(true)
+		if err := await(t, "the deaf node ends", ended); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // cancelOne measures one call from the end of its context on.

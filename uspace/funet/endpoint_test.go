@@ -409,3 +409,35 @@ func TestTooLong(t *testing.T) {
 		}
 	})
 }
+
+// Rule: calls and answers of any length arrive whole, of several goroutines at once, by Call and by Go, which copies.
+func TestLongCalls(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bed) {
+		b.both(func(ctx context.Context, e *funet.Endpoint) error {
+			err := errors.Join(e.Serve(double, func(m *funet.Message) ([]byte, error) {
+				return append(m.Bytes[:len(m.Bytes):len(m.Bytes)], m.Bytes...), nil
+			}), e.Barrier(ctx))
+			if err != nil {
+				return err
+			}
+			sizes := []int{60, 100, 1500, 3000, 100_000, 500_000}
+			errs := make([]error, len(sizes))
+			var all sync.WaitGroup
+			for i, size := range sizes {
+				all.Go(func() {
+					request := bytes.Repeat([]byte{byte(i + 1)}, size)
+					want := bytes.Repeat(request, 2)
+					answer, err := e.Call(ctx, 1-e.Node(), double, request)
+					p := e.Go(1-e.Node(), double, request)
+					clear(request)
+					again, err2 := p.Wait(ctx)
+					if errs[i] = errors.Join(err, err2); errs[i] == nil && (!bytes.Equal(answer, want) || !bytes.Equal(again, want)) {
+						errs[i] = fmt.Errorf("a call of %d bytes was answered by %d and %d, or others", size, len(answer), len(again))
+					}
+				})
+			}
+			all.Wait()
+			return errors.Join(append(errs, e.Barrier(ctx))...)
+		})
+	})
+}
