@@ -46,9 +46,9 @@ func (e *Endpoint) AppendCall(ctx context.Context, dst []byte, node int, handler
 
 // startCall begins a call as soon as there is room.
 func (e *Endpoint) startCall(ctx context.Context, w *waiter, node int, handler uint32, b []byte) (am.ID, error) {
-	if !e.roomToCall(node) {
+	if !e.roomToCall(node, len(b)) {
 		r := e.waiter()
-		r.holds = func() bool { return e.roomToCall(node) }
+		r.holds = func() bool { return e.roomToCall(node, len(b)) }
 		err := e.await(ctx, r, "calling")
 		e.recycle(r)
 		if err != nil {
@@ -65,9 +65,12 @@ func (e *Endpoint) cancel(id am.ID) {
 	}
 }
 
-// roomToCall reports whether package am can begin a call of a node without waiting.
-func (e *Endpoint) roomToCall(node int) bool {
-	return e.am.CallsUnderWay() < am.MaxRemoteCalls && e.iface.Reserve(funi.Request) != nil && e.am.Heard(node)
+// roomToCall reports whether package am can begin a call of a node, with so many bytes, without waiting.
+func (e *Endpoint) roomToCall(node, size int) bool {
+	if e.am.CallsUnderWay() >= am.MaxRemoteCalls || e.iface.Reserve(funi.Request) == nil || !e.am.Heard(node) {
+		return false
+	}
+	return size <= am.ShortCall || e.vacant(packets(size)) && e.am.SendsUnderWay() < am.MaxSends
 }
 
 // Pending is a call that was begun. Any goroutine may wait for it, one at a time.
@@ -94,7 +97,7 @@ func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
 		return p
 	}
 	defer e.unlock()
-	if !e.roomToCall(node) {
+	if !e.roomToCall(node, len(b)) {
 		p.unsent, p.waits = bytes.Clone(b), true
 		return p
 	}

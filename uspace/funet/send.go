@@ -98,10 +98,7 @@ func (e *Endpoint) room(ctx context.Context, node, slots int) error {
 	if err := e.takeStray(); err != nil {
 		return fmt.Errorf("sending to node %d: %w", node, err)
 	}
-	slots = min(slots, e.iface.Slots()-1)
-	there := func() bool {
-		return e.iface.Slots()-1-e.iface.Unsent(funi.Request) >= slots && e.am.Heard(node) && e.am.SendsUnderWay() < am.MaxSends
-	}
+	there := func() bool { return e.vacant(slots) && e.am.Heard(node) && e.am.SendsUnderWay() < am.MaxSends }
 	if there() {
 		return nil
 	}
@@ -109,6 +106,12 @@ func (e *Endpoint) room(ctx context.Context, node, slots int) error {
 	defer e.recycle(w)
 	w.holds, w.strays = there, true
 	return e.await(ctx, w, "sending")
+}
+
+// vacant reports whether the send queue has so many free slots, or all that it can have.
+func (e *Endpoint) vacant(slots int) bool {
+	most := e.iface.Slots() - 1
+	return most-e.iface.Unsent(funi.Request) >= min(slots, most)
 }
 
 // Reply runs a handler on the node that sent the message. Handlers of messages, which Send has sent, call it, any number
