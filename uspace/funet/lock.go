@@ -53,8 +53,10 @@ func (e *Endpoint) yield() {
 		return
 	}
 	me := e.runner.Swap(0)
+	e.polling = false
 	e.mu.Unlock()
 	runtime.Gosched() // to the goroutine that Unlock has made ready
 	e.mu.Lock()
+	e.polling = true
 	e.runner.Store(me)
 }

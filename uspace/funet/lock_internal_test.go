@@ -4,11 +4,14 @@ package funet
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/funi"
 )
 
 // quiet is a card that nobody sleeps on.
@@ -110,4 +113,53 @@ func TestGoroutine(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// drives is a card that does nothing.
+type drives struct{ quiet }
+
+func (drives) Drive() {}
+
+// Rule: a goroutine that begins an operation keeps the lock while package am lets the card run, also where another one
+// leads and has given the lock up for it: package am is in the middle of something.
+func TestOnlyTheLeaderYields(t *testing.T) {
+	memory, err := funi.NewMemory(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	iface, err := funi.Initialize(memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Endpoint{carrier: drives{}, iface: iface, leading: true} // another goroutine does
+	if e.am, err = am.New(iface, 0, 2, e.drive, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.lock(); err != nil {
+		t.Fatal(err)
+	}
+	var got atomic.Bool
+	var other sync.WaitGroup
+	other.Go(func() {
+		if e.lock() == nil {
+			got.Store(true)
+			e.unlock()
+		}
+	})
+	for e.want.Load() == 0 {
+		runtime.Gosched()
+	}
+	for range 100 {
+		e.drive()
+		if got.Load() {
+			t.Fatal("it lost the lock")
+		}
+	}
+	e.polling = true // it leads
+	for !got.Load() {
+		e.drive()
+	}
+	e.polling = false
+	e.unlock()
+	other.Wait()
 }
