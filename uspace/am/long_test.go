@@ -54,7 +54,7 @@ func TestLongBytes(t *testing.T) {
 		if rapid.Bool().Draw(r, "small") {
 			o.Tune = func(c *engine.Config) { c.Lines, c.ReplyLines, c.FIFO, c.Train, c.Blocks = 8, 2, 10, 1, false }
 		}
-		direct := rapid.Bool().Draw(r, "direct")
+		direct, inShared := rapid.Bool().Draw(r, "direct"), rapid.Bool().Draw(r, "shared")
 		limit := rapid.SampledFrom([]int{am.LeastMemory, 96<<10 + 13, 1 << 20}).Draw(r, "limit")
 		plans := make([][]plannedSend, nodes)
 		for i := range plans {
@@ -107,8 +107,16 @@ func TestLongBytes(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			own := make([]byte, 1<<20)
+			if inShared {
+				if own, err = shared(n, len(own)); err != nil {
+					return err
+				}
+			}
 			for number, s := range plans[n.Node()] {
-				b := numbered(n.Node(), number, s.size)
+				b := own[:s.size]
+				own = own[s.size+rapid.IntRange(0, 16).Draw(r, "gap"):]
+				copy(b, numbered(n.Node(), number, s.size))
 				switch s.how {
 				case 0:
 					err = n.SendBytes(s.to, 0, b)
