@@ -22,6 +22,7 @@ type agreement struct {
 	view    uint64 // as it was told; at node 0: as it was agreed on last
 	base    uint32 // at node 0: the first number then
 	done    bool
+	number  uint32      // what was agreed on last: base, at each node
 	states  []readiness // at node 0
 }
 
@@ -74,6 +75,14 @@ func (e *Endpoint) Agree() error {
 	a.calling = false
 	e.drive()
 	return nil
+}
+
+// Agreed returns a number that is the same on all nodes after an Agree, and another after the next; 0: there was none. Any context.
+func (e *Endpoint) Agreed() uint32 {
+	if e.member == nil {
+		return 0
+	}
+	return e.member.agree.number
 }
 
 // make makes room at node 0 for what each node tells.
@@ -141,7 +150,7 @@ func (e *Endpoint) agreed(base, low, high uint32) {
 	if !m.agree.calling || m.absent > 0 || m.view != uint64(low)|uint64(high)<<32 {
 		return
 	}
-	m.agree.done, m.changed = true, false
+	m.agree.done, m.agree.number, m.changed = true, base, false
 	e.collective.restart(base)
 }
 

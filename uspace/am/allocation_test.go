@@ -136,15 +136,15 @@ func TestNoAllocationInRemoteCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b := numbers(am.MaxCall)
+	b := numbers(am.ShortCall)
 	done := func(answer []byte, err error) {
 		if ended++; err == nil && len(answer) > 0 && answer[len(answer)-1] == byte(len(answer)) {
 			right++
 		}
 	}
 	exchange := func() {
-		want := ended + 2*am.MaxCall/4
-		for size := 4; size <= am.MaxCall; size += 4 {
+		want := ended + 2*am.ShortCall/4
+		for size := 4; size <= am.ShortCall; size += 4 {
 			for i := range e {
 				if _, err := e[i].StartCall(1-i, 0, b[:size], done); err != nil {
 					t.Fatal(err)

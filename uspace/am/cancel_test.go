@@ -262,6 +262,7 @@ func ignore([]byte, error) {}
 // immediate are the calls that never wait.
 var immediate = []string{
 	"AddObject",
+	"Agreed",
 	"Bind",
 	"CallsUnderWay",
 	"Cancel",

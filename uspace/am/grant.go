@@ -21,9 +21,11 @@ const (
 
 // What a message is, bits 18:16 of the word behind its id.
 const (
-	kindBytes = 0 // for a handler of bytes
-	kindReply = 1 // the same, sent by a request handler: the handler runs as a reply handler
-	kindMask  = 7
+	kindBytes  = 0 // for a handler of bytes
+	kindReply  = 1 // the same, sent by a request handler: the handler runs as a reply handler
+	kindCall   = 2 // of a call: ticket (remotelong.go)
+	kindAnswer = 3 // the answer: ticket, status
+	kindMask   = 7
 
 	kindShift = 16
 )
@@ -181,9 +183,15 @@ func (e *Endpoint) partArrived(m *Message, n funi.Notice) {
 }
 
 // deliver runs what a whole message is for, and returns the status that its sender is told.
-func (e *Endpoint) deliver(m *Message, kind, handler uint32, _ [2]uint32, b []byte) uint32 {
+func (e *Endpoint) deliver(m *Message, kind, handler uint32, words [2]uint32, b []byte) uint32 {
 	ran := false
 	switch {
+	case kind == kindCall && m.level == funi.Request:
+		e.runCall(m, words[0], handler, b)
+		return statusDone // the answer says what became of it
+	case kind == kindAnswer:
+		e.longAnswer(m, words[0], words[1], b)
+		return statusDone
 	case kind == kindBytes && m.level == funi.Request, kind == kindReply && m.level == funi.Reply:
 		ran = e.runBytes(m, handler, b)
 	case kind == kindReply:

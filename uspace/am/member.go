@@ -482,6 +482,8 @@ func (e *Endpoint) depart(node int) {
 	e.calls.failAll(why, func(c *call) bool { return int(c.node) == node })
 	e.failCalls(why, func(c *remoteCall) bool { return int(c.node) == node })
 	e.departBytes(node, why)
+	e.departTagged(node, fmt.Errorf("messages of node %d: %w", node, ErrLeft))
+	e.endTogether(e.together())
 	e.event(Event{Left, node, int(p.life)})
 }
 

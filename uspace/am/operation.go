@@ -27,7 +27,7 @@ func (e *Endpoint) Cancel(id ID) bool {
 	case bytesID:
 		return e.cancelBytes(uint32(id))
 	case sendTagID:
-		return e.cancelSendTag(uint32(id))
+		return e.cancelTagged(uint32(id))
 	case recvID:
 		return e.cancelReceive(uint32(id))
 	}
