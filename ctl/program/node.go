@@ -67,7 +67,7 @@ func runOn[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (R, er
 func runPlace[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (r R, err error) {
 	ctx := c.Context()
 	n := &Node{ctx: ctx}
-	var o funet.Options
+	o := funet.Options{Memory: -1} // programs of active messages have none of bytes
 	if f.attached() {
 		err = n.describeAttached(f, &o)
 	} else {

@@ -179,6 +179,12 @@ func waits() map[string]func(*deaf) error {
 			}
 			return until(func() error { return value(d.StartBytes(1, 0, make([]byte, 1000), nil)) })
 		},
+		"StartList": func(d *deaf) error {
+			if err := anyMemory(d.Endpoint); err != nil {
+				return err
+			}
+			return until(func() error { return value(d.StartList(1, 0, [][]byte{make([]byte, 1000), blank[:]}, nil)) })
+		},
 		"ProbeSends": func(d *deaf) error {
 			err := errors.Join(anyMemory(d.Endpoint), value(d.StartBytes(1, 0, make([]byte, 1000), nil)))
 			return errors.Join(err, until(func() error { return d.ProbeSends() }))
@@ -298,7 +304,7 @@ var immediate = []string{
 }
 
 // notModelled are the calls that no modelled machine has.
-var notModelled = []string{"a long SendBytes", "SendList", "StartBytes", "ProbeSends"}
+var notModelled = []string{"a long SendBytes", "SendList", "StartBytes", "StartList", "ProbeSends"}
 
 // TestEveryWaitIsCancelled: each call that waits ends when the context ends, with an error
 // that is ErrCancelled and the context's cause; natively and on a modelled processor.

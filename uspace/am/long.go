@@ -114,6 +114,18 @@ func (e *Endpoint) SendList(node int, handler uint32, list ...[]byte) error {
 	return e.sendGathered(node, handler, g)
 }
 
+// StartList is StartBytes of several pieces of memory, in this order, that arrive as one message.
+func (e *Endpoint) StartList(node int, handler uint32, list [][]byte, done func(error)) (ID, error) {
+	g := gather{rest: list}
+	size, ok := g.size()
+	if ok && size <= ShortBytes && handler < Handlers {
+		var b [ShortBytes]byte
+		g.read(b[:])
+		return e.StartBytes(node, handler, b[:size], done)
+	}
+	return e.startLong(node, kindBytes, handler, [2]uint32{}, g, done)
+}
+
 // sendLong sends what does not fit one packet, and waits until it is delivered.
 func (e *Endpoint) sendLong(node int, handler uint32, b []byte) error {
 	return e.sendGathered(node, handler, gather{first: b})

@@ -220,15 +220,17 @@ func (e *Endpoint) piece(m *Message, first uint32) {
 	}
 }
 
-// taggedCameBack does what a message of these that came back asks for.
-func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) {
+// taggedCameBack does what a message of these that came back asks for. It reports whether that is all, and the program need
+// not know: what one node tells another of messages is the library's, and the other may have all that it wanted and be gone.
+func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) (own bool) {
 	t := e.tags
-	if t == nil || r.Level != funi.Request {
-		return
+	if t == nil || r.Level != funi.Request || r.Header.Transfer() {
+		return false
 	}
+	own = r.Header.Type() == typeTold
 	node := r.Header.Node()
 	if e.member != nil && gone(r.Reason) {
-		return // what waits for a member ends when it has left (depart)
+		return own // what waits for a member ends when it has left (depart)
 	}
 	switch r.Header.Type() {
 	case typeTagged:
@@ -272,6 +274,7 @@ func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) {
 	if gone(r.Reason) {
 		e.failTagged(err, func(of int) bool { return of == int(node) })
 	}
+	return own
 }
 
 // failTagged ends sends to nodes, and receives from them. Receives from any node go on.

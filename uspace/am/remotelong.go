@@ -25,17 +25,24 @@ func (e *Endpoint) startLongCall(node int, handler uint32, b []byte, done func(a
 	c := &r.table[place]
 	c.number += 1 << ticketBits
 	ticket := c.number | uint32(place)
+	r.under++
+	c.node, c.handler, c.done, c.send = uint16(node), uint8(handler), done, 0 // before it is sent: the caller of drive may let others poll
 	send, err := e.startLong(node, kindCall, handler, [2]uint32{ticket, 0}, gather{first: b}, func(err error) {
 		if err != nil {
 			e.callUnsent(ticket, err)
 		}
 	})
-	if err != nil {
+	switch c = r.find(ticket); {
+	case c == nil: // it has ended meanwhile
+		e.sentCall(send, true)
+	case err != nil:
+		c.done = nil
+		r.under--
 		r.free = append(r.free, place)
 		return 0, err
+	default:
+		c.send = send
 	}
-	r.under++
-	c.node, c.handler, c.done, c.send = uint16(node), uint8(handler), done, send
 	return callID | ID(ticket), nil
 }
 

@@ -60,14 +60,13 @@ func (e *Endpoint) returned() error {
 		if u == nil {
 			about = e.describe(&r)
 		}
-		if e.bytesCameBack(&r, about) {
+		if e.bytesCameBack(&r, about) || e.taggedCameBack(&r, about) {
 			continue
 		}
 		u = about
 		u.Count++
 		e.cameBack(&r, u)
 		e.callCameBack(&r, u)
-		e.taggedCameBack(&r, u)
 	}
 	if lost := e.iface.ReturnsLost(); lost != e.lost {
 		if u == nil {

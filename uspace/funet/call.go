@@ -85,6 +85,10 @@ type Pending struct {
 // no room for yet is begun by Wait.
 func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
 	p := &Pending{endpoint: e, waiter: newWaiter(), node: node, handler: handler}
+	if len(b) > am.MaxCall {
+		p.waiter.complete(fmt.Errorf("calling node %d: %w", node, ErrLong))
+		return p
+	}
 	if err := e.lock(); err != nil {
 		p.waiter.complete(fmt.Errorf("calling node %d: %w", node, err))
 		return p

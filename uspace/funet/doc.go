@@ -1,4 +1,4 @@
-// Package funet is what programs of 2026 use FUNet by: messages of bytes between the processes of a job, calls that
+// Package funet is what programs of 2026 use FUNet by: messages of bytes of any length between the processes of a job, calls that
 // return an answer or an error, from any goroutine, with a context.Context on everything that waits. It is written over
 // active messages (package am), which are there, too (Endpoint.AM).
 //
@@ -36,7 +36,8 @@
 // Messages with tags run no handler: Recv waits for them (tags.go). What all nodes do together, with MPI's names, is
 // written over them (group.go, package collective).
 //
-// The bounds, and what happens at them: while the send queue is full, Send and Call wait; am.MaxRemoteCalls calls are
-// under way, and one more waits; of messages with tags am.TagWindow wait at their receiver, and more at their sender; a
-// message without has at most am.ShortBytes bytes (ErrLong).
+// The bounds, and what happens at them: while the send queue is full, Send and Call wait; am.MaxRemoteCalls calls and
+// am.MaxSends long messages are under way, and one more waits; a message has at most am.MaxBytes bytes (ErrLong), and
+// about two thirds of its receiver's memory (ErrMemory); of messages with tags am.TagWindow wait at their receiver, and
+// more at their sender; of events that nobody reads 256, and of each node two more.
 package funet

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/funet"
 )
@@ -48,20 +50,30 @@ func TestMessages(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			var sent [][]byte
+			var sizes []int
 			for n := range am.ShortBytes + 1 {
-				b := bytes.Repeat([]byte{byte(n)}, n)
-				if sent = append(sent, b); n == 0 {
-					b = nil
+				sizes = append(sizes, n)
+			}
+			for n, size := range append(sizes, 81, 100, 2047, 2048, 2049, 5000, 100_001, 1<<20) {
+				sent := make([]byte, size)
+				for i := range sent {
+					sent[i] = byte(i*7 + n)
 				}
-				if err := e.Send(ctx, other, echo, b); err != nil {
-					return err
+				if n == 0 {
+					sent = nil
+				}
+				send := func() error { return e.Send(ctx, other, echo, sent) }
+				if n%2 == 1 { // in pieces
+					send = func() error { return e.SendList(ctx, other, echo, sent[:size/3], nil, sent[size/3:]) }
+				}
+				if err := send(); err != nil {
+					return fmt.Errorf("%d bytes: %w", size, err)
 				}
 				if err := e.Wait(ctx, func() bool { return len(got) > n }); err != nil {
 					return err
 				}
-				if !bytes.Equal(got[n], sent[n]) {
-					return fmt.Errorf("%x came back as %x", sent[n], got[n])
+				if !bytes.Equal(got[n], sent) {
+					return fmt.Errorf("%d bytes came back as others", size)
 				}
 			}
 			return e.Barrier(ctx)
@@ -360,4 +372,72 @@ func TestNoPlace(t *testing.T) {
 	if _, err := b.tryOpen(ctx, 0); !errors.Is(err, asked) {
 		t.Errorf("opening with a context that has ended: %v", err)
 	}
+}
+
+// Rule: a message that is longer than any is refused before a byte of it is read.
+func TestTooLong(t *testing.T) {
+	long, err := unix.Mmap(-1, 0, 1<<31, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Munmap(long) })
+	onBoth(t, func(t *testing.T, b *bed) {
+		e, ctx := b.open(0), t.Context()
+		for name, err := range map[string]error{
+			"Send": e.Send(ctx, 1, count, long), "Post": e.Post(ctx, 1, count, long), "SendList": e.SendList(ctx, 1, count, nil, long, long),
+			"Call": value(e.Call(ctx, 1, count, long)), "Go": value(e.Go(1, count, long).Wait(ctx)), "SendTag": e.SendTag(ctx, 1, 1, long),
+		} {
+			if !errors.Is(err, funet.ErrLong) {
+				t.Errorf("%s of 2^31 bytes: %v", name, err)
+			}
+		}
+		for name, err := range map[string]error{
+			"Send": e.Send(ctx, 2, count, nil), "SendList": e.SendList(ctx, -1, count), "Call": value(e.Call(ctx, 2, count, nil)), "SendTag": e.SendTag(ctx, -1, 1, nil),
+			"a long Send": e.Send(ctx, 2, count, make([]byte, 10_000)),
+		} {
+			if !errors.Is(err, funet.ErrNode) {
+				t.Errorf("%s to a node that there is not: %v", name, err)
+			}
+		}
+		for name, err := range map[string]error{
+			"Send": e.Send(ctx, 1, am.Handlers, nil), "Call": value(e.Call(ctx, 1, am.Handlers, nil)), "a long Send": e.Send(ctx, 1, am.Handlers, make([]byte, 10_000)),
+			"Handle": e.Handle(am.Handlers, func(*funet.Message) error { return nil }), "Handle of nothing": e.Handle(0, nil), "Serve of nothing": e.Serve(0, nil),
+		} {
+			if !errors.Is(err, funet.ErrNumber) {
+				t.Errorf("%s of a handler that cannot be: %v", name, err)
+			}
+		}
+	})
+}
+
+// Rule: calls and answers of any length arrive whole, of several goroutines at once, by Call and by Go, which copies.
+func TestLongCalls(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bed) {
+		b.both(func(ctx context.Context, e *funet.Endpoint) error {
+			err := errors.Join(e.Serve(double, func(m *funet.Message) ([]byte, error) {
+				return append(m.Bytes[:len(m.Bytes):len(m.Bytes)], m.Bytes...), nil
+			}), e.Barrier(ctx))
+			if err != nil {
+				return err
+			}
+			sizes := []int{60, 100, 1500, 3000, 100_000, 500_000}
+			errs := make([]error, len(sizes))
+			var all sync.WaitGroup
+			for i, size := range sizes {
+				all.Go(func() {
+					request := bytes.Repeat([]byte{byte(i + 1)}, size)
+					want := bytes.Repeat(request, 2)
+					answer, err := e.Call(ctx, 1-e.Node(), double, request)
+					p := e.Go(1-e.Node(), double, request)
+					clear(request)
+					again, err2 := p.Wait(ctx)
+					if errs[i] = errors.Join(err, err2); errs[i] == nil && (!bytes.Equal(answer, want) || !bytes.Equal(again, want)) {
+						errs[i] = fmt.Errorf("a call of %d bytes was answered by %d and %d, or others", size, len(answer), len(again))
+					}
+				})
+			}
+			all.Wait()
+			return errors.Join(append(errs, e.Barrier(ctx))...)
+		})
+	})
 }

@@ -30,8 +30,10 @@ var (
 	ErrExpelled = am.ErrExpelled
 	// ErrPlace: neither the environment nor the options say which place in which job this is.
 	ErrPlace = errors.New("funet: start the program with funet run, mpirun or srun, or give Options.Peers, Interfaces and Node")
-	// ErrMemory: there is no such memory, or no more of it.
-	ErrMemory = errors.New("funet: not memory that Alloc returned, or no more of it")
+	// ErrAddress: memory is not what Alloc returned, or there are no such addresses.
+	ErrAddress = errors.New("funet: not memory that Alloc returned, or no addresses for it")
+	// ErrMemory: there is no memory for a message, here or at the other node (Options.Memory).
+	ErrMemory = am.ErrMemory
 )
 
 // closedError is ErrClosed.

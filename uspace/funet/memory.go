@@ -3,9 +3,14 @@ package funet
 // This file is memory that other nodes may read and write, and that the card sends from without a copy.
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/card"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -27,6 +32,36 @@ type block struct {
 	bytes []byte
 }
 
+// Memory for messages, in bytes, where Options does not say it.
+const (
+	embeddedMemory = 64 << 20
+	attachedMemory = 4 << 20
+)
+
+// useMemory takes memory for messages.
+func (e *Endpoint) useMemory(limit int) error {
+	m := am.Memory{Segment: e.carrier.Segment, Now: e.carrier.Now, Limit: limit}
+	k, embedded := e.carrier.(*card.Card)
+	switch {
+	case limit < 0, embedded && k.CPU() != nil: // a modelled machine has no long messages
+		return nil
+	case embedded:
+		m.Register, m.Unregister, m.Withdraw = k.Register, k.Unregister, k.Withdraw
+		m.Limit = cmp.Or(limit, embeddedMemory)
+	case limit == 0:
+		m.Limit = attachedMemory
+	}
+	err := e.am.UseMemory(m)
+	for limit == 0 && errors.Is(err, attach.ErrQuota) && m.Limit > am.LeastMemory {
+		m.Limit /= 2
+		err = e.am.UseMemory(m)
+	}
+	if err != nil {
+		return fmt.Errorf("%w; see Options.Memory", err)
+	}
+	return nil
+}
+
 // Alloc returns memory of so many bytes, 1 to 1.5*2^30, all 0, that the card may use, wherever the card is: transfers may go
 // from and to it, and other nodes may read and write it at the address of Address (am.Endpoint.Get, Put and so on). It is the program's until
 // Free or Close.
@@ -41,7 +76,7 @@ func (e *Endpoint) Alloc(bytes int) ([]byte, error) {
 	defer e.unlock()
 	base, at := e.memory.place(bytes)
 	if base == 0 {
-		return nil, fmt.Errorf("allocating %d bytes: %w", bytes, ErrMemory)
+		return nil, fmt.Errorf("allocating %d bytes: %w", bytes, ErrAddress)
 	}
 	whole := (bytes + segmentUnit - 1) &^ (segmentUnit - 1)
 	b, err := e.am.ShareNew(e.carrier.Segment, base, whole, funi.Source|funi.Destination)
@@ -78,7 +113,7 @@ func (m *memory) find(b []byte) int {
 	return slices.IndexFunc(m.blocks, func(x block) bool { return &x.bytes[0] == &b[0] })
 }
 
-// Address returns the address of memory that Alloc returned, or ErrMemory.
+// Address returns the address of memory that Alloc returned, or ErrAddress.
 func (e *Endpoint) Address(b []byte) (uint32, error) {
 	if err := e.lock(); err != nil {
 		return 0, fmt.Errorf("finding memory: %w", err)
@@ -86,7 +121,7 @@ func (e *Endpoint) Address(b []byte) (uint32, error) {
 	defer e.unlock()
 	at := e.memory.find(b)
 	if at < 0 {
-		return 0, fmt.Errorf("finding %d bytes: %w", len(b), ErrMemory)
+		return 0, fmt.Errorf("finding %d bytes: %w", len(b), ErrAddress)
 	}
 	return e.memory.blocks[at].base, nil
 }
@@ -100,7 +135,7 @@ func (e *Endpoint) Free(b []byte) error {
 	defer e.unlock()
 	at := e.memory.find(b)
 	if at < 0 {
-		return fmt.Errorf("freeing %d bytes: %w", len(b), ErrMemory)
+		return fmt.Errorf("freeing %d bytes: %w", len(b), ErrAddress)
 	}
 	if err := e.am.Unshare(e.carrier.Unregister, e.memory.blocks[at].base); err != nil {
 		return fmt.Errorf("freeing %d bytes: %w", len(b), err)
@@ -117,7 +152,7 @@ func (e *Endpoint) Share(region funi.Segment) error {
 	}
 	defer e.unlock()
 	if uint64(region.Base)+uint64(len(region.Memory)) > firstAddress {
-		return fmt.Errorf("sharing memory at %#x: %w; use addresses below %#x", region.Base, ErrMemory, firstAddress)
+		return fmt.Errorf("sharing memory at %#x: %w; use addresses below %#x", region.Base, ErrAddress, firstAddress)
 	}
 	return e.am.Share(e.carrier.Register, region)
 }

@@ -63,7 +63,7 @@ func TestAlloc(t *testing.T) {
 				"Address of other memory": value(e.Address(make([]byte, 10))),
 				"Share where Alloc is":    e.Share(funi.Segment{Base: 0x3fff_fff0, Memory: make([]byte, 32), Rights: funi.Source}),
 			} {
-				if !errors.Is(err, funet.ErrMemory) {
+				if !errors.Is(err, funet.ErrAddress) {
 					return fmt.Errorf("%s: %v", name, err)
 				}
 			}

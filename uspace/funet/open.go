@@ -30,6 +30,10 @@ type Options struct {
 	Node       int
 	// Nodes is how many nodes the program runs on; 0: all of the group, as the peers file or the daemon says.
 	Nodes int
+	// Memory is how many bytes are for messages of more than am.ShortBytes bytes; about two thirds of it can receive
+	// one message. 0: 64 MiB with a card in this process, which become memory when they are used, and 4 MiB with that
+	// of a daemon, or as much less as the administrator allows. Negative: none, and only short messages.
+	Memory int
 	// Rejoin makes the process a member of a job whose nodes may die and be started again (funet run --restart), and Events
 	// tell who leaves and joins; all processes of the job ask for it. Life is how many processes were this node before,
 	// where neither Attach nor the environment says so.
@@ -83,6 +87,9 @@ func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
 	}
 	if err == nil && o.Rejoin {
 		err = e.rejoin(life)
+	}
+	if err == nil {
+		err = e.useMemory(o.Memory)
 	}
 	if err == nil && !stop() {
 		err = context.Cause(ctx)

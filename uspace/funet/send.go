@@ -6,30 +6,49 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Send runs a handler on a node with b, and returns when b may be changed. The message is on its way then; that it
-// could not be delivered is found out later, and is an error that belongs to no call (Options.OnError).
+// Send runs a handler on a node with b, of 0 to am.MaxBytes bytes, and returns when b may be changed. A message of up to
+// am.ShortBytes bytes, and one of up to am.EagerBytes while the node has kept room for this one, is on its way then; that
+// it could not be delivered is found out later, and is an error that belongs to no call (Options.OnError). A longer
+// message has been delivered when Send returns nil; it waits until the node has memory for it, one after the other.
 //
-// It waits while there is no room for the message. Errors are ErrNode, ErrNumber, ErrLong, ErrHandler within a handler,
-// an error that belongs to no call if one has come up (then nothing was sent), and that the context ended while it waited.
+// It also waits while there is no room in the send queue. Errors are ErrNode, ErrNumber, ErrLong, ErrHandler within a
+// handler, ErrMemory if the node never has that much memory (Options.Memory), that the node is gone (*am.Undelivered,
+// ErrLeft), an error that belongs to no call if one has come up (then nothing was sent), and that the context ended: then
+// a long message may have been delivered or not.
 func (e *Endpoint) Send(ctx context.Context, node int, handler uint32, b []byte) error {
 	return e.send(ctx, node, handler, b, true)
 }
 
-// Post is Send for programs that send many messages in a row: the message may wait in the send queue until the next
+// Post is Send for programs that send many messages in a row: a short message may wait in the send queue until the next
 // Send, Poll, Flush or another call that waits, so that several leave in one frame.
 func (e *Endpoint) Post(ctx context.Context, node int, handler uint32, b []byte) error {
 	return e.send(ctx, node, handler, b, false)
 }
 
+// SendList is Send of several pieces of memory that arrive as one message, in this order (as net.Buffers).
+func (e *Endpoint) SendList(ctx context.Context, node int, handler uint32, list ...[]byte) error {
+	size := 0
+	for _, b := range list {
+		if size += len(b); size > am.MaxBytes {
+			return fmt.Errorf("sending more than %d bytes to node %d: %w", am.MaxBytes, node, ErrLong)
+		}
+	}
+	return e.sendLong(ctx, node, size, func(done func(error)) (am.ID, error) { return e.am.StartList(node, handler, list, done) })
+}
+
 func (e *Endpoint) send(ctx context.Context, node int, handler uint32, b []byte, leave bool) error {
+	if len(b) > am.ShortBytes {
+		return e.sendLong(ctx, node, len(b), func(done func(error)) (am.ID, error) { return e.am.StartBytes(node, handler, b, done) })
+	}
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("sending to node %d: %w", node, err)
 	}
 	if e.stray != nil || e.iface.Reserve(funi.Request) == nil || !e.am.Heard(node) {
-		if err := e.room(ctx, node, "sending"); err != nil {
+		if err := e.room(ctx, node, 1); err != nil {
 			e.unlock()
 			return err
 		}
@@ -42,19 +61,59 @@ func (e *Endpoint) send(ctx context.Context, node int, handler uint32, b []byte,
 	return err
 }
 
-// room waits until the send queue has a slot, and a node has answered a later life's hello, so that package am does not wait.
-func (e *Endpoint) room(ctx context.Context, node int, doing string) error {
-	if err := e.takeStray(); err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
+// sendLong sends a message of so many bytes, which start begins, and waits until it is done.
+func (e *Endpoint) sendLong(ctx context.Context, node, size int, start func(done func(error)) (am.ID, error)) error {
+	if err := e.lock(); err != nil {
+		return fmt.Errorf("sending to node %d: %w", node, err)
+	}
+	defer e.unlock()
+	if err := e.room(ctx, node, packets(size)); err != nil {
+		return err
 	}
 	w := e.waiter()
 	defer e.recycle(w)
-	w.holds, w.strays = func() bool { return e.iface.Reserve(funi.Request) != nil && e.am.Heard(node) }, true
-	return e.await(ctx, w, doing)
+	id, err := start(w.sent)
+	if err != nil {
+		return err
+	}
+	if err = e.await(ctx, w, "sending"); err != nil && !w.done {
+		e.cancel(id)
+	}
+	return err
+}
+
+// packets is how many slots of the send queue a message of so many bytes takes at once: all of its packets if it may leave
+// at once, and else one that announces it.
+func packets(size int) int {
+	const data, head = 64, 8 // bytes
+	if size > am.EagerBytes {
+		return 1
+	}
+	return max((size+head+data-1)/data, 1)
+}
+
+// room waits until the send queue has so many slots, and a node has answered a later life's hello, so that package am does
+// not wait.
+func (e *Endpoint) room(ctx context.Context, node, slots int) error {
+	if err := e.takeStray(); err != nil {
+		return fmt.Errorf("sending to node %d: %w", node, err)
+	}
+	slots = min(slots, e.iface.Slots()-1)
+	there := func() bool {
+		return e.iface.Slots()-1-e.iface.Unsent(funi.Request) >= slots && e.am.Heard(node) && e.am.SendsUnderWay() < am.MaxSends
+	}
+	if there() {
+		return nil
+	}
+	w := e.waiter()
+	defer e.recycle(w)
+	w.holds, w.strays = there, true
+	return e.await(ctx, w, "sending")
 }
 
 // Reply runs a handler on the node that sent the message. Handlers of messages, which Send has sent, call it, any number
-// of times; those of calls and of replies may not (ErrHandler). b is copied.
+// of times; those of calls and of replies may not (ErrHandler). b is copied; ErrMemory says that too many bytes of replies
+// wait already.
 func (m *Message) Reply(handler uint32, b []byte) error {
 	if err := m.own(); err != nil {
 		return fmt.Errorf("replying: %w", err)

@@ -222,6 +222,7 @@ func (e *Endpoint) probe(ctx context.Context) {
 	}
 	e.am.Bind(ctx)
 	e.report(e.guard(e.am.ProbeCalled))
+	e.report(e.guard(e.am.ProbeSends))
 	e.am.Bind(context.Background())
 }
 
