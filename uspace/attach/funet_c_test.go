@@ -117,7 +117,7 @@ func TestCTalks(t *testing.T) {
 	for node := range uint16(members) {
 		go func() {
 			out, err := d.member(program, node).CombinedOutput()
-			if want := fmt.Sprintln((members-1)*(77+7) + members*81); err != nil || string(out) != want {
+			if want := fmt.Sprintln((members-1)*(77+7+7) + members*81); err != nil || string(out) != want {
 				err = fmt.Errorf("node %d: %w, and it printed %q, want %q", node, err, out, want)
 			}
 			ends <- err

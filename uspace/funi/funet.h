@@ -60,7 +60,7 @@
 
 #define FUNET_HANDLERS 240 /* numbers of handlers */
 #define FUNET_SHORT 80     /* bytes of a message that fits a packet */
-#define FUNET_CALL_BYTES 76     /* of a call, and of its answer */
+#define FUNET_CALL_SHORT 76     /* of a call, and of its answer, that fit a packet */
 #define FUNET_CALLS 256    /* calls under way */
 #define FUNET_PIECE_BYTES 76
 #define FUNET_WINDOW 32 /* tagged messages of a node that nobody has received; more wait there */
@@ -96,7 +96,13 @@ enum funet_form {
 };
 
 /* Kinds of long messages. */
-enum funet_kind { FUNET_KIND_BYTES = 0, FUNET_KIND_REPLY = 1, FUNET_KIND_TAGGED = 4 };
+enum funet_kind {
+	FUNET_KIND_BYTES = 0,
+	FUNET_KIND_REPLY = 1,
+	FUNET_KIND_CALL = 2,   /* ticket */
+	FUNET_KIND_ANSWER = 3, /* ticket, status */
+	FUNET_KIND_TAGGED = 4  /* never on the wire: those have packets of their own */
+};
 
 /* What an answer says of its call, and what funet_call returns. Programs' own codes are FUNET_FIRST_CODE and more. */
 enum funet_status {
@@ -125,7 +131,8 @@ struct funet_message { /* as its handler sees it; valid until that returns */
 	int serves; /* it answers a call */
 	uint32_t status;
 	size_t answered; /* bytes of the answer */
-	uint32_t answer[FUNET_CALL_BYTES / 4];
+	uint8_t *large;  /* one that does not fit a packet, or NULL */
+	uint32_t answer[FUNET_CALL_SHORT / 4];
 };
 
 typedef int (*funet_handler)(struct funet_message *m);
@@ -172,7 +179,7 @@ struct funet_sending {
 	struct funet_sending *next;
 	const uint8_t *bytes;
 	size_t length, issued; /* bytes of which transfers have been asked for */
-	uint32_t node, id, number, kind, tag, sequence;
+	uint32_t node, id, number, kind, tag, sequence; /* tag: or ticket */
 	uint32_t key, to;  /* what was granted: key, address; 0: nothing yet. Tagged: their receive, 1 */
 	uint32_t from;     /* address of bytes; 0: they are copied, through staging */
 	struct funet_piece *staging;
@@ -188,7 +195,7 @@ struct funet_sending {
 struct funet_arrival {
 	struct funet_arrival *next;
 	uint32_t node, id, number, kind;
-	uint32_t tag, sequence, form; /* of a tagged one */
+	uint32_t tag, sequence, form; /* of a tagged one; ticket and status of a call */
 	size_t length;
 	const uint8_t *bytes; /* of a short one */
 };
@@ -216,7 +223,7 @@ struct funet_landing {
 	size_t length, missing;
 	struct funet_piece *piece;
 	int open;
-	uint32_t kind;
+	uint32_t kind, ticket, status;
 };
 
 #define FUNET_ROUNDS 16 /* of a barrier of 65536 nodes */
@@ -400,6 +407,7 @@ static inline int funet_run(struct funet *f, const struct funet_entry *h, struct
 	m->serves = h->serves;
 	m->status = FUNET_DONE;
 	m->answered = 0;
+	m->large = NULL;
 	f->running[l]++;
 	int code = h->run(m);
 	f->running[l]--;
@@ -449,16 +457,20 @@ __attribute__((format(printf, 3, 4))) static inline int funet_refuse(struct fune
 	return code;
 }
 
-/* Answers a call with bytes, at most FUNET_CALL_BYTES, which are copied. The last answer counts; without one it has no bytes. It
+/* Answers a call with bytes, at most FUNET_MAX_BYTES, which are copied. The last answer counts; without one it has no bytes. It
  * returns 0, or what is wrong, which the handler returns: then the caller gets that. */
 static inline int funet_answer(struct funet_message *m, const void *bytes, size_t length)
 {
 	if (!m->serves)
 		return funet_fail(m->f, -EDEADLK, "answering a message that is no call");
-	if (length > FUNET_CALL_BYTES)
+	if (length > FUNET_MAX_BYTES)
 		return FUNET_LONG;
+	free(m->large);
+	m->large = length > FUNET_CALL_SHORT ? (uint8_t *)malloc(length) : NULL;
+	if (length > FUNET_CALL_SHORT && m->large == NULL)
+		return FUNET_MEMORY;
 	if (length > 0)
-		memcpy(m->answer, bytes, length);
+		memcpy(m->large != NULL ? (void *)m->large : (void *)m->answer, bytes, length);
 	m->answered = length;
 	return 0;
 }
@@ -474,32 +486,66 @@ __attribute__((format(printf, 3, 4))) static inline void funet_outcome(struct fu
 	va_end(list);
 }
 
-/* A call: its handler answers. */
-static inline void funet_called(struct funet *f, enum funi_level l, const uint32_t *slot)
+static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_t node, uint32_t number, enum funet_kind kind, uint32_t tag,
+			       const void *bytes, size_t length);
+
+/* Begins a message whose bytes are a copy: it and they are freed when it has ended. */
+static inline int funet_begin_copy(struct funet *f, uint32_t node, uint32_t number, enum funet_kind kind, uint32_t ticket, uint8_t *copy, size_t length)
 {
-	uint32_t ticket = slot[FUNI_PAYLOAD_WORD], second = slot[FUNI_PAYLOAD_WORD + 1], number = second & 0xff;
+	struct funet_sending *s = copy != NULL ? (struct funet_sending *)malloc(sizeof *s) : NULL;
+	if (s == NULL) {
+		free(copy);
+		return 0;
+	}
+	funet_begin(f, s, node, number, kind, ticket, copy, length);
+	s->kept = 1;
+	s->copy = copy;
+	return 1;
+}
+
+/* Runs the handler of a call, and answers. */
+static inline void funet_run_call(struct funet *f, const uint32_t *slot, uint32_t ticket, uint32_t number, const uint8_t *bytes, size_t length)
+{
 	const struct funet_entry nobody = { NULL, NULL, 1 }, *h = number < FUNET_HANDLERS ? &f->handlers[number] : &nobody;
+	uint32_t node = slot[FUNI_SOURCE_WORD], first[2] = { ticket, 0 }, *s;
 	struct funet_message m;
 
 	memset(&m, 0, sizeof m);
-	if (l != FUNI_REQUEST || !funet_content(slot, 2, second, &m.bytes, &m.length)) {
-		f->unknown++;
-		return;
-	}
+	m.bytes = bytes;
+	m.length = length;
 	if (h->run == NULL || !h->serves) {
 		f->unknown++;
 		funet_outcome(&m, FUNET_NO_HANDLER, "%s", "");
 	} else {
-		int code = funet_run(f, h, &m, l, slot);
+		int code = funet_run(f, h, &m, FUNI_REQUEST, slot);
 		funet_outcome(&m, code, "%s", code < 0 ? strerror(-code) : "");
 	}
-	f->running[l]++;
-	uint32_t first[2] = { ticket, m.status << 16 }, *s = funet_reply_slot(f);
-	f->running[l]--;
-	if (s != NULL) {
-		funet_compose(s, slot[FUNI_SOURCE_WORD], FUNET_ANSWER, first, 2, 1, m.answer, m.answered);
+	f->running[FUNI_REQUEST]++;
+	if (m.status != FUNET_DONE) {
+		free(m.large);
+		m.large = NULL;
+	} else if (m.large != NULL && !funet_begin_copy(f, node, 0, FUNET_KIND_ANSWER, ticket, m.large, m.answered)) {
+		m.large = NULL;
+		funet_outcome(&m, FUNET_MEMORY, "%s", "no memory for the answer");
+	}
+	if (m.large == NULL && (s = funet_reply_slot(f)) != NULL) {
+		first[1] = m.status << 16;
+		funet_compose(s, node, FUNET_ANSWER, first, 2, 1, m.answer, m.answered);
 		(void)funi_send_commit(&f->card, FUNI_REPLY);
 	}
+	f->running[FUNI_REQUEST]--;
+}
+
+/* A call of one packet. */
+static inline void funet_called(struct funet *f, enum funi_level l, const uint32_t *slot)
+{
+	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
+	const uint8_t *bytes;
+	size_t length;
+	if (l != FUNI_REQUEST || !funet_content(slot, 2, w[1], &bytes, &length))
+		f->unknown++;
+	else
+		funet_run_call(f, slot, w[0], w[1] & 0xff, bytes, length);
 }
 
 /* The call of a ticket, or NULL: it has ended, or was never ours. */
@@ -520,20 +566,10 @@ static inline void funet_end_call(struct funet_request *c, int result, const cha
 	c->progress = FUNET_ANSWERED;
 }
 
-/* An answer: bytes, or code and text of an error. */
-static inline void funet_answered(struct funet *f, const uint32_t *slot)
+/* Completes a call with its answer: bytes, or code and text of an error. */
+static inline void funet_complete(struct funet_request *c, uint32_t status, const uint8_t *bytes, size_t length)
 {
-	uint32_t second = slot[FUNI_PAYLOAD_WORD + 1], status = second >> 16, code = status;
-	struct funet_request *c = funet_find(f, slot[FUNI_PAYLOAD_WORD]);
-	const uint8_t *bytes;
-	size_t length;
-
-	if (!funet_content(slot, 2, second, &bytes, &length)) {
-		f->unknown++;
-		return;
-	}
-	if (c == NULL || c->node != slot[FUNI_SOURCE_WORD])
-		return; /* cancelled, or not asked */
+	uint32_t code = status;
 	if (status != FUNET_DONE) {
 		if (length >= 4)
 			memcpy(&code, bytes, 4);
@@ -550,6 +586,19 @@ static inline void funet_answered(struct funet *f, const uint32_t *slot)
 	if (length > 0)
 		memcpy(c->answer, bytes, length);
 	funet_end_call(c, 0, "", 0);
+}
+
+/* An answer of one packet. */
+static inline void funet_answered(struct funet *f, const uint32_t *slot)
+{
+	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
+	struct funet_request *c = funet_find(f, w[0]);
+	const uint8_t *bytes;
+	size_t length;
+	if (!funet_content(slot, 2, w[1], &bytes, &length))
+		f->unknown++;
+	else if (c != NULL && c->node == slot[FUNI_SOURCE_WORD]) /* else cancelled, or not asked */
+		funet_complete(c, w[1] >> 16, bytes, length);
 }
 
 /* A node has told this one in a barrier. */
@@ -712,6 +761,8 @@ static inline int funet_grant(struct funet *f, const struct funet_arrival *a)
 	g->length = a->length;
 	g->missing = (a->length + 15) & ~(size_t)15;
 	g->kind = a->kind;
+	g->ticket = a->tag;
+	g->status = a->sequence;
 	g->open = 1;
 	words[1] = g->key;
 	words[2] = g->address;
@@ -1030,13 +1081,15 @@ static inline void funet_ready(struct funet *f, const uint32_t *slot)
 	a.number = w[1] & 0xff;
 	a.kind = w[1] >> 16 & 7;
 	a.length = w[2];
-	if (a.node >= f->card.nodes || a.length == 0 || (a.kind != FUNET_KIND_BYTES && a.kind != FUNET_KIND_REPLY)) {
+	a.tag = w[3];
+	a.sequence = w[4];
+	if (a.node >= f->card.nodes || a.length == 0 || a.kind > FUNET_KIND_ANSWER) {
 		f->unknown++;
 	} else if (a.length > FUNET_MAX_BYTES) {
 		(void)funet_settle(f, a.node, a.id, FUNET_LONG);
 	} else if (a.length > f->most) {
 		(void)funet_settle(f, a.node, a.id, FUNET_MEMORY);
-	} else if (a.number >= FUNET_HANDLERS || f->handlers[a.number].run == NULL || f->handlers[a.number].serves) {
+	} else if (a.kind <= FUNET_KIND_REPLY && (a.number >= FUNET_HANDLERS || f->handlers[a.number].run == NULL || f->handlers[a.number].serves)) {
 		f->unknown++;
 		(void)funet_settle(f, a.node, a.id, FUNET_NO_HANDLER);
 	} else if ((f->waiting != NULL || !funet_grant(f, &a)) && !funet_keep(f, &f->waiting, &a, NULL)) {
@@ -1060,9 +1113,16 @@ static inline void funet_landed(struct funet *f, const uint32_t *slot, const str
 	if (g->missing > 0)
 		return;
 	g->open = 0;
+	struct funet_request *c = g->kind == FUNET_KIND_ANSWER ? funet_find(f, g->ticket) : NULL;
+	int code = 0;
 	m.bytes = g->piece->memory;
 	m.length = g->length;
-	int code = funet_run(f, &f->handlers[g->number], &m, g->kind == FUNET_KIND_REPLY ? FUNI_REPLY : FUNI_REQUEST, slot);
+	if (g->kind == FUNET_KIND_CALL)
+		funet_run_call(f, slot, g->ticket, g->number, m.bytes, m.length);
+	else if (c != NULL && c->node == g->node)
+		funet_complete(c, g->status, m.bytes, m.length);
+	else if (g->kind <= FUNET_KIND_REPLY)
+		code = funet_run(f, &f->handlers[g->number], &m, g->kind == FUNET_KIND_REPLY ? FUNI_REPLY : FUNI_REQUEST, slot);
 	if (code != 0 && f->failed == 0)
 		f->failed = funet_fail(f, code < 0 ? code : -code, "handler %u returned %d for a message of node %u", g->number, code, g->node);
 	funet_give(f, g->piece);
@@ -1137,7 +1197,7 @@ static inline void funet_transfer_more(struct funet *f, struct funet_sending *s)
 /* Goes on with one long message: announces it, transfers it, and notes when the card has read all of it. */
 static inline void funet_push(struct funet *f, struct funet_sending *s)
 {
-	const uint32_t words[5] = { s->id, s->number | s->kind << 16, (uint32_t)s->length, 0, 0 };
+	const uint32_t words[5] = { s->id, s->number | s->kind << 16, (uint32_t)s->length, s->tag, FUNET_DONE };
 	int others = 0;
 	if (s->kind == FUNET_KIND_TAGGED) {
 		funet_push_tagged(f, s);
@@ -1185,6 +1245,7 @@ static inline const char *funet_why(int result)
 /* Ends a message of the list that is kept, when the card no longer reads it and the receiver knows if it was given up. */
 static inline void funet_retire(struct funet *f, struct funet_sending *s)
 {
+	struct funet_request *c;
 	int knows = s->to == 0 || (!s->given_up && s->result != -ENOMEM) || s->result == -EHOSTUNREACH;
 	if (!funet_is_read(f, s))
 		return;
@@ -1193,7 +1254,13 @@ static inline void funet_retire(struct funet *f, struct funet_sending *s)
 		return;
 	if (s->result != 0 && !s->given_up && s->copy == NULL && f->sending_result == 0)
 		f->sending_result = s->result;
-	if (s->result != 0 && s->copy != NULL && f->failed == 0)
+	if (s->result != 0 && s->kind == FUNET_KIND_CALL && (c = funet_find(f, s->tag)) != NULL)
+		funet_end_call(c, s->result, funet_why(s->result), strlen(funet_why(s->result)));
+	if (s->result != 0 && s->kind == FUNET_KIND_ANSWER && f->untolds < FUNET_UNTOLD) {
+		f->untold[f->untolds].node = s->node;
+		f->untold[f->untolds++].ticket = s->tag;
+	}
+	if (s->result != 0 && s->kind == FUNET_KIND_REPLY && f->failed == 0)
 		f->failed = funet_fail(f, s->result, "replying with %llu bytes to node %u: %s", (unsigned long long)s->length, s->node, funet_why(s->result));
 	funet_unlink(f, s);
 	if (s->under_way != NULL)
@@ -1640,20 +1707,15 @@ static inline int funet_flush(struct funet *f, int milliseconds)
 static inline int funet_reply(struct funet_message *m, uint32_t number, const void *bytes, size_t length)
 {
 	struct funet *f = m->f;
-	struct funet_sending *sending;
 	if (m->level != FUNI_REQUEST || m->serves || f->running[FUNI_REPLY])
 		return funet_fail(f, -EDEADLK, "replying where nothing may be sent: to a reply, or to a call");
 	int code = funet_check(f, m->source, number, length, FUNET_MAX_BYTES);
 	if (code == 0 && length > FUNET_SHORT) {
 		uint8_t *copy = (uint8_t *)malloc(length);
-		if (copy == NULL || (sending = (struct funet_sending *)malloc(sizeof *sending)) == NULL) {
-			free(copy);
+		if (copy != NULL)
+			memcpy(copy, bytes, length);
+		if (!funet_begin_copy(f, m->source, number, FUNET_KIND_REPLY, 0, copy, length))
 			return funet_fail(f, -ENOMEM, "replying with %llu bytes: no memory", (unsigned long long)length);
-		}
-		memcpy(copy, bytes, length);
-		funet_begin(f, sending, m->source, number, FUNET_KIND_REPLY, 0, copy, length);
-		sending->kept = 1;
-		sending->copy = copy;
 		return 0;
 	}
 	uint32_t *s = code == 0 ? funet_reply_slot(f) : NULL;
@@ -1666,13 +1728,16 @@ static inline int funet_reply(struct funet_message *m, uint32_t number, const vo
 /* ---- calls ---- */
 
 /* Begins a call, and does not wait for its answer, which goes to room bytes: a number for funet_finish, greater than 0, or an
- * error. -EAGAIN: FUNET_CALLS calls have begun and not been finished. Not in handlers. */
+ * error. -EAGAIN: FUNET_CALLS calls have begun and not been finished. The bytes, at most FUNET_MAX_BYTES, may be changed at once. Not in
+ * handlers. */
 static inline int64_t funet_start(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length, void *answer, size_t room)
 {
-	uint32_t *s, first[2] = { 0, number };
+	uint32_t *s = NULL, first[2] = { 0, number };
 	struct funet_request *c = NULL;
+	uint8_t *copy = NULL;
 	int code = funet_outside(f, "calling");
-	if (code != 0 || (code = funet_check(f, node, number, length, FUNET_CALL_BYTES)) != 0 || (code = funet_request_slot(f, &s)) != 0)
+	if (code != 0 || (code = funet_check(f, node, number, length, FUNET_MAX_BYTES)) != 0 ||
+	    (length <= FUNET_CALL_SHORT && (code = funet_request_slot(f, &s)) != 0))
 		return code;
 	for (uint32_t i = 0; i < FUNET_CALLS && c == NULL; i++, f->next++)
 		if (f->calls[f->next % FUNET_CALLS].progress == FUNET_FREE)
@@ -1686,9 +1751,17 @@ static inline int64_t funet_start(struct funet *f, uint32_t node, uint32_t numbe
 	c->room = room;
 	c->length = 0;
 	first[0] = c->number << 12 | (uint32_t)(c - f->calls);
-	funet_compose(s, node, FUNET_CALL, first, 2, 1, bytes, length);
-	code = funet_commit(f);
-	return code != 0 ? code : (int64_t)first[0] + 1;
+	if (length <= FUNET_CALL_SHORT) {
+		funet_compose(s, node, FUNET_CALL, first, 2, 1, bytes, length);
+		(void)funet_commit(f);
+		return (int64_t)first[0] + 1;
+	}
+	if ((copy = (uint8_t *)malloc(length)) != NULL)
+		memcpy(copy, bytes, length);
+	if (funet_begin_copy(f, node, number, FUNET_KIND_CALL, first[0], copy, length))
+		return (int64_t)first[0] + 1;
+	c->progress = FUNET_FREE;
+	return funet_fail(f, -ENOMEM, "calling node %u with %llu bytes: no memory", node, (unsigned long long)length);
 }
 
 /* Gives a call up: nothing is written for it afterwards. Its handler may run nevertheless. */
