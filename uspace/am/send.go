@@ -33,7 +33,8 @@ func (e *Endpoint) Request(node int, handler uint32, words ...uint32) error {
 
 // Post4 is Request4 for programs that send many messages in a row: the message may
 // wait in the send queue until the next Request, Poll, Wait or Barrier, so that
-// several leave in one frame.
+// several leave in one frame. Three nodes that each sent the two others 10,000 messages, on cards of their own and two
+// processors, took 275 to 407 ms with Request4 and 15 to 17 ms with Post4; through daemons 37 to 69 and 13 to 25 ms.
 func (e *Endpoint) Post4(node int, handler, w0, w1, w2, w3 uint32) error {
 	return e.post4(node, typeFour, handler, w0, w1, w2, w3)
 }
@@ -58,7 +59,7 @@ func (m *Message) Reply(handler uint32, words ...uint32) error {
 // post4 sends a request of one and four words. What is usual comes first: there is a slot.
 func (e *Endpoint) post4(node int, typ uint16, first, w0, w1, w2, w3 uint32) error {
 	var s *funi.Slot
-	if uint(node) < uint(e.nodes) && !e.inHandler() {
+	if uint(node) < uint(e.nodes) && !e.inHandler() && e.member == nil {
 		s = e.iface.Reserve(funi.Request)
 	}
 	if s == nil {
@@ -66,6 +67,7 @@ func (e *Endpoint) post4(node int, typ uint16, first, w0, w1, w2, w3 uint32) err
 		if s, err = e.reserve(node, 4); err != nil {
 			return err
 		}
+		first = e.stamped(node, typ, first)
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typ, 5))
 	s[1], s[2], s[3], s[4], s[5] = first, w0, w1, w2, w3
@@ -81,7 +83,7 @@ func (e *Endpoint) post(node int, typ uint16, first uint32, words []uint32) erro
 	if err != nil {
 		return err
 	}
-	fill(s, node, typ, first, words)
+	fill(s, node, typ, e.stamped(node, typ, first), words)
 	if !e.paced(funi.Request, s) {
 		e.iface.Commit(funi.Request)
 	}
@@ -95,7 +97,7 @@ func (m *Message) reply4(typ uint16, first, w0, w1, w2, w3 uint32) error {
 		return err
 	}
 	s.SetHeader(funi.NewHeader(uint16(m.Source), typ, 5))
-	s[1], s[2], s[3], s[4], s[5] = first, w0, w1, w2, w3
+	s[1], s[2], s[3], s[4], s[5] = m.endpoint.stamped(m.Source, typ, first), w0, w1, w2, w3
 	if e := m.endpoint; !e.paced(funi.Reply, s) {
 		e.iface.Commit(funi.Reply)
 	}
@@ -108,7 +110,7 @@ func (m *Message) reply(typ uint16, first uint32, words []uint32) error {
 	if err != nil {
 		return err
 	}
-	fill(s, m.Source, typ, first, words)
+	fill(s, m.Source, typ, m.endpoint.stamped(m.Source, typ, first), words)
 	if e := m.endpoint; !e.paced(funi.Reply, s) {
 		e.iface.Commit(funi.Reply)
 	}
@@ -139,6 +141,11 @@ func (e *Endpoint) refusal(node, words int) error {
 func (e *Endpoint) reserve(node, words int) (*funi.Slot, error) {
 	if words > MaxWords || uint(node) >= uint(e.nodes) || e.inHandler() {
 		return nil, e.refusal(node, words)
+	}
+	if e.member != nil {
+		if err := e.admit(node); err != nil {
+			return nil, err
+		}
 	}
 	for {
 		if s := e.iface.Reserve(funi.Request); s != nil {
