@@ -163,7 +163,7 @@ int main(int argc, char **argv)
 	for (uint32_t i = 1; i < f.card.nodes; i++)
 		if (call((f.card.node + i) % f.card.nodes) != 0)
 			return 1;
-	for (uint32_t i = 1; i < f.card.nodes && !only; i++)
+	for (uint32_t i = 1; i < f.card.nodes; i++)
 		if (call_long((f.card.node + i) % f.card.nodes) != 0)
 			return 1;
 	if ((code = funet_barrier(&f, 30000)) != 0)
