@@ -48,6 +48,9 @@
  * Messages do not arrive in the order in which they were sent. One that funet_send has taken is delivered once, or
  * comes back (-EHOSTUNREACH). One for a node that has not yet opened its place waits there (funi.h).
  *
+ * Lives. A node in C takes no part in joining a job again (funet run --restart): what it sends to a node in Go of a later life comes back
+ * (FUNET_LIFE, -EHOSTUNREACH). A job that goes on without a node has no such nodes in C.
+ *
  * A struct funet belongs to one thread at a time: it has no locks, and there is no way to have several threads in it. A
  * program with several threads gives one of them the network. For event loops see funet_fd. */
 #ifndef FUNET_H
@@ -170,7 +173,7 @@ struct funet_piece {
 	uint32_t address, bytes;
 	uint8_t *memory;
 	uint32_t segment; /* base of its segment */
-	int used;
+	int used, adopted; /* adopted: it is the program's own */
 	int64_t until; /* not 0: it is free from that time on; late packets may be written there until then */
 };
 
@@ -659,7 +662,7 @@ static inline struct funet_piece *funet_take(struct funet *f, size_t bytes)
 		p->next = NULL;
 		p->segment = p->address = FUNET_BASE + f->memory;
 		p->bytes = (uint32_t)segment;
-		p->used = 0;
+		p->used = p->adopted = 0;
 		p->until = 0;
 		if (funi_register_segment(&f->card, p->address, segment, FUNI_SOURCE | FUNI_DESTINATION, &memory) != 0) {
 			free(p);
@@ -715,8 +718,50 @@ static inline void *funet_alloc(struct funet *f, size_t bytes)
 static inline void funet_free(struct funet *f, void *memory)
 {
 	struct funet_piece *p = memory != NULL ? funet_piece_of(f, memory, 1) : NULL;
-	if (p != NULL && p->memory == (uint8_t *)memory)
+	if (p != NULL && p->memory == (uint8_t *)memory && !p->adopted)
 		funet_give(f, p);
+}
+
+/* Has long messages leave without copying from memory that the program has: whole pages of ordinary private memory. See
+ * funi_adopt for what is refused, -EINVAL, and what changes. -ENOMEM: more than f->most in all. */
+static inline int funet_adopt(struct funet *f, void *memory, size_t bytes)
+{
+	struct funet_piece **at = &f->pieces, *p = (struct funet_piece *)malloc(sizeof *p);
+	int code = p == NULL || bytes > f->most - f->memory ? -ENOMEM : 0;
+	if (code != 0)
+		(void)funet_fail(f, code, "adopting %llu bytes: at most %u in all", (unsigned long long)bytes, f->most);
+	else if ((code = funi_adopt(&f->card, FUNET_BASE + f->memory, memory, bytes, FUNI_SOURCE | FUNI_DESTINATION)) != 0)
+		(void)funet_card_fails(f, code);
+	if (code != 0) {
+		free(p);
+		return code;
+	}
+	memset(p, 0, sizeof *p);
+	p->segment = p->address = FUNET_BASE + f->memory;
+	p->bytes = (uint32_t)bytes;
+	p->memory = (uint8_t *)memory;
+	p->used = p->adopted = 1;
+	f->memory += p->bytes;
+	while (*at != NULL)
+		at = &(*at)->next;
+	*at = p;
+	return 0;
+}
+
+/* Ends that, before the memory is freed, when nothing is sent from it any more: FUNI_ERR_BUSY while the card needs it. */
+static inline int funet_disown(struct funet *f, void *memory)
+{
+	struct funet_piece **at = &f->pieces, *p;
+	while ((p = *at) != NULL && (!p->adopted || p->memory != (uint8_t *)memory))
+		at = &p->next;
+	if (p == NULL)
+		return funet_fail(f, -EINVAL, "ending the use of memory at %p, which was not adopted", memory);
+	int code = funi_disown(&f->card, p->address, p->memory, p->bytes);
+	if (code != 0)
+		return funet_card_fails(f, code);
+	*at = p->next;
+	free(p);
+	return 0;
 }
 
 /* ---- long messages: ready, grant, transfers, taken ----
@@ -1154,7 +1199,8 @@ static inline void funet_long(struct funet *f, enum funi_level l, const uint32_t
 	} else if (type == FUNET_GRANT && s == NULL && l == FUNI_REQUEST) {
 		(void)funet_tell_words(f, node, FUNET_ABORT, w + 1, 1); /* it was given up */
 	} else if (type == FUNET_TAKEN && s != NULL && w[1] != FUNET_DONE) {
-		funet_end_sending(s, w[1] == FUNET_LONG ? -EMSGSIZE : w[1] == FUNET_NO_HANDLER ? -ENOSYS : -ENOMEM);
+		funet_end_sending(s, w[1] == FUNET_LONG ? -EMSGSIZE : w[1] == FUNET_NO_HANDLER ? -ENOSYS :
+					     w[1] == FUNET_LIFE || w[1] == FUNET_LOST ? -EHOSTUNREACH : -ENOMEM);
 	} else if (type == FUNET_ABORT && g->open && g->key == w[0] && g->node == node) {
 		g->open = 0;
 		g->piece->until = funet_now() + INT64_C(1000000) * FUNET_HOLD;
@@ -2327,7 +2373,8 @@ static inline int funet_close(struct funet *f, uint32_t milliseconds)
 	}
 	for (struct funet_piece *p = f->pieces, *next; p != NULL; p = next) {
 		next = p->next;
-		(void)munmap(p->memory, p->bytes);
+		if (!p->adopted)
+			(void)munmap(p->memory, p->bytes);
 		free(p);
 	}
 	free(f->pairs);

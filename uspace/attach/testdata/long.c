@@ -67,9 +67,9 @@ static int messages(void)
 {
 	uint32_t want = 0, under_way = 0;
 	int code;
-	for (int owned = 0; owned < 2; owned++) {
-		uint8_t *b = (uint8_t *)(owned ? funet_alloc(&f, 3000001) : malloc(3000001));
-		if (b == NULL)
+	for (int owned = 0; owned < 3; owned++) { /* memory of the heap, of the card, of the program's own that the card gets */
+		uint8_t *b = (uint8_t *)(owned == 1 ? funet_alloc(&f, 3000001) : owned == 0 ? malloc(3000001) : aligned_alloc(4096, 3002368));
+		if (b == NULL || (owned == 2 && (code = funet_adopt(&f, b, 3002368)) != 0))
 			return fail("memory", owned);
 		for (size_t k = 0; k < LENGTHS; k++) {
 			size_t n = lengths[k];
@@ -88,9 +88,14 @@ static int messages(void)
 			if (k % 2 == 0)
 				memset(b, 0xee, n);
 		}
-		if (owned)
+		if (owned == 1)
 			funet_free(&f, b);
-		else
+		while (owned == 2 && (code = funet_disown(&f, b)) == FUNI_ERR_BUSY)
+			if ((code = funet_poll(&f)) < 0)
+				return fail("polling", code);
+		if (owned == 2 && (code != 0 || funet_disown(&f, b) != -EINVAL || funet_adopt(&f, b + 1, 4096) != -EINVAL))
+			return fail("having memory back", code);
+		if (owned != 1)
 			free(b);
 	}
 	code = funet_wait(&f, has_all, &want, 60000);
