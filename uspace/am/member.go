@@ -103,7 +103,10 @@ type member struct {
 	view uint64
 	// changed is set when a node leaves or joins, and cleared by Agree.
 	changed bool
-	stale   staleCount
+	// ended is set when a node leaves with a word of its own, as a node does that has gone through all calls that others may
+	// still be in: no other begins before Agree.
+	ended bool
+	stale staleCount
 
 	announcements []announcement
 	nextBeat      int64
@@ -391,8 +394,8 @@ func (e *Endpoint) memberArrived(m *Message, word uint32) {
 	case memberRefused:
 		e.fail(fmt.Errorf("node %d has not asked for it: %w", m.Source, ErrRejoin))
 	case memberLeave:
-		e.depart(m.Source)
-		p.closed = true
+		e.left(m.Source)
+		k.ended, p.closed = true, true
 	case memberGone:
 		if n := m.Words[1]; n < uint32(e.nodes) && int(n) != e.node && k.nodes[n].state == present && k.nodes[n].life == m.Words[2] {
 			e.depart(int(n))
@@ -467,16 +470,24 @@ func (e *Endpoint) join(node int, life uint32) {
 	e.event(Event{Joined, node, int(life)})
 }
 
-// depart notes that a node has left, and ends what waits for it.
+// depart notes that a node has died.
 func (e *Endpoint) depart(node int) {
+	if e.member.nodes[node].state == left {
+		return
+	}
+	e.member.changed = true
+	e.left(node)
+}
+
+// left notes that a node is not there any more, and ends what waits for it.
+func (e *Endpoint) left(node int) {
 	k := e.member
 	p := &k.nodes[node]
-	if p.state == left || node == e.node {
+	if p.state == left {
 		return
 	}
 	p.suspect = false
 	k.setState(node, left)
-	k.changed = true
 	k.agree.forget(node)
 	why := fmt.Errorf("calling node %d: %w", node, ErrLeft)
 	e.calls.failAll(why, func(c *call) bool { return int(c.node) == node })

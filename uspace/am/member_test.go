@@ -243,17 +243,12 @@ func (j *job) program(n *jobNode, p *sim.Process) error {
 		e.Rejoin(am.RejoinOptions{Life: n.life, Now: p.Now, Event: func(v am.Event) { j.event(n, v) }})); err != nil {
 		return err
 	}
-	agreed := n.life == 0
 	for {
-		if !agreed {
-			err := e.Agree()
-			if err != nil {
-				if err := j.took(n, err); err != nil {
-					return err
-				}
-				continue
+		if err := e.Agree(); err != nil {
+			if err := j.took(n, err); err != nil {
+				return err
 			}
-			agreed = true
+			continue
 		}
 		for range 1 + j.random.IntN(8) {
 			if err := j.send(n); err != nil {
@@ -277,9 +272,7 @@ func (j *job) program(n *jobNode, p *sim.Process) error {
 			return j.drain(n, p)
 		case err == nil:
 			j.steps++
-		case errors.Is(err, am.ErrLeft):
-			agreed = false
-		default:
+		case !errors.Is(err, am.ErrLeft):
 			return err
 		}
 	}

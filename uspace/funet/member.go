@@ -96,8 +96,8 @@ func (e *Endpoint) Present(node int) bool {
 }
 
 // Agree returns when all nodes of the job are there and have called it, and know each other's lives; from then on Barrier
-// and the other collective calls work again until the next event. A program calls it after an event, and when it begins
-// a later life. One that ended with its context, or with a message that came back, goes on where it stopped when it is
+// and the other collective calls work again until the next event. It returns at once where they work, so a program may
+// call it before each of them. One that ended with its context, or with a message that came back, goes on where it stopped when it is
 // called again. Errors: am.ErrRejoin without Options.Rejoin.
 func (e *Endpoint) Agree(ctx context.Context) error {
 	const doing = "agreeing on who is there"
