@@ -1,5 +1,6 @@
-// Calls: a call of 64 bytes that is answered with as many, beside a ping-pong of short messages and beside gRPC, in turn
-// on one lab. The caller is on host 0.
+// Calls: a call of 64 bytes that is answered with as many, beside a ping-pong of short messages and beside gRPC; messages
+// of 16 bytes beside requests of as many in words; and calls of several goroutines; in turn on one lab. The caller and
+// sender is on host 0.
 
 package bench
 
@@ -13,14 +14,23 @@ import (
 	"github.com/funet/funet/ctl/lab"
 )
 
+// CallsMessages are the limits of CallsOptions.Messages.
+var CallsMessages = Limits{1000, 100_000_000, 1_000_000}
+
+// CallsGoroutines are how many goroutines call at once.
+var CallsGoroutines = []int{1, 2, 8}
+
 // CallsOptions say what Calls does. Zero values stand for the defaults.
 type CallsOptions struct {
 	Rounds    int // see Rounds
 	Exchanges int // calls and exchanges in each run, see Exchanges
+	Messages  int // in each run, see CallsMessages
 
 	// Call makes calls of PayloadBytes from host 0 to host 1, one after the other, and PingPong exchanges a request and
-	// a reply of 16 bytes, within ctx. Both are required.
-	Call, PingPong func(ctx context.Context, l *lab.Lab) (CallsSample, error)
+	// a reply of 16 bytes, within ctx. Send sends messages of 16 bytes from host 0 to host 1, and Request as many in
+	// words; each lets the card run after each message. Goroutines has so many goroutines call. All are required.
+	Call, PingPong, Send, Request func(ctx context.Context, l *lab.Lab) (CallsSample, error)
+	Goroutines                    func(ctx context.Context, l *lab.Lab, n int) (CallsSample, error)
 
 	// RoleCommand are the arguments with which this program's binary calls RunRole; two more
 	// are appended, the role and its configuration.
@@ -29,9 +39,10 @@ type CallsOptions struct {
 	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
 }
 
-// CallsSample has the measurements of one run of FUNet.
+// CallsSample has the measurements of one run of FUNet, as far as it has any.
 type CallsSample struct {
 	Sample
+	PerSecond         float64 // messages that arrived a second; an answer is one
 	XDPMode, BindMode string
 }
 
@@ -44,26 +55,40 @@ type CallsReport struct {
 	GRPC            float64 `json:"grpc_p50_us"`
 	RatioToGRPC     float64 `json:"ratio_to_grpc"` // Call by GRPC
 
+	Send16Ratio        float64         `json:"send16_ratio"` // time of a message of 16 bytes by that of a request of four words
+	Send16PerSecond    float64         `json:"send16_msgs_per_s"`
+	Request16PerSecond float64         `json:"request16_msgs_per_s"`
+	Goroutines         []GoroutineRate `json:"goroutines"`
+
 	Rounds                int       `json:"rounds"`
 	RoundsCall            []float64 `json:"rounds_call_p50_us"` // figures of each round, in order
 	RoundsPingPong        []float64 `json:"rounds_pingpong_p50_us"`
 	RoundsRatioToPingPong []float64 `json:"rounds_ratio_to_pingpong"`
 	RoundsGRPC            []float64 `json:"rounds_grpc_p50_us"`
 	RoundsRatioToGRPC     []float64 `json:"rounds_ratio_to_grpc"`
+	RoundsSend16Ratio     []float64 `json:"rounds_send16_ratio"`
 
 	Bytes     int    `json:"call_bytes"` // of a call and of its answer
 	Exchanges int    `json:"exchanges"`
+	Messages  int    `json:"messages"`
 	XDPMode   string `json:"xdp_mode"`  // FUNet's
 	BindMode  string `json:"bind_mode"` // FUNet's
+}
+
+// GoroutineRate is how fast goroutines call together.
+type GoroutineRate struct {
+	N               int       `json:"n"`
+	PerSecond       float64   `json:"msgs_per_s"` // calls and answers
+	RoundsPerSecond []float64 `json:"rounds_msgs_per_s"`
 }
 
 // Calls compares calls with ping-pong and with gRPC between hosts 0 and 1 of a lab, which nothing else uses meanwhile.
 // Errors: ErrOptions, ErrFunet, the context's, or what failed in gRPC. Any goroutine may call it, one at a time for a lab.
 func Calls(ctx context.Context, l *lab.Lab, o CallsOptions) (*CallsReport, error) {
 	const what = "measure calls"
-	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"})
-	if err == nil && (o.Call == nil || o.PingPong == nil || len(o.RoleCommand) == 0) {
-		err = fmt.Errorf("%w: Call, PingPong and RoleCommand are required", ErrOptions)
+	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"}, number{&o.Messages, CallsMessages, "%d messages"})
+	if err == nil && (o.Call == nil || o.PingPong == nil || o.Send == nil || o.Request == nil || o.Goroutines == nil || len(o.RoleCommand) == 0) {
+		err = fmt.Errorf("%w: Call, PingPong, Send, Request, Goroutines and RoleCommand are required", ErrOptions)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
@@ -72,26 +97,38 @@ func Calls(ctx context.Context, l *lab.Lab, o CallsOptions) (*CallsReport, error
 	if err != nil {
 		return nil, err
 	}
-	r := &CallsReport{Rounds: o.Rounds, Bytes: PayloadBytes, Exchanges: o.Exchanges}
-	of := func(name string, run func(context.Context, *lab.Lab) (CallsSample, error)) *contender {
+	r := &CallsReport{Rounds: o.Rounds, Bytes: PayloadBytes, Exchanges: o.Exchanges, Messages: o.Messages}
+	of := func(name string, run func(context.Context, *lab.Lab) (CallsSample, error), figure func(CallsSample) float64) *contender {
 		return ours(name, func(ctx context.Context) (CallsSample, error) { return run(ctx, l) }, func(s CallsSample) float64 {
 			r.XDPMode, r.BindMode = s.XDPMode, s.BindMode
-			return s.P50
+			return figure(s)
 		})
 	}
-	call, pingpong := of("call", o.Call), of("pingpong", o.PingPong)
+	p50, rate := func(s CallsSample) float64 { return s.P50 }, func(s CallsSample) float64 { return s.PerSecond }
+	call, pingpong := of("call", o.Call, p50), of("pingpong", o.PingPong, p50)
+	send, request := of("send16", o.Send, rate), of("request16", o.Request, rate)
 	grpc := &contender{name: roleGRPC, run: func(ctx context.Context) (float64, error) {
 		sample, err := own(roleGRPC)(ctx, s)
 		return sample.P50, err
 	}}
-	c := comparison{what: what, unit: "p50 us", rounds: o.Rounds, deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond, progress: o.Progress}
-	if err := c.play(ctx, call, pingpong, grpc); err != nil {
+	playing := []*contender{call, pingpong, grpc, send, request}
+	for _, n := range CallsGoroutines {
+		playing = append(playing, of(fmt.Sprintf("%d goroutines", n), func(ctx context.Context, l *lab.Lab) (CallsSample, error) { return o.Goroutines(ctx, l, n) }, rate))
+	}
+	c := comparison{what: what, unit: "p50 us and messages/s", rounds: o.Rounds, deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond + time.Duration(o.Messages)*20*time.Microsecond, progress: o.Progress}
+	if err := c.play(ctx, playing...); err != nil {
 		return nil, err
 	}
 	r.RoundsCall, r.RoundsPingPong, r.RoundsGRPC = call.figures, pingpong.figures, grpc.figures
 	r.Call, r.PingPong, r.GRPC = call.median(), pingpong.median(), grpc.median()
 	r.RoundsRatioToPingPong, r.RoundsRatioToGRPC = byRound(r.RoundsCall, r.RoundsPingPong), byRound(r.RoundsCall, r.RoundsGRPC)
 	r.RatioToPingPong, r.RatioToGRPC = *median(r.RoundsRatioToPingPong), *median(r.RoundsRatioToGRPC)
+	r.Send16PerSecond, r.Request16PerSecond = send.median(), request.median()
+	r.RoundsSend16Ratio = byRound(request.figures, send.figures)
+	r.Send16Ratio = *median(r.RoundsSend16Ratio)
+	for i, p := range playing[len(playing)-len(CallsGoroutines):] {
+		r.Goroutines = append(r.Goroutines, GoroutineRate{CallsGoroutines[i], p.median(), p.figures})
+	}
 	return r, nil
 }
 
@@ -105,16 +142,25 @@ func (r *CallsReport) WriteTable(w io.Writer) error {
 		if ratio > 0 {
 			by = fmt.Sprintf("%.3f", ratio)
 		}
-		var each []string
-		for _, v := range rounds {
-			each = append(each, fmt.Sprintf("%.3f", v))
-		}
-		b.WriteString(strings.TrimRight(fmt.Sprintf("%-10s %9.2f %14s  %s", name, p50, by, strings.Join(each, " ")), " ") + "\n")
+		b.WriteString(strings.TrimRight(fmt.Sprintf("%-10s %9.2f %14s  %s", name, p50, by, ratios(rounds)), " ") + "\n")
 	}
 	line("call", r.Call, 0, nil)
 	line("pingpong", r.PingPong, r.RatioToPingPong, r.RoundsRatioToPingPong)
 	line("grpc", r.GRPC, r.RatioToGRPC, r.RoundsRatioToGRPC)
 	b.WriteString("pingpong: a request and a reply of 16 bytes; grpc: unary calls over one TCP connection, with the runtime's scheduler, an end on each processor\n")
+	fmt.Fprintf(&b, "messages of 16 bytes: %.2f million/s; requests of four words: %.2f; time of the first by that of the second %.3f (%s)\n",
+		r.Send16PerSecond/1e6, r.Request16PerSecond/1e6, r.Send16Ratio, ratios(r.RoundsSend16Ratio))
+	for _, g := range r.Goroutines {
+		fmt.Fprintf(&b, "%d goroutines call: %.2f million messages/s\n", g.N, g.PerSecond/1e6)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func ratios(rounds []float64) string {
+	var each []string
+	for _, v := range rounds {
+		each = append(each, fmt.Sprintf("%.3f", v))
+	}
+	return strings.Join(each, " ")
 }

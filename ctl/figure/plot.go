@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"image/color"
-	"math"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -44,6 +42,9 @@ var curveStyles = []struct {
 	{inkExtensions, diamondGlyph{}, "FUNet, extensions (mfer_n)"},
 }
 
+// glyphRadius is that of the glyphs at points.
+const glyphRadius = 4.5
+
 // diamondGlyph is a filled square on its corner.
 type diamondGlyph struct{}
 
@@ -68,6 +69,7 @@ func sans(size vg.Length) font.Font {
 type plotBuilder struct {
 	plot   *plot.Plot
 	legend []plot.Legend // one for each curve
+	labels labels
 	err    error
 }
 
@@ -80,6 +82,9 @@ func (b *plotBuilder) made(err error, parts ...plot.Plotter) bool {
 	b.plot.Add(parts...)
 	return true
 }
+
+// note adds a label.
+func (b *plotBuilder) note(n note) { b.labels.notes = append(b.labels.notes, n) }
 
 // newPlot makes the axes of the figure and all between them, and a legend for each curve.
 func (r *result) newPlot() (*plot.Plot, []plot.Legend, error) {
@@ -96,6 +101,7 @@ func (r *result) newPlot() (*plot.Plot, []plot.Legend, error) {
 	for i, c := range r.Curves {
 		b.curve(i, c.Points)
 	}
+	p.Add(&b.labels)
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.TextStyle.Font, a.Tick.Label.Font = sans(12), sans(11)
 		a.Label.Padding, a.Padding, a.Tick.Length = 6, 0, 5
@@ -134,57 +140,37 @@ func ticks(at ...float64) plot.ConstantTicks {
 // markUtilisation draws the claims of Figure 6.2.
 func (b *plotBuilder) markUtilisation() {
 	b.line(color.Black, dots, 1, 100, 32, 100)
-	b.plot.Add(note{color.Black, 1, 100, draw.XLeft, 4, false, "perfect scaling"})
+	b.note(note{color.Black, 1, 100, draw.XLeft, 4, false, "perfect scaling"})
 	b.line(inkClaim, dashes, 1, wellUsed, 32, wellUsed)
-	b.plot.Add(note{inkClaim, 1, wellUsed, draw.XLeft, 4, false, fmt.Sprintf("claim: at least %d %% of peak ...", wellUsed)})
+	b.note(note{inkClaim, 1, wellUsed, draw.XLeft, 4, false, fmt.Sprintf("claim: at least %d %% of peak ...", wellUsed)})
 	b.line(inkExtensions, dashes, 4, 0, 4, wellUsed)
-	b.plot.Add(note{inkExtensions, 4.1, 0, draw.XLeft, 8, false, "... extensions: from M = 4p on"})
+	b.note(note{inkExtensions, 4.1, 0, draw.XLeft, 8, false, "... extensions: from M = 4p on"})
 	b.line(inkPlain, dashes, 16, 0, 16, wellUsed)
-	b.plot.Add(note{inkPlain, 15.6, 0, draw.XRight, 28, false, "... plain CMAM: from M = 16p on"})
+	b.note(note{inkPlain, 15.6, 0, draw.XRight, 28, false, "... plain CMAM: from M = 16p on"})
 }
 
 // markSpeedUp draws perfect scaling and the claims of Figures 6.3 and 6.5.
 func (b *plotBuilder) markSpeedUp(figure string) {
 	b.line(color.Black, dots, 0, 0, 64, 64)
-	b.plot.Add(note{color.Black, 52, 52, draw.XCenter, 4, true, "perfect scaling"})
+	b.note(note{color.Black, 52, 52, draw.XCenter, 4, true, "perfect scaling"})
 	switch figure {
 	case "6.3":
 		b.line(inkClaim, dashes, 16, 0, 16, 66)
-		b.plot.Add(note{inkClaim, 16.6, 61, draw.XLeft, 0, false, "claim: above 16 nodes all curves leave the line"})
+		b.note(note{inkClaim, 16.6, 61, draw.XLeft, 0, false, "claim: above 16 nodes all curves leave the line"})
 	case "6.5":
 		b.line(inkClaim, dashes, 0, 0, 64, onLine*64)
-		b.plot.Add(note{inkClaim, 52, onLine * 52, draw.XCenter, 4, true, fmt.Sprintf("claim: %.0f %% of linear at 64 nodes", 100*onLine)})
+		b.note(note{inkClaim, 52, onLine * 52, draw.XCenter, 4, true, fmt.Sprintf("claim: %.0f %% of linear at 64 nodes", 100*onLine)})
 	}
 }
 
 // line draws from one pair of values to another.
 func (b *plotBuilder) line(ink color.Color, dashes []vg.Length, x0, y0, x1, y1 float64) {
-	l, err := plotter.NewLine(plotter.XYs{{X: x0, Y: y0}, {X: x1, Y: y1}})
+	ends := plotter.XYs{{X: x0, Y: y0}, {X: x1, Y: y1}}
+	l, err := plotter.NewLine(ends)
 	if b.made(err, l) {
+		b.labels.lines = append(b.labels.lines, ends)
 		l.Color, l.Width, l.Dashes = ink, 1, dashes
 	}
-}
-
-// note is text beside a place, or along the line from the origin to that place.
-type note struct {
-	ink   color.Color
-	x, y  float64
-	align text.XAlignment // which part of the text is there
-	above vg.Length       // how far above it, seen along the text
-	along bool
-	text  string
-}
-
-// Plot writes it.
-func (n note) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	angle := 0.0
-	if n.along {
-		angle = math.Atan2(float64(y(n.y)-y(0)), float64(x(n.x)-x(0)))
-	}
-	sin, cos := math.Sincos(angle)
-	at := vg.Point{X: x(n.x) - n.above*vg.Length(sin), Y: y(n.y) + n.above*vg.Length(cos)}
-	c.FillText(text.Style{Color: n.ink, Font: sans(11), Rotation: angle, XAlign: n.align, Handler: plot.DefaultTextHandler}, at, n.text)
 }
 
 // curve draws points, and lines between them.
@@ -195,8 +181,9 @@ func (b *plotBuilder) curve(i int, points []point) {
 	}
 	l, s, err := plotter.NewLinePoints(at)
 	if b.made(err, l, s) {
+		b.labels.lines, b.labels.curves = append(b.labels.lines, at), append(b.labels.curves, at)
 		l.Color, l.Width = curveStyles[i].ink, 1.8
-		s.GlyphStyle = draw.GlyphStyle{Color: curveStyles[i].ink, Radius: 4.5, Shape: curveStyles[i].shape}
+		s.GlyphStyle = draw.GlyphStyle{Color: curveStyles[i].ink, Radius: glyphRadius, Shape: curveStyles[i].shape}
 		legend := plot.NewLegend()
 		legend.Top, legend.Left = true, true
 		legend.ThumbnailWidth, legend.YPosition, legend.TextStyle.Font = 28, -0.6, sans(11)

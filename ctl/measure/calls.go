@@ -19,24 +19,33 @@ import (
 func calls() *cobra.Command {
 	var f flags
 	o := bench.CallsOptions{RoleCommand: program.RoleArgs, Progress: os.Stderr}
-	sample := func(r []program.PingPongResult) bench.CallsSample {
-		return bench.CallsSample{Sample: bench.Sample{P50: r[0].P50, P99: r[0].P99}, XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}
-	}
 	o.PingPong = func(ctx context.Context, l *lab.Lab) (s bench.CallsSample, err error) {
 		p := program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: o.Exchanges, WarmUp: bench.Warmup}}
 		r, err := program.RunNodes[program.PingPongResult](ctx, &f.Flags, l, "pingpong", p.Arguments())
-		if err != nil {
-			return s, err
+		if err == nil {
+			s = bench.CallsSample{Sample: bench.Sample{P50: r[0].P50, P99: r[0].P99}, XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}
 		}
-		return sample(r), nil
+		return s, err
 	}
-	o.Call = func(ctx context.Context, l *lab.Lab) (s bench.CallsSample, err error) {
-		p := program.RemoteOptions{RemoteOptions: apps.RemoteOptions{Bytes: bench.PayloadBytes, Calls: o.Exchanges, WarmUp: bench.Warmup}}
-		r, err := program.RunNodes[program.PingPongResult](ctx, &f.Flags, l, program.RemoteProgram, p.Arguments())
-		if err != nil {
-			return s, err
+	remote := func(ctx context.Context, l *lab.Lab, p program.RemoteOptions) (s bench.CallsSample, err error) {
+		p.WarmUp, p.Goroutines = bench.Warmup, max(p.Goroutines, 1)
+		r, err := program.RunNodes[program.RemoteResult](ctx, &f.Flags, l, program.RemoteProgram, p.Arguments())
+		if err == nil {
+			s = bench.CallsSample{Sample: bench.Sample{P50: r[0].P50, P99: r[0].P99}, PerSecond: max(r[0].Rate, r[1].Rate), XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}
 		}
-		return sample(r), nil
+		return s, err
+	}
+	o.Call = func(ctx context.Context, l *lab.Lab) (bench.CallsSample, error) {
+		return remote(ctx, l, program.RemoteOptions{Do: program.RemoteCalls, Bytes: bench.PayloadBytes, Count: o.Exchanges})
+	}
+	o.Goroutines = func(ctx context.Context, l *lab.Lab, n int) (bench.CallsSample, error) {
+		return remote(ctx, l, program.RemoteOptions{Do: program.RemoteCalls, Bytes: bench.PayloadBytes, Count: o.Exchanges, Goroutines: n})
+	}
+	o.Send = func(ctx context.Context, l *lab.Lab) (bench.CallsSample, error) {
+		return remote(ctx, l, program.RemoteOptions{Do: program.RemoteSends, Bytes: 16, Count: o.Messages})
+	}
+	o.Request = func(ctx context.Context, l *lab.Lab) (bench.CallsSample, error) {
+		return remote(ctx, l, program.RemoteOptions{Do: program.RemoteRequests, Bytes: 16, Count: o.Messages})
 	}
 	c := f.onLab(&cobra.Command{
 		Use:   "calls",
@@ -44,11 +53,13 @@ func calls() *cobra.Command {
 		Long: fmt.Sprintf(`Compare how long a call of %d bytes takes that a handler answers with as many bytes: FUNet's,
 beside a ping-pong of a request and a reply of 16 bytes, and beside a unary call of gRPC over one TCP
 connection between the same two hosts. They take turns; figures are medians over the rounds, and ratios
-medians of those in each round. An end of gRPC has its host's processor for itself and leaves everything to
+medians of those in each round. Besides: messages of 16 bytes one way, beside requests of as many in words, and
+calls of 1, 2 and 8 goroutines at once. An end of gRPC has its host's processor for itself and leaves everything to
 Go's scheduler, which does not spin; FUNet polls.`, bench.PayloadBytes),
 		Example: "  funet bench calls --lab 2",
 	}, func(ctx context.Context, l *lab.Lab) (output.Report, error) { return bench.Calls(ctx, l, o) })
 	f.number(c, &o.Exchanges, "exchanges", bench.Exchanges, "calls and exchanges of each and in each round")
+	f.number(c, &o.Messages, "messages", bench.CallsMessages, "messages one way in each round")
 	f.register(c, &o.Rounds, 2, 2, 2)
 	return c
 }

@@ -46,8 +46,25 @@ type Node struct {
 	Progress apps.Progress
 }
 
-// runOn opens the endpoint that the flags describe and runs a program on it. The error of the program is explained.
-func runOn[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (r R, err error) {
+// runOn opens the endpoint that the flags describe and runs a program of words on it. The error of the program is explained.
+func runOn[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (R, error) {
+	return runPlace(c, f, func(n *Node) (r R, err error) {
+		err = n.place.AM(func(e *am.Endpoint) error {
+			e.Bind(n.ctx)
+			told, err := f.progress(c.Name(), n)
+			if err != nil {
+				return err
+			}
+			defer told.End()
+			r, err = one(n)
+			return n.explain(err)
+		})
+		return r, err
+	})
+}
+
+// runPlace opens the place in a job that the flags describe and runs a program on it.
+func runPlace[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (r R, err error) {
 	ctx := c.Context()
 	n := &Node{ctx: ctx}
 	var o funet.Options
@@ -72,15 +89,11 @@ func runOn[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (r R, 
 	n.Own, _ = n.Carrier.(*card.Card)
 	err = n.place.AM(func(e *am.Endpoint) error {
 		n.Endpoint = e
-		e.Bind(ctx)
-		told, err := f.progress(c.Name(), n)
-		if err != nil {
-			return err
-		}
-		defer told.End()
-		r, err = one(n)
-		return n.explain(err)
+		return nil
 	})
+	if err == nil {
+		r, err = one(n)
+	}
 	if err != nil {
 		return r, errors.Join(err, n.close(0))
 	}

@@ -1,28 +1,61 @@
 package program
 
-// This file is a program that only measurements run: calls of some bytes between nodes 0 and 1.
+// This file is a program that only measurements run: calls and messages of bytes between nodes 0 and 1, by package funet.
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"math"
+	"sync"
+	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/apps"
+	"github.com/funet/funet/uspace/funet"
 )
-
-// RemoteResult is the JSON document of one node of remote: its calls in the place of round trips.
-type RemoteResult struct{ PingPongResult }
-
-// RemoteOptions are the program's flags.
-type RemoteOptions struct{ apps.RemoteOptions }
 
 // RemoteProgram is the program's name.
 const RemoteProgram = "bench-remote"
 
+// What it does.
+const (
+	RemoteCalls    = "calls"    // node 0 calls node 1, and each call is timed if one goroutine does
+	RemoteSends    = "sends"    // node 0 sends messages of bytes to node 1
+	RemoteRequests = "requests" // node 0 sends requests of four words to node 1
+)
+
+// remoteHandler is the handler of the calls and of either kind of messages.
+const remoteHandler = 0
+
+// RemoteResult is the JSON document of one node: of node 0 the times of calls in microseconds, of the node where the
+// messages arrive their rate. An answer is a message, too.
+type RemoteResult struct {
+	P50  float64 `json:"call_p50_us"`
+	P99  float64 `json:"call_p99_us"`
+	Rate float64 `json:"msgs_per_s"`
+	Place
+}
+
+// RemoteOptions are the program's flags.
+type RemoteOptions struct {
+	Do         string
+	Bytes      int // of a call and of its answer, or of a message; requests have 16
+	Count      int // calls or messages
+	WarmUp     int // before that, not measured
+	Goroutines int // that call
+}
+
 // Arguments are the flags that say the same.
 func (o RemoteOptions) Arguments() []string {
-	return []string{"--bytes", fmt.Sprint(o.Bytes), "--calls", fmt.Sprint(o.Calls), "--warm-up", fmt.Sprint(o.WarmUp)}
+	return []string{"--do", o.Do, "--bytes", fmt.Sprint(o.Bytes), "--count", fmt.Sprint(o.Count), "--warm-up", fmt.Sprint(o.WarmUp), "--goroutines", fmt.Sprint(o.Goroutines)}
 }
 
 // Remote is the hidden command that measure starts on a lab.
@@ -34,7 +67,12 @@ func Remote() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			r, err := Run(c, &f, o.Arguments(), o.run)
+			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 4, am.MaxCall), InRange("--count", o.Count, 1, math.MaxInt32),
+				InRange("--warm-up", o.WarmUp, 0, math.MaxInt32), InRange("--goroutines", o.Goroutines, 1, 1024))
+			if err != nil {
+				return err
+			}
+			r, err := runPlace(c, &f, o.run)
 			if err != nil {
 				return err
 			}
@@ -42,28 +80,163 @@ func Remote() *cobra.Command {
 		},
 	}
 	f.Register(c)
-	c.Flags().IntVar(&o.Bytes, "bytes", 64, "of each call and each answer")
-	c.Flags().IntVar(&o.Calls, "calls", 200_000, "to measure")
-	c.Flags().IntVar(&o.WarmUp, "warm-up", 5_000, "calls before that")
+	p := c.Flags()
+	p.StringVar(&o.Do, "do", RemoteCalls, RemoteCalls+", "+RemoteSends+" or "+RemoteRequests)
+	p.IntVar(&o.Bytes, "bytes", 64, "of each call and each answer, or of each message")
+	p.IntVar(&o.Count, "count", 200_000, "calls or messages to measure")
+	p.IntVar(&o.WarmUp, "warm-up", 5_000, "calls or messages before that")
+	p.IntVar(&o.Goroutines, "goroutines", 1, "that call")
 	return c
 }
 
 // run is one node.
 func (o RemoteOptions) run(n *Node) (*RemoteResult, error) {
-	h, err := apps.Remote(n.Endpoint, n.Now, o.RemoteOptions)
-	if err != nil {
-		return nil, err
+	r := &RemoteResult{Place: n.Where()}
+	do := map[string]func(*Node, *RemoteResult) error{RemoteCalls: o.calls, RemoteSends: o.sends, RemoteRequests: o.requests}[o.Do]
+	if do == nil {
+		return nil, fmt.Errorf("--do %s: use %s, %s or %s", o.Do, RemoteCalls, RemoteSends, RemoteRequests)
 	}
-	r := &RemoteResult{}
-	if h != nil {
-		r.PingPongResult = *RoundTrips(h)
+	return r, do(n, r)
+}
+
+// calls makes and answers calls; the answer of each is checked.
+func (o RemoteOptions) calls(n *Node, r *RemoteResult) error {
+	e := n.place
+	err := e.Serve(remoteHandler, func(m *funet.Message) ([]byte, error) { return m.Bytes, nil })
+	if err == nil {
+		err = e.Barrier(n.ctx)
 	}
-	r.Nodes, r.Place = n.Endpoint.Nodes(), n.Where()
-	return r, nil
+	if err != nil || e.Node() != 0 {
+		return errors.Join(err, e.Barrier(n.ctx)) // in which it answers
+	}
+	if err := o.call(n, o.WarmUp, nil); err != nil {
+		return err
+	}
+	begin := n.Now()
+	if o.Goroutines == 1 {
+		h := hdrhistogram.New(1, int64(10*time.Second), 3)
+		err = o.call(n, o.Count, h)
+		t := RoundTrips(h)
+		r.P50, r.P99 = t.P50, t.P99
+	} else {
+		errs := make([]error, o.Goroutines)
+		var all sync.WaitGroup
+		for i := range errs {
+			all.Go(func() { errs[i] = o.call(n, o.Count/o.Goroutines, nil) })
+		}
+		all.Wait()
+		err = errors.Join(errs...)
+	}
+	r.Rate = 2 * float64(o.Count/o.Goroutines*o.Goroutines) * 1e9 / float64(n.Now()-begin)
+	return errors.Join(err, e.Barrier(n.ctx))
+}
+
+// call makes calls one after the other, and records how long they take in h, if that is not nil.
+func (o RemoteOptions) call(n *Node, count int, h *hdrhistogram.Histogram) (err error) {
+	request, answer := make([]byte, o.Bytes), make([]byte, 0, o.Bytes)
+	begin := time.Now()
+	for i := range count {
+		binary.LittleEndian.PutUint32(request, uint32(i))
+		if answer, err = n.place.AppendCall(n.ctx, answer[:0], 1, remoteHandler, request); err != nil {
+			return err
+		}
+		if !bytes.Equal(answer, request) {
+			return fmt.Errorf("%w: call %d brought back %x", apps.ErrVerify, i, answer)
+		}
+		if h != nil {
+			end := time.Now()
+			_ = h.RecordValue(int64(end.Sub(begin))) // longer than the histogram reaches is as good as its end
+			begin = end
+		}
+	}
+	return nil
+}
+
+// sends sends messages of bytes.
+func (o RemoteOptions) sends(n *Node, r *RemoteResult) error {
+	c := o.counter(n)
+	if err := n.place.Handle(remoteHandler, func(m *funet.Message) error {
+		c.take(len(m.Bytes) == o.Bytes && binary.LittleEndian.Uint32(m.Bytes) == uint32(c.got))
+		return nil
+	}); err != nil {
+		return err
+	}
+	b := make([]byte, o.Bytes)
+	return c.run(n, r, func(ctx context.Context) error {
+		for i := range o.WarmUp + o.Count {
+			binary.LittleEndian.PutUint32(b, uint32(i))
+			if err := n.place.Send(ctx, 1, remoteHandler, b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// requests sends as many bytes in words.
+func (o RemoteOptions) requests(n *Node, r *RemoteResult) error {
+	c := o.counter(n)
+	if err := n.place.AM(func(e *am.Endpoint) error {
+		return e.Handle(remoteHandler, func(m *am.Message) { c.take(len(m.Words) == 4 && m.Words[0] == uint32(c.got)) })
+	}); err != nil {
+		return err
+	}
+	return c.run(n, r, func(context.Context) error {
+		return n.place.AM(func(e *am.Endpoint) error {
+			for i := range o.WarmUp + o.Count {
+				if err := e.Request4(1, remoteHandler, uint32(i), 0, 0, 0); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+}
+
+// counter counts messages where they arrive.
+type counter struct {
+	n               *Node
+	warm, all       int
+	got, wrong      int
+	began, complete int64
+}
+
+func (o RemoteOptions) counter(n *Node) *counter {
+	return &counter{n: n, warm: o.WarmUp, all: o.WarmUp + o.Count}
+}
+
+// take counts one.
+func (c *counter) take(right bool) {
+	if !right {
+		c.wrong++
+	}
+	if c.got == c.warm {
+		c.began = c.n.Now()
+	}
+	if c.got++; c.got == c.all {
+		c.complete = c.n.Now()
+	}
+}
+
+// run has node 0 send and node 1 count. Nothing overtakes between two nodes that lose nothing; where something does, it
+// counts as wrong.
+func (c *counter) run(n *Node, r *RemoteResult, send func(context.Context) error) error {
+	e := n.place
+	err := e.Barrier(n.ctx)
+	if err == nil && e.Node() == 0 {
+		err = send(n.ctx)
+	}
+	if err == nil && e.Node() == 1 {
+		err = e.Wait(n.ctx, func() bool { return c.got >= c.all })
+		if r.Rate = float64(c.all-c.warm-1) * 1e9 / float64(c.complete-c.began); c.wrong > 0 {
+			err = fmt.Errorf("%w: %d of %d messages were not those that were to come", apps.ErrVerify, c.wrong, c.got)
+		}
+	}
+	return errors.Join(err, e.Barrier(n.ctx))
 }
 
 // WriteTable prints the result for people.
 func (r *RemoteResult) WriteTable(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "calls: %d, each answered as it should be; p50 %.2f us, p99 %.2f us\n", r.Exchanges, r.P50, r.P99)
+	_, err := fmt.Fprintf(w, "calls: p50 %.2f us, p99 %.2f us; messages: %.0f a second\n", r.P50, r.P99, r.Rate)
 	return err
 }

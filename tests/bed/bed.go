@@ -300,6 +300,12 @@ func (n *Node) giveWay() {
 // Register lets the node's card use memory for transfers.
 func (n *Node) Register(g funi.Segment) error { return n.ctx.Register(g) }
 
+// Unregister ends the card's use of memory.
+func (n *Node) Unregister(base uint32) error { return n.ctx.Unregister(base) }
+
+// Withdraw ends the card's use of memory although transfers from there are under way.
+func (n *Node) Withdraw(base uint32) error { return n.ctx.Withdraw(base) }
+
 // Segment returns new memory that the node's card may use for transfers.
 func (n *Node) Segment(base uint32, bytes int, rights funi.Rights) ([]byte, error) {
 	memory := make([]byte, bytes)

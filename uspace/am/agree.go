@@ -63,7 +63,7 @@ func (e *Endpoint) Agree() error {
 			e.lead()
 		} else if m.absent == 0 && (!a.told || a.view != m.view) {
 			v := announcement{what: memberReady | a.tells&readyMask<<readyShift, a: e.collective.number, b: uint32(m.view), c: uint32(m.view >> 32)}
-			if e.tell(0, v) {
+			if e.tellNode(0, v) {
 				a.told, a.view = true, m.view
 				a.tells++
 			}
@@ -97,8 +97,8 @@ func (a *agreement) forget(node int) {
 	}
 }
 
-// ready notes at node 0 what a node has told.
-func (e *Endpoint) ready(from *Message, number uint32) {
+// isReady notes at node 0 what a node has told.
+func (e *Endpoint) isReady(from *Message, number uint32) {
 	a := &e.member.agree
 	if e.node != 0 {
 		e.unknown++

@@ -1,6 +1,34 @@
 package am
 
-// This file is messages of bytes: what a program calls, and how a short message travels.
+// This file is messages of bytes: the protocol of them all, and how a short one travels.
+//
+// A message of up to 80 bytes is one packet (typeBytes). Of a longer one the bytes are moved by transfers (typePart) into
+// memory of the receiver, which tells the sender beforehand where: its card puts them there, and nothing is copied.
+//
+//	sender                                          receiver
+//	typeReady id, handler, kind, length      ->     takes memory, or lets the message wait for it: at most 8 of a sender
+//	                                         <-     typeGrant id, key, address, lease
+//	transfers, argument: key                 ->     counts words; when there are all, runs the handler
+//	                                         <-     typeTaken id, status
+//
+// The length is in bytes, and the transfers carry it rounded up to 16, padded with 0, in any number of pieces and any order.
+// Status 0 is done; the others are those of calls (remote.go). Instead of a grant typeTaken may come, with a reason.
+//
+// The lease, if it is not 0, is the address of 8 slots of 2048 bytes, which belong to that sender for the life of both. A
+// message that fits one, with the words of its kind before it, leaves at once while a slot is free: as transfers of up
+// to 16 words with their data, which all have the same argument (types.go) and begin at the slot's address. The receiver
+// counts words, runs the handler, and answers typeTaken with that argument, which makes the slot free. The number in the argument
+// changes with each use of the slot.
+//
+// The sender's messages are requests; the receiver's are replies from the request handler, and else requests that leave with
+// the next Poll (pump.go). Only parts in slots travel at reply priority, if the message is a reply. The bytes of a long
+// message never do, for later replies would wait for them; its kind says that the handler is to run as a reply handler.
+//
+// A sender that gives a message up after the grant, or is granted memory for none that it knows, sends typeAbort with the key
+// when its card does not write there any more. Then the receiver leaves the memory alone for a time (Memory.Hold), because late packets
+// may still be written, and frees it; likewise that of a node that is gone. What comes back carries the first word: id, key
+// or argument. After a resynchronisation of cards a grant, typeTaken (with statusLost) and typeAbort are sent again; each
+// may arrive twice. A slot one of whose parts came back is not used again.
 
 import (
 	"errors"
@@ -54,6 +82,11 @@ type byteMessages struct {
 	running  bool                    // a handler is running
 	number   uint32                  // of the handler that began last
 	failed   error                   // of the first handler that failed
+	landing  *landing                // nil: only short messages
+	peers    []*bytePeer             // by node; nil as landing, and each until it is needed
+	busy     bool                    // pump has something to do
+	sending
+	receiving
 }
 
 // HandleBytes registers a handler for messages of bytes. Its numbers are 0 to Handlers-1, apart from those of Handle,
@@ -79,7 +112,11 @@ func (e *Endpoint) Failed() error { return e.bytes.failed }
 // b is a message, too.
 //
 // Up to ShortBytes bytes it is like Request4, and has its errors. Main program only. ErrNumber: the handler's number is
-// above Handlers-1; ErrLong: b has more than MaxBytes bytes.
+// above Handlers-1.
+//
+// More bytes need memory at both ends (UseMemory; ErrNoMemory, ErrMemory). Up to EagerBytes they may leave at once, copied. Else it
+// waits until the message was delivered and its handler has run, and has the errors of StartBytes. ErrLong: more than MaxBytes.
+// On a modelled machine they are ErrModelled. Messages to one node may overtake each other.
 func (e *Endpoint) SendBytes(node int, handler uint32, b []byte) error {
 	if err := e.PostBytes(node, handler, b); err != nil {
 		return err
@@ -111,7 +148,9 @@ func (e *Endpoint) PostBytes(node int, handler uint32, b []byte) error {
 }
 
 // ReplyBytes runs a handler of HandleBytes on the node that sent the request with b, at reply priority. Contexts and errors
-// are those of Message.Reply4 and of SendBytes.
+// are those of Message.Reply4 and of SendBytes. It waits for room in the send queue only: a reply of more than ShortBytes bytes
+// that cannot leave at once is copied and leaves with later Polls (ErrMemory: as many bytes wait already as Memory.Limit
+// allows). If it is not delivered a Poll says so, as of any reply.
 func (m *Message) ReplyBytes(handler uint32, b []byte) error {
 	if len(b) > ShortBytes || handler >= Handlers {
 		return m.replyLong(handler, b)
@@ -208,17 +247,4 @@ func (e *Endpoint) fail(err error) {
 	if e.bytes.failed == nil {
 		e.bytes.failed = err
 	}
-}
-
-// sendLong refuses what is too long, or for no handler.
-func (e *Endpoint) sendLong(node int, handler uint32, b []byte) error {
-	if handler >= Handlers {
-		return fmt.Errorf("sending %d bytes to handler %d on node %d: %w", len(b), handler, node, ErrNumber)
-	}
-	return fmt.Errorf("sending %d bytes to node %d: %w", len(b), node, ErrLong)
-}
-
-// replyLong is sendLong for replies.
-func (m *Message) replyLong(handler uint32, b []byte) error {
-	return m.endpoint.sendLong(m.Source, handler, b)
 }

@@ -20,6 +20,7 @@
 //	Get, Put, PutInt32, PutFloat64, WaitCounter             get and put
 //	Barrier, Broadcast, ReduceInt64, ReduceFloat64          cmam_barrier
 //	Call, StartCall, HandleCall, Cancel                     (none: remote procedure calls)
+//	SendTag, StartSendTag, Recv, StartRecv                  (none: MPI_Send, MPI_Isend, MPI_Recv, MPI_Irecv)
 //	Bind                                                    (none: a CMAM program waits for ever)
 //
 // The packet types are in types.go. On a modelled machine (Endpoint.Pace) each call takes
@@ -46,6 +47,9 @@
 //
 // A call (remote.go) is a request with an answer that is bytes or an error. Its handler is a request handler, and
 // what it returns is sent as its reply. A call that was started and is no longer wanted is cancelled.
+//
+// A message with a tag (tags.go) runs no handler: a receive of the program's waits for it. Messages from one node with one
+// tag are received in the order of sending. What all nodes do together over them is in package collective.
 //
 // A message that could not be delivered comes back: the next Poll, Wait or Request
 // returns an Undelivered error that says which message and why. Sending goes on as before;

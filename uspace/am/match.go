@@ -29,6 +29,9 @@ func (e *Endpoint) tagged(m *Message, first uint32) {
 	}
 	tag, third := m.Words[0], m.Words[1]
 	form := third >> 16 & 3
+	if !e.mayRun(m, typeTagged, third) {
+		return
+	}
 	data, ok := content(third, m.Words[2:])
 	if !ok || tag >= GroupTag|1<<30 || tag>>31 != first&3 || form > formVoid || form == formLong && len(m.Words) != 4 {
 		e.unknown++

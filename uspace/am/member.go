@@ -323,7 +323,8 @@ func (e *Endpoint) current(m *Message, typ uint16, word uint32) bool {
 	}
 	p := &k.nodes[m.Source]
 	if uint32(k.o.Life)&lifeMask != word>>receiverShift&lifeMask {
-		if m.level == funi.Request && typ != typeMember && typ != typeCall { // whose caller has been told by hello
+		// Of the others the sender is told by hello, with which they end.
+		if m.level == funi.Request && (typ == typeFour || typ == typeN || typ == typeBytes) {
 			e.answerMember(m, memberStale, word, uint32(typ))
 		}
 		return false
@@ -408,7 +409,7 @@ func (e *Endpoint) memberArrived(m *Message, word uint32) {
 			e.fail(fmt.Errorf("life %d of node %d: %w", k.o.Life, e.node, ErrExpelled))
 		}
 	case memberReady:
-		e.ready(m, word>>readyShift&readyMask)
+		e.isReady(m, word>>readyShift&readyMask)
 	case memberGo:
 		e.agreed(m.Words[1], m.Words[2], m.Words[3])
 	default:
@@ -492,6 +493,13 @@ func (e *Endpoint) left(node int) {
 	why := fmt.Errorf("calling node %d: %w", node, ErrLeft)
 	e.calls.failAll(why, func(c *call) bool { return int(c.node) == node })
 	e.failCalls(why, func(c *remoteCall) bool { return int(c.node) == node })
+	e.failTagged(why, func(of int) bool { return of == node })
+	e.forgetPairs(node)
+	if e.bytes.landing != nil {
+		e.forgetSender(uint16(node), arctic.ReasonNoContext)
+		e.failSends(uint16(node), why)
+		e.forgetPeer(node)
+	}
 	e.event(Event{Left, node, int(p.life)})
 }
 

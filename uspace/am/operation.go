@@ -10,6 +10,7 @@ const (
 	callID    ID = 1 << 32 // the rest is the ticket
 	sendTagID ID = 2 << 32 // the rest is place and number, as with a ticket
 	recvID    ID = 3 << 32
+	sendID    ID = 4 << 32 // the rest is the id
 	kindID    ID = 0xffff_ffff << 32
 )
 
@@ -24,9 +25,11 @@ func (e *Endpoint) Cancel(id ID) bool {
 			return true
 		}
 	case sendTagID:
-		return e.cancelSend(uint32(id))
+		return e.cancelSendTag(uint32(id))
 	case recvID:
 		return e.cancelReceive(uint32(id))
+	case sendID:
+		return e.cancelSend(uint32(id))
 	}
 	return false
 }

@@ -93,7 +93,7 @@ func (e *Endpoint) flush(p *pair) {
 		if len(p.void) > 0 {
 			compose(slot, p.node, typeTagged, p.void[0]<<2|p.space, p.space<<31, nil)
 			slot.SetHeader(funi.NewHeader(p.node, typeTagged, 3))
-			slot[3] = formVoid << 16
+			slot[3] = e.stamp(int(p.node), formVoid<<16)
 			p.void = append(p.void[:0], p.void[1:]...)
 			e.commit(funi.Request, slot)
 			continue
@@ -105,20 +105,20 @@ func (e *Endpoint) flush(p *pair) {
 		slot[1], slot[2] = s.seq<<2|p.space, s.tag
 		if len(s.b) > ShortTagged {
 			slot.SetHeader(funi.NewHeader(p.node, typeTagged, 5))
-			slot[3], slot[4], slot[5] = formLong<<16, s.word(), uint32(len(s.b))
+			slot[3], slot[4], slot[5] = e.stamp(int(p.node), formLong<<16), s.word(), uint32(len(s.b))
 			s.state = opOffered
 			e.commit(funi.Request, slot)
 			continue
 		}
 		words := (len(s.b) + 3) / 4
 		slot.SetHeader(funi.NewHeader(p.node, typeTagged, taggedWords+words))
-		slot[3] = formShort<<16 | uint32(4*words-len(s.b))<<8
+		slot[3] = e.stamp(int(p.node), formShort<<16|uint32(4*words-len(s.b))<<8)
 		if words > 0 {
 			slot[3+words] = 0
 			copy(bytesOf(slot[4:4+words]), s.b)
 		}
 		e.commit(funi.Request, slot)
-		e.endSend(s, nil)
+		e.endSendTag(s, nil)
 	}
 }
 
@@ -151,7 +151,7 @@ func (e *Endpoint) pieces() {
 			}
 		}
 		if s.at == len(s.b) {
-			e.endSend(s, nil)
+			e.endSendTag(s, nil)
 		} else {
 			t.granted.add(s)
 		}
@@ -181,7 +181,7 @@ func (e *Endpoint) toldOf(m *Message, first uint32) {
 			t.tell(p, telling{form: toldAbort, theirs: first})
 		case s.state == opMoving: // said twice, because the first came back
 		case want == 0:
-			e.endSend(s, nil)
+			e.endSendTag(s, nil)
 		default:
 			s.state, s.theirs, s.b = opMoving, first, s.b[:want]
 			t.granted.add(s)
@@ -218,7 +218,7 @@ func (e *Endpoint) piece(m *Message, first uint32) {
 // taggedCameBack does what a message of these that came back asks for.
 func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) {
 	t := e.tags
-	if t == nil || r.Level != funi.Request {
+	if t == nil || r.Level != funi.Request || e.member != nil && gone(r.Reason) { // which ends when it has left (member.go)
 		return
 	}
 	node := r.Header.Node()
@@ -230,7 +230,7 @@ func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) {
 		}
 		for _, s := range t.sends.all {
 			if s.state == opOffered && s.node == node && s.seq == r.Word>>2 && s.tag>>31 == r.Word&1 {
-				e.endSend(s, err)
+				e.endSendTag(s, err)
 			}
 		}
 		if !gone(r.Reason) {
@@ -253,7 +253,7 @@ func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) {
 			if s.node == node && s.theirs == r.Word {
 				space = s.tag
 				t.granted.remove(s)
-				e.endSend(s, err)
+				e.endSendTag(s, err)
 				break
 			}
 		}

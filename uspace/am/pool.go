@@ -20,6 +20,9 @@ func (o *operation) id() ID { return ID(o.word()) }
 
 func (o *operation) word() uint32 { return o.number | uint32(o.place) }
 
+// used returns how many records are in use.
+func (p *pool[T]) used() int { return len(p.all) - len(p.free) }
+
 // room reports whether there is a record to take.
 func (p *pool[T]) room() bool { return len(p.free) > 0 || len(p.all) < MaxTagged }
 

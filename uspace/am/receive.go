@@ -42,7 +42,8 @@ func (e *Endpoint) Poll() (int, error) {
 			return n, err
 		}
 	}
-	if n > 0 && e.iface.Unsent(funi.Reply) > 0 {
+	sent := e.bytes.busy && e.pump()
+	if sent || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
 		e.drive() // what the handlers replied leaves now
 	}
 	if e.tags != nil && e.say() {

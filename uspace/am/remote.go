@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"unicode/utf8"
-	"unsafe"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
@@ -49,6 +48,7 @@ const (
 	statusLeaving   = 5
 	statusLost      = 6
 	statusLong      = 7
+	statusLife      = 8 // the message was for a former life of the node
 	// CodeError is the code of an error that says no other, and FirstCode the first of the program's own.
 	CodeError = statusError
 	FirstCode = 256
@@ -57,21 +57,23 @@ const (
 // Errors of calls that callers decide on. A RemoteError is one of them, or none.
 var (
 	// ErrNoHandler: the other node has no handler of that number.
-	ErrNoHandler = errors.New("am: the node has no such handler for calls")
+	ErrNoHandler = errors.New("am: the node has no such handler")
 	// ErrPanicked: the handler ended in a panic.
 	ErrPanicked = errors.New("am: the handler panicked")
 	// ErrMemory: there is no room for the message at present.
 	ErrMemory = errors.New("am: no memory for the message at present")
 	// ErrLeaving: the other node is about to leave.
 	ErrLeaving = errors.New("am: the node is leaving")
-	// ErrLost: the handler has run, and its answer could not be delivered.
-	ErrLost = errors.New("am: the call was executed, and its answer was lost")
+	// ErrLost: what became of the call or the message is not known; its handler may have run.
+	ErrLost = errors.New("am: the answer was lost, and the handler may have run")
 	// ErrLong: a message is longer than it may be.
 	ErrLong = errors.New("am: the message is too long")
+	// ErrLife: the message was for a process that was the node before.
+	ErrLife = errors.New("am: the message was for a former life of the node")
 )
 
 // remoteErrors are those that have a status of their own.
-var remoteErrors = [...]error{statusNoHandler: ErrNoHandler, statusPanicked: ErrPanicked, statusMemory: ErrMemory, statusLeaving: ErrLeaving, statusLost: ErrLost, statusLong: ErrLong}
+var remoteErrors = [...]error{statusNoHandler: ErrNoHandler, statusPanicked: ErrPanicked, statusMemory: ErrMemory, statusLeaving: ErrLeaving, statusLost: ErrLost, statusLong: ErrLong, statusLife: ErrLife}
 
 // RemoteError is an error that a call's handler returned, or that kept it from running. errors.Is tells
 // ErrNoHandler, ErrPanicked, ErrMemory, ErrLeaving, ErrLost and ErrLong.
@@ -103,6 +105,14 @@ func (r *RemoteError) library() error {
 		return remoteErrors[r.Code]
 	}
 	return nil
+}
+
+// errorOf is the error of a status other than statusDone that a node says of a message.
+func errorOf(status uint32) error {
+	if status < uint32(len(remoteErrors)) && remoteErrors[status] != nil {
+		return remoteErrors[status]
+	}
+	return ErrLost
 }
 
 // CallHandler answers a call; b is valid until it returns. The answer, at most MaxCall bytes, is copied when the handler
@@ -285,11 +295,8 @@ func compose(s *funi.Slot, node, typ uint16, ticket, second uint32, b []byte) {
 	}
 }
 
-// bytesOf returns the bytes of words. Words lie in memory as they travel, in little-endian order, on every machine that
-// FUNet runs on (package arctic).
-func bytesOf(words []uint32) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words))
-}
+// bytesOf returns the bytes of words, which lie in memory as they travel: in little-endian order.
+func bytesOf(words []uint32) []byte { return funi.Bytes(words) }
 
 // content returns the bytes of a message of a call, whose second word is given; false: they are not as many as it says.
 func content(second uint32, words []uint32) ([]byte, bool) {

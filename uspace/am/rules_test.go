@@ -49,6 +49,13 @@ var requests = []attempt{
 	{"WriteFloat64", func(e *am.Endpoint, _ *am.Message) error { return e.WriteFloat64(0, segment, 1) }},
 	{"SendBytes", func(e *am.Endpoint, _ *am.Message) error { return e.SendBytes(0, 9, nil) }},
 	{"PostBytes", func(e *am.Endpoint, _ *am.Message) error { return e.PostBytes(0, 9, blank[:]) }},
+	{"a long SendBytes", func(e *am.Endpoint, _ *am.Message) error { return e.SendBytes(0, 9, make([]byte, 100)) }},
+	{"SendList", func(e *am.Endpoint, _ *am.Message) error { return e.SendList(0, 9, blank[:], blank[:]) }},
+	{"StartBytes", func(e *am.Endpoint, _ *am.Message) error {
+		_, err := e.StartBytes(0, 9, make([]byte, 100), nil)
+		return err
+	}},
+	{"ProbeSends", func(e *am.Endpoint, _ *am.Message) error { return e.ProbeSends() }},
 	{"Call", func(e *am.Endpoint, _ *am.Message) error { _, err := e.Call(nil, 0, 9, nil); return err }},
 	{"StartCall", func(e *am.Endpoint, _ *am.Message) error { _, err := e.StartCall(0, 9, nil, ignore); return err }},
 	{"SendTag", func(e *am.Endpoint, _ *am.Message) error { return e.SendTag(0, 9, nil) }},
@@ -69,6 +76,7 @@ var replies = []attempt{
 	{"Reply4", func(_ *am.Endpoint, m *am.Message) error { return m.Reply4(9, 0, 0, 0, 0) }},
 	{"Reply", func(_ *am.Endpoint, m *am.Message) error { return m.Reply(9, 1, 2) }},
 	{"ReplyBytes", func(_ *am.Endpoint, m *am.Message) error { return m.ReplyBytes(9, nil) }},
+	{"a long ReplyBytes", func(_ *am.Endpoint, m *am.Message) error { return m.ReplyBytes(9, make([]byte, 100)) }},
 	{"ReplyIndirect4", func(_ *am.Endpoint, m *am.Message) error { return m.ReplyIndirect4(0, 0, 0, 0, 0) }},
 	{"ReplyIndirect", func(_ *am.Endpoint, m *am.Message) error { return m.ReplyIndirect(0, 1, 2) }},
 	{"Transfer", func(_ *am.Endpoint, m *am.Message) error { return m.Transfer(9, block) }},

@@ -222,6 +222,11 @@ func (e *Endpoint) StartSendTag(node int, tag uint32, b []byte, done func(error)
 	if err := e.refusal(node, 0); err != nil {
 		return 0, err
 	}
+	if e.member != nil {
+		if err := e.admit(node); err != nil {
+			return 0, err
+		}
+	}
 	t := e.tagging()
 	for !t.sends.room() {
 		if err := e.wait(t.sends.room, e.ProbeCalled); err != nil {
@@ -270,6 +275,14 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 	return id, nil
 }
 
+// TaggedUnderWay returns how many sends and how many receives with tags are under way. Any context.
+func (e *Endpoint) TaggedUnderWay() (sends, receives int) {
+	if e.tags == nil {
+		return 0, 0
+	}
+	return e.tags.sends.used(), e.tags.receives.used()
+}
+
 // tagging returns the state, which the first call makes.
 func (e *Endpoint) tagging() *tags {
 	if e.tags == nil {
@@ -299,8 +312,35 @@ func (t *tags) pair(nodes int, tag uint32, node uint16) *pair {
 	return p
 }
 
-// endSend frees a send and tells the program.
-func (e *Endpoint) endSend(s *tagSend, err error) {
+// forgetPairs forgets what a node that has left, and this one, have sent each other. Sends and receives have ended.
+func (e *Endpoint) forgetPairs(node int) {
+	t := e.tags
+	if t == nil {
+		return
+	}
+	for n := t.kept.first; n != nil; {
+		next := n.next
+		if int(n.source) == node {
+			t.kept.remove(n)
+			t.spare.add(n)
+		}
+		n = next
+	}
+	for space := range t.pairs {
+		if t.pairs[space] == nil || t.pairs[space][node] == nil {
+			continue
+		}
+		p := t.pairs[space][node]
+		for n := p.early.first; n != nil; n = p.early.first {
+			p.early.remove(n)
+			t.spare.add(n)
+		}
+		*p = pair{node: p.node, space: p.space, busy: p.busy}
+	}
+}
+
+// endSendTag frees a send and tells the program.
+func (e *Endpoint) endSendTag(s *tagSend, err error) {
 	done := s.done
 	s.b, s.done = nil, nil
 	e.tags.sends.give(s.place)
@@ -321,8 +361,8 @@ func (e *Endpoint) endReceive(r *tagReceive, err error) {
 	e.depth[funi.Reply] = in
 }
 
-// cancelSend ends a send.
-func (e *Endpoint) cancelSend(id uint32) bool {
+// cancelSendTag ends a send.
+func (e *Endpoint) cancelSendTag(id uint32) bool {
 	if e.tags == nil {
 		return false
 	}
@@ -346,7 +386,7 @@ func (e *Endpoint) dropSend(s *tagSend, err error) {
 		t.granted.remove(s)
 		t.tell(p, telling{form: toldAbort, theirs: s.theirs})
 	}
-	e.endSend(s, err)
+	e.endSendTag(s, err)
 }
 
 // cancelReceive ends a receive. Pieces that still come find nothing.

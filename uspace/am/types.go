@@ -35,7 +35,7 @@ const (
 	typePart  = 19 // XFER into memory that the receiver has granted; its argument is a grant's key, or that of a part (below)
 	typeReady = 20 // request: id; handler 7:0, lives 14:10 and 31:27, kind 18:16; length in bytes; two words of the kind
 	typeGrant = 21 // reply, later request: id; key; address; address of the slots of the sender's lease, or 0
-	typeTaken = 22 // reply, later request: id, or argument of parts; status; of a call's number space (remote.go)
+	typeTaken = 22 // reply, later request: id, or argument of parts; status (remote.go)
 	typeAbort = 23 // request: key
 
 	// The argument of typePart in a slot of a lease: bit 31 is 1; kind 30:28, slot 27:25, number 24:19, bytes less one 18:8,
@@ -143,6 +143,8 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 		e.toldOf(m, first)
 	case typePiece:
 		e.piece(m, first)
+	case typeReady, typeGrant, typeTaken, typeAbort:
+		e.aboutMessage(m, typ, first)
 	case typeProbe:
 	case typeMember:
 		e.memberArrived(m, first)
@@ -161,6 +163,8 @@ func (e *Endpoint) notice(l funi.Level, s *funi.Slot) {
 	switch {
 	case number < Handlers && e.notices[number] != nil:
 		e.notices[number](m, s.Notice())
+	case typ == typePart:
+		e.partArrived(m, s.Notice())
 	case typ == typeMfer:
 		e.mferArrived(m, s.Notice())
 	case typ == typeGetBlock:

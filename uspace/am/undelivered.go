@@ -51,14 +51,20 @@ func (e *Endpoint) returned() error {
 		return e.ended("waiting")
 	}
 	var u *Undelivered
-	first := r
+	last := r
 	for ; ok; r, ok = e.iface.NextReturn() {
+		last = r
 		if e.memberCameBack(&r) {
 			continue
 		}
+		about := u
 		if u == nil {
-			u = e.describe(&r)
+			about = e.describe(&r)
 		}
+		if e.bytesCameBack(&r, about) {
+			continue
+		}
+		u = about
 		u.Count++
 		e.cameBack(&r, u)
 		e.callCameBack(&r, u)
@@ -66,7 +72,7 @@ func (e *Endpoint) returned() error {
 	}
 	if lost := e.iface.ReturnsLost(); lost != e.lost {
 		if u == nil {
-			u = e.describe(&first)
+			u = e.describe(&last)
 		}
 		u.Count += int(lost - e.lost)
 		e.lost = lost
@@ -74,6 +80,7 @@ func (e *Endpoint) returned() error {
 		e.calls.failAll(u, func(*call) bool { return true })
 		e.failCalls(u, func(*remoteCall) bool { return true })
 		e.failTagged(u, func(int) bool { return true })
+		e.bytesLost(u)
 	}
 	if u == nil {
 		return e.ended("waiting")
@@ -92,8 +99,8 @@ func (e *Endpoint) describe(r *funi.Returned) *Undelivered {
 		u.Handler, u.Transfer = typ-typeTransfer, true
 	case typ == typeMfer:
 		u.Transfer = true
-	case typ == typeBytes:
-		u.Handler = r.Word & 0xff
+	case typ == typeBytes, typ == typePart && r.Header.Transfer() && r.Word&partBit != 0:
+		u.Handler = r.Word & handlerMask
 	case typ > typeMfer:
 		u.Handler, u.Library = 0, true
 	}

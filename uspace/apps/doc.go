@@ -1,4 +1,4 @@
-// Package apps holds the programs that come with FUNet: ping-pong, remote calls, the CMAM primitives
+// Package apps holds the programs that come with FUNet: ping-pong, the CMAM primitives
 // benchmark, and the matrix multiply of thesis appendix C in two forms: by panels that cards
 // move, for the processors of today, and by single columns as the thesis measured it. Each is written once, against package am and a
 // clock that is passed in, and does not know whether the network under it is real.

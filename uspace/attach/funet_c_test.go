@@ -158,3 +158,25 @@ func TestCAndGoTalk(t *testing.T) {
 		}
 	}
 }
+
+// Rule: messages of any length, tagged messages and collective operations arrive whole, the tagged ones in order, from memory of the
+// program and from that of the card; what is refused or given up is told to both sides and disturbs nothing that follows (funet.h).
+func TestCLong(t *testing.T) {
+	program := compile(t, "testdata/long.c")
+	d := start(t, "")
+	ends := make(chan error, members)
+	for node := range uint16(members) {
+		go func() {
+			out, err := d.member(program, node).CombinedOutput()
+			if err != nil {
+				err = fmt.Errorf("node %d: %w: %s", node, err, out)
+			}
+			ends <- err
+		}()
+	}
+	for range members {
+		if err := await(t, "a node ends", ends); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -43,6 +43,21 @@ func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
 		"Wait":    func(ctx context.Context, e *funet.Endpoint) error { return e.Wait(ctx, func() bool { return false }) },
 		"Barrier": func(ctx context.Context, e *funet.Endpoint) error { return e.Barrier(ctx) },
 		"Agree":   func(ctx context.Context, e *funet.Endpoint) error { return e.Agree(ctx) },
+		"SendTag": func(ctx context.Context, e *funet.Endpoint) error {
+			return until(ctx, func() error { return e.SendTag(ctx, 1, 1, make([]byte, 60)) })
+		},
+		"Recv":      func(ctx context.Context, e *funet.Endpoint) error { return value(e.Recv(ctx, 1, 1, nil)) },
+		"Broadcast": func(ctx context.Context, e *funet.Endpoint) error { return e.Broadcast(ctx, 1, make([]byte, 8)) },
+		"Gather": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.Gather(ctx, 0, make([]byte, 8), make([]byte, 16))
+		},
+		"Scatter": func(ctx context.Context, e *funet.Endpoint) error { return e.Scatter(ctx, 1, nil, make([]byte, 8)) },
+		"AllGather": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.AllGather(ctx, make([]byte, 8), make([]byte, 16))
+		},
+		"AllToAll": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.AllToAll(ctx, make([]byte, 16), make([]byte, 16))
+		},
 		"Run": func(ctx context.Context, e *funet.Endpoint) error {
 			if err := e.Run(ctx); err != nil {
 				return err

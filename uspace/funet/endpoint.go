@@ -37,6 +37,7 @@ type Endpoint struct {
 	armed      bool                    // an event loop sleeps (loop.go)
 	memory     memory
 	events     events
+	together   together
 	messages   [2]Message // of the handlers that run
 	depth      int
 
@@ -61,6 +62,7 @@ func newEndpoint(c Carrier, node, nodes int, seed uint64, end context.CancelCaus
 		return nil, err
 	}
 	e.am.Wakes(c.Interrupt)
+	e.together.init(e)
 	return e, nil
 }
 

@@ -35,23 +35,32 @@ type waiter struct {
 	done   bool        // complete said so
 	err    error       // and with which error
 	answer []byte      // of a call
+	what   am.Received // by a receive
 	holds  func() bool // a condition to look at after each poll; nil: none
 	strays bool        // an error that belongs to nobody ends the wait, too
 	at     int         // in Endpoint.parked
 
 	wake   chan struct{}                  // one slot
-	finish func(answer []byte, err error) // answered, as a value
+	finish func(answer []byte, err error) // answered, as a value; sent and received likewise
+	sent   func(error)
+	got    func(am.Received, error)
 }
 
 func newWaiter() *waiter {
 	w := &waiter{wake: make(chan struct{}, 1)}
-	w.finish = w.answered
+	w.finish, w.sent, w.got = w.answered, w.complete, w.received
 	return w
 }
 
 // answered ends a call; the answer is valid until it returns.
 func (w *waiter) answered(answer []byte, err error) {
 	w.answer = append(w.answer, answer...)
+	w.complete(err)
+}
+
+// received ends a receive.
+func (w *waiter) received(what am.Received, err error) {
+	w.what = what
 	w.complete(err)
 }
 
@@ -90,7 +99,7 @@ func (e *Endpoint) recycle(w *waiter) {
 	case <-w.wake:
 	default:
 	}
-	*w = waiter{wake: w.wake, finish: w.finish}
+	*w = waiter{wake: w.wake, finish: w.finish, sent: w.sent, got: w.got}
 	e.idle = append(e.idle, w)
 }
 

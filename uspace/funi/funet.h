@@ -61,6 +61,9 @@
 #define FUNET_SHORT 80     /* bytes of a message that fits a packet */
 #define FUNET_CALL_BYTES 76     /* of a call, and of its answer */
 #define FUNET_CALLS 256    /* calls under way */
+#define FUNET_TAGGED_SHORT 72   /* bytes of a tagged message that fits a packet */
+#define FUNET_MAX_BYTES (1 << 26) /* of a message */
+#define FUNET_ANY UINT32_MAX /* node */
 #define FUNET_ERROR_TEXT 72 /* bytes of an error's text that travel */
 
 /* Types of packets, those of uspace/am/types.go. Bytes of a message lie in its words as in memory; those that fill up the last word
@@ -69,9 +72,18 @@ enum funet_type {
 	FUNET_PROBE = 14,  /* request without meaning */
 	FUNET_ROUND = 15,  /* barrier: call number, 0, round, 0, 0 */
 	FUNET_BYTES = 18,  /* handler 7:0, padding 9:8; bytes */
+	FUNET_PART = 19,   /* transfer into memory that was granted; its argument is the key */
+	FUNET_READY = 20,  /* request: id; handler 7:0, kind 18:16; length in bytes; two words of the kind: tag, sequence */
+	FUNET_GRANT = 21,  /* reply, later request: id; key; address; 0 */
+	FUNET_TAKEN = 22,  /* reply, later request: id; status */
+	FUNET_ABORT = 23,  /* request: key */
 	FUNET_CALL = 24,   /* request: ticket; handler 7:0, padding 9:8; bytes */
-	FUNET_ANSWER = 25  /* reply: ticket; padding 9:8, status 31:16; bytes, of an error code and text */
+	FUNET_ANSWER = 25, /* reply: ticket; padding 9:8, status 31:16; bytes, of an error code and text */
+	FUNET_TAGGED = 26  /* request: padding 9:8; tag; sequence; bytes */
 };
+
+/* Kinds of long messages. */
+enum funet_kind { FUNET_KIND_BYTES = 0, FUNET_KIND_REPLY = 1, FUNET_KIND_TAGGED = 4 };
 
 /* What an answer says of its call, and what funet_call returns. Programs' own codes are FUNET_FIRST_CODE and more. */
 enum funet_status {
@@ -83,6 +95,7 @@ enum funet_status {
 	FUNET_LEAVING = 5,    /* the node is about to leave */
 	FUNET_LOST = 6,       /* the handler has run, and its answer was lost */
 	FUNET_LONG = 7,       /* the answer is too long */
+	FUNET_LIFE = 8,       /* the message was for a process that was the node before */
 	FUNET_FIRST_CODE = 256
 };
 
@@ -123,6 +136,69 @@ struct funet_request { /* a call of ours */
 };
 
 #define FUNET_UNTOLD 64
+#define FUNET_LANDINGS 256 /* long messages that arrive at a time; the others wait at their senders */
+#define FUNET_KEPT 65536 /* messages that wait here for memory or for who receives them; more are refused */
+#define FUNET_CHUNK (1 << 20) /* bytes of a transfer */
+#define FUNET_HOLD 5000 /* milliseconds that memory is left alone whose message was given up */
+#define FUNET_ASKED_MOST 8 /* messages that a node is told of, and has not granted memory for */
+#define FUNET_PAGE 4096    /* granule of memory */
+#define FUNET_BASE 0xc0000000u /* where the library's segments begin */
+
+/* A piece of the memory that the card may use. Pieces are in order of address; those of one segment cover it. */
+struct funet_piece {
+	struct funet_piece *next;
+	uint32_t address, bytes;
+	uint8_t *memory;
+	uint32_t segment; /* base of its segment */
+	int used;
+	int64_t until; /* not 0: it is free from that time on; late packets may be written there until then */
+};
+
+/* A long message of ours that is under way. */
+struct funet_sending {
+	struct funet_sending *next;
+	const uint8_t *bytes;
+	size_t length, issued; /* bytes of which transfers have been asked for */
+	uint32_t node, id, number, kind, tag, sequence;
+	uint32_t key, to;  /* what was granted: key, address; 0: nothing yet */
+	uint32_t from;     /* address of bytes; 0: they are copied, through staging */
+	struct funet_piece *staging;
+	uint64_t marks[2]; /* requests sent when the halves of staging were */
+	int asked, ended, result;
+	int kept;     /* the struct is freed when it has ended */
+	uint8_t *copy; /* of a reply: freed, too */
+	int given_up; /* by the program: the receiver has yet to be told */
+};
+
+/* A long message that was announced to us, and waits for memory or for who receives it. */
+struct funet_arrival {
+	struct funet_arrival *next;
+	uint32_t node, id, number, kind, tag, sequence;
+	size_t length;
+	uint8_t *bytes; /* of a short one */
+};
+
+/* A wait for a tagged message. */
+struct funet_receive_state {
+	struct funet_receive_state *next;
+	uint32_t node, tag;
+	uint8_t *bytes;
+	size_t room, length;
+	uint32_t from;
+	int taken, ended, result;
+};
+
+/* Memory that was granted for a message. */
+struct funet_landing {
+	uint32_t key, node, id, number, address;
+	size_t length, missing;
+	struct funet_piece *piece;             /* NULL: straight into the receiver's memory */
+	uint8_t *memory;
+	struct funet_receive_state *receiver; /* of a tagged message */
+	int open;
+	uint32_t kind;
+};
+
 #define FUNET_ROUNDS 16 /* of a barrier of 65536 nodes */
 
 struct funet_barrier_state {
@@ -139,6 +215,7 @@ struct funet {
 	const volatile sig_atomic_t *stop; /* NULL, or what a signal's handler sets: while it is not 0 waits return -EINTR */
 	struct funi_return back;  /* the message of the last -EHOSTUNREACH */
 	uint64_t unknown;         /* messages that were for nobody, and were dropped */
+	uint32_t most;            /* bytes of memory for funet_alloc and for long messages, at most */
 	char error[1200];
 	/* The rest is the header's. */
 	struct funet_entry handlers[FUNET_HANDLERS];
@@ -151,6 +228,20 @@ struct funet {
 		uint32_t node, ticket;
 	} untold[FUNET_UNTOLD]; /* answers that came back, whose callers have yet to be told */
 	int untolds;
+	uint64_t committed;    /* requests that were put into the send queue */
+	struct funet_piece *pieces;
+	uint32_t memory;       /* bytes of segments that there are */
+	struct funet_sending *sendings;
+	int sending_result;    /* of those of funet_post, until funet_flush */
+	uint32_t ids;
+	struct funet_arrival *waiting; /* for memory, in order */
+	uint32_t kept;         /* announcements and messages in the three lists */
+	struct funet_landing landings[FUNET_LANDINGS];
+	uint32_t landing;      /* where the search for a free one begins */
+	struct funet_receive_state *receivers;
+	struct funet_arrival *unexpected, *early; /* tagged: in order, nobody receives them yet; before one that is missing */
+	uint16_t *tagged_out, *tagged_in;         /* sequence numbers, by node */
+	uint32_t collectives;  /* number of the last collective operation */
 	struct funet_barrier_state barrier;
 };
 
@@ -158,7 +249,9 @@ struct funet_options { /* all 0: everything from the environment */
 	const char *socket;   /* of the daemon; NULL: the place in the job is in the environment, and the rest is not looked at */
 	uint16_t gid, node;
 	const uint8_t *token; /* FUNI_TOKEN_SIZE bytes */
-	uint32_t slots;       /* of each queue, a power of two; 0: the daemon's default. Looked at in any case */
+	/* These are looked at in any case. */
+	uint32_t slots;       /* of each queue, a power of two; 0: the daemon's default */
+	uint32_t memory;      /* bytes of f.most; 0: 64 MiB */
 };
 
 /* ---- errors ---- */
@@ -239,14 +332,21 @@ static inline int funet_content(const uint32_t *slot, uint32_t from, uint32_t se
 	return 1;
 }
 
-/* Composes a message of one or two words and bytes. */
-static inline void funet_compose(uint32_t *slot, uint32_t node, uint32_t type, const uint32_t *first, uint32_t n, const void *bytes,
-				 size_t length)
+/* Sends a request that was composed. */
+static inline int funet_commit(struct funet *f)
+{
+	f->committed++;
+	return funi_send_commit(&f->card, FUNI_REQUEST);
+}
+
+/* Composes a message of n words and bytes. The word with number at says how many bytes fill up the last one. */
+static inline void funet_compose(uint32_t *slot, uint32_t node, uint32_t type, const uint32_t *first, uint32_t n, uint32_t at,
+				 const void *bytes, size_t length)
 {
 	uint32_t words = (uint32_t)(length + 3) / 4;
 	slot[0] = funi_header((uint16_t)node, type, n + words);
 	memcpy(slot + FUNI_PAYLOAD_WORD, first, 4 * (size_t)n);
-	slot[FUNI_PAYLOAD_WORD + n - 1] |= (4 * words - (uint32_t)length) << 8;
+	slot[FUNI_PAYLOAD_WORD + at] |= (4 * words - (uint32_t)length) << 8;
 	if (words > 0) {
 		slot[FUNI_PAYLOAD_WORD + n + words - 1] = 0;
 		memcpy(slot + FUNI_PAYLOAD_WORD + n, bytes, length);
@@ -345,7 +445,7 @@ static inline int funet_answer(struct funet_message *m, const void *bytes, size_
 /* What the caller gets of what a handler returned. */
 __attribute__((format(printf, 3, 4))) static inline void funet_outcome(struct funet_message *m, int code, const char *format, ...)
 {
-	uint32_t status = code > FUNET_DONE && code <= FUNET_LONG ? (uint32_t)code : (uint32_t)FUNET_ERROR;
+	uint32_t status = code > FUNET_DONE && code <= FUNET_LIFE ? (uint32_t)code : (uint32_t)FUNET_ERROR;
 	va_list list;
 	va_start(list, format);
 	if (code != 0 && (m->status != FUNET_ERROR || m->answer[0] != (uint32_t)code || code < FUNET_FIRST_CODE))
@@ -376,7 +476,7 @@ static inline void funet_called(struct funet *f, enum funi_level l, const uint32
 	uint32_t first[2] = { ticket, m.status << 16 }, *s = funet_reply_slot(f);
 	f->running[l]--;
 	if (s != NULL) {
-		funet_compose(s, slot[FUNI_SOURCE_WORD], FUNET_ANSWER, first, 2, m.answer, m.answered);
+		funet_compose(s, slot[FUNI_SOURCE_WORD], FUNET_ANSWER, first, 2, 1, m.answer, m.answered);
 		(void)funi_send_commit(&f->card, FUNI_REPLY);
 	}
 }
@@ -417,7 +517,7 @@ static inline void funet_answered(struct funet *f, const uint32_t *slot)
 		if (length >= 4)
 			memcpy(&code, bytes, 4);
 		if (status != FUNET_ERROR || code < FUNET_FIRST_CODE || code > INT32_MAX)
-			code = status <= FUNET_LONG ? status : (uint32_t)FUNET_ERROR;
+			code = status <= FUNET_LIFE ? status : (uint32_t)FUNET_ERROR;
 		funet_end_call(c, (int)code, (const char *)bytes + (length >= 4 ? 4 : 0), length >= 4 ? length - 4 : 0);
 		return;
 	}
@@ -442,11 +542,532 @@ static inline void funet_told(struct funet *f, const uint32_t *slot)
 		b->heard[w[2]][w[0] & 1] = w[0];
 }
 
+/* ---- memory that the card may use ---- */
+
+/* Joins a piece and those that follow and are free, too. */
+static inline void funet_join(struct funet_piece *p)
+{
+	struct funet_piece *next;
+	while ((next = p->next) != NULL && !p->used && !next->used && next->segment == p->segment) {
+		p->bytes += next->bytes;
+		p->next = next->next;
+		free(next);
+	}
+}
+
+/* Gives a piece back, and those whose time has come. */
+static inline void funet_give(struct funet *f, struct funet_piece *p)
+{
+	if (p != NULL)
+		p->used = 0;
+	for (p = f->pieces; p != NULL; p = p->next) {
+		if (p->until != 0 && funet_now() >= p->until) {
+			p->until = 0;
+			p->used = 0;
+		}
+		funet_join(p);
+	}
+}
+
+/* A piece of at least so many bytes, or NULL: there is none, and the daemon gives no more or f->most is reached. */
+static inline struct funet_piece *funet_take(struct funet *f, size_t bytes)
+{
+	uint64_t want = (bytes + FUNET_PAGE - 1) & ~(uint64_t)(FUNET_PAGE - 1), segment = 1 << 20;
+	struct funet_piece **at, *p, *rest;
+	void *memory = NULL;
+
+	if (want == 0)
+		want = FUNET_PAGE;
+	funet_give(f, NULL);
+	for (at = &f->pieces; *at != NULL && ((*at)->used || (*at)->bytes < want); at = &(*at)->next)
+		;
+	if (*at == NULL) {
+		while (segment < want || (segment < f->memory && f->memory + 2 * segment <= f->most))
+			segment *= 2;
+		if (f->memory + segment > f->most || (p = (struct funet_piece *)malloc(sizeof *p)) == NULL)
+			return NULL;
+		p->next = NULL;
+		p->segment = p->address = FUNET_BASE + f->memory;
+		p->bytes = (uint32_t)segment;
+		p->used = 0;
+		p->until = 0;
+		if (funi_register_segment(&f->card, p->address, segment, FUNI_SOURCE | FUNI_DESTINATION, &memory) != 0) {
+			free(p);
+			return NULL;
+		}
+		p->memory = (uint8_t *)memory;
+		f->memory += (uint32_t)segment;
+		*at = p;
+	}
+	p = *at;
+	if (p->bytes > want && (rest = (struct funet_piece *)malloc(sizeof *rest)) != NULL) {
+		*rest = *p;
+		rest->address += (uint32_t)want;
+		rest->memory += want;
+		rest->bytes -= (uint32_t)want;
+		p->next = rest;
+		p->bytes = (uint32_t)want;
+	}
+	p->used = 1;
+	return p;
+}
+
+/* The piece in use in which so many bytes lie, or NULL. */
+static inline struct funet_piece *funet_piece_of(struct funet *f, const void *bytes, size_t length)
+{
+	uintptr_t b = (uintptr_t)bytes, m;
+	struct funet_piece *p = f->pieces;
+	for (; p != NULL; p = p->next)
+		if (m = (uintptr_t)p->memory, p->used && b >= m && b - m <= p->bytes && length <= p->bytes - (b - m))
+			return p;
+	return NULL;
+}
+
+/* The address of bytes that the card can read or write where they are, in whole 16 bytes, or 0. */
+static inline uint32_t funet_address(struct funet *f, const void *bytes, size_t length)
+{
+	struct funet_piece *p = (uintptr_t)bytes % 16 == 0 ? funet_piece_of(f, bytes, (length + 15) & ~(size_t)15) : NULL;
+	return p == NULL ? 0 : p->address + (uint32_t)((uintptr_t)bytes - (uintptr_t)p->memory);
+}
+
+/* New memory from which long messages are sent, and into which tagged ones are received, without copying; or NULL, with f->error:
+ * more than f->most bytes, or than the daemon lets the user have. */
+static inline void *funet_alloc(struct funet *f, size_t bytes)
+{
+	struct funet_piece *p = bytes <= FUNET_MAX_BYTES ? funet_take(f, bytes) : NULL;
+	if (p == NULL)
+		(void)funet_fail(f, -ENOMEM, "allocating %llu bytes: at most %u in all, and what the daemon gives%s%s", (unsigned long long)bytes,
+				 f->most, f->card.error[0] != 0 ? "; " : "", f->card.error);
+	return p == NULL ? NULL : p->memory;
+}
+
+/* Gives back what funet_alloc returned, when nothing is sent from it any more. */
+static inline void funet_free(struct funet *f, void *memory)
+{
+	struct funet_piece *p = memory != NULL ? funet_piece_of(f, memory, 1) : NULL;
+	if (p != NULL && p->memory == (uint8_t *)memory)
+		funet_give(f, p);
+}
+
+/* ---- long messages: ready, grant, transfers, taken ----
+ *
+ * The sender says that a message is ready. The receiver grants memory when it has some, and for a tagged one when
+ * it is received; until then the message stays at its sender. The sender has its card transfer the bytes there, rounded up to
+ * 16. When all have arrived the receiver runs the handler, and says that they are taken. */
+
+/* Sends a short message of words: as a reply in a request's handler, else as a request, if there is room for one. */
+static inline int funet_tell_words(struct funet *f, uint32_t node, uint32_t type, const uint32_t *words, uint32_t n)
+{
+	enum funi_level l = f->running[FUNI_REQUEST] && !f->running[FUNI_REPLY] ? FUNI_REPLY : FUNI_REQUEST;
+	uint32_t *s = l == FUNI_REPLY ? funet_reply_slot(f) : funi_send_reserve(&f->card, l);
+	if (s == NULL)
+		return 0;
+	s[0] = funi_header((uint16_t)node, type, n);
+	memcpy(s + FUNI_PAYLOAD_WORD, words, 4 * (size_t)n);
+	(void)(l == FUNI_REPLY ? funi_send_commit(&f->card, l) : funet_commit(f));
+	return 1;
+}
+
+/* Grants a message memory: 1, 0 if there is none at present, or no room to say so. */
+static inline int funet_grant(struct funet *f, const struct funet_arrival *a, struct funet_receive_state *r)
+{
+	struct funet_landing *g = NULL;
+	uint32_t words[4] = { a->id, 0, 0, 0 };
+
+	if (!f->running[FUNI_REQUEST] && funi_send_reserve(&f->card, FUNI_REQUEST) == NULL)
+		return 0;
+	for (int i = 0; i < FUNET_LANDINGS && g == NULL; i++, f->landing++)
+		if (!f->landings[f->landing % FUNET_LANDINGS].open)
+			g = &f->landings[f->landing % FUNET_LANDINGS];
+	if (g == NULL)
+		return 0;
+	g->address = r != NULL && a->length + 15 - (a->length + 15) % 16 <= r->room ? funet_address(f, r->bytes, a->length) : 0;
+	g->piece = NULL;
+	g->memory = r != NULL ? r->bytes : NULL;
+	if (g->address == 0) {
+		if ((g->piece = funet_take(f, a->length)) == NULL)
+			return 0;
+		g->address = g->piece->address;
+		g->memory = g->piece->memory;
+	}
+	g->key = ((g->key >> 8) + 1) << 9 >> 1 | (uint32_t)(g - f->landings);
+	g->node = a->node;
+	g->id = a->id;
+	g->number = a->number;
+	g->length = a->length;
+	g->missing = (a->length + 15) & ~(size_t)15;
+	g->receiver = r;
+	g->kind = a->kind;
+	g->open = 1;
+	words[1] = g->key;
+	words[2] = g->address;
+	return funet_tell_words(f, a->node, FUNET_GRANT, words, 4);
+}
+
+/* Says what has become of a message. */
+static inline int funet_settle(struct funet *f, uint32_t node, uint32_t id, uint32_t status)
+{
+	const uint32_t words[2] = { id, status };
+	return funet_tell_words(f, node, FUNET_TAKEN, words, 2);
+}
+
+/* Keeps what was announced at the end of a list. */
+static inline int funet_keep(struct funet *f, struct funet_arrival **list, const struct funet_arrival *a, const uint8_t *bytes)
+{
+	struct funet_arrival *kept =
+		f->kept < FUNET_KEPT ? (struct funet_arrival *)malloc(sizeof *kept + (bytes != NULL ? a->length : 0)) : NULL;
+	if (kept == NULL)
+		return 0;
+	f->kept++;
+	*kept = *a;
+	kept->next = NULL;
+	kept->bytes = bytes != NULL ? (uint8_t *)(kept + 1) : NULL;
+	if (bytes != NULL && a->length > 0)
+		memcpy(kept->bytes, bytes, a->length);
+	while (*list != NULL)
+		list = &(*list)->next;
+	*list = kept;
+	return 1;
+}
+
+static inline void funet_forget(struct funet *f, struct funet_arrival *a)
+{
+	f->kept--;
+	free(a);
+}
+
+/* Ends a wait for a tagged message. */
+static inline void funet_end_receive(struct funet_receive_state *r, int result)
+{
+	r->result = result;
+	r->ended = 1;
+}
+
+/* Gives a tagged message to who waits for it: 0 if nothing can be granted at present. */
+static inline int funet_meet(struct funet *f, const struct funet_arrival *a, struct funet_receive_state *r)
+{
+	r->from = a->node;
+	r->length = a->length;
+	if (a->length > r->room) {
+		if (a->bytes == NULL && !funet_settle(f, a->node, a->id, FUNET_LONG))
+			return 0;
+		funet_end_receive(r, -EMSGSIZE);
+	} else if (a->bytes == NULL) {
+		r->taken = funet_grant(f, a, r);
+		return r->taken;
+	} else {
+		if (a->length > 0)
+			memcpy(r->bytes, a->bytes, a->length);
+		funet_end_receive(r, 0);
+	}
+	r->taken = 1;
+	return 1;
+}
+
+static inline int funet_matches(const struct funet_arrival *a, const struct funet_receive_state *r)
+{
+	return !r->taken && !r->ended && a->tag == r->tag && (r->node == FUNET_ANY || r->node == a->node);
+}
+
+/* A tagged message whose turn it is: to the first that waits for it, or it is kept. */
+static inline void funet_deliver(struct funet *f, const struct funet_arrival *a)
+{
+	struct funet_receive_state *r = f->unexpected == NULL ? f->receivers : NULL;
+	while (r != NULL && !funet_matches(a, r))
+		r = r->next;
+	if ((r == NULL || !funet_meet(f, a, r)) && !funet_keep(f, &f->unexpected, a, a->bytes) && f->failed == 0)
+		f->failed = funet_fail(f, -ENOMEM, "no memory for a message of node %u", a->node);
+}
+
+/* Gives messages that are kept to those who wait for them. */
+static inline void funet_match(struct funet *f)
+{
+	struct funet_arrival **at = &f->unexpected, *a;
+	while ((a = *at) != NULL) {
+		struct funet_receive_state *r = f->receivers;
+		while (r != NULL && !funet_matches(a, r))
+			r = r->next;
+		if (r == NULL || !funet_meet(f, a, r)) {
+			at = &a->next;
+			continue;
+		}
+		*at = a->next;
+		funet_forget(f, a);
+	}
+}
+
+/* Brings tagged messages into the order in which each node sent them. */
+static inline void funet_order(struct funet *f, const struct funet_arrival *a)
+{
+	if (a->sequence != f->tagged_in[a->node]) {
+		if ((uint16_t)(a->sequence - f->tagged_in[a->node]) > 0x7fff)
+			f->unknown++;
+		else if (!funet_keep(f, &f->early, a, a->bytes) && f->failed == 0)
+			f->failed = funet_fail(f, -ENOMEM, "no memory for a message of node %u", a->node);
+		return;
+	}
+	f->tagged_in[a->node]++;
+	funet_deliver(f, a);
+	for (struct funet_arrival **at = &f->early, *next; (next = *at) != NULL;) {
+		if (next->node != a->node || next->sequence != f->tagged_in[a->node]) {
+			at = &next->next;
+			continue;
+		}
+		*at = next->next;
+		f->tagged_in[a->node]++;
+		funet_deliver(f, next);
+		funet_forget(f, next);
+		at = &f->early;
+	}
+}
+
+/* A short tagged message. */
+static inline void funet_tagged(struct funet *f, enum funi_level l, const uint32_t *slot)
+{
+	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
+	const uint8_t *bytes;
+	struct funet_arrival a;
+	memset(&a, 0, sizeof a);
+	a.node = slot[FUNI_SOURCE_WORD];
+	a.tag = w[1];
+	a.sequence = w[2] & 0xffff;
+	if (l != FUNI_REQUEST || a.node >= f->card.nodes || !funet_content(slot, 3, w[0], &bytes, &a.length)) {
+		f->unknown++;
+		return;
+	}
+	a.bytes = (uint8_t *)(uintptr_t)bytes;
+	f->running[l]++;
+	funet_order(f, &a);
+	f->running[l]--;
+}
+
+/* A message is ready at its sender. */
+static inline void funet_ready(struct funet *f, const uint32_t *slot)
+{
+	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
+	struct funet_arrival a;
+	memset(&a, 0, sizeof a);
+	a.node = slot[FUNI_SOURCE_WORD];
+	a.id = w[0];
+	a.number = w[1] & 0xff;
+	a.kind = w[1] >> 16 & 7;
+	a.length = w[2];
+	a.tag = w[3];
+	a.sequence = w[4] & 0xffff;
+	if (a.node >= f->card.nodes || a.length == 0 ||
+	    (a.kind != FUNET_KIND_BYTES && a.kind != FUNET_KIND_REPLY && a.kind != FUNET_KIND_TAGGED)) {
+		f->unknown++;
+	} else if (a.length > FUNET_MAX_BYTES) {
+		(void)funet_settle(f, a.node, a.id, FUNET_LONG);
+	} else if (a.length > f->most) {
+		(void)funet_settle(f, a.node, a.id, FUNET_MEMORY);
+	} else if (a.kind == FUNET_KIND_TAGGED) {
+		funet_order(f, &a);
+	} else if (a.number >= FUNET_HANDLERS || f->handlers[a.number].run == NULL || f->handlers[a.number].serves) {
+		f->unknown++;
+		(void)funet_settle(f, a.node, a.id, FUNET_NO_HANDLER);
+	} else if ((f->waiting != NULL || !funet_grant(f, &a, NULL)) && !funet_keep(f, &f->waiting, &a, NULL)) {
+		(void)funet_settle(f, a.node, a.id, FUNET_MEMORY);
+	}
+}
+
+/* A transfer into memory that was granted has arrived. */
+static inline void funet_landed(struct funet *f, const uint32_t *slot, const struct funi_notice *n)
+{
+	struct funet_landing *g = &f->landings[n->argument & 0xff];
+	uint64_t size = (g->length + 15) & ~(size_t)15;
+	struct funet_message m;
+
+	if (!g->open || g->key != n->argument || g->node != slot[FUNI_SOURCE_WORD] || n->address < g->address ||
+	    (uint64_t)(n->address - g->address) + (uint64_t)n->words * 4 > size || (uint64_t)n->words * 4 > g->missing) {
+		f->unknown++;
+		return;
+	}
+	g->missing -= (size_t)n->words * 4;
+	if (g->missing > 0)
+		return;
+	g->open = 0;
+	if (g->receiver != NULL) {
+		if (g->piece != NULL)
+			memcpy(g->receiver->bytes, g->memory, g->length);
+		funet_end_receive(g->receiver, 0);
+	} else if (g->kind != FUNET_KIND_TAGGED) {
+		m.bytes = g->memory;
+		m.length = g->length;
+		int code = funet_run(f, &f->handlers[g->number], &m, g->kind == FUNET_KIND_REPLY ? FUNI_REPLY : FUNI_REQUEST, slot);
+		if (code != 0 && f->failed == 0)
+			f->failed = funet_fail(f, code < 0 ? code : -code, "handler %u returned %d for a message of node %u", g->number, code, g->node);
+	}
+	if (g->piece != NULL)
+		funet_give(f, g->piece);
+	f->running[FUNI_REQUEST]++;
+	(void)funet_settle(f, g->node, g->id, FUNET_DONE);
+	f->running[FUNI_REQUEST]--;
+}
+
+static inline void funet_end_sending(struct funet_sending *s, int result)
+{
+	if (!s->ended)
+		s->result = result;
+	s->ended = 1;
+}
+
+/* Ready, grant, taken, abort. */
+static inline void funet_long(struct funet *f, enum funi_level l, const uint32_t *slot, uint32_t type, uint32_t words)
+{
+	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
+	uint32_t node = slot[FUNI_SOURCE_WORD];
+	struct funet_sending *s = f->sendings;
+	struct funet_landing *g = &f->landings[w[0] & 0xff];
+
+	if (words < (type == FUNET_READY ? 5u : type == FUNET_GRANT ? 4u : type == FUNET_TAKEN ? 2u : 1u)) {
+		f->unknown++;
+		return;
+	}
+	while (s != NULL && (s->id != w[0] || s->node != node))
+		s = s->next;
+	f->running[l]++;
+	if (type == FUNET_READY && l == FUNI_REQUEST) {
+		funet_ready(f, slot);
+	} else if (type == FUNET_GRANT && s != NULL && s->to == 0) {
+		s->key = w[1];
+		s->to = w[2];
+	} else if (type == FUNET_GRANT && s == NULL && l == FUNI_REQUEST) {
+		(void)funet_tell_words(f, node, FUNET_ABORT, w + 1, 1); /* it was given up */
+	} else if (type == FUNET_TAKEN && s != NULL && w[1] != FUNET_DONE) {
+		funet_end_sending(s, w[1] == FUNET_LONG ? -EMSGSIZE : w[1] == FUNET_NO_HANDLER ? -ENOSYS : -ENOMEM);
+	} else if (type == FUNET_ABORT && g->open && g->key == w[0] && g->node == node) {
+		g->open = 0;
+		if (g->piece != NULL)
+			g->piece->until = funet_now() + INT64_C(1000000) * FUNET_HOLD;
+		if (g->receiver != NULL)
+			funet_end_receive(g->receiver, -ECANCELED);
+	}
+	f->running[l]--;
+}
+
+/* How many requests have been taken from the send queue so far: what those before it sent has been read. */
+static inline uint64_t funet_retired(struct funet *f) { return f->committed - funi_unsent(&f->card, FUNI_REQUEST); }
+
+/* Asks for transfers of a message, as far as there is room. */
+static inline void funet_transfer_more(struct funet *f, struct funet_sending *s)
+{
+	size_t whole = (s->length + 15) & ~(size_t)15, half = FUNET_CHUNK / 2;
+	if (s->from == 0 && s->staging == NULL && (s->staging = funet_take(f, whole < FUNET_CHUNK ? whole : FUNET_CHUNK)) == NULL) {
+		funet_end_sending(s, -ENOMEM);
+		return;
+	}
+	while (s->issued < whole) {
+		size_t at = s->issued, n = whole - at, side = at / half % 2;
+		uint32_t from = s->from + (uint32_t)at, *slot;
+		if (n > (s->from != 0 ? FUNET_CHUNK : half))
+			n = s->from != 0 ? FUNET_CHUNK : half;
+		if (s->from == 0 && at >= FUNET_CHUNK && funet_retired(f) < s->marks[side])
+			return;
+		if ((slot = funi_send_reserve(&f->card, FUNI_REQUEST)) == NULL)
+			return;
+		if (s->from == 0) {
+			memcpy(s->staging->memory + side * half, s->bytes + at, at + n > s->length ? s->length - at : n);
+			from = s->staging->address + (uint32_t)(side * half);
+		}
+		funi_transfer(slot, (uint16_t)s->node, FUNET_PART, from, s->to + (uint32_t)at, s->key, (uint32_t)n / 4);
+		(void)funet_commit(f);
+		s->marks[side] = f->committed;
+		s->marks[1 - side] = s->marks[1 - side] > 0 ? s->marks[1 - side] : f->committed;
+		s->issued += n;
+	}
+}
+
+/* Goes on with one long message: announces it, transfers it, and notes when the card has read all of it. */
+static inline void funet_push(struct funet *f, struct funet_sending *s)
+{
+	const uint32_t words[5] = { s->id, s->number | s->kind << 16, (uint32_t)s->length, s->tag, s->sequence };
+	int others = 0;
+	for (const struct funet_sending *o = f->sendings; o != NULL && !s->asked; o = o->next)
+		others += o->node == s->node && o->asked && o->to == 0 && !o->ended;
+	if (!s->asked && others < FUNET_ASKED_MOST)
+		s->asked = funet_tell_words(f, s->node, FUNET_READY, words, 5);
+	if (s->to != 0 && !s->ended)
+		funet_transfer_more(f, s);
+	if (s->to != 0 && !s->ended && s->issued >= s->length &&
+	    funet_retired(f) >= (s->marks[0] > s->marks[1] ? s->marks[0] : s->marks[1]))
+		funet_end_sending(s, 0);
+}
+
+/* Takes a message from the list of those under way, when the card no longer reads it. */
+static inline void funet_unlink(struct funet *f, struct funet_sending *s)
+{
+	struct funet_sending **at = &f->sendings;
+	while (*at != NULL && *at != s)
+		at = &(*at)->next;
+	if (*at != NULL)
+		*at = s->next;
+	if (s->staging != NULL)
+		funet_give(f, s->staging);
+	s->staging = NULL;
+}
+
+/* Whether the card has read all that it was asked to transfer. */
+static inline int funet_is_read(struct funet *f, const struct funet_sending *s)
+{
+	return s->issued == 0 || funet_retired(f) >= (s->marks[0] > s->marks[1] ? s->marks[0] : s->marks[1]);
+}
+
+/* Why a long message did not arrive. */
+static inline const char *funet_why(int result)
+{
+	return result == -EHOSTUNREACH ? "the node is gone, or the message came back" :
+	       result == -ENOSYS       ? "the node has no such handler" :
+	       result == -EMSGSIZE     ? "the node has no room for so many bytes" :
+					 "there is no memory for it, here or there";
+}
+
+/* Ends a message of the list that is kept, when the card no longer reads it and the receiver knows if it was given up. */
+static inline void funet_retire(struct funet *f, struct funet_sending *s)
+{
+	int knows = s->to == 0 || (!s->given_up && s->result != -ENOMEM) || s->result == -EHOSTUNREACH;
+	if (!funet_is_read(f, s) || (!knows && !funet_tell_words(f, s->node, FUNET_ABORT, &s->key, 1)))
+		return;
+	if (s->result != 0 && !s->given_up && s->copy == NULL && f->sending_result == 0)
+		f->sending_result = s->result;
+	if (s->result != 0 && s->copy != NULL && f->failed == 0)
+		f->failed = funet_fail(f, s->result, "replying with %llu bytes to node %u: %s", (unsigned long long)s->length, s->node, funet_why(s->result));
+	funet_unlink(f, s);
+	free(s->copy);
+	free(s);
+}
+
+/* Goes on with everything that is under way, outside handlers. */
+static inline void funet_advance(struct funet *f)
+{
+	struct funet_sending *s, *next;
+	struct funet_arrival *a;
+	for (s = f->sendings; s != NULL; s = next) {
+		next = s->next;
+		if (!s->ended && !s->given_up)
+			funet_push(f, s);
+		if (s->kept && (s->ended || (s->given_up && (s->to != 0 || !s->asked))))
+			funet_retire(f, s);
+	}
+	while ((a = f->waiting) != NULL && funet_grant(f, a, NULL)) {
+		f->waiting = a->next;
+		funet_forget(f, a);
+	}
+	if (f->unexpected != NULL && f->receivers != NULL)
+		funet_match(f);
+}
+
 /* Handles one message. */
 static inline void funet_handle_slot(struct funet *f, enum funi_level l, const uint32_t *slot)
 {
 	uint32_t type = funi_type(slot[0]), words = funi_words(slot[0]);
-	if (slot[0] & FUNI_TRANSFER_BIT || words == 0)
+	struct funi_notice n;
+	if (funi_is_notice(slot, &n)) {
+		if (type == FUNET_PART)
+			funet_landed(f, slot, &n);
+		else
+			f->unknown++;
+	} else if (words == 0)
 		f->unknown++;
 	else if (type == FUNET_BYTES)
 		funet_received(f, l, slot);
@@ -456,6 +1077,10 @@ static inline void funet_handle_slot(struct funet *f, enum funi_level l, const u
 		funet_answered(f, slot);
 	else if (type == FUNET_ROUND)
 		funet_told(f, slot);
+	else if (type >= FUNET_READY && type <= FUNET_ABORT)
+		funet_long(f, l, slot, type, words);
+	else if (type == FUNET_TAGGED && words >= 3)
+		funet_tagged(f, l, slot);
 	else if (type != FUNET_PROBE)
 		f->unknown++;
 }
@@ -487,6 +1112,12 @@ static inline int funet_came_back(struct funet *f, const struct funi_return *r)
 		f->untold[f->untolds].node = node;
 		f->untold[f->untolds++].ticket = r->word;
 	}
+	for (struct funet_sending *s = f->sendings; s != NULL; s = s->next)
+		if (s->node == node && !s->ended &&
+		    (funet_gone(r->reason) || (type == FUNET_READY && s->id == r->word) || (type == FUNET_PART && s->to != 0 && s->key == r->word))) {
+			funet_end_sending(s, -EHOSTUNREACH);
+			told = 1;
+		}
 	for (int i = 0; funet_gone(r->reason) && i < FUNET_CALLS; i++)
 		if (f->calls[i].progress == FUNET_ASKED && f->calls[i].node == node)
 			funet_end_call(&f->calls[i], -EHOSTUNREACH, funet_reason(r->reason), strlen(funet_reason(r->reason)));
@@ -525,8 +1156,8 @@ static inline void funet_tell(struct funet *f)
 		if (s == NULL)
 			return;
 		first[0] = f->untold[--f->untolds].ticket;
-		funet_compose(s, f->untold[f->untolds].node, FUNET_ANSWER, first, 2, NULL, 0);
-		(void)funi_send_commit(&f->card, FUNI_REQUEST);
+		funet_compose(s, f->untold[f->untolds].node, FUNET_ANSWER, first, 2, 1, NULL, 0);
+		(void)funet_commit(f);
 	}
 }
 
@@ -553,6 +1184,8 @@ static inline int funet_poll(struct funet *f)
 	}
 	if (f->untolds > 0)
 		funet_tell(f);
+	if (f->sendings != NULL || f->waiting != NULL || f->unexpected != NULL)
+		funet_advance(f);
 	if ((code = f->failed) != 0) {
 		f->failed = 0;
 		return code;
@@ -600,7 +1233,7 @@ static inline int funet_probe(struct funet *f, uint32_t node)
 		return 0; /* what fills the queue says the same */
 	s[0] = funi_header((uint16_t)node, FUNET_PROBE, 1);
 	s[FUNI_PAYLOAD_WORD] = 0;
-	return funi_send_commit(&f->card, FUNI_REQUEST);
+	return funet_commit(f);
 }
 
 /* Waits until done says so of its argument. For what a node has yet to send it asks now and then whether that is there;
@@ -697,30 +1330,154 @@ static inline int funet_check(struct funet *f, uint32_t node, uint32_t number, s
 	return 0;
 }
 
-/* Runs a handler on a node with bytes. On return the bytes may be changed. While the send queue is full it polls. Not in
- * handlers. Errors of earlier messages keep this one from being sent. */
-static inline int funet_send(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length)
+/* Begins a long message. The struct is the caller's, or kept until it has ended. */
+static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_t node, uint32_t number, enum funet_kind kind, uint32_t tag,
+			       uint32_t sequence, const void *bytes, size_t length)
 {
-	uint32_t *s;
-	int code = funet_outside(f, "sending");
-	if (code != 0 || (code = funet_check(f, node, number, length, FUNET_SHORT)) != 0 || (code = funet_request_slot(f, &s)) != 0)
-		return code;
-	funet_compose(s, node, FUNET_BYTES, &number, 1, bytes, length);
-	return funi_send_commit(&f->card, FUNI_REQUEST);
+	struct funet_sending **at = &f->sendings;
+	memset(s, 0, sizeof *s);
+	s->node = node;
+	s->number = number;
+	s->kind = kind;
+	s->tag = tag;
+	s->sequence = sequence;
+	s->bytes = (const uint8_t *)bytes;
+	s->length = length;
+	s->id = ++f->ids & INT32_MAX;
+	s->from = funet_address(f, bytes, length);
+	while (*at != NULL)
+		at = &(*at)->next;
+	*at = s;
+	if (!f->running[FUNI_REQUEST]) /* else the next poll does it */
+		funet_push(f, s);
 }
 
-/* Runs a handler on the node whose message is being handled. Only for messages of funet_send. While the send queue is full
- * replies are handled. */
+static inline int funet_has_sent(void *sending) { return ((struct funet_sending *)sending)->ended; }
+
+/* Gives up a message that has not ended: what is left of it is kept until its receiver knows. It waits until the card no longer reads
+ * the program's own memory. */
+static inline void funet_give_up(struct funet *f, struct funet_sending *s)
+{
+	struct funet_sending *kept = (struct funet_sending *)malloc(sizeof *kept);
+	while ((s->from != 0 || kept == NULL) && !funet_is_read(f, s))
+		if (funi_wait(&f->card, 10) == -ENOTCONN)
+			break;
+	if (kept == NULL) {
+		funet_unlink(f, s);
+		return;
+	}
+	*kept = *s;
+	kept->kept = kept->given_up = 1;
+	s->staging = NULL;
+	funet_unlink(f, s);
+	kept->next = f->sendings;
+	f->sendings = kept;
+}
+
+/* Waits until a long message has been read. */
+static inline int funet_end(struct funet *f, struct funet_sending *s, int64_t end)
+{
+	int code = funet_await(f, funet_has_sent, s, s->node, end);
+	if (!s->ended) {
+		funet_give_up(f, s);
+		return code;
+	}
+	if (!funet_is_read(f, s) || s->result == -ENOMEM) {
+		int result = s->result;
+		funet_give_up(f, s);
+		s->result = result;
+	} else {
+		funet_unlink(f, s);
+	}
+	if (s->result == 0)
+		return code;
+	return funet_fail(f, s->result, "sending %llu bytes to node %u: %s", (unsigned long long)s->length, s->node, funet_why(s->result));
+}
+
+/* Runs a handler on a node with bytes, at most FUNET_MAX_BYTES. On return the bytes may be changed. While the send queue is full it
+ * polls, and with more than FUNET_SHORT bytes until the receiver has had room for them and they have left, at most f->patience; they
+ * are copied unless they are in memory of funet_alloc. Not in handlers. Errors of earlier messages keep this one from being sent;
+ * -ENOSYS: the node has no such handler; -ENOMEM: no memory there, or here. */
+static inline int funet_send(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length)
+{
+	struct funet_sending sending;
+	uint32_t *s;
+	int code = funet_outside(f, "sending");
+	if (code != 0 || (code = funet_check(f, node, number, length, FUNET_MAX_BYTES)) != 0)
+		return code;
+	if (length > FUNET_SHORT) {
+		funet_begin(f, &sending, node, number, FUNET_KIND_BYTES, 0, 0, bytes, length);
+		return funet_end(f, &sending, funet_until(f->patience));
+	}
+	if ((code = funet_request_slot(f, &s)) != 0)
+		return code;
+	funet_compose(s, node, FUNET_BYTES, &number, 1, 0, bytes, length);
+	return funet_commit(f);
+}
+
+/* funet_send that does not wait for the receiver: the bytes must stay as they are until funet_flush has returned 0. */
+static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length)
+{
+	struct funet_sending *s;
+	int code = funet_outside(f, "sending");
+	if (length <= FUNET_SHORT)
+		return funet_send(f, node, number, bytes, length);
+	if (code != 0 || (code = funet_check(f, node, number, length, FUNET_MAX_BYTES)) != 0)
+		return code;
+	if ((s = (struct funet_sending *)malloc(sizeof *s)) == NULL)
+		return funet_fail(f, -ENOMEM, "sending %llu bytes to node %u: no memory", (unsigned long long)length, node);
+	funet_begin(f, s, node, number, FUNET_KIND_BYTES, 0, 0, bytes, length);
+	s->kept = 1;
+	return 0;
+}
+
+static inline int funet_is_flushed(void *argument)
+{
+	const struct funet_sending *s = ((struct funet *)argument)->sendings;
+	while (s != NULL && (s->given_up || !s->kept || s->copy != NULL))
+		s = s->next;
+	return s == NULL;
+}
+
+/* Waits until all that funet_post began has been read: 0, or the first error of one of them, once; the others have ended then, too. */
+static inline int funet_flush(struct funet *f, int milliseconds)
+{
+	int code = funet_outside(f, "flushing");
+	if (code == 0)
+		code = funet_await(f, funet_is_flushed, f, f->sendings != NULL ? f->sendings->node : f->card.nodes, funet_until(milliseconds));
+	if (code != 0 || f->sending_result == 0)
+		return code;
+	code = f->sending_result;
+	f->sending_result = 0;
+	return funet_fail(f, code, "a message of funet_post did not arrive: %s", funet_why(code));
+}
+
+/* Runs a handler on the node whose message is being handled, with at most FUNET_MAX_BYTES bytes. Only for messages of funet_send. While
+ * the send queue is full replies are handled. With more than FUNET_SHORT bytes they are copied, -ENOMEM, and leave when
+ * the program polls; what becomes of them then funet_poll says if it is an error. */
 static inline int funet_reply(struct funet_message *m, uint32_t number, const void *bytes, size_t length)
 {
 	struct funet *f = m->f;
+	struct funet_sending *sending;
 	if (m->level != FUNI_REQUEST || m->serves || f->running[FUNI_REPLY])
 		return funet_fail(f, -EDEADLK, "replying where nothing may be sent: to a reply, or to a call");
-	int code = funet_check(f, m->source, number, length, FUNET_SHORT);
+	int code = funet_check(f, m->source, number, length, FUNET_MAX_BYTES);
+	if (code == 0 && length > FUNET_SHORT) {
+		uint8_t *copy = (uint8_t *)malloc(length);
+		if (copy == NULL || (sending = (struct funet_sending *)malloc(sizeof *sending)) == NULL) {
+			free(copy);
+			return funet_fail(f, -ENOMEM, "replying with %llu bytes: no memory", (unsigned long long)length);
+		}
+		memcpy(copy, bytes, length);
+		funet_begin(f, sending, m->source, number, FUNET_KIND_REPLY, 0, 0, copy, length);
+		sending->kept = 1;
+		sending->copy = copy;
+		return 0;
+	}
 	uint32_t *s = code == 0 ? funet_reply_slot(f) : NULL;
 	if (s == NULL)
 		return code != 0 ? code : -ENOTCONN;
-	funet_compose(s, m->source, FUNET_BYTES, &number, 1, bytes, length);
+	funet_compose(s, m->source, FUNET_BYTES, &number, 1, 0, bytes, length);
 	return funi_send_commit(&f->card, FUNI_REPLY);
 }
 
@@ -747,8 +1504,8 @@ static inline int64_t funet_start(struct funet *f, uint32_t node, uint32_t numbe
 	c->room = room;
 	c->length = 0;
 	first[0] = c->number << 12 | (uint32_t)(c - f->calls);
-	funet_compose(s, node, FUNET_CALL, first, 2, bytes, length);
-	code = funi_send_commit(&f->card, FUNI_REQUEST);
+	funet_compose(s, node, FUNET_CALL, first, 2, 1, bytes, length);
+	code = funet_commit(f);
 	return code != 0 ? code : (int64_t)first[0] + 1;
 }
 
@@ -840,7 +1597,7 @@ static inline int funet_barrier(struct funet *f, int milliseconds)
 			s[1] = b->number;
 			s[2] = s[4] = s[5] = 0;
 			s[3] = b->round;
-			(void)funi_send_commit(&f->card, FUNI_REQUEST);
+			(void)funet_commit(f);
 			b->told = 1;
 		}
 		if ((code = funet_await(f, funet_has_heard, &r, from, end)) != 0)
@@ -848,6 +1605,372 @@ static inline int funet_barrier(struct funet *f, int milliseconds)
 	}
 	b->open = 0;
 	return 0;
+}
+
+/* ---- tagged messages ----
+ *
+ * Messages for which the receiver asks (MPI_Send, MPI_Recv). Those from one node with one tag are received in the order in which they
+ * were sent. Tags are 0 to 2^31-1. */
+
+/* Begins a tagged message: *begun says whether s is under way, or has left already. */
+static inline int funet_begin_tagged(struct funet *f, struct funet_sending *s, uint32_t node, uint32_t tag, const void *bytes, size_t length, int *begun)
+{
+	uint32_t *slot, first[3] = { 0, tag, 0 };
+	int code = length > FUNET_TAGGED_SHORT ? 0 : funet_request_slot(f, &slot);
+	*begun = 0;
+	if (code != 0)
+		return code;
+	first[2] = f->tagged_out[node]++;
+	if (length > FUNET_TAGGED_SHORT) {
+		*begun = 1;
+		funet_begin(f, s, node, 0, FUNET_KIND_TAGGED, tag, first[2], bytes, length);
+		return 0;
+	}
+	funet_compose(slot, node, FUNET_TAGGED, first, 3, 0, bytes, length);
+	return funet_commit(f);
+}
+
+/* Sends a node bytes that it receives with the same tag. It returns when they may be changed: with up to FUNET_TAGGED_SHORT bytes at
+ * once, with more when the node has begun to receive them (MPI_Ssend). It is otherwise like funet_send; -EMSGSIZE: the receiver has no
+ * room for so many. */
+static inline int funet_send_tag(struct funet *f, uint32_t node, uint32_t tag, const void *bytes, size_t length)
+{
+	struct funet_sending s;
+	int begun, code = funet_outside(f, "sending");
+	if (code != 0 || (code = funet_check(f, node, 0, length, FUNET_MAX_BYTES)) != 0)
+		return code;
+	if (tag >> 31 != 0)
+		return funet_fail(f, -EINVAL, "sending to node %u: tags are 0 to 2^31-1", node);
+	code = funet_begin_tagged(f, &s, node, tag, bytes, length, &begun);
+	return begun ? funet_end(f, &s, funet_until(f->patience)) : code;
+}
+
+/* Begins to wait for a tagged message. */
+static inline void funet_expect(struct funet *f, struct funet_receive_state *r, uint32_t node, uint32_t tag, void *bytes, size_t room)
+{
+	struct funet_receive_state **at = &f->receivers;
+	memset(r, 0, sizeof *r);
+	r->node = node;
+	r->tag = tag;
+	r->bytes = (uint8_t *)bytes;
+	r->room = room;
+	while (*at != NULL)
+		at = &(*at)->next;
+	*at = r;
+	if (f->unexpected != NULL)
+		funet_match(f);
+}
+
+/* Ends it, whether it has come or not. */
+static inline void funet_expect_no_more(struct funet *f, struct funet_receive_state *r)
+{
+	struct funet_receive_state **at = &f->receivers;
+	while (*at != NULL && *at != r)
+		at = &(*at)->next;
+	if (*at != NULL)
+		*at = r->next;
+	for (int i = 0; i < FUNET_LANDINGS; i++)
+		if (f->landings[i].open && f->landings[i].receiver == r)
+			f->landings[i].receiver = NULL;
+}
+
+static inline int funet_has_come(void *receive) { return ((struct funet_receive_state *)receive)->ended; }
+
+/* Receives a tagged message of at most room bytes from a node, or from FUNET_ANY: its length and its sender, if the pointers are not NULL.
+ * With memory of funet_alloc, and room rounded up to 16, nothing is copied. -EMSGSIZE: it has *length bytes, more than there is room,
+ * and is dropped. After -ETIMEDOUT and -EINTR it can be called again; but a long message that had begun to arrive is then
+ * dropped when the rest has come, and until then written to the memory of funet_alloc. Not in handlers. */
+static inline int funet_recv(struct funet *f, uint32_t node, uint32_t tag, void *bytes, size_t room, size_t *length, uint32_t *from, int milliseconds)
+{
+	struct funet_receive_state r;
+	int code = funet_outside(f, "receiving");
+	if (code != 0)
+		return code;
+	if ((node >= f->card.nodes && node != FUNET_ANY) || tag >> 31 != 0)
+		return funet_fail(f, -EINVAL, "receiving tag %u from node %u: the job has %u nodes, and tags are 0 to 2^31-1", tag, node, f->card.nodes);
+	funet_expect(f, &r, node, tag, bytes, room);
+	code = funet_await(f, funet_has_come, &r, node, funet_until(milliseconds));
+	funet_expect_no_more(f, &r);
+	if (!r.ended)
+		return code;
+	if (length != NULL)
+		*length = r.length;
+	if (from != NULL)
+		*from = r.from;
+	if (r.result == 0)
+		return 0;
+	return funet_fail(f, r.result, "receiving from node %u: %s", r.from,
+			  r.result == -EMSGSIZE ? "the message has more bytes than there is room" : "the sender has given the message up");
+}
+
+/* ---- collective operations ----
+ *
+ * As in MPI: all nodes call them in the same order, with the same root and lengths. They wait at most the milliseconds given;
+ * signals end them only by f.stop. After an error of one, other nodes may wait for this one in vain: the program ends, or the nodes agree otherwise
+ * on what to do. Memory of funet_alloc saves copies. */
+
+struct funet_leg { /* what is exchanged with a node: NULL: nothing that way */
+	uint32_t node;
+	const void *out;
+	void *in;
+	size_t bytes;
+	/* Of funet_exchange. */
+	struct funet_sending sending;
+	struct funet_receive_state receive;
+	int begun;
+};
+
+struct funet_legs {
+	struct funet_leg *leg;
+	size_t n;
+};
+
+static inline int funet_has_exchanged(void *argument)
+{
+	const struct funet_legs *l = (const struct funet_legs *)argument;
+	for (size_t i = 0; i < l->n; i++)
+		if ((l->leg[i].begun && !l->leg[i].sending.ended) || (l->leg[i].in != NULL && !l->leg[i].receive.ended))
+			return 0;
+	return 1;
+}
+
+/* Ends what was begun with a node: its error, or what is given. */
+static inline int funet_end_leg(struct funet *f, struct funet_leg *g, int code)
+{
+	if (g->in != NULL) {
+		funet_expect_no_more(f, &g->receive);
+		if (code == 0 && (g->receive.result != 0 || g->receive.length != g->bytes))
+			code = funet_fail(f, -EPROTO, "a collective operation: node %u calls another, or with another length", g->node);
+	}
+	if (g->begun && (!g->sending.ended || !funet_is_read(f, &g->sending)))
+		funet_give_up(f, &g->sending);
+	else if (g->begun)
+		funet_unlink(f, &g->sending);
+	if (code == 0 && g->begun && g->sending.result != 0)
+		code = funet_fail(f, g->sending.result == -EMSGSIZE ? -EPROTO : g->sending.result, "a collective operation with node %u: %s", g->node,
+				  funet_why(g->sending.result));
+	return code;
+}
+
+/* Exchanges bytes with several nodes at a time. */
+static inline int funet_exchange(struct funet *f, uint32_t tag, struct funet_leg *leg, size_t n, int64_t end)
+{
+	struct funet_legs all = { leg, n };
+	int code = 0;
+	for (size_t i = 0; i < n; i++) {
+		leg[i].begun = 0;
+		if (leg[i].in != NULL)
+			funet_expect(f, &leg[i].receive, leg[i].node, tag, leg[i].in, leg[i].bytes);
+	}
+	for (size_t i = 0; i < n && code == 0; i++)
+		if (leg[i].out != NULL)
+			code = funet_begin_tagged(f, &leg[i].sending, leg[i].node, tag, leg[i].out, leg[i].bytes, &leg[i].begun);
+	while (code == 0 && !funet_has_exchanged(&all)) {
+		code = funet_await(f, funet_has_exchanged, &all, leg[0].node, end);
+		if (code == -EINTR && (f->stop == NULL || *f->stop == 0))
+			code = 0;
+	}
+	for (size_t i = 0; i < n; i++)
+		code = funet_end_leg(f, &leg[i], code);
+	return code;
+}
+
+/* Begins an operation: its tag. */
+static inline int funet_collective(struct funet *f, size_t bytes, uint32_t root, uint32_t *tag)
+{
+	int code = funet_outside(f, "a collective operation");
+	if (code == 0)
+		code = funet_check(f, root, 0, bytes, FUNET_MAX_BYTES);
+	if (code == 0)
+		*tag = UINT32_C(1) << 31 | ++f->collectives;
+	return code;
+}
+
+/* One way with one node. */
+static inline int funet_exchange_one(struct funet *f, uint32_t tag, uint32_t node, const void *out, void *in, size_t bytes, int64_t end)
+{
+	struct funet_leg leg;
+	memset(&leg, 0, sizeof leg);
+	leg.node = node;
+	leg.out = out;
+	leg.in = in;
+	leg.bytes = bytes;
+	return funet_exchange(f, tag, &leg, 1, end);
+}
+
+/* Copies the root's bytes to all nodes (MPI_Bcast), along a binomial tree. */
+static inline int funet_broadcast(struct funet *f, uint32_t root, void *bytes, size_t length, int milliseconds)
+{
+	int64_t end = funet_until(milliseconds);
+	uint32_t tag, nodes = f->card.nodes, bit = 1;
+	int code = funet_collective(f, length, root, &tag);
+	if (code != 0)
+		return code;
+	uint32_t relative = (f->card.node + nodes - root) % nodes;
+	for (; bit < nodes && (relative & bit) == 0; bit <<= 1)
+		;
+	if (relative != 0)
+		code = funet_exchange_one(f, tag, (relative - bit + root) % nodes, NULL, bytes, length, end);
+	for (bit >>= 1; bit > 0 && code == 0; bit >>= 1)
+		if (relative + bit < nodes)
+			code = funet_exchange_one(f, tag, (relative + bit + root) % nodes, bytes, NULL, length, end);
+	return code;
+}
+
+/* How many nodes are talked to at a time. */
+#define FUNET_LEGS 8
+
+/* The root, or everybody, exchanges blocks with all nodes, the farthest last: out and in have one for each node, or are NULL. */
+static inline int funet_with_all(struct funet *f, uint32_t tag, const void *out, void *in, size_t bytes, int64_t end)
+{
+	uint32_t node = f->card.node, nodes = f->card.nodes;
+	const uint8_t *send = (const uint8_t *)out;
+	uint8_t *receive = (uint8_t *)in;
+	struct funet_leg leg[FUNET_LEGS];
+	int code = 0;
+	if (send != NULL && receive != NULL && bytes > 0)
+		memmove(receive + node * bytes, send + node * bytes, bytes);
+	/* Rounds: to the node that is so much further on, and from the one that is as much before. */
+	for (uint32_t step = 1; step < nodes && code == 0;) {
+		size_t n = 0;
+		for (; step < nodes && n + 1 < FUNET_LEGS; step++) {
+			uint32_t to = (node + step) % nodes, from = (node + nodes - step) % nodes;
+			memset(&leg[n], 0, 2 * sizeof leg[n]);
+			if (receive != NULL) {
+				leg[n].node = from;
+				leg[n].in = receive + from * bytes;
+				leg[n++].bytes = bytes;
+			}
+			if (send != NULL) {
+				leg[n].node = to;
+				leg[n].out = send + to * bytes;
+				leg[n++].bytes = bytes;
+			}
+		}
+		code = funet_exchange(f, tag, leg, n, end);
+	}
+	return code;
+}
+
+/* Brings bytes of every node to the root, whose memory has a block for each, in order of their numbers (MPI_Gather). */
+static inline int funet_gather(struct funet *f, uint32_t root, const void *bytes, size_t length, void *all, int milliseconds)
+{
+	int64_t end = funet_until(milliseconds);
+	uint32_t tag;
+	int code = funet_collective(f, length, root, &tag);
+	if (code != 0)
+		return code;
+	if (f->card.node != root)
+		return funet_exchange_one(f, tag, root, bytes, NULL, length, end);
+	if (length > 0)
+		memmove((uint8_t *)all + root * length, bytes, length);
+	return funet_with_all(f, tag, NULL, all, length, end);
+}
+
+/* Brings every node its block of the root's memory (MPI_Scatter). */
+static inline int funet_scatter(struct funet *f, uint32_t root, const void *all, void *bytes, size_t length, int milliseconds)
+{
+	int64_t end = funet_until(milliseconds);
+	uint32_t tag;
+	int code = funet_collective(f, length, root, &tag);
+	if (code != 0)
+		return code;
+	if (f->card.node != root)
+		return funet_exchange_one(f, tag, root, NULL, bytes, length, end);
+	if (length > 0)
+		memmove(bytes, (const uint8_t *)all + root * length, length);
+	return funet_with_all(f, tag, all, NULL, length, end);
+}
+
+/* Every node has a block of so many bytes for every node, and gets one of each (MPI_Alltoall). */
+static inline int funet_alltoall(struct funet *f, const void *send, void *receive, size_t bytes, int milliseconds)
+{
+	uint32_t tag;
+	int64_t end = funet_until(milliseconds);
+	int code = funet_collective(f, bytes, 0, &tag);
+	return code != 0 ? code : funet_with_all(f, tag, send, receive, bytes, end);
+}
+
+enum funet_operation { FUNET_SUM, FUNET_MIN, FUNET_MAX };
+enum funet_kind_of_value { FUNET_INT64, FUNET_DOUBLE };
+
+/* Combines values with those of others: others first, as the order matters to doubles. Sums of integers wrap around; a NaN stays. */
+static inline void funet_combine(enum funet_kind_of_value kind, enum funet_operation op, void *values, const void *others, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int64_t a, b;
+		double x, y;
+		memcpy(&a, (const uint8_t *)others + 8 * i, 8);
+		memcpy(&b, (uint8_t *)values + 8 * i, 8);
+		memcpy(&x, &a, 8);
+		memcpy(&y, &b, 8);
+		if (kind == FUNET_INT64) {
+			a = op == FUNET_SUM ? (int64_t)((uint64_t)a + (uint64_t)b) : op == FUNET_MIN ? (a < b ? a : b) : (a > b ? a : b);
+		} else {
+			x = op == FUNET_SUM || x != x || y != y ? x + y : op == FUNET_MIN ? (x < y ? x : y) : (x > y ? x : y);
+			memcpy(&a, &x, 8);
+		}
+		memcpy((uint8_t *)values + 8 * i, &a, 8);
+	}
+}
+
+/* Combines n values of every node, of 8 bytes each, and gives all nodes the result (MPI_Allreduce), in the place of their own. The order
+ * depends on the number of nodes alone. */
+static inline int funet_allreduce(struct funet *f, enum funet_kind_of_value kind, enum funet_operation op, void *values, size_t n, int milliseconds)
+{
+	int64_t end = funet_until(milliseconds);
+	uint32_t tag, node = f->card.node, nodes = f->card.nodes;
+	size_t bytes = n > FUNET_MAX_BYTES / 8 ? FUNET_MAX_BYTES + 1 : 8 * n;
+	int code = funet_collective(f, bytes, 0, &tag);
+	void *other = code == 0 ? malloc(bytes + 1) : NULL;
+	if (code == 0 && other == NULL)
+		code = funet_fail(f, -ENOMEM, "a reduction: no memory");
+	for (uint32_t bit = 1; bit < nodes && code == 0; bit <<= 1) {
+		if (node & bit) {
+			code = funet_exchange_one(f, tag, node - bit, values, NULL, bytes, end);
+			break;
+		}
+		if (node + bit < nodes && (code = funet_exchange_one(f, tag, node + bit, NULL, other, bytes, end)) == 0)
+			funet_combine(kind, op, values, other, n);
+	}
+	free(other);
+	if (code != 0)
+		return code;
+	int64_t left = end == INT64_MAX ? -1 : (end - funet_now()) / 1000000;
+	return funet_broadcast(f, 0, values, bytes, end == INT64_MAX ? -1 : left < 0 ? 0 : (int)left);
+}
+
+/* Gives every node the combination of the values of nodes 0 to itself (MPI_Scan), in the place of its own. */
+static inline int funet_scan(struct funet *f, enum funet_kind_of_value kind, enum funet_operation op, void *values, size_t n, int milliseconds)
+{
+	int64_t end = funet_until(milliseconds);
+	uint32_t tag, node = f->card.node, nodes = f->card.nodes;
+	size_t bytes = n > FUNET_MAX_BYTES / 8 ? FUNET_MAX_BYTES + 1 : 8 * n;
+	int code = funet_collective(f, bytes, 0, &tag);
+	uint8_t *other = code == 0 ? (uint8_t *)malloc(2 * bytes + 1) : NULL;
+	if (code == 0 && other == NULL)
+		code = funet_fail(f, -ENOMEM, "a scan: no memory");
+	for (uint32_t step = 1; step < nodes && code == 0; step <<= 1) {
+		struct funet_leg leg[2];
+		size_t legs = 0;
+		memset(leg, 0, sizeof leg);
+		if (node >= step) {
+			leg[legs].node = node - step;
+			leg[legs].in = other;
+			leg[legs++].bytes = bytes;
+		}
+		if (node + step < nodes) {
+			memcpy(other + bytes, values, bytes);
+			leg[legs].node = node + step;
+			leg[legs].out = other + bytes;
+			leg[legs++].bytes = bytes;
+		}
+		code = legs == 0 ? 0 : funet_exchange(f, tag, leg, legs, end);
+		if (code == 0 && node >= step)
+			funet_combine(kind, op, values, other, n);
+	}
+	free(other);
+	return code;
 }
 
 /* ---- begin and end ---- */
@@ -863,24 +1986,58 @@ static inline int funet_open(struct funet *f, const struct funet_options *o)
 						    funi_attach(&f->card, o->socket, o->gid, o->node, o->token, slots);
 	if (code != 0)
 		return funet_card_fails(f, code);
+	f->most = o != NULL && o->memory != 0 ? o->memory : UINT32_C(64) << 20;
+	f->most = f->most < UINT32_C(1) << 30 ? f->most : UINT32_C(1) << 30;
+	f->tagged_out = (uint16_t *)calloc(f->card.nodes, 2 * sizeof *f->tagged_out);
+	if (f->tagged_out == NULL) {
+		(void)funi_close(&f->card, 0);
+		return funet_fail(f, -ENOMEM, "opening: no memory");
+	}
+	f->tagged_in = f->tagged_out + f->card.nodes;
 	/* Numbers of calls begin anywhere, so that a late answer to a process that was this node before is taken for none of ours. */
 	uint64_t random = (uint64_t)funi_clock() ^ (uint64_t)getpid() << 40;
 	for (int i = 0; i < FUNET_CALLS; i++) {
 		random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 		f->calls[i].number = (uint32_t)(random >> 44);
 	}
+	f->ids = (uint32_t)(random >> 33);
+	for (int i = 0; i < FUNET_LANDINGS; i++)
+		f->landings[i].key = (uint32_t)(random >> 40) & 0x7fffff00u;
 	return 0;
 }
 
 /* Waits until what this process has sent has arrived, at most so many milliseconds, and leaves the job: FUNI_ERR_BUSY if something was left
  * undelivered, -EINTR after a signal. Whatever it returns, f is not to be used any more. Messages that others still send to this
- * node come back to them: a barrier comes before. */
+ * node come back to them: a barrier comes before. Memory of funet_alloc is gone. */
 static inline int funet_close(struct funet *f, uint32_t milliseconds)
 {
 	int code = funet_outside(f, "closing");
-	if (code == 0 && (code = funi_close(&f->card, milliseconds)) != 0)
-		return funet_card_fails(f, code);
-	return code;
+	if (code != 0)
+		return code;
+	code = funi_close(&f->card, milliseconds);
+	struct funet_arrival **lists[3] = { &f->waiting, &f->unexpected, &f->early }, *a;
+	for (int i = 0; i < 3; i++)
+		while ((a = *lists[i]) != NULL) {
+			*lists[i] = a->next;
+			free(a);
+		}
+	for (struct funet_sending *s = f->sendings, *next; s != NULL; s = next) {
+		next = s->next;
+		if (s->kept) {
+			free(s->copy);
+			free(s);
+		}
+	}
+	for (struct funet_piece *p = f->pieces, *next; p != NULL; p = next) {
+		next = p->next;
+		(void)munmap(p->memory, p->bytes);
+		free(p);
+	}
+	free(f->tagged_out);
+	f->tagged_out = f->tagged_in = NULL;
+	f->pieces = NULL;
+	f->sendings = NULL;
+	return code != 0 ? funet_card_fails(f, code) : 0;
 }
 
 #endif /* FUNET_H */

@@ -104,6 +104,9 @@ func (i *Interface) Unsent(l Level) int {
 	return int((q.head - q.tail) & q.mask)
 }
 
+// SendHead returns the index of the slot of the send queue that is sent next, from 0 to Slots less one.
+func (i *Interface) SendHead(l Level) uint32 { return i.send[l&1].head }
+
 // Heads returns a number that tells whether anything was committed since it was last
 // asked, provided that no queue was filled and emptied in between.
 func (i *Interface) Heads() uint32 { return i.send[Reply].head<<16 ^ i.send[Request].head }

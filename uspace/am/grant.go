@@ -1,0 +1,272 @@
+package am
+
+// This file is the receiver of long messages: it grants memory, counts what has arrived, runs handlers, and tells senders.
+
+import (
+	"math/rand/v2"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	// mostGrants is how many messages may be arriving; the next waits.
+	mostGrants = 1 << grantPlaceBits
+	// mostAsked is how many messages of a node may wait for grants; it is the sender who keeps to that.
+	mostAsked = 8
+
+	grantPlaceBits = 12
+	grantPlaceMask = 1<<grantPlaceBits - 1
+	grantKeyMask   = 1<<31 - 1
+)
+
+// What a message is, bits 18:16 of the word behind its id.
+const (
+	kindBytes = 0 // for a handler of bytes
+	kindReply = 1 // the same, sent by a request handler: the handler runs as a reply handler
+	kindMask  = 7
+
+	kindShift = 16
+)
+
+// grant is memory that a node may write a message to.
+type grant struct {
+	key    uint32 // place and number; bit 31 is 0
+	open   bool
+	node   uint16
+	id     uint32 // of the message, at its sender
+	second uint32 // handler, life, kind
+	words  [2]uint32
+	bytes  int
+	left   int // words
+	extent
+}
+
+// asking is a message that waits for a grant.
+type asking struct {
+	node   uint16
+	id     uint32
+	second uint32
+	words  [2]uint32
+	bytes  int
+}
+
+// receiving is the state of the messages that arrive.
+type receiving struct {
+	grants  []grant
+	free    []uint16 // places
+	open    int
+	waiting []asking // in order of arrival
+	polls   int      // since they began to wait
+	next    int      // grant whose node is probed next
+}
+
+// ready takes what a sender says of a message: id, handler and the like, length, and two words of its kind. It grants
+// memory at once if there is some and nobody waits.
+func (e *Endpoint) ready(m *Message, id uint32) {
+	if m.level != funi.Request || len(m.Words) != 4 {
+		e.unknown++
+		return
+	}
+	x := &e.bytes
+	a := asking{uint16(m.Source), id, m.Words[0], [2]uint32(m.Words[2:]), int(m.Words[1])}
+	switch {
+	case !e.mayRun(m, typeReady, a.second):
+		e.taken(m, id, statusLife)
+	case x.landing == nil || e.cpu != nil || m.Words[1] > uint32(x.landing.longest) || a.bytes == 0:
+		e.taken(m, id, statusMemory)
+	case len(x.waiting) == 0 && e.grant(&a, m):
+	case e.peer(m.Source).waiting == mostAsked:
+		e.unknown++
+		e.taken(m, id, statusMemory)
+	default:
+		e.peer(m.Source).waiting++
+		x.waiting = append(x.waiting, a)
+		x.busy = true
+	}
+}
+
+// grant opens memory for a message and tells the sender, at once if m is not nil; false: there is none.
+func (e *Endpoint) grant(a *asking, m *Message) bool {
+	x := &e.bytes
+	if len(x.free) == 0 && !x.moreGrants(e.seed) {
+		return false
+	}
+	memory, ok := x.landing.take(a.bytes)
+	if !ok {
+		return false
+	}
+	place := x.free[len(x.free)-1]
+	x.free = x.free[:len(x.free)-1]
+	x.receiving.open++
+	g := &x.grants[place]
+	key := (g.key + mostGrants) & grantKeyMask
+	if key == 0 { // none has it
+		key = mostGrants
+	}
+	*g = grant{key, true, a.node, a.id, a.second, a.words, a.bytes, (a.bytes + 15) / 16 * 4, memory}
+	e.tell(m, g.told(e))
+	return true
+}
+
+// told is what the sender of a message is told of its grant.
+func (g *grant) told(e *Endpoint) control {
+	l := e.bytes.landing
+	return control{node: g.node, typ: typeGrant, n: 4, words: [5]uint32{g.id, g.key, l.base + uint32(g.at), e.lease(int(g.node))}}
+}
+
+// moreGrants makes the table larger, or reports false. Keys begin at random, so that those of a predecessor are unknown.
+func (x *receiving) moreGrants(seed uint64) bool {
+	const first = 16
+	n := len(x.grants)
+	if n == mostGrants {
+		return false
+	}
+	var random rand.PCG
+	random.Seed(seed, 0x6772616e74+uint64(n))
+	x.grants = append(x.grants, make([]grant, max(n, first))...)
+	for place := len(x.grants) - 1; place >= n; place-- {
+		x.grants[place].key = uint32(random.Uint64())&grantKeyMask&^grantPlaceMask | uint32(place)
+		x.free = append(x.free, uint16(place))
+	}
+	return true
+}
+
+// find returns the grant of a key to a node, or nil.
+func (x *receiving) find(node int, key uint32) *grant {
+	place := key & grantPlaceMask
+	if place >= uint32(len(x.grants)) {
+		return nil
+	}
+	if g := &x.grants[place]; g.open && g.key == key && int(g.node) == node {
+		return g
+	}
+	return nil
+}
+
+// end closes a grant. Its memory is the caller's.
+func (x *receiving) end(g *grant) {
+	g.open = false
+	x.open--
+	x.free = append(x.free, uint16(g.key&grantPlaceMask))
+}
+
+// partArrived counts a part of a long message, or of one in a slot of a lease, and ends with the last.
+func (e *Endpoint) partArrived(m *Message, n funi.Notice) {
+	x := &e.bytes
+	if m.Source >= e.nodes {
+		e.unknown++
+		return
+	}
+	if n.Argument>>31 != 0 {
+		e.leasedArrived(m, n)
+		return
+	}
+	g := x.receiving.find(m.Source, n.Argument)
+	if g == nil || m.level != funi.Request || uint64(n.Address) < uint64(x.landing.base)+uint64(g.at) ||
+		uint64(n.Address)+4*uint64(n.Words) > uint64(x.landing.base)+uint64(g.at+g.size) || n.Words > g.left {
+		e.unknown++ // late, after the message was given up
+		return
+	}
+	if g.left -= n.Words; g.left > 0 {
+		return
+	}
+	was := *g
+	x.end(g)
+	status := uint32(statusPanicked)
+	defer func() { // also when the handler panics; the panic goes on
+		x.landing.give(was.extent)
+		x.busy = true // others may wait for the memory
+		e.taken(m, was.id, status)
+	}()
+	status = e.deliver(m, was.second>>kindShift&kindMask, was.second&handlerMask, was.words, x.landing.memory[was.at:was.at+was.bytes])
+}
+
+// deliver runs what a whole message is for, and returns the status that its sender is told.
+func (e *Endpoint) deliver(m *Message, kind, handler uint32, _ [2]uint32, b []byte) uint32 {
+	ran := false
+	switch {
+	case kind == kindBytes && m.level == funi.Request, kind == kindReply && m.level == funi.Reply:
+		ran = e.runBytes(m, handler, b)
+	case kind == kindReply:
+		reply := &e.message[funi.Reply]
+		reply.Source, reply.Words = m.Source, nil
+		e.depth[funi.Reply] = true
+		defer func() { e.depth[funi.Reply] = false }() // no slot of that level is held, whatever happens
+		ran = e.runBytes(reply, handler, b)
+	default:
+		e.unknown++
+	}
+	if !ran {
+		return statusNoHandler
+	}
+	return statusDone
+}
+
+// taken tells the sender of a message what became of it.
+func (e *Endpoint) taken(m *Message, word, status uint32) {
+	e.tell(m, control{node: uint16(m.Source), typ: typeTaken, n: 2, words: [5]uint32{word, status}})
+}
+
+// aborted closes a grant whose sender has given the message up.
+func (e *Endpoint) aborted(m *Message, key uint32) {
+	x := &e.bytes
+	if g := x.receiving.find(m.Source, key); g != nil && m.level == funi.Request {
+		x.landing.close(g.extent, &x.landing.extents)
+		x.end(g)
+		x.busy = true
+	}
+}
+
+// grantWaiting grants what has waited, in order, and now and then probes a node that memory was granted to: if it is gone
+// the memory comes free.
+func (e *Endpoint) grantWaiting() {
+	x := &e.bytes
+	n := 0
+	for n < len(x.waiting) && e.grant(&x.waiting[n], nil) {
+		e.peer(int(x.waiting[n].node)).waiting--
+		n++
+	}
+	x.waiting = append(x.waiting[:0], x.waiting[n:]...)
+	if x.polls++; len(x.waiting) == 0 {
+		x.polls = 0
+	} else if x.polls%firstProbe == 0 {
+		for range x.grants {
+			g := &x.grants[x.next%len(x.grants)]
+			if x.next = (x.next + 1) % len(x.grants); g.open {
+				e.tell(nil, control{node: g.node, typ: typeProbe, n: 1})
+				break
+			}
+		}
+	}
+}
+
+// forgetSender gives up the messages that a node was sending. The node is told, in case it is there after all.
+func (e *Endpoint) forgetSender(node uint16, reason arctic.Reason) {
+	x := &e.bytes
+	there := reason == arctic.ReasonSilent || reason == arctic.ReasonNoRoute
+	lost := func(id uint32) {
+		if there {
+			e.tell(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{id, statusLost}})
+		}
+	}
+	for i := range x.grants {
+		if g := &x.grants[i]; g.open && g.node == node {
+			x.landing.close(g.extent, &x.landing.extents)
+			x.end(g)
+			lost(g.id)
+		}
+	}
+	kept := x.waiting[:0]
+	for _, a := range x.waiting {
+		if a.node != node {
+			kept = append(kept, a)
+		} else {
+			lost(a.id)
+		}
+	}
+	if x.waiting = kept; x.peers != nil && x.peers[node] != nil {
+		x.peers[node].waiting = 0
+	}
+	x.busy = true
+}

@@ -1,0 +1,190 @@
+package am
+
+// This file is messages that travel at once in a few packets, into slots of memory that the receiver has leased.
+
+import "github.com/funet/funet/uspace/funi"
+
+const (
+	// EagerBytes is the most bytes of a message that leaves at once.
+	EagerBytes = 2048
+	// leaseSlots is how many slots a node leases to another.
+	leaseSlots = 8
+	leaseBytes = leaseSlots * EagerBytes
+	// partWords is the most words of a packet with its data.
+	partWords = 16
+
+	partBit         = 1 << 31
+	partKindShift   = 28
+	partSlotShift   = 25
+	partNumberShift = 19
+	partNumberMask  = 63
+	partBytesShift  = 8
+	partBytesMask   = EagerBytes - 1
+)
+
+// headWords is how many words of a kind travel before the bytes.
+var headWords = [kindMask + 1]int{}
+
+// bytePeer is what an endpoint knows of another.
+type bytePeer struct {
+	// As a receiver of messages of that node.
+	leased  *extent // nil: no lease
+	slots   [leaseSlots]leasedSlot
+	waiting int // for grants
+	// As a sender.
+	lease  uint32 // address of the slots there; 0: none
+	free   uint8  // the slots
+	number [leaseSlots]uint8
+	used   [leaseSlots]uint32 // the argument that the slot was used with last
+	asked  int                // messages that the node was told of, and has not granted
+	held   []uint16           // places of messages that it will be told of, in order
+}
+
+// leasedSlot is a message that is arriving in a slot.
+type leasedSlot struct {
+	argument uint32
+	left     int // words; 0: none
+}
+
+// peer returns what is known of a node, where there is memory.
+func (e *Endpoint) peer(node int) *bytePeer {
+	p := e.bytes.peers[node]
+	if p == nil {
+		p = new(bytePeer)
+		e.bytes.peers[node] = p
+	}
+	return p
+}
+
+// lease returns the address of the slots that a node may use, or 0: there is no memory for a lease.
+func (e *Endpoint) lease(node int) uint32 {
+	l, p := e.bytes.landing, e.peer(node)
+	if p.leased == nil {
+		x, ok := l.leases.take(leaseBytes)
+		if !ok {
+			return 0
+		}
+		p.leased = &x
+	}
+	return l.base + uint32(p.leased.at)
+}
+
+// sendEager sends a message at once, if it is short enough, there is a free slot at the receiver, and the send queue is long
+// enough; false: it is not. M is nil, or the request that it replies to. Either all of its packets are sent or, if an error
+// comes, none.
+func (e *Endpoint) sendEager(m *Message, node int, kind, handler uint32, words [2]uint32, g gather, size int) (bool, error) {
+	x := &e.bytes
+	if x.peers == nil || x.peers[node] == nil {
+		return false, nil
+	}
+	p := x.peers[node]
+	size += 4 * headWords[kind]
+	packets := (size + 4*partWords - 1) / (4 * partWords)
+	if p.free == 0 || size > EagerBytes || packets >= e.iface.Slots() {
+		return false, nil
+	}
+	level := funi.Request
+	if m != nil {
+		level = funi.Reply
+	}
+	if err := e.roomFor(m, node, packets); err != nil || p.free == 0 || x.peers[node] != p {
+		return false, err // the slots may have been used, or the lease have ended, meanwhile
+	}
+	slot := 0
+	for p.free>>slot&1 == 0 {
+		slot++
+	}
+	p.free &^= 1 << slot
+	p.number[slot]++
+	argument := partBit | kind<<partKindShift | uint32(slot)<<partSlotShift | uint32(p.number[slot]&partNumberMask)<<partNumberShift |
+		uint32(size-1)<<partBytesShift | handler
+	p.used[slot] = argument
+	g.setHead(headWords[kind], words[0], words[1])
+	address := p.lease + uint32(slot*EagerBytes)
+	for at := 0; at < size; at += 4 * partWords {
+		n := min(partWords, (size-at+15)/16*4)
+		s := e.iface.Reserve(level)
+		s.SetTransfer(uint16(node), typePart, funi.Transfer{Destination: address + uint32(at), Argument: argument, Words: n})
+		data := s[funi.DataWord : funi.DataWord+n]
+		clear(data[n-4:])
+		g.read(bytesOf(data))
+		e.iface.Commit(level)
+	}
+	return true, nil
+}
+
+// roomFor waits until the send queue has room for some packets.
+func (e *Endpoint) roomFor(m *Message, node, packets int) error {
+	if m == nil {
+		if err := e.refusal(node, 0); err != nil {
+			return err
+		}
+		for e.iface.Slots()-1-e.iface.Unsent(funi.Request) < packets {
+			if _, err := e.Poll(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if _, err := m.reserve(0); err != nil {
+		return err
+	}
+	for e.iface.Slots()-1-e.iface.Unsent(funi.Reply) < packets {
+		e.drive()
+		if err := e.ended("replying"); err != nil {
+			return err
+		}
+		e.service(funi.Reply, burst)
+	}
+	return nil
+}
+
+// leasedArrived counts a part of a message in a slot, and ends with the last.
+func (e *Endpoint) leasedArrived(m *Message, n funi.Notice) {
+	x := &e.bytes
+	if x.peers == nil || x.peers[m.Source] == nil || x.peers[m.Source].leased == nil {
+		e.unknown++
+		return
+	}
+	p := x.peers[m.Source]
+	slot := int(n.Argument >> partSlotShift & (leaseSlots - 1))
+	size := int(n.Argument>>partBytesShift&partBytesMask) + 1
+	at := p.leased.at + slot*EagerBytes
+	s := &p.slots[slot]
+	if s.left == 0 || s.argument != n.Argument {
+		s.argument, s.left = n.Argument, (size+15)/16*4
+	}
+	if n.Words == 0 || n.Words > s.left || n.Address < x.landing.base+uint32(at) || n.Address-x.landing.base-uint32(at) >= EagerBytes {
+		e.unknown++
+		return
+	}
+	if s.left -= n.Words; s.left > 0 {
+		return
+	}
+	kind := n.Argument >> partKindShift & kindMask
+	heads := headWords[kind]
+	if size < 4*heads {
+		e.unknown++
+		return
+	}
+	b := x.landing.memory[at : at+size]
+	var words [2]uint32
+	load(words[:heads], b)
+	status := uint32(statusPanicked)
+	defer func() { e.taken(m, n.Argument, status) }()
+	status = e.deliver(m, kind, n.Argument&handlerMask, words, b[4*heads:])
+}
+
+// slotTaken makes a slot free again whose message was taken.
+func (e *Endpoint) slotTaken(node int, argument uint32) {
+	x := &e.bytes
+	if x.peers == nil || x.peers[node] == nil {
+		e.unknown++
+		return
+	}
+	p, slot := x.peers[node], argument>>partSlotShift&(leaseSlots-1)
+	if p.lease != 0 && p.used[slot] == argument {
+		p.free |= 1 << slot
+		p.used[slot] = 0 // once
+	}
+}

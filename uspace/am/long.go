@@ -1,0 +1,573 @@
+package am
+
+// This file is the sender of long messages, from the start to what becomes of them.
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// MaxSends is how many long messages of an endpoint may be under way; one more waits until one is delivered.
+const MaxSends = 1 << ticketBits
+
+// mostControl is how many answers wait for room in the send queue; nodes that keep to the protocol do not cause as many.
+const mostControl = 2 * mostGrants
+
+// sendState is how far a long message has come.
+type sendState uint8
+
+const (
+	sendFree    sendState = iota
+	sendHeld              // mostAsked others are before it
+	sendAsked             // the receiver is told of it, or will be; it has yet to grant memory
+	sendGranted           // its bytes leave
+	sendGone              // all have left
+	sendGivenUp           // its bytes must not be looked at any more; the receiver does not know yet
+)
+
+// send is a message under way.
+type send struct {
+	id      uint32 // place and number, as a ticket
+	state   sendState
+	node    uint16
+	second  uint32 // handler, life, kind
+	words   [2]uint32
+	gather  gather
+	size    int
+	kept    int    // bytes that are the library's own copy
+	key     uint32 // of the grant
+	address uint32 // of the next byte there
+	staged  int    // parts that the card has not read yet
+	window  int    // through which the card reads it; -1: it is copied
+	done    func(error)
+}
+
+// sending is the state of the messages that leave.
+type sending struct {
+	sends     []send
+	freeSends []uint16 // places
+	under     int
+	kept      int       // bytes of replies
+	granted   []uint32  // ids of messages that have bytes to send, in turn
+	control   []control // messages of the library that wait for room
+	retiring  []retiring
+	single    singleSend
+	finish    func(error) // of single
+}
+
+// control is a message of the library about a message; typeReady is composed when it leaves.
+type control struct {
+	node  uint16
+	typ   uint16
+	n     int
+	words [5]uint32
+}
+
+// retiring is something that is to be done when the card has given back the slots of requests up to a place in the send queue.
+type retiring struct {
+	place   uint32
+	stage   int // memory that is free then
+	id      uint32
+	counter *Counter
+}
+
+// singleSend is the state of the message whose sender waits: there is one at a time.
+type singleSend struct {
+	err   error
+	ended bool
+}
+
+// StartBytes is SendBytes that does not wait: done is called, once, when b may be changed, with an error if b was not
+// delivered. A message of up to ShortBytes bytes, and one that can leave at once, is done before StartBytes returns; then
+// the ID is 0. Otherwise done is called from a later Poll of any kind; b must not change before. Done runs as a reply handler
+// does: it sends nothing. It may be nil.
+//
+// While MaxSends messages are under way it waits, as well as for room in the send queue. After an error of StartBytes
+// itself done is not called.
+func (e *Endpoint) StartBytes(node int, handler uint32, b []byte, done func(error)) (ID, error) {
+	if len(b) <= ShortBytes && handler < Handlers {
+		if err := e.PostBytes(node, handler, b); err != nil {
+			return 0, err
+		}
+		e.call(done, nil)
+		return 0, nil
+	}
+	return e.startLong(node, kindBytes, handler, [2]uint32{}, gather{first: b}, done)
+}
+
+// SendList is SendBytes of several pieces of memory, in this order, that arrive as one message (MPI's and writev's gather).
+func (e *Endpoint) SendList(node int, handler uint32, list ...[]byte) error {
+	g := gather{rest: list}
+	size, ok := g.size()
+	if ok && size <= ShortBytes && handler < Handlers {
+		var b [ShortBytes]byte
+		g.read(b[:])
+		return e.SendBytes(node, handler, b[:size])
+	}
+	return e.sendGathered(node, handler, g)
+}
+
+// sendLong sends what does not fit one packet, and waits until it is delivered.
+func (e *Endpoint) sendLong(node int, handler uint32, b []byte) error {
+	return e.sendGathered(node, handler, gather{first: b})
+}
+
+func (e *Endpoint) sendGathered(node int, handler uint32, g gather) error {
+	if err := e.refusal(node, 0); err != nil {
+		return err // before the state of a message is touched that this handler interrupts
+	}
+	x := &e.bytes
+	if x.finish == nil {
+		x.finish = func(err error) { x.single = singleSend{err, true} }
+	}
+	x.single = singleSend{}
+	id, err := e.startLong(node, kindBytes, handler, [2]uint32{}, g, x.finish)
+	if err != nil {
+		return err
+	}
+	err = e.wait(func() bool { return x.single.ended }, func() error { return e.probe(node) })
+	if x.single.ended {
+		return x.single.err
+	}
+	e.Cancel(id)
+	return err
+}
+
+// replyLong sends a reply that does not fit one packet. If it cannot leave at once it is copied.
+func (m *Message) replyLong(handler uint32, b []byte) error {
+	e := m.endpoint
+	_, err := e.startReply(m, kindReply, handler, [2]uint32{}, b, nil)
+	return err
+}
+
+// checkLong refuses what is no long message.
+func (e *Endpoint) checkLong(node int, handler uint32, g *gather) (int, error) {
+	size, ok := g.size()
+	switch {
+	case handler >= Handlers:
+		return 0, fmt.Errorf("sending %d bytes to handler %d on node %d: %w", size, handler, node, ErrNumber)
+	case !ok:
+		return 0, fmt.Errorf("sending %d bytes to node %d: %w: the longest has %d bytes", size, node, ErrLong, MaxBytes)
+	case e.cpu != nil:
+		return 0, fmt.Errorf("sending %d bytes to node %d: %w", size, node, ErrModelled)
+	case e.bytes.landing == nil:
+		return 0, fmt.Errorf("sending %d bytes to node %d: %w", size, node, ErrNoMemory)
+	}
+	return size, nil
+}
+
+// startLong sends a message of any kind but of a reply handler. Main program only.
+func (e *Endpoint) startLong(node int, kind, handler uint32, words [2]uint32, g gather, done func(error)) (ID, error) {
+	if err := e.refusal(node, 0); err != nil {
+		return 0, err
+	}
+	size, err := e.checkLong(node, handler, &g)
+	if err != nil {
+		return 0, err
+	}
+	if e.member != nil {
+		if err := e.admit(node); err != nil {
+			return 0, err
+		}
+	}
+	if sent, err := e.sendEager(nil, node, kind, handler, words, g, size); sent || err != nil {
+		if err == nil {
+			e.call(done, nil)
+		}
+		return 0, err
+	}
+	x := &e.bytes
+	if len(x.freeSends) == 0 && !x.moreSends(e.seed) {
+		if err := e.wait(func() bool { return len(x.freeSends) > 0 }, e.ProbeSends); err != nil {
+			return 0, err
+		}
+	}
+	s := e.open(node, kind, handler, words, g, size, done)
+	e.pump()
+	e.drive()
+	return sendID | ID(s.id), nil
+}
+
+// startReply sends a reply of any kind to a request. It does not wait: ErrMemory if there are too many, or if those that
+// wait for their receivers have as many bytes as the memory.
+func (e *Endpoint) startReply(m *Message, kind, handler uint32, words [2]uint32, b []byte, done func(error)) (ID, error) {
+	if !m.mayReply() {
+		return 0, fmt.Errorf("replying to node %d: %w", m.Source, ErrHandler)
+	}
+	g := gather{first: b}
+	size, err := e.checkLong(m.Source, handler, &g)
+	if err != nil {
+		return 0, err
+	}
+	if sent, err := e.sendEager(m, m.Source, kind, handler, words, g, size); sent || err != nil {
+		return 0, err
+	}
+	x := &e.bytes
+	if x.kept+size > x.landing.Limit || len(x.freeSends) == 0 && !x.moreSends(e.seed) {
+		return 0, fmt.Errorf("replying with %d bytes to node %d: %w", size, m.Source, ErrMemory)
+	}
+	g.first = slices.Clone(b)
+	s := e.open(m.Source, kind, handler, words, g, size, done)
+	s.kept = size
+	x.kept += size
+	return sendID | ID(s.id), nil
+}
+
+// mayReply reports whether the message's own handler is running, at request priority.
+func (m *Message) mayReply() bool {
+	d := &m.endpoint.depth
+	return m.level == funi.Request && d[funi.Request] && !d[funi.Reply]
+}
+
+// moreSends makes the table larger, or reports false. Numbers start at random, so that what a predecessor sent is unknown.
+func (x *sending) moreSends(seed uint64) bool {
+	const first = 16
+	n := len(x.sends)
+	if n == MaxSends {
+		return false
+	}
+	var random rand.PCG
+	random.Seed(seed, 0x73656e64+uint64(n))
+	x.sends = append(x.sends, make([]send, max(n, first))...)
+	for place := len(x.sends) - 1; place >= n; place-- {
+		x.sends[place].id = uint32(random.Uint64())&^(partBit|ticketMask) | uint32(place)
+		x.freeSends = append(x.freeSends, uint16(place))
+	}
+	return true
+}
+
+// open makes a message that is under way, and asks the receiver for memory as soon as few others wait for that.
+func (e *Endpoint) open(node int, kind, handler uint32, words [2]uint32, g gather, size int, done func(error)) *send {
+	x, p := &e.bytes, e.peer(node)
+	place := x.freeSends[len(x.freeSends)-1]
+	x.freeSends = x.freeSends[:len(x.freeSends)-1]
+	x.under++
+	s := &x.sends[place]
+	*s = send{id: (s.id + MaxSends) &^ partBit, state: sendHeld, node: uint16(node), second: e.stamp(node, handler|kind<<kindShift),
+		words: words, gather: g, size: size, window: -1, done: done}
+	p.held = append(p.held, place)
+	e.announce(p)
+	return s
+}
+
+// announce tells a receiver of the messages that are held.
+func (e *Endpoint) announce(p *bytePeer) {
+	x := &e.bytes
+	for len(p.held) > 0 && p.asked < mostAsked {
+		s := &x.sends[p.held[0]]
+		p.held = slices.Delete(p.held, 0, 1)
+		if s.state == sendGivenUp { // before it was asked for
+			x.freeSend(s)
+			continue
+		}
+		s.state = sendAsked
+		p.asked++
+		e.tell(nil, control{node: s.node, typ: typeReady, n: 5, words: [5]uint32{s.id, s.second, uint32(s.size), s.words[0], s.words[1]}})
+	}
+}
+
+// freeSend makes a place free.
+func (x *sending) freeSend(s *send) {
+	x.kept -= s.kept
+	s.state, s.gather, s.kept, s.done = sendFree, gather{}, 0, nil
+	x.freeSends = append(x.freeSends, uint16(s.id&ticketMask))
+	x.under--
+}
+
+// findSend returns the message of an id, or nil.
+func (x *sending) findSend(id uint32) *send {
+	place := id & ticketMask
+	if place >= uint32(len(x.sends)) {
+		return nil
+	}
+	if s := &x.sends[place]; s.state != sendFree && s.id == id {
+		return s
+	}
+	return nil
+}
+
+// granted takes the memory that a receiver has granted: id, key, address, lease.
+func (e *Endpoint) granted(m *Message, id uint32) {
+	if len(m.Words) != 3 || m.Words[0]&partBit != 0 || m.Words[0] == 0 {
+		e.unknown++
+		return
+	}
+	x := &e.bytes
+	key, address, lease := m.Words[0], m.Words[1], m.Words[2]
+	s := x.findSend(id)
+	if x.peers != nil && lease != 0 && lease%grain == 0 {
+		if p := e.peer(m.Source); p.lease == 0 && s != nil && int(s.node) == m.Source {
+			p.lease, p.free = lease, 1<<leaseSlots-1
+		}
+	}
+	switch {
+	case s == nil || int(s.node) != m.Source:
+		e.tell(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
+	case s.state == sendAsked:
+		s.state, s.key, s.address = sendGranted, key, address
+		x.granted = append(x.granted, s.id)
+		x.busy = true
+		e.answeredAsk(s)
+	case s.state == sendGivenUp && s.key == 0:
+		s.key = key
+		e.answeredAsk(s)
+		e.abort(s)
+	case s.key != key:
+		e.tell(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
+	}
+}
+
+// asked reports whether the receiver has yet to answer.
+func (s *send) asked() bool { return s.state == sendAsked || s.state == sendGivenUp && s.key == 0 }
+
+// answeredAsk notes that a receiver has answered, and tells it of the next message.
+func (e *Endpoint) answeredAsk(s *send) {
+	p := e.peer(int(s.node))
+	p.asked--
+	e.announce(p)
+}
+
+// abort tells the receiver that a message which was given up will not come, once the card does not write it any more.
+func (e *Endpoint) abort(s *send) {
+	if s.staged > 0 {
+		return
+	}
+	e.tell(nil, control{node: s.node, typ: typeAbort, n: 1, words: [5]uint32{s.key}})
+	e.bytes.freeSend(s)
+}
+
+// tookMessage takes what became of a message: id or argument, and status.
+func (e *Endpoint) tookMessage(m *Message, word uint32) {
+	if len(m.Words) != 1 {
+		e.unknown++
+		return
+	}
+	if word&partBit != 0 {
+		e.slotTaken(m.Source, word)
+		return
+	}
+	s := e.bytes.findSend(word)
+	if s == nil || int(s.node) != m.Source || s.state == sendHeld {
+		return // cancelled, or told twice
+	}
+	var err error
+	if status := m.Words[0]; status != statusDone {
+		err = fmt.Errorf("sending %d bytes to handler %d on node %d: %w", s.size, s.second&handlerMask, m.Source, errorOf(status))
+	}
+	if err == nil && s.state != sendGone {
+		e.unknown++ // of a message that it has not got
+		return
+	}
+	if s.asked() {
+		e.answeredAsk(s)
+	}
+	e.endSend(s, err, false)
+}
+
+// endSend ends a message whose receiver does not expect it any more, or if abort is true will be told so.
+func (e *Endpoint) endSend(s *send, err error, abort bool) {
+	x := &e.bytes
+	done := s.done
+	s.done, s.gather = nil, gather{}
+	if s.window >= 0 {
+		e.closeWindow(s.window, err != nil)
+		s.window = -1
+	}
+	if abort {
+		was := s.state
+		s.state = sendGivenUp
+		if was == sendGranted || was == sendGone {
+			e.abort(s)
+		} // else when it is granted, or when its turn comes
+	} else {
+		x.freeSend(s)
+	}
+	e.call(done, err)
+}
+
+// call calls the function of an operation that ended. It may not send: this may be in the middle of receiving.
+func (e *Endpoint) call(done func(error), err error) {
+	if done == nil {
+		return
+	}
+	in := e.depth[funi.Reply]
+	e.depth[funi.Reply] = true
+	done(err)
+	e.depth[funi.Reply] = in
+}
+
+// cancelSend is Cancel for messages.
+func (e *Endpoint) cancelSend(id uint32) bool {
+	s := e.bytes.findSend(id)
+	if s == nil || s.state == sendGivenUp {
+		return false
+	}
+	e.endSend(s, ErrCancelled, true)
+	return true
+}
+
+// SendsUnderWay returns how many long messages are under way, also those that were cancelled and whose receiver
+// has to be told. Any context.
+func (e *Endpoint) SendsUnderWay() int { return e.bytes.under }
+
+// ProbeSends sends a request without meaning to each node that long messages are under way to; it comes back if the node is
+// gone, and ends them. Who waits for messages by Poll alone calls it now and then. Main program only (ErrHandler).
+func (e *Endpoint) ProbeSends() error {
+	if e.inHandler() {
+		return fmt.Errorf("probing: %w", ErrHandler)
+	}
+	last := -1
+	for i := range e.bytes.sends {
+		s := &e.bytes.sends[i]
+		if s.state == sendFree || int(s.node) == last {
+			continue
+		}
+		last = int(s.node)
+		if err := e.probe(last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aboutMessage does what a message about messages is for.
+func (e *Endpoint) aboutMessage(m *Message, typ uint16, first uint32) {
+	if m.Source >= e.nodes {
+		e.unknown++
+		return
+	}
+	switch typ {
+	case typeReady:
+		e.ready(m, first)
+	case typeGrant:
+		e.granted(m, first)
+	case typeTaken:
+		e.tookMessage(m, first)
+	case typeAbort:
+		e.aborted(m, first)
+	}
+}
+
+// tell sends a message about messages: as a reply from a request handler, if m is not nil, and else with the next Poll.
+func (e *Endpoint) tell(m *Message, c control) {
+	x := &e.bytes
+	if m != nil && m.mayReply() {
+		if s, err := m.reserve(0); err == nil {
+			c.fill(s)
+			e.commit(funi.Reply, s)
+			return
+		}
+	}
+	if len(x.control) >= mostControl && c.typ != typeReady {
+		e.unknown++ // of the answers to a node that does not read them
+		return
+	}
+	x.control = append(x.control, c)
+	x.busy = true
+}
+
+func (c *control) fill(s *funi.Slot) {
+	s.SetHeader(funi.NewHeader(c.node, c.typ, c.n))
+	copy(s[funi.PayloadWord:], c.words[:c.n])
+}
+
+// bytesCameBack does what a message of this protocol that came back asks for, and reports whether that is all: nobody
+// else needs to know.
+func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
+	x := &e.bytes
+	again := r.Reason == arctic.ReasonResynchronised || r.Reason == arctic.ReasonGivenUp // perhaps it was delivered
+	node := r.Header.Node()
+	switch typ := r.Header.Type(); {
+	case gone(r.Reason):
+		if x.landing == nil {
+			return false
+		}
+		if e.member == nil { // else when it has left (member.go)
+			e.forgetSender(node, r.Reason)
+			e.failSends(node, u)
+		}
+		return typ == typeAbort
+	case typ == typePart && r.Header.Transfer() && r.Word&partBit != 0:
+		// The slot is not used again: other parts may still be written there.
+	case typ == typePart && r.Header.Transfer():
+		s := x.sendOf(node, r.Word)
+		if s == nil {
+			return true // cancelled
+		}
+		if s.state != sendGivenUp {
+			e.endSend(s, u, true)
+		}
+	case typ == typeReady && r.Level == funi.Request:
+		if s := x.findSend(r.Word); s != nil && s.node == node && s.asked() {
+			e.answeredAsk(s)
+			e.endSend(s, u, false)
+		}
+	case again && typ == typeGrant:
+		for i := range x.grants {
+			if g := &x.grants[i]; g.open && g.node == node && g.id == r.Word {
+				e.tell(nil, g.told(e))
+			}
+		}
+		return true
+	case again && typ == typeTaken:
+		e.tell(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{r.Word, statusLost}})
+		return true
+	case again && typ == typeAbort:
+		e.tell(nil, control{node: node, typ: typeAbort, n: 1, words: [5]uint32{r.Word}})
+		return true
+	}
+	return false
+}
+
+// sendOf returns the message to a node that was granted a key, or nil.
+func (x *sending) sendOf(node uint16, key uint32) *send {
+	for i := range x.sends {
+		if s := &x.sends[i]; (s.state == sendGranted || s.state == sendGone) && s.node == node && s.key == key {
+			return s
+		}
+	}
+	return nil
+}
+
+// bytesLost ends all messages: what came back is not known.
+func (e *Endpoint) bytesLost(u error) {
+	for i := range e.bytes.sends {
+		if s := &e.bytes.sends[i]; s.state != sendFree && s.state != sendGivenUp {
+			e.endSend(s, u, true)
+		}
+	}
+}
+
+// failSends ends the messages to a node that is gone.
+func (e *Endpoint) failSends(node uint16, u error) {
+	x := &e.bytes
+	if x.peers == nil || x.peers[node] == nil {
+		return
+	}
+	p := x.peers[node]
+	p.held, p.asked = p.held[:0], 0
+	for i := range x.sends {
+		s := &x.sends[i]
+		if s.state == sendFree || s.node != node {
+			continue
+		}
+		e.endSend(s, u, false)
+	}
+}
+
+// forgetPeer forgets what was agreed on with a node's former life. Its messages have ended.
+func (e *Endpoint) forgetPeer(node int) {
+	x := &e.bytes
+	if x.peers == nil || x.peers[node] == nil {
+		return
+	}
+	if p := x.peers[node]; p.leased != nil {
+		x.landing.close(*p.leased, &x.landing.leases)
+		x.busy = true
+	}
+	x.peers[node] = nil
+}

@@ -1,0 +1,187 @@
+package am
+
+// This file is what the library sends for long messages whenever the program polls: it never waits for room.
+
+import "github.com/funet/funet/uspace/funi"
+
+// pump sends what waits, as far as the send queue has room: first what the library has to tell, then the bytes of messages.
+// It reports whether it sent anything.
+func (e *Endpoint) pump() bool {
+	x, head := &e.bytes, e.iface.SendHead(funi.Request)
+	l := x.landing
+	if l != nil {
+		e.retire()
+		e.closeWindows()
+		l.reopen()
+		e.grantWaiting()
+	}
+	told := 0
+	for _, c := range x.control {
+		s := e.iface.Reserve(funi.Request)
+		if s == nil {
+			break
+		}
+		c.fill(s)
+		e.commit(funi.Request, s)
+		told++
+	}
+	x.control = append(x.control[:0], x.control[told:]...)
+	if len(x.control) == 0 {
+		e.pumpGranted()
+	}
+	x.busy = len(x.control)+len(x.granted)+len(x.waiting)+len(x.retiring) > 0 || l != nil && (len(l.closed) > 0 || l.closing())
+	return e.iface.SendHead(funi.Request) != head
+}
+
+// pumpGranted sends bytes of the messages that were granted memory, in turn.
+func (e *Endpoint) pumpGranted() {
+	x := &e.bytes
+	for len(x.granted) > 0 {
+		id := x.granted[0]
+		s := x.findSend(id)
+		if s == nil || s.state != sendGranted {
+			x.granted = append(x.granted[:0], x.granted[1:]...)
+			continue
+		}
+		if !e.sendPart(s) {
+			return
+		}
+		x.granted = append(x.granted[:0], x.granted[1:]...)
+		if s.gather.at < s.size {
+			x.granted = append(x.granted, id)
+		} else {
+			s.state = sendGone
+		}
+	}
+}
+
+// sendPart sends the next part of a message: straight from where it is, its end of less than 16 bytes from a slot, or
+// a copy. False: there is no room.
+func (e *Endpoint) sendPart(s *send) bool {
+	l := e.bytes.landing
+	slot := e.iface.Reserve(funi.Request)
+	if slot == nil {
+		return false
+	}
+	left := s.size - s.gather.at
+	t := funi.Transfer{Destination: s.address, Argument: s.key, Words: (left + 15) / 16 * 4}
+	stage := -1
+	switch {
+	case left < 16:
+		clear(slot[funi.DataWord : funi.DataWord+4])
+		s.gather.read(bytesOf(slot[funi.DataWord : funi.DataWord+4]))
+	case s.window < 0 && s.gather.at == 0 && e.openWindow(s):
+		t.Words = left / 16 * 4
+		t.Source = windowBase + uint32(s.window)*MaxBytes
+		s.gather.at = 4 * t.Words
+	default:
+		if stage = l.freeStage(); stage < 0 {
+			return false
+		}
+		t.Words = min(t.Words, l.stage/4)
+		b := l.memory[stage*l.stage : stage*l.stage+4*t.Words]
+		clear(b[len(b)-16:])
+		s.gather.read(b)
+		t.Source = l.base + uint32(stage*l.stage)
+		l.staged[stage] = true
+		s.staged++
+	}
+	s.address += uint32(4 * t.Words)
+	slot.SetTransfer(s.node, typePart, t)
+	e.commit(funi.Request, slot)
+	if stage >= 0 {
+		e.bytes.retiring = append(e.bytes.retiring, retiring{place: e.iface.SendHead(funi.Request), stage: stage, id: s.id})
+	}
+	return true
+}
+
+// freeStage returns memory for a part of a message, or -1.
+func (l *landing) freeStage() int {
+	for i, used := range l.staged {
+		if !used {
+			return i
+		}
+	}
+	return -1
+}
+
+// retire takes back what the card does not read any more, in the order of the send queue.
+func (e *Endpoint) retire() {
+	x := &e.bytes
+	n := 0
+	for n < len(x.retiring) && e.retired(x.retiring[n].place) {
+		r := x.retiring[n]
+		n++
+		if r.counter != nil {
+			r.counter.under--
+			r.counter.complete++
+			continue
+		}
+		x.landing.staged[r.stage] = false
+		if s := x.findSend(r.id); s != nil {
+			if s.staged--; s.state == sendGivenUp && s.key != 0 {
+				e.abort(s)
+			}
+		}
+	}
+	x.retiring = append(x.retiring[:0], x.retiring[n:]...)
+}
+
+// retired reports whether the card has given back the slots of requests before a place in the send queue.
+func (e *Endpoint) retired(place uint32) bool {
+	after := int(e.iface.SendHead(funi.Request)-place) & (e.iface.Slots() - 1)
+	return e.iface.Unsent(funi.Request) <= after
+}
+
+// openWindow lets the card read a message where it is.
+func (e *Endpoint) openWindow(s *send) bool {
+	l, g := e.bytes.landing, &s.gather
+	if l.Register == nil || len(g.rest) > 0 || g.heads > 0 {
+		return false
+	}
+	for i, state := range l.window {
+		if state != windowFree {
+			continue
+		}
+		if l.Register(funi.Segment{Base: windowBase + uint32(i)*MaxBytes, Memory: g.first[:s.size&^15], Rights: funi.Source}) != nil {
+			return false
+		}
+		l.window[i], s.window = windowOpen, i
+		return true
+	}
+	return false
+}
+
+// closeWindow takes the memory back from the card; at once if the message failed, as it may change now.
+func (e *Endpoint) closeWindow(i int, failed bool) {
+	l := e.bytes.landing
+	base := windowBase + uint32(i)*MaxBytes
+	if failed {
+		_ = l.Withdraw(base) // it is registered, and nothing is written there: there is no error
+		l.window[i] = windowFree
+		return
+	}
+	l.window[i] = windowClosing // the card may not know yet that all has arrived; it reads what it would send again for nothing
+	e.closeWindows()
+}
+
+// closeWindows takes back the memory of messages that were delivered.
+func (e *Endpoint) closeWindows() {
+	l := e.bytes.landing
+	for i, state := range l.window {
+		if state == windowClosing && l.Unregister(windowBase+uint32(i)*MaxBytes) == nil {
+			l.window[i] = windowFree
+		}
+	}
+	e.bytes.busy = true
+}
+
+// closing reports whether memory has to be taken back.
+func (l *landing) closing() bool {
+	for _, state := range l.window {
+		if state == windowClosing {
+			return true
+		}
+	}
+	return false
+}

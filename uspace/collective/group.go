@@ -1,0 +1,320 @@
+package collective
+
+// This file is the group, and the operations that move bytes.
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"unsafe"
+
+	"github.com/funet/funet/uspace/am"
+)
+
+// Short is the longest block in bytes that travels through other nodes to save rounds; a longer one goes its way directly.
+const Short = 4096
+
+// ErrLengths: the nodes gave an operation memory of lengths that do not fit together.
+var ErrLengths = errors.New("collective: all nodes must give the same lengths")
+
+// ErrRoot: the root of an operation is no node of the group.
+var ErrRoot = errors.New("collective: no such root in the group")
+
+// Peers is what a group needs of a node's endpoint.
+type Peers interface {
+	Node() int
+	Nodes() int
+	// Exchange sends a message with a tag to a node and receives one from a node at the same time (MPI_Sendrecv). It
+	// returns the length of what it received, and am.ErrTruncate if that is longer than there is room for. To or from may
+	// be Nobody.
+	Exchange(tag uint32, to int, out []byte, from int, in []byte) (int, error)
+}
+
+// Nobody stands for no node in an exchange.
+const Nobody = -1
+
+// Group is all nodes, as one of them sees them.
+type Group struct {
+	peers       Peers
+	node, nodes int
+	number      uint32
+	room        []uint64 // for what travels through this node
+}
+
+// New makes the group of an endpoint. All nodes begin with the same number, 0.
+func New(p Peers) *Group { return &Group{peers: p, node: p.Node(), nodes: p.Nodes()} }
+
+// Renumber begins to count operations anew, on all nodes with the same number below 2^14: none of them may be in an
+// operation. Messages of operations with other numbers are not received any more.
+func (g *Group) Renumber(number uint32) { g.number = number << 16 }
+
+// begin begins an operation and returns its tag.
+func (g *Group) begin() uint32 {
+	g.number++
+	return am.GroupTag | g.number&(1<<30-1)
+}
+
+// send and receive are halves of an exchange.
+func (g *Group) send(tag uint32, to int, out []byte) error {
+	_, err := g.exchange(tag, to, out, Nobody, nil)
+	return err
+}
+
+func (g *Group) receive(tag uint32, from int, in []byte) error {
+	_, err := g.exchange(tag, Nobody, nil, from, in)
+	return err
+}
+
+// exchange exchanges messages of the lengths that are expected.
+func (g *Group) exchange(tag uint32, to int, out []byte, from int, in []byte) (int, error) {
+	n, err := g.peers.Exchange(tag, to, out, from, in)
+	switch {
+	case errors.Is(err, am.ErrTruncate), err == nil && from != Nobody && n != len(in):
+		return n, fmt.Errorf("node %d got %d bytes from node %d, and expected %d: %w", g.node, n, from, len(in), ErrLengths)
+	}
+	return n, err
+}
+
+// root refuses a root that is no node.
+func (g *Group) root(root int) error {
+	if uint(root) >= uint(g.nodes) {
+		return fmt.Errorf("root %d of %d nodes: %w", root, g.nodes, ErrRoot)
+	}
+	return nil
+}
+
+// after returns the node that is so many further on, in a ring.
+func (g *Group) after(d int) int { return ((g.node+d)%g.nodes + g.nodes) % g.nodes }
+
+// Barrier returns when all nodes have called it (MPI_Barrier).
+func (g *Group) Barrier() error {
+	tag := g.begin()
+	for d := 1; d < g.nodes; d *= 2 {
+		if _, err := g.exchange(tag, g.after(d), nil, g.after(-d), nil); err != nil {
+			return fmt.Errorf("barrier: %w", err)
+		}
+	}
+	return nil
+}
+
+// Broadcast brings the root's b to all nodes' b (MPI_Bcast).
+func (g *Group) Broadcast(root int, b []byte) error {
+	if err := g.root(root); err != nil {
+		return fmt.Errorf("broadcast: %w", err)
+	}
+	if err := g.broadcast(g.begin(), root, b); err != nil {
+		return fmt.Errorf("broadcast: %w", err)
+	}
+	return nil
+}
+
+// broadcast goes down the binomial tree: a node gets b from the node without its lowest bit, counted from the root, and
+// gives it to those with one bit more below that, the largest subtree first.
+func (g *Group) broadcast(tag uint32, root int, b []byte) error {
+	me := g.after(-root)
+	bit := span(me, g.nodes)
+	if me != 0 {
+		if err := g.receive(tag, (me-bit+root)%g.nodes, b); err != nil {
+			return err
+		}
+	}
+	for bit /= 2; bit > 0; bit /= 2 {
+		if me+bit < g.nodes {
+			if err := g.send(tag, (me+bit+root)%g.nodes, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// span is the size of a node's subtree in the binomial tree, were the group a power of two: its lowest bit; of the
+// root the power of two that has room for all.
+func span(me, nodes int) int {
+	if me == 0 {
+		return 1 << bits.Len(uint(nodes-1))
+	}
+	return me & -me
+}
+
+// Gather brings all nodes' send, which are equally long, to the root's recv, in the order of the nodes (MPI_Gather).
+// Others than the root need no recv.
+func (g *Group) Gather(root int, send, recv []byte) error {
+	if err := g.root(root); err != nil {
+		return fmt.Errorf("gather: %w", err)
+	}
+	if g.node == root && len(recv) != g.nodes*len(send) {
+		return fmt.Errorf("gather: %d bytes for %d blocks of %d: %w", len(recv), g.nodes, len(send), ErrLengths)
+	}
+	tag, way := g.begin(), g.gatherDirectly
+	if len(send) <= Short {
+		way = g.gatherByTree
+	}
+	if err := way(tag, root, send, recv); err != nil {
+		return fmt.Errorf("gather: %w", err)
+	}
+	return nil
+}
+
+func (g *Group) gatherDirectly(tag uint32, root int, send, recv []byte) error {
+	if g.node != root {
+		return g.send(tag, root, send)
+	}
+	for node := range g.nodes {
+		block := recv[node*len(send):][:len(send)]
+		if node == root {
+			copy(block, send)
+		} else if err := g.receive(tag, node, block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gatherByTree collects the blocks of a node's subtree, in the order from the root on, and gives them to its parent.
+func (g *Group) gatherByTree(tag uint32, root int, send, recv []byte) error {
+	me, size := g.after(-root), len(send)
+	top := span(me, g.nodes)
+	subtree := min(top, g.nodes-me)
+	blocks := g.memory(subtree * size)
+	copy(blocks, send)
+	for bit := 1; bit < top && me+bit < g.nodes; bit *= 2 {
+		theirs := blocks[bit*size : min(2*bit, subtree)*size]
+		if err := g.receive(tag, (me+bit+root)%g.nodes, theirs); err != nil {
+			return err
+		}
+	}
+	if me != 0 {
+		return g.send(tag, (me-top+root)%g.nodes, blocks)
+	}
+	n := copy(recv[root*size:], blocks) // the root is the first
+	copy(recv, blocks[n:])
+	return nil
+}
+
+// Scatter brings each node its block of the root's send, which has as many as there are nodes, to recv (MPI_Scatter).
+// Others than the root need no send.
+func (g *Group) Scatter(root int, send, recv []byte) error {
+	if err := g.root(root); err != nil {
+		return fmt.Errorf("scatter: %w", err)
+	}
+	if g.node == root && len(send) != g.nodes*len(recv) {
+		return fmt.Errorf("scatter: %d bytes for %d blocks of %d: %w", len(send), g.nodes, len(recv), ErrLengths)
+	}
+	tag, way := g.begin(), g.scatterDirectly
+	if len(recv) <= Short {
+		way = g.scatterByTree
+	}
+	if err := way(tag, root, send, recv); err != nil {
+		return fmt.Errorf("scatter: %w", err)
+	}
+	return nil
+}
+
+func (g *Group) scatterDirectly(tag uint32, root int, send, recv []byte) error {
+	if g.node != root {
+		return g.receive(tag, root, recv)
+	}
+	for d := range g.nodes { // not all nodes' blocks wait for those of node 0
+		node := g.after(d)
+		block := send[node*len(recv):][:len(recv)]
+		if node == root {
+			copy(recv, block)
+		} else if err := g.send(tag, node, block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scatterByTree is gatherByTree backwards.
+func (g *Group) scatterByTree(tag uint32, root int, send, recv []byte) error {
+	me, size := g.after(-root), len(recv)
+	top := span(me, g.nodes)
+	subtree := min(top, g.nodes-me)
+	blocks := g.memory(subtree * size)
+	if me == 0 {
+		n := copy(blocks, send[root*size:])
+		copy(blocks[n:], send)
+	} else if err := g.receive(tag, (me-top+root)%g.nodes, blocks); err != nil {
+		return err
+	}
+	for bit := top / 2; bit > 0; bit /= 2 {
+		if bit < subtree {
+			if err := g.send(tag, (me+bit+root)%g.nodes, blocks[bit*size:min(2*bit, subtree)*size]); err != nil {
+				return err
+			}
+		}
+	}
+	copy(recv, blocks)
+	return nil
+}
+
+// AllGather brings all nodes' send, which are equally long, to all nodes' recv, in the order of the nodes (MPI_Allgather).
+func (g *Group) AllGather(send, recv []byte) error {
+	if len(recv) != g.nodes*len(send) {
+		return fmt.Errorf("all-gather: %d bytes for %d blocks of %d: %w", len(recv), g.nodes, len(send), ErrLengths)
+	}
+	tag, way := g.begin(), g.ring
+	if len(send) <= Short {
+		way = g.double
+	}
+	if err := way(tag, send, recv); err != nil {
+		return fmt.Errorf("all-gather: %w", err)
+	}
+	return nil
+}
+
+// ring passes each block on to the next node, N-1 times.
+func (g *Group) ring(tag uint32, send, recv []byte) error {
+	block := func(node int) []byte { return recv[node*len(send):][:len(send)] }
+	copy(block(g.node), send)
+	for d := range g.nodes - 1 {
+		if _, err := g.exchange(tag, g.after(1), block(g.after(-d)), g.after(-1), block(g.after(-d-1))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// double gets as many blocks as it has in each round, those of the nodes that follow, and puts all in their order in the end.
+func (g *Group) double(tag uint32, send, recv []byte) error {
+	size := len(send)
+	blocks := g.memory(g.nodes * size)
+	copy(blocks, send)
+	for d := 1; d < g.nodes; d *= 2 {
+		n := min(d, g.nodes-d) * size
+		if _, err := g.exchange(tag, g.after(-d), blocks[:n], g.after(d), blocks[d*size:][:n]); err != nil {
+			return err
+		}
+	}
+	n := copy(recv[g.node*size:], blocks)
+	copy(recv, blocks[n:])
+	return nil
+}
+
+// AllToAll brings block i of each node's send to node i, where the block of node j is the jth of recv (MPI_Alltoall). Both
+// have as many equally long blocks as there are nodes.
+func (g *Group) AllToAll(send, recv []byte) error {
+	size := len(send) / g.nodes
+	if len(send) != len(recv) || len(send) != size*g.nodes {
+		return fmt.Errorf("all-to-all: %d and %d bytes of %d nodes: %w", len(send), len(recv), g.nodes, ErrLengths)
+	}
+	tag := g.begin()
+	copy(recv[g.node*size:][:size], send[g.node*size:])
+	for d := 1; d < g.nodes; d++ {
+		to, from := g.after(d), g.after(-d)
+		if _, err := g.exchange(tag, to, send[to*size:][:size], from, recv[from*size:][:size]); err != nil {
+			return fmt.Errorf("all-to-all: %w", err)
+		}
+	}
+	return nil
+}
+
+// memory returns so many bytes for what travels through this node.
+func (g *Group) memory(n int) []byte {
+	if words := (n + 7) / 8; words > len(g.room) {
+		g.room = make([]uint64, words)
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(g.room))), n)
+}

@@ -1,0 +1,128 @@
+package collective
+
+// This file is the operations that compute.
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/funet/funet/uspace/am"
+)
+
+// Number is what reductions compute with.
+type Number interface{ int64 | float64 }
+
+// Reduce combines the nodes' v, which are equally long, element by element, and puts the result into the root's v
+// (MPI_Reduce). That of other nodes is of no use afterwards.
+func Reduce[T Number](g *Group, root int, op am.Operation, v []T) error {
+	err := g.root(root)
+	if err == nil {
+		err = check(op)
+	}
+	if err == nil {
+		err = reduce(g, g.begin(), root, op, v)
+	}
+	if err != nil {
+		return fmt.Errorf("reduce: %w", err)
+	}
+	return nil
+}
+
+// reduce goes up the binomial tree: a node combines what it has with that of its subtrees, the smallest first, and gives
+// it to its parent. So what is on the left of an operation is always of nodes before those on its right, from the root on.
+func reduce[T Number](g *Group, tag uint32, root int, op am.Operation, v []T) error {
+	me := g.after(-root)
+	top := span(me, g.nodes)
+	theirs := numbers[T](g.memory(8 * len(v)))
+	for bit := 1; bit < top && me+bit < g.nodes; bit *= 2 {
+		if err := g.receive(tag, (me+bit+root)%g.nodes, bytesOf(theirs)); err != nil {
+			return err
+		}
+		combine(op, v, v, theirs)
+	}
+	if me != 0 {
+		return g.send(tag, (me-top+root)%g.nodes, bytesOf(v))
+	}
+	return nil
+}
+
+// AllReduce combines the nodes' v, which are equally long, element by element, and puts the result into all nodes' v
+// (MPI_Allreduce).
+func AllReduce[T Number](g *Group, op am.Operation, v []T) error {
+	err := check(op)
+	if err == nil {
+		tag := g.begin()
+		if err = reduce(g, tag, 0, op, v); err == nil {
+			err = g.broadcast(tag, 0, bytesOf(v))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("all-reduce: %w", err)
+	}
+	return nil
+}
+
+// Scan combines, element by element, the v of the nodes up to this one, itself included, and puts the result into v (MPI_Scan).
+func Scan[T Number](g *Group, op am.Operation, v []T) error {
+	if err := check(op); err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	tag := g.begin()
+	room := numbers[T](g.memory(16 * len(v)))
+	theirs, mine := room[:len(v)], room[len(v):] // mine: of the nodes from me-d+1 to me
+	copy(mine, v)
+	for d := 1; d < g.nodes; d *= 2 {
+		to, from := Nobody, Nobody
+		if g.node+d < g.nodes {
+			to = g.node + d
+		}
+		if g.node >= d {
+			from = g.node - d
+		}
+		if _, err := g.exchange(tag, to, bytesOf(mine), from, bytesOf(theirs)); err != nil {
+			return fmt.Errorf("scan: %w", err)
+		}
+		if from != Nobody {
+			combine(op, v, theirs, v)
+			combine(op, mine, theirs, mine)
+		}
+	}
+	return nil
+}
+
+// check refuses operations that there are not.
+func check(op am.Operation) error {
+	if op > am.Max {
+		return fmt.Errorf("operation %d: %w", op, am.ErrOperation)
+	}
+	return nil
+}
+
+// combine puts what an operation makes of each two elements into to, which may be one of the two.
+func combine[T Number](op am.Operation, to, left, right []T) {
+	switch op {
+	case am.Sum:
+		for i := range to {
+			to[i] = left[i] + right[i]
+		}
+	case am.Min:
+		for i := range to {
+			to[i] = min(left[i], right[i])
+		}
+	case am.Max:
+		for i := range to {
+			to[i] = max(left[i], right[i])
+		}
+	}
+}
+
+// bytesOf returns the bytes of numbers, which lie in memory as they travel: every machine that FUNet runs on is
+// little-endian (package arctic).
+func bytesOf[T Number](v []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 8*len(v))
+}
+
+// numbers returns bytes as numbers; they begin at a multiple of 8.
+func numbers[T Number](b []byte) []T {
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
+}
