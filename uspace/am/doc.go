@@ -22,6 +22,7 @@
 //	Call, StartCall, HandleCall, Cancel                     (none: remote procedure calls)
 //	SendTag, StartSendTag, Recv, StartRecv                  (none: MPI_Send, MPI_Isend, MPI_Recv, MPI_Irecv)
 //	Bind                                                    (none: a CMAM program waits for ever)
+//	Rejoin, Agree, Leave                                    (none: a CM-5 lost all of a job with one node)
 //
 // The packet types are in types.go. On a modelled machine (Endpoint.Pace) each call takes
 // the time that it would have taken there: pace.go is the hook, costs.go the costs.
@@ -55,7 +56,8 @@
 // returns an Undelivered error that says which message and why. Sending goes on as before;
 // the program decides whether to go on. Calls that wait for a node that is gone end
 // with such an error: a call that waits sends the node a probe now and then. A node whose process was
-// started anew is not gone, and does not know what its predecessor was asked.
+// started anew is not gone, and does not know what its predecessor was asked; in a job that asks for it (Rejoin, member.go)
+// the others learn of that, and nothing is mixed up.
 //
 // The bounds, and what happens at them: a full send queue holds the sender up as
 // the rules say; beyond MaxCalls split-phase calls, or MaxRemoteCalls remote ones, the next one waits; one segment more than OpenSegments or

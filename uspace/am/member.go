@@ -161,7 +161,7 @@ const (
 )
 
 // Rejoin makes the endpoint a member of a job whose nodes may die and join again. Every node of the job calls it once, before
-// it sends or polls. Without it the endpoint knows nothing of lives, and a node that dies stays away. ErrRejoin: the
+// UseMemory, and before it sends or polls. Without it the endpoint knows nothing of lives, and a node that dies stays away. ErrRejoin: the
 // options are wrong, it was called before, or the machine is modelled; a call that polls returns it in a later life when
 // another node has not asked for Rejoin.
 //

@@ -42,7 +42,6 @@ func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
 	return map[string]func(ctx context.Context, e *funet.Endpoint) error{
 		"Wait":    func(ctx context.Context, e *funet.Endpoint) error { return e.Wait(ctx, func() bool { return false }) },
 		"Barrier": func(ctx context.Context, e *funet.Endpoint) error { return e.Barrier(ctx) },
-		"Agree":   func(ctx context.Context, e *funet.Endpoint) error { return e.Agree(ctx) },
 		"SendTag": func(ctx context.Context, e *funet.Endpoint) error {
 			return until(ctx, func() error { return e.SendTag(ctx, 1, 1, make([]byte, 60)) })
 		},
@@ -92,8 +91,8 @@ func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
 	}
 }
 
-// closes are the calls with a context that have tests of their own: TestCloseIsCancelled.
-var closes = []string{"Close"}
+// closes are the calls with a context that have tests of their own: TestCloseIsCancelled, TestAgreeIsCancelled.
+var closes = []string{"Agree", "Close"}
 
 // Rule: no method that takes a context is missing from the table.
 func TestNoWaitIsForgotten(t *testing.T) {
@@ -124,7 +123,6 @@ func TestNoWaitIsForgotten(t *testing.T) {
 // Rule: each ends with am.ErrCancelled and the cause, soon, with a deadline as well as by hand.
 func TestEveryWaitIsCancelled(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
-		b.options[0].Rejoin, b.options[1].Rejoin = true, true // for Agree
 		e, deaf := b.open(0), b.open(1)
 		_ = deaf // it is there, and handles nothing
 		for name, call := range waits() {

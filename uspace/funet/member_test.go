@@ -121,3 +121,27 @@ func TestRejoin(t *testing.T) {
 		}
 	})
 }
+
+// Rule: Agree, and a send of a later life to a node that has not answered yet, end with their contexts.
+func TestAgreeIsCancelled(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bed) {
+		b.options[0].Rejoin, b.options[1].Rejoin = true, true
+		if b.options[0].Life = 1; b.options[0].Attach != nil {
+			b.options[0].Attach.Life = 1
+		}
+		e := b.open(0)
+		b.open(1) // answers nothing
+		for name, call := range map[string]func(context.Context, *funet.Endpoint) error{
+			"Agree": func(ctx context.Context, e *funet.Endpoint) error { return e.Agree(ctx) },
+			"Send":  func(ctx context.Context, e *funet.Endpoint) error { return e.Send(ctx, 1, stuck, nil) },
+			"Call": func(ctx context.Context, e *funet.Endpoint) error {
+				_, err := e.Call(ctx, 1, stuck, nil)
+				return err
+			},
+		} {
+			if took := cancelOne(t, name, e, call); took > patience/2 {
+				t.Errorf("%s ended %v after its context", name, took)
+			}
+		}
+	})
+}
