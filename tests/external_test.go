@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,11 +18,25 @@ import (
 
 // external builds the Go programs of tests/programs in a copy of their module, without a network and without changing
 // anything in the source, and returns the folder of the programs, where everybody may run them.
-func external(t *testing.T, programs ...string) string {
+func external(t testing.TB, programs ...string) string {
+	t.Helper()
+	return externalWith(t, nil, programs...)
+}
+
+// externalWith is external with more files in the copy.
+func externalWith(t testing.TB, files map[string]string, programs ...string) string {
 	t.Helper()
 	module, bin := filepath.Join(t.TempDir(), "programs"), open(t)
 	if err := os.CopyFS(module, os.DirFS("programs")); err != nil {
 		t.Fatal(err)
+	}
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Join(module, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(module, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	project, err := filepath.Abs("..")
 	if err != nil {
@@ -43,7 +59,7 @@ func external(t *testing.T, programs ...string) string {
 }
 
 // open returns a new folder that everybody may look into.
-func open(t *testing.T) string {
+func open(t testing.TB) string {
 	t.Helper()
 	folder := t.TempDir()
 	for _, f := range []string{folder, filepath.Dir(folder)} {
@@ -55,7 +71,7 @@ func open(t *testing.T) string {
 }
 
 // inC compiles a program of tests/programs, with a compiler that takes C or C++ and the flags.
-func inC(t *testing.T, compiler []string, source string) string {
+func inC(t testing.TB, compiler []string, source string) string {
 	t.Helper()
 	program := filepath.Join(open(t), "program")
 	args := append(slices.Clone(compiler[1:]), "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o", program, source)
@@ -85,15 +101,11 @@ func allToAll(t *testing.T, out, before string, nodes, rounds int) {
 // all lengths, each of which the receiver checks, through daemons by an ordinary user; the first Ctrl-C ends it.
 func TestProgramsOnCards(t *testing.T) {
 	s := daemons(t)
-	bin := external(t, "./before/alltoall")
-	for name, program := range map[string][2][]string{
-		"Go": {{bin + "/alltoall", "--bytes", "5000", "--rounds", "20"}, {bin + "/alltoall", "--rounds", "1000000000"}},
-		"C":  {{inC(t, c11, "programs/before/alltoall.c"), "5000", "20"}, {inC(t, c11, "programs/before/alltoall.c"), "5000", "1000000000"}},
-	} {
+	for name, program := range allToAllPrograms(t) {
 		t.Run(name, func(t *testing.T) {
-			allToAll(t, s.run(append([]string{"-n", "3", "--"}, program[0]...)...).ok(), "[0] ", 3, 20)
+			allToAll(t, s.run(append([]string{"-n", "3", "--"}, program("5000", "20")...)...).ok(), "[0] ", 3, 20)
 			s.free()
-			p := s.run(append([]string{"-n", "3", "--"}, program[1]...)...)
+			p := s.run(append([]string{"-n", "3", "--"}, program("5000", "1000000000")...)...)
 			eventually(t, "all nodes are attached", func() bool { return s.inUse() >= 2+3 })
 			p.signal(syscall.SIGINT)
 			if code := p.wait(); code != 128+int(syscall.SIGINT) {
@@ -104,9 +116,79 @@ func TestProgramsOnCards(t *testing.T) {
 	}
 }
 
+// allToAllPrograms builds the all-to-all programs, and returns the command line of each for a number of bytes and of rounds.
+func allToAllPrograms(t testing.TB) map[string]func(bytes, rounds string) []string {
+	t.Helper()
+	inGo := func(folder string) func(string, string) []string {
+		program := filepath.Join(external(t, folder), "alltoall")
+		return func(bytes, rounds string) []string { return []string{program, "--bytes", bytes, "--rounds", rounds} }
+	}
+	program := inC(t, c11, "programs/before/alltoall.c")
+	return map[string]func(string, string) []string{
+		"Go, on cards": inGo("./before/alltoall"),
+		"Go, by calls": inGo("./alltoall"),
+		"C, on a card": func(bytes, rounds string) []string { return []string{program, bytes, rounds} },
+	}
+}
+
+// Rule: what package funet is for: the program is at most half as long by it as it is on cards and words, and does the same.
+func TestProgramsAreHalfAsLong(t *testing.T) {
+	lines := func(path string) int {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(b), "\n")
+	}
+	if before, after := lines("programs/before/alltoall/main.go"), lines("programs/alltoall/main.go"); 2*after > before {
+		t.Errorf("%d lines, and %d before", after, before)
+	}
+}
+
+// BenchmarkAllToAll runs both programs in Go in turn, and reports how many MB/s each moves and the median of the rounds' ratios,
+// above 1 where the shorter one is faster: go test ./tests -run '^$' -bench AllToAll -benchtime 9x
+func BenchmarkAllToAll(b *testing.B) {
+	programs := allToAllPrograms(b)
+	var ratios []float64
+	speed := regexp.MustCompile(`, ([0-9.]+) MB/s\n$`)
+	run := func(name string) float64 {
+		cmd := exec.Command(command, append([]string{"run", "-n", "4", "--lab", "--"}, programs[name]("65536", "200")...)...)
+		cmd.Dir = "/"
+		out, err := cmd.CombinedOutput()
+		m := speed.FindSubmatch(out)
+		if err != nil || m == nil {
+			b.Fatalf("%s: %v: %s", name, err, out)
+		}
+		v, _ := strconv.ParseFloat(string(m[1]), 64)
+		return v
+	}
+	names := []string{"Go, on cards", "Go, by calls"}
+	var all [2][]float64
+	for round := range b.N {
+		for i := range names {
+			i = (i + round) % 2
+			all[i] = append(all[i], run(names[i]))
+		}
+		ratios = append(ratios, all[1][round]/all[0][round])
+	}
+	median := func(v []float64) float64 {
+		slices.Sort(v)
+		return v[len(v)/2]
+	}
+	b.ReportMetric(median(all[0]), "MB/s-on-cards")
+	b.ReportMetric(median(all[1]), "MB/s-by-calls")
+	b.ReportMetric(median(ratios), "ratio")
+}
+
 // Rule: the same program in Go makes a card in its process where there is no daemon.
 func TestProgramWithItsOwnCard(t *testing.T) {
-	program := filepath.Join(external(t, "./before/alltoall"), "alltoall")
+	for _, folder := range []string{"./before/alltoall", "./alltoall"} {
+		program := filepath.Join(external(t, folder), "alltoall")
+		t.Run(folder, func(t *testing.T) { onItsOwnCard(t, program) })
+	}
+}
+
+func onItsOwnCard(t *testing.T, program string) {
 	name, _ := namedLab(t)
 	var nodes []*process
 	for host := range 2 {
@@ -118,4 +200,50 @@ func TestProgramWithItsOwnCard(t *testing.T) {
 			allToAll(t, out, "", 2, 10)
 		}
 	}
+}
+
+// readme returns the programs of the README in a language, by how they begin.
+func readme(t *testing.T, begins string) string {
+	t.Helper()
+	b, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(b), "\n    "+begins)
+	if !found {
+		t.Fatalf("the README has no program that begins with %q", begins)
+	}
+	var program strings.Builder
+	program.WriteString(begins)
+	for line := range strings.Lines(text) {
+		rest, code := strings.CutPrefix(line, "    ")
+		if !code && strings.TrimSpace(line) != "" {
+			break
+		}
+		program.WriteString(rest)
+	}
+	return program.String()
+}
+
+// Rule: the programs that the README begins with compile as they stand there, and run, each alone and in one job together.
+func TestProgramsOfTheReadme(t *testing.T) {
+	s := daemons(t)
+	folder := open(t)
+	if err := os.WriteFile(filepath.Join(folder, "program.c"), []byte(readme(t, "#include \"funet.h\"")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	inTheReadme := map[string]string{"readme/main.go": readme(t, "package main\n")}
+	goProgram := filepath.Join(externalWith(t, inTheReadme, "./readme"), "readme")
+	cProgram := inC(t, c11, filepath.Join(folder, "program.c"))
+	if out := s.run("-n", "2", "--", goProgram).ok(); !strings.Contains(out, "[0] hello world\n") || !strings.Contains(out, "[1] hello world\n") {
+		t.Errorf("in Go it printed %q", out)
+	}
+	if out := s.run("-n", "2", "--", cProgram).ok(); !strings.Contains(out, "[0] hello from C\n") || !strings.Contains(out, "[1] hello from C\n") {
+		t.Errorf("in C it printed %q", out)
+	}
+	both := fmt.Sprintf("if [ $FUNET_NODE = 0 ]; then exec %s; else exec %s; fi", goProgram, cProgram)
+	if out := s.run("-n", "2", "--", "sh", "-c", both).ok(); !strings.Contains(out, "[0] hello from C\n") || !strings.Contains(out, "[1] hello world\n") {
+		t.Errorf("in both it printed %q", out)
+	}
+	s.free()
 }

@@ -22,6 +22,7 @@ type agreement struct {
 	view    uint64 // as it was told; at node 0: as it was agreed on last
 	base    uint32 // at node 0: the first number then
 	done    bool
+	number  uint32      // what was agreed on last: base, at each node
 	states  []readiness // at node 0
 }
 
@@ -38,9 +39,8 @@ type readiness struct {
 const gap = 2
 
 // Agree returns when all nodes of the job are present and have called it, and know each other's lives; from then on collective
-// calls work again until the next event. It returns at once where they work, so a program may call it before each of
-// them; it has to when one has returned ErrLeft, and in a later life. It waits for nodes that have left until they have
-// joined, and for one that has ended for good until it is cancelled (Bind). Main
+// calls work again until the next event. A program calls it after an event, and when it begins a later life; all nodes
+// call it equally often between two events. It waits for nodes that have left until they have joined. Main
 // program only (ErrHandler). It returns an Undelivered error when any message has come back meanwhile; called again it
 // goes on where it stopped. ErrRejoin without Rejoin.
 func (e *Endpoint) Agree() error {
@@ -52,9 +52,6 @@ func (e *Endpoint) Agree() error {
 		return fmt.Errorf("agreeing: %w", ErrRejoin)
 	}
 	a := &m.agree
-	if !m.changed && !m.ended {
-		return nil
-	}
 	if !a.calling {
 		a.calling, a.news, a.told, a.done = true, true, false, false
 	}
@@ -63,7 +60,7 @@ func (e *Endpoint) Agree() error {
 			e.lead()
 		} else if m.absent == 0 && (!a.told || a.view != m.view) {
 			v := announcement{what: memberReady | a.tells&readyMask<<readyShift, a: e.collective.number, b: uint32(m.view), c: uint32(m.view >> 32)}
-			if e.tellNode(0, v) {
+			if e.tell(0, v) {
 				a.told, a.view = true, m.view
 				a.tells++
 			}
@@ -78,6 +75,14 @@ func (e *Endpoint) Agree() error {
 	a.calling = false
 	e.drive()
 	return nil
+}
+
+// Agreed returns a number that is the same on all nodes after an Agree, and another after the next; 0: there was none. Any context.
+func (e *Endpoint) Agreed() uint32 {
+	if e.member == nil {
+		return 0
+	}
+	return e.member.agree.number
 }
 
 // make makes room at node 0 for what each node tells.
@@ -97,8 +102,8 @@ func (a *agreement) forget(node int) {
 	}
 }
 
-// isReady notes at node 0 what a node has told.
-func (e *Endpoint) isReady(from *Message, number uint32) {
+// ready notes at node 0 what a node has told.
+func (e *Endpoint) ready(from *Message, number uint32) {
 	a := &e.member.agree
 	if e.node != 0 {
 		e.unknown++
@@ -145,7 +150,7 @@ func (e *Endpoint) agreed(base, low, high uint32) {
 	if !m.agree.calling || m.absent > 0 || m.view != uint64(low)|uint64(high)<<32 {
 		return
 	}
-	m.agree.done, m.changed, m.ended = true, false, false
+	m.agree.done, m.agree.number, m.changed = true, base, false
 	e.collective.restart(base)
 }
 
@@ -157,12 +162,12 @@ func (c *collective) restart(base uint32) {
 // timely reports whether a message of a call may be of this node's call, of the next, or of the first after Agree.
 func (e *Endpoint) timely(number uint32) bool {
 	ahead := number - e.collective.number
-	return ahead <= 1 || e.member != nil && (e.member.changed || e.member.ended) && int32(ahead) > 0
+	return ahead <= 1 || e.member != nil && (e.member.changed || e.member.agree.calling) && int32(ahead) > 0
 }
 
 // together returns ErrLeft if a node has left or joined since the nodes agreed last.
 func (e *Endpoint) together() error {
-	if m := e.member; m != nil && (m.changed || m.ended && !e.collective.open) {
+	if e.member != nil && e.member.changed {
 		return fmt.Errorf("calling it together with all nodes: %w, or joined it, since the last Agree", ErrLeft)
 	}
 	return nil

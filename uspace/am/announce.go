@@ -55,7 +55,7 @@ func (e *Endpoint) tend() error {
 	e.announceAll()
 	for len(m.suspects) > 0 {
 		node := int(m.suspects[0])
-		if m.nodes[node].state == present && !e.tellNode(node, announcement{what: memberBeat}) {
+		if m.nodes[node].state == present && !e.tell(node, announcement{what: memberBeat}) {
 			break
 		}
 		m.nodes[node].suspect = false
@@ -74,7 +74,7 @@ func (e *Endpoint) announceAll() {
 	for len(m.announcements) > 0 {
 		n := &m.announcements[0]
 		for ; n.next < e.nodes; n.next++ {
-			if n.next != e.node && (m.nodes[n.next].state == present || n.what == memberHello) && !e.tellNode(n.next, *n) {
+			if n.next != e.node && (m.nodes[n.next].state == present || n.what == memberHello) && !e.tell(n.next, *n) {
 				return
 			}
 			if n.only {
@@ -85,8 +85,8 @@ func (e *Endpoint) announceAll() {
 	}
 }
 
-// tellNode sends a message of the membership's own. It reports false, and sends nothing, if the queue is full.
-func (e *Endpoint) tellNode(node int, n announcement) bool {
+// tell sends a message of the membership's own. It reports false, and sends nothing, if the queue is full.
+func (e *Endpoint) tell(node int, n announcement) bool {
 	s := e.iface.Reserve(funi.Request)
 	if s == nil {
 		return false
@@ -106,14 +106,14 @@ func (e *Endpoint) beat() {
 	for i := 1; i < e.nodes; i++ {
 		next := (e.node + i) % e.nodes
 		if m.nodes[next].state == present {
-			if !e.tellNode(next, announcement{what: memberBeat}) {
+			if !e.tell(next, announcement{what: memberBeat}) {
 				return // the next look tries again
 			}
 			break
 		}
 	}
 	for node := range m.nodes { // those that were dead when this life said hello, or had not come yet
-		if !m.nodes[node].heard && !e.tellNode(node, announcement{what: memberHello}) {
+		if !m.nodes[node].heard && !e.tell(node, announcement{what: memberHello}) {
 			return
 		}
 	}

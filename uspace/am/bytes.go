@@ -82,9 +82,10 @@ type byteMessages struct {
 	running  bool                    // a handler is running
 	number   uint32                  // of the handler that began last
 	failed   error                   // of the first handler that failed
-	landing  *landing                // nil: only short messages
-	peers    []*bytePeer             // by node; nil as landing, and each until it is needed
-	busy     bool                    // pump has something to do
+
+	landing *landing    // nil: only short messages
+	peers   []*bytePeer // by node; nil as landing, and each until it is needed
+	busy    bool        // pump has something to do
 	sending
 	receiving
 }

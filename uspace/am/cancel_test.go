@@ -131,7 +131,7 @@ func waits() map[string]func(*deaf) error {
 			if d.paced { // modelled machines have no lives
 				return d.Barrier()
 			}
-			return errors.Join(d.Rejoin(am.RejoinOptions{Life: 1, Now: func() int64 { return 0 }}), d.Agree())
+			return errors.Join(d.Rejoin(am.RejoinOptions{Now: func() int64 { return 0 }}), d.Agree())
 		},
 		"Leave": func(d *deaf) error {
 			if d.paced {
@@ -220,6 +220,7 @@ func waits() map[string]func(*deaf) error {
 		"Xfer4":            func(d *deaf) error { return until(func() error { return d.Xfer4(1, 0, 1, 2, 3, 4) }) },
 		"Xfer":             func(d *deaf) error { return until(func() error { return d.Xfer(1, 0, blank[:]) }) },
 		"Mfer":             func(d *deaf) error { return until(func() error { return d.Mfer(1, 0, segment, segment, 16) }) },
+		"TransferCounted":  func(d *deaf) error { return until(func() error { return d.TransferCounted(1, 0, block, &d.counter) }) },
 		"Transfer":         func(d *deaf) error { return until(func() error { return d.Transfer(1, 0, block) }) },
 
 		"Message.Reply4": func(d *deaf) error {
@@ -261,6 +262,7 @@ func ignore([]byte, error) {}
 // immediate are the calls that never wait.
 var immediate = []string{
 	"AddObject",
+	"Agreed",
 	"Bind",
 	"CallsUnderWay",
 	"Cancel",

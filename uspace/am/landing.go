@@ -86,7 +86,7 @@ type quarantine struct {
 }
 
 // UseMemory gives the endpoint memory for messages of more than ShortBytes bytes, once, before the first of them. Without it
-// such a message can be neither sent nor received (ErrNoMemory, and ErrMemory at the sender). It takes addresses from
+// such a message can be neither sent nor received (ErrNoMemory, and ErrMemory at the sender). It comes after Rejoin. It takes addresses from
 // 0xa0000000 up, which must be free. Errors are those of Segment, and ErrMemory for a bad limit. Any context; it
 // sends nothing.
 func (e *Endpoint) UseMemory(m Memory) error {

@@ -103,10 +103,7 @@ type member struct {
 	view uint64
 	// changed is set when a node leaves or joins, and cleared by Agree.
 	changed bool
-	// ended is set when a node leaves with a word of its own, as a node does that has gone through all calls that others may
-	// still be in: no other begins before Agree.
-	ended bool
-	stale staleCount
+	stale   staleCount
 
 	announcements []announcement
 	nextBeat      int64
@@ -161,7 +158,7 @@ const (
 )
 
 // Rejoin makes the endpoint a member of a job whose nodes may die and join again. Every node of the job calls it once, before
-// UseMemory, and before it sends or polls. Without it the endpoint knows nothing of lives, and a node that dies stays away. ErrRejoin: the
+// it sends or polls. Without it the endpoint knows nothing of lives, and a node that dies stays away. ErrRejoin: the
 // options are wrong, it was called before, or the machine is modelled; a call that polls returns it in a later life when
 // another node has not asked for Rejoin.
 //
@@ -323,8 +320,7 @@ func (e *Endpoint) current(m *Message, typ uint16, word uint32) bool {
 	}
 	p := &k.nodes[m.Source]
 	if uint32(k.o.Life)&lifeMask != word>>receiverShift&lifeMask {
-		// Of the others the sender is told by hello, with which they end.
-		if m.level == funi.Request && (typ == typeFour || typ == typeN || typ == typeBytes) {
+		if m.level == funi.Request && typ != typeMember && typ != typeCall && typ != typeReady { // whose caller has been told by hello
 			e.answerMember(m, memberStale, word, uint32(typ))
 		}
 		return false
@@ -395,8 +391,8 @@ func (e *Endpoint) memberArrived(m *Message, word uint32) {
 	case memberRefused:
 		e.fail(fmt.Errorf("node %d has not asked for it: %w", m.Source, ErrRejoin))
 	case memberLeave:
-		e.left(m.Source)
-		k.ended, p.closed = true, true
+		e.depart(m.Source)
+		p.closed = true
 	case memberGone:
 		if n := m.Words[1]; n < uint32(e.nodes) && int(n) != e.node && k.nodes[n].state == present && k.nodes[n].life == m.Words[2] {
 			e.depart(int(n))
@@ -409,7 +405,7 @@ func (e *Endpoint) memberArrived(m *Message, word uint32) {
 			e.fail(fmt.Errorf("life %d of node %d: %w", k.o.Life, e.node, ErrExpelled))
 		}
 	case memberReady:
-		e.isReady(m, word>>readyShift&readyMask)
+		e.ready(m, word>>readyShift&readyMask)
 	case memberGo:
 		e.agreed(m.Words[1], m.Words[2], m.Words[3])
 	default:
@@ -471,35 +467,23 @@ func (e *Endpoint) join(node int, life uint32) {
 	e.event(Event{Joined, node, int(life)})
 }
 
-// depart notes that a node has died.
+// depart notes that a node has left, and ends what waits for it.
 func (e *Endpoint) depart(node int) {
-	if e.member.nodes[node].state == left {
-		return
-	}
-	e.member.changed = true
-	e.left(node)
-}
-
-// left notes that a node is not there any more, and ends what waits for it.
-func (e *Endpoint) left(node int) {
 	k := e.member
 	p := &k.nodes[node]
-	if p.state == left {
+	if p.state == left || node == e.node {
 		return
 	}
 	p.suspect = false
 	k.setState(node, left)
+	k.changed = true
 	k.agree.forget(node)
 	why := fmt.Errorf("calling node %d: %w", node, ErrLeft)
 	e.calls.failAll(why, func(c *call) bool { return int(c.node) == node })
 	e.failCalls(why, func(c *remoteCall) bool { return int(c.node) == node })
-	e.failTagged(why, func(of int) bool { return of == node })
-	e.forgetPairs(node)
-	if e.bytes.landing != nil {
-		e.forgetSender(uint16(node), arctic.ReasonNoContext)
-		e.failSends(uint16(node), why)
-		e.forgetPeer(node)
-	}
+	e.departBytes(node, why)
+	e.departTagged(node, fmt.Errorf("messages of node %d: %w", node, ErrLeft))
+	e.endTogether(e.together())
 	e.event(Event{Left, node, int(p.life)})
 }
 

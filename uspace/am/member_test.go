@@ -4,6 +4,7 @@ package am_test
 // all of them send to each other, over seeds. An oracle knows who lived when.
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -166,13 +167,15 @@ func (j *job) send(n *jobNode) error {
 	j.messages = append(j.messages, jobMessage{from: n.number, fromLife: n.life, to: to, toLife: -1, handled: true})
 	number := len(j.messages) - 1
 	var err error
-	switch which := j.random.IntN(4); {
+	switch which := j.random.IntN(5); {
 	case which == 0:
 		err = n.e.Post4(to, 1, uint32(number), 0, 0, 0)
 	case which == 1:
 		err = n.e.Post(to, 1, uint32(number), 0, 0)
 	case which == 2:
 		err = n.e.PostBytes(to, 1, binary.LittleEndian.AppendUint32(nil, uint32(number)))
+	case which == 3:
+		return j.sendLong(n, to, number)
 	default:
 		return j.call(n, to, number)
 	}
@@ -180,6 +183,48 @@ func (j *job) send(n *jobNode) error {
 		j.messages[number].toLife, j.messages[number].handled = n.e.Life(to), false
 	}
 	return j.took(n, err)
+}
+
+// longMessage is the bytes of a long message.
+func longMessage(number, size int) []byte {
+	b := pattern(number, size)
+	binary.LittleEndian.PutUint32(b, uint32(number))
+	return b
+}
+
+// sendLong sends a message of many bytes. If that is done without an error it was handled once, by the life that it was
+// for; one that fails has the node's end as its reason, and may have been handled.
+func (j *job) sendLong(n *jobNode, to, number int) error {
+	life, ended, started := n.life, false, false
+	b := longMessage(number, 81+j.random.IntN(20_000)>>j.random.IntN(8))
+	j.messages[number].toLife, j.messages[number].handled = n.e.Life(to), false
+	id, err := n.e.StartBytes(to, 2, b, func(err error) {
+		r := &j.messages[number]
+		clear(b)
+		if !started {
+			return // it has left, that is all
+		}
+		switch {
+		case ended || life != n.life:
+			j.errorf("the long message %d ends twice, or for life %d and not %d", number, n.life, life)
+		case err == nil && !r.handled:
+			j.errorf("the long message %d was not handled", number)
+		case err != nil && !errors.Is(err, am.ErrLeft) && j.took(n, err) != nil:
+			j.errorf("the long message %d ended with %v", number, err)
+		}
+		n.calls--
+		ended, r.handled = true, true // or never will be
+	})
+	switch {
+	case err != nil:
+		j.messages[number].handled = true
+		return j.took(n, err)
+	case id != 0:
+		started = true
+		j.messages[number].toLife = n.e.Life(to)
+		n.calls++
+	}
+	return nil
 }
 
 // call calls a node. A call that returns no error was executed once, by the life that it was for; one that fails has the
@@ -240,15 +285,35 @@ func (j *job) program(n *jobNode, p *sim.Process) error {
 			j.handle(n, m, number)
 			return fmt.Append(nil, number, " ", n.life), nil
 		}),
+		e.HandleBytes(2, func(m *am.Message, b []byte) error {
+			number := binary.LittleEndian.Uint32(b)
+			if !bytes.Equal(b, longMessage(int(number), len(b))) {
+				j.errorf("message %d, %d bytes, is damaged", number, len(b))
+			}
+			j.handle(n, m, number)
+			return nil
+		}),
 		e.Rejoin(am.RejoinOptions{Life: n.life, Now: p.Now, Event: func(v am.Event) { j.event(n, v) }})); err != nil {
 		return err
 	}
+	memory := am.Memory{Segment: p.Segment, Now: p.Now, Limit: am.LeastMemory << j.random.IntN(3), Hold: 2 * time.Millisecond}
+	if j.random.IntN(2) == 0 {
+		memory.Register, memory.Unregister, memory.Withdraw = p.Context().Register, p.Context().Unregister, p.Context().Withdraw
+	}
+	if err := e.UseMemory(memory); err != nil {
+		return err
+	}
+	agreed := n.life == 0
 	for {
-		if err := e.Agree(); err != nil {
-			if err := j.took(n, err); err != nil {
-				return err
+		if !agreed {
+			err := e.Agree()
+			if err != nil {
+				if err := j.took(n, err); err != nil {
+					return err
+				}
+				continue
 			}
-			continue
+			agreed = true
 		}
 		for range 1 + j.random.IntN(8) {
 			if err := j.send(n); err != nil {
@@ -272,7 +337,9 @@ func (j *job) program(n *jobNode, p *sim.Process) error {
 			return j.drain(n, p)
 		case err == nil:
 			j.steps++
-		case !errors.Is(err, am.ErrLeft):
+		case errors.Is(err, am.ErrLeft):
+			agreed = false
+		default:
 			return err
 		}
 	}

@@ -42,12 +42,9 @@ func (e *Endpoint) Poll() (int, error) {
 			return n, err
 		}
 	}
-	sent := e.bytes.busy && e.pump()
-	if sent || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
+	said := e.tags != nil && e.say()
+	if e.bytes.busy && e.pump() || said || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
 		e.drive() // what the handlers replied leaves now
-	}
-	if e.tags != nil && e.say() {
-		e.drive()
 	}
 	return n, e.returned()
 }

@@ -76,6 +76,7 @@ type pair struct {
 	node  uint16
 	space uint32
 	busy  bool
+	gone  bool // the node has left; what comes is another pair's
 	// Of messages to the node:
 	sent    uint32 // number of the next
 	matched uint32 // how many it has said that it received
@@ -223,7 +224,7 @@ func (e *Endpoint) StartSendTag(node int, tag uint32, b []byte, done func(error)
 		return 0, err
 	}
 	if e.member != nil {
-		if err := e.admit(node); err != nil {
+		if err := e.admitTagged(node, tag); err != nil {
 			return 0, err
 		}
 	}
@@ -254,6 +255,11 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 	case e.inHandler():
 		return 0, fmt.Errorf("receiving from node %d: %w", source, ErrHandler)
 	}
+	if e.member != nil && tag >= GroupTag && tag != AnyTag {
+		if err := e.together(); err != nil {
+			return 0, err
+		}
+	}
 	t := e.tagging()
 	for !t.receives.room() {
 		if err := e.wait(t.receives.room, e.ProbeCalled); err != nil {
@@ -271,8 +277,62 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 			return id, nil
 		}
 	}
+	if source != AnySource && e.member != nil && e.member.nodes[source].state == left {
+		t.receives.give(r.place)
+		return 0, fmt.Errorf("receiving from node %d: %w", source, ErrLeft)
+	}
 	t.posted.add(r)
 	return id, nil
+}
+
+// admitTagged refuses what may not be sent at present, and waits for a node that has yet to answer this life's hello.
+func (e *Endpoint) admitTagged(node int, tag uint32) error {
+	if tag >= GroupTag {
+		if err := e.together(); err != nil {
+			return err
+		}
+	}
+	return e.admit(node)
+}
+
+// departTagged ends what waits for a node that has left, and forgets what was agreed on with it. What it has sent whole can
+// still be received.
+func (e *Endpoint) departTagged(node int, err error) {
+	t := e.tags
+	if t == nil {
+		return
+	}
+	e.failTagged(err, func(of int) bool { return of == node })
+	for _, pairs := range t.pairs {
+		if pairs == nil || pairs[node] == nil {
+			continue
+		}
+		p := pairs[node]
+		pairs[node] = nil
+		p.gone, p.void, p.tell = true, nil, nil
+		for n := p.early.first; n != nil; n = p.early.first {
+			p.early.remove(n)
+			t.spare.add(n)
+		}
+	}
+}
+
+// endTogether ends the collective calls' messages: their calls fail until all nodes have agreed.
+func (e *Endpoint) endTogether(err error) {
+	t := e.tags
+	if t == nil {
+		return
+	}
+	for _, s := range t.sends.all {
+		if s.state != opFree && s.tag >= GroupTag {
+			e.dropSend(s, err)
+		}
+	}
+	for _, r := range t.receives.all {
+		if r.state != opFree && r.tag >= GroupTag && r.tag != AnyTag {
+			e.dropReceive(r, err)
+		}
+	}
 }
 
 // TaggedUnderWay returns how many sends and how many receives with tags are under way. Any context.
@@ -312,35 +372,8 @@ func (t *tags) pair(nodes int, tag uint32, node uint16) *pair {
 	return p
 }
 
-// forgetPairs forgets what a node that has left, and this one, have sent each other. Sends and receives have ended.
-func (e *Endpoint) forgetPairs(node int) {
-	t := e.tags
-	if t == nil {
-		return
-	}
-	for n := t.kept.first; n != nil; {
-		next := n.next
-		if int(n.source) == node {
-			t.kept.remove(n)
-			t.spare.add(n)
-		}
-		n = next
-	}
-	for space := range t.pairs {
-		if t.pairs[space] == nil || t.pairs[space][node] == nil {
-			continue
-		}
-		p := t.pairs[space][node]
-		for n := p.early.first; n != nil; n = p.early.first {
-			p.early.remove(n)
-			t.spare.add(n)
-		}
-		*p = pair{node: p.node, space: p.space, busy: p.busy}
-	}
-}
-
-// endSendTag frees a send and tells the program.
-func (e *Endpoint) endSendTag(s *tagSend, err error) {
+// endTagged frees a send and tells the program.
+func (e *Endpoint) endTagged(s *tagSend, err error) {
 	done := s.done
 	s.b, s.done = nil, nil
 	e.tags.sends.give(s.place)
@@ -361,8 +394,8 @@ func (e *Endpoint) endReceive(r *tagReceive, err error) {
 	e.depth[funi.Reply] = in
 }
 
-// cancelSendTag ends a send.
-func (e *Endpoint) cancelSendTag(id uint32) bool {
+// cancelTagged ends a send.
+func (e *Endpoint) cancelTagged(id uint32) bool {
 	if e.tags == nil {
 		return false
 	}
@@ -386,7 +419,7 @@ func (e *Endpoint) dropSend(s *tagSend, err error) {
 		t.granted.remove(s)
 		t.tell(p, telling{form: toldAbort, theirs: s.theirs})
 	}
-	e.endSendTag(s, err)
+	e.endTagged(s, err)
 }
 
 // cancelReceive ends a receive. Pieces that still come find nothing.

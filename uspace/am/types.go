@@ -137,14 +137,14 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 		e.called(m, first)
 	case typeAnswer:
 		e.answeredCall(m, first)
+	case typeReady, typeGrant, typeTaken, typeAbort:
+		e.aboutMessage(m, typ, first)
 	case typeTagged:
 		e.tagged(m, first)
 	case typeTold:
 		e.toldOf(m, first)
 	case typePiece:
 		e.piece(m, first)
-	case typeReady, typeGrant, typeTaken, typeAbort:
-		e.aboutMessage(m, typ, first)
 	case typeProbe:
 	case typeMember:
 		e.memberArrived(m, first)

@@ -4,11 +4,10 @@ package funet
 
 import (
 	"context"
-	"os"
 	"slices"
 
 	"github.com/funet/funet/uspace/am"
-	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/collective"
 )
 
 // Event says that a node has left the job or joined it.
@@ -52,20 +51,8 @@ func (v *events) pass() {
 	}
 }
 
-// rejoin makes the endpoint a member.
-func (e *Endpoint) rejoin(o *Options) error {
-	life := o.Life
-	switch {
-	case o.Card != nil:
-	case o.Attach != nil:
-		life = o.Attach.Life
-	case os.Getenv(attach.GIDVariable) != "":
-		cfg, err := attach.Environment()
-		if err != nil {
-			return err
-		}
-		life = cfg.Life
-	}
+// rejoin makes the endpoint a member, in a life of its node.
+func (e *Endpoint) rejoin(life int) error {
 	e.events.to = make(chan Event, eventsKept)
 	return e.am.Rejoin(am.RejoinOptions{Life: life, Now: e.carrier.Now, Event: e.events.put})
 }
@@ -96,16 +83,24 @@ func (e *Endpoint) Present(node int) bool {
 }
 
 // Agree returns when all nodes of the job are there and have called it, and know each other's lives; from then on Barrier
-// and the other collective calls work again until the next event. It returns at once where they work, so a program may
-// call it before each of them. One that ended with its context, or with a message that came back, goes on where it stopped when it is
+// and the other collective calls work again until the next event. A program calls it after an event, and when it begins
+// a later life. One that ended with its context, or with a message that came back, goes on where it stopped when it is
 // called again. Errors: am.ErrRejoin without Options.Rejoin.
 func (e *Endpoint) Agree(ctx context.Context) error {
 	const doing = "agreeing on who is there"
-	if err := e.lock(); err != nil {
-		return err
-	}
-	defer e.unlock()
-	return e.exclusively(ctx, doing, e.am.Agree)
+	return e.all(ctx, func(g *collective.Group) error {
+		if err := e.lock(); err != nil {
+			return err
+		}
+		defer e.unlock()
+		return e.exclusively(ctx, doing, func() error {
+			err := e.am.Agree()
+			if err == nil {
+				g.Renumber(e.am.Agreed() & collective.MaxNumber)
+			}
+			return err
+		})
+	})
 }
 
 // sayLeave tells the others that this node ends, unless it has failed: then they find out.
@@ -113,9 +108,11 @@ func (e *Endpoint) sayLeave(ctx context.Context) {
 	if e.events.to == nil || e.detach {
 		return
 	}
-	e.runner.Store(goroutine())
+	e.enterWait()
+	e.leading = true // others get their turn, and are told that the endpoint is closed
 	e.am.Bind(ctx)
 	_ = e.guard(e.am.Leave) // what fails here ends with the carrier
 	e.am.Bind(context.Background())
-	e.runner.Store(0)
+	e.leading = false
+	e.leaveWait()
 }

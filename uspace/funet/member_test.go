@@ -5,6 +5,7 @@ package funet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -70,6 +71,8 @@ func TestRejoin(t *testing.T) {
 			}
 		}
 
+		waiting := make(chan error, 1)
+		go func() { _, err := first.Recv(ctx, 1, 7, nil); waiting <- err }()
 		go func() { done <- second.Run(ctx) }()
 		if err := first.Send(ctx, 1, 2, nil); err != nil { // which kills it
 			t.Fatal(err)
@@ -81,6 +84,15 @@ func TestRejoin(t *testing.T) {
 		event(funet.Left, 0)
 		if _, err := first.Call(ctx, 1, 1, nil); !errors.Is(err, funet.ErrLeft) {
 			t.Errorf("calling who has left: %v", err)
+		}
+		if _, err := first.Recv(ctx, 1, 7, nil); !errors.Is(err, funet.ErrLeft) {
+			t.Errorf("receiving from who has left: %v", err)
+		}
+		if err := await(t, "a receive ends", waiting); !errors.Is(err, funet.ErrLeft) {
+			t.Errorf("a receive from who was there: %v", err)
+		}
+		if err := first.SendTag(ctx, 1, 7, nil); !errors.Is(err, funet.ErrLeft) {
+			t.Errorf("sending to who has left: %v", err)
 		}
 		if err := first.Barrier(ctx); !errors.Is(err, funet.ErrLeft) || first.Present(1) {
 			t.Errorf("a barrier without node 1, which is present %v: %v", first.Present(1), err)
@@ -102,8 +114,23 @@ func TestRejoin(t *testing.T) {
 		if err := third.Barrier(ctx); !errors.Is(err, funet.ErrLeft) {
 			t.Errorf("a barrier of the new life: %v", err)
 		}
-		go func() { done <- errors.Join(third.Agree(ctx), third.Barrier(ctx)) }()
-		if err := errors.Join(first.Agree(ctx), first.Barrier(ctx), await(t, "the other agrees", done)); err != nil {
+		if err := first.Broadcast(ctx, 0, make([]byte, 9)); !errors.Is(err, funet.ErrLeft) {
+			t.Errorf("a broadcast before Agree: %v", err)
+		}
+		together := func(e *funet.Endpoint) error {
+			v := []int64{int64(e.Node()) + 1}
+			text := []byte{byte(e.Node())}
+			err := errors.Join(e.Agree(ctx), funet.AllReduce(ctx, e, am.Sum, v), e.Broadcast(ctx, 1, text), e.Barrier(ctx))
+			if err == nil && (v[0] != 3 || text[0] != 1) {
+				err = fmt.Errorf("node %d got %v and %v", e.Node(), v, text)
+			}
+			return err
+		}
+		go func() {
+			_, err := third.Recv(ctx, 0, 7, make([]byte, 5000))
+			done <- errors.Join(err, together(third))
+		}()
+		if err := errors.Join(first.SendTag(ctx, 1, 7, make([]byte, 5000)), together(first), await(t, "the other agrees", done)); err != nil {
 			t.Error(err)
 		}
 
@@ -118,30 +145,6 @@ func TestRejoin(t *testing.T) {
 		}
 		if v, open := <-first.Events(); open {
 			t.Errorf("after Close there is %v", v)
-		}
-	})
-}
-
-// Rule: Agree, and a send of a later life to a node that has not answered yet, end with their contexts.
-func TestAgreeIsCancelled(t *testing.T) {
-	onBoth(t, func(t *testing.T, b *bed) {
-		b.options[0].Rejoin, b.options[1].Rejoin = true, true
-		if b.options[0].Life = 1; b.options[0].Attach != nil {
-			b.options[0].Attach.Life = 1
-		}
-		e := b.open(0)
-		b.open(1) // answers nothing
-		for name, call := range map[string]func(context.Context, *funet.Endpoint) error{
-			"Agree": func(ctx context.Context, e *funet.Endpoint) error { return e.Agree(ctx) },
-			"Send":  func(ctx context.Context, e *funet.Endpoint) error { return e.Send(ctx, 1, stuck, nil) },
-			"Call": func(ctx context.Context, e *funet.Endpoint) error {
-				_, err := e.Call(ctx, 1, stuck, nil)
-				return err
-			},
-		} {
-			if took := cancelOne(t, name, e, call); took > patience/2 {
-				t.Errorf("%s ended %v after its context", name, took)
-			}
 		}
 	})
 }

@@ -42,17 +42,14 @@ func (e *Endpoint) send(ctx context.Context, node int, handler uint32, b []byte,
 	return err
 }
 
-// room waits until the send queue has a slot, and the node may be sent to, so that package am does not wait.
+// room waits until the send queue has a slot, and a node has answered a later life's hello, so that package am does not wait.
 func (e *Endpoint) room(ctx context.Context, node int, doing string) error {
 	if err := e.takeStray(); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	w := e.waiter()
 	defer e.recycle(w)
-	w.holds, w.strays = e.vacant, true
-	if !e.am.Heard(node) {
-		w.holds = func() bool { return e.vacant() && e.am.Heard(node) }
-	}
+	w.holds, w.strays = func() bool { return e.iface.Reserve(funi.Request) != nil && e.am.Heard(node) }, true
 	return e.await(ctx, w, doing)
 }
 

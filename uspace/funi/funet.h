@@ -36,7 +36,8 @@
  * Others, which wait only while a send queue is full, wait as long as f.patience says, which is for ever at first.
  * A signal that is handled during a sleep ends a wait with -EINTR. One that comes just before a sleep, or while there is always
  * something to do, would not: a program that wants to be ended by signals has f.stop point to the flag that its
- * handler sets, at which every wait looks at least every FUNI_NAP milliseconds.
+ * handler sets. Then waits end with -EINTR when that is not 0, at which they look at least every FUNI_NAP milliseconds, and
+ * with no other signal.
  *
  * Handlers run inside functions that poll: funet_poll, and every function that waits. One that handles a message of funet_send
  * may call funet_reply, any number of times, to the node that sent it, and nothing else that sends. One that handles a
@@ -167,6 +168,7 @@ struct funet_sending {
 	int asked, ended, result;
 	int kept;     /* the struct is freed when it has ended */
 	uint8_t *copy; /* of a reply: freed, too */
+	uint32_t *under_way; /* NULL, or what counts it */
 	int given_up; /* by the program: the receiver has yet to be told */
 };
 
@@ -212,7 +214,7 @@ struct funet_barrier_state {
 struct funet {
 	struct funi_context card; /* card.node and card.nodes: which node this is, and of how many */
 	int patience;             /* milliseconds that functions wait that have no time of their own; negative: for ever */
-	const volatile sig_atomic_t *stop; /* NULL, or what a signal's handler sets: while it is not 0 waits return -EINTR */
+	const volatile sig_atomic_t *stop; /* NULL, or what a signal's handler sets: see above */
 	struct funi_return back;  /* the message of the last -EHOSTUNREACH */
 	uint64_t unknown;         /* messages that were for nobody, and were dropped */
 	uint32_t most;            /* bytes of memory for funet_alloc and for long messages, at most */
@@ -1033,6 +1035,8 @@ static inline void funet_retire(struct funet *f, struct funet_sending *s)
 	if (s->result != 0 && s->copy != NULL && f->failed == 0)
 		f->failed = funet_fail(f, s->result, "replying with %llu bytes to node %u: %s", (unsigned long long)s->length, s->node, funet_why(s->result));
 	funet_unlink(f, s);
+	if (s->under_way != NULL)
+		(*s->under_way)--;
 	free(s->copy);
 	free(s);
 }
@@ -1206,6 +1210,8 @@ static inline int funet_rest(struct funet *f, int64_t end)
 	if (left <= 0)
 		return funet_fail(f, -ETIMEDOUT, "waiting: nothing more has happened in the time given");
 	int n = funi_wait(&f->card, left > (int64_t)FUNI_NAP * 1000000 ? FUNI_NAP : (int)((left + 999999) / 1000000));
+	if (n == -EINTR && f->stop != NULL)
+		return 0; /* the flag says whether that was one that matters */
 	return n < 0 ? funet_card_fails(f, n) : 0;
 }
 
@@ -1415,8 +1421,9 @@ static inline int funet_send(struct funet *f, uint32_t node, uint32_t number, co
 	return funet_commit(f);
 }
 
-/* funet_send that does not wait for the receiver: the bytes must stay as they are until funet_flush has returned 0. */
-static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length)
+/* funet_send that does not wait for the receiver: the bytes must stay as they are until funet_flush has returned 0. under_way is NULL, or
+ * counts such messages: it is one more until the bytes may be changed. */
+static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length, uint32_t *under_way)
 {
 	struct funet_sending *s;
 	int code = funet_outside(f, "sending");
@@ -1428,6 +1435,9 @@ static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, co
 		return funet_fail(f, -ENOMEM, "sending %llu bytes to node %u: no memory", (unsigned long long)length, node);
 	funet_begin(f, s, node, number, FUNET_KIND_BYTES, 0, 0, bytes, length);
 	s->kept = 1;
+	s->under_way = under_way;
+	if (under_way != NULL)
+		(*under_way)++;
 	return 0;
 }
 
@@ -1767,7 +1777,7 @@ static inline int funet_exchange(struct funet *f, uint32_t tag, struct funet_leg
 			code = funet_begin_tagged(f, &leg[i].sending, leg[i].node, tag, leg[i].out, leg[i].bytes, &leg[i].begun);
 	while (code == 0 && !funet_has_exchanged(&all)) {
 		code = funet_await(f, funet_has_exchanged, &all, leg[0].node, end);
-		if (code == -EINTR && (f->stop == NULL || *f->stop == 0))
+		if (code == -EINTR && f->stop == NULL)
 			code = 0;
 	}
 	for (size_t i = 0; i < n; i++)

@@ -41,8 +41,6 @@ const (
 	totalHandler = 1 // to node 0: what a node has received
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // network is a card: that of a daemon, or one in this process.
 type network interface {
 	Interface() *funi.Interface
@@ -231,7 +229,7 @@ func (p *program) round(round int) error {
 		length := p.length(round, self, node)
 		block := p.send[node*p.place:][:length]
 		p.fill(block, round, self, node)
-		p.checks[node], p.checked[node] = crc32.Checksum(block, castagnoli), false
+		p.checks[node], p.checked[node] = crc32.ChecksumIEEE(block), false
 		at := uint32(node * p.place)
 		err := p.e.Transfer(node, blockNotice, funi.Transfer{Source: sendBase + at, Destination: uint32(receiveBase + self*p.place),
 			Argument: uint32(length), Words: (length + 15) &^ 15 / 4})
@@ -269,7 +267,7 @@ func (p *program) takeBlock(m *am.Message, n funi.Notice) {
 	p.arrived[m.Source]++
 	p.own.blocks++
 	p.own.bytes += uint64(length)
-	if err := m.Reply4(checkHandler, crc32.Checksum(block, castagnoli), 0, 0, 0); err != nil {
+	if err := m.Reply4(checkHandler, crc32.ChecksumIEEE(block), 0, 0, 0); err != nil {
 		p.fail(fmt.Errorf("answering node %d: %w", m.Source, err))
 	}
 }

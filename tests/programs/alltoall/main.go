@@ -1,0 +1,177 @@
+// Alltoall: in every round each node of a job sends each other node a block of bytes, whose length and content
+// depend on the round and on both nodes. The receiver checks every byte and answers with a checksum, which the sender
+// checks. At the end node 0 prints what every node has received, and how fast.
+//
+//	funet run -n 4 --lab -- alltoall --bytes 65536 --rounds 100
+//	alltoall --peers peers.yaml --iface eth1 --node 0     # without a daemon, on each host
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/funet/funet/uspace/funet"
+)
+
+// Handlers of calls: node 0 tells its options; a block is answered with its checksum; node 0 collects totals.
+const askOptions, takeBlock, takeTotal = 0, 1, 2
+
+// options are node 0's; total is what a node has received.
+type (
+	options struct{ Most, Rounds, Seed uint64 }
+	total   struct{ Blocks, Bytes, Ns uint64 }
+)
+
+// program is one node.
+type program struct {
+	*funet.Endpoint
+	options
+	own     total
+	totals  []total  // at node 0
+	arrived []int    // rounds of which a node's block has arrived
+	blocks  [][]byte // to each node; of the own, what one should be
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	switch err := run(ctx); {
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "alltoall: interrupted")
+		os.Exit(130)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "alltoall:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	var p program
+	peers := flag.String("peers", "", "peers `FILE`, where there is no daemon")
+	iface := flag.String("iface", "", "interface, where there is no daemon")
+	node := flag.Int("node", 0, "own number, where there is no daemon")
+	flag.Uint64Var(&p.Most, "bytes", 65536, "of the longest block")
+	flag.Uint64Var(&p.Rounds, "rounds", 100, "how often")
+	flag.Uint64Var(&p.Seed, "seed", 1, "of lengths and contents")
+	flag.Parse()
+	if p.Most < 1 || p.Rounds < 1 {
+		return fmt.Errorf("%d rounds of %d bytes: use at least one of each", p.Rounds, p.Most)
+	}
+	if p.Endpoint, err = funet.Open(ctx, funet.Options{Peers: *peers, Interfaces: []string{*iface}, Node: *node}); err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, p.Close(ctx)) }()
+	n := p.Nodes()
+	p.totals, p.arrived, p.blocks = make([]total, n), make([]int, n), make([][]byte, n)
+	if err := errors.Join(
+		p.Serve(askOptions, func(*funet.Message) ([]byte, error) { return json.Marshal(p.options) }),
+		p.Serve(takeBlock, p.takeBlock),
+		p.Serve(takeTotal, func(m *funet.Message) ([]byte, error) { return nil, json.Unmarshal(m.Bytes, &p.totals[m.Source]) }),
+		p.Barrier(ctx)); err != nil {
+		return err
+	}
+	answer, err := p.Call(ctx, 0, askOptions, nil)
+	if err == nil {
+		err = json.Unmarshal(answer, &p.options)
+	}
+	if err != nil {
+		return err
+	}
+	for node := range n {
+		p.blocks[node] = make([]byte, p.Most)
+	}
+	if err := p.Barrier(ctx); err != nil { // all know the options
+		return err
+	}
+	begin := time.Now()
+	for round := range int(p.Rounds) {
+		if err := p.round(ctx, round); err != nil {
+			return fmt.Errorf("round %d: %w", round, err)
+		}
+	}
+	if err := p.Barrier(ctx); err != nil { // the others' blocks have arrived
+		return err
+	}
+	p.own.Ns = uint64(time.Since(begin))
+	return p.report(ctx)
+}
+
+// round sends a block to every other node, and waits until all have checked them.
+func (p *program) round(ctx context.Context, round int) error {
+	calls := make([]*funet.Pending, p.Nodes())
+	for i := 1; i < p.Nodes(); i++ {
+		node := (p.Node() + i) % p.Nodes()
+		p.blocks[node] = p.fill(p.blocks[node], round, p.Node(), node)
+		calls[node] = p.Go(node, takeBlock, p.blocks[node])
+	}
+	for i := 1; i < p.Nodes(); i++ {
+		node := (p.Node() + i) % p.Nodes()
+		answer, err := calls[node].Wait(ctx)
+		if err != nil {
+			return err
+		}
+		if want := crc32.ChecksumIEEE(p.blocks[node]); len(answer) != 4 || binary.LittleEndian.Uint32(answer) != want {
+			return fmt.Errorf("node %d answered %x, want %#x", node, answer, want)
+		}
+	}
+	return nil
+}
+
+// takeBlock checks a block that has arrived. A node's next one comes after the answer.
+func (p *program) takeBlock(m *funet.Message) ([]byte, error) {
+	round, want := p.arrived[m.Source], &p.blocks[p.Node()]
+	if *want = p.fill(*want, round, m.Source, p.Node()); !bytes.Equal(m.Bytes, *want) {
+		return nil, fmt.Errorf("node %d sent other bytes than it should in round %d", m.Source, round)
+	}
+	p.arrived[m.Source]++
+	p.own.Blocks++
+	p.own.Bytes += uint64(len(m.Bytes))
+	return binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(m.Bytes)), nil
+}
+
+// report brings what all nodes have received to node 0, which prints it.
+func (p *program) report(ctx context.Context) error {
+	b, _ := json.Marshal(p.own)
+	_, err := p.Call(ctx, 0, takeTotal, b)
+	if err == nil {
+		err = p.Barrier(ctx)
+	}
+	if err != nil || p.Node() != 0 {
+		return err
+	}
+	var sum total
+	for n, t := range p.totals {
+		sum = total{sum.Blocks + t.Blocks, sum.Bytes + t.Bytes, max(sum.Ns, t.Ns)}
+		fmt.Printf("node %d: %d blocks, %d bytes, all as they were sent\n", n, t.Blocks, t.Bytes)
+	}
+	_, err = fmt.Printf("%d nodes, %d rounds: %d blocks, %d bytes in %.6f s, %.1f MB/s\n", p.Nodes(), p.Rounds, sum.Blocks, sum.Bytes,
+		float64(sum.Ns)/1e9, float64(sum.Bytes)/float64(sum.Ns)*1e3)
+	return err
+}
+
+// fill makes the block of a round in memory that has room for the longest: from half of the most bytes up to the most.
+func (p *program) fill(b []byte, round, from, to int) []byte {
+	x := (p.Seed + uint64(round)<<32 + uint64(from)<<16 + uint64(to) + 1) * 0x9e3779b97f4a7c15
+	x ^= x >> 29
+	b = b[:p.Most-x%(p.Most/2+1)]
+	word, rest := x|1, b
+	for ; len(rest) >= 8; rest = rest[8:] {
+		word = word*6364136223846793005 + 1442695040888963407
+		binary.LittleEndian.PutUint64(rest, word)
+	}
+	for i := range rest {
+		rest[i] = byte(word >> (8 * i))
+	}
+	return b
+}
