@@ -36,7 +36,8 @@
  * Others, which wait only while a send queue is full, wait as long as f.patience says, which is for ever at first.
  * A signal that is handled during a sleep ends a wait with -EINTR. One that comes just before a sleep, or while there is always
  * something to do, would not: a program that wants to be ended by signals has f.stop point to the flag that its
- * handler sets, at which every wait looks at least every FUNI_NAP milliseconds.
+ * handler sets. Then waits end with -EINTR when that is not 0, at which they look at least every FUNI_NAP milliseconds, and
+ * with no other signal.
  *
  * Handlers run inside functions that poll: funet_poll, and every function that waits. One that handles a message of funet_send
  * may call funet_reply, any number of times, to the node that sent it, and nothing else that sends. One that handles a
@@ -61,6 +62,9 @@
 #define FUNET_SHORT 80     /* bytes of a message that fits a packet */
 #define FUNET_CALL_BYTES 76     /* of a call, and of its answer */
 #define FUNET_CALLS 256    /* calls under way */
+#define FUNET_PIECE_BYTES 76
+#define FUNET_WINDOW 32 /* tagged messages of a node that nobody has received; more wait there */
+#define FUNET_NUMBER 0x3fffffffu /* numbers of tagged messages count on from 0 after it */
 #define FUNET_TAGGED_SHORT 72   /* bytes of a tagged message that fits a packet */
 #define FUNET_MAX_BYTES (1 << 26) /* of a message */
 #define FUNET_ANY UINT32_MAX /* node */
@@ -73,13 +77,22 @@ enum funet_type {
 	FUNET_ROUND = 15,  /* barrier: call number, 0, round, 0, 0 */
 	FUNET_BYTES = 18,  /* handler 7:0, padding 9:8; bytes */
 	FUNET_PART = 19,   /* transfer into memory that was granted; its argument is the key */
-	FUNET_READY = 20,  /* request: id; handler 7:0, kind 18:16; length in bytes; two words of the kind: tag, sequence */
+	FUNET_READY = 20,  /* request: id; handler 7:0, kind 18:16; length in bytes; two words of the kind */
 	FUNET_GRANT = 21,  /* reply, later request: id; key; address; 0 */
 	FUNET_TAKEN = 22,  /* reply, later request: id; status */
 	FUNET_ABORT = 23,  /* request: key */
 	FUNET_CALL = 24,   /* request: ticket; handler 7:0, padding 9:8; bytes */
 	FUNET_ANSWER = 25, /* reply: ticket; padding 9:8, status 31:16; bytes, of an error code and text */
-	FUNET_TAGGED = 26  /* request: padding 9:8; tag; sequence; bytes */
+	/* Tagged messages, all requests (uspace/am/tags.go). */
+	FUNET_TAGGED = 26, /* number 31:2, space of the tag 1:0; tag; padding 9:8, form 17:16; bytes, or send and length */
+	FUNET_TOLD = 28,   /* receive; form 17:16, space of the tag 18; send, bytes wanted, how many messages were received */
+	FUNET_PIECE = 29   /* receive; offset in bytes; FUNET_PIECE_BYTES bytes, the last piece fewer */
+};
+
+/* Forms of FUNET_TAGGED and of FUNET_TOLD. */
+enum funet_form {
+	FUNET_FORM_SHORT = 0, FUNET_FORM_LONG = 1, FUNET_FORM_VOID = 2, /* the message of that number has come back */
+	FUNET_FORM_RECEIVED = 0, FUNET_FORM_GRANT = 1, FUNET_FORM_ABORT = 2
 };
 
 /* Kinds of long messages. */
@@ -160,41 +173,48 @@ struct funet_sending {
 	const uint8_t *bytes;
 	size_t length, issued; /* bytes of which transfers have been asked for */
 	uint32_t node, id, number, kind, tag, sequence;
-	uint32_t key, to;  /* what was granted: key, address; 0: nothing yet */
+	uint32_t key, to;  /* what was granted: key, address; 0: nothing yet. Tagged: their receive, 1 */
 	uint32_t from;     /* address of bytes; 0: they are copied, through staging */
 	struct funet_piece *staging;
 	uint64_t marks[2]; /* requests sent when the halves of staging were */
 	int asked, ended, result;
 	int kept;     /* the struct is freed when it has ended */
 	uint8_t *copy; /* of a reply: freed, too */
+	uint32_t *under_way; /* NULL, or what counts it */
 	int given_up; /* by the program: the receiver has yet to be told */
 };
 
 /* A long message that was announced to us, and waits for memory or for who receives it. */
 struct funet_arrival {
 	struct funet_arrival *next;
-	uint32_t node, id, number, kind, tag, sequence;
+	uint32_t node, id, number, kind;
+	uint32_t tag, sequence, form; /* of a tagged one */
 	size_t length;
-	uint8_t *bytes; /* of a short one */
+	const uint8_t *bytes; /* of a short one */
 };
 
 /* A wait for a tagged message. */
 struct funet_receive_state {
 	struct funet_receive_state *next;
-	uint32_t node, tag;
+	uint32_t node, tag, id;
 	uint8_t *bytes;
-	size_t room, length;
-	uint32_t from;
+	size_t room, length, want, got;
+	uint32_t from, send; /* who sends it, and their number of it */
 	int taken, ended, result;
+	int granting; /* the sender has yet to be told that it is wanted */
+};
+
+/* What this node and another have sent each other, in one space of tags: numbers of messages. */
+struct funet_pair {
+	uint32_t sent, matched;     /* the next to the node; how many that has received */
+	uint32_t next, taken, told; /* the next from the node; how many were received; what of that the node was told */
 };
 
 /* Memory that was granted for a message. */
 struct funet_landing {
 	uint32_t key, node, id, number, address;
 	size_t length, missing;
-	struct funet_piece *piece;             /* NULL: straight into the receiver's memory */
-	uint8_t *memory;
-	struct funet_receive_state *receiver; /* of a tagged message */
+	struct funet_piece *piece;
 	int open;
 	uint32_t kind;
 };
@@ -212,7 +232,7 @@ struct funet_barrier_state {
 struct funet {
 	struct funi_context card; /* card.node and card.nodes: which node this is, and of how many */
 	int patience;             /* milliseconds that functions wait that have no time of their own; negative: for ever */
-	const volatile sig_atomic_t *stop; /* NULL, or what a signal's handler sets: while it is not 0 waits return -EINTR */
+	const volatile sig_atomic_t *stop; /* NULL, or what a signal's handler sets: see above */
 	struct funi_return back;  /* the message of the last -EHOSTUNREACH */
 	uint64_t unknown;         /* messages that were for nobody, and were dropped */
 	uint32_t most;            /* bytes of memory for funet_alloc and for long messages, at most */
@@ -240,7 +260,8 @@ struct funet {
 	uint32_t landing;      /* where the search for a free one begins */
 	struct funet_receive_state *receivers;
 	struct funet_arrival *unexpected, *early; /* tagged: in order, nobody receives them yet; before one that is missing */
-	uint16_t *tagged_out, *tagged_in;         /* sequence numbers, by node */
+	struct funet_pair *pairs; /* by space and node */
+	int tells;                /* some node has to be told how many messages were received */
 	uint32_t collectives;  /* number of the last collective operation */
 	struct funet_barrier_state barrier;
 };
@@ -669,7 +690,7 @@ static inline int funet_tell_words(struct funet *f, uint32_t node, uint32_t type
 }
 
 /* Grants a message memory: 1, 0 if there is none at present, or no room to say so. */
-static inline int funet_grant(struct funet *f, const struct funet_arrival *a, struct funet_receive_state *r)
+static inline int funet_grant(struct funet *f, const struct funet_arrival *a)
 {
 	struct funet_landing *g = NULL;
 	uint32_t words[4] = { a->id, 0, 0, 0 };
@@ -681,22 +702,15 @@ static inline int funet_grant(struct funet *f, const struct funet_arrival *a, st
 			g = &f->landings[f->landing % FUNET_LANDINGS];
 	if (g == NULL)
 		return 0;
-	g->address = r != NULL && a->length + 15 - (a->length + 15) % 16 <= r->room ? funet_address(f, r->bytes, a->length) : 0;
-	g->piece = NULL;
-	g->memory = r != NULL ? r->bytes : NULL;
-	if (g->address == 0) {
-		if ((g->piece = funet_take(f, a->length)) == NULL)
-			return 0;
-		g->address = g->piece->address;
-		g->memory = g->piece->memory;
-	}
+	if ((g->piece = funet_take(f, a->length)) == NULL)
+		return 0;
+	g->address = g->piece->address;
 	g->key = ((g->key >> 8) + 1) << 9 >> 1 | (uint32_t)(g - f->landings);
 	g->node = a->node;
 	g->id = a->id;
 	g->number = a->number;
 	g->length = a->length;
 	g->missing = (a->length + 15) & ~(size_t)15;
-	g->receiver = r;
 	g->kind = a->kind;
 	g->open = 1;
 	words[1] = g->key;
@@ -721,9 +735,9 @@ static inline int funet_keep(struct funet *f, struct funet_arrival **list, const
 	f->kept++;
 	*kept = *a;
 	kept->next = NULL;
-	kept->bytes = bytes != NULL ? (uint8_t *)(kept + 1) : NULL;
+	kept->bytes = bytes != NULL ? (const uint8_t *)(kept + 1) : NULL;
 	if (bytes != NULL && a->length > 0)
-		memcpy(kept->bytes, bytes, a->length);
+		memcpy(kept + 1, bytes, a->length);
 	while (*list != NULL)
 		list = &(*list)->next;
 	*list = kept;
@@ -736,46 +750,86 @@ static inline void funet_forget(struct funet *f, struct funet_arrival *a)
 	free(a);
 }
 
-/* Ends a wait for a tagged message. */
-static inline void funet_end_receive(struct funet_receive_state *r, int result)
+/* ---- tagged messages: envelopes, what is told, pieces ----
+ *
+ * An envelope has a number, by which the receiver puts those of a node in order, and the bytes of a short message. When a
+ * receive takes a long one its sender is told, and sends the bytes in pieces. */
+
+static inline struct funet_pair *funet_pair_of(struct funet *f, uint32_t node, uint32_t space)
 {
-	r->result = result;
-	r->ended = 1;
+	return &f->pairs[(size_t)space * f->card.nodes + node];
 }
 
-/* Gives a tagged message to who waits for it: 0 if nothing can be granted at present. */
-static inline int funet_meet(struct funet *f, const struct funet_arrival *a, struct funet_receive_state *r)
+/* Tells a node something of a space of tags, and how many messages were received; 0 if there is no room. */
+static inline int funet_say(struct funet *f, uint32_t node, uint32_t space, enum funet_form form, uint32_t first, uint32_t send, uint32_t want)
 {
-	r->from = a->node;
-	r->length = a->length;
-	if (a->length > r->room) {
-		if (a->bytes == NULL && !funet_settle(f, a->node, a->id, FUNET_LONG))
-			return 0;
-		funet_end_receive(r, -EMSGSIZE);
-	} else if (a->bytes == NULL) {
-		r->taken = funet_grant(f, a, r);
-		return r->taken;
-	} else {
-		if (a->length > 0)
-			memcpy(r->bytes, a->bytes, a->length);
-		funet_end_receive(r, 0);
-	}
-	r->taken = 1;
+	struct funet_pair *p = funet_pair_of(f, node, space);
+	uint32_t *s = funi_send_reserve(&f->card, FUNI_REQUEST);
+	if (s == NULL)
+		return 0;
+	s[0] = funi_header((uint16_t)node, FUNET_TOLD, 5);
+	s[1] = first;
+	s[2] = (uint32_t)form << 16 | space << 18;
+	s[3] = send;
+	s[4] = want;
+	s[5] = p->told = p->taken;
+	(void)funet_commit(f);
 	return 1;
 }
 
-static inline int funet_matches(const struct funet_arrival *a, const struct funet_receive_state *r)
+/* Notes that a message of a node was received, or will never come. */
+static inline void funet_note(struct funet *f, struct funet_pair *p)
 {
-	return !r->taken && !r->ended && a->tag == r->tag && (r->node == FUNET_ANY || r->node == a->node);
+	p->taken = (p->taken + 1) & FUNET_NUMBER;
+	if (((p->taken - p->told) & FUNET_NUMBER) >= FUNET_WINDOW / 2)
+		f->tells = 1;
+}
+
+/* Ends a wait for a tagged message, which may have been longer than there is room. */
+static inline void funet_end_receive(struct funet_receive_state *r, int result)
+{
+	r->result = result == 0 && r->length > r->room ? -EMSGSIZE : result;
+	r->ended = 1;
+}
+
+/* Gives a tagged message to who waits for it. */
+static inline void funet_meet(struct funet *f, const struct funet_arrival *a, struct funet_receive_state *r)
+{
+	funet_note(f, funet_pair_of(f, a->node, a->tag >> 31));
+	r->taken = 1;
+	r->from = a->node;
+	r->send = a->id;
+	r->length = a->length;
+	r->want = a->length < r->room ? a->length : r->room;
+	r->granting = a->form == FUNET_FORM_LONG;
+	f->tells |= r->granting;
+	if (!r->granting) {
+		if (r->want > 0)
+			memcpy(r->bytes, a->bytes, r->want);
+		funet_end_receive(r, 0);
+	}
+}
+
+/* Who waits for a message, the first, or NULL. */
+static inline struct funet_receive_state *funet_receiver(struct funet *f, const struct funet_arrival *a)
+{
+	struct funet_receive_state *r = f->receivers;
+	while (r != NULL && (r->taken || a->tag != r->tag || (r->node != FUNET_ANY && r->node != a->node)))
+		r = r->next;
+	return r;
 }
 
 /* A tagged message whose turn it is: to the first that waits for it, or it is kept. */
 static inline void funet_deliver(struct funet *f, const struct funet_arrival *a)
 {
-	struct funet_receive_state *r = f->unexpected == NULL ? f->receivers : NULL;
-	while (r != NULL && !funet_matches(a, r))
-		r = r->next;
-	if ((r == NULL || !funet_meet(f, a, r)) && !funet_keep(f, &f->unexpected, a, a->bytes) && f->failed == 0)
+	struct funet_receive_state *r = funet_receiver(f, a);
+	struct funet_pair *p = funet_pair_of(f, a->node, a->tag >> 31);
+	p->next = (p->next + 1) & FUNET_NUMBER;
+	if (a->form == FUNET_FORM_VOID)
+		funet_note(f, p);
+	else if (r != NULL)
+		funet_meet(f, a, r);
+	else if (!funet_keep(f, &f->unexpected, a, a->bytes) && f->failed == 0)
 		f->failed = funet_fail(f, -ENOMEM, "no memory for a message of node %u", a->node);
 }
 
@@ -784,62 +838,186 @@ static inline void funet_match(struct funet *f)
 {
 	struct funet_arrival **at = &f->unexpected, *a;
 	while ((a = *at) != NULL) {
-		struct funet_receive_state *r = f->receivers;
-		while (r != NULL && !funet_matches(a, r))
-			r = r->next;
-		if (r == NULL || !funet_meet(f, a, r)) {
+		struct funet_receive_state *r = funet_receiver(f, a);
+		if (r == NULL) {
 			at = &a->next;
 			continue;
 		}
+		funet_meet(f, a, r);
 		*at = a->next;
 		funet_forget(f, a);
 	}
 }
 
-/* Brings tagged messages into the order in which each node sent them. */
-static inline void funet_order(struct funet *f, const struct funet_arrival *a)
+/* A tagged message that came early, of a pair and a number, or NULL. */
+static inline struct funet_arrival **funet_early(struct funet *f, uint32_t node, uint32_t space, uint32_t number)
 {
-	if (a->sequence != f->tagged_in[a->node]) {
-		if ((uint16_t)(a->sequence - f->tagged_in[a->node]) > 0x7fff)
-			f->unknown++;
-		else if (!funet_keep(f, &f->early, a, a->bytes) && f->failed == 0)
-			f->failed = funet_fail(f, -ENOMEM, "no memory for a message of node %u", a->node);
-		return;
-	}
-	f->tagged_in[a->node]++;
-	funet_deliver(f, a);
-	for (struct funet_arrival **at = &f->early, *next; (next = *at) != NULL;) {
-		if (next->node != a->node || next->sequence != f->tagged_in[a->node]) {
-			at = &next->next;
-			continue;
-		}
-		*at = next->next;
-		f->tagged_in[a->node]++;
-		funet_deliver(f, next);
-		funet_forget(f, next);
-		at = &f->early;
-	}
+	struct funet_arrival **at = &f->early;
+	while (*at != NULL && ((*at)->node != node || (*at)->tag >> 31 != space || (*at)->sequence != number))
+		at = &(*at)->next;
+	return *at != NULL ? at : NULL;
 }
 
-/* A short tagged message. */
+/* An envelope. */
 static inline void funet_tagged(struct funet *f, enum funi_level l, const uint32_t *slot)
 {
 	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
-	const uint8_t *bytes;
-	struct funet_arrival a;
+	uint32_t space = w[0] & 3;
+	struct funet_arrival a, **at;
 	memset(&a, 0, sizeof a);
 	a.node = slot[FUNI_SOURCE_WORD];
 	a.tag = w[1];
-	a.sequence = w[2] & 0xffff;
-	if (l != FUNI_REQUEST || a.node >= f->card.nodes || !funet_content(slot, 3, w[0], &bytes, &a.length)) {
+	a.sequence = w[0] >> 2;
+	a.form = w[2] >> 16 & 3;
+	struct funet_pair *p = a.node < f->card.nodes && space <= 1 ? funet_pair_of(f, a.node, space) : NULL;
+	if (l != FUNI_REQUEST || p == NULL || a.tag >> 31 != space || a.form > FUNET_FORM_VOID || !funet_content(slot, 3, w[2], &a.bytes, &a.length) ||
+	    (a.form == FUNET_FORM_LONG && funi_words(slot[0]) != 5) ||
+	    ((a.sequence - p->next) & FUNET_NUMBER) >= ((p->taken + FUNET_WINDOW - p->next) & FUNET_NUMBER) ||
+	    funet_early(f, a.node, space, a.sequence) != NULL) {
 		f->unknown++;
 		return;
 	}
-	a.bytes = (uint8_t *)(uintptr_t)bytes;
-	f->running[l]++;
-	funet_order(f, &a);
-	f->running[l]--;
+	if (a.form == FUNET_FORM_LONG) {
+		a.id = w[3];
+		a.length = w[4];
+		a.bytes = NULL;
+	}
+	if (a.sequence != p->next) {
+		if (!funet_keep(f, &f->early, &a, a.bytes) && f->failed == 0)
+			f->failed = funet_fail(f, -ENOMEM, "no memory for a message of node %u", a.node);
+		return;
+	}
+	funet_deliver(f, &a);
+	while ((at = funet_early(f, a.node, space, p->next)) != NULL) {
+		struct funet_arrival *next = *at;
+		*at = next->next;
+		funet_deliver(f, next);
+		funet_forget(f, next);
+	}
 }
+
+/* A piece of a tagged message. */
+static inline void funet_piece_came(struct funet *f, const uint32_t *slot)
+{
+	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
+	struct funet_receive_state *r = f->receivers;
+	size_t n = 4 * (size_t)(funi_words(slot[0]) - 2), left;
+	while (r != NULL && (r->id != w[0] || !r->taken || r->ended || r->from != slot[FUNI_SOURCE_WORD]))
+		r = r->next;
+	if (r == NULL)
+		return; /* given up */
+	left = w[1] < r->want ? r->want - w[1] : 0;
+	left = left < FUNET_PIECE_BYTES ? left : FUNET_PIECE_BYTES;
+	if (left == 0 || w[1] % FUNET_PIECE_BYTES != 0 || n < left) {
+		f->unknown++;
+		return;
+	}
+	memcpy(r->bytes + w[1], w + 2, left);
+	r->got += left;
+	if (r->got >= r->want)
+		funet_end_receive(r, 0);
+}
+
+static inline void funet_end_sending(struct funet_sending *s, int result)
+{
+	if (!s->ended)
+		s->result = result;
+	s->ended = 1;
+}
+
+/* What a node says of tagged messages. */
+static inline void funet_is_told(struct funet *f, const uint32_t *slot)
+{
+	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
+	uint32_t node = slot[FUNI_SOURCE_WORD], space = w[1] >> 18 & 3, form = w[1] >> 16 & 3;
+	struct funet_pair *p = node < f->card.nodes && space <= 1 ? funet_pair_of(f, node, space) : NULL;
+	struct funet_sending *s = f->sendings;
+	struct funet_receive_state *r = f->receivers;
+	if (p == NULL || funi_words(slot[0]) != 5) {
+		f->unknown++;
+		return;
+	}
+	if (((w[4] - p->matched) & FUNET_NUMBER) <= ((p->sent - p->matched) & FUNET_NUMBER))
+		p->matched = w[4] & FUNET_NUMBER;
+	if (form == FUNET_FORM_GRANT) {
+		while (s != NULL && (s->kind != FUNET_KIND_TAGGED || s->id != w[2] || s->node != node || !s->asked || s->ended))
+			s = s->next;
+		if (s == NULL || w[3] > s->length) {
+			(void)funet_say(f, node, space, FUNET_FORM_ABORT, w[0], 0, 0);
+		} else if (s->to == 0) {
+			s->key = w[0];
+			s->to = 1;
+			s->length = w[3];
+			if (w[3] == 0 && !s->given_up)
+				funet_end_sending(s, 0);
+		}
+	} else if (form == FUNET_FORM_ABORT) {
+		while (r != NULL && (r->id != w[0] || !r->taken || r->ended || r->from != node))
+			r = r->next;
+		if (r != NULL)
+			funet_end_receive(r, -ECANCELED);
+	}
+}
+
+/* Sends an envelope when its turn has come, and pieces of a message that is wanted, into half of the send queue. */
+static inline void funet_push_tagged(struct funet *f, struct funet_sending *s)
+{
+	uint32_t space = s->tag >> 31, *slot;
+	struct funet_pair *p = funet_pair_of(f, s->node, space);
+	if (!s->asked) {
+		for (const struct funet_sending *o = f->sendings; o != s; o = o->next)
+			if (o->kind == FUNET_KIND_TAGGED && !o->asked && !o->ended && o->node == s->node && o->tag >> 31 == space)
+				return; /* it is before this one */
+		if (((p->sent - p->matched) & FUNET_NUMBER) >= FUNET_WINDOW || (slot = funi_send_reserve(&f->card, FUNI_REQUEST)) == NULL)
+			return;
+		uint32_t words[5] = { p->sent << 2 | space, s->tag, FUNET_FORM_SHORT << 16, s->id, (uint32_t)s->length };
+		if (s->length > FUNET_TAGGED_SHORT) {
+			words[2] = FUNET_FORM_LONG << 16;
+			funet_compose(slot, s->node, FUNET_TAGGED, words, 5, 2, NULL, 0);
+		} else {
+			funet_compose(slot, s->node, FUNET_TAGGED, words, 3, 2, s->bytes, s->length);
+			funet_end_sending(s, 0);
+		}
+		s->asked = 1;
+		s->sequence = p->sent;
+		p->sent = (p->sent + 1) & FUNET_NUMBER;
+		(void)funet_commit(f);
+	}
+	while (s->to != 0 && !s->ended) {
+		size_t left = s->length - s->issued, n = left < FUNET_PIECE_BYTES ? left : FUNET_PIECE_BYTES, words = (n + 3) / 4;
+		if (left == 0) {
+			funet_end_sending(s, 0);
+			return;
+		}
+		if (funi_unsent(&f->card, FUNI_REQUEST) > f->card.mask / 2 || (slot = funi_send_reserve(&f->card, FUNI_REQUEST)) == NULL)
+			return;
+		slot[0] = funi_header((uint16_t)s->node, FUNET_PIECE, 2 + (uint32_t)words);
+		slot[1] = s->key;
+		slot[2] = (uint32_t)s->issued;
+		slot[2 + words] = 0;
+		memcpy(slot + 3, s->bytes + s->issued, n);
+		s->issued += n;
+		(void)funet_commit(f);
+	}
+}
+
+/* Says what there is to say of tagged messages. */
+static inline void funet_tell_tagged(struct funet *f)
+{
+	f->tells = 0;
+	for (struct funet_receive_state *r = f->receivers; r != NULL; r = r->next)
+		if (r->granting) {
+			r->granting = !funet_say(f, r->from, r->tag >> 31, FUNET_FORM_GRANT, r->id, r->send, (uint32_t)r->want);
+			f->tells |= r->granting;
+			if (!r->granting && r->want == 0)
+				funet_end_receive(r, 0);
+		}
+	for (uint32_t i = 0; i < 2 * f->card.nodes; i++)
+		if (((f->pairs[i].taken - f->pairs[i].told) & FUNET_NUMBER) >= FUNET_WINDOW / 2)
+			f->tells |= !funet_say(f, i % f->card.nodes, i / f->card.nodes, FUNET_FORM_RECEIVED, 0, 0, 0);
+}
+
+/* ---- long messages, continued ---- */
 
 /* A message is ready at its sender. */
 static inline void funet_ready(struct funet *f, const uint32_t *slot)
@@ -852,21 +1030,16 @@ static inline void funet_ready(struct funet *f, const uint32_t *slot)
 	a.number = w[1] & 0xff;
 	a.kind = w[1] >> 16 & 7;
 	a.length = w[2];
-	a.tag = w[3];
-	a.sequence = w[4] & 0xffff;
-	if (a.node >= f->card.nodes || a.length == 0 ||
-	    (a.kind != FUNET_KIND_BYTES && a.kind != FUNET_KIND_REPLY && a.kind != FUNET_KIND_TAGGED)) {
+	if (a.node >= f->card.nodes || a.length == 0 || (a.kind != FUNET_KIND_BYTES && a.kind != FUNET_KIND_REPLY)) {
 		f->unknown++;
 	} else if (a.length > FUNET_MAX_BYTES) {
 		(void)funet_settle(f, a.node, a.id, FUNET_LONG);
 	} else if (a.length > f->most) {
 		(void)funet_settle(f, a.node, a.id, FUNET_MEMORY);
-	} else if (a.kind == FUNET_KIND_TAGGED) {
-		funet_order(f, &a);
 	} else if (a.number >= FUNET_HANDLERS || f->handlers[a.number].run == NULL || f->handlers[a.number].serves) {
 		f->unknown++;
 		(void)funet_settle(f, a.node, a.id, FUNET_NO_HANDLER);
-	} else if ((f->waiting != NULL || !funet_grant(f, &a, NULL)) && !funet_keep(f, &f->waiting, &a, NULL)) {
+	} else if ((f->waiting != NULL || !funet_grant(f, &a)) && !funet_keep(f, &f->waiting, &a, NULL)) {
 		(void)funet_settle(f, a.node, a.id, FUNET_MEMORY);
 	}
 }
@@ -887,29 +1060,15 @@ static inline void funet_landed(struct funet *f, const uint32_t *slot, const str
 	if (g->missing > 0)
 		return;
 	g->open = 0;
-	if (g->receiver != NULL) {
-		if (g->piece != NULL)
-			memcpy(g->receiver->bytes, g->memory, g->length);
-		funet_end_receive(g->receiver, 0);
-	} else if (g->kind != FUNET_KIND_TAGGED) {
-		m.bytes = g->memory;
-		m.length = g->length;
-		int code = funet_run(f, &f->handlers[g->number], &m, g->kind == FUNET_KIND_REPLY ? FUNI_REPLY : FUNI_REQUEST, slot);
-		if (code != 0 && f->failed == 0)
-			f->failed = funet_fail(f, code < 0 ? code : -code, "handler %u returned %d for a message of node %u", g->number, code, g->node);
-	}
-	if (g->piece != NULL)
-		funet_give(f, g->piece);
+	m.bytes = g->piece->memory;
+	m.length = g->length;
+	int code = funet_run(f, &f->handlers[g->number], &m, g->kind == FUNET_KIND_REPLY ? FUNI_REPLY : FUNI_REQUEST, slot);
+	if (code != 0 && f->failed == 0)
+		f->failed = funet_fail(f, code < 0 ? code : -code, "handler %u returned %d for a message of node %u", g->number, code, g->node);
+	funet_give(f, g->piece);
 	f->running[FUNI_REQUEST]++;
 	(void)funet_settle(f, g->node, g->id, FUNET_DONE);
 	f->running[FUNI_REQUEST]--;
-}
-
-static inline void funet_end_sending(struct funet_sending *s, int result)
-{
-	if (!s->ended)
-		s->result = result;
-	s->ended = 1;
 }
 
 /* Ready, grant, taken, abort. */
@@ -924,7 +1083,7 @@ static inline void funet_long(struct funet *f, enum funi_level l, const uint32_t
 		f->unknown++;
 		return;
 	}
-	while (s != NULL && (s->id != w[0] || s->node != node))
+	while (s != NULL && (s->kind == FUNET_KIND_TAGGED || s->id != w[0] || s->node != node))
 		s = s->next;
 	f->running[l]++;
 	if (type == FUNET_READY && l == FUNI_REQUEST) {
@@ -938,10 +1097,7 @@ static inline void funet_long(struct funet *f, enum funi_level l, const uint32_t
 		funet_end_sending(s, w[1] == FUNET_LONG ? -EMSGSIZE : w[1] == FUNET_NO_HANDLER ? -ENOSYS : -ENOMEM);
 	} else if (type == FUNET_ABORT && g->open && g->key == w[0] && g->node == node) {
 		g->open = 0;
-		if (g->piece != NULL)
-			g->piece->until = funet_now() + INT64_C(1000000) * FUNET_HOLD;
-		if (g->receiver != NULL)
-			funet_end_receive(g->receiver, -ECANCELED);
+		g->piece->until = funet_now() + INT64_C(1000000) * FUNET_HOLD;
 	}
 	f->running[l]--;
 }
@@ -981,10 +1137,14 @@ static inline void funet_transfer_more(struct funet *f, struct funet_sending *s)
 /* Goes on with one long message: announces it, transfers it, and notes when the card has read all of it. */
 static inline void funet_push(struct funet *f, struct funet_sending *s)
 {
-	const uint32_t words[5] = { s->id, s->number | s->kind << 16, (uint32_t)s->length, s->tag, s->sequence };
+	const uint32_t words[5] = { s->id, s->number | s->kind << 16, (uint32_t)s->length, 0, 0 };
 	int others = 0;
+	if (s->kind == FUNET_KIND_TAGGED) {
+		funet_push_tagged(f, s);
+		return;
+	}
 	for (const struct funet_sending *o = f->sendings; o != NULL && !s->asked; o = o->next)
-		others += o->node == s->node && o->asked && o->to == 0 && !o->ended;
+		others += o->kind != FUNET_KIND_TAGGED && o->node == s->node && o->asked && o->to == 0 && !o->ended;
 	if (!s->asked && others < FUNET_ASKED_MOST)
 		s->asked = funet_tell_words(f, s->node, FUNET_READY, words, 5);
 	if (s->to != 0 && !s->ended)
@@ -1026,13 +1186,18 @@ static inline const char *funet_why(int result)
 static inline void funet_retire(struct funet *f, struct funet_sending *s)
 {
 	int knows = s->to == 0 || (!s->given_up && s->result != -ENOMEM) || s->result == -EHOSTUNREACH;
-	if (!funet_is_read(f, s) || (!knows && !funet_tell_words(f, s->node, FUNET_ABORT, &s->key, 1)))
+	if (!funet_is_read(f, s))
+		return;
+	if (!knows && !(s->kind == FUNET_KIND_TAGGED ? funet_say(f, s->node, s->tag >> 31, FUNET_FORM_ABORT, s->key, 0, 0) :
+						       funet_tell_words(f, s->node, FUNET_ABORT, &s->key, 1)))
 		return;
 	if (s->result != 0 && !s->given_up && s->copy == NULL && f->sending_result == 0)
 		f->sending_result = s->result;
 	if (s->result != 0 && s->copy != NULL && f->failed == 0)
 		f->failed = funet_fail(f, s->result, "replying with %llu bytes to node %u: %s", (unsigned long long)s->length, s->node, funet_why(s->result));
 	funet_unlink(f, s);
+	if (s->under_way != NULL)
+		(*s->under_way)--;
 	free(s->copy);
 	free(s);
 }
@@ -1049,12 +1214,12 @@ static inline void funet_advance(struct funet *f)
 		if (s->kept && (s->ended || (s->given_up && (s->to != 0 || !s->asked))))
 			funet_retire(f, s);
 	}
-	while ((a = f->waiting) != NULL && funet_grant(f, a, NULL)) {
+	while ((a = f->waiting) != NULL && funet_grant(f, a)) {
 		f->waiting = a->next;
 		funet_forget(f, a);
 	}
-	if (f->unexpected != NULL && f->receivers != NULL)
-		funet_match(f);
+	if (f->tells)
+		funet_tell_tagged(f);
 }
 
 /* Handles one message. */
@@ -1081,6 +1246,10 @@ static inline void funet_handle_slot(struct funet *f, enum funi_level l, const u
 		funet_long(f, l, slot, type, words);
 	else if (type == FUNET_TAGGED && words >= 3)
 		funet_tagged(f, l, slot);
+	else if (type == FUNET_TOLD && words >= 5)
+		funet_is_told(f, slot);
+	else if (type == FUNET_PIECE && words >= 2)
+		funet_piece_came(f, slot);
 	else if (type != FUNET_PROBE)
 		f->unknown++;
 }
@@ -1112,12 +1281,20 @@ static inline int funet_came_back(struct funet *f, const struct funi_return *r)
 		f->untold[f->untolds].node = node;
 		f->untold[f->untolds++].ticket = r->word;
 	}
+	if (type == FUNET_TAGGED && !funet_gone(r->reason) && node < f->card.nodes) { /* the node is not to wait for it */
+		const uint32_t words[3] = { r->word, (r->word & 1) << 31, FUNET_FORM_VOID << 16 };
+		(void)funet_tell_words(f, node, FUNET_TAGGED, words, 3);
+	}
 	for (struct funet_sending *s = f->sendings; s != NULL; s = s->next)
 		if (s->node == node && !s->ended &&
-		    (funet_gone(r->reason) || (type == FUNET_READY && s->id == r->word) || (type == FUNET_PART && s->to != 0 && s->key == r->word))) {
+		    (funet_gone(r->reason) || (type == FUNET_TAGGED && s->kind == FUNET_KIND_TAGGED && s->asked && s->sequence == r->word >> 2) ||
+		     (type == FUNET_PIECE && s->kind == FUNET_KIND_TAGGED && s->to != 0 && s->key == r->word) || (type == FUNET_READY && s->id == r->word) || (type == FUNET_PART && s->to != 0 && s->key == r->word))) {
 			funet_end_sending(s, -EHOSTUNREACH);
 			told = 1;
 		}
+	for (struct funet_receive_state *w = f->receivers; w != NULL && funet_gone(r->reason); w = w->next)
+		if (!w->ended && (w->taken ? w->from == node : w->node == node))
+			funet_end_receive(w, -EHOSTUNREACH);
 	for (int i = 0; funet_gone(r->reason) && i < FUNET_CALLS; i++)
 		if (f->calls[i].progress == FUNET_ASKED && f->calls[i].node == node)
 			funet_end_call(&f->calls[i], -EHOSTUNREACH, funet_reason(r->reason), strlen(funet_reason(r->reason)));
@@ -1184,7 +1361,7 @@ static inline int funet_poll(struct funet *f)
 	}
 	if (f->untolds > 0)
 		funet_tell(f);
-	if (f->sendings != NULL || f->waiting != NULL || f->unexpected != NULL)
+	if (f->sendings != NULL || f->waiting != NULL || f->tells)
 		funet_advance(f);
 	if ((code = f->failed) != 0) {
 		f->failed = 0;
@@ -1206,6 +1383,8 @@ static inline int funet_rest(struct funet *f, int64_t end)
 	if (left <= 0)
 		return funet_fail(f, -ETIMEDOUT, "waiting: nothing more has happened in the time given");
 	int n = funi_wait(&f->card, left > (int64_t)FUNI_NAP * 1000000 ? FUNI_NAP : (int)((left + 999999) / 1000000));
+	if (n == -EINTR && f->stop != NULL)
+		return 0; /* the flag says whether that was one that matters */
 	return n < 0 ? funet_card_fails(f, n) : 0;
 }
 
@@ -1332,7 +1511,7 @@ static inline int funet_check(struct funet *f, uint32_t node, uint32_t number, s
 
 /* Begins a long message. The struct is the caller's, or kept until it has ended. */
 static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_t node, uint32_t number, enum funet_kind kind, uint32_t tag,
-			       uint32_t sequence, const void *bytes, size_t length)
+			       const void *bytes, size_t length)
 {
 	struct funet_sending **at = &f->sendings;
 	memset(s, 0, sizeof *s);
@@ -1340,11 +1519,10 @@ static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_
 	s->number = number;
 	s->kind = kind;
 	s->tag = tag;
-	s->sequence = sequence;
 	s->bytes = (const uint8_t *)bytes;
 	s->length = length;
 	s->id = ++f->ids & INT32_MAX;
-	s->from = funet_address(f, bytes, length);
+	s->from = kind == FUNET_KIND_TAGGED ? 0 : funet_address(f, bytes, length);
 	while (*at != NULL)
 		at = &(*at)->next;
 	*at = s;
@@ -1406,7 +1584,7 @@ static inline int funet_send(struct funet *f, uint32_t node, uint32_t number, co
 	if (code != 0 || (code = funet_check(f, node, number, length, FUNET_MAX_BYTES)) != 0)
 		return code;
 	if (length > FUNET_SHORT) {
-		funet_begin(f, &sending, node, number, FUNET_KIND_BYTES, 0, 0, bytes, length);
+		funet_begin(f, &sending, node, number, FUNET_KIND_BYTES, 0, bytes, length);
 		return funet_end(f, &sending, funet_until(f->patience));
 	}
 	if ((code = funet_request_slot(f, &s)) != 0)
@@ -1415,8 +1593,9 @@ static inline int funet_send(struct funet *f, uint32_t node, uint32_t number, co
 	return funet_commit(f);
 }
 
-/* funet_send that does not wait for the receiver: the bytes must stay as they are until funet_flush has returned 0. */
-static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length)
+/* funet_send that does not wait for the receiver: the bytes must stay as they are until funet_flush has returned 0. under_way is NULL, or
+ * counts such messages: it is one more until the bytes may be changed. */
+static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length, uint32_t *under_way)
 {
 	struct funet_sending *s;
 	int code = funet_outside(f, "sending");
@@ -1426,8 +1605,11 @@ static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, co
 		return code;
 	if ((s = (struct funet_sending *)malloc(sizeof *s)) == NULL)
 		return funet_fail(f, -ENOMEM, "sending %llu bytes to node %u: no memory", (unsigned long long)length, node);
-	funet_begin(f, s, node, number, FUNET_KIND_BYTES, 0, 0, bytes, length);
+	funet_begin(f, s, node, number, FUNET_KIND_BYTES, 0, bytes, length);
 	s->kept = 1;
+	s->under_way = under_way;
+	if (under_way != NULL)
+		(*under_way)++;
 	return 0;
 }
 
@@ -1469,7 +1651,7 @@ static inline int funet_reply(struct funet_message *m, uint32_t number, const vo
 			return funet_fail(f, -ENOMEM, "replying with %llu bytes: no memory", (unsigned long long)length);
 		}
 		memcpy(copy, bytes, length);
-		funet_begin(f, sending, m->source, number, FUNET_KIND_REPLY, 0, 0, copy, length);
+		funet_begin(f, sending, m->source, number, FUNET_KIND_REPLY, 0, copy, length);
 		sending->kept = 1;
 		sending->copy = copy;
 		return 0;
@@ -1612,37 +1794,20 @@ static inline int funet_barrier(struct funet *f, int milliseconds)
  * Messages for which the receiver asks (MPI_Send, MPI_Recv). Those from one node with one tag are received in the order in which they
  * were sent. Tags are 0 to 2^31-1. */
 
-/* Begins a tagged message: *begun says whether s is under way, or has left already. */
-static inline int funet_begin_tagged(struct funet *f, struct funet_sending *s, uint32_t node, uint32_t tag, const void *bytes, size_t length, int *begun)
-{
-	uint32_t *slot, first[3] = { 0, tag, 0 };
-	int code = length > FUNET_TAGGED_SHORT ? 0 : funet_request_slot(f, &slot);
-	*begun = 0;
-	if (code != 0)
-		return code;
-	first[2] = f->tagged_out[node]++;
-	if (length > FUNET_TAGGED_SHORT) {
-		*begun = 1;
-		funet_begin(f, s, node, 0, FUNET_KIND_TAGGED, tag, first[2], bytes, length);
-		return 0;
-	}
-	funet_compose(slot, node, FUNET_TAGGED, first, 3, 0, bytes, length);
-	return funet_commit(f);
-}
-
-/* Sends a node bytes that it receives with the same tag. It returns when they may be changed: with up to FUNET_TAGGED_SHORT bytes at
- * once, with more when the node has begun to receive them (MPI_Ssend). It is otherwise like funet_send; -EMSGSIZE: the receiver has no
- * room for so many. */
+/* Sends a node bytes that it receives with the same tag (MPI_Send). It returns when they may be changed: with up to FUNET_TAGGED_SHORT bytes
+ * mostly at once, with more when the node receives them and all have left. A node keeps FUNET_WINDOW messages of another that nobody has
+ * received; the next wait. It is otherwise like funet_send, which is faster with many bytes: here they travel in pieces of
+ * FUNET_PIECE_BYTES. */
 static inline int funet_send_tag(struct funet *f, uint32_t node, uint32_t tag, const void *bytes, size_t length)
 {
 	struct funet_sending s;
-	int begun, code = funet_outside(f, "sending");
+	int code = funet_outside(f, "sending");
 	if (code != 0 || (code = funet_check(f, node, 0, length, FUNET_MAX_BYTES)) != 0)
 		return code;
 	if (tag >> 31 != 0)
 		return funet_fail(f, -EINVAL, "sending to node %u: tags are 0 to 2^31-1", node);
-	code = funet_begin_tagged(f, &s, node, tag, bytes, length, &begun);
-	return begun ? funet_end(f, &s, funet_until(f->patience)) : code;
+	funet_begin(f, &s, node, 0, FUNET_KIND_TAGGED, tag, bytes, length);
+	return funet_end(f, &s, funet_until(f->patience));
 }
 
 /* Begins to wait for a tagged message. */
@@ -1652,6 +1817,7 @@ static inline void funet_expect(struct funet *f, struct funet_receive_state *r, 
 	memset(r, 0, sizeof *r);
 	r->node = node;
 	r->tag = tag;
+	r->id = ++f->ids & INT32_MAX;
 	r->bytes = (uint8_t *)bytes;
 	r->room = room;
 	while (*at != NULL)
@@ -1669,17 +1835,18 @@ static inline void funet_expect_no_more(struct funet *f, struct funet_receive_st
 		at = &(*at)->next;
 	if (*at != NULL)
 		*at = r->next;
-	for (int i = 0; i < FUNET_LANDINGS; i++)
-		if (f->landings[i].open && f->landings[i].receiver == r)
-			f->landings[i].receiver = NULL;
+	while (r->granting && !funet_say(f, r->from, r->tag >> 31, FUNET_FORM_GRANT, r->id, r->send, 0)) /* its sender waits */
+		if (funi_wait(&f->card, 10) == -ENOTCONN)
+			break;
+	r->granting = 0;
 }
 
 static inline int funet_has_come(void *receive) { return ((struct funet_receive_state *)receive)->ended; }
 
-/* Receives a tagged message of at most room bytes from a node, or from FUNET_ANY: its length and its sender, if the pointers are not NULL.
- * With memory of funet_alloc, and room rounded up to 16, nothing is copied. -EMSGSIZE: it has *length bytes, more than there is room,
- * and is dropped. After -ETIMEDOUT and -EINTR it can be called again; but a long message that had begun to arrive is then
- * dropped when the rest has come, and until then written to the memory of funet_alloc. Not in handlers. */
+/* Receives a tagged message of at most room bytes from a node, or from FUNET_ANY (MPI_Recv): its length and its sender, if the
+ * pointers are not NULL. -EMSGSIZE: it has *length bytes, of which there were as many as there is room; -ECANCELED: its sender has given it
+ * up. After -ETIMEDOUT and -EINTR it can be called again; but a long message that had begun to arrive is dropped. Not in
+ * handlers. */
 static inline int funet_recv(struct funet *f, uint32_t node, uint32_t tag, void *bytes, size_t room, size_t *length, uint32_t *from, int milliseconds)
 {
 	struct funet_receive_state r;
@@ -1699,15 +1866,17 @@ static inline int funet_recv(struct funet *f, uint32_t node, uint32_t tag, void 
 		*from = r.from;
 	if (r.result == 0)
 		return 0;
-	return funet_fail(f, r.result, "receiving from node %u: %s", r.from,
-			  r.result == -EMSGSIZE ? "the message has more bytes than there is room" : "the sender has given the message up");
+	return funet_fail(f, r.result, "receiving from node %u: %s", r.taken ? r.from : node,
+			  r.result == -EMSGSIZE	    ? "the message has more bytes than there is room" :
+			  r.result == -EHOSTUNREACH ? "the node is gone" :
+						      "the sender has given the message up");
 }
 
 /* ---- collective operations ----
  *
  * As in MPI: all nodes call them in the same order, with the same root and lengths. They wait at most the milliseconds given;
  * signals end them only by f.stop. After an error of one, other nodes may wait for this one in vain: the program ends, or the nodes agree otherwise
- * on what to do. Memory of funet_alloc saves copies. */
+ * on what to do. They are those of the Go package uspace/collective: nodes in C and Go may call them together. */
 
 struct funet_leg { /* what is exchanged with a node: NULL: nothing that way */
 	uint32_t node;
@@ -1747,7 +1916,7 @@ static inline int funet_end_leg(struct funet *f, struct funet_leg *g, int code)
 	else if (g->begun)
 		funet_unlink(f, &g->sending);
 	if (code == 0 && g->begun && g->sending.result != 0)
-		code = funet_fail(f, g->sending.result == -EMSGSIZE ? -EPROTO : g->sending.result, "a collective operation with node %u: %s", g->node,
+		code = funet_fail(f, g->sending.result, "a collective operation with node %u: %s", g->node,
 				  funet_why(g->sending.result));
 	return code;
 }
@@ -1762,12 +1931,14 @@ static inline int funet_exchange(struct funet *f, uint32_t tag, struct funet_leg
 		if (leg[i].in != NULL)
 			funet_expect(f, &leg[i].receive, leg[i].node, tag, leg[i].in, leg[i].bytes);
 	}
-	for (size_t i = 0; i < n && code == 0; i++)
-		if (leg[i].out != NULL)
-			code = funet_begin_tagged(f, &leg[i].sending, leg[i].node, tag, leg[i].out, leg[i].bytes, &leg[i].begun);
+	for (size_t i = 0; i < n; i++)
+		if (leg[i].out != NULL) {
+			funet_begin(f, &leg[i].sending, leg[i].node, 0, FUNET_KIND_TAGGED, tag, leg[i].out, leg[i].bytes);
+			leg[i].begun = 1;
+		}
 	while (code == 0 && !funet_has_exchanged(&all)) {
 		code = funet_await(f, funet_has_exchanged, &all, leg[0].node, end);
-		if (code == -EINTR && (f->stop == NULL || *f->stop == 0))
+		if (code == -EINTR && f->stop == NULL)
 			code = 0;
 	}
 	for (size_t i = 0; i < n; i++)
@@ -1782,7 +1953,7 @@ static inline int funet_collective(struct funet *f, size_t bytes, uint32_t root,
 	if (code == 0)
 		code = funet_check(f, root, 0, bytes, FUNET_MAX_BYTES);
 	if (code == 0)
-		*tag = UINT32_C(1) << 31 | ++f->collectives;
+		*tag = UINT32_C(1) << 31 | (++f->collectives & FUNET_NUMBER);
 	return code;
 }
 
@@ -1798,15 +1969,10 @@ static inline int funet_exchange_one(struct funet *f, uint32_t tag, uint32_t nod
 	return funet_exchange(f, tag, &leg, 1, end);
 }
 
-/* Copies the root's bytes to all nodes (MPI_Bcast), along a binomial tree. */
-static inline int funet_broadcast(struct funet *f, uint32_t root, void *bytes, size_t length, int milliseconds)
+static inline int funet_broadcast_as(struct funet *f, uint32_t tag, uint32_t root, void *bytes, size_t length, int64_t end)
 {
-	int64_t end = funet_until(milliseconds);
-	uint32_t tag, nodes = f->card.nodes, bit = 1;
-	int code = funet_collective(f, length, root, &tag);
-	if (code != 0)
-		return code;
-	uint32_t relative = (f->card.node + nodes - root) % nodes;
+	uint32_t nodes = f->card.nodes, bit = 1, relative = (f->card.node + nodes - root) % nodes;
+	int code = 0;
 	for (; bit < nodes && (relative & bit) == 0; bit <<= 1)
 		;
 	if (relative != 0)
@@ -1815,6 +1981,15 @@ static inline int funet_broadcast(struct funet *f, uint32_t root, void *bytes, s
 		if (relative + bit < nodes)
 			code = funet_exchange_one(f, tag, (relative + bit + root) % nodes, bytes, NULL, length, end);
 	return code;
+}
+
+/* Copies the root's bytes to all nodes (MPI_Bcast), along a binomial tree. */
+static inline int funet_broadcast(struct funet *f, uint32_t root, void *bytes, size_t length, int milliseconds)
+{
+	int64_t end = funet_until(milliseconds);
+	uint32_t tag;
+	int code = funet_collective(f, length, root, &tag);
+	return code != 0 ? code : funet_broadcast_as(f, tag, root, bytes, length, end);
 }
 
 /* How many nodes are talked to at a time. */
@@ -1852,34 +2027,87 @@ static inline int funet_with_all(struct funet *f, uint32_t tag, const void *out,
 	return code;
 }
 
+/* Blocks of a node's subtree in the binomial tree travel together, if they have at most this many bytes each. */
+#define FUNET_TREE_BYTES 4096
+
+/* The size of a node's subtree, were the nodes a power of two. */
+static inline uint32_t funet_span(uint32_t relative, uint32_t nodes)
+{
+	uint32_t bit = 1;
+	while (relative != 0 ? (relative & bit) == 0 : bit < nodes)
+		bit <<= 1;
+	return bit;
+}
+
 /* Brings bytes of every node to the root, whose memory has a block for each, in order of their numbers (MPI_Gather). */
 static inline int funet_gather(struct funet *f, uint32_t root, const void *bytes, size_t length, void *all, int milliseconds)
 {
 	int64_t end = funet_until(milliseconds);
-	uint32_t tag;
+	uint32_t tag, nodes = f->card.nodes, node = f->card.node;
 	int code = funet_collective(f, length, root, &tag);
 	if (code != 0)
 		return code;
-	if (f->card.node != root)
-		return funet_exchange_one(f, tag, root, bytes, NULL, length, end);
-	if (length > 0)
+	if (length > FUNET_TREE_BYTES) {
+		if (node != root)
+			return funet_exchange_one(f, tag, root, bytes, NULL, length, end);
 		memmove((uint8_t *)all + root * length, bytes, length);
-	return funet_with_all(f, tag, NULL, all, length, end);
+		return funet_with_all(f, tag, NULL, all, length, end);
+	}
+	uint32_t relative = (node + nodes - root) % nodes, top = funet_span(relative, nodes);
+	uint32_t subtree = top < nodes - relative ? top : nodes - relative;
+	uint8_t *blocks = (uint8_t *)malloc(subtree * length + 1);
+	if (blocks == NULL)
+		return funet_fail(f, -ENOMEM, "a gather: no memory");
+	if (length > 0)
+		memcpy(blocks, bytes, length);
+	for (uint32_t bit = 1; bit < top && relative + bit < nodes && code == 0; bit <<= 1) {
+		uint32_t to = 2 * bit < subtree ? 2 * bit : subtree;
+		code = funet_exchange_one(f, tag, (relative + bit + root) % nodes, NULL, blocks + bit * length, (to - bit) * length, end);
+	}
+	if (code == 0 && relative != 0)
+		code = funet_exchange_one(f, tag, (relative - top + root) % nodes, blocks, NULL, subtree * length, end);
+	if (code == 0 && relative == 0 && length > 0) { /* the root's block is the first */
+		memcpy((uint8_t *)all + root * length, blocks, (nodes - root) * length);
+		memcpy(all, blocks + (nodes - root) * length, root * length);
+	}
+	free(blocks);
+	return code;
 }
 
 /* Brings every node its block of the root's memory (MPI_Scatter). */
 static inline int funet_scatter(struct funet *f, uint32_t root, const void *all, void *bytes, size_t length, int milliseconds)
 {
 	int64_t end = funet_until(milliseconds);
-	uint32_t tag;
+	uint32_t tag, nodes = f->card.nodes, node = f->card.node;
 	int code = funet_collective(f, length, root, &tag);
 	if (code != 0)
 		return code;
-	if (f->card.node != root)
-		return funet_exchange_one(f, tag, root, NULL, bytes, length, end);
-	if (length > 0)
+	if (length > FUNET_TREE_BYTES) {
+		if (node != root)
+			return funet_exchange_one(f, tag, root, NULL, bytes, length, end);
 		memmove(bytes, (const uint8_t *)all + root * length, length);
-	return funet_with_all(f, tag, all, NULL, length, end);
+		return funet_with_all(f, tag, all, NULL, length, end);
+	}
+	uint32_t relative = (node + nodes - root) % nodes, top = funet_span(relative, nodes);
+	uint32_t subtree = top < nodes - relative ? top : nodes - relative;
+	uint8_t *blocks = (uint8_t *)malloc(subtree * length + 1);
+	if (blocks == NULL)
+		return funet_fail(f, -ENOMEM, "a scatter: no memory");
+	if (relative == 0 && length > 0) {
+		memcpy(blocks, (const uint8_t *)all + root * length, (nodes - root) * length);
+		memcpy(blocks + (nodes - root) * length, all, root * length);
+	} else if (relative != 0) {
+		code = funet_exchange_one(f, tag, (relative - top + root) % nodes, NULL, blocks, subtree * length, end);
+	}
+	for (uint32_t bit = top / 2; bit > 0 && code == 0; bit /= 2)
+		if (bit < subtree) {
+			uint32_t to = 2 * bit < subtree ? 2 * bit : subtree;
+			code = funet_exchange_one(f, tag, (relative + bit + root) % nodes, blocks + bit * length, NULL, (to - bit) * length, end);
+		}
+	if (code == 0 && length > 0)
+		memcpy(bytes, blocks, length);
+	free(blocks);
+	return code;
 }
 
 /* Every node has a block of so many bytes for every node, and gets one of each (MPI_Alltoall). */
@@ -1934,10 +2162,7 @@ static inline int funet_allreduce(struct funet *f, enum funet_kind_of_value kind
 			funet_combine(kind, op, values, other, n);
 	}
 	free(other);
-	if (code != 0)
-		return code;
-	int64_t left = end == INT64_MAX ? -1 : (end - funet_now()) / 1000000;
-	return funet_broadcast(f, 0, values, bytes, end == INT64_MAX ? -1 : left < 0 ? 0 : (int)left);
+	return code != 0 ? code : funet_broadcast_as(f, tag, 0, values, bytes, end);
 }
 
 /* Gives every node the combination of the values of nodes 0 to itself (MPI_Scan), in the place of its own. */
@@ -1988,12 +2213,11 @@ static inline int funet_open(struct funet *f, const struct funet_options *o)
 		return funet_card_fails(f, code);
 	f->most = o != NULL && o->memory != 0 ? o->memory : UINT32_C(64) << 20;
 	f->most = f->most < UINT32_C(1) << 30 ? f->most : UINT32_C(1) << 30;
-	f->tagged_out = (uint16_t *)calloc(f->card.nodes, 2 * sizeof *f->tagged_out);
-	if (f->tagged_out == NULL) {
+	f->pairs = (struct funet_pair *)calloc(f->card.nodes, 2 * sizeof *f->pairs);
+	if (f->pairs == NULL) {
 		(void)funi_close(&f->card, 0);
 		return funet_fail(f, -ENOMEM, "opening: no memory");
 	}
-	f->tagged_in = f->tagged_out + f->card.nodes;
 	/* Numbers of calls begin anywhere, so that a late answer to a process that was this node before is taken for none of ours. */
 	uint64_t random = (uint64_t)funi_clock() ^ (uint64_t)getpid() << 40;
 	for (int i = 0; i < FUNET_CALLS; i++) {
@@ -2033,8 +2257,8 @@ static inline int funet_close(struct funet *f, uint32_t milliseconds)
 		(void)munmap(p->memory, p->bytes);
 		free(p);
 	}
-	free(f->tagged_out);
-	f->tagged_out = f->tagged_in = NULL;
+	free(f->pairs);
+	f->pairs = NULL;
 	f->pieces = NULL;
 	f->sendings = NULL;
 	return code != 0 ? funet_card_fails(f, code) : 0;
