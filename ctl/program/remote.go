@@ -67,7 +67,7 @@ func Remote() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 4, am.MaxCall), InRange("--count", o.Count, 1, math.MaxInt32),
+			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 4, am.ShortCall), InRange("--count", o.Count, 1, math.MaxInt32),
 				InRange("--warm-up", o.WarmUp, 0, math.MaxInt32), InRange("--goroutines", o.Goroutines, 1, 1024))
 			if err != nil {
 				return err

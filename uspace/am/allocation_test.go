@@ -20,6 +20,16 @@ import (
 // number, if that is not nil.
 func pair(t testing.TB, after func(node int)) (e [2]*am.Endpoint, register [2]func(funi.Segment) error) {
 	t.Helper()
+	e, contexts := joined(t, after)
+	for i, x := range contexts {
+		register[i] = x.Register
+	}
+	return e, register
+}
+
+// joined is pair with the contexts themselves.
+func joined(t testing.TB, after func(node int)) (e [2]*am.Endpoint, contexts [2]*engine.Context) {
+	t.Helper()
 	now := int64(1)
 	ports := bed.Cables(64, 1514)
 	address := func(i int) [6]byte { return [6]byte{2, 0, 0, 0, 0, byte(i)} }
@@ -54,9 +64,9 @@ func pair(t testing.TB, after func(node int)) (e [2]*am.Endpoint, register [2]fu
 		if e[i], err = am.New(iface, i, 2, drive, uint64(i)); err != nil {
 			t.Fatal(err)
 		}
-		register[i] = x.Register
+		contexts[i] = x
 	}
-	return e, register
+	return e, contexts
 }
 
 // TestNoAllocation: Request4, Request, Post4, Poll, Reply4 and Reply allocate nothing, nor do SendBytes, PostBytes and
@@ -126,15 +136,15 @@ func TestNoAllocationInRemoteCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b := numbers(am.MaxCall)
+	b := numbers(am.ShortCall)
 	done := func(answer []byte, err error) {
 		if ended++; err == nil && len(answer) > 0 && answer[len(answer)-1] == byte(len(answer)) {
 			right++
 		}
 	}
 	exchange := func() {
-		want := ended + 2*am.MaxCall/4
-		for size := 4; size <= am.MaxCall; size += 4 {
+		want := ended + 2*am.ShortCall/4
+		for size := 4; size <= am.ShortCall; size += 4 {
 			for i := range e {
 				if _, err := e[i].StartCall(1-i, 0, b[:size], done); err != nil {
 					t.Fatal(err)

@@ -67,7 +67,7 @@ func (e *Endpoint) disseminate(round int) error {
 	}
 	from := (e.node - 1<<round%e.nodes + e.nodes) % e.nodes
 	h := &r.heard[round][c.number&1]
-	if err := e.WaitFor(from, func() bool { return h.number == c.number || c.wrong }); err != nil {
+	if err := e.waitTogether(from, func() bool { return h.number == c.number || c.wrong }); err != nil {
 		return err
 	}
 	if c.wrong || h.what != c.what {
@@ -79,12 +79,16 @@ func (e *Endpoint) disseminate(round int) error {
 // heard notes that a node has told this one.
 func (e *Endpoint) toldRound(m *Message, number uint32) {
 	c := &e.collective
-	if len(m.Words) != 4 || m.Words[1] >= maxRounds || number-c.number > 1 {
+	if len(m.Words) != 4 || m.Words[1] >= maxRounds || !e.timely(number) {
 		e.unknown++
 		return
 	}
 	what := m.Words[0]
-	c.wrong = c.wrong || c.open && number == c.number && what != c.what
 	h := &e.rounds.heard[m.Words[1]][number&1]
+	if int32(number-h.number) < 0 {
+		e.unknown++ // from before Agree
+		return
+	}
+	c.wrong = c.wrong || c.open && number == c.number && what != c.what
 	h.number, h.what = number, what
 }

@@ -282,3 +282,58 @@ func BenchmarkTagged(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkMebibyte is 1 MiB from one endpoint to another through two cards in memory: as a transfer with a notice, and as a
+// message of bytes, read where it is or copied.
+func BenchmarkMebibyte(b *testing.B) {
+	const size = 1 << 20
+	for _, name := range []string{"transfer", "message", "message copied"} {
+		b.Run(name, func(b *testing.B) {
+			e, cards := joined(b, nil)
+			arrived, ended := 0, 0
+			source := make([]byte, size)
+			block := funi.Transfer{Source: 0x1000_0000, Destination: 0x2000_0000, Words: size / 4}
+			err := first(cards[0].Register(funi.Segment{Base: block.Source, Memory: source, Rights: funi.Source}),
+				cards[1].Register(funi.Segment{Base: block.Destination, Memory: make([]byte, size), Rights: funi.Destination}),
+				e[1].HandleNotice(0, func(*am.Message, funi.Notice) { arrived++ }),
+				e[1].HandleBytes(0, func(*am.Message, []byte) error { arrived++; return nil }))
+			if err != nil {
+				b.Fatal(err)
+			}
+			for i := range e {
+				m := am.Memory{Limit: 16 << 20, Now: func() int64 { return 0 }, Segment: func(base uint32, bytes int, rights funi.Rights) ([]byte, error) {
+					memory := make([]byte, bytes)
+					return memory, cards[i].Register(funi.Segment{Base: base, Memory: memory, Rights: rights})
+				}}
+				if name == "message" {
+					m.Register, m.Unregister, m.Withdraw = cards[i].Register, cards[i].Unregister, cards[i].Withdraw
+				}
+				if err := e[i].UseMemory(m); err != nil {
+					b.Fatal(err)
+				}
+			}
+			done := func(err error) {
+				if ended++; err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.SetBytes(size)
+			for n := range b.N {
+				var err error
+				if name == "transfer" {
+					err = e[0].Transfer(1, 0, block)
+				} else {
+					_, err = e[0].StartBytes(1, 0, source, done)
+				}
+				for err == nil && (arrived <= n || name != "transfer" && ended <= n || name == "transfer" && !e[0].Retrieved(funi.Request)) {
+					_, err1 := e[0].Poll()
+					_, err2 := e[1].Poll()
+					err = first(err1, err2)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

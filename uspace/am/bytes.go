@@ -45,11 +45,9 @@ const (
 	// MaxBytes is the most bytes of a message.
 	MaxBytes = 1 << 26
 
-	// The parts of a message's first word, or of the word after its id.
+	// The parts of a message's first word, or of the word after its id, besides the lives (member.go).
 	handlerMask  = 0xff
 	paddingShift = 8
-	lifeShift    = 10
-	lifeMask     = 63 << lifeShift
 )
 
 // ErrModelled: a message of more than ShortBytes bytes has no price on a modelled machine (Pace).
@@ -84,8 +82,6 @@ type byteMessages struct {
 	running  bool                    // a handler is running
 	number   uint32                  // of the handler that began last
 	failed   error                   // of the first handler that failed
-	life     uint32                  // of this node, where the first word has it
-	lives    []uint8                 // of each node; nil: 0
 
 	landing *landing    // nil: only short messages
 	peers   []*bytePeer // by node; nil as landing, and each until it is needed
@@ -136,7 +132,7 @@ func (e *Endpoint) PostBytes(node int, handler uint32, b []byte) error {
 		return e.sendLong(node, handler, b)
 	}
 	var s *funi.Slot
-	if uint(node) < uint(e.nodes) && !e.inHandler() {
+	if uint(node) < uint(e.nodes) && !e.inHandler() && e.member == nil {
 		s = e.iface.Reserve(funi.Request)
 	}
 	if s == nil {
@@ -176,38 +172,32 @@ func (m *Message) ReplyBytes(handler uint32, b []byte) error {
 func (e *Endpoint) composeBytes(s *funi.Slot, node int, handler uint32, b []byte) {
 	if len(b) == 16 { // as many as Request4 has, and as fast
 		s.SetHeader(funi.NewHeader(uint16(node), typeBytes, 5))
-		s[funi.PayloadWord] = handler | e.lifeOf(node)
+		s[funi.PayloadWord] = e.stamp(node, handler)
 		*(*[16]byte)(unsafe.Pointer(&s[funi.PayloadWord+1])) = [16]byte(b)
 		return
 	}
 	words := (len(b) + 3) / 4
 	s.SetHeader(funi.NewHeader(uint16(node), typeBytes, 1+words))
-	s[funi.PayloadWord] = handler | uint32(4*words-len(b))<<paddingShift | e.lifeOf(node)
+	s[funi.PayloadWord] = e.stamp(node, handler|uint32(4*words-len(b))<<paddingShift)
 	if words > 0 {
 		s[funi.PayloadWord+words] = 0
 		copy(bytesOf(s[funi.PayloadWord+1:funi.PayloadWord+1+words]), b)
 	}
 }
 
-// lifeOf returns a node's life, where the first word has it.
-func (e *Endpoint) lifeOf(node int) uint32 {
-	if e.bytes.lives == nil {
-		return 0
-	}
-	return uint32(e.bytes.lives[node]) << lifeShift & lifeMask
-}
-
 // bytesArrived runs the handler of a short message.
 func (e *Endpoint) bytesArrived(m *Message, s *funi.Slot, words []uint32) {
 	first := words[0]
 	padding := int(first >> paddingShift & 3)
-	if first&lifeMask != e.bytes.life || padding > 4*(len(words)-1) {
+	if padding > 4*(len(words)-1) {
 		e.unknown++
 		return
 	}
 	m.Source, m.Words = int(s.Source()), nil
 	e.depth[m.level] = true
-	e.runBytes(m, first&handlerMask, bytesOf(words[1:])[:4*(len(words)-1)-padding])
+	if e.mayRun(m, typeBytes, first) {
+		e.runBytes(m, first&handlerMask, bytesOf(words[1:])[:4*(len(words)-1)-padding])
+	}
 	e.depth[m.level] = false
 }
 

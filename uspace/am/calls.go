@@ -198,7 +198,7 @@ func (e *Endpoint) cameBack(r *funi.Returned, err error) {
 			t.fail(c, err)
 		}
 	}
-	if gone(r.Reason) {
+	if e.member == nil && gone(r.Reason) { // a member's calls end when it has left (depart)
 		t.failAll(err, func(c *call) bool { return c.node == r.Header.Node() })
 	}
 }

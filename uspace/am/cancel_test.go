@@ -41,6 +41,7 @@ type deaf struct {
 	since   time.Time
 	counter am.Counter
 	place   am.Place
+	paced   bool
 }
 
 // newDeaf makes one with shared memory and an open segment, bound to a context.
@@ -121,11 +122,26 @@ func waits() map[string]func(*deaf) error {
 	block := funi.Transfer{Source: segment, Destination: segment, Words: 32}
 	value := func(_ any, err error) error { return err }
 	return map[string]func(*deaf) error{
-		"Poll":      func(d *deaf) error { return until(func() error { return value(d.Poll()) }) },
-		"Wait":      func(d *deaf) error { return d.Wait(none) },
-		"WaitFor":   func(d *deaf) error { return d.WaitFor(1, none) },
-		"WaitFlag":  func(d *deaf) error { return d.WaitFlag(1, new(int), 1) },
-		"Barrier":   func(d *deaf) error { return d.Barrier() },
+		"Poll":     func(d *deaf) error { return until(func() error { return value(d.Poll()) }) },
+		"Wait":     func(d *deaf) error { return d.Wait(none) },
+		"WaitFor":  func(d *deaf) error { return d.WaitFor(1, none) },
+		"WaitFlag": func(d *deaf) error { return d.WaitFlag(1, new(int), 1) },
+		"Barrier":  func(d *deaf) error { return d.Barrier() },
+		"Agree": func(d *deaf) error {
+			if d.paced { // modelled machines have no lives
+				return d.Barrier()
+			}
+			return errors.Join(d.Rejoin(am.RejoinOptions{Now: func() int64 { return 0 }}), d.Agree())
+		},
+		"Leave": func(d *deaf) error {
+			if d.paced {
+				return d.Barrier()
+			}
+			if err := d.Rejoin(am.RejoinOptions{Now: func() int64 { return 0 }}); err != nil {
+				return err
+			}
+			return until(d.Leave)
+		},
 		"Broadcast": func(d *deaf) error { return d.Broadcast(1, words) },
 		"Broadcast from the root": func(d *deaf) error {
 			return until(func() error { return d.Broadcast(0, make([]uint32, 1000)) })
@@ -204,6 +220,7 @@ func waits() map[string]func(*deaf) error {
 		"Xfer4":            func(d *deaf) error { return until(func() error { return d.Xfer4(1, 0, 1, 2, 3, 4) }) },
 		"Xfer":             func(d *deaf) error { return until(func() error { return d.Xfer(1, 0, blank[:]) }) },
 		"Mfer":             func(d *deaf) error { return until(func() error { return d.Mfer(1, 0, segment, segment, 16) }) },
+		"TransferCounted":  func(d *deaf) error { return until(func() error { return d.TransferCounted(1, 0, block, &d.counter) }) },
 		"Transfer":         func(d *deaf) error { return until(func() error { return d.Transfer(1, 0, block) }) },
 
 		"Message.Reply4": func(d *deaf) error {
@@ -245,6 +262,7 @@ func ignore([]byte, error) {}
 // immediate are the calls that never wait.
 var immediate = []string{
 	"AddObject",
+	"Agreed",
 	"Bind",
 	"CallsUnderWay",
 	"Cancel",
@@ -254,12 +272,16 @@ var immediate = []string{
 	"HandleBytes",
 	"HandleCall",
 	"HandleNotice",
+	"Heard",
 	"InHandler",
+	"Life",
 	"Node",
 	"Nodes",
 	"OpenSegment",
 	"Pace",
 	"PaceMeasured",
+	"Present",
+	"Rejoin",
 	"Remaining",
 	"RemoveObject",
 	"Retrieved",
@@ -287,6 +309,7 @@ func TestEveryWaitIsCancelled(t *testing.T) {
 				d := newDeaf(t)
 				if paced && !slices.Contains(notModelled, name) {
 					d.Pace(processor(new(int64)))
+					d.paced = true
 				}
 				if err := call(d); !errors.Is(err, am.ErrCancelled) || !errors.Is(err, errAsked) || strings.Contains(err.Error(), "\n") {
 					t.Errorf("it ended with %v", err)

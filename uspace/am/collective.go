@@ -66,6 +66,9 @@ type upward struct {
 // enter begins a call, or goes on with one that ended with an error.
 func (e *Endpoint) enter(t *tree, what uint32, result []uint32) error {
 	c := &e.collective
+	if err := e.together(); err != nil {
+		return err
+	}
 	if c.open && (c.what != what || len(c.result) != len(result)) {
 		return fmt.Errorf("calling something else than before an error: %w", ErrCollective)
 	}
@@ -128,7 +131,7 @@ func (e *Endpoint) gather(t *tree, value uint64, combine func(a, b uint64) uint6
 	}
 	for k := range t.children() {
 		u := &c.ups[k]
-		if err := e.WaitFor(t.child(k), func() bool { return u.number == c.number || c.wrong }); err != nil {
+		if err := e.waitTogether(t.child(k), func() bool { return u.number == c.number || c.wrong }); err != nil {
 			return 0, err
 		}
 		if c.wrong || u.what != c.what {
@@ -166,7 +169,7 @@ func (e *Endpoint) spread(t *tree) error {
 	if t.relative() != 0 {
 		node, _ := t.parent()
 		// The message of a result without words counts as one.
-		if err := e.WaitFor(node, func() bool { return c.came >= max(len(c.result), 1) || c.wrong }); err != nil {
+		if err := e.waitTogether(node, func() bool { return c.came >= max(len(c.result), 1) || c.wrong }); err != nil {
 			return err
 		}
 		if c.wrong {
@@ -204,7 +207,7 @@ func (e *Endpoint) pass(child int) error {
 
 // up notes that a child has called.
 func (c *collective) up(e *Endpoint, m *Message, number uint32) {
-	if len(m.Words) != 4 || m.Words[1] >= maxChildren || number-c.number > 1 {
+	if len(m.Words) != 4 || m.Words[1] >= maxChildren || !e.timely(number) || int32(number-c.ups[m.Words[1]].number) < 0 {
 		e.unknown++
 		return
 	}

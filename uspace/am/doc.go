@@ -21,6 +21,7 @@
 //	Barrier, Broadcast, ReduceInt64, ReduceFloat64          cmam_barrier
 //	Call, StartCall, HandleCall, Cancel                     (none: remote procedure calls)
 //	SendTag, StartSendTag, Recv, StartRecv                  (none: MPI_Send, MPI_Isend, MPI_Recv, MPI_Irecv)
+//	SendBytes, StartBytes, Message.ReplyBytes, HandleBytes  (none: messages of bytes of any length)
 //	Bind                                                    (none: a CMAM program waits for ever)
 //
 // The packet types are in types.go. On a modelled machine (Endpoint.Pace) each call takes
@@ -55,6 +56,10 @@
 // A message with a tag (tags.go) runs no handler: a receive of the program's waits for it. Messages from one node with one
 // tag are received in the order of sending. What all nodes do together over them is in package collective.
 //
+// A message of bytes (bytes.go) of up to 80 bytes is one packet. The bytes of a longer one are moved by transfers into
+// memory that the receiver has for them (UseMemory), and its handler gets them there. Requests and grants obey the same rules;
+// what a handler must not send the library sends when the program polls.
+//
 // A message that could not be delivered comes back: the next Poll, Wait or Request
 // returns an Undelivered error that says which message and why. Sending goes on as before;
 // the program decides whether to go on. Calls that wait for a node that is gone end
@@ -64,6 +69,7 @@
 // The bounds, and what happens at them: a full send queue holds the sender up as
 // the rules say; beyond MaxCalls split-phase calls, or MaxRemoteCalls remote ones, the next one waits; one segment more than OpenSegments or
 // one object more than MaxObjects is an error; Poll ends after some two thousand messages.
+// Beyond MaxSends long messages the next one waits, and a message for which the receiver has no memory waits there until it has.
 // After the first call of a kind, later calls of that kind do not allocate, unless they fail.
 //
 // Every call that waits can be cancelled: it ends when the context.Context ends that the

@@ -73,6 +73,7 @@ type Endpoint struct {
 	tags       *tags // nil: there was no message with a tag yet
 	rounds     rounds
 	bytes      byteMessages
+	member     *member // nil: not asked for (Rejoin)
 }
 
 // New makes the endpoint of a node, in a group of the given number of nodes, on an initialised

@@ -11,6 +11,3 @@ func MemoryInUse(e *Endpoint) int {
 	}
 	return used
 }
-
-// ForgetPeer forgets what was agreed on with a node's former life.
-func ForgetPeer(e *Endpoint, node int) { e.forgetPeer(node) }

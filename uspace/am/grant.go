@@ -5,7 +5,6 @@ package am
 import (
 	"math/rand/v2"
 
-	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -22,9 +21,11 @@ const (
 
 // What a message is, bits 18:16 of the word behind its id.
 const (
-	kindBytes = 0 // for a handler of bytes
-	kindReply = 1 // the same, sent by a request handler: the handler runs as a reply handler
-	kindMask  = 7
+	kindBytes  = 0 // for a handler of bytes
+	kindReply  = 1 // the same, sent by a request handler: the handler runs as a reply handler
+	kindCall   = 2 // of a call: ticket (remotelong.go)
+	kindAnswer = 3 // the answer: ticket, status
+	kindMask   = 7
 
 	kindShift = 16
 )
@@ -61,9 +62,9 @@ type receiving struct {
 	next    int      // grant whose node is probed next
 }
 
-// ready takes what a sender says of a message: id, handler and the like, length, and two words of its kind. It grants
+// announced takes what a sender says of a message: id, handler and the like, length, and two words of its kind. It grants
 // memory at once if there is some and nobody waits.
-func (e *Endpoint) ready(m *Message, id uint32) {
+func (e *Endpoint) announced(m *Message, id uint32) {
 	if m.level != funi.Request || len(m.Words) != 4 {
 		e.unknown++
 		return
@@ -71,8 +72,7 @@ func (e *Endpoint) ready(m *Message, id uint32) {
 	x := &e.bytes
 	a := asking{uint16(m.Source), id, m.Words[0], [2]uint32(m.Words[2:]), int(m.Words[1])}
 	switch {
-	case a.second&lifeMask != x.life:
-		e.taken(m, id, statusLife)
+	case !e.mayRun(m, typeReady, a.second): // its sender is told of the new life
 	case x.landing == nil || e.cpu != nil || m.Words[1] > uint32(x.landing.longest) || a.bytes == 0:
 		e.taken(m, id, statusMemory)
 	case len(x.waiting) == 0 && e.grant(&a, m):
@@ -105,7 +105,7 @@ func (e *Endpoint) grant(a *asking, m *Message) bool {
 		key = mostGrants
 	}
 	*g = grant{key, true, a.node, a.id, a.second, a.words, a.bytes, (a.bytes + 15) / 16 * 4, memory}
-	e.tell(m, g.told(e))
+	e.sendControl(m, g.told(e))
 	return true
 }
 
@@ -183,9 +183,15 @@ func (e *Endpoint) partArrived(m *Message, n funi.Notice) {
 }
 
 // deliver runs what a whole message is for, and returns the status that its sender is told.
-func (e *Endpoint) deliver(m *Message, kind, handler uint32, _ [2]uint32, b []byte) uint32 {
+func (e *Endpoint) deliver(m *Message, kind, handler uint32, words [2]uint32, b []byte) uint32 {
 	ran := false
 	switch {
+	case kind == kindCall && m.level == funi.Request:
+		e.runCall(m, words[0], handler, b)
+		return statusDone // the answer says what became of it
+	case kind == kindAnswer:
+		e.longAnswer(m, words[0], words[1], b)
+		return statusDone
 	case kind == kindBytes && m.level == funi.Request, kind == kindReply && m.level == funi.Reply:
 		ran = e.runBytes(m, handler, b)
 	case kind == kindReply:
@@ -205,7 +211,7 @@ func (e *Endpoint) deliver(m *Message, kind, handler uint32, _ [2]uint32, b []by
 
 // taken tells the sender of a message what became of it.
 func (e *Endpoint) taken(m *Message, word, status uint32) {
-	e.tell(m, control{node: uint16(m.Source), typ: typeTaken, n: 2, words: [5]uint32{word, status}})
+	e.sendControl(m, control{node: uint16(m.Source), typ: typeTaken, n: 2, words: [5]uint32{word, status}})
 }
 
 // aborted closes a grant whose sender has given the message up.
@@ -234,20 +240,19 @@ func (e *Endpoint) grantWaiting() {
 		for range x.grants {
 			g := &x.grants[x.next%len(x.grants)]
 			if x.next = (x.next + 1) % len(x.grants); g.open {
-				e.tell(nil, control{node: g.node, typ: typeProbe, n: 1})
+				e.sendControl(nil, control{node: g.node, typ: typeProbe, n: 1})
 				break
 			}
 		}
 	}
 }
 
-// forgetSender gives up the messages that a node was sending. The node is told, in case it is there after all.
-func (e *Endpoint) forgetSender(node uint16, reason arctic.Reason) {
+// forgetSender gives up the messages that a node was sending. The node is told if it may be there after all.
+func (e *Endpoint) forgetSender(node uint16, there bool) {
 	x := &e.bytes
-	there := reason == arctic.ReasonSilent || reason == arctic.ReasonNoRoute
 	lost := func(id uint32) {
 		if there {
-			e.tell(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{id, statusLost}})
+			e.sendControl(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{id, statusLost}})
 		}
 	}
 	for i := range x.grants {

@@ -86,14 +86,14 @@ type quarantine struct {
 }
 
 // UseMemory gives the endpoint memory for messages of more than ShortBytes bytes, once, before the first of them. Without it
-// such a message can be neither sent nor received (ErrNoMemory, and ErrMemory at the sender). It takes addresses from
+// such a message can be neither sent nor received (ErrNoMemory, and ErrMemory at the sender). It comes after Rejoin. It takes addresses from
 // 0xa0000000 up, which must be free. Errors are those of Segment, and ErrMemory for a bad limit. Any context; it
 // sends nothing.
 func (e *Endpoint) UseMemory(m Memory) error {
 	if m.Limit < LeastMemory || m.Limit > MostMemory || e.bytes.landing != nil {
 		return fmt.Errorf("using %d bytes for messages: %w: a limit is %d to %d bytes, once", m.Limit, ErrMemory, LeastMemory, MostMemory)
 	}
-	l := &landing{Memory: m, base: landingBase + (e.bytes.life>>lifeShift&7)*lifeStride}
+	l := &landing{Memory: m, base: landingBase + uint32(e.Life(e.node)&7)*lifeStride}
 	if l.Hold == 0 {
 		l.Hold = 5 * time.Second
 	}

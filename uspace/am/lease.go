@@ -23,7 +23,7 @@ const (
 )
 
 // headWords is how many words of a kind travel before the bytes.
-var headWords = [kindMask + 1]int{}
+var headWords = [kindMask + 1]int{kindCall: 1, kindAnswer: 2}
 
 // bytePeer is what an endpoint knows of another.
 type bytePeer struct {

@@ -166,6 +166,9 @@ func (e *Endpoint) startLong(node int, kind, handler uint32, words [2]uint32, g 
 		return 0, err
 	}
 	size, err := e.checkLong(node, handler, &g)
+	if err == nil && e.member != nil {
+		err = e.admit(node)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -184,7 +187,7 @@ func (e *Endpoint) startLong(node int, kind, handler uint32, words [2]uint32, g 
 	s := e.open(node, kind, handler, words, g, size, done)
 	e.pump()
 	e.drive()
-	return sendID | ID(s.id), nil
+	return bytesID | ID(s.id), nil
 }
 
 // startReply sends a reply of any kind to a request. It does not wait: ErrMemory if there are too many, or if those that
@@ -195,6 +198,9 @@ func (e *Endpoint) startReply(m *Message, kind, handler uint32, words [2]uint32,
 	}
 	g := gather{first: b}
 	size, err := e.checkLong(m.Source, handler, &g)
+	if err == nil && !e.Present(m.Source) {
+		err = fmt.Errorf("replying to node %d: %w", m.Source, ErrLeft)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -209,7 +215,7 @@ func (e *Endpoint) startReply(m *Message, kind, handler uint32, words [2]uint32,
 	s := e.open(m.Source, kind, handler, words, g, size, done)
 	s.kept = size
 	x.kept += size
-	return sendID | ID(s.id), nil
+	return bytesID | ID(s.id), nil
 }
 
 // mayReply reports whether the message's own handler is running, at request priority.
@@ -242,7 +248,7 @@ func (e *Endpoint) open(node int, kind, handler uint32, words [2]uint32, g gathe
 	x.freeSends = x.freeSends[:len(x.freeSends)-1]
 	x.under++
 	s := &x.sends[place]
-	*s = send{id: (s.id + MaxSends) &^ partBit, state: sendHeld, node: uint16(node), second: handler | kind<<kindShift | e.lifeOf(node),
+	*s = send{id: (s.id + MaxSends) &^ partBit, state: sendHeld, node: uint16(node), second: e.stamp(node, handler|kind<<kindShift),
 		words: words, gather: g, size: size, window: -1, done: done}
 	p.held = append(p.held, place)
 	e.announce(p)
@@ -261,7 +267,7 @@ func (e *Endpoint) announce(p *bytePeer) {
 		}
 		s.state = sendAsked
 		p.asked++
-		e.tell(nil, control{node: s.node, typ: typeReady, n: 5, words: [5]uint32{s.id, s.second, uint32(s.size), s.words[0], s.words[1]}})
+		e.sendControl(nil, control{node: s.node, typ: typeReady, n: 5, words: [5]uint32{s.id, s.second, uint32(s.size), s.words[0], s.words[1]}})
 	}
 }
 
@@ -301,7 +307,7 @@ func (e *Endpoint) granted(m *Message, id uint32) {
 	}
 	switch {
 	case s == nil || int(s.node) != m.Source:
-		e.tell(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
+		e.sendControl(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
 	case s.state == sendAsked:
 		s.state, s.key, s.address = sendGranted, key, address
 		x.granted = append(x.granted, s.id)
@@ -312,7 +318,7 @@ func (e *Endpoint) granted(m *Message, id uint32) {
 		e.answeredAsk(s)
 		e.abort(s)
 	case s.key != key:
-		e.tell(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
+		e.sendControl(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
 	}
 }
 
@@ -331,7 +337,7 @@ func (e *Endpoint) abort(s *send) {
 	if s.staged > 0 {
 		return
 	}
-	e.tell(nil, control{node: s.node, typ: typeAbort, n: 1, words: [5]uint32{s.key}})
+	e.sendControl(nil, control{node: s.node, typ: typeAbort, n: 1, words: [5]uint32{s.key}})
 	e.bytes.freeSend(s)
 }
 
@@ -360,11 +366,11 @@ func (e *Endpoint) tookMessage(m *Message, word uint32) {
 	if s.asked() {
 		e.answeredAsk(s)
 	}
-	e.endSend(s, err, false)
+	e.endBytes(s, err, false)
 }
 
-// endSend ends a message whose receiver does not expect it any more, or if abort is true will be told so.
-func (e *Endpoint) endSend(s *send, err error, abort bool) {
+// endBytes ends a message whose receiver does not expect it any more, or if abort is true will be told so.
+func (e *Endpoint) endBytes(s *send, err error, abort bool) {
 	x := &e.bytes
 	done := s.done
 	s.done, s.gather = nil, gather{}
@@ -395,13 +401,13 @@ func (e *Endpoint) call(done func(error), err error) {
 	e.depth[funi.Reply] = in
 }
 
-// cancelSend is Cancel for messages.
-func (e *Endpoint) cancelSend(id uint32) bool {
+// cancelBytes is Cancel for messages.
+func (e *Endpoint) cancelBytes(id uint32) bool {
 	s := e.bytes.findSend(id)
 	if s == nil || s.state == sendGivenUp {
 		return false
 	}
-	e.endSend(s, ErrCancelled, true)
+	e.endBytes(s, ErrCancelled, true)
 	return true
 }
 
@@ -437,7 +443,7 @@ func (e *Endpoint) aboutMessage(m *Message, typ uint16, first uint32) {
 	}
 	switch typ {
 	case typeReady:
-		e.ready(m, first)
+		e.announced(m, first)
 	case typeGrant:
 		e.granted(m, first)
 	case typeTaken:
@@ -447,8 +453,8 @@ func (e *Endpoint) aboutMessage(m *Message, typ uint16, first uint32) {
 	}
 }
 
-// tell sends a message about messages: as a reply from a request handler, if m is not nil, and else with the next Poll.
-func (e *Endpoint) tell(m *Message, c control) {
+// sendControl sends a message about messages: as a reply from a request handler, if m is not nil, and else with the next Poll.
+func (e *Endpoint) sendControl(m *Message, c control) {
 	x := &e.bytes
 	if m != nil && m.mayReply() {
 		if s, err := m.reserve(0); err == nil {
@@ -477,11 +483,11 @@ func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
 	again := r.Reason == arctic.ReasonResynchronised || r.Reason == arctic.ReasonGivenUp // perhaps it was delivered
 	node := r.Header.Node()
 	switch typ := r.Header.Type(); {
-	case gone(r.Reason):
+	case gone(r.Reason) && e.member == nil: // else depart does it
 		if x.landing == nil {
 			return false
 		}
-		e.forgetSender(node, r.Reason)
+		e.forgetSender(node, r.Reason == arctic.ReasonSilent || r.Reason == arctic.ReasonNoRoute)
 		e.failSends(node, u)
 		return typ == typeAbort
 	case typ == typePart && r.Header.Transfer() && r.Word&partBit != 0:
@@ -492,25 +498,27 @@ func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
 			return true // cancelled
 		}
 		if s.state != sendGivenUp {
-			e.endSend(s, u, true)
+			e.endBytes(s, u, true)
 		}
 	case typ == typeReady && r.Level == funi.Request:
 		if s := x.findSend(r.Word); s != nil && s.node == node && s.asked() {
 			e.answeredAsk(s)
-			e.endSend(s, u, false)
+			e.endBytes(s, u, false)
 		}
 	case again && typ == typeGrant:
 		for i := range x.grants {
 			if g := &x.grants[i]; g.open && g.node == node && g.id == r.Word {
-				e.tell(nil, g.told(e))
+				e.sendControl(nil, g.told(e))
 			}
 		}
 		return true
 	case again && typ == typeTaken:
-		e.tell(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{r.Word, statusLost}})
+		e.sendControl(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{r.Word, statusLost}})
 		return true
-	case again && typ == typeAbort:
-		e.tell(nil, control{node: node, typ: typeAbort, n: 1, words: [5]uint32{r.Word}})
+	case typ == typeAbort && !again:
+		return true
+	case typ == typeAbort:
+		e.sendControl(nil, control{node: node, typ: typeAbort, n: 1, words: [5]uint32{r.Word}})
 		return true
 	}
 	return false
@@ -530,7 +538,7 @@ func (x *sending) sendOf(node uint16, key uint32) *send {
 func (e *Endpoint) bytesLost(u error) {
 	for i := range e.bytes.sends {
 		if s := &e.bytes.sends[i]; s.state != sendFree && s.state != sendGivenUp {
-			e.endSend(s, u, true)
+			e.endBytes(s, u, true)
 		}
 	}
 }
@@ -548,16 +556,18 @@ func (e *Endpoint) failSends(node uint16, u error) {
 		if s.state == sendFree || s.node != node {
 			continue
 		}
-		e.endSend(s, u, false)
+		e.endBytes(s, u, false)
 	}
 }
 
-// forgetPeer forgets what was agreed on with a node's former life. Its messages have ended.
-func (e *Endpoint) forgetPeer(node int) {
+// departBytes ends what is kept for a node that has left the job, and forgets what was agreed on with it.
+func (e *Endpoint) departBytes(node int, err error) {
 	x := &e.bytes
 	if x.peers == nil || x.peers[node] == nil {
 		return
 	}
+	e.forgetSender(uint16(node), false)
+	e.failSends(uint16(node), err)
 	if p := x.peers[node]; p.leased != nil {
 		x.landing.close(*p.leased, &x.landing.leases)
 		x.busy = true

@@ -5,6 +5,7 @@ package am
 // envelope is a message that has come and that nobody has received.
 type envelope struct {
 	links[envelope]
+	pair   *pair
 	source uint16
 	form   uint32
 	tag    uint32
@@ -29,6 +30,9 @@ func (e *Endpoint) tagged(m *Message, first uint32) {
 	}
 	tag, third := m.Words[0], m.Words[1]
 	form := third >> 16 & 3
+	if !e.mayRun(m, typeTagged, third) {
+		return
+	}
 	data, ok := content(third, m.Words[2:])
 	if !ok || tag >= GroupTag|1<<30 || tag>>31 != first&3 || form > formVoid || form == formLong && len(m.Words) != 4 {
 		e.unknown++
@@ -43,7 +47,7 @@ func (e *Endpoint) tagged(m *Message, first uint32) {
 		return
 	}
 	n := t.envelope()
-	n.source, n.form, n.tag, n.number = p.node, form, tag, first>>2
+	n.pair, n.source, n.form, n.tag, n.number = p, p.node, form, tag, first>>2
 	switch form {
 	case formShort:
 		n.length = copy(n.short[:], data)
@@ -109,7 +113,7 @@ func (e *Endpoint) accept(p *pair, n *envelope) {
 // match gives a message to a receive, neither of which is in a list, and ends the receive or says what it wants.
 func (e *Endpoint) match(r *tagReceive, n *envelope) {
 	t := e.tags
-	p := t.pair(e.nodes, n.tag, n.source)
+	p := n.pair
 	t.received(p)
 	r.received = Received{Source: int(n.source), Tag: n.tag, Bytes: n.length}
 	r.theirs, r.want = n.theirs, min(n.length, len(r.b))

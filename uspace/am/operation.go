@@ -10,7 +10,7 @@ const (
 	callID    ID = 1 << 32 // the rest is the ticket
 	sendTagID ID = 2 << 32 // the rest is place and number, as with a ticket
 	recvID    ID = 3 << 32
-	sendID    ID = 4 << 32 // the rest is the id
+	bytesID   ID = 4 << 32 // the rest is the id
 	kindID    ID = 0xffff_ffff << 32
 )
 
@@ -24,12 +24,12 @@ func (e *Endpoint) Cancel(id ID) bool {
 			e.endCall(c, nil, ErrCancelled)
 			return true
 		}
+	case bytesID:
+		return e.cancelBytes(uint32(id))
 	case sendTagID:
-		return e.cancelSendTag(uint32(id))
+		return e.cancelTagged(uint32(id))
 	case recvID:
 		return e.cancelReceive(uint32(id))
-	case sendID:
-		return e.cancelSend(uint32(id))
 	}
 	return false
 }

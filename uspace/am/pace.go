@@ -151,6 +151,9 @@ func (e *Endpoint) pacedPoll() (int, error) {
 	if e.tags != nil {
 		e.say()
 	}
+	if e.bytes.busy {
+		e.pump()
+	}
 	e.cpu.Work(pollCost)
 	if n := e.look(funi.Reply); n > 0 {
 		return n, e.returned()

@@ -31,7 +31,7 @@ func (t *tags) tell(p *pair, w telling) {
 
 // hurry notes that there is something to say to a node.
 func (t *tags) hurry(p *pair) {
-	if !p.busy {
+	if !p.busy && !p.gone {
 		p.busy = true
 		t.busy = append(t.busy, p)
 	}
@@ -45,7 +45,9 @@ func (e *Endpoint) say() bool {
 	}
 	t.busy, t.closing = t.closing[:0], t.busy
 	for _, p := range t.closing {
-		p.busy = false
+		if p.busy = false; p.gone {
+			continue
+		}
 		e.sayTo(p)
 		e.flush(p)
 	}
@@ -73,7 +75,7 @@ func (e *Endpoint) sayTo(p *pair) {
 		}
 		p.told = p.taken
 		s.SetHeader(funi.NewHeader(p.node, typeTold, 5))
-		s[1], s[2], s[3], s[4], s[5] = first, w.form<<16|p.space<<18, w.theirs, w.want, p.taken
+		s[1], s[2], s[3], s[4], s[5] = first, e.stamp(int(p.node), w.form<<16|p.space<<18), w.theirs, w.want, p.taken
 		e.commit(funi.Request, s)
 	}
 }
@@ -93,7 +95,7 @@ func (e *Endpoint) flush(p *pair) {
 		if len(p.void) > 0 {
 			compose(slot, p.node, typeTagged, p.void[0]<<2|p.space, p.space<<31, nil)
 			slot.SetHeader(funi.NewHeader(p.node, typeTagged, 3))
-			slot[3] = formVoid << 16
+			slot[3] = e.stamp(int(p.node), formVoid<<16)
 			p.void = append(p.void[:0], p.void[1:]...)
 			e.commit(funi.Request, slot)
 			continue
@@ -105,20 +107,20 @@ func (e *Endpoint) flush(p *pair) {
 		slot[1], slot[2] = s.seq<<2|p.space, s.tag
 		if len(s.b) > ShortTagged {
 			slot.SetHeader(funi.NewHeader(p.node, typeTagged, 5))
-			slot[3], slot[4], slot[5] = formLong<<16, s.word(), uint32(len(s.b))
+			slot[3], slot[4], slot[5] = e.stamp(int(p.node), formLong<<16), s.word(), uint32(len(s.b))
 			s.state = opOffered
 			e.commit(funi.Request, slot)
 			continue
 		}
 		words := (len(s.b) + 3) / 4
 		slot.SetHeader(funi.NewHeader(p.node, typeTagged, taggedWords+words))
-		slot[3] = formShort<<16 | uint32(4*words-len(s.b))<<8
+		slot[3] = e.stamp(int(p.node), formShort<<16|uint32(4*words-len(s.b))<<8)
 		if words > 0 {
 			slot[3+words] = 0
 			copy(bytesOf(slot[4:4+words]), s.b)
 		}
 		e.commit(funi.Request, slot)
-		e.endSendTag(s, nil)
+		e.endTagged(s, nil)
 	}
 }
 
@@ -151,7 +153,7 @@ func (e *Endpoint) pieces() {
 			}
 		}
 		if s.at == len(s.b) {
-			e.endSendTag(s, nil)
+			e.endTagged(s, nil)
 		} else {
 			t.granted.add(s)
 		}
@@ -162,6 +164,9 @@ func (e *Endpoint) pieces() {
 func (e *Endpoint) toldOf(m *Message, first uint32) {
 	if len(m.Words) != 4 || m.Words[0]>>18&3 > 1 {
 		e.unknown++
+		return
+	}
+	if !e.mayRun(m, typeTold, m.Words[0]) {
 		return
 	}
 	second, theirs, want, taken := m.Words[0], m.Words[1], m.Words[2], m.Words[3]
@@ -181,7 +186,7 @@ func (e *Endpoint) toldOf(m *Message, first uint32) {
 			t.tell(p, telling{form: toldAbort, theirs: first})
 		case s.state == opMoving: // said twice, because the first came back
 		case want == 0:
-			e.endSendTag(s, nil)
+			e.endTagged(s, nil)
 		default:
 			s.state, s.theirs, s.b = opMoving, first, s.b[:want]
 			t.granted.add(s)
@@ -222,6 +227,9 @@ func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) {
 		return
 	}
 	node := r.Header.Node()
+	if e.member != nil && gone(r.Reason) {
+		return // what waits for a member ends when it has left (depart)
+	}
 	switch r.Header.Type() {
 	case typeTagged:
 		p := t.pair(e.nodes, r.Word&1<<31, node)
@@ -230,7 +238,7 @@ func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) {
 		}
 		for _, s := range t.sends.all {
 			if s.state == opOffered && s.node == node && s.seq == r.Word>>2 && s.tag>>31 == r.Word&1 {
-				e.endSendTag(s, err)
+				e.endTagged(s, err)
 			}
 		}
 		if !gone(r.Reason) {
@@ -253,7 +261,7 @@ func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) {
 			if s.node == node && s.theirs == r.Word {
 				space = s.tag
 				t.granted.remove(s)
-				e.endSendTag(s, err)
+				e.endTagged(s, err)
 				break
 			}
 		}
@@ -286,7 +294,7 @@ func (e *Endpoint) failTagged(err error, which func(node int) bool) {
 		next := m.next
 		if m.form == formLong && which(int(m.source)) { // its sender would not send it
 			t.kept.remove(m)
-			t.received(t.pair(e.nodes, m.tag, m.source))
+			t.received(m.pair)
 			t.spare.add(m)
 		}
 		m = next

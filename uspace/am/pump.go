@@ -9,8 +9,8 @@ import "github.com/funet/funet/uspace/funi"
 func (e *Endpoint) pump() bool {
 	x, head := &e.bytes, e.iface.SendHead(funi.Request)
 	l := x.landing
+	e.retire()
 	if l != nil {
-		e.retire()
 		e.closeWindows()
 		l.reopen()
 		e.grantWaiting()

@@ -37,12 +37,14 @@ func (e *Endpoint) Poll() (int, error) {
 	n := e.handleAll() // what the last drive brought; else two would fill the queue
 	e.drive()
 	n += e.handleAll()
-	sent := e.bytes.busy && e.pump()
-	if sent || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
-		e.drive() // what the handlers replied leaves now
+	if e.member != nil {
+		if err := e.tend(); err != nil {
+			return n, err
+		}
 	}
-	if e.tags != nil && e.say() {
-		e.drive()
+	said := e.tags != nil && e.say()
+	if e.bytes.busy && e.pump() || said || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
+		e.drive() // what the handlers replied leaves now
 	}
 	return n, e.returned()
 }
@@ -108,8 +110,12 @@ func (e *Endpoint) Wait(done func() bool) error {
 }
 
 // WaitFor is Wait for something that a node has yet to send. Now and then it sends that node a request without meaning,
-// which comes back if the node is gone. When everything sent before has been acknowledged, nothing else would say so.
+// which comes back if the node is gone. When everything sent before has been acknowledged, nothing else would say so. With Rejoin
+// it returns ErrLeft when the node has left.
 func (e *Endpoint) WaitFor(node int, done func() bool) error {
+	if e.member != nil {
+		return e.waitForMember(node, done)
+	}
 	return e.wait(done, func() error { return e.probe(node) })
 }
 

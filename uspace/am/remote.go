@@ -26,10 +26,13 @@ import (
 const (
 	// MaxRemoteCalls is how many calls of an endpoint may be under way; one more waits until one is complete.
 	MaxRemoteCalls = 1 << ticketBits
-	// MaxCall is the most bytes of a call's request, and of its answer.
-	MaxCall = 4 * (funi.MaxPayloadWords - callWords)
-	// MaxErrorText is the most bytes of an error's text that travel to the caller; the rest is cut off.
-	MaxErrorText = MaxCall - 4
+	// ShortCall is the most bytes of a call's request, and of its answer, that travel in one packet, and MaxCall of any.
+	ShortCall = 4 * (funi.MaxPayloadWords - callWords)
+	MaxCall   = MaxBytes
+	// MaxErrorText is the most bytes of an error's text that travel to the caller, and ShortErrorText those that do where
+	// there is no memory for more; the rest is cut off.
+	MaxErrorText   = 1 << 10
+	ShortErrorText = ShortCall - 4
 
 	ticketBits = 12
 	ticketMask = 1<<ticketBits - 1
@@ -48,7 +51,6 @@ const (
 	statusLeaving   = 5
 	statusLost      = 6
 	statusLong      = 7
-	statusLife      = 8 // the message was for a former life of the node
 	// CodeError is the code of an error that says no other, and FirstCode the first of the program's own.
 	CodeError = statusError
 	FirstCode = 256
@@ -68,12 +70,10 @@ var (
 	ErrLost = errors.New("am: the answer was lost, and the handler may have run")
 	// ErrLong: a message is longer than it may be.
 	ErrLong = errors.New("am: the message is too long")
-	// ErrLife: the message was for a process that was the node before.
-	ErrLife = errors.New("am: the message was for a former life of the node")
 )
 
 // remoteErrors are those that have a status of their own.
-var remoteErrors = [...]error{statusNoHandler: ErrNoHandler, statusPanicked: ErrPanicked, statusMemory: ErrMemory, statusLeaving: ErrLeaving, statusLost: ErrLost, statusLong: ErrLong, statusLife: ErrLife}
+var remoteErrors = [...]error{statusNoHandler: ErrNoHandler, statusPanicked: ErrPanicked, statusMemory: ErrMemory, statusLeaving: ErrLeaving, statusLost: ErrLost, statusLong: ErrLong}
 
 // RemoteError is an error that a call's handler returned, or that kept it from running. errors.Is tells
 // ErrNoHandler, ErrPanicked, ErrMemory, ErrLeaving, ErrLost and ErrLong.
@@ -138,6 +138,7 @@ type remoteCall struct {
 	node    uint16
 	place   uint16
 	handler uint8
+	send    ID                             // of a long request that is under way; 0: none
 	done    func(answer []byte, err error) // nil: no call
 }
 
@@ -152,6 +153,7 @@ type singleCall struct {
 type lostAnswer struct {
 	node   uint16
 	ticket uint32
+	status uint32
 }
 
 // HandleCall registers a handler for calls. Its numbers are 0 to Handlers-1, apart from those of Handle and HandleNotice;
@@ -170,7 +172,9 @@ func (e *Endpoint) HandleCall(number uint32, h CallHandler) error {
 }
 
 // Call runs a handler on a node with b, 0 to MaxCall bytes (ErrLong), waits for its answer and appends that to answer,
-// which may be nil. The request travels at request priority and the answer at reply priority. While it waits it polls, so
+// which may be nil. The request travels at request priority and the answer at reply priority. More than ShortCall bytes
+// either way need memory at both ends (UseMemory; ErrNoMemory, ErrMemory), and the bytes of an answer that is longer than
+// EagerBytes travel at request priority. While it waits it polls, so
 // handlers may run. Main program only.
 //
 // Errors are *RemoteError, which the other node sent, and those of Request. Like any wait it ends with an Undelivered
@@ -206,20 +210,20 @@ func (e *Endpoint) Call(answer []byte, node int, handler uint32, b []byte) ([]by
 
 // StartCall is Call that does not wait: when the answer has arrived, or the call has failed, done is called, once, from
 // a later Poll of any kind. The answer is valid until done returns. Done runs as a handler does, and sends nothing; it must
-// not be nil, and a caller that keeps one function for all its calls allocates nothing. Later than StartCall itself b is
-// not looked at.
+// not be nil, and a caller that keeps one function for all its short calls allocates nothing. Of up to ShortCall bytes b
+// may be changed when StartCall returns; of more, when done is called.
 //
 // While MaxRemoteCalls calls are under way it waits until one is complete. The request may wait in the send queue until the
 // next Request, Poll, Wait or Barrier. After an error of StartCall itself done is not called.
 func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answer []byte, err error)) (ID, error) {
-	if len(b) > MaxCall {
-		return 0, fmt.Errorf("calling node %d with %d bytes: %w", node, len(b), ErrLong)
-	}
 	if handler >= Handlers {
 		return 0, fmt.Errorf("calling handler %d on node %d: %w", handler, node, ErrNumber)
 	}
+	if len(b) > ShortCall {
+		return e.startLongCall(node, handler, b, done)
+	}
 	var s *funi.Slot
-	if uint(node) < uint(e.nodes) && !e.inHandler() {
+	if uint(node) < uint(e.nodes) && !e.inHandler() && e.member == nil {
 		s = e.iface.Reserve(funi.Request)
 	}
 	r := &e.remote
@@ -234,9 +238,9 @@ func (e *Endpoint) StartCall(node int, handler uint32, b []byte, done func(answe
 	r.under++
 	c := &r.table[place]
 	c.number += 1 << ticketBits
-	c.node, c.handler, c.done = uint16(node), uint8(handler), done
+	c.node, c.handler, c.done, c.send = uint16(node), uint8(handler), done, 0
 	ticket := c.number | uint32(place)
-	compose(s, uint16(node), typeCall, ticket, handler, b)
+	compose(s, uint16(node), typeCall, ticket, e.stamp(node, handler), b)
 	if !e.paced(funi.Request, s) {
 		e.iface.Commit(funi.Request)
 	}
@@ -314,13 +318,21 @@ func (e *Endpoint) called(m *Message, ticket uint32) {
 		return
 	}
 	second := m.Words[0]
+	if !e.mayRun(m, typeCall, second) {
+		return
+	}
 	b, ok := content(second, m.Words[1:])
 	if !ok {
 		e.unknown++
 		return
 	}
+	e.runCall(m, ticket, second&handlerMask, b)
+}
+
+// runCall runs the handler of a call, whose whole request has come, and answers.
+func (e *Endpoint) runCall(m *Message, ticket, number uint32, b []byte) {
 	var h CallHandler
-	if number := second & 0xff; number < Handlers && e.remote.handlers != nil {
+	if number < Handlers && e.remote.handlers != nil {
 		h = e.remote.handlers[number]
 	}
 	if h == nil {
@@ -342,6 +354,10 @@ func (e *Endpoint) called(m *Message, ticket uint32) {
 		m.refuse(ticket, status, code, err.Error())
 	case len(answer) > MaxCall:
 		m.refuse(ticket, statusLong, statusLong, fmt.Sprintf("an answer of %d bytes is too long", len(answer)))
+	case len(answer) > ShortCall:
+		if err := m.answerLong(ticket, statusDone, answer); err != nil {
+			m.refuse(ticket, statusMemory, statusMemory, err.Error())
+		}
 	default:
 		m.answer(ticket, statusDone, answer)
 	}
@@ -376,16 +392,19 @@ func (m *Message) answer(ticket, status uint32, b []byte) {
 
 // refuse answers with an error.
 func (m *Message) refuse(ticket, status, code uint32, text string) {
-	b := binary.LittleEndian.AppendUint32(make([]byte, 0, MaxCall), code)
-	m.answer(ticket, status, append(b, cut(text)...))
+	b := binary.LittleEndian.AppendUint32(nil, code)
+	if len(text) > ShortErrorText && m.answerLong(ticket, status, append(b, cut(text, MaxErrorText)...)) == nil {
+		return
+	}
+	m.answer(ticket, status, append(b, cut(text, ShortErrorText)...))
 }
 
 // cut returns as much of a text as travels, in whole characters.
-func cut(text string) string {
-	if len(text) <= MaxErrorText {
+func cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	text = text[:MaxErrorText]
+	text = text[:most]
 	for i := range min(utf8.UTFMax, len(text)) {
 		if at := len(text) - 1 - i; utf8.RuneStart(text[at]) {
 			if !utf8.FullRuneInString(text[at:]) {
@@ -406,14 +425,25 @@ func (e *Endpoint) answeredCall(m *Message, ticket uint32) {
 	second := m.Words[0]
 	b, ok := content(second, m.Words[1:])
 	c := e.remote.find(ticket)
-	switch status := second >> 16; {
+	switch {
 	case !ok:
 		e.unknown++
 	case c == nil || int(c.node) != m.Source: // cancelled, or not asked
-	case status == statusDone:
-		e.endCall(c, b, nil)
 	default:
-		e.endCall(c, nil, remoteError(m.Source, uint32(c.handler), status, b))
+		e.finishCall(c, second>>16, b)
+	}
+}
+
+// finishCall ends a call that was answered.
+func (e *Endpoint) finishCall(c *remoteCall, status uint32, b []byte) {
+	if c.send != 0 {
+		e.sentCall(c.send, true)
+		c.send = 0
+	}
+	if status == statusDone {
+		e.endCall(c, b, nil)
+	} else {
+		e.endCall(c, nil, remoteError(int(c.node), uint32(c.handler), status, b))
 	}
 }
 
@@ -451,8 +481,11 @@ func (r *remote) find(ticket uint32) *remoteCall {
 // again before that.
 func (e *Endpoint) endCall(c *remoteCall, answer []byte, err error) {
 	r := &e.remote
-	done := c.done
-	c.done = nil
+	done, send := c.done, c.send
+	c.done, c.send = nil, 0
+	if send != 0 {
+		e.sentCall(send, false)
+	}
 	r.under--
 	r.free = append(r.free, c.place)
 	in := e.depth[funi.Reply]
@@ -489,9 +522,9 @@ func (e *Endpoint) callCameBack(r *funi.Returned, err error) {
 			e.endCall(c, nil, err)
 		}
 	case r.Header.Type() == typeAnswer && r.Level == funi.Reply && !gone(r.Reason) && len(e.remote.back) < untold:
-		e.remote.back = append(e.remote.back, lostAnswer{r.Header.Node(), r.Word})
+		e.remote.back = append(e.remote.back, lostAnswer{r.Header.Node(), r.Word, statusLost})
 	}
-	if gone(r.Reason) {
+	if e.member == nil && gone(r.Reason) { // a member's calls end when it has left (depart)
 		e.failCalls(err, func(c *remoteCall) bool { return c.node == r.Header.Node() })
 	}
 }
@@ -524,7 +557,7 @@ func (e *Endpoint) tellLost() {
 		if s == nil {
 			break
 		}
-		compose(s, l.node, typeAnswer, l.ticket, statusLost<<16, nil)
+		compose(s, l.node, typeAnswer, l.ticket, l.status<<16, nil)
 		e.commit(funi.Request, s)
 		told++
 	}

@@ -69,7 +69,7 @@ func TestCall(t *testing.T) {
 			n.HandleCall(1, func(m *am.Message, b []byte) ([]byte, error) { return turned(b), nil }),
 			n.HandleCall(am.Handlers-1, func(m *am.Message, b []byte) ([]byte, error) { return b[len(b)/2:], nil }))
 	}, func(n *bed.Node) error {
-		for size := range am.MaxCall + 1 {
+		for size := range am.ShortCall + 1 {
 			b := numbers(size)
 			for handler, want := range map[uint32][]byte{0: b, 1: turned(b), am.Handlers - 1: b[size/2:]} {
 				for _, node := range []int{1, 0} { // a node may call itself
@@ -100,7 +100,7 @@ func TestCallRefuses(t *testing.T) {
 		{"node 3 of 3", second(e.Call(nil, 3, 0, nil)), am.ErrNode},
 		{"starting node 3 of 3", second(e.StartCall(3, 0, nil, ignore)), am.ErrNode},
 		{"handler 240", second(e.Call(nil, 1, am.Handlers, nil)), am.ErrNumber},
-		{"one byte too many", second(e.Call(nil, 1, 0, make([]byte, am.MaxCall+1))), am.ErrLong},
+		{"one byte more than without memory", second(e.Call(nil, 1, 0, make([]byte, am.ShortCall+1))), am.ErrNoMemory},
 		{"registering handler 240", e.HandleCall(am.Handlers, h), am.ErrNumber},
 		{"registering no handler", e.HandleCall(1, nil), am.ErrNumber},
 		{"registering handler 2 once", e.HandleCall(2, h), nil},
@@ -126,7 +126,7 @@ func (c coded) Code() uint32  { return uint32(c) }
 
 // TestCallErrors: an error of the handler arrives with code and text, and errors.Is tells the library's own.
 func TestCallErrors(t *testing.T) {
-	long := strings.Repeat("é", am.MaxErrorText) // of two bytes
+	long := strings.Repeat("é", am.ShortErrorText) // of two bytes
 	answers := []struct {
 		answer []byte
 		err    error
@@ -142,8 +142,8 @@ func TestCallErrors(t *testing.T) {
 		{nil, coded(am.FirstCode - 1), am.CodeError, "number 255", nil},
 		{nil, fmt.Errorf("storing: %w", am.ErrMemory), 4, "storing: am: no memory for the message at present", am.ErrMemory},
 		{nil, am.ErrLeaving, 5, "am: the node is leaving", am.ErrLeaving},
-		{nil, errors.New(long), am.CodeError, long[:am.MaxErrorText&^1], nil},
-		{nil, errors.New("x" + long), am.CodeError, ("x" + long)[:(am.MaxErrorText-1)&^1+1], nil},
+		{nil, errors.New(long), am.CodeError, long[:am.ShortErrorText&^1], nil},
+		{nil, errors.New("x" + long), am.CodeError, ("x" + long)[:(am.ShortErrorText-1)&^1+1], nil},
 		{nil, errors.New("\xff\xfe"), am.CodeError, `"\xff\xfe"`, nil},
 		{make([]byte, am.MaxCall+1), nil, 7, fmt.Sprintf("an answer of %d bytes is too long", am.MaxCall+1), am.ErrLong},
 	}

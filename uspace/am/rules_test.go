@@ -35,6 +35,7 @@ var requests = []attempt{
 	{"RequestIndirect4", func(e *am.Endpoint, _ *am.Message) error { return e.RequestIndirect4(0, 0, 0, 0, 0, 0) }},
 	{"RequestIndirect", func(e *am.Endpoint, _ *am.Message) error { return e.RequestIndirect(0, 0, 1, 2, 3, 4, 5) }},
 	{"Transfer", func(e *am.Endpoint, _ *am.Message) error { return e.Transfer(0, 9, block) }},
+	{"TransferCounted", func(e *am.Endpoint, _ *am.Message) error { return e.TransferCounted(0, 9, block, new(am.Counter)) }},
 	{"Xfer4", func(e *am.Endpoint, _ *am.Message) error { return e.Xfer4(0, 0, 0, 0, 0, 0) }},
 	{"Xfer", func(e *am.Endpoint, _ *am.Message) error { return e.Xfer(0, 0, make([]byte, 40)) }},
 	{"Mfer", func(e *am.Endpoint, _ *am.Message) error { return e.Mfer(0, 0, segment, segment, 16) }},

@@ -59,7 +59,7 @@ func (m *Message) Reply(handler uint32, words ...uint32) error {
 // post4 sends a request of one and four words. What is usual comes first: there is a slot.
 func (e *Endpoint) post4(node int, typ uint16, first, w0, w1, w2, w3 uint32) error {
 	var s *funi.Slot
-	if uint(node) < uint(e.nodes) && !e.inHandler() {
+	if uint(node) < uint(e.nodes) && !e.inHandler() && e.member == nil {
 		s = e.iface.Reserve(funi.Request)
 	}
 	if s == nil {
@@ -67,6 +67,7 @@ func (e *Endpoint) post4(node int, typ uint16, first, w0, w1, w2, w3 uint32) err
 		if s, err = e.reserve(node, 4); err != nil {
 			return err
 		}
+		first = e.stamped(node, typ, first)
 	}
 	s.SetHeader(funi.NewHeader(uint16(node), typ, 5))
 	s[1], s[2], s[3], s[4], s[5] = first, w0, w1, w2, w3
@@ -82,7 +83,7 @@ func (e *Endpoint) post(node int, typ uint16, first uint32, words []uint32) erro
 	if err != nil {
 		return err
 	}
-	fill(s, node, typ, first, words)
+	fill(s, node, typ, e.stamped(node, typ, first), words)
 	if !e.paced(funi.Request, s) {
 		e.iface.Commit(funi.Request)
 	}
@@ -96,7 +97,7 @@ func (m *Message) reply4(typ uint16, first, w0, w1, w2, w3 uint32) error {
 		return err
 	}
 	s.SetHeader(funi.NewHeader(uint16(m.Source), typ, 5))
-	s[1], s[2], s[3], s[4], s[5] = first, w0, w1, w2, w3
+	s[1], s[2], s[3], s[4], s[5] = m.endpoint.stamped(m.Source, typ, first), w0, w1, w2, w3
 	if e := m.endpoint; !e.paced(funi.Reply, s) {
 		e.iface.Commit(funi.Reply)
 	}
@@ -109,7 +110,7 @@ func (m *Message) reply(typ uint16, first uint32, words []uint32) error {
 	if err != nil {
 		return err
 	}
-	fill(s, m.Source, typ, first, words)
+	fill(s, m.Source, typ, m.endpoint.stamped(m.Source, typ, first), words)
 	if e := m.endpoint; !e.paced(funi.Reply, s) {
 		e.iface.Commit(funi.Reply)
 	}
@@ -140,6 +141,11 @@ func (e *Endpoint) refusal(node, words int) error {
 func (e *Endpoint) reserve(node, words int) (*funi.Slot, error) {
 	if words > MaxWords || uint(node) >= uint(e.nodes) || e.inHandler() {
 		return nil, e.refusal(node, words)
+	}
+	if e.member != nil {
+		if err := e.admit(node); err != nil {
+			return nil, err
+		}
 	}
 	for {
 		if s := e.iface.Reserve(funi.Request); s != nil {

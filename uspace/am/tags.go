@@ -76,6 +76,7 @@ type pair struct {
 	node  uint16
 	space uint32
 	busy  bool
+	gone  bool // the node has left; what comes is another pair's
 	// Of messages to the node:
 	sent    uint32 // number of the next
 	matched uint32 // how many it has said that it received
@@ -222,6 +223,11 @@ func (e *Endpoint) StartSendTag(node int, tag uint32, b []byte, done func(error)
 	if err := e.refusal(node, 0); err != nil {
 		return 0, err
 	}
+	if e.member != nil {
+		if err := e.admitTagged(node, tag); err != nil {
+			return 0, err
+		}
+	}
 	t := e.tagging()
 	for !t.sends.room() {
 		if err := e.wait(t.sends.room, e.ProbeCalled); err != nil {
@@ -249,6 +255,11 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 	case e.inHandler():
 		return 0, fmt.Errorf("receiving from node %d: %w", source, ErrHandler)
 	}
+	if e.member != nil && tag >= GroupTag && tag != AnyTag {
+		if err := e.together(); err != nil {
+			return 0, err
+		}
+	}
 	t := e.tagging()
 	for !t.receives.room() {
 		if err := e.wait(t.receives.room, e.ProbeCalled); err != nil {
@@ -266,8 +277,62 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 			return id, nil
 		}
 	}
+	if source != AnySource && e.member != nil && e.member.nodes[source].state == left {
+		t.receives.give(r.place)
+		return 0, fmt.Errorf("receiving from node %d: %w", source, ErrLeft)
+	}
 	t.posted.add(r)
 	return id, nil
+}
+
+// admitTagged refuses what may not be sent at present, and waits for a node that has yet to answer this life's hello.
+func (e *Endpoint) admitTagged(node int, tag uint32) error {
+	if tag >= GroupTag {
+		if err := e.together(); err != nil {
+			return err
+		}
+	}
+	return e.admit(node)
+}
+
+// departTagged ends what waits for a node that has left, and forgets what was agreed on with it. What it has sent whole can
+// still be received.
+func (e *Endpoint) departTagged(node int, err error) {
+	t := e.tags
+	if t == nil {
+		return
+	}
+	e.failTagged(err, func(of int) bool { return of == node })
+	for _, pairs := range t.pairs {
+		if pairs == nil || pairs[node] == nil {
+			continue
+		}
+		p := pairs[node]
+		pairs[node] = nil
+		p.gone, p.void, p.tell = true, nil, nil
+		for n := p.early.first; n != nil; n = p.early.first {
+			p.early.remove(n)
+			t.spare.add(n)
+		}
+	}
+}
+
+// endTogether ends the collective calls' messages: their calls fail until all nodes have agreed.
+func (e *Endpoint) endTogether(err error) {
+	t := e.tags
+	if t == nil {
+		return
+	}
+	for _, s := range t.sends.all {
+		if s.state != opFree && s.tag >= GroupTag {
+			e.dropSend(s, err)
+		}
+	}
+	for _, r := range t.receives.all {
+		if r.state != opFree && r.tag >= GroupTag && r.tag != AnyTag {
+			e.dropReceive(r, err)
+		}
+	}
 }
 
 // TaggedUnderWay returns how many sends and how many receives with tags are under way. Any context.
@@ -307,8 +372,8 @@ func (t *tags) pair(nodes int, tag uint32, node uint16) *pair {
 	return p
 }
 
-// endSendTag frees a send and tells the program.
-func (e *Endpoint) endSendTag(s *tagSend, err error) {
+// endTagged frees a send and tells the program.
+func (e *Endpoint) endTagged(s *tagSend, err error) {
 	done := s.done
 	s.b, s.done = nil, nil
 	e.tags.sends.give(s.place)
@@ -329,8 +394,8 @@ func (e *Endpoint) endReceive(r *tagReceive, err error) {
 	e.depth[funi.Reply] = in
 }
 
-// cancelSendTag ends a send.
-func (e *Endpoint) cancelSendTag(id uint32) bool {
+// cancelTagged ends a send.
+func (e *Endpoint) cancelTagged(id uint32) bool {
 	if e.tags == nil {
 		return false
 	}
@@ -354,7 +419,7 @@ func (e *Endpoint) dropSend(s *tagSend, err error) {
 		t.granted.remove(s)
 		t.tell(p, telling{form: toldAbort, theirs: s.theirs})
 	}
-	e.endSendTag(s, err)
+	e.endTagged(s, err)
 }
 
 // cancelReceive ends a receive. Pieces that still come find nothing.

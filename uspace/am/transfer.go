@@ -48,6 +48,20 @@ func (e *Endpoint) Transfer(node int, number uint32, t funi.Transfer) error {
 	return e.transfer(node, transferType(number, &t), &t)
 }
 
+// TransferCounted is Transfer that adds one to the counter when its source may change: when the card has given back this
+// transfer's slot, as Retrieved says of all, and a later Poll has seen that. It says nothing of the delivery; a transfer that
+// failed is counted, too, and comes back. WaitCounter waits for it.
+func (e *Endpoint) TransferCounted(node int, number uint32, t funi.Transfer, c *Counter) error {
+	if err := e.Transfer(node, number, t); err != nil {
+		return err
+	}
+	c.under++
+	x := &e.bytes
+	x.retiring = append(x.retiring, retiring{place: e.iface.SendHead(funi.Request), counter: c})
+	x.busy = true
+	return nil
+}
+
 // Transfer is Endpoint.Transfer to the node that sent the request, at reply
 // priority, for request handlers (ErrHandler).
 func (m *Message) Transfer(number uint32, t funi.Transfer) error {

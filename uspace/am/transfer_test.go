@@ -74,6 +74,41 @@ func TestTransferBothLevels(t *testing.T) {
 	}
 }
 
+// TestTransferCounted: each transfer is counted when the card has given its slot back, in order, and not before; one that
+// comes back is counted, too. The test is the card.
+func TestTransferCounted(t *testing.T) {
+	e, card := bare(t)
+	var first, second am.Counter
+	long := funi.Transfer{Source: segment, Destination: segment, Words: 1024}
+	poll := func() {
+		if _, err := e.Poll(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 * benchSlots { // the indices of the queue wrap around
+		err := errors.Join(e.TransferCounted(1, 0, long, &first), e.Post(1, 0), e.TransferCounted(2, 0, long, &second), e.TransferCounted(2, 0, long, &second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for retired, want := range [][2]int{{0, 0}, {1, 0}, {1, 0}, {1, 1}, {1, 2}} {
+			poll()
+			if first.Complete() != want[0] || second.Complete() != want[1] || first.UnderWay() != 1-want[0] || second.UnderWay() != 2-want[1] {
+				t.Fatalf("%d and %d are counted, %d and %d under way, when %d slots have been given back", first.Complete(), second.Complete(), first.UnderWay(), second.UnderWay(), retired)
+			}
+			if retired < 4 {
+				card.Retire(funi.Request, 1)
+				card.Publish()
+			}
+		}
+		if err := errors.Join(e.WaitCounter(&first, 1), e.WaitCounter(&second, 2)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.TransferCounted(3, 0, long, &first); !errors.Is(err, am.ErrNode) || first.UnderWay() != 0 {
+		t.Errorf("a transfer to no node: %v; %d under way", err, first.UnderWay())
+	}
+}
+
 // TestTransferToHandler: with destination 0 the words come as a message to the handler.
 func TestTransferToHandler(t *testing.T) {
 	b := bed.New(t, bed.Options{Nodes: 2})

@@ -29,10 +29,11 @@ const (
 	typePutOne   = 16 // request: ticket, address, 1 or 2 words, the words
 	typeValue    = 17 // reply: ticket, offset, 1 or 2 words, the words
 
-	// Messages of bytes; the protocol is told in bytes.go. Life is that of the receiver modulo 64.
-	typeBytes = 18 // handler 7:0, padding 9:8, life 15:10; 0 to 80 bytes
+	// Messages of bytes; the protocol is told in bytes.go. Lives are modulo
+	// 32, the receiver's and the sender's; both are 0 in jobs without Rejoin (member.go).
+	typeBytes = 18 // handler 7:0, padding 9:8, lives 14:10 and 31:27; 0 to 80 bytes
 	typePart  = 19 // XFER into memory that the receiver has granted; its argument is a grant's key, or that of a part (below)
-	typeReady = 20 // request: id; handler 7:0, life 15:10, kind 18:16; length in bytes; two words of the kind
+	typeReady = 20 // request: id; handler 7:0, lives 14:10 and 31:27, kind 18:16; length in bytes; two words of the kind
 	typeGrant = 21 // reply, later request: id; key; address; address of the slots of the sender's lease, or 0
 	typeTaken = 22 // reply, later request: id, or argument of parts; status (remote.go)
 	typeAbort = 23 // request: key
@@ -40,8 +41,9 @@ const (
 	// The argument of typePart in a slot of a lease: bit 31 is 1; kind 30:28, slot 27:25, number 24:19, bytes less one 18:8,
 	// handler 7:0. That of a transfer that was granted: bit 31 is 0; the rest is the key.
 
-	typeCall   = 24 // request: ticket; handler 7:0, padding 9:8, life 15:10; 0 to 76 bytes
-	typeAnswer = 25 // reply, of a lost answer request: ticket; padding 9:8, life 15:10, status 31:16; 0 to 76 bytes, of an error code and text
+	typeCall   = 24 // request: ticket; handler 7:0, padding 9:8, lives 14:10 and 31:27; 0 to 76 bytes
+	typeAnswer = 25 // reply, of a lost answer request: ticket; padding 9:8, status 31:16; 0 to 76 bytes, of an error code and text
+	typeMember = 27 // who is a member of the job: what, and the lives; the sender's life; three words: see member.go
 
 	// Messages with tags; all are requests. See match.go and pieces.go for the forms.
 	typeTagged = 26 // number of the message 31:2, space of the tag 1:0; tag; padding 9:8, life 15:10, form 17:16; 0 to 72 bytes, or send and length
@@ -67,13 +69,23 @@ func (e *Endpoint) handle(l funi.Level, s *funi.Slot) {
 	m := &e.message[l]
 	switch h.Type() {
 	case typeFour, typeN:
-		if words[0] >= Handlers || e.handlers[words[0]] == nil {
+		m.Source, m.Words = int(s.Source()), words[1:]
+		number := words[0]
+		if e.member != nil {
+			e.depth[l] = true
+			run := e.current(m, h.Type(), number)
+			e.depth[l] = false
+			if !run {
+				return
+			}
+			number &^= lives
+		}
+		if number >= Handlers || e.handlers[number] == nil {
 			e.unknown++
 			return
 		}
-		m.Source, m.Words = int(s.Source()), words[1:]
 		e.depth[l] = true
-		e.handlers[words[0]](m)
+		e.handlers[number](m)
 		e.depth[l] = false
 	case typeBytes:
 		e.bytesArrived(m, s, words)
@@ -125,15 +137,17 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 		e.called(m, first)
 	case typeAnswer:
 		e.answeredCall(m, first)
+	case typeReady, typeGrant, typeTaken, typeAbort:
+		e.aboutMessage(m, typ, first)
 	case typeTagged:
 		e.tagged(m, first)
 	case typeTold:
 		e.toldOf(m, first)
 	case typePiece:
 		e.piece(m, first)
-	case typeReady, typeGrant, typeTaken, typeAbort:
-		e.aboutMessage(m, typ, first)
 	case typeProbe:
+	case typeMember:
+		e.memberArrived(m, first)
 	default:
 		e.unknown++
 	}

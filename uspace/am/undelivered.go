@@ -51,12 +51,14 @@ func (e *Endpoint) returned() error {
 		return e.ended("waiting")
 	}
 	var u *Undelivered
-	last := r
+	first := r
 	for ; ok; r, ok = e.iface.NextReturn() {
-		last = r
+		if e.memberCameBack(&r) {
+			continue
+		}
 		about := u
 		if u == nil {
-			about = describe(&r)
+			about = e.describe(&r)
 		}
 		if e.bytesCameBack(&r, about) {
 			continue
@@ -69,7 +71,7 @@ func (e *Endpoint) returned() error {
 	}
 	if lost := e.iface.ReturnsLost(); lost != e.lost {
 		if u == nil {
-			u = describe(&last)
+			u = e.describe(&first)
 		}
 		u.Count += int(lost - e.lost)
 		e.lost = lost
@@ -86,8 +88,14 @@ func (e *Endpoint) returned() error {
 }
 
 // describe makes the error for a packet that came back, and counts nothing yet.
-func describe(r *funi.Returned) *Undelivered {
+func (e *Endpoint) describe(r *funi.Returned) *Undelivered {
 	u := &Undelivered{Reason: r.Reason, Level: r.Level, Node: r.Header.Node(), Handler: r.Word}
+	if e.member != nil {
+		u.Handler &^= lives
+		if r.Header.Transfer() && r.Header.Type() == typePart && r.Reason == arctic.ReasonDestination {
+			u.Reason = arctic.ReasonReplaced // an earlier life had its memory there
+		}
+	}
 	switch typ := uint32(r.Header.Type()); {
 	case r.Header.Transfer() && typ >= typeTransfer:
 		u.Handler, u.Transfer = typ-typeTransfer, true

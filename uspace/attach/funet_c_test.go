@@ -77,7 +77,7 @@ func goTalk(d *daemon, node uint16) error {
 
 // goCalls calls a node in every way.
 func goCalls(e *am.Endpoint, node int) error {
-	for n := range am.MaxCall + 1 {
+	for n := range am.ShortCall + 1 {
 		b, want := make([]byte, n), make([]byte, n)
 		for i := range b {
 			b[i] = byte(node + 3*i + n)

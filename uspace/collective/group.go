@@ -44,7 +44,10 @@ type Group struct {
 // New makes the group of an endpoint. All nodes begin with the same number, 0.
 func New(p Peers) *Group { return &Group{peers: p, node: p.Node(), nodes: p.Nodes()} }
 
-// Renumber begins to count operations anew, on all nodes with the same number below 2^14: none of them may be in an
+// MaxNumber is the greatest number for Renumber.
+const MaxNumber = 1<<14 - 1
+
+// Renumber begins to count operations anew, on all nodes with the same number, 0 to MaxNumber: none of them may be in an
 // operation. Messages of operations with other numbers are not received any more.
 func (g *Group) Renumber(number uint32) { g.number = number << 16 }
 

@@ -32,7 +32,7 @@ func (e *Endpoint) AppendCall(ctx context.Context, dst []byte, node int, handler
 	id, err := e.startCall(ctx, w, node, handler, b)
 	if err == nil {
 		if err = e.await(ctx, w, "calling"); err != nil && !w.done {
-			e.am.Cancel(id)
+			e.cancel(id)
 		}
 	}
 	if err != nil {
@@ -46,9 +46,9 @@ func (e *Endpoint) AppendCall(ctx context.Context, dst []byte, node int, handler
 
 // startCall begins a call as soon as there is room.
 func (e *Endpoint) startCall(ctx context.Context, w *waiter, node int, handler uint32, b []byte) (am.ID, error) {
-	if !e.roomToCall() {
+	if !e.roomToCall(node) {
 		r := e.waiter()
-		r.holds = e.roomToCall
+		r.holds = func() bool { return e.roomToCall(node) }
 		err := e.await(ctx, r, "calling")
 		e.recycle(r)
 		if err != nil {
@@ -58,13 +58,17 @@ func (e *Endpoint) startCall(ctx context.Context, w *waiter, node int, handler u
 	return e.am.StartCall(node, handler, b, w.finish)
 }
 
-// roomToCall reports whether package am can begin a call without waiting.
-func (e *Endpoint) roomToCall() bool {
-	return e.am.CallsUnderWay() < am.MaxRemoteCalls && e.iface.Reserve(funi.Request) != nil
+// cancel ends an operation of package am, so that the program's memory is its own again. With the carrier all have ended.
+func (e *Endpoint) cancel(id am.ID) {
+	if e.released == nil {
+		e.am.Cancel(id)
+	}
 }
 
-// vacant reports whether package am can send without waiting.
-func (e *Endpoint) vacant() bool { return e.iface.Reserve(funi.Request) != nil }
+// roomToCall reports whether package am can begin a call of a node without waiting.
+func (e *Endpoint) roomToCall(node int) bool {
+	return e.am.CallsUnderWay() < am.MaxRemoteCalls && e.iface.Reserve(funi.Request) != nil && e.am.Heard(node)
+}
 
 // Pending is a call that was begun. Any goroutine may wait for it, one at a time.
 type Pending struct {
@@ -86,9 +90,12 @@ func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
 		return p
 	}
 	defer e.unlock()
-	if !e.roomToCall() {
+	if !e.roomToCall(node) {
 		p.unsent, p.waits = bytes.Clone(b), true
 		return p
+	}
+	if len(b) > am.ShortCall {
+		b = bytes.Clone(b) // package am looks at it later
 	}
 	var err error
 	if p.id, err = e.am.StartCall(node, handler, b, p.waiter.finish); err != nil {
@@ -132,6 +139,6 @@ func (p *Pending) Cancel() {
 		p.waits = false
 		p.waiter.complete(fmt.Errorf("calling node %d: %w", p.node, am.ErrCancelled))
 	case p.id != 0:
-		p.endpoint.am.Cancel(p.id)
+		p.endpoint.cancel(p.id)
 	}
 }

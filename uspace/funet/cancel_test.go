@@ -42,21 +42,7 @@ func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
 	return map[string]func(ctx context.Context, e *funet.Endpoint) error{
 		"Wait":    func(ctx context.Context, e *funet.Endpoint) error { return e.Wait(ctx, func() bool { return false }) },
 		"Barrier": func(ctx context.Context, e *funet.Endpoint) error { return e.Barrier(ctx) },
-		"SendTag": func(ctx context.Context, e *funet.Endpoint) error {
-			return until(ctx, func() error { return e.SendTag(ctx, 1, 1, make([]byte, 60)) })
-		},
-		"Recv":      func(ctx context.Context, e *funet.Endpoint) error { return value(e.Recv(ctx, 1, 1, nil)) },
-		"Broadcast": func(ctx context.Context, e *funet.Endpoint) error { return e.Broadcast(ctx, 1, make([]byte, 8)) },
-		"Gather": func(ctx context.Context, e *funet.Endpoint) error {
-			return e.Gather(ctx, 0, make([]byte, 8), make([]byte, 16))
-		},
-		"Scatter": func(ctx context.Context, e *funet.Endpoint) error { return e.Scatter(ctx, 1, nil, make([]byte, 8)) },
-		"AllGather": func(ctx context.Context, e *funet.Endpoint) error {
-			return e.AllGather(ctx, make([]byte, 8), make([]byte, 16))
-		},
-		"AllToAll": func(ctx context.Context, e *funet.Endpoint) error {
-			return e.AllToAll(ctx, make([]byte, 16), make([]byte, 16))
-		},
+		"Agree":   func(ctx context.Context, e *funet.Endpoint) error { return e.Agree(ctx) },
 		"Run": func(ctx context.Context, e *funet.Endpoint) error {
 			if err := e.Run(ctx); err != nil {
 				return err
@@ -77,6 +63,28 @@ func waits() map[string]func(ctx context.Context, e *funet.Endpoint) error {
 		},
 		"Post": func(ctx context.Context, e *funet.Endpoint) error {
 			return until(ctx, func() error { return e.Post(ctx, 1, stuck, make([]byte, 60)) })
+		},
+		"SendTag":   func(ctx context.Context, e *funet.Endpoint) error { return e.SendTag(ctx, 1, 1, make([]byte, 5000)) },
+		"Recv":      func(ctx context.Context, e *funet.Endpoint) error { return value(e.Recv(ctx, 1, 2, nil)) },
+		"Broadcast": func(ctx context.Context, e *funet.Endpoint) error { return e.Broadcast(ctx, 1, make([]byte, 8)) },
+		"Gather": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.Gather(ctx, 0, make([]byte, 8), make([]byte, 16))
+		},
+		"Scatter": func(ctx context.Context, e *funet.Endpoint) error { return e.Scatter(ctx, 1, nil, make([]byte, 8)) },
+		"AllGather": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.AllGather(ctx, make([]byte, 8), make([]byte, 16))
+		},
+		"AllToAll": func(ctx context.Context, e *funet.Endpoint) error {
+			return e.AllToAll(ctx, make([]byte, 16), make([]byte, 16))
+		},
+		"func AllReduce": func(ctx context.Context, e *funet.Endpoint) error {
+			return funet.AllReduce(ctx, e, am.Sum, []int64{1})
+		},
+		"func Reduce": func(ctx context.Context, e *funet.Endpoint) error {
+			return funet.Reduce(ctx, e, 0, am.Sum, []float64{1})
+		},
+		"func Scan": func(ctx context.Context, e *funet.Endpoint) error {
+			return until(ctx, func() error { return funet.Scan(ctx, e, am.Sum, []int64{1}) }) // the first node waits for nobody
 		},
 		"Flush": func(ctx context.Context, e *funet.Endpoint) error {
 			return until(ctx, func() error {
@@ -115,47 +123,68 @@ func TestNoWaitIsForgotten(t *testing.T) {
 			}
 		}
 	}
+	for name := range known {
+		if strings.HasPrefix(name, "func ") {
+			found++ // of the package
+		}
+	}
 	if found < len(known) {
-		t.Errorf("%d methods with a context, and %d in the table", found, len(known))
+		t.Errorf("%d calls with a context, and %d in the table", found, len(known))
 	}
 }
 
-// Rule: each ends with am.ErrCancelled and the cause, soon, with a deadline as well as by hand.
+// Rule: each ends with am.ErrCancelled and the cause, soon.
 func TestEveryWaitIsCancelled(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
-		e, deaf := b.open(0), b.open(1)
-		_ = deaf // it is there, and handles nothing
-		for name, call := range waits() {
-			for _, led := range []bool{false, true} {
-				what := name
-				if led {
-					what += " beside a leader"
+		all := waits()
+		delete(all, agree)
+		endSoon(t, b, all)
+	})
+}
+
+// Rule: so does Agree, which jobs have whose nodes may die.
+func TestAgreeIsCancelled(t *testing.T) {
+	onBoth(t, func(t *testing.T, b *bed) {
+		b.options[0].Rejoin, b.options[1].Rejoin = true, true
+		endSoon(t, b, map[string]func(context.Context, *funet.Endpoint) error{agree: waits()[agree]})
+	})
+}
+
+const agree = "Agree"
+
+// endSoon measures calls on node 0 of two, alone and beside a goroutine that leads. Node 1 handles nothing.
+func endSoon(t *testing.T, b *bed, calls map[string]func(context.Context, *funet.Endpoint) error) {
+	t.Helper()
+	e := b.open(0)
+	b.open(1)
+	for name, call := range calls {
+		for _, led := range []bool{false, true} {
+			what := name
+			leader, end := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			if led {
+				what += " beside a leader"
+				go func() { ended <- e.Run(leader) }()
+			}
+			var took []time.Duration
+			for range trials {
+				took = nil
+				for range times {
+					took = append(took, cancelOne(t, what, e, call))
 				}
-				leader, end := context.WithCancel(t.Context())
-				led2 := make(chan error, 1)
-				if led {
-					go func() { led2 <- e.Run(leader) }()
-				}
-				var took []time.Duration
-				for range trials {
-					took = nil
-					for range times {
-						took = append(took, cancelOne(t, what, e, call))
-					}
-					if slices.Sort(took); took[times/2] <= prompt {
-						break
-					}
-				}
-				if took[times/2] > prompt {
-					t.Errorf("%s ended so long after its context: %v", what, took)
-				}
-				end()
-				if led {
-					await(t, "the leader ends", led2)
+				if slices.Sort(took); took[times/2] <= prompt {
+					break
 				}
 			}
+			if took[times/2] > prompt {
+				t.Errorf("%s ended so long after its context: %v", what, took)
+			}
+			end()
+			if led {
+				await(t, "the leader ends", ended)
+			}
 		}
-	})
+	}
 }
 
 // cancelOne measures one call from the end of its context on.

@@ -27,13 +27,16 @@
 //     context's cause. A handler that does not return holds everybody up, and nothing ends it.
 //   - An error belongs to the call that it is the answer to. Others are told to Options.OnError.
 //
-// What the lock costs: 4 to 6 ns for a lone caller (BenchmarkLock). A goroutine that waits alone polls; of many that
+// A job whose nodes may die and be started again asks for it (Options.Rejoin): the others get events (Events), sends to a
+// node that has left fail at once, and collective calls work again after an Agree.
+//
+// What the lock costs: 7 ns for a lone caller (BenchmarkLock). A goroutine that waits alone polls; of many that
 // wait one polls, and the others are parked until what they wait for is there.
 //
 // Messages with tags run no handler: Recv waits for them (tags.go). What all nodes do together, with MPI's names, is
 // written over them (group.go, package collective).
 //
 // The bounds, and what happens at them: while the send queue is full, Send and Call wait; am.MaxRemoteCalls calls are
-// under way, and one more waits; of messages with tags am.TagWindow wait at
-// their receiver, and more at their sender; a message without has at most am.ShortBytes bytes (ErrLong).
+// under way, and one more waits; of messages with tags am.TagWindow wait at their receiver, and more at their sender; a
+// message without has at most am.ShortBytes bytes (ErrLong).
 package funet

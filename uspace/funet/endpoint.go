@@ -28,6 +28,7 @@ type Endpoint struct {
 
 	am         *am.Endpoint
 	leading    bool                    // a goroutine polls (wait.go)
+	inside     int                     // goroutines in a wait
 	claims     int                     // goroutines that want to lead themselves
 	abort      context.CancelCauseFunc // ends what polls in package am; nil: nothing does
 	parked     []*waiter               // the others
@@ -37,12 +38,13 @@ type Endpoint struct {
 	armed      bool                    // an event loop sleeps (loop.go)
 	memory     memory
 	together   together
+	events     events
 	messages   [2]Message // of the handlers that run
 	depth      int
 
 	detach   bool          // the context is to leave the card as soon as nobody polls
 	closing  bool          // Close was called
-	left     chan struct{} // closed when nobody polls any more, for Close
+	left     chan struct{} // closed when nobody is inside any more, for Close
 	released chan struct{} // closed when the carrier is; nil: not begun
 	ended    error         // of the carrier, when released is closed
 }
@@ -115,16 +117,12 @@ func (e *Endpoint) Close(ctx context.Context) error {
 	}
 	e.closing = true
 	e.fail(ErrClosed)
-	if e.leading {
+	if e.inside > 0 {
 		left := make(chan struct{})
 		e.left = left
 		e.unlock()
 		e.carrier.Interrupt()
-		select {
-		case <-left:
-		case <-ctx.Done(): // a handler does not return
-			return fmt.Errorf("%w; a handler is still running", cancelled(ctx, fmt.Sprintf("closing the endpoint of node %d", e.Node())))
-		}
+		<-left // they have all been woken
 		e.mu.Lock()
 	}
 	linger := lingerMost
@@ -137,6 +135,7 @@ func (e *Endpoint) Close(ctx context.Context) error {
 		return e.ended
 	}
 	e.released = make(chan struct{})
+	e.sayLeave(ctx)
 	e.unlock()
 	defer context.AfterFunc(ctx, func() {
 		if ctx.Err() == context.DeadlineExceeded {
@@ -149,12 +148,12 @@ func (e *Endpoint) Close(ctx context.Context) error {
 	return e.ended
 }
 
-// part is called when nobody polls an endpoint any more that has failed or is being closed.
+// part is called when nobody is inside an endpoint any more that has failed or is being closed.
 func (e *Endpoint) part() {
 	if e.left != nil {
 		close(e.left)
 		e.left = nil
-	} else if (e.detach || e.closing) && e.released == nil {
+	} else if e.detach && e.released == nil {
 		e.released = make(chan struct{})
 		go e.release(0)
 	}
@@ -164,5 +163,8 @@ func (e *Endpoint) part() {
 func (e *Endpoint) release(linger time.Duration) {
 	e.ended = e.carrier.Close(linger)
 	e.end(ErrClosed)
+	if e.events.to != nil {
+		close(e.events.to)
+	}
 	close(e.released)
 }

@@ -23,6 +23,11 @@ var (
 	ErrLong = am.ErrLong
 	// ErrNumber: handler numbers are 0 to am.Handlers-1, each registered once.
 	ErrNumber = am.ErrNumber
+	// ErrLeft: a node has left the job, and has not joined it again (Options.Rejoin); of a barrier: some node has left or
+	// joined since the last Agree.
+	ErrLeft = am.ErrLeft
+	// ErrExpelled: the others hold this process to be dead (Options.Rejoin).
+	ErrExpelled = am.ErrExpelled
 	// ErrPlace: neither the environment nor the options say which place in which job this is.
 	ErrPlace = errors.New("funet: start the program with funet run, mpirun or srun, or give Options.Peers, Interfaces and Node")
 	// ErrMemory: there is no such memory, or no more of it.

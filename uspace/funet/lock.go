@@ -41,6 +41,9 @@ func (e *Endpoint) unlock() {
 		e.armed = false
 		e.carrier.Interrupt()
 	}
+	if e.inside == 0 && e.cause.Load() != nil {
+		e.part()
+	}
 	e.mu.Unlock()
 }
 

@@ -18,11 +18,11 @@ func (e *Endpoint) Poll() (n int, err error) {
 	}
 	defer e.unlock()
 	if !e.leading && e.claims == 0 {
-		e.runner.Store(goroutine())
+		e.enterWait()
 		e.leading = true
 		n = e.poll()
 		e.leave()
-		e.runner.Store(0)
+		e.leaveWait()
 	}
 	if c := e.cause.Load(); c != nil {
 		return n, fmt.Errorf("polling: %w", *c)

@@ -12,7 +12,7 @@ import (
 // Addresses that Alloc gives out; those below are the program's own, for Share, and those above the library's.
 const (
 	firstAddress = 0x4000_0000
-	endAddress   = 0xC000_0000
+	endAddress   = 0xA000_0000
 	pageSize     = 4096
 	segmentUnit  = 16 // bytes; a segment is a multiple of it
 )
@@ -27,7 +27,7 @@ type block struct {
 	bytes []byte
 }
 
-// Alloc returns memory of so many bytes, 1 to 2^31, all 0, that the card may use, wherever the card is: transfers may go
+// Alloc returns memory of so many bytes, 1 to 1.5*2^30, all 0, that the card may use, wherever the card is: transfers may go
 // from and to it, and other nodes may read and write it at the address of Address (am.Endpoint.Get, Put and so on). It is the program's until
 // Free or Close.
 //

@@ -30,6 +30,11 @@ type Options struct {
 	Node       int
 	// Nodes is how many nodes the program runs on; 0: all of the group, as the peers file or the daemon says.
 	Nodes int
+	// Rejoin makes the process a member of a job whose nodes may die and be started again (funet run --restart), and Events
+	// tell who leaves and joins; all processes of the job ask for it. Life is how many processes were this node before,
+	// where neither Attach nor the environment says so.
+	Rejoin bool
+	Life   int
 	// OnError takes errors that belong to no call: what a handler returned (*HandlerError), and that a message came back
 	// whose Send had returned (*am.Undelivered). It is called as handlers are. nil: the first error of a handler ends the
 	// use of the endpoint (Err), and a message that came back is the error of the next call that sends or waits.
@@ -51,7 +56,7 @@ func Open(ctx context.Context, o Options) (*Endpoint, error) {
 }
 
 func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
-	life, end := context.WithCancelCause(context.Background())
+	until, end := context.WithCancelCause(context.Background())
 	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
 	defer func() {
 		if err != nil {
@@ -59,10 +64,11 @@ func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
 			end(err)
 		}
 	}()
-	c, node, nodes, err := o.carrier(life)
+	c, place, err := o.carrier(until)
 	if err != nil {
 		return nil, err
 	}
+	node, nodes, life := place.node, place.nodes, place.life
 	if o.Nodes > nodes || o.Nodes < 0 {
 		return nil, errors.Join(fmt.Errorf("a program of %d nodes in a group of %d: %w", o.Nodes, nodes, ErrNode), c.Close(0))
 	}
@@ -75,6 +81,9 @@ func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
 	if k, ok := c.(*card.Card); ok && err == nil && k.CPU() != nil {
 		e.am.Pace(k.CPU()) // a modelled machine's
 	}
+	if err == nil && o.Rejoin {
+		err = e.rejoin(life)
+	}
 	if err == nil && !stop() {
 		err = context.Cause(ctx)
 	}
@@ -84,47 +93,50 @@ func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
 	return e, nil
 }
 
-// carrier opens the card, and says which node of how many this is.
-func (o *Options) carrier(life context.Context) (c Carrier, node, nodes int, err error) {
+// place is which node of how many a process is, and in which life.
+type place struct{ node, nodes, life int }
+
+// carrier opens the card, whose waits end with a context.
+func (o *Options) carrier(until context.Context) (Carrier, place, error) {
 	switch {
 	case o.Card != nil:
-		return embedded(life, *o.Card)
+		return o.embedded(until, *o.Card)
 	case o.Attach != nil:
-		return attached(life, *o.Attach)
+		return attached(until, *o.Attach)
 	case os.Getenv(attach.GIDVariable) != "":
 		cfg, err := attach.Environment()
 		if err != nil {
-			return nil, 0, 0, err
+			return nil, place{}, err
 		}
-		return attached(life, cfg)
+		return attached(until, cfg)
 	case o.Peers == "" || len(o.Interfaces) == 0:
-		return nil, 0, 0, ErrPlace
+		return nil, place{}, ErrPlace
 	}
 	cfg, err := Group(o.Peers, o.Node, o.Interfaces)
 	if err != nil {
-		return nil, 0, 0, err
+		return nil, place{}, err
 	}
-	return embedded(life, cfg)
+	return o.embedded(until, cfg)
 }
 
-func embedded(life context.Context, cfg card.Config) (Carrier, int, int, error) {
-	cfg.Context = life
+func (o *Options) embedded(until context.Context, cfg card.Config) (Carrier, place, error) {
+	cfg.Context = until
 	nodes := 0
 	for _, p := range cfg.Peers {
 		nodes = max(nodes, int(p.Node)+1)
 	}
 	k, err := card.Open(cfg)
 	if err != nil {
-		return nil, 0, 0, err
+		return nil, place{}, err
 	}
-	return k, int(cfg.Node), nodes, nil
+	return k, place{int(cfg.Node), nodes, o.Life}, nil
 }
 
-func attached(life context.Context, cfg attach.Config) (Carrier, int, int, error) {
-	cfg.Context = life
+func attached(until context.Context, cfg attach.Config) (Carrier, place, error) {
+	cfg.Context = until
 	c, err := attach.Open(cfg)
 	if err != nil {
-		return nil, 0, 0, err
+		return nil, place{}, err
 	}
-	return c, int(cfg.Node), c.Nodes(), nil
+	return c, place{int(cfg.Node), c.Nodes(), cfg.Life}, nil
 }

@@ -28,8 +28,8 @@ func (e *Endpoint) send(ctx context.Context, node int, handler uint32, b []byte,
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("sending to node %d: %w", node, err)
 	}
-	if e.stray != nil || e.iface.Reserve(funi.Request) == nil {
-		if err := e.room(ctx, "sending"); err != nil {
+	if e.stray != nil || e.iface.Reserve(funi.Request) == nil || !e.am.Heard(node) {
+		if err := e.room(ctx, node, "sending"); err != nil {
 			e.unlock()
 			return err
 		}
@@ -42,14 +42,14 @@ func (e *Endpoint) send(ctx context.Context, node int, handler uint32, b []byte,
 	return err
 }
 
-// room waits until the send queue has a slot, so that package am does not wait.
-func (e *Endpoint) room(ctx context.Context, doing string) error {
+// room waits until the send queue has a slot, and a node has answered a later life's hello, so that package am does not wait.
+func (e *Endpoint) room(ctx context.Context, node int, doing string) error {
 	if err := e.takeStray(); err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	w := e.waiter()
 	defer e.recycle(w)
-	w.holds, w.strays = e.vacant, true
+	w.holds, w.strays = func() bool { return e.iface.Reserve(funi.Request) != nil && e.am.Heard(node) }, true
 	return e.await(ctx, w, doing)
 }
 

@@ -98,10 +98,10 @@ func (e *Endpoint) exchange(ctx context.Context, doing string, tag uint32, to in
 		}
 	}
 	if !sending.done {
-		e.am.Cancel(send)
+		e.cancel(send)
 	}
 	if !receiving.done {
-		e.am.Cancel(receive)
+		e.cancel(receive)
 	}
 	what = receiving.what
 	e.recycle(sending)

@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"github.com/funet/funet/uspace/am"
+	"github.com/funet/funet/uspace/funi"
 )
 
 const (
@@ -106,8 +107,8 @@ func (e *Endpoint) recycle(w *waiter) {
 // await waits, with the lock, until a waiter is over; it may give the lock up in between. It returns the waiter's
 // error, why the endpoint is of no more use, or that the context has ended, while doing what is said.
 func (e *Endpoint) await(ctx context.Context, w *waiter, doing string) error {
-	e.runner.Store(goroutine())
-	defer e.runner.Store(0)
+	e.enterWait()
+	defer e.leaveWait()
 	for {
 		switch c := e.cause.Load(); {
 		case c != nil:
@@ -128,6 +129,18 @@ func (e *Endpoint) await(ctx context.Context, w *waiter, doing string) error {
 			e.park(ctx, w)
 		}
 	}
+}
+
+// enterWait notes that a goroutine is about to be in code of package am and of the program, and leaveWait ends that. In
+// between it gives the lock up now and then, and the carrier must not be closed.
+func (e *Endpoint) enterWait() {
+	e.inside++
+	e.runner.Store(goroutine())
+}
+
+func (e *Endpoint) leaveWait() {
+	e.runner.Store(0)
+	e.inside--
 }
 
 // park waits without polling.
@@ -196,15 +209,26 @@ func (e *Endpoint) lead(ctx context.Context, w *waiter) {
 		}
 		if vain >= probe {
 			vain, probe = 0, min(2*probe, lastProbe)
-			e.report(e.guard(e.am.ProbeCalled))
+			e.probe(ctx)
 		}
 	}
 }
 
+// probe asks the nodes that owe something whether they are still there, on behalf of all that wait. While much is unsent
+// nothing is asked: what is under way comes back from a node that is gone, and the probe would wait for room.
+func (e *Endpoint) probe(ctx context.Context) {
+	if e.iface.Unsent(funi.Request) > e.iface.Slots()/2 {
+		return
+	}
+	e.am.Bind(ctx)
+	e.report(e.guard(e.am.ProbeCalled))
+	e.am.Bind(context.Background())
+}
+
 // exclusively runs something of package am that polls by itself, as the leader, with the endpoint bound to a context.
 func (e *Endpoint) exclusively(ctx context.Context, doing string, f func() error) error {
-	e.runner.Store(goroutine())
-	defer e.runner.Store(0)
+	e.enterWait()
+	defer e.leaveWait()
 	w := e.waiter()
 	defer e.recycle(w)
 	for e.claims++; e.leading; {
@@ -246,13 +270,12 @@ func (e *Endpoint) leave() {
 	e.passOn()
 }
 
-// passOn wakes a goroutine that may lead, or the one that waits for the last leader to end.
+// passOn wakes a goroutine that may lead.
 func (e *Endpoint) passOn() {
 	switch {
 	case e.leading:
 	case e.cause.Load() != nil:
 		e.wakeAll()
-		e.part()
 	case len(e.parked) > 0 && e.claims > 0:
 		e.wakeAll() // one of them is who claims to lead
 	case len(e.parked) > 0:
@@ -273,6 +296,9 @@ func (e *Endpoint) drive() {
 	if !e.leading || e.am.InHandler() {
 		return
 	}
+	if len(e.events.late) > 0 {
+		e.events.pass()
+	}
 	for _, w := range e.conditions {
 		if w.holds() {
 			w.rouse()
@@ -287,6 +313,9 @@ func (e *Endpoint) poll() (n int) {
 		n, err = e.am.Poll()
 		return err
 	}))
+	if len(e.events.late) > 0 {
+		e.events.pass()
+	}
 	return n
 }
 

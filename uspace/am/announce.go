@@ -1,0 +1,121 @@
+package am
+
+// This file is what a member of a job tells the others of its own accord: hello, who has died, and heartbeats. The end of each
+// Poll sends as much of it as the send queue takes without waiting, so that nothing here holds a program up.
+//
+// Each node that polls sends the next node that is present, in a ring, a heartbeat each beatEvery; it comes back
+// when that node is dead, and then all others are told. So the job learns of a death within some beats although nobody was
+// talking to the dead, for one message a beat and node. A node that computes and does not poll is late, and not dead: its
+// card takes heartbeats for it.
+//
+// The bounds: one announcement of each kind for each node at most, since a node dies once a life.
+
+import "github.com/funet/funet/uspace/funi"
+
+const (
+	beatEvery = 100_000_000 // ns
+	// beatLook is how many polls pass between two looks at the clock.
+	beatLook = 16
+)
+
+// announcement is a message to all nodes that are present, or to one.
+type announcement struct {
+	what    uint32
+	a, b, c uint32
+	only    bool
+	next    int // node; all before it have been told
+}
+
+// announce has all nodes told.
+func (m *member) announce(n announcement) { m.announcements = append(m.announcements, n) }
+
+// repeat has a node told again what it did not get for a reason other than its death.
+func (m *member) repeat(node int, what uint32) {
+	switch what {
+	case memberHello:
+		m.announce(announcement{what: what, only: true, next: node})
+	case memberReady:
+		m.agree.told = false
+	case memberGo:
+		m.announce(announcement{what: what, a: m.agree.base, b: uint32(m.agree.view), c: uint32(m.agree.view >> 32), only: true, next: node})
+	}
+}
+
+// suspect has a node asked whether it lives.
+func (m *member) suspect(node int) {
+	if p := &m.nodes[node]; p.state == present && !p.suspect {
+		p.suspect = true
+		m.suspects = append(m.suspects, uint16(node))
+	}
+}
+
+// tend sends what there is to tell, and returns what has happened to the node's own messages or to itself.
+func (e *Endpoint) tend() error {
+	m := e.member
+	e.announceAll()
+	for len(m.suspects) > 0 {
+		node := int(m.suspects[0])
+		if m.nodes[node].state == present && !e.tell(node, announcement{what: memberBeat}) {
+			break
+		}
+		m.nodes[node].suspect = false
+		m.suspects = append(m.suspects[:0], m.suspects[1:]...)
+	}
+	if m.polls--; m.polls == 0 {
+		m.polls = beatLook
+		e.beat()
+	}
+	return m.stale.take()
+}
+
+// announceAll sends announcements until the queue is full.
+func (e *Endpoint) announceAll() {
+	m := e.member
+	for len(m.announcements) > 0 {
+		n := &m.announcements[0]
+		for ; n.next < e.nodes; n.next++ {
+			if n.next != e.node && (m.nodes[n.next].state == present || n.what == memberHello) && !e.tell(n.next, *n) {
+				return
+			}
+			if n.only {
+				break
+			}
+		}
+		m.announcements = append(m.announcements[:0], m.announcements[1:]...)
+	}
+}
+
+// tell sends a message of the membership's own. It reports false, and sends nothing, if the queue is full.
+func (e *Endpoint) tell(node int, n announcement) bool {
+	s := e.iface.Reserve(funi.Request)
+	if s == nil {
+		return false
+	}
+	e.fillMember(s, node, n)
+	e.commit(funi.Request, s)
+	return true
+}
+
+// beat sends a heartbeat when it is due.
+func (e *Endpoint) beat() {
+	m := e.member
+	now := m.o.Now()
+	if now < m.nextBeat {
+		return
+	}
+	for i := 1; i < e.nodes; i++ {
+		next := (e.node + i) % e.nodes
+		if m.nodes[next].state == present {
+			if !e.tell(next, announcement{what: memberBeat}) {
+				return // the next look tries again
+			}
+			break
+		}
+	}
+	for node := range m.nodes { // those that were dead when this life said hello, or had not come yet
+		if !m.nodes[node].heard && !e.tell(node, announcement{what: memberHello}) {
+			return
+		}
+	}
+	m.nextBeat = now + beatEvery
+}

@@ -1,0 +1,90 @@
+package am
+
+// This file is calls of more than one packet. Request and answer are long messages of bytes (bytes.go) of kinds of their
+// own, which carry the ticket, and an answer its status, besides the bytes. The handler runs when the whole request has
+// come, in the memory where that lies.
+
+import (
+	"errors"
+	"fmt"
+)
+
+// startLongCall begins a call whose request does not fit one packet.
+func (e *Endpoint) startLongCall(node int, handler uint32, b []byte, done func(answer []byte, err error)) (ID, error) {
+	if err := e.refusal(node, 0); err != nil {
+		return 0, err
+	}
+	r := &e.remote
+	for len(r.free) == 0 && !e.morePlaces() {
+		if err := e.wait(func() bool { return len(r.free) > 0 }, e.ProbeCalled); err != nil {
+			return 0, err
+		}
+	}
+	place := r.free[len(r.free)-1]
+	r.free = r.free[:len(r.free)-1]
+	c := &r.table[place]
+	c.number += 1 << ticketBits
+	ticket := c.number | uint32(place)
+	send, err := e.startLong(node, kindCall, handler, [2]uint32{ticket, 0}, gather{first: b}, func(err error) {
+		if err != nil {
+			e.callUnsent(ticket, err)
+		}
+	})
+	if err != nil {
+		r.free = append(r.free, place)
+		return 0, err
+	}
+	r.under++
+	c.node, c.handler, c.done, c.send = uint16(node), uint8(handler), done, send
+	return callID | ID(ticket), nil
+}
+
+// callUnsent ends a call whose request was not delivered.
+func (e *Endpoint) callUnsent(ticket uint32, err error) {
+	if c := e.remote.find(ticket); c != nil {
+		c.send = 0
+		e.endCall(c, nil, fmt.Errorf("calling handler %d on node %d: %w", c.handler, c.node, err))
+	}
+}
+
+// sentCall ends the request of a call that has ended: its bytes are the program's again. Where there is an answer, and all
+// has left, the request has been read; else the receiver is told that it will not come.
+func (e *Endpoint) sentCall(send ID, answered bool) {
+	switch s := e.bytes.findSend(uint32(send)); {
+	case s == nil || s.state == sendGivenUp: // it is over
+	case answered && s.state == sendGone:
+		e.endBytes(s, nil, false)
+	default:
+		e.endBytes(s, ErrCancelled, true)
+	}
+}
+
+// answerLong answers with what does not fit one packet. It is copied, if it cannot leave at once.
+func (m *Message) answerLong(ticket, status uint32, b []byte) error {
+	e, node := m.endpoint, uint16(m.Source)
+	_, err := e.startReply(m, kindAnswer, 0, [2]uint32{ticket, status}, b, func(err error) {
+		lost := uint32(statusLost)
+		switch {
+		case err == nil:
+			return
+		case errors.Is(err, ErrMemory):
+			lost = statusMemory
+		}
+		e.notTold(lostAnswer{node, ticket, lost})
+	})
+	return err
+}
+
+// longAnswer completes the call of an answer that has come.
+func (e *Endpoint) longAnswer(m *Message, ticket, status uint32, b []byte) {
+	if c := e.remote.find(ticket); c != nil && int(c.node) == m.Source {
+		e.finishCall(c, status, b)
+	}
+}
+
+// notTold notes that a caller has yet to be told that there will be no answer.
+func (e *Endpoint) notTold(l lostAnswer) {
+	if len(e.remote.back) < untold {
+		e.remote.back = append(e.remote.back, l)
+	}
+}
