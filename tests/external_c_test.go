@@ -14,7 +14,7 @@ var cxx17 = []string{"c++", "-x", "c++", "-std=c++17", "-pedantic"}
 // Rule: the program that exchanges verified blocks is at most half as long on funet.h as on cards, in C and in C++, through daemons by an
 // ordinary user, with blocks of one packet and with longer ones; the first Ctrl-C ends it.
 func TestProgramInC(t *testing.T) {
-	const source = "programs/alltoall/alltoall.c"
+	const source = "programs/alltoall.c"
 	text, err := os.ReadFile(source)
 	if err != nil {
 		t.Fatal(err)

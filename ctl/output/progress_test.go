@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,16 +32,34 @@ func TestSentence(t *testing.T) {
 	}
 }
 
+// paper is a buffer that is written to while it is read.
+type paper struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (p *paper) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+func (p *paper) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
 // Rule: nothing is said of what takes up to two seconds; where nobody sits at a terminal there is a line each ten seconds, and
 // none after the end.
 func TestProgressOffATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var b bytes.Buffer
+		var b paper
 		p := BeginOn(&b, "work", 100)
 		p.Add(1)
 		time.Sleep(9 * time.Second)
 		p.Line("a line for people")
-		if b.Len() != 0 {
+		if b.String() != "" {
 			t.Errorf("after 9 s it has said %q", b.String())
 		}
 		p.Add(9)
@@ -60,13 +79,13 @@ func TestProgressOffATerminal(t *testing.T) {
 // Rule: at a terminal there is one line, which is wiped before others and at the end.
 func TestProgressAtATerminal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var b bytes.Buffer
+		var b paper
 		p := &Progress{what: "work", to: &b, live: true, gauge: newGauge(2), begin: time.Now(), done: make(chan struct{}), gone: make(chan struct{})}
 		go p.run(refresh)
 		p.Add(1)
 		time.Sleep(quiet - time.Nanosecond)
 		p.Line("too early")
-		if b.Len() != 0 {
+		if b.String() != "" {
 			t.Errorf("before two seconds it has said %q", b.String())
 		}
 		time.Sleep(refresh)

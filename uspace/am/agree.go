@@ -39,8 +39,9 @@ type readiness struct {
 const gap = 2
 
 // Agree returns when all nodes of the job are present and have called it, and know each other's lives; from then on collective
-// calls work again until the next event. A program calls it after an event, and when it begins a later life; all nodes
-// call it equally often between two events. It waits for nodes that have left until they have joined. Main
+// calls work again until the next event. It returns at once where they work, so a program may call it before each of
+// them; it has to when one has returned ErrLeft, and in a later life. It waits for nodes that have left until they have
+// joined, and for one that has ended for good until it is cancelled (Bind). Main
 // program only (ErrHandler). It returns an Undelivered error when any message has come back meanwhile; called again it
 // goes on where it stopped. ErrRejoin without Rejoin.
 func (e *Endpoint) Agree() error {
@@ -52,6 +53,10 @@ func (e *Endpoint) Agree() error {
 		return fmt.Errorf("agreeing: %w", ErrRejoin)
 	}
 	a := &m.agree
+	if !m.changed && !m.ended {
+		a.calling = false // it may have ended after a call that was interrupted
+		return nil
+	}
 	if !a.calling {
 		a.calling, a.news, a.told, a.done = true, true, false, false
 	}
@@ -150,7 +155,7 @@ func (e *Endpoint) agreed(base, low, high uint32) {
 	if !m.agree.calling || m.absent > 0 || m.view != uint64(low)|uint64(high)<<32 {
 		return
 	}
-	m.agree.done, m.agree.number, m.changed = true, base, false
+	m.agree.done, m.agree.number, m.changed, m.ended = true, base, false, false
 	e.collective.restart(base)
 }
 
@@ -162,13 +167,21 @@ func (c *collective) restart(base uint32) {
 // timely reports whether a message of a call may be of this node's call, of the next, or of the first after Agree.
 func (e *Endpoint) timely(number uint32) bool {
 	ahead := number - e.collective.number
-	return ahead <= 1 || e.member != nil && (e.member.changed || e.member.agree.calling) && int32(ahead) > 0
+	return ahead <= 1 || e.member != nil && (e.member.changed || e.member.ended) && int32(ahead) > 0
 }
 
 // together returns ErrLeft if a node has left or joined since the nodes agreed last.
 func (e *Endpoint) together() error {
-	if e.member != nil && e.member.changed {
+	if m := e.member; m != nil && (m.changed || m.ended && !e.collective.open) {
 		return fmt.Errorf("calling it together with all nodes: %w, or joined it, since the last Agree", ErrLeft)
+	}
+	return nil
+}
+
+// apart returns ErrLeft if a collective call cannot go on, although no other node has failed in it.
+func (e *Endpoint) apart() error {
+	if e.member != nil && e.member.changed {
+		return e.together()
 	}
 	return nil
 }

@@ -112,8 +112,13 @@ func (e *Endpoint) beat() {
 			break
 		}
 	}
-	for node := range m.nodes { // those that were dead when this life said hello, or had not come yet
-		if !m.nodes[node].heard && !e.tell(node, announcement{what: memberHello}) {
+	for node := range m.nodes {
+		p := &m.nodes[node]
+		// Some were dead when this life said hello, or had not come yet.
+		if !p.heard && !e.tell(node, announcement{what: memberHello}) {
+			return
+		}
+		if p.leaving && p.state == present && !e.tell(node, announcement{what: memberBeat}) { // has it left by now?
 			return
 		}
 	}

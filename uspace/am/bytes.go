@@ -195,7 +195,7 @@ func (e *Endpoint) bytesArrived(m *Message, s *funi.Slot, words []uint32) {
 	}
 	m.Source, m.Words = int(s.Source()), nil
 	e.depth[m.level] = true
-	if e.mayRun(m, typeBytes, first) {
+	if e.member == nil && first&lives == 0 || e.mayRun(m, typeBytes, first) {
 		e.runBytes(m, first&handlerMask, bytesOf(words[1:])[:4*(len(words)-1)-padding])
 	}
 	e.depth[m.level] = false

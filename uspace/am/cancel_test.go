@@ -131,7 +131,7 @@ func waits() map[string]func(*deaf) error {
 			if d.paced { // modelled machines have no lives
 				return d.Barrier()
 			}
-			return errors.Join(d.Rejoin(am.RejoinOptions{Now: func() int64 { return 0 }}), d.Agree())
+			return errors.Join(d.Rejoin(am.RejoinOptions{Life: 1, Now: func() int64 { return 0 }}), d.Agree())
 		},
 		"Leave": func(d *deaf) error {
 			if d.paced {

@@ -41,7 +41,7 @@ type Memory struct {
 	Segment func(base uint32, bytes int, rights funi.Rights) ([]byte, error)
 	// Register lets the card use memory of the process, Unregister ends that, and Withdraw ends it although transfers
 	// are under way, as the methods of a card in this process. With them long messages are read where they are; without
-	// Register they are copied. All three or none.
+	// Register they are copied, unless they lie in shared memory. All three or none.
 	Register             func(funi.Segment) error
 	Unregister, Withdraw func(base uint32) error
 	// Now is the card's clock, in nanoseconds.

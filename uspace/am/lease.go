@@ -185,6 +185,5 @@ func (e *Endpoint) slotTaken(node int, argument uint32) {
 	p, slot := x.peers[node], argument>>partSlotShift&(leaseSlots-1)
 	if p.lease != 0 && p.used[slot] == argument {
 		p.free |= 1 << slot
-		p.used[slot] = 0 // once
 	}
 }

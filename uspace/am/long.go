@@ -41,8 +41,8 @@ type send struct {
 	kept    int    // bytes that are the library's own copy
 	key     uint32 // of the grant
 	address uint32 // of the next byte there
-	staged  int    // parts that the card has not read yet
-	window  int    // through which the card reads it; -1: it is copied
+	staged  int    // parts that the card has not read yet, of copies and of shared memory
+	window  int    // through which the card reads it; -1: none
 	done    func(error)
 }
 
@@ -70,7 +70,7 @@ type control struct {
 // retiring is something that is to be done when the card has given back the slots of requests up to a place in the send queue.
 type retiring struct {
 	place   uint32
-	stage   int // memory that is free then
+	stage   int // memory that is free then; -1: none
 	id      uint32
 	counter *Counter
 }
@@ -85,6 +85,9 @@ type singleSend struct {
 // delivered. A message of up to ShortBytes bytes, and one that can leave at once, is done before StartBytes returns; then
 // the ID is 0. Otherwise done is called from a later Poll of any kind; b must not change before. Done runs as a reply handler
 // does: it sends nothing. It may be nil.
+//
+// A long b that lies in shared memory (Share, ShareNew) with the right Source at an address that is a multiple of 16 is not
+// copied; after Cancel the card may still read it, for nobody.
 //
 // While MaxSends messages are under way it waits, as well as for room in the send queue. After an error of StartBytes
 // itself done is not called.

@@ -54,7 +54,7 @@ func TestLongBytes(t *testing.T) {
 		if rapid.Bool().Draw(r, "small") {
 			o.Tune = func(c *engine.Config) { c.Lines, c.ReplyLines, c.FIFO, c.Train, c.Blocks = 8, 2, 10, 1, false }
 		}
-		direct := rapid.Bool().Draw(r, "direct")
+		direct, inShared := rapid.Bool().Draw(r, "direct"), rapid.Bool().Draw(r, "shared")
 		limit := rapid.SampledFrom([]int{am.LeastMemory, 96<<10 + 13, 1 << 20}).Draw(r, "limit")
 		plans := make([][]plannedSend, nodes)
 		for i := range plans {
@@ -107,8 +107,16 @@ func TestLongBytes(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			own := make([]byte, 1<<20)
+			if inShared {
+				if own, err = shared(n, len(own)); err != nil {
+					return err
+				}
+			}
 			for number, s := range plans[n.Node()] {
-				b := numbered(n.Node(), number, s.size)
+				b := own[:s.size]
+				own = own[s.size+rapid.IntRange(0, 16).Draw(r, "gap"):]
+				copy(b, numbered(n.Node(), number, s.size))
 				switch s.how {
 				case 0:
 					err = n.SendBytes(s.to, 0, b)
@@ -159,4 +167,64 @@ func TestLongBytes(t *testing.T) {
 			r.Fatalf("%d of %d messages arrived", total, expected)
 		}
 	})
+}
+
+// TestLongFlood: three nodes that all send each other long messages as fast as they are taken, with memory for one at a time and
+// handlers that reply with as many bytes, over networks with faults, come to an end.
+func TestLongFlood(t *testing.T) {
+	for seed := range uint64(6) {
+		for _, slots := range []int{2, 64} {
+			o := bed.Options{Nodes: 3, Slots: slots, Net: wire.Config{Seed: seed}, Limit: 10 * time.Minute}
+			if seed%2 == 1 {
+				o.Net.Faults = faults
+			}
+			const each, size = 12, 30 << 10
+			handled, replied, refused := 0, 0, 0
+			b := bed.New(t, o)
+			b.MustRun(func(n *bed.Node) error {
+				pending := 0
+				took := func(from int, b []byte) error {
+					if len(b) != size || !bytes.Equal(b, numbered(from, int(binary.LittleEndian.Uint32(b[4:])), size)) {
+						return fmt.Errorf("%d bytes of node %d are damaged", len(b), from)
+					}
+					return nil
+				}
+				err := errors.Join(messageMemory(n, am.LeastMemory, seed%4 < 2),
+					n.HandleBytes(0, func(m *am.Message, b []byte) error {
+						handled++
+						if err := m.ReplyBytes(1, b); !errors.Is(err, am.ErrMemory) {
+							return errors.Join(err, took(m.Source, b))
+						}
+						refused++
+						return nil
+					}),
+					n.HandleBytes(1, func(m *am.Message, b []byte) error {
+						replied++
+						return took(n.Node(), b)
+					}), n.Barrier())
+				if err != nil {
+					return err
+				}
+				for number := range each {
+					for to := range 3 {
+						pending++
+						if _, err := n.StartBytes(to, 0, numbered(n.Node(), number, size), func(err error) {
+							if pending--; err != nil {
+								panic(err)
+							}
+						}); err != nil {
+							return err
+						}
+					}
+				}
+				if err := n.Wait(func() bool { return pending == 0 && handled == 9*each && replied+refused == handled }); err != nil {
+					return err
+				}
+				return errors.Join(n.Failed(), n.Barrier())
+			})
+			if replied == 0 {
+				t.Errorf("seed %d: %d replies of %d", seed, replied, handled)
+			}
+		}
+	}
 }

@@ -115,6 +115,37 @@ func TestUseMemoryRefused(t *testing.T) {
 	}
 }
 
+// windowCount counts the messages that cards read where they are.
+type windowCount struct {
+	open    int
+	closing int // refused to be given back
+}
+
+func (w *windowCount) memory(n *bed.Node, direct bool) am.Memory {
+	m := am.Memory{Segment: n.Segment, Now: n.Now, Limit: am.LeastMemory, Hold: time.Millisecond}
+	if !direct {
+		return m
+	}
+	closed := func(err error) error {
+		if err == nil {
+			w.open--
+		} else {
+			w.closing++
+		}
+		return err
+	}
+	m.Register = func(s funi.Segment) error {
+		err := n.Register(s)
+		if err == nil {
+			w.open++
+		}
+		return err
+	}
+	m.Unregister = func(base uint32) error { return closed(n.Unregister(base)) }
+	m.Withdraw = func(base uint32) error { return closed(n.Withdraw(base)) }
+	return m
+}
+
 // TestCancelBytes: a message that is cancelled at any time is done once, with ErrCancelled, its memory is not read afterwards,
 // its handler runs with all of it or not at all, and messages before, after and beside it arrive whole; then all memory is free.
 func TestCancelBytes(t *testing.T) {
@@ -129,8 +160,9 @@ func TestCancelBytes(t *testing.T) {
 		b := bed.New(t, o)
 		arrived := make([]int, len(sizes))
 		over := false
+		windows := new(windowCount)
 		for i, err := range b.Run(func(n *bed.Node) error {
-			err := errors.Join(messageMemory(n, am.LeastMemory, direct), n.HandleBytes(0, func(m *am.Message, b []byte) error {
+			err := errors.Join(n.UseMemory(windows.memory(n, direct)), n.HandleBytes(0, func(m *am.Message, b []byte) error {
 				for i, size := range sizes {
 					if len(b) == size && bytes.Equal(b, numbered(0, i, size)) {
 						arrived[i]++
@@ -161,7 +193,11 @@ func TestCancelBytes(t *testing.T) {
 			}
 			for polls := 0; pending > 0; polls++ {
 				for i := range ids {
-					if after[i] > 0 && polls == after[i] && n.Cancel(ids[i]) != (results[i] == am.ErrCancelled) {
+					if after[i] == 0 || polls != after[i] {
+						continue
+					}
+					before := windows.closing
+					if n.Cancel(ids[i]) != (results[i] == am.ErrCancelled) || windows.closing > before {
 						return fmt.Errorf("message %d was cancelled and has ended with %v", i, results[i])
 					}
 				}
@@ -172,7 +208,9 @@ func TestCancelBytes(t *testing.T) {
 			if err := n.Wait(func() bool { return n.SendsUnderWay() == 0 }); err != nil {
 				return err
 			}
-			over = true
+			if over = true; windows.open != 0 {
+				return fmt.Errorf("the card may still read %d messages", windows.open)
+			}
 			for i := range sizes {
 				if n.Cancel(ids[i]) || ended[i] != 1 || results[i] != nil && (after[i] == 0 || results[i] != am.ErrCancelled) || results[i] == nil && arrived[i] != 1 && ids[i] != 0 || arrived[i] > 1 {
 					return fmt.Errorf("message %d of %d bytes ended %d times with %v and arrived %d times", i, sizes[i], ended[i], results[i], arrived[i])
@@ -363,5 +401,43 @@ func TestLongBytesComeBack(t *testing.T) {
 	}
 	if again := one("an answer that came back", typeTaken); again[1] != 7 || again[2] == 0 {
 		t.Errorf("then it was %x", again[1:3])
+	}
+}
+
+// TestAbortComesLast: of a message that is copied and cancelled the receiver is told when the card has given back its parts, which
+// it might still write. The test is the card.
+func TestAbortComesLast(t *testing.T) {
+	e, card, _ := hostile(t)
+	id, err := e.StartBytes(1, 0, make([]byte, 5000), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := sentOf(card, typeReady)
+	s := card.Vacant(funi.Reply)
+	s.SetHeader(funi.NewHeader(0, typeGrant, 4))
+	s[1], s[2], s[3], s[4], s[funi.SourceWord] = ready[0][1], 6, 0xc0002000, 0, 1
+	card.Deliver(funi.Reply)
+	card.Publish()
+	for range 3 {
+		if _, err := e.Poll(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	parts := card.Pending(funi.Request)
+	if !e.Cancel(id) || parts != 3 {
+		t.Fatalf("%d parts have left, want 3", parts)
+	}
+	for i := range parts {
+		if _, err := e.Poll(); err != nil || card.Pending(funi.Request) != parts-i {
+			t.Fatalf("with %d parts given back %d messages are there: %v", i, card.Pending(funi.Request), err)
+		}
+		card.Retire(funi.Request, 1)
+		card.Publish()
+	}
+	if _, err := e.Poll(); err != nil {
+		t.Fatal(err)
+	}
+	if abort := sentOf(card, typeAbort); len(abort) != 1 || abort[0][1] != 6 || e.SendsUnderWay() != 0 {
+		t.Errorf("then %d were told; %d under way", len(abort), e.SendsUnderWay())
 	}
 }

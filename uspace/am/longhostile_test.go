@@ -221,3 +221,146 @@ func TestPartsOfOthers(t *testing.T) {
 		t.Errorf("the second of two parts: %v; %d handlers ran", p, *ran)
 	}
 }
+
+// announce lets node 1 say that a message is ready, and returns what the endpoint grants: key, address, lease.
+func announce(t testing.TB, e *am.Endpoint, card *funi.Card, id, size uint32) (key, address, lease uint32) {
+	t.Helper()
+	s := card.Vacant(funi.Request)
+	s.SetHeader(funi.NewHeader(0, typeReady, 5))
+	s[1], s[2], s[3], s[funi.SourceWord] = id, 1, size, 1
+	card.Deliver(funi.Request)
+	card.Publish()
+	if _, err := e.Poll(); err != nil {
+		t.Fatal(err)
+	}
+	g := sentOf(card, typeGrant)
+	if len(g) != 1 || g[0][1] != id {
+		t.Fatalf("%d grants", len(g))
+	}
+	return g[0][2], g[0][3], g[0][4]
+}
+
+// TestMemoryIsHeld: memory whose message was given up is free when Hold has passed, and not before: late packets may be
+// written there. What arrives for it runs nothing.
+func TestMemoryIsHeld(t *testing.T) {
+	e, card := bare(t)
+	now := int64(1000)
+	if err := e.UseMemory(am.Memory{Segment: func(_ uint32, bytes int, _ funi.Rights) ([]byte, error) { return make([]byte, bytes), nil },
+		Now: func() int64 { return now }, Limit: am.LeastMemory, Hold: 500}); err != nil {
+		t.Fatal(err)
+	}
+	key, address, _ := announce(t, e, card, 5, 10000)
+	arrive(t, e, card, funi.Request, 2, funi.NewHeader(0, typeAbort, 1), []uint32{key}) // another node's
+	arrive(t, e, card, funi.Request, 1, funi.NewHeader(0, typeAbort, 1), []uint32{key})
+	arrive(t, e, card, funi.Request, 1, funi.NewHeader(0, typeAbort, 1), []uint32{key}) // again
+	for _, c := range []struct {
+		at   int64
+		free bool
+	}{{1000, false}, {1499, false}, {1500, true}} {
+		now = c.at
+		if _, err := e.Poll(); err != nil {
+			t.Fatal(err)
+		}
+		if used := am.MemoryInUse(e); (used == 0) != c.free {
+			t.Errorf("at %d: %d bytes in use", now, used)
+		}
+	}
+	unknown := e.Unknown()
+	s := card.Vacant(funi.Request)
+	s.SetNotice(0, typePart, true, funi.Notice{Address: address, Argument: key, Words: 2500})
+	s[funi.SourceWord] = 1
+	card.Deliver(funi.Request)
+	card.Publish()
+	if _, err := e.Poll(); err != nil || e.Unknown() != unknown+1 || len(sentOf(card, typeTaken)) != 0 {
+		t.Errorf("a late part: %v; %d unknown", err, e.Unknown()-unknown)
+	}
+}
+
+// TestSlotsOfALease: as many messages leave at once as there are slots that the receiver has given back; it gives back each
+// once, and nothing by an answer to an earlier use of a slot.
+func TestSlotsOfALease(t *testing.T) {
+	e, card, _ := hostile(t)
+	b := make([]byte, 90)
+	send := func() (argument uint32, eager bool) {
+		id, err := e.StartBytes(1, 0, b, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if parts := sentOf(card, typePart); len(parts) == 2 && id == 0 {
+			if parts[0][funi.ArgumentWord] != parts[1][funi.ArgumentWord] || parts[0][funi.DestinationAddressWord]+64 != parts[1][funi.DestinationAddressWord] {
+				t.Fatalf("the parts are %x and %x", parts[0][:5], parts[1][:5])
+			}
+			return parts[0][funi.ArgumentWord], true
+		}
+		return 0, false
+	}
+	taken := func(from uint16, argument uint32) {
+		arrive(t, e, card, funi.Reply, from, funi.NewHeader(0, typeTaken, 2), []uint32{argument, 0})
+	}
+	if _, err := e.StartBytes(1, 0, b, nil); err != nil {
+		t.Fatal(err)
+	}
+	ready := sentOf(card, typeReady)
+	if len(ready) != 1 {
+		t.Fatalf("%d messages before there is a lease", len(ready))
+	}
+	arrive(t, e, card, funi.Reply, 1, funi.NewHeader(0, typeGrant, 4), []uint32{ready[0][1], 5, 0xc0002000, 0xc0004000})
+	var used [8]uint32
+	for i := range used {
+		eager := false
+		if used[i], eager = send(); !eager {
+			t.Fatalf("message %d did not leave at once", i)
+		}
+	}
+	free := func(when string, want int) {
+		t.Helper()
+		for n := 0; ; n++ {
+			argument, eager := send()
+			if !eager {
+				if n != want {
+					t.Errorf("%s: %d messages left at once, want %d", when, n, want)
+				}
+				return
+			}
+			used[argument>>25&7] = argument
+		}
+	}
+	free("no slot was given back", 0)
+	old := used[3]
+	taken(2, old)
+	free("another node gave one back", 0)
+	taken(1, old)
+	taken(1, old)
+	free("one was given back, twice", 1)
+	if used[3] == old {
+		t.Error("both uses of a slot have the same number")
+	}
+	taken(1, old)
+	free("a use was answered again that is over", 0)
+	taken(1, used[3])
+	taken(1, used[7])
+	free("two were given back", 2)
+}
+
+// TestLivesHaveTheirOwnMemory: the memory of each of eight lives lies elsewhere, so that what was meant for a predecessor
+// comes back.
+func TestLivesHaveTheirOwnMemory(t *testing.T) {
+	var end uint64
+	for life := range 8 {
+		e, _ := bare(t)
+		if err := e.Rejoin(am.RejoinOptions{Life: life, Now: func() int64 { return 0 }}); err != nil {
+			t.Fatal(err)
+		}
+		var begin uint64
+		if err := e.UseMemory(am.Memory{Limit: am.MostMemory, Now: func() int64 { return 0 }, Segment: func(base uint32, bytes int, _ funi.Rights) ([]byte, error) {
+			begin = uint64(base)
+			return make([]byte, bytes), nil
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		if begin < end || begin+am.MostMemory > 1<<32 {
+			t.Errorf("the memory of life %d begins at %#x; that of the one before ends at %#x", life, begin, end)
+		}
+		end = begin + am.MostMemory
+	}
+}

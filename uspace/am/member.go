@@ -103,7 +103,10 @@ type member struct {
 	view uint64
 	// changed is set when a node leaves or joins, and cleared by Agree.
 	changed bool
-	stale   staleCount
+	// ended is set when a node leaves that has said so. It has done its part of the calls that others may still be in, so
+	// these go on, and no other begins before Agree.
+	ended bool
+	stale staleCount
 
 	announcements []announcement
 	nextBeat      int64
@@ -119,8 +122,8 @@ type peer struct {
 	// heard: the node has said or answered hello since this process began, or this is a first life.
 	heard bool
 	rough bool // only the lower bits of life are known
-	// closed: it left with a word of its own, and what it had sent before may come after that.
-	closed  bool
+	// leaving: it has said that it ends; it has left when its context has, and all that it had sent has come.
+	leaving bool
 	suspect bool // a message without a life has come back, and the node is to be asked
 }
 
@@ -212,7 +215,7 @@ func (e *Endpoint) Life(node int) int {
 
 // Present reports whether a node can be sent to, as far as is known. Any context.
 func (e *Endpoint) Present(node int) bool {
-	return uint(node) < uint(e.nodes) && (e.member == nil || e.member.nodes[node].state == present)
+	return uint(node) < uint(e.nodes) && (e.member == nil || e.member.nodes[node].state == present && !e.member.nodes[node].leaving)
 }
 
 // Heard reports whether a send to a node does not have to wait until that has answered a later life's hello. Any context.
@@ -294,7 +297,7 @@ func (e *Endpoint) admit(node int) error {
 			return err
 		}
 	}
-	if m.nodes[node].state == left {
+	if m.nodes[node].state == left || m.nodes[node].leaving {
 		return fmt.Errorf("sending to node %d: %w", node, ErrLeft)
 	}
 	return nil
@@ -330,7 +333,7 @@ func (e *Endpoint) current(m *Message, typ uint16, word uint32) bool {
 	case !p.heard: // it has heard this node's hello, and its answer comes
 		e.helloAnswered(m.Source, word>>senderShift, true)
 		return true
-	case ahead == 0 && (p.state == present || p.closed):
+	case ahead == 0 && p.state == present:
 		return true
 	case ahead == 0:
 		if m.level == funi.Request {
@@ -391,8 +394,7 @@ func (e *Endpoint) memberArrived(m *Message, word uint32) {
 	case memberRefused:
 		e.fail(fmt.Errorf("node %d has not asked for it: %w", m.Source, ErrRejoin))
 	case memberLeave:
-		e.depart(m.Source)
-		p.closed = true
+		p.leaving = p.state == present
 	case memberGone:
 		if n := m.Words[1]; n < uint32(e.nodes) && int(n) != e.node && k.nodes[n].state == present && k.nodes[n].life == m.Words[2] {
 			e.depart(int(n))
@@ -462,8 +464,9 @@ func (e *Endpoint) join(node int, life uint32) {
 	k.setLife(node, life)
 	k.setState(node, present)
 	p := &k.nodes[node]
-	p.heard, p.rough, p.closed = true, false, false
+	p.heard, p.rough, p.leaving = true, false, false
 	k.changed = true
+	e.endTogether(e.apart())
 	e.event(Event{Joined, node, int(life)})
 }
 
@@ -476,14 +479,16 @@ func (e *Endpoint) depart(node int) {
 	}
 	p.suspect = false
 	k.setState(node, left)
-	k.changed = true
+	k.changed, k.ended = k.changed || !p.leaving, k.ended || p.leaving
 	k.agree.forget(node)
 	why := fmt.Errorf("calling node %d: %w", node, ErrLeft)
 	e.calls.failAll(why, func(c *call) bool { return int(c.node) == node })
 	e.failCalls(why, func(c *remoteCall) bool { return int(c.node) == node })
 	e.departBytes(node, why)
 	e.departTagged(node, fmt.Errorf("messages of node %d: %w", node, ErrLeft))
-	e.endTogether(e.together())
+	if k.changed {
+		e.endTogether(e.apart())
+	}
 	e.event(Event{Left, node, int(p.life)})
 }
 
@@ -520,6 +525,9 @@ func (e *Endpoint) memberCameBack(r *funi.Returned) (own bool) {
 	case r.Word>>receiverShift&lifeMask != p.life&lifeMask: // likewise
 	default:
 		e.depart(node)
+		if p.leaving {
+			break // which it has told all
+		}
 		k.announce(announcement{what: memberGone, a: uint32(node), b: p.life})
 	}
 	return own

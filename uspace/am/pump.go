@@ -65,15 +65,15 @@ func (e *Endpoint) sendPart(s *send) bool {
 	}
 	left := s.size - s.gather.at
 	t := funi.Transfer{Destination: s.address, Argument: s.key, Words: (left + 15) / 16 * 4}
-	stage := -1
+	stage, reading := -1, false
 	switch {
 	case left < 16:
 		clear(slot[funi.DataWord : funi.DataWord+4])
 		s.gather.read(bytesOf(slot[funi.DataWord : funi.DataWord+4]))
-	case s.window < 0 && s.gather.at == 0 && e.openWindow(s):
+	case s.gather.at == 0 && e.readsInPlace(s, &t):
 		t.Words = left / 16 * 4
-		t.Source = windowBase + uint32(s.window)*MaxBytes
 		s.gather.at = 4 * t.Words
+		reading = s.window < 0
 	default:
 		if stage = l.freeStage(); stage < 0 {
 			return false
@@ -84,12 +84,13 @@ func (e *Endpoint) sendPart(s *send) bool {
 		s.gather.read(b)
 		t.Source = l.base + uint32(stage*l.stage)
 		l.staged[stage] = true
-		s.staged++
+		reading = true
 	}
 	s.address += uint32(4 * t.Words)
 	slot.SetTransfer(s.node, typePart, t)
 	e.commit(funi.Request, slot)
-	if stage >= 0 {
+	if reading {
+		s.staged++
 		e.bytes.retiring = append(e.bytes.retiring, retiring{place: e.iface.SendHead(funi.Request), stage: stage, id: s.id})
 	}
 	return true
@@ -117,7 +118,9 @@ func (e *Endpoint) retire() {
 			r.counter.complete++
 			continue
 		}
-		x.landing.staged[r.stage] = false
+		if r.stage >= 0 {
+			x.landing.staged[r.stage] = false
+		}
 		if s := x.findSend(r.id); s != nil {
 			if s.staged--; s.state == sendGivenUp && s.key != 0 {
 				e.abort(s)
@@ -133,10 +136,26 @@ func (e *Endpoint) retired(place uint32) bool {
 	return e.iface.Unsent(funi.Request) <= after
 }
 
-// openWindow lets the card read a message where it is.
+// readsInPlace makes a message the source of a transfer, where it is: in memory that the program shares, or through a window.
+func (e *Endpoint) readsInPlace(s *send, t *funi.Transfer) bool {
+	if len(s.gather.rest) > 0 {
+		return false
+	}
+	if at, ok := e.regions.Address(s.gather.first[:s.size&^15], funi.Source); ok && at%16 == 0 {
+		t.Source = at
+		return true
+	}
+	if !e.openWindow(s) {
+		return false
+	}
+	t.Source = windowBase + uint32(s.window)*MaxBytes
+	return true
+}
+
+// openWindow lets the card read memory that it does not know.
 func (e *Endpoint) openWindow(s *send) bool {
 	l, g := e.bytes.landing, &s.gather
-	if l.Register == nil || len(g.rest) > 0 || g.heads > 0 {
+	if l.Register == nil {
 		return false
 	}
 	for i, state := range l.window {

@@ -256,7 +256,7 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 		return 0, fmt.Errorf("receiving from node %d: %w", source, ErrHandler)
 	}
 	if e.member != nil && tag >= GroupTag && tag != AnyTag {
-		if err := e.together(); err != nil {
+		if err := e.apart(); err != nil {
 			return 0, err
 		}
 	}
@@ -288,7 +288,7 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 // admitTagged refuses what may not be sent at present, and waits for a node that has yet to answer this life's hello.
 func (e *Endpoint) admitTagged(node int, tag uint32) error {
 	if tag >= GroupTag {
-		if err := e.together(); err != nil {
+		if err := e.apart(); err != nil {
 			return err
 		}
 	}

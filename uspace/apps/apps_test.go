@@ -23,6 +23,44 @@ import (
 // faults are those of an Ethernet; programs notice none of them.
 var faults = wire.Faults{Loss: 0.05, Duplicate: 0.05, Reorder: 0.1, Corrupt: 0.02}
 
+// Rule: programs tell on node 0 how far they have come: never less than before, nor more than all.
+func TestProgress(t *testing.T) {
+	for name, run := range map[string]func(n *bed.Node, p apps.Progress) error{
+		"pingpong": func(n *bed.Node, p apps.Progress) error {
+			_, err := apps.PingPong(n.Endpoint, n.Now, apps.PingPongOptions{Exchanges: 2000, WarmUp: 100, Progress: p})
+			return err
+		},
+		"stream": func(n *bed.Node, p apps.Progress) error {
+			_, err := apps.Stream(n.Endpoint, n.Now, apps.StreamOptions{Senders: 1, Messages: 3000, Words: 4, Progress: p})
+			return err
+		},
+		"flood": func(n *bed.Node, p apps.Progress) error {
+			_, err := apps.Flood(n.Endpoint, n.Now, func(int64) {}, apps.FloodOptions{Messages: 3000, Progress: p})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := bed.New(t, bed.Options{Nodes: 2, Net: wire.Config{Seed: 1}})
+			last, total, told := 0, 0, 0
+			b.MustRun(func(n *bed.Node) error {
+				var p apps.Progress // of the other node nobody wants to know
+				if n.Node() == 0 {
+					p = func(done, of int) {
+						if done < last || done > of || total != 0 && of != total {
+							t.Errorf("%d of %d after %d of %d", done, of, last, total)
+						}
+						last, total, told = done, of, told+1
+					}
+				}
+				return run(n, p)
+			})
+			if told < 3 || 2*last < total {
+				t.Errorf("it told %d times, last %d of %d", told, last, total)
+			}
+		})
+	}
+}
+
 // TestPingPong: node 0 gets a histogram of exactly the measured exchanges, each of
 // which takes at least two trips of the wire; the others get none.
 func TestPingPong(t *testing.T) {

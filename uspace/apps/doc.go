@@ -7,6 +7,8 @@
 // gets the figures. They start and end with a barrier, so nodes may be started one
 // after another.
 //
+// Now and then they tell how far they have come (Progress). Programs to learn from, on package funet, are in the folder tutorial.
+//
 // An app belongs to the goroutine of its endpoint. It registers handlers 0 and up or
 // shares memory at addresses of its own, so one endpoint runs one app.
 package apps

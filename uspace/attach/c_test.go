@@ -394,3 +394,24 @@ what is none: 1 ending a segment: `, uint32(attach.ErrSegment))
 		t.Errorf("it printed\n%s\nwant\n%s", got, want)
 	}
 }
+
+// Rule: a program that has armed the card is woken by what comes, and one that has something waiting is not let sleep; the end of
+// the daemon wakes, too (funi_fd, funi_arm, funi_woken).
+func TestCArms(t *testing.T) {
+	program := compile(t, "testdata/arm.c")
+	d := start(t, "")
+	m := d.member(program, 0)
+	out, err := m.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := make([]byte, 1000)
+	n, _ := out.Read(said)
+	d.crash()
+	if err := m.Wait(); err != nil || string(said[:n]) != "ready\n" {
+		t.Errorf("it ended with %v and said %q", err, said[:n])
+	}
+}

@@ -70,7 +70,7 @@ func goLong(d *daemon, node uint16) error {
 	if err := e.Barrier(); err != nil {
 		return err
 	}
-	for range 2 {
+	for range 3 {
 		for _, n := range longLengths {
 			b := longBytes(int(node), n)
 			if err := e.SendBytes((int(node)+1)%members, echoBytes, b); err != nil {

@@ -40,6 +40,9 @@ func goTalk(d *daemon, node uint16) error {
 	if err != nil {
 		return err
 	}
+	if err := e.UseMemory(am.Memory{Segment: c.Segment, Now: c.Now, Limit: 16 << 20}); err != nil {
+		return err
+	}
 	for number, h := range map[uint32]am.CallHandler{
 		reverseCall: func(_ *am.Message, b []byte) ([]byte, error) {
 			answer := bytes.Clone(b)
@@ -77,7 +80,11 @@ func goTalk(d *daemon, node uint16) error {
 
 // goCalls calls a node in every way.
 func goCalls(e *am.Endpoint, node int) error {
+	lengths := []int{77, 382, 1907, 2048, 9532, 47657, 238282, 1191407}
 	for n := range am.ShortCall + 1 {
+		lengths = append(lengths, n)
+	}
+	for _, n := range lengths {
 		b, want := make([]byte, n), make([]byte, n)
 		for i := range b {
 			b[i] = byte(node + 3*i + n)
@@ -117,7 +124,7 @@ func TestCTalks(t *testing.T) {
 	for node := range uint16(members) {
 		go func() {
 			out, err := d.member(program, node).CombinedOutput()
-			if want := fmt.Sprintln((members-1)*(77+7) + members*81); err != nil || string(out) != want {
+			if want := fmt.Sprintln((members-1)*(77+7+7) + members*81); err != nil || string(out) != want {
 				err = fmt.Errorf("node %d: %w, and it printed %q, want %q", node, err, out, want)
 			}
 			ends <- err
@@ -146,7 +153,7 @@ func TestCAndGoTalk(t *testing.T) {
 				return
 			}
 			out, err := d.member(program, node, "calls").CombinedOutput()
-			if want := fmt.Sprintln((members - 1) * (77 + 7)); err != nil || string(out) != want {
+			if want := fmt.Sprintln((members - 1) * (77 + 7 + 7)); err != nil || string(out) != want {
 				err = fmt.Errorf("node %d: %w, and it printed %q, want %q", node, err, out, want)
 			}
 			ends <- err

@@ -156,6 +156,9 @@ func TestEveryWaitIsCancelled(t *testing.T) {
 func TestAgreeIsCancelled(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bed) {
 		b.options[0].Rejoin, b.options[1].Rejoin = true, true
+		if b.options[0].Life = 1; b.options[0].Attach != nil { // a later life, or Agree would have nothing to do
+			b.options[0].Attach.Life = 1
+		}
 		endSoon(t, b, map[string]func(context.Context, *funet.Endpoint) error{agree: waits()[agree]})
 	})
 }

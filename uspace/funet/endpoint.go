@@ -28,7 +28,7 @@ type Endpoint struct {
 
 	am         *am.Endpoint
 	leading    bool                    // a goroutine polls (wait.go)
-	polling    bool                    // and is the one that has the lock
+	lent       bool                    // the leader waits for the lock that it has let others have
 	inside     int                     // goroutines in a wait
 	claims     int                     // goroutines that want to lead themselves
 	abort      context.CancelCauseFunc // ends what polls in package am; nil: nothing does

@@ -47,16 +47,17 @@ func (e *Endpoint) unlock() {
 	e.mu.Unlock()
 }
 
-// yield lets another goroutine have the lock, if one wants it.
+// yield has the leader let another goroutine have the lock, if one wants it. That one does not yield in turn: what it
+// begins in package am is not done when package am lets the card run, and nobody may be in there meanwhile.
 func (e *Endpoint) yield() {
-	if e.want.Load() == 0 {
+	if e.want.Load() == 0 || e.lent {
 		return
 	}
+	e.lent = true
 	me := e.runner.Swap(0)
-	e.polling = false
 	e.mu.Unlock()
 	runtime.Gosched() // to the goroutine that Unlock has made ready
 	e.mu.Lock()
-	e.polling = true
 	e.runner.Store(me)
+	e.lent = false
 }

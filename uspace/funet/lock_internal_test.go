@@ -131,7 +131,7 @@ func TestOnlyTheLeaderYields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &Endpoint{carrier: drives{}, iface: iface, leading: true} // another goroutine does
+	e := &Endpoint{carrier: drives{}, iface: iface, leading: true, lent: true} // another goroutine leads
 	if e.am, err = am.New(iface, 0, 2, e.drive, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -155,11 +155,10 @@ func TestOnlyTheLeaderYields(t *testing.T) {
 			t.Fatal("it lost the lock")
 		}
 	}
-	e.polling = true // it leads
+	e.lent = false // it leads itself
 	for !got.Load() {
 		e.drive()
 	}
-	e.polling = false
 	e.unlock()
 	other.Wait()
 }

@@ -24,8 +24,9 @@ const eventsKept = 256
 
 // events are those that the program has not taken.
 type events struct {
-	to   chan Event // nil: not asked for
-	late []Event    // for which it had no room: at most two of a node
+	to     chan Event // nil: not asked for
+	agreed uint32     // number of the last agreement that the group was told
+	late   []Event    // for which it had no room: at most two of a node
 }
 
 // put adds an event. Of late ones a Joined and the Left that ends it tell nothing together.
@@ -83,8 +84,8 @@ func (e *Endpoint) Present(node int) bool {
 }
 
 // Agree returns when all nodes of the job are there and have called it, and know each other's lives; from then on Barrier
-// and the other collective calls work again until the next event. A program calls it after an event, and when it begins
-// a later life. One that ended with its context, or with a message that came back, goes on where it stopped when it is
+// and the other collective calls work again until the next event. It returns at once where they work, so a program may
+// call it before each of them. It waits for nodes that have left until they have joined. One that ended with its context, or with a message that came back, goes on where it stopped when it is
 // called again. Errors: am.ErrRejoin without Options.Rejoin.
 func (e *Endpoint) Agree(ctx context.Context) error {
 	const doing = "agreeing on who is there"
@@ -95,8 +96,9 @@ func (e *Endpoint) Agree(ctx context.Context) error {
 		defer e.unlock()
 		return e.exclusively(ctx, doing, func() error {
 			err := e.am.Agree()
-			if err == nil {
-				g.Renumber(e.am.Agreed() & collective.MaxNumber)
+			if n := e.am.Agreed(); err == nil && n != e.events.agreed {
+				e.events.agreed = n
+				g.Renumber(n & collective.MaxNumber)
 			}
 			return err
 		})

@@ -291,11 +291,10 @@ func (e *Endpoint) wakeAll() {
 	}
 }
 
-// drive is what package am calls to let the card run. In a poll of the leader it also lets others have their turn, and
-// nowhere else: package am can be called anew in the middle of its own waits, but not of what starts an operation.
+// drive is what package am calls to let the card run. In a poll of the leader it also lets others have their turn.
 func (e *Endpoint) drive() {
 	e.carrier.Drive()
-	if !e.polling || e.am.InHandler() {
+	if !e.leading || e.am.InHandler() {
 		return
 	}
 	if len(e.events.late) > 0 {
@@ -324,9 +323,7 @@ func (e *Endpoint) poll() (n int) {
 // guard runs what may call handlers: what they panic with ends the endpoint, and nothing else.
 func (e *Endpoint) guard(f func() error) (err error) {
 	ended := false
-	e.polling = true
 	defer func() {
-		e.polling = false
 		if !ended {
 			err = e.panicked(recover(), debug.Stack())
 		}

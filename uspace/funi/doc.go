@@ -79,7 +79,8 @@
 // card: see Doorbells.
 //
 // When process and card are two processes they map the two files of shared.go. A C
-// program does so with funi.h, which a test compares with this package.
+// program does so with funi.h, which a test compares with this package. Above it funet.h has the messages of bytes, the
+// calls, the tags and the collective operations of packages am and collective, in C.
 //
 // Rules:
 //   - A queue is empty when head equals tail and full when head is just before

@@ -48,6 +48,9 @@
  * Messages do not arrive in the order in which they were sent. One that funet_send has taken is delivered once, or
  * comes back (-EHOSTUNREACH). One for a node that has not yet opened its place waits there (funi.h).
  *
+ * Lives. A node in C takes no part in joining a job again (funet run --restart): what it sends to a node in Go of a later life comes back
+ * (FUNET_LIFE, -EHOSTUNREACH). A job that goes on without a node has no such nodes in C.
+ *
  * A struct funet belongs to one thread at a time: it has no locks, and there is no way to have several threads in it. A
  * program with several threads gives one of them the network. For event loops see funet_fd. */
 #ifndef FUNET_H
@@ -60,8 +63,11 @@
 
 #define FUNET_HANDLERS 240 /* numbers of handlers */
 #define FUNET_SHORT 80     /* bytes of a message that fits a packet */
-#define FUNET_CALL_BYTES 76     /* of a call, and of its answer */
+#define FUNET_CALL_SHORT 76     /* of a call, and of its answer, that fit a packet */
 #define FUNET_CALLS 256    /* calls under way */
+#define FUNET_PIECE_BYTES 76
+#define FUNET_WINDOW 32 /* tagged messages of a node that nobody has received; more wait there */
+#define FUNET_NUMBER 0x3fffffffu /* numbers of tagged messages count on from 0 after it */
 #define FUNET_TAGGED_SHORT 72   /* bytes of a tagged message that fits a packet */
 #define FUNET_MAX_BYTES (1 << 26) /* of a message */
 #define FUNET_ANY UINT32_MAX /* node */
@@ -74,17 +80,32 @@ enum funet_type {
 	FUNET_ROUND = 15,  /* barrier: call number, 0, round, 0, 0 */
 	FUNET_BYTES = 18,  /* handler 7:0, padding 9:8; bytes */
 	FUNET_PART = 19,   /* transfer into memory that was granted; its argument is the key */
-	FUNET_READY = 20,  /* request: id; handler 7:0, kind 18:16; length in bytes; two words of the kind: tag, sequence */
+	FUNET_READY = 20,  /* request: id; handler 7:0, kind 18:16; length in bytes; two words of the kind */
 	FUNET_GRANT = 21,  /* reply, later request: id; key; address; 0 */
 	FUNET_TAKEN = 22,  /* reply, later request: id; status */
 	FUNET_ABORT = 23,  /* request: key */
 	FUNET_CALL = 24,   /* request: ticket; handler 7:0, padding 9:8; bytes */
 	FUNET_ANSWER = 25, /* reply: ticket; padding 9:8, status 31:16; bytes, of an error code and text */
-	FUNET_TAGGED = 26  /* request: padding 9:8; tag; sequence; bytes */
+	/* Tagged messages, all requests (uspace/am/tags.go). */
+	FUNET_TAGGED = 26, /* number 31:2, space of the tag 1:0; tag; padding 9:8, form 17:16; bytes, or send and length */
+	FUNET_TOLD = 28,   /* receive; form 17:16, space of the tag 18; send, bytes wanted, how many messages were received */
+	FUNET_PIECE = 29   /* receive; offset in bytes; FUNET_PIECE_BYTES bytes, the last piece fewer */
+};
+
+/* Forms of FUNET_TAGGED and of FUNET_TOLD. */
+enum funet_form {
+	FUNET_FORM_SHORT = 0, FUNET_FORM_LONG = 1, FUNET_FORM_VOID = 2, /* the message of that number has come back */
+	FUNET_FORM_RECEIVED = 0, FUNET_FORM_GRANT = 1, FUNET_FORM_ABORT = 2
 };
 
 /* Kinds of long messages. */
-enum funet_kind { FUNET_KIND_BYTES = 0, FUNET_KIND_REPLY = 1, FUNET_KIND_TAGGED = 4 };
+enum funet_kind {
+	FUNET_KIND_BYTES = 0,
+	FUNET_KIND_REPLY = 1,
+	FUNET_KIND_CALL = 2,   /* ticket */
+	FUNET_KIND_ANSWER = 3, /* ticket, status */
+	FUNET_KIND_TAGGED = 4  /* never on the wire: those have packets of their own */
+};
 
 /* What an answer says of its call, and what funet_call returns. Programs' own codes are FUNET_FIRST_CODE and more. */
 enum funet_status {
@@ -113,7 +134,8 @@ struct funet_message { /* as its handler sees it; valid until that returns */
 	int serves; /* it answers a call */
 	uint32_t status;
 	size_t answered; /* bytes of the answer */
-	uint32_t answer[FUNET_CALL_BYTES / 4];
+	uint8_t *large;  /* one that does not fit a packet, or NULL */
+	uint32_t answer[FUNET_CALL_SHORT / 4];
 };
 
 typedef int (*funet_handler)(struct funet_message *m);
@@ -151,7 +173,7 @@ struct funet_piece {
 	uint32_t address, bytes;
 	uint8_t *memory;
 	uint32_t segment; /* base of its segment */
-	int used;
+	int used, adopted; /* adopted: it is the program's own */
 	int64_t until; /* not 0: it is free from that time on; late packets may be written there until then */
 };
 
@@ -160,8 +182,8 @@ struct funet_sending {
 	struct funet_sending *next;
 	const uint8_t *bytes;
 	size_t length, issued; /* bytes of which transfers have been asked for */
-	uint32_t node, id, number, kind, tag, sequence;
-	uint32_t key, to;  /* what was granted: key, address; 0: nothing yet */
+	uint32_t node, id, number, kind, tag, sequence; /* tag: or ticket */
+	uint32_t key, to;  /* what was granted: key, address; 0: nothing yet. Tagged: their receive, 1 */
 	uint32_t from;     /* address of bytes; 0: they are copied, through staging */
 	struct funet_piece *staging;
 	uint64_t marks[2]; /* requests sent when the halves of staging were */
@@ -175,30 +197,36 @@ struct funet_sending {
 /* A long message that was announced to us, and waits for memory or for who receives it. */
 struct funet_arrival {
 	struct funet_arrival *next;
-	uint32_t node, id, number, kind, tag, sequence;
+	uint32_t node, id, number, kind;
+	uint32_t tag, sequence, form; /* of a tagged one; ticket and status of a call */
 	size_t length;
-	uint8_t *bytes; /* of a short one */
+	const uint8_t *bytes; /* of a short one */
 };
 
 /* A wait for a tagged message. */
 struct funet_receive_state {
 	struct funet_receive_state *next;
-	uint32_t node, tag;
+	uint32_t node, tag, id;
 	uint8_t *bytes;
-	size_t room, length;
-	uint32_t from;
+	size_t room, length, want, got;
+	uint32_t from, send; /* who sends it, and their number of it */
 	int taken, ended, result;
+	int granting; /* the sender has yet to be told that it is wanted */
+};
+
+/* What this node and another have sent each other, in one space of tags: numbers of messages. */
+struct funet_pair {
+	uint32_t sent, matched;     /* the next to the node; how many that has received */
+	uint32_t next, taken, told; /* the next from the node; how many were received; what of that the node was told */
 };
 
 /* Memory that was granted for a message. */
 struct funet_landing {
 	uint32_t key, node, id, number, address;
 	size_t length, missing;
-	struct funet_piece *piece;             /* NULL: straight into the receiver's memory */
-	uint8_t *memory;
-	struct funet_receive_state *receiver; /* of a tagged message */
+	struct funet_piece *piece;
 	int open;
-	uint32_t kind;
+	uint32_t kind, ticket, status;
 };
 
 #define FUNET_ROUNDS 16 /* of a barrier of 65536 nodes */
@@ -242,7 +270,8 @@ struct funet {
 	uint32_t landing;      /* where the search for a free one begins */
 	struct funet_receive_state *receivers;
 	struct funet_arrival *unexpected, *early; /* tagged: in order, nobody receives them yet; before one that is missing */
-	uint16_t *tagged_out, *tagged_in;         /* sequence numbers, by node */
+	struct funet_pair *pairs; /* by space and node */
+	int tells;                /* some node has to be told how many messages were received */
 	uint32_t collectives;  /* number of the last collective operation */
 	struct funet_barrier_state barrier;
 };
@@ -381,6 +410,7 @@ static inline int funet_run(struct funet *f, const struct funet_entry *h, struct
 	m->serves = h->serves;
 	m->status = FUNET_DONE;
 	m->answered = 0;
+	m->large = NULL;
 	f->running[l]++;
 	int code = h->run(m);
 	f->running[l]--;
@@ -430,16 +460,20 @@ __attribute__((format(printf, 3, 4))) static inline int funet_refuse(struct fune
 	return code;
 }
 
-/* Answers a call with bytes, at most FUNET_CALL_BYTES, which are copied. The last answer counts; without one it has no bytes. It
+/* Answers a call with bytes, at most FUNET_MAX_BYTES, which are copied. The last answer counts; without one it has no bytes. It
  * returns 0, or what is wrong, which the handler returns: then the caller gets that. */
 static inline int funet_answer(struct funet_message *m, const void *bytes, size_t length)
 {
 	if (!m->serves)
 		return funet_fail(m->f, -EDEADLK, "answering a message that is no call");
-	if (length > FUNET_CALL_BYTES)
+	if (length > FUNET_MAX_BYTES)
 		return FUNET_LONG;
+	free(m->large);
+	m->large = length > FUNET_CALL_SHORT ? (uint8_t *)malloc(length) : NULL;
+	if (length > FUNET_CALL_SHORT && m->large == NULL)
+		return FUNET_MEMORY;
 	if (length > 0)
-		memcpy(m->answer, bytes, length);
+		memcpy(m->large != NULL ? (void *)m->large : (void *)m->answer, bytes, length);
 	m->answered = length;
 	return 0;
 }
@@ -455,32 +489,66 @@ __attribute__((format(printf, 3, 4))) static inline void funet_outcome(struct fu
 	va_end(list);
 }
 
-/* A call: its handler answers. */
-static inline void funet_called(struct funet *f, enum funi_level l, const uint32_t *slot)
+static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_t node, uint32_t number, enum funet_kind kind, uint32_t tag,
+			       const void *bytes, size_t length);
+
+/* Begins a message whose bytes are a copy: it and they are freed when it has ended. */
+static inline int funet_begin_copy(struct funet *f, uint32_t node, uint32_t number, enum funet_kind kind, uint32_t ticket, uint8_t *copy, size_t length)
 {
-	uint32_t ticket = slot[FUNI_PAYLOAD_WORD], second = slot[FUNI_PAYLOAD_WORD + 1], number = second & 0xff;
+	struct funet_sending *s = copy != NULL ? (struct funet_sending *)malloc(sizeof *s) : NULL;
+	if (s == NULL) {
+		free(copy);
+		return 0;
+	}
+	funet_begin(f, s, node, number, kind, ticket, copy, length);
+	s->kept = 1;
+	s->copy = copy;
+	return 1;
+}
+
+/* Runs the handler of a call, and answers. */
+static inline void funet_run_call(struct funet *f, const uint32_t *slot, uint32_t ticket, uint32_t number, const uint8_t *bytes, size_t length)
+{
 	const struct funet_entry nobody = { NULL, NULL, 1 }, *h = number < FUNET_HANDLERS ? &f->handlers[number] : &nobody;
+	uint32_t node = slot[FUNI_SOURCE_WORD], first[2] = { ticket, 0 }, *s;
 	struct funet_message m;
 
 	memset(&m, 0, sizeof m);
-	if (l != FUNI_REQUEST || !funet_content(slot, 2, second, &m.bytes, &m.length)) {
-		f->unknown++;
-		return;
-	}
+	m.bytes = bytes;
+	m.length = length;
 	if (h->run == NULL || !h->serves) {
 		f->unknown++;
 		funet_outcome(&m, FUNET_NO_HANDLER, "%s", "");
 	} else {
-		int code = funet_run(f, h, &m, l, slot);
+		int code = funet_run(f, h, &m, FUNI_REQUEST, slot);
 		funet_outcome(&m, code, "%s", code < 0 ? strerror(-code) : "");
 	}
-	f->running[l]++;
-	uint32_t first[2] = { ticket, m.status << 16 }, *s = funet_reply_slot(f);
-	f->running[l]--;
-	if (s != NULL) {
-		funet_compose(s, slot[FUNI_SOURCE_WORD], FUNET_ANSWER, first, 2, 1, m.answer, m.answered);
+	f->running[FUNI_REQUEST]++;
+	if (m.status != FUNET_DONE) {
+		free(m.large);
+		m.large = NULL;
+	} else if (m.large != NULL && !funet_begin_copy(f, node, 0, FUNET_KIND_ANSWER, ticket, m.large, m.answered)) {
+		m.large = NULL;
+		funet_outcome(&m, FUNET_MEMORY, "%s", "no memory for the answer");
+	}
+	if (m.large == NULL && (s = funet_reply_slot(f)) != NULL) {
+		first[1] = m.status << 16;
+		funet_compose(s, node, FUNET_ANSWER, first, 2, 1, m.answer, m.answered);
 		(void)funi_send_commit(&f->card, FUNI_REPLY);
 	}
+	f->running[FUNI_REQUEST]--;
+}
+
+/* A call of one packet. */
+static inline void funet_called(struct funet *f, enum funi_level l, const uint32_t *slot)
+{
+	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
+	const uint8_t *bytes;
+	size_t length;
+	if (l != FUNI_REQUEST || !funet_content(slot, 2, w[1], &bytes, &length))
+		f->unknown++;
+	else
+		funet_run_call(f, slot, w[0], w[1] & 0xff, bytes, length);
 }
 
 /* The call of a ticket, or NULL: it has ended, or was never ours. */
@@ -501,20 +569,10 @@ static inline void funet_end_call(struct funet_request *c, int result, const cha
 	c->progress = FUNET_ANSWERED;
 }
 
-/* An answer: bytes, or code and text of an error. */
-static inline void funet_answered(struct funet *f, const uint32_t *slot)
+/* Completes a call with its answer: bytes, or code and text of an error. */
+static inline void funet_complete(struct funet_request *c, uint32_t status, const uint8_t *bytes, size_t length)
 {
-	uint32_t second = slot[FUNI_PAYLOAD_WORD + 1], status = second >> 16, code = status;
-	struct funet_request *c = funet_find(f, slot[FUNI_PAYLOAD_WORD]);
-	const uint8_t *bytes;
-	size_t length;
-
-	if (!funet_content(slot, 2, second, &bytes, &length)) {
-		f->unknown++;
-		return;
-	}
-	if (c == NULL || c->node != slot[FUNI_SOURCE_WORD])
-		return; /* cancelled, or not asked */
+	uint32_t code = status;
 	if (status != FUNET_DONE) {
 		if (length >= 4)
 			memcpy(&code, bytes, 4);
@@ -531,6 +589,19 @@ static inline void funet_answered(struct funet *f, const uint32_t *slot)
 	if (length > 0)
 		memcpy(c->answer, bytes, length);
 	funet_end_call(c, 0, "", 0);
+}
+
+/* An answer of one packet. */
+static inline void funet_answered(struct funet *f, const uint32_t *slot)
+{
+	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
+	struct funet_request *c = funet_find(f, w[0]);
+	const uint8_t *bytes;
+	size_t length;
+	if (!funet_content(slot, 2, w[1], &bytes, &length))
+		f->unknown++;
+	else if (c != NULL && c->node == slot[FUNI_SOURCE_WORD]) /* else cancelled, or not asked */
+		funet_complete(c, w[1] >> 16, bytes, length);
 }
 
 /* A node has told this one in a barrier. */
@@ -591,7 +662,7 @@ static inline struct funet_piece *funet_take(struct funet *f, size_t bytes)
 		p->next = NULL;
 		p->segment = p->address = FUNET_BASE + f->memory;
 		p->bytes = (uint32_t)segment;
-		p->used = 0;
+		p->used = p->adopted = 0;
 		p->until = 0;
 		if (funi_register_segment(&f->card, p->address, segment, FUNI_SOURCE | FUNI_DESTINATION, &memory) != 0) {
 			free(p);
@@ -647,8 +718,50 @@ static inline void *funet_alloc(struct funet *f, size_t bytes)
 static inline void funet_free(struct funet *f, void *memory)
 {
 	struct funet_piece *p = memory != NULL ? funet_piece_of(f, memory, 1) : NULL;
-	if (p != NULL && p->memory == (uint8_t *)memory)
+	if (p != NULL && p->memory == (uint8_t *)memory && !p->adopted)
 		funet_give(f, p);
+}
+
+/* Has long messages leave without copying from memory that the program has: whole pages of ordinary private memory. See
+ * funi_adopt for what is refused, -EINVAL, and what changes. -ENOMEM: more than f->most in all. */
+static inline int funet_adopt(struct funet *f, void *memory, size_t bytes)
+{
+	struct funet_piece **at = &f->pieces, *p = (struct funet_piece *)malloc(sizeof *p);
+	int code = p == NULL || bytes > f->most - f->memory ? -ENOMEM : 0;
+	if (code != 0)
+		(void)funet_fail(f, code, "adopting %llu bytes: at most %u in all", (unsigned long long)bytes, f->most);
+	else if ((code = funi_adopt(&f->card, FUNET_BASE + f->memory, memory, bytes, FUNI_SOURCE | FUNI_DESTINATION)) != 0)
+		(void)funet_card_fails(f, code);
+	if (code != 0) {
+		free(p);
+		return code;
+	}
+	memset(p, 0, sizeof *p);
+	p->segment = p->address = FUNET_BASE + f->memory;
+	p->bytes = (uint32_t)bytes;
+	p->memory = (uint8_t *)memory;
+	p->used = p->adopted = 1;
+	f->memory += p->bytes;
+	while (*at != NULL)
+		at = &(*at)->next;
+	*at = p;
+	return 0;
+}
+
+/* Ends that, before the memory is freed, when nothing is sent from it any more: FUNI_ERR_BUSY while the card needs it. */
+static inline int funet_disown(struct funet *f, void *memory)
+{
+	struct funet_piece **at = &f->pieces, *p;
+	while ((p = *at) != NULL && (!p->adopted || p->memory != (uint8_t *)memory))
+		at = &p->next;
+	if (p == NULL)
+		return funet_fail(f, -EINVAL, "ending the use of memory at %p, which was not adopted", memory);
+	int code = funi_disown(&f->card, p->address, p->memory, p->bytes);
+	if (code != 0)
+		return funet_card_fails(f, code);
+	*at = p->next;
+	free(p);
+	return 0;
 }
 
 /* ---- long messages: ready, grant, transfers, taken ----
@@ -671,7 +784,7 @@ static inline int funet_tell_words(struct funet *f, uint32_t node, uint32_t type
 }
 
 /* Grants a message memory: 1, 0 if there is none at present, or no room to say so. */
-static inline int funet_grant(struct funet *f, const struct funet_arrival *a, struct funet_receive_state *r)
+static inline int funet_grant(struct funet *f, const struct funet_arrival *a)
 {
 	struct funet_landing *g = NULL;
 	uint32_t words[4] = { a->id, 0, 0, 0 };
@@ -683,23 +796,18 @@ static inline int funet_grant(struct funet *f, const struct funet_arrival *a, st
 			g = &f->landings[f->landing % FUNET_LANDINGS];
 	if (g == NULL)
 		return 0;
-	g->address = r != NULL && a->length + 15 - (a->length + 15) % 16 <= r->room ? funet_address(f, r->bytes, a->length) : 0;
-	g->piece = NULL;
-	g->memory = r != NULL ? r->bytes : NULL;
-	if (g->address == 0) {
-		if ((g->piece = funet_take(f, a->length)) == NULL)
-			return 0;
-		g->address = g->piece->address;
-		g->memory = g->piece->memory;
-	}
+	if ((g->piece = funet_take(f, a->length)) == NULL)
+		return 0;
+	g->address = g->piece->address;
 	g->key = ((g->key >> 8) + 1) << 9 >> 1 | (uint32_t)(g - f->landings);
 	g->node = a->node;
 	g->id = a->id;
 	g->number = a->number;
 	g->length = a->length;
 	g->missing = (a->length + 15) & ~(size_t)15;
-	g->receiver = r;
 	g->kind = a->kind;
+	g->ticket = a->tag;
+	g->status = a->sequence;
 	g->open = 1;
 	words[1] = g->key;
 	words[2] = g->address;
@@ -723,9 +831,9 @@ static inline int funet_keep(struct funet *f, struct funet_arrival **list, const
 	f->kept++;
 	*kept = *a;
 	kept->next = NULL;
-	kept->bytes = bytes != NULL ? (uint8_t *)(kept + 1) : NULL;
+	kept->bytes = bytes != NULL ? (const uint8_t *)(kept + 1) : NULL;
 	if (bytes != NULL && a->length > 0)
-		memcpy(kept->bytes, bytes, a->length);
+		memcpy(kept + 1, bytes, a->length);
 	while (*list != NULL)
 		list = &(*list)->next;
 	*list = kept;
@@ -738,46 +846,86 @@ static inline void funet_forget(struct funet *f, struct funet_arrival *a)
 	free(a);
 }
 
-/* Ends a wait for a tagged message. */
-static inline void funet_end_receive(struct funet_receive_state *r, int result)
+/* ---- tagged messages: envelopes, what is told, pieces ----
+ *
+ * An envelope has a number, by which the receiver puts those of a node in order, and the bytes of a short message. When a
+ * receive takes a long one its sender is told, and sends the bytes in pieces. */
+
+static inline struct funet_pair *funet_pair_of(struct funet *f, uint32_t node, uint32_t space)
 {
-	r->result = result;
-	r->ended = 1;
+	return &f->pairs[(size_t)space * f->card.nodes + node];
 }
 
-/* Gives a tagged message to who waits for it: 0 if nothing can be granted at present. */
-static inline int funet_meet(struct funet *f, const struct funet_arrival *a, struct funet_receive_state *r)
+/* Tells a node something of a space of tags, and how many messages were received; 0 if there is no room. */
+static inline int funet_say(struct funet *f, uint32_t node, uint32_t space, enum funet_form form, uint32_t first, uint32_t send, uint32_t want)
 {
-	r->from = a->node;
-	r->length = a->length;
-	if (a->length > r->room) {
-		if (a->bytes == NULL && !funet_settle(f, a->node, a->id, FUNET_LONG))
-			return 0;
-		funet_end_receive(r, -EMSGSIZE);
-	} else if (a->bytes == NULL) {
-		r->taken = funet_grant(f, a, r);
-		return r->taken;
-	} else {
-		if (a->length > 0)
-			memcpy(r->bytes, a->bytes, a->length);
-		funet_end_receive(r, 0);
-	}
-	r->taken = 1;
+	struct funet_pair *p = funet_pair_of(f, node, space);
+	uint32_t *s = funi_send_reserve(&f->card, FUNI_REQUEST);
+	if (s == NULL)
+		return 0;
+	s[0] = funi_header((uint16_t)node, FUNET_TOLD, 5);
+	s[1] = first;
+	s[2] = (uint32_t)form << 16 | space << 18;
+	s[3] = send;
+	s[4] = want;
+	s[5] = p->told = p->taken;
+	(void)funet_commit(f);
 	return 1;
 }
 
-static inline int funet_matches(const struct funet_arrival *a, const struct funet_receive_state *r)
+/* Notes that a message of a node was received, or will never come. */
+static inline void funet_note(struct funet *f, struct funet_pair *p)
 {
-	return !r->taken && !r->ended && a->tag == r->tag && (r->node == FUNET_ANY || r->node == a->node);
+	p->taken = (p->taken + 1) & FUNET_NUMBER;
+	if (((p->taken - p->told) & FUNET_NUMBER) >= FUNET_WINDOW / 2)
+		f->tells = 1;
+}
+
+/* Ends a wait for a tagged message, which may have been longer than there is room. */
+static inline void funet_end_receive(struct funet_receive_state *r, int result)
+{
+	r->result = result == 0 && r->length > r->room ? -EMSGSIZE : result;
+	r->ended = 1;
+}
+
+/* Gives a tagged message to who waits for it. */
+static inline void funet_meet(struct funet *f, const struct funet_arrival *a, struct funet_receive_state *r)
+{
+	funet_note(f, funet_pair_of(f, a->node, a->tag >> 31));
+	r->taken = 1;
+	r->from = a->node;
+	r->send = a->id;
+	r->length = a->length;
+	r->want = a->length < r->room ? a->length : r->room;
+	r->granting = a->form == FUNET_FORM_LONG;
+	f->tells |= r->granting;
+	if (!r->granting) {
+		if (r->want > 0)
+			memcpy(r->bytes, a->bytes, r->want);
+		funet_end_receive(r, 0);
+	}
+}
+
+/* Who waits for a message, the first, or NULL. */
+static inline struct funet_receive_state *funet_receiver(struct funet *f, const struct funet_arrival *a)
+{
+	struct funet_receive_state *r = f->receivers;
+	while (r != NULL && (r->taken || a->tag != r->tag || (r->node != FUNET_ANY && r->node != a->node)))
+		r = r->next;
+	return r;
 }
 
 /* A tagged message whose turn it is: to the first that waits for it, or it is kept. */
 static inline void funet_deliver(struct funet *f, const struct funet_arrival *a)
 {
-	struct funet_receive_state *r = f->unexpected == NULL ? f->receivers : NULL;
-	while (r != NULL && !funet_matches(a, r))
-		r = r->next;
-	if ((r == NULL || !funet_meet(f, a, r)) && !funet_keep(f, &f->unexpected, a, a->bytes) && f->failed == 0)
+	struct funet_receive_state *r = funet_receiver(f, a);
+	struct funet_pair *p = funet_pair_of(f, a->node, a->tag >> 31);
+	p->next = (p->next + 1) & FUNET_NUMBER;
+	if (a->form == FUNET_FORM_VOID)
+		funet_note(f, p);
+	else if (r != NULL)
+		funet_meet(f, a, r);
+	else if (!funet_keep(f, &f->unexpected, a, a->bytes) && f->failed == 0)
 		f->failed = funet_fail(f, -ENOMEM, "no memory for a message of node %u", a->node);
 }
 
@@ -786,62 +934,186 @@ static inline void funet_match(struct funet *f)
 {
 	struct funet_arrival **at = &f->unexpected, *a;
 	while ((a = *at) != NULL) {
-		struct funet_receive_state *r = f->receivers;
-		while (r != NULL && !funet_matches(a, r))
-			r = r->next;
-		if (r == NULL || !funet_meet(f, a, r)) {
+		struct funet_receive_state *r = funet_receiver(f, a);
+		if (r == NULL) {
 			at = &a->next;
 			continue;
 		}
+		funet_meet(f, a, r);
 		*at = a->next;
 		funet_forget(f, a);
 	}
 }
 
-/* Brings tagged messages into the order in which each node sent them. */
-static inline void funet_order(struct funet *f, const struct funet_arrival *a)
+/* A tagged message that came early, of a pair and a number, or NULL. */
+static inline struct funet_arrival **funet_early(struct funet *f, uint32_t node, uint32_t space, uint32_t number)
 {
-	if (a->sequence != f->tagged_in[a->node]) {
-		if ((uint16_t)(a->sequence - f->tagged_in[a->node]) > 0x7fff)
-			f->unknown++;
-		else if (!funet_keep(f, &f->early, a, a->bytes) && f->failed == 0)
-			f->failed = funet_fail(f, -ENOMEM, "no memory for a message of node %u", a->node);
-		return;
-	}
-	f->tagged_in[a->node]++;
-	funet_deliver(f, a);
-	for (struct funet_arrival **at = &f->early, *next; (next = *at) != NULL;) {
-		if (next->node != a->node || next->sequence != f->tagged_in[a->node]) {
-			at = &next->next;
-			continue;
-		}
-		*at = next->next;
-		f->tagged_in[a->node]++;
-		funet_deliver(f, next);
-		funet_forget(f, next);
-		at = &f->early;
-	}
+	struct funet_arrival **at = &f->early;
+	while (*at != NULL && ((*at)->node != node || (*at)->tag >> 31 != space || (*at)->sequence != number))
+		at = &(*at)->next;
+	return *at != NULL ? at : NULL;
 }
 
-/* A short tagged message. */
+/* An envelope. */
 static inline void funet_tagged(struct funet *f, enum funi_level l, const uint32_t *slot)
 {
 	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
-	const uint8_t *bytes;
-	struct funet_arrival a;
+	uint32_t space = w[0] & 3;
+	struct funet_arrival a, **at;
 	memset(&a, 0, sizeof a);
 	a.node = slot[FUNI_SOURCE_WORD];
 	a.tag = w[1];
-	a.sequence = w[2] & 0xffff;
-	if (l != FUNI_REQUEST || a.node >= f->card.nodes || !funet_content(slot, 3, w[0], &bytes, &a.length)) {
+	a.sequence = w[0] >> 2;
+	a.form = w[2] >> 16 & 3;
+	struct funet_pair *p = a.node < f->card.nodes && space <= 1 ? funet_pair_of(f, a.node, space) : NULL;
+	if (l != FUNI_REQUEST || p == NULL || a.tag >> 31 != space || a.form > FUNET_FORM_VOID || !funet_content(slot, 3, w[2], &a.bytes, &a.length) ||
+	    (a.form == FUNET_FORM_LONG && funi_words(slot[0]) != 5) ||
+	    ((a.sequence - p->next) & FUNET_NUMBER) >= ((p->taken + FUNET_WINDOW - p->next) & FUNET_NUMBER) ||
+	    funet_early(f, a.node, space, a.sequence) != NULL) {
 		f->unknown++;
 		return;
 	}
-	a.bytes = (uint8_t *)(uintptr_t)bytes;
-	f->running[l]++;
-	funet_order(f, &a);
-	f->running[l]--;
+	if (a.form == FUNET_FORM_LONG) {
+		a.id = w[3];
+		a.length = w[4];
+		a.bytes = NULL;
+	}
+	if (a.sequence != p->next) {
+		if (!funet_keep(f, &f->early, &a, a.bytes) && f->failed == 0)
+			f->failed = funet_fail(f, -ENOMEM, "no memory for a message of node %u", a.node);
+		return;
+	}
+	funet_deliver(f, &a);
+	while ((at = funet_early(f, a.node, space, p->next)) != NULL) {
+		struct funet_arrival *next = *at;
+		*at = next->next;
+		funet_deliver(f, next);
+		funet_forget(f, next);
+	}
 }
+
+/* A piece of a tagged message. */
+static inline void funet_piece_came(struct funet *f, const uint32_t *slot)
+{
+	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
+	struct funet_receive_state *r = f->receivers;
+	size_t n = 4 * (size_t)(funi_words(slot[0]) - 2), left;
+	while (r != NULL && (r->id != w[0] || !r->taken || r->ended || r->from != slot[FUNI_SOURCE_WORD]))
+		r = r->next;
+	if (r == NULL)
+		return; /* given up */
+	left = w[1] < r->want ? r->want - w[1] : 0;
+	left = left < FUNET_PIECE_BYTES ? left : FUNET_PIECE_BYTES;
+	if (left == 0 || w[1] % FUNET_PIECE_BYTES != 0 || n < left) {
+		f->unknown++;
+		return;
+	}
+	memcpy(r->bytes + w[1], w + 2, left);
+	r->got += left;
+	if (r->got >= r->want)
+		funet_end_receive(r, 0);
+}
+
+static inline void funet_end_sending(struct funet_sending *s, int result)
+{
+	if (!s->ended)
+		s->result = result;
+	s->ended = 1;
+}
+
+/* What a node says of tagged messages. */
+static inline void funet_is_told(struct funet *f, const uint32_t *slot)
+{
+	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
+	uint32_t node = slot[FUNI_SOURCE_WORD], space = w[1] >> 18 & 3, form = w[1] >> 16 & 3;
+	struct funet_pair *p = node < f->card.nodes && space <= 1 ? funet_pair_of(f, node, space) : NULL;
+	struct funet_sending *s = f->sendings;
+	struct funet_receive_state *r = f->receivers;
+	if (p == NULL || funi_words(slot[0]) != 5) {
+		f->unknown++;
+		return;
+	}
+	if (((w[4] - p->matched) & FUNET_NUMBER) <= ((p->sent - p->matched) & FUNET_NUMBER))
+		p->matched = w[4] & FUNET_NUMBER;
+	if (form == FUNET_FORM_GRANT) {
+		while (s != NULL && (s->kind != FUNET_KIND_TAGGED || s->id != w[2] || s->node != node || !s->asked || s->ended))
+			s = s->next;
+		if (s == NULL || w[3] > s->length) {
+			(void)funet_say(f, node, space, FUNET_FORM_ABORT, w[0], 0, 0);
+		} else if (s->to == 0) {
+			s->key = w[0];
+			s->to = 1;
+			s->length = w[3];
+			if (w[3] == 0 && !s->given_up)
+				funet_end_sending(s, 0);
+		}
+	} else if (form == FUNET_FORM_ABORT) {
+		while (r != NULL && (r->id != w[0] || !r->taken || r->ended || r->from != node))
+			r = r->next;
+		if (r != NULL)
+			funet_end_receive(r, -ECANCELED);
+	}
+}
+
+/* Sends an envelope when its turn has come, and pieces of a message that is wanted, into half of the send queue. */
+static inline void funet_push_tagged(struct funet *f, struct funet_sending *s)
+{
+	uint32_t space = s->tag >> 31, *slot;
+	struct funet_pair *p = funet_pair_of(f, s->node, space);
+	if (!s->asked) {
+		for (const struct funet_sending *o = f->sendings; o != s; o = o->next)
+			if (o->kind == FUNET_KIND_TAGGED && !o->asked && !o->ended && o->node == s->node && o->tag >> 31 == space)
+				return; /* it is before this one */
+		if (((p->sent - p->matched) & FUNET_NUMBER) >= FUNET_WINDOW || (slot = funi_send_reserve(&f->card, FUNI_REQUEST)) == NULL)
+			return;
+		uint32_t words[5] = { p->sent << 2 | space, s->tag, FUNET_FORM_SHORT << 16, s->id, (uint32_t)s->length };
+		if (s->length > FUNET_TAGGED_SHORT) {
+			words[2] = FUNET_FORM_LONG << 16;
+			funet_compose(slot, s->node, FUNET_TAGGED, words, 5, 2, NULL, 0);
+		} else {
+			funet_compose(slot, s->node, FUNET_TAGGED, words, 3, 2, s->bytes, s->length);
+			funet_end_sending(s, 0);
+		}
+		s->asked = 1;
+		s->sequence = p->sent;
+		p->sent = (p->sent + 1) & FUNET_NUMBER;
+		(void)funet_commit(f);
+	}
+	while (s->to != 0 && !s->ended) {
+		size_t left = s->length - s->issued, n = left < FUNET_PIECE_BYTES ? left : FUNET_PIECE_BYTES, words = (n + 3) / 4;
+		if (left == 0) {
+			funet_end_sending(s, 0);
+			return;
+		}
+		if (funi_unsent(&f->card, FUNI_REQUEST) > f->card.mask / 2 || (slot = funi_send_reserve(&f->card, FUNI_REQUEST)) == NULL)
+			return;
+		slot[0] = funi_header((uint16_t)s->node, FUNET_PIECE, 2 + (uint32_t)words);
+		slot[1] = s->key;
+		slot[2] = (uint32_t)s->issued;
+		slot[2 + words] = 0;
+		memcpy(slot + 3, s->bytes + s->issued, n);
+		s->issued += n;
+		(void)funet_commit(f);
+	}
+}
+
+/* Says what there is to say of tagged messages. */
+static inline void funet_tell_tagged(struct funet *f)
+{
+	f->tells = 0;
+	for (struct funet_receive_state *r = f->receivers; r != NULL; r = r->next)
+		if (r->granting) {
+			r->granting = !funet_say(f, r->from, r->tag >> 31, FUNET_FORM_GRANT, r->id, r->send, (uint32_t)r->want);
+			f->tells |= r->granting;
+			if (!r->granting && r->want == 0)
+				funet_end_receive(r, 0);
+		}
+	for (uint32_t i = 0; i < 2 * f->card.nodes; i++)
+		if (((f->pairs[i].taken - f->pairs[i].told) & FUNET_NUMBER) >= FUNET_WINDOW / 2)
+			f->tells |= !funet_say(f, i % f->card.nodes, i / f->card.nodes, FUNET_FORM_RECEIVED, 0, 0, 0);
+}
+
+/* ---- long messages, continued ---- */
 
 /* A message is ready at its sender. */
 static inline void funet_ready(struct funet *f, const uint32_t *slot)
@@ -855,20 +1127,17 @@ static inline void funet_ready(struct funet *f, const uint32_t *slot)
 	a.kind = w[1] >> 16 & 7;
 	a.length = w[2];
 	a.tag = w[3];
-	a.sequence = w[4] & 0xffff;
-	if (a.node >= f->card.nodes || a.length == 0 ||
-	    (a.kind != FUNET_KIND_BYTES && a.kind != FUNET_KIND_REPLY && a.kind != FUNET_KIND_TAGGED)) {
+	a.sequence = w[4];
+	if (a.node >= f->card.nodes || a.length == 0 || a.kind > FUNET_KIND_ANSWER) {
 		f->unknown++;
 	} else if (a.length > FUNET_MAX_BYTES) {
 		(void)funet_settle(f, a.node, a.id, FUNET_LONG);
 	} else if (a.length > f->most) {
 		(void)funet_settle(f, a.node, a.id, FUNET_MEMORY);
-	} else if (a.kind == FUNET_KIND_TAGGED) {
-		funet_order(f, &a);
-	} else if (a.number >= FUNET_HANDLERS || f->handlers[a.number].run == NULL || f->handlers[a.number].serves) {
+	} else if (a.kind <= FUNET_KIND_REPLY && (a.number >= FUNET_HANDLERS || f->handlers[a.number].run == NULL || f->handlers[a.number].serves)) {
 		f->unknown++;
 		(void)funet_settle(f, a.node, a.id, FUNET_NO_HANDLER);
-	} else if ((f->waiting != NULL || !funet_grant(f, &a, NULL)) && !funet_keep(f, &f->waiting, &a, NULL)) {
+	} else if ((f->waiting != NULL || !funet_grant(f, &a)) && !funet_keep(f, &f->waiting, &a, NULL)) {
 		(void)funet_settle(f, a.node, a.id, FUNET_MEMORY);
 	}
 }
@@ -889,29 +1158,22 @@ static inline void funet_landed(struct funet *f, const uint32_t *slot, const str
 	if (g->missing > 0)
 		return;
 	g->open = 0;
-	if (g->receiver != NULL) {
-		if (g->piece != NULL)
-			memcpy(g->receiver->bytes, g->memory, g->length);
-		funet_end_receive(g->receiver, 0);
-	} else if (g->kind != FUNET_KIND_TAGGED) {
-		m.bytes = g->memory;
-		m.length = g->length;
-		int code = funet_run(f, &f->handlers[g->number], &m, g->kind == FUNET_KIND_REPLY ? FUNI_REPLY : FUNI_REQUEST, slot);
-		if (code != 0 && f->failed == 0)
-			f->failed = funet_fail(f, code < 0 ? code : -code, "handler %u returned %d for a message of node %u", g->number, code, g->node);
-	}
-	if (g->piece != NULL)
-		funet_give(f, g->piece);
+	struct funet_request *c = g->kind == FUNET_KIND_ANSWER ? funet_find(f, g->ticket) : NULL;
+	int code = 0;
+	m.bytes = g->piece->memory;
+	m.length = g->length;
+	if (g->kind == FUNET_KIND_CALL)
+		funet_run_call(f, slot, g->ticket, g->number, m.bytes, m.length);
+	else if (c != NULL && c->node == g->node)
+		funet_complete(c, g->status, m.bytes, m.length);
+	else if (g->kind <= FUNET_KIND_REPLY)
+		code = funet_run(f, &f->handlers[g->number], &m, g->kind == FUNET_KIND_REPLY ? FUNI_REPLY : FUNI_REQUEST, slot);
+	if (code != 0 && f->failed == 0)
+		f->failed = funet_fail(f, code < 0 ? code : -code, "handler %u returned %d for a message of node %u", g->number, code, g->node);
+	funet_give(f, g->piece);
 	f->running[FUNI_REQUEST]++;
 	(void)funet_settle(f, g->node, g->id, FUNET_DONE);
 	f->running[FUNI_REQUEST]--;
-}
-
-static inline void funet_end_sending(struct funet_sending *s, int result)
-{
-	if (!s->ended)
-		s->result = result;
-	s->ended = 1;
 }
 
 /* Ready, grant, taken, abort. */
@@ -926,7 +1188,7 @@ static inline void funet_long(struct funet *f, enum funi_level l, const uint32_t
 		f->unknown++;
 		return;
 	}
-	while (s != NULL && (s->id != w[0] || s->node != node))
+	while (s != NULL && (s->kind == FUNET_KIND_TAGGED || s->id != w[0] || s->node != node))
 		s = s->next;
 	f->running[l]++;
 	if (type == FUNET_READY && l == FUNI_REQUEST) {
@@ -937,13 +1199,11 @@ static inline void funet_long(struct funet *f, enum funi_level l, const uint32_t
 	} else if (type == FUNET_GRANT && s == NULL && l == FUNI_REQUEST) {
 		(void)funet_tell_words(f, node, FUNET_ABORT, w + 1, 1); /* it was given up */
 	} else if (type == FUNET_TAKEN && s != NULL && w[1] != FUNET_DONE) {
-		funet_end_sending(s, w[1] == FUNET_LONG ? -EMSGSIZE : w[1] == FUNET_NO_HANDLER ? -ENOSYS : -ENOMEM);
+		funet_end_sending(s, w[1] == FUNET_LONG ? -EMSGSIZE : w[1] == FUNET_NO_HANDLER ? -ENOSYS :
+					     w[1] == FUNET_LIFE || w[1] == FUNET_LOST ? -EHOSTUNREACH : -ENOMEM);
 	} else if (type == FUNET_ABORT && g->open && g->key == w[0] && g->node == node) {
 		g->open = 0;
-		if (g->piece != NULL)
-			g->piece->until = funet_now() + INT64_C(1000000) * FUNET_HOLD;
-		if (g->receiver != NULL)
-			funet_end_receive(g->receiver, -ECANCELED);
+		g->piece->until = funet_now() + INT64_C(1000000) * FUNET_HOLD;
 	}
 	f->running[l]--;
 }
@@ -983,10 +1243,14 @@ static inline void funet_transfer_more(struct funet *f, struct funet_sending *s)
 /* Goes on with one long message: announces it, transfers it, and notes when the card has read all of it. */
 static inline void funet_push(struct funet *f, struct funet_sending *s)
 {
-	const uint32_t words[5] = { s->id, s->number | s->kind << 16, (uint32_t)s->length, s->tag, s->sequence };
+	const uint32_t words[5] = { s->id, s->number | s->kind << 16, (uint32_t)s->length, s->tag, FUNET_DONE };
 	int others = 0;
+	if (s->kind == FUNET_KIND_TAGGED) {
+		funet_push_tagged(f, s);
+		return;
+	}
 	for (const struct funet_sending *o = f->sendings; o != NULL && !s->asked; o = o->next)
-		others += o->node == s->node && o->asked && o->to == 0 && !o->ended;
+		others += o->kind != FUNET_KIND_TAGGED && o->node == s->node && o->asked && o->to == 0 && !o->ended;
 	if (!s->asked && others < FUNET_ASKED_MOST)
 		s->asked = funet_tell_words(f, s->node, FUNET_READY, words, 5);
 	if (s->to != 0 && !s->ended)
@@ -1027,12 +1291,22 @@ static inline const char *funet_why(int result)
 /* Ends a message of the list that is kept, when the card no longer reads it and the receiver knows if it was given up. */
 static inline void funet_retire(struct funet *f, struct funet_sending *s)
 {
+	struct funet_request *c;
 	int knows = s->to == 0 || (!s->given_up && s->result != -ENOMEM) || s->result == -EHOSTUNREACH;
-	if (!funet_is_read(f, s) || (!knows && !funet_tell_words(f, s->node, FUNET_ABORT, &s->key, 1)))
+	if (!funet_is_read(f, s))
+		return;
+	if (!knows && !(s->kind == FUNET_KIND_TAGGED ? funet_say(f, s->node, s->tag >> 31, FUNET_FORM_ABORT, s->key, 0, 0) :
+						       funet_tell_words(f, s->node, FUNET_ABORT, &s->key, 1)))
 		return;
 	if (s->result != 0 && !s->given_up && s->copy == NULL && f->sending_result == 0)
 		f->sending_result = s->result;
-	if (s->result != 0 && s->copy != NULL && f->failed == 0)
+	if (s->result != 0 && s->kind == FUNET_KIND_CALL && (c = funet_find(f, s->tag)) != NULL)
+		funet_end_call(c, s->result, funet_why(s->result), strlen(funet_why(s->result)));
+	if (s->result != 0 && s->kind == FUNET_KIND_ANSWER && f->untolds < FUNET_UNTOLD) {
+		f->untold[f->untolds].node = s->node;
+		f->untold[f->untolds++].ticket = s->tag;
+	}
+	if (s->result != 0 && s->kind == FUNET_KIND_REPLY && f->failed == 0)
 		f->failed = funet_fail(f, s->result, "replying with %llu bytes to node %u: %s", (unsigned long long)s->length, s->node, funet_why(s->result));
 	funet_unlink(f, s);
 	if (s->under_way != NULL)
@@ -1053,12 +1327,12 @@ static inline void funet_advance(struct funet *f)
 		if (s->kept && (s->ended || (s->given_up && (s->to != 0 || !s->asked))))
 			funet_retire(f, s);
 	}
-	while ((a = f->waiting) != NULL && funet_grant(f, a, NULL)) {
+	while ((a = f->waiting) != NULL && funet_grant(f, a)) {
 		f->waiting = a->next;
 		funet_forget(f, a);
 	}
-	if (f->unexpected != NULL && f->receivers != NULL)
-		funet_match(f);
+	if (f->tells)
+		funet_tell_tagged(f);
 }
 
 /* Handles one message. */
@@ -1085,6 +1359,10 @@ static inline void funet_handle_slot(struct funet *f, enum funi_level l, const u
 		funet_long(f, l, slot, type, words);
 	else if (type == FUNET_TAGGED && words >= 3)
 		funet_tagged(f, l, slot);
+	else if (type == FUNET_TOLD && words >= 5)
+		funet_is_told(f, slot);
+	else if (type == FUNET_PIECE && words >= 2)
+		funet_piece_came(f, slot);
 	else if (type != FUNET_PROBE)
 		f->unknown++;
 }
@@ -1116,12 +1394,20 @@ static inline int funet_came_back(struct funet *f, const struct funi_return *r)
 		f->untold[f->untolds].node = node;
 		f->untold[f->untolds++].ticket = r->word;
 	}
+	if (type == FUNET_TAGGED && !funet_gone(r->reason) && node < f->card.nodes) { /* the node is not to wait for it */
+		const uint32_t words[3] = { r->word, (r->word & 1) << 31, FUNET_FORM_VOID << 16 };
+		(void)funet_tell_words(f, node, FUNET_TAGGED, words, 3);
+	}
 	for (struct funet_sending *s = f->sendings; s != NULL; s = s->next)
 		if (s->node == node && !s->ended &&
-		    (funet_gone(r->reason) || (type == FUNET_READY && s->id == r->word) || (type == FUNET_PART && s->to != 0 && s->key == r->word))) {
+		    (funet_gone(r->reason) || (type == FUNET_TAGGED && s->kind == FUNET_KIND_TAGGED && s->asked && s->sequence == r->word >> 2) ||
+		     (type == FUNET_PIECE && s->kind == FUNET_KIND_TAGGED && s->to != 0 && s->key == r->word) || (type == FUNET_READY && s->id == r->word) || (type == FUNET_PART && s->to != 0 && s->key == r->word))) {
 			funet_end_sending(s, -EHOSTUNREACH);
 			told = 1;
 		}
+	for (struct funet_receive_state *w = f->receivers; w != NULL && funet_gone(r->reason); w = w->next)
+		if (!w->ended && (w->taken ? w->from == node : w->node == node))
+			funet_end_receive(w, -EHOSTUNREACH);
 	for (int i = 0; funet_gone(r->reason) && i < FUNET_CALLS; i++)
 		if (f->calls[i].progress == FUNET_ASKED && f->calls[i].node == node)
 			funet_end_call(&f->calls[i], -EHOSTUNREACH, funet_reason(r->reason), strlen(funet_reason(r->reason)));
@@ -1188,7 +1474,7 @@ static inline int funet_poll(struct funet *f)
 	}
 	if (f->untolds > 0)
 		funet_tell(f);
-	if (f->sendings != NULL || f->waiting != NULL || f->unexpected != NULL)
+	if (f->sendings != NULL || f->waiting != NULL || f->tells)
 		funet_advance(f);
 	if ((code = f->failed) != 0) {
 		f->failed = 0;
@@ -1338,7 +1624,7 @@ static inline int funet_check(struct funet *f, uint32_t node, uint32_t number, s
 
 /* Begins a long message. The struct is the caller's, or kept until it has ended. */
 static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_t node, uint32_t number, enum funet_kind kind, uint32_t tag,
-			       uint32_t sequence, const void *bytes, size_t length)
+			       const void *bytes, size_t length)
 {
 	struct funet_sending **at = &f->sendings;
 	memset(s, 0, sizeof *s);
@@ -1346,11 +1632,10 @@ static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_
 	s->number = number;
 	s->kind = kind;
 	s->tag = tag;
-	s->sequence = sequence;
 	s->bytes = (const uint8_t *)bytes;
 	s->length = length;
 	s->id = ++f->ids & INT32_MAX;
-	s->from = funet_address(f, bytes, length);
+	s->from = kind == FUNET_KIND_TAGGED ? 0 : funet_address(f, bytes, length);
 	while (*at != NULL)
 		at = &(*at)->next;
 	*at = s;
@@ -1412,7 +1697,7 @@ static inline int funet_send(struct funet *f, uint32_t node, uint32_t number, co
 	if (code != 0 || (code = funet_check(f, node, number, length, FUNET_MAX_BYTES)) != 0)
 		return code;
 	if (length > FUNET_SHORT) {
-		funet_begin(f, &sending, node, number, FUNET_KIND_BYTES, 0, 0, bytes, length);
+		funet_begin(f, &sending, node, number, FUNET_KIND_BYTES, 0, bytes, length);
 		return funet_end(f, &sending, funet_until(f->patience));
 	}
 	if ((code = funet_request_slot(f, &s)) != 0)
@@ -1433,7 +1718,7 @@ static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, co
 		return code;
 	if ((s = (struct funet_sending *)malloc(sizeof *s)) == NULL)
 		return funet_fail(f, -ENOMEM, "sending %llu bytes to node %u: no memory", (unsigned long long)length, node);
-	funet_begin(f, s, node, number, FUNET_KIND_BYTES, 0, 0, bytes, length);
+	funet_begin(f, s, node, number, FUNET_KIND_BYTES, 0, bytes, length);
 	s->kept = 1;
 	s->under_way = under_way;
 	if (under_way != NULL)
@@ -1468,20 +1753,15 @@ static inline int funet_flush(struct funet *f, int milliseconds)
 static inline int funet_reply(struct funet_message *m, uint32_t number, const void *bytes, size_t length)
 {
 	struct funet *f = m->f;
-	struct funet_sending *sending;
 	if (m->level != FUNI_REQUEST || m->serves || f->running[FUNI_REPLY])
 		return funet_fail(f, -EDEADLK, "replying where nothing may be sent: to a reply, or to a call");
 	int code = funet_check(f, m->source, number, length, FUNET_MAX_BYTES);
 	if (code == 0 && length > FUNET_SHORT) {
 		uint8_t *copy = (uint8_t *)malloc(length);
-		if (copy == NULL || (sending = (struct funet_sending *)malloc(sizeof *sending)) == NULL) {
-			free(copy);
+		if (copy != NULL)
+			memcpy(copy, bytes, length);
+		if (!funet_begin_copy(f, m->source, number, FUNET_KIND_REPLY, 0, copy, length))
 			return funet_fail(f, -ENOMEM, "replying with %llu bytes: no memory", (unsigned long long)length);
-		}
-		memcpy(copy, bytes, length);
-		funet_begin(f, sending, m->source, number, FUNET_KIND_REPLY, 0, 0, copy, length);
-		sending->kept = 1;
-		sending->copy = copy;
 		return 0;
 	}
 	uint32_t *s = code == 0 ? funet_reply_slot(f) : NULL;
@@ -1494,13 +1774,16 @@ static inline int funet_reply(struct funet_message *m, uint32_t number, const vo
 /* ---- calls ---- */
 
 /* Begins a call, and does not wait for its answer, which goes to room bytes: a number for funet_finish, greater than 0, or an
- * error. -EAGAIN: FUNET_CALLS calls have begun and not been finished. Not in handlers. */
+ * error. -EAGAIN: FUNET_CALLS calls have begun and not been finished. The bytes, at most FUNET_MAX_BYTES, may be changed at once. Not in
+ * handlers. */
 static inline int64_t funet_start(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length, void *answer, size_t room)
 {
-	uint32_t *s, first[2] = { 0, number };
+	uint32_t *s = NULL, first[2] = { 0, number };
 	struct funet_request *c = NULL;
+	uint8_t *copy = NULL;
 	int code = funet_outside(f, "calling");
-	if (code != 0 || (code = funet_check(f, node, number, length, FUNET_CALL_BYTES)) != 0 || (code = funet_request_slot(f, &s)) != 0)
+	if (code != 0 || (code = funet_check(f, node, number, length, FUNET_MAX_BYTES)) != 0 ||
+	    (length <= FUNET_CALL_SHORT && (code = funet_request_slot(f, &s)) != 0))
 		return code;
 	for (uint32_t i = 0; i < FUNET_CALLS && c == NULL; i++, f->next++)
 		if (f->calls[f->next % FUNET_CALLS].progress == FUNET_FREE)
@@ -1514,9 +1797,17 @@ static inline int64_t funet_start(struct funet *f, uint32_t node, uint32_t numbe
 	c->room = room;
 	c->length = 0;
 	first[0] = c->number << 12 | (uint32_t)(c - f->calls);
-	funet_compose(s, node, FUNET_CALL, first, 2, 1, bytes, length);
-	code = funet_commit(f);
-	return code != 0 ? code : (int64_t)first[0] + 1;
+	if (length <= FUNET_CALL_SHORT) {
+		funet_compose(s, node, FUNET_CALL, first, 2, 1, bytes, length);
+		(void)funet_commit(f);
+		return (int64_t)first[0] + 1;
+	}
+	if ((copy = (uint8_t *)malloc(length)) != NULL)
+		memcpy(copy, bytes, length);
+	if (funet_begin_copy(f, node, number, FUNET_KIND_CALL, first[0], copy, length))
+		return (int64_t)first[0] + 1;
+	c->progress = FUNET_FREE;
+	return funet_fail(f, -ENOMEM, "calling node %u with %llu bytes: no memory", node, (unsigned long long)length);
 }
 
 /* Gives a call up: nothing is written for it afterwards. Its handler may run nevertheless. */
@@ -1622,37 +1913,20 @@ static inline int funet_barrier(struct funet *f, int milliseconds)
  * Messages for which the receiver asks (MPI_Send, MPI_Recv). Those from one node with one tag are received in the order in which they
  * were sent. Tags are 0 to 2^31-1. */
 
-/* Begins a tagged message: *begun says whether s is under way, or has left already. */
-static inline int funet_begin_tagged(struct funet *f, struct funet_sending *s, uint32_t node, uint32_t tag, const void *bytes, size_t length, int *begun)
-{
-	uint32_t *slot, first[3] = { 0, tag, 0 };
-	int code = length > FUNET_TAGGED_SHORT ? 0 : funet_request_slot(f, &slot);
-	*begun = 0;
-	if (code != 0)
-		return code;
-	first[2] = f->tagged_out[node]++;
-	if (length > FUNET_TAGGED_SHORT) {
-		*begun = 1;
-		funet_begin(f, s, node, 0, FUNET_KIND_TAGGED, tag, first[2], bytes, length);
-		return 0;
-	}
-	funet_compose(slot, node, FUNET_TAGGED, first, 3, 0, bytes, length);
-	return funet_commit(f);
-}
-
-/* Sends a node bytes that it receives with the same tag. It returns when they may be changed: with up to FUNET_TAGGED_SHORT bytes at
- * once, with more when the node has begun to receive them (MPI_Ssend). It is otherwise like funet_send; -EMSGSIZE: the receiver has no
- * room for so many. */
+/* Sends a node bytes that it receives with the same tag (MPI_Send). It returns when they may be changed: with up to FUNET_TAGGED_SHORT bytes
+ * mostly at once, with more when the node receives them and all have left. A node keeps FUNET_WINDOW messages of another that nobody has
+ * received; the next wait. It is otherwise like funet_send, which is faster with many bytes: here they travel in pieces of
+ * FUNET_PIECE_BYTES. */
 static inline int funet_send_tag(struct funet *f, uint32_t node, uint32_t tag, const void *bytes, size_t length)
 {
 	struct funet_sending s;
-	int begun, code = funet_outside(f, "sending");
+	int code = funet_outside(f, "sending");
 	if (code != 0 || (code = funet_check(f, node, 0, length, FUNET_MAX_BYTES)) != 0)
 		return code;
 	if (tag >> 31 != 0)
 		return funet_fail(f, -EINVAL, "sending to node %u: tags are 0 to 2^31-1", node);
-	code = funet_begin_tagged(f, &s, node, tag, bytes, length, &begun);
-	return begun ? funet_end(f, &s, funet_until(f->patience)) : code;
+	funet_begin(f, &s, node, 0, FUNET_KIND_TAGGED, tag, bytes, length);
+	return funet_end(f, &s, funet_until(f->patience));
 }
 
 /* Begins to wait for a tagged message. */
@@ -1662,6 +1936,7 @@ static inline void funet_expect(struct funet *f, struct funet_receive_state *r, 
 	memset(r, 0, sizeof *r);
 	r->node = node;
 	r->tag = tag;
+	r->id = ++f->ids & INT32_MAX;
 	r->bytes = (uint8_t *)bytes;
 	r->room = room;
 	while (*at != NULL)
@@ -1679,17 +1954,18 @@ static inline void funet_expect_no_more(struct funet *f, struct funet_receive_st
 		at = &(*at)->next;
 	if (*at != NULL)
 		*at = r->next;
-	for (int i = 0; i < FUNET_LANDINGS; i++)
-		if (f->landings[i].open && f->landings[i].receiver == r)
-			f->landings[i].receiver = NULL;
+	while (r->granting && !funet_say(f, r->from, r->tag >> 31, FUNET_FORM_GRANT, r->id, r->send, 0)) /* its sender waits */
+		if (funi_wait(&f->card, 10) == -ENOTCONN)
+			break;
+	r->granting = 0;
 }
 
 static inline int funet_has_come(void *receive) { return ((struct funet_receive_state *)receive)->ended; }
 
-/* Receives a tagged message of at most room bytes from a node, or from FUNET_ANY: its length and its sender, if the pointers are not NULL.
- * With memory of funet_alloc, and room rounded up to 16, nothing is copied. -EMSGSIZE: it has *length bytes, more than there is room,
- * and is dropped. After -ETIMEDOUT and -EINTR it can be called again; but a long message that had begun to arrive is then
- * dropped when the rest has come, and until then written to the memory of funet_alloc. Not in handlers. */
+/* Receives a tagged message of at most room bytes from a node, or from FUNET_ANY (MPI_Recv): its length and its sender, if the
+ * pointers are not NULL. -EMSGSIZE: it has *length bytes, of which there were as many as there is room; -ECANCELED: its sender has given it
+ * up. After -ETIMEDOUT and -EINTR it can be called again; but a long message that had begun to arrive is dropped. Not in
+ * handlers. */
 static inline int funet_recv(struct funet *f, uint32_t node, uint32_t tag, void *bytes, size_t room, size_t *length, uint32_t *from, int milliseconds)
 {
 	struct funet_receive_state r;
@@ -1709,15 +1985,17 @@ static inline int funet_recv(struct funet *f, uint32_t node, uint32_t tag, void 
 		*from = r.from;
 	if (r.result == 0)
 		return 0;
-	return funet_fail(f, r.result, "receiving from node %u: %s", r.from,
-			  r.result == -EMSGSIZE ? "the message has more bytes than there is room" : "the sender has given the message up");
+	return funet_fail(f, r.result, "receiving from node %u: %s", r.taken ? r.from : node,
+			  r.result == -EMSGSIZE	    ? "the message has more bytes than there is room" :
+			  r.result == -EHOSTUNREACH ? "the node is gone" :
+						      "the sender has given the message up");
 }
 
 /* ---- collective operations ----
  *
  * As in MPI: all nodes call them in the same order, with the same root and lengths. They wait at most the milliseconds given;
  * signals end them only by f.stop. After an error of one, other nodes may wait for this one in vain: the program ends, or the nodes agree otherwise
- * on what to do. Memory of funet_alloc saves copies. */
+ * on what to do. They are those of the Go package uspace/collective: nodes in C and Go may call them together. */
 
 struct funet_leg { /* what is exchanged with a node: NULL: nothing that way */
 	uint32_t node;
@@ -1757,7 +2035,7 @@ static inline int funet_end_leg(struct funet *f, struct funet_leg *g, int code)
 	else if (g->begun)
 		funet_unlink(f, &g->sending);
 	if (code == 0 && g->begun && g->sending.result != 0)
-		code = funet_fail(f, g->sending.result == -EMSGSIZE ? -EPROTO : g->sending.result, "a collective operation with node %u: %s", g->node,
+		code = funet_fail(f, g->sending.result, "a collective operation with node %u: %s", g->node,
 				  funet_why(g->sending.result));
 	return code;
 }
@@ -1772,9 +2050,11 @@ static inline int funet_exchange(struct funet *f, uint32_t tag, struct funet_leg
 		if (leg[i].in != NULL)
 			funet_expect(f, &leg[i].receive, leg[i].node, tag, leg[i].in, leg[i].bytes);
 	}
-	for (size_t i = 0; i < n && code == 0; i++)
-		if (leg[i].out != NULL)
-			code = funet_begin_tagged(f, &leg[i].sending, leg[i].node, tag, leg[i].out, leg[i].bytes, &leg[i].begun);
+	for (size_t i = 0; i < n; i++)
+		if (leg[i].out != NULL) {
+			funet_begin(f, &leg[i].sending, leg[i].node, 0, FUNET_KIND_TAGGED, tag, leg[i].out, leg[i].bytes);
+			leg[i].begun = 1;
+		}
 	while (code == 0 && !funet_has_exchanged(&all)) {
 		code = funet_await(f, funet_has_exchanged, &all, leg[0].node, end);
 		if (code == -EINTR && f->stop == NULL)
@@ -1792,7 +2072,7 @@ static inline int funet_collective(struct funet *f, size_t bytes, uint32_t root,
 	if (code == 0)
 		code = funet_check(f, root, 0, bytes, FUNET_MAX_BYTES);
 	if (code == 0)
-		*tag = UINT32_C(1) << 31 | ++f->collectives;
+		*tag = UINT32_C(1) << 31 | (++f->collectives & FUNET_NUMBER);
 	return code;
 }
 
@@ -1808,15 +2088,10 @@ static inline int funet_exchange_one(struct funet *f, uint32_t tag, uint32_t nod
 	return funet_exchange(f, tag, &leg, 1, end);
 }
 
-/* Copies the root's bytes to all nodes (MPI_Bcast), along a binomial tree. */
-static inline int funet_broadcast(struct funet *f, uint32_t root, void *bytes, size_t length, int milliseconds)
+static inline int funet_broadcast_as(struct funet *f, uint32_t tag, uint32_t root, void *bytes, size_t length, int64_t end)
 {
-	int64_t end = funet_until(milliseconds);
-	uint32_t tag, nodes = f->card.nodes, bit = 1;
-	int code = funet_collective(f, length, root, &tag);
-	if (code != 0)
-		return code;
-	uint32_t relative = (f->card.node + nodes - root) % nodes;
+	uint32_t nodes = f->card.nodes, bit = 1, relative = (f->card.node + nodes - root) % nodes;
+	int code = 0;
 	for (; bit < nodes && (relative & bit) == 0; bit <<= 1)
 		;
 	if (relative != 0)
@@ -1825,6 +2100,15 @@ static inline int funet_broadcast(struct funet *f, uint32_t root, void *bytes, s
 		if (relative + bit < nodes)
 			code = funet_exchange_one(f, tag, (relative + bit + root) % nodes, bytes, NULL, length, end);
 	return code;
+}
+
+/* Copies the root's bytes to all nodes (MPI_Bcast), along a binomial tree. */
+static inline int funet_broadcast(struct funet *f, uint32_t root, void *bytes, size_t length, int milliseconds)
+{
+	int64_t end = funet_until(milliseconds);
+	uint32_t tag;
+	int code = funet_collective(f, length, root, &tag);
+	return code != 0 ? code : funet_broadcast_as(f, tag, root, bytes, length, end);
 }
 
 /* How many nodes are talked to at a time. */
@@ -1862,34 +2146,87 @@ static inline int funet_with_all(struct funet *f, uint32_t tag, const void *out,
 	return code;
 }
 
+/* Blocks of a node's subtree in the binomial tree travel together, if they have at most this many bytes each. */
+#define FUNET_TREE_BYTES 4096
+
+/* The size of a node's subtree, were the nodes a power of two. */
+static inline uint32_t funet_span(uint32_t relative, uint32_t nodes)
+{
+	uint32_t bit = 1;
+	while (relative != 0 ? (relative & bit) == 0 : bit < nodes)
+		bit <<= 1;
+	return bit;
+}
+
 /* Brings bytes of every node to the root, whose memory has a block for each, in order of their numbers (MPI_Gather). */
 static inline int funet_gather(struct funet *f, uint32_t root, const void *bytes, size_t length, void *all, int milliseconds)
 {
 	int64_t end = funet_until(milliseconds);
-	uint32_t tag;
+	uint32_t tag, nodes = f->card.nodes, node = f->card.node;
 	int code = funet_collective(f, length, root, &tag);
 	if (code != 0)
 		return code;
-	if (f->card.node != root)
-		return funet_exchange_one(f, tag, root, bytes, NULL, length, end);
-	if (length > 0)
+	if (length > FUNET_TREE_BYTES) {
+		if (node != root)
+			return funet_exchange_one(f, tag, root, bytes, NULL, length, end);
 		memmove((uint8_t *)all + root * length, bytes, length);
-	return funet_with_all(f, tag, NULL, all, length, end);
+		return funet_with_all(f, tag, NULL, all, length, end);
+	}
+	uint32_t relative = (node + nodes - root) % nodes, top = funet_span(relative, nodes);
+	uint32_t subtree = top < nodes - relative ? top : nodes - relative;
+	uint8_t *blocks = (uint8_t *)malloc(subtree * length + 1);
+	if (blocks == NULL)
+		return funet_fail(f, -ENOMEM, "a gather: no memory");
+	if (length > 0)
+		memcpy(blocks, bytes, length);
+	for (uint32_t bit = 1; bit < top && relative + bit < nodes && code == 0; bit <<= 1) {
+		uint32_t to = 2 * bit < subtree ? 2 * bit : subtree;
+		code = funet_exchange_one(f, tag, (relative + bit + root) % nodes, NULL, blocks + bit * length, (to - bit) * length, end);
+	}
+	if (code == 0 && relative != 0)
+		code = funet_exchange_one(f, tag, (relative - top + root) % nodes, blocks, NULL, subtree * length, end);
+	if (code == 0 && relative == 0 && length > 0) { /* the root's block is the first */
+		memcpy((uint8_t *)all + root * length, blocks, (nodes - root) * length);
+		memcpy(all, blocks + (nodes - root) * length, root * length);
+	}
+	free(blocks);
+	return code;
 }
 
 /* Brings every node its block of the root's memory (MPI_Scatter). */
 static inline int funet_scatter(struct funet *f, uint32_t root, const void *all, void *bytes, size_t length, int milliseconds)
 {
 	int64_t end = funet_until(milliseconds);
-	uint32_t tag;
+	uint32_t tag, nodes = f->card.nodes, node = f->card.node;
 	int code = funet_collective(f, length, root, &tag);
 	if (code != 0)
 		return code;
-	if (f->card.node != root)
-		return funet_exchange_one(f, tag, root, NULL, bytes, length, end);
-	if (length > 0)
+	if (length > FUNET_TREE_BYTES) {
+		if (node != root)
+			return funet_exchange_one(f, tag, root, NULL, bytes, length, end);
 		memmove(bytes, (const uint8_t *)all + root * length, length);
-	return funet_with_all(f, tag, all, NULL, length, end);
+		return funet_with_all(f, tag, all, NULL, length, end);
+	}
+	uint32_t relative = (node + nodes - root) % nodes, top = funet_span(relative, nodes);
+	uint32_t subtree = top < nodes - relative ? top : nodes - relative;
+	uint8_t *blocks = (uint8_t *)malloc(subtree * length + 1);
+	if (blocks == NULL)
+		return funet_fail(f, -ENOMEM, "a scatter: no memory");
+	if (relative == 0 && length > 0) {
+		memcpy(blocks, (const uint8_t *)all + root * length, (nodes - root) * length);
+		memcpy(blocks + (nodes - root) * length, all, root * length);
+	} else if (relative != 0) {
+		code = funet_exchange_one(f, tag, (relative - top + root) % nodes, NULL, blocks, subtree * length, end);
+	}
+	for (uint32_t bit = top / 2; bit > 0 && code == 0; bit /= 2)
+		if (bit < subtree) {
+			uint32_t to = 2 * bit < subtree ? 2 * bit : subtree;
+			code = funet_exchange_one(f, tag, (relative + bit + root) % nodes, blocks + bit * length, NULL, (to - bit) * length, end);
+		}
+	if (code == 0 && length > 0)
+		memcpy(bytes, blocks, length);
+	free(blocks);
+	return code;
 }
 
 /* Every node has a block of so many bytes for every node, and gets one of each (MPI_Alltoall). */
@@ -1944,10 +2281,7 @@ static inline int funet_allreduce(struct funet *f, enum funet_kind_of_value kind
 			funet_combine(kind, op, values, other, n);
 	}
 	free(other);
-	if (code != 0)
-		return code;
-	int64_t left = end == INT64_MAX ? -1 : (end - funet_now()) / 1000000;
-	return funet_broadcast(f, 0, values, bytes, end == INT64_MAX ? -1 : left < 0 ? 0 : (int)left);
+	return code != 0 ? code : funet_broadcast_as(f, tag, 0, values, bytes, end);
 }
 
 /* Gives every node the combination of the values of nodes 0 to itself (MPI_Scan), in the place of its own. */
@@ -1998,12 +2332,11 @@ static inline int funet_open(struct funet *f, const struct funet_options *o)
 		return funet_card_fails(f, code);
 	f->most = o != NULL && o->memory != 0 ? o->memory : UINT32_C(64) << 20;
 	f->most = f->most < UINT32_C(1) << 30 ? f->most : UINT32_C(1) << 30;
-	f->tagged_out = (uint16_t *)calloc(f->card.nodes, 2 * sizeof *f->tagged_out);
-	if (f->tagged_out == NULL) {
+	f->pairs = (struct funet_pair *)calloc(f->card.nodes, 2 * sizeof *f->pairs);
+	if (f->pairs == NULL) {
 		(void)funi_close(&f->card, 0);
 		return funet_fail(f, -ENOMEM, "opening: no memory");
 	}
-	f->tagged_in = f->tagged_out + f->card.nodes;
 	/* Numbers of calls begin anywhere, so that a late answer to a process that was this node before is taken for none of ours. */
 	uint64_t random = (uint64_t)funi_clock() ^ (uint64_t)getpid() << 40;
 	for (int i = 0; i < FUNET_CALLS; i++) {
@@ -2040,11 +2373,12 @@ static inline int funet_close(struct funet *f, uint32_t milliseconds)
 	}
 	for (struct funet_piece *p = f->pieces, *next; p != NULL; p = next) {
 		next = p->next;
-		(void)munmap(p->memory, p->bytes);
+		if (!p->adopted)
+			(void)munmap(p->memory, p->bytes);
 		free(p);
 	}
-	free(f->tagged_out);
-	f->tagged_out = f->tagged_in = NULL;
+	free(f->pairs);
+	f->pairs = NULL;
 	f->pieces = NULL;
 	f->sendings = NULL;
 	return code != 0 ? funet_card_fails(f, code) : 0;

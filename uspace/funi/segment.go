@@ -141,6 +141,18 @@ func (t *Segments) Memory(address uint32, size int, right Rights) []byte {
 	return nil
 }
 
+// Address returns the address of memory that lies in one segment with the right; false: it does not.
+func (t *Segments) Address(b []byte, right Rights) (uint32, bool) {
+	for i := range t.table {
+		s := &t.table[i]
+		at := uintptr(unsafe.Pointer(unsafe.SliceData(b))) - uintptr(unsafe.Pointer(unsafe.SliceData(s.Memory)))
+		if s.Rights&right == right && at < uintptr(len(s.Memory)) && len(b) <= len(s.Memory)-int(at) {
+			return s.Base + uint32(at), true
+		}
+	}
+	return 0, false
+}
+
 // covers reports whether the address is in the segment.
 func (s *Segment) covers(address uint32) bool {
 	return address >= s.Base && uint64(address-s.Base) < uint64(len(s.Memory))

@@ -20,7 +20,7 @@ static int fail(const char *what, int code)
 
 static int reverse(struct funet_message *m)
 {
-	uint8_t b[FUNET_CALL_BYTES];
+	static uint8_t b[1 << 21];
 	for (size_t i = 0; i < m->length; i++)
 		b[i] = m->bytes[m->length - 1 - i];
 	wrong += funet_poll(&f) != -EDEADLK || funet_call(&f, 0, REVERSE, b, 0, b, 0, NULL, 0) != -EDEADLK || funet_reply(m, COUNTED, b, 0) != -EDEADLK;
@@ -36,8 +36,7 @@ static int refuse(struct funet_message *m)
 
 static int huge_answer(struct funet_message *m)
 {
-	static uint8_t much[FUNET_CALL_BYTES + 1];
-	return funet_answer(m, much, sizeof much);
+	return funet_answer(m, &m, FUNET_MAX_BYTES + 1);
 }
 
 static int silent(struct funet_message *m) { return m->argument == &f ? 0 : -EIO; }
@@ -64,6 +63,29 @@ static int is_counted(struct funet_message *m)
 	return 0;
 }
 
+/* Calls one node with requests and answers of more than a packet. */
+static int call_long(uint32_t node)
+{
+	static uint8_t b[1 << 21], answer[1 << 21];
+	size_t length = 0;
+	int got;
+	for (size_t n = FUNET_CALL_SHORT + 1; n < sizeof b; n = n * 5 - 3) {
+		for (size_t i = 0; i < n; i++)
+			b[i] = byte(node, i + n);
+		if ((got = funet_call(&f, node, REVERSE, b, n, answer, sizeof answer, &length, 30000)) != 0 || length != n)
+			return fail("a long call", got);
+		for (size_t i = 0; i < n; i++)
+			if (answer[i] != b[n - 1 - i])
+				return fail("a wrong long answer", (int)i);
+		if ((got = funet_call(&f, node, 200, b, n, answer, sizeof answer, &length, 30000)) != FUNET_NO_HANDLER)
+			return fail("no handler for a long call", got);
+		if ((got = funet_call(&f, node, REVERSE, b, n, answer, n - 1, &length, 30000)) != -EMSGSIZE || length != n)
+			return fail("no room for a long answer", got);
+		checks++;
+	}
+	return 0;
+}
+
 static int has_counted(void *sum) { return counted == *(uint32_t *)sum; }
 
 /* Calls one node in every way. */
@@ -75,7 +97,7 @@ static int call(uint32_t node)
 	int64_t begun[50];
 	int got;
 
-	for (size_t n = 0; n <= FUNET_CALL_BYTES; n++) {
+	for (size_t n = 0; n <= FUNET_CALL_SHORT; n++) {
 		for (size_t i = 0; i < n; i++)
 			b[i] = byte(node, i + n);
 		if ((got = funet_call(&f, node, REVERSE, b, n, answer, sizeof answer, &length, 20000)) != 0 || length != n)
@@ -103,7 +125,7 @@ static int call(uint32_t node)
 	got = funet_call(&f, node, REVERSE, b, 9, answer, 8, &length, 20000);
 	if (got != -EMSGSIZE || length != 9)
 		return fail("no room", got);
-	if ((got = funet_call(&f, node, REVERSE, b, FUNET_CALL_BYTES + 1, answer, 8, &length, 20000)) != -EMSGSIZE)
+	if ((got = funet_call(&f, node, REVERSE, b, FUNET_MAX_BYTES + 1, answer, 8, &length, 20000)) != -EMSGSIZE)
 		return fail("a call that is too long", got);
 	/* Many under way, finished in another order, some given up. */
 	for (uint32_t i = 0; i < 50; i++)
@@ -140,6 +162,9 @@ int main(int argc, char **argv)
 			return fail("a barrier", code);
 	for (uint32_t i = 1; i < f.card.nodes; i++)
 		if (call((f.card.node + i) % f.card.nodes) != 0)
+			return 1;
+	for (uint32_t i = 1; i < f.card.nodes; i++)
+		if (call_long((f.card.node + i) % f.card.nodes) != 0)
 			return 1;
 	if ((code = funet_barrier(&f, 30000)) != 0)
 		return fail("a barrier", code);
