@@ -1,5 +1,5 @@
 // Calls: a call of 64 bytes that is answered with as many, beside a ping-pong of short messages and beside gRPC; messages
-// of 16 bytes beside requests of as many in words; and calls of several goroutines; in turn on one lab. The caller and
+// of 16 bytes beside requests of as many in words, and of 1 MiB beside blocks; and calls of several goroutines; in turn on one lab. The caller and
 // sender is on host 0.
 
 package bench
@@ -17,6 +17,12 @@ import (
 // CallsMessages are the limits of CallsOptions.Messages.
 var CallsMessages = Limits{1000, 100_000_000, 1_000_000}
 
+// Mebibyte is how many bytes a long message has, and LongMessages how many are sent in a run.
+const (
+	Mebibyte     = 1 << 20
+	LongMessages = 512
+)
+
 // CallsGoroutines are how many goroutines call at once.
 var CallsGoroutines = []int{1, 2, 8}
 
@@ -29,7 +35,10 @@ type CallsOptions struct {
 	// Call makes calls of PayloadBytes from host 0 to host 1, one after the other, and PingPong exchanges a request and
 	// a reply of 16 bytes, within ctx. Send sends messages of 16 bytes from host 0 to host 1, and Request as many in
 	// words; each lets the card run after each message. Goroutines has so many goroutines call. All are required.
+	// Send1M sends messages of Mebibyte bytes from host 0 to host 1, one after the other, and Transfer moves as many
+	// bytes in blocks, as Xfer does.
 	Call, PingPong, Send, Request func(ctx context.Context, l *lab.Lab) (CallsSample, error)
+	Send1M, Transfer              func(ctx context.Context, l *lab.Lab, bytes int) (CallsSample, error)
 	Goroutines                    func(ctx context.Context, l *lab.Lab, n int) (CallsSample, error)
 
 	// RoleCommand are the arguments with which this program's binary calls RunRole; two more
@@ -43,6 +52,7 @@ type CallsOptions struct {
 type CallsSample struct {
 	Sample
 	PerSecond         float64 // messages that arrived a second; an answer is one
+	Gbit              float64 // bits of data that arrived a second, in 10^9
 	XDPMode, BindMode string
 }
 
@@ -58,6 +68,9 @@ type CallsReport struct {
 	Send16Ratio        float64         `json:"send16_ratio"` // time of a message of 16 bytes by that of a request of four words
 	Send16PerSecond    float64         `json:"send16_msgs_per_s"`
 	Request16PerSecond float64         `json:"request16_msgs_per_s"`
+	Send1MRatio        float64         `json:"send1m_ratio"` // rate of messages of 1 MiB by that of blocks
+	Send1MGbit         float64         `json:"send1m_gbit_per_s"`
+	TransferGbit       float64         `json:"xfer_gbit_per_s"`
 	Goroutines         []GoroutineRate `json:"goroutines"`
 
 	Rounds                int       `json:"rounds"`
@@ -67,6 +80,7 @@ type CallsReport struct {
 	RoundsGRPC            []float64 `json:"rounds_grpc_p50_us"`
 	RoundsRatioToGRPC     []float64 `json:"rounds_ratio_to_grpc"`
 	RoundsSend16Ratio     []float64 `json:"rounds_send16_ratio"`
+	RoundsSend1MRatio     []float64 `json:"rounds_send1m_ratio"`
 
 	Bytes     int    `json:"call_bytes"` // of a call and of its answer
 	Exchanges int    `json:"exchanges"`
@@ -87,8 +101,8 @@ type GoroutineRate struct {
 func Calls(ctx context.Context, l *lab.Lab, o CallsOptions) (*CallsReport, error) {
 	const what = "measure calls"
 	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"}, number{&o.Messages, CallsMessages, "%d messages"})
-	if err == nil && (o.Call == nil || o.PingPong == nil || o.Send == nil || o.Request == nil || o.Goroutines == nil || len(o.RoleCommand) == 0) {
-		err = fmt.Errorf("%w: Call, PingPong, Send, Request, Goroutines and RoleCommand are required", ErrOptions)
+	if err == nil && (o.Call == nil || o.PingPong == nil || o.Send == nil || o.Request == nil || o.Send1M == nil || o.Transfer == nil || o.Goroutines == nil || len(o.RoleCommand) == 0) {
+		err = fmt.Errorf("%w: Call, PingPong, Send, Request, Send1M, Transfer, Goroutines and RoleCommand are required", ErrOptions)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
@@ -111,11 +125,16 @@ func Calls(ctx context.Context, l *lab.Lab, o CallsOptions) (*CallsReport, error
 		sample, err := own(roleGRPC)(ctx, s)
 		return sample.P50, err
 	}}
-	playing := []*contender{call, pingpong, grpc, send, request}
+	long := func(run func(context.Context, *lab.Lab, int) (CallsSample, error)) func(context.Context, *lab.Lab) (CallsSample, error) {
+		return func(ctx context.Context, l *lab.Lab) (CallsSample, error) { return run(ctx, l, LongMessages*Mebibyte) }
+	}
+	gbit := func(s CallsSample) float64 { return s.Gbit }
+	send1m, transfer := of("send1m", long(o.Send1M), gbit), of("xfer", long(o.Transfer), gbit)
+	playing := []*contender{call, pingpong, grpc, send, request, send1m, transfer}
 	for _, n := range CallsGoroutines {
 		playing = append(playing, of(fmt.Sprintf("%d goroutines", n), func(ctx context.Context, l *lab.Lab) (CallsSample, error) { return o.Goroutines(ctx, l, n) }, rate))
 	}
-	c := comparison{what: what, unit: "p50 us and messages/s", rounds: o.Rounds, deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond + time.Duration(o.Messages)*20*time.Microsecond, progress: o.Progress}
+	c := comparison{what: what, unit: "p50 us, messages/s and Gbit/s", rounds: o.Rounds, deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond + time.Duration(o.Messages)*20*time.Microsecond, progress: o.Progress}
 	if err := c.play(ctx, playing...); err != nil {
 		return nil, err
 	}
@@ -126,6 +145,9 @@ func Calls(ctx context.Context, l *lab.Lab, o CallsOptions) (*CallsReport, error
 	r.Send16PerSecond, r.Request16PerSecond = send.median(), request.median()
 	r.RoundsSend16Ratio = byRound(request.figures, send.figures)
 	r.Send16Ratio = *median(r.RoundsSend16Ratio)
+	r.Send1MGbit, r.TransferGbit = send1m.median(), transfer.median()
+	r.RoundsSend1MRatio = byRound(send1m.figures, transfer.figures)
+	r.Send1MRatio = *median(r.RoundsSend1MRatio)
 	for i, p := range playing[len(playing)-len(CallsGoroutines):] {
 		r.Goroutines = append(r.Goroutines, GoroutineRate{CallsGoroutines[i], p.median(), p.figures})
 	}
@@ -150,6 +172,8 @@ func (r *CallsReport) WriteTable(w io.Writer) error {
 	b.WriteString("pingpong: a request and a reply of 16 bytes; grpc: unary calls over one TCP connection, with the runtime's scheduler, an end on each processor\n")
 	fmt.Fprintf(&b, "messages of 16 bytes: %.2f million/s; requests of four words: %.2f; time of the first by that of the second %.3f (%s)\n",
 		r.Send16PerSecond/1e6, r.Request16PerSecond/1e6, r.Send16Ratio, ratios(r.RoundsSend16Ratio))
+	fmt.Fprintf(&b, "messages of 1 MiB: %.2f Gbit/s; blocks: %.2f; the first by the second %.3f (%s)\n",
+		r.Send1MGbit, r.TransferGbit, r.Send1MRatio, ratios(r.RoundsSend1MRatio))
 	for _, g := range r.Goroutines {
 		fmt.Fprintf(&b, "%d goroutines call: %.2f million messages/s\n", g.N, g.PerSecond/1e6)
 	}

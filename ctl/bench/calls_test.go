@@ -16,12 +16,21 @@ import (
 // took is a run of FUNet that took a time.
 func took(us float64) func(context.Context, *lab.Lab) (CallsSample, error) {
 	return func(context.Context, *lab.Lab) (CallsSample, error) {
-		return CallsSample{Sample{P50: us, P99: 2 * us}, 1e6 / us, "generic", "copy"}, nil
+		return CallsSample{Sample{P50: us, P99: 2 * us}, 1e6 / us, 1 / us, "generic", "copy"}, nil
 	}
 }
 
 func callsOptions() CallsOptions {
 	o := CallsOptions{Rounds: 2, Exchanges: 200, Call: took(5), PingPong: took(4), Send: took(0.125), Request: took(0.1), RoleCommand: []string{roleArg}}
+	long := func(us float64) func(context.Context, *lab.Lab, int) (CallsSample, error) {
+		return func(ctx context.Context, l *lab.Lab, bytes int) (CallsSample, error) {
+			if bytes != LongMessages*Mebibyte {
+				return CallsSample{}, errors.New("other bytes")
+			}
+			return took(us)(ctx, l)
+		}
+	}
+	o.Send1M, o.Transfer = long(0.25), long(0.2)
 	o.Goroutines = func(ctx context.Context, l *lab.Lab, n int) (CallsSample, error) { return took(5/float64(n))(ctx, l) }
 	return o
 }
@@ -42,6 +51,9 @@ func TestCalls(t *testing.T) {
 		}
 	}
 	if r.Send16Ratio != 1.25 || r.Send16PerSecond != 8e6 || r.Request16PerSecond != 1e7 || len(r.RoundsSend16Ratio) != 2 {
+		t.Errorf("%+v", r)
+	}
+	if r.Send1MRatio != 0.8 || r.Send1MGbit != 4 || r.TransferGbit != 5 || len(r.RoundsSend1MRatio) != 2 {
 		t.Errorf("%+v", r)
 	}
 	for i, n := range []int{1, 2, 8} {
@@ -71,6 +83,8 @@ func TestCallsRefuses(t *testing.T) {
 		{func(o *CallsOptions) { o.PingPong = nil }, ErrOptions},
 		{func(o *CallsOptions) { o.Send = nil }, ErrOptions},
 		{func(o *CallsOptions) { o.Request = nil }, ErrOptions},
+		{func(o *CallsOptions) { o.Send1M = nil }, ErrOptions},
+		{func(o *CallsOptions) { o.Transfer = nil }, ErrOptions},
 		{func(o *CallsOptions) { o.Goroutines = nil }, ErrOptions},
 		{func(o *CallsOptions) { o.Messages = 1 }, ErrOptions},
 		{func(o *CallsOptions) { o.RoleCommand = nil }, ErrOptions},
@@ -93,6 +107,7 @@ func TestCallsReport(t *testing.T) {
 	r := &CallsReport{Call: 4.75, PingPong: 4.25, RatioToPingPong: 1.125, GRPC: 60, RatioToGRPC: 0.08, Rounds: 2, RoundsCall: []float64{4.5, 5},
 		RoundsPingPong: []float64{4, 4.5}, RoundsRatioToPingPong: []float64{1.125, 1.111}, RoundsGRPC: []float64{50, 70}, RoundsRatioToGRPC: []float64{0.09, 0.071},
 		Send16Ratio: 1.05, Send16PerSecond: 9.5e6, Request16PerSecond: 1e7, RoundsSend16Ratio: []float64{1.04, 1.06},
+		Send1MRatio: 0.95, Send1MGbit: 5.7, TransferGbit: 6, RoundsSend1MRatio: []float64{0.94, 0.96},
 		Goroutines: []GoroutineRate{{1, 4e5, []float64{3.9e5, 4.1e5}}, {2, 3e5, []float64{3e5, 3e5}}, {8, 2.5e5, []float64{2e5, 3e5}}},
 		Bytes:      PayloadBytes, Exchanges: 30_000, Messages: 1_000_000, XDPMode: "generic", BindMode: "copy"}
 	got, err := json.MarshalIndent(r, "", "  ")

@@ -75,8 +75,11 @@ func TestTrafficOfJobs(t *testing.T) {
 	}
 	was := s.Jobs[0].Traffic
 	nodes[0].conn.Close()
-	until(t, "the process's context has ended", func() bool { s = daemons[0].status(t); return len(s.Contexts) == 0 })
-	if len(s.Jobs) != 1 || s.Jobs[0].Attached != 0 || s.Jobs[0].Traffic.Sent < was.Sent || s.Jobs[0].Traffic.Received < was.Received || s.Jobs[0].Traffic.SentBytes < was.SentBytes {
+	until(t, "the process has left its job", func() bool {
+		s = daemons[0].status(t)
+		return len(s.Contexts) == 0 && len(s.Jobs) == 1 && s.Jobs[0].Attached == 0
+	})
+	if s.Jobs[0].Traffic.Sent < was.Sent || s.Jobs[0].Traffic.Received < was.Received || s.Jobs[0].Traffic.SentBytes < was.SentBytes {
 		t.Errorf("after the process's end: %+v, before %+v", s.Jobs, was)
 	}
 	if s := statusOn(t, dialIn(t, daemons[0].socket, bob, bob)); len(s.Jobs) != 0 {

@@ -16,6 +16,9 @@ import (
 	"github.com/funet/funet/uspace/apps"
 )
 
+// warmLong is how many long messages are sent before those that are measured.
+const warmLong = 16
+
 func calls() *cobra.Command {
 	var f flags
 	o := bench.CallsOptions{RoleCommand: program.RoleArgs, Progress: os.Stderr}
@@ -28,7 +31,10 @@ func calls() *cobra.Command {
 		return s, err
 	}
 	remote := func(ctx context.Context, l *lab.Lab, p program.RemoteOptions) (s bench.CallsSample, err error) {
-		p.WarmUp, p.Goroutines = bench.Warmup, max(p.Goroutines, 1)
+		p.Goroutines = max(p.Goroutines, 1)
+		if p.WarmUp == 0 {
+			p.WarmUp = bench.Warmup
+		}
 		r, err := program.RunNodes[program.RemoteResult](ctx, &f.Flags, l, program.RemoteProgram, p.Arguments())
 		if err == nil {
 			s = bench.CallsSample{Sample: bench.Sample{P50: r[0].P50, P99: r[0].P99}, PerSecond: max(r[0].Rate, r[1].Rate), XDPMode: r[0].XDPMode, BindMode: r[0].BindMode}
@@ -47,14 +53,25 @@ func calls() *cobra.Command {
 	o.Request = func(ctx context.Context, l *lab.Lab) (bench.CallsSample, error) {
 		return remote(ctx, l, program.RemoteOptions{Do: program.RemoteRequests, Bytes: 16, Count: o.Messages})
 	}
+	o.Send1M = func(ctx context.Context, l *lab.Lab, bytes int) (bench.CallsSample, error) {
+		const size = bench.Mebibyte
+		s, err := remote(ctx, l, program.RemoteOptions{Do: program.RemoteSends, Bytes: size, Count: bytes / size, WarmUp: warmLong})
+		s.Gbit = s.PerSecond * size * 8 / 1e9
+		return s, err
+	}
+	o.Transfer = func(ctx context.Context, l *lab.Lab, bytes int) (bench.CallsSample, error) {
+		t := program.TransferOptions{TransferOptions: apps.TransferOptions{Bytes: bytes, Block: bench.XferBlock.Usual, Depth: bench.XferDepth.Usual}}
+		s, err := goodput(ctx, &f.Flags, l, "transfer", t.Arguments())
+		return bench.CallsSample{Gbit: s.Gbit, XDPMode: s.XDPMode, BindMode: s.BindMode}, err
+	}
 	c := f.onLab(&cobra.Command{
 		Use:   "calls",
 		Short: "Compare calls with ping-pong and with gRPC over TCP",
 		Long: fmt.Sprintf(`Compare how long a call of %d bytes takes that a handler answers with as many bytes: FUNet's,
 beside a ping-pong of a request and a reply of 16 bytes, and beside a unary call of gRPC over one TCP
 connection between the same two hosts. They take turns; figures are medians over the rounds, and ratios
-medians of those in each round. Besides: messages of 16 bytes one way, beside requests of as many in words, and
-calls of 1, 2 and 8 goroutines at once. An end of gRPC has its host's processor for itself and leaves everything to
+medians of those in each round. Besides: messages of 16 bytes one way, beside requests of as many in words,
+messages of 1 MiB, beside blocks as bench xfer moves them, and calls of 1, 2 and 8 goroutines at once. An end of gRPC has its host's processor for itself and leaves everything to
 Go's scheduler, which does not spin; FUNet polls.`, bench.PayloadBytes),
 		Example: "  funet bench calls --lab 2",
 	}, func(ctx context.Context, l *lab.Lab) (output.Report, error) { return bench.Calls(ctx, l, o) })

@@ -48,7 +48,7 @@ type Node struct {
 
 // runOn opens the endpoint that the flags describe and runs a program of words on it. The error of the program is explained.
 func runOn[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (R, error) {
-	return runPlace(c, f, func(n *Node) (r R, err error) {
+	return runPlace(c, f, noMemory, func(n *Node) (r R, err error) {
 		err = n.place.AM(func(e *am.Endpoint) error {
 			e.Bind(n.ctx)
 			told, err := f.progress(c.Name(), n)
@@ -63,11 +63,14 @@ func runOn[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (R, er
 	})
 }
 
+// noMemory is what programs of words have for messages of bytes (funet.Options.Memory).
+const noMemory = -1
+
 // runPlace opens the place in a job that the flags describe and runs a program on it.
-func runPlace[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (r R, err error) {
+func runPlace[R any](c *cobra.Command, f *Flags, memory int, one func(*Node) (R, error)) (r R, err error) {
 	ctx := c.Context()
 	n := &Node{ctx: ctx}
-	o := funet.Options{Memory: -1} // programs of active messages have none of bytes
+	o := funet.Options{Memory: memory}
 	if f.attached() {
 		err = n.describeAttached(f, &o)
 	} else {

@@ -53,6 +53,14 @@ type RemoteOptions struct {
 	Goroutines int // that call
 }
 
+// most is how many bytes a call or message may have: an answer comes in a buffer of the caller's.
+func (o RemoteOptions) most() int {
+	if o.Do == RemoteSends {
+		return am.MaxBytes
+	}
+	return am.ShortCall
+}
+
 // Arguments are the flags that say the same.
 func (o RemoteOptions) Arguments() []string {
 	return []string{"--do", o.Do, "--bytes", fmt.Sprint(o.Bytes), "--count", fmt.Sprint(o.Count), "--warm-up", fmt.Sprint(o.WarmUp), "--goroutines", fmt.Sprint(o.Goroutines)}
@@ -67,12 +75,16 @@ func Remote() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 4, am.ShortCall), InRange("--count", o.Count, 1, math.MaxInt32),
+			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 4, o.most()), InRange("--count", o.Count, 1, math.MaxInt32),
 				InRange("--warm-up", o.WarmUp, 0, math.MaxInt32), InRange("--goroutines", o.Goroutines, 1, 1024))
 			if err != nil {
 				return err
 			}
-			r, err := runPlace(c, &f, o.run)
+			memory := noMemory
+			if o.Bytes > am.ShortCall {
+				memory = 0 // as much as is usual
+			}
+			r, err := runPlace(c, &f, memory, o.run)
 			if err != nil {
 				return err
 			}
@@ -232,7 +244,10 @@ func (c *counter) run(n *Node, r *RemoteResult, send func(context.Context) error
 			err = fmt.Errorf("%w: %d of %d messages were not those that were to come", apps.ErrVerify, c.wrong, c.got)
 		}
 	}
-	return errors.Join(err, e.Barrier(n.ctx))
+	if err != nil {
+		return err
+	}
+	return e.Barrier(n.ctx)
 }
 
 // WriteTable prints the result for people.
