@@ -134,6 +134,9 @@ func (e *Endpoint) wait(done func() bool, probe func() error) error {
 	gap := firstProbe
 	for left := gap; !done(); left-- {
 		if _, err := e.Poll(); err != nil {
+			if inVain(err) && done() {
+				return nil
+			}
 			return err
 		}
 		if left == 0 && !done() {

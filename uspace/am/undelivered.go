@@ -3,6 +3,7 @@ package am
 // This file is messages that came back.
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/funet/funet/uspace/arctic"
@@ -22,6 +23,8 @@ type Undelivered struct {
 	// Barrier, or of an answer to one. Handler is 0 then.
 	Library bool
 	Count   int // messages that came back with it
+
+	vain bool // only probes came back, and nothing that is under way failed by that
 }
 
 // Error says what came back, and why.
@@ -50,10 +53,23 @@ func (e *Endpoint) returned() error {
 	if !ok {
 		return e.ended("waiting")
 	}
+	if e.cpu == nil {
+		// What the node sent before it ended is here, and may be what a call waits for: it counts before what came back.
+		e.handleAll()
+	}
+	under, probes := e.underWay(), 0
 	var u *Undelivered
 	first := r
 	for ; ok; r, ok = e.iface.NextReturn() {
 		if e.memberCameBack(&r) {
+			continue
+		}
+		if unasked(&r) {
+			about := e.describe(&r)
+			about.Count = 1
+			e.bytesCameBack(&r, about)
+			e.cameBack(&r, about)
+			e.callCameBack(&r, about)
 			continue
 		}
 		about := u
@@ -65,6 +81,9 @@ func (e *Endpoint) returned() error {
 		}
 		u = about
 		u.Count++
+		if r.Header.Type() == typeProbe && !r.Header.Transfer() {
+			probes++
+		}
 		e.cameBack(&r, u)
 		e.callCameBack(&r, u)
 	}
@@ -83,7 +102,41 @@ func (e *Endpoint) returned() error {
 	if u == nil {
 		return e.ended("waiting")
 	}
+	u.vain = probes == u.Count && e.underWay() == under
 	return u
+}
+
+// underWay returns how many operations wait for other nodes.
+func (e *Endpoint) underWay() int {
+	n := e.remote.under + e.bytes.under
+	if e.calls != nil {
+		n += MaxCalls - e.calls.nfree
+	}
+	if e.tags != nil {
+		n += e.tags.sends.used() + e.tags.receives.used()
+	}
+	return n
+}
+
+// unasked reports whether what came back is an answer of the library's to a node that has gone: nobody here waits for that,
+// and a node may well end before the answer to a call that it has cancelled arrives, or what becomes of a message.
+func unasked(r *funi.Returned) bool {
+	if r.Header.Transfer() || !gone(r.Reason) {
+		return false
+	}
+	switch r.Header.Type() {
+	case typeAnswer, typeGrant, typeTaken:
+		return true
+	case typeDone, typeData, typeValue:
+		return r.Level == funi.Reply
+	}
+	return false
+}
+
+// inVain reports whether an error is that probes came back to which nothing was tied any more: what they asked about had come.
+func inVain(err error) bool {
+	var u *Undelivered
+	return errors.As(err, &u) && u.vain
 }
 
 // describe makes the error for a packet that came back, and counts nothing yet.

@@ -5,6 +5,7 @@ package am_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -171,6 +172,66 @@ func TestBarrierWithoutAPeer(t *testing.T) {
 					t.Errorf("%s: node %d of %d ended with %v, want Undelivered", name, i, nodes, err)
 				}
 			}
+		}
+	}
+}
+
+// TestLastWordOfANodeThatEnds: a node may send what another waits for, and end, before something else of the other's
+// reaches it. What it sent counts, however late the other looks, and what came back does not end the wait: neither a probe nor
+// the answer to a call that the node had cancelled.
+func TestLastWordOfANodeThatEnds(t *testing.T) {
+	const handler, replying = 3, 4
+	for _, c := range []struct {
+		name  string
+		level funi.Level
+		typ   uint16
+	}{{"probe", funi.Request, 14}, {"answer", funi.Reply, typeAnswer}, {"put done", funi.Reply, 11}, {"taken", funi.Request, 22}} {
+		for _, drive := range []int{1, 2} { // in the middle of a poll, and at its end
+			t.Run(fmt.Sprintf("%s comes back in drive %d", c.name, drive), func(t *testing.T) {
+				memory, err := funi.NewMemory(4)
+				if err != nil {
+					t.Fatal(err)
+				}
+				iface, err := funi.Initialize(memory)
+				if err != nil {
+					t.Fatal(err)
+				}
+				card, err := funi.Attach(memory)
+				if err != nil {
+					t.Fatal(err)
+				}
+				deliver := func(handler uint32) {
+					s := card.Vacant(funi.Request)
+					s.SetHeader(funi.NewHeader(0, 0, 5))
+					s[funi.PayloadWord], s[funi.SourceWord] = handler, 1
+					card.Deliver(funi.Request)
+				}
+				drives := 0
+				e, err := am.New(iface, 0, 2, func() {
+					if drives++; drives == drive {
+						deliver(handler)
+						card.Return(funi.Returned{Reason: arctic.ReasonNoContext, Level: c.level, Header: funi.NewHeader(1, c.typ, 3), Word: 7})
+						card.Publish()
+					}
+				}, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				came := false
+				if err := errors.Join(
+					e.Handle(handler, func(*am.Message) { came = true }),
+					e.Handle(replying, func(m *am.Message) { _ = m.Reply4(0, 0, 0, 0, 0) })); err != nil {
+					t.Fatal(err)
+				}
+				deliver(replying) // whose reply has the poll drive twice
+				card.Publish()
+				if err := e.WaitFor(1, func() bool { return came }); err != nil {
+					t.Error(err)
+				}
+				if _, err := e.Poll(); err != nil {
+					t.Error(err)
+				}
+			})
 		}
 	}
 }
