@@ -40,12 +40,13 @@ static void note(int signal) { ended = signal; }
 /* The checksum of a block: the steps of FNV-1a, with eight bytes at a time. */
 static uint32_t checksum(const uint8_t *b, size_t n)
 {
-	uint64_t h = UINT64_C(0xcbf29ce484222325), word;
-	for (; n > 0; n -= n < 8 ? n : 8, b += 8) {
-		word = 0;
-		memcpy(&word, b, n < 8 ? n : 8);
+	uint64_t h = UINT64_C(0xcbf29ce484222325), word = 0;
+	for (; n >= 8; n -= 8, b += 8) {
+		memcpy(&word, b, 8);
 		h = (h ^ word) * UINT64_C(0x100000001b3);
 	}
+	for (; n > 0; n--)
+		h = (h ^ *b++) * UINT64_C(0x100000001b3);
 	return (uint32_t)(h >> 32 ^ h) | 1;
 }
 
