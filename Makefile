@@ -38,10 +38,12 @@ bin/funid:
 	@mkdir -p bin
 	CGO_ENABLED=0 $(GO) build -ldflags="$(VERSIONED)" -o bin/funid ./ctl/funid
 
-# The commands, the unit of systemd that runs funid, what shells complete, the manual, and a configuration to fill in.
+# The commands, the headers for C and C++, the unit of systemd that runs funid, what shells complete, the manual, and a
+# configuration to fill in.
 install: build
-	umask 022; install -d $(DESTDIR)$(PREFIX)/{bin,lib/systemd/system,share/bash-completion/completions,share/zsh/vendor-completions,share/fish/vendor_completions.d,share/man/man1,share/man/man8}
+	umask 022; install -d $(DESTDIR)$(PREFIX)/{bin,include,lib/systemd/system,share/bash-completion/completions,share/zsh/vendor-completions,share/fish/vendor_completions.d,share/man/man1,share/man/man8}
 	install -m 755 bin/funet bin/funid $(DESTDIR)$(PREFIX)/bin
+	install -m 644 uspace/funi/funi.h uspace/funi/funet.h $(DESTDIR)$(PREFIX)/include
 	umask 022; install -d $(DESTDIR)/etc/funet
 	@[ -e $(DESTDIR)/etc/funet/funid.yaml ] || install -m 644 ctl/deb/funid.yaml $(DESTDIR)/etc/funet/funid.yaml # the user's is left alone
 	umask 022; bin/funid unit --program $(PREFIX)/bin/funid > $(DESTDIR)$(PREFIX)/lib/systemd/system/funid.service

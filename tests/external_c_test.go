@@ -3,8 +3,6 @@ package tests
 // This file tests programs that people write in C and C++ with funet.h (tests/programs).
 
 import (
-	"bytes"
-	"os"
 	"syscall"
 	"testing"
 )
@@ -15,12 +13,8 @@ var cxx17 = []string{"c++", "-x", "c++", "-std=c++17", "-pedantic"}
 // ordinary user, with blocks of one packet and with longer ones; the first Ctrl-C ends it.
 func TestProgramInC(t *testing.T) {
 	const source = "programs/alltoall.c"
-	text, err := os.ReadFile(source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if lines := bytes.Count(text, []byte("\n")); lines > 175 {
-		t.Errorf("%s has %d lines, more than half of the 350 on cards", source, lines)
+	if before, after := linesOf(t, "programs/before/alltoall.c"), linesOf(t, source); 2*after > before {
+		t.Errorf("%s has %d lines, more than half of the %d on cards", source, after, before)
 	}
 	s := daemons(t)
 	for name, compiler := range map[string][]string{"C": c11, "C++": cxx17} {

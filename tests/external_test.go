@@ -132,16 +132,19 @@ func allToAllPrograms(t testing.TB) map[string]func(bytes, rounds string) []stri
 	}
 }
 
+// linesOf counts the lines of a file.
+func linesOf(t *testing.T, path string) int {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(b), "\n")
+}
+
 // Rule: what package funet is for: the program is at most half as long by it as it is on cards and words, and does the same.
 func TestProgramsAreHalfAsLong(t *testing.T) {
-	lines := func(path string) int {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Count(string(b), "\n")
-	}
-	if before, after := lines("programs/before/alltoall/main.go"), lines("programs/alltoall/main.go"); 2*after > before {
+	if before, after := linesOf(t, "programs/before/alltoall/main.go"), linesOf(t, "programs/alltoall/main.go"); 2*after > before {
 		t.Errorf("%d lines, and %d before", after, before)
 	}
 }

@@ -10,15 +10,16 @@ import (
 	"testing"
 )
 
-// Rule: `make install DESTDIR=` puts programs, manual and completions where they are looked for, for everybody to read; man
-// shows the page of each command, with its flags, its examples and what Ctrl-C does.
+// Rule: `make install DESTDIR=` puts programs, headers, manual and completions where they are looked for, for everybody to read; a
+// program in C compiles with the headers that are there, alone; man shows the page of each command, with its flags, its
+// examples and what Ctrl-C does.
 func TestInstall(t *testing.T) {
 	stage := t.TempDir()
 	if out, err := exec.Command("make", "-C", "..", "-s", "install", "DESTDIR="+stage, "VERSION=7.8.9").CombinedOutput(); err != nil {
 		t.Fatalf("make install: %v\n%s", err, out)
 	}
 	installed := filepath.Join(stage, "usr/local")
-	for _, name := range []string{"bin/funet", "bin/funid", "lib/systemd/system/funid.service", "share/man/man1/funet-pingpong.1", "share/man/man8/funid.8",
+	for _, name := range []string{"bin/funet", "bin/funid", "include/funi.h", "include/funet.h", "lib/systemd/system/funid.service", "share/man/man1/funet-pingpong.1", "share/man/man8/funid.8",
 		"share/bash-completion/completions/funet", "share/zsh/vendor-completions/_funet", "share/fish/vendor_completions.d/funid.fish"} {
 		if info, err := os.Stat(filepath.Join(installed, name)); err != nil || info.Size() == 0 || info.Mode()&0o044 != 0o044 {
 			t.Errorf("%s: %v, %+v", name, err, info)
@@ -28,6 +29,11 @@ func TestInstall(t *testing.T) {
 		if out, err := exec.Command(filepath.Join(installed, "bin", name), "--version").Output(); err != nil || !strings.HasPrefix(string(out), name+" 7.8.9 (go") {
 			t.Errorf("%s --version: %v, %q", name, err, out)
 		}
+	}
+	program := filepath.Join(stage, "program")
+	compile := exec.Command("cc", "-std=c11", "-Werror", "-I", filepath.Join(installed, "include"), "-o", program, "programs/alltoall.c")
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Errorf("compiling with the installed headers: %v\n%s", err, out)
 	}
 	man := func(page string) string {
 		cmd := exec.Command("man", page)
