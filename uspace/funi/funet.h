@@ -1990,14 +1990,15 @@ static inline int funet_poll(struct funet *f)
 		n += funet_service(f, FUNI_REPLY, 1024);
 		n += some = funet_service(f, FUNI_REQUEST, 256);
 	}
+	int back = f->failed == 0 ? funet_take_back(f) : 0; /* before what that asks for is sent: the program may sleep now */
 	if (f->sendings != NULL || f->waiting != NULL || f->tells || f->control > 0)
 		funet_advance(f);
+	if (back != 0)
+		return back;
 	if ((code = f->failed) != 0) {
 		f->failed = 0;
 		return code;
 	}
-	if ((code = funet_take_back(f)) != 0)
-		return code;
 	if (n == 0 && funi_load(&f->card.page->gone) != 0)
 		return funet_card_fails(f, funi_fail(&f->card, -ENOTCONN, "polling"));
 	return n;
