@@ -119,6 +119,9 @@ func (l *landing) close(x extent, to *extents) {
 
 // reopen ends the quarantines whose time has come.
 func (l *landing) reopen() {
+	if len(l.closed) == 0 {
+		return
+	}
 	n := 0
 	for now := l.Now(); n < len(l.closed) && l.closed[n].until <= now; n++ {
 		l.closed[n].to.give(l.closed[n].extent)

@@ -5,6 +5,7 @@ package funet
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,7 @@ type Endpoint struct {
 	cause  atomic.Pointer[error] // why the endpoint is of no more use; nil: it is
 
 	am         *am.Endpoint
+	turns      int                     // polls in vain between two times that other goroutines may run
 	leading    bool                    // a goroutine polls (wait.go)
 	lent       bool                    // the leader waits for the lock that it has let others have
 	inside     int                     // goroutines in a wait
@@ -59,6 +61,9 @@ const grace = 5 * time.Millisecond
 // newEndpoint puts the parts together.
 func newEndpoint(c Carrier, node, nodes int, seed uint64, end context.CancelCauseFunc, onError func(error)) (*Endpoint, error) {
 	e := &Endpoint{carrier: c, iface: c.Interface(), end: end, onError: onError}
+	if e.turns = turn * patience; runtime.GOMAXPROCS(0) == 1 {
+		e.turns = patience
+	}
 	var err error
 	if e.am, err = am.New(e.iface, node, nodes, e.drive, seed); err != nil {
 		return nil, err

@@ -24,8 +24,11 @@ const (
 	// glance is how many polls and messages pass between two looks at the leader's context: some microseconds.
 	glance = 64
 	// patience is how many polls in vain pass before the end of the leader's context is to end a sleep of the card, and
-	// between two times that other goroutines of this processor may run: some 10 us.
+	// between two times that other goroutines may run, where the program has one processor: some 10 us.
 	patience = 256
+	// turn is how many times patience pass between two times that other goroutines may run, where there are more
+	// processors: they mostly run there. Go has another thread go on with a goroutine that gives way, and that wakes one.
+	turn = 64
 	// firstProbe is how many polls in vain pass before nodes that owe answers are probed, as in package am.
 	firstProbe = 1 << 16
 	lastProbe  = 1 << 20
@@ -205,6 +208,8 @@ func (e *Endpoint) lead(ctx context.Context, w *waiter) {
 			if stop == nil && done != nil {
 				stop = context.AfterFunc(ctx, e.carrier.Interrupt)
 			}
+		}
+		if vain > 0 && vain%e.turns == 0 {
 			runtime.Gosched()
 		}
 		if vain >= probe {
