@@ -173,6 +173,14 @@ func goCollectives(g *collective.Group, e *am.Endpoint, n int) error {
 			return fmt.Errorf("node %d exchanged other bytes with node %d", node, i)
 		}
 	}
+	if err := g.AllGather(patterned(node+7, n), receive); err != nil {
+		return err
+	}
+	for i := range members {
+		if !bytes.Equal(receive[i*n:(i+1)*n], patterned(i+7, n)) {
+			return fmt.Errorf("node %d gathered other bytes of node %d", node, i)
+		}
+	}
 	return nil
 }
 

@@ -81,7 +81,7 @@ func TestHeadersCompile(t *testing.T) {
 		t.Fatal(headers, err)
 	}
 	var sources []string
-	for _, pattern := range []string{"example/*.c", "../attach/testdata/*.c", "../../ctl/daemon/testdata/waiting.c",
+	for _, pattern := range []string{"example/*.c", "testdata/*.c", "../attach/testdata/*.c", "../../ctl/daemon/testdata/waiting.c",
 		"../../tests/programs/*.c", "../../tests/programs/before/*.c"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {

@@ -71,6 +71,7 @@
 #define FUNET_TAGGED_SHORT 72   /* bytes of a tagged message that fits a packet */
 #define FUNET_MAX_BYTES (1 << 26) /* of a message */
 #define FUNET_ANY UINT32_MAX /* node */
+#define FUNET_ANY_TAG UINT32_MAX /* any of the program's */
 #define FUNET_ERROR_TEXT 72 /* bytes of an error's text that travel */
 
 /* Types of packets, those of uspace/am/types.go. Bytes of a message lie in its words as in memory; those that fill up the last word
@@ -79,13 +80,14 @@ enum funet_type {
 	FUNET_PROBE = 14,  /* request without meaning */
 	FUNET_ROUND = 15,  /* barrier: call number, 0, round, 0, 0 */
 	FUNET_BYTES = 18,  /* handler 7:0, padding 9:8; bytes */
-	FUNET_PART = 19,   /* transfer into memory that was granted; its argument is the key */
-	FUNET_READY = 20,  /* request: id; handler 7:0, kind 18:16; length in bytes; two words of the kind */
-	FUNET_GRANT = 21,  /* reply, later request: id; key; address; 0 */
-	FUNET_TAKEN = 22,  /* reply, later request: id; status */
+	FUNET_PART = 19,   /* transfer into memory that was granted; its argument is the key, or that of a part in a slot of a lease */
+	FUNET_READY = 20,  /* request: id; handler 7:0, kind 18:16, FUNET_QUIET; length in bytes; two words of the kind */
+	FUNET_GRANT = 21,  /* reply, later request: id; key; address; address of the slots of the sender's lease, or 0 */
+	FUNET_TAKEN = 22,  /* reply, later request: id, or argument of parts; status */
 	FUNET_ABORT = 23,  /* request: key */
 	FUNET_CALL = 24,   /* request: ticket; handler 7:0, padding 9:8; bytes */
-	FUNET_ANSWER = 25, /* reply: ticket; padding 9:8, status 31:16; bytes, of an error code and text */
+	FUNET_ANSWER = 25, /* reply, of a lost answer request: ticket; padding 9:8, status 31:16; bytes, of an error code and text */
+	FUNET_MEMBER = 27, /* who is a member of a job that goes on without nodes: enum funet_member */
 	/* Tagged messages, all requests (uspace/am/tags.go). */
 	FUNET_TAGGED = 26, /* number 31:2, space of the tag 1:0; tag; padding 9:8, form 17:16; bytes, or send, length, and maybe an offer, which C does not take */
 	FUNET_TOLD = 28,   /* receive; form 17:16, space of the tag 18; send, bytes wanted, how many messages were received */
@@ -105,6 +107,24 @@ enum funet_kind {
 	FUNET_KIND_CALL = 2,   /* ticket */
 	FUNET_KIND_ANSWER = 3, /* ticket, status */
 	FUNET_KIND_TAGGED = 4  /* never on the wire: those have packets of their own */
+};
+
+/* Of FUNET_READY: its sender does not want to be told that the message was taken, only if it was not. */
+#define FUNET_QUIET (1u << 19)
+
+/* The argument of a part in a slot: FUNET_PART_BIT; kind 30:28, slot 27:25, number 24:19, bytes less one 18:8, handler 7:0. */
+#define FUNET_PART_BIT (1u << 31)
+#define FUNET_EAGER 2048 /* bytes of a slot: of a message that leaves at once, with the words of its kind */
+#define FUNET_LEASE_SLOTS 8
+#define FUNET_LEASE_BYTES (FUNET_LEASE_SLOTS * FUNET_EAGER)
+#define FUNET_LEASES (1 << 22) /* bytes of all leases, at most; nor more than a quarter of f->most */
+
+/* What a FUNET_MEMBER is for, bits 7:0 of its first word (uspace/am/member.go). Those that are not here are not for this header. */
+enum funet_member {
+	FUNET_HELLO = 0,   /* request of a later life: its number */
+	FUNET_REFUSED = 2, /* reply: this node knows no lives */
+	FUNET_STALE = 6,   /* reply: first word and type of a message that was for an earlier life */
+	FUNET_FENCE = 7    /* reply: the others go on without this node */
 };
 
 /* What an answer says of its call, and what funet_call returns. Programs' own codes are FUNET_FIRST_CODE and more. */
@@ -158,7 +178,8 @@ struct funet_request { /* a call of ours */
 	char text[FUNET_ERROR_TEXT + 1]; /* of an error */
 };
 
-#define FUNET_UNTOLD 64
+#define FUNET_CONTROLS 8192 /* messages of the header's own that wait for room in the send queue */
+#define FUNET_HISTORY 512   /* of what was told last, and was sent last, a power of two */
 #define FUNET_LANDINGS 256 /* long messages that arrive at a time; the others wait at their senders */
 #define FUNET_KEPT 65536 /* messages that wait here for memory or for who receives them; more are refused */
 #define FUNET_CHUNK (1 << 20) /* bytes of a transfer */
@@ -174,6 +195,7 @@ struct funet_piece {
 	uint8_t *memory;
 	uint32_t segment; /* base of its segment */
 	int used, adopted; /* adopted: it is the program's own */
+	int parted; /* adopted, and the card has other pages of it than the program */
 	int64_t until; /* not 0: it is free from that time on; late packets may be written there until then */
 };
 
@@ -188,10 +210,12 @@ struct funet_sending {
 	struct funet_piece *staging;
 	uint64_t marks[2]; /* requests sent when the halves of staging were */
 	int asked, ended, result;
+	int counted;  /* among those that the receiver has yet to grant memory for */
+	int owes;     /* the receiver has to be told that it will not come */
 	int kept;     /* the struct is freed when it has ended */
 	uint8_t *copy; /* of a reply: freed, too */
 	uint32_t *under_way; /* NULL, or what counts it */
-	int given_up; /* by the program: the receiver has yet to be told */
+	int given_up; /* by the program */
 };
 
 /* A long message that was announced to us, and waits for memory or for who receives it. */
@@ -206,10 +230,10 @@ struct funet_arrival {
 /* A wait for a tagged message. */
 struct funet_receive_state {
 	struct funet_receive_state *next;
-	uint32_t node, tag, id;
+	uint32_t node, tag, space, id;
 	uint8_t *bytes;
 	size_t room, length, want, got;
-	uint32_t from, send; /* who sends it, and their number of it */
+	uint32_t from, send, came; /* who sends it, their number of it, and its tag */
 	int taken, ended, result;
 	int granting; /* the sender has yet to be told that it is wanted */
 };
@@ -225,8 +249,34 @@ struct funet_landing {
 	uint32_t key, node, id, number, address;
 	size_t length, missing;
 	struct funet_piece *piece;
-	int open;
+	int open, quiet;
 	uint32_t kind, ticket, status;
+};
+
+/* A message of the header's own that waits for room in the send queue. */
+struct funet_control {
+	uint32_t node, type, n, words[5];
+};
+
+/* What was told or sent, in case that it comes back unread: word is an id, an argument or a ticket. */
+struct funet_record {
+	uint32_t node, type, word, key;
+};
+
+/* What is known of a node. */
+struct funet_peer {
+	/* As a receiver of its messages. */
+	struct funet_piece *leased; /* NULL: no lease */
+	struct {
+		uint32_t argument, left; /* of what arrives in a slot; words, 0: nothing */
+	} slots[FUNET_LEASE_SLOTS];
+	/* As a sender. */
+	uint32_t lease; /* address of the slots there; 0: none */
+	uint32_t number[FUNET_LEASE_SLOTS], used[FUNET_LEASE_SLOTS]; /* used: the argument that the slot was used with last */
+	uint32_t idle;  /* the slots, by bits */
+	uint32_t asked; /* messages that it was told of, and has not granted memory for */
+	uint32_t probed;
+	int gone; /* something has come back that it is gone for, and nothing has come from it since */
 };
 
 #define FUNET_ROUNDS 16 /* of a barrier of 65536 nodes */
@@ -254,14 +304,19 @@ struct funet {
 	struct funet_request calls[FUNET_CALLS];
 	uint32_t next;  /* place of the next call */
 	uint32_t lost;  /* messages that came back and were only counted, as last told */
-	struct {
-		uint32_t node, ticket;
-	} untold[FUNET_UNTOLD]; /* answers that came back, whose callers have yet to be told */
-	int untolds;
+	int vain;       /* what came back last were probes only */
+	struct funet_control *controls; /* in order */
+	uint32_t control, control_room; /* how many, and how many there is room for */
+	struct funet_record told[FUNET_HISTORY], sent[FUNET_HISTORY];
+	uint32_t tolds, sents;
+	struct funet_peer *peers;
+	uint32_t leased;        /* bytes of leases */
+	uint32_t probes;
+	int64_t probe;         /* when the next landing's node is probed */
 	uint64_t committed;    /* requests that were put into the send queue */
 	struct funet_piece *pieces;
 	uint32_t memory;       /* bytes of segments that there are */
-	struct funet_sending *sendings;
+	struct funet_sending *sendings, **last;
 	int sending_result;    /* of those of funet_post, until funet_flush */
 	uint32_t ids;
 	struct funet_arrival *waiting; /* for memory, in order */
@@ -317,6 +372,9 @@ static inline const char *funet_reason(uint32_t reason)
 	case FUNI_REASON_SOURCE: return "its memory was withdrawn";
 	case FUNI_REASON_DESTINATION: return "the memory there is not for that";
 	case FUNI_REASON_GIVEN_UP: return "it was given up";
+	case FUNI_REASON_RESYNCHRONISED: return "the cards have begun to count anew";
+	case FUNI_REASON_KEY: return "its host has another key";
+	case FUNI_REASON_REPLACED: return "another process is the node now";
 	default: return "the card refuses it";
 	}
 }
@@ -326,6 +384,12 @@ static inline int funet_gone(uint32_t reason)
 {
 	return reason == FUNI_REASON_NO_CONTEXT || reason == FUNI_REASON_SILENT || reason == FUNI_REASON_RESTARTED ||
 	       reason == FUNI_REASON_DEPARTED || reason == FUNI_REASON_NO_ROUTE;
+}
+
+/* Whether a message that came back for this reason may have been delivered nevertheless, to a node that is there. */
+static inline int funet_perhaps(uint32_t reason)
+{
+	return reason == FUNI_REASON_RESYNCHRONISED || reason == FUNI_REASON_GIVEN_UP;
 }
 
 /* ---- time ---- */
@@ -384,21 +448,110 @@ static inline void funet_compose(uint32_t *slot, uint32_t node, uint32_t type, c
 	}
 }
 
-/* A slot for a reply, for a request's handler. While the queue is full replies are handled, and nothing else. */
-static inline uint32_t *funet_reply_slot(struct funet *f)
+/* How many messages the send queue of a level has room for. */
+static inline uint32_t funet_room(struct funet *f, enum funi_level l) { return f->card.mask - funi_unsent(&f->card, l); }
+
+/* Waits until there is room for so many replies, for a request's handler: 0, or what has ended the context. Meanwhile replies are
+ * handled, and nothing else. */
+static inline int funet_reply_room(struct funet *f, uint32_t slots)
 {
-	uint32_t *s;
-	while ((s = funi_send_reserve(&f->card, FUNI_REPLY)) == NULL)
+	while (funet_room(f, FUNI_REPLY) < slots)
 		if (funet_service(f, FUNI_REPLY, 256) == 0) {
 			int n = funi_wait(&f->card, 10);
-			if (n < 0 && n != -EINTR) {
-				(void)funet_card_fails(f, n);
-				break;
-			}
+			if (n < 0 && n != -EINTR)
+				return funet_card_fails(f, n);
 		}
-	return s;
+	return 0;
 }
 
+/* A slot for a reply, for a request's handler; NULL: the context has ended. */
+static inline uint32_t *funet_reply_slot(struct funet *f)
+{
+	uint32_t *s = funi_send_reserve(&f->card, FUNI_REPLY);
+	return s != NULL || funet_reply_room(f, 1) != 0 ? s : funi_send_reserve(&f->card, FUNI_REPLY);
+}
+
+/* ---- what the header itself has to say ----
+ *
+ * In a request's handler it is a reply. Elsewhere it is a request, which nothing waits for: where there is no room for it, it is kept
+ * until the next poll. */
+
+static inline void funet_fill(uint32_t *slot, uint32_t node, uint32_t type, const uint32_t *words, uint32_t n)
+{
+	slot[0] = funi_header((uint16_t)node, type, n);
+	memcpy(slot + FUNI_PAYLOAD_WORD, words, 4 * (size_t)n);
+}
+
+/* Sends what was kept, as far as there is room. */
+static inline void funet_say_kept(struct funet *f)
+{
+	uint32_t n = 0, *slot;
+	for (; n < f->control && (slot = funi_send_reserve(&f->card, FUNI_REQUEST)) != NULL; n++) {
+		funet_fill(slot, f->controls[n].node, f->controls[n].type, f->controls[n].words, f->controls[n].n);
+		(void)funet_commit(f);
+	}
+	f->control -= n;
+	if (n > 0)
+		memmove(f->controls, f->controls + n, f->control * sizeof *f->controls);
+}
+
+/* Sends, or keeps, a message of words. More than FUNET_CONTROLS are dropped, and counted: no node that keeps to the rules causes so
+ * many. */
+static inline void funet_tell_words(struct funet *f, uint32_t node, uint32_t type, const uint32_t *words, uint32_t n)
+{
+	uint32_t *slot = NULL;
+	if (f->running[FUNI_REQUEST] && !f->running[FUNI_REPLY]) {
+		if ((slot = funet_reply_slot(f)) != NULL) {
+			funet_fill(slot, node, type, words, n);
+			(void)funi_send_commit(&f->card, FUNI_REPLY);
+		}
+		return;
+	}
+	if (f->control == 0 && (slot = funi_send_reserve(&f->card, FUNI_REQUEST)) != NULL) {
+		funet_fill(slot, node, type, words, n);
+		(void)funet_commit(f);
+		return;
+	}
+	if (f->control == f->control_room) {
+		uint32_t room = f->control_room == 0 ? 16 : 2 * f->control_room;
+		void *larger = room <= FUNET_CONTROLS ? realloc(f->controls, room * sizeof *f->controls) : NULL;
+		if (larger == NULL) {
+			f->unknown++;
+			return;
+		}
+		f->controls = (struct funet_control *)larger;
+		f->control_room = room;
+	}
+	struct funet_control *c = &f->controls[f->control++];
+	c->node = node;
+	c->type = type;
+	c->n = n;
+	memcpy(c->words, words, 4 * (size_t)n);
+}
+
+/* Remembers what a node was told, in case that nothing says that it has come back. */
+static inline void funet_note_told(struct funet *f, uint32_t node, uint32_t type, uint32_t word)
+{
+	struct funet_record *r = &f->told[f->tolds++ % FUNET_HISTORY];
+	r->node = node;
+	r->type = type;
+	r->word = word;
+}
+
+/* Says what has become of a message. */
+static inline void funet_settle(struct funet *f, uint32_t node, uint32_t word, uint32_t status)
+{
+	const uint32_t words[2] = { word, status };
+	funet_note_told(f, node, FUNET_TAKEN, word);
+	funet_tell_words(f, node, FUNET_TAKEN, words, 2);
+}
+
+/* Tells a node that an answer, or what became of a message, was lost. */
+static inline void funet_tell_lost(struct funet *f, uint32_t node, uint32_t type, uint32_t word)
+{
+	const uint32_t words[2] = { word, type == FUNET_ANSWER ? (uint32_t)FUNET_LOST << 16 : (uint32_t)FUNET_LOST };
+	funet_tell_words(f, node, type, words, 2);
+}
 
 /* Calls the handler of a message. */
 static inline int funet_run(struct funet *f, const struct funet_entry *h, struct funet_message *m, enum funi_level l, const uint32_t *slot)
@@ -491,6 +644,8 @@ __attribute__((format(printf, 3, 4))) static inline void funet_outcome(struct fu
 
 static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_t node, uint32_t number, enum funet_kind kind, uint32_t tag,
 			       const void *bytes, size_t length);
+static inline int funet_send_at_once(struct funet *f, enum funi_level l, uint32_t node, enum funet_kind kind, uint32_t number, uint32_t ticket,
+				     const void *bytes, size_t length);
 
 /* Begins a message whose bytes are a copy: it and they are freed when it has ended. */
 static inline int funet_begin_copy(struct funet *f, uint32_t node, uint32_t number, enum funet_kind kind, uint32_t ticket, uint8_t *copy, size_t length)
@@ -524,15 +679,21 @@ static inline void funet_run_call(struct funet *f, const uint32_t *slot, uint32_
 		funet_outcome(&m, code, "%s", code < 0 ? strerror(-code) : "");
 	}
 	f->running[FUNI_REQUEST]++;
-	if (m.status != FUNET_DONE) {
+	if (m.status == FUNET_DONE && m.large != NULL) {
+		int sent = funet_send_at_once(f, FUNI_REPLY, node, FUNET_KIND_ANSWER, 0, ticket, m.large, m.answered);
+		if (sent == 0 && !funet_begin_copy(f, node, 0, FUNET_KIND_ANSWER, ticket, m.large, m.answered)) {
+			m.large = NULL;
+			funet_outcome(&m, FUNET_MEMORY, "%s", "no memory for the answer");
+		} else if (sent != 0) {
+			free(m.large);
+		}
+	} else {
 		free(m.large);
 		m.large = NULL;
-	} else if (m.large != NULL && !funet_begin_copy(f, node, 0, FUNET_KIND_ANSWER, ticket, m.large, m.answered)) {
-		m.large = NULL;
-		funet_outcome(&m, FUNET_MEMORY, "%s", "no memory for the answer");
 	}
 	if (m.large == NULL && (s = funet_reply_slot(f)) != NULL) {
 		first[1] = m.status << 16;
+		funet_note_told(f, node, FUNET_ANSWER, ticket);
 		funet_compose(s, node, FUNET_ANSWER, first, 2, 1, m.answer, m.answered);
 		(void)funi_send_commit(&f->card, FUNI_REPLY);
 	}
@@ -700,7 +861,7 @@ static inline struct funet_piece *funet_piece_of(struct funet *f, const void *by
 static inline uint32_t funet_address(struct funet *f, const void *bytes, size_t length)
 {
 	struct funet_piece *p = (uintptr_t)bytes % 16 == 0 ? funet_piece_of(f, bytes, (length + 15) & ~(size_t)15) : NULL;
-	return p == NULL ? 0 : p->address + (uint32_t)((uintptr_t)bytes - (uintptr_t)p->memory);
+	return p == NULL || p->parted ? 0 : p->address + (uint32_t)((uintptr_t)bytes - (uintptr_t)p->memory);
 }
 
 /* New memory from which long messages are sent, and into which tagged ones are received, without copying; or NULL, with f->error:
@@ -770,55 +931,76 @@ static inline int funet_disown(struct funet *f, void *memory)
  * it is received; until then the message stays at its sender. The sender has its card transfer the bytes there, rounded up to
  * 16. When all have arrived the receiver runs the handler, and says that they are taken. */
 
-/* Sends a short message of words: as a reply in a request's handler, else as a request, if there is room for one. */
-static inline int funet_tell_words(struct funet *f, uint32_t node, uint32_t type, const uint32_t *words, uint32_t n)
+/* The address of the slots that a node may use, or 0: there is no memory for them. */
+static inline uint32_t funet_lease(struct funet *f, uint32_t node)
 {
-	enum funi_level l = f->running[FUNI_REQUEST] && !f->running[FUNI_REPLY] ? FUNI_REPLY : FUNI_REQUEST;
-	uint32_t *s = l == FUNI_REPLY ? funet_reply_slot(f) : funi_send_reserve(&f->card, l);
-	if (s == NULL)
-		return 0;
-	s[0] = funi_header((uint16_t)node, type, n);
-	memcpy(s + FUNI_PAYLOAD_WORD, words, 4 * (size_t)n);
-	(void)(l == FUNI_REPLY ? funi_send_commit(&f->card, l) : funet_commit(f));
-	return 1;
+	struct funet_peer *p = &f->peers[node];
+	uint32_t most = f->most / 4 < FUNET_LEASES ? f->most / 4 : FUNET_LEASES;
+	if (p->leased == NULL && f->leased + FUNET_LEASE_BYTES <= most && (p->leased = funet_take(f, FUNET_LEASE_BYTES)) != NULL)
+		f->leased += FUNET_LEASE_BYTES;
+	return p->leased == NULL ? 0 : p->leased->address;
 }
 
-/* Grants a message memory: 1, 0 if there is none at present, or no room to say so. */
+/* Tells the sender of a message of the memory that it was granted. */
+static inline void funet_tell_grant(struct funet *f, const struct funet_landing *g)
+{
+	const uint32_t words[4] = { g->id, g->key, g->address, funet_lease(f, g->node) };
+	funet_tell_words(f, g->node, FUNET_GRANT, words, 4);
+}
+
+/* Grants a message memory: 1, or 0 if there is none at present. */
 static inline int funet_grant(struct funet *f, const struct funet_arrival *a)
 {
 	struct funet_landing *g = NULL;
-	uint32_t words[4] = { a->id, 0, 0, 0 };
-
-	if (!f->running[FUNI_REQUEST] && funi_send_reserve(&f->card, FUNI_REQUEST) == NULL)
-		return 0;
 	for (int i = 0; i < FUNET_LANDINGS && g == NULL; i++, f->landing++)
 		if (!f->landings[f->landing % FUNET_LANDINGS].open)
 			g = &f->landings[f->landing % FUNET_LANDINGS];
-	if (g == NULL)
-		return 0;
-	if ((g->piece = funet_take(f, a->length)) == NULL)
+	if (g == NULL || (g->piece = funet_take(f, a->length)) == NULL)
 		return 0;
 	g->address = g->piece->address;
 	g->key = ((g->key >> 8) + 1) << 9 >> 1 | (uint32_t)(g - f->landings);
+	g->key = g->key != 0 ? g->key : 1 << 8; /* 0 is none */
 	g->node = a->node;
 	g->id = a->id;
 	g->number = a->number;
 	g->length = a->length;
 	g->missing = (a->length + 15) & ~(size_t)15;
 	g->kind = a->kind;
+	g->quiet = a->form != 0;
 	g->ticket = a->tag;
 	g->status = a->sequence;
 	g->open = 1;
-	words[1] = g->key;
-	words[2] = g->address;
-	return funet_tell_words(f, a->node, FUNET_GRANT, words, 4);
+	funet_tell_grant(f, g);
+	return 1;
 }
 
-/* Says what has become of a message. */
-static inline int funet_settle(struct funet *f, uint32_t node, uint32_t id, uint32_t status)
+/* Ends a landing whose message will not come. Its memory is left alone for a time, as late packets may be written there. */
+static inline void funet_end_landing(struct funet_landing *g)
 {
-	const uint32_t words[2] = { id, status };
-	return funet_tell_words(f, node, FUNET_TAKEN, words, 2);
+	g->open = 0;
+	g->piece->until = funet_now() + INT64_C(1000000) * FUNET_HOLD;
+}
+
+/* Gives up the long messages that a node was sending, and tells it if it may be there after all. */
+static inline void funet_forget_sender(struct funet *f, uint32_t node, int there)
+{
+	struct funet_arrival **at = &f->waiting, *a;
+	for (int i = 0; i < FUNET_LANDINGS; i++)
+		if (f->landings[i].open && f->landings[i].node == node) {
+			funet_end_landing(&f->landings[i]);
+			if (there)
+				funet_tell_lost(f, node, FUNET_TAKEN, f->landings[i].id);
+		}
+	while ((a = *at) != NULL)
+		if (a->node == node) {
+			if (there)
+				funet_tell_lost(f, node, FUNET_TAKEN, a->id);
+			*at = a->next;
+			f->kept--;
+			free(a);
+		} else {
+			at = &a->next;
+		}
 }
 
 /* Keeps what was announced at the end of a list. */
@@ -894,6 +1076,7 @@ static inline void funet_meet(struct funet *f, const struct funet_arrival *a, st
 	funet_note(f, funet_pair_of(f, a->node, a->tag >> 31));
 	r->taken = 1;
 	r->from = a->node;
+	r->came = a->tag;
 	r->send = a->id;
 	r->length = a->length;
 	r->want = a->length < r->room ? a->length : r->room;
@@ -910,7 +1093,8 @@ static inline void funet_meet(struct funet *f, const struct funet_arrival *a, st
 static inline struct funet_receive_state *funet_receiver(struct funet *f, const struct funet_arrival *a)
 {
 	struct funet_receive_state *r = f->receivers;
-	while (r != NULL && (r->taken || a->tag != r->tag || (r->node != FUNET_ANY && r->node != a->node)))
+	while (r != NULL && (r->taken || !(a->tag == r->tag || (r->tag == FUNET_ANY_TAG && a->tag >> 31 == 0)) ||
+			     (r->node != FUNET_ANY && r->node != a->node)))
 		r = r->next;
 	return r;
 }
@@ -1014,11 +1198,45 @@ static inline void funet_piece_came(struct funet *f, const uint32_t *slot)
 		funet_end_receive(r, 0);
 }
 
-static inline void funet_end_sending(struct funet_sending *s, int result)
+/* Notes that the receiver of a message has answered what it was asked, or will not. */
+static inline void funet_answered_ask(struct funet *f, struct funet_sending *s)
 {
+	f->peers[s->node].asked -= (uint32_t)s->counted;
+	s->counted = 0;
+}
+
+static inline void funet_end_sending(struct funet *f, struct funet_sending *s, int result)
+{
+	funet_answered_ask(f, s);
 	if (!s->ended)
 		s->result = result;
 	s->ended = 1;
+}
+
+/* Remembers what has left whole: of a message that was granted memory the key, of a tagged one the receive. */
+static inline void funet_note_sent(struct funet *f, const struct funet_sending *s)
+{
+	struct funet_record *r = &f->sent[f->sents++ % FUNET_HISTORY];
+	r->node = s->node;
+	r->type = s->kind == FUNET_KIND_TAGGED ? FUNET_PIECE : FUNET_PART;
+	r->word = s->id;
+	r->key = s->key;
+}
+
+/* Whether the message of an id has left whole for a key, lately: then a second grant of it says nothing new. */
+static inline int funet_has_sent_all(const struct funet *f, uint32_t node, uint32_t id, uint32_t key)
+{
+	for (int i = 0; i < FUNET_HISTORY; i++)
+		if (f->sent[i].type != 0 && f->sent[i].node == node && f->sent[i].word == id && f->sent[i].key == key)
+			return 1;
+	return 0;
+}
+
+/* Tells the receiver of a tagged message that it will not come, or not all of it. */
+static inline void funet_abort_tagged(struct funet *f, uint32_t node, uint32_t space, uint32_t receive)
+{
+	const uint32_t words[5] = { receive, (uint32_t)FUNET_FORM_ABORT << 16 | space << 18, 0, 0, funet_pair_of(f, node, space)->taken };
+	funet_tell_words(f, node, FUNET_TOLD, words, 5);
 }
 
 /* What a node says of tagged messages. */
@@ -1038,14 +1256,16 @@ static inline void funet_is_told(struct funet *f, const uint32_t *slot)
 	if (form == FUNET_FORM_GRANT) {
 		while (s != NULL && (s->kind != FUNET_KIND_TAGGED || s->id != w[2] || s->node != node || !s->asked || s->ended))
 			s = s->next;
-		if (s == NULL || w[3] > s->length) {
-			(void)funet_say(f, node, space, FUNET_FORM_ABORT, w[0], 0, 0);
-		} else if (s->to == 0) {
+		if ((s == NULL || w[3] > s->length) && !funet_has_sent_all(f, node, w[2], w[0])) {
+			funet_abort_tagged(f, node, space, w[0]);
+		} else if (s != NULL && s->to == 0) {
 			s->key = w[0];
 			s->to = 1;
 			s->length = w[3];
-			if (w[3] == 0 && !s->given_up)
-				funet_end_sending(s, 0);
+			if (w[3] == 0 && !s->given_up) {
+				funet_note_sent(f, s);
+				funet_end_sending(f, s, 0);
+			}
 		}
 	} else if (form == FUNET_FORM_ABORT) {
 		while (r != NULL && (r->id != w[0] || !r->taken || r->ended || r->from != node))
@@ -1072,7 +1292,7 @@ static inline void funet_push_tagged(struct funet *f, struct funet_sending *s)
 			funet_compose(slot, s->node, FUNET_TAGGED, words, 5, 2, NULL, 0);
 		} else {
 			funet_compose(slot, s->node, FUNET_TAGGED, words, 3, 2, s->bytes, s->length);
-			funet_end_sending(s, 0);
+			funet_end_sending(f, s, 0);
 		}
 		s->asked = 1;
 		s->sequence = p->sent;
@@ -1082,7 +1302,8 @@ static inline void funet_push_tagged(struct funet *f, struct funet_sending *s)
 	while (s->to != 0 && !s->ended) {
 		size_t left = s->length - s->issued, n = left < FUNET_PIECE_BYTES ? left : FUNET_PIECE_BYTES, words = (n + 3) / 4;
 		if (left == 0) {
-			funet_end_sending(s, 0);
+			funet_note_sent(f, s);
+			funet_end_sending(f, s, 0);
 			return;
 		}
 		if (funi_unsent(&f->card, FUNI_REQUEST) > f->card.mask / 2 || (slot = funi_send_reserve(&f->card, FUNI_REQUEST)) == NULL)
@@ -1103,7 +1324,7 @@ static inline void funet_tell_tagged(struct funet *f)
 	f->tells = 0;
 	for (struct funet_receive_state *r = f->receivers; r != NULL; r = r->next)
 		if (r->granting) {
-			r->granting = !funet_say(f, r->from, r->tag >> 31, FUNET_FORM_GRANT, r->id, r->send, (uint32_t)r->want);
+			r->granting = !funet_say(f, r->from, r->space, FUNET_FORM_GRANT, r->id, r->send, (uint32_t)r->want);
 			f->tells |= r->granting;
 			if (!r->granting && r->want == 0)
 				funet_end_receive(r, 0);
@@ -1128,28 +1349,103 @@ static inline void funet_ready(struct funet *f, const uint32_t *slot)
 	a.length = w[2];
 	a.tag = w[3];
 	a.sequence = w[4];
-	if (a.node >= f->card.nodes || a.length == 0 || a.kind > FUNET_KIND_ANSWER) {
+	a.form = w[1] & FUNET_QUIET;
+	if (a.length == 0 || a.kind > FUNET_KIND_ANSWER) {
 		f->unknown++;
 	} else if (a.length > FUNET_MAX_BYTES) {
-		(void)funet_settle(f, a.node, a.id, FUNET_LONG);
+		funet_settle(f, a.node, a.id, FUNET_LONG);
 	} else if (a.length > f->most) {
-		(void)funet_settle(f, a.node, a.id, FUNET_MEMORY);
+		funet_settle(f, a.node, a.id, FUNET_MEMORY);
 	} else if (a.kind <= FUNET_KIND_REPLY && (a.number >= FUNET_HANDLERS || f->handlers[a.number].run == NULL || f->handlers[a.number].serves)) {
 		f->unknown++;
-		(void)funet_settle(f, a.node, a.id, FUNET_NO_HANDLER);
+		funet_settle(f, a.node, a.id, FUNET_NO_HANDLER);
 	} else if ((f->waiting != NULL || !funet_grant(f, &a)) && !funet_keep(f, &f->waiting, &a, NULL)) {
-		(void)funet_settle(f, a.node, a.id, FUNET_MEMORY);
+		funet_settle(f, a.node, a.id, FUNET_MEMORY);
 	}
 }
 
+/* Does what a message is for that has arrived whole, and returns the status that its sender is told. */
+static inline uint32_t funet_arrived(struct funet *f, enum funi_level l, const uint32_t *slot, uint32_t kind, uint32_t number, const uint32_t words[2],
+				     const uint8_t *bytes, size_t length)
+{
+	uint32_t node = slot[FUNI_SOURCE_WORD];
+	if (kind == FUNET_KIND_CALL && l == FUNI_REQUEST) {
+		funet_run_call(f, slot, words[0], number, bytes, length);
+		return FUNET_DONE; /* the answer says what has become of it */
+	}
+	if (kind == FUNET_KIND_ANSWER) {
+		struct funet_request *c = funet_find(f, words[0]);
+		if (c != NULL && c->node == node)
+			funet_complete(c, words[1], bytes, length);
+		return FUNET_DONE;
+	}
+	if ((kind != FUNET_KIND_REPLY && (kind != FUNET_KIND_BYTES || l != FUNI_REQUEST)) || number >= FUNET_HANDLERS ||
+	    f->handlers[number].run == NULL || f->handlers[number].serves) {
+		f->unknown++;
+		return FUNET_NO_HANDLER;
+	}
+	struct funet_message m;
+	m.bytes = bytes;
+	m.length = length;
+	int code = funet_run(f, &f->handlers[number], &m, kind == FUNET_KIND_REPLY ? FUNI_REPLY : FUNI_REQUEST, slot);
+	if (code != 0 && f->failed == 0)
+		f->failed = funet_fail(f, code < 0 ? code : -code, "handler %u returned %d for a message of node %u", number, code, node);
+	return FUNET_DONE;
+}
+
+/* Tells the sender of what has arrived at a level what has become of it. */
+static inline void funet_took(struct funet *f, enum funi_level l, uint32_t node, uint32_t word, uint32_t status)
+{
+	f->running[l]++;
+	funet_settle(f, node, word, status);
+	f->running[l]--;
+}
+
+/* A part of a message has arrived in a slot of its sender's lease. */
+static inline void funet_leased_came(struct funet *f, enum funi_level l, const uint32_t *slot, const struct funi_notice *n)
+{
+	uint32_t node = slot[FUNI_SOURCE_WORD], kind = n->argument >> 28 & 7, at = (n->argument >> 25 & (FUNET_LEASE_SLOTS - 1)) * FUNET_EAGER;
+	uint32_t size = (n->argument >> 8 & (FUNET_EAGER - 1)) + 1, heads = kind == FUNET_KIND_CALL ? 4 : kind == FUNET_KIND_ANSWER ? 8 : 0;
+	uint32_t words[2] = { 0, 0 };
+	struct funet_peer *p = &f->peers[node];
+	uint32_t *left = &p->slots[at / FUNET_EAGER].left, *argument = &p->slots[at / FUNET_EAGER].argument;
+	if (p->leased == NULL) {
+		f->unknown++;
+		return;
+	}
+	if (*left == 0 || *argument != n->argument) {
+		*argument = n->argument;
+		*left = (size + 15) / 16 * 4;
+	}
+	if (n->words == 0 || n->words > *left || n->address < p->leased->address + at || n->address - p->leased->address - at >= FUNET_EAGER) {
+		f->unknown++;
+		return;
+	}
+	*left -= n->words;
+	if (*left > 0)
+		return;
+	uint32_t status = FUNET_NO_HANDLER;
+	const uint8_t *bytes = p->leased->memory + at;
+	if (size < heads) {
+		f->unknown++;
+	} else {
+		memcpy(words, bytes, heads);
+		status = funet_arrived(f, l, slot, kind, n->argument & 0xff, words, bytes + heads, size - heads);
+	}
+	funet_took(f, l, node, n->argument, status);
+}
+
 /* A transfer into memory that was granted has arrived. */
-static inline void funet_landed(struct funet *f, const uint32_t *slot, const struct funi_notice *n)
+static inline void funet_landed(struct funet *f, enum funi_level l, const uint32_t *slot, const struct funi_notice *n)
 {
 	struct funet_landing *g = &f->landings[n->argument & 0xff];
 	uint64_t size = (g->length + 15) & ~(size_t)15;
-	struct funet_message m;
 
-	if (!g->open || g->key != n->argument || g->node != slot[FUNI_SOURCE_WORD] || n->address < g->address ||
+	if (n->argument & FUNET_PART_BIT) {
+		funet_leased_came(f, l, slot, n);
+		return;
+	}
+	if (l != FUNI_REQUEST || !g->open || g->key != n->argument || g->node != slot[FUNI_SOURCE_WORD] || n->address < g->address ||
 	    (uint64_t)(n->address - g->address) + (uint64_t)n->words * 4 > size || (uint64_t)n->words * 4 > g->missing) {
 		f->unknown++;
 		return;
@@ -1157,23 +1453,50 @@ static inline void funet_landed(struct funet *f, const uint32_t *slot, const str
 	g->missing -= (size_t)n->words * 4;
 	if (g->missing > 0)
 		return;
+	/* The handler may have others arrive in this place: its words are kept here. */
+	const struct funet_landing was = *g;
+	const uint32_t words[2] = { was.ticket, was.status };
 	g->open = 0;
-	struct funet_request *c = g->kind == FUNET_KIND_ANSWER ? funet_find(f, g->ticket) : NULL;
-	int code = 0;
-	m.bytes = g->piece->memory;
-	m.length = g->length;
-	if (g->kind == FUNET_KIND_CALL)
-		funet_run_call(f, slot, g->ticket, g->number, m.bytes, m.length);
-	else if (c != NULL && c->node == g->node)
-		funet_complete(c, g->status, m.bytes, m.length);
-	else if (g->kind <= FUNET_KIND_REPLY)
-		code = funet_run(f, &f->handlers[g->number], &m, g->kind == FUNET_KIND_REPLY ? FUNI_REPLY : FUNI_REQUEST, slot);
-	if (code != 0 && f->failed == 0)
-		f->failed = funet_fail(f, code < 0 ? code : -code, "handler %u returned %d for a message of node %u", g->number, code, g->node);
-	funet_give(f, g->piece);
-	f->running[FUNI_REQUEST]++;
-	(void)funet_settle(f, g->node, g->id, FUNET_DONE);
-	f->running[FUNI_REQUEST]--;
+	uint32_t status = funet_arrived(f, l, slot, was.kind, was.number, words, was.piece->memory, was.length);
+	funet_give(f, was.piece);
+	if (status != FUNET_DONE || !was.quiet)
+		funet_took(f, l, was.node, was.id, status);
+}
+
+/* Memory that a receiver has granted: id, key, address, lease. */
+static inline void funet_granted(struct funet *f, uint32_t node, const uint32_t *w, struct funet_sending *s)
+{
+	struct funet_peer *p = &f->peers[node];
+	if (w[1] == 0 || w[1] >> 31 != 0 || w[2] == 0) {
+		f->unknown++;
+		return;
+	}
+	if (p->lease == 0 && s != NULL && w[3] % 64 == 0 && w[3] != 0) {
+		p->lease = w[3];
+		p->idle = (1 << FUNET_LEASE_SLOTS) - 1;
+	}
+	if (s != NULL && s->to == 0 && !s->ended) {
+		funet_answered_ask(f, s);
+		s->key = w[1];
+		s->to = w[2];
+	} else if ((s == NULL || s->key != w[1]) && !funet_has_sent_all(f, node, w[0], w[1])) { /* it was given up */
+		funet_tell_words(f, node, FUNET_ABORT, w + 1, 1);
+	}
+}
+
+/* What a receiver says of a message, by its id, or by the argument of its parts. */
+static inline void funet_was_taken(struct funet *f, uint32_t node, const uint32_t *w, struct funet_sending *s)
+{
+	struct funet_peer *p = &f->peers[node];
+	uint32_t slot = w[0] >> 25 & (FUNET_LEASE_SLOTS - 1);
+	if (w[0] & FUNET_PART_BIT) {
+		if (p->lease != 0 && p->used[slot] == w[0])
+			p->idle |= 1u << slot;
+	} else if (s != NULL && w[1] != FUNET_DONE) {
+		s->owes = 0;
+		funet_end_sending(f, s, w[1] == FUNET_LONG ? -EMSGSIZE : w[1] == FUNET_NO_HANDLER ? -ENOSYS :
+					     w[1] == FUNET_LIFE || w[1] == FUNET_LOST ? -EHOSTUNREACH : -ENOMEM);
+	}
 }
 
 /* Ready, grant, taken, abort. */
@@ -1191,32 +1514,33 @@ static inline void funet_long(struct funet *f, enum funi_level l, const uint32_t
 	while (s != NULL && (s->kind == FUNET_KIND_TAGGED || s->id != w[0] || s->node != node))
 		s = s->next;
 	f->running[l]++;
-	if (type == FUNET_READY && l == FUNI_REQUEST) {
+	if (type == FUNET_READY && l == FUNI_REQUEST)
 		funet_ready(f, slot);
-	} else if (type == FUNET_GRANT && s != NULL && s->to == 0) {
-		s->key = w[1];
-		s->to = w[2];
-	} else if (type == FUNET_GRANT && s == NULL && l == FUNI_REQUEST) {
-		(void)funet_tell_words(f, node, FUNET_ABORT, w + 1, 1); /* it was given up */
-	} else if (type == FUNET_TAKEN && s != NULL && w[1] != FUNET_DONE) {
-		funet_end_sending(s, w[1] == FUNET_LONG ? -EMSGSIZE : w[1] == FUNET_NO_HANDLER ? -ENOSYS :
-					     w[1] == FUNET_LIFE || w[1] == FUNET_LOST ? -EHOSTUNREACH : -ENOMEM);
-	} else if (type == FUNET_ABORT && g->open && g->key == w[0] && g->node == node) {
-		g->open = 0;
-		g->piece->until = funet_now() + INT64_C(1000000) * FUNET_HOLD;
-	}
+	else if (type == FUNET_GRANT)
+		funet_granted(f, node, w, s);
+	else if (type == FUNET_TAKEN)
+		funet_was_taken(f, node, w, s);
+	else if (type == FUNET_ABORT && g->open && g->key == w[0] && g->node == node)
+		funet_end_landing(g);
 	f->running[l]--;
 }
 
 /* How many requests have been taken from the send queue so far: what those before it sent has been read. */
 static inline uint64_t funet_retired(struct funet *f) { return f->committed - funi_unsent(&f->card, FUNI_REQUEST); }
 
+/* Whether the card has read all that it was asked to transfer. */
+static inline int funet_is_read(struct funet *f, const struct funet_sending *s)
+{
+	return s->issued == 0 || funet_retired(f) >= (s->marks[0] > s->marks[1] ? s->marks[0] : s->marks[1]);
+}
+
 /* Asks for transfers of a message, as far as there is room. */
 static inline void funet_transfer_more(struct funet *f, struct funet_sending *s)
 {
 	size_t whole = (s->length + 15) & ~(size_t)15, half = FUNET_CHUNK / 2;
 	if (s->from == 0 && s->staging == NULL && (s->staging = funet_take(f, whole < FUNET_CHUNK ? whole : FUNET_CHUNK)) == NULL) {
-		funet_end_sending(s, -ENOMEM);
+		s->owes = 1;
+		funet_end_sending(f, s, -ENOMEM);
 		return;
 	}
 	while (s->issued < whole) {
@@ -1243,21 +1567,24 @@ static inline void funet_transfer_more(struct funet *f, struct funet_sending *s)
 /* Goes on with one long message: announces it, transfers it, and notes when the card has read all of it. */
 static inline void funet_push(struct funet *f, struct funet_sending *s)
 {
-	const uint32_t words[5] = { s->id, s->number | s->kind << 16, (uint32_t)s->length, s->tag, FUNET_DONE };
-	int others = 0;
+	const uint32_t words[5] = { s->id, s->number | s->kind << 16 | FUNET_QUIET, (uint32_t)s->length, s->tag, FUNET_DONE };
+	uint32_t *slot;
 	if (s->kind == FUNET_KIND_TAGGED) {
 		funet_push_tagged(f, s);
 		return;
 	}
-	for (const struct funet_sending *o = f->sendings; o != NULL && !s->asked; o = o->next)
-		others += o->kind != FUNET_KIND_TAGGED && o->node == s->node && o->asked && o->to == 0 && !o->ended;
-	if (!s->asked && others < FUNET_ASKED_MOST)
-		s->asked = funet_tell_words(f, s->node, FUNET_READY, words, 5);
+	if (!s->asked && f->peers[s->node].asked < FUNET_ASKED_MOST && (slot = funi_send_reserve(&f->card, FUNI_REQUEST)) != NULL) {
+		funet_fill(slot, s->node, FUNET_READY, words, 5);
+		(void)funet_commit(f);
+		s->asked = s->counted = 1;
+		f->peers[s->node].asked++;
+	}
 	if (s->to != 0 && !s->ended)
 		funet_transfer_more(f, s);
-	if (s->to != 0 && !s->ended && s->issued >= s->length &&
-	    funet_retired(f) >= (s->marks[0] > s->marks[1] ? s->marks[0] : s->marks[1]))
-		funet_end_sending(s, 0);
+	if (s->to != 0 && !s->ended && s->issued >= s->length && funet_is_read(f, s)) {
+		funet_note_sent(f, s);
+		funet_end_sending(f, s, 0);
+	}
 }
 
 /* Takes a message from the list of those under way, when the card no longer reads it. */
@@ -1266,17 +1593,13 @@ static inline void funet_unlink(struct funet *f, struct funet_sending *s)
 	struct funet_sending **at = &f->sendings;
 	while (*at != NULL && *at != s)
 		at = &(*at)->next;
-	if (*at != NULL)
+	if (*at != NULL) {
 		*at = s->next;
+		f->last = s->next == NULL ? at : f->last;
+	}
 	if (s->staging != NULL)
 		funet_give(f, s->staging);
 	s->staging = NULL;
-}
-
-/* Whether the card has read all that it was asked to transfer. */
-static inline int funet_is_read(struct funet *f, const struct funet_sending *s)
-{
-	return s->issued == 0 || funet_retired(f) >= (s->marks[0] > s->marks[1] ? s->marks[0] : s->marks[1]);
 }
 
 /* Why a long message did not arrive. */
@@ -1292,22 +1615,21 @@ static inline const char *funet_why(int result)
 static inline void funet_retire(struct funet *f, struct funet_sending *s)
 {
 	struct funet_request *c;
-	int knows = s->to == 0 || (!s->given_up && s->result != -ENOMEM) || s->result == -EHOSTUNREACH;
 	if (!funet_is_read(f, s))
 		return;
-	if (!knows && !(s->kind == FUNET_KIND_TAGGED ? funet_say(f, s->node, s->tag >> 31, FUNET_FORM_ABORT, s->key, 0, 0) :
-						       funet_tell_words(f, s->node, FUNET_ABORT, &s->key, 1)))
-		return;
+	if (s->owes && s->to != 0 && s->kind == FUNET_KIND_TAGGED)
+		funet_abort_tagged(f, s->node, s->tag >> 31, s->key);
+	else if (s->owes && s->to != 0)
+		funet_tell_words(f, s->node, FUNET_ABORT, &s->key, 1);
 	if (s->result != 0 && !s->given_up && s->copy == NULL && f->sending_result == 0)
 		f->sending_result = s->result;
 	if (s->result != 0 && s->kind == FUNET_KIND_CALL && (c = funet_find(f, s->tag)) != NULL)
 		funet_end_call(c, s->result, funet_why(s->result), strlen(funet_why(s->result)));
-	if (s->result != 0 && s->kind == FUNET_KIND_ANSWER && f->untolds < FUNET_UNTOLD) {
-		f->untold[f->untolds].node = s->node;
-		f->untold[f->untolds++].ticket = s->tag;
-	}
+	if (s->result != 0 && s->kind == FUNET_KIND_ANSWER && !f->peers[s->node].gone)
+		funet_tell_lost(f, s->node, FUNET_ANSWER, s->tag);
 	if (s->result != 0 && s->kind == FUNET_KIND_REPLY && f->failed == 0)
 		f->failed = funet_fail(f, s->result, "replying with %llu bytes to node %u: %s", (unsigned long long)s->length, s->node, funet_why(s->result));
+	funet_answered_ask(f, s);
 	funet_unlink(f, s);
 	if (s->under_way != NULL)
 		(*s->under_way)--;
@@ -1315,11 +1637,29 @@ static inline void funet_retire(struct funet *f, struct funet_sending *s)
 	free(s);
 }
 
+/* Probes a node. */
+static inline int funet_probe(struct funet *f, uint32_t node);
+
+/* Has the nodes asked, in turn, that memory was granted to, while others wait for it: if one is gone its memory comes free. */
+static inline void funet_probe_landing(struct funet *f)
+{
+	int64_t now = funet_now();
+	if (now < f->probe)
+		return;
+	f->probe = now + INT64_C(200000000);
+	for (int i = 0; i < FUNET_LANDINGS; i++, f->landing++)
+		if (f->landings[f->landing % FUNET_LANDINGS].open) {
+			(void)funet_probe(f, f->landings[f->landing++ % FUNET_LANDINGS].node);
+			return;
+		}
+}
+
 /* Goes on with everything that is under way, outside handlers. */
 static inline void funet_advance(struct funet *f)
 {
 	struct funet_sending *s, *next;
 	struct funet_arrival *a;
+	funet_say_kept(f);
 	for (s = f->sendings; s != NULL; s = next) {
 		next = s->next;
 		if (!s->ended && !s->given_up)
@@ -1331,8 +1671,35 @@ static inline void funet_advance(struct funet *f)
 		f->waiting = a->next;
 		funet_forget(f, a);
 	}
+	if (f->waiting != NULL)
+		funet_probe_landing(f);
 	if (f->tells)
 		funet_tell_tagged(f);
+}
+
+/* What nodes in Go tell each other in a job that goes on without nodes. A node in C takes no part in that: it says so to one that
+ * joins again, which then ends with an error, and learns when others have gone on without it. */
+static inline void funet_member(struct funet *f, enum funi_level l, const uint32_t *slot, uint32_t words)
+{
+	const uint32_t *w = slot + FUNI_PAYLOAD_WORD;
+	uint32_t what = w[0] & 0xff, node = slot[FUNI_SOURCE_WORD];
+	if (words != 5)
+		return;
+	if (what == FUNET_HELLO && l == FUNI_REQUEST) {
+		const uint32_t no[5] = { (uint32_t)FUNET_REFUSED | (w[1] & 31) << 10, 0, 0, 0, 0 };
+		f->running[FUNI_REQUEST]++;
+		funet_tell_words(f, node, FUNET_MEMBER, no, 5);
+		f->running[FUNI_REQUEST]--;
+	} else if (what == FUNET_STALE) {
+		f->back.reason = FUNI_REASON_REPLACED;
+		f->back.level = FUNI_REQUEST;
+		f->back.header = funi_header((uint16_t)node, w[3] & FUNI_MAX_TYPE, 1);
+		f->back.word = w[2];
+		if (f->failed == 0)
+			f->failed = funet_fail(f, -EHOSTUNREACH, "a message to node %u was not delivered: %s", node, funet_reason(FUNI_REASON_REPLACED));
+	} else if (what == FUNET_FENCE && f->failed == 0) {
+		f->failed = funet_fail(f, -ENOTCONN, "node %u says that the job goes on without this node; programs on funet.h do not join it again", node);
+	}
 }
 
 /* Handles one message. */
@@ -1340,9 +1707,14 @@ static inline void funet_handle_slot(struct funet *f, enum funi_level l, const u
 {
 	uint32_t type = funi_type(slot[0]), words = funi_words(slot[0]);
 	struct funi_notice n;
+	if (slot[FUNI_SOURCE_WORD] >= f->card.nodes) {
+		f->unknown++;
+		return;
+	}
+	f->peers[slot[FUNI_SOURCE_WORD]].gone = 0;
 	if (funi_is_notice(slot, &n)) {
 		if (type == FUNET_PART)
-			funet_landed(f, slot, &n);
+			funet_landed(f, l, slot, &n);
 		else
 			f->unknown++;
 	} else if (words == 0)
@@ -1363,6 +1735,8 @@ static inline void funet_handle_slot(struct funet *f, enum funi_level l, const u
 		funet_is_told(f, slot);
 	else if (type == FUNET_PIECE && words >= 2)
 		funet_piece_came(f, slot);
+	else if (type == FUNET_MEMBER)
+		funet_member(f, l, slot, words);
 	else if (type != FUNET_PROBE)
 		f->unknown++;
 }
@@ -1381,37 +1755,192 @@ static inline int funet_service(struct funet *f, enum funi_level l, int most)
 
 /* ---- what came back ---- */
 
-/* What a message that came back asks for: 1 if that tells the program of it. */
-static inline int funet_came_back(struct funet *f, const struct funi_return *r)
-{
-	uint32_t node = r->header & 0xffff, type = funi_type(r->header);
-	struct funet_request *c = type == FUNET_CALL && r->level == FUNI_REQUEST ? funet_find(f, r->word) : NULL;
-	int told = c != NULL && c->node == node;
+enum funet_came { FUNET_UNTOLD, FUNET_TOLD_SO, FUNET_OWN }; /* to the program: not told; by what has failed; it need not know */
 
-	if (told)
-		funet_end_call(c, -EHOSTUNREACH, funet_reason(r->reason), strlen(funet_reason(r->reason)));
-	if (type == FUNET_ANSWER && r->level == FUNI_REPLY && !funet_gone(r->reason) && f->untolds < FUNET_UNTOLD) {
-		f->untold[f->untolds].node = node;
-		f->untold[f->untolds++].ticket = r->word;
+/* Tells a node, in a barrier, that this one has come to a round. */
+static inline void funet_say_round(struct funet *f, uint32_t number, uint32_t round)
+{
+	const uint32_t words[5] = { number, 0, round, 0, 0 };
+	funet_tell_words(f, (f->card.node + (UINT32_C(1) << round)) % f->card.nodes, FUNET_ROUND, words, 5);
+}
+
+/* Tells a node that a tagged message of a number will not come: it is not to wait for it. */
+static inline void funet_say_void(struct funet *f, uint32_t node, uint32_t word)
+{
+	const uint32_t words[3] = { word, (word & 1) << 31, FUNET_FORM_VOID << 16 };
+	funet_tell_words(f, node, FUNET_TAGGED, words, 3);
+}
+
+/* Has a node told again what it was told last of tagged messages. */
+static inline void funet_tell_again(struct funet *f, uint32_t node)
+{
+	for (uint32_t space = 0; space < 2; space++) {
+		struct funet_pair *p = funet_pair_of(f, node, space);
+		if (p->taken != p->told || p->taken != 0)
+			p->told = (p->taken - FUNET_WINDOW / 2) & FUNET_NUMBER;
 	}
-	if (type == FUNET_TAGGED && !funet_gone(r->reason) && node < f->card.nodes) { /* the node is not to wait for it */
-		const uint32_t words[3] = { r->word, (r->word & 1) << 31, FUNET_FORM_VOID << 16 };
-		(void)funet_tell_words(f, node, FUNET_TAGGED, words, 3);
-	}
+	f->tells = 1;
+}
+
+/* Ends what waits for a node that is gone: 1 if that tells the program of it. */
+static inline int funet_departed(struct funet *f, uint32_t node, uint32_t reason)
+{
+	int told = 0;
+	f->peers[node].gone = 1;
 	for (struct funet_sending *s = f->sendings; s != NULL; s = s->next)
-		if (s->node == node && !s->ended &&
-		    (funet_gone(r->reason) || (type == FUNET_TAGGED && s->kind == FUNET_KIND_TAGGED && s->asked && s->sequence == r->word >> 2) ||
-		     (type == FUNET_PIECE && s->kind == FUNET_KIND_TAGGED && s->to != 0 && s->key == r->word) || (type == FUNET_READY && s->id == r->word) || (type == FUNET_PART && s->to != 0 && s->key == r->word))) {
-			funet_end_sending(s, -EHOSTUNREACH);
-			told = 1;
+		if (s->node == node && !s->ended) {
+			s->owes = 0;
+			funet_end_sending(f, s, -EHOSTUNREACH);
+			told |= !s->given_up;
 		}
-	for (struct funet_receive_state *w = f->receivers; w != NULL && funet_gone(r->reason); w = w->next)
+	for (struct funet_receive_state *w = f->receivers; w != NULL; w = w->next)
 		if (!w->ended && (w->taken ? w->from == node : w->node == node))
 			funet_end_receive(w, -EHOSTUNREACH);
-	for (int i = 0; funet_gone(r->reason) && i < FUNET_CALLS; i++)
+	for (int i = 0; i < FUNET_CALLS; i++)
 		if (f->calls[i].progress == FUNET_ASKED && f->calls[i].node == node)
-			funet_end_call(&f->calls[i], -EHOSTUNREACH, funet_reason(r->reason), strlen(funet_reason(r->reason)));
+			funet_end_call(&f->calls[i], -EHOSTUNREACH, funet_reason(reason), strlen(funet_reason(reason)));
+	funet_forget_sender(f, node, reason == FUNI_REASON_SILENT || reason == FUNI_REASON_NO_ROUTE);
 	return told;
+}
+
+/* Ends the message whose ready, part, envelope or piece has come back from a node that is there. */
+static inline enum funet_came funet_sending_came_back(struct funet *f, const struct funi_return *r, uint32_t node, uint32_t type)
+{
+	struct funet_sending *s = f->sendings;
+	for (; s != NULL; s = s->next)
+		if (s->node == node && (s->kind == FUNET_KIND_TAGGED) == (type == FUNET_TAGGED || type == FUNET_PIECE) &&
+		    (type == FUNET_READY    ? s->id == r->word :
+		     type == FUNET_TAGGED   ? s->asked && s->sequence == r->word >> 2 && s->tag >> 31 == (r->word & 1) :
+					      s->to != 0 && s->key == r->word))
+			break;
+	if (s == NULL || s->ended) { /* it has left, and the receiver waits for all of it */
+		if (type == FUNET_PART)
+			funet_tell_words(f, node, FUNET_ABORT, &r->word, 1);
+		else if (type == FUNET_PIECE)
+			funet_abort_tagged(f, node, 0, r->word);
+		return FUNET_UNTOLD;
+	}
+	s->owes = type == FUNET_PART || type == FUNET_PIECE;
+	funet_end_sending(f, s, -EHOSTUNREACH);
+	return s->given_up ? FUNET_OWN : FUNET_TOLD_SO;
+}
+
+/* Does what a message asks for that came back. */
+static inline enum funet_came funet_came_back(struct funet *f, const struct funi_return *r)
+{
+	uint32_t node = r->header & 0xffff, type = funi_type(r->header);
+	int gone = funet_gone(r->reason), perhaps = funet_perhaps(r->reason), told = 0;
+	struct funet_request *c = type == FUNET_CALL ? funet_find(f, r->word) : NULL;
+
+	if (node >= f->card.nodes)
+		return FUNET_UNTOLD;
+	if (c != NULL && c->node == node) {
+		funet_end_call(c, -EHOSTUNREACH, funet_reason(r->reason), strlen(funet_reason(r->reason)));
+		told = 1;
+	}
+	if (gone) {
+		told |= funet_departed(f, node, r->reason);
+		if (type == FUNET_ANSWER || type == FUNET_GRANT || type == FUNET_TAKEN || type == FUNET_ABORT || type == FUNET_TOLD || type == FUNET_MEMBER)
+			return FUNET_OWN; /* nobody waits for it any more */
+		return told ? FUNET_TOLD_SO : FUNET_UNTOLD;
+	}
+	switch (type) {
+	case FUNET_GRANT:
+		for (int i = 0; perhaps && i < FUNET_LANDINGS; i++)
+			if (f->landings[i].open && f->landings[i].node == node && f->landings[i].id == r->word)
+				funet_tell_grant(f, &f->landings[i]);
+		return perhaps ? FUNET_OWN : FUNET_UNTOLD;
+	case FUNET_TAKEN:
+	case FUNET_ANSWER:
+		if (type == FUNET_ANSWER || perhaps)
+			funet_tell_lost(f, node, type, r->word);
+		return perhaps ? FUNET_OWN : FUNET_UNTOLD;
+	case FUNET_ABORT:
+		if (perhaps)
+			funet_tell_words(f, node, FUNET_ABORT, &r->word, 1);
+		return FUNET_OWN;
+	case FUNET_MEMBER:
+		return FUNET_OWN; /* who asks for it asks again */
+	case FUNET_ROUND:
+		for (uint32_t k = 0; perhaps && UINT32_C(1) << k < f->card.nodes; k++)
+			if ((f->card.node + (UINT32_C(1) << k)) % f->card.nodes == node)
+				funet_say_round(f, r->word, k);
+		return perhaps ? FUNET_OWN : FUNET_UNTOLD;
+	case FUNET_TOLD: {
+		struct funet_receive_state *w = f->receivers;
+		while (w != NULL && w->id != r->word)
+			w = w->next;
+		if (w != NULL && w->taken && !w->ended && w->got == 0 && w->from == node)
+			w->granting = 1;
+		else if (w == NULL && r->word != 0) /* that a message will not come, or is not wanted */
+			funet_abort_tagged(f, node, 0, r->word);
+		funet_tell_again(f, node);
+		return FUNET_OWN;
+	}
+	case FUNET_TAGGED:
+		funet_say_void(f, node, r->word);
+		return funet_sending_came_back(f, r, node, type);
+	case FUNET_PART:
+		if (r->word & FUNET_PART_BIT) /* the slot is not used again: other parts may still be written there */
+			return FUNET_UNTOLD;
+		return funet_sending_came_back(f, r, node, type);
+	case FUNET_READY:
+	case FUNET_PIECE:
+		return funet_sending_came_back(f, r, node, type);
+	default:
+		return told ? FUNET_TOLD_SO : FUNET_UNTOLD;
+	}
+}
+
+/* Some messages came back of which nothing is known: any may have been among them. What waits here ends, and who may wait for this
+ * node is told again what it was told last, or that it will not be. Nodes that are known to be gone are not. */
+static inline void funet_any_came_back(struct funet *f)
+{
+	const char *why = "too many messages came back";
+	struct funet_record told[FUNET_HISTORY], sent[FUNET_HISTORY];
+	struct funet_barrier_state *b = &f->barrier;
+	for (int i = 0; i < FUNET_CALLS; i++)
+		if (f->calls[i].progress == FUNET_ASKED)
+			funet_end_call(&f->calls[i], -EHOSTUNREACH, why, strlen(why));
+	for (struct funet_sending *s = f->sendings; s != NULL; s = s->next)
+		if (!s->ended) {
+			s->owes = !f->peers[s->node].gone;
+			funet_end_sending(f, s, -EHOSTUNREACH);
+		}
+	for (struct funet_receive_state *w = f->receivers; w != NULL; w = w->next)
+		if (!w->ended && !w->taken && w->node != FUNET_ANY)
+			funet_end_receive(w, -EHOSTUNREACH);
+		else if (!w->ended && w->taken && w->got == 0)
+			w->granting = 1;
+	memcpy(told, f->told, sizeof told);
+	memcpy(sent, f->sent, sizeof sent);
+	memset(f->told, 0, sizeof f->told); /* what is told now is not told a third time */
+	memset(f->sent, 0, sizeof f->sent);
+	for (int i = 0; i < FUNET_HISTORY; i++) {
+		if (told[i].type != 0 && !f->peers[told[i].node].gone)
+			funet_tell_lost(f, told[i].node, told[i].type, told[i].word);
+		if (sent[i].type == FUNET_PART && !f->peers[sent[i].node].gone)
+			funet_tell_words(f, sent[i].node, FUNET_ABORT, &sent[i].key, 1);
+		else if (sent[i].type == FUNET_PIECE && !f->peers[sent[i].node].gone)
+			funet_abort_tagged(f, sent[i].node, 0, sent[i].key);
+	}
+	for (int i = 0; i < FUNET_LANDINGS; i++)
+		if (f->landings[i].open && !f->peers[f->landings[i].node].gone)
+			funet_tell_grant(f, &f->landings[i]);
+	for (uint32_t i = 0; i < 2 * f->card.nodes; i++) {
+		const struct funet_pair *p = &f->pairs[i];
+		uint32_t node = i % f->card.nodes, space = i / f->card.nodes;
+		for (uint32_t n = p->matched; n != p->sent && !f->peers[node].gone; n = (n + 1) & FUNET_NUMBER)
+			funet_say_void(f, node, n << 2 | space);
+		if (space == 0 && !f->peers[node].gone)
+			funet_tell_again(f, node);
+	}
+	for (uint32_t k = 0; UINT32_C(1) << k < f->card.nodes; k++) {
+		if (b->number > 1 || (b->number == 1 && !b->open))
+			funet_say_round(f, b->open ? b->number - 1 : b->number, k);
+		if (b->open && (k < b->round || (k == b->round && b->told)))
+			funet_say_round(f, b->number, k);
+	}
 }
 
 /* Takes what came back: -EHOSTUNREACH if the program has to be told. */
@@ -1419,36 +1948,25 @@ static inline int funet_take_back(struct funet *f)
 {
 	struct funi_return r;
 	uint32_t lost;
-	int untold = 0;
+	int untold = 0, probes = 0;
 
 	while (funi_returned(&f->card, &r))
-		if (!funet_came_back(f, &r) && untold++ == 0)
-			f->back = r;
+		if (funet_came_back(f, &r) == FUNET_UNTOLD) {
+			probes += funi_type(r.header) == FUNET_PROBE;
+			if (untold++ == 0)
+				f->back = r;
+		}
 	lost = funi_returns_lost(&f->card);
-	if (lost != f->lost) { /* what they were is not known: any call may have been among them */
+	if (lost != f->lost) {
 		untold += (int)(lost - f->lost);
 		f->lost = lost;
-		for (int i = 0; i < FUNET_CALLS; i++)
-			if (f->calls[i].progress == FUNET_ASKED)
-				funet_end_call(&f->calls[i], -EHOSTUNREACH, "too many messages came back", 27);
+		funet_any_came_back(f);
 	}
+	f->vain = probes == untold;
 	if (untold == 0)
 		return 0;
 	return funet_fail(f, -EHOSTUNREACH, "a message to node %u was not delivered: %s%s", f->back.header & 0xffff,
 			  funet_reason(f->back.reason), untold > 1 ? ", and so were others" : "");
-}
-
-/* Tells callers that their answers came back, as far as there is room. */
-static inline void funet_tell(struct funet *f)
-{
-	while (f->untolds > 0) {
-		uint32_t *s = funi_send_reserve(&f->card, FUNI_REQUEST), first[2] = { 0, FUNET_LOST << 16 };
-		if (s == NULL)
-			return;
-		first[0] = f->untold[--f->untolds].ticket;
-		funet_compose(s, f->untold[f->untolds].node, FUNET_ANSWER, first, 2, 1, NULL, 0);
-		(void)funet_commit(f);
-	}
 }
 
 /* ---- polling and waiting ---- */
@@ -1472,16 +1990,15 @@ static inline int funet_poll(struct funet *f)
 		n += funet_service(f, FUNI_REPLY, 1024);
 		n += some = funet_service(f, FUNI_REQUEST, 256);
 	}
-	if (f->untolds > 0)
-		funet_tell(f);
-	if (f->sendings != NULL || f->waiting != NULL || f->tells)
+	int back = f->failed == 0 ? funet_take_back(f) : 0; /* before what that asks for is sent: the program may sleep now */
+	if (f->sendings != NULL || f->waiting != NULL || f->tells || f->control > 0)
 		funet_advance(f);
+	if (back != 0)
+		return back;
 	if ((code = f->failed) != 0) {
 		f->failed = 0;
 		return code;
 	}
-	if ((code = funet_take_back(f)) != 0)
-		return code;
 	if (n == 0 && funi_load(&f->card.page->gone) != 0)
 		return funet_card_fails(f, funi_fail(&f->card, -ENOTCONN, "polling"));
 	return n;
@@ -1501,11 +2018,11 @@ static inline int funet_rest(struct funet *f, int64_t end)
 	return n < 0 ? funet_card_fails(f, n) : 0;
 }
 
-/* A slot for a request. While the queue is full it polls. */
-static inline int funet_request_slot(struct funet *f, uint32_t **slot)
+/* Waits until there is room for so many requests. Meanwhile it polls. */
+static inline int funet_request_room(struct funet *f, uint32_t slots)
 {
 	int64_t end = 0;
-	while ((*slot = funi_send_reserve(&f->card, FUNI_REQUEST)) == NULL) {
+	while (funet_room(f, FUNI_REQUEST) < slots) {
 		int n = funet_poll(f);
 		if (n == 0) {
 			end = end == 0 ? funet_until(f->patience) : end;
@@ -1517,6 +2034,16 @@ static inline int funet_request_slot(struct funet *f, uint32_t **slot)
 	return 0;
 }
 
+/* A slot for a request. */
+static inline int funet_request_slot(struct funet *f, uint32_t **slot)
+{
+	int code = 0;
+	*slot = funi_send_reserve(&f->card, FUNI_REQUEST);
+	if (*slot == NULL && (code = funet_request_room(f, 1)) == 0)
+		*slot = funi_send_reserve(&f->card, FUNI_REQUEST);
+	return code;
+}
+
 /* Sends a node a request without meaning, which comes back if the node is gone. */
 static inline int funet_probe(struct funet *f, uint32_t node)
 {
@@ -1525,29 +2052,53 @@ static inline int funet_probe(struct funet *f, uint32_t node)
 		return 0; /* what fills the queue says the same */
 	s[0] = funi_header((uint16_t)node, FUNET_PROBE, 1);
 	s[FUNI_PAYLOAD_WORD] = 0;
+	f->peers[node].probed = f->probes;
 	return funet_commit(f);
 }
 
-/* Waits until done says so of its argument. For what a node has yet to send it asks now and then whether that is there;
- * node f->card.nodes is none. */
+/* Probes all nodes that something is awaited of: of calls, of messages under way and of those that are being received. What is
+ * awaited of a node that is gone ends when the probe has come back. Functions that wait do that now and then; a program that only
+ * calls funet_poll, in an event loop, does it itself when it has waited for long, for a second say. 0, or -EDEADLK in a handler. */
+static inline int funet_probe_awaited(struct funet *f)
+{
+	int code = funet_outside(f, "probing");
+	if (code != 0)
+		return code;
+	f->probes++;
+	for (const struct funet_sending *s = f->sendings; s != NULL; s = s->next)
+		if (f->peers[s->node].probed != f->probes)
+			(void)funet_probe(f, s->node);
+	for (const struct funet_receive_state *r = f->receivers; r != NULL; r = r->next) {
+		uint32_t node = r->taken ? r->from : r->node;
+		if (node < f->card.nodes && f->peers[node].probed != f->probes)
+			(void)funet_probe(f, node);
+	}
+	for (int i = 0; i < FUNET_CALLS; i++)
+		if (f->calls[i].progress == FUNET_ASKED && f->peers[f->calls[i].node].probed != f->probes)
+			(void)funet_probe(f, f->calls[i].node);
+	return 0;
+}
+
+/* Waits until done says so of its argument. Now and then it asks the nodes whether they are there that something is awaited of, and the
+ * given one; node f->card.nodes is none. */
 static inline int funet_await(struct funet *f, int (*done)(void *), void *argument, uint32_t node, int64_t end)
 {
 	int64_t gap = INT64_C(200000000), probe = 0, now;
 	int n = 0;
 	while (!done(argument)) {
 		if ((n = funet_poll(f)) < 0)
-			return n;
+			return n == -EHOSTUNREACH && f->vain && done(argument) ? 0 : n;
 		if (n > 0 || done(argument))
 			continue;
-		if (node < f->card.nodes) {
-			now = funet_now();
-			if (probe != 0 && now >= probe) {
+		now = funet_now();
+		if (probe != 0 && now >= probe) {
+			(void)funet_probe_awaited(f);
+			if (node < f->card.nodes && f->peers[node].probed != f->probes)
 				(void)funet_probe(f, node);
-				gap = gap < INT64_C(5000000000) ? 2 * gap : gap;
-			}
-			if (probe == 0 || now >= probe)
-				probe = now + gap;
+			gap = gap < INT64_C(5000000000) ? 2 * gap : gap;
 		}
+		if (probe == 0 || now >= probe)
+			probe = now + gap;
 		if ((n = funet_rest(f, end)) < 0)
 			return n;
 	}
@@ -1573,7 +2124,7 @@ static inline int funet_fd(const struct funet *f) { return funi_fd(&f->card); }
 /* 1: sleep until funet_fd can be read; 0: poll again first; -ENOTCONN. */
 static inline int funet_arm(struct funet *f)
 {
-	int n = f->untolds > 0 ? 0 : funi_arm(&f->card);
+	int n = funi_arm(&f->card);
 	return n < 0 ? funet_card_fails(f, n) : n;
 }
 
@@ -1626,7 +2177,6 @@ static inline int funet_check(struct funet *f, uint32_t node, uint32_t number, s
 static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_t node, uint32_t number, enum funet_kind kind, uint32_t tag,
 			       const void *bytes, size_t length)
 {
-	struct funet_sending **at = &f->sendings;
 	memset(s, 0, sizeof *s);
 	s->node = node;
 	s->number = number;
@@ -1636,33 +2186,89 @@ static inline void funet_begin(struct funet *f, struct funet_sending *s, uint32_
 	s->length = length;
 	s->id = ++f->ids & INT32_MAX;
 	s->from = kind == FUNET_KIND_TAGGED ? 0 : funet_address(f, bytes, length);
-	while (*at != NULL)
-		at = &(*at)->next;
-	*at = s;
+	*f->last = s;
+	f->last = &s->next;
 	if (!f->running[FUNI_REQUEST]) /* else the next poll does it */
 		funet_push(f, s);
 }
 
+/* Sends a message of more than FUNET_SHORT bytes at once: as transfers of 64 bytes, which travel with their data, into a slot that the
+ * receiver has leased to this node. 1; 0 if there is none, or the message is longer; or, and then nothing was sent, what is wrong. Requests
+ * and replies wait for room in the send queue as such messages do. */
+static inline int funet_send_at_once(struct funet *f, enum funi_level l, uint32_t node, enum funet_kind kind, uint32_t number, uint32_t ticket,
+				     const void *bytes, size_t length)
+{
+	const uint32_t first[2] = { ticket, FUNET_DONE };
+	size_t heads = kind == FUNET_KIND_CALL ? 4 : kind == FUNET_KIND_ANSWER ? 8 : 0, size = length + heads;
+	uint32_t packets = (uint32_t)(size + 63) / 64, slot = 0;
+	struct funet_peer *p = &f->peers[node];
+	if (p->idle == 0 || size > FUNET_EAGER || packets > f->card.mask)
+		return 0;
+	int code = l == FUNI_REPLY ? funet_reply_room(f, packets) : funet_request_room(f, packets);
+	if (code != 0 || p->idle == 0)
+		return code;
+	while ((p->idle >> slot & 1) == 0)
+		slot++;
+	p->idle &= ~(1u << slot);
+	p->number[slot] = (p->number[slot] + 1) & 63;
+	p->used[slot] = FUNET_PART_BIT | (uint32_t)kind << 28 | slot << 25 | p->number[slot] << 19 | (uint32_t)(size - 1) << 8 | number;
+	for (size_t at = 0; at < size; at += 64) {
+		size_t n = size - at < 64 ? size - at : 64, head = at == 0 ? heads : 0, whole = (n + 15) & ~(size_t)15;
+		uint32_t *s = funi_send_reserve(&f->card, l);
+		uint8_t *data = (uint8_t *)(s + FUNI_DATA_WORD);
+		funi_transfer(s, (uint16_t)node, FUNET_PART, 0, p->lease + slot * FUNET_EAGER + (uint32_t)at, p->used[slot], (uint32_t)whole / 4);
+		memset(data + whole - 16, 0, 16);
+		memcpy(data, first, head);
+		memcpy(data + head, (const uint8_t *)bytes + at + head - heads, n - head);
+		(void)(l == FUNI_REQUEST ? funet_commit(f) : funi_send_commit(&f->card, l));
+	}
+	return 1;
+}
+
 static inline int funet_has_sent(void *sending) { return ((struct funet_sending *)sending)->ended; }
 
-/* Gives up a message that has not ended: what is left of it is kept until its receiver knows. It waits until the card no longer reads
- * the program's own memory. */
+/* Has the program go on with copies of the pages of memory that was adopted, while the card still reads them: 1, or 0 if that cannot be. */
+static inline int funet_part(struct funet *f, const void *bytes, size_t length)
+{
+	struct funet_piece *p = funet_piece_of(f, bytes, length);
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)bytes / page * page, to = ((uintptr_t)bytes + length + page - 1) / page * page;
+	uint8_t *at = (uint8_t *)from, *copy = p != NULL && p->adopted ? (uint8_t *)malloc(to - from) : NULL;
+	if (copy == NULL)
+		return 0;
+	memcpy(copy, at, to - from);
+	int done = mmap(at, to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | FUNI_MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+	if (done) {
+		memcpy(at, copy, to - from);
+		p->parted = 1;
+	}
+	free(copy);
+	return done;
+}
+
+/* Gives up a message that has not ended: what is left of it is kept until its receiver knows. The card may still read the bytes, until
+ * the receiver's card has acknowledged them or has been silent for too long, which is seconds. Memory that was adopted is parted
+ * from the card at once, page by page. That of funet_alloc cannot be, as its pages are given out again: there the function waits. */
 static inline void funet_give_up(struct funet *f, struct funet_sending *s)
 {
 	struct funet_sending *kept = (struct funet_sending *)malloc(sizeof *kept);
-	while ((s->from != 0 || kept == NULL) && !funet_is_read(f, s))
+	int parted = kept != NULL && s->from != 0 && !funet_is_read(f, s) && funet_part(f, s->bytes, s->length);
+	while (((s->from != 0 && !parted) || kept == NULL) && !funet_is_read(f, s))
 		if (funi_wait(&f->card, 10) == -ENOTCONN)
 			break;
+	s->owes |= !s->ended;
 	if (kept == NULL) {
+		funet_answered_ask(f, s);
 		funet_unlink(f, s);
 		return;
 	}
 	*kept = *s;
 	kept->kept = kept->given_up = 1;
 	s->staging = NULL;
+	s->counted = 0;
 	funet_unlink(f, s);
-	kept->next = f->sendings;
-	f->sendings = kept;
+	kept->next = NULL;
+	*f->last = kept;
+	f->last = &kept->next;
 }
 
 /* Waits until a long message has been read. */
@@ -1673,7 +2279,7 @@ static inline int funet_end(struct funet *f, struct funet_sending *s, int64_t en
 		funet_give_up(f, s);
 		return code;
 	}
-	if (!funet_is_read(f, s) || s->result == -ENOMEM) {
+	if (!funet_is_read(f, s) || s->owes) {
 		int result = s->result;
 		funet_give_up(f, s);
 		s->result = result;
@@ -1685,10 +2291,16 @@ static inline int funet_end(struct funet *f, struct funet_sending *s, int64_t en
 	return funet_fail(f, s->result, "sending %llu bytes to node %u: %s", (unsigned long long)s->length, s->node, funet_why(s->result));
 }
 
-/* Runs a handler on a node with bytes, at most FUNET_MAX_BYTES. On return the bytes may be changed. While the send queue is full it
- * polls, and with more than FUNET_SHORT bytes until the receiver has had room for them and they have left, at most f->patience; they
- * are copied unless they are in memory of funet_alloc. Not in handlers. Errors of earlier messages keep this one from being sent;
- * -ENOSYS: the node has no such handler; -ENOMEM: no memory there, or here. */
+/* Runs a handler on a node with bytes, at most FUNET_MAX_BYTES. On return the bytes may be changed. Not in handlers.
+ *
+ * Up to FUNET_SHORT bytes are one packet, and up to FUNET_EAGER mostly leave at once, too, once the receiver has granted memory for one
+ * such message: then it waits, and polls, only while the send queue is full. A longer one is sent when the receiver has had room
+ * for it, and the function returns when all has left, after at most f->patience; it is copied, unless it lies in memory of funet_alloc or
+ * funet_adopt at a multiple of 16.
+ *
+ * Errors of earlier messages, which funet_poll returns, keep this one from being sent. Of one that did not leave at once: -ENOSYS: the
+ * node has no such handler; -ENOMEM: no memory there, or here. After -ETIMEDOUT and -EINTR it is given up, and no handler runs; with memory
+ * of funet_alloc that can take as long as the receiver's host may be silent (funet_give_up). */
 static inline int funet_send(struct funet *f, uint32_t node, uint32_t number, const void *bytes, size_t length)
 {
 	struct funet_sending sending;
@@ -1697,6 +2309,9 @@ static inline int funet_send(struct funet *f, uint32_t node, uint32_t number, co
 	if (code != 0 || (code = funet_check(f, node, number, length, FUNET_MAX_BYTES)) != 0)
 		return code;
 	if (length > FUNET_SHORT) {
+		code = funet_send_at_once(f, FUNI_REQUEST, node, FUNET_KIND_BYTES, number, 0, bytes, length);
+		if (code != 0)
+			return code < 0 ? code : 0;
 		funet_begin(f, &sending, node, number, FUNET_KIND_BYTES, 0, bytes, length);
 		return funet_end(f, &sending, funet_until(f->patience));
 	}
@@ -1716,6 +2331,9 @@ static inline int funet_post(struct funet *f, uint32_t node, uint32_t number, co
 		return funet_send(f, node, number, bytes, length);
 	if (code != 0 || (code = funet_check(f, node, number, length, FUNET_MAX_BYTES)) != 0)
 		return code;
+	code = funet_send_at_once(f, FUNI_REQUEST, node, FUNET_KIND_BYTES, number, 0, bytes, length);
+	if (code != 0)
+		return code < 0 ? code : 0;
 	if ((s = (struct funet_sending *)malloc(sizeof *s)) == NULL)
 		return funet_fail(f, -ENOMEM, "sending %llu bytes to node %u: no memory", (unsigned long long)length, node);
 	funet_begin(f, s, node, number, FUNET_KIND_BYTES, 0, bytes, length);
@@ -1748,8 +2366,8 @@ static inline int funet_flush(struct funet *f, int milliseconds)
 }
 
 /* Runs a handler on the node whose message is being handled, with at most FUNET_MAX_BYTES bytes. Only for messages of funet_send. While
- * the send queue is full replies are handled. With more than FUNET_SHORT bytes they are copied, -ENOMEM, and leave when
- * the program polls; what becomes of them then funet_poll says if it is an error. */
+ * the send queue is full replies are handled. What does not leave at once (funet_send) is copied, -ENOMEM, and leaves when
+ * the program polls; what becomes of it then funet_poll says if it is an error. */
 static inline int funet_reply(struct funet_message *m, uint32_t number, const void *bytes, size_t length)
 {
 	struct funet *f = m->f;
@@ -1757,6 +2375,8 @@ static inline int funet_reply(struct funet_message *m, uint32_t number, const vo
 		return funet_fail(f, -EDEADLK, "replying where nothing may be sent: to a reply, or to a call");
 	int code = funet_check(f, m->source, number, length, FUNET_MAX_BYTES);
 	if (code == 0 && length > FUNET_SHORT) {
+		if ((code = funet_send_at_once(f, FUNI_REPLY, m->source, FUNET_KIND_REPLY, number, 0, bytes, length)) != 0)
+			return code < 0 ? code : 0;
 		uint8_t *copy = (uint8_t *)malloc(length);
 		if (copy != NULL)
 			memcpy(copy, bytes, length);
@@ -1790,13 +2410,21 @@ static inline int64_t funet_start(struct funet *f, uint32_t node, uint32_t numbe
 			c = &f->calls[f->next % FUNET_CALLS];
 	if (c == NULL)
 		return funet_fail(f, -EAGAIN, "calling node %u: %d calls are under way; finish one first", node, FUNET_CALLS);
-	c->number = (c->number + 1) & 0xfffff;
+	uint32_t ticket = ((c->number + 1) & 0xfffff) << 12 | (uint32_t)(c - f->calls);
+	if (length > FUNET_CALL_SHORT) {
+		code = funet_send_at_once(f, FUNI_REQUEST, node, FUNET_KIND_CALL, number, ticket, bytes, length);
+		if (code < 0)
+			return code;
+	}
+	c->number = ticket >> 12;
 	c->progress = FUNET_ASKED;
 	c->node = node;
 	c->answer = answer;
 	c->room = room;
 	c->length = 0;
-	first[0] = c->number << 12 | (uint32_t)(c - f->calls);
+	first[0] = ticket;
+	if (length > FUNET_CALL_SHORT && code > 0)
+		return (int64_t)ticket + 1;
 	if (length <= FUNET_CALL_SHORT) {
 		funet_compose(s, node, FUNET_CALL, first, 2, 1, bytes, length);
 		(void)funet_commit(f);
@@ -1936,6 +2564,7 @@ static inline void funet_expect(struct funet *f, struct funet_receive_state *r, 
 	memset(r, 0, sizeof *r);
 	r->node = node;
 	r->tag = tag;
+	r->space = tag == FUNET_ANY_TAG ? 0 : tag >> 31;
 	r->id = ++f->ids & INT32_MAX;
 	r->bytes = (uint8_t *)bytes;
 	r->room = room;
@@ -1954,41 +2583,61 @@ static inline void funet_expect_no_more(struct funet *f, struct funet_receive_st
 		at = &(*at)->next;
 	if (*at != NULL)
 		*at = r->next;
-	while (r->granting && !funet_say(f, r->from, r->tag >> 31, FUNET_FORM_GRANT, r->id, r->send, 0)) /* its sender waits */
-		if (funi_wait(&f->card, 10) == -ENOTCONN)
-			break;
+	if (r->granting) { /* its sender waits */
+		const uint32_t words[5] = { r->id, (uint32_t)FUNET_FORM_GRANT << 16 | r->space << 18, r->send, 0, funet_pair_of(f, r->from, r->space)->taken };
+		funet_tell_words(f, r->from, FUNET_TOLD, words, 5);
+	}
 	r->granting = 0;
 }
 
 static inline int funet_has_come(void *receive) { return ((struct funet_receive_state *)receive)->ended; }
 
-/* Receives a tagged message of at most room bytes from a node, or from FUNET_ANY (MPI_Recv): its length and its sender, if the
- * pointers are not NULL. -EMSGSIZE: it has *length bytes, of which there were as many as there is room; -ECANCELED: its sender has given it
- * up. After -ETIMEDOUT and -EINTR it can be called again; but a long message that had begun to arrive is dropped. Not in
- * handlers. */
-static inline int funet_recv(struct funet *f, uint32_t node, uint32_t tag, void *bytes, size_t room, size_t *length, uint32_t *from, int milliseconds)
+/* What was received. */
+struct funet_received {
+	uint32_t node, tag; /* of the message */
+	size_t length;
+};
+
+/* Receives a tagged message of at most room bytes, from a node or from FUNET_ANY, with a tag or FUNET_ANY_TAG (MPI_Recv, with its
+ * status): messages of one node in the order in which they were sent. what may be NULL. -EMSGSIZE: the message has what->length bytes, of
+ * which there were as many as there is room; -ECANCELED: its sender has given it up. After -ETIMEDOUT and -EINTR it can be called
+ * again; but a long message that had begun to arrive is dropped. Not in handlers. */
+static inline int funet_receive(struct funet *f, uint32_t node, uint32_t tag, void *bytes, size_t room, struct funet_received *what, int milliseconds)
 {
 	struct funet_receive_state r;
 	int code = funet_outside(f, "receiving");
 	if (code != 0)
 		return code;
-	if ((node >= f->card.nodes && node != FUNET_ANY) || tag >> 31 != 0)
+	if ((node >= f->card.nodes && node != FUNET_ANY) || (tag >> 31 != 0 && tag != FUNET_ANY_TAG))
 		return funet_fail(f, -EINVAL, "receiving tag %u from node %u: the job has %u nodes, and tags are 0 to 2^31-1", tag, node, f->card.nodes);
 	funet_expect(f, &r, node, tag, bytes, room);
 	code = funet_await(f, funet_has_come, &r, node, funet_until(milliseconds));
 	funet_expect_no_more(f, &r);
 	if (!r.ended)
 		return code;
-	if (length != NULL)
-		*length = r.length;
-	if (from != NULL)
-		*from = r.from;
+	if (what != NULL) {
+		what->node = r.from;
+		what->tag = r.came;
+		what->length = r.length;
+	}
 	if (r.result == 0)
 		return 0;
 	return funet_fail(f, r.result, "receiving from node %u: %s", r.taken ? r.from : node,
 			  r.result == -EMSGSIZE	    ? "the message has more bytes than there is room" :
 			  r.result == -EHOSTUNREACH ? "the node is gone" :
 						      "the sender has given the message up");
+}
+
+/* funet_receive that says the length and the sender of the message, if the pointers are not NULL. */
+static inline int funet_recv(struct funet *f, uint32_t node, uint32_t tag, void *bytes, size_t room, size_t *length, uint32_t *from, int milliseconds)
+{
+	struct funet_received what = { node, tag, 0 };
+	int code = funet_receive(f, node, tag, bytes, room, &what, milliseconds);
+	if (length != NULL)
+		*length = what.length;
+	if (from != NULL)
+		*from = what.node;
+	return code;
 }
 
 /* ---- collective operations ----
@@ -2030,7 +2679,7 @@ static inline int funet_end_leg(struct funet *f, struct funet_leg *g, int code)
 		if (code == 0 && (g->receive.result != 0 || g->receive.length != g->bytes))
 			code = funet_fail(f, -EPROTO, "a collective operation: node %u calls another, or with another length", g->node);
 	}
-	if (g->begun && (!g->sending.ended || !funet_is_read(f, &g->sending)))
+	if (g->begun && (!g->sending.ended || g->sending.owes || !funet_is_read(f, &g->sending)))
 		funet_give_up(f, &g->sending);
 	else if (g->begun)
 		funet_unlink(f, &g->sending);
@@ -2229,6 +2878,51 @@ static inline int funet_scatter(struct funet *f, uint32_t root, const void *all,
 	return code;
 }
 
+/* Sends a node bytes and receives others of another. */
+static inline int funet_exchange_two(struct funet *f, uint32_t tag, uint32_t to, const void *out, uint32_t from, void *in, size_t bytes, int64_t end)
+{
+	struct funet_leg leg[2];
+	memset(leg, 0, sizeof leg);
+	leg[0].node = from;
+	leg[0].in = in;
+	leg[1].node = to;
+	leg[1].out = out;
+	leg[0].bytes = leg[1].bytes = bytes;
+	return funet_exchange(f, tag, leg, 2, end);
+}
+
+/* Brings bytes of every node to all nodes, whose memory has a block for each, in order of their numbers (MPI_Allgather). */
+static inline int funet_allgather(struct funet *f, const void *bytes, size_t length, void *all, int milliseconds)
+{
+	int64_t end = funet_until(milliseconds);
+	uint32_t tag, nodes = f->card.nodes, node = f->card.node;
+	uint8_t *in = (uint8_t *)all, *blocks;
+	int code = funet_collective(f, length, 0, &tag);
+	if (code != 0)
+		return code;
+	if (length > FUNET_TREE_BYTES) { /* around the ring */
+		memmove(in + node * length, bytes, length);
+		for (uint32_t d = 0; d + 1 < nodes && code == 0; d++)
+			code = funet_exchange_two(f, tag, (node + 1) % nodes, in + (node + nodes - d) % nodes * length, (node + nodes - 1) % nodes,
+						  in + (node + nodes - d - 1) % nodes * length, length, end);
+		return code;
+	}
+	if ((blocks = (uint8_t *)malloc(nodes * length + 1)) == NULL)
+		return funet_fail(f, -ENOMEM, "an all-gather: no memory");
+	if (length > 0)
+		memcpy(blocks, bytes, length);
+	for (uint32_t d = 1; d < nodes && code == 0; d *= 2) { /* as many as there are, of the nodes that follow */
+		size_t n = (d < nodes - d ? d : nodes - d) * length;
+		code = funet_exchange_two(f, tag, (node + nodes - d) % nodes, blocks, (node + d) % nodes, blocks + d * length, n, end);
+	}
+	if (code == 0 && length > 0) { /* this node's block is the first */
+		memcpy(in + node * length, blocks, (nodes - node) * length);
+		memcpy(in, blocks + (nodes - node) * length, node * length);
+	}
+	free(blocks);
+	return code;
+}
+
 /* Every node has a block of so many bytes for every node, and gets one of each (MPI_Alltoall). */
 static inline int funet_alltoall(struct funet *f, const void *send, void *receive, size_t bytes, int milliseconds)
 {
@@ -2319,22 +3013,18 @@ static inline int funet_scan(struct funet *f, enum funet_kind_of_value kind, enu
 
 /* ---- begin and end ---- */
 
-/* Takes this process's place in a job. o may be NULL: everything is in the environment. The context needs funet_close only if
- * this returns 0. Errors are those of funi_attach and funi_attach_environment. */
-static inline int funet_open(struct funet *f, const struct funet_options *o)
+/* Makes f ready, whose card is attached. */
+static inline int funet_prepare(struct funet *f, uint32_t memory)
 {
-	uint32_t slots = o != NULL ? o->slots : 0;
-	memset(f, 0, sizeof *f);
 	f->patience = -1;
-	int code = o == NULL || o->socket == NULL ? funi_attach_environment(&f->card, slots) :
-						    funi_attach(&f->card, o->socket, o->gid, o->node, o->token, slots);
-	if (code != 0)
-		return funet_card_fails(f, code);
-	f->most = o != NULL && o->memory != 0 ? o->memory : UINT32_C(64) << 20;
+	f->last = &f->sendings;
+	f->most = memory != 0 ? memory : UINT32_C(64) << 20;
 	f->most = f->most < UINT32_C(1) << 30 ? f->most : UINT32_C(1) << 30;
 	f->pairs = (struct funet_pair *)calloc(f->card.nodes, 2 * sizeof *f->pairs);
-	if (f->pairs == NULL) {
-		(void)funi_close(&f->card, 0);
+	f->peers = (struct funet_peer *)calloc(f->card.nodes, sizeof *f->peers);
+	if (f->pairs == NULL || f->peers == NULL) {
+		free(f->pairs);
+		free(f->peers);
 		return funet_fail(f, -ENOMEM, "opening: no memory");
 	}
 	/* Numbers of calls begin anywhere, so that a late answer to a process that was this node before is taken for none of ours. */
@@ -2349,6 +3039,21 @@ static inline int funet_open(struct funet *f, const struct funet_options *o)
 	return 0;
 }
 
+/* Takes this process's place in a job. o may be NULL: everything is in the environment. The context needs funet_close only if
+ * this returns 0. Errors are those of funi_attach and funi_attach_environment. */
+static inline int funet_open(struct funet *f, const struct funet_options *o)
+{
+	uint32_t slots = o != NULL ? o->slots : 0;
+	memset(f, 0, sizeof *f);
+	int code = o == NULL || o->socket == NULL ? funi_attach_environment(&f->card, slots) :
+						    funi_attach(&f->card, o->socket, o->gid, o->node, o->token, slots);
+	if (code != 0)
+		return funet_card_fails(f, code);
+	if ((code = funet_prepare(f, o != NULL ? o->memory : 0)) != 0)
+		(void)funi_close(&f->card, 0);
+	return code;
+}
+
 /* Waits until what this process has sent has arrived, at most so many milliseconds, and leaves the job: FUNI_ERR_BUSY if something was left
  * undelivered, -EINTR after a signal. Whatever it returns, f is not to be used any more. Messages that others still send to this
  * node come back to them: a barrier comes before. Memory of funet_alloc is gone. */
@@ -2357,6 +3062,7 @@ static inline int funet_close(struct funet *f, uint32_t milliseconds)
 	int code = funet_outside(f, "closing");
 	if (code != 0)
 		return code;
+	funet_say_kept(f);
 	code = funi_close(&f->card, milliseconds);
 	struct funet_arrival **lists[3] = { &f->waiting, &f->unexpected, &f->early }, *a;
 	for (int i = 0; i < 3; i++)
@@ -2378,7 +3084,11 @@ static inline int funet_close(struct funet *f, uint32_t milliseconds)
 		free(p);
 	}
 	free(f->pairs);
+	free(f->peers);
+	free(f->controls);
 	f->pairs = NULL;
+	f->peers = NULL;
+	f->controls = NULL;
 	f->pieces = NULL;
 	f->sendings = NULL;
 	return code != 0 ? funet_card_fails(f, code) : 0;

@@ -161,7 +161,9 @@ enum funi_reason {
 	FUNI_REASON_TRANSFER_FORM = 67, FUNI_REASON_SOURCE_NODE = 68, FUNI_REASON_REPLACED = 69, FUNI_REASON_JOB = 70, FUNI_REASON_SILENT = 128,
 	FUNI_REASON_RESTARTED = 129, FUNI_REASON_DEPARTED = 130, FUNI_REASON_NO_ROUTE = 131,
 	FUNI_REASON_SOURCE = 132, FUNI_REASON_TRANSFER_LENGTH = 133, FUNI_REASON_QUEUE_SIZE = 134,
-	FUNI_REASON_QUEUE_LAYOUT = 135, FUNI_REASON_GIVEN_UP = 136
+	FUNI_REASON_QUEUE_LAYOUT = 135, FUNI_REASON_GIVEN_UP = 136,
+	FUNI_REASON_RESYNCHRONISED = 137, /* the cards have begun to count anew: it may have been delivered */
+	FUNI_REASON_KEY = 138             /* the host there has another key, or only one of the two has one */
 };
 
 /* A word that process and card both use. It is an ordinary integer, so that C and C++ have the same type, and is touched

@@ -73,7 +73,7 @@ func constants() map[string]uint64 {
 			arctic.ReasonTransferForm, "TRANSFER_FORM", arctic.ReasonSourceNode, "SOURCE_NODE", arctic.ReasonReplaced, "REPLACED", arctic.ReasonJob, "JOB", arctic.ReasonSilent, "SILENT",
 			arctic.ReasonRestarted, "RESTARTED", arctic.ReasonDeparted, "DEPARTED", arctic.ReasonNoRoute, "NO_ROUTE",
 			arctic.ReasonSource, "SOURCE", arctic.ReasonTransferLength, "TRANSFER_LENGTH", arctic.ReasonQueueSize, "QUEUE_SIZE",
-			arctic.ReasonQueueLayout, "QUEUE_LAYOUT", arctic.ReasonGivenUp, "GIVEN_UP"},
+			arctic.ReasonQueueLayout, "QUEUE_LAYOUT", arctic.ReasonGivenUp, "GIVEN_UP", arctic.ReasonResynchronised, "RESYNCHRONISED", arctic.ReasonKey, "KEY"},
 		"KIND_": {attach.KindAttach, "ATTACH", attach.KindSegment, "SEGMENT", attach.KindUnsegment, "UNSEGMENT", attach.KindJob, "JOB",
 			attach.KindStatus, "STATUS", attach.KindAdmin, "ADMIN", attach.KindInfo, "INFO", attach.KindDetach, "DETACH"},
 		"ERR_": {attach.ErrMalformed, "MALFORMED", attach.ErrVersion, "VERSION", attach.ErrKind, "KIND", attach.ErrForbidden, "FORBIDDEN",

@@ -12,7 +12,7 @@ static struct funet f;
 static uint64_t checked;
 static uint32_t taken, wrong;
 
-static const size_t lengths[] = { 0, 1, 71, 72, 73, 80, 81, 95, 96, 97, 1000, 4096, 65536, 524287, 524288, 524289, 1048576, 1048577, 3000001 };
+static const size_t lengths[] = { 0, 1, 71, 72, 73, 80, 81, 95, 96, 97, 1000, 2044, 2047, 2048, 2049, 4096, 65536, 524287, 524288, 524289, 1048576, 1048577, 3000001 };
 enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 static uint8_t byte(uint32_t salt, size_t i) { return (uint8_t)(salt * 37 + i * 7 + (i >> 8) * 11 + (i >> 16) * 3); }
@@ -128,8 +128,13 @@ static int tags(void)
 		if (length != k * 5 % MOST || !same(b, length, from + k))
 			return fail("out of order", (int)from);
 	}
+	struct funet_received what;
+	for (uint32_t k = 1; k < 5; k += 2) /* any tag is any of those that have come, or come first */
+		if ((code = funet_receive(&f, 1, FUNET_ANY_TAG, b, sizeof b, &what, 60000)) != 0 || what.node != 1 || what.tag != 1 ||
+		    what.length != k * 5 % FUNET_TAGGED_SHORT || !same(b, what.length, 1 + k))
+			return fail("receiving any tag", code);
 	for (uint32_t n = f.card.nodes - 1; n > 0; n--)
-		for (uint32_t k = 1; k < EACH; k += 2) {
+		for (uint32_t k = n == 1 ? 5 : 1; k < EACH; k += 2) {
 			code = funet_recv(&f, n, 1, b, 4096, &length, &from, 60000);
 			if (code != 0 || from != n || length != k * 5 % FUNET_TAGGED_SHORT || !same(b, length, n + k))
 				return fail("receiving from one", code);
@@ -143,9 +148,9 @@ static int refusals(void)
 	static uint8_t b[5000];
 	size_t length = 0;
 	int code, other = (int)(f.card.node ^ 1);
-	if ((code = funet_send(&f, (uint32_t)other, 99, b, 200)) != -ENOSYS)
+	if ((code = funet_send(&f, (uint32_t)other, 99, b, 3000)) != -ENOSYS)
 		return fail("a long message without a handler", code);
-	if ((code = funet_post(&f, (uint32_t)other, 99, b, 200, NULL)) != 0 || (code = funet_flush(&f, 60000)) != -ENOSYS || (code = funet_flush(&f, 0)) != 0)
+	if ((code = funet_post(&f, (uint32_t)other, 99, b, 3000, NULL)) != 0 || (code = funet_flush(&f, 60000)) != -ENOSYS || (code = funet_flush(&f, 0)) != 0)
 		return fail("a posted message without a handler", code);
 	if ((code = funet_send(&f, 0, TAKE, b, FUNET_MAX_BYTES + 1)) != -EMSGSIZE || (code = funet_send_tag(&f, 0, 1u << 31, b, 1)) != -EINVAL ||
 	    (code = funet_recv(&f, 77, 1, b, 1, NULL, NULL, 0)) != -EINVAL)
@@ -214,6 +219,12 @@ static int collectives(size_t n, int owned)
 	for (uint32_t i = 0; i < nodes; i++)
 		if (!same(b + i * n, n, i * 16 + node))
 			return fail("exchanged", (int)i);
+	fill(b, n, node + 7);
+	if ((code = funet_allgather(&f, b, n, all, 60000)) != 0)
+		return fail("an all-gather", code);
+	for (uint32_t i = 0; i < nodes; i++)
+		if (!same(all + i * n, n, i + 7))
+			return fail("gathered by all", (int)i);
 	if (owned) {
 		funet_free(&f, all);
 		funet_free(&f, b);
