@@ -69,14 +69,8 @@ func (e *Endpoint) exchange(ctx context.Context, doing string, tag uint32, to in
 		return what, fmt.Errorf("%s: %w", doing, err)
 	}
 	defer e.unlock()
-	if !e.roomForTagged() {
-		w := e.waiter()
-		w.holds = e.roomForTagged
-		err := e.await(ctx, w, doing)
-		e.recycle(w)
-		if err != nil {
-			return what, err
-		}
+	if err := e.awaitTagged(ctx, doing); err != nil {
+		return what, err
 	}
 	var receive, send am.ID
 	receiving, sending := e.waiter(), e.waiter()
@@ -107,6 +101,17 @@ func (e *Endpoint) exchange(ctx context.Context, doing string, tag uint32, to in
 	e.recycle(sending)
 	e.recycle(receiving)
 	return what, err
+}
+
+// awaitTagged waits, with the lock, until package am can begin a send and a receive without waiting.
+func (e *Endpoint) awaitTagged(ctx context.Context, doing string) error {
+	if e.roomForTagged() {
+		return nil
+	}
+	w := e.waiter()
+	defer e.recycle(w)
+	w.holds = e.roomForTagged
+	return e.await(ctx, w, doing)
 }
 
 // roomForTagged reports whether package am can begin a send and a receive without waiting.
