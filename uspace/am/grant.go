@@ -4,6 +4,7 @@ package am
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/funet/funet/uspace/funi"
 )
@@ -25,6 +26,7 @@ const (
 	kindReply  = 1 // the same, sent by a request handler: the handler runs as a reply handler
 	kindCall   = 2 // of a call: ticket (remotelong.go)
 	kindAnswer = 3 // the answer: ticket, status
+	kindTagged = 4 // with a tag, announced by its envelope (fetch.go): the receive; at the sender, the send
 	kindMask   = 7
 
 	kindShift = 16
@@ -72,6 +74,8 @@ func (e *Endpoint) announced(m *Message, id uint32) {
 	x := &e.bytes
 	a := asking{uint16(m.Source), id, m.Words[0], [2]uint32(m.Words[2:]), int(m.Words[1])}
 	switch {
+	case kindOf(a.second) == kindTagged:
+		e.unknown++
 	case !e.mayRun(m, typeReady, a.second): // its sender is told of the new life
 	case x.landing == nil || e.cpu != nil || m.Words[1] > uint32(x.landing.longest) || a.bytes == 0:
 		e.taken(m, id, statusMemory)
@@ -179,7 +183,7 @@ func (e *Endpoint) partArrived(m *Message, n funi.Notice) {
 		x.busy = true // others may wait for the memory
 		e.taken(m, was.id, status)
 	}()
-	status = e.deliver(m, was.second>>kindShift&kindMask, was.second&handlerMask, was.words, x.landing.memory[was.at:was.at+was.bytes])
+	status = e.deliver(m, kindOf(was.second), was.second&handlerMask, was.words, x.landing.memory[was.at:was.at+was.bytes])
 }
 
 // deliver runs what a whole message is for, and returns the status that its sender is told.
@@ -191,6 +195,9 @@ func (e *Endpoint) deliver(m *Message, kind, handler uint32, words [2]uint32, b 
 		return statusDone // the answer says what became of it
 	case kind == kindAnswer:
 		e.longAnswer(m, words[0], words[1], b)
+		return statusDone
+	case kind == kindTagged && m.level == funi.Request:
+		e.fetched(m.Source, words[0], b)
 		return statusDone
 	case kind == kindBytes && m.level == funi.Request, kind == kindReply && m.level == funi.Reply:
 		ran = e.runBytes(m, handler, b)
@@ -221,8 +228,19 @@ func (e *Endpoint) aborted(m *Message, key uint32) {
 		x.landing.close(g.extent, &x.landing.extents)
 		x.end(g)
 		x.busy = true
+		e.unfetched(g, ErrAborted)
 	}
 }
+
+// unfetched ends the receive that a grant which was closed is for, if it is for one.
+func (e *Endpoint) unfetched(g *grant, err error) {
+	if kindOf(g.second) == kindTagged {
+		e.failFetch(int(g.node), g.words[0], err)
+	}
+}
+
+// kindOf returns the kind in the word behind the id of a message.
+func kindOf(second uint32) uint32 { return second >> kindShift & kindMask }
 
 // grantWaiting grants what has waited, in order, and now and then probes a node that memory was granted to: if it is gone
 // the memory comes free.
@@ -230,7 +248,9 @@ func (e *Endpoint) grantWaiting() {
 	x := &e.bytes
 	n := 0
 	for n < len(x.waiting) && e.grant(&x.waiting[n], nil) {
-		e.peer(int(x.waiting[n].node)).waiting--
+		if kindOf(x.waiting[n].second) != kindTagged {
+			e.peer(int(x.waiting[n].node)).waiting--
+		}
 		n++
 	}
 	x.waiting = append(x.waiting[:0], x.waiting[n:]...)
@@ -247,8 +267,9 @@ func (e *Endpoint) grantWaiting() {
 	}
 }
 
-// forgetSender gives up the messages that a node was sending. The node is told if it may be there after all.
-func (e *Endpoint) forgetSender(node uint16, there bool) {
+// forgetSender gives up the messages that a node was sending, for which receives end with err. The node is told if it may
+// be there after all.
+func (e *Endpoint) forgetSender(node uint16, there bool, err error) {
 	x := &e.bytes
 	lost := func(id uint32) {
 		if there {
@@ -260,17 +281,18 @@ func (e *Endpoint) forgetSender(node uint16, there bool) {
 			x.landing.close(g.extent, &x.landing.extents)
 			x.end(g)
 			lost(g.id)
+			e.unfetched(g, err)
 		}
 	}
-	kept := x.waiting[:0]
-	for _, a := range x.waiting {
-		if a.node != node {
-			kept = append(kept, a)
-		} else {
+	waiting := x.waiting
+	x.waiting = slices.DeleteFunc(slices.Clone(waiting), func(a asking) bool { return a.node == node })
+	for _, a := range waiting {
+		if a.node == node {
 			lost(a.id)
+			e.unfetched(&grant{node: node, second: a.second, words: a.words}, err)
 		}
 	}
-	if x.waiting = kept; x.peers != nil && x.peers[node] != nil {
+	if x.peers != nil && x.peers[node] != nil {
 		x.peers[node].waiting = 0
 	}
 	x.busy = true

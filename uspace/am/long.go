@@ -256,7 +256,8 @@ func (x *sending) moreSends(seed uint64) bool {
 	return true
 }
 
-// open makes a message that is under way, and asks the receiver for memory as soon as few others wait for that.
+// open makes a message that is under way, and asks the receiver for memory as soon as few others wait for that. One with a tag
+// has an envelope of its own that asks.
 func (e *Endpoint) open(node int, kind, handler uint32, words [2]uint32, g gather, size int, done func(error)) *send {
 	x, p := &e.bytes, e.peer(node)
 	place := x.freeSends[len(x.freeSends)-1]
@@ -265,6 +266,10 @@ func (e *Endpoint) open(node int, kind, handler uint32, words [2]uint32, g gathe
 	s := &x.sends[place]
 	*s = send{id: (s.id + MaxSends) &^ partBit, state: sendHeld, node: uint16(node), second: e.stamp(node, handler|kind<<kindShift),
 		words: words, gather: g, size: size, window: -1, done: done}
+	if kind == kindTagged {
+		s.state = sendAsked
+		return s
+	}
 	p.held = append(p.held, place)
 	e.announce(p)
 	return s
@@ -342,6 +347,9 @@ func (s *send) asked() bool { return s.state == sendAsked || s.state == sendGive
 
 // answeredAsk notes that a receiver has answered, and tells it of the next message.
 func (e *Endpoint) answeredAsk(s *send) {
+	if kindOf(s.second) == kindTagged {
+		return // those wait for receives, and hold up no others
+	}
 	p := e.peer(int(s.node))
 	p.asked--
 	e.announce(p)
@@ -371,10 +379,14 @@ func (e *Endpoint) tookMessage(m *Message, word uint32) {
 		return // cancelled, or told twice
 	}
 	var err error
-	if status := m.Words[0]; status != statusDone {
+	switch status := m.Words[0]; {
+	case status == statusDone:
+	case kindOf(s.second) == kindTagged:
+		err = fmt.Errorf("sending %d bytes with a tag to node %d: %w", s.size, m.Source, errorOf(status))
+	default:
 		err = fmt.Errorf("sending %d bytes to handler %d on node %d: %w", s.size, s.second&handlerMask, m.Source, errorOf(status))
 	}
-	if err == nil && s.state != sendGone {
+	if err == nil && s.state != sendGone && (kindOf(s.second) != kindTagged || !s.asked()) { // whose receive may have ended
 		e.unknown++ // of a message that it has not got
 		return
 	}
@@ -502,7 +514,7 @@ func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
 		if x.landing == nil {
 			return false
 		}
-		e.forgetSender(node, r.Reason == arctic.ReasonSilent || r.Reason == arctic.ReasonNoRoute)
+		e.forgetSender(node, r.Reason == arctic.ReasonSilent || r.Reason == arctic.ReasonNoRoute, u)
 		e.failSends(node, u)
 		return typ == typeAbort
 	case typ == typePart && r.Header.Transfer() && r.Word&partBit != 0:
@@ -581,7 +593,7 @@ func (e *Endpoint) departBytes(node int, err error) {
 	if x.peers == nil || x.peers[node] == nil {
 		return
 	}
-	e.forgetSender(uint16(node), false)
+	e.forgetSender(uint16(node), false, err)
 	e.failSends(uint16(node), err)
 	if p := x.peers[node]; p.leased != nil {
 		x.landing.close(*p.leased, &x.landing.leases)

@@ -11,6 +11,7 @@ type envelope struct {
 	tag    uint32
 	number uint32
 	theirs uint32 // the send of a long one
+	offer  uint32 // and the message of bytes that it can travel as; 0: none
 	length int
 	short  [ShortTagged]byte
 }
@@ -18,7 +19,7 @@ type envelope struct {
 // Forms of envelopes, bits 17:16 of the third word.
 const (
 	formShort = 0 // the bytes follow
-	formLong  = 1 // follow: the send, and how many bytes it has
+	formLong  = 1 // follow: the send, how many bytes it has, and if it has one its offer (fetch.go)
 	formVoid  = 2 // an envelope of that number has come back, and will not come
 )
 
@@ -34,7 +35,7 @@ func (e *Endpoint) tagged(m *Message, first uint32) {
 		return
 	}
 	data, ok := content(third, m.Words[2:])
-	if !ok || tag >= GroupTag|1<<30 || tag>>31 != first&3 || form > formVoid || form == formLong && len(m.Words) != 4 {
+	if !ok || tag >= GroupTag|1<<30 || tag>>31 != first&3 || form > formVoid || form == formLong && len(m.Words) != 4 && len(m.Words) != 5 {
 		e.unknown++
 		return
 	}
@@ -47,7 +48,7 @@ func (e *Endpoint) tagged(m *Message, first uint32) {
 		return
 	}
 	n := t.envelope()
-	n.pair, n.source, n.form, n.tag, n.number = p, p.node, form, tag, first>>2
+	n.pair, n.source, n.form, n.tag, n.number, n.offer = p, p.node, form, tag, first>>2, 0
 	switch form {
 	case formShort:
 		n.length = copy(n.short[:], data)
@@ -56,6 +57,9 @@ func (e *Endpoint) tagged(m *Message, first uint32) {
 		if n.length > MaxTaggedBytes {
 			n.length = MaxTaggedBytes // no sender says so
 		}
+		if len(m.Words) == 5 {
+			n.offer = m.Words[4]
+		}
 	}
 	if ahead > 0 {
 		p.early.add(n)
@@ -63,7 +67,7 @@ func (e *Endpoint) tagged(m *Message, first uint32) {
 	}
 	for n != nil {
 		p.next = (p.next + 1) & numberMask
-		e.accept(p, n)
+		e.accept(p, n, m)
 		n = p.turn()
 	}
 }
@@ -92,8 +96,8 @@ func (p *pair) turn() *envelope {
 	return nil
 }
 
-// accept gives the next envelope to the receive that waits for it, or keeps it.
-func (e *Endpoint) accept(p *pair, n *envelope) {
+// accept gives the next envelope to the receive that waits for it, or keeps it. M is a message of its sender.
+func (e *Endpoint) accept(p *pair, n *envelope, m *Message) {
 	t := e.tags
 	if n.form == formVoid {
 		t.received(p)
@@ -103,21 +107,22 @@ func (e *Endpoint) accept(p *pair, n *envelope) {
 	for r := t.posted.first; r != nil; r = r.next {
 		if r.takes(int(n.source), n.tag) {
 			t.posted.remove(r)
-			e.match(r, n)
+			e.match(r, n, m)
 			return
 		}
 	}
 	t.kept.add(n)
 }
 
-// match gives a message to a receive, neither of which is in a list, and ends the receive or says what it wants.
-func (e *Endpoint) match(r *tagReceive, n *envelope) {
+// match gives a message to a receive, neither of which is in a list, and ends the receive or says what it wants. M is a
+// message of the sender that is being handled, or nil.
+func (e *Endpoint) match(r *tagReceive, n *envelope, m *Message) {
 	t := e.tags
 	p := n.pair
 	t.received(p)
 	r.received = Received{Source: int(n.source), Tag: n.tag, Bytes: n.length}
 	r.theirs, r.want = n.theirs, min(n.length, len(r.b))
-	long := n.form == formLong
+	long, offer := n.form == formLong, n.offer
 	if !long {
 		copy(r.b, n.short[:n.length])
 	}
@@ -127,6 +132,9 @@ func (e *Endpoint) match(r *tagReceive, n *envelope) {
 		return
 	}
 	r.state = opMoving
+	if offer != 0 && e.fetch(r, offer, m) {
+		return
+	}
 	t.tell(p, telling{toldGrant, r.word(), r.theirs, uint32(r.want)})
 	if r.want == 0 {
 		e.endReceive(r, truncated(r))

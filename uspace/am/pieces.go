@@ -106,8 +106,12 @@ func (e *Endpoint) flush(p *pair) {
 		p.sent = (p.sent + 1) & numberMask
 		slot[1], slot[2] = s.seq<<2|p.space, s.tag
 		if len(s.b) > ShortTagged {
-			slot.SetHeader(funi.NewHeader(p.node, typeTagged, 5))
+			words := 5
 			slot[3], slot[4], slot[5] = e.stamp(int(p.node), formLong<<16), s.word(), uint32(len(s.b))
+			if e.offerTagged(s); s.offer != 0 {
+				words, slot[6] = 6, s.offer
+			}
+			slot.SetHeader(funi.NewHeader(p.node, typeTagged, words))
 			s.state = opOffered
 			e.commit(funi.Request, slot)
 			continue
@@ -183,11 +187,13 @@ func (e *Endpoint) toldOf(m *Message, first uint32) {
 		s := t.sends.find(theirs)
 		switch {
 		case s == nil || s.node != p.node || s.state == opWaiting || want > uint32(len(s.b)):
+			e.dropOffer(p.node, theirs)
 			t.tell(p, telling{form: toldAbort, theirs: first})
 		case s.state == opMoving: // said twice, because the first came back
 		case want == 0:
 			e.endTagged(s, nil)
 		default:
+			e.endOffer(s, false)
 			s.state, s.theirs, s.b = opMoving, first, s.b[:want]
 			t.granted.add(s)
 		}
@@ -205,7 +211,7 @@ func (e *Endpoint) piece(m *Message, first uint32) {
 		return
 	}
 	r := e.tags.receives.find(first)
-	if r == nil || r.state != opMoving || r.received.Source != m.Source {
+	if r == nil || r.state != opMoving || r.offer != 0 || r.received.Source != m.Source {
 		return // cancelled, or not asked for
 	}
 	at := m.Words[0]
@@ -254,7 +260,7 @@ func (e *Endpoint) taggedCameBack(r *funi.Returned, err error) (own bool) {
 				t.hurry(p)
 			}
 		}
-		if w := t.receives.find(r.Word); w != nil && w.state == opMoving && w.got == 0 && w.received.Source == int(node) && !gone(r.Reason) {
+		if w := t.receives.find(r.Word); w != nil && w.state == opMoving && w.got == 0 && w.offer == 0 && w.received.Source == int(node) && !gone(r.Reason) {
 			t.tell(t.pair(e.nodes, w.received.Tag, node), telling{toldGrant, r.Word, w.theirs, uint32(w.want)})
 		}
 	case typePiece:

@@ -5,9 +5,9 @@ package am
 // The journey: StartSendTag sends an envelope (typeTagged): tag, a number that counts the messages from this node to that
 // one, and the bytes, if they fit, or how many they are. The receiver takes envelopes in the order of their numbers,
 // because the network keeps none (match.go). One that a receive waits for is matched; the others are kept until one does.
-// For a long message the receiver then says that it wants it (typeTold), and the sender's Polls send it in pieces
-// (typePiece), each of which goes to its place in the receiver's memory (pieces.go). So nothing long is ever kept, and
-// nothing is copied but into slots and out of them.
+// For a long message the receiver then says that it wants it. One of more than 4 KiB is moved by transfers, as a
+// message of bytes is, if both nodes have memory for that (fetch.go); else typeTold says so, and the sender's Polls send it
+// in pieces (typePiece), each of which goes to its place in the receiver's memory (pieces.go). So nothing long is ever kept.
 //
 // The bound: a node keeps at most TagWindow messages of another that nobody has received. The next ones wait at their
 // sender, which the receiver tells how many it has received. Everything is at request priority and sent by the
@@ -107,7 +107,7 @@ const (
 	opFree    opState = iota
 	opWaiting         // a send for its turn, a receive for a message
 	opOffered         // a send for its receive
-	opMoving          // pieces are under way
+	opMoving          // its bytes are under way, or are asked for
 )
 
 // tagSend is a send.
@@ -121,6 +121,8 @@ type tagSend struct {
 	seq    uint32
 	theirs uint32 // the receive
 	at     int    // what has left
+	offer  uint32 // the message of bytes that it can travel as; 0: none
+	moved  func(error)
 }
 
 // tagReceive is a receive.
@@ -135,6 +137,7 @@ type tagReceive struct {
 	theirs   uint32 // the send
 	got      int
 	want     int
+	offer    uint32 // of the send, if memory was or will be granted to it
 }
 
 // SendTag sends b, 0 to MaxTaggedBytes (ErrLong), to a node with a tag below GroupTag (ErrTag), and returns when b may be
@@ -267,13 +270,15 @@ func (e *Endpoint) StartRecv(source int, tag uint32, b []byte, done func(Receive
 		}
 	}
 	r := t.receives.take(&t.random)
-	r.source, r.tag, r.b, r.done, r.state, r.got = source, tag, b, done, opWaiting, 0
+	r.source, r.tag, r.b, r.done, r.state, r.got, r.offer = source, tag, b, done, opWaiting, 0, 0
 	id := recvID | r.id()
 	for m := t.kept.first; m != nil; m = m.next {
 		if r.takes(int(m.source), m.tag) {
 			t.kept.remove(m)
-			e.match(r, m)
-			e.say()
+			e.match(r, m, nil)
+			if e.say(); e.bytes.busy {
+				e.pump()
+			}
 			return id, nil
 		}
 	}
@@ -374,6 +379,7 @@ func (t *tags) pair(nodes int, tag uint32, node uint16) *pair {
 
 // endTagged frees a send and tells the program.
 func (e *Endpoint) endTagged(s *tagSend, err error) {
+	e.endOffer(s, false)
 	done := s.done
 	s.b, s.done = nil, nil
 	e.tags.sends.give(s.place)
@@ -419,6 +425,7 @@ func (e *Endpoint) dropSend(s *tagSend, err error) {
 		t.granted.remove(s)
 		t.tell(p, telling{form: toldAbort, theirs: s.theirs})
 	}
+	e.endOffer(s, true)
 	e.endTagged(s, err)
 }
 
@@ -435,10 +442,12 @@ func (e *Endpoint) cancelReceive(id uint32) bool {
 	return true
 }
 
-// dropReceive ends a receive wherever it is.
+// dropReceive ends a receive wherever it is. Bytes that memory was granted for still come, and find nobody.
 func (e *Endpoint) dropReceive(r *tagReceive, err error) {
 	if r.state == opWaiting {
 		e.tags.posted.remove(r)
+	} else {
+		e.stopFetch(r)
 	}
 	e.endReceive(r, err)
 }

@@ -46,7 +46,7 @@ const (
 	typeMember = 27 // who is a member of the job: what, and the lives; the sender's life; three words: see member.go
 
 	// Messages with tags; all are requests. See match.go and pieces.go for the forms.
-	typeTagged = 26 // number of the message 31:2, space of the tag 1:0; tag; padding 9:8, life 15:10, form 17:16; 0 to 72 bytes, or send and length
+	typeTagged = 26 // number of the message 31:2, space of the tag 1:0; tag; padding 9:8, life 15:10, form 17:16; 0 to 72 bytes, or send, length, and maybe the offer (fetch.go)
 	typeTold   = 28 // receive; life 15:10, form 17:16, space of the tag 18; send, bytes wanted, how many messages were received
 	typePiece  = 29 // receive; offset in bytes; 76 bytes, the last piece fewer
 

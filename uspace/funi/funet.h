@@ -102,7 +102,7 @@ enum funet_type {
 	FUNET_ANSWER = 25, /* reply, of a lost answer request: ticket; padding 9:8, status 31:16; bytes, of an error code and text */
 	FUNET_MEMBER = 27, /* who is a member of a job that goes on without nodes: enum funet_member */
 	/* Tagged messages, all requests (uspace/am/tags.go). */
-	FUNET_TAGGED = 26, /* number 31:2, space of the tag 1:0; tag; padding 9:8, form 17:16; bytes, or send and length */
+	FUNET_TAGGED = 26, /* number 31:2, space of the tag 1:0; tag; padding 9:8, form 17:16; bytes, or send, length, and maybe an offer, which C does not take */
 	FUNET_TOLD = 28,   /* receive; form 17:16, space of the tag 18; send, bytes wanted, how many messages were received */
 	FUNET_PIECE = 29   /* receive; offset in bytes; FUNET_PIECE_BYTES bytes, the last piece fewer */
 };
@@ -1166,7 +1166,7 @@ static inline void funet_tagged(struct funet *f, enum funi_level l, const uint32
 	a.form = w[2] >> 16 & 3;
 	struct funet_pair *p = a.node < f->card.nodes && space <= 1 ? funet_pair_of(f, a.node, space) : NULL;
 	if (l != FUNI_REQUEST || p == NULL || a.tag >> 31 != space || a.form > FUNET_FORM_VOID || !funet_content(slot, 3, w[2], &a.bytes, &a.length) ||
-	    (a.form == FUNET_FORM_LONG && funi_words(slot[0]) != 5) ||
+	    (a.form == FUNET_FORM_LONG && funi_words(slot[0]) != 5 && funi_words(slot[0]) != 6) ||
 	    ((a.sequence - p->next) & FUNET_NUMBER) >= ((p->taken + FUNET_WINDOW - p->next) & FUNET_NUMBER) ||
 	    funet_early(f, a.node, space, a.sequence) != NULL) {
 		f->unknown++;
