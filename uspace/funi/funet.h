@@ -23,17 +23,19 @@
  * refused, a positive code when a handler elsewhere returned an error (funet_call), or a negative errno: then f.error says what
  * failed and why, in one line. The same negative numbers mean the same everywhere:
  *
- *	-ENOTCONN     the daemon is gone or has ended the context; nothing can be done with it any more
+ *	-ENOTCONN     the daemon is gone or has ended the context, or the job goes on without this node; nothing can be done with it any more
  *	-EHOSTUNREACH a message could not be delivered, mostly because its node is gone: f.back says which and why. It is told
  *	              once, by whatever polls next, and nothing else of the context changes: the program decides what
  *	              that means.
- *	-EINTR        a signal was handled during a wait. The function can be called again, and goes on where it was.
+ *	-EINTR        a signal was handled during a wait. The function can be called again, and goes on where it was; but a message that
+ *	              funet_send waited for is given up.
  *	-ETIMEDOUT    the time given is over; as after -EINTR
  *	-EDEADLK      a handler called what only the program may, see below
  *	-EINVAL, -EMSGSIZE  a number or a length is wrong, and nothing was done
  *
  * Waits. Those with a parameter milliseconds end after that time; a negative number waits for ever, 0 looks once.
- * Others, which wait only while a send queue is full, wait as long as f.patience says, which is for ever at first.
+ * Others, which wait while a send queue is full or until a receiver has room for a long message, wait as long as f.patience says,
+ * which is for ever at first.
  * A signal that is handled during a sleep ends a wait with -EINTR. One that comes just before a sleep, or while there is always
  * something to do, would not: a program that wants to be ended by signals has f.stop point to the flag that its
  * handler sets. Then waits end with -EINTR when that is not 0, at which they look at least every FUNI_NAP milliseconds, and
@@ -45,11 +47,22 @@
  * them returns -EDEADLK. A handler returns 0, or a negative number, and then the function that polls returns
  * that, once, after it has handled what else has arrived.
  *
- * Messages do not arrive in the order in which they were sent. One that funet_send has taken is delivered once, or
- * comes back (-EHOSTUNREACH). One for a node that has not yet opened its place waits there (funi.h).
+ * Messages do not arrive in the order in which they were sent, but tagged ones are received in it (funet_send_tag). One that
+ * funet_send has taken is delivered once, or comes back (-EHOSTUNREACH).
  *
- * Lives. A node in C takes no part in joining a job again (funet run --restart): what it sends to a node in Go of a later life comes back
- * (FUNET_LIFE, -EHOSTUNREACH). A job that goes on without a node has no such nodes in C.
+ * Before the peers are there. A message waits for a node that has yet to open its place, and comes back if that takes too long
+ * (funi.h). But a handler must be registered before the first message for it arrives: one that finds none is dropped and counted in
+ * f.unknown. So a program begins with its handlers and then a barrier, and ends with a barrier before funet_close: what others still send
+ * to a node that has closed comes back to them.
+ *
+ * What came back and perhaps was delivered (FUNI_REASON_RESYNCHRONISED), and what is lost when more comes back than f.card can keep, ends
+ * what waits for it here with -EHOSTUNREACH; other nodes that may wait for this one are told by the header itself. A node that is gone
+ * is noticed by what is sent to it: functions that wait send it a probe now and then if they wait for it, or if something else is
+ * awaited of it; a program that only calls funet_poll uses funet_probe_awaited.
+ *
+ * Lives. A node in C takes no part in joining a job again (Options.Rejoin in Go, funet run --restart). It refuses a node in Go that joins
+ * again: that process ends with am.ErrRejoin. And where nodes in Go have gone on without it, funet_poll returns -ENOTCONN, also to a
+ * process that was started anew in its place. As long as no node dies nodes in C and with Rejoin in Go work together.
  *
  * A struct funet belongs to one thread at a time: it has no locks, and there is no way to have several threads in it. A
  * program with several threads gives one of them the network. For event loops see funet_fd. */
@@ -884,7 +897,9 @@ static inline void funet_free(struct funet *f, void *memory)
 }
 
 /* Has long messages leave without copying from memory that the program has: whole pages of ordinary private memory. See
- * funi_adopt for what is refused, -EINVAL, and what changes. -ENOMEM: more than f->most in all. */
+ * funi_adopt for what is refused, -EINVAL, and what changes. -ENOMEM: more than f->most in all. When a send from it is given up
+ * (-ETIMEDOUT, -EINTR) while the card still reads it, the program goes on with copies of these pages, during which no other thread may
+ * touch them; later messages from this memory are copied until funet_disown and a new funet_adopt. */
 static inline int funet_adopt(struct funet *f, void *memory, size_t bytes)
 {
 	struct funet_piece **at = &f->pieces, *p = (struct funet_piece *)malloc(sizeof *p);

@@ -61,7 +61,7 @@
  * memory that is no segment with that right, or had no allowed length: it has come back, and everything else goes on;
  * the bit stays set and means nothing more.
  *
- * Slots. Each of the four queues has so many slots of 128 bytes as was asked for, a power of two; 0 asks for the daemon's
+ * Slots. Each of the four queues has as many slots of 128 bytes as the program asked for, a power of two; 0 asks for the daemon's
  * default, 1024 unless its file says otherwise. One slot always stays empty. All queues count in what the daemon lets
  * the user have.
  *
