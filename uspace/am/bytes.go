@@ -13,7 +13,7 @@ package am
 //
 // The length is in bytes, and the transfers carry it rounded up to 16, padded with 0, in any number of pieces and any order.
 // Status 0 is done; the others are those of calls (remote.go). Instead of a grant typeTaken may come, with a reason. Bit 19 of the
-// word with the kind says that the sender, a node in C, ends the message when it has left: it needs no typeTaken with status 0.
+// word with the kind says that the sender needs no typeTaken with status 0: a node in C ends the message when it has left, and of a call the answer says it.
 //
 // The lease, if it is not 0, is the address of 8 slots of 2048 bytes, which belong to that sender for the life of both. A
 // message that fits one, with the words of its kind before it, leaves at once while a slot is free: as transfers of up

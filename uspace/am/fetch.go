@@ -124,5 +124,5 @@ func (e *Endpoint) stopFetch(r *tagReceive) {
 	}
 	node := x.waiting[i].node
 	x.waiting = slices.Delete(x.waiting, i, i+1)
-	e.sendControl(nil, control{node: node, typ: typeTaken, n: 2, words: [6]uint32{r.offer, statusDone}})
+	e.sendControl(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{r.offer, statusDone}})
 }

@@ -30,20 +30,21 @@ const (
 	kindMask   = 7
 
 	kindShift = 16
+	// quietBit, beside the kind: the sender need not be told that the message was taken, only if it was not. Of a call the
+	// answer says it.
+	quietBit = 1 << 19
 )
 
 // grant is memory that a node may write a message to.
 type grant struct {
-	key     uint32 // place and number; bit 31 is 0
-	open    bool
-	stands  bool // for a message to come (standing.go)
-	revoked bool // its sender has been asked to give it back
-	node    uint16
-	id      uint32 // of the message, at its sender
-	second  uint32 // handler, life, kind
-	words   [2]uint32
-	bytes   int
-	left    int // words
+	key    uint32 // place and number; bit 31 is 0
+	open   bool
+	node   uint16
+	id     uint32 // of the message, at its sender
+	second uint32 // handler, life, kind
+	words  [2]uint32
+	bytes  int
+	left   int // words
 	extent
 }
 
@@ -58,34 +59,29 @@ type asking struct {
 
 // receiving is the state of the messages that arrive.
 type receiving struct {
-	grants   []grant
-	free     []uint16 // places
-	open     int
-	waiting  []asking // in order of arrival
-	standing int      // bytes of standing grants
-	polls    int      // since they began to wait
-	next     int      // grant whose node is probed next
+	grants  []grant
+	free    []uint16 // places
+	open    int
+	waiting []asking // in order of arrival
+	polls   int      // since they began to wait
+	next    int      // grant whose node is probed next
 }
 
 // announced takes what a sender says of a message: id, handler and the like, length, and two words of its kind. It grants
 // memory at once if there is some and nobody waits.
 func (e *Endpoint) announced(m *Message, id uint32) {
-	if m.level != funi.Request || len(m.Words) != 4 && len(m.Words) != 5 {
+	if m.level != funi.Request || len(m.Words) != 4 {
 		e.unknown++
 		return
 	}
 	x := &e.bytes
-	a := asking{uint16(m.Source), id, m.Words[0], [2]uint32(m.Words[2:4]), int(m.Words[1])}
+	a := asking{uint16(m.Source), id, m.Words[0], [2]uint32(m.Words[2:]), int(m.Words[1])}
 	switch {
 	case kindOf(a.second) == kindTagged:
 		e.unknown++
 	case !e.mayRun(m, typeReady, a.second): // its sender is told of the new life
 	case x.landing == nil || e.cpu != nil || m.Words[1] > uint32(x.landing.longest) || a.bytes == 0:
 		e.taken(m, id, statusMemory)
-	case len(m.Words) == 5:
-		if !e.bind(m, &a, m.Words[4]) {
-			e.taken(m, id, statusLost)
-		}
 	case len(x.waiting) == 0 && e.grant(&a, m):
 	case e.peer(m.Source).waiting == mostAsked:
 		e.unknown++
@@ -107,28 +103,23 @@ func (e *Endpoint) grant(a *asking, m *Message) bool {
 	if !ok {
 		return false
 	}
-	g := x.place()
-	*g = grant{g.key, true, false, false, a.node, a.id, a.second, a.words, a.bytes, (a.bytes + 15) / 16 * 4, memory}
-	e.sendControl(m, g.told(e))
-	return true
-}
-
-// place takes a free place, with a new key.
-func (x *receiving) place() *grant {
 	place := x.free[len(x.free)-1]
 	x.free = x.free[:len(x.free)-1]
-	x.open++
+	x.receiving.open++
 	g := &x.grants[place]
-	if g.key = (g.key + mostGrants) & grantKeyMask; g.key == 0 { // none has it
-		g.key = mostGrants
+	key := (g.key + mostGrants) & grantKeyMask
+	if key == 0 { // none has it
+		key = mostGrants
 	}
-	return g
+	*g = grant{key, true, a.node, a.id, a.second, a.words, a.bytes, (a.bytes + 15) / 16 * 4, memory}
+	e.sendControl(m, g.told(e))
+	return true
 }
 
 // told is what the sender of a message is told of its grant.
 func (g *grant) told(e *Endpoint) control {
 	l := e.bytes.landing
-	return control{node: g.node, typ: typeGrant, n: 4, words: [6]uint32{g.id, g.key, l.base + uint32(g.at), e.lease(int(g.node))}}
+	return control{node: g.node, typ: typeGrant, n: 4, words: [5]uint32{g.id, g.key, l.base + uint32(g.at), e.lease(int(g.node))}}
 }
 
 // moreGrants makes the table larger, or reports false. Keys begin at random, so that those of a predecessor are unknown.
@@ -184,29 +175,18 @@ func (e *Endpoint) partArrived(m *Message, n funi.Notice) {
 		e.unknown++ // late, after the message was given up
 		return
 	}
-	if g.left -= n.Words; g.left > 0 || g.stands {
+	if g.left -= n.Words; g.left > 0 {
 		return
 	}
-	e.arrivedWhole(m, g)
-}
-
-// arrivedWhole ends a grant all of whose words have come, and runs what the message is for.
-func (e *Endpoint) arrivedWhole(m *Message, g *grant) {
-	x := &e.bytes
-	m.Words = nil // those of typeReady, if that came last
 	was := *g
 	x.end(g)
 	status := uint32(statusPanicked)
 	defer func() { // also when the handler panics; the panic goes on
-		if status == statusDone {
-			if g := e.stand(&was); g != nil {
-				e.sendControl(m, g.toldAhead(e))
-				return
-			}
-		}
 		x.landing.give(was.extent)
 		x.busy = true // others may wait for the memory
-		e.taken(m, was.id, status)
+		if status != statusDone || was.second&quietBit == 0 || kindOf(was.second) != kindCall {
+			e.taken(m, was.id, status)
+		}
 	}()
 	status = e.deliver(m, kindOf(was.second), was.second&handlerMask, was.words, x.landing.memory[was.at:was.at+was.bytes])
 }
@@ -243,18 +223,13 @@ func (e *Endpoint) deliver(m *Message, kind, handler uint32, words [2]uint32, b 
 
 // taken tells the sender of a message what became of it.
 func (e *Endpoint) taken(m *Message, word, status uint32) {
-	e.sendControl(m, control{node: uint16(m.Source), typ: typeTaken, n: 2, words: [6]uint32{word, status}})
+	e.sendControl(m, control{node: uint16(m.Source), typ: typeTaken, n: 2, words: [5]uint32{word, status}})
 }
 
 // aborted closes a grant whose sender has given the message up.
 func (e *Endpoint) aborted(m *Message, key uint32) {
 	x := &e.bytes
-	g := x.receiving.find(m.Source, key)
-	switch {
-	case g == nil || m.level != funi.Request:
-	case g.stands:
-		e.unstand(g, true)
-	default:
+	if g := x.receiving.find(m.Source, key); g != nil && m.level == funi.Request {
 		x.landing.close(g.extent, &x.landing.extents)
 		x.end(g)
 		x.busy = true
@@ -284,9 +259,6 @@ func (e *Endpoint) grantWaiting() {
 		n++
 	}
 	x.waiting = append(x.waiting[:0], x.waiting[n:]...)
-	if len(x.waiting) > 0 && x.standing > 0 {
-		e.revoke(x.polls%revokeAgain == revokeAgain-1)
-	}
 	if x.polls++; len(x.waiting) == 0 {
 		x.polls = 0
 	} else if x.polls%firstProbe == 0 {
@@ -306,15 +278,11 @@ func (e *Endpoint) forgetSender(node uint16, there bool, err error) {
 	x := &e.bytes
 	lost := func(id uint32) {
 		if there {
-			e.sendControl(nil, control{node: node, typ: typeTaken, n: 2, words: [6]uint32{id, statusLost}})
+			e.sendControl(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{id, statusLost}})
 		}
 	}
 	for i := range x.grants {
-		switch g := &x.grants[i]; {
-		case !g.open || g.node != node:
-		case g.stands:
-			e.unstand(g, false)
-		default:
+		if g := &x.grants[i]; g.open && g.node == node {
 			x.landing.close(g.extent, &x.landing.extents)
 			x.end(g)
 			lost(g.id)

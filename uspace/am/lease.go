@@ -38,7 +38,6 @@ type bytePeer struct {
 	used   [leaseSlots]uint32 // the argument that the slot was used with last
 	asked  int                // messages that the node was told of, and has not granted
 	held   []uint16           // places of messages that it will be told of, in order
-	ahead  []standing         // grants for messages to come
 }
 
 // leasedSlot is a message that is arriving in a slot.

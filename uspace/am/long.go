@@ -39,7 +39,6 @@ type send struct {
 	gather  gather
 	size    int
 	kept    int    // bytes that are the library's own copy
-	stood   bool   // the grant was a standing one
 	key     uint32 // of the grant
 	address uint32 // of the next byte there
 	staged  int    // parts that the card has not read yet, of copies and of shared memory
@@ -65,7 +64,7 @@ type control struct {
 	node  uint16
 	typ   uint16
 	n     int
-	words [6]uint32
+	words [5]uint32
 }
 
 // retiring is something that is to be done when the card has given back the slots of requests up to a place in the send queue.
@@ -271,9 +270,8 @@ func (e *Endpoint) open(node int, kind, handler uint32, words [2]uint32, g gathe
 		s.state = sendAsked
 		return s
 	}
-	s.second |= aheadBit
-	if e.useStanding(s, p) {
-		return s
+	if kind == kindCall {
+		s.second |= quietBit
 	}
 	p.held = append(p.held, place)
 	e.announce(p)
@@ -292,13 +290,8 @@ func (e *Endpoint) announce(p *bytePeer) {
 		}
 		s.state = sendAsked
 		p.asked++
-		e.sendControl(nil, s.ready())
+		e.sendControl(nil, control{node: s.node, typ: typeReady, n: 5, words: [5]uint32{s.id, s.second, uint32(s.size), s.words[0], s.words[1]}})
 	}
-}
-
-// ready is what the receiver is told of a message.
-func (s *send) ready() control {
-	return control{node: s.node, typ: typeReady, n: 5, words: [6]uint32{s.id, s.second, uint32(s.size), s.words[0], s.words[1]}}
 }
 
 // freeSend makes a place free.
@@ -337,7 +330,7 @@ func (e *Endpoint) granted(m *Message, id uint32) {
 	}
 	switch {
 	case s == nil || int(s.node) != m.Source:
-		e.sendControl(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [6]uint32{key}})
+		e.sendControl(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
 	case s.state == sendAsked:
 		s.state, s.key, s.address = sendGranted, key, address
 		x.granted = append(x.granted, s.id)
@@ -348,7 +341,7 @@ func (e *Endpoint) granted(m *Message, id uint32) {
 		e.answeredAsk(s)
 		e.abort(s)
 	case s.key != key:
-		e.sendControl(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [6]uint32{key}})
+		e.sendControl(nil, control{node: uint16(m.Source), typ: typeAbort, n: 1, words: [5]uint32{key}})
 	}
 }
 
@@ -370,13 +363,13 @@ func (e *Endpoint) abort(s *send) {
 	if s.staged > 0 {
 		return
 	}
-	e.sendControl(nil, control{node: s.node, typ: typeAbort, n: 1, words: [6]uint32{s.key}})
+	e.sendControl(nil, control{node: s.node, typ: typeAbort, n: 1, words: [5]uint32{s.key}})
 	e.bytes.freeSend(s)
 }
 
 // tookMessage takes what became of a message: id or argument, and status.
 func (e *Endpoint) tookMessage(m *Message, word uint32) {
-	if len(m.Words) != 1 && len(m.Words) != 3 {
+	if len(m.Words) != 1 {
 		e.unknown++
 		return
 	}
@@ -385,9 +378,6 @@ func (e *Endpoint) tookMessage(m *Message, word uint32) {
 		return
 	}
 	s := e.bytes.findSend(word)
-	if len(m.Words) == 3 && e.bytes.peers != nil {
-		e.keep(m.Source, s, m.Words[1], m.Words[2])
-	}
 	if s == nil || int(s.node) != m.Source || s.state == sendHeld {
 		return // cancelled, or told twice
 	}
@@ -490,8 +480,6 @@ func (e *Endpoint) aboutMessage(m *Message, typ uint16, first uint32) {
 		e.tookMessage(m, first)
 	case typeAbort:
 		e.aborted(m, first)
-	case typeRevoke:
-		e.revoked(m, first)
 	}
 }
 
@@ -546,11 +534,7 @@ func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
 		if s := x.findSend(r.Word); s != nil && s.node == node && s.asked() {
 			e.answeredAsk(s)
 			e.endBytes(s, u, false)
-		} else if s != nil && s.node == node && s.stood && s.state != sendGivenUp {
-			e.endBytes(s, u, true)
 		}
-	case typ == typeRevoke:
-		return true // it is repeated
 	case again && typ == typeGrant:
 		for i := range x.grants {
 			if g := &x.grants[i]; g.open && g.node == node && g.id == r.Word {
@@ -559,18 +543,12 @@ func (e *Endpoint) bytesCameBack(r *funi.Returned, u error) bool {
 		}
 		return true
 	case again && typ == typeTaken:
-		for i := range x.grants {
-			if g := &x.grants[i]; g.open && g.stands && g.node == node && g.id == r.Word {
-				e.sendControl(nil, g.toldAhead(e))
-				return true
-			}
-		}
-		e.sendControl(nil, control{node: node, typ: typeTaken, n: 2, words: [6]uint32{r.Word, statusLost}})
+		e.sendControl(nil, control{node: node, typ: typeTaken, n: 2, words: [5]uint32{r.Word, statusLost}})
 		return true
 	case typ == typeAbort && !again:
 		return true
 	case typ == typeAbort:
-		e.sendControl(nil, control{node: node, typ: typeAbort, n: 1, words: [6]uint32{r.Word}})
+		e.sendControl(nil, control{node: node, typ: typeAbort, n: 1, words: [5]uint32{r.Word}})
 		return true
 	}
 	return false
@@ -602,7 +580,7 @@ func (e *Endpoint) failSends(node uint16, u error) {
 		return
 	}
 	p := x.peers[node]
-	p.held, p.asked, p.ahead = p.held[:0], 0, nil
+	p.held, p.asked = p.held[:0], 0
 	for i := range x.sends {
 		s := &x.sends[i]
 		if s.state == sendFree || s.node != node {

@@ -33,12 +33,10 @@ const (
 	// 32, the receiver's and the sender's; both are 0 in jobs without Rejoin (member.go).
 	typeBytes = 18 // handler 7:0, padding 9:8, lives 14:10 and 31:27; 0 to 80 bytes
 	typePart  = 19 // XFER into memory that the receiver has granted; its argument is a grant's key, or that of a part (below)
-	typeReady = 20 // request: id; handler 7:0, lives 14:10 and 31:27, kind 18:16, one for C 19, ahead 20; length in bytes; two words of the kind; maybe the key of a standing grant
+	typeReady = 20 // request: id; handler 7:0, lives 14:10 and 31:27, kind 18:16; length in bytes; two words of the kind
 	typeGrant = 21 // reply, later request: id; key; address; address of the slots of the sender's lease, or 0
-	typeTaken = 22 // reply, later request: id, or argument of parts; status (remote.go); of a standing grant (standing.go) key and address
+	typeTaken = 22 // reply, later request: id, or argument of parts; status (remote.go)
 	typeAbort = 23 // request: key
-	// typeRevoke: the receiver wants a standing grant back.
-	typeRevoke = 30 // request: key
 
 	// The argument of typePart in a slot of a lease: bit 31 is 1; kind 30:28, slot 27:25, number 24:19, bytes less one 18:8,
 	// handler 7:0. That of a transfer that was granted: bit 31 is 0; the rest is the key.
@@ -139,7 +137,7 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 		e.called(m, first)
 	case typeAnswer:
 		e.answeredCall(m, first)
-	case typeReady, typeGrant, typeTaken, typeAbort, typeRevoke:
+	case typeReady, typeGrant, typeTaken, typeAbort:
 		e.aboutMessage(m, typ, first)
 	case typeTagged:
 		e.tagged(m, first)

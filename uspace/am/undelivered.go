@@ -125,7 +125,7 @@ func unasked(r *funi.Returned) bool {
 		return false
 	}
 	switch r.Header.Type() {
-	case typeAnswer, typeGrant, typeTaken, typeRevoke:
+	case typeAnswer, typeGrant, typeTaken:
 		return true
 	case typeDone, typeData, typeValue:
 		return r.Level == funi.Reply

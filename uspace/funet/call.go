@@ -84,8 +84,9 @@ type Pending struct {
 	waits    bool   // it has yet to be begun
 }
 
-// Go begins a call and does not wait; what is wrong with it Wait says. b may be changed afterwards. A call that there is
-// no room for yet is begun by Wait.
+// Go begins a call and does not wait; what is wrong with it Wait says. A b of more than am.ShortCall bytes must stay as it is
+// until Wait has returned, or after Cancel; a shorter one may be changed at once. A call that there is no room for yet is begun
+// by Wait.
 func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
 	p := &Pending{endpoint: e, waiter: newWaiter(), node: node, handler: handler}
 	if len(b) > am.MaxCall {
@@ -98,11 +99,10 @@ func (e *Endpoint) Go(node int, handler uint32, b []byte) *Pending {
 	}
 	defer e.unlock()
 	if !e.roomToCall(node, len(b)) {
-		p.unsent, p.waits = bytes.Clone(b), true
+		if p.unsent, p.waits = b, true; len(b) <= am.ShortCall {
+			p.unsent = bytes.Clone(b)
+		}
 		return p
-	}
-	if len(b) > am.ShortCall {
-		b = bytes.Clone(b) // package am looks at it later
 	}
 	var err error
 	if p.id, err = e.am.StartCall(node, handler, b, p.waiter.finish); err != nil {
