@@ -6,6 +6,7 @@ package am_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -26,6 +27,9 @@ import (
 func TestBarrierHops(t *testing.T) {
 	const hop = time.Millisecond
 	for nodes, want := range map[int]int{2: 1, 3: 2, 5: 3, 8: 3, 32: 5, 64: 6} {
+		if testing.Short() && nodes > 8 {
+			continue
+		}
 		b := bed.New(t, bed.Options{Nodes: nodes, Net: wire.Config{Delay: hop}, Tune: func(c *engine.Config) {
 			c.FirstRTO, c.MinRTO, c.MaxRTO = time.Second, time.Second, time.Second
 		}})
@@ -68,7 +72,7 @@ func check(ok bool, format string, args ...any) error {
 // TestReduce: every node gets the sum, minimum or maximum of the values of all, many
 // times in a row; sums of doubles are the same to the last bit on all nodes.
 func TestReduce(t *testing.T) {
-	for nodes := 1; nodes <= 9; nodes++ {
+	for nodes := 1; nodes <= 9 && !(testing.Short() && nodes > 5); nodes++ {
 		for _, f := range []wire.Faults{{}, faults} {
 			b := bed.New(t, bed.Options{Nodes: nodes, Slots: 4, Net: wire.Config{Seed: uint64(nodes), Faults: f}})
 			var sums [20][]uint64
@@ -175,7 +179,7 @@ func TestBroadcast(t *testing.T) {
 // TestCollectiveRepeated: a collective call that ends because some other message came
 // back can be called again and goes on; nothing is counted twice.
 func TestCollectiveRepeated(t *testing.T) {
-	for nodes := 2; nodes <= 6; nodes++ {
+	for nodes := 2; nodes <= 6 && !(testing.Short() && nodes > 3); nodes++ {
 		b := bed.New(t, bed.Options{Nodes: nodes, Slots: 2, Net: wire.Config{Seed: 1, Faults: faults}})
 		b.MustRun(func(n *bed.Node) error {
 			spoilt := 0
@@ -235,11 +239,14 @@ func TestCollectiveMismatch(t *testing.T) {
 		"words":    func(n *bed.Node) error { return n.Broadcast(0, make([]uint32, 3)) },
 		"no words": func(n *bed.Node) error { return n.Broadcast(0, nil) },
 	}
-	for one, first := range calls {
-		for other, second := range calls {
-			if one == other {
-				continue
-			}
+	names := slices.Sorted(maps.Keys(calls))
+	for i, one := range names {
+		others := slices.Concat(names[i+1:], names[:i])
+		if testing.Short() {
+			others = others[:1]
+		}
+		for _, other := range others {
+			first, second := calls[one], calls[other]
 			b := bed.New(t, bed.Options{Nodes: 3, Tune: impatient})
 			wrong := 0
 			for i, err := range b.Run(func(n *bed.Node) error {

@@ -172,7 +172,11 @@ func TestLongBytes(t *testing.T) {
 // TestLongFlood: three nodes that all send each other long messages as fast as they are taken, with memory for one at a time and
 // handlers that reply with as many bytes, over networks with faults, come to an end.
 func TestLongFlood(t *testing.T) {
-	for seed := range uint64(6) {
+	seeds := uint64(6)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		for _, slots := range []int{2, 64} {
 			o := bed.Options{Nodes: 3, Slots: slots, Net: wire.Config{Seed: seed}, Limit: 10 * time.Minute}
 			if seed%2 == 1 {

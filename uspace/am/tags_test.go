@@ -365,7 +365,7 @@ func TestTagsCancelled(t *testing.T) {
 
 // TestTagsToTheDead: sends to a node that dies, and receives from it, end with Undelivered; a receive from any node goes on.
 func TestTagsToTheDead(t *testing.T) {
-	b := bed.New(t, bed.Options{Nodes: 3, Limit: 5 * time.Minute})
+	b := bed.New(t, bed.Options{Nodes: 3, Tune: impatient, Limit: 5 * time.Minute})
 	errs := b.Run(func(n *bed.Node) error {
 		if err := n.Barrier(); err != nil {
 			return err
@@ -375,7 +375,7 @@ func TestTagsToTheDead(t *testing.T) {
 			b.At(0, n.Kill)
 			return n.Wait(func() bool { return false })
 		case 2:
-			for n.Now() < int64(20*time.Second) {
+			for n.Now() < int64(5*time.Second) {
 				_, _ = n.Poll() // of messages to node 1
 			}
 			return n.SendTag(0, 6, []byte("from 2"))

@@ -151,7 +151,7 @@ func TestBarrierWithoutAPeer(t *testing.T) {
 		"ended": func(*bed.Bed, *bed.Node) error { return errors.New("this program gives up") },
 	} {
 		for nodes := 2; nodes <= 5; nodes++ {
-			b := bed.New(t, bed.Options{Nodes: nodes, Limit: 40 * time.Second})
+			b := bed.New(t, bed.Options{Nodes: nodes, Tune: impatient, Limit: 40 * time.Second})
 			errs := b.Run(func(n *bed.Node) error {
 				if err := n.Barrier(); err != nil {
 					return err
