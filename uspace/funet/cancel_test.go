@@ -254,10 +254,12 @@ func TestCloseIsCancelled(t *testing.T) {
 				}
 				e := b.open(0)
 				b.open(1) // handles nothing
-				full, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-				defer cancel()
-				for e.Send(full, 1, stuck, nil) == nil {
-					continue
+				for failed := 0; failed < 3; { // in a row: the other node has no room, and is not just slow
+					full, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+					if failed++; e.Send(full, 1, stuck, nil) == nil {
+						failed = 0
+					}
+					cancel()
 				}
 				begin := time.Now()
 				ctx, ended := context.WithTimeout(t.Context(), 20*time.Millisecond)
