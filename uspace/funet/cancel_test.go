@@ -249,7 +249,7 @@ func TestCloseIsCancelled(t *testing.T) {
 					}
 				}
 				e := b.open(0)
-				b.open(1) // handles nothing
+				b.open(1)                      // handles nothing
 				for failed := 0; failed < 3; { // in a row: the other node has no room, and is not just slow
 					full, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 					if failed++; e.Send(full, 1, stuck, nil) == nil {
