@@ -34,16 +34,20 @@ func (e *Endpoint) Poll() (int, error) {
 	if e.cpu != nil {
 		return e.pacedPoll()
 	}
-	n := e.handleAll() // what the last drive brought; else two would fill the queue
-	e.drive()
-	n += e.handleAll()
+	n := 0
+	if e.iface.Waiting() {
+		n = e.handleAll() // what the last drive brought; else two would fill the queue
+	}
+	if e.drive(); e.iface.Waiting() {
+		n += e.handleAll()
+	}
 	if e.member != nil {
 		if err := e.tend(); err != nil {
 			return n, err
 		}
 	}
 	said := e.tags != nil && e.say()
-	if e.bytes.busy && e.pump() || said || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
+	if e.pumps(n) && e.pump() || said || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
 		e.drive() // what the handlers replied leaves now
 	}
 	return n, e.returned()
