@@ -87,6 +87,9 @@ type byteMessages struct {
 	landing *landing    // nil: only short messages
 	peers   []*bytePeer // by node; nil as landing, and each until it is needed
 	busy    bool        // pump has something to do
+	waits   bool        // and what it left waits for the card, which gives slots back, or for time
+	tail    uint32      // of the send queue when it left that
+	idle    uint32      // polls in vain since
 	sending
 	receiving
 }

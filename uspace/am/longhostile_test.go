@@ -258,8 +258,10 @@ func TestMemoryIsHeld(t *testing.T) {
 		free bool
 	}{{1000, false}, {1499, false}, {1500, true}} {
 		now = c.at
-		if _, err := e.Poll(); err != nil {
-			t.Fatal(err)
+		for range 64 { // polls in vain look at the clock now and then
+			if _, err := e.Poll(); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if used := am.MemoryInUse(e); (used == 0) != c.free {
 			t.Errorf("at %d: %d bytes in use", now, used)

@@ -151,7 +151,7 @@ func (e *Endpoint) pacedPoll() (int, error) {
 	if e.tags != nil {
 		e.say()
 	}
-	if e.bytes.busy {
+	if e.bytes.busy || e.bytes.waits {
 		e.pump()
 	}
 	e.cpu.Work(pollCost)

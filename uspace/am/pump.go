@@ -9,6 +9,7 @@ import "github.com/funet/funet/uspace/funi"
 func (e *Endpoint) pump() bool {
 	x, head := &e.bytes, e.iface.SendHead(funi.Request)
 	l := x.landing
+	x.tail, x.idle = e.iface.Tail(funi.Request), 0 // before the look at what it has given back
 	e.retire()
 	if l != nil {
 		e.closeWindows()
@@ -29,8 +30,26 @@ func (e *Endpoint) pump() bool {
 	if len(x.control) == 0 {
 		e.pumpGranted()
 	}
-	x.busy = len(x.control)+len(x.granted)+len(x.waiting)+len(x.retiring) > 0 || l != nil && (len(l.closed) > 0 || l.closing())
+	x.busy = len(x.waiting) > 0 // it counts the polls
+	x.waits = len(x.control)+len(x.granted)+len(x.retiring) > 0 || l != nil && (len(l.closed) > 0 || l.closing())
 	return e.iface.SendHead(funi.Request) != head
+}
+
+// idleMost is how many polls in vain pass before pump looks again at what waits for a time, or for another part of the card
+// than the one that gives slots back: some microseconds.
+const idleMost = 64
+
+// pumps reports whether pump may have something to do, in a poll that has handled n messages.
+func (e *Endpoint) pumps(n int) bool {
+	x := &e.bytes
+	if x.busy {
+		return true
+	}
+	if !x.waits {
+		return false
+	}
+	x.idle++
+	return n > 0 || x.idle >= idleMost || e.iface.Tail(funi.Request) != x.tail
 }
 
 // pumpGranted sends bytes of the messages that were granted memory, in turn.

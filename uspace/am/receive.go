@@ -34,16 +34,26 @@ func (e *Endpoint) Poll() (int, error) {
 	if e.cpu != nil {
 		return e.pacedPoll()
 	}
-	n := e.handleAll() // what the last drive brought; else two would fill the queue
+	n := 0
+	if e.iface.Waiting() {
+		n = e.handleAll() // what the last drive brought; else two would fill the queue
+	}
 	e.drive()
-	n += e.handleAll()
+	if n == 0 && !e.iface.Waiting() && e.member == nil && e.tags == nil && !e.bytes.busy && !e.bytes.waits && len(e.remote.back) == 0 {
+		return 0, e.ended("waiting") // most looks of those who wait are in vain
+	}
+	return e.tidy(n + e.handleAll())
+}
+
+// tidy is the rest of a poll that has handled n messages, or may have something to send.
+func (e *Endpoint) tidy(n int) (int, error) {
 	if e.member != nil {
 		if err := e.tend(); err != nil {
 			return n, err
 		}
 	}
 	said := e.tags != nil && e.say()
-	if e.bytes.busy && e.pump() || said || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
+	if e.pumps(n) && e.pump() || said || n > 0 && e.iface.Unsent(funi.Reply) > 0 {
 		e.drive() // what the handlers replied leaves now
 	}
 	return n, e.returned()

@@ -314,15 +314,28 @@ func (e *Endpoint) drive() {
 }
 
 // poll lets the card run and handles what has come. It returns how many messages that were.
-func (e *Endpoint) poll() (n int) {
-	e.report(e.guard(func() (err error) {
-		n, err = e.am.Poll()
-		return err
-	}))
+func (e *Endpoint) poll() int {
+	n, err := e.guardedPoll()
+	if err != nil {
+		e.report(err)
+	}
 	if len(e.events.late) > 0 {
 		e.events.pass()
 	}
 	return n
+}
+
+// guardedPoll is guard of a poll, without a function value for each.
+func (e *Endpoint) guardedPoll() (n int, err error) {
+	ended := false
+	defer func() {
+		if !ended {
+			err = e.panicked(recover(), debug.Stack())
+		}
+	}()
+	n, err = e.am.Poll()
+	ended = true
+	return n, err
 }
 
 // guard runs what may call handlers: what they panic with ends the endpoint, and nothing else.

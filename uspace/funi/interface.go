@@ -104,6 +104,9 @@ func (i *Interface) Unsent(l Level) int {
 	return int((q.head - q.tail) & q.mask)
 }
 
+// Tail returns the index up to which the card has given the slots of the level back, as its register says now.
+func (i *Interface) Tail(l Level) uint32 { return i.page.Load(sendTail[l&1]) & i.send[l&1].mask }
+
 // SendHead returns the index of the slot of the send queue that is sent next, from 0 to Slots less one.
 func (i *Interface) SendHead(l Level) uint32 { return i.send[l&1].head }
 
