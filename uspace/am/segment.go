@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -118,6 +119,19 @@ func (e *Endpoint) segment(p Place) *segment {
 	return &e.segments.table[p>>placeShift]
 }
 
+// segmentAt returns the open segment that an address is in, or nil. Only a modelled machine's library asks.
+func (e *Endpoint) segmentAt(address uint32) *segment {
+	if e.segments == nil || !e.cuts() {
+		return e.segment(0)
+	}
+	for i := range e.segments.table {
+		if s := &e.segments.table[i]; s.memory != nil && address-s.base < uint32(len(s.memory)) {
+			return s
+		}
+	}
+	return nil
+}
+
 // xferArrived puts words where they belong.
 func (e *Endpoint) xferArrived(m *Message, p Place) {
 	s := e.segment(p)
@@ -132,6 +146,9 @@ func (e *Endpoint) xferArrived(m *Message, p Place) {
 // mferArrived counts what the card has put where it belongs.
 func (e *Endpoint) mferArrived(m *Message, n funi.Notice) {
 	s := e.segment(Place(n.Argument))
+	if n.Words > arctic.MaxSingleWords && n.Argument == 0 {
+		s = e.segmentAt(n.Address) // one packet, which had no room to name it
+	}
 	if s == nil || n.Address < s.base || uint64(n.Address-s.base)+uint64(4*n.Words) > uint64(len(s.memory)) {
 		e.unknown++
 		return
