@@ -121,7 +121,7 @@ func TestFilesRefused(t *testing.T) {
 		{cost + "- call: a\n", "p.yaml:5:3: a cost has no measure"},
 		{cost + "- {call: [a], measure: b, cycles: 1, bytes: 0}\n", "p.yaml:5:10: call is a list, want one value"},
 		{cost + "- {call: a, measure: , cycles: 1, bytes: 0}\n", "p.yaml:5:21: measure is nothing, want one value"},
-		{head + "bus: {clock_mhz: 25, transaction_cycles: 15, word_cycles: 2, bursts: [1], queue_burst: 0, cpu_first: true}\n",
+		{head + "bus: {clock_mhz: 25, transaction_cycles: 15, word_cycles: 2, bursts: [1], cpu_first: true}\n",
 			"p.yaml: cpu.uncached_read_cycles is 0, 0s; a read of one word"},
 		{"name: a\n", "p.yaml:1:1: no about; add about: and a line of text"},
 		{cost + "- {call: a, measure: b, cycles: 0, bytes: 0}\n", "p.yaml:5:33: cycles is 0, want 0.1 to 1000000 with at most 1 decimal"},
