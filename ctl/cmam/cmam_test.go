@@ -92,6 +92,16 @@ func TestTableIsMet(t *testing.T) {
 	}
 }
 
+// Rounds follow each other, whatever segments a node's gets have opened in between; their rows are medians.
+func TestRounds(t *testing.T) {
+	for _, name := range []string{"sbus-arctic", "sbus-arctic-1994"} {
+		rows, err := simulateOn(profile(t, name), 3, apps.CMAMOptions{Messages: 16, Rounds: 3})
+		if err != nil || len(rows) != 53 {
+			t.Errorf("%s: %d rows, %v", name, len(rows), err)
+		}
+	}
+}
+
 // A hypothesis that is named as the cause of a miss does away with it.
 func TestCauses(t *testing.T) {
 	before := simulate(t, profile(t, "sbus-arctic"), messages)

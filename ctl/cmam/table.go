@@ -55,7 +55,10 @@ type tableRow struct {
 	// model is slower.
 	Diff       float64 `json:"diff_percent"`
 	Calibrated bool    `json:"calibrated"` // choices were made with this row in view
-	Why        string  `json:"why,omitempty"`
+	// Virtual is the row on as many nodes in virtual time, beside one that was measured in real time; 0: it is not.
+	VirtualCycles float64 `json:"virtual_cycles,omitempty"`
+	VirtualDiff   float64 `json:"diff_to_virtual_percent,omitempty"`
+	Why           string  `json:"why,omitempty"`
 }
 
 // simResult is the JSON document.
@@ -140,11 +143,20 @@ takes a minute or two.`,
 	return c
 }
 
-// simulateCMAM runs the benchmark.
+// simulateCMAM runs the benchmark on as many nodes as the thesis had.
 func simulateCMAM(p *hwprofiles.Profile, o apps.CMAMOptions) (*simResult, error) {
+	rows, err := simulateOn(p, simNodes, o)
+	if err != nil {
+		return nil, err
+	}
+	return compareCMAM(p, rows)
+}
+
+// simulateOn runs the benchmark in virtual time.
+func simulateOn(p *hwprofiles.Profile, nodes int, o apps.CMAMOptions) ([]apps.CMAMRow, error) {
 	var rows []apps.CMAMRow
-	k, err := sim.NewPacedCluster(p, simNodes, simSlots, func(process *sim.Process) error {
-		e, err := process.Endpoint(simNodes)
+	k, err := sim.NewPacedCluster(p, nodes, simSlots, func(process *sim.Process) error {
+		e, err := process.Endpoint(nodes)
 		if err != nil {
 			return err
 		}
@@ -161,7 +173,7 @@ func simulateCMAM(p *hwprofiles.Profile, o apps.CMAMOptions) (*simResult, error)
 	if err := k.Finish(simLimit); err != nil {
 		return nil, fmt.Errorf("running the CMAM benchmark with profile %s: %w", p.Name, err)
 	}
-	return compareCMAM(p, rows)
+	return rows, nil
 }
 
 // compareCMAM puts what was measured on all nodes beside the table, in the table's order.

@@ -108,7 +108,7 @@ func TestFigureClaims(t *testing.T) {
 		{"6.2", wide, flat(5, 90), []float64{20, 40, 80.1, 80, 85}, []float64{80.1, 80, 81, 82, 86}, []string{fails, fails, fails, fails, holds, shown}},
 		{"6.2", wide, []float64{90, 90, 90, 80, 90}, []float64{20, 40, 50, 90, 95}, []float64{70, 85, 85, 89, 96}, []string{fails, holds, holds, holds, fails, shown}},
 		{"6.2", []float64{1}, flat(1, 99), flat(1, 99), flat(1, 99), []string{fails, fails, fails, fails, fails, shown}},
-		{"6.3", nodes, []float64{4, 8, 15, 20, 25}, []float64{4, 7, 13, 20, 25}, []float64{4, 7.5, 14, 21, 26}, []string{holds, holds}},
+		{"6.3", nodes, []float64{4, 8, 15, 20, 25}, []float64{4, 7, 13, 20, 25}, []float64{4.1, 7.7, 14, 21, 26}, []string{holds, holds}},
 		{"6.3", nodes, []float64{4, 8, 15, 20, 25}, []float64{4, 4, 7, 13, 25}, []float64{4, 7.5, 14, 21, 25}, []string{fails, fails}},
 		{"6.4", nodes, flat(5, 3), flat(5, 2), flat(5, 3), []string{shown, holds}},
 		{"6.5", nodes, []float64{1, 2, 3, 4, 5}, []float64{1, 2, 3, 4, 5}, []float64{2, 3, 4, 5, 6}, []string{holds, shown, holds}},
@@ -180,10 +180,10 @@ func TestFigurePicture(t *testing.T) {
 	utilisation := []string{"M/p: columns of the product", "utilisation (% of peak)", "\n2\n", "\n4\n", "\n8\n", "\n16\n", "\n32\n"}
 	speedUp := []string{"number of nodes", "speed-up (1 = peak of one processor)", "\n1\n", "\n8\n", "\n16\n", "\n32\n", "\n64\n"}
 	for figure, words := range map[string][]string{
-		"6.2": append(utilisation, "claim: at least 80 % of peak", "extensions: from M = 4p on", "plain CMAM: from M = 16p on"),
+		"6.2": append(utilisation, "claim: over 80 % of peak", "extensions: from M = 4p on", "plain CMAM: from M = 16p on"),
 		"6.3": append(speedUp, "claim: above 16 nodes all curves leave the line", "64 × 64"),
 		"6.4": append(speedUp, "128 × 128"),
-		"6.5": append(speedUp, "claim: 90 % of linear at 64 nodes", "256 × 256"),
+		"6.5": append(speedUp, "256 × 256"),
 	} {
 		r := curves(figure, []float64{1, 4, 16, 32, 64}, 1, 2, 1.5)
 		var out, table bytes.Buffer
@@ -204,14 +204,14 @@ func TestFigurePicture(t *testing.T) {
 		for _, c := range r.Claims {
 			words = append(words, "Thesis: "+c.Text)
 		}
-		words = append(words, "Figure "+figure, "perfect scaling", "does not hold")
+		words = append(words, "Figure "+figure, "perfect scaling", "DOES NOT HOLD")
 		text := pictureText(t, out.Bytes())
 		for _, word := range words {
 			if !strings.Contains(text, word) {
 				t.Errorf("Figure %s does not say %q", figure, word)
 			}
 		}
-		if !strings.Contains(table.String(), "DOES NOT HOLD: the curve of the extensions") {
+		if !strings.Contains(table.String(), "DOES NOT HOLD: ") {
 			t.Errorf("Figure %s as a table:\n%s", figure, table.String())
 		}
 	}

@@ -63,12 +63,15 @@ type setup struct {
 // moved returns how many doubles all nodes fetch. The duration of a run grows with it.
 func (r setup) moved() int { return r.nodes * r.n * r.r }
 
-// machines are the three of every figure.
-var machines = []struct {
+// machine is a machine and the library on it.
+type machine struct {
 	name, profile string
 	extensions    bool
 	cluster       func(p *hwprofiles.Profile, nodes, slots int, program sim.Program) (*sim.Cluster, error)
-}{
+}
+
+// machines are the three of every figure.
+var machines = []machine{
 	{"cm5", "cm5", false, sim.NewMeasuredCluster},
 	{"plain", "sbus-arctic", false, sim.NewPacedCluster},
 	{"extensions", "sbus-arctic", true, sim.NewPacedCluster},
@@ -215,13 +218,18 @@ func simulateRun(ctx context.Context, curve int, run setup, multiplyAdd int) (fl
 	if err != nil {
 		return 0, err
 	}
+	return c.run(ctx, p, run, multiplyAdd)
+}
+
+// run is one point on a machine.
+func (c *machine) run(ctx context.Context, p *hwprofiles.Profile, run setup, multiplyAdd int) (float64, error) {
 	var r apps.ColumnsResult
 	k, err := c.cluster(p, run.nodes, queueSlots, func(process *sim.Process) error {
 		e, err := process.Endpoint(run.nodes)
 		if err != nil {
 			return err
 		}
-		found, err := apps.MatMulColumns(e, process.Context().Register, process.Now,
+		found, err := apps.MatMulColumns(e, process.Segment, process.Now,
 			apps.ColumnsOptions{N: run.n, R: run.r, M: run.m, Extensions: c.extensions, MultiplyAdd: multiplyAdd, Seed: 1})
 		if e.Node() == 0 {
 			r = found
@@ -292,3 +300,10 @@ func (r *result) WriteTable(w io.Writer) error {
 
 // utilisation reports whether y is that, in per cent, and not speed-up.
 func (r *result) utilisation() bool { return figures[r.Figure].utilisation }
+
+// SpeedUp multiplies squares on some nodes of a profile's machine in virtual time, as Figures 6.3 to 6.5 have it, and returns how
+// many times as fast as one processor at its peak that is. It ends with the context.
+func SpeedUp(ctx context.Context, p *hwprofiles.Profile, nodes, size int, extensions bool) (float64, error) {
+	m := &machine{p.Name, p.Name, extensions, sim.NewPacedCluster}
+	return m.run(ctx, p, setup{nodes, size, size, size, float64(nodes)}, apps.MultiplyAddCycles)
+}

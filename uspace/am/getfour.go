@@ -15,7 +15,7 @@ func (e *Endpoint) askFour(node int, address, local uint32, counter *Counter) er
 	if err != nil {
 		return err
 	}
-	place, err := e.OpenSegment(local, 16, e.gotFour, ticket)
+	place, err := e.openSegment(local, 16, e.gotFour, ticket, true)
 	if err != nil {
 		e.giveUp(ticket)
 		return fmt.Errorf("getting from node %d: %w", node, err)

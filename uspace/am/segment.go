@@ -47,7 +47,11 @@ type Completion func(m *Message, info any)
 type segments struct {
 	table [OpenSegments]segment
 	next  uint8
+	own   uint8 // the next of the library's calls: those have turns of their own, so that nodes that open as many name them alike
 }
+
+// ownSegments are the last of the table, which the library's calls take.
+const ownSegments = OpenSegments / 2
 
 type segment struct {
 	memory []byte // nil: not open
@@ -66,6 +70,11 @@ type segment struct {
 // It also returns ErrSegment while all segments are open; a program then polls until one has been filled, as CMAM's
 // programs do. Any context; it sends nothing.
 func (e *Endpoint) OpenSegment(base uint32, size int, done Completion, info any) (Place, error) {
+	return e.openSegment(base, size, done, info, false)
+}
+
+// openSegment opens a segment for the program, or for a call of the library.
+func (e *Endpoint) openSegment(base uint32, size int, done Completion, info any, own bool) (Place, error) {
 	if size < 4 || size%4 != 0 || size > MaxSegmentSize {
 		return 0, fmt.Errorf("opening a segment of %d bytes: %w", size, ErrSegment)
 	}
@@ -79,7 +88,12 @@ func (e *Endpoint) OpenSegment(base uint32, size int, done Completion, info any)
 	t := e.segments
 	for range t.table {
 		i := t.next
-		t.next++
+		if own {
+			i = OpenSegments - ownSegments + t.own%ownSegments
+			t.own++
+		} else {
+			t.next++
+		}
 		if s := &t.table[i]; s.memory == nil {
 			*s = segment{memory: memory, base: base, remain: size, done: done, info: info}
 			return Place(i) << placeShift, nil

@@ -85,14 +85,14 @@ type columns struct {
 }
 
 // MatMulColumns multiplies two random matrices; each node compares its part with one that
-// it computes by itself. Register makes memory known to the card of this process; clock
-// returns nanoseconds.
-func MatMulColumns(e *am.Endpoint, register func(funi.Segment) error, clock func() int64, o ColumnsOptions) (ColumnsResult, error) {
+// it computes by itself. Segment returns memory that the card of this process may use, as Segment of a card and of a daemon's
+// client does; clock returns nanoseconds.
+func MatMulColumns(e *am.Endpoint, segment func(uint32, int, funi.Rights) ([]byte, error), clock func() int64, o ColumnsOptions) (ColumnsResult, error) {
 	if o.N < 2 || o.N%2 != 0 || min(o.R, o.M) < e.Nodes() || max(o.N, o.R, o.M) > MaxDimension {
 		return ColumnsResult{}, fmt.Errorf("multiplying %d x %d by %d x %d on %d nodes: %w", o.N, o.R, o.R, o.M, e.Nodes(), ErrShape)
 	}
 	x := &columns{e: e, o: o}
-	if err := x.prepare(register); err != nil {
+	if err := x.prepare(segment); err != nil {
 		return ColumnsResult{}, err
 	}
 	if err := e.Barrier(); err != nil {
@@ -133,14 +133,24 @@ func owner(j, n, nodes int) int {
 }
 
 // prepare makes the node's own columns, and shares what is fetched from and into.
-func (x *columns) prepare(register func(funi.Segment) error) error {
+func (x *columns) prepare(segment func(uint32, int, funi.Rights) ([]byte, error)) (err error) {
 	e, o := x.e, &x.o
 	seeds := MatMulOptions{Seed: o.Seed}
 	from, to := block(o.R, e.Node(), e.Nodes())
 	x.first, x.own = from, to-from
+	if x.a, err = e.ShareNew(segment, columnsA, 8*o.N*x.own, funi.Source); err != nil {
+		return err
+	}
+	both, err := e.ShareNew(segment, columnsInto, 2*8*o.N, funi.Destination)
+	if err != nil {
+		return err
+	}
+	x.into = [2][]byte{both[:8*o.N], both[8*o.N:]}
+	a := x.a
 	for j := from; j < to; j++ {
 		for _, v := range column(seeds.seedA(), j, o.N) {
-			x.a = binary.LittleEndian.AppendUint64(x.a, math.Float64bits(v))
+			binary.LittleEndian.PutUint64(a, math.Float64bits(v))
+			a = a[8:]
 		}
 	}
 	from, to = block(o.M, e.Node(), e.Nodes())
@@ -148,13 +158,7 @@ func (x *columns) prepare(register func(funi.Segment) error) error {
 		x.b = append(x.b, column(seeds.seedB(), j, o.R))
 		x.c = append(x.c, make([]float64, o.N))
 	}
-	both := make([]byte, 2*8*o.N)
-	x.into = [2][]byte{both[:8*o.N], both[8*o.N:]}
-	return errors.Join(
-		e.Handle(columnsFetch, x.answer),
-		e.Share(register, funi.Segment{Base: columnsA, Memory: x.a, Rights: funi.Source}),
-		e.Share(register, funi.Segment{Base: columnsInto, Memory: both, Rights: funi.Destination}),
-	)
+	return e.Handle(columnsFetch, x.answer)
 }
 
 // multiply is the loop of appendix C over all columns of A, own ones first.
