@@ -45,7 +45,7 @@
 //	frame ──> EtherType 0x88B5? ── no, or < 14 bytes ──────────> XDP_PASS      pass
 //	          80 bytes or more? ── no ─────────────────────────> XDP_DROP      short
 //	          version 0? ───────── yes, a probe ───────────────> XDP_PASS      pass
-//	          version 5, or 255,
+//	          version 6, or 255,
 //	          a hello? ─────────── no ─────────────────────────> XDP_DROP      bad_version
 //	          66 <= length and
 //	          14+length <= frame?  no ─────────────────────────> XDP_DROP      bad_length

@@ -16,7 +16,7 @@
 #define FUNET_ETHERTYPE_IPV4 0x0800
 #define FUNET_ETHERTYPE_IPV6 0x86DD
 #define FUNET_PROTOCOL_UDP 17
-#define FUNET_VERSION 5
+#define FUNET_VERSION 6
 #define FUNET_VERSION_PROBE 0 /* a probe of package ctl/doctor/probe, which the kernel's sockets get */
 #define FUNET_VERSION_HELLO 255 /* a hello of package uspace/port/hello, which is of no group and the same in all versions */
 #define FUNET_ETHERNET_LEN 14                                   /* an Ethernet header without tags */

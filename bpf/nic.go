@@ -17,7 +17,7 @@ const (
 	// EtherType of every FUNet frame: local experimental EtherType 1 of IEEE Std 802.
 	EtherType = 0x88B5
 	// Version is the only header version that the NIC program lets through.
-	Version = 5
+	Version = 6
 	// VersionProbe is the header version of probes, which the NIC program leaves to the kernel.
 	VersionProbe = 0
 	// VersionHello is the version of hellos (package uspace/port/hello). The program lets them through whatever their group.

@@ -97,7 +97,7 @@ func judge(frame []byte, active map[uint16]bool) Counters {
 		return short
 	case frame[14] == 0:
 		return pass
-	case frame[14] != 5 && frame[14] != 255:
+	case frame[14] != 6 && frame[14] != 255:
 		return badVersion
 	}
 	length, gid := int(frame[17])<<8|int(frame[16]), uint16(frame[19])<<8|uint16(frame[18])

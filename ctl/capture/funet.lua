@@ -17,6 +17,8 @@ local reasons = {
 	[65] = "no such node on the receiving card", [66] = "destination is not in a segment that the receiver lets others write",
 	[67] = "malformed transfer packet", [68] = "receiver's route table does not put the sending node on the sending card",
 	[69] = "another process has become the node since the transfer began", [70] = "another job has this GID there",
+	[71] = "no such key slot there, or another key", [72] = "not within the memory of the key slot", [73] = "no such area of the key slot there",
+	[74] = "receiver has no buffer for it", [75] = "malformed remote write",
 }
 local sums = { [0] = "bad", [1] = "good" }
 
@@ -85,6 +87,14 @@ local f = {
 	transfer_total = ProtoField.uint32("funet.transfer.total", "Words of the whole"),
 	transfer_first = ProtoField.uint32("funet.transfer.first", "First sequence"),
 	transfer_data = ProtoField.bytes("funet.transfer.data", "Data"),
+
+	remote_key = ProtoField.uint64("funet.remote.key", "Key", base.HEX),
+	remote_offset = ProtoField.uint32("funet.remote.offset", "Offset"),
+	remote_area = ProtoField.uint16("funet.remote.area", "Area"),
+	remote_counted = ProtoField.bool("funet.remote.counted", "Counted"),
+	remote_delta = ProtoField.uint32("funet.remote.delta", "Delta"),
+	remote_metadata = ProtoField.bytes("funet.remote.metadata", "Metadata"),
+	remote_data = ProtoField.bytes("funet.remote.data", "Data"),
 
 	block = ProtoField.bytes("funet.block", "Block"),
 	padding = ProtoField.bytes("funet.padding", "Ethernet's padding"),
@@ -180,6 +190,25 @@ local function transfer(tvb, at, size, tree)
 	return form
 end
 
+-- remote decodes the payload of a remote write, which begins at an offset. It returns 3 as transfer does if a block follows.
+local function remote(tvb, at, size, typ, tree)
+	local word = tvb(at + 12, 4):le_uint()
+	tree:add_le(f.remote_key, tvb(at, 8))
+	tree:add_le(f.remote_offset, tvb(at + 8, 4))
+	tree:add_le(f.remote_area, tvb(at + 14, 2))
+	tree:add(f.remote_counted, tvb(at + 13, 1), bits(word, 15, 15) == 1)
+	tree:add_le(f.remote_delta, tvb(at + 16, 4))
+	local metadata, pad, past = bits(word, 3, 0) * WORD, bits(word, 11, 8), at + 20
+	if metadata > 0 and past + metadata <= at + size then
+		tree:add(f.remote_metadata, tvb(past, metadata))
+		past = past + metadata
+	end
+	if past + pad < at + size then
+		tree:add(f.remote_data, tvb(past, at + size - pad - past))
+	end
+	return bits(typ, 11, 11) == 1 and size == 20 and 3 or nil
+end
+
 -- packet decodes the packet at an offset, before the end of the frame, and returns where it ends, and the form of a transfer.
 -- first is where the frame's first packet is: all are of one train.
 local function packet(tvb, at, last, tree, i, first)
@@ -214,6 +243,8 @@ local function packet(tvb, at, last, tree, i, first)
 	local form
 	if kind == 1 and words > 0 then
 		form = transfer(tvb, at + PACKET, size, t)
+	elseif kind == 2 and words >= 5 then
+		form = remote(tvb, at + PACKET, size, bits(w2, 29, 16), t)
 	else
 		for w = 0, words - 1 do
 			t:add_le(f.packet_word, tvb(at + PACKET + w * WORD, WORD))
@@ -262,7 +293,7 @@ function funet.dissector(tvb, pinfo, root)
 		tree:add_le(f.destination_card, tvb(12, 2))
 		return tvb:len()
 	end
-	if version ~= 5 then
+	if version ~= 6 then
 		pinfo.cols.info = "Version " .. version
 		tree:add_proto_expert_info(other)
 		return tvb:len()

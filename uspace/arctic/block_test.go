@@ -19,7 +19,7 @@ const goldenBlockHex = `
 02a0a1a2a3a4                     0 destination address
 02b0b1b2b3b4                     6 source address
 88b5                             12 EtherType, network order
-05                               14 version
+06                               14 version
 08                               15 flags: level request (0), block (8)
 6200                             16 length: 112 - 14 = 98
 a305                             18 GID 0x5a3
@@ -36,7 +36,7 @@ a305                             18 GID 0x5a3
 00000000                         56 reply acknowledgment
 0000000000000000                 60 reply selective bits
 9897969594939291                 68 tag 0x9192939495969798
-227a7d8b                         76 CRC-32C 0x8b7d7a22
+7e404dd8                         76 CRC-32C 0xd84d407e
 01efcd2b                         80 word 0: P 0, K2 0, route 0x2bcdef01
 341261b4                         84 word 1: GID 0x5a3, length 1, destination 0x1234
 78560540                         88 word 2: K1:K0 1, type 5, source 0x5678
@@ -156,6 +156,48 @@ func blockRefusals() (list []damaged) {
 	// The form without the flag is a packet like any other, and what follows it is none.
 	add(arctic.ErrLength, with(func(f *frame) { f.Packets[0].Payload = append(f.Packets[0].Payload, f.Block...); f.Block = nil }), "block without the flag")
 	return list
+}
+
+// Rule: a remote write of five words with the flag for it names a block, and no other remote write does (remote.go).
+func TestRemoteBlocks(t *testing.T) {
+	for _, size := range []int{16, 32, 1392, arctic.MaxRemoteBlock(math.MaxInt)} {
+		want := remoteBlockFrame(size)
+		f := mustParse(t, append(compose(want), 1, 2, 3))
+		same(t, "frame", want, takeApart(f))
+		p, rest := arctic.Next(f.Train())
+		h := p.Header()
+		var x arctic.Remote
+		if !p.Remote(&h, &x) || len(rest) != 0 || !x.Block || len(f.Block()) != size {
+			t.Fatalf("the packet is %+v with %d bytes behind it and a block of %d", x, len(rest), len(f.Block()))
+		}
+	}
+	for name, change := range map[string]func(p *packet){
+		"without the flag": func(p *packet) { p.Header.Type &^= 1 << 11 },
+		"of four words":    func(p *packet) { p.Payload, p.Header.Length = p.Payload[:16], 4 },
+		"with metadata":    func(p *packet) { p.Payload, p.Header.Length = append(p.Payload, 0, 0, 0, 0), 6 },
+	} {
+		bent := remoteBlockFrame(16)
+		change(&bent.Packets[0])
+		if f, err := arctic.Parse(compose(bent)); f != nil || !errors.Is(err, arctic.ErrBlock) {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// Rule: MaxRemoteBlock is the longest block of a remote write that a frame has room for.
+func TestMaxRemoteBlock(t *testing.T) {
+	for size := range 300 {
+		n := arctic.MaxRemoteBlock(size)
+		if n == 0 {
+			if len(compose(remoteBlockFrame(16))) <= size {
+				t.Fatalf("none in %d bytes", size)
+			}
+			continue
+		}
+		if l := len(compose(remoteBlockFrame(n))); l > size || l+arctic.TransferAlign <= size {
+			t.Fatalf("a frame with a block of %d bytes has %d bytes of %d", n, l, size)
+		}
+	}
 }
 
 // Rule: a frame with a block has exactly one packet, a transfer of one word and of form

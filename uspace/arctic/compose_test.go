@@ -114,6 +114,15 @@ func blockFrame(size int) frame {
 	return f
 }
 
+// remoteBlockFrame returns a request frame of a remote write with size bytes of block.
+func remoteBlockFrame(size int) frame {
+	b, x := blockFrame(size), &arctic.Remote{Block: true, Counted: true, Area: 3, Key: 1 << 40, Offset: 5, Delta: 1}
+	p := &b.Packets[0]
+	p.Payload = make([]byte, 20)
+	p.Header.Kind, p.Header.Length, p.Header.Type = arctic.KindRemote, uint8(arctic.PutRemote(p.Payload, x)), x.Type()
+	return b
+}
+
 // setChecksum writes the checksum that doc.go asks for, CRC-32C of bytes 14..75
 // and 80..end, where end is what the length field of b says. It is written apart
 // from Seal, and leaves b alone if there is no such range.
@@ -215,6 +224,15 @@ func drawFrame(t *rapid.T) frame {
 	if rapid.Bool().Draw(t, "block") {
 		h.Tag = tag
 		size := arctic.TransferAlign * rapid.IntRange(1, 100).Draw(t, "quads")
+		if rapid.Bool().Draw(t, "remote") {
+			b := remoteBlockFrame(size)
+			f.Packets, f.Block = b.Packets, rapid.SliceOfN(rapid.Byte(), size, size).Draw(t, "data")
+			p := &f.Packets[0]
+			first.Level, first.GID, first.Route, first.Kind, first.Length = h.Level, h.GID, h.Route, arctic.KindRemote, 5
+			first.Type |= p.Header.Type
+			p.Header, p.Payload = first, rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "payload")
+			return f
+		}
 		b := blockFrame(size)
 		f.Packets, f.Block = b.Packets, rapid.SliceOfN(rapid.Byte(), size, size).Draw(t, "data")
 		p := &f.Packets[0]

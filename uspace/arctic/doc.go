@@ -22,7 +22,7 @@
 //	word 3..23    payload, 0 to 21 words, as many as length says
 //
 // P is the priority level: 0 request, 1 reply. K2:K0 is the kind of packet, see
-// Kind: KindMessage, KindTransfer (see Transfer for its payload) and, later, the
+// Kind: KindMessage, KindTransfer (see Transfer for its payload), KindRemote (see Remote) and, later, the
 // others that it names have a meaning, and a card answers a kind that it does not
 // know with ReasonUnknownKind. Types are
 // 9 bits wide at FUNi's programming interface (thesis 3.2.2) and 14 bits in the
@@ -33,7 +33,7 @@
 //	 0  destination address (6)
 //	 6  source address (6)
 //	12  EtherType 0x88B5, in network order (2)
-//	14  version, 5 (1)                  15  flags (1): level, hello, bye, block, sealed, readable
+//	14  version, 6 (1)                  15  flags (1): level, hello, bye, block, sealed, readable
 //	16  length (2): bytes from offset 14 to the end of the last packet or the block;
 //	    what follows is Ethernet's padding
 //	18  GID (2), upper five bits zero
@@ -49,7 +49,7 @@
 //	76  CRC-32C (4) of bytes 14..75 and 80..end; of a sealed frame the lower half of its counter
 //	80  rejects, 16 bytes each
 //	    then packets, each as many words as its header says
-//	    then, with the flag, behind a single transfer packet of form Block, its
+//	    then, with the flag, behind a single transfer packet of form Block, or remote write with a block, its
 //	    block: a positive multiple of 16 bytes
 //	    then, of a sealed frame, its authentication (16) and the upper half of its counter (4)
 //

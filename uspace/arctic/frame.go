@@ -14,7 +14,7 @@ const (
 	// EtherType marks FUNet frames: IEEE 802 local experimental EtherType 1.
 	EtherType = 0x88B5
 	// Version is the version of the frame format.
-	Version = 5
+	Version = 6
 
 	// EthernetSize is the Ethernet header, before the frame header.
 	EthernetSize = 14
@@ -152,8 +152,8 @@ func PutPacket(b []byte, n int, p []byte) int {
 	return n + len(p)
 }
 
-// PutBlock copies data behind the only packet of the frame, a transfer of form Block
-// that ends at n, and returns the new length. The caller keeps to MaxBlock.
+// PutBlock copies data behind the only packet of the frame, a transfer of form Block or a remote
+// write with one, that ends at n, and returns the new length. The caller keeps to MaxBlock.
 func PutBlock(b []byte, n int, data []byte) int {
 	b[15] |= flagBlock
 	return n + copy(b[n:n+len(data)], data)
@@ -300,7 +300,10 @@ func (f Frame) checkTrain() error {
 // place, and it is not empty.
 func (f Frame) checkBlock(packets, at int) error {
 	size := len(f) - at
-	if packets != 1 || !isBlock(Packet(f[HeaderSize+int(f[29])*RejectSize:at])) {
+	if packets != 1 {
+		return ErrBlock
+	}
+	if p := Packet(f[HeaderSize+int(f[29])*RejectSize : at]); !isBlock(p) && !isRemoteBlock(p) {
 		return ErrBlock
 	}
 	if size == 0 || size%TransferAlign != 0 {
@@ -359,7 +362,7 @@ func (f Frame) Reject(i int) Reject {
 func (f Frame) Train() []byte {
 	train := f[HeaderSize+int(f[29])*RejectSize:]
 	if f[15]&flagBlock != 0 {
-		return train[:blockPacketSize]
+		return train[:PacketHeaderSize+int(train[6]&31)*WordSize]
 	}
 	return train
 }
@@ -369,7 +372,8 @@ func (f Frame) Block() []byte {
 	if f[15]&flagBlock == 0 {
 		return nil
 	}
-	return f[HeaderSize+int(f[29])*RejectSize+blockPacketSize:]
+	packet := f[HeaderSize+int(f[29])*RejectSize:]
+	return packet[PacketHeaderSize+int(packet[6]&31)*WordSize:]
 }
 
 // Next splits the first packet off the train of a frame that Parse accepted.

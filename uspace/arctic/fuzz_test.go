@@ -35,6 +35,7 @@ func addSeeds(f *testing.F) {
 	f.Add(goldenBlock())
 	for _, size := range []int{16, 1408} {
 		f.Add(compose(blockFrame(size)))
+		f.Add(compose(remoteBlockFrame(size)))
 		answering := blockFrame(size)
 		answering.Rejects = full.Rejects
 		f.Add(compose(answering))

@@ -17,7 +17,7 @@ const goldenHex = `
 02a0a1a2a3a4      0 destination address
 02b0b1b2b3b4      6 source address
 88b5             12 EtherType, network order
-05               14 version
+06               14 version
 05               15 flags: level reply (1), bye (4)
 7200             16 length: 128 - 14 = 114
 a305             18 GID 0x5a3
@@ -34,7 +34,7 @@ a305             18 GID 0x5a3
 64636261         56 reply acknowledgment 0x61626364
 7877767574737271 60 reply selective bits 0x7172737475767778
 8887868584838281 68 tag 0x8182838485868788
-b48ce6b4         76 CRC-32C 0xb4e68cb4
+670d284d         76 CRC-32C 0x4d280d67
 0d0c0b0a         80 reject: sequence 0x0a0b0c0d
 00               84 level request
 01               85 reason queue full

@@ -53,7 +53,7 @@ const (
 	KindMessage Kind = 0
 	// KindTransfer is an XFER packet, which goes to memory (thesis 3.2.4); see Transfer.
 	KindTransfer Kind = 1
-	// KindRemote is reserved for remote read, write and atomics with protection keys.
+	// KindRemote is a write into memory that a process has given a key to; see Remote. Reads and atomics are reserved.
 	KindRemote Kind = 2
 	// KindResponse is reserved for what KindRemote returns.
 	KindResponse Kind = 3

@@ -43,6 +43,17 @@ const (
 
 	// ReasonJob: the node belongs to another job, which has the same GID; see Header.Tag.
 	ReasonJob Reason = 70
+	// ReasonKeySlot: the receiver has not opened that key slot, or with another key. Which of the two is not told.
+	ReasonKeySlot Reason = 71
+	// ReasonRange: a remote write does not lie within the key slot's memory.
+	ReasonRange Reason = 72
+	// ReasonArea: the receiver has not opened that area, or for another key slot.
+	ReasonArea Reason = 73
+	// ReasonNoBuffer: the area has as many notifications that the receiver has not read as it may have, and was opened
+	// to refuse more.
+	ReasonNoBuffer Reason = 74
+	// ReasonRemoteForm: the packet is no remote write that a card sends.
+	ReasonRemoteForm Reason = 75
 
 	// ReasonLocal is the first reason that is found at the sender and never travels.
 	ReasonLocal Reason = 128
@@ -74,6 +85,11 @@ const (
 	ReasonResynchronised Reason = 137
 	// ReasonKey: the peer's card has another key than this one, or only one of them has one.
 	ReasonKey Reason = 138
+	// ReasonRemoteRequest: a request block for remote memory is none, or this card does not take them.
+	ReasonRemoteRequest Reason = 139
+	// ReasonNotOpened: the key slot or area that a request block opens is open already, does not lie in the card's tables or in
+	// a segment with the right Keyed, or has more credit than the notification ring has left; or what it closes or resets is not open.
+	ReasonNotOpened Reason = 140
 )
 
 // Permanent reports whether trying again cannot mend it.
@@ -110,6 +126,20 @@ func (r Reason) String() string {
 		return "another process has become the node since the transfer began"
 	case ReasonJob:
 		return "another job has this GID there"
+	case ReasonKeySlot:
+		return "no such key slot there, or another key"
+	case ReasonRange:
+		return "not within the memory of the key slot"
+	case ReasonArea:
+		return "no such area of the key slot there"
+	case ReasonNoBuffer:
+		return "receiver has no buffer for it"
+	case ReasonRemoteForm:
+		return "malformed remote write"
+	case ReasonRemoteRequest:
+		return "malformed request block for remote memory"
+	case ReasonNotOpened:
+		return "key slot or area cannot be opened, closed or reset so"
 	case ReasonSource:
 		return "source is not in a segment that the process may read"
 	case ReasonTransferLength:

@@ -151,8 +151,12 @@ func (p Packet) Transfer(t *Transfer) bool {
 }
 
 // Void makes a packet of form Block, which is in no frame yet, one that no receiver accepts: a
-// part without data.
-func (p Packet) Void() { p[PacketHeaderSize] = p[PacketHeaderSize]&^formMask | byte(Part) }
+// part without data. A remote write that names a block is none without it, as it is.
+func (p Packet) Void() {
+	if !p.IsRemote() {
+		p[PacketHeaderSize] = p[PacketHeaderSize]&^formMask | byte(Part)
+	}
+}
 
 // PutVoid writes, behind n bytes of b, a packet that stands for all packets of a frame that is too long to be sent, of which p is
 // the first, and returns the new length: its header, as one of KindTransfer without payload. A card that has not had the
@@ -165,8 +169,13 @@ func PutVoid(b []byte, n int, p Packet) int {
 	return n + PacketHeaderSize
 }
 
-// Advance moves the destination of a packet of form Block on by a number of bytes, a multiple of TransferAlign.
+// Advance moves the destination of a packet with a block on by a number of bytes, a multiple of TransferAlign.
 func (p Packet) Advance(bytes int) {
+	if p.IsRemote() {
+		offset := p[remoteOffset : remoteOffset+WordSize]
+		binary.LittleEndian.PutUint32(offset, binary.LittleEndian.Uint32(offset)+uint32(bytes))
+		return
+	}
 	binary.LittleEndian.PutUint32(p[PacketHeaderSize:], p.Word(0)+uint32(bytes))
 }
 

@@ -213,9 +213,15 @@ func (f *FUNet) decodeBody(b []byte, block bool) error {
 }
 
 // decodeBlock takes the rest as the block, which needs a packet of its own: a transfer
-// of one word, of which the two low bits are set.
+// of one word, of which the two low bits are set, or a remote write of five, with bit 11 of its type.
 func (f *FUNet) decodeBlock(c *cursor) error {
-	if len(f.Packets) != 1 || f.Packets[0].Kind != arctic.KindTransfer || len(f.Packets[0].Payload) != 4 || f.Packets[0].Payload[0]&3 != 3 {
+	named := false
+	if len(f.Packets) == 1 {
+		p := &f.Packets[0]
+		named = p.Kind == arctic.KindTransfer && len(p.Payload) == 4 && p.Payload[0]&3 == 3 ||
+			p.Kind == arctic.KindRemote && len(p.Payload) == 20 && p.Type&(1<<11) != 0
+	}
+	if !named {
 		return fmt.Errorf("decode FUNet frame: a block of %d bytes behind %d packets, of which none says where it goes: %w", len(c.b), len(f.Packets), arctic.ErrBlock)
 	}
 	if len(c.b) == 0 || len(c.b)%blockAlign != 0 {

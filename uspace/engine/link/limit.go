@@ -203,6 +203,10 @@ func (e *End) wasTooLong(p *peer, length int) {
 // pieceFor sets how much of a block, in bytes, goes into a frame of that length, and returns it.
 func (ln *Line) pieceFor(size int) int {
 	n := min(len(ln.Block), arctic.MaxBlock(size))
+	if p := arctic.Packet(ln.Data[:ln.Size]); p.IsRemote() {
+		n = min(len(ln.Block), arctic.MaxRemoteBlock(size))
+		p.CountPiece(n == len(ln.Block))
+	}
 	ln.piece = uint16(n)
 	return n
 }

@@ -1,0 +1,150 @@
+package arctic
+
+// This file is the payload of a packet of KindRemote: a write into memory to which a process has given a key (Hamlyn,
+// HPL-95-86, sections 2.2 to 2.5). It names no address but a key slot, and whoever holds the key may write there.
+//
+// The type of the packet says what is asked for: operation 3:0, element type 7:4, flags 13:8.
+//
+//	13  area: words 2 to 4 are as below; every packet of this version has it
+//	11  block: the data is the frame's block
+//
+// The payload:
+//
+//	words 0, 1  key: the number of the key slot 15:0, the secret 63:16
+//	word 2      offset from the first byte of the key slot's memory
+//	word 3      area 31:16, counted 15, zero 14:12, pad 11:8, zero 7:4, words of metadata 3:0
+//	word 4      delta
+//	            metadata, 0 to 11 words
+//	            data, any number of bytes, and as many zeros as pad says, 0 to 3, up to the next word
+//
+// Metadata and data have 64 bytes together, so that a packet has 24 words at most. A packet with the flag block has
+// neither; its data are a positive multiple of 16 bytes. Any offset is one, and a write of no bytes also.
+//
+// A packet that is counted adds its delta to the counter of the area, modulo 2^32 (section 2.5). One that is not only
+// writes: so is each piece but the last of a block that a frame had no room for, of which none leaves before the one
+// before it has arrived. So a block counts once, when all of it is there.
+
+import "encoding/binary"
+
+const (
+	// MaxRemoteMetadata is the most metadata of a packet in words.
+	MaxRemoteMetadata = 11
+	// MaxRemoteBytes is the most metadata and data of a packet in bytes, without a block.
+	MaxRemoteBytes = (MaxPayloadWords - remoteWords) * WordSize
+
+	remoteWords = 5 // before metadata and data
+	// remoteBlockBytes is how much longer the packet of a remote write with a block is than that of a transfer.
+	remoteBlockBytes = (remoteWords - 1) * WordSize
+
+	counted      = 1 << 15
+	remoteZeros  = 7<<12 | 0xf<<4
+	remoteMost   = 3 // of pad
+	countedByte  = PacketHeaderSize + 3*WordSize + 1
+	countedInIt  = counted >> 8
+	remoteOffset = PacketHeaderSize + 2*WordSize
+)
+
+// Operation is what a packet of KindRemote asks for.
+type Operation uint8
+
+// RemotePut writes the data. It is the one operation of this version.
+const RemotePut Operation = 0
+
+// The flags of the type of a packet of KindRemote.
+const (
+	remoteArea  = 1 << 13
+	remoteBlock = 1 << 11
+)
+
+// Remote is the payload of a packet of KindRemote.
+type Remote struct {
+	Block    bool   // the frame has the data, see PutBlock
+	Counted  bool   // Delta is to be added to the area's counter
+	Area     uint16 // a number of the receiver's
+	Key      uint64
+	Offset   uint32
+	Delta    uint32
+	Metadata []byte // a multiple of WordSize, up to MaxRemoteMetadata words
+	Data     []byte
+}
+
+// Type returns the type of the packet.
+func (r *Remote) Type() uint16 {
+	if r.Block {
+		return uint16(RemotePut) | remoteArea | remoteBlock
+	}
+	return uint16(RemotePut) | remoteArea
+}
+
+// PutRemote encodes r into b, which must have room for MaxPayloadWords, and returns how many payload words that makes.
+// More metadata and data than fit panic as any slice does; the card checks before.
+func PutRemote(b []byte, r *Remote) int {
+	binary.LittleEndian.PutUint64(b, r.Key)
+	binary.LittleEndian.PutUint32(b[8:], r.Offset)
+	pad := -len(r.Data) & (WordSize - 1)
+	word := uint32(r.Area)<<16 | uint32(pad)<<8 | uint32(len(r.Metadata)/WordSize)
+	if r.Counted {
+		word |= counted
+	}
+	binary.LittleEndian.PutUint32(b[12:], word)
+	binary.LittleEndian.PutUint32(b[16:], r.Delta)
+	n := remoteWords * WordSize
+	n += copy(b[n:n+len(r.Metadata)], r.Metadata)
+	n += copy(b[n:n+len(r.Data)], r.Data)
+	clear(b[n : n+pad])
+	return (n + pad) / WordSize
+}
+
+// Remote decodes the payload of a packet of KindRemote with header h into r, whose Metadata and Data alias the packet,
+// and reports whether it is one that a card sends. It accepts any payload. The data of one with Block is Frame.Block; one
+// in a frame without a block is none.
+func (p Packet) Remote(h *PacketHeader, r *Remote) bool {
+	b := p.Payload()
+	if len(b) < remoteWords*WordSize || h.Type&^remoteBlock != uint16(RemotePut)|remoteArea {
+		return false
+	}
+	word := binary.LittleEndian.Uint32(b[12:])
+	*r = Remote{
+		Block: h.Type&remoteBlock != 0, Counted: word&counted != 0, Area: uint16(word >> 16),
+		Key: binary.LittleEndian.Uint64(b), Offset: binary.LittleEndian.Uint32(b[8:]), Delta: binary.LittleEndian.Uint32(b[16:]),
+	}
+	b = b[remoteWords*WordSize:]
+	pad, metadata := int(word>>8&0xf), int(word&0xf)*WordSize
+	if word&remoteZeros != 0 || pad > remoteMost || metadata > MaxRemoteMetadata*WordSize || metadata+pad > len(b) || pad > 0 && metadata+WordSize > len(b) {
+		return false
+	}
+	for _, v := range b[len(b)-pad:] {
+		if v != 0 {
+			return false
+		}
+	}
+	r.Metadata, r.Data = b[:metadata:metadata], b[metadata:len(b)-pad]
+	return !r.Block || len(b) == 0
+}
+
+// MaxRemoteBlock is MaxBlock for a packet of KindRemote.
+func MaxRemoteBlock(size int) int { return max(MaxBlock(size)-remoteBlockBytes, 0) }
+
+// IsRemote reports whether the packet is of KindRemote.
+func (p Packet) IsRemote() bool {
+	return p[11]>>6 == byte(KindRemote&3) && p[3]>>6&1 == byte(KindRemote>>2)
+}
+
+// CountPiece says, of a packet of KindRemote with a block, whether its frame carries the last of it. A block that is not to
+// be counted at all has delta 0.
+func (p Packet) CountPiece(last bool) {
+	if last && p.Word(4) != 0 {
+		p[countedByte] |= countedInIt
+	} else {
+		p[countedByte] &^= countedInIt
+	}
+}
+
+// isRemoteBlock reports whether a packet is one of KindRemote that a block follows.
+func isRemoteBlock(p Packet) bool {
+	if len(p) != blockPacketSize+remoteBlockBytes || !p.IsRemote() {
+		return false
+	}
+	h := p.Header()
+	return h.Type&remoteBlock != 0
+}
