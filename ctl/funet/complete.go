@@ -1,6 +1,6 @@
 package main
 
-// This file is what a shell completes for funet, and what help says of Ctrl-C.
+// This file tells shells what to complete for funet, and help what Ctrl-C does.
 
 import (
 	"fmt"
