@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/funet/funet/ctl/bench"
+	"github.com/funet/funet/ctl/cmam"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/usage"
@@ -55,6 +56,8 @@ var completed = usage.Completed{
 	"--trace":       usage.Files,
 	"--pcap":        usage.Files,
 	"--merge":       usage.Files,
+	"--real":        usage.Files,
+	"--hold-out":    usage.Words(cmam.Groups()...),
 
 	"lab up":       usage.Anything,
 	"lab down":     labs,
