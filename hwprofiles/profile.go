@@ -116,7 +116,7 @@ type Network struct {
 	Topology        Topology
 }
 
-// Library is what the code of the message library takes besides the instructions that its source has (thesis appendices A and
+// Library holds the cycles that the code of the message library takes besides the instructions that its source has (thesis appendices A and
 // C), on a machine whose compiler does not optimise (6.2.1). Whole cycles of the processor.
 type Library struct {
 	LoopCycles    Cycles // a pass of a for: the jump back, and delay slots that stay empty

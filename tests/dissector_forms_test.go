@@ -78,6 +78,14 @@ func writeForms(t *testing.T, path string) {
 		b := make([]byte, 4*arctic.MaxPayloadWords)
 		return packet(arctic.Request, arctic.KindTransfer, b[:4*arctic.PutTransfer(b, &x)])
 	}
+	remote := func(x arctic.Remote) arctic.Packet {
+		b := make([]byte, 4*arctic.MaxPayloadWords)
+		p := packet(arctic.Request, arctic.KindRemote, b[:4*arctic.PutRemote(b, &x)])
+		h := p.Header()
+		h.Type = x.Type()
+		h.Encode(p)
+		return p
+	}
 	data := bytes.Repeat([]byte("0123456789abcdef"), 3)
 	list := [][]byte{
 		frame(arctic.Reply, nil, nil, nil, nothing),
@@ -90,6 +98,10 @@ func writeForms(t *testing.T, path string) {
 		frame(arctic.Request, nil, []arctic.Packet{transfer(arctic.Transfer{Form: arctic.Part, AtOnce: true, Address: 32, Data: data}), transfer(arctic.Transfer{Form: arctic.Part, Address: 64, Data: data})}, nil, nothing),
 		frame(arctic.Request, nil, []arctic.Packet{transfer(arctic.Transfer{Form: arctic.Last, Address: 0x1000, Argument: 9, Total: 100, First: 1<<32 - 3, Data: data})}, nil, nothing),
 		frame(arctic.Request, nil, []arctic.Packet{transfer(arctic.Transfer{Form: arctic.Block, AtOnce: true, Address: 0x2000})}, data, nothing),
+		frame(arctic.Request, nil, []arctic.Packet{transfer(arctic.Transfer{Form: arctic.Single, Address: 0x3000, Data: append(data, data[:32]...)})}, nil, nothing),
+		frame(arctic.Request, nil, []arctic.Packet{remote(arctic.Remote{Counted: true, Area: 7, Key: 1<<64 - 2, Offset: 5, Delta: 1<<32 - 1, Metadata: data[:8], Data: data[:7]}),
+			remote(arctic.Remote{Key: 3})}, nil, nothing),
+		frame(arctic.Request, nil, []arctic.Packet{remote(arctic.Remote{Block: true, Counted: true, Area: 1, Key: 9, Offset: 3, Delta: 1})}, data, nothing),
 	}
 	padded := append(slices.Clone(list[0]), make([]byte, 9)...)
 	probe := append(slices.Clone(list[0][:arctic.EthernetSize]), make([]byte, 100)...)

@@ -103,6 +103,19 @@ func fieldsOf(t *testing.T, frame []byte) map[string][]uint64 {
 		p.Encode(wire)
 		wire = append(wire, p.Payload...)
 		var x arctic.Transfer
+		var r arctic.Remote
+		if p.Kind == arctic.KindRemote && len(p.Payload) >= 5*arctic.WordSize {
+			h := wire.Header()
+			if !wire.Remote(&h, &r) {
+				t.Fatalf("no remote write: % x", p.Payload)
+			}
+			put("remote.key", r.Key)
+			put("remote.offset", uint64(r.Offset))
+			put("remote.area", uint64(r.Area))
+			put("remote.counted", flag(r.Counted))
+			put("remote.delta", uint64(r.Delta))
+			continue
+		}
 		if p.Kind != arctic.KindTransfer {
 			for i := range len(p.Payload) / arctic.WordSize {
 				put("packet.word", uint64(wire.Word(i)))
@@ -117,7 +130,7 @@ func fieldsOf(t *testing.T, frame []byte) map[string][]uint64 {
 		if x.Form == arctic.Part || x.Form == arctic.Block {
 			put("transfer.at_once", flag(x.AtOnce))
 		}
-		if x.Form == arctic.Single || x.Form == arctic.Last {
+		if x.Form == arctic.Single && len(x.Data) <= arctic.MaxSingleWords*arctic.WordSize || x.Form == arctic.Last {
 			put("transfer.argument", uint64(x.Argument))
 		}
 		if x.Form == arctic.Last {
@@ -168,6 +181,14 @@ func bytesOf(frame []byte) map[string][]string {
 		var x arctic.Transfer
 		if p.Header().Kind == arctic.KindTransfer && p.Transfer(&x) && len(x.Data) > 0 {
 			v["funet.transfer.data"] = append(v["funet.transfer.data"], hex.EncodeToString(x.Data))
+		}
+		var r arctic.Remote
+		if h := p.Header(); h.Kind == arctic.KindRemote && p.Remote(&h, &r) {
+			for name, b := range map[string][]byte{"funet.remote.metadata": r.Metadata, "funet.remote.data": r.Data} {
+				if len(b) > 0 {
+					v[name] = append(v[name], hex.EncodeToString(b))
+				}
+			}
 		}
 	}
 	if b := f.Block(); b != nil {

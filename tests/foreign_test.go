@@ -152,7 +152,7 @@ func (a *attack) sendAsItIs(frame []byte) {
 // atTag is the offset of the tag in a frame.
 const atTag = 68
 
-// epochOfBoth is what an attacker knows who has seen a frame of the two.
+// epochOfBoth returns what an attacker knows who has seen a frame of the two.
 func (a *attack) epochOfBoth() uint64 {
 	if a.epoch == 0 {
 		a.epoch = a.server.report().Epoch

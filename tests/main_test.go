@@ -185,10 +185,10 @@ func (p *process) wait() int {
 // tail is the end of a long text.
 func tail(s string) string { return s[max(0, len(s)-4000):] }
 
-// progressLine is what a command says of how it goes on, when it takes long.
+// progressLine matches what a command says of its progress when it takes long.
 var progressLine = regexp.MustCompile(`(?m)^(\[\d+\] )?funet: .* \.\.\. .*\n`)
 
-// complaints is what a command wrote to standard error besides.
+// complaints returns what a command wrote to standard error besides.
 func complaints(stderr string) string { return progressLine.ReplaceAllString(stderr, "") }
 
 // ok waits for an end without an error or a complaint and returns what was printed.

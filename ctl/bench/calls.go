@@ -34,7 +34,7 @@ type CallsOptions struct {
 
 	// Call makes calls of PayloadBytes from host 0 to host 1, one after the other, and PingPong exchanges a request and
 	// a reply of 16 bytes, within ctx. Send sends messages of 16 bytes from host 0 to host 1, and Request as many in
-	// words; each lets the card run after each message. Goroutines has so many goroutines call. All are required.
+	// words; each lets the card run after each message. Goroutines has the given number of goroutines call. All are required.
 	// Send1M sends messages of Mebibyte bytes from host 0 to host 1, one after the other, and Transfer moves as many
 	// bytes in blocks, as Xfer does.
 	Call, PingPong, Send, Request func(ctx context.Context, l *lab.Lab) (CallsSample, error)

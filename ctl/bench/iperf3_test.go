@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The goodput is what the receiver counted, not what the sender wrote.
+// The goodput is the receiver's count, not the sender's.
 func TestParseIperf3(t *testing.T) {
 	got, err := parseIperf3(recorded(t, "iperf3.txt"))
 	want := streamed{Gbit: 18.240398555332909, Retransmitted: 6303, Control: "bbr"}

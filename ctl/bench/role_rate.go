@@ -25,14 +25,14 @@ import (
 
 const (
 	roleSendmmsg = "sendmmsg"
-	// socketBuffer is what is asked for as the sockets' buffers, in bytes: some thousands of
+	// socketBuffer is the size asked for as that of the sockets' buffers, in bytes: some thousands of
 	// datagrams, so that the receiver loses none to a short absence.
 	socketBuffer = 8 << 20
 	// goodbyes is how long the sender waits for an answer before it says goodbye again.
 	goodbyes = time.Millisecond
 )
 
-// count is what an end says of a turn: the receiver what arrived, the sender what it offered.
+// count holds what an end says of a turn: the receiver what arrived, the sender what it offered.
 type count struct {
 	Arrived   int     `json:"arrived,omitempty"`
 	PerSecond float64 `json:"arrived_per_s,omitempty"`

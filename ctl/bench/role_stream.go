@@ -47,14 +47,14 @@ const (
 	streamKick = 32
 )
 
-// streamConfig is what both ends of a stream must know.
+// streamConfig holds what both ends of a stream must know.
 type streamConfig struct {
 	Block  int  `json:"block,omitempty"`  // bytes
 	Memory int  `json:"memory,omitempty"` // bytes, whole blocks
 	Jumbo  bool `json:"jumbo,omitempty"`  // frames may have several buffers
 }
 
-// moved is what an end says of a turn: both what their memory holds, the sender also how long it took.
+// moved holds what an end says of a turn: both what their memory holds, the sender also how long it took.
 type moved struct {
 	Sum         uint32 `json:"memory_crc32c"`
 	Nanoseconds int64  `json:"nanoseconds,omitempty"`
@@ -265,7 +265,7 @@ func (s *rawStream) kick() error {
 	return nil
 }
 
-// heard is what the receiver says to have copied, or what it said before.
+// heard returns how much the receiver says to have copied, or said before.
 func (s *rawStream) heard(before uint64) (uint64, error) {
 	rx, fill := s.socket.Rx(), s.socket.Fill()
 	n := rx.Peek(rx.Cap())

@@ -50,7 +50,7 @@ type XferOptions struct {
 	// Up makes the lab of two hosts on which Funet runs, and says what is special about it; Xfer
 	// closes it. It is required.
 	Up func(ctx context.Context, mtu int) (*lab.Lab, XferWay, error)
-	// Funet moves so many bytes, a multiple of Block, from the memory of host 0 to that of host
+	// Funet moves the given number of bytes, a multiple of Block, from the memory of host 0 to that of host
 	// 1, within ctx, and checks them there. It is required.
 	Funet func(ctx context.Context, l *lab.Lab, bytes int) (GoodputSample, error)
 
@@ -212,7 +212,7 @@ func (r *XferReport) at(ctx context.Context, mtu int, o *XferOptions) (err error
 	return nil
 }
 
-// raw is what the ends of raw AF_XDP must know: FUNet's frames, modes and blocks.
+// raw holds what the ends of raw AF_XDP must know: FUNet's frames, modes and blocks.
 func (r *XferRun) raw(s *session, o *XferOptions) roleConfig {
 	c := s.roleConfig(r.Attach, r.Bind, 0, r.Bytes/o.Block)
 	c.FrameSize, c.Frags = r.Frame, c.Frags || r.Jumbo

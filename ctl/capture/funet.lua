@@ -165,6 +165,10 @@ end
 local function transfer(tvb, at, size, tree)
 	local word = tvb(at, 4):le_uint()
 	local form = bits(word, 1, 0)
+	local unnamed = form == 1 and bits(word, 3, 3) == 1 -- a single without an argument
+	if unnamed then
+		form = 0
+	end
 	tree:add(f.transfer_form, tvb(at, 1), form)
 	if form == 1 or form == 3 then
 		tree:add(f.transfer_at_once, tvb(at, 1), bits(word, 2, 2) == 1)
@@ -172,7 +176,7 @@ local function transfer(tvb, at, size, tree)
 	tree:add(f.transfer_address, tvb(at, 4), word - word % 16)
 	local past = at + 4
 	local names = {}
-	if form == 0 then
+	if form == 0 and not unnamed then
 		names = { f.transfer_argument }
 	elseif form == 2 then
 		names = { f.transfer_argument, f.transfer_total, f.transfer_first }

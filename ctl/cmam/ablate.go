@@ -1,6 +1,6 @@
 package cmam
 
-// This file is what each rule of the model is worth: without one rule after the other, and what rules that were chosen without
+// This file measures what each rule of the model is worth: without one rule after the other, and what rules that were chosen without
 // some rows of the table say of these.
 
 import (

@@ -3,6 +3,7 @@ package cmam
 // This file is the rules of the model of Table 6.1: what each stands on, and how to do without it.
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/funet/funet/hwprofiles"
@@ -80,6 +81,9 @@ func rulesOf(p *hwprofiles.Profile) []rule {
 		return !o.InPhase && q.Card == p.Card && q.Bus.QueueBurst == p.Bus.QueueBurst && q.Library == p.Library && q.Options == p.Options
 	})
 }
+
+// Groups returns the names of the groups of rows that can be held out.
+func Groups() []string { return slices.Sorted(maps.Keys(groups)) }
 
 // groups are the rows of the table that are held out together, by the names of their primitives.
 var groups = map[string][]string{

@@ -9,9 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -130,7 +128,7 @@ takes a minute or two.`,
 				return output.Show(asJSON, r)
 			case held != "":
 				if groups[held] == nil {
-					return usage.Explain(c, fmt.Errorf("--hold-out %q: use one of %s", held, strings.Join(slices.Sorted(maps.Keys(groups)), ", ")))
+					return usage.Explain(c, fmt.Errorf("--hold-out %q: use one of %s", held, strings.Join(Groups(), ", ")))
 				}
 				r, err := chooseWithout(c.Context(), p, held)
 				if err != nil {
@@ -159,7 +157,7 @@ takes a minute or two.`,
 	c.Flags().StringArrayVar(&plots, "plot", nil, "draw the table into `FILE`.svg or .png; may be repeated")
 	c.Flags().StringVar(&real, "real", "", "draw what funet cmam --json has written into a `FILE`, too")
 	c.Flags().BoolVar(&ablated, "ablate", false, "switch each rule of the model off in turn")
-	c.Flags().StringVar(&held, "hold-out", "", "choose the rules without the rows of a `GROUP`: "+strings.Join(slices.Sorted(maps.Keys(groups)), ", "))
+	c.Flags().StringVar(&held, "hold-out", "", "choose the rules without the rows of a `GROUP`: "+strings.Join(Groups(), ", "))
 	return c
 }
 

@@ -16,7 +16,7 @@ const (
 	mostEnded   = 512 // of all
 )
 
-// endedJob is what the daemon remembers of a job that has ended.
+// endedJob holds what the daemon remembers of a job that has ended.
 type endedJob struct {
 	account uint32
 	gid     uint16

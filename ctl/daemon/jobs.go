@@ -32,7 +32,7 @@ type job struct {
 
 	why  string // the reason of its end, for its processes; "": its launcher wanted it
 	gone bool   // the card no longer has its routes; belongs to the card's thread
-	// moved is what contexts of the job moved that have ended; it belongs to the card's thread.
+	// moved counts what contexts of the job that have ended had moved; it belongs to the card's thread.
 	moved engine.Traffic
 }
 

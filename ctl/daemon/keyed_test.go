@@ -140,7 +140,7 @@ func TestNobodyReadsWhatDaemonsWithAKeyExchange(t *testing.T) {
 	}
 }
 
-// asked is what a daemon finds out of a peer when somebody asks.
+// asked returns what a daemon finds out of a peer when somebody asks.
 func (r *running) asked(t *testing.T) (a daemon.HelloAnswer) {
 	t.Helper()
 	wantError(t, r.admin(t, `{"do": "hello", "card": `+map[bool]string{true: "0", false: "1"}[r.status(t).Card == 1]+`}`, &a), nil)

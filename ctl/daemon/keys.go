@@ -112,7 +112,7 @@ const (
 	keyLook     = 5 * time.Millisecond
 )
 
-// toldKeys is what the log says of peers that are refused for their keys.
+// toldKeys holds what the log says of peers that are refused for their keys.
 type toldKeys struct {
 	greetings uint64 // that had been refused by then
 	again     bool   // the look then may have been a moment old

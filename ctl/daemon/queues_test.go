@@ -113,10 +113,22 @@ func TestQueueLosesFrames(t *testing.T) {
 		}
 		p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lossy", Type: ebpf.XDP, License: "MIT", Instructions: asm.Instructions{
 			asm.LoadMem(asm.R2, asm.R1, 16, asm.Word), // rx_queue_index
-			asm.Mov.Imm(asm.R0, 2),                    // XDP_PASS
-			asm.JNE.Imm(asm.R2, 1, "end"),
+			asm.JNE.Imm(asm.R2, 1, "pass"),
+			// But ARP passes: which queue the kernel sends it on depends on a number that it draws when it boots.
+			asm.LoadMem(asm.R2, asm.R1, 0, asm.Word), // data
+			asm.LoadMem(asm.R3, asm.R1, 4, asm.Word), // data_end
+			asm.Mov.Reg(asm.R4, asm.R2),
+			asm.Add.Imm(asm.R4, 14), // an Ethernet header
+			asm.JGT.Reg(asm.R4, asm.R3, "pass"),
+			asm.LoadMem(asm.R4, asm.R2, 12, asm.Byte), // EtherType
+			asm.LoadMem(asm.R5, asm.R2, 13, asm.Byte),
+			asm.LSh.Imm(asm.R4, 8),
+			asm.Or.Reg(asm.R4, asm.R5),
+			asm.JEq.Imm(asm.R4, 0x0806, "pass"),
 			asm.Mov.Imm(asm.R0, 1), // XDP_DROP
-			asm.Return().WithSymbol("end"),
+			asm.Return(),
+			asm.Mov.Imm(asm.R0, 2).WithSymbol("pass"), // XDP_PASS
+			asm.Return(),
 		}})
 		if err != nil {
 			return err

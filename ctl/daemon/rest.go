@@ -88,7 +88,7 @@ func (l *loop) sleep() {
 	l.wait.Slept(l.now)
 }
 
-// pause waits for one of the descriptors, at most for so many nanoseconds.
+// pause waits for one of the descriptors, at most for the given number of nanoseconds.
 func (l *loop) pause(d int64) {
 	if l.wait.Sleep(l.polled[:], d) {
 		_, _ = unix.EpollWait(l.epoll, l.events[:], 0) // takes what is edge-triggered

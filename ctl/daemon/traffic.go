@@ -52,7 +52,7 @@ type Peers struct {
 	Median      int64 `json:"round_trip_median_ns"`
 	P99         int64 `json:"round_trip_p99_ns"`
 	Longest     int64 `json:"round_trip_longest_ns"`
-	// KeyFault is what is wrong with the key of the first that was refused, "" if none was.
+	// KeyFault says what is wrong with the key of the first that was refused, "" if none was.
 	KeyFault string `json:"key_fault,omitempty"`
 }
 

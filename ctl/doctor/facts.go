@@ -108,7 +108,7 @@ type Daemon struct {
 // Key is a key file of this host.
 type Key struct {
 	File string
-	// Err is what is wrong with the file; nil: nothing, as far as this user may see.
+	// Err is the file's fault; nil: none, as far as this user may see.
 	Err error
 	// Holds says which key is in the file, "" if this user may not see that; and Has which key funid has from there, "" if it has none.
 	Holds, Has string

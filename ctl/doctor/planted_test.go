@@ -41,7 +41,7 @@ import (
 // patientEnv has this program look, as somebody with fewer rights, and print what it finds.
 const patientEnv = "FUNET_DOCTOR_PATIENT"
 
-// patient is what that program is told.
+// patient holds what that program is told.
 type patient struct {
 	Options doctor.Options
 	UID     int

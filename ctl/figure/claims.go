@@ -1,6 +1,6 @@
 package figure
 
-// This file is what the thesis says of Figures 6.2 to 6.5 (6.2.2), and whether it holds. What the text gives no figure for is
+// This file holds what the thesis says of Figures 6.2 to 6.5 (6.2.2), and judges whether it holds. What the text gives no figure for is
 // shown and not judged.
 
 import (

@@ -80,7 +80,7 @@ func (l *labels) places(c draw.Canvas, p *plot.Plot) []placed {
 	return all
 }
 
-// taken is what no label may touch.
+// taken holds the places that no label may touch.
 func (l *labels) taken(c draw.Canvas, p *plot.Plot) (all []segment) {
 	x, y := p.Transforms(&c)
 	for _, line := range l.lines {

@@ -48,7 +48,7 @@ type curve struct {
 // result is the JSON document.
 type result struct {
 	Figure string `json:"figure"`
-	// MultiplyAdd is what one takes, in cycles of the processor.
+	// MultiplyAdd is the time of one, in cycles of the processor.
 	MultiplyAdd int     `json:"multiply_add_cycles"`
 	Curves      []curve `json:"curves"`
 	Claims      []claim `json:"claims"`

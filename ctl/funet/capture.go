@@ -69,8 +69,8 @@ of those that were dropped or rejected, to a pcapng file, or without FILE to sta
 	}
 	s.registerSocket(c)
 	f := c.Flags()
-	f.Int64Var(&k.most, "count", 0, "end after so many frames (0: never)")
-	f.Int64Var(&k.size, "size", 1<<30, "end when the file has so many bytes")
+	f.Int64Var(&k.most, "count", 0, "end after this number of frames (0: never)")
+	f.Int64Var(&k.size, "size", 1<<30, "end when the file has this number of bytes")
 	f.DurationVar(&duration, "duration", 0, "end after a time (0: never)")
 	f.IntVar(&snap, "snap", 0, "bytes to keep of each frame (0: all)")
 	f.BoolVar(&dissector, "dissector", false, "print the dissector, a Lua script for Wireshark and tshark")

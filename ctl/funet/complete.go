@@ -1,12 +1,13 @@
 package main
 
-// This file is what a shell completes for funet, and what help says of Ctrl-C.
+// This file tells shells what to complete for funet, and help what Ctrl-C does.
 
 import (
 	"fmt"
 	"strconv"
 
 	"github.com/funet/funet/ctl/bench"
+	"github.com/funet/funet/ctl/cmam"
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/usage"
@@ -55,6 +56,8 @@ var completed = usage.Completed{
 	"--trace":       usage.Files,
 	"--pcap":        usage.Files,
 	"--merge":       usage.Files,
+	"--real":        usage.Files,
+	"--hold-out":    usage.Words(cmam.Groups()...),
 
 	"lab up":       usage.Anything,
 	"lab down":     labs,

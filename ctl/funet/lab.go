@@ -109,7 +109,7 @@ func labUp() *cobra.Command {
 	c.Flags().IntVar(&o.Queues, "queues", 1, "receive and transmit queues of each interface")
 	c.Flags().BoolVar(&daemons, "daemons", false, "start a daemon (funid) on each host, for funet run --lab")
 	c.Flags().StringVar(&made.Mode, "xdp", "auto", "of the daemons: native or generic; auto measures")
-	c.Flags().StringVar(&made.Bind, "bind", "auto", "of the daemons: copy or zero-copy; auto is what the XDP mode was measured with")
+	c.Flags().StringVar(&made.Bind, "bind", "auto", "of the daemons: copy or zero-copy; auto takes the mode that the XDP mode was measured with")
 	c.Flags().StringVar(&polling, "polling", "", "of the daemons: adaptive, spin or sleep (default adaptive)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c

@@ -39,7 +39,7 @@ type runFlags struct {
 	made program.Flags // of a lab that is made for the occasion
 }
 
-// usualRestarts is what --restart without a number stands for.
+// usualRestarts is the value of --restart without a number.
 const usualRestarts = 3
 
 // anyLab is the value of --lab without a name: the default lab, or one made for the occasion. It is

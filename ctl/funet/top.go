@@ -52,7 +52,7 @@ packets_refused_per_second counts packets for a context that the card rejected, 
 		},
 	})
 	c.Flags().DurationVar(&every, "interval", time.Second, "time between two looks")
-	c.Flags().IntVar(&most, "count", 0, "with --json, end after so many documents (0: never)")
+	c.Flags().IntVar(&most, "count", 0, "with --json, end after this number of documents (0: never)")
 	c.Flags().Lookup("json").Usage = "print a JSON document each interval"
 	return c
 }

@@ -78,9 +78,9 @@ A packet from another host that ends as "refused" was rejected by this host's ca
 		},
 	})
 	f := c.Flags()
-	f.IntVar(&every, "every", 100, "follow one packet of so many")
+	f.IntVar(&every, "every", 100, "follow one packet in this number")
 	f.IntVar(&gid, "gid", 0, "only packets of this group (0: of all)")
-	f.IntVar(&k.most, "count", 100_000, "end after so many records")
+	f.IntVar(&k.most, "count", 100_000, "end after this number of records")
 	f.DurationVar(&k.duration, "duration", 0, "end after a time (0: never)")
 	f.StringSliceVar(&from, "merge", nil, "write traces of several hosts into FILE instead, with commas between their files")
 	return c

@@ -177,7 +177,7 @@ type running struct {
 	// broken passes on the first error of writing what the nodes print, failure is it.
 	broken  chan error
 	failure error
-	// of is what all nodes have in common, and stdout and stderr where they print to.
+	// of holds what all nodes have in common, and stdout and stderr where they print to.
 	of             node
 	stdout, stderr *output
 	alive          int // processes, and starts under way

@@ -31,7 +31,7 @@ type host struct {
 	Still        float64 `json:"model_stood_still_us"`
 	StillPercent float64 `json:"model_stood_still_percent"`
 	Time         float64 `json:"model_time_us"`
-	// Wire is what a frame takes from host to host, and Excess what of that the model's own
+	// Wire is the time of a frame from host to host, and Excess the part of it that the model's own
 	// latency cannot hide.
 	Wire   float64 `json:"wire_one_way_us"`
 	Excess float64 `json:"wire_excess_us"`

@@ -26,7 +26,7 @@ type MatMulResult struct {
 	Place
 }
 
-// columnsResult is what the program by columns has besides.
+// columnsResult holds what the program by columns has besides.
 type columnsResult struct {
 	Extensions bool `json:"extensions"`
 	// SpeedUp is by how much it was faster than one processor at its peak (thesis 6.2.2), and Virtual the same in virtual

@@ -63,7 +63,7 @@ func runOn[R any](c *cobra.Command, f *Flags, one func(*Node) (R, error)) (R, er
 	})
 }
 
-// noMemory is what programs of words have for messages of bytes (funet.Options.Memory).
+// noMemory is the memory of programs of words for messages of bytes (funet.Options.Memory).
 const noMemory = -1
 
 // runPlace opens the place in a job that the flags describe and runs a program on it.

@@ -1,6 +1,6 @@
 package usage
 
-// This file is what a shell completes: the values of flags and arguments.
+// This file tells shells what to complete: the values of flags and arguments.
 
 import (
 	"net"
@@ -21,7 +21,7 @@ type Values struct {
 var (
 	// Files are names of files.
 	Files = Values{files: true}
-	// Anything is what nobody can know.
+	// Anything stands for values that nobody can know.
 	Anything = Values{}
 	// Interfaces are those of this network namespace that are Ethernet.
 	Interfaces = Listed(interfaceNames)

@@ -1,6 +1,6 @@
 package usage
 
-// This file is what help says of Ctrl-C: one sentence at the end of a command's help and of its page in the manual.
+// This file tells help what Ctrl-C does: one sentence at the end of a command's help and of its page in the manual.
 
 import (
 	"strings"

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is what make builds, by -ldflags: the tag, or the number of commits.
+// version is set by make, by -ldflags: the tag, or the number of commits.
 var version string
 
 // Versioned gives the command --version, which prints one line: name and version, what compiled it, and for which

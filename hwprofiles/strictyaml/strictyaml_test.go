@@ -52,7 +52,7 @@ func read(data string) (t thing, err error) {
 	)
 }
 
-// Rule: a value is what was written, not what YAML makes of it.
+// Rule: a value stays as it was written, whatever YAML makes of it.
 func TestAsWritten(t *testing.T) {
 	got, err := read("name: 007\non: true\ncount: -5\nport: 65535\nwait: 1.5s\ncolour: blue\nlines: [1.50, \"0x10\", 02:46:55:00:00:01]\ninner:\n  depth: 9\n")
 	if err != nil {

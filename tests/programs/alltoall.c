@@ -144,7 +144,7 @@ static int run(void)
 		for (uint32_t i = 0; i < f.card.nodes; i++)
 			if (want == NULL || places[k].check == NULL || places[k].block == NULL ||
 			    (places[k].block[i] = (uint8_t *)funet_alloc(&f, o.most + 4)) == NULL)
-				return funet_fail(&f, -ENOMEM, "not enough memory for blocks of so many bytes");
+				return funet_fail(&f, -ENOMEM, "not enough memory for blocks of that size");
 	}
 	if ((code = funet_barrier(&f, -1)) != 0) /* nobody sends before all can receive */
 		return code;

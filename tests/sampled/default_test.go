@@ -79,8 +79,8 @@ func read(t *testing.T, name string) (*profile.Profile, int) {
 	return p, len(b)
 }
 
-// closure is what the compiler puts behind the name of the function that a closure is in, and behind a method that is
-// called through a value; instance is what it puts where the types of a generic function stand.
+// closure matches what the compiler puts behind the name of the function that a closure is in, and behind a method that is
+// called through a value; instance matches what it puts where the types of a generic function stand.
 var closure, instance = regexp.MustCompile(`(\.func\d+|\.\d+|\.gowrap\d+|\.deferwrap\d+|-range\d+|-fm)+$`), regexp.MustCompile(`\[[^\]]*\]`)
 
 // weigh returns how many samples have a frame in each function of this module, whose path is left out. The benchmarks' own, which are
@@ -128,7 +128,7 @@ func declared(t *testing.T) map[string]bool {
 	return all
 }
 
-// receiver is what stands before a method's name.
+// receiver matches what stands before a method's name.
 func receiver(f *ast.FuncDecl) string {
 	if f.Recv == nil {
 		return ""

@@ -26,7 +26,7 @@ type agreement struct {
 	states  []readiness // at node 0
 }
 
-// readiness is what a node has told node 0.
+// readiness holds what a node has told node 0.
 type readiness struct {
 	is     bool   // and waits for the end of Agree
 	since  uint32 // readyMask+1 and the number of the last word from this life of the node; 0: there was none

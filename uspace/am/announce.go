@@ -1,6 +1,6 @@
 package am
 
-// This file is what a member of a job tells the others of its own accord: hello, who has died, and heartbeats. The end of each
+// This file holds what a member of a job tells the others of its own accord: hello, who has died, and heartbeats. The end of each
 // Poll sends as much of it as the send queue takes without waiting, so that nothing here holds a program up.
 //
 // Each node that polls sends the next node that is present, in a ring, a heartbeat each beatEvery; it comes back

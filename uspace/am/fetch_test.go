@@ -23,7 +23,7 @@ import (
 // some given up by their sender or by their receiver at any moment, some longer than their receive: each receive of a
 // node's messages takes them in the order of sending, whole or with the error that fits, and then all memory is free.
 func TestFetchedInOrder(t *testing.T) {
-	type message struct{ to, size, cancel int } // cancel: after so many polls; 0: never
+	type message struct{ to, size, cancel int } // cancel: after the given number of polls; 0: never
 	rapid.Check(t, func(r *rapid.T) {
 		nodes := rapid.IntRange(1, 3).Draw(r, "nodes")
 		o := bed.Options{Nodes: nodes, Slots: rapid.SampledFrom([]int{2, 16, 64}).Draw(r, "slots"), Net: wire.Config{Seed: rapid.Uint64().Draw(r, "seed")}, Limit: 10 * time.Minute}

@@ -23,7 +23,7 @@ const (
 	windowBase  = landingBase - windows*MaxBytes
 	windows     = 8
 
-	// grain is what sizes of memory are rounded up to.
+	// grain is the multiple to which sizes of memory are rounded up.
 	grain = 64
 	// stages is how many parts of messages that are copied may be under way, and mostStage the most bytes of one.
 	stages    = 4
@@ -35,7 +35,7 @@ const (
 // ErrNoMemory: messages of more than ShortBytes bytes need UseMemory, once.
 var ErrNoMemory = errors.New("am: messages of more than 80 bytes need memory that the card may use (UseMemory, once)")
 
-// Memory is what messages of more than ShortBytes bytes need of the card that the endpoint is on.
+// Memory holds what messages of more than ShortBytes bytes need of the card that the endpoint is on.
 type Memory struct {
 	// Segment returns new memory that the card may use, as the method Segment of cards.
 	Segment func(base uint32, bytes int, rights funi.Rights) ([]byte, error)
@@ -135,7 +135,7 @@ type extents struct{ free []extent }
 // extent is size bytes from at on, both multiples of grain.
 type extent struct{ at, size int }
 
-// take returns size bytes, rounded up, the first that are free; false: nowhere are so many.
+// take returns size bytes, rounded up, the first that are free; false: no free memory is as long.
 func (x *extents) take(size int) (extent, bool) {
 	size = (size + grain - 1) &^ (grain - 1)
 	for i := range x.free {

@@ -25,7 +25,7 @@ const (
 // headWords is how many words of a kind travel before the bytes.
 var headWords = [kindMask + 1]int{kindCall: 1, kindAnswer: 2}
 
-// bytePeer is what an endpoint knows of another.
+// bytePeer holds what an endpoint knows of another.
 type bytePeer struct {
 	// As a receiver of messages of that node.
 	leased  *extent // nil: no lease

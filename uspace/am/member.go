@@ -42,7 +42,7 @@ var (
 // MaxLife is the highest number of a life.
 const MaxLife = 1<<31 - 1
 
-// EventKind is what has happened to a node.
+// EventKind says what has happened to a node.
 type EventKind uint8
 
 // The events.
@@ -115,7 +115,7 @@ type member struct {
 	agree         agreement
 }
 
-// peer is what is known of a node.
+// peer holds what is known of a node.
 type peer struct {
 	life  uint32
 	state presence
@@ -237,7 +237,7 @@ func (e *Endpoint) Leave() error {
 	return e.Wait(func() bool { e.announceAll(); return len(m.announcements) == 0 })
 }
 
-// digest is what a node's life adds to the view (SplitMix64, Steele, Lea and Flood 2014).
+// digest returns what a node's life adds to the view (SplitMix64, Steele, Lea and Flood 2014).
 func (m *member) digest(node int) uint64 {
 	z := (uint64(node)<<32 | uint64(m.nodes[node].life)) + 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

@@ -43,7 +43,7 @@ type jobNode struct {
 	done    bool
 }
 
-// jobView is what a life has been told of another node.
+// jobView holds what a life has been told of another node.
 type jobView struct {
 	life  int
 	there bool
@@ -269,7 +269,7 @@ func (j *job) took(n *jobNode, err error) error {
 	return err
 }
 
-// program is what each life of each node does: it sends, and goes steps together with all others, until nobody dies
+// program runs in each life of each node: it sends, and goes steps together with all others, until nobody dies
 // any more.
 func (j *job) program(n *jobNode, p *sim.Process) error {
 	e, err := p.Endpoint(numberOfJobs)

@@ -1,6 +1,6 @@
 package am
 
-// This file is what two nodes tell each other of messages with tags, and the pieces of long ones. It is sent as far as
+// This file holds what two nodes tell each other of messages with tags, and the pieces of long ones. It is sent as far as
 // there is room in the send queue, at once or at the end of a later Poll.
 
 import (
@@ -10,7 +10,7 @@ import (
 // What typeTold says, bits 17:16 of its second word. Each says how many messages were received, too.
 const (
 	toldReceived = 0
-	toldGrant    = 1 // the receive wants so many bytes of the send
+	toldGrant    = 1 // the receive wants the given number of bytes of the send
 	toldAbort    = 2 // the send of the receive has been given up
 )
 

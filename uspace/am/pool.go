@@ -10,7 +10,7 @@ type pool[T any] struct {
 	free []uint16
 }
 
-// record is what a pool wants of its records.
+// record is the part of a record that its pool needs.
 type record interface{ op() *operation }
 
 func (o *operation) op() *operation { return o }
@@ -66,7 +66,7 @@ func (l *links[T]) chain() *links[T] { return l }
 // list is records in an order.
 type list[T any] struct{ first, last *T }
 
-// linked is what a list wants of its records.
+// linked is the part of a record that its list needs.
 type linked[T any] interface{ chain() *links[T] }
 
 func chain[T any](r *T) *links[T] { return any(r).(linked[T]).chain() }

@@ -1,6 +1,6 @@
 package am
 
-// This file is what the library sends for long messages whenever the program polls: it never waits for room.
+// This file sends, for long messages, whenever the program polls: it never waits for room.
 
 import "github.com/funet/funet/uspace/funi"
 

@@ -7,7 +7,7 @@ package am
 // caller the answer finds the place again by its ticket, and completes the call.
 //
 // A ticket is the place, 12 bits, and a number that changes when the place is used again, 20 bits. It is the first word of
-// both messages, because that is what is known of a message that comes back. So an answer that comes after its call was
+// both messages, because only these are known of a message that comes back. So an answer that comes after its call was
 // cancelled finds nothing, and neither does one for a process that was this node before: the numbers start from the seed.
 // What comes back ends the call: a request with Undelivered, an answer by a message of its sender's that says so.
 

@@ -49,7 +49,7 @@ var (
 	ErrAborted = errors.New("am: the sender gave the message up")
 )
 
-// Received is what a receive has got.
+// Received holds what a receive has got.
 type Received struct {
 	Source int
 	Tag    uint32
@@ -71,7 +71,7 @@ type tags struct {
 	single   singleTag
 }
 
-// pair is what this node and another have sent each other, in one space of tags.
+// pair holds what this node and another have sent each other, in one space of tags.
 type pair struct {
 	node  uint16
 	space uint32
@@ -90,10 +90,10 @@ type pair struct {
 	tell  []telling
 }
 
-// telling is what the other node of a pair has yet to be told.
+// telling holds what the other node of a pair has yet to be told.
 type telling struct{ form, mine, theirs, want uint32 }
 
-// operation is what sends and receives have in common.
+// operation holds what sends and receives have in common.
 type operation struct {
 	number uint32 // the upper 20 bits of the ID
 	place  uint16

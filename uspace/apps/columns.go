@@ -52,7 +52,7 @@ type ColumnsOptions struct {
 	// Extensions lets the cards move columns (cmam_mfer_n, as many words a packet as the machine's card moves at once), instead
 	// of messages of 16 bytes (cmam_xfer_4).
 	Extensions bool
-	// MultiplyAdd is what one multiplication and addition takes on a modelled processor, in cycles; 0 stands for
+	// MultiplyAdd is the time of one multiplication and addition on a modelled processor, in cycles; 0 stands for
 	// MultiplyAddCycles.
 	MultiplyAdd int
 	Seed        uint64

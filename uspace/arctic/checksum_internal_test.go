@@ -60,7 +60,7 @@ func TestFrameChecksum(t *testing.T) {
 	}
 }
 
-// Rule: a block that is copied with its checksum is what copy copies and what crc32 sums, whatever
+// Rule: a block that is copied with its checksum is copied as by copy and summed as by crc32, whatever
 // its length and wherever it lies, and nothing beside it changes.
 func TestCopyChecksum(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

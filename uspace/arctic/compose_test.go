@@ -124,7 +124,7 @@ func remoteBlockFrame(size int) frame {
 }
 
 // setChecksum writes the checksum that doc.go asks for, CRC-32C of bytes 14..75
-// and 80..end, where end is what the length field of b says. It is written apart
+// and 80..end, where the length field of b gives end. It is written apart
 // from Seal, and leaves b alone if there is no such range.
 func setChecksum(b []byte) {
 	if len(b) < 80 {

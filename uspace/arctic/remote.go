@@ -44,7 +44,7 @@ const (
 	remoteOffset = PacketHeaderSize + 2*WordSize
 )
 
-// Operation is what a packet of KindRemote asks for.
+// Operation is the request of a packet of KindRemote.
 type Operation uint8
 
 // RemotePut writes the data. It is the one operation of this version.

@@ -1,6 +1,6 @@
 package arctic
 
-// This file is what the frames of a series have in common. Frames with one packet that one card sends another in a dialogue differ
+// This file holds what the frames of a series have in common. Frames with one packet that one card sends another in a dialogue differ
 // in their numbers and their payload only. Their sender copies the rest from a Template, and their receiver recognises the rest as
 // what it has checked before (header prediction, Jacobson, "4BSD TCP Header Prediction", 1990).
 
@@ -32,7 +32,7 @@ func (t *Template) Put(b []byte, h *Header) {
 	binary.LittleEndian.PutUint64(to[acksOffset+16:], h.Selective[Reply])
 }
 
-// Prediction is what the next frame of a series is expected to look like. Its zero value expects none.
+// Prediction holds what the next frame of a series is expected to look like. Its zero value expects none.
 type Prediction struct {
 	size   int
 	words  [4]uint64 // bytes 0 to 31, but for the age

@@ -37,7 +37,7 @@ func someNumbers(t *rapid.T, h *arctic.Header) {
 	}
 }
 
-// Rule: what a template writes is what Encode writes of the same header, whatever its numbers.
+// Rule: a template writes the same as Encode of the same header, whatever its numbers.
 func TestTemplate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := anyHeader(t)
@@ -56,7 +56,7 @@ func TestTemplate(t *testing.T) {
 	})
 }
 
-// Rule: a frame that matches is one that Parse accepts, with one packet and nothing else, and its header is what Parse's frame says. One that
+// Rule: a frame that matches is one that Parse accepts, with one packet and nothing else, and has the header of Parse's frame. One that
 // differs from the expected one in its numbers and its payload only does match; one that differs in anything else, or is damaged, does not.
 func TestPrediction(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

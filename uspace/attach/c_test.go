@@ -351,7 +351,7 @@ func TestCEventLoop(t *testing.T) {
 	}
 }
 
-// adopted is what adopt.c prints.
+// adopted is the output of adopt.c.
 const adopted = `nothing: -22: it does not begin and end on a page
 half a page: -22: it does not begin and end on a page
 from within a page: -22: it does not begin and end on a page

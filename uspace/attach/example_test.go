@@ -10,7 +10,7 @@ import (
 	"github.com/funet/funet/uspace/attach"
 )
 
-// stage is what an example gives the daemon of these tests instead of a test.
+// stage holds what an example gives the daemon of these tests instead of a test.
 type stage struct {
 	testing.TB
 	cleanups []func()

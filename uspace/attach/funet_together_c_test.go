@@ -14,7 +14,7 @@ import (
 	"github.com/funet/funet/uspace/collective"
 )
 
-// exchanging is what a group needs of an endpoint.
+// exchanging is the part of an endpoint that a group needs.
 type exchanging struct{ *am.Endpoint }
 
 func (p exchanging) Exchange(tag uint32, to int, out []byte, from int, in []byte) (int, error) {

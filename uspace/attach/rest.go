@@ -81,7 +81,7 @@ func (c *Client) over(now int64) bool {
 	return false
 }
 
-// sleep waits for the card's wake, something on the socket, or so many nanoseconds to pass.
+// sleep waits for the card's wake, something on the socket, or the given number of nanoseconds to pass.
 func (c *Client) sleep(nanoseconds int64) {
 	if !c.alarm.Sleep(&c.wait, c.fds[:], nanoseconds) {
 		c.fds[onSocket].Revents = 0

@@ -42,7 +42,7 @@ func (p peers) Exchange(tag uint32, to int, out []byte, from int, in []byte) (in
 	return what.Bytes, errors.Join(err, failed)
 }
 
-// gave is what a node gives to an operation: any bytes that the others can know.
+// gave returns the bytes that a node gives to an operation: any bytes that the others can know.
 func gave(node, n int, what string) []byte {
 	random := rand.New(rand.NewPCG(uint64(node), uint64(n)+uint64(len(what))<<32))
 	b := make([]byte, n)

@@ -20,7 +20,7 @@ var ErrLengths = errors.New("collective: all nodes must give the same lengths")
 // ErrRoot: the root of an operation is no node of the group.
 var ErrRoot = errors.New("collective: no such root in the group")
 
-// Peers is what a group needs of a node's endpoint.
+// Peers is the part of a node's endpoint that a group needs.
 type Peers interface {
 	Node() int
 	Nodes() int
@@ -86,7 +86,7 @@ func (g *Group) root(root int) error {
 	return nil
 }
 
-// after returns the node that is so many further on, in a ring.
+// after returns the node that is the given number of nodes further on, in a ring.
 func (g *Group) after(d int) int { return ((g.node+d)%g.nodes + g.nodes) % g.nodes }
 
 // Barrier returns when all nodes have called it (MPI_Barrier).
@@ -314,7 +314,7 @@ func (g *Group) AllToAll(send, recv []byte) error {
 	return nil
 }
 
-// memory returns so many bytes for what travels through this node.
+// memory returns the given number of bytes for what travels through this node.
 func (g *Group) memory(n int) []byte {
 	if words := (n + 7) / 8; words > len(g.room) {
 		g.room = make([]uint64, words)

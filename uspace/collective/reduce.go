@@ -9,7 +9,7 @@ import (
 	"github.com/funet/funet/uspace/am"
 )
 
-// Number is what reductions compute with.
+// Number is a type that reductions compute with.
 type Number interface{ int64 | float64 }
 
 // Reduce combines the nodes' v, which are equally long, element by element, and puts the result into the root's v

@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	// packetBytes is what a packet costs beside its bytes: short ones cost time, too.
+	// packetBytes is the cost of a packet beside its bytes: short ones cost time, too.
 	packetBytes = 64
-	// visitBytes is what it costs to look at a context that is awake, skipBytes what it costs
+	// visitBytes is the cost of a look at a context that is awake, skipBytes the cost
 	// to find that all of a job have been looked at.
 	visitBytes = 128
-	// triedBytes is what it costs to find no room for a packet to this card.
+	// triedBytes is the cost of finding no room for a packet to this card.
 	triedBytes = 512
 	skipBytes  = 16
 	// sharedSlots is the most slots retrieved in one step from the queues of a level of all
@@ -37,7 +37,7 @@ const (
 	leastSlots  = 8
 )
 
-// account is what the contexts of one user share. It exists as long as the user has contexts, or
+// account holds what the contexts of one user share. It exists as long as the user has contexts, or
 // packets of contexts that have ended are in flight.
 type account struct {
 	link.Account // what its frames are charged to

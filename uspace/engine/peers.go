@@ -35,7 +35,7 @@ const (
 	Outcomes     = link.Outcomes
 )
 
-// KeyState is what a card knows of a peer's key; see package link.
+// KeyState says what a card knows of a peer's key; see package link.
 type KeyState = link.KeyState
 
 // What a PeerState says of a peer's key.

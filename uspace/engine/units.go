@@ -381,7 +381,7 @@ func isPart(p arctic.Packet) bool {
 	return h.Kind == arctic.KindTransfer && p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize].Transfer(&t) && t.Form == arctic.Part
 }
 
-// message notes the transactions of a message of so many words.
+// message notes the transactions of a message of the given number of words.
 func (u *units) message(w *unit, words int) {
 	if words > 0 {
 		arguments := (words - 1 + u.group - 1) / u.group * u.group

@@ -11,7 +11,7 @@ import (
 	"github.com/funet/funet/uspace/funet"
 )
 
-// BenchmarkCall is a call of 64 bytes, by so many goroutines at the same time.
+// BenchmarkCall is a call of 64 bytes, by the given number of goroutines at the same time.
 func BenchmarkCall(b *testing.B) {
 	for name, goroutines := range map[string]int{"1 goroutine": 1, "2 goroutines": 2, "8 goroutines": 8} {
 		b.Run(name, func(b *testing.B) {

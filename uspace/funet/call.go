@@ -65,7 +65,7 @@ func (e *Endpoint) cancel(id am.ID) {
 	}
 }
 
-// roomToCall reports whether package am can begin a call of a node, with so many bytes, without waiting.
+// roomToCall reports whether package am can begin a call of a node, with the given number of bytes, without waiting.
 func (e *Endpoint) roomToCall(node, size int) bool {
 	if e.am.CallsUnderWay() >= am.MaxRemoteCalls || e.iface.Reserve(funi.Request) == nil || !e.am.Heard(node) {
 		return false

@@ -21,13 +21,13 @@ type Carrier interface {
 	Drive()
 	// Now is the card's clock, in nanoseconds.
 	Now() int64
-	// Segment returns new memory of so many bytes, all 0, that the card may use, at an address.
+	// Segment returns new memory of the given number of bytes, all 0, that the card may use, at an address.
 	Segment(base uint32, bytes int, rights funi.Rights) ([]byte, error)
 	// Register lets the card use memory of the process; a daemon's refuses (attach.ErrOwnMemory).
 	Register(funi.Segment) error
 	// Unregister ends the use of either.
 	Unregister(base uint32) error
-	// Err is what is wrong with the card; nil: nothing is known.
+	// Err returns the card's fault; nil: none is known.
 	Err() error
 	// Close waits until everything sent is delivered, at most for the time given, and detaches.
 	Close(linger time.Duration) error

@@ -1,6 +1,6 @@
 package funet_test
 
-// This file is what a program looks like.
+// This file shows what a program looks like.
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 package funet
 
-// This file is what all nodes do together, with MPI's names (package collective).
+// This file holds the operations of all nodes together, with MPI's names (package collective).
 
 import (
 	"context"
@@ -99,7 +99,7 @@ func (e *Endpoint) AllToAll(ctx context.Context, send, recv []byte) error {
 	return e.all(ctx, func(g *collective.Group) error { return g.AllToAll(send, recv) })
 }
 
-// Number is what reductions compute with.
+// Number is a type that reductions compute with.
 type Number = collective.Number
 
 // Reduce combines the nodes' v, element by element, and puts the result into the root's v (MPI_Reduce); what is in that of

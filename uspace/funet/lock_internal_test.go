@@ -19,7 +19,7 @@ type quiet struct{ *card.Card }
 
 func (quiet) Interrupt() {}
 
-// BenchmarkLock is what the lock costs a lone caller, beside a counter that has none, and callers that contend for it.
+// BenchmarkLock measures the lock of a lone caller, beside a counter that has none, and callers that contend for it.
 func BenchmarkLock(b *testing.B) {
 	e := &Endpoint{carrier: quiet{}}
 	b.Run("none", func(b *testing.B) {

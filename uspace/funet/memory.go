@@ -22,7 +22,7 @@ const (
 	segmentUnit  = 16 // bytes; a segment is a multiple of it
 )
 
-// memory is what Alloc has given out, in the order of addresses.
+// memory holds what Alloc has given out, in the order of addresses.
 type memory struct {
 	blocks []block
 }
@@ -62,7 +62,7 @@ func (e *Endpoint) useMemory(limit int) error {
 	return nil
 }
 
-// Alloc returns memory of so many bytes, 1 to 1.5*2^30, all 0, that the card may use, wherever the card is: transfers may go
+// Alloc returns memory of the given number of bytes, 1 to 1.5*2^30, all 0, that the card may use, wherever the card is: transfers may go
 // from and to it, and other nodes may read and write it at the address of Address (am.Endpoint.Get, Put and so on). It is the program's until
 // Free or Close.
 //

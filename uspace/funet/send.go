@@ -61,7 +61,7 @@ func (e *Endpoint) send(ctx context.Context, node int, handler uint32, b []byte,
 	return err
 }
 
-// sendLong sends a message of so many bytes, which start begins, and waits until it is done.
+// sendLong sends a message of the given number of bytes, which start begins, and waits until it is done.
 func (e *Endpoint) sendLong(ctx context.Context, node, size int, start func(done func(error)) (am.ID, error)) error {
 	if err := e.lock(); err != nil {
 		return fmt.Errorf("sending to node %d: %w", node, err)
@@ -82,7 +82,7 @@ func (e *Endpoint) sendLong(ctx context.Context, node, size int, start func(done
 	return err
 }
 
-// packets is how many slots of the send queue a message of so many bytes takes at once: all of its packets if it may leave
+// packets is how many slots of the send queue a message of the given number of bytes takes at once: all of its packets if it may leave
 // at once, and else one that announces it.
 func packets(size int) int {
 	const data, head = 64, 8 // bytes
@@ -92,7 +92,7 @@ func packets(size int) int {
 	return max((size+head+data-1)/data, 1)
 }
 
-// room waits until the send queue has so many slots, and a node has answered a later life's hello, so that package am does
+// room waits until the send queue has the given number of slots, and a node has answered a later life's hello, so that package am does
 // not wait.
 func (e *Endpoint) room(ctx context.Context, node, slots int) error {
 	if err := e.takeStray(); err != nil {
@@ -108,7 +108,7 @@ func (e *Endpoint) room(ctx context.Context, node, slots int) error {
 	return e.await(ctx, w, "sending")
 }
 
-// vacant reports whether the send queue has so many free slots, or all that it can have.
+// vacant reports whether the send queue has the given number of free slots, or all that it can have.
 func (e *Endpoint) vacant(slots int) bool {
 	most := e.iface.Slots() - 1
 	return most-e.iface.Unsent(funi.Request) >= min(slots, most)

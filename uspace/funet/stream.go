@@ -146,7 +146,7 @@ func (e *Endpoint) Writer(ctx context.Context, node int, tag uint32) (*StreamWri
 	return w, nil
 }
 
-// post starts receives of so many bytes.
+// post starts receives of the given number of bytes.
 func (e *Endpoint) post(ctx context.Context, all []flight, size, node int, tag uint32, doing string) error {
 	if node < 0 {
 		return fmt.Errorf("%s: %w", doing, ErrNode)

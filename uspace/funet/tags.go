@@ -27,7 +27,7 @@ var (
 	ErrAborted = am.ErrAborted
 )
 
-// Received is what a receive has got: from which node, with which tag, and how many bytes the message has.
+// Received describes the message that a receive got: from which node, with which tag, and how many bytes the message has.
 type Received = am.Received
 
 // SendTag sends b, at most am.MaxTaggedBytes (ErrLong), to a node with a tag (ErrTag), for its Recv, and returns when b

@@ -296,7 +296,7 @@ func (e *Endpoint) wakeAll() {
 	}
 }
 
-// drive is what package am calls to let the card run. In a poll of the leader it also lets others have their turn.
+// drive lets the card run, for package am. In a poll of the leader it also lets others have their turn.
 func (e *Endpoint) drive() {
 	e.carrier.Drive()
 	if !e.leading || e.am.InHandler() {

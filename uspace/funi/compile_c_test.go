@@ -191,7 +191,7 @@ int main(void)
 }
 `
 
-// refused is what it says.
+// refused is the text of the refusal.
 const refused = `type 512: -22 sending: types are 0 to 511, head 0
 type 600: -22 sending: types are 0 to 511, head 0
 type 2^32-1: -22 sending: types are 0 to 511, head 0

@@ -419,7 +419,7 @@ static inline int64_t funet_now(void)
 #endif
 }
 
-/* When a wait of so many milliseconds ends. */
+/* When a wait of the given number of milliseconds ends. */
 static inline int64_t funet_until(int milliseconds)
 {
 	return milliseconds < 0 ? INT64_MAX : funet_now() + (int64_t)milliseconds * 1000000;
@@ -464,7 +464,7 @@ static inline void funet_compose(uint32_t *slot, uint32_t node, uint32_t type, c
 /* How many messages the send queue of a level has room for. */
 static inline uint32_t funet_room(struct funet *f, enum funi_level l) { return f->card.mask - funi_unsent(&f->card, l); }
 
-/* Waits until there is room for so many replies, for a request's handler: 0, or what has ended the context. Meanwhile replies are
+/* Waits until there is room for the given number of replies, for a request's handler: 0, or what has ended the context. Meanwhile replies are
  * handled, and nothing else. */
 static inline int funet_reply_room(struct funet *f, uint32_t slots)
 {
@@ -816,7 +816,7 @@ static inline void funet_give(struct funet *f, struct funet_piece *p)
 	}
 }
 
-/* A piece of at least so many bytes, or NULL: there is none, and the daemon gives no more or f->most is reached. */
+/* A piece of at least the given number of bytes, or NULL: there is none, and the daemon gives no more or f->most is reached. */
 static inline struct funet_piece *funet_take(struct funet *f, size_t bytes)
 {
 	uint64_t want = (bytes + FUNET_PAGE - 1) & ~(uint64_t)(FUNET_PAGE - 1), segment = 1 << 20;
@@ -859,7 +859,7 @@ static inline struct funet_piece *funet_take(struct funet *f, size_t bytes)
 	return p;
 }
 
-/* The piece in use in which so many bytes lie, or NULL. */
+/* The piece in use in which the given number of bytes lie, or NULL. */
 static inline struct funet_piece *funet_piece_of(struct funet *f, const void *bytes, size_t length)
 {
 	uintptr_t b = (uintptr_t)bytes, m;
@@ -1622,7 +1622,7 @@ static inline const char *funet_why(int result)
 {
 	return result == -EHOSTUNREACH ? "the node is gone, or the message came back" :
 	       result == -ENOSYS       ? "the node has no such handler" :
-	       result == -EMSGSIZE     ? "the node has no room for so many bytes" :
+	       result == -EMSGSIZE     ? "the node has no room for that many bytes" :
 					 "there is no memory for it, here or there";
 }
 
@@ -1756,7 +1756,7 @@ static inline void funet_handle_slot(struct funet *f, enum funi_level l, const u
 		f->unknown++;
 }
 
-/* Handles messages of a level, at most so many, and returns how many. */
+/* Handles at most the given number of messages of a level, and returns how many it handled. */
 static inline int funet_service(struct funet *f, enum funi_level l, int most)
 {
 	const uint32_t *slot;
@@ -2033,7 +2033,7 @@ static inline int funet_rest(struct funet *f, int64_t end)
 	return n < 0 ? funet_card_fails(f, n) : 0;
 }
 
-/* Waits until there is room for so many requests. Meanwhile it polls. */
+/* Waits until there is room for the given number of requests. Meanwhile it polls. */
 static inline int funet_request_room(struct funet *f, uint32_t slots)
 {
 	int64_t end = 0;
@@ -2120,7 +2120,7 @@ static inline int funet_await(struct funet *f, int (*done)(void *), void *argume
 	return 0;
 }
 
-/* Polls until done(argument) is not 0, at most so many milliseconds: 0, or -ETIMEDOUT, -EINTR, and what funet_poll
+/* Polls until done(argument) is not 0, at most the given number of milliseconds: 0, or -ETIMEDOUT, -EINTR, and what funet_poll
  * returns. It cannot notice that a node is gone while nothing is under way to that node. */
 static inline int funet_wait(struct funet *f, int (*done)(void *argument), void *argument, int milliseconds)
 {
@@ -2938,7 +2938,7 @@ static inline int funet_allgather(struct funet *f, const void *bytes, size_t len
 	return code;
 }
 
-/* Every node has a block of so many bytes for every node, and gets one of each (MPI_Alltoall). */
+/* Every node has a block of the given number of bytes for every node, and gets one of each (MPI_Alltoall). */
 static inline int funet_alltoall(struct funet *f, const void *send, void *receive, size_t bytes, int milliseconds)
 {
 	uint32_t tag;
@@ -3069,7 +3069,7 @@ static inline int funet_open(struct funet *f, const struct funet_options *o)
 	return code;
 }
 
-/* Waits until what this process has sent has arrived, at most so many milliseconds, and leaves the job: FUNI_ERR_BUSY if something was left
+/* Waits until what this process has sent has arrived, at most the given number of milliseconds, and leaves the job: FUNI_ERR_BUSY if something was left
  * undelivered, -EINTR after a signal. Whatever it returns, f is not to be used any more. Messages that others still send to this
  * node come back to them: a barrier comes before. Memory of funet_alloc is gone. */
 static inline int funet_close(struct funet *f, uint32_t milliseconds)

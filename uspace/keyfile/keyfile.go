@@ -142,7 +142,7 @@ func Load(path string) (*link.Key, error) {
 }
 
 // Look says what is wrong with a key file for a process of a user, as far as that can be seen without reading it, and so by everybody who can
-// reach its folder; mode is what it has. Errors: as those of Load.
+// reach its folder; mode is its mode. Errors: as those of Load.
 func Look(path string, user int) (mode os.FileMode, err error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {

@@ -179,7 +179,7 @@ func TestNoCredential(t *testing.T) {
 // childEnv has this program load a key as another user, and print what is wrong.
 const childEnv = "FUNET_KEYFILE_CHILD"
 
-// childDoes is what it does then; "": nothing.
+// childDoes names its task then; "": none.
 const childDoes = "FUNET_KEYFILE_CHILD_DOES"
 
 // child is its life.

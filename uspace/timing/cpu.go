@@ -18,7 +18,7 @@ type CPUConfig struct {
 	Store time.Duration // that a buffered store of one or two words takes in the program
 	// Stall is how much longer than the bus's transaction a load over the bus takes.
 	Stall time.Duration
-	// Library is what the code of package am takes on this machine, beside the prices of its operations.
+	// Library holds what the code of package am takes on this machine, beside the prices of its operations.
 	Library Library
 }
 

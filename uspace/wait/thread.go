@@ -12,7 +12,7 @@ const shortSlice = 100_000
 func YieldProcessor() { unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // Sleep sleeps until one of the descriptors is ready, which it then reports, with its events in the
-// list, or so many nanoseconds have passed. A signal ends it early, which does no harm. The first
+// list, or the given number of nanoseconds have passed. A signal ends it early, which does no harm. The first
 // time it asks for a short time slice for its thread, so that this is run soon after it wakes up.
 func (w *Waiter) Sleep(fds []unix.PollFd, nanoseconds int64) bool {
 	if thread := unix.Gettid(); thread != w.thread {

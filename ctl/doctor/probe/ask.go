@@ -140,7 +140,7 @@ type asker struct {
 	sent  int // rounds
 	// greeted is when the last hellos were sent.
 	greeted [Lengths]time.Time
-	// answered is when the target last answered, in rounds; heard is what it had heard by then.
+	// answered is when the target last answered, in rounds; heard is how much it had heard by then.
 	answered int
 	heard    [Carriers][Lengths]int
 }

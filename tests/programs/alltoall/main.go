@@ -27,7 +27,7 @@ import (
 // Handlers of calls: node 0 tells its options; a block is answered with its checksum; node 0 collects totals.
 const askOptions, takeBlock, takeTotal = 0, 1, 2
 
-// options are node 0's; total is what a node has received.
+// options are node 0's; total counts what a node has received.
 type (
 	options struct{ Most, Rounds, Seed uint64 }
 	total   struct{ Blocks, Bytes, Ns uint64 }

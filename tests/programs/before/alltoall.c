@@ -319,7 +319,7 @@ static int run(int argc, char **argv)
 		return -1;
 	place = whole(most);
 	if ((uint64_t)place * card.nodes > MOST_BYTES || (want = malloc(most)) == NULL)
-		return fail("not enough memory for blocks of so many bytes", card.node);
+		return fail("not enough memory for blocks of that size", card.node);
 	if (funi_register_segment(&card, SEND_BASE, (uint64_t)place * card.nodes, FUNI_SOURCE, &send) != 0 ||
 	    funi_register_segment(&card, RECEIVE_BASE, (uint64_t)place * card.nodes, FUNI_DESTINATION, &receive) != 0)
 		return fail(card.error, card.node);

@@ -30,7 +30,7 @@ func init() {
 	}
 }
 
-// FUNet is what follows the Ethernet header of a FUNet frame. The meaning of the
+// FUNet is the part of a FUNet frame behind the Ethernet header. The meaning of the
 // fields and their place on the wire are in doc.go of package arctic.
 type FUNet struct {
 	// BaseLayer's Contents is the frame from the version to the end of the last

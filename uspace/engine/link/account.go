@@ -12,7 +12,7 @@ const (
 	BesideBytes = 8 << 10
 	// Recently is how long in nanoseconds an account counts as one that uses the card.
 	Recently = 100e6
-	// frameBytes is what a frame costs in addition to its bytes: short ones cost time, too.
+	// frameBytes is the cost of a frame in addition to its bytes: short ones cost time, too.
 	frameBytes = 512
 	// contendedFlight is how many bytes an account beside others has in flight on a flow, at
 	// least one frame: what is in flight is before the others' frames at the receiver.

@@ -56,7 +56,7 @@ func TestAcknowledgmentWaitsForAckDelay(t *testing.T) {
 	}
 }
 
-// Rule (Config.AckEvery): after so many frames with trains, and four times as many with blocks, an acknowledgment leaves at once;
+// Rule (Config.AckEvery): after the given number of frames with trains, and four times as many with blocks, an acknowledgment leaves at once;
 // also of a frame of which the receiver says so (Answer), and of one before which another is missing.
 func TestAcknowledgmentsThatDoNotWait(t *testing.T) {
 	for _, c := range []struct {

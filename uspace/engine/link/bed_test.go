@@ -29,7 +29,7 @@ const (
 	maxBlocks = 1<<16 - 1
 )
 
-// setup is what a bed is made from.
+// setup holds what a bed is made from.
 type setup struct {
 	cards int
 	net   wire.Config
@@ -58,7 +58,7 @@ type bed struct {
 	judge func(to int, m *message) arctic.Reason
 	// reasons are those for which lines may come back beside those that judge gave.
 	reasons []arctic.Reason
-	// atOnce is what Answer is told.
+	// atOnce is the argument of Answer.
 	atOnce bool
 	// liar is a card in whose name anybody may have sent anything; -1: none.
 	liar int

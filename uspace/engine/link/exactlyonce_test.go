@@ -83,7 +83,7 @@ func TestTransmitRingFull(t *testing.T) {
 	}
 }
 
-// someRejected is a judge that rejects about one of so many packets for now, and one of so many for good; 0: none.
+// someRejected is a judge that rejects about one packet in retry for now, and one in fail for good; 0: none.
 func someRejected(random *rand.Rand, retry, fail int) func(int, *message) arctic.Reason {
 	return func(_ int, m *message) arctic.Reason {
 		switch {

@@ -30,5 +30,5 @@ func (e *End) Room(card uint16, l arctic.Level) int {
 	return 0
 }
 
-// Resynchronise is what the end does when a peer says what cannot be.
+// Resynchronise acts as the end does when a peer says what cannot be.
 func (e *End) Resynchronise(card uint16) { e.resynchronise(e.peer(card)) }

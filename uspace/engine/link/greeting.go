@@ -43,7 +43,7 @@ const (
 	keyPatience = 1e9
 )
 
-// budget allows something now and then: so many at once, and then one in each gap. It is when the next would be due if
+// budget allows something now and then: a number of times at once, and then once in each gap. It is when the next would be due if
 // nobody might save any (the generic cell rate algorithm, ITU-T I.371).
 type budget int64
 
@@ -57,7 +57,7 @@ func (b *budget) spend(now, gap int64, atOnce int64) bool {
 	return true
 }
 
-// secured is what a card knows of a peer with a key, besides that.
+// secured holds what a card knows of a peer with a key, besides that.
 type secured struct {
 	session *Session // of the epoch; nil: there has been none
 	number  uint64   // of the last greeting of the peer's life
@@ -75,7 +75,7 @@ const (
 	otherKey
 )
 
-// KeyState is what a card knows of a peer's key.
+// KeyState says what a card knows of a peer's key.
 type KeyState uint8
 
 // The states, in the order of KeyStates.

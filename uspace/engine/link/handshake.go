@@ -42,7 +42,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 )
 
-// handshake is what a card and a peer have said to each other.
+// handshake holds what a card and a peer have said to each other.
 type handshake struct {
 	nonce       uint64 // the last that this card has drawn; 0: none
 	theirs      uint64 // that of the peer's last greeting, which proves nothing
@@ -53,7 +53,7 @@ type handshake struct {
 	attempts    bool   // this card greets to find out whether the peer is there, and nothing has proven it yet
 }
 
-// heard is what a greeting comes to.
+// heard is the outcome of a greeting.
 type heard uint8
 
 const (
@@ -99,7 +99,7 @@ func (h *handshake) hear(self *Party, from Party, held uint64, g *arctic.Greetin
 	h.theirs = from.Nonce
 	if h.epoch != 0 && h.nonce != h.began && !h.attempts && from.Incarnation == h.incarnation && held != h.epoch {
 		// Something made this card draw another nonce, a greeting of an earlier life of the peer, for example. If the peer has heard nothing
-		// of the epoch that its nonce has begun, the nonce that has begun it here is what the peer needs.
+		// of the epoch that its nonce has begun, the peer needs the nonce that has begun it here.
 		self.Nonce = h.began
 		if Epoch(*self, from) == h.epoch {
 			h.nonce, h.used, h.spent = h.began, true, true

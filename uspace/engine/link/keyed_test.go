@@ -31,7 +31,7 @@ func keyed(t testing.TB, of ...byte) func(*link.Config) {
 	}
 }
 
-// says is what a card says of another's key.
+// says returns what a card says of another's key.
 func (b *bed) says(card, of int) link.PeerState {
 	b.t.Helper()
 	s, ok := b.cards[card].PeerState(uint16(of))

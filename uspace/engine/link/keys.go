@@ -41,7 +41,7 @@ const (
 	nextLabel     = "FUNet link 1 next"
 )
 
-// Key is what a card has of a secret that it shares with others. It shows itself to nobody: formatted, logged or
+// Key holds what a card has of a secret that it shares with others. It shows itself to nobody: formatted, logged or
 // marshalled it says its identity only. It belongs to the goroutine of the card.
 type Key struct {
 	extracted []byte
@@ -115,7 +115,7 @@ func (k *Key) greetingMAC(b []byte) []byte {
 	return k.mac.Sum(k.sum[:0])[:arctic.MACSize]
 }
 
-// Party is what a greeting says of one of two cards.
+// Party holds what a greeting says of one of two cards.
 type Party struct {
 	Card        uint16
 	Incarnation uint32

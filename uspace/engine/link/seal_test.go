@@ -87,7 +87,7 @@ func TestSealOpen(t *testing.T) {
 	}
 }
 
-// Rule: the construction is what the comments say: AES-256-GCM over the frame from its version on, with the key of the direction
+// Rule: the construction is that of the comments: AES-256-GCM over the frame from its version on, with the key of the direction
 // and the counter as nonce (package arctic, doc.go; SP 800-38D section 8.2.1).
 func TestSealedAsDocumented(t *testing.T) {
 	a, _ := pair(t)

@@ -20,7 +20,7 @@ type PeerState struct {
 	Identity             uint32 // of the card's key for the peer (Key.Identity); 0: there is none
 	// Readable: frames to the peer are authenticated, and not encrypted.
 	Readable bool
-	// Doubt is what was wrong with the key of a greeting that came in the name of a peer that is known to have the right one, or
+	// Doubt says what was wrong with the key of a greeting that came in the name of a peer that is known to have the right one, or
 	// none as this card; Unkeyed: nothing since a right one. Its host may have another key now, or somebody else sent it.
 	Doubt KeyState
 	// Replies counts the greetings of the peer that answered one of the card's, those with a wrong key too, modulo 65,536.

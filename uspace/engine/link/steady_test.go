@@ -125,7 +125,7 @@ func (c *couple) step() {
 	}
 }
 
-// send hands over so many lines for some nodes, and steps until all are settled.
+// send hands over the given number of lines for some nodes, and steps until all are settled.
 func (c *couple) send(n, nodes int, block bool) {
 	h := arctic.PacketHeader{Route: 1, GID: gid, Length: 4}
 	for want := c.delivered + n; c.delivered < want; c.step() {

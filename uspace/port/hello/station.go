@@ -19,7 +19,7 @@ const (
 
 // Config configures a station.
 type Config struct {
-	// Self is what the station says about itself. New sets IsCard and Discovers.
+	// Self describes the station itself. New sets IsCard and Discovers.
 	Self Said
 	// Discover announces the station on its ports, and finds others that announce themselves with the same name of a
 	// cluster, which must not be empty.

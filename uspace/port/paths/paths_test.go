@@ -65,8 +65,18 @@ func (g *log) add(line string) {
 	g.mu.Unlock()
 }
 
-// has reports whether there is a line with all of the words.
+// has waits for a line with all of the words: a state is told of after it can be seen.
 func (g *log) has(words ...string) bool {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); runtime.Gosched() {
+		if g.hasNow(words...) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasNow reports whether there is a line with all of the words.
+func (g *log) hasNow(words ...string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 next:

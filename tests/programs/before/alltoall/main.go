@@ -49,7 +49,7 @@ type network interface {
 	Close(linger time.Duration) error
 }
 
-// total is what a node has received.
+// total holds what a node has received.
 type total struct {
 	blocks, bytes, nanoseconds uint64
 	there                      bool
