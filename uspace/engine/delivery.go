@@ -42,10 +42,13 @@ func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet
 		x.wanted = true
 		return x.rejection
 	}
-	if h.Kind == arctic.KindTransfer {
-		return c.acceptTransfer(x, t, l, p, h, block)
-	}
 	if h.Kind != arctic.KindMessage {
+		switch h.Kind {
+		case arctic.KindTransfer:
+			return c.acceptTransfer(x, t, l, p, h, block)
+		case arctic.KindRemote:
+			return c.acceptRemote(x, p, h, block)
+		}
 		c.counters.UnknownKind++
 		return arctic.ReasonUnknownKind
 	}
