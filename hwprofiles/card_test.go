@@ -60,8 +60,8 @@ func TestEngineTakesTheCard(t *testing.T) {
 	if n := paper.Card.TransferWords; n != arctic.MaxPartWords {
 		t.Errorf("the paper's XFER packets carry %d words, a part %d", n, arctic.MaxPartWords)
 	}
-	if n := p.Card.TransferWords; n != arctic.MaxSingleWords {
-		t.Errorf("the thesis's XFER packets carry %d words, a single %d", n, arctic.MaxSingleWords)
+	if n := p.Card.TransferWords; n != arctic.MaxPartWords {
+		t.Errorf("the packets of Table 6.1 carry %d words, a single without an argument %d", n, arctic.MaxPartWords)
 	}
 	if n := p.Card.FIFOPackets; n != 256/arctic.MaxPacketWords {
 		t.Errorf("a FIFO of 256 words holds %d packets of the longest form, not %d", 256/arctic.MaxPacketWords, n)

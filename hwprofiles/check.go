@@ -77,6 +77,8 @@ func (p *Profile) contradiction() (key, why string) {
 		return "bus.bursts", "bus.bursts must begin with 1, so that any number of words can be moved; write for example [1, 4, 8]"
 	case bus.Clock == 0 && len(bus.Bursts) != 0:
 		return "bus.bursts", "bus.bursts needs a bus; give bus.clock_mhz, or write []"
+	case bus.QueueBurst != 0 && !slices.Contains(bus.Bursts, bus.QueueBurst):
+		return "bus.queue_burst", fmt.Sprintf("bus.queue_burst is %d, want one of bus.bursts, or 0 for any", bus.QueueBurst)
 	case bus.Clock != 0 && cpu.Clock.Duration(cpu.UncachedReadCycles) < word:
 		return "cpu.uncached_read_cycles", fmt.Sprintf("cpu.uncached_read_cycles is %v, %v; a read of one word ends with its bus transaction, so write cycles that take at least %v",
 			cpu.UncachedReadCycles, cpu.Clock.Duration(cpu.UncachedReadCycles), word)

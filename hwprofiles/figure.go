@@ -45,6 +45,7 @@ var figures = []figure{
 	{"bus.transaction_cycles", func(p *Profile) any { return &p.Bus.TransactionCycles }, 0, int64(maxCycles), busClock},
 	{"bus.word_cycles", func(p *Profile) any { return &p.Bus.WordCycles }, 0, int64(maxCycles), busClock},
 	{"bus.bursts", func(p *Profile) any { return &p.Bus.Bursts }, 1, maxBurst, nil},
+	{"bus.queue_burst", func(p *Profile) any { return &p.Bus.QueueBurst }, 1, maxBurst, nil},
 	{"bus.cpu_first", func(p *Profile) any { return &p.Bus.CPUFirst }, 0, 0, nil},
 
 	{"card.lines", func(p *Profile) any { return &p.Card.Lines }, 2, 4096, nil},
@@ -71,10 +72,19 @@ var figures = []figure{
 	{"network.input_buffers", func(p *Profile) any { return &p.Network.InputBuffers }, 2, 64, nil},
 	{"network.reserved_buffers", func(p *Profile) any { return &p.Network.ReservedBuffers }, 1, 63, nil},
 	{"network.topology", func(p *Profile) any { return &p.Network.Topology }, 0, 0, nil},
+
+	{"library.loop_cycles", func(p *Profile) any { return &p.Library.LoopCycles }, 0, int64(maxCycles), cpuClock},
+	{"library.block_cycles", func(p *Profile) any { return &p.Library.BlockCycles }, 0, int64(maxCycles), cpuClock},
+	{"library.counter_cycles", func(p *Profile) any { return &p.Library.CounterCycles }, 0, int64(maxCycles), cpuClock},
+	{"library.segment_cycles", func(p *Profile) any { return &p.Library.SegmentCycles }, 0, int64(maxCycles), cpuClock},
+
+	{"options.group_words", func(p *Profile) any { return &p.Options.GroupWords }, 2, 20, nil},
+	{"options.look_misses", func(p *Profile) any { return &p.Options.LookMisses }, 0, 0, nil},
+	{"options.head_unwritten", func(p *Profile) any { return &p.Options.HeadUnwritten }, 0, 0, nil},
 }
 
 // sections are the first parts of the keys, in the order of the file.
-var sections = []string{"cpu", "bus", "card", "units", "network"}
+var sections = []string{"cpu", "bus", "card", "units", "network", "library", "options"}
 
 // known reports whether a source may be given for the key.
 func known(key string) bool {

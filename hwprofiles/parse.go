@@ -90,7 +90,10 @@ func (t *text) profile(top *strictyaml.Node) (*Profile, error) {
 	return p, nil
 }
 
-// section reads the figures of a section. All must be there.
+// later is a figure that sections had not at first: without it they mean what they meant.
+const later = "bus.queue_burst"
+
+// section reads the figures of a section. All must be there, but the one that came later.
 func (t *text) section(p *Profile, n *strictyaml.Node, section string) error {
 	var mine []*figure
 	var names []string
@@ -105,6 +108,9 @@ func (t *text) section(p *Profile, n *strictyaml.Node, section string) error {
 	}
 	for i, f := range mine {
 		v := keys[names[i]]
+		if v == nil && f.key == later {
+			continue
+		}
 		if v == nil {
 			return n.Errorf("%s has no %s; add it (%s), or leave the whole section out", section, names[i], f.want())
 		}

@@ -51,16 +51,16 @@ func TestFiguresRefused(t *testing.T) {
 		{"bursts: [1, 4, 8]", "bursts: 8", "23:11", `bus.bursts is 8, want a list of at most 16 rising whole numbers from 1 to 4096, such as [1, 4, 8], or []`},
 		{"bursts: [1, 4, 8]", "bursts: [1, 4.5]", "23:11", `bus.bursts is a list, want a list of at most 16 rising`},
 		{"bursts: [1, 4, 8]", "bursts: [" + strings.Repeat("1, ", 17) + "]", "23:11", `bus.bursts is a list, want a list of at most 16`},
-		{"lines: 8 ", "lines: 8.5", "27:10", `card.lines is 8.5, want a whole number, 0 (no limit) or 2 to 4096`},
-		{"topology: hypercube", "topology: torus", "52:13", `network.topology is the text "torus", want any or hypercube`},
+		{"lines: 8 ", "lines: 8.5", "28:10", `card.lines is 8.5, want a whole number, 0 (no limit) or 2 to 4096`},
+		{"topology: hypercube", "topology: torus", "53:13", `network.topology is the text "torus", want any or hypercube`},
 		// Out of range.
 		{"clock_mhz: 40 ", "clock_mhz: 100000.001", "11:14", `cpu.clock_mhz is 100000.001, want`},
 		{"read_cycles: 27.2", "read_cycles: 1000000.1", "15:25", `cpu.uncached_read_cycles is 1000000.1, want`},
-		{"lines: 8 ", "lines: 1", "27:10", `card.lines is 1, want a whole number, 0 (no limit) or 2 to 4096`},
-		{"lines: 8 ", "lines: 4097", "27:10", `card.lines is 4097, want`},
-		{"train_packets: 1", "train_packets: 65", "31:18", `card.train_packets is 65, want a whole number, 0 (no limit) or 1 to 64`},
-		{"transfer_words: 16", "transfer_words: 24", "34:19", `card.transfer_words is 24, want a whole number, 0 (no limit) or 4 to 20`},
-		{"types: 512", "types: 16385", "35:10", `card.types is 16385, want`},
+		{"lines: 8 ", "lines: 1", "28:10", `card.lines is 1, want a whole number, 0 (no limit) or 2 to 4096`},
+		{"lines: 8 ", "lines: 4097", "28:10", `card.lines is 4097, want`},
+		{"train_packets: 1", "train_packets: 65", "32:18", `card.train_packets is 65, want a whole number, 0 (no limit) or 1 to 64`},
+		{"transfer_words: 20", "transfer_words: 24", "35:19", `card.transfer_words is 24, want a whole number, 0 (no limit) or 4 to 20`},
+		{"types: 512", "types: 16385", "36:10", `card.types is 16385, want`},
 		{"bursts: [1, 4, 8]", "bursts: [1, 8, 4]", "23:11", `bus.bursts is [1, 8, 4], want a list of at most 16 rising`},
 		{"bursts: [1, 4, 8]", "bursts: [0, 1]", "23:11", `bus.bursts is [0, 1], want`},
 		// Figures that contradict each other.
@@ -68,13 +68,13 @@ func TestFiguresRefused(t *testing.T) {
 		{"read_cycles: 27.2", "read_cycles: 27.1", "15:25", `cpu.uncached_read_cycles is 27.1, 678ns; a read of one word ends with its bus transaction, so write cycles that take at least 680ns`},
 		{"bursts: [1, 4, 8]", "bursts: [4, 8]", "23:11", `bus.bursts must begin with 1`},
 		{"bursts: [1, 4, 8]", "bursts: []", "23:11", `bus.bursts must begin with 1`},
-		{"reply_lines: 2", "reply_lines: 8", "28:16", `card.reply_lines is 8 of 8 lines, want at least one for each level, or 0 of 0`},
-		{"reply_lines: 2", "reply_lines: 0", "28:16", `card.reply_lines is 0 of 8 lines`},
-		{"transfer_words: 16", "transfer_words: 18", "34:19", `card.transfer_words is 18, want a multiple of 4`},
-		{"blocks: false", "blocks: true", "32:11", `card.blocks is true, so that transfers fill frames, but card.transfer_words is 16; write false, or 0 words`},
-		{"router_ports: 4", "router_ports: 5", "49:17", `network.router_ports is 5, want 4 or 8`},
-		{"halfwords_per_cycle: 2", "halfwords_per_cycle: 0", "46:24", `network.halfwords_per_cycle is 0, but the network has a clock; write 1 or more`},
-		{"reserved_buffers: 1", "reserved_buffers: 3", "51:21", `network.reserved_buffers is 3 of 3, want at least one for each level`},
+		{"reply_lines: 2", "reply_lines: 8", "29:16", `card.reply_lines is 8 of 8 lines, want at least one for each level, or 0 of 0`},
+		{"reply_lines: 2", "reply_lines: 0", "29:16", `card.reply_lines is 0 of 8 lines`},
+		{"transfer_words: 20", "transfer_words: 18", "35:19", `card.transfer_words is 18, want a multiple of 4`},
+		{"blocks: false", "blocks: true", "33:11", `card.blocks is true, so that transfers fill frames, but card.transfer_words is 20; write false, or 0 words`},
+		{"router_ports: 4", "router_ports: 5", "50:17", `network.router_ports is 5, want 4 or 8`},
+		{"halfwords_per_cycle: 2", "halfwords_per_cycle: 0", "47:24", `network.halfwords_per_cycle is 0, but the network has a clock; write 1 or more`},
+		{"reserved_buffers: 1", "reserved_buffers: 3", "52:21", `network.reserved_buffers is 3 of 3, want at least one for each level`},
 		// Keys and sources.
 		{"clock_mhz: 40 ", "clock_ghz: 40", "11:3", `unknown key "clock_ghz", want clock_mhz, instruction_cycles,`},
 		{"clock_mhz: 40 ", "Clock_mhz: 40", "11:3", `unknown key "Clock_mhz", want clock_mhz`},
@@ -87,8 +87,8 @@ func TestFiguresRefused(t *testing.T) {
 		{"name: sbus-arctic", "name: my profile", "7:7", `name "my profile", want at most 32 letters, digits and dashes`},
 		{"name: sbus-arctic", "name: [a]", "7:7", `name is a list, want one value`},
 		{"about: \"", `about: "\n`, "8:8", `about is "\nFUNi on SBus in a 40 MHz`},
-		{"  cpu.clock_mhz: \"", `  cpu.clock: "`, "55:3", `unknown key "cpu.clock", want the keys of figures, such as cpu.clock_mhz, or costs`},
-		{"  cpu.load_double_cycles: \"thesis 6.1.1\"", "  cpu.load_double_cycles: \"\"", "57:27", `the source of cpu.load_double_cycles is "", want one line of at most 200 bytes`},
+		{"  cpu.clock_mhz: \"", `  cpu.clock: "`, "67:3", `unknown key "cpu.clock", want the keys of figures, such as cpu.clock_mhz, or costs`},
+		{"  cpu.load_double_cycles: \"thesis 6.1.1\"", "  cpu.load_double_cycles: \"\"", "69:27", `the source of cpu.load_double_cycles is "", want one line of at most 200 bytes`},
 	} {
 		p, err := Parse("p.yaml", []byte(edited(t, c.old, c.new)))
 		want := fmt.Sprintf("p.yaml:%s: %s", c.at, c.want)
@@ -233,6 +233,10 @@ func agree(t *rapid.T, p *Profile) {
 		for range rapid.IntRange(0, maxBursts-1).Draw(t, "bursts") {
 			p.Bus.Bursts = append(p.Bus.Bursts, p.Bus.Bursts[len(p.Bus.Bursts)-1]+rapid.IntRange(1, 100).Draw(t, "more"))
 		}
+		p.Bus.QueueBurst = rapid.SampledFrom(append([]int{0}, p.Bus.Bursts...)).Draw(t, "queue burst")
+	}
+	if p.Bus.Clock == 0 {
+		p.Bus.QueueBurst = 0
 	}
 	p.CPU.UncachedReadCycles += Cycles(int64(p.Bus.Transaction(1)+1)*int64(p.CPU.Clock)/tenth + 1)
 	less := func(reserved *int, all int) {

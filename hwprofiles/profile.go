@@ -16,6 +16,8 @@ type Profile struct {
 	Card    Card
 	Units   Units
 	Network Network
+	Library Library
+	Options Options
 	// Costs are measured costs of whole calls, in cycles of the CPU's clock, for a machine
 	// that is compared with and not modelled.
 	Costs []Cost
@@ -55,6 +57,9 @@ type Bus struct {
 	// Bursts are the numbers of words that a transaction of the card may move, rising from 1;
 	// none when the bus costs nothing.
 	Bursts []int
+	// QueueBurst is the longest of them that moves words of a queue's slot; 0: any does. The data of XFER goes in the longest
+	// that there is.
+	QueueBurst int
 	// CPUFirst says who gets the bus when CPU and card wait for it.
 	CPUFirst bool
 }
@@ -109,6 +114,22 @@ type Network struct {
 	InputBuffers    int // packets at each input
 	ReservedBuffers int // of the buffers, how many only high priority may use
 	Topology        Topology
+}
+
+// Library is what the code of the message library takes besides the instructions that its source has (thesis appendices A and
+// C), on a machine whose compiler does not optimise (6.2.1). Whole cycles of the processor.
+type Library struct {
+	LoopCycles    Cycles // a pass of a for: the jump back, and delay slots that stay empty
+	BlockCycles   Cycles // of the loop that cuts a block into XFER packets, for each of them
+	CounterCycles Cycles // the handler that counts messages: an array that is reached by a pointer (6.1.2)
+	SegmentCycles Cycles // opening a segment, and again closing one; 0: a get of four words goes without
+}
+
+// Options are hypotheses about what the thesis's simulator did, against or beyond the text. The zero value is the text.
+type Options struct {
+	GroupWords    int  // arguments of messages of variable length travel in groups of as many; 0: each by itself
+	LookMisses    bool // each burst of the card into a receive queue makes the next look at its head miss the cache
+	HeadUnwritten bool // the card does not write the word of the head register behind a message
 }
 
 // Topology is how routers are connected, as the file has it; empty: as a network likes, which

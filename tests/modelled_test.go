@@ -4,6 +4,8 @@ package tests
 // compared with a time, except that a modelled machine is slower than the host.
 
 import (
+	"fmt"
+	"math"
 	"os/exec"
 	"runtime"
 	"testing"
@@ -84,6 +86,57 @@ func TestCMAMModelled(t *testing.T) {
 			(&holdings{}).gone(t, p.mark)
 		})
 	}
+}
+
+// TestCMAMBeside: with --beside each row has the same on two nodes in virtual time, and the differences are those of the figures;
+// a profile that models nothing is refused.
+func TestCMAMBeside(t *testing.T) {
+	type result struct {
+		Rows []struct {
+			Name    string  `json:"name"`
+			Cycles  float64 `json:"cycles"`
+			Virtual float64 `json:"virtual_cycles"`
+			Diff    float64 `json:"diff_to_virtual_percent"`
+		} `json:"rows"`
+	}
+	r := decode[result](t, funet(t, "cmam", "--lab", "2", "--profile", "sbus-arctic", "--rounds", "1", "--beside", "--xdp", "generic", "--json").ok())
+	if len(r.Rows) != 52 {
+		t.Errorf("%d rows", len(r.Rows))
+	}
+	for _, row := range r.Rows {
+		if row.Virtual <= 0 || math.Abs(100*(row.Cycles/row.Virtual-1)-row.Diff) > 1e-6 {
+			t.Errorf("got %+v", row)
+		}
+	}
+	funet(t, "cmam", "--lab", "2", "--beside", "--xdp", "generic").fails("--beside: profile native models no machine")
+}
+
+// TestMatMulModelled: on a modelled machine the product is that of the thesis's program, its time cannot be shorter than what computing
+// takes there, and the speed-up stands beside that in virtual time; by columns natively there is none.
+func TestMatMulModelled(t *testing.T) {
+	type result struct {
+		Verified bool    `json:"verified"`
+		Seconds  float64 `json:"seconds"`
+		Columns  *struct {
+			Extensions bool    `json:"extensions"`
+			SpeedUp    float64 `json:"speed_up_to_peak"`
+			Virtual    float64 `json:"virtual_speed_up_to_peak"`
+		} `json:"columns"`
+	}
+	for _, plain := range []bool{false, true} {
+		args := []string{"matmul", "--lab", "2", "--size", "32", "--xdp", "generic", "--json", fmt.Sprintf("--plain=%t", plain)}
+		r := decode[result](t, funet(t, append(args, "--profile", "sbus-arctic")...).ok())
+		const computing = 32 * 32 * 32 / 2 * 63 * 25e-9 // of each node, in seconds
+		if !r.Verified || r.Columns == nil || r.Columns.Extensions == plain || r.Seconds < computing || r.Columns.SpeedUp <= 0 || r.Columns.SpeedUp >= 2 ||
+			r.Columns.Virtual <= 1 || r.Columns.Virtual >= 2 {
+			t.Errorf("plain %t: %+v, %+v", plain, r, r.Columns)
+		}
+		r = decode[result](t, funet(t, append(args, "--columns")...).ok())
+		if !r.Verified || r.Columns == nil || r.Columns.Extensions == plain || r.Columns.SpeedUp != 0 || r.Columns.Virtual != 0 {
+			t.Errorf("natively, plain %t: %+v, %+v", plain, r, r.Columns)
+		}
+	}
+	funet(t, "matmul", "--lab", "2", "--size", "33", "--columns", "--xdp", "generic").fails("an even number")
 }
 
 // TestPingPongModelled: on a modelled machine a round trip takes no less than the model has

@@ -1,59 +1,98 @@
 package cmam
 
-// This file is why rows of `funet sim cmam` differ from Table 6.1.
+// This file is why rows of `funet sim cmam` differ from Table 6.1, and what the rules of the model stand on.
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"slices"
+
+	"github.com/funet/funet/hwprofiles"
 )
 
-// reasons explains rows: all measures of the names, or those given.
-var reasons = []struct {
+// cause is why rows differ: all measures of the names, or those given.
+type cause struct {
 	names, measures []string
 	text            string
-}{
-	{[]string{"cmam_n=1", "cmam_reply_n=1"}, []string{"send_tp", "recv_tp"},
-		`A message of one argument is three words, which one burst of four moves (thesis 5.2.2).
-The table's figures are those of two bursts: 36.8 cycles more, at either end.`},
-	{[]string{"cmam_n=20", "cmam_reply_n=20"}, []string{"send_tp", "recv_tp"},
-		`Twenty-two words go in bursts of 4, 8, 8 and 4, 200 cycles with the head register. The
-table's receive throughput leaves about 380 cycles for the card, its send throughput one
-burst more than the words need; the thesis does not say what the card does in them.`},
-	{[]string{"cmam_n=20", "cmam_reply_n=20"}, []string{"send_ovhd"},
-		`The loop of cmam_n that stores two double words is 23 cycles by the prices of its
-operations. The table's difference between 1 and 20 words is 27.5 a time round.`},
-	{[]string{"cmam_mfer_n", "cmam_reply_mfer_n"}, nil,
-		`The packet has 64 bytes, the most of thesis 3.2.4, and the table's figures are for 16
-bytes: four times them, sending and receiving such a packet takes the processor less than
-a message of four words, for which appendix A does less. Five times them it is 221.5 and
-201.5 cycles to receive one, and for four words the table has 221.3 and 201.3: the packets
-that were measured seem to have had 20 words, the limit of the conference paper, which
-prints the same figures. With address, argument and the three words of the header that is
-25 words, and an Arctic packet has 24, so here it is 16.`},
-	{[]string{"get"}, []string{"16_ovhd"},
-		`The source of these calls is not in the thesis. A get of 16 words is an XFER of one packet
-here, whose data the cards move while the processors go on, so it costs them hardly more
-than a get of one. As a message of 16 words it would take 1,055 cycles.`},
-	{[]string{"barrier"}, nil,
-		`The source of the barrier is not in the thesis. The table's time has room for six hops, a
-tree up and down would have ten. This one has log2(32) = 5 rounds, each of a message that
-is sent, travels, and is received, and what its own instructions take is counted as the
-least that does it.`},
+	// cured switches on the hypothesis that would account for it; nil: there is none.
+	cured func(*hwprofiles.Profile)
 }
 
-// explainMisses says why, for rows that differ by more than miss per cent.
-func (r *simResult) explainMisses() {
+var causes = []cause{
+	{[]string{"cmam_n=1", "cmam_reply_n=1"}, []string{"send_tp", "recv_tp"},
+		`A message of one argument is three words, which one burst of four moves (thesis 5.2.2). The table's figures are
+those of two bursts, 36.8 cycles more at either end, as if arguments travelled in groups of four: options.group_words.`,
+		func(p *hwprofiles.Profile) { p.Options.GroupWords = 4 }},
+	{[]string{"cmam_n=20", "cmam_reply_n=20"}, []string{"recv_tp"},
+		`Twenty-two words go in six bursts, and the processor looks at the head once more than there are packets. In the table
+each further burst costs one more transaction of a word, as if the look after it missed the cache: options.look_misses.`,
+		func(p *hwprofiles.Profile) { p.Options.LookMisses = true }},
+	{[]string{"get"}, []string{"16_ovhd"},
+		`The source of these calls is not in the thesis. Eight gets are under way, and the processor looks for their answers while it
+opens segments for the others; in the table these looks seem to miss the cache as often as the card writes into the queue:
+options.look_misses.`,
+		func(p *hwprofiles.Profile) { p.Options.LookMisses = true }},
+	{[]string{"get"}, []string{"1_ovhd"},
+		`The source of these calls is not in the thesis, and what a get takes of the processor depends on how many are under way:
+here 8; with 12 to 16 it is within 3.5 %.`, nil},
+	{[]string{"barrier"}, nil,
+		`The source of the barrier is not in the thesis. This one has log2(32) = 5 rounds, each of a message that is sent,
+travels and is received; what its own instructions take is counted as the least that does it.`, nil},
+}
+
+// causeOf returns why a row differs.
+func causeOf(row *tableRow) *cause {
+	for i := range causes {
+		c := &causes[i]
+		if slices.Contains(c.names, row.Name) && (c.measures == nil || slices.Contains(c.measures, row.Measure)) {
+			return c
+		}
+	}
+	return nil
+}
+
+// explainMisses says why, for rows that differ by more than miss per cent, and which rules the profile has.
+func (r *simResult) explainMisses(p *hwprofiles.Profile) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if math.Abs(row.Diff) <= miss {
 			continue
 		}
-		row.Why = fmt.Sprintf("not explained: profile %s is not the one that the explanations are for", r.Profile)
-		for _, w := range reasons {
-			if r.Profile == "sbus-arctic" && slices.Contains(w.names, row.Name) && (w.measures == nil || slices.Contains(w.measures, row.Measure)) {
-				row.Why = w.text
-			}
+		if c := causeOf(row); c != nil {
+			row.Why = c.text
+		} else {
+			row.Why = fmt.Sprintf("no cause is known for profile %s", r.Profile)
 		}
 	}
+	for _, x := range rulesOf(p) {
+		r.Rules = append(r.Rules, ruleTold{x.name, x.section, x.hypothesis, x.ground, x.against})
+	}
+}
+
+// ruleTold is a rule in the JSON document.
+type ruleTold struct {
+	Rule       string `json:"rule"`
+	Section    string `json:"section"`
+	Hypothesis bool   `json:"hypothesis"`
+	For        string `json:"for"`
+	Against    string `json:"against,omitempty"`
+}
+
+// writeRules prints what the rules stand on.
+func (r *simResult) writeRules(w io.Writer) error {
+	for i, x := range r.Rules {
+		if i == 0 {
+			fmt.Fprintln(w, "\nRules of the model:")
+		}
+		kind := "thesis " + x.Section
+		if x.Hypothesis {
+			kind = "hypothesis, thesis " + x.Section
+		}
+		fmt.Fprintf(w, "\n%s (%s)\n%s\n", x.Rule, kind, x.For)
+		if x.Against != "" {
+			fmt.Fprintf(w, "Against it: %s\n", x.Against)
+		}
+	}
+	return nil
 }

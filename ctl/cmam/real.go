@@ -12,6 +12,7 @@ import (
 
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/program"
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/apps"
 )
 
@@ -25,10 +26,15 @@ type hereResult struct {
 }
 
 // options are the program's flags.
-type options struct{ rounds int }
+type options struct {
+	rounds int
+	beside bool
+}
 
 // args are the flags that say the same.
-func (o options) args() []string { return []string{"--rounds", fmt.Sprint(o.rounds)} }
+func (o options) args() []string {
+	return []string{"--rounds", fmt.Sprint(o.rounds), fmt.Sprintf("--beside=%t", o.beside)}
+}
 
 // Command is `funet cmam`.
 func Command() *cobra.Command {
@@ -44,9 +50,11 @@ stands beside its figure. The last line says how well the hosts kept the profile
 what a host is late comes into the figures.
 
 Microseconds are for one call, MB/s and cycles of block transfers for 16 bytes. The
-difference is that of the cycles, positive where the machine measured is slower. What the
-rows mean, and why the model of a row differs, ` + "`funet sim cmam --explain`" + ` says.`,
+difference is that of the cycles, positive where the machine measured is slower. With
+--beside each row also stands beside the same benchmark on as many nodes in virtual time, so
+that what the host could not keep is seen apart from what the model lacks. What the rows mean, and why the model of a row differs, ` + "`funet sim cmam --explain`" + ` says.`,
 		Example: `  funet cmam --lab 2 --profile sbus-arctic
+  funet cmam --lab 2 --profile sbus-arctic --beside         # real time, virtual time and paper
   funet cmam --lab 2                                        # the host as it is
   funet cmam --iface eth1 --node 0 --peers peers.yaml --profile sbus-arctic   # and --node 1`,
 		Args: cobra.NoArgs,
@@ -65,6 +73,7 @@ rows mean, and why the model of a row differs, ` + "`funet sim cmam --explain`" 
 		},
 	}
 	f.Register(c)
+	c.Flags().BoolVar(&o.beside, "beside", false, "with a modelled machine: each row beside virtual time, too")
 	c.Flags().IntVar(&o.rounds, "rounds", 15, "how often everything is measured; rows are medians")
 	return c
 }
@@ -79,6 +88,8 @@ func (o options) run(n *program.Node) (*hereResult, error) {
 	found = slices.DeleteFunc(found, func(f apps.CMAMRow) bool { return f.Name == "barrier" })
 	switch {
 	case found == nil:
+	case o.beside && (n.Own == nil || n.Own.CPU() == nil):
+		return nil, fmt.Errorf("--beside: profile %s models no machine, so there is no virtual time; use one that does, such as sbus-arctic", r.Profile)
 	case n.Own == nil || n.Own.CPU() == nil:
 		for _, f := range found {
 			row := tableRow{Name: f.Name, Measure: f.Measure, Unit: "us"}
@@ -99,15 +110,56 @@ func (o options) run(n *program.Node) (*hereResult, error) {
 			return nil, err
 		}
 		r.comparison = compared.comparison
+		if o.beside {
+			if err := r.compareVirtual(n.Profile); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return r, nil
+}
+
+// compareVirtual puts the benchmark in virtual time beside the rows.
+func (r *hereResult) compareVirtual(p *hwprofiles.Profile) error {
+	found, err := simulateOn(p, r.Nodes, apps.CMAMOptions{Messages: messages})
+	if err != nil {
+		return err
+	}
+	table, err := readTable61()
+	if err != nil {
+		return err
+	}
+	virtual, err := compareRows(p, slices.DeleteFunc(table, func(row tableRow) bool { return row.Name == "barrier" }), found)
+	if err != nil {
+		return err
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		row.VirtualCycles = virtual.Rows[i].Cycles
+		row.VirtualDiff = 100 * (row.Cycles/row.VirtualCycles - 1)
+	}
+	return nil
+}
+
+// writeBeside prints paper, virtual time and real time.
+func (r *hereResult) writeBeside(w io.Writer) error {
+	cells := [][]string{{"  primitive", "measure", "paper cycles", "virtual time", "real time", "to virtual", "to paper"}}
+	for _, row := range r.Rows {
+		cells = append(cells, []string{"  " + row.Name, row.Measure, fmt.Sprintf("%.1f", row.PaperCycles), fmt.Sprintf("%.1f", row.VirtualCycles),
+			fmt.Sprintf("%.1f", row.Cycles), fmt.Sprintf("%+.1f %%", row.VirtualDiff), fmt.Sprintf("%+.1f %%", row.Diff)})
+	}
+	return output.Table(w, cells...)
 }
 
 // WriteTable prints the result for people.
 func (r *hereResult) WriteTable(w io.Writer) error {
 	if r.Host != nil {
 		fmt.Fprintf(w, "CMAM primitives on %d nodes over AF_XDP, modelled as profile %s, medians of %d rounds, beside Table 6.1 of the thesis\n", r.Nodes, r.Profile, r.Rounds)
-		if err := r.writeRows(w); err != nil {
+		write := r.writeRows
+		if len(r.Rows) > 0 && r.Rows[0].VirtualCycles > 0 {
+			write = r.writeBeside
+		}
+		if err := write(w); err != nil {
 			return err
 		}
 	} else {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"image/color"
 	"io"
 	"io/fs"
 	"path/filepath"
@@ -143,12 +144,16 @@ func (r *result) draw(c draw.Canvas) error {
 
 	style = text.Style{Font: sans(10.5), YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
 	for i, claim := range r.Claims {
-		verdict := "holds"
-		style.Color = inkClaim
-		if !claim.Holds {
-			verdict, style.Color = "does not hold", inkBroken
+		switch {
+		case claim.Holds == nil:
+			style.Color = color.Black
+		case *claim.Holds:
+			style.Color = inkClaim
+		default:
+			style.Color = inkBroken
 		}
-		c.FillText(style, vg.Point{X: c.Min.X, Y: c.Min.Y + claims - vg.Length(i)*claimHeight}, "Thesis: "+claim.Text+": "+verdict)
+		at := vg.Point{X: c.Min.X, Y: c.Min.Y + claims - vg.Length(i)*claimHeight}
+		c.FillText(style, at, fmt.Sprintf("Thesis: %s: %s (%s)", claim.Text, claim.verdict(), claim.Shows))
 	}
 	return nil
 }

@@ -147,12 +147,12 @@ func TestProfileCheck(t *testing.T) {
 	}
 
 	write("lines: 8", "lines: 1")
-	if out, err := profileOutput(t, "check", path); !errors.Is(err, hwprofiles.ErrInvalid) || !strings.HasPrefix(err.Error(), path+":21:10: card.lines is 1, want") || out != "" {
+	if out, err := profileOutput(t, "check", path); !errors.Is(err, hwprofiles.ErrInvalid) || !strings.HasPrefix(err.Error(), path+":22:10: card.lines is 1, want") || out != "" {
 		t.Errorf("%v, %s", err, out)
 	}
 	out, err = profileOutput(t, "check", path, "--json")
 	doc = profileChecked{}
-	if err != exitCode(1) || json.Unmarshal([]byte(out), &doc) != nil || doc.Valid || !strings.HasPrefix(doc.Error, path+":21:10: ") {
+	if err != exitCode(1) || json.Unmarshal([]byte(out), &doc) != nil || doc.Valid || !strings.HasPrefix(doc.Error, path+":22:10: ") {
 		t.Errorf("%v, %s", err, out)
 	}
 }

@@ -21,18 +21,31 @@ type MatMulResult struct {
 	MFLOPS   float64 `json:"mflop_per_s"`
 	Error    float64 `json:"worst_relative_error"`
 	Kernel   string  `json:"kernel"` // what the node computes with
+	// Columns is the program as the thesis measured it; nil: it is not that.
+	Columns *columnsResult `json:"columns,omitempty"`
 	Place
+}
+
+// columnsResult is what the program by columns has besides.
+type columnsResult struct {
+	Extensions bool `json:"extensions"`
+	// SpeedUp is by how much it was faster than one processor at its peak (thesis 6.2.2), and Virtual the same in virtual
+	// time; 0: no machine is modelled.
+	SpeedUp float64 `json:"speed_up_to_peak"`
+	Virtual float64 `json:"virtual_speed_up_to_peak"`
 }
 
 // MatMulOptions are the program's flags.
 type MatMulOptions struct {
-	Size int
-	Seed uint64
+	Size    int
+	Seed    uint64
+	Columns bool // the program of the thesis
+	Plain   bool // without the extensions to CMAM
 }
 
 // Arguments are the flags that say the same.
 func (o MatMulOptions) Arguments() []string {
-	return []string{"--size", fmt.Sprint(o.Size), "--seed", fmt.Sprint(o.Seed)}
+	return []string{"--size", fmt.Sprint(o.Size), "--seed", fmt.Sprint(o.Seed), fmt.Sprintf("--columns=%t", o.Columns), fmt.Sprintf("--plain=%t", o.Plain)}
 }
 
 // MatMul is `funet matmul`.
@@ -42,7 +55,16 @@ func MatMul() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "matmul",
 		Short: "Multiply two matrices in column blocks, fetching the next columns while working on the last",
+		Long: `Multiply two random square matrices, each in blocks of columns, one block a node, and compare the
+product with one that is computed alone.
+
+With --columns, and always with a profile that models a machine, the program is that of the
+thesis (6.2.2, appendix C): column by column, by cmam_mfer_n, or with --plain by cmam_xfer_4.
+On a modelled machine computing takes that machine's time, 63 cycles a multiplication and
+addition; so two nodes can be compared with Figures 6.3 to 6.5: the speed-up is that to one
+processor at its peak, beside the same in virtual time.`,
 		Example: `  funet matmul --lab 4 --size 256
+  funet matmul --lab 2 --size 64 --profile sbus-arctic                 # Figure 6.3 on 2 nodes, in real time
   funet matmul --iface eth1 --node 0 --peers peers.yaml --size 1024    # and the other nodes on theirs`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -65,12 +87,17 @@ func MatMul() *cobra.Command {
 	f.Register(c)
 	c.Flags().BoolVar(&f.Alone, "alone", false, "on node 0 without the others, to compare")
 	c.Flags().IntVar(&o.Size, "size", 256, "rows and columns of the matrices")
+	c.Flags().BoolVar(&o.Columns, "columns", false, "column by column, as the thesis measured it")
+	c.Flags().BoolVar(&o.Plain, "plain", false, "by columns without the extensions to CMAM, in messages of 16 bytes")
 	c.Flags().Uint64Var(&o.Seed, "seed", 1, "of the random matrices")
 	return c
 }
 
 // run is one node.
 func (o MatMulOptions) run(n *Node) (*MatMulResult, error) {
+	if o.Columns || o.Plain || n.Own != nil && n.Own.CPU() != nil {
+		return o.runColumns(n)
+	}
 	m, err := apps.MatMul(n.Endpoint, n.Segment, n.Now, apps.MatMulOptions{N: o.Size, R: o.Size, M: o.Size, Seed: o.Seed, Progress: n.Progress})
 	if err != nil {
 		return nil, err
@@ -88,6 +115,9 @@ func (r *MatMulResult) WriteTable(w io.Writer) error {
 	verdict := "equal to a local Dgemm"
 	if !r.Verified {
 		verdict = "WRONG"
+	}
+	if r.Columns != nil {
+		return r.writeColumns(w, verdict)
 	}
 	fmt.Fprintf(w, "matrix multiply: %d x %d doubles in column blocks on %d nodes\n", r.Size, r.Size, r.Nodes)
 	return output.Table(w,

@@ -58,6 +58,9 @@ func (e *Endpoint) Barrier() error {
 func (e *Endpoint) disseminate(round int) error {
 	c, r := &e.collective, &e.rounds
 	e.charge(roundCost)
+	if e.cpu != nil {
+		e.cpu.Work(e.cpu.Library().LoopCycles + 2*e.cpu.Library().CounterCycles) // the handler, and who waits, reach the table by a pointer
+	}
 	if !r.told {
 		if err := e.post4((e.node+1<<round)%e.nodes, typeRound, c.number, c.what, uint32(round), 0, 0); err != nil {
 			return err

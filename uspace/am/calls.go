@@ -51,6 +51,7 @@ type call struct {
 	left    int    // answers that have yet to come
 	into    []byte // for the data of answers; nil: they bring none
 	counter *Counter
+	segment *segment // that the answer goes to; nil: none
 }
 
 // WaitCounter waits until n calls of a counter are complete, and subtracts n. N is at least 0; for 0 it does not wait.
@@ -152,6 +153,9 @@ func (t *calls) find(ticket uint32) *call {
 // end closes a call.
 func (t *calls) end(c *call) {
 	c.counter.under--
+	if c.segment != nil {
+		*c.segment, c.segment = segment{}, nil
+	}
 	c.open, c.into, c.counter = false, nil, nil
 	t.free[t.nfree] = c.place
 	t.nfree++
@@ -193,7 +197,7 @@ func (e *Endpoint) cameBack(r *funi.Returned, err error) {
 		return
 	}
 	switch r.Header.Type() {
-	case typeGet, typeGetBlock, typePut, typePutOne, typePutBlock:
+	case typeGet, typeGetFour, typeGetBlock, typePut, typePutOne, typePutBlock:
 		if c := t.find(r.Word); c != nil && r.Level == funi.Request {
 			t.fail(c, err)
 		}

@@ -270,6 +270,7 @@ var immediate = []string{
 	"AddObject",
 	"Agreed",
 	"Bind",
+	"BlockWords",
 	"CallsUnderWay",
 	"Cancel",
 	"CloseSegment",

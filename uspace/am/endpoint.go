@@ -52,6 +52,7 @@ type Endpoint struct {
 	cpu      *timing.CPU           // nil: what the library does takes the time that it takes
 	prices   *Prices               // nil: the processor executes instructions
 	cached   [arctic.Levels]uint32 // head registers in the processor's cache
+	bursts   [arctic.Levels]uint32 // of the card into the queues when they were read
 	known    [arctic.Levels]uint32 // tail registers that were read
 	node     int
 	nodes    int

@@ -38,6 +38,9 @@ func (e *Endpoint) Get(node int, address, local uint32, words int, c *Counter) e
 	if err := checkRemote(node, address, words); err != nil {
 		return err
 	}
+	if e.cpu != nil && words == 4 && e.cpu.Library().SegmentCycles > 0 {
+		return e.askFour(node, address, local, c)
+	}
 	p := plan(address, local, words)
 	ticket, err := e.begin(node, p.pieces, into, c)
 	if err != nil {

@@ -75,10 +75,10 @@ func (e *Endpoint) pacedCommit(l funi.Level, s *funi.Slot) {
 		for n := h.Length() - 1; n > 0; n -= 4 {
 			c.Work(chunkCost / 2)
 			c.Store(2)
-			c.Work(chunkCost - chunkCost/2)
+			c.Work(chunkCost - chunkCost/2 + c.Library().LoopCycles)
 			c.Store(2)
 		}
-		c.Work(testCost)
+		c.Work(testCost + c.Library().LoopCycles)
 	default:
 		if h.Type() == typeXfer {
 			c.Work(xferSourceCost)
@@ -131,12 +131,12 @@ func isMany(h funi.Header) bool {
 }
 
 // loadHead charges a load of a head register: nothing while it is in the cache, from
-// which the card's store takes it (thesis 2.7).
+// which the card's store takes it (thesis 2.7); with Library.LookMisses each burst into the queue does.
 func (e *Endpoint) loadHead(l funi.Level) {
 	e.cpu.Settle()
-	if e.iface.ReceiveHead(l) != e.cached[l] {
+	if e.iface.ReceiveHead(l) != e.cached[l] || e.cpu.Library().LookMisses && e.cpu.Deliveries(int(l)) != e.bursts[l] {
 		e.cpu.Load(1)
-		e.cached[l] = e.iface.ReceiveHead(l)
+		e.cached[l], e.bursts[l] = e.iface.ReceiveHead(l), e.cpu.Deliveries(int(l))
 	}
 }
 
@@ -206,9 +206,18 @@ func (e *Endpoint) chargeReceive(l funi.Level, s *funi.Slot) {
 			c.Load(2)
 			c.Work(nChunkCost / 2)
 			c.Load(2)
-			c.Work(nChunkCost - nChunkCost/2)
+			c.Work(nChunkCost - nChunkCost/2 + c.Library().LoopCycles)
 		}
+		c.Work(c.Library().LoopCycles)
 	default:
 		c.Work(fourCost)
+	}
+	if !h.Transfer() {
+		switch h.Type() {
+		case typeFour, typeN:
+			c.Work(c.Library().CounterCycles) // the program's handler
+		case typeGet, typeGetFour, typePut, typePutOne:
+			c.Work(-userCost) // one that answers and does not count
+		}
 	}
 }

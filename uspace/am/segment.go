@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -46,7 +47,11 @@ type Completion func(m *Message, info any)
 type segments struct {
 	table [OpenSegments]segment
 	next  uint8
+	own   uint8 // the next of the library's calls: those have turns of their own, so that nodes that open as many name them alike
 }
+
+// ownSegments are the last of the table, which the library's calls take.
+const ownSegments = OpenSegments / 2
 
 type segment struct {
 	memory []byte // nil: not open
@@ -65,6 +70,11 @@ type segment struct {
 // It also returns ErrSegment while all segments are open; a program then polls until one has been filled, as CMAM's
 // programs do. Any context; it sends nothing.
 func (e *Endpoint) OpenSegment(base uint32, size int, done Completion, info any) (Place, error) {
+	return e.openSegment(base, size, done, info, false)
+}
+
+// openSegment opens a segment for the program, or for a call of the library.
+func (e *Endpoint) openSegment(base uint32, size int, done Completion, info any, own bool) (Place, error) {
 	if size < 4 || size%4 != 0 || size > MaxSegmentSize {
 		return 0, fmt.Errorf("opening a segment of %d bytes: %w", size, ErrSegment)
 	}
@@ -78,7 +88,12 @@ func (e *Endpoint) OpenSegment(base uint32, size int, done Completion, info any)
 	t := e.segments
 	for range t.table {
 		i := t.next
-		t.next++
+		if own {
+			i = OpenSegments - ownSegments + t.own%ownSegments
+			t.own++
+		} else {
+			t.next++
+		}
 		if s := &t.table[i]; s.memory == nil {
 			*s = segment{memory: memory, base: base, remain: size, done: done, info: info}
 			return Place(i) << placeShift, nil
@@ -118,6 +133,19 @@ func (e *Endpoint) segment(p Place) *segment {
 	return &e.segments.table[p>>placeShift]
 }
 
+// segmentAt returns the open segment that an address is in, or nil. Only a modelled machine's library asks.
+func (e *Endpoint) segmentAt(address uint32) *segment {
+	if e.segments == nil || !e.cuts() {
+		return e.segment(0)
+	}
+	for i := range e.segments.table {
+		if s := &e.segments.table[i]; s.memory != nil && address-s.base < uint32(len(s.memory)) {
+			return s
+		}
+	}
+	return nil
+}
+
 // xferArrived puts words where they belong.
 func (e *Endpoint) xferArrived(m *Message, p Place) {
 	s := e.segment(p)
@@ -132,6 +160,9 @@ func (e *Endpoint) xferArrived(m *Message, p Place) {
 // mferArrived counts what the card has put where it belongs.
 func (e *Endpoint) mferArrived(m *Message, n funi.Notice) {
 	s := e.segment(Place(n.Argument))
+	if n.Words > arctic.MaxSingleWords && n.Argument == 0 {
+		s = e.segmentAt(n.Address) // one packet, which had no room to name it
+	}
 	if s == nil || n.Address < s.base || uint64(n.Address-s.base)+uint64(4*n.Words) > uint64(len(s.memory)) {
 		e.unknown++
 		return

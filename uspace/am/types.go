@@ -50,6 +50,8 @@ const (
 	typeTold   = 28 // receive; life 15:10, form 17:16, space of the tag 18; send, bytes wanted, how many messages were received
 	typePiece  = 29 // receive; offset in bytes; 76 bytes, the last piece fewer
 
+	typeGetFour = 30 // request: ticket, address, place; answered by typeXfer (getfour.go)
+
 	// typeTransfer is the type of a transfer for notice handler 0.
 	typeTransfer = 256
 )
@@ -117,6 +119,8 @@ func (e *Endpoint) serve(m *Message, typ uint16, first uint32) {
 		e.get(m, first)
 	case typeGetBlock:
 		e.getBlock(m, first)
+	case typeGetFour:
+		e.getFour(m, first)
 	case typePut:
 		e.put(m, first)
 	case typePutOne:

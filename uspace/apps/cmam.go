@@ -43,15 +43,16 @@ const (
 	cmamCalls = 8
 	// cmamRounds is how many times a primitive that takes a round trip is measured.
 	cmamRounds = 16
+	// cmamRow is how many barriers follow each other.
+	cmamRow = 4
 	// cmamStarts is how many times nodes begin a row of barriers.
-	cmamStarts = 16
+	cmamStarts = 128
 
 	// cmamPause is the work between two looks of a node that is not measured, in cycles:
 	// that of a few messages.
 	cmamPause = 400
 
 	xferBytes = 16
-	mferBytes = 64
 )
 
 // CMAMOptions are the same on all nodes.
@@ -62,6 +63,9 @@ type CMAMOptions struct {
 	// Rounds is how often everything is measured, up to 100; rows are medians over the
 	// rounds. 0 stands for 1.
 	Rounds int
+	// InPhase starts each round trip where the one before ended. Without it they start at many distances from what the
+	// answering node does over and over, and rows are means over these.
+	InPhase bool
 	// Progress is told how many rounds are done.
 	Progress Progress
 }
@@ -184,6 +188,7 @@ func (c *cmam) prepare(segment func(uint32, int, funi.Rights) ([]byte, error)) e
 			reply: func(m *am.Message, _ int) error { return m.Reply(cmamCount, words[:n]...) }}
 	}
 	block := func(i, size int) []byte { return from[i*size : (i+1)*size] }
+	mferBytes := 4 * e.BlockWords()
 	address := func(base uint32, i int) uint32 { return base + uint32(i*mferBytes) }
 	c.primitives = []primitive{
 		{name: "4", send: func(node, _ int) error { return e.Post4(node, cmamCount, 1, 2, 3, 4) },

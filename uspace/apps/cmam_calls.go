@@ -4,8 +4,6 @@ package apps
 // request and its reply, calls to a node's memory, and barriers.
 
 import (
-	"fmt"
-
 	"github.com/funet/funet/uspace/am"
 )
 
@@ -29,16 +27,25 @@ func (c *cmam) call(name, measure string, calls int, do func() error) func() err
 		if err := do(); err != nil { // the first finds nothing ready
 			return err
 		}
-		begin := c.clock()
-		for range cmamRounds {
+		var took int64
+		for i := range cmamRounds {
+			if !c.o.InPhase {
+				c.e.Work(phase(0, i))
+			}
+			begin := c.clock()
 			if err := do(); err != nil {
 				return err
 			}
+			took += c.clock() - begin
 		}
-		c.row(name, measure, c.clock()-begin, cmamRounds*calls, 0)
+		c.row(name, measure, took, cmamRounds*calls, 0)
 		return nil
 	}
 }
+
+// phase is how far, in cycles of a modelled processor, a node begins start i of cmamRounds or cmamStarts from where it ended the
+// one before: anywhere in what a node does over and over that looks for messages.
+func phase(node, i int) int { return int(uint32(cmamStarts*node+i) * 2654435761 >> 25) }
 
 // calls are the measurements of shared memory. The overhead of a get is the time that it and its
 // answer take when many are under way; of a put, whose answer brings nothing, what the
@@ -61,8 +68,8 @@ func (c *cmam) calls() []func() error {
 		c.call("shared_memory", "write_i", 1, func() error { return e.WriteInt32(1, from, 0x01010101) }),
 		c.call("shared_memory", "write_d", 1, func() error { return e.WriteFloat64(1, from, 1) }),
 	}
-	for _, words := range []int{1, 16} {
-		name := fmt.Sprint(words)
+	for _, words := range []int{1, 4} {
+		name := map[int]string{1: "1", 4: "16"}[words] // bytes: the rows of the CM-5 show that
 		steps = append(steps,
 			c.call("get", name+"_ovhd", cmamCalls, func() error { return get(words, cmamCalls) }),
 			c.call("get", name+"_lat", 1, func() error { return get(words, 1) }))
@@ -101,12 +108,12 @@ func (c *cmam) barrier() error {
 	e := c.e
 	var took int64
 	for i := range cmamStarts {
-		e.Work(e.Node() * (16*i + 7) % 128)
+		e.Work(phase(e.Node(), i))
 		if err := e.Barrier(); err != nil {
 			return err
 		}
 		begin := c.clock()
-		for range cmamRounds {
+		for range cmamRow {
 			if err := e.Barrier(); err != nil {
 				return err
 			}
@@ -114,7 +121,7 @@ func (c *cmam) barrier() error {
 		took += c.clock() - begin
 	}
 	if e.Node() == 0 {
-		c.row("barrier", "time", took, cmamStarts*cmamRounds, 0)
+		c.row("barrier", "time", took, cmamStarts*cmamRow, 0)
 	}
 	return e.Barrier()
 }

@@ -141,7 +141,8 @@ func (c *cmam) recv(name string, l funi.Level, p primitive) error {
 		return err
 	}
 	end := c.clock()
-	c.row(name, "recv_tp", end-begin, left, p.bytes)
+	// The first was there when the clock started, so one fewer came while it ran.
+	c.row(name, "recv_tp", end-there+(there-begin)*int64(left)/int64(max(left-1, 1)), left, p.bytes)
 	c.row(name, "recv_ovhd", end-there, left, p.bytes)
 	return nil
 }

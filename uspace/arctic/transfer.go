@@ -11,7 +11,8 @@ package arctic
 //	last    2: argument, total, first, then 4 to 16 words  (8 to 20)
 //	block   3: nothing; the data is the frame's block      (1)
 //
-// and, in a part or a block, 4 to ask for an acknowledgment at once. Data comes in multiples
+// and, in a part or a block, 4 to ask for an acknowledgment at once; or, in a part, 8: then it is a single of 17 to 20
+// words, whose argument is 0 and does not travel. Data comes in multiples
 // of four words. A single is the XFER packet of the thesis and makes a notice at the
 // receiver. The others are pieces of a transfer of total words, which the sending
 // card splits: parts make no notice and come in any order; the last, which holds the
@@ -29,7 +30,8 @@ package arctic
 //
 // The thesis limits an XFER packet to 16 words of data, the conference paper to 20.
 // With three header words, address and argument, 20 would make 25 words, and Arctic
-// carries 24: singles keep to 16. A part has no argument and so has room for 20.
+// carries 24: singles with an argument keep to 16. A part has no argument and so has room for 20, and so
+// has a single without one: Table 6.1 of the thesis seems to be of such packets.
 
 import "encoding/binary"
 
@@ -37,9 +39,9 @@ const (
 	// TransferAlign is the alignment of addresses and lengths in bytes: the DVMA
 	// burst of four words (thesis 3.2.4).
 	TransferAlign = 16
-	// MaxSingleWords is the most data of a transfer packet that makes a notice.
+	// MaxSingleWords is the most data of a transfer packet that makes a notice and has an argument.
 	MaxSingleWords = 16
-	// MaxPartWords is the most data of a part.
+	// MaxPartWords is the most data of a part, and of a single without an argument.
 	MaxPartWords = 20
 	// MaxTransferWords is the longest transfer in words, in any number of packets.
 	MaxTransferWords = 1 << 24
@@ -57,6 +59,7 @@ const (
 
 	formMask = 3
 	atOnce   = 4
+	single   = 8 // of a part: it is a single without an argument
 
 	// blockPacketSize is the size of a packet of form Block.
 	blockPacketSize = PacketHeaderSize + WordSize
@@ -70,7 +73,7 @@ type Transfer struct {
 	Argument uint32 // of a Single or Last
 	Total    uint32 // of a Last: words of the whole transfer, which ends with Data
 	First    uint32 // of a Last: the sequence, of its level, at which the transfer began
-	Data     []byte // a multiple of TransferAlign; of a Block: the frame has it, see PutBlock
+	Data     []byte // a multiple of TransferAlign; of a Block: the frame has it, see PutBlock; of a Single beyond MaxSingleWords: Argument is 0
 }
 
 // PutTransfer encodes t into b, which must have room for MaxPayloadWords, and
@@ -78,6 +81,10 @@ type Transfer struct {
 // panics as any slice does; the card checks before.
 func PutTransfer(b []byte, t *Transfer) int {
 	word := t.Address&^(TransferAlign-1) | uint32(t.Form)
+	if t.Form == Single && len(t.Data) > MaxSingleWords*WordSize {
+		binary.LittleEndian.PutUint32(b, word|uint32(Part)|single)
+		return 1 + copy(b[WordSize:WordSize+len(t.Data)], t.Data)/WordSize
+	}
 	if t.AtOnce {
 		word |= atOnce
 	}
@@ -122,6 +129,9 @@ func (p Packet) Transfer(t *Transfer) bool {
 		least = 0
 	case Part:
 		most = MaxPartWords * WordSize
+		if word&single != 0 {
+			t.Form, word, least = Single, word&^single, (MaxSingleWords+1)*WordSize
+		}
 	case Last:
 		if len(b) < 3*WordSize {
 			return false

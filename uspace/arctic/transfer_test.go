@@ -58,6 +58,9 @@ func TestTransferRoundTrip(t *testing.T) {
 	})
 }
 
+// unnamed is the place of a single without an argument among the good ones.
+const unnamed = arctic.Block + 1
+
 // Rule: every form is checked: lengths, total, reserved bits, address 0.
 func TestTransferRefusesOtherForms(t *testing.T) {
 	good := func() []*arctic.Transfer {
@@ -66,6 +69,7 @@ func TestTransferRefusesOtherForms(t *testing.T) {
 			{Form: arctic.Part, Address: 32, Data: make([]byte, 80)},
 			{Form: arctic.Last, Address: 64, Data: make([]byte, 16), Total: 8},
 			{Form: arctic.Block, Address: 32},
+			{Form: arctic.Single, Address: 32, Data: make([]byte, 80)},
 		}
 	}
 	for _, c := range []struct {
@@ -84,7 +88,11 @@ func TestTransferRefusesOtherForms(t *testing.T) {
 		{"last of 20 words", arctic.Last, func(p arctic.Packet) arctic.Packet { return append(p, make([]byte, 64)...) }},
 		{"address 0", arctic.Single, func(p arctic.Packet) arctic.Packet { p[12] = 0; return p }},
 		{"form 3", arctic.Part, func(p arctic.Packet) arctic.Packet { p[12] |= 3; return p }},
-		{"bit 3", arctic.Part, func(p arctic.Packet) arctic.Packet { p[12] |= 8; return p }},
+		{"bit 3 of 16 words", arctic.Part, func(p arctic.Packet) arctic.Packet { p[12] |= 8; return p[:len(p)-16] }},
+		{"bit 3 of a last", arctic.Last, func(p arctic.Packet) arctic.Packet { p[12] |= 8; return p }},
+		{"single of 24 words", unnamed, func(p arctic.Packet) arctic.Packet { return append(p, make([]byte, 16)...) }},
+		{"single of 20 words at once", unnamed, func(p arctic.Packet) arctic.Packet { p[12] |= 4; return p }},
+		{"single of 20 words, address 0", unnamed, func(p arctic.Packet) arctic.Packet { p[12] &= 0xf; return p }},
 		{"single at once", arctic.Single, func(p arctic.Packet) arctic.Packet { p[12] |= 4; return p }},
 		{"total not a multiple", arctic.Last, func(p arctic.Packet) arctic.Packet { p[20]++; return p }},
 		{"total less than data", arctic.Last, func(p arctic.Packet) arctic.Packet { p[20] = 0; return p }},
@@ -118,6 +126,7 @@ func FuzzTransfer(f *testing.F) {
 		{Form: arctic.Part, AtOnce: true, Address: 0x1000, Data: make([]byte, 80)},
 		{Form: arctic.Last, Address: 0xfffffff0, Data: make([]byte, 16), Total: arctic.MaxTransferWords, First: 1<<32 - 1},
 		{Form: arctic.Block, AtOnce: true, Address: 0xfffffff0},
+		{Form: arctic.Single, Address: 1 << 4, Data: make([]byte, 80)},
 	} {
 		f.Add([]byte(transferPacket(x).Payload()))
 	}

@@ -83,6 +83,9 @@ type Config struct {
 
 	// AckDelay bounds how long an acknowledgment waits for data to ride on.
 	AckDelay time.Duration
+	// TransferWords is the most data, in words, of a transfer of one packet that makes a notice: 16 (thesis 3.2.4) or, without
+	// an argument, 20 (conference paper 4.1.4); 0 stands for 16.
+	TransferWords int
 	// AckEvery is how many frames with trains, or four times as many with blocks, are
 	// acknowledged at once at the latest.
 	AckEvery int
@@ -158,6 +161,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: %w", ErrConfig, c.Timing.check())
 	case c.FirstWindow < 1 || c.FirstWindow > Window:
 		return fmt.Errorf("%w: first window of %d frames; use 1 to %d", ErrConfig, c.FirstWindow, Window)
+	case c.TransferWords < 0 || c.TransferWords > arctic.MaxPartWords || c.TransferWords%4 != 0:
+		return fmt.Errorf("%w: transfers of %d words in a packet; use a multiple of 4 up to %d", ErrConfig, c.TransferWords, arctic.MaxPartWords)
 	case c.AckEvery < 1 || c.AckEvery > link.MostAckEvery:
 		return fmt.Errorf("%w: acknowledging every %d frames; use 1 to %d", ErrConfig, c.AckEvery, link.MostAckEvery)
 	case max(c.AckDelay, c.FirstRTO, c.MinRTO, c.MaxRTO, c.MinHold, c.MaxHold, c.PeerTimeout, c.ConnectTimeout, c.RaiseAfter) > longest:

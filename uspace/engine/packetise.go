@@ -21,6 +21,9 @@ func (c *Card) loadTransfer(x *Context, l arctic.Level, ln *line, h funi.Header,
 	source := s.Load(funi.SourceAddressWord)
 	ln.Node, ln.typ, ln.request, ln.argument = h.Node(), h.Type(), h, t.Argument
 	most := arctic.MaxSingleWords
+	if t.Address != 0 && t.Argument == 0 {
+		most = max(most, c.cfg.TransferWords)
+	}
 	if h.Many() {
 		t.Form, t.Total = arctic.Last, s.Load(funi.TotalWord)
 		if t.Total == 0 {

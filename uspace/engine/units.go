@@ -19,8 +19,8 @@ package engine
 //
 // Bursts (5.2.2): the first four words of a slot are one burst, which tells what the
 // packet is. The remaining words, and the data of XFER, follow in the longest bursts that do not
-// exceed them, and what is then left in the shortest burst that holds it. A delivery ends with the
-// word of the cached head register, so that the processor's copy is invalidated (5.2.3).
+// exceed them, words of a slot in none longer than Timing.QueueBurst, and what is then left in the shortest burst that holds
+// it. A delivery ends with the word of the cached head register, so that the processor's copy is invalidated (5.2.3).
 
 import (
 	"fmt"
@@ -40,6 +40,15 @@ type Timing struct {
 	// Bursts are how many words a transaction of the card may have, rising from 1 to at
 	// most 16.
 	Bursts []int
+	// QueueBurst is the longest of them that moves words of a slot (thesis 3.2.4); 0: any does. The data of XFER goes in the
+	// longest that there is.
+	QueueBurst int
+	// HeadUnwritten says that the delivery of a message ends without the word of the cached head register: a hypothesis about
+	// the thesis's simulator, against 5.2.3. Behind the data of XFER, which goes elsewhere, the word is written.
+	HeadUnwritten bool
+	// GroupWords is how many arguments of a message, the words behind its first, move at a time: the last are filled up. 0 stands
+	// for 1. Another hypothesis: the header says how many there are.
+	GroupWords int
 	// Retrieval and Delivery are how long the units are busy with a packet before its first
 	// transaction.
 	Retrieval, Delivery time.Duration
@@ -70,6 +79,7 @@ type unit struct {
 	level  arctic.Level
 	bursts [maxBursts]uint8 // words of its transactions
 	n      int              // transactions of the packet
+	queue  int              // how many of them, the first, move words of a slot
 	done   int              // how many of them have ended or begun
 	until  int64            // busy until then; 0: waits for the bus
 	setup  int64            // before the first transaction
@@ -81,6 +91,9 @@ type units struct {
 	receive  receiveUnit
 	bus      *timing.Bus
 	sizes    []int
+	slots    []int // those that move words of slots
+	unmarked bool  // Timing.HeadUnwritten
+	group    int   // Timing.GroupWords
 	retrieve unit
 	deliver  unit
 	second   bool  // the Delivery Unit asks for the bus first
@@ -90,7 +103,11 @@ type units struct {
 
 func newUnits(cfg *Config) *units {
 	t := cfg.Timing
-	return &units{bus: t.Bus, sizes: t.Bursts, retrieve: unit{setup: int64(t.Retrieval)}, deliver: unit{setup: int64(t.Delivery)}, next: Never,
+	slots := t.Bursts
+	if t.QueueBurst > 0 {
+		slots = slices.DeleteFunc(slices.Clone(slots), func(words int) bool { return words > t.QueueBurst })
+	}
+	return &units{bus: t.Bus, sizes: t.Bursts, slots: slots, unmarked: t.HeadUnwritten, group: max(t.GroupWords, 1), retrieve: unit{setup: int64(t.Retrieval)}, deliver: unit{setup: int64(t.Delivery)}, next: Never,
 		receive: receiveUnit{takes: int64(t.Preprocess), next: Never}}
 }
 
@@ -209,6 +226,9 @@ func (c *Card) runUnit(w *unit) (moved bool) {
 			u.next = min(u.next, at)
 			return moved
 		}
+		if w == &u.deliver && w.done < w.queue {
+			u.bus.Deliver(int(w.level))
+		}
 		w.done++
 		w.until = at
 		u.second = w == &u.retrieve
@@ -245,7 +265,7 @@ func (c *Card) assign(w *unit) bool {
 	for i := range c.awake {
 		x := c.awake[(u.turn+i)%len(c.awake)]
 		for _, l := range arctic.ByPriority {
-			w.n, w.done = 0, 0
+			w.n, w.done, w.queue = 0, 0, 0
 			if w == &u.retrieve && c.retrievable(x, l) || w == &u.deliver && c.deliverable(x, l) {
 				u.engage(w, x, l)
 				u.turn += i + 1
@@ -297,7 +317,7 @@ func (c *Card) retrievable(x *Context, l arctic.Level) bool {
 			u.slot(w, funi.DataWord)
 			u.split(w, min(h.Words(), arctic.MaxPartWords))
 		default:
-			u.slot(w, funi.PayloadWord+h.Length())
+			u.message(w, h.Length())
 		}
 	}
 	return w.n > 0
@@ -318,7 +338,10 @@ func (c *Card) deliverable(x *Context, l arctic.Level) bool {
 	h := p.Header()
 	switch {
 	case h.Kind != arctic.KindTransfer:
-		u.slot(w, funi.PayloadWord+int(h.Length))
+		u.message(w, int(h.Length))
+		if u.unmarked {
+			return true // the bursts into the queue have done what a write of the head does
+		}
 	default:
 		var t arctic.Transfer
 		p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize].Transfer(&t)
@@ -358,18 +381,31 @@ func isPart(p arctic.Packet) bool {
 	return h.Kind == arctic.KindTransfer && p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize].Transfer(&t) && t.Form == arctic.Part
 }
 
+// message notes the transactions of a message of so many words.
+func (u *units) message(w *unit, words int) {
+	if words > 0 {
+		arguments := (words - 1 + u.group - 1) / u.group * u.group
+		words = 1 + min(arguments, arctic.MaxPayloadWords-1)
+	}
+	u.slot(w, funi.PayloadWord+words)
+}
+
 // slot notes the transactions of the first words of a slot.
 func (u *units) slot(w *unit, words int) {
 	first := min(words, funi.DataWord)
-	u.split(w, first)
-	u.split(w, words-first)
+	u.splitBy(w, u.slots, first)
+	u.splitBy(w, u.slots, words-first)
+	w.queue = w.n
 }
 
-// split notes the transactions that move a number of words.
-func (u *units) split(w *unit, words int) {
+// split notes the transactions that move a number of words of data.
+func (u *units) split(w *unit, words int) { u.splitBy(w, u.sizes, words) }
+
+// splitBy notes transactions of some sizes.
+func (u *units) splitBy(w *unit, sizes []int, words int) {
 	for words > 0 {
-		size := u.holds(words)
-		for _, s := range u.sizes {
+		size := holds(sizes, words)
+		for _, s := range sizes {
 			if s > 2 && s <= words { // two single words take longer than a burst
 				size = s
 			}
@@ -380,13 +416,13 @@ func (u *units) split(w *unit, words int) {
 }
 
 // holds returns the shortest burst that holds a number of words, or else the longest.
-func (u *units) holds(words int) int {
-	for _, s := range u.sizes {
+func holds(sizes []int, words int) int {
+	for _, s := range sizes {
 		if s >= words {
 			return s
 		}
 	}
-	return u.sizes[len(u.sizes)-1]
+	return sizes[len(sizes)-1]
 }
 
 func (u *units) add(w *unit, words int) {

@@ -51,6 +51,7 @@ func Limit(c *engine.Config, p *hwprofiles.Profile) {
 	set(&c.FIFO, p.Card.FIFOPackets)
 	set(&c.Train, p.Card.TrainPackets)
 	set(&c.AckEvery, p.Card.AcknowledgeEveryFrames)
+	set(&c.TransferWords, p.Card.TransferWords)
 	c.Blocks = c.Blocks && p.Card.Blocks
 }
 
@@ -84,7 +85,7 @@ func (m *Machine) Tune(c *engine.Config) {
 	c.MaxHold = c.MinHold
 	bus, network := p.Bus.Clock, p.Network.Clock
 	c.Timing = &engine.Timing{
-		Bus: m.bus, Bursts: p.Bus.Bursts,
+		Bus: m.bus, Bursts: p.Bus.Bursts, QueueBurst: p.Bus.QueueBurst, HeadUnwritten: p.Options.HeadUnwritten, GroupWords: p.Options.GroupWords,
 		Retrieval: bus.Duration(p.Units.RetrievalCycles),
 		Dispatch:  bus.Duration(p.Units.DispatchCycles),
 		Delivery:  bus.Duration(p.Units.DeliveryCycles),
@@ -99,8 +100,16 @@ func (m *Machine) CPU() timing.CPUConfig {
 		Cycle: p.CPU.Clock.Duration(p.CPU.InstructionCycles),
 		Store: p.CPU.Clock.Duration(p.CPU.UncachedWriteCycles),
 		Stall: max(0, p.CPU.Clock.Duration(p.CPU.UncachedReadCycles)-p.Bus.Transaction(1)),
+		Library: timing.Library{
+			LoopCycles: whole(p.Library.LoopCycles), BlockCycles: whole(p.Library.BlockCycles), CounterCycles: whole(p.Library.CounterCycles),
+			SegmentCycles: whole(p.Library.SegmentCycles), TransferWords: p.Card.TransferWords,
+			LookMisses: p.Options.LookMisses,
+		},
 	}
 }
+
+// whole returns cycles without their tenths, which a count of instructions does not have.
+func whole(c hwprofiles.Cycles) int { return int(c / hwprofiles.Cycle) }
 
 // Link is the network as a card with nothing but the links of its neighbours sees it.
 type Link struct {

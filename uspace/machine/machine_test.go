@@ -47,8 +47,28 @@ func TestCPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := m.CPU(), (timing.CPUConfig{Cycle: 25, Store: 50}); got != want {
+	want := timing.CPUConfig{Cycle: 25, Store: 50,
+		Library: timing.Library{LoopCycles: 3, BlockCycles: 9, CounterCycles: 4, SegmentCycles: 112, TransferWords: 20}}
+	if got := m.CPU(); got != want {
 		t.Errorf("the processor is %+v, want %+v", got, want)
+	}
+}
+
+// Rule: the hypotheses about the thesis's simulator are options of a profile, and nothing of the text's.
+func TestOptions(t *testing.T) {
+	for name, on := range map[string]bool{"sbus-arctic": false, "sbus-arctic-paper": false, "sbus-arctic-1994": true} {
+		m, err := New(load(t, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var c engine.Config
+		m.Tune(&c)
+		if c.Timing.QueueBurst != 4 || c.TransferWords != 20 {
+			t.Errorf("%s: words of slots go in bursts of %d, XFER packets carry %d", name, c.Timing.QueueBurst, c.TransferWords)
+		}
+		if m.CPU().Library.LookMisses != on || c.Timing.HeadUnwritten != on || (c.Timing.GroupWords == 4) != on {
+			t.Errorf("%s: its options are %+v and %+v", name, m.CPU().Library, c.Timing)
+		}
 	}
 }
 

@@ -72,5 +72,5 @@ func ExampleNewPacedCluster() {
 	if err := k.Finish(time.Second); err != nil {
 		fmt.Println(err)
 	}
-	// Output: there and back in 30320 virtual ns
+	// Output: there and back in 31820 virtual ns
 }

@@ -10,6 +10,8 @@ type Bus struct {
 	overhead int64
 	word     int64
 	free     int64 // no transaction of the processor, nor one under way, ends later
+
+	deliveries [2]uint32 // bursts into the receive queues
 }
 
 // NewBus makes a bus on which a transaction takes so long, and so long for each word of
@@ -39,3 +41,9 @@ func (b *Bus) Card(now int64, words int) (at int64, granted bool) {
 	b.free = now + b.Transaction(words)
 	return b.free, true
 }
+
+// Deliver notes a transaction of the card into the receive queue of a level, 0 or 1.
+func (b *Bus) Deliver(level int) { b.deliveries[level&1]++ }
+
+// Deliveries returns how many there have been.
+func (b *Bus) Deliveries(level int) uint32 { return b.deliveries[level&1] }

@@ -18,6 +18,19 @@ type CPUConfig struct {
 	Store time.Duration // that a buffered store of one or two words takes in the program
 	// Stall is how much longer than the bus's transaction a load over the bus takes.
 	Stall time.Duration
+	// Library is what the code of package am takes on this machine, beside the prices of its operations.
+	Library Library
+}
+
+// Library says how the message library of a modelled machine is written (thesis 6.1.2, 6.2.1, appendices A and C). The zero
+// value is the library of package am. Cycles are of the processor.
+type Library struct {
+	LoopCycles    int  // that a pass of a loop takes besides its test
+	BlockCycles   int  // of the loop that cuts a block into transfers, for each of them
+	CounterCycles int  // that the handler that counts takes besides its instructions
+	SegmentCycles int  // of opening a segment, and again of closing one; 0: a get of four words uses none
+	TransferWords int  // most data of a transfer; 0: the card cuts longer ones itself
+	LookMisses    bool // a look at a head register misses the cache after each burst of the card into that queue
 }
 
 // CPU is the processor of one program. A nil CPU is no model: its methods must not be
@@ -31,6 +44,12 @@ type CPU struct {
 
 // NewCPU makes a processor on the bus.
 func NewCPU(c CPUConfig, bus *Bus, clock Clock) *CPU { return &CPU{c: c, bus: bus, clock: clock} }
+
+// Library returns how the library of the machine is written.
+func (c *CPU) Library() *Library { return &c.c.Library }
+
+// Deliveries returns how many bursts of the card into a receive queue the bus has carried, by level.
+func (c *CPU) Deliveries(level int) uint32 { return c.bus.Deliveries(level) }
 
 // Work charges instructions of one cycle each. The time passes with the next Load, Store
 // or Settle, because until then nobody can tell.

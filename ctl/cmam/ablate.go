@@ -1,0 +1,206 @@
+package cmam
+
+// This file is what each rule of the model is worth: without one rule after the other, and what rules that were chosen without
+// some rows of the table say of these.
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+
+	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/hwprofiles"
+)
+
+// fit is how far rows are from the table.
+type fit struct {
+	Mean  float64 `json:"mean_abs_diff_percent"`
+	Worst float64 `json:"worst_abs_diff_percent"`
+	Close int     `json:"rows_within_4_percent"`
+	Rows  int     `json:"rows"`
+}
+
+// fitOf judges the rows for which which is true.
+func fitOf(rows []tableRow, which func(*tableRow) bool) (f fit) {
+	for i := range rows {
+		if !which(&rows[i]) {
+			continue
+		}
+		d := math.Abs(rows[i].Diff)
+		f.Mean += d
+		f.Worst = max(f.Worst, d)
+		f.Rows++
+		if d <= 4 {
+			f.Close++
+		}
+	}
+	f.Mean /= float64(max(f.Rows, 1))
+	return f
+}
+
+func every(*tableRow) bool { return true }
+
+// ruleFit is a rule and the table without it.
+type ruleFit struct {
+	Rule       string `json:"rule"`
+	Section    string `json:"section"`
+	Hypothesis bool   `json:"hypothesis"`
+	fit
+}
+
+// ablation is the JSON document of --ablate.
+type ablation struct {
+	Profile string `json:"profile"`
+	fit
+	Without []ruleFit `json:"without"`
+}
+
+// ablate runs the benchmark with all rules of a profile, and without each.
+func ablate(ctx context.Context, p *hwprofiles.Profile) (*ablation, error) {
+	mine := rulesOf(p)
+	sets := [][]rule{nil}
+	for _, r := range mine {
+		sets = append(sets, []rule{r})
+	}
+	results, err := simulateAll(ctx, p, sets)
+	if err != nil {
+		return nil, err
+	}
+	a := &ablation{Profile: p.Name, fit: fitOf(results[0].Rows, every)}
+	for i, r := range mine {
+		a.Without = append(a.Without, ruleFit{r.name, r.section, r.hypothesis, fitOf(results[i+1].Rows, every)})
+	}
+	return a, nil
+}
+
+// WriteTable prints it for people.
+func (a *ablation) WriteTable(w io.Writer) error {
+	fmt.Fprintf(w, "Table 6.1 by profile %s, and without each of its rules\n", a.Profile)
+	cells := [][]string{{"  without", "thesis", "", "mean", "worst", "rows within 4 %"}, append([]string{"  (all rules)", "", ""}, a.cells()...)}
+	for _, r := range a.Without {
+		kind := ""
+		if r.Hypothesis {
+			kind = "hypothesis"
+		}
+		cells = append(cells, append([]string{"  " + r.Rule, r.Section, kind}, r.cells()...))
+	}
+	return output.Table(w, cells...)
+}
+
+func (f *fit) cells() []string {
+	return []string{fmt.Sprintf("%.2f %%", f.Mean), fmt.Sprintf("%.1f %%", f.Worst), fmt.Sprintf("%d of %d", f.Close, f.Rows)}
+}
+
+// holdOut is the JSON document of --hold-out.
+type holdOut struct {
+	Profile     string   `json:"profile"`
+	Group       string   `json:"group"`
+	Chosen      []string `json:"chosen_rules"`
+	Dropped     []string `json:"dropped_rules"`
+	Others      fit      `json:"other_rows"`
+	Held        fit      `json:"held_out_rows"`
+	None        fit      `json:"held_out_rows_without_rules"`
+	Simulations int      `json:"simulations"`
+}
+
+// chooseWithout chooses from the rules of a profile by all rows but a group's: it begins with all rules and drops, again and again,
+// the one without which the mean of these rows is least, until each that is left makes it smaller. Then it looks at the group.
+func chooseWithout(ctx context.Context, p *hwprofiles.Profile, group string) (*holdOut, error) {
+	names := groups[group]
+	held := func(r *tableRow) bool { return slices.Contains(names, r.Name) }
+	others := func(r *tableRow) bool { return !held(r) }
+	left, dropped := rulesOf(p), []rule(nil)
+	results, err := simulateAll(ctx, p, [][]rule{nil, left})
+	if err != nil {
+		return nil, err
+	}
+	best, none := results[0], results[1]
+	simulations := 2
+	for len(left) > 0 {
+		var sets [][]rule
+		for _, r := range left {
+			sets = append(sets, append(slices.Clone(dropped), r))
+		}
+		if results, err = simulateAll(ctx, p, sets); err != nil {
+			return nil, err
+		}
+		simulations += len(sets)
+		least := 0
+		for i := range results {
+			if fitOf(results[i].Rows, others).Mean < fitOf(results[least].Rows, others).Mean {
+				least = i
+			}
+		}
+		if fitOf(results[least].Rows, others).Mean > fitOf(best.Rows, others).Mean {
+			break
+		}
+		best, dropped = results[least], sets[least]
+		left = slices.Delete(left, least, least+1)
+	}
+	h := &holdOut{Profile: p.Name, Group: group, Chosen: []string{}, Dropped: []string{}, Simulations: simulations,
+		Others: fitOf(best.Rows, others), Held: fitOf(best.Rows, held), None: fitOf(none.Rows, held)}
+	for _, r := range left {
+		h.Chosen = append(h.Chosen, r.name)
+	}
+	for _, r := range dropped {
+		h.Dropped = append(h.Dropped, r.name)
+	}
+	return h, nil
+}
+
+// WriteTable prints it for people.
+func (h *holdOut) WriteTable(w io.Writer) error {
+	fmt.Fprintf(w, "Rules of profile %s, chosen without the rows of %s (%d simulations)\n", h.Profile, h.Group, h.Simulations)
+	for _, r := range h.Chosen {
+		fmt.Fprintf(w, "  kept     %s\n", r)
+	}
+	for _, r := range h.Dropped {
+		fmt.Fprintf(w, "  dropped  %s\n", r)
+	}
+	return output.Table(w, []string{"  rows", "mean", "worst", "within 4 %"},
+		append([]string{"  the others, which chose"}, h.Others.cells()...),
+		append([]string{"  " + h.Group + ", held out"}, h.Held.cells()...),
+		append([]string{"  " + h.Group + ", without any rule"}, h.None.cells()...))
+}
+
+// simulateAll runs the benchmark without each of some sets of rules, on all processors. It ends with the context, and leaves
+// simulations behind that end by themselves.
+func simulateAll(ctx context.Context, p *hwprofiles.Profile, sets [][]rule) ([]*simResult, error) {
+	type done struct {
+		at  int
+		r   *simResult
+		err error
+	}
+	all, turns := make(chan done, len(sets)), make(chan struct{}, runtime.GOMAXPROCS(0))
+	go func() {
+		for i, off := range sets {
+			select {
+			case turns <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			go func() {
+				q, o := without(p, off)
+				r, err := simulateCMAM(q, o)
+				all <- done{i, r, err}
+				<-turns
+			}()
+		}
+	}()
+	results := make([]*simResult, len(sets))
+	for range sets {
+		select {
+		case d := <-all:
+			if d.err != nil {
+				return nil, d.err
+			}
+			results[d.at] = d.r
+		case <-ctx.Done():
+			return nil, fmt.Errorf("running the CMAM benchmark: %w", context.Cause(ctx))
+		}
+	}
+	return results, nil
+}

@@ -1,0 +1,90 @@
+package cmam
+
+// This file is the rules of the model of Table 6.1: what each stands on, and how to do without it.
+
+import (
+	"slices"
+
+	"github.com/funet/funet/hwprofiles"
+	"github.com/funet/funet/uspace/apps"
+)
+
+// rule is a choice in the model that can be switched off by itself.
+type rule struct {
+	name       string
+	section    string // of the thesis
+	ground     string // what speaks for it
+	against    string // and against it; of hypotheses only
+	hypothesis bool   // about what the thesis's simulator did; else the text, or the table beside the CM-5's
+	off        func(*hwprofiles.Profile, *apps.CMAMOptions)
+}
+
+// rules are all of them. A profile has those that switching off changes.
+var rules = []rule{
+	{name: "packets of 20 words", section: "3.1.1; conference paper 4.1.4",
+		ground: `A slot may use 24 words, 4 and 20 of data. In every group of the table a request takes 20.0
+cycles more to receive than a reply; for mfer it is 4.0 for 16 bytes, so a packet had five times 16 bytes, and five
+times the 44.3 cycles of mfer are the 221.5 of a message. Thesis 3.2.4 itself says 16 words.`,
+		off: func(p *hwprofiles.Profile, _ *apps.CMAMOptions) { p.Card.TransferWords = 16 }},
+	{name: "bursts of four for slots", section: "3.2.4",
+		ground: `The DVMA transfers of slots are bursts of four words; only the data of XFER uses those of eight (6.1.5).`,
+		off:    func(p *hwprofiles.Profile, _ *apps.CMAMOptions) { p.Bus.QueueBurst = 0 }},
+	{name: "loops of unoptimised code", section: "6.2.1",
+		ground: `GCC compiled without optimisation: a pass of a for tests at the top, jumps back, and leaves delay slots
+empty, 3 cycles besides its body.`,
+		off: func(p *hwprofiles.Profile, _ *apps.CMAMOptions) { p.Library.LoopCycles = 0 }},
+	{name: "a loop that cuts blocks", section: "3.2.4, appendix C",
+		ground: `The card does not cut transfers into packets, so the program does: 9 cycles a packet, an estimate.`,
+		off:    func(p *hwprofiles.Profile, _ *apps.CMAMOptions) { p.Library.BlockCycles = 0 }},
+	{name: "counters behind a pointer", section: "6.1.2",
+		ground: `A global array is reached with one more level of dereferencing: 4 cycles in the handler that counts.`,
+		off:    func(p *hwprofiles.Profile, _ *apps.CMAMOptions) { p.Library.CounterCycles = 0 }},
+	{name: "get 16 through a segment", section: "Table 6.1, columns of the CM-5",
+		ground: `Get 16 less get 1, less what xfer_4 takes more than a message, is 223.2 and 224.2 cycles on the CM-5, and
+229.8 and 224.8 on FUNet: one packet of 16 bytes, and a segment that is opened and closed.`,
+		off: func(p *hwprofiles.Profile, _ *apps.CMAMOptions) { p.Library.SegmentCycles = 0 }},
+	{name: "round trips from many phases", section: "6.2.1",
+		ground: `What a round trip takes depends on where the answering node is in its loop when the request arrives; rows
+are means over that.`,
+		off: func(_ *hwprofiles.Profile, o *apps.CMAMOptions) { o.InPhase = true }},
+	{name: "groups of four arguments", section: "appendix A", hypothesis: true,
+		ground: `The loop of cmam_n stores two double words a pass, and in the table a message of one argument is sent and
+received as one of four is.`,
+		against: `The header says how many words there are, n + 1 (3.2.2), and the table's round trip of n = 1 has no room for the
+second burst.`,
+		off: func(p *hwprofiles.Profile, _ *apps.CMAMOptions) { p.Options.GroupWords = 0 }},
+	{name: "each burst makes a look miss", section: "2.7", hypothesis: true,
+		ground: `In the table each further burst into a queue brings one more transaction of a word: 255.9 cycles for four bursts
+are 4 times 36.8 + 27.2.`,
+		against: `Only the word of the head is looked at, and the card writes that once a packet.`,
+		off:     func(p *hwprofiles.Profile, _ *apps.CMAMOptions) { p.Options.LookMisses = false }},
+	{name: "no write of the head", section: "5.2.3", hypothesis: true,
+		ground:  `Beside those misses the table has no room for a write of the head's word behind each message.`,
+		against: `Section 5.2.3 says that the Delivery Unit writes it, to invalidate the processor's copy.`,
+		off:     func(p *hwprofiles.Profile, _ *apps.CMAMOptions) { p.Options.HeadUnwritten = false }},
+}
+
+// without returns a profile, and the options of the benchmark, with some rules switched off.
+func without(p *hwprofiles.Profile, off []rule) (*hwprofiles.Profile, apps.CMAMOptions) {
+	q, o := *p, apps.CMAMOptions{Messages: messages}
+	for _, r := range off {
+		r.off(&q, &o)
+	}
+	return &q, o
+}
+
+// rulesOf returns the rules that a profile has.
+func rulesOf(p *hwprofiles.Profile) []rule {
+	return slices.DeleteFunc(slices.Clone(rules), func(r rule) bool {
+		q, o := without(p, []rule{r})
+		return o.InPhase == false && q.Card == p.Card && q.Bus.QueueBurst == p.Bus.QueueBurst && q.Library == p.Library && q.Options == p.Options
+	})
+}
+
+// groups are the rows of the table that are held out together, by the names of their primitives.
+var groups = map[string][]string{
+	"cmam_4":   {"cmam_4", "cmam_reply_4"},
+	"cmam_n=1": {"cmam_n=1", "cmam_reply_n=1"}, "cmam_n=20": {"cmam_n=20", "cmam_reply_n=20"},
+	"cmam_xfer_4": {"cmam_xfer_4", "cmam_reply_xfer_4"}, "cmam_mfer_n": {"cmam_mfer_n", "cmam_reply_mfer_n"},
+	"calls": {"shared_memory", "get", "put", "barrier"},
+}
