@@ -12,7 +12,7 @@ import "github.com/funet/funet/uspace/arctic"
 // acceptRemote takes a remote write for the context, with the block behind it if there is one, or says why not.
 func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	var w arctic.Remote
-	if !p.Remote(h, &w) || w.Block != (block != nil) || !w.Counted && len(w.Metadata) > 0 {
+	if !p.Remote(h, &w) || w.Block != (len(block) > 0) || !w.Counted && len(w.Metadata) > 0 {
 		c.counters.RemoteRefused++
 		return arctic.ReasonRemoteForm
 	}

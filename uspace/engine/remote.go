@@ -42,7 +42,7 @@ func (c *Card) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slo
 		}
 	}
 	if reason != arctic.ReasonNone {
-		if reason != arctic.ReasonNotOpened {
+		if reason != arctic.ReasonNotOpened && reason != arctic.ReasonRange {
 			x.memoryError(reason)
 		}
 		x.giveBack(funi.Returned{Reason: reason, Level: l, Header: h, Word: w[funi.RemoteCookieWord]})
@@ -57,6 +57,9 @@ func (c *Card) takePut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slo
 	counted := area&funi.RemoteCounted != 0
 	if area&(0xffff&^(0xf|funi.RemoteCounted)) != 0 || words > arctic.MaxRemoteMetadata || !counted && words > 0 || size > arctic.MaxTransferWords*arctic.WordSize {
 		return 0, arctic.ReasonRemoteRequest, true
+	}
+	if uint64(w[funi.RemoteOffsetWord])+uint64(size) > 1<<32 {
+		return 0, arctic.ReasonRange, true // and no key slot's: no piece of it may come to another offset
 	}
 	fits := size+words*arctic.WordSize <= arctic.MaxRemoteBytes
 	if source == 0 && !fits {

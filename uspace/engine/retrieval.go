@@ -310,7 +310,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 		reason := c.accept(to, nil, l, p, &h, ln.Block)
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
-			if to.account != nil {
+			if to.account != nil && h.Kind != arctic.KindRemote { // which wants no room, but that its process reads
 				to.noRoom[l], to.calm = true, false
 			}
 			break
