@@ -177,10 +177,12 @@ share: root
 	@$(MAKE) --no-print-directory build bin/share >&2
 	@bin/share --json $(SHARE)
 
-# Figures 6.2 to 6.5 of the thesis, as pictures and as JSON, into figures/; each is
-# simulated once, on all processors.
+# Table 6.1 and Figures 6.2 to 6.5 of the thesis, as pictures and as JSON, into figures/; each is
+# simulated once, on all processors. REAL=FILE: what `funet cmam --json` has measured is in the table's.
 figures: bin/funet
 	@mkdir -p figures
+	@bin/funet sim cmam --profile sbus-arctic-1994 $(if $(REAL),--real $(REAL)) --plot figures/table-6.1.svg --plot figures/table-6.1.png --json > figures/table-6.1.json
+	@echo "figures/table-6.1.svg figures/table-6.1.png figures/table-6.1.json"
 	@for f in 6.2 6.3 6.4 6.5; do \
 		bin/funet sim matmul --figure $$f --plot figures/$$f.svg --plot figures/$$f.png --json > figures/$$f.json; \
 		echo "figures/$$f.svg figures/$$f.png figures/$$f.json"; \

@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/figure"
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/hwprofiles"
@@ -78,7 +79,8 @@ type comparison struct {
 
 // SimCommand is `funet sim cmam`.
 func SimCommand() *cobra.Command {
-	var profile, held string
+	var profile, held, real string
+	var plots []string
 	var asJSON, explain, ablated bool
 	c := &cobra.Command{
 		Use:   "cmam",
@@ -99,6 +101,7 @@ takes a minute or two.`,
 		Example: `  funet sim cmam --profile sbus-arctic --explain
   funet sim cmam --profile sbus-arctic-1994 --ablate
   funet sim cmam --profile sbus-arctic-1994 --hold-out calls
+  funet sim cmam --profile sbus-arctic-1994 --plot table.svg --real measured.json
   funet sim cmam --profile my-bus.yaml --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -106,7 +109,17 @@ takes a minute or two.`,
 			if err != nil {
 				return usage.Explain(c, err)
 			}
+			var measured []tableRow
+			if real != "" {
+				if measured, err = readReal(real); err != nil {
+					return usage.Explain(c, err)
+				}
+			}
 			switch {
+			case real != "" && len(plots) == 0:
+				return usage.Explain(c, errors.New("--real is drawn beside the model; give --plot, too"))
+			case len(plots) > 0 && (ablated || held != ""):
+				return usage.Explain(c, errors.New("--plot draws the table; leave --ablate and --hold-out out"))
 			case ablated && held != "" || explain && (ablated || held != ""):
 				return usage.Explain(c, errors.New("use one of --explain, --ablate and --hold-out"))
 			case ablated:
@@ -125,6 +138,11 @@ takes a minute or two.`,
 				}
 				return output.Show(asJSON, r)
 			}
+			drawn, err := figure.OpenPictures(plots)
+			if err != nil {
+				return usage.Explain(c, err)
+			}
+			defer drawn.Discard()
 			r, err := simulateCMAM(p, apps.CMAMOptions{Messages: messages})
 			if err != nil {
 				return err
@@ -132,12 +150,14 @@ takes a minute or two.`,
 			if explain {
 				r.explainMisses(p)
 			}
-			return output.Show(asJSON, r)
+			return errors.Join(drawn.Write(r.drawing(measured)), output.Show(asJSON, r))
 		},
 	}
 	c.Flags().StringVar(&profile, "profile", "sbus-arctic", "hardware profile: a name, or a file with a / or .yaml in its name")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
 	c.Flags().BoolVar(&explain, "explain", false, fmt.Sprintf("say what the rules stand on, and why rows differ by more than %d %%", miss))
+	c.Flags().StringArrayVar(&plots, "plot", nil, "draw the table into `FILE`.svg or .png; may be repeated")
+	c.Flags().StringVar(&real, "real", "", "draw what funet cmam --json has written into a `FILE`, too")
 	c.Flags().BoolVar(&ablated, "ablate", false, "switch each rule of the model off in turn")
 	c.Flags().StringVar(&held, "hold-out", "", "choose the rules without the rows of a `GROUP`: "+strings.Join(slices.Sorted(maps.Keys(groups)), ", "))
 	return c

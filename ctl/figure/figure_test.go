@@ -187,7 +187,7 @@ func TestFigurePicture(t *testing.T) {
 	} {
 		r := curves(figure, []float64{1, 4, 16, 32, 64}, 1, 2, 1.5)
 		var out, table bytes.Buffer
-		if err := errors.Join(r.writeSVG(&out), r.WriteTable(&table)); err != nil {
+		if err := errors.Join(r.drawing().writeSVG(&out), r.WriteTable(&table)); err != nil {
 			t.Fatal(err)
 		}
 		picture := out.String()
@@ -222,9 +222,9 @@ func TestFigurePicture(t *testing.T) {
 func TestFigureFiles(t *testing.T) {
 	svg, pixels := filepath.Join(t.TempDir(), "f.svg"), filepath.Join(t.TempDir(), "f.png")
 	r := curves("6.2", []float64{1, 4, 16, 32}, 10, 50, 90)
-	p, err := openPictures([]string{svg, pixels})
+	p, err := OpenPictures([]string{svg, pixels})
 	if err == nil {
-		err = p.draw(r)
+		err = p.Write(r.drawing())
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -292,22 +292,22 @@ func TestFigureLegendCoversNothing(t *testing.T) {
 // errors that say which.
 func TestFigureNotDrawn(t *testing.T) {
 	r := curves("6.5", []float64{1, math.NaN()}, 1, 2, 3)
-	if err := r.writeSVG(io.Discard); err == nil || !strings.Contains(err.Error(), "drawing figure 6.5") {
+	if err := r.drawing().writeSVG(io.Discard); err == nil || !strings.Contains(err.Error(), "drawing figure 6.5") {
 		t.Errorf("NaN: %v", err)
 	}
-	if err := r.writePNG(io.Discard); err == nil {
+	if err := r.drawing().writePNG(io.Discard); err == nil {
 		t.Error("NaN as pixels is no error")
 	}
 	folder := filepath.Join(t.TempDir(), "f.svg")
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := openPictures([]string{folder}); err == nil || !strings.Contains(err.Error(), folder) {
+	if _, err := OpenPictures([]string{folder}); err == nil || !strings.Contains(err.Error(), folder) {
 		t.Errorf("a folder: %v", err)
 	}
-	p, err := openPictures([]string{folder + ".svg"})
+	p, err := OpenPictures([]string{folder + ".svg"})
 	if err == nil {
-		err = p.draw(r)
+		err = p.Write(r.drawing())
 	}
 	if err == nil || !strings.Contains(err.Error(), "drawing figure 6.5") {
 		t.Errorf("NaN: %v", err)

@@ -55,7 +55,7 @@ func (l *labels) Plot(c draw.Canvas, p *plot.Plot) {
 
 // style is that of the text, which begins at its place.
 func (n *note) style() text.Style {
-	return text.Style{Color: n.ink, Font: sans(11), Handler: plot.DefaultTextHandler}
+	return text.Style{Color: n.ink, Font: Sans(11), Handler: plot.DefaultTextHandler}
 }
 
 // placed is where a label is: its rectangle has one corner near at, where the text begins, and is turned by angle around it.

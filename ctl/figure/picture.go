@@ -1,6 +1,6 @@
 package figure
 
-// This file makes pictures of Figures 6.2 to 6.5 in files, as SVG or PNG: title, legend,
+// This file makes pictures in files, as SVG or PNG. Those of Figures 6.2 to 6.5 have title, legend,
 // plot, and below it what the thesis claims and whether it holds.
 
 import (
@@ -34,23 +34,32 @@ const (
 	pictureDPI                  = 144
 )
 
-// pictureFormats are by the endings of files' names.
-var pictureFormats = map[string]func(*result, io.Writer) error{
-	".svg": (*result).writeSVG,
-	".png": (*result).writePNG,
+// Drawing is a picture of some width and height, in points of 1/72 inch, and what draws it.
+type Drawing struct {
+	Width, Height vg.Length
+	Draw          func(draw.Canvas) error
 }
 
-// pictures are the files that a figure is to be drawn into.
-type pictures struct {
+// drawing is that of a figure.
+func (r *result) drawing() Drawing { return Drawing{pictureWidth, pictureHeight, r.draw} }
+
+// pictureFormats are by the endings of files' names.
+var pictureFormats = map[string]func(Drawing, io.Writer) error{
+	".svg": Drawing.writeSVG,
+	".png": Drawing.writePNG,
+}
+
+// Pictures are the files that a drawing is to be written into.
+type Pictures struct {
 	output.Files
 	names []string
 	to    []io.Writer
 }
 
-// openPictures opens files for pictures, or refuses those that none can be written to, before a
-// minute of simulation. The caller defers discard.
-func openPictures(names []string) (*pictures, error) {
-	p := &pictures{names: names}
+// OpenPictures opens files for pictures, which flags --plot name, or refuses those that none can be written to, before a
+// minute of simulation. The caller defers Discard.
+func OpenPictures(names []string) (*Pictures, error) {
+	p := &Pictures{names: names}
 	for _, name := range names {
 		if pictureFormats[filepath.Ext(name)] == nil {
 			p.Discard()
@@ -69,10 +78,10 @@ func openPictures(names []string) (*pictures, error) {
 	return p, nil
 }
 
-// draw draws the figure into each file.
-func (p *pictures) draw(r *result) error {
+// Write writes a drawing into each file.
+func (p *Pictures) Write(d Drawing) error {
 	for i, name := range p.names {
-		if err := pictureFormats[filepath.Ext(name)](r, p.to[i]); err != nil {
+		if err := pictureFormats[filepath.Ext(name)](d, p.to[i]); err != nil {
 			return fmt.Errorf("writing %s: %w", name, err)
 		}
 	}
@@ -80,9 +89,9 @@ func (p *pictures) draw(r *result) error {
 }
 
 // writeSVG writes the picture as SVG.
-func (r *result) writeSVG(w io.Writer) error {
-	c := vgsvg.New(pictureWidth, pictureHeight)
-	if err := r.draw(draw.New(c)); err != nil {
+func (d Drawing) writeSVG(w io.Writer) error {
+	c := vgsvg.New(d.Width, d.Height)
+	if err := d.Draw(draw.New(c)); err != nil {
 		return err
 	}
 	var out bytes.Buffer
@@ -96,9 +105,9 @@ func (r *result) writeSVG(w io.Writer) error {
 }
 
 // writePNG writes the picture as PNG, two pixels a point.
-func (r *result) writePNG(w io.Writer) error {
-	c := vgimg.NewWith(vgimg.UseWH(pictureWidth, pictureHeight), vgimg.UseDPI(pictureDPI))
-	if err := r.draw(draw.New(c)); err != nil {
+func (d Drawing) writePNG(w io.Writer) error {
+	c := vgimg.NewWith(vgimg.UseWH(d.Width, d.Height), vgimg.UseDPI(pictureDPI))
+	if err := d.Draw(draw.New(c)); err != nil {
 		return err
 	}
 	_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
@@ -116,7 +125,7 @@ func (r *result) draw(c draw.Canvas) error {
 	c.Fill(c.Rectangle.Path())
 	c = draw.Crop(c, pictureMargin, -pictureMargin, pictureMargin, -pictureMargin)
 
-	title := text.Style{Font: sans(15), XAlign: draw.XCenter, YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
+	title := text.Style{Font: Sans(15), XAlign: draw.XCenter, YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
 	title.Font.Weight = font.WeightBold
 	c.FillText(title, vg.Point{X: c.Center().X, Y: c.Max.Y}, fmt.Sprintf("Figure %s: %s", r.Figure, r.title()))
 	c.Max.Y -= titleHeight
@@ -142,7 +151,7 @@ func (r *result) draw(c draw.Canvas) error {
 	axes := p.DataCanvas(area)
 	c.FillText(style, vg.Point{X: axes.Center().X, Y: area.Min.Y - 3}, name)
 
-	style = text.Style{Font: sans(10.5), YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
+	style = text.Style{Font: Sans(10.5), YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
 	for i, claim := range r.Claims {
 		switch {
 		case claim.Holds == nil:

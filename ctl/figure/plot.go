@@ -60,8 +60,8 @@ func (diamondGlyph) DrawGlyph(c *draw.Canvas, s draw.GlyphStyle, at vg.Point) {
 	c.Fill(p)
 }
 
-// sans is the typeface of everything.
-func sans(size vg.Length) font.Font {
+// Sans is the typeface of everything in pictures.
+func Sans(size vg.Length) font.Font {
 	return font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size)
 }
 
@@ -103,7 +103,7 @@ func (r *result) newPlot() (*plot.Plot, []plot.Legend, error) {
 	}
 	p.Add(&b.labels)
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
-		a.Label.TextStyle.Font, a.Tick.Label.Font = sans(12), sans(11)
+		a.Label.TextStyle.Font, a.Tick.Label.Font = Sans(12), Sans(11)
 		a.Label.Padding, a.Padding, a.Tick.Length = 6, 0, 5
 	}
 	// Adding curves has stretched the axes to what was measured.
@@ -182,7 +182,7 @@ func (b *plotBuilder) curve(i int, points []point) {
 		s.GlyphStyle = draw.GlyphStyle{Color: curveStyles[i].ink, Radius: glyphRadius, Shape: curveStyles[i].shape}
 		legend := plot.NewLegend()
 		legend.Top, legend.Left = true, true
-		legend.ThumbnailWidth, legend.YPosition, legend.TextStyle.Font = 28, -0.6, sans(11)
+		legend.ThumbnailWidth, legend.YPosition, legend.TextStyle.Font = 28, -0.6, Sans(11)
 		legend.Add(curveStyles[i].name, l, s)
 		b.legend = append(b.legend, legend)
 	}

@@ -146,7 +146,7 @@ have 8 ports, and one node each.`,
 			if multiplyAdd < 1 || multiplyAdd > 1000 {
 				return usage.Explain(c, fmt.Errorf("--multiply-add %d: use 1 to 1000 cycles", multiplyAdd))
 			}
-			drawn, err := openPictures(plots)
+			drawn, err := OpenPictures(plots)
 			if err != nil {
 				return usage.Explain(c, err)
 			}
@@ -155,7 +155,7 @@ have 8 ports, and one node each.`,
 			if err != nil {
 				return err
 			}
-			return errors.Join(drawn.draw(r), output.Show(asJSON, r))
+			return errors.Join(drawn.Write(r.drawing()), output.Show(asJSON, r))
 		},
 	}
 	c.Flags().StringVar(&figure, "figure", "6.2", "which figure: 6.2, 6.3, 6.4 or 6.5")
