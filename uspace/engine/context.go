@@ -83,7 +83,6 @@ type Context struct {
 	// them, at the tail, can be retired; see finishSlots.
 	taken, finished [arctic.Levels]int
 
-	remote   *remote // what the process has opened for others; nil: it has asked for no room (keyslot.go)
 	segments funi.Segments
 	current  [arctic.Levels]*transfer // long transfers being retrieved
 	long     *long                    // nil: no segment was ever registered
@@ -95,6 +94,8 @@ type Context struct {
 	// card number; nil: no frame had come from any. See life.go.
 	life int64
 	born [][arctic.Levels]int64
+
+	remote *remote // what the process has opened for others; nil: it has asked for no room (keyslot.go)
 }
 
 // PowerUp makes a context for a node in the state of thesis 3.1.2 after RESET: in

@@ -17,9 +17,9 @@ type Interface struct {
 	receive [arctic.Levels]receiveQueue
 	returns uint32 // next return to read
 	lost    uint32 // returns lost before the start
-	notes   uint32 // next notification to read
 	modes   uint32 // CSQM and CRQM as the process wants them
 	virtual [arctic.Levels]*VirtualQueue
+	notes   uint32 // next notification to read
 }
 
 // sendQueue remembers the tail it last saw, so that the card's register is read
