@@ -60,7 +60,7 @@ func samples() [][]byte {
 	job, _ := attach.JobRequest{GID: 5, Token: token, Cards: []uint16{0, 1, 0xffff}}.Encode()
 	return [][]byte{
 		attach.AttachRequest{GID: 5, Node: 1, Slots: 64, Token: token}.Encode(),
-		attach.AttachAnswer{ABI: 1, Context: 7, GID: 5, Node: 1, Nodes: 3, Slots: 64, Memory: 4096 + 6*64*128, Incarnation: 99}.Encode(),
+		attach.AttachAnswer{ABI: funi.ABI, Context: 7, GID: 5, Node: 1, Nodes: 3, Slots: 64, Memory: 4096 + 6*64*128, Incarnation: 99}.Encode(),
 		segment.Encode(), segment.EncodeAnswer(),
 		attach.UnsegmentRequest{Base: 0x1000}.Encode(),
 		job, attach.JobAnswer{GID: 5}.Encode(),
@@ -129,8 +129,8 @@ func TestMessageLayout(t *testing.T) {
 	}{
 		{"attach", attach.AttachRequest{GID: 0x0102, Node: 0x0304, Slots: 0x05060708, Token: attach.Token{0xaa, 31: 0xbb}}.Encode(),
 			"46554e4901000100" + "4000000000000000" + "0201040308070605" + "0000000000000000" + "aa" + strings.Repeat("00", 30) + "bb"},
-		{"attach answer", attach.AttachAnswer{ABI: 1, Context: 2, GID: 3, Node: 4, Nodes: 5, Slots: 64, Memory: 53248, Incarnation: 6}.Encode(),
-			"46554e4901000180" + "3800000000000000" + "0100000002000000" + "0300040005000000" + "4000000000000000" + "00d0000000000000" + "0600000000000000"},
+		{"attach answer", attach.AttachAnswer{ABI: funi.ABI, Context: 2, GID: 3, Node: 4, Nodes: 5, Slots: 64, Memory: 53248, Incarnation: 6}.Encode(),
+			"46554e4901000180" + "3800000000000000" + "0200000002000000" + "0300040005000000" + "4000000000000000" + "00d0000000000000" + "0600000000000000"},
 		{"segment", attach.SegmentRequest{Base: 0x1000, Rights: 3, Bytes: 0x2000}.Encode(),
 			"46554e4901000200" + "2000000000000000" + "0010000003000000" + "0020000000000000"},
 		{"unsegment", attach.UnsegmentRequest{Base: 0x1000}.Encode(), "46554e4901000300" + "1800000000000000" + "0010000000000000"},
@@ -210,7 +210,7 @@ func TestMessagesAreRefused(t *testing.T) {
 	}{
 		{"attach: flags", 0, 24, 1, attach.ErrMalformed},
 		{"attach: reserved", 0, 28, 1, attach.ErrMalformed},
-		{"answer: abi", 1, 16, 2, attach.ErrVersion},
+		{"answer: abi", 1, 16, 1, attach.ErrVersion},
 		{"answer: context", 1, 21, 8, attach.ErrMalformed},
 		{"answer: no nodes", 1, 28, 0, attach.ErrMalformed},
 		{"answer: too many nodes", 1, 30, 2, attach.ErrMalformed},

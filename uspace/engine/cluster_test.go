@@ -33,6 +33,8 @@ type setup struct {
 	group []uint16
 	// wrap puts something between a card and its port.
 	wrap func(card int, p *wire.Port) port.Port
+	// remote is how much remote memory each context can open.
+	remote funi.RemoteSizes
 }
 
 type bed struct {
@@ -106,6 +108,9 @@ func (b *bed) attach(card int, group, node uint16) (*funi.Interface, *engine.Con
 	b.t.Helper()
 	mem, err := funi.NewMemory(b.slots)
 	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := mem.AddRemote(b.remote); err != nil {
 		b.t.Fatal(err)
 	}
 	proc, err := funi.Initialize(mem)

@@ -94,6 +94,8 @@ type Context struct {
 	// card number; nil: no frame had come from any. See life.go.
 	life int64
 	born [][arctic.Levels]int64
+
+	remote *remote // what the process has opened for others; nil: it has asked for no room (keyslot.go)
 }
 
 // PowerUp makes a context for a node in the state of thesis 3.1.2 after RESET: in
@@ -161,6 +163,9 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	x := &Context{card: c, node: node, iface: iface, ticket: c.emptyTicket(), index: len(c.contexts), holdsSet: true}
 	for l := range x.fifo {
 		x.fifo[l] = newFIFO(&c.cfg)
+	}
+	if c.units == nil {
+		x.remote = newRemote(iface.Memory().Remote)
 	}
 	for c.byBell[x.bell] != nil {
 		x.bell++
@@ -299,6 +304,10 @@ func (c *Card) reset(x *Context) {
 	x.gid, x.tag, x.nextTag, x.ticket, x.owed = 0, 0, 0, c.emptyTicket(), nil
 	c.tickets = true
 	x.segments, x.long, x.current = funi.Segments{}, nil, [arctic.Levels]*transfer{}
+	if x.remote != nil {
+		x.remote = newRemote(x.iface.Memory().Remote)
+		x.iface.PutRemoteSizes()
+	}
 	x.taken, x.finished = [arctic.Levels]int{}, [arctic.Levels]int{}
 	x.suspended = false
 	c.charge(x, x.account) // in no group
@@ -401,7 +410,7 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 	h := p.Header()
 	r := funi.Returned{Reason: reason, Level: h.Level, Header: funi.NewHeader(l.Node, l.typ, int(h.Length))}
 	switch {
-	case l.request.Transfer():
+	case l.request.Transfer(), l.request.Remote():
 		r.Header, r.Word = l.request, l.argument
 	case h.Length > 0:
 		r.Word = p.Word(0)

@@ -15,6 +15,8 @@ type Counters struct {
 	ForeignJob         uint64 `json:"frames_rejected_for_job"` // and packets between contexts of this card
 	UnknownKind        uint64 `json:"unknown_kind_packets"`
 	DestinationRefused uint64 `json:"transfer_destinations_refused"`
+	RemoteRefused      uint64 `json:"remote_writes_refused"`
+	Notifications      uint64 `json:"notifications"`
 	TransfersTorn      uint64 `json:"transfers_begun_for_another_process"`
 	Discarded          uint64 `json:"packets_discarded_with_context"`
 	MemoryErrors       uint64 `json:"memory_errors"`

@@ -46,8 +46,7 @@ func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet
 		return c.acceptTransfer(x, t, l, p, h, block)
 	}
 	if h.Kind != arctic.KindMessage {
-		c.counters.UnknownKind++
-		return arctic.ReasonUnknownKind
+		return c.acceptOther(x, p, h, block)
 	}
 	q := &x.fifo[l]
 	if q.n == 0 && q.bypass {
@@ -57,6 +56,15 @@ func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet
 		}
 	}
 	return x.hold(l, p, false)
+}
+
+// acceptOther takes a packet that is neither message nor transfer, or says why not.
+func (c *Card) acceptOther(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
+	if h.Kind == arctic.KindRemote {
+		return c.acceptRemote(x, p, h, block)
+	}
+	c.counters.UnknownKind++
+	return arctic.ReasonUnknownKind
 }
 
 // hold is fifo.hold, but leaves the entry that a modelled machine's FIFO has more than its

@@ -17,6 +17,9 @@
 //	link          sends lines as trains, repeats them until they are answered, and hands each back once: package
 //	              link is reliability between cards, and has a page of its own
 //
+//	remote.go     the same for request blocks of remote memory (funi/remote.go): writes become packets, other blocks are
+//	              carried out at once
+//
 // and in:
 //
 //	link          checks a frame, takes its acknowledgments and drops duplicates
@@ -25,6 +28,8 @@
 //	              receive FIFO only if the queue is full (thesis 5.2.3)
 //	notice.go     the same for XFER: data to memory, a notice to the queue. A block
 //	              needs no queue, except in DRAIN mode, where it becomes parts
+//	area.go       remote writes: every check, then memory, then the count, and a notification when that is complete. They wait
+//	              in no queue
 //
 // Natively all of this takes no time but the engine's own. The card of a modelled machine
 // (Config.Timing) has units that work on one packet at a time, and the effect of a unit is not seen
@@ -35,6 +40,8 @@
 //	units.go       the Retrieval and the Delivery Unit, each of whose bursts waits for the bus
 //	link/timed.go  the Dispatch Unit, the Send Queue and the Transmit Scheduler
 //	receiveunit.go the Network Packet Preprocessor
+//
+// keyslot.go is what a process has opened for remote writes: key slots and areas. A modelled machine has none.
 //
 // Beside them: context.go attaches processes and ends them, control.go is CNTL and the
 // privileged registers, switch.go takes a context off the card and puts it back (thesis
@@ -70,6 +77,8 @@
 //   - Full queues. No free line: slots stay in the send queue. All records of long transfers
 //     taken: their slots stay in the send queue. Receive FIFO full: packets are
 //     rejected and stay in the sender's cache. Return ring full: returns are counted.
+//     Notification ring: it has an entry for each credit of the areas. A write whose area has none left is rejected and stays
+//     in the sender's cache, or comes back, as the area was opened.
 //   - A transfer touches only memory that both ends registered: the source is checked
 //     at retrieval against the sender's segments, the destination at delivery
 //     against the receiver's. A transfer that fails either check comes back to the sender, whose fault it is.

@@ -27,6 +27,9 @@ func (c *Card) Check() error {
 		for l := range x.loop {
 			n += length(&x.loop[l][0]) + length(&x.loop[l][1])
 		}
+		if err := x.checkRemote(); err != nil {
+			return fmt.Errorf("context %d: %w", x.node, err)
+		}
 		if err := x.checkTransfers(); err != nil {
 			return fmt.Errorf("context %d: %w", x.node, err)
 		}
@@ -176,4 +179,33 @@ func (c *Card) Epoch(card uint16) uint64 {
 		return 0
 	}
 	return c.link.Epoch(card)
+}
+
+// checkRemote: the promised credits are those of open areas and the unread notifications of others, each of which the ring has, and
+// they fit it.
+func (x *Context) checkRemote() error {
+	r := x.remote
+	if r == nil {
+		return nil
+	}
+	unread := make([]uint32, len(r.areas))
+	for i := r.tail; i != r.head; i++ {
+		unread[r.ring[i&uint32(len(r.ring)-1)]]++
+	}
+	promised := uint32(0)
+	for i, a := range r.areas {
+		if a.unread != unread[i] || a.credit > 0 && a.unread > a.credit {
+			return fmt.Errorf("area %d with a credit of %d: %d notifications unread, %d in the ring", i, a.credit, a.unread, unread[i])
+		}
+		promised += max(a.credit, a.unread)
+	}
+	if promised != r.promised || int(promised) > len(r.ring) {
+		return fmt.Errorf("credits of %d are promised, %d should be, the ring has %d", r.promised, promised, len(r.ring))
+	}
+	for i, k := range r.keySlots {
+		if k.memory != nil && int(uint16(k.key)) != i {
+			return fmt.Errorf("key slot %d has key %#x", i, k.key)
+		}
+	}
+	return nil
 }

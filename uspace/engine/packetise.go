@@ -128,6 +128,9 @@ func (c *Card) begin(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bo
 func (c *Card) carryOn(x *Context, l arctic.Level, budget int) (n int, done bool) {
 	t := x.current[l]
 	x.leadsAway(t)
+	if t.put != nil {
+		return c.carryOnPut(x, l, t, budget)
+	}
 	most := max(c.blockTo(t.route), arctic.MaxPartWords*arctic.WordSize) // bytes; as long as nothing arrives
 	for len(t.source) > 0 && t.failed == arctic.ReasonNone {
 		if n == budget {

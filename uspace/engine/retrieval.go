@@ -41,7 +41,7 @@ func (c *Card) lone(x *Context, l arctic.Level) bool {
 	}
 	s := x.iface.Slot(l, 0)
 	h := funi.Header(s.Load(0))
-	if h.Transfer() {
+	if !h.Plain() {
 		return false
 	}
 	node := h.Node()
@@ -103,6 +103,27 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 		}
 		s := x.iface.Slot(l, x.taken[l])
 		h := funi.Header(s.Load(0))
+		if h.Remote() {
+			took, ok := c.takeRemote(x, l, h, s)
+			if !ok {
+				noLine = true
+				break
+			}
+			if x.current[l] == nil {
+				x.taken[l]++
+				if x.trail != nil && took == 0 {
+					x.trail.took(l, c.now)
+				}
+				x.retrieved(l)
+				a.retrieval -= took + packetBytes
+				if took > 0 {
+					packets++
+				} else {
+					budget-- // it was refused, or opened something: that takes as long as a packet
+				}
+			}
+			continue
+		}
 		if h.Many() && h.Words() == 0 {
 			if !c.begin(x, l, h, s) {
 				noLine = true // or rather no record, which comes free like a line
@@ -289,7 +310,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 		reason := c.accept(to, nil, l, p, &h, ln.Block)
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
-			if to.account != nil {
+			if to.account != nil && h.Kind != arctic.KindRemote { // which wants no room, but that its process reads
 				to.noRoom[l], to.calm = true, false
 			}
 			break

@@ -31,7 +31,7 @@ func (x *Context) Register(s funi.Segment) error {
 // neither reads nor writes its memory. It returns funi.ErrNoSegment, or
 // ErrSegmentBusy while a transfer that has begun may still be read from there, or, if the
 // segment has the right Destination, one waits in a receive FIFO. Transfers from other segments do not
-// matter. Those from this segment that have not begun come back (arctic.ReasonSource).
+// matter. Those from this segment that have not begun come back (arctic.ReasonSource). Key slots in the segment are closed.
 func (x *Context) Unregister(base uint32) error {
 	s, err := x.segments.At(base)
 	if err != nil {
@@ -42,6 +42,7 @@ func (x *Context) Unregister(base uint32) error {
 	if busy || x.awaits(s) {
 		return fmt.Errorf("unregistering the segment at %#x: %w", base, ErrSegmentBusy)
 	}
+	x.closeWithin(s)
 	return x.segments.Unregister(base)
 }
 
@@ -59,6 +60,7 @@ func (x *Context) Withdraw(base uint32) error {
 		return fmt.Errorf("withdrawing the segment at %#x: %w", base, ErrSegmentBusy)
 	}
 	x.readFrom(s, x.forsake)
+	x.closeWithin(s)
 	return x.segments.Unregister(base)
 }
 

@@ -27,6 +27,9 @@ package engine
 //	      v
 //	    free
 //
+// A write to remote memory of many packets (remote.go) is never due: its receiver counts, and its last packet is retrieved behind the
+// others and waits for none.
+//
 // The last packet leaves when every other one is acknowledged. So the notice that it makes at the receiver is the
 // completion of the whole, over a network that keeps no order, and no receiver counts.
 //
@@ -87,6 +90,7 @@ type transfer struct {
 	failed      arctic.Reason
 	tail        [arctic.MaxSingleWords * arctic.WordSize]byte
 	tailSize    int // bytes of tail: the last packet
+	put         *put
 }
 
 // isOpen reports whether a transfer has begun and is neither delivered nor failed.
@@ -108,7 +112,7 @@ func (t *transfer) following(finished bool) transferState {
 	case transferRetrieved:
 		switch {
 		case t.lines > 0:
-		case failed:
+		case failed, t.put != nil: // whose last packet waits for no other
 			return transferOver
 		default:
 			return transferDue
@@ -210,8 +214,11 @@ func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
 		}
 		return true
 	})
-	c.link.GiveUpTo(x.owner, uint16(t.route), t.level, t.header.Node(), t.state.parts(),
-		func(ln *link.Line) bool { return c.lineOf(ln).transfer != t }, func(ln *link.Line) { x.free(c.lineOf(ln)) })
+	keep, to := func(ln *link.Line) bool { return c.lineOf(ln).transfer != t }, func(ln *link.Line) { x.free(c.lineOf(ln)) }
+	c.link.GiveUpTo(x.owner, uint16(t.route), t.level, t.header.Node(), t.state.parts(), keep, to)
+	if t.put != nil {
+		c.link.GiveUpTo(x.owner, uint16(t.route), t.level, t.header.Node(), false, keep, to)
+	}
 }
 
 // failTransfers returns the long transfers to a peer with which the card has begun to count anew. Where the peer was restarted, what it

@@ -37,7 +37,9 @@ func NewCard(m *Memory) *Card {
 	atomic.StoreUint32(&m.Page[returnHead], 0)
 	atomic.StoreUint32(&m.Page[returnsLost], 0)
 	atomic.StoreUint32(&m.Page[versionWord], ABI)
-	return &Card{memory: m, page: m.Page}
+	c := &Card{memory: m, page: m.Page}
+	c.PutRemoteSizes()
+	return c
 }
 
 // Attach is NewCard for a context that the process has initialised: it reads the

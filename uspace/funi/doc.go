@@ -46,6 +46,8 @@
 //	0x4e0  gone (card): not 0: the card has detached the context
 //	0x500  why (card), 256 bytes: a text that ends with a zero byte, written before gone; empty: no
 //	       reason but that it was asked for, or that the card has ended
+//	0x600  notification head (card)   0x640  notification tail (process)
+//	0x680  key slots, 0x688 areas, 0x690 notifications (card): how many of each the context has; see remote.go
 //	0x800  64 returns of 32 bytes: reason, level, header, first payload word
 //
 // CNTL is the one register that both write. The process stores CSQM and CRQM, with a
@@ -77,6 +79,9 @@
 //
 // A doorbell page is shared by processes of one user, or by all that are one with their
 // card: see Doorbells.
+//
+// With bits 31:30 = 01 a slot of a send queue is a request block for remote memory: what it says, and the notification ring,
+// which is behind the queues, are in remote.go.
 //
 // When process and card are two processes they map the two files of shared.go. A C
 // program does so with funi.h, which a test compares with this package. Above it funet.h has the messages of bytes, the

@@ -103,7 +103,7 @@
 
 /* ---- memory shared with the card (uspace/funi/doc.go) ---- */
 
-#define FUNI_ABI 1
+#define FUNI_ABI 2
 #define FUNI_PAGE_SIZE 4096
 #define FUNI_DOORBELLS_SIZE 4096
 #define FUNI_MAX_CONTEXTS 2048
@@ -132,10 +132,10 @@
 #define FUNI_MAX_SINGLE_WORDS 16
 #define FUNI_MAX_TRANSFER_WORDS (1 << 24)
 
-/* Headers of what cannot be sent: with bit 30 and without bit 31, as no card has them. */
-#define FUNI_BAD_TYPE (FUNI_MANY_BIT | 1)     /* above FUNI_MAX_TYPE */
-#define FUNI_BAD_WORDS (FUNI_MANY_BIT | 2)    /* more than FUNI_MAX_PAYLOAD_WORDS */
-#define FUNI_BAD_TRANSFER (FUNI_MANY_BIT | 3) /* no multiple of 4, more than FUNI_MAX_TRANSFER_WORDS, or more than
+/* Headers of what cannot be sent: request blocks for remote memory of an operation that no card has. */
+#define FUNI_BAD_TYPE (FUNI_MANY_BIT | FUNI_MAX_TYPE << 21 | 1)     /* above FUNI_MAX_TYPE */
+#define FUNI_BAD_WORDS (FUNI_MANY_BIT | FUNI_MAX_TYPE << 21 | 2)    /* more than FUNI_MAX_PAYLOAD_WORDS */
+#define FUNI_BAD_TRANSFER (FUNI_MANY_BIT | FUNI_MAX_TYPE << 21 | 3) /* no multiple of 4, more than FUNI_MAX_TRANSFER_WORDS, or more than
 						  FUNI_MAX_SINGLE_WORDS that are not from memory to memory */
 
 enum funi_level { FUNI_REQUEST = 0, FUNI_REPLY = 1 };
@@ -435,7 +435,7 @@ static inline int funi_send_commit(struct funi_context *c, enum funi_level l)
 {
 	struct funi_queue *q = &c->send[l & 1];
 	const uint32_t header = q->slots[(size_t)q->head * FUNI_SLOT_WORDS];
-	if ((header & (FUNI_TRANSFER_BIT | FUNI_MANY_BIT)) == FUNI_MANY_BIT)
+	if (header >> 21 == (FUNI_MANY_BIT | FUNI_MAX_TYPE << 21) >> 21)
 		return funi_refuse(c, header);
 	q->head = (q->head + 1) & c->mask;
 	funi_store(q->own, q->head);

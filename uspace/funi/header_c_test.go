@@ -57,7 +57,7 @@ func constants() map[string]uint64 {
 		"FUNI_LOOKS": uint64(wait.C.Looks), "FUNI_AWAKE": uint64(wait.C.Awake), "FUNI_NAP": uint64(wait.C.LongestSleep / int64(time.Millisecond)),
 		"FUNI_SOMEONE_RAN": uint64(wait.SomeoneRan), "FUNI_SOMEONE_COMPUTES": uint64(wait.SomeoneComputes), "FUNI_SHARING": uint64(wait.Sharing),
 
-		"FUNI_BAD_TYPE": 1<<30 | 1, "FUNI_BAD_WORDS": 1<<30 | 2, "FUNI_BAD_TRANSFER": 1<<30 | 3, // bit 30 without bit 31: no card has them
+		"FUNI_BAD_TYPE": 1<<30 | 511<<21 | 1, "FUNI_BAD_WORDS": 1<<30 | 511<<21 | 2, "FUNI_BAD_TRANSFER": 1<<30 | 511<<21 | 3, // no operation (remote.go)
 		"FUNI_MAP_ANONYMOUS": unix.MAP_ANONYMOUS,
 
 		"sizeof page": funi.PageSize, "sizeof doorbells": uint64(unsafe.Sizeof(funi.Doorbells{})),

@@ -19,6 +19,7 @@ type Interface struct {
 	lost    uint32 // returns lost before the start
 	modes   uint32 // CSQM and CRQM as the process wants them
 	virtual [arctic.Levels]*VirtualQueue
+	notes   uint32 // next notification to read
 }
 
 // sendQueue remembers the tail it last saw, so that the card's register is read
@@ -48,7 +49,7 @@ func Initialize(m *Memory) (*Interface, error) {
 // the memory to Resize and VirtualQueue.
 func InitializeSlots(m *Memory, slots int) (*Interface, error) {
 	m.Page.Store(Control, 0)
-	for _, w := range []int{returnHead, returnTail, returnsLost, asleepWord, faultWord, wakeWord, goneWord} {
+	for _, w := range []int{returnHead, returnTail, returnsLost, asleepWord, faultWord, wakeWord, goneWord, notesHead, notesTail} {
 		atomic.StoreUint32(&m.Page[w], 0) // returns of an earlier context are not this one's
 	}
 	m.Page.PutWhy("")

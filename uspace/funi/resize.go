@@ -35,6 +35,8 @@ func Start(m *Memory, slots int, drive func() error) (*Interface, error) {
 	i.returns = atomic.LoadUint32(&m.Page[returnHead])
 	i.lost = atomic.LoadUint32(&m.Page[returnsLost])
 	atomic.StoreUint32(&m.Page[returnTail], i.returns)
+	i.notes = m.Page.Notified()
+	atomic.StoreUint32(&m.Page[notesTail], i.notes)
 	return i, nil
 }
 

@@ -44,6 +44,8 @@ const (
 	Source Rights = 1 << iota
 	// Destination lets every node of the group write.
 	Destination
+	// Keyed lets the process open key slots in it, for those who have the keys (remote.go). XFER does not reach it.
+	Keyed
 )
 
 // Segment is a range of a context's addresses and the memory behind it.
@@ -80,7 +82,7 @@ type Segments struct {
 func (t *Segments) Register(s Segment) error {
 	size := uint64(len(s.Memory))
 	if s.Base == 0 || s.Base%arctic.TransferAlign != 0 || size == 0 || size%arctic.TransferAlign != 0 ||
-		uint64(s.Base)+size > 1<<32 || s.Rights&(Source|Destination) == 0 {
+		uint64(s.Base)+size > 1<<32 || s.Rights&(Source|Destination|Keyed) == 0 {
 		return fmt.Errorf("registering %d bytes at %#x with rights %d: %w", size, s.Base, s.Rights, ErrSegment)
 	}
 	at := 0
@@ -165,4 +167,9 @@ func (s *Segment) memory(address uint32, size int, right Rights) []byte {
 		return nil
 	}
 	return s.Memory[at : at+size : at+size]
+}
+
+// Holds reports whether memory, of at least a byte, begins in the segment.
+func (s *Segment) Holds(b []byte) bool {
+	return uintptr(unsafe.Pointer(unsafe.SliceData(b)))-uintptr(unsafe.Pointer(unsafe.SliceData(s.Memory))) < uintptr(len(s.Memory))
 }

@@ -16,7 +16,7 @@ import (
 const (
 	// ABI is the version of the memory that process and card share. The card puts it into
 	// the register page.
-	ABI = 1
+	ABI = 2
 	// DoorbellsSize is the size of the file of doorbells in bytes: a page.
 	DoorbellsSize = 4096
 	// sharedQueues is how many queues have room in shared memory.

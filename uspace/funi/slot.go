@@ -46,6 +46,9 @@ func NewHeader(node uint16, typ uint16, words int) Header {
 // Transfer reports whether bit 31 asks for XFER mode (thesis 3.2.4).
 func (h Header) Transfer() bool { return h>>31 != 0 }
 
+// Plain reports whether bits 31 and 30 ask for message passing (thesis 3.2.2).
+func (h Header) Plain() bool { return h>>30 == 0 }
+
 // Type returns bits 29:21.
 func (h Header) Type() uint16 { return uint16(h >> 21 & MaxType) }
 

@@ -28,6 +28,7 @@ type Published struct {
 	Retired   [arctic.Levels]uint32 // tails of the send queues
 	Returned  uint32                // head of the return ring
 	Lost      uint32                // returns lost
+	Notified  uint32                // head of the notification ring
 	Control   uint32                // CNTL
 	Gone      bool
 }
@@ -37,7 +38,7 @@ func (p *Page) Published() (s Published) {
 	for l := range arctic.Levels {
 		s.Delivered[l], s.Retired[l] = p.Load(receiveHead[l]), p.Load(sendTail[l])
 	}
-	s.Returned = p.Returned()
+	s.Returned, s.Notified = p.Returned(), p.Notified()
 	s.Lost = atomic.LoadUint32(&p[returnsLost])
 	s.Control = p.Load(Control)
 	s.Gone = p.Gone()
@@ -99,9 +100,9 @@ func (p *Page) Err() error {
 	return ErrDetached
 }
 
-// Waiting reports whether a message or a return waits to be taken.
+// Waiting reports whether a message, a return or a notification waits to be taken.
 func (i *Interface) Waiting() bool {
-	return i.Arrived(Reply) > 0 || i.Arrived(Request) > 0 || i.returns != atomic.LoadUint32(&i.page[returnHead])
+	return i.Arrived(Reply) > 0 || i.Arrived(Request) > 0 || i.returns != i.page.Returned() || i.notes != i.page.Notified()
 }
 
 // Gone reports whether the card has detached the context; then all calls that wait for

@@ -202,6 +202,10 @@ func (e *End) wasTooLong(p *peer, length int) {
 
 // pieceFor sets how much of a block, in bytes, goes into a frame of that length, and returns it.
 func (ln *Line) pieceFor(size int) int {
+	if ln.Block == nil {
+		ln.piece = 0
+		return 0
+	}
 	n := min(len(ln.Block), arctic.MaxBlock(size))
 	if p := arctic.Packet(ln.Data[:ln.Size]); p.IsRemote() {
 		n = min(len(ln.Block), arctic.MaxRemoteBlock(size))

@@ -1,0 +1,95 @@
+package engine
+
+// This file is the way in of remote writes (Hamlyn, HPL-95-86, section 2.5): every check first, then the data straight to
+// memory, then the count. A packet waits in no queue: either it is written or it is refused, and nothing of it changes a
+// byte. So they come in any order, and the process hears once of all.
+//
+// A counter that becomes 0 costs its area a credit, which the process gives back when it has read the notification. Without one
+// the packet waits at its sender, or returns to it if the area was opened so. The ring has an entry for each credit, so it is never full.
+
+import "github.com/funet/funet/uspace/arctic"
+
+// acceptRemote takes a remote write for the context, with the block behind it if there is one, or says why not.
+func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
+	var w arctic.Remote
+	if !p.Remote(h, &w) || w.Block != (len(block) > 0) || !w.Counted && len(w.Metadata) > 0 {
+		c.counters.RemoteRefused++
+		return arctic.ReasonRemoteForm
+	}
+	if w.Block {
+		w.Data = block
+	}
+	r := x.remote
+	if r == nil {
+		c.counters.RemoteRefused++
+		return arctic.ReasonKeySlot
+	}
+	if x.drain { // the owner takes the context off the card
+		return arctic.ReasonSwitching
+	}
+	reason := c.writeRemote(x, r, h, &w)
+	if reason.Permanent() {
+		c.counters.RemoteRefused++
+	}
+	return reason
+}
+
+// writeRemote checks a remote write and carries it out.
+func (c *Card) writeRemote(x *Context, r *remote, h *arctic.PacketHeader, w *arctic.Remote) arctic.Reason {
+	if r.guesses.tooMany(h.Source, c.now) {
+		return arctic.ReasonQueueFull
+	}
+	n, open := r.keySlot(w.Key)
+	if !open {
+		r.guesses.note(h.Source, c.now)
+		return arctic.ReasonKeySlot
+	}
+	memory := r.keySlots[n].memory
+	if uint64(w.Offset)+uint64(len(w.Data)) > uint64(len(memory)) {
+		return arctic.ReasonRange
+	}
+	if !w.Counted {
+		copy(memory[w.Offset:], w.Data)
+		x.took(len(w.Data))
+		return arctic.ReasonNone
+	}
+	if int(w.Area) >= len(r.areas) {
+		return arctic.ReasonArea
+	}
+	a := &r.areas[w.Area]
+	if a.credit == 0 || a.keySlot != n {
+		return arctic.ReasonArea
+	}
+	counter := a.counter + w.Delta
+	if counter == 0 && a.unread == a.credit {
+		if r.read(x.iface.NotesTail()); a.unread == a.credit {
+			if a.returns {
+				return arctic.ReasonNoBuffer
+			}
+			return arctic.ReasonQueueFull
+		}
+	}
+	copy(memory[w.Offset:], w.Data)
+	x.took(len(w.Data) + len(w.Metadata))
+	a.counter = counter
+	if counter == 0 {
+		c.notify(x, r, a, n, h, w)
+	} else if len(w.Metadata) > 0 {
+		x.iface.KeepMetadata(w.Area, w.Metadata)
+		a.metadata = uint8(len(w.Metadata) / arctic.WordSize)
+	}
+	return arctic.ReasonNone
+}
+
+// notify puts a notification into the ring. The process sees it at once, and hears of it at the end of the step.
+func (c *Card) notify(x *Context, r *remote, a *area, keySlot uint16, h *arctic.PacketHeader, w *arctic.Remote) {
+	if r.head-r.tail == uint32(len(r.ring)) {
+		r.read(x.iface.NotesTail()) // the promised credits say that there is room
+	}
+	r.ring[r.head&uint32(len(r.ring)-1)] = w.Area
+	x.iface.Notify(r.head, keySlot, w.Area, h.Source, w.Metadata, int(a.metadata))
+	r.head++
+	a.unread++
+	a.metadata = 0
+	c.counters.Notifications++
+}

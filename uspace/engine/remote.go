@@ -1,0 +1,188 @@
+package engine
+
+// This file is the way out of remote writes (Hamlyn, HPL-95-86, sections 2.3 and 2.5): request blocks from the send queue,
+// copied once, checked, and carried out or made packets.
+//
+// The deltas of a write's packets sum up to its count: each but the last has 1, the last the rest. None waits for another, as
+// the receiver counts. A write that fits one packet is copied, as a message is. A longer one has the record of a long transfer,
+// without its last state; on a card that sends blocks its packets are blocks but for the last 1 to 16 bytes.
+
+import (
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// put is what the record of a remote write has beyond that of a transfer.
+type put struct {
+	key      uint64
+	offset   uint32 // of the next packet
+	area     uint16
+	counted  bool
+	count    uint32 // what the packets to come have to sum up to
+	words    int    // of metadata, which the last packet has
+	metadata [arctic.MaxRemoteMetadata * arctic.WordSize]byte
+}
+
+// takeRemote takes a request block. It returns false when there is no line for it, or no record; it stays in the send queue then.
+// Else it returns how many bytes of packet it has made, 0 for a block that makes none; the write of many packets becomes current.
+func (c *Card) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) (bytes int, ok bool) {
+	var w funi.Slot
+	for i := 1; i < funi.RemoteDataWord; i++ {
+		w[i] = s.Load(i)
+	}
+	reason := arctic.ReasonRemoteRequest
+	if c.units == nil && h.Words() == 0 && w[3]|w[funi.RemoteOffsetWord+1]|w[funi.RemoteSourceWord+1] == 0 {
+		if op := h.Operation(); op == funi.RemotePut {
+			bytes, reason, ok = c.takePut(x, l, h, s, &w)
+			if !ok || reason == arctic.ReasonNone {
+				return bytes, ok
+			}
+		} else {
+			reason = x.execute(op, &w)
+		}
+	}
+	if reason != arctic.ReasonNone {
+		if reason != arctic.ReasonNotOpened && reason != arctic.ReasonRange {
+			x.memoryError(reason)
+		}
+		x.giveBack(funi.Returned{Reason: reason, Level: l, Header: h, Word: w[funi.RemoteCookieWord]})
+	}
+	return 0, true
+}
+
+// takePut takes a write. w has the words of the slot up to the data.
+func (c *Card) takePut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
+	area, source, size := w[funi.RemoteAreaWord], w[funi.RemoteSourceWord], int(w[funi.RemoteLengthWord])
+	words := int(area & 0xf)
+	counted := area&funi.RemoteCounted != 0
+	if area&(0xffff&^(0xf|funi.RemoteCounted)) != 0 || words > arctic.MaxRemoteMetadata || !counted && words > 0 || size > arctic.MaxTransferWords*arctic.WordSize {
+		return 0, arctic.ReasonRemoteRequest, true
+	}
+	if uint64(w[funi.RemoteOffsetWord])+uint64(size) > 1<<32 {
+		return 0, arctic.ReasonRange, true // and no key slot's: no piece of it may come to another offset
+	}
+	fits := size+words*arctic.WordSize <= arctic.MaxRemoteBytes
+	if source == 0 && !fits {
+		return 0, arctic.ReasonRemoteRequest, true
+	}
+	var memory []byte
+	if source != 0 && size > 0 {
+		if memory = x.segments.Memory(source, size, funi.Source); memory == nil {
+			return 0, arctic.ReasonSource, true
+		}
+	}
+	r := arctic.Remote{
+		Counted: counted, Area: uint16(area >> 16), Key: uint64(w[funi.RemoteKeyWord]) | uint64(w[funi.RemoteKeyWord+1])<<32,
+		Offset: w[funi.RemoteOffsetWord], Delta: w[funi.RemoteCountWord],
+	}
+	if !counted {
+		r.Delta = 0
+	}
+	if !fits {
+		return 0, arctic.ReasonNone, c.beginPut(x, l, h, s, w, &r, memory, words)
+	}
+	ln := x.take(l)
+	if ln == nil {
+		c.counters.SendQueueNoTicket++
+		return 0, arctic.ReasonNone, false
+	}
+	var data [arctic.MaxRemoteBytes]byte // the slot's words, each loaded once
+	inSlot := words
+	if source == 0 {
+		inSlot += (size + arctic.WordSize - 1) / arctic.WordSize
+		memory = data[words*arctic.WordSize : words*arctic.WordSize+size]
+	}
+	arctic.PutWords(data[:inSlot*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+inSlot])
+	r.Metadata, r.Data = data[:words*arctic.WordSize], memory
+	ln.Node, ln.request, ln.argument = h.Node(), h, w[funi.RemoteCookieWord]
+	c.launchPut(x, l, ln, &r)
+	return int(ln.Size), arctic.ReasonNone, true
+}
+
+// launchPut encodes a remote write into a line and launches it.
+func (c *Card) launchPut(x *Context, l arctic.Level, ln *line, r *arctic.Remote) {
+	ln.typ = r.Type()
+	c.launch(x, l, ln, arctic.KindRemote, arctic.PutRemote(ln.Data[arctic.PacketHeaderSize:], r))
+}
+
+// beginPut makes a write of many packets current. It returns false when no record is free.
+func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, r *arctic.Remote, memory []byte, words int) bool {
+	q := &x.long.free[l] // there is a segment, so there are records
+	if q.head == nil {
+		return false
+	}
+	t := q.pop()
+	m := t.put
+	if m == nil {
+		m = new(put) // once for each record
+	}
+	*m = put{key: r.Key, offset: r.Offset, area: r.Area, counted: r.Counted, count: r.Delta, words: words}
+	arctic.PutWords(m.metadata[:words*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+words])
+	last := len(memory) % arctic.TransferAlign
+	if last == 0 {
+		last = arctic.TransferAlign
+	}
+	*t = transfer{of: x.long, level: l, header: h, argument: w[funi.RemoteCookieWord], from: w[funi.RemoteSourceWord], put: m,
+		source: memory[:len(memory)-last], lastSource: memory[len(memory)-last:], route: c.route(x.group, h.Node())}
+	x.advance(t)
+	x.taken[l]++
+	if x.trail != nil {
+		x.trail.took(l, c.now)
+	}
+	return true
+}
+
+// carryOnPut retrieves up to budget packets of the level's current write. It returns how many, and whether it is
+// current no more.
+func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (n int, done bool) {
+	m := t.put
+	most := arctic.MaxRemoteBytes
+	if c.block > 0 {
+		most = c.remoteBlockTo(t.route)
+	}
+	for t.failed == arctic.ReasonNone {
+		if n == budget {
+			return n, false
+		}
+		ln := x.take(l)
+		if ln == nil && x.closing {
+			ln = x.takeOwn(l)
+		}
+		if ln == nil {
+			c.counters.SendQueueNoTicket++
+			return n, false
+		}
+		r := arctic.Remote{Counted: m.counted, Area: m.area, Key: m.key, Offset: m.offset}
+		ln.Node, ln.transfer = t.header.Node(), t
+		t.lines++
+		n++
+		if len(t.source) == 0 {
+			r.Metadata, r.Data, r.Delta = m.metadata[:m.words*arctic.WordSize], t.lastSource, m.count
+			c.launchPut(x, l, ln, &r)
+			break
+		}
+		size := min(most, len(t.source))
+		if r.Data = t.source[:size]; c.block > 0 {
+			r.Block, r.Data, ln.Block = true, nil, r.Data
+		}
+		if m.counted {
+			r.Delta = 1
+			m.count--
+		}
+		t.source = t.source[size:]
+		m.offset += uint32(size)
+		ln.Part = true
+		c.launchPut(x, l, ln, &r)
+	}
+	t.source, t.lastSource = nil, nil
+	x.advance(t)
+	return n, true
+}
+
+// remoteBlockTo returns how many bytes of a remote write's block a frame on a route has room for.
+func (c *Card) remoteBlockTo(route uint32) int {
+	if route != NoRoute && c.link.IsPeer(uint16(route)) {
+		return min(c.block, arctic.MaxRemoteBlock(c.link.SizeTo(uint16(route))))
+	}
+	return c.block
+}

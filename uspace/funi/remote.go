@@ -1,0 +1,308 @@
+package funi
+
+// This file is remote memory (Hamlyn, HPL-95-86, sections 2.2 to 2.5; arctic/remote.go): the request blocks by which a
+// process opens its memory to others and writes into theirs, and the ring in which it hears that something is complete.
+//
+// A process gives a key to a part of a segment that has the right Keyed: that is a key slot. An area has a counter, to which
+// each counted packet for it adds its delta; when that makes 0, all is there, and the card puts a notification into
+// the ring. Key slots and areas are tables in the card, whose sizes the context has from the time when it is attached
+// (RemoteSizes).
+//
+// A request block in a slot of a send queue:
+//
+//	word 0      header: bits 31:30 = 01, type = RemoteOperation, node 15:0, the rest 0
+//	word 1      area 31:16, counted 15, words of metadata 3:0
+//	word 2      cookie: the first word of the block if it comes back (Returned.Word)
+//	word 3      0
+//	words 4, 5  key, its lower half first
+//	words 6, 7  offset in the receiver's key slot; to open a key slot its address in the process's own segment
+//	words 8, 9  source address; 0: the data follows the metadata
+//	word 10     length in bytes; to open an area its credit
+//	word 11     count: what the deltas of the packets will sum up to; to open an area 1 if more than its credit is to
+//	            return to the sender (arctic.ReasonNoBuffer) instead of waiting there
+//	word 12     metadata, then data: 64 bytes together
+//
+// The card carries blocks out in the order in which they were committed, each level for itself. So what is sent after a block
+// that opens is sent when that is open. A block of data in the slot, or of no more than fits one packet, is retired when it has been
+// copied, and a longer one when its source is needed no more: all packets but the last are acknowledged, or it comes
+// back. A block that the card refuses returns, and has done nothing.
+//
+// A notification in the ring, 64 bytes:
+//
+//	word 0       key slot 31:16, area 15:0
+//	word 1       words of metadata 19:16, source node 15:0, of the packet that made the counter 0, for which the card vouches
+//	words 2, 3   0
+//	words 4..14  metadata: that packet's, or else what another packet has brought since the last notification of the area
+//	word 15      0
+//
+// Behind the ring each area has 64 bytes, in which the card keeps metadata that came early.
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// RemoteOperation is what a request block asks for: bits 29:21 of its header.
+type RemoteOperation uint16
+
+// The operations.
+const (
+	// RemotePut writes to the node's memory.
+	RemotePut = RemoteOperation(arctic.RemotePut)
+	// OpenKeySlot gives a key to a part of one of the process's segments.
+	OpenKeySlot RemoteOperation = 256
+	// CloseKeySlot takes it back. Whoever has seen the block retired may use the memory for something else.
+	CloseKeySlot RemoteOperation = 257
+	// OpenArea makes the counter of an area 0, and binds the area to a key slot.
+	OpenArea RemoteOperation = 258
+	// CloseArea takes that back.
+	CloseArea RemoteOperation = 259
+	// ResetArea makes the counter of an open area 0, and forgets metadata that has come.
+	ResetArea RemoteOperation = 260
+)
+
+const (
+	// MaxRemote is the most key slots, areas, and notifications in the ring.
+	MaxRemote = 1 << 16
+
+	// Words of a request block.
+	RemoteAreaWord   = 1
+	RemoteCookieWord = 2
+	RemoteKeyWord    = 4
+	RemoteOffsetWord = 6
+	RemoteSourceWord = 8
+	RemoteLengthWord = 10
+	RemoteCountWord  = 11
+	RemoteDataWord   = 12
+	// RemoteCounted is the bit of RemoteAreaWord that says that the area counts the packets.
+	RemoteCounted = 1 << 15
+
+	remoteBit = 1 << 30
+
+	notesHead     = 0x600 / 4
+	notesTail     = 0x640 / 4
+	keySlotsWord  = 0x680 / 4
+	areasWord     = 0x688 / 4
+	notesSizeWord = 0x690 / 4
+
+	noteWords        = 16
+	noteMetadataWord = 4
+	noteBytes        = noteWords * 4
+)
+
+// ErrRemoteSizes is returned for sizes that are none.
+var ErrRemoteSizes = errors.New("funi: key slots, areas and notifications are powers of two up to 65536, or all three are 0")
+
+// RemoteSizes says how much remote memory a context can open. Each is a power of two up to MaxRemote, or all are 0: none.
+type RemoteSizes struct {
+	KeySlots, Areas int
+	// Notifications is the sum of the credits that its areas can have.
+	Notifications int
+}
+
+// Check returns ErrRemoteSizes if the sizes are none.
+func (s RemoteSizes) Check() error {
+	if s == (RemoteSizes{}) {
+		return nil
+	}
+	for _, n := range []int{s.KeySlots, s.Areas, s.Notifications} {
+		if n < 1 || n > MaxRemote || n&(n-1) != 0 {
+			return fmt.Errorf("%d key slots, %d areas, %d notifications: %w", s.KeySlots, s.Areas, s.Notifications, ErrRemoteSizes)
+		}
+	}
+	return nil
+}
+
+// bytes is what they take of the memory that process and card share.
+func (s RemoteSizes) bytes() int { return (s.Notifications + s.Areas) * noteBytes }
+
+// AddRemote gives a context whose card lives in the same process room for remote memory, before it is attached. It returns
+// ErrRemoteSizes.
+func (m *Memory) AddRemote(s RemoteSizes) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	m.Remote, m.notes = s, alignedWords(s.bytes()/4)
+	return nil
+}
+
+// Remote reports whether bits 31 and 30 ask for remote memory.
+func (h Header) Remote() bool { return h>>30 == 1 }
+
+// Put is a write into the memory of another process.
+type Put struct {
+	Key    uint64
+	Offset uint32 // in the key slot
+	Source uint32 // address in a segment of the process with the right Source; 0: Data is in the slot
+	Length int    // bytes; with Source
+	Area   uint16
+	// Counted lets the packets count in the area; without, there must be no metadata.
+	Counted bool
+	// Count is what their deltas sum up to, modulo 2^32: 0 for a message that is notified by itself.
+	Count    uint32
+	Cookie   uint32
+	Metadata []uint32 // up to arctic.MaxRemoteMetadata
+	// Data, with Source 0: with Metadata at most arctic.MaxRemoteBytes.
+	Data []byte
+}
+
+// Valid reports whether a card would take the lengths of p.
+func (p *Put) Valid() bool {
+	if len(p.Metadata) > arctic.MaxRemoteMetadata || !p.Counted && len(p.Metadata) > 0 {
+		return false
+	}
+	if p.Source != 0 {
+		return len(p.Data) == 0 && p.Length >= 0 && p.Length <= arctic.MaxTransferWords*arctic.WordSize
+	}
+	return len(p.Data)+len(p.Metadata)*arctic.WordSize <= arctic.MaxRemoteBytes
+}
+
+// SetPut composes the request block of a write that is Valid.
+func (s *Slot) SetPut(node uint16, p *Put) {
+	word := uint32(p.Area)<<16 | uint32(len(p.Metadata))
+	if p.Counted {
+		word |= RemoteCounted
+	}
+	s.setRemote(RemotePut, node, p.Cookie)
+	s[RemoteAreaWord] = word
+	s[RemoteKeyWord], s[RemoteKeyWord+1] = uint32(p.Key), uint32(p.Key>>32)
+	s[RemoteOffsetWord], s[RemoteSourceWord], s[RemoteLengthWord], s[RemoteCountWord] = p.Offset, p.Source, uint32(p.Length), p.Count
+	n := RemoteDataWord + copy(s[RemoteDataWord:], p.Metadata)
+	if p.Source != 0 {
+		return
+	}
+	s[RemoteLengthWord] = uint32(len(p.Data))
+	b := p.Data
+	for ; len(b) >= arctic.WordSize; n++ {
+		arctic.Words(s[n:n+1], b)
+		b = b[arctic.WordSize:]
+	}
+	if len(b) > 0 {
+		var last [arctic.WordSize]byte
+		copy(last[:], b)
+		arctic.Words(s[n:n+1], last[:])
+	}
+}
+
+// SetOpenKeySlot composes a block that gives the key, whose lower 16 bits are the number of the key slot, to bytes of a segment.
+func (s *Slot) SetOpenKeySlot(key uint64, address, bytes, cookie uint32) {
+	s.setRemote(OpenKeySlot, 0, cookie)
+	s[RemoteKeyWord], s[RemoteKeyWord+1], s[RemoteOffsetWord], s[RemoteLengthWord] = uint32(key), uint32(key>>32), address, bytes
+}
+
+// SetCloseKeySlot composes a block that takes a key back.
+func (s *Slot) SetCloseKeySlot(key uint64, cookie uint32) {
+	s.setRemote(CloseKeySlot, 0, cookie)
+	s[RemoteKeyWord], s[RemoteKeyWord+1] = uint32(key), uint32(key>>32)
+}
+
+// SetOpenArea composes a block that binds an area to the key slot of a key. At most credit notifications of it are unread at
+// any time. What would be one more waits at its sender, or returns to it with arctic.ReasonNoBuffer.
+func (s *Slot) SetOpenArea(area uint16, key uint64, credit int, returns bool, cookie uint32) {
+	s.setRemote(OpenArea, 0, cookie)
+	s[RemoteAreaWord] = uint32(area) << 16
+	s[RemoteKeyWord], s[RemoteKeyWord+1], s[RemoteLengthWord] = uint32(key), uint32(key>>32), uint32(credit)
+	if returns {
+		s[RemoteCountWord] = 1
+	}
+}
+
+// SetCloseArea and SetResetArea compose the blocks that do so.
+func (s *Slot) SetCloseArea(area uint16, cookie uint32) {
+	s.setRemote(CloseArea, 0, cookie)
+	s[RemoteAreaWord] = uint32(area) << 16
+}
+
+// SetResetArea is described with SetCloseArea.
+func (s *Slot) SetResetArea(area uint16, cookie uint32) {
+	s.setRemote(ResetArea, 0, cookie)
+	s[RemoteAreaWord] = uint32(area) << 16
+}
+
+// setRemote writes what all blocks have, and clears the rest.
+func (s *Slot) setRemote(op RemoteOperation, node uint16, cookie uint32) {
+	clear(s[:RemoteDataWord])
+	s.SetHeader(remoteBit | NewHeader(node, uint16(op), 0))
+	s[RemoteCookieWord] = cookie
+}
+
+// Operation returns what the header of a request block for remote memory asks for.
+func (h Header) Operation() RemoteOperation { return RemoteOperation(h.Type()) }
+
+// Notification says that the counter of an area became 0.
+type Notification struct {
+	KeySlot, Area uint16
+	Source        uint16 // the node that sent the packet which made it 0
+	Words         int    // of Metadata
+	Metadata      [arctic.MaxRemoteMetadata]uint32
+}
+
+// NextNotification takes the oldest notification out of the ring into n, or returns false. The area has one more credit then.
+func (i *Interface) NextNotification(n *Notification) bool {
+	if i.notes == atomic.LoadUint32(&i.page[notesHead]) {
+		return false
+	}
+	e := i.memory.note(i.notes)
+	n.KeySlot, n.Area, n.Source = uint16(e[0]>>16), uint16(e[0]), uint16(e[1])
+	n.Words = min(int(e[1]>>16&0xf), arctic.MaxRemoteMetadata)
+	copy(n.Metadata[:], e[noteMetadataWord:noteMetadataWord+n.Words])
+	i.notes++
+	atomic.StoreUint32(&i.page[notesTail], i.notes)
+	return true
+}
+
+// Remote returns how much remote memory the context can open.
+func (i *Interface) Remote() RemoteSizes { return i.memory.Remote }
+
+// note returns an entry of the ring, which must not be empty.
+func (m *Memory) note(n uint32) []uint32 {
+	at := int(n) & (m.Remote.Notifications - 1) * noteWords
+	return m.notes[at : at+noteWords : at+noteWords]
+}
+
+// early returns the metadata of an area that came early.
+func (m *Memory) early(area uint16) []uint32 {
+	at := (m.Remote.Notifications+int(area))*noteWords + noteMetadataWord
+	return m.notes[at : at+arctic.MaxRemoteMetadata : at+arctic.MaxRemoteMetadata]
+}
+
+// Notified is how many notifications the card has put into the ring.
+func (p *Page) Notified() uint32 { return atomic.LoadUint32(&p[notesHead]) }
+
+// The card's end.
+
+// PutRemoteSizes tells the process the sizes, and that the ring is empty.
+func (c *Card) PutRemoteSizes() {
+	s := c.memory.Remote
+	atomic.StoreUint32(&c.page[notesHead], 0)
+	atomic.StoreUint32(&c.page[keySlotsWord], uint32(s.KeySlots))
+	atomic.StoreUint32(&c.page[areasWord], uint32(s.Areas))
+	atomic.StoreUint32(&c.page[notesSizeWord], uint32(s.Notifications))
+}
+
+// NotesTail returns how many notifications the process says that it has read. It may say anything.
+func (c *Card) NotesTail() uint32 { return atomic.LoadUint32(&c.page[notesTail]) }
+
+// Notify puts entry n, of all since the context was attached, into the ring. early is how many words of metadata of the area came before, if
+// the packet that made the counter 0 has none. The card sees to it that there is room.
+func (c *Card) Notify(n uint32, keySlot, area, source uint16, metadata []byte, early int) {
+	e := c.memory.note(n)
+	words := len(metadata) / arctic.WordSize
+	if words > 0 {
+		arctic.Words(e[noteMetadataWord:noteMetadataWord+words], metadata)
+	} else if words = early; words > 0 {
+		copy(e[noteMetadataWord:], c.memory.early(area)[:words]) // the process may have changed them: they are its own
+	}
+	e[0], e[1] = uint32(keySlot)<<16|uint32(area), uint32(words)<<16|uint32(source)
+	e[2], e[3], e[noteWords-1] = 0, 0, 0
+	atomic.StoreUint32(&c.page[notesHead], n+1)
+	c.changed = true
+}
+
+// KeepMetadata keeps metadata of an area until its notification.
+func (c *Card) KeepMetadata(area uint16, metadata []byte) {
+	arctic.Words(c.memory.early(area)[:len(metadata)/arctic.WordSize], metadata)
+}
