@@ -91,7 +91,8 @@ type Config struct {
 	// same, or none. Peer.Key is that with one of them.
 	Key       *link.Key
 	Readable  bool
-	Slots     int // per queue; 0 stands for DefaultSlots
+	Slots     int              // per queue; 0 stands for DefaultSlots
+	Remote    funi.RemoteSizes // how much remote memory the process can open
 	Attach    xdp.AttachMode
 	Bind      xdp.BindMode
 	HugePages bool
@@ -270,6 +271,9 @@ func Open(c Config) (_ *Card, err error) {
 	}
 	memory, err := funi.NewMemory(slots)
 	if err != nil {
+		return nil, err
+	}
+	if err := memory.AddRemote(c.Remote); err != nil {
 		return nil, err
 	}
 	if k.iface, err = funi.Initialize(memory); err != nil {

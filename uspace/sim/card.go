@@ -150,6 +150,9 @@ func (c *Card) RunIn(gid, node uint16, tag uint64, slots int, program Program) (
 	if err != nil {
 		return nil, err
 	}
+	if err := memory.AddRemote(c.world.o.Remote); err != nil {
+		return nil, err
+	}
 	p := &Process{world: c.world, card: c, memory: memory, due: Never, slow: 1}
 	if p.iface, err = funi.Initialize(memory); err != nil {
 		return nil, err

@@ -5,6 +5,8 @@ package sim
 import (
 	"io"
 	"time"
+
+	"github.com/funet/funet/uspace/funi"
 )
 
 // Options say how time passes in a world. The zero value is useful.
@@ -15,6 +17,8 @@ type Options struct {
 	// IdleTime is the longest that a process that looks in vain is left alone. What
 	// its card does for it wakes it earlier. 0 stands for 20 us.
 	IdleTime time.Duration
+	// Remote is how much remote memory each process can open.
+	Remote funi.RemoteSizes
 	// Watch, if not nil, is called after every event of a card, and of a process
 	// with the process's card: the place of invariants.
 	Watch func(c *Card)

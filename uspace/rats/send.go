@@ -1,0 +1,137 @@
+package rats
+
+// This file is SendMsg, and what becomes of a message (HPL-95-86, section 3.1).
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// remembered is how many messages back handles are good.
+const remembered = 1024
+
+// Handle names a message that was sent, or another request.
+type Handle uint32
+
+// Status is how far a message has come.
+type Status uint8
+
+const (
+	// Pending: the card has not taken it. The memory of a long message must stay as it is.
+	Pending Status = iota
+	// Copied: it is in the send queue, and its memory is the process's again.
+	Copied
+	// Sent: the card has taken it, and needs nothing of the process for it any more. It will be delivered once, or come back: then
+	// its status becomes Failed.
+	Sent
+	// Failed: it came back; some of a long one may have been written.
+	Failed
+)
+
+// send is a request that was committed.
+type send struct {
+	handle Handle
+	at     uint64 // how many slots of the request queue were committed up to it
+	inSlot bool
+	reason arctic.Reason
+}
+
+// sends is the last requests. The index of a handle is its lower bits.
+type sends struct {
+	list    [remembered]send
+	next    Handle
+	retired uint64 // slots of the request queue
+	tail    uint32 // as last seen
+}
+
+// at returns what a cookie or handle names, or nil.
+func (s *sends) at(n uint32) *send {
+	if m := &s.list[n%remembered]; n != 0 && uint32(m.handle) == n {
+		return m
+	}
+	return nil
+}
+
+// look notes which slots were retired. It is called more often than the queue goes round.
+func (e *Endpoint) look() {
+	t := e.iface.Tail(funi.Request)
+	e.sends.retired += uint64((t - e.sends.tail) & uint32(e.iface.Slots()-1))
+	e.sends.tail = t
+}
+
+// launch commits a request that compose makes of a slot.
+func (e *Endpoint) launch(compose func(s *funi.Slot, cookie uint32)) (Handle, error) {
+	e.look()
+	s := e.iface.Reserve(funi.Request)
+	h := e.sends.next + 1
+	if h == 0 {
+		h = remembered // 0 is none
+	}
+	m := &e.sends.list[h%remembered]
+	if s == nil || m.handle != 0 && m.at > e.sends.retired {
+		return 0, ErrFull
+	}
+	compose(s, uint32(h))
+	e.iface.Commit(funi.Request)
+	*m = send{handle: h, at: e.sends.retired + uint64((e.iface.SendHead(funi.Request)-e.sends.tail)&uint32(e.iface.Slots()-1))}
+	e.sends.next = h
+	return h, nil
+}
+
+// SendMsg launches a message to where the ticket says, with up to 11 words of metadata for the record. A message that does not fit a packet
+// lies in a segment with the right Source, and stays unchanged until Status is Sent. Errors are ErrTooLong, ErrMemory and ErrFull; then
+// nothing was sent.
+func (e *Endpoint) SendMsg(t Ticket, data []byte, metadata ...uint32) (Handle, error) {
+	return e.send(t, 0, data, metadata, true)
+}
+
+// Write writes data at an offset from the ticket's, and no record tells of it (3.2, remote write). It is SendMsg otherwise.
+func (e *Endpoint) Write(t Ticket, offset uint32, data []byte) (Handle, error) {
+	return e.send(t, offset, data, nil, false)
+}
+
+func (e *Endpoint) send(t Ticket, offset uint32, data []byte, metadata []uint32, counted bool) (Handle, error) {
+	if uint64(offset)+uint64(len(data)) > uint64(t.Size) || len(metadata) > arctic.MaxRemoteMetadata {
+		return 0, fmt.Errorf("sending %d bytes at %d to node %d: %w", len(data), offset, t.Node, ErrTooLong)
+	}
+	p := funi.Put{Key: t.Key, Offset: t.Offset + offset, Area: t.Area, Counted: counted, Count: t.Count, Metadata: metadata, Data: data}
+	inSlot := len(data)+len(metadata)*arctic.WordSize <= arctic.MaxRemoteBytes
+	if !inSlot {
+		address, ok := e.segments.Address(data, funi.Source)
+		if !ok {
+			return 0, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, ErrMemory)
+		}
+		p.Source, p.Length, p.Data = address, len(data), nil
+		if !p.Valid() {
+			return 0, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, ErrTooLong)
+		}
+	}
+	h, err := e.launch(func(s *funi.Slot, cookie uint32) {
+		p.Cookie = cookie
+		s.SetPut(t.Node, &p)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, err)
+	}
+	e.sends.at(uint32(h)).inSlot = inSlot
+	return h, nil
+}
+
+// Status returns how far a message has come, and why it came back. Call Poll before. A handle is good for the next 1024 messages; then it is ErrHandle.
+func (e *Endpoint) Status(h Handle) (Status, arctic.Reason, error) {
+	e.look()
+	m := e.sends.at(uint32(h))
+	switch {
+	case m == nil:
+		return Failed, NoReason, ErrHandle
+	case m.reason != NoReason:
+		return Failed, m.reason, nil
+	case m.at <= e.sends.retired:
+		return Sent, NoReason, nil
+	case m.inSlot:
+		return Copied, NoReason, nil
+	}
+	return Pending, NoReason, nil
+}
