@@ -287,8 +287,7 @@ var mutations = []mutation{
 		`if counter == 0 && a.unread == a.credit {`, `if false {`,
 		unit("TestCredit")},
 	{"closed", "keyslot.go",
-		`			r.keySlots[n] = keySlot{}
-`, ``,
+		`			r.keySlots[n] = keySlot{}`, `			_ = n`,
 		unit("TestOpenAndCloseInOrder")},
 	{"within", "keyslot.go",
 		`*k = keySlot{}`, `_ = k`,
