@@ -85,6 +85,18 @@
 //	joined             a hello that is said again joins again
 //	over               a life that is over joins
 //	landing            memory of a message that was given up is used again at once
+//	keyed              any key opens a key slot that is open
+//	limit              a remote write may end beyond its key slot
+//	binding            an area counts for every key slot
+//	delta              the last packet of a remote write does not take back what the others have counted
+//	zeroing            an area that is reset goes on counting where it was
+//	credit             an area is notified of more than it has credit for
+//	closed             a key slot that is closed stays open
+//	within             the key slots in a segment outlive it
+//	counted            each piece of a block counts
+//	unread             an area is opened whose number still has notifications in the ring
+//	guessed            keys may be guessed as often as one likes
+//	unsendable         a remote write may send memory that is not for sending
 //
 // Each replaces one snippet of one file, which must be there exactly once: where the
 // engine changes, its mutation is written anew. The mutant is a file in a temporary
