@@ -85,6 +85,7 @@
 //	joined             a hello that is said again joins again
 //	over               a life that is over joins
 //	landing            memory of a message that was given up is used again at once
+//	fetched            a receive waits on for a message that its sender has cancelled
 //	keyed              any key opens a key slot that is open
 //	limit              a remote write may end beyond its key slot
 //	binding            an area counts for every key slot

@@ -292,6 +292,10 @@ var mutations = []mutation{
 	{"landing", "../am/landing.go",
 		`l.closed[n].until <= now; n++`, `now > 0; n++`,
 		library("TestMemoryIsHeld")},
+	{"fetched", "../am/grant.go",
+		`		e.unfetched(g, ErrAborted)
+`, ``,
+		library("TestFetchedMessageIsCancelled")},
 	{"keyed", "keyslot.go",
 		` && r.keySlots[n].key == key`, ``,
 		unit("TestPutsAreRefused")},

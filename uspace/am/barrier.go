@@ -19,8 +19,7 @@ const maxRounds = 16
 
 // rounds is the state of the node's barriers.
 type rounds struct {
-	round int  // of the call under way
-	told  bool // the node of the round has been told
+	round int // of the call under way
 	heard [maxRounds][2]struct{ number, what uint32 }
 }
 
@@ -41,13 +40,12 @@ func (e *Endpoint) Barrier() error {
 		return err
 	}
 	if !again {
-		r.round, r.told = 0, false
+		r.round = 0
 	}
 	for ; r.round < bits.Len(uint(e.nodes-1)); r.round++ {
 		if err := e.disseminate(r.round); err != nil {
 			return err
 		}
-		r.told = false
 	}
 	e.drive() // also where there is no one to tell
 	c.open = false
@@ -61,13 +59,11 @@ func (e *Endpoint) disseminate(round int) error {
 	if e.cpu != nil {
 		e.cpu.Work(e.cpu.Library().LoopCycles + 2*e.cpu.Library().CounterCycles) // the handler, and who waits, reach the table by a pointer
 	}
-	if !r.told {
-		if err := e.post4((e.node+1<<round)%e.nodes, typeRound, c.number, c.what, uint32(round), 0, 0); err != nil {
-			return err
-		}
-		r.told = true
-		e.drive()
+	// Also in a call that goes on: this message may be the one that came back, and telling a node twice changes nothing.
+	if err := e.post4((e.node+1<<round)%e.nodes, typeRound, c.number, c.what, uint32(round), 0, 0); err != nil {
+		return err
 	}
+	e.drive()
 	from := (e.node - 1<<round%e.nodes + e.nodes) % e.nodes
 	h := &r.heard[round][c.number&1]
 	if err := e.waitTogether(from, func() bool { return h.number == c.number || c.wrong }); err != nil {

@@ -326,6 +326,44 @@ func TestFetchedFromTheDead(t *testing.T) {
 	})
 }
 
+// Rule (Cancel): a receive whose message was given up after memory had been granted to it ends with ErrAborted, and the memory comes free.
+func TestFetchedMessageIsCancelled(t *testing.T) {
+	const size = 30 << 10
+	for _, direct := range []bool{false, true} {
+		b := bed.New(t, bed.Options{Nodes: 2, Limit: 30 * time.Second})
+		granted, over := false, false
+		var ended error
+		b.MustRun(func(n *bed.Node) error {
+			if err := errors.Join(messageMemory(n, am.LeastMemory, direct), n.Barrier()); err != nil {
+				return err
+			}
+			if n.Node() == 0 {
+				id, err := n.StartSendTag(1, 5, numbered(0, 0, size), func(error) {})
+				if err != nil {
+					return err
+				}
+				if err := n.WaitFor(1, func() bool { return granted }); err != nil {
+					return err
+				}
+				n.Cancel(id)
+				return errors.Join(n.WaitFor(1, func() bool { return over }), n.Barrier())
+			}
+			got := make([]byte, size)
+			if _, err := n.StartRecv(0, 5, got, func(_ am.Received, err error) { over, ended = true, err }); err != nil {
+				return err
+			}
+			err := n.WaitFor(0, func() bool {
+				granted = granted || am.MemoryInUse(n.Endpoint) > 0
+				return over
+			})
+			return errors.Join(err, n.WaitFor(0, func() bool { return am.MemoryInUse(n.Endpoint) == 0 }), n.Barrier())
+		})
+		if !granted || !errors.Is(ended, am.ErrAborted) {
+			t.Errorf("direct %t: memory was granted: %t; the receive ended with %v", direct, granted, ended)
+		}
+	}
+}
+
 // TestFetchIsGrantedByReceives: memory is granted when a receive takes the envelope, to its offer; what has no offer, or is longer
 // than the memory, is asked for in pieces; nobody announces such a message otherwise. The test is the card.
 func TestFetchIsGrantedByReceives(t *testing.T) {

@@ -187,8 +187,9 @@ func TestStreamsFail(t *testing.T) {
 }
 
 // Rule: a stream whose other node leaves ends with an error, at either end.
-func TestStreamOfANodeThatLeaves(t *testing.T) {
-	b := newBed(t, "embedded")
+func TestStreamOfANodeThatLeaves(t *testing.T) { onBoth(t, streamOfANodeThatLeaves) }
+
+func streamOfANodeThatLeaves(t *testing.T, b *bed) {
 	stays, leaves := b.open(0), b.open(1)
 	const out, in = 1, 2
 	w, err := stays.Writer(t.Context(), 1, out)
@@ -225,5 +226,29 @@ func TestStreamOfANodeThatLeaves(t *testing.T) {
 		if err == nil || errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("a stream of a node that has left ended with %v", err)
 		}
+	}
+}
+
+// Rule: a writer that waits alone, while its program does nothing else, hears that the other node has left: it asks now and then.
+func TestLonelyWriter(t *testing.T) {
+	b := newBed(t, "daemon") // a card that has left before it was ever heard of is waited for as long as one that has yet to come
+	stays, leaves := b.open(0), b.open(1)
+	w, err := stays.Writer(t.Context(), 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := leaves.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wrote := make(chan error, 1)
+	go func() {
+		var err error
+		for err == nil {
+			_, err = w.Write(make([]byte, 1000))
+		}
+		wrote <- err
+	}()
+	if err := await(t, "the writer's error", wrote); errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("a stream to a node that has left ended with %v", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/funet/funet/uspace/am"
 	"github.com/funet/funet/uspace/funi"
@@ -29,9 +30,10 @@ const (
 	// turn is how many times patience pass between two times that other goroutines may run, where there are more
 	// processors: they mostly run there. Go has another thread go on with a goroutine that gives way, and that wakes one.
 	turn = 64
-	// firstProbe is how many polls in vain pass before nodes that owe answers are probed, as in package am.
-	firstProbe = 1 << 16
-	lastProbe  = 1 << 20
+	// firstProbe is how long, in nanoseconds, one waits in vain before nodes that owe answers are probed; each further time
+	// is twice as long, up to lastProbe. Polls do not tell: a daemon's client sleeps in some of them.
+	firstProbe = int64(20 * time.Millisecond)
+	lastProbe  = int64(time.Second)
 )
 
 // waiter is a goroutine that waits, or will.
@@ -190,11 +192,11 @@ func (e *Endpoint) lead(ctx context.Context, w *waiter) {
 		e.leave()
 	}()
 	done := ctx.Done()
-	probe := firstProbe
+	probe, idle := firstProbe, int64(0) // since when nothing has come; 0: not looked yet
 	for vain, since := 0, 0; !e.over(w) && e.cause.Load() == nil && e.claims == 0; {
 		n := e.poll()
 		if vain++; n > 0 {
-			vain = 0
+			vain, idle = 0, 0
 		}
 		if since += 1 + n; since >= glance {
 			since = 0
@@ -208,13 +210,16 @@ func (e *Endpoint) lead(ctx context.Context, w *waiter) {
 			if stop == nil && done != nil {
 				stop = context.AfterFunc(ctx, e.carrier.Interrupt)
 			}
+			switch now := e.carrier.Now(); {
+			case idle == 0:
+				idle = max(now, 1)
+			case now-idle >= probe:
+				idle, probe = now, min(2*probe, lastProbe)
+				e.probe(ctx)
+			}
 		}
 		if vain > 0 && vain%e.turns == 0 {
 			runtime.Gosched()
-		}
-		if vain >= probe {
-			vain, probe = 0, min(2*probe, lastProbe)
-			e.probe(ctx)
 		}
 	}
 }
