@@ -92,6 +92,39 @@ func TestTableIsMet(t *testing.T) {
 	}
 }
 
+// What the papers say in words is judged by the model where the words have a limit, and the table's own figures stand beside: by these
+// receiving takes 6.7 times the cycles of the CM-5 and not over seven (348.2 of 52.2).
+func TestStatements(t *testing.T) {
+	rows, err := readTable61()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		rows[i].Cycles = rows[i].PaperCycles
+		if rows[i].Name == "cmam_4" && rows[i].Measure == "recv_tp" {
+			rows[i].Cycles = 366
+		}
+	}
+	all, err := statements(rows)
+	if err != nil || len(all) != len(said) {
+		t.Fatalf("%d statements, %v", len(all), err)
+	}
+	for i, want := range []struct {
+		model, table float64
+		verdict      string
+	}{{4.327, 4.327, "shown"}, {2.233, 2.233, "shown"}, {7.011, 6.670, "holds"}, {4.239, 4.239, "holds"}, {245.9, 245.9, "shown"},
+		{2.233, 2.233, "holds"}, {4.239, 4.239, "fails"}, {3825.2, 3825.2, "shown"}} {
+		s := all[i]
+		verdict := "shown"
+		if s.Holds != nil {
+			verdict = map[bool]string{true: "holds", false: "fails"}[*s.Holds]
+		}
+		if math.Abs(s.Model/want.model-1) > 1e-3 || math.Abs(s.Table/want.table-1) > 1e-3 || verdict != want.verdict {
+			t.Errorf("%s: %+v, %s, want %+v", s.Text, s, verdict, want)
+		}
+	}
+}
+
 // Rounds follow each other, whatever segments a node's gets have opened in between; their rows are medians.
 func TestRounds(t *testing.T) {
 	for _, name := range []string{"sbus-arctic", "sbus-arctic-1994"} {

@@ -64,8 +64,10 @@ type tableRow struct {
 type simResult struct {
 	Profile string `json:"profile"`
 	comparison
-	Close int        `json:"rows_within_4_percent"`
-	Rules []ruleTold `json:"rules,omitempty"`
+	Close int `json:"rows_within_4_percent"`
+	// Statements are what the papers say of the table in words.
+	Statements []statement `json:"statements"`
+	Rules      []ruleTold  `json:"rules,omitempty"`
 }
 
 // comparison is the rows that were measured, in virtual or real time, beside the table.
@@ -200,7 +202,12 @@ func compareCMAM(p *hwprofiles.Profile, found []apps.CMAMRow) (*simResult, error
 	if err != nil {
 		return nil, err
 	}
-	return compareRows(p, table, found)
+	r, err := compareRows(p, table, found)
+	if err != nil {
+		return nil, err
+	}
+	r.Statements, err = statements(r.Rows)
+	return r, err
 }
 
 // compareRows puts what was measured beside the rows of a table. A row that was not measured is an
@@ -262,6 +269,9 @@ func readTable61() ([]tableRow, error) {
 func (r *simResult) WriteTable(w io.Writer) error {
 	fmt.Fprintf(w, "CMAM primitives on %d nodes, profile %s, beside Table 6.1 of the thesis\n", simNodes, r.Profile)
 	if err := r.writeRows(w); err != nil {
+		return err
+	}
+	if err := r.writeStatements(w); err != nil {
 		return err
 	}
 	return r.writeReasons(w)

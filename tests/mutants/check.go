@@ -32,8 +32,11 @@ func (c check) String() string {
 	if c.test == "" {
 		return "chaos " + c.faults
 	}
-	if c.folder == linkFolder {
+	switch c.folder {
+	case linkFolder:
 		return "link " + c.test
+	case libraryFolder:
+		return "am " + c.test
 	}
 	return c.test
 }

@@ -77,6 +77,14 @@
 //	parted             what waits for a peer that was removed is not returned
 //	account            an account sends as much as it likes in a round
 //	bytes              blocks within the card cost nothing of what a step may copy
+//	jump               collective calls go on with a number of a call before Agree
+//	last               and with node 0's own number, whatever the others have reached
+//	view               Agree ends although nodes know other lives
+//	fence              a node that was given up is not told
+//	expelled           a node ends by what is said of another life of it
+//	joined             a hello that is said again joins again
+//	over               a life that is over joins
+//	landing            memory of a message that was given up is used again at once
 //	keyed              any key opens a key slot that is open
 //	limit              a remote write may end beyond its key slot
 //	binding            an area counts for every key slot
@@ -131,7 +139,7 @@ func run(ctx context.Context, names []string) error {
 	}
 	defer b.remove()
 	t := newTable(chosen)
-	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link.\n\n", chaosRun, engineFolder)
+	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of package am.\n\n", chaosRun, engineFolder)
 	t.head()
 	wrong := 0
 	rows := 0

@@ -23,6 +23,8 @@ type mutation struct {
 const (
 	engineFolder = "uspace/engine"
 	linkFolder   = engineFolder + "/link"
+	// libraryFolder is that of package am, whose files mutations name from engineFolder.
+	libraryFolder = "uspace/am"
 )
 
 var (

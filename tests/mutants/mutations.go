@@ -6,6 +6,7 @@ package main
 
 func unit(test string) []check    { return []check{{folder: engineFolder, test: test}} }
 func link(test string) []check    { return []check{{folder: linkFolder, test: test}} }
+func library(test string) []check { return []check{{folder: libraryFolder, test: test}} }
 func chaos(faults string) []check { return []check{{faults: faults}} }
 
 // both are the checks of a mutation that chaos has to notice as well as a test.
@@ -187,7 +188,7 @@ var mutations = []mutation{
 		chaos("slow")},
 	{"tail", "transfer.go",
 		`		case t.lines > 0:
-		case failed, `, `		case failed, `,
+		case failed, t.put`, `		case failed, t.put`,
 		unit("TestTransfersUnderFaults")},
 	{"retired", "transfer.go",
 		` || t.state == transferRetrieved && x.card.block > 0`, ``,
@@ -267,6 +268,30 @@ var mutations = []mutation{
 	{"awaited", "route.go",
 		`case c.now >= e.until:`, `case false:`,
 		unit("TestExpectedNodesThatDoNotCome")},
+	{"jump", "../am/agree.go",
+		`last+gap`, `last`,
+		library("TestAgreeJumps")},
+	{"last", "../am/agree.go",
+		`if int32(s.number-last) > 0 {`, `if false {`,
+		library("TestAgreeJumps")},
+	{"view", "../am/agree.go",
+		`if !s.is || s.view != m.view {`, `if !s.is {`,
+		library("TestAgreeFences")},
+	{"fence", "../am/member.go",
+		`e.answerMember(m, memberFence, p.life, 0)`, ``,
+		library("TestExpelled")},
+	{"expelled", "../am/member.go",
+		`if m.Words[1] == uint32(k.o.Life) {`, `if true {`,
+		library("TestExpelled")},
+	{"joined", "../am/member.go",
+		`case life != p.life || p.state != present:`, `default:`,
+		library("TestHelloRepeated")},
+	{"over", "../am/member.go",
+		`if life > MaxLife || life < p.life && p.state != unheard {`, `if life > MaxLife {`,
+		library("TestHelloRepeated")},
+	{"landing", "../am/landing.go",
+		`l.closed[n].until <= now; n++`, `now > 0; n++`,
+		library("TestMemoryIsHeld")},
 	{"keyed", "keyslot.go",
 		` && r.keySlots[n].key == key`, ``,
 		unit("TestPutsAreRefused")},

@@ -11,3 +11,6 @@ func MemoryInUse(e *Endpoint) int {
 	}
 	return used
 }
+
+// View returns the digest of all nodes' lives that a node with Rejoin has.
+func View(e *Endpoint) uint64 { return e.member.view }

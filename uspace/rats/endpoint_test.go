@@ -26,7 +26,6 @@ type node struct {
 	*rats.Endpoint
 	p             *sim.Process
 	source, keyed []byte
-	records       int
 }
 
 // random is randomness of virtual time.
