@@ -58,6 +58,7 @@ func (c *connection) attach(message []byte) (err error) {
 	if err != nil {
 		return fmt.Errorf("%d slots: %w", r.Slots, attach.ErrSlots)
 	}
+	size += r.Remote.Bytes()
 	if err := c.pace(memoryCost(uint64(size), c.rule)); err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (c *connection) attach(message []byte) (err error) {
 		return err
 	}
 	answer := attach.AttachAnswer{ABI: funi.ABI, Context: a.ctx.Bell(), GID: r.GID, Node: r.Node, Nodes: uint32(len(a.job.cards)),
-		Slots: r.Slots, Memory: uint64(size), Incarnation: c.d.incarnation.Load()}
+		Slots: r.Slots, Remote: r.Remote, Memory: uint64(size), Incarnation: c.d.incarnation.Load()}
 	// So a goroutine that waits for mu does not wait for the process. The descriptors are closed by this
 	// goroutine alone, also if the job ends meanwhile.
 	err = c.send(answer.Encode(), a.memory.fd, a.bells.fd, a.card, wait)
@@ -88,13 +89,13 @@ func (c *connection) newContext(r *attach.AttachRequest, size int) (_ *attachmen
 	if err != nil {
 		return nil, -1, err
 	}
-	use := usage{contexts: 1, pieces: 1, bytes: pages(int64(size))}
+	use := usage{contexts: 1, pieces: 1, bytes: pages(int64(size)) + pages(tables(r.Remote))}
 	if err := d.take(c.peer.account, c.rule, use); err != nil {
 		d.leave(j, r.Node)
 		return nil, -1, err
 	}
 	a := &attachment{job: j, conn: c, account: c.peer.account, node: r.Node, slots: int(r.Slots), segments: map[uint32]*region{}, bytes: use.bytes, card: -1, process: -1}
-	wait, err = a.make(d, size)
+	wait, err = a.make(d, size, r.Remote)
 	if err == nil {
 		err = d.attachContext(a)
 	}
@@ -110,11 +111,16 @@ func (c *connection) newContext(r *attach.AttachRequest, size int) (_ *attachmen
 	return a, wait, nil
 }
 
+// tables is how many bytes the card needs for the key slots and areas of a context.
+func tables(s funi.RemoteSizes) int64 {
+	return int64(s.KeySlots)*32 + int64(s.Areas)*20 + int64(s.Notifications)*2
+}
+
 // make makes the parts of the context, and returns the descriptor on which the process
 // waits. That is the read end of a pipe, not an eventfd: whether a write waits for room is
 // a flag of the open file, which a process with the same eventfd could clear, and then fill the eventfd and so
 // stop the card's thread. Only the daemon has the writing end of a pipe.
-func (a *attachment) make(d *Daemon, size int) (wait int, err error) {
+func (a *attachment) make(d *Daemon, size int, remote funi.RemoteSizes) (wait int, err error) {
 	wait = -1
 	if a.memory, err = d.memory.make(fmt.Sprintf("%d.%d", a.job.gid, a.node), int64(size), a); err != nil {
 		return wait, fmt.Errorf("%w: %w", attach.ErrFull, err)
@@ -122,7 +128,7 @@ func (a *attachment) make(d *Daemon, size int) (wait int, err error) {
 	if a.bells, err = d.takeBells(a.account); err != nil {
 		return wait, err
 	}
-	if a.shared, err = funi.SharedMemory(a.memory.bytes, a.bells.bytes); err != nil {
+	if a.shared, err = funi.SharedRemoteMemory(a.memory.bytes, a.bells.bytes, remote); err != nil {
 		return wait, err
 	}
 	// The queues are halted until the process has written its registers (thesis 3.2.1,

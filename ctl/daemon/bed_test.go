@@ -193,7 +193,7 @@ func (k *client) attach(r attach.AttachRequest) error {
 		}
 		k.maps = append(k.maps, m)
 	}
-	m, err := funi.SharedMemory(k.maps[0], k.maps[1])
+	m, err := funi.SharedRemoteMemory(k.maps[0], k.maps[1], a.Remote)
 	if err != nil {
 		return err
 	}

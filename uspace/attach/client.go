@@ -36,11 +36,12 @@ var (
 type Config struct {
 	Socket  string // of the daemon; "" stands for DefaultSocket
 	GID     uint16
-	Node    uint16        // own number in the group
-	Nodes   int           // members that the group must have; 0: any number
-	Token   Token         // of the job
-	Slots   int           // of each queue, a power of two; 0 stands for the daemon's default
-	Timeout time.Duration // for each answer of the daemon; 0 stands for DefaultTimeout
+	Node    uint16           // own number in the group
+	Nodes   int              // members that the group must have; 0: any number
+	Token   Token            // of the job
+	Slots   int              // of each queue, a power of two; 0 stands for the daemon's default
+	Remote  funi.RemoteSizes // how much remote memory the process can open; zero: none
+	Timeout time.Duration    // for each answer of the daemon; 0 stands for DefaultTimeout
 	// Life is how many processes were this node before, and Restarts how many may follow the first (funet run
 	// --restart). Where Life is above 0, Open waits some time for the daemon to notice the end of the one before it.
 	Life, Restarts int
@@ -124,7 +125,7 @@ const succession = 5 * time.Second
 // enter asks for the context, and again while this node's process before this one still has it. It returns
 // the descriptors that came.
 func (c *Client) enter(cfg *Config) ([]int, error) {
-	request := AttachRequest{GID: cfg.GID, Node: cfg.Node, Slots: uint32(cfg.Slots), Token: cfg.Token}
+	request := AttachRequest{GID: cfg.GID, Node: cfg.Node, Slots: uint32(cfg.Slots), Remote: cfg.Remote, Token: cfg.Token}
 	for begun, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		message, got, err := c.ask(request.Encode(), AttachDescriptors)
 		if err != nil {
@@ -189,7 +190,7 @@ func (c *Client) share(got []int) (*funi.Memory, error) {
 	if c.bells, err = MapMemory(got[DoorbellsDescriptor], funi.DoorbellsSize); err != nil {
 		return nil, err
 	}
-	m, err := funi.SharedMemory(c.memory, c.bells)
+	m, err := funi.SharedRemoteMemory(c.memory, c.bells, c.answer.Remote)
 	if err != nil {
 		return nil, err
 	}

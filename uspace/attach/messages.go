@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 	"time"
 
 	"github.com/funet/funet/uspace/funi"
@@ -32,11 +33,38 @@ func malformed(what, field string, v uint64) error {
 
 // AttachRequest asks for a context: node of the group of that GID.
 //
-//	u16 gid@16, u16 node@18, u32 slots@20, u32 0@24, u32 0@28, token@32
+//	u16 gid@16, u16 node@18, u32 slots@20, remote@24, token@32
+//
+// where remote, here and in the answer, is eight or four bytes: key slots, areas and notifications of the context's remote memory, each a byte with
+// one more than the exponent of the power of two, or 0 for none; then zeros.
 type AttachRequest struct {
 	GID, Node uint16
-	Slots     uint32 // of each queue, a power of two; 0: the daemon's default
-	Token     Token  // of the job
+	Slots     uint32           // of each queue, a power of two; 0: the daemon's default
+	Remote    funi.RemoteSizes // zero: no remote memory
+	Token     Token            // of the job
+}
+
+// putRemote encodes sizes.
+func putRemote(b []byte, s funi.RemoteSizes) {
+	for i, n := range []int{s.KeySlots, s.Areas, s.Notifications} {
+		b[i] = byte(bits.Len(uint(n)))
+	}
+}
+
+// remoteSizes decodes them. What is not one of funi.RemoteSizes, or not zero behind, is refused.
+func remoteSizes(b []byte, what string) (s funi.RemoteSizes, err error) {
+	for i, n := range []*int{&s.KeySlots, &s.Areas, &s.Notifications} {
+		*n = 1 << min(b[i], 63) >> 1
+	}
+	for _, v := range b[3:] {
+		if v != 0 {
+			return s, malformed(what, "reserved bytes", uint64(v))
+		}
+	}
+	if s.Check() != nil {
+		return s, malformed(what, "sizes of remote memory", uint64(b[0])|uint64(b[1])<<8|uint64(b[2])<<16)
+	}
+	return s, nil
 }
 
 // Encode composes the message.
@@ -45,6 +73,7 @@ func (r AttachRequest) Encode() []byte {
 	binary.LittleEndian.PutUint16(b[16:], r.GID)
 	binary.LittleEndian.PutUint16(b[18:], r.Node)
 	binary.LittleEndian.PutUint32(b[20:], r.Slots)
+	putRemote(b[24:], r.Remote)
 	copy(b[32:], r.Token[:])
 	return b
 }
@@ -55,11 +84,13 @@ func DecodeAttachRequest(b []byte) (AttachRequest, error) {
 	if err := fixed(b, KindAttach, attachRequestSize); err != nil {
 		return AttachRequest{}, err
 	}
-	if v := binary.LittleEndian.Uint64(b[24:]); v != 0 {
-		return AttachRequest{}, malformed("an attach request", "flags", v)
+	remote, err := remoteSizes(b[24:32], "an attach request")
+	if err != nil {
+		return AttachRequest{}, err
 	}
 	return AttachRequest{
-		GID: binary.LittleEndian.Uint16(b[16:]), Node: binary.LittleEndian.Uint16(b[18:]),
+		Remote: remote,
+		GID:    binary.LittleEndian.Uint16(b[16:]), Node: binary.LittleEndian.Uint16(b[18:]),
 		Slots: binary.LittleEndian.Uint32(b[20:]), Token: Token(b[32:]),
 	}, nil
 }
@@ -67,15 +98,16 @@ func DecodeAttachRequest(b []byte) (AttachRequest, error) {
 // AttachAnswer says what was attached. With it come AttachDescriptors descriptors.
 //
 //	u32 abi@16, u32 context@20, u16 gid@24, u16 node@26, u32 nodes@28, u32 slots@32,
-//	u32 0@36, u64 memory@40, u32 incarnation@48, u32 0@52
+//	remote@36, u64 memory@40, u32 incarnation@48, u32 0@52
 type AttachAnswer struct {
 	ABI         uint32 // funi.ABI
 	Context     uint32 // number of its doorbell
 	GID, Node   uint16
 	Nodes       uint32 // members of the group
 	Slots       uint32 // of each queue
-	Memory      uint64 // bytes of the context's memory: funi.SharedSize(Slots)
+	Memory      uint64 // bytes of the context's memory: funi.SharedSize(Slots) and Remote.Bytes()
 	Incarnation uint32 // of the card
+	Remote      funi.RemoteSizes
 }
 
 // The descriptors of an answer to an attach request, in their order.
@@ -96,6 +128,7 @@ func (a AttachAnswer) Encode() []byte {
 	binary.LittleEndian.PutUint16(b[26:], a.Node)
 	binary.LittleEndian.PutUint32(b[28:], a.Nodes)
 	binary.LittleEndian.PutUint32(b[32:], a.Slots)
+	putRemote(b[36:], a.Remote)
 	binary.LittleEndian.PutUint64(b[40:], a.Memory)
 	binary.LittleEndian.PutUint32(b[48:], a.Incarnation)
 	return b
@@ -116,19 +149,23 @@ func DecodeAttachAnswer(b []byte) (AttachAnswer, error) {
 	}
 	const what = "an answer to an attach request"
 	size, err := funi.SharedSize(int(a.Slots))
+	remote, wrong := remoteSizes(b[36:40], what)
+	a.Remote = remote
 	switch {
 	case a.ABI != funi.ABI:
 		return AttachAnswer{}, fmt.Errorf("attaching to a card of ABI %d, not %d: %w", a.ABI, funi.ABI, ErrVersion)
 	case err != nil:
 		return AttachAnswer{}, malformed(what, "slots", uint64(a.Slots))
-	case a.Memory != uint64(size):
+	case wrong != nil:
+		return AttachAnswer{}, wrong
+	case a.Memory != uint64(size+remote.Bytes()):
 		return AttachAnswer{}, malformed(what, "memory", a.Memory)
 	case a.Context >= funi.MaxContexts:
 		return AttachAnswer{}, malformed(what, "context", uint64(a.Context))
 	case uint32(a.Node) >= a.Nodes || a.Nodes > 1<<16:
 		return AttachAnswer{}, malformed(what, "nodes", uint64(a.Nodes))
 	}
-	if v := binary.LittleEndian.Uint32(b[36:]) | binary.LittleEndian.Uint32(b[52:]); v != 0 {
+	if v := binary.LittleEndian.Uint32(b[52:]); v != 0 {
 		return AttachAnswer{}, malformed(what, "reserved words", uint64(v))
 	}
 	return a, nil
@@ -176,7 +213,7 @@ func decodeSegment(b []byte, k Kind) (SegmentRequest, error) {
 		return SegmentRequest{}, err
 	}
 	rights := binary.LittleEndian.Uint32(b[20:])
-	if rights&^uint32(funi.Source|funi.Destination) != 0 {
+	if rights&^uint32(funi.Source|funi.Destination|funi.Keyed) != 0 {
 		return SegmentRequest{}, malformed("a segment request", "rights", uint64(rights))
 	}
 	return SegmentRequest{

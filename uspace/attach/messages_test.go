@@ -218,7 +218,7 @@ func TestMessagesAreRefused(t *testing.T) {
 		{"answer: memory", 1, 40, 1, attach.ErrMalformed},
 		{"answer: reserved", 1, 36, 1, attach.ErrMalformed},
 		{"answer: reserved at the end", 1, 52, 1, attach.ErrMalformed},
-		{"segment: rights", 2, 20, 4, attach.ErrMalformed},
+		{"segment: rights", 2, 20, 8, attach.ErrMalformed},
 		{"unsegment: reserved", 4, 20, 1, attach.ErrMalformed},
 		{"job: reserved", 5, 18, 1, attach.ErrMalformed},
 		{"job: nodes", 5, 20, 4, attach.ErrMalformed},

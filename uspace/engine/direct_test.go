@@ -57,6 +57,7 @@ func (p *directPort) Flush() {}
 type couple struct {
 	cards [2]*engine.Card
 	proc  [2]*funi.Interface
+	ctx   [2]*engine.Context
 	now   int64
 }
 
@@ -80,10 +81,13 @@ func newCouple(t testing.TB, slots int, tune ...func(*engine.Config)) *couple {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := mem.AddRemote(someRemote); err != nil {
+			t.Fatal(err)
+		}
 		if c.proc[i], err = funi.Initialize(mem); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := card.Attach(mem, gid, uint16(i), jobTag); err != nil {
+		if c.ctx[i], err = card.Attach(mem, gid, uint16(i), jobTag); err != nil {
 			t.Fatal(err)
 		}
 		c.cards[i] = card

@@ -88,12 +88,12 @@ func (c *Card) takePut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slo
 	}
 	var data [arctic.MaxRemoteBytes]byte // the slot's words, each loaded once
 	inSlot := words
-	if source == 0 {
+	if r.Data = memory; source == 0 {
 		inSlot += (size + arctic.WordSize - 1) / arctic.WordSize
-		memory = data[words*arctic.WordSize : words*arctic.WordSize+size]
+		r.Data = data[words*arctic.WordSize : words*arctic.WordSize+size] // not memory, which a record may keep: data would be allocated
 	}
 	arctic.PutWords(data[:inSlot*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+inSlot])
-	r.Metadata, r.Data = data[:words*arctic.WordSize], memory
+	r.Metadata = data[:words*arctic.WordSize]
 	ln.Node, ln.request, ln.argument = h.Node(), h, w[funi.RemoteCookieWord]
 	c.launchPut(x, l, ln, &r)
 	return int(ln.Size), arctic.ReasonNone, true

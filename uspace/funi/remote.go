@@ -116,8 +116,8 @@ func (s RemoteSizes) Check() error {
 	return nil
 }
 
-// bytes is what they take of the memory that process and card share.
-func (s RemoteSizes) bytes() int { return (s.Notifications + s.Areas) * noteBytes }
+// Bytes is what they take of the memory that process and card share, behind the queues.
+func (s RemoteSizes) Bytes() int { return (s.Notifications + s.Areas) * noteBytes }
 
 // AddRemote gives a context whose card lives in the same process room for remote memory, before it is attached. It returns
 // ErrRemoteSizes.
@@ -125,7 +125,7 @@ func (m *Memory) AddRemote(s RemoteSizes) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	m.Remote, m.notes = s, alignedWords(s.bytes()/4)
+	m.Remote, m.notes = s, alignedWords(s.Bytes()/4)
 	return nil
 }
 

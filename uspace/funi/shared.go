@@ -5,7 +5,8 @@ package funi
 // the card's owner, mapped by both.
 //
 // The file of a context is the register page and, from offset 4096 on, queue memory for
-// four queues and two virtual ones.
+// four queues and two virtual ones. Behind that are the notification ring and the metadata of areas, if the context has remote memory
+// (RemoteSizes.Bytes).
 
 import (
 	"errors"
@@ -39,19 +40,33 @@ func SharedSize(slots int) (int, error) {
 // SharedSize and DoorbellsSize of them, or it returns ErrShared. It lives as long as the
 // mappings, and stores nothing.
 func SharedMemory(context, doorbells []byte) (*Memory, error) {
+	return SharedRemoteMemory(context, doorbells, RemoteSizes{})
+}
+
+// SharedRemoteMemory is SharedMemory of a context with remote memory: the file is longer by RemoteSizes.Bytes. It also returns ErrRemoteSizes.
+func SharedRemoteMemory(context, doorbells []byte, s RemoteSizes) (*Memory, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
 	d, err := SharedDoorbells(doorbells)
 	if err != nil {
 		return nil, err
 	}
-	if rest := len(context) - PageSize; rest <= 0 || rest%(sharedQueues*slotBytes) != 0 || !aligned(context) {
+	if rest := len(context) - PageSize - s.Bytes(); rest <= 0 || rest%(sharedQueues*slotBytes) != 0 || !aligned(context) {
 		return nil, fmt.Errorf("sharing a context of %d bytes: %w", len(context), ErrShared)
 	}
 	p := unsafe.Pointer(unsafe.SliceData(context))
-	return &Memory{
+	notes := len(context) - s.Bytes()
+	m := &Memory{
 		Page:      (*Page)(p),
-		Queues:    unsafe.Slice((*uint32)(unsafe.Add(p, PageSize)), (len(context)-PageSize)/4),
+		Queues:    unsafe.Slice((*uint32)(unsafe.Add(p, PageSize)), (notes-PageSize)/4),
 		Doorbells: d,
-	}, nil
+		Remote:    s,
+	}
+	if notes < len(context) {
+		m.notes = unsafe.Slice((*uint32)(unsafe.Add(p, notes)), s.Bytes()/4)
+	}
+	return m, nil
 }
 
 // SharedDoorbells returns the doorbells whose file is mapped at the bytes, or ErrShared.
