@@ -86,6 +86,7 @@
 //	over               a life that is over joins
 //	landing            memory of a message that was given up is used again at once
 //	fetched            a receive waits on for a message that its sender has cancelled
+//	round              a message of the last barrier that comes back is not told again
 //	keyed              any key opens a key slot that is open
 //	limit              a remote write may end beyond its key slot
 //	binding            an area counts for every key slot

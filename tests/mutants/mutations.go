@@ -296,6 +296,9 @@ var mutations = []mutation{
 		`		e.unfetched(g, ErrAborted)
 `, ``,
 		library("TestFetchedMessageIsCancelled")},
+	{"round", "../am/barrier.go",
+		`b.lost |= 1 << bits.TrailingZeros(uint(further))`, `_ = further`,
+		library("TestRoundOfTheLastBarrierIsToldAgain")},
 	{"keyed", "keyslot.go",
 		` && r.keySlots[n].key == key`, ``,
 		unit("TestPutsAreRefused")},

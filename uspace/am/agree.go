@@ -157,6 +157,7 @@ func (e *Endpoint) agreed(base, low, high uint32) {
 	}
 	m.agree.done, m.agree.number, m.changed, m.ended = true, base, false, false
 	e.collective.restart(base)
+	e.rounds.lost = 0 // of a call before that
 }
 
 // restart has the next call be the one after base, whatever was under way.

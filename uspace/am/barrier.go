@@ -12,6 +12,8 @@ package am
 import (
 	"fmt"
 	"math/bits"
+
+	"github.com/funet/funet/uspace/funi"
 )
 
 // maxRounds is the most rounds of a barrier, of 65536 nodes.
@@ -19,7 +21,9 @@ const maxRounds = 16
 
 // rounds is the state of the node's barriers.
 type rounds struct {
-	round int // of the call under way
+	round int    // of the call under way
+	told  bool   // the node of the round has been told
+	lost  uint32 // bit k: the message of round k of the last call came back
 	heard [maxRounds][2]struct{ number, what uint32 }
 }
 
@@ -40,12 +44,13 @@ func (e *Endpoint) Barrier() error {
 		return err
 	}
 	if !again {
-		r.round = 0
+		r.round, r.told = 0, false
 	}
 	for ; r.round < bits.Len(uint(e.nodes-1)); r.round++ {
 		if err := e.disseminate(r.round); err != nil {
 			return err
 		}
+		r.told = false
 	}
 	e.drive() // also where there is no one to tell
 	c.open = false
@@ -59,11 +64,13 @@ func (e *Endpoint) disseminate(round int) error {
 	if e.cpu != nil {
 		e.cpu.Work(e.cpu.Library().LoopCycles + 2*e.cpu.Library().CounterCycles) // the handler, and who waits, reach the table by a pointer
 	}
-	// Also in a call that goes on: this message may be the one that came back, and telling a node twice changes nothing.
-	if err := e.post4((e.node+1<<round)%e.nodes, typeRound, c.number, c.what, uint32(round), 0, 0); err != nil {
-		return err
+	if !r.told {
+		if err := e.tellRound(round); err != nil {
+			return err
+		}
+		r.told = true
+		e.drive()
 	}
-	e.drive()
 	from := (e.node - 1<<round%e.nodes + e.nodes) % e.nodes
 	h := &r.heard[round][c.number&1]
 	if err := e.waitTogether(from, func() bool { return h.number == c.number || c.wrong }); err != nil {
@@ -71,6 +78,43 @@ func (e *Endpoint) disseminate(round int) error {
 	}
 	if c.wrong || h.what != c.what {
 		return fmt.Errorf("hearing from node %d: %w", from, ErrCollective)
+	}
+	return nil
+}
+
+// tellRound tells the node of a round of the last call.
+func (e *Endpoint) tellRound(round int) error {
+	c := &e.collective
+	return e.post4((e.node+1<<round)%e.nodes, typeRound, c.number, c.what, uint32(round), 0, 0)
+}
+
+// roundsCameBack notes which messages of the last barrier came back: that of r, or where r is nil any may have.
+func (e *Endpoint) roundsCameBack(r *funi.Returned) {
+	b := &e.rounds
+	switch {
+	case r == nil:
+		if e.collective.what == uint32(barrierKind) {
+			b.lost = 1<<bits.Len(uint(e.nodes-1)) - 1
+			if e.collective.open {
+				b.lost = 1<<b.round - 1
+				if b.told {
+					b.lost |= 1 << b.round
+				}
+			}
+		}
+	case r.Header.Type() == typeRound && !r.Header.Transfer() && r.Word == e.collective.number:
+		further := (int(r.Header.Node()) - e.node + e.nodes) % e.nodes
+		b.lost |= 1 << bits.TrailingZeros(uint(further))
+	}
+}
+
+// tellRoundsAgain tells the nodes that have not got the messages of the last barrier, whether it is over here or not: they cannot
+// end it otherwise.
+func (e *Endpoint) tellRoundsAgain() error {
+	for b := &e.rounds; b.lost != 0; b.lost &= b.lost - 1 {
+		if err := e.tellRound(bits.TrailingZeros32(b.lost)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

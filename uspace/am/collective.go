@@ -72,6 +72,9 @@ func (e *Endpoint) enter(t *tree, what uint32, result []uint32) error {
 	if c.open && (c.what != what || len(c.result) != len(result)) {
 		return fmt.Errorf("calling something else than before an error: %w", ErrCollective)
 	}
+	if err := e.tellRoundsAgain(); err != nil {
+		return err
+	}
 	c.result = result
 	if !c.open {
 		c.number++

@@ -61,6 +61,7 @@ func (e *Endpoint) returned() error {
 	var u *Undelivered
 	first := r
 	for ; ok; r, ok = e.iface.NextReturn() {
+		e.roundsCameBack(&r)
 		if e.memberCameBack(&r) {
 			continue
 		}
@@ -98,6 +99,7 @@ func (e *Endpoint) returned() error {
 		e.failCalls(u, func(*remoteCall) bool { return true })
 		e.failTagged(u, func(int) bool { return true })
 		e.bytesLost(u)
+		e.roundsCameBack(nil)
 	}
 	if u == nil {
 		return e.ended("waiting")
