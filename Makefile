@@ -155,7 +155,7 @@ fuzz:
 		$(GO) test -run '^$$' -fuzz "^$${t#*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$${t%:*}"; \
 	done
 
-# What the engine takes, built with the profile that funet ships with: BENCH says which benchmarks, of which package.
+# What the engine takes, built with the profile that funet ships with: BENCH names the benchmarks.
 BENCH ?= PingPongStep
 BENCHPACKAGE ?= ./uspace/engine
 BENCHCOUNT ?= 7

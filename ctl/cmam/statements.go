@@ -54,7 +54,7 @@ func (f figuresOf) latency() float64 {
 	return (f.cycles("cmam_4", "round_trip") - 2*(f.cycles("cmam_4", "send_ovhd")+f.cycles("cmam_4", "recv_ovhd"))) / 2
 }
 
-// said is what the papers say, in their order.
+// said lists the statements of the papers, in their order.
 var said = []struct {
 	source, text string
 	value        func(f figuresOf) float64

@@ -93,7 +93,7 @@ Microseconds are for one call, MB/s and cycles of block transfers for 16 bytes. 
 difference is that of the cycles, positive where the model is slower. Rows marked *
 were looked at when the prices of instructions were chosen.
 
-Profile sbus-arctic is what the text of the thesis says; sbus-arctic-1994 adds three
+Profile sbus-arctic follows the text of the thesis; sbus-arctic-1994 adds three
 hypotheses about what its simulator did. --explain says what each rule stands on, and why
 rows differ by more than 10 %. --ablate switches each rule off in turn. --hold-out chooses
 the rules anew by all rows but those of a group, and says how far these are off then; it

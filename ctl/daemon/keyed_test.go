@@ -147,8 +147,8 @@ func (r *running) asked(t *testing.T) (a daemon.HelloAnswer) {
 	return a
 }
 
-// Rule (README, "With a key"): a job on hosts of which one has no key, or another one, is refused, and the error names the host; a message of
-// one that was there before comes back soon and says so. The status of both says which peer it is and how the keys differ, before anybody
+// Rule (README, "With a key"): a job is refused if one of its hosts has no key, or a different one, and the error names that host; a message of
+// a job that was there before comes back soon and says so. The status of both says which peer it is and how the keys differ, before anybody
 // has sent anything. When the keys are the same, because the daemons were restarted, traffic goes on.
 func TestDaemonsWhoseKeysDiffer(t *testing.T) {
 	b := newBed(t)

@@ -50,8 +50,8 @@ type host interface {
 type node struct {
 	Number, Nodes int
 	Once          bool // it is no node, or all of them
-	// Life counts the node's processes from 0, of which Restarts follow the first at most; of a job without
-	// restarts both are 0.
+	// Life counts the node's processes from 0. Restarts is the largest number that may follow the first. In a job
+	// without restarts both are 0.
 	Life, Restarts int
 	GID            uint16
 	Token          attach.Token

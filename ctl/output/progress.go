@@ -42,7 +42,7 @@ func Begin(what string, total int64) *Progress {
 	return Watch(os.Stderr, what, newGauge(total))
 }
 
-// BeginOn is Begin on another writer, of which a terminal gets a line that changes. Nil: nothing is said.
+// BeginOn is Begin on another writer. If that is a terminal, one line is rewritten in place. Nil: nothing is written.
 func BeginOn(w io.Writer, what string, total int64) *Progress {
 	return Watch(w, what, newGauge(total))
 }

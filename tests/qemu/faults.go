@@ -30,7 +30,7 @@ type fault struct {
 	before, do, undo []string
 	// said is in the daemon's log afterwards.
 	said []string
-	// ends are the lines of which the runner of a job hears one when the fault ends the job; nil: the job goes on, for as long as peers are
+	// ends are lines: when the fault ends the job, its runner prints one of them; nil: the job goes on, for as long as peers are
 	// waited for. Without the NIC there is no ssh either, and host 1 may be all that can be named.
 	ends []string
 }

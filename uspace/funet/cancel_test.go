@@ -18,8 +18,8 @@ import (
 	"github.com/funet/funet/uspace/funet"
 )
 
-// prompt is how long after the end of its context a call may wait, by the clock of clock_test.go, in the median of so many
-// times.
+// prompt is how long after the end of its context a call may wait, by the clock of clock_test.go, in the
+// median of times trials.
 const (
 	prompt = 10 * time.Millisecond
 	times  = 20

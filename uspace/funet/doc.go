@@ -1,4 +1,4 @@
-// Package funet is what programs of 2026 use FUNet by: messages of bytes of any length between the processes of a job, calls that
+// Package funet is the interface for programs of today: messages of bytes of any length between the processes of a job, calls that
 // return an answer or an error, from any goroutine, with a context.Context on everything that waits. It is written over
 // active messages (package am), which are there, too (Endpoint.AM).
 //

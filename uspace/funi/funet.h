@@ -2614,8 +2614,8 @@ struct funet_received {
 };
 
 /* Receives a tagged message of at most room bytes, from a node or from FUNET_ANY, with a tag or FUNET_ANY_TAG (MPI_Recv, with its
- * status): messages of one node in the order in which they were sent. what may be NULL. -EMSGSIZE: the message has what->length bytes, of
- * which there were as many as there is room; -ECANCELED: its sender has given it up. After -ETIMEDOUT and -EINTR it can be called
+ * status): messages of one node in the order in which they were sent. what may be NULL. -EMSGSIZE: the message has what->length bytes, and
+ * the first of them, as many as there is room for, have been received; -ECANCELED: its sender has given it up. After -ETIMEDOUT and -EINTR it can be called
  * again; but a long message that had begun to arrive is dropped. Not in handlers. */
 static inline int funet_receive(struct funet *f, uint32_t node, uint32_t tag, void *bytes, size_t room, struct funet_received *what, int milliseconds)
 {
@@ -2948,7 +2948,7 @@ static inline int funet_alltoall(struct funet *f, const void *send, void *receiv
 }
 
 enum funet_operation { FUNET_SUM, FUNET_MIN, FUNET_MAX };
-enum funet_kind_of_value { FUNET_INT64, FUNET_DOUBLE };
+enum funet_kind_of_value { FUNET_INT64, FUNET_DOUBLE }; /* int64_t, double; other types are converted by the program */
 
 /* Combines values with those of others: others first, as the order matters to doubles. Sums of integers wrap around; a NaN stays. */
 static inline void funet_combine(enum funet_kind_of_value kind, enum funet_operation op, void *values, const void *others, size_t n)
@@ -2970,8 +2970,8 @@ static inline void funet_combine(enum funet_kind_of_value kind, enum funet_opera
 	}
 }
 
-/* Combines n values of every node, of 8 bytes each, and gives all nodes the result (MPI_Allreduce), in the place of their own. The order
- * depends on the number of nodes alone. */
+/* Combines n values of every node, int64_t (FUNET_INT64) or double (FUNET_DOUBLE), by FUNET_SUM, FUNET_MIN or FUNET_MAX, and gives all
+ * nodes the result (MPI_Allreduce), in the place of their own. The order depends on the number of nodes alone. */
 static inline int funet_allreduce(struct funet *f, enum funet_kind_of_value kind, enum funet_operation op, void *values, size_t n, int milliseconds)
 {
 	int64_t end = funet_until(milliseconds);

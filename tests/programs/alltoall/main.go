@@ -39,7 +39,7 @@ type program struct {
 	options
 	own     total
 	totals  []total  // at node 0
-	arrived []int    // rounds of which a node's block has arrived
+	arrived []int    // rounds in which a node's block has arrived
 	blocks  [][]byte // to each node; of the own, what one should be
 }
 

@@ -210,8 +210,8 @@ func (o *oracle) replaced(m *message) bool {
 		m.toAttached != o.members[m.to].attached
 }
 
-// waits reports whether the message is a transfer of many packets, which may have begun when two cards that had lost each other, and of which
-// one had not heard of their last epoch, began another. Of other messages nothing is in flight then.
+// waits reports whether the message is a transfer of many packets, and so may already have begun when its
+// two cards, which had lost each other, began a new epoch while one of them had not heard of the last. Other messages have nothing in flight then.
 func (o *oracle) waits(m *message) bool {
 	return m.transfer != 0 && o.transfers[m.transfer-1].words > arctic.MaxSingleWords
 }

@@ -94,7 +94,7 @@ func run(ctx context.Context) (err error) {
 	return p.Barrier(ctx) // nobody leaves while node 0 still calls it
 }
 
-// share reads the text, of which funet run gives node 0 its standard input, and gives each node a piece that ends with a line.
+// share reads the text at node 0, whose standard input is that of funet run, and gives each node a piece that ends with a line.
 func (p *program) share(ctx context.Context) error {
 	text, err := io.ReadAll(os.Stdin)
 	if err != nil {
