@@ -71,6 +71,7 @@ type Manager struct {
 	turns   []*instance // those of the Poll under way
 	ready   []*instance // something has happened to them
 	looked  int         // at how many of these NextReady has
+	asked   uint32      // inquiries so far
 }
 
 // Manage returns a manager of an endpoint. The segment has the rights Keyed and Source; the manager hands its memory out, and all of the endpoint's
