@@ -156,6 +156,9 @@ func (s *Server) returned(r funi.Returned) {
 	}
 }
 
+// suspect has nothing to do: who asked asks again.
+func (s *Server) suspect() {}
+
 func (s *Server) turn() bool {
 	if !s.closing {
 		return true
@@ -248,6 +251,14 @@ func (q *Inquiry) arrived(n *funi.Notification) {
 		return
 	}
 	q.m.tell(&q.instance)
+}
+
+// suspect asks again.
+func (q *Inquiry) suspect() {
+	if !q.answered && !q.unsent {
+		q.back = true
+		q.m.tell(&q.instance)
+	}
 }
 
 // returned takes the request that came back.

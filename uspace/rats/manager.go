@@ -24,6 +24,8 @@ type protocol interface {
 	returned(r funi.Returned)
 	// turn sends what could not be sent before. It returns false if there is more.
 	turn() bool
+	// suspect is told that something came back and the card had no room to say what.
+	suspect()
 }
 
 // instance is what all instances have.
@@ -72,6 +74,7 @@ type Manager struct {
 	ready   []*instance // something has happened to them
 	looked  int         // at how many of these NextReady has
 	asked   uint32      // inquiries so far
+	lost    uint32      // returns
 }
 
 // Manage returns a manager of an endpoint. The segment has the rights Keyed and Source; the manager hands its memory out, and all of the endpoint's
@@ -114,6 +117,14 @@ func (m *Manager) Poll() (some bool) {
 	m.look()
 	retired := m.sends.retired
 	m.Endpoint.Poll()
+	if lost := m.iface.ReturnsLost(); lost != m.lost {
+		m.lost = lost
+		for i := range m.places {
+			if what := m.places[i].what; what != nil {
+				what.what.suspect()
+			}
+		}
+	}
 	var n funi.Notification
 	left := m.iface.Remote().Notifications // whoever sends all the time does not keep the process here
 	for ; left > 0 && m.NextRecord(&n); left-- {
@@ -208,6 +219,7 @@ type gone struct{}
 func (gone) arrived(*funi.Notification) {}
 func (gone) returned(funi.Returned)     {}
 func (gone) turn() bool                 { return true }
+func (gone) suspect()                   {}
 
 // cookie names an instance in its requests.
 func (i *instance) cookie() uint32 {

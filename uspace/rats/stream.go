@@ -129,6 +129,9 @@ func (e *end) returned(r funi.Returned) {
 	e.fail(&Failure{Node: r.Header.Node(), Reason: r.Reason})
 }
 
+// suspect asks whether it was one of this stream's messages: those of a stream come back as long as one does.
+func (e *end) suspect() { e.ask() }
+
 // ask lets the peer's card answer if the peer is not there any more: a write of nothing, of which no record tells.
 func (e *end) ask() {
 	if e.peer.Key != 0 && e.err == nil && !e.closing {
@@ -177,4 +180,14 @@ func (e *end) openAreas(k Key, credit, others int) error {
 		e.areas = append(e.areas, a)
 	}
 	return nil
+}
+
+// ReceiverSeed and SenderSeed return the seeds of a Stream's ends from what else tells a node, an area and a key.
+func ReceiverSeed(node, area uint16, key uint64) Seed {
+	return Seed{Protocol: protocolReceiver, Ticket: Ticket{Node: node, Area: area, Key: key}}
+}
+
+// SenderSeed is described with ReceiverSeed.
+func SenderSeed(node, area uint16, key uint64) Seed {
+	return Seed{Protocol: protocolSender, Ticket: Ticket{Node: node, Area: area, Key: key}}
 }
