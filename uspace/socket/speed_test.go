@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/uspace/socket"
 )
@@ -41,14 +42,19 @@ func roundTrips(b *testing.B, c, a net.Conn, size int) {
 		done <- nil
 	}()
 	buffer := make([]byte, size)
+	times := hdrhistogram.New(1, int64(time.Second), 3)
 	for range b.N {
+		start := time.Now()
 		if _, err := c.Write(buffer); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := io.ReadFull(c, buffer); err != nil {
 			b.Fatal(err)
 		}
+		_ = times.RecordValue(int64(time.Since(start)))
 	}
+	b.ReportMetric(float64(times.ValueAtQuantile(50)), "p50-ns")
+	b.ReportMetric(float64(times.ValueAtQuantile(99)), "p99-ns")
 	if err := <-done; err != nil {
 		b.Fatal(err)
 	}
