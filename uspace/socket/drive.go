@@ -257,7 +257,6 @@ func (s *Stack) poll() bool {
 // peer is a node with connections.
 type peer struct {
 	conns map[*Conn]struct{}
-	asked bool // probed since the last tick
 }
 
 // pass does what is to be done now and then.

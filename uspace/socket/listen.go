@@ -20,11 +20,11 @@ const (
 
 // Listener accepts connections, a net.Listener.
 type Listener struct {
-	s       *Stack
-	address Addr
-	queue   []*Conn
-	from    map[uint16]int // connections in the queue, by node
-	closed  bool
+	s         *Stack
+	address   Addr
+	queue     []*Conn
+	from      map[uint16]int // connections in the queue, by node
+	closed    bool
 	accepting sync.Mutex // one goroutine waits
 	waiter
 	deadline
