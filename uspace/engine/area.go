@@ -41,7 +41,9 @@ func (c *Card) writeRemote(x *Context, r *remote, h *arctic.PacketHeader, w *arc
 	}
 	n, open := r.keySlot(w.Key)
 	if !open {
-		r.guesses.note(h.Source, c.now)
+		if !r.guesses.note(h.Source, c.now) {
+			return arctic.ReasonQueueFull
+		}
 		return arctic.ReasonKeySlot
 	}
 	memory := r.keySlots[n].memory
