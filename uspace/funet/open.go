@@ -12,6 +12,7 @@ import (
 
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/funi"
 )
 
 // Options say what to open where the environment does not, and how. The zero value is that of a program which funet run,
@@ -43,6 +44,16 @@ type Options struct {
 	// whose Send had returned (*am.Undelivered). It is called as handlers are. nil: the first error of a handler ends the
 	// use of the endpoint (Err), and a message that came back is the error of the next call that sends or waits.
 	OnError func(error)
+	// Remote is how much remote memory the process can open (package rats); zero: none.
+	Remote funi.RemoteSizes
+}
+
+// Place is where in which job a process is.
+type Place struct {
+	Node, Nodes int
+	Life        int // processes that were the node before
+	GID         uint16
+	Token       [32]byte // the job's secret; zero where it has none
 }
 
 // Open takes this process's place in a job and returns its endpoint. The place is that of Options.Card or Attach; else
@@ -68,11 +79,11 @@ func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
 			end(err)
 		}
 	}()
-	c, place, err := o.carrier(until)
+	c, place, err := o.Carrier(until)
 	if err != nil {
 		return nil, err
 	}
-	node, nodes, life := place.node, place.nodes, place.life
+	node, nodes, life := place.Node, place.Nodes, place.Life
 	if o.Nodes > nodes || o.Nodes < 0 {
 		return nil, errors.Join(fmt.Errorf("a program of %d nodes in a group of %d: %w", o.Nodes, nodes, ErrNode), c.Close(0))
 	}
@@ -100,50 +111,53 @@ func open(ctx context.Context, o *Options) (_ *Endpoint, err error) {
 	return e, nil
 }
 
-// place is which node of how many a process is, and in which life.
-type place struct{ node, nodes, life int }
-
-// carrier opens the card, whose waits end with a context.
-func (o *Options) carrier(until context.Context) (Carrier, place, error) {
+// Carrier opens the card alone, for libraries that need no endpoint; its waits end with a context. Errors are those of Open.
+func (o *Options) Carrier(until context.Context) (Carrier, Place, error) {
 	switch {
 	case o.Card != nil:
 		return o.embedded(until, *o.Card)
 	case o.Attach != nil:
-		return attached(until, *o.Attach)
+		return o.attached(until, *o.Attach)
 	case os.Getenv(attach.GIDVariable) != "":
 		cfg, err := attach.Environment()
 		if err != nil {
-			return nil, place{}, err
+			return nil, Place{}, err
 		}
-		return attached(until, cfg)
+		return o.attached(until, cfg)
 	case o.Peers == "" || len(o.Interfaces) == 0:
-		return nil, place{}, ErrPlace
+		return nil, Place{}, ErrPlace
 	}
 	cfg, err := Group(o.Peers, o.Node, o.Interfaces)
 	if err != nil {
-		return nil, place{}, err
+		return nil, Place{}, err
 	}
 	return o.embedded(until, cfg)
 }
 
-func (o *Options) embedded(until context.Context, cfg card.Config) (Carrier, place, error) {
+func (o *Options) embedded(until context.Context, cfg card.Config) (Carrier, Place, error) {
 	cfg.Context = until
+	if o.Remote != (funi.RemoteSizes{}) {
+		cfg.Remote = o.Remote
+	}
 	nodes := 0
 	for _, p := range cfg.Peers {
 		nodes = max(nodes, int(p.Node)+1)
 	}
 	k, err := card.Open(cfg)
 	if err != nil {
-		return nil, place{}, err
+		return nil, Place{}, err
 	}
-	return k, place{int(cfg.Node), nodes, o.Life}, nil
+	return k, Place{Node: int(cfg.Node), Nodes: nodes, Life: o.Life, GID: cfg.GID, Token: cfg.Token}, nil
 }
 
-func attached(until context.Context, cfg attach.Config) (Carrier, place, error) {
+func (o *Options) attached(until context.Context, cfg attach.Config) (Carrier, Place, error) {
 	cfg.Context = until
+	if o.Remote != (funi.RemoteSizes{}) {
+		cfg.Remote = o.Remote
+	}
 	c, err := attach.Open(cfg)
 	if err != nil {
-		return nil, place{}, err
+		return nil, Place{}, err
 	}
-	return c, place{int(cfg.Node), c.Nodes(), cfg.Life}, nil
+	return c, Place{Node: int(cfg.Node), Nodes: c.Nodes(), Life: cfg.Life, GID: cfg.GID, Token: cfg.Token}, nil
 }

@@ -35,6 +35,7 @@ type Endpoint struct {
 	keySlots numbers
 	areas    numbers
 	sends    sends
+	owned    func(funi.Returned) // takes what came back of a manager's instances; nil: there is no manager
 }
 
 // Key is what gives access to memory: see Expose.
@@ -65,9 +66,23 @@ func (e *Endpoint) Use(s funi.Segment) error { return e.segments.Register(s) }
 // Expose gives a new key to memory, which lies in a segment with the right Keyed. What is sent afterwards on the request level
 // may tell others of it. Errors are ErrMemory, ErrFull, and those of the source of randomness.
 func (e *Endpoint) Expose(memory []byte) (Key, Handle, error) {
+	k, address, err := e.draw(memory)
+	if err != nil {
+		return 0, 0, fmt.Errorf("exposing %d bytes: %w", len(memory), err)
+	}
+	h, err := e.launch(func(s *funi.Slot, cookie uint32) { s.SetOpenKeySlot(uint64(k), address, uint32(len(memory)), cookie) })
+	if err != nil {
+		return 0, 0, fmt.Errorf("exposing %d bytes: %w", len(memory), err)
+	}
+	e.opened(k)
+	return k, h, nil
+}
+
+// draw draws a key for the key slot that is free next, and returns the address of the memory.
+func (e *Endpoint) draw(memory []byte) (k Key, address uint32, err error) {
 	address, ok := e.segments.Address(memory, funi.Keyed)
 	if !ok || len(memory) == 0 {
-		return 0, 0, fmt.Errorf("exposing %d bytes: %w", len(memory), ErrMemory)
+		return 0, 0, ErrMemory
 	}
 	var secret [8]byte
 	if _, err := io.ReadFull(e.random, secret[2:]); err != nil {
@@ -75,16 +90,15 @@ func (e *Endpoint) Expose(memory []byte) (Key, Handle, error) {
 	}
 	n, ok := e.keySlots.next()
 	if !ok {
-		return 0, 0, fmt.Errorf("exposing %d bytes: %w", len(memory), ErrFull)
+		return 0, 0, ErrFull
 	}
-	k := Key(binary.LittleEndian.Uint64(secret[:]) | uint64(n))
-	h, err := e.launch(func(s *funi.Slot, cookie uint32) { s.SetOpenKeySlot(uint64(k), address, uint32(len(memory)), cookie) })
-	if err != nil {
-		return 0, 0, fmt.Errorf("exposing %d bytes: %w", len(memory), err)
-	}
+	return Key(binary.LittleEndian.Uint64(secret[:])&^0xffff | uint64(n)), address, nil
+}
+
+// opened notes that the key slot that was free next has a key.
+func (e *Endpoint) opened(k Key) {
 	e.keySlots.take()
-	e.keys[n] = key{k, true}
-	return k, h, nil
+	e.keys[uint16(k)] = key{k, true}
 }
 
 // Revoke takes a key back. Whoever still has it cannot write any more when Status of the handle is Sent: then the memory is the process's alone.
@@ -152,7 +166,11 @@ func (e *Endpoint) Returned(r funi.Returned) bool {
 	if !r.Header.Remote() {
 		return false
 	}
-	if m := e.sends.at(r.Word); m != nil {
+	if r.Word&ownerCookie != 0 {
+		if e.owned != nil {
+			e.owned(r)
+		}
+	} else if m := e.sends.at(r.Word); m != nil {
 		m.reason = r.Reason
 	}
 	return true

@@ -31,9 +31,13 @@ type node struct {
 // random is randomness of virtual time.
 type random struct{ *rand.ChaCha8 }
 
+func chacha(p *sim.Process) *rand.ChaCha8 {
+	return rand.NewChaCha8([32]byte{byte(p.Context().Node())})
+}
+
 // newNode makes the process's end.
 func newNode(p *sim.Process) (*node, error) {
-	e, err := rats.New(p.Interface(), int(p.Context().Node()), random{rand.NewChaCha8([32]byte{byte(p.Context().Node())})})
+	e, err := rats.New(p.Interface(), int(p.Context().Node()), random{chacha(p)})
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,11 @@ import (
 // remembered is how many messages back handles are good.
 const remembered = 1024
 
-// Handle names a message that was sent, or another request.
+// Handle names a message that was sent, or another request. It is less than 1<<31.
 type Handle uint32
+
+// ownerCookie is the bit of a request's cookie that says that the rest names an instance (manager.go), not a handle.
+const ownerCookie = 1 << 31
 
 // Status is how far a message has come.
 type Status uint8
@@ -61,23 +64,37 @@ func (e *Endpoint) look() {
 	e.sends.tail = t
 }
 
-// launch commits a request that compose makes of a slot.
+// launch commits a request that compose makes of a slot, and remembers it.
 func (e *Endpoint) launch(compose func(s *funi.Slot, cookie uint32)) (Handle, error) {
 	e.look()
-	s := e.iface.Reserve(funi.Request)
 	h := e.sends.next + 1
-	if h == 0 {
+	if h == ownerCookie {
 		h = remembered // 0 is none
 	}
 	m := &e.sends.list[h%remembered]
-	if s == nil || m.handle != 0 && m.at > e.sends.retired {
+	if m.handle != 0 && m.at > e.sends.retired {
 		return 0, ErrFull
 	}
-	compose(s, uint32(h))
-	e.iface.Commit(funi.Request)
-	*m = send{handle: h, at: e.sends.retired + uint64((e.iface.SendHead(funi.Request)-e.sends.tail)&uint32(e.iface.Slots()-1))}
+	at, ok := e.commit(uint32(h), compose)
+	if !ok {
+		return 0, ErrFull
+	}
+	*m = send{handle: h, at: at}
 	e.sends.next = h
 	return h, nil
+}
+
+// commit commits a request with a cookie. It returns how many slots of the queue were committed up to it: at is retired when the card
+// needs nothing of the process for it any more. false: the queue is full.
+func (e *Endpoint) commit(cookie uint32, compose func(s *funi.Slot, cookie uint32)) (at uint64, ok bool) {
+	e.look()
+	s := e.iface.Reserve(funi.Request)
+	if s == nil {
+		return 0, false
+	}
+	compose(s, cookie)
+	e.iface.Commit(funi.Request)
+	return e.sends.retired + uint64((e.iface.SendHead(funi.Request)-e.sends.tail)&uint32(e.iface.Slots()-1)), true
 }
 
 // SendMsg launches a message to where the ticket says, with up to 11 words of metadata for the record. A message that does not fit a packet
@@ -93,20 +110,9 @@ func (e *Endpoint) Write(t Ticket, offset uint32, data []byte) (Handle, error) {
 }
 
 func (e *Endpoint) send(t Ticket, offset uint32, data []byte, metadata []uint32, counted bool) (Handle, error) {
-	if uint64(offset)+uint64(len(data)) > uint64(t.Size) || len(metadata) > arctic.MaxRemoteMetadata {
-		return 0, fmt.Errorf("sending %d bytes at %d to node %d: %w", len(data), offset, t.Node, ErrTooLong)
-	}
-	p := funi.Put{Key: t.Key, Offset: t.Offset + offset, Area: t.Area, Counted: counted, Count: t.Count, Metadata: metadata, Data: data}
-	inSlot := len(data)+len(metadata)*arctic.WordSize <= arctic.MaxRemoteBytes
-	if !inSlot {
-		address, ok := e.segments.Address(data, funi.Source)
-		if !ok {
-			return 0, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, ErrMemory)
-		}
-		p.Source, p.Length, p.Data = address, len(data), nil
-		if !p.Valid() {
-			return 0, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, ErrTooLong)
-		}
+	p, err := e.put(t, offset, data, metadata, counted)
+	if err != nil {
+		return 0, err
 	}
 	h, err := e.launch(func(s *funi.Slot, cookie uint32) {
 		p.Cookie = cookie
@@ -115,8 +121,27 @@ func (e *Endpoint) send(t Ticket, offset uint32, data []byte, metadata []uint32,
 	if err != nil {
 		return 0, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, err)
 	}
-	e.sends.at(uint32(h)).inSlot = inSlot
+	e.sends.at(uint32(h)).inSlot = p.Source == 0
 	return h, nil
+}
+
+// put makes the request of a message.
+func (e *Endpoint) put(t Ticket, offset uint32, data []byte, metadata []uint32, counted bool) (p funi.Put, err error) {
+	if uint64(offset)+uint64(len(data)) > uint64(t.Size) || len(metadata) > arctic.MaxRemoteMetadata {
+		return p, fmt.Errorf("sending %d bytes at %d to node %d: %w", len(data), offset, t.Node, ErrTooLong)
+	}
+	p = funi.Put{Key: t.Key, Offset: t.Offset + offset, Area: t.Area, Counted: counted, Count: t.Count, Metadata: metadata, Data: data}
+	if len(data)+len(metadata)*arctic.WordSize > arctic.MaxRemoteBytes {
+		address, ok := e.segments.Address(data, funi.Source)
+		if !ok {
+			return p, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, ErrMemory)
+		}
+		p.Source, p.Length, p.Data = address, len(data), nil
+		if !p.Valid() {
+			return p, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, ErrTooLong)
+		}
+	}
+	return p, nil
 }
 
 // Status returns how far a message has come, and why it came back. Call Poll before. A handle is good for the next 1024 messages; then it is ErrHandle.

@@ -1,0 +1,121 @@
+package rats
+
+// This file is the memory that a manager hands out (HPL-95-86, section 3.2: malloc and free of pinned memory), by buddies (Knuth, The Art of
+// Computer Programming, volume 1, section 2.5): every block is a power of two long and lies on a multiple of its length. Both calls
+// take at most one step for each power of two, and allocate nothing.
+
+import (
+	"fmt"
+	"math/bits"
+	"unsafe"
+)
+
+const (
+	// leastBlock is the shortest block, in bytes.
+	leastBlock = 256
+	leastShift = 8
+	maxOrders  = 32 - leastShift
+	none       = -1
+	inUse      = 0x80 // in heap.order: the block is handed out
+	inside     = 0x7f // and: no block begins here
+)
+
+// heap is memory and which of it is free.
+type heap struct {
+	memory []byte
+	free   [maxOrders]int32 // first free block of leastBlock<<order bytes, as a number of least blocks; none
+	order  []uint8          // of the block that begins there
+	next   []int32          // of free blocks
+	last   []int32
+	unused int // bytes
+}
+
+// fill makes all of memory free; what is left over of a whole least block is not used.
+func (h *heap) fill(memory []byte) {
+	n := len(memory) / leastBlock
+	h.memory, h.order, h.next, h.last = memory, make([]uint8, n), make([]int32, n), make([]int32, n)
+	for i := range h.free {
+		h.free[i] = none
+	}
+	for i := range h.order {
+		h.order[i] = inside
+	}
+	for at := 0; at < n; {
+		order := bits.Len(uint(n-at)) - 1
+		if at > 0 {
+			order = min(order, bits.TrailingZeros(uint(at)))
+		}
+		order = min(order, maxOrders-1)
+		h.push(int32(at), order)
+		at += 1 << order
+	}
+	h.unused = n * leastBlock
+}
+
+func (h *heap) push(at int32, order int) {
+	first := h.free[order]
+	h.order[at], h.next[at], h.last[at] = uint8(order), first, none
+	if first != none {
+		h.last[first] = at
+	}
+	h.free[order] = at
+}
+
+func (h *heap) remove(at int32, order int) {
+	next, last := h.next[at], h.last[at]
+	if next != none {
+		h.last[next] = last
+	}
+	if last != none {
+		h.next[last] = next
+	} else {
+		h.free[order] = next
+	}
+	h.order[at] = inside
+}
+
+// orderOf returns the order of blocks of so many bytes.
+func orderOf(bytes int) int {
+	return bits.Len(uint(max(bytes, 1)-1) >> leastShift)
+}
+
+// alloc returns a block with room for the bytes, or nil.
+func (h *heap) alloc(bytes int) []byte {
+	order := orderOf(bytes)
+	from := order
+	for ; from < maxOrders && h.free[from] == none; from++ {
+	}
+	if from >= maxOrders {
+		return nil
+	}
+	at := h.free[from]
+	h.remove(at, from)
+	for ; from > order; from-- {
+		h.push(at+1<<(from-1), from-1)
+	}
+	h.order[at] = uint8(order) | inUse
+	size := leastBlock << order
+	h.unused -= size
+	start := int(at) * leastBlock
+	return h.memory[start : start+bytes : start+size]
+}
+
+// release takes back a block that alloc returned.
+func (h *heap) release(block []byte) {
+	offset := uintptr(unsafe.Pointer(unsafe.SliceData(block))) - uintptr(unsafe.Pointer(unsafe.SliceData(h.memory)))
+	if offset >= uintptr(len(h.memory)) || offset%leastBlock != 0 || h.order[offset>>leastShift]&inUse == 0 {
+		panic(fmt.Sprintf("rats: memory of %d bytes is freed that was not allocated", len(block)))
+	}
+	at := int32(offset >> leastShift)
+	order := int(h.order[at] &^ inUse)
+	h.unused += leastBlock << order
+	for h.order[at] = inside; order < maxOrders-1; order++ {
+		buddy := at ^ 1<<order
+		if int(buddy) >= len(h.order) || h.order[buddy] != uint8(order) {
+			break
+		}
+		h.remove(buddy, order)
+		at = min(at, buddy)
+	}
+	h.push(at, order)
+}

@@ -1,0 +1,291 @@
+package rats
+
+// This file is the Initial Request Response protocol (HPL-95-86, section 3.2): a request of one packet to a process that
+// has reserved nothing for who sends it, and its answer.
+//
+// The server opens a key that others can work out (KeyOf) before anything else, so its key slot is 0 and its areas, the entries, have numbers from
+// 0. A node's requests go to the entry that its number says, so one that floods the server fills its own. A request that finds
+// its entry full is not lost silently, as in the paper: it comes back (arctic.ReasonNoBuffer), and is sent again after a time that
+// doubles. A request may arrive twice when cards begin to count anew; the server knows it by its key and number, and answers it again
+// without showing it to the program.
+//
+// Words of a request: kind and number; key of the inquiry, 2 words; its area; up to 7 words of content. Of an answer: kind and number, content.
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	// Entries is how many entries a server has, and EntryCredit how many requests each holds that were not read.
+	Entries     = 16
+	EntryCredit = 4
+	// MaxRequestWords and MaxAnswerWords are the most words of content.
+	MaxRequestWords = arctic.MaxRemoteMetadata - requestWords
+	MaxAnswerWords  = arctic.MaxRemoteMetadata - 1
+
+	requestWords = 4
+	kindRequest  = 8
+	kindAnswer   = 9
+	kindBusy     = 10 // instead of an answer: ask again
+	maxRequests  = 256
+	// answered is how many answers a server remembers.
+	answered = 256
+
+	// firstRetry and lastRetry bound the time until a request that came back is sent again, in nanoseconds.
+	firstRetry = 50_000
+	lastRetry  = 50_000_000
+)
+
+// KeyOf returns the key of a server from 32 bytes or more of which at least the first 8 are a secret of those who may ask, such as an HMAC.
+func KeyOf(secret []byte) Key { return Key(binary.LittleEndian.Uint64(secret)) &^ 0xffff }
+
+// Server takes initial requests. It belongs to the goroutine of its manager.
+type Server struct {
+	end
+	requests []Request
+	done     [answered]answer
+	next     int // of done
+}
+
+// Request is an initial request.
+type Request struct {
+	From    uint16 // node, for which the cards vouch
+	Words   []uint32
+	inquiry Ticket
+	number  uint32
+}
+
+// answer is one that was given.
+type answer struct {
+	key    uint64
+	number uint32
+	words  []uint32
+	to     Ticket
+}
+
+// Serve opens the server of a process. It must be the first that the process opens, or it returns ErrFull.
+func (m *Manager) Serve(k Key) (*Server, error) {
+	if n, _ := m.keySlots.next(); n != 0 || m.keySlots.n != len(m.keys) || m.areas.n != len(m.owners) || !m.room(Entries, Entries*EntryCredit) {
+		return nil, fmt.Errorf("opening a server when something else was opened, or without room for %d areas: %w", Entries, ErrFull)
+	}
+	s := &Server{}
+	if err := m.add(&s.instance, s); err != nil {
+		return nil, err
+	}
+	address, _ := m.segments.Address(m.nothing, funi.Keyed)
+	if _, ok := m.commit(s.cookie(), func(slot *funi.Slot, cookie uint32) {
+		slot.SetOpenKeySlot(uint64(k), address, uint32(len(m.nothing)), cookie)
+	}); !ok {
+		return nil, ErrFull
+	}
+	m.opened(k)
+	s.key = k
+	for range Entries {
+		a, err := s.open(k, EntryCredit, true)
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		s.areas = append(s.areas, a)
+	}
+	return s, nil
+}
+
+// Recv returns the oldest request, or false if there is none.
+func (s *Server) Recv() (Request, bool) {
+	if len(s.requests) == 0 {
+		return Request{}, false
+	}
+	r := s.requests[0]
+	s.requests = s.requests[1:]
+	return r, true
+}
+
+// SendReply answers a request with up to MaxAnswerWords words. It returns false if the send queue is full.
+func (s *Server) SendReply(r *Request, words ...uint32) bool {
+	a := answer{key: r.inquiry.Key, number: r.number, words: append([]uint32{kindAnswer<<kindShift | r.number}, words...), to: r.inquiry}
+	if !s.send(a.to, 0, nil, a.words, true) {
+		return false
+	}
+	s.done[s.next] = a
+	s.next = (s.next + 1) % answered
+	return true
+}
+
+// Close closes the server.
+func (s *Server) Close() {
+	s.closing = true
+	s.m.await(&s.instance)
+}
+
+func (s *Server) arrived(n *funi.Notification) {
+	w := n.Metadata[:n.Words]
+	if len(w) < requestWords || w[0]>>kindShift != kindRequest || w[3] > 0xffff || s.closing {
+		return
+	}
+	r := Request{From: n.Source, number: w[0] & (1<<kindShift - 1), Words: slices.Clone(w[requestWords:]),
+		inquiry: Ticket{Node: n.Source, Area: uint16(w[3]), Key: uint64(w[1]) | uint64(w[2])<<32}}
+	for i := range s.done {
+		if a := &s.done[i]; a.key == r.inquiry.Key && a.number == r.number && a.to == r.inquiry && a.words != nil {
+			s.send(a.to, 0, nil, a.words, true) // without room now it asks again
+			return
+		}
+	}
+	for i := range s.requests {
+		if q := &s.requests[i]; q.inquiry == r.inquiry && q.number == r.number {
+			return
+		}
+	}
+	if len(s.requests) == maxRequests {
+		s.send(r.inquiry, 0, nil, []uint32{kindBusy<<kindShift | r.number}, true)
+		return
+	}
+	s.requests = append(s.requests, r)
+	s.m.tell(&s.instance)
+}
+
+// returned takes an answer that came back: who asked has gone.
+func (s *Server) returned(r funi.Returned) {
+	if r.Reason == arctic.ReasonNotOpened {
+		s.fail(fmt.Errorf("opening a server's key slot or area: %w", ErrFull))
+	}
+}
+
+// suspect has nothing to do: who asked asks again.
+func (s *Server) suspect() {}
+
+func (s *Server) turn() bool {
+	if !s.closing {
+		return true
+	}
+	if !s.shutAll() || s.key != 0 && !s.revoke(s.key, nil) {
+		return false
+	}
+	s.key = 0
+	s.leave()
+	return true
+}
+
+// Inquiry is a request under way. It belongs to the goroutine of its manager.
+type Inquiry struct {
+	end
+	words    []uint32
+	unsent   bool
+	back     bool // it came back, for want of room there
+	again    int64
+	pause    int64
+	answer   []uint32
+	answered bool
+}
+
+// Ask sends a request of up to MaxRequestWords words to a node's server, whose key is given. It returns ErrFull and ErrTooLong.
+func (m *Manager) Ask(node uint16, server Key, words ...uint32) (*Inquiry, error) {
+	if len(words) > MaxRequestWords {
+		return nil, fmt.Errorf("asking node %d with %d words: %w", node, len(words), ErrTooLong)
+	}
+	if !m.room(1, 1) {
+		return nil, fmt.Errorf("asking node %d: %w", node, ErrFull)
+	}
+	q := &Inquiry{unsent: true, pause: firstRetry}
+	if err := m.add(&q.instance, q); err != nil {
+		return nil, err
+	}
+	var err error
+	if q.key, err = q.expose(m.nothing); err == nil {
+		err = q.openAreas(q.key, 1, 0)
+	}
+	if err != nil {
+		q.Close()
+		return nil, fmt.Errorf("asking node %d: %w", node, err)
+	}
+	m.asked++
+	q.peer = Ticket{Node: node, Key: uint64(server), Area: m.node % Entries}
+	q.words = append([]uint32{kindRequest<<kindShift | m.asked&(1<<kindShift-1), uint32(q.key), uint32(q.key >> 32), uint32(q.areas[0])}, words...)
+	m.await(&q.instance)
+	return q, nil
+}
+
+// RecvReply returns the answer, or false while there is none. now, in nanoseconds of any clock, is for asking again what found no room; call it at
+// least as often as now passes what it returns then (0: nothing is to be done at a certain time). The error is why there will be no answer.
+func (q *Inquiry) RecvReply(now int64) (words []uint32, ok bool, at int64, err error) {
+	switch {
+	case q.err != nil:
+		return nil, false, 0, q.err
+	case q.answered:
+		return q.answer, true, 0, nil
+	case q.back && q.again == 0:
+		q.again = now + q.pause
+		q.pause = min(2*q.pause, lastRetry)
+	case q.back && now >= q.again:
+		q.back, q.again, q.unsent = false, 0, true
+		q.m.await(&q.instance)
+		return nil, false, 0, nil
+	}
+	return nil, false, q.again, nil
+}
+
+// Close ends the inquiry; an answer that comes later is nobody's.
+func (q *Inquiry) Close() {
+	if !q.closing {
+		q.closing = true
+		q.m.await(&q.instance)
+	}
+}
+
+func (q *Inquiry) arrived(n *funi.Notification) {
+	w := n.Metadata[:n.Words]
+	if n.Source != q.peer.Node || len(w) == 0 || (w[0]^q.words[0])<<(32-kindShift) != 0 || q.answered {
+		return
+	}
+	switch w[0] >> kindShift {
+	case kindAnswer:
+		q.answer, q.answered = slices.Clone(w[1:]), true
+	case kindBusy:
+		q.back = true
+	default:
+		return
+	}
+	q.m.tell(&q.instance)
+}
+
+// suspect asks again.
+func (q *Inquiry) suspect() {
+	if !q.answered && !q.unsent {
+		q.back = true
+		q.m.tell(&q.instance)
+	}
+}
+
+// returned takes the request that came back.
+func (q *Inquiry) returned(r funi.Returned) {
+	switch r.Reason {
+	case arctic.ReasonNoBuffer, arctic.ReasonQueueFull, arctic.ReasonSwitching, arctic.ReasonResynchronised:
+		q.back = true
+		q.m.tell(&q.instance)
+	default:
+		q.end.returned(r)
+	}
+}
+
+func (q *Inquiry) turn() bool {
+	if q.unsent && !q.closing {
+		if !q.send(q.peer, 0, nil, q.words, true) {
+			return false
+		}
+		q.unsent = false
+	}
+	if !q.closing {
+		return true
+	}
+	if !q.shutAll() || q.key != 0 && !q.revoke(q.key, nil) {
+		return false
+	}
+	q.key = 0
+	q.leave()
+	return true
+}

@@ -1,0 +1,331 @@
+package rats
+
+// This file is the manager (HPL-95-86, section 3.2): it administers memory that others may write to, keys and areas for the instances of protocols,
+// and tells each instance what has come for it.
+//
+// An instance is one end of one protocol. What it opens is the manager's to take back: a key or an area is free again when the
+// card has carried the closing out, all records from before have been read, and so nothing that others still send can meet whoever
+// gets it next.
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/funi"
+)
+
+// MaxInstances is the most instances that a manager has.
+const MaxInstances = 1 << 16
+
+// protocol is an instance, as the manager sees it. None of its methods waits.
+type protocol interface {
+	// arrived takes a record of one of its areas (3.2, process_arrival).
+	arrived(n *funi.Notification)
+	// returned takes a message of it that came back.
+	returned(r funi.Returned)
+	// turn sends what could not be sent before. It returns false if there is more.
+	turn() bool
+	// suspect is told that something came back and the card had no room to say what.
+	suspect()
+}
+
+// instance is what all instances have.
+type instance struct {
+	m       *Manager
+	number  uint16
+	waits   bool // it is in Manager.waiting
+	told    bool // it is in Manager.ready
+	what    protocol
+	Context any // of whoever uses the instance; the manager does not look at it
+}
+
+// place is a place in the manager's table. The generation keeps returns for its last tenant from the next.
+type place struct {
+	what       *instance
+	generation uint16 // 15 bits
+}
+
+// owner says whose an area is.
+type owner struct {
+	what   *instance // nil: nobody's
+	credit int
+}
+
+// later is something to be done when the slots up to at are retired and all records have been read.
+type later struct {
+	at     uint64
+	memory []byte // to be freed
+	area   int    // its number may be used again; none
+	credit int    // and its credit
+	key    int    // likewise, a key slot
+}
+
+// Manager administers an endpoint. It belongs to the endpoint's goroutine.
+type Manager struct {
+	*Endpoint
+	heap    heap
+	nothing []byte // what ends expose that nobody writes data to
+	places  []place
+	vacant  []uint16
+	owners  []owner     // of areas
+	credit  int         // that areas have
+	later   []later     // in the order of at
+	waiting []*instance // have something to send; the first has waited longest
+	turns   []*instance // those of the Poll under way
+	ready   []*instance // something has happened to them
+	looked  int         // at how many of these NextReady has
+	asked   uint32      // inquiries so far
+	lost    uint32      // returns
+}
+
+// Manage returns a manager of an endpoint. The segment has the rights Keyed and Source; the manager hands its memory out, and all of the endpoint's
+// records and returns are the manager's from now on. Errors are those of Use.
+func Manage(e *Endpoint, s funi.Segment) (*Manager, error) {
+	if err := e.Use(s); err != nil {
+		return nil, fmt.Errorf("managing memory for messages: %w", err)
+	}
+	if s.Rights&(funi.Keyed|funi.Source) != funi.Keyed|funi.Source {
+		return nil, fmt.Errorf("managing a segment with rights %d: %w", s.Rights, ErrMemory)
+	}
+	m := &Manager{Endpoint: e, owners: make([]owner, e.iface.Remote().Areas)}
+	m.heap.fill(s.Memory)
+	if m.nothing = m.heap.alloc(leastBlock); m.nothing == nil {
+		return nil, fmt.Errorf("managing %d bytes: %w", len(s.Memory), ErrFull)
+	}
+	e.owned = m.cameBack
+	return m, nil
+}
+
+// Alloc returns memory that can be exposed, and that messages can be sent from without a copy: bytes long, on a multiple of 256. Its contents are
+// what they are. It returns ErrFull.
+func (m *Manager) Alloc(bytes int) ([]byte, error) {
+	b := m.heap.alloc(bytes)
+	if b == nil {
+		return nil, fmt.Errorf("allocating %d bytes of %d that are free: %w", bytes, m.heap.unused, ErrFull)
+	}
+	return b, nil
+}
+
+// Free takes memory back that Alloc returned: once nobody has a key to it, and nothing is being sent from it.
+func (m *Manager) Free(b []byte) { m.heap.release(b) }
+
+// Unused is how many bytes of memory are free; not all need lie together.
+func (m *Manager) Unused() int { return m.heap.unused }
+
+// Poll takes what has come: returns and records, which it gives to their instances, and lets instances send what they could not send before. It returns
+// whether anything was there. NextReady says to which instances something has happened.
+func (m *Manager) Poll() (some bool) {
+	m.look()
+	retired := m.sends.retired
+	m.Endpoint.Poll()
+	if lost := m.iface.ReturnsLost(); lost != m.lost {
+		m.lost = lost
+		for i := range m.places {
+			if what := m.places[i].what; what != nil {
+				what.what.suspect()
+			}
+		}
+	}
+	var n funi.Notification
+	left := m.iface.Remote().Notifications // whoever sends all the time does not keep the process here
+	for ; left > 0 && m.NextRecord(&n); left-- {
+		some = true
+		if i := m.owners[int(n.Area)%len(m.owners)].what; i != nil { // the card's word, bounded all the same
+			i.what.arrived(&n)
+		}
+	}
+	if left > 0 {
+		m.free(retired)
+	}
+	m.waiting, m.turns = m.turns[:0], m.waiting
+	for _, i := range m.turns {
+		i.waits = false
+		if !i.what.turn() {
+			m.await(i)
+		}
+	}
+	return some || len(m.ready) > m.looked
+}
+
+// NextReady returns what the user of the next instance has put into its Context to which something has happened since it was
+// returned last: messages have come, there is room to send, or it has failed (3.2, next_ready). It returns false if there is none.
+func (m *Manager) NextReady() (context any, ok bool) {
+	if m.looked == len(m.ready) {
+		m.ready, m.looked = m.ready[:0], 0
+		return nil, false
+	}
+	i := m.ready[m.looked]
+	m.looked++
+	i.told = false
+	return i.Context, true
+}
+
+// room reports whether an instance can be opened that needs so much: its requests, an area each but for one, one key slot, and credit.
+func (m *Manager) room(areas, credit int) bool {
+	return m.iface.Slots()-1-m.iface.Unsent(funi.Request) > areas && m.keySlots.n > 0 && m.areas.n >= areas &&
+		m.credit+credit <= m.iface.Remote().Notifications
+}
+
+// freeLater frees memory when the card has taken everything that was committed so far.
+func (m *Manager) freeLater(memory []byte) {
+	m.look()
+	at := m.sends.retired + uint64((m.iface.SendHead(funi.Request)-m.sends.tail)&uint32(m.iface.Slots()-1))
+	m.later = append(m.later, later{at: at, memory: memory, area: none, key: none})
+}
+
+// await lets an instance have a turn at the next Poll.
+func (m *Manager) await(i *instance) {
+	if !i.waits {
+		i.waits = true
+		m.waiting = append(m.waiting, i)
+	}
+}
+
+// tell has NextReady return an instance.
+func (m *Manager) tell(i *instance) {
+	if !i.told {
+		i.told = true
+		m.ready = append(m.ready, i)
+	}
+}
+
+// add gives a new instance its place.
+func (m *Manager) add(i *instance, what protocol) error {
+	i.m, i.what = m, what
+	if n := len(m.vacant); n > 0 {
+		i.number = m.vacant[n-1]
+		m.vacant = m.vacant[:n-1]
+		m.places[i.number].what = i
+		return nil
+	}
+	if len(m.places) == MaxInstances {
+		return fmt.Errorf("one instance more than %d: %w", MaxInstances, ErrFull)
+	}
+	i.number = uint16(len(m.places))
+	m.places = append(m.places, place{what: i})
+	return nil
+}
+
+// drop takes an instance off. What comes back of it later is nobody's.
+func (m *Manager) drop(i *instance) {
+	p := &m.places[i.number]
+	*p = place{generation: (p.generation + 1) & 0x7fff}
+	m.vacant = append(m.vacant, i.number)
+	i.what = gone{}
+}
+
+// gone is an instance that was closed and is still in a list.
+type gone struct{}
+
+func (gone) arrived(*funi.Notification) {}
+func (gone) returned(funi.Returned)     {}
+func (gone) turn() bool                 { return true }
+func (gone) suspect()                   {}
+
+// cookie names an instance in its requests.
+func (i *instance) cookie() uint32 {
+	return ownerCookie | uint32(i.m.places[i.number].generation)<<16 | uint32(i.number)
+}
+
+// cameBack tells an instance of a request that came back.
+func (m *Manager) cameBack(r funi.Returned) {
+	n := int(r.Word & 0xffff)
+	if n >= len(m.places) || m.places[n].what == nil || m.places[n].generation != uint16(r.Word>>16&0x7fff) {
+		return
+	}
+	m.places[n].what.what.returned(r)
+}
+
+// send launches a message of an instance. It returns false if the send queue is full; the message must be one that SendMsg takes.
+func (i *instance) send(t Ticket, offset uint32, data []byte, metadata []uint32, counted bool) bool {
+	p, err := i.m.put(t, offset, data, metadata, counted)
+	if err != nil {
+		panic(fmt.Sprintf("rats: an instance sends what cannot be sent: %v", err))
+	}
+	_, ok := i.m.commit(i.cookie(), func(s *funi.Slot, cookie uint32) {
+		p.Cookie = cookie
+		s.SetPut(t.Node, &p)
+	})
+	return ok
+}
+
+// expose gives a key to memory that Alloc returned.
+func (i *instance) expose(memory []byte) (Key, error) {
+	k, address, err := i.m.draw(memory)
+	if err != nil {
+		return 0, err
+	}
+	if _, ok := i.m.commit(i.cookie(), func(s *funi.Slot, cookie uint32) {
+		s.SetOpenKeySlot(uint64(k), address, uint32(len(memory)), cookie)
+	}); !ok {
+		return 0, ErrFull
+	}
+	i.m.opened(k)
+	return k, nil
+}
+
+// open opens an area of the instance.
+func (i *instance) open(k Key, credit int, returns bool) (uint16, error) {
+	area, ok := i.m.areas.next()
+	if !ok || i.m.credit+credit > i.m.iface.Remote().Notifications {
+		return 0, fmt.Errorf("opening an area: %w", ErrFull)
+	}
+	if _, ok := i.m.commit(i.cookie(), func(s *funi.Slot, cookie uint32) { s.SetOpenArea(area, uint64(k), credit, returns, cookie) }); !ok {
+		return 0, fmt.Errorf("opening an area: %w", ErrFull)
+	}
+	i.m.areas.take()
+	i.m.owners[area] = owner{i, credit}
+	i.m.credit += credit
+	return area, nil
+}
+
+// shut closes an area; false: the send queue is full.
+func (i *instance) shut(area uint16) bool {
+	at, ok := i.m.commit(i.cookie(), func(s *funi.Slot, cookie uint32) { s.SetCloseArea(area, cookie) })
+	if ok {
+		i.m.later = append(i.m.later, later{at: at, area: int(area), credit: i.m.owners[area].credit, key: none})
+		i.m.owners[area] = owner{}
+	}
+	return ok
+}
+
+// revoke takes a key back, and then frees its memory, nil: none; false: the send queue is full.
+func (i *instance) revoke(k Key, memory []byte) bool {
+	at, ok := i.m.commit(i.cookie(), func(s *funi.Slot, cookie uint32) { s.SetCloseKeySlot(uint64(k), cookie) })
+	if ok {
+		i.m.keys[uint16(k)].open = false
+		i.m.later = append(i.m.later, later{at: at, memory: memory, area: none, key: int(uint16(k))})
+	}
+	return ok
+}
+
+// replace puts other memory behind a key. Both requests have room in the send queue.
+func (i *instance) replace(k Key, memory []byte) bool {
+	address, ok := i.m.segments.Address(memory, funi.Keyed)
+	if !ok {
+		return false
+	}
+	_, closed := i.m.commit(i.cookie(), func(s *funi.Slot, cookie uint32) { s.SetCloseKeySlot(uint64(k), cookie) })
+	_, opened := i.m.commit(i.cookie(), func(s *funi.Slot, cookie uint32) {
+		s.SetOpenKeySlot(uint64(k), address, uint32(len(memory)), cookie)
+	})
+	return closed && opened
+}
+
+// free does what was to be done when slots were retired.
+func (m *Manager) free(retired uint64) {
+	n := 0
+	for ; n < len(m.later) && m.later[n].at <= retired; n++ {
+		l := &m.later[n]
+		if l.memory != nil {
+			m.heap.release(l.memory)
+		}
+		if l.area != none {
+			m.areas.give(uint16(l.area))
+			m.credit -= l.credit
+		}
+		if l.key != none {
+			m.keySlots.give(uint16(l.key))
+		}
+	}
+	m.later = append(m.later[:0], m.later[n:]...)
+}

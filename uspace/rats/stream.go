@@ -1,0 +1,193 @@
+package rats
+
+// This file is what the two ends of a Stream say to each other (HPL-95-86, section 3.2, stream; receive.go and write.go are the ends).
+//
+// The receiver exposes a ring of memory, and the sender writes there what fits. A message says its place in the stream and its length, since
+// messages may overtake each other: one packet holds up to shortBytes bytes, and many such messages may be under way at once; a longer
+// message has one of longAreas areas for itself until the receiver has seen it, because the deltas of two would mix. What the receiver has
+// done with them it tells in credits: absolute numbers, so that an older one that comes late changes nothing.
+//
+// A sender that has more to write than its ring has room for says so (want), and stops. When all that it has sent is there, and if
+// the reader keeps up and there is memory, the receiver puts memory twice as long behind the same key and says so (ring); else it says that the sender
+// may go on as it is (credit). The old memory is kept until it has been read.
+//
+// Words of metadata, first the kind in bits 31:28:
+//
+//	data   to the receiver: end 27, end of record 26, length 23:0; place
+//	hello  to the receiver, whose seed the sender was made with: 0; key of the sender's end, 2 words; its area
+//	want   to the receiver: 0; place up to which was sent
+//	abort  either way: 0
+//	ring   to the sender: 0; size; key, 2 words; areas, 3 words: the one for short messages and the others, 16 bits each; place where it begins
+//	credit to the sender: answer to want 27; bytes read, short messages seen, long messages seen, since the beginning
+//	done   to the sender: 0. The receiver has got the end of the stream
+//
+// Whoever has the sender's or the receiver's key can forge these words. So each end believes only messages from its peer's node, and checks
+// every number; what cannot be ends the stream (ErrProtocol), and costs nobody else anything.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	kindShift = 28
+	endBit    = 1 << 27
+	recordBit = 1 << 26
+	answerBit = 1 << 27
+	lengthMax = 1<<24 - 1
+
+	kindData   = 1
+	kindHello  = 2
+	kindWant   = 3
+	kindAbort  = 4
+	kindRing   = 5
+	kindCredit = 6
+	kindDone   = 7
+
+	dataWords = 2
+	// shortBytes is the longest message of one packet: the packet's 64 bytes without the two words.
+	shortBytes = arctic.MaxRemoteBytes - dataWords*arctic.WordSize
+	// longAreas is how many longer messages may be unseen.
+	longAreas = 4
+	// shortCredit is how many records of short messages may be unread. Two are kept for hello and want, the end or abort.
+	shortCredit   = 16
+	shortReserved = 2
+	// controlCredit is how many records at the sender may be unread: four credits for a ring's bytes, two each for short and
+	// long messages, a ring, done, abort, and one more.
+	controlCredit = 12
+	// maxPieces is how many parts of the stream a receiver keeps apart for a reader. Those behind are not seen yet.
+	maxPieces = 64
+	// longestMessage is how many bytes of a stream leave before others have their turn.
+	longestMessage = 64 << 10
+
+	// LeastRing and MostRing bound the sizes of a Stream's ring, which are powers of two, in bytes.
+	LeastRing = 1 << 10
+	MostRing  = 1 << 20
+
+	// Protocols of seeds.
+	protocolSender   = 6
+	protocolReceiver = 7
+)
+
+var (
+	// ErrProtocol: the other end has said what cannot be.
+	ErrProtocol = errors.New("rats: the other end does not keep to the protocol")
+	// ErrAborted: the other end has given the stream up.
+	ErrAborted = errors.New("rats: the other end has closed the stream before its end")
+	// ErrClosed: this end was closed.
+	ErrClosed = errors.New("rats: the stream is closed")
+	// ErrRing: a ring is a power of two from LeastRing to MostRing bytes long.
+	ErrRing = errors.New("rats: a stream's ring is a power of two from 1 KiB to 1 MiB long")
+)
+
+// Failure is the error of an instance whose message came back.
+type Failure struct {
+	Node   uint16 // for which it was
+	Reason arctic.Reason
+}
+
+func (f *Failure) Error() string {
+	return fmt.Sprintf("rats: a message to node %d was not delivered: %v", f.Node, f.Reason)
+}
+
+// end is what a sender and a receiver have.
+type end struct {
+	instance
+	peer    Ticket // control messages go there; Key 0: not known yet
+	key     Key    // of this end
+	areas   []uint16
+	err     error // why the stream is of no more use
+	abort   bool  // the other end is to be told
+	closing bool  // what was opened is to be closed
+	dropped bool
+}
+
+// fail ends the stream at this end, once.
+func (e *end) fail(err error) {
+	if e.err == nil {
+		e.err = err
+		e.m.tell(&e.instance)
+	}
+}
+
+// lies ends the stream because of what the other end said, and tells it.
+func (e *end) lies(what string, n uint32) {
+	e.fail(fmt.Errorf("node %d says %s %d: %w", e.peer.Node, what, n, ErrProtocol))
+	e.abort = true
+	e.m.await(&e.instance)
+}
+
+// returned takes what came back.
+func (e *end) returned(r funi.Returned) {
+	if r.Reason == arctic.ReasonNotOpened {
+		e.fail(fmt.Errorf("opening a stream's key slot or area: %w", ErrFull))
+		return
+	}
+	e.fail(&Failure{Node: r.Header.Node(), Reason: r.Reason})
+}
+
+// suspect asks whether it was one of this stream's messages: those of a stream come back as long as one does.
+func (e *end) suspect() { e.ask() }
+
+// ask lets the peer's card answer if the peer is not there any more: a write of nothing, of which no record tells.
+func (e *end) ask() {
+	if e.peer.Key != 0 && e.err == nil && !e.closing {
+		e.send(e.peer, 0, nil, nil, false)
+	}
+}
+
+// tellAbort tells the other end, if there is one. It returns false if there was no room.
+func (e *end) tellAbort() bool {
+	if e.abort && e.peer.Key != 0 && !e.send(e.peer, 0, nil, []uint32{kindAbort << kindShift}, true) {
+		return false
+	}
+	e.abort = false
+	return true
+}
+
+// shutAll closes what was opened, as far as there is room, and gives the instance's place back at the end.
+func (e *end) shutAll() bool {
+	for len(e.areas) > 0 {
+		if !e.shut(e.areas[0]) {
+			return false
+		}
+		e.areas = e.areas[1:]
+	}
+	return true
+}
+
+// leave gives the place back.
+func (e *end) leave() {
+	if !e.dropped {
+		e.dropped = true
+		e.m.drop(&e.instance)
+	}
+}
+
+// openAreas opens areas for a key, one with a credit and then others with a credit of 1. There must be room (Manager.room).
+func (e *end) openAreas(k Key, credit, others int) error {
+	for n := range 1 + others {
+		if n > 0 {
+			credit = 1
+		}
+		a, err := e.open(k, credit, false)
+		if err != nil {
+			return err
+		}
+		e.areas = append(e.areas, a)
+	}
+	return nil
+}
+
+// ReceiverSeed and SenderSeed return the seeds of a Stream's ends from what else tells a node, an area and a key.
+func ReceiverSeed(node, area uint16, key uint64) Seed {
+	return Seed{Protocol: protocolReceiver, Ticket: Ticket{Node: node, Area: area, Key: key}}
+}
+
+// SenderSeed is described with ReceiverSeed.
+func SenderSeed(node, area uint16, key uint64) Seed {
+	return Seed{Protocol: protocolSender, Ticket: Ticket{Node: node, Area: area, Key: key}}
+}

@@ -1,0 +1,50 @@
+package socket
+
+// This file is addresses.
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// Network is the name of the network.
+const Network = "funet"
+
+// firstPort is the first of the ports that are picked for who names none (RFC 6335, section 6: dynamic ports).
+const firstPort = 49152
+
+// Addr is the address of one end of a connection, or of a listener.
+type Addr struct{ Node, Port uint16 }
+
+// Network returns "funet".
+func (a Addr) Network() string { return Network }
+
+// String returns NODE:PORT.
+func (a Addr) String() string { return fmt.Sprintf("%d:%d", a.Node, a.Port) }
+
+// parse reads an address; the node is here where there is none.
+func (s *Stack) parse(network, address string) (Addr, error) {
+	if network != Network {
+		return Addr{}, net.UnknownNetworkError(network)
+	}
+	node, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return Addr{}, err
+	}
+	a := Addr{Node: s.node}
+	if node = strings.TrimSpace(node); node != "" {
+		n, err := strconv.ParseUint(node, 10, 16)
+		if err != nil || int(n) >= s.nodes {
+			return Addr{}, &net.AddrError{Err: fmt.Sprintf("no such node; the job has nodes 0 to %d", s.nodes-1), Addr: address}
+		}
+		a.Node = uint16(n)
+	}
+	p, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return Addr{}, &net.AddrError{Err: "a port is a number from 0 to 65535", Addr: address}
+	}
+	a.Port = uint16(p)
+	return a, nil
+}

@@ -1,0 +1,212 @@
+package socket
+
+// This file is the connection.
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/funet/funet/uspace/rats"
+)
+
+// lingering is how long what was written before Close may take to arrive, in nanoseconds.
+const lingering = 10_000_000_000
+
+// Conn is a connection, a net.Conn.
+type Conn struct {
+	s             *Stack
+	local, remote Addr
+	r             *rats.Receiver
+	w             *rats.Sender
+	in, out       side
+	err           error // of the node or the card, for both directions
+	shut          bool  // CloseWrite
+	closed        bool
+	until         int64 // closed, and given up then
+	left          bool  // it is none of the stack's any more
+}
+
+// side is one direction.
+type side struct {
+	mu sync.Mutex // one goroutine at a time
+	waiter
+	deadline
+}
+
+var _ net.Conn = (*Conn)(nil)
+
+// newConn makes a connection of two ends.
+func (s *Stack) newConn(local, remote Addr, r *rats.Receiver, w *rats.Sender) *Conn {
+	c := &Conn{s: s, local: local, remote: remote, r: r, w: w}
+	c.in.waiter, c.out.waiter = newWaiter(), newWaiter()
+	r.Context, w.Context = c, c
+	s.add(c)
+	return c
+}
+
+// ready is called when something has happened to one of the ends.
+func (c *Conn) ready() {
+	for _, err := range []error{c.r.Err(), c.w.Err()} {
+		if ofNode(err) && c.err == nil {
+			c.s.lost(c.remote.Node, err)
+		}
+	}
+	c.in.rouse()
+	c.out.rouse()
+	if c.closed {
+		c.linger(c.s.carrier.Now())
+	}
+}
+
+// fail ends a connection.
+func (c *Conn) fail(err error) {
+	if c.err == nil {
+		c.err = err
+		c.in.rouse()
+		c.out.rouse()
+	}
+}
+
+// Read copies what has come, and waits until something has.
+func (c *Conn) Read(b []byte) (n int, err error) {
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	c.s.lock()
+	defer c.s.unlock()
+	for {
+		passed := c.in.done()
+		switch {
+		case c.closed:
+			return 0, wrong("read", c.local, c.remote, net.ErrClosed)
+		case over(passed):
+			return 0, wrong("read", c.local, c.remote, os.ErrDeadlineExceeded)
+		case len(b) == 0:
+			return 0, nil
+		}
+		if n, err = c.r.Read(b); n > 0 {
+			return n, nil
+		}
+		if err == nil {
+			err = c.err
+		}
+		if err != nil {
+			return 0, wrong("read", c.local, c.remote, cause(err, syscall.ECONNRESET))
+		}
+		c.s.await(&c.in.waiter, passed)
+	}
+}
+
+// Write copies all of b into memory that the card sends from, and waits while there is no room for it.
+func (c *Conn) Write(b []byte) (n int, err error) {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	c.s.lock()
+	defer c.s.unlock()
+	for {
+		passed := c.out.done()
+		switch {
+		case c.closed:
+			return n, wrong("write", c.local, c.remote, net.ErrClosed)
+		case over(passed):
+			return n, wrong("write", c.local, c.remote, os.ErrDeadlineExceeded)
+		case c.shut:
+			return n, wrong("write", c.local, c.remote, syscall.EPIPE)
+		case c.err != nil:
+			return n, wrong("write", c.local, c.remote, cause(c.err, syscall.EPIPE))
+		}
+		k, err := c.w.WriteBytes(b[n:])
+		if err != nil {
+			return n, wrong("write", c.local, c.remote, cause(err, syscall.EPIPE))
+		}
+		if n += k; n == len(b) {
+			c.s.carrier.Drive() // it leaves now
+			return n, nil
+		}
+		c.s.await(&c.out.waiter, passed)
+	}
+}
+
+// CloseWrite ends what is written: the peer reads io.EOF behind it.
+func (c *Conn) CloseWrite() error {
+	c.s.lock()
+	defer c.s.unlock()
+	if c.closed {
+		return wrong("close", c.local, c.remote, net.ErrClosed)
+	}
+	c.shut = true
+	c.w.CloseWrite()
+	c.out.rouse()
+	c.s.poll()
+	return nil
+}
+
+// Close closes the connection, and ends calls that wait. What was written is delivered in the background, for at most 10 s.
+func (c *Conn) Close() error {
+	c.s.lock()
+	defer c.s.unlock()
+	if c.closed {
+		return wrong("close", c.local, c.remote, net.ErrClosed)
+	}
+	c.closed, c.until = true, c.s.carrier.Now()+lingering
+	c.in.rouse()
+	c.out.rouse()
+	c.w.CloseWrite()
+	c.r.Close()
+	c.linger(c.s.carrier.Now())
+	c.s.poll()
+	return nil
+}
+
+// abort closes the connection without delivering anything.
+func (c *Conn) abort() {
+	c.closed = true
+	c.r.Close()
+	c.part()
+}
+
+// linger looks whether a closed connection need not be kept.
+func (c *Conn) linger(now int64) {
+	if c.closed && !c.left && (c.w.Done() || c.w.Err() != nil || c.err != nil || now >= c.until) {
+		c.part()
+	}
+}
+
+// part gives everything back.
+func (c *Conn) part() {
+	if !c.left {
+		c.left = true
+		c.w.Close()
+		c.s.remove(c)
+	}
+}
+
+// LocalAddr returns this end's address, an Addr.
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr returns the peer's address, an Addr.
+func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+
+// SetDeadline sets both deadlines, for calls that wait already, too; the zero time takes them away.
+func (c *Conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// SetReadDeadline is described with SetDeadline.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadline(&c.in, t) }
+
+// SetWriteDeadline is described with SetDeadline.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadline(&c.out, t) }
+
+func (c *Conn) setDeadline(d *side, t time.Time) error {
+	c.s.lock()
+	defer c.s.unlock()
+	if c.closed {
+		return wrong("set", c.local, c.remote, net.ErrClosed)
+	}
+	d.set(t)
+	return nil
+}

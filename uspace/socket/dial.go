@@ -1,0 +1,201 @@
+package socket
+
+// This file is how a connection is made. Who dials opens both of its ends and asks the node's server, with the seeds of both, to open the
+// others. The server answers whether there is a listener; if so the other ends have been made, and say so to these themselves.
+//
+// Words of the request: ports, the dialed one first; key of the receiver, 2 words; areas of the receiver and the sender; key of the sender, 2 words. Of
+// the answer: accepted, refused, or busy.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/funet/funet/uspace/rats"
+)
+
+const (
+	accepted = iota
+	refused
+	busy
+
+	dialWords = 6
+	// firstRing and mostRing are the lengths of a connection's ring, in bytes.
+	firstRing = 16 << 10
+	mostRing  = rats.MostRing
+	// dialTimeout is how long a dial takes whose context has no deadline.
+	dialTimeout = 10 * time.Second
+	// firstPause and lastPause bound the time until one dials again where the listener's queue, or the tables here, are full.
+	firstPause = time.Millisecond
+	lastPause  = 100 * time.Millisecond
+)
+
+// Dial is DialContext for at most 10 s.
+func (s *Stack) Dial(network, address string) (net.Conn, error) {
+	return s.DialContext(context.Background(), network, address)
+}
+
+// DialContext connects to NODE:PORT of network "funet". Errors are a *net.OpError with ECONNREFUSED (nobody listens there, or the node's process
+// has no sockets), EHOSTUNREACH, ETIMEDOUT or the context's.
+func (s *Stack) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	remote, err := s.parse(network, address)
+	if err != nil {
+		return nil, wrong("dial", nil, nil, err)
+	}
+	if _, limited := ctx.Deadline(); !limited {
+		var end context.CancelFunc
+		ctx, end = context.WithTimeoutCause(ctx, dialTimeout, syscall.ETIMEDOUT)
+		defer end()
+	}
+	s.lock()
+	defer s.unlock()
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		c, err := s.dial(ctx, remote)
+		if err == nil {
+			return c, nil
+		}
+		if !full(err) && !errors.Is(err, errBusy) {
+			return nil, wrong("dial", nil, remote, dialFailure(err))
+		}
+		if e := s.pause(ctx, pause); e != nil {
+			return nil, wrong("dial", nil, remote, fmt.Errorf("%w (%w)", e, err))
+		}
+	}
+}
+
+// errBusy: the listener's queue is full.
+var errBusy = errors.New("the listener has as many connections that it did not accept as it may have")
+
+// pause waits for a time.
+func (s *Stack) pause(ctx context.Context, d time.Duration) error {
+	ctx, end := context.WithTimeoutCause(ctx, d, errBusy)
+	defer end()
+	w := newWaiter()
+	for ctx.Err() == nil && s.err == nil {
+		s.await(&w, ctx.Done())
+	}
+	if s.err != nil {
+		return s.err
+	}
+	if err := context.Cause(ctx); err != errBusy {
+		return err
+	}
+	return nil
+}
+
+// dial dials once.
+func (s *Stack) dial(ctx context.Context, remote Addr) (_ *Conn, err error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	r, err := s.m.NewReceiver(firstRing, mostRing)
+	if err != nil {
+		return nil, err
+	}
+	w, err := s.m.NewSender()
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	local := Addr{s.node, s.pick()}
+	rs, ws := r.Seed(), w.Seed()
+	q, err := s.m.Ask(remote.Node, s.key(remote.Node), uint32(remote.Port)<<16|uint32(local.Port),
+		uint32(rs.Key), uint32(rs.Key>>32), uint32(rs.Area)<<16|uint32(ws.Area), uint32(ws.Key), uint32(ws.Key>>32))
+	if err != nil {
+		r.Close()
+		w.Close()
+		return nil, err
+	}
+	defer q.Close()
+	c := s.newConn(local, remote, r, w)
+	defer func() {
+		if err != nil {
+			c.abort()
+		}
+	}()
+	waiter := newWaiter()
+	q.Context = &waiter
+	for {
+		words, ok, at, err := q.RecvReply(s.carrier.Now())
+		switch {
+		case err != nil:
+			return nil, err
+		case c.err != nil:
+			return nil, c.err
+		case s.err != nil:
+			return nil, s.err
+		case ok && len(words) == 1 && words[0] == accepted:
+			return c, nil
+		case ok && len(words) == 1 && words[0] == busy:
+			return nil, errBusy
+		case ok:
+			return nil, syscall.ECONNREFUSED
+		case ctx.Err() != nil:
+			return nil, timeoutOf(ctx)
+		}
+		if at == 0 {
+			s.await(&waiter, ctx.Done())
+			continue
+		}
+		until, end := context.WithTimeout(ctx, time.Duration(max(at-s.carrier.Now(), 1)))
+		s.await(&waiter, until.Done())
+		end()
+	}
+}
+
+// timeoutOf returns why a context has ended: a deadline as what net says of it.
+func timeoutOf(ctx context.Context) error {
+	err := context.Cause(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", syscall.ETIMEDOUT, err)
+	}
+	return err
+}
+
+// pick returns a port that is not used for listening.
+func (s *Stack) pick() uint16 {
+	for {
+		p := s.nextPort
+		if s.nextPort++; s.nextPort < firstPort {
+			s.nextPort = firstPort
+		}
+		if s.ports[p] == nil {
+			return p
+		}
+	}
+}
+
+// serve answers requests to dial.
+func (s *Stack) serve() {
+	for q, ok := s.server.Recv(); ok; q, ok = s.server.Recv() {
+		if len(q.Words) == dialWords {
+			s.server.SendReply(&q, s.answer(&q))
+		}
+	}
+}
+
+// answer makes the other ends of a connection, and returns what is to be answered.
+func (s *Stack) answer(q *rats.Request) uint32 {
+	w := q.Words
+	l := s.ports[uint16(w[0]>>16)]
+	if l == nil {
+		return refused
+	}
+	if !l.room(q.From) {
+		return busy
+	}
+	out, err := s.m.SendTo(rats.ReceiverSeed(q.From, uint16(w[3]>>16), uint64(w[1])|uint64(w[2])<<32))
+	if err != nil {
+		return busy
+	}
+	in, err := s.m.ReceiveFrom(rats.SenderSeed(q.From, uint16(w[3]), uint64(w[4])|uint64(w[5])<<32), firstRing, mostRing)
+	if err != nil {
+		out.Close()
+		return busy
+	}
+	l.take(s.newConn(Addr{s.node, l.address.Port}, Addr{q.From, uint16(w[0])}, in, out))
+	return accepted
+}

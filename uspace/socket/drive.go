@@ -1,0 +1,309 @@
+package socket
+
+// This file is who drives the card. Of the goroutines that wait the first polls, with the lock, for a while: it leads. The others
+// are parked, as it is when that while is over; what a poll finds for one of them wakes it. When nobody has led for a moment a
+// goroutine of the stack's, the sleeper, takes over: it polls until there is nothing to do, and sleeps on the card's descriptor.
+//
+// Who leaves the lead arms nothing, since it will mostly be back in microseconds: a timer looks after a moment whether it was.
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/rats"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// spin is how long, in nanoseconds, one waits by polling. A sleep costs some 10 us at both its ends, and a round trip a few.
+	spin = 50_000
+	// moment is how long nobody has led when the sleeper takes over.
+	moment = 100 * time.Microsecond
+	// glance is how many polls pass between two looks at the clock and at who else waits.
+	glance = 16
+	// tick is how often peers are probed that nothing was heard of, and lingering connections looked at, in nanoseconds.
+	tick = 500_000_000
+)
+
+// driving is the part of a Stack that drives.
+type driving struct {
+	leading bool
+	armed   bool // the sleeper sleeps on the card's descriptor
+	due     bool // the timer is set
+	moves   uint32
+	seen    uint32 // moves when the timer was set
+	timer   *time.Timer
+	kick    chan struct{} // one slot: the sleeper is to take over
+	gone    chan struct{} // the sleeper has ended
+	fd      int
+	ticks   int64 // when the next tick is
+	closing bool
+}
+
+// waiter is a goroutine that waits for something of a connection or listener.
+type waiter struct {
+	wake chan struct{} // one slot
+	news bool          // something has happened
+}
+
+func newWaiter() waiter { return waiter{wake: make(chan struct{}, 1)} }
+
+// rouse has the goroutine look again.
+func (w *waiter) rouse() {
+	w.news = true
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Stack) startDriving() (err error) {
+	if s.fd, err = s.carrier.Fd(); err != nil {
+		return err
+	}
+	s.kick, s.gone = make(chan struct{}, 1), make(chan struct{})
+	s.timer = time.AfterFunc(time.Hour, s.relieve)
+	go s.sleep()
+	s.rouseSleeper()
+	return nil
+}
+
+// stopDriving ends the sleeper. s.closing is set.
+func (s *Stack) stopDriving() {
+	s.timer.Stop()
+	s.carrier.Interrupt()
+	s.rouseSleeper()
+	<-s.gone
+}
+
+func (s *Stack) rouseSleeper() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// lock takes the lock; a leader gives way.
+func (s *Stack) lock() {
+	if !s.mu.TryLock() {
+		s.want.Add(1)
+		s.carrier.Interrupt()
+		s.mu.Lock()
+		s.want.Add(-1)
+	}
+	s.moves++
+}
+
+// unlock gives the lock back, and sees to it that somebody drives the card.
+func (s *Stack) unlock() {
+	switch {
+	case s.leading || s.closing:
+	case s.armed:
+		s.armed = false
+		s.carrier.Interrupt() // what was done may be more than what the sleeper is armed for
+	case !s.due:
+		s.due, s.seen = true, s.moves
+		s.timer.Reset(moment)
+	}
+	s.mu.Unlock()
+}
+
+// relieve is the timer: the sleeper takes over if nobody has moved.
+func (s *Stack) relieve() {
+	if !s.mu.TryLock() {
+		s.timer.Reset(moment)
+		return
+	}
+	defer s.mu.Unlock()
+	switch {
+	case s.closing:
+		s.due = false
+	case s.leading || s.moves != s.seen:
+		s.seen = s.moves
+		s.timer.Reset(moment)
+	default:
+		s.due = false
+		s.rouseSleeper()
+	}
+}
+
+// breathe lets others have the lock that want it.
+func (s *Stack) breathe() {
+	if s.want.Load() > 0 {
+		s.mu.Unlock()
+		runtime.Gosched()
+		s.mu.Lock()
+	}
+}
+
+// await waits, with the lock, until a waiter has news or cancel is closed; it may return before. The caller looks again.
+func (s *Stack) await(w *waiter, cancel <-chan struct{}) {
+	w.news = false
+	select {
+	case <-w.wake: // from before
+	default:
+	}
+	if !s.leading && s.err == nil {
+		s.lead(w, cancel)
+		if w.news {
+			return
+		}
+	}
+	s.unlock()
+	select {
+	case <-w.wake:
+	case <-cancel:
+	}
+	s.lock()
+}
+
+// lead polls for a while.
+func (s *Stack) lead(w *waiter, cancel <-chan struct{}) {
+	s.leading = true
+	if s.armed {
+		s.armed = false
+		s.carrier.Disarm()
+	}
+	start := s.carrier.Now()
+	for n := 1; !w.news && s.err == nil; n++ {
+		s.poll()
+		if n%glance != 0 {
+			continue
+		}
+		s.breathe()
+		select {
+		case <-cancel:
+			n = -1
+		default:
+		}
+		now := s.carrier.Now()
+		s.pass(now)
+		if n < 0 || now-start > spin {
+			break
+		}
+	}
+	s.leading = false
+	s.moves++
+}
+
+// sleep is the sleeper.
+func (s *Stack) sleep() {
+	defer close(s.gone)
+	fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
+	for range s.kick {
+		s.mu.Lock()
+		for !s.leading && !s.closing && s.err == nil {
+			some := s.poll()
+			s.pass(s.carrier.Now())
+			if s.breathe(); some || s.leading || s.closing || s.err != nil {
+				continue
+			}
+			if !s.carrier.Arm() {
+				runtime.Gosched()
+				continue
+			}
+			s.armed = true
+			wait := tick / 1_000_000
+			if len(s.conns) == 0 {
+				wait = -1
+			}
+			s.mu.Unlock()
+			_, _ = unix.Poll(fds, wait) // a signal is a reason to look, too
+			s.mu.Lock()
+			if s.armed {
+				s.armed = false
+				s.carrier.Disarm()
+			}
+		}
+		end := s.closing
+		s.mu.Unlock()
+		if end {
+			return
+		}
+	}
+}
+
+// poll lets the card run, and tells those for whom something has come. It reports whether anything has.
+func (s *Stack) poll() bool {
+	s.carrier.Drive()
+	some := s.m.Poll()
+	for c, ok := s.m.NextReady(); ok; c, ok = s.m.NextReady() {
+		switch c := c.(type) {
+		case *Conn:
+			c.ready()
+		case *Stack:
+			s.serve()
+		case *waiter:
+			c.rouse()
+		}
+	}
+	i := s.carrier.Interface()
+	for _, l := range [...]funi.Level{funi.Reply, funi.Request} { // active messages are for nobody here
+		for ; i.Receive(l) != nil; i.Release(l) {
+			some = true
+		}
+	}
+	if err := s.carrier.Err(); err != nil {
+		s.fail(fmt.Errorf("the card: %w", err))
+	} else if i.Gone() {
+		s.fail(fmt.Errorf("the card: %w", i.Err()))
+	}
+	return some
+}
+
+// peer is a node with connections.
+type peer struct {
+	conns map[*Conn]struct{}
+}
+
+// pass does what is to be done now and then.
+func (s *Stack) pass(now int64) {
+	if now < s.ticks {
+		return
+	}
+	s.ticks = now + tick
+	for _, p := range s.peers {
+		for c := range p.conns { // any one
+			c.w.Probe()
+			break
+		}
+	}
+	for c := range s.conns {
+		c.linger(now)
+	}
+}
+
+// lost fails all connections to a node that has gone.
+func (s *Stack) lost(node uint16, err error) {
+	if p := s.peers[node]; p != nil {
+		for c := range p.conns {
+			c.fail(err)
+		}
+	}
+}
+
+// add and remove keep connections.
+func (s *Stack) add(c *Conn) {
+	s.conns[c] = struct{}{}
+	p := s.peers[c.remote.Node]
+	if p == nil {
+		p = &peer{conns: map[*Conn]struct{}{}}
+		s.peers[c.remote.Node] = p
+	}
+	p.conns[c] = struct{}{}
+}
+
+func (s *Stack) remove(c *Conn) {
+	delete(s.conns, c)
+	if p := s.peers[c.remote.Node]; p != nil {
+		if delete(p.conns, c); len(p.conns) == 0 {
+			delete(s.peers, c.remote.Node)
+		}
+	}
+}
+
+// full reports whether an error means that something must be closed, or the card run, first.
+func full(err error) bool { return errors.Is(err, rats.ErrFull) }

@@ -1,0 +1,212 @@
+package socket
+
+// This file is the place of a process: its card, what is open on it, and the end of all.
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/card"
+	"github.com/funet/funet/uspace/funet"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/rats"
+)
+
+// Options say where in which job the process is, and how much it may open.
+type Options struct {
+	// Options are those of funet.Open; Memory is here how many bytes are for what is sent and received, 0: 64 MiB with a card in this process, 16
+	// MiB with a daemon's, or as much less as the administrator allows. Rejoin, OnError and Remote are not used.
+	funet.Options
+	// Connections is the most connections, 0: 256; the process's tables for remote memory are made for that many, 1 to 8192.
+	Connections int
+}
+
+const (
+	base            = 0x1000_0000 // address of the memory
+	embeddedMemory  = 64 << 20
+	attachedMemory  = 16 << 20
+	leastMemory     = 256 << 10
+	mostConnections = 8192
+
+	// A connection has these at each end, and one more area and key slot while it is dialed.
+	connKeySlots = 3
+	connAreas    = 7
+	connCredit   = 33
+)
+
+// ErrConnections: Options.Connections is out of range.
+var ErrConnections = errors.New("a process has 1 to 8192 connections")
+
+// Stack is a process's end of the network. Any goroutine may call it.
+type Stack struct {
+	mu      sync.Mutex
+	want    atomic.Int32 // goroutines that wait for mu
+	carrier funet.Carrier
+	m       *rats.Manager
+	server  *rats.Server
+	place   funet.Place
+	node    uint16
+	nodes   int
+	stop    context.CancelCauseFunc
+	err     error // why it is of no more use
+
+	ports    map[uint16]*Listener
+	nextPort uint16
+	conns    map[*Conn]struct{}
+	peers    map[uint16]*peer
+	driving
+}
+
+// Open takes the process's place in its job. Errors are those of funet.Open, ErrConnections, and that of an administrator who
+// allows too little memory (attach.ErrQuota). The context ends Open only.
+func Open(ctx context.Context, o Options) (*Stack, error) {
+	s, err := open(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("opening a place for sockets: %w", err)
+	}
+	return s, nil
+}
+
+func open(ctx context.Context, o Options) (_ *Stack, err error) {
+	if o.Connections == 0 {
+		o.Connections = 256
+	}
+	if o.Connections < 1 || o.Connections > mostConnections {
+		return nil, fmt.Errorf("%d connections: %w", o.Connections, ErrConnections)
+	}
+	power := func(n int) int { return min(1<<bits.Len(uint(n-1)), funi.MaxRemote) }
+	o.Remote = funi.RemoteSizes{KeySlots: power(connKeySlots*o.Connections + 1), Areas: power(connAreas*o.Connections + rats.Entries),
+		Notifications: power(connCredit*o.Connections + rats.Entries*rats.EntryCredit)}
+	until, end := context.WithCancelCause(context.Background())
+	undo := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	s := &Stack{stop: end, ports: map[uint16]*Listener{}, nextPort: firstPort, conns: map[*Conn]struct{}{}, peers: map[uint16]*peer{}}
+	if s.carrier, s.place, err = o.Carrier(until); err != nil {
+		end(err)
+		return nil, err
+	}
+	s.node, s.nodes = uint16(s.place.Node), s.place.Nodes
+	if o.Nodes > 0 {
+		s.nodes = min(o.Nodes, s.nodes)
+	}
+	err = s.manage(o.Memory)
+	if err == nil && !undo() {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		err = s.startDriving()
+	}
+	if err != nil {
+		end(err)
+		return nil, errors.Join(err, s.carrier.Close(0))
+	}
+	return s, nil
+}
+
+// manage takes memory and opens the server.
+func (s *Stack) manage(memory int) error {
+	e, err := rats.New(s.carrier.Interface(), s.place.Node, rand.Reader)
+	if err != nil {
+		return err
+	}
+	bytes, said := memory, memory > 0
+	if _, embedded := s.carrier.(*card.Card); !said && embedded {
+		bytes = embeddedMemory
+	} else if !said {
+		bytes = attachedMemory
+	}
+	bytes &^= 4095
+	var b []byte
+	for {
+		b, err = s.carrier.Segment(base, bytes, funi.Keyed|funi.Source)
+		if said || !errors.Is(err, attach.ErrQuota) || bytes/2 < leastMemory {
+			break
+		}
+		bytes /= 2
+	}
+	if err != nil {
+		return fmt.Errorf("taking %d bytes of memory: %w; see Options.Memory", bytes, err)
+	}
+	if s.m, err = rats.Manage(e, funi.Segment{Base: base, Memory: b, Rights: funi.Keyed | funi.Source}); err != nil {
+		return err
+	}
+	if s.server, err = s.m.Serve(s.key(s.node)); err != nil {
+		return err
+	}
+	s.server.Context = s
+	return nil
+}
+
+// key returns the key of a node's server: who has the job's token knows it.
+func (s *Stack) key(node uint16) rats.Key {
+	h := hmac.New(sha256.New, s.place.Token[:])
+	h.Write(binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16([]byte("funet sockets"), s.place.GID), node))
+	return rats.KeyOf(h.Sum(nil))
+}
+
+// Node is the process's number in the job, and Nodes is how many there are.
+func (s *Stack) Node() int { return int(s.node) }
+
+// Nodes is described with Node.
+func (s *Stack) Nodes() int { return s.nodes }
+
+// Err returns why the stack is of no more use; nil: it is.
+func (s *Stack) Err() error {
+	s.lock()
+	defer s.unlock()
+	return s.err
+}
+
+// fail ends the use of the stack: everything that waits returns the error.
+func (s *Stack) fail(err error) {
+	if s.err != nil {
+		return
+	}
+	s.err = err
+	for c := range s.conns {
+		c.fail(err)
+	}
+	for _, l := range s.ports {
+		l.waiter.rouse()
+	}
+}
+
+// Close ends the process's place: listeners end, connections that are open are aborted, and what was written to those that were closed is
+// delivered, for at most linger.
+func (s *Stack) Close(linger time.Duration) error {
+	s.lock()
+	if s.err != nil && errors.Is(s.err, net.ErrClosed) {
+		s.unlock()
+		return nil
+	}
+	for _, l := range s.ports {
+		l.close()
+	}
+	for c := range s.conns {
+		if !c.closed {
+			c.abort()
+		}
+	}
+	for until := s.carrier.Now() + int64(linger); len(s.conns) > 0 && s.err == nil && s.carrier.Now() < until; {
+		s.poll()
+		s.breathe()
+	}
+	s.fail(net.ErrClosed)
+	s.closing = true
+	s.unlock()
+	s.stopDriving()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.stop(net.ErrClosed)
+	return s.carrier.Close(linger)
+}
