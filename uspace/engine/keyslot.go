@@ -38,6 +38,7 @@ type remote struct {
 	// promised is the sum of the credits of areas that are open, and of the unread notifications of those that are not.
 	promised uint32
 	guesses  guesses
+	use      RemoteUse // what is open, notified and refused
 }
 
 // newRemote returns tables in which nothing is open; nil for none.
@@ -68,6 +69,7 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 		var n uint16
 		if n, ok = r.keySlot(key); ok {
 			r.keySlots[n] = keySlot{}
+			r.use.KeySlotsOpen--
 		}
 	case funi.OpenArea:
 		ok = w[funi.RemoteCountWord] <= 1 && r.openArea(w[funi.RemoteAreaWord]>>16, key, w[funi.RemoteLengthWord], w[funi.RemoteCountWord] == 1)
@@ -81,6 +83,7 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 		if op == funi.CloseArea {
 			r.promised -= a.credit - a.unread
 			a.credit = 0
+			r.use.AreasOpen--
 		}
 	default:
 		return arctic.ReasonRemoteRequest
@@ -102,6 +105,7 @@ func (x *Context) openKeySlot(key uint64, address, bytes uint32) bool {
 		return false
 	}
 	r.keySlots[n] = keySlot{key, memory}
+	r.use.KeySlotsOpen++
 	return true
 }
 
@@ -116,6 +120,7 @@ func (r *remote) openArea(n uint32, key uint64, credit uint32, returns bool) boo
 	}
 	r.areas[n] = area{keySlot: slot, credit: credit, returns: returns}
 	r.promised += credit
+	r.use.AreasOpen++
 	return true
 }
 
@@ -127,6 +132,7 @@ func (x *Context) closeWithin(s funi.Segment) {
 	for i := range x.remote.keySlots {
 		if k := &x.remote.keySlots[i]; k.memory != nil && s.Holds(k.memory) {
 			*k = keySlot{}
+			x.remote.use.KeySlotsOpen--
 		}
 	}
 }
