@@ -52,3 +52,34 @@ func TestRunC(t *testing.T) {
 	}
 	s.free()
 }
+
+// TestRunKeyed: the examples of remote memory in C and in Go write into each other's memory through the daemons of two hosts,
+// as an ordinary user, whichever of the two owns it; every byte is looked at (funi.h, package rats).
+func TestRunKeyed(t *testing.T) {
+	folder := t.TempDir()
+	inC, inGo := filepath.Join(folder, "c"), filepath.Join(folder, "go")
+	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o", inC, "../uspace/funi/example/keyed.c").CombinedOutput(); err != nil {
+		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
+	}
+	if out, err := exec.Command("go", "build", "-o", inGo, "../uspace/rats/example").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, path := range []string{folder, filepath.Dir(folder)} { // nobody runs them
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{inC, inGo} { // whatever root's umask is
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := daemons(t)
+	for _, nodes := range [][2]string{{inC, inGo}, {inGo, inC}, {inC, inC}} {
+		out := s.run("-n", "2", "--", "sh", "-c", fmt.Sprintf("if [ $FUNET_NODE = 0 ]; then exec %s; else exec %s; fi", nodes[0], nodes[1])).ok()
+		if out != "[0] 5 messages of up to 200000 bytes, and one of two parts; then the key was taken back\n" {
+			t.Errorf("node 0 is %s, node 1 %s: they printed %q", filepath.Base(nodes[0]), filepath.Base(nodes[1]), out)
+		}
+		s.free()
+	}
+}

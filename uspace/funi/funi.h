@@ -65,6 +65,9 @@
  * default, 1024 unless its file says otherwise. One slot always stays empty. All queues count in what the daemon lets
  * the user have.
  *
+ * Remote memory. A program may give keys to parts of its memory; whoever has one writes there, and the program that owns it
+ * does nothing for that: see "remote memory" below, funi_attach_remote, funi_sendmsg and example/keyed.c.
+ *
  * The end. funi_close waits until what this process has sent has arrived. It cannot know what others still
  * want to send it: their messages would come back to them. So a job ends with a barrier: nobody closes before everybody has
  * said that they have all they wait for.
@@ -90,6 +93,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -126,6 +130,22 @@
 #define FUNI_LENGTH_WORD 4
 #define FUNI_SOURCE_WORD 31
 
+/* Words of a request block for remote memory (uspace/funi/remote.go), and what one may have. */
+#define FUNI_REMOTE_AREA_WORD 1
+#define FUNI_REMOTE_COOKIE_WORD 2
+#define FUNI_REMOTE_KEY_WORD 4
+#define FUNI_REMOTE_OFFSET_WORD 6
+#define FUNI_REMOTE_SOURCE_WORD 8
+#define FUNI_REMOTE_LENGTH_WORD 10
+#define FUNI_REMOTE_COUNT_WORD 11
+#define FUNI_REMOTE_DATA_WORD 12
+#define FUNI_REMOTE_COUNTED 0x8000u
+#define FUNI_MAX_REMOTE 65536          /* key slots, areas, and notifications */
+#define FUNI_MAX_METADATA 11           /* words */
+#define FUNI_MAX_REMOTE_BYTES 64       /* of data and metadata that fit a packet */
+#define FUNI_NOTE_BYTES 64             /* of a notification, and of an area's early metadata */
+#define FUNI_NOTE_METADATA_WORD 4
+
 /* Bits of a slot's header. */
 #define FUNI_TRANSFER_BIT 0x80000000u
 #define FUNI_MANY_BIT 0x40000000u
@@ -140,7 +160,13 @@
 
 enum funi_level { FUNI_REQUEST = 0, FUNI_REPLY = 1 };
 
-enum funi_rights { FUNI_SOURCE = 1, FUNI_DESTINATION = 2 };
+/* FUNI_KEYED: the program may open key slots in it. */
+enum funi_rights { FUNI_SOURCE = 1, FUNI_DESTINATION = 2, FUNI_KEYED = 4 };
+
+enum funi_remote_operation {
+	FUNI_REMOTE_PUT = 0, FUNI_OPEN_KEY_SLOT = 256, FUNI_CLOSE_KEY_SLOT = 257, FUNI_OPEN_AREA = 258, FUNI_CLOSE_AREA = 259,
+	FUNI_RESET_AREA = 260
+};
 
 enum funi_register {
 	FUNI_Q_MASK, FUNI_RPSQ_BASE, FUNI_RQSQ_BASE, FUNI_RPRQ_BASE, FUNI_RQRQ_BASE,
@@ -163,7 +189,17 @@ enum funi_reason {
 	FUNI_REASON_SOURCE = 132, FUNI_REASON_TRANSFER_LENGTH = 133, FUNI_REASON_QUEUE_SIZE = 134,
 	FUNI_REASON_QUEUE_LAYOUT = 135, FUNI_REASON_GIVEN_UP = 136,
 	FUNI_REASON_RESYNCHRONISED = 137, /* the cards have begun to count anew: it may have been delivered */
-	FUNI_REASON_KEY = 138             /* the host there has another key, or only one of the two has one */
+	FUNI_REASON_KEY = 138,            /* the host there has another key, or only one of the two has one */
+
+	/* Of remote memory, from the receiver's card: */
+	FUNI_REASON_KEY_SLOT = 71,        /* no such key slot there, or another key: which of the two is not told */
+	FUNI_REASON_RANGE = 72,           /* not within the key slot's memory */
+	FUNI_REASON_AREA = 73,            /* no such area of the key slot */
+	FUNI_REASON_NO_BUFFER = 74,       /* the area has no credit, and was opened to refuse then */
+	FUNI_REASON_REMOTE_FORM = 75,
+	/* and from this process's own: */
+	FUNI_REASON_REMOTE_REQUEST = 139, /* the request block is none, or this card has no remote memory */
+	FUNI_REASON_NOT_OPENED = 140      /* it is open already, or not open, or there is not that much memory or credit */
 };
 
 /* A word that process and card both use. It is an ordinary integer, so that C and C++ have the same type, and is touched
@@ -213,7 +249,8 @@ struct funi_page {
 	funi_word gone;
 	uint32_t pad4[7];
 	char why[256]; /* the context ended, if the card says so; read it when gone is not 0 */
-	uint32_t pad5[128];
+	struct funi_line notes_head, notes_tail; /* of the notification ring, since the context was attached */
+	uint32_t key_slots, pad5, areas, pad6, notifications, pad7[91];
 	struct funi_return returns[FUNI_RETURN_SLOTS];
 };
 
@@ -273,7 +310,8 @@ struct funi_message { /* header of every message */
 struct funi_attach_request {
 	struct funi_message header;
 	uint16_t gid, node;
-	uint32_t slots, zero[2];
+	uint32_t slots;
+	uint8_t remote[8]; /* key slots, areas, notifications: one more than the exponent of each power of two; or 0 */
 	uint8_t token[FUNI_TOKEN_SIZE];
 };
 
@@ -281,9 +319,10 @@ struct funi_attach_answer {
 	struct funi_message header;
 	uint32_t abi, context;
 	uint16_t gid, node;
-	uint32_t nodes, slots, zero0;
+	uint32_t nodes, slots;
+	uint8_t remote[4];
 	uint64_t memory;
-	uint32_t incarnation, zero1;
+	uint32_t incarnation, zero;
 };
 
 struct funi_segment_message { /* request and answer */
@@ -308,6 +347,7 @@ struct funi_queue {
 	uint32_t *slots;
 	uint32_t head, tail;
 	uint32_t told;        /* receive: tail as last stored */
+	uint64_t committed;   /* send: slots, since the context was attached */
 	funi_word *own, *its; /* our index, the card's */
 };
 
@@ -316,13 +356,53 @@ struct funi_waiter {
 	int64_t since, until;
 };
 
+/* How much remote memory a context can open: each a power of two up to FUNI_MAX_REMOTE, or all 0 for none. The sum
+ * of the credits of all areas that are open is at most notifications. */
+struct funi_remote_sizes {
+	uint32_t key_slots, areas, notifications;
+};
+
+#define FUNI_REMEMBERED 1024 /* requests whose handles are known */
+
+struct funi_asked { /* a request that was committed */
+	uint32_t handle, reason, in_slot;
+	uint64_t at; /* slots committed up to it */
+};
+
+struct funi_numbers { /* that are free; the one that has been free longest is taken first */
+	uint16_t *free;
+	uint32_t slots, first, n;
+};
+
+struct funi_key_slot {
+	uint64_t key;
+	int open;
+};
+
+struct funi_part { /* a segment */
+	uint8_t *memory;
+	uint64_t bytes;
+	uint32_t base, rights;
+};
+
+struct funi_remote { /* what the program knows of its remote memory */
+	struct funi_remote_sizes sizes;
+	struct funi_key_slot *keys;
+	struct funi_numbers key_slots, areas;
+	struct funi_part parts[FUNI_MAX_SEGMENTS];
+	uint32_t segments, next;
+	const uint32_t *ring;
+	struct funi_asked asked[FUNI_REMEMBERED];
+};
+
 struct funi_context {
 	struct funi_page *page;
 	struct funi_doorbells *bells;
 	uint32_t mask; /* slots of a queue minus one */
 	struct funi_queue send[2], receive[2];
-	uint32_t returns, lost;
-	uint32_t seen[8]; /* by funi_wait; see funi_published */
+	uint32_t returns, lost, notes;
+	uint32_t seen[9]; /* by funi_wait; see funi_published */
+	struct funi_remote *remote; /* NULL: none */
 	struct funi_waiter wait;
 	int socket, card, process;
 	uint32_t gid, node, nodes, slots, context, incarnation;
@@ -438,6 +518,7 @@ static inline int funi_send_commit(struct funi_context *c, enum funi_level l)
 	if (header >> 21 == (FUNI_MANY_BIT | FUNI_MAX_TYPE << 21) >> 21)
 		return funi_refuse(c, header);
 	q->head = (q->head + 1) & c->mask;
+	q->committed++;
 	funi_store(q->own, q->head);
 	uint32_t asleep = funi_load(&c->page->asleep);
 	if (asleep != 0)
@@ -488,14 +569,20 @@ static inline void funi_release(struct funi_context *c, enum funi_level l)
 		funi_give_slots(c, q);
 }
 
-/* Takes the oldest message that came back: 1, or 0 if there is none. */
+/* Takes the oldest message that came back: 1, or 0 if there is none. What comes back of remote memory is noted for
+ * funi_message_status instead. */
 static inline int funi_returned(struct funi_context *c, struct funi_return *r)
 {
-	if (c->returns == funi_load(&c->page->return_head.word))
-		return 0;
-	*r = c->page->returns[c->returns % FUNI_RETURN_SLOTS];
-	funi_store(&c->page->return_tail.word, ++c->returns);
-	return 1;
+	while (c->returns != funi_load(&c->page->return_head.word)) {
+		*r = c->page->returns[c->returns % FUNI_RETURN_SLOTS];
+		funi_store(&c->page->return_tail.word, ++c->returns);
+		if (c->remote == NULL || r->header >> 30 != 1)
+			return 1;
+		struct funi_asked *m = &c->remote->asked[r->word % FUNI_REMEMBERED];
+		if (r->word != 0 && m->handle == r->word)
+			m->reason = r->reason;
+	}
+	return 0;
 }
 
 /* How many messages came back that did not fit the return ring. */
@@ -600,7 +687,7 @@ static inline int64_t funi_clock(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static inline void funi_published(struct funi_context *c, uint32_t now[8])
+static inline void funi_published(struct funi_context *c, uint32_t now[9])
 {
 	static const int r[5] = { FUNI_RPSQ_TAIL, FUNI_RQSQ_TAIL, FUNI_RPRQ_HEAD, FUNI_RQRQ_HEAD, FUNI_CONTROL };
 	for (int i = 0; i < 5; i++)
@@ -608,15 +695,16 @@ static inline void funi_published(struct funi_context *c, uint32_t now[8])
 	now[5] = funi_load(&c->page->return_head.word);
 	now[6] = funi_load(&c->page->returns_lost.word);
 	now[7] = funi_load(&c->page->gone);
+	now[8] = funi_load(&c->page->notes_head.word);
 }
 
 static inline int funi_news(struct funi_context *c)
 {
-	uint32_t now[8];
+	uint32_t now[9];
 	funi_published(c, now);
 	if (now[7] != 0)
 		return -ENOTCONN;
-	int news = memcmp(now, c->seen, sizeof now) != 0 || now[5] != c->returns;
+	int news = memcmp(now, c->seen, sizeof now) != 0 || now[5] != c->returns || now[8] != c->notes;
 	for (int l = 0; l < 2 && c->receive[l].its != NULL; l++)
 		news |= (funi_load(c->receive[l].its) & c->mask) != c->receive[l].tail;
 	memcpy(c->seen, now, sizeof now);
@@ -626,7 +714,7 @@ static inline int funi_news(struct funi_context *c)
 /* How long funi_wait sleeps at a time without a timeout, in milliseconds. */
 #define FUNI_NAP 200
 
-/* Blocks until a message or a return waits, or since the last call the card has given
+/* Blocks until a message, a return or a notification waits, or since the last call the card has given
  * slots of a send queue back or changed CNTL: 1 (perhaps although nothing has happened;
  * without a timeout at least every FUNI_NAP milliseconds). 0 after the given milliseconds, unless
  * they are negative: 0 looks and does not sleep; -EINTR after a signal, after which it
@@ -672,7 +760,7 @@ static inline int funi_wait(struct funi_context *c, int milliseconds)
  * A program that waits for other descriptors too (epoll, poll, a loop of another library) sleeps by this rule:
  *
  *	for (;;) {
- *		take everything: funi_receive of both levels, funi_returned, until there is nothing
+ *		take everything: funi_receive of both levels, funi_returned, funi_get_notification_record, until there is nothing
  *		int n = funi_arm(&c);   // < 0: the context has ended
  *		if (n == 0)
  *			continue;       // something has come meanwhile
@@ -825,9 +913,53 @@ static inline void funi_release_all(struct funi_context *c)
 	for (int i = 0; i < 3; i++)
 		if (fd[i] >= 0)
 			(void)close(fd[i]);
+	if (c->remote != NULL) {
+		free(c->remote->keys);
+		free(c->remote->key_slots.free);
+		free(c->remote->areas.free);
+		free(c->remote);
+	}
+	c->remote = NULL;
 	c->page = NULL;
 	c->bells = NULL;
 	c->socket = c->card = c->process = -1;
+}
+
+/* Numbers 0 to slots - 1, all free; -ENOMEM. */
+static inline int funi_fill_numbers(struct funi_numbers *s, uint32_t slots)
+{
+	s->free = (uint16_t *)calloc(slots, sizeof *s->free);
+	s->slots = s->n = slots;
+	for (uint32_t i = 0; s->free != NULL && i < slots; i++)
+		s->free[i] = (uint16_t)i;
+	return s->free != NULL ? 0 : -ENOMEM;
+}
+
+/* How a size of remote memory travels: 0, or one more than the exponent of a power of two. -1: it is none. */
+static inline int funi_remote_size(uint32_t n)
+{
+	int e = 0;
+	for (; n >> e != 0; e++)
+		;
+	return n > FUNI_MAX_REMOTE || (n & (n - 1)) != 0 ? -1 : e;
+}
+
+/* Makes what the program keeps of its remote memory, whose sizes are the daemon's answer. -ENOMEM, -EPROTO. */
+static inline int funi_start_remote(struct funi_context *c, const struct funi_attach_answer *a, const uint8_t asked[3], uint64_t queues)
+{
+	if (memcmp(a->remote, asked, 3) != 0 || a->remote[3] != 0)
+		return -EPROTO;
+	struct funi_remote *r = a->remote[0] != 0 ? (struct funi_remote *)calloc(1, sizeof *r) : NULL;
+	if (r == NULL)
+		return a->remote[0] != 0 ? -ENOMEM : 0;
+	c->remote = r;
+	r->sizes.key_slots = UINT32_C(1) << a->remote[0] >> 1;
+	r->sizes.areas = UINT32_C(1) << a->remote[1] >> 1;
+	r->sizes.notifications = UINT32_C(1) << a->remote[2] >> 1;
+	r->ring = (const uint32_t *)((const char *)c->page + queues);
+	r->keys = (struct funi_key_slot *)calloc(r->sizes.key_slots, sizeof *r->keys);
+	return r->keys == NULL ? -ENOMEM :
+		funi_fill_numbers(&r->key_slots, r->sizes.key_slots) != 0 ? -ENOMEM : funi_fill_numbers(&r->areas, r->sizes.areas);
 }
 
 /* Starts the queues (thesis 3.2.1): halts the card, writes the queue registers. */
@@ -864,6 +996,7 @@ static inline int funi_start(struct funi_context *c)
 		q->own = &c->page->reg[i < 2 ? head : head + 1].word;
 		q->its = &c->page->reg[i < 2 ? head + 1 : head].word;
 	}
+	c->notes = funi_load(&c->page->notes_head.word);
 	c->returns = funi_load(&c->page->return_head.word);
 	c->lost = funi_load(&c->page->returns_lost.word);
 	funi_store(&c->page->return_tail.word, c->returns);
@@ -875,12 +1008,13 @@ static inline int funi_start(struct funi_context *c)
 }
 
 static inline int funi_attach_socket(struct funi_context *c, const char *path, uint16_t gid, uint16_t node,
-				     const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots)
+				     const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots, const struct funi_remote_sizes *sizes)
 {
 	struct sockaddr_un to;
 	struct timeval patience = { FUNI_ANSWER_SECONDS, 0 };
-	struct funi_attach_request r = { funi_message_header(FUNI_KIND_ATTACH, sizeof r), gid, node, slots, { 0, 0 }, { 0 } };
+	struct funi_attach_request r = { funi_message_header(FUNI_KIND_ATTACH, sizeof r), gid, node, slots, { 0 }, { 0 } };
 	struct funi_attach_answer a;
+	const uint32_t remote[3] = { sizes->key_slots, sizes->areas, sizes->notifications };
 	int fds[FUNI_ATTACH_DESCRIPTORS] = { -1, -1, -1, -1 };
 
 	memset(&to, 0, sizeof to);
@@ -890,6 +1024,12 @@ static inline int funi_attach_socket(struct funi_context *c, const char *path, u
 		return funi_fail(c, -ENAMETOOLONG, path);
 	memcpy(to.sun_path, path, strlen(path));
 	memcpy(r.token, token, sizeof r.token);
+	for (int i = 0; i < 3; i++) {
+		int e = funi_remote_size(remote[i]);
+		if (e < 0 || (e == 0) != (remote[0] == 0))
+			return funi_fail(c, -EINVAL, "key slots, areas and notifications are powers of two up to 65536, or all three are 0");
+		r.remote[i] = (uint8_t)e;
+	}
 	c->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (c->socket < 0 || setsockopt(c->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 ||
 	    setsockopt(c->socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0 ||
@@ -903,12 +1043,15 @@ static inline int funi_attach_socket(struct funi_context *c, const char *path, u
 	c->memory = a.memory;
 	c->page = (struct funi_page *)funi_map(fds[FUNI_MEMORY_DESCRIPTOR], a.memory);
 	c->bells = (struct funi_doorbells *)funi_map(fds[FUNI_DOORBELLS_DESCRIPTOR], FUNI_DOORBELLS_SIZE);
-	uint64_t memory = FUNI_PAGE_SIZE + (uint64_t)FUNI_SHARED_QUEUES * a.slots * FUNI_SLOT_WORDS * 4;
+	uint64_t queues = FUNI_PAGE_SIZE + (uint64_t)FUNI_SHARED_QUEUES * a.slots * FUNI_SLOT_WORDS * 4;
+	uint64_t memory = queues + ((uint64_t)remote[1] + remote[2]) * FUNI_NOTE_BYTES;
 	if (a.slots < FUNI_MIN_SLOTS || a.slots > FUNI_MAX_SLOTS || (a.slots & (a.slots - 1)) != 0 || a.memory != memory ||
 	    c->page == NULL || c->bells == NULL)
 		return funi_fail(c, -EPROTO, "mapping the card's memory");
 	if (a.abi != FUNI_ABI || funi_load(&c->page->version) != FUNI_ABI)
 		return funi_fail(c, FUNI_ERR_VERSION, "attaching to a card of another ABI");
+	if ((code = funi_start_remote(c, &a, r.remote, queues)) != 0)
+		return funi_fail(c, code, "making the tables of remote memory");
 	c->gid = a.gid;
 	c->node = a.node;
 	c->nodes = a.nodes;
@@ -922,14 +1065,27 @@ static inline int funi_attach_socket(struct funi_context *c, const char *path, u
  * daemon's default. The context needs funi_close only if this returns 0. After -EINTR, a
  * signal, nothing is attached, and it can be called again. */
 static inline int funi_attach(struct funi_context *c, const char *socket, uint16_t gid, uint16_t node,
-			      const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots)
+			      const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots);
+
+/* funi_attach of a context that can open remote memory, which counts in what the daemon lets the user have: 64 bytes for each
+ * notification and each area, and what the card has for each: 32 for a key slot, 20 for an area, 2 for a notification. -EINVAL:
+ * the sizes are none. */
+static inline int funi_attach_remote(struct funi_context *c, const char *socket, uint16_t gid, uint16_t node,
+				     const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots, const struct funi_remote_sizes *sizes)
 {
 	memset(c, 0, sizeof *c);
 	c->socket = c->card = c->process = -1;
-	int code = funi_attach_socket(c, socket, gid, node, token, slots);
+	int code = funi_attach_socket(c, socket, gid, node, token, slots, sizes);
 	if (code != 0)
 		funi_release_all(c);
 	return code;
+}
+
+static inline int funi_attach(struct funi_context *c, const char *socket, uint16_t gid, uint16_t node,
+			      const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots)
+{
+	const struct funi_remote_sizes none = { 0, 0, 0 };
+	return funi_attach_remote(c, socket, gid, node, token, slots, &none);
 }
 
 /* Where a process's number and the number of processes are, the first that is set. They are of
@@ -1012,7 +1168,10 @@ static inline int funi_environment(struct funi_context *c, struct funi_place *p)
 /* Attaches with what `funet run` puts into the environment, or mpirun or srun beside it
  * (funi_environment). -EINVAL if it does not say it; FUNI_ERR_NODE if another number of
  * processes was started than the group has members. */
-static inline int funi_attach_environment(struct funi_context *c, uint32_t slots)
+static inline int funi_attach_environment(struct funi_context *c, uint32_t slots);
+
+/* funi_attach_environment of a context that can open remote memory, as funi_attach_remote says. */
+static inline int funi_attach_environment_remote(struct funi_context *c, uint32_t slots, const struct funi_remote_sizes *sizes)
 {
 	struct funi_place p;
 
@@ -1020,7 +1179,7 @@ static inline int funi_attach_environment(struct funi_context *c, uint32_t slots
 	c->socket = c->card = c->process = -1;
 	int code = funi_environment(c, &p);
 	if (code == 0)
-		code = funi_attach(c, p.socket, p.gid, p.node, p.token, slots);
+		code = funi_attach_remote(c, p.socket, p.gid, p.node, p.token, slots, sizes);
 	if (code == 0 && p.nodes != 0 && p.nodes != c->nodes) {
 		uint32_t members = c->nodes;
 		funi_release_all(c);
@@ -1030,7 +1189,31 @@ static inline int funi_attach_environment(struct funi_context *c, uint32_t slots
 	return code;
 }
 
+static inline int funi_attach_environment(struct funi_context *c, uint32_t slots)
+{
+	const struct funi_remote_sizes none = { 0, 0, 0 };
+	return funi_attach_environment_remote(c, slots, &none);
+}
+
 /* ---- segments ---- */
+
+/* Notes a segment for funi_expose and funi_sendmsg, which are told pointers; the daemon allows no more than there is room for. */
+static inline void funi_note_segment(struct funi_context *c, uint32_t base, void *memory, uint64_t bytes, uint32_t rights)
+{
+	const struct funi_part part = { (uint8_t *)memory, bytes, base, rights };
+	if (c->remote != NULL && c->remote->segments < FUNI_MAX_SEGMENTS)
+		c->remote->parts[c->remote->segments++] = part;
+}
+
+/* And forgets it. */
+static inline void funi_forget_segment(struct funi_context *c, uint32_t base)
+{
+	for (uint32_t i = 0; c->remote != NULL && i < c->remote->segments; i++)
+		if (c->remote->parts[i].base == base) {
+			c->remote->parts[i] = c->remote->parts[--c->remote->segments];
+			return;
+		}
+}
 
 static inline int funi_ask_segment(struct funi_context *c, uint32_t base, uint64_t bytes, uint32_t rights, int *fd)
 {
@@ -1042,7 +1225,10 @@ static inline int funi_end_segment(struct funi_context *c, uint32_t base)
 {
 	struct funi_unsegment_request r = { funi_message_header(FUNI_KIND_UNSEGMENT, sizeof r), base, 0 };
 	struct funi_message a;
-	return funi_ask(c, "ending a segment", &r, sizeof r, &a, sizeof a, NULL, 0);
+	int code = funi_ask(c, "ending a segment", &r, sizeof r, &a, sizeof a, NULL, 0);
+	if (code == 0)
+		funi_forget_segment(c, base);
+	return code;
 }
 
 /* Registers new memory, all 0, as a segment at base, an address of the context's own
@@ -1053,6 +1239,8 @@ static inline int funi_register_segment(struct funi_context *c, uint32_t base, u
 	int fd, code = funi_ask_segment(c, base, bytes, rights, &fd);
 	if (code == 0 && (*memory = funi_map(fd, bytes)) == NULL)
 		code = funi_fail(c, -EPROTO, "mapping a segment");
+	if (code == 0)
+		funi_note_segment(c, base, *memory, bytes, rights);
 	return code;
 }
 
@@ -1139,6 +1327,8 @@ static inline int funi_adopt(struct funi_context *c, uint32_t base, void *memory
 		code = funi_fail(c, copy == NULL ? -EPROTO : -errno, "mapping a segment");
 		(void)funi_end_segment(c, base);
 	}
+	if (code == 0)
+		funi_note_segment(c, base, memory, bytes, rights);
 	(void)close(fd);
 	return code;
 }
@@ -1161,6 +1351,429 @@ static inline int funi_disown(struct funi_context *c, uint32_t base, void *memor
 	}
 	(void)munmap(copy, bytes);
 	return code;
+}
+
+/* ---- remote memory: keys, messages that the sender places, notification records ----
+ *
+ * The receiver registers memory with the right FUNI_KEYED and gives a key to a part of it (funi_expose). It opens an
+ * area, which counts what comes there (funi_open_area), and makes a seed of both (funi_make_seed): 32 bytes, or 43 letters,
+ * that any means may carry to a sender, a message for instance. Whoever has the seed has a ticket, and funi_sendmsg with it writes
+ * into that memory, where the ticket says. The receiver's card does that, in any order and without copies; the program hears of it once,
+ * when all is there, from funi_get_notification_record, with up to 11 words that the sender has put beside the message.
+ *
+ *	// the receiver                                        // the sender
+ *	struct funi_remote_sizes sizes = { 16, 16, 64 };
+ *	funi_attach_environment_remote(&c, 0, &sizes);         funi_attach_environment_remote(&c, 0, &sizes);
+ *	funi_register_segment(&c, 0x10000, size, FUNI_KEYED, &memory);
+ *	funi_expose(&c, memory, size, &key, NULL);
+ *	funi_open_area(&c, key, 4, 0, &area, NULL);
+ *	seed = funi_make_seed(&c, key, area, size, 0);
+ *	funi_seed_text(&seed, text);              ... text ...  funi_parse_seed(text, &seed);
+ *	while (!funi_get_notification_record(&c, &record))      funi_sendmsg(&c, &seed.ticket, "hello", 5, NULL, 0, &handle);
+ *		funi_wait(&c, 100);
+ *	// memory begins with hello
+ *
+ * Rules:
+ *   - Everything here uses the send queue FUNI_REQUEST, and the card takes it from there in order: what is sent after a
+ *     funi_expose tells of a key that is good already. -ENOBUFS: that queue, or a table, is full, and nothing has
+ *     happened; go on after a funi_wait, or close something.
+ *   - A message of up to 64 bytes, metadata included, may lie anywhere, and is the program's again when funi_sendmsg has returned. A longer one
+ *     lies in a segment with FUNI_SOURCE, and stays as it is until its status is FUNI_SENT. A message has at most 2^26 bytes.
+ *   - Credit is how many records of an area may be unread. What would be one more waits at its sender, or comes back with
+ *     FUNI_REASON_NO_BUFFER, as the area was opened. Credit bounds records, and not memory: what a sender may
+ *     overwrite, and when, is between the programs. Somebody may write as long as the key is open.
+ *   - A key is 48 random bits and the number of its key slot. Each holder's can be revoked only if each has one of its own.
+ *   - What was refused comes back: funi_message_status says FUNI_FAILED and why, once the program has called funi_returned until
+ *     that returned 0. Some of a long message may have been written then. More than FUNI_RETURN_SLOTS at once are only counted
+ *     (funi_returns_lost): then the status does not say so.
+ *   - One message of a group of senders: split the seed (funi_split_seed), a part for each; there is one record, when all parts
+ *     are there. When a member dies before that, funi_close_area, or funi_revoke and begin anew: its rest may be under way.
+ *
+ * The Go package uspace/rats is the same; seeds of one are the other's. */
+
+enum funi_message_state {
+	FUNI_PENDING, /* the card has not taken it: the memory of a long message must stay as it is */
+	FUNI_COPIED,  /* it is in the send queue: its memory is the program's again */
+	FUNI_SENT,    /* the card needs nothing of it any more: it will be delivered once, or come back */
+	FUNI_FAILED   /* it came back */
+};
+
+#define FUNI_SEED_SIZE 32
+#define FUNI_SEED_TEXT 44 /* with the zero byte at the end */
+#define FUNI_SEED_VERSION 1
+
+struct funi_ticket { /* where one message goes, and what it counts */
+	uint16_t node, area;
+	uint64_t key;
+	uint32_t offset, size; /* in the key's memory, in bytes; a message may have that many */
+	uint32_t count;        /* 0: complete by itself; or a member's share of its group (funi_split_seed) */
+};
+
+struct funi_seed { /* a ticket that travels, and what it is good for, which the programs say */
+	struct funi_ticket ticket;
+	uint8_t protocol;
+};
+
+struct funi_notification { /* all of a message, or of a group's, is there */
+	uint16_t key_slot, area;
+	uint16_t source; /* the node that sent the packet with which it was complete; the card vouches for it */
+	uint32_t words;  /* of metadata */
+	uint32_t metadata[FUNI_MAX_METADATA];
+};
+
+static inline int funi_remote_fail(struct funi_context *c, int code, const char *what)
+{
+	(void)snprintf(c->error, sizeof c->error, "%s: %s", what,
+		       code == -EOPNOTSUPP ? "the context has no remote memory; attach with funi_attach_remote" :
+		       code == -EFAULT     ? "the memory is in no segment that has the right for it; register it" :
+		       code == -EMSGSIZE   ? "it is longer than its ticket allows, or has more than 11 words of metadata" :
+		       code == -ENOBUFS    ? "no room; let the card run (funi_wait), or close what is not needed" :
+		       code == -ENOENT     ? "no such key, area or handle, or one of more than 1024 requests ago" : strerror(-code));
+	return code;
+}
+
+/* The address of memory that lies in one segment with the right, or 0. */
+static inline uint32_t funi_address(struct funi_context *c, const void *memory, uint64_t bytes, uint32_t right)
+{
+	for (uint32_t i = 0; i < c->remote->segments; i++) {
+		const struct funi_part *p = &c->remote->parts[i];
+		uintptr_t at = (uintptr_t)memory - (uintptr_t)p->memory;
+		if ((p->rights & right) != 0 && at < p->bytes && bytes <= p->bytes - at)
+			return p->base + (uint32_t)at;
+	}
+	return 0;
+}
+
+static inline void funi_give_number(struct funi_numbers *s, uint16_t v)
+{
+	s->free[(s->first + s->n++) & (s->slots - 1)] = v;
+}
+
+/* How many slots of requests the card has given back since the context was attached. */
+static inline uint64_t funi_retired(struct funi_context *c)
+{
+	uint32_t left = funi_unsent(c, FUNI_REQUEST);
+	return c->send[FUNI_REQUEST].committed - left;
+}
+
+/* Reserves a slot and a handle for a request block, and composes what all have. NULL: full. */
+static inline uint32_t *funi_begin_block(struct funi_context *c, uint32_t operation, uint16_t node)
+{
+	uint32_t h = c->remote->next + 1 != 0 ? c->remote->next + 1 : FUNI_REMEMBERED; /* 0 is none */
+	const struct funi_asked *m = &c->remote->asked[h % FUNI_REMEMBERED];
+	uint32_t *s = funi_send_reserve(c, FUNI_REQUEST);
+	if (s == NULL || (m->handle != 0 && m->at > funi_retired(c)))
+		return NULL;
+	memset(s, 0, FUNI_REMOTE_DATA_WORD * sizeof *s);
+	s[0] = FUNI_MANY_BIT | operation << 21 | node;
+	s[FUNI_REMOTE_COOKIE_WORD] = h;
+	return s;
+}
+
+static inline void funi_end_block(struct funi_context *c, const uint32_t *slot, uint32_t in_slot, uint32_t *handle)
+{
+	const uint32_t h = slot[FUNI_REMOTE_COOKIE_WORD];
+	struct funi_asked *m = &c->remote->asked[h % FUNI_REMEMBERED];
+	(void)funi_send_commit(c, FUNI_REQUEST);
+	m->handle = c->remote->next = h;
+	m->reason = 0;
+	m->in_slot = in_slot;
+	m->at = c->send[FUNI_REQUEST].committed;
+	if (handle != NULL)
+		*handle = h;
+}
+
+static inline void funi_put_key(uint32_t *slot, uint64_t key)
+{
+	slot[FUNI_REMOTE_KEY_WORD] = (uint32_t)key;
+	slot[FUNI_REMOTE_KEY_WORD + 1] = (uint32_t)(key >> 32);
+}
+
+/* Gives a new key to memory in a segment with FUNI_KEYED. -EFAULT, -ENOBUFS, -EOPNOTSUPP, and errors of getrandom(2). In this and what
+ * follows the handle is for funi_message_status; NULL: nobody asks. */
+static inline int funi_expose(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t *key, uint32_t *handle)
+{
+	const char *what = "exposing memory";
+	uint32_t address, *s;
+	uint64_t secret = 0;
+	*key = 0;
+	if (c->remote == NULL)
+		return funi_remote_fail(c, -EOPNOTSUPP, what);
+	struct funi_numbers *free = &c->remote->key_slots;
+	if (bytes == 0 || (address = funi_address(c, memory, bytes, FUNI_KEYED)) == 0)
+		return funi_remote_fail(c, -EFAULT, what);
+	if (free->n == 0 || (s = funi_begin_block(c, FUNI_OPEN_KEY_SLOT, 0)) == NULL)
+		return funi_remote_fail(c, -ENOBUFS, what);
+	if (getrandom(&secret, 6, 0) != 6)
+		return funi_remote_fail(c, -errno, what);
+	uint16_t n = free->free[free->first];
+	*key = secret << 16 | n;
+	funi_put_key(s, *key);
+	s[FUNI_REMOTE_OFFSET_WORD] = address;
+	s[FUNI_REMOTE_LENGTH_WORD] = bytes;
+	free->first = (free->first + 1) & (free->slots - 1);
+	free->n--;
+	c->remote->keys[n].key = *key;
+	c->remote->keys[n].open = 1;
+	funi_end_block(c, s, 1, handle);
+	return 0;
+}
+
+/* Takes a key back. When the status of the handle is FUNI_SENT nobody who has it can write any more. -ENOENT, -ENOBUFS. */
+static inline int funi_revoke(struct funi_context *c, uint64_t key, uint32_t *handle)
+{
+	const uint16_t n = (uint16_t)key;
+	uint32_t *s;
+	if (c->remote == NULL || n >= c->remote->sizes.key_slots || !c->remote->keys[n].open || c->remote->keys[n].key != key)
+		return funi_remote_fail(c, -ENOENT, "revoking a key");
+	if ((s = funi_begin_block(c, FUNI_CLOSE_KEY_SLOT, 0)) == NULL)
+		return funi_remote_fail(c, -ENOBUFS, "revoking a key");
+	funi_put_key(s, key);
+	c->remote->keys[n].open = 0;
+	funi_give_number(&c->remote->key_slots, n);
+	funi_end_block(c, s, 1, handle);
+	return 0;
+}
+
+/* Opens an area that counts for a key, with a credit, from 1 on. Its status is FUNI_FAILED with FUNI_REASON_NOT_OPENED when there is no such key, or all areas
+ * together would have more credit than the context has notifications. returns: not 0: what finds no credit comes back to its sender. */
+static inline int funi_open_area(struct funi_context *c, uint64_t key, uint32_t credit, int returns, uint16_t *area, uint32_t *handle)
+{
+	const char *what = "opening an area";
+	uint32_t *s;
+	*area = 0;
+	if (c->remote == NULL)
+		return funi_remote_fail(c, -EOPNOTSUPP, what);
+	struct funi_numbers *free = &c->remote->areas;
+	if (free->n == 0 || (s = funi_begin_block(c, FUNI_OPEN_AREA, 0)) == NULL)
+		return funi_remote_fail(c, -ENOBUFS, what);
+	*area = free->free[free->first];
+	free->first = (free->first + 1) & (free->slots - 1);
+	free->n--;
+	funi_put_key(s, key);
+	s[FUNI_REMOTE_AREA_WORD] = (uint32_t)*area << 16;
+	s[FUNI_REMOTE_LENGTH_WORD] = credit;
+	s[FUNI_REMOTE_COUNT_WORD] = returns != 0;
+	funi_end_block(c, s, 1, handle);
+	return 0;
+}
+
+static inline int funi_end_area(struct funi_context *c, uint32_t operation, uint16_t area, uint32_t *handle, const char *what)
+{
+	uint32_t *s;
+	if (c->remote == NULL || area >= c->remote->sizes.areas)
+		return funi_remote_fail(c, -ENOENT, what);
+	if ((s = funi_begin_block(c, operation, 0)) == NULL)
+		return funi_remote_fail(c, -ENOBUFS, what);
+	s[FUNI_REMOTE_AREA_WORD] = (uint32_t)area << 16;
+	funi_end_block(c, s, 1, handle);
+	return 0;
+}
+
+/* Closes an area that funi_open_area has opened, once. What comes for it is refused, and its records have to be read before
+ * its number is opened again. */
+static inline int funi_close_area(struct funi_context *c, uint16_t area, uint32_t *handle)
+{
+	int code = funi_end_area(c, FUNI_CLOSE_AREA, area, handle, "closing an area");
+	if (code == 0)
+		funi_give_number(&c->remote->areas, area);
+	return code;
+}
+
+/* Makes the counter of an open area 0. What is under way still counts. */
+static inline int funi_reset_area(struct funi_context *c, uint16_t area, uint32_t *handle)
+{
+	return funi_end_area(c, FUNI_RESET_AREA, area, handle, "resetting an area");
+}
+
+/* A seed for messages to the first bytes of a key's memory, each complete by itself. */
+static inline struct funi_seed funi_make_seed(const struct funi_context *c, uint64_t key, uint16_t area, uint32_t size, uint8_t protocol)
+{
+	const struct funi_seed s = { { (uint16_t)c->node, area, key, 0, size, 0 }, protocol };
+	return s;
+}
+
+/* CRC-32C (Castagnoli), bit by bit: seeds are short. */
+static inline uint32_t funi_seed_sum(const uint8_t *b, size_t n)
+{
+	uint32_t sum = UINT32_MAX;
+	for (size_t i = 0; i < n; i++) {
+		sum ^= b[i];
+		for (int bit = 0; bit < 8; bit++)
+			sum = sum >> 1 ^ (UINT32_C(0x82f63b78) & (0 - (sum & 1)));
+	}
+	return ~sum;
+}
+
+/* The seed's bytes: version, protocol, node (2), area (2), zero (2), key (8), offset (4), size (4), count (4), CRC-32C of these (4). */
+static inline void funi_encode_seed(const struct funi_seed *s, uint8_t b[FUNI_SEED_SIZE])
+{
+	const struct funi_ticket *t = &s->ticket;
+	b[0] = FUNI_SEED_VERSION;
+	b[1] = s->protocol;
+	memcpy(b + 2, &t->node, 2);
+	memcpy(b + 4, &t->area, 2);
+	memset(b + 6, 0, 2);
+	memcpy(b + 8, &t->key, 8);
+	memcpy(b + 16, &t->offset, 4);
+	memcpy(b + 20, &t->size, 4);
+	memcpy(b + 24, &t->count, 4);
+	uint32_t sum = funi_seed_sum(b, 28);
+	memcpy(b + 28, &sum, 4);
+}
+
+/* Reads a seed: 0, or -EBADMSG: the bytes are none, were changed, or are of another version of FUNet. Whether the receiver has such
+ * a key only its card knows. */
+static inline int funi_decode_seed(const uint8_t *b, size_t n, struct funi_seed *s)
+{
+	struct funi_ticket *t = &s->ticket;
+	uint32_t sum;
+	if (n != FUNI_SEED_SIZE)
+		return -EBADMSG;
+	memcpy(&sum, b + 28, 4);
+	if (b[0] != FUNI_SEED_VERSION || (b[6] | b[7]) != 0 || sum != funi_seed_sum(b, 28))
+		return -EBADMSG;
+	s->protocol = b[1];
+	memcpy(&t->node, b + 2, 2);
+	memcpy(&t->area, b + 4, 2);
+	memcpy(&t->key, b + 8, 8);
+	memcpy(&t->offset, b + 16, 4);
+	memcpy(&t->size, b + 20, 4);
+	memcpy(&t->count, b + 24, 4);
+	return (uint64_t)t->offset + t->size > UINT64_C(1) << 32 ? -EBADMSG : 0;
+}
+
+static inline const char *funi_seed_letters(void) { return "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"; }
+
+/* The seed as text: 43 letters, digits, - and _, and a zero byte. Whoever reads it can write. */
+static inline void funi_seed_text(const struct funi_seed *s, char text[FUNI_SEED_TEXT])
+{
+	uint8_t b[FUNI_SEED_SIZE + 1];
+	funi_encode_seed(s, b);
+	b[FUNI_SEED_SIZE] = 0;
+	for (unsigned i = 0; i < FUNI_SEED_TEXT - 1; i++) {
+		unsigned at = 6 * i / 8, low = (unsigned)b[at] << 8 | b[at + 1];
+		text[i] = funi_seed_letters()[low >> (10 - 6 * i % 8) & 63];
+	}
+	text[FUNI_SEED_TEXT - 1] = 0;
+}
+
+/* funi_decode_seed of a text, in which ends of lines count for nothing. */
+static inline int funi_parse_seed(const char *text, struct funi_seed *s)
+{
+	uint8_t b[FUNI_SEED_SIZE];
+	uint32_t bits = 0, n = 0, letters = 0;
+	for (; *text != 0; text++) {
+		if (*text == '\r' || *text == '\n')
+			continue;
+		const char *at = strchr(funi_seed_letters(), *text);
+		if (at == NULL || ++letters >= FUNI_SEED_TEXT)
+			return -EBADMSG;
+		bits = bits << 6 | (uint32_t)(at - funi_seed_letters());
+		if ((n += 6) >= 8) {
+			n -= 8;
+			b[(6 * letters - n) / 8 - 1] = (uint8_t)(bits >> n);
+			bits &= (1u << n) - 1;
+		}
+	}
+	return letters != FUNI_SEED_TEXT - 1 || bits != 0 ? -EBADMSG : funi_decode_seed(b, sizeof b, s);
+}
+
+/* Takes the first bytes of the seed's memory off it, and makes part a seed for them: there is one record when a message has come
+ * with each. -EINVAL, and nothing has changed: a part has at least a byte and leaves one, and each needs a larger share of the
+ * count than the packets that fill it. (Otherwise the counter could be 0 before all is there.) */
+static inline int funi_split_seed(struct funi_seed *s, uint32_t bytes, struct funi_seed *part)
+{
+	struct funi_ticket *t = &s->ticket;
+	uint64_t whole = t->count != 0 ? t->count : UINT64_C(1) << 32;
+	if (bytes == 0 || bytes >= t->size)
+		return -EINVAL;
+	uint64_t least = bytes / FUNI_MAX_REMOTE_BYTES + 3, rest = (t->size - bytes) / FUNI_MAX_REMOTE_BYTES + 3;
+	if (least + rest > whole)
+		return -EINVAL;
+	uint64_t share = least + (whole - least - rest) / 2;
+	*part = *s;
+	part->ticket.size = bytes;
+	part->ticket.count = (uint32_t)share;
+	t->offset += bytes;
+	t->size -= bytes;
+	t->count = (uint32_t)(whole - share);
+	return 0;
+}
+
+static inline int funi_put(struct funi_context *c, const struct funi_ticket *t, uint32_t offset, const void *data, size_t length,
+			   const uint32_t *metadata, uint32_t words, uint32_t counted, uint32_t *handle)
+{
+	const char *what = counted ? "sending a message" : "writing";
+	const size_t most = (size_t)FUNI_MAX_TRANSFER_WORDS * 4;
+	uint32_t source = 0, *s;
+	if (c->remote == NULL)
+		return funi_remote_fail(c, -EOPNOTSUPP, what);
+	if (words > FUNI_MAX_METADATA || length > most || (uint64_t)offset + length > t->size)
+		return funi_remote_fail(c, -EMSGSIZE, what);
+	const int in_slot = length + words * 4 <= FUNI_MAX_REMOTE_BYTES;
+	if (!in_slot && (source = funi_address(c, data, length, FUNI_SOURCE)) == 0)
+		return funi_remote_fail(c, -EFAULT, what);
+	if ((s = funi_begin_block(c, FUNI_REMOTE_PUT, t->node)) == NULL)
+		return funi_remote_fail(c, -ENOBUFS, what);
+	funi_put_key(s, t->key);
+	s[FUNI_REMOTE_AREA_WORD] = (uint32_t)t->area << 16 | counted | words;
+	s[FUNI_REMOTE_OFFSET_WORD] = t->offset + offset;
+	s[FUNI_REMOTE_SOURCE_WORD] = source;
+	s[FUNI_REMOTE_LENGTH_WORD] = (uint32_t)length;
+	s[FUNI_REMOTE_COUNT_WORD] = t->count;
+	if (words > 0)
+		memcpy(s + FUNI_REMOTE_DATA_WORD, metadata, words * sizeof *s);
+	if (in_slot && length > 0) {
+		s[FUNI_REMOTE_DATA_WORD + words + (length - 1) / 4] = 0; /* what the last word has beyond the data */
+		memcpy(s + FUNI_REMOTE_DATA_WORD + words, data, length);
+	}
+	funi_end_block(c, s, (uint32_t)in_slot, handle);
+	return 0;
+}
+
+/* Launches a message to where the ticket says, with up to 11 words for its record. -EMSGSIZE: it is longer than the ticket's
+ * size, or has more words. -EFAULT: it does not fit a packet, and lies in no segment with FUNI_SOURCE. -ENOBUFS, -EOPNOTSUPP. */
+static inline int funi_sendmsg(struct funi_context *c, const struct funi_ticket *t, const void *data, size_t length, const uint32_t *metadata,
+			       uint32_t words, uint32_t *handle)
+{
+	return funi_put(c, t, 0, data, length, metadata, words, FUNI_REMOTE_COUNTED, handle);
+}
+
+/* Writes data at an offset from the ticket's, of which no record tells. Otherwise it is funi_sendmsg. */
+static inline int funi_write_remote(struct funi_context *c, const struct funi_ticket *t, uint32_t offset, const void *data, size_t length,
+				    uint32_t *handle)
+{
+	return funi_put(c, t, offset, data, length, NULL, 0, 0, handle);
+}
+
+/* How far a message or another request has come: a funi_message_state, with the funi_reason of FUNI_FAILED in reason, which may be NULL; call
+ * funi_returned until it returns 0 before. -ENOENT: a handle is good for the next 1024 requests. */
+static inline int funi_message_status(struct funi_context *c, uint32_t handle, uint32_t *reason)
+{
+	const struct funi_asked *m = c->remote != NULL ? &c->remote->asked[handle % FUNI_REMEMBERED] : NULL;
+	if (m == NULL || handle == 0 || m->handle != handle)
+		return funi_remote_fail(c, -ENOENT, "looking for a handle");
+	if (reason != NULL)
+		*reason = m->reason;
+	return m->reason != 0 ? FUNI_FAILED : m->at <= funi_retired(c) ? FUNI_SENT : m->in_slot != 0 ? FUNI_COPIED : FUNI_PENDING;
+}
+
+/* Takes the oldest notification record: 1, or 0 if there is none. Its area has one more credit then. */
+static inline int funi_get_notification_record(struct funi_context *c, struct funi_notification *n)
+{
+	if (c->remote == NULL || c->notes == funi_load(&c->page->notes_head.word))
+		return 0;
+	const uint32_t *e = c->remote->ring + (size_t)(c->notes & (c->remote->sizes.notifications - 1)) * (FUNI_NOTE_BYTES / 4);
+	n->key_slot = (uint16_t)(e[0] >> 16);
+	n->area = (uint16_t)e[0];
+	n->source = (uint16_t)e[1];
+	n->words = e[1] >> 16 & 15;
+	if (n->words > FUNI_MAX_METADATA)
+		n->words = FUNI_MAX_METADATA;
+	memcpy(n->metadata, e + FUNI_NOTE_METADATA_WORD, n->words * sizeof *e);
+	funi_store(&c->page->notes_tail.word, ++c->notes);
+	return 1;
 }
 
 /* ---- the end ---- */

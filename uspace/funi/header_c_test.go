@@ -26,6 +26,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/rats"
 	"github.com/funet/funet/uspace/wait"
 )
 
@@ -41,7 +42,17 @@ func constants() map[string]uint64 {
 		"FUNI_DATA_WORD": funi.DataWord, "FUNI_LENGTH_WORD": funi.LengthWord, "FUNI_SOURCE_WORD": funi.SourceWord,
 		"FUNI_MAX_SINGLE_WORDS": arctic.MaxSingleWords, "FUNI_MAX_TRANSFER_WORDS": arctic.MaxTransferWords,
 		"FUNI_REQUEST": uint64(funi.Request), "FUNI_REPLY": uint64(funi.Reply),
-		"FUNI_SOURCE": uint64(funi.Source), "FUNI_DESTINATION": uint64(funi.Destination),
+		"FUNI_SOURCE": uint64(funi.Source), "FUNI_DESTINATION": uint64(funi.Destination), "FUNI_KEYED": uint64(funi.Keyed),
+		"FUNI_REMOTE_AREA_WORD": funi.RemoteAreaWord, "FUNI_REMOTE_COOKIE_WORD": funi.RemoteCookieWord, "FUNI_REMOTE_KEY_WORD": funi.RemoteKeyWord,
+		"FUNI_REMOTE_OFFSET_WORD": funi.RemoteOffsetWord, "FUNI_REMOTE_SOURCE_WORD": funi.RemoteSourceWord, "FUNI_REMOTE_LENGTH_WORD": funi.RemoteLengthWord,
+		"FUNI_REMOTE_COUNT_WORD": funi.RemoteCountWord, "FUNI_REMOTE_DATA_WORD": funi.RemoteDataWord, "FUNI_REMOTE_COUNTED": funi.RemoteCounted,
+		"FUNI_REMOTE_PUT": uint64(funi.RemotePut), "FUNI_OPEN_KEY_SLOT": uint64(funi.OpenKeySlot), "FUNI_CLOSE_KEY_SLOT": uint64(funi.CloseKeySlot),
+		"FUNI_OPEN_AREA": uint64(funi.OpenArea), "FUNI_CLOSE_AREA": uint64(funi.CloseArea), "FUNI_RESET_AREA": uint64(funi.ResetArea),
+		"FUNI_MAX_REMOTE": funi.MaxRemote, "FUNI_MAX_METADATA": arctic.MaxRemoteMetadata, "FUNI_MAX_REMOTE_BYTES": arctic.MaxRemoteBytes,
+		"FUNI_REMEMBERED": 1024, // rats.Endpoint.Status
+		"FUNI_SEED_SIZE":  rats.SeedSize, "FUNI_SEED_TEXT": uint64(len((&rats.Seed{}).String()) + 1),
+		"FUNI_SEED_VERSION": uint64(seedBytes(rats.Seed{})[0]),
+		"FUNI_PENDING":      uint64(rats.Pending), "FUNI_COPIED": uint64(rats.Copied), "FUNI_SENT": uint64(rats.Sent), "FUNI_FAILED": uint64(rats.Failed),
 		"FUNI_REGISTERS": funi.Registers,
 		"FUNI_MERR":      funi.MERR, "FUNI_RESET": funi.RESET, "FUNI_CTXM": funi.CTXM, "FUNI_CTXR1": funi.CTXR1,
 		"FUNI_CTXR1_PRIME": funi.CTXR1Prime, "FUNI_CTXR2": funi.CTXR2, "FUNI_DRAIN": funi.DRAIN, "FUNI_CRQM": funi.CRQM,
@@ -73,7 +84,9 @@ func constants() map[string]uint64 {
 			arctic.ReasonTransferForm, "TRANSFER_FORM", arctic.ReasonSourceNode, "SOURCE_NODE", arctic.ReasonReplaced, "REPLACED", arctic.ReasonJob, "JOB", arctic.ReasonSilent, "SILENT",
 			arctic.ReasonRestarted, "RESTARTED", arctic.ReasonDeparted, "DEPARTED", arctic.ReasonNoRoute, "NO_ROUTE",
 			arctic.ReasonSource, "SOURCE", arctic.ReasonTransferLength, "TRANSFER_LENGTH", arctic.ReasonQueueSize, "QUEUE_SIZE",
-			arctic.ReasonQueueLayout, "QUEUE_LAYOUT", arctic.ReasonGivenUp, "GIVEN_UP", arctic.ReasonResynchronised, "RESYNCHRONISED", arctic.ReasonKey, "KEY"},
+			arctic.ReasonQueueLayout, "QUEUE_LAYOUT", arctic.ReasonGivenUp, "GIVEN_UP", arctic.ReasonResynchronised, "RESYNCHRONISED", arctic.ReasonKey, "KEY",
+			arctic.ReasonKeySlot, "KEY_SLOT", arctic.ReasonRange, "RANGE", arctic.ReasonArea, "AREA", arctic.ReasonNoBuffer, "NO_BUFFER",
+			arctic.ReasonRemoteForm, "REMOTE_FORM", arctic.ReasonRemoteRequest, "REMOTE_REQUEST", arctic.ReasonNotOpened, "NOT_OPENED"},
 		"KIND_": {attach.KindAttach, "ATTACH", attach.KindSegment, "SEGMENT", attach.KindUnsegment, "UNSEGMENT", attach.KindJob, "JOB",
 			attach.KindStatus, "STATUS", attach.KindAdmin, "ADMIN", attach.KindInfo, "INFO", attach.KindDetach, "DETACH"},
 		"ERR_": {attach.ErrMalformed, "MALFORMED", attach.ErrVersion, "VERSION", attach.ErrKind, "KIND", attach.ErrForbidden, "FORBIDDEN",
@@ -106,8 +119,9 @@ func texts() map[string]string {
 	token := attach.Token(bytes.Repeat([]byte{0xa5}, attach.TokenSize))
 	encoded := map[string][]byte{
 		"attach request": attach.AttachRequest{GID: 0x102, Node: 0x304, Slots: 64, Token: token}.Encode(),
+		"remote request": attach.AttachRequest{Remote: funi.RemoteSizes{KeySlots: 1, Areas: 1024, Notifications: 65536}}.Encode(),
 		"attach answer": attach.AttachAnswer{ABI: 1, Context: 2, GID: 0x102, Node: 3, Nodes: 0x506, Slots: 64,
-			Memory: 4096 + 6*64*128, Incarnation: 0x708090a}.Encode(),
+			Memory: 4096 + 6*64*128, Incarnation: 0x708090a, Remote: funi.RemoteSizes{KeySlots: 8, Areas: 4, Notifications: 2}}.Encode(),
 		"segment":        attach.SegmentRequest{Base: 0x1000, Rights: funi.Source | funi.Destination, Bytes: 0x123456789abc}.Encode(),
 		"segment answer": attach.SegmentRequest{Base: 0x1000, Rights: funi.Source | funi.Destination, Bytes: 0x123456789abc}.EncodeAnswer(),
 		"unsegment":      attach.UnsegmentRequest{Base: 0x1000}.Encode(),
@@ -121,6 +135,7 @@ func texts() map[string]string {
 		}),
 	}
 	out := map[string]string{}
+	maps.Copy(encoded, remoteTexts())
 	for name, b := range encoded {
 		out[name] = hex.EncodeToString(b)
 	}
@@ -129,6 +144,46 @@ func texts() map[string]string {
 	}
 	out["no notice"], out["type"], out["words"] = "0", "511", "21"
 	return out
+}
+
+// seed is one of which every byte is another.
+var seed = rats.Seed{Protocol: 7, Ticket: rats.Ticket{Node: 0x102, Area: 0x304, Key: 0x1122334455667788, Offset: 0x1000, Size: 0x20304, Count: 0}}
+
+func seedBytes(s rats.Seed) []byte { b := s.Encode(); return b[:] }
+
+// remoteTexts are seeds and request blocks for remote memory.
+func remoteTexts() map[string][]byte {
+	rest := seed
+	part, err := rest.Split(0x10203)
+	if err != nil {
+		panic(err)
+	}
+	block := func(compose func(*funi.Slot)) []byte {
+		var s funi.Slot
+		for i := range s {
+			s[i] = 0xeeeeeeee // what is composed leaves nothing of this that the card reads
+		}
+		compose(&s)
+		return funi.Bytes(s[:])
+	}
+	const key = 0x1122334455660001
+	data := []byte("thirteen byte")
+	return map[string][]byte{
+		"seed": seedBytes(seed), "seed text": []byte(seed.String()), "part": seedBytes(part), "rest": seedBytes(rest),
+		"close key slot": block(func(s *funi.Slot) { s.SetCloseKeySlot(key, 1) }),
+		"open area":      block(func(s *funi.Slot) { s.SetOpenArea(0, key, 9, true, 2) }),
+		"reset area":     block(func(s *funi.Slot) { s.SetResetArea(0, 3) }),
+		"close area":     block(func(s *funi.Slot) { s.SetCloseArea(0, 4) }),
+		"short message": block(func(s *funi.Slot) {
+			s.SetPut(0x102, &funi.Put{Key: seed.Key, Offset: 0x1000, Area: 0x304, Counted: true, Cookie: 5, Metadata: []uint32{1, 2, 3}, Data: data})
+		}),
+		"long message": block(func(s *funi.Slot) {
+			s.SetPut(0x102, &funi.Put{Key: seed.Key, Offset: 0x1000, Source: 0x2010, Length: 100, Area: 0x304, Counted: true, Cookie: 6, Metadata: []uint32{4}})
+		}),
+		"write": block(func(s *funi.Slot) {
+			s.SetPut(0x102, &funi.Put{Key: seed.Key, Offset: 0x1005, Area: 0x304, Cookie: 7, Data: data[:12]})
+		}),
+	}
 }
 
 func slotBytesOf(compose func(*funi.Slot)) []byte {
@@ -159,6 +214,63 @@ static void notice(const char *name, uint32_t header, uint32_t address, uint32_t
 	printf(is ? "%%s: %%d %%x %%x %%x\n" : "%%s: %%d\n", name, is, n.address, n.argument, n.words);
 }
 
+static struct funi_page page;
+static uint32_t slots[16 * FUNI_SLOT_WORDS];
+static struct funi_context c;
+
+static void block(const char *name, int code)
+{
+	if (code != 0)
+		printf("%%s: %%d %%s\n", name, code, c.error);
+	else
+		text(name, slots + (c.send[FUNI_REQUEST].head - 1) * FUNI_SLOT_WORDS, FUNI_SLOT_WORDS * 4);
+}
+
+/* What a context without a card composes. */
+static void remote(void)
+{
+	static uint32_t memory[64];
+	struct funi_seed s = { { 0x102, 0x304, UINT64_C(0x1122334455667788), 0x1000, 0x20304, 0 }, 7 }, part, again;
+	const uint32_t words[3] = { 1, 2, 3 }, word = 4;
+	uint8_t b[FUNI_SEED_SIZE];
+	char line[FUNI_SEED_TEXT];
+	uint16_t area;
+
+	funi_encode_seed(&s, b);
+	text("seed", b, sizeof b);
+	funi_seed_text(&s, line);
+	text("seed text", line, strlen(line));
+	if (funi_parse_seed(line, &again) != 0 || memcmp(&again.ticket, &s.ticket, sizeof s.ticket) != 0 || again.protocol != s.protocol)
+		printf("the seed did not come back\n");
+	memset(slots, 0xee, sizeof slots);
+	c.page = &page;
+	c.mask = 15;
+	c.send[FUNI_REQUEST].slots = slots;
+	c.send[FUNI_REQUEST].own = &page.reg[FUNI_RQSQ_HEAD].word;
+	c.send[FUNI_REQUEST].its = &page.reg[FUNI_RQSQ_TAIL].word;
+	c.remote = (struct funi_remote *)calloc(1, sizeof *c.remote);
+	c.remote->keys = (struct funi_key_slot *)calloc(4, sizeof *c.remote->keys);
+	c.remote->sizes.key_slots = c.remote->sizes.areas = 4;
+	if (funi_fill_numbers(&c.remote->key_slots, 4) != 0 || funi_fill_numbers(&c.remote->areas, 4) != 0)
+		return;
+	funi_note_segment(&c, 0x2000, memory, sizeof memory, FUNI_SOURCE);
+	c.remote->keys[1].key = UINT64_C(0x1122334455660001);
+	c.remote->keys[1].open = 1;
+	block("close key slot", funi_revoke(&c, c.remote->keys[1].key, NULL));
+	block("open area", funi_open_area(&c, c.remote->keys[1].key, 9, 5, &area, NULL));
+	block("reset area", funi_reset_area(&c, area, NULL));
+	block("close area", funi_close_area(&c, area, NULL));
+	block("short message", funi_sendmsg(&c, &s.ticket, "thirteen byte", 13, words, 3, NULL));
+	block("long message", funi_sendmsg(&c, &s.ticket, memory + 4, 100, &word, 1, NULL));
+	block("write", funi_write_remote(&c, &s.ticket, 5, "thirteen byte", 12, NULL));
+	if (funi_split_seed(&s, 0x10203, &part) != 0)
+		return;
+	funi_encode_seed(&part, b);
+	text("part", b, sizeof b);
+	funi_encode_seed(&s, b);
+	text("rest", b, sizeof b);
+}
+
 int main(void)
 {
 %s
@@ -173,15 +285,25 @@ int main(void)
 	constant("page.gone", offsetof(struct funi_page, gone));
 	constant("page.why", offsetof(struct funi_page, why));
 	constant("page.returns", offsetof(struct funi_page, returns));
+	constant("page.notes_head", offsetof(struct funi_page, notes_head));
+	constant("page.notes_tail", offsetof(struct funi_page, notes_tail));
+	constant("page.key_slots", offsetof(struct funi_page, key_slots));
+	constant("page.areas", offsetof(struct funi_page, areas));
+	constant("page.notifications", offsetof(struct funi_page, notifications));
 	constant("page.returns[1]", offsetof(struct funi_page, returns[1]));
 	constant("sizeof page", sizeof(struct funi_page));
 	constant("sizeof doorbells", sizeof(struct funi_doorbells));
 	constant("doorbells.bells", offsetof(struct funi_doorbells, bells));
 
-	struct funi_attach_request r = { funi_message_header(FUNI_KIND_ATTACH, sizeof r), 0x102, 0x304, 64, { 0, 0 }, { 0 } };
+	struct funi_attach_request r = { funi_message_header(FUNI_KIND_ATTACH, sizeof r), 0x102, 0x304, 64, { 0 }, { 0 } };
 	memset(r.token, 0xa5, sizeof r.token);
 	text("attach request", &r, sizeof r);
-	struct funi_attach_answer a = { funi_message_header(FUNI_KIND_ATTACH | FUNI_ANSWER_BIT, sizeof a), 1, 2, 0x102, 3, 0x506, 64, 0,
+	struct funi_attach_request m = { funi_message_header(FUNI_KIND_ATTACH, sizeof m), 0, 0, 0, { 0 }, { 0 } };
+	m.remote[0] = (uint8_t)funi_remote_size(1);
+	m.remote[1] = (uint8_t)funi_remote_size(1024);
+	m.remote[2] = (uint8_t)funi_remote_size(65536);
+	text("remote request", &m, sizeof m);
+	struct funi_attach_answer a = { funi_message_header(FUNI_KIND_ATTACH | FUNI_ANSWER_BIT, sizeof a), 1, 2, 0x102, 3, 0x506, 64, { 4, 3, 2, 0 },
 		FUNI_PAGE_SIZE + FUNI_SHARED_QUEUES * 64 * FUNI_SLOT_WORDS * 4, 0x708090a, 0 };
 	text("attach answer", &a, sizeof a);
 	struct funi_segment_message s = { funi_message_header(FUNI_KIND_SEGMENT, sizeof s), 0x1000, FUNI_SOURCE | FUNI_DESTINATION, 0x123456789abc };
@@ -206,6 +328,7 @@ int main(void)
 	notice("notice", %#x, 0x40, 9, 77);
 	notice("long notice", %#x, 0x50, 8, 4096);
 	notice("no notice", %#x, 0, 0, 0);
+	remote();
 	return 0;
 }
 `
