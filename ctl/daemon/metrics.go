@@ -155,12 +155,19 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 	var here, there engine.Rejections
 	var hellos hello.Counters
 	var known, silent int
+	var remote engine.RemoteUse // of all contexts
 	var ports []portState
 	err := d.loop.do(func() {
 		n = d.loop.card.Counters()
 		here, there = d.loop.card.Rejections()
 		hellos = d.loop.hello.Counters()
 		known, silent = d.loop.hello.Known()
+		for _, a := range d.loop.byBell {
+			if a != nil {
+				u, _ := a.ctx.Remote()
+				remote.Add(&u)
+			}
+		}
 		for _, l := range d.links {
 			p := portState{name: l.configured, lost: l.plug.Lost(), udp: l.config.UDP != nil}
 			if l.plugged != nil {
@@ -190,6 +197,13 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 	send(gauge, "contexts", "Contexts that are attached, and nodes that jobs have here.", float64(all.contexts))
 	send(gauge, "connections", "Connections to the socket.", float64(all.connections))
 	send(gauge, "shared_bytes", "Memory shared with processes.", float64(all.bytes))
+	for _, r := range []struct {
+		name, state string
+		n           int
+	}{{"key_slots", "asked", remote.KeySlots}, {"key_slots", "open", remote.KeySlotsOpen}, {"areas", "asked", remote.Areas}, {"areas", "open", remote.AreasOpen},
+		{"notifications", "asked", remote.Notifications}, {"notifications", "credit", remote.Credit}, {"notifications", "unread", remote.Unread}} {
+		send(gauge, "remote_"+r.name, "Remote memory of contexts: what they have asked for, and what of it is in use.", float64(r.n), "state", r.state)
+	}
 	send(counter, "memory_faults_total", "Pieces of shared memory that failed or had holes, and whose contexts ended.", float64(d.loop.faults.Load()))
 	send(gauge, "peers", "Cards that this one knows.", float64(known))
 	send(gauge, "peers_silent", "Cards that did not answer the last hello.", float64(silent))

@@ -4,13 +4,19 @@ package daemon_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/engine"
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rats"
 )
@@ -21,7 +27,8 @@ var remote = funi.RemoteSizes{KeySlots: 4, Areas: 4, Notifications: 8}
 // it gets, and a process that waits is woken by a notification.
 func TestRemoteMemoryThroughDaemons(t *testing.T) {
 	b := newBed(t)
-	daemons := []*running{b.start(0, nil), b.start(1, nil)}
+	metrics := filepath.Join(b.dir, "metrics.sock")
+	daemons := []*running{b.start(0, nil), b.start(1, func(c *daemon.Config) { c.Metrics = "unix:" + metrics })}
 	token, gid := attach.NewToken(), uint16(0)
 	for _, d := range daemons {
 		got, err := dial(t, d.socket).job(attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0, 1}})
@@ -77,6 +84,20 @@ func TestRemoteMemoryThroughDaemons(t *testing.T) {
 	}
 	is(1, h, rats.Sent)
 	seed := ends[1].Seed(key, area, 1<<16, 0)
+	use := func() engine.RemoteUse {
+		t.Helper()
+		for _, x := range daemons[1].status(t).Contexts {
+			if x.Remote != nil {
+				return *x.Remote
+			}
+		}
+		t.Fatal("no context has remote memory")
+		return engine.RemoteUse{}
+	}
+	opened := engine.RemoteUse{KeySlots: 4, KeySlotsOpen: 1, Areas: 4, AreasOpen: 1, Notifications: 8, Credit: 8}
+	if got := use(); got != opened {
+		t.Fatalf("the status is %+v, want %+v", got, opened)
+	}
 	for i, size := range []int{8, 64, 5000, 1 << 16} {
 		if _, err := rand.Read(memory[0][:size]); err != nil {
 			t.Fatal(err)
@@ -92,6 +113,21 @@ func TestRemoteMemoryThroughDaemons(t *testing.T) {
 		}
 		is(0, h, rats.Sent)
 	}
+	client := http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", metrics)
+	}}}
+	defer client.CloseIdleConnections()
+	answer, err := client.Get("http://funid/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	for _, want := range []string{`key_slots{state="asked"} 4`, `key_slots{state="open"} 1`, `areas{state="open"} 1`, `notifications{state="credit"} 8`} {
+		if err != nil || !bytes.Contains(text, []byte("\nfunid_remote_"+want+"\n")) {
+			t.Errorf("the metrics lack %s: %v", want, err)
+		}
+	}
 	if h, err = ends[1].Revoke(key); err != nil {
 		t.Fatal(err)
 	}
@@ -100,6 +136,10 @@ func TestRemoteMemoryThroughDaemons(t *testing.T) {
 		t.Fatal(err)
 	}
 	is(0, h, rats.Failed)
+	opened.KeySlotsOpen, opened.Notified, opened.Refused.KeySlot = 0, 4, 1
+	if got := use(); got != opened {
+		t.Fatalf("the status is %+v, want %+v", got, opened)
+	}
 }
 
 // Rule: what a context's remote memory takes, shared and in the card, counts as its user's memory, and he gets it back.

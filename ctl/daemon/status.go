@@ -9,6 +9,7 @@ import (
 
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/port/paths"
 )
 
@@ -70,14 +71,18 @@ type ContextStatus struct {
 	Segments int    `json:"segments"`
 	Bytes    int64  `json:"bytes"`
 	Active   bool   `json:"active"` // on the card, not switched out
+	// Remote is its remote memory; nil: it has not asked for any.
+	Remote *engine.RemoteUse `json:"remote,omitempty"`
 }
 
-// statusRoom is how many contexts an answer has room for, at less than 160 bytes each; a job takes that of jobRoom. missingRoom is
+// statusRoom is how many contexts an answer has room for, at less than 160 bytes each; a job takes that of jobRoom, and a context with
+// remote memory that of remoteRoom. missingRoom is
 // how many ways, at less than 600; hello.go bounds peers and faults, keys.go keys. 6 KB are left for the counters and the interfaces with
 // their reasons.
 const (
 	statusRoom  = 180
 	jobRoom     = 3
+	remoteRoom  = 4
 	missingRoom = 16
 )
 
@@ -111,12 +116,23 @@ func (d *Daemon) statusFor(p *peer) Status {
 	for i, t := range d.jobTraffic(jobs) {
 		s.Jobs[i].Traffic = t
 	}
+	remote := map[int]*engine.Context{} // by index in s.Contexts
 	for _, c := range d.allConnections() {
 		if mine(c.peer.account) {
-			if x, ok := c.contextStatus(); ok {
+			if x, of, ok := c.contextStatus(); ok {
+				if x.Remote != nil {
+					remote[len(s.Contexts)] = of
+				}
 				s.Contexts = append(s.Contexts, x)
 			}
 		}
+	}
+	if len(remote) > 0 {
+		_ = d.loop.do(func() { // after the end nothing is open
+			for i, of := range remote {
+				*s.Contexts[i].Remote, _ = of.Remote()
+			}
+		})
 	}
 	s.ways(d)
 	s.Hello = d.helloStatus()
@@ -138,10 +154,25 @@ func (d *Daemon) statusFor(p *peer) Status {
 
 // crop leaves as many jobs and contexts as there is room for: jobs have half of it, and what contexts do not need.
 func (s *Status) crop() {
-	jobs := min(len(s.Jobs), max(statusRoom/2, statusRoom-len(s.Contexts))/jobRoom)
-	contexts := min(len(s.Contexts), statusRoom-jobRoom*jobs)
+	need := 0
+	for i := range s.Contexts {
+		need += s.Contexts[i].room()
+	}
+	jobs := min(len(s.Jobs), max(statusRoom/2, statusRoom-need)/jobRoom)
+	contexts, left := 0, statusRoom-jobRoom*jobs
+	for ; contexts < len(s.Contexts) && left >= s.Contexts[contexts].room(); contexts++ {
+		left -= s.Contexts[contexts].room()
+	}
 	s.LeftOut = len(s.Jobs) - jobs + len(s.Contexts) - contexts
 	s.Jobs, s.Contexts = s.Jobs[:jobs], s.Contexts[:contexts]
+}
+
+// room is what the context takes of statusRoom.
+func (x *ContextStatus) room() int {
+	if x.Remote != nil {
+		return remoteRoom
+	}
+	return 1
 }
 
 // ways says how frames travel, and to which peers there is no way.
@@ -165,14 +196,18 @@ func (s *Status) ways(d *Daemon) {
 	}
 }
 
-// contextStatus describes the connection's context, if it has one.
-func (c *connection) contextStatus() (x ContextStatus, ok bool) {
+// contextStatus describes the connection's context, if it has one, but for what only the card's thread knows of it: Remote is empty.
+func (c *connection) contextStatus() (x ContextStatus, of *engine.Context, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.attachment
 	if a == nil {
-		return x, false
+		return x, nil, false
 	}
-	return ContextStatus{Context: a.ctx.Bell(), GID: a.job.gid, Node: a.node, UID: c.peer.uid, PID: c.peer.pid, Slots: a.slots,
-		Segments: len(a.segments), Bytes: a.bytes, Active: a.active.Load()}, true
+	x = ContextStatus{Context: a.ctx.Bell(), GID: a.job.gid, Node: a.node, UID: c.peer.uid, PID: c.peer.pid, Slots: a.slots,
+		Segments: len(a.segments), Bytes: a.bytes, Active: a.active.Load()}
+	if a.shared.Remote != (funi.RemoteSizes{}) {
+		x.Remote = new(engine.RemoteUse)
+	}
+	return x, a.ctx, true
 }

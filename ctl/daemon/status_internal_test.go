@@ -16,15 +16,22 @@ func TestStatusRoom(t *testing.T) {
 	most := engine.Traffic{Sent: math.MaxUint64, SentBytes: math.MaxUint64, Received: math.MaxUint64, ReceivedBytes: math.MaxUint64,
 		Retried: math.MaxUint64, Returned: math.MaxUint64, Refused: math.MaxUint64}
 	job := JobCounted{JobStatus{math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 1 << 16}, most}
-	context := ContextStatus{math.MaxUint32, math.MaxUint16, math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 64, math.MaxInt64, false}
+	context := ContextStatus{math.MaxUint32, math.MaxUint16, math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 64, math.MaxInt64, false, nil}
+	const most16, most64 = 1 << 16, math.MaxUint64
+	remote := engine.RemoteUse{KeySlots: most16, KeySlotsOpen: most16, Areas: most16, AreasOpen: most16, Notifications: most16, Credit: most16, Unread: most16, Notified: most64,
+		Refused: engine.RemoteRefusals{KeySlot: most64, Range: most64, Area: most64, NoBuffer: most64, Form: most64, NoCredit: most64, Guessing: most64}}
 	rapid.Check(t, func(t *rapid.T) {
 		jobs, contexts := rapid.IntRange(0, 300).Draw(t, "jobs"), rapid.IntRange(0, 300).Draw(t, "contexts")
+		keyed := min(rapid.IntRange(0, 300).Draw(t, "with remote memory"), contexts)
 		s := Status{Jobs: make([]JobCounted, jobs), Contexts: make([]ContextStatus, contexts)}
 		for i := range s.Jobs {
 			s.Jobs[i] = job
 		}
 		for i := range s.Contexts {
 			s.Contexts[i] = context
+			if i < keyed {
+				s.Contexts[i].Remote = &remote
+			}
 		}
 		s.crop()
 		b, err := json.Marshal([]any{s.Jobs, s.Contexts})
@@ -34,7 +41,7 @@ func TestStatusRoom(t *testing.T) {
 		if s.LeftOut != jobs+contexts-len(s.Jobs)-len(s.Contexts) {
 			t.Fatalf("%d are said to be left out", s.LeftOut)
 		}
-		if len(s.Jobs) < min(jobs, 30) || len(s.Contexts) < min(contexts, 90) || s.LeftOut > 0 && jobs*jobRoom+contexts <= statusRoom {
+		if len(s.Jobs) < min(jobs, 30) || len(s.Contexts) < min(contexts, 90/remoteRoom) || s.LeftOut > 0 && jobs*jobRoom+contexts+(remoteRoom-1)*keyed <= statusRoom {
 			t.Fatalf("of %d jobs and %d contexts there are %d and %d", jobs, contexts, len(s.Jobs), len(s.Contexts))
 		}
 	})

@@ -5,12 +5,15 @@ package main
 // socket; who may ask what, the daemon decides.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +24,7 @@ import (
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
+	"github.com/funet/funet/uspace/engine"
 )
 
 // service is the flags of a command that asks the daemon.
@@ -390,6 +394,10 @@ type contextsShown struct{ daemon.Contexts }
 
 func (r *contextsShown) WriteTable(w io.Writer) error {
 	rows := [][]string{{"context", "GID", "node", "user", "process", "slots", "segments", "bytes", "state"}}
+	some := slices.ContainsFunc(r.Contexts.Contexts, func(x daemon.ContextStatus) bool { return x.Remote != nil })
+	if some {
+		rows[0] = append(rows[0], "key slots", "areas", "unread", "refused")
+	}
 	for _, x := range r.Contexts.Contexts {
 		state := "on the card"
 		if !x.Active {
@@ -397,8 +405,28 @@ func (r *contextsShown) WriteTable(w io.Writer) error {
 		}
 		rows = append(rows, []string{fmt.Sprint(x.Context), fmt.Sprint(x.GID), fmt.Sprint(x.Node), output.UserName(x.UID), fmt.Sprint(x.PID),
 			fmt.Sprint(x.Slots), fmt.Sprint(x.Segments), fmt.Sprint(x.Bytes), state})
+		if u := x.Remote; u != nil {
+			rows[len(rows)-1] = append(rows[len(rows)-1], fmt.Sprintf("%d of %d", u.KeySlotsOpen, u.KeySlots), fmt.Sprintf("%d of %d", u.AreasOpen, u.Areas),
+				fmt.Sprintf("%d of %d", u.Unread, u.Notifications), refusals(&u.Refused))
+		} else if some {
+			rows[len(rows)-1] = append(rows[len(rows)-1], "-", "-", "-", "-")
+		}
 	}
 	return rest(w, rows, r.LeftOut)
+}
+
+// refusals says what a context's card has refused of remote writes, and why.
+func refusals(r *engine.RemoteRefusals) string {
+	var all []string
+	for _, c := range []struct {
+		n   uint64
+		why string
+	}{{r.KeySlot, "key"}, {r.Range, "range"}, {r.Area, "area"}, {r.NoBuffer, "buffer"}, {r.Form, "form"}, {r.NoCredit, "credit"}, {r.Guessing, "guessing"}} {
+		if c.n > 0 {
+			all = append(all, fmt.Sprintf("%s %d", c.why, c.n))
+		}
+	}
+	return cmp.Or(strings.Join(all, ", "), "0")
 }
 
 func profileSetCommand() *cobra.Command {

@@ -136,7 +136,7 @@ func (k *Connection) Attach(r attach.AttachRequest) error {
 		}
 		k.Maps = append(k.Maps, m)
 	}
-	if k.Memory, err = funi.SharedMemory(k.Maps[0], k.Maps[1]); err != nil {
+	if k.Memory, err = funi.SharedRemoteMemory(k.Maps[0], k.Maps[1], k.Answer.Remote); err != nil {
 		return err
 	}
 	k.Memory.Wake = k.Wake

@@ -15,8 +15,9 @@ import (
 const pageWords = funi.PageSize / 4
 
 // Words of the register page that are no registers (package funi): return head and tail,
-// returns lost, asleep, fault, version, wake, gone.
-var otherWords = []int{0x400 / 4, 0x440 / 4, 0x480 / 4, 0x4c0 / 4, 0x4c8 / 4, 0x4d0 / 4, 0x4d8 / 4, 0x4e0 / 4}
+// returns lost, asleep, fault, version, wake, gone, and the notification ring's.
+var otherWords = []int{0x400 / 4, 0x440 / 4, 0x480 / 4, 0x4c0 / 4, 0x4c8 / 4, 0x4d0 / 4, 0x4d8 / 4, 0x4e0 / 4,
+	0x600 / 4, 0x640 / 4, 0x680 / 4, 0x688 / 4, 0x690 / 4}
 
 // scribble writes anything anywhere.
 func (e *enemy) scribble() {
@@ -65,7 +66,7 @@ func (e *enemy) modes() {
 func (e *enemy) calm() {
 	p := e.k.Memory.Page
 	slots := 2
-	for 2*slots*6*funi.SlotWords <= len(e.words)-pageWords {
+	for 2*slots*6*funi.SlotWords <= len(e.k.Memory.Queues) {
 		slots *= 2
 	}
 	p.Store(funi.Control, funi.UserModes)
@@ -127,14 +128,44 @@ func (e *enemy) slot(s *funi.Slot) {
 		node = uint16(e.value())
 	}
 	typ := []uint16{typeRequest, typeAnswer, typeBlock, typeBlockAnswer, uint16(e.value())}[e.r.IntN(5)]
-	switch e.r.IntN(4) {
+	switch e.r.IntN(5) {
 	case 0:
 		s.SetHeader(funi.Header(e.value()))
+	case 2:
+		e.block(s, node)
 	case 1:
 		words := e.r.IntN(2) * 4 * e.r.IntN(1<<18)
 		s.SetTransfer(node, typ, funi.Transfer{Source: e.address(), Destination: e.address(), Argument: blockArgument | uint32(e.r.IntN(1000)), Words: words})
 	default:
 		s.SetHeader(funi.NewHeader(node, typ, e.r.IntN(32)))
+	}
+}
+
+// block forges a request block for remote memory: a few keys and areas, so that some of it is in order.
+func (e *enemy) block(s *funi.Slot, node uint16) {
+	key, area := uint64(e.r.IntN(4))<<16|uint64(e.r.IntN(4)), uint16(e.r.IntN(4))
+	switch e.r.IntN(8) {
+	case 0:
+		s.SetOpenKeySlot(key, e.address(), e.value(), 0)
+	case 1:
+		s.SetOpenKeySlot(key, segmentBase, segmentBytes, 0)
+	case 2:
+		s.SetCloseKeySlot(key, 0)
+	case 3:
+		s.SetOpenArea(area, key, e.r.IntN(8), e.r.IntN(2) == 0, 0)
+	case 4:
+		s.SetCloseArea(area, 0)
+	case 5:
+		s.SetResetArea(area, 0)
+	default:
+		p := funi.Put{Key: key, Offset: uint32(e.r.IntN(segmentBytes)), Area: area, Counted: e.r.IntN(2) == 0, Count: uint32(e.r.IntN(3)) - 1}
+		if e.r.IntN(2) == 0 {
+			p.Source, p.Length = e.address(), e.r.IntN(segmentBytes)
+		}
+		s.SetPut(node, &p)
+	}
+	if e.r.IntN(8) == 0 {
+		s[e.r.IntN(funi.RemoteDataWord)] = e.value()
 	}
 }
 

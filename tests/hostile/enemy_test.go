@@ -148,12 +148,12 @@ func (e *enemy) settleIn() {
 		}
 	}
 	k := e.dial()
-	if k == nil || k.Attach(attach.AttachRequest{GID: gid, Node: node, Slots: 2 << e.r.IntN(11), Token: token}) != nil {
+	if k == nil || k.Attach(attach.AttachRequest{GID: gid, Node: node, Slots: 2 << e.r.IntN(11), Remote: e.remote(), Token: token}) != nil {
 		return
 	}
 	e.made = 0
 	for i := range e.r.IntN(3) {
-		_, _ = k.Segment(attach.SegmentRequest{Base: segmentBase + uint32(i)<<20, Bytes: segmentBytes, Rights: funi.Source | funi.Destination})
+		_, _ = k.Segment(attach.SegmentRequest{Base: segmentBase + uint32(i)<<20, Bytes: segmentBytes, Rights: []funi.Rights{funi.Source | funi.Destination, funi.Source | funi.Keyed}[e.r.IntN(2)]})
 	}
 	if e.r.IntN(4) > 0 && k.Start() != nil {
 		return
@@ -161,6 +161,14 @@ func (e *enemy) settleIn() {
 	e.k = k
 	e.did["attach"]++
 	e.words, e.bells = wordsOf(k.Maps[0]), wordsOf(k.Maps[1])
+}
+
+// remote is how much remote memory it asks for, if any.
+func (e *enemy) remote() (s funi.RemoteSizes) {
+	if e.r.IntN(2) == 0 {
+		s = funi.RemoteSizes{KeySlots: 1 << e.r.IntN(12), Areas: 1 << e.r.IntN(8), Notifications: 1 << e.r.IntN(8)}
+	}
+	return s
 }
 
 // dial connects to the daemon of the host, and keeps the connection. It returns nil if

@@ -98,6 +98,7 @@
 //	counted            each piece of a block counts
 //	unread             an area is opened whose number still has notifications in the ring
 //	guessed            keys may be guessed as often as one likes
+//	neighbour          nodes with similar numbers share a count of wrong keys
 //	unsendable         a remote write may send memory that is not for sending
 //
 // Each replaces one snippet of one file, which must be there exactly once: where the

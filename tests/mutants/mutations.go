@@ -328,11 +328,16 @@ var mutations = []mutation{
 		`p.CountPiece(n == len(ln.Block))`, `p.CountPiece(true)`,
 		unit("TestPutWhoseBlocksGoInPieces")},
 	{"unread", "keyslot.go",
-		`if r.areas[n].unread != 0 || credit`, `if credit`,
+		`if r.areas[n].unread != 0 || credit > uint32(len(r.ring))-r.promised {
+		return`, `if credit > uint32(len(r.ring))-r.promised {
+		return`,
 		unit("TestCloseAreaWithUnreadNotifications")},
 	{"guessed", "area.go",
 		`if r.guesses.tooMany(h.Source, c.now) {`, `if false {`,
 		unit("TestGuessedKeys")},
+	{"neighbour", "keyslot.go",
+		`e.node == node || e.count == 0`, `e.node%guessers == node%guessers || e.count == 0`,
+		unit("TestWhoGuessesPays")},
 	{"unsendable", "remote.go",
 		`x.segments.Memory(source, size, funi.Source)`, `x.segments.Memory(source, size, 0)`,
 		unit("TestRequestBlocksAreRefused")},

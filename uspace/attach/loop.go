@@ -74,4 +74,5 @@ func (c *Client) Disarm() {
 	c.alarm.Disarm()
 	c.sleep(0) // what has woken us is read, and the end of the daemon seen
 	c.listen()
+	c.look(c.page.Published())
 }

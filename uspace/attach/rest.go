@@ -84,7 +84,7 @@ func (c *Client) over(now int64) bool {
 // sleep waits for the card's wake, something on the socket, or the given number of nanoseconds to pass.
 func (c *Client) sleep(nanoseconds int64) {
 	if !c.alarm.Sleep(&c.wait, c.fds[:], nanoseconds) {
-		c.fds[onSocket].Revents = 0
+		c.fds[onSocket].Revents, c.fds[onEvent].Revents = 0, 0
 		return
 	}
 	if c.fds[onEvent].Revents != 0 {
@@ -152,9 +152,10 @@ func (c *Client) look(p funi.Published) {
 	}
 }
 
-// listen notes the end of the daemon if the socket has seen it.
+// listen notes the end of the daemon if a descriptor has seen it: whose end is closed first is the kernel's choice.
 func (c *Client) listen() {
-	if c.fds[onSocket].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0 && !c.page.Gone() {
+	ended := c.fds[onSocket].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) | c.fds[onEvent].Revents&unix.POLLHUP
+	if ended != 0 && !c.page.Gone() {
 		c.lost(fmt.Errorf("attached at %s: %w", c.socket, ErrLost))
 	}
 }

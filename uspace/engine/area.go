@@ -14,6 +14,9 @@ func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader,
 	var w arctic.Remote
 	if !p.Remote(h, &w) || w.Block != (len(block) > 0) || !w.Counted && len(w.Metadata) > 0 {
 		c.counters.RemoteRefused++
+		if x.remote != nil {
+			x.remote.use.Refused.count(arctic.ReasonRemoteForm)
+		}
 		return arctic.ReasonRemoteForm
 	}
 	if w.Block {
@@ -30,6 +33,7 @@ func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader,
 	reason := c.writeRemote(x, r, h, &w)
 	if reason.Permanent() {
 		c.counters.RemoteRefused++
+		r.use.Refused.count(reason)
 	}
 	return reason
 }
@@ -37,11 +41,15 @@ func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader,
 // writeRemote checks a remote write and carries it out.
 func (c *Card) writeRemote(x *Context, r *remote, h *arctic.PacketHeader, w *arctic.Remote) arctic.Reason {
 	if r.guesses.tooMany(h.Source, c.now) {
+		r.use.Refused.Guessing++
 		return arctic.ReasonQueueFull
 	}
 	n, open := r.keySlot(w.Key)
 	if !open {
-		r.guesses.note(h.Source, c.now)
+		if !r.guesses.note(h.Source, c.now) {
+			r.use.Refused.Guessing++
+			return arctic.ReasonQueueFull
+		}
 		return arctic.ReasonKeySlot
 	}
 	memory := r.keySlots[n].memory
@@ -66,6 +74,7 @@ func (c *Card) writeRemote(x *Context, r *remote, h *arctic.PacketHeader, w *arc
 			if a.returns {
 				return arctic.ReasonNoBuffer
 			}
+			r.use.Refused.NoCredit++
 			return arctic.ReasonQueueFull
 		}
 	}
@@ -92,4 +101,5 @@ func (c *Card) notify(x *Context, r *remote, a *area, keySlot uint16, h *arctic.
 	a.unread++
 	a.metadata = 0
 	c.counters.Notifications++
+	r.use.Notified++
 }

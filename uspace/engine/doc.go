@@ -41,7 +41,8 @@
 //	link/timed.go  the Dispatch Unit, the Send Queue and the Transmit Scheduler
 //	receiveunit.go the Network Packet Preprocessor
 //
-// keyslot.go is what a process has opened for remote writes: key slots and areas. A modelled machine has none.
+// keyslot.go is what a process has opened for remote writes: key slots and areas. A modelled machine has none. remoteuse.go says how much
+// of it there is, and what was refused.
 //
 // Beside them: context.go attaches processes and ends them, control.go is CNTL and the
 // privileged registers, switch.go takes a context off the card and puts it back (thesis

@@ -38,6 +38,7 @@ type remote struct {
 	// promised is the sum of the credits of areas that are open, and of the unread notifications of those that are not.
 	promised uint32
 	guesses  guesses
+	use      RemoteUse // what is open, notified and refused
 }
 
 // newRemote returns tables in which nothing is open; nil for none.
@@ -68,6 +69,7 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 		var n uint16
 		if n, ok = r.keySlot(key); ok {
 			r.keySlots[n] = keySlot{}
+			r.use.KeySlotsOpen--
 		}
 	case funi.OpenArea:
 		ok = w[funi.RemoteCountWord] <= 1 && x.openArea(w[funi.RemoteAreaWord]>>16, key, w[funi.RemoteLengthWord], w[funi.RemoteCountWord] == 1)
@@ -81,6 +83,7 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 		if op == funi.CloseArea {
 			r.promised -= a.credit - a.unread
 			a.credit = 0
+			r.use.AreasOpen--
 		}
 	default:
 		return arctic.ReasonRemoteRequest
@@ -102,6 +105,7 @@ func (x *Context) openKeySlot(key uint64, address, bytes uint32) bool {
 		return false
 	}
 	r.keySlots[n] = keySlot{key, memory}
+	r.use.KeySlotsOpen++
 	return true
 }
 
@@ -120,6 +124,7 @@ func (x *Context) openArea(n uint32, key uint64, credit uint32, returns bool) bo
 	}
 	r.areas[n] = area{keySlot: slot, credit: credit, returns: returns}
 	r.promised += credit
+	r.use.AreasOpen++
 	return true
 }
 
@@ -131,6 +136,7 @@ func (x *Context) closeWithin(s funi.Segment) {
 	for i := range x.remote.keySlots {
 		if k := &x.remote.keySlots[i]; k.memory != nil && s.Holds(k.memory) {
 			*k = keySlot{}
+			x.remote.use.KeySlotsOpen--
 		}
 	}
 }
@@ -151,27 +157,52 @@ func (r *remote) read(tail uint32) {
 }
 
 const (
-	// guessSecond and mostGuesses bound wrong keys: a stream that brought more in a second waits for the rest of it.
+	// guessSecond and mostGuesses bound wrong keys: a node that brought more in a second waits for the rest of it.
 	guessSecond = 1e9
 	mostGuesses = 1000
+	// guessers is how many nodes can have a count, and guessPlaces in how many places a node's is looked for.
 	guessers    = 64
+	guessPlaces = 4
 )
 
-// guesses counts packets with wrong keys in this second. Nodes share a count when their numbers are the same modulo 64.
+// guess is the count of a node; nobody's while it is 0.
+type guess struct{ node, count uint16 }
+
+// guesses counts packets with wrong keys in this second, each node's for itself. A node whose places others have taken has no
+// count: then its packets with wrong keys wait until the second is over, and those with right ones do not.
 type guesses struct {
 	until int64
-	count [guessers]uint16
+	table [guessers]guess
+}
+
+// of returns the count of a node, or a free one for it, or nil.
+func (g *guesses) of(node uint16) *guess {
+	for i := range uint16(guessPlaces) {
+		if e := &g.table[(node+i)%guessers]; e.node == node || e.count == 0 {
+			return e
+		}
+	}
+	return nil
 }
 
 // tooMany reports whether a node has guessed too often in this second.
 func (g *guesses) tooMany(node uint16, now int64) bool {
-	return g.count[node%guessers] >= mostGuesses && now < g.until
+	if now >= g.until {
+		return false
+	}
+	e := g.of(node)
+	return e != nil && e.count >= mostGuesses
 }
 
-// note counts a wrong key of a node.
-func (g *guesses) note(node uint16, now int64) {
+// note counts a wrong key of a node, and reports whether there is a place for the count.
+func (g *guesses) note(node uint16, now int64) bool {
 	if now >= g.until {
 		*g = guesses{until: now + guessSecond}
 	}
-	g.count[node%guessers]++
+	e := g.of(node)
+	if e == nil {
+		return false
+	}
+	*e = guess{node, e.count + 1}
+	return true
 }

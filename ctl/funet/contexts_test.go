@@ -1,0 +1,36 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/uspace/engine"
+)
+
+// Rule: the table of contexts has the key slots and areas of those that have asked for them, and what was refused by reason; where nobody
+// has, it has no columns for them.
+func TestContextsTable(t *testing.T) {
+	table := func(all ...daemon.ContextStatus) string {
+		var b strings.Builder
+		if err := (&contextsShown{daemon.Contexts{Contexts: all}}).WriteTable(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	plain := daemon.ContextStatus{Context: 1, GID: 7, Slots: 64}
+	if got := table(plain); strings.Contains(got, "key slots") {
+		t.Errorf("without remote memory:\n%s", got)
+	}
+	keyed, quiet := plain, plain
+	keyed.Remote = &engine.RemoteUse{KeySlots: 1024, KeySlotsOpen: 3, Areas: 64, AreasOpen: 2, Notifications: 256, Credit: 9, Unread: 5, Refused: engine.RemoteRefusals{KeySlot: 12, NoCredit: 4}}
+	quiet.Remote = &engine.RemoteUse{KeySlots: 2, Areas: 2, Notifications: 2}
+	lines := strings.Split(table(plain, keyed, quiet), "\n")
+	for i, words := range [][]string{{"key slots", "areas", "unread", "refused"}, {" - "}, {"3 of 1024", "2 of 64", "5 of 256", "key 12, credit 4"}, {"0 of 2", " 0"}} {
+		for _, w := range words {
+			if !strings.Contains(lines[i]+" ", w) {
+				t.Errorf("line %d has no %q: %q", i, w, lines[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package engine
+
+// This file is what the owner of the card sees of a context's remote memory (keyslot.go, area.go).
+
+import "github.com/funet/funet/uspace/arctic"
+
+// RemoteUse is how much remote memory a context has asked for, what of it is open, and what was refused of others.
+type RemoteUse struct {
+	KeySlots      int            `json:"key_slots"` // that there is room for
+	KeySlotsOpen  int            `json:"key_slots_open"`
+	Areas         int            `json:"areas"`
+	AreasOpen     int            `json:"areas_open"`
+	Notifications int            `json:"notifications"` // the ring's
+	Credit        int            `json:"credit"`        // of them, which areas have, or closed ones had and the process has not read
+	Unread        int            `json:"unread"`
+	Notified      uint64         `json:"notified"` // since the context began, or was reset
+	Refused       RemoteRefusals `json:"refused"`
+}
+
+// RemoteRefusals counts packets of remote writes, by why they were rejected: those of the last two come again, and count each time.
+type RemoteRefusals struct {
+	KeySlot  uint64 `json:"key_slot"`  // arctic.ReasonKeySlot
+	Range    uint64 `json:"range"`     // arctic.ReasonRange
+	Area     uint64 `json:"area"`      // arctic.ReasonArea
+	NoBuffer uint64 `json:"no_buffer"` // arctic.ReasonNoBuffer
+	Form     uint64 `json:"form"`      // arctic.ReasonRemoteForm
+	NoCredit uint64 `json:"no_credit"` // the area has none, and its process has to read
+	Guessing uint64 `json:"guessing"`  // the node has brought too many wrong keys
+}
+
+// count counts a refusal for good.
+func (r *RemoteRefusals) count(reason arctic.Reason) {
+	switch reason {
+	case arctic.ReasonKeySlot:
+		r.KeySlot++
+	case arctic.ReasonRange:
+		r.Range++
+	case arctic.ReasonArea:
+		r.Area++
+	case arctic.ReasonNoBuffer:
+		r.NoBuffer++
+	case arctic.ReasonRemoteForm:
+		r.Form++
+	}
+}
+
+// Remote returns the context's remote memory; false: it has none.
+func (x *Context) Remote() (RemoteUse, bool) {
+	r := x.remote
+	if r == nil {
+		return RemoteUse{}, false
+	}
+	if !x.away { // else the process's memory is not ours
+		r.read(x.iface.NotesTail())
+	}
+	u := r.use
+	u.KeySlots, u.Areas, u.Notifications = len(r.keySlots), len(r.areas), len(r.ring)
+	u.Credit, u.Unread = int(r.promised), int(r.head-r.tail)
+	return u, true
+}
+
+// Add adds the numbers of another context that are in use or asked for.
+func (u *RemoteUse) Add(v *RemoteUse) {
+	u.KeySlots += v.KeySlots
+	u.KeySlotsOpen += v.KeySlotsOpen
+	u.Areas += v.Areas
+	u.AreasOpen += v.AreasOpen
+	u.Notifications += v.Notifications
+	u.Credit += v.Credit
+	u.Unread += v.Unread
+}
