@@ -41,7 +41,8 @@ package engine
 // The process may change the source when the slot is retired. With Config.Blocks the card needs the source until every
 // packet but the last is answered, because a lost block is sent again from there. Without, data is copied into the lines,
 // and the card needs the source only while it retrieves. A slot is finished when neither its transfer nor one that began before
-// needs its source; then so are the slots behind it that have been retrieved meanwhile, up to the next transfer's.
+// needs its source; then so are the slots behind it that have been retrieved meanwhile, up to the next transfer's. Of a remote write that is
+// late the card copies what it needs (late.go).
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -91,6 +92,7 @@ type transfer struct {
 	tail        [arctic.MaxSingleWords * arctic.WordSize]byte
 	tailSize    int // bytes of tail: the last packet
 	put         *put
+	late        lateness // of a put; see late.go
 }
 
 // isOpen reports whether a transfer has begun and is neither delivered nor failed.
@@ -147,6 +149,9 @@ func (x *Context) advance(t *transfer) {
 		switch was {
 		case transferRetrieving:
 			x.current[l] = nil
+			x.mayBeLate(t)
+		case transferRetrieved:
+			x.card.late.remove(t)
 		case transferDue:
 			n.due[l].remove(t)
 		}
@@ -164,6 +169,7 @@ func (x *Context) advance(t *transfer) {
 		case transferOver:
 			n.open--
 			x.card.opened.remove(t)
+			t.forgetLate()
 			if t.failed != arctic.ReasonNone {
 				x.giveBack(funi.Returned{Reason: t.failed, Level: l, Header: t.header, Word: t.argument})
 			}
@@ -177,7 +183,7 @@ func (x *Context) advance(t *transfer) {
 
 // needsSource reports whether the card may still read the source of a transfer.
 func (x *Context) needsSource(t *transfer) bool {
-	return t.state == transferRetrieving || t.state == transferRetrieved && x.card.block > 0
+	return t.state == transferRetrieving || t.state == transferRetrieved && x.card.block > 0 && !t.late.copied
 }
 
 // finishSlots finishes the slots of transfers, and those behind each, up to the first transfer that needs its source.
@@ -248,6 +254,8 @@ func (x *Context) forgetTransfers() {
 		for i := range x.long.records[l] {
 			if t := &x.long.records[l][i]; t.isOpen() {
 				x.card.opened.remove(t)
+				x.card.late.remove(t)
+				t.forgetLate()
 			}
 		}
 	}
