@@ -6,6 +6,7 @@
 //	Rate             short messages a second, one way               sendmmsg and recvmmsg over UDP
 //	Incast           goodput of all other hosts to one              FUNet from one host alone
 //	Xfer             block transfers, at several MTUs               raw AF_XDP; iperf3, one TCP stream
+//	Socket           connections: round trips, bytes, shares      TCP by the same program; block transfers
 //	Matmul           a matrix product on all hosts and on one       the same program in C over OpenMPI
 //	CalibrateMode    round trips of raw AF_XDP in each XDP mode     each other
 //
@@ -19,7 +20,7 @@
 // A comparison is played in rounds. In each round every contender runs once, alone, in an order
 // that moves on by one from round to round, so that what changes on the machine meanwhile meets
 // all of them alike. The rounds' figures give the medians, and those the ratios of the report; only
-// Xfer's ratio is the median of the ratios in the rounds. Rate, Incast, Xfer and Matmul need all
+// Xfer's ratio is the median of the ratios in the rounds. Rate, Incast, Xfer, Socket and Matmul need all
 // their contenders, so the first failure ends them (comparison.go).
 //
 // Xfer has two labs at each MTU: FUNet's, which raw AF_XDP uses in its turn, and one for iperf3 without an

@@ -56,6 +56,11 @@ func TestBenchRefuses(t *testing.T) {
 		{"matmul --size 4097", "use 16 to 4096"},
 		{"matmul --size big", "--help"},
 		{"matmul more", "--help"},
+		{"socket --lab 3", "--lab 3: use 2"},
+		{"socket --rounds 0", "use 1 to 1000"},
+		{"socket --exchanges 0", "use 1 to 10000000"},
+		{"socket --connections 9", "use 10 to 10000"},
+		{"socket --megabytes 0", "use 1 to 65536"},
 		{"peers --lab 3", "--lab 3: use 2"},
 		{"peers --rounds 0", "use 1 to 1000"},
 		{"peers --exchanges 0", "use 1 to 10000000"},
@@ -97,6 +102,33 @@ func TestBenchXfer(t *testing.T) {
 	_, missing := exec.LookPath("iperf3")
 	if measured != (missing == nil) || compared != measured || measured && !(iperf3 > 0 && ratio > 0) {
 		t.Errorf("%v", run)
+	}
+}
+
+// A short comparison with real nodes: the names that scripts read.
+func TestBenchSocket(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "bench", "socket", "--rounds", "1", "--exchanges", "500", "--connections", "20", "--megabytes", "8", "--json")
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, complaint.String())
+	}
+	var r map[string]any
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range []string{"rtt_ratio_to_tcp", "beside_bulk_ratio_to_tcp", "bulk_ratio_to_xfer", "bulk_ratio_to_tcp", "jain_64", "tcp_jain_64", "conns_per_s_ratio", "rtt_p50_us", "xfer_gbit_per_s"} {
+		if v, _ := r[name].(float64); !(v > 0) {
+			t.Errorf("%s is %v", name, r[name])
+		}
+	}
+	if v, _ := r["jain_64"].(float64); v > 1.000001 {
+		t.Errorf("Jain's index is %v", v)
 	}
 }
 

@@ -328,7 +328,9 @@ var mutations = []mutation{
 		`p.CountPiece(n == len(ln.Block))`, `p.CountPiece(true)`,
 		unit("TestPutWhoseBlocksGoInPieces")},
 	{"unread", "keyslot.go",
-		`if r.areas[n].unread != 0 || credit`, `if credit`,
+		`if r.areas[n].unread != 0 || credit > uint32(len(r.ring))-r.promised {
+		return`, `if credit > uint32(len(r.ring))-r.promised {
+		return`,
 		unit("TestCloseAreaWithUnreadNotifications")},
 	{"guessed", "area.go",
 		`if r.guesses.tooMany(h.Source, c.now) {`, `if false {`,

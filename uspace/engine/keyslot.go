@@ -72,7 +72,7 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 			r.use.KeySlotsOpen--
 		}
 	case funi.OpenArea:
-		ok = w[funi.RemoteCountWord] <= 1 && r.openArea(w[funi.RemoteAreaWord]>>16, key, w[funi.RemoteLengthWord], w[funi.RemoteCountWord] == 1)
+		ok = w[funi.RemoteCountWord] <= 1 && x.openArea(w[funi.RemoteAreaWord]>>16, key, w[funi.RemoteLengthWord], w[funi.RemoteCountWord] == 1)
 	case funi.CloseArea, funi.ResetArea:
 		n := w[funi.RemoteAreaWord] >> 16
 		if int(n) >= len(r.areas) || r.areas[n].credit == 0 {
@@ -110,10 +110,14 @@ func (x *Context) openKeySlot(key uint64, address, bytes uint32) bool {
 }
 
 // openArea binds an area to a key slot. The ring has room for the credits of all.
-func (r *remote) openArea(n uint32, key uint64, credit uint32, returns bool) bool {
+func (x *Context) openArea(n uint32, key uint64, credit uint32, returns bool) bool {
+	r := x.remote
 	slot, open := r.keySlot(key)
 	if !open || int(n) >= len(r.areas) || credit == 0 || r.areas[n].credit != 0 {
 		return false
+	}
+	if r.areas[n].unread != 0 || credit > uint32(len(r.ring))-r.promised {
+		r.read(x.iface.NotesTail()) // the process may have read them since the card looked
 	}
 	if r.areas[n].unread != 0 || credit > uint32(len(r.ring))-r.promised {
 		return false // its number would count what an earlier area has in the ring

@@ -542,13 +542,7 @@ func TestCloseAreaWithUnreadNotifications(t *testing.T) {
 	for range 8 {
 		r.notified(1)
 	}
-	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Area: 1, Counted: true})
-	r.notified(1)
-	for range 6 {
-		r.put(0, 1, funi.Request, funi.Put{Key: theKey, Area: 1, Counted: true})
-	}
-	r.pass(time.Millisecond) // which makes the card look at what is read
-	opens(0, 2, arctic.ReasonNone)
+	opens(0, 2, arctic.ReasonNone) // nothing has come since that would have made the card look at what is read
 	r.ends()
 }
 

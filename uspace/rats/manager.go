@@ -75,6 +75,7 @@ type Manager struct {
 	looked  int         // at how many of these NextReady has
 	asked   uint32      // inquiries so far
 	lost    uint32      // returns
+	record  funi.Notification
 }
 
 // Manage returns a manager of an endpoint. The segment has the rights Keyed and Source; the manager hands its memory out, and all of the endpoint's
@@ -125,12 +126,12 @@ func (m *Manager) Poll() (some bool) {
 			}
 		}
 	}
-	var n funi.Notification
+	n := &m.record
 	left := m.iface.Remote().Notifications // whoever sends all the time does not keep the process here
-	for ; left > 0 && m.NextRecord(&n); left-- {
+	for ; left > 0 && m.NextRecord(n); left-- {
 		some = true
 		if i := m.owners[int(n.Area)%len(m.owners)].what; i != nil { // the card's word, bounded all the same
-			i.what.arrived(&n)
+			i.what.arrived(n)
 		}
 	}
 	if left > 0 {

@@ -20,6 +20,12 @@ import (
 const (
 	// spin is how long, in nanoseconds, one waits by polling. A sleep costs some 10 us at both its ends, and a round trip a few.
 	spin = 50_000
+	// longSpin is the same after a sleep that ended within nap: a sleep and its end take longer than spin, so two processes
+	// that answer each other would both sleep for ever after, each because the other does. After settled waits that were short
+	// spin will do again.
+	longSpin = 300_000
+	nap      = 1_000_000
+	settled  = 1000
 	// moment is how long nobody has led when the sleeper takes over.
 	moment = 100 * time.Microsecond
 	// glance is how many polls pass between two looks at the clock and at who else waits.
@@ -36,6 +42,8 @@ type driving struct {
 	moves   uint32
 	seen    uint32 // moves when the timer was set
 	timer   *time.Timer
+	spin    int64         // how long one waits by polling now, in nanoseconds
+	quick   int           // waits in a row that were shorter than spin
 	kick    chan struct{} // one slot: the sleeper is to take over
 	gone    chan struct{} // the sleeper has ended
 	fd      int
@@ -64,6 +72,7 @@ func (s *Stack) startDriving() (err error) {
 	if s.fd, err = s.carrier.Fd(); err != nil {
 		return err
 	}
+	s.spin = spin
 	s.kick, s.gone = make(chan struct{}, 1), make(chan struct{})
 	s.timer = time.AfterFunc(time.Hour, s.relieve)
 	go s.sleep()
@@ -181,9 +190,14 @@ func (s *Stack) lead(w *waiter, cancel <-chan struct{}) {
 		}
 		now := s.carrier.Now()
 		s.pass(now)
-		if n < 0 || now-start > spin {
+		if n < 0 || now-start > s.spin {
 			break
 		}
+	}
+	if s.quick++; w.news && s.quick > settled {
+		s.spin = spin
+	} else if s.spin > spin && s.carrier.Now()-start > spin {
+		s.quick = 0
 	}
 	s.leading = false
 	s.moves++
@@ -210,9 +224,15 @@ func (s *Stack) sleep() {
 			if len(s.conns) == 0 {
 				wait = -1
 			}
+			start := s.carrier.Now()
 			s.mu.Unlock()
 			_, _ = unix.Poll(fds, wait) // a signal is a reason to look, too
 			s.mu.Lock()
+			if s.quick = 0; s.carrier.Now()-start < nap {
+				s.spin = longSpin
+			} else {
+				s.spin = spin
+			}
 			if s.armed {
 				s.armed = false
 				s.carrier.Disarm()

@@ -60,6 +60,9 @@ func dialFailure(err error) error {
 
 // ofNode reports whether a message came back because its node has gone, and so all others to it will.
 func ofNode(err error) bool {
+	if err == nil {
+		return false
+	}
 	var f *rats.Failure
 	if !errors.As(err, &f) {
 		return false

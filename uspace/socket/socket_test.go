@@ -22,7 +22,12 @@ import (
 )
 
 // pair opens the stacks of two nodes of a lab.
-func pair(t *testing.T, o socket.Options) [2]*socket.Stack {
+func pair(t testing.TB, o socket.Options) [2]*socket.Stack {
+	stacks, _ := openPair(t, o)
+	return stacks
+}
+
+func openPair(t testing.TB, o socket.Options) ([2]*socket.Stack, *lab.Lab) {
 	t.Helper()
 	l, err := lab.Up(lab.Options{Hosts: 2})
 	if err != nil {
@@ -55,7 +60,7 @@ func pair(t *testing.T, o socket.Options) [2]*socket.Stack {
 			}
 		})
 	}
-	return stacks
+	return stacks, l
 }
 
 // connect makes a connection between two nodes.

@@ -1,0 +1,542 @@
+package program
+
+// This file is a program that only measurements run: connections between nodes 0 and 1, of package socket or of TCP, with the same code.
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/pin"
+	"github.com/funet/funet/uspace/apps"
+	"github.com/funet/funet/uspace/cluster"
+	"github.com/funet/funet/uspace/socket"
+)
+
+// SocketProgram is the program's name.
+const SocketProgram = "bench-socket"
+
+// What it does. Node 0 dials in all of these.
+const (
+	SocketRoundTrips  = "round-trips" // of one connection, one after the other
+	SocketBeside      = "beside"      // the same while another connection is full
+	SocketBulk        = "bulk"        // one connection, one way
+	SocketStreams     = "streams"     // many connections, one way, all at once
+	SocketConnections = "connections" // opened, used for one round trip and closed, one after the other
+)
+
+// What it does that over.
+const (
+	OverFunet = "funet"
+	OverTCP   = "tcp"
+)
+
+const (
+	socketPort = 7007
+	// socketWrite is how many bytes are written at once where many are.
+	socketWrite = 128 << 10
+	// socketWarm and socketTime are how long streams run before they are counted, and while they are.
+	socketWarm = 300 * time.Millisecond
+	socketTime = time.Second
+)
+
+// SocketResult is the JSON document of one node. Node 0 has times and rates, the node where streams end their shares.
+type SocketResult struct {
+	P50  float64 `json:"rtt_p50_us"`
+	P99  float64 `json:"rtt_p99_us"`
+	Rate float64 `json:"per_s"` // connections
+	Gbit float64 `json:"gbit_per_s"`
+	Jain float64 `json:"jain"`
+	Place
+}
+
+// SocketOptions are the program's flags.
+type SocketOptions struct {
+	Do, Over string
+	Bytes    int // of a round trip's message; of SocketBulk all
+	Count    int // round trips, or connections
+	WarmUp   int // before that, not measured
+	Streams  int // of SocketStreams
+}
+
+// Arguments are the flags that say the same.
+func (o SocketOptions) Arguments() []string {
+	return []string{"--do", o.Do, "--over", o.Over, "--bytes", fmt.Sprint(max(o.Bytes, 1)), "--count", fmt.Sprint(max(o.Count, 1)),
+		"--warm-up", fmt.Sprint(o.WarmUp), "--streams", fmt.Sprint(max(o.Streams, 1))}
+}
+
+// Socket is the hidden command that measure starts on a lab.
+func Socket() *cobra.Command {
+	var f Flags
+	var o SocketOptions
+	c := &cobra.Command{
+		Use:    SocketProgram,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 1, math.MaxInt64), InRange("--count", o.Count, 1, math.MaxInt32),
+				InRange("--warm-up", o.WarmUp, 0, math.MaxInt32), InRange("--streams", o.Streams, 1, 1024))
+			if err != nil {
+				return err
+			}
+			r, err := o.run(c.Context(), &f)
+			if err != nil {
+				return err
+			}
+			return Show(f.JSON, r)
+		},
+	}
+	f.Register(c)
+	p := c.Flags()
+	p.StringVar(&o.Do, "do", SocketRoundTrips, SocketRoundTrips+", "+SocketBeside+", "+SocketBulk+", "+SocketStreams+" or "+SocketConnections)
+	p.StringVar(&o.Over, "over", OverFunet, OverFunet+" or "+OverTCP)
+	p.IntVar(&o.Bytes, "bytes", 64, "of each message, or all")
+	p.IntVar(&o.Count, "count", 10_000, "round trips or connections to measure")
+	p.IntVar(&o.WarmUp, "warm-up", 1_000, "round trips or connections before that")
+	p.IntVar(&o.Streams, "streams", 64, "at once")
+	return c
+}
+
+// network is what connects the two nodes.
+type network struct {
+	node   int
+	listen func() (net.Listener, error)
+	dial   func(context.Context) (net.Conn, error)
+	close  func() error
+	wait   time.Duration // for the other node
+	place  Place
+}
+
+// run is one node.
+func (o SocketOptions) run(ctx context.Context, f *Flags) (_ *SocketResult, err error) {
+	do := map[string]func(context.Context, *network, *SocketResult) error{SocketRoundTrips: o.roundTrips, SocketBeside: o.beside, SocketBulk: o.bulk,
+		SocketStreams: o.streams, SocketConnections: o.connections}[o.Do]
+	if do == nil {
+		return nil, fmt.Errorf("--do %s: use %s, %s, %s, %s or %s", o.Do, SocketRoundTrips, SocketBeside, SocketBulk, SocketStreams, SocketConnections)
+	}
+	// As bench calls has gRPC: what the runtime spreads over the processors of both ends is in the way of the other end.
+	if f.CPU >= 0 {
+		runtime.GOMAXPROCS(1)
+		if err := pin.Process(f.CPU); err != nil {
+			return nil, err
+		}
+	}
+	var n *network
+	switch o.Over {
+	case OverFunet:
+		n, err = overFunet(ctx, f)
+	case OverTCP:
+		n, err = overTCP(f)
+	default:
+		err = fmt.Errorf("--over %s: use %s or %s", o.Over, OverFunet, OverTCP)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	r := &SocketResult{Place: n.place}
+	switch n.node {
+	case 0:
+		return r, o.client(ctx, n, r, do)
+	case 1:
+		return r, o.server(ctx, n, r)
+	}
+	return r, nil
+}
+
+// overFunet opens the process's place.
+func overFunet(ctx context.Context, f *Flags) (*network, error) {
+	n := &Node{ctx: ctx}
+	var so socket.Options
+	var err error
+	if f.attached() {
+		err = n.describeAttached(f, &so.Options)
+	} else if err = n.describeOwn(f, &so.Options); err == nil {
+		so.Card.AnyThread, so.Card.CPU = true, -1
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := socket.Open(ctx, so)
+	if err != nil {
+		return nil, err
+	}
+	place := Place{Node: s.Node(), Profile: f.profile}
+	if n.with != nil {
+		place.Carrier, place.XDPMode, place.BindMode = "daemon", n.with.XDPMode, n.with.BindMode
+	} else {
+		place.Carrier, place.XDPMode, place.BindMode = "embedded", f.Mode, f.Bind
+	}
+	return &network{
+		node:   s.Node(),
+		listen: func() (net.Listener, error) { return s.Listen(socket.Network, fmt.Sprintf(":%d", socketPort)) },
+		dial: func(ctx context.Context) (net.Conn, error) {
+			return s.DialContext(ctx, socket.Network, fmt.Sprintf("1:%d", socketPort))
+		},
+		close: func() error { return s.Close(linger) }, wait: f.Wait, place: place,
+	}, nil
+}
+
+// overTCP uses the addresses of the peers file.
+func overTCP(f *Flags) (*network, error) {
+	file, err := cluster.Load(f.peers)
+	if err != nil {
+		return nil, err
+	}
+	if len(file.Peers) < 2 || !file.Peers[1].Address.IsValid() {
+		return nil, fmt.Errorf("--over %s: the peers file says no address of node 1", OverTCP)
+	}
+	address := net.JoinHostPort(file.Peers[1].Address.String(), fmt.Sprint(socketPort))
+	var d net.Dialer
+	return &network{
+		node:   f.Node,
+		listen: func() (net.Listener, error) { return net.Listen("tcp", address) },
+		dial:   func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "tcp", address) },
+		close:  func() error { return nil }, wait: f.Wait, place: Place{Node: f.Node, Carrier: OverTCP, Profile: NativeProfile},
+	}, nil
+}
+
+// client is node 0. The first connection says when it has done: it ends.
+func (o SocketOptions) client(ctx context.Context, n *network, r *SocketResult, do func(context.Context, *network, *SocketResult) error) error {
+	var first net.Conn
+	for until := time.Now().Add(n.wait); ; {
+		var err error
+		if first, err = n.dial(ctx); err == nil {
+			break
+		}
+		early := errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ETIMEDOUT)
+		if !early || time.Now().After(until) || ctx.Err() != nil {
+			return err
+		}
+		pause(ctx, 10*time.Millisecond)
+	}
+	defer first.Close()
+	if err := do(ctx, n, r); err != nil {
+		return err
+	}
+	if err := first.(closeWriter).CloseWrite(); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, first) // until the server has closed everything
+	return err
+}
+
+// closeWriter is a connection that can be closed one way.
+type closeWriter interface{ CloseWrite() error }
+
+// pause waits for a time, or until the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// The first byte of a connection says what its server does.
+const (
+	doEcho  = 'e' // messages of so many bytes as the next four say
+	doCount = 'c' // reads everything, and says then how much it was
+	doShare = 's' // likewise, beside others
+)
+
+// server is node 1, until the first connection ends.
+func (o SocketOptions) server(ctx context.Context, n *network, r *SocketResult) error {
+	l, err := n.listen()
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	first, err := l.Accept()
+	if err != nil {
+		return err
+	}
+	var all sync.WaitGroup
+	var shares shares
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer c.Close()
+				serveOne(c, &shares)
+			})
+		}
+	})
+	if o.Do == SocketStreams {
+		shares.measure(ctx, o.Streams, r)
+	}
+	end := context.AfterFunc(ctx, func() { first.Close() })
+	defer end()
+	_, err = io.Copy(io.Discard, first)
+	err = errors.Join(err, l.Close())
+	all.Wait()
+	return errors.Join(err, first.Close())
+}
+
+// serveOne serves a connection. What fails, fails at the client, too, which says so.
+func serveOne(c net.Conn, s *shares) {
+	var head [5]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		return
+	}
+	switch n := binary.LittleEndian.Uint32(head[1:]); head[0] {
+	case doEcho:
+		for b := make([]byte, n); ; {
+			if _, err := io.ReadFull(c, b); err != nil {
+				return
+			}
+			if _, err := c.Write(b); err != nil {
+				return
+			}
+		}
+	case doCount, doShare:
+		var count *atomic.Int64
+		if head[0] == doShare {
+			count = s.add()
+		}
+		all := uint64(0)
+		for b := make([]byte, socketWrite); ; {
+			k, err := c.Read(b)
+			if all += uint64(k); count != nil {
+				count.Add(int64(k))
+			}
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				return
+			}
+		}
+		_, _ = c.Write(binary.LittleEndian.AppendUint64(nil, all))
+	}
+}
+
+// head begins a connection.
+func head(what byte, n int) []byte { return binary.LittleEndian.AppendUint32([]byte{what}, uint32(n)) }
+
+// shares counts what streams bring.
+type shares struct {
+	mu  sync.Mutex
+	all []*atomic.Int64
+}
+
+func (s *shares) add() *atomic.Int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := new(atomic.Int64)
+	s.all = append(s.all, c)
+	return c
+}
+
+// counts are those of so many streams; nil: not all have begun.
+func (s *shares) counts(n int) (all []int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.all) < n {
+		return nil
+	}
+	for _, c := range s.all {
+		all = append(all, c.Load())
+	}
+	return all
+}
+
+// measure says how evenly streams share the way here: Jain's index (RFC 5166, section 2.3.2), the square of the sum by the sum of the squares
+// and by their number.
+func (s *shares) measure(ctx context.Context, n int, r *SocketResult) {
+	for s.counts(n) == nil && ctx.Err() == nil {
+		pause(ctx, 10*time.Millisecond)
+	}
+	pause(ctx, socketWarm)
+	before, begin := s.counts(n), time.Now()
+	pause(ctx, socketTime)
+	after, took := s.counts(n), time.Since(begin)
+	if ctx.Err() != nil {
+		return
+	}
+	sum, squares := 0.0, 0.0
+	for i := range after {
+		x := float64(after[i] - before[i])
+		sum, squares = sum+x, squares+x*x
+	}
+	r.Gbit = sum * 8 / float64(took.Nanoseconds())
+	r.Jain = sum * sum / squares / float64(n)
+}
+
+// roundTrips sends messages that are sent back.
+func (o SocketOptions) roundTrips(ctx context.Context, n *network, r *SocketResult) error {
+	c, err := n.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Write(head(doEcho, o.Bytes)); err != nil {
+		return err
+	}
+	h := hdrhistogram.New(1, int64(10*time.Second), 3)
+	message, answer := make([]byte, o.Bytes), make([]byte, o.Bytes)
+	begin := time.Now()
+	for i := range o.WarmUp + o.Count {
+		message[0] = byte(i)
+		if _, err := c.Write(message); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(c, answer); err != nil {
+			return err
+		}
+		end := time.Now()
+		if !bytes.Equal(message, answer) {
+			return fmt.Errorf("%w: message %d came back as another", apps.ErrVerify, i)
+		}
+		if i >= o.WarmUp {
+			_ = h.RecordValue(int64(end.Sub(begin))) // longer than the histogram reaches is as good as its end
+		}
+		begin = end
+	}
+	t := RoundTrips(h)
+	r.P50, r.P99 = t.P50, t.P99
+	return nil
+}
+
+// beside is round trips beside a connection that is written to as fast as it takes it.
+func (o SocketOptions) beside(ctx context.Context, n *network, r *SocketResult) error {
+	c, err := n.dial(ctx)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	var over atomic.Bool
+	go func() {
+		_, err := pour(c, doCount, &over)
+		ended <- err
+	}()
+	err = o.roundTrips(ctx, n, r)
+	over.Store(true)
+	if e := <-ended; err == nil {
+		err = e
+	}
+	return errors.Join(err, c.Close())
+}
+
+// pour writes until it is over.
+func pour(c net.Conn, what byte, over *atomic.Bool) (written uint64, err error) {
+	if _, err := c.Write(head(what, 0)); err != nil {
+		return 0, err
+	}
+	b := make([]byte, socketWrite)
+	for !over.Load() && err == nil {
+		var k int
+		k, err = c.Write(b)
+		written += uint64(k)
+	}
+	return written, err
+}
+
+// bulk writes so many bytes, and ends when the server says that it has them.
+func (o SocketOptions) bulk(ctx context.Context, n *network, r *SocketResult) error {
+	c, err := n.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Write(head(doCount, 0)); err != nil {
+		return err
+	}
+	b := make([]byte, socketWrite)
+	begin := time.Now()
+	for left := o.Bytes; left > 0; {
+		k, err := c.Write(b[:min(left, len(b))])
+		if err != nil {
+			return err
+		}
+		left -= k
+	}
+	if err := c.(closeWriter).CloseWrite(); err != nil {
+		return err
+	}
+	var count [8]byte
+	if _, err := io.ReadFull(c, count[:]); err != nil {
+		return err
+	}
+	took := time.Since(begin)
+	if got := binary.LittleEndian.Uint64(count[:]); got != uint64(o.Bytes) {
+		return fmt.Errorf("%w: %d bytes of %d arrived", apps.ErrVerify, got, o.Bytes)
+	}
+	r.Gbit = float64(o.Bytes) * 8 / float64(took.Nanoseconds())
+	return nil
+}
+
+// streams writes to many connections at once, until the server has counted for long enough.
+func (o SocketOptions) streams(ctx context.Context, n *network, r *SocketResult) error {
+	conns := make([]net.Conn, o.Streams)
+	for i := range conns {
+		c, err := n.dial(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		conns[i] = c
+	}
+	var over atomic.Bool
+	var all sync.WaitGroup
+	errs := make([]error, len(conns))
+	for i, c := range conns {
+		all.Go(func() { _, errs[i] = pour(c, doShare, &over) })
+	}
+	pause(ctx, socketWarm+socketTime+socketTime/2) // the server's time lies within
+	over.Store(true)
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// connections opens, uses and closes connections.
+func (o SocketOptions) connections(ctx context.Context, n *network, r *SocketResult) error {
+	var begin time.Time
+	b := []byte{0}
+	for i := range o.WarmUp + o.Count {
+		if i == o.WarmUp {
+			begin = time.Now()
+		}
+		c, err := n.dial(ctx)
+		if err == nil {
+			_, err = c.Write(append(head(doEcho, 1), byte(i)))
+		}
+		if err == nil {
+			_, err = io.ReadFull(c, b)
+		}
+		if err == nil && b[0] != byte(i) {
+			err = fmt.Errorf("%w: connection %d brought back another byte", apps.ErrVerify, i)
+		}
+		if err == nil {
+			err = c.Close()
+		}
+		if err != nil {
+			return fmt.Errorf("connection %d: %w", i, err)
+		}
+	}
+	r.Rate = float64(o.Count) / time.Since(begin).Seconds()
+	return nil
+}
+
+// WriteTable prints the result for people.
+func (r *SocketResult) WriteTable(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "round trips: p50 %.2f us, p99 %.2f us; connections: %.0f a second; %.2f Gbit/s, Jain's index %.3f\n", r.P50, r.P99, r.Rate, r.Gbit, r.Jain)
+	return err
+}
