@@ -102,6 +102,8 @@
 //	late               a late write that was copied holds its slot
 //	copied             a late write is said to be copied, and is not
 //	lateness           late writes are copied without bound
+//	aside              one remote write takes all lines
+//	unresumed          a remote write that was set aside never goes on
 //	repaid             what late writes had of an account is not given back
 //	unsendable         a remote write may send memory that is not for sending
 //

@@ -4,10 +4,12 @@ package engine
 // are retired in order, and a card that sends blocks needs a write's source until it is answered. So one peer that is dead, or one reader
 // that stalls, would stop all that the process sends, to whomever, as soon as its queue is full.
 //
-// Therefore the card copies the blocks of a write that was retrieved lateAfter ago, and needs its source no more: its slot is
+// Therefore the card copies the blocks of a write that was retrieved or set aside lateAfter ago, and needs its source no more: its slot is
 // finished, and those behind it. Whose writes these are pays: mostLate bounds what the card has of an account at a time. What has no room
-// there waits, as it would otherwise, and is looked at again after another lateAfter. A step copies as much as a call of SwitchOut,
-// and is the only one that allocates.
+// there waits, as it would otherwise, and is looked at again after another lateAfter. A step copies as much as a call of SwitchOut, or the rest
+// of one write, and is the only one that allocates.
+
+import "bytes"
 
 const (
 	// lateAfter is when a write is late, in nanoseconds from when it was retrieved: longer than a peer that answers takes, also after a loss.
@@ -32,7 +34,7 @@ type lateness struct {
 type lates struct{ head, tail *transfer }
 
 func (q *lates) push(t *transfer, at int64) {
-	t.late = lateness{at: at, waits: true, before: q.tail}
+	t.late.at, t.late.waits, t.late.before = at, true, q.tail
 	if q.tail == nil {
 		q.head = t
 	} else {
@@ -97,6 +99,12 @@ func (c *Card) keepLate() {
 		c.more = true
 		if x.keepBlocksOf(func(ln *line) bool { return ln.transfer == t }) {
 			c.late.remove(t)
+			if t.state == transferRetrieving {
+				if x.current[t.level] == t { // it goes on
+					return
+				}
+				t.source, t.lastSource = bytes.Clone(t.source), bytes.Clone(t.lastSource)
+			}
 			l.copied, x.calm = true, false
 			x.finishSlots(t.level)
 		}
@@ -113,9 +121,9 @@ func (t *transfer) forgetLate() {
 	}
 }
 
-// mayBeLate notes that a write that was just retrieved may become late.
+// mayBeLate notes that a write that was just retrieved, or set aside, may become late.
 func (x *Context) mayBeLate(t *transfer) {
-	if t.put != nil && t.state == transferRetrieved && x.card.block > 0 && t.lines > 0 {
+	if t.put != nil && x.needsSource(t) && !t.late.waits {
 		x.card.late.push(t, x.card.now+lateAfter)
 	}
 }

@@ -62,6 +62,52 @@ func TestSilentPeerStopsNoOther(t *testing.T) {
 	}
 }
 
+// Rule: a long write takes at most half of the lines of its level while its peer is silent, however long it is; what is behind it in the send queue goes
+// on, also what the process sends elsewhere at length, and it goes on when the peer answers (aside.go).
+func TestSilentPeerTakesHalfTheLines(t *testing.T) {
+	for l := range funi.Level(2) {
+		for _, again := range []bool{true, false} {
+			r := newRemoteBed(t, setup{cards: 3, slots: 256, net: near, tune: func(c *engine.Config) { c.Lines, c.ReplyLines, c.PeerTimeout, c.ConnectTimeout = 48, 16, time.Second, time.Second }})
+			r.opens(1, otherKey, 0, keyedSize, 0)
+			r.opens(2, theKey, 0, keyedSize, 0)
+			r.net.Cut(isolate(1))
+			for range 3 {
+				r.put(0, 1, l, funi.Put{Key: otherKey, Source: sources, Length: keyedSize})
+			}
+			begin := r.now
+			for i := range 100 {
+				p := funi.Put{Key: theKey, Counted: true, Metadata: []uint32{uint32(i)}}
+				if i%10 == 0 {
+					p.Source, p.Length = sources, keyedSize
+				}
+				r.put(0, 2, l, p)
+				if n := r.notified(2); n.Metadata[0] != uint32(i) {
+					t.Fatalf("message %d: %+v", i, n)
+				}
+			}
+			if r.now-begin > int64(soon) || !bytes.Equal(r.keyed[2], r.source[0]) {
+				t.Fatalf("messages to another node took %v, or are not what was sent", time.Duration(r.now-begin))
+			}
+			want := 3
+			if again {
+				r.net.Cut(nil)
+				want = 0
+			}
+			back := 0
+			r.until(time.Minute, "all is answered", func() bool {
+				for _, ok := r.proc[0].NextReturn(); ok; _, ok = r.proc[0].NextReturn() {
+					back++
+				}
+				return r.proc[0].Unsent(l) == 0 && r.ctx[0].Idle()
+			})
+			if back != want || again && !bytes.Equal(r.keyed[1], r.source[0]) {
+				t.Fatalf("%d writes came back, want %d; or the memory is another", back, want)
+			}
+			r.ends()
+		}
+	}
+}
+
 // Rule: so does one to a reader who stalls, for as long as he does.
 func TestStalledReaderStopsNoOther(t *testing.T) {
 	for _, to := range []int{0, 1} {

@@ -135,16 +135,24 @@ func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Sl
 }
 
 // carryOnPut retrieves up to budget packets of the level's current write. It returns how many, and whether it is
-// current no more.
+// current no more: it may have been set aside.
 func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (n int, done bool) {
 	m := t.put
 	most := arctic.MaxRemoteBytes
 	if c.block > 0 {
 		most = c.remoteBlockTo(t.route)
 	}
+	room := budget
+	if !x.closing {
+		room = min(budget, x.roomTo(t))
+	}
 	for t.failed == arctic.ReasonNone {
 		if n == budget {
 			return n, false
+		}
+		if n >= room {
+			x.setAside(t)
+			return n, true
 		}
 		ln := x.take(l)
 		if ln == nil && x.closing {

@@ -9,7 +9,8 @@ package engine
 //	    free         nobody's
 //	      |   begin: its slot is checked, and the record taken
 //	      v
-//	  retrieving     takes lines for its packets as they become free (carryOn). The slots behind
+//	  retrieving     (a remote write may be set aside meanwhile, see aside.go)
+//	      |          takes lines for its packets as they become free (carryOn). The slots behind
 //	      |          it wait, replies do not
 //	      |   all of it has been retrieved but the last packet, or it has failed
 //	      v
@@ -58,7 +59,7 @@ type transferState uint8
 
 const (
 	transferFree       transferState = iota // on long.free
-	transferRetrieving                      // Context.current
+	transferRetrieving                      // Context.current, or on long.aside
 	transferRetrieved                       // has lines
 	transferDue                             // on long.due
 	transferEnding                          // has one line
@@ -72,7 +73,7 @@ func (s transferState) parts() bool { return s != transferEnding }
 type transfer struct {
 	state       transferState // advance alone changes it
 	level       arctic.Level
-	next        *transfer // on long.free or long.due
+	next        *transfer // on long.free, long.due or long.aside
 	of          *long     // which it is a record of
 	after       *transfer // on a list of Card.opened
 	before      *transfer
@@ -148,7 +149,11 @@ func (x *Context) advance(t *transfer) {
 		}
 		switch was {
 		case transferRetrieving:
-			x.current[l] = nil
+			if x.current[l] == t {
+				x.current[l] = nil
+			} else {
+				n.aside[l].remove(t)
+			}
 			x.mayBeLate(t)
 		case transferRetrieved:
 			x.card.late.remove(t)
@@ -183,7 +188,7 @@ func (x *Context) advance(t *transfer) {
 
 // needsSource reports whether the card may still read the source of a transfer.
 func (x *Context) needsSource(t *transfer) bool {
-	return t.state == transferRetrieving || t.state == transferRetrieved && x.card.block > 0 && !t.late.copied
+	return !t.late.copied && (t.state == transferRetrieving || t.state == transferRetrieved && x.card.block > 0)
 }
 
 // finishSlots finishes the slots of transfers, and those behind each, up to the first transfer that needs its source.
@@ -203,6 +208,9 @@ func (x *Context) accounted(ln *line) {
 	ln.transfer = nil
 	if t.lines--; t.lines == 0 {
 		x.advance(t)
+	}
+	if x.waitsAside(t.level) {
+		x.card.more = true // for what was set aside there may be a line now
 	}
 }
 
@@ -304,6 +312,11 @@ func (x *Context) giveUpTransfers(reason arctic.Reason) {
 			t.failed = reason
 			x.advance(t)
 		}
+		for t := x.long.aside[l].head; t != nil; t = x.long.aside[l].head {
+			t.source, t.lastSource = nil, nil
+			t.failed = reason
+			x.advance(t)
+		}
 	}
 }
 
@@ -383,6 +396,7 @@ type long struct {
 	records [arctic.Levels][openTransfers]transfer
 	free    [arctic.Levels]transfers
 	due     [arctic.Levels]transfers
+	aside   [arctic.Levels]transfers
 	slots   [arctic.Levels]slotQueue
 	open    int // transfers that are
 
