@@ -23,7 +23,7 @@ VERSION ?= $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v
 # What the programs say of themselves with --version.
 VERSIONED := -X github.com/funet/funet/ctl/usage.version=$(VERSION)
 
-.PHONY: build install deb image systemd demo test check unit race mutants fuzz bench profile hostile share qemu figures peers generate clean root tshark
+.PHONY: build install deb image systemd demo test check unit race mutants fuzz bench profile hostile share qemu figures peers generate clean root tshark conformance
 build: bin/funet bin/funid
 
 .PHONY: bin/funet bin/funid
@@ -144,6 +144,11 @@ unit:
 # The race detector looks for goroutines that share memory; with -short there are fewer seeds, which unit has all run.
 race:
 	umask 022; $(GO) test -race -short -json -count=1 -p 2 -timeout 40m $(RACE) | $(GO) run ./tests/gate
+
+# What stands on package socket, with the field's own programs over it: the tests of net.Conn that the Go project has for all, 20 times and
+# under the race detector; gRPC's benchmark beside TCP, HTTP under a load tool. It has a module of its own. Ratios are printed as JSON.
+conformance: root
+	umask 022; cd tests/conformance; $(GO) vet . && $(GO) test -race -run TestConn -count=20 -timeout 40m . && $(GO) test -skip TestConn -count=1 -timeout 20m -v .
 
 # Break the engine on purpose, rule by rule: the tests must notice.
 mutants:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rats"
+	"github.com/funet/funet/uspace/wait"
 	"golang.org/x/sys/unix"
 )
 
@@ -45,6 +46,7 @@ type driving struct {
 	spin    int64         // how long one waits by polling now, in nanoseconds
 	quick   int           // waits in a row that were shorter than spin
 	kick    chan struct{} // one slot: the sleeper is to take over
+	alarm   *wait.Alarm   // ends its sleep; the card's own would not do, since whoever lets the card run in between takes back what it says
 	gone    chan struct{} // the sleeper has ended
 	fd      int
 	ticks   int64 // when the next tick is
@@ -72,6 +74,9 @@ func (s *Stack) startDriving() (err error) {
 	if s.fd, err = s.carrier.Fd(); err != nil {
 		return err
 	}
+	if s.alarm, err = wait.NewAlarm(); err != nil {
+		return err
+	}
 	s.spin = spin
 	s.kick, s.gone = make(chan struct{}, 1), make(chan struct{})
 	s.timer = time.AfterFunc(time.Hour, s.relieve)
@@ -86,6 +91,7 @@ func (s *Stack) stopDriving() {
 	s.carrier.Interrupt()
 	s.rouseSleeper()
 	<-s.gone
+	_ = s.alarm.Close()
 }
 
 func (s *Stack) rouseSleeper() {
@@ -93,6 +99,7 @@ func (s *Stack) rouseSleeper() {
 	case s.kick <- struct{}{}:
 	default:
 	}
+	s.alarm.Call()
 }
 
 // lock takes the lock; a leader gives way.
@@ -112,7 +119,7 @@ func (s *Stack) unlock() {
 	case s.leading || s.closing:
 	case s.armed:
 		s.armed = false
-		s.carrier.Interrupt() // what was done may be more than what the sleeper is armed for
+		s.alarm.Call() // what was done may be more than what the sleeper is armed for
 	case !s.due:
 		s.due, s.seen = true, s.moves
 		s.timer.Reset(moment)
@@ -206,7 +213,7 @@ func (s *Stack) lead(w *waiter, cancel <-chan struct{}) {
 // sleep is the sleeper.
 func (s *Stack) sleep() {
 	defer close(s.gone)
-	fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
+	fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}, {Fd: int32(s.alarm.FD()), Events: unix.POLLIN}}
 	for range s.kick {
 		s.mu.Lock()
 		for !s.leading && !s.closing && s.err == nil {
@@ -219,14 +226,19 @@ func (s *Stack) sleep() {
 				runtime.Gosched()
 				continue
 			}
+			if !s.alarm.Arm() {
+				s.carrier.Disarm()
+				continue
+			}
 			s.armed = true
-			wait := tick / 1_000_000
+			most := tick / 1_000_000
 			if len(s.conns) == 0 {
-				wait = -1
+				most = -1
 			}
 			start := s.carrier.Now()
 			s.mu.Unlock()
-			_, _ = unix.Poll(fds, wait) // a signal is a reason to look, too
+			_, _ = unix.Poll(fds, most) // a signal is a reason to look, too
+			s.alarm.Disarm()
 			s.mu.Lock()
 			if s.quick = 0; s.carrier.Now()-start < nap {
 				s.spin = longSpin

@@ -1,0 +1,212 @@
+package conformance
+
+// This file is the test bed: the stacks of two nodes on the hosts of a lab.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/funet"
+	"github.com/funet/funet/uspace/socket"
+	"github.com/funet/funet/xdp"
+)
+
+const (
+	gid = 9
+	// patience bounds every wait: far more than anything takes.
+	patience = time.Minute
+)
+
+// Kinds of network.
+const (
+	loopback = "loopback"
+	veth     = "veth"
+	daemons  = "daemons"
+)
+
+var kinds = []string{loopback, veth, daemons}
+
+// bed is two nodes. Both are the same with loopback.
+type bed struct {
+	t      testing.TB
+	lab    *lab.Lab
+	stacks [2]*socket.Stack
+}
+
+func newBed(t testing.TB, kind string) *bed {
+	t.Helper()
+	l, err := lab.Up(lab.Options{Hosts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	b := &bed{t: t, lab: l}
+	var options [2]socket.Options
+	if kind == daemons {
+		b.daemons(&options)
+	} else {
+		for node := range options {
+			c, err := funet.Members(l.Peers(node), node, []string{"fu0"}, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.GID, c.Attach = gid, xdp.AttachGeneric
+			options[node].Card = &c
+		}
+	}
+	for node := range b.stacks {
+		if kind == loopback && node == 1 {
+			b.stacks[1] = b.stacks[0]
+			break
+		}
+		b.open(node, options[node])
+	}
+	return b
+}
+
+// open opens a stack.
+func (b *bed) open(node int, o socket.Options) {
+	b.t.Helper()
+	err := b.lab.Do(node, func() (err error) {
+		b.stacks[node], err = socket.Open(context.Background(), o)
+		return err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() {
+		if err := b.stacks[node].Close(time.Second); err != nil {
+			b.t.Logf("closing node %d: %v", node, err)
+		}
+	})
+}
+
+// daemons starts one on each host, with a job.
+func (b *bed) daemons(options *[2]socket.Options) {
+	b.t.Helper()
+	dir, err := os.MkdirTemp("", "conformance")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { os.RemoveAll(dir) })
+	token := attach.NewToken()
+	for node := range options {
+		path := filepath.Join(dir, fmt.Sprint(node))
+		b.daemon(node, daemon.Config{Socket: path, Card: uint16(node), Peers: b.lab.Peers(node), Attach: xdp.AttachGeneric, CPU: -1})
+		options[node].Attach = &attach.Config{Socket: path, GID: gid, Node: uint16(node), Token: token}
+	}
+	for _, o := range options {
+		b.job(o.Attach.Socket, token)
+	}
+}
+
+// daemon runs a daemon on a host until the test ends.
+func (b *bed) daemon(host int, c daemon.Config) {
+	b.t.Helper()
+	var d *daemon.Daemon
+	if err := b.lab.Do(host, func() (err error) { d, err = daemon.Open(c); return err }); err != nil {
+		b.t.Fatal(err)
+	}
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- d.Run(context.Background(), func() { close(ready) }) }()
+	b.t.Cleanup(func() {
+		d.Stop()
+		if err := await(b.t, "the daemon ends", ended); err != nil {
+			b.t.Error(err)
+		}
+	})
+	await(b.t, "the daemon is ready", ready)
+}
+
+// job has a daemon admit the members of a job until the test ends.
+func (b *bed) job(path string, token attach.Token) {
+	b.t.Helper()
+	conn, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: path, Net: attach.Network})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { conn.Close() })
+	request, err := attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0, 1}}.Encode()
+	if err == nil {
+		err = attach.Send(conn, request)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	answer, _, err := attach.Receive(conn, make([]byte, attach.MaxMessage), 0)
+	if err == nil {
+		_, err = attach.DecodeJobAnswer(answer)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// await waits for a value, or the end of a channel.
+func await[T any](t testing.TB, what string, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(patience):
+		t.Fatalf("waited %v: %s", patience, what)
+	}
+	return v
+}
+
+// way is a network between the two hosts, FUNet's or TCP's, as servers and clients are given it.
+type way struct {
+	name   string
+	listen func() (net.Listener, error)
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// funet is FUNet's way. Whatever network a client says, as those do that know of "tcp" only, it is FUNet's.
+func (b *bed) funet() way {
+	return way{"funet", func() (net.Listener, error) { return b.stacks[1].Listen(socket.Network, ":0") },
+		func(ctx context.Context, _, address string) (net.Conn, error) {
+			return b.stacks[0].DialContext(ctx, socket.Network, address)
+		}}
+}
+
+// tcp is TCP's between the same hosts. Sockets belong to the namespace of the thread that makes them.
+func (b *bed) tcp() way {
+	address := net.JoinHostPort(b.lab.Hosts()[1].Interfaces[0].Addr.Addr().String(), "0")
+	return way{"tcp", func() (l net.Listener, err error) {
+		err = b.lab.Do(1, func() (err error) { l, err = net.Listen("tcp", address); return err })
+		return l, err
+	}, func(ctx context.Context, _, address string) (c net.Conn, err error) {
+		err = b.lab.Do(0, func() (err error) { c, err = new(net.Dialer).DialContext(ctx, "tcp", address); return err })
+		return c, err
+	}}
+}
+
+// pair connects the two nodes.
+func (w way) pair() (dialed, accepted net.Conn, err error) {
+	l, err := w.listen()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errors.New("dialing takes too long"))
+	defer cancel()
+	if dialed, err = w.dial(ctx, l.Addr().Network(), l.Addr().String()); err != nil {
+		return nil, nil, err
+	}
+	if accepted, err = l.Accept(); err != nil {
+		return nil, nil, errors.Join(err, dialed.Close())
+	}
+	return dialed, accepted, nil
+}
