@@ -348,7 +348,7 @@ var mutations = []mutation{
 		`x.account.late+t.put.bytes > mostLate`, `false`,
 		unit("TestLateWritesAreBounded")},
 	{"aside", "remote.go",
-		`if n >= room {`, `if false {`,
+		`if n >= room {`, `if n > budget+room {`,
 		unit("TestSilentPeerTakesHalfTheLines")},
 	{"unresumed", "aside.go",
 		`x.roomTo(t) > x.card.linesTo()/4`, `false`,
