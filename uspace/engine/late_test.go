@@ -67,7 +67,9 @@ func TestSilentPeerStopsNoOther(t *testing.T) {
 func TestSilentPeerTakesHalfTheLines(t *testing.T) {
 	for l := range funi.Level(2) {
 		for _, again := range []bool{true, false} {
-			r := newRemoteBed(t, setup{cards: 3, slots: 256, net: near, tune: func(c *engine.Config) { c.Lines, c.ReplyLines, c.PeerTimeout, c.ConnectTimeout = 48, 16, time.Second, time.Second }})
+			r := newRemoteBed(t, setup{cards: 3, slots: 256, net: near, tune: func(c *engine.Config) {
+				c.Lines, c.ReplyLines, c.PeerTimeout, c.ConnectTimeout = 48, 16, time.Second, time.Second
+			}})
 			r.opens(1, otherKey, 0, keyedSize, 0)
 			r.opens(2, theKey, 0, keyedSize, 0)
 			r.net.Cut(isolate(1))
