@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	grpcRounds = 3
+	grpcRounds = 5
 	// grpcCalls one after the other, and grpcFlight in flight for grpcTime, in each round.
 	grpcCalls  = 3000
 	grpcFlight = 64

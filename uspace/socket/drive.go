@@ -14,6 +14,7 @@ import (
 
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rats"
+	"github.com/funet/funet/uspace/wait"
 )
 
 const (
@@ -201,8 +202,12 @@ func (s *Stack) lead(w *waiter, cancel <-chan struct{}) {
 		if now := s.carrier.Now(); now-gave > share {
 			s.mu.Unlock()
 			runtime.Gosched()
+			wait.YieldProcessor()
 			s.mu.Lock()
 			gave = s.carrier.Now()
+			if gave-now > wait.SomeoneComputes {
+				break
+			}
 		} else {
 			s.breathe()
 		}
@@ -274,7 +279,7 @@ func (s *Stack) sleep() {
 
 // poll lets the card run, and tells those for whom something has come. It reports whether anything has.
 func (s *Stack) poll() bool {
-	s.carrier.Drive()
+	s.carrier.Look()
 	some := s.m.Poll()
 	for c, ok := s.m.NextReady(); ok; c, ok = s.m.NextReady() {
 		switch c := c.(type) {
