@@ -85,6 +85,9 @@ func (n *node) status(h rats.Handle, want rats.Status) (why arctic.Reason, err e
 
 var remote = funi.RemoteSizes{KeySlots: 64, Areas: 64, Notifications: 64}
 
+// remote4 is enough for 32 clients of a port with 4 buffers each.
+var remote4 = funi.RemoteSizes{KeySlots: 64, Areas: 256, Notifications: 512}
+
 // run runs a program on each node of a cluster.
 func run(t *testing.T, nodes int, net sim.EthernetConfig, program func(n *node) error) *sim.Cluster {
 	t.Helper()

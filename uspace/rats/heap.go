@@ -100,13 +100,27 @@ func (h *heap) alloc(bytes int) []byte {
 	return h.memory[start : start+bytes : start+size]
 }
 
+// block returns which least block begins where the memory does, if one does.
+func (h *heap) block(b []byte) (at int32, ok bool) {
+	offset := uintptr(unsafe.Pointer(unsafe.SliceData(b))) - uintptr(unsafe.Pointer(unsafe.SliceData(h.memory)))
+	if offset >= uintptr(len(h.memory)) || offset%leastBlock != 0 || int(offset>>leastShift) >= len(h.order) {
+		return 0, false
+	}
+	return int32(offset >> leastShift), true
+}
+
+// allocated reports whether memory is the beginning of a block that is handed out.
+func (h *heap) allocated(b []byte) bool {
+	at, ok := h.block(b)
+	return ok && h.order[at]&inUse != 0 && len(b) > 0 && len(b) <= leastBlock<<(h.order[at]&^inUse)
+}
+
 // release takes back a block that alloc returned.
 func (h *heap) release(block []byte) {
-	offset := uintptr(unsafe.Pointer(unsafe.SliceData(block))) - uintptr(unsafe.Pointer(unsafe.SliceData(h.memory)))
-	if offset >= uintptr(len(h.memory)) || offset%leastBlock != 0 || h.order[offset>>leastShift]&inUse == 0 {
+	at, ok := h.block(block)
+	if !ok || h.order[at]&inUse == 0 {
 		panic(fmt.Sprintf("rats: memory of %d bytes is freed that was not allocated", len(block)))
 	}
-	at := int32(offset >> leastShift)
 	order := int(h.order[at] &^ inUse)
 	h.unused += leastBlock << order
 	for h.order[at] = inside; order < maxOrders-1; order++ {

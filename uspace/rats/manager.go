@@ -148,16 +148,19 @@ func (m *Manager) Poll() (some bool) {
 }
 
 // NextReady returns what the user of the next instance has put into its Context to which something has happened since it was
-// returned last: messages have come, there is room to send, or it has failed (3.2, next_ready). It returns false if there is none.
+// returned last: messages have come, there is room to send, or it has failed (3.2, next_ready). It returns false if there is none. Instances without a
+// Context are not returned.
 func (m *Manager) NextReady() (context any, ok bool) {
-	if m.looked == len(m.ready) {
-		m.ready, m.looked = m.ready[:0], 0
-		return nil, false
+	for m.looked < len(m.ready) {
+		i := m.ready[m.looked]
+		m.looked++
+		i.told = false
+		if i.Context != nil {
+			return i.Context, true
+		}
 	}
-	i := m.ready[m.looked]
-	m.looked++
-	i.told = false
-	return i.Context, true
+	m.ready, m.looked = m.ready[:0], 0
+	return nil, false
 }
 
 // room reports whether an instance can be opened that needs so much: its requests, an area each but for one, one key slot, and credit.

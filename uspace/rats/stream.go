@@ -102,6 +102,7 @@ type end struct {
 	err     error // why the stream is of no more use
 	abort   bool  // the other end is to be told
 	closing bool  // what was opened is to be closed
+	lingers bool  // but not before the other end has answered that it has got everything
 	dropped bool
 }
 
@@ -110,6 +111,7 @@ func (e *end) fail(err error) {
 	if e.err == nil {
 		e.err = err
 		e.m.tell(&e.instance)
+		e.answered()
 	}
 }
 
@@ -134,7 +136,7 @@ func (e *end) suspect() { e.ask() }
 
 // ask lets the peer's card answer if the peer is not there any more: a write of nothing, of which no record tells.
 func (e *end) ask() {
-	if e.peer.Key != 0 && e.err == nil && !e.closing {
+	if e.peer.Key != 0 && e.err == nil && (!e.closing || e.lingers) {
 		e.send(e.peer, 0, nil, nil, false)
 	}
 }

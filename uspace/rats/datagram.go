@@ -1,0 +1,397 @@
+package rats
+
+// This file is the protocol Datagram (HPL-95-86, section 3.2): reliable messages, in no order, from many to one. The receiver, a Port, gets a
+// pointer to each, and releases it when it has done with it.
+//
+// Each seed of a port is for one client and has buffers of its own, each with an area that counts for it, since the deltas of two long messages in
+// one area would mix. A client sends only to buffers that are free: it is never refused and never overruns anything. A release gives the ticket for
+// its buffer back. What travels is not the ticket but a bit for each buffer, which changes at each release, and a number that counts
+// credits: so releases that find no room are told together, and a credit that was overtaken by a newer one changes nothing.
+//
+// Words, first the kind in bits 31:28:
+//
+//	hello   to the port, as in stream.go
+//	data    to the port, in the buffer's area: length 23:0
+//	done    to the port, when the client closes: 0; datagrams sent, which may be overtaken by this
+//	ring    to the client, for hello: buffers 27:0; areas of the buffers, 16 bits each, lower half first
+//	credit  to the client: number 27:0; bits of the buffers
+//	abort   to the client: 0. It is the answer to done, too, when all datagrams are there
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	// MaxBuffers is the most buffers of a seed.
+	MaxBuffers = 2 * (arctic.MaxRemoteMetadata - 3)
+	// MaxDatagram is the longest datagram, in bytes.
+	MaxDatagram = 1 << 20
+)
+
+// ErrForm: a port has buffers of 1 byte to MaxDatagram, and 1 to MaxBuffers of them for each seed.
+var ErrForm = errors.New("rats: a port has buffers of 1 byte to 1 MiB, and 1 to 16 of them for each seed")
+
+// Port is where datagrams come. It belongs to the goroutine of its manager.
+type Port struct {
+	instance // which is told of datagrams
+	size     int
+	buffers  int
+	links    []*datagramLink
+	queue    []Datagram // unread
+	closing  bool
+}
+
+// Datagram is a message of a client.
+type Datagram struct {
+	From   uint16 // node, for which the cards vouch
+	Bytes  []byte // until Release
+	link   *datagramLink
+	buffer uint8
+}
+
+// datagramLink is the link of a client.
+type datagramLink struct {
+	end
+	of       *Port
+	memory   []byte
+	bound    bool   // the client's node is known
+	said     bool   // it was told of its buffers
+	held     uint32 // buffers that have a datagram: a bit each
+	released uint32 // bits that change at each release
+	told     uint32 // in the last credit
+	number   uint32 // of that
+	came     uint32
+	done     bool // the client has closed, after sent datagrams
+	sent     uint32
+}
+
+// NewPort returns a port for datagrams of up to size bytes. Each client may send as many as there are buffers before one is released. Errors are
+// ErrForm and ErrFull.
+func (m *Manager) NewPort(size, buffers int) (*Port, error) {
+	if size < 1 || size > MaxDatagram || buffers < 1 || buffers > MaxBuffers {
+		return nil, fmt.Errorf("opening a port with %d buffers of %d bytes: %w", buffers, size, ErrForm)
+	}
+	p := &Port{size: size, buffers: buffers}
+	if err := m.add(&p.instance, gone{}); err != nil {
+		return nil, fmt.Errorf("opening a port: %w", err)
+	}
+	return p, nil
+}
+
+// Seed returns a seed for one client, with buffers of its own. They are free again when the client has closed, when it cannot be reached, and by Revoke.
+// It returns ErrFull and ErrClosed.
+func (p *Port) Seed() (s Seed, err error) {
+	if p.closing {
+		return s, fmt.Errorf("making a seed: %w", ErrClosed)
+	}
+	if !p.m.room(1+p.buffers, controlArea+p.buffers) {
+		return s, fmt.Errorf("making a seed: %w", ErrFull)
+	}
+	l := &datagramLink{of: p}
+	if l.memory, err = p.m.Alloc(p.size * p.buffers); err != nil {
+		return s, fmt.Errorf("making a seed: %w", err)
+	}
+	if err = p.m.add(&l.instance, l); err == nil {
+		if l.key, err = l.expose(l.memory); err != nil {
+			l.leave()
+		}
+	}
+	if err != nil {
+		p.m.Free(l.memory)
+		return s, fmt.Errorf("making a seed: %w", err)
+	}
+	p.links = append(p.links, l)
+	if err := l.openAreas(l.key, controlArea, p.buffers); err != nil {
+		l.shutdown()
+		return s, fmt.Errorf("making a seed: %w", err)
+	}
+	return p.m.Seed(l.key, l.areas[0], uint32(p.size), protocolDatagram), nil
+}
+
+// Revoke takes a seed back. Its client fails; what has come from it can still be received and is released as ever. It returns false if it is no
+// seed of the port's.
+func (p *Port) Revoke(s Seed) bool {
+	for _, l := range p.links {
+		if uint64(l.key) == s.Key {
+			l.shutdown()
+			return true
+		}
+	}
+	return false
+}
+
+// Recv returns the datagram that came first, or false if there is none.
+func (p *Port) Recv() (d Datagram, ok bool) {
+	if len(p.queue) == 0 {
+		return d, false
+	}
+	d = p.queue[0]
+	p.queue = slices.Delete(p.queue, 0, 1)
+	return d, true
+}
+
+// Release gives the datagram's buffer back to its client. Each is released once, in any order.
+func (p *Port) Release(d Datagram) {
+	l, bit := d.link, uint32(1)<<d.buffer
+	if l.held&bit == 0 {
+		return // the port was closed meanwhile
+	}
+	l.held &^= bit
+	l.released ^= bit
+	if l.closing {
+		l.m.await(&l.instance)
+	}
+	l.consider()
+}
+
+// Close closes the port and frees its buffers, with what was not received or not released.
+func (p *Port) Close() {
+	if p.closing {
+		return
+	}
+	p.closing, p.queue = true, nil
+	p.m.drop(&p.instance)
+	for _, l := range p.links {
+		l.held = 0
+		l.shutdown()
+		l.m.await(&l.instance)
+	}
+}
+
+func (l *datagramLink) arrived(n *funi.Notification) {
+	if l.closing || l.bound && n.Source != l.peer.Node {
+		return // it has the key, and no business here
+	}
+	l.bound, l.peer.Node = true, n.Source
+	buffer := slices.Index(l.areas, n.Area) - 1
+	switch w := n.Metadata; {
+	case buffer < 0 && l.peer.Key == 0 && l.helloFrom(n):
+		l.m.await(&l.instance)
+	case buffer < 0 && n.Words == 2 && w[0] == kindDone<<kindShift && !l.done:
+		l.done, l.sent = true, w[1]
+	case buffer >= 0 && n.Words == 1 && w[0]>>kindShift == kindData && l.said && int(w[0]&lengthMax) <= l.of.size &&
+		(l.held|l.released^l.told)>>buffer&1 == 0: // the buffer was the client's
+		at := buffer * l.of.size
+		end := at + int(w[0]&lengthMax)
+		l.held |= 1 << buffer
+		l.came++
+		l.of.queue = append(l.of.queue, Datagram{From: n.Source, Bytes: l.memory[at:end:end], link: l, buffer: uint8(buffer)})
+		l.of.m.tell(&l.of.instance)
+		l.consider()
+	default:
+		l.lies("kind", w[0]>>kindShift)
+		l.closing = true
+		return
+	}
+	if l.done && l.came == l.sent && l.peer.Key != 0 {
+		l.shutdown()
+	}
+}
+
+// consider tells the client which buffers are free, when it is time. It returns false if there is no room for that.
+func (l *datagramLink) consider() bool {
+	if l.closing || !due(l.of.buffers, bitsIn(l.held), bitsIn(l.released^l.told)) {
+		return true
+	}
+	if !l.send(l.peer, 0, nil, []uint32{kindCredit<<kindShift | (l.number+1)&(1<<kindShift-1), l.released}, true) {
+		l.m.await(&l.instance)
+		return false
+	}
+	l.number++
+	l.told = l.released
+	return true
+}
+
+// returned takes what came back: the client has gone, or an area could not be opened.
+func (l *datagramLink) returned(r funi.Returned) {
+	l.end.returned(r)
+	l.shutdown()
+}
+
+func (l *datagramLink) turn() bool {
+	if l.peer.Key != 0 && !l.said && !l.closing {
+		w := []uint32{uint32(kindRing<<kindShift | l.of.buffers)}
+		for i, a := range l.areas[1:] {
+			if i%2 == 0 {
+				w = append(w, 0)
+			}
+			w[1+i/2] |= uint32(a) << (i % 2 * 16)
+		}
+		if !l.send(l.peer, 0, nil, w, true) {
+			return false
+		}
+		l.said = true
+	}
+	if !l.consider() {
+		return false
+	}
+	if l.closing && l.held != 0 {
+		return l.tellAbort() // Release goes on
+	}
+	if !l.finish(l.memory) {
+		return false
+	}
+	if l.dropped {
+		if i := slices.Index(l.of.links, l); i >= 0 {
+			l.of.links = slices.Delete(l.of.links, i, i+1)
+		}
+	}
+	return true
+}
+
+// Client sends datagrams to a port. It belongs to the goroutine of its manager.
+type Client struct {
+	end
+	hello   bool // is to be said
+	done    bool // the port was told that it is closed
+	size    int
+	tickets int // 0: not known yet
+	buffers [MaxBuffers]uint16
+	used    uint32 // bits that change when a buffer is used
+	free    uint32 // and when it was released, as the port said last
+	number  uint32 // of that credit
+	sent    uint32
+	full    bool // something could not be sent since NextReady returned it
+}
+
+// SendDatagrams returns a client of the port whose seed it is. Errors are ErrFull and ErrSeed.
+func (m *Manager) SendDatagrams(s Seed) (*Client, error) {
+	c := &Client{hello: true, size: int(s.Size)}
+	if s.Size == 0 || s.Size > MaxDatagram {
+		return nil, fmt.Errorf("making a client for datagrams: %w", ErrSeed)
+	}
+	if err := m.client(&c.end, c, s, protocolDatagram, nil, clientCredit); err != nil {
+		return nil, fmt.Errorf("making a client for datagrams: %w", err)
+	}
+	c.peer.Size = 0
+	m.await(&c.instance)
+	return c, nil
+}
+
+// Size is how many bytes a datagram may have.
+func (c *Client) Size() int { return c.size }
+
+// Err returns why nothing can be sent any more; nil: something can.
+func (c *Client) Err() error { return c.err }
+
+// Send sends a datagram; the bytes are the caller's again. It returns false if no buffer is free there or there is no room here, and NextReady says when it
+// is worth trying again. Errors are ErrTooLong, ErrClosed, ErrAborted, ErrProtocol and a *Failure.
+func (c *Client) Send(b []byte) (bool, error) {
+	switch {
+	case c.err != nil:
+		return false, c.err
+	case c.closing:
+		return false, ErrClosed
+	case len(b) > c.size:
+		return false, fmt.Errorf("sending a datagram of %d bytes: %w", len(b), ErrTooLong)
+	}
+	free := c.freeBuffers()
+	if free == 0 {
+		c.full = true
+		return false, nil
+	}
+	buffer := lowest(free)
+	t := c.peer
+	t.Area, t.Offset, t.Size = c.buffers[buffer], uint32(buffer*c.size), uint32(c.size)
+	source, long := b, len(b) > arctic.MaxRemoteBytes-arctic.WordSize
+	if long {
+		if source = c.m.heap.alloc(len(b)); source != nil {
+			copy(source, b)
+		}
+	}
+	ok := (source != nil || !long) && c.send(t, 0, source, []uint32{uint32(kindData<<kindShift | len(b))}, true)
+	if long && source != nil {
+		c.m.freeLater(source)
+	}
+	if !ok {
+		c.full = true
+		c.m.await(&c.instance)
+		return false, nil
+	}
+	c.used ^= 1 << buffer
+	c.sent++
+	return true, nil
+}
+
+// freeBuffers is the set of buffers that may be sent to.
+func (c *Client) freeBuffers() uint32 { return ^(c.used ^ c.free) & (1<<c.tickets - 1) }
+
+// Idle reports whether everything that was sent was released.
+func (c *Client) Idle() bool { return bitsIn(c.freeBuffers()) == c.tickets }
+
+// Probe finds out whether the port's card still knows the seed. If not the client fails.
+func (c *Client) Probe() { c.ask() }
+
+// Close closes the client, after what was sent.
+func (c *Client) Close() {
+	c.linger()
+}
+
+func (c *Client) arrived(n *funi.Notification) {
+	if c.err != nil || n.Source != c.peer.Node {
+		return
+	}
+	w := n.Metadata
+	if c.closing {
+		if c.done && n.Words == 1 && w[0] == kindAbort<<kindShift {
+			c.answered()
+		}
+		return
+	}
+	count := int(w[0] & (1<<kindShift - 1))
+	switch kind := w[0] >> kindShift; {
+	case kind == kindRing && c.tickets == 0 && count >= 1 && count <= MaxBuffers && int(n.Words) == 1+(count+1)/2:
+		for i := range count {
+			c.buffers[i] = uint16(w[1+i/2] >> (i % 2 * 16))
+		}
+		c.tickets = count
+	case kind == kindCredit && n.Words == 2 && c.tickets > 0:
+		if int32(uint32(count)-c.number)<<(32-kindShift) <= 0 {
+			return // overtaken by a newer one
+		}
+		if (w[1]^c.free)&^(c.used^c.free) != 0 {
+			c.lies("buffers released", w[1])
+			return
+		}
+		c.number, c.free = uint32(count), w[1]
+	case kind == kindAbort && n.Words == 1:
+		c.fail(ErrAborted)
+		return
+	default:
+		c.lies("kind", kind)
+		return
+	}
+	c.room()
+}
+
+// room tells who could not send that there is room.
+func (c *Client) room() {
+	if c.full && c.freeBuffers() != 0 {
+		c.full = false
+		c.m.tell(&c.instance)
+	}
+}
+
+func (c *Client) turn() bool {
+	if c.hello {
+		if !c.sayHello() {
+			return false
+		}
+		c.hello = false
+	}
+	if c.err == nil && !c.closing {
+		c.room()
+	}
+	if c.lingers && !c.done {
+		if !c.send(c.peer, 0, nil, []uint32{kindDone << kindShift, c.sent}, true) {
+			return false
+		}
+		c.done = true
+	}
+	return c.finish(nil)
+}

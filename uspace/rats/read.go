@@ -1,0 +1,324 @@
+package rats
+
+// This file is the protocol Remote Read (HPL-95-86, section 3.2): a ReadServer lets others read its memory. The request is a message without
+// data; the server answers in process_arrival, without its program, by writing the part that was asked for into the reader's buffer. One read
+// of a reader can be in flight.
+//
+// Each seed is for one reader, so a server has as many requests at most that it has not answered yet, for want of room in the send queue, as it has made seeds.
+//
+// Words, first the kind in bits 31:28:
+//
+//	read   to the server: number 27:0; key of the reader's buffer, 2 words; its area; offset; length
+//	done   to the server, when the reader closes: 0
+//	data   to the reader: number 27:0; with what was read
+//	refuse to the reader: number 27:0. The part is not in the memory
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	kindRead   = 13
+	kindRefuse = 14
+	readWords  = 6
+	numberMask = 1<<kindShift - 1
+
+	// MaxRead is the most bytes of one read.
+	MaxRead = arctic.MaxTransferWords * arctic.WordSize
+)
+
+var (
+	// ErrInFlight: the reader has a read in flight.
+	ErrInFlight = errors.New("rats: a read is in flight already")
+	// ErrRange: what was asked for is not in the memory that may be read.
+	ErrRange = errors.New("rats: this lies beyond the memory that may be read")
+)
+
+// ReadServer is memory that others read. It belongs to the goroutine of its manager.
+type ReadServer struct {
+	instance
+	memory  []byte
+	links   []*readLink
+	closing bool
+}
+
+// readLink is the link of a reader.
+type readLink struct {
+	end
+	of     *ReadServer
+	bound  bool // the reader's node is known
+	unsent bool // an answer waits for room in the send queue
+	answer struct {
+		number uint32
+		part   []byte
+		bad    bool
+	}
+}
+
+// NewReadServer returns a server of memory that Alloc returned; it is the server's until it is closed, and freed then. Its program may change it at any time: a read sees
+// some of the bytes as they were and others as they are. Errors are ErrMemory and ErrFull.
+func (m *Manager) NewReadServer(memory []byte) (*ReadServer, error) {
+	if !m.heap.allocated(memory) {
+		return nil, fmt.Errorf("serving reads of %d bytes: %w", len(memory), ErrMemory)
+	}
+	s := &ReadServer{memory: memory}
+	if err := m.add(&s.instance, gone{}); err != nil {
+		return nil, fmt.Errorf("serving reads: %w", err)
+	}
+	return s, nil
+}
+
+// Memory is what others read.
+func (s *ReadServer) Memory() []byte { return s.memory }
+
+// Seed returns a seed for one reader. It returns ErrFull and ErrClosed.
+func (s *ReadServer) Seed() (seed Seed, err error) {
+	if s.closing {
+		return seed, fmt.Errorf("making a seed: %w", ErrClosed)
+	}
+	if !s.m.room(1, controlArea) {
+		return seed, fmt.Errorf("making a seed: %w", ErrFull)
+	}
+	l := &readLink{of: s}
+	if err := s.m.add(&l.instance, l); err != nil {
+		return seed, fmt.Errorf("making a seed: %w", err)
+	}
+	if l.key, err = l.expose(s.m.nothing); err != nil {
+		l.leave()
+		return seed, fmt.Errorf("making a seed: %w", err)
+	}
+	s.links = append(s.links, l)
+	if err := l.openAreas(l.key, controlArea, 0); err != nil {
+		l.shutdown()
+		return seed, fmt.Errorf("making a seed: %w", err)
+	}
+	return s.m.Seed(l.key, l.areas[0], uint32(len(s.memory)), protocolRead), nil
+}
+
+// Revoke takes a seed back; its reader fails. It returns false if it is no seed of the server's.
+func (s *ReadServer) Revoke(seed Seed) bool {
+	for _, l := range s.links {
+		if uint64(l.key) == seed.Key {
+			l.shutdown()
+			return true
+		}
+	}
+	return false
+}
+
+// Close closes the server and frees its memory, when what is being read of it has left.
+func (s *ReadServer) Close() {
+	if s.closing {
+		return
+	}
+	s.closing = true
+	s.m.drop(&s.instance)
+	s.m.freeLater(s.memory)
+	for _, l := range s.links {
+		l.unsent = false
+		l.shutdown()
+	}
+}
+
+func (l *readLink) arrived(n *funi.Notification) {
+	if l.closing || l.bound && n.Source != l.peer.Node {
+		return // it has the key, and no business here
+	}
+	w := n.Metadata
+	switch kind := w[0] >> kindShift; {
+	case kind == kindRead && n.Words == readWords && !l.unsent && w[3] <= 0xffff && w[1]|w[2] != 0:
+		l.bound = true
+		l.peer = Ticket{Node: n.Source, Area: uint16(w[3]), Key: uint64(w[1]) | uint64(w[2])<<32}
+		a := &l.answer
+		a.number, a.bad = w[0]&numberMask, uint64(w[4])+uint64(w[5]) > uint64(len(l.of.memory)) || w[5] > MaxRead
+		if a.part = nil; !a.bad {
+			a.part = l.of.memory[w[4] : w[4]+w[5]]
+		}
+		if l.unsent = true; !l.reply() {
+			l.m.await(&l.instance)
+		}
+	case kind == kindDone && n.Words == 1:
+		l.fail(ErrAborted)
+		l.shutdown()
+	default:
+		l.bound, l.peer.Node = true, n.Source
+		l.lies("kind", kind)
+		l.closing = true
+	}
+}
+
+// reply answers; false: the send queue is full.
+func (l *readLink) reply() bool {
+	a, kind, t := &l.answer, uint32(kindData), l.peer
+	if a.bad {
+		kind = kindRefuse
+	}
+	t.Size = uint32(len(a.part))
+	if !l.send(t, 0, a.part, []uint32{kind<<kindShift | a.number}, true) {
+		return false
+	}
+	l.unsent, a.part = false, nil
+	return true
+}
+
+// returned takes what came back: the reader has gone, or the key could not be opened.
+func (l *readLink) returned(r funi.Returned) {
+	l.end.returned(r)
+	l.shutdown()
+}
+
+func (l *readLink) turn() bool {
+	if l.unsent && !l.closing && !l.reply() || !l.finish(nil) {
+		return false
+	}
+	if l.dropped {
+		if i := slices.Index(l.of.links, l); i >= 0 {
+			l.of.links = slices.Delete(l.of.links, i, i+1)
+		}
+	}
+	return true
+}
+
+// Reader reads the memory of a ReadServer. It belongs to the goroutine of its manager.
+type Reader struct {
+	end
+	memory []byte // of what is read
+	size   uint32 // of the server's memory
+	number uint32 // of the last read
+	length int
+	asked  bool // a read is in flight
+	unsent []uint32
+	why    error // the last read was refused
+	done   bool  // the server was told that it is closed, or need not be
+}
+
+// ReadFrom returns a reader for the server whose seed it is, with a buffer for reads of up to size bytes. Errors are ErrFull and ErrSeed.
+func (m *Manager) ReadFrom(s Seed, size int) (*Reader, error) {
+	memory, err := m.Alloc(max(size, 1))
+	if err != nil {
+		return nil, fmt.Errorf("making a reader: %w", err)
+	}
+	r := &Reader{memory: memory, size: s.Size}
+	if err := m.client(&r.end, r, s, protocolRead, memory, clientCredit); err != nil {
+		if r.key == 0 {
+			m.Free(memory)
+		}
+		return nil, fmt.Errorf("making a reader: %w", err)
+	}
+	return r, nil
+}
+
+// Size is how many bytes may be read.
+func (r *Reader) Size() int { return int(r.size) }
+
+// Err returns why nothing can be read any more; nil: something can.
+func (r *Reader) Err() error { return r.err }
+
+// AsyncRemoteRead begins to read the bytes from offset on. Ready says when they are there. Errors are ErrInFlight, ErrTooLong for more than the reader's
+// buffer, and why the reader is of no more use. A part that the server does not have is refused by it: Ready returns ErrRange.
+func (r *Reader) AsyncRemoteRead(offset uint32, length int) error {
+	switch {
+	case r.err != nil:
+		return r.err
+	case r.closing:
+		return ErrClosed
+	case r.asked:
+		return fmt.Errorf("reading %d bytes: %w", length, ErrInFlight)
+	case length < 0 || length > len(r.memory):
+		return fmt.Errorf("reading %d bytes into %d: %w", length, len(r.memory), ErrTooLong)
+	}
+	r.number++
+	r.asked, r.length, r.why = true, length, nil
+	r.unsent = append(r.unsent[:0], kindRead<<kindShift|r.number&numberMask, uint32(r.key), uint32(r.key>>32), uint32(r.areas[0]), offset, uint32(length))
+	if !r.request() {
+		r.m.await(&r.instance)
+	}
+	return nil
+}
+
+// RemoteRead reads the bytes from offset on, and returns them; they are in the reader's buffer until its next read. drive lets the card run and calls Poll, until it
+// returns an error, which RemoteRead returns. Other errors are those of AsyncRemoteRead and Ready.
+func (r *Reader) RemoteRead(offset uint32, length int, drive func() error) ([]byte, error) {
+	if err := r.AsyncRemoteRead(offset, length); err != nil {
+		return nil, err
+	}
+	for {
+		if b, ok, err := r.Ready(); ok || err != nil {
+			return b, err
+		}
+		if err := drive(); err != nil {
+			return nil, fmt.Errorf("reading %d bytes of node %d: %w", length, r.peer.Node, err)
+		}
+	}
+}
+
+// Ready returns what the last read has read, until the next one; false: it has not come. The error is ErrRange for that read, or why nothing can be read any more.
+func (r *Reader) Ready() (b []byte, ok bool, err error) {
+	switch {
+	case r.err != nil:
+		return nil, false, r.err
+	case r.why != nil:
+		return nil, false, r.why
+	case r.asked || r.number == 0:
+		return nil, false, nil
+	}
+	return r.memory[:r.length:r.length], true, nil
+}
+
+// Probe finds out whether the server's card still knows the seed. If not the reader fails.
+func (r *Reader) Probe() { r.ask() }
+
+// Close closes the reader and frees its buffer. An answer that comes later is nobody's.
+func (r *Reader) Close() {
+	if !r.closing {
+		r.shutdown()
+		r.done, r.abort, r.unsent = !r.abort, false, nil
+	}
+}
+
+// request sends the request; false: the send queue is full.
+func (r *Reader) request() bool {
+	if len(r.unsent) > 0 && !r.send(r.peer, 0, nil, r.unsent, true) {
+		return false
+	}
+	r.unsent = r.unsent[:0]
+	return true
+}
+
+func (r *Reader) arrived(n *funi.Notification) {
+	if r.err != nil || r.closing || n.Source != r.peer.Node {
+		return
+	}
+	w := n.Metadata
+	kind := w[0] >> kindShift
+	switch {
+	case n.Words == 1 && w[0] == kindAbort<<kindShift:
+		r.fail(ErrAborted)
+		return
+	case n.Words != 1 || !r.asked || w[0]&numberMask != r.number&numberMask || kind != kindData && kind != kindRefuse:
+		r.lies("kind", kind)
+		return
+	}
+	if r.asked = false; kind == kindRefuse {
+		r.why = fmt.Errorf("reading %d bytes of node %d: %w", r.length, n.Source, ErrRange)
+	}
+	r.m.tell(&r.instance)
+}
+
+func (r *Reader) turn() bool {
+	if !r.request() {
+		return false
+	}
+	if r.closing && !r.done {
+		if !r.send(r.peer, 0, nil, []uint32{kindDone << kindShift}, true) {
+			return false
+		}
+		r.done = true
+	}
+	return r.finish(r.memory)
+}

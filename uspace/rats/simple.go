@@ -1,0 +1,208 @@
+package rats
+
+// This file is the protocol Simple datagram (HPL-95-86, section 3.2): an instance has one buffer and one ticket for it. A message carries words of the
+// program's own, and a seed for the reply, so that two may send one message back and forth; nobody sends without a ticket, and so
+// nothing else bounds it. A client needs no instance: a seed is sent to (Seed.Send).
+//
+// The seed may be split (Seed.Split), and its parts again by whoever has them: then Recv returns when all parts have been sent to (2.5, static
+// and dynamic group receive), by several or by one (scatter-gather).
+//
+// Words: kind in bits 31:28, own words 27:24, length 23:0; for a reply seed 6 words more: key, 2 words; node 31:16 and area; offset; size; share of
+// the count; then the own words.
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	kindSimple = 11 // and no seed
+	kindReply  = 12 // and a seed
+
+	seedWords = 6
+	// MaxOwnWords is the most words of the program's own in a message; with a reply seed seedWords fewer.
+	MaxOwnWords = arctic.MaxRemoteMetadata - 1
+	// MaxOwnWordsWithSeed is the most words of the program's own beside a reply seed.
+	MaxOwnWordsWithSeed = MaxOwnWords - seedWords
+)
+
+// Simple receives simple datagrams. It belongs to the goroutine of its manager.
+type Simple struct {
+	end
+	memory  []byte
+	has     bool // a message that was not received
+	message Message
+}
+
+// Message is a simple datagram, or the last of a group.
+type Message struct {
+	From   uint16 // node
+	Length int    // bytes, from the offset of the seed that it was sent to
+	Own    [MaxOwnWords]uint32
+	Words  int  // own words
+	Reply  Seed // if HasReply
+	// HasReply says that the message brought a seed for the reply.
+	HasReply bool
+}
+
+// NewSimple returns an instance that receives in the memory, which Alloc returned; it is the instance's until it is closed, and freed then. Errors are ErrMemory and
+// ErrFull.
+func (m *Manager) NewSimple(memory []byte) (*Simple, error) {
+	if !m.heap.allocated(memory) {
+		return nil, fmt.Errorf("receiving in %d bytes: %w", len(memory), ErrMemory)
+	}
+	s := &Simple{memory: memory}
+	if !m.room(1, 1) {
+		return nil, fmt.Errorf("receiving simple datagrams: %w", ErrFull)
+	}
+	if err := m.add(&s.instance, s); err != nil {
+		return nil, fmt.Errorf("receiving simple datagrams: %w", err)
+	}
+	if err := s.begin(); err != nil {
+		if s.key == 0 {
+			s.leave()
+		} else {
+			s.closing, s.memory = true, nil
+			m.await(&s.instance)
+		}
+		return nil, fmt.Errorf("receiving simple datagrams: %w", err)
+	}
+	return s, nil
+}
+
+// begin opens a key and an area.
+func (s *Simple) begin() (err error) {
+	if s.key, err = s.expose(s.memory); err == nil {
+		err = s.openAreas(s.key, 1, 0)
+	}
+	return err
+}
+
+// Seed returns the seed for one message.
+func (s *Simple) Seed() Seed {
+	if s.key == 0 {
+		return Seed{}
+	}
+	return s.m.Seed(s.key, s.areas[0], uint32(len(s.memory)), protocolSimple)
+}
+
+// Memory is where messages come.
+func (s *Simple) Memory() []byte { return s.memory }
+
+// Err returns why nothing will come any more; nil: something may.
+func (s *Simple) Err() error { return s.err }
+
+// Recv takes the message that has come into g, or returns false if there is none. The memory is the program's from then on until it sends its seed to somebody again.
+// The error is ErrProtocol when a second message has come for the ticket.
+func (s *Simple) Recv(g *Message) (bool, error) {
+	if s.err != nil || !s.has {
+		return false, s.err
+	}
+	s.has, *g = false, s.message
+	return true, nil
+}
+
+// MetadataForSelf returns the metadata with which a message carries this instance's ticket for the reply (Seed.Send), and words of the program's own.
+func (s *Simple) MetadataForSelf(own ...uint32) Metadata {
+	return Metadata{Reply: s.Seed(), HasReply: true, Own: own}
+}
+
+// Renew gives the memory another key and area, when a member of a group has died: of what was sent with the seed before nothing is
+// written any more. It returns ErrFull, and then the instance is as it was.
+func (s *Simple) Renew() error {
+	if s.closing || !s.m.room(4, 1) {
+		return fmt.Errorf("renewing the ticket for simple datagrams: %w", ErrFull)
+	}
+	s.shutAll()
+	if s.key != 0 {
+		s.revoke(s.key, nil)
+	}
+	s.has, s.key = false, 0
+	return s.begin()
+}
+
+// Close closes the instance and frees its memory.
+func (s *Simple) Close() {
+	if !s.closing {
+		s.closing = true
+		s.m.await(&s.instance)
+	}
+}
+
+func (s *Simple) arrived(n *funi.Notification) {
+	if s.closing || s.err != nil {
+		return
+	}
+	w := n.Metadata[:n.Words]
+	if !s.message.parse(w) || s.message.Length > len(s.memory) || s.has {
+		s.fail(fmt.Errorf("node %d sends %d words, or without a ticket: %w", n.Source, n.Words, ErrProtocol))
+		return
+	}
+	s.message.From, s.has = n.Source, true
+	s.m.tell(&s.instance)
+}
+
+// suspect has nothing to do: the instance has sent nothing.
+func (s *Simple) suspect() {}
+
+func (s *Simple) turn() bool {
+	if s.closing && s.key == 0 && s.memory != nil { // Renew has failed
+		s.m.freeLater(s.memory)
+		s.memory = nil
+	}
+	return s.finish(s.memory)
+}
+
+// Metadata is what goes beside a simple datagram.
+type Metadata struct {
+	Reply    Seed
+	HasReply bool
+	Own      []uint32 // up to MaxOwnWords, or MaxOwnWordsWithSeed with a reply seed
+}
+
+// Send sends a simple datagram to where the seed says; m is whose manager sends it. Data that does not fit a packet with its metadata lies in m's memory (Alloc)
+// and stays unchanged until the handle's Status is Sent. Errors are ErrSeed, ErrTooLong, ErrMemory and ErrFull.
+func (s *Seed) Send(m *Manager, data []byte, with Metadata) (Handle, error) {
+	if s.Protocol != protocolSimple || s.Key == 0 || with.HasReply && with.Reply.Protocol != protocolSimple {
+		return 0, fmt.Errorf("sending a simple datagram: %w", ErrSeed)
+	}
+	most := MaxOwnWords
+	if with.HasReply {
+		most = MaxOwnWordsWithSeed
+	}
+	if len(with.Own) > most || len(data) > lengthMax {
+		return 0, fmt.Errorf("sending a simple datagram of %d bytes and %d words: %w", len(data), len(with.Own), ErrTooLong)
+	}
+	w := make([]uint32, 1, arctic.MaxRemoteMetadata)
+	w[0] = uint32(kindSimple<<kindShift | len(with.Own)<<24 | len(data))
+	if r := &with.Reply; with.HasReply {
+		w[0] = uint32(kindReply<<kindShift | len(with.Own)<<24 | len(data))
+		w = append(w, uint32(r.Key), uint32(r.Key>>32), uint32(r.Node)<<16|uint32(r.Area), r.Offset, r.Size, r.Count)
+	}
+	return m.SendMsg(s.Ticket, data, append(w, with.Own...)...)
+}
+
+// parse takes a message's words. It returns false if they are none.
+func (g *Message) parse(w []uint32) bool {
+	if len(w) == 0 || w[0]>>kindShift != kindSimple && w[0]>>kindShift != kindReply {
+		return false
+	}
+	g.HasReply = w[0]>>kindShift == kindReply
+	g.Words, g.Length = int(w[0]>>24&0xf), int(w[0]&lengthMax)
+	w = w[1:]
+	g.Reply = Seed{}
+	if g.HasReply {
+		if len(w) < seedWords || w[0]|w[1] == 0 || uint64(w[3])+uint64(w[4]) > 1<<32 {
+			return false
+		}
+		g.Reply = Seed{Protocol: protocolSimple, Ticket: Ticket{Key: uint64(w[0]) | uint64(w[1])<<32, Node: uint16(w[2] >> 16), Area: uint16(w[2]), Offset: w[3], Size: w[4], Count: w[5]}}
+		w = w[seedWords:]
+	}
+	if len(w) != g.Words {
+		return false
+	}
+	copy(g.Own[:], w)
+	return true
+}

@@ -1,0 +1,397 @@
+package rats
+
+// This file is the protocols Remote Write and Tagged Remote Write (HPL-95-86, section 3.2): a Target is memory, and Writers write
+// there, at any offset and in any order. Of a remote write the receiver hears nothing; of a tagged one it gets the tag, when the
+// data is there.
+//
+// A tagged write is one packet: words kind and tag. A writer sends as many as its window before it is told that tags were read: a credit is
+// how many tags of it were, since the beginning. So tags that nobody reads cost the target no more than its windows.
+//
+// Words, first the kind in bits 31:28:
+//
+//	hello  to the target, as in stream.go
+//	data   to the target: 0; tag
+//	done   to the target, when the writer closes: 0; tags sent, which may be overtaken by this
+//	credit to the writer: 0; tags read since the beginning
+//	abort  to the writer: 0. It is the answer to done, too, when all tags are there
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	// MaxTagged is the most data of a tagged write, in bytes.
+	MaxTagged = shortBytes
+	// MaxWindow is the most tagged writes of a writer that were not read.
+	MaxWindow = 1 << 12
+)
+
+// Target is memory that others write to. It belongs to the goroutine of its manager.
+type Target struct {
+	instance // which is told of tags
+	memory   []byte
+	window   int
+	links    []*taggedLink
+	tags     []Tag // unread
+	open     int   // links that have a key to the memory
+	closing  bool
+}
+
+// Tag is what a tagged write brought.
+type Tag struct {
+	Tag  uint32
+	From uint16 // node
+	link *taggedLink
+}
+
+// taggedLink is the link of a writer.
+type taggedLink struct {
+	end
+	of    *Target
+	bound bool   // the writer's node is known
+	held  int    // its tags in of.tags
+	read  uint32 // its tags that were read
+	told  uint32 // in the last credit
+	done  bool   // the writer has closed, after sent tags
+	sent  uint32
+}
+
+// NewTarget returns a target for memory that Alloc returned; it is the target's until it is closed, and freed then. window is how many
+// tags of each writer may be unread, 1 to MaxWindow. Errors are ErrMemory and ErrFull.
+func (m *Manager) NewTarget(memory []byte, window int) (*Target, error) {
+	if !m.heap.allocated(memory) {
+		return nil, fmt.Errorf("making a target of %d bytes: %w", len(memory), ErrMemory)
+	}
+	t := &Target{memory: memory, window: min(max(window, 1), MaxWindow)}
+	if err := m.add(&t.instance, gone{}); err != nil {
+		return nil, fmt.Errorf("making a target: %w", err)
+	}
+	return t, nil
+}
+
+// Memory is where others write.
+func (t *Target) Memory() []byte { return t.memory }
+
+// Seed returns a seed for writes without tags, which any number of writers may use. It returns ErrFull and ErrClosed.
+func (t *Target) Seed() (Seed, error) { return t.seed(protocolWrite) }
+
+// TaggedSeed returns a seed for one writer of tags, which may write without tags too. Its key is its own, so Revoke is of it alone.
+// It returns ErrFull and ErrClosed.
+func (t *Target) TaggedSeed() (Seed, error) { return t.seed(protocolTagged) }
+
+func (t *Target) seed(protocol uint8) (s Seed, err error) {
+	if t.closing {
+		return s, fmt.Errorf("making a seed: %w", ErrClosed)
+	}
+	areas, credit := 0, 0
+	if protocol == protocolTagged {
+		areas, credit = 1, t.window+controlArea
+	}
+	l := &taggedLink{of: t}
+	if !t.m.room(areas, credit) {
+		return s, fmt.Errorf("making a seed: %w", ErrFull)
+	}
+	if err := t.m.add(&l.instance, l); err != nil {
+		return s, fmt.Errorf("making a seed: %w", err)
+	}
+	if l.key, err = l.expose(t.memory); err != nil {
+		l.leave()
+		return s, fmt.Errorf("making a seed: %w", err)
+	}
+	t.links = append(t.links, l)
+	t.open++
+	s = t.m.Seed(l.key, 0, uint32(len(t.memory)), protocol)
+	if areas > 0 {
+		if err := l.openAreas(l.key, credit, 0); err != nil {
+			l.shutdown()
+			return s, fmt.Errorf("making a seed: %w", err)
+		}
+		s.Area, s.Count = l.areas[0], uint32(t.window)
+	}
+	return s, nil
+}
+
+// Revoke takes a seed back: who has it can write no more, and hears that its next write failed. It returns false if it is no seed of the target's.
+func (t *Target) Revoke(s Seed) bool {
+	for _, l := range t.links {
+		if uint64(l.key) == s.Key {
+			l.shutdown()
+			return true
+		}
+	}
+	return false
+}
+
+// GetTag returns the oldest unread tag, or false if there is none.
+func (t *Target) GetTag() (Tag, bool) { return t.get(func(Tag) bool { return true }) }
+
+// GetSpecificTag returns the oldest unread tag of that value, or false if there is none.
+func (t *Target) GetSpecificTag(tag uint32) (Tag, bool) {
+	return t.get(func(g Tag) bool { return g.Tag == tag })
+}
+
+func (t *Target) get(want func(Tag) bool) (g Tag, ok bool) {
+	for i := range t.tags {
+		if g = t.tags[i]; !want(g) {
+			continue
+		}
+		t.tags = append(t.tags[:i], t.tags[i+1:]...)
+		l := g.link
+		l.held--
+		l.read++
+		l.consider()
+		return g, true
+	}
+	return Tag{}, false
+}
+
+// Close revokes all seeds and frees the memory. Tags that were not read are gone.
+func (t *Target) Close() {
+	if t.closing {
+		return
+	}
+	t.closing, t.tags = true, nil
+	t.m.drop(&t.instance)
+	if t.open == 0 {
+		t.m.freeLater(t.memory)
+	}
+	for _, l := range t.links {
+		l.shutdown()
+	}
+}
+
+func (l *taggedLink) arrived(n *funi.Notification) {
+	if l.closing || l.bound && n.Source != l.peer.Node {
+		return // it has the key, and no business here
+	}
+	l.bound, l.peer.Node = true, n.Source
+	switch w := n.Metadata; {
+	case l.peer.Key == 0 && l.helloFrom(n):
+	case n.Words == dataWords && w[0] == kindData<<kindShift && l.held+int(l.read-l.told) < l.of.window:
+		l.held++
+		l.of.tags = append(l.of.tags, Tag{Tag: w[1], From: n.Source, link: l})
+		l.of.m.tell(&l.of.instance)
+	case n.Words == 2 && w[0] == kindDone<<kindShift && !l.done:
+		l.done, l.sent = true, w[1]
+	default:
+		l.lies("kind", w[0]>>kindShift)
+		l.closing = true
+		return
+	}
+	if l.done && l.read+uint32(l.held) == l.sent && l.peer.Key != 0 {
+		l.shutdown()
+	}
+	l.consider()
+}
+
+// untold is how many tags were read of which the writer was not told.
+func (l *taggedLink) untold() int { return int(l.read - l.told) }
+
+// consider tells the writer of credit when it is time. It returns false if there is no room for that.
+func (l *taggedLink) consider() bool {
+	if l.closing || l.peer.Key == 0 || !due(l.of.window, l.held, l.untold()) {
+		return true
+	}
+	if !l.send(l.peer, 0, nil, []uint32{kindCredit << kindShift, l.read}, true) {
+		l.m.await(&l.instance)
+		return false
+	}
+	l.told = l.read
+	return true
+}
+
+// returned takes what came back: the writer has gone, or the key could not be opened.
+func (l *taggedLink) returned(r funi.Returned) {
+	l.end.returned(r)
+	l.shutdown()
+}
+
+func (l *taggedLink) turn() bool {
+	t := l.of
+	var memory []byte
+	if t.closing && t.open == 1 {
+		memory = t.memory
+	}
+	if !l.consider() || !l.finish(memory) {
+		return false
+	}
+	if l.dropped {
+		t.open--
+		if i := slices.Index(t.links, l); i >= 0 {
+			t.links = slices.Delete(t.links, i, i+1)
+		}
+	}
+	return true
+}
+
+// Writer writes to a Target. It belongs to the goroutine of its manager.
+type Writer struct {
+	end
+	window int  // 0: it has no tags
+	said   bool // hello
+	done   bool // the target was told that it is closed
+	sent   uint32
+	read   uint32 // tags, as the target said last
+	full   bool   // something could not be written since NextReady returned it
+}
+
+// WriteTo returns a writer for the target whose seed it is. Errors are ErrFull and ErrSeed.
+func (m *Manager) WriteTo(s Seed) (*Writer, error) {
+	w := &Writer{window: int(s.Count)}
+	s.Count = 0
+	if s.Protocol == protocolWrite && s.Key != 0 {
+		w.peer, w.said = s.Ticket, true
+		if err := m.add(&w.instance, w); err != nil {
+			return nil, fmt.Errorf("making a writer: %w", err)
+		}
+		return w, nil
+	}
+	if w.window == 0 || w.window > MaxWindow {
+		return nil, fmt.Errorf("making a writer: %w", ErrSeed)
+	}
+	if err := m.client(&w.end, w, s, protocolTagged, nil, clientCredit); err != nil {
+		return nil, fmt.Errorf("making a writer: %w", err)
+	}
+	m.await(&w.instance)
+	return w, nil
+}
+
+// Size is how many bytes the target has.
+func (w *Writer) Size() int { return int(w.peer.Size) }
+
+// Err returns why nothing can be written any more; nil: something can.
+func (w *Writer) Err() error { return w.err }
+
+// Part is data and where it goes, in a target's memory.
+type Part struct {
+	Offset uint32
+	Data   []byte
+}
+
+// Write writes data at the offset. What does not fit a packet lies in the manager's memory (Alloc) and stays unchanged until the handle's
+// Status is Sent. Errors are ErrTooLong, ErrMemory, ErrFull, and why the writer is of no more use.
+func (w *Writer) Write(offset uint32, data []byte) (Handle, error) {
+	if err := w.usable(); err != nil {
+		return 0, err
+	}
+	return w.m.Write(w.peer, offset, data)
+}
+
+// WriteParts writes several parts, all or none (3.2: scatter-gather), and returns the handle of the last: when it is Sent, all are. Errors are those of Write.
+func (w *Writer) WriteParts(parts ...Part) (h Handle, err error) {
+	if err := w.usable(); err != nil {
+		return 0, err
+	}
+	if w.m.iface.Slots()-1-w.m.iface.Unsent(funi.Request) < len(parts) {
+		return 0, fmt.Errorf("writing %d parts: %w", len(parts), ErrFull)
+	}
+	for _, p := range parts {
+		if _, err := w.m.put(w.peer, p.Offset, p.Data, nil, false); err != nil {
+			return 0, err
+		}
+	}
+	for _, p := range parts {
+		if h, err = w.m.Write(w.peer, p.Offset, p.Data); err != nil {
+			return 0, err
+		}
+	}
+	return h, nil
+}
+
+// WriteTag writes up to MaxTagged bytes at the offset, and tells the target of it by the tag. ErrFull means that the window or the send queue has no room; NextReady
+// says when there is some. Other errors are those of Write.
+func (w *Writer) WriteTag(offset uint32, data []byte, tag uint32) (Handle, error) {
+	if err := w.usable(); err != nil {
+		return 0, err
+	}
+	if len(data) > MaxTagged || w.window == 0 {
+		return 0, fmt.Errorf("writing %d bytes with a tag: %w", len(data), ErrTooLong)
+	}
+	if !w.said || w.sent-w.read >= uint32(w.window) {
+		w.full = true
+		return 0, ErrFull
+	}
+	h, err := w.m.Endpoint.send(w.peer, offset, data, []uint32{kindData << kindShift, tag}, true)
+	if err != nil {
+		w.full = errors.Is(err, ErrFull)
+		w.m.await(&w.instance)
+		return 0, err
+	}
+	w.sent++
+	return h, nil
+}
+
+// usable returns why the writer is of no use.
+func (w *Writer) usable() error {
+	if w.closing {
+		return ErrClosed
+	}
+	return w.err
+}
+
+// Probe finds out whether the target's card still knows the seed. If not the writer fails.
+func (w *Writer) Probe() { w.ask() }
+
+// Close closes the writer, after what was written.
+func (w *Writer) Close() {
+	w.linger()
+	if w.window == 0 {
+		w.lingers = false
+	}
+}
+
+func (w *Writer) arrived(n *funi.Notification) {
+	if w.err != nil || n.Source != w.peer.Node {
+		return
+	}
+	switch d := n.Metadata; {
+	case w.closing && w.done && n.Words == 1 && d[0] == kindAbort<<kindShift:
+		w.answered()
+	case w.closing:
+	case n.Words == 2 && d[0] == kindCredit<<kindShift:
+		if int32(d[1]-w.read) < 0 {
+			return // overtaken by a newer one
+		}
+		if d[1]-w.read > w.sent-w.read {
+			w.lies("tags read", d[1])
+			return
+		}
+		w.read = d[1]
+		w.room()
+	case n.Words == 1 && d[0] == kindAbort<<kindShift:
+		w.fail(ErrAborted)
+	default:
+		w.lies("kind", d[0]>>kindShift)
+	}
+}
+
+// room tells who could not write that there is room.
+func (w *Writer) room() {
+	if w.full {
+		w.full = false
+		w.m.tell(&w.instance)
+	}
+}
+
+func (w *Writer) turn() bool {
+	if !w.said {
+		if !w.sayHello() {
+			return false
+		}
+		w.said = true
+	}
+	if w.sent-w.read < uint32(w.window) {
+		w.room()
+	}
+	if w.lingers && !w.done {
+		if !w.send(w.peer, 0, nil, []uint32{kindDone << kindShift, w.sent}, true) {
+			return false
+		}
+		w.done = true
+	}
+	return w.finish(nil)
+}
