@@ -105,12 +105,11 @@
 //	aside              one remote write takes all lines
 //	unresumed          a remote write that was set aside never goes on
 //	repaid             what late writes had of an account is not given back
-//	window             a stream's sender writes more than its ring has room for
-//	overtaken          a part of a stream that has overtaken another is read before it
+//	ring               a stream's sender writes more than its ring has room for
+//	parts              a part of a stream that has overtaken another is read before it
 //	release            a stream's reader gives back what it has not read
 //	halfclose          the end of a stream overtakes what was written before
-//	source             memory that a message is sent from is free before the card has taken it
-//	again              an initial request that found no room is not sent again
+//	borrowed           memory that a message is sent from is free before the card has taken it
 //	given              memory that was handed out counts as free
 //	unsendable         a remote write may send memory that is not for sending
 //
