@@ -37,6 +37,8 @@ func (c check) String() string {
 		return "link " + c.test
 	case libraryFolder:
 		return "am " + c.test
+	case ratsFolder:
+		return "rats " + c.test
 	}
 	return c.test
 }

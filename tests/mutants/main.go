@@ -105,6 +105,12 @@
 //	aside              one remote write takes all lines
 //	unresumed          a remote write that was set aside never goes on
 //	repaid             what late writes had of an account is not given back
+//	ring               a stream's sender writes more than its ring has room for
+//	parts              a part of a stream that has overtaken another is read before it
+//	release            a stream's reader gives back what it has not read
+//	halfclose          the end of a stream overtakes what was written before
+//	borrowed           memory that a message is sent from is free before the card has taken it
+//	given              memory that was handed out counts as free
 //	unsendable         a remote write may send memory that is not for sending
 //
 // Each replaces one snippet of one file, which must be there exactly once: where the
@@ -148,7 +154,7 @@ func run(ctx context.Context, names []string) error {
 	}
 	defer b.remove()
 	t := newTable(chosen)
-	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of package am.\n\n", chaosRun, engineFolder)
+	fmt.Printf("chaos FAULTS is funet %s FAULTS; the other checks are tests of %s, or of its package link, or of packages am and rats.\n\n", chaosRun, engineFolder)
 	t.head()
 	wrong := 0
 	rows := 0

@@ -23,8 +23,9 @@ type mutation struct {
 const (
 	engineFolder = "uspace/engine"
 	linkFolder   = engineFolder + "/link"
-	// libraryFolder is that of package am, whose files mutations name from engineFolder.
+	// libraryFolder is that of package am, and ratsFolder of package rats, whose files mutations name from engineFolder.
 	libraryFolder = "uspace/am"
+	ratsFolder    = "uspace/rats"
 )
 
 var (

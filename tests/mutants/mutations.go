@@ -7,6 +7,7 @@ package main
 func unit(test string) []check    { return []check{{folder: engineFolder, test: test}} }
 func link(test string) []check    { return []check{{folder: linkFolder, test: test}} }
 func library(test string) []check { return []check{{folder: libraryFolder, test: test}} }
+func rats(test string) []check    { return []check{{folder: ratsFolder, test: test}} }
 func chaos(faults string) []check { return []check{{faults: faults}} }
 
 // both are the checks of a mutation that chaos has to notice as well as a test.
@@ -359,4 +360,24 @@ var mutations = []mutation{
 	{"unsendable", "remote.go",
 		`x.segments.Memory(source, size, funi.Source)`, `x.segments.Memory(source, size, 0)`,
 		unit("TestRequestBlocksAreRefused")},
+	{"ring", "../rats/write.go",
+		`window := s.size - (s.sent - max(s.consumed, s.base))`, `window := s.size`,
+		rats("TestStream")},
+	{"parts", "../rats/receive.go",
+		`p.at == r.next {`, `true {`,
+		rats("TestStream")},
+	{"release", "../rats/receive.go",
+		`		r.released = p.to
+`, `		r.released = r.next
+`,
+		rats("TestReleaseOfAPart")},
+	{"halfclose", "../rats/write.go",
+		`s.ending && !s.final && s.chunk == nil && s.size > 0`, `s.ending && !s.final && s.size > 0`,
+		rats("TestStream")},
+	{"borrowed", "../rats/manager.go",
+		`later{at: m.iface.Committed(funi.Request), memory: memory`, `later{at: 0, memory: memory`,
+		rats("TestStream")},
+	{"given", "../rats/heap.go",
+		`h.order[at] = uint8(order) | inUse`, `h.order[at] = uint8(order)`,
+		rats("TestHeap")},
 }

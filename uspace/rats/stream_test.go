@@ -271,6 +271,74 @@ func (n *managed) pair(text *string) (*rats.Sender, *rats.Receiver, error) {
 	return s, nil, err
 }
 
+// Rule (3.2: a release frees a buffer and those that arrived earlier): what was not read stays as it is, however much the sender has to write.
+func TestReleaseOfAPart(t *testing.T) {
+	text, released, checked := "", false, false
+	manage(t, 1<<16, sim.EthernetConfig{Seed: 1}, func(n *managed) error {
+		s, r, err := n.pair(&text)
+		if err != nil {
+			return err
+		}
+		record := func(k byte) []byte {
+			b := make([]byte, 1200)
+			for i := range b {
+				b[i] = k
+			}
+			return b
+		}
+		if s != nil {
+			for k := range byte(2) {
+				b := record(k)
+				if e := n.until("a record", func() bool {
+					c, e := s.WriteRecord(b)
+					b, err = b[c:], e
+					return len(b) == 0 || e != nil
+				}); e != nil || err != nil {
+					return errors.Join(e, err)
+				}
+			}
+			if err := n.until("the first is released", func() bool { return released }); err != nil {
+				return err
+			}
+			rest := record(2)
+			if err := n.until("the second was looked at", func() bool {
+				if !checked { // as much as there is room for, again and again
+					_, err = s.WriteBytes(rest)
+				}
+				return checked || err != nil
+			}); err != nil {
+				return err
+			}
+			s.Close()
+			return err
+		}
+		var one, two rats.Piece
+		if err := n.until("two records", func() bool {
+			if len(one.Bytes) == 0 {
+				one, err = r.ReadBytes()
+			} else if len(two.Bytes) == 0 {
+				two, err = r.ReadBytes()
+			}
+			return len(two.Bytes) > 0 || err != nil
+		}); err != nil {
+			return err
+		}
+		r.Release(one)
+		released = true
+		for end := n.p.Now() + int64(time.Millisecond); n.p.Now() < end; n.p.Drive() {
+			n.Poll()
+		}
+		checked = true
+		for i, c := range two.Bytes {
+			if c != 1 {
+				return fmt.Errorf("byte %d of the second record is %d", i, c)
+			}
+		}
+		r.Close()
+		return nil
+	})
+}
+
 // Rule (doc.go): an end that is closed before the end of the stream tells the other, which reads what has come by then and ErrAborted, or writes no
 // more; and nothing is in use any more.
 func TestStreamAborted(t *testing.T) {
