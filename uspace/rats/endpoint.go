@@ -37,7 +37,7 @@ type Endpoint struct {
 	sends    sends
 	// Others takes requests that came back and are not of remote memory; nil: there are none.
 	Others func(funi.Returned)
-	owned    func(funi.Returned) // takes what came back of a manager's instances; nil: there is no manager
+	owned  func(funi.Returned) // takes what came back of a manager's instances; nil: there is no manager
 }
 
 // Key is what gives access to memory: see Expose.

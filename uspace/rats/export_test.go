@@ -2,7 +2,6 @@ package rats
 
 // This file lets tests see what is in use.
 
-
 // Heap is a heap, for tests.
 type Heap struct{ heap }
 

@@ -98,6 +98,7 @@ type run struct {
 	newest   map[uint16]uint32 // of them, by GID
 	fair     int64             // all faults are over
 	probing  bool
+	sessions []*session
 }
 
 // Run runs a scenario. An impossible one returns Check's error in Failures and counts
@@ -112,6 +113,9 @@ func Run(s Scenario) (result Result) {
 	profile, err := s.profile()
 	if err != nil {
 		return Result{Stuck: 1, Failures: []string{err.Error()}}
+	}
+	if profile != nil {
+		s.Faults &^= Rats // timed cards have no remote memory
 	}
 	r := &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}}
 	defer func() {
@@ -128,7 +132,7 @@ func Run(s Scenario) (result Result) {
 	if s.Capture != nil {
 		r.world.Capture(s.Capture)
 	}
-	if r.happen() {
+	if r.happen() && (r.scenario.Faults&Rats == 0 || r.settle()) {
 		r.probe()
 	}
 	r.finish()
@@ -146,7 +150,7 @@ func (r *run) transfers() bool { return r.scenario.Faults&Transfer != 0 }
 
 // build makes the world and everybody in it.
 func (r *run) build() {
-	r.world = sim.NewWorld(sim.Options{Watch: r.watch})
+	r.world = sim.NewWorld(sim.Options{Watch: r.watch, Remote: r.scenario.remoteSizes()})
 	r.byCard = make([][]*member, r.cards)
 	byGroup := map[uint16][]int32{}
 	for i, at := range r.plan.members {
@@ -233,6 +237,9 @@ func (r *run) attach(m *member) {
 	m.attached++
 	if r.transfers() {
 		m.newMemory()
+	}
+	if r.scenario.Faults&Rats != 0 {
+		m.newKeyed()
 	}
 }
 
