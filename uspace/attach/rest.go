@@ -37,7 +37,12 @@ func endings(sock, event, alarm int) [3]unix.PollFd {
 // yields the processor, and then sleeps until the card does something for the process or somebody calls Interrupt, at most
 // for 8 ms at a time. When the context is gone it returns at once; then Err says why, and
 // package am returns funi.ErrDetached.
-func (c *Client) Drive() {
+func (c *Client) Drive() { c.drive(true) }
+
+// Look is Drive that neither yields nor sleeps, for a program that does both by itself.
+func (c *Client) Look() { c.drive(false) }
+
+func (c *Client) drive(rests bool) {
 	if c.polls++; c.polls%glance != 0 || c.err != nil {
 		return
 	}
@@ -47,7 +52,7 @@ func (c *Client) Drive() {
 		c.look(p)
 		return
 	}
-	if !c.wait.Tired() {
+	if !rests || !c.wait.Tired() {
 		return
 	}
 	now := c.Now()

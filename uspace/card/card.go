@@ -420,7 +420,12 @@ func (k *Card) wall() int64 { return int64(time.Since(k.start)) }
 // is dear on virtual machines: acknowledgments then become due a little early and
 // round trips seem a little short. Frames that are sent start timers, so their
 // steps look at the clock.
-func (k *Card) Drive() {
+func (k *Card) Drive() { k.drive(true) }
+
+// Look is Drive that neither yields nor sleeps, for a program that does both by itself.
+func (k *Card) Look() { k.drive(false) }
+
+func (k *Card) drive(rests bool) {
 	if k.modelled != nil {
 		k.modelled.drive()
 		return
@@ -451,7 +456,7 @@ func (k *Card) Drive() {
 		k.wait.Found()
 		return
 	}
-	if look && !k.wait.Working() {
+	if rests && look && !k.wait.Working() {
 		k.waiting()
 	}
 }

@@ -19,6 +19,8 @@ type Carrier interface {
 	// Drive lets the card run. When there is nothing to do it may sleep for some milliseconds, which a message ends, and
 	// Interrupt.
 	Drive()
+	// Look is Drive that neither yields nor sleeps, for a program that does both by itself.
+	Look()
 	// Now is the card's clock, in nanoseconds.
 	Now() int64
 	// Segment returns new memory of the given number of bytes, all 0, that the card may use, at an address.

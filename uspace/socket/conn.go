@@ -123,7 +123,7 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 			return n, wrong("write", c.local, c.remote, cause(err, syscall.EPIPE))
 		}
 		if n += k; n == len(b) {
-			c.s.carrier.Drive() // it leaves now
+			c.s.carrier.Look() // it leaves now
 			return n, nil
 		}
 		c.s.await(&c.out.waiter, passed)

@@ -15,7 +15,6 @@ import (
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rats"
 	"github.com/funet/funet/uspace/wait"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -27,6 +26,8 @@ const (
 	longSpin = 300_000
 	nap      = 1_000_000
 	settled  = 1000
+	// share is how long, in nanoseconds, who polls keeps other goroutines from its processor.
+	share = 5_000
 	// moment is how long nobody has led when the sleeper takes over.
 	moment = 100 * time.Microsecond
 	// glance is how many polls pass between two looks at the clock and at who else waits.
@@ -40,16 +41,16 @@ type driving struct {
 	leading bool
 	armed   bool // the sleeper sleeps on the card's descriptor
 	due     bool // the timer is set
+	parked  int  // goroutines that wait and do not lead
 	moves   uint32
 	seen    uint32 // moves when the timer was set
 	timer   *time.Timer
 	spin    int64         // how long one waits by polling now, in nanoseconds
 	quick   int           // waits in a row that were shorter than spin
 	kick    chan struct{} // one slot: the sleeper is to take over
-	alarm   *wait.Alarm   // ends its sleep; the card's own would not do, since whoever lets the card run in between takes back what it says
+	rest    *rest         // where it sleeps
 	gone    chan struct{} // the sleeper has ended
-	fd      int
-	ticks   int64 // when the next tick is
+	ticks   int64         // when the next tick is
 	closing bool
 }
 
@@ -71,10 +72,11 @@ func (w *waiter) rouse() {
 }
 
 func (s *Stack) startDriving() (err error) {
-	if s.fd, err = s.carrier.Fd(); err != nil {
-		return err
+	fd, err := s.carrier.Fd()
+	if err == nil {
+		s.rest, err = newRest(fd)
 	}
-	if s.alarm, err = wait.NewAlarm(); err != nil {
+	if err != nil {
 		return err
 	}
 	s.spin = spin
@@ -91,7 +93,7 @@ func (s *Stack) stopDriving() {
 	s.carrier.Interrupt()
 	s.rouseSleeper()
 	<-s.gone
-	_ = s.alarm.Close()
+	_ = s.rest.close()
 }
 
 func (s *Stack) rouseSleeper() {
@@ -99,7 +101,7 @@ func (s *Stack) rouseSleeper() {
 	case s.kick <- struct{}{}:
 	default:
 	}
-	s.alarm.Call()
+	s.rest.call()
 }
 
 // lock takes the lock; a leader gives way.
@@ -118,8 +120,13 @@ func (s *Stack) unlock() {
 	switch {
 	case s.leading || s.closing:
 	case s.armed:
-		s.armed = false
-		s.alarm.Call() // what was done may be more than what the sleeper is armed for
+		// What was done may be more than what the sleeper is armed for. It sleeps on if the card is content, as after most writes.
+		if !s.carrier.Arm() {
+			s.armed = false
+			s.rest.call()
+		}
+	case s.parked > 0:
+		s.rouseSleeper() // it finds out soon enough if somebody leads again
 	case !s.due:
 		s.due, s.seen = true, s.moves
 		s.timer.Reset(moment)
@@ -168,12 +175,14 @@ func (s *Stack) await(w *waiter, cancel <-chan struct{}) {
 			return
 		}
 	}
+	s.parked++
 	s.unlock()
 	select {
 	case <-w.wake:
 	case <-cancel:
 	}
 	s.lock()
+	s.parked--
 }
 
 // lead polls for a while.
@@ -184,12 +193,24 @@ func (s *Stack) lead(w *waiter, cancel <-chan struct{}) {
 		s.carrier.Disarm()
 	}
 	start := s.carrier.Now()
+	gave := start
 	for n := 1; !w.news && s.err == nil; n++ {
 		s.poll()
 		if n%glance != 0 {
 			continue
 		}
-		s.breathe()
+		if now := s.carrier.Now(); now-gave > share {
+			s.mu.Unlock()
+			runtime.Gosched()
+			wait.YieldProcessor()
+			s.mu.Lock()
+			gave = s.carrier.Now()
+			if gave-now > wait.SomeoneComputes {
+				break
+			}
+		} else {
+			s.breathe()
+		}
 		select {
 		case <-cancel:
 			n = -1
@@ -213,7 +234,6 @@ func (s *Stack) lead(w *waiter, cancel <-chan struct{}) {
 // sleep is the sleeper.
 func (s *Stack) sleep() {
 	defer close(s.gone)
-	fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}, {Fd: int32(s.alarm.FD()), Events: unix.POLLIN}}
 	for range s.kick {
 		s.mu.Lock()
 		for !s.leading && !s.closing && s.err == nil {
@@ -226,19 +246,18 @@ func (s *Stack) sleep() {
 				runtime.Gosched()
 				continue
 			}
-			if !s.alarm.Arm() {
+			if !s.rest.ready() {
 				s.carrier.Disarm()
 				continue
 			}
 			s.armed = true
-			most := tick / 1_000_000
+			most := time.Duration(tick)
 			if len(s.conns) == 0 {
-				most = -1
+				most = 0
 			}
 			start := s.carrier.Now()
 			s.mu.Unlock()
-			_, _ = unix.Poll(fds, most) // a signal is a reason to look, too
-			s.alarm.Disarm()
+			s.rest.sleep(most)
 			s.mu.Lock()
 			if s.quick = 0; s.carrier.Now()-start < nap {
 				s.spin = longSpin
@@ -260,7 +279,7 @@ func (s *Stack) sleep() {
 
 // poll lets the card run, and tells those for whom something has come. It reports whether anything has.
 func (s *Stack) poll() bool {
-	s.carrier.Drive()
+	s.carrier.Look()
 	some := s.m.Poll()
 	for c, ok := s.m.NextReady(); ok; c, ok = s.m.NextReady() {
 		switch c := c.(type) {
