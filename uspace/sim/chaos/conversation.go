@@ -48,6 +48,7 @@ type session struct {
 	asked                bool // with the sender's seed
 	done                 bool // the client has done everything
 	closed               bool // and closed
+	shut                 bool // the server has closed its end
 	fromErr, toErr       error
 	thirdErr             error
 	part                 int // of the server's target
@@ -60,7 +61,8 @@ type session struct {
 	simple               [2]*rats.Simple // of client and server
 	out                  [3][]byte       // and what they and the third send from
 	handle               [3]rats.Handle
-	flying               bool // a message of the simple protocol, or a read, has no answer yet
+	head                 rats.Handle // of a group's first part
+	flying               bool        // a message of the simple protocol, or a read, has no answer yet
 	offset, length, beat int
 	reply                rats.Seed
 }
@@ -434,10 +436,15 @@ func (k *keyed) came(s *session, role int) (g rats.Message, ok bool, err error) 
 
 // failed returns why the last message did not arrive; nil: it may.
 func (k *keyed) failed(s *session, role int) error {
-	if s.handle[role] != 0 {
-		if st, why, err := k.Status(s.handle[role]); err == nil && st == rats.Failed {
-			return &rats.Failure{Node: s.to.node, Reason: why}
-		}
+	return k.failedOne(s, s.handle[role])
+}
+
+func (k *keyed) failedOne(s *session, h rats.Handle) error {
+	if h == 0 {
+		return nil
+	}
+	if st, why, err := k.Status(h); err == nil && st == rats.Failed {
+		return &rats.Failure{Node: s.to.node, Reason: why}
 	}
 	return nil
 }
@@ -484,11 +491,8 @@ const groupPart = 600
 
 func (k *keyed) sendParts(s *session) (err error) {
 	if s.total = 1; s.sent == 1 {
-		if err := k.failed(s, 0); err != nil {
-			return err
-		}
 		s.done = s.got == 1
-		return nil
+		return errors.Join(k.failedOne(s, s.head), k.failed(s, 0))
 	}
 	if s.out[0] == nil {
 		if s.out[0], err = k.Alloc(simpleBytes); err != nil {
@@ -513,8 +517,12 @@ func (k *keyed) sendParts(s *session) (err error) {
 		if i == 1 && s.third != nil {
 			continue
 		}
-		if s.handle[0], err = p.Send(k.Manager, s.out[0][p.Offset:p.Offset+p.Size], rats.Metadata{Own: []uint32{s.number, 0}}); err != nil {
+		h, err := p.Send(k.Manager, s.out[0][p.Offset:p.Offset+p.Size], rats.Metadata{Own: []uint32{s.number, 0}})
+		if err != nil {
 			return err
+		}
+		if s.handle[0] = h; i == 0 {
+			s.head = h
 		}
 	}
 	s.sent = 1
@@ -657,7 +665,7 @@ func (k *keyed) serve(s *session) (over bool) {
 	}
 	var err error
 	switch {
-	case s.toErr != nil:
+	case s.toErr != nil || s.shut: // what it has sent is still in its memory
 	case s.kind == streamSession:
 		err = k.readStream(s)
 	case s.kind == groupSession:
@@ -681,7 +689,7 @@ func (k *keyed) serve(s *session) (over bool) {
 	if s.toErr == nil && !s.closed && s.alive() {
 		return false
 	}
-	if s.simple[1] != nil {
+	if s.shut = true; s.simple[1] != nil {
 		s.simple[1].Close()
 	} else {
 		s.receiver.Close()
@@ -717,7 +725,7 @@ func (k *keyed) readStream(s *session) error {
 			if s.got != s.total {
 				k.damaged(s, s.got)
 			}
-			return nil
+			return s.receiver.Err() // that the sender was told may have come back
 		}
 		if err != nil || len(p.Bytes) == 0 {
 			return err
