@@ -65,6 +65,7 @@ type session struct {
 	flying               bool        // a message of the simple protocol, or a read, has no answer yet
 	offset, length, beat int
 	reply                rats.Seed
+	first                rats.Seed // of the server, whose key is closed when that has closed
 }
 
 // alive reports whether both members live as they did when the session began.
@@ -112,6 +113,7 @@ func (k *keyed) open() {
 			s.refused = true
 			continue
 		}
+		s.first = s.seed
 		k.opening = append(k.opening, s)
 		if s.kind == simpleSession || s.kind == groupSession || s.kind == streamSession {
 			k.serves = append(k.serves, s)
@@ -696,6 +698,23 @@ func (k *keyed) serve(s *session) (over bool) {
 	}
 	k.free(s, 1)
 	return s.out[1] == nil
+}
+
+// tryClosed writes with some keys that their owners have closed.
+func (k *keyed) tryClosed() {
+	for _, s := range k.m.run.sessions {
+		if len(k.stale) == staleWrites || k.Room() == 0 {
+			return
+		}
+		if s.from != k.m || !s.alive() || s.simple[1] == nil || !s.simple[1].Closed() || !s.to.keyed.Settled() {
+			continue
+		}
+		h, err := k.Write(s.first.Ticket, 0, []byte{0xff})
+		if err != nil {
+			return
+		}
+		k.stale = append(k.stale, h)
+	}
 }
 
 // answer takes messages of a session of simple datagrams, and sends the replies.

@@ -30,6 +30,8 @@ const (
 	parts     = 16
 	// sessionsAtOnce is how many sessions a member has at once in each role.
 	sessionsAtOnce = 8
+	// staleWrites is how many writes with closed keys a member tries.
+	staleWrites = 4
 	// leastSlots is the least size of send queues at first, where rats is used: its servers open with many requests at once.
 	leastSlots = 32
 )
@@ -64,6 +66,7 @@ type keyed struct {
 	taken   [parts]bool
 	held    []rats.Datagram
 	pending []rats.Request // not answered yet
+	stale   []rats.Handle  // of writes with keys that were closed
 	due     int64          // when something is to be done; Never
 	ends    []closer
 }
@@ -193,6 +196,7 @@ func (k *keyed) step() {
 				p.Probe()
 			}
 		}
+		k.tryClosed()
 	}
 	if k.stage == closing {
 		k.closeAll()
@@ -283,6 +287,14 @@ func (r *run) settle() bool {
 		}
 		if i != 1 {
 			continue
+		}
+		for _, m := range r.members {
+			for _, h := range m.keyed.stale {
+				r.closedKeys++
+				if st, _, err := m.keyed.Status(h); err != nil || st != rats.Failed {
+					r.oracle.fail(&r.result.Damaged, "member %d wrote with a key that was closed, and the write has not come back: status %d, %v", m.number, st, err)
+				}
+			}
 		}
 		for _, s := range r.sessions {
 			if why := s.missing(); why != "" {

@@ -99,31 +99,35 @@ type run struct {
 	fair     int64             // all faults are over
 	probing  bool
 	sessions []*session
+	// closedKeys counts writes that were tried with keys that were closed.
+	closedKeys int
 }
 
 // Run runs a scenario. An impossible one returns Check's error in Failures and counts
 // as stuck.
-func Run(s Scenario) (result Result) {
+func Run(s Scenario) Result { return runOf(s).result }
+
+// runOf is the run of a scenario, with all that it has come to.
+func runOf(s Scenario) (r *run) {
 	if err := s.Check(); err != nil {
-		return Result{Stuck: 1, Failures: []string{err.Error()}}
+		return &run{result: Result{Stuck: 1, Failures: []string{err.Error()}}}
 	}
 	if s.Network == Arctic {
 		s.Faults &^= faultsOfEthernet
 	}
 	profile, err := s.profile()
 	if err != nil {
-		return Result{Stuck: 1, Failures: []string{err.Error()}}
+		return &run{result: Result{Stuck: 1, Failures: []string{err.Error()}}}
 	}
 	if profile != nil {
 		s.Faults &^= Rats // timed cards have no remote memory
 	}
-	r := &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}}
+	r = &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}}
 	defer func() {
 		if p := recover(); p != nil {
 			r.oracle.fail(&r.result.Stuck, "panic: %v", p)
 			r.finish()
 		}
-		result = r.result
 	}()
 	r.build()
 	if s.Trace != nil {
@@ -136,7 +140,7 @@ func Run(s Scenario) (result Result) {
 		r.probe()
 	}
 	r.finish()
-	return r.result
+	return r
 }
 
 // quota reports whether messages of the scenario are left to be sent.
