@@ -287,6 +287,9 @@ func (c *Card) publish(l Level, head, tail Register) {
 func (c *Card) Return(r Returned) {
 	c.changed = true
 	if c.returns-atomic.LoadUint32(&c.page[returnTail]) >= ReturnSlots {
+		// A count that the process has scribbled on misleads nobody else.
+		n := lostTo + r.Header.Node()%LostNodes
+		atomic.StoreUint32(&c.page[n], c.page[n]+1)
 		c.lost++
 		atomic.StoreUint32(&c.page[returnsLost], c.lost)
 		return

@@ -48,6 +48,7 @@
 //	       reason but that it was asked for, or that the card has ended
 //	0x600  notification head (card)   0x640  notification tail (process)
 //	0x680  key slots, 0x688 areas, 0x690 notifications (card): how many of each the context has; see remote.go
+//	0x6c0  64 counts of returns lost, for nodes by their numbers modulo 64 (card)
 //	0x800  64 returns of 32 bytes: reason, level, header, first payload word
 //
 // CNTL is the one register that both write. The process stores CSQM and CRQM, with a

@@ -46,6 +46,7 @@ const (
 	returnHead  = 0x400 / 4
 	returnTail  = 0x440 / 4
 	returnsLost = 0x480 / 4
+	lostTo      = 0x6c0 / 4
 	returnRing  = 0x800 / 4
 
 	asleepWord  = 0x4c0 / 4
@@ -58,6 +59,8 @@ const (
 	returnWords = 32 / 4
 	// ReturnSlots is how many returned packets the ring holds.
 	ReturnSlots = 64
+	// LostNodes is how many counts there are of returns that the ring had no room for: nodes whose numbers are the same modulo LostNodes share one.
+	LostNodes = 64
 )
 
 // The bits of CNTL (thesis 3.1.2; the numbers are those of its table, the

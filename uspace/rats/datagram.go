@@ -15,7 +15,8 @@ package rats
 //	done    to the port, when the client closes: 0; datagrams sent, which may be overtaken by this
 //	ring    to the client, for hello: buffers 27:0; areas of the buffers, 16 bits each, lower half first
 //	credit  to the client: number 27:0; bits of the buffers
-//	abort   to the client: 0. It is the answer to done, too, when all datagrams are there
+//	abort   to the client: 0
+//	done    to the client, which has said so too, when all its datagrams are there: 0
 
 import (
 	"errors"
@@ -191,6 +192,7 @@ func (l *datagramLink) arrived(n *funi.Notification) {
 		return
 	}
 	if l.done && l.came == l.sent && l.peer.Key != 0 {
+		l.complete = true
 		l.shutdown()
 	}
 }
@@ -213,6 +215,12 @@ func (l *datagramLink) consider() bool {
 func (l *datagramLink) returned(r funi.Returned) {
 	l.end.returned(r)
 	l.shutdown()
+}
+
+func (l *datagramLink) suspect(lost *lostReturns) {
+	if l.end.suspect(lost); l.err != nil {
+		l.shutdown()
+	}
 }
 
 func (l *datagramLink) turn() bool {
@@ -339,12 +347,6 @@ func (c *Client) arrived(n *funi.Notification) {
 		return
 	}
 	w := n.Metadata
-	if c.closing {
-		if c.done && n.Words == 1 && w[0] == kindAbort<<kindShift {
-			c.answered()
-		}
-		return
-	}
 	count := int(w[0] & (1<<kindShift - 1))
 	switch kind := w[0] >> kindShift; {
 	case kind == kindRing && c.tickets == 0 && count >= 1 && count <= MaxBuffers && int(n.Words) == 1+(count+1)/2:
@@ -363,6 +365,9 @@ func (c *Client) arrived(n *funi.Notification) {
 		c.number, c.free = uint32(count), w[1]
 	case kind == kindAbort && n.Words == 1:
 		c.fail(ErrAborted)
+		return
+	case kind == kindDone && n.Words == 1 && c.done:
+		c.answered()
 		return
 	default:
 		c.lies("kind", kind)

@@ -39,6 +39,9 @@ const (
 	// firstRetry and lastRetry bound the time until a request that came back is sent again, in nanoseconds.
 	firstRetry = 50_000
 	lastRetry  = 50_000_000
+	// firstAnswer and lastAnswer bound the time until a request that was not answered is sent again, in nanoseconds: the answer may have come back to the server.
+	firstAnswer = 100_000_000
+	lastAnswer  = 1_000_000_000
 )
 
 // KeyOf returns the key of a server from 32 bytes or more of which at least the first 8 are a secret of those who may ask, such as an HMAC.
@@ -64,7 +67,7 @@ type Request struct {
 type answer struct {
 	key    uint64
 	number uint32
-	words  []uint32
+	words  []uint32 // nil: the program has it, and has not answered yet
 	to     Ticket
 }
 
@@ -103,6 +106,7 @@ func (s *Server) Recv() (Request, bool) {
 	}
 	r := s.requests[0]
 	s.requests = s.requests[1:]
+	*s.remembered(&r) = answer{key: r.inquiry.Key, number: r.number, to: r.inquiry}
 	return r, true
 }
 
@@ -112,9 +116,20 @@ func (s *Server) SendReply(r *Request, words ...uint32) bool {
 	if !s.send(a.to, 0, nil, a.words, true) {
 		return false
 	}
-	s.done[s.next] = a
-	s.next = (s.next + 1) % answered
+	*s.remembered(r) = a
 	return true
+}
+
+// remembered returns where the answer to a request is kept, or may be: where the oldest was.
+func (s *Server) remembered(r *Request) *answer {
+	for i := range s.done {
+		if a := &s.done[i]; a.key == r.inquiry.Key && a.number == r.number && a.to == r.inquiry {
+			return a
+		}
+	}
+	a := &s.done[s.next]
+	s.next = (s.next + 1) % answered
+	return a
 }
 
 // Close closes the server.
@@ -131,8 +146,10 @@ func (s *Server) arrived(n *funi.Notification) {
 	r := Request{From: n.Source, number: w[0] & (1<<kindShift - 1), Words: slices.Clone(w[requestWords:]),
 		inquiry: Ticket{Node: n.Source, Area: uint16(w[3]), Key: uint64(w[1]) | uint64(w[2])<<32}}
 	for i := range s.done {
-		if a := &s.done[i]; a.key == r.inquiry.Key && a.number == r.number && a.to == r.inquiry && a.words != nil {
-			s.send(a.to, 0, nil, a.words, true) // without room now it asks again
+		if a := &s.done[i]; a.key == r.inquiry.Key && a.number == r.number && a.to == r.inquiry {
+			if a.words != nil {
+				s.send(a.to, 0, nil, a.words, true) // without room now it asks again
+			}
 			return
 		}
 	}
@@ -157,7 +174,7 @@ func (s *Server) returned(r funi.Returned) {
 }
 
 // suspect has nothing to do: who asked asks again.
-func (s *Server) suspect() {}
+func (s *Server) suspect(*lostReturns) {}
 
 func (s *Server) turn() bool {
 	if !s.closing {
@@ -179,6 +196,8 @@ type Inquiry struct {
 	back     bool // it came back, for want of room there
 	again    int64
 	pause    int64
+	patience int64
+	late     int64 // then it is sent again without an answer; 0: not known yet
 	answer   []uint32
 	answered bool
 }
@@ -191,7 +210,7 @@ func (m *Manager) Ask(node uint16, server Key, words ...uint32) (*Inquiry, error
 	if !m.room(1, 1) {
 		return nil, fmt.Errorf("asking node %d: %w", node, ErrFull)
 	}
-	q := &Inquiry{unsent: true, pause: firstRetry}
+	q := &Inquiry{unsent: true, pause: firstRetry, patience: firstAnswer}
 	if err := m.add(&q.instance, q); err != nil {
 		return nil, err
 	}
@@ -210,8 +229,8 @@ func (m *Manager) Ask(node uint16, server Key, words ...uint32) (*Inquiry, error
 	return q, nil
 }
 
-// RecvReply returns the answer, or false while there is none. now, in nanoseconds of any clock, is for asking again what found no room; call it at
-// least as often as now passes what it returns then (0: nothing is to be done at a certain time). The error is why there will be no answer.
+// RecvReply returns the answer, or false while there is none. now, in nanoseconds of any clock, is for asking again what found no room or was not answered; call
+// it when now passes what it returns then. The error is why there will be no answer.
 func (q *Inquiry) RecvReply(now int64) (words []uint32, ok bool, at int64, err error) {
 	switch {
 	case q.err != nil:
@@ -221,12 +240,18 @@ func (q *Inquiry) RecvReply(now int64) (words []uint32, ok bool, at int64, err e
 	case q.back && q.again == 0:
 		q.again = now + q.pause
 		q.pause = min(2*q.pause, lastRetry)
-	case q.back && now >= q.again:
-		q.back, q.again, q.unsent = false, 0, true
+	case q.back && now >= q.again || q.late != 0 && now >= q.late:
+		q.back, q.again, q.late, q.unsent = false, 0, 0, true
 		q.m.await(&q.instance)
-		return nil, false, 0, nil
 	}
-	return nil, false, q.again, nil
+	if q.back {
+		return nil, false, q.again, nil
+	}
+	if q.late == 0 {
+		q.late = now + q.patience
+		q.patience = min(2*q.patience, lastAnswer)
+	}
+	return nil, false, q.late, nil
 }
 
 // Close ends the inquiry; an answer that comes later is nobody's.
@@ -254,8 +279,8 @@ func (q *Inquiry) arrived(n *funi.Notification) {
 }
 
 // suspect asks again.
-func (q *Inquiry) suspect() {
-	if !q.answered && !q.unsent {
+func (q *Inquiry) suspect(l *lostReturns) {
+	if l.of(q.peer.Node) && !q.answered && !q.unsent {
 		q.back = true
 		q.m.tell(&q.instance)
 	}

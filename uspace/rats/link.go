@@ -66,7 +66,7 @@ func (e *end) abandon() {
 func (e *end) Closed() bool { return e.dropped }
 
 // linger begins to close the end of a client. What it has sent may be under way for long, and if it were closed now, credit for that would come back to
-// the server, which could not know whether the client is dead. So the server answers when all is there (abort).
+// the server, which could not know whether the client is dead. So the server answers when all is there (done).
 func (e *end) linger() {
 	if !e.closing {
 		e.shutdown()

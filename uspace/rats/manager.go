@@ -24,8 +24,8 @@ type protocol interface {
 	returned(r funi.Returned)
 	// turn sends what could not be sent before. It returns false if there is more.
 	turn() bool
-	// suspect is told that something came back and the card had no room to say what.
-	suspect()
+	// suspect is told that something for such nodes came back and the card had no room to say what.
+	suspect(l *lostReturns)
 }
 
 // instance is what all instances have.
@@ -75,6 +75,7 @@ type Manager struct {
 	looked  int         // at how many of these NextReady has
 	asked   uint32      // inquiries so far
 	lost    uint32      // returns
+	lostTo  lostReturns
 	record  funi.Notification
 }
 
@@ -93,6 +94,8 @@ func Manage(e *Endpoint, s funi.Segment) (*Manager, error) {
 		return nil, fmt.Errorf("managing %d bytes: %w", len(s.Memory), ErrFull)
 	}
 	e.owned = m.cameBack
+	m.lost = e.iface.ReturnsLost()
+	m.lostTo.update(e.iface)
 	return m, nil
 }
 
@@ -115,6 +118,13 @@ func (m *Manager) InUse() [5]int {
 	return [5]int{whole - m.heap.unused, len(m.owners) - m.areas.n, m.credit, len(m.keys) - m.keySlots.n, len(m.places) - len(m.vacant)}
 }
 
+// Room is how many requests the send queue has room for.
+func (m *Manager) Room() int { return m.iface.Slots() - 1 - m.iface.Unsent(funi.Request) }
+
+// Settled reports whether the card has carried out everything that was asked of it so far. A seed that is sent on the request level is good when it arrives, as
+// the card opens its key before. One that travels some other way, and may be there sooner, is good once this was true.
+func (m *Manager) Settled() bool { return m.iface.Unsent(funi.Request) == 0 }
+
 // Unused is how many bytes of memory are free; not all need lie together.
 func (m *Manager) Unused() int { return m.heap.unused }
 
@@ -126,9 +136,11 @@ func (m *Manager) Poll() (some bool) {
 	m.Endpoint.Poll()
 	if lost := m.iface.ReturnsLost(); lost != m.lost {
 		m.lost = lost
+		m.lostTo.update(m.iface)
+		m.sends.suspect(&m.lostTo)
 		for i := range m.places {
 			if what := m.places[i].what; what != nil {
-				what.what.suspect()
+				what.what.suspect(&m.lostTo)
 			}
 		}
 	}
@@ -171,7 +183,7 @@ func (m *Manager) NextReady() (context any, ok bool) {
 
 // room reports whether an instance can be opened that needs so much: its requests, an area each but for one, one key slot, and credit.
 func (m *Manager) room(areas, credit int) bool {
-	return m.iface.Slots()-1-m.iface.Unsent(funi.Request) > areas && m.keySlots.n > 0 && m.areas.n >= areas &&
+	return m.Room() > areas && m.keySlots.n > 0 && m.areas.n >= areas &&
 		m.credit+credit <= m.iface.Remote().Notifications
 }
 
@@ -227,7 +239,23 @@ type gone struct{}
 func (gone) arrived(*funi.Notification) {}
 func (gone) returned(funi.Returned)     {}
 func (gone) turn() bool                 { return true }
-func (gone) suspect()                   {}
+func (gone) suspect(*lostReturns)       {}
+
+// lostReturns is how many returns were lost, by nodes' numbers modulo funi.LostNodes.
+type lostReturns struct {
+	counts [funi.LostNodes]uint32
+	more   [funi.LostNodes]bool // since the last update
+}
+
+func (l *lostReturns) update(i *funi.Interface) {
+	for n := range l.counts {
+		now := i.ReturnsLostTo(n)
+		l.more[n], l.counts[n] = now != l.counts[n], now
+	}
+}
+
+// of reports whether something for the node may have been among those that were lost last.
+func (l *lostReturns) of(node uint16) bool { return l.more[node%funi.LostNodes] }
 
 // cookie names an instance in its requests.
 func (i *instance) cookie() uint32 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rats"
 	"github.com/funet/funet/uspace/sim"
 	"pgregory.net/rapid"
@@ -821,4 +822,127 @@ func must(b []byte, err error) []byte {
 	}
 	binary.LittleEndian.PutUint16(b, 0)
 	return b
+}
+
+// Rule (doc.go): when more comes back than the card has room to tell of, everything to those nodes fails, and nothing to others.
+func TestLostReturnsFailWhatWentThere(t *testing.T) {
+	var to [3]rats.Seed
+	done := false
+	nodes(t, 3, 1<<17, sim.EthernetConfig{Seed: 1}, func(n *managed, me int) error {
+		if me > 0 {
+			target, err := n.NewTarget(must(n.Alloc(100)), 4)
+			if err != nil {
+				return err
+			}
+			seed, err := target.TaggedSeed()
+			if err != nil {
+				return err
+			}
+			if err := n.until("the key is open", n.Settled); err != nil {
+				return err
+			}
+			to[me] = seed
+			return n.until("done", func() bool { return done })
+		}
+		if err := n.until("seeds", func() bool { return to[1].Key != 0 && to[2].Key != 0 }); err != nil {
+			return err
+		}
+		var w [3]*rats.Writer
+		for i := 1; i < 3; i++ {
+			var err error
+			if w[i], err = n.WriteTo(to[i]); err != nil {
+				return err
+			}
+			if err := n.until("a tag is written", func() bool { return w[i].WriteTag(0, nil, 1) == nil }); err != nil {
+				return err
+			}
+		}
+		good, err := n.Write(to[2].Ticket, 0, nil)
+		if err != nil {
+			return err
+		}
+		guess := to[1].Ticket
+		guess.Key ^= 1 << 30
+		var first rats.Handle
+		for i := range 3 * funi.ReturnSlots { // nothing is polled, so the ring overflows
+			var h rats.Handle
+			for end := n.p.Now() + 1e9; ; n.p.Drive() {
+				if h, err = n.Write(guess, 0, nil); err == nil {
+					break
+				}
+				if !errors.Is(err, rats.ErrFull) || n.p.Now() > end {
+					return err
+				}
+			}
+			if i == 0 {
+				first = h
+			}
+		}
+		n.p.Sleep(1e7)
+		if n.p.Interface().ReturnsLost() == 0 {
+			return errors.New("the card had room for all that came back")
+		}
+		if err := n.until("it fails", func() bool { return w[1].Err() != nil }); err != nil {
+			return err
+		}
+		if st, _, err := n.Status(first); err != nil || st != rats.Failed {
+			return fmt.Errorf("the first of what came back: status %d, %v", st, err)
+		}
+		if st, why, err := n.Status(good); err != nil || st != rats.Sent || w[2].Err() != nil {
+			return fmt.Errorf("what went to another node: status %d, %v, %v, %v", st, why, err, w[2].Err())
+		}
+		done = true
+		return nil
+	})
+}
+
+// Rule (3.2, initial request response): a request that its program holds for long is asked again, and is shown and answered once.
+func TestSlowAnswer(t *testing.T) {
+	secret := make([]byte, 32)
+	secret[3] = 9
+	ready, done := false, false
+	nodes(t, 2, 1<<16, sim.EthernetConfig{Seed: 1}, func(n *managed, me int) error {
+		if me == 1 {
+			s, err := n.Serve(rats.KeyOf(secret))
+			if err != nil {
+				return err
+			}
+			if err := n.until("the key is open", n.Settled); err != nil {
+				return err
+			}
+			ready = true
+			var q rats.Request
+			if err := n.until("a request", func() (ok bool) { q, ok = s.Recv(); return ok }); err != nil {
+				return err
+			}
+			end := n.p.Now() + int64(2*time.Second)
+			if err := n.until("a long time", func() bool { return n.p.Now() > end }); err != nil {
+				return err
+			}
+			if _, again := s.Recv(); again {
+				return errors.New("the request is shown again")
+			}
+			if !s.SendReply(&q, q.Words[0]+1) {
+				return errors.New("no room to answer")
+			}
+			return n.until("done", func() bool { return done })
+		}
+		if err := n.until("the server", func() bool { return ready }); err != nil {
+			return err
+		}
+		q, err := n.Ask(1, rats.KeyOf(secret), 41)
+		if err != nil {
+			return err
+		}
+		var words []uint32
+		if e := n.until("an answer", func() (ok bool) { words, ok, _, err = q.RecvReply(n.p.Now()); return ok || err != nil }); e != nil || err != nil {
+			return errors.Join(e, err)
+		}
+		if len(words) != 1 || words[0] != 42 {
+			return fmt.Errorf("answer %d", words)
+		}
+		q.Close()
+		done = true
+		return n.unused()
+	})
 }

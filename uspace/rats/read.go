@@ -171,6 +171,12 @@ func (l *readLink) returned(r funi.Returned) {
 	l.shutdown()
 }
 
+func (l *readLink) suspect(lost *lostReturns) {
+	if l.end.suspect(lost); l.err != nil {
+		l.shutdown()
+	}
+}
+
 func (l *readLink) turn() bool {
 	if l.unsent && !l.closing && !l.reply() || !l.finish(nil) {
 		return false

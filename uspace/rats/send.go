@@ -28,6 +28,7 @@ const (
 	Copied
 	// Sent: the card has taken it, and needs nothing of the process for it any more. It will be delivered once, or come back: then
 	// its status becomes Failed.
+	// When the card had no room to say what came back, all messages to that node and some others are Failed, with NoReason.
 	Sent
 	// Failed: it came back; some of a long one may have been written.
 	Failed
@@ -39,6 +40,8 @@ type send struct {
 	at     uint64 // how many slots of the request queue were committed up to it
 	inSlot bool
 	reason arctic.Reason
+	node   uint16
+	lost   bool // it may have come back, and the card had no room to say so
 }
 
 // sends is the last requests. The index of a handle is its lower bits.
@@ -59,6 +62,15 @@ func (s *sends) at(n uint32) *send {
 // look notes which slots were retired.
 func (e *Endpoint) look() {
 	e.sends.retired = e.iface.Committed(funi.Request) - uint64(e.iface.Unsent(funi.Request))
+}
+
+// suspect notes which messages may have come back.
+func (s *sends) suspect(l *lostReturns) {
+	for i := range s.list {
+		if m := &s.list[i]; m.handle != 0 && m.at <= s.retired && l.of(m.node) {
+			m.lost = true
+		}
+	}
 }
 
 // launch commits a request that compose makes of a slot, and remembers it.
@@ -118,7 +130,8 @@ func (e *Endpoint) send(t Ticket, offset uint32, data []byte, metadata []uint32,
 	if err != nil {
 		return 0, fmt.Errorf("sending %d bytes to node %d: %w", len(data), t.Node, err)
 	}
-	e.sends.at(uint32(h)).inSlot = p.Source == 0
+	m := e.sends.at(uint32(h))
+	m.inSlot, m.node = p.Source == 0, t.Node
 	return h, nil
 }
 
@@ -148,7 +161,7 @@ func (e *Endpoint) Status(h Handle) (Status, arctic.Reason, error) {
 	switch {
 	case m == nil:
 		return Failed, NoReason, ErrHandle
-	case m.reason != NoReason:
+	case m.reason != NoReason || m.lost:
 		return Failed, m.reason, nil
 	case m.at <= e.sends.retired:
 		return Sent, NoReason, nil

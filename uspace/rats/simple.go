@@ -145,7 +145,7 @@ func (s *Simple) arrived(n *funi.Notification) {
 }
 
 // suspect has nothing to do: the instance has sent nothing.
-func (s *Simple) suspect() {}
+func (s *Simple) suspect(*lostReturns) {}
 
 func (s *Simple) turn() bool {
 	if s.closing && s.key == 0 && s.memory != nil { // Renew has failed

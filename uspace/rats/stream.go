@@ -85,25 +85,29 @@ var (
 
 // Failure is the error of an instance whose message came back.
 type Failure struct {
-	Node   uint16 // for which it was
-	Reason arctic.Reason
+	Node   uint16        // for which it was
+	Reason arctic.Reason // NoReason: the card had no room to say
 }
 
 func (f *Failure) Error() string {
+	if f.Reason == NoReason {
+		return fmt.Sprintf("rats: messages to node %d were not delivered, more than the card had room to tell of", f.Node)
+	}
 	return fmt.Sprintf("rats: a message to node %d was not delivered: %v", f.Node, f.Reason)
 }
 
 // end is what a sender and a receiver have.
 type end struct {
 	instance
-	peer    Ticket // control messages go there; Key 0: not known yet
-	key     Key    // of this end
-	areas   []uint16
-	err     error // why the stream is of no more use
-	abort   bool  // the other end is to be told
-	closing bool  // what was opened is to be closed
-	lingers bool  // but not before the other end has answered that it has got everything
-	dropped bool
+	peer     Ticket // control messages go there; Key 0: not known yet
+	key      Key    // of this end
+	areas    []uint16
+	err      error // why the stream is of no more use
+	abort    bool  // the other end is to be told
+	closing  bool  // what was opened is to be closed
+	complete bool  // and all that the other end has sent before its end is there
+	lingers  bool  // but not before the other end has answered that it has got everything
+	dropped  bool
 }
 
 // fail ends the stream at this end, once.
@@ -131,8 +135,14 @@ func (e *end) returned(r funi.Returned) {
 	e.fail(&Failure{Node: r.Header.Node(), Reason: r.Reason})
 }
 
-// suspect asks whether it was one of this stream's messages: those of a stream come back as long as one does.
-func (e *end) suspect() { e.ask() }
+// suspect ends the stream if one of its messages may have come back: then something is missing at the other end, and nothing but the card
+// could have said what.
+func (e *end) suspect(l *lostReturns) {
+	if e.peer.Key != 0 && l.of(e.peer.Node) {
+		e.fail(&Failure{Node: e.peer.Node})
+		e.m.await(&e.instance)
+	}
+}
 
 // ask lets the peer's card answer if the peer is not there any more: a write of nothing, of which no record tells.
 func (e *end) ask() {
@@ -143,7 +153,11 @@ func (e *end) ask() {
 
 // tellAbort tells the other end, if there is one. It returns false if there was no room.
 func (e *end) tellAbort() bool {
-	if e.abort && e.peer.Key != 0 && !e.send(e.peer, 0, nil, []uint32{kindAbort << kindShift}, true) {
+	kind := uint32(kindAbort)
+	if e.complete {
+		kind = kindDone
+	}
+	if e.abort && e.peer.Key != 0 && !e.send(e.peer, 0, nil, []uint32{kind << kindShift}, true) {
 		return false
 	}
 	e.abort = false

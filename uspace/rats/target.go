@@ -13,7 +13,8 @@ package rats
 //	data   to the target: 0; tag
 //	done   to the target, when the writer closes: 0; tags sent, which may be overtaken by this
 //	credit to the writer: 0; tags read since the beginning
-//	abort  to the writer: 0. It is the answer to done, too, when all tags are there
+//	abort  to the writer: 0
+//	done   to the writer, which has said so too, when all its tags are there: 0
 
 import (
 	"fmt"
@@ -184,6 +185,7 @@ func (l *taggedLink) arrived(n *funi.Notification) {
 		return
 	}
 	if l.done && l.read+uint32(l.held) == l.sent && l.peer.Key != 0 {
+		l.complete = true
 		l.shutdown()
 	}
 	l.consider()
@@ -209,6 +211,12 @@ func (l *taggedLink) consider() bool {
 func (l *taggedLink) returned(r funi.Returned) {
 	l.end.returned(r)
 	l.shutdown()
+}
+
+func (l *taggedLink) suspect(lost *lostReturns) {
+	if l.end.suspect(lost); l.err != nil {
+		l.shutdown()
+	}
 }
 
 func (l *taggedLink) turn() bool {
@@ -287,7 +295,7 @@ func (w *Writer) WriteParts(parts ...Part) (h Handle, err error) {
 	if err := w.usable(); err != nil {
 		return 0, err
 	}
-	if w.m.iface.Slots()-1-w.m.iface.Unsent(funi.Request) < len(parts) {
+	if w.m.Room() < len(parts) {
 		return 0, fmt.Errorf("writing %d parts: %w", len(parts), ErrFull)
 	}
 	for _, p := range parts {
@@ -349,9 +357,8 @@ func (w *Writer) arrived(n *funi.Notification) {
 		return
 	}
 	switch d := n.Metadata; {
-	case w.closing && w.done && n.Words == 1 && d[0] == kindAbort<<kindShift:
+	case w.done && n.Words == 1 && d[0] == kindDone<<kindShift:
 		w.answered()
-	case w.closing:
 	case n.Words == 2 && d[0] == kindCredit<<kindShift:
 		if int32(d[1]-w.read) < 0 {
 			return // overtaken by a newer one

@@ -40,7 +40,7 @@ func (m *member) newMemory() {
 	m.memory.scribble(sourceBase, sourceBase+size)
 	m.memory.clean(targetBase, targetBase+size)
 	m.sources = arena{first: sourceBase, end: sourceBase + size}
-	m.sent, m.pending = [arctic.Levels]uint64{}, [arctic.Levels][]pending{}
+	m.pending = [arctic.Levels][]pending{}
 	for _, s := range []funi.Segment{
 		{Base: sourceBase, Memory: m.memory.source, Rights: funi.Source},
 		{Base: targetBase, Memory: m.memory.target[:size/2], Rights: funi.Destination},
@@ -84,7 +84,7 @@ func (m *member) retired() {
 		if len(q) == 0 {
 			continue
 		}
-		done := m.sent[l] - uint64(m.process.Interface().Unsent(funi.Level(l)))
+		done := m.process.Interface().Committed(funi.Level(l)) - uint64(m.process.Interface().Unsent(funi.Level(l)))
 		n := 0
 		for ; n < len(q) && q[n].sent <= done; n++ {
 			s := m.sources.give(q[n].source)

@@ -41,10 +41,11 @@ const (
 	Forge                         // somebody forges greetings, and echoes what he has seen of others
 	Replay                        // frames come again that were recorded any time before
 	Sizes                         // cards have ports that carry frames of different lengths
-	All        = Sizes<<1 - 1
+	Rats                          // programs use every protocol of package rats
+	All        = Rats<<1 - 1
 )
 
-var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes"}
+var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats"}
 
 // FaultNames are the kinds that ParseFaults knows.
 func FaultNames() []string { return slices.Clone(faultNames) }
@@ -190,6 +191,9 @@ func (s *Scenario) plan(profile *hwprofiles.Profile) plan {
 	if r := s.stream(streamKey); s.Faults&(Forge|Replay) != 0 {
 		p.keyed, p.readable = r.IntN(2) == 0, r.IntN(2) == 0
 	}
+	if s.Faults&Rats != 0 {
+		p.slots = max(p.slots, leastSlots)
+	}
 	r := s.stream(streamPace)
 	p.horizon = int64(pick(r, 3*time.Millisecond, 30*time.Millisecond, 150*time.Millisecond))
 	p.pause = min(max(1, p.horizon*int64(s.Nodes)/int64(s.Messages)*8), p.horizon/4)
@@ -277,7 +281,7 @@ type episode struct {
 func (s *Scenario) episodes(p *plan) (all []episode) {
 	for k := range faultNames {
 		kind := Faults(1) << k
-		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer || kind == Sizes {
+		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer || kind == Sizes || kind == Rats {
 			continue
 		}
 		r := s.stream(streamFaults + uint64(k))

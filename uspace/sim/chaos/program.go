@@ -32,9 +32,9 @@ type member struct {
 	memory  *memory
 	sources arena
 	pending [arctic.Levels][]pending
-	sent    [arctic.Levels]uint64
 	targets arena
 	graves  []*memory
+	keyed   *keyed // of the present life; nil: package rats is not used
 }
 
 // returnsLost counts the returns that the return ring of the present life had no room for.
@@ -60,6 +60,7 @@ var operations = []struct {
 	{4, Transfer, (*member).moves},
 	{2, Transfer, (*member).movesMuch},
 	{1, Transfer, (*member).trespass},
+	{4, Rats, (*member).converse},
 }
 
 // program runs a life of the member: it starts an operation every now and then, until
@@ -99,7 +100,11 @@ func (m *member) program(p *sim.Process) error {
 			}
 			next = p.Now() + m.idle()
 		}
-		p.Wait(next)
+		if m.keyed != nil {
+			p.Wait(min(next, m.keyed.due))
+		} else {
+			p.Wait(next)
+		}
 	}
 }
 
@@ -110,6 +115,9 @@ func (m *member) idle() int64 { return m.random.Int64N(2*m.run.pause + 1) }
 // takes replies only: a handler that waits for room to reply may do no more.
 func (m *member) serve(p *sim.Process, lowest funi.Level) {
 	i := p.Interface()
+	if m.keyed != nil {
+		m.keyed.step()
+	}
 	for l := funi.Reply; l <= funi.Reply && l >= lowest; l-- {
 		for s := i.Receive(l); s != nil; s = i.Receive(l) {
 			msg := m.run.oracle.arrived(m, l, s)
@@ -124,6 +132,9 @@ func (m *member) serve(p *sim.Process, lowest funi.Level) {
 		}
 	}
 	for b, ok := i.NextReturn(); ok; b, ok = i.NextReturn() {
+		if m.keyed != nil && m.keyed.Returned(b) {
+			continue
+		}
 		m.run.oracle.returned(m, b)
 	}
 }
@@ -164,7 +175,6 @@ func (m *member) slot(p *sim.Process, l funi.Level) *funi.Slot {
 
 // commit sends what is in the slot.
 func (m *member) commit(l funi.Level) {
-	m.sent[l]++
 	m.process.Interface().Commit(l)
 }
 

@@ -98,28 +98,36 @@ type run struct {
 	newest   map[uint16]uint32 // of them, by GID
 	fair     int64             // all faults are over
 	probing  bool
+	sessions []*session
+	// closedKeys counts writes that were tried with keys that were closed.
+	closedKeys int
 }
 
 // Run runs a scenario. An impossible one returns Check's error in Failures and counts
 // as stuck.
-func Run(s Scenario) (result Result) {
+func Run(s Scenario) Result { return runOf(s).result }
+
+// runOf is the run of a scenario, with all that it has come to.
+func runOf(s Scenario) (r *run) {
 	if err := s.Check(); err != nil {
-		return Result{Stuck: 1, Failures: []string{err.Error()}}
+		return &run{result: Result{Stuck: 1, Failures: []string{err.Error()}}}
 	}
 	if s.Network == Arctic {
 		s.Faults &^= faultsOfEthernet
 	}
 	profile, err := s.profile()
 	if err != nil {
-		return Result{Stuck: 1, Failures: []string{err.Error()}}
+		return &run{result: Result{Stuck: 1, Failures: []string{err.Error()}}}
 	}
-	r := &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}}
+	if profile != nil {
+		s.Faults &^= Rats // timed cards have no remote memory
+	}
+	r = &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}}
 	defer func() {
 		if p := recover(); p != nil {
 			r.oracle.fail(&r.result.Stuck, "panic: %v", p)
 			r.finish()
 		}
-		result = r.result
 	}()
 	r.build()
 	if s.Trace != nil {
@@ -128,11 +136,11 @@ func Run(s Scenario) (result Result) {
 	if s.Capture != nil {
 		r.world.Capture(s.Capture)
 	}
-	if r.happen() {
+	if r.happen() && (r.scenario.Faults&Rats == 0 || r.settle()) {
 		r.probe()
 	}
 	r.finish()
-	return r.result
+	return r
 }
 
 // quota reports whether messages of the scenario are left to be sent.
@@ -146,7 +154,7 @@ func (r *run) transfers() bool { return r.scenario.Faults&Transfer != 0 }
 
 // build makes the world and everybody in it.
 func (r *run) build() {
-	r.world = sim.NewWorld(sim.Options{Watch: r.watch})
+	r.world = sim.NewWorld(sim.Options{Watch: r.watch, Remote: r.scenario.remoteSizes()})
 	r.byCard = make([][]*member, r.cards)
 	byGroup := map[uint16][]int32{}
 	for i, at := range r.plan.members {
@@ -233,6 +241,9 @@ func (r *run) attach(m *member) {
 	m.attached++
 	if r.transfers() {
 		m.newMemory()
+	}
+	if r.scenario.Faults&Rats != 0 {
+		m.newKeyed()
 	}
 }
 

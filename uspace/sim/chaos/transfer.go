@@ -89,7 +89,7 @@ func (m *member) asks(s *funi.Slot, l funi.Level, to int32, node uint16, t funi.
 		}
 	case refused != arctic.ReasonSource:
 		m.memory.compose(o, t.Source, t.Argument, t.Words)
-		m.pending[l] = append(m.pending[l], pending{m.sent[l] + 1, t.Source})
+		m.pending[l] = append(m.pending[l], pending{m.process.Interface().Committed(l) + 1, t.Source})
 	}
 	for _, w := range []int{funi.SourceAddressWord, funi.DestinationAddressWord} {
 		if s[w] != 0 {

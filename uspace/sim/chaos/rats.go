@@ -1,0 +1,316 @@
+package chaos
+
+// This file is what processes do with package rats while all else goes wrong: sessions of every protocol, each between two
+// members and, for groups, a third. What is sent is a function of the session and of a number, so that whoever receives it can tell
+// whether it is whole, came once, and came to the right one. conversation.go is the protocols.
+//
+// Seeds travel outside the network, in no time. A session ends early when one of its members dies, or by an error that a fault explains; all others
+// must be complete when the network has fallen silent. Then everybody closes everything: all memory, areas, credits, key slots and instances must be
+// free again, and no byte changed that nobody had a key to.
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/rats"
+	"github.com/funet/funet/uspace/sim"
+)
+
+const (
+	keyedBase = 0x3000_0000
+	// guardBytes is what nobody may write to, beside what others may.
+	guardBytes = 4096
+	// readBytes is how much of a member others read, and partBytes how much of one they write to.
+	readBytes = 4096
+	partBytes = 1024
+	parts     = 16
+	// sessionsAtOnce is how many sessions a member has at once in each role.
+	sessionsAtOnce = 8
+	// staleWrites is how many writes with closed keys a member tries.
+	staleWrites = 4
+	// leastSlots is the least size of send queues at first, where rats is used: its servers open with many requests at once.
+	leastSlots = 32
+)
+
+// stage is what the run has come to, for sessions.
+type stage uint8
+
+const (
+	talking stage = iota // sessions go on
+	asking               // each asks whether the other end is still there
+	closing              // everything is closed
+)
+
+// keyed is what a life of a member has of package rats.
+type keyed struct {
+	*rats.Manager
+	m       *member
+	p       *sim.Process
+	all     []byte // the segment
+	guard   []byte
+	port    *rats.Port
+	target  *rats.Target
+	reads   *rats.ReadServer
+	server  *rats.Server
+	stage   stage
+	asked   bool
+	wanted  []*session // to be opened here
+	opening []*session // whose keys the card has not opened yet
+	mine    []*session // begun here
+	serves  []*session // opened here
+	helps   []*session // groups of others, of which a part is to be sent
+	taken   [parts]bool
+	held    []rats.Datagram
+	pending []rats.Request // not answered yet
+	stale   []rats.Handle  // of writes with keys that were closed
+	due     int64          // when something is to be done; Never
+	ends    []closer
+}
+
+// closer is an instance, at its end.
+type closer interface {
+	Close()
+	Closed() bool
+}
+
+// prober is one that can ask whether the other end is there.
+type prober interface{ Probe() }
+
+// remoteSizes is how much remote memory members have.
+func (s *Scenario) remoteSizes() funi.RemoteSizes {
+	switch {
+	case s.Faults&Rats == 0:
+		return funi.RemoteSizes{}
+	case s.Nodes > 64:
+		return funi.RemoteSizes{KeySlots: 64, Areas: 128, Notifications: 256}
+	}
+	return funi.RemoteSizes{KeySlots: 256, Areas: 512, Notifications: 1024}
+}
+
+// keys are randomness for the keys of a life.
+type keys struct{ *rand.ChaCha8 }
+
+// newKeyed makes what a new life has of package rats.
+func (m *member) newKeyed() {
+	var seed [32]byte
+	binary.LittleEndian.PutUint64(seed[:], m.run.scenario.Seed)
+	binary.LittleEndian.PutUint64(seed[8:], uint64(m.number)<<32|uint64(m.attached))
+	e, err := rats.New(m.process.Interface(), int(m.node), keys{rand.NewChaCha8(seed)})
+	if err != nil {
+		panic(err)
+	}
+	k := &keyed{m: m, p: m.process, all: make([]byte, max(128<<10, min(512<<10, 2*maxMemory/m.run.scenario.Nodes))), due: sim.Never}
+	segment := funi.Segment{Base: keyedBase, Memory: k.all, Rights: funi.Keyed | funi.Source}
+	if err := m.process.Context().Register(segment); err != nil {
+		panic(err)
+	}
+	if k.Manager, err = rats.Manage(e, segment); err != nil {
+		panic(err)
+	}
+	e.Others = func(b funi.Returned) { m.run.oracle.returned(m, b) }
+	m.keyed = k
+	if k.server, err = k.Serve(m.serverKey()); err != nil && !errors.Is(err, rats.ErrFull) {
+		panic(err)
+	}
+	k.guard = must(k.Alloc(guardBytes))
+	fill(k.guard, ^uint32(m.number), 0)
+	k.port = must(k.NewPort(datagramBytes, 3))
+	k.target = must(k.NewTarget(must(k.Alloc(parts*partBytes)), 4))
+	readable := must(k.Alloc(readBytes))
+	fill(readable, m.life(), 0)
+	k.reads = must(k.NewReadServer(readable))
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// life is a number for the member's present life.
+func (m *member) life() uint32 { return uint32(m.number)<<16 | uint32(m.attached) }
+
+// serverKey is the key of the group's servers for initial requests.
+func (m *member) serverKey() rats.Key { return rats.Key(uint64(m.gid)<<32|0x5ea1) << 16 }
+
+// fill puts into b what number i of a session is, from a place on.
+func fill(b []byte, number uint32, i int) {
+	x := number*2654435761 ^ uint32(i)*0x9e3779b9
+	for j := range b {
+		b[j] = byte(x>>(8*(j&3))) + byte(j)
+	}
+}
+
+// holds reports whether b is what fill puts there.
+func holds(b []byte, number uint32, i int) bool {
+	want := make([]byte, len(b))
+	fill(want, number, i)
+	return bytes.Equal(b, want)
+}
+
+// converse begins a session with a member of the group.
+func (m *member) converse() {
+	k, to := m.keyed, m.run.members[m.choose()]
+	if len(k.mine) >= sessionsAtOnce || to.process == nil || to.keyed == nil {
+		return
+	}
+	s := &session{number: uint32(len(m.run.sessions) + 1), kind: m.random.IntN(sessionKinds), from: m, to: to, fromLife: m.attached, toLife: to.attached,
+		total: 1 + m.random.IntN(16), part: none}
+	if s.kind == streamSession {
+		s.total = 1 + m.random.IntN(6000<<m.random.IntN(4))
+	}
+	if third := m.run.members[m.choose()]; s.kind == groupSession && third.process != nil {
+		s.third, s.thirdLife = third, third.attached
+	}
+	m.run.sessions = append(m.run.sessions, s)
+	k.mine = append(k.mine, s)
+	if s.kind == streamSession && m.random.IntN(2) == 0 {
+		s.senderFirst = true // the client makes the seed, and then it is wanted
+		return
+	}
+	to.keyed.wanted = append(to.keyed.wanted, s)
+	to.process.Wake()
+}
+
+// none is no part of a target.
+const none = -1
+
+// step lets everything of a life go on as far as it can. It never waits.
+func (k *keyed) step() {
+	k.Poll()
+	k.due = sim.Never
+	k.open()
+	k.receive()
+	k.mine = k.goOn(k.mine, k.client)
+	k.serves = k.goOn(k.serves, k.serve)
+	k.help()
+	if k.stage == asking && !k.asked {
+		k.asked = true
+		for _, e := range k.ends {
+			if p, ok := e.(prober); ok && !e.Closed() {
+				p.Probe()
+			}
+		}
+		k.tryClosed()
+	}
+	if k.stage == closing {
+		k.closeAll()
+	}
+	k.Poll() // what was begun leaves now
+	n := 0
+	for _, e := range k.ends {
+		if !e.Closed() {
+			k.ends[n] = e
+			n++
+		}
+	}
+	k.ends = k.ends[:n]
+}
+
+// goOn lets sessions go on, and returns those that are not over for this member.
+func (k *keyed) goOn(list []*session, step func(s *session) (over bool)) []*session {
+	n := 0
+	for _, s := range list {
+		if !step(s) {
+			list[n] = s
+			n++
+		}
+	}
+	return list[:n]
+}
+
+// closeAll closes everything.
+func (k *keyed) closeAll() {
+	if k.port == nil {
+		return
+	}
+	if k.server != nil {
+		k.server.Close()
+	}
+	k.port.Close()
+	k.target.Close()
+	k.reads.Close()
+	k.port, k.held = nil, nil
+	for _, e := range k.ends {
+		e.Close()
+	}
+}
+
+// judge notes that an end of a session has failed, and whether a fault explains that.
+func (k *keyed) judge(s *session, end *error, err error) {
+	if err == nil || *end != nil {
+		return
+	}
+	*end = err
+	r, o := k.m.run, &k.m.run.oracle
+	var f *rats.Failure
+	switch {
+	case k.stage == closing:
+	case errors.As(err, &f):
+		switch f.Reason {
+		case arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonJob, arctic.ReasonResynchronised,
+			rats.NoReason, arctic.ReasonReplaced, arctic.ReasonKeySlot, arctic.ReasonArea, arctic.ReasonKey:
+			if r.scenario.Faults&^calm == 0 {
+				o.fail(&r.result.Lost, "session %d (%v) of members %d and %d failed, and nothing was wrong: %v", s.number, sessionNames[s.kind], s.from.number, s.to.number, err)
+			}
+		default:
+			o.fail(&r.result.Damaged, "session %d (%v) of members %d and %d: %v", s.number, sessionNames[s.kind], s.from.number, s.to.number, err)
+		}
+	case errors.Is(err, rats.ErrAborted):
+		if r.scenario.Faults&^calm == 0 {
+			o.fail(&r.result.Lost, "session %d (%v) of members %d and %d: %v", s.number, sessionNames[s.kind], s.from.number, s.to.number, err)
+		}
+	default:
+		o.fail(&r.result.Damaged, "session %d (%v) of members %d and %d: %v", s.number, sessionNames[s.kind], s.from.number, s.to.number, err)
+	}
+}
+
+// calm is what explains no failure of a session.
+const calm = Rats | Transfer | Resize | Switch | Sizes | Dup | Reorder
+
+// settle ends all sessions on the fair and silent network, and checks that they were complete and that everything is free.
+func (r *run) settle() bool {
+	// The second time those hear it whose other end has closed only the first time.
+	for i, next := range []stage{asking, asking, closing, asking} {
+		for _, m := range r.members {
+			m.keyed.stage, m.keyed.asked = next, false
+			m.process.Wake()
+		}
+		r.fair = r.world.Now()
+		if !r.happen() {
+			return false
+		}
+		if i != 1 {
+			continue
+		}
+		for _, m := range r.members {
+			for _, h := range m.keyed.stale {
+				r.closedKeys++
+				if st, _, err := m.keyed.Status(h); err != nil || st != rats.Failed {
+					r.oracle.fail(&r.result.Damaged, "member %d wrote with a key that was closed, and the write has not come back: status %d, %v", m.number, st, err)
+				}
+			}
+		}
+		for _, s := range r.sessions {
+			if why := s.missing(); why != "" {
+				r.oracle.fail(&r.result.Stuck, "session %d (%v) of members %d and %d is not complete: %s", s.number, sessionNames[s.kind], s.from.number, s.to.number, why)
+			}
+		}
+	}
+	for _, m := range r.members {
+		k := m.keyed
+		if !holds(k.guard, ^uint32(m.number), 0) {
+			r.oracle.fail(&r.result.Damaged, "member %d: memory has changed that nobody had a key to", m.number)
+		}
+		k.Free(k.guard)
+		if left := k.InUse(); left != [5]int{} {
+			r.oracle.fail(&r.result.Stuck, "member %d has closed everything, and has bytes, areas, credit, key slots and instances in use: %d", m.number, left)
+		}
+	}
+	return r.result.Stuck == 0
+}
