@@ -158,8 +158,8 @@ func (o SocketOptions) run(ctx context.Context, f *Flags) (_ *SocketResult, err 
 	return r, nil
 }
 
-// overFunet opens the process's place.
-func overFunet(ctx context.Context, f *Flags) (*network, error) {
+// openSocket opens the place that the flags describe.
+func openSocket(ctx context.Context, f *Flags) (*socket.Stack, Place, error) {
 	n := &Node{ctx: ctx}
 	var so socket.Options
 	var err error
@@ -169,17 +169,26 @@ func overFunet(ctx context.Context, f *Flags) (*network, error) {
 		so.Card.AnyThread, so.Card.CPU = true, -1
 	}
 	if err != nil {
-		return nil, err
+		return nil, Place{}, err
 	}
 	s, err := socket.Open(ctx, so)
 	if err != nil {
-		return nil, err
+		return nil, Place{}, err
 	}
 	place := Place{Node: s.Node(), Profile: f.profile}
 	if n.with != nil {
 		place.Carrier, place.XDPMode, place.BindMode = "daemon", n.with.XDPMode, n.with.BindMode
 	} else {
 		place.Carrier, place.XDPMode, place.BindMode = "embedded", f.Mode, f.Bind
+	}
+	return s, place, nil
+}
+
+// overFunet opens the process's place.
+func overFunet(ctx context.Context, f *Flags) (*network, error) {
+	s, place, err := openSocket(ctx, f)
+	if err != nil {
+		return nil, err
 	}
 	return &network{
 		node:   s.Node(),
