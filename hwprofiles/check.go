@@ -20,6 +20,8 @@ const (
 	maxName  = 32  // bytes of a profile's name
 	maxText  = 200 // bytes of a line of text
 	maxCosts = 1000
+	maxSteps = 1000
+	maxShare = 1_000_000 * One
 )
 
 // Check says what is wrong with the profile, if something is: a figure out of its range, a
@@ -57,10 +59,13 @@ func (p *Profile) check(at func(key string) string) error {
 	if err := p.checkCosts(bad); err != nil {
 		return err
 	}
+	if err := p.checkSteps(bad); err != nil {
+		return err
+	}
 	for _, key := range slices.Sorted(maps.Keys(p.Sources)) {
 		switch text := p.Sources[key]; {
 		case !known(key):
-			return bad("sources."+key, "a source for %q, want the key of a figure, such as cpu.clock_mhz, or costs", clip(key))
+			return bad("sources."+key, "a source for %q, want the key of a figure, such as cpu.clock_mhz, or costs, or steps", clip(key))
 		case text == "" || !isLine(text):
 			return bad("sources."+key, "the source of %s is %q, want one line of at most %d bytes", key, clip(text), maxText)
 		}
@@ -129,6 +134,54 @@ func (p *Profile) checkCosts(bad func(key, format string, args ...any) error) er
 	}
 	return nil
 }
+
+// checkSteps checks the list of steps.
+func (p *Profile) checkSteps(bad func(key, format string, args ...any) error) error {
+	if len(p.Steps) > maxSteps {
+		return bad("steps", "%d steps, at most %d", len(p.Steps), maxSteps)
+	}
+	seen := make(map[Step]bool)
+	for i, s := range p.Steps {
+		key := stepKey(i)
+		for _, f := range []struct{ key, text string }{{"of", s.Of}, {"side", s.Side}} {
+			if !isWord(f.text) {
+				return bad(key+"."+f.key, "%s %q, want a name of letters, digits, '_', '-' and '='", f.key, clip(f.text))
+			}
+		}
+		if s.Name == "" || !isLine(s.Name) {
+			return bad(key+".step", "step %q, want one line of at most %d bytes", clip(s.Name), maxText)
+		}
+		clock := p.CPU.Clock
+		switch {
+		case s.Path != "on" && s.Path != "off":
+			return bad(key+".path", "path %q, want on or off", clip(s.Path))
+		case s.Unit == "cycles":
+			clock = p.Bus.Clock
+		case s.Unit != "instructions" && s.Unit != "cpu_cycles":
+			return bad(key+".unit", "unit %q, want instructions or cpu_cycles, which are the CPU's, or cycles, which are the bus's", clip(s.Unit))
+		}
+		if clock == 0 {
+			return bad(key+".unit", "instructions and cpu_cycles are the CPU's and cycles the bus's, but that clock is 0; give cpu.clock_mhz or bus.clock_mhz")
+		}
+		for _, f := range []struct {
+			key string
+			v   Share
+		}{{"base", s.Base}, {"data_byte", s.DataByte}, {"metadata_byte", s.MetadataByte}} {
+			if f.v < 0 || f.v > maxShare {
+				return bad(key+"."+f.key, "%s is %v, want 0 to %v with at most 4 decimals", f.key, f.v, maxShare)
+			}
+		}
+		n := Step{Of: s.Of, Side: s.Side, Name: s.Name, Path: s.Path}
+		if seen[n] {
+			return bad(key, "the step %s of %s, %s, %s, is given twice", clip(s.Name), s.Of, s.Side, s.Path)
+		}
+		seen[n] = true
+	}
+	return nil
+}
+
+// stepKey names entry i of the steps.
+func stepKey(i int) string { return fmt.Sprintf("steps.%d", i) }
 
 // costKey names entry i of the costs.
 func costKey(i int) string { return fmt.Sprintf("costs.%d", i) }

@@ -47,13 +47,16 @@ func golden(p *Profile) string {
 	for _, c := range p.Costs {
 		fmt.Fprintf(w, "cost of %s, %s\t%v\t%d ns\t%d bytes\n", c.Call, c.Measure, c.Cycles, p.CPU.Clock.Duration(c.Cycles), c.Bytes)
 	}
+	for _, s := range p.Steps {
+		fmt.Fprintf(w, "step of %s, %s: %s\t%s the path\t%v + %v d + %v m %s\n", s.Of, s.Side, s.Name, s.Path, s.Base, s.DataByte, s.MetadataByte, s.Unit)
+	}
 	w.Flush()
 	return b.String()
 }
 
 // Every embedded profile says what it said; `go test -update` accepts a change.
 func TestGolden(t *testing.T) {
-	if diff := cmp.Diff([]string{"cm5", "native", "sbus-arctic", "sbus-arctic-1994", "sbus-arctic-paper"}, Names()); diff != "" {
+	if diff := cmp.Diff([]string{"cm5", "hamlyn", "hamlyn-statemachine", "native", "sbus-arctic", "sbus-arctic-1994", "sbus-arctic-paper"}, Names()); diff != "" {
 		t.Error(diff)
 	}
 	for _, name := range Names() {
@@ -98,6 +101,9 @@ func TestEverySourceIsGiven(t *testing.T) {
 		}
 		if (p.Sources["costs"] == "") != (len(p.Costs) == 0) {
 			t.Errorf("%s: %d costs from %q", name, len(p.Costs), p.Sources["costs"])
+		}
+		if (p.Sources["steps"] == "") != (len(p.Steps) == 0) {
+			t.Errorf("%s: %d steps from %q", name, len(p.Steps), p.Sources["steps"])
 		}
 	}
 }

@@ -88,7 +88,7 @@ var sections = []string{"cpu", "bus", "card", "units", "network", "library", "op
 
 // known reports whether a source may be given for the key.
 func known(key string) bool {
-	return key == "costs" || slices.ContainsFunc(figures, func(f figure) bool { return f.key == key })
+	return key == "costs" || key == "steps" || slices.ContainsFunc(figures, func(f figure) bool { return f.key == key })
 }
 
 // parts returns section and name.

@@ -32,6 +32,13 @@ func (p *Profile) Marshal() ([]byte, error) {
 			fmt.Fprintf(&b, "  - {call: %q, measure: %q, cycles: %v, bytes: %d}\n", c.Call, c.Measure, c.Cycles, c.Bytes)
 		}
 	}
+	if len(p.Steps) != 0 {
+		fmt.Fprintf(&b, "\nsteps:%s\n", comment(p.Sources["steps"]))
+		for _, s := range p.Steps {
+			fmt.Fprintf(&b, "  - {of: %q, side: %q, step: %q, path: %q, unit: %q, base: %v, data_byte: %v, metadata_byte: %v}\n",
+				s.Of, s.Side, s.Name, s.Path, s.Unit, s.Base, s.DataByte, s.MetadataByte)
+		}
+	}
 	if len(p.Sources) != 0 {
 		b.WriteString("\nsources:\n")
 		for i := range figures {
@@ -39,8 +46,10 @@ func (p *Profile) Marshal() ([]byte, error) {
 				fmt.Fprintf(&b, "  %s: %s\n", figures[i].key, strconv.Quote(source))
 			}
 		}
-		if source := p.Sources["costs"]; source != "" {
-			fmt.Fprintf(&b, "  costs: %s\n", strconv.Quote(source))
+		for _, list := range []string{"costs", "steps"} {
+			if source := p.Sources[list]; source != "" {
+				fmt.Fprintf(&b, "  %s: %s\n", list, strconv.Quote(source))
+			}
 		}
 	}
 	return b.Bytes(), nil

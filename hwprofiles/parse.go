@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/funet/funet/hwprofiles/strictyaml"
 )
@@ -53,7 +54,7 @@ func (t *text) where(key string) string {
 
 // profile reads the top of the tree.
 func (t *text) profile(top *strictyaml.Node) (*Profile, error) {
-	keys, err := t.mapping(top, "", append([]string{"name", "about", "costs", "sources"}, sections...)...)
+	keys, err := t.mapping(top, "", append([]string{"name", "about", "costs", "steps", "sources"}, sections...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +80,11 @@ func (t *text) profile(top *strictyaml.Node) (*Profile, error) {
 	}
 	if n := keys["costs"]; n != nil {
 		if err := t.costs(p, n); err != nil {
+			return nil, err
+		}
+	}
+	if n := keys["steps"]; n != nil {
+		if err := t.steps(p, n); err != nil {
 			return nil, err
 		}
 	}
@@ -128,6 +134,9 @@ func (t *text) set(to any, n *strictyaml.Node) (ok bool) {
 	case *Clock:
 		v, ok = number(n, 3)
 		*to = Clock(v)
+	case *Share:
+		v, ok = number(n, 4)
+		*to = Share(v)
 	case *Cycles:
 		v, ok = number(n, 1)
 		*to = Cycles(v)
@@ -194,9 +203,59 @@ func (t *text) costs(p *Profile, n *strictyaml.Node) error {
 	return nil
 }
 
+// steps reads the list of steps.
+func (t *text) steps(p *Profile, n *strictyaml.Node) error {
+	t.at["steps"] = n
+	list, ok := n.List()
+	if !ok {
+		return n.Errorf("steps is %s, want a list of {of: NAME, side: NAME, step: NAME, path: on, unit: cycles, base: 81, data_byte: 0.5, metadata_byte: 0}", n.What())
+	}
+	for i, n := range list {
+		key := stepKey(i)
+		t.at[key] = n
+		var s Step
+		texts := []struct {
+			key string
+			to  *string
+		}{{"of", &s.Of}, {"side", &s.Side}, {"step", &s.Name}, {"path", &s.Path}, {"unit", &s.Unit}}
+		shares := []struct {
+			key string
+			to  *Share
+		}{{"base", &s.Base}, {"data_byte", &s.DataByte}, {"metadata_byte", &s.MetadataByte}}
+		var names []string
+		for _, f := range texts {
+			names = append(names, f.key)
+		}
+		for _, f := range shares {
+			names = append(names, f.key)
+		}
+		keys, err := t.mapping(n, key+".", names...)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if keys[name] == nil {
+				return n.Errorf("a step has no %s; each has %s", name, strings.Join(names, ", "))
+			}
+		}
+		for _, f := range texts {
+			if *f.to, err = keys[f.key].Text(); err != nil {
+				return err
+			}
+		}
+		for _, f := range shares {
+			if !t.set(f.to, keys[f.key]) {
+				return keys[f.key].Errorf("%s is %s, want a number from 0 to %v with at most 4 decimals", f.key, keys[f.key].What(), maxShare)
+			}
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	return nil
+}
+
 // sources reads where the figures are from.
 func (t *text) sources(p *Profile, n *strictyaml.Node) error {
-	keys, err := n.KeysOf("the keys of figures, such as cpu.clock_mhz, or costs", known)
+	keys, err := n.KeysOf("the keys of figures, such as cpu.clock_mhz, or costs, or steps", known)
 	if err != nil {
 		return err
 	}

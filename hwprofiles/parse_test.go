@@ -81,7 +81,7 @@ func TestFiguresRefused(t *testing.T) {
 		{"clock_mhz: 40 ", "# 40", "12:3", `cpu has no clock_mhz; add it (megahertz from 0 (takes no time) or 0.001 to 100000 with at most 3 decimals), or leave the whole section out`},
 		{"clock_mhz: 40 ", "<<: {clock_mhz: 40}", "11:3", `unknown key "<<"`},
 		{"load_double_cycles: 2", "clock_mhz: 40", "13:3", `key given twice: "clock_mhz" is at p.yaml:11:3 already; keep one`},
-		{"\ncpu:", "\ncpus:", "10:1", `unknown key "cpus", want name, about, costs, sources, cpu, bus, card, units, network`},
+		{"\ncpu:", "\ncpus:", "10:1", `unknown key "cpus", want name, about, costs, steps, sources, cpu, bus, card, units, network`},
 		{"\nbus:", "\ncpu:", "19:1", `key given twice: "cpu" is at p.yaml:10:1 already; keep one`},
 		{"\nname: sbus-arctic", "", "7:1", `no name; add name: and a line of text`},
 		{"name: sbus-arctic", "name: my profile", "7:7", `name "my profile", want at most 32 letters, digits and dashes`},

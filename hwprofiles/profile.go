@@ -21,6 +21,8 @@ type Profile struct {
 	// Costs are measured costs of whole calls, in cycles of the CPU's clock, for a machine
 	// that is compared with and not modelled.
 	Costs []Cost
+	// Steps are what a paper says that parts of its machine take, for tables that are made of them; nothing runs by them.
+	Steps []Step
 
 	// Sources says where a figure is from, by its key in the file such as "cpu.clock_mhz";
 	// "costs" is the whole table.
@@ -146,3 +148,23 @@ type Cost struct {
 	Cycles  Cycles // of the CPU's clock
 	Bytes   int    // that the cycles move; 0: the cycles are of a call
 }
+
+// Step is one step of a machine's work, such as a function of a library or a part of a card's microcode.
+type Step struct {
+	Name string // as its table names it
+	Of   string // which of the paper's tables of steps it is in
+	Side string // where it is done, such as "sender"
+	Path string // "on": somebody waits for it; "off": nobody does
+	Unit string // "instructions" or "cpu_cycles" of the processor, or "cycles" of the bus's clock
+	// Base is what it takes, and DataByte and MetadataByte what each byte of data and metadata takes besides.
+	Base, DataByte, MetadataByte Share
+}
+
+// Share is a number of instructions or cycles, in parts of one: see One.
+type Share int64
+
+// One is one instruction or cycle.
+const One Share = 10_000
+
+// String returns the number with at most 4 decimals.
+func (v Share) String() string { return decimal(int64(v), 4) }

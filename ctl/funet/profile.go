@@ -76,6 +76,8 @@ type profileShown struct {
 	Transactions []profileTransaction `json:"bus_transactions"`
 	Costs        []profileCost        `json:"costs"`
 	CostSource   string               `json:"costs_source,omitempty"`
+	Steps        []profileStep        `json:"steps"`
+	StepSource   string               `json:"steps_source,omitempty"`
 }
 
 type profileFigure struct {
@@ -98,6 +100,17 @@ type profileCost struct {
 	Bytes   int         `json:"bytes"` // that it moves; 0: it is the cost of a call
 	Cycles  json.Number `json:"cycles"`
 	Time    int64       `json:"nanoseconds"`
+}
+
+type profileStep struct {
+	Step         string      `json:"step"`
+	Of           string      `json:"of"`
+	Side         string      `json:"side"`
+	Path         string      `json:"path"` // on: somebody waits for it; off: nobody does
+	Unit         string      `json:"unit"`
+	Base         json.Number `json:"base"`
+	DataByte     json.Number `json:"data_byte"`
+	MetadataByte json.Number `json:"metadata_byte"`
 }
 
 func profileShowCommand() *cobra.Command {
@@ -137,7 +150,7 @@ With --yaml the profile is printed as a file to start one's own from.`,
 func shownProfile(p *hwprofiles.Profile) *profileShown {
 	s := &profileShown{
 		profileEntry: profileEntry{p.Name, p.About},
-		Transactions: []profileTransaction{}, Costs: []profileCost{}, CostSource: p.Sources["costs"],
+		Transactions: []profileTransaction{}, Costs: []profileCost{}, CostSource: p.Sources["costs"], Steps: []profileStep{}, StepSource: p.Sources["steps"],
 	}
 	for _, f := range p.Figures() {
 		g := profileFigure{Key: f.Key, Value: json.RawMessage(f.Value), Source: f.Source, text: []string{f.Value, ""}}
@@ -152,6 +165,9 @@ func shownProfile(p *hwprofiles.Profile) *profileShown {
 	}
 	for _, n := range p.Bus.Bursts {
 		s.Transactions = append(s.Transactions, profileTransaction{n, p.Bus.Transaction(n).Nanoseconds()})
+	}
+	for _, t := range p.Steps {
+		s.Steps = append(s.Steps, profileStep{t.Name, t.Of, t.Side, t.Path, t.Unit, json.Number(t.Base.String()), json.Number(t.DataByte.String()), json.Number(t.MetadataByte.String())})
 	}
 	for _, c := range p.Costs {
 		s.Costs = append(s.Costs, profileCost{c.Call, c.Measure, c.Bytes, json.Number(c.Cycles.String()), p.CPU.Clock.Duration(c.Cycles).Nanoseconds()})
@@ -182,6 +198,16 @@ func (s *profileShown) WriteTable(w io.Writer) error {
 			rows = append(rows, []string{fmt.Sprintf("words: %d", t.Words), fmt.Sprintf("%d ns", t.Time)})
 		}
 		fmt.Fprintln(w)
+		if err := output.Table(w, rows...); err != nil {
+			return err
+		}
+	}
+	if len(s.Steps) != 0 {
+		rows = [][]string{{"step", "of", "side", "on the path", "takes", "a byte of data", "of metadata", "unit"}}
+		for _, t := range s.Steps {
+			rows = append(rows, []string{t.Step, t.Of, t.Side, t.Path, t.Base.String(), t.DataByte.String(), t.MetadataByte.String(), t.Unit})
+		}
+		fmt.Fprintf(w, "\nsteps: %s\n", s.StepSource)
 		if err := output.Table(w, rows...); err != nil {
 			return err
 		}
@@ -241,6 +267,9 @@ instead, and the exit status is 1. Figures without a source are listed, which is
 			}
 			if len(p.Costs) != 0 && p.Sources["costs"] == "" {
 				r.Unsourced = append(r.Unsourced, "costs")
+			}
+			if len(p.Steps) != 0 && p.Sources["steps"] == "" {
+				r.Unsourced = append(r.Unsourced, "steps")
 			}
 			return output.Show(asJSON, r)
 		},

@@ -160,7 +160,7 @@ func TestProfileCheck(t *testing.T) {
 // What makes no sense is refused.
 func TestProfileRefused(t *testing.T) {
 	for want, args := range map[string][]string{
-		"there are cm5, native":  {"show", "sbus"},
+		"there are cm5, hamlyn":  {"show", "sbus"},
 		"no such file":           {"check", "--json", "absent"},
 		"show --help":            {"show"},
 		"check --help":           {"check", "a", "b"},

@@ -315,6 +315,13 @@ func TestRemoteMemory(t *testing.T) {
 	for range 20 {
 		honest.writes(owner, forHonest, 0x1000, 0x1000)
 	}
+	// Nor does a long message to it hold the send queue: what follows are more than it has slots.
+	if _, err := honest.end.SendMsg(stalled.seed.Ticket, honest.source[:50000]); err != nil {
+		t.Fatal(err)
+	}
+	for range 300 {
+		honest.writes(owner, forHonest, 0x1000, 60)
+	}
 	stalled.scribble()
 	for range 20 {
 		honest.writes(owner, forHonest, 0x1000, 300)

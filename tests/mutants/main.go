@@ -99,6 +99,12 @@
 //	unread             an area is opened whose number still has notifications in the ring
 //	guessed            keys may be guessed as often as one likes
 //	neighbour          nodes with similar numbers share a count of wrong keys
+//	late               a late write that was copied holds its slot
+//	copied             a late write is said to be copied, and is not
+//	lateness           late writes are copied without bound
+//	aside              one remote write takes all lines
+//	unresumed          a remote write that was set aside never goes on
+//	repaid             what late writes had of an account is not given back
 //	unsendable         a remote write may send memory that is not for sending
 //
 // Each replaces one snippet of one file, which must be there exactly once: where the

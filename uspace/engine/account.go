@@ -51,6 +51,7 @@ type account struct {
 
 	retrieval int    // bytes that may still be retrieved in this step
 	local     int    // the same for delivery to this card; below 0: a block was longer
+	late      int    // bytes of late writes that the card has copied (late.go)
 	room      uint32 // changes when a context that had no room for packets of this card has some
 }
 

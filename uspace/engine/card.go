@@ -31,6 +31,7 @@ type Card struct {
 	loopNext  int64                      // when packets for this card are tried next
 	sets      int                        // of the cache, in use
 	opened    transfersTo                // long transfers
+	late      lates                      // remote writes that may become late
 	lives     int64                      // of contexts, begun; see life.go
 	bells     map[*funi.Doorbells]*bells // not for the data path
 	ringing   []*bells                   // those with sleepers

@@ -17,6 +17,7 @@ type Counters struct {
 	DestinationRefused uint64 `json:"transfer_destinations_refused"`
 	RemoteRefused      uint64 `json:"remote_writes_refused"`
 	Notifications      uint64 `json:"notifications"`
+	LateWrites         uint64 `json:"late_remote_writes_copied"`
 	TransfersTorn      uint64 `json:"transfers_begun_for_another_process"`
 	Discarded          uint64 `json:"packets_discarded_with_context"`
 	MemoryErrors       uint64 `json:"memory_errors"`

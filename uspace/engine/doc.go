@@ -17,6 +17,9 @@
 //	link          sends lines as trains, repeats them until they are answered, and hands each back once: package
 //	              link is reliability between cards, and has a page of its own
 //
+//	aside.go      sets one aside whose peer is slow, before it has taken all lines
+//	late.go       copies what is left of those that nobody answers, so that they stop nothing else
+//
 //	remote.go     the same for request blocks of remote memory (funi/remote.go): writes become packets, other blocks are
 //	              carried out at once
 //

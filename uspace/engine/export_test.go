@@ -98,7 +98,7 @@ func (x *Context) checkTransfers() error {
 	}
 	open := 0
 	for l := range n.records {
-		free, due := n.free[l].all(), n.due[l].all()
+		free, due, aside := n.free[l].all(), n.due[l].all(), n.aside[l].all()
 		slots, taken := map[*transfer]bool{}, x.finished[l]
 		for t := n.slots[l].head; t != nil; t = t.nextSlot {
 			slots[t] = true
@@ -121,7 +121,7 @@ func (x *Context) checkTransfers() error {
 			case transferFree:
 				ok = t.lines == 0 && !slots[t]
 			case transferRetrieving:
-				ok = t.source != nil && slots[t]
+				ok = t.source != nil && (slots[t] || t.late.copied) && (x.current[l] == t) != aside[t]
 			case transferRetrieved:
 				ok = t.source == nil && t.lines > 0
 			case transferDue:

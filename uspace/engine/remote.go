@@ -19,6 +19,7 @@ type put struct {
 	area     uint16
 	counted  bool
 	count    uint32 // what the packets to come have to sum up to
+	bytes    int    // of all packets but the last
 	words    int    // of metadata, which the last packet has
 	metadata [arctic.MaxRemoteMetadata * arctic.WordSize]byte
 }
@@ -122,6 +123,7 @@ func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Sl
 	if last == 0 {
 		last = arctic.TransferAlign
 	}
+	m.bytes = len(memory) - last
 	*t = transfer{of: x.long, level: l, header: h, argument: w[funi.RemoteCookieWord], from: w[funi.RemoteSourceWord], put: m,
 		source: memory[:len(memory)-last], lastSource: memory[len(memory)-last:], route: c.route(x.group, h.Node())}
 	x.advance(t)
@@ -133,16 +135,24 @@ func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Sl
 }
 
 // carryOnPut retrieves up to budget packets of the level's current write. It returns how many, and whether it is
-// current no more.
+// current no more: it may have been set aside.
 func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (n int, done bool) {
 	m := t.put
 	most := arctic.MaxRemoteBytes
 	if c.block > 0 {
 		most = c.remoteBlockTo(t.route)
 	}
+	room := budget
+	if !x.closing {
+		room = min(budget, x.roomTo(t))
+	}
 	for t.failed == arctic.ReasonNone {
 		if n == budget {
 			return n, false
+		}
+		if n >= room {
+			x.setAside(t)
+			return n, true
 		}
 		ln := x.take(l)
 		if ln == nil && x.closing {

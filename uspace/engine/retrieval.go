@@ -79,7 +79,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 		c.retireFinished(x, l)
 	}
 	n := x.iface.Pending(l)
-	if n == 0 && (x.current[l] == nil || !x.sending) { // current without a slot: HD was taken back
+	if n == 0 && (x.current[l] == nil && !x.waitsAside(l) || !x.sending) { // current without a slot: HD was taken back
 		return noLine
 	}
 	if x.trail != nil {
@@ -88,6 +88,9 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 	packets := 0
 	a := x.account
 	for packets < budget && a.retrieval > 0 {
+		if x.current[l] == nil && x.waitsAside(l) {
+			x.resume(l)
+		}
 		if x.current[l] != nil {
 			some, done := c.carryOn(x, l, budget-packets)
 			packets += some
@@ -155,7 +158,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 	if packets > 0 {
 		c.link.Uses(&a.Account)
 	}
-	if (packets == budget || a.retrieval <= 0) && (x.current[l] != nil || n > x.taken[l]) {
+	if (packets == budget || a.retrieval <= 0) && (x.current[l] != nil || x.waitsAside(l) || n > x.taken[l]) {
 		c.more = true
 	}
 	if x.finished[l] > 0 {

@@ -95,16 +95,19 @@ func (x *Context) forsake(t *transfer) {
 	}
 }
 
-// keptInCall is how many bytes of blocks a call of SwitchOut copies at the most, beyond one block.
+// keptInCall is how many bytes of blocks a call of SwitchOut copies at the most, beyond one block, and a step (late.go).
 const keptInCall = 64 << 10
 
 // keepBlocks copies the data of blocks that are in the cache, so that the card does not
 // read the process's memory for them any more. One call does not copy all of them;
 // keepBlocks reports whether all are copied.
-func (x *Context) keepBlocks() (all bool) {
+func (x *Context) keepBlocks() (all bool) { return x.keepBlocksOf(func(*line) bool { return true }) }
+
+// keepBlocksOf is keepBlocks of some lines.
+func (x *Context) keepBlocksOf(which func(*line) bool) (all bool) {
 	bytesLeft := keptInCall
 	return x.eachBlock(func(ln *line) bool {
-		if ln.kept {
+		if ln.kept || !which(ln) {
 			return true
 		}
 		if bytesLeft <= 0 {

@@ -25,6 +25,9 @@ func (c *Card) Step(now int64) int64 {
 		c.look()
 	}
 	c.link.Begin(now)
+	if c.late.next() <= now {
+		c.keepLate()
+	}
 	if c.units == nil {
 		c.stepNative()
 	} else {
@@ -36,7 +39,7 @@ func (c *Card) Step(now int64) int64 {
 	if c.more || c.link.Again() {
 		return c.now
 	}
-	return min(c.link.Next(), c.loopNext, c.patience)
+	return min(c.link.Next(), c.loopNext, c.patience, c.late.next())
 }
 
 // stepNative is a step of a card whose units take no time.

@@ -9,7 +9,8 @@ package engine
 //	    free         nobody's
 //	      |   begin: its slot is checked, and the record taken
 //	      v
-//	  retrieving     takes lines for its packets as they become free (carryOn). The slots behind
+//	  retrieving     (a remote write may be set aside meanwhile, see aside.go)
+//	      |          takes lines for its packets as they become free (carryOn). The slots behind
 //	      |          it wait, replies do not
 //	      |   all of it has been retrieved but the last packet, or it has failed
 //	      v
@@ -41,7 +42,8 @@ package engine
 // The process may change the source when the slot is retired. With Config.Blocks the card needs the source until every
 // packet but the last is answered, because a lost block is sent again from there. Without, data is copied into the lines,
 // and the card needs the source only while it retrieves. A slot is finished when neither its transfer nor one that began before
-// needs its source; then so are the slots behind it that have been retrieved meanwhile, up to the next transfer's.
+// needs its source; then so are the slots behind it that have been retrieved meanwhile, up to the next transfer's. Of a remote write that is
+// late the card copies what it needs (late.go).
 
 import (
 	"github.com/funet/funet/uspace/arctic"
@@ -57,7 +59,7 @@ type transferState uint8
 
 const (
 	transferFree       transferState = iota // on long.free
-	transferRetrieving                      // Context.current
+	transferRetrieving                      // Context.current, or on long.aside
 	transferRetrieved                       // has lines
 	transferDue                             // on long.due
 	transferEnding                          // has one line
@@ -71,7 +73,7 @@ func (s transferState) parts() bool { return s != transferEnding }
 type transfer struct {
 	state       transferState // advance alone changes it
 	level       arctic.Level
-	next        *transfer // on long.free or long.due
+	next        *transfer // on long.free, long.due or long.aside
 	of          *long     // which it is a record of
 	after       *transfer // on a list of Card.opened
 	before      *transfer
@@ -91,6 +93,7 @@ type transfer struct {
 	tail        [arctic.MaxSingleWords * arctic.WordSize]byte
 	tailSize    int // bytes of tail: the last packet
 	put         *put
+	late        lateness // of a put; see late.go
 }
 
 // isOpen reports whether a transfer has begun and is neither delivered nor failed.
@@ -146,7 +149,14 @@ func (x *Context) advance(t *transfer) {
 		}
 		switch was {
 		case transferRetrieving:
-			x.current[l] = nil
+			if x.current[l] == t {
+				x.current[l] = nil
+			} else {
+				n.aside[l].remove(t)
+			}
+			x.mayBeLate(t)
+		case transferRetrieved:
+			x.card.late.remove(t)
 		case transferDue:
 			n.due[l].remove(t)
 		}
@@ -164,6 +174,7 @@ func (x *Context) advance(t *transfer) {
 		case transferOver:
 			n.open--
 			x.card.opened.remove(t)
+			t.forgetLate()
 			if t.failed != arctic.ReasonNone {
 				x.giveBack(funi.Returned{Reason: t.failed, Level: l, Header: t.header, Word: t.argument})
 			}
@@ -177,7 +188,7 @@ func (x *Context) advance(t *transfer) {
 
 // needsSource reports whether the card may still read the source of a transfer.
 func (x *Context) needsSource(t *transfer) bool {
-	return t.state == transferRetrieving || t.state == transferRetrieved && x.card.block > 0
+	return !t.late.copied && (t.state == transferRetrieving || t.state == transferRetrieved && x.card.block > 0)
 }
 
 // finishSlots finishes the slots of transfers, and those behind each, up to the first transfer that needs its source.
@@ -197,6 +208,9 @@ func (x *Context) accounted(ln *line) {
 	ln.transfer = nil
 	if t.lines--; t.lines == 0 {
 		x.advance(t)
+	}
+	if x.waitsAside(t.level) {
+		x.card.more = true // for what was set aside there may be a line now
 	}
 }
 
@@ -248,6 +262,8 @@ func (x *Context) forgetTransfers() {
 		for i := range x.long.records[l] {
 			if t := &x.long.records[l][i]; t.isOpen() {
 				x.card.opened.remove(t)
+				x.card.late.remove(t)
+				t.forgetLate()
 			}
 		}
 	}
@@ -292,6 +308,11 @@ func (x *Context) giveUpTransfers(reason arctic.Reason) {
 			x.advance(q.head)
 		}
 		if t := x.current[l]; t != nil {
+			t.source, t.lastSource = nil, nil
+			t.failed = reason
+			x.advance(t)
+		}
+		for t := x.long.aside[l].head; t != nil; t = x.long.aside[l].head {
 			t.source, t.lastSource = nil, nil
 			t.failed = reason
 			x.advance(t)
@@ -375,6 +396,7 @@ type long struct {
 	records [arctic.Levels][openTransfers]transfer
 	free    [arctic.Levels]transfers
 	due     [arctic.Levels]transfers
+	aside   [arctic.Levels]transfers
 	slots   [arctic.Levels]slotQueue
 	open    int // transfers that are
 

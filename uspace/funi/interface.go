@@ -11,15 +11,16 @@ import (
 
 // Interface is a process's end of its context. It belongs to one goroutine.
 type Interface struct {
-	memory  *Memory
-	page    *Page
-	send    [arctic.Levels]sendQueue
-	receive [arctic.Levels]receiveQueue
-	returns uint32 // next return to read
-	lost    uint32 // returns lost before the start
-	modes   uint32 // CSQM and CRQM as the process wants them
-	virtual [arctic.Levels]*VirtualQueue
-	notes   uint32 // next notification to read
+	memory    *Memory
+	page      *Page
+	send      [arctic.Levels]sendQueue
+	receive   [arctic.Levels]receiveQueue
+	returns   uint32 // next return to read
+	lost      uint32 // returns lost before the start
+	modes     uint32 // CSQM and CRQM as the process wants them
+	virtual   [arctic.Levels]*VirtualQueue
+	notes     uint32                // next notification to read
+	committed [arctic.Levels]uint64 // slots
 }
 
 // sendQueue remembers the tail it last saw, so that the card's register is read
@@ -92,6 +93,7 @@ func (i *Interface) KnownTail(l Level) uint32 { return i.send[l&1].tail }
 func (i *Interface) Commit(l Level) {
 	q := &i.send[l&1]
 	q.head = (q.head + 1) & q.mask
+	i.committed[l&1]++
 	atomic.StoreUint32(q.register, q.head)
 	if n := atomic.LoadUint32(q.asleep); n != 0 {
 		i.memory.rouse(n)
@@ -107,6 +109,10 @@ func (i *Interface) Unsent(l Level) int {
 
 // Tail returns the index up to which the card has given the slots of the level back, as its register says now.
 func (i *Interface) Tail(l Level) uint32 { return i.page.Load(sendTail[l&1]) & i.send[l&1].mask }
+
+// Committed returns how many slots of the level were committed since the interface was made, whatever size the queue has had. Those but
+// for the last Unsent of them the card has given back.
+func (i *Interface) Committed(l Level) uint64 { return i.committed[l&1] }
 
 // SendHead returns the index of the slot of the send queue that is sent next, from 0 to Slots less one.
 func (i *Interface) SendHead(l Level) uint32 { return i.send[l&1].head }

@@ -24,8 +24,8 @@ package funi
 //
 // The card carries blocks out in the order in which they were committed, each level for itself. So what is sent after a block
 // that opens is sent when that is open. A block of data in the slot, or of no more than fits one packet, is retired when it has been
-// copied, and a longer one when its source is needed no more: all packets but the last are acknowledged, or it comes
-// back. A block that the card refuses returns, and has done nothing.
+// copied, and a longer one when its source is needed no more: all its packets are acknowledged, it comes back, or the card has
+// copied what nobody acknowledges (engine/late.go). A block that the card refuses returns, and has done nothing.
 //
 // A notification in the ring, 64 bytes:
 //

@@ -172,6 +172,8 @@ func (l *datagramLink) arrived(n *funi.Notification) {
 	switch w := n.Metadata; {
 	case buffer < 0 && l.peer.Key == 0 && l.helloFrom(n):
 		l.m.await(&l.instance)
+	case buffer < 0 && n.Words == 1 && w[0] == kindAbort<<kindShift: // it has failed
+		l.abandon()
 	case buffer < 0 && n.Words == 2 && w[0] == kindDone<<kindShift && !l.done:
 		l.done, l.sent = true, w[1]
 	case buffer >= 0 && n.Words == 1 && w[0]>>kindShift == kindData && l.said && int(w[0]&lengthMax) <= l.of.size &&

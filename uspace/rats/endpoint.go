@@ -35,7 +35,9 @@ type Endpoint struct {
 	keySlots numbers
 	areas    numbers
 	sends    sends
-	owned    func(funi.Returned) // takes what came back of a manager's instances; nil: there is no manager
+	// Others takes requests that came back and are not of remote memory; nil: there are none.
+	Others func(funi.Returned)
+	owned  func(funi.Returned) // takes what came back of a manager's instances; nil: there is no manager
 }
 
 // Key is what gives access to memory: see Expose.
@@ -154,10 +156,13 @@ func (e *Endpoint) Seed(k Key, area uint16, size uint32, protocol uint8) Seed {
 // NextRecord takes the oldest notification record into n, or returns false if there is none (3.1, get_notification_record).
 func (e *Endpoint) NextRecord(n *funi.Notification) bool { return e.iface.NextNotification(n) }
 
-// Poll takes what the card has returned. Where something else reads the returns of the interface, that calls Returned instead.
+// Poll takes what the card has returned. Where something else reads the returns of the interface too, that passes them on to Returned; Others takes
+// what Poll finds of its.
 func (e *Endpoint) Poll() {
 	for r, ok := e.iface.NextReturn(); ok; r, ok = e.iface.NextReturn() {
-		e.Returned(r)
+		if !e.Returned(r) && e.Others != nil {
+			e.Others(r)
+		}
 	}
 }
 

@@ -2,12 +2,6 @@ package rats
 
 // This file lets tests see what is in use.
 
-// InUse returns how many bytes of memory, areas, their credit, key slots and instances are in use.
-func (m *Manager) InUse() [5]int {
-	whole := len(m.heap.order)*leastBlock - leastBlock // but for what nobody writes to
-	return [5]int{whole - m.heap.unused, len(m.owners) - m.areas.n, m.credit, len(m.keys) - m.keySlots.n, len(m.places) - len(m.vacant)}
-}
-
 // Heap is a heap, for tests.
 type Heap struct{ heap }
 

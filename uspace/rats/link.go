@@ -7,6 +7,7 @@ package rats
 // closed or cannot be reached.
 
 import (
+	"errors"
 	"math/bits"
 
 	"github.com/funet/funet/uspace/funi"
@@ -45,20 +46,33 @@ func (e *end) finish(memory []byte) bool {
 	return true
 }
 
-// shutdown begins to close the end, and tells the other one if that does not know.
+// shutdown begins to close the end, and tells the other one unless that has closed. If it is not there any more, that is no harm.
 func (e *end) shutdown() {
 	if !e.closing {
-		e.closing, e.abort = true, e.err == nil
+		e.closing, e.abort = true, !errors.Is(e.err, ErrAborted)
 		e.m.await(&e.instance)
 	}
 }
+
+// abandon closes the end of a link because the other one has told that it is closed.
+func (e *end) abandon() {
+	if e.err == nil {
+		e.err = ErrAborted
+	}
+	e.shutdown()
+}
+
+// Closed reports whether everything that the instance had is given back, after Close.
+func (e *end) Closed() bool { return e.dropped }
 
 // linger begins to close the end of a client. What it has sent may be under way for long, and if it were closed now, credit for that would come back to
 // the server, which could not know whether the client is dead. So the server answers when all is there (abort).
 func (e *end) linger() {
 	if !e.closing {
 		e.shutdown()
-		e.lingers, e.abort = e.abort, false
+		if e.lingers = e.err == nil; e.lingers {
+			e.abort = false
+		}
 	}
 }
 

@@ -109,6 +109,12 @@ func (m *Manager) Alloc(bytes int) ([]byte, error) {
 // Free takes memory back that Alloc returned: once nobody has a key to it, and nothing is being sent from it.
 func (m *Manager) Free(b []byte) { m.heap.release(b) }
 
+// InUse returns how many bytes of memory, areas, credit of theirs, key slots and instances are in use, in this order.
+func (m *Manager) InUse() [5]int {
+	whole := len(m.heap.order)*leastBlock - leastBlock // but for what nobody writes to
+	return [5]int{whole - m.heap.unused, len(m.owners) - m.areas.n, m.credit, len(m.keys) - m.keySlots.n, len(m.places) - len(m.vacant)}
+}
+
 // Unused is how many bytes of memory are free; not all need lie together.
 func (m *Manager) Unused() int { return m.heap.unused }
 
@@ -171,9 +177,7 @@ func (m *Manager) room(areas, credit int) bool {
 
 // freeLater frees memory when the card has taken everything that was committed so far.
 func (m *Manager) freeLater(memory []byte) {
-	m.look()
-	at := m.sends.retired + uint64((m.iface.SendHead(funi.Request)-m.sends.tail)&uint32(m.iface.Slots()-1))
-	m.later = append(m.later, later{at: at, memory: memory, area: none, key: none})
+	m.later = append(m.later, later{at: m.iface.Committed(funi.Request), memory: memory, area: none, key: none})
 }
 
 // await lets an instance have a turn at the next Poll.

@@ -71,7 +71,7 @@ func TestTaggedWrites(t *testing.T) {
 					data := bytes.Repeat([]byte{byte(i + me)}, 1+(i*7)%rats.MaxTagged)
 					var err error
 					if e := n.until("a tag can be written", func() bool {
-						_, err = w.WriteTag(uint32(me*part-part+i*rats.MaxTagged), data, uint32(me<<16|i))
+						err = w.WriteTag(uint32(me*part-part+i*rats.MaxTagged), data, uint32(me<<16|i))
 						return !errors.Is(err, rats.ErrFull)
 					}); e != nil || err != nil {
 						return errors.Join(e, err)
@@ -146,13 +146,13 @@ func TestGetSpecificTag(t *testing.T) {
 				return err
 			}
 			for i := range uint32(4) {
-				if err := n.until("a write", func() bool { _, err = w.WriteTag(0, nil, i); return !errors.Is(err, rats.ErrFull) }); err != nil {
+				if err := n.until("a write", func() bool { err = w.WriteTag(0, nil, i); return !errors.Is(err, rats.ErrFull) }); err != nil {
 					return err
 				}
 				n.p.Sleep(1e6)
 			}
-			_, long := w.WriteTag(0, make([]byte, rats.MaxTagged+1), 0)
-			_, far := w.WriteTag(1000, []byte{1}, 0)
+			long := w.WriteTag(0, make([]byte, rats.MaxTagged+1), 0)
+			far := w.WriteTag(1000, []byte{1}, 0)
 			_, nowhere := w.Write(0, make([]byte, 500))
 			if !errors.Is(long, rats.ErrTooLong) || !errors.Is(far, rats.ErrTooLong) || !errors.Is(nowhere, rats.ErrMemory) {
 				return fmt.Errorf("too long: %v; beyond the end: %v; from anywhere: %v", long, far, nowhere)
@@ -161,7 +161,7 @@ func TestGetSpecificTag(t *testing.T) {
 			if err := n.until("the seed is revoked", func() bool { f = w.Err(); return f != nil }); err != nil {
 				return err
 			}
-			if _, err := w.WriteTag(0, nil, 1); !errors.Is(err, rats.ErrAborted) {
+			if err := w.WriteTag(0, nil, 1); !errors.Is(err, rats.ErrAborted) {
 				return fmt.Errorf("a write behind the end: %v", err)
 			}
 			w.Close()
@@ -753,7 +753,7 @@ func TestOtherEndCloses(t *testing.T) {
 				return err
 			}
 			if err := n.until("they work", func() bool {
-				_, e1 := w.WriteTag(0, nil, 1)
+				e1 := w.WriteTag(0, nil, 1)
 				ok, e2 := c.Send(nil)
 				_, read, e3 := r.Ready()
 				err = errors.Join(e2, e3)

@@ -9,7 +9,7 @@ package rats
 // Words, first the kind in bits 31:28:
 //
 //	read   to the server: number 27:0; key of the reader's buffer, 2 words; its area; offset; length
-//	done   to the server, when the reader closes: 0
+//	abort  either way: 0
 //	data   to the reader: number 27:0; with what was read
 //	refuse to the reader: number 27:0. The part is not in the memory
 
@@ -142,9 +142,8 @@ func (l *readLink) arrived(n *funi.Notification) {
 		if l.unsent = true; !l.reply() {
 			l.m.await(&l.instance)
 		}
-	case kind == kindDone && n.Words == 1:
-		l.fail(ErrAborted)
-		l.shutdown()
+	case w[0] == kindAbort<<kindShift && n.Words == 1:
+		l.abandon()
 	default:
 		l.bound, l.peer.Node = true, n.Source
 		l.lies("kind", kind)
@@ -194,7 +193,6 @@ type Reader struct {
 	asked  bool // a read is in flight
 	unsent []uint32
 	why    error // the last read was refused
-	done   bool  // the server was told that it is closed, or need not be
 }
 
 // ReadFrom returns a reader for the server whose seed it is, with a buffer for reads of up to size bytes. Errors are ErrFull and ErrSeed.
@@ -277,7 +275,7 @@ func (r *Reader) Probe() { r.ask() }
 func (r *Reader) Close() {
 	if !r.closing {
 		r.shutdown()
-		r.done, r.abort, r.unsent = !r.abort, false, nil
+		r.unsent = nil
 	}
 }
 
@@ -313,12 +311,6 @@ func (r *Reader) arrived(n *funi.Notification) {
 func (r *Reader) turn() bool {
 	if !r.request() {
 		return false
-	}
-	if r.closing && !r.done {
-		if !r.send(r.peer, 0, nil, []uint32{kindDone << kindShift}, true) {
-			return false
-		}
-		r.done = true
 	}
 	return r.finish(r.memory)
 }

@@ -46,7 +46,6 @@ type sends struct {
 	list    [remembered]send
 	next    Handle
 	retired uint64 // slots of the request queue
-	tail    uint32 // as last seen
 }
 
 // at returns what a cookie or handle names, or nil.
@@ -57,11 +56,9 @@ func (s *sends) at(n uint32) *send {
 	return nil
 }
 
-// look notes which slots were retired. It is called more often than the queue goes round.
+// look notes which slots were retired.
 func (e *Endpoint) look() {
-	t := e.iface.Tail(funi.Request)
-	e.sends.retired += uint64((t - e.sends.tail) & uint32(e.iface.Slots()-1))
-	e.sends.tail = t
+	e.sends.retired = e.iface.Committed(funi.Request) - uint64(e.iface.Unsent(funi.Request))
 }
 
 // launch commits a request that compose makes of a slot, and remembers it.
@@ -94,7 +91,7 @@ func (e *Endpoint) commit(cookie uint32, compose func(s *funi.Slot, cookie uint3
 	}
 	compose(s, cookie)
 	e.iface.Commit(funi.Request)
-	return e.sends.retired + uint64((e.iface.SendHead(funi.Request)-e.sends.tail)&uint32(e.iface.Slots()-1)), true
+	return e.iface.Committed(funi.Request), true
 }
 
 // SendMsg launches a message to where the ticket says, with up to 11 words of metadata for the record. A message that does not fit a packet

@@ -16,7 +16,6 @@ package rats
 //	abort  to the writer: 0. It is the answer to done, too, when all tags are there
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -175,6 +174,8 @@ func (l *taggedLink) arrived(n *funi.Notification) {
 		l.held++
 		l.of.tags = append(l.of.tags, Tag{Tag: w[1], From: n.Source, link: l})
 		l.of.m.tell(&l.of.instance)
+	case n.Words == 1 && w[0] == kindAbort<<kindShift: // it has failed
+		l.abandon()
 	case n.Words == 2 && w[0] == kindDone<<kindShift && !l.done:
 		l.done, l.sent = true, w[1]
 	default:
@@ -303,26 +304,25 @@ func (w *Writer) WriteParts(parts ...Part) (h Handle, err error) {
 }
 
 // WriteTag writes up to MaxTagged bytes at the offset, and tells the target of it by the tag. ErrFull means that the window or the send queue has no room; NextReady
-// says when there is some. Other errors are those of Write.
-func (w *Writer) WriteTag(offset uint32, data []byte, tag uint32) (Handle, error) {
+// says when there is some. The bytes are the caller's again. Other errors are those of Write.
+func (w *Writer) WriteTag(offset uint32, data []byte, tag uint32) error {
 	if err := w.usable(); err != nil {
-		return 0, err
+		return err
 	}
-	if len(data) > MaxTagged || w.window == 0 {
-		return 0, fmt.Errorf("writing %d bytes with a tag: %w", len(data), ErrTooLong)
+	if len(data) > MaxTagged || w.window == 0 || uint64(offset)+uint64(len(data)) > uint64(w.peer.Size) {
+		return fmt.Errorf("writing %d bytes with a tag: %w", len(data), ErrTooLong)
 	}
 	if !w.said || w.sent-w.read >= uint32(w.window) {
 		w.full = true
-		return 0, ErrFull
+		return ErrFull
 	}
-	h, err := w.m.Endpoint.send(w.peer, offset, data, []uint32{kindData << kindShift, tag}, true)
-	if err != nil {
-		w.full = errors.Is(err, ErrFull)
+	if !w.send(w.peer, offset, data, []uint32{kindData << kindShift, tag}, true) {
+		w.full = true
 		w.m.await(&w.instance)
-		return 0, err
+		return ErrFull
 	}
 	w.sent++
-	return h, nil
+	return nil
 }
 
 // usable returns why the writer is of no use.

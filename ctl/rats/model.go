@@ -1,0 +1,136 @@
+package rats
+
+// This file adds steps up.
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/funet/funet/hwprofiles"
+)
+
+// ErrSteps: the profile has no such steps.
+var ErrSteps = errors.New("the profile has not the steps of Hamlyn's tables; use hamlyn, or for --claims hamlyn-statemachine")
+
+// model is a machine.
+type model struct {
+	p           *hwprofiles.Profile
+	instruction float64 // nanoseconds
+	cycle       float64
+}
+
+// newModel returns ErrSteps for a profile without steps.
+func newModel(p *hwprofiles.Profile) (*model, error) {
+	if len(p.Steps) == 0 || p.CPU.Clock == 0 || p.Bus.Clock == 0 {
+		return nil, fmt.Errorf("profile %s: %w", p.Name, ErrSteps)
+	}
+	m := &model{p: p, cycle: 1e6 / float64(p.Bus.Clock)}
+	cpi, err := m.sum("host", "host", "on", 0, 0)
+	m.instruction = cpi * 1e6 / float64(p.CPU.Clock)
+	return m, err
+}
+
+// sum adds up the steps of one side that somebody waits for, or nobody, for d bytes of data and m of metadata; those named alone, if any are.
+func (m *model) sum(of, side, path string, d, metadata float64, names ...string) (total float64, err error) {
+	found := 0
+	for _, s := range m.p.Steps {
+		if s.Of == of && s.Side == side && s.Path == path && (len(names) == 0 || s.Name == names[0]) {
+			total += share(s.Base) + share(s.DataByte)*d + share(s.MetadataByte)*metadata
+			found++
+		}
+	}
+	if found == 0 {
+		return 0, fmt.Errorf("profile %s has no step of %s, %s, %s %v: %w", m.p.Name, of, side, path, names, ErrSteps)
+	}
+	return total, nil
+}
+
+func share(v hwprofiles.Share) float64 { return float64(v) / float64(hwprofiles.One) }
+
+// bus is how many cycles d bytes take over the bus: in bursts of 8 words from 32 bytes on, and below in bursts of 4 (Table 3, note a).
+func (m *model) bus(d float64) float64 {
+	words := 4
+	if d >= 32 {
+		words = 8
+	}
+	return float64(m.p.Bus.Transaction(words).Nanoseconds()) / m.cycle * d / float64(4*words)
+}
+
+// steps is a sum that remembers its first error.
+type steps struct {
+	m     *model
+	of    string
+	d     float64
+	wrong error
+}
+
+func (s *steps) one(side, path, name string) float64 {
+	v, err := s.m.sum(s.of, side, path, s.d, 0, name)
+	s.wrong = errors.Join(s.wrong, err)
+	return v
+}
+
+// arrive is how long the card takes to take a packet off the link: its processor shares the memory with the link's DMA, which takes
+// every fourth cycle at least and no more than every other (Table 4, note c).
+func (s *steps) arrive() float64 {
+	whole := s.one("receiver", "on", "link to interface")
+	at0 := *s
+	at0.d = 0
+	base := at0.one("receiver", "on", "link to interface")
+	return base + min(base, whole-base)
+}
+
+// card is what one message takes on the cards and between them, in cycles.
+type card struct{ sender, link, receiver, notify float64 }
+
+func (c card) all() float64 { return c.sender + c.link + c.receiver + c.notify }
+
+// direct is a message of one packet that the host writes to the card (Table 3).
+func (m *model) direct(d float64) (card, error) {
+	s := steps{m: m, of: "direct", d: d}
+	c := card{s.one("sender", "on", "send packet"), s.one("switch", "on", "switch"), s.arrive() + m.bus(d), s.one("receiver", "off", "notify host")}
+	return c, s.wrong
+}
+
+// dma is a message of n packets that the card fetches (Tables 4 and 5). The bus is the narrowest way: while a packet is sent the next is
+// loaded, and while one is written the next arrives.
+func (m *model) dma(d, n float64) (sender float64, c card, err error) {
+	s := steps{m: m, of: "dma", d: d}
+	last := s.one("sender", "on", "send packet")
+	sender = s.one("sender", "on", "start data to card") + n*m.bus(d) + last
+	c = card{sender, s.one("switch", "on", "switch"), s.arrive() + s.one("receiver", "on", "interface to host") + m.bus(d), s.one("receiver", "on", "notify host")}
+	return sender, c, s.wrong
+}
+
+// receiver is what the receiver alone takes for n packets: the first, and then one behind the other over the bus.
+func (m *model) receiver(d, n float64) (float64, error) {
+	_, c, err := m.dma(d, n)
+	return c.receiver + c.notify + (n-1)*m.bus(d), err
+}
+
+// software is the instructions of a library call's side.
+func (m *model) software(of, mode, side, path string, d, metadata float64) (float64, error) {
+	if side == "sender" {
+		of += "-" + mode
+	}
+	return m.sum(of, side, path, d, metadata)
+}
+
+// best is the state machines' cycles for one packet of d bytes, with the switch or without, as packets that follow each other have it (4.2).
+func (m *model) best(d float64, withSwitch bool) (float64, error) {
+	s := steps{m: m, of: "statemachine", d: d}
+	total := s.one("both", "on", "request, header out and in") + m.bus(max(d, 32))/max(d, 32)*d
+	if withSwitch {
+		total += s.one("switch", "on", "switch")
+	}
+	return total, s.wrong
+}
+
+// percent is how far a model is from what is printed.
+func percent(model, printed float64) float64 {
+	if printed == 0 {
+		return math.NaN()
+	}
+	return (model/printed - 1) * 100
+}

@@ -1,0 +1,114 @@
+package rats
+
+// This file holds how near the tables of the Hamlyn paper are (HPL-95-86; designs/hamlyn.md, "Done when").
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/funet/funet/hwprofiles"
+)
+
+func load(t *testing.T, name string) *model {
+	t.Helper()
+	p, err := hwprofiles.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newModel(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Rule: counts are within 1 % of the paper's, and the times of tables 1 and 2 are theirs to one of the last digit; but for slips, which are these.
+func TestTablesAreMet(t *testing.T) {
+	m := load(t, "hamlyn")
+	slips := map[string]bool{}
+	for table := 1; table <= tables; table++ {
+		r, err := m.table(table, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Cells) == 0 || r.Worst > 1 {
+			t.Errorf("table %d: %d cells, the worst count is %.2f %% off", table, len(r.Cells), r.Worst)
+		}
+		for _, c := range r.Cells {
+			if c.Slip != "" {
+				slips[c.Case] = true
+			}
+			if table <= 2 && c.Unit == "us" && c.Slip == "" && !c.LastDigit {
+				t.Errorf("table %d: %s takes %.4f us, printed %v", table, c.Case, c.Model, c.Printed)
+			}
+			if table > 2 && c.Unit == "us" && c.Slip == "" && (c.Diff > 1 || c.Diff < -1) {
+				t.Errorf("table %d: %s takes %.4f us, printed %v", table, c.Case, c.Model, c.Printed)
+			}
+		}
+	}
+	if len(slips) != 5 {
+		t.Errorf("slips of the paper: %v", slips)
+	}
+}
+
+// Rule: the steps alone make the tables; another machine has other totals.
+func TestStepsMakeTheTables(t *testing.T) {
+	m := load(t, "hamlyn")
+	before, err := m.table(3, true)
+	if err != nil || len(before.Steps) == 0 {
+		t.Fatal(err, before)
+	}
+	for i := range m.p.Steps {
+		if s := &m.p.Steps[i]; s.Of == "direct" && s.Name == "send packet" {
+			s.Base += 10 * hwprofiles.One
+		}
+	}
+	m.p.Bus.TransactionCycles += hwprofiles.Cycle
+	after, err := m.table(3, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := after.Cells[0].Model - before.Cells[0].Model; math.Abs(got-10) > 1e-9 {
+		t.Errorf("a step of 10 cycles more has the sender take %v more", got)
+	}
+	if got := after.Cells[2].Model - before.Cells[2].Model; math.Abs(got-1) > 1e-9 {
+		t.Errorf("a bus of 1 cycle more has the receiver take %v more", got)
+	}
+}
+
+// Rule: of what the text concludes all holds but the round trips, which the paper rounds before it doubles them, the bandwidth of pipelined messages,
+// which no reading of Table 4 gives, and that of 4 Kbyte.
+func TestClaims(t *testing.T) {
+	for profile, want := range map[string]int{"hamlyn": 4, "hamlyn-statemachine": 2} {
+		r, err := load(t, profile).claims()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range r.Claims {
+			if !c.Holds {
+				want--
+				t.Logf("%s: %s: printed %v, steps %v", profile, c.Says, c.Printed, c.Model)
+			}
+		}
+		if want != 0 || len(r.Claims) < 14 {
+			t.Errorf("%s: %d claims, %d hold", profile, len(r.Claims), r.Hold)
+		}
+	}
+}
+
+// Rule: a profile without the steps is refused.
+func TestOtherProfilesAreRefused(t *testing.T) {
+	for _, name := range []string{"native", "sbus-arctic", "cm5"} {
+		p, err := hwprofiles.Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newModel(p); !errors.Is(err, ErrSteps) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := load(t, "hamlyn-statemachine").table(3, false); !errors.Is(err, ErrSteps) {
+		t.Errorf("table 3 of the state machines: %v", err)
+	}
+}

@@ -1,0 +1,129 @@
+package engine
+
+// This file is remote writes of many packets that are late: their peer is silent, or what they write to has no credit. The slots of a send queue
+// are retired in order, and a card that sends blocks needs a write's source until it is answered. So one peer that is dead, or one reader
+// that stalls, would stop all that the process sends, to whomever, as soon as its queue is full.
+//
+// Therefore the card copies the blocks of a write that was retrieved or set aside lateAfter ago, and needs its source no more: its slot is
+// finished, and those behind it. Whose writes these are pays: mostLate bounds what the card has of an account at a time. What has no room
+// there waits, as it would otherwise, and is looked at again after another lateAfter. A step copies as much as a call of SwitchOut, or the rest
+// of one write, and is the only one that allocates.
+
+import "bytes"
+
+const (
+	// lateAfter is when a write is late, in nanoseconds from when it was retrieved: longer than a peer that answers takes, also after a loss.
+	lateAfter = 25e6
+	// mostLate is how many bytes of late writes the card has of an account.
+	mostLate = 1 << 20
+	// latesInStep is how many writes a step looks at.
+	latesInStep = 16
+)
+
+// lateness is what the record of a remote write has of this.
+type lateness struct {
+	at           int64 // when it is late
+	waits        bool  // on Card.late
+	before, next *transfer
+	copied       bool     // the source is needed no more
+	kept         int      // bytes for which there is room
+	by           *account // of whom; nil: none is copied
+}
+
+// lates is the writes that may become late, in the order in which they do.
+type lates struct{ head, tail *transfer }
+
+func (q *lates) push(t *transfer, at int64) {
+	t.late.at, t.late.waits, t.late.before = at, true, q.tail
+	if q.tail == nil {
+		q.head = t
+	} else {
+		q.tail.late.next = t
+	}
+	q.tail = t
+}
+
+// remove takes a write off the list if it is there.
+func (q *lates) remove(t *transfer) {
+	l := &t.late
+	if !l.waits {
+		return
+	}
+	if l.before != nil {
+		l.before.late.next = l.next
+	} else {
+		q.head = l.next
+	}
+	if l.next != nil {
+		l.next.late.before = l.before
+	} else {
+		q.tail = l.before
+	}
+	l.waits, l.before, l.next = false, nil, nil
+}
+
+// next returns when the first of them is late.
+func (q *lates) next() int64 {
+	if q.head == nil {
+		return Never
+	}
+	return q.head.late.at
+}
+
+// keepLate copies blocks of the write that is late for the longest time.
+func (c *Card) keepLate() {
+	for range latesInStep {
+		t := c.late.head
+		if t == nil || t.late.at > c.now {
+			return
+		}
+		x := t.of.ctx
+		if x.away { // its memory is not the card's
+			c.late.remove(t)
+			if !x.detached {
+				c.late.push(t, c.now+lateAfter)
+			}
+			continue
+		}
+		l := &t.late
+		if l.by == nil {
+			if x.account.late+t.put.bytes > mostLate {
+				c.late.remove(t)
+				c.late.push(t, c.now+lateAfter)
+				continue
+			}
+			l.by, l.kept = x.account, t.put.bytes
+			l.by.late += l.kept
+			c.counters.LateWrites++
+		}
+		c.more = true
+		if x.keepBlocksOf(func(ln *line) bool { return ln.transfer == t }) {
+			c.late.remove(t)
+			if t.state == transferRetrieving {
+				if x.current[t.level] == t { // it goes on
+					return
+				}
+				t.source, t.lastSource = bytes.Clone(t.source), bytes.Clone(t.lastSource)
+			}
+			l.copied, x.calm = true, false
+			x.finishSlots(t.level)
+		}
+		return
+	}
+	c.more = true
+}
+
+// forgetLate gives back what a write had of its account, when it is over.
+func (t *transfer) forgetLate() {
+	if t.late.by != nil {
+		t.late.by.late -= t.late.kept
+		t.late.by = nil
+	}
+}
+
+// mayBeLate notes that a write that was just retrieved, or set aside, may become late.
+func (x *Context) mayBeLate(t *transfer) {
+	if t.put != nil && x.needsSource(t) && !t.late.waits {
+		x.card.late.push(t, x.card.now+lateAfter)
+	}
+}
