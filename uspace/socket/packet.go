@@ -305,6 +305,7 @@ func (p *PacketConn) Close() error {
 		return wrong("close", p.address, nil, net.ErrClosed)
 	}
 	p.close()
+	p.s.poll() // the others hear of it now
 	return nil
 }
 
