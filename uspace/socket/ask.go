@@ -70,6 +70,8 @@ func (s *Stack) serve() {
 				s.late = &late{q, []uint32{s.answer(&q)}}
 			case packetWords:
 				s.late = &late{q, s.answerPacket(&q)}
+			case callWords:
+				s.late = &late{q, s.answerCall(&q)}
 			default:
 				continue // of a version to come
 			}

@@ -1,4 +1,4 @@
-// Package socket is Go's network interface over FUNet: net.Conn, net.Listener, net.PacketConn and a Dialer between the processes of a job, so that
+// Package socket is Go's network interface over FUNet: net.Conn, net.Listener, net.PacketConn, a Dialer and calls between the processes of a job, so that
 // net/http, gRPC and what stands on them run over the card unmodified, and unprivileged where the card is a daemon's.
 //
 //	s, err := socket.Open(ctx, socket.Options{}) // this process's place in the job
@@ -24,6 +24,7 @@
 //     memory of Options. A reader that stalls holds its own ring and nothing else.
 //   - Packets (ListenPacket) come whole and once, in any order, up to MaxPacket bytes. WriteTo waits for a reader that stalls, until its deadline: nothing is
 //     lost that a datagram of UDP would lose.
+//   - Calls (Serve, Call) carry up to MaxCall bytes each way. A call runs once or, if it fails, at most once.
 //   - Errors are TCP's, in a *net.OpError: io.EOF, EPIPE, ECONNRESET, ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT, and net.ErrClosed.
 //   - Close returns at once. What was written is delivered in the background, for at most 10 s.
 //   - A peer that dies is found out by what is sent to it, and by a probe per node, not per connection, twice a second.

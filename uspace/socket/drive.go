@@ -252,7 +252,7 @@ func (s *Stack) sleep() {
 			}
 			s.armed = true
 			most := time.Duration(tick)
-			if len(s.conns)+len(s.packets) == 0 {
+			if len(s.conns)+len(s.packets)+len(s.calls)+len(s.services) == 0 {
 				most = 0
 			}
 			start := s.carrier.Now()
@@ -291,6 +291,10 @@ func (s *Stack) poll() bool {
 			c.in.rouse()
 		case *packetClient:
 			c.ready()
+		case *served:
+			c.ready()
+		case *callLink:
+			c.rouse()
 		case *waiter:
 			c.rouse()
 		}
@@ -330,6 +334,7 @@ func (s *Stack) pass(now int64) {
 		}
 	}
 	s.probePackets()
+	s.probeCalls()
 	for c := range s.conns {
 		c.linger(now)
 	}

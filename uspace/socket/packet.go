@@ -121,11 +121,7 @@ func (s *Stack) answerPacket(q *rats.Request) []uint32 {
 	}
 	p.turn++
 	p.links[from] = packetLink{seed, p.turn}
-	words := []uint32{accepted}
-	for b := seed.Encode(); len(words) < seedAnswer; {
-		words = append(words, binary.LittleEndian.Uint32(b[(len(words)-1)*arctic.WordSize:]))
-	}
-	return words
+	return seedWords(seed)
 }
 
 // forget takes a seed back.
@@ -241,23 +237,18 @@ func (p *PacketConn) connect(to Addr, w *waiter, passed <-chan struct{}) (err er
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		var words []uint32
 		words, err = p.s.inquire(to.Node, w, passed, func() error { return p.over(passed) }, uint32(to.Port)<<16|uint32(p.address.Port))
-		if err == nil && len(words) == seedAnswer && words[0] == accepted {
-			var b []byte
-			for _, word := range words[1:] {
-				b = binary.LittleEndian.AppendUint32(b, word)
-			}
-			var seed rats.Seed
-			if seed, err = rats.DecodeSeed(b); err == nil {
-				k.c, err = p.s.m.SendDatagrams(seed)
-			}
-			if err == nil {
-				k.c.Context = k
-				return nil
-			}
-		} else if err == nil && words[0] != busy {
-			err = syscall.ECONNREFUSED
+		var seed rats.Seed
+		if err == nil {
+			seed, err = seedOf(words)
 		}
-		if err != nil && !full(err) {
+		if err == nil {
+			k.c, err = p.s.m.SendDatagrams(seed)
+		}
+		if err == nil {
+			k.c.Context = k
+			return nil
+		}
+		if !full(err) && !errors.Is(err, errBusy) {
 			return dialFailure(err)
 		}
 		p.evict()
