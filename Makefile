@@ -146,7 +146,7 @@ race:
 	umask 022; $(GO) test -race -short -json -count=1 -p 2 -timeout 40m $(RACE) | $(GO) run ./tests/gate
 
 # What stands on package socket, with the field's own programs over it: the tests of net.Conn that the Go project has for all, 20 times and
-# under the race detector; gRPC's benchmark beside TCP, HTTP under a load tool. It has a module of its own. Ratios are printed as JSON.
+# under the race detector; gRPC's benchmark beside TCP, HTTP under a load tool, QUIC. It has a module of its own. Ratios are printed as JSON.
 conformance: root
 	umask 022; cd tests/conformance; $(GO) vet . && $(GO) test -race -run TestConn -count=20 -timeout 40m . && $(GO) test -skip TestConn -count=1 -timeout 20m -v .
 

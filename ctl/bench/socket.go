@@ -47,12 +47,13 @@ const (
 	SocketBulk                       // one connection, one way
 	SocketShares                     // SocketStreams connections, one way, at once
 	SocketDials                      // connections opened, used for one round trip and closed, one after the other
+	SocketDatagrams                  // of PayloadBytes, one way
 )
 
 // SocketSample has the measurements of one run, as far as it has any.
 type SocketSample struct {
 	Sample
-	PerSecond         float64 // connections
+	PerSecond         float64 // connections, or datagrams that arrived
 	Gbit              float64 // bits of data that arrived a second, in 10^9
 	Jain              float64 // of the streams' shares, 1 at most
 	XDPMode, BindMode string  // FUNet's
@@ -67,6 +68,7 @@ type SocketReport struct {
 	BulkRatioTCP     float64 `json:"bulk_ratio_to_tcp"`
 	Jain             float64 `json:"jain_64"`
 	ConnectionsRatio float64 `json:"conns_per_s_ratio"` // rate by TCP's
+	DatagramsRatio   float64 `json:"datagrams_ratio"`   // rate by UDP's
 
 	RTT               float64   `json:"rtt_p50_us"`
 	TCPRTT            float64   `json:"tcp_rtt_p50_us"`
@@ -80,11 +82,14 @@ type SocketReport struct {
 	TCPStreamsGbit    float64   `json:"tcp_streams_gbit_per_s"`
 	Connections       float64   `json:"conns_per_s"`
 	TCPConnections    float64   `json:"tcp_conns_per_s"`
+	Datagrams         float64   `json:"datagrams_per_s"`
+	UDPDatagrams      float64   `json:"udp_datagrams_per_s"`
 	RoundsRTTRatio    []float64 `json:"rounds_rtt_ratio_to_tcp"` // of each round, in order
 	RoundsBesideRatio []float64 `json:"rounds_beside_bulk_ratio_to_tcp"`
 	RoundsBulkRatio   []float64 `json:"rounds_bulk_ratio_to_xfer"`
 	RoundsJain        []float64 `json:"rounds_jain_64"`
 	RoundsConnections []float64 `json:"rounds_conns_per_s_ratio"`
+	RoundsDatagrams   []float64 `json:"rounds_datagrams_ratio"`
 
 	Rounds    int    `json:"rounds"`
 	Bytes     int    `json:"message_bytes"`
@@ -137,6 +142,7 @@ func Socket(ctx context.Context, l *lab.Lab, o SocketOptions) (*SocketReport, er
 		total[i] = append(total[i], s.Gbit)
 	})
 	conns, tcpConns := each("conns", SocketDials, rate, nil)
+	datagrams, udp := each("datagrams", SocketDatagrams, rate, nil)
 	xfer := ours("xfer", func(ctx context.Context) (SocketSample, error) { return o.Transfer(ctx, l, o.Megabytes<<20) }, gbit)
 	playing = append(playing, xfer)
 	c := comparison{what: what, unit: "p50 us, Gbit/s, Jain's index and connections/s", rounds: o.Rounds,
@@ -153,11 +159,12 @@ func Socket(ctx context.Context, l *lab.Lab, o SocketOptions) (*SocketReport, er
 	r.BulkRatio, r.RoundsBulkRatio = of(bulk, xfer)
 	r.BulkRatioTCP, _ = of(bulk, tcpBulk)
 	r.ConnectionsRatio, r.RoundsConnections = of(conns, tcpConns)
+	r.DatagramsRatio, r.RoundsDatagrams = of(datagrams, udp)
 	r.Jain, r.RoundsJain, r.TCPJain = jain.median(), jain.figures, tcpJain.median()
 	r.RTT, r.TCPRTT, r.Beside, r.TCPBeside = rtt.median(), tcpRTT.median(), beside.median(), tcpBeside.median()
 	r.BulkGbit, r.TCPBulkGbit, r.XferGbit = bulk.median(), tcpBulk.median(), xfer.median()
 	r.StreamsGbit, r.TCPStreamsGbit = *median(total[0]), *median(total[1])
-	r.Connections, r.TCPConnections = conns.median(), tcpConns.median()
+	r.Connections, r.TCPConnections, r.Datagrams, r.UDPDatagrams = conns.median(), tcpConns.median(), datagrams.median(), udp.median()
 	return r, nil
 }
 
@@ -175,6 +182,7 @@ func (r *SocketReport) WriteTable(w io.Writer) error {
 	line(fmt.Sprintf("%d streams, Gbit/s", SocketStreams), r.StreamsGbit, r.TCPStreamsGbit, r.StreamsGbit/r.TCPStreamsGbit, nil)
 	line("Jain's index of their shares", r.Jain, r.TCPJain, r.Jain/r.TCPJain, nil)
 	line("connections a second", r.Connections, r.TCPConnections, r.ConnectionsRatio, r.RoundsConnections)
+	line("datagrams a second (UDP)", r.Datagrams, r.UDPDatagrams, r.DatagramsRatio, r.RoundsDatagrams)
 	fmt.Fprintf(&b, "bulk by blocks as bench xfer moves them, at the same MTU: %.2f Gbit/s, ratio %.3f (%s)\n", r.XferGbit, r.BulkRatio, ratios(r.RoundsBulkRatio))
 	_, err := io.WriteString(w, b.String())
 	return err

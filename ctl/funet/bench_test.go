@@ -122,7 +122,7 @@ func TestBenchSocket(t *testing.T) {
 	if err := json.Unmarshal(out, &r); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, name := range []string{"rtt_ratio_to_tcp", "beside_bulk_ratio_to_tcp", "bulk_ratio_to_xfer", "bulk_ratio_to_tcp", "jain_64", "tcp_jain_64", "conns_per_s_ratio", "rtt_p50_us", "xfer_gbit_per_s"} {
+	for _, name := range []string{"rtt_ratio_to_tcp", "beside_bulk_ratio_to_tcp", "bulk_ratio_to_xfer", "bulk_ratio_to_tcp", "jain_64", "tcp_jain_64", "conns_per_s_ratio", "datagrams_ratio", "rtt_p50_us", "xfer_gbit_per_s"} {
 		if v, _ := r[name].(float64); !(v > 0) {
 			t.Errorf("%s is %v", name, r[name])
 		}

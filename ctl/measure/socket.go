@@ -28,6 +28,7 @@ func sockets() *cobra.Command {
 				bench.SocketBeside:     {Do: program.SocketBeside, Bytes: bench.PayloadBytes, Count: max(o.Exchanges/10, 1), WarmUp: bench.Warmup / 10},
 				bench.SocketBulk:       {Do: program.SocketBulk, Bytes: o.Megabytes << 20},
 				bench.SocketShares:     {Do: program.SocketStreams, Streams: bench.SocketStreams},
+				bench.SocketDatagrams:  {Do: program.SocketDatagrams, Bytes: bench.PayloadBytes},
 				bench.SocketDials:      {Do: program.SocketConnections, Count: o.Connections, WarmUp: warmConnections},
 			}[do]
 			p.Over = network
@@ -53,7 +54,7 @@ func sockets() *cobra.Command {
 one and with the other, in turn, between the same two hosts and interfaces. Measured are round trips of 64 bytes, alone
 and beside a connection that is written to as fast as it takes it; bytes a second of one connection, beside TCP's and beside
 the blocks of bench xfer; how evenly 64 connections share the way (Jain's index, 1 where they are equal); and connections
-opened, used for one round trip and closed. Each process has a processor for itself. Figures are medians over the rounds, and ratios
+opened, used for one round trip and closed; and datagrams that arrive, beside UDP's. Each process has a processor for itself. Figures are medians over the rounds, and ratios
 medians of those in each round.`,
 		Example: "  funet bench socket --lab 2 --json",
 	}, func(ctx context.Context, l *lab.Lab) (output.Report, error) { return bench.Socket(ctx, l, o) })

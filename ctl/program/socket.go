@@ -12,6 +12,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,7 @@ const (
 	SocketBulk        = "bulk"        // one connection, one way
 	SocketStreams     = "streams"     // many connections, one way, all at once
 	SocketConnections = "connections" // opened, used for one round trip and closed, one after the other
+	SocketDatagrams   = "datagrams"   // one way, as fast as they go
 )
 
 // What it does that over.
@@ -54,11 +56,11 @@ const (
 	socketTime = time.Second
 )
 
-// SocketResult is the JSON document of one node. Node 0 has times and rates, the node where streams end their shares.
+// SocketResult is the JSON document of one node. Node 0 has times and rates, the node where streams and datagrams end what they are.
 type SocketResult struct {
 	P50  float64 `json:"rtt_p50_us"`
 	P99  float64 `json:"rtt_p99_us"`
-	Rate float64 `json:"per_s"` // connections
+	Rate float64 `json:"per_s"` // connections, or datagrams that arrived
 	Gbit float64 `json:"gbit_per_s"`
 	Jain float64 `json:"jain"`
 	Place
@@ -102,7 +104,7 @@ func Socket() *cobra.Command {
 	}
 	f.Register(c)
 	p := c.Flags()
-	p.StringVar(&o.Do, "do", SocketRoundTrips, SocketRoundTrips+", "+SocketBeside+", "+SocketBulk+", "+SocketStreams+" or "+SocketConnections)
+	p.StringVar(&o.Do, "do", SocketRoundTrips, SocketRoundTrips+", "+SocketBeside+", "+SocketBulk+", "+SocketStreams+", "+SocketConnections+" or "+SocketDatagrams)
 	p.StringVar(&o.Over, "over", OverFunet, OverFunet+" or "+OverTCP)
 	p.IntVar(&o.Bytes, "bytes", 64, "of each message, or all")
 	p.IntVar(&o.Count, "count", 10_000, "round trips or connections to measure")
@@ -116,17 +118,20 @@ type network struct {
 	node   int
 	listen func() (net.Listener, error)
 	dial   func(context.Context) (net.Conn, error)
-	close  func() error
-	wait   time.Duration // for the other node
-	place  Place
+	// packets opens a packet connection: the server's is where to says.
+	packets func(server bool) (net.PacketConn, error)
+	to      net.Addr
+	close   func() error
+	wait    time.Duration // for the other node
+	place   Place
 }
 
 // run is one node.
 func (o SocketOptions) run(ctx context.Context, f *Flags) (_ *SocketResult, err error) {
 	do := map[string]func(context.Context, *network, *SocketResult) error{SocketRoundTrips: o.roundTrips, SocketBeside: o.beside, SocketBulk: o.bulk,
-		SocketStreams: o.streams, SocketConnections: o.connections}[o.Do]
+		SocketStreams: o.streams, SocketConnections: o.connections, SocketDatagrams: o.datagrams}[o.Do]
 	if do == nil {
-		return nil, fmt.Errorf("--do %s: use %s, %s, %s, %s or %s", o.Do, SocketRoundTrips, SocketBeside, SocketBulk, SocketStreams, SocketConnections)
+		return nil, fmt.Errorf("--do %s: use %s, %s, %s, %s, %s or %s", o.Do, SocketRoundTrips, SocketBeside, SocketBulk, SocketStreams, SocketConnections, SocketDatagrams)
 	}
 	// As bench calls has gRPC: what the runtime spreads over the processors of both ends is in the way of the other end.
 	if f.CPU >= 0 {
@@ -158,8 +163,8 @@ func (o SocketOptions) run(ctx context.Context, f *Flags) (_ *SocketResult, err 
 	return r, nil
 }
 
-// overFunet opens the process's place.
-func overFunet(ctx context.Context, f *Flags) (*network, error) {
+// openSocket opens the place that the flags describe.
+func openSocket(ctx context.Context, f *Flags) (*socket.Stack, Place, error) {
 	n := &Node{ctx: ctx}
 	var so socket.Options
 	var err error
@@ -169,11 +174,11 @@ func overFunet(ctx context.Context, f *Flags) (*network, error) {
 		so.Card.AnyThread, so.Card.CPU = true, -1
 	}
 	if err != nil {
-		return nil, err
+		return nil, Place{}, err
 	}
 	s, err := socket.Open(ctx, so)
 	if err != nil {
-		return nil, err
+		return nil, Place{}, err
 	}
 	place := Place{Node: s.Node(), Profile: f.profile}
 	if n.with != nil {
@@ -181,12 +186,28 @@ func overFunet(ctx context.Context, f *Flags) (*network, error) {
 	} else {
 		place.Carrier, place.XDPMode, place.BindMode = "embedded", f.Mode, f.Bind
 	}
+	return s, place, nil
+}
+
+// overFunet opens the process's place.
+func overFunet(ctx context.Context, f *Flags) (*network, error) {
+	s, place, err := openSocket(ctx, f)
+	if err != nil {
+		return nil, err
+	}
 	return &network{
 		node:   s.Node(),
 		listen: func() (net.Listener, error) { return s.Listen(socket.Network, fmt.Sprintf(":%d", socketPort)) },
 		dial: func(ctx context.Context) (net.Conn, error) {
 			return s.DialContext(ctx, socket.Network, fmt.Sprintf("1:%d", socketPort))
 		},
+		packets: func(server bool) (net.PacketConn, error) {
+			if server {
+				return s.ListenPacket(socket.Network, fmt.Sprintf(":%d", socketPort))
+			}
+			return s.ListenPacket(socket.Network, ":0")
+		},
+		to:    socket.Addr{Node: 1, Port: socketPort},
 		close: func() error { return s.Close(linger) }, wait: f.Wait, place: place,
 	}, nil
 }
@@ -206,7 +227,14 @@ func overTCP(f *Flags) (*network, error) {
 		node:   f.Node,
 		listen: func() (net.Listener, error) { return net.Listen("tcp", address) },
 		dial:   func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "tcp", address) },
-		close:  func() error { return nil }, wait: f.Wait, place: Place{Node: f.Node, Carrier: OverTCP, Profile: NativeProfile},
+		packets: func(server bool) (net.PacketConn, error) {
+			if server {
+				return net.ListenPacket("udp", address)
+			}
+			return net.ListenPacket("udp", net.JoinHostPort(file.Peers[0].Address.String(), "0"))
+		},
+		to:    net.UDPAddrFromAddrPort(netip.AddrPortFrom(file.Peers[1].Address, socketPort)),
+		close: func() error { return nil }, wait: f.Wait, place: Place{Node: f.Node, Carrier: OverTCP, Profile: NativeProfile},
 	}, nil
 }
 
@@ -261,6 +289,23 @@ func (o SocketOptions) server(ctx context.Context, n *network, r *SocketResult) 
 	}
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
+	var arrived atomic.Int64 // datagrams
+	if o.Do == SocketDatagrams {
+		p, err := n.packets(true) // it is there before the client is
+		if err != nil {
+			return err
+		}
+		counted := make(chan struct{})
+		go func() {
+			defer close(counted)
+			for b := make([]byte, o.Bytes); ; arrived.Add(1) {
+				if _, _, err := p.ReadFrom(b); err != nil {
+					return
+				}
+			}
+		}()
+		defer func() { p.Close(); <-counted }()
+	}
 	first, err := l.Accept()
 	if err != nil {
 		return err
@@ -281,6 +326,15 @@ func (o SocketOptions) server(ctx context.Context, n *network, r *SocketResult) 
 	})
 	if o.Do == SocketStreams {
 		shares.measure(ctx, o.Streams, r)
+	}
+	if o.Do == SocketDatagrams {
+		for arrived.Load() == 0 && ctx.Err() == nil {
+			pause(ctx, 10*time.Millisecond)
+		}
+		pause(ctx, socketWarm)
+		before, begin := arrived.Load(), time.Now()
+		pause(ctx, socketTime)
+		r.Rate = float64(arrived.Load()-before) / time.Since(begin).Seconds()
 	}
 	end := context.AfterFunc(ctx, func() { first.Close() })
 	defer end()
@@ -533,6 +587,20 @@ func (o SocketOptions) connections(ctx context.Context, n *network, r *SocketRes
 	}
 	r.Rate = float64(o.Count) / time.Since(begin).Seconds()
 	return nil
+}
+
+// datagrams sends datagrams until the server has counted for long enough. Those of UDP may be lost; the server counts what arrives.
+func (o SocketOptions) datagrams(ctx context.Context, n *network, r *SocketResult) error {
+	p, err := n.packets(false)
+	if err != nil {
+		return err
+	}
+	b := make([]byte, o.Bytes)
+	until := time.Now().Add(socketWarm + socketTime + socketTime/2) // the server's time lies within
+	for i := 0; err == nil && (i%64 != 0 || time.Now().Before(until)); i++ {
+		_, err = p.WriteTo(b, n.to)
+	}
+	return errors.Join(err, p.Close())
 }
 
 // WriteTable prints the result for people.

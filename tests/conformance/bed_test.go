@@ -38,6 +38,7 @@ var kinds = []string{loopback, veth, daemons}
 // bed is two nodes. Both are the same with loopback.
 type bed struct {
 	t      testing.TB
+	kind   string
 	lab    *lab.Lab
 	stacks [2]*socket.Stack
 }
@@ -53,7 +54,7 @@ func newBed(t testing.TB, kind string) *bed {
 			t.Error(err)
 		}
 	})
-	b := &bed{t: t, lab: l}
+	b := &bed{t: t, kind: kind, lab: l}
 	var options [2]socket.Options
 	if kind == daemons {
 		b.daemons(&options)

@@ -7,6 +7,7 @@ replace github.com/funet/funet => ../..
 
 require (
 	github.com/funet/funet v0.0.0-00010101000000-000000000000
+	github.com/quic-go/quic-go v0.65.0
 	github.com/tsenart/vegeta/v12 v12.13.0
 	golang.org/x/net v0.60.0
 	google.golang.org/grpc v1.85.0
@@ -32,6 +33,7 @@ require (
 	github.com/safchain/ethtool v0.7.0 // indirect
 	github.com/vishvananda/netlink v1.3.1 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
+	golang.org/x/crypto v0.57.0 // indirect
 	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.42.0 // indirect

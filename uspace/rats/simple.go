@@ -144,9 +144,6 @@ func (s *Simple) arrived(n *funi.Notification) {
 	s.m.tell(&s.instance)
 }
 
-// suspect has nothing to do: the instance has sent nothing.
-func (s *Simple) suspect(*lostReturns) {}
-
 func (s *Simple) turn() bool {
 	if s.closing && s.key == 0 && s.memory != nil { // Renew has failed
 		s.m.freeLater(s.memory)
@@ -165,23 +162,55 @@ type Metadata struct {
 // Send sends a simple datagram to where the seed says; m is whose manager sends it. Data that does not fit a packet with its metadata lies in m's memory (Alloc)
 // and stays unchanged until the handle's Status is Sent. Errors are ErrSeed, ErrTooLong, ErrMemory and ErrFull.
 func (s *Seed) Send(m *Manager, data []byte, with Metadata) (Handle, error) {
+	w, err := with.words(s, len(data))
+	if err != nil {
+		return 0, err
+	}
+	return m.SendMsg(s.Ticket, data, w...)
+}
+
+// Send is Seed.Send for an instance: if the message comes back the instance fails (Err), and so it does when Probe finds that its receiver is not there any
+// more. It returns false if the send queue is full. Errors are ErrSeed, ErrTooLong, ErrMemory, ErrClosed, and why the instance failed.
+func (s *Simple) Send(to Seed, data []byte, with Metadata) (bool, error) {
+	if s.closing && s.err == nil {
+		return false, ErrClosed
+	}
+	if s.err != nil {
+		return false, s.err
+	}
+	w, err := with.words(&to, len(data))
+	if err == nil {
+		_, err = s.m.put(to.Ticket, 0, data, w, true)
+	}
+	if err != nil || !s.send(to.Ticket, 0, data, w, true) {
+		return false, err
+	}
+	s.peer = to.Ticket
+	return true, nil
+}
+
+// Probe finds out whether the receiver of what was sent last is still there. If not the instance fails.
+func (s *Simple) Probe() { s.ask() }
+
+// words are a message's metadata.
+func (with *Metadata) words(s *Seed, bytes int) ([]uint32, error) {
 	if s.Protocol != protocolSimple || s.Key == 0 || with.HasReply && with.Reply.Protocol != protocolSimple {
-		return 0, fmt.Errorf("sending a simple datagram: %w", ErrSeed)
+		return nil, fmt.Errorf("sending a simple datagram: %w", ErrSeed)
 	}
 	most := MaxOwnWords
 	if with.HasReply {
 		most = MaxOwnWordsWithSeed
 	}
-	if len(with.Own) > most || len(data) > lengthMax {
-		return 0, fmt.Errorf("sending a simple datagram of %d bytes and %d words: %w", len(data), len(with.Own), ErrTooLong)
+	if len(with.Own) > most || bytes > lengthMax {
+		return nil, fmt.Errorf("sending a simple datagram of %d bytes and %d words: %w", bytes, len(with.Own), ErrTooLong)
 	}
 	w := make([]uint32, 1, arctic.MaxRemoteMetadata)
-	w[0] = uint32(kindSimple<<kindShift | len(with.Own)<<24 | len(data))
+	w[0] = uint32(kindSimple<<kindShift | len(with.Own)<<24 | bytes)
 	if r := &with.Reply; with.HasReply {
-		w[0] = uint32(kindReply<<kindShift | len(with.Own)<<24 | len(data))
+		w[0] = uint32(kindReply<<kindShift | len(with.Own)<<24 | bytes)
 		w = append(w, uint32(r.Key), uint32(r.Key>>32), uint32(r.Node)<<16|uint32(r.Area), r.Offset, r.Size, r.Count)
 	}
-	return m.SendMsg(s.Ticket, data, append(w, with.Own...)...)
+	return append(w, with.Own...), nil
 }
 
 // parse takes a message's words. It returns false if they are none.

@@ -102,52 +102,33 @@ func (s *Stack) dial(ctx context.Context, remote Addr) (_ *Conn, err error) {
 	}
 	local := Addr{s.node, s.pick()}
 	rs, ws := r.Seed(), w.Seed()
-	q, err := s.m.Ask(remote.Node, s.key(remote.Node), uint32(remote.Port)<<16|uint32(local.Port),
-		uint32(rs.Key), uint32(rs.Key>>32), uint32(rs.Area)<<16|uint32(ws.Area), uint32(ws.Key), uint32(ws.Key>>32))
-	if err != nil {
-		r.Close()
-		w.Close()
-		return nil, err
-	}
-	defer q.Close()
 	c := s.newConn(local, remote, r, w)
-	defer func() {
-		if err != nil {
-			c.abort()
-		}
-	}()
 	waiter := newWaiter()
-	q.Context = &waiter
-	for {
-		words, ok, at, err := q.RecvReply(s.carrier.Now())
-		switch {
-		case err != nil:
-			return nil, err
-		case c.err != nil:
-			return nil, c.err
-		case s.err != nil:
-			return nil, s.err
-		case ok && len(words) == 1 && words[0] == accepted:
-			return c, nil
-		case ok && len(words) == 1 && words[0] == busy:
-			return nil, errBusy
-		case ok:
-			return nil, syscall.ECONNREFUSED
-		case ctx.Err() != nil:
-			return nil, timeoutOf(ctx)
+	words, err := s.inquire(remote.Node, &waiter, ctx.Done(), func() error {
+		if c.err != nil {
+			return c.err
 		}
-		if at == 0 {
-			s.await(&waiter, ctx.Done())
-			continue
-		}
-		until, end := context.WithTimeout(ctx, time.Duration(max(at-s.carrier.Now(), 1)))
-		s.await(&waiter, until.Done())
-		end()
+		return timeoutOf(ctx)
+	}, uint32(remote.Port)<<16|uint32(local.Port),
+		uint32(rs.Key), uint32(rs.Key>>32), uint32(rs.Area)<<16|uint32(ws.Area), uint32(ws.Key), uint32(ws.Key>>32))
+	switch {
+	case err != nil:
+	case words[0] == accepted:
+		return c, nil
+	case words[0] == busy:
+		err = errBusy
+	default:
+		err = syscall.ECONNREFUSED
 	}
+	c.abort()
+	return nil, err
 }
 
 // timeoutOf returns why a context has ended: a deadline as what net says of it.
 func timeoutOf(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
 	err := context.Cause(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", syscall.ETIMEDOUT, err)
@@ -164,15 +145,6 @@ func (s *Stack) pick() uint16 {
 		}
 		if s.ports[p] == nil {
 			return p
-		}
-	}
-}
-
-// serve answers requests to dial.
-func (s *Stack) serve() {
-	for q, ok := s.server.Recv(); ok; q, ok = s.server.Recv() {
-		if len(q.Words) == dialWords {
-			s.server.SendReply(&q, s.answer(&q))
 		}
 	}
 }

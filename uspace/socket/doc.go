@@ -1,4 +1,4 @@
-// Package socket is Go's network interface over FUNet: net.Conn, net.Listener and a Dialer between the processes of a job, so that
+// Package socket is Go's network interface over FUNet: net.Conn, net.Listener, net.PacketConn, a Dialer and calls between the processes of a job, so that
 // net/http, gRPC and what stands on them run over the card unmodified, and unprivileged where the card is a daemon's.
 //
 //	s, err := socket.Open(ctx, socket.Options{}) // this process's place in the job
@@ -22,9 +22,13 @@
 //   - Everything may be called from any goroutine. Deadlines act on calls that wait.
 //   - Back-pressure: a connection begins with a ring of 16 KiB, and one of twice that while its writer waits, up to 1 MiB, all in the
 //     memory of Options. A reader that stalls holds its own ring and nothing else.
+//   - Packets (ListenPacket) come whole and once, in any order, up to MaxPacket bytes. WriteTo waits for a reader that stalls, until its deadline: nothing is
+//     lost that a datagram of UDP would lose.
+//   - Calls (Serve, Call) carry up to MaxCall bytes each way. A call runs once or, if it fails, at most once.
 //   - Errors are TCP's, in a *net.OpError: io.EOF, EPIPE, ECONNRESET, ECONNREFUSED, EHOSTUNREACH, ETIMEDOUT, and net.ErrClosed.
 //   - Close returns at once. What was written is delivered in the background, for at most 10 s.
 //   - A peer that dies is found out by what is sent to it, and by a probe per node, not per connection, twice a second.
-//   - Nobody outside the job can dial: its key is made of the job's token. There is no encryption but that of the card (funid's key); use TLS
+//   - Nobody outside the job can dial: its key is made of the job's token, which is in the environment that funet run makes, or in the peers
+//     file. A peers file without one has a token of zeros, and then whoever may send to the card can work the key out. There is no encryption but that of the card (funid's key); use TLS
 //     where that is not enough.
 package socket

@@ -252,7 +252,7 @@ func (s *Stack) sleep() {
 			}
 			s.armed = true
 			most := time.Duration(tick)
-			if len(s.conns) == 0 {
+			if len(s.conns)+len(s.packets)+len(s.calls)+len(s.services) == 0 {
 				most = 0
 			}
 			start := s.carrier.Now()
@@ -287,9 +287,20 @@ func (s *Stack) poll() bool {
 			c.ready()
 		case *Stack:
 			s.serve()
+		case *PacketConn:
+			c.in.rouse()
+		case *packetClient:
+			c.ready()
+		case *served:
+			c.ready()
+		case *callLink:
+			c.rouse()
 		case *waiter:
 			c.rouse()
 		}
+	}
+	if s.late != nil {
+		s.serve()
 	}
 	i := s.carrier.Interface()
 	for _, l := range [...]funi.Level{funi.Reply, funi.Request} { // active messages are for nobody here
@@ -322,6 +333,8 @@ func (s *Stack) pass(now int64) {
 			break
 		}
 	}
+	s.probePackets()
+	s.probeCalls()
 	for c := range s.conns {
 		c.linger(now)
 	}
@@ -334,6 +347,7 @@ func (s *Stack) lost(node uint16, err error) {
 			c.fail(err)
 		}
 	}
+	s.losePackets(node)
 }
 
 // add and remove keep connections.

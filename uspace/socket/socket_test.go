@@ -56,7 +56,7 @@ func openPair(t testing.TB, o socket.Options) ([2]*socket.Stack, *lab.Lab) {
 		}
 		t.Cleanup(func() {
 			if err := stacks[node].Close(2 * time.Second); err != nil {
-				t.Error(err)
+				t.Errorf("closing node %d: %v", node, err)
 			}
 		})
 	}

@@ -62,6 +62,11 @@ type Stack struct {
 	err     error // why it is of no more use
 
 	ports    map[uint16]*Listener
+	packets  map[uint16]*PacketConn
+	services map[uint16]*Service
+	calls    map[*callLink]struct{} // links to services
+	idle     map[Addr][]*callLink   // those that no call uses
+	late     *late                  // nil: every request was answered
 	nextPort uint16
 	conns    map[*Conn]struct{}
 	peers    map[uint16]*peer
@@ -90,7 +95,7 @@ func open(ctx context.Context, o Options) (_ *Stack, err error) {
 		Notifications: power(connCredit*o.Connections + rats.Entries*rats.EntryCredit)}
 	until, end := context.WithCancelCause(context.Background())
 	undo := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	s := &Stack{stop: end, ports: map[uint16]*Listener{}, nextPort: firstPort, conns: map[*Conn]struct{}{}, peers: map[uint16]*peer{}}
+	s := &Stack{stop: end, ports: map[uint16]*Listener{}, packets: map[uint16]*PacketConn{}, services: map[uint16]*Service{}, calls: map[*callLink]struct{}{}, idle: map[Addr][]*callLink{}, nextPort: firstPort, conns: map[*Conn]struct{}{}, peers: map[uint16]*peer{}}
 	if s.carrier, s.place, err = o.Carrier(until); err != nil {
 		end(err)
 		return nil, err
@@ -179,6 +184,12 @@ func (s *Stack) fail(err error) {
 	for _, l := range s.ports {
 		l.waiter.rouse()
 	}
+	for _, p := range s.packets {
+		p.rouse()
+	}
+	for l := range s.calls {
+		l.rouse()
+	}
 }
 
 // Close ends the process's place: listeners end, connections that are open are aborted, and what was written to those that were closed is
@@ -191,6 +202,12 @@ func (s *Stack) Close(linger time.Duration) error {
 	}
 	for _, l := range s.ports {
 		l.close()
+	}
+	for _, p := range s.packets {
+		p.close()
+	}
+	for _, v := range s.services {
+		v.close()
 	}
 	for c := range s.conns {
 		if !c.closed {

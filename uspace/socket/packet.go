@@ -1,0 +1,375 @@
+package socket
+
+// This file is the packet connection. It is a Datagram's port (package rats): each client of it, which is another packet connection, has buffers here
+// of its own, so that nobody's packets are lost because of another's, and a reader that stalls holds up those who send to it.
+//
+// Who sends to an address for the first time asks its node's server for a seed, and keeps it. A packet begins with the port that it came
+// from, which the card does not vouch for as it does for the node: all ports of a node are one process's.
+//
+// Words of the request: ports, the one asked for first. Of the answer: accepted, refused or busy; after accepted the seed.
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/rats"
+)
+
+const (
+	// MaxPacket is the longest packet, in bytes: what the Internet's have, and QUIC's, is less. With its port it fills a power of two.
+	MaxPacket = 2048 - portBytes
+
+	packetWords = 1
+	portBytes   = 2
+	// packetBuffers is how many packets of a client wait to be read; it waits with more.
+	packetBuffers = 16
+	// mostClients is how many addresses a packet connection keeps a seed of. For one more it gives the seed back that was idle longest.
+	mostClients = 64
+	// mostLinks is how many ports of a node may have buffers of a packet connection. For one more the oldest loses them, and asks again.
+	mostLinks = 16
+
+	seedAnswer = 1 + rats.SeedSize/arctic.WordSize
+)
+
+// PacketConn is a packet connection, a net.PacketConn. Packets are not lost, and may overtake each other.
+type PacketConn struct {
+	s       *Stack
+	address Addr
+	port    *rats.Port
+	in, out side
+	clients map[Addr]*packetClient
+	links   map[Addr]packetLink // whom we gave seeds
+	turn    uint64              // counts seeds and packets: what is older is smaller
+	writers map[*waiter]struct{}
+	buffer  [portBytes + MaxPacket]byte
+	closed  bool
+}
+
+// packetClient is the end towards another packet connection.
+type packetClient struct {
+	p    *PacketConn
+	c    *rats.Client // nil: it is asked for
+	used uint64
+}
+
+// packetLink is a seed that somebody has.
+type packetLink struct {
+	seed rats.Seed
+	made uint64
+}
+
+var _ net.PacketConn = (*PacketConn)(nil)
+
+// ListenPacket returns a packet connection on a port of this node, ":PORT" of network "funet"; 0 picks one. Ports of listeners are others. Errors are a
+// *net.OpError with EADDRINUSE or EADDRNOTAVAIL.
+func (s *Stack) ListenPacket(network, address string) (net.PacketConn, error) {
+	a, err := s.parse(network, address)
+	if err != nil {
+		return nil, wrong("listen", nil, nil, err)
+	}
+	s.lock()
+	defer s.unlock()
+	switch {
+	case s.err != nil:
+		return nil, wrong("listen", nil, a, s.err)
+	case a.Node != s.node:
+		return nil, wrong("listen", nil, a, fmt.Errorf("%w: this is node %d", syscall.EADDRNOTAVAIL, s.node))
+	case a.Port == 0:
+		for a.Port = s.pick(); s.packets[a.Port] != nil; a.Port = s.pick() {
+		}
+	case s.packets[a.Port] != nil:
+		return nil, wrong("listen", nil, a, syscall.EADDRINUSE)
+	}
+	p := &PacketConn{s: s, address: a, clients: map[Addr]*packetClient{}, links: map[Addr]packetLink{}, writers: map[*waiter]struct{}{}}
+	p.in.waiter = newWaiter()
+	if p.port, err = s.m.NewPort(portBytes+MaxPacket, packetBuffers); err != nil {
+		return nil, wrong("listen", nil, a, err)
+	}
+	p.port.Context = p
+	s.packets[a.Port] = p
+	return p, nil
+}
+
+// answerPacket answers a request for a seed.
+func (s *Stack) answerPacket(q *rats.Request) []uint32 {
+	p := s.packets[uint16(q.Words[0]>>16)]
+	if p == nil {
+		return []uint32{refused}
+	}
+	from := Addr{q.From, uint16(q.Words[0])}
+	p.forget(from)
+	oldest, of := Addr{}, 0
+	for a, l := range p.links {
+		if a.Node == from.Node {
+			if of++; of == 1 || l.made < p.links[oldest].made {
+				oldest = a
+			}
+		}
+	}
+	if of >= mostLinks {
+		p.forget(oldest)
+	}
+	seed, err := p.port.Seed()
+	if err != nil {
+		return []uint32{busy}
+	}
+	p.turn++
+	p.links[from] = packetLink{seed, p.turn}
+	return seedWords(seed)
+}
+
+// forget takes a seed back.
+func (p *PacketConn) forget(from Addr) {
+	if l, ok := p.links[from]; ok {
+		p.port.Revoke(l.seed)
+		delete(p.links, from)
+	}
+}
+
+// ReadFrom copies the oldest packet and says whose it is, and waits until there is one. What does not fit b is lost.
+func (p *PacketConn) ReadFrom(b []byte) (n int, from net.Addr, err error) {
+	p.in.mu.Lock()
+	defer p.in.mu.Unlock()
+	p.s.lock()
+	defer p.s.unlock()
+	for {
+		passed := p.in.done()
+		if err := p.over(passed); err != nil {
+			return 0, nil, wrong("read", p.address, nil, err)
+		}
+		if d, ok := p.port.Recv(); ok {
+			if len(d.Bytes) < portBytes {
+				p.port.Release(d) // no packet connection has sent that
+				continue
+			}
+			a := Addr{d.From, binary.LittleEndian.Uint16(d.Bytes)}
+			n := copy(b, d.Bytes[portBytes:])
+			p.port.Release(d)
+			return n, a, nil
+		}
+		p.s.await(&p.in.waiter, passed)
+	}
+}
+
+// over says why there is nothing to wait for any more.
+func (p *PacketConn) over(passed <-chan struct{}) error {
+	switch {
+	case p.closed:
+		return net.ErrClosed
+	case over(passed):
+		return os.ErrDeadlineExceeded
+	}
+	return p.s.err
+}
+
+// WriteTo sends a packet to another packet connection, an Addr or what String returns of one. It waits while that has packetBuffers packets of ours
+// that it did not read. Errors are a *net.OpError with EMSGSIZE, ECONNREFUSED (nobody has that port), EHOSTUNREACH, ETIMEDOUT.
+func (p *PacketConn) WriteTo(b []byte, address net.Addr) (n int, err error) {
+	if len(b) > MaxPacket {
+		return 0, wrong("write", p.address, address, fmt.Errorf("%w: a packet has up to %d bytes", syscall.EMSGSIZE, MaxPacket))
+	}
+	to, ok := address.(Addr)
+	if !ok {
+		if to, err = p.s.parse(Network, address.String()); err != nil {
+			return 0, wrong("write", p.address, address, err)
+		}
+	}
+	p.s.lock()
+	defer p.s.unlock()
+	w := newWaiter()
+	p.writers[&w] = struct{}{}
+	defer delete(p.writers, &w)
+	for {
+		passed := p.out.done()
+		if err := p.over(passed); err != nil {
+			return 0, wrong("write", p.address, to, err)
+		}
+		k := p.clients[to]
+		if k == nil {
+			if err := p.connect(to, &w, passed); err != nil {
+				return 0, wrong("write", p.address, to, err)
+			}
+			continue
+		}
+		if k.c == nil { // another goroutine asks for it
+			p.s.await(&w, passed)
+			continue
+		}
+		copy(p.buffer[portBytes:], b)
+		binary.LittleEndian.PutUint16(p.buffer[:], p.address.Port)
+		sent, err := k.c.Send(p.buffer[:portBytes+len(b)])
+		switch {
+		case errors.Is(err, rats.ErrAborted): // it took the seed back; if it is there no more we hear so when we ask again
+			p.drop(to)
+		case err != nil:
+			p.drop(to)
+			return 0, wrong("write", p.address, to, dialFailure(err))
+		case sent:
+			p.turn++
+			k.used = p.turn
+			p.s.carrier.Look() // it leaves now
+			return len(b), nil
+		default:
+			p.s.await(&w, passed)
+		}
+	}
+}
+
+// connect asks for a seed.
+func (p *PacketConn) connect(to Addr, w *waiter, passed <-chan struct{}) (err error) {
+	if len(p.clients) >= mostClients {
+		p.evict()
+	}
+	k := &packetClient{p: p, used: p.turn}
+	p.clients[to] = k
+	defer func() {
+		if err != nil && p.clients[to] == k {
+			delete(p.clients, to)
+		}
+		p.rouse() // who waits for it, too
+	}()
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		var words []uint32
+		words, err = p.s.inquire(to.Node, w, passed, func() error { return p.over(passed) }, uint32(to.Port)<<16|uint32(p.address.Port))
+		var seed rats.Seed
+		if err == nil {
+			seed, err = seedOf(words)
+		}
+		if err == nil {
+			k.c, err = p.s.m.SendDatagrams(seed)
+		}
+		if err == nil {
+			k.c.Context = k
+			return nil
+		}
+		if !full(err) && !errors.Is(err, errBusy) {
+			return dialFailure(err)
+		}
+		p.evict()
+		if p.s.doze(w, passed, pause); p.over(passed) != nil {
+			return p.over(passed)
+		}
+	}
+}
+
+// evict closes the client that was not used longest.
+func (p *PacketConn) evict() {
+	var oldest *packetClient
+	var at Addr
+	for a, k := range p.clients {
+		if k.c != nil && k.c.Idle() && (oldest == nil || k.used < oldest.used) {
+			oldest, at = k, a
+		}
+	}
+	if oldest != nil {
+		p.drop(at)
+	}
+}
+
+// drop closes a client.
+func (p *PacketConn) drop(to Addr) {
+	if k := p.clients[to]; k != nil && k.c != nil {
+		k.c.Close()
+		delete(p.clients, to)
+	}
+}
+
+// rouse has everybody look again.
+func (p *PacketConn) rouse() {
+	p.in.rouse()
+	for w := range p.writers {
+		w.rouse()
+	}
+}
+
+// Close closes the packet connection, and ends calls that wait. What was written is delivered; what was not read is gone.
+func (p *PacketConn) Close() error {
+	p.s.lock()
+	defer p.s.unlock()
+	if p.closed {
+		return wrong("close", p.address, nil, net.ErrClosed)
+	}
+	p.close()
+	p.s.poll() // the others hear of it now
+	return nil
+}
+
+func (p *PacketConn) close() {
+	if p.closed {
+		return
+	}
+	p.closed = true
+	delete(p.s.packets, p.address.Port)
+	p.port.Close()
+	for to := range p.clients {
+		p.drop(to)
+	}
+	p.rouse()
+}
+
+// ready is called when something has happened to a client.
+func (k *packetClient) ready() {
+	if err := k.c.Err(); ofNode(err) {
+		for a := range k.p.clients {
+			if k.p.clients[a] == k {
+				k.p.s.lost(a.Node, err)
+				break
+			}
+		}
+	}
+	k.p.rouse()
+}
+
+// losePackets gives the buffers back of those who have gone with their node.
+func (s *Stack) losePackets(node uint16) {
+	for _, p := range s.packets {
+		for a := range p.links {
+			if a.Node == node {
+				p.forget(a)
+			}
+		}
+	}
+}
+
+// probePackets has one client for each node that has no connection find out whether the node is there.
+func (s *Stack) probePackets() {
+	for _, p := range s.packets {
+		asked := map[uint16]bool{}
+		for a, k := range p.clients {
+			if k.c != nil && s.peers[a.Node] == nil && !asked[a.Node] {
+				asked[a.Node] = true
+				k.c.Probe()
+			}
+		}
+	}
+}
+
+// LocalAddr returns the address, an Addr.
+func (p *PacketConn) LocalAddr() net.Addr { return p.address }
+
+// SetDeadline sets both deadlines, for calls that wait already, too; the zero time takes them away.
+func (p *PacketConn) SetDeadline(t time.Time) error {
+	return errors.Join(p.SetReadDeadline(t), p.SetWriteDeadline(t))
+}
+
+// SetReadDeadline is described with SetDeadline.
+func (p *PacketConn) SetReadDeadline(t time.Time) error { return p.setDeadline(&p.in, t) }
+
+// SetWriteDeadline is described with SetDeadline.
+func (p *PacketConn) SetWriteDeadline(t time.Time) error { return p.setDeadline(&p.out, t) }
+
+func (p *PacketConn) setDeadline(d *side, t time.Time) error {
+	p.s.lock()
+	defer p.s.unlock()
+	if p.closed {
+		return wrong("set", p.address, nil, net.ErrClosed)
+	}
+	d.set(t)
+	return nil
+}
