@@ -38,7 +38,7 @@ func parseRule(s string) (r rule, err error) {
 	}{{from, &r.from}, {to, &r.to}} {
 		network, address, _ := strings.Cut(e.text, ":")
 		if network != OverTCP && network != OverFunet {
-			return r, fmt.Errorf("%q: begin it with tcp: or funet:", e.text)
+			return r, fmt.Errorf("%q: want tcp:HOST:PORT or funet:NODE:PORT", e.text)
 		}
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			return r, fmt.Errorf("%q: %w; use tcp:HOST:PORT or funet:NODE:PORT", e.text, err)

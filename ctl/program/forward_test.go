@@ -15,10 +15,10 @@ import (
 func TestForwardRefuses(t *testing.T) {
 	for _, c := range []struct{ rule, want string }{
 		{"tcp:127.0.0.1:1", "FROM=TO"},
-		{"127.0.0.1:1=funet:1:1", "tcp: or funet:"},
+		{"127.0.0.1:1=funet:1:1", "want tcp:HOST:PORT or funet:NODE:PORT"},
 		{"tcp:1=funet:1:1", "HOST:PORT"},
 		{"tcp::1=funet:1", "NODE:PORT"},
-		{"udp::1=funet:1:1", "tcp: or funet:"},
+		{"udp::1=funet:1:1", "want tcp:HOST:PORT or funet:NODE:PORT"},
 	} {
 		if _, err := parseRule(c.rule); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.rule, err, c.want)
