@@ -56,6 +56,9 @@ func TestBenchRefuses(t *testing.T) {
 		{"matmul --size 4097", "use 16 to 4096"},
 		{"matmul --size big", "--help"},
 		{"matmul more", "--help"},
+		{"rats --lab 3", "--lab 3: use 2"},
+		{"rats --rounds 0", "use 1 to 1000"},
+		{"rats --exchanges 0", "use 1 to 10000000"},
 		{"socket --lab 3", "--lab 3: use 2"},
 		{"socket --rounds 0", "use 1 to 1000"},
 		{"socket --exchanges 0", "use 1 to 10000000"},
@@ -129,6 +132,30 @@ func TestBenchSocket(t *testing.T) {
 	}
 	if v, _ := r["jain_64"].(float64); v > 1.000001 {
 		t.Errorf("Jain's index is %v", v)
+	}
+}
+
+// A short comparison with real nodes: the names that scripts read.
+func TestBenchRats(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "bench", "rats", "--rounds", "1", "--exchanges", "500", "--json")
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, complaint.String())
+	}
+	var r map[string]any
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range []string{"tagged_ratio_to_am", "call_ratio_to_am", "bulk16k_ratio_to_xfer", "tagged_rtt_p50_us", "call_p50_us", "am_rtt_p50_us", "bulk16k_p50_us", "xfer16k_us"} {
+		if v, _ := r[name].(float64); !(v > 0) {
+			t.Errorf("%s is %v", name, r[name])
+		}
 	}
 }
 

@@ -1,0 +1,363 @@
+package program
+
+// This file is a program that only measurements run: round trips between nodes 0 and 1 by the protocols of package rats.
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/uspace/apps"
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funet"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/rats"
+)
+
+// RatsProgram is the program's name.
+const RatsProgram = "bench-rats"
+
+// What it does.
+const (
+	RatsTags  = "tags"  // tagged writes, each answered by one
+	RatsCalls = "calls" // simple datagrams, each answered by one of as many bytes
+	RatsBulk  = "bulk"  // simple datagrams, each answered by one of none
+)
+
+const (
+	ratsBase   = 0x1000_0000
+	ratsMemory = 4 << 20
+	// ratsLast is the tag or word that ends the program.
+	ratsLast = math.MaxUint32
+)
+
+// RatsResult is the JSON document of one node; node 0 has times of round trips in microseconds.
+type RatsResult struct {
+	P50 float64 `json:"rtt_p50_us"`
+	P99 float64 `json:"rtt_p99_us"`
+	Place
+}
+
+// RatsOptions are the program's flags.
+type RatsOptions struct {
+	Do     string
+	Bytes  int // of a message
+	Count  int // round trips
+	WarmUp int // before that, not measured
+}
+
+// Arguments are the flags that say the same.
+func (o RatsOptions) Arguments() []string {
+	return []string{"--do", o.Do, "--bytes", fmt.Sprint(o.Bytes), "--count", fmt.Sprint(o.Count), "--warm-up", fmt.Sprint(o.WarmUp)}
+}
+
+// Rats is the hidden command that measure starts on a lab.
+func Rats() *cobra.Command {
+	var f Flags
+	var o RatsOptions
+	c := &cobra.Command{
+		Use:    RatsProgram,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			most := ratsMemory / 4
+			if o.Do == RatsTags {
+				most = rats.MaxTagged
+			}
+			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 1, most), InRange("--count", o.Count, 1, math.MaxInt32-1), InRange("--warm-up", o.WarmUp, 0, math.MaxInt32))
+			if err != nil {
+				return err
+			}
+			r, err := o.open(c.Context(), &f)
+			if err != nil {
+				return err
+			}
+			return Show(f.JSON, r)
+		},
+	}
+	f.Register(c)
+	p := c.Flags()
+	p.StringVar(&o.Do, "do", RatsTags, RatsTags+", "+RatsCalls+" or "+RatsBulk)
+	p.IntVar(&o.Bytes, "bytes", 16, "of each message")
+	p.IntVar(&o.Count, "count", 200_000, "round trips to measure")
+	p.IntVar(&o.WarmUp, "warm-up", 5_000, "round trips before that")
+	return c
+}
+
+// ratsNode is one node.
+type ratsNode struct {
+	RatsOptions
+	ctx     context.Context
+	carrier funet.Carrier
+	m       *rats.Manager
+	peer    uint16
+	first   bool // this is node 0
+	wait    time.Duration
+}
+
+// open opens the process's place and runs.
+func (o RatsOptions) open(ctx context.Context, f *Flags) (r *RatsResult, err error) {
+	do := map[string]func(*ratsNode, *hdrhistogram.Histogram) error{RatsTags: (*ratsNode).tags, RatsCalls: (*ratsNode).calls, RatsBulk: (*ratsNode).calls}[o.Do]
+	if do == nil {
+		return nil, fmt.Errorf("--do %s: use %s, %s or %s", o.Do, RatsTags, RatsCalls, RatsBulk)
+	}
+	n := &Node{ctx: ctx}
+	var fo funet.Options
+	if f.attached() {
+		err = n.describeAttached(f, &fo)
+	} else {
+		err = n.describeOwn(f, &fo)
+	}
+	if err != nil {
+		return nil, err
+	}
+	fo.Remote = funi.RemoteSizes{KeySlots: 64, Areas: 64, Notifications: 256}
+	carrier, place, err := fo.Carrier(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, carrier.Close(linger)) }()
+	e, err := rats.New(carrier.Interface(), place.Node, rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := carrier.Segment(ratsBase, ratsMemory, funi.Keyed|funi.Source)
+	if err != nil {
+		return nil, err
+	}
+	m, err := rats.Manage(e, funi.Segment{Base: ratsBase, Memory: memory, Rights: funi.Keyed | funi.Source})
+	if err != nil {
+		return nil, err
+	}
+	r = &RatsResult{Place: Place{Node: place.Node, Profile: f.profile, Carrier: "embedded", XDPMode: f.Mode, BindMode: f.Bind}}
+	if n.with != nil {
+		r.Carrier, r.XDPMode, r.BindMode = "daemon", n.with.XDPMode, n.with.BindMode
+	}
+	if place.Node > 1 {
+		return r, nil
+	}
+	h := hdrhistogram.New(1, int64(10*time.Second), 3)
+	node := &ratsNode{RatsOptions: o, ctx: ctx, carrier: carrier, m: m, peer: uint16(1 - place.Node), first: place.Node == 0, wait: f.Wait}
+	if err := do(node, h); err != nil {
+		return nil, err
+	}
+	if node.first {
+		t := RoundTrips(h)
+		r.P50, r.P99 = t.P50, t.P99
+	}
+	return r, nil
+}
+
+// until drives the card until done.
+func (n *ratsNode) until(done func() bool) error {
+	for i := 0; !done(); i++ {
+		n.carrier.Drive()
+		n.m.Poll()
+		if i&1023 == 0 {
+			if err := cmp.Or(context.Cause(n.ctx), n.carrier.Err()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// exchange gives the other node a seed and returns the other's, by initial requests.
+func (n *ratsNode) exchange(s *rats.Server, key rats.Key, mine rats.Seed) (theirs rats.Seed, err error) {
+	if err := n.until(n.m.Settled); err != nil {
+		return theirs, err
+	}
+	b := mine.Encode()
+	words := make([]uint32, rats.SeedSize/arctic.WordSize)
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint32(b[i*arctic.WordSize:])
+	}
+	var q *rats.Inquiry
+	var pending []rats.Request
+	told, heard := false, false
+	end := time.Now().Add(n.wait)
+	err = errors.Join(n.until(func() bool {
+		if r, ok := s.Recv(); ok {
+			pending = append(pending, r)
+		}
+		if len(pending) > 0 && s.SendReply(&pending[0], words...) {
+			pending, told = pending[1:], true
+		}
+		if heard {
+			return told
+		}
+		if q == nil {
+			if q, err = n.m.Ask(n.peer, key); err != nil {
+				return true
+			}
+		}
+		answer, ok, _, failed := q.RecvReply(n.carrier.Now())
+		switch {
+		case failed != nil: // the other node is not there yet
+			q.Close()
+			q = nil
+			if time.Now().After(end) {
+				err = failed
+				return true
+			}
+		case ok:
+			q.Close()
+			heard = true
+			var c [rats.SeedSize]byte
+			for i, w := range answer {
+				if i < len(words) {
+					binary.LittleEndian.PutUint32(c[i*arctic.WordSize:], w)
+				}
+			}
+			if theirs, err = rats.DecodeSeed(c[:]); err != nil {
+				return true
+			}
+		}
+		return heard && told
+	}), err)
+	return theirs, err
+}
+
+// ratsKey is where each node asks the other for its seed. It is no secret: both are alone on a lab.
+func ratsKey() rats.Key { return rats.KeyOf([]byte("bench-rats, a lab of its own")) }
+
+// rounds makes round trips: node 0 begins each, and node 1 answers until the last.
+func (n *ratsNode) rounds(h *hdrhistogram.Histogram, say, hear func(i uint32) error) error {
+	if !n.first {
+		for i := uint32(0); ; i++ {
+			if err := hear(i); err != nil {
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				return err
+			}
+			if err := say(i); err != nil {
+				return err
+			}
+		}
+	}
+	begin := time.Now()
+	for i := range uint32(n.WarmUp + n.Count) {
+		if err := errors.Join(say(i), hear(i)); err != nil {
+			return err
+		}
+		end := time.Now()
+		if int(i) >= n.WarmUp {
+			_ = h.RecordValue(int64(end.Sub(begin))) // longer than the histogram reaches is as good as its end
+		}
+		begin = end
+	}
+	if err := say(ratsLast); err != nil {
+		return err
+	}
+	return n.until(n.m.Settled)
+}
+
+// check compares what came with what was to come.
+func check(got, want uint32) error {
+	switch got {
+	case want:
+		return nil
+	case ratsLast:
+		return io.EOF
+	}
+	return fmt.Errorf("%w: message %d came instead of %d", apps.ErrVerify, got, want)
+}
+
+// tags makes round trips of tagged writes.
+func (n *ratsNode) tags(h *hdrhistogram.Histogram) error {
+	s, err := n.m.Serve(ratsKey())
+	if err != nil {
+		return err
+	}
+	memory, err := n.m.Alloc(4096)
+	if err != nil {
+		return err
+	}
+	target, err := n.m.NewTarget(memory, 16)
+	if err != nil {
+		return err
+	}
+	mine, err := target.TaggedSeed()
+	if err != nil {
+		return err
+	}
+	theirs, err := n.exchange(s, ratsKey(), mine)
+	if err != nil {
+		return err
+	}
+	w, err := n.m.WriteTo(theirs)
+	if err != nil {
+		return err
+	}
+	data := make([]byte, n.Bytes)
+	var failed error
+	return n.rounds(h, func(i uint32) error {
+		err := n.until(func() bool { failed = w.WriteTag(0, data, i); return !errors.Is(failed, rats.ErrFull) })
+		return errors.Join(err, failed)
+	}, func(i uint32) error {
+		var g rats.Tag
+		if err := n.until(func() (ok bool) { g, ok = target.GetTag(); return ok || w.Err() != nil }); err != nil || w.Err() != nil {
+			return errors.Join(err, w.Err())
+		}
+		return check(g.Tag, i)
+	})
+}
+
+// calls makes round trips of simple datagrams, each with the ticket for its answer.
+func (n *ratsNode) calls(h *hdrhistogram.Histogram) error {
+	s, err := n.m.Serve(ratsKey())
+	if err != nil {
+		return err
+	}
+	in, err := n.m.Alloc(n.Bytes)
+	if err != nil {
+		return err
+	}
+	out, err := n.m.Alloc(n.Bytes)
+	if err != nil {
+		return err
+	}
+	simple, err := n.m.NewSimple(in)
+	if err != nil {
+		return err
+	}
+	to, err := n.exchange(s, ratsKey(), simple.Seed())
+	if err != nil {
+		return err
+	}
+	if !n.first && n.Do == RatsBulk {
+		out = nil
+	}
+	var g rats.Message
+	var failed error
+	return n.rounds(h, func(i uint32) error {
+		err := n.until(func() bool {
+			_, failed = to.Send(n.m, out, simple.MetadataForSelf(i))
+			return !errors.Is(failed, rats.ErrFull)
+		})
+		return errors.Join(err, failed)
+	}, func(i uint32) error {
+		err := n.until(func() (ok bool) { ok, failed = simple.Recv(&g); return ok || failed != nil })
+		if err != nil || failed != nil {
+			return errors.Join(err, failed)
+		}
+		to = g.Reply
+		return check(g.Own[0], i)
+	})
+}
+
+// WriteTable prints the result for people.
+func (r *RatsResult) WriteTable(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "round trips: p50 %.2f us, p99 %.2f us\n", r.P50, r.P99)
+	return err
+}
