@@ -176,17 +176,7 @@ func (s *Server) returned(r funi.Returned) {
 // suspect has nothing to do: who asked asks again.
 func (s *Server) suspect(*lostReturns) {}
 
-func (s *Server) turn() bool {
-	if !s.closing {
-		return true
-	}
-	if !s.shutAll() || s.key != 0 && !s.revoke(s.key, nil) {
-		return false
-	}
-	s.key = 0
-	s.leave()
-	return true
-}
+func (s *Server) turn() bool { return s.finish(nil) }
 
 // Inquiry is a request under way. It belongs to the goroutine of its manager.
 type Inquiry struct {
@@ -304,13 +294,5 @@ func (q *Inquiry) turn() bool {
 		}
 		q.unsent = false
 	}
-	if !q.closing {
-		return true
-	}
-	if !q.shutAll() || q.key != 0 && !q.revoke(q.key, nil) {
-		return false
-	}
-	q.key = 0
-	q.leave()
-	return true
+	return q.finish(nil)
 }

@@ -363,5 +363,7 @@ func (m *Manager) free(retired uint64) {
 			m.keySlots.give(uint16(l.key))
 		}
 	}
-	m.later = append(m.later[:0], m.later[n:]...)
+	if n > 0 {
+		m.later = append(m.later[:0], m.later[n:]...)
+	}
 }

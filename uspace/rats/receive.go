@@ -206,9 +206,6 @@ func (r *Receiver) Close() {
 // Probe finds out whether the other end's card still knows it. If not the stream fails.
 func (r *Receiver) Probe() { r.ask() }
 
-// Idle reports whether nothing that came is unread.
-func (r *Receiver) Idle() bool { return r.unread == len(r.queue) }
-
 // arrived takes a record.
 func (r *Receiver) arrived(n *funi.Notification) {
 	if r.err != nil || r.closing {
@@ -388,19 +385,9 @@ func (r *Receiver) turn() bool {
 	if r.say != 0 && r.peer.Key != 0 && r.err == nil && !r.tell() {
 		return false
 	}
-	if !r.tellAbort() {
-		return false
+	if r.closing && r.old != nil {
+		r.m.freeLater(r.old) // no key leads there any more
+		r.old = nil
 	}
-	if !r.closing {
-		return true
-	}
-	if !r.shutAll() || r.key != 0 && !r.revoke(r.key, r.ring) {
-		return false
-	}
-	if r.old != nil {
-		r.m.freeLater(r.old)
-	}
-	r.key, r.ring, r.old = 0, nil, nil
-	r.leave()
-	return true
+	return r.finish(r.ring)
 }

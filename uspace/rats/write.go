@@ -258,9 +258,6 @@ func (s *Sender) CloseWrite() {
 // Done reports whether the receiver has got the end of the stream.
 func (s *Sender) Done() bool { return s.done }
 
-// Unsent is how many bytes were written that the card was not given yet.
-func (s *Sender) Unsent() int { return len(s.chunk) - s.from }
-
 // Flush reports whether everything that was written was sent (3.2, flush). There is nothing to be called for that: what waits leaves when it can.
 func (s *Sender) Flush() bool { return s.chunk == nil && s.size > 0 }
 
@@ -354,7 +351,7 @@ func (s *Sender) credit(head, bytes, shorts, longs uint32) {
 // turn sends what could not be sent before, and closes what is to be closed.
 func (s *Sender) turn() bool {
 	if s.hello {
-		if !s.send(s.peer, 0, nil, []uint32{kindHello << kindShift, uint32(s.key), uint32(s.key >> 32), uint32(s.areas[0])}, true) {
+		if !s.sayHello() {
 			return false
 		}
 		s.hello = false
@@ -377,16 +374,5 @@ func (s *Sender) turn() bool {
 		s.final = true
 		s.shorts++
 	}
-	if !s.tellAbort() {
-		return false
-	}
-	if !s.closing {
-		return true
-	}
-	if !s.shutAll() || s.key != 0 && !s.revoke(s.key, nil) {
-		return false
-	}
-	s.key = 0
-	s.leave()
-	return true
+	return s.finish(nil)
 }

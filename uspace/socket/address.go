@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Network is the name of the network.
@@ -47,4 +48,26 @@ func (s *Stack) parse(network, address string) (Addr, error) {
 	}
 	a.Port = uint16(p)
 	return a, nil
+}
+
+// bind parses the address of what is to be opened on this node, with the lock; port 0 picks one. A port is taken if taken says so.
+func (s *Stack) bind(network, address string, taken func(port uint16) bool) (Addr, error) {
+	a, err := s.parse(network, address)
+	if err != nil {
+		return a, wrong("listen", nil, nil, err)
+	}
+	switch {
+	case s.err != nil:
+		err = s.err
+	case a.Node != s.node:
+		err = fmt.Errorf("%w: this is node %d", syscall.EADDRNOTAVAIL, s.node)
+	case a.Port == 0:
+		var ok bool
+		if a.Port, ok = s.pick(taken); !ok {
+			err = errPorts
+		}
+	case taken(a.Port):
+		err = syscall.EADDRINUSE
+	}
+	return a, wrong("listen", nil, a, err)
 }

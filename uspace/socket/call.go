@@ -68,22 +68,11 @@ type callLink struct {
 // Serve has a handler answer the calls to a port of this node, ":PORT" of network "funet"; 0 picks one. Ports of listeners and packet connections are
 // others. Errors are a *net.OpError with EADDRINUSE or EADDRNOTAVAIL.
 func (s *Stack) Serve(network, address string, h Handler) (*Service, error) {
-	a, err := s.parse(network, address)
-	if err != nil {
-		return nil, wrong("listen", nil, nil, err)
-	}
 	s.lock()
 	defer s.unlock()
-	switch {
-	case s.err != nil:
-		return nil, wrong("listen", nil, a, s.err)
-	case a.Node != s.node:
-		return nil, wrong("listen", nil, a, fmt.Errorf("%w: this is node %d", syscall.EADDRNOTAVAIL, s.node))
-	case a.Port == 0:
-		for a.Port = s.pick(); s.services[a.Port] != nil; a.Port = s.pick() {
-		}
-	case s.services[a.Port] != nil:
-		return nil, wrong("listen", nil, a, syscall.EADDRINUSE)
+	a, err := s.bind(network, address, func(port uint16) bool { return s.services[port] != nil })
+	if err != nil {
+		return nil, err
 	}
 	v := &Service{s: s, address: a, handler: h}
 	s.services[a.Port] = v

@@ -66,6 +66,9 @@ func (s *Stack) DialContext(ctx context.Context, network, address string) (net.C
 	}
 }
 
+// errPorts: there is no port to pick.
+var errPorts = fmt.Errorf("%w: all ports from %d on are taken; close listeners", syscall.EADDRNOTAVAIL, firstPort)
+
 // errBusy: the listener's queue is full.
 var errBusy = errors.New("the listener has as many connections that it did not accept as it may have")
 
@@ -100,7 +103,13 @@ func (s *Stack) dial(ctx context.Context, remote Addr) (_ *Conn, err error) {
 		r.Close()
 		return nil, err
 	}
-	local := Addr{s.node, s.pick()}
+	port, ok := s.pick(s.listens)
+	if !ok {
+		r.Close()
+		w.Close()
+		return nil, errPorts
+	}
+	local := Addr{s.node, port}
 	rs, ws := r.Seed(), w.Seed()
 	c := s.newConn(local, remote, r, w)
 	waiter := newWaiter()
@@ -136,17 +145,21 @@ func timeoutOf(ctx context.Context) error {
 	return err
 }
 
-// pick returns a port that is not used for listening.
-func (s *Stack) pick() uint16 {
-	for {
-		p := s.nextPort
+// listens reports whether a port is used for listening.
+func (s *Stack) listens(port uint16) bool { return s.ports[port] != nil }
+
+// pick returns one of the ports for who names none, the one that was picked longest ago of those that are not taken; false: all are.
+func (s *Stack) pick(taken func(port uint16) bool) (p uint16, ok bool) {
+	for range 1<<16 - firstPort {
+		p = s.nextPort
 		if s.nextPort++; s.nextPort < firstPort {
 			s.nextPort = firstPort
 		}
-		if s.ports[p] == nil {
-			return p
+		if !taken(p) {
+			return p, true
 		}
 	}
+	return 0, false
 }
 
 // answer makes the other ends of a connection, and returns what is to be answered.

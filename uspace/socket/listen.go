@@ -3,11 +3,9 @@ package socket
 // This file is listening.
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -34,21 +32,11 @@ var _ net.Listener = (*Listener)(nil)
 
 // Listen listens on a port of this node, ":PORT" of network "funet"; 0 picks one. Errors are a *net.OpError with EADDRINUSE or EADDRNOTAVAIL.
 func (s *Stack) Listen(network, address string) (net.Listener, error) {
-	a, err := s.parse(network, address)
-	if err != nil {
-		return nil, wrong("listen", nil, nil, err)
-	}
 	s.lock()
 	defer s.unlock()
-	switch {
-	case s.err != nil:
-		return nil, wrong("listen", nil, a, s.err)
-	case a.Node != s.node:
-		return nil, wrong("listen", nil, a, fmt.Errorf("%w: this is node %d", syscall.EADDRNOTAVAIL, s.node))
-	case a.Port == 0:
-		a.Port = s.pick()
-	case s.ports[a.Port] != nil:
-		return nil, wrong("listen", nil, a, syscall.EADDRINUSE)
+	a, err := s.bind(network, address, s.listens)
+	if err != nil {
+		return nil, err
 	}
 	l := &Listener{s: s, address: a, from: map[uint16]int{}, waiter: newWaiter()}
 	s.ports[a.Port] = l

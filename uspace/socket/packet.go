@@ -69,22 +69,11 @@ var _ net.PacketConn = (*PacketConn)(nil)
 // ListenPacket returns a packet connection on a port of this node, ":PORT" of network "funet"; 0 picks one. Ports of listeners are others. Errors are a
 // *net.OpError with EADDRINUSE or EADDRNOTAVAIL.
 func (s *Stack) ListenPacket(network, address string) (net.PacketConn, error) {
-	a, err := s.parse(network, address)
-	if err != nil {
-		return nil, wrong("listen", nil, nil, err)
-	}
 	s.lock()
 	defer s.unlock()
-	switch {
-	case s.err != nil:
-		return nil, wrong("listen", nil, a, s.err)
-	case a.Node != s.node:
-		return nil, wrong("listen", nil, a, fmt.Errorf("%w: this is node %d", syscall.EADDRNOTAVAIL, s.node))
-	case a.Port == 0:
-		for a.Port = s.pick(); s.packets[a.Port] != nil; a.Port = s.pick() {
-		}
-	case s.packets[a.Port] != nil:
-		return nil, wrong("listen", nil, a, syscall.EADDRINUSE)
+	a, err := s.bind(network, address, func(port uint16) bool { return s.packets[port] != nil })
+	if err != nil {
+		return nil, err
 	}
 	p := &PacketConn{s: s, address: a, clients: map[Addr]*packetClient{}, links: map[Addr]packetLink{}, writers: map[*waiter]struct{}{}}
 	p.in.waiter = newWaiter()

@@ -173,3 +173,29 @@ func TestDialRefused(t *testing.T) {
 		t.Errorf("dialing a closed listener: %v", err)
 	}
 }
+
+// Rule (Listen): when all ports that can be picked are taken, who asks for one is told so, and does not hang; one that is closed can be picked again.
+func TestPortsAreUsedUp(t *testing.T) {
+	stacks := pair(t, socket.Options{})
+	var all []net.Listener
+	for {
+		l, err := stacks[0].Listen("funet", ":0")
+		if errors.Is(err, syscall.EADDRNOTAVAIL) {
+			break
+		}
+		if err != nil || len(all) > 1<<16 {
+			t.Fatalf("after %d listeners: %v", len(all), err)
+		}
+		all = append(all, l)
+	}
+	if _, err := stacks[0].Dial("funet", "1:7"); !errors.Is(err, syscall.EADDRNOTAVAIL) {
+		t.Errorf("dialing without a port: %v", err)
+	}
+	free := all[1000]
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := stacks[0].Listen("funet", ":0"); err != nil || l.Addr() != free.Addr() {
+		t.Errorf("a port that was closed: %v, %v", l, err)
+	}
+}
