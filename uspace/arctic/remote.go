@@ -79,20 +79,26 @@ func (r *Remote) Type() uint16 {
 // PutRemote encodes r into b, which must have room for MaxPayloadWords, and returns how many payload words that makes.
 // More metadata and data than fit panic as any slice does; the card checks before.
 func PutRemote(b []byte, r *Remote) int {
+	n, pad := PutRemoteHead(b, r, len(r.Metadata)/WordSize, len(r.Data))
+	n += copy(b[n:n+len(r.Metadata)], r.Metadata)
+	n += copy(b[n:n+len(r.Data)], r.Data)
+	clear(b[n : n+pad])
+	return (n + pad) / WordSize
+}
+
+// PutRemoteHead encodes what stands before metadata and data, when there are so many words and bytes of them, and returns how many bytes
+// that makes. pad is how many zeros must follow the data.
+func PutRemoteHead(b []byte, r *Remote, metadata, data int) (n, pad int) {
 	binary.LittleEndian.PutUint64(b, r.Key)
 	binary.LittleEndian.PutUint32(b[8:], r.Offset)
-	pad := -len(r.Data) & (WordSize - 1)
-	word := uint32(r.Area)<<16 | uint32(pad)<<8 | uint32(len(r.Metadata)/WordSize)
+	pad = -data & (WordSize - 1)
+	word := uint32(r.Area)<<16 | uint32(pad)<<8 | uint32(metadata)
 	if r.Counted {
 		word |= counted
 	}
 	binary.LittleEndian.PutUint32(b[12:], word)
 	binary.LittleEndian.PutUint32(b[16:], r.Delta)
-	n := remoteWords * WordSize
-	n += copy(b[n:n+len(r.Metadata)], r.Metadata)
-	n += copy(b[n:n+len(r.Data)], r.Data)
-	clear(b[n : n+pad])
-	return (n + pad) / WordSize
+	return remoteWords * WordSize, pad
 }
 
 // Remote decodes the payload of a packet of KindRemote with header h into r, whose Metadata and Data alias the packet,

@@ -28,11 +28,8 @@ type put struct {
 // Else it returns how many bytes of packet it has made, 0 for a block that makes none; the write of many packets becomes current.
 func (c *Card) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) (bytes int, ok bool) {
 	var w funi.Slot
-	for i := 1; i < funi.RemoteDataWord; i++ {
-		w[i] = s.Load(i)
-	}
 	reason := arctic.ReasonRemoteRequest
-	if c.units == nil && h.Words() == 0 && w[3]|w[funi.RemoteOffsetWord+1]|w[funi.RemoteSourceWord+1] == 0 {
+	if loadRequest(h, s, &w) && c.units == nil {
 		if op := h.Operation(); op == funi.RemotePut {
 			bytes, reason, ok = c.takePut(x, l, h, s, &w)
 			if !ok || reason == arctic.ReasonNone {
@@ -53,51 +50,101 @@ func (c *Card) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slo
 
 // takePut takes a write. w has the words of the slot up to the data.
 func (c *Card) takePut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
-	area, source, size := w[funi.RemoteAreaWord], w[funi.RemoteSourceWord], int(w[funi.RemoteLengthWord])
-	words := int(area & 0xf)
-	counted := area&funi.RemoteCounted != 0
-	if area&(0xffff&^(0xf|funi.RemoteCounted)) != 0 || words > arctic.MaxRemoteMetadata || !counted && words > 0 || size > arctic.MaxTransferWords*arctic.WordSize {
-		return 0, arctic.ReasonRemoteRequest, true
+	var r arctic.Remote
+	memory, reason := x.readPut(w, &r)
+	if reason != arctic.ReasonNone {
+		return 0, reason, true
 	}
-	if uint64(w[funi.RemoteOffsetWord])+uint64(size) > 1<<32 {
-		return 0, arctic.ReasonRange, true // and no key slot's: no piece of it may come to another offset
-	}
-	fits := size+words*arctic.WordSize <= arctic.MaxRemoteBytes
-	if source == 0 && !fits {
-		return 0, arctic.ReasonRemoteRequest, true
-	}
-	var memory []byte
-	if source != 0 && size > 0 {
-		if memory = x.segments.Memory(source, size, funi.Source); memory == nil {
-			return 0, arctic.ReasonSource, true
-		}
-	}
-	r := arctic.Remote{
-		Counted: counted, Area: uint16(area >> 16), Key: uint64(w[funi.RemoteKeyWord]) | uint64(w[funi.RemoteKeyWord+1])<<32,
-		Offset: w[funi.RemoteOffsetWord], Delta: w[funi.RemoteCountWord],
-	}
-	if !counted {
-		r.Delta = 0
-	}
-	if !fits {
-		return 0, arctic.ReasonNone, c.beginPut(x, l, h, s, w, &r, memory, words)
+	if !fitsPacket(w) {
+		return 0, arctic.ReasonNone, c.beginPut(x, l, h, s, w, &r, memory)
 	}
 	ln := x.take(l)
 	if ln == nil {
 		c.counters.SendQueueNoTicket++
 		return 0, arctic.ReasonNone, false
 	}
-	var data [arctic.MaxRemoteBytes]byte // the slot's words, each loaded once
-	inSlot := words
-	if r.Data = memory; source == 0 {
-		inSlot += (size + arctic.WordSize - 1) / arctic.WordSize
-		r.Data = data[words*arctic.WordSize : words*arctic.WordSize+size] // not memory, which a record may keep: data would be allocated
-	}
-	arctic.PutWords(data[:inSlot*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+inSlot])
-	r.Metadata = data[:words*arctic.WordSize]
 	ln.Node, ln.request, ln.argument = h.Node(), h, w[funi.RemoteCookieWord]
-	c.launchPut(x, l, ln, &r)
+	n := encodePut(ln, s, w, &r, memory)
+	c.launch(x, l, ln, arctic.KindRemote, n)
 	return int(ln.Size), arctic.ReasonNone, true
+}
+
+// lonePut encodes the write of a slot into a line and returns how many payload words that makes. 0: it does not go the way of lone.
+func (x *Context) lonePut(ln *line, h funi.Header, s *funi.Slot) int {
+	var w funi.Slot
+	if !loadRequest(h, s, &w) || h.Operation() != funi.RemotePut || !fitsPacket(&w) {
+		return 0
+	}
+	var r arctic.Remote
+	memory, reason := x.readPut(&w, &r)
+	if reason != arctic.ReasonNone {
+		return 0
+	}
+	ln.argument = w[funi.RemoteCookieWord]
+	return encodePut(ln, s, &w, &r, memory)
+}
+
+// loadRequest loads the words of a request block up to the data, and reports whether what is to be 0 is.
+func loadRequest(h funi.Header, s, w *funi.Slot) bool {
+	for i := 1; i < funi.RemoteDataWord; i++ {
+		w[i] = s.Load(i)
+	}
+	return h.Words() == 0 && w[3]|w[funi.RemoteOffsetWord+1]|w[funi.RemoteSourceWord+1] == 0
+}
+
+// putWords returns how many words of metadata a write has.
+func putWords(w *funi.Slot) int { return int(w[funi.RemoteAreaWord] & 0xf) }
+
+// fitsPacket reports whether data and metadata of a write fit one packet.
+func fitsPacket(w *funi.Slot) bool {
+	return uint64(w[funi.RemoteLengthWord])+uint64(putWords(w)*arctic.WordSize) <= arctic.MaxRemoteBytes
+}
+
+// readPut checks a write. It returns what it asks for in r, but for data and metadata, and the memory of the data if that is not in
+// the slot.
+func (x *Context) readPut(w *funi.Slot, r *arctic.Remote) (memory []byte, why arctic.Reason) {
+	area, source, size := w[funi.RemoteAreaWord], w[funi.RemoteSourceWord], int(w[funi.RemoteLengthWord])
+	words := putWords(w)
+	counted := area&funi.RemoteCounted != 0
+	if area&(0xffff&^(0xf|funi.RemoteCounted)) != 0 || words > arctic.MaxRemoteMetadata || !counted && words > 0 || size > arctic.MaxTransferWords*arctic.WordSize {
+		return nil, arctic.ReasonRemoteRequest
+	}
+	if uint64(w[funi.RemoteOffsetWord])+uint64(size) > 1<<32 {
+		return nil, arctic.ReasonRange // and no key slot's: no piece of it may come to another offset
+	}
+	if source == 0 && !fitsPacket(w) {
+		return nil, arctic.ReasonRemoteRequest
+	}
+	if source != 0 && size > 0 {
+		if memory = x.segments.Memory(source, size, funi.Source); memory == nil {
+			return nil, arctic.ReasonSource
+		}
+	}
+	r.Counted, r.Area, r.Offset = counted, uint16(area>>16), w[funi.RemoteOffsetWord]
+	r.Key = uint64(w[funi.RemoteKeyWord]) | uint64(w[funi.RemoteKeyWord+1])<<32
+	if counted {
+		r.Delta = w[funi.RemoteCountWord]
+	}
+	return memory, arctic.ReasonNone
+}
+
+// encodePut encodes a write that fits one packet into a line, and returns how many payload words that makes. The words of the slot
+// are loaded once: metadata and data stand in it as they do in the packet.
+func encodePut(ln *line, s, w *funi.Slot, r *arctic.Remote, memory []byte) int {
+	words, size := putWords(w), int(w[funi.RemoteLengthWord])
+	ln.typ = r.Type()
+	b := ln.Data[arctic.PacketHeaderSize:]
+	n, pad := arctic.PutRemoteHead(b, r, words, size)
+	b = b[n:]
+	inSlot := words
+	if w[funi.RemoteSourceWord] == 0 {
+		inSlot += (size + pad) / arctic.WordSize
+	}
+	arctic.PutWords(b[:inSlot*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+inSlot])
+	data := words * arctic.WordSize
+	copy(b[data:data+size], memory)
+	clear(b[data+size : data+size+pad])
+	return (n + data + size + pad) / arctic.WordSize
 }
 
 // launchPut encodes a remote write into a line and launches it.
@@ -107,7 +154,7 @@ func (c *Card) launchPut(x *Context, l arctic.Level, ln *line, r *arctic.Remote)
 }
 
 // beginPut makes a write of many packets current. It returns false when no record is free.
-func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, r *arctic.Remote, memory []byte, words int) bool {
+func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, r *arctic.Remote, memory []byte) bool {
 	q := &x.long.free[l] // there is a segment, so there are records
 	if q.head == nil {
 		return false
@@ -117,6 +164,7 @@ func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Sl
 	if m == nil {
 		m = new(put) // once for each record
 	}
+	words := putWords(w)
 	*m = put{key: r.Key, offset: r.Offset, area: r.Area, counted: r.Counted, count: r.Delta, words: words}
 	arctic.PutWords(m.metadata[:words*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+words])
 	last := len(memory) % arctic.TransferAlign

@@ -15,7 +15,7 @@ func (c *Card) retrieve(x *Context) {
 	noLine := false
 	for _, l := range arctic.ByPriority {
 		pending := x.iface.Pending(l)
-		if x.long == nil && x.finished[l] == 0 && (pending == 0 || pending == 1 && c.lone(x, l)) {
+		if (x.long == nil || x.long.open == 0) && x.finished[l] == 0 && (pending == 0 || pending == 1 && c.lone(x, l)) {
 			continue
 		}
 		noLine = c.retrieveLevel(x, l, x.batch()) || noLine
@@ -33,7 +33,7 @@ func (c *Card) retrieve(x *Context) {
 	x.starved = noLine
 }
 
-// lone sends the only message of a send queue at once, if nothing is unusual about it or before it; the link says the rest. A
+// lone sends the only message of a send queue, or write of one packet, at once, if nothing is unusual about it or before it; the link says the rest. A
 // request goes this way only if no other context may have a reply.
 func (c *Card) lone(x *Context, l arctic.Level) bool {
 	if x.taken[l] != 0 || x.closing || x.trail != nil || l == arctic.Request && len(c.awake) > 1 {
@@ -41,7 +41,7 @@ func (c *Card) lone(x *Context, l arctic.Level) bool {
 	}
 	s := x.iface.Slot(l, 0)
 	h := funi.Header(s.Load(0))
-	if !h.Plain() {
+	if h.Transfer() {
 		return false
 	}
 	node := h.Node()
@@ -53,10 +53,16 @@ func (c *Card) lone(x *Context, l arctic.Level) bool {
 	if ln == nil {
 		return false
 	}
-	n := h.Length()
-	arctic.PutWords(ln.Data[arctic.PacketHeaderSize:], s[funi.PayloadWord:funi.PayloadWord+n])
-	ln.Node, ln.typ, ln.request = node, h.Type(), h
-	c.compose(x, l, ln, arctic.KindMessage, n, route)
+	ln.Node, ln.request = node, h
+	kind, n := arctic.KindMessage, h.Length()
+	if h.Plain() {
+		ln.typ = h.Type()
+		arctic.PutWords(ln.Data[arctic.PacketHeaderSize:], s[funi.PayloadWord:funi.PayloadWord+n])
+	} else if kind, n = arctic.KindRemote, x.lonePut(ln, h, s); n == 0 {
+		x.free(ln)
+		return false
+	}
+	c.compose(x, l, ln, kind, n, route)
 	if !c.link.Lone(uint16(route), l, &ln.Line) {
 		c.link.Queue(uint16(route), l, &ln.Line)
 	}
