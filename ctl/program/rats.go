@@ -283,7 +283,7 @@ func (n *ratsNode) tags(h *hdrhistogram.Histogram) error {
 	if err != nil {
 		return err
 	}
-	target, err := n.m.NewTarget(memory, 16)
+	target, err := n.m.NewTarget(memory, 64)
 	if err != nil {
 		return err
 	}

@@ -254,6 +254,11 @@ func (i *Interface) NextNotification(n *Notification) bool {
 	return true
 }
 
+// Brought reports whether there is a notification or a return to read, or more returns were lost than that many.
+func (i *Interface) Brought(lost uint32) bool {
+	return i.notes != atomic.LoadUint32(&i.page[notesHead]) || i.returns != atomic.LoadUint32(&i.page[returnHead]) || i.ReturnsLost() != lost
+}
+
 // Remote returns how much remote memory the context can open.
 func (i *Interface) Remote() RemoteSizes { return i.memory.Remote }
 

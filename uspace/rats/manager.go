@@ -131,6 +131,13 @@ func (m *Manager) Unused() int { return m.heap.unused }
 // Poll takes what has come: returns and records, which it gives to their instances, and lets instances send what they could not send before. It returns
 // whether anything was there. NextReady says to which instances something has happened.
 func (m *Manager) Poll() (some bool) {
+	if len(m.waiting) == 0 && len(m.later) == 0 && !m.iface.Brought(m.lost) { // as mostly, while somebody waits
+		return len(m.ready) > m.looked
+	}
+	return m.poll()
+}
+
+func (m *Manager) poll() (some bool) {
 	m.look()
 	retired := m.sends.retired
 	m.Endpoint.Poll()
