@@ -446,6 +446,7 @@ func (k *Card) drive(rests bool) {
 			k.attend(w)
 		}
 		k.limit()
+		k.loop.busy(k.progress)
 	}
 	k.heads = heads
 	k.next = k.engine.Step(k.now)

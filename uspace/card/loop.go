@@ -15,13 +15,21 @@ import (
 	"github.com/funet/funet/uspace/engine"
 )
 
+// busyWithout is how much the engine does after Disarm until the instance follows the sockets no more, up to the next Arm. While it does, the
+// kernel calls the instance, and all that follow it, for each frame that comes, on the processor of whoever sent it. To leave and to join
+// again costs less than what that costs for so many frames, and a dialogue with sleeps in between has fewer.
+const busyWithout = 64
+
 // loop is the descriptor. The zero value has none.
 type loop struct {
 	made         bool
 	epoll, timer int
 	watched      []int32
-	ticks        bool  // the timer is set
-	err          error // a descriptor could not be added; Arm then refuses, and the program polls
+	armed        bool   // between Arm and Disarm
+	out          bool   // the instance does not follow watched now
+	at           uint64 // the engine's progress when it was disarmed
+	ticks        bool   // the timer is set
+	err          error  // a descriptor could not be added; Arm then refuses, and the program polls
 }
 
 // Fd returns a descriptor that is readable when the card has something to do: something has come, a timer of the engine
@@ -54,6 +62,7 @@ func (k *Card) Arm() bool {
 	if k.modelled != nil || k.loop.err != nil || !k.alarm.Arm() {
 		return false
 	}
+	k.loop.join()
 	// Timers may be due, and what waited for room in the receive queues has it now.
 	k.now, k.heads = k.wall(), k.iface.Heads()
 	k.next = k.engine.Step(k.now)
@@ -72,6 +81,7 @@ func (k *Card) Arm() bool {
 		next = min(next, k.helloAt)
 	}
 	k.loop.wakeAt(next, k.now)
+	k.loop.armed = true
 	return true
 }
 
@@ -79,6 +89,7 @@ func (k *Card) Arm() bool {
 func (k *Card) Disarm() {
 	k.alarm.Disarm()
 	k.loop.wakeAt(engine.Never, 0)
+	k.loop.armed, k.loop.at = false, k.progress
 }
 
 func (l *loop) make() (err error) {
@@ -98,13 +109,40 @@ func (l *loop) watch(fds []unix.PollFd) {
 	if !l.made {
 		return
 	}
-	for _, fd := range l.watched {
-		_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, int(fd), nil) // that of a closed socket is out already
-	}
+	l.leave()
 	l.watched = l.watched[:0]
 	for _, f := range fds {
 		l.watched = append(l.watched, f.Fd)
-		l.add(f.Fd)
+	}
+	l.join()
+}
+
+// leave has the descriptor follow nothing but its timer.
+func (l *loop) leave() {
+	if l.out {
+		return
+	}
+	for _, fd := range l.watched {
+		_ = unix.EpollCtl(l.epoll, unix.EPOLL_CTL_DEL, int(fd), nil) // that of a closed socket is out already
+	}
+	l.out = true
+}
+
+// join has it follow again what it is to follow.
+func (l *loop) join() {
+	if !l.out {
+		return
+	}
+	for _, fd := range l.watched {
+		l.add(fd)
+	}
+	l.out = false
+}
+
+// busy leaves when the engine has done much since Disarm.
+func (l *loop) busy(progress uint64) {
+	if l.made && !l.out && !l.armed && progress-l.at > busyWithout {
+		l.leave()
 	}
 }
 

@@ -19,11 +19,16 @@ type rest struct {
 	alarm *wait.Alarm // the card's own would not do, since whoever lets the card run in between takes back what it says
 	file  *os.File    // an epoll instance
 	conn  syscall.RawConn
+	card  int // the card's descriptor
 }
+
+// oneShot: the descriptor wakes nobody after its first event, until the next sleep. Otherwise each frame that comes while somebody polls would
+// wake a thread of the runtime's poller, which costs the sender of the frame, on whose processor the kernel does that, more than the frame.
+const oneShot = unix.EPOLLIN | unix.EPOLLONESHOT
 
 // newRest makes one for the card's descriptor.
 func newRest(fd int) (_ *rest, err error) {
-	r := &rest{}
+	r := &rest{card: fd}
 	if r.alarm, err = wait.NewAlarm(); err != nil {
 		return nil, err
 	}
@@ -31,11 +36,8 @@ func newRest(fd int) (_ *rest, err error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("making an epoll instance: %w", err), r.alarm.Close())
 	}
-	for _, f := range []int{fd, r.alarm.FD()} {
-		if err == nil {
-			err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, f, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(f)})
-		}
-	}
+	err = errors.Join(unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: oneShot, Fd: int32(fd)}),
+		unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, r.alarm.FD(), &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(r.alarm.FD())}))
 	if err == nil {
 		err = unix.SetNonblock(epoll, true) // so that os gives it to the runtime's poller
 	}
@@ -66,8 +68,14 @@ func (r *rest) sleep(most time.Duration) {
 	}
 	_ = r.file.SetReadDeadline(until)
 	fds := []unix.PollFd{{Events: unix.POLLIN}}
+	armed := false
 	_ = r.conn.Read(func(fd uintptr) bool { // the deadline is a reason to look, too
-		fds[0].Fd = int32(fd)
+		if fds[0].Fd = int32(fd); !armed {
+			armed = true
+			if err := unix.EpollCtl(int(fd), unix.EPOLL_CTL_MOD, r.card, &unix.EpollEvent{Events: oneShot, Fd: int32(r.card)}); err != nil {
+				return true // and polls
+			}
+		}
 		n, err := unix.Poll(fds, 0)
 		return n > 0 || err != nil && err != unix.EINTR
 	})
