@@ -66,9 +66,11 @@ type Manager struct {
 	nothing []byte // what ends expose that nobody writes data to
 	places  []place
 	vacant  []uint16
-	owners  []owner     // of areas
-	credit  int         // that areas have
-	later   []later     // in the order of at
+	owners  []owner // of areas
+	credit  int     // that areas have
+	later   []later // in the order of at
+	lanes   map[uint16]*lane
+	onLanes []onLane    // in the order of at
 	waiting []*instance // have something to send; the first has waited longest
 	turns   []*instance // those of the Poll under way
 	ready   []*instance // something has happened to them
@@ -88,7 +90,7 @@ func Manage(e *Endpoint, s funi.Segment) (*Manager, error) {
 	if s.Rights&(funi.Keyed|funi.Source) != funi.Keyed|funi.Source {
 		return nil, fmt.Errorf("managing a segment with rights %d: %w", s.Rights, ErrMemory)
 	}
-	m := &Manager{Endpoint: e, owners: make([]owner, e.iface.Remote().Areas)}
+	m := &Manager{Endpoint: e, lanes: map[uint16]*lane{}, owners: make([]owner, e.iface.Remote().Areas)}
 	m.heap.fill(s.Memory)
 	if m.nothing = m.heap.alloc(leastBlock); m.nothing == nil {
 		return nil, fmt.Errorf("managing %d bytes: %w", len(s.Memory), ErrFull)
@@ -131,7 +133,7 @@ func (m *Manager) Unused() int { return m.heap.unused }
 // Poll takes what has come: returns and records, which it gives to their instances, and lets instances send what they could not send before. It returns
 // whether anything was there. NextReady says to which instances something has happened.
 func (m *Manager) Poll() (some bool) {
-	if len(m.waiting) == 0 && len(m.later) == 0 && !m.iface.Brought(m.lost) { // as mostly, while somebody waits
+	if len(m.waiting)+len(m.later)+len(m.onLanes) == 0 && !m.iface.Brought(m.lost) { // as mostly, while somebody waits
 		return len(m.ready) > m.looked
 	}
 	return m.poll()
@@ -162,6 +164,7 @@ func (m *Manager) poll() (some bool) {
 	if left > 0 {
 		m.free(retired)
 	}
+	m.clearLanes(retired)
 	m.waiting, m.turns = m.turns[:0], m.waiting
 	for _, i := range m.turns {
 		i.waits = false

@@ -61,7 +61,7 @@ const (
 	// maxPieces is how many parts of the stream a receiver keeps apart for a reader. Those behind are not seen yet.
 	maxPieces = 64
 	// longestMessage is how many bytes of a stream leave before others have their turn.
-	longestMessage = 64 << 10
+	longestMessage = 32 << 10
 
 	// LeastRing and MostRing bound the sizes of a Stream's ring, which are powers of two, in bytes.
 	LeastRing = 1 << 10

@@ -33,6 +33,9 @@ type Sender struct {
 	wants    bool   // a longer ring is asked for, and nothing is sent until the answer comes
 	asked    uint64 // sent when it was asked for last
 	full     bool   // something could not be written since NextReady returned it
+	lane     *lane  // nil: no long message was sent
+	queued   bool   // in lane.waiting
+	hasTurn  bool   // on lane
 }
 
 // chunk sizes, in bytes.
@@ -192,7 +195,7 @@ func (s *Sender) launch(b []byte, record, stays bool) (n int, full bool) {
 	}
 	source := b[:n]
 	if n > shortBytes {
-		if s.longs-s.seen.longs >= longAreas {
+		if s.longs-s.seen.longs >= longAreas || !s.enter() {
 			return 0, false
 		}
 		if !stays {
@@ -229,6 +232,7 @@ func (s *Sender) put(b []byte, area uint16, offset uint64, record, long bool) (n
 	s.sent += uint64(len(b))
 	if long {
 		s.longs++
+		s.entered()
 	} else {
 		s.shorts++
 	}

@@ -198,7 +198,7 @@ func (l *served) run(reply rats.Seed, request []byte) {
 	s := l.of.s
 	s.lock()
 	defer s.unlock()
-	w := newWaiter()
+	w := s.newWaiter()
 	for slices.Contains(l.of.links, l) && s.err == nil {
 		l.busy = false // the next call may come before this returns
 		sent, err := l.x.Send(reply, l.out(answer), l.x.MetadataForSelf(failed))
@@ -281,7 +281,7 @@ func (s *Stack) link(ctx context.Context, to Addr) (_ *callLink, old bool, err e
 	}
 	over := func() error { return timeoutOf(ctx) }
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		l := &callLink{waiter: newWaiter()}
+		l := &callLink{waiter: s.newWaiter()}
 		words, err := s.inquire(to.Node, &l.waiter, ctx.Done(), over, uint32(to.Port)<<16, 0)
 		if err == nil {
 			l.seed, err = seedOf(words)

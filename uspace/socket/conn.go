@@ -42,7 +42,7 @@ var _ net.Conn = (*Conn)(nil)
 // newConn makes a connection of two ends.
 func (s *Stack) newConn(local, remote Addr, r *rats.Receiver, w *rats.Sender) *Conn {
 	c := &Conn{s: s, local: local, remote: remote, r: r, w: w}
-	c.in.waiter, c.out.waiter = newWaiter(), newWaiter()
+	c.in.waiter, c.out.waiter = s.newWaiter(), s.newWaiter()
 	r.Context, w.Context = c, c
 	s.add(c)
 	return c

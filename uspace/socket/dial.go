@@ -76,7 +76,7 @@ var errBusy = errors.New("the listener has as many connections that it did not a
 func (s *Stack) pause(ctx context.Context, d time.Duration) error {
 	ctx, end := context.WithTimeoutCause(ctx, d, errBusy)
 	defer end()
-	w := newWaiter()
+	w := s.newWaiter()
 	for ctx.Err() == nil && s.err == nil {
 		s.await(&w, ctx.Done())
 	}
@@ -112,7 +112,7 @@ func (s *Stack) dial(ctx context.Context, remote Addr) (_ *Conn, err error) {
 	local := Addr{s.node, port}
 	rs, ws := r.Seed(), w.Seed()
 	c := s.newConn(local, remote, r, w)
-	waiter := newWaiter()
+	waiter := s.newWaiter()
 	words, err := s.inquire(remote.Node, &waiter, ctx.Done(), func() error {
 		if c.err != nil {
 			return c.err

@@ -42,6 +42,7 @@ type driving struct {
 	armed   bool // the sleeper sleeps on the card's descriptor
 	due     bool // the timer is set
 	parked  int  // goroutines that wait and do not lead
+	roused  int  // those of them that something has happened for, and that have not run since
 	moves   uint32
 	seen    uint32 // moves when the timer was set
 	timer   *time.Timer
@@ -56,15 +57,21 @@ type driving struct {
 
 // waiter is a goroutine that waits for something of a connection or listener.
 type waiter struct {
-	wake chan struct{} // one slot
-	news bool          // something has happened
+	of     *driving
+	wake   chan struct{} // one slot
+	news   bool          // something has happened
+	parked bool          // and was not roused yet
 }
 
-func newWaiter() waiter { return waiter{wake: make(chan struct{}, 1)} }
+func (d *driving) newWaiter() waiter { return waiter{of: d, wake: make(chan struct{}, 1)} }
 
 // rouse has the goroutine look again.
 func (w *waiter) rouse() {
 	w.news = true
+	if w.parked {
+		w.parked = false
+		w.of.roused++
+	}
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -153,13 +160,27 @@ func (s *Stack) relieve() {
 	}
 }
 
-// breathe lets others have the lock that want it.
+// breathe lets those run who want the lock, or for whom something has happened.
 func (s *Stack) breathe() {
-	if s.want.Load() > 0 {
-		s.mu.Unlock()
-		runtime.Gosched()
-		s.mu.Lock()
+	if s.roused > 0 || s.want.Load() > 0 {
+		s.giveWay(runtime.Gosched)
 	}
+}
+
+// giveWay lets others run, with the lock if they want it. Whoever does that wants it back: else who has it then, and needs not wait, would
+// keep it.
+func (s *Stack) giveWay(run func()) {
+	s.want.Add(1)
+	s.mu.Unlock()
+	run()
+	s.mu.Lock()
+	s.want.Add(-1)
+}
+
+// yield lets other goroutines and threads run.
+func yield() {
+	runtime.Gosched()
+	wait.YieldProcessor()
 }
 
 // await waits, with the lock, until a waiter has news or cancel is closed; it may return before. The caller looks again.
@@ -169,20 +190,25 @@ func (s *Stack) await(w *waiter, cancel <-chan struct{}) {
 	case <-w.wake: // from before
 	default:
 	}
-	if !s.leading && s.err == nil {
+	s.breathe() // or who leads, and always has news soon, would keep lock and processor
+	if !s.leading && s.err == nil && !w.news {
 		s.lead(w, cancel)
-		if w.news {
-			return
-		}
+	}
+	if w.news {
+		return
 	}
 	s.parked++
+	w.parked = true
 	s.unlock()
 	select {
 	case <-w.wake:
 	case <-cancel:
 	}
 	s.lock()
-	s.parked--
+	if s.parked--; !w.parked {
+		s.roused--
+	}
+	w.parked = false
 }
 
 // lead polls for a while.
@@ -195,21 +221,18 @@ func (s *Stack) lead(w *waiter, cancel <-chan struct{}) {
 	start := s.carrier.Now()
 	gave := start
 	for n := 1; !w.news && s.err == nil; n++ {
-		s.poll()
+		if s.poll(); !w.news {
+			s.breathe()
+		}
 		if n%glance != 0 {
 			continue
 		}
 		if now := s.carrier.Now(); now-gave > share {
-			s.mu.Unlock()
-			runtime.Gosched()
-			wait.YieldProcessor()
-			s.mu.Lock()
+			s.giveWay(yield)
 			gave = s.carrier.Now()
 			if gave-now > wait.SomeoneComputes {
 				break
 			}
-		} else {
-			s.breathe()
 		}
 		select {
 		case <-cancel:

@@ -38,7 +38,7 @@ func (s *Stack) Listen(network, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener{s: s, address: a, from: map[uint16]int{}, waiter: newWaiter()}
+	l := &Listener{s: s, address: a, from: map[uint16]int{}, waiter: s.newWaiter()}
 	s.ports[a.Port] = l
 	return l, nil
 }

@@ -76,7 +76,7 @@ func (s *Stack) ListenPacket(network, address string) (net.PacketConn, error) {
 		return nil, err
 	}
 	p := &PacketConn{s: s, address: a, clients: map[Addr]*packetClient{}, links: map[Addr]packetLink{}, writers: map[*waiter]struct{}{}}
-	p.in.waiter = newWaiter()
+	p.in.waiter = s.newWaiter()
 	if p.port, err = s.m.NewPort(portBytes+MaxPacket, packetBuffers); err != nil {
 		return nil, wrong("listen", nil, a, err)
 	}
@@ -171,7 +171,7 @@ func (p *PacketConn) WriteTo(b []byte, address net.Addr) (n int, err error) {
 	}
 	p.s.lock()
 	defer p.s.unlock()
-	w := newWaiter()
+	w := p.s.newWaiter()
 	p.writers[&w] = struct{}{}
 	defer delete(p.writers, &w)
 	for {

@@ -1,0 +1,89 @@
+package rats
+
+// This file is the way to a node, as far as the long messages of streams share it: they take turns.
+//
+// The card carries the requests of the send queue out in order, so what is committed behind long messages waits for them. Few are committed to
+// a node at once for that reason, and streams that have more to say are in a queue here: each sends one message in its turn, of up to
+// longestMessage bytes. So streams share the way evenly, however long their rings are, and a short message waits for little. A node
+// that does not answer holds no more of the card's records and memory for late messages (engine/late.go) than that.
+
+import "github.com/funet/funet/uspace/funi"
+
+// laneMost is how many long messages to a node may be unretired: enough that the card always has the next, and few enough that a short message
+// behind them waits for a fraction of a millisecond.
+const laneMost = 4
+
+// lane is the way to a node.
+type lane struct {
+	out     int // long messages that are not retired
+	waiting []*Sender
+	first   int // of waiting
+}
+
+// onLane is a long message that was committed.
+type onLane struct {
+	at   uint64 // it is retired when so many slots are
+	lane *lane
+}
+
+// enter reports whether a sender may send a long message now. If not it has a turn later.
+func (s *Sender) enter() bool {
+	l := s.lane
+	if l == nil {
+		if l = s.m.lanes[s.peer.Node]; l == nil {
+			l = new(lane)
+			s.m.lanes[s.peer.Node] = l
+		}
+		s.lane = l
+	}
+	if l.out < laneMost && (s.hasTurn || len(l.waiting) == l.first) {
+		return true
+	}
+	if !s.queued {
+		s.queued = true
+		l.waiting = append(l.waiting, s)
+	}
+	return false
+}
+
+// entered notes that a sender has sent one.
+func (s *Sender) entered() {
+	s.hasTurn = false
+	s.lane.out++
+	s.m.onLanes = append(s.m.onLanes, onLane{s.m.iface.Committed(funi.Request), s.lane})
+}
+
+// clearLanes has others send when what was sent is retired.
+func (m *Manager) clearLanes(retired uint64) {
+	n := 0
+	for ; n < len(m.onLanes) && m.onLanes[n].at <= retired; n++ {
+		l := m.onLanes[n].lane
+		l.out--
+		l.giveTurns()
+	}
+	if n > 0 {
+		m.onLanes = append(m.onLanes[:0], m.onLanes[n:]...) // turns may have added some
+	}
+}
+
+// giveTurns lets senders that wait send, as far as there is room. One that cannot use its turn, because its receiver's ring is full or it was
+// closed, lets the next have it.
+func (l *lane) giveTurns() {
+	for l.out < laneMost && l.first < len(l.waiting) {
+		s := l.waiting[l.first]
+		l.waiting[l.first] = nil
+		if l.first++; 2*l.first >= len(l.waiting) {
+			l.waiting = append(l.waiting[:0], l.waiting[l.first:]...)
+			l.first = 0
+		}
+		s.queued = false
+		if s.dropped {
+			continue
+		}
+		s.hasTurn = true
+		if !s.turn() {
+			s.m.await(&s.instance)
+		}
+		s.hasTurn = false
+	}
+}
