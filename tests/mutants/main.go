@@ -109,6 +109,7 @@
 //	parts              a part of a stream that has overtaken another is read before it
 //	release            a stream's reader gives back what it has not read
 //	halfclose          the end of a stream overtakes what was written before
+//	turns              a stream sends long messages without waiting for its turn
 //	borrowed           memory that a message is sent from is free before the card has taken it
 //	given              memory that was handed out counts as free
 //	unsendable         a remote write may send memory that is not for sending

@@ -2,6 +2,8 @@ package rats
 
 // This file lets tests see what is in use.
 
+import "github.com/funet/funet/uspace/funi"
+
 // Heap is a heap, for tests.
 type Heap struct{ heap }
 
@@ -18,3 +20,6 @@ func (h *Heap) Unused() int        { return h.unused }
 
 // Heard reports whether the sender's end is known.
 func (r *Receiver) Heard() bool { return r.peer.Key != 0 }
+
+// Unsent is how many requests the card has not retired.
+func (m *Manager) Unsent() int { return m.iface.Unsent(funi.Request) }

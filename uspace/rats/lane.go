@@ -15,9 +15,9 @@ const laneMost = 4
 
 // lane is the way to a node.
 type lane struct {
-	out     int // long messages that are not retired
-	waiting []*Sender
-	first   int // of waiting
+	out     int       // long messages that are not retired
+	waiting []*Sender // and those that have sent and may have more, in the order of their turns
+	first   int       // of waiting
 }
 
 // onLane is a long message that was committed.
@@ -26,7 +26,7 @@ type onLane struct {
 	lane *lane
 }
 
-// enter reports whether a sender may send a long message now. If not it has a turn later.
+// enter reports whether a sender may send a long message now. If not it has a turn later. Those before it have theirs first.
 func (s *Sender) enter() bool {
 	l := s.lane
 	if l == nil {
@@ -36,54 +36,72 @@ func (s *Sender) enter() bool {
 		}
 		s.lane = l
 	}
-	if l.out < laneMost && (s.hasTurn || len(l.waiting) == l.first) {
+	if s.hasTurn {
 		return true
 	}
-	if !s.queued {
-		s.queued = true
-		l.waiting = append(l.waiting, s)
+	for l.out < laneMost && l.first < len(l.waiting) {
+		next := l.pop()
+		if next == s {
+			return true
+		}
+		next.takeTurn()
 	}
+	if l.out < laneMost {
+		return true
+	}
+	s.queue()
 	return false
 }
 
-// entered notes that a sender has sent one.
+// entered notes that a sender has sent one. Its next turn is behind those of all others, however soon it has more to say.
 func (s *Sender) entered() {
 	s.hasTurn = false
 	s.lane.out++
 	s.m.onLanes = append(s.m.onLanes, onLane{s.m.iface.Committed(funi.Request), s.lane})
+	s.queue()
 }
 
-// clearLanes has others send when what was sent is retired.
+func (s *Sender) queue() {
+	if !s.queued {
+		s.queued = true
+		s.lane.waiting = append(s.lane.waiting, s)
+	}
+}
+
+func (l *lane) pop() *Sender {
+	s := l.waiting[l.first]
+	l.waiting[l.first] = nil
+	if l.first++; 2*l.first >= len(l.waiting) {
+		l.waiting = append(l.waiting[:0], l.waiting[l.first:]...)
+		l.first = 0
+	}
+	s.queued = false
+	return s
+}
+
+// takeTurn sends a message. A sender that has none, because its receiver's ring is full or nothing was written, loses its turn.
+func (s *Sender) takeTurn() {
+	if s.dropped {
+		return
+	}
+	s.hasTurn = true
+	if !s.turn() {
+		s.m.await(&s.instance)
+	}
+	s.hasTurn = false
+}
+
+// clearLanes has those send that wait when what was sent is retired.
 func (m *Manager) clearLanes(retired uint64) {
 	n := 0
 	for ; n < len(m.onLanes) && m.onLanes[n].at <= retired; n++ {
 		l := m.onLanes[n].lane
 		l.out--
-		l.giveTurns()
+		for l.out < laneMost && l.first < len(l.waiting) {
+			l.pop().takeTurn()
+		}
 	}
 	if n > 0 {
 		m.onLanes = append(m.onLanes[:0], m.onLanes[n:]...) // turns may have added some
-	}
-}
-
-// giveTurns lets senders that wait send, as far as there is room. One that cannot use its turn, because its receiver's ring is full or it was
-// closed, lets the next have it.
-func (l *lane) giveTurns() {
-	for l.out < laneMost && l.first < len(l.waiting) {
-		s := l.waiting[l.first]
-		l.waiting[l.first] = nil
-		if l.first++; 2*l.first >= len(l.waiting) {
-			l.waiting = append(l.waiting[:0], l.waiting[l.first:]...)
-			l.first = 0
-		}
-		s.queued = false
-		if s.dropped {
-			continue
-		}
-		s.hasTurn = true
-		if !s.turn() {
-			s.m.await(&s.instance)
-		}
-		s.hasTurn = false
 	}
 }

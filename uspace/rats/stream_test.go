@@ -68,7 +68,17 @@ func manage(t interface {
 	Cleanup(func())
 }, memory int, net sim.EthernetConfig, program func(n *managed) error) {
 	t.Helper()
-	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: remote}, Nodes: 2, Net: net}, func(p *sim.Process) error {
+	manageWith(t, remote, memory, net, program)
+}
+
+// manageWith does so with tables of other sizes.
+func manageWith(t interface {
+	Helper()
+	Fatal(...any)
+	Cleanup(func())
+}, sizes funi.RemoteSizes, memory int, net sim.EthernetConfig, program func(n *managed) error) {
+	t.Helper()
+	k, err := sim.NewCluster(sim.ClusterOptions{Options: sim.Options{Remote: sizes}, Nodes: 2, Net: net}, func(p *sim.Process) error {
 		n, err := newManaged(p, memory)
 		if err != nil {
 			return err

@@ -1,0 +1,102 @@
+package rats_test
+
+// This file holds the rules of what the streams to a node share (lane.go).
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/rats"
+	"github.com/funet/funet/uspace/sim"
+)
+
+// Rule: streams that always have something to say get even shares of the way to a node, whatever their rings and whoever writes most eagerly:
+// between two looks none sends two messages more than another. The card holds four messages of theirs at most.
+func TestStreamsTakeTurns(t *testing.T) {
+	const streams, begin, end = 6, 8 << 20, 24 << 20
+	const message = 32 << 10
+	var seeds []string
+	over := false
+	manageWith(t, funi.RemoteSizes{KeySlots: 64, Areas: 64, Notifications: 256}, 16<<20, sim.EthernetConfig{Seed: 1}, func(n *managed) error {
+		if n.p.Context().Node() == 0 {
+			var all []*rats.Sender
+			for range streams {
+				s, err := n.NewSender()
+				if err != nil {
+					return err
+				}
+				all = append(all, s)
+				seed := s.Seed()
+				seeds = append(seeds, seed.String())
+			}
+			b := make([]byte, 2*message)
+			if err := n.until("the end", func() bool {
+				for _, s := range all { // the first takes what it can get before the others
+					for {
+						if k, err := s.WriteBytes(b); err != nil || k == 0 {
+							break
+						}
+					}
+				}
+				if got := n.Unsent(); got > 4+2*streams { // four messages, and what is said about credit and the longer rings
+					t.Errorf("%d requests wait in the send queue", got)
+				}
+				return over
+			}); err != nil {
+				return err
+			}
+			for _, s := range all {
+				s.Close()
+			}
+			return n.unused()
+		}
+		if err := n.until("seeds", func() bool { return len(seeds) == streams }); err != nil {
+			return err
+		}
+		var all []*rats.Receiver
+		for i, text := range seeds {
+			seed, err := rats.ParseSeed(text)
+			if err != nil {
+				return err
+			}
+			r, err := n.ReceiveFrom(seed, 16<<10<<(i%3), 1<<20)
+			if err != nil {
+				return err
+			}
+			all = append(all, r)
+		}
+		counts, before := make([]int, streams), []int(nil)
+		b := make([]byte, message)
+		if err := n.until("enough", func() bool {
+			total := 0
+			for i, r := range all {
+				for {
+					k, err := r.Read(b)
+					if k == 0 || err != nil {
+						break
+					}
+					counts[i] += k
+				}
+				total += counts[i]
+			}
+			if total >= begin && before == nil {
+				before = slices.Clone(counts)
+			}
+			return total >= end
+		}); err != nil {
+			return err
+		}
+		for i := range counts {
+			counts[i] -= before[i]
+		}
+		if most, least := slices.Max(counts), slices.Min(counts); most-least > 4*message {
+			t.Errorf("shares are from %d to %d bytes: %v", least, most, counts)
+		}
+		over = true
+		for _, r := range all {
+			r.Close()
+		}
+		return n.unused()
+	})
+}
