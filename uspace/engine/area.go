@@ -3,6 +3,7 @@ package engine
 // This file is the way in of remote writes (Hamlyn, HPL-95-86, section 2.5): every check first, then the data straight to
 // memory, then the count. A packet waits in no queue: either it is written or it is refused, and nothing of it changes a
 // byte. So they come in any order, and the process hears once of all.
+// On a modelled machine what was checked waits for the Delivery Unit (heldwrite.go).
 //
 // A counter that becomes 0 costs its area a credit, which the process gives back when it has read the notification. Without one
 // the packet waits at its sender, or returns to it if the area was opened so. The ring has an entry for each credit, so it is never full.
@@ -30,7 +31,7 @@ func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader,
 	if x.drain { // the owner takes the context off the card
 		return arctic.ReasonSwitching
 	}
-	reason := c.writeRemote(x, r, h, &w)
+	reason := c.writeRemote(x, r, p, h, &w)
 	if reason.Permanent() {
 		c.counters.RemoteRefused++
 		r.use.Refused.count(reason)
@@ -38,8 +39,8 @@ func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader,
 	return reason
 }
 
-// writeRemote checks a remote write and carries it out.
-func (c *Card) writeRemote(x *Context, r *remote, h *arctic.PacketHeader, w *arctic.Remote) arctic.Reason {
+// writeRemote checks a remote write and carries it out; on a modelled machine it goes into the receive FIFO (heldwrite.go).
+func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.PacketHeader, w *arctic.Remote) arctic.Reason {
 	if r.guesses.tooMany(h.Source, c.now) {
 		r.use.Refused.Guessing++
 		return arctic.ReasonQueueFull
@@ -52,13 +53,15 @@ func (c *Card) writeRemote(x *Context, r *remote, h *arctic.PacketHeader, w *arc
 		}
 		return arctic.ReasonKeySlot
 	}
-	memory := r.keySlots[n].memory
-	if uint64(w.Offset)+uint64(len(w.Data)) > uint64(len(memory)) {
+	if uint64(w.Offset)+uint64(len(w.Data)) > uint64(len(r.keySlots[n].memory)) {
 		return arctic.ReasonRange
 	}
+	holds := !x.fifo[h.Level].bypass
 	if !w.Counted {
-		copy(memory[w.Offset:], w.Data)
-		x.took(len(w.Data))
+		if holds && !w.Block {
+			return x.hold(h.Level, p, true)
+		}
+		c.carryOut(x, r, n, h, w)
 		return arctic.ReasonNone
 	}
 	if int(w.Area) >= len(r.areas) {
@@ -68,9 +71,12 @@ func (c *Card) writeRemote(x *Context, r *remote, h *arctic.PacketHeader, w *arc
 	if a.credit == 0 || a.keySlot != n {
 		return arctic.ReasonArea
 	}
-	counter := a.counter + w.Delta
-	if counter == 0 && a.unread == a.credit {
-		if r.read(x.iface.NotesTail()); a.unread == a.credit {
+	counter, ahead := a.counter+w.Delta, uint32(0)
+	if holds {
+		counter, ahead = c.countHeld(x, h.Level, a, w)
+	}
+	if counter == 0 && a.unread+ahead == a.credit {
+		if r.read(x.iface.NotesTail()); a.unread+ahead == a.credit {
 			if a.returns {
 				return arctic.ReasonNoBuffer
 			}
@@ -78,16 +84,27 @@ func (c *Card) writeRemote(x *Context, r *remote, h *arctic.PacketHeader, w *arc
 			return arctic.ReasonQueueFull
 		}
 	}
-	copy(memory[w.Offset:], w.Data)
+	if holds && !w.Block {
+		return x.hold(h.Level, p, true)
+	}
+	c.carryOut(x, r, n, h, w)
+	return arctic.ReasonNone
+}
+
+// carryOut carries out a remote write that was checked, to key slot n.
+func (c *Card) carryOut(x *Context, r *remote, n uint16, h *arctic.PacketHeader, w *arctic.Remote) {
+	copy(r.keySlots[n].memory[w.Offset:], w.Data)
 	x.took(len(w.Data) + len(w.Metadata))
-	a.counter = counter
-	if counter == 0 {
+	if !w.Counted {
+		return
+	}
+	a := &r.areas[w.Area]
+	if a.counter += w.Delta; a.counter == 0 {
 		c.notify(x, r, a, n, h, w)
 	} else if len(w.Metadata) > 0 {
 		x.iface.KeepMetadata(w.Area, w.Metadata)
 		a.metadata = uint8(len(w.Metadata) / arctic.WordSize)
 	}
-	return arctic.ReasonNone
 }
 
 // notify puts a notification into the ring. The process sees it at once, and hears of it at the end of the step.

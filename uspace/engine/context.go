@@ -164,9 +164,7 @@ func (c *Card) newContext(iface *funi.Card, node uint16) (*Context, error) {
 	for l := range x.fifo {
 		x.fifo[l] = newFIFO(&c.cfg)
 	}
-	if c.units == nil {
-		x.remote = newRemote(iface.Memory().Remote)
-	}
+	x.remote = newRemote(iface.Memory().Remote)
 	for c.byBell[x.bell] != nil {
 		x.bell++
 	}

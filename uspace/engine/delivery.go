@@ -68,7 +68,7 @@ func (c *Card) acceptOther(x *Context, p arctic.Packet, h *arctic.PacketHeader, 
 }
 
 // hold is fifo.hold, but leaves the entry that a modelled machine's FIFO has more than its
-// profile says to parts of long transfers: they pass packets that wait for room, and are
+// profile says to parts of long transfers and remote writes: they pass packets that wait for room, and are
 // accepted whatever the process does.
 func (x *Context) hold(l arctic.Level, p arctic.Packet, part bool) arctic.Reason {
 	x.calm = false
@@ -103,7 +103,7 @@ func (c *Card) deliver(x *Context, l arctic.Level, s *funi.Slot, p arctic.Packet
 // room in the FIFO: so the card steps again.
 func (c *Card) drain(x *Context) {
 	for _, l := range arctic.ByPriority {
-		if x.fifo[l].n > 0 && x.iface.Vacant(l) == nil && !isPart(x.fifo[l].at(0)) {
+		if x.fifo[l].n > 0 && x.iface.Vacant(l) == nil && !x.passes(x.fifo[l].at(0)) {
 			continue
 		}
 		for x.fifo[l].n > 0 && c.drainOne(x, l, 0) {
@@ -118,11 +118,14 @@ func (c *Card) drainOne(x *Context, l arctic.Level, at int) bool {
 	q := &x.fifo[l]
 	p := q.at(at)
 	h := p.Header()
-	if h.Kind == arctic.KindTransfer {
+	switch h.Kind {
+	case arctic.KindRemote:
+		c.carryOutHeld(x, p, &h)
+	case arctic.KindTransfer:
 		if !c.drainTransfer(x, l, p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize], &h) {
 			return false
 		}
-	} else {
+	default:
 		s := x.iface.Vacant(l)
 		if s == nil {
 			return false

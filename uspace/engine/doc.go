@@ -32,7 +32,7 @@
 //	notice.go     the same for XFER: data to memory, a notice to the queue. A block
 //	              needs no queue, except in DRAIN mode, where it becomes parts
 //	area.go       remote writes: every check, then memory, then the count, and a notification when that is complete. They wait
-//	              in no queue
+//	              in no queue but a modelled machine's receive FIFO
 //
 // Natively all of this takes no time but the engine's own. The card of a modelled machine
 // (Config.Timing) has units that work on one packet at a time, and the effect of a unit is not seen
@@ -41,10 +41,11 @@
 // context knows which of its packets are under way (Context.retrieving, Context.delivering).
 //
 //	units.go       the Retrieval and the Delivery Unit, each of whose bursts waits for the bus
+//	heldwrite.go   what remote writes take there, and how those that were accepted wait for the Delivery Unit
 //	link/timed.go  the Dispatch Unit, the Send Queue and the Transmit Scheduler
 //	receiveunit.go the Network Packet Preprocessor
 //
-// keyslot.go is what a process has opened for remote writes: key slots and areas. A modelled machine has none. remoteuse.go says how much
+// keyslot.go is what a process has opened for remote writes: key slots and areas. remoteuse.go says how much
 // of it there is, and what was refused.
 //
 // Beside them: context.go attaches processes and ends them, control.go is CNTL and the

@@ -61,6 +61,9 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 	if r == nil {
 		return arctic.ReasonNotOpened
 	}
+	if op >= funi.CloseKeySlot {
+		x.card.settleWrites(x) // what was accepted before
+	}
 	ok := false
 	switch key := uint64(w[funi.RemoteKeyWord]) | uint64(w[funi.RemoteKeyWord+1])<<32; op {
 	case funi.OpenKeySlot:
@@ -133,6 +136,7 @@ func (x *Context) closeWithin(s funi.Segment) {
 	if x.remote == nil || s.Rights&funi.Keyed == 0 {
 		return
 	}
+	x.card.settleWrites(x)
 	for i := range x.remote.keySlots {
 		if k := &x.remote.keySlots[i]; k.memory != nil && s.Holds(k.memory) {
 			*k = keySlot{}

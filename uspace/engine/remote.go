@@ -29,7 +29,7 @@ type put struct {
 func (c *Card) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slot) (bytes int, ok bool) {
 	var w funi.Slot
 	reason := arctic.ReasonRemoteRequest
-	if loadRequest(h, s, &w) && c.units == nil {
+	if loadRequest(h, s, &w) {
 		if op := h.Operation(); op == funi.RemotePut {
 			bytes, reason, ok = c.takePut(x, l, h, s, &w)
 			if !ok || reason == arctic.ReasonNone {

@@ -10,8 +10,8 @@ package engine
 // changes a slot that it has sent sends one or the other, as with the hardware.
 //
 // Accepted packets always go by way of the receive FIFO (fifo.bypass), and wait there for the Delivery
-// Unit. A full FIFO rejects, but has one entry more, for parts of long transfers, which
-// pass packets that the receive queue has no room for. What Dispatch and Preprocess take,
+// Unit. A full FIFO rejects, but has one entry more, for parts of long transfers and remote writes, which
+// pass packets that the receive queue has no room for; what those take is in heldwrite.go. What Dispatch and Preprocess take,
 // and Transmit beside the port's link, is in link/timed.go and receiveunit.go.
 //
 // A mode that halts the unit's transactions (thesis 3.1.2, 4.2) lets it end the packet that
@@ -69,9 +69,9 @@ func (t *Timing) check() error {
 	return nil
 }
 
-// maxBursts is the most transactions of a packet: the words of a request block and of its
-// data one by one, and the head register.
-const maxBursts = funi.DataWord + 1 + arctic.MaxPartWords + 1
+// maxBursts is the most transactions of a packet, word by word: those of the request block of a remote write with its metadata, and
+// of data.
+const maxBursts = funi.RemoteDataWord + arctic.MaxRemoteMetadata + arctic.MaxPartWords
 
 // unit is the Retrieval or the Delivery Unit.
 type unit struct {
@@ -284,6 +284,7 @@ func (c *Card) retrievable(x *Context, l arctic.Level) bool {
 	if x.halted {
 		return false
 	}
+	x.takeTurns(l)
 	last := x.long != nil && x.long.due[l].head != nil
 	pending := x.current[l] != nil || x.iface.Pending(l) > x.taken[l] && !x.closing
 	if !last && !pending {
@@ -291,7 +292,7 @@ func (c *Card) retrievable(x *Context, l arctic.Level) bool {
 	}
 	// A transfer that the process waits for the end of has a line of its own.
 	own := x.closing && !last && x.current[l] != nil && !x.long.inUse[l]
-	if !own && !x.ticket.any(l) {
+	if !own && !x.ticket.any(l) && !(x.current[l] == nil && !last && x.opensRemote(l)) {
 		if !x.starved {
 			c.counters.SendQueueNoTicket++
 		}
@@ -301,12 +302,18 @@ func (c *Card) retrievable(x *Context, l arctic.Level) bool {
 	switch t := x.current[l]; {
 	case last:
 		u.split(w, arctic.MaxSingleWords)
+	case t != nil && t.put != nil:
+		u.putPart(w, t)
 	case t != nil:
 		u.split(w, min(arctic.MaxPartWords, len(t.source)/arctic.WordSize))
 	default:
 		s := x.iface.Slot(l, x.taken[l])
 		h := funi.Header(s.Load(0))
 		switch {
+		case h.Remote():
+			if !u.request(w, x, l, h, s) {
+				return false
+			}
 		case h.Many() && h.Words() == 0:
 			if x.long != nil && x.long.free[l].head == nil {
 				return false // advance makes the card step again when a transfer is over
@@ -337,6 +344,9 @@ func (c *Card) deliverable(x *Context, l arctic.Level) bool {
 	p := q.at(at)
 	h := p.Header()
 	switch {
+	case h.Kind == arctic.KindRemote:
+		u.heldWrite(w, x, p, &h)
+		return true
 	case h.Kind != arctic.KindTransfer:
 		u.message(w, int(h.Length))
 		if u.unmarked {
@@ -357,7 +367,7 @@ func (c *Card) deliverable(x *Context, l arctic.Level) bool {
 }
 
 // next returns the index in a receive FIFO of the packet that can be delivered next, or
-// -1. If there is no room for the first packet that is a part, which needs none.
+// -1. If there is no room for the first, a packet that needs none is next.
 func (x *Context) next(l arctic.Level) int {
 	q := &x.fifo[l]
 	if x.away || q.n == 0 {
@@ -366,13 +376,16 @@ func (x *Context) next(l arctic.Level) int {
 	if x.user&funi.CRQM == 0 && x.iface.Vacant(l) != nil {
 		return 0
 	}
-	for i := 0; i < q.n && !x.drain; i++ {
-		if isPart(q.at(i)) {
+	for i := range q.n {
+		if x.passes(q.at(i)) {
 			return i
 		}
 	}
 	return -1
 }
+
+// passes reports whether a packet of a receive FIFO needs no room in the receive queue.
+func (x *Context) passes(p arctic.Packet) bool { return p.IsRemote() || !x.drain && isPart(p) }
 
 // isPart reports whether a packet of a receive FIFO is a part of a long transfer.
 func isPart(p arctic.Packet) bool {

@@ -119,9 +119,6 @@ func runOf(s Scenario) (r *run) {
 	if err != nil {
 		return &run{result: Result{Stuck: 1, Failures: []string{err.Error()}}}
 	}
-	if profile != nil {
-		s.Faults &^= Rats // timed cards have no remote memory
-	}
 	r = &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}}
 	defer func() {
 		if p := recover(); p != nil {

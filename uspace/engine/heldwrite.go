@@ -1,0 +1,149 @@
+package engine
+
+// This file is the time that remote writes take on a modelled machine (units.go), and where they wait meanwhile.
+//
+// It is what XFER's take. Retrieval: the words of the request block with what stands in it, in bursts as any slot's, and the data of one
+// packet from memory. Each further packet of a long write is its data alone. A block that opens, closes or resets is its words. Delivery: the
+// metadata and data of the packet; the one that completes an area costs the words of its notification and the head of the ring besides.
+//
+// A packet is checked when it is accepted, as ever, because whoever sent it hears of nothing later; so what is checked holds
+// until it is written. Its bytes, its count and its notification are those of the moment when its last burst has ended. Between,
+// it waits in its level's receive FIFO. There it passes messages that find no room, and has the entry that is there for parts.
+//
+//   - The credit of an area is shadowed: what the counter will be is that of the packets that wait, one behind the other. Those of an
+//     area wait on one level alone, so they are carried out in the order in which they were counted.
+//   - Closing a key slot or an area, resetting one, or withdrawing the segment comes behind all that was accepted before: it carries that
+//     out at once. The Delivery Unit then spends its time on a packet without a payload, of which nothing is left to do.
+
+import (
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// noteWords is how many words a notification has: 64 bytes (HPL-95-86, section 2.5).
+const noteWords = 16
+
+// takeTurns sets the current write of a level aside if its node may have no more packets in the cache, and makes one
+// current that may go on.
+func (x *Context) takeTurns(l arctic.Level) {
+	if t := x.current[l]; t != nil && t.put != nil && t.failed == arctic.ReasonNone && !x.closing && x.roomTo(t) <= 0 {
+		x.setAside(t)
+	}
+	if x.current[l] == nil && x.waitsAside(l) {
+		x.resume(l)
+	}
+}
+
+// opensRemote reports whether the next slot of a send queue is a request block that makes no packet: it needs no line.
+func (x *Context) opensRemote(l arctic.Level) bool {
+	h := funi.Header(x.iface.Slot(l, x.taken[l]).Load(0))
+	return h.Remote() && h.Operation() != funi.RemotePut
+}
+
+// wordsOf returns how many words bytes are, the last perhaps not whole.
+func wordsOf(bytes int) int { return (bytes + arctic.WordSize - 1) / arctic.WordSize }
+
+// request notes the transactions of a request block. It returns false when there is no record for a write of many packets. The process
+// may change the words until they are carried out, so no bound rests on them.
+func (u *units) request(w *unit, x *Context, l arctic.Level, h funi.Header, s *funi.Slot) bool {
+	if h.Operation() != funi.RemotePut {
+		u.slot(w, funi.RemoteDataWord)
+		return true
+	}
+	words := min(int(s.Load(funi.RemoteAreaWord)&0xf), arctic.MaxRemoteMetadata)
+	data := int(min(s.Load(funi.RemoteLengthWord), arctic.MaxRemoteBytes))
+	whole := data+words*arctic.WordSize <= arctic.MaxRemoteBytes
+	if !whole || s.Load(funi.RemoteLengthWord) > arctic.MaxRemoteBytes {
+		if x.long != nil && x.long.free[l].head == nil {
+			return false // advance makes the card step again when a transfer is over
+		}
+	}
+	if s.Load(funi.RemoteSourceWord) == 0 {
+		u.slot(w, min(funi.RemoteDataWord+words+wordsOf(data), funi.SlotWords))
+		return true
+	}
+	u.slot(w, funi.RemoteDataWord+words)
+	u.split(w, wordsOf(data))
+	return true
+}
+
+// putPart notes the transactions of the next packet of a write of many.
+func (u *units) putPart(w *unit, t *transfer) {
+	if len(t.source) > 0 {
+		u.split(w, wordsOf(min(len(t.source), arctic.MaxRemoteBytes)))
+		return
+	}
+	u.split(w, max(wordsOf(len(t.lastSource)), 1)) // its metadata has been read with the slot
+}
+
+// heldWrite notes the transactions of a remote write that waits in a receive FIFO.
+func (u *units) heldWrite(w *unit, x *Context, p arctic.Packet, h *arctic.PacketHeader) {
+	var r arctic.Remote
+	if !held(p, h, &r) {
+		u.add(w, 1) // it was carried out already
+		return
+	}
+	u.split(w, max(wordsOf(len(r.Metadata)+len(r.Data)), 1))
+	if r.Counted && x.remote.areas[r.Area].counter+r.Delta == 0 {
+		u.split(w, noteWords)
+		u.add(w, 1)
+	}
+}
+
+// held decodes the remote write in an entry of a receive FIFO, and reports whether it is still to be carried out.
+func held(p arctic.Packet, h *arctic.PacketHeader, w *arctic.Remote) bool {
+	return h.Kind == arctic.KindRemote && p[:arctic.PacketHeaderSize+int(h.Length)*arctic.WordSize].Remote(h, w)
+}
+
+// carryOutHeld carries out the remote write in an entry of a receive FIFO, once.
+func (c *Card) carryOutHeld(x *Context, p arctic.Packet, h *arctic.PacketHeader) {
+	var w arctic.Remote
+	if !held(p, h, &w) {
+		return
+	}
+	n, _ := x.remote.keySlot(w.Key) // it is open: what closes it carries this out before
+	c.carryOut(x, x.remote, n, h, &w)
+	h.Length = 0
+	h.Encode(p)
+}
+
+// settleWrites carries out all remote writes of a context that wait in its receive FIFOs.
+func (c *Card) settleWrites(x *Context) {
+	for _, l := range arctic.ByPriority {
+		q := &x.fifo[l]
+		for i := range q.n {
+			p := q.at(i)
+			if h := p.Header(); h.Kind == arctic.KindRemote {
+				c.carryOutHeld(x, p, &h)
+			}
+		}
+	}
+}
+
+// countHeld returns what the counter of an area will be when a write is carried out behind those that wait, and how many notifications
+// those will make.
+func (c *Card) countHeld(x *Context, l arctic.Level, a *area, w *arctic.Remote) (counter, notifications uint32) {
+	var before arctic.Remote
+	if other := &x.fifo[1-l]; w.Block || other.holdsWrite(w.Area, 0, &before) < other.n {
+		c.settleWrites(x) // what waits on the other level might be carried out behind this
+	}
+	counter = a.counter
+	q := &x.fifo[l]
+	for i := q.holdsWrite(w.Area, 0, &before); i < q.n; i = q.holdsWrite(w.Area, i+1, &before) {
+		if counter += before.Delta; counter == 0 {
+			notifications++
+		}
+	}
+	return counter + w.Delta, notifications
+}
+
+// holdsWrite returns the index of the first counted write of an area from an index on, and the write; or how many packets there are.
+func (q *fifo) holdsWrite(area uint16, from int, w *arctic.Remote) int {
+	for i := from; i < q.n; i++ {
+		p := q.at(i)
+		if h := p.Header(); held(p, &h, w) && w.Counted && w.Area == area {
+			return i
+		}
+	}
+	return q.n
+}
