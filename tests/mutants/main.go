@@ -109,6 +109,7 @@
 //	repaid             what late writes had of an account is not given back
 //	ring               a stream's sender writes more than its ring has room for
 //	parts              a part of a stream that has overtaken another is read before it
+//	boasted            a message of a stream is as long as whoever sent it says, also beyond the ring
 //	release            a stream's reader gives back what it has not read
 //	halfclose          the end of a stream overtakes what was written before
 //	turns              a stream sends long messages without waiting for its turn

@@ -373,6 +373,9 @@ var mutations = []mutation{
 	{"parts", "../rats/receive.go",
 		`p.at == r.next {`, `true {`,
 		rats("TestStream")},
+	{"boasted", "../rats/receive.go",
+		`if p.at+length-max(r.released, r.base) > size || offset+length > size {`, `if false {`,
+		rats("FuzzForeignMetadata")},
 	{"release", "../rats/receive.go",
 		`		r.released = p.to
 `, `		r.released = r.next
