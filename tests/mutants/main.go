@@ -93,6 +93,8 @@
 //	delta              the last packet of a remote write does not take back what the others have counted
 //	zeroing            an area that is reset goes on counting where it was
 //	credit             an area is notified of more than it has credit for
+//	ahead              notifications that wait for a modelled machine's unit have no part in the credit
+//	behind             closing a key slot comes before writes that were accepted and wait for a modelled machine's unit
 //	closed             a key slot that is closed stays open
 //	within             the key slots in a segment outlive it
 //	counted            each piece of a block counts

@@ -317,7 +317,7 @@ var mutations = []mutation{
 		`a.counter, a.metadata, ok = 0, 0, true`, `a.metadata, ok = 0, true`,
 		unit("TestResetArea")},
 	{"credit", "area.go",
-		`if counter == 0 && a.unread+ahead == a.credit {`, `if false {`,
+		`if counter == 0 && a.unread+ahead == a.credit {`, `if counter == 0 && false {`,
 		unit("TestCredit")},
 	{"ahead", "heldwrite.go",
 		`notifications++`, `_ = before`,
