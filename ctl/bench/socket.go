@@ -18,6 +18,8 @@ var (
 	SocketConnections = Limits{10, 10_000, 1000}
 	// SocketMegabytes is in units of 2^20 bytes.
 	SocketMegabytes = Limits{1, 1 << 16, 512}
+	// SocketIdling is how many connections are open at once that nobody uses.
+	SocketIdling = Limits{10, 10_000, 10_000}
 )
 
 // SocketStreams is how many streams share the way where their shares are measured.
@@ -29,6 +31,7 @@ type SocketOptions struct {
 	Exchanges   int // round trips in each run, see Exchanges
 	Connections int // in each run, see SocketConnections
 	Megabytes   int // of each bulk transfer, see SocketMegabytes
+	Idle        int // connections, see SocketIdling
 
 	// Funet and TCP do one thing between hosts 0 and 1, within ctx. Transfer moves so many bytes from host 0 to host 1 in blocks,
 	// as Xfer does. All are required.
@@ -48,6 +51,7 @@ const (
 	SocketShares                     // SocketStreams connections, one way, at once
 	SocketDials                      // connections opened, used for one round trip and closed, one after the other
 	SocketDatagrams                  // of PayloadBytes, one way
+	SocketIdle                       // connections that were used and are not any more, FUNet's alone
 )
 
 // SocketSample has the measurements of one run, as far as it has any.
@@ -56,6 +60,8 @@ type SocketSample struct {
 	PerSecond         float64 // connections, or datagrams that arrived
 	Gbit              float64 // bits of data that arrived a second, in 10^9
 	Jain              float64 // of the streams' shares, 1 at most
+	BytesEach         float64 // memory of a process for an idle connection
+	CPU               float64 // per cent of a processor that both processes together use for all idle connections
 	XDPMode, BindMode string  // FUNet's
 }
 
@@ -69,6 +75,9 @@ type SocketReport struct {
 	Jain             float64 `json:"jain_64"`
 	ConnectionsRatio float64 `json:"conns_per_s_ratio"` // rate by TCP's
 	DatagramsRatio   float64 `json:"datagrams_ratio"`   // rate by UDP's
+	IdleBytes        float64 `json:"idle_bytes_per_conn"`
+	IdleCPU          float64 `json:"idle_cpu_percent"`
+	Idle             int     `json:"idle_conns"`
 
 	RTT               float64   `json:"rtt_p50_us"`
 	TCPRTT            float64   `json:"tcp_rtt_p50_us"`
@@ -103,14 +112,14 @@ type SocketReport struct {
 func Socket(ctx context.Context, l *lab.Lab, o SocketOptions) (*SocketReport, error) {
 	const what = "measure sockets"
 	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"},
-		number{&o.Connections, SocketConnections, "%d connections"}, number{&o.Megabytes, SocketMegabytes, "%d MiB"})
+		number{&o.Connections, SocketConnections, "%d connections"}, number{&o.Megabytes, SocketMegabytes, "%d MiB"}, number{&o.Idle, SocketIdling, "%d idle connections"})
 	if err == nil && (o.Funet == nil || o.TCP == nil || o.Transfer == nil) {
 		err = fmt.Errorf("%w: Funet, TCP and Transfer are required", ErrOptions)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}
-	r := &SocketReport{Rounds: o.Rounds, Bytes: PayloadBytes, Exchanges: o.Exchanges}
+	r := &SocketReport{Rounds: o.Rounds, Bytes: PayloadBytes, Exchanges: o.Exchanges, Idle: o.Idle}
 	var playing []*contender
 	// each adds FUNet and TCP as contenders in one thing; also takes another figure of a run.
 	each := func(name string, do SocketDo, figure func(SocketSample) float64, also func(tcp bool, s SocketSample)) (funet, tcp *contender) {
@@ -144,9 +153,14 @@ func Socket(ctx context.Context, l *lab.Lab, o SocketOptions) (*SocketReport, er
 	conns, tcpConns := each("conns", SocketDials, rate, nil)
 	datagrams, udp := each("datagrams", SocketDatagrams, rate, nil)
 	xfer := ours("xfer", func(ctx context.Context) (SocketSample, error) { return o.Transfer(ctx, l, o.Megabytes<<20) }, gbit)
-	playing = append(playing, xfer)
-	c := comparison{what: what, unit: "p50 us, Gbit/s, Jain's index and connections/s", rounds: o.Rounds,
-		deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond + time.Duration(o.Connections)*20*time.Millisecond + time.Duration(o.Megabytes)*100*time.Millisecond, progress: o.Progress}
+	var cpu []float64
+	idle := ours("idle", func(ctx context.Context) (SocketSample, error) { return o.Funet(ctx, l, SocketIdle) }, func(s SocketSample) float64 {
+		cpu = append(cpu, s.CPU)
+		return s.BytesEach
+	})
+	playing = append(playing, xfer, idle)
+	c := comparison{what: what, unit: "p50 us, Gbit/s, Jain's index, connections/s and bytes", rounds: o.Rounds,
+		deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond + time.Duration(o.Connections+o.Idle)*20*time.Millisecond + time.Duration(o.Megabytes)*100*time.Millisecond, progress: o.Progress}
 	if err := c.play(ctx, playing...); err != nil {
 		return nil, err
 	}
@@ -160,6 +174,7 @@ func Socket(ctx context.Context, l *lab.Lab, o SocketOptions) (*SocketReport, er
 	r.BulkRatioTCP, _ = of(bulk, tcpBulk)
 	r.ConnectionsRatio, r.RoundsConnections = of(conns, tcpConns)
 	r.DatagramsRatio, r.RoundsDatagrams = of(datagrams, udp)
+	r.IdleBytes, r.IdleCPU = idle.median(), *median(cpu)
 	r.Jain, r.RoundsJain, r.TCPJain = jain.median(), jain.figures, tcpJain.median()
 	r.RTT, r.TCPRTT, r.Beside, r.TCPBeside = rtt.median(), tcpRTT.median(), beside.median(), tcpBeside.median()
 	r.BulkGbit, r.TCPBulkGbit, r.XferGbit = bulk.median(), tcpBulk.median(), xfer.median()
@@ -183,6 +198,7 @@ func (r *SocketReport) WriteTable(w io.Writer) error {
 	line("Jain's index of their shares", r.Jain, r.TCPJain, r.Jain/r.TCPJain, nil)
 	line("connections a second", r.Connections, r.TCPConnections, r.ConnectionsRatio, r.RoundsConnections)
 	line("datagrams a second (UDP)", r.Datagrams, r.UDPDatagrams, r.DatagramsRatio, r.RoundsDatagrams)
+	fmt.Fprintf(&b, "%d idle connections: %.1f KiB each, and both processes together use %.2f %% of a processor\n", r.Idle, r.IdleBytes/1024, r.IdleCPU)
 	fmt.Fprintf(&b, "bulk by blocks as bench xfer moves them, at the same MTU: %.2f Gbit/s, ratio %.3f (%s)\n", r.XferGbit, r.BulkRatio, ratios(r.RoundsBulkRatio))
 	_, err := io.WriteString(w, b.String())
 	return err

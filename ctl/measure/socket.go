@@ -29,6 +29,7 @@ func sockets() *cobra.Command {
 				bench.SocketBulk:       {Do: program.SocketBulk, Bytes: o.Megabytes << 20},
 				bench.SocketShares:     {Do: program.SocketStreams, Streams: bench.SocketStreams},
 				bench.SocketDatagrams:  {Do: program.SocketDatagrams, Bytes: bench.PayloadBytes},
+				bench.SocketIdle:       {Do: program.SocketIdle, Count: o.Idle},
 				bench.SocketDials:      {Do: program.SocketConnections, Count: o.Connections, WarmUp: warmConnections},
 			}[do]
 			p.Over = network
@@ -38,7 +39,7 @@ func sockets() *cobra.Command {
 			}
 			client, server := r[0], r[1]
 			return bench.SocketSample{Sample: bench.Sample{P50: client.P50, P99: client.P99}, PerSecond: max(client.Rate, server.Rate), Gbit: max(client.Gbit, server.Gbit),
-				Jain: server.Jain, XDPMode: client.XDPMode, BindMode: client.BindMode}, nil
+				Jain: server.Jain, BytesEach: max(client.BytesEach, server.BytesEach), CPU: client.CPU + server.CPU, XDPMode: client.XDPMode, BindMode: client.BindMode}, nil
 		}
 	}
 	o.Funet, o.TCP = over(program.OverFunet), over(program.OverTCP)
@@ -54,12 +55,14 @@ func sockets() *cobra.Command {
 one and with the other, in turn, between the same two hosts and interfaces. Measured are round trips of 64 bytes, alone
 and beside a connection that is written to as fast as it takes it; bytes a second of one connection, beside TCP's and beside
 the blocks of bench xfer; how evenly 64 connections share the way (Jain's index, 1 where they are equal); and connections
-opened, used for one round trip and closed; and datagrams that arrive, beside UDP's. Each process has a processor for itself. Figures are medians over the rounds, and ratios
-medians of those in each round.`,
+opened, used for one round trip and closed; datagrams that arrive, beside UDP's; and what connections cost that were used and
+are idle: memory of a process for each, and time of both. Each process has a processor for itself. Figures are medians over the
+rounds, and ratios medians of those in each round.`,
 		Example: "  funet bench socket --lab 2 --json",
 	}, func(ctx context.Context, l *lab.Lab) (output.Report, error) { return bench.Socket(ctx, l, o) })
 	f.number(c, &o.Exchanges, "exchanges", bench.Exchanges, "round trips in each run")
 	f.number(c, &o.Connections, "connections", bench.SocketConnections, "opened in each run")
+	f.number(c, &o.Idle, "idle", bench.SocketIdling, "connections that are open at once and not used")
 	f.number(c, &o.Megabytes, "megabytes", bench.SocketMegabytes, "of each bulk transfer, in units of 2^20 bytes")
 	f.register(c, &o.Rounds, 2, 2, 2)
 	return c

@@ -79,7 +79,7 @@ what funet: listens on; a TCP address that others reach lets them in.`,
 			if err := f.Check(); err != nil {
 				return err
 			}
-			s, _, err := openSocket(c.Context(), &f)
+			s, _, err := openSocket(c.Context(), &f, socket.Options{})
 			if err != nil {
 				return err
 			}

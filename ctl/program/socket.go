@@ -39,6 +39,7 @@ const (
 	SocketStreams     = "streams"     // many connections, one way, all at once
 	SocketConnections = "connections" // opened, used for one round trip and closed, one after the other
 	SocketDatagrams   = "datagrams"   // one way, as fast as they go
+	SocketIdle        = "idle"        // many connections, used once and then not any more; over FUNet alone
 )
 
 // What it does that over.
@@ -63,6 +64,9 @@ type SocketResult struct {
 	Rate float64 `json:"per_s"` // connections, or datagrams that arrived
 	Gbit float64 `json:"gbit_per_s"`
 	Jain float64 `json:"jain"`
+	// Of connections that are not used: memory of the process for each, and its share of a processor.
+	BytesEach float64 `json:"bytes_per_connection"`
+	CPU       float64 `json:"cpu_percent"`
 	Place
 }
 
@@ -104,7 +108,7 @@ func Socket() *cobra.Command {
 	}
 	f.Register(c)
 	p := c.Flags()
-	p.StringVar(&o.Do, "do", SocketRoundTrips, SocketRoundTrips+", "+SocketBeside+", "+SocketBulk+", "+SocketStreams+", "+SocketConnections+" or "+SocketDatagrams)
+	p.StringVar(&o.Do, "do", SocketRoundTrips, SocketRoundTrips+", "+SocketBeside+", "+SocketBulk+", "+SocketStreams+", "+SocketConnections+", "+SocketDatagrams+" or "+SocketIdle)
 	p.StringVar(&o.Over, "over", OverFunet, OverFunet+" or "+OverTCP)
 	p.IntVar(&o.Bytes, "bytes", 64, "of each message, or all")
 	p.IntVar(&o.Count, "count", 10_000, "round trips or connections to measure")
@@ -130,8 +134,14 @@ type network struct {
 func (o SocketOptions) run(ctx context.Context, f *Flags) (_ *SocketResult, err error) {
 	do := map[string]func(context.Context, *network, *SocketResult) error{SocketRoundTrips: o.roundTrips, SocketBeside: o.beside, SocketBulk: o.bulk,
 		SocketStreams: o.streams, SocketConnections: o.connections, SocketDatagrams: o.datagrams}[o.Do]
-	if do == nil {
-		return nil, fmt.Errorf("--do %s: use %s, %s, %s, %s, %s or %s", o.Do, SocketRoundTrips, SocketBeside, SocketBulk, SocketStreams, SocketConnections, SocketDatagrams)
+	if do == nil && o.Do != SocketIdle {
+		return nil, fmt.Errorf("--do %s: use %s, %s, %s, %s, %s, %s or %s", o.Do, SocketRoundTrips, SocketBeside, SocketBulk, SocketStreams, SocketConnections, SocketDatagrams, SocketIdle)
+	}
+	if o.Do == SocketIdle {
+		if o.Over != OverFunet {
+			return nil, fmt.Errorf("--do %s --over %s: use --over %s; what TCP needs is the kernel's, and not seen here", o.Do, o.Over, OverFunet)
+		}
+		return o.idle(ctx, f)
 	}
 	// As bench calls has gRPC: what the runtime spreads over the processors of both ends is in the way of the other end.
 	if f.CPU >= 0 {
@@ -164,9 +174,8 @@ func (o SocketOptions) run(ctx context.Context, f *Flags) (_ *SocketResult, err 
 }
 
 // openSocket opens the place that the flags describe.
-func openSocket(ctx context.Context, f *Flags) (*socket.Stack, Place, error) {
+func openSocket(ctx context.Context, f *Flags, so socket.Options) (*socket.Stack, Place, error) {
 	n := &Node{ctx: ctx}
-	var so socket.Options
 	var err error
 	if f.attached() {
 		err = n.describeAttached(f, &so.Options)
@@ -191,7 +200,7 @@ func openSocket(ctx context.Context, f *Flags) (*socket.Stack, Place, error) {
 
 // overFunet opens the process's place.
 func overFunet(ctx context.Context, f *Flags) (*network, error) {
-	s, place, err := openSocket(ctx, f)
+	s, place, err := openSocket(ctx, f, socket.Options{})
 	if err != nil {
 		return nil, err
 	}

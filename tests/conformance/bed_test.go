@@ -5,16 +5,12 @@ package conformance
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
-	"github.com/funet/funet/uspace/attach"
+	hostdaemons "github.com/funet/funet/tests/daemons"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/socket"
 	"github.com/funet/funet/xdp"
@@ -57,7 +53,9 @@ func newBed(t testing.TB, kind string) *bed {
 	b := &bed{t: t, kind: kind, lab: l}
 	var options [2]socket.Options
 	if kind == daemons {
-		b.daemons(&options)
+		for node, c := range hostdaemons.Run(t, l, gid) {
+			options[node].Attach = &c
+		}
 	} else {
 		for node := range options {
 			c, err := funet.Members(l.Peers(node), node, []string{"fu0"}, "")
@@ -93,67 +91,6 @@ func (b *bed) open(node int, o socket.Options) {
 			b.t.Logf("closing node %d: %v", node, err)
 		}
 	})
-}
-
-// daemons starts one on each host, with a job.
-func (b *bed) daemons(options *[2]socket.Options) {
-	b.t.Helper()
-	dir, err := os.MkdirTemp("", "conformance")
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(func() { os.RemoveAll(dir) })
-	token := attach.NewToken()
-	for node := range options {
-		path := filepath.Join(dir, fmt.Sprint(node))
-		b.daemon(node, daemon.Config{Socket: path, Card: uint16(node), Peers: b.lab.Peers(node), Attach: xdp.AttachGeneric, CPU: -1})
-		options[node].Attach = &attach.Config{Socket: path, GID: gid, Node: uint16(node), Token: token}
-	}
-	for _, o := range options {
-		b.job(o.Attach.Socket, token)
-	}
-}
-
-// daemon runs a daemon on a host until the test ends.
-func (b *bed) daemon(host int, c daemon.Config) {
-	b.t.Helper()
-	var d *daemon.Daemon
-	if err := b.lab.Do(host, func() (err error) { d, err = daemon.Open(c); return err }); err != nil {
-		b.t.Fatal(err)
-	}
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- d.Run(context.Background(), func() { close(ready) }) }()
-	b.t.Cleanup(func() {
-		d.Stop()
-		if err := await(b.t, "the daemon ends", ended); err != nil {
-			b.t.Error(err)
-		}
-	})
-	await(b.t, "the daemon is ready", ready)
-}
-
-// job has a daemon admit the members of a job until the test ends.
-func (b *bed) job(path string, token attach.Token) {
-	b.t.Helper()
-	conn, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: path, Net: attach.Network})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(func() { conn.Close() })
-	request, err := attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0, 1}}.Encode()
-	if err == nil {
-		err = attach.Send(conn, request)
-	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	answer, _, err := attach.Receive(conn, make([]byte, attach.MaxMessage), 0)
-	if err == nil {
-		_, err = attach.DecodeJobAnswer(answer)
-	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
 }
 
 // await waits for a value, or the end of a channel.

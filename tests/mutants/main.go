@@ -110,6 +110,7 @@
 //	release            a stream's reader gives back what it has not read
 //	halfclose          the end of a stream overtakes what was written before
 //	turns              a stream sends long messages without waiting for its turn
+//	others             datagrams and answers may take all long messages to a node
 //	borrowed           memory that a message is sent from is free before the card has taken it
 //	given              memory that was handed out counts as free
 //	unsendable         a remote write may send memory that is not for sending

@@ -276,7 +276,7 @@ func (c *Client) lost(why error) {
 // Close waits until everything sent has been delivered, at most for the time given,
 // which is rounded down to milliseconds, and meanwhile discards what the process has not
 // received. Then it ends the context and gives back all that it had, segments too. It
-// returns an error when something was left undelivered, or why the context was gone
+// returns an error when something was left undelivered, funi.ErrUndelivered when that was for want of time, or why the context was gone
 // already. The end of Config.Context ends the wait.
 func (c *Client) Close(linger time.Duration) error {
 	err := c.err
@@ -311,7 +311,7 @@ func (c *Client) detach(linger time.Duration) error {
 		return c.ending(err)
 	}
 	if _, err = DecodeBody(message, KindDetach|AnswerBit); errors.Is(err, ErrBusy) {
-		return fmt.Errorf("packets were left undelivered after %v: %w", linger, err)
+		return fmt.Errorf("%w after %v: %w", funi.ErrUndelivered, linger, err)
 	}
 	return err
 }

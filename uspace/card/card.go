@@ -502,7 +502,7 @@ func (k *Card) Err() error {
 // Close waits until everything sent has been delivered, at most for the time given,
 // and meanwhile discards what the process has not received. Then it says goodbye to
 // the peers, detaches from the interfaces and unlocks the OS thread. It returns an
-// error when something was left undelivered. The end of Config.Context ends the wait.
+// error when something was left undelivered, funi.ErrUndelivered when that was for want of time. The end of Config.Context ends the wait.
 func (k *Card) Close(linger time.Duration) error {
 	end := k.wall() + int64(linger)
 	for !k.ctx.Idle() && k.wall() < end && k.until.Err() == nil {
@@ -523,7 +523,7 @@ func (k *Card) Close(linger time.Duration) error {
 	case k.until.Err() != nil:
 		err = fmt.Errorf("closing card: packets may be left undelivered: %w", context.Cause(k.until))
 	default:
-		err = fmt.Errorf("closing card: packets were left undelivered after %v", linger)
+		err = fmt.Errorf("closing card: %w after %v", funi.ErrUndelivered, linger)
 	}
 	k.engine.Leave()
 	if k.modelled != nil {
@@ -531,7 +531,10 @@ func (k *Card) Close(linger time.Duration) error {
 	} else {
 		k.engine.Step(k.wall())
 	}
-	return errors.Join(err, k.release())
+	if broken := k.release(); broken != nil {
+		return errors.Join(broken, err)
+	}
+	return err
 }
 
 func (k *Card) release() error {

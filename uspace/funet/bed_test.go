@@ -6,17 +6,12 @@ package funet_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/funet/funet/ctl/daemon"
 	"github.com/funet/funet/ctl/lab"
-	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/tests/daemons"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/xdp"
 )
@@ -63,63 +58,10 @@ func newBed(t testing.TB, kind string) *bed {
 		}
 		return b
 	}
-	dir, err := os.MkdirTemp("", "funet")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	token := attach.NewToken()
-	for i := range b.options {
-		socket := filepath.Join(dir, fmt.Sprint(i))
-		b.daemon(i, daemon.Config{Socket: socket, Card: uint16(i), Peers: l.Peers(i), Attach: xdp.AttachGeneric, CPU: -1})
-		b.options[i].Attach = &attach.Config{Socket: socket, GID: gid, Node: uint16(i), Token: token}
-	}
-	for _, o := range b.options {
-		b.job(o.Attach.Socket, token)
+	for i, c := range daemons.Run(t, l, gid) {
+		b.options[i].Attach = &c
 	}
 	return b
-}
-
-// daemon runs a daemon on a host until the test ends.
-func (b *bed) daemon(host int, c daemon.Config) {
-	b.t.Helper()
-	var d *daemon.Daemon
-	if err := b.lab.Do(host, func() (err error) { d, err = daemon.Open(c); return err }); err != nil {
-		b.t.Fatal(err)
-	}
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- d.Run(context.Background(), func() { close(ready) }) }()
-	b.t.Cleanup(func() {
-		d.Stop()
-		if err := await(b.t, "the daemon ends", ended); err != nil {
-			b.t.Error(err)
-		}
-	})
-	await(b.t, "the daemon is ready", ready)
-}
-
-// job has a daemon admit the members of a job until the test ends.
-func (b *bed) job(socket string, token attach.Token) {
-	b.t.Helper()
-	conn, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: socket, Net: attach.Network})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	b.t.Cleanup(func() { conn.Close() })
-	request, err := attach.JobRequest{GID: gid, Token: token, Cards: []uint16{0, 1}}.Encode()
-	if err == nil {
-		err = attach.Send(conn, request)
-	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	answer, _, err := attach.Receive(conn, make([]byte, attach.MaxMessage), 0)
-	if err == nil {
-		_, err = attach.DecodeJobAnswer(answer)
-	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
 }
 
 // open opens the endpoint of a node, which is closed with the test at the latest.

@@ -140,7 +140,8 @@
 #define FUNI_REMOTE_COUNT_WORD 11
 #define FUNI_REMOTE_DATA_WORD 12
 #define FUNI_REMOTE_COUNTED 0x8000u
-#define FUNI_MAX_REMOTE 65536          /* key slots, areas, and notifications */
+#define FUNI_MAX_REMOTE 65536          /* key slots, or areas */
+#define FUNI_MAX_NOTIFICATIONS 1048576 /* in the ring */
 #define FUNI_MAX_METADATA 11           /* words */
 #define FUNI_MAX_REMOTE_BYTES 64       /* of data and metadata that fit a packet */
 #define FUNI_NOTE_BYTES 64             /* of a notification, and of an area's early metadata */
@@ -356,8 +357,8 @@ struct funi_waiter {
 	int64_t since, until;
 };
 
-/* How much remote memory a context can open: each a power of two up to FUNI_MAX_REMOTE, or all 0 for none. The sum
- * of the credits of all areas that are open is at most notifications. */
+/* How much remote memory a context can open: each a power of two up to FUNI_MAX_REMOTE, notifications up to
+ * FUNI_MAX_NOTIFICATIONS, or all 0 for none. The sum of the credits of all areas that are open is at most notifications. */
 struct funi_remote_sizes {
 	uint32_t key_slots, areas, notifications;
 };
@@ -936,12 +937,12 @@ static inline int funi_fill_numbers(struct funi_numbers *s, uint32_t slots)
 }
 
 /* How a size of remote memory travels: 0, or one more than the exponent of a power of two. -1: it is none. */
-static inline int funi_remote_size(uint32_t n)
+static inline int funi_remote_size(uint32_t n, uint32_t most)
 {
 	int e = 0;
 	for (; n >> e != 0; e++)
 		;
-	return n > FUNI_MAX_REMOTE || (n & (n - 1)) != 0 ? -1 : e;
+	return n > most || (n & (n - 1)) != 0 ? -1 : e;
 }
 
 /* Makes what the program keeps of its remote memory, whose sizes are the daemon's answer. -ENOMEM, -EPROTO. */
@@ -1025,9 +1026,9 @@ static inline int funi_attach_socket(struct funi_context *c, const char *path, u
 	memcpy(to.sun_path, path, strlen(path));
 	memcpy(r.token, token, sizeof r.token);
 	for (int i = 0; i < 3; i++) {
-		int e = funi_remote_size(remote[i]);
+		int e = funi_remote_size(remote[i], i < 2 ? FUNI_MAX_REMOTE : FUNI_MAX_NOTIFICATIONS);
 		if (e < 0 || (e == 0) != (remote[0] == 0))
-			return funi_fail(c, -EINVAL, "key slots, areas and notifications are powers of two up to 65536, or all three are 0");
+			return funi_fail(c, -EINVAL, "key slots and areas are powers of two up to 65536, notifications one up to 1048576, or all three are 0");
 		r.remote[i] = (uint8_t)e;
 	}
 	c->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

@@ -48,7 +48,7 @@ func constants() map[string]uint64 {
 		"FUNI_REMOTE_COUNT_WORD": funi.RemoteCountWord, "FUNI_REMOTE_DATA_WORD": funi.RemoteDataWord, "FUNI_REMOTE_COUNTED": funi.RemoteCounted,
 		"FUNI_REMOTE_PUT": uint64(funi.RemotePut), "FUNI_OPEN_KEY_SLOT": uint64(funi.OpenKeySlot), "FUNI_CLOSE_KEY_SLOT": uint64(funi.CloseKeySlot),
 		"FUNI_OPEN_AREA": uint64(funi.OpenArea), "FUNI_CLOSE_AREA": uint64(funi.CloseArea), "FUNI_RESET_AREA": uint64(funi.ResetArea),
-		"FUNI_MAX_REMOTE": funi.MaxRemote, "FUNI_MAX_METADATA": arctic.MaxRemoteMetadata, "FUNI_MAX_REMOTE_BYTES": arctic.MaxRemoteBytes,
+		"FUNI_MAX_REMOTE": funi.MaxRemote, "FUNI_MAX_NOTIFICATIONS": funi.MaxNotifications, "FUNI_MAX_METADATA": arctic.MaxRemoteMetadata, "FUNI_MAX_REMOTE_BYTES": arctic.MaxRemoteBytes,
 		"FUNI_REMEMBERED": 1024, // rats.Endpoint.Status
 		"FUNI_SEED_SIZE":  rats.SeedSize, "FUNI_SEED_TEXT": uint64(len((&rats.Seed{}).String()) + 1),
 		"FUNI_SEED_VERSION": uint64(seedBytes(rats.Seed{})[0]),
@@ -299,9 +299,9 @@ int main(void)
 	memset(r.token, 0xa5, sizeof r.token);
 	text("attach request", &r, sizeof r);
 	struct funi_attach_request m = { funi_message_header(FUNI_KIND_ATTACH, sizeof m), 0, 0, 0, { 0 }, { 0 } };
-	m.remote[0] = (uint8_t)funi_remote_size(1);
-	m.remote[1] = (uint8_t)funi_remote_size(1024);
-	m.remote[2] = (uint8_t)funi_remote_size(65536);
+	m.remote[0] = (uint8_t)funi_remote_size(1, FUNI_MAX_REMOTE);
+	m.remote[1] = (uint8_t)funi_remote_size(1024, FUNI_MAX_REMOTE);
+	m.remote[2] = (uint8_t)funi_remote_size(65536, FUNI_MAX_NOTIFICATIONS);
 	text("remote request", &m, sizeof m);
 	struct funi_attach_answer a = { funi_message_header(FUNI_KIND_ATTACH | FUNI_ANSWER_BIT, sizeof a), 1, 2, 0x102, 3, 0x506, 64, { 4, 3, 2, 0 },
 		FUNI_PAGE_SIZE + FUNI_SHARED_QUEUES * 64 * FUNI_SLOT_WORDS * 4, 0x708090a, 0 };

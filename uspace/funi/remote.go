@@ -65,8 +65,10 @@ const (
 )
 
 const (
-	// MaxRemote is the most key slots, areas, and notifications in the ring.
+	// MaxRemote is the most key slots, and the most areas.
 	MaxRemote = 1 << 16
+	// MaxNotifications is the most notifications in the ring, of 64 bytes each.
+	MaxNotifications = 1 << 20
 
 	// Words of a request block.
 	RemoteAreaWord   = 1
@@ -94,9 +96,10 @@ const (
 )
 
 // ErrRemoteSizes is returned for sizes that are none.
-var ErrRemoteSizes = errors.New("funi: key slots, areas and notifications are powers of two up to 65536, or all three are 0")
+var ErrRemoteSizes = errors.New("funi: key slots and areas are powers of two up to 65536, notifications one up to 1048576, or all three are 0")
 
-// RemoteSizes says how much remote memory a context can open. Each is a power of two up to MaxRemote, or all are 0: none.
+// RemoteSizes says how much remote memory a context can open. Each is a power of two up to MaxRemote, Notifications up to MaxNotifications, or all
+// are 0: none.
 type RemoteSizes struct {
 	KeySlots, Areas int
 	// Notifications is the sum of the credits that its areas can have.
@@ -108,8 +111,12 @@ func (s RemoteSizes) Check() error {
 	if s == (RemoteSizes{}) {
 		return nil
 	}
-	for _, n := range []int{s.KeySlots, s.Areas, s.Notifications} {
-		if n < 1 || n > MaxRemote || n&(n-1) != 0 {
+	for i, n := range []int{s.KeySlots, s.Areas, s.Notifications} {
+		most := MaxRemote
+		if i == 2 {
+			most = MaxNotifications
+		}
+		if n < 1 || n > most || n&(n-1) != 0 {
 			return fmt.Errorf("%d key slots, %d areas, %d notifications: %w", s.KeySlots, s.Areas, s.Notifications, ErrRemoteSizes)
 		}
 	}

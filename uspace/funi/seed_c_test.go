@@ -207,7 +207,7 @@ int main(void)
 	assert(page.notes_tail.word == 1 && funi_get_notification_record(&c, &n) == 0 && funi_news(&c) == 0);
 
 	/* sizes that are none */
-	const struct funi_remote_sizes wrong[4] = { { 3, 4, 4 }, { 4, 0, 4 }, { 0, 4, 4 }, { 4, 4, 131072 } };
+	const struct funi_remote_sizes wrong[4] = { { 3, 4, 4 }, { 4, 0, 4 }, { 0, 4, 4 }, { 4, 4, 2097152 } };
 	const uint8_t token[FUNI_TOKEN_SIZE] = { 0 };
 	for (int i = 0; i < 4; i++)
 		assert(funi_attach_remote(&c, "/nowhere", 1, 0, token, 0, &wrong[i]) == -EINVAL);

@@ -20,6 +20,9 @@ import (
 // queues is sent or delivered any more.
 var ErrDetached = errors.New("funi: the card has detached this context")
 
+// ErrUndelivered: a process gave its context up before everything that it had sent was delivered.
+var ErrUndelivered = errors.New("packets were left undelivered")
+
 // Published is the card's progress as the registers of a context say it. Two are equal
 // if it has done nothing in between, but for CNTL: a process that writes it takes status
 // bits away, and then the card puts the same ones back; see Halted.

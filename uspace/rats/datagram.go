@@ -310,11 +310,14 @@ func (c *Client) Send(b []byte) (bool, error) {
 	t.Area, t.Offset, t.Size = c.buffers[buffer], uint32(buffer*c.size), uint32(c.size)
 	source, long := b, len(b) > arctic.MaxRemoteBytes-arctic.WordSize
 	if long {
-		if source = c.m.heap.alloc(len(b)); source != nil {
+		if source = nil; c.m.laneTo(t.Node).others < laneOthers { // or the copy would be in vain
+			source = c.m.heap.alloc(len(b))
+		}
+		if source != nil {
 			copy(source, b)
 		}
 	}
-	ok := (source != nil || !long) && c.send(t, 0, source, []uint32{uint32(kindData<<kindShift | len(b))}, true)
+	ok := (source != nil || !long) && c.sendAny(t, source, []uint32{uint32(kindData<<kindShift | len(b))})
 	if long && source != nil {
 		c.m.freeLater(source)
 	}

@@ -7,7 +7,13 @@ package rats
 // longestMessage bytes. So streams share the way evenly, however long their rings are, and a short message waits for little. A node
 // that does not answer holds no more of the card's records and memory for late messages (engine/late.go) than that.
 
-import "github.com/funet/funet/uspace/funi"
+import (
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// laneOthers is how many long messages that are not of streams may be unretired besides: those of datagrams, answers and remote reads.
+const laneOthers = 2
 
 // laneMost is how many long messages to a node may be unretired: enough that the card always has the next, and few enough that a short message
 // behind them waits for a fraction of a millisecond.
@@ -15,25 +21,34 @@ const laneMost = 4
 
 // lane is the way to a node.
 type lane struct {
-	out     int       // long messages that are not retired
+	out     int       // long messages of streams that are not retired
+	others  int       // and of other instances
 	waiting []*Sender // and those that have sent and may have more, in the order of their turns
 	first   int       // of waiting
 }
 
 // onLane is a long message that was committed.
 type onLane struct {
-	at   uint64 // it is retired when so many slots are
-	lane *lane
+	at    uint64 // it is retired when so many slots are
+	lane  *lane
+	other bool // it is not of a stream
+}
+
+// laneTo returns the way to a node.
+func (m *Manager) laneTo(node uint16) *lane {
+	l := m.lanes[node]
+	if l == nil {
+		l = new(lane)
+		m.lanes[node] = l
+	}
+	return l
 }
 
 // enter reports whether a sender may send a long message now. If not it has a turn later. Those before it have theirs first.
 func (s *Sender) enter() bool {
 	l := s.lane
 	if l == nil {
-		if l = s.m.lanes[s.peer.Node]; l == nil {
-			l = new(lane)
-			s.m.lanes[s.peer.Node] = l
-		}
+		l = s.m.laneTo(s.peer.Node)
 		s.lane = l
 	}
 	if s.hasTurn {
@@ -57,7 +72,7 @@ func (s *Sender) enter() bool {
 func (s *Sender) entered() {
 	s.hasTurn = false
 	s.lane.out++
-	s.m.onLanes = append(s.m.onLanes, onLane{s.m.iface.Committed(funi.Request), s.lane})
+	s.m.onLanes = append(s.m.onLanes, onLane{at: s.m.iface.Committed(funi.Request), lane: s.lane})
 	s.queue()
 }
 
@@ -96,6 +111,10 @@ func (m *Manager) clearLanes(retired uint64) {
 	n := 0
 	for ; n < len(m.onLanes) && m.onLanes[n].at <= retired; n++ {
 		l := m.onLanes[n].lane
+		if m.onLanes[n].other {
+			l.others-- // who waits for that is in Manager.waiting
+			continue
+		}
 		l.out--
 		for l.out < laneMost && l.first < len(l.waiting) {
 			l.pop().takeTurn()
@@ -104,4 +123,18 @@ func (m *Manager) clearLanes(retired uint64) {
 	if n > 0 {
 		m.onLanes = append(m.onLanes[:0], m.onLanes[n:]...) // turns may have added some
 	}
+}
+
+// sendAny is send for messages that may be long, of instances other than streams. It returns false also if too many are on their way to the node.
+func (i *instance) sendAny(t Ticket, data []byte, metadata []uint32) bool {
+	if len(data)+len(metadata)*arctic.WordSize <= arctic.MaxRemoteBytes {
+		return i.send(t, 0, data, metadata, true)
+	}
+	l := i.m.laneTo(t.Node)
+	if l.others >= laneOthers || !i.send(t, 0, data, metadata, true) {
+		return false
+	}
+	l.others++
+	i.m.onLanes = append(i.m.onLanes, onLane{at: i.m.iface.Committed(funi.Request), lane: l, other: true})
+	return true
 }

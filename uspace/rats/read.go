@@ -158,7 +158,7 @@ func (l *readLink) reply() bool {
 		kind = kindRefuse
 	}
 	t.Size = uint32(len(a.part))
-	if !l.send(t, 0, a.part, []uint32{kind<<kindShift | a.number}, true) {
+	if !l.sendAny(t, a.part, []uint32{kind<<kindShift | a.number}) {
 		return false
 	}
 	l.unsent, a.part = false, nil

@@ -182,7 +182,7 @@ func (s *Simple) Send(to Seed, data []byte, with Metadata) (bool, error) {
 	if err == nil {
 		_, err = s.m.put(to.Ticket, 0, data, w, true)
 	}
-	if err != nil || !s.send(to.Ticket, 0, data, w, true) {
+	if err != nil || !s.sendAny(to.Ticket, data, w) {
 		return false, err
 	}
 	s.peer = to.Ticket

@@ -26,8 +26,9 @@ const (
 	longSpin = 300_000
 	nap      = 1_000_000
 	settled  = 1000
-	// share is how long, in nanoseconds, who polls keeps other goroutines from its processor.
-	share = 5_000
+	// share is how long, in nanoseconds, who polls keeps other goroutines from its processor, and threads long the same for other threads.
+	share   = 1_000
+	threads = 5_000
 	// moment is how long nobody has led when the sleeper takes over.
 	moment = 100 * time.Microsecond
 	// glance is how many polls pass between two looks at the clock and at who else waits.
@@ -219,7 +220,7 @@ func (s *Stack) lead(w *waiter, cancel <-chan struct{}) {
 		s.carrier.Disarm()
 	}
 	start := s.carrier.Now()
-	gave := start
+	gave, ceded := start, start
 	for n := 1; !w.news && s.err == nil; n++ {
 		if s.poll(); !w.news {
 			s.breathe()
@@ -228,7 +229,12 @@ func (s *Stack) lead(w *waiter, cancel <-chan struct{}) {
 			continue
 		}
 		if now := s.carrier.Now(); now-gave > share {
-			s.giveWay(yield)
+			if now-ceded > threads {
+				s.giveWay(yield)
+				ceded = now
+			} else {
+				s.giveWay(runtime.Gosched)
+			}
 			gave = s.carrier.Now()
 			if gave-now > wait.SomeoneComputes {
 				break

@@ -28,7 +28,7 @@ type Options struct {
 	// Options are those of funet.Open; Memory is here how many bytes are for what is sent and received, 0: 64 MiB with a card in this process, 16
 	// MiB with a daemon's, or as much less as the administrator allows. Rejoin, OnError and Remote are not used.
 	funet.Options
-	// Connections is the most connections, 0: 256; the process's tables for remote memory are made for that many, 1 to 8192.
+	// Connections is the most connections, 0: 256; the process's tables for remote memory are made for that many, 1 to 10000.
 	Connections int
 }
 
@@ -37,16 +37,16 @@ const (
 	embeddedMemory  = 64 << 20
 	attachedMemory  = 16 << 20
 	leastMemory     = 256 << 10
-	mostConnections = 8192
+	mostConnections = 10_000
 
-	// A connection has these at each end, and one more area and key slot while it is dialed.
+	// A connection has these at each end, where one area and key slot are for its dialing: for 10,000 they suffice, because not all are dialed at once.
 	connKeySlots = 3
 	connAreas    = 7
 	connCredit   = 33
 )
 
 // ErrConnections: Options.Connections is out of range.
-var ErrConnections = errors.New("a process has 1 to 8192 connections")
+var ErrConnections = errors.New("a process has 1 to 10000 connections")
 
 // Stack is a process's end of the network. Any goroutine may call it.
 type Stack struct {
@@ -90,9 +90,9 @@ func open(ctx context.Context, o Options) (_ *Stack, err error) {
 	if o.Connections < 1 || o.Connections > mostConnections {
 		return nil, fmt.Errorf("%d connections: %w", o.Connections, ErrConnections)
 	}
-	power := func(n int) int { return min(1<<bits.Len(uint(n-1)), funi.MaxRemote) }
-	o.Remote = funi.RemoteSizes{KeySlots: power(connKeySlots*o.Connections + 1), Areas: power(connAreas*o.Connections + rats.Entries),
-		Notifications: power(connCredit*o.Connections + rats.Entries*rats.EntryCredit)}
+	power := func(n, most int) int { return min(1<<bits.Len(uint(n-1)), most) }
+	o.Remote = funi.RemoteSizes{KeySlots: power(connKeySlots*o.Connections+1, funi.MaxRemote), Areas: power(connAreas*o.Connections+rats.Entries, funi.MaxRemote),
+		Notifications: power(connCredit*o.Connections+rats.Entries*rats.EntryCredit, funi.MaxNotifications)}
 	until, end := context.WithCancelCause(context.Background())
 	undo := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
 	s := &Stack{stop: end, ports: map[uint16]*Listener{}, packets: map[uint16]*PacketConn{}, services: map[uint16]*Service{}, calls: map[*callLink]struct{}{}, idle: map[Addr][]*callLink{}, nextPort: firstPort, conns: map[*Conn]struct{}{}, peers: map[uint16]*peer{}}
@@ -193,7 +193,7 @@ func (s *Stack) fail(err error) {
 }
 
 // Close ends the process's place: listeners end, connections that are open are aborted, and what was written to those that were closed is
-// delivered, for at most linger.
+// delivered, for at most linger. It returns funi.ErrUndelivered if not all was.
 func (s *Stack) Close(linger time.Duration) error {
 	s.lock()
 	if s.err != nil && errors.Is(s.err, net.ErrClosed) {
@@ -218,6 +218,12 @@ func (s *Stack) Close(linger time.Duration) error {
 		s.poll()
 		s.breathe()
 	}
+	lost := 0 // connections whose end was not delivered
+	for c := range s.conns {
+		if c.w.Err() == nil && !c.w.Done() {
+			lost++
+		}
+	}
 	s.fail(net.ErrClosed)
 	s.closing = true
 	s.unlock()
@@ -225,5 +231,12 @@ func (s *Stack) Close(linger time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.stop(net.ErrClosed)
-	return s.carrier.Close(linger)
+	err := s.carrier.Close(linger)
+	switch {
+	case err != nil && !errors.Is(err, funi.ErrUndelivered):
+		return err
+	case lost > 0:
+		return fmt.Errorf("closing a place for sockets: what was written to %d connections: %w after %v", lost, funi.ErrUndelivered, linger)
+	}
+	return nil // what else is left tells peers that have gone of an end that they know of
 }

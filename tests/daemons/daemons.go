@@ -1,0 +1,96 @@
+// Package daemons runs a daemon on each host of a lab, in the process of a test, and a job on all of them. Processes of the
+// test, or the test itself, attach to them as to any other.
+package daemons
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/ctl/daemon"
+	"github.com/funet/funet/ctl/lab"
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/xdp"
+)
+
+// patience bounds every wait: far more than anything takes.
+const patience = time.Minute
+
+// Run starts the daemons and has them admit the nodes of a job, one on each host, until the test ends. It returns how each node attaches. It
+// belongs to the goroutine of the test.
+func Run(t testing.TB, l *lab.Lab, gid uint16) (nodes []attach.Config) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "funet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	token := attach.NewToken()
+	var cards []uint16
+	for host := range l.Hosts() {
+		path := filepath.Join(dir, fmt.Sprint(host))
+		start(t, l, host, daemon.Config{Socket: path, Card: uint16(host), Peers: l.Peers(host), Attach: xdp.AttachGeneric, CPU: -1})
+		nodes = append(nodes, attach.Config{Socket: path, GID: gid, Node: uint16(host), Token: token})
+		cards = append(cards, uint16(host))
+	}
+	for _, n := range nodes {
+		admit(t, n.Socket, attach.JobRequest{GID: gid, Token: token, Cards: cards})
+	}
+	return nodes
+}
+
+// start runs a daemon on a host.
+func start(t testing.TB, l *lab.Lab, host int, c daemon.Config) {
+	t.Helper()
+	var d *daemon.Daemon
+	if err := l.Do(host, func() (err error) { d, err = daemon.Open(c); return err }); err != nil {
+		t.Fatal(err)
+	}
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- d.Run(context.Background(), func() { close(ready) }) }()
+	t.Cleanup(func() {
+		d.Stop()
+		if err := await(t, "the daemon ends", ended); err != nil {
+			t.Error(err)
+		}
+	})
+	await(t, "the daemon is ready", ready)
+}
+
+// admit makes the job known to a daemon.
+func admit(t testing.TB, path string, job attach.JobRequest) {
+	t.Helper()
+	conn, err := net.DialUnix(attach.Network, nil, &net.UnixAddr{Name: path, Net: attach.Network})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	request, err := job.Encode()
+	if err == nil {
+		err = attach.Send(conn, request)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, _, err := attach.Receive(conn, make([]byte, attach.MaxMessage), 0)
+	if err == nil {
+		_, err = attach.DecodeJobAnswer(answer)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func await[T any](t testing.TB, what string, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(patience):
+		t.Fatalf("in vain: %s", what)
+	}
+	return v
+}
