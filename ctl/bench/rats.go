@@ -47,6 +47,9 @@ type RatsReport struct {
 	Bulk     float64 `json:"bulk16k_p50_us"`
 	Transfer float64 `json:"xfer16k_us"`
 
+	// OwnCalls is what calls cost their process, without the card, beside the paper's.
+	OwnCalls []RatsCall `json:"own_calls"`
+
 	RoundsTags  []float64 `json:"rounds_tagged_ratio_to_am"` // of each round, in order
 	RoundsCalls []float64 `json:"rounds_call_ratio_to_am"`
 	RoundsBulk  []float64 `json:"rounds_bulk16k_ratio_to_xfer"`
@@ -82,6 +85,9 @@ func Rats(ctx context.Context, l *lab.Lab, o RatsOptions) (*RatsReport, error) {
 	}
 	r.RoundsTags, r.RoundsCalls, r.RoundsBulk = byRound(tags.figures, pingPong.figures), byRound(calls.figures, pingPong.figures), byRound(bulk.figures, transfer.figures)
 	r.TagsRatio, r.CallsRatio, r.BulkRatio = *median(r.RoundsTags), *median(r.RoundsCalls), *median(r.RoundsBulk)
+	if r.OwnCalls, err = RatsCalls(); err != nil {
+		return nil, err
+	}
 	r.Tags, r.Calls, r.PingPong, r.Bulk, r.Transfer = tags.median(), calls.median(), pingPong.median(), bulk.median(), transfer.median()
 	return r, nil
 }
@@ -96,6 +102,10 @@ func (r *RatsReport) WriteTable(w io.Writer) error {
 	line("tagged writes, there and back", "am's request and reply", r.Tags, r.PingPong, r.TagsRatio, r.RoundsTags)
 	line("simple datagrams, there and back", "am's request and reply", r.Calls, r.PingPong, r.CallsRatio, r.RoundsCalls)
 	line("16 KiB with notification, answered", "a block of 16 KiB", r.Bulk, r.Transfer, r.BulkRatio, r.RoundsBulk)
+	b.WriteString("\nthe process's own time for a call, without the card's, beside that of HPL-95-86 (PA-7200, 120 MHz)\n")
+	for _, c := range r.OwnCalls {
+		fmt.Fprintf(&b, "%-34s %8.0f ns   table %d, on the path %8.2f us\n", c.Call, c.NS, c.Table, c.Paper)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/funet/funet/uspace/funi"
 )
@@ -82,5 +83,49 @@ func BenchmarkLongPutStep(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c.roundTrip(longPut)
+	}
+}
+
+// BenchmarkAccept measures the receiving card alone, for each frame: of remote writes of 64 KiB, and of transfers of as much. ns/frame is what counts; the
+// time of an operation has both cards in it.
+func BenchmarkAccept(b *testing.B) {
+	for _, remote := range []bool{true, false} {
+		name := map[bool]string{true: "write", false: "transfer"}[remote]
+		b.Run(name, func(b *testing.B) {
+			c := newRemoteCouple(b)
+			for i, x := range c.ctx {
+				if err := x.Register(funi.Segment{Base: 0x4000_0000, Memory: make([]byte, 1<<16), Rights: funi.Destination | funi.Source}); err != nil {
+					b.Fatal(i, err)
+				}
+			}
+			var n funi.Notification
+			frames, took := uint64(0), time.Duration(0)
+			for b.Loop() {
+				c.commit(0, func(s *funi.Slot) {
+					if remote {
+						s.SetPut(1, &funi.Put{Key: theKey, Counted: true, Source: keyedAt, Length: 1 << 16})
+					} else {
+						s.SetTransfer(1, 1, funi.Transfer{Source: 0x4000_0000, Destination: 0x4000_0000, Argument: 9, Words: 1 << 14})
+					}
+				})
+				for done := false; !done; {
+					c.now += int64(time.Microsecond)
+					c.cards[0].Step(c.now)
+					before := c.cards[1].Counters().FramesReceived
+					begin := time.Now()
+					c.cards[1].Step(c.now)
+					spent := time.Since(begin)
+					if got := c.cards[1].Counters().FramesReceived - before; got > 0 {
+						frames, took = frames+got, took+spent
+					}
+					if remote {
+						done = c.proc[1].NextNotification(&n)
+					} else if done = c.proc[1].Receive(funi.Request) != nil; done {
+						c.proc[1].Release(funi.Request)
+					}
+				}
+			}
+			b.ReportMetric(float64(took.Nanoseconds())/float64(frames), "ns/frame")
+		})
 	}
 }

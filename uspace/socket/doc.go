@@ -14,14 +14,15 @@
 // makes the other ends (dial.go).
 //
 // Who drives the card: whoever waits, for 50 us. After that one goroutine sleeps for all (drive.go). So the answer of a peer that
-// answers at once is seen without a change of goroutines, and a process that waits for nothing takes no time.
+// answers at once is seen without a change of goroutines, and a process that waits for nothing takes no time. Whoever has the lead gives way to goroutines
+// for whom something has happened, and to those that want to call.
 //
 // Rules:
 //
 //   - An address is NODE:PORT, of network "funet"; ":PORT" or an empty node is this one, port 0 picks a port.
 //   - Everything may be called from any goroutine. Deadlines act on calls that wait.
 //   - Back-pressure: a connection begins with a ring of 16 KiB, and one of twice that while its writer waits, up to 1 MiB, all in the
-//     memory of Options. A reader that stalls holds its own ring and nothing else.
+//     memory of Options. A reader that stalls holds its own ring and nothing else. Connections to a node send up to 32 KiB each in turn.
 //   - Packets (ListenPacket) come whole and once, in any order, up to MaxPacket bytes. WriteTo waits for a reader that stalls, until its deadline: nothing is
 //     lost that a datagram of UDP would lose.
 //   - Calls (Serve, Call) carry up to MaxCall bytes each way. A call runs once or, if it fails, at most once.
