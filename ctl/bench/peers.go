@@ -23,7 +23,8 @@ type peer struct {
 }
 
 var (
-	taskset = tool{"taskset", "util-linux"}
+	taskset  = tool{"taskset", "util-linux"}
+	ucxNeeds = []tool{{"ucx_perftest", "ucx-utils"}, taskset}
 
 	peers = []peer{
 		{key: funetKey, own: func(o *Options) Runner { return o.Funet }},
@@ -36,7 +37,7 @@ var (
 		{key: "sockperf", note: "half round trips, doubled", run: runSockperf,
 			needs: []tool{{"sockperf", "sockperf"}, taskset}},
 		{key: "ucx", note: "half round trips, doubled; p99 of a second series", run: runUCX,
-			needs: []tool{{"ucx_perftest", "ucx-utils"}, taskset}},
+			needs: ucxNeeds},
 		{key: "openmpi", prepare: compileMPI, run: runMPI, needs: mpiNeeds},
 		{key: "libfabric_rxd", note: "mean", run: libfabric("udp;ofi_rxd"),
 			needs: []tool{{"fi_pingpong", "libfabric-bin"}, taskset}},

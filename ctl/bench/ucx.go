@@ -1,4 +1,4 @@
-// UCX's active messages over TCP, by ucx_perftest.
+// UCX's active messages and writes over TCP, by ucx_perftest.
 
 package bench
 
@@ -13,13 +13,18 @@ import (
 	"strings"
 )
 
-// runUCX runs two series on one connection, because a series tells one percentile only: p50 and
-// then p99. Server and client read the same batch file.
+// runUCX measures active messages.
 func runUCX(ctx context.Context, s *session) (Sample, error) {
+	return s.ucx(ctx, "ucp_am_lat", PayloadBytes, s.o.Exchanges, Warmup)
+}
+
+// ucx runs two series of a test of half round trips on one connection, because a series tells one percentile only: p50 and
+// then p99. Server and client read the same batch file.
+func (s *session) ucx(ctx context.Context, test string, size, exchanges, warmUp int) (Sample, error) {
 	batch := filepath.Join(s.dir, "ucx-batch")
 	var text string
 	for _, rank := range []int{50, 99} {
-		text += fmt.Sprintf("p%d -t ucp_am_lat -s %d -n %d -w %d -R %d\n", rank, PayloadBytes, s.o.Exchanges, Warmup, rank)
+		text += fmt.Sprintf("p%d -t %s -s %d -n %d -w %d -R %d\n", rank, test, size, exchanges, warmUp, rank)
 	}
 	if err := os.WriteFile(batch, []byte(text), 0o600); err != nil {
 		return Sample{}, fmt.Errorf("write the batch file of ucx_perftest: %w", err)

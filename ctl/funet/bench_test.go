@@ -59,6 +59,9 @@ func TestBenchRefuses(t *testing.T) {
 		{"rats --lab 3", "--lab 3: use 2"},
 		{"rats --rounds 0", "use 1 to 1000"},
 		{"rats --exchanges 0", "use 1 to 10000000"},
+		{"rma --lab 3", "--lab 3: use 2"},
+		{"rma --rounds 0", "use 1 to 1000"},
+		{"rma --exchanges 0", "use 1 to 10000000"},
 		{"socket --lab 3", "--lab 3: use 2"},
 		{"socket --rounds 0", "use 1 to 1000"},
 		{"socket --exchanges 0", "use 1 to 10000000"},
@@ -156,6 +159,45 @@ func TestBenchRats(t *testing.T) {
 		if v, _ := r[name].(float64); !(v > 0) {
 			t.Errorf("%s is %v", name, r[name])
 		}
+	}
+}
+
+// A short comparison with real nodes, whose memory is checked: the names that scripts read. UCX may be absent, which is said.
+func TestBenchRMA(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "bench", "rma", "--rounds", "1", "--exchanges", "500", "--json")
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, complaint.String())
+	}
+	var r map[string]any
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range []string{"pingpong_p50_us", "put_1m_gbit_per_s", "xfer_1m_gbit_per_s", "put_1m_ratio_to_xfer", "put8_per_s", "msgs_per_s", "put8_ratio_to_rate"} {
+		if v, _ := r[name].(float64); !(v > 0) {
+			t.Errorf("%s is %v", name, r[name])
+		}
+	}
+	ops, _ := r["ops"].([]any)
+	if len(ops) != 2 {
+		t.Fatalf("operations %v", r["ops"])
+	}
+	for i, name := range []string{"put", "put_notify"} {
+		op, _ := ops[i].(map[string]any)
+		p50, _ := op["p50_us"].(float64)
+		ratio, _ := op["ratio_to_pingpong"].(float64)
+		if op["op"] != name || !(p50 > 0) || !(ratio > 0) {
+			t.Errorf("operation %v", op)
+		}
+	}
+	if ucx, _ := ops[0].(map[string]any)["ratio_to_ucx"].(float64); !(ucx > 0) && r["ucx_note"] == nil {
+		t.Errorf("neither UCX nor why: %s", out)
 	}
 }
 

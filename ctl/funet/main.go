@@ -71,7 +71,7 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(runCommand(), runNodeCommand(), runRelayCommand(), labCommand(), program.PingPong(), cmam.Command(), program.MatMul(), program.Flood(), program.Stream(), program.Transfer(), program.Remote(), program.Socket(), program.Forward(), program.Rats(),
+	c.AddCommand(runCommand(), runNodeCommand(), runRelayCommand(), labCommand(), program.PingPong(), cmam.Command(), program.MatMul(), program.Flood(), program.Stream(), program.Transfer(), program.Remote(), program.Socket(), program.Forward(), program.Rats(), program.RMA(),
 		probeCommand(), doctorCommand(), captureCommand(), traceCommand(), topCommand(), statusCommand(), gidCommand(), routeCommand(), contextCommand(), measure.Command(), simCommand(), profileCommand(), keyCommand(), measure.RoleCommand(), measure.SelfCommand(), usage.Man("1"))
 	c.AddCommand(topicCommands()...)
 	c.SetFlagErrorFunc(usage.Explain)

@@ -21,7 +21,7 @@ import (
 // Command is `funet bench`.
 func Command() *cobra.Command {
 	c := &cobra.Command{Use: "bench", Example: "  funet bench peers --lab 2\n  funet bench rate --lab 2 --json", Short: "Measure FUNet beside what one would use otherwise"}
-	c.AddCommand(peers(), calls(), rate(), incast(), xfer(), sockets(), keyed(), matmul())
+	c.AddCommand(peers(), calls(), rate(), incast(), xfer(), sockets(), keyed(), rma(), matmul())
 	return c
 }
 

@@ -33,7 +33,7 @@ import (
 func throughDaemons(ctx context.Context, f *program.Flags, l *lab.Lab, args []string) (bench.Sample, error) {
 	d := lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, Jumbo: f.Jumbo}
 	o := launch.Options{Nodes: 2, Label: true, Program: "funet", Args: append([]string{"pingpong", "--json"}, args...)}
-	return onDaemons(ctx, l, d, o)
+	return sampleOf(onDaemons[program.PingPongResult](ctx, l, d, o))
 }
 
 // twoContexts measures a ping-pong of one process with itself on processor 0, whose daemon
@@ -41,17 +41,17 @@ func throughDaemons(ctx context.Context, f *program.Flags, l *lab.Lab, args []st
 func twoContexts(ctx context.Context, f *program.Flags, l *lab.Lab, exchanges int) (bench.Sample, error) {
 	d := lab.DaemonOptions{XDP: f.Mode, Bind: f.Bind, Jumbo: f.Jumbo, Polling: "spin", Hosts: 1, More: "cpu: 1\n"}
 	o := launch.Options{Nodes: 2, Once: true, Program: "funet", Args: []string{selfName, "--exchanges", fmt.Sprint(exchanges)}}
-	return onDaemons(ctx, l, d, o)
+	return sampleOf(onDaemons[program.PingPongResult](ctx, l, d, o))
 }
 
 // onDaemons runs a job on daemons started for it and reads what node 0 prints.
-func onDaemons(ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Options) (sample bench.Sample, err error) {
+func onDaemons[R any](ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Options) (r R, err error) {
 	if err := l.StartDaemons(d); err != nil {
-		return sample, errors.Join(err, l.StopDaemons())
+		return r, errors.Join(err, l.StopDaemons())
 	}
 	defer func() { err = errors.Join(err, l.StopDaemons()) }()
 	if o.Sockets, err = l.Sockets(); err != nil {
-		return sample, err
+		return r, err
 	}
 	signals := make(chan os.Signal, 1)
 	defer context.AfterFunc(ctx, func() { signals <- unix.SIGTERM })()
@@ -62,7 +62,7 @@ func onDaemons(ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Op
 		err = errors.New(program.Complaint(complaint.String(), fmt.Errorf("exit code %d", code)))
 	}
 	if err != nil {
-		return sample, err
+		return r, err
 	}
 	var document strings.Builder
 	for line := range strings.Lines(out.String()) {
@@ -70,11 +70,15 @@ func onDaemons(ctx context.Context, l *lab.Lab, d lab.DaemonOptions, o launch.Op
 			document.WriteString(text)
 		}
 	}
-	var r program.PingPongResult
 	if err := json.Unmarshal([]byte(document.String()), &r); err != nil {
-		return sample, fmt.Errorf("reading what node 0 printed: %w", err)
+		return r, fmt.Errorf("reading what node 0 printed: %w", err)
 	}
-	return bench.Sample{P50: r.P50, P99: r.P99}, nil
+	return r, nil
+}
+
+// sampleOf is the sample of a ping-pong.
+func sampleOf(r program.PingPongResult, err error) (bench.Sample, error) {
+	return bench.Sample{P50: r.P50, P99: r.P99}, err
 }
 
 // selfName is the process of twoContexts.

@@ -1,0 +1,165 @@
+// Writes into another process's memory, beside what one would use otherwise: round trips of 8 bytes beside active messages and beside UCX's
+// writes, blocks of 1 MiB beside transfers, and short writes a second beside short messages; in turn on one lab.
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/funet/funet/ctl/lab"
+)
+
+const (
+	// RMABytes is how many bytes a short write has.
+	RMABytes = 8
+	// RMABlock is how many bytes a long write has, and a transfer beside it; RMADepth of each are under way at once.
+	RMABlock = 1 << 20
+	RMADepth = 8
+	// rmaUCX is UCX's test: each end writes, and looks at its memory for what the other has written.
+	rmaUCX = "ucp_put_lat"
+	// rmaPerUCX is how many round trips go with one of UCX's, some of which take milliseconds, and leastUCX how many it makes at least.
+	rmaPerUCX = 50
+	leastUCX  = 1000
+)
+
+// RMAOptions say what RMA does. Zero values stand for the defaults.
+type RMAOptions struct {
+	Rounds    int // see Rounds
+	Exchanges int // round trips in each run, see Exchanges
+
+	// Put and Notify make round trips of writes of RMABytes between hosts 0 and 1; the processes see them in their memory, or hear of them by
+	// notifications. PingPong makes those of active messages. All within ctx, and required.
+	Put, Notify, PingPong func(ctx context.Context, l *lab.Lab) (RMASample, error)
+	// Bulk writes blocks of RMABlock, RMADepth at once, and Transfer transfers as many; figures are Gbit/s. Required.
+	Bulk, Transfer func(ctx context.Context, l *lab.Lab) (RMASample, error)
+	// Rate writes RMABytes at a time, one way, and Stream sends messages; figures are writes and messages a second. Required.
+	Rate, Stream func(ctx context.Context, l *lab.Lab) (RMASample, error)
+
+	Progress io.Writer // where to say how it goes on, once it has taken two seconds; nil: nowhere
+}
+
+// RMASample has the measurements of one run: the p50 of a round trip in microseconds, Gbit/s, or how many a second.
+type RMASample struct {
+	Figure            float64
+	XDPMode, BindMode string
+}
+
+// RMAOperation is what was found of one operation. Times without a round are medians over the rounds, ratios medians of those in each round.
+type RMAOperation struct {
+	Op      string    `json:"op"` // "put", "put_notify"
+	P50     float64   `json:"p50_us"`
+	Ratio   float64   `json:"ratio_to_pingpong"` // P50 by that of active messages
+	UCX     *float64  `json:"ucx_p50_us"`        // nil without UCX, or if it has no such operation
+	ToUCX   *float64  `json:"ratio_to_ucx"`
+	Rounds  []float64 `json:"rounds_ratio_to_pingpong"` // of each round, in order
+	RoundsU []float64 `json:"rounds_ratio_to_ucx,omitempty"`
+}
+
+// RMAReport is the result of RMA. Its JSON form is stable.
+type RMAReport struct {
+	Ops      []RMAOperation `json:"ops"`
+	PingPong float64        `json:"pingpong_p50_us"`
+	UCXNote  string         `json:"ucx_note,omitempty"` // why it is absent, or how it failed
+
+	Bulk         float64   `json:"put_1m_gbit_per_s"`
+	Transfer     float64   `json:"xfer_1m_gbit_per_s"`
+	BulkRatio    float64   `json:"put_1m_ratio_to_xfer"`
+	RoundsBulk   []float64 `json:"rounds_put_1m_ratio_to_xfer"`
+	PutRate      float64   `json:"put8_per_s"`
+	Rate         float64   `json:"msgs_per_s"`
+	PutRateRatio float64   `json:"put8_ratio_to_rate"`
+	RoundsRate   []float64 `json:"rounds_put8_ratio_to_rate"`
+
+	Rounds       int    `json:"rounds"`
+	Exchanges    int    `json:"exchanges"`
+	UCXExchanges int    `json:"ucx_exchanges"`
+	XDPMode      string `json:"xdp_mode"`
+	BindMode     string `json:"bind_mode"`
+}
+
+// RMA compares writes between hosts 0 and 1 of a lab, which nothing else uses meanwhile. Without UCX the report says so and lacks its figures. Errors:
+// ErrOptions, ErrFunet, and the context's. Any goroutine may call it, one at a time for a lab.
+func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
+	const what = "measure remote writes"
+	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"})
+	for _, run := range []func(context.Context, *lab.Lab) (RMASample, error){o.Put, o.Notify, o.PingPong, o.Bulk, o.Transfer, o.Rate, o.Stream} {
+		if err == nil && run == nil {
+			err = fmt.Errorf("%w: Put, Notify, PingPong, Bulk, Transfer, Rate and Stream are required", ErrOptions)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	r := &RMAReport{Rounds: o.Rounds, Exchanges: o.Exchanges, UCXExchanges: max(o.Exchanges/rmaPerUCX, leastUCX)}
+	of := func(name string, run func(context.Context, *lab.Lab) (RMASample, error)) *contender {
+		return ours(name, func(ctx context.Context) (RMASample, error) { return run(ctx, l) }, func(s RMASample) float64 {
+			r.XDPMode, r.BindMode = s.XDPMode, s.BindMode
+			return s.Figure
+		})
+	}
+	put, notify, pingPong := of("put", o.Put), of("put_notify", o.Notify), of("am", o.PingPong)
+	bulk, transfer, rate, stream := of("put_1m", o.Bulk), of("xfer_1m", o.Transfer), of("put8_rate", o.Rate), of("rate", o.Stream)
+	playing := []*contender{put, notify, pingPong, bulk, transfer, rate, stream}
+	var ucx *contender
+	if r.UCXNote = absent(ucxNeeds); r.UCXNote == "" {
+		s, err := newSession(l, Options{})
+		if err != nil {
+			return nil, err
+		}
+		folder, err := makeFolder()
+		if err != nil {
+			return nil, err
+		}
+		defer folder.Remove()
+		s.dir = folder.Path()
+		ucx = &contender{name: "ucx", spared: failures, run: func(ctx context.Context) (float64, error) {
+			sample, err := s.ucx(ctx, rmaUCX, RMABytes, r.UCXExchanges, leastUCX/10)
+			return sample.P50, err
+		}}
+		playing = append(playing, ucx)
+	}
+	c := comparison{what: what, unit: "us, Gbit/s, a second", rounds: o.Rounds, deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond, progress: o.Progress}
+	if err := c.play(ctx, playing...); err != nil {
+		return nil, err
+	}
+	r.PingPong = pingPong.median()
+	for _, p := range []*contender{put, notify} {
+		op := RMAOperation{Op: p.name, P50: p.median(), Rounds: byRound(p.figures, pingPong.figures)}
+		op.Ratio = *median(op.Rounds)
+		r.Ops = append(r.Ops, op)
+	}
+	if ucx != nil {
+		op := &r.Ops[0] // UCX's writes tell nobody
+		op.UCX, op.RoundsU = median(ucx.figures), byRound(put.figures, ucx.figures)
+		op.ToUCX = median(op.RoundsU)
+		if ucx.err != nil {
+			r.UCXNote = ucx.err.Error()
+		}
+	}
+	r.Bulk, r.Transfer, r.RoundsBulk = bulk.median(), transfer.median(), byRound(bulk.figures, transfer.figures)
+	r.PutRate, r.Rate, r.RoundsRate = rate.median(), stream.median(), byRound(rate.figures, stream.figures)
+	r.BulkRatio, r.PutRateRatio = *median(r.RoundsBulk), *median(r.RoundsRate)
+	return r, nil
+}
+
+// WriteTable prints the report for people.
+func (r *RMAReport) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "writes into another process's memory, medians of %d rounds; XDP %s, %s\n", r.Rounds, r.XDPMode, r.BindMode)
+	fmt.Fprintf(&b, "%-34s %9s %9s %9s  %s\n", "8 bytes, there and back", "p50 us", "x am", "x UCX", "x am by round")
+	for _, op := range r.Ops {
+		fmt.Fprintf(&b, "%-34s %9.2f %9.3f %9s  %s\n", op.Op, op.P50, op.Ratio, figure(op.ToUCX), ratios(op.Rounds))
+	}
+	fmt.Fprintf(&b, "%-34s %9.2f\n", "am's request and reply", r.PingPong)
+	fmt.Fprintf(&b, "%-34s %9.2f Gbit/s, transfers %.2f, ratio %.3f (%s)\n", "blocks of 1 MiB, 8 at once", r.Bulk, r.Transfer, r.BulkRatio, ratios(r.RoundsBulk))
+	fmt.Fprintf(&b, "%-34s %9.2f million/s, messages %.2f, ratio %.3f (%s)\n", "8 bytes, one way", r.PutRate/1e6, r.Rate/1e6, r.PutRateRatio, ratios(r.RoundsRate))
+	if r.UCXNote != "" {
+		fmt.Fprintf(&b, "ucx: %s\n", r.UCXNote)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

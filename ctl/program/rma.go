@@ -1,0 +1,425 @@
+package program
+
+// This file is a program that only measurements run: writes from one node straight into the memory of the other. It stands on package funi
+// alone, so what is measured is the card, and no library above it.
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/funet/funet/uspace/apps"
+	"github.com/funet/funet/uspace/funet"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// RMAProgram is the program's name.
+const RMAProgram = "bench-rma"
+
+// What it does.
+const (
+	RMAPut    = "put"    // node 0 writes 8 bytes, node 1 sees them in its memory and answers likewise; each round trip is timed
+	RMANotify = "notify" // the same, but each hears of the write by a notification
+	RMARate   = "rate"   // node 1 writes 8 bytes at a time into the memory of node 0, as fast as it can
+	RMABulk   = "bulk"   // node 0 writes blocks into the memory of node 1, which checks each
+)
+
+const (
+	rmaBase   = 0x1000_0000
+	rmaBytes  = 8 // of a short write
+	rmaPlaces = 1024
+
+	// Memory of a node, by offset: who is there, the word of round trips, those of one-way writes, and blocks.
+	rmaHello  = 0
+	rmaHeard  = 8
+	rmaWord   = 64
+	rmaTable  = 4096
+	rmaBlocks = rmaTable + rmaPlaces*rmaBytes
+
+	// rmaKey is the key of either node's memory, in key slot 0. It is no secret: both are alone on a lab.
+	rmaKey = 0x5241_4d20_4142_0000
+	// rmaDepth is how many blocks are under way at once. Each has an area for itself; area 0 is that of short writes.
+	rmaDepth  = 8
+	rmaCredit = 64
+	// rmaAgain is how long a node waits for an answer to its hello.
+	rmaAgain = 5 * time.Millisecond
+	// rmaHelloCookie is that of what may come back: the other node's memory may not be open.
+	rmaHelloCookie = 1
+)
+
+// RMAResult is the JSON document of one node. Node 0 has times of round trips in microseconds, the goodput of blocks, or how many writes came a second.
+type RMAResult struct {
+	P50     float64 `json:"rtt_p50_us"`
+	P99     float64 `json:"rtt_p99_us"`
+	Goodput float64 `json:"goodput_gbit_per_s"`
+	Rate    float64 `json:"msgs_per_s"`
+	Place
+}
+
+// RMAOptions are the program's flags.
+type RMAOptions struct {
+	Do     string
+	Block  int // bytes of a block
+	Count  int // round trips, writes or blocks
+	WarmUp int // round trips before that, not measured
+}
+
+// Arguments are the flags that say the same.
+func (o RMAOptions) Arguments() []string {
+	return []string{"--do", o.Do, "--block", fmt.Sprint(o.Block), "--count", fmt.Sprint(o.Count), "--warm-up", fmt.Sprint(o.WarmUp)}
+}
+
+// RMA is the hidden command that measure starts on a lab.
+func RMA() *cobra.Command {
+	var f Flags
+	var o RMAOptions
+	c := &cobra.Command{
+		Use:    RMAProgram,
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			err := cmp.Or(f.Check(), InRange("--block", o.Block, 1<<10, 1<<24), InRange("--count", o.Count, 2, math.MaxInt32), InRange("--warm-up", o.WarmUp, 0, math.MaxInt32))
+			if err != nil {
+				return err
+			}
+			r, err := o.open(c.Context(), &f)
+			if err != nil {
+				return err
+			}
+			return Show(f.JSON, r)
+		},
+	}
+	f.Register(c)
+	p := c.Flags()
+	p.StringVar(&o.Do, "do", RMAPut, RMAPut+", "+RMANotify+", "+RMARate+" or "+RMABulk)
+	p.IntVar(&o.Block, "block", 1<<20, "bytes of a block")
+	p.IntVar(&o.Count, "count", 200_000, "round trips, writes or blocks to measure")
+	p.IntVar(&o.WarmUp, "warm-up", 5_000, "round trips before that")
+	return c
+}
+
+// rmaNode is one node.
+type rmaNode struct {
+	RMAOptions
+	ctx     context.Context
+	carrier funet.Carrier
+	iface   *funi.Interface
+	memory  []byte
+	peer    uint16
+	first   bool // this is node 0
+	shares  bool // the card is a daemon's, which may want this processor
+	met     bool // the other node is there
+}
+
+// open opens the process's place and runs.
+func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error) {
+	do := map[string]func(*rmaNode, *RMAResult) error{RMAPut: (*rmaNode).roundTrips, RMANotify: (*rmaNode).roundTrips, RMARate: (*rmaNode).rate, RMABulk: (*rmaNode).bulk}[o.Do]
+	if do == nil {
+		return nil, fmt.Errorf("--do %s: use %s, %s, %s or %s", o.Do, RMAPut, RMANotify, RMARate, RMABulk)
+	}
+	n := &Node{ctx: ctx}
+	var fo funet.Options
+	if f.attached() {
+		err = n.describeAttached(f, &fo)
+	} else {
+		err = n.describeOwn(f, &fo)
+	}
+	if err != nil {
+		return nil, err
+	}
+	fo.Remote = funi.RemoteSizes{KeySlots: 1, Areas: 16, Notifications: 128}
+	carrier, place, err := fo.Carrier(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, carrier.Close(linger)) }()
+	r = &RMAResult{Place: Place{Node: place.Node, Profile: f.profile, Carrier: "embedded", XDPMode: f.Mode, BindMode: f.Bind}}
+	if n.with != nil {
+		r.Carrier, r.XDPMode, r.BindMode = "daemon", n.with.XDPMode, n.with.BindMode
+	}
+	if place.Node > 1 {
+		return r, nil
+	}
+	node := &rmaNode{RMAOptions: o, ctx: ctx, carrier: carrier, iface: carrier.Interface(), peer: uint16(1 - place.Node), first: place.Node == 0, shares: n.with != nil}
+	if node.memory, err = carrier.Segment(rmaBase, rmaBlocks+rmaDepth*o.Block, funi.Keyed|funi.Source); err != nil {
+		return nil, err
+	}
+	if err := node.meet(time.Now().Add(f.Wait)); err != nil {
+		return nil, err
+	}
+	if err := do(node, r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// word is a word of this node's memory that the other's writes change.
+func (n *rmaNode) word(offset int) uint64 {
+	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&n.memory[offset])))
+}
+
+// drive lets the card run. Nothing ends the sleep of a process whose memory is written, so one that waits for that does not sleep.
+func (n *rmaNode) drive() {
+	if !n.shares || n.met && n.Do != RMAPut && n.Do != RMARate {
+		n.carrier.Drive()
+		return
+	}
+	n.carrier.Look()
+	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
+}
+
+// until drives the card until done.
+func (n *rmaNode) until(done func() bool) error {
+	for i := 0; !done(); i++ {
+		n.drive()
+		if i&1023 == 0 {
+			if err := n.look(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// look returns why the program cannot go on.
+func (n *rmaNode) look() error {
+	for r, ok := n.iface.NextReturn(); ok; r, ok = n.iface.NextReturn() {
+		if r.Word != rmaHelloCookie {
+			return fmt.Errorf("writing to node %d: it came back: %v", n.peer, r.Reason)
+		}
+	}
+	return cmp.Or(context.Cause(n.ctx), n.carrier.Err())
+}
+
+// commit commits a request.
+func (n *rmaNode) commit(compose func(*funi.Slot)) error {
+	s := n.iface.Reserve(funi.Request)
+	if s == nil {
+		if err := n.until(func() bool { s = n.iface.Reserve(funi.Request); return s != nil }); err != nil {
+			return err
+		}
+	}
+	compose(s)
+	n.iface.Commit(funi.Request)
+	return nil
+}
+
+// put writes to the other node.
+func (n *rmaNode) put(p *funi.Put) error {
+	p.Key = rmaKey
+	return n.commit(func(s *funi.Slot) { s.SetPut(n.peer, p) })
+}
+
+// meet opens this node's memory, and waits until the other has, too. Each says that it is there, and later that it has heard the other, until it hears
+// the latter.
+func (n *rmaNode) meet(end time.Time) error {
+	err := n.commit(func(s *funi.Slot) { s.SetOpenKeySlot(rmaKey, rmaBase, uint32(len(n.memory)), 0) })
+	for a := uint16(0); err == nil && a <= rmaDepth; a++ {
+		credit := 1
+		if a == 0 {
+			credit = rmaCredit
+		}
+		err = n.commit(func(s *funi.Slot) { s.SetOpenArea(a, rmaKey, credit, false, 0) })
+	}
+	one := binary.NativeEndian.AppendUint64(nil, 1)
+	hello := func() error {
+		p := funi.Put{Offset: rmaHello, Cookie: rmaHelloCookie, Data: one}
+		if n.word(rmaHello) != 0 {
+			p.Offset = rmaHeard
+		}
+		return n.put(&p)
+	}
+	for err == nil && n.word(rmaHeard) == 0 {
+		if time.Now().After(end) {
+			return fmt.Errorf("meeting node %d: it has not opened its memory; is it running?", n.peer)
+		}
+		again := time.Now().Add(rmaAgain)
+		if err = hello(); err == nil {
+			err = n.until(func() bool { return n.word(rmaHeard) != 0 || time.Now().After(again) })
+		}
+	}
+	if err != nil {
+		return err
+	}
+	n.met = true
+	return n.put(&funi.Put{Offset: rmaHeard, Data: one})
+}
+
+// roundTrips writes a number, and waits for the same.
+func (n *rmaNode) roundTrips(r *RMAResult) error {
+	h := hdrhistogram.New(1, int64(10*time.Second), 3)
+	var b [rmaBytes]byte
+	p := funi.Put{Offset: rmaWord, Counted: n.Do == RMANotify, Data: b[:]}
+	var i uint64
+	say := func() error {
+		binary.NativeEndian.PutUint64(b[:], i)
+		return n.put(&p)
+	}
+	var note funi.Notification
+	came := func() bool { return n.word(rmaWord) == i }
+	if p.Counted {
+		came = func() bool { return n.iface.NextNotification(&note) }
+	}
+	begin := time.Now()
+	for i = 1; i <= uint64(n.WarmUp+n.Count); i++ {
+		if n.first {
+			if err := say(); err != nil {
+				return err
+			}
+		}
+		if err := n.until(came); err != nil {
+			return err
+		}
+		if got := n.word(rmaWord); got != i {
+			return fmt.Errorf("%w: notification %d came with %d in memory", apps.ErrVerify, i, got)
+		}
+		if !n.first {
+			if err := say(); err != nil {
+				return err
+			}
+		}
+		end := time.Now()
+		if i > uint64(n.WarmUp) {
+			_ = h.RecordValue(int64(end.Sub(begin))) // longer than the histogram reaches is as good as its end
+		}
+		begin = end
+	}
+	if n.first {
+		t := RoundTrips(h)
+		r.P50, r.P99 = t.P50, t.P99
+	}
+	return nil
+}
+
+// rate writes one way. The area counts all of the writes, so that its one notification says that each came once.
+func (n *rmaNode) rate(r *RMAResult) error {
+	if n.first {
+		var note funi.Notification
+		if err := n.until(func() bool { return n.word(rmaTable) != 0 }); err != nil {
+			return err
+		}
+		begin := time.Now()
+		if err := n.until(func() bool { return n.iface.NextNotification(&note) }); err != nil {
+			return err
+		}
+		r.Rate = float64(n.Count) / time.Since(begin).Seconds()
+		for i := n.Count - min(n.Count, rmaPlaces); i < n.Count; i++ {
+			if got := n.word(rmaTable + i%rmaPlaces*rmaBytes); got != uint64(i+1) {
+				return fmt.Errorf("%w: write %d left %d", apps.ErrVerify, i+1, got)
+			}
+		}
+		return n.answer(0)
+	}
+	var b [rmaBytes]byte
+	p := funi.Put{Counted: true, Count: 1, Data: b[:]}
+	for i := range n.Count {
+		binary.NativeEndian.PutUint64(b[:], uint64(i+1))
+		p.Offset = uint32(rmaTable + i%rmaPlaces*rmaBytes)
+		if i == n.Count-1 {
+			p.Count = -uint32(i)
+		}
+		if err := n.put(&p); err != nil {
+			return err
+		}
+	}
+	var note funi.Notification
+	return n.until(func() bool { return n.iface.NextNotification(&note) })
+}
+
+// answer tells the other node by a notification that this one has done with something.
+func (n *rmaNode) answer(what uint32) error {
+	return n.put(&funi.Put{Offset: rmaWord, Counted: true, Metadata: []uint32{what}})
+}
+
+// block returns the memory of a block, which has its number at both ends.
+func (n *rmaNode) block(i int) []byte {
+	at := rmaBlocks + i%rmaDepth*n.Block
+	return n.memory[at : at+n.Block]
+}
+
+// stamp writes the number of a block to both its ends, and stamped checks that.
+func stamp(b []byte, i int) {
+	binary.NativeEndian.PutUint64(b, uint64(i+1))
+	binary.NativeEndian.PutUint64(b[len(b)-rmaBytes:], uint64(i+1))
+}
+
+func stamped(b []byte, i int) bool {
+	return binary.NativeEndian.Uint64(b) == uint64(i+1) && binary.NativeEndian.Uint64(b[len(b)-rmaBytes:]) == uint64(i+1)
+}
+
+// bulk writes blocks, rmaDepth at once; the memory of one is used again when that one is done.
+func (n *rmaNode) bulk(r *RMAResult) error {
+	var note funi.Notification
+	pattern := make([]byte, n.Block)
+	for i := range pattern {
+		pattern[i] = byte(i*7 + i>>8)
+	}
+	if !n.first {
+		for done := range n.Count {
+			if err := n.until(func() bool { return n.iface.NextNotification(&note) }); err != nil {
+				return err
+			}
+			i := int(note.Metadata[0])
+			b := n.block(i)
+			if note.Words != 1 || !stamped(b, i) {
+				return fmt.Errorf("%w: block %d is damaged, after %d", apps.ErrVerify, i, done)
+			}
+			if i >= n.Count-rmaDepth && !bytes.Equal(b[rmaBytes:n.Block-rmaBytes], pattern[rmaBytes:n.Block-rmaBytes]) {
+				return fmt.Errorf("%w: block %d is damaged inside", apps.ErrVerify, i)
+			}
+			if err := n.answer(uint32(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for i := range rmaDepth {
+		copy(n.block(i), pattern)
+	}
+	var busy [rmaDepth]bool
+	under := 0
+	take := func() {
+		for n.iface.NextNotification(&note) {
+			busy[note.Metadata[0]%rmaDepth] = false
+			under--
+		}
+	}
+	begin := time.Now()
+	for i := range n.Count {
+		place := i % rmaDepth
+		if err := n.until(func() bool { take(); return !busy[place] }); err != nil {
+			return err
+		}
+		stamp(n.block(i), i)
+		at := uint32(rmaBlocks + place*n.Block)
+		busy[place] = true
+		under++
+		p := funi.Put{Offset: at, Source: rmaBase + at, Length: n.Block, Area: uint16(1 + place), Counted: true, Metadata: []uint32{uint32(i)}}
+		if err := n.put(&p); err != nil {
+			return err
+		}
+	}
+	if err := n.until(func() bool { take(); return under == 0 }); err != nil {
+		return err
+	}
+	r.Goodput = float64(n.Count) * float64(n.Block) * 8 / float64(time.Since(begin).Nanoseconds())
+	return nil
+}
+
+// WriteTable prints the result for people.
+func (r *RMAResult) WriteTable(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "round trips: p50 %.2f us, p99 %.2f us; blocks: %.2f Gbit/s; writes: %.2f million/s\n", r.P50, r.P99, r.Goodput, r.Rate/1e6)
+	return err
+}
