@@ -188,6 +188,10 @@ figures: bin/funet
 	@mkdir -p figures
 	@bin/funet sim cmam --profile sbus-arctic-1994 $(if $(REAL),--real $(REAL)) --plot figures/table-6.1.svg --plot figures/table-6.1.png --json > figures/table-6.1.json
 	@echo "figures/table-6.1.svg figures/table-6.1.png figures/table-6.1.json"
+	@bin/funet sim rats --plot figures/hamlyn.svg --plot figures/hamlyn.png --json > figures/hamlyn.json
+	@echo "figures/hamlyn.svg figures/hamlyn.png figures/hamlyn.json"
+	@bin/funet sim rats --profile hamlyn-statemachine --plot figures/hamlyn-statemachine.svg --plot figures/hamlyn-statemachine.png --json > figures/hamlyn-statemachine.json
+	@echo "figures/hamlyn-statemachine.svg figures/hamlyn-statemachine.png figures/hamlyn-statemachine.json"
 	@for f in 6.2 6.3 6.4 6.5; do \
 		bin/funet sim matmul --figure $$f --plot figures/$$f.svg --plot figures/$$f.png --json > figures/$$f.json; \
 		echo "figures/$$f.svg figures/$$f.png figures/$$f.json"; \

@@ -184,6 +184,27 @@ func TestProgramsModelled(t *testing.T) {
 	}
 }
 
+// TestRemoteWritesModelled: cards of modelled machines carry remote writes both ways in real time as in virtual time, of one packet
+// and of many; a round trip of one takes no less than the buses of both machines do.
+func TestRemoteWritesModelled(t *testing.T) {
+	name, l := namedLab(t)
+	ifaces := []string{interfaces(l, 0), interfaces(l, 1)}
+	for do, args := range map[string][]string{"tags": {"--bytes", "16"}, "calls": {"--bytes", "16"}, "bulk": {"--bytes", "4096"}} {
+		t.Run(do, func(t *testing.T) {
+			out := explicit(t, name, ifaces, append([]string{"bench-rats", "--do", do, "--count", "200", "--warm-up", "20", "--xdp", "generic", "--profile", "sbus-arctic"}, args...)...)
+			r := decode[struct {
+				P50     float64 `json:"rtt_p50_us"`
+				Profile string  `json:"profile"`
+			}](t, out[0])
+			const one, four, eight = 0.68, 0.92, 1.24 // us of a transaction of so many words
+			const retrieval, delivery = four + eight + four, four + 2*eight + one
+			if r.Profile != "sbus-arctic" || r.P50 < 2*(retrieval+delivery) {
+				t.Errorf("node 0 printed %s", out[0])
+			}
+		})
+	}
+}
+
 // TestHostTooSlow: a host whose processors have three other things each to do cannot keep a
 // profile, and the program says so.
 func TestHostTooSlow(t *testing.T) {

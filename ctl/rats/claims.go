@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/funet/funet/ctl/output"
-	"github.com/funet/funet/hwprofiles"
 )
 
 // claim is one statement with a number.
@@ -71,9 +69,6 @@ func (m *model) claims() (*claimsReport, error) {
 		}
 		r.Claims = append(r.Claims, c)
 	}
-	has := func(of string) bool {
-		return slices.ContainsFunc(m.p.Steps, func(s hwprofiles.Step) bool { return s.Of == of })
-	}
 	x := &machine{m: m}
 	us := m.cycle / 1000
 	x.tagged, x.taggedDMA = x.us("tagged", "direct", 16, 0), x.us("tagged", "dma", 512, 0)
@@ -87,7 +82,7 @@ func (m *model) claims() (*claimsReport, error) {
 	add("4.1", "instructions to send 64 bytes", "215", x.instructions("datagram", "direct", 64, 12), "instructions", "m and d of Table 2 are bytes")
 	add("4.1", "the same by DMA", "188", x.instructions("datagram", "dma", 64, 12), "instructions", "")
 	add("4.1", "more for a packet of 32 bytes", "12", x.instructions("datagram", "direct", 32, 12)-x.instructions("datagram", "direct", 16, 12), "instructions", "")
-	if has("direct") && has("dma") {
+	if m.has("direct") && m.has("dma") {
 		c, err := m.direct(16)
 		x.direct16, x.dma512 = x.take(c.all(), err)*us, x.dma(1)*us
 		round := x.dma512 + x.taggedDMA + x.direct16 + x.tagged
@@ -106,7 +101,7 @@ func (m *model) claims() (*claimsReport, error) {
 		add("4.2", "DMA breaks even from", "30", even, "byte", "of tagged writes by instructions; of simple datagrams 28")
 		x.wrong = errors.Join(x.wrong, s.wrong)
 	}
-	if has("statemachine") {
+	if m.has("statemachine") {
 		add("4.2", "state machines at best", "46", x.take(m.best(0, true)), "cycles", "an input")
 		add("4.2", "their bandwidth", "71.1", 512/(m.bus(512)*us), "10^6 byte/s", "the bus alone")
 		add("4.2", "with packets of 64 bytes", "41.3", 64/(x.take(m.best(64, false))*us), "10^6 byte/s", "without the switch, which packets that follow each other overlap")

@@ -4,7 +4,7 @@
 // The journey of a figure. Profile hamlyn has what the paper counted: instructions of each function of the library Rats, cycles of each
 // part of the interface card's microcode, and the bus. model.go adds those up that somebody waits for, overlapped where the paper
 // says so; table.go puts each sum beside the total that the paper printed (printed.csv), and claims.go beside what it says in
-// words.
+// words. curves.go has the same sums by size, and picture.go draws them.
 //
 // Rules:
 //

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/ctl/figure"
 	"github.com/funet/funet/ctl/output"
 	"github.com/funet/funet/ctl/usage"
 	"github.com/funet/funet/hwprofiles"
@@ -63,6 +64,7 @@ type report struct {
 func Command() *cobra.Command {
 	var profile string
 	var table int
+	var plots []string
 	var asJSON, explain, all bool
 	c := &cobra.Command{
 		Use:   "rats",
@@ -72,9 +74,11 @@ library Rats (tables 1 and 2), and cycles of the interface card, the bus and the
 stands beside the paper's; where the paper's is a slip, it says which.
 
 The paper itself made its tables so, and measured none end to end. No message is sent for them. --claims shows what the
-text concludes, and whether the steps say the same.`,
+text concludes, and whether the steps say the same. --plot draws the curves behind that: bandwidth against size, direct I/O
+against DMA, and where the paper prints a figure on one of them; and prints their points.`,
 		Example: `  funet sim rats --table 5 --explain
   funet sim rats --claims
+  funet sim rats --plot curves.svg --plot curves.png
   funet sim rats --profile hamlyn-statemachine --claims --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -87,8 +91,21 @@ text concludes, and whether the steps say the same.`,
 				return usage.Explain(c, err)
 			}
 			switch {
-			case all && (table != 0 || explain):
-				return usage.Explain(c, errors.New("--claims stands alone; leave --table and --explain out"))
+			case all && (table != 0 || explain || len(plots) > 0):
+				return usage.Explain(c, errors.New("--claims stands alone; leave --table, --explain and --plot out"))
+			case len(plots) > 0 && (table != 0 || explain):
+				return usage.Explain(c, errors.New("--plot draws curves, not a table; leave --table and --explain out"))
+			case len(plots) > 0:
+				drawn, err := figure.OpenPictures(plots)
+				if err != nil {
+					return usage.Explain(c, err)
+				}
+				defer drawn.Discard()
+				r, err := m.curves()
+				if err != nil {
+					return err
+				}
+				return errors.Join(drawn.Write(r.drawing()), output.Show(asJSON, r))
 			case all:
 				r, err := m.claims()
 				if err != nil {
@@ -96,7 +113,7 @@ text concludes, and whether the steps say the same.`,
 				}
 				return output.Show(asJSON, r)
 			case table < 1 || table > tables:
-				return usage.Explain(c, fmt.Errorf("--table %d: use 1 to %d, or --claims", table, tables))
+				return usage.Explain(c, fmt.Errorf("--table %d: use 1 to %d, or --claims or --plot", table, tables))
 			}
 			r, err := m.table(table, explain)
 			if err != nil {
@@ -109,6 +126,7 @@ text concludes, and whether the steps say the same.`,
 	f.StringVar(&profile, "profile", "hamlyn", "hardware profile with the steps: a name, or a file with a / or .yaml in its name")
 	f.IntVar(&table, "table", 0, "table of the paper, 1 to 5")
 	f.BoolVar(&all, "claims", false, "what the text concludes, beside what the steps say")
+	f.StringArrayVar(&plots, "plot", nil, "draw curves of bandwidth, time and instructions by size into `FILE`.svg or .png; may be repeated")
 	f.BoolVar(&explain, "explain", false, "print the steps, too")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document")
 	return c
