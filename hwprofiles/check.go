@@ -157,11 +157,15 @@ func (p *Profile) checkSteps(bad func(key, format string, args ...any) error) er
 			return bad(key+".path", "path %q, want on or off", clip(s.Path))
 		case s.Unit == "cycles":
 			clock = p.Bus.Clock
+		case s.Unit == "network_cycles":
+			clock = p.Network.Clock
+		case s.Unit == "ns":
+			clock = 1 // it needs none
 		case s.Unit != "instructions" && s.Unit != "cpu_cycles":
-			return bad(key+".unit", "unit %q, want instructions or cpu_cycles, which are the CPU's, or cycles, which are the bus's", clip(s.Unit))
+			return bad(key+".unit", "unit %q, want instructions or cpu_cycles, which are the CPU's, cycles, which are the bus's, network_cycles or ns", clip(s.Unit))
 		}
 		if clock == 0 {
-			return bad(key+".unit", "instructions and cpu_cycles are the CPU's and cycles the bus's, but that clock is 0; give cpu.clock_mhz or bus.clock_mhz")
+			return bad(key+".unit", "instructions and cpu_cycles are the CPU's, cycles the bus's and network_cycles the network's, but that clock is 0; give cpu.clock_mhz, bus.clock_mhz or network.clock_mhz")
 		}
 		for _, f := range []struct {
 			key string

@@ -56,7 +56,7 @@ func golden(p *Profile) string {
 
 // Every embedded profile says what it said; `go test -update` accepts a change.
 func TestGolden(t *testing.T) {
-	if diff := cmp.Diff([]string{"cm5", "hamlyn", "hamlyn-statemachine", "native", "sbus-arctic", "sbus-arctic-1994", "sbus-arctic-paper"}, Names()); diff != "" {
+	if diff := cmp.Diff([]string{"cm5", "hamlyn", "hamlyn-statemachine", "native", "sbus-arctic", "sbus-arctic-1994", "sbus-arctic-paper", "tokyo", "tokyo-text"}, Names()); diff != "" {
 		t.Error(diff)
 	}
 	for _, name := range Names() {

@@ -155,7 +155,7 @@ type Step struct {
 	Of   string // which of the paper's tables of steps it is in
 	Side string // where it is done, such as "sender"
 	Path string // "on": somebody waits for it; "off": nobody does
-	Unit string // "instructions" or "cpu_cycles" of the processor, or "cycles" of the bus's clock
+	Unit string // "instructions" or "cpu_cycles" of the processor, or "cycles" of the bus's clock, "network_cycles" of the network's, or "ns"
 	// Base is what it takes, and DataByte and MetadataByte what each byte of data and metadata takes besides.
 	Base, DataByte, MetadataByte Share
 }

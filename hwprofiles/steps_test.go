@@ -20,7 +20,7 @@ func TestStepsRoundTrip(t *testing.T) {
 		for i := range rapid.IntRange(0, 5).Draw(r, "steps") {
 			share := func() Share { return Share(rapid.Int64Range(0, int64(maxShare)).Draw(r, "share")) }
 			p.Steps = append(p.Steps, Step{Name: names.Draw(r, "name"), Of: "of" + string(rune('a'+i)), Side: "sender", Path: rapid.SampledFrom([]string{"on", "off"}).Draw(r, "path"),
-				Unit: rapid.SampledFrom([]string{"instructions", "cycles", "cpu_cycles"}).Draw(r, "unit"), Base: share(), DataByte: share(), MetadataByte: share()})
+				Unit: rapid.SampledFrom([]string{"instructions", "cycles", "cpu_cycles", "ns"}).Draw(r, "unit"), Base: share(), DataByte: share(), MetadataByte: share()})
 		}
 		text, err := p.Marshal()
 		if err != nil {
@@ -47,13 +47,14 @@ func TestStepsRefused(t *testing.T) {
 		" 3":                              "steps is",
 		"\n  - {of: a}":                   "a step has no side",
 		"\n  - " + good + "\n  - " + good: "given twice",
-		"\n  - " + strings.Replace(good, "0.5", "0.00001", 1):            "data_byte is",
-		"\n  - " + strings.Replace(good, "base: 1", "base: 1000001", 1):  "base is",
-		"\n  - " + strings.Replace(good, `path: "on"`, "path: maybe", 1): `path "maybe", want on or off`,
-		"\n  - " + strings.Replace(good, "instructions", "cycles", 1):    "that clock is 0",
-		"\n  - " + strings.Replace(good, "instructions", "hours", 1):     `unit "hours"`,
-		"\n  - " + strings.Replace(good, `of: a`, `of: "a b"`, 1):        `of "a b"`,
-		"\n  - " + strings.Replace(good, `step: "send"`, `step: ""`, 1):  "step \"\"",
+		"\n  - " + strings.Replace(good, "0.5", "0.00001", 1):                 "data_byte is",
+		"\n  - " + strings.Replace(good, "base: 1", "base: 1000001", 1):       "base is",
+		"\n  - " + strings.Replace(good, `path: "on"`, "path: maybe", 1):      `path "maybe", want on or off`,
+		"\n  - " + strings.Replace(good, "instructions", "cycles", 1):         "that clock is 0",
+		"\n  - " + strings.Replace(good, "instructions", "hours", 1):          `unit "hours"`,
+		"\n  - " + strings.Replace(good, "instructions", "network_cycles", 1): "that clock is 0",
+		"\n  - " + strings.Replace(good, `of: a`, `of: "a b"`, 1):             `of "a b"`,
+		"\n  - " + strings.Replace(good, `step: "send"`, `step: ""`, 1):       "step \"\"",
 	} {
 		_, err := Parse("p.yaml", []byte(head+bad+"\n"))
 		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "p.yaml:") {

@@ -27,10 +27,10 @@ var ErrParts = errors.New("it has no bus, no processor or no network")
 // that has costs but not bus, processor and network.
 func Modelled(p *hwprofiles.Profile) (bool, error) {
 	switch {
+	case len(p.Steps) > 0: // whatever else it has, its times are there
+		return false, fmt.Errorf("profile %s: %w, only steps that tables are made of (funet sim rats, funet sim ni); use one that has, such as sbus-arctic", p.Name, ErrParts)
 	case p.Bus.Clock != 0 && p.CPU.Clock != 0 && p.Network.Clock != 0:
 		return true, nil
-	case len(p.Steps) > 0:
-		return false, fmt.Errorf("profile %s: %w, only steps that tables are made of (funet sim rats); use one that has, such as sbus-arctic", p.Name, ErrParts)
 	case len(p.Costs) > 0:
 		return false, fmt.Errorf("profile %s: %w, only measured costs of whole calls; use one that has, such as sbus-arctic", p.Name, ErrParts)
 	case p.Bus.Clock == 0 && p.CPU.Clock == 0 && p.Network.Clock == 0:

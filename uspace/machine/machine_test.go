@@ -99,7 +99,7 @@ func TestModelled(t *testing.T) {
 		p    *hwprofiles.Profile
 		ok   bool
 		want error
-	}{{native, false, nil}, {load(t, "sbus-arctic"), true, nil}, {load(t, "sbus-arctic-paper"), true, nil}, {load(t, "cm5"), false, ErrParts}, {&noBus, false, ErrParts}} {
+	}{{native, false, nil}, {load(t, "sbus-arctic"), true, nil}, {load(t, "sbus-arctic-paper"), true, nil}, {load(t, "cm5"), false, ErrParts}, {load(t, "tokyo"), false, ErrParts}, {&noBus, false, ErrParts}} {
 		ok, err := Modelled(x.p)
 		if ok != x.ok || !errors.Is(err, x.want) {
 			t.Errorf("%s is modelled: %v, %v", x.p.Name, ok, err)

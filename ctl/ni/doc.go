@@ -1,0 +1,11 @@
+// Package ni is `funet sim ni`: what the thesis of the Tokyo network interface (Kunisawa, University of Tokyo, 1997) says that a remote
+// write takes, out of the bus and the link that its profile has.
+//
+// The journey of a figure. Profile tokyo has the testbed's bus (section 4.3) and the steps of its link (4.2). model.go makes a write of them:
+// from memory over the sender's bus in bursts, over the link doublet by doublet, and over the receiver's bus into memory. report.go puts each
+// term and total beside what the thesis printed, and says what is wrong with those that do not agree. multicast.go counts the packets of a
+// chained multicast (2.2.1, 3.3.1.3) beside those of writes to each member.
+//
+// No total is an input. No packet is sent: the thesis measured none end to end, and the engine's modelled cards have one time for a packet and not
+// this interface's.
+package ni

@@ -1,0 +1,99 @@
+package ni
+
+// This file is a remote write on the testbed, out of its parts.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/hwprofiles"
+)
+
+// ErrParts: the profile has not the parts of a write.
+var ErrParts = errors.New("the profile has not the bus and the link of the Tokyo network interface; use tokyo or tokyo-text")
+
+const (
+	// doublet is how many bytes the transceiver sends in a clock, and codeBits how many bits those are on the fibre (8B10B, section 4.2).
+	doublet  = 2
+	codeBits = 20
+	word     = 4
+)
+
+// model is the machine. Times are in nanoseconds.
+type model struct {
+	p *hwprofiles.Profile
+	// start is a transaction of one word, and next each further one.
+	start, next float64
+	burst       int // words of the longest transaction
+	clock       float64
+	latency     float64 // of the link: from the first doublet's way into the encoder to its way out of the decoder
+	perByte     float64 // of the link
+	decodes     bool    // the latency has the decoder's
+}
+
+// newModel returns ErrParts for a profile that is another machine's.
+func newModel(p *hwprofiles.Profile) (*model, error) {
+	m := &model{p: p}
+	if p.Bus.Clock == 0 || p.Network.Clock == 0 || len(p.Bus.Bursts) == 0 {
+		return nil, fmt.Errorf("profile %s: %w", p.Name, ErrParts)
+	}
+	m.burst = p.Bus.Bursts[len(p.Bus.Bursts)-1]
+	cycle := 1e6 / float64(p.Bus.Clock)
+	m.start = cycle * float64(p.Bus.TransactionCycles+p.Bus.WordCycles) / float64(hwprofiles.Cycle)
+	m.next = cycle * float64(p.Bus.WordCycles) / float64(hwprofiles.Cycle)
+	m.clock = 1e6 / float64(p.Network.Clock)
+	found := false
+	for _, s := range p.Steps {
+		if s.Of != "link" {
+			continue
+		}
+		found = true
+		unit := 1.0
+		switch s.Unit {
+		case "network_cycles":
+			unit = m.clock
+		case "ns":
+		default:
+			return nil, fmt.Errorf("profile %s: step %q of the link is in %s: %w", p.Name, s.Name, s.Unit, ErrParts)
+		}
+		m.latency += unit * share(s.Base)
+		m.decodes = m.decodes || s.Side == "receiver" && s.Base != 0
+		m.perByte += unit * share(s.DataByte)
+	}
+	if !found || m.perByte == 0 {
+		return nil, fmt.Errorf("profile %s: %w", p.Name, ErrParts)
+	}
+	return m, nil
+}
+
+func share(v hwprofiles.Share) float64 { return float64(v) / float64(hwprofiles.One) }
+
+// access is the time of a transaction of so many bytes, at most the longest.
+func (m *model) access(bytes int) float64 { return m.start + m.next*float64((bytes+word-1)/word-1) }
+
+// bus is the time of so many bytes over one of the buses, in transactions one after the other.
+func (m *model) bus(bytes int) (t float64) {
+	for most := m.burst * word; bytes > 0; bytes -= most {
+		t += m.access(min(bytes, most))
+	}
+	return t
+}
+
+func (m *model) serialise(bytes int) float64 { return m.perByte * float64(bytes) }
+
+// stored is a write that goes on to the next part when all of it is there.
+func (m *model) stored(bytes int) float64 {
+	return m.bus(bytes) + m.latency + m.serialise(bytes) + m.bus(bytes)
+}
+
+// cutThrough is a write whose bursts follow each other through the parts: the first through all, and each other behind it by what the slowest
+// part takes.
+func (m *model) cutThrough(bytes int) float64 {
+	first := min(bytes, m.burst*word)
+	t := m.stored(first)
+	for left := bytes - first; left > 0; left -= first {
+		part := min(left, first)
+		t += max(m.bus(part), m.serialise(part))
+	}
+	return t
+}

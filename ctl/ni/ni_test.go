@@ -1,0 +1,99 @@
+package ni
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/funet/funet/hwprofiles"
+)
+
+func report1(t *testing.T, profile string) *report {
+	t.Helper()
+	p, err := hwprofiles.Load(profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newModel(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.report(true)
+}
+
+// Rule: every term and total that was printed without a slip is the model's within 1 %; those that were not printed are the ones that follow from the
+// text: bursts that follow each other (4.1.2), and all of a write in each interface first.
+func TestFigures(t *testing.T) {
+	r := report1(t, "tokyo")
+	want := map[string]float64{
+		"a write of 32 bytes": 2725.3, "a write of 64 bytes, bursts behind each other": 3705.3, "a write of 64 bytes, stored in each interface": 5287.6,
+		"the bus, with the access of 4.3": 32.7,
+	}
+	slips := 0
+	for _, c := range r.Cells {
+		if c.Slip != "" {
+			slips++
+		} else if c.Diff != nil && math.Abs(*c.Diff) > 1 {
+			t.Errorf("%s: %.2f instead of %.2f", c.Case, c.Model, *c.Printed)
+		}
+		if w := want[c.Case]; w != 0 {
+			if delete(want, c.Case); math.Abs(c.Model-w) > w/500 {
+				t.Errorf("%s: %.2f instead of %.2f", c.Case, c.Model, w)
+			}
+		}
+		if c.How == "" {
+			t.Errorf("%s: how it is made is not said", c.Case)
+		}
+	}
+	if len(want) > 0 || slips != 2 || r.Worst > 1 {
+		t.Errorf("missing %v; %d slips, worst %.2f %%", want, slips, r.Worst)
+	}
+	var b strings.Builder
+	if err := r.WriteTable(&b); err != nil || !strings.Contains(b.String(), "slip: its terms add up to 2724.6") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
+// Rule (4.2): with the decoder's 6 clocks the link's latency and the total are 112.9 ns longer, and that the sum leaves them out is named.
+func TestTheTextsDecoder(t *testing.T) {
+	plain, text := report1(t, "tokyo"), report1(t, "tokyo-text")
+	for i, c := range text.Cells {
+		longer := c.Model - plain.Cells[i].Model
+		switch c.Case {
+		case "latency of the link":
+			if c.Slip == "" {
+				t.Error("the slip is not named")
+			}
+			fallthrough
+		case "a write of 32 bytes":
+			if math.Abs(longer-6/53.125e-3) > .01 {
+				t.Errorf("%s is %.2f ns longer", c.Case, longer)
+			}
+		}
+	}
+}
+
+// Rule (2.2.1, 3.3.1.3): a chain to k members is k packets and an answer, one of them on the sender's link, where writes are 2k and k; it is there
+// no later.
+func TestMulticast(t *testing.T) {
+	for _, c := range report1(t, "tokyo").Multicast {
+		k := c.Members
+		if c.ChainPackets != k+1 || c.WritesPackets != 2*k || c.ChainCopies != 1 || c.WritesCopies != k || c.ChainNS > c.WritesNS+1e-6 {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// Rule: another machine's profile is refused, with the name of one that is not.
+func TestOtherProfiles(t *testing.T) {
+	for _, name := range []string{"native", "cm5", "sbus-arctic", "hamlyn"} {
+		p, err := hwprofiles.Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newModel(p); !errors.Is(err, ErrParts) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package ni
+
+// This file is `funet sim ni`: each term and total beside what the thesis printed.
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/ctl/usage"
+	"github.com/funet/funet/hwprofiles"
+)
+
+const (
+	// writeBytes is what the write of section 4.3 moves: a burst.
+	writeBytes = 32
+	// accessClocks is what section 4.1.2 gives a transaction on the bus besides its words, where it says how much the bus can carry.
+	accessClocks = 4
+)
+
+// cell is a term or total.
+type cell struct {
+	Case    string   `json:"case"`
+	Unit    string   `json:"unit"`
+	Section string   `json:"section"`
+	Printed *float64 `json:"printed"` // nil: the thesis does not say
+	Model   float64  `json:"model"`
+	Diff    *float64 `json:"diff_percent"`
+	Slip    string   `json:"slip"` // what is wrong with what was printed
+	How     string   `json:"how,omitempty"`
+}
+
+// report is the JSON document.
+type report struct {
+	Profile   string      `json:"profile"`
+	Cells     []cell      `json:"cells"`
+	Worst     float64     `json:"worst_percent"` // of the cells that have no slip
+	Multicast []multicast `json:"multicast"`
+	explain   bool
+}
+
+// Command is `funet sim ni`.
+func Command() *cobra.Command {
+	var profile string
+	var explain, asJSON bool
+	c := &cobra.Command{
+		Use:   "ni",
+		Short: "Make the figures of the Tokyo network interface out of its bus and link, beside what was printed",
+		Long: `Make the terms and totals of a remote write on the testbed of the Tokyo network interface (1997) out of its bus and the
+steps of its link, beside those that the thesis printed; where one of those is a slip, it says which. Then the packets of a
+chained multicast stand beside those of writes to each member. No message is sent for this.`,
+		Example: "  funet sim ni --profile tokyo --explain\n  funet sim ni --profile tokyo-text --json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			p, err := hwprofiles.Load(profile)
+			if err != nil {
+				return usage.Explain(c, err)
+			}
+			m, err := newModel(p)
+			if err != nil {
+				return usage.Explain(c, err)
+			}
+			return output.Show(asJSON, m.report(explain))
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&profile, "profile", "tokyo", "hardware profile with bus and link: a name, or a file with a / or .yaml in its name")
+	f.BoolVar(&explain, "explain", false, "say how each is made")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	return c
+}
+
+// report makes all cells.
+func (m *model) report(explain bool) *report {
+	r := &report{Profile: m.p.Name, explain: explain}
+	add := func(section, what, unit string, printed, model float64, slip, how string) {
+		c := cell{Case: what, Unit: unit, Section: section, Model: model, Slip: slip}
+		if explain {
+			c.How = how
+		}
+		if printed != 0 {
+			diff := 100 * (model - printed) / printed
+			if c.Printed, c.Diff = &printed, &diff; slip == "" {
+				r.Worst = max(r.Worst, math.Abs(diff))
+			}
+		}
+		r.Cells = append(r.Cells, c)
+	}
+	decodes := ""
+	if m.decodes {
+		decodes = "4.2 gives the decoder 6 clocks, and the sum of 4.2 leaves them out"
+	}
+	rest := m.access(writeBytes) - m.start
+	add("4.3", "first word from memory", "ns", 700, m.start, "", fmt.Sprintf("%v cycles and a word at %v MHz", m.p.Bus.TransactionCycles, m.p.Bus.Clock))
+	add("4.3", "the other 7 words", "ns", 280, rest, "", "a cycle for each word")
+	add("4.2", "latency of the link", "ns", 163, m.latency, decodes, "transceiver, encoder and decoder")
+	add("4.3", "32 bytes over the link", "ns", 601.6, m.serialise(writeBytes), "", "2 clocks for each doublet of 2 bytes; the clock is 18.82 ns and not 18.8")
+	add("4.3", "first word to memory", "ns", 700, m.start, "", "as from memory")
+	add("4.3", "the other 7 words, to memory", "ns", 280, rest, "", "as from memory")
+	add("4.3", "a write of 32 bytes", "ns", 2723, m.stored(writeBytes), "its terms add up to 2724.6, and are those of 32 bytes, not of the 64 that it says", "the sum of the terms")
+	add("4.3", "a write of 64 bytes, bursts behind each other", "ns", 0, m.cutThrough(2*writeBytes), "", "the second burst is behind the first by what the slowest part takes")
+	add("4.3", "a write of 64 bytes, stored in each interface", "ns", 0, m.stored(2*writeBytes), "", "all of it goes through each part before the next")
+	gigabits := codeBits / m.clock
+	add("4.1.1", "the link, raw", "Gbit/s", 1.06, gigabits, "", "20 bits of code a clock")
+	add("4.2", "the link, data", "Mbit/s", 850, 8e3*doublet/m.clock, "", "16 bits a clock")
+	add("4.1.1", "the link, data", "Mbit/s", 800, 8e3*doublet/m.clock, "4.2 says 850, which 16 bits a clock are", "16 bits a clock")
+	add("4.2", "the link behind the encoder, data", "Mbit/s", 425, 8e3/m.perByte, "", "16 bits in two clocks")
+	words := float64(m.burst)
+	add("4.1.2", "the bus, with 4 clocks beside the words", "Mbyte/s", 67, 1e3*words*word/((accessClocks+words)*m.next), "", "32 bytes in 12 clocks")
+	add("4.1.2", "the bus, with the access of 4.3", "Mbyte/s", 0, 1e3*words*word/m.bus(int(words)*word), "", "32 bytes in a transaction")
+	for _, members := range []int{1, 2, 4, 8, 16} {
+		r.Multicast = append(r.Multicast, m.multicast(members))
+	}
+	return r
+}
+
+// WriteTable prints the report for people.
+func (r *report) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "profile %s\n%-46s %8s %10s %10s %8s  %s\n", r.Profile, "", "section", "printed", "model", "diff", "unit")
+	for _, c := range r.Cells {
+		printed, diff := "-", "-"
+		if c.Printed != nil {
+			printed, diff = fmt.Sprintf("%.2f", *c.Printed), fmt.Sprintf("%+.2f %%", *c.Diff)
+		}
+		fmt.Fprintf(&b, "%-46s %8s %10s %10.2f %8s  %s\n", c.Case, c.Section, printed, c.Model, diff, c.Unit)
+		if c.How != "" {
+			fmt.Fprintf(&b, "    %s\n", c.How)
+		}
+		if c.Slip != "" {
+			fmt.Fprintf(&b, "    slip: %s\n", c.Slip)
+		}
+	}
+	fmt.Fprintf(&b, "worst without a slip: %.2f %%\n\n%-10s %28s %28s %22s\n", r.Worst, "multicast", "packets, chain and writes", "sender's copies", "us until all have it")
+	for _, c := range r.Multicast {
+		fmt.Fprintf(&b, "%2d members %20d %7d %20d %7d %14.2f %7.2f\n", c.Members, c.ChainPackets, c.WritesPackets, c.ChainCopies, c.WritesCopies, c.ChainNS/1e3, c.WritesNS/1e3)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
