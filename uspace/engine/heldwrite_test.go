@@ -32,7 +32,7 @@ func timedRemoteBed(t *testing.T, delivery time.Duration) *remoteBed {
 func (r *remoteBed) when(what string, is func() bool) int64 {
 	r.t.Helper()
 	for end := r.now + int64(time.Second); !is(); r.step(max(r.next(), r.now+1)) {
-		if r.now > end {
+		if r.next() > end {
 			r.t.Fatalf("not within a second: %s", what)
 		}
 	}
@@ -219,4 +219,19 @@ func TestWritesPassWhatWaitsForRoom(t *testing.T) {
 	}
 	r.put(1, 1, funi.Request, funi.Put{Key: theKey, Counted: true, Data: []byte{1}})
 	r.notified(1)
+}
+
+// Rule: a write of a node to itself that waits for a credit is tried again by itself, when its process has read: nothing else tells the card.
+func TestOwnWriteWaitsForACredit(t *testing.T) {
+	r := timedRemoteBed(t, 0)
+	var n funi.Notification
+	for range 2 {
+		r.put(1, 1, funi.Request, funi.Put{Key: theKey, Area: 1, Counted: true})
+	}
+	r.pass(time.Second) // the second waits by now, and nothing else is to be done
+	if !r.proc[1].NextNotification(&n) || r.proc[1].NextNotification(&n) {
+		t.Fatal("not one notification for one credit")
+	}
+	r.when("the second has its credit", func() bool { return r.proc[1].NextNotification(&n) })
+	r.ends()
 }

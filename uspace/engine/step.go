@@ -93,6 +93,11 @@ func (c *Card) stepTimed() {
 		c.publishTickets()
 	}
 	c.loopNext = min(c.units.next, c.units.receive.next)
+	for _, x := range c.awake {
+		if x.looping && !x.halted { // a write may wait for its process to read, which tells nobody
+			c.loopNext = min(c.loopNext, x.loopHold)
+		}
+	}
 }
 
 // publish makes what the step did visible to the processes.

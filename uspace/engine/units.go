@@ -186,7 +186,9 @@ func (c *Card) moveWithoutBus() {
 		x := c.awake[i]
 		if x.looping && !x.halted {
 			x.account.local = link.AloneBytes // the FIFOs hold less
-			c.loopback(x)
+			if freed := c.loopback(x); freed || x.loopHold <= c.now {
+				x.holdLoop(freed)
+			}
 		}
 		for l := range arctic.Levels {
 			if x.finished[l] > 0 && x.sending {
