@@ -388,7 +388,7 @@ var mutations = []mutation{
 		`	if s.hasTurn {`, `	if true {`,
 		rats("TestStreamsTakeTurns")},
 	{"others", "../rats/lane.go",
-		`l.others >= laneOthers || !i.send`, `!i.send`,
+		`l.out+l.others < laneAll`, `true`,
 		rats("TestFewLongMessagesToANode")},
 	{"borrowed", "../rats/manager.go",
 		`later{at: m.iface.Committed(funi.Request), memory: memory`, `later{at: 0, memory: memory`,

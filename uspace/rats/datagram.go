@@ -310,7 +310,7 @@ func (c *Client) Send(b []byte) (bool, error) {
 	t.Area, t.Offset, t.Size = c.buffers[buffer], uint32(buffer*c.size), uint32(c.size)
 	source, long := b, len(b) > arctic.MaxRemoteBytes-arctic.WordSize
 	if long {
-		if source = nil; c.m.laneTo(t.Node).others < laneOthers { // or the copy would be in vain
+		if source = nil; c.m.laneTo(t.Node).room() { // or the copy would be in vain
 			source = c.m.heap.alloc(len(b))
 		}
 		if source != nil {

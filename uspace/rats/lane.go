@@ -12,8 +12,9 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// laneOthers is how many long messages that are not of streams may be unretired besides: those of datagrams, answers and remote reads.
-const laneOthers = 2
+// laneAll is how many long messages to a node may be unretired, those of streams and of other instances together: the card has records for eight, one
+// of which is left to what goes to other nodes.
+const laneAll = 7
 
 // laneMost is how many long messages to a node may be unretired: enough that the card always has the next, and few enough that a short message
 // behind them waits for a fraction of a millisecond.
@@ -54,14 +55,14 @@ func (s *Sender) enter() bool {
 	if s.hasTurn {
 		return true
 	}
-	for l.out < laneMost && l.first < len(l.waiting) {
+	for l.free() && l.first < len(l.waiting) {
 		next := l.pop()
 		if next == s {
 			return true
 		}
 		next.takeTurn()
 	}
-	if l.out < laneMost {
+	if l.free() {
 		return true
 	}
 	s.queue()
@@ -112,11 +113,11 @@ func (m *Manager) clearLanes(retired uint64) {
 	for ; n < len(m.onLanes) && m.onLanes[n].at <= retired; n++ {
 		l := m.onLanes[n].lane
 		if m.onLanes[n].other {
-			l.others-- // who waits for that is in Manager.waiting
-			continue
+			l.others-- // an instance that waits for that is in Manager.waiting
+		} else {
+			l.out--
 		}
-		l.out--
-		for l.out < laneMost && l.first < len(l.waiting) {
+		for l.free() && l.first < len(l.waiting) {
 			l.pop().takeTurn()
 		}
 	}
@@ -125,13 +126,19 @@ func (m *Manager) clearLanes(retired uint64) {
 	}
 }
 
+// free reports whether a stream may send a long message.
+func (l *lane) free() bool { return l.out < laneMost && l.room() }
+
+// room reports whether an instance that is no stream may send a long message.
+func (l *lane) room() bool { return l.out+l.others < laneAll }
+
 // sendAny is send for messages that may be long, of instances other than streams. It returns false also if too many are on their way to the node.
 func (i *instance) sendAny(t Ticket, data []byte, metadata []uint32) bool {
 	if len(data)+len(metadata)*arctic.WordSize <= arctic.MaxRemoteBytes {
 		return i.send(t, 0, data, metadata, true)
 	}
 	l := i.m.laneTo(t.Node)
-	if l.others >= laneOthers || !i.send(t, 0, data, metadata, true) {
+	if !l.room() || !i.send(t, 0, data, metadata, true) {
 		return false
 	}
 	l.others++
