@@ -303,7 +303,7 @@ func (f Frame) checkBlock(packets, at int) error {
 	if packets != 1 {
 		return ErrBlock
 	}
-	if p := Packet(f[HeaderSize+int(f[29])*RejectSize : at]); !isBlock(p) && !isRemoteBlock(p) {
+	if p := Packet(f[HeaderSize+int(f[29])*RejectSize : at]); !isBlock(p) && !isRemoteBlock(p) && !isResponseBlock(p) {
 		return ErrBlock
 	}
 	if size == 0 || size%TransferAlign != 0 {

@@ -22,6 +22,14 @@ const (
 	// was too long for the way (PutVoid).
 	ReasonTooLong Reason = 3
 
+	// ReasonBusy: the receiving card has no line for the answer of an operation, or the word changed under each of its
+	// tries. Nothing was executed.
+	ReasonBusy Reason = 4
+	// ReasonAbsent: the window was suspended by its owner, and may be there again.
+	ReasonAbsent Reason = 5
+	// ReasonMoved: the process is on another card now. The sender's card looks its route up anew.
+	ReasonMoved Reason = 6
+
 	// ReasonPermanent is the first reason that trying again does not mend.
 	ReasonPermanent Reason = 64
 	// ReasonUnknownKind: the receiving card does not know the kind of packet.
@@ -54,6 +62,25 @@ const (
 	ReasonNoBuffer Reason = 74
 	// ReasonRemoteForm: the packet is no remote write that a card sends.
 	ReasonRemoteForm Reason = 75
+
+	// ReasonRights: the window does not let others do that.
+	ReasonRights Reason = 76
+	// ReasonLocked: another process has locked the window, or the one that unlocks it has not.
+	ReasonLocked Reason = 77
+	// ReasonAlignment: an element does not lie on a multiple of its size.
+	ReasonAlignment Reason = 78
+	// ReasonOperation: there is no such operation on elements of that type.
+	ReasonOperation Reason = 79
+	// ReasonPosted: an answer is longer than what was asked for.
+	ReasonPosted Reason = 80
+	// ReasonPath: an answer comes from a node that was not asked.
+	ReasonPath Reason = 81
+	// ReasonRequest: an answer is to no request that is open.
+	ReasonRequest Reason = 82
+	// ReasonChain: a member's chain is not installed, or a message passed more members than a chain can have.
+	ReasonChain Reason = 83
+	// ReasonHops: a write has been forwarded as often as it may.
+	ReasonHops Reason = 84
 
 	// ReasonLocal is the first reason that is found at the sender and never travels.
 	ReasonLocal Reason = 128
@@ -90,6 +117,10 @@ const (
 	// ReasonNotOpened: the key slot or area that a request block opens is open already, does not lie in the card's tables or in
 	// a segment with the right Keyed, or has more credit than the notification ring has left; or what it closes or resets is not open.
 	ReasonNotOpened Reason = 140
+	// ReasonWindow: where the answer of a request is to go is not in a segment with the right Destination or Keyed.
+	ReasonWindow Reason = 141
+	// ReasonOperand: an operation has more operands than a packet, or other than it takes.
+	ReasonOperand Reason = 142
 )
 
 // Permanent reports whether trying again cannot mend it.
@@ -134,6 +165,34 @@ func (r Reason) String() string {
 		return "no such area of the key slot there"
 	case ReasonNoBuffer:
 		return "receiver has no buffer for it"
+	case ReasonBusy:
+		return "receiver's card is busy"
+	case ReasonAbsent:
+		return "window is suspended"
+	case ReasonMoved:
+		return "process is on another card"
+	case ReasonRights:
+		return "window does not permit it"
+	case ReasonLocked:
+		return "window is locked by another, or not by this process"
+	case ReasonAlignment:
+		return "element is not aligned"
+	case ReasonOperation:
+		return "no such operation on this type"
+	case ReasonPosted:
+		return "answer is longer than what was asked for"
+	case ReasonPath:
+		return "answer from another node than was asked"
+	case ReasonRequest:
+		return "answer to no open request"
+	case ReasonChain:
+		return "chain is not installed, or too long"
+	case ReasonHops:
+		return "forwarded too often"
+	case ReasonWindow:
+		return "memory for the answer is not in a segment that it may be written to"
+	case ReasonOperand:
+		return "operands do not fit the operation"
 	case ReasonRemoteForm:
 		return "malformed remote write"
 	case ReasonRemoteRequest:

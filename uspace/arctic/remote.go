@@ -1,11 +1,12 @@
 package arctic
 
-// This file is the payload of a packet of KindRemote: a write into memory to which a process has given a key (Hamlyn,
-// HPL-95-86, sections 2.2 to 2.5). It names no address but a key slot, and whoever holds the key may write there.
+// This file is the payload of a packet of KindRemote with the flag area: a write into memory to which a process has given a key (Hamlyn,
+// HPL-95-86, sections 2.2 to 2.5). It names no address but a key slot, and whoever holds the key may write there. Packets
+// without the flag are operations on windows (operation.go).
 //
-// The type of the packet says what is asked for: operation 3:0, element type 7:4, flags 13:8.
+// The type of the packet says what is asked for: operation 3:0, RemotePut, element type 7:4, 0, flags 13:8.
 //
-//	13  area: words 2 to 4 are as below; every packet of this version has it
+//	13  area: words 2 to 4 are as below
 //	11  block: the data is the frame's block
 //
 // The payload:
@@ -43,12 +44,6 @@ const (
 	countedInIt  = counted >> 8
 	remoteOffset = PacketHeaderSize + 2*WordSize
 )
-
-// Operation is the request of a packet of KindRemote.
-type Operation uint8
-
-// RemotePut writes the data. It is the one operation of this version.
-const RemotePut Operation = 0
 
 // The flags of the type of a packet of KindRemote.
 const (
@@ -139,6 +134,9 @@ func (p Packet) IsRemote() bool {
 // CountPiece says, of a packet of KindRemote with a block, whether its frame carries the last of it. A block that is not to
 // be counted at all has delta 0.
 func (p Packet) CountPiece(last bool) {
+	if IsOperation(p.Header().Type) { // whose receiver counts nothing
+		return
+	}
 	if last && p.Word(4) != 0 {
 		p[countedByte] |= countedInIt
 	} else {

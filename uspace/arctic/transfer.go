@@ -151,9 +151,9 @@ func (p Packet) Transfer(t *Transfer) bool {
 }
 
 // Void makes a packet of form Block, which is in no frame yet, one that no receiver accepts: a
-// part without data. A remote write that names a block is none without it, as it is.
+// part without data. A remote write or a response that names a block is none without it, as it is.
 func (p Packet) Void() {
-	if !p.IsRemote() {
+	if !p.IsRemote() && !p.IsResponse() {
 		p[PacketHeaderSize] = p[PacketHeaderSize]&^formMask | byte(Part)
 	}
 }
@@ -171,8 +171,18 @@ func PutVoid(b []byte, n int, p Packet) int {
 
 // Advance moves the destination of a packet with a block on by a number of bytes, a multiple of TransferAlign.
 func (p Packet) Advance(bytes int) {
-	if p.IsRemote() {
+	switch {
+	case p.IsRemote():
 		offset := p[remoteOffset : remoteOffset+WordSize]
+		old := binary.LittleEndian.Uint32(offset)
+		binary.LittleEndian.PutUint32(offset, old+uint32(bytes))
+		if old+uint32(bytes) < old && IsOperation(p.Header().Type) {
+			high := p[remoteOffset+WordSize : remoteOffset+WordSize+2] // address 47:32
+			binary.LittleEndian.PutUint16(high, binary.LittleEndian.Uint16(high)+1)
+		}
+		return
+	case p.IsResponse():
+		offset := p[responseOffset : responseOffset+WordSize]
 		binary.LittleEndian.PutUint32(offset, binary.LittleEndian.Uint32(offset)+uint32(bytes))
 		return
 	}

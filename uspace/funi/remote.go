@@ -33,7 +33,7 @@ package funi
 //	word 1       words of metadata 19:16, source node 15:0, of the packet that made the counter 0, for which the card vouches
 //	words 2, 3   0
 //	words 4..14  metadata: that packet's, or else what another packet has brought since the last notification of the area
-//	word 15      0
+//	word 15      0: what it tells (NoteKind)
 //
 // Behind the ring each area has 64 bytes, in which the card keeps metadata that came early.
 
@@ -50,7 +50,7 @@ type RemoteOperation uint16
 
 // The operations.
 const (
-	// RemotePut writes to the node's memory.
+	// RemotePut writes to the node's memory. For operations on windows see Operate.
 	RemotePut = RemoteOperation(arctic.RemotePut)
 	// OpenKeySlot gives a key to a part of one of the process's segments.
 	OpenKeySlot RemoteOperation = 256
@@ -182,22 +182,14 @@ func (s *Slot) SetPut(node uint16, p *Put) {
 		return
 	}
 	s[RemoteLengthWord] = uint32(len(p.Data))
-	b := p.Data
-	for ; len(b) >= arctic.WordSize; n++ {
-		arctic.Words(s[n:n+1], b)
-		b = b[arctic.WordSize:]
-	}
-	if len(b) > 0 {
-		var last [arctic.WordSize]byte
-		copy(last[:], b)
-		arctic.Words(s[n:n+1], last[:])
-	}
+	s.setBytes(n, p.Data)
 }
 
 // SetOpenKeySlot composes a block that gives the key, whose lower 16 bits are the number of the key slot, to bytes of a segment.
 func (s *Slot) SetOpenKeySlot(key uint64, address, bytes, cookie uint32) {
 	s.setRemote(OpenKeySlot, 0, cookie)
 	s[RemoteKeyWord], s[RemoteKeyWord+1], s[RemoteOffsetWord], s[RemoteLengthWord] = uint32(key), uint32(key>>32), address, bytes
+	s[openWindowWord], s[openWindowWord+1] = 0, 0
 }
 
 // SetCloseKeySlot composes a block that takes a key back.
@@ -239,12 +231,24 @@ func (s *Slot) setRemote(op RemoteOperation, node uint16, cookie uint32) {
 // Operation returns what the header of a request block for remote memory asks for.
 func (h Header) Operation() RemoteOperation { return RemoteOperation(h.Type()) }
 
-// Notification says that the counter of an area became 0.
+// Notification is an entry of the ring. With NoteArea it says that the counter of an area became 0.
 type Notification struct {
+	Kind          NoteKind
 	KeySlot, Area uint16
-	Source        uint16 // the node that sent the packet which made it 0
+	Source        uint16 // the node that sent the packet which made it 0; of a put; or to which an operation of the process's own went
 	Words         int    // of Metadata
 	Metadata      [arctic.MaxRemoteMetadata]uint32
+
+	// With NoteWindow, of a put's trailer.
+	Tag     uint64
+	Address uint64 // of the first byte of the put's last packet
+
+	// With NoteCompletion.
+	Cookie    uint32
+	Operation arctic.Operation
+	Reason    arctic.Reason // why not; arctic.ReasonNone: it was carried out
+	Bytes     uint32        // of the answer
+	Answer    [MaxAnswer]byte
 }
 
 // NextNotification takes the oldest notification out of the ring into n, or returns false. The area has one more credit then.
@@ -253,6 +257,12 @@ func (i *Interface) NextNotification(n *Notification) bool {
 		return false
 	}
 	e := i.memory.note(i.notes)
+	if n.Kind = NoteKind(e[noteKindWord]); n.Kind != NoteArea {
+		n.readWindow(e)
+		i.notes++
+		atomic.StoreUint32(&i.page[notesTail], i.notes)
+		return true
+	}
 	n.KeySlot, n.Area, n.Source = uint16(e[0]>>16), uint16(e[0]), uint16(e[1])
 	n.Words = min(int(e[1]>>16&0xf), arctic.MaxRemoteMetadata)
 	copy(n.Metadata[:], e[noteMetadataWord:noteMetadataWord+n.Words])
@@ -290,6 +300,7 @@ func (p *Page) Notified() uint32 { return atomic.LoadUint32(&p[notesHead]) }
 func (c *Card) PutRemoteSizes() {
 	s := c.memory.Remote
 	atomic.StoreUint32(&c.page[notesHead], 0)
+	atomic.StoreUint64(c.page.completed(), 0)
 	atomic.StoreUint32(&c.page[keySlotsWord], uint32(s.KeySlots))
 	atomic.StoreUint32(&c.page[areasWord], uint32(s.Areas))
 	atomic.StoreUint32(&c.page[notesSizeWord], uint32(s.Notifications))

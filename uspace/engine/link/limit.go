@@ -207,9 +207,12 @@ func (ln *Line) pieceFor(size int) int {
 		return 0
 	}
 	n := min(len(ln.Block), arctic.MaxBlock(size))
-	if p := arctic.Packet(ln.Data[:ln.Size]); p.IsRemote() {
+	switch p := arctic.Packet(ln.Data[:ln.Size]); {
+	case p.IsRemote():
 		n = min(len(ln.Block), arctic.MaxRemoteBlock(size))
 		p.CountPiece(n == len(ln.Block))
+	case p.IsResponse():
+		n = min(len(ln.Block), arctic.MaxResponseBlock(size))
 	}
 	ln.piece = uint16(n)
 	return n
