@@ -82,7 +82,7 @@ type ContextStatus struct {
 const (
 	statusRoom  = 180
 	jobRoom     = 3
-	remoteRoom  = 4
+	remoteRoom  = 6
 	missingRoom = 16
 )
 

@@ -97,6 +97,8 @@ func (e Element) Size() int {
 }
 
 const (
+	// TrailerFlag is the flag of the type that says that there is a trailer.
+	TrailerFlag = 1 << 10
 	// MaxElements is the most elements of an operation.
 	MaxElements = 4
 	// MaxAddress is the largest address in a window.
@@ -108,7 +110,7 @@ const (
 	elementShift   = 4
 
 	remoteOrdered = 1 << 12
-	remoteTrailer = 1 << 10
+	remoteTrailer = TrailerFlag
 	remoteFetch   = 1 << 9
 	remoteAck     = 1 << 8
 

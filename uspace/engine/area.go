@@ -8,10 +8,16 @@ package engine
 // A counter that becomes 0 costs its area a credit, which the process gives back when it has read the notification. Without one
 // the packet waits at its sender, or returns to it if the area was opened so. The ring has an entry for each credit, so it is never full.
 
-import "github.com/funet/funet/uspace/arctic"
+import (
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
 
 // acceptRemote takes a remote write for the context, with the block behind it if there is one, or says why not.
 func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
+	if arctic.IsOperation(h.Type) {
+		return c.acceptOperation(x, p, h, block)
+	}
 	var w arctic.Remote
 	if !p.Remote(h, &w) || w.Block != (len(block) > 0) || !w.Counted && len(w.Metadata) > 0 {
 		c.counters.RemoteRefused++
@@ -55,6 +61,9 @@ func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.Pac
 	}
 	if uint64(w.Offset)+uint64(len(w.Data)) > uint64(len(r.keySlots[n].memory)) {
 		return arctic.ReasonRange
+	}
+	if reason := r.keySlots[n].permits(h.Source, funi.RightWrite); reason != arctic.ReasonNone {
+		return reason
 	}
 	holds := !x.fifo[h.Level].bypass
 	if !w.Counted {
@@ -109,12 +118,8 @@ func (c *Card) carryOut(x *Context, r *remote, n uint16, h *arctic.PacketHeader,
 
 // notify puts a notification into the ring. The process sees it at once, and hears of it at the end of the step.
 func (c *Card) notify(x *Context, r *remote, a *area, keySlot uint16, h *arctic.PacketHeader, w *arctic.Remote) {
-	if r.head-r.tail == uint32(len(r.ring)) {
-		r.read(x.iface.NotesTail()) // the promised credits say that there is room
-	}
-	r.ring[r.head&uint32(len(r.ring)-1)] = w.Area
-	x.iface.Notify(r.head, keySlot, w.Area, h.Source, w.Metadata, int(a.metadata))
-	r.head++
+	r.enter(x, uint32(w.Area))
+	x.iface.Notify(r.head-1, keySlot, w.Area, h.Source, w.Metadata, int(a.metadata))
 	a.unread++
 	a.metadata = 0
 	c.counters.Notifications++

@@ -15,7 +15,7 @@ import (
 const maxLines = 64 * 64
 
 // ownLine and the next number are Index of the lines that are not in the cache, see
-// long.own.
+// long.own; those of answers follow (response.go).
 const ownLine = maxLines
 
 // line holds one packet in wire format. The link has the line from launch until it is settled.
@@ -28,13 +28,18 @@ type line struct {
 	request  funi.Header
 	argument uint32
 	transfer *transfer // the long transfer that the packet belongs to; nil: none
+	asked    bool      // the packet belongs to an operation that has a record,
+	asks     uint32    // which is that of this identification
 }
 
 // lineOf returns the line that the link knows.
 func (c *Card) lineOf(ln *link.Line) *line {
 	x := c.owners[ln.Owner().Number]
-	if ln.Index < ownLine {
+	switch {
+	case ln.Index < ownLine:
 		return &x.lines[ln.Index]
+	case ln.Index >= firstAnswer:
+		return &x.answers.lines[ln.Index-firstAnswer]
 	}
 	return &x.long.own[ln.Index-ownLine]
 }

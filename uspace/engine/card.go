@@ -12,38 +12,39 @@ import (
 
 // Card is one network interface card. It belongs to the goroutine that steps it.
 type Card struct {
-	cfg       Config
-	now       int64
-	link      *link.End
-	units     *units     // nil: what the card does takes no time
-	contexts  []*Context // resident and switched out
-	owners    []*Context // index link.Owner.Number; nil: free. Also those that are dead
-	awake     []*Context // of contexts, those that steps look at
-	called    []*Context // to be woken by the owner: see TakeCalled
-	touched   []*Context // in this step
-	dead      []*Context // detached, with packets in flight
-	grave     int        // index of the one that bury looked at last
-	byBell    [funi.MaxContexts]*Context
-	accounts  map[uint32]*account        // not for the data path
-	nobody    account                    // of contexts on none of those
-	busy      []*account                 // with contexts that are awake
-	solo      *Context                   // the only context that is awake; nil: there are none, or several
-	loopNext  int64                      // when packets for this card are tried next
-	sets      int                        // of the cache, in use
-	opened    transfersTo                // long transfers
-	late      lates                      // remote writes that may become late
-	lives     int64                      // of contexts, begun; see life.go
-	bells     map[*funi.Doorbells]*bells // not for the data path
-	ringing   []*bells                   // those with sleepers
-	heard     int                        // place in ringing of the next that is looked at
-	groups    [arctic.MaxGID + 1]*group
-	absent    *Context // rejects packets for the system group
-	stranger  *Context // rejects packets of nodes that are not where they come from
-	foreign   *Context // rejects packets of another job with the GID
-	routes    []uint32
-	ownRoutes bool // routes is not the configuration's
-	block     int  // most bytes of a block, or 0: none
-	counters  Counters
+	cfg        Config
+	now        int64
+	link       *link.End
+	units      *units     // nil: what the card does takes no time
+	contexts   []*Context // resident and switched out
+	owners     []*Context // index link.Owner.Number; nil: free. Also those that are dead
+	awake      []*Context // of contexts, those that steps look at
+	called     []*Context // to be woken by the owner: see TakeCalled
+	touched    []*Context // in this step
+	dead       []*Context // detached, with packets in flight
+	grave      int        // index of the one that bury looked at last
+	byBell     [funi.MaxContexts]*Context
+	accounts   map[uint32]*account        // not for the data path
+	nobody     account                    // of contexts on none of those
+	busy       []*account                 // with contexts that are awake
+	solo       *Context                   // the only context that is awake; nil: there are none, or several
+	loopNext   int64                      // when packets for this card are tried next
+	sets       int                        // of the cache, in use
+	opened     transfersTo                // long transfers
+	unanswered unanswered                 // operations that wait for answers only
+	late       lates                      // remote writes that may become late
+	lives      int64                      // of contexts, begun; see life.go
+	bells      map[*funi.Doorbells]*bells // not for the data path
+	ringing    []*bells                   // those with sleepers
+	heard      int                        // place in ringing of the next that is looked at
+	groups     [arctic.MaxGID + 1]*group
+	absent     *Context // rejects packets for the system group
+	stranger   *Context // rejects packets of nodes that are not where they come from
+	foreign    *Context // rejects packets of another job with the GID
+	routes     []uint32
+	ownRoutes  bool // routes is not the configuration's
+	block      int  // most bytes of a block, or 0: none
+	counters   Counters
 	// See tally.go.
 	rejectedHere link.Rejections
 
@@ -132,7 +133,7 @@ func (c *Card) attend(x *Context) {
 // owner does something. What changes one of these ends the calm: touch, hold, free, wake, control, Store, and what serve does beyond serveCalm.
 func (x *Context) calmDown() {
 	x.calm = x.modes|x.user == 0 && !x.looping && !x.halted && !x.starved && x.noRoom == [arctic.Levels]bool{} && x.fifo[arctic.Reply].n|x.fifo[arctic.Request].n == 0 &&
-		x.finished == [arctic.Levels]int{} && !x.transferring()
+		x.finished == [arctic.Levels]int{} && !x.transferring() && !x.asking(arctic.Request) && !x.asking(arctic.Reply)
 }
 
 // touch notes that the step has done something for a context, to be published at its end,

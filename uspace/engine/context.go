@@ -95,7 +95,8 @@ type Context struct {
 	life int64
 	born [][arctic.Levels]int64
 
-	remote *remote // what the process has opened for others; nil: it has asked for no room (keyslot.go)
+	answers *answers // lines for answers; nil: no window was ever open that others read or change (response.go)
+	remote  *remote  // what the process has opened for others; nil: it has asked for no room (keyslot.go)
 }
 
 // PowerUp makes a context for a node in the state of thesis 3.1.2 after RESET: in
@@ -250,6 +251,7 @@ func (c *Card) discard(x *Context) {
 	if x.retrieving || x.delivering {
 		c.units.leave(x)
 	}
+	x.forgetRequests()
 	c.giveUp(x, func(ln *line) {
 		c.counters.Discarded++
 		x.free(ln)
@@ -279,7 +281,7 @@ func (c *Card) reset(x *Context) {
 	c.discard(x)
 	if !x.allFree() {
 		nobody := &Context{card: c, gid: x.gid, tag: x.tag, node: x.node, ticket: x.ticket, lines: x.lines, owner: x.owner, paid: x.account,
-			long: x.long, current: x.current, away: true, detached: true, halted: true,
+			long: x.long, current: x.current, answers: x.answers, away: true, detached: true, halted: true,
 			holdsSet: c.takeSet()} // if there is none free, the card has one more for a while
 		for i := range nobody.lines {
 			nobody.lines[i].ctx = nobody
@@ -288,6 +290,11 @@ func (c *Card) reset(x *Context) {
 			nobody.long.ctx = nobody
 			for l := range nobody.long.own {
 				nobody.long.own[l].ctx = nobody
+			}
+		}
+		if nobody.answers != nil {
+			for i := range nobody.answers.lines {
+				nobody.answers.lines[i].ctx = nobody
 			}
 		}
 		nobody.owner.Ended, nobody.owner.Halted = true, true
@@ -302,6 +309,8 @@ func (c *Card) reset(x *Context) {
 	x.gid, x.tag, x.nextTag, x.ticket, x.owed = 0, 0, 0, c.emptyTicket(), nil
 	c.tickets = true
 	x.segments, x.long, x.current = funi.Segments{}, nil, [arctic.Levels]*transfer{}
+	x.forgetRequests()
+	x.answers = nil
 	if x.remote != nil {
 		x.remote = newRemote(x.iface.Memory().Remote)
 		x.iface.PutRemoteSizes()
@@ -370,21 +379,28 @@ func (x *Context) makeLines() {
 
 // allFree reports whether the context has nothing undelivered.
 func (x *Context) allFree() bool {
-	return x.ticket.free() == x.card.cfg.Lines && (x.long == nil || x.long.inUse == [arctic.Levels]bool{})
+	return x.ticket.free() == x.card.cfg.Lines && x.allAnswered() && (x.long == nil || x.long.inUse == [arctic.Levels]bool{})
 }
 
 // free gives a line back; its packet is accounted for.
 func (x *Context) free(l *line) {
-	if l.transfer != nil {
-		x.calm = false
+	if l.Part || l.Block != nil {
 		l.Clear()
-		l.kept = false
+		l.kept, l.asked = false, false
+	}
+	if l.transfer != nil {
+		x.calm, l.kept = false, false
+		l.Clear()
 		x.accounted(l)
 	}
-	if l.Index < ownLine {
+	switch {
+	case l.Index < ownLine:
 		x.card.tickets = true
 		x.ticket.give(int(l.Index))
-	} else {
+	case l.Index >= firstAnswer:
+		x.answers.free |= 1 << (l.Index - firstAnswer)
+		return // no message waits for it
+	default:
 		x.long.inUse[l.Index-ownLine] = false
 	}
 	if x.starved {
@@ -399,8 +415,17 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 	if x.trail != nil {
 		x.trail.returned(l, reason, x.card.now)
 	}
-	if l.transfer != nil {
+	switch {
+	case l.transfer != nil:
 		x.failTransfer(l.transfer, reason)
+		x.free(l)
+		return
+	case l.asked:
+		x.cameBack(l.asks, reason)
+		x.free(l)
+		return
+	case l.Index >= firstAnswer:
+		x.card.counters.AnswersReturned++
 		x.free(l)
 		return
 	}

@@ -17,6 +17,10 @@ type Counters struct {
 	DestinationRefused uint64 `json:"transfer_destinations_refused"`
 	RemoteRefused      uint64 `json:"remote_writes_refused"`
 	Notifications      uint64 `json:"notifications"`
+	Operations         uint64 `json:"operations_carried_out"`   // of others, on windows here
+	Completions        uint64 `json:"operations_completed"`     // of processes here
+	AnswersRefused     uint64 `json:"answers_refused"`          // of others, to no open request
+	AnswersReturned    uint64 `json:"answers_nobody_waits_for"` // which came back
 	LateWrites         uint64 `json:"late_remote_writes_copied"`
 	TransfersTorn      uint64 `json:"transfers_begun_for_another_process"`
 	Discarded          uint64 `json:"packets_discarded_with_context"`

@@ -60,8 +60,11 @@ func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet
 
 // acceptOther takes a packet that is neither message nor transfer, or says why not.
 func (c *Card) acceptOther(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
-	if h.Kind == arctic.KindRemote {
+	switch h.Kind {
+	case arctic.KindRemote:
 		return c.acceptRemote(x, p, h, block)
+	case arctic.KindResponse:
+		return c.acceptResponse(x, p, h, block)
 	}
 	c.counters.UnknownKind++
 	return arctic.ReasonUnknownKind

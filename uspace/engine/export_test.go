@@ -4,6 +4,7 @@ package engine
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
@@ -37,6 +38,9 @@ func (c *Card) Check() error {
 			if x.long != nil && x.long.inUse[l] {
 				n--
 			}
+		}
+		if x.answers != nil {
+			n -= answerLines - bits.OnesCount64(x.answers.free)
 		}
 		if free := x.ticket.free(); free+n != c.cfg.Lines {
 			return fmt.Errorf("context %d: %d lines free and %d in use of %d", x.node, free, n, c.cfg.Lines)
@@ -181,18 +185,44 @@ func (c *Card) Epoch(card uint16) uint64 {
 	return c.link.Epoch(card)
 }
 
-// checkRemote: the promised credits are those of open areas and the unread notifications of others, each of which the ring has, and
-// they fit it.
+// checkRemote: the promised credits are those of open areas and windows and the unread notifications of others, each of which the ring has, and
+// operations that are not completed or whose completion is unread; and they fit it. Each record is open, free, or on the list of those that ask.
 func (x *Context) checkRemote() error {
 	r := x.remote
 	if r == nil {
 		return nil
 	}
-	unread := make([]uint32, len(r.areas))
+	unread, ofWindow, promised := make([]uint32, len(r.areas)), make([]uint32, len(r.keySlots)), uint32(0)
 	for i := r.tail; i != r.head; i++ {
-		unread[r.ring[i&uint32(len(r.ring)-1)]]++
+		switch of := r.ring[i&uint32(len(r.ring)-1)]; {
+		case of >= noteOfRequest:
+			promised++
+		case of >= noteOfWindow:
+			ofWindow[of-noteOfWindow]++
+		default:
+			unread[of]++
+		}
 	}
-	promised := uint32(0)
+	open, listed := 0, 0
+	for i := range r.requests.table {
+		q := &r.requests.table[i]
+		if q.open {
+			open++
+		}
+		if q.listed && !q.open {
+			listed++
+		}
+	}
+	if open+listed+len(r.requests.free) != len(r.requests.table) || open != r.use.RequestsOpen {
+		return fmt.Errorf("%d records: %d open (%d counted), %d to be taken off a list, %d free", len(r.requests.table), open, r.use.RequestsOpen, listed, len(r.requests.free))
+	}
+	promised += uint32(open)
+	for i, k := range r.keySlots {
+		if k.unread != ofWindow[i] || k.credit > 0 && k.unread > k.credit {
+			return fmt.Errorf("window %d with a credit of %d: %d notifications unread, %d in the ring", i, k.credit, k.unread, ofWindow[i])
+		}
+		promised += max(k.credit, k.unread)
+	}
 	for i, a := range r.areas {
 		if a.unread != unread[i] || a.credit > 0 && a.unread > a.credit {
 			return fmt.Errorf("area %d with a credit of %d: %d notifications unread, %d in the ring", i, a.credit, a.unread, unread[i])

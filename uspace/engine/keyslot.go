@@ -12,10 +12,18 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// keySlot is a key slot; without memory it is not open.
+// keySlot is a key slot, or window (Tokyo, section 3.1); without memory it is not open.
 type keySlot struct {
-	key    uint64
-	memory []byte
+	key       uint64
+	memory    []byte
+	address   uint64 // of the first byte, for others
+	rights    funi.WindowRights
+	suspended bool
+	locked    bool
+	locker    uint16 // the node that has locked it,
+	life      uint32 // and which life of it
+	// credit is how many notifications of puts may be unread, and unread how many are, of a window that is closed, too.
+	credit, unread uint32
 }
 
 // area is a notification assembly area.
@@ -32,11 +40,14 @@ type area struct {
 type remote struct {
 	keySlots []keySlot
 	areas    []area
-	// ring says which area each notification is of that the process has not read; its entries are those from tail to head.
-	ring       []uint16
+	// ring says what each notification is of that the process has not read: an area, noteOfWindow or noteOfRequest. Its entries are those
+	// from tail to head.
+	ring       []uint32
 	head, tail uint32
-	// promised is the sum of the credits of areas that are open, and of the unread notifications of those that are not.
+	// promised is the sum of the credits of areas and windows that are open, of the unread notifications of those that are not, and
+	// of operations that are not completed or whose completion was not read.
 	promised uint32
+	requests requests // of the process's own, of others' windows
 	guesses  guesses
 	use      RemoteUse // what is open, notified and refused
 }
@@ -46,7 +57,7 @@ func newRemote(s funi.RemoteSizes) *remote {
 	if s.KeySlots == 0 {
 		return nil
 	}
-	return &remote{keySlots: make([]keySlot, s.KeySlots), areas: make([]area, s.Areas), ring: make([]uint16, s.Notifications)}
+	return &remote{keySlots: make([]keySlot, s.KeySlots), areas: make([]area, s.Areas), ring: make([]uint32, s.Notifications)}
 }
 
 // keySlot returns the number of the key slot that a key opens.
@@ -61,18 +72,27 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 	if r == nil {
 		return arctic.ReasonNotOpened
 	}
-	if op >= funi.CloseKeySlot {
+	if op >= funi.CloseKeySlot || op == funi.SuspendWindow {
 		x.card.settleWrites(x) // what was accepted before
 	}
 	ok := false
 	switch key := uint64(w[funi.RemoteKeyWord]) | uint64(w[funi.RemoteKeyWord+1])<<32; op {
 	case funi.OpenKeySlot:
-		ok = w[funi.RemoteAreaWord] == 0 && x.openKeySlot(key, w[funi.RemoteOffsetWord], w[funi.RemoteLengthWord])
+		ok = x.openKeySlot(key, w)
 	case funi.CloseKeySlot:
 		var n uint16
 		if n, ok = r.keySlot(key); ok {
-			r.keySlots[n] = keySlot{}
-			r.use.KeySlotsOpen--
+			x.closeKeySlot(&r.keySlots[n])
+		}
+	case funi.SuspendWindow, funi.ResumeWindow:
+		var n uint16
+		if n, ok = r.keySlot(key); ok {
+			s := &r.keySlots[n]
+			if s.suspended = op == funi.SuspendWindow; s.suspended {
+				x.keepAnswers(s.memory)
+			} else {
+				s.locked = false
+			}
 		}
 	case funi.OpenArea:
 		ok = w[funi.RemoteCountWord] <= 1 && x.openArea(w[funi.RemoteAreaWord]>>16, key, w[funi.RemoteLengthWord], w[funi.RemoteCountWord] == 1)
@@ -98,18 +118,38 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 }
 
 // openKeySlot gives a key to memory of a segment.
-func (x *Context) openKeySlot(key uint64, address, bytes uint32) bool {
-	r, n := x.remote, int(uint16(key))
-	if n >= len(r.keySlots) || r.keySlots[n].memory != nil || bytes == 0 {
+func (x *Context) openKeySlot(key uint64, w *funi.Slot) bool {
+	r, n, bytes := x.remote, int(uint16(key)), w[funi.RemoteLengthWord]
+	rights, address, credit, ok := funi.OpenedWindow(w)
+	if !ok || n >= len(r.keySlots) || r.keySlots[n].memory != nil || bytes == 0 || address+uint64(bytes)-1 > arctic.MaxAddress {
 		return false
 	}
-	memory := x.segments.Memory(address, int(bytes), funi.Keyed)
+	memory := x.segments.Memory(w[funi.RemoteOffsetWord], int(bytes), funi.Keyed)
 	if memory == nil {
 		return false
 	}
-	r.keySlots[n] = keySlot{key, memory}
+	s := &r.keySlots[n]
+	if s.unread != 0 || credit > uint32(len(r.ring))-r.promised {
+		r.read(x.iface.NotesTail()) // the process may have read them since the card looked
+	}
+	if s.unread != 0 || credit > uint32(len(r.ring))-r.promised {
+		return false
+	}
+	if rights&(funi.RightRead|funi.RightAtomic) != 0 {
+		x.makeAnswers()
+	}
+	*s = keySlot{key: key, memory: memory, address: address, rights: rights, credit: credit}
+	r.promised += credit
 	r.use.KeySlotsOpen++
 	return true
+}
+
+// closeKeySlot takes a key back: the card uses the memory no more for it, not even for answers that are under way.
+func (x *Context) closeKeySlot(s *keySlot) {
+	x.keepAnswers(s.memory)
+	x.remote.promised -= s.credit - s.unread
+	*s = keySlot{unread: s.unread}
+	x.remote.use.KeySlotsOpen--
 }
 
 // openArea binds an area to a key slot. The ring has room for the credits of all.
@@ -139,10 +179,10 @@ func (x *Context) closeWithin(s funi.Segment) {
 	x.card.settleWrites(x)
 	for i := range x.remote.keySlots {
 		if k := &x.remote.keySlots[i]; k.memory != nil && s.Holds(k.memory) {
-			*k = keySlot{}
-			x.remote.use.KeySlotsOpen--
+			x.closeKeySlot(k)
 		}
 	}
+	x.failInto(s)
 }
 
 // read takes notifications that the process says it has read off the ring. What it says is bounded by what there is: a number
@@ -152,12 +192,36 @@ func (r *remote) read(tail uint32) {
 		return
 	}
 	for ; r.tail != tail; r.tail++ {
-		a := &r.areas[r.ring[r.tail&uint32(len(r.ring)-1)]]
-		a.unread--
-		if a.credit == 0 {
+		switch of := r.ring[r.tail&uint32(len(r.ring)-1)]; {
+		case of >= noteOfRequest:
 			r.promised--
+		case of >= noteOfWindow:
+			w := &r.keySlots[of-noteOfWindow]
+			if w.unread--; w.credit == 0 {
+				r.promised--
+			}
+		default:
+			a := &r.areas[of]
+			if a.unread--; a.credit == 0 {
+				r.promised--
+			}
 		}
 	}
+}
+
+// What an entry of remote.ring is of, besides the numbers of areas.
+const (
+	noteOfWindow  = 1 << 16 // and the number of the key slot
+	noteOfRequest = 1 << 17
+)
+
+// enter notes what the next entry of the ring is of. Promises say that there is room.
+func (r *remote) enter(x *Context, of uint32) {
+	if r.head-r.tail == uint32(len(r.ring)) {
+		r.read(x.iface.NotesTail())
+	}
+	r.ring[r.head&uint32(len(r.ring)-1)] = of
+	r.head++
 }
 
 const (

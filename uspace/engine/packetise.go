@@ -196,6 +196,10 @@ func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
 		t.lines++
 		x.advance(t)
 		c.counters.PacketsRetrieved++
+		if t.put != nil {
+			c.launchTrailer(x, ln, t)
+			continue
+		}
 		c.loadOf(x, ln, t, &arctic.Transfer{Form: arctic.Last, Address: t.destination, Argument: t.argument, Total: t.total, First: t.first, Data: t.tail[:t.tailSize]})
 	}
 	return true

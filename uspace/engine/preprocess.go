@@ -105,7 +105,7 @@ func (c *Card) settleLines() {
 			c.counters.Discarded++
 			ln.ctx.free(ln)
 		default:
-			ln.ctx.free(ln)
+			ln.ctx.delivered(ln)
 		}
 	}
 	for card, why, ok := c.link.NextAnew(); ok; card, why, ok = c.link.NextAnew() {

@@ -22,7 +22,17 @@ type put struct {
 	bytes    int    // of all packets but the last
 	words    int    // of metadata, which the last packet has
 	metadata [arctic.MaxRemoteMetadata * arctic.WordSize]byte
+
+	// Of a put to a window, which counts nothing (request.go).
+	window  bool
+	address uint64 // of the next packet
+	trailer [8 * arctic.WordSize]byte
+	asked   bool // it has a record,
+	asks    uint32
 }
+
+// waits reports whether the last packet leaves when all others have arrived: it has a trailer.
+func (p *put) waits() bool { return p.window && p.words > 0 }
 
 // takeRemote takes a request block. It returns false when there is no line for it, or no record; it stays in the send queue then.
 // Else it returns how many bytes of packet it has made, 0 for a block that makes none; the write of many packets becomes current.
@@ -30,17 +40,22 @@ func (c *Card) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slo
 	var w funi.Slot
 	reason := arctic.ReasonRemoteRequest
 	if loadRequest(h, s, &w) {
-		if op := h.Operation(); op == funi.RemotePut {
+		op := h.Operation()
+		_, operation := h.WindowOperation()
+		switch {
+		case operation:
+			bytes, reason, ok = c.takeOperation(x, l, h, s, &w)
+		case op == funi.RemotePut:
 			bytes, reason, ok = c.takePut(x, l, h, s, &w)
-			if !ok || reason == arctic.ReasonNone {
-				return bytes, ok
-			}
-		} else {
+		default:
 			reason = x.execute(op, &w)
+		}
+		if (operation || op == funi.RemotePut) && (!ok || reason == arctic.ReasonNone) {
+			return bytes, ok
 		}
 	}
 	if reason != arctic.ReasonNone {
-		if reason != arctic.ReasonNotOpened && reason != arctic.ReasonRange {
+		if reason != arctic.ReasonNotOpened && reason != arctic.ReasonRange && reason != arctic.ReasonNoBuffer {
 			x.memoryError(reason)
 		}
 		x.giveBack(funi.Returned{Reason: reason, Level: l, Header: h, Word: w[funi.RemoteCookieWord]})
@@ -89,7 +104,11 @@ func loadRequest(h funi.Header, s, w *funi.Slot) bool {
 	for i := 1; i < funi.RemoteDataWord; i++ {
 		w[i] = s.Load(i)
 	}
-	return h.Words() == 0 && w[3]|w[funi.RemoteOffsetWord+1]|w[funi.RemoteSourceWord+1] == 0
+	_, operation := h.WindowOperation()
+	if h.Operation() == funi.OpenKeySlot {
+		w[funi.RemoteDataWord], w[funi.RemoteDataWord+1] = s.Load(funi.RemoteDataWord), s.Load(funi.RemoteDataWord+1)
+	}
+	return h.Words() == 0 && (w[3] == 0 || operation) && w[funi.RemoteOffsetWord+1]|w[funi.RemoteSourceWord+1] == 0
 }
 
 // putWords returns how many words of metadata a write has.
@@ -167,6 +186,12 @@ func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Sl
 	words := putWords(w)
 	*m = put{key: r.Key, offset: r.Offset, area: r.Area, counted: r.Counted, count: r.Delta, words: words}
 	arctic.PutWords(m.metadata[:words*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+words])
+	c.makeCurrent(x, l, t, h, w, m, memory)
+	return true
+}
+
+// makeCurrent begins a write of many packets: m says which, and t is its record.
+func (c *Card) makeCurrent(x *Context, l arctic.Level, t *transfer, h funi.Header, w *funi.Slot, m *put, memory []byte) {
 	last := len(memory) % arctic.TransferAlign
 	if last == 0 {
 		last = arctic.TransferAlign
@@ -179,7 +204,22 @@ func (c *Card) beginPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Sl
 	if x.trail != nil {
 		x.trail.took(l, c.now)
 	}
-	return true
+}
+
+// beginWindowPut makes a put of many packets to a window current; a record is free. q is that of the operation, or nil.
+func (c *Card) beginWindowPut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot, words int, o *funi.Operation, memory []byte, q *request) {
+	t := x.long.free[l].pop()
+	m := t.put
+	if m == nil {
+		m = new(put) // once for each record
+	}
+	*m = put{key: o.Key, window: true, address: o.Address, words: words}
+	arctic.PutWords(m.trailer[:words*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+words])
+	if q != nil {
+		m.asked, m.asks = true, q.id()
+		q.tried = true
+	}
+	c.makeCurrent(x, l, t, h, w, m, memory)
 }
 
 // carryOnPut retrieves up to budget packets of the level's current write. It returns how many, and whether it is
@@ -194,7 +234,7 @@ func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (
 	if !x.closing {
 		room = min(budget, x.roomTo(t))
 	}
-	for t.failed == arctic.ReasonNone {
+	for t.failed == arctic.ReasonNone && (len(t.source) > 0 || !m.waits()) {
 		if n == budget {
 			return n, false
 		}
@@ -209,6 +249,15 @@ func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (
 		if ln == nil {
 			c.counters.SendQueueNoTicket++
 			return n, false
+		}
+		if m.window {
+			t.lines++
+			n++
+			c.launchPiece(x, l, ln, t, most)
+			if t.source == nil {
+				break
+			}
+			continue
 		}
 		r := arctic.Remote{Counted: m.counted, Area: m.area, Key: m.key, Offset: m.offset}
 		ln.Node, ln.transfer = t.header.Node(), t
@@ -232,9 +281,54 @@ func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (
 		ln.Part = true
 		c.launchPut(x, l, ln, &r)
 	}
+	if m.waits() && t.failed == arctic.ReasonNone {
+		t.tailSize = copy(t.tail[:], t.lastSource)
+	}
 	t.source, t.lastSource = nil, nil
 	x.advance(t)
 	return n, true
+}
+
+// launchPiece launches the next packet of a put to a window. When it is the last, there is no source any more.
+func (c *Card) launchPiece(x *Context, l arctic.Level, ln *line, t *transfer, most int) {
+	m := t.put
+	r := arctic.WindowRequest{Key: m.key, Address: m.address, ID: m.asks}
+	ln.Node, ln.transfer, ln.Part = t.header.Node(), t, true
+	size := min(most, len(t.source))
+	switch {
+	case size == 0:
+		r.Operands, t.source = t.lastSource, nil
+		r.Ack = m.asked
+		r.Bytes = len(r.Operands)
+	case c.block > 0:
+		r.Block, ln.Block = true, t.source[:size]
+	default:
+		r.Operands, r.Bytes = t.source[:size], size
+	}
+	if size > 0 {
+		t.source = t.source[size:]
+		if len(t.source) == 0 && m.waits() {
+			r.Ack = true // for the last waits for it
+		}
+		m.address += uint64(size)
+	}
+	ln.typ = r.Type()
+	c.launch(x, l, ln, arctic.KindRemote, arctic.PutWindowRequest(ln.Data[arctic.PacketHeaderSize:], &r))
+}
+
+// launchTrailer launches the last packet of a put whose others have arrived.
+func (c *Card) launchTrailer(x *Context, ln *line, t *transfer) {
+	m := t.put
+	r := arctic.WindowRequest{Key: m.key, Address: m.address, Bytes: t.tailSize, ID: m.asks, Ack: true}
+	ln.Node, ln.transfer, ln.Part, ln.typ = t.header.Node(), t, true, r.Type()|arctic.TrailerFlag
+	b := ln.Data[arctic.PacketHeaderSize:]
+	n := arctic.PutWindowRequest(b, &r) * arctic.WordSize
+	n += copy(b[n:], m.trailer[:m.words*arctic.WordSize])
+	n += copy(b[n:], t.tail[:t.tailSize])
+	for ; n%arctic.WordSize != 0; n++ {
+		b[n] = 0
+	}
+	c.launch(x, t.level, ln, arctic.KindRemote, n/arctic.WordSize)
 }
 
 // remoteBlockTo returns how many bytes of a remote write's block a frame on a route has room for.

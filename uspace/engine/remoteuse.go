@@ -13,17 +13,25 @@ type RemoteUse struct {
 	Notifications int            `json:"notifications"` // the ring's
 	Credit        int            `json:"credit"`        // of them, which areas have, or closed ones had and the process has not read
 	Unread        int            `json:"unread"`
-	Notified      uint64         `json:"notified"` // since the context began, or was reset
+	Notified      uint64         `json:"notified"`   // since the context began, or was reset
+	Operations    uint64         `json:"operations"` // of others, carried out on windows
+	RequestsOpen  int            `json:"requests_open"`
+	Completed     uint64         `json:"completed"` // of the process's own operations
+	Failed        uint64         `json:"failed"`    // of them
 	Refused       RemoteRefusals `json:"refused"`
 }
 
-// RemoteRefusals counts packets of remote writes, by why they were rejected: those of the last two come again, and count each time.
+// RemoteRefusals counts packets of remote writes, by why they were rejected: those of the last three come again, and count each time.
 type RemoteRefusals struct {
 	KeySlot  uint64 `json:"key_slot"`  // arctic.ReasonKeySlot
 	Range    uint64 `json:"range"`     // arctic.ReasonRange
 	Area     uint64 `json:"area"`      // arctic.ReasonArea
 	NoBuffer uint64 `json:"no_buffer"` // arctic.ReasonNoBuffer
 	Form     uint64 `json:"form"`      // arctic.ReasonRemoteForm
+	Rights   uint64 `json:"rights"`    // arctic.ReasonRights
+	Locked   uint64 `json:"locked"`    // arctic.ReasonLocked
+	Operand  uint64 `json:"operand"`   // arctic.ReasonAlignment, ReasonOperation
+	Busy     uint64 `json:"busy"`      // arctic.ReasonBusy: no line for an answer, or the word changed at each try
 	NoCredit uint64 `json:"no_credit"` // the area has none, and its process has to read
 	Guessing uint64 `json:"guessing"`  // the node has brought too many wrong keys
 }
@@ -41,6 +49,12 @@ func (r *RemoteRefusals) count(reason arctic.Reason) {
 		r.NoBuffer++
 	case arctic.ReasonRemoteForm:
 		r.Form++
+	case arctic.ReasonRights:
+		r.Rights++
+	case arctic.ReasonLocked:
+		r.Locked++
+	case arctic.ReasonAlignment, arctic.ReasonOperation:
+		r.Operand++
 	}
 }
 
@@ -68,4 +82,5 @@ func (u *RemoteUse) Add(v *RemoteUse) {
 	u.Notifications += v.Notifications
 	u.Credit += v.Credit
 	u.Unread += v.Unread
+	u.RequestsOpen += v.RequestsOpen
 }

@@ -15,7 +15,7 @@ func (c *Card) retrieve(x *Context) {
 	noLine := false
 	for _, l := range arctic.ByPriority {
 		pending := x.iface.Pending(l)
-		if (x.long == nil || x.long.open == 0) && x.finished[l] == 0 && (pending == 0 || pending == 1 && c.lone(x, l)) {
+		if (x.long == nil || x.long.open == 0) && x.finished[l] == 0 && !x.asking(l) && (pending == 0 || pending == 1 && c.lone(x, l)) {
 			continue
 		}
 		noLine = c.retrieveLevel(x, l, x.batch()) || noLine
@@ -83,6 +83,15 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 	}
 	if x.finished[l] > 0 && x.sending {
 		c.retireFinished(x, l)
+	}
+	if x.asking(l) && x.sending {
+		asked, none := c.askMore(x, l, budget)
+		x.account.retrieval -= asked * (arctic.MaxPacketSize + packetBytes)
+		c.counters.PacketsRetrieved += uint64(asked)
+		noLine = noLine || none
+		if asked > 0 {
+			c.link.Uses(&x.account.Account)
+		}
 	}
 	n := x.iface.Pending(l)
 	if n == 0 && (x.current[l] == nil && !x.waitsAside(l) || !x.sending) { // current without a slot: HD was taken back
@@ -319,7 +328,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 		reason := c.accept(to, nil, l, p, &h, ln.Block)
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
-			if to.account != nil && h.Kind != arctic.KindRemote { // which wants no room, but that its process reads
+			if to.account != nil && (h.Kind == arctic.KindMessage || h.Kind == arctic.KindTransfer) { // the others wants no room, but that its process reads
 				to.noRoom[l], to.calm = true, false
 			}
 			break
@@ -329,7 +338,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 		a.local -= int(ln.Size) + len(ln.Block) + packetBytes
 		c.counters.LoopedToOwnCard++
 		if reason == arctic.ReasonNone {
-			x.free(ln)
+			x.delivered(ln)
 		} else {
 			x.returned(ln, reason)
 		}

@@ -148,5 +148,5 @@ func (x *Context) eachBlock(do func(*line) bool) bool {
 		}
 		return true
 	}
-	return all(x.lines) && (x.long == nil || all(x.long.own[:]))
+	return all(x.lines) && (x.long == nil || all(x.long.own[:])) && (x.answers == nil || all(x.answers.lines[:]))
 }

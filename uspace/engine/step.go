@@ -28,6 +28,9 @@ func (c *Card) Step(now int64) int64 {
 	if c.late.next() <= now {
 		c.keepLate()
 	}
+	if c.unanswered.due() <= now {
+		c.giveUpUnanswered()
+	}
 	if c.units == nil {
 		c.stepNative()
 	} else {
@@ -39,7 +42,7 @@ func (c *Card) Step(now int64) int64 {
 	if c.more || c.link.Again() {
 		return c.now
 	}
-	return min(c.link.Next(), c.loopNext, c.patience, c.late.next())
+	return min(c.link.Next(), c.loopNext, c.patience, c.late.next(), c.unanswered.due())
 }
 
 // stepNative is a step of a card whose units take no time.

@@ -194,6 +194,7 @@ func (c *Card) SwitchIn(s *Saved) error {
 		}
 	}
 	x.restoring = false
+	x.tellOwed()
 	c.link.TryAnew(x.owner)
 	x.publish()
 	c.more = true

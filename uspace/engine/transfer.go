@@ -115,7 +115,7 @@ func (t *transfer) following(finished bool) transferState {
 	case transferRetrieved:
 		switch {
 		case t.lines > 0:
-		case failed, t.put != nil: // whose last packet waits for no other
+		case failed, t.put != nil && !t.put.waits(): // whose last packet waits for no other
 			return transferOver
 		default:
 			return transferDue
@@ -175,7 +175,10 @@ func (x *Context) advance(t *transfer) {
 			n.open--
 			x.card.opened.remove(t)
 			t.forgetLate()
-			if t.failed != arctic.ReasonNone {
+			switch {
+			case t.put != nil && t.put.asked:
+				x.putEnded(t.put.asks, t.failed)
+			case t.failed != arctic.ReasonNone:
 				x.giveBack(funi.Returned{Reason: t.failed, Level: l, Header: t.header, Word: t.argument})
 			}
 			x.card.more = true

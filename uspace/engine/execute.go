@@ -1,0 +1,249 @@
+package engine
+
+// This file is the way in of operations on windows (Tokyo, sections 2.2.2 and 3.3.1; arctic/operation.go). Execution is acceptance: a packet
+// is accepted once, so an operation is carried out once. Every check comes first, then the line for the answer is taken, and only then
+// anything changes: what is refused has changed nothing, and the process that owns the window is never called.
+//
+//	window      there, with that key (else the node's wrong keys are counted), and not suspended
+//	rights      of the window, for this operation
+//	lock        another node's
+//	range       all bytes lie in the window
+//	operation   the card knows it, for that type and that many elements, and they are aligned
+//	trailer     the same of the word that it changes, and credit for its notification
+//	answer      a line for it, if one is asked for
+//
+// On a modelled machine there are none: its card refuses them (arctic.ReasonOperation), as no table says what they would take.
+
+import (
+	"unsafe"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// acceptOperation takes an operation for the context, with the block behind it if there is one, or says why not.
+func (c *Card) acceptOperation(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
+	var q arctic.WindowRequest
+	reason := arctic.ReasonNone
+	r := x.remote
+	switch {
+	case !p.WindowRequest(h, &q) || q.Block != (len(block) > 0):
+		reason = arctic.ReasonRemoteForm
+	case r == nil:
+		reason = arctic.ReasonKeySlot
+	case c.units != nil:
+		reason = arctic.ReasonOperation
+	case x.drain: // the owner takes the context off the card
+		return arctic.ReasonSwitching
+	default:
+		if q.Block {
+			q.Operands = block
+		}
+		reason = c.operate(x, r, h, &q)
+	}
+	switch {
+	case reason == arctic.ReasonNone:
+		c.atOnce = c.atOnce || q.Ack
+		c.counters.Operations++
+	case reason.Permanent():
+		c.counters.RemoteRefused++
+		if r != nil {
+			r.use.Refused.count(reason)
+		}
+	}
+	return reason
+}
+
+// operate checks an operation and carries it out.
+func (c *Card) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.WindowRequest) arctic.Reason {
+	w, n, reason := c.window(r, h.Source, q.Key)
+	if reason != arctic.ReasonNone {
+		return reason
+	}
+	if reason := w.permits(h.Source, rightFor(q.Operation)); reason != arctic.ReasonNone {
+		return reason
+	}
+	if q.Operation == arctic.RemoteLock || q.Operation == arctic.RemoteUnlock {
+		return w.changeLock(h.Source, q)
+	}
+	size := q.Bytes
+	if q.Operation == arctic.RemotePut {
+		size = len(q.Operands)
+	}
+	memory := w.at(q.Address, size)
+	if memory == nil {
+		return arctic.ReasonRange
+	}
+	elements := q.Operation != arctic.RemotePut && q.Operation != arctic.RemoteGet
+	if elements {
+		if reason := operable(q, memory, w.memory); reason != arctic.ReasonNone {
+			return reason
+		}
+	} else if reason := movable(q, size); reason != arctic.ReasonNone {
+		return reason
+	}
+	var signal []byte
+	if q.Trailer.Words() > 0 {
+		if signal, reason = c.trailer(x, r, w, h.Source, &q.Trailer); reason != arctic.ReasonNone {
+			return reason
+		}
+	}
+	var ln *line
+	if q.Asked() {
+		if ln = x.takeAnswer(); ln == nil {
+			r.use.Refused.Busy++
+			return arctic.ReasonBusy
+		}
+	}
+	// From here on it is carried out.
+	switch {
+	case elements:
+		var old [arctic.MaxElements * 8]byte
+		if !perform(q, memory, old[:size]) {
+			if ln != nil {
+				x.free(ln)
+			}
+			r.use.Refused.Busy++
+			return arctic.ReasonBusy // the one element changed under each try
+		}
+		if ln != nil {
+			c.answer(x, ln, h.Source, q.ID, 0, old[:size], false)
+		}
+	case q.Operation == arctic.RemoteGet:
+		c.answer(x, ln, h.Source, q.ID, offsetOf(q), memory, size > arctic.MaxResponseBytes)
+	default:
+		copy(memory, q.Operands)
+	}
+	if signal != nil {
+		signalWord(signal, q.Trailer.Add, q.Trailer.Value)
+	}
+	if q.Trailer.Notify {
+		c.notifyPut(x, r, w, n, h.Source, q)
+	}
+	x.took(len(q.Operands))
+	r.use.Operations++
+	return arctic.ReasonNone
+}
+
+// window finds the window of a key for what a node brings, or says why not.
+func (c *Card) window(r *remote, source uint16, key uint64) (w *keySlot, n uint16, why arctic.Reason) {
+	if r.guesses.tooMany(source, c.now) {
+		r.use.Refused.Guessing++
+		return nil, 0, arctic.ReasonQueueFull
+	}
+	n, open := r.keySlot(key)
+	if !open {
+		if !r.guesses.note(source, c.now) {
+			r.use.Refused.Guessing++
+			return nil, 0, arctic.ReasonQueueFull
+		}
+		return nil, 0, arctic.ReasonKeySlot
+	}
+	return &r.keySlots[n], n, arctic.ReasonNone
+}
+
+// rightFor returns the right that an operation needs.
+func rightFor(op arctic.Operation) funi.WindowRights {
+	switch op {
+	case arctic.RemoteGet, arctic.RemoteRead:
+		return funi.RightRead
+	case arctic.RemotePut, arctic.RemoteWrite:
+		return funi.RightWrite
+	}
+	return funi.RightAtomic
+}
+
+// permits says why a node may not do what takes the right, if it may not.
+func (w *keySlot) permits(source uint16, right funi.WindowRights) arctic.Reason {
+	switch {
+	case w.suspended:
+		return arctic.ReasonAbsent
+	case w.rights&right == 0:
+		return arctic.ReasonRights
+	case w.locked && w.locker != source:
+		return arctic.ReasonLocked
+	}
+	return arctic.ReasonNone
+}
+
+// changeLock locks or unlocks a window for a node, which says which life of it this is. What an earlier life of the node has locked the present one
+// may lock, because no process of the earlier one is there, and may not unlock.
+func (w *keySlot) changeLock(source uint16, q *arctic.WindowRequest) arctic.Reason {
+	life := uint32(q.Operands[0]) | uint32(q.Operands[1])<<8 | uint32(q.Operands[2])<<16 | uint32(q.Operands[3])<<24
+	switch {
+	case q.Fetch || q.Bytes != 0 || q.Element != 0:
+		return arctic.ReasonOperation
+	case q.Operation == arctic.RemoteLock && w.locked && w.life == life:
+		return arctic.ReasonLocked // by another thread of it
+	case q.Operation == arctic.RemoteLock:
+		w.locked, w.locker, w.life = true, source, life
+	case !w.locked || w.life != life:
+		return arctic.ReasonLocked
+	default:
+		w.locked = false
+	}
+	return arctic.ReasonNone
+}
+
+// at returns bytes of the window at an address of its numbering, or nil. It accepts any address of 48 bits and any size.
+func (w *keySlot) at(address uint64, size int) []byte {
+	offset := address - w.address
+	if address < w.address || offset > uint64(len(w.memory)) || uint64(size) > uint64(len(w.memory))-offset {
+		return nil
+	}
+	return w.memory[offset : offset+uint64(size) : offset+uint64(size)]
+}
+
+// movable says why a put or get is none that this card carries out: a get of more than a packet has its answer in a block.
+func movable(q *arctic.WindowRequest, size int) arctic.Reason {
+	if q.Element != 0 || q.Fetch || q.Operation == arctic.RemoteGet && size > arctic.MaxResponseBytes && size%arctic.TransferAlign != 0 {
+		return arctic.ReasonOperation
+	}
+	return arctic.ReasonNone
+}
+
+// offsetOf returns what the answer of a get repeats.
+func offsetOf(q *arctic.WindowRequest) uint32 {
+	b := q.Operands
+	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+}
+
+// trailer checks what a put asks for besides, and returns the word that is its signal.
+func (c *Card) trailer(x *Context, r *remote, w *keySlot, source uint16, t *arctic.Trailer) (signal []byte, why arctic.Reason) {
+	if t.Set || t.Add {
+		s, _, reason := c.window(r, source, t.Key)
+		if reason != arctic.ReasonNone {
+			return nil, reason
+		}
+		if reason := s.permits(source, funi.RightAtomic); reason != arctic.ReasonNone {
+			return nil, reason
+		}
+		if signal = s.at(t.Address, 8); signal == nil {
+			return nil, arctic.ReasonRange
+		}
+		if uintptr(unsafe.Pointer(&signal[0]))%8 != 0 {
+			return nil, arctic.ReasonAlignment
+		}
+	}
+	if t.Notify {
+		if w.rights&funi.RightNotify == 0 {
+			return nil, arctic.ReasonRights
+		}
+		if w.unread >= w.credit {
+			if r.read(x.iface.NotesTail()); w.unread >= w.credit {
+				r.use.Refused.NoCredit++
+				return nil, arctic.ReasonQueueFull
+			}
+		}
+	}
+	return signal, arctic.ReasonNone
+}
+
+// notifyPut puts the notification of a put into the ring, which has room: the window's credit is promised.
+func (c *Card) notifyPut(x *Context, r *remote, w *keySlot, n, source uint16, q *arctic.WindowRequest) {
+	r.enter(x, noteOfWindow|uint32(n))
+	x.iface.NotifyPut(r.head-1, n, source, q.Trailer.Tag, q.Address)
+	w.unread++
+	c.counters.Notifications++
+	r.use.Notified++
+}

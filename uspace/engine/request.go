@@ -1,0 +1,526 @@
+package engine
+
+// This file is the way out of operations on windows (Tokyo, section 3.3.1; funi/operation.go), and the records of those whose process waits for
+// them to be complete.
+//
+// An operation with a record is completed once: when its packets are acknowledged, or all of its answer is there, or one of its packets has
+// come back. A record and an entry of the notification ring are taken before anything leaves, so whatever comes can be taken, and the process
+// hears of each. A process that asks for more has the block back (arctic.ReasonNoBuffer).
+//
+// A get of many bytes asks packet by packet, as long as lines are free, with at most 64 packets unanswered. Its slot is retired at once.
+//
+// An answer that is owed and does not come for PeerTimeout never will: the card that owes it would send it again. Then the operation
+// fails with arctic.ReasonSilent, and may have been carried out. What comes later finds another generation in the record.
+//
+//	free --take--> asking --all asked--> waiting --complete--> free
+//
+// Records are per context, at most funi.MaxRequests and as many as the ring has entries. They are allocated with the first.
+
+import (
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// openPieces is how many packets of a get may be unanswered: half of what the receiver has lines for, since the acknowledgments of answers take
+// as long as the answers.
+const openPieces = answerLines / 2
+
+// request is the record of an operation.
+type request struct {
+	generation uint16
+	open       bool
+	silent     bool
+	asks       bool // it is complete when it is answered
+	tried      bool // one of its packets has left
+	node       uint16
+	level      arctic.Level
+	operation  arctic.Operation
+	cookie     uint32
+	index      uint16
+	lines      int // of its packets, not acknowledged
+	key        uint64
+	address    uint64 // of what a get asks for next
+	total      int    // bytes of the answer
+	asked, got int
+	memory     []byte // where a get's answer goes; nil: answer
+	answer     [funi.MaxAnswer]byte
+
+	listed       bool     // on requests.asking
+	nextAsking   *request // there
+	of           *Context
+	waits        bool // on Card.unanswered
+	due          int64
+	before, next *request
+}
+
+// requests is the records of a context.
+type requests struct {
+	table     []request
+	free      []uint16
+	asking    [arctic.Levels]asks
+	completed uint64
+	// owed are completions that wait for the context to be back.
+	owed []completion
+}
+
+// completion is what the process hears of an operation.
+type completion struct {
+	cookie    uint32
+	node      uint16
+	operation arctic.Operation
+	reason    arctic.Reason
+	bytes     uint32
+	answer    [funi.MaxAnswer]byte
+}
+
+// request returns the record that an identification names, or nil.
+func (r *remote) request(id uint32) *request {
+	if r == nil || int(uint16(id)) >= len(r.requests.table) {
+		return nil
+	}
+	if q := &r.requests.table[uint16(id)]; q.open && q.generation == uint16(id>>16) {
+		return q
+	}
+	return nil
+}
+
+// id is what names the record.
+func (q *request) id() uint32 { return uint32(q.generation)<<16 | uint32(q.index) }
+
+// takeRequest takes a record and promises an entry of the ring, or returns nil.
+func (x *Context) takeRequest() *request {
+	r := x.remote
+	n := &r.requests
+	if n.table == nil {
+		n.table = make([]request, min(len(r.ring), funi.MaxRequests))
+		n.free = make([]uint16, len(n.table))
+		for i := range n.free {
+			n.free[i] = uint16(len(n.free) - 1 - i)
+			n.table[i].index, n.table[i].of = uint16(i), x
+		}
+	}
+	if len(n.free) == 0 {
+		return nil
+	}
+	if r.promised == uint32(len(r.ring)) {
+		if r.read(x.iface.NotesTail()); r.promised == uint32(len(r.ring)) {
+			return nil
+		}
+	}
+	r.promised++
+	q := &n.table[n.free[len(n.free)-1]]
+	n.free = n.free[:len(n.free)-1]
+	*q = request{generation: q.generation, index: q.index, of: x, open: true}
+	r.use.RequestsOpen++
+	return q
+}
+
+// takeOperation takes the request block of an operation on a window; see takeRemote.
+func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
+	var o funi.Operation
+	memory, words, reason := x.readOperation(h, s, w, &o)
+	if reason != arctic.ReasonNone {
+		return 0, reason, true
+	}
+	asks := o.Asked()
+	long := o.Operation == arctic.RemotePut && o.Source != 0 && o.Length+words*arctic.WordSize > arctic.MaxRemoteBytes
+	if long && x.long.free[l].head == nil {
+		return 0, arctic.ReasonNone, false
+	}
+	var ln *line
+	if !long && o.Operation != arctic.RemoteGet {
+		if ln = x.take(l); ln == nil {
+			c.counters.SendQueueNoTicket++
+			return 0, arctic.ReasonNone, false
+		}
+	}
+	var q *request
+	if o.Ack || asks {
+		if q = x.takeRequest(); q == nil {
+			if ln != nil {
+				x.free(ln)
+			}
+			return 0, arctic.ReasonNoBuffer, true
+		}
+		q.silent, q.asks, q.node, q.level, q.operation, q.cookie = o.Silent, asks, h.Node(), l, o.Operation, o.Cookie
+		q.key, q.address = o.Key, o.Address
+		o.ID = q.id()
+	}
+	switch {
+	case long:
+		c.beginWindowPut(x, l, h, s, w, words, &o, memory, q)
+		return 0, arctic.ReasonNone, true
+	case o.Operation == arctic.RemoteGet:
+		q.total, q.memory = o.Length, memory
+		x.remote.requests.asking[l].push(q)
+		c.askMore(x, l, retrieveBatch)
+		return 0, arctic.ReasonNone, true
+	}
+	if asks {
+		q.total, q.asked = o.Bytes, o.Bytes
+	}
+	ln.Node, ln.request, ln.argument = h.Node(), h, w[funi.RemoteCookieWord]
+	ln.typ, ln.Part = o.Type(), true // a stream without packets that wait for room
+	if words > 0 {
+		ln.typ |= arctic.TrailerFlag
+	}
+	n := encodeOperation(ln, s, words, &o, memory)
+	c.ask(x, l, ln, q, n)
+	return int(ln.Size), arctic.ReasonNone, true
+}
+
+// readOperation checks an operation. It returns the process's own memory that it names, and how many words its trailer has, which
+// stands in the slot before the operands.
+func (x *Context) readOperation(h funi.Header, s, w *funi.Slot, o *funi.Operation) (memory []byte, words int, why arctic.Reason) {
+	words, ok := funi.ReadOperation(h, w, o)
+	if !ok || x.remote == nil || x.card.units != nil {
+		return nil, 0, arctic.ReasonRemoteRequest
+	}
+	if words > 0 {
+		w[funi.RemoteDataWord] = s.Load(funi.RemoteDataWord)
+		if o.Operation != arctic.RemotePut || arctic.TrailerWords(w[funi.RemoteDataWord]) != words {
+			return nil, 0, arctic.ReasonOperand
+		}
+	}
+	right := funi.Source
+	switch o.Operation {
+	case arctic.RemotePut:
+		if o.Source == 0 && o.Length+words*arctic.WordSize > arctic.MaxRemoteBytes || o.Length > arctic.MaxTransferWords*arctic.WordSize {
+			return nil, 0, arctic.ReasonOperand
+		}
+		o.Bytes = o.Length
+	case arctic.RemoteGet:
+		if o.Source == 0 && o.Length > funi.MaxAnswer || o.Length > arctic.MaxTransferWords*arctic.WordSize {
+			return nil, 0, arctic.ReasonOperand
+		}
+		right = funi.Keyed
+	default:
+		o.Bytes = o.Length
+		if o.Source != 0 || o.Bytes > funi.MaxAnswer || o.OperandBytes() > arctic.MaxRemoteBytes {
+			return nil, 0, arctic.ReasonOperand
+		}
+	}
+	if o.Source != 0 && o.Length > 0 {
+		if memory = x.segments.Memory(o.Source, o.Length, right); memory == nil {
+			if right == funi.Keyed {
+				return nil, 0, arctic.ReasonWindow
+			}
+			return nil, 0, arctic.ReasonSource
+		}
+	}
+	return memory, words, arctic.ReasonNone
+}
+
+// encodeOperation encodes an operation that fits one packet into a line, and returns how many payload words that makes. The words of the
+// slot are loaded once: trailer and operands stand in it as they do in the packet.
+func encodeOperation(ln *line, s *funi.Slot, words int, o *funi.Operation, memory []byte) int {
+	b := ln.Data[arctic.PacketHeaderSize:]
+	operands := o.OperandBytes()
+	o.Operands = nil
+	head := arctic.PutWindowRequest(b, &o.WindowRequest)
+	b = b[head*arctic.WordSize:]
+	inSlot := words
+	if o.Source == 0 {
+		inSlot += wordsOf(operands)
+	}
+	arctic.PutWords(b[:inSlot*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+inSlot])
+	data := words * arctic.WordSize
+	copy(b[data:data+operands], memory)
+	whole := wordsOf(operands)
+	clear(b[data+operands : data+whole*arctic.WordSize])
+	return head + words + whole
+}
+
+// ask launches a packet of an operation; q is its record, or nil.
+func (c *Card) ask(x *Context, l arctic.Level, ln *line, q *request, words int) {
+	if q != nil {
+		ln.asked, ln.asks = true, q.id()
+		q.lines++
+		q.tried = true
+		c.unanswered.remove(q) // that it is accepted comes first
+	}
+	c.launch(x, l, ln, arctic.KindRemote, words)
+}
+
+// askMore sends packets of gets of a level, at most as many as budget says, and returns how many. noLine: one found no line.
+func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bool) {
+	list := &x.remote.requests.asking[l]
+	for q := list.head; q != nil; q = list.head {
+		if !q.open || q.total == q.asked && q.tried { // it has asked for all, or has failed
+			list.pop()
+			if !q.open {
+				x.remote.requests.free = append(x.remote.requests.free, q.index)
+			}
+			continue
+		}
+		size := c.pieceOf(x, q)
+		if !q.mayAsk(size) {
+			return n, false // those behind it wait: they may be for the same node
+		}
+		if n == budget {
+			c.more = true
+			return n, false
+		}
+		ln := x.take(l)
+		if ln == nil {
+			c.counters.SendQueueNoTicket++
+			return n, true
+		}
+		w := arctic.WindowRequest{Operation: arctic.RemoteGet, Key: q.key, Address: q.address, Bytes: size, ID: q.id()}
+		at := uint32(q.asked)
+		offset := [arctic.WordSize]byte{byte(at), byte(at >> 8), byte(at >> 16), byte(at >> 24)}
+		w.Operands = offset[:]
+		q.asked += size
+		q.address += uint64(size)
+		n++
+		ln.Node, ln.typ, ln.Part = q.node, w.Type(), true
+		ln.request, ln.argument = 0, q.cookie
+		c.ask(x, l, ln, q, arctic.PutWindowRequest(ln.Data[arctic.PacketHeaderSize:], &w))
+	}
+	return n, false
+}
+
+// pieceOf returns how many bytes the next packet of a get asks for: a whole block of a frame, or the rest if that fits a packet.
+func (c *Card) pieceOf(x *Context, q *request) int {
+	left := q.total - q.asked
+	if left <= arctic.MaxResponseBytes {
+		return left
+	}
+	most := arctic.MaxResponseBytes
+	if c.block > 0 {
+		most = max(min(c.remoteBlockTo(c.route(x.group, q.node)), arctic.MaxGetBytes), most) &^ (arctic.TransferAlign - 1)
+	}
+	return min(most, left&^(arctic.TransferAlign-1))
+}
+
+// mayAsk reports whether a get may ask for so many bytes more before what it has asked for is there.
+func (q *request) mayAsk(size int) bool {
+	return q.asked-q.got+size <= max(openPieces*size, openPieces*arctic.MaxResponseBytes)
+}
+
+// asking reports whether a get of the level has more to ask for now.
+func (x *Context) asking(l arctic.Level) bool {
+	if x.remote == nil {
+		return false
+	}
+	q := x.remote.requests.asking[l].head
+	return q != nil && (!q.open || q.total == q.asked || q.mayAsk(x.card.pieceOf(x, q)))
+}
+
+// acknowledged notes that a packet of the operation with that identification has been accepted.
+func (x *Context) acknowledged(id uint32) {
+	q := x.remote.request(id)
+	if q == nil || x.detached {
+		return // it was answered already, or nobody hears of it
+	}
+	if q.lines--; !q.asks {
+		x.complete(q, arctic.ReasonNone)
+	} else if q.lines == 0 {
+		x.card.unanswered.push(q, x.card.now+int64(x.card.cfg.PeerTimeout))
+	}
+}
+
+// cameBack notes that a packet of the operation came back for good.
+func (x *Context) cameBack(id uint32, reason arctic.Reason) {
+	if q := x.remote.request(id); q != nil && !x.detached {
+		x.complete(q, reason)
+	}
+}
+
+// putEnded notes that a put of many packets is over.
+func (x *Context) putEnded(id uint32, reason arctic.Reason) {
+	if q := x.remote.request(id); q != nil && !x.detached {
+		x.complete(q, reason)
+	}
+}
+
+// delivered notes that the packet of a line was accepted, and frees the line.
+func (x *Context) delivered(l *line) {
+	if l.asked {
+		x.acknowledged(l.asks)
+	}
+	x.free(l)
+}
+
+// answered takes an answer that is one.
+func (q *request) answered(x *Context, a *arctic.Response) {
+	switch {
+	case q.memory != nil:
+		copy(q.memory[a.Offset:], a.Data)
+	case len(a.Data) > 0:
+		copy(q.answer[a.Offset:], a.Data)
+	}
+	q.got += len(a.Data)
+	if q.got == q.total {
+		x.complete(q, arctic.ReasonNone)
+		return
+	}
+	if q.waits {
+		x.card.unanswered.push(q, x.card.now+int64(x.card.cfg.PeerTimeout))
+	}
+	x.calm, x.card.more = false, true // the next may be asked for
+}
+
+// complete tells the process of an operation, and frees its record.
+func (x *Context) complete(q *request, reason arctic.Reason) {
+	r := x.remote
+	x.card.unanswered.remove(q)
+	q.open = false
+	q.memory = nil
+	q.generation++
+	r.requests.completed++
+	r.use.RequestsOpen--
+	r.use.Completed++
+	x.card.counters.Completions++
+	if reason != arctic.ReasonNone {
+		r.use.Failed++
+	}
+	if !q.listed { // else whoever takes it off the list does so
+		r.requests.free = append(r.requests.free, q.index)
+	}
+	if reason == arctic.ReasonNone && q.silent {
+		r.promised--
+		if !x.away {
+			x.iface.PutCompleted(r.requests.completed)
+		}
+		x.stir()
+		return
+	}
+	done := completion{cookie: q.cookie, node: q.node, operation: q.operation, reason: reason, bytes: uint32(q.got), answer: q.answer}
+	if x.away {
+		r.requests.owed = append(r.requests.owed, done) // at most as many as there are records
+		x.stir()
+		return
+	}
+	x.tell(&done)
+	x.stir()
+}
+
+// stir has the context visited and shown.
+func (x *Context) stir() {
+	x.card.touch(x)
+	if !x.away && !x.awake {
+		x.card.wake(x)
+	}
+}
+
+// tell puts a completion into the ring, in which there is room: it was promised.
+func (x *Context) tell(done *completion) {
+	r := x.remote
+	r.enter(x, noteOfRequest)
+	x.iface.Complete(r.head-1, done.cookie, done.node, done.operation, done.reason, done.bytes, done.answer[:])
+	x.iface.PutCompleted(r.requests.completed)
+}
+
+// tellOwed tells what was completed while the context was away.
+func (x *Context) tellOwed() {
+	if x.remote == nil {
+		return
+	}
+	n := &x.remote.requests
+	for i := range n.owed {
+		x.tell(&n.owed[i])
+	}
+	n.owed = n.owed[:0]
+	if n.completed > 0 {
+		x.iface.PutCompleted(n.completed)
+	}
+}
+
+// failInto completes the gets whose answers go to memory that the card may use no more.
+func (x *Context) failInto(s funi.Segment) {
+	if x.remote == nil {
+		return
+	}
+	for i := range x.remote.requests.table {
+		if q := &x.remote.requests.table[i]; q.open && q.memory != nil && s.Holds(q.memory) {
+			x.complete(q, arctic.ReasonWindow)
+		}
+	}
+}
+
+// asks is gets that have more to ask for, linked through nextAsking.
+type asks struct{ head, tail *request }
+
+func (a *asks) push(q *request) {
+	q.listed, q.nextAsking = true, nil
+	if a.head == nil {
+		a.head = q
+	} else {
+		a.tail.nextAsking = q
+	}
+	a.tail = q
+}
+
+// pop takes the first off the list, which must not be empty.
+func (a *asks) pop() {
+	q := a.head
+	a.head = q.nextAsking
+	q.listed, q.nextAsking = false, nil
+}
+
+// forgetRequests takes the records of a context that ends off the card's list. They are never completed.
+func (x *Context) forgetRequests() {
+	if x.remote == nil {
+		return
+	}
+	for i := range x.remote.requests.table {
+		x.card.unanswered.remove(&x.remote.requests.table[i])
+	}
+}
+
+// unanswered is the operations that wait for answers only, in the order in which the card gives them up.
+type unanswered struct{ head, tail *request }
+
+// push puts a record last, also one that is on the list.
+func (u *unanswered) push(q *request, due int64) {
+	u.remove(q)
+	q.due, q.waits, q.before = due, true, u.tail
+	if u.tail == nil {
+		u.head = q
+	} else {
+		u.tail.next = q
+	}
+	u.tail = q
+}
+
+// remove takes a record off the list if it is there.
+func (u *unanswered) remove(q *request) {
+	if !q.waits {
+		return
+	}
+	if q.before != nil {
+		q.before.next = q.next
+	} else {
+		u.head = q.next
+	}
+	if q.next != nil {
+		q.next.before = q.before
+	} else {
+		u.tail = q.before
+	}
+	q.waits, q.before, q.next = false, nil, nil
+}
+
+// due returns when the first of them is given up.
+func (u *unanswered) due() int64 {
+	if u.head == nil {
+		return Never
+	}
+	return u.head.due
+}
+
+// givenUpInStep is how many operations a step gives up at the most.
+const givenUpInStep = 64
+
+// giveUpUnanswered completes operations whose answers do not come.
+func (c *Card) giveUpUnanswered() {
+	for range givenUpInStep {
+		q := c.unanswered.head
+		if q == nil || q.due > c.now {
+			return
+		}
+		q.of.complete(q, arctic.ReasonSilent)
+	}
+	c.more = true
+}

@@ -1,0 +1,116 @@
+package engine
+
+// This file is the answers of operations (arctic/response.go), at both ends.
+//
+// A context whose windows others may read or change has lines of its own for answers: requests of others take none of those that
+// its process sends with. There are 64. When all are in use an operation is rejected for now (arctic.ReasonBusy), and nothing was done.
+//
+// What an answer of many bytes has in its block is the window's memory itself, read when the frame goes, and again when that is lost. So whoever
+// closes a window has the card copy what is under way from there first.
+//
+// The one that asked has a record for the answer and needs nothing of its process: answers are always taken, so replies drain
+// (thesis 2.10), and the lines of those who answer come free.
+
+import (
+	"bytes"
+	"math/bits"
+	"unsafe"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+const (
+	// answerLines is how many lines for answers a context has.
+	answerLines = 64
+	// firstAnswer is the Index of the first of them.
+	firstAnswer = ownLine + arctic.Levels
+)
+
+// answers is the lines of a context for answers; bit i of free: line i is.
+type answers struct {
+	lines [answerLines]line
+	free  uint64
+}
+
+// takeAnswer returns a line for an answer, or nil.
+func (x *Context) takeAnswer() *line {
+	a := x.answers
+	if a == nil || a.free == 0 {
+		return nil
+	}
+	i := bits.TrailingZeros64(a.free)
+	a.free &^= 1 << i
+	ln := &a.lines[i]
+	ln.ctx, ln.Index = x, firstAnswer+uint16(i)
+	return ln
+}
+
+// makeAnswers allocates them, when the first window is opened that needs them.
+func (x *Context) makeAnswers() {
+	if x.answers == nil {
+		x.answers = &answers{free: 1<<answerLines - 1}
+	}
+}
+
+// allAnswered reports whether no answer of the context is under way.
+func (x *Context) allAnswered() bool { return x.answers == nil || x.answers.free == 1<<answerLines-1 }
+
+// answer sends data to the node that asked for it, as a block or in the packet.
+func (c *Card) answer(x *Context, ln *line, node uint16, id, offset uint32, data []byte, block bool) {
+	r := arctic.Response{ID: id, Offset: offset, Data: data}
+	if block {
+		r.Block, r.Data, ln.Block = true, nil, data
+	}
+	ln.Node, ln.Part, ln.typ = node, true, r.Type() // a stream without packets that wait for room
+	c.launch(x, arctic.Reply, ln, arctic.KindResponse, arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &r))
+	c.more = true
+}
+
+// keepAnswers copies what answers under way have of memory that the card may use no more. There are at most 64 frames of it.
+func (x *Context) keepAnswers(memory []byte) {
+	if x.answers == nil || len(memory) == 0 {
+		return
+	}
+	first := uintptr(unsafe.Pointer(&memory[0]))
+	for i := range x.answers.lines {
+		ln := &x.answers.lines[i]
+		if ln.Block == nil || ln.kept {
+			continue
+		}
+		if at := uintptr(unsafe.Pointer(unsafe.SliceData(ln.Block))); at-first < uintptr(len(memory)) {
+			ln.Block, ln.kept = bytes.Clone(ln.Block), true
+		}
+	}
+}
+
+// acceptResponse takes the answer to a request of the context, with the block behind it if there is one, or says why not.
+func (c *Card) acceptResponse(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
+	var a arctic.Response
+	if !p.Response(h, &a) || a.Block != (len(block) > 0) || h.Level != arctic.Reply {
+		c.counters.AnswersRefused++
+		return arctic.ReasonRemoteForm
+	}
+	if x.drain { // the owner takes the context off the card
+		return arctic.ReasonSwitching
+	}
+	if a.Block {
+		a.Data = block
+	}
+	q := x.remote.request(a.ID)
+	reason := arctic.ReasonNone
+	switch {
+	case q == nil || !q.asks:
+		reason = arctic.ReasonRequest
+	case q.node != h.Source:
+		reason = arctic.ReasonPath
+	case uint64(a.Offset)+uint64(len(a.Data)) > uint64(q.asked) || q.got+len(a.Data) > q.asked:
+		reason = arctic.ReasonPosted
+	}
+	if reason != arctic.ReasonNone {
+		c.counters.AnswersRefused++
+		return reason
+	}
+	q.answered(x, &a)
+	x.took(len(a.Data))
+	return arctic.ReasonNone
+}
