@@ -1,5 +1,5 @@
-// Writes into another process's memory, beside what one would use otherwise: round trips of 8 bytes beside active messages and beside UCX's
-// writes, blocks of 1 MiB beside transfers, and short writes a second beside short messages; in turn on one lab.
+// Operations on another process's memory, beside what one would use otherwise: writes there and back, reads, adds and swaps of 8 bytes beside
+// round trips of active messages and beside UCX's, blocks of 1 MiB beside transfers, and short writes a second beside short messages; in turn on one lab.
 
 package bench
 
@@ -19,8 +19,6 @@ const (
 	// RMABlock is how many bytes a long write has, and a transfer beside it; RMADepth of each are under way at once.
 	RMABlock = 1 << 20
 	RMADepth = 8
-	// rmaUCX is UCX's test: each end writes, and looks at its memory for what the other has written.
-	rmaUCX = "ucp_put_lat"
 	// rmaPerUCX is how many round trips go with one of UCX's, some of which take milliseconds, and leastUCX how many it makes at least.
 	rmaPerUCX = 50
 	leastUCX  = 1000
@@ -34,6 +32,10 @@ type RMAOptions struct {
 	// Put and Notify make round trips of writes of RMABytes between hosts 0 and 1; the processes see them in their memory, or hear of them by
 	// notifications. PingPong makes those of active messages. All within ctx, and required.
 	Put, Notify, PingPong func(ctx context.Context, l *lab.Lab) (RMASample, error)
+	// Get, Add and Swap read, add to and swap RMABytes of host 1 by host 0, one after the other; what was there is the answer. Required.
+	Get, Add, Swap func(ctx context.Context, l *lab.Lab) (RMASample, error)
+	// Gets reads blocks of RMABlock, RMADepth at once; figures are Gbit/s. Required.
+	Gets func(ctx context.Context, l *lab.Lab) (RMASample, error)
 	// Bulk writes blocks of RMABlock, RMADepth at once, and Transfer transfers as many; figures are Gbit/s. Required.
 	Bulk, Transfer func(ctx context.Context, l *lab.Lab) (RMASample, error)
 	// Rate writes RMABytes at a time, one way, and Stream sends messages; figures are writes and messages a second. Required.
@@ -50,7 +52,7 @@ type RMASample struct {
 
 // RMAOperation is what was found of one operation. Times without a round are medians over the rounds, ratios medians of those in each round.
 type RMAOperation struct {
-	Op      string    `json:"op"` // "put", "put_notify"
+	Op      string    `json:"op"` // "put", "put_notify", "get", "add", "swap"
 	P50     float64   `json:"p50_us"`
 	Ratio   float64   `json:"ratio_to_pingpong"` // P50 by that of active messages
 	UCX     *float64  `json:"ucx_p50_us"`        // nil without UCX, or if it has no such operation
@@ -65,6 +67,9 @@ type RMAReport struct {
 	PingPong float64        `json:"pingpong_p50_us"`
 	UCXNote  string         `json:"ucx_note,omitempty"` // why it is absent, or how it failed
 
+	Gets         float64   `json:"get_1m_gbit_per_s"`
+	GetsRatio    float64   `json:"get_1m_ratio_to_xfer"`
+	RoundsGets   []float64 `json:"rounds_get_1m_ratio_to_xfer"`
 	Bulk         float64   `json:"put_1m_gbit_per_s"`
 	Transfer     float64   `json:"xfer_1m_gbit_per_s"`
 	BulkRatio    float64   `json:"put_1m_ratio_to_xfer"`
@@ -81,14 +86,26 @@ type RMAReport struct {
 	BindMode     string `json:"bind_mode"`
 }
 
-// RMA compares writes between hosts 0 and 1 of a lab, which nothing else uses meanwhile. Without UCX the report says so and lacks its figures. Errors:
+// rmaUCX is UCX's test for an operation. Sample's times are two of what the test prints: that is half a round trip where both ends take part, and a
+// whole one where only one does.
+var rmaUCX = map[string]struct {
+	name  string
+	trips float64
+}{
+	"put":  {"ucp_put_lat", 1}, // each end writes, and looks at its memory for what the other has written
+	"get":  {"ucp_get", 0.5},
+	"add":  {"ucp_fadd", 0.5},
+	"swap": {"ucp_swap", 0.5},
+}
+
+// RMA compares operations between hosts 0 and 1 of a lab, which nothing else uses meanwhile. Without UCX the report says so and lacks its figures. Errors:
 // ErrOptions, ErrFunet, and the context's. Any goroutine may call it, one at a time for a lab.
 func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 	const what = "measure remote writes"
 	err := complete(number{&o.Rounds, Rounds, "%d rounds"}, number{&o.Exchanges, Exchanges, "%d exchanges"})
-	for _, run := range []func(context.Context, *lab.Lab) (RMASample, error){o.Put, o.Notify, o.PingPong, o.Bulk, o.Transfer, o.Rate, o.Stream} {
+	for _, run := range []func(context.Context, *lab.Lab) (RMASample, error){o.Put, o.Notify, o.PingPong, o.Get, o.Add, o.Swap, o.Gets, o.Bulk, o.Transfer, o.Rate, o.Stream} {
 		if err == nil && run == nil {
-			err = fmt.Errorf("%w: Put, Notify, PingPong, Bulk, Transfer, Rate and Stream are required", ErrOptions)
+			err = fmt.Errorf("%w: Put, Notify, PingPong, Get, Add, Swap, Gets, Bulk, Transfer, Rate and Stream are required", ErrOptions)
 		}
 	}
 	if err != nil {
@@ -101,10 +118,13 @@ func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 			return s.Figure
 		})
 	}
-	put, notify, pingPong := of("put", o.Put), of("put_notify", o.Notify), of("am", o.PingPong)
+	pingPong := of("am", o.PingPong)
+	ops := []*contender{of("put", o.Put), of("put_notify", o.Notify), of("get", o.Get), of("add", o.Add), of("swap", o.Swap)}
+	gets := of("get_1m", o.Gets)
 	bulk, transfer, rate, stream := of("put_1m", o.Bulk), of("xfer_1m", o.Transfer), of("put8_rate", o.Rate), of("rate", o.Stream)
-	playing := []*contender{put, notify, pingPong, bulk, transfer, rate, stream}
-	var ucx *contender
+	playing := append([]*contender{pingPong}, ops...)
+	playing = append(playing, bulk, gets, transfer, rate, stream)
+	ucx := make([]*contender, len(ops)) // nil: UCX has no such operation, or there is no UCX
 	if r.UCXNote = absent(ucxNeeds); r.UCXNote == "" {
 		s, err := newSession(l, Options{})
 		if err != nil {
@@ -116,30 +136,37 @@ func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 		}
 		defer folder.Remove()
 		s.dir = folder.Path()
-		ucx = &contender{name: "ucx", spared: failures, run: func(ctx context.Context) (float64, error) {
-			sample, err := s.ucx(ctx, rmaUCX, RMABytes, r.UCXExchanges, leastUCX/10)
-			return sample.P50, err
-		}}
-		playing = append(playing, ucx)
+		for i, op := range ops {
+			test, ok := rmaUCX[op.name]
+			if !ok {
+				continue
+			}
+			ucx[i] = &contender{name: "ucx " + test.name, spared: failures, run: func(ctx context.Context) (float64, error) {
+				sample, err := s.ucx(ctx, test.name, RMABytes, r.UCXExchanges, leastUCX/10)
+				return sample.P50 * test.trips, err
+			}}
+			playing = append(playing, ucx[i])
+		}
 	}
 	c := comparison{what: what, unit: "us, Gbit/s, a second", rounds: o.Rounds, deadline: time.Minute + time.Duration(o.Exchanges)*5*time.Millisecond, progress: o.Progress}
 	if err := c.play(ctx, playing...); err != nil {
 		return nil, err
 	}
 	r.PingPong = pingPong.median()
-	for _, p := range []*contender{put, notify} {
+	for i, p := range ops {
 		op := RMAOperation{Op: p.name, P50: p.median(), Rounds: byRound(p.figures, pingPong.figures)}
 		op.Ratio = *median(op.Rounds)
+		if u := ucx[i]; u != nil {
+			op.UCX, op.RoundsU = median(u.figures), byRound(p.figures, u.figures)
+			op.ToUCX = median(op.RoundsU)
+			if u.err != nil {
+				r.UCXNote = u.err.Error()
+			}
+		}
 		r.Ops = append(r.Ops, op)
 	}
-	if ucx != nil {
-		op := &r.Ops[0] // UCX's writes tell nobody
-		op.UCX, op.RoundsU = median(ucx.figures), byRound(put.figures, ucx.figures)
-		op.ToUCX = median(op.RoundsU)
-		if ucx.err != nil {
-			r.UCXNote = ucx.err.Error()
-		}
-	}
+	r.Gets, r.RoundsGets = gets.median(), byRound(gets.figures, transfer.figures)
+	r.GetsRatio = *median(r.RoundsGets)
 	r.Bulk, r.Transfer, r.RoundsBulk = bulk.median(), transfer.median(), byRound(bulk.figures, transfer.figures)
 	r.PutRate, r.Rate, r.RoundsRate = rate.median(), stream.median(), byRound(rate.figures, stream.figures)
 	r.BulkRatio, r.PutRateRatio = *median(r.RoundsBulk), *median(r.RoundsRate)
@@ -149,13 +176,14 @@ func RMA(ctx context.Context, l *lab.Lab, o RMAOptions) (*RMAReport, error) {
 // WriteTable prints the report for people.
 func (r *RMAReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "writes into another process's memory, medians of %d rounds; XDP %s, %s\n", r.Rounds, r.XDPMode, r.BindMode)
+	fmt.Fprintf(&b, "operations on another process's memory, medians of %d rounds; XDP %s, %s\n", r.Rounds, r.XDPMode, r.BindMode)
 	fmt.Fprintf(&b, "%-34s %9s %9s %9s  %s\n", "8 bytes, there and back", "p50 us", "x am", "x UCX", "x am by round")
 	for _, op := range r.Ops {
 		fmt.Fprintf(&b, "%-34s %9.2f %9.3f %9s  %s\n", op.Op, op.P50, op.Ratio, figure(op.ToUCX), ratios(op.Rounds))
 	}
 	fmt.Fprintf(&b, "%-34s %9.2f\n", "am's request and reply", r.PingPong)
 	fmt.Fprintf(&b, "%-34s %9.2f Gbit/s, transfers %.2f, ratio %.3f (%s)\n", "blocks of 1 MiB, 8 at once", r.Bulk, r.Transfer, r.BulkRatio, ratios(r.RoundsBulk))
+	fmt.Fprintf(&b, "%-34s %9.2f Gbit/s, transfers %.2f, ratio %.3f (%s)\n", "gets of 1 MiB, 8 at once", r.Gets, r.Transfer, r.GetsRatio, ratios(r.RoundsGets))
 	fmt.Fprintf(&b, "%-34s %9.2f million/s, messages %.2f, ratio %.3f (%s)\n", "8 bytes, one way", r.PutRate/1e6, r.Rate/1e6, r.PutRateRatio, ratios(r.RoundsRate))
 	if r.UCXNote != "" {
 		fmt.Fprintf(&b, "ucx: %s\n", r.UCXNote)

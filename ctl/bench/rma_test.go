@@ -17,7 +17,8 @@ func rmaOptions() RMAOptions {
 	found := func(figure float64) func(context.Context, *lab.Lab) (RMASample, error) {
 		return func(context.Context, *lab.Lab) (RMASample, error) { return RMASample{figure, "generic", "copy"}, nil }
 	}
-	return RMAOptions{Rounds: 2, Exchanges: 200, Put: found(4), Notify: found(6), PingPong: found(5), Bulk: found(9), Transfer: found(10), Rate: found(7e6), Stream: found(1e7)}
+	return RMAOptions{Rounds: 2, Exchanges: 200, Put: found(4), Notify: found(6), PingPong: found(5), Bulk: found(9), Transfer: found(10), Rate: found(7e6), Stream: found(1e7),
+		Get: found(4.5), Add: found(5.5), Swap: found(5), Gets: found(9.5)}
 }
 
 // Rule: ratios are those of each round.
@@ -34,6 +35,14 @@ func TestRMA(t *testing.T) {
 	}
 	if notify.Op != "put_notify" || notify.P50 != 6 || notify.Ratio != 1.2 || notify.UCX != nil || notify.ToUCX != nil {
 		t.Errorf("%+v", notify)
+	}
+	for i, want := range []RMAOperation{{Op: "get", Ratio: 0.9}, {Op: "add", Ratio: 1.1}, {Op: "swap", Ratio: 1}} {
+		if op := r.Ops[2+i]; op.Op != want.Op || op.Ratio != want.Ratio || op.UCX != nil {
+			t.Errorf("%+v, want %+v", op, want)
+		}
+	}
+	if r.GetsRatio != 0.95 || r.Gets != 9.5 {
+		t.Errorf("gets: %+v", r)
 	}
 	if r.PingPong != 5 || r.BulkRatio != 0.9 || r.Bulk != 9 || r.Transfer != 10 || r.PutRateRatio != 0.7 || r.PutRate != 7e6 || r.Rate != 1e7 || r.XDPMode != "generic" || r.BindMode != "copy" {
 		t.Errorf("%+v", r)

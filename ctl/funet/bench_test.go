@@ -179,16 +179,16 @@ func TestBenchRMA(t *testing.T) {
 	if err := json.Unmarshal(out, &r); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, name := range []string{"pingpong_p50_us", "put_1m_gbit_per_s", "xfer_1m_gbit_per_s", "put_1m_ratio_to_xfer", "put8_per_s", "msgs_per_s", "put8_ratio_to_rate"} {
+	for _, name := range []string{"pingpong_p50_us", "put_1m_gbit_per_s", "xfer_1m_gbit_per_s", "put_1m_ratio_to_xfer", "get_1m_gbit_per_s", "get_1m_ratio_to_xfer", "put8_per_s", "msgs_per_s", "put8_ratio_to_rate"} {
 		if v, _ := r[name].(float64); !(v > 0) {
 			t.Errorf("%s is %v", name, r[name])
 		}
 	}
 	ops, _ := r["ops"].([]any)
-	if len(ops) != 2 {
+	if len(ops) != 5 {
 		t.Fatalf("operations %v", r["ops"])
 	}
-	for i, name := range []string{"put", "put_notify"} {
+	for i, name := range []string{"put", "put_notify", "get", "add", "swap"} {
 		op, _ := ops[i].(map[string]any)
 		p50, _ := op["p50_us"].(float64)
 		ratio, _ := op["ratio_to_pingpong"].(float64)

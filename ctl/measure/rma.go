@@ -52,6 +52,8 @@ func rma() *cobra.Command {
 	blocks := func() int { return max(o.Exchanges/100, 2*bench.RMADepth) }
 	messages := func() int { return max(10*o.Exchanges, 2) }
 	o.Put, o.Notify = writes(program.RMAPut, p50, trips), writes(program.RMANotify, p50, trips)
+	o.Get, o.Add, o.Swap = writes(program.RMAGet, p50, trips), writes(program.RMAAdd, p50, trips), writes(program.RMASwap, p50, trips)
+	o.Gets = writes(program.RMAGets, goodput, blocks)
 	o.Bulk, o.Rate = writes(program.RMABulk, goodput, blocks), writes(program.RMARate, rate, messages)
 	o.PingPong = func(ctx context.Context, l *lab.Lab) (bench.RMASample, error) {
 		p := program.PingPongOptions{PingPongOptions: apps.PingPongOptions{Exchanges: trips(), WarmUp: bench.Warmup}}
@@ -67,10 +69,11 @@ func rma() *cobra.Command {
 	}
 	c := f.onLab(&cobra.Command{
 		Use:   "rma",
-		Short: "Compare writes into another process's memory with active messages, transfers and UCX",
-		Long: `Compare writes that a card places in the memory of another process. Each end of a round trip writes 8 bytes, and the
-other sees them in its memory (put), or hears of them by a notification (put_notify); beside a request and a reply of four
-words, and beside ucx_perftest's ucp_put_lat over TCP, which looks at its memory, too. Blocks of 1 MiB stand beside
+		Short: "Compare operations on another process's memory with active messages, transfers and UCX",
+		Long: `Compare operations that a card carries out on the memory of another process. Each end of a round trip writes 8 bytes, and
+the other sees them in its memory (put), or hears of them by a notification (put_notify); of a read, a fetch-and-add and a
+swap of 8 bytes (get, add, swap) the other process has no part. Beside them stand a request and a reply of four words, and
+ucx_perftest's ucp_put_lat, ucp_get, ucp_fadd and ucp_swap over TCP. Writes and reads of blocks of 1 MiB stand beside
 transfers, and writes of 8 bytes one way beside messages of four words. They take turns; figures are medians over the
 rounds, and ratios medians of those in each round. Without UCX the report says so and lacks its figures.`,
 		Example: "  funet bench rma --lab 2 --json\n  funet bench rma --lab 2 --daemons",

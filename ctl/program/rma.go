@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -21,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/funet/funet/uspace/apps"
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/funi"
 )
@@ -34,6 +36,10 @@ const (
 	RMANotify = "notify" // the same, but each hears of the write by a notification
 	RMARate   = "rate"   // node 1 writes 8 bytes at a time into the memory of node 0, as fast as it can
 	RMABulk   = "bulk"   // node 0 writes blocks into the memory of node 1, which checks each
+	RMAGet    = "get"    // node 0 reads 8 bytes of node 1, whose process has no part in it; each is timed
+	RMAAdd    = "add"    // the same with a fetch-and-add
+	RMASwap   = "swap"   // the same with a swap
+	RMAGets   = "gets"   // node 0 reads blocks of node 1, and checks each
 )
 
 const (
@@ -50,6 +56,8 @@ const (
 
 	// rmaKey is the key of either node's memory, in key slot 0. It is no secret: both are alone on a lab.
 	rmaKey = 0x5241_4d20_4142_0000
+	// rmaWindow is that of the same memory as a window, in key slot 1.
+	rmaWindow = 0x5241_4d20_4142_0001
 	// rmaDepth is how many blocks are under way at once. Each has an area for itself; area 0 is that of short writes.
 	rmaDepth  = 8
 	rmaCredit = 64
@@ -103,7 +111,7 @@ func RMA() *cobra.Command {
 	}
 	f.Register(c)
 	p := c.Flags()
-	p.StringVar(&o.Do, "do", RMAPut, RMAPut+", "+RMANotify+", "+RMARate+" or "+RMABulk)
+	p.StringVar(&o.Do, "do", RMAPut, strings.Join([]string{RMAPut, RMANotify, RMARate, RMABulk, RMAGet, RMAAdd, RMASwap, RMAGets}, ", "))
 	p.IntVar(&o.Block, "block", 1<<20, "bytes of a block")
 	p.IntVar(&o.Count, "count", 200_000, "round trips, writes or blocks to measure")
 	p.IntVar(&o.WarmUp, "warm-up", 5_000, "round trips before that")
@@ -125,9 +133,10 @@ type rmaNode struct {
 
 // open opens the process's place and runs.
 func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error) {
-	do := map[string]func(*rmaNode, *RMAResult) error{RMAPut: (*rmaNode).roundTrips, RMANotify: (*rmaNode).roundTrips, RMARate: (*rmaNode).rate, RMABulk: (*rmaNode).bulk}[o.Do]
+	do := map[string]func(*rmaNode, *RMAResult) error{RMAPut: (*rmaNode).roundTrips, RMANotify: (*rmaNode).roundTrips, RMARate: (*rmaNode).rate, RMABulk: (*rmaNode).bulk,
+		RMAGet: (*rmaNode).operations, RMAAdd: (*rmaNode).operations, RMASwap: (*rmaNode).operations, RMAGets: (*rmaNode).gets}[o.Do]
 	if do == nil {
-		return nil, fmt.Errorf("--do %s: use %s, %s, %s or %s", o.Do, RMAPut, RMANotify, RMARate, RMABulk)
+		return nil, fmt.Errorf("--do %s: use %s, %s, %s, %s, %s, %s, %s or %s", o.Do, RMAPut, RMANotify, RMARate, RMABulk, RMAGet, RMAAdd, RMASwap, RMAGets)
 	}
 	n := &Node{ctx: ctx}
 	var fo funet.Options
@@ -139,7 +148,7 @@ func (o RMAOptions) open(ctx context.Context, f *Flags) (r *RMAResult, err error
 	if err != nil {
 		return nil, err
 	}
-	fo.Remote = funi.RemoteSizes{KeySlots: 1, Areas: 16, Notifications: 128}
+	fo.Remote = funi.RemoteSizes{KeySlots: 2, Areas: 16, Notifications: 128}
 	carrier, place, err := fo.Carrier(ctx)
 	if err != nil {
 		return nil, err
@@ -226,6 +235,10 @@ func (n *rmaNode) put(p *funi.Put) error {
 // the latter.
 func (n *rmaNode) meet(end time.Time) error {
 	err := n.commit(func(s *funi.Slot) { s.SetOpenKeySlot(rmaKey, rmaBase, uint32(len(n.memory)), 0) })
+	if err == nil {
+		w := funi.Window{Key: rmaWindow, Base: rmaBase, Bytes: uint32(len(n.memory)), Rights: funi.RightRead | funi.RightAtomic}
+		err = n.commit(func(s *funi.Slot) { s.SetOpenWindow(&w, 0) })
+	}
 	for a := uint16(0); err == nil && a <= rmaDepth; a++ {
 		credit := 1
 		if a == 0 {
@@ -416,6 +429,129 @@ func (n *rmaNode) bulk(r *RMAResult) error {
 	}
 	r.Goodput = float64(n.Count) * float64(n.Block) * 8 / float64(time.Since(begin).Nanoseconds())
 	return nil
+}
+
+// operations times operations on a word of the other node, one after the other; what each answers is checked.
+func (n *rmaNode) operations(r *RMAResult) error {
+	var note funi.Notification
+	if !n.first {
+		binary.NativeEndian.PutUint64(n.memory[rmaTable:], 1)
+		if err := n.answer(0); err != nil { // the word is there
+			return err
+		}
+		return n.until(func() bool { return n.iface.NextNotification(&note) })
+	}
+	if err := n.until(func() bool { return n.iface.NextNotification(&note) }); err != nil {
+		return err
+	}
+	h := hdrhistogram.New(1, int64(10*time.Second), 3)
+	var b [rmaBytes]byte
+	o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: rmaWindow, Address: rmaTable, Element: arctic.Uint64, Bytes: rmaBytes, Operands: b[:], Fetch: true}}
+	step := uint64(1) // by which the word grows
+	switch n.Do {
+	case RMAGet:
+		o = funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: rmaWindow, Address: rmaTable}, Length: rmaBytes}
+		step = 0
+	case RMAAdd:
+		o.Operation = arctic.RemoteAdd
+	case RMASwap:
+		o.Operation = arctic.RemoteSwap
+	}
+	want := uint64(1)
+	begin := time.Now()
+	for i := range n.WarmUp + n.Count {
+		o.Cookie = uint32(i)
+		if n.Do == RMASwap {
+			binary.NativeEndian.PutUint64(b[:], want+1)
+		} else {
+			binary.NativeEndian.PutUint64(b[:], 1)
+		}
+		if err := n.commit(func(s *funi.Slot) { s.SetOperation(n.peer, &o) }); err != nil {
+			return err
+		}
+		if err := n.until(func() bool { return n.iface.NextNotification(&note) }); err != nil {
+			return err
+		}
+		end := time.Now()
+		if note.Kind != funi.NoteCompletion || note.Reason != arctic.ReasonNone {
+			return fmt.Errorf("%s on node %d: %v", n.Do, n.peer, note.Reason)
+		}
+		if got := binary.NativeEndian.Uint64(note.Answer[:]); note.Cookie != o.Cookie || got != want {
+			return fmt.Errorf("%w: %s %d answers %d as %d, want %d", apps.ErrVerify, n.Do, i, got, note.Cookie, want)
+		}
+		want += step
+		if i >= n.WarmUp {
+			_ = h.RecordValue(int64(end.Sub(begin)))
+		}
+		begin = end
+	}
+	t := RoundTrips(h)
+	r.P50, r.P99 = t.P50, t.P99
+	return n.answer(0)
+}
+
+// gets reads blocks of the other node, rmaDepth at once.
+func (n *rmaNode) gets(r *RMAResult) error {
+	var note funi.Notification
+	if !n.first {
+		for i := range rmaDepth {
+			b := n.block(i)
+			for j := range b {
+				b[j] = byte(j*7 + j>>8 + i)
+			}
+			stamp(b, i)
+		}
+		if err := n.answer(0); err != nil { // the blocks are there
+			return err
+		}
+		return n.until(func() bool { return n.iface.NextNotification(&note) })
+	}
+	if err := n.until(func() bool { return n.iface.NextNotification(&note) }); err != nil {
+		return err
+	}
+	get := func(i int) error {
+		at := uint32(rmaBlocks + i%rmaDepth*n.Block)
+		clear(n.block(i)[:rmaBytes])
+		clear(n.block(i)[n.Block-rmaBytes:])
+		o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: rmaWindow, Address: uint64(at)}, Source: rmaBase + at, Length: n.Block, Cookie: uint32(i)}
+		return n.commit(func(s *funi.Slot) { s.SetOperation(n.peer, &o) })
+	}
+	begin := time.Now()
+	asked := 0
+	for ; asked < min(rmaDepth, n.Count); asked++ {
+		if err := get(asked); err != nil {
+			return err
+		}
+	}
+	for range n.Count {
+		if err := n.until(func() bool { return n.iface.NextNotification(&note) }); err != nil {
+			return err
+		}
+		i := int(note.Cookie)
+		b := n.block(i)
+		if note.Kind != funi.NoteCompletion || note.Reason != arctic.ReasonNone {
+			return fmt.Errorf("getting block %d of node %d: %v", i, n.peer, note.Reason)
+		}
+		if !stamped(b, i%rmaDepth) || b[n.Block/2] != byte(n.Block/2*7+n.Block/2>>8+i%rmaDepth) {
+			return fmt.Errorf("%w: block %d is damaged", apps.ErrVerify, i)
+		}
+		if asked < n.Count {
+			if err := get(asked); err != nil {
+				return err
+			}
+			asked++
+		}
+	}
+	r.Goodput = float64(n.Count) * float64(n.Block) * 8 / float64(time.Since(begin).Nanoseconds())
+	for i := range min(rmaDepth, n.Count) {
+		b := n.block(i)
+		for j := rmaBytes; j < n.Block-rmaBytes; j++ {
+			if b[j] != byte(j*7+j>>8+i) {
+				return fmt.Errorf("%w: block %d is damaged at %d", apps.ErrVerify, i, j)
+			}
+		}
+	}
+	return n.answer(0)
 }
 
 // WriteTable prints the result for people.

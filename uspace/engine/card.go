@@ -31,6 +31,10 @@ type Card struct {
 	loopNext   int64                      // when packets for this card are tried next
 	sets       int                        // of the cache, in use
 	opened     transfersTo                // long transfers
+	single     bool                       // the packet that is being judged is the only one of its frame
+	due        *line                      // its answer, composed,
+	dueTo      uint16                     // for that card
+	flushes    bool                       // such an answer has been sent in this step
 	unanswered unanswered                 // operations that wait for answers only
 	late       lates                      // remote writes that may become late
 	lives      int64                      // of contexts, begun; see life.go

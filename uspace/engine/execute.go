@@ -107,10 +107,12 @@ func (c *Card) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.
 			return arctic.ReasonBusy // the one element changed under each try
 		}
 		if ln != nil {
-			c.answer(x, ln, h.Source, q.ID, 0, old[:size], false)
+			c.answer(x, ln, h.Source, q.ID, 0, old[:size])
 		}
+	case q.Operation == arctic.RemoteGet && size > arctic.MaxResponseBytes:
+		c.answerBlock(x, ln, h.Source, q.ID, offsetOf(q), memory)
 	case q.Operation == arctic.RemoteGet:
-		c.answer(x, ln, h.Source, q.ID, offsetOf(q), memory, size > arctic.MaxResponseBytes)
+		c.answer(x, ln, h.Source, q.ID, offsetOf(q), memory)
 	default:
 		copy(memory, q.Operands)
 	}

@@ -29,12 +29,17 @@ func (c *Card) judge(t *link.Train) {
 			c.link.Uses(&x.account.Account)
 		}
 	}
-	c.atOnce = false
+	c.atOnce, c.single, c.due = false, false, nil // also where the memory of a process failed meanwhile (Abandon)
 	packet, rest := arctic.Next(t.Packets)
 	if len(rest) == 0 && trail == nil { // the only one
+		c.single = true
 		reason := c.accept(x, t, t.Level(), packet, &t.First, t.Block)
+		c.single = false
 		if reason == arctic.ReasonNone {
 			c.link.Accept(c.atOnce)
+			if c.due != nil {
+				c.sendDue()
+			}
 			return
 		}
 		var v link.Verdict

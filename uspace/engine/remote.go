@@ -84,10 +84,16 @@ func (c *Card) takePut(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slo
 	return int(ln.Size), arctic.ReasonNone, true
 }
 
-// lonePut encodes the write of a slot into a line and returns how many payload words that makes. 0: it does not go the way of lone.
-func (x *Context) lonePut(ln *line, h funi.Header, s *funi.Slot) int {
+// loneRequest encodes the write or operation of a slot into a line and returns how many payload words that makes. 0: it does not go the way of lone.
+func (x *Context) loneRequest(ln *line, l arctic.Level, h funi.Header, s *funi.Slot) int {
 	var w funi.Slot
-	if !loadRequest(h, s, &w) || h.Operation() != funi.RemotePut || !fitsPacket(&w) {
+	if !loadRequest(h, s, &w) {
+		return 0
+	}
+	if _, operation := h.WindowOperation(); operation {
+		return x.loneOperation(ln, l, h, s, &w)
+	}
+	if h.Operation() != funi.RemotePut || !fitsPacket(&w) {
 		return 0
 	}
 	var r arctic.Remote

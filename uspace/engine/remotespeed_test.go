@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -83,6 +84,64 @@ func BenchmarkLongPutStep(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c.roundTrip(longPut)
+	}
+}
+
+// perform sends an operation from process 0 to a window of process 1, and waits until it is complete.
+func (c *remoteCouple) perform(o *funi.Operation) {
+	s := c.proc[0].Reserve(funi.Request)
+	s.SetOperation(1, o)
+	c.proc[0].Commit(funi.Request)
+	var n funi.Notification
+	for !c.proc[0].NextNotification(&n) {
+		c.step()
+	}
+	if n.Reason != arctic.ReasonNone {
+		panic(n.Reason)
+	}
+}
+
+// newWindowCouple is a remote couple in which process 1 has a window.
+func newWindowCouple(t testing.TB) *remoteCouple {
+	c := newRemoteCouple(t)
+	c.commit(1, func(s *funi.Slot) {
+		s.SetOpenWindow(&funi.Window{Key: otherKey, Base: keyedAt, Bytes: 1 << 16, Rights: allRights}, 0)
+	})
+	c.step()
+	return c
+}
+
+var operations = map[string]*funi.Operation{
+	"put":     {WindowRequest: arctic.WindowRequest{Key: otherKey, Bytes: 8, Operands: make([]byte, 8), Ack: true}},
+	"get":     {WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: otherKey}, Length: 8},
+	"add":     {WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteAdd, Element: arctic.Uint64, Key: otherKey, Bytes: 8, Operands: make([]byte, 8), Fetch: true}},
+	"get 64k": {WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: otherKey}, Source: keyedAt, Length: 1 << 16},
+	"put 64k": {WindowRequest: arctic.WindowRequest{Key: otherKey, Ack: true, Trailer: arctic.Trailer{Set: true, Key: otherKey}}, Source: keyedAt, Length: 1 << 16},
+}
+
+// Rule: nothing on the data path of operations allocates (doc.go).
+func TestOperationsDoNotAllocate(t *testing.T) {
+	c := newWindowCouple(t)
+	for name, o := range operations {
+		for range 200 {
+			c.perform(o)
+		}
+		if n := testing.AllocsPerRun(100, func() { c.perform(o) }); n != 0 {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+// BenchmarkOperationStep is what operations cost both engines, to the completion. Compare with BenchmarkPingPongStep.
+func BenchmarkOperationStep(b *testing.B) {
+	for name, o := range operations {
+		b.Run(name, func(b *testing.B) {
+			c := newWindowCouple(b)
+			b.ReportAllocs()
+			for b.Loop() {
+				c.perform(o)
+			}
+		})
 	}
 }
 

@@ -136,15 +136,12 @@ func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s, w *fu
 	}
 	var q *request
 	if o.Ack || asks {
-		if q = x.takeRequest(); q == nil {
+		if q = x.newRequest(h, l, &o, asks); q == nil {
 			if ln != nil {
 				x.free(ln)
 			}
 			return 0, arctic.ReasonNoBuffer, true
 		}
-		q.silent, q.asks, q.node, q.level, q.operation, q.cookie = o.Silent, asks, h.Node(), l, o.Operation, o.Cookie
-		q.key, q.address = o.Key, o.Address
-		o.ID = q.id()
 	}
 	switch {
 	case long:
@@ -156,17 +153,54 @@ func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s, w *fu
 		c.askMore(x, l, retrieveBatch)
 		return 0, arctic.ReasonNone, true
 	}
-	if asks {
-		q.total, q.asked = o.Bytes, o.Bytes
-	}
 	ln.Node, ln.request, ln.argument = h.Node(), h, w[funi.RemoteCookieWord]
-	ln.typ, ln.Part = o.Type(), true // a stream without packets that wait for room
-	if words > 0 {
-		ln.typ |= arctic.TrailerFlag
-	}
 	n := encodeOperation(ln, s, words, &o, memory)
-	c.ask(x, l, ln, q, n)
+	ln.asksFor(c, q, o.Bytes)
+	c.launch(x, l, ln, arctic.KindRemote, n)
 	return int(ln.Size), arctic.ReasonNone, true
+}
+
+// loneOperation encodes the operation of a slot into a line, and returns how many payload words that makes. 0: it does not go the way of lone.
+func (x *Context) loneOperation(ln *line, l arctic.Level, h funi.Header, s, w *funi.Slot) int {
+	var o funi.Operation
+	memory, words, reason := x.readOperation(h, s, w, &o)
+	if reason != arctic.ReasonNone || o.Length+words*arctic.WordSize > arctic.MaxRemoteBytes || x.asking(l) {
+		return 0
+	}
+	var q *request
+	if asks := o.Asked(); asks || o.Ack {
+		if q = x.newRequest(h, l, &o, asks); q == nil {
+			return 0
+		}
+	}
+	ln.argument = w[funi.RemoteCookieWord]
+	n := 0
+	if o.Operation == arctic.RemoteGet {
+		q.total, q.memory = o.Length, memory
+		var offset [arctic.WordSize]byte
+		r := arctic.WindowRequest{Operation: arctic.RemoteGet, Key: o.Key, Address: o.Address, Bytes: o.Length, ID: o.ID, Operands: offset[:]}
+		ln.typ, ln.Part = r.Type(), true
+		n = arctic.PutWindowRequest(ln.Data[arctic.PacketHeaderSize:], &r)
+	} else {
+		n = encodeOperation(ln, s, words, &o, memory)
+	}
+	ln.asksFor(x.card, q, o.Length)
+	return n
+}
+
+// newRequest takes the record of an operation, or returns nil.
+func (x *Context) newRequest(h funi.Header, l arctic.Level, o *funi.Operation, asks bool) *request {
+	q := x.takeRequest()
+	if q == nil {
+		return nil
+	}
+	q.silent, q.asks, q.node, q.level, q.operation, q.cookie = o.Silent, asks, h.Node(), l, o.Operation, o.Cookie
+	q.key, q.address = o.Key, o.Address
+	o.ID = q.id()
+	if asks && o.Operation != arctic.RemoteGet {
+		q.total = o.Bytes
+	}
+	return q
 }
 
 // readOperation checks an operation. It returns the process's own memory that it names, and how many words its trailer has, which
@@ -214,6 +248,10 @@ func (x *Context) readOperation(h funi.Header, s, w *funi.Slot, o *funi.Operatio
 // encodeOperation encodes an operation that fits one packet into a line, and returns how many payload words that makes. The words of the
 // slot are loaded once: trailer and operands stand in it as they do in the packet.
 func encodeOperation(ln *line, s *funi.Slot, words int, o *funi.Operation, memory []byte) int {
+	ln.typ, ln.Part = o.Type(), true // a stream without packets that wait for room
+	if words > 0 {
+		ln.typ |= arctic.TrailerFlag
+	}
 	b := ln.Data[arctic.PacketHeaderSize:]
 	operands := o.OperandBytes()
 	o.Operands = nil
@@ -231,15 +269,18 @@ func encodeOperation(ln *line, s *funi.Slot, words int, o *funi.Operation, memor
 	return head + words + whole
 }
 
-// ask launches a packet of an operation; q is its record, or nil.
-func (c *Card) ask(x *Context, l arctic.Level, ln *line, q *request, words int) {
-	if q != nil {
-		ln.asked, ln.asks = true, q.id()
-		q.lines++
-		q.tried = true
-		c.unanswered.remove(q) // that it is accepted comes first
+// asksFor makes a line's packet one of the operation of a record, nil for none, which asks for bytes of answer if it asks.
+func (ln *line) asksFor(c *Card, q *request, bytes int) {
+	if q == nil {
+		return
 	}
-	c.launch(x, l, ln, arctic.KindRemote, words)
+	ln.asked, ln.asks = true, q.id()
+	q.lines++
+	q.tried = true
+	if q.asks {
+		q.asked += bytes
+	}
+	c.unanswered.remove(q) // that it is accepted comes first
 }
 
 // askMore sends packets of gets of a level, at most as many as budget says, and returns how many. noLine: one found no line.
@@ -270,12 +311,12 @@ func (c *Card) askMore(x *Context, l arctic.Level, budget int) (n int, noLine bo
 		at := uint32(q.asked)
 		offset := [arctic.WordSize]byte{byte(at), byte(at >> 8), byte(at >> 16), byte(at >> 24)}
 		w.Operands = offset[:]
-		q.asked += size
 		q.address += uint64(size)
 		n++
 		ln.Node, ln.typ, ln.Part = q.node, w.Type(), true
 		ln.request, ln.argument = 0, q.cookie
-		c.ask(x, l, ln, q, arctic.PutWindowRequest(ln.Data[arctic.PacketHeaderSize:], &w))
+		ln.asksFor(c, q, size)
+		c.launch(x, l, ln, arctic.KindRemote, arctic.PutWindowRequest(ln.Data[arctic.PacketHeaderSize:], &w))
 	}
 	return n, false
 }

@@ -55,14 +55,39 @@ func (x *Context) makeAnswers() {
 // allAnswered reports whether no answer of the context is under way.
 func (x *Context) allAnswered() bool { return x.answers == nil || x.answers.free == 1<<answerLines-1 }
 
-// answer sends data to the node that asked for it, as a block or in the packet.
-func (c *Card) answer(x *Context, ln *line, node uint16, id, offset uint32, data []byte, block bool) {
+// answer sends data to the node that asked for it. The line has a copy.
+func (c *Card) answer(x *Context, ln *line, node uint16, id, offset uint32, data []byte) {
 	r := arctic.Response{ID: id, Offset: offset, Data: data}
-	if block {
-		r.Block, r.Data, ln.Block = true, nil, data
+	c.sendAnswer(x, ln, node, r.Type(), arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &r))
+}
+
+// answerBlock sends a block of a window's memory to the node that asked for it.
+func (c *Card) answerBlock(x *Context, ln *line, node uint16, id, offset uint32, memory []byte) {
+	r := arctic.Response{ID: id, Offset: offset, Block: true}
+	ln.Block = memory
+	c.sendAnswer(x, ln, node, r.Type(), arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &r))
+}
+
+func (c *Card) sendAnswer(x *Context, ln *line, node, typ uint16, words int) {
+	ln.Node, ln.Part, ln.typ = node, true, typ // a stream without packets that wait for room
+	if route := c.route(x.group, node); c.single && ln.Block == nil && route != NoRoute && uint16(route) != c.cfg.Card {
+		c.compose(x, arctic.Reply, ln, arctic.KindResponse, words, route)
+		c.due, c.dueTo = ln, uint16(route)
+		return
 	}
-	ln.Node, ln.Part, ln.typ = node, true, r.Type() // a stream without packets that wait for room
-	c.launch(x, arctic.Reply, ln, arctic.KindResponse, arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &r))
+	c.launch(x, arctic.Reply, ln, arctic.KindResponse, words)
+	c.more = true
+}
+
+// sendDue sends the answer to the only packet of a frame, which has been accepted: at once, with the acknowledgment, if nothing is before it.
+func (c *Card) sendDue() {
+	ln := c.due
+	c.due = nil
+	if c.link.Lone(c.dueTo, arctic.Reply, &ln.Line) {
+		c.flushes = true
+	} else {
+		c.link.Queue(c.dueTo, arctic.Reply, &ln.Line)
+	}
 	c.more = true
 }
 

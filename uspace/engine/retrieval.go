@@ -58,7 +58,7 @@ func (c *Card) lone(x *Context, l arctic.Level) bool {
 	if h.Plain() {
 		ln.typ = h.Type()
 		arctic.PutWords(ln.Data[arctic.PacketHeaderSize:], s[funi.PayloadWord:funi.PayloadWord+n])
-	} else if kind, n = arctic.KindRemote, x.lonePut(ln, h, s); n == 0 {
+	} else if kind, n = arctic.KindRemote, x.loneRequest(ln, l, h, s); n == 0 {
 		x.free(ln)
 		return false
 	}

@@ -58,6 +58,10 @@ func (c *Card) stepNative() {
 	for i := range c.cfg.Ports {
 		c.receive(i)
 	}
+	if c.flushes { // an answer is under way
+		c.flushes = false
+		c.link.Flush()
+	}
 	c.link.Expire()
 	if c.link.Settles() {
 		c.settleLines()
