@@ -22,6 +22,7 @@
 //
 //	remote.go     the same for request blocks of remote memory (funi/remote.go): writes become packets, other blocks are
 //	              carried out at once
+//	request.go    the same for operations on windows, and the records of those whose process waits for them to be complete
 //
 // and in:
 //
@@ -33,6 +34,8 @@
 //	              needs no queue, except in DRAIN mode, where it becomes parts
 //	area.go       remote writes: every check, then memory, then the count, and a notification when that is complete. They wait
 //	              in no queue but a modelled machine's receive FIFO
+//	execute.go    operations on windows: every check, then a line for the answer, then what they do (atomics.go)
+//	response.go   answers, at both ends
 //
 // Natively all of this takes no time but the engine's own. The card of a modelled machine
 // (Config.Timing) has units that work on one packet at a time, and the effect of a unit is not seen
@@ -45,7 +48,7 @@
 //	link/timed.go  the Dispatch Unit, the Send Queue and the Transmit Scheduler
 //	receiveunit.go the Network Packet Preprocessor
 //
-// keyslot.go is what a process has opened for remote writes: key slots and areas. remoteuse.go says how much
+// keyslot.go is what a process has opened for others: key slots, which may be windows, and areas. remoteuse.go says how much
 // of it there is, and what was refused.
 //
 // Beside them: context.go attaches processes and ends them, control.go is CNTL and the

@@ -48,6 +48,7 @@
 //	       reason but that it was asked for, or that the card has ended
 //	0x600  notification head (card)   0x640  notification tail (process)
 //	0x680  key slots, 0x688 areas, 0x690 notifications (card): how many of each the context has; see remote.go
+//	0x6a0  operations completed (card), 64 bits; see operation.go
 //	0x6c0  64 counts of returns lost, for nodes by their numbers modulo 64 (card)
 //	0x800  64 returns of 32 bytes: reason, level, header, first payload word
 //
@@ -82,7 +83,7 @@
 // card: see Doorbells.
 //
 // With bits 31:30 = 01 a slot of a send queue is a request block for remote memory: what it says, and the notification ring,
-// which is behind the queues, are in remote.go.
+// which is behind the queues, are in remote.go; those of operations on windows are in operation.go.
 //
 // When process and card are two processes they map the two files of shared.go. A C
 // program does so with funi.h, which a test compares with this package. Above it funet.h has the messages of bytes, the

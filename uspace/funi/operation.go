@@ -202,6 +202,9 @@ func (i *Interface) Completed() uint64 {
 // completed returns the count of completions, two words of the page, which lies on a multiple of eight bytes.
 func (p *Page) completed() *uint64 { return (*uint64)(unsafe.Pointer(&p[completedWord])) }
 
+// Completed is the lower half of how many operations of the process the card has completed.
+func (p *Page) Completed() uint32 { return uint32(atomic.LoadUint64(p.completed())) }
+
 // readWindow reads an entry of the ring that is not of an area.
 func (n *Notification) readWindow(e []uint32) {
 	n.Source = uint16(e[1])

@@ -32,6 +32,7 @@ type Published struct {
 	Returned  uint32                // head of the return ring
 	Lost      uint32                // returns lost
 	Notified  uint32                // head of the notification ring
+	Completed uint32                // operations completed, silent ones, too: the lower half
 	Control   uint32                // CNTL
 	Gone      bool
 }
@@ -41,7 +42,7 @@ func (p *Page) Published() (s Published) {
 	for l := range arctic.Levels {
 		s.Delivered[l], s.Retired[l] = p.Load(receiveHead[l]), p.Load(sendTail[l])
 	}
-	s.Returned, s.Notified = p.Returned(), p.Notified()
+	s.Returned, s.Notified, s.Completed = p.Returned(), p.Notified(), p.Completed()
 	s.Lost = atomic.LoadUint32(&p[returnsLost])
 	s.Control = p.Load(Control)
 	s.Gone = p.Gone()

@@ -45,7 +45,7 @@ type Process struct {
 	idle    bool          // what the card publishes brings the turn forward
 	vain    bool          // the last look was in vain
 	wrote   [5]uint32     // what the card reads, as it was told last
-	seen    [6]uint32     // what the card writes, as the program saw it last
+	seen    [7]uint32     // what the card writes, as the program saw it last
 }
 
 // Registers that the process writes and the card reads, and the other way round.
@@ -125,11 +125,11 @@ func (p *Process) tell() bool {
 
 // news reports whether the card has written anything since the program looked.
 func (p *Process) news() bool {
-	var seen [6]uint32
+	var seen [7]uint32
 	for i, r := range ofCard {
 		seen[i] = p.memory.Page.Load(r)
 	}
-	seen[4], seen[5] = p.memory.Page.Returned(), p.memory.Page.Notified()
+	seen[4], seen[5], seen[6] = p.memory.Page.Returned(), p.memory.Page.Notified(), p.memory.Page.Completed()
 	if seen == p.seen {
 		return false
 	}

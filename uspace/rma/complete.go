@@ -1,0 +1,191 @@
+package rma
+
+// This file is how operations become complete, and notifications of others' puts.
+
+import (
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Notification says that all data of a put is in a window, which another node has asked to be told of (With.Notify).
+type Notification struct {
+	Node    uint16 // that has put it
+	Window  uint16 // the number of the key slot: bits 15:0 of the key
+	Tag     uint64
+	Address uint64 // of the first byte of the put's last packet
+}
+
+// queue holds notifications, as many as the ring. When it is full Poll reads no more, and what waits for an operation fails with ErrUnread.
+type queue struct {
+	list  []Notification
+	first int
+}
+
+// full reports whether there is no room for another notification.
+func (e *Endpoint) full() bool {
+	return len(e.inbox.list)-e.inbox.first >= e.iface.Remote().Notifications
+}
+
+// order holds the IDs of operations that are complete, each at most once.
+type order struct {
+	list  []ID
+	first int
+}
+
+func (o *order) push(id ID) { o.list = append(o.list, id) }
+
+// pop takes the first, or returns 0.
+func (o *order) pop() ID {
+	for o.first < len(o.list) {
+		id := o.list[o.first]
+		o.first++
+		if o.first == len(o.list) {
+			o.list, o.first = o.list[:0], 0
+		}
+		if id != 0 {
+			return id
+		}
+	}
+	return 0
+}
+
+// drop takes an ID out.
+func (o *order) drop(id ID) {
+	for i := o.first; i < len(o.list); i++ {
+		if o.list[i] == id {
+			o.list[i] = 0
+			return
+		}
+	}
+}
+
+// Poll takes what the card tells: completions, notifications, and what came back. It waits for nothing.
+func (e *Endpoint) Poll() {
+	for r, ok := e.iface.NextReturn(); ok; r, ok = e.iface.NextReturn() {
+		e.back(r)
+	}
+	for n := (funi.Notification{}); !e.full() && e.iface.NextNotification(&n); {
+		switch n.Kind {
+		case funi.NoteCompletion:
+			e.completed(&n)
+		case funi.NoteWindow:
+			if q := &e.inbox; q.first > 0 && len(q.list) == cap(q.list) {
+				q.list, q.first = q.list[:copy(q.list, q.list[q.first:])], 0
+			}
+			e.inbox.list = append(e.inbox.list, Notification{Node: n.Source, Window: n.KeySlot, Tag: n.Tag, Address: n.Address})
+		}
+	}
+}
+
+// back takes a request that the card gave back: it has done nothing.
+func (e *Endpoint) back(r funi.Returned) {
+	if op, ok := r.Header.WindowOperation(); r.Header.Remote() && ok {
+		e.ops.returned++
+		e.finish(r.Word, Result{Err: &Error{op, r.Header.Node(), r.Reason}})
+		return
+	}
+	switch {
+	case r.Header.Remote() && r.Word == commandCookie:
+		e.ops.refused = r.Reason
+	case e.Others != nil:
+		e.Others(r)
+	}
+}
+
+// completed takes the completion of an operation.
+func (e *Endpoint) completed(n *funi.Notification) {
+	r := Result{Bytes: int(n.Bytes), Answer: n.Answer}
+	if n.Reason != arctic.ReasonNone {
+		r.Err = &Error{n.Operation, n.Source, n.Reason}
+	}
+	e.finish(n.Cookie, r)
+}
+
+// finish notes what became of the operation of a cookie.
+func (e *Endpoint) finish(cookie uint32, r Result) {
+	if cookie&silentCookie != 0 {
+		if e.ops.failed == nil {
+			e.ops.failed = r.Err
+		}
+		return
+	}
+	r.ID = ID(cookie)
+	if m := &e.ops.told[cookie%funi.MaxRequests]; m.id == r.ID && !m.done {
+		m.done, m.result = true, r
+		e.ops.done.push(r.ID)
+	}
+}
+
+// Next takes what became of the operation that was complete first, or returns false. What Wait has told it does not tell.
+func (e *Endpoint) Next(r *Result) bool {
+	e.Poll()
+	id := e.ops.done.pop()
+	if id == 0 {
+		return false
+	}
+	m := &e.ops.told[id%funi.MaxRequests]
+	*r = m.result
+	*m = record{}
+	return true
+}
+
+// Wait lets the card run until an operation is complete, and returns what became of it; its error is the Result's, too. Errors besides are ErrID,
+// and those of drive, after which the operation is still under way.
+func (e *Endpoint) Wait(id ID) (Result, error) {
+	m := &e.ops.told[id%funi.MaxRequests]
+	if id == 0 || m.id != id {
+		return Result{}, fmt.Errorf("waiting for operation %d: %w", id, ErrID)
+	}
+	for e.Poll(); !m.done; {
+		if err := e.step(); err != nil {
+			return Result{}, fmt.Errorf("waiting for an operation on node %d: %w", m.node, err)
+		}
+	}
+	r := m.result
+	e.ops.done.drop(id)
+	*m = record{}
+	return r, r.Err
+}
+
+// Quiet lets the card run until all operations are complete, and returns the first failure of a silent one since the last time. Those with an ID are
+// told as ever. Errors besides are those of drive.
+func (e *Endpoint) Quiet() error {
+	if err := e.settle("waiting for all operations"); err != nil {
+		return err
+	}
+	err := e.ops.failed
+	e.ops.failed = nil
+	return err
+}
+
+// Fence lets the card run until what was issued to a node is complete: what is issued afterwards comes later there. It tells nothing of failures.
+// Silent operations are counted for all nodes together, so it waits for those to others, too.
+func (e *Endpoint) Fence(node uint16) error {
+	return e.settle(fmt.Sprintf("waiting for operations on node %d", node))
+}
+
+func (e *Endpoint) settle(what string) error {
+	for e.Poll(); e.open() > 0; {
+		if err := e.step(); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	e.Poll() // the card counts a completion when it has told it
+	return nil
+}
+
+// Notification takes the oldest notification of a put, or returns false.
+func (e *Endpoint) Notification(n *Notification) bool {
+	e.Poll()
+	q := &e.inbox
+	if q.first == len(q.list) {
+		return false
+	}
+	*n = q.list[q.first]
+	if q.first++; q.first == len(q.list) {
+		q.list, q.first = q.list[:0], 0
+	}
+	return true
+}

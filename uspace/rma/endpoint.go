@@ -1,0 +1,235 @@
+package rma
+
+// This file is the process's end, and the windows that it opens for others.
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// Endpoint is a process's end. See doc.go.
+type Endpoint struct {
+	iface    *funi.Interface
+	random   io.Reader
+	drive    func() error
+	segments funi.Segments
+	slots    []uint64 // index the key slot: the key that it has; 0: it has none
+	credit   int      // of open windows, and of closed ones that have notifications unread
+	life     [4]byte  // tells this process from others that were the node before, for locks
+
+	ops operations
+	// inbox holds notifications that Poll has read, until NextNotification.
+	inbox queue
+	// Others takes requests that came back and are not of this package; nil: there are none.
+	Others func(funi.Returned)
+}
+
+// Key is what gives access to a window.
+type Key uint64
+
+// Options say what a window is to be besides its memory.
+type Options struct {
+	// Address is what others call its first byte, up to 48 bits.
+	Address uint64
+	// Rights are what others may do; 0: read, write and atomics.
+	Rights funi.WindowRights
+	// Notifications is how many notifications of puts may be unread (funi.RightNotify); one more waits at its sender.
+	Notifications int
+	// Key is a key that was agreed on, whose lower 16 bits are the number of a key slot; 0: a random one. A fixed key is as secret as
+	// whoever agreed on it.
+	Key Key
+}
+
+// Window is memory that others may use.
+type Window struct {
+	Key     Key
+	Address uint64
+	Memory  []byte
+	credit  int
+}
+
+// Target names bytes of a window from an address on.
+type Target struct {
+	Node    uint16
+	Key     Key
+	Address uint64
+}
+
+// Target returns a target in the window for others, who know this process as the node.
+func (w *Window) Target(node uint16) Target { return Target{node, w.Key, w.Address} }
+
+// At returns the target that many bytes further on.
+func (t Target) At(offset uint64) Target {
+	t.Address += offset
+	return t
+}
+
+// New returns the end of the process with the interface. random is where keys come from: crypto/rand's Reader, but in virtual time. drive lets
+// the card run, and returns an error when nobody is to wait any more. It returns ErrNone, and errors of random.
+func New(iface *funi.Interface, random io.Reader, drive func() error) (*Endpoint, error) {
+	sizes := iface.Remote()
+	if sizes == (funi.RemoteSizes{}) {
+		return nil, ErrNone
+	}
+	e := &Endpoint{iface: iface, random: random, drive: drive, slots: make([]uint64, sizes.KeySlots)}
+	e.ops.limit = min(sizes.Notifications, funi.MaxRequests)
+	if _, err := io.ReadFull(random, e.life[:]); err != nil {
+		return nil, fmt.Errorf("rma: drawing a number for locks: %w", err)
+	}
+	return e, nil
+}
+
+// Use tells the endpoint of a segment that the process has registered with its card. Errors are those of funi.Segments.
+func (e *Endpoint) Use(s funi.Segment) error { return e.segments.Register(s) }
+
+// Expose opens a window over memory that lies in a segment with the right Keyed. When it returns others may use it. Errors are ErrMemory,
+// ErrFull, ErrWindow, and those of drive and random.
+func (e *Endpoint) Expose(memory []byte, o Options) (*Window, error) {
+	w, err := e.expose(memory, o)
+	if err != nil {
+		return nil, fmt.Errorf("exposing %d bytes: %w", len(memory), err)
+	}
+	return w, nil
+}
+
+func (e *Endpoint) expose(memory []byte, o Options) (*Window, error) {
+	base, ok := e.segments.Address(memory, funi.Keyed)
+	if !ok || len(memory) == 0 {
+		return nil, ErrMemory
+	}
+	if o.Rights == 0 {
+		o.Rights = funi.RightRead | funi.RightWrite | funi.RightAtomic
+		if o.Notifications > 0 {
+			o.Rights |= funi.RightNotify
+		}
+	}
+	if o.Address > arctic.MaxAddress-uint64(len(memory))+1 || o.Notifications < 0 || o.Notifications > 0 && o.Rights&funi.RightNotify == 0 {
+		return nil, ErrWindow
+	}
+	key, err := e.draw(o.Key)
+	if err != nil {
+		return nil, err
+	}
+	if e.credit+o.Notifications >= e.iface.Remote().Notifications {
+		return nil, ErrFull // one entry at least is left for operations
+	}
+	w := funi.Window{Key: uint64(key), Base: base, Bytes: uint32(len(memory)), Address: o.Address, Rights: o.Rights, Credit: uint32(o.Notifications)}
+	reason, err := e.command(func(s *funi.Slot, cookie uint32) { s.SetOpenWindow(&w, cookie) })
+	switch {
+	case err != nil:
+		return nil, err
+	case reason != arctic.ReasonNone:
+		return nil, fmt.Errorf("%w: %v", ErrFull, reason)
+	}
+	e.slots[uint16(key)] = uint64(key)
+	e.credit += o.Notifications
+	e.ops.limit = min(e.iface.Remote().Notifications-e.credit, funi.MaxRequests)
+	return &Window{Key: key, Address: o.Address, Memory: memory, credit: o.Notifications}, nil
+}
+
+// draw returns the key that is asked for, or a random one for a key slot that is free.
+func (e *Endpoint) draw(fixed Key) (Key, error) {
+	if fixed != 0 {
+		if n := int(uint16(fixed)); n >= len(e.slots) || e.slots[n] != 0 {
+			return 0, ErrFull
+		}
+		return fixed, nil
+	}
+	for n, key := range e.slots {
+		if key != 0 {
+			continue
+		}
+		var secret [8]byte
+		for secret == ([8]byte{}) { // a key that is 0 would be none
+			if _, err := io.ReadFull(e.random, secret[2:]); err != nil {
+				return 0, fmt.Errorf("drawing a key: %w", err)
+			}
+		}
+		return Key(binary.LittleEndian.Uint64(secret[:])&^0xffff | uint64(n)), nil
+	}
+	return 0, ErrFull
+}
+
+// Revoke closes a window. When it returns nobody changes or reads its memory any more. Errors are ErrWindow, and those of drive.
+func (e *Endpoint) Revoke(w *Window) error {
+	if err := e.change("revoking", w, func(s *funi.Slot, cookie uint32) { s.SetCloseKeySlot(uint64(w.Key), cookie) }); err != nil {
+		return err
+	}
+	e.slots[uint16(w.Key)] = 0
+	e.credit -= w.credit
+	e.ops.limit = min(e.iface.Remote().Notifications-e.credit, funi.MaxRequests)
+	return nil
+}
+
+// Suspend has operations on a window wait at their senders, until Resume or Revoke. Errors as for Revoke.
+func (e *Endpoint) Suspend(w *Window) error {
+	return e.change("suspending", w, func(s *funi.Slot, cookie uint32) { s.SetSuspendWindow(uint64(w.Key), cookie) })
+}
+
+// Resume ends that. Whoever had locked the window has it no more, which frees what a dead process has locked. Errors as for Revoke.
+func (e *Endpoint) Resume(w *Window) error {
+	return e.change("resuming", w, func(s *funi.Slot, cookie uint32) { s.SetResumeWindow(uint64(w.Key), cookie) })
+}
+
+func (e *Endpoint) change(what string, w *Window, compose func(*funi.Slot, uint32)) error {
+	if n := int(uint16(w.Key)); n >= len(e.slots) || e.slots[n] != uint64(w.Key) {
+		return fmt.Errorf("%s a window: %w", what, ErrWindow)
+	}
+	reason, err := e.command(compose)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s a window: %w", what, err)
+	case reason != arctic.ReasonNone:
+		return fmt.Errorf("%s a window: %w: %v", what, ErrWindow, reason)
+	}
+	return nil
+}
+
+// commandCookie is that of blocks that are not operations. One is under way at a time.
+const commandCookie = 1<<32 - 1
+
+// command commits a block that is no operation, and waits until the card has carried it out or given it back.
+func (e *Endpoint) command(compose func(s *funi.Slot, cookie uint32)) (arctic.Reason, error) {
+	s, err := e.slot()
+	if err != nil {
+		return 0, err
+	}
+	compose(s, commandCookie)
+	e.iface.Commit(funi.Request)
+	upTo := e.iface.Committed(funi.Request)
+	e.ops.refused = arctic.ReasonNone
+	for e.iface.Committed(funi.Request)-uint64(e.iface.Unsent(funi.Request)) < upTo {
+		if err := e.step(); err != nil {
+			return 0, err
+		}
+	}
+	e.Poll() // the card says what it gives back before it retires the slot, or in the same step
+	return e.ops.refused, nil
+}
+
+// slot returns a slot of the send queue, when there is one.
+func (e *Endpoint) slot() (*funi.Slot, error) {
+	for {
+		if s := e.iface.Reserve(funi.Request); s != nil {
+			return s, nil
+		}
+		if err := e.step(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// step lets the card run once, and takes what it says.
+func (e *Endpoint) step() error {
+	if err := e.drive(); err != nil {
+		return err
+	}
+	if e.Poll(); e.full() {
+		return ErrUnread
+	}
+	return nil
+}
