@@ -76,6 +76,9 @@ func (c *Card) sendAnswer(x *Context, ln *line, node, typ uint16, words int) {
 		return
 	}
 	c.launch(x, arctic.Reply, ln, arctic.KindResponse, words)
+	if x.looping {
+		x.stir() // its process has done nothing, so nobody would look at it
+	}
 	c.more = true
 }
 
