@@ -260,7 +260,7 @@ const (
 )
 
 func loopOf(ln *line) int {
-	if ln.Part {
+	if ln.Part || ln.Answer {
 		return loopParts
 	}
 	return loopPackets

@@ -19,6 +19,9 @@ type Line struct {
 	piece uint16 // bytes of Block in the frame; what is behind follows in others (limit.go)
 	// Part marks a part of a long transfer, which needs no room in a queue: such lines have a stream of their own.
 	Part bool
+	// Answer marks an answer to a peer's operation. They have a stream of their own, too, which goes on while their owner is halted: what they
+	// answer has been done, and somebody waits for it.
+	Answer bool
 	// Settled says what became of it, and Reason why, once it comes back.
 	Settled Settled
 	Reason  arctic.Reason
@@ -55,7 +58,7 @@ func (ln *Line) Next() *Line { return ln.next }
 func (ln *Line) Cut() { ln.Block = ln.inFrame() }
 
 // Clear forgets block and part of a line that came back.
-func (ln *Line) Clear() { ln.Block, ln.Part, ln.piece = nil, false, 0 }
+func (ln *Line) Clear() { ln.Block, ln.Part, ln.Answer, ln.piece = nil, false, false, 0 }
 
 // Lines is a FIFO of lines, each of which is on one at most: they are linked through the line itself. Of a line that the
 // link has not got, its owner may make use of that, too. The zero value is empty.
