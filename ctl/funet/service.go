@@ -421,7 +421,7 @@ func refusals(r *engine.RemoteRefusals) string {
 	for _, c := range []struct {
 		n   uint64
 		why string
-	}{{r.KeySlot, "key"}, {r.Range, "range"}, {r.Area, "area"}, {r.NoBuffer, "buffer"}, {r.Form, "form"}, {r.NoCredit, "credit"}, {r.Guessing, "guessing"}} {
+	}{{r.KeySlot, "key"}, {r.Range, "range"}, {r.Area, "area"}, {r.NoBuffer, "buffer"}, {r.Form, "form"}, {r.NoCredit, "credit"}, {r.Chain, "chain"}, {r.Guessing, "guessing"}} {
 		if c.n > 0 {
 			all = append(all, fmt.Sprintf("%s %d", c.why, c.n))
 		}

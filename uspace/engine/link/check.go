@@ -37,7 +37,7 @@ func (f *flow) check(used map[uint32]int) error {
 		q := Lines{head: fr.train}
 		if n := q.length(); n > 0 {
 			used[fr.train.owner.Number] += n
-			open[f.find(fr.train.owner, fr.train.Node, fr.train.Part)]++
+			open[f.find(fr.train.owner, fr.train.Node, fr.train.lane())]++
 		}
 		if (fr.state == flying || fr.state == lost) != (fr.train != nil) {
 			return fmt.Errorf("frame %d in state %d has a train: %v", s, fr.state, fr.train != nil)

@@ -28,7 +28,7 @@ func (e *End) makeReady(f *flow) {
 // queue adds a loaded line to its flow.
 func (e *End) queue(p *peer, l arctic.Level, ln *Line) {
 	f := e.flow(p, l)
-	s := e.stream(f, ln.owner, ln.Node, ln.Part)
+	s := e.stream(f, ln.owner, ln.Node, ln.lane())
 	s.waiting.Push(ln)
 	e.mayGo(s)
 	e.makeReady(f)

@@ -84,7 +84,11 @@ func (e *End) GiveUpTo(o *Owner, card uint16, l arctic.Level, node uint16, part 
 		return
 	}
 	if f := e.byCard[card].flows[l]; f != nil {
-		if s := f.find(o, node, part); s != nil {
+		lane := uint8(0)
+		if part {
+			lane = partLane
+		}
+		if s := f.find(o, node, lane); s != nil {
 			e.empty(s, keep, to)
 		}
 	}

@@ -6,7 +6,7 @@ package link
 // no other (hold.go): a stalled process costs the flow that it shares nothing but its
 // tries, and one whose frames are never answered one place in its window.
 //
-// Parts of long transfers have a stream of their own: they need no room in the node's
+// Parts of long transfers have a stream of their own, and so have the packets of each chain (line.go). Parts need no room in the node's
 // queue, so they go on while other packets wait for some. A process that changes its
 // queues, and takes nothing meanwhile, waits for no more than that its parts are taken;
 // so processes that do so at the same time do not wait for each other.
@@ -25,7 +25,7 @@ type stream struct {
 	owner   *Owner
 	turn    turn // in its job's class on the flow
 	node    uint16
-	part    bool // see Line.Part
+	lane    uint8 // see Line.lane
 	list    list
 	seat    int32 // in the heap of holds
 	index   int32 // in Owner.streams
@@ -41,20 +41,20 @@ type stream struct {
 type streamKey struct {
 	owner *Owner
 	node  uint16
-	part  bool
+	lane  uint8
 }
 
 // stream returns the stream of a context for a node, made when it is first
-// needed: there are at most two for each context and node behind the peer, and of a context
+// needed: there are at most two, and one for each chain, for each context and node behind the peer, and of a context
 // not many more than twice as many as it has lines.
-func (e *End) stream(f *flow, o *Owner, node uint16, part bool) *stream {
-	if s := f.recent; s != nil && s.owner == o && s.node == node && s.part == part {
+func (e *End) stream(f *flow, o *Owner, node uint16, lane uint8) *stream {
+	if s := f.recent; s != nil && s.owner == o && s.node == node && s.lane == lane {
 		return s
 	}
-	s := f.find(o, node, part)
+	s := f.find(o, node, lane)
 	if s == nil {
 		e.thin(o)
-		s = e.takeStream(f, o, node, part)
+		s = e.takeStream(f, o, node, lane)
 		s.at = int32(len(f.streams))
 		f.streams = append(f.streams, s)
 		f.enter(s)
@@ -84,12 +84,12 @@ func (e *End) thin(o *Owner) {
 const searched = 8
 
 // find returns the stream of a context for a node, or nil.
-func (f *flow) find(o *Owner, node uint16, part bool) *stream {
+func (f *flow) find(o *Owner, node uint16, lane uint8) *stream {
 	if len(f.streams) > searched {
-		return f.byKey[streamKey{o, node, part}]
+		return f.byKey[streamKey{o, node, lane}]
 	}
 	for _, s := range f.streams {
-		if s.owner == o && s.node == node && s.part == part {
+		if s.owner == o && s.node == node && s.lane == lane {
 			return s
 		}
 	}
@@ -102,19 +102,19 @@ func (f *flow) enter(s *stream) {
 	case n <= searched:
 		return
 	case n > searched+1:
-		f.byKey[streamKey{s.owner, s.node, s.part}] = s
+		f.byKey[streamKey{s.owner, s.node, s.lane}] = s
 		return
 	case f.byKey == nil:
 		f.byKey = map[streamKey]*stream{}
 	}
 	for _, s := range f.streams {
-		f.byKey[streamKey{s.owner, s.node, s.part}] = s
+		f.byKey[streamKey{s.owner, s.node, s.lane}] = s
 	}
 }
 
 // forget removes a stream that has nothing waiting and nothing in flight.
 func (f *flow) forget(s *stream) {
-	delete(f.byKey, streamKey{s.owner, s.node, s.part})
+	delete(f.byKey, streamKey{s.owner, s.node, s.lane})
 	f.recent = nil
 	last := f.streams[len(f.streams)-1]
 	f.streams[s.at], last.at = last, s.at
