@@ -63,7 +63,9 @@ returns), resize (of queues in use), switch (of contexts), xfer (transfers of me
 also such as must be refused), jobs (a job ends, host after host, and another takes
 its GID), narrow (ways come to carry shorter frames), forge (of greetings, by who sees
 all frames), replay (of frames of any age), sizes (cards whose ports carry frames of
-different lengths), rats (programs use all protocols of package rats, too); all or none. With forge or replay half of the seeds have a key. On
+different lengths), rats (programs use all protocols of package rats, too), rma (they
+operate on each other's windows, too: put, get, atomics, locks; not on timed cards);
+all or none. With forge or replay half of the seeds have a key. On
 Arctic the network has no faults: loss, dup, reorder, corrupt, partition, cut, narrow,
 forge, replay and sizes are left out, congestion is slow routers with few buffers.
 

@@ -250,7 +250,7 @@ func (c *Card) sendOn(x *Context, ch *chain, h *arctic.PacketHeader, m *arctic.M
 	for _, n := range ch.next {
 		ln := ch.take()
 		on.Left = n.Members
-		ln.Node, ln.typ, ln.Chain = n.Node, h.Type, chainLane(m.Chain)
+		ln.Node, ln.typ, ln.Answer, ln.Chain = n.Node, h.Type, true, chainLane(m.Chain)
 		words := arctic.PutMulticast(ln.Data[arctic.PacketHeaderSize:], &on)
 		x.account.retrieval -= arctic.PacketHeaderSize + words*arctic.WordSize + packetBytes
 		c.launch(x, arctic.Request, ln, arctic.KindMulticast, words)
@@ -271,7 +271,7 @@ func (c *Card) report(x *Context, ln *line, m *arctic.Multicast, r *arctic.Repor
 	var data [arctic.ReportBytes]byte
 	arctic.PutReport(data[:], r)
 	a := arctic.Response{ID: m.ID, Data: data[:]}
-	ln.Node, ln.typ, ln.Part, ln.Chain = m.Origin, a.Type(), true, 0
+	ln.Node, ln.typ, ln.Answer, ln.Chain = m.Origin, a.Type(), true, 0
 	x.account.retrieval -= arctic.PacketHeaderSize + 2*arctic.ReportBytes + packetBytes
 	c.launch(x, arctic.Reply, ln, arctic.KindResponse, arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &a))
 }
@@ -316,11 +316,10 @@ func (x *Context) reported(q *request, a *arctic.Response) arctic.Reason {
 // patience returns how long the operation waits for its next answer. A member of a chain may take ConnectTimeout to find that the next one's card
 // is not there.
 func (q *request) patience() int64 {
-	cfg := &q.of.card.cfg
 	if q.operation == arctic.RemoteMulticast {
-		return int64(cfg.PeerTimeout + cfg.ConnectTimeout)
+		return q.of.card.answerTimeout() + int64(q.of.card.cfg.ConnectTimeout)
 	}
-	return int64(cfg.PeerTimeout)
+	return q.of.card.answerTimeout()
 }
 
 // comesTo adds a report to what the process will hear.

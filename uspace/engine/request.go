@@ -9,7 +9,8 @@ package engine
 //
 // A get of many bytes asks packet by packet, as long as lines are free, with at most 64 packets unanswered. Its slot is retired at once.
 //
-// An answer that is owed and does not come for PeerTimeout never will: the card that owes it would send it again. Then the operation
+// An answer that is owed and does not come for PeerTimeout, and as long as a card waits that was told to try later, never will: the card
+// that owes it would send it again. While the context is away its answers are told so, and it has all of that time when it is back. Then the operation
 // fails with arctic.ReasonSilent, and may have been carried out. What comes later finds another generation in the record.
 //
 //	free --take--> asking --all asked--> waiting --complete--> free
@@ -401,7 +402,7 @@ func (q *request) answered(x *Context, a *arctic.Response) {
 		return
 	}
 	if q.waits {
-		x.card.unanswered.push(q, x.card.now+int64(x.card.cfg.PeerTimeout))
+		x.card.unanswered.push(q, x.card.now+x.card.answerTimeout())
 	}
 	x.calm, x.card.more = false, true // the next may be asked for
 }
@@ -457,12 +458,17 @@ func (x *Context) tell(done *completion) {
 	x.iface.PutCompleted(r.requests.completed)
 }
 
-// tellOwed tells what was completed while the context was away.
+// tellOwed tells what was completed while the context was away. What is still owed to it has all of its time from now on.
 func (x *Context) tellOwed() {
 	if x.remote == nil {
 		return
 	}
 	n := &x.remote.requests
+	for i := range n.table {
+		if q := &n.table[i]; q.waits {
+			x.card.unanswered.push(q, x.card.now+x.card.answerTimeout())
+		}
+	}
 	for i := range n.owed {
 		x.tell(&n.owed[i])
 	}
@@ -555,6 +561,9 @@ func (u *unanswered) due() int64 {
 	return u.head.due
 }
 
+// answerTimeout is how long an operation waits for an answer that is owed, in nanoseconds.
+func (c *Card) answerTimeout() int64 { return int64(c.cfg.PeerTimeout + c.cfg.MaxHold) }
+
 // givenUpInStep is how many operations a step gives up at the most.
 const givenUpInStep = 64
 
@@ -565,7 +574,11 @@ func (c *Card) giveUpUnanswered() {
 		if q == nil || q.due > c.now {
 			return
 		}
-		q.of.complete(q, arctic.ReasonSilent)
+		if x := q.of; x.away { // what is owed to it is rejected for now, until it is back
+			c.unanswered.push(q, c.now+c.answerTimeout())
+		} else {
+			x.complete(q, arctic.ReasonSilent)
+		}
 	}
 	c.more = true
 }

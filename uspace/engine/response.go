@@ -69,14 +69,14 @@ func (c *Card) answerBlock(x *Context, ln *line, node uint16, id, offset uint32,
 }
 
 func (c *Card) sendAnswer(x *Context, ln *line, node, typ uint16, words int) {
-	ln.Node, ln.Part, ln.typ = node, true, typ // a stream without packets that wait for room
+	ln.Node, ln.Answer, ln.typ = node, true, typ
 	if route := c.route(x.group, node); c.single && ln.Block == nil && route != NoRoute && uint16(route) != c.cfg.Card {
 		c.compose(x, arctic.Reply, ln, arctic.KindResponse, words, route)
 		c.due, c.dueTo = ln, uint16(route)
 		return
 	}
 	c.launch(x, arctic.Reply, ln, arctic.KindResponse, words)
-	c.more = true
+	c.more, x.calm = true, false // it may be for a context of this card
 }
 
 // sendDue sends the answer to the only packet of a frame, which has been accepted: at once, with the acknowledgment, if nothing is before it.

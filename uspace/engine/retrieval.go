@@ -264,7 +264,7 @@ func loopOf(ln *line) int {
 	if ln.Chain > 0 {
 		return loopChains
 	}
-	if ln.Part {
+	if ln.Part || ln.Answer {
 		return loopParts
 	}
 	return loopPackets

@@ -35,6 +35,8 @@ type Endpoint struct {
 	keySlots numbers
 	areas    numbers
 	sends    sends
+	// OtherNotes takes entries of the notification ring that are not of areas: of operations on windows (funi/operation.go); nil: there are none.
+	OtherNotes func(*funi.Notification)
 	// Others takes requests that came back and are not of remote memory; nil: there are none.
 	Others func(funi.Returned)
 	owned  func(funi.Returned) // takes what came back of a manager's instances; nil: there is no manager
@@ -154,7 +156,28 @@ func (e *Endpoint) Seed(k Key, area uint16, size uint32, protocol uint8) Seed {
 }
 
 // NextRecord takes the oldest notification record into n, or returns false if there is none (3.1, get_notification_record).
-func (e *Endpoint) NextRecord(n *funi.Notification) bool { return e.iface.NextNotification(n) }
+func (e *Endpoint) NextRecord(n *funi.Notification) bool {
+	for e.iface.NextNotification(n) {
+		if n.Kind == funi.NoteArea {
+			return true
+		}
+		if e.OtherNotes != nil {
+			e.OtherNotes(n)
+		}
+	}
+	return false
+}
+
+// TakeKeySlot returns the number of a key slot that the endpoint leaves to the process from now on, or false if none is free.
+func (e *Endpoint) TakeKeySlot() (n uint16, ok bool) {
+	if n, ok = e.keySlots.next(); ok {
+		e.keySlots.take()
+	}
+	return n, ok
+}
+
+// GiveKeySlot gives it back; it is not open any more.
+func (e *Endpoint) GiveKeySlot(n uint16) { e.keySlots.give(n) }
 
 // Poll takes what the card has returned. Where something else reads the returns of the interface too, that passes them on to Returned; Others takes
 // what Poll finds of its.
@@ -168,7 +191,7 @@ func (e *Endpoint) Poll() {
 
 // Returned notes a request that came back, and reports whether it was of remote memory.
 func (e *Endpoint) Returned(r funi.Returned) bool {
-	if !r.Header.Remote() {
+	if _, operation := r.Header.WindowOperation(); !r.Header.Remote() || operation {
 		return false
 	}
 	if r.Word&ownerCookie != 0 {

@@ -60,7 +60,7 @@ func (e *End) onlyOne(f *flow) bool {
 		return false
 	}
 	f.measured(e.now - fr.sentAt)
-	s := e.stream(f, ln.owner, ln.Node, ln.lane())
+	s := e.stream(f, ln.owner, ln.Node, ln.sort())
 	s.backoff = 0
 	s.limit = min(s.limit+1, Window)
 	fr.train = nil
@@ -101,7 +101,7 @@ func (e *End) accepted(f *flow, s uint32, rtt *int64) bool {
 	if t := fr.train.owner.Follower; t != nil {
 		t.Answered(fr.train, Verdict{})
 	}
-	st := e.stream(f, fr.train.owner, fr.train.Node, fr.train.lane())
+	st := e.stream(f, fr.train.owner, fr.train.Node, fr.train.sort())
 	st.backoff = 0
 	st.limit = min(st.limit+1, Window)
 	for fr.train != nil {
@@ -206,7 +206,7 @@ func (e *End) reject(f *flow, r *rejected) {
 	if t := fr.train.owner.Follower; t != nil {
 		t.Answered(fr.train, r.Verdict)
 	}
-	s := e.stream(f, fr.train.owner, fr.train.Node, fr.train.lane())
+	s := e.stream(f, fr.train.owner, fr.train.Node, fr.train.sort())
 	again := fr.void && r.RetryReason == arctic.ReasonTooLong
 	var first, last *Line
 	for bit := uint64(1); fr.train != nil; bit <<= 1 {

@@ -37,7 +37,7 @@ func (f *flow) check(used map[uint32]int) error {
 		q := Lines{head: fr.train}
 		if n := q.length(); n > 0 {
 			used[fr.train.owner.Number] += n
-			open[f.find(fr.train.owner, fr.train.Node, fr.train.lane())]++
+			open[f.find(fr.train.owner, fr.train.Node, fr.train.sort())]++
 		}
 		if (fr.state == flying || fr.state == lost) != (fr.train != nil) {
 			return fmt.Errorf("frame %d in state %d has a train: %v", s, fr.state, fr.train != nil)
@@ -73,7 +73,7 @@ func (f *flow) check(used map[uint32]int) error {
 		if int(s.flying) != open[s] {
 			return fmt.Errorf("stream to node %d: flying %d, counted %d", s.node, s.flying, open[s])
 		}
-		if s.waiting.head != nil && s.list == nowhere && !s.owner.Halted && s.flying < s.limit {
+		if s.waiting.head != nil && s.list == nowhere && s.sends() && s.flying < s.limit {
 			return fmt.Errorf("stream to node %d waits for nothing", s.node)
 		}
 	}

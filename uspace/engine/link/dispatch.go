@@ -28,7 +28,7 @@ func (e *End) makeReady(f *flow) {
 // queue adds a loaded line to its flow.
 func (e *End) queue(p *peer, l arctic.Level, ln *Line) {
 	f := e.flow(p, l)
-	s := e.stream(f, ln.owner, ln.Node, ln.lane())
+	s := e.stream(f, ln.owner, ln.Node, ln.sort())
 	s.waiting.Push(ln)
 	e.mayGo(s)
 	e.makeReady(f)
@@ -106,7 +106,7 @@ func (e *End) nextStream(f *flow) *stream {
 	}
 	for s := f.upcoming(); s != nil; s = f.upcoming() {
 		switch {
-		case s.owner.Halted, s.waiting.head == nil:
+		case !s.sends(), s.waiting.head == nil:
 			e.withdraw(s) // the end of its mode, or a packet, brings it back
 		case s.flying >= s.limit:
 			e.withdraw(s) // an answer brings it back

@@ -19,8 +19,11 @@ type Line struct {
 	piece uint16 // bytes of Block in the frame; what is behind follows in others (limit.go)
 	// Part marks a part of a long transfer, which needs no room in a queue: such lines have a stream of their own.
 	Part bool
-	// Chain is 1 plus the number of the chain that the packet goes along, 0 for one of none. A chain's lines have a stream of their own: what
-	// waits for room on one chain must not stop another.
+	// Answer marks an answer to a peer's operation. They have a stream of their own, too, which goes on while their owner is halted: what they
+	// answer has been done, and somebody waits for it.
+	Answer bool
+	// Chain is 1 plus the number of the chain that the packet goes along, 0 for one of none, at most 64. A chain's lines have a stream of
+	// their own: what waits for room on one chain must not stop another. With Answer it is a copy that a member sends on.
 	Chain uint8
 	// Settled says what became of it, and Reason why, once it comes back.
 	Settled Settled
@@ -48,20 +51,6 @@ func (ln *Line) Belongs(o *Owner) { ln.owner = o }
 // Owner returns whose the line is.
 func (ln *Line) Owner() *Owner { return ln.owner }
 
-// lane says which of its owner's streams for the node the line is in.
-func (ln *Line) lane() uint8 {
-	switch {
-	case ln.Chain > 0:
-		return partLane + ln.Chain
-	case ln.Part:
-		return partLane
-	}
-	return 0
-}
-
-// partLane is the lane of parts; those of chains follow.
-const partLane = 1
-
 // Packet returns the packet.
 func (ln *Line) Packet() arctic.Packet { return arctic.Packet(ln.Data[:ln.Size]) }
 
@@ -72,7 +61,7 @@ func (ln *Line) Next() *Line { return ln.next }
 func (ln *Line) Cut() { ln.Block = ln.inFrame() }
 
 // Clear forgets block and part of a line that came back.
-func (ln *Line) Clear() { ln.Block, ln.Part, ln.Chain, ln.piece = nil, false, 0, 0 }
+func (ln *Line) Clear() { ln.Block, ln.Part, ln.Answer, ln.Chain, ln.piece = nil, false, false, 0, 0 }
 
 // Lines is a FIFO of lines, each of which is on one at most: they are linked through the line itself. Of a line that the
 // link has not got, its owner may make use of that, too. The zero value is empty.

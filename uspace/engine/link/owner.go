@@ -11,7 +11,7 @@ type Owner struct {
 	Number uint32
 	// GID and Tag are what its frames carry, also those that are sent again.
 	GID uint16
-	// Halted: nothing new is dispatched. After it ends call Resume.
+	// Halted: nothing new is dispatched but answers. After it ends call Resume.
 	Halted bool
 	// Ended: nobody takes what comes back, so what is rejected for now is not tried again.
 	Ended bool
@@ -84,11 +84,11 @@ func (e *End) GiveUpTo(o *Owner, card uint16, l arctic.Level, node uint16, part 
 		return
 	}
 	if f := e.byCard[card].flows[l]; f != nil {
-		lane := uint8(0)
+		of := packets
 		if part {
-			lane = partLane
+			of = parts
 		}
-		if s := f.find(o, node, lane); s != nil {
+		if s := f.find(o, node, of); s != nil {
 			e.empty(s, keep, to)
 		}
 	}

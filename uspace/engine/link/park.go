@@ -221,7 +221,7 @@ func (e *End) park(f *flow) {
 	k := &f.peer.parked[f.level]
 	k.sndNext, k.reached, k.srtt, k.rttvar = f.sndNext, f.reached, f.srtt, f.rttvar
 	k.window, k.threshold, k.growth = uint16(f.window), uint16(f.threshold), uint16(f.growth)
-	if s := f.recent; s != nil && s.lane == 0 {
+	if s := f.recent; s != nil && s.sort == packets {
 		k.node, k.limit = s.node, uint16(s.limit)
 	}
 	f.peer.flows[f.level] = nil
@@ -241,7 +241,7 @@ func (e *End) park(f *flow) {
 }
 
 // takeStream makes a stream of the context for a node.
-func (e *End) takeStream(f *flow, o *Owner, node uint16, lane uint8) *stream {
+func (e *End) takeStream(f *flow, o *Owner, node uint16, of sort) *stream {
 	s := e.spare.streams
 	if s == nil {
 		s = new(stream)
@@ -249,11 +249,11 @@ func (e *End) takeStream(f *flow, o *Owner, node uint16, lane uint8) *stream {
 		e.spare.streams = s.turn.stream
 		e.spare.nStreams--
 	}
-	*s = stream{flow: f, owner: o, node: node, lane: lane, limit: 1, index: int32(len(o.streams))}
+	*s = stream{flow: f, owner: o, node: node, sort: of, limit: 1, index: int32(len(o.streams))}
 	job := e.classOf(f, o)
 	job.parts++
 	s.turn = turn{of: &job.turn, stream: s}
-	if k := &f.peer.parked[f.level]; k.limit > 0 && k.node == node && lane == 0 {
+	if k := &f.peer.parked[f.level]; k.limit > 0 && k.node == node && of == packets {
 		s.limit = int32(k.limit)
 		k.limit = 0
 	}

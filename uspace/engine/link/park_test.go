@@ -82,7 +82,7 @@ func TestManyPeersShareFlows(t *testing.T) {
 			if f.sndNext != uint32(round) || f.peer != e.peer(i+1) {
 				t.Fatalf("round %d: flow of peer %d comes back at %d", round, i+1, f.sndNext)
 			}
-			e.stream(f, o, i, 0)
+			e.stream(f, o, i, packets)
 			f.sndNext, f.sndUna = f.sndNext+1, f.sndUna+1
 			if e.spare.used > manyFlows {
 				t.Fatalf("%d flows are in use, all of them quiet", e.spare.used)
@@ -107,8 +107,8 @@ func TestRestKeepsThePath(t *testing.T) {
 	e, p, f, o := lonely(t)
 	f.sndNext, f.sndUna, f.rcvNext, f.reached = 70, 70, 90, 1<<32+90
 	f.srtt, f.rttvar, f.window, f.threshold, f.growth = 1, 2, 3, 4, 5
-	e.stream(f, o, 8, 0).limit = 6
-	e.stream(f, o, 9, 0).limit = 7
+	e.stream(f, o, 8, packets).limit = 6
+	e.stream(f, o, 9, packets).limit = 7
 	e.park(f)
 	if p.flows[arctic.Request] != nil || len(o.streams) != 0 {
 		t.Fatal("not put away")
@@ -117,13 +117,13 @@ func TestRestKeepsThePath(t *testing.T) {
 	if f.sndNext != 70 || f.sndUna != 70 || f.rcvNext != 90 || f.reached != 1<<32+90 || f.srtt != 1 || f.rttvar != 2 || f.window != 3 || f.threshold != 4 || f.growth != 5 {
 		t.Errorf("came back as %+v", f)
 	}
-	if a, z := e.stream(f, o, 8, 0).limit, e.stream(f, o, 9, 0).limit; a != 1 || z != 7 {
+	if a, z := e.stream(f, o, 8, packets).limit, e.stream(f, o, 9, packets).limit; a != 1 || z != 7 {
 		t.Errorf("limits %d and %d, want 1 and 7", a, z)
 	}
 	e.park(f)
 	e.lose(p, arctic.ReasonSilent)
 	f = e.flow(p, arctic.Request)
-	if n := e.stream(f, o, 9, 0).limit; f.sndNext != 70 || f.rcvNext != 90 || f.window != e.cfg.FirstWindow || f.growth != 0 || n != 1 {
+	if n := e.stream(f, o, 9, packets).limit; f.sndNext != 70 || f.rcvNext != 90 || f.window != e.cfg.FirstWindow || f.growth != 0 || n != 1 {
 		t.Errorf("came back as %+v after the peer was lost, limit %d", f, n)
 	}
 }
@@ -131,7 +131,7 @@ func TestRestKeepsThePath(t *testing.T) {
 // Rule: a flow that backs off from a node, or is on a list of the card, is not put away.
 func TestNotQuiet(t *testing.T) {
 	e, p, f, o := lonely(t)
-	s := e.stream(f, o, 8, 0)
+	s := e.stream(f, o, 8, packets)
 	if !e.quiet(f) {
 		t.Fatal("a fresh flow is not quiet")
 	}

@@ -6,10 +6,10 @@ package link
 // no other (hold.go): a stalled process costs the flow that it shares nothing but its
 // tries, and one whose frames are never answered one place in its window.
 //
-// Parts of long transfers have a stream of their own, and so have the packets of each chain (line.go). Parts need no room in the node's
+// Parts of long transfers have a stream of their own: they need no room in the node's
 // queue, so they go on while other packets wait for some. A process that changes its
 // queues, and takes nothing meanwhile, waits for no more than that its parts are taken;
-// so processes that do so at the same time do not wait for each other.
+// so processes that do so at the same time do not wait for each other. So have answers (Line.Answer).
 
 // list says where a stream is that waits or does not.
 type list uint8
@@ -25,7 +25,7 @@ type stream struct {
 	owner   *Owner
 	turn    turn // in its job's class on the flow
 	node    uint16
-	lane    uint8 // see Line.lane
+	sort    sort
 	list    list
 	seat    int32 // in the heap of holds
 	index   int32 // in Owner.streams
@@ -41,20 +41,47 @@ type stream struct {
 type streamKey struct {
 	owner *Owner
 	node  uint16
-	lane  uint8
+	sort  sort
 }
 
+// sort is which of its streams a line for a node is in.
+type sort uint8
+
+const (
+	packets sort = iota // need room in the node's queue
+	parts               // see Line.Part
+	answers             // see Line.Answer; those that members of chains send on follow
+
+	chained sort = 128 // and 1 and more: what a process sends along chains
+)
+
+// sort returns that of a line.
+func (ln *Line) sort() sort {
+	switch {
+	case ln.Answer:
+		return answers + sort(ln.Chain)
+	case ln.Chain > 0:
+		return chained + sort(ln.Chain)
+	case ln.Part:
+		return parts
+	}
+	return packets
+}
+
+// sends reports whether the owner lets the stream send something new.
+func (s *stream) sends() bool { return !s.owner.Halted || s.sort >= answers && s.sort < chained }
+
 // stream returns the stream of a context for a node, made when it is first
-// needed: there are at most two, and one for each chain, for each context and node behind the peer, and of a context
+// needed: there are at most three, and two for each chain, for each context and node behind the peer, and of a context
 // not many more than twice as many as it has lines.
-func (e *End) stream(f *flow, o *Owner, node uint16, lane uint8) *stream {
-	if s := f.recent; s != nil && s.owner == o && s.node == node && s.lane == lane {
+func (e *End) stream(f *flow, o *Owner, node uint16, of sort) *stream {
+	if s := f.recent; s != nil && s.owner == o && s.node == node && s.sort == of {
 		return s
 	}
-	s := f.find(o, node, lane)
+	s := f.find(o, node, of)
 	if s == nil {
 		e.thin(o)
-		s = e.takeStream(f, o, node, lane)
+		s = e.takeStream(f, o, node, of)
 		s.at = int32(len(f.streams))
 		f.streams = append(f.streams, s)
 		f.enter(s)
@@ -84,12 +111,12 @@ func (e *End) thin(o *Owner) {
 const searched = 8
 
 // find returns the stream of a context for a node, or nil.
-func (f *flow) find(o *Owner, node uint16, lane uint8) *stream {
+func (f *flow) find(o *Owner, node uint16, of sort) *stream {
 	if len(f.streams) > searched {
-		return f.byKey[streamKey{o, node, lane}]
+		return f.byKey[streamKey{o, node, of}]
 	}
 	for _, s := range f.streams {
-		if s.owner == o && s.node == node && s.lane == lane {
+		if s.owner == o && s.node == node && s.sort == of {
 			return s
 		}
 	}
@@ -102,19 +129,19 @@ func (f *flow) enter(s *stream) {
 	case n <= searched:
 		return
 	case n > searched+1:
-		f.byKey[streamKey{s.owner, s.node, s.lane}] = s
+		f.byKey[streamKey{s.owner, s.node, s.sort}] = s
 		return
 	case f.byKey == nil:
 		f.byKey = map[streamKey]*stream{}
 	}
 	for _, s := range f.streams {
-		f.byKey[streamKey{s.owner, s.node, s.lane}] = s
+		f.byKey[streamKey{s.owner, s.node, s.sort}] = s
 	}
 }
 
 // forget removes a stream that has nothing waiting and nothing in flight.
 func (f *flow) forget(s *stream) {
-	delete(f.byKey, streamKey{s.owner, s.node, s.lane})
+	delete(f.byKey, streamKey{s.owner, s.node, s.sort})
 	f.recent = nil
 	last := f.streams[len(f.streams)-1]
 	f.streams[s.at], last.at = last, s.at

@@ -47,7 +47,7 @@ func TestTimesAreBounded(t *testing.T) {
 	e, p, f, o := lonely(t)
 	e.cfg.MaxHold, e.cfg.MaxRTO, e.cfg.AckDelay = longest, longest, longest
 	e.now = latest
-	s := e.stream(f, o, 1, 0)
+	s := e.stream(f, o, 1, packets)
 	s.backoff = int64(longest)
 	s.holdOff(e.now, &e.cfg, e.tryGap(), math.MaxUint64)
 	f.timeouts = 255

@@ -16,10 +16,10 @@
 // timer set. A scenario that fails is made smaller by shrink.go until what is left is
 // fit for a person; many.go runs many seeds on all processors.
 //
-// Five kinds are not faults but ordinary operation: programs change the size of
+// Six kinds are not faults but ordinary operation: programs change the size of
 // their queues under traffic, contexts are switched out and in again, programs transfer
-// memory, jobs end and others take their GIDs, and programs use all protocols of package rats
-// beside everything else (rats.go, conversation.go). Each of them can be left out, as each fault can.
+// memory, jobs end and others take their GIDs, programs use all protocols of package rats
+// beside everything else (rats.go, conversation.go), and they operate on each other's windows (windows.go). Each of them can be left out, as each fault can.
 //
 // A job ends on one card after the other, and the next begins likewise, so that for a time
 // both have the GID; each has a tag of its own. A message, a notice or a word of memory that
@@ -38,6 +38,9 @@
 // What comes by package rats is never there before it is said to be, never twice, never out of its place or order, and never after its key was
 // closed. When the network has fallen silent every session is complete, or its members have died or been told
 // that it failed; and when all is closed, every area, credit, key slot and byte of memory is free.
+//
+// Operations on a word of a window are in an order that their answers force, that real time permits, and that ends with what memory holds.
+// A put is whole when it is complete, nobody has a lock that another has, and no byte of a closed window changes, nor any beside one.
 //
 // A scenario is a value; Run may be called from any goroutine.
 package chaos

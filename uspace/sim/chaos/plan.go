@@ -42,10 +42,11 @@ const (
 	Replay                        // frames come again that were recorded any time before
 	Sizes                         // cards have ports that carry frames of different lengths
 	Rats                          // programs use every protocol of package rats
-	All        = Rats<<1 - 1
+	RMA                           // programs operate on each other's windows
+	All        = RMA<<1 - 1
 )
 
-var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats"}
+var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma"}
 
 // FaultNames are the kinds that ParseFaults knows.
 func FaultNames() []string { return slices.Clone(faultNames) }
@@ -191,7 +192,7 @@ func (s *Scenario) plan(profile *hwprofiles.Profile) plan {
 	if r := s.stream(streamKey); s.Faults&(Forge|Replay) != 0 {
 		p.keyed, p.readable = r.IntN(2) == 0, r.IntN(2) == 0
 	}
-	if s.Faults&Rats != 0 {
+	if s.Faults&(Rats|RMA) != 0 {
 		p.slots = max(p.slots, leastSlots)
 	}
 	r := s.stream(streamPace)
@@ -281,7 +282,7 @@ type episode struct {
 func (s *Scenario) episodes(p *plan) (all []episode) {
 	for k := range faultNames {
 		kind := Faults(1) << k
-		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer || kind == Sizes || kind == Rats {
+		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer || kind == Sizes || kind == Rats || kind == RMA {
 			continue
 		}
 		r := s.stream(streamFaults + uint64(k))

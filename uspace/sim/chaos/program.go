@@ -34,7 +34,8 @@ type member struct {
 	pending [arctic.Levels][]pending
 	targets arena
 	graves  []*memory
-	keyed   *keyed // of the present life; nil: package rats is not used
+	keyed   *keyed   // of the present life; nil: neither package rats nor windows are used
+	windows *windows // of the present life; nil: there are none, or it has no key slot for one
 }
 
 // returnsLost counts the returns that the return ring of the present life had no room for.
@@ -61,6 +62,7 @@ var operations = []struct {
 	{2, Transfer, (*member).movesMuch},
 	{1, Transfer, (*member).trespass},
 	{4, Rats, (*member).converse},
+	{6, RMA, (*member).operate},
 }
 
 // program runs a life of the member: it starts an operation every now and then, until
@@ -101,7 +103,11 @@ func (m *member) program(p *sim.Process) error {
 			next = p.Now() + m.idle()
 		}
 		if m.keyed != nil {
-			p.Wait(min(next, m.keyed.due))
+			due := m.keyed.due
+			if m.windows != nil {
+				due = min(due, m.windows.due())
+			}
+			p.Wait(min(next, due))
 		} else {
 			p.Wait(next)
 		}
@@ -117,6 +123,9 @@ func (m *member) serve(p *sim.Process, lowest funi.Level) {
 	i := p.Interface()
 	if m.keyed != nil {
 		m.keyed.step()
+		if m.windows != nil {
+			m.windows.step()
+		}
 	}
 	for l := funi.Reply; l <= funi.Reply && l >= lowest; l-- {
 		for s := i.Receive(l); s != nil; s = i.Receive(l) {
@@ -132,7 +141,7 @@ func (m *member) serve(p *sim.Process, lowest funi.Level) {
 		}
 	}
 	for b, ok := i.NextReturn(); ok; b, ok = i.NextReturn() {
-		if m.keyed != nil && m.keyed.Returned(b) {
+		if m.windows != nil && m.windows.returned(b) || m.keyed != nil && m.keyed.Returned(b) {
 			continue
 		}
 		m.run.oracle.returned(m, b)

@@ -83,7 +83,7 @@ type prober interface{ Probe() }
 // remoteSizes is how much remote memory members have.
 func (s *Scenario) remoteSizes() funi.RemoteSizes {
 	switch {
-	case s.Faults&Rats == 0:
+	case s.Faults&(Rats|RMA) == 0:
 		return funi.RemoteSizes{}
 	case s.Nodes > 64:
 		return funi.RemoteSizes{KeySlots: 64, Areas: 128, Notifications: 256}
@@ -111,7 +111,11 @@ func (m *member) newKeyed() {
 	if k.Manager, err = rats.Manage(e, segment); err != nil {
 		panic(err)
 	}
-	e.Others = func(b funi.Returned) { m.run.oracle.returned(m, b) }
+	e.Others = func(b funi.Returned) {
+		if m.windows == nil || !m.windows.returned(b) {
+			m.run.oracle.returned(m, b)
+		}
+	}
 	m.keyed = k
 	if k.server, err = k.Serve(m.serverKey()); err != nil && !errors.Is(err, rats.ErrFull) {
 		panic(err)
@@ -271,7 +275,7 @@ func (k *keyed) judge(s *session, end *error, err error) {
 }
 
 // calm is what explains no failure of a session.
-const calm = Rats | Transfer | Resize | Switch | Sizes | Dup | Reorder
+const calm = Rats | RMA | Transfer | Resize | Switch | Sizes | Dup | Reorder
 
 // settle ends all sessions on the fair and silent network, and checks that they were complete and that everything is free.
 func (r *run) settle() bool {
@@ -302,12 +306,18 @@ func (r *run) settle() bool {
 			}
 		}
 	}
+	if r.scenario.Faults&RMA != 0 {
+		r.settleWindows()
+	}
 	for _, m := range r.members {
 		k := m.keyed
 		if !holds(k.guard, ^uint32(m.number), 0) {
 			r.oracle.fail(&r.result.Damaged, "member %d: memory has changed that nobody had a key to", m.number)
 		}
 		k.Free(k.guard)
+		if m.windows != nil {
+			k.GiveKeySlot(m.windows.slot)
+		}
 		if left := k.InUse(); left != [5]int{} {
 			r.oracle.fail(&r.result.Stuck, "member %d has closed everything, and has bytes, areas, credit, key slots and instances in use: %d", m.number, left)
 		}

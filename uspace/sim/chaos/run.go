@@ -101,6 +101,10 @@ type run struct {
 	sessions []*session
 	// closedKeys counts writes that were tried with keys that were closed.
 	closedKeys int
+	windows    []*windows
+	operations []*operation
+	// What was checked: operations in an order, and puts, gets and locks that were carried out.
+	orders, puts, gets, locks int
 }
 
 // Run runs a scenario. An impossible one returns Check's error in Failures and counts
@@ -119,6 +123,9 @@ func runOf(s Scenario) (r *run) {
 	if err != nil {
 		return &run{result: Result{Stuck: 1, Failures: []string{err.Error()}}}
 	}
+	if profile != nil {
+		s.Faults &^= RMA // which cards of modelled machines do not do
+	}
 	r = &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}}
 	defer func() {
 		if p := recover(); p != nil {
@@ -133,7 +140,7 @@ func runOf(s Scenario) (r *run) {
 	if s.Capture != nil {
 		r.world.Capture(s.Capture)
 	}
-	if r.happen() && (r.scenario.Faults&Rats == 0 || r.settle()) {
+	if r.happen() && (r.scenario.Faults&(Rats|RMA) == 0 || r.settle()) {
 		r.probe()
 	}
 	r.finish()
@@ -239,8 +246,11 @@ func (r *run) attach(m *member) {
 	if r.transfers() {
 		m.newMemory()
 	}
-	if r.scenario.Faults&Rats != 0 {
+	if r.scenario.Faults&(Rats|RMA) != 0 {
 		m.newKeyed()
+	}
+	if m.windows = nil; r.scenario.Faults&RMA != 0 {
+		m.newWindows()
 	}
 }
 

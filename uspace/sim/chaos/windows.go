@@ -1,0 +1,576 @@
+package chaos
+
+// This file is what processes do to each other's windows while all else goes wrong: adds, swaps, compare-and-swaps, puts, gets, locks and
+// signals, whose owners close their windows and open them with other keys meanwhile. Keys travel outside the network, in no time.
+//
+// Operands are random numbers of 64 bits, so what operations on a word answer forces an order: each begins where the one before has ended. That
+// order must be one in which none comes before another that was complete when it was issued, and must end with what is in memory; an
+// operation of which nobody knows may be in it, or not (Herlihy and Wing, 1990: linearizability). A put is exclusive to its sender's
+// part, where a get must find what the last one has left. Nobody has a lock that another has. While a window is closed no byte of it changes,
+// and none ever beside it.
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+	"github.com/funet/funet/uspace/sim"
+)
+
+const (
+	windowBase = 0x5000_0000
+	// The memory of a member: the words and, for each sender, a part; behind the window a guard, and where senders keep what they put and get.
+	windowWords   = 8
+	signalWord    = windowWords // which signals add to, and nothing else
+	windowParts   = 32
+	windowPart    = 1024
+	windowBytes   = (windowWords+1)*8 + windowParts*windowPart
+	windowGuard   = 1024
+	windowStages  = 8
+	stageAt       = windowBytes + windowGuard + 8 // a multiple of 16
+	windowSegment = stageAt + 2*windowStages*windowPart
+	windowAddress = 0x1234_5678_9a00
+	// commandBit is that of the cookies of blocks that are no operations.
+	commandBit = 1 << 30
+)
+
+// phase is how far the window of a member is open.
+type phase uint8
+
+const (
+	opening phase = iota
+	open
+	shutting
+	shut
+)
+
+// windows is what a life of a member has of operations.
+type windows struct {
+	m        *member
+	memory   []byte
+	slot     uint16
+	key      uint64
+	phase    phase
+	upTo     uint64 // the slots of the send queue with which that phase ends
+	reopens  int64
+	snapshot []byte // of a window that is shut
+	busy     [windowStages]bool
+	mine     map[*windows]*part // by the window of another: this member's part of it
+	parts    int                // of this window that are taken
+	locker   *operation         // who has the lock, as far as is known
+	calls    []*operation       // of this member, under way
+}
+
+// part is a sender's part of a window.
+type part struct {
+	at      int
+	busy    bool
+	unknown bool   // a put may or may not have been carried out
+	holds   []byte // what it must hold
+}
+
+// operation is one of the run's.
+type operation struct {
+	number     uint32
+	from, to   *windows
+	life       uint16
+	kind       arctic.Operation
+	word       int
+	a, b       uint64
+	key        uint64
+	part       *part
+	stage      int
+	size       int
+	signal     uint64
+	begun      int64
+	ended      int64 // 0: it is under way
+	reason     arctic.Reason
+	was        uint64 // what it answered
+	doubtful   bool   // it may have been carried out
+	openBefore bool   // the window was open with that key when it was issued
+}
+
+// carriedOut reports whether it was, as far as is known.
+func (o *operation) carriedOut() bool { return o.ended != 0 && o.reason == arctic.ReasonNone }
+
+// newWindows makes what a new life of a member has of operations.
+func (m *member) newWindows() {
+	w := &windows{m: m, memory: make([]byte, windowSegment), mine: map[*windows]*part{}}
+	if err := m.process.Context().Register(funi.Segment{Base: windowBase, Memory: w.memory, Rights: funi.Keyed | funi.Source}); err != nil {
+		panic(err)
+	}
+	n, ok := m.keyed.TakeKeySlot()
+	if !ok {
+		return // it has none to give
+	}
+	w.slot = n
+	fill(w.memory[windowBytes:windowBytes+windowGuard], ^m.life(), 7)
+	m.keyed.OtherNotes = w.note
+	m.windows = w
+	m.run.windows = append(m.run.windows, w)
+	w.opens()
+}
+
+// command commits a block that is no operation.
+func (w *windows) command(compose func(s *funi.Slot)) bool {
+	i := w.m.process.Interface()
+	s := i.Reserve(funi.Request)
+	if s == nil {
+		return false
+	}
+	compose(s)
+	i.Commit(funi.Request)
+	w.upTo = i.Committed(funi.Request)
+	return true
+}
+
+// opens opens the window with a new key.
+func (w *windows) opens() {
+	key := w.m.random.Uint64()&^0xffff | uint64(w.slot)
+	if w.command(func(s *funi.Slot) {
+		s.SetOpenWindow(&funi.Window{Key: key, Base: windowBase, Bytes: windowBytes, Address: windowAddress,
+			Rights: funi.RightRead | funi.RightWrite | funi.RightAtomic}, commandBit)
+	}) {
+		w.key, w.phase = key, opening
+	}
+}
+
+// step takes the window a phase further.
+func (w *windows) step() {
+	i := w.m.process.Interface()
+	now := w.m.run.world.Now()
+	done := i.Committed(funi.Request)-uint64(i.Unsent(funi.Request)) >= w.upTo
+	switch {
+	case w.phase == opening && done:
+		w.phase, w.reopens = open, now+int64(1+w.m.random.IntN(40))*w.m.idle()
+	case w.phase == open && now >= w.reopens && w.m.run.quota() && w.m.random.IntN(4) == 0:
+		if w.command(func(s *funi.Slot) { s.SetCloseKeySlot(w.key, commandBit) }) {
+			w.phase = shutting
+		}
+	case w.phase == shutting && done:
+		w.phase, w.reopens = shut, now+w.m.idle()
+		w.snapshot = bytes.Clone(w.memory[:windowBytes])
+		w.locker = nil
+	case w.phase == shut && now >= w.reopens:
+		if !bytes.Equal(w.snapshot, w.memory[:windowBytes]) {
+			w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d: its window has changed after it was closed", w.m.number)
+		}
+		w.opens()
+	}
+}
+
+// operate begins some operations on the window of a member of the group.
+func (m *member) operate() {
+	w := m.windows
+	if w == nil {
+		return
+	}
+	to := m.run.members[m.choose()].windows
+	if to == nil || to.m.process == nil || to.phase != open && m.random.IntN(8) != 0 {
+		return
+	}
+	for range 1 + m.random.IntN(24) {
+		o := &operation{number: uint32(len(m.run.operations)), from: w, to: to, life: to.m.attached, key: to.key, openBefore: to.phase == open, stage: none}
+		if !w.draw(o) {
+			continue
+		}
+		s := m.slot(m.process, funi.Request)
+		if s == nil || m.windows != w {
+			return
+		}
+		if o.part != nil {
+			o.part.busy = true
+		}
+		if o.stage != none {
+			w.busy[o.stage] = true
+		}
+		c := o.compose()
+		s.SetOperation(to.m.node, &c)
+		o.number = uint32(len(m.run.operations)) // others may have begun some while this one waited for a slot
+		s[funi.RemoteCookieWord] = o.number
+		o.begun = m.run.world.Now()
+		m.run.operations = append(m.run.operations, o)
+		if l := to.locker; o.kind == arctic.RemoteUnlock && l != nil && l.from == w {
+			to.locker = nil // another may have it before this member hears that it has not
+		}
+		w.calls = append(w.calls, o)
+		m.commit(funi.Request)
+	}
+}
+
+// draw makes an operation, or returns false if it is none that may be now.
+func (w *windows) draw(o *operation) bool {
+	r := w.m.random
+	o.word, o.a, o.b = r.IntN(windowWords), r.Uint64(), r.Uint64()
+	switch r.IntN(8) {
+	case 0, 1:
+		o.kind = arctic.RemoteAdd
+	case 2:
+		o.kind = arctic.RemoteSwap
+	case 3: // with what it once was, as far as this member knows
+		o.kind = arctic.RemoteCompareSwap
+		o.a = o.to.last(o.word, r)
+	case 4:
+		o.kind = arctic.RemoteRead
+	case 5:
+		o.kind = arctic.RemoteLock
+		if l := o.to.locker; l != nil && l.from == w {
+			o.kind = arctic.RemoteUnlock
+		}
+	default:
+		p := w.mine[o.to]
+		if p == nil && o.to.parts < windowParts {
+			p = &part{at: (windowWords+1)*8 + o.to.parts*windowPart, holds: make([]byte, windowPart)}
+			o.to.parts++
+			w.mine[o.to] = p
+		}
+		for i := range w.busy {
+			if !w.busy[i] {
+				o.stage = i
+			}
+		}
+		if p == nil || p.busy || o.stage == none {
+			return false
+		}
+		o.kind, o.part, o.size = arctic.RemotePut, p, 1+r.IntN(windowPart)
+		if r.IntN(2) == 0 {
+			o.kind = arctic.RemoteGet
+		} else if r.IntN(4) == 0 {
+			o.signal = o.a
+		}
+	}
+	return true
+}
+
+// last is a number that was in a word, or is.
+func (w *windows) last(word int, r *rand.Rand) uint64 {
+	if r.IntN(4) == 0 {
+		return r.Uint64()
+	}
+	return binary.LittleEndian.Uint64(w.memory[8*word:])
+}
+
+// staged is where a member has what an operation puts, or gets.
+func (o *operation) staged() []byte {
+	at := stageAt + 2*o.stage*windowPart
+	return o.from.memory[at : at+o.size]
+}
+
+// compose makes the request.
+func (o *operation) compose() (c funi.Operation) {
+	c.WindowRequest = arctic.WindowRequest{Operation: o.kind, Element: arctic.Uint64, Key: o.key, Address: windowAddress + uint64(8*o.word), Bytes: 8, Fetch: true}
+	number := func(v uint64) { c.Operands = binary.LittleEndian.AppendUint64(c.Operands, v) }
+	switch o.kind {
+	case arctic.RemoteRead:
+		c.Fetch = false
+	case arctic.RemoteAdd, arctic.RemoteSwap:
+		number(o.a)
+	case arctic.RemoteCompareSwap:
+		number(o.a)
+		number(o.b)
+	case arctic.RemoteLock, arctic.RemoteUnlock:
+		c.Fetch, c.Ack, c.Element, c.Bytes, c.Address = false, true, 0, 0, 0
+		c.Operands = binary.LittleEndian.AppendUint32(nil, o.from.m.life())
+	default:
+		c.Element, c.Fetch, c.Address, c.Bytes = 0, false, windowAddress+uint64(o.part.at), 0
+		c.Source, c.Length = windowBase+uint32(stageAt+2*o.stage*windowPart), o.size
+		if o.kind == arctic.RemotePut {
+			fill(o.staged(), o.number*31+o.from.m.life(), o.size)
+			if c.Ack = true; o.signal != 0 {
+				c.Trailer = arctic.Trailer{Add: true, Key: o.key, Address: windowAddress + 8*signalWord, Value: o.signal}
+			}
+		}
+	}
+	return c
+}
+
+// note takes a completion.
+func (w *windows) note(n *funi.Notification) {
+	if n.Kind != funi.NoteCompletion || int(n.Cookie) >= len(w.m.run.operations) {
+		w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d has a notification that is of no operation: %+v", w.m.number, n)
+		return
+	}
+	o := w.m.run.operations[n.Cookie]
+	w.end(o, n.Reason)
+	if o.carriedOut() {
+		w.carriedOut(o, n)
+	}
+}
+
+// returned takes an operation that the card gave back, and reports whether it is one.
+func (w *windows) returned(b funi.Returned) bool {
+	_, op := b.Header.WindowOperation()
+	if !b.Header.Remote() || !op && b.Word != commandBit {
+		return false
+	}
+	if !op || b.Reason != arctic.ReasonNoBuffer {
+		w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d: a block came back: %v", w.m.number, b.Reason)
+	}
+	if op {
+		w.end(w.m.run.operations[b.Word], b.Reason)
+	}
+	return true
+}
+
+// end notes that an operation is over.
+func (w *windows) end(o *operation, reason arctic.Reason) {
+	r := w.m.run
+	if o.from != w || o.ended != 0 {
+		r.oracle.fail(&r.result.Duplicated, "operation %d is complete twice, or for another: member %d", o.number, w.m.number)
+		return
+	}
+	o.ended, o.reason = r.world.Now(), reason
+	for i, c := range w.calls {
+		if c == o {
+			w.calls = append(w.calls[:i], w.calls[i+1:]...)
+			break
+		}
+	}
+	if o.stage != none {
+		w.busy[o.stage] = false
+	}
+	if o.part != nil {
+		o.part.busy = false
+	}
+	switch reason {
+	case arctic.ReasonNone, arctic.ReasonNoBuffer:
+		return
+	case arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonResynchronised, arctic.ReasonReplaced:
+		o.doubtful = true // a put of several packets may have been carried out in part, too
+		if o.part != nil {
+			o.part.unknown = true
+		}
+		if r.scenario.Faults&^calm == 0 {
+			r.oracle.fail(&r.result.Lost, "operation %d of members %d and %d failed, and nothing was wrong: %v", o.number, w.m.number, o.to.m.number, reason)
+		}
+	case arctic.ReasonKeySlot, arctic.ReasonNoContext, arctic.ReasonJob, arctic.ReasonNoRoute, arctic.ReasonKey:
+		if o.part != nil && o.kind == arctic.RemotePut {
+			o.part.unknown = true // some packets of it may have come before
+		}
+	case arctic.ReasonLocked:
+		if o.kind != arctic.RemoteLock && o.kind != arctic.RemoteUnlock && !o.to.everLocked() {
+			r.oracle.fail(&r.result.Damaged, "operation %d of members %d and %d: the window is locked, and nobody has locked it", o.number, w.m.number, o.to.m.number)
+		}
+		if o.part != nil && o.kind == arctic.RemotePut {
+			o.part.unknown = true
+		}
+	default:
+		r.oracle.fail(&r.result.Damaged, "operation %d (%d) of members %d and %d: %v", o.number, o.kind, w.m.number, o.to.m.number, reason)
+	}
+}
+
+// everLocked reports whether a lock was ever asked for.
+func (w *windows) everLocked() bool {
+	for _, o := range w.m.run.operations {
+		if o.to == w && o.kind == arctic.RemoteLock {
+			return true
+		}
+	}
+	return false
+}
+
+// carriedOut checks what an operation has answered or left.
+func (w *windows) carriedOut(o *operation, n *funi.Notification) {
+	r := w.m.run
+	switch o.kind {
+	case arctic.RemotePut:
+		copy(o.part.holds, o.staged())
+		if o.size == windowPart {
+			o.part.unknown = false // all of it is new
+		}
+		r.puts++
+	case arctic.RemoteGet:
+		if !o.part.unknown && !bytes.Equal(o.staged(), o.part.holds[:o.size]) {
+			r.oracle.fail(&r.result.Damaged, "operation %d of members %d and %d got %d bytes that nobody has put there", o.number, w.m.number, o.to.m.number, o.size)
+		}
+		r.gets++
+	case arctic.RemoteLock:
+		if o.key != o.to.key {
+			return // the window was closed meanwhile, and locked perhaps under another key
+		}
+		if l := o.to.locker; l != nil && l.key == o.key && l.from.m.process != nil && l.from.m.windows == l.from && l.from != w {
+			r.oracle.fail(&r.result.Damaged, "members %d and %d both have the lock of %d", l.from.m.number, w.m.number, o.to.m.number)
+		}
+		o.to.locker = o
+		r.locks++
+	case arctic.RemoteUnlock:
+	default:
+		o.was = binary.LittleEndian.Uint64(n.Answer[:])
+	}
+}
+
+// settleWindows checks what operations have left, when nothing is under way any more.
+func (r *run) settleWindows() {
+	for _, w := range r.windows {
+		alive := w.m.process != nil && w.m.windows == w
+		if !alive {
+			continue
+		}
+		for _, o := range w.calls {
+			r.oracle.fail(&r.result.Stuck, "operation %d (%d) of members %d and %d is not complete", o.number, o.kind, w.m.number, o.to.m.number)
+		}
+		if !holds(w.memory[windowBytes:windowBytes+windowGuard], ^w.m.life(), 7) {
+			r.oracle.fail(&r.result.Damaged, "member %d: memory behind its window has changed", w.m.number)
+		}
+	}
+	byWindow := map[*windows][]*operation{}
+	for _, o := range r.operations {
+		byWindow[o.to] = append(byWindow[o.to], o)
+	}
+	for _, w := range r.windows { // not in the order of the map: a run is the same each time
+		alive := w.m.process != nil && w.m.windows == w
+		for word := range windowWords {
+			r.orders += linearize(r, w, word, byWindow[w], alive)
+		}
+		if sum, sure := signals(byWindow[w]); alive && sure && sum != binary.LittleEndian.Uint64(w.memory[8*signalWord:]) {
+			r.oracle.fail(&r.result.Damaged, "member %d: its signal is not the sum of those that came", w.m.number)
+		}
+	}
+}
+
+// signals returns the sum of all signals of a window that were carried out, and whether that is known.
+func signals(all []*operation) (sum uint64, sure bool) {
+	sure = true
+	for _, o := range all {
+		if o.signal == 0 {
+			continue
+		}
+		if o.carriedOut() {
+			sum += o.signal
+		} else if o.doubtful || o.ended == 0 {
+			sure = false
+		}
+	}
+	return sum, sure
+}
+
+// linearize finds the order of operations on a word and checks it. It returns how many were in it.
+func linearize(r *run, w *windows, word int, all []*operation, alive bool) (n int) {
+	byOld := map[uint64][]*operation{}
+	var unknown []*operation
+	for _, o := range all {
+		if o.word != word || o.kind < arctic.RemoteAdd && o.kind != arctic.RemoteRead || o.kind == arctic.RemoteLock || o.kind == arctic.RemoteUnlock {
+			continue
+		}
+		switch {
+		case o.carriedOut():
+			byOld[o.was] = append(byOld[o.was], o)
+			n++
+		case (o.doubtful || o.ended == 0) && o.kind != arctic.RemoteRead:
+			unknown = append(unknown, o)
+		}
+	}
+	end, latest, left := uint64(0), int64(0), n
+	place := func(o *operation) {
+		if o.ended < latest {
+			r.oracle.fail(&r.result.Damaged, "operation %d on word %d of member %d was complete before another was issued that it came after", o.number, word, w.m.number)
+		}
+		latest = max(latest, o.begun)
+	}
+	for {
+		here := byOld[end]
+		delete(byOld, end)
+		// Those that leave the word as it is come before the one that does not, in the order of their ends.
+		var changes []*operation
+		for _, o := range here {
+			if o.becomes() != end {
+				changes = append(changes, o)
+			}
+		}
+		if len(changes) > 1 {
+			r.oracle.fail(&r.result.Duplicated, "operations %d and %d on word %d of member %d were both answered %#x", changes[0].number, changes[1].number, word, w.m.number, end)
+			return n
+		}
+		for len(here) > len(changes) {
+			first := -1
+			for i, o := range here {
+				if o.becomes() == end && (first < 0 || o.begun < here[first].begun) {
+					first = i
+				}
+			}
+			place(here[first])
+			left--
+			here = append(here[:first], here[first+1:]...)
+		}
+		if len(changes) == 1 {
+			place(changes[0])
+			left--
+			end = changes[0].becomes()
+			continue
+		}
+		if left == 0 && (!alive || end == binary.LittleEndian.Uint64(w.memory[8*word:])) {
+			return n
+		}
+		path := lead(end, unknown, byOld, binary.LittleEndian.Uint64(w.memory[8*word:]), alive && left == 0, 6)
+		if path == nil {
+			if alive || left > 0 {
+				r.oracle.fail(&r.result.Damaged, "word %d of member %d: %d of %d operations fit no order; it has come to %#x and holds %#x, %d are not known", word, w.m.number, left, n, end,
+					binary.LittleEndian.Uint64(w.memory[8*word:]), len(unknown))
+			}
+			return n
+		}
+		for _, i := range path {
+			latest = max(latest, unknown[i].begun)
+			end = unknown[i].after(end)
+			unknown[i] = nil
+		}
+	}
+}
+
+// becomes is what an operation that was carried out has made of the word.
+func (o *operation) becomes() uint64 { return o.after(o.was) }
+
+// after is what it makes of a word that holds v.
+func (o *operation) after(v uint64) uint64 {
+	switch {
+	case o.kind == arctic.RemoteAdd:
+		return v + o.a
+	case o.kind == arctic.RemoteSwap:
+		return o.a
+	case o.kind == arctic.RemoteCompareSwap && v == o.a:
+		return o.b
+	}
+	return v
+}
+
+// lead finds operations of which nobody knows that lead from a number to one at which another begins, or to what memory holds if that is the end.
+// At most depth of them in a row are looked for.
+func lead(from uint64, unknown []*operation, byOld map[uint64][]*operation, holds uint64, last bool, depth int) []int {
+	if depth == 0 {
+		return nil
+	}
+	for i, o := range unknown {
+		if o == nil {
+			continue
+		}
+		to := o.after(from)
+		if to == from {
+			continue
+		}
+		if len(byOld[to]) > 0 || last && to == holds {
+			return []int{i}
+		}
+	}
+	for i, o := range unknown {
+		if o == nil || o.after(from) == from {
+			continue
+		}
+		unknown[i] = nil
+		path := lead(o.after(from), unknown, byOld, holds, last, depth-1)
+		unknown[i] = o
+		if path != nil {
+			return append([]int{i}, path...)
+		}
+	}
+	return nil
+}
+
+// due returns when the member looks at its window again.
+func (w *windows) due() int64 {
+	if w.phase == open && !w.m.run.quota() {
+		return sim.Never
+	}
+	return max(w.reopens, w.m.run.world.Now()+1)
+}

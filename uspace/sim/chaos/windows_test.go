@@ -1,0 +1,67 @@
+package chaos
+
+// This file checks that operations on windows are there at all, and that their oracle notices.
+
+import (
+	"testing"
+
+	"github.com/funet/funet/uspace/arctic"
+)
+
+// Rule: operations of each kind are carried out under faults, on words in an order that can be.
+func TestOperationsOnWindows(t *testing.T) {
+	orders, puts, gets, locks := 0, 0, 0, 0
+	for seed := range uint64(6) {
+		s := Scenario{Seed: 7000 + seed, Nodes: 6, Messages: 1500, Faults: RMA | Loss | Reorder | Dup}
+		r := runOf(s)
+		if r.result.Failed() {
+			t.Errorf("funet sim chaos %v: %q", s, r.result.Failures)
+		}
+		orders, puts, gets, locks = orders+r.orders, puts+r.puts, gets+r.gets, locks+r.locks
+	}
+	if orders < 100 || puts < 20 || gets < 20 || locks < 10 {
+		t.Errorf("%d operations on words, %d puts, %d gets, %d locks", orders, puts, gets, locks)
+	}
+	t.Logf("%d operations on words, %d puts, %d gets, %d locks", orders, puts, gets, locks)
+}
+
+// Rule: an order that cannot be is noticed: two answered the same, one answered what was never there, one that comes before another that was complete before it
+// was issued, an add that was carried out twice. What is not known may be in it, or not.
+func TestLinearizability(t *testing.T) {
+	add := func(a, was uint64, begun, ended int64) *operation {
+		return &operation{kind: arctic.RemoteAdd, a: a, was: was, begun: begun, ended: ended}
+	}
+	unknown := func(a uint64) *operation {
+		return &operation{kind: arctic.RemoteAdd, a: a, begun: 1, ended: 99, reason: arctic.ReasonSilent, doubtful: true}
+	}
+	for name, c := range map[string]struct {
+		all   []*operation
+		holds uint64
+		good  bool
+	}{
+		"in a row":                     {[]*operation{add(5, 0, 1, 2), add(7, 5, 3, 4)}, 12, true},
+		"at once":                      {[]*operation{add(5, 7, 1, 4), add(7, 0, 2, 3)}, 12, true},
+		"both answered the same":       {[]*operation{add(5, 0, 1, 2), add(7, 0, 3, 4)}, 7, false},
+		"what was never there":         {[]*operation{add(5, 0, 1, 2), add(7, 6, 3, 4)}, 13, false},
+		"before it was issued":         {[]*operation{add(5, 7, 1, 2), add(7, 0, 3, 4)}, 12, false},
+		"carried out twice":            {[]*operation{add(5, 0, 1, 2)}, 10, false},
+		"lost":                         {[]*operation{add(5, 0, 1, 2), add(7, 5, 3, 4)}, 5, false},
+		"one that is not known, in it": {[]*operation{add(5, 0, 1, 2), unknown(100), add(7, 105, 3, 4)}, 112, true},
+		"one that is not known, last":  {[]*operation{add(5, 0, 1, 2), unknown(100)}, 105, true},
+		"one that is not known, not":   {[]*operation{add(5, 0, 1, 2), unknown(100)}, 5, true},
+		"two that are not known":       {[]*operation{unknown(30), add(5, 130, 1, 2), unknown(100)}, 135, true},
+		"a read of what was there":     {[]*operation{{kind: arctic.RemoteRead, was: 5, begun: 2, ended: 3}, add(5, 0, 1, 2)}, 5, true},
+		"a read of what was before":    {[]*operation{{kind: arctic.RemoteRead, was: 0, begun: 3, ended: 4}, add(5, 0, 1, 2)}, 5, false},
+	} {
+		r := &run{}
+		r.oracle = oracle{result: &r.result, now: func() int64 { return 0 }}
+		w := &windows{m: &member{run: r}, memory: make([]byte, windowSegment)}
+		for i := range 8 {
+			w.memory[i] = byte(c.holds >> (8 * i))
+		}
+		linearize(r, w, 0, c.all, true)
+		if r.result.Failed() == c.good {
+			t.Errorf("%s: failures %q", name, r.result.Failures)
+		}
+	}
+}
