@@ -187,6 +187,8 @@ func TestMulticastPut(t *testing.T) {
 	check("a wrong key", wrong, arctic.ReasonKeySlot, 3, 1)
 	r.block(2, funi.Request, func(s *funi.Slot) { s.SetCloseKeySlot(theKey, 0) })
 	r.retired(2)
+	put.Data = bytes.Repeat([]byte{0x77}, 53)
+	copy(want[1][128+47:], put.Data) // and nobody further on has what the second refuses
 	check("the second has closed its window", put, arctic.ReasonKeySlot, 2, 2)
 	r.ends()
 }
@@ -295,6 +297,59 @@ func TestNoChainLoops(t *testing.T) {
 	})
 }
 
+// Rule: two ways to a member, and a way back, are cut where they meet: the second copy finds that it does not come from the member's parent, or is
+// to reach another number of members.
+func TestWaysThatMeet(t *testing.T) {
+	for name, c := range map[string]struct {
+		chains  map[int]funi.Chain
+		members uint16
+		has     int
+		broken  []funi.Broken
+	}{
+		"two ways": {members: 5, has: 4, broken: []funi.Broken{{Node: 3, Reason: arctic.ReasonChain}}, chains: map[int]funi.Chain{
+			0: {First: true, Next: []funi.Next{{Node: 1, Members: 2}, {Node: 2, Members: 2}}},
+			1: {Next: []funi.Next{{Node: 3, Members: 1}}}, 2: {Next: []funi.Next{{Node: 3, Members: 1}}}, 3: {Parent: 1}}},
+		"a way back": {members: 3, has: 2, broken: []funi.Broken{{Node: 0, Reason: arctic.ReasonChain}}, chains: map[int]funi.Chain{
+			0: {First: true, Next: []funi.Next{{Node: 1, Members: 2}}}, 1: {Next: []funi.Next{{Node: 0, Members: 1}}}}},
+		"itself": {members: 2, has: 1, broken: []funi.Broken{{Node: 0, Reason: arctic.ReasonChain}}, chains: map[int]funi.Chain{
+			0: {First: true, Next: []funi.Next{{Node: 0, Members: 1}}}}},
+		"another group's member": {members: 2, has: 1, broken: []funi.Broken{{Node: 1, Reason: arctic.ReasonNoContext}}, chains: map[int]funi.Chain{
+			0: {First: true, Next: []funi.Next{{Node: 1, Members: 1}}}, 4: {}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := setup{cards: 4, remote: moreRemote}
+			procs := 4
+			if _, other := c.chains[4]; other { // node 1 of another group, on the card where this group's node 4 is
+				s.cards, s.route, procs = 1, []uint32{0, 0}, 1
+			}
+			r := newRemoteBed(t, s)
+			for node, ch := range c.chains {
+				if ch.Number = 7; node < procs {
+					r.sets(node, ch)
+					continue
+				}
+				p, _ := r.join(0, gid+1, 1)
+				slot := p.Reserve(funi.Request)
+				slot.SetChain(&ch, 0)
+				p.Commit(funi.Request)
+				r.until(time.Second, "it is a member", func() bool { return p.Unsent(funi.Request) == 0 })
+				r.proc = append(r.proc, p)
+			}
+			_, d := r.multicasts(0, 0, funi.MulticastRequest{Chain: 7, Members: c.members, Message: 5, Data: bytesOf([]uint32{6})})
+			has := 0
+			for _, p := range r.proc {
+				for p.Receive(funi.Request) != nil {
+					has++
+					p.Release(funi.Request)
+				}
+			}
+			if has != c.has || d.Delivered != has || d.Failed != int(c.members)-has || !slices.Equal(d.Broken[:d.Named], c.broken) {
+				t.Fatalf("%d have it, %+v", has, d)
+			}
+		})
+	}
+}
+
 // Rule: what is no chain is refused, and is none: the block returns.
 func TestChainsThatAreNone(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote})
@@ -317,7 +372,68 @@ func TestChainsThatAreNone(t *testing.T) {
 	r.ends()
 }
 
-// Rule: members that do not read hold their chain up, and no other; what crosses them goes on, and when they read all of it comes, once. Each
+// Rule: a chain whose members have no room stops no other chain, along the same nodes either (chain.go).
+func TestFullChainStopsNoOther(t *testing.T) {
+	r := newRemoteBed(t, setup{cards: 4, slots: 8, remote: moreRemote, tune: func(c *engine.Config) { c.FIFO = 2 }})
+	line := tree{1: {2}, 2: {3}}
+	// More than the last member's queue and FIFO take, and fewer than these and the chains' lines; what waits is more than a frame has room for.
+	const full, messages = 10, 8 + 2 + 4*10 - 8
+	for number := range uint16(full + 1) {
+		r.chains(number, 1, line, r.byNode)
+	}
+	r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Address: windowAt, Rights: funi.RightWrite})
+	r.exposes(2, funi.Window{Key: theKey, Bytes: 64, Address: windowAt, Rights: funi.RightWrite})
+	r.exposes(3, funi.Window{Key: theKey, Bytes: 64, Address: windowAt, Rights: funi.RightWrite})
+	for i := range uint32(messages) {
+		r.until(time.Second, "room", func() bool { return r.proc[0].Reserve(funi.Request) != nil })
+		r.block(0, funi.Request, func(s *funi.Slot) {
+			s.SetMulticast(1, &funi.MulticastRequest{Chain: uint16(i % full), Members: 3, Message: 5, Data: bytesOf([]uint32{i, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})})
+		})
+	}
+	got := [4]int{}
+	read := func(nodes ...int) {
+		for _, node := range nodes {
+			for r.proc[node].Receive(funi.Request) != nil {
+				got[node]++
+				r.proc[node].Release(funi.Request)
+			}
+		}
+	}
+	r.until(time.Second, "the second member has it all", func() bool { read(1, 2); return got[1] == messages && got[2] == messages })
+	complete := 0
+	for n := (funi.Notification{}); r.proc[0].NextNotification(&n); {
+		complete++
+	}
+	if complete == messages {
+		t.Fatal("nothing waits")
+	}
+	r.block(0, funi.Request, func(s *funi.Slot) {
+		s.SetMulticast(1, &funi.MulticastRequest{Chain: full, Members: 3, Cookie: 99, Put: true, Key: theKey, Address: windowAt, Data: []byte("along the same nodes")})
+	})
+	for n := (funi.Notification{}); n.Cookie != 99; {
+		if n = r.notified(0); n.Reason != arctic.ReasonNone {
+			t.Fatalf("%v, %+v", n.Reason, n.Delivery())
+		} else if n.Cookie != 99 {
+			complete++
+		}
+	}
+	if complete == messages {
+		t.Fatal("the messages did not wait")
+	}
+	r.until(time.Minute, "all is complete", func() bool {
+		read(3)
+		for n := (funi.Notification{}); r.proc[0].NextNotification(&n); {
+			complete++
+		}
+		return complete == messages
+	})
+	if read(3); got != [4]int{0, messages, messages, messages} {
+		t.Errorf("they have %v messages", got)
+	}
+	r.ends()
+}
+
+// Rule: members that read slowly hold their chain up, and no other; what crosses them goes on, and when they read all of it comes, once. Each
 // member takes no more than its chain has lines for.
 func TestSlowMemberHoldsItsChainOnly(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 4, slots: 64, remote: funi.RemoteSizes{KeySlots: 1, Areas: 1, Notifications: 128}, tune: func(c *engine.Config) { c.FIFO = 2 }})
