@@ -83,3 +83,30 @@ func TestRunKeyed(t *testing.T) {
 		s.free()
 	}
 }
+
+// TestRunStructures: the queue and the hash table in remote memory, in C and in Go, through the daemons of two hosts, as an ordinary
+// user, whoever owns them and whoever else uses them: each number that is put into the queue is taken once, in the order of its node, and counted
+// once; a revoked key is refused (funi.h, package rma).
+func TestRunStructures(t *testing.T) {
+	folder := t.TempDir()
+	inC, inGo := filepath.Join(folder, "c"), filepath.Join(folder, "go")
+	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o", inC, "../uspace/funi/example/structures.c").CombinedOutput(); err != nil {
+		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
+	}
+	if out, err := exec.Command("go", "build", "-o", inGo, "../uspace/rma/example").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, path := range []string{folder, filepath.Dir(folder), inC, inGo} { // nobody runs them, whatever root's umask is
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := daemons(t)
+	for _, nodes := range [][3]string{{inC, inGo, inC}, {inGo, inC, inGo}} {
+		out := s.run("-n", "3", "--", "sh", "-c", fmt.Sprintf("case $FUNET_NODE in 0) exec %s;; 1) exec %s;; *) exec %s;; esac", nodes[0], nodes[1], nodes[2])).ok()
+		if out != "[0] 2 nodes have put 1000 numbers into the queue; each was taken once\n" {
+			t.Errorf("node 0 is %s, node 1 %s: they printed %q", filepath.Base(nodes[0]), filepath.Base(nodes[1]), out)
+		}
+		s.free()
+	}
+}

@@ -87,6 +87,26 @@
 //	landing            memory of a message that was given up is used again at once
 //	fetched            a receive waits on for a message that its sender has cancelled
 //	round              a message of the last barrier that comes back is not told again
+//	bounds             an operation may begin in a window and end behind it
+//	rights             whoever has a key may do everything
+//	lock               a window is locked for nobody
+//	unlocked           any life of a node ends a lock
+//	alignment          elements may lie anywhere
+//	suspended          a window that is suspended is there
+//	busy               an operation is carried out though there is no line for its answer
+//	reread             what an operation answers is read when it has been carried out
+//	notifying          puts notify as often as they like
+//	atomic             an add is a load and a store
+//	beside             an operation on a byte clears those beside it
+//	generation         an answer to an earlier request is one to a later
+//	responder          anybody answers
+//	posted             an answer may end behind what was asked for
+//	entry              operations leave without an entry for their completion
+//	early              the trailer of a put does not wait for its data
+//	revoked            answers are read from a window that was closed
+//	unanswered         an operation waits for ever for its answer
+//	untold             what is complete while a context is away is never told
+//	calm               an answer to a context of the same card waits until something else happens
 //	keyed              any key opens a key slot that is open
 //	limit              a remote write may end beyond its key slot
 //	binding            an area counts for every key slot

@@ -300,6 +300,95 @@ var mutations = []mutation{
 	{"round", "../am/barrier.go",
 		`b.lost |= 1 << bits.TrailingZeros(uint(further))`, `_ = further`,
 		library("TestRoundOfTheLastBarrierIsToldAgain")},
+	{"bounds", "execute.go",
+		` || uint64(size) > uint64(len(w.memory))-offset`, ``,
+		unit("TestOperationsAreRefused")},
+	{"rights", "execute.go",
+		`	case w.rights&right == 0:
+`, `	case false:
+`,
+		unit("TestOperationsAreRefused")},
+	{"lock", "execute.go",
+		`	case w.locked && w.locker != source:
+`, `	case false:
+`,
+		unit("TestOperationsAreRefused")},
+	{"unlocked", "execute.go",
+		`	case !w.locked || w.life != life:
+`, `	case !w.locked:
+`,
+		unit("TestOperationsAreRefused")},
+	{"alignment", "atomics.go",
+		`	if at%uintptr(size) != 0 {`, `	if false {`,
+		unit("TestOperationsAreRefused")},
+	{"suspended", "execute.go",
+		`	case w.suspended:
+`, `	case false:
+`,
+		unit("TestSuspendedWindow")},
+	{"busy", "execute.go",
+		`			r.use.Refused.Busy++
+			return arctic.ReasonBusy
+		}
+	}
+	// From`, `			perform(q, memory, make([]byte, size))
+			return arctic.ReasonBusy
+		}
+	}
+	// From`,
+		unit("TestBusyWindow")},
+	{"reread", "execute.go",
+		`q.ID, 0, old[:size])`, `q.ID, 0, memory)`,
+		unit("TestOperations")},
+	{"notifying", "execute.go",
+		`		if w.unread >= w.credit {
+			if`, `		if false {
+			if`,
+		unit("TestWindowCredit")},
+	{"atomic", "atomics.go",
+		`		return atomic.AddUint64(p, a) - a, true`, `		old := *p
+		*p = old + a
+		return old, true`,
+		unit("TestOperationsAreAtomic")},
+	{"beside", "atomics.go",
+		`all&^(mask<<shift)|uint32(changed)&mask<<shift`, `uint32(changed)&mask<<shift`,
+		unit("TestElements")},
+	{"generation", "request.go",
+		`q.open && q.generation == uint16(id>>16)`, `q.open`,
+		unit("TestForgedAnswers")},
+	{"responder", "response.go",
+		`	case q.node != h.Source:
+`, `	case false:
+`,
+		unit("TestForgedAnswers")},
+	{"posted", "response.go",
+		`uint64(a.Offset)+uint64(len(a.Data)) > uint64(q.asked) || `, ``,
+		unit("TestForgedAnswers")},
+	{"entry", "request.go",
+		`	r.promised++
+	q := `, `	q := `,
+		unit("TestOperationBlocksAreRefused")},
+	{"early", "transfer.go",
+		`		case t.lines > 0:
+		case failed, t.put`, `		case t.lines > 0 && (t.put == nil || !t.put.waits()):
+		case failed, t.put`,
+		unit("TestTrailer")},
+	{"revoked", "keyslot.go",
+		`	x.keepAnswers(s.memory)
+	x.remote.promised`, `	x.remote.promised`,
+		unit("TestAnswersKeepWhatTheyHad")},
+	{"unanswered", "request.go",
+		`	} else if q.lines == 0 {
+		x.card.unanswered.push(q, x.card.now+x.card.answerTimeout())
+	}`, `	}`,
+		unit("TestAnswersThatDoNotCome")},
+	{"untold", "switch.go",
+		`	x.tellOwed()
+`, ``,
+		unit("TestCompletionsWhileAway")},
+	{"calm", "response.go",
+		`	c.more, x.calm = true, false // it`, `	c.more = true // it`,
+		chaos("switch,rma")},
 	{"keyed", "keyslot.go",
 		` && r.keySlots[n].key == key`, ``,
 		unit("TestPutsAreRefused")},
@@ -327,10 +416,10 @@ var mutations = []mutation{
 `, ``,
 		unit("TestCloseBehindWritesThatWait")},
 	{"closed", "keyslot.go",
-		`			r.keySlots[n] = keySlot{}`, `			_ = n`,
+		`			x.closeKeySlot(&r.keySlots[n])`, `			_ = n`,
 		unit("TestOpenAndCloseInOrder")},
 	{"within", "keyslot.go",
-		`*k = keySlot{}`, `_ = k`,
+		`			x.closeKeySlot(k)`, `			_ = k`,
 		unit("TestUnregisterClosesKeySlots")},
 	{"counted", "link/limit.go",
 		`p.CountPiece(n == len(ln.Block))`, `p.CountPiece(true)`,

@@ -273,3 +273,25 @@ func TestAddsOnce(t *testing.T) {
 		r.ends()
 	})
 }
+
+// Rule: an operation of another process of the same card is answered also if the window's owner has nothing else to do, awake or asleep.
+func TestOperationsOfTheSameCard(t *testing.T) {
+	const nodes = 20 // so that those who are quiet sleep (wake.go)
+	r := newRemoteBed(t, setup{cards: 1, remote: moreRemote})
+	for n := uint16(1); n < nodes; n++ {
+		p, _ := r.join(0, gid, n)
+		r.proc = append(r.proc, p)
+		if err := r.cards[0].SetRoute(n, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.exposes(0, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: allRights})
+	copy(r.keyed[0][128:136], word(0))
+	for i := range uint64(3 * nodes) {
+		r.pass(time.Millisecond) // the owner is quiet
+		from := int(1 + i%(nodes-1))
+		if n := r.completes(from, 0, operation(arctic.RemoteAdd, windowAt, 1)); n.Reason != arctic.ReasonNone || binary.LittleEndian.Uint64(n.Answer[:]) != i {
+			t.Fatalf("operation %d of node %d: %+v", i, from, n)
+		}
+	}
+}

@@ -76,7 +76,10 @@ func (c *Card) sendAnswer(x *Context, ln *line, node, typ uint16, words int) {
 		return
 	}
 	c.launch(x, arctic.Reply, ln, arctic.KindResponse, words)
-	c.more, x.calm = true, false // it may be for a context of this card
+	c.more, x.calm = true, false
+	if x.looping {
+		x.stir() // it is for a context of this card, and this one may be asleep
+	}
 }
 
 // sendDue sends the answer to the only packet of a frame, which has been accepted: at once, with the acknowledgment, if nothing is before it.

@@ -103,6 +103,11 @@ func TestOperationsAreRefused(t *testing.T) {
 	}
 	// Its owner may do all that, and ends the lock.
 	lock.Operation = arctic.RemoteUnlock
+	other := lock
+	other.Operands = []byte{1, 2, 3, 5}
+	if n := r.completes(2, 1, other); n.Reason != arctic.ReasonLocked {
+		t.Errorf("unlocking by another life of the node: %v", n.Reason)
+	}
 	if n := r.completes(2, 1, lock); n.Reason != arctic.ReasonNone {
 		t.Errorf("unlocking: %v", n.Reason)
 	}
@@ -203,6 +208,57 @@ func TestSuspendedWindow(t *testing.T) {
 	r.retired(1)
 	if n := r.notified(0); n.Reason != arctic.ReasonNone || binary.LittleEndian.Uint64(n.Answer[:]) != 5 {
 		t.Errorf("after it is back: %+v", n)
+	}
+	r.ends()
+}
+
+// Rule: where all lines for answers are in use an operation is rejected for now, and nothing of it was done: it is carried out once, later
+// (section 2: no line, transient Busy, nothing executed).
+func TestBusyWindow(t *testing.T) {
+	r := newRemoteBed(t, setup{cards: 2, slots: 256, remote: funi.RemoteSizes{KeySlots: 8, Areas: 1, Notifications: 256}, net: near})
+	r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Rights: allRights})
+	copy(r.keyed[1], word(0))
+	r.completes(0, 1, operation(arctic.RemoteRead, 0))
+	r.net.Cut(func(from, _ [6]byte) bool { return from == address(1) })
+	const adds = 100
+	for range adds {
+		r.asks(0, 1, operation(arctic.RemoteAdd, 0, 1))
+	}
+	r.pass(5 * time.Millisecond)
+	if v := binary.LittleEndian.Uint64(r.keyed[1]); v > 64 {
+		t.Errorf("%d adds were carried out with 64 lines for answers", v)
+	}
+	r.net.Cut(nil)
+	seen := map[uint64]bool{}
+	for range adds {
+		n := r.notified(0)
+		v := binary.LittleEndian.Uint64(n.Answer[:])
+		if n.Reason != arctic.ReasonNone || seen[v] {
+			t.Fatalf("%+v, seen before: %v", n, seen[v])
+		}
+		seen[v] = true
+	}
+	if v := binary.LittleEndian.Uint64(r.keyed[1]); v != adds {
+		t.Errorf("%d adds were carried out, want %d", v, adds)
+	}
+	r.ends()
+}
+
+// Rule: a put with a notification waits at its sender while the window's credit is used up, and nothing of its last packet is written before.
+func TestWindowCredit(t *testing.T) {
+	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near})
+	r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Rights: allRights, Credit: 2})
+	for i := range uint64(3) {
+		r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Address: 8 * i, Bytes: 8, Operands: word(i + 1), Trailer: arctic.Trailer{Notify: true, Tag: i}}})
+	}
+	r.pass(20 * time.Millisecond)
+	if v := binary.LittleEndian.Uint64(r.keyed[1][16:]); v == 3 {
+		t.Error("the third is written, though two notifications are unread")
+	}
+	for i := range uint64(3) {
+		if n := r.notified(1); n.Tag != i || binary.LittleEndian.Uint64(r.keyed[1][8*i:]) != i+1 {
+			t.Errorf("notification %d: %+v", i, n)
+		}
 	}
 	r.ends()
 }
@@ -349,25 +405,26 @@ func TestAnswersThatDoNotCome(t *testing.T) {
 	r.ends()
 }
 
-// Rule: what is complete while the context is switched out is told when it is back, once.
+// Rule: what is complete while the context is switched out is told when it is back, once; what is owed to it then comes.
 func TestCompletionsWhileAway(t *testing.T) {
 	r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near})
 	r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Rights: allRights})
 	r.completes(0, 1, operation(arctic.RemoteRead, 0))
-	r.block(1, funi.Request, func(s *funi.Slot) { s.SetSuspendWindow(theKey, 0) })
-	r.retired(1)
-	r.asks(0, 1, operation(arctic.RemoteRead, 0))
+	r.net.Cut(func(from, _ [6]byte) bool { return from == address(1) })
 	r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Key: theKey, Ack: true}})
+	r.asks(0, 1, operation(arctic.RemoteRead, 0))
 	r.pass(time.Millisecond)
 	var s *engine.Saved
 	r.until(time.Second, "it is out", func() (ok bool) {
 		var err error
-		s, err = r.cards[0].SwitchOut(r.ctx[0], false)
+		s, err = r.cards[0].SwitchOut(r.ctx[0], true) // the acknowledgments come later
 		return err == nil
 	})
-	r.block(1, funi.Request, func(s *funi.Slot) { s.SetResumeWindow(theKey, 0) })
-	r.retired(1)
-	r.pass(20 * time.Millisecond)
+	r.net.Cut(nil)
+	r.pass(100 * time.Millisecond)
+	if n := r.cards[0].Counters().Completions; n != 2 { // the read before, and the put
+		t.Errorf("%d operations are complete while the context is out, want 2", n)
+	}
 	if n := (funi.Notification{}); r.proc[0].NextNotification(&n) {
 		t.Fatalf("the card wrote to a process that is out: %+v", n)
 	}

@@ -25,6 +25,11 @@ var ABIWords = map[string]uint64{
 	"page.notifications":      notesSizeWord * 4,
 	"FUNI_NOTE_BYTES":         noteBytes,
 	"FUNI_NOTE_METADATA_WORD": noteMetadataWord,
+	"FUNI_NOTE_KIND_WORD":     noteKindWord,
+	"FUNI_OPERATE_ACK":        operateAck,
+	"FUNI_OPERATE_FETCH":      operateFetch,
+	"FUNI_OPERATE_SILENT":     operateSilent,
+	"page.completed":          completedWord * 4,
 	"page.returns":            returnRing * 4,
 	"page.returns[1]":         (returnRing + returnWords) * 4,
 }

@@ -66,7 +66,8 @@
  * the user have.
  *
  * Remote memory. A program may give keys to parts of its memory; whoever has one writes there, and the program that owns it
- * does nothing for that: see "remote memory" below, funi_attach_remote, funi_sendmsg and example/keyed.c.
+ * does nothing for that: see "remote memory" below, funi_attach_remote, funi_sendmsg and example/keyed.c. Others may also read it and
+ * change it by atomic operations: see "windows", funi_expose_window and example/structures.c.
  *
  * The end. funi_close waits until what this process has sent has arrived. It cannot know what others still
  * want to send it: their messages would come back to them. So a job ends with a barrier: nobody closes before everybody has
@@ -146,6 +147,16 @@
 #define FUNI_MAX_REMOTE_BYTES 64       /* of data and metadata that fit a packet */
 #define FUNI_NOTE_BYTES 64             /* of a notification, and of an area's early metadata */
 #define FUNI_NOTE_METADATA_WORD 4
+#define FUNI_NOTE_KIND_WORD 15
+#define FUNI_OPERATE_ACK (1u << 8) /* bits of word 1 of an operation */
+#define FUNI_OPERATE_FETCH (1u << 9)
+#define FUNI_OPERATE_SILENT (1u << 10)
+#define FUNI_TRAILER_NOTIFY 1u
+#define FUNI_TRAILER_SET 2u
+#define FUNI_TRAILER_ADD 4u
+#define FUNI_MAX_REQUESTS 1024 /* operations that are not complete */
+#define FUNI_MAX_ANSWER 32     /* bytes */
+#define FUNI_MAX_ADDRESS ((UINT64_C(1) << 48) - 1)
 
 /* Bits of a slot's header. */
 #define FUNI_TRANSFER_BIT 0x80000000u
@@ -166,8 +177,24 @@ enum funi_rights { FUNI_SOURCE = 1, FUNI_DESTINATION = 2, FUNI_KEYED = 4 };
 
 enum funi_remote_operation {
 	FUNI_REMOTE_PUT = 0, FUNI_OPEN_KEY_SLOT = 256, FUNI_CLOSE_KEY_SLOT = 257, FUNI_OPEN_AREA = 258, FUNI_CLOSE_AREA = 259,
-	FUNI_RESET_AREA = 260
+	FUNI_RESET_AREA = 260, FUNI_SUSPEND_WINDOW = 262, FUNI_RESUME_WINDOW = 263,
+	FUNI_OPERATE = 128 /* and a funi_operation */
 };
+
+/* Operations on windows (uspace/arctic/operation.go). */
+enum funi_operation {
+	FUNI_OP_PUT, FUNI_OP_GET, FUNI_OP_WRITE, FUNI_OP_READ, FUNI_OP_ADD, FUNI_OP_AND, FUNI_OP_OR, FUNI_OP_XOR, FUNI_OP_MIN, FUNI_OP_MAX,
+	FUNI_OP_PROD, FUNI_OP_SWAP, FUNI_OP_COMPARE_SWAP, FUNI_OP_MASKED_SWAP, FUNI_OP_LOCK, FUNI_OP_UNLOCK
+};
+
+/* Types of elements. */
+enum funi_element { FUNI_U8, FUNI_U16, FUNI_U32, FUNI_U64, FUNI_I8, FUNI_I16, FUNI_I32, FUNI_I64, FUNI_F32, FUNI_F64 };
+
+/* What others may do with a window. */
+enum funi_window_rights { FUNI_MAY_READ = 1, FUNI_MAY_WRITE = 2, FUNI_MAY_OPERATE = 4, FUNI_MAY_NOTIFY = 8 };
+
+/* What an entry of the notification ring tells. */
+enum funi_note_kind { FUNI_NOTE_AREA, FUNI_NOTE_COMPLETION, FUNI_NOTE_WINDOW };
 
 enum funi_register {
 	FUNI_Q_MASK, FUNI_RPSQ_BASE, FUNI_RQSQ_BASE, FUNI_RPRQ_BASE, FUNI_RQRQ_BASE,
@@ -198,9 +225,15 @@ enum funi_reason {
 	FUNI_REASON_AREA = 73,            /* no such area of the key slot */
 	FUNI_REASON_NO_BUFFER = 74,       /* the area has no credit, and was opened to refuse then */
 	FUNI_REASON_REMOTE_FORM = 75,
+	FUNI_REASON_RIGHTS = 76,          /* the window does not permit it */
+	FUNI_REASON_LOCKED = 77,          /* another node has locked the window; or, when it is unlocked, has this one not */
+	FUNI_REASON_ALIGNMENT = 78,       /* the address is no multiple of the element's size */
+	FUNI_REASON_OPERATION = 79,       /* no such operation, or not on such elements */
 	/* and from this process's own: */
 	FUNI_REASON_REMOTE_REQUEST = 139, /* the request block is none, or this card has no remote memory */
-	FUNI_REASON_NOT_OPENED = 140      /* it is open already, or not open, or there is not that much memory or credit */
+	FUNI_REASON_NOT_OPENED = 140,     /* it is open already, or not open, or there is not that much memory or credit */
+	FUNI_REASON_WINDOW = 141,         /* where the answer of a get was to go is no memory of this process any more */
+	FUNI_REASON_OPERAND = 142         /* a length or an element that no operation has */
 };
 
 /* A word that process and card both use. It is an ordinary integer, so that C and C++ have the same type, and is touched
@@ -251,7 +284,9 @@ struct funi_page {
 	uint32_t pad4[7];
 	char why[256]; /* the context ended, if the card says so; read it when gone is not 0 */
 	struct funi_line notes_head, notes_tail; /* of the notification ring, since the context was attached */
-	uint32_t key_slots, pad5, areas, pad6, notifications, pad7[91];
+	uint32_t key_slots, pad5, areas, pad6, notifications, pad7[3];
+	uint64_t completed; /* operations on windows, since the context was attached */
+	uint32_t pad8[86];
 	struct funi_return returns[FUNI_RETURN_SLOTS];
 };
 
@@ -368,6 +403,8 @@ struct funi_remote_sizes {
 struct funi_asked { /* a request that was committed */
 	uint32_t handle, reason, in_slot;
 	uint64_t at; /* slots committed up to it */
+	int operation; /* 1: its completion is awaited, 2: it has come */
+	uint8_t answer[FUNI_MAX_ANSWER];
 };
 
 struct funi_numbers { /* that are free; the one that has been free longest is taken first */
@@ -377,6 +414,7 @@ struct funi_numbers { /* that are free; the one that has been free longest is ta
 
 struct funi_key_slot {
 	uint64_t key;
+	uint32_t credit; /* notifications that may be unread */
 	int open;
 };
 
@@ -393,6 +431,13 @@ struct funi_remote { /* what the program knows of its remote memory */
 	struct funi_part parts[FUNI_MAX_SEGMENTS];
 	uint32_t segments, next;
 	const uint32_t *ring;
+	uint32_t *credits;       /* of the areas that are open */
+	uint32_t credit;         /* of all areas and windows */
+	uint32_t looked;         /* notifications up to which completions were noted */
+	uint32_t behind;         /* of those, completions that wait for a notification before them to be taken */
+	uint32_t failed;         /* funi_reason of the first operation without a handle that has failed, for funi_quiet */
+	uint64_t issued, refused; /* operations; of them those that came back */
+	uint32_t life;           /* tells this process from others that were the node, for locks */
 	struct funi_asked asked[FUNI_REMEMBERED];
 };
 
@@ -402,7 +447,7 @@ struct funi_context {
 	uint32_t mask; /* slots of a queue minus one */
 	struct funi_queue send[2], receive[2];
 	uint32_t returns, lost, notes;
-	uint32_t seen[9]; /* by funi_wait; see funi_published */
+	uint32_t seen[10]; /* by funi_wait; see funi_published */
 	struct funi_remote *remote; /* NULL: none */
 	struct funi_waiter wait;
 	int socket, card, process;
@@ -570,20 +615,49 @@ static inline void funi_release(struct funi_context *c, enum funi_level l)
 		funi_give_slots(c, q);
 }
 
+/* Notes that an operation on a window is complete. */
+static inline void funi_complete(struct funi_remote *r, uint32_t handle, uint32_t reason, const uint32_t *answer)
+{
+	struct funi_asked *m = &r->asked[handle % FUNI_REMEMBERED];
+	if (m->handle != handle || m->operation != 1) { /* nobody has its handle */
+		if (r->failed == 0)
+			r->failed = reason;
+		return;
+	}
+	m->operation = 2;
+	m->reason = reason;
+	if (answer != NULL)
+		memcpy(m->answer, answer, sizeof m->answer);
+}
+
+/* Notes what came back of remote memory, up to the first message that is the program's. */
+static inline void funi_take_back(struct funi_context *c)
+{
+	while (c->remote != NULL && c->returns != funi_load(&c->page->return_head.word)) {
+		const struct funi_return r = c->page->returns[c->returns % FUNI_RETURN_SLOTS];
+		const uint32_t type = r.header >> 21 & FUNI_MAX_TYPE;
+		struct funi_asked *m = &c->remote->asked[r.word % FUNI_REMEMBERED];
+		if (r.header >> 30 != 1)
+			return;
+		funi_store(&c->page->return_tail.word, ++c->returns);
+		if (type >= FUNI_OPERATE && type <= (uint32_t)FUNI_OPERATE + FUNI_OP_UNLOCK) {
+			c->remote->refused++;
+			funi_complete(c->remote, r.word, r.reason, NULL);
+		} else if (r.word != 0 && m->handle == r.word)
+			m->reason = r.reason;
+	}
+}
+
 /* Takes the oldest message that came back: 1, or 0 if there is none. What comes back of remote memory is noted for
  * funi_message_status instead. */
 static inline int funi_returned(struct funi_context *c, struct funi_return *r)
 {
-	while (c->returns != funi_load(&c->page->return_head.word)) {
-		*r = c->page->returns[c->returns % FUNI_RETURN_SLOTS];
-		funi_store(&c->page->return_tail.word, ++c->returns);
-		if (c->remote == NULL || r->header >> 30 != 1)
-			return 1;
-		struct funi_asked *m = &c->remote->asked[r->word % FUNI_REMEMBERED];
-		if (r->word != 0 && m->handle == r->word)
-			m->reason = r->reason;
-	}
-	return 0;
+	funi_take_back(c);
+	if (c->returns == funi_load(&c->page->return_head.word))
+		return 0;
+	*r = c->page->returns[c->returns % FUNI_RETURN_SLOTS];
+	funi_store(&c->page->return_tail.word, ++c->returns);
+	return 1;
 }
 
 /* How many messages came back that did not fit the return ring. */
@@ -688,7 +762,7 @@ static inline int64_t funi_clock(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static inline void funi_published(struct funi_context *c, uint32_t now[9])
+static inline void funi_published(struct funi_context *c, uint32_t now[10])
 {
 	static const int r[5] = { FUNI_RPSQ_TAIL, FUNI_RQSQ_TAIL, FUNI_RPRQ_HEAD, FUNI_RQRQ_HEAD, FUNI_CONTROL };
 	for (int i = 0; i < 5; i++)
@@ -697,11 +771,12 @@ static inline void funi_published(struct funi_context *c, uint32_t now[9])
 	now[6] = funi_load(&c->page->returns_lost.word);
 	now[7] = funi_load(&c->page->gone);
 	now[8] = funi_load(&c->page->notes_head.word);
+	now[9] = (uint32_t)__atomic_load_n(&c->page->completed, __ATOMIC_SEQ_CST);
 }
 
 static inline int funi_news(struct funi_context *c)
 {
-	uint32_t now[9];
+	uint32_t now[10];
 	funi_published(c, now);
 	if (now[7] != 0)
 		return -ENOTCONN;
@@ -918,6 +993,7 @@ static inline void funi_release_all(struct funi_context *c)
 		free(c->remote->keys);
 		free(c->remote->key_slots.free);
 		free(c->remote->areas.free);
+		free(c->remote->credits);
 		free(c->remote);
 	}
 	c->remote = NULL;
@@ -959,7 +1035,10 @@ static inline int funi_start_remote(struct funi_context *c, const struct funi_at
 	r->sizes.notifications = UINT32_C(1) << a->remote[2] >> 1;
 	r->ring = (const uint32_t *)((const char *)c->page + queues);
 	r->keys = (struct funi_key_slot *)calloc(r->sizes.key_slots, sizeof *r->keys);
-	return r->keys == NULL ? -ENOMEM :
+	r->credits = (uint32_t *)calloc(r->sizes.areas, sizeof *r->credits);
+	if (getrandom(&r->life, sizeof r->life, 0) != (ssize_t)sizeof r->life)
+		return -errno;
+	return r->keys == NULL || r->credits == NULL ? -ENOMEM :
 		funi_fill_numbers(&r->key_slots, r->sizes.key_slots) != 0 ? -ENOMEM : funi_fill_numbers(&r->areas, r->sizes.areas);
 }
 
@@ -1396,7 +1475,8 @@ enum funi_message_state {
 	FUNI_PENDING, /* the card has not taken it: the memory of a long message must stay as it is */
 	FUNI_COPIED,  /* it is in the send queue: its memory is the program's again */
 	FUNI_SENT,    /* the card needs nothing of it any more: it will be delivered once, or come back */
-	FUNI_FAILED   /* it came back */
+	FUNI_FAILED,  /* it came back */
+	FUNI_COMPLETE /* of an operation on a window: it was carried out */
 };
 
 #define FUNI_SEED_SIZE 32
@@ -1415,11 +1495,14 @@ struct funi_seed { /* a ticket that travels, and what it is good for, which the 
 	uint8_t protocol;
 };
 
-struct funi_notification { /* all of a message, or of a group's, is there */
-	uint16_t key_slot, area;
+struct funi_notification { /* all of a message, or of a group's, is there; or of a put with a notification */
+	enum funi_note_kind kind; /* FUNI_NOTE_AREA or FUNI_NOTE_WINDOW */
+	uint16_t key_slot, area;  /* area: FUNI_NOTE_AREA */
 	uint16_t source; /* the node that sent the packet with which it was complete; the card vouches for it */
 	uint32_t words;  /* of metadata */
 	uint32_t metadata[FUNI_MAX_METADATA];
+	uint64_t tag;     /* FUNI_NOTE_WINDOW: what the put said */
+	uint64_t address; /* of the first byte of the put's last packet, as the window counts */
 };
 
 static inline int funi_remote_fail(struct funi_context *c, int code, const char *what)
@@ -1427,9 +1510,10 @@ static inline int funi_remote_fail(struct funi_context *c, int code, const char 
 	(void)snprintf(c->error, sizeof c->error, "%s: %s", what,
 		       code == -EOPNOTSUPP ? "the context has no remote memory; attach with funi_attach_remote" :
 		       code == -EFAULT     ? "the memory is in no segment that has the right for it; register it" :
-		       code == -EMSGSIZE   ? "it is longer than its ticket allows, or has more than 11 words of metadata" :
+		       code == -EMSGSIZE   ? "it is longer than its ticket or an operation allows, or has more than 11 words of metadata" :
 		       code == -ENOBUFS    ? "no room; let the card run (funi_wait), or close what is not needed" :
-		       code == -ENOENT     ? "no such key, area or handle, or one of more than 1024 requests ago" : strerror(-code));
+		       code == -ENOENT     ? "no such key, area or handle, or one of more than 1024 requests ago" :
+		       code == -EINVAL     ? "an address beyond 48 bits, rights that there are not, or an operation that is none" : strerror(-code));
 	return code;
 }
 
@@ -1463,7 +1547,7 @@ static inline uint32_t *funi_begin_block(struct funi_context *c, uint32_t operat
 	uint32_t h = c->remote->next + 1 != 0 ? c->remote->next + 1 : FUNI_REMEMBERED; /* 0 is none */
 	const struct funi_asked *m = &c->remote->asked[h % FUNI_REMEMBERED];
 	uint32_t *s = funi_send_reserve(c, FUNI_REQUEST);
-	if (s == NULL || (m->handle != 0 && m->at > funi_retired(c)))
+	if (s == NULL || (m->handle != 0 && (m->at > funi_retired(c) || m->operation == 1)))
 		return NULL;
 	memset(s, 0, FUNI_REMOTE_DATA_WORD * sizeof *s);
 	s[0] = FUNI_MANY_BIT | operation << 21 | node;
@@ -1478,6 +1562,7 @@ static inline void funi_end_block(struct funi_context *c, const uint32_t *slot, 
 	(void)funi_send_commit(c, FUNI_REQUEST);
 	m->handle = c->remote->next = h;
 	m->reason = 0;
+	m->operation = 0;
 	m->in_slot = in_slot;
 	m->at = c->send[FUNI_REQUEST].committed;
 	if (handle != NULL)
@@ -1490,9 +1575,8 @@ static inline void funi_put_key(uint32_t *slot, uint64_t key)
 	slot[FUNI_REMOTE_KEY_WORD + 1] = (uint32_t)(key >> 32);
 }
 
-/* Gives a new key to memory in a segment with FUNI_KEYED. -EFAULT, -ENOBUFS, -EOPNOTSUPP, and errors of getrandom(2). In this and what
- * follows the handle is for funi_message_status; NULL: nobody asks. */
-static inline int funi_expose(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t *key, uint32_t *handle)
+static inline int funi_open_key_slot(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t at, uint32_t rights, uint32_t credit,
+				     uint64_t *key, uint32_t *handle)
 {
 	const char *what = "exposing memory";
 	uint32_t address, *s;
@@ -1512,12 +1596,25 @@ static inline int funi_expose(struct funi_context *c, const void *memory, uint32
 	funi_put_key(s, *key);
 	s[FUNI_REMOTE_OFFSET_WORD] = address;
 	s[FUNI_REMOTE_LENGTH_WORD] = bytes;
+	s[FUNI_REMOTE_AREA_WORD] = rights;
+	s[FUNI_REMOTE_COUNT_WORD] = credit;
+	s[FUNI_REMOTE_DATA_WORD] = (uint32_t)at;
+	s[FUNI_REMOTE_DATA_WORD + 1] = (uint32_t)(at >> 32);
 	free->first = (free->first + 1) & (free->slots - 1);
 	free->n--;
 	c->remote->keys[n].key = *key;
 	c->remote->keys[n].open = 1;
+	c->remote->keys[n].credit = credit;
+	c->remote->credit += credit;
 	funi_end_block(c, s, 1, handle);
 	return 0;
+}
+
+/* Gives a new key to memory in a segment with FUNI_KEYED. -EFAULT, -ENOBUFS, -EOPNOTSUPP, and errors of getrandom(2). In this and what
+ * follows the handle is for funi_message_status; NULL: nobody asks. */
+static inline int funi_expose(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t *key, uint32_t *handle)
+{
+	return funi_open_key_slot(c, memory, bytes, 0, 0, 0, key, handle);
 }
 
 /* Takes a key back. When the status of the handle is FUNI_SENT nobody who has it can write any more. -ENOENT, -ENOBUFS. */
@@ -1531,6 +1628,7 @@ static inline int funi_revoke(struct funi_context *c, uint64_t key, uint32_t *ha
 		return funi_remote_fail(c, -ENOBUFS, "revoking a key");
 	funi_put_key(s, key);
 	c->remote->keys[n].open = 0;
+	c->remote->credit -= c->remote->keys[n].credit;
 	funi_give_number(&c->remote->key_slots, n);
 	funi_end_block(c, s, 1, handle);
 	return 0;
@@ -1555,6 +1653,8 @@ static inline int funi_open_area(struct funi_context *c, uint64_t key, uint32_t 
 	s[FUNI_REMOTE_AREA_WORD] = (uint32_t)*area << 16;
 	s[FUNI_REMOTE_LENGTH_WORD] = credit;
 	s[FUNI_REMOTE_COUNT_WORD] = returns != 0;
+	c->remote->credits[*area] = credit;
+	c->remote->credit += credit;
 	funi_end_block(c, s, 1, handle);
 	return 0;
 }
@@ -1576,8 +1676,10 @@ static inline int funi_end_area(struct funi_context *c, uint32_t operation, uint
 static inline int funi_close_area(struct funi_context *c, uint16_t area, uint32_t *handle)
 {
 	int code = funi_end_area(c, FUNI_CLOSE_AREA, area, handle, "closing an area");
-	if (code == 0)
+	if (code == 0) {
+		c->remote->credit -= c->remote->credits[area];
 		funi_give_number(&c->remote->areas, area);
+	}
 	return code;
 }
 
@@ -1702,8 +1804,8 @@ static inline int funi_split_seed(struct funi_seed *s, uint32_t bytes, struct fu
 	return 0;
 }
 
-static inline int funi_put(struct funi_context *c, const struct funi_ticket *t, uint32_t offset, const void *data, size_t length,
-			   const uint32_t *metadata, uint32_t words, uint32_t counted, uint32_t *handle)
+static inline int funi_send_keyed(struct funi_context *c, const struct funi_ticket *t, uint32_t offset, const void *data, size_t length,
+				  const uint32_t *metadata, uint32_t words, uint32_t counted, uint32_t *handle)
 {
 	const char *what = counted ? "sending a message" : "writing";
 	const size_t most = (size_t)FUNI_MAX_TRANSFER_WORDS * 4;
@@ -1738,14 +1840,14 @@ static inline int funi_put(struct funi_context *c, const struct funi_ticket *t, 
 static inline int funi_sendmsg(struct funi_context *c, const struct funi_ticket *t, const void *data, size_t length, const uint32_t *metadata,
 			       uint32_t words, uint32_t *handle)
 {
-	return funi_put(c, t, 0, data, length, metadata, words, FUNI_REMOTE_COUNTED, handle);
+	return funi_send_keyed(c, t, 0, data, length, metadata, words, FUNI_REMOTE_COUNTED, handle);
 }
 
 /* Writes data at an offset from the ticket's, of which no record tells. Otherwise it is funi_sendmsg. */
 static inline int funi_write_remote(struct funi_context *c, const struct funi_ticket *t, uint32_t offset, const void *data, size_t length,
 				    uint32_t *handle)
 {
-	return funi_put(c, t, offset, data, length, NULL, 0, 0, handle);
+	return funi_send_keyed(c, t, offset, data, length, NULL, 0, 0, handle);
 }
 
 /* How far a message or another request has come: a funi_message_state, with the funi_reason of FUNI_FAILED in reason, which may be NULL; call
@@ -1757,24 +1859,405 @@ static inline int funi_message_status(struct funi_context *c, uint32_t handle, u
 		return funi_remote_fail(c, -ENOENT, "looking for a handle");
 	if (reason != NULL)
 		*reason = m->reason;
+	if (m->operation != 0 && m->reason == 0)
+		return m->operation == 2 ? FUNI_COMPLETE : FUNI_PENDING;
 	return m->reason != 0 ? FUNI_FAILED : m->at <= funi_retired(c) ? FUNI_SENT : m->in_slot != 0 ? FUNI_COPIED : FUNI_PENDING;
 }
 
-/* Takes the oldest notification record: 1, or 0 if there is none. Its area has one more credit then. */
-static inline int funi_get_notification_record(struct funi_context *c, struct funi_notification *n)
+/* The entry of the notification ring that has a number. */
+static inline const uint32_t *funi_note(const struct funi_remote *r, uint32_t n)
 {
-	if (c->remote == NULL || c->notes == funi_load(&c->page->notes_head.word))
+	return r->ring + (size_t)(n & (r->sizes.notifications - 1)) * (FUNI_NOTE_BYTES / 4);
+}
+
+/* Gives the card back the completions that are the oldest entries of the ring. */
+static inline void funi_pass_completions(struct funi_context *c)
+{
+	const uint32_t was = c->notes;
+	for (; c->notes != c->remote->looked && funi_note(c->remote, c->notes)[FUNI_NOTE_KIND_WORD] == FUNI_NOTE_COMPLETION; c->notes++)
+		c->remote->behind--;
+	if (c->notes != was)
+		funi_store(&c->page->notes_tail.word, c->notes);
+}
+
+/* Notes the completions that have come since. */
+static inline void funi_look(struct funi_context *c)
+{
+	struct funi_remote *r = c->remote;
+	const uint32_t head = funi_load(&c->page->notes_head.word);
+	for (; r->looked != head; r->looked++) {
+		const uint32_t *e = funi_note(r, r->looked);
+		if (e[FUNI_NOTE_KIND_WORD] != FUNI_NOTE_COMPLETION)
+			continue;
+		r->behind++;
+		funi_complete(r, e[0], e[1] >> 24, e + FUNI_NOTE_METADATA_WORD);
+	}
+	funi_pass_completions(c);
+}
+
+/* Takes the oldest notification: 1, or 0 if there is none. Its area, or window, has one more credit then. */
+static inline int funi_notified(struct funi_context *c, struct funi_notification *n)
+{
+	if (c->remote == NULL)
 		return 0;
-	const uint32_t *e = c->remote->ring + (size_t)(c->notes & (c->remote->sizes.notifications - 1)) * (FUNI_NOTE_BYTES / 4);
+	funi_look(c);
+	if (c->notes == c->remote->looked)
+		return 0;
+	const uint32_t *e = funi_note(c->remote, c->notes);
+	memset(n, 0, sizeof *n);
+	n->kind = e[FUNI_NOTE_KIND_WORD] == FUNI_NOTE_WINDOW ? FUNI_NOTE_WINDOW : FUNI_NOTE_AREA;
 	n->key_slot = (uint16_t)(e[0] >> 16);
-	n->area = (uint16_t)e[0];
 	n->source = (uint16_t)e[1];
-	n->words = e[1] >> 16 & 15;
-	if (n->words > FUNI_MAX_METADATA)
-		n->words = FUNI_MAX_METADATA;
-	memcpy(n->metadata, e + FUNI_NOTE_METADATA_WORD, n->words * sizeof *e);
+	if (n->kind == FUNI_NOTE_WINDOW) {
+		n->tag = (uint64_t)e[3] << 32 | e[2];
+		n->address = (uint64_t)e[5] << 32 | e[4];
+	} else {
+		n->area = (uint16_t)e[0];
+		n->words = e[1] >> 16 & 15;
+		if (n->words > FUNI_MAX_METADATA)
+			n->words = FUNI_MAX_METADATA;
+		memcpy(n->metadata, e + FUNI_NOTE_METADATA_WORD, n->words * sizeof *e);
+	}
 	funi_store(&c->page->notes_tail.word, ++c->notes);
+	funi_pass_completions(c);
 	return 1;
+}
+
+/* funi_notified, by its name in Rats; in a program without windows all are of areas. */
+static inline int funi_get_notification_record(struct funi_context *c, struct funi_notification *n) { return funi_notified(c, n); }
+
+/* ---- windows: memory that others read, write and change by atomic operations ----
+ *
+ * A window is memory with a key, as funi_expose makes it, but with an address that its owner chooses for its first byte, and with
+ * rights. Whoever has a funi_target, of node, key and address, operates on it, and the owner has no part in that: the cards do it all.
+ *
+ *	// the owner                                            // another
+ *	funi_register_segment(&c, 0x10000, size, FUNI_KEYED, &memory);
+ *	funi_expose_window(&c, memory, size, 0, FUNI_MAY_READ | FUNI_MAY_WRITE | FUNI_MAY_OPERATE, 0, &key, NULL);
+ *	... the key travels by a message ...                    struct funi_target t = { node, key, 8 };
+ *	                                                        uint64_t one = 1, was;
+ *	                                                        funi_atomic(&c, &t, FUNI_OP_ADD, FUNI_U64, &one, sizeof one, &handle);
+ *	                                                        funi_await(&c, handle, &was, sizeof was, 1000);
+ *
+ * Rules:
+ *   - Each operation is carried out once, or fails with a funi_reason. With FUNI_REASON_SILENT, _RESTARTED, _DEPARTED, _RESYNCHRONISED,
+ *     _GIVEN_UP and _WINDOW it may have been carried out all the same.
+ *   - With a handle the program asks what became of it: funi_await, or funi_message_status after funi_notified. With NULL for the handle a put or a lone
+ *     atomic operation is silent: funi_quiet waits for all, and tells the first failure of a silent one.
+ *   - Operations are not ordered: who wants the second to come after the first awaits the first, or funi_quiet. The notification or signal of
+ *     a put comes when all its data is there.
+ *   - Elements are atomic, also with the owner's own atomic instructions. Bytes of puts and gets are not.
+ *   - -ENOBUFS: the send queue is full, or as many operations are under way as the ring has room for beside the credits of
+ *     areas and windows (1024 at most); go on after funi_wait and funi_notified. A program that never takes its notifications has none left.
+ *   - A window has one lock (funi_lock). While a node has it, operations of others fail with FUNI_REASON_LOCKED. What a dead node has locked is
+ *     free when the owner calls funi_suspend and funi_resume.
+ *
+ * The Go package uspace/rma is the same; example/structures.c is a queue and a hash table. */
+
+struct funi_target {
+	uint16_t node;
+	uint64_t key, address;
+};
+
+struct funi_trailer { /* what a put does when all its data is there */
+	int notify;   /* tells the owner of the window, which has FUNI_MAY_NOTIFY, with the tag */
+	uint64_t tag;
+	int signal;   /* FUNI_TRAILER_SET or FUNI_TRAILER_ADD: changes a word of 64 bits at the same node by value; 0: none */
+	uint64_t signal_key, signal_address, value;
+};
+
+/* Opens a window over memory in a segment with FUNI_KEYED, with an address of its first byte for others, of 48 bits, funi_window_rights, and
+ * how many notifications of puts may be unread. When the status of the handle is FUNI_SENT others may use it. Its end is
+ * funi_revoke: when the status of that is FUNI_SENT nobody changes or reads the memory any more. Errors as funi_expose has them, and -EINVAL. */
+static inline int funi_expose_window(struct funi_context *c, const void *memory, uint32_t bytes, uint64_t address, uint32_t rights,
+				     uint32_t notifications, uint64_t *key, uint32_t *handle)
+{
+	if (rights == 0 || (rights & ~15u) != 0 || (uint64_t)bytes > FUNI_MAX_ADDRESS + 1 - address || address > FUNI_MAX_ADDRESS ||
+	    (notifications > 0 && (rights & FUNI_MAY_NOTIFY) == 0))
+		return funi_remote_fail(c, -EINVAL, "exposing a window");
+	return funi_open_key_slot(c, memory, bytes, address, rights, notifications, key, handle);
+}
+
+static inline int funi_change_window(struct funi_context *c, uint32_t operation, uint64_t key, uint32_t *handle, const char *what)
+{
+	const uint16_t n = (uint16_t)key;
+	uint32_t *s;
+	if (c->remote == NULL || n >= c->remote->sizes.key_slots || !c->remote->keys[n].open || c->remote->keys[n].key != key)
+		return funi_remote_fail(c, -ENOENT, what);
+	if ((s = funi_begin_block(c, operation, 0)) == NULL)
+		return funi_remote_fail(c, -ENOBUFS, what);
+	funi_put_key(s, key);
+	funi_end_block(c, s, 1, handle);
+	return 0;
+}
+
+/* Has operations on a window wait at their senders, until funi_resume or funi_revoke. -ENOENT, -ENOBUFS. */
+static inline int funi_suspend(struct funi_context *c, uint64_t key, uint32_t *handle)
+{
+	return funi_change_window(c, FUNI_SUSPEND_WINDOW, key, handle, "suspending a window");
+}
+
+/* Ends that, and whoever had locked the window has it no more. -ENOENT, -ENOBUFS. */
+static inline int funi_resume(struct funi_context *c, uint64_t key, uint32_t *handle)
+{
+	return funi_change_window(c, FUNI_RESUME_WINDOW, key, handle, "resuming a window");
+}
+
+/* How many operations are not complete. */
+static inline uint64_t funi_operating(const struct funi_context *c)
+{
+	return c->remote->issued - c->remote->refused - __atomic_load_n(&c->page->completed, __ATOMIC_SEQ_CST);
+}
+
+/* Reserves and begins the block of an operation; NULL, and why in code. */
+static inline uint32_t *funi_begin_operation(struct funi_context *c, const struct funi_target *t, uint32_t operation, uint32_t flags, int told,
+					     const char *what, int *code)
+{
+	struct funi_remote *r = c->remote;
+	*code = r == NULL ? -EOPNOTSUPP : t->address > FUNI_MAX_ADDRESS ? -EINVAL : 0;
+	if (*code == 0) {
+		funi_look(c);
+		const uint64_t open = funi_operating(c);
+		if (open >= FUNI_MAX_REQUESTS || open + r->behind + r->credit >= r->sizes.notifications)
+			*code = -ENOBUFS;
+	}
+	uint32_t *s = *code == 0 ? funi_begin_block(c, FUNI_OPERATE + operation, t->node) : NULL;
+	if (s == NULL) {
+		*code = funi_remote_fail(c, *code != 0 ? *code : -ENOBUFS, what);
+		return NULL;
+	}
+	s[FUNI_REMOTE_AREA_WORD] = flags | (told ? 0 : FUNI_OPERATE_SILENT);
+	s[3] = (uint32_t)(t->address >> 32);
+	funi_put_key(s, t->key);
+	s[FUNI_REMOTE_OFFSET_WORD] = (uint32_t)t->address;
+	return s;
+}
+
+static inline void funi_end_operation(struct funi_context *c, const uint32_t *slot, uint32_t in_slot, uint32_t *handle)
+{
+	uint32_t h;
+	funi_end_block(c, slot, in_slot, &h);
+	c->remote->asked[h % FUNI_REMEMBERED].operation = handle != NULL;
+	c->remote->issued++;
+	if (handle != NULL)
+		*handle = h;
+}
+
+/* Composes a trailer at the data of a block, and returns how many words it has: 0, 3, 6 or 8. */
+static inline uint32_t funi_put_trailer(uint32_t *w, const struct funi_trailer *t)
+{
+	uint32_t n = 1;
+	if (t == NULL || (!t->notify && t->signal == 0))
+		return 0;
+	w[0] = t->notify ? FUNI_TRAILER_NOTIFY : 0;
+	if (t->notify) {
+		w[n++] = (uint32_t)t->tag;
+		w[n++] = (uint32_t)(t->tag >> 32);
+	}
+	if (t->signal != 0) {
+		w[0] |= (uint32_t)t->signal | (uint32_t)(t->signal_address >> 32) << 16;
+		w[n++] = (uint32_t)t->signal_key;
+		w[n++] = (uint32_t)(t->signal_key >> 32);
+		w[n++] = (uint32_t)t->signal_address;
+		w[n++] = (uint32_t)t->value;
+		w[n++] = (uint32_t)(t->value >> 32);
+	}
+	return n;
+}
+
+/* Writes data to a target; trailer: NULL, or what to do when it is there. Up to 64 bytes, less the trailer's 12, 24 or 32, are copied at once; more lies in
+ * a segment with FUNI_SOURCE and stays as it is until the put is complete. -EMSGSIZE: more than 2^26 bytes; -EFAULT, -EINVAL, -ENOBUFS, -EOPNOTSUPP. */
+static inline int funi_put(struct funi_context *c, const struct funi_target *t, const void *data, size_t length, const struct funi_trailer *trailer,
+			   uint32_t *handle)
+{
+	const char *what = "putting";
+	uint32_t w[8], source = 0, *s;
+	int code;
+	if (trailer != NULL && trailer->signal != 0 && ((trailer->signal != FUNI_TRAILER_SET && trailer->signal != FUNI_TRAILER_ADD) ||
+							trailer->signal_address > FUNI_MAX_ADDRESS))
+		return funi_remote_fail(c, -EINVAL, what);
+	const uint32_t words = funi_put_trailer(w, trailer);
+	const int in_slot = length + words * 4 <= FUNI_MAX_REMOTE_BYTES;
+	if (length > (size_t)FUNI_MAX_TRANSFER_WORDS * 4)
+		return funi_remote_fail(c, -EMSGSIZE, what);
+	if (c->remote != NULL && !in_slot && (source = funi_address(c, data, length, FUNI_SOURCE)) == 0)
+		return funi_remote_fail(c, -EFAULT, what);
+	if ((s = funi_begin_operation(c, t, FUNI_OP_PUT, FUNI_OPERATE_ACK | words << 4, handle != NULL, what, &code)) == NULL)
+		return code;
+	s[FUNI_REMOTE_SOURCE_WORD] = source;
+	s[FUNI_REMOTE_LENGTH_WORD] = (uint32_t)length;
+	memcpy(s + FUNI_REMOTE_DATA_WORD, w, words * sizeof *w);
+	if (in_slot && length > 0) {
+		s[FUNI_REMOTE_DATA_WORD + words + (length - 1) / 4] = 0; /* what the last word has beyond the data */
+		memcpy(s + FUNI_REMOTE_DATA_WORD + words, data, length);
+	}
+	funi_end_operation(c, s, (uint32_t)in_slot, handle);
+	return 0;
+}
+
+/* Reads bytes of a target into memory of a segment with FUNI_KEYED, where they are when the operation is complete. Errors as funi_put has them. */
+static inline int funi_get(struct funi_context *c, const struct funi_target *t, void *into, size_t length, uint32_t *handle)
+{
+	const char *what = "getting";
+	uint32_t address = 0, *s;
+	int code;
+	if (length > (size_t)FUNI_MAX_TRANSFER_WORDS * 4)
+		return funi_remote_fail(c, -EMSGSIZE, what);
+	if (c->remote != NULL && length > 0 && (address = funi_address(c, into, length, FUNI_KEYED)) == 0)
+		return funi_remote_fail(c, -EFAULT, what);
+	if ((s = funi_begin_operation(c, t, FUNI_OP_GET, 0, handle != NULL, what, &code)) == NULL)
+		return code;
+	s[FUNI_REMOTE_SOURCE_WORD] = address;
+	s[FUNI_REMOTE_LENGTH_WORD] = (uint32_t)length;
+	funi_end_operation(c, s, 0, handle);
+	return 0;
+}
+
+static inline uint32_t funi_element_bytes(enum funi_element e)
+{
+	return e == FUNI_F32 ? 4 : e == FUNI_F64 ? 8 : 1u << (e & 3);
+}
+
+/* Carries out FUNI_OP_WRITE to FUNI_OP_MASKED_SWAP on elements of that many bytes together at a target, each atomically. Operands are those of all
+ * elements, for FUNI_OP_COMPARE_SWAP first all that are compared, for FUNI_OP_MASKED_SWAP the masks second; FUNI_OP_READ has none (NULL). What the
+ * elements were is what funi_await answers. Several elements, at most 4, can only be read, written, added to and swapped, and have 32 or
+ * 64 bits. -EINVAL: something else; otherwise as funi_put. */
+static inline int funi_atomic(struct funi_context *c, const struct funi_target *t, enum funi_operation operation, enum funi_element element,
+			      const void *operands, uint32_t bytes, uint32_t *handle)
+{
+	const char *what = "operating";
+	const uint32_t twice = operation == FUNI_OP_COMPARE_SWAP || operation == FUNI_OP_MASKED_SWAP ? 2 : 1;
+	const uint32_t given = operation == FUNI_OP_READ ? 0 : bytes * twice;
+	const uint32_t fetch = operation == FUNI_OP_READ ? 0 : handle != NULL ? FUNI_OPERATE_FETCH : FUNI_OPERATE_ACK;
+	uint32_t *s;
+	int code;
+	if (operation < FUNI_OP_WRITE || operation > FUNI_OP_MASKED_SWAP || element > FUNI_F64 || bytes == 0 || bytes > FUNI_MAX_ANSWER ||
+	    bytes % funi_element_bytes(element) != 0)
+		return funi_remote_fail(c, -EINVAL, what);
+	if ((s = funi_begin_operation(c, t, operation, (uint32_t)element | fetch, handle != NULL, what, &code)) == NULL)
+		return code;
+	s[FUNI_REMOTE_LENGTH_WORD] = bytes;
+	if (given > 0) {
+		s[FUNI_REMOTE_DATA_WORD + (given - 1) / 4] = 0;
+		memcpy(s + FUNI_REMOTE_DATA_WORD, operands, given);
+	}
+	funi_end_operation(c, s, 1, handle);
+	return 0;
+}
+
+/* Waits for something to happen until the given milliseconds are over since begin. */
+static inline int funi_wait_until(struct funi_context *c, int64_t begin, int milliseconds, const char *what)
+{
+	const int64_t over = (funi_clock() - begin) / 1000000;
+	if (milliseconds >= 0 && over >= milliseconds)
+		return funi_fail(c, -ETIMEDOUT, what);
+	const int n = funi_wait(c, milliseconds < 0 || milliseconds - over > FUNI_NAP ? FUNI_NAP : (int)(milliseconds - over));
+	return n < 0 ? n : 0;
+}
+
+/* Waits until a request is done, at most the given milliseconds, for ever if negative: an operation is complete, or another request has the status
+ * FUNI_SENT. answer: NULL, or where that many first bytes of what an operation on elements answers go, at most FUNI_MAX_ANSWER. -EREMOTEIO: it has
+ * failed, and funi_message_status has the funi_reason; -ENOENT: no such handle, or one of more than 1024 requests ago; -ETIMEDOUT, -EINTR and -ENOTCONN, as funi_wait. */
+static inline int funi_await(struct funi_context *c, uint32_t handle, void *answer, uint32_t bytes, int milliseconds)
+{
+	const char *what = "awaiting an operation";
+	const int64_t begin = funi_clock();
+	if (c->remote == NULL || handle == 0)
+		return funi_remote_fail(c, c->remote == NULL ? -EOPNOTSUPP : -ENOENT, what);
+	const struct funi_asked *m = &c->remote->asked[handle % FUNI_REMEMBERED];
+	for (;;) {
+		const int taken = m->at <= funi_retired(c); /* before looking at what came back: that is told first */
+		funi_take_back(c);
+		funi_look(c);
+		if (m->handle != handle)
+			return funi_remote_fail(c, -ENOENT, what);
+		if (m->reason != 0) {
+			(void)snprintf(c->error, sizeof c->error, "%s: it was refused or nobody knows, for reason %u (enum funi_reason)", what, m->reason);
+			return -EREMOTEIO;
+		}
+		if (m->operation == 2 && answer != NULL)
+			memcpy(answer, m->answer, bytes < FUNI_MAX_ANSWER ? bytes : FUNI_MAX_ANSWER);
+		if (m->operation == 2 || (m->operation == 0 && taken))
+			return 0;
+		int n = funi_wait_until(c, begin, milliseconds, what);
+		if (n < 0)
+			return n;
+	}
+}
+
+/* Waits until all operations are complete, at most the given milliseconds, for ever if negative. -EREMOTEIO: one without a handle has failed since
+ * the last time; c->error has the funi_reason of the first. Otherwise as funi_await. */
+static inline int funi_quiet(struct funi_context *c, int milliseconds)
+{
+	const char *what = "waiting for all operations";
+	const int64_t begin = funi_clock();
+	if (c->remote == NULL)
+		return 0;
+	for (;;) {
+		const int open = funi_operating(c) > 0; /* before looking: an operation is told before it is counted */
+		funi_take_back(c);
+		funi_look(c);
+		if (!open || funi_operating(c) == 0)
+			break;
+		int n = funi_wait_until(c, begin, milliseconds, what);
+		if (n < 0)
+			return n;
+	}
+	funi_look(c);
+	if (c->remote->failed == 0)
+		return 0;
+	(void)snprintf(c->error, sizeof c->error, "%s: one without a handle has failed, for reason %u (enum funi_reason)", what, c->remote->failed);
+	c->remote->failed = 0;
+	return -EREMOTEIO;
+}
+
+/* Locks, or unlocks, and waits for it. */
+static inline int funi_change_lock(struct funi_context *c, const struct funi_target *t, uint32_t operation, int64_t begin, int milliseconds)
+{
+	const struct funi_target all = { t->node, t->key, 0 };
+	const char *what = operation == FUNI_OP_LOCK ? "locking a window" : "unlocking a window";
+	uint32_t handle, *s;
+	int code, n;
+	while ((s = funi_begin_operation(c, &all, operation, FUNI_OPERATE_ACK, 1, what, &code)) == NULL) {
+		if (code != -ENOBUFS)
+			return code;
+		funi_take_back(c);
+		if ((n = funi_wait_until(c, begin, milliseconds, what)) < 0)
+			return n;
+	}
+	s[FUNI_REMOTE_DATA_WORD] = c->remote->life;
+	funi_end_operation(c, s, 1, &handle);
+	return funi_await(c, handle, NULL, 0, milliseconds);
+}
+
+/* Locks the window of a target for this node, and waits until it has that, at most the given milliseconds, for ever if negative. -ETIMEDOUT: another has it
+ * still, or its host does not answer, and then this node may have it. -EREMOTEIO and others as funi_await. */
+static inline int funi_lock(struct funi_context *c, const struct funi_target *t, int milliseconds)
+{
+	const int64_t begin = funi_clock();
+	for (int pause = 1;; pause = pause < 64 ? 2 * pause : 64) {
+		int n = funi_change_lock(c, t, FUNI_OP_LOCK, begin, milliseconds);
+		if (n != -EREMOTEIO || c->remote->asked[c->remote->next % FUNI_REMEMBERED].reason != FUNI_REASON_LOCKED)
+			return n;
+		for (int i = 0; i < pause; i++)
+			if ((n = funi_wait_until(c, begin, milliseconds, "locking a window")) < 0)
+				return n;
+	}
+}
+
+/* Ends the lock, when all operations of this process are complete. -EREMOTEIO: this process has not locked the window, or its host has failed; otherwise as
+ * funi_await. A failure of a silent operation, which funi_quiet would tell, stays to be told. */
+static inline int funi_unlock(struct funi_context *c, const struct funi_target *t, int milliseconds)
+{
+	const int64_t begin = funi_clock();
+	while (c->remote != NULL && funi_operating(c) > 0) {
+		funi_take_back(c);
+		funi_look(c);
+		int n = funi_operating(c) > 0 ? funi_wait_until(c, begin, milliseconds, "unlocking a window") : 0;
+		if (n < 0)
+			return n;
+	}
+	return funi_change_lock(c, t, FUNI_OP_UNLOCK, begin, milliseconds);
 }
 
 /* ---- the end ---- */

@@ -49,6 +49,14 @@ func constants() map[string]uint64 {
 		"FUNI_REMOTE_PUT": uint64(funi.RemotePut), "FUNI_OPEN_KEY_SLOT": uint64(funi.OpenKeySlot), "FUNI_CLOSE_KEY_SLOT": uint64(funi.CloseKeySlot),
 		"FUNI_OPEN_AREA": uint64(funi.OpenArea), "FUNI_CLOSE_AREA": uint64(funi.CloseArea), "FUNI_RESET_AREA": uint64(funi.ResetArea),
 		"FUNI_MAX_REMOTE": funi.MaxRemote, "FUNI_MAX_NOTIFICATIONS": funi.MaxNotifications, "FUNI_MAX_METADATA": arctic.MaxRemoteMetadata, "FUNI_MAX_REMOTE_BYTES": arctic.MaxRemoteBytes,
+		"FUNI_OPERATE": uint64(funi.Operate), "FUNI_SUSPEND_WINDOW": uint64(funi.SuspendWindow), "FUNI_RESUME_WINDOW": uint64(funi.ResumeWindow),
+		"FUNI_U8": uint64(arctic.Uint8), "FUNI_U16": uint64(arctic.Uint16), "FUNI_U32": uint64(arctic.Uint32), "FUNI_U64": uint64(arctic.Uint64),
+		"FUNI_I8": uint64(arctic.Int8), "FUNI_I16": uint64(arctic.Int16), "FUNI_I32": uint64(arctic.Int32), "FUNI_I64": uint64(arctic.Int64),
+		"FUNI_F32": uint64(arctic.Float32), "FUNI_F64": uint64(arctic.Float64),
+		"FUNI_MAY_READ": uint64(funi.RightRead), "FUNI_MAY_WRITE": uint64(funi.RightWrite), "FUNI_MAY_OPERATE": uint64(funi.RightAtomic), "FUNI_MAY_NOTIFY": uint64(funi.RightNotify),
+		"FUNI_NOTE_AREA": uint64(funi.NoteArea), "FUNI_NOTE_COMPLETION": uint64(funi.NoteCompletion), "FUNI_NOTE_WINDOW": uint64(funi.NoteWindow),
+		"FUNI_TRAILER_NOTIFY": trailerFlags(arctic.Trailer{Notify: true}), "FUNI_TRAILER_SET": trailerFlags(arctic.Trailer{Set: true}), "FUNI_TRAILER_ADD": trailerFlags(arctic.Trailer{Add: true}),
+		"FUNI_MAX_REQUESTS": funi.MaxRequests, "FUNI_MAX_ANSWER": funi.MaxAnswer, "FUNI_MAX_ADDRESS": arctic.MaxAddress & math.MaxUint32, "FUNI_COMPLETE": uint64(rats.Failed) + 1,
 		"FUNI_REMEMBERED": 1024, // rats.Endpoint.Status
 		"FUNI_SEED_SIZE":  rats.SeedSize, "FUNI_SEED_TEXT": uint64(len((&rats.Seed{}).String()) + 1),
 		"FUNI_SEED_VERSION": uint64(seedBytes(rats.Seed{})[0]),
@@ -86,7 +94,12 @@ func constants() map[string]uint64 {
 			arctic.ReasonSource, "SOURCE", arctic.ReasonTransferLength, "TRANSFER_LENGTH", arctic.ReasonQueueSize, "QUEUE_SIZE",
 			arctic.ReasonQueueLayout, "QUEUE_LAYOUT", arctic.ReasonGivenUp, "GIVEN_UP", arctic.ReasonResynchronised, "RESYNCHRONISED", arctic.ReasonKey, "KEY",
 			arctic.ReasonKeySlot, "KEY_SLOT", arctic.ReasonRange, "RANGE", arctic.ReasonArea, "AREA", arctic.ReasonNoBuffer, "NO_BUFFER",
-			arctic.ReasonRemoteForm, "REMOTE_FORM", arctic.ReasonRemoteRequest, "REMOTE_REQUEST", arctic.ReasonNotOpened, "NOT_OPENED"},
+			arctic.ReasonRemoteForm, "REMOTE_FORM", arctic.ReasonRemoteRequest, "REMOTE_REQUEST", arctic.ReasonNotOpened, "NOT_OPENED",
+			arctic.ReasonRights, "RIGHTS", arctic.ReasonLocked, "LOCKED", arctic.ReasonAlignment, "ALIGNMENT", arctic.ReasonOperation, "OPERATION",
+			arctic.ReasonWindow, "WINDOW", arctic.ReasonOperand, "OPERAND"},
+		"OP_": {arctic.RemotePut, "PUT", arctic.RemoteGet, "GET", arctic.RemoteWrite, "WRITE", arctic.RemoteRead, "READ", arctic.RemoteAdd, "ADD",
+			arctic.RemoteAnd, "AND", arctic.RemoteOr, "OR", arctic.RemoteXor, "XOR", arctic.RemoteMin, "MIN", arctic.RemoteMax, "MAX", arctic.RemoteProd, "PROD",
+			arctic.RemoteSwap, "SWAP", arctic.RemoteCompareSwap, "COMPARE_SWAP", arctic.RemoteMaskedSwap, "MASKED_SWAP", arctic.RemoteLock, "LOCK", arctic.RemoteUnlock, "UNLOCK"},
 		"KIND_": {attach.KindAttach, "ATTACH", attach.KindSegment, "SEGMENT", attach.KindUnsegment, "UNSEGMENT", attach.KindJob, "JOB",
 			attach.KindStatus, "STATUS", attach.KindAdmin, "ADMIN", attach.KindInfo, "INFO", attach.KindDetach, "DETACH"},
 		"ERR_": {attach.ErrMalformed, "MALFORMED", attach.ErrVersion, "VERSION", attach.ErrKind, "KIND", attach.ErrForbidden, "FORBIDDEN",
@@ -102,6 +115,8 @@ func constants() map[string]uint64 {
 			case funi.Register:
 				v = uint64(n)
 			case arctic.Reason:
+				v = uint64(n)
+			case arctic.Operation:
 				v = uint64(n)
 			case attach.Kind:
 				v = uint64(n)
@@ -149,6 +164,13 @@ func texts() map[string]string {
 // seed is one of which every byte is another.
 var seed = rats.Seed{Protocol: 7, Ticket: rats.Ticket{Node: 0x102, Area: 0x304, Key: 0x1122334455667788, Offset: 0x1000, Size: 0x20304, Count: 0}}
 
+// trailerFlags returns the first word of a trailer.
+func trailerFlags(t arctic.Trailer) uint64 {
+	w := make([]uint32, t.Words())
+	t.Put(w)
+	return uint64(w[0])
+}
+
 func seedBytes(s rats.Seed) []byte { b := s.Encode(); return b[:] }
 
 // remoteTexts are seeds and request blocks for remote memory.
@@ -168,6 +190,11 @@ func remoteTexts() map[string][]byte {
 	}
 	const key = 0x1122334455660001
 	data := []byte("thirteen byte")
+	trailer := arctic.Trailer{Notify: true, Tag: 0x1122334455667788, Add: true, Key: seed.Key, Address: 0x9876_0000_0008, Value: 1<<40 | 3}
+	operation := func(cookie uint32, o funi.Operation) func(*funi.Slot) {
+		o.Key, o.Address, o.Cookie = seed.Key, 0xabcd_1234_5678, cookie
+		return func(s *funi.Slot) { s.SetOperation(0x102, &o) }
+	}
 	return map[string][]byte{
 		"seed": seedBytes(seed), "seed text": []byte(seed.String()), "part": seedBytes(part), "rest": seedBytes(rest),
 		"close key slot": block(func(s *funi.Slot) { s.SetCloseKeySlot(key, 1) }),
@@ -180,6 +207,20 @@ func remoteTexts() map[string][]byte {
 		"long message": block(func(s *funi.Slot) {
 			s.SetPut(0x102, &funi.Put{Key: seed.Key, Offset: 0x1000, Source: 0x2010, Length: 100, Area: 0x304, Counted: true, Cookie: 6, Metadata: []uint32{4}})
 		}),
+		"open window": block(func(s *funi.Slot) { // whose secret is not compared
+			s.SetOpenWindow(&funi.Window{Base: 0x2004, Bytes: 100, Address: 0xabcd00001000, Rights: funi.RightRead | funi.RightNotify, Credit: 1}, 8)
+		}),
+		"suspend":       block(func(s *funi.Slot) { s.SetSuspendWindow(key, 9) }),
+		"resume":        block(func(s *funi.Slot) { s.SetResumeWindow(key, 10) }),
+		"put":           block(operation(11, funi.Operation{WindowRequest: arctic.WindowRequest{Ack: true, Operands: data, Trailer: trailer}})),
+		"long put":      block(operation(12, funi.Operation{WindowRequest: arctic.WindowRequest{Ack: true}, Source: 0x2010, Length: 100, Silent: true})),
+		"notifying put": block(operation(13, funi.Operation{WindowRequest: arctic.WindowRequest{Ack: true, Operands: data[:1], Trailer: arctic.Trailer{Notify: true, Tag: 5}}})),
+		"get":           block(operation(14, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet}, Source: 0x2000, Length: 12})),
+		"compare and swap": block(operation(15, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteCompareSwap, Element: arctic.Uint16,
+			Fetch: true, Bytes: 2, Operands: data[:4]}})),
+		"silent add": block(operation(16, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteAdd, Element: arctic.Float32, Ack: true,
+			Bytes: 12, Operands: data[:12]}, Silent: true})),
+		"read": block(operation(17, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteRead, Element: arctic.Int64, Bytes: 8}})),
 		"write": block(func(s *funi.Slot) {
 			s.SetPut(0x102, &funi.Put{Key: seed.Key, Offset: 0x1005, Area: 0x304, Cookie: 7, Data: data[:12]})
 		}),
@@ -215,7 +256,7 @@ static void notice(const char *name, uint32_t header, uint32_t address, uint32_t
 }
 
 static struct funi_page page;
-static uint32_t slots[16 * FUNI_SLOT_WORDS];
+static uint32_t slots[32 * FUNI_SLOT_WORDS];
 static struct funi_context c;
 
 static void block(const char *name, int code)
@@ -224,6 +265,31 @@ static void block(const char *name, int code)
 		printf("%%s: %%d %%s\n", name, code, c.error);
 	else
 		text(name, slots + (c.send[FUNI_REQUEST].head - 1) * FUNI_SLOT_WORDS, FUNI_SLOT_WORDS * 4);
+}
+
+/* The blocks of windows, of a context that remote has made. */
+static void windows(uint32_t *memory)
+{
+	const struct funi_target t = { 0x102, UINT64_C(0x1122334455667788), UINT64_C(0xabcd12345678) };
+	const struct funi_trailer all = { 1, t.key, FUNI_TRAILER_ADD, t.key, UINT64_C(0x987600000008), UINT64_C(1) << 40 | 3 }, tag = { 1, 5, 0, 0, 0, 0 };
+	const char *data = "thirteen byte";
+	uint64_t key;
+	uint32_t h;
+	int code = funi_expose_window(&c, memory + 1, 100, UINT64_C(0xabcd00001000), FUNI_MAY_READ | FUNI_MAY_NOTIFY, 1, &key, NULL);
+	uint32_t *s = slots + (c.send[FUNI_REQUEST].head - 1) * FUNI_SLOT_WORDS;
+	s[FUNI_REMOTE_KEY_WORD] = s[FUNI_REMOTE_KEY_WORD + 1] = 0;
+	block("open window", code);
+	c.remote->keys[1].key = UINT64_C(0x1122334455660001);
+	c.remote->keys[1].open = 1;
+	block("suspend", funi_suspend(&c, c.remote->keys[1].key, NULL));
+	block("resume", funi_resume(&c, c.remote->keys[1].key, NULL));
+	block("put", funi_put(&c, &t, data, 13, &all, &h));
+	block("long put", funi_put(&c, &t, memory + 4, 100, NULL, NULL));
+	block("notifying put", funi_put(&c, &t, data, 1, &tag, &h));
+	block("get", funi_get(&c, &t, memory, 12, &h));
+	block("compare and swap", funi_atomic(&c, &t, FUNI_OP_COMPARE_SWAP, FUNI_U16, data, 2, &h));
+	block("silent add", funi_atomic(&c, &t, FUNI_OP_ADD, FUNI_F32, data, 12, NULL));
+	block("read", funi_atomic(&c, &t, FUNI_OP_READ, FUNI_I64, NULL, 8, &h));
 }
 
 /* What a context without a card composes. */
@@ -244,16 +310,18 @@ static void remote(void)
 		printf("the seed did not come back\n");
 	memset(slots, 0xee, sizeof slots);
 	c.page = &page;
-	c.mask = 15;
+	c.mask = 31;
 	c.send[FUNI_REQUEST].slots = slots;
 	c.send[FUNI_REQUEST].own = &page.reg[FUNI_RQSQ_HEAD].word;
 	c.send[FUNI_REQUEST].its = &page.reg[FUNI_RQSQ_TAIL].word;
 	c.remote = (struct funi_remote *)calloc(1, sizeof *c.remote);
 	c.remote->keys = (struct funi_key_slot *)calloc(4, sizeof *c.remote->keys);
 	c.remote->sizes.key_slots = c.remote->sizes.areas = 4;
+	c.remote->sizes.notifications = 64;
+	c.remote->credits = (uint32_t *)calloc(4, sizeof *c.remote->credits);
 	if (funi_fill_numbers(&c.remote->key_slots, 4) != 0 || funi_fill_numbers(&c.remote->areas, 4) != 0)
 		return;
-	funi_note_segment(&c, 0x2000, memory, sizeof memory, FUNI_SOURCE);
+	funi_note_segment(&c, 0x2000, memory, sizeof memory, FUNI_SOURCE | FUNI_KEYED);
 	c.remote->keys[1].key = UINT64_C(0x1122334455660001);
 	c.remote->keys[1].open = 1;
 	block("close key slot", funi_revoke(&c, c.remote->keys[1].key, NULL));
@@ -263,6 +331,7 @@ static void remote(void)
 	block("short message", funi_sendmsg(&c, &s.ticket, "thirteen byte", 13, words, 3, NULL));
 	block("long message", funi_sendmsg(&c, &s.ticket, memory + 4, 100, &word, 1, NULL));
 	block("write", funi_write_remote(&c, &s.ticket, 5, "thirteen byte", 12, NULL));
+	windows(memory);
 	if (funi_split_seed(&s, 0x10203, &part) != 0)
 		return;
 	funi_encode_seed(&part, b);
@@ -290,6 +359,7 @@ int main(void)
 	constant("page.key_slots", offsetof(struct funi_page, key_slots));
 	constant("page.areas", offsetof(struct funi_page, areas));
 	constant("page.notifications", offsetof(struct funi_page, notifications));
+	constant("page.completed", offsetof(struct funi_page, completed));
 	constant("page.returns[1]", offsetof(struct funi_page, returns[1]));
 	constant("sizeof page", sizeof(struct funi_page));
 	constant("sizeof doorbells", sizeof(struct funi_doorbells));

@@ -147,6 +147,7 @@ int main(void)
 
 	c.remote = (struct funi_remote *)calloc(1, sizeof *c.remote);
 	c.remote->keys = (struct funi_key_slot *)calloc(2, sizeof *c.remote->keys);
+	c.remote->credits = (uint32_t *)calloc(2, sizeof *c.remote->credits);
 	c.remote->sizes.key_slots = c.remote->sizes.areas = c.remote->sizes.notifications = 2;
 	assert(funi_fill_numbers(&c.remote->key_slots, 2) == 0 && funi_fill_numbers(&c.remote->areas, 2) == 0);
 	funi_note_segment(&c, 0x2000, memory, sizeof memory, FUNI_KEYED);

@@ -1,0 +1,84 @@
+package main
+
+// This file is a hash table in the memory of one process, in which all others count by remote atomic operations. An entry is two words of
+// 64 bits, key and count; key 0 is none. Whoever looks for a key goes from the place that its hash says to the next, until he finds it or an
+// empty place, which he makes the key's by a compare-and-swap: of two who want the place one gets it, and the other goes on. No key is ever taken out.
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/rma"
+)
+
+const (
+	entries    = 4096
+	entryBytes = 16
+	tableBytes = entries * entryBytes
+)
+
+var errFull = errors.New("the table is full")
+
+// table is one in a window of another's.
+type table struct {
+	at  rma.Target
+	end *rma.Endpoint
+}
+
+// hash says where to look first (Knuth, The Art of Computer Programming, volume 3, section 6.4: multiplication by the golden ratio).
+func hash(key uint64) uint64 { return key * 0x9e3779b97f4a7c15 >> 52 }
+
+// add adds to the count of a key that is not 0.
+func (t table) add(key, v uint64) error {
+	for i := range uint64(entries) {
+		at := t.at.At((hash(key) + i) % entries * entryBytes)
+		id, err := t.end.CompareSwap(at, 0, key)
+		if err != nil {
+			return err
+		}
+		r, err := t.end.Wait(id)
+		if err != nil {
+			return err
+		}
+		if was := r.Uint64(); was == 0 || was == key {
+			_, err := answer(t.end, func(at rma.Target) (rma.ID, error) { return t.end.Add(at, v) })(at.At(8))
+			return err
+		}
+	}
+	return fmt.Errorf("counting %d: %w", key, errFull)
+}
+
+// count returns the count of a key, 0 if there is none. It reads entries whole, two words at a time.
+func (t table) count(key uint64) (uint64, error) {
+	for i := range uint64(entries) {
+		id, err := t.end.Apply(t.at.At((hash(key)+i)%entries*entryBytes), arctic.RemoteRead, arctic.Uint64, nil, entryBytes, rma.With{})
+		if err != nil {
+			return 0, err
+		}
+		r, err := t.end.Wait(id)
+		if err != nil {
+			return 0, err
+		}
+		switch is := r.Uint64(); is {
+		case key:
+			return binary.LittleEndian.Uint64(r.Answer[8:]), nil
+		case 0:
+			return 0, nil
+		}
+	}
+	return 0, nil
+}
+
+// answer issues an operation on a word, waits for it, and returns what the word was.
+func answer(e *rma.Endpoint, issue func(rma.Target) (rma.ID, error)) func(rma.Target) (uint64, error) {
+	return func(at rma.Target) (uint64, error) {
+		id, err := issue(at)
+		if err != nil {
+			return 0, err
+		}
+		r, err := e.Wait(id)
+		return r.Uint64(), err
+	}
+}
