@@ -456,6 +456,28 @@ var mutations = []mutation{
 	{"unsendable", "remote.go",
 		`x.segments.Memory(source, size, funi.Source)`, `x.segments.Memory(source, size, 0)`,
 		unit("TestRequestBlocksAreRefused")},
+	{"chain", "chain.go",
+		`	if reason := c.deliverMulticast(x, h, m); reason != arctic.ReasonNone {
+		return reason
+	}
+	c.sendOn(x, ch, h, m)
+	return arctic.ReasonNone
+`, `	c.sendOn(x, ch, h, m)
+	return c.deliverMulticast(x, h, m)
+`,
+		unit("TestMulticastPut")},
+	{"loop", "chain.go",
+		`m.Left != ch.members`, `false`,
+		unit("TestNoChainLoops")},
+	{"diamond", "chain.go",
+		`!ch.first && h.Source != ch.parent`, `false`,
+		unit("TestWaysThatMeet")},
+	{"crossing", "link/stream.go",
+		`answers + sort(ln.Chain)`, `answers`,
+		unit("TestFullChainStopsNoOther")},
+	{"unreported", "chain.go",
+		`x.detached || reason == arctic.ReasonGivenUp`, `true`,
+		unit("TestBrokenChain")},
 	{"ring", "../rats/write.go",
 		`window := s.size - (s.sent - max(s.consumed, s.base))`, `window := s.size`,
 		rats("TestStream")},

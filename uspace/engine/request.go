@@ -45,6 +45,7 @@ type request struct {
 	asked, got int
 	memory     []byte // where a get's answer goes; nil: answer
 	answer     [funi.MaxAnswer]byte
+	failure    arctic.Reason // of the first member that failed, of a multicast
 
 	listed       bool     // on requests.asking
 	nextAsking   *request // there
@@ -358,13 +359,16 @@ func (x *Context) acknowledged(id uint32) {
 	if q.lines--; !q.asks {
 		x.complete(q, arctic.ReasonNone)
 	} else if q.lines == 0 {
-		x.card.unanswered.push(q, x.card.now+x.card.answerTimeout())
+		x.card.unanswered.push(q, x.card.now+q.patience())
 	}
 }
 
 // cameBack notes that a packet of the operation came back for good.
 func (x *Context) cameBack(id uint32, reason arctic.Reason) {
 	if q := x.remote.request(id); q != nil && !x.detached {
+		if q.operation == arctic.RemoteMulticast && q.got == 0 {
+			q.comesTo(&arctic.Report{Failed: uint16(q.total), Node: q.node, Reason: reason})
+		}
 		x.complete(q, reason)
 	}
 }
