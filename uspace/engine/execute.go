@@ -60,7 +60,7 @@ func (c *Card) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.
 	if reason != arctic.ReasonNone {
 		return reason
 	}
-	if reason := w.permits(h.Source, rightFor(q.Operation)); reason != arctic.ReasonNone {
+	if reason := w.permits(h.Source, rightFor(q)); reason != arctic.ReasonNone {
 		return reason
 	}
 	if q.Operation == arctic.RemoteLock || q.Operation == arctic.RemoteUnlock {
@@ -145,12 +145,16 @@ func (c *Card) window(r *remote, source uint16, key uint64) (w *keySlot, n uint1
 }
 
 // rightFor returns the right that an operation needs.
-func rightFor(op arctic.Operation) funi.WindowRights {
-	switch op {
+func rightFor(q *arctic.WindowRequest) funi.WindowRights {
+	switch q.Operation {
 	case arctic.RemoteGet, arctic.RemoteRead:
 		return funi.RightRead
-	case arctic.RemotePut, arctic.RemoteWrite:
+	case arctic.RemotePut:
 		return funi.RightWrite
+	case arctic.RemoteWrite:
+		if !q.Fetch { // else it is a swap: who may only write does not learn what was there
+			return funi.RightWrite
+		}
 	}
 	return funi.RightAtomic
 }

@@ -295,3 +295,19 @@ func TestOperationsOfTheSameCard(t *testing.T) {
 		}
 	}
 }
+
+// Rule: a write that fetches what was there is a swap: the right to write is not enough, and says so at once.
+func TestWriteThatFetchesIsASwap(t *testing.T) {
+	eachWindow(t, func(t *testing.T, r *remoteBed, to int) {
+		r.exposes(to, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: funi.RightWrite})
+		before := bytes.Clone(r.keyed[to])
+		if n := r.completes(0, to, operation(arctic.RemoteWrite, windowAt, 1)); n.Reason != arctic.ReasonRights || !bytes.Equal(r.keyed[to], before) {
+			t.Fatalf("with the right to write: %v", n.Reason)
+		}
+		o := operation(arctic.RemoteWrite, windowAt, 1)
+		o.Fetch, o.Ack = false, true
+		if n := r.completes(0, to, o); n.Reason != arctic.ReasonNone || !bytes.Equal(r.keyed[to][128:136], word(1)) {
+			t.Fatalf("without: %v", n.Reason)
+		}
+	})
+}

@@ -2120,7 +2120,7 @@ static inline uint32_t funi_element_bytes(enum funi_element e)
 
 /* Carries out FUNI_OP_WRITE to FUNI_OP_MASKED_SWAP on elements of that many bytes together at a target, each atomically. Operands are those of all
  * elements, for FUNI_OP_COMPARE_SWAP first all that are compared, for FUNI_OP_MASKED_SWAP the masks second; FUNI_OP_READ has none (NULL). What the
- * elements were is what funi_await answers. Several elements, at most 4, can only be read, written, added to and swapped, and are integers
+ * elements were is what funi_await answers, but for FUNI_OP_WRITE. Several elements, at most 4, can only be read, written, added to and swapped, and are integers
  * of 32 or 64 bits. -EINVAL: something else; otherwise as funi_put. */
 static inline int funi_atomic(struct funi_context *c, const struct funi_target *t, enum funi_operation operation, enum funi_element element,
 			      const void *operands, uint32_t bytes, uint32_t *handle)
@@ -2128,7 +2128,8 @@ static inline int funi_atomic(struct funi_context *c, const struct funi_target *
 	const char *what = "operating";
 	const uint32_t twice = operation == FUNI_OP_COMPARE_SWAP || operation == FUNI_OP_MASKED_SWAP ? 2 : 1;
 	const uint32_t given = operation == FUNI_OP_READ ? 0 : bytes * twice;
-	const uint32_t fetch = operation == FUNI_OP_READ ? 0 : handle != NULL ? FUNI_OPERATE_FETCH : FUNI_OPERATE_ACK;
+	const uint32_t fetch = operation == FUNI_OP_READ ? 0 :
+		operation != FUNI_OP_WRITE && handle != NULL ? FUNI_OPERATE_FETCH : FUNI_OPERATE_ACK;
 	uint32_t *s;
 	int code;
 	if (operation < FUNI_OP_WRITE || operation > FUNI_OP_MASKED_SWAP || element > FUNI_F64 || bytes == 0 || bytes > FUNI_MAX_ANSWER ||

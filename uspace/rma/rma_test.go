@@ -31,6 +31,7 @@ type node struct {
 	*rma.Endpoint
 	p      *sim.Process
 	memory []byte
+	there  []byte // another's, to look at
 	number uint16
 }
 
