@@ -379,7 +379,7 @@ var mutations = []mutation{
 		unit("TestAnswersKeepWhatTheyHad")},
 	{"unanswered", "request.go",
 		`	} else if q.lines == 0 {
-		x.card.unanswered.push(q, x.card.now+x.card.answerTimeout())
+		x.card.awaitAnswer(q)
 	}`, `	}`,
 		unit("TestAnswersThatDoNotCome")},
 	{"untold", "switch.go",

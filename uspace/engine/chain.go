@@ -308,7 +308,7 @@ func (x *Context) reported(q *request, a *arctic.Response) arctic.Reason {
 	if q.got == q.total {
 		x.complete(q, q.failure)
 	} else if q.waits {
-		x.card.unanswered.push(q, x.card.now+q.patience())
+		x.card.awaitAnswer(q)
 	}
 	return arctic.ReasonNone
 }
