@@ -110,3 +110,22 @@ func TestRunStructures(t *testing.T) {
 		s.free()
 	}
 }
+
+// TestRunWindows: what funi.h has for windows does between two hosts what it says, and what is refused is refused (programs/windows.c; funi.h, "windows").
+func TestRunWindows(t *testing.T) {
+	folder := t.TempDir()
+	program := filepath.Join(folder, "windows")
+	if out, err := exec.Command("cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I", "../uspace/funi", "-o", program, "programs/windows.c").CombinedOutput(); err != nil {
+		t.Fatalf("compiling with cc, which gcc or clang brings: %v\n%s", err, out)
+	}
+	for _, path := range []string{folder, filepath.Dir(folder), program} { // nobody runs it, whatever root's umask is
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := daemons(t)
+	if out := s.run("-n", "2", "--", program).ok(); out != "" {
+		t.Errorf("it printed %q", out)
+	}
+	s.free()
+}

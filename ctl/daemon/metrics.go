@@ -201,7 +201,8 @@ func (m collector) collect(to chan<- prometheus.Metric, send sending) error {
 		name, state string
 		n           int
 	}{{"key_slots", "asked", remote.KeySlots}, {"key_slots", "open", remote.KeySlotsOpen}, {"areas", "asked", remote.Areas}, {"areas", "open", remote.AreasOpen},
-		{"notifications", "asked", remote.Notifications}, {"notifications", "credit", remote.Credit}, {"notifications", "unread", remote.Unread}} {
+		{"notifications", "asked", remote.Notifications}, {"notifications", "credit", remote.Credit}, {"notifications", "unread", remote.Unread},
+		{"requests", "open", remote.RequestsOpen}} {
 		send(gauge, "remote_"+r.name, "Remote memory of contexts: what they have asked for, and what of it is in use.", float64(r.n), "state", r.state)
 	}
 	send(counter, "memory_faults_total", "Pieces of shared memory that failed or had holes, and whose contexts ended.", float64(d.loop.faults.Load()))

@@ -396,7 +396,7 @@ func (r *contextsShown) WriteTable(w io.Writer) error {
 	rows := [][]string{{"context", "GID", "node", "user", "process", "slots", "segments", "bytes", "state"}}
 	some := slices.ContainsFunc(r.Contexts.Contexts, func(x daemon.ContextStatus) bool { return x.Remote != nil })
 	if some {
-		rows[0] = append(rows[0], "key slots", "areas", "unread", "refused")
+		rows[0] = append(rows[0], "key slots", "areas", "unread", "operations", "refused")
 	}
 	for _, x := range r.Contexts.Contexts {
 		state := "on the card"
@@ -407,21 +407,22 @@ func (r *contextsShown) WriteTable(w io.Writer) error {
 			fmt.Sprint(x.Slots), fmt.Sprint(x.Segments), fmt.Sprint(x.Bytes), state})
 		if u := x.Remote; u != nil {
 			rows[len(rows)-1] = append(rows[len(rows)-1], fmt.Sprintf("%d of %d", u.KeySlotsOpen, u.KeySlots), fmt.Sprintf("%d of %d", u.AreasOpen, u.Areas),
-				fmt.Sprintf("%d of %d", u.Unread, u.Notifications), refusals(&u.Refused))
+				fmt.Sprintf("%d of %d", u.Unread, u.Notifications), fmt.Sprintf("%d, %d here", u.Completed, u.Operations), refusals(&u.Refused))
 		} else if some {
-			rows[len(rows)-1] = append(rows[len(rows)-1], "-", "-", "-", "-")
+			rows[len(rows)-1] = append(rows[len(rows)-1], "-", "-", "-", "-", "-")
 		}
 	}
 	return rest(w, rows, r.LeftOut)
 }
 
-// refusals says what a context's card has refused of remote writes, and why.
+// refusals says what a context's card has refused of remote writes and operations, and why.
 func refusals(r *engine.RemoteRefusals) string {
 	var all []string
 	for _, c := range []struct {
 		n   uint64
 		why string
-	}{{r.KeySlot, "key"}, {r.Range, "range"}, {r.Area, "area"}, {r.NoBuffer, "buffer"}, {r.Form, "form"}, {r.NoCredit, "credit"}, {r.Chain, "chain"}, {r.Guessing, "guessing"}} {
+	}{{r.KeySlot, "key"}, {r.Range, "range"}, {r.Area, "area"}, {r.NoBuffer, "buffer"}, {r.Form, "form"}, {r.NoCredit, "credit"}, {r.Chain, "chain"}, {r.Guessing, "guessing"},
+		{r.Rights, "rights"}, {r.Locked, "locked"}, {r.Operand, "operand"}, {r.Busy, "busy"}} {
 		if c.n > 0 {
 			all = append(all, fmt.Sprintf("%s %d", c.why, c.n))
 		}

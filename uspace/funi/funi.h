@@ -2120,8 +2120,8 @@ static inline uint32_t funi_element_bytes(enum funi_element e)
 
 /* Carries out FUNI_OP_WRITE to FUNI_OP_MASKED_SWAP on elements of that many bytes together at a target, each atomically. Operands are those of all
  * elements, for FUNI_OP_COMPARE_SWAP first all that are compared, for FUNI_OP_MASKED_SWAP the masks second; FUNI_OP_READ has none (NULL). What the
- * elements were is what funi_await answers. Several elements, at most 4, can only be read, written, added to and swapped, and have 32 or
- * 64 bits. -EINVAL: something else; otherwise as funi_put. */
+ * elements were is what funi_await answers. Several elements, at most 4, can only be read, written, added to and swapped, and are integers
+ * of 32 or 64 bits. -EINVAL: something else; otherwise as funi_put. */
 static inline int funi_atomic(struct funi_context *c, const struct funi_target *t, enum funi_operation operation, enum funi_element element,
 			      const void *operands, uint32_t bytes, uint32_t *handle)
 {

@@ -117,7 +117,7 @@ func (e *Endpoint) Get(t Target, into []byte, with With) (ID, error) {
 // Apply carries out an operation on elements at a target, atomically on each: arctic.RemoteWrite to RemoteMaskedSwap but for RemoteGet. Operands are
 // those of all elements in little-endian order, for a compare-and-swap first all that are compared. What the elements were is the
 // Result's Answer. RemoteRead has bytes, how many are read, instead of operands. Several elements, at most 4, can only be read, written,
-// added to and swapped, and have 32 or 64 bits. Errors are ErrTooLong, and those of drive.
+// added to and swapped, and are integers of 32 or 64 bits. Errors are ErrTooLong, and those of drive.
 func (e *Endpoint) Apply(t Target, op arctic.Operation, element arctic.Element, operands []byte, bytes int, with With) (ID, error) {
 	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: op, Element: element, Key: uint64(t.Key), Address: t.Address, Operands: operands, Fetch: op != arctic.RemoteRead}}
 	switch op {
