@@ -246,7 +246,7 @@ var mutations = []mutation{
 	return [arctic.Levels][]funi.Slot{}`,
 		chaos("slow,switch")},
 	{"mode", "link/dispatch.go",
-		`case s.owner.Halted, s.waiting.head == nil:`, `case s.waiting.head == nil:`,
+		`case !s.sends(), s.waiting.head == nil:`, `case s.waiting.head == nil:`,
 		link("TestHaltedOwner")},
 	{"called", "step.go",
 		`	c.touched = c.touched[:0]
@@ -387,7 +387,7 @@ var mutations = []mutation{
 `, ``,
 		unit("TestCompletionsWhileAway")},
 	{"calm", "response.go",
-		`	c.more, x.calm = true, false // it`, `	c.more = true // it`,
+		`	c.more, x.calm = true, false`, `	c.more = true`,
 		chaos("switch,rma")},
 	{"keyed", "keyslot.go",
 		` && r.keySlots[n].key == key`, ``,

@@ -242,7 +242,7 @@ func (c *Card) sendOn(x *Context, ch *chain, h *arctic.PacketHeader, m *arctic.M
 	on := *m
 	on.Done++
 	c.counters.Multicasts++
-	c.more = true
+	c.more, x.calm = true, false // the next member may be on this card
 	if len(ch.next) == 0 {
 		c.report(x, ch.take(), &on, &arctic.Report{Delivered: on.Done})
 		return
@@ -290,7 +290,7 @@ func (x *Context) notSentOn(ln *line, reason arctic.Reason) {
 	}
 	ln.Clear()
 	c.report(x, ln, &m, &arctic.Report{Delivered: m.Done, Failed: m.Left, Node: h.Destination, Reason: reason})
-	c.more = true
+	c.more, x.calm = true, false
 }
 
 // reported takes a report on a multicast of the context's, or says why not.

@@ -232,7 +232,7 @@ func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n 
 			x.loopHold = 0 // what waits is not before it
 		}
 		q.Push(&ln.Line)
-		x.looping, x.calm = true, false
+		x.looping = true
 	default:
 		c.link.Queue(uint16(route), l, &ln.Line)
 	}

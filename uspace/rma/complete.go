@@ -87,6 +87,9 @@ func (e *Endpoint) back(r funi.Returned) {
 		return
 	}
 	switch {
+	case r.Header.Remote() && r.Header.Operation() == funi.Multicast:
+		e.ops.returned++
+		e.finish(r.Word, Result{Err: &Error{arctic.RemoteMulticast, r.Header.Node(), r.Reason}})
 	case r.Header.Remote() && r.Word == commandCookie:
 		e.ops.refused = r.Reason
 	case e.Others != nil:

@@ -59,6 +59,9 @@ func (e *Error) Error() string {
 	case arctic.RemoteUnlock:
 		what = "unlocking"
 	}
+	if e.Operation == arctic.RemoteMulticast {
+		return fmt.Sprintf("rma: sending along the chain from node %d on: %v", e.Node, e.Reason)
+	}
 	return fmt.Sprintf("rma: %s a window of node %d: %v", what, e.Node, e.Reason)
 }
 

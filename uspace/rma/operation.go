@@ -177,6 +177,19 @@ func (e *Endpoint) issue(what string, t Target, o *funi.Operation, with With, si
 	if t.Address > arctic.MaxAddress || !o.Valid() {
 		return 0, fmt.Errorf("%s at %#x of node %d: %w", what, t.Address, t.Node, ErrTooLong)
 	}
+	s, id, cookie, err := e.record(what, t.Node, with.Ordered, silent)
+	if err != nil {
+		return 0, err
+	}
+	o.Silent, o.Cookie = silent, cookie
+	s.SetOperation(t.Node, o)
+	e.iface.Commit(funi.Request)
+	e.ops.issued++
+	return id, nil
+}
+
+// record waits until there is room for an operation, and returns a slot for it, its ID, 0 if it is silent, and its cookie.
+func (e *Endpoint) record(what string, node uint16, ordered, silent bool) (s *funi.Slot, id ID, cookie uint32, err error) {
 	n := &e.ops
 	var r *record
 	if !silent {
@@ -186,29 +199,24 @@ func (e *Endpoint) issue(what string, t Target, o *funi.Operation, with With, si
 		r = &n.told[n.next%funi.MaxRequests]
 	}
 	e.Poll()
-	for with.Ordered && e.open() > 0 || e.open() >= n.limit || r != nil && r.id != 0 && !r.done {
+	for ordered && e.open() > 0 || e.open() >= n.limit || r != nil && r.id != 0 && !r.done {
 		if err := e.step(); err != nil {
-			return 0, fmt.Errorf("%s to node %d: %w", what, t.Node, err)
+			return nil, 0, 0, fmt.Errorf("%s to node %d: %w", what, node, err)
 		}
 	}
-	s, err := e.slot()
-	if err != nil {
-		return 0, fmt.Errorf("%s to node %d: %w", what, t.Node, err)
+	if s, err = e.slot(); err != nil {
+		return nil, 0, 0, fmt.Errorf("%s to node %d: %w", what, node, err)
 	}
-	o.Silent, o.Cookie = silent, silentCookie|uint32(t.Node)
-	id := ID(0)
+	cookie = silentCookie | uint32(node)
 	if r != nil {
 		if r.id != 0 {
 			n.done.drop(r.id) // nobody asked what became of it
 		}
 		id = n.next
-		*r = record{id: id, node: t.Node}
-		o.Cookie = uint32(id)
+		*r = record{id: id, node: node}
+		cookie = uint32(id)
 	}
-	s.SetOperation(t.Node, o)
-	e.iface.Commit(funi.Request)
-	n.issued++
-	return id, nil
+	return s, id, cookie, nil
 }
 
 // open returns how many operations are not complete.

@@ -7,6 +7,7 @@
 //	process.go    Open: a process's memory and access ID
 //	introduce.go  Introduce: two processes exchange their access IDs
 //	access.go     Write, Read, Add, CompareSwap; Quiet
+//	multicast.go  Join, Leave, Multicast: what is sent once and goes from member to member
 //
 // The journey of an access. Open exposes the process's segment as a window whose addresses are the process's own virtual
 // addresses; the window's key is the access ID. Introduce sends the process's access ID to another, in a message, and brings back that
