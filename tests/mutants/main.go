@@ -128,6 +128,11 @@
 //	aside              one remote write takes all lines
 //	unresumed          a remote write that was set aside never goes on
 //	repaid             what late writes had of an account is not given back
+//	chain              a member of a chain sends on before it delivers
+//	loop               a member takes a multicast that is to reach another number of members than are behind it
+//	diamond            a member takes a multicast from another node than its parent
+//	crossing           what waits on one chain stops others
+//	unreported         nobody hears where a chain is broken
 //	ring               a stream's sender writes more than its ring has room for
 //	parts              a part of a stream that has overtaken another is read before it
 //	boasted            a message of a stream is as long as whoever sent it says, also beyond the ring

@@ -379,7 +379,7 @@ var mutations = []mutation{
 		unit("TestAnswersKeepWhatTheyHad")},
 	{"unanswered", "request.go",
 		`	} else if q.lines == 0 {
-		x.card.unanswered.push(q, x.card.now+x.card.answerTimeout())
+		x.card.awaitAnswer(q)
 	}`, `	}`,
 		unit("TestAnswersThatDoNotCome")},
 	{"untold", "switch.go",
@@ -459,6 +459,28 @@ var mutations = []mutation{
 	{"unsendable", "remote.go",
 		`x.segments.Memory(source, size, funi.Source)`, `x.segments.Memory(source, size, 0)`,
 		unit("TestRequestBlocksAreRefused")},
+	{"chain", "chain.go",
+		`	if reason := c.deliverMulticast(x, h, m); reason != arctic.ReasonNone {
+		return reason
+	}
+	c.sendOn(x, ch, h, m)
+	return arctic.ReasonNone
+`, `	c.sendOn(x, ch, h, m)
+	return c.deliverMulticast(x, h, m)
+`,
+		unit("TestMulticastPut")},
+	{"loop", "chain.go",
+		`m.Left != ch.members`, `false`,
+		unit("TestNoChainLoops")},
+	{"diamond", "chain.go",
+		`!ch.first && h.Source != ch.parent`, `false`,
+		unit("TestWaysThatMeet")},
+	{"crossing", "link/stream.go",
+		`answers + sort(ln.Chain)`, `answers`,
+		unit("TestFullChainStopsNoOther")},
+	{"unreported", "chain.go",
+		`x.detached || reason == arctic.ReasonGivenUp`, `true`,
+		unit("TestBrokenChain")},
 	{"ring", "../rats/write.go",
 		`window := s.size - (s.sent - max(s.consumed, s.base))`, `window := s.size`,
 		rats("TestStream")},

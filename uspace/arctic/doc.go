@@ -22,8 +22,8 @@
 //	word 3..23    payload, 0 to 21 words, as many as length says
 //
 // P is the priority level: 0 request, 1 reply. K2:K0 is the kind of packet, see
-// Kind: KindMessage, KindTransfer (see Transfer for its payload), KindRemote (see Remote) and, later, the
-// others that it names have a meaning, and a card answers a kind that it does not
+// Kind: KindMessage, KindTransfer (see Transfer for its payload), KindRemote (see Remote and WindowRequest), KindResponse (see
+// Response), KindMulticast (see Multicast) and, later, the others that it names have a meaning, and a card answers a kind that it does not
 // know with ReasonUnknownKind. Types are
 // 9 bits wide at FUNi's programming interface (thesis 3.2.2) and 14 bits in the
 // later conference paper; the wire has room for both.

@@ -61,6 +61,8 @@ const (
 	RemoteLock
 	// RemoteUnlock ends that.
 	RemoteUnlock
+	// RemoteMulticast is in what completes a multicast (multicast.go); no packet of KindRemote asks for it.
+	RemoteMulticast
 )
 
 // Element is the type of an element.

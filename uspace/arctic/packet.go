@@ -59,7 +59,7 @@ const (
 	KindResponse Kind = 3
 	// KindNotify is reserved for notification counts.
 	KindNotify Kind = 4
-	// KindMulticast is reserved for chained multicast.
+	// KindMulticast is a message or write that goes along a chain; see Multicast.
 	KindMulticast Kind = 5
 	// KindForward is reserved for forwarding.
 	KindForward Kind = 6

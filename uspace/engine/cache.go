@@ -15,7 +15,7 @@ import (
 const maxLines = 64 * 64
 
 // ownLine and the next number are Index of the lines that are not in the cache, see
-// long.own; those of answers follow (response.go).
+// long.own; those of answers and of chains follow (response.go, chain.go).
 const ownLine = maxLines
 
 // line holds one packet in wire format. The link has the line from launch until it is settled.
@@ -38,6 +38,8 @@ func (c *Card) lineOf(ln *link.Line) *line {
 	switch {
 	case ln.Index < ownLine:
 		return &x.lines[ln.Index]
+	case ln.Index >= firstChained:
+		return x.chainedLine(ln.Index)
 	case ln.Index >= firstAnswer:
 		return &x.answers.lines[ln.Index-firstAnswer]
 	}

@@ -12,30 +12,31 @@ import (
 
 // Card is one network interface card. It belongs to the goroutine that steps it.
 type Card struct {
-	cfg        Config
-	now        int64
-	link       *link.End
-	units      *units     // nil: what the card does takes no time
-	contexts   []*Context // resident and switched out
-	owners     []*Context // index link.Owner.Number; nil: free. Also those that are dead
-	awake      []*Context // of contexts, those that steps look at
-	called     []*Context // to be woken by the owner: see TakeCalled
-	touched    []*Context // in this step
-	dead       []*Context // detached, with packets in flight
-	grave      int        // index of the one that bury looked at last
-	byBell     [funi.MaxContexts]*Context
-	accounts   map[uint32]*account        // not for the data path
-	nobody     account                    // of contexts on none of those
-	busy       []*account                 // with contexts that are awake
-	solo       *Context                   // the only context that is awake; nil: there are none, or several
-	loopNext   int64                      // when packets for this card are tried next
-	sets       int                        // of the cache, in use
-	opened     transfersTo                // long transfers
-	single     bool                       // the packet that is being judged is the only one of its frame
-	due        *line                      // its answer, composed,
-	dueTo      uint16                     // for that card
-	flushes    bool                       // such an answer has been sent in this step
-	unanswered unanswered                 // operations that wait for answers only
+	cfg      Config
+	now      int64
+	link     *link.End
+	units    *units     // nil: what the card does takes no time
+	contexts []*Context // resident and switched out
+	owners   []*Context // index link.Owner.Number; nil: free. Also those that are dead
+	awake    []*Context // of contexts, those that steps look at
+	called   []*Context // to be woken by the owner: see TakeCalled
+	touched  []*Context // in this step
+	dead     []*Context // detached, with packets in flight
+	grave    int        // index of the one that bury looked at last
+	byBell   [funi.MaxContexts]*Context
+	accounts map[uint32]*account // not for the data path
+	nobody   account             // of contexts on none of those
+	busy     []*account          // with contexts that are awake
+	solo     *Context            // the only context that is awake; nil: there are none, or several
+	loopNext int64               // when packets for this card are tried next
+	sets     int                 // of the cache, in use
+	opened   transfersTo         // long transfers
+	single   bool                // the packet that is being judged is the only one of its frame
+	due      *line               // its answer, composed,
+	dueTo    uint16              // for that card
+	flushes  bool                // such an answer has been sent in this step
+	// Operations that wait for answers only, and multicasts, which have longer for each (request.patience).
+	unanswered [2]unanswered
 	late       lates                      // remote writes that may become late
 	lives      int64                      // of contexts, begun; see life.go
 	bells      map[*funi.Doorbells]*bells // not for the data path

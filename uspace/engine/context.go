@@ -96,6 +96,7 @@ type Context struct {
 	born [][arctic.Levels]int64
 
 	answers *answers // lines for answers; nil: no window was ever open that others read or change (response.go)
+	chains  *chains  // that it is a member of (chain.go)
 	remote  *remote  // what the process has opened for others; nil: it has asked for no room (keyslot.go)
 }
 
@@ -297,6 +298,9 @@ func (c *Card) reset(x *Context) {
 				nobody.answers.lines[i].ctx = nobody
 			}
 		}
+		if x.chains != nil {
+			nobody.inheritChains(x.chains)
+		}
 		nobody.owner.Ended, nobody.owner.Halted = true, true
 		c.owners[nobody.owner.Number] = nobody
 		c.newOwner(x)
@@ -310,7 +314,7 @@ func (c *Card) reset(x *Context) {
 	c.tickets = true
 	x.segments, x.long, x.current = funi.Segments{}, nil, [arctic.Levels]*transfer{}
 	x.forgetRequests()
-	x.answers = nil
+	x.answers, x.chains = nil, nil
 	if x.remote != nil {
 		x.remote = newRemote(x.iface.Memory().Remote)
 		x.iface.PutRemoteSizes()
@@ -379,12 +383,12 @@ func (x *Context) makeLines() {
 
 // allFree reports whether the context has nothing undelivered.
 func (x *Context) allFree() bool {
-	return x.ticket.free() == x.card.cfg.Lines && x.allAnswered() && (x.long == nil || x.long.inUse == [arctic.Levels]bool{})
+	return x.ticket.free() == x.card.cfg.Lines && x.allAnswered() && x.allSentOn() && (x.long == nil || x.long.inUse == [arctic.Levels]bool{})
 }
 
 // free gives a line back; its packet is accounted for.
 func (x *Context) free(l *line) {
-	if l.Part || l.Answer || l.Block != nil {
+	if l.Part || l.Answer || l.Block != nil || l.Chain != 0 {
 		l.Clear()
 		l.kept, l.asked = false, false
 	}
@@ -397,6 +401,9 @@ func (x *Context) free(l *line) {
 	case l.Index < ownLine:
 		x.card.tickets = true
 		x.ticket.give(int(l.Index))
+	case l.Index >= firstChained:
+		x.freeChained(l)
+		return
 	case l.Index >= firstAnswer:
 		x.answers.free |= 1 << (l.Index - firstAnswer)
 		return // no message waits for it
@@ -423,6 +430,9 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 	case l.asked:
 		x.cameBack(l.asks, reason)
 		x.free(l)
+		return
+	case l.Index >= firstChained:
+		x.notSentOn(l, reason)
 		return
 	case l.Index >= firstAnswer:
 		x.card.counters.AnswersReturned++

@@ -21,6 +21,8 @@ type Counters struct {
 	Completions        uint64 `json:"operations_completed"`     // of processes here
 	AnswersRefused     uint64 `json:"answers_refused"`          // of others, to no open request
 	AnswersReturned    uint64 `json:"answers_nobody_waits_for"` // which came back
+	Multicasts         uint64 `json:"multicasts_delivered"`
+	SentOn             uint64 `json:"multicast_copies_sent_on"`
 	LateWrites         uint64 `json:"late_remote_writes_copied"`
 	TransfersTorn      uint64 `json:"transfers_begun_for_another_process"`
 	Discarded          uint64 `json:"packets_discarded_with_context"`

@@ -65,6 +65,8 @@ func (c *Card) acceptOther(x *Context, p arctic.Packet, h *arctic.PacketHeader, 
 		return c.acceptRemote(x, p, h, block)
 	case arctic.KindResponse:
 		return c.acceptResponse(x, p, h, block)
+	case arctic.KindMulticast:
+		return c.acceptMulticast(x, p, h)
 	}
 	c.counters.UnknownKind++
 	return arctic.ReasonUnknownKind

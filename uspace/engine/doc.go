@@ -23,6 +23,7 @@
 //	remote.go     the same for request blocks of remote memory (funi/remote.go): writes become packets, other blocks are
 //	              carried out at once
 //	request.go    the same for operations on windows, and the records of those whose process waits for them to be complete
+//	chain.go      the same for multicasts
 //
 // and in:
 //
@@ -36,6 +37,7 @@
 //	              in no queue but a modelled machine's receive FIFO
 //	execute.go    operations on windows: every check, then a line for the answer, then what they do (atomics.go)
 //	response.go   answers, at both ends
+//	chain.go      multicasts: delivered here, then sent on to the members behind, or answered
 //
 // Natively all of this takes no time but the engine's own. The card of a modelled machine
 // (Config.Timing) has units that work on one packet at a time, and the effect of a unit is not seen
@@ -86,7 +88,8 @@
 //     taken: their slots stay in the send queue. Receive FIFO full: packets are
 //     rejected and stay in the sender's cache. Return ring full: returns are counted.
 //     Notification ring: it has an entry for each credit of the areas. A write whose area has none left is rejected and stays
-//     in the sender's cache, or comes back, as the area was opened.
+//     in the sender's cache, or comes back, as the area was opened. Lines of a chain: a multicast along it is rejected and stays with the member before,
+//     and stops no other chain.
 //   - A transfer touches only memory that both ends registered: the source is checked
 //     at retrieval against the sender's segments, the destination at delivery
 //     against the receiver's. A transfer that fails either check comes back to the sender, whose fault it is.

@@ -26,7 +26,9 @@ func (c *Card) Check() error {
 	for _, x := range c.contexts {
 		n := used[x.owner.Number]
 		for l := range x.loop {
-			n += length(&x.loop[l][0]) + length(&x.loop[l][1])
+			for i := range x.loop[l] {
+				n += length(&x.loop[l][i])
+			}
 		}
 		if err := x.checkRemote(); err != nil {
 			return fmt.Errorf("context %d: %w", x.node, err)
@@ -41,6 +43,13 @@ func (c *Card) Check() error {
 		}
 		if x.answers != nil {
 			n -= answerLines - bits.OnesCount64(x.answers.free)
+		}
+		if x.chains != nil {
+			for _, ch := range x.chains {
+				if ch != nil {
+					n -= chainLines - bits.OnesCount16(ch.free)
+				}
+			}
 		}
 		if free := x.ticket.free(); free+n != c.cfg.Lines {
 			return fmt.Errorf("context %d: %d lines free and %d in use of %d", x.node, free, n, c.cfg.Lines)

@@ -108,6 +108,8 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 			a.credit = 0
 			r.use.AreasOpen--
 		}
+	case funi.SetChain:
+		ok = x.setChain(w)
 	default:
 		return arctic.ReasonRemoteRequest
 	}

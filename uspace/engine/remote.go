@@ -47,10 +47,12 @@ func (c *Card) takeRemote(x *Context, l arctic.Level, h funi.Header, s *funi.Slo
 			bytes, reason, ok = c.takeOperation(x, l, h, s, &w)
 		case op == funi.RemotePut:
 			bytes, reason, ok = c.takePut(x, l, h, s, &w)
+		case op == funi.Multicast:
+			bytes, reason, ok = c.takeMulticast(x, l, h, s, &w)
 		default:
 			reason = x.execute(op, &w)
 		}
-		if (operation || op == funi.RemotePut) && (!ok || reason == arctic.ReasonNone) {
+		if (operation || op == funi.RemotePut || op == funi.Multicast) && (!ok || reason == arctic.ReasonNone) {
 			return bytes, ok
 		}
 	}
@@ -111,8 +113,15 @@ func loadRequest(h funi.Header, s, w *funi.Slot) bool {
 		w[i] = s.Load(i)
 	}
 	_, operation := h.WindowOperation()
-	if h.Operation() == funi.OpenKeySlot {
+	switch h.Operation() {
+	case funi.OpenKeySlot:
 		w[funi.RemoteDataWord], w[funi.RemoteDataWord+1] = s.Load(funi.RemoteDataWord), s.Load(funi.RemoteDataWord+1)
+	case funi.SetChain:
+		for i := range funi.MaxNext {
+			w[funi.RemoteDataWord+i] = s.Load(funi.RemoteDataWord + i)
+		}
+	case funi.Multicast:
+		operation = true // its address has 48 bits
 	}
 	return h.Words() == 0 && (w[3] == 0 || operation) && w[funi.RemoteOffsetWord+1]|w[funi.RemoteSourceWord+1] == 0
 }

@@ -18,6 +18,7 @@ type RemoteUse struct {
 	RequestsOpen  int            `json:"requests_open"`
 	Completed     uint64         `json:"completed"` // of the process's own operations
 	Failed        uint64         `json:"failed"`    // of them
+	Chains        int            `json:"chains"`    // that it is a member of
 	Refused       RemoteRefusals `json:"refused"`
 }
 
@@ -32,6 +33,7 @@ type RemoteRefusals struct {
 	Locked   uint64 `json:"locked"`    // arctic.ReasonLocked
 	Operand  uint64 `json:"operand"`   // arctic.ReasonAlignment, ReasonOperation
 	Busy     uint64 `json:"busy"`      // arctic.ReasonBusy: no line for an answer, or the word changed at each try
+	Chain    uint64 `json:"chain"`     // arctic.ReasonChain
 	NoCredit uint64 `json:"no_credit"` // the area has none, and its process has to read
 	Guessing uint64 `json:"guessing"`  // the node has brought too many wrong keys
 }
@@ -55,6 +57,8 @@ func (r *RemoteRefusals) count(reason arctic.Reason) {
 		r.Locked++
 	case arctic.ReasonAlignment, arctic.ReasonOperation:
 		r.Operand++
+	case arctic.ReasonChain:
+		r.Chain++
 	}
 }
 
@@ -83,4 +87,5 @@ func (u *RemoteUse) Add(v *RemoteUse) {
 	u.Credit += v.Credit
 	u.Unread += v.Unread
 	u.RequestsOpen += v.RequestsOpen
+	u.Chains += v.Chains
 }

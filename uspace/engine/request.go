@@ -45,6 +45,7 @@ type request struct {
 	asked, got int
 	memory     []byte // where a get's answer goes; nil: answer
 	answer     [funi.MaxAnswer]byte
+	failure    arctic.Reason // of the first member that failed, of a multicast
 
 	listed       bool     // on requests.asking
 	nextAsking   *request // there
@@ -281,7 +282,7 @@ func (ln *line) asksFor(c *Card, q *request, bytes int) {
 	if q.asks {
 		q.asked += bytes
 	}
-	c.unanswered.remove(q) // that it is accepted comes first
+	c.unanswered[q.kind()].remove(q) // that it is accepted comes first
 }
 
 // askMore sends packets of gets of a level, at most as many as budget says, and returns how many. noLine: one found no line.
@@ -358,13 +359,16 @@ func (x *Context) acknowledged(id uint32) {
 	if q.lines--; !q.asks {
 		x.complete(q, arctic.ReasonNone)
 	} else if q.lines == 0 {
-		x.card.unanswered.push(q, x.card.now+x.card.answerTimeout())
+		x.card.awaitAnswer(q)
 	}
 }
 
 // cameBack notes that a packet of the operation came back for good.
 func (x *Context) cameBack(id uint32, reason arctic.Reason) {
 	if q := x.remote.request(id); q != nil && !x.detached {
+		if q.operation == arctic.RemoteMulticast && q.got == 0 {
+			q.comesTo(&arctic.Report{Failed: uint16(q.total), Node: q.node, Reason: reason})
+		}
 		x.complete(q, reason)
 	}
 }
@@ -398,7 +402,7 @@ func (q *request) answered(x *Context, a *arctic.Response) {
 		return
 	}
 	if q.waits {
-		x.card.unanswered.push(q, x.card.now+x.card.answerTimeout())
+		x.card.awaitAnswer(q)
 	}
 	x.calm, x.card.more = false, true // the next may be asked for
 }
@@ -406,7 +410,7 @@ func (q *request) answered(x *Context, a *arctic.Response) {
 // complete tells the process of an operation, and frees its record.
 func (x *Context) complete(q *request, reason arctic.Reason) {
 	r := x.remote
-	x.card.unanswered.remove(q)
+	x.card.unanswered[q.kind()].remove(q)
 	q.open = false
 	q.memory = nil
 	q.generation++
@@ -462,7 +466,7 @@ func (x *Context) tellOwed() {
 	n := &x.remote.requests
 	for i := range n.table {
 		if q := &n.table[i]; q.waits {
-			x.card.unanswered.push(q, x.card.now+x.card.answerTimeout())
+			x.card.awaitAnswer(q)
 		}
 	}
 	for i := range n.owed {
@@ -512,7 +516,8 @@ func (x *Context) forgetRequests() {
 		return
 	}
 	for i := range x.remote.requests.table {
-		x.card.unanswered.remove(&x.remote.requests.table[i])
+		q := &x.remote.requests.table[i]
+		x.card.unanswered[q.kind()].remove(q)
 	}
 }
 
@@ -560,18 +565,32 @@ func (u *unanswered) due() int64 {
 // answerTimeout is how long an operation waits for an answer that is owed, in nanoseconds.
 func (c *Card) answerTimeout() int64 { return int64(c.cfg.PeerTimeout + c.cfg.MaxHold) }
 
+// kind is the index of the record in Card.unanswered.
+func (q *request) kind() int {
+	if q.operation == arctic.RemoteMulticast {
+		return 1
+	}
+	return 0
+}
+
+// awaitAnswer gives an operation all of its time for its next answer from now on.
+func (c *Card) awaitAnswer(q *request) { c.unanswered[q.kind()].push(q, c.now+q.patience()) }
+
 // givenUpInStep is how many operations a step gives up at the most.
 const givenUpInStep = 64
 
 // giveUpUnanswered completes operations whose answers do not come.
 func (c *Card) giveUpUnanswered() {
 	for range givenUpInStep {
-		q := c.unanswered.head
+		q := c.unanswered[0].head
+		if c.unanswered[1].due() < c.unanswered[0].due() {
+			q = c.unanswered[1].head
+		}
 		if q == nil || q.due > c.now {
 			return
 		}
 		if x := q.of; x.away { // what is owed to it is rejected for now, until it is back
-			c.unanswered.push(q, c.now+c.answerTimeout())
+			c.awaitAnswer(q)
 		} else {
 			x.complete(q, arctic.ReasonSilent)
 		}

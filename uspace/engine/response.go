@@ -127,6 +127,11 @@ func (c *Card) acceptResponse(x *Context, p arctic.Packet, h *arctic.PacketHeade
 	q := x.remote.request(a.ID)
 	reason := arctic.ReasonNone
 	switch {
+	case q != nil && q.operation == arctic.RemoteMulticast: // any member may report
+		if reason = x.reported(q, &a); reason == arctic.ReasonNone {
+			x.took(len(a.Data))
+			return arctic.ReasonNone
+		}
 	case q == nil || !q.asks:
 		reason = arctic.ReasonRequest
 	case q.node != h.Source:

@@ -232,7 +232,7 @@ func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n 
 			x.loopHold = 0 // what waits is not before it
 		}
 		q.Push(&ln.Line)
-		x.looping = true
+		x.looping, x.calm = true, false
 	default:
 		c.link.Queue(uint16(route), l, &ln.Line)
 	}
@@ -256,10 +256,14 @@ func (c *Card) compose(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n
 const (
 	loopPackets = iota
 	loopParts
+	loopChains // each passes those that wait for room (chain.go)
 	loopQueues
 )
 
 func loopOf(ln *line) int {
+	if ln.Chain > 0 {
+		return loopChains
+	}
 	if ln.Part || ln.Answer {
 		return loopParts
 	}
@@ -305,7 +309,11 @@ func (c *Card) loopback(x *Context) (freed bool) {
 	for _, l := range arctic.ByPriority {
 		for i := range x.loop[l] {
 			if q := &x.loop[l][i]; q.Head() != nil {
-				freed = c.loopQueue(x, l, q) || freed
+				if i == loopChains {
+					freed = c.loopChained(x, q) || freed
+				} else {
+					freed = c.loopQueue(x, l, q) || freed
+				}
 				x.looping = x.looping || q.Head() != nil
 			}
 		}

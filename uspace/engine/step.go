@@ -28,7 +28,7 @@ func (c *Card) Step(now int64) int64 {
 	if c.late.next() <= now {
 		c.keepLate()
 	}
-	if c.unanswered.due() <= now {
+	if min(c.unanswered[0].due(), c.unanswered[1].due()) <= now {
 		c.giveUpUnanswered()
 	}
 	if c.units == nil {
@@ -42,7 +42,7 @@ func (c *Card) Step(now int64) int64 {
 	if c.more || c.link.Again() {
 		return c.now
 	}
-	return min(c.link.Next(), c.loopNext, c.patience, c.late.next(), c.unanswered.due())
+	return min(c.link.Next(), c.loopNext, c.patience, c.late.next(), c.unanswered[0].due(), c.unanswered[1].due())
 }
 
 // stepNative is a step of a card whose units take no time.

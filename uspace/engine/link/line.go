@@ -22,6 +22,9 @@ type Line struct {
 	// Answer marks an answer to a peer's operation. They have a stream of their own, too, which goes on while their owner is halted: what they
 	// answer has been done, and somebody waits for it.
 	Answer bool
+	// Chain is 1 plus the number of the chain that the packet goes along, 0 for one of none, at most 64. A chain's lines have a stream of
+	// their own: what waits for room on one chain must not stop another. With Answer it is a copy that a member sends on.
+	Chain uint8
 	// Settled says what became of it, and Reason why, once it comes back.
 	Settled Settled
 	Reason  arctic.Reason
@@ -58,7 +61,7 @@ func (ln *Line) Next() *Line { return ln.next }
 func (ln *Line) Cut() { ln.Block = ln.inFrame() }
 
 // Clear forgets block and part of a line that came back.
-func (ln *Line) Clear() { ln.Block, ln.Part, ln.Answer, ln.piece = nil, false, false, 0 }
+func (ln *Line) Clear() { ln.Block, ln.Part, ln.Answer, ln.Chain, ln.piece = nil, false, false, 0, 0 }
 
 // Lines is a FIFO of lines, each of which is on one at most: they are linked through the line itself. Of a line that the
 // link has not got, its owner may make use of that, too. The zero value is empty.

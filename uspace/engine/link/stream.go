@@ -50,14 +50,18 @@ type sort uint8
 const (
 	packets sort = iota // need room in the node's queue
 	parts               // see Line.Part
-	answers             // see Line.Answer
+	answers             // see Line.Answer; those that members of chains send on follow
+
+	chained sort = 128 // and 1 and more: what a process sends along chains
 )
 
 // sort returns that of a line.
 func (ln *Line) sort() sort {
 	switch {
 	case ln.Answer:
-		return answers
+		return answers + sort(ln.Chain)
+	case ln.Chain > 0:
+		return chained + sort(ln.Chain)
 	case ln.Part:
 		return parts
 	}
@@ -65,10 +69,10 @@ func (ln *Line) sort() sort {
 }
 
 // sends reports whether the owner lets the stream send something new.
-func (s *stream) sends() bool { return !s.owner.Halted || s.sort == answers }
+func (s *stream) sends() bool { return !s.owner.Halted || s.sort >= answers && s.sort < chained }
 
 // stream returns the stream of a context for a node, made when it is first
-// needed: there are at most three for each context and node behind the peer, and of a context
+// needed: there are at most three, and two for each chain, for each context and node behind the peer, and of a context
 // not many more than twice as many as it has lines.
 func (e *End) stream(f *flow, o *Owner, node uint16, of sort) *stream {
 	if s := f.recent; s != nil && s.owner == o && s.node == node && s.sort == of {

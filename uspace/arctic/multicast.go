@@ -1,0 +1,144 @@
+package arctic
+
+// This file is the payload of a packet of KindMulticast: a message, or a write into windows that have the same key, which goes from member
+// to member of a chain (Tokyo, sections 2.2.1 and 3.3.1.3). A member delivers it and sends a copy to each of those that its owner has
+// named; where it ends it answers the origin (Report).
+//
+// The paper has the path in the packet; here the members' cards have it, so a packet has the same size at any length of the chain.
+//
+// The type of the packet: flag 13, put; else it is the type of the message, 8:0.
+//
+//	word 0   chain 15:0, left 31:16: members from here on that it is to reach, the receiver included
+//	word 1   done 15:0: members that have it and that no other copy counts; origin node 31:16
+//	word 2   the origin's request: index 15:0, generation 31:16
+//	         message: 0 to 18 words
+//	         put: key, 2 words; address 31:0; address 47:32 in 15:0 with bytes 31:16; data, 0 to 56 bytes, and as many zeros as fill up
+//	         the last word
+//
+// A report is the data of a response (Response) with offset 0:
+//
+//	word 0   delivered 15:0, failed 31:16: members
+//	word 1   where it failed, node 15:0, and why, reason 23:16; 0 if it did not
+//
+// It counts the members that its copy has reached, and those that this copy has not; so the reports of all copies sum up to the members of the chain.
+
+import "encoding/binary"
+
+const (
+	// MaxMulticastWords is the longest message of a multicast.
+	MaxMulticastWords = MaxPayloadWords - multicastWords
+	// MaxMulticastBytes is the most bytes that a multicast writes.
+	MaxMulticastBytes = (MaxMulticastWords - multicastPutWords) * WordSize
+	// MaxMembers is the most members of a chain.
+	MaxMembers = 1<<16 - 1
+	// MaxMessageType is the largest type of a message (thesis 3.2.2).
+	MaxMessageType = 1<<9 - 1
+	// ReportBytes is the length of a report.
+	ReportBytes = 2 * WordSize
+
+	multicastWords    = 3
+	multicastPutWords = 4
+	multicastPut      = 1 << 13
+)
+
+// Multicast is the payload of a packet of KindMulticast.
+type Multicast struct {
+	Chain  uint16
+	Left   uint16
+	Done   uint16
+	Origin uint16
+	ID     uint32
+	// Put says that Data goes to Address in each member's window with the Key. Else Data is the words of a message of type Message.
+	Put     bool
+	Message uint16
+	Key     uint64
+	Address uint64 // at most MaxAddress
+	Data    []byte
+}
+
+// Type returns the type of the packet.
+func (m *Multicast) Type() uint16 {
+	if m.Put {
+		return multicastPut
+	}
+	return m.Message & MaxMessageType
+}
+
+// PutMulticast encodes m into b, which must have room for MaxPayloadWords, and returns how many payload words that makes. Data of a message must
+// be whole words. More of it than fits panics as any slice does; the card checks before.
+func PutMulticast(b []byte, m *Multicast) int {
+	binary.LittleEndian.PutUint32(b, uint32(m.Chain)|uint32(m.Left)<<16)
+	binary.LittleEndian.PutUint32(b[4:], uint32(m.Done)|uint32(m.Origin)<<16)
+	binary.LittleEndian.PutUint32(b[8:], m.ID)
+	n := multicastWords * WordSize
+	if m.Put {
+		binary.LittleEndian.PutUint64(b[n:], m.Key)
+		binary.LittleEndian.PutUint32(b[n+8:], uint32(m.Address))
+		binary.LittleEndian.PutUint32(b[n+12:], uint32(len(m.Data))<<16|uint32(m.Address>>32))
+		n += multicastPutWords * WordSize
+	}
+	n += copy(b[n:n+len(m.Data)], m.Data)
+	for ; n%WordSize != 0; n++ {
+		b[n] = 0
+	}
+	return n / WordSize
+}
+
+// Multicast decodes the payload of a packet of KindMulticast with header h into m, whose Data aliases the packet, and reports whether it
+// is one that a card sends. It accepts any payload.
+func (p Packet) Multicast(h *PacketHeader, m *Multicast) bool {
+	b := p.Payload()
+	if len(b) < multicastWords*WordSize || len(b) > MaxPayloadWords*WordSize || len(b)%WordSize != 0 {
+		return false
+	}
+	w0, w1 := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+	*m = Multicast{Chain: uint16(w0), Left: uint16(w0 >> 16), Done: uint16(w1), Origin: uint16(w1 >> 16), ID: binary.LittleEndian.Uint32(b[8:])}
+	if m.Left == 0 || uint32(m.Left)+uint32(m.Done) > MaxMembers {
+		return false
+	}
+	b = b[multicastWords*WordSize:]
+	if m.Put = h.Type == multicastPut; !m.Put {
+		m.Message, m.Data = h.Type, b
+		return h.Type <= MaxMessageType
+	}
+	if len(b) < multicastPutWords*WordSize {
+		return false
+	}
+	word := binary.LittleEndian.Uint32(b[12:])
+	m.Key, m.Address = binary.LittleEndian.Uint64(b), uint64(word&0xffff)<<32|uint64(binary.LittleEndian.Uint32(b[8:]))
+	b = b[multicastPutWords*WordSize:]
+	n := int(word >> 16)
+	if n > len(b) || len(b)-n >= WordSize {
+		return false
+	}
+	for _, v := range b[n:] {
+		if v != 0 {
+			return false
+		}
+	}
+	m.Data = b[:n:n]
+	return true
+}
+
+// Report is what a copy of a multicast has come to.
+type Report struct {
+	Delivered, Failed uint16 // members
+	Node              uint16 // that has not taken it; with Failed
+	Reason            Reason // why; ReasonNone exactly without Failed
+}
+
+// PutReport encodes r into b, which must have ReportBytes.
+func PutReport(b []byte, r *Report) {
+	binary.LittleEndian.PutUint32(b, uint32(r.Delivered)|uint32(r.Failed)<<16)
+	binary.LittleEndian.PutUint32(b[4:], uint32(r.Node)|uint32(r.Reason)<<16)
+}
+
+// ReadReport decodes the data of a response into r, and reports whether it is one that a card sends. It accepts any bytes.
+func ReadReport(b []byte, r *Report) bool {
+	if len(b) != ReportBytes {
+		return false
+	}
+	w0, w1 := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+	*r = Report{Delivered: uint16(w0), Failed: uint16(w0 >> 16), Node: uint16(w1), Reason: Reason(w1 >> 16)}
+	return w0 != 0 && w1>>24 == 0 && (r.Failed == 0) == (r.Reason == ReasonNone) && (r.Failed > 0 || r.Node == 0)
+}

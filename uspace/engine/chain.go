@@ -1,0 +1,377 @@
+package engine
+
+// This file is chained multicast (Tokyo, sections 2.2.1 and 3.3.1.3; arctic/multicast.go, funi/multicast.go): the way out of a multicast, what a
+// member does with a copy, and what becomes of the copies that it sends on.
+//
+// A member checks a copy, takes the lines for what it will send, delivers, and only then sends on: a copy is accepted once, so a member delivers
+// once, and nobody further on has what it refused. A member with nobody behind it answers the origin; so does one whose copy another does not
+// take, in the line that the copy was in: a copy sent on always ends in one report, and needs no more room for that. What is broken is
+// reported and not passed by: who was passed might have sent on already.
+//
+// No loop: a member takes only copies from the one node that it names, which are to reach exactly as many members as it knows of; that
+// number is smaller at each member behind it. The first member takes what any node of the group sends, in that node's own name.
+//
+// Full queues. A chain has the lines of chainDepth multicasts, and takes no more meanwhile (arctic.ReasonBusy, for now); no other chain waits with it,
+// neither here nor in the link, where it has streams of its own. So chains that cross each other cannot stop each other. A message waits for
+// room in the member's receive FIFO as any does. Lines are the member's, and its account pays for what it sends on.
+//
+// On a modelled machine there are none: its card refuses them (arctic.ReasonOperation), as no table says what they would take.
+
+import (
+	"math/bits"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	// chainDepth is how many multicasts of a chain a member may have sent on that nobody has answered.
+	chainDepth = 4
+	// chainLines is how many lines a chain has.
+	chainLines = chainDepth * funi.MaxNext
+	// firstChained is the Index of the first line of the first chain.
+	firstChained = firstAnswer + answerLines
+)
+
+// chain is what the context knows of a chain, and the lines that it sends on with; bit i of free: line i is.
+type chain struct {
+	member  bool
+	first   bool
+	parent  uint16
+	members uint16 // from here on, this one included
+	next    []funi.Next
+	room    [funi.MaxNext]funi.Next // of next
+	lines   [chainLines]line
+	free    uint16
+}
+
+// chains is the chains of a context by their numbers; nil: it was never a member.
+type chains [funi.MaxChains]*chain
+
+// setChain carries out a block of SetChain, and reports whether it could.
+func (x *Context) setChain(w *funi.Slot) bool {
+	var next [funi.MaxNext]funi.Next
+	var set funi.Chain
+	leaves, ok := funi.ReadChain(w, &next, &set)
+	if !ok {
+		return false
+	}
+	if x.chains == nil {
+		x.chains = new(chains)
+	}
+	ch := x.chains[set.Number]
+	if leaves {
+		if ok = ch != nil && ch.member; ok {
+			ch.member = false
+			x.remote.use.Chains--
+		}
+		return ok
+	}
+	if ch == nil {
+		ch = &chain{free: 1<<chainLines - 1}
+		for i := range ch.lines {
+			ch.lines[i].ctx, ch.lines[i].Index = x, firstChained+set.Number*chainLines+uint16(i)
+		}
+		x.chains[set.Number] = ch
+	}
+	if !ch.member {
+		x.remote.use.Chains++
+	}
+	ch.member, ch.first, ch.parent, ch.members = true, set.First, set.Parent, 1
+	ch.next = ch.room[:copy(ch.room[:], set.Next)]
+	for _, n := range ch.next {
+		ch.members += n.Members
+	}
+	return true
+}
+
+// chainedLine returns the line with an Index of firstChained or more.
+func (x *Context) chainedLine(index uint16) *line {
+	i := index - firstChained
+	return &x.chains[i/chainLines].lines[i%chainLines]
+}
+
+// freeChained gives such a line back.
+func (x *Context) freeChained(ln *line) {
+	i := ln.Index - firstChained
+	x.chains[i/chainLines].free |= 1 << (i % chainLines)
+}
+
+// allSentOn reports whether nothing that the context sends on for a chain is under way.
+func (x *Context) allSentOn() bool {
+	if x.chains == nil {
+		return true
+	}
+	for _, ch := range x.chains {
+		if ch != nil && ch.free != 1<<chainLines-1 {
+			return false
+		}
+	}
+	return true
+}
+
+// inheritChains makes the lines of chains those of the context that has what another has in flight.
+func (x *Context) inheritChains(of *chains) {
+	x.chains = of
+	for i := range of {
+		if of[i] == nil {
+			continue
+		}
+		for j := range of[i].lines {
+			of[i].lines[j].ctx = x
+		}
+	}
+}
+
+// takeMulticast takes a block of Multicast; see takeRemote.
+func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
+	var m funi.MulticastRequest
+	size, ok := funi.ReadMulticast(w, &m)
+	if !ok || x.remote == nil || l != arctic.Request || c.units != nil {
+		return 0, arctic.ReasonRemoteRequest, true
+	}
+	ln := x.take(l)
+	if ln == nil {
+		c.counters.SendQueueNoTicket++
+		return 0, arctic.ReasonNone, false
+	}
+	q := x.takeRequest()
+	if q == nil {
+		x.free(ln)
+		return 0, arctic.ReasonNoBuffer, true
+	}
+	q.asks, q.node, q.level, q.operation, q.cookie = true, h.Node(), l, arctic.RemoteMulticast, m.Cookie
+	q.total = int(m.Members)
+	ln.Node, ln.request, ln.argument, ln.Chain = h.Node(), h, m.Cookie, chainLane(m.Chain)
+	var data [arctic.MaxMulticastWords * arctic.WordSize]byte
+	words := wordsOf(size)
+	arctic.PutWords(data[:words*arctic.WordSize], s[funi.RemoteDataWord:funi.RemoteDataWord+words])
+	p := arctic.Multicast{Chain: m.Chain, Left: m.Members, Origin: x.node, ID: q.id(), Put: m.Put, Message: m.Message, Key: m.Key, Address: m.Address, Data: data[:size]}
+	ln.typ = p.Type()
+	ln.asksFor(c, q, int(m.Members))
+	c.launch(x, l, ln, arctic.KindMulticast, arctic.PutMulticast(ln.Data[arctic.PacketHeaderSize:], &p))
+	return int(ln.Size), arctic.ReasonNone, true
+}
+
+// chainLane is link.Line.Chain of what goes along a chain.
+func chainLane(number uint16) uint8 { return 1 + uint8(number) }
+
+// acceptMulticast takes a copy for the context, or says why not.
+func (c *Card) acceptMulticast(x *Context, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
+	var m arctic.Multicast
+	reason := arctic.ReasonNone
+	switch {
+	case !p.Multicast(h, &m) || h.Level != arctic.Request:
+		reason = arctic.ReasonRemoteForm
+	case c.units != nil:
+		reason = arctic.ReasonOperation
+	case x.drain: // the owner takes the context off the card
+		return arctic.ReasonSwitching
+	default:
+		reason = c.chained(x, h, &m)
+	}
+	if reason.Permanent() {
+		c.counters.RemoteRefused++
+		if x.remote != nil {
+			x.remote.use.Refused.count(reason)
+		}
+	}
+	return reason
+}
+
+// chained checks a copy, delivers it and sends it on.
+func (c *Card) chained(x *Context, h *arctic.PacketHeader, m *arctic.Multicast) arctic.Reason {
+	if x.chains == nil || m.Chain >= funi.MaxChains || x.chains[m.Chain] == nil || x.remote == nil {
+		return arctic.ReasonChain
+	}
+	ch := x.chains[m.Chain]
+	switch {
+	case !ch.member || m.Left != ch.members:
+		return arctic.ReasonChain
+	case ch.first && (m.Origin != h.Source || m.Done != 0):
+		return arctic.ReasonChain
+	case !ch.first && h.Source != ch.parent:
+		return arctic.ReasonChain
+	}
+	if bits.OnesCount16(ch.free) < max(len(ch.next), 1) {
+		x.remote.use.Refused.Busy++
+		return arctic.ReasonBusy
+	}
+	if reason := c.deliverMulticast(x, h, m); reason != arctic.ReasonNone {
+		return reason
+	}
+	c.sendOn(x, ch, h, m)
+	return arctic.ReasonNone
+}
+
+// deliverMulticast gives a copy to the context's process, or says why not; then nothing has changed.
+func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Multicast) arctic.Reason {
+	if m.Put {
+		w, _, reason := c.window(x.remote, m.Origin, m.Key)
+		if reason != arctic.ReasonNone {
+			return reason
+		}
+		if reason := w.permits(m.Origin, funi.RightWrite); reason != arctic.ReasonNone {
+			return reason
+		}
+		memory := w.at(m.Address, len(m.Data))
+		if memory == nil {
+			return arctic.ReasonRange
+		}
+		copy(memory, m.Data)
+		x.took(len(m.Data))
+		return arctic.ReasonNone
+	}
+	var message [arctic.MaxPacketSize]byte // it is as if the origin had sent it
+	as := arctic.PacketHeader{Level: arctic.Request, Kind: arctic.KindMessage, GID: h.GID, Length: uint8(len(m.Data) / arctic.WordSize), Type: m.Message,
+		Destination: x.node, Source: m.Origin}
+	as.Encode(message[:])
+	size := arctic.PacketHeaderSize + copy(message[arctic.PacketHeaderSize:], m.Data)
+	if q := &x.fifo[arctic.Request]; q.n == 0 && q.bypass {
+		if s := x.iface.Vacant(arctic.Request); s != nil {
+			c.deliver(x, arctic.Request, s, message[:size], &as)
+			return arctic.ReasonNone
+		}
+	}
+	return x.hold(arctic.Request, message[:size], false)
+}
+
+// sendOn sends what was delivered to those behind, or answers the origin if there is nobody. The first copy counts the members so far.
+func (c *Card) sendOn(x *Context, ch *chain, h *arctic.PacketHeader, m *arctic.Multicast) {
+	on := *m
+	on.Done++
+	c.counters.Multicasts++
+	c.more = true
+	if len(ch.next) == 0 {
+		c.report(x, ch.take(), &on, &arctic.Report{Delivered: on.Done})
+		return
+	}
+	for _, n := range ch.next {
+		ln := ch.take()
+		on.Left = n.Members
+		ln.Node, ln.typ, ln.Answer, ln.Chain = n.Node, h.Type, true, chainLane(m.Chain)
+		words := arctic.PutMulticast(ln.Data[arctic.PacketHeaderSize:], &on)
+		x.account.retrieval -= arctic.PacketHeaderSize + words*arctic.WordSize + packetBytes
+		c.launch(x, arctic.Request, ln, arctic.KindMulticast, words)
+		c.counters.SentOn++
+		on.Done = 0
+	}
+}
+
+// take returns a line of the chain; there is one.
+func (ch *chain) take() *line {
+	i := bits.TrailingZeros16(ch.free)
+	ch.free &^= 1 << i
+	return &ch.lines[i]
+}
+
+// report answers the origin of a multicast, in a line of the chain.
+func (c *Card) report(x *Context, ln *line, m *arctic.Multicast, r *arctic.Report) {
+	var data [arctic.ReportBytes]byte
+	arctic.PutReport(data[:], r)
+	a := arctic.Response{ID: m.ID, Data: data[:]}
+	ln.Node, ln.typ, ln.Answer, ln.Chain = m.Origin, a.Type(), true, 0
+	x.account.retrieval -= arctic.PacketHeaderSize + 2*arctic.ReportBytes + packetBytes
+	c.launch(x, arctic.Reply, ln, arctic.KindResponse, arctic.PutResponse(ln.Data[arctic.PacketHeaderSize:], &a))
+}
+
+// notSentOn takes a copy or a report back that nobody took. The origin hears of a copy; of a report nobody can. A context that has ended, or
+// gives up what waits, reports nothing.
+func (x *Context) notSentOn(ln *line, reason arctic.Reason) {
+	c := x.card
+	p := arctic.Packet(ln.Data[:ln.Size])
+	h := p.Header()
+	var m arctic.Multicast
+	if x.detached || reason == arctic.ReasonGivenUp || h.Kind != arctic.KindMulticast || !p.Multicast(&h, &m) {
+		c.counters.AnswersReturned++
+		x.free(ln)
+		return
+	}
+	ln.Clear()
+	c.report(x, ln, &m, &arctic.Report{Delivered: m.Done, Failed: m.Left, Node: h.Destination, Reason: reason})
+	c.more = true
+}
+
+// reported takes a report on a multicast of the context's, or says why not.
+func (x *Context) reported(q *request, a *arctic.Response) arctic.Reason {
+	var r arctic.Report
+	if !arctic.ReadReport(a.Data, &r) || a.Offset != 0 {
+		return arctic.ReasonRemoteForm
+	}
+	n := int(r.Delivered) + int(r.Failed)
+	if q.got+n > q.total {
+		return arctic.ReasonPosted
+	}
+	q.got += n
+	q.comesTo(&r)
+	if q.got == q.total {
+		x.complete(q, q.failure)
+	} else if q.waits {
+		x.card.awaitAnswer(q)
+	}
+	return arctic.ReasonNone
+}
+
+// patience returns how long the operation waits for its next answer. A member of a chain may take ConnectTimeout to find that the next one's card
+// is not there.
+func (q *request) patience() int64 {
+	if q.operation == arctic.RemoteMulticast {
+		return q.of.card.answerTimeout() + int64(q.of.card.cfg.ConnectTimeout)
+	}
+	return q.of.card.answerTimeout()
+}
+
+// comesTo adds a report to what the process will hear.
+func (q *request) comesTo(r *arctic.Report) {
+	d := (&funi.Notification{Answer: q.answer}).Delivery()
+	d.Delivered += int(r.Delivered)
+	d.Failed += int(r.Failed)
+	if r.Failed > 0 {
+		if d.Named < funi.MaxNamed {
+			d.Broken[d.Named] = funi.Broken{Node: r.Node, Reason: r.Reason}
+		}
+		d.Named++
+		if q.failure == arctic.ReasonNone {
+			q.failure = r.Reason
+		}
+	}
+	d.Put(&q.answer)
+}
+
+// loopChained delivers copies to contexts of this card. One that finds no room lets the others pass, which may be of other chains. Each is
+// tried once, as far as the account has bytes left in this step.
+func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
+	var again link.Lines
+	a := x.account
+	for q.Head() != nil && a.local > 0 {
+		ln := c.lineOf(q.Pop())
+		to := c.lookup(x.gid, ln.Node, x.tag)
+		p := arctic.Packet(ln.Data[:ln.Size])
+		h := p.Header()
+		reason := c.accept(to, nil, arctic.Request, p, &h, nil)
+		if reason != arctic.ReasonNone && !reason.Permanent() {
+			a.local -= triedBytes
+			if reason == arctic.ReasonQueueFull && to.account != nil {
+				to.noRoom[arctic.Request], to.calm = true, false
+			}
+			again.Push(&ln.Line)
+			continue
+		}
+		freed = true
+		a.local -= int(ln.Size) + packetBytes
+		c.counters.LoopedToOwnCard++
+		if reason == arctic.ReasonNone {
+			x.delivered(ln)
+		} else {
+			x.returned(ln, reason)
+		}
+	}
+	if q.Head() != nil {
+		c.more = true
+	}
+	for again.Head() != nil {
+		q.Push(again.Pop())
+	}
+	return freed
+}
