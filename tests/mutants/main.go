@@ -107,6 +107,7 @@
 //	unanswered         an operation waits for ever for its answer
 //	untold             what is complete while a context is away is never told
 //	calm               an answer to a context of the same card waits until something else happens
+//	swaps              who may only write learns what was there
 //	keyed              any key opens a key slot that is open
 //	limit              a remote write may end beyond its key slot
 //	binding            an area counts for every key slot

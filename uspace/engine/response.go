@@ -76,7 +76,7 @@ func (c *Card) sendAnswer(x *Context, ln *line, node, typ uint16, words int) {
 		return
 	}
 	c.launch(x, arctic.Reply, ln, arctic.KindResponse, words)
-	c.more, x.calm = true, false
+	c.more = true
 	if x.looping {
 		x.stir() // it is for a context of this card, and this one may be asleep
 	}
