@@ -92,12 +92,14 @@ type Context struct {
 
 	leaving  bool     // for another card: nothing is taken from its send queues (move.go)
 	arriving bool     // from another card: it has no image yet
+	before   *Context // its sign, which it has replaced, while it arrives
 	forward  *forward // it has left, and says where it is (forward.go)
 
 	// When the present life began: its number, and how far the card had come with each peer's frames, by
 	// card number; nil: no frame had come from any. See life.go.
-	life int64
-	born [][arctic.Levels]int64
+	life    int64
+	born    [][arctic.Levels]int64
+	lineage uint64 // names the first life of the process, also on other cards
 	// bornElsewhere: it came from another card, and what it began with here is one less than that (forward.go).
 	bornElsewhere bool
 

@@ -459,11 +459,14 @@ func (x *Context) reroute(ln *line) {
 			c.opened.add(t)
 		}
 		c.loadOf(x, ln, t, t.notice())
-		return
+	} else {
+		h.Route = route & arctic.MaxRoute
+		h.Encode(ln.Data[:])
+		c.send(x, h.Level, ln, route)
 	}
-	h.Route = route & arctic.MaxRoute
-	h.Encode(ln.Data[:])
-	c.send(x, h.Level, ln, route)
+	if c.more = true; x.looping {
+		x.stir() // it is for a context of this card now, and this one may be asleep
+	}
 }
 
 // needsHome reports whether the packet of a line of the transfer goes to the home where that began: its notice.

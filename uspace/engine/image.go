@@ -8,6 +8,7 @@ package engine
 //
 //	u32 magic 0x4d55464e ("NFUM"), u16 version 1, u16 gid, u16 node, u16 segments
 //	segments times: u32 base, u32 rights, u64 bytes
+//	u64 lineage (see Context)
 //	u32 key slots, u32 areas, u32 entries of the notification ring: what there is room for; the rest up to the chains only if there is
 //	u32 n, n times a window: u32 number and flags (see below), u64 key, u32 base, u32 bytes, u64 address, u32 locker and rights, u32 life, u32 credit
 //	u32 n, n times an area: u32 number and flags, u32 counter, u32 credit, u32 key slot and words of metadata
@@ -55,6 +56,8 @@ type Image struct {
 	GID, Node uint16
 	Segments  []ImageSegment
 	Remote    funi.RemoteSizes
+
+	lineage uint64
 }
 
 // encodeImage returns the image of a context that is off the card, and of what was drained.
@@ -70,6 +73,7 @@ func (x *Context) encodeImage(drained *[arctic.Levels][]funi.Slot) []byte {
 		b = le.AppendUint32(b, uint32(s.Rights))
 		b = le.AppendUint64(b, uint64(len(s.Memory)))
 	}
+	b = le.AppendUint64(b, x.lineage)
 	b = x.encodeRemote(b)
 	var chains []byte
 	n := uint32(0)
@@ -225,6 +229,7 @@ func (r *imageReader) head() (m Image) {
 		r.ensure(rights&^uint32(funi.Source|funi.Destination|funi.Keyed) == 0 && s.Bytes <= 1<<32)
 		m.Segments = append(m.Segments, s)
 	}
+	m.lineage = r.u64()
 	sizes := [3]uint32{r.u32(), r.u32(), r.u32()}
 	for _, v := range sizes {
 		r.ensure(v <= funi.MaxNotifications)
@@ -258,6 +263,7 @@ func (x *Context) decodeImage(b []byte) (drained [arctic.Levels][]funi.Slot, err
 		s := &segments[i]
 		r.ensure(m.Segments[i] == ImageSegment{Base: s.Base, Rights: s.Rights, Bytes: uint64(len(s.Memory))})
 	}
+	x.lineage = m.lineage
 	if x.remote != nil && !r.wrong {
 		x.decodeRemote(&r)
 	}

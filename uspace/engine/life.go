@@ -33,6 +33,7 @@ import (
 func (c *Card) beginLife(x *Context) {
 	c.lives++
 	x.life, x.born, x.bornElsewhere = c.lives, nil, false
+	x.lineage = uint64(c.cfg.Incarnation)<<32 | uint64(uint32(c.lives))
 	c.link.EachReached(func(card uint16, l arctic.Level, reached int64) {
 		if x.born == nil {
 			x.born = make([][arctic.Levels]int64, c.link.Cards())
@@ -50,6 +51,11 @@ func (x *Context) endBirth() {
 		}
 	}
 	x.bornElsewhere = true
+}
+
+// goOn lets a context that comes back to a card, where it has left a sign, take what began when it was there before.
+func (x *Context) goOn(sign *Context) {
+	x.life, x.born, x.bornElsewhere = sign.life, sign.born, sign.bornElsewhere
 }
 
 // beginning is the First of a transfer of the level that begins now and takes the route.

@@ -47,11 +47,13 @@ func (c *Card) arrive(m *funi.Memory, gid, node uint16, tag uint64) (*Context, e
 	case gid > arctic.MaxGID:
 		return nil, fmt.Errorf("GIDs are at most %d: %w", arctic.MaxGID, ErrRegister)
 	}
+	var before *Context
 	if g := c.groups[gid]; g != nil && g.nodes[node] != nil {
 		if g.nodes[node].forward == nil {
 			return nil, ErrAttached
 		}
-		c.Detach(g.nodes[node]) // it comes back to a card that it has been on
+		before = g.nodes[node]
+		c.Detach(before) // it comes back to a card that it has been on
 	}
 	x, err := c.newContext(funi.NewCard(m), node)
 	if err != nil {
@@ -63,7 +65,7 @@ func (c *Card) arrive(m *funi.Memory, gid, node uint16, tag uint64) (*Context, e
 	x.endBirth()
 	c.unlist(x)
 	c.rise(x)
-	x.away, x.arriving = true, true
+	x.away, x.arriving, x.before = true, true, before
 	return x, nil
 }
 
@@ -97,7 +99,10 @@ func (c *Card) takeImage(x *Context, image []byte) error {
 		x.owner.Retried = 0
 		return err
 	}
-	x.arriving = false
+	if x.before != nil && x.before.lineage == x.lineage {
+		x.goOn(x.before)
+	}
+	x.arriving, x.before = false, nil
 	s := &Saved{Memory: x.iface.Memory(), Drained: drained, Live: true, context: x}
 	x.saved = s
 	return c.SwitchIn(s) // which has nothing to refuse: the set is there
@@ -129,7 +134,7 @@ func (c *Card) export(x *Context, to uint16) ([]byte, error) {
 		return nil, ErrRoute
 	}
 	if !x.leaving {
-		x.leaving = true
+		x.leaving, c.more = true, true
 		c.control(x)
 		if !x.awake {
 			c.wake(x)
@@ -137,7 +142,6 @@ func (c *Card) export(x *Context, to uint16) ([]byte, error) {
 	}
 	if why := x.unanswered(); why != "" {
 		c.control(x)
-		c.more = true
 		return nil, fmt.Errorf("%s: %w", why, ErrNotReady)
 	}
 	if x.modes&funi.CTXM == 0 {

@@ -22,6 +22,7 @@ type move struct {
 	r        *remoteBed
 	node     int
 	from, to int
+	begun    bool
 	image    []byte
 	page     funi.Page
 	next     *engine.Context
@@ -32,7 +33,9 @@ type move struct {
 func (m *move) leaves() bool {
 	m.r.t.Helper()
 	image, err := m.r.cards[m.from].Export(m.r.ctx[m.node], uint16(m.to))
-	m.r.wake[m.from] = 0
+	if !m.begun || err == nil {
+		m.r.wake[m.from], m.begun = 0, true
+	}
 	if errors.Is(err, engine.ErrNotReady) {
 		return false
 	}
@@ -175,7 +178,8 @@ func (r *remoteBed) comesBackOf(node int) (back funi.Returned) {
 // Rule: exactly once (design idea 4), also while the receiver, and the sender, move from card to card: messages of both levels, transfers of many packets,
 // additions, puts and gets, over a network that loses, duplicates, reorders and damages frames. None is lost, none comes twice, and none comes back.
 func TestMovesUnderFaults(t *testing.T) {
-	for i, network := range []string{"clean", "loss", "duplicate", "reorder", "all", "clean", "all", "all"} {
+	for i := range 300 {
+		network := []string{"clean", "loss", "duplicate", "reorder", "all"}[i%5]
 		random := rand.New(rand.NewPCG(uint64(i), 16))
 		draw := func(low, high int) int { return low + random.IntN(high-low+1) }
 		rt, faults := t, wire.Networks[network]
@@ -186,7 +190,7 @@ func TestMovesUnderFaults(t *testing.T) {
 			r.exposes(node, funi.Window{Key: theKey, Base: 0, Bytes: 4096, Address: windowAt, Rights: allRights})
 			clear(r.keyed[node][:8])
 		}
-		tr := newTraffic(r.bed, draw(1, 25), 3)
+		tr := newTraffic(r.bed, draw(1, 60), 3)
 		type loader struct {
 			adds, gets, transfers int
 			open                  int
@@ -194,7 +198,7 @@ func TestMovesUnderFaults(t *testing.T) {
 			wants                 map[uint32]bool
 		}
 		load := make([]loader, 4)
-		adds, gets, transfers := draw(1, 20), draw(0, 5), draw(0, 4)
+		adds, gets, transfers := draw(1, 40), draw(0, 10), draw(0, 4)
 		notices := make([]map[uint32]bool, 4)
 		for i := range notices {
 			notices[i] = map[uint32]bool{}
@@ -274,7 +278,7 @@ func TestMovesUnderFaults(t *testing.T) {
 			return done
 		}
 		left := 0
-		r.until(10*time.Minute, "all traffic has come, and all moves are done", func() bool {
+		r.until(20*time.Second, "all traffic has come, and all moves are done", func() bool {
 			done := pump()
 			switch {
 			case m == nil && moves > 0 && (left == 0 || done):
@@ -305,4 +309,133 @@ func TestMovesUnderFaults(t *testing.T) {
 		}
 		r.ends()
 	}
+}
+
+// Rule: a context stays where it is if what it has sent is not taken; it goes on as if nothing had been (Stay).
+func TestStay(t *testing.T) {
+	r := newMoveBed(t, setup{cards: 3, slots: 4, remote: moreRemote, net: near})
+	for i := 0; r.ctx[1].Idle(); i++ { // until the receiver is full
+		for r.send(1, funi.Request, 0, uint32(i), 1) {
+			r.pass(time.Millisecond)
+		}
+		r.pass(time.Millisecond)
+	}
+	m := &move{r: r, node: 1, from: 1, to: 2}
+	for range 50 {
+		if m.leaves() {
+			t.Fatal("it leaves with packets that nobody has taken")
+		}
+		r.pass(time.Millisecond)
+	}
+	r.cards[1].Stay(r.ctx[1])
+	got := 0
+	for r.until(time.Second, "a message", func() bool { _, ok := take(r.proc[0], funi.Request); return ok }); r.ctx[1].Idle() == false; got++ {
+		r.until(time.Second, "a message", func() bool { _, ok := take(r.proc[0], funi.Request); return ok || r.ctx[1].Idle() })
+	}
+	r.mustSend(0, funi.Request, 1, 5, 6)
+	r.until(time.Second, "it receives", func() bool { _, ok := take(r.proc[1], funi.Request); return ok })
+	r.moves(1, 1, 2)
+	r.ends()
+}
+
+// Rule: only the card where a node is can say that it has moved; a word from another changes nothing (forward.go).
+func TestForwardsOfOthersAreRefused(t *testing.T) {
+	r := newMoveBed(t, setup{cards: 4, remote: moreRemote, net: near})
+	// Card 3 says, in the name of its own node, that node 1 is on card 3; and that node 3 is on a card that nobody knows.
+	for _, f := range []arctic.Forward{{Node: 1, Card: 3}, {Node: 3, Card: 77}, {Node: 3, Card: 0}, {Node: 0, Card: 0}} {
+		r.cards[3].SayForward(r.ctx[3], 0, 0, f)
+		r.pass(10 * time.Millisecond)
+		if n := r.cards[0].Counters(); n.ForwardsRefused == 0 || n.Redirected != 0 {
+			t.Fatalf("%+v: %d refused, %d believed", f, n.ForwardsRefused, n.Redirected)
+		}
+	}
+	for node := range 3 {
+		r.mustSend(0, funi.Request, node+1, 1, 2)
+		r.until(time.Second, "it is where it was", func() bool { _, ok := take(r.proc[node+1], funi.Request); return ok })
+	}
+}
+
+// Rule: a move to no card, of what is away, or on a modelled machine, is refused; so are images that are none, and those of contexts that are other than
+// the one that takes them.
+func TestMoveRefusals(t *testing.T) {
+	r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near})
+	for _, to := range []uint16{1, 9} {
+		if _, err := r.cards[1].Export(r.ctx[1], to); !errors.Is(err, engine.ErrRoute) {
+			t.Errorf("to card %d: %v", to, err)
+		}
+	}
+	if _, err := r.cards[2].Arrive(r.mem[2], gid, 2, jobTag); !errors.Is(err, engine.ErrAttached) {
+		t.Errorf("arriving where the node is: %v", err)
+	}
+	if err := r.cards[1].Import(r.ctx[1], nil); !errors.Is(err, engine.ErrAway) {
+		t.Errorf("an image for one that is here: %v", err)
+	}
+	m := &move{r: r, node: 1, from: 1, to: 2}
+	r.until(time.Second, "it leaves", m.leaves)
+	if _, err := r.cards[1].Export(r.ctx[1], 2); !errors.Is(err, engine.ErrAway) {
+		t.Errorf("moving what has left: %v", err)
+	}
+	m.arrives()
+	if err := r.cards[2].Import(m.next, m.image); !errors.Is(err, engine.ErrNotReady) {
+		t.Errorf("before the old card has said so: %v", err)
+	}
+	r.until(time.Second, "the new card has been told", func() bool { return r.cards[2].Home(m.next) })
+	*r.mem[1].Page = m.page
+	for i := range m.image {
+		if err := r.cards[2].Import(m.next, m.image[:i]); !errors.Is(err, engine.ErrImage) {
+			t.Fatalf("%d of %d bytes: %v", i, len(m.image), err)
+		}
+	}
+	if err := r.cards[2].Import(m.next, append(bytes.Clone(m.image), 0)); !errors.Is(err, engine.ErrImage) {
+		t.Errorf("more than an image: %v", err)
+	}
+	r.until(time.Second, "it goes on", m.goesOn)
+	r.ends()
+
+	b := newBed(t, setup{cards: 2, slots: 4, tune: timed})
+	if _, err := b.cards[0].Export(b.ctx[0], 1); !errors.Is(err, engine.ErrModelled) {
+		t.Errorf("on a modelled machine: %v", err)
+	}
+}
+
+// Rule: whatever an image says, the card takes it whole or not at all, and works on with either (image.go).
+func FuzzImage(f *testing.F) {
+	r := newMoveBed(f, setup{cards: 3, remote: moreRemote, net: near})
+	r.exposes(1, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: allRights, Credit: 4})
+	r.block(1, funi.Request, func(s *funi.Slot) { s.SetOpenArea(2, theKey, 3, false, 0) })
+	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Area: 2, Counted: true, Data: []byte("early")})
+	r.block(1, funi.Request, func(s *funi.Slot) { s.SetChain(&funi.Chain{Number: 3, First: true, Next: []funi.Next{{Node: 2, Members: 1}}}, 0) })
+	r.pass(time.Millisecond)
+	m := &move{r: r, node: 1, from: 1, to: 2}
+	r.until(time.Second, "it leaves", m.leaves)
+	f.Add(m.image)
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, image []byte) {
+		r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near})
+		m := &move{r: r, node: 1, from: 1, to: 2}
+		r.until(time.Second, "it leaves", m.leaves)
+		m.arrives()
+		r.until(time.Second, "the new card has been told", func() bool { _, home := m.sign.Told(); return home })
+		*r.mem[1].Page = m.page
+		if _, err := engine.ReadImage(image); err != nil && !errors.Is(err, engine.ErrImage) {
+			t.Fatal(err)
+		}
+		switch err := r.cards[2].Import(m.next, image); {
+		case err == nil:
+			r.ctx[1] = m.next
+		case !errors.Is(err, engine.ErrImage):
+			t.Fatal(err)
+		default:
+			r.until(time.Second, "its own image", m.goesOn)
+		}
+		r.wake[2] = 0
+		r.put(0, 1, funi.Request, funi.Put{Key: theKey, Area: 2, Counted: true, Data: []byte("later")})
+		r.mustSend(0, funi.Request, 1, 1, 2)
+		r.pass(5 * time.Millisecond)
+		for i, c := range r.cards {
+			if err := c.Check(); err != nil {
+				t.Fatalf("card %d: %v", i, err)
+			}
+		}
+	})
 }
