@@ -404,7 +404,9 @@ func FuzzImage(f *testing.F) {
 	r.exposes(1, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: allRights, Credit: 4})
 	r.block(1, funi.Request, func(s *funi.Slot) { s.SetOpenArea(2, theKey, 3, false, 0) })
 	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Area: 2, Counted: true, Data: []byte("early")})
-	r.block(1, funi.Request, func(s *funi.Slot) { s.SetChain(&funi.Chain{Number: 3, First: true, Next: []funi.Next{{Node: 2, Members: 1}}}, 0) })
+	r.block(1, funi.Request, func(s *funi.Slot) {
+		s.SetChain(&funi.Chain{Number: 3, First: true, Next: []funi.Next{{Node: 2, Members: 1}}}, 0)
+	})
 	r.pass(time.Millisecond)
 	m := &move{r: r, node: 1, from: 1, to: 2}
 	r.until(time.Second, "it leaves", m.leaves)

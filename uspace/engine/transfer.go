@@ -233,9 +233,17 @@ func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
 	})
 	keep, to := func(ln *link.Line) bool { return c.lineOf(ln).transfer != t }, func(ln *link.Line) { x.free(c.lineOf(ln)) }
 	x.giveUpTo(t, t.route, keep, to)
-	if now := c.route(x.group, t.header.Node()); now != t.route && now != NoRoute { // its node has moved
+	if now := x.home(t); now != t.route && now != NoRoute { // its node has moved
 		x.giveUpTo(t, now, keep, to)
 	}
+}
+
+// home returns the route to where the receiver of a transfer is now.
+func (x *Context) home(t *transfer) uint32 {
+	if x.group == nil { // it has ended
+		return t.route
+	}
+	return x.card.route(x.group, t.header.Node())
 }
 
 // giveUpTo takes the packets of a transfer back that wait for a card.
@@ -265,7 +273,7 @@ func (c *Card) failTransfers(card uint16, reason arctic.Reason) {
 func (c *Card) failTransfersOf(list **transfer, card uint16, reason arctic.Reason) {
 	for t := *list; t != nil; {
 		next := t.after // nothing here opens or ends another
-		if t.route == uint32(card) || c.moves && c.route(t.of.ctx.group, t.header.Node()) == uint32(card) {
+		if t.route == uint32(card) || c.moves && t.of.ctx.home(t) == uint32(card) {
 			x := t.of.ctx
 			x.failTransfer(t, reason)
 			if t.state == transferDue { // with nothing in the cache to wait for
