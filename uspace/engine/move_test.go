@@ -194,8 +194,6 @@ func TestMovesUnderFaults(t *testing.T) {
 		type loader struct {
 			adds, gets, transfers int
 			open                  int
-			sum                   uint64
-			wants                 map[uint32]bool
 		}
 		load := make([]loader, 4)
 		adds, gets, transfers := draw(1, 40), draw(0, 10), draw(0, 4)
