@@ -22,6 +22,7 @@ import (
 	"github.com/funet/funet/ctl/bench"
 	"github.com/funet/funet/ctl/lab"
 	"github.com/funet/funet/ctl/output"
+	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/cluster"
 )
 
@@ -85,11 +86,12 @@ func RunNodes[R any](ctx context.Context, f *Flags, l *lab.Lab, program string, 
 	if f.Alone {
 		hosts = hosts[:1]
 	}
+	token := attach.NewToken()
 	outputs := make([]bytes.Buffer, len(hosts))
 	errs := make([]error, len(hosts))
 	var wait sync.WaitGroup
 	for i, h := range hosts {
-		cmd, err := f.command(l, h, self, program, args)
+		cmd, err := f.command(l, h, token, self, program, args)
 		if err != nil {
 			cancel()
 			wait.Wait()
@@ -145,11 +147,12 @@ const provokingSize = 8
 const provokingSlots = 256
 
 // command prepares the process of one host.
-func (f *Flags) command(l *lab.Lab, h lab.Host, self, program string, args []string) (*exec.Cmd, error) {
+func (f *Flags) command(l *lab.Lab, h lab.Host, token attach.Token, self, program string, args []string) (*exec.Cmd, error) {
 	file, err := f.encapsulated(l.Peers(h.Index))
 	if err != nil {
 		return nil, err
 	}
+	file.Token = token
 	peers, err := peersFile(file)
 	if err != nil {
 		return nil, err

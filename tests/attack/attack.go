@@ -21,6 +21,8 @@
 //	connect.go    connections, opened and closed, with descriptors that are slow to close
 //	holes.go      memory that is taken away under the card
 //	readers.go    many groups of slow readers
+//	remote.go     memory of other processes: written, guessed at, operated on
+//	dials.go      initial requests, as dials of connections are
 //
 // A process that plays has nothing else to do: Play sets GOMAXPROCS.
 package attack
@@ -47,7 +49,9 @@ type Attack struct {
 	Sleepers               int // users of SleeperContexts quiet contexts on each host
 	Idle                   int // threads that run when nothing else wants the processor (SCHED_IDLE)
 
-	slots, segment int // of each context; bytes of its segment, 0: none
+	slots, segment int              // of each context; bytes of its segment, 0: none
+	remote         funi.RemoteSizes // of each context; zero: no remote memory
+	seated         func(*player, *seat) error
 	begin          func(*player) error
 	round          func(*player) (did int)
 }
@@ -67,6 +71,10 @@ func Attacks() []Attack {
 		holes(),
 		holesFromIdle(),
 		slowReaders(),
+		remoteWrites(),
+		remoteGuesses(),
+		remoteOperations(),
+		dials(),
 	}
 }
 
@@ -124,6 +132,7 @@ type seat struct {
 	index int                // among those of the process in the group
 	k     *client.Connection // nil: the daemon has taken it away
 	next  int                // for rounds that go through targets
+	desk  *desk              // of dials
 }
 
 // lookEvery is how often a process looks whether its contexts are still there.
@@ -193,16 +202,26 @@ func (p *player) sit(s *seat) (err error) {
 			k.Close()
 		}
 	}()
-	if err := k.Attach(attach.AttachRequest{GID: s.group.GID, Node: s.node, Slots: uint32(p.slots), Token: token}); err != nil {
+	if err := k.Attach(attach.AttachRequest{GID: s.group.GID, Node: s.node, Slots: uint32(p.slots), Remote: p.remote, Token: token}); err != nil {
 		return err
 	}
+	rights := funi.Source | funi.Destination
+	if p.remote != (funi.RemoteSizes{}) {
+		rights = funi.Source | funi.Keyed
+	}
 	if p.segment > 0 {
-		if _, err = k.Segment(attach.SegmentRequest{Base: segmentBase, Bytes: uint64(p.segment), Rights: funi.Source | funi.Destination}); err != nil {
+		if _, err = k.Segment(attach.SegmentRequest{Base: segmentBase, Bytes: uint64(p.segment), Rights: rights}); err != nil {
 			return err
 		}
 	}
+	if err := k.Start(); err != nil {
+		return err
+	}
 	s.k = k
-	return k.Start()
+	if p.seated != nil {
+		return p.seated(p, s)
+	}
+	return nil
 }
 
 // sitAgain attaches contexts again that the daemon has taken away, as soon as it allows it. It

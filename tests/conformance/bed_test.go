@@ -11,6 +11,7 @@ import (
 
 	"github.com/funet/funet/ctl/lab"
 	hostdaemons "github.com/funet/funet/tests/daemons"
+	"github.com/funet/funet/uspace/attach"
 	"github.com/funet/funet/uspace/funet"
 	"github.com/funet/funet/uspace/socket"
 	"github.com/funet/funet/xdp"
@@ -57,12 +58,13 @@ func newBed(t testing.TB, kind string) *bed {
 			options[node].Attach = &c
 		}
 	} else {
+		token := attach.NewToken()
 		for node := range options {
 			c, err := funet.Members(l.Peers(node), node, []string{"fu0"}, "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.GID, c.Attach = gid, xdp.AttachGeneric
+			c.GID, c.Token, c.Attach = gid, token, xdp.AttachGeneric
 			options[node].Card = &c
 		}
 	}

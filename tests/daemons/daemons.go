@@ -29,6 +29,9 @@ func Run(t testing.TB, l *lab.Lab, gid uint16) (nodes []attach.Config) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { // processes of any user may attach
+		t.Fatal(err)
+	}
 	token := attach.NewToken()
 	var cards []uint16
 	for host := range l.Hosts() {

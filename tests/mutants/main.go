@@ -127,6 +127,8 @@
 //	lateness           late writes are copied without bound
 //	aside              one remote write takes all lines
 //	unresumed          a remote write that was set aside never goes on
+//	unshared           remote writes to each of many silent cards take half of all lines
+//	replaced           a write that was copied because it is late goes back among the records that are free
 //	repaid             what late writes had of an account is not given back
 //	chain              a member of a chain sends on before it delivers
 //	loop               a member takes a multicast that is to reach another number of members than are behind it

@@ -1,25 +1,32 @@
 package engine
 
-// This file is remote writes of many packets that wait for their peer: they may hold half of the lines that a level's messages can have, all
-// writes to one card together. One that has no more is set aside, and the card goes on with what is behind it in the send queue. It goes on itself
-// when a part of these lines is free again. So a peer that is silent does not take all lines of a process.
+// This file is remote writes of many packets that wait for their peer: all writes to one card together may hold half of the lines that a level's messages
+// can have, and as many as are free beside them. One that has no more is set aside, and the card goes on with what is behind it in the send queue. It goes on itself
+// when a part of these lines is free again. So peers that are silent do not take all lines of a process, however many they are: the next finds half of what the
+// others have left (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM ToN 6(2), 1998).
 //
 // Its slot stays taken until the card has copied what is left of it (late.go). While the process waits for its queues to halt nothing is set aside.
 
 import "github.com/funet/funet/uspace/arctic"
 
-// linesTo is how many lines the writes of a level to one card may hold.
-func (c *Card) linesTo() int { return max((c.cfg.Lines-c.cfg.ReplyLines)/2, 1) }
+// shareTo returns how many lines the writes to the card that t goes to may hold now, and how many more that is. Cards whose numbers are the same modulo 256 share.
+func (x *Context) shareTo(t *transfer) (share, more int) {
+	c, held := x.card, int(*x.long.linesTo(t))
+	share = min((c.cfg.Lines-c.cfg.ReplyLines)/2, (x.ticket.freeFor(t.level, c.cfg.Lines)+held)/2)
+	share = max(share, 1)
+	return share, share - held
+}
 
 // roomTo returns how many more lines the writes to the card that t goes to may take.
 func (x *Context) roomTo(t *transfer) int {
-	room := x.card.linesTo()
-	for i := range x.long.records[t.level] {
-		if r := &x.long.records[t.level][i]; r.put != nil && r.route == t.route {
-			room -= r.lines
-		}
-	}
-	return room
+	_, more := x.shareTo(t)
+	return more
+}
+
+// resumes reports whether a write that was set aside has room enough to go on.
+func (x *Context) resumes(t *transfer) bool {
+	share, more := x.shareTo(t)
+	return more > share/4
 }
 
 // setAside has the current write wait.
@@ -32,7 +39,7 @@ func (x *Context) setAside(t *transfer) {
 // resume makes a write current again that was set aside, if one can go on or has failed.
 func (x *Context) resume(l arctic.Level) {
 	for t := x.long.aside[l].head; t != nil; t = t.next {
-		if x.closing || t.failed != arctic.ReasonNone || x.roomTo(t) > x.card.linesTo()/4 {
+		if x.closing || t.failed != arctic.ReasonNone || x.resumes(t) {
 			x.long.aside[l].remove(t)
 			x.current[l] = t
 			return

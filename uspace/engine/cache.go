@@ -101,6 +101,21 @@ func (t *ticket) give(i int) {
 	t.changed = true
 }
 
+// freeFor returns how many of n lines are free for packets of a level.
+func (t *ticket) freeFor(l arctic.Level, n int) (free int) {
+	if l == arctic.Request {
+		n = t.limit
+	}
+	for i := 0; i < n; i += 64 {
+		w := t.words[i/64]
+		if n-i < 64 {
+			w &= 1<<(n-i) - 1
+		}
+		free += bits.OnesCount64(w)
+	}
+	return free
+}
+
 // free returns how many lines are free.
 func (t *ticket) free() int {
 	n := 0

@@ -74,8 +74,8 @@ func (c *Card) checkOpened() error {
 			return fmt.Errorf("owner %d: its transfers belong to another context", x.owner.Number)
 		}
 		for l := range x.long.records {
-			for i := range x.long.records[l] {
-				if t := &x.long.records[l][i]; t.isOpen() {
+			for _, t := range x.long.records[l] {
+				if t.isOpen() {
 					open[t] = true
 				}
 			}
@@ -123,8 +123,14 @@ func (x *Context) checkTransfers() error {
 		if t := n.slots[l].head; t != nil && !x.needsSource(t) {
 			return fmt.Errorf("level %d: the first slot is a transfer's in state %d, which does not need its source", l, t.state)
 		}
-		for i := range n.records[l] {
-			t := &n.records[l][i]
+		replaced, held := 0, [256]uint16{}
+		for i, t := range n.records[l] {
+			if t.late.replaced {
+				replaced++
+			}
+			if t.put != nil {
+				held[t.route%256] += uint16(t.lines)
+			}
 			if t.isOpen() {
 				open++
 			}
@@ -132,7 +138,7 @@ func (x *Context) checkTransfers() error {
 			var ok bool
 			switch t.state {
 			case transferFree:
-				ok = t.lines == 0 && !slots[t]
+				ok = t.lines == 0 && !slots[t] && !t.late.replaced
 			case transferRetrieving:
 				ok = t.source != nil && (slots[t] || t.late.copied) && (x.current[l] == t) != aside[t]
 			case transferRetrieved:
@@ -150,6 +156,12 @@ func (x *Context) checkTransfers() error {
 				return fmt.Errorf("transfer %d of level %d in state %d: %d bytes to retrieve, %d lines of %d, failed with %v; free %v, due %v, current %v, slot %v",
 					i, l, t.state, len(t.source), t.lines, lines[t], t.failed, free[t], due[t], x.current[l] == t, slots[t])
 			}
+		}
+		if len(n.records[l])-replaced != openTransfers {
+			return fmt.Errorf("level %d has %d records, %d of which another has the place of", l, len(n.records[l]), replaced)
+		}
+		if held != n.held[l] {
+			return fmt.Errorf("level %d: writes hold %d lines, counted %d", l, held, n.held[l])
 		}
 	}
 	if open != n.open {

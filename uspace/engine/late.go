@@ -7,7 +7,7 @@ package engine
 // Therefore the card copies the blocks of a write that was retrieved or set aside lateAfter ago, and needs its source no more: its slot is
 // finished, and those behind it. Whose writes these are pays: mostLate bounds what the card has of an account at a time. What has no room
 // there waits, as it would otherwise, and is looked at again after another lateAfter. A step copies as much as a call of SwitchOut, or the rest
-// of one write, and is the only one that allocates.
+// of one write, and is the only one that allocates. A write that was copied gives its place among the records of its level to another.
 
 import "bytes"
 
@@ -16,6 +16,8 @@ const (
 	lateAfter = 25e6
 	// mostLate is how many bytes of late writes the card has of an account.
 	mostLate = 1 << 20
+	// leastLate is what a late write counts at least there: its record, and the lines that it keeps, cost as well.
+	leastLate = 8 << 10
 	// latesInStep is how many writes a step looks at.
 	latesInStep = 16
 )
@@ -26,6 +28,7 @@ type lateness struct {
 	waits        bool  // on Card.late
 	before, next *transfer
 	copied       bool     // the source is needed no more
+	replaced     bool     // another record has its place
 	kept         int      // bytes for which there is room
 	by           *account // of whom; nil: none is copied
 }
@@ -87,12 +90,13 @@ func (c *Card) keepLate() {
 		}
 		l := &t.late
 		if l.by == nil {
-			if x.account.late+t.put.bytes > mostLate {
+			kept := max(t.put.bytes, leastLate)
+			if x.account.late+kept > mostLate {
 				c.late.remove(t)
 				c.late.push(t, c.now+lateAfter)
 				continue
 			}
-			l.by, l.kept = x.account, t.put.bytes
+			l.by, l.kept = x.account, kept
 			l.by.late += l.kept
 			c.counters.LateWrites++
 		}
@@ -105,7 +109,8 @@ func (c *Card) keepLate() {
 				}
 				t.source, t.lastSource = bytes.Clone(t.source), bytes.Clone(t.lastSource)
 			}
-			l.copied, x.calm = true, false
+			l.copied, l.replaced, x.calm = true, true, false
+			x.long.addRecord(t.level)
 			x.finishSlots(t.level)
 		}
 		return

@@ -212,3 +212,72 @@ func TestDeadMemberLeavesAnAreaHalfCounted(t *testing.T) {
 		r.silent(2)
 	})
 }
+
+// Rule: so do writes to several peers that are silent at once, however many there are and however much is sent to each: what the card has copied holds no record, and what
+// waits for silent peers leaves lines to others. What is sent elsewhere at length goes on, and when the peers answer again they get everything.
+func TestSilentPeersStopNoOther(t *testing.T) {
+	const silent, writes, size = 3, 12, 20000
+	for l := range funi.Level(2) {
+		for _, again := range []bool{true, false} {
+			for _, lines := range []int{64, 512} {
+				r := newRemoteBed(t, setup{cards: silent + 2, slots: 256, net: near, tune: func(c *engine.Config) {
+					c.Lines, c.ReplyLines, c.PeerTimeout, c.ConnectTimeout = lines, 16, 2*time.Second, 2*time.Second
+				}})
+				last := silent + 1
+				for node := 1; node <= silent; node++ {
+					r.opens(node, otherKey, 0, keyedSize)
+				}
+				r.opens(last, theKey, 0, keyedSize, 0)
+				r.net.Cut(func(from, to [6]byte) bool {
+					for node := 1; node <= silent; node++ {
+						if isolate(node)(from, to) {
+							return true
+						}
+					}
+					return false
+				})
+				for range writes {
+					for node := 1; node <= silent; node++ {
+						r.put(0, node, l, funi.Put{Key: otherKey, Source: sources, Length: size})
+					}
+				}
+				r.pass(2 * soon)
+				begin := r.now
+				for i := range 100 {
+					p := funi.Put{Key: theKey, Counted: true, Metadata: []uint32{uint32(i)}}
+					if i%10 == 0 {
+						p.Source, p.Length = sources, keyedSize
+					}
+					r.put(0, last, l, p)
+					if n := r.notified(last); n.Metadata[0] != uint32(i) {
+						t.Fatalf("message %d: %+v", i, n)
+					}
+				}
+				if r.now-begin > int64(soon) || !bytes.Equal(r.keyed[last], r.source[0]) {
+					t.Fatalf("messages to another node took %v, or are not what was sent", time.Duration(r.now-begin))
+				}
+				want := silent * writes
+				if again {
+					r.net.Cut(nil)
+					want = 0
+				}
+				back := 0
+				r.until(time.Minute, "all is answered", func() bool {
+					for _, ok := r.proc[0].NextReturn(); ok; _, ok = r.proc[0].NextReturn() {
+						back++
+					}
+					return r.proc[0].Unsent(l) == 0 && r.ctx[0].Idle()
+				})
+				if back != want {
+					t.Fatalf("%d writes came back, want %d", back, want)
+				}
+				for node := 1; node <= silent && again; node++ {
+					if !bytes.Equal(r.keyed[node][:size], r.source[0][:size]) {
+						t.Fatalf("the memory of node %d is another", node)
+					}
+				}
+				r.ends()
+			}
+		}
+	}
+}

@@ -194,6 +194,9 @@ func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
 		}
 		t := q.head
 		t.lines++
+		if t.put != nil {
+			*x.long.linesTo(t)++
+		}
 		x.advance(t)
 		c.counters.PacketsRetrieved++
 		if t.put != nil {

@@ -267,6 +267,7 @@ func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (
 		}
 		if m.window {
 			t.lines++
+			*x.long.linesTo(t)++
 			n++
 			c.launchPiece(x, l, ln, t, most)
 			if t.source == nil {
@@ -277,6 +278,7 @@ func (c *Card) carryOnPut(x *Context, l arctic.Level, t *transfer, budget int) (
 		r := arctic.Remote{Counted: m.counted, Area: m.area, Key: m.key, Offset: m.offset}
 		ln.Node, ln.transfer = t.header.Node(), t
 		t.lines++
+		*x.long.linesTo(t)++
 		n++
 		if len(t.source) == 0 {
 			r.Metadata, r.Data, r.Delta = m.metadata[:m.words*arctic.WordSize], t.lastSource, m.count

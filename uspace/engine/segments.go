@@ -70,8 +70,11 @@ func (x *Context) readFrom(s funi.Segment, do func(*transfer)) {
 		return
 	}
 	for l := range x.long.records {
-		for i := range x.long.records[l] {
-			t := &x.long.records[l][i]
+		for i := len(x.long.records[l]) - 1; i >= 0; i-- {
+			if i >= len(x.long.records[l]) {
+				continue // do has ended some
+			}
+			t := x.long.records[l][i]
 			if x.needsSource(t) && t.from >= s.Base && uint64(t.from-s.Base) < uint64(len(s.Memory)) {
 				do(t)
 			}

@@ -3,7 +3,8 @@ package engine
 // This file is the life of a long transfer: an XFER of more than one packet (thesis 3.2.4), from the slot that asks for it
 // until it is delivered or has failed. packetise.go retrieves its packets, segments.go is the memory that they come from.
 //
-// A level has openTransfers records. When all are taken, the next long transfer stays in the send queue. A record goes
+// A level has openTransfers records. When all are taken, the next long transfer stays in the send queue. A write to remote memory that the card
+// has copied because it is late (late.go) leaves its place to another record, so that silent peers, however many, do not hold them all. A record goes
 // through these states, and following says when:
 //
 //	    free         nobody's
@@ -46,12 +47,14 @@ package engine
 // late the card copies what it needs (late.go).
 
 import (
+	"slices"
+
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
 	"github.com/funet/funet/uspace/funi"
 )
 
-// openTransfers is the most long transfers of a context and level whose records are not free.
+// openTransfers is the most long transfers of a context and level whose records are not free, without those that are late.
 const openTransfers = 8
 
 // transferState is how far a long transfer has come; see above.
@@ -162,7 +165,7 @@ func (x *Context) advance(t *transfer) {
 		}
 		switch t.state {
 		case transferFree:
-			n.free[l].push(t)
+			n.giveRecord(t)
 		case transferRetrieving:
 			n.open++
 			x.card.opened.add(t)
@@ -209,7 +212,11 @@ func (x *Context) finishSlots(l arctic.Level) {
 func (x *Context) accounted(ln *line) {
 	t := ln.transfer
 	ln.transfer = nil
-	if t.lines--; t.lines == 0 {
+	t.lines--
+	if t.put != nil {
+		*x.long.linesTo(t)--
+	}
+	if t.lines == 0 {
 		x.advance(t)
 	}
 	if x.waitsAside(t.level) {
@@ -290,8 +297,8 @@ func (x *Context) forgetTransfers() {
 		return
 	}
 	for l := range x.long.records {
-		for i := range x.long.records[l] {
-			if t := &x.long.records[l][i]; t.isOpen() {
+		for _, t := range x.long.records[l] {
+			if t.isOpen() {
 				x.card.opened.remove(t)
 				x.card.late.remove(t)
 				t.forgetLate()
@@ -424,12 +431,14 @@ func (q *slotQueue) holds(t *transfer) bool { return t.nextSlot != nil || q.tail
 // long holds the transfers of a context that has, or had, segments.
 type long struct {
 	ctx     *Context
-	records [arctic.Levels][openTransfers]transfer
+	records [arctic.Levels][]*transfer
 	free    [arctic.Levels]transfers
 	due     [arctic.Levels]transfers
 	aside   [arctic.Levels]transfers
 	slots   [arctic.Levels]slotQueue
 	open    int // transfers that are
+	// held is how many lines the remote writes of a level hold, by what the numbers of the cards that they go to leave when divided by 256.
+	held [arctic.Levels][256]uint16
 
 	// own is a line for each level that no message takes. It carries a transfer on whose
 	// end the process waits for, to change its queues: the other lines may be
@@ -441,9 +450,34 @@ type long struct {
 func newLong(x *Context) *long {
 	n := &long{ctx: x}
 	for l := range n.records {
-		for i := range n.records[l] {
-			n.free[l].push(&n.records[l][i])
+		for range openTransfers {
+			n.addRecord(arctic.Level(l))
 		}
 	}
 	return n
+}
+
+// addRecord makes a record, which is free.
+func (n *long) addRecord(l arctic.Level) {
+	t := new(transfer)
+	n.records[l] = append(n.records[l], t)
+	n.free[l].push(t)
+}
+
+// giveRecord takes a record that is free, or forgets it if another has its place.
+func (n *long) giveRecord(t *transfer) {
+	l := t.level
+	if !t.late.replaced {
+		n.free[l].push(t)
+		return
+	}
+	all := n.records[l]
+	i, last := slices.Index(all, t), len(all)-1
+	all[i], all[last] = all[last], nil
+	n.records[l] = all[:last]
+}
+
+// linesTo is how many lines the remote writes to the card that t goes to hold, of its level.
+func (n *long) linesTo(t *transfer) *uint16 {
+	return &n.held[t.level][t.route%uint32(len(n.held[t.level]))]
 }

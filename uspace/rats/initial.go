@@ -9,6 +9,9 @@ package rats
 // doubles. A request may arrive twice when cards begin to count anew; the server knows it by its key and number, and answers it again
 // without showing it to the program.
 //
+// Of the requests to a node as many are under way as an entry there holds, and the others wait here in the order in which they were made. More would only come
+// back; and of many that came back at once the card could not say which (funi.Interface.ReturnsLost), so all that the process has open to the node would be suspect.
+//
 // Words of a request: kind and number; key of the inquiry, 2 words; its area; up to 7 words of content. Of an answer: kind and number, content.
 
 import (
@@ -183,6 +186,8 @@ type Inquiry struct {
 	end
 	words    []uint32
 	unsent   bool
+	queued   bool // on its lane's askers
+	under    bool // one of its lane's that are under way
 	back     bool // it came back, for want of room there
 	again    int64
 	pause    int64
@@ -248,8 +253,52 @@ func (q *Inquiry) RecvReply(now int64) (words []uint32, ok bool, at int64, err e
 func (q *Inquiry) Close() {
 	if !q.closing {
 		q.closing = true
+		q.over()
 		q.m.await(&q.instance)
 	}
+}
+
+// mayAsk reports whether the request may be under way. If not it is sent later.
+func (q *Inquiry) mayAsk() bool {
+	l := q.m.laneTo(q.peer.Node)
+	if q.under || q.queued {
+		return q.under
+	}
+	if l.asking == EntryCredit {
+		q.queued = true
+		l.askers = append(l.askers, q)
+		return false
+	}
+	q.under = true
+	l.asking++
+	return true
+}
+
+// over lets the next request go: this one was answered, came back, or is given up.
+func (q *Inquiry) over() {
+	l := q.m.laneTo(q.peer.Node)
+	if q.queued {
+		q.queued = false
+		l.askers = slices.DeleteFunc(l.askers, func(x *Inquiry) bool { return x == q })
+	}
+	if !q.under {
+		return
+	}
+	q.under = false
+	if l.asking--; len(l.askers) > 0 {
+		next := l.askers[0]
+		l.askers = l.askers[1:]
+		next.queued, next.under = false, true
+		l.asking++
+		q.m.await(&next.instance)
+	}
+}
+
+// goesBack notes that the request came back and is to be sent again.
+func (q *Inquiry) goesBack() {
+	q.back = true
+	q.over()
+	q.m.tell(&q.instance)
 }
 
 func (q *Inquiry) arrived(n *funi.Notification) {
@@ -260,19 +309,17 @@ func (q *Inquiry) arrived(n *funi.Notification) {
 	switch w[0] >> kindShift {
 	case kindAnswer:
 		q.answer, q.answered = slices.Clone(w[1:]), true
+		q.over()
+		q.m.tell(&q.instance)
 	case kindBusy:
-		q.back = true
-	default:
-		return
+		q.goesBack()
 	}
-	q.m.tell(&q.instance)
 }
 
 // suspect asks again.
 func (q *Inquiry) suspect(l *lostReturns) {
 	if l.of(q.peer.Node) && !q.answered && !q.unsent {
-		q.back = true
-		q.m.tell(&q.instance)
+		q.goesBack()
 	}
 }
 
@@ -280,15 +327,15 @@ func (q *Inquiry) suspect(l *lostReturns) {
 func (q *Inquiry) returned(r funi.Returned) {
 	switch r.Reason {
 	case arctic.ReasonNoBuffer, arctic.ReasonQueueFull, arctic.ReasonSwitching, arctic.ReasonResynchronised:
-		q.back = true
-		q.m.tell(&q.instance)
+		q.goesBack()
 	default:
+		q.over()
 		q.end.returned(r)
 	}
 }
 
 func (q *Inquiry) turn() bool {
-	if q.unsent && !q.closing {
+	if q.unsent && !q.closing && q.err == nil && q.mayAsk() {
 		if !q.send(q.peer, 0, nil, q.words, true) {
 			return false
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rats"
 	"github.com/funet/funet/uspace/sim"
 	"pgregory.net/rapid"
@@ -47,7 +48,7 @@ func TestInitialRequests(t *testing.T) {
 							n.Poll()
 							n.p.Drive()
 						}
-						n.p.Pause(slow)
+						n.p.Pause(n.p.Now() + slow)
 					}
 					return done
 				}); err != nil {
@@ -129,6 +130,85 @@ func TestInitialRequestsRefused(t *testing.T) {
 		}
 		q.Close()
 		done = true
+		return n.unused()
+	})
+}
+
+// Rule (initial.go): of many requests to a node at once, whose server is slow, only as many are under way as its entry holds, so that the card can tell of all that come
+// back; each is answered, but for those that are closed before they had a turn.
+func TestManyInitialRequestsAtOnce(t *testing.T) {
+	const requests, first = 300, 30
+	secret := sha256.Sum256([]byte("a token"))
+	k := rats.KeyOf(secret[:])
+	closes := func(i int) bool { return i >= first && i%3 == 0 }
+	done := false
+	manageWith(t, funi.RemoteSizes{KeySlots: 512, Areas: 512, Notifications: 1024}, 1<<17, sim.EthernetConfig{Seed: 1}, func(n *managed) error {
+		if n.p.Context().Node() == 1 {
+			s, err := n.Serve(k)
+			if err != nil {
+				return err
+			}
+			shown := 0
+			if err := n.until("the end", func() bool {
+				if q, ok := s.Recv(); ok {
+					shown++
+					for !s.SendReply(&q, q.Words...) {
+						n.Poll()
+						n.p.Drive()
+					}
+					n.p.Pause(n.p.Now() + 100_000)
+				}
+				return done
+			}); err != nil {
+				return err
+			}
+			if want := requests - (requests-first)/3; shown != want {
+				return fmt.Errorf("%d requests were shown, want %d", shown, want)
+			}
+			return nil
+		}
+		var asked []*rats.Inquiry
+		for i := range requests {
+			var q *rats.Inquiry
+			var err error
+			if e := n.until("room", func() bool { q, err = n.Ask(1, k, uint32(i)); return err == nil }); e != nil {
+				return errors.Join(e, err)
+			}
+			if closes(i) {
+				q.Close()
+			} else {
+				asked = append(asked, q)
+			}
+			if i == requests/2 {
+				n.Poll()
+				n.p.Pause(n.p.Now() + 5_000_000) // whatever comes back meanwhile is not read
+				n.p.Drive()
+			}
+		}
+		answered := 0
+		if err := n.until("all answers", func() bool {
+			for i, q := range asked {
+				if q == nil {
+					continue
+				}
+				words, ok, _, err := q.RecvReply(n.p.Now())
+				if err != nil || ok && (len(words) != 1 || closes(int(words[0]))) {
+					t.Errorf("request %d was answered with %d, %v", i, words, err)
+				}
+				if ok || err != nil {
+					q.Close()
+					asked[i] = nil
+					answered++
+				}
+			}
+			return answered == len(asked)
+		}); err != nil {
+			return err
+		}
+		done = true
+		if lost := n.p.Interface().ReturnsLost(); lost != 0 {
+			return fmt.Errorf("%d came back that the card could not tell of", lost)
+		}
 		return n.unused()
 	})
 }

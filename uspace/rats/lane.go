@@ -26,6 +26,8 @@ type lane struct {
 	others  int       // and of other instances
 	waiting []*Sender // and those that have sent and may have more, in the order of their turns
 	first   int       // of waiting
+	asking  int       // initial requests under way (initial.go)
+	askers  []*Inquiry
 }
 
 // onLane is a long message that was committed.

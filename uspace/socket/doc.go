@@ -30,6 +30,6 @@
 //   - Close returns at once. What was written is delivered in the background, for at most 10 s.
 //   - A peer that dies is found out by what is sent to it, and by a probe per node, not per connection, twice a second.
 //   - Nobody outside the job can dial: its key is made of the job's token, which is in the environment that funet run makes, or in the peers
-//     file. A peers file without one has a token of zeros, and then whoever may send to the card can work the key out. There is no encryption but that of the card (funid's key); use TLS
-//     where that is not enough.
+//     file; without one Open fails (ErrNoToken), because whoever may send to the card could work the key out. There is no encryption but that
+//     of the card (funid's key); use TLS where that is not enough.
 package socket

@@ -64,6 +64,40 @@ func openPair(t testing.TB, o socket.Options) ([2]*socket.Stack, *lab.Lab) {
 	return stacks, l
 }
 
+// Rule (Open): a job without a token has no sockets, since its key would be everybody's; the card is given back.
+func TestNoToken(t *testing.T) {
+	l, err := lab.Up(lab.Options{Hosts: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	cfg, err := funet.Members(l.Peers(0), 0, []string{"fu0"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Attach = xdp.AttachGeneric
+	for _, token := range [][32]byte{{}, {31: 1}} {
+		var s *socket.Stack
+		cfg.Token = token
+		err := l.Do(0, func() (err error) {
+			s, err = socket.Open(t.Context(), socket.Options{Options: funet.Options{Card: &cfg}})
+			return err
+		})
+		if token == [32]byte{} {
+			if !errors.Is(err, socket.ErrNoToken) || s != nil {
+				t.Fatalf("without a token: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(0); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // connect makes a connection between two nodes.
 func connect(t testing.TB, stacks [2]*socket.Stack) (c, accepted net.Conn) {
 	t.Helper()
@@ -82,8 +116,9 @@ func connect(t testing.TB, stacks [2]*socket.Stack) (c, accepted net.Conn) {
 }
 
 // Rule (doc.go): what is written is read, both ways, and behind CloseWrite comes io.EOF; addresses say who is who.
-func TestConnection(t *testing.T) {
-	stacks := pair(t, socket.Options{})
+func TestConnection(t *testing.T) { connection(t, pair(t, socket.Options{})) }
+
+func connection(t *testing.T, stacks [2]*socket.Stack) {
 	c, a := connect(t, stacks)
 	if c.RemoteAddr().String() != a.LocalAddr().String() || c.LocalAddr().String() != a.RemoteAddr().String() || c.LocalAddr().Network() != "funet" {
 		t.Errorf("a connection from %v to %v, and from %v to %v", c.LocalAddr(), c.RemoteAddr(), a.RemoteAddr(), a.LocalAddr())
@@ -123,8 +158,9 @@ func TestConnection(t *testing.T) {
 }
 
 // Rule: a connection keeps what Go's tests of net.Conn ask of all.
-func TestConn(t *testing.T) {
-	stacks := pair(t, socket.Options{})
+func TestConn(t *testing.T) { conformity(t, pair(t, socket.Options{})) }
+
+func conformity(t *testing.T, stacks [2]*socket.Stack) {
 	nettest.TestConn(t, func() (net.Conn, net.Conn, func(), error) {
 		c, a := connect(t, stacks)
 		return c, a, func() { c.Close(); a.Close() }, nil

@@ -48,6 +48,9 @@ const (
 // ErrConnections: Options.Connections is out of range.
 var ErrConnections = errors.New("a process has 1 to 10000 connections")
 
+// ErrNoToken: the job's token is all zeros, which everybody knows, and the key that lets one dial is made of it.
+var ErrNoToken = errors.New("sockets need a job with a token, since who knows it can dial; give the peers files of all nodes the same line token: with 64 digits that `openssl rand -hex 32` prints")
+
 // Stack is a process's end of the network. Any goroutine may call it.
 type Stack struct {
 	mu      sync.Mutex
@@ -73,7 +76,7 @@ type Stack struct {
 	driving
 }
 
-// Open takes the process's place in its job. Errors are those of funet.Open, ErrConnections, and that of an administrator who
+// Open takes the process's place in its job. Errors are those of funet.Open, ErrConnections, ErrNoToken, and that of an administrator who
 // allows too little memory (attach.ErrQuota). The context ends Open only.
 func Open(ctx context.Context, o Options) (*Stack, error) {
 	s, err := open(ctx, o)
@@ -99,6 +102,10 @@ func open(ctx context.Context, o Options) (_ *Stack, err error) {
 	if s.carrier, s.place, err = o.Carrier(until); err != nil {
 		end(err)
 		return nil, err
+	}
+	if s.place.Token == [attach.TokenSize]byte{} {
+		end(ErrNoToken)
+		return nil, errors.Join(ErrNoToken, s.carrier.Close(0))
 	}
 	s.node, s.nodes = uint16(s.place.Node), s.place.Nodes
 	if o.Nodes > 0 {

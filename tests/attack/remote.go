@@ -1,0 +1,142 @@
+package attack
+
+// This file is memory of other processes (package funi, remote.go and operation.go): long writes with keys that are right, half of them to readers
+// that never read; keys that are guessed, beside key slots that open and close; and operations that all meet at one word, beside long reads.
+
+import (
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	// remoteContexts is how many contexts each attack has on each host.
+	remoteContexts = 8
+	// windowKey and fleetingKey are keys of all contexts: of key slot 0, which stays open, and of key slot 1, which opens and closes.
+	windowKey   = 0x5eed<<16 | 0
+	fleetingKey = 0x5eed<<16 | 1
+	// remoteBurst is how many short requests a context commits in a round, and operationBytes how much a get reads.
+	remoteBurst    = 32
+	operationBytes = 1 << 18
+)
+
+var remoteSizes = funi.RemoteSizes{KeySlots: 16, Areas: 16, Notifications: 1024}
+
+func remoteWrites() Attack {
+	return Attack{
+		Name: "remote_writes", Does: "writes of a MiB to memory of the other host, half of them to readers that never read",
+		Groups: 1, Contexts: remoteContexts, slots: blockSlots, segment: 2 * blockBytes, remote: remoteSizes,
+		seated: (*player).open,
+		round:  (*player).write,
+	}
+}
+
+func remoteGuesses() Attack {
+	return Attack{
+		Name: "remote_guesses", Does: "writes with guessed keys to all, beside key slots that open and close",
+		Groups: 1, Contexts: remoteContexts, Dead: 1, slots: 256, segment: 2 * blockBytes, remote: remoteSizes,
+		seated: (*player).open,
+		round:  (*player).guess,
+	}
+}
+
+func remoteOperations() Attack {
+	return Attack{
+		Name: "remote_operations", Does: "additions that all meet at one word of each host, beside reads of 256 KiB",
+		Groups: 1, Contexts: remoteContexts, slots: 256, segment: 2 * blockBytes, remote: remoteSizes,
+		seated: (*player).open,
+		round:  (*player).operate,
+	}
+}
+
+// open opens the second half of a context's segment to all, as a window with an area that has one credit, which is never given back.
+func (p *player) open(s *seat) error {
+	s.commit(func(w *funi.Slot) {
+		w.SetOpenWindow(&funi.Window{Key: windowKey, Base: segmentBase + blockBytes, Bytes: blockBytes, Rights: funi.RightRead | funi.RightWrite | funi.RightAtomic}, 0)
+	})
+	s.commit(func(w *funi.Slot) { w.SetOpenArea(0, windowKey, 1, false, 0) })
+	return nil
+}
+
+// commit commits a request block, or returns false if there is no room.
+func (s *seat) commit(compose func(*funi.Slot)) bool {
+	w := s.k.Iface.Reserve(funi.Request)
+	if w == nil {
+		return false
+	}
+	compose(w)
+	s.k.Iface.Commit(funi.Request)
+	return true
+}
+
+// write keeps the send queue of each context full of long writes. The reader's card counts those of half of the contexts, for a record that finds no room.
+func (p *player) write() (sent int) {
+	for _, s := range p.seats {
+		if s.k == nil {
+			continue
+		}
+		s.forget()
+		for s.commit(func(w *funi.Slot) {
+			w.SetPut(p.twin(s), &funi.Put{Key: windowKey, Source: segmentBase, Length: blockBytes, Counted: s.index%2 == 0})
+		}) {
+			sent++
+		}
+	}
+	return sent
+}
+
+// guess has each context guess keys of the next node, as many as there is room for, and open and close a key slot.
+func (p *player) guess() (sent int) {
+	for _, s := range p.seats {
+		if s.k == nil {
+			continue
+		}
+		s.forget()
+		to := uint16(s.next % (2 * (p.Contexts + p.Dead)))
+		for range remoteBurst {
+			s.next++
+			if !s.commit(func(w *funi.Slot) {
+				w.SetPut(to, &funi.Put{Key: uint64(s.next)<<17 | uint64(s.next)%4, Data: make([]byte, 8)})
+			}) {
+				break
+			}
+			sent++
+		}
+		s.commit(func(w *funi.Slot) { w.SetOpenKeySlot(fleetingKey, segmentBase, blockBytes, 0) })
+		s.commit(func(w *funi.Slot) { w.SetCloseKeySlot(fleetingKey, 0) })
+	}
+	return sent
+}
+
+// operate has each context add to the first word of the first context of the other host, and read at length what its twin has.
+func (p *player) operate() (sent int) {
+	one := []byte{1, 0, 0, 0, 0, 0, 0, 0}
+	for _, s := range p.seats {
+		if s.k == nil {
+			continue
+		}
+		s.forget()
+		for range remoteBurst {
+			o := funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: arctic.RemoteAdd, Element: arctic.Uint64, Bytes: len(one), Operands: one, Fetch: true}}
+			if !s.commit(func(w *funi.Slot) { w.SetOperation(uint16((1-p.c.Host)*p.Contexts), &o) }) {
+				break
+			}
+			sent++
+		}
+		get := funi.Operation{WindowRequest: arctic.WindowRequest{Key: windowKey, Operation: arctic.RemoteGet}, Source: segmentBase, Length: operationBytes}
+		if s.commit(func(w *funi.Slot) { w.SetOperation(p.twin(s), &get) }) {
+			sent++
+		}
+	}
+	return sent
+}
+
+// forget takes what the card tells: completions and what came back.
+func (s *seat) forget() {
+	for n := (funi.Notification{}); s.k.Iface.NextNotification(&n); {
+	}
+	for {
+		if _, ok := s.k.Iface.NextReturn(); !ok {
+			return
+		}
+	}
+}
