@@ -43,10 +43,11 @@ const (
 	Sizes                         // cards have ports that carry frames of different lengths
 	Rats                          // programs use every protocol of package rats
 	RMA                           // programs operate on each other's windows
-	All        = RMA<<1 - 1
+	Moves                         // processes move to other cards
+	All        = Moves<<1 - 1
 )
 
-var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma"}
+var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma", "moves"}
 
 // FaultNames are the kinds that ParseFaults knows.
 func FaultNames() []string { return slices.Clone(faultNames) }

@@ -58,6 +58,8 @@ func (r *run) strike(e *episode) {
 				}
 			})
 		}
+	case Moves:
+		r.moves(e, m)
 	case Jobs:
 		r.endJob(e, m.gid)
 	case Narrow:
