@@ -226,6 +226,9 @@ func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
 	t := &f.targets[i]
 	t.waits, t.at = false, c.now
 	f.telling--
+	if x.detached {
+		return
+	}
 	if t.anew {
 		t.anew = false
 		c.want(x, i)

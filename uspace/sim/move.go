@@ -23,13 +23,13 @@ type move struct {
 	gid, node  uint16
 	tag        uint64
 	stays      int64 // the time when the move is given up, if the context has not left
-	over       func(moved bool)
+	over       func(moved bool, sign *engine.Context)
 	process    *Process
 }
 
-// Move moves a process to another card that is up, and calls over when it is there, or stays because what it has sent is not taken by the time
-// given, or has ended. It stops meanwhile. It reports whether the move has begun: it does not of a process that is stopped.
-func (c *Card) Move(p *Process, to *Card, tag uint64, stays int64, over func(moved bool)) bool {
+// Move moves a process to another card that is up, and calls over when it is there, with the sign that is left of its context, or stays because what it
+// has sent is not taken by the time given, or has ended. It stops meanwhile. It reports whether the move has begun: it does not of a process that is stopped.
+func (c *Card) Move(p *Process, to *Card, tag uint64, stays int64, over func(moved bool, sign *engine.Context)) bool {
 	if p.ended || p.stopped || p.card != c || to == c || c.engine == nil || to.engine == nil || !slices.Contains(c.processes, p) {
 		return false
 	}
@@ -83,7 +83,7 @@ func (m *move) leave() bool {
 		return false
 	}
 	m.image, m.page, m.sign = image, *p.memory.Page, p.context
-	return true
+	return m.arrive() // before any card is told that the process is there
 }
 
 // arrive has the new card take the context, and reports whether it waits no more.
@@ -106,7 +106,11 @@ func (m *move) arrive() bool {
 		return false
 	}
 	*p.memory.Page = m.page
-	if err := m.new.Import(m.next, m.image); err != nil {
+	switch err := m.new.Import(m.next, m.image); {
+	case errors.Is(err, engine.ErrNotReady): // somebody has given the card another route table meanwhile
+		m.fail()
+		return true
+	case err != nil:
 		panic(fmt.Errorf("sim: moving: %w", err))
 	}
 	i := slices.Index(m.from.processes, p)
@@ -141,7 +145,7 @@ func (m *move) fail() {
 
 func (m *move) end(moved bool) {
 	m.process.move = nil
-	m.over(moved)
+	m.over(moved, m.sign)
 }
 
 // resume lets the process go on.

@@ -23,13 +23,26 @@ func (r *run) moves(e *episode, m *member) {
 		again()
 		return
 	}
-	from := m.card
-	begun := p.Card().Move(p, r.world.Cards()[to], r.tag(m.job), e.ends, func(moved bool) {
+	from, cards := m.card, r.world.Cards()
+	lives := make([]*engine.Card, r.cards)
+	for i, c := range cards {
+		lives[i] = c.Engine()
+	}
+	begun := p.Card().Move(p, r.world.Cards()[to], r.tag(m.job), e.ends, func(moved bool, sign *engine.Context) {
 		ended, _ := p.Ended()
 		switch {
 		case moved:
 			r.moved++
+			r.signs[half{m.gid, from}] = append(r.signs[half{m.gid, from}], sign)
 			r.settles(m, to)
+			for i, c := range cards {
+				if e := c.Engine(); e != nil && e != lives[i] { // it has missed that
+					r.routesOf(e, m.gid)
+				}
+			}
+			if m.process == p && r.jobs[half{m.gid, to}] != m.job { // which has ended there meanwhile
+				r.endIn(m, r.world.Now())
+			}
 		case ended && m.process == p: // between the two cards, one of which has gone
 			m.die()
 			m.bury()
@@ -72,16 +85,18 @@ func (r *run) settles(m *member, card int) {
 	}
 	for _, c := range r.world.Cards() {
 		if c.Engine() != nil {
-			r.routesOf(c.Engine())
+			r.routesOf(c.Engine(), m.gid)
 		}
 	}
 }
 
 // routesOf gives a card the routes of groups some of whose processes have moved.
-func (r *run) routesOf(e *engine.Card) {
-	for _, gid := range gids(r.homes) {
-		if err := e.SetGroupRoutes(gid, r.homes[gid]); err != nil {
-			panic(err)
+func (r *run) routesOf(e *engine.Card, gids ...uint16) {
+	for _, gid := range gids {
+		if table := r.homes[gid]; table != nil {
+			if err := e.SetGroupRoutes(gid, table); err != nil {
+				panic(err)
+			}
 		}
 	}
 }
