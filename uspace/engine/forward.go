@@ -514,6 +514,11 @@ func (x *Context) reroute(ln *line) {
 	c.counters.Rerouted++
 	route := c.route(x.group, ln.Node)
 	if t != nil && t.needsHome(ln) {
+		if route != t.route && !x.group.movedFrom(ln.Node, t.route) { // it has moved too often, or somebody else is the node now
+			x.failTransfer(t, arctic.ReasonReplaced)
+			x.free(ln)
+			return
+		}
 		if x.group.movedFrom(ln.Node, t.route) {
 			t.first = x.group.moved[ln.Node].first[t.level]
 			c.opened.remove(t)
