@@ -493,8 +493,23 @@ func (g *group) forgetMoves() {
 	}
 }
 
-// reroute sends a packet on that was rejected because its receiver has moved.
+// reroute sends a packet on that was rejected because its receiver has moved, and with it what waits for the same node behind the same card.
 func (x *Context) reroute(ln *line) {
+	c := x.card
+	from, node := arctic.Packet(ln.Data[:ln.Size]).Header().Route, ln.Node
+	x.sendAfter(ln)
+	if x.group == nil || x.forward != nil || from == c.route(x.group, node) {
+		return
+	}
+	var rest link.Lines
+	c.link.TakeBack(x.owner, uint16(from), node, rest.Push)
+	for rest.Head() != nil {
+		x.sendAfter(c.lineOf(rest.Pop()))
+	}
+}
+
+// sendAfter sends a packet to where its receiver is now.
+func (x *Context) sendAfter(ln *line) {
 	c := x.card
 	p := arctic.Packet(ln.Data[:ln.Size])
 	h := p.Header()
