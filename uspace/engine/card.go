@@ -46,6 +46,7 @@ type Card struct {
 	absent     *Context // rejects packets for the system group
 	stranger   *Context // rejects packets of nodes that are not where they come from
 	foreign    *Context // rejects packets of another job with the GID
+	clerk      *Context // takes what is for the card where the node is not here, and rejects the rest
 	routes     []uint32
 	ownRoutes  bool // routes is not the configuration's
 	block      int  // most bytes of a block, or 0: none
@@ -82,6 +83,7 @@ func New(cfg Config) (*Card, error) {
 	c.absent = &Context{card: c, rejection: arctic.ReasonSwitching, away: true, detached: true}
 	c.stranger = &Context{card: c, rejection: arctic.ReasonSourceNode, away: true, detached: true}
 	c.foreign = &Context{card: c, rejection: arctic.ReasonJob, away: true, detached: true}
+	c.clerk = &Context{card: c, rejection: arctic.ReasonNoContext, away: true, detached: true}
 	if cfg.Timing != nil {
 		c.units = newUnits(&c.cfg)
 	}

@@ -37,7 +37,7 @@ const (
 // forward is what a sign knows.
 type forward struct {
 	to      uint16
-	targets []target // those of other nodes, which come before all, then the new home, then others
+	targets []target // those of other nodes come before the new home, and that before other cards
 	home    int      // of targets: the new home
 	wanting []int    // of targets, those to tell next
 	listed  bool     // on Card.tellers
@@ -52,6 +52,7 @@ type target struct {
 	about      uint16
 	told       bool
 	waits      bool // wanting, or a packet is under way
+	anew       bool // what is under way is not true any more
 	at         int64
 }
 
@@ -124,7 +125,7 @@ func (f *forward) aim(c *Card, x *Context) {
 	}
 	f.home = len(f.targets)
 	f.targets = append(append(f.targets, target{card: f.to, node: x.node, about: x.node}), others...)
-	f.left = len(f.targets) - f.home
+	f.left = len(f.targets)
 	c.wantHome(x)
 }
 
@@ -179,12 +180,12 @@ func (c *Card) tellSigns() {
 // wantHome has the new home told what it does not know, of other nodes first.
 func (c *Card) wantHome(x *Context) {
 	f := x.forward
-	for i := range f.home {
-		if !f.targets[i].told {
+	for i := range f.targets {
+		if t := &f.targets[i]; t.about != x.node && !t.told {
 			c.want(x, i)
 		}
 	}
-	if f.before() == 0 {
+	if f.before(x) == 0 && !f.targets[f.home].told {
 		c.want(x, f.home)
 	}
 }
@@ -225,18 +226,26 @@ func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
 	t := &f.targets[i]
 	t.waits, t.at = false, c.now
 	f.telling--
+	if x.detached {
+		return
+	}
+	if t.anew {
+		t.anew = false
+		c.want(x, i)
+		return
+	}
 	switch home := i == f.home; {
-	case i < f.home:
-		if reason != arctic.ReasonNone {
-			f.tryAgain(c)
-		} else if t.told = true; f.before() == 0 {
+	case t.about != x.node && reason != arctic.ReasonNone:
+		f.tryAgain(c)
+	case t.about != x.node:
+		if f.tell(t); f.before(x) == 0 && !f.targets[f.home].told {
 			c.want(x, f.home)
 		}
 	case reason == arctic.ReasonNone, reason == arctic.ReasonPath && !home:
 		// Or its table puts the node elsewhere: it has been told already, or has a say of its own.
 		f.tell(t)
-		for i := f.home; home && i < len(f.targets); i++ {
-			if !f.targets[i].told {
+		for i := range f.targets {
+			if home && !f.targets[i].told {
 				c.want(x, i)
 			}
 		}
@@ -272,13 +281,51 @@ func (f *forward) tell(t *target) {
 }
 
 // before counts what the new home has not heard of other nodes.
-func (f *forward) before() (n int) {
-	for i := range f.targets[:f.home] {
-		if !f.targets[i].told {
+func (f *forward) before(x *Context) (n int) {
+	for i := range f.targets {
+		if t := &f.targets[i]; t.about != x.node && !t.told {
 			n++
 		}
 	}
 	return n
+}
+
+// learns notes that another node has moved while a sign tells: that node's card may not have been among those to tell, and the new home may have
+// heard the news of a time before.
+func (c *Card) learns(x *Context, node, to uint16) {
+	f := x.forward
+	if f.left == 0 || node == x.node {
+		return
+	}
+	if to != f.to && to != c.cfg.Card {
+		if i := f.find(to, x.node); i < 0 {
+			f.targets = append(f.targets, target{card: to, node: node, about: x.node})
+			f.left++
+			if f.targets[f.home].told {
+				c.want(x, len(f.targets)-1)
+			}
+		}
+	}
+	if to == f.to {
+		return // it hears of it from where that node was
+	}
+	i := f.find(f.to, node)
+	if i < 0 {
+		i = len(f.targets)
+		f.targets = append(f.targets, target{card: f.to, node: x.node, about: node, told: true})
+	}
+	t := &f.targets[i]
+	if t.told {
+		t.told = false
+		f.left++
+	}
+	t.anew = t.waits
+	c.want(x, i)
+}
+
+// find returns the index of the target that is a card and hears of a node, or -1.
+func (f *forward) find(card, about uint16) int {
+	return slices.IndexFunc(f.targets, func(t target) bool { return t.card == card && t.about == about })
 }
 
 // offerLines gives the lines of a sign back, which has told all.
@@ -302,16 +349,16 @@ func (c *Card) nodeAfter(g *group, card, node uint16) (uint16, bool) {
 
 // asked notes that a packet for the process that has moved came from a node: its card has not heard of that, or not long ago.
 func (f *forward) asked(c *Card, x *Context, card, node uint16) {
-	i := slices.IndexFunc(f.targets[f.home:], func(t target) bool { return t.card == card }) + f.home
-	if i < f.home {
+	i := f.find(card, x.node)
+	if i < 0 {
 		i = len(f.targets)
 		f.targets = append(f.targets, target{card: card, about: x.node, told: true, at: c.now - tellAgain*int64(c.cfg.MaxHold)})
 	}
 	t := &f.targets[i]
-	if t.waits || i > f.home && !f.targets[f.home].told || t.told && c.now-t.at < tellAgain*int64(c.cfg.MaxHold) {
+	if t.waits || i != f.home && !f.targets[f.home].told || t.told && c.now-t.at < tellAgain*int64(c.cfg.MaxHold) {
 		return
 	}
-	if i > f.home {
+	if i != f.home {
 		t.node = node
 	}
 	if !x.holdsSet && !c.takeSet() {
@@ -350,7 +397,7 @@ func (c *Card) acceptForward(x *Context, t *link.Train, p arctic.Packet, h *arct
 	switch {
 	case from == NoRoute:
 	case arrives && f.Node != x.node:
-		if len(g.nodes) == 1 && int(f.Node) < len(g.routes) && c.link.IsPeer(f.Card) { // else this card has heard of it from where the node was
+		if g.allArrive() && c.route(g, f.Node) != NoRoute && c.link.IsPeer(f.Card) { // else this card has heard of it from where the node was
 			c.redirectTo(g, x.gid, f.Node, f.Card)
 		}
 		return arctic.ReasonNone
@@ -366,6 +413,16 @@ func (c *Card) acceptForward(x *Context, t *link.Train, p arctic.Packet, h *arct
 	}
 	c.counters.ForwardsRefused++
 	return arctic.ReasonPath
+}
+
+// allArrive reports whether nobody of the group is on this card but those who arrive: cards that tell do not know of them.
+func (g *group) allArrive() bool {
+	for _, x := range g.nodes {
+		if !x.arriving {
+			return false
+		}
+	}
+	return true
 }
 
 // redirectTo changes the home of a node at another card's word.
@@ -412,6 +469,11 @@ func (c *Card) redirect(g *group, gid, node, to uint16) {
 		}
 	}
 	c.moves = true
+	for _, x := range c.signs {
+		if x.group == g {
+			c.learns(x, node, to)
+		}
+	}
 	for _, x := range c.contexts {
 		if x.group == g {
 			c.link.TryNode(x.owner, from, node)
@@ -431,8 +493,23 @@ func (g *group) forgetMoves() {
 	}
 }
 
-// reroute sends a packet on that was rejected because its receiver has moved.
+// reroute sends a packet on that was rejected because its receiver has moved, and with it what waits for the same node behind the same card.
 func (x *Context) reroute(ln *line) {
+	c := x.card
+	from, node := arctic.Packet(ln.Data[:ln.Size]).Header().Route, ln.Node
+	x.sendAfter(ln)
+	if x.group == nil || x.forward != nil || from == c.route(x.group, node) {
+		return
+	}
+	var rest link.Lines
+	c.link.TakeBack(x.owner, uint16(from), node, rest.Push)
+	for rest.Head() != nil {
+		x.sendAfter(c.lineOf(rest.Pop()))
+	}
+}
+
+// sendAfter sends a packet to where its receiver is now.
+func (x *Context) sendAfter(ln *line) {
 	c := x.card
 	p := arctic.Packet(ln.Data[:ln.Size])
 	h := p.Header()
@@ -452,6 +529,11 @@ func (x *Context) reroute(ln *line) {
 	c.counters.Rerouted++
 	route := c.route(x.group, ln.Node)
 	if t != nil && t.needsHome(ln) {
+		if route != t.route && !x.group.movedFrom(ln.Node, t.route) { // it has moved too often, or somebody else is the node now
+			x.failTransfer(t, arctic.ReasonReplaced)
+			x.free(ln)
+			return
+		}
 		if x.group.movedFrom(ln.Node, t.route) {
 			t.first = x.group.moved[ln.Node].first[t.level]
 			c.opened.remove(t)

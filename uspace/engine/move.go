@@ -147,6 +147,9 @@ func (c *Card) export(x *Context, to uint16) ([]byte, error) {
 	if x.modes&funi.CTXM == 0 {
 		x.storeControl(x.modes | x.iface.Load(funi.Control)&funi.UserModes | funi.CTXM)
 	}
+	if x.looping { // answers to contexts of this card, which nobody else delivers for a context that is halted
+		c.loopback(x)
+	}
 	if !x.allFree() {
 		return nil, fmt.Errorf("answers to others are under way: %w", ErrNotReady)
 	}

@@ -90,6 +90,9 @@ func (c *Card) recipient(t *link.Train) *Context {
 		c.counters.ForgedSource++
 		return c.stranger // it answers: the card is a peer, and its flow would wait
 	}
+	if x == nil && t.First.Kind == arctic.KindForward {
+		return c.clerkOf(h.GID, h.Tag)
+	}
 	if h.GID != SystemGroup || c.cfg.SystemEvent == nil {
 		return x
 	}
@@ -100,6 +103,17 @@ func (c *Card) recipient(t *link.Train) *Context {
 		c.cfg.SystemEvent()
 	}
 	return x
+}
+
+// clerkOf returns who takes the word about where a node of a group is, if the one that it is sent to is not here; nil: nobody of the job ever was. The
+// table says who may give it (forward.go).
+func (c *Card) clerkOf(gid uint16, tag uint64) *Context {
+	g := c.groups[gid&arctic.MaxGID]
+	if g == nil || g.routes == nil || g.tag != tag {
+		return nil
+	}
+	c.clerk.group, c.clerk.gid = g, gid
+	return c.clerk
 }
 
 // settleLines takes settled lines back from the link: they are free, or their packets return to the process.

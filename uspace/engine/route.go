@@ -30,6 +30,7 @@ type group struct {
 	// expected are nodes that have no context yet and will.
 	expected map[uint16]expectation
 	moved    map[uint16]*moved // nodes that were on other cards; see forward.go
+	tag      uint64            // of the last context that entered
 }
 
 // expectation is of a node that has no context yet: the tag of its job, and the time after
@@ -150,6 +151,7 @@ func (c *Card) enter(x *Context, gid uint16) error {
 	delete(g.expected, x.node)
 	g.nodes[x.node] = x
 	x.gid, x.group, x.tag = gid, g, x.nextTag
+	g.tag = x.tag
 	x.owner.GID, x.owner.Tag = x.gid, x.tag
 	c.announce(gid)
 	c.charge(x, x.account)

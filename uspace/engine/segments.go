@@ -27,6 +27,9 @@ func (x *Context) Register(s funi.Segment) error {
 	return nil
 }
 
+// Segments returns the segments that the context has.
+func (x *Context) Segments() []funi.Segment { return append([]funi.Segment{}, x.segments.All()...) }
+
 // Unregister ends the use of the segment that starts at base: after it the card
 // neither reads nor writes its memory. It returns funi.ErrNoSegment, or
 // ErrSegmentBusy while a transfer that has begun may still be read from there, or, if the

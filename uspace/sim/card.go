@@ -172,6 +172,11 @@ func (c *Card) Detach(p *Process) {
 		return // of an earlier life
 	}
 	p.Kill()
+	if m := p.move; m != nil && m.next != nil && m.to.engine == m.new {
+		m.new.Detach(m.next)
+		m.next = nil
+		m.to.wake(c.world.now)
+	}
 	c.engine.Detach(p.context)
 	c.processes = slices.Delete(c.processes, i, i+1)
 	c.wake(c.world.now)
@@ -212,7 +217,7 @@ const switchLook = 20_000
 
 // SwitchIn brings back a process that SwitchOut has taken off the card, or is about to.
 func (c *Card) SwitchIn(p *Process) {
-	if !p.stopped || p.ended {
+	if !p.stopped || p.ended || p.move != nil {
 		return
 	}
 	if p.saved == nil {

@@ -42,6 +42,7 @@ type Process struct {
 	slow    int64
 	stopped bool          // switched out, or about to be
 	saved   *engine.Saved // switched out
+	move    *move         // to another card, under way
 	idle    bool          // what the card publishes brings the turn forward
 	vain    bool          // the last look was in vain
 	wrote   [5]uint32     // what the card reads, as it was told last

@@ -94,6 +94,15 @@ func (e *End) GiveUpTo(o *Owner, card uint16, l arctic.Level, node uint16, part 
 	}
 }
 
+// TakeBack takes back what of the owner's waits for a node behind a card and is not in flight: to gets each.
+func (e *End) TakeBack(o *Owner, card, node uint16, to func(*Line)) {
+	for _, s := range o.streams {
+		if s.flow.peer.Card == card && s.node == node {
+			e.empty(s, nil, to)
+		}
+	}
+}
+
 // empty takes the lines that wait off a stream.
 func (e *End) empty(s *stream, keep func(*Line) bool, to func(*Line)) {
 	old := s.waiting

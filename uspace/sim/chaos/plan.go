@@ -43,10 +43,14 @@ const (
 	Sizes                         // cards have ports that carry frames of different lengths
 	Rats                          // programs use every protocol of package rats
 	RMA                           // programs operate on each other's windows
-	All        = RMA<<1 - 1
+	Moves                         // processes move to other cards; see ends
+	All        = Moves<<1 - 1
 )
 
-var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma"}
+var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma", "moves"}
+
+// ends are the faults that end processes. A scenario with these and Moves has Moves if its seed is even, and these if it is odd.
+const ends = Crash | Restart | Jobs
 
 // FaultNames are the kinds that ParseFaults knows.
 func FaultNames() []string { return slices.Clone(faultNames) }

@@ -258,7 +258,7 @@ func (k *keyed) judge(s *session, end *error, err error) {
 	case errors.As(err, &f):
 		switch f.Reason {
 		case arctic.ReasonNoContext, arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonJob, arctic.ReasonResynchronised,
-			rats.NoReason, arctic.ReasonReplaced, arctic.ReasonKeySlot, arctic.ReasonArea, arctic.ReasonKey:
+			rats.NoReason, arctic.ReasonReplaced, arctic.ReasonSourceNode, arctic.ReasonKeySlot, arctic.ReasonArea, arctic.ReasonKey:
 			if r.scenario.Faults&^calm == 0 {
 				o.fail(&r.result.Lost, "session %d (%v) of members %d and %d failed, and nothing was wrong: %v", s.number, sessionNames[s.kind], s.from.number, s.to.number, err)
 			}
@@ -275,7 +275,7 @@ func (k *keyed) judge(s *session, end *error, err error) {
 }
 
 // calm is what explains no failure of a session.
-const calm = Rats | RMA | Transfer | Resize | Switch | Sizes | Dup | Reorder
+const calm = Rats | RMA | Transfer | Resize | Switch | Sizes | Dup | Reorder | Moves
 
 // settle ends all sessions on the fair and silent network, and checks that they were complete and that everything is free.
 func (r *run) settle() bool {

@@ -94,9 +94,12 @@ type run struct {
 	members  []*member
 	byCard   [][]*member
 	lives    uint32
-	jobs     map[half]uint32   // whose the GID is there, from 0
-	newest   map[uint16]uint32 // of them, by GID
-	fair     int64             // all faults are over
+	jobs     map[half]uint32     // whose the GID is there, from 0
+	newest   map[uint16]uint32   // of them, by GID
+	homes    map[uint16][]uint32 // route tables of groups whose processes have moved
+	moved    int
+	signs    map[half][]*engine.Context // that they have left
+	fair     int64                      // all faults are over
 	probing  bool
 	sessions []*session
 	// closedKeys counts writes that were tried with keys that were closed.
@@ -124,9 +127,17 @@ func runOf(s Scenario) (r *run) {
 		return &run{result: Result{Stuck: 1, Failures: []string{err.Error()}}}
 	}
 	if profile != nil {
-		s.Faults &^= RMA // which cards of modelled machines do not do
+		s.Faults &^= RMA | Moves // which cards of modelled machines do not do
 	}
-	r = &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}}
+	if s.Faults&Moves != 0 && s.Faults&ends != 0 {
+		// Not both in one run: where a node is whose process or card ends in the middle of a move is for its launcher to say.
+		if s.Seed%2 == 0 {
+			s.Faults &^= ends
+		} else {
+			s.Faults &^= Moves
+		}
+	}
+	r = &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}, homes: map[uint16][]uint32{}, signs: map[half][]*engine.Context{}}
 	defer func() {
 		if p := recover(); p != nil {
 			r.oracle.fail(&r.result.Stuck, "panic: %v", p)
@@ -188,6 +199,9 @@ func (r *run) build() {
 			r.oracle.excused = append(r.oracle.excused, arctic.ReasonResynchronised)
 		}
 	}
+	if r.scenario.Faults&Moves != 0 && r.scenario.Faults&^calm != 0 { // a card that was out of reach when it was told (engine/forward.go)
+		r.oracle.excused = append(r.oracle.excused, arctic.ReasonSourceNode)
+	}
 	if err := r.connect(); err != nil {
 		panic(err)
 	}
@@ -214,6 +228,12 @@ func (r *run) start(i int, delay int64) {
 		panic(err)
 	}
 	e := c.Engine()
+	r.routesOf(e, gids(r.homes)...)
+	for h := range r.signs {
+		if h.card == i {
+			delete(r.signs, h) // they went with the card's life before
+		}
+	}
 	attach := func() {
 		if c.Engine() != e {
 			return // crashed again before its processes were back
@@ -243,6 +263,9 @@ func (r *run) attach(m *member) {
 	}
 	m.process = p
 	m.attached++
+	if r.scenario.Faults&Moves != 0 {
+		r.routesOf(r.world.Cards()[m.card].Engine(), m.gid)
+	}
 	if r.transfers() {
 		m.newMemory()
 	}

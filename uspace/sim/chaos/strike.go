@@ -58,6 +58,8 @@ func (r *run) strike(e *episode) {
 				}
 			})
 		}
+	case Moves:
+		r.moves(e, m)
 	case Jobs:
 		r.endJob(e, m.gid)
 	case Narrow:
@@ -80,13 +82,7 @@ func (r *run) endJob(e *episode, gid uint16) {
 	r.newest[gid]++
 	number := r.newest[gid]
 	for i := range r.cards {
-		var here []*member
-		for _, m := range r.byCard[i] {
-			if m.gid == gid {
-				here = append(here, m)
-			}
-		}
-		if len(here) == 0 {
+		if len(r.membersOf(half{gid, i})) == 0 && r.scenario.Faults&Moves == 0 {
 			continue
 		}
 		at := r.world.Now() + e.random.Int64N(int64(5*time.Millisecond))
@@ -94,29 +90,51 @@ func (r *run) endJob(e *episode, gid uint16) {
 		if e.random.IntN(2) == 0 {
 			again += e.random.Int64N(int64(3 * time.Millisecond))
 		}
-		r.world.At(at, func() { r.endHalf(half{gid, i}, number, here, again) })
+		r.world.At(at, func() { r.endHalf(half{gid, i}, number, again) })
 	}
 }
 
-// endHalf ends what a card has of a job, and makes the next job's processes there at a time.
-func (r *run) endHalf(h half, number uint32, members []*member, again int64) {
-	r.jobs[h] = max(r.jobs[h], number)
-	c := r.world.Cards()[h.card]
-	life := c.Engine()
-	for _, m := range members {
-		p := m.process
-		if p == nil {
-			continue // it comes back for the next job, once it is detached
+// membersOf returns the members of a group that are on a card now.
+func (r *run) membersOf(h half) (here []*member) {
+	for _, m := range r.byCard[h.card] {
+		if m.gid == h.gid {
+			here = append(here, m)
 		}
-		m.die()
-		c.Detach(p)
-		m.bury()
-		r.world.At(again, func() {
-			if c.Engine() == life {
-				r.attach(m)
-			}
-		})
 	}
+	return here
+}
+
+// endHalf ends what a card has of a job, and makes the next job's processes there at a time.
+func (r *run) endHalf(h half, number uint32, again int64) {
+	r.jobs[h] = max(r.jobs[h], number)
+	if e := r.world.Cards()[h.card].Engine(); e != nil && r.scenario.Faults&Moves != 0 {
+		for _, sign := range r.signs[h] {
+			e.Detach(sign)
+		}
+		delete(r.signs, h)
+		r.routesOf(e, h.gid) // the new job's
+	}
+	for _, m := range r.membersOf(h) {
+		r.endIn(m, again)
+	}
+}
+
+// endIn ends a member's process because its job has ended, and makes the next job's at a time.
+func (r *run) endIn(m *member, again int64) {
+	p := m.process
+	if p == nil {
+		return // it comes back for the next job, once it is detached
+	}
+	c := r.world.Cards()[m.card]
+	life := c.Engine()
+	m.die()
+	c.Detach(p)
+	m.bury()
+	r.world.At(max(again, r.world.Now()), func() {
+		if c.Engine() == life {
+			r.attach(m)
+		}
+	})
 }
 
 // kill ends a process. Somebody finds out later, and either detaches the process's

@@ -345,9 +345,12 @@ func (w *windows) end(o *operation, reason arctic.Reason) {
 		if r.scenario.Faults&^calm == 0 {
 			r.oracle.fail(&r.result.Lost, "operation %d of members %d and %d failed, and nothing was wrong: %v", o.number, w.m.number, o.to.m.number, reason)
 		}
-	case arctic.ReasonKeySlot, arctic.ReasonNoContext, arctic.ReasonJob, arctic.ReasonNoRoute, arctic.ReasonKey:
+	case arctic.ReasonKeySlot, arctic.ReasonNoContext, arctic.ReasonSourceNode, arctic.ReasonJob, arctic.ReasonNoRoute, arctic.ReasonKey:
 		if o.part != nil && o.kind == arctic.RemotePut {
 			o.part.unknown = true // some packets of it may have come before
+		}
+		if reason == arctic.ReasonSourceNode && r.scenario.Faults&^calm == 0 {
+			r.oracle.fail(&r.result.Lost, "operation %d of members %d and %d failed, and every card was told: %v", o.number, w.m.number, o.to.m.number, reason)
 		}
 	case arctic.ReasonLocked:
 		if o.kind != arctic.RemoteLock && o.kind != arctic.RemoteUnlock && !o.to.everLocked() {
