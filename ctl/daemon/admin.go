@@ -16,13 +16,15 @@ import (
 
 // Command is the JSON of a request of KindAdmin. Do is one of gid-list, gid-end {gid},
 // route-list {gid}, route-set {gid, node, card}, profile-set {profile or text}, profile-show,
-// context-list, context-switch {gid or context}, hello {card or address} and stop.
+// context-list, context-switch {gid or context}, context-move {context, socket}, hello {card or address} and stop.
 type Command struct {
 	Do      string  `json:"do"`
 	GID     *uint16 `json:"gid,omitempty"`
 	Node    *uint16 `json:"node,omitempty"`
 	Card    *uint16 `json:"card,omitempty"`
 	Context *uint32 `json:"context,omitempty"`
+	// Socket is of the daemon to whose card the process of a context is to move.
+	Socket string `json:"socket,omitempty"`
 	// Address, instead of Card, is the Ethernet or IP address by which the daemon knows the card.
 	Address string `json:"address,omitempty"`
 	// Profile is the name of a profile that is built in, Text is one in full: the daemon opens no
@@ -135,12 +137,14 @@ func (d *Daemon) command(p *peer, m *Command) (any, error) {
 		return d.profileStatus(), nil
 	case "context-switch":
 		return d.switchTo(m)
+	case "context-move":
+		return d.move(m)
 	case "hello":
 		return d.hello(m)
 	case "stop":
 		return d.info(), nil
 	}
-	return nil, fmt.Errorf("no such command; there are gid-list, gid-end, route-list, route-set, profile-set, profile-show, context-list, context-switch, hello and stop: %w", attach.ErrCommand)
+	return nil, fmt.Errorf("no such command; there are gid-list, gid-end, route-list, route-set, profile-set, profile-show, context-list, context-switch, context-move, hello and stop: %w", attach.ErrCommand)
 }
 
 // jobOf finds the group that a command names.

@@ -35,17 +35,28 @@ type attachment struct {
 	saved    *engine.Saved // the card's thread's: the context is switched out
 	active   atomic.Bool   // it is not
 	lost     bool          // the card's thread's: its memory failed, and it is not on the card any more
+	left     bool          // it is on another card
+	// image is what has come of the image of a context that arrives, and imageBytes what that counts as.
+	image      []byte
+	imageBytes int64
+	// whither is where an administrator has asked the process to move, and stays why it does not.
+	whither, stays string
 
 	card    int // eventfd: wakes the card's thread
 	process int // write end of the pipe that wakes the process
 }
 
 // attach carries out KindAttach.
-func (c *connection) attach(message []byte) (err error) {
+func (c *connection) attach(message []byte) error {
 	r, err := attach.DecodeAttachRequest(message)
 	if err != nil {
 		return err
 	}
+	return c.attachAs(&r, false)
+}
+
+// attachAs makes a context, which arrives from another card or does not.
+func (c *connection) attachAs(r *attach.AttachRequest, arrives bool) (err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, errGone) {
 			err = fmt.Errorf("attaching node %d of group %d: %w", r.Node, r.GID, err)
@@ -62,7 +73,7 @@ func (c *connection) attach(message []byte) (err error) {
 	if err := c.pace(memoryCost(uint64(size), c.rule)); err != nil {
 		return err
 	}
-	a, wait, err := c.newContext(&r, size)
+	a, wait, err := c.newContext(r, size, arrives)
 	if err != nil {
 		return err
 	}
@@ -70,14 +81,18 @@ func (c *connection) attach(message []byte) (err error) {
 		Slots: r.Slots, Remote: r.Remote, Memory: uint64(size), Incarnation: c.d.incarnation.Load()}
 	// So a goroutine that waits for mu does not wait for the process. The descriptors are closed by this
 	// goroutine alone, also if the job ends meanwhile.
-	err = c.send(answer.Encode(), a.memory.fd, a.bells.fd, a.card, wait)
+	encoded := answer.Encode()
+	if arrives {
+		encoded = answer.EncodeArrive()
+	}
+	err = c.send(encoded, a.memory.fd, a.bells.fd, a.card, wait)
 	closeFD(wait)
 	return err
 }
 
 // newContext makes the connection's context, and returns it with the descriptor on which the
 // process waits.
-func (c *connection) newContext(r *attach.AttachRequest, size int) (_ *attachment, wait int, err error) {
+func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool) (_ *attachment, wait int, err error) {
 	d := c.d
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +100,11 @@ func (c *connection) newContext(r *attach.AttachRequest, size int) (_ *attachmen
 		return nil, -1, attach.ErrAttached
 	}
 	c.freeKept()
-	j, err := d.join(c, r)
+	join := d.join
+	if arrives {
+		join = d.joinArriving
+	}
+	j, err := join(c, r)
 	if err != nil {
 		return nil, -1, err
 	}
@@ -97,7 +116,7 @@ func (c *connection) newContext(r *attach.AttachRequest, size int) (_ *attachmen
 	a := &attachment{job: j, conn: c, account: c.peer.account, node: r.Node, slots: int(r.Slots), segments: map[uint32]*region{}, bytes: use.bytes, card: -1, process: -1}
 	wait, err = a.make(d, size, r.Remote)
 	if err == nil {
-		err = d.attachContext(a)
+		err = d.attachContext(a, arrives)
 	}
 	if err != nil {
 		a.close(d)
@@ -153,23 +172,27 @@ func descriptors(err error) error {
 }
 
 // attachContext has the card's thread attach the context.
-func (d *Daemon) attachContext(a *attachment) error {
+func (d *Daemon) attachContext(a *attachment, arrives bool) error {
 	var refused error
 	err := d.loop.do(func() {
 		l := d.loop
 		if refused = l.watch(a.card, unix.EPOLLIN|unix.EPOLLET); refused != nil {
 			return
 		}
-		if a.ctx, refused = l.card.Attach(a.shared, a.job.gid, a.node, a.job.tag); refused != nil {
+		make := l.card.Attach
+		if arrives {
+			make = l.card.Arrive
+		}
+		if a.ctx, refused = make(a.shared, a.job.gid, a.node, a.job.tag); refused != nil {
 			l.unwatch(a.card)
 			return
 		}
 		l.card.Account(a.ctx, a.account)
 		l.card.Doorbells(a.ctx, a.bells.page)
 		l.byBell[a.ctx.Bell()] = a
-		a.active.Store(true)
+		a.active.Store(!arrives)
 		l.traceNew(a)
-		if l.share != nil {
+		if l.share != nil && !arrives {
 			l.share.enter(l, a)
 		}
 	})
@@ -289,7 +312,11 @@ func (c *connection) freeKept() {
 		a.erase()
 	}
 	a.close(c.d)
-	c.d.give(c.peer.account, c.rule, usage{contexts: 1, pieces: 1 + len(a.segments), bytes: a.bytes})
+	use := usage{contexts: 1, pieces: 1 + len(a.segments), bytes: a.bytes}
+	if a.left {
+		use.contexts = 0 // the sign has it
+	}
+	c.d.give(c.peer.account, c.rule, use)
 }
 
 // endContext ends the context, and returns what is left of it, or nil. The caller holds mu.
@@ -298,6 +325,7 @@ func (c *connection) endContext() *attachment {
 	if a == nil {
 		return nil
 	}
+	c.giveImage(a)
 	c.attachment = nil
 	d := c.d
 	_ = d.loop.do(func() { // a thread that has ended touches nothing any more

@@ -108,6 +108,14 @@ func (c *connection) carryOut(k attach.Kind, message []byte) error {
 		return c.administer(message)
 	case attach.KindDetach:
 		return c.linger(message)
+	case attach.KindArrive:
+		return c.arrive(message)
+	case attach.KindLeave:
+		return c.leave(message)
+	case attach.KindImage:
+		return c.image(message)
+	case attach.KindWhither:
+		return c.whither(message)
 	case attach.KindCapture:
 		return c.capture(message)
 	case attach.KindTrace:

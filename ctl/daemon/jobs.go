@@ -28,6 +28,7 @@ type job struct {
 	made    bool
 	ending  bool
 	members map[uint16]*connection // by node
+	signs   []sign                 // of nodes that have moved away
 	conn    *connection
 
 	why  string // the reason of its end, for its processes; "": its launcher wanted it
@@ -217,6 +218,21 @@ func (l *places) refuses(gid uint16) *cluster.Peer {
 func (d *Daemon) join(c *connection, r *attach.AttachRequest) (*job, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	j, err := d.groupOf(c, r)
+	switch {
+	case err != nil:
+		return nil, err
+	case j.cards[r.Node] != d.cfg.Card:
+		return nil, fmt.Errorf("it is on card %d, and this is card %d: %w", j.cards[r.Node], d.cfg.Card, attach.ErrNode)
+	case j.members[r.Node] != nil:
+		return nil, attach.ErrTaken
+	}
+	j.members[r.Node] = c
+	return j, nil
+}
+
+// groupOf finds the group in which a process wants to be a node. The caller holds mu.
+func (d *Daemon) groupOf(c *connection, r *attach.AttachRequest) (*job, error) {
 	j := d.jobs[r.GID]
 	switch {
 	case r.GID > arctic.MaxGID || !c.rule.allows(r.GID):
@@ -227,12 +243,7 @@ func (d *Daemon) join(c *connection, r *attach.AttachRequest) (*job, error) {
 		return nil, attach.ErrToken
 	case int(r.Node) >= len(j.cards):
 		return nil, fmt.Errorf("its nodes are 0 to %d: %w", len(j.cards)-1, attach.ErrNode)
-	case j.cards[r.Node] != d.cfg.Card:
-		return nil, fmt.Errorf("it is on card %d, and this is card %d: %w", j.cards[r.Node], d.cfg.Card, attach.ErrNode)
-	case j.members[r.Node] != nil:
-		return nil, attach.ErrTaken
 	}
-	j.members[r.Node] = c
 	return j, nil
 }
 
@@ -268,9 +279,15 @@ func (d *Daemon) endJob(j *job, why string) {
 				d.loop.card.Expect(j.gid, uint16(node), j.tag, false)
 			}
 		}
+		for _, s := range j.signs {
+			d.loop.card.Detach(s.ctx)
+		}
 		_ = d.loop.card.SetGroupRoutes(j.gid, nil) // it always can be taken away
 		j.gone = true
 	})
+	for _, s := range j.signs {
+		d.give(s.account, s.rule, usage{contexts: 1})
+	}
 	d.mu.Lock()
 	delete(d.jobs, j.gid)
 	d.mu.Unlock()

@@ -49,6 +49,7 @@ var completed = usage.Completed{
 	"--network":     usage.Words(named(chaos.Ethernet, chaos.Arctic)...),
 	"--only":        usage.Words(bench.Keys()...),
 	"--socket":      usage.Files,
+	"--to":          usage.Files,
 	"--config":      usage.Files,
 	"--peers":       usage.Files,
 	"--key":         usage.Files,

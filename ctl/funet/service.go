@@ -346,7 +346,7 @@ func (r *routesShown) WriteTable(w io.Writer) error {
 }
 
 func contextCommand() *cobra.Command {
-	c := &cobra.Command{Use: "context", Example: "  funet context list\n  funet context switch --gid 7", Short: "List the contexts on this host's card, or switch (administrator)"}
+	c := &cobra.Command{Use: "context", Example: "  funet context list\n  funet context switch --gid 7", Short: "List the contexts on this host's card, switch or move them (administrator)"}
 	var list, turn service
 	var gid int
 	change := turn.register(&cobra.Command{
@@ -377,6 +377,29 @@ func contextCommand() *cobra.Command {
 		},
 	})
 	change.Flags().IntVar(&gid, "gid", 0, "the group")
+	var move service
+	var to string
+	moves := move.register(&cobra.Command{
+		Use:     "move CONTEXT --to SOCKET",
+		Example: "  funet context move 2 --to /run/funid-b.sock",
+		Short:   "Have a process go on at the card of another daemon that it can reach, while others send to it",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			v, err := number("context", args[0], 0, 1<<16-1)
+			if err != nil {
+				return err
+			}
+			if to == "" {
+				return errors.New("where to? say --to and the socket of the daemon whose card the process is to go on at")
+			}
+			x := uint32(v)
+			return move.admin(daemon.Command{Do: "context-move", Context: &x, Socket: to}, &movedShown{})
+		},
+	})
+	moves.Flags().StringVar(&to, "to", "", "the other daemon's socket")
+	moves.Long = `Have the process of a context go on at the card of another daemon, with its windows, keys and counters, while others send to it. The group
+must be known there: "funet run" names it to all hosts of the job. The process moves when it next looks at its context, and as soon
+as what it has sent has been taken; it must be a Go program (attach.Client), and both sockets must be within its reach.`
 	c.AddCommand(list.register(&cobra.Command{
 		Use:     "list",
 		Example: "  funet context list",
@@ -385,8 +408,16 @@ func contextCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			return list.admin(daemon.Command{Do: "context-list"}, &contextsShown{})
 		},
-	}), change)
+	}), change, moves)
 	return c
+}
+
+// movedShown is the JSON document of context move.
+type movedShown struct{ daemon.Moved }
+
+func (r *movedShown) WriteTable(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "node %d of group %d is on card %d now\n", r.Node, r.GID, r.Card)
+	return err
 }
 
 // contextsShown is the JSON document of context list.

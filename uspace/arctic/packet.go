@@ -61,7 +61,7 @@ const (
 	KindNotify Kind = 4
 	// KindMulticast is a message or write that goes along a chain; see Multicast.
 	KindMulticast Kind = 5
-	// KindForward is reserved for forwarding.
+	// KindForward says that the process of a node is on another card now; see Forward.
 	KindForward Kind = 6
 	// KindExtended is reserved for kinds beyond these.
 	KindExtended Kind = 7

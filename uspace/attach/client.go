@@ -71,8 +71,9 @@ type Client struct {
 	err     error // why the context is gone
 
 	page          *funi.Page
-	memory, bells []byte            // mapped
-	segments      map[uint32][]byte // mapped, by base
+	memory, bells []byte             // mapped
+	segments      map[uint32]segment // by base
+	token         Token
 
 	polls uint64
 	spin  bool
@@ -89,7 +90,7 @@ type Client struct {
 // ErrStopping; and the cause of the context's end.
 func Open(cfg Config) (_ *Client, err error) {
 	c := newClient(cfg.Context, cfg.Socket, cfg.Timeout)
-	c.spin = cfg.Spin
+	c.spin, c.token = cfg.Spin, cfg.Token
 	defer func() {
 		if err != nil {
 			c.release()
@@ -154,7 +155,7 @@ func newClient(ctx context.Context, socket string, timeout time.Duration) *Clien
 	return &Client{
 		ctx:    ctx,
 		socket: cmp.Or(socket, DefaultSocket), timeout: cmp.Or(timeout, DefaultTimeout), card: -1, process: -1, loop: -1,
-		buffer: make([]byte, MaxMessage), segments: map[uint32][]byte{}, start: time.Now(),
+		buffer: make([]byte, MaxMessage), segments: map[uint32]segment{}, start: time.Now(),
 	}
 }
 
@@ -330,14 +331,12 @@ func (c *Client) discard() {
 
 // release gives everything back.
 func (c *Client) release() {
-	for _, b := range c.segments {
-		_ = unix.Munmap(b)
+	for _, s := range c.segments {
+		Unmap(s.memory)
 	}
 	clear(c.segments)
 	for _, b := range [][]byte{c.memory, c.bells} {
-		if b != nil {
-			_ = unix.Munmap(b)
-		}
+		Unmap(b)
 	}
 	c.page, c.memory, c.bells = nil, nil, nil
 	for _, fd := range []int{c.card, c.process, c.loop} {

@@ -313,13 +313,13 @@ func TestDaemonIsNotOne(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		defer func() { _ = unix.Munmap(b) }()
+		defer func() { attach.Unmap(b) }()
 		bells, err := attach.MapMemory(page, 4096)
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		defer func() { _ = unix.Munmap(bells) }()
+		defer func() { attach.Unmap(bells) }()
 		m, err := funi.SharedMemory(b, bells)
 		if err != nil {
 			t.Error(err)

@@ -35,6 +35,10 @@ const (
 	KindCapture                   // the card's frames from now on, for an administrator (package ctl/capture)
 	KindTraffic                   // what contexts have moved, and how the peers answer, in JSON
 	KindTrace                     // single packets from now on, stage by stage (package ctl/trace)
+	KindArrive                    // make a context for a process that comes from another card (package engine, move.go)
+	KindLeave                     // move the context to another card, and hand out its image
+	KindImage                     // a part of the image for a context that arrives
+	KindWhither                   // where the daemon asks the process to move, or why it did not, in JSON
 
 	// AnswerBit makes a request's kind that of its answer.
 	AnswerBit Kind = 0x8000
@@ -95,8 +99,8 @@ func fixed(b []byte, k Kind, n int) error {
 }
 
 // EncodeBody composes a message of a header and a body: a request of KindStatus,
-// KindInfo or KindTraffic, without a body; one of KindAdmin, KindCapture or KindTrace, or the answer to one of the six, with
-// JSON; the answers after the first to one of KindCapture, with frames; or the answer to a request of KindUnsegment or KindDetach that was carried out,
+// KindInfo or KindTraffic, without a body; one of KindAdmin, KindCapture, KindTrace or KindWhither, or the answer to one of the seven, with
+// JSON; the answers after the first to one of KindCapture, with frames, and to one of KindLeave, with the image; the answer to one of KindImage; or the answer to a request of KindUnsegment or KindDetach that was carried out,
 // without. A body too long for a message is ErrMalformed.
 func EncodeBody(k Kind, body []byte) ([]byte, error) {
 	if len(body) > MaxMessage-HeaderSize {

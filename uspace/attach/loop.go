@@ -19,11 +19,7 @@ func (c *Client) Fd() (int, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err == nil {
 		for _, f := range c.fds {
-			e := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: f.Fd}
-			if f.Fd == int32(c.fd) {
-				e.Events = unix.EPOLLRDHUP // an answer is for who asked
-			}
-			err = errors.Join(err, unix.EpollCtl(fd, unix.EPOLL_CTL_ADD, int(f.Fd), &e))
+			err = errors.Join(err, c.follow(fd, f))
 		}
 		if err != nil {
 			_ = unix.Close(fd)
@@ -34,6 +30,15 @@ func (c *Client) Fd() (int, error) {
 	}
 	c.loop = fd
 	return fd, nil
+}
+
+// follow has an epoll instance look at a descriptor.
+func (c *Client) follow(loop int, f unix.PollFd) error {
+	e := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: f.Fd}
+	if f.Fd == int32(c.fd) {
+		e.Events = unix.EPOLLRDHUP // an answer is for who asked
+	}
+	return unix.EpollCtl(loop, unix.EPOLL_CTL_ADD, int(f.Fd), &e)
 }
 
 // Arm readies the descriptor of Fd, and returns true if the program may wait for it. It returns false if something has

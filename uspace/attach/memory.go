@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -44,7 +45,7 @@ func MakeMemory(name string, bytes uint64) (fd int, err error) {
 }
 
 // MapMemory maps the memory, which must have the given size in bytes and be sealed
-// (ErrMemory): an access can then not fail. Unmap with unix.Munmap. The descriptor is
+// (ErrMemory): an access can then not fail. Unmap ends it. The descriptor is
 // not needed afterwards.
 func MapMemory(fd int, bytes uint64) ([]byte, error) {
 	var st unix.Stat_t
@@ -55,9 +56,17 @@ func MapMemory(fd int, bytes uint64) ([]byte, error) {
 	if has, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil || has&seals != seals || bytes > math.MaxInt64 || st.Size != int64(bytes) {
 		return nil, fmt.Errorf("looking at shared memory of %d bytes with seals %#x that should have %d: %w", st.Size, has, bytes, ErrMemory)
 	}
-	b, err := unix.Mmap(fd, 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	// Not Mmap, which keeps account of what is mapped where: Client.Move puts one mapping in the place of another.
+	p, err := unix.MmapPtr(fd, 0, nil, uintptr(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("mapping %d bytes of shared memory: %w", bytes, err)
 	}
-	return b, nil
+	return unsafe.Slice((*byte)(p), int(bytes)), nil
+}
+
+// Unmap ends a mapping of MapMemory; of none it does nothing.
+func Unmap(b []byte) {
+	if len(b) > 0 {
+		_ = unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)))
+	}
 }

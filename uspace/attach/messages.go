@@ -68,8 +68,13 @@ func remoteSizes(b []byte, what string) (s funi.RemoteSizes, err error) {
 }
 
 // Encode composes the message.
-func (r AttachRequest) Encode() []byte {
-	b := encode(KindAttach, Done, attachRequestSize)
+func (r AttachRequest) Encode() []byte { return r.encode(KindAttach) }
+
+// EncodeArrive composes the message for a process that comes from another card.
+func (r AttachRequest) EncodeArrive() []byte { return r.encode(KindArrive) }
+
+func (r AttachRequest) encode(k Kind) []byte {
+	b := encode(k, Done, attachRequestSize)
 	binary.LittleEndian.PutUint16(b[16:], r.GID)
 	binary.LittleEndian.PutUint16(b[18:], r.Node)
 	binary.LittleEndian.PutUint32(b[20:], r.Slots)
@@ -80,8 +85,13 @@ func (r AttachRequest) Encode() []byte {
 
 // DecodeAttachRequest reads the message. It does not judge the values: the number of
 // slots may be one that no queue can have.
-func DecodeAttachRequest(b []byte) (AttachRequest, error) {
-	if err := fixed(b, KindAttach, attachRequestSize); err != nil {
+func DecodeAttachRequest(b []byte) (AttachRequest, error) { return decodeAttach(b, KindAttach) }
+
+// DecodeArriveRequest reads the message of a process that comes from another card.
+func DecodeArriveRequest(b []byte) (AttachRequest, error) { return decodeAttach(b, KindArrive) }
+
+func decodeAttach(b []byte, k Kind) (AttachRequest, error) {
+	if err := fixed(b, k, attachRequestSize); err != nil {
 		return AttachRequest{}, err
 	}
 	remote, err := remoteSizes(b[24:32], "an attach request")
@@ -120,8 +130,13 @@ const (
 )
 
 // Encode composes the message.
-func (a AttachAnswer) Encode() []byte {
-	b := encode(KindAttach|AnswerBit, Done, attachAnswerSize)
+func (a AttachAnswer) Encode() []byte { return a.encode(KindAttach) }
+
+// EncodeArrive composes the answer to a request of KindArrive.
+func (a AttachAnswer) EncodeArrive() []byte { return a.encode(KindArrive) }
+
+func (a AttachAnswer) encode(k Kind) []byte {
+	b := encode(k|AnswerBit, Done, attachAnswerSize)
 	binary.LittleEndian.PutUint32(b[16:], a.ABI)
 	binary.LittleEndian.PutUint32(b[20:], a.Context)
 	binary.LittleEndian.PutUint16(b[24:], a.GID)
@@ -137,8 +152,13 @@ func (a AttachAnswer) Encode() []byte {
 // DecodeAttachAnswer reads the message, and checks what the process would rely on: the
 // ABI (ErrVersion), and memory and numbers that fit each other (ErrMalformed). The error
 // of a refused request is a *Refusal.
-func DecodeAttachAnswer(b []byte) (AttachAnswer, error) {
-	if err := fixed(b, KindAttach|AnswerBit, attachAnswerSize); err != nil {
+func DecodeAttachAnswer(b []byte) (AttachAnswer, error) { return decodeAttachAnswer(b, KindAttach) }
+
+// DecodeArriveAnswer does the same with the answer to a request of KindArrive.
+func DecodeArriveAnswer(b []byte) (AttachAnswer, error) { return decodeAttachAnswer(b, KindArrive) }
+
+func decodeAttachAnswer(b []byte, k Kind) (AttachAnswer, error) {
+	if err := fixed(b, k|AnswerBit, attachAnswerSize); err != nil {
 		return AttachAnswer{}, err
 	}
 	a := AttachAnswer{

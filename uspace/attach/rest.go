@@ -150,10 +150,13 @@ func (c *Client) wakeAtEnd(ctx context.Context) (leave func()) {
 	return func() { stop() }
 }
 
-// look notes the end of the context if the card has published it.
+// look notes the end of the context if the card has published it, and moves it if the daemon asks for that.
 func (c *Client) look(p funi.Published) {
 	if p.Gone && c.err == nil {
 		c.lost(fmt.Errorf("the daemon has ended the context: %w", cmp.Or(c.page.Err(), funi.ErrDetached)))
+	}
+	if p.Leave && c.err == nil && c.iface != nil {
+		c.wander()
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/funet/funet/uspace/funi"
 )
 
@@ -54,7 +52,7 @@ func (c *Client) segment(r SegmentRequest) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.segments[r.Base] = b
+	c.segments[r.Base] = segment{b, r.Rights}
 	return b, nil
 }
 
@@ -81,10 +79,11 @@ func (c *Client) unsegment(base uint32) error {
 	} else if len(body) > 0 {
 		return errors.Join(ErrMalformed, errors.New("an answer without a body has one"))
 	}
-	b := c.segments[base]
+	s := c.segments[base]
 	delete(c.segments, base)
-	if b == nil {
+	if s.memory == nil {
 		return ErrNoSegment
 	}
-	return unix.Munmap(b)
+	Unmap(s.memory)
+	return nil
 }

@@ -167,7 +167,7 @@ func (d *daemon) attached() (is bool) {
 // run is the card's thread.
 func (d *daemon) run(bells []byte) {
 	defer close(d.stopped)
-	defer func() { _ = unix.Munmap(bells) }()
+	defer func() { attach.Unmap(bells) }()
 	begin, idle, progress := time.Now(), 0, uint64(0)
 	step := func() (next int64, quiet bool) {
 		now := int64(time.Since(begin))
@@ -374,7 +374,8 @@ func (d *daemon) segment(message []byte, x *served) ([]byte, []int, error) {
 	}
 	d.do(func() { err = x.ctx.Register(funi.Segment{Base: r.Base, Memory: b, Rights: r.Rights}) })
 	if err != nil {
-		_, _ = unix.Munmap(b), unix.Close(fd)
+		attach.Unmap(b)
+		_ = unix.Close(fd)
 		return nil, nil, refused(err)
 	}
 	x.segments[r.Base] = b
@@ -407,7 +408,7 @@ func (d *daemon) unsegment(message []byte, x *served) ([]byte, error) {
 		return nil, refused(err)
 	}
 	x.bytes -= uint64(len(x.segments[r.Base]))
-	_ = unix.Munmap(x.segments[r.Base])
+	attach.Unmap(x.segments[r.Base])
 	delete(x.segments, r.Base)
 	return attach.EncodeBody(attach.KindUnsegment|attach.AnswerBit, nil)
 }
@@ -452,10 +453,10 @@ func (d *daemon) end(x *served) {
 
 func (x *served) free() {
 	for _, b := range x.mapped {
-		_ = unix.Munmap(b)
+		attach.Unmap(b)
 	}
 	for _, b := range x.segments {
-		_ = unix.Munmap(b)
+		attach.Unmap(b)
 	}
 	attach.CloseDescriptors([]int{x.card, x.process})
 }

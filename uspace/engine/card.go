@@ -60,6 +60,10 @@ type Card struct {
 	more    bool // a budget ran out; step again at once
 	// patience is when it ends with a node that is expected and asked for; Never: with none.
 	patience int64
+	signs    []*Context // of processes that have moved to other cards; see forward.go
+	tellers  []*Context // of signs, those that have something to tell
+	signsDue int64      // when another has; Never: no time
+	moves    bool       // a node of some group has moved since the card was made
 
 	received [receiveBatch][]byte
 	atOnce   bool // a packet of the frame being looked at asks for an acknowledgment
@@ -70,7 +74,7 @@ func New(cfg Config) (*Card, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("making card %d: %w", cfg.Card, err)
 	}
-	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never}
+	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, signsDue: Never}
 	c.routes = cfg.Routes
 	if cfg.Blocks {
 		c.block = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)

@@ -350,6 +350,10 @@ func (c *Card) loopChained(x *Context, q *link.Lines) (freed bool) {
 		p := arctic.Packet(ln.Data[:ln.Size])
 		h := p.Header()
 		reason := c.accept(to, nil, arctic.Request, p, &h, nil)
+		if reason == arctic.ReasonMoved && c.route(x.group, ln.Node) != uint32(c.cfg.Card) {
+			x.reroute(ln)
+			continue
+		}
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
 			if reason == arctic.ReasonQueueFull && to.account != nil {

@@ -57,6 +57,9 @@ type Config struct {
 	// reason, so that they come again (thesis 3.3.2). It is called within Step and must
 	// not call the card. Nil: the system group is like any other.
 	SystemEvent func()
+	// Moved is called when a card says that the process of a node of a group, which was there, is on another card now; the card's route table
+	// has changed. It is called within Step and must not call the card. nil: nobody wants to know.
+	Moved func(gid, node, card uint16)
 	// Readable: what is sent to peers with a key need not be encrypted, only authenticated; it is encrypted all the same
 	// to those who want it (Peer.Key).
 	Readable bool

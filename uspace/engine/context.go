@@ -90,10 +90,18 @@ type Context struct {
 
 	restoring bool // drained packets are being returned to the FIFOs
 
+	leaving  bool     // for another card: nothing is taken from its send queues (move.go)
+	arriving bool     // from another card: it has no image yet
+	before   *Context // its sign, which it has replaced, while it arrives
+	forward  *forward // it has left, and says where it is (forward.go)
+
 	// When the present life began: its number, and how far the card had come with each peer's frames, by
 	// card number; nil: no frame had come from any. See life.go.
-	life int64
-	born [][arctic.Levels]int64
+	life    int64
+	born    [][arctic.Levels]int64
+	lineage uint64 // names the first life of the process, also on other cards
+	// bornElsewhere: it came from another card, and what it began with here is one less than that (forward.go).
+	bornElsewhere bool
 
 	answers *answers // lines for answers; nil: no window was ever open that others read or change (response.go)
 	chains  *chains  // that it is a member of (chain.go)
@@ -245,6 +253,9 @@ func (c *Card) Detach(x *Context) {
 	c.contexts = c.contexts[:len(c.contexts)-1]
 	c.byBell[x.bell] = nil
 	c.dead = append(c.dead, x)
+	if x.forward != nil {
+		c.signs = slices.DeleteFunc(c.signs, func(y *Context) bool { return y == x })
+	}
 }
 
 // discard forgets all packets of a context that wait in the card; its process is gone.
@@ -426,6 +437,9 @@ func (x *Context) returned(l *line, reason arctic.Reason) {
 	case l.transfer != nil:
 		x.failTransfer(l.transfer, reason)
 		x.free(l)
+		return
+	case x.forward != nil:
+		x.forward.answered(x, l, reason)
 		return
 	case l.asked:
 		x.cameBack(l.asks, reason)

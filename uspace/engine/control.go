@@ -227,10 +227,10 @@ func (c *Card) obey(x *Context) {
 		x.stopSending()
 	} else if halted {
 		x.closing = true
-	} else if x.user&funi.CSQM != 0 {
+	} else if x.user&funi.CSQM != 0 || x.leaving {
 		// A transfer that has begun is retrieved to its end, and its slot is retired:
 		// the process would change the queue that it is in.
-		x.closing = x.retrieving || x.taken != [arctic.Levels]int{}
+		x.closing = x.retrieving || x.taken != [arctic.Levels]int{} || x.leaving && x.begun()
 		switch {
 		case !x.closing:
 			x.stopSending()

@@ -24,6 +24,9 @@ type Counters struct {
 	Multicasts         uint64 `json:"multicasts_delivered"`
 	SentOn             uint64 `json:"multicast_copies_sent_on"`
 	LateWrites         uint64 `json:"late_remote_writes_copied"`
+	ForwardsRefused    uint64 `json:"forwards_refused"`   // words about a node's home that came from another card
+	Redirected         uint64 `json:"nodes_moved"`        // of groups here, from here or elsewhere
+	Rerouted           uint64 `json:"packets_sent_after"` // to where their receiver has moved; each time
 	TransfersTorn      uint64 `json:"transfers_begun_for_another_process"`
 	Discarded          uint64 `json:"packets_discarded_with_context"`
 	MemoryErrors       uint64 `json:"memory_errors"`

@@ -39,14 +39,13 @@ func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet
 		return arctic.ReasonNoContext
 	}
 	if x.rejection != arctic.ReasonNone {
-		x.wanted = true
-		return x.rejection
+		return c.rejectFor(x, t, p, h)
 	}
 	if h.Kind == arctic.KindTransfer {
 		return c.acceptTransfer(x, t, l, p, h, block)
 	}
 	if h.Kind != arctic.KindMessage {
-		return c.acceptOther(x, p, h, block)
+		return c.acceptOther(x, t, p, h, block)
 	}
 	q := &x.fifo[l]
 	if q.n == 0 && q.bypass {
@@ -58,8 +57,20 @@ func (c *Card) accept(x *Context, t *link.Train, l arctic.Level, p arctic.Packet
 	return x.hold(l, p, false)
 }
 
+// rejectFor says why a context takes no packets now.
+func (c *Card) rejectFor(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
+	switch {
+	case x.forward != nil:
+		return c.rejectMoved(x, t, p, h)
+	case h.Kind == arctic.KindForward && x.group != nil: // which is for the card
+		return c.acceptForward(x, t, p, h)
+	}
+	x.wanted = true
+	return x.rejection
+}
+
 // acceptOther takes a packet that is neither message nor transfer, or says why not.
-func (c *Card) acceptOther(x *Context, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
+func (c *Card) acceptOther(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader, block []byte) arctic.Reason {
 	switch h.Kind {
 	case arctic.KindRemote:
 		return c.acceptRemote(x, p, h, block)
@@ -67,6 +78,8 @@ func (c *Card) acceptOther(x *Context, p arctic.Packet, h *arctic.PacketHeader, 
 		return c.acceptResponse(x, p, h, block)
 	case arctic.KindMulticast:
 		return c.acceptMulticast(x, p, h)
+	case arctic.KindForward:
+		return c.acceptForward(x, t, p, h)
 	}
 	c.counters.UnknownKind++
 	return arctic.ReasonUnknownKind

@@ -260,3 +260,11 @@ func (x *Context) checkRemote() error {
 	}
 	return nil
 }
+
+// SayForward sends a word about a node's home in the name of a context's.
+func (c *Card) SayForward(x *Context, card, node uint16, f arctic.Forward) {
+	ln := x.take(arctic.Request)
+	ln.Node, ln.typ, ln.Part = node, 0, true
+	c.compose(x, arctic.Request, ln, arctic.KindForward, arctic.PutForward(ln.Data[arctic.PacketHeaderSize:], &f), uint32(card))
+	c.link.Queue(card, arctic.Request, &ln.Line)
+}

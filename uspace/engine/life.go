@@ -32,13 +32,30 @@ import (
 // A context that is attached after frames have come keeps 16 bytes for each card number.
 func (c *Card) beginLife(x *Context) {
 	c.lives++
-	x.life, x.born = c.lives, nil
+	x.life, x.born, x.bornElsewhere = c.lives, nil, false
+	x.lineage = uint64(c.cfg.Incarnation)<<32 | uint64(uint32(c.lives))
 	c.link.EachReached(func(card uint16, l arctic.Level, reached int64) {
 		if x.born == nil {
 			x.born = make([][arctic.Levels]int64, c.link.Cards())
 		}
 		x.born[card][l] = reached
 	})
+}
+
+// endBirth lets a context that comes from another card take what began before this card was told that it comes: a number before all of those that
+// peers have been told to use (forward.go).
+func (x *Context) endBirth() {
+	for card := range x.born {
+		for l := range x.born[card] {
+			x.born[card][l]--
+		}
+	}
+	x.bornElsewhere = true
+}
+
+// goOn lets a context that comes back to a card, where it has left a sign, take what began when it was there before.
+func (x *Context) goOn(sign *Context) {
+	x.life, x.born, x.bornElsewhere = sign.life, sign.born, sign.bornElsewhere
 }
 
 // beginning is the First of a transfer of the level that begins now and takes the route.
@@ -62,6 +79,9 @@ func (c *Card) torn(x *Context, train *link.Train, t *arctic.Transfer) bool {
 		return beganBefore(x.life, c.lives, t.First)
 	}
 	born := int64(0)
+	if x.bornElsewhere {
+		born--
+	}
 	if int(train.Card()) < len(x.born) { // else the peer is younger than the context
 		born = x.born[train.Card()][train.Level()]
 	}

@@ -203,15 +203,20 @@ func (c *Card) finish(x *Context, l arctic.Level, most int) bool {
 			c.launchTrailer(x, ln, t)
 			continue
 		}
-		c.loadOf(x, ln, t, &arctic.Transfer{Form: arctic.Last, Address: t.destination, Argument: t.argument, Total: t.total, First: t.first, Data: t.tail[:t.tailSize]})
+		c.loadOf(x, ln, t, t.notice())
 	}
 	return true
 }
 
-// leadsAway fails a transfer if the route to its node is another than when it began: the
+// notice is the last packet of a transfer.
+func (t *transfer) notice() *arctic.Transfer {
+	return &arctic.Transfer{Form: arctic.Last, Address: t.destination, Argument: t.argument, Total: t.total, First: t.first, Data: t.tail[:t.tailSize]}
+}
+
+// leadsAway fails a transfer if the route to its node is another than when it began, and the process did not move there: the
 // process that is there now lacks what the first one has got.
 func (x *Context) leadsAway(t *transfer) (failed bool) {
-	if route := x.card.route(x.group, t.header.Node()); route != t.route && route != NoRoute {
+	if route := x.card.route(x.group, t.header.Node()); route != t.route && route != NoRoute && !x.group.movedFrom(t.header.Node(), t.route) {
 		t.failed = arctic.ReasonReplaced
 	}
 	return t.failed != arctic.ReasonNone

@@ -84,6 +84,9 @@ func (c *Card) recipient(t *link.Train) *Context {
 	// For a group that is not here nothing is delivered, and no table says where the group's
 	// nodes are.
 	if g := c.groups[h.GID]; g != nil && len(g.nodes) > 0 && c.route(g, t.First.Source) != uint32(h.SourceCard) {
+		if x != nil && x.arriving && h.GID != SystemGroup && x.node == t.First.Source && t.First.Kind == arctic.KindForward {
+			return x // it comes from a card that this one has not heard of as its home
+		}
 		c.counters.ForgedSource++
 		return c.stranger // it answers: the card is a peer, and its flow would wait
 	}
@@ -109,6 +112,8 @@ func (c *Card) settleLines() {
 		case link.Discarded:
 			c.counters.Discarded++
 			ln.ctx.free(ln)
+		case link.Moved:
+			ln.ctx.reroute(ln)
 		default:
 			ln.ctx.delivered(ln)
 		}

@@ -31,7 +31,7 @@ var someRemote = funi.RemoteSizes{KeySlots: 8, Areas: 16, Notifications: 8}
 
 type remoteBed struct {
 	*bed
-	source, keyed [][]byte
+	source, keyed, landing [][]byte
 }
 
 func newRemoteBed(t testing.TB, s setup) *remoteBed {

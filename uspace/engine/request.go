@@ -94,12 +94,7 @@ func (x *Context) takeRequest() *request {
 	r := x.remote
 	n := &r.requests
 	if n.table == nil {
-		n.table = make([]request, min(len(r.ring), funi.MaxRequests))
-		n.free = make([]uint16, len(n.table))
-		for i := range n.free {
-			n.free[i] = uint16(len(n.free) - 1 - i)
-			n.table[i].index, n.table[i].of = uint16(i), x
-		}
+		r.makeRequests(x)
 	}
 	if len(n.free) == 0 {
 		return nil
@@ -115,6 +110,17 @@ func (x *Context) takeRequest() *request {
 	*q = request{generation: q.generation, index: q.index, of: x, open: true}
 	r.use.RequestsOpen++
 	return q
+}
+
+// makeRequests allocates the records.
+func (r *remote) makeRequests(x *Context) {
+	n := &r.requests
+	n.table = make([]request, min(len(r.ring), funi.MaxRequests))
+	n.free = make([]uint16, len(n.table))
+	for i := range n.free {
+		n.free[i] = uint16(len(n.free) - 1 - i)
+		n.table[i].index, n.table[i].of = uint16(i), x
+	}
 }
 
 // takeOperation takes the request block of an operation on a window; see takeRemote.
@@ -383,6 +389,10 @@ func (x *Context) putEnded(id uint32, reason arctic.Reason) {
 // delivered notes that the packet of a line was accepted, and frees the line.
 func (x *Context) delivered(l *line) {
 	if l.asked {
+		if x.forward != nil {
+			x.forward.answered(x, l, arctic.ReasonNone)
+			return
+		}
 		x.acknowledged(l.asks)
 	}
 	x.free(l)

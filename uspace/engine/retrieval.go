@@ -219,10 +219,18 @@ func (c *Card) load(x *Context, l arctic.Level, ln *line, h funi.Header, s *funi
 // queues the line to its flow.
 func (c *Card) launch(x *Context, l arctic.Level, ln *line, kind arctic.Kind, n int) {
 	route := c.route(x.group, ln.Node)
+	if t := ln.transfer; t != nil && t.needsHome(ln) {
+		route = t.route
+	}
 	c.compose(x, l, ln, kind, n, route)
 	if x.trail != nil {
 		x.trail.launched(ln, l, c.now)
 	}
+	c.send(x, l, ln, route)
+}
+
+// send queues a packet to the flow of its route.
+func (c *Card) send(x *Context, l arctic.Level, ln *line, route uint32) {
 	switch {
 	case route == NoRoute:
 		x.returned(ln, arctic.ReasonNoRoute)
@@ -334,6 +342,10 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 		p := arctic.Packet(ln.Data[:ln.Size])
 		h := p.Header()
 		reason := c.accept(to, nil, l, p, &h, ln.Block)
+		if reason == arctic.ReasonMoved && c.route(x.group, ln.Node) != uint32(c.cfg.Card) {
+			x.reroute(c.lineOf(q.Pop()))
+			continue
+		}
 		if reason != arctic.ReasonNone && !reason.Permanent() {
 			a.local -= triedBytes
 			if to.account != nil && (h.Kind == arctic.KindMessage || h.Kind == arctic.KindTransfer) { // the others wants no room, but that its process reads

@@ -29,6 +29,7 @@ type group struct {
 	routes []uint32            // nil: the card's
 	// expected are nodes that have no context yet and will.
 	expected map[uint16]expectation
+	moved    map[uint16]*moved // nodes that were on other cards; see forward.go
 }
 
 // expectation is of a node that has no context yet: the tag of its job, and the time after
@@ -220,6 +221,7 @@ func (c *Card) SetGroupRoutes(gid uint16, routes []uint32) error {
 	if routes != nil {
 		g.routes = append([]uint32{}, routes...)
 	}
+	g.forgetMoves()
 	c.leaveGroup(gid, g)
 	return nil
 }

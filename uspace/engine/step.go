@@ -31,6 +31,9 @@ func (c *Card) Step(now int64) int64 {
 	if min(c.unanswered[0].due(), c.unanswered[1].due()) <= now {
 		c.giveUpUnanswered()
 	}
+	if len(c.tellers) > 0 || c.signsDue <= now {
+		c.tellSigns()
+	}
 	if c.units == nil {
 		c.stepNative()
 	} else {
@@ -42,7 +45,7 @@ func (c *Card) Step(now int64) int64 {
 	if c.more || c.link.Again() {
 		return c.now
 	}
-	return min(c.link.Next(), c.loopNext, c.patience, c.late.next(), c.unanswered[0].due(), c.unanswered[1].due())
+	return min(c.link.Next(), c.loopNext, c.patience, c.late.next(), c.unanswered[0].due(), c.unanswered[1].due(), c.signsDue)
 }
 
 // stepNative is a step of a card whose units take no time.

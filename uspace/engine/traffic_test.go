@@ -33,6 +33,10 @@ type traffic struct {
 	lanes    []*lane
 	// stalled says which nodes do not receive now.
 	stalled func(node int) bool
+	// asleep says whose processes do nothing now; nil: nobody's.
+	asleep func(node int) bool
+	// transfers takes notices of transfers; nil: there are none.
+	transfers func(node int, s *funi.Slot)
 	// reasons are those for which packets may come back.
 	reasons []arctic.Reason
 }
@@ -82,7 +86,7 @@ func payload(words int, n *lane, id int) []uint32 {
 func (t *traffic) pump() bool {
 	t.b.t.Helper()
 	for _, n := range t.lanes {
-		if t.b.cards[n.from] == nil {
+		if t.b.cards[n.from] == nil || t.asleep != nil && t.asleep(n.from) {
 			continue
 		}
 		for range t.burst {
@@ -93,7 +97,7 @@ func (t *traffic) pump() bool {
 		}
 	}
 	for node, p := range t.b.proc {
-		if t.b.cards[node] == nil {
+		if t.b.cards[node] == nil || t.asleep != nil && t.asleep(node) {
 			continue
 		}
 		for l := range funi.Level(2) {
@@ -114,6 +118,10 @@ func (t *traffic) pump() bool {
 
 func (t *traffic) delivered(node int, l funi.Level, s *funi.Slot) {
 	t.b.t.Helper()
+	if t.transfers != nil && s.Header().Transfer() {
+		t.transfers(node, s)
+		return
+	}
 	n := t.lane(int(s.Source()), node, l)
 	w := s.Payload()
 	if len(w) != t.words || int(w[0]) >= n.sent || !reflect.DeepEqual(w, payload(t.words, n, int(w[0]))) || int(s.Header().Node()) != node || s.Header().Type() != 5 {

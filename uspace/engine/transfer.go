@@ -239,9 +239,26 @@ func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
 		return true
 	})
 	keep, to := func(ln *link.Line) bool { return c.lineOf(ln).transfer != t }, func(ln *link.Line) { x.free(c.lineOf(ln)) }
-	c.link.GiveUpTo(x.owner, uint16(t.route), t.level, t.header.Node(), t.state.parts(), keep, to)
+	x.giveUpTo(t, t.route, keep, to)
+	if now := x.home(t); now != t.route && now != NoRoute { // its node has moved
+		x.giveUpTo(t, now, keep, to)
+	}
+}
+
+// home returns the route to where the receiver of a transfer is now.
+func (x *Context) home(t *transfer) uint32 {
+	if x.group == nil { // it has ended
+		return t.route
+	}
+	return x.card.route(x.group, t.header.Node())
+}
+
+// giveUpTo takes the packets of a transfer back that wait for a card.
+func (x *Context) giveUpTo(t *transfer, route uint32, keep func(*link.Line) bool, to func(*link.Line)) {
+	c := x.card
+	c.link.GiveUpTo(x.owner, uint16(route), t.level, t.header.Node(), t.state.parts(), keep, to)
 	if t.put != nil {
-		c.link.GiveUpTo(x.owner, uint16(t.route), t.level, t.header.Node(), false, keep, to)
+		c.link.GiveUpTo(x.owner, uint16(route), t.level, t.header.Node(), false, keep, to)
 	}
 }
 
@@ -250,9 +267,20 @@ func (x *Context) failTransfer(t *transfer, reason arctic.Reason) {
 // sends elsewhere: whoever can make a peer count anew can do so often.
 func (c *Card) failTransfers(card uint16, reason arctic.Reason) {
 	c.more = true
-	for t := *c.opened.to(uint32(card)); t != nil; {
+	c.failTransfersOf(c.opened.to(uint32(card)), card, reason)
+	if !c.moves {
+		return
+	}
+	for i := range c.opened { // some of a transfer may have gone there since its node has
+		c.failTransfersOf(&c.opened[i], card, reason)
+	}
+}
+
+// failTransfersOf does so with those on a list.
+func (c *Card) failTransfersOf(list **transfer, card uint16, reason arctic.Reason) {
+	for t := *list; t != nil; {
 		next := t.after // nothing here opens or ends another
-		if t.route == uint32(card) {
+		if t.route == uint32(card) || c.moves && t.of.ctx.home(t) == uint32(card) {
 			x := t.of.ctx
 			x.failTransfer(t, reason)
 			if t.state == transferDue { // with nothing in the cache to wait for

@@ -97,7 +97,7 @@ func verdicts(t *testing.T, slots, fifo int, packets []arctic.PacketHeader) []ar
 // rejects of a frame travel together.
 func TestMixedVerdicts(t *testing.T) {
 	message := arctic.PacketHeader{Kind: arctic.KindMessage, Source: 1}
-	unknown := arctic.PacketHeader{Kind: arctic.KindForward, Source: 1}
+	unknown := arctic.PacketHeader{Kind: arctic.KindNotify, Source: 1}
 	// A queue of 2 slots and a FIFO of 1 take two packets.
 	rejects := verdicts(t, 2, 1, []arctic.PacketHeader{message, unknown, message, message, unknown, message})
 	want := []arctic.Reject{
@@ -160,7 +160,7 @@ func TestSenderSettlesMixedVerdicts(t *testing.T) {
 // its own verdict when it comes again (note). A train for a node that is not there
 // is rejected as a whole, with that reason, whatever its kinds.
 func TestOnePermanentReasonPerFrame(t *testing.T) {
-	absent := arctic.PacketHeader{Kind: arctic.KindForward, Source: 1, Destination: 9}
+	absent := arctic.PacketHeader{Kind: arctic.KindNotify, Source: 1, Destination: 9}
 	other := absent
 	other.Kind = arctic.KindMessage
 	rejects := verdicts(t, 16, 10, []arctic.PacketHeader{absent, other, absent})

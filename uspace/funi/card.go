@@ -142,6 +142,12 @@ func (c *Card) Store(r Register, v uint32) {
 	}
 }
 
+// Resume makes the card go on with memory in which another card has left off: what has been put into the return ring stays. Both
+// directions must be halted.
+func (c *Card) Resume() {
+	c.returns, c.lost = atomic.LoadUint32(&c.page[returnHead]), atomic.LoadUint32(&c.page[returnsLost])
+}
+
 // PutControl publishes status bits of CNTL: it replaces the value seen by another, unless the
 // process has written in the meantime; then it returns false, and the card looks
 // again at its next step.

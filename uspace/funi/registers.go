@@ -54,6 +54,7 @@ const (
 	versionWord = 0x4d0 / 4
 	wakeWord    = 0x4d8 / 4
 	goneWord    = 0x4e0 / 4
+	leaveWord   = 0x4e8 / 4
 	whyWord     = 0x500 / 4
 	whyWords    = whyLength / 4
 	returnWords = 32 / 4

@@ -126,6 +126,9 @@ func (t *Segments) At(base uint32) (Segment, error) {
 	return Segment{}, fmt.Errorf("looking for the segment at %#x: %w", base, ErrNoSegment)
 }
 
+// All returns the segments in the order of their addresses. The list is valid until the next is registered or unregistered.
+func (t *Segments) All() []Segment { return t.table }
+
 // Memory returns size bytes at an address, or nil unless they lie in one segment
 // that has the right. It accepts any address and any size.
 func (t *Segments) Memory(address uint32, size int, right Rights) []byte {

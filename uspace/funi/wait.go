@@ -35,6 +35,7 @@ type Published struct {
 	Completed uint32                // operations completed, silent ones, too: the lower half
 	Control   uint32                // CNTL
 	Gone      bool
+	Leave     bool
 }
 
 // Published reads them.
@@ -45,7 +46,7 @@ func (p *Page) Published() (s Published) {
 	s.Returned, s.Notified, s.Completed = p.Returned(), p.Notified(), p.Completed()
 	s.Lost = atomic.LoadUint32(&p[returnsLost])
 	s.Control = p.Load(Control)
-	s.Gone = p.Gone()
+	s.Gone, s.Leave = p.Gone(), p.LeaveAsked()
 	return s
 }
 
@@ -72,6 +73,18 @@ func (p *Page) Gone() bool { return atomic.LoadUint32(&p[goneWord]) != 0 }
 // PutGone makes Gone true: the card does it, or whoever knows that the card is gone and
 // cannot say so itself.
 func (p *Page) PutGone() { atomic.StoreUint32(&p[goneWord], 1) }
+
+// LeaveAsked reports whether the card's owner asks the process to move its context to another card.
+func (p *Page) LeaveAsked() bool { return atomic.LoadUint32(&p[leaveWord]) != 0 }
+
+// AskLeave asks for that, or takes it back. Wake the process, too.
+func (p *Page) AskLeave(so bool) {
+	v := uint32(0)
+	if so {
+		v = 1
+	}
+	atomic.StoreUint32(&p[leaveWord], v)
+}
 
 // PutWhy says why the card is about to detach the context, in at most 255 bytes; more are cut off. PutGone
 // comes after it.

@@ -209,6 +209,7 @@ func (e *End) reject(f *flow, r *rejected) {
 	s := e.stream(f, fr.train.owner, fr.train.Node, fr.train.sort())
 	again := fr.void && r.RetryReason == arctic.ReasonTooLong
 	var first, last *Line
+	moved := false
 	for bit := uint64(1); fr.train != nil; bit <<= 1 {
 		ln := fr.train
 		fr.train = ln.next
@@ -219,6 +220,13 @@ func (e *End) reject(f *flow, r *rejected) {
 		case r.Retry&bit != 0 && ln.owner.Ended:
 			e.byPeers.Add(r.RetryReason)
 			e.settle(ln, Discarded, r.RetryReason)
+		case r.Retry&bit != 0 && r.RetryReason == arctic.ReasonMoved:
+			e.counters.RejectsReceived++
+			ln.owner.Retried++
+			e.byPeers.Add(r.RetryReason)
+			ln.piece = 0
+			e.settle(ln, Moved, r.RetryReason)
+			moved = true
 		case r.Retry&bit != 0:
 			if !again {
 				e.counters.RejectsReceived++
@@ -243,10 +251,10 @@ func (e *End) reject(f *flow, r *rejected) {
 	f.timeouts = 0
 	if first != nil {
 		s.waiting.prepend(first, last)
-		if !again {
-			e.withdraw(s)
-			s.holdOff(e.now, &e.cfg, e.tryGap(), e.random.Uint64())
-		}
+	}
+	if moved || first != nil && !again {
+		e.withdraw(s)
+		s.holdOff(e.now, &e.cfg, e.tryGap(), e.random.Uint64())
 	}
 	e.close(f, fr, s)
 	e.progressed(f)

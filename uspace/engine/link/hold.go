@@ -123,18 +123,33 @@ func (s *stream) holdOff(now int64, cfg *Config, gap int64, random uint64) {
 func (e *End) TryAnew(o *Owner) {
 	gap := e.tryGap()
 	for _, s := range o.streams {
-		a := s.payer().account
-		if s.hold <= e.now || s.hold <= a.nextTry(e.now, gap) {
-			continue
-		}
-		if s.list == onHold {
-			e.holds.remove(s)
-		}
-		s.backoff = 0
-		s.hold = a.try(e.now, gap)
-		e.mayGo(s)
-		e.makeReady(s.flow)
+		e.tryStream(s, gap)
 	}
+}
+
+// TryNode does the same for what waits for a node behind a card, which has just said something about it.
+func (e *End) TryNode(o *Owner, card, node uint16) {
+	gap := e.tryGap()
+	for _, s := range o.streams {
+		if s.flow.peer.Card == card && s.node == node {
+			e.tryStream(s, gap)
+		}
+	}
+}
+
+// tryStream begins a back-off anew.
+func (e *End) tryStream(s *stream, gap int64) {
+	a := s.payer().account
+	if s.hold <= e.now || s.hold <= a.nextTry(e.now, gap) {
+		return
+	}
+	if s.list == onHold {
+		e.holds.remove(s)
+	}
+	s.backoff = 0
+	s.hold = a.try(e.now, gap)
+	e.mayGo(s)
+	e.makeReady(s.flow)
 }
 
 // nextTry returns the time before which the account does not try again.

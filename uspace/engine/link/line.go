@@ -43,6 +43,9 @@ const (
 	Returned
 	// Discarded: the peer rejected it for now, and its owner has ended: there is nobody to try again for.
 	Discarded
+	// Moved: the peer says that the node is on another card now (arctic.ReasonMoved). The packet was not delivered, and its owner
+	// looks up where it goes. Its stream backs off, so the same card may be tried again.
+	Moved
 )
 
 // Belongs says whose the line is, from the next Queue on.

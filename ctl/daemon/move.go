@@ -1,0 +1,403 @@
+package daemon
+
+// This file moves contexts between this host's card and others (engine, move.go). Nothing of it needs trust between hosts beyond what their cards
+// have: a process takes the image of its context from one daemon to the other, and the old card tells the cards of the group itself.
+//
+//	the new host   arrive   makes the context, its memory, and segments as for any other; the process's user pays
+//	the old one    leave    has the card let go, waits until the cards of the group know, and hands out the image. The process has its
+//	                        memory until the connection ends
+//	the new one    image    takes the image, part by part, and the context goes on
+//
+// What stays on the old host is a sign, which the job keeps until it ends: it counts as a context of its user.
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/funet/funet/uspace/attach"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	// longestLeave bounds how long what a context has sent is waited for.
+	longestLeave = time.Minute
+	// tellWithin is how long cards that do not answer are waited for, once the new one knows.
+	tellWithin = time.Second
+	// homeWithin is how long an image waits for the word of the card that it comes from, and that card for the new one to take it.
+	homeWithin = 10 * time.Second
+	// firstGlance and lastGlance bound the time between two looks whether a step of a move is done.
+	firstGlance = 50 * time.Microsecond
+	lastGlance  = 20 * time.Millisecond
+	// moveWithin is how long an administrator's request to move waits for the process.
+	moveWithin = 8 * time.Second
+)
+
+// sign is a context that has moved to another card, and whose it was.
+type sign struct {
+	ctx     *engine.Context
+	account uint32
+	rule    *Rule
+}
+
+// arrive carries out KindArrive.
+func (c *connection) arrive(message []byte) error {
+	r, err := attach.DecodeArriveRequest(message)
+	if err != nil {
+		return err
+	}
+	return c.attachAs(&r, true)
+}
+
+// joinArriving checks that a process may come from another card as a node of a group, and makes it a member.
+func (d *Daemon) joinArriving(c *connection, r *attach.AttachRequest) (*job, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	j, err := d.groupOf(c, r)
+	if err != nil {
+		return nil, err
+	}
+	if p := present(d.peers.Load(), int(d.cfg.Card)); p != nil && !p.Lives(j.gid) {
+		return nil, fmt.Errorf("card %d, whose groups are %v: %w", d.cfg.Card, p.Groups, attach.ErrHost)
+	}
+	if j.members[r.Node] != nil {
+		return nil, attach.ErrTaken
+	}
+	j.members[r.Node] = c
+	return j, nil
+}
+
+// leave carries out KindLeave.
+func (c *connection) leave(message []byte) error {
+	r, err := attach.DecodeLeaveRequest(message)
+	if err != nil {
+		return err
+	}
+	begin, paused := time.Now(), time.Time{}
+	end := begin.Add(min(r.Patience, longestLeave))
+	var image []byte
+	var x *engine.Context
+	for gone := false; ; {
+		looked := time.Now()
+		var halted bool
+		image, x, halted, err = c.export(r.Card, gone || looked.After(end))
+		if halted && paused.IsZero() {
+			paused = looked
+		}
+		if !errors.Is(err, errNotYet) {
+			break
+		}
+		if err := c.pace(lookCost); err != nil {
+			gone = true
+			continue
+		}
+		gone = c.endsWithin(glanceAfter(time.Since(begin)))
+	}
+	if err != nil {
+		return fmt.Errorf("moving to card %d: %w", r.Card, err)
+	}
+	answer := attach.LeaveAnswer{Image: uint64(len(image)), Untold: c.tell(x), Pause: time.Since(paused)}
+	if err := c.send(answer.Encode()); err != nil {
+		return err
+	}
+	for len(image) > 0 {
+		part := image[:min(len(image), attach.MaxImagePart)]
+		image = image[len(part):]
+		message, err := attach.EncodeBody(attach.KindLeave|attach.AnswerBit, part)
+		if err != nil {
+			return err
+		}
+		if err := c.send(message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNotYet: look again later.
+var errNotYet = errors.New("not yet")
+
+// glanceAfter returns the time until the next look at a step of a move that has taken so long.
+func glanceAfter(taken time.Duration) time.Duration {
+	return min(max(taken/8, firstGlance), lastGlance)
+}
+
+// export takes the connection's context off the card if it is ready, and returns its image and what stays of it; with force it stays
+// as it was if it is not, and the error says why. halted says that others wait for it from now on, at the latest.
+func (c *connection) export(to uint16, force bool) (image []byte, x *engine.Context, halted bool, err error) {
+	d := c.d
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.attachment
+	if a == nil {
+		return nil, nil, false, attach.ErrNotAttached
+	}
+	if !d.knows(to) || to == d.cfg.Card {
+		return nil, nil, false, fmt.Errorf("from card %d: %w", d.cfg.Card, attach.ErrRoute)
+	}
+	if p := present(d.peers.Load(), int(to)); p != nil && !p.Lives(a.job.gid) {
+		return nil, nil, false, fmt.Errorf("whose groups are %v: %w", p.Groups, attach.ErrHost)
+	}
+	var refused error
+	err = d.loop.do(func() {
+		l := d.loop
+		if a.lost {
+			refused = attach.ErrNotAttached
+			return
+		}
+		image, refused = l.card.Export(a.ctx, to)
+		away := errors.Is(refused, engine.ErrAway) && a.saved != nil // it has no turn
+		switch {
+		case refused == nil:
+			l.unwatch(a.card)
+			l.strike(a)
+			if l.share != nil {
+				l.share.leave(a)
+			}
+			d.signUp(a, to)
+		case errors.Is(refused, engine.ErrNotReady) || away:
+			halted = a.ctx.Load(funi.Control)&funi.CTXM != 0
+			if force {
+				l.card.Stay(a.ctx)
+				refused = fmt.Errorf("%w: %w", attach.ErrBusy, refused)
+				return
+			}
+			refused = fmt.Errorf("%w: %w", errNotYet, refused)
+		}
+	})
+	if err != nil {
+		return nil, nil, false, statusOf(err)
+	}
+	if refused != nil {
+		return nil, nil, halted, refused
+	}
+	a.shared.Page.AskLeave(false)
+	closeFD(a.process)
+	a.process = -1
+	d.leave(a.job, a.node)
+	a.left = true
+	c.attachment, c.kept = nil, a
+	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has moved to card %d", a.node, a.job.gid, to), "job", a.job.gid, "node", a.node)
+	return image, a.ctx, true, nil
+}
+
+// signUp notes where a node of a job is now, and who pays for the sign. The card's thread calls it.
+func (d *Daemon) signUp(a *attachment, to uint16) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	a.job.cards[a.node] = to
+	a.job.signs = append(a.job.signs, sign{a.ctx, a.account, a.conn.rule})
+}
+
+// moved notes that a node of a group is on another card now. The card's thread calls it, within a step.
+func (d *Daemon) moved(gid, node, card uint16) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if j := d.jobs[gid]; j != nil && int(node) < len(j.cards) {
+		j.cards[node] = card
+	}
+}
+
+// tell waits until the cards of a group know where a node has moved, as far as they answer, and returns how many do not.
+func (c *connection) tell(x *engine.Context) (untold int) {
+	for begin := time.Now(); ; {
+		home := false
+		if err := c.d.loop.do(func() { untold, home = x.Told() }); err != nil {
+			return untold
+		}
+		taken := time.Since(begin)
+		if untold == 0 || home && taken > tellWithin || taken > homeWithin || c.endsWithin(glanceAfter(taken)) {
+			return untold
+		}
+	}
+}
+
+// image carries out KindImage.
+func (c *connection) image(message []byte) error {
+	r, err := attach.DecodeImageRequest(message)
+	if err != nil {
+		return err
+	}
+	if err := c.pace(memoryCost(uint64(len(r.Part)), c.rule)); err != nil {
+		return err
+	}
+	whole, err := c.collect(&r)
+	if err != nil {
+		return fmt.Errorf("taking an image: %w", err)
+	}
+	for begin := time.Now(); whole; {
+		taken := time.Since(begin)
+		if err := c.takeImage(); err == nil {
+			break
+		} else if !errors.Is(err, errNotYet) || taken > homeWithin || c.endsWithin(glanceAfter(taken)) {
+			c.mu.Lock()
+			c.dropImage()
+			c.mu.Unlock()
+			return fmt.Errorf("taking an image: %w: %w", attach.ErrMalformed, err)
+		}
+	}
+	if message, err = attach.EncodeBody(attach.KindImage|attach.AnswerBit, nil); err != nil {
+		return err
+	}
+	return c.send(message)
+}
+
+// mostImage bounds the image of a context: what a card keeps of it.
+func mostImage(s funi.RemoteSizes) uint64 {
+	return 256<<10 + uint64(s.KeySlots)*64 + uint64(s.Areas)*64 + uint64(s.Notifications)*8
+}
+
+// collect takes a part of an image, and reports whether it is whole.
+func (c *connection) collect(r *attach.ImageRequest) (whole bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.attachment
+	switch {
+	case a == nil:
+		return false, attach.ErrNotAttached
+	case a.active.Load() || r.Total > mostImage(a.shared.Remote) || r.Offset != uint64(len(a.image)) || r.Offset > 0 && r.Total != uint64(cap(a.image)):
+		return false, fmt.Errorf("bytes %d to %d of %d, which is not what comes next: %w", r.Offset, r.Offset+uint64(len(r.Part)), r.Total, attach.ErrMalformed)
+	}
+	if r.Offset == 0 {
+		if err := c.d.take(c.peer.account, c.rule, usage{bytes: pages(int64(r.Total))}); err != nil {
+			return false, err
+		}
+		a.image = make([]byte, 0, r.Total)
+		a.imageBytes = pages(int64(r.Total))
+	}
+	a.image = append(a.image, r.Part...)
+	return uint64(len(a.image)) == r.Total, nil
+}
+
+// dropImage forgets the image that the connection's context has got. The caller holds mu.
+func (c *connection) dropImage() {
+	if a := c.attachment; a != nil {
+		c.giveImage(a)
+	}
+}
+
+// giveImage gives back what the image of a context takes. The caller holds mu.
+func (c *connection) giveImage(a *attachment) {
+	if a.imageBytes > 0 {
+		c.d.give(c.peer.account, c.rule, usage{bytes: a.imageBytes})
+	}
+	a.image, a.imageBytes = nil, 0
+}
+
+// takeImage has the card take the image that the connection's context has got.
+func (c *connection) takeImage() error {
+	d := c.d
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.attachment
+	if a == nil {
+		return attach.ErrNotAttached
+	}
+	var refused error
+	err := d.loop.do(func() {
+		l := d.loop
+		if refused = l.card.Import(a.ctx, a.image); refused != nil {
+			return
+		}
+		a.active.Store(true)
+		if l.share != nil {
+			l.share.enter(l, a)
+		}
+	})
+	switch {
+	case err != nil:
+		return statusOf(err)
+	case errors.Is(refused, engine.ErrNotReady):
+		return fmt.Errorf("%w: %w", errNotYet, refused)
+	case refused != nil:
+		return refused
+	}
+	c.giveImage(a)
+	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has come from another card", a.node, a.job.gid), "job", a.job.gid, "node", a.node)
+	return nil
+}
+
+// whither carries out KindWhither.
+func (c *connection) whither(message []byte) error {
+	body, err := attach.DecodeBody(message, attach.KindWhither)
+	if err != nil {
+		return err
+	}
+	var w attach.Whither
+	if err := json.Unmarshal(body, &w); err != nil {
+		return fmt.Errorf("reading why a process does not move: %w: %w", err, attach.ErrMalformed)
+	}
+	c.mu.Lock()
+	a := c.attachment
+	var answer attach.Whither
+	if a != nil {
+		answer.Socket = a.whither
+		if w.Failed != "" {
+			a.whither, a.stays = "", w.Failed
+			a.shared.Page.AskLeave(false)
+		}
+	}
+	c.mu.Unlock()
+	if a == nil {
+		return attach.ErrNotAttached
+	}
+	return c.answerJSON(attach.KindWhither, answer)
+}
+
+// Moved is the answer to context-move.
+type Moved struct {
+	GID  uint16 `json:"gid"`
+	Node uint16 `json:"node"`
+	Card uint16 `json:"card"` // where it is now
+}
+
+// move asks a process to move its context to the card of another daemon, and waits until it has.
+func (d *Daemon) move(m *Command) (any, error) {
+	if m.Context == nil || m.Socket == "" || len(m.Socket) > 107 {
+		return nil, fmt.Errorf("which context, and where? say context, and socket, which is the other daemon's: %w", attach.ErrCommand)
+	}
+	var a *attachment
+	if err := d.loop.do(func() {
+		if *m.Context < uint32(len(d.loop.byBell)) {
+			a = d.loop.byBell[*m.Context]
+		}
+	}); err != nil {
+		return nil, err
+	}
+	if a == nil {
+		return nil, fmt.Errorf("no context %d; `funet context list` lists them: %w", *m.Context, attach.ErrCommand)
+	}
+	c := a.conn
+	c.mu.Lock()
+	here := c.attachment == a
+	if here {
+		a.whither, a.stays = m.Socket, ""
+		a.shared.Page.AskLeave(true)
+		wakeUp(a.process)
+	}
+	c.mu.Unlock()
+	for begin := time.Now(); here && time.Since(begin) < moveWithin; time.Sleep(glanceAfter(time.Since(begin))) {
+		c.mu.Lock()
+		here, left, stays := c.attachment == a, a.left, a.stays
+		c.mu.Unlock()
+		switch {
+		case left:
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return Moved{GID: a.job.gid, Node: a.node, Card: a.job.cards[a.node]}, nil
+		case stays != "":
+			return nil, fmt.Errorf("context %d stays: %s: %w", *m.Context, stays, attach.ErrBusy)
+		case !here:
+			return nil, fmt.Errorf("context %d has ended: %w", *m.Context, attach.ErrNotAttached)
+		}
+	}
+	c.mu.Lock()
+	if c.attachment == a {
+		a.whither = ""
+		a.shared.Page.AskLeave(false)
+	}
+	c.mu.Unlock()
+	return nil, fmt.Errorf("the process of context %d has not moved for %v: it must look at its context, and be a Go program: %w", *m.Context, moveWithin, attach.ErrBusy)
+}

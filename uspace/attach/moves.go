@@ -1,0 +1,123 @@
+package attach
+
+// This file is the messages of a move to another card: a process asks the daemon there to make room (KindArrive, as for a context), has the
+// one here let go (KindLeave), and hands the image on (KindImage). Images are longer than messages.
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+)
+
+const (
+	leaveRequestSize = 24
+	leaveAnswerSize  = 40
+	imageRequestSize = 32 // without the bytes
+
+	// MaxImagePart is how many bytes of an image a message has room for.
+	MaxImagePart = MaxMessage - imageRequestSize
+)
+
+// LeaveRequest asks to move the connection's context to another card: what it has sent is waited for, at most for Patience.
+//
+//	u16 card@16, u16 0@18, u32 patience@20 in milliseconds
+//
+// It is ErrBusy when something that was sent is not taken by then, and the context is as it was.
+type LeaveRequest struct {
+	Card     uint16
+	Patience time.Duration
+}
+
+// Encode composes the message. Patience is rounded down to milliseconds, and cut to what the field holds.
+func (r LeaveRequest) Encode() []byte {
+	b := encode(KindLeave, Done, leaveRequestSize)
+	binary.LittleEndian.PutUint16(b[16:], r.Card)
+	binary.LittleEndian.PutUint32(b[20:], uint32(min(max(r.Patience, 0), math.MaxUint32*time.Millisecond)/time.Millisecond))
+	return b
+}
+
+// DecodeLeaveRequest reads the message.
+func DecodeLeaveRequest(b []byte) (LeaveRequest, error) {
+	if err := fixed(b, KindLeave, leaveRequestSize); err != nil {
+		return LeaveRequest{}, err
+	}
+	if v := binary.LittleEndian.Uint16(b[18:]); v != 0 {
+		return LeaveRequest{}, malformed("a leave request", "reserved word", uint64(v))
+	}
+	return LeaveRequest{Card: binary.LittleEndian.Uint16(b[16:]), Patience: time.Duration(binary.LittleEndian.Uint32(b[20:])) * time.Millisecond}, nil
+}
+
+// LeaveAnswer says that the context has left its card. As many messages follow as its image needs, each a body of up to MaxImagePart bytes.
+//
+//	u64 image@16, u32 untold@24, u32 0@28, u64 pause@32
+type LeaveAnswer struct {
+	Image  uint64        // bytes
+	Untold int           // cards of the group that have not been told where the process is now; they are told later
+	Pause  time.Duration // from the moment when the card took nothing for the context any more
+}
+
+// Encode composes the message.
+func (a LeaveAnswer) Encode() []byte {
+	b := encode(KindLeave|AnswerBit, Done, leaveAnswerSize)
+	binary.LittleEndian.PutUint64(b[16:], a.Image)
+	binary.LittleEndian.PutUint32(b[24:], uint32(a.Untold))
+	binary.LittleEndian.PutUint64(b[32:], uint64(a.Pause))
+	return b
+}
+
+// DecodeLeaveAnswer reads the message. The error of a refused request is a *Refusal.
+func DecodeLeaveAnswer(b []byte) (LeaveAnswer, error) {
+	if err := fixed(b, KindLeave|AnswerBit, leaveAnswerSize); err != nil {
+		return LeaveAnswer{}, err
+	}
+	const what = "an answer to a leave request"
+	a := LeaveAnswer{Image: binary.LittleEndian.Uint64(b[16:]), Untold: int(binary.LittleEndian.Uint32(b[24:])), Pause: time.Duration(binary.LittleEndian.Uint64(b[32:]))}
+	if v := binary.LittleEndian.Uint32(b[28:]); v != 0 {
+		return LeaveAnswer{}, malformed(what, "reserved word", uint64(v))
+	}
+	if a.Image > 1<<30 || a.Pause < 0 {
+		return LeaveAnswer{}, malformed(what, "image", a.Image)
+	}
+	return a, nil
+}
+
+// ImageRequest is a part of an image for the connection's context, which arrives: parts follow each other from the first byte on. The answer has no
+// body, and that to the last part says that the context goes on.
+//
+//	u64 total@16, u64 offset@24, bytes@32
+type ImageRequest struct {
+	Total, Offset uint64
+	Part          []byte // 1 to MaxImagePart bytes
+}
+
+// Encode composes the message.
+func (r ImageRequest) Encode() []byte {
+	b := encode(KindImage, Done, imageRequestSize+len(r.Part))
+	binary.LittleEndian.PutUint64(b[16:], r.Total)
+	binary.LittleEndian.PutUint64(b[24:], r.Offset)
+	copy(b[imageRequestSize:], r.Part)
+	return b
+}
+
+// DecodeImageRequest reads the message. The part aliases b.
+func DecodeImageRequest(b []byte) (ImageRequest, error) {
+	body, err := DecodeBody(b, KindImage)
+	if err != nil {
+		return ImageRequest{}, err
+	}
+	if len(body) <= imageRequestSize-HeaderSize {
+		return ImageRequest{}, malformed("a part of an image", "length", uint64(len(b)))
+	}
+	r := ImageRequest{Total: binary.LittleEndian.Uint64(b[16:]), Offset: binary.LittleEndian.Uint64(b[24:]), Part: b[imageRequestSize:]}
+	if r.Offset > r.Total || uint64(len(r.Part)) > r.Total-r.Offset {
+		return ImageRequest{}, malformed("a part of an image", "offset", r.Offset)
+	}
+	return r, nil
+}
+
+// Whither is the JSON of a request of KindWhither and of its answer. A process asks where it is to move with an empty object, and says why it
+// did not with Failed.
+type Whither struct {
+	Socket string `json:"socket,omitempty"` // of the daemon to move to
+	Failed string `json:"failed,omitempty"`
+}

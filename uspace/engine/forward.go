@@ -1,0 +1,473 @@
+package engine
+
+// This file is what stays of a context that has moved to another card, how other cards hear of it, and what they do then.
+//
+// A sign is a context without a process, in the place of the one that left. Whatever comes for it is rejected with ReasonMoved: the sender's card takes
+// the packet back from the link, looks its route up anew, and sends it there (reroute). It has been delivered nowhere.
+//
+// A sign tells the cards that have nodes of its group, or signs, the new home first, then the others: a packet of KindForward in the name of its node, to
+// any node of the group there. A card that is told changes its route table, if that puts the node on the card that tells. No other card
+// can say where a node is. A card that did not hear of it, or was restarted, tries the old home, and is told then.
+//
+// The new home takes the word of any card if the node is about to arrive there: a process of the job has asked for that, and has the image. If
+// nobody else of the group is there, nobody has told it of other nodes that have moved: so the sign tells it of those before.
+//
+// A sign has the lines that its context had, as long as it tells; then its set of the cache is others'. It costs its user a context.
+//
+// Long transfers. Parts that were accepted before are in the memory that moved; the others come to the new home. The last packet still goes to
+// the home where the transfer began: only that card knows whether the process that the first parts went to is the one that moved (life.go). Then it
+// gets the number that the next frame to the new home had when this card was told: any other life there begins later.
+// If the old home is gone by then the transfer comes back.
+
+import (
+	"slices"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	// homes is how many former homes of a node a card remembers. A transfer that began at an earlier one comes back.
+	homes = 8
+	// tellAgain is how many times MaxHold after a card was told it is told again if it still asks here.
+	tellAgain = 4
+)
+
+// forward is what a sign knows.
+type forward struct {
+	to      uint16
+	targets []target // those of other nodes, which come before all, then the new home, then others
+	home    int      // of targets: the new home
+	wanting []int    // of targets, those to tell next
+	listed  bool     // on Card.tellers
+	telling int      // packets under way
+	left    int      // targets that may yet hear of it
+	again   int64    // when the new home is tried again; Never
+}
+
+// target is a card to tell, the node there that is told, and the node of which it is told.
+type target struct {
+	card, node uint16
+	about      uint16
+	told       bool
+	waits      bool // wanting, or a packet is under way
+	at         int64
+}
+
+// moved is what a group knows of a node that has moved.
+type moved struct {
+	to    uint16
+	first [arctic.Levels]uint32 // see above
+	from  [homes]uint16
+	known int // of from, in all
+}
+
+// was reports whether a card was the node's home.
+func (m *moved) was(card uint32) bool {
+	for _, c := range m.from[:min(m.known, homes)] {
+		if uint32(c) == card {
+			return true
+		}
+	}
+	return false
+}
+
+// movedFrom reports whether a node has moved from a card, to where the table says that it is.
+func (g *group) movedFrom(node uint16, card uint32) bool {
+	m := g.moved[node]
+	return m != nil && g.routes[node] == uint32(m.to) && m.was(card)
+}
+
+// becomeForward makes a sign of a context that is switched out.
+func (c *Card) becomeForward(x *Context, to uint16) {
+	x.saved, x.leaving = nil, false
+	x.forward = &forward{to: to, again: Never}
+	x.rejection, x.halted, x.owner.Halted = arctic.ReasonMoved, false, false
+	x.iface = funi.NewCard(&funi.Memory{Page: new(funi.Page)}) // the process's is not ours
+	c.leaveBells(x)
+	c.joinBells(x, c.cfg.Doorbells)
+	x.segments, x.long, x.current, x.remote, x.answers, x.chains = funi.Segments{}, nil, [arctic.Levels]*transfer{}, nil, nil, nil
+	for l := range x.fifo {
+		x.fifo[l].entries = nil
+	}
+	if !x.holdsSet { // SwitchOut has offered it to others
+		x.holdsSet = c.takeSet() // if there is none free, the card has one more for a while
+	}
+	c.redirect(x.group, x.gid, x.node, to)
+	x.forward.aim(c, x)
+	c.signs = append(c.signs, x)
+	c.more = true
+}
+
+// aim finds whom to tell: each card of the group, by its lowest node or a sign.
+func (f *forward) aim(c *Card, x *Context) {
+	seen := make([]bool, c.link.Cards())
+	seen[f.to], seen[c.cfg.Card] = true, true
+	var others []target
+	see := func(card uint32, node int) {
+		if int(card) < len(seen) && !seen[card] {
+			seen[card] = true
+			others = append(others, target{card: uint16(card), node: uint16(node), about: x.node})
+		}
+	}
+	for node, route := range x.group.routes {
+		see(route, node)
+		if m := x.group.moved[uint16(node)]; m != nil {
+			for _, card := range m.from[:min(m.known, homes)] {
+				see(uint32(card), node)
+			}
+			if node != int(x.node) && m.to != f.to {
+				f.targets = append(f.targets, target{card: f.to, node: x.node, about: uint16(node)})
+			}
+		}
+	}
+	f.home = len(f.targets)
+	f.targets = append(append(f.targets, target{card: f.to, node: x.node, about: x.node}), others...)
+	f.left = len(f.targets) - f.home
+	c.wantHome(x)
+}
+
+// want puts a target of a sign on the list of those to tell.
+func (c *Card) want(x *Context, i int) {
+	f := x.forward
+	if t := &f.targets[i]; !t.waits {
+		t.waits = true
+		f.wanting = append(f.wanting, i)
+	}
+	if !f.listed {
+		f.listed = true
+		c.tellers = append(c.tellers, x)
+	}
+	c.more = true
+}
+
+// Told reports how many cards have not been told yet that the process of a context is elsewhere, and whether the one that it is on has. A card where no
+// process of the group is counts as told. A context that has not left has none to tell.
+func (x *Context) Told() (left int, home bool) {
+	if x.forward == nil {
+		return 0, false
+	}
+	return x.forward.left, x.forward.targets[x.forward.home].told
+}
+
+// tellSigns sends what signs have to tell.
+func (c *Card) tellSigns() {
+	if c.signsDue <= c.now {
+		c.signsDue = Never
+		for _, x := range c.signs {
+			if f := x.forward; f.again <= c.now {
+				f.again = Never
+				c.wantHome(x)
+			} else {
+				c.signsDue = min(c.signsDue, f.again)
+			}
+		}
+	}
+	waiting := c.tellers[:0]
+	for _, x := range c.tellers {
+		if !x.detached && c.tellTargets(x) {
+			waiting = append(waiting, x)
+		} else {
+			x.forward.listed = false
+		}
+	}
+	clear(c.tellers[len(waiting):])
+	c.tellers = waiting
+}
+
+// wantHome has the new home told what it does not know, of other nodes first.
+func (c *Card) wantHome(x *Context) {
+	f := x.forward
+	for i := range f.home {
+		if !f.targets[i].told {
+			c.want(x, i)
+		}
+	}
+	if f.before() == 0 {
+		c.want(x, f.home)
+	}
+}
+
+// tellTargets sends what a sign has to tell, and reports whether something waits for a line.
+func (c *Card) tellTargets(x *Context) bool {
+	f := x.forward
+	for len(f.wanting) > 0 {
+		ln := x.take(arctic.Request)
+		if ln == nil {
+			return true
+		}
+		i := f.wanting[0]
+		f.wanting = f.wanting[1:]
+		t := &f.targets[i]
+		f.telling++
+		ln.Node, ln.typ, ln.argument, ln.Part, ln.asked = t.node, 0, uint32(i), true, true
+		words := arctic.PutForward(ln.Data[arctic.PacketHeaderSize:], &arctic.Forward{Node: t.about, Card: f.whereIs(x, t.about)})
+		c.compose(x, arctic.Request, ln, arctic.KindForward, words, uint32(t.card))
+		c.link.Queue(t.card, arctic.Request, &ln.Line)
+	}
+	return false
+}
+
+// whereIs returns where a node is of which a sign tells.
+func (f *forward) whereIs(x *Context, node uint16) uint16 {
+	if node == x.node {
+		return f.to
+	}
+	return uint16(x.group.routes[node])
+}
+
+// answered notes what became of the packet in a line of a sign.
+func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
+	c := x.card
+	i := int(ln.argument)
+	x.free(ln)
+	t := &f.targets[i]
+	t.waits, t.at = false, c.now
+	f.telling--
+	switch home := i == f.home; {
+	case i < f.home:
+		if reason != arctic.ReasonNone {
+			f.tryAgain(c)
+		} else if t.told = true; f.before() == 0 {
+			c.want(x, f.home)
+		}
+	case reason == arctic.ReasonNone, reason == arctic.ReasonPath && !home:
+		// Or its table puts the node elsewhere: it has been told already, or has a say of its own.
+		f.tell(t)
+		for i := f.home; home && i < len(f.targets); i++ {
+			if !f.targets[i].told {
+				c.want(x, i)
+			}
+		}
+	case home:
+		f.tryAgain(c)
+	case reason >= arctic.ReasonLocal:
+		f.tell(t) // The card is not there. If it comes back it will ask.
+	default:
+		if next, ok := c.nodeAfter(x.group, t.card, t.node); ok {
+			t.node = next
+			c.want(x, i)
+		} else {
+			f.tell(t) // nobody of the group is there
+		}
+	}
+	if f.telling == 0 && len(f.wanting) == 0 && f.targets[f.home].told {
+		c.offerLines(x)
+	}
+}
+
+// tryAgain has the new home told again in a while.
+func (f *forward) tryAgain(c *Card) {
+	f.again = c.now + int64(c.cfg.MaxHold)
+	c.signsDue = min(c.signsDue, f.again)
+}
+
+// tell notes that a target need not be told any more.
+func (f *forward) tell(t *target) {
+	if !t.told {
+		t.told = true
+		f.left--
+	}
+}
+
+// before counts what the new home has not heard of other nodes.
+func (f *forward) before() (n int) {
+	for i := range f.targets[:f.home] {
+		if !f.targets[i].told {
+			n++
+		}
+	}
+	return n
+}
+
+// offerLines gives the lines of a sign back, which has told all.
+func (c *Card) offerLines(x *Context) {
+	if x.holdsSet {
+		c.offerSet(x)
+	} else {
+		x.lines = nil
+	}
+}
+
+// nodeAfter returns the next node of a group on a card.
+func (c *Card) nodeAfter(g *group, card, node uint16) (uint16, bool) {
+	for n := int(node) + 1; n < len(g.routes); n++ {
+		if g.routes[n] == uint32(card) {
+			return uint16(n), true
+		}
+	}
+	return 0, false
+}
+
+// asked notes that a packet for the process that has moved came from a node: its card has not heard of that, or not long ago.
+func (f *forward) asked(c *Card, x *Context, card, node uint16) {
+	i := slices.IndexFunc(f.targets[f.home:], func(t target) bool { return t.card == card }) + f.home
+	if i < f.home {
+		i = len(f.targets)
+		f.targets = append(f.targets, target{card: card, about: x.node, told: true, at: c.now - tellAgain*int64(c.cfg.MaxHold)})
+	}
+	t := &f.targets[i]
+	if t.waits || i > f.home && !f.targets[f.home].told || t.told && c.now-t.at < tellAgain*int64(c.cfg.MaxHold) {
+		return
+	}
+	if i > f.home {
+		t.node = node
+	}
+	if !x.holdsSet && !c.takeSet() {
+		return // it will ask again
+	}
+	x.holdsSet = true
+	c.want(x, i)
+}
+
+// rejectMoved rejects a packet for a process that has moved, which came in the frame of the train, or with nil from this very card.
+func (c *Card) rejectMoved(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
+	if h.Kind == arctic.KindForward {
+		return c.acceptForward(x, t, p, h)
+	}
+	var last arctic.Transfer
+	if h.Kind == arctic.KindTransfer && p.Transfer(&last) && last.Form == arctic.Last && c.torn(x, t, &last) {
+		return arctic.ReasonReplaced
+	}
+	if t != nil {
+		x.forward.asked(c, x, t.Card(), h.Source)
+	}
+	return arctic.ReasonMoved
+}
+
+// acceptForward takes the word of the card where a node was about where it is now, or says why not.
+func (c *Card) acceptForward(x *Context, t *link.Train, p arctic.Packet, h *arctic.PacketHeader) arctic.Reason {
+	var f arctic.Forward
+	if !p.Forward(h, &f) || h.Level != arctic.Request {
+		return arctic.ReasonRemoteForm
+	}
+	g, from := x.group, uint32(NoRoute)
+	if t != nil && g != nil {
+		from = uint32(t.Card())
+	}
+	arrives := x.arriving && h.Source == x.node
+	switch {
+	case from == NoRoute:
+	case arrives && f.Node != x.node:
+		if len(g.nodes) == 1 && int(f.Node) < len(g.routes) && c.link.IsPeer(f.Card) { // else this card has heard of it from where the node was
+			c.redirectTo(g, x.gid, f.Node, f.Card)
+		}
+		return arctic.ReasonNone
+	case arrives && f.Card == c.cfg.Card:
+		if c.route(g, x.node) != from {
+			g.places(c, x.node, from)
+		}
+		c.redirectTo(g, x.gid, x.node, f.Card)
+		return arctic.ReasonNone
+	case f.Node == h.Source && c.route(g, h.Source) == from && c.link.IsPeer(f.Card):
+		c.redirectTo(g, x.gid, h.Source, f.Card)
+		return arctic.ReasonNone
+	}
+	c.counters.ForwardsRefused++
+	return arctic.ReasonPath
+}
+
+// redirectTo changes the home of a node at another card's word.
+func (c *Card) redirectTo(g *group, gid, node, to uint16) {
+	if c.route(g, node) == uint32(to) {
+		return
+	}
+	c.redirect(g, gid, node, to)
+	if c.cfg.Moved != nil {
+		c.cfg.Moved(gid, node, to)
+	}
+}
+
+// places puts a node of the group on a card, in a table of its own.
+func (g *group) places(c *Card, node uint16, route uint32) {
+	if g.routes == nil {
+		g.routes = slices.Clone(c.routes)
+	}
+	for int(node) >= len(g.routes) {
+		g.routes = append(g.routes, NoRoute)
+	}
+	g.routes[node] = route
+}
+
+// redirect changes the home of a node of the group. What waits for it at the old one is tried at once, which the old home rejects with ReasonMoved.
+func (c *Card) redirect(g *group, gid, node, to uint16) {
+	from := uint16(c.route(g, node))
+	g.places(c, node, uint32(to))
+	if g.moved == nil {
+		g.moved = map[uint16]*moved{}
+	}
+	m := g.moved[node]
+	if m == nil {
+		m = new(moved)
+		g.moved[node] = m
+	}
+	m.from[m.known%homes] = from
+	m.known++
+	m.to = to
+	for l := range arctic.Level(arctic.Levels) {
+		m.first[l] = uint32(c.lives)
+		if to != c.cfg.Card {
+			m.first[l] = c.link.Sequence(to, l) - 1
+		}
+	}
+	c.moves = true
+	for _, x := range c.contexts {
+		if x.group == g {
+			c.link.TryNode(x.owner, from, node)
+			x.loopHold, x.calm = 0, false
+		}
+	}
+	c.counters.Redirected++
+	c.more = true
+}
+
+// forgetMoves forgets what is known of moves of nodes that a new route table puts elsewhere.
+func (g *group) forgetMoves() {
+	for node, m := range g.moved {
+		if int(node) >= len(g.routes) || g.routes[node] != uint32(m.to) {
+			delete(g.moved, node)
+		}
+	}
+}
+
+// reroute sends a packet on that was rejected because its receiver has moved.
+func (x *Context) reroute(ln *line) {
+	c := x.card
+	p := arctic.Packet(ln.Data[:ln.Size])
+	h := p.Header()
+	t := ln.transfer
+	switch {
+	case x.forward != nil:
+		x.forward.answered(x, ln, arctic.ReasonMoved)
+		return
+	case x.detached || x.group == nil:
+		c.counters.Discarded++
+		x.free(ln)
+		return
+	case t != nil && t.failed != arctic.ReasonNone:
+		x.free(ln)
+		return
+	}
+	c.counters.Rerouted++
+	route := c.route(x.group, ln.Node)
+	if t != nil && t.needsHome(ln) {
+		if x.group.movedFrom(ln.Node, t.route) {
+			t.first = x.group.moved[ln.Node].first[t.level]
+			c.opened.remove(t)
+			t.route = route
+			c.opened.add(t)
+		}
+		c.loadOf(x, ln, t, t.notice())
+	} else {
+		h.Route = route & arctic.MaxRoute
+		h.Encode(ln.Data[:])
+		c.send(x, h.Level, ln, route)
+	}
+	if c.more = true; x.looping {
+		x.stir() // it is for a context of this card now, and this one may be asleep
+	}
+}
+
+// needsHome reports whether the packet of a line of the transfer goes to the home where that began: its notice.
+func (t *transfer) needsHome(ln *line) bool { return !ln.Part && t.put == nil }

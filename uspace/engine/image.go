@@ -1,0 +1,412 @@
+package engine
+
+// This file is the image of a context that moves to another card: what the card keeps about it besides the process's own memory, as bytes.
+// It passes through the process's hands, and the card that takes it believes nothing: an image can say nothing that the process could not
+// have asked its card for itself.
+//
+// Little-endian. Counts come before what they count; what follows the end is refused.
+//
+//	u32 magic 0x4d55464e ("NFUM"), u16 version 1, u16 gid, u16 node, u16 segments
+//	segments times: u32 base, u32 rights, u64 bytes
+//	u64 lineage (see Context)
+//	u32 key slots, u32 areas, u32 entries of the notification ring: what there is room for; the rest up to the chains only if there is
+//	u32 n, n times a window: u32 number and flags (see below), u64 key, u32 base, u32 bytes, u64 address, u32 locker and rights, u32 life, u32 credit
+//	u32 n, n times an area: u32 number and flags, u32 counter, u32 credit, u32 key slot and words of metadata
+//	u32 head, u32 tail of the ring, head - tail times u32: what an entry is of
+//	u64 completed, u64 notified, u64 operations, u64 failed
+//	u32 n, n times u16 (and 0 to a whole u32): the generations of records of operations
+//	u32 n, n times a chain: u32 number and flags, u32 parent, u32 next, next times u32 node and members
+//	for each level: u32 n, n times a slot that was drained
+//	7 times u64: what the context has moved (Traffic)
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	imageMagic   = 0x4d55464e
+	imageVersion = 1
+
+	imageFlag    = 1 << 16 // of a window: suspended; of an area: returns; of a chain: first
+	imageLocked  = 1 << 17 // of a window
+	imageFlags   = imageFlag | imageLocked
+	traffics     = 7
+	windowImage  = 40
+	areaImage    = 16
+	segmentImage = 16
+)
+
+// ErrImage is returned for bytes that are no image of a context, or of one with other segments or tables.
+var ErrImage = errors.New("engine: that is not the image of a context like this one; take it from the card that the context leaves, and register the same segments")
+
+// ImageSegment is a segment of a context that has left its card.
+type ImageSegment struct {
+	Base   uint32
+	Rights funi.Rights
+	Bytes  uint64
+}
+
+// Image is what ReadImage reads: what one needs to make a context into which Import takes the image.
+type Image struct {
+	GID, Node uint16
+	Segments  []ImageSegment
+	Remote    funi.RemoteSizes
+
+	lineage uint64
+}
+
+// encodeImage returns the image of a context that is off the card, and of what was drained.
+func (x *Context) encodeImage(drained *[arctic.Levels][]funi.Slot) []byte {
+	le := binary.LittleEndian
+	b := le.AppendUint32(nil, imageMagic)
+	segments := x.segments.All()
+	for _, v := range []uint16{imageVersion, x.gid, x.node, uint16(len(segments))} {
+		b = le.AppendUint16(b, v)
+	}
+	for _, s := range segments {
+		b = le.AppendUint32(b, s.Base)
+		b = le.AppendUint32(b, uint32(s.Rights))
+		b = le.AppendUint64(b, uint64(len(s.Memory)))
+	}
+	b = le.AppendUint64(b, x.lineage)
+	b = x.encodeRemote(b)
+	var chains []byte
+	n := uint32(0)
+	if x.chains != nil {
+		for i, ch := range x.chains {
+			if ch == nil || !ch.member {
+				continue
+			}
+			n++
+			chains = le.AppendUint32(chains, uint32(i)|flag(ch.first, imageFlag))
+			chains = le.AppendUint32(chains, uint32(ch.parent))
+			chains = le.AppendUint32(chains, uint32(len(ch.next)))
+			for _, next := range ch.next {
+				chains = le.AppendUint32(chains, uint32(next.Node)|uint32(next.Members)<<16)
+			}
+		}
+	}
+	b = append(le.AppendUint32(b, n), chains...)
+	for _, slots := range drained {
+		b = le.AppendUint32(b, uint32(len(slots)))
+		for i := range slots {
+			for _, w := range slots[i] {
+				b = le.AppendUint32(b, w)
+			}
+		}
+	}
+	t := x.Traffic()
+	for _, v := range [traffics]uint64{t.Sent, t.SentBytes, t.Received, t.ReceivedBytes, t.Retried, t.Returned, t.Refused} {
+		b = le.AppendUint64(b, v)
+	}
+	return b
+}
+
+func flag(set bool, bit uint32) uint32 {
+	if set {
+		return bit
+	}
+	return 0
+}
+
+// encodeRemote appends the remote memory.
+func (x *Context) encodeRemote(b []byte) []byte {
+	le := binary.LittleEndian
+	r := x.remote
+	if r == nil {
+		return append(b, make([]byte, 12)...)
+	}
+	for _, n := range []int{len(r.keySlots), len(r.areas), len(r.ring)} {
+		b = le.AppendUint32(b, uint32(n))
+	}
+	at, n := len(b), uint32(0)
+	b = le.AppendUint32(b, 0)
+	for i := range r.keySlots {
+		s := &r.keySlots[i]
+		if s.memory == nil {
+			continue // what is unread of it stands in the ring
+		}
+		base, _ := x.segments.Address(s.memory, funi.Keyed)
+		b = le.AppendUint32(b, uint32(i)|flag(s.suspended, imageFlag)|flag(s.locked, imageLocked))
+		b = le.AppendUint64(b, s.key)
+		b = le.AppendUint32(b, base)
+		b = le.AppendUint32(b, uint32(len(s.memory)))
+		b = le.AppendUint64(b, s.address)
+		b = le.AppendUint32(b, uint32(s.locker)|uint32(s.rights)<<16)
+		b = le.AppendUint32(b, s.life)
+		b = le.AppendUint32(b, s.credit)
+		n++
+	}
+	le.PutUint32(b[at:], n)
+	at, n = len(b), 0
+	b = le.AppendUint32(b, 0)
+	for i := range r.areas {
+		a := &r.areas[i]
+		if a.credit == 0 {
+			continue
+		}
+		b = le.AppendUint32(b, uint32(i)|flag(a.returns, imageFlag))
+		b = le.AppendUint32(b, a.counter)
+		b = le.AppendUint32(b, a.credit)
+		b = le.AppendUint32(b, uint32(a.keySlot)|uint32(a.metadata)<<16)
+		n++
+	}
+	le.PutUint32(b[at:], n)
+	b = le.AppendUint32(b, r.head)
+	b = le.AppendUint32(b, r.tail)
+	for i := r.tail; i != r.head; i++ {
+		b = le.AppendUint32(b, r.ring[i&uint32(len(r.ring)-1)])
+	}
+	for _, v := range []uint64{r.requests.completed, r.use.Notified, r.use.Operations, r.use.Failed} {
+		b = le.AppendUint64(b, v)
+	}
+	b = le.AppendUint32(b, uint32(len(r.requests.table)))
+	for i := range r.requests.table {
+		b = le.AppendUint16(b, r.requests.table[i].generation)
+	}
+	if len(r.requests.table)%2 != 0 {
+		b = le.AppendUint16(b, 0)
+	}
+	return b
+}
+
+// imageReader takes an image apart. Behind the end, and after what is wrong, everything is 0 and wrong is set.
+type imageReader struct {
+	b     []byte
+	wrong bool
+}
+
+func (r *imageReader) take(n int) []byte {
+	if n > len(r.b) {
+		r.wrong, r.b = true, nil
+		return make([]byte, n)
+	}
+	b := r.b[:n]
+	r.b = r.b[n:]
+	return b
+}
+
+func (r *imageReader) u16() uint16 { return binary.LittleEndian.Uint16(r.take(2)) }
+func (r *imageReader) u32() uint32 { return binary.LittleEndian.Uint32(r.take(4)) }
+func (r *imageReader) u64() uint64 { return binary.LittleEndian.Uint64(r.take(8)) }
+
+// count reads how many of that many bytes follow: no more than there are, and than most.
+func (r *imageReader) count(bytes, most int) int {
+	n := r.u32()
+	if uint64(n) > uint64(most) || uint64(n)*uint64(bytes) > uint64(len(r.b)) {
+		r.wrong, r.b = true, nil
+		return 0
+	}
+	return int(n)
+}
+
+// ensure notes that something is wrong unless ok.
+func (r *imageReader) ensure(ok bool) {
+	if !ok {
+		r.wrong, r.b = true, nil
+	}
+}
+
+// head reads what stands before the windows.
+func (r *imageReader) head() (m Image) {
+	r.ensure(r.u32() == imageMagic)
+	r.ensure(r.u16() == imageVersion)
+	m.GID, m.Node = r.u16(), r.u16()
+	n := int(r.u16())
+	r.ensure(m.GID <= arctic.MaxGID && n <= funi.MaxSegments && n*segmentImage <= len(r.b))
+	for range n {
+		if r.wrong {
+			break
+		}
+		s := ImageSegment{Base: r.u32()}
+		rights := r.u32()
+		s.Rights, s.Bytes = funi.Rights(rights), r.u64()
+		r.ensure(rights&^uint32(funi.Source|funi.Destination|funi.Keyed) == 0 && s.Bytes <= 1<<32)
+		m.Segments = append(m.Segments, s)
+	}
+	m.lineage = r.u64()
+	sizes := [3]uint32{r.u32(), r.u32(), r.u32()}
+	for _, v := range sizes {
+		r.ensure(v <= funi.MaxNotifications)
+	}
+	m.Remote = funi.RemoteSizes{KeySlots: int(sizes[0]), Areas: int(sizes[1]), Notifications: int(sizes[2])}
+	r.ensure(m.Remote.Check() == nil)
+	return m
+}
+
+// ReadImage reads which context an image is of, and what that needs: it returns ErrImage if it is none. Import checks the rest. The bytes may be anything.
+func ReadImage(b []byte) (Image, error) {
+	r := imageReader{b: b}
+	if m := r.head(); !r.wrong {
+		return m, nil
+	}
+	return Image{}, fmt.Errorf("reading an image of %d bytes: %w", len(b), ErrImage)
+}
+
+// decodeImage takes an image into a context that is off the card and has nothing yet, and returns what was drained. It returns ErrImage, and the
+// context is of no use then.
+func (x *Context) decodeImage(b []byte) (drained [arctic.Levels][]funi.Slot, err error) {
+	r := imageReader{b: b}
+	m := r.head()
+	sizes := funi.RemoteSizes{}
+	if x.remote != nil {
+		sizes = x.iface.Memory().Remote
+	}
+	segments := x.segments.All()
+	r.ensure(m.GID == x.gid && m.Node == x.node && m.Remote == sizes && len(m.Segments) == len(segments))
+	for i := 0; !r.wrong && i < len(segments); i++ {
+		s := &segments[i]
+		r.ensure(m.Segments[i] == ImageSegment{Base: s.Base, Rights: s.Rights, Bytes: uint64(len(s.Memory))})
+	}
+	x.lineage = m.lineage
+	if x.remote != nil && !r.wrong {
+		x.decodeRemote(&r)
+	}
+	for range r.count(12, funi.MaxChains) {
+		x.decodeChain(&r)
+	}
+	for l := range drained {
+		for range r.count(4*funi.SlotWords, len(x.fifo[l].entries)) {
+			var s funi.Slot
+			for i := range s {
+				s[i] = r.u32()
+			}
+			drained[l] = append(drained[l], s)
+		}
+	}
+	t := &x.traffic
+	for _, v := range []*uint64{&t.Sent, &t.SentBytes, &t.Received, &t.ReceivedBytes, &x.owner.Retried, &t.Returned, &t.Refused} {
+		*v = r.u64()
+	}
+	r.ensure(len(r.b) == 0)
+	if r.wrong {
+		return drained, fmt.Errorf("taking an image of %d bytes: %w", len(b), ErrImage)
+	}
+	return drained, nil
+}
+
+// decodeRemote takes the remote memory. The ring's promises are counted anew: it has room for each.
+func (x *Context) decodeRemote(b *imageReader) {
+	r := x.remote
+	for range b.count(windowImage, len(r.keySlots)) {
+		n := b.u32()
+		s := keySlot{key: b.u64()}
+		base, size := b.u32(), b.u32()
+		s.address = b.u64()
+		word := b.u32()
+		s.locker, s.rights, s.life, s.credit = uint16(word), funi.WindowRights(word>>16), b.u32(), b.u32()
+		s.suspended, s.locked = n&imageFlag != 0, n&imageLocked != 0
+		n &^= imageFlags
+		b.ensure(n < uint32(len(r.keySlots)) && n == uint32(uint16(s.key)) && word>>16 <= uint32(funi.RightRead|funi.RightWrite|funi.RightAtomic|funi.RightNotify) && size > 0 && s.credit <= uint32(len(r.ring)) &&
+			s.address <= arctic.MaxAddress && s.address+uint64(size)-1 <= arctic.MaxAddress)
+		if b.wrong {
+			return
+		}
+		s.memory = x.segments.Memory(base, int(size), funi.Keyed)
+		b.ensure(s.memory != nil && r.keySlots[n].memory == nil)
+		if b.wrong {
+			return
+		}
+		r.keySlots[n] = s
+		r.use.KeySlotsOpen++
+		if s.rights&(funi.RightRead|funi.RightAtomic) != 0 {
+			x.makeAnswers()
+		}
+	}
+	for range b.count(areaImage, len(r.areas)) {
+		n := b.u32()
+		a := area{counter: b.u32(), credit: b.u32(), returns: n&imageFlag != 0}
+		word := b.u32()
+		a.keySlot, a.metadata = uint16(word), uint8(word>>16)
+		n &^= imageFlag
+		b.ensure(n < uint32(len(r.areas)) && int(a.keySlot) < len(r.keySlots) && a.credit > 0 && a.credit <= uint32(len(r.ring)) && word>>16 <= arctic.MaxRemoteMetadata)
+		if b.wrong || r.areas[n].credit != 0 {
+			b.ensure(false)
+			return
+		}
+		r.areas[n] = a
+		r.use.AreasOpen++
+	}
+	r.head, r.tail = b.u32(), b.u32()
+	b.ensure(r.head-r.tail <= uint32(len(r.ring)) && uint64(r.head-r.tail)*4 <= uint64(len(b.b)))
+	if b.wrong {
+		r.head, r.tail = 0, 0
+		return
+	}
+	for i := r.tail; i != r.head; i++ {
+		of := b.u32()
+		switch {
+		case of == noteOfRequest:
+		case of >= noteOfWindow && of-noteOfWindow < uint32(len(r.keySlots)):
+			r.keySlots[of-noteOfWindow].unread++
+		case of < uint32(len(r.areas)):
+			r.areas[of].unread++
+		default:
+			b.ensure(false)
+			return
+		}
+		r.ring[i&uint32(len(r.ring)-1)] = of
+	}
+	r.requests.completed, r.use.Notified, r.use.Operations, r.use.Failed = b.u64(), b.u64(), b.u64(), b.u64()
+	r.use.Completed = r.requests.completed
+	if n := b.count(2, min(len(r.ring), funi.MaxRequests)); n > 0 {
+		b.ensure(n == min(len(r.ring), funi.MaxRequests))
+		r.makeRequests(x)
+		for i := range r.requests.table {
+			r.requests.table[i].generation = b.u16()
+		}
+		if n%2 != 0 {
+			b.ensure(b.u16() == 0)
+		}
+	}
+	for i := range r.keySlots {
+		b.ensure(r.keySlots[i].memory == nil || r.keySlots[i].unread <= r.keySlots[i].credit)
+	}
+	for i := range r.areas {
+		b.ensure(r.areas[i].credit == 0 || r.areas[i].unread <= r.areas[i].credit)
+	}
+	r.promised = r.owed()
+	b.ensure(r.promised <= uint32(len(r.ring)))
+}
+
+// owed counts what the ring must have room for.
+func (r *remote) owed() (n uint32) {
+	sum := uint64(0)
+	for i := range r.keySlots {
+		s := &r.keySlots[i]
+		sum += uint64(max(s.credit, s.unread))
+	}
+	for i := range r.areas {
+		a := &r.areas[i]
+		sum += uint64(max(a.credit, a.unread))
+	}
+	for i := r.tail; i != r.head; i++ {
+		if r.ring[i&uint32(len(r.ring)-1)] == noteOfRequest {
+			sum++
+		}
+	}
+	return uint32(min(sum, 1<<32-1))
+}
+
+// decodeChain takes a chain, as a block of SetChain would.
+func (x *Context) decodeChain(b *imageReader) {
+	word, parent := b.u32(), b.u32()
+	var next [funi.MaxNext]funi.Next
+	n := b.count(4, funi.MaxNext)
+	for i := range n {
+		v := b.u32()
+		next[i] = funi.Next{Node: uint16(v), Members: uint16(v >> 16)}
+	}
+	b.ensure(word&^imageFlag < funi.MaxChains && parent <= 0xffff && x.remote != nil)
+	if b.wrong {
+		return
+	}
+	var w funi.Slot
+	w.SetChain(&funi.Chain{Number: uint16(word), First: word&imageFlag != 0, Parent: uint16(parent), Next: next[:n]}, 0)
+	b.ensure(x.setChain(&w))
+}

@@ -1,0 +1,192 @@
+package engine
+
+// This file is how a context moves to another card (Tokyo, section 2.2.1) with its windows, keys, areas and counters, while others go on
+// sending to it. What was promised exactly once stays so: a packet is accepted by one of the two cards, or by neither and goes on.
+//
+//	the new card      Arrive    a context without anything, which takes nothing: its packets come again
+//	the old one       Export    the context sends nothing new until all that it has sent is answered; then it takes nothing new until it
+//	                            owes nobody an answer; then it is switched out (switch.go), and its image is made (image.go)
+//	                  forward   what stays there rejects all packets with ReasonMoved, and tells the cards of its group where the process is
+//	                            now, the new one first (forward.go)
+//	the owner         copies the process's memory, the page and queues and segments, to where the new card finds it
+//	the new card      Import    takes the image, and the context goes on
+//
+// The process's own packets are not in the image, because there are none: one whose receiver does not take them stays (Stay), and may try
+// again later. So nothing has to be sent from another card than the one that has numbered it.
+//
+// What was drained is in the image, and what the process has not read is in its memory.
+//
+// On a modelled machine there are no moves: no table says what they would take.
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// ErrModelled is returned by a modelled machine's card for what it does not do.
+var ErrModelled = errors.New("engine: the card of a modelled machine does not move contexts; choose a native profile")
+
+// Arrive makes a context for a node whose process comes from another card, in the group, of the job with the tag. The memory is where the process's content
+// will be, and the caller registers the same segments as there (Register). Until Import it rejects packets for a transient reason. It ends with
+// Detach. Errors are those of PowerUp, ErrAttached, ErrRegister and ErrModelled.
+func (c *Card) Arrive(m *funi.Memory, gid, node uint16, tag uint64) (*Context, error) {
+	x, err := c.arrive(m, gid, node, tag)
+	if err != nil {
+		return nil, fmt.Errorf("making room for node %d of group %d: %w", node, gid, err)
+	}
+	return x, nil
+}
+
+func (c *Card) arrive(m *funi.Memory, gid, node uint16, tag uint64) (*Context, error) {
+	switch {
+	case c.units != nil:
+		return nil, ErrModelled
+	case gid > arctic.MaxGID:
+		return nil, fmt.Errorf("GIDs are at most %d: %w", arctic.MaxGID, ErrRegister)
+	}
+	var before *Context
+	if g := c.groups[gid]; g != nil && g.nodes[node] != nil {
+		if g.nodes[node].forward == nil {
+			return nil, ErrAttached
+		}
+		before = g.nodes[node]
+		c.Detach(before) // it comes back to a card that it has been on
+	}
+	x, err := c.newContext(funi.NewCard(m), node)
+	if err != nil {
+		return nil, err
+	}
+	x.modes, x.halted, x.owner.Halted, x.rejection = funi.CTXM, true, true, arctic.ReasonSwitching
+	x.SetTag(tag)
+	_ = c.enter(x, gid) // refusals have been ruled out
+	x.endBirth()
+	c.unlist(x)
+	c.rise(x)
+	x.away, x.arriving, x.before = true, true, before
+	return x, nil
+}
+
+// Home reports whether the card from which the process of an arriving context comes has said that it is here now.
+func (c *Card) Home(x *Context) bool {
+	return x.group != nil && c.route(x.group, x.node) == uint32(c.cfg.Card)
+}
+
+// Import takes the image of a context into one that Arrive has made. The memory of that must have the content of the process's by now, in
+// which the process may go on to write. It returns ErrNotReady until Home, ErrImage if the image does not fit, and then nothing has changed, and ErrAway if the
+// context does not await an image.
+func (c *Card) Import(x *Context, image []byte) error {
+	err := c.takeImage(x, image)
+	if err != nil {
+		return fmt.Errorf("taking node %d of group %d: %w", x.node, x.gid, err)
+	}
+	return nil
+}
+
+func (c *Card) takeImage(x *Context, image []byte) error {
+	switch {
+	case !x.arriving || x.detached:
+		return ErrAway
+	case !c.Home(x):
+		return fmt.Errorf("the card that it comes from has not said so: %w", ErrNotReady)
+	}
+	x.iface.Resume()
+	drained, err := x.decodeImage(image)
+	if err != nil {
+		x.remote, x.answers, x.chains, x.traffic = newRemote(x.iface.Memory().Remote), nil, nil, Traffic{}
+		x.owner.Retried = 0
+		return err
+	}
+	if x.before != nil && x.before.lineage == x.lineage {
+		x.goOn(x.before)
+	}
+	x.arriving, x.before = false, nil
+	s := &Saved{Memory: x.iface.Memory(), Drained: drained, Live: true, context: x}
+	x.saved = s
+	return c.SwitchIn(s) // which has nothing to refuse: the set is there
+}
+
+// Export takes a context off the card for good, because its process goes on at another, and returns its image. Until then it
+// returns ErrNotReady, which says what is waited for: the owner steps the card and calls again, or gives it up (Stay). Call it at once when
+// the process has stopped. From the first call on nothing new is taken from the send queues.
+//
+// Afterwards the card uses nothing of the process's, and the context is a sign that says where the process is; see Told. It ends with Detach,
+// after which packets for the node come back.
+//
+// Other errors are ErrAway, ErrRoute if there is no such card, and ErrModelled.
+func (c *Card) Export(x *Context, to uint16) (image []byte, err error) {
+	image, err = c.export(x, to)
+	if err != nil {
+		return nil, fmt.Errorf("moving node %d of group %d to card %d: %w", x.node, x.gid, to, err)
+	}
+	return image, nil
+}
+
+func (c *Card) export(x *Context, to uint16) ([]byte, error) {
+	switch {
+	case c.units != nil:
+		return nil, ErrModelled
+	case x.away || x.group == nil || x.modes&funi.RESET != 0:
+		return nil, ErrAway
+	case to == c.cfg.Card || !c.link.IsPeer(to):
+		return nil, ErrRoute
+	}
+	if !x.leaving {
+		x.leaving, c.more = true, true
+		c.control(x)
+		if !x.awake {
+			c.wake(x)
+		}
+	}
+	if why := x.unanswered(); why != "" {
+		c.control(x)
+		return nil, fmt.Errorf("%s: %w", why, ErrNotReady)
+	}
+	if x.modes&funi.CTXM == 0 {
+		x.storeControl(x.modes | x.iface.Load(funi.Control)&funi.UserModes | funi.CTXM)
+	}
+	if !x.allFree() {
+		return nil, fmt.Errorf("answers to others are under way: %w", ErrNotReady)
+	}
+	s, err := c.SwitchOut(x, false)
+	if err != nil {
+		return nil, err
+	}
+	image := x.encodeImage(&s.Drained)
+	c.becomeForward(x, to)
+	return image, nil
+}
+
+// Stay ends a move that Export has begun: the context goes on as if nothing had been.
+func (c *Card) Stay(x *Context) {
+	if x.away || !x.leaving {
+		return
+	}
+	x.leaving = false
+	x.storeControl(x.modes&^funi.CTXM | x.iface.Load(funi.Control)&funi.UserModes)
+	if !x.awake {
+		c.wake(x)
+	}
+}
+
+// unanswered says what the context has sent that is not done with; "": nothing.
+func (x *Context) unanswered() string {
+	switch {
+	case x.sending || x.taken != [arctic.Levels]int{} || x.transferring():
+		return "the card takes what is begun from its send queues"
+	case x.ticket.free() != x.card.cfg.Lines || x.looping:
+		return "packets that it has sent are not delivered"
+	case x.remote != nil && x.remote.use.RequestsOpen > 0:
+		return "operations of its own are not complete"
+	case len(x.owed) > 0:
+		return "packets come back to it"
+	}
+	return ""
+}
+
+// begun reports whether something of the context's own is to be retrieved to its end before it leaves.
+func (x *Context) begun() bool {
+	return x.taken != [arctic.Levels]int{} || x.transferring() || x.asking(arctic.Request) || x.asking(arctic.Reply)
+}

@@ -1,0 +1,441 @@
+package engine_test
+
+// This file holds the rules of moves (move.go, image.go, forward.go; Tokyo, section 2.2.1; designs/remote-memory.md, section 2): what was promised
+// exactly once stays so, whoever sends meanwhile and whatever the network does; who may say where a node is; what an image may say.
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/funet/funet/tests/wire"
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine"
+	"github.com/funet/funet/uspace/funi"
+)
+
+// move is the move of a node of a bed. Its process stops meanwhile.
+type move struct {
+	r        *remoteBed
+	node     int
+	from, to int
+	begun    bool
+	image    []byte
+	page     funi.Page
+	next     *engine.Context
+	sign     *engine.Context
+}
+
+// leaves has the old card go as far as it can, and reports whether it is done.
+func (m *move) leaves() bool {
+	m.r.t.Helper()
+	image, err := m.r.cards[m.from].Export(m.r.ctx[m.node], uint16(m.to))
+	if !m.begun || err == nil {
+		m.r.wake[m.from], m.begun = 0, true
+	}
+	if errors.Is(err, engine.ErrNotReady) {
+		return false
+	}
+	if err != nil {
+		m.r.t.Fatal(err)
+	}
+	m.image, m.page, m.sign = image, *m.r.mem[m.node].Page, m.r.ctx[m.node]
+	return true
+}
+
+// arrives makes room at the new card.
+func (m *move) arrives() {
+	m.r.t.Helper()
+	x, err := m.r.cards[m.to].Arrive(m.r.mem[m.node], gid, uint16(m.node), jobTag)
+	if err != nil {
+		m.r.t.Fatal(err)
+	}
+	m.next = x
+	for _, s := range m.r.segmentsOf(m.node) {
+		if err := x.Register(s); err != nil {
+			m.r.t.Fatal(err)
+		}
+	}
+}
+
+// goesOn has the new card take the image if it can, and reports whether it has.
+func (m *move) goesOn() bool {
+	m.r.t.Helper()
+	left, home := m.sign.Told()
+	if home != m.r.cards[m.to].Home(m.next) && home {
+		m.r.t.Fatal("the new card has been told and does not know")
+	}
+	if left > 0 || !home {
+		return false
+	}
+	*m.r.mem[m.node].Page = m.page // the copy that the process's owner makes
+	if err := m.r.cards[m.to].Import(m.next, m.image); err != nil {
+		m.r.t.Fatal(err)
+	}
+	m.r.ctx[m.node], m.r.wake[m.to] = m.next, 0
+	return true
+}
+
+// moves moves a node while nothing else happens.
+func (r *remoteBed) moves(node, from, to int) {
+	r.t.Helper()
+	m := &move{r: r, node: node, from: from, to: to}
+	r.until(time.Second, "the old card lets go", m.leaves)
+	m.arrives()
+	r.until(time.Second, "the new card goes on", m.goesOn)
+}
+
+func (r *remoteBed) segmentsOf(i int) []funi.Segment {
+	return []funi.Segment{{Base: sources, Memory: r.source[i], Rights: funi.Source}, {Base: keyedAt, Memory: r.keyed[i], Rights: funi.Keyed},
+		{Base: landing, Memory: r.landing[i], Rights: funi.Destination}}
+}
+
+const landing = 0x80000
+
+// newMoveBed is a remote bed whose nodes also have a segment that others' transfers may write.
+func newMoveBed(t testing.TB, s setup) *remoteBed {
+	r := newRemoteBed(t, s)
+	for i := range s.cards {
+		r.landing = append(r.landing, make([]byte, keyedSize))
+		if err := r.ctx[i].Register(funi.Segment{Base: landing, Memory: r.landing[i], Rights: funi.Destination}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+// Rule: windows, keys, areas, locks, notifications that are not read and messages that are not received go along, and so do counts (designs/remote-memory.md, 2,
+// Migration).
+func TestMoveTakesAll(t *testing.T) {
+	r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near})
+	r.exposes(1, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: allRights, Credit: 4})
+	r.exposes(1, funi.Window{Key: otherKey, Base: 1024, Bytes: 64, Address: windowAt, Rights: allRights})
+	r.block(1, funi.Request, func(s *funi.Slot) { s.SetOpenArea(2, theKey, 3, false, 0) })
+	r.block(1, funi.Request, func(s *funi.Slot) { s.SetSuspendWindow(otherKey, 0) })
+	r.retired(1)
+	add := func(n uint64) funi.Notification { return r.completes(0, 1, operation(arctic.RemoteAdd, windowAt+8, n)) }
+	copy(r.keyed[1][136:], word(1000))
+	add(1)
+	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Area: 2, Counted: true, Data: []byte("early")})
+	for i := range uint32(20) {
+		r.mustSend(0, funi.Request, 1, i, 7)
+		r.pass(50 * time.Microsecond)
+	}
+	o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteLock, Key: theKey, Ack: true, Operands: []byte{77, 0, 0, 0}}, Cookie: 9}
+	if n := r.completes(0, 1, o); n.Reason != arctic.ReasonNone {
+		t.Fatalf("locking: %v", n.Reason)
+	}
+	before, _ := r.ctx[1].Remote()
+	r.moves(1, 1, 2)
+	after, _ := r.ctx[1].Remote()
+	before.Refused = engine.RemoteRefusals{}
+	if before != after {
+		t.Errorf("remote memory was\n%+v and is\n%+v", before, after)
+	}
+	if n := r.notified(1); n.Kind != funi.NoteArea || n.Area != 2 {
+		t.Errorf("the notification of before the move is %+v", n)
+	}
+	if n := add(10); n.Reason != arctic.ReasonNone || binary.LittleEndian.Uint64(n.Answer[:]) != 1001 {
+		t.Errorf("add answers %v, %d", n.Reason, binary.LittleEndian.Uint64(n.Answer[:]))
+	}
+	if n := r.completes(2, 1, operation(arctic.RemoteAdd, windowAt+8, 1)); n.Reason != arctic.ReasonLocked {
+		t.Errorf("the lock is gone: %v", n.Reason)
+	}
+	r.put(2, 1, funi.Request, funi.Put{Key: theKey, Area: 2, Counted: true, Data: []byte("late")})
+	if back := r.comesBackOf(2); back.Reason != arctic.ReasonLocked {
+		t.Errorf("a write past the lock: %v", back.Reason)
+	}
+	for i := range uint32(20) {
+		s, ok := take(r.proc[1], funi.Request)
+		if !ok || s[funi.PayloadWord] != i {
+			r.until(time.Second, "the messages of before the move", func() bool { s, ok = take(r.proc[1], funi.Request); return ok })
+			if s[funi.PayloadWord] != i {
+				t.Fatalf("message %d is %d", i, s[funi.PayloadWord])
+			}
+		}
+	}
+	r.asks(0, 1, func() funi.Operation {
+		o := operation(arctic.RemoteAdd, windowAt+8, 5)
+		o.Key = otherKey
+		return o
+	}())
+	r.silent(0) // suspended, also here
+	r.block(1, funi.Request, func(s *funi.Slot) { s.SetResumeWindow(otherKey, 0) })
+	r.notified(0)
+	r.ends()
+}
+
+// comesBackOf waits for what comes back to a node.
+func (r *remoteBed) comesBackOf(node int) (back funi.Returned) {
+	r.t.Helper()
+	r.until(time.Second, "a packet comes back", func() (ok bool) { back, ok = r.proc[node].NextReturn(); return ok })
+	return back
+}
+
+// Rule: exactly once (design idea 4), also while the receiver, and the sender, move from card to card: messages of both levels, transfers of many packets,
+// additions, puts and gets, over a network that loses, duplicates, reorders and damages frames. None is lost, none comes twice, and none comes back.
+func TestMovesUnderFaults(t *testing.T) {
+	for i := range 300 {
+		network := []string{"clean", "loss", "duplicate", "reorder", "all"}[i%5]
+		random := rand.New(rand.NewPCG(uint64(i), 16))
+		draw := func(low, high int) int { return low + random.IntN(high-low+1) }
+		rt, faults := t, wire.Networks[network]
+		r := newMoveBed(t, setup{cards: 4, slots: 16, remote: moreRemote, net: wire.Config{Seed: random.Uint64(), Delay: 10 * time.Microsecond, Faults: faults},
+			tune: windowCards[[]string{"blocks", "packets"}[i%2]]})
+		home := []int{0, 1, 2, 3}
+		for node := range 4 {
+			r.exposes(node, funi.Window{Key: theKey, Base: 0, Bytes: 4096, Address: windowAt, Rights: allRights})
+			clear(r.keyed[node][:8])
+		}
+		tr := newTraffic(r.bed, draw(1, 60), 3)
+		type loader struct {
+			adds, gets, transfers int
+			open                  int
+		}
+		load := make([]loader, 4)
+		adds, gets, transfers := draw(1, 40), draw(0, 10), draw(0, 4)
+		notices := make([]map[uint32]bool, 4)
+		for i := range notices {
+			notices[i] = map[uint32]bool{}
+		}
+		tr.transfers = func(node int, s *funi.Slot) {
+			n := s.Notice()
+			from := int(s.Source())
+			at := n.Address - landing
+			if notices[node][n.Argument] {
+				rt.Fatalf("transfer %#x twice", n.Argument)
+			}
+			notices[node][n.Argument] = true
+			if !bytes.Equal(r.landing[node][at:at+1920], r.source[from][:1920]) {
+				rt.Fatalf("transfer %#x to node %d from %d: the notice is before the data", n.Argument, node, from)
+			}
+			clear(r.landing[node][at : at+1920])
+		}
+		sums := make([]uint64, 4)
+		moves := draw(1, 5)
+		var m *move
+		moving := -1
+		pump := func() bool {
+			done := true
+			tr.asleep = func(node int) bool { return node == moving }
+			if !tr.pump() {
+				done = false
+			}
+			for node := range 4 {
+				if node == moving {
+					done = false
+					continue
+				}
+				n, l := r.proc[node], &load[node]
+				for note := (funi.Notification{}); n.NextNotification(&note); {
+					if note.Kind != funi.NoteCompletion || note.Reason != arctic.ReasonNone {
+						rt.Fatalf("node %d: %+v", node, note)
+					}
+					l.open--
+					if note.Operation == arctic.RemoteGet && !bytes.Equal(r.keyed[node][keyedSize-3000:], r.keyed[note.Source][16:3016]) {
+						rt.Fatalf("node %d got other bytes", node)
+					}
+				}
+				if l.adds < adds && l.open < 4 {
+					to := (node + 1 + l.adds%3) % 4
+					if s := n.Reserve(funi.Request); s != nil {
+						o := operation(arctic.RemoteAdd, windowAt, uint64(l.adds*7+node+1))
+						s.SetOperation(uint16(to), &o)
+						n.Commit(funi.Request)
+						sums[to] += uint64(l.adds*7 + node + 1)
+						l.adds++
+						l.open++
+					}
+				}
+				if l.gets < gets && l.open < 1 {
+					if s := n.Reserve(funi.Request); s != nil {
+						o := funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: theKey, Address: windowAt + 16}, Source: keyedAt + keyedSize - 3000, Length: 3000}
+						if !o.Valid() {
+							rt.Fatal("not valid")
+						}
+						s.SetOperation(uint16((node+2)%4), &o)
+						n.Commit(funi.Request)
+						l.gets++
+						l.open++
+					}
+				}
+				if l.transfers < transfers {
+					x := funi.Transfer{Source: sources, Destination: landing + uint32(node)*8192 + uint32(l.transfers%4)*1920, Argument: uint32(node)<<16 | uint32(l.transfers), Words: 480}
+					if l.transfers < 4 && request(n, funi.Level(l.transfers%2), (node+1)%4, x) || l.transfers >= 4 {
+						l.transfers++
+					}
+				}
+				done = done && l.adds == adds && l.gets == gets && l.open == 0 && l.transfers == transfers
+			}
+			for node := range 4 {
+				done = done && len(notices[node]) == min(transfers, 4)
+			}
+			return done
+		}
+		left := 0
+		r.until(20*time.Second, "all traffic has come, and all moves are done", func() bool {
+			done := pump()
+			switch {
+			case m == nil && moves > 0 && (left == 0 || done):
+				node := draw(0, 3)
+				to := draw(0, 3)
+				moves--
+				left = draw(1, 200)
+				if to != home[node] {
+					m = &move{r: r, node: node, from: home[node], to: to}
+				}
+			case m == nil:
+				left = max(left-1, 0)
+			case m.image == nil:
+				if m.leaves() {
+					moving = m.node
+				}
+			case m.next == nil:
+				m.arrives()
+			case m.goesOn():
+				home[m.node], m, moving = m.to, nil, -1
+			}
+			return done && m == nil && moves == 0
+		})
+		for node := range 4 {
+			if got := binary.LittleEndian.Uint64(r.keyed[node][:8]); got != sums[node] {
+				rt.Fatalf("node %d has %d, not %d", node, got, sums[node])
+			}
+		}
+		r.ends()
+	}
+}
+
+// Rule: a context stays where it is if what it has sent is not taken; it goes on as if nothing had been (Stay).
+func TestStay(t *testing.T) {
+	r := newMoveBed(t, setup{cards: 3, slots: 4, remote: moreRemote, net: near})
+	for i := 0; r.ctx[1].Idle(); i++ { // until the receiver is full
+		for r.send(1, funi.Request, 0, uint32(i), 1) {
+			r.pass(time.Millisecond)
+		}
+		r.pass(time.Millisecond)
+	}
+	m := &move{r: r, node: 1, from: 1, to: 2}
+	for range 50 {
+		if m.leaves() {
+			t.Fatal("it leaves with packets that nobody has taken")
+		}
+		r.pass(time.Millisecond)
+	}
+	r.cards[1].Stay(r.ctx[1])
+	got := 0
+	for r.until(time.Second, "a message", func() bool { _, ok := take(r.proc[0], funi.Request); return ok }); r.ctx[1].Idle() == false; got++ {
+		r.until(time.Second, "a message", func() bool { _, ok := take(r.proc[0], funi.Request); return ok || r.ctx[1].Idle() })
+	}
+	r.mustSend(0, funi.Request, 1, 5, 6)
+	r.until(time.Second, "it receives", func() bool { _, ok := take(r.proc[1], funi.Request); return ok })
+	r.moves(1, 1, 2)
+	r.ends()
+}
+
+// Rule: only the card where a node is can say that it has moved; a word from another changes nothing (forward.go).
+func TestForwardsOfOthersAreRefused(t *testing.T) {
+	r := newMoveBed(t, setup{cards: 4, remote: moreRemote, net: near})
+	// Card 3 says, in the name of its own node, that node 1 is on card 3; and that node 3 is on a card that nobody knows.
+	for _, f := range []arctic.Forward{{Node: 1, Card: 3}, {Node: 3, Card: 77}, {Node: 3, Card: 0}, {Node: 0, Card: 0}} {
+		r.cards[3].SayForward(r.ctx[3], 0, 0, f)
+		r.pass(10 * time.Millisecond)
+		if n := r.cards[0].Counters(); n.ForwardsRefused == 0 || n.Redirected != 0 {
+			t.Fatalf("%+v: %d refused, %d believed", f, n.ForwardsRefused, n.Redirected)
+		}
+	}
+	for node := range 3 {
+		r.mustSend(0, funi.Request, node+1, 1, 2)
+		r.until(time.Second, "it is where it was", func() bool { _, ok := take(r.proc[node+1], funi.Request); return ok })
+	}
+}
+
+// Rule: a move to no card, of what is away, or on a modelled machine, is refused; so are images that are none, and those of contexts that are other than
+// the one that takes them.
+func TestMoveRefusals(t *testing.T) {
+	r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near})
+	for _, to := range []uint16{1, 9} {
+		if _, err := r.cards[1].Export(r.ctx[1], to); !errors.Is(err, engine.ErrRoute) {
+			t.Errorf("to card %d: %v", to, err)
+		}
+	}
+	if _, err := r.cards[2].Arrive(r.mem[2], gid, 2, jobTag); !errors.Is(err, engine.ErrAttached) {
+		t.Errorf("arriving where the node is: %v", err)
+	}
+	if err := r.cards[1].Import(r.ctx[1], nil); !errors.Is(err, engine.ErrAway) {
+		t.Errorf("an image for one that is here: %v", err)
+	}
+	m := &move{r: r, node: 1, from: 1, to: 2}
+	r.until(time.Second, "it leaves", m.leaves)
+	if _, err := r.cards[1].Export(r.ctx[1], 2); !errors.Is(err, engine.ErrAway) {
+		t.Errorf("moving what has left: %v", err)
+	}
+	m.arrives()
+	if err := r.cards[2].Import(m.next, m.image); !errors.Is(err, engine.ErrNotReady) {
+		t.Errorf("before the old card has said so: %v", err)
+	}
+	r.until(time.Second, "the new card has been told", func() bool { return r.cards[2].Home(m.next) })
+	*r.mem[1].Page = m.page
+	for i := range m.image {
+		if err := r.cards[2].Import(m.next, m.image[:i]); !errors.Is(err, engine.ErrImage) {
+			t.Fatalf("%d of %d bytes: %v", i, len(m.image), err)
+		}
+	}
+	if err := r.cards[2].Import(m.next, append(bytes.Clone(m.image), 0)); !errors.Is(err, engine.ErrImage) {
+		t.Errorf("more than an image: %v", err)
+	}
+	r.until(time.Second, "it goes on", m.goesOn)
+	r.ends()
+
+	b := newBed(t, setup{cards: 2, slots: 4, tune: timed})
+	if _, err := b.cards[0].Export(b.ctx[0], 1); !errors.Is(err, engine.ErrModelled) {
+		t.Errorf("on a modelled machine: %v", err)
+	}
+}
+
+// Rule: whatever an image says, the card takes it whole or not at all, and works on with either (image.go).
+func FuzzImage(f *testing.F) {
+	r := newMoveBed(f, setup{cards: 3, remote: moreRemote, net: near})
+	r.exposes(1, funi.Window{Key: theKey, Base: 128, Bytes: 64, Address: windowAt, Rights: allRights, Credit: 4})
+	r.block(1, funi.Request, func(s *funi.Slot) { s.SetOpenArea(2, theKey, 3, false, 0) })
+	r.put(0, 1, funi.Request, funi.Put{Key: theKey, Area: 2, Counted: true, Data: []byte("early")})
+	r.block(1, funi.Request, func(s *funi.Slot) {
+		s.SetChain(&funi.Chain{Number: 3, First: true, Next: []funi.Next{{Node: 2, Members: 1}}}, 0)
+	})
+	r.pass(time.Millisecond)
+	m := &move{r: r, node: 1, from: 1, to: 2}
+	r.until(time.Second, "it leaves", m.leaves)
+	f.Add(m.image)
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, image []byte) {
+		r := newMoveBed(t, setup{cards: 3, remote: moreRemote, net: near})
+		m := &move{r: r, node: 1, from: 1, to: 2}
+		r.until(time.Second, "it leaves", m.leaves)
+		m.arrives()
+		r.until(time.Second, "the new card has been told", func() bool { _, home := m.sign.Told(); return home })
+		*r.mem[1].Page = m.page
+		if _, err := engine.ReadImage(image); err != nil && !errors.Is(err, engine.ErrImage) {
+			t.Fatal(err)
+		}
+		switch err := r.cards[2].Import(m.next, image); {
+		case err == nil:
+			r.ctx[1] = m.next
+		case !errors.Is(err, engine.ErrImage):
+			t.Fatal(err)
+		default:
+			r.until(time.Second, "its own image", m.goesOn)
+		}
+		r.wake[2] = 0
+		r.put(0, 1, funi.Request, funi.Put{Key: theKey, Area: 2, Counted: true, Data: []byte("later")})
+		r.mustSend(0, funi.Request, 1, 1, 2)
+		r.pass(5 * time.Millisecond)
+		for i, c := range r.cards {
+			if err := c.Check(); err != nil {
+				t.Fatalf("card %d: %v", i, err)
+			}
+		}
+	})
+}
