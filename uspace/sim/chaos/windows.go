@@ -32,6 +32,8 @@ const (
 	stageAt       = windowBytes + windowGuard + 8 // a multiple of 16
 	windowSegment = stageAt + 2*windowStages*windowPart
 	windowAddress = 0x1234_5678_9a00
+	// mostUnknown is how many operations of which nobody knows are looked for between two that are known.
+	mostUnknown = 10
 	// commandBit is that of the cookies of blocks that are no operations.
 	commandBit = 1 << 30
 )
@@ -503,7 +505,7 @@ func linearize(r *run, w *windows, word int, all []*operation, alive bool) (n in
 		if left == 0 && (!alive || end == binary.LittleEndian.Uint64(w.memory[8*word:])) {
 			return n
 		}
-		path := lead(end, unknown, byOld, binary.LittleEndian.Uint64(w.memory[8*word:]), alive && left == 0, 6)
+		path := lead(end, unknown, byOld, binary.LittleEndian.Uint64(w.memory[8*word:]), alive && left == 0, mostUnknown, map[uint64]int{})
 		if path == nil {
 			if alive || left > 0 {
 				r.oracle.fail(&r.result.Damaged, "word %d of member %d: %d of %d operations fit no order; it has come to %#x and holds %#x, %d are not known", word, w.m.number, left, n, end,
@@ -536,11 +538,12 @@ func (o *operation) after(v uint64) uint64 {
 }
 
 // lead finds operations of which nobody knows that lead from a number to one at which another begins, or to what memory holds if that is the end.
-// At most depth of them in a row are looked for.
-func lead(from uint64, unknown []*operation, byOld map[uint64][]*operation, holds uint64, last bool, depth int) []int {
-	if depth == 0 {
+// At most depth of them in a row are looked for. Seen is from how deep each number was looked at, in vain: many orders lead to the same.
+func lead(from uint64, unknown []*operation, byOld map[uint64][]*operation, holds uint64, last bool, depth int, seen map[uint64]int) []int {
+	if depth <= seen[from] {
 		return nil
 	}
+	seen[from] = depth
 	for i, o := range unknown {
 		if o == nil {
 			continue
@@ -558,7 +561,7 @@ func lead(from uint64, unknown []*operation, byOld map[uint64][]*operation, hold
 			continue
 		}
 		unknown[i] = nil
-		path := lead(o.after(from), unknown, byOld, holds, last, depth-1)
+		path := lead(o.after(from), unknown, byOld, holds, last, depth-1, seen)
 		unknown[i] = o
 		if path != nil {
 			return append([]int{i}, path...)
