@@ -32,8 +32,11 @@ const (
 	stageAt       = windowBytes + windowGuard + 8 // a multiple of 16
 	windowSegment = stageAt + 2*windowStages*windowPart
 	windowAddress = 0x1234_5678_9a00
-	// mostUnknown is how many operations of which nobody knows are looked for between two that are known.
-	mostUnknown = 10
+	// leastUnknown is how many operations of which nobody knows are looked for between two that are known, and mostUnknown how many as long as
+	// that comes to no more than mostSeen numbers.
+	leastUnknown = 6
+	mostUnknown  = 10
+	mostSeen     = 1 << 16
 	// commandBit is that of the cookies of blocks that are no operations.
 	commandBit = 1 << 30
 )
@@ -505,7 +508,12 @@ func linearize(r *run, w *windows, word int, all []*operation, alive bool) (n in
 		if left == 0 && (!alive || end == binary.LittleEndian.Uint64(w.memory[8*word:])) {
 			return n
 		}
-		path := lead(end, unknown, byOld, binary.LittleEndian.Uint64(w.memory[8*word:]), alive && left == 0, mostUnknown, map[uint64]int{})
+		var path []int
+		for depth, seen := leastUnknown, 0; path == nil && depth <= mostUnknown && seen < mostSeen; depth++ {
+			at := map[uint64]int{}
+			path = lead(end, unknown, byOld, binary.LittleEndian.Uint64(w.memory[8*word:]), alive && left == 0, depth, at)
+			seen = len(at)
+		}
 		if path == nil {
 			if alive || left > 0 {
 				r.oracle.fail(&r.result.Damaged, "word %d of member %d: %d of %d operations fit no order; it has come to %#x and holds %#x, %d are not known", word, w.m.number, left, n, end,
