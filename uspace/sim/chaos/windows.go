@@ -95,6 +95,7 @@ type operation struct {
 	was        uint64 // what it answered
 	doubtful   bool   // it may have been carried out
 	openBefore bool   // the window was open with that key when it was issued
+	unsure     bool   // a lock that an unlock of the same member may have ended: both were under way at once, in no order
 }
 
 // carriedOut reports whether it was, as far as is known.
@@ -199,6 +200,14 @@ func (m *member) operate() {
 		m.run.operations = append(m.run.operations, o)
 		if l := to.locker; o.kind == arctic.RemoteUnlock && l != nil && l.from == w {
 			to.locker = nil // another may have it before this member hears that it has not
+		}
+		for _, c := range w.calls {
+			if c.to == to && c.kind == arctic.RemoteLock && o.kind == arctic.RemoteUnlock {
+				c.unsure = true
+			}
+			if c.to == to && c.kind == arctic.RemoteUnlock && o.kind == arctic.RemoteLock {
+				o.unsure = true
+			}
 		}
 		w.calls = append(w.calls, o)
 		m.commit(funi.Request)
@@ -398,7 +407,9 @@ func (w *windows) carriedOut(o *operation, n *funi.Notification) {
 		if l := o.to.locker; l != nil && l.key == o.key && l.from.m.process != nil && l.from.m.windows == l.from && l.from != w {
 			r.oracle.fail(&r.result.Damaged, "members %d and %d both have the lock of %d", l.from.m.number, w.m.number, o.to.m.number)
 		}
-		o.to.locker = o
+		if o.to.locker = o; o.unsure {
+			o.to.locker = nil
+		}
 		r.locks++
 	case arctic.RemoteUnlock:
 	default:
