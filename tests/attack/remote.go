@@ -12,7 +12,7 @@ const (
 	// remoteContexts is how many contexts each attack has on each host.
 	remoteContexts = 8
 	// windowKey and fleetingKey are keys of all contexts: of key slot 0, which stays open, and of key slot 1, which opens and closes.
-	windowKey   = 0x5eed<<16 | 0
+	windowKey   = 0x5eed << 16
 	fleetingKey = 0x5eed<<16 | 1
 	// remoteBurst is how many short requests a context commits in a round, and operationBytes how much a get reads.
 	remoteBurst    = 32

@@ -39,6 +39,7 @@ type Card struct {
 	unanswered [2]unanswered
 	late       lates                      // remote writes that may become late
 	lives      int64                      // of contexts, begun; see life.go
+	generation uint16                     // the latest of records of operations; see request.go
 	bells      map[*funi.Doorbells]*bells // not for the data path
 	ringing    []*bells                   // those with sleepers
 	heard      int                        // place in ringing of the next that is looked at
@@ -77,6 +78,7 @@ func New(cfg Config) (*Card, error) {
 	}
 	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, signsDue: Never}
 	c.routes = cfg.Routes
+	c.generation = uint16(cfg.Incarnation) * generations
 	if cfg.Blocks {
 		c.block = min(arctic.MaxBlock(cfg.frameSize()), arctic.MaxTransferWords*arctic.WordSize)
 	}

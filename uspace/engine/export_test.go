@@ -186,6 +186,9 @@ func length(q *link.Lines) (n int) {
 	return n
 }
 
+// RequestID returns what names the record of an operation now.
+func (x *Context) RequestID(record int) uint32 { return x.remote.requests.table[record].id() }
+
 // Fault returns the reason of the context's last memory error.
 func (x *Context) Fault() arctic.Reason { return x.iface.Memory().Page.Fault() }
 

@@ -359,6 +359,7 @@ func (x *Context) decodeRemote(b *imageReader) {
 		r.makeRequests(x)
 		for i := range r.requests.table {
 			r.requests.table[i].generation = b.u16()
+			x.card.reached(r.requests.table[i].generation)
 		}
 		if n%2 != 0 {
 			b.ensure(b.u16() == 0)

@@ -274,6 +274,39 @@ func TestAddsOnce(t *testing.T) {
 	})
 }
 
+// Rule (request.go): what a window's owner owes to a process that has ended is not taken for an answer to the next process in its place, however many there are.
+func TestAnswersOfAnotherLife(t *testing.T) {
+	for lives := range 4 {
+		r := newRemoteBed(t, setup{cards: 2, remote: moreRemote, net: near})
+		r.exposes(1, funi.Window{Key: theKey, Bytes: 64, Rights: allRights})
+		copy(r.keyed[1], word(0))
+		sum := uint64(0)
+		add := func(v uint64) {
+			r.put(0, 1, funi.Request, funi.Put{Key: theKey, Offset: 8, Data: word(v)}) // so that the cards have met
+			r.pass(time.Millisecond)
+			r.net.Cut(func(from, _ [6]byte) bool { return from == address(1) })
+			r.asks(0, 1, operation(arctic.RemoteAdd, 0, v))
+			sum += v
+			r.until(soon, "it is carried out", func() bool { return binary.LittleEndian.Uint64(r.keyed[1]) == sum })
+		}
+		for life := range lives + 1 {
+			add(uint64(100 + life))
+			r.cards[0].Detach(r.ctx[0])
+			r.proc[0], r.ctx[0], _ = r.attach(0, gid, 0)
+			if life < lives {
+				r.net.Cut(nil)
+			}
+		}
+		r.asks(0, 1, operation(arctic.RemoteAdd, 0, 7))
+		r.until(soon, "it is carried out", func() bool { return binary.LittleEndian.Uint64(r.keyed[1]) == sum+7 })
+		r.net.Cut(nil)
+		if n := r.notified(0); n.Reason != arctic.ReasonNone || binary.LittleEndian.Uint64(n.Answer[:]) != sum {
+			t.Fatalf("after %d lives it is answered %d, want %d: %v", lives+1, binary.LittleEndian.Uint64(n.Answer[:]), sum, n.Reason)
+		}
+		r.ends()
+	}
+}
+
 // Rule: an operation of another process of the same card is answered also if the window's owner has nothing else to do, awake or asleep.
 func TestOperationsOfTheSameCard(t *testing.T) {
 	const nodes = 20 // so that those who are quiet sleep (wake.go)

@@ -13,6 +13,9 @@ package engine
 // that owes it would send it again. While the context is away its answers are told so, and it has all of that time when it is back. Then the operation
 // fails with arctic.ReasonSilent, and may have been carried out. What comes later finds another generation in the record.
 //
+// So does what is owed to a process that has ended, when another has its place: the records of a context begin with a generation that none of the card has
+// had (Card.generation). A card that was started again begins elsewhere among the 65,536.
+//
 //	free --take--> asking --all asked--> waiting --complete--> free
 //
 // Records are per context, at most funi.MaxRequests and as many as the ring has entries. They are allocated with the first.
@@ -117,11 +120,24 @@ func (r *remote) makeRequests(x *Context) {
 	n := &r.requests
 	n.table = make([]request, min(len(r.ring), funi.MaxRequests))
 	n.free = make([]uint16, len(n.table))
+	c := x.card
+	c.reached(c.generation + 1)
 	for i := range n.free {
 		n.free[i] = uint16(len(n.free) - 1 - i)
-		n.table[i].index, n.table[i].of = uint16(i), x
+		n.table[i].index, n.table[i].of, n.table[i].generation = uint16(i), x, c.generation
 	}
 }
+
+// reached notes a generation that a record has. Of numbers of 16 bits that lie less than half of them apart the later one is known.
+func (c *Card) reached(generation uint16) {
+	if int16(generation-c.generation) > 0 {
+		c.generation = generation
+	}
+}
+
+// generations is how far apart the first generations of successive incarnations of a card are: 65,536 divided by the golden ratio, so that
+// few lie close together (Knuth, The Art of Computer Programming, volume 3, section 6.4).
+const generations = 40503
 
 // takeOperation takes the request block of an operation on a window; see takeRemote.
 func (c *Card) takeOperation(x *Context, l arctic.Level, h funi.Header, s, w *funi.Slot) (bytes int, why arctic.Reason, ok bool) {
@@ -424,6 +440,7 @@ func (x *Context) complete(q *request, reason arctic.Reason) {
 	q.open = false
 	q.memory = nil
 	q.generation++
+	x.card.reached(q.generation)
 	r.requests.completed++
 	r.use.RequestsOpen--
 	r.use.Completed++

@@ -313,22 +313,23 @@ func TestForgedAnswers(t *testing.T) {
 	r.asks(0, 1, funi.Operation{WindowRequest: arctic.WindowRequest{Operation: arctic.RemoteGet, Key: theKey}, Source: keyedAt, Length: 16, Cookie: 3})
 	r.pass(time.Millisecond)
 	memory := bytes.Clone(r.keyed[0])
-	// The first record has been used once: its next generation is 1. Another was never used.
+	// The first record has been used once, and is in use again. Another was never used.
+	id := r.ctx[0].RequestID(0)
 	for name, c := range map[string]struct {
 		source uint16
 		a      arctic.Response
 		level  arctic.Level
 		want   arctic.Reason
 	}{
-		"from another node":        {2, arctic.Response{ID: 1 << 16, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonPath},
-		"of another generation":    {1, arctic.Response{ID: 0, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonRequest},
-		"to a record that is free": {1, arctic.Response{ID: 5, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonRequest},
-		"beyond the table":         {1, arctic.Response{ID: 4000, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonRequest},
-		"longer than was asked":    {1, arctic.Response{ID: 1 << 16, Data: make([]byte, 17)}, arctic.Reply, arctic.ReasonPosted},
-		"behind what was asked":    {1, arctic.Response{ID: 1 << 16, Offset: 1, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonPosted},
-		"an offset that wraps":     {1, arctic.Response{ID: 1 << 16, Offset: 1<<32 - 8, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonPosted},
-		"a request":                {1, arctic.Response{ID: 1 << 16, Data: make([]byte, 16)}, arctic.Request, arctic.ReasonRemoteForm},
-		"a block without one":      {1, arctic.Response{ID: 1 << 16, Block: true}, arctic.Reply, arctic.ReasonRemoteForm},
+		"from another node":        {2, arctic.Response{ID: id, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonPath},
+		"of another generation":    {1, arctic.Response{ID: id - 1<<16, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonRequest},
+		"to a record that is free": {1, arctic.Response{ID: r.ctx[0].RequestID(5), Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonRequest},
+		"beyond the table":         {1, arctic.Response{ID: id + 4000, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonRequest},
+		"longer than was asked":    {1, arctic.Response{ID: id, Data: make([]byte, 17)}, arctic.Reply, arctic.ReasonPosted},
+		"behind what was asked":    {1, arctic.Response{ID: id, Offset: 1, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonPosted},
+		"an offset that wraps":     {1, arctic.Response{ID: id, Offset: 1<<32 - 8, Data: make([]byte, 16)}, arctic.Reply, arctic.ReasonPosted},
+		"a request":                {1, arctic.Response{ID: id, Data: make([]byte, 16)}, arctic.Request, arctic.ReasonRemoteForm},
+		"a block without one":      {1, arctic.Response{ID: id, Block: true}, arctic.Reply, arctic.ReasonRemoteForm},
 	} {
 		rejects = nil
 		sequence := r.cards[1].Link().Sequence(0, c.level)

@@ -5,7 +5,7 @@ package rats
 // The card carries the requests of the send queue out in order, so what is committed behind long messages waits for them. Few are committed to
 // a node at once for that reason, and streams that have more to say are in a queue here: each sends one message in its turn, of up to
 // longestMessage bytes. So streams share the way evenly, however long their rings are, and a short message waits for little. A node
-// that does not answer holds no more of the card's records and memory for late messages (engine/late.go) than that.
+// that does not answer holds no more of the card's records than that at a time, and those only until the card has copied the messages (engine/late.go).
 
 import (
 	"github.com/funet/funet/uspace/arctic"

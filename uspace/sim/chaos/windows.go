@@ -32,6 +32,11 @@ const (
 	stageAt       = windowBytes + windowGuard + 8 // a multiple of 16
 	windowSegment = stageAt + 2*windowStages*windowPart
 	windowAddress = 0x1234_5678_9a00
+	// leastUnknown is how many operations of which nobody knows are looked for between two that are known, and mostUnknown how many as long as
+	// that comes to no more than mostSeen numbers.
+	leastUnknown = 6
+	mostUnknown  = 10
+	mostSeen     = 1 << 16
 	// commandBit is that of the cookies of blocks that are no operations.
 	commandBit = 1 << 30
 )
@@ -90,6 +95,7 @@ type operation struct {
 	was        uint64 // what it answered
 	doubtful   bool   // it may have been carried out
 	openBefore bool   // the window was open with that key when it was issued
+	unsure     bool   // a lock that an unlock of the same member may have ended: both were under way at once, in no order
 }
 
 // carriedOut reports whether it was, as far as is known.
@@ -194,6 +200,14 @@ func (m *member) operate() {
 		m.run.operations = append(m.run.operations, o)
 		if l := to.locker; o.kind == arctic.RemoteUnlock && l != nil && l.from == w {
 			to.locker = nil // another may have it before this member hears that it has not
+		}
+		for _, c := range w.calls {
+			if c.to == to && c.kind == arctic.RemoteLock && o.kind == arctic.RemoteUnlock {
+				c.unsure = true
+			}
+			if c.to == to && c.kind == arctic.RemoteUnlock && o.kind == arctic.RemoteLock {
+				o.unsure = true
+			}
 		}
 		w.calls = append(w.calls, o)
 		m.commit(funi.Request)
@@ -396,7 +410,9 @@ func (w *windows) carriedOut(o *operation, n *funi.Notification) {
 		if l := o.to.locker; l != nil && l.key == o.key && l.from.m.process != nil && l.from.m.windows == l.from && l.from != w {
 			r.oracle.fail(&r.result.Damaged, "members %d and %d both have the lock of %d", l.from.m.number, w.m.number, o.to.m.number)
 		}
-		o.to.locker = o
+		if o.to.locker = o; o.unsure {
+			o.to.locker = nil
+		}
 		r.locks++
 	case arctic.RemoteUnlock:
 	default:
@@ -506,7 +522,12 @@ func linearize(r *run, w *windows, word int, all []*operation, alive bool) (n in
 		if left == 0 && (!alive || end == binary.LittleEndian.Uint64(w.memory[8*word:])) {
 			return n
 		}
-		path := lead(end, unknown, byOld, binary.LittleEndian.Uint64(w.memory[8*word:]), alive && left == 0, 6)
+		var path []int
+		for depth, seen := leastUnknown, 0; path == nil && depth <= mostUnknown && seen < mostSeen; depth++ {
+			at := map[uint64]int{}
+			path = lead(end, unknown, byOld, binary.LittleEndian.Uint64(w.memory[8*word:]), alive && left == 0, depth, at)
+			seen = len(at)
+		}
 		if path == nil {
 			if alive || left > 0 {
 				r.oracle.fail(&r.result.Damaged, "word %d of member %d: %d of %d operations fit no order; it has come to %#x and holds %#x, %d are not known", word, w.m.number, left, n, end,
@@ -539,11 +560,12 @@ func (o *operation) after(v uint64) uint64 {
 }
 
 // lead finds operations of which nobody knows that lead from a number to one at which another begins, or to what memory holds if that is the end.
-// At most depth of them in a row are looked for.
-func lead(from uint64, unknown []*operation, byOld map[uint64][]*operation, holds uint64, last bool, depth int) []int {
-	if depth == 0 {
+// At most depth of them in a row are looked for. Seen is from how deep each number was looked at, in vain: many orders lead to the same.
+func lead(from uint64, unknown []*operation, byOld map[uint64][]*operation, holds uint64, last bool, depth int, seen map[uint64]int) []int {
+	if depth <= seen[from] {
 		return nil
 	}
+	seen[from] = depth
 	for i, o := range unknown {
 		if o == nil {
 			continue
@@ -561,7 +583,7 @@ func lead(from uint64, unknown []*operation, byOld map[uint64][]*operation, hold
 			continue
 		}
 		unknown[i] = nil
-		path := lead(o.after(from), unknown, byOld, holds, last, depth-1)
+		path := lead(o.after(from), unknown, byOld, holds, last, depth-1, seen)
 		unknown[i] = o
 		if path != nil {
 			return append([]int{i}, path...)

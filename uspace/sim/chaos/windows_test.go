@@ -50,6 +50,7 @@ func TestLinearizability(t *testing.T) {
 		"one that is not known, last":  {[]*operation{add(5, 0, 1, 2), unknown(100)}, 105, true},
 		"one that is not known, not":   {[]*operation{add(5, 0, 1, 2), unknown(100)}, 5, true},
 		"two that are not known":       {[]*operation{unknown(30), add(5, 130, 1, 2), unknown(100)}, 135, true},
+		"eight that are not known":     {[]*operation{unknown(1), unknown(2), unknown(4), unknown(8), unknown(16), unknown(32), unknown(64), unknown(128), add(5, 255, 1, 2)}, 260, true},
 		"a read of what was there":     {[]*operation{{kind: arctic.RemoteRead, was: 5, begun: 2, ended: 3}, add(5, 0, 1, 2)}, 5, true},
 		"a read of what was before":    {[]*operation{{kind: arctic.RemoteRead, was: 0, begun: 3, ended: 4}, add(5, 0, 1, 2)}, 5, false},
 	} {
