@@ -101,8 +101,12 @@ type run struct {
 	sessions []*session
 	// closedKeys counts writes that were tried with keys that were closed.
 	closedKeys int
-	windows    []*windows
-	operations []*operation
+	trees      map[uint16][]*tree // by GID
+	multicasts []*multicast
+	// What was checked: multicasts that came to all, and copies that came.
+	carried, copies int
+	windows         []*windows
+	operations      []*operation
 	// What was checked: operations in an order, and puts, gets and locks that were carried out.
 	orders, puts, gets, locks int
 }
@@ -124,9 +128,9 @@ func runOf(s Scenario) (r *run) {
 		return &run{result: Result{Stuck: 1, Failures: []string{err.Error()}}}
 	}
 	if profile != nil {
-		s.Faults &^= RMA // which cards of modelled machines do not do
+		s.Faults &^= RMA | Chains // which cards of modelled machines do not do
 	}
-	r = &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}}
+	r = &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}, trees: map[uint16][]*tree{}}
 	defer func() {
 		if p := recover(); p != nil {
 			r.oracle.fail(&r.result.Stuck, "panic: %v", p)
@@ -140,7 +144,7 @@ func runOf(s Scenario) (r *run) {
 	if s.Capture != nil {
 		r.world.Capture(s.Capture)
 	}
-	if r.happen() && (r.scenario.Faults&(Rats|RMA) == 0 || r.settle()) {
+	if r.happen() && (r.scenario.Faults&(Rats|RMA|Chains) == 0 || r.settle()) {
 		r.probe()
 	}
 	r.finish()
@@ -168,7 +172,9 @@ func (r *run) build() {
 		byGroup[at.gid] = append(byGroup[at.gid], int32(i))
 	}
 	for _, m := range r.members {
-		m.peers = byGroup[m.gid]
+		if m.peers = byGroup[m.gid]; r.trees[m.gid] == nil && r.scenario.Faults&Chains != 0 {
+			r.plant(m.gid, m.peers)
+		}
 		m.targets = arena{first: targetBase, seam: targetBase + uint32(r.segment)/2, end: targetBase + uint32(r.segment)}
 	}
 	if r.keyed {
@@ -246,12 +252,13 @@ func (r *run) attach(m *member) {
 	if r.transfers() {
 		m.newMemory()
 	}
-	if r.scenario.Faults&(Rats|RMA) != 0 {
+	if r.scenario.Faults&(Rats|RMA|Chains) != 0 {
 		m.newKeyed()
 	}
 	if m.windows = nil; r.scenario.Faults&RMA != 0 {
 		m.newWindows()
 	}
+	m.leaves()
 }
 
 // half is the part of a job that is on one card.
