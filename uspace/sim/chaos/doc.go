@@ -16,10 +16,11 @@
 // timer set. A scenario that fails is made smaller by shrink.go until what is left is
 // fit for a person; many.go runs many seeds on all processors.
 //
-// Six kinds are not faults but ordinary operation: programs change the size of
+// Seven kinds are not faults but ordinary operation: programs change the size of
 // their queues under traffic, contexts are switched out and in again, programs transfer
 // memory, jobs end and others take their GIDs, programs use all protocols of package rats
-// beside everything else (rats.go, conversation.go), and they operate on each other's windows (windows.go). Each of them can be left out, as each fault can.
+// beside everything else (rats.go, conversation.go), they operate on each other's windows (windows.go), and they send
+// along chains that cross each other (chains.go). Each of them can be left out, as each fault can.
 //
 // A job ends on one card after the other, and the next begins likewise, so that for a time
 // both have the GID; each has a tag of its own. A message, a notice or a word of memory that
@@ -41,6 +42,8 @@
 //
 // Operations on a word of a window are in an order that their answers force, that real time permits, and that ends with what memory holds.
 // A put is whole when it is complete, nobody has a lock that another has, and no byte of a closed window changes, nor any beside one.
+//
+// What is sent along a chain comes to each member once at most. Who sent it hears once what it has come to: to all, or at which members the chain is broken.
 //
 // A scenario is a value; Run may be called from any goroutine.
 package chaos

@@ -43,11 +43,12 @@ const (
 	Sizes                         // cards have ports that carry frames of different lengths
 	Rats                          // programs use every protocol of package rats
 	RMA                           // programs operate on each other's windows
+	Chains                        // programs send along chains
 	Moves                         // processes move to other cards; see ends
 	All        = Moves<<1 - 1
 )
 
-var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma", "moves"}
+var faultNames = []string{"loss", "dup", "reorder", "corrupt", "congestion", "partition", "cut", "pause", "slow", "crash", "restart", "resize", "switch", "xfer", "jobs", "narrow", "forge", "replay", "sizes", "rats", "rma", "chains", "moves"}
 
 // ends are the faults that end processes. A scenario with these and Moves has Moves if its seed is even, and these if it is odd.
 const ends = Crash | Restart | Jobs
@@ -145,7 +146,8 @@ const (
 	streamMemory  = 5
 	streamArctic  = 6
 	streamKey     = 7
-	streamFaults  = 100 // and up: one for each kind
+	streamChains  = 1 << 20 // and up: one for each group
+	streamFaults  = 100     // and up: one for each kind
 	streamMembers = 1000
 )
 
@@ -196,7 +198,7 @@ func (s *Scenario) plan(profile *hwprofiles.Profile) plan {
 	if r := s.stream(streamKey); s.Faults&(Forge|Replay) != 0 {
 		p.keyed, p.readable = r.IntN(2) == 0, r.IntN(2) == 0
 	}
-	if s.Faults&(Rats|RMA) != 0 {
+	if s.Faults&(Rats|RMA|Chains) != 0 {
 		p.slots = max(p.slots, leastSlots)
 	}
 	r := s.stream(streamPace)
@@ -286,7 +288,7 @@ type episode struct {
 func (s *Scenario) episodes(p *plan) (all []episode) {
 	for k := range faultNames {
 		kind := Faults(1) << k
-		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer || kind == Sizes || kind == Rats || kind == RMA {
+		if s.Faults&kind == 0 || kind < Partition || kind == Resize || kind == Transfer || kind == Sizes || kind&(Rats|RMA|Chains) != 0 {
 			continue
 		}
 		r := s.stream(streamFaults + uint64(k))

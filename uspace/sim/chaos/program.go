@@ -34,7 +34,7 @@ type member struct {
 	pending [arctic.Levels][]pending
 	targets arena
 	graves  []*memory
-	keyed   *keyed   // of the present life; nil: neither package rats nor windows are used
+	keyed   *keyed   // of the present life; nil: neither package rats nor windows nor chains are used
 	windows *windows // of the present life; nil: there are none, or it has no key slot for one
 }
 
@@ -63,6 +63,7 @@ var operations = []struct {
 	{1, Transfer, (*member).trespass},
 	{4, Rats, (*member).converse},
 	{6, RMA, (*member).operate},
+	{4, Chains, (*member).multicasts},
 }
 
 // program runs a life of the member: it starts an operation every now and then, until
@@ -75,6 +76,7 @@ func (m *member) program(p *sim.Process) error {
 			total += o.weight
 		}
 	}
+	m.joins()
 	next := p.Now() + m.idle()
 	for {
 		m.serve(p, funi.Request)
@@ -129,6 +131,10 @@ func (m *member) serve(p *sim.Process, lowest funi.Level) {
 	}
 	for l := funi.Reply; l <= funi.Reply && l >= lowest; l-- {
 		for s := i.Receive(l); s != nil; s = i.Receive(l) {
+			if m.copied(l, s) {
+				i.Release(l)
+				continue
+			}
 			msg := m.run.oracle.arrived(m, l, s)
 			node := s.Source()
 			i.Release(l)
@@ -141,7 +147,7 @@ func (m *member) serve(p *sim.Process, lowest funi.Level) {
 		}
 	}
 	for b, ok := i.NextReturn(); ok; b, ok = i.NextReturn() {
-		if m.windows != nil && m.windows.returned(b) || m.keyed != nil && m.keyed.Returned(b) {
+		if m.notCarriedOut(b) || m.windows != nil && m.windows.returned(b) || m.keyed != nil && m.keyed.Returned(b) {
 			continue
 		}
 		m.run.oracle.returned(m, b)

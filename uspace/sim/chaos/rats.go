@@ -83,7 +83,7 @@ type prober interface{ Probe() }
 // remoteSizes is how much remote memory members have.
 func (s *Scenario) remoteSizes() funi.RemoteSizes {
 	switch {
-	case s.Faults&(Rats|RMA) == 0:
+	case s.Faults&(Rats|RMA|Chains) == 0:
 		return funi.RemoteSizes{}
 	case s.Nodes > 64:
 		return funi.RemoteSizes{KeySlots: 64, Areas: 128, Notifications: 256}
@@ -112,10 +112,11 @@ func (m *member) newKeyed() {
 		panic(err)
 	}
 	e.Others = func(b funi.Returned) {
-		if m.windows == nil || !m.windows.returned(b) {
+		if !m.notCarriedOut(b) && (m.windows == nil || !m.windows.returned(b)) {
 			m.run.oracle.returned(m, b)
 		}
 	}
+	k.OtherNotes = m.noted
 	m.keyed = k
 	if k.server, err = k.Serve(m.serverKey()); err != nil && !errors.Is(err, rats.ErrFull) {
 		panic(err)
@@ -275,7 +276,7 @@ func (k *keyed) judge(s *session, end *error, err error) {
 }
 
 // calm is what explains no failure of a session.
-const calm = Rats | RMA | Transfer | Resize | Switch | Sizes | Dup | Reorder | Moves
+const calm = Rats | RMA | Chains | Transfer | Resize | Switch | Sizes | Dup | Reorder | Moves
 
 // settle ends all sessions on the fair and silent network, and checks that they were complete and that everything is free.
 func (r *run) settle() bool {
@@ -309,6 +310,7 @@ func (r *run) settle() bool {
 	if r.scenario.Faults&RMA != 0 {
 		r.settleWindows()
 	}
+	r.settleChains()
 	for _, m := range r.members {
 		k := m.keyed
 		if !holds(k.guard, ^uint32(m.number), 0) {

@@ -104,8 +104,12 @@ type run struct {
 	sessions []*session
 	// closedKeys counts writes that were tried with keys that were closed.
 	closedKeys int
-	windows    []*windows
-	operations []*operation
+	trees      map[uint16][]*tree // by GID
+	multicasts []*multicast
+	// What was checked: multicasts that came to all, and copies that came.
+	carried, copies int
+	windows         []*windows
+	operations      []*operation
 	// What was checked: operations in an order, and puts, gets and locks that were carried out.
 	orders, puts, gets, locks int
 }
@@ -127,7 +131,7 @@ func runOf(s Scenario) (r *run) {
 		return &run{result: Result{Stuck: 1, Failures: []string{err.Error()}}}
 	}
 	if profile != nil {
-		s.Faults &^= RMA | Moves // which cards of modelled machines do not do
+		s.Faults &^= RMA | Chains | Moves // which cards of modelled machines do not do
 	}
 	if s.Faults&Moves != 0 && s.Faults&ends != 0 {
 		// Not both in one run: where a node is whose process or card ends in the middle of a move is for its launcher to say.
@@ -137,7 +141,7 @@ func runOf(s Scenario) (r *run) {
 			s.Faults &^= Moves
 		}
 	}
-	r = &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}, homes: map[uint16][]uint32{}, signs: map[half][]*engine.Context{}}
+	r = &run{plan: s.plan(profile), scenario: s, jobs: map[half]uint32{}, newest: map[uint16]uint32{}, homes: map[uint16][]uint32{}, signs: map[half][]*engine.Context{}, trees: map[uint16][]*tree{}}
 	defer func() {
 		if p := recover(); p != nil {
 			r.oracle.fail(&r.result.Stuck, "panic: %v", p)
@@ -151,7 +155,7 @@ func runOf(s Scenario) (r *run) {
 	if s.Capture != nil {
 		r.world.Capture(s.Capture)
 	}
-	if r.happen() && (r.scenario.Faults&(Rats|RMA) == 0 || r.settle()) {
+	if r.happen() && (r.scenario.Faults&(Rats|RMA|Chains) == 0 || r.settle()) {
 		r.probe()
 	}
 	r.finish()
@@ -179,7 +183,9 @@ func (r *run) build() {
 		byGroup[at.gid] = append(byGroup[at.gid], int32(i))
 	}
 	for _, m := range r.members {
-		m.peers = byGroup[m.gid]
+		if m.peers = byGroup[m.gid]; r.trees[m.gid] == nil && r.scenario.Faults&Chains != 0 {
+			r.plant(m.gid, m.peers)
+		}
 		m.targets = arena{first: targetBase, seam: targetBase + uint32(r.segment)/2, end: targetBase + uint32(r.segment)}
 	}
 	if r.keyed {
@@ -269,12 +275,13 @@ func (r *run) attach(m *member) {
 	if r.transfers() {
 		m.newMemory()
 	}
-	if r.scenario.Faults&(Rats|RMA) != 0 {
+	if r.scenario.Faults&(Rats|RMA|Chains) != 0 {
 		m.newKeyed()
 	}
 	if m.windows = nil; r.scenario.Faults&RMA != 0 {
 		m.newWindows()
 	}
+	m.leaves()
 }
 
 // half is the part of a job that is on one card.

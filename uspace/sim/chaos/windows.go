@@ -113,7 +113,6 @@ func (m *member) newWindows() {
 	}
 	w.slot = n
 	fill(w.memory[windowBytes:windowBytes+windowGuard], ^m.life(), 7)
-	m.keyed.OtherNotes = w.note
 	m.windows = w
 	m.run.windows = append(m.run.windows, w)
 	w.opens()

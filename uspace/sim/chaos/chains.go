@@ -1,0 +1,301 @@
+package chaos
+
+// This file is what processes send along chains while all else goes wrong (engine/chain.go). Each group has some chains, each a tree of its own over
+// the same nodes, so that they cross each other. Every life of a member joins them all; now and then it leaves one, and joins it again.
+//
+// No node has a multicast twice, in whatever life. A multicast of a process that lives is complete once. Without a failure it has come to all members that
+// have lived since it was sent. With one, the members on which there was a report are as many as there are or, if some did not answer, fewer; those that
+// are said to have it do, or have died; and each node that is named is a member.
+
+import (
+	"math/rand/v2"
+
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/funi"
+)
+
+const (
+	chainsOfGroup = 3
+	// chainBit is that of the numbers of multicasts: of their first words, and of their cookies. Messages and operations are fewer.
+	chainBit = 1 << 31
+)
+
+// tree is a chain of a group: who is behind whom.
+type tree struct {
+	number  uint16
+	members []int32 // the first one first
+	parent  map[int32]int32
+	next    map[int32][]int32
+	size    map[int32]uint16 // members from there on
+	joined  map[int32]bool   // of the present lives
+}
+
+// multicast is one of the run's.
+type multicast struct {
+	number   uint32
+	from     *member
+	deaths   uint16
+	job      uint32
+	tree     *tree
+	words    int
+	typ      uint16
+	lives    map[int32]uint16 // of its members, when it was sent
+	got      map[int32]bool
+	complete bool
+	reason   arctic.Reason
+	told     funi.Delivery
+}
+
+// plant draws the chains of a group.
+func (r *run) plant(gid uint16, members []int32) {
+	x := rand.New(rand.NewPCG(r.scenario.Seed, streamChains+uint64(gid)))
+	for number := range uint16(chainsOfGroup) {
+		t := &tree{number: number, parent: map[int32]int32{}, next: map[int32][]int32{}, size: map[int32]uint16{}, joined: map[int32]bool{}}
+		for _, i := range x.Perm(len(members)) {
+			t.members = append(t.members, members[i])
+		}
+		t.members = t.members[:1+x.IntN(len(members))]
+		long := x.IntN(2) == 0 // a chain in the word's sense
+		for i, k := range t.members {
+			if i == 0 {
+				continue
+			}
+			parent := t.members[i-1]
+			if p := t.members[x.IntN(i)]; !long && len(t.next[p]) < funi.MaxNext {
+				parent = p
+			}
+			t.parent[k] = parent
+			t.next[parent] = append(t.next[parent], k)
+		}
+		for i := len(t.members) - 1; i >= 0; i-- { // who is behind comes later in the list
+			k := t.members[i]
+			t.size[k]++
+			if i > 0 {
+				t.size[t.parent[k]] += t.size[k]
+			}
+		}
+		r.trees[gid] = append(r.trees[gid], t)
+	}
+}
+
+// join makes the member one of a chain, unless it is none of the tree, and reports whether there was a slot for it.
+func (m *member) join(t *tree) bool {
+	if _, ok := t.size[int32(m.number)]; !ok {
+		return true
+	}
+	i := m.process.Interface()
+	s := i.Reserve(funi.Request)
+	if s == nil {
+		return false
+	}
+	k := int32(m.number)
+	set := funi.Chain{Number: t.number, First: k == t.members[0]}
+	if !set.First {
+		set.Parent = m.run.members[t.parent[k]].node
+	}
+	for _, n := range t.next[k] {
+		set.Next = append(set.Next, funi.Next{Node: m.run.members[n].node, Members: t.size[n]})
+	}
+	s.SetChain(&set, chainBit)
+	i.Commit(funi.Request)
+	t.joined[k] = true
+	return true
+}
+
+// leaves takes a life of the member from all chains: a new one has yet to join them.
+func (m *member) leaves() {
+	for _, t := range m.run.trees[m.gid] {
+		t.joined[int32(m.number)] = false
+	}
+}
+
+// joins makes the member one of all chains of which it is none.
+func (m *member) joins() {
+	for _, t := range m.run.trees[m.gid] {
+		if !t.joined[int32(m.number)] && !m.join(t) {
+			return
+		}
+	}
+}
+
+// multicasts sends some along a chain of the group; or the member leaves one, or comes back to those that it has left.
+func (m *member) multicasts() {
+	m.joins()
+	t := m.run.trees[m.gid][m.random.IntN(chainsOfGroup)]
+	if m.random.IntN(32) == 0 && t.joined[int32(m.number)] {
+		if s := m.process.Interface().Reserve(funi.Request); s != nil {
+			s.SetLeaveChain(t.number, chainBit)
+			m.process.Interface().Commit(funi.Request)
+			t.joined[int32(m.number)] = false
+		}
+		return
+	}
+	for range 1 + m.random.IntN(12) {
+		words, typ := 1+m.random.IntN(arctic.MaxMulticastWords), m.typ()
+		s := m.slot(m.process, funi.Request)
+		if s == nil {
+			return
+		}
+		o := &multicast{number: chainBit | uint32(len(m.run.multicasts)), from: m, deaths: m.deaths, job: m.job, tree: t, words: words, typ: typ,
+			lives: map[int32]uint16{}, got: map[int32]bool{}}
+		for _, k := range t.members {
+			o.lives[k] = m.run.members[k].deaths
+		}
+		var data [arctic.MaxMulticastWords * arctic.WordSize]byte
+		all := make([]uint32, words)
+		for k := range all {
+			all[k] = m.run.oracle.word(o.number, k)
+		}
+		all[0] = o.number
+		arctic.PutWords(data[:], all)
+		s.SetMulticast(m.run.members[t.members[0]].node, &funi.MulticastRequest{Chain: t.number, Members: uint16(len(t.members)), Cookie: o.number, Message: typ,
+			Data: data[:words*arctic.WordSize]})
+		m.run.multicasts = append(m.run.multicasts, o)
+		m.commit(funi.Request)
+	}
+}
+
+// copied checks a message that may be a multicast's, and reports whether it is one.
+func (m *member) copied(l funi.Level, s *funi.Slot) bool {
+	r := m.run
+	number, h := s[funi.PayloadWord], s.Header()
+	if h.Transfer() || h.Length() == 0 || number&chainBit == 0 || int(number&^chainBit) >= len(r.multicasts) {
+		return false
+	}
+	o, k := r.multicasts[number&^chainBit], int32(m.number)
+	r.oracle.progress = r.world.Now()
+	switch _, member := o.tree.size[k]; {
+	case !member || m.gid != o.from.gid || m.job != o.job || s.Source() != o.from.node:
+		r.oracle.fail(&r.result.Misdelivered, "multicast %d of member %d in job %d has come to member %d in job %d, from node %d", number&^chainBit, o.from.number, o.job, m.number, m.job, s.Source())
+	case h.Length() != o.words || h.Type() != o.typ || l != funi.Request:
+		r.oracle.fail(&r.result.Damaged, "multicast %d of %d words has come to member %d as %#x at level %v", number&^chainBit, o.words, m.number, h, l)
+	case o.got[k]:
+		r.oracle.fail(&r.result.Duplicated, "multicast %d of member %d has come to member %d again", number&^chainBit, o.from.number, m.number)
+	}
+	for i := 1; i < min(h.Length(), o.words); i++ {
+		if s[funi.PayloadWord+i] != r.oracle.word(number, i) {
+			r.oracle.fail(&r.result.Damaged, "multicast %d has come to member %d with another word %d", number&^chainBit, m.number, i)
+			break
+		}
+	}
+	o.got[k] = true
+	r.copies++
+	return true
+}
+
+// notCarriedOut takes a block of chains that the card gave back, and reports whether it is one.
+func (m *member) notCarriedOut(b funi.Returned) bool {
+	if !b.Header.Remote() || b.Word&chainBit == 0 {
+		return false
+	}
+	r := m.run
+	if op := b.Header.Operation(); op != funi.Multicast || b.Reason != arctic.ReasonNoBuffer || int(b.Word&^chainBit) >= len(r.multicasts) {
+		r.oracle.fail(&r.result.Damaged, "member %d: a block of chains came back: %d, %v", m.number, op, b.Reason)
+		return true
+	}
+	m.told(b.Word, arctic.ReasonNoBuffer, funi.Delivery{})
+	return true
+}
+
+// noted takes a completion.
+func (m *member) noted(n *funi.Notification) {
+	switch {
+	case n.Cookie&chainBit != 0 && n.Kind == funi.NoteCompletion && n.Operation == arctic.RemoteMulticast:
+		m.told(n.Cookie, n.Reason, n.Delivery())
+	case m.windows != nil:
+		m.windows.note(n)
+	default:
+		m.run.oracle.fail(&m.run.result.Damaged, "member %d has a notification of nothing: %+v", m.number, n)
+	}
+}
+
+// told takes what a multicast has come to.
+func (m *member) told(number uint32, reason arctic.Reason, d funi.Delivery) {
+	r := m.run
+	r.oracle.progress = r.world.Now()
+	if int(number&^chainBit) >= len(r.multicasts) {
+		r.oracle.fail(&r.result.Damaged, "member %d has a notification that is of no multicast", m.number)
+		return
+	}
+	o := r.multicasts[number&^chainBit]
+	if o.complete || o.from != m || o.deaths != m.deaths {
+		r.oracle.fail(&r.result.Duplicated, "multicast %d of member %d is complete twice, or for another: member %d", number&^chainBit, o.from.number, m.number)
+		return
+	}
+	o.complete, o.reason, o.told = true, reason, d
+	all := d.Delivered + d.Failed
+	switch {
+	case reason == arctic.ReasonNoBuffer:
+		return
+	case all > len(o.tree.members), all < len(o.tree.members) && !doubtful(reason), reason == arctic.ReasonNone && d.Failed != 0, d.Failed > 0 && d.Named == 0, d.Named > d.Failed:
+		r.oracle.fail(&r.result.Damaged, "multicast %d to %d members: %v, %+v", number&^chainBit, len(o.tree.members), reason, d)
+	case reason == arctic.ReasonNone:
+		r.carried++
+		return
+	}
+	for _, b := range d.Broken[:min(d.Named, funi.MaxNamed)] {
+		if !o.tree.has(r, b.Node) {
+			r.oracle.fail(&r.result.Damaged, "multicast %d failed at node %d, which is no member", number&^chainBit, b.Node)
+		}
+		o.mayBreak(r, b.Reason)
+	}
+	o.mayBreak(r, reason)
+}
+
+// has reports whether a node is a member.
+func (t *tree) has(r *run, node uint16) bool {
+	for _, k := range t.members {
+		if r.members[k].node == node {
+			return true
+		}
+	}
+	return false
+}
+
+// doubtful reports whether somebody may have what failed for that reason.
+func doubtful(reason arctic.Reason) bool {
+	switch reason {
+	case arctic.ReasonSilent, arctic.ReasonRestarted, arctic.ReasonDeparted, arctic.ReasonResynchronised, arctic.ReasonReplaced:
+		return true
+	}
+	return false
+}
+
+// mayBreak checks that a chain may be broken for a reason.
+func (o *multicast) mayBreak(r *run, reason arctic.Reason) {
+	switch {
+	case reason == arctic.ReasonChain: // a member has left, or not joined yet
+	case doubtful(reason), reason == arctic.ReasonNoContext, reason == arctic.ReasonJob, reason == arctic.ReasonNoRoute, reason == arctic.ReasonKey:
+		if r.scenario.Faults&^calm == 0 {
+			r.oracle.fail(&r.result.Lost, "multicast %d failed, and nothing was wrong: %v, %+v", o.number&^chainBit, reason, o.told)
+		}
+	default:
+		r.oracle.fail(&r.result.Damaged, "multicast %d: %v, %+v", o.number&^chainBit, reason, o.told)
+	}
+}
+
+// settleChains checks what has become of multicasts, when nothing is under way any more.
+func (r *run) settleChains() {
+	for _, o := range r.multicasts {
+		number := o.number &^ chainBit
+		switch lives := o.from.process != nil && o.from.deaths == o.deaths; {
+		case !o.complete && lives:
+			r.oracle.fail(&r.result.Stuck, "multicast %d of member %d is not complete", number, o.from.number)
+			continue
+		case !o.complete:
+			continue // nobody was left to hear of it
+		}
+		have := 0 // or have died
+		for _, k := range o.tree.members {
+			switch {
+			case o.got[k] || r.members[k].deaths != o.lives[k]:
+				have++
+			case o.reason == arctic.ReasonNone:
+				r.oracle.fail(&r.result.Lost, "multicast %d of member %d is complete, and has not come to member %d", number, o.from.number, k)
+			}
+		}
+		if have < o.told.Delivered {
+			r.oracle.fail(&r.result.Lost, "multicast %d of member %d has come to %d members of %d that are said to have it", number, o.from.number, have, o.told.Delivered)
+		}
+	}
+}
