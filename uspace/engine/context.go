@@ -90,6 +90,7 @@ type Context struct {
 
 	restoring bool // drained packets are being returned to the FIFOs
 
+	haltedAt int64    // since when it takes nothing new because it leaves
 	leaving  bool     // for another card: nothing is taken from its send queues (move.go)
 	arriving bool     // from another card: it has no image yet
 	before   *Context // its sign, which it has replaced, while it arrives

@@ -43,7 +43,7 @@ type forward struct {
 	listed  bool     // on Card.tellers
 	telling int      // packets under way
 	left    int      // targets that may yet hear of it
-	again   int64    // when the new home is tried again; Never
+	again   int64    // when the new home, and cards that were not there, are tried again; Never
 }
 
 // target is a card to tell, the node there that is told, and the node of which it is told.
@@ -53,6 +53,7 @@ type target struct {
 	told       bool
 	waits      bool // wanting, or a packet is under way
 	anew       bool // what is under way is not true any more
+	lost       bool // was not there when it was told
 	at         int64
 }
 
@@ -160,6 +161,7 @@ func (c *Card) tellSigns() {
 			if f := x.forward; f.again <= c.now {
 				f.again = Never
 				c.wantHome(x)
+				c.wantLost(x)
 			} else {
 				c.signsDue = min(c.signsDue, f.again)
 			}
@@ -187,6 +189,16 @@ func (c *Card) wantHome(x *Context) {
 	}
 	if f.before(x) == 0 && !f.targets[f.home].told {
 		c.want(x, f.home)
+	}
+}
+
+// wantLost has cards told that were not there.
+func (c *Card) wantLost(x *Context) {
+	for i := range x.forward.targets {
+		if t := &x.forward.targets[i]; t.lost {
+			t.lost = false
+			c.want(x, i)
+		}
 	}
 }
 
@@ -252,7 +264,9 @@ func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
 	case home:
 		f.tryAgain(c)
 	case reason >= arctic.ReasonLocal:
-		f.tell(t) // The card is not there. If it comes back it will ask.
+		f.tell(t) // The card is not there. It will ask if it comes back and sends first; else it is told then.
+		t.lost = true
+		f.againAt(c, c.now+int64(c.cfg.PeerTimeout))
 	default:
 		if next, ok := c.nodeAfter(x.group, t.card, t.node); ok {
 			t.node = next
@@ -268,7 +282,12 @@ func (f *forward) answered(x *Context, ln *line, reason arctic.Reason) {
 
 // tryAgain has the new home told again in a while.
 func (f *forward) tryAgain(c *Card) {
-	f.again = c.now + int64(c.cfg.MaxHold)
+	f.againAt(c, c.now+int64(c.cfg.MaxHold))
+}
+
+// againAt has a sign look at its targets again at a time.
+func (f *forward) againAt(c *Card, at int64) {
+	f.again = min(f.again, at)
 	c.signsDue = min(c.signsDue, f.again)
 }
 

@@ -146,11 +146,15 @@ func (c *Card) export(x *Context, to uint16) ([]byte, error) {
 	}
 	if x.modes&funi.CTXM == 0 {
 		x.storeControl(x.modes | x.iface.Load(funi.Control)&funi.UserModes | funi.CTXM)
+		x.haltedAt = c.now
 	}
 	if x.looping { // answers to contexts of this card, which nobody else delivers for a context that is halted
 		c.loopback(x)
 	}
 	if !x.allFree() {
+		if c.now-x.haltedAt > int64(min(c.cfg.MaxHold, c.cfg.PeerTimeout/8)) {
+			c.Stay(x) // two that wait for each other to take something would wait for good
+		}
 		return nil, fmt.Errorf("answers to others are under way: %w", ErrNotReady)
 	}
 	s, err := c.SwitchOut(x, false)

@@ -265,7 +265,8 @@ func doubtful(reason arctic.Reason) bool {
 func (o *multicast) mayBreak(r *run, reason arctic.Reason) {
 	switch {
 	case reason == arctic.ReasonChain: // a member has left, or not joined yet
-	case doubtful(reason), reason == arctic.ReasonNoContext, reason == arctic.ReasonJob, reason == arctic.ReasonNoRoute, reason == arctic.ReasonKey:
+	case doubtful(reason), reason == arctic.ReasonNoContext, reason == arctic.ReasonJob, reason == arctic.ReasonNoRoute, reason == arctic.ReasonKey,
+		reason == arctic.ReasonSourceNode: // out of reach when a member moved
 		if r.scenario.Faults&^calm == 0 {
 			r.oracle.fail(&r.result.Lost, "multicast %d failed, and nothing was wrong: %v, %+v", o.number&^chainBit, reason, o.told)
 		}

@@ -10,11 +10,15 @@ import (
 	"github.com/funet/funet/uspace/sim"
 )
 
-// Rule: on a network that does what it likes multicasts come to all members of chains that cross each other, once each.
+// Rule: on a network that does what it likes multicasts come to all members of chains that cross each other, once each. On one that loses nothing
+// none fails but at who has left: what a card does wrong may look like loss elsewhere.
 func TestMulticasts(t *testing.T) {
 	carried, copies := 0, 0
 	for seed := range uint64(6) {
-		s := Scenario{Seed: 8000 + seed, Nodes: 6, Messages: 1500, Faults: Chains | Loss | Reorder | Dup}
+		s := Scenario{Seed: 8000 + seed, Nodes: 6, Messages: 1500, Faults: Chains | Reorder | Dup}
+		if seed%2 == 0 {
+			s.Faults |= Loss
+		}
 		r := runOf(s)
 		if r.result.Failed() {
 			t.Errorf("funet sim chaos %v: %q", s, r.result.Failures)

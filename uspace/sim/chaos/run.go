@@ -229,6 +229,7 @@ func (r *run) start(i int, delay int64) {
 	cfg := engine.Native()
 	cfg.Card, cfg.Incarnation, cfg.Seed, cfg.Routes = uint16(i), r.lives*2654435761|1, r.scenario.Seed+uint64(r.lives), r.routes
 	cfg.Peers, cfg.Readable = r.peers(i), r.readable
+	cfg.AnyGroup = r.scenario.Faults&Moves != 0 // as a daemon's card, which is told of groups that have nobody here yet
 	r.tune(&cfg)
 	if err := c.Start(cfg); err != nil {
 		panic(err)
