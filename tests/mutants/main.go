@@ -134,6 +134,9 @@
 //	loop               a member takes a multicast that is to reach another number of members than are behind it
 //	diamond            a member takes a multicast from another node than its parent
 //	crossing           what waits on one chain stops others
+//	home               any card says where a node is
+//	handed             areas do not move with their context
+//	unlisted           a card that gets its first node of a group hears of no earlier moves
 //	unreported         nobody hears where a chain is broken
 //	ring               a stream's sender writes more than its ring has room for
 //	parts              a part of a stream that has overtaken another is read before it

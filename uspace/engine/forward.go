@@ -434,10 +434,11 @@ func (c *Card) acceptForward(x *Context, t *link.Train, p arctic.Packet, h *arct
 	return arctic.ReasonPath
 }
 
-// allArrive reports whether nobody of the group is on this card but those who arrive: cards that tell do not know of them.
+// allArrive reports whether nobody of the group is on this card but those who arrive, and signs of those who have left: cards that tell may not
+// know of them.
 func (g *group) allArrive() bool {
 	for _, x := range g.nodes {
-		if !x.arriving {
+		if !x.arriving && x.forward == nil {
 			return false
 		}
 	}
