@@ -33,6 +33,9 @@ func (r *run) moves(e *episode, m *member) {
 		switch {
 		case moved:
 			r.moved++
+			if r.scenario.Faults&^calm != 0 { // cards that lose each other begin to count anew, and then nobody knows when a transfer began (engine/life.go)
+				m.attached++
+			}
 			r.signs[half{m.gid, from}] = append(r.signs[half{m.gid, from}], sign)
 			r.settles(m, to)
 			for i, c := range cards {
