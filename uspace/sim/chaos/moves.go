@@ -34,7 +34,7 @@ func (r *run) moves(e *episode, m *member) {
 		case moved:
 			r.moved++
 			if r.scenario.Faults&^calm != 0 { // cards that lose each other begin to count anew, and then nobody knows when a transfer began (engine/life.go)
-				m.attached++
+				m.moved++
 			}
 			r.signs[half{m.gid, from}] = append(r.signs[half{m.gid, from}], sign)
 			r.settles(m, to)

@@ -17,6 +17,7 @@ type message struct {
 	fromDeaths uint16 // how often they had died when it was sent
 	toDeaths   uint16
 	toAttached uint16      // and attached
+	toMoved    uint16      // and moved
 	job, toJob uint32      // of sender and receiver, when it was sent
 	header     funi.Header // as sent
 	arrives    funi.Header // as received
@@ -106,7 +107,7 @@ func (o *oracle) note(m message) {
 		m.toJob = o.members[to].job
 	}
 	if m.to != nobody {
-		m.toDeaths, m.toAttached = o.members[m.to].deaths, o.members[m.to].attached
+		m.toDeaths, m.toAttached, m.toMoved = o.members[m.to].deaths, o.members[m.to].attached, o.members[m.to].moved
 	}
 	o.messages = append(o.messages, m)
 }
@@ -207,7 +208,7 @@ func (o *oracle) refusal(m *message) arctic.Reason {
 // come to its predecessor.
 func (o *oracle) replaced(m *message) bool {
 	return m.transfer != 0 && m.to != nobody && o.transfers[m.transfer-1].words > arctic.MaxSingleWords &&
-		m.toAttached != o.members[m.to].attached
+		(m.toAttached != o.members[m.to].attached || m.toMoved != o.members[m.to].moved)
 }
 
 // waits reports whether the message is a transfer of many packets, and so may already have begun when its

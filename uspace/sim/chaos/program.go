@@ -21,6 +21,7 @@ type member struct {
 	process  *sim.Process // nil: dead
 	deaths   uint16
 	attached uint16 // times
+	moved    uint16 // times; only where cards may lose each other
 	job      uint32 // of the present life, or of the last
 	random   *rand.Rand
 	peers    []int32 // members of its group
