@@ -5,7 +5,7 @@
 //	endpoint.go   Endpoint, windows: Expose, Revoke, Suspend, Resume
 //	operation.go  Put, PutNow, Get, Apply, CompareSwap
 //	lock.go       Lock, TryLock, Unlock
-//	multicast.go  Join, Leave, Multicast: chains
+//	multicast.go  Join, Leave, Multicast, StartMulticast: chains
 //	complete.go   Poll, Next, Wait, Quiet, Fence; notifications of others' puts
 //	error.go      what fails, and why
 //
