@@ -126,6 +126,9 @@ func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool)
 		return nil, -1, err
 	}
 	c.attachment = a
+	if arrives { // in the place of its sign
+		d.dropSign(j, func(s sign) bool { return s.node == a.node })
+	}
 	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has context %d", a.node, a.job.gid, a.ctx.Bell()), "job", a.job.gid, "node", a.node)
 	return a, wait, nil
 }
@@ -315,6 +318,7 @@ func (c *connection) freeKept() {
 	use := usage{contexts: 1, pieces: 1 + len(a.segments), bytes: a.bytes}
 	if a.left {
 		use.contexts = 0 // the sign has it
+		c.d.strand(a)
 	}
 	c.d.give(c.peer.account, c.rule, use)
 }

@@ -266,8 +266,13 @@ func (x *Context) checkRemote() error {
 
 // SayForward sends a word about a node's home in the name of a context's.
 func (c *Card) SayForward(x *Context, card, node uint16, f arctic.Forward) {
-	ln := x.take(arctic.Request)
-	ln.Node, ln.typ, ln.Part = node, 0, true
-	c.compose(x, arctic.Request, ln, arctic.KindForward, arctic.PutForward(ln.Data[arctic.PacketHeaderSize:], &f), uint32(card))
-	c.link.Queue(card, arctic.Request, &ln.Line)
+	c.Say(x, card, node, arctic.Request, arctic.KindForward, 0, func(b []byte) int { return arctic.PutForward(b, &f) })
+}
+
+// Say sends a packet of any kind in the name of a context's node, which put writes, and returns how many words that is.
+func (c *Card) Say(x *Context, card, node uint16, l arctic.Level, k arctic.Kind, typ uint16, put func([]byte) int) {
+	ln := x.take(l)
+	ln.Node, ln.typ, ln.Part = node, typ, true
+	c.compose(x, l, ln, k, put(ln.Data[arctic.PacketHeaderSize:]), uint32(card))
+	c.link.Queue(card, l, &ln.Line)
 }
