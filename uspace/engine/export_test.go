@@ -5,6 +5,7 @@ package engine
 import (
 	"fmt"
 	"math/bits"
+	"unsafe"
 
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/engine/link"
@@ -301,4 +302,28 @@ func (f *forward) check(x *Context) error {
 		return fmt.Errorf("%d targets are left, %d of them of other nodes; counted are %d and %d", left, before, f.left, f.before)
 	}
 	return nil
+}
+
+// RemoteHeld returns how many bytes the card has allocated for the context's remote memory.
+func (x *Context) RemoteHeld() (n int64) {
+	r := x.remote
+	for _, of := range []struct {
+		count int
+		size  uintptr
+	}{{len(r.keySlots), unsafe.Sizeof(r.keySlots[0])}, {len(r.areas), unsafe.Sizeof(r.areas[0])}, {len(r.ring), unsafe.Sizeof(r.ring[0])},
+		{len(r.requests.table), unsafe.Sizeof(request{})}, {cap(r.requests.free), 2}, {len(r.requests.owed), unsafe.Sizeof(completion{})}} {
+		n += int64(of.count) * int64(of.size)
+	}
+	if x.answers != nil {
+		n += int64(unsafe.Sizeof(*x.answers))
+	}
+	if x.chains != nil {
+		n += int64(unsafe.Sizeof(*x.chains))
+		for _, ch := range x.chains {
+			if ch != nil {
+				n += int64(unsafe.Sizeof(*ch))
+			}
+		}
+	}
+	return n
 }

@@ -1158,8 +1158,8 @@ static inline int funi_attach(struct funi_context *c, const char *socket, uint16
 			      const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots);
 
 /* funi_attach of a context that can open remote memory, which counts in what the daemon lets the user have: 64 bytes for each
- * notification and each area, and what the card has for each: 32 for a key slot, 20 for an area, 2 for a notification. -EINVAL:
- * the sizes are none. */
+ * notification and each area, and what the card may come to hold: 64 for a key slot, 20 for an area, 4 for a notification, some 230 for each operation
+ * that may be under way (as many as notifications, at most 1024), and some 210 KiB for chains and answers. -EINVAL: the sizes are none. */
 static inline int funi_attach_remote(struct funi_context *c, const char *socket, uint16_t gid, uint16_t node,
 				     const uint8_t token[FUNI_TOKEN_SIZE], uint32_t slots, const struct funi_remote_sizes *sizes)
 {
