@@ -108,7 +108,7 @@ func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool)
 	if err != nil {
 		return nil, -1, err
 	}
-	use := usage{contexts: 1, pieces: 1, bytes: pages(int64(size)) + pages(tables(r.Remote))}
+	use := usage{contexts: 1, pieces: 1, bytes: pages(int64(size)) + pages(engine.RemoteBytes(r.Remote))}
 	if err := d.take(c.peer.account, c.rule, use); err != nil {
 		d.leave(j, r.Node)
 		return nil, -1, err
@@ -131,11 +131,6 @@ func (c *connection) newContext(r *attach.AttachRequest, size int, arrives bool)
 	}
 	d.userLine(&c.peer, fmt.Sprintf("node %d of job %d has context %d", a.node, a.job.gid, a.ctx.Bell()), "job", a.job.gid, "node", a.node)
 	return a, wait, nil
-}
-
-// tables is how many bytes the card needs for the key slots and areas of a context.
-func tables(s funi.RemoteSizes) int64 {
-	return int64(s.KeySlots)*32 + int64(s.Areas)*20 + int64(s.Notifications)*2
 }
 
 // make makes the parts of the context, and returns the descriptor on which the process

@@ -600,3 +600,44 @@ func TestForgedReports(t *testing.T) {
 		t.Errorf("it came to %v, %+v", n.Reason, d)
 	}
 }
+
+// Rule: a multicast is not given up because members have no room for a while, one after the other: each lets what it sends on wait for up to MaxHold, which may be
+// longer than PeerTimeout, and the origin has patience for all of a way (chain.go).
+func TestWaysThatAreFull(t *testing.T) {
+	r := newRemoteBed(t, setup{cards: 6, slots: 4, remote: moreRemote, net: near, tune: func(c *engine.Config) {
+		c.FIFO, c.PeerTimeout, c.ConnectTimeout, c.MaxHold = 2, 20*time.Millisecond, 20*time.Millisecond, 100*time.Millisecond
+	}})
+	r.chains(7, 1, tree{1: {2}, 2: {3}, 3: {4}, 4: {5}}, r.byNode)
+	const messages = 40
+	read := func(nodes ...int) {
+		for _, node := range nodes {
+			for r.proc[node].Receive(funi.Request) != nil {
+				r.proc[node].Release(funi.Request)
+			}
+		}
+	}
+	complete := 0
+	takes := func() {
+		for n := (funi.Notification{}); r.proc[0].NextNotification(&n); complete++ {
+			if n.Reason != arctic.ReasonNone {
+				t.Fatalf("multicast %d: %v, %+v", n.Cookie, n.Reason, n.Delivery())
+			}
+		}
+	}
+	for i := range uint32(messages) {
+		r.until(time.Second, "room", func() bool { read(1, 2, 3, 4); return r.proc[0].Reserve(funi.Request) != nil })
+		r.block(0, funi.Request, func(s *funi.Slot) {
+			s.SetMulticast(1, &funi.MulticastRequest{Chain: 7, Members: 5, Cookie: i, Message: 5, Data: bytesOf([]uint32{i})})
+		})
+	}
+	for last := r.now; complete < messages; {
+		r.until(time.Second, "some time", func() bool {
+			takes()
+			read(1, 2, 3, 4)
+			return complete == messages || r.now > last+int64(30*time.Millisecond)
+		})
+		last = r.now
+		read(5) // seldom, and all that is there
+	}
+	r.ends()
+}
