@@ -17,6 +17,9 @@ func (c *Card) Step(now int64) int64 {
 	c.now = now
 	c.steps++
 	c.more, c.loopNext = false, Never
+	if !c.dozing && !c.napping {
+		c.resumes = Never
+	}
 	if now >= c.patience {
 		c.patience = Never // who still waits for a node says so in this step
 	}
@@ -45,7 +48,7 @@ func (c *Card) Step(now int64) int64 {
 	if c.more || c.link.Again() {
 		return c.now
 	}
-	return min(c.link.Next(), c.loopNext, c.patience, c.late.next(), c.unanswered[0].due(), c.unanswered[1].due(), c.signsDue)
+	return min(c.link.Next(), c.loopNext, c.patience, c.late.next(), c.unanswered[0].due(), c.unanswered[1].due(), c.signsDue, c.resumes)
 }
 
 // stepNative is a step of a card whose units take no time.
