@@ -178,12 +178,9 @@ func (c *Card) unseat(x *Context) {
 	c.busy = c.busy[:len(c.busy)-1]
 }
 
-// visitSolo serves the only context that is awake. What it wakes is next.
+// visitSolo serves the only context that is awake, while nobody rests. What it wakes is next.
 func (c *Card) visitSolo(x *Context) {
 	a := x.account
-	if c.rests(a) {
-		return
-	}
 	a.refill(c.quantum())
 	if a.local <= 0 {
 		c.more = true
@@ -215,7 +212,10 @@ func (c *Card) rests(a *account) bool {
 // rest after that: the card serves their processes no more before they have rested for twice as long, at most a millisecond; of a Charge at most 50 us
 // count. What arrives from the network cannot wait, and is charged to whom it is for. Charge returns how much of the time was that of accounts that have
 // too much of it, so that the card itself should rest. Where nobody calls it nobody rests. It is for the goroutine that steps the card.
-func (c *Card) Charge(now, took int64) (over int64) { return c.link.Charge(now, took) }
+func (c *Card) Charge(now, took int64) (over int64) {
+	c.charged = now
+	return c.link.Charge(now, took)
+}
 
 // quantum returns how many bytes an account may spend in a step.
 func (c *Card) quantum() int {

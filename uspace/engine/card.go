@@ -70,6 +70,7 @@ type Card struct {
 
 	received [receiveBatch][]byte
 	resumes  int64 // when the first account that rests goes on
+	charged  int64 // the time of the last Charge
 	atOnce   bool  // a packet of the frame being looked at asks for an acknowledgment
 }
 
@@ -78,7 +79,7 @@ func New(cfg Config) (*Card, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("making card %d: %w", cfg.Card, err)
 	}
-	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, signsDue: Never}
+	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, signsDue: Never, charged: -link.LongestRest - 1}
 	c.routes = cfg.Routes
 	c.generation = uint16(cfg.Incarnation) * generations
 	if cfg.Blocks {

@@ -28,9 +28,9 @@ const (
 	// resting is how many times as long as the card has worked for those who use it they rest after that, where Charge is called.
 	resting = 2
 	// longestCharge is the longest time in nanoseconds that is charged at once: what looks longer was the kernel's, which had
-	// others run meanwhile. longestRest bounds a rest.
+	// others run meanwhile. LongestRest bounds a rest.
 	longestCharge = 50e3
-	longestRest   = 1e6
+	LongestRest   = 1e6
 )
 
 // Account is charged for the frames of its owners. Its zero value is ready.
@@ -138,7 +138,7 @@ func (e *End) deferClass(s *class) {
 // Charge has the accounts rest that used the card since the last Charge, for which it worked for so many nanoseconds until now: each for its part of
 // that time, and so long that of the time of all of them the card works for a third. What cannot be put off, such as
 // frames that arrive, is charged to those who rest, too. Charge returns how many of the nanoseconds went to accounts that have too much of
-// that: they would rest for longer than longestRest.
+// that: they would rest for longer than LongestRest.
 func (e *End) Charge(now, took int64) (over int64) {
 	took = min(took, longestCharge)
 	all, n := 0, int64(0)
@@ -154,8 +154,8 @@ func (e *End) Charge(now, took int64) (over int64) {
 		next := a.nextPayer
 		part := took * int64(a.used) / int64(all)
 		a.restsUntil = max(a.restsUntil, now) + part*(n*(1+resting)-1)
-		if a.restsUntil > now+longestRest {
-			a.restsUntil = now + longestRest
+		if a.restsUntil > now+LongestRest {
+			a.restsUntil = now + LongestRest
 			over += part
 		}
 		a.used, a.pays, a.nextPayer = 0, false, nil
