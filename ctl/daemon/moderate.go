@@ -5,11 +5,12 @@ package daemon
 // thread that never sleeps wait for whole time slices: everybody's messages would wait with it. The kernel runs
 // a thread that sleeps more than it runs as soon as it has something to do.
 //
-// So while several users use the card (engine.Card.Shared), and the thread had to wait for its
-// processor lately, it rests after each step that had work for as long as the step took, times
-// resting. A user who has little to send then waits for one rest, some tens of microseconds, and the
-// flood gets the remaining time of the card. On a machine with a processor to spare, and for a user who
-// has the card to himself, nothing changes.
+// So while several users use the card (engine.Card.Contended), and the thread had to wait for its
+// processor lately, it says after each step that had work how long that took, and those for whom it worked rest
+// for twice as long (engine.Card.Charge): they get a third of the time. The thread sleeps for shortestRest, and then until there
+// is something to do for those who do not rest, or they end: a user who has little to send waits for the shortest rest only, or for none, and
+// the flood gets the remaining time of the card. What arrives has to be taken; where that is too much the thread rests for longer. On
+// a machine with a processor to spare, and for a user who has the card to himself, nothing changes.
 //
 // The thread also asks for the shortest time slice. Of two threads that may run the kernel takes
 // the one with the shorter slice first, at once when it wakes up; what either gets in all
@@ -37,8 +38,8 @@ const (
 	crowdedPart = 16
 	// crowdedFor is how long that is believed.
 	crowdedFor = int64(100 * time.Millisecond)
-	// resting is how many times as long as a step the rest after it is, within these bounds: a
-	// shorter one would cost the processes more in switches than it leaves them.
+	// resting is how many times as long as what was too much the thread rests, within these bounds: a
+	// shorter rest would cost the processes more in switches than it leaves them.
 	resting      = 2
 	shortestRest = int64(10 * time.Microsecond)
 	longestRest  = int64(50 * time.Microsecond)
@@ -102,6 +103,10 @@ func (l *loop) moderate() {
 	if !l.moderation.crowded(now) || !l.card.Contended() {
 		return
 	}
-	t := unix.NsecToTimespec(min(max(resting*(now-l.now), shortestRest), longestRest))
+	over := l.card.Charge(now, now-l.now)
+	t := unix.NsecToTimespec(min(max(resting*over, shortestRest), longestRest))
 	_ = unix.Nanosleep(&t, nil) // a signal ends it early, which does no harm
+	if l.nap() {
+		l.sleep()
+	}
 }

@@ -72,25 +72,37 @@ func (l *loop) waiting(next int64) {
 func (l *loop) sleep() {
 	l.asleep.Store(true)
 	l.card.Doze()
+	l.pause(l.wait.Nap())
+	l.wait.Slept(l.now)
+}
+
+// nap sleeps until something happens for those who do not rest, or arrives, at most for longestRest. It reports whether nothing has, and the engine
+// does not want to run either.
+func (l *loop) nap() (quiet bool) {
+	l.asleep.Store(true)
+	l.card.Nap()
+	return l.pause(longestRest)
+}
+
+// pause steps once more, now that the card dozes, and if that was in vain waits for one of the descriptors, at most for the given number of
+// nanoseconds. Then the card dozes no more. It reports whether it has waited for all that time in vain.
+func (l *loop) pause(most int64) (vain bool) {
 	if len(l.mailbox) == 0 {
 		l.now = l.clock()
 		before := l.card.Progress()
 		next := l.step()
 		if l.worked = l.card.Progress() != before; l.worked {
 			l.wait.Found()
-		} else if d := min(l.wait.Nap(), next-l.now); d > 0 {
-			l.pause(d)
+		} else if d := min(most, next-l.now); d > 0 {
+			ready := l.wait.Sleep(l.polled[:], d)
+			if ready {
+				_, _ = unix.EpollWait(l.epoll, l.events[:], 0) // takes what is edge-triggered
+			}
+			vain = !ready && d == most
 		}
 	}
 	l.card.Rouse()
 	l.asleep.Store(false)
 	l.now = l.clock()
-	l.wait.Slept(l.now)
-}
-
-// pause waits for one of the descriptors, at most for the given number of nanoseconds.
-func (l *loop) pause(d int64) {
-	if l.wait.Sleep(l.polled[:], d) {
-		_, _ = unix.EpollWait(l.epoll, l.events[:], 0) // takes what is edge-triggered
-	}
+	return vain
 }

@@ -76,6 +76,10 @@
 //	removed            a peer that was removed is one still
 //	parted             what waits for a peer that was removed is not returned
 //	account            an account sends as much as it likes in a round
+//	insolvent          an account that rests sends on
+//	sleepless          while an account rests the card goes on without a pause
+//	restless           the card serves the processes of an account that rests
+//	uncharged          what arrives is charged to nobody
 //	bytes              blocks within the card cost nothing of what a step may copy
 //	jump               collective calls go on with a number of a call before Agree
 //	last               and with node 0's own number, whatever the others have reached

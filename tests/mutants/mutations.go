@@ -160,6 +160,25 @@ var mutations = []mutation{
 	{"account", "link/dispatch.go",
 		`case !e.solvent(mine.account):`, `case false:`,
 		link("TestAccountsShareDispatch")},
+	{"insolvent", "link/account.go",
+		`	if a.restsUntil > e.now {
+		return false`, `	if false {
+		return false`,
+		link("TestRestingAccount")},
+	{"sleepless", "link/account.go",
+		`		e.resumes = min(e.resumes, a.restsUntil)
+		return
+`, `		e.resumes = min(e.resumes, a.restsUntil)
+`,
+		link("TestRestingAccount")},
+	{"restless", "account.go",
+		`func (c *Card) visit(a *account) {
+	if c.rests(a) {`, `func (c *Card) visit(a *account) {
+	if false {`,
+		unit("TestChargedRest")},
+	{"uncharged", "preprocess.go",
+		`link.FrameTime+len(t.Packets)+len(t.Block)`, `0`,
+		unit("TestChargeIsBounded")},
 	{"bytes", "retrieval.go",
 		`		a.local -= int(ln.Size) + len(ln.Block) + packetBytes
 `, `		a.local -= packetBytes

@@ -178,7 +178,7 @@ func (c *Card) unseat(x *Context) {
 	c.busy = c.busy[:len(c.busy)-1]
 }
 
-// visitSolo serves the only context that is awake. What it wakes is next.
+// visitSolo serves the only context that is awake, while nobody rests. What it wakes is next.
 func (c *Card) visitSolo(x *Context) {
 	a := x.account
 	a.refill(c.quantum())
@@ -199,6 +199,24 @@ func (c *Card) visitAll() {
 	}
 }
 
+// rests reports whether an account rests, and has the card run when it no longer does.
+func (c *Card) rests(a *account) bool {
+	until, so := c.link.Rests(&a.Account)
+	if so {
+		c.resumes = min(c.resumes, until)
+	}
+	return so
+}
+
+// Charge tells the card that its steps have worked for so many nanoseconds, until now, while others wanted its processor. Those for whom they worked
+// rest after that: the card serves their processes no more before they have rested for twice as long, at most a millisecond; of a Charge at most 50 us
+// count. What arrives from the network cannot wait, and is charged to whom it is for. Charge returns how much of the time was that of accounts that have
+// too much of it, so that the card itself should rest. Where nobody calls it nobody rests. It is for the goroutine that steps the card.
+func (c *Card) Charge(now, took int64) (over int64) {
+	c.charged = now
+	return c.link.Charge(now, took)
+}
+
 // quantum returns how many bytes an account may spend in a step.
 func (c *Card) quantum() int {
 	if c.dozing {
@@ -215,6 +233,9 @@ func (a *account) refill(quantum int) {
 
 // visit serves the contexts of an account that are awake, in turn.
 func (c *Card) visit(a *account) {
+	if c.rests(a) {
+		return
+	}
 	a.refill(c.quantum())
 	for seen := a.awake; seen > 0; {
 		if a.retrieval <= 0 || a.local <= 0 {

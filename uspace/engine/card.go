@@ -58,6 +58,7 @@ type Card struct {
 	steps   uint64
 	arrived bool // a frame has, in this step
 	dozing  bool // see Doze
+	napping bool // see Nap
 	tickets bool // of contexts that are awake have changed
 	more    bool // a budget ran out; step again at once
 	// patience is when it ends with a node that is expected and asked for; Never: with none.
@@ -68,7 +69,9 @@ type Card struct {
 	moves    bool       // a node of some group has moved since the card was made
 
 	received [receiveBatch][]byte
-	atOnce   bool // a packet of the frame being looked at asks for an acknowledgment
+	resumes  int64 // when the first account that rests goes on
+	charged  int64 // the time of the last Charge
+	atOnce   bool  // a packet of the frame being looked at asks for an acknowledgment
 }
 
 // New makes a card. It has no contexts yet; see Attach.
@@ -76,7 +79,7 @@ func New(cfg Config) (*Card, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("making card %d: %w", cfg.Card, err)
 	}
-	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, signsDue: Never}
+	c := &Card{cfg: cfg, link: link.New(cfg.link()), patience: Never, signsDue: Never, charged: -link.LongestRest - 1}
 	c.routes = cfg.Routes
 	c.generation = uint16(cfg.Incarnation) * generations
 	if cfg.Blocks {

@@ -66,6 +66,7 @@ type Context struct {
 	bells      *bells // where its process rings
 	awake      bool
 	asleep     bool   // a context that is away is neither awake nor asleep
+	told       bool   // that the card's thread sleeps
 	awakeIndex int    // in Card.awake
 	called     bool   // in Card.called
 	seat       int    // in job.awake

@@ -26,7 +26,7 @@ func (c *Card) judge(t *link.Train) {
 	if x != nil {
 		trail = x.trail
 		if x.account != nil {
-			c.link.Uses(&x.account.Account)
+			c.link.Uses(&x.account.Account, link.FrameTime+len(t.Packets)+len(t.Block))
 		}
 	}
 	c.atOnce, c.single, c.due = false, false, nil // also where the memory of a process failed meanwhile (Abandon)

@@ -71,7 +71,6 @@ func (c *Card) lone(x *Context, l arctic.Level) bool {
 	c.counters.PacketsRetrieved++
 	a := x.account
 	a.retrieval -= int(ln.Size) + packetBytes
-	c.link.Uses(&a.Account)
 	return true
 }
 
@@ -90,7 +89,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 		c.counters.PacketsRetrieved += uint64(asked)
 		noLine = noLine || none
 		if asked > 0 {
-			c.link.Uses(&x.account.Account)
+			c.link.Uses(&x.account.Account, asked*(arctic.MaxPacketSize+packetBytes))
 		}
 	}
 	n := x.iface.Pending(l)
@@ -171,7 +170,7 @@ func (c *Card) retrieveLevel(x *Context, l arctic.Level, budget int) (noLine boo
 		packets++
 	}
 	if packets > 0 {
-		c.link.Uses(&a.Account)
+		c.link.Uses(&a.Account, packets*(arctic.MaxPacketSize+packetBytes))
 	}
 	if (packets == budget || a.retrieval <= 0) && (x.current[l] != nil || x.waitsAside(l) || n > x.taken[l]) {
 		c.more = true
@@ -356,6 +355,7 @@ func (c *Card) loopQueue(x *Context, l arctic.Level, q *link.Lines) (freed bool)
 		q.Pop()
 		freed = true
 		a.local -= int(ln.Size) + len(ln.Block) + packetBytes
+		c.link.Uses(&a.Account, int(ln.Size)+len(ln.Block)+packetBytes)
 		c.counters.LoopedToOwnCard++
 		if reason == arctic.ReasonNone {
 			x.delivered(ln)

@@ -3,7 +3,10 @@ package engine
 // This file is a step of the card, in two forms: of a card whose units take no time, and of that of a modelled machine. Both
 // are sequences of the same units.
 
-import "github.com/funet/funet/uspace/arctic"
+import (
+	"github.com/funet/funet/uspace/arctic"
+	"github.com/funet/funet/uspace/engine/link"
+)
 
 // Step does what there is to do at the given time, in nanoseconds from 0 to 2^62 of any
 // clock that does not run backwards, and returns when the card next wants to run: a
@@ -17,6 +20,9 @@ func (c *Card) Step(now int64) int64 {
 	c.now = now
 	c.steps++
 	c.more, c.loopNext = false, Never
+	if !c.dozing && !c.napping {
+		c.resumes = Never
+	}
 	if now >= c.patience {
 		c.patience = Never // who still waits for a node says so in this step
 	}
@@ -45,12 +51,12 @@ func (c *Card) Step(now int64) int64 {
 	if c.more || c.link.Again() {
 		return c.now
 	}
-	return min(c.link.Next(), c.loopNext, c.patience, c.late.next(), c.unanswered[0].due(), c.unanswered[1].due(), c.signsDue)
+	return min(c.link.Next(), c.loopNext, c.patience, c.late.next(), c.unanswered[0].due(), c.unanswered[1].due(), c.signsDue, c.resumes)
 }
 
 // stepNative is a step of a card whose units take no time.
 func (c *Card) stepNative() {
-	if x := c.solo; x == nil {
+	if x := c.solo; x == nil || c.now-c.charged <= link.LongestRest {
 		c.visitAll()
 	} else if !x.calm || !x.iface.Still(x.seen) { // else nobody wants anything, as in most steps
 		c.visitSolo(x)

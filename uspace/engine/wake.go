@@ -130,10 +130,10 @@ func (c *Card) wake(x *Context) {
 // that step had nothing to do; then call Rouse. Between the two no context is attached
 // or detached.
 func (c *Card) Doze() {
-	c.dozing = true
+	c.dozing, c.resumes = true, Never
 	for _, x := range c.contexts {
-		if x.away {
-			continue
+		if x.away || c.rests(x.account) {
+			continue // who rests cannot wake the thread: the next step says until when
 		}
 		c.tell(x)
 		if !x.awake && x.stirs() {
@@ -142,11 +142,31 @@ func (c *Card) Doze() {
 	}
 }
 
-// Rouse ends Doze.
+// Nap is Doze for a rest of some microseconds. It tells only the processes whose contexts are awake and do not rest (Charge), and so costs nothing
+// for the others, whose messages wait until the nap is over.
+func (c *Card) Nap() {
+	c.napping, c.resumes = true, Never
+	for _, a := range c.busy {
+		if c.rests(a) {
+			continue
+		}
+		for _, j := range a.busy {
+			for _, x := range j.awake {
+				c.tell(x)
+			}
+		}
+	}
+}
+
+// Rouse ends Doze or Nap.
 func (c *Card) Rouse() {
-	c.dozing = false
-	for _, x := range c.contexts {
-		if !x.away {
+	told := c.contexts
+	if c.napping {
+		told = c.awake // who was put to sleep meanwhile was told so then
+	}
+	c.dozing, c.napping = false, false
+	for _, x := range told {
+		if !x.away && x.told {
 			c.tell(x)
 		}
 	}
@@ -154,8 +174,9 @@ func (c *Card) Rouse() {
 
 // tell tells a process what it has to do when it has stored something.
 func (c *Card) tell(x *Context) {
+	x.told = c.dozing || c.napping && x.awake
 	switch {
-	case c.dozing:
+	case x.told:
 		x.iface.Doze(x.bell)
 	case x.awake:
 		x.iface.Wake()

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -159,16 +160,26 @@ func TestPeerIsKilled(t *testing.T) {
 	stop, all := make(chan struct{}), make(chan error, 2)
 	go func() { all <- count(other, stop) }()
 	arrived := make(chan int64, 1)
+	var bytesArrived atomic.Int64
 	go func() {
-		n, err := countOff(accepted)
+		n, err := countOff(accepted, &bytesArrived)
 		arrived <- n
 		all <- err
 	}()
+	goodput := func() float64 { // in bytes a second, of the next second
+		before, begin := bytesArrived.Load(), time.Now()
+		<-time.After(time.Second)
+		return float64(bytesArrived.Load()-before) / time.Since(begin).Seconds()
+	}
+	goodput() // its window grows
+	before := goodput()
 
 	killed := time.Now()
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	beside := make(chan float64, 1)
+	go func() { beside <- goodput() }()
 	for range conns {
 		select {
 		case err := <-ended:
@@ -179,7 +190,9 @@ func TestPeerIsKilled(t *testing.T) {
 			t.Fatal("a call on a connection to a killed process waits on")
 		}
 	}
-	t.Logf("the last of %d connections failed %v after the kill", conns, time.Since(killed))
+	took := time.Since(killed)
+	during := <-beside
+	t.Logf("the last of %d connections failed %v after the kill; another pair's goodput in the second of the kill, in the one before and after: %.0f, %.0f, %.0f MB/s", conns, took, during/1e6, before/1e6, goodput()/1e6)
 	var e *net.OpError
 	if _, err := stacks[0].Dial(socket.Network, "1:7"); !errors.As(err, &e) || !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EHOSTUNREACH) {
 		t.Errorf("dialing a killed process: %v", err)
@@ -220,13 +233,14 @@ func count(c net.Conn, stop chan struct{}) error {
 	}
 }
 
-// countOff reads numbers to the end and checks that none is missing.
-func countOff(c net.Conn) (n int64, err error) {
+// countOff reads numbers to the end and checks that none is missing; it says how many bytes have come.
+func countOff(c net.Conn, arrived *atomic.Int64) (n int64, err error) {
 	r := io.Reader(c)
 	b := make([]byte, 1<<16)
 	v, digits := int64(0), 0
 	for {
 		k, err := r.Read(b)
+		arrived.Add(int64(k))
 		for _, d := range b[:k] {
 			if d != '\n' {
 				v, digits = v*10+int64(d-'0'), digits+1

@@ -4,6 +4,10 @@ package link
 // robin (Shreedhar and Varghese, 1995). In each round an account may send as many bytes as its quantum, replies first; a round
 // ends when everybody who has something to send, and may, has sent it, which may take several steps while the transmit ring is
 // full. An account that has the card to itself has more of everything, since nobody waits for it.
+//
+// Bytes are not all that users share: the kernel keeps a thread waiting that works all the time (Linux, Documentation/scheduler/sched-eevdf.rst),
+// and everybody's messages wait with the card's. So the owner of a card whose processor others want says how long steps took (Charge), and those for
+// whom the card worked rest after that. Nobody else does: who sends little does not wait for the rests of one who sends much.
 
 const (
 	// AloneBytes is the budget in bytes of an account that has the card to itself, BesideBytes that of one beside others: of
@@ -19,6 +23,14 @@ const (
 	contendedFlight = 48 << 10
 	// resumedInRound is the most classes of an account that go on in a round.
 	resumedInRound = 8
+	// FrameTime is how many bytes are copied in the time that a frame takes besides: mostly the kernel's, a microsecond or two.
+	FrameTime = 4096
+	// resting is how many times as long as the card has worked for those who use it they rest after that, where Charge is called.
+	resting = 2
+	// longestCharge is the longest time in nanoseconds that is charged at once: what looks longer was the kernel's, which had
+	// others run meanwhile. LongestRest bounds a rest.
+	longestCharge = 50e3
+	LongestRest   = 1e6
 )
 
 // Account is charged for the frames of its owners. Its zero value is ready.
@@ -30,17 +42,31 @@ type Account struct {
 	nextSpent *Account // see End.spent
 	spent     bool
 	lastTry   int64 // see hold.go
+
+	used       int      // since the last Charge, in bytes and what takes as long
+	pays       bool     // it is on the list of those used since then,
+	nextPayer  *Account // see End.payers
+	restsUntil int64    // nothing new is sent before
 }
 
 // Used reports whether streams are on the account.
 func (a *Account) Used() bool { return a.classes > 0 }
 
-// Uses notes that an account uses the card now.
-func (e *End) Uses(a *Account) {
+// Uses notes that an account uses the card now, for what costs as much time as so many bytes.
+func (e *End) Uses(a *Account, bytes int) {
+	a.used += bytes
 	if a != e.user {
-		e.user, e.anotherAt = a, e.usedAt
+		e.changeUser(a)
 	}
 	e.usedAt = e.now
+}
+
+// changeUser notes that another account uses the card than did so far.
+func (e *End) changeUser(a *Account) {
+	e.user, e.anotherAt = a, e.usedAt
+	if !a.pays {
+		a.pays, a.nextPayer, e.payers = true, e.payers, a
+	}
 }
 
 // Contended reports whether more than one account uses the card.
@@ -57,7 +83,7 @@ func (e *End) Quantum() int {
 // newRound lets those go on who had spent what they had of the last round of dispatch.
 func (e *End) newRound() {
 	a := e.spent
-	e.spent = nil
+	e.spent, e.resumes = nil, Never
 	for a != nil {
 		next := a.nextSpent
 		a.spent, a.nextSpent = false, nil
@@ -79,6 +105,9 @@ func (e *End) newRound() {
 
 // solvent reports whether the account may send in this round.
 func (e *End) solvent(a *Account) bool {
+	if a.restsUntil > e.now {
+		return false
+	}
 	if a.round != e.round {
 		a.dispatch, a.round = min(a.dispatch, 0)+e.Quantum(), e.round
 	}
@@ -91,6 +120,10 @@ func (e *End) awaitRound(a *Account) {
 		a.spent, a.nextSpent = true, e.spent
 		e.spent = a
 	}
+	if a.restsUntil > e.now {
+		e.resumes = min(e.resumes, a.restsUntil)
+		return
+	}
 	e.more = true
 }
 
@@ -101,3 +134,36 @@ func (e *End) deferClass(s *class) {
 	s.turn.append(&s.account.deferred)
 	e.awaitRound(s.account)
 }
+
+// Charge has the accounts rest that used the card since the last Charge, for which it worked for so many nanoseconds until now: each for its part of
+// that time, and so long that of the time of all of them the card works for a third. What cannot be put off, such as
+// frames that arrive, is charged to those who rest, too. Charge returns how many of the nanoseconds went to accounts that have too much of
+// that: they would rest for longer than LongestRest.
+func (e *End) Charge(now, took int64) (over int64) {
+	took = min(took, longestCharge)
+	all, n := 0, int64(0)
+	for a := e.payers; a != nil; a = a.nextPayer {
+		if all += a.used; a.used > 0 {
+			n++
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	for a := e.payers; a != nil; {
+		next := a.nextPayer
+		part := took * int64(a.used) / int64(all)
+		a.restsUntil = max(a.restsUntil, now) + part*(n*(1+resting)-1)
+		if a.restsUntil > now+LongestRest {
+			a.restsUntil = now + LongestRest
+			over += part
+		}
+		a.used, a.pays, a.nextPayer = 0, false, nil
+		a = next
+	}
+	e.payers, e.user.pays = e.user, true // who goes on does not say so again
+	return over
+}
+
+// Rests reports whether an account rests, and until when.
+func (e *End) Rests(a *Account) (until int64, so bool) { return a.restsUntil, a.restsUntil > e.now }

@@ -127,7 +127,7 @@ func (e *End) assemble(f *flow, s *stream) bool {
 	fr := e.couple(f, s, len(b), e.cfg.Train)
 	a := s.payer().account
 	a.dispatch -= int(fr.size) + frameBytes
-	e.Uses(a)
+	e.Uses(a, int(fr.size)+FrameTime)
 	// Until it is sent it counts as lost: reading a block's source may end the step (Abandon).
 	fr.state = lost
 	f.lost++

@@ -28,6 +28,8 @@ type End struct {
 	anotherAt int64    // by another, last
 	round     uint64   // of dispatch
 	spent     *Account // those for which the next round is
+	resumes   int64    // when the first of those that rest goes on
+	payers    *Account // those used since the last Charge
 
 	ready   [arctic.Levels]readyList // flows with something to send now
 	ackNow  *peer                    // peers to acknowledge in this step
@@ -55,6 +57,7 @@ type End struct {
 func New(cfg Config) *End {
 	e := &End{cfg: cfg, peers: make([]*peer, len(cfg.Peers)), view: 1}
 	e.usedAt, e.anotherAt, e.timers.first = -Recently, -Recently, Never
+	e.resumes = Never
 	e.random.Seed(cfg.Seed, uint64(cfg.Incarnation))
 	if cfg.Dispatch > 0 || cfg.Transmit > 0 {
 		e.timed = newTimedSend(&e.cfg)
@@ -134,7 +137,7 @@ func (e *End) Again() bool {
 
 // Next returns when something is due, or Never.
 func (e *End) Next() int64 {
-	next := e.timers.first
+	next := min(e.timers.first, e.resumes)
 	if len(e.holds.heap) > 0 {
 		next = min(next, e.holds.next())
 	}

@@ -39,7 +39,7 @@ func (e *End) Lone(card uint16, l arctic.Level, ln *Line) bool {
 	s.flying++
 	payer.flight += int(ln.Size)
 	payer.account.dispatch -= int(ln.Size) + frameBytes
-	e.Uses(payer.account)
+	e.Uses(payer.account, int(ln.Size)+FrameTime)
 	n := e.head(p, b, l, ln.owner.GID, ln.owner.Tag, seq, len(b)-int(ln.Size))
 	n = arctic.PutPacket(b, n, ln.Data[:ln.Size])
 	e.sendFilled(p, b, n, e.tryLonger(p, fr, n))

@@ -275,9 +275,9 @@ func TestTriesOfAnAccountAreBounded(t *testing.T) {
 		}
 		second := func() {
 			for range 20 {
-				b.cards[0].Uses(account)
+				b.cards[0].Uses(account, 0)
 				if k.beside {
-					b.cards[0].Uses(b.own[0].Account)
+					b.cards[0].Uses(b.own[0].Account, 0)
 				}
 				b.pass(time.Second / 20)
 			}

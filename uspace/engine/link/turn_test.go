@@ -53,7 +53,7 @@ func newCrowd(t *testing.T, level arctic.Level, owners, groups, nodes, block int
 // stuff lets the others have something to send.
 func (c *crowd) stuff() {
 	for i, o := range c.others {
-		c.cards[0].Uses(o.Account)
+		c.cards[0].Uses(o.Account, 0)
 		var data []byte
 		if c.block > 0 {
 			data = pattern(c.block, 1)
@@ -65,7 +65,7 @@ func (c *crowd) stuff() {
 			}
 		}
 	}
-	c.cards[0].Uses(c.own[0].Account)
+	c.cards[0].Uses(c.own[0].Account, 0)
 }
 
 // exchange sends a message of the victim and waits until it is delivered.
@@ -117,6 +117,44 @@ func TestAccountsShareDispatch(t *testing.T) {
 			c.checked()
 		})
 	}
+}
+
+// Rule (account.go): an account for which the card has worked sends nothing new for twice as long, and the card has nothing to do until then; another's
+// messages leave.
+func TestRestingAccount(t *testing.T) {
+	c := newCrowd(t, arctic.Request, 4, 2, 3, 0)
+	c.exchange()
+	c.pass(5 * time.Millisecond)
+	c.exchange() // so both use the card
+	c.pass(5 * time.Millisecond)
+	card, took := c.cards[0], int64(50*time.Microsecond)
+	card.Charge(c.now, 0)
+	card.Uses(c.others[0].Account, 100)
+	if over := card.Charge(c.now, took); over != 0 {
+		t.Errorf("%d ns of a first charge are too much", over)
+	}
+	ends := c.now + 2*took
+	c.before, c.found = 0, false
+	c.stuff()
+	c.step(c.now + 1)
+	if next := card.Next(); card.Again() || next > ends {
+		t.Errorf("a card whose account rests wants to go on at once: %v; or at %d, and the rest ends at %d", card.Again(), next, ends)
+	}
+	m := c.send(0, arctic.Request, 1)
+	for c.now < ends-5000 {
+		c.step(c.now + 1000)
+	}
+	if c.before != 0 || m.at == 0 {
+		t.Errorf("an account sent %d bytes while it rested; another's message came: %v", c.before, m.at != 0)
+	}
+	sent := card.Counters().PacketsSent
+	for range 3 {
+		c.step(max(ends, c.now+1))
+	}
+	if card.Counters().PacketsSent == sent {
+		t.Error("an account does not go on after its rest")
+	}
+	c.checked()
 }
 
 // Rule (account.go; Shreedhar and Varghese): two accounts that always have something to send get about the same in bytes, whether one has
