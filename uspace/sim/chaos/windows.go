@@ -7,7 +7,7 @@ package chaos
 // order must be one in which none comes before another that was complete when it was issued, and must end with what is in memory; an
 // operation of which nobody knows may be in it, or not (Herlihy and Wing, 1990: linearizability). A put is exclusive to its sender's
 // part, where a get must find what the last one has left. Nobody has a lock that another has. While a window is closed, or not present, no byte of it
-// changes, and none ever beside it. One window in three is opened before it is present.
+// changes, and none ever beside it. One window in eight is opened before it is present.
 
 import (
 	"bytes"
@@ -136,7 +136,7 @@ func (w *windows) command(compose func(s *funi.Slot)) bool {
 // opens opens the window with a new key.
 func (w *windows) opens() {
 	key := w.m.random.Uint64()&^0xffff | uint64(w.slot)
-	w.absent = w.m.random.IntN(3) == 0
+	w.absent = w.m.random.IntN(8) == 0
 	if w.command(func(s *funi.Slot) {
 		s.SetOpenWindow(&funi.Window{Key: key, Base: windowBase, Bytes: windowBytes, Address: windowAddress,
 			Rights: funi.RightRead | funi.RightWrite | funi.RightAtomic, Absent: w.absent}, commandBit)
@@ -152,7 +152,7 @@ func (w *windows) step() {
 	done := i.Committed(funi.Request)-uint64(i.Unsent(funi.Request)) >= w.upTo
 	switch {
 	case w.phase == opening && done && w.absent:
-		w.phase, w.reopens = absent, now+int64(1+w.m.random.IntN(10))*w.m.idle()
+		w.phase, w.reopens = absent, now+w.m.idle()
 		w.snapshot = bytes.Clone(w.memory[:windowBytes])
 	case w.phase == absent && now >= w.reopens:
 		if !bytes.Equal(w.snapshot, w.memory[:windowBytes]) {
