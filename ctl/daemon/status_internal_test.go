@@ -19,7 +19,7 @@ func TestStatusRoom(t *testing.T) {
 	context := ContextStatus{math.MaxUint32, math.MaxUint16, math.MaxUint16, math.MaxUint32, math.MaxInt32, 1 << 16, 64, math.MaxInt64, false, nil}
 	const most16, most64 = 1 << 16, math.MaxUint64
 	remote := engine.RemoteUse{KeySlots: most16, KeySlotsOpen: most16, Areas: most16, AreasOpen: most16, Notifications: most16, Credit: most16, Unread: most16, Notified: most64, Operations: most64, RequestsOpen: most16, Completed: most64, Failed: most64, Chains: 64,
-		Refused: engine.RemoteRefusals{KeySlot: most64, Range: most64, Area: most64, NoBuffer: most64, Form: most64, NoCredit: most64, Guessing: most64, Rights: most64, Locked: most64, Operand: most64, Busy: most64, Chain: most64}}
+		Refused: engine.RemoteRefusals{KeySlot: most64, Range: most64, Area: most64, NoBuffer: most64, Form: most64, NoCredit: most64, Guessing: most64, Rights: most64, Locked: most64, Operand: most64, Busy: most64, Chain: most64, Withheld: most64, Absent: most64}}
 	rapid.Check(t, func(t *rapid.T) {
 		jobs, contexts := rapid.IntRange(0, 300).Draw(t, "jobs"), rapid.IntRange(0, 300).Draw(t, "contexts")
 		keyed := min(rapid.IntRange(0, 300).Draw(t, "with remote memory"), contexts)

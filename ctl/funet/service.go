@@ -452,7 +452,7 @@ func refusals(r *engine.RemoteRefusals) string {
 	for _, c := range []struct {
 		n   uint64
 		why string
-	}{{r.KeySlot, "key"}, {r.Range, "range"}, {r.Area, "area"}, {r.NoBuffer, "buffer"}, {r.Form, "form"}, {r.NoCredit, "credit"}, {r.Guessing, "guessing"},
+	}{{r.KeySlot, "key"}, {r.Range, "range"}, {r.Area, "area"}, {r.NoBuffer, "buffer"}, {r.Form, "form"}, {r.Withheld, "withheld"}, {r.Absent, "absent"}, {r.NoCredit, "credit"}, {r.Guessing, "guessing"},
 		{r.Rights, "rights"}, {r.Locked, "locked"}, {r.Operand, "operand"}, {r.Chain, "chain"}, {r.Busy, "busy"}} {
 		if c.n > 0 {
 			all = append(all, fmt.Sprintf("%s %d", c.why, c.n))

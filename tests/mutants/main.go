@@ -135,6 +135,8 @@
 //	replaced           a write that was copied because it is late goes back among the records that are free
 //	repaid             what late writes had of an account is not given back
 //	page               a get asks for more than the rest of a page
+//	withheld           others wait for ever for a window that its owner never brings back
+//	fault              the owner of a window is told of each miss
 //	chain              a member of a chain sends on before it delivers
 //	loop               a member takes a multicast that is to reach another number of members than are behind it
 //	diamond            a member takes a multicast from another node than its parent

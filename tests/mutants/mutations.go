@@ -341,8 +341,8 @@ var mutations = []mutation{
 		`	if at%uintptr(size) != 0 {`, `	if false {`,
 		unit("TestOperationsAreRefused")},
 	{"suspended", "execute.go",
-		`	case w.suspended:
-`, `	case false:
+		`	if w.suspended {
+`, `	if false {
 `,
 		unit("TestSuspendedWindow")},
 	{"busy", "execute.go",
@@ -487,6 +487,13 @@ var mutations = []mutation{
 	{"page", "request.go",
 		`min(q.total-q.asked, c.inPage(q.address), c.inPage(uint64(q.into)+uint64(q.asked)))`, `q.total - q.asked`,
 		unit("TestNoPieceCrossesAPage")},
+	{"withheld", "fault.go",
+		`c.now-w.missed >= int64(c.cfg.ConnectTimeout)`, `false`,
+		unit("TestOwnerThatNeverAnswers")},
+	{"fault", "fault.go",
+		`	w.told = true
+`, ``,
+		unit("TestMiss")},
 	{"chain", "chain.go",
 		`	if reason := c.deliverMulticast(x, h, m); reason != arctic.ReasonNone {
 		return reason

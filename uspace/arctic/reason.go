@@ -25,7 +25,7 @@ const (
 	// ReasonBusy: the receiving card has no line for the answer of an operation, or the word changed under each of its
 	// tries. Nothing was executed.
 	ReasonBusy Reason = 4
-	// ReasonAbsent: the window was suspended by its owner, and may be there again.
+	// ReasonAbsent: the window is not present: its owner has suspended it, or opened it so, and may bring it back.
 	ReasonAbsent Reason = 5
 	// ReasonMoved: the process is on another card now. The sender's card looks its route up anew.
 	ReasonMoved Reason = 6
@@ -81,6 +81,8 @@ const (
 	ReasonChain Reason = 83
 	// ReasonHops: a write has been forwarded as often as it may.
 	ReasonHops Reason = 84
+	// ReasonWithheld: the window has been absent (ReasonAbsent) for longer than the receiving card lets others wait for it.
+	ReasonWithheld Reason = 85
 
 	// ReasonLocal is the first reason that is found at the sender and never travels.
 	ReasonLocal Reason = 128
@@ -189,6 +191,8 @@ func (r Reason) String() string {
 		return "chain is not installed, or too long"
 	case ReasonHops:
 		return "forwarded too often"
+	case ReasonWithheld:
+		return "window has been suspended for too long"
 	case ReasonWindow:
 		return "memory for the answer is not in a segment that it may be written to"
 	case ReasonOperand:

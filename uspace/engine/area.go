@@ -20,10 +20,7 @@ func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader,
 	}
 	var w arctic.Remote
 	if !p.Remote(h, &w) || w.Block != (len(block) > 0) || !w.Counted && len(w.Metadata) > 0 {
-		c.counters.RemoteRefused++
-		if x.remote != nil {
-			x.remote.use.Refused.count(arctic.ReasonRemoteForm)
-		}
+		c.refused(x, h.Source, 0, arctic.ReasonRemoteForm)
 		return arctic.ReasonRemoteForm
 	}
 	if w.Block {
@@ -31,7 +28,7 @@ func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader,
 	}
 	r := x.remote
 	if r == nil {
-		c.counters.RemoteRefused++
+		c.refused(x, h.Source, 0, arctic.ReasonKeySlot)
 		return arctic.ReasonKeySlot
 	}
 	if x.drain { // the owner takes the context off the card
@@ -39,8 +36,7 @@ func (c *Card) acceptRemote(x *Context, p arctic.Packet, h *arctic.PacketHeader,
 	}
 	reason := c.writeRemote(x, r, p, h, &w)
 	if reason.Permanent() {
-		c.counters.RemoteRefused++
-		r.use.Refused.count(reason)
+		c.refused(x, h.Source, w.Key, reason)
 	}
 	return reason
 }
@@ -61,6 +57,9 @@ func (c *Card) writeRemote(x *Context, r *remote, p arctic.Packet, h *arctic.Pac
 	}
 	if uint64(w.Offset)+uint64(len(w.Data)) > uint64(len(r.keySlots[n].memory)) {
 		return arctic.ReasonRange
+	}
+	if s := &r.keySlots[n]; s.suspended {
+		return c.miss(x, s, n, h.Source, s.address+uint64(w.Offset))
 	}
 	if reason := r.keySlots[n].permits(h.Source, funi.RightWrite); reason != arctic.ReasonNone {
 		return reason

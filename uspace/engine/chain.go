@@ -177,10 +177,7 @@ func (c *Card) acceptMulticast(x *Context, p arctic.Packet, h *arctic.PacketHead
 		reason = c.chained(x, h, &m)
 	}
 	if reason.Permanent() {
-		c.counters.RemoteRefused++
-		if x.remote != nil {
-			x.remote.use.Refused.count(reason)
-		}
+		c.refused(x, m.Origin, m.Key, reason)
 	}
 	return reason
 }
@@ -213,9 +210,12 @@ func (c *Card) chained(x *Context, h *arctic.PacketHeader, m *arctic.Multicast) 
 // deliverMulticast gives a copy to the context's process, or says why not; then nothing has changed.
 func (c *Card) deliverMulticast(x *Context, h *arctic.PacketHeader, m *arctic.Multicast) arctic.Reason {
 	if m.Put {
-		w, _, reason := c.window(x.remote, m.Origin, m.Key)
+		w, n, reason := c.window(x.remote, m.Origin, m.Key)
 		if reason != arctic.ReasonNone {
 			return reason
+		}
+		if w.suspended {
+			return c.miss(x, w, n, m.Origin, m.Address)
 		}
 		if reason := w.permits(m.Origin, funi.RightWrite); reason != arctic.ReasonNone {
 			return reason

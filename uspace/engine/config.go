@@ -60,6 +60,12 @@ type Config struct {
 	// Moved is called when a card says that the process of a node of a group, which was there, is on another card now; the card's route table
 	// has changed. It is called within Step and must not call the card. nil: nobody wants to know.
 	Moved func(gid, node, card uint16)
+	// Fault is called when a table of the card has no entry for a packet, or forbids what it asks for: the card's owner counts it, or has the window suspended, which
+	// it says by its result (Tokyo, sections 2.1, 3.1 and 3.3; fault.go). source is the node that the packet is from. With arctic.ReasonAbsent it is the first packet that
+	// finds the window of the node not present since that is so; other reasons are those of refusals, one call for each packet. With
+	// arctic.ReasonNoRoute the route table of the source, a node of this card, has no entry for the node. It is called within Step and must not call the card.
+	// nil: nobody wants to know.
+	Fault func(gid, node, source uint16, reason arctic.Reason) (suspend bool)
 	// Readable: what is sent to peers with a key need not be encrypted, only authenticated; it is encrypted all the same
 	// to those who want it (Peer.Key).
 	Readable bool

@@ -4,13 +4,15 @@ package engine
 // is accepted once, so an operation is carried out once. Every check comes first, then the line for the answer is taken, and only then
 // anything changes: what is refused has changed nothing, and the process that owns the window is never called.
 //
-//	window      there, with that key (else the node's wrong keys are counted), and not suspended
+//	window      there, with that key (else the node's wrong keys are counted), and present
 //	rights      of the window, for this operation
 //	lock        another node's
 //	range       all bytes lie in the window
 //	operation   the card knows it, for that type and that many elements, and they are aligned
 //	trailer     the same of the word that it changes, and credit for its notification
 //	answer      a line for it, if one is asked for
+//
+// A window that is not present is fault.go's.
 //
 // On a modelled machine there are none: its card refuses them (arctic.ReasonOperation), as no table says what they would take.
 
@@ -46,10 +48,7 @@ func (c *Card) acceptOperation(x *Context, p arctic.Packet, h *arctic.PacketHead
 		c.atOnce = c.atOnce || q.Ack
 		c.counters.Operations++
 	case reason.Permanent():
-		c.counters.RemoteRefused++
-		if r != nil {
-			r.use.Refused.count(reason)
-		}
+		c.refused(x, h.Source, q.Key, reason)
 	}
 	return reason
 }
@@ -59,6 +58,9 @@ func (c *Card) operate(x *Context, r *remote, h *arctic.PacketHeader, q *arctic.
 	w, n, reason := c.window(r, h.Source, q.Key)
 	if reason != arctic.ReasonNone {
 		return reason
+	}
+	if w.suspended {
+		return c.miss(x, w, n, h.Source, q.Address)
 	}
 	if reason := w.permits(h.Source, rightFor(q)); reason != arctic.ReasonNone {
 		return reason
@@ -162,8 +164,6 @@ func rightFor(q *arctic.WindowRequest) funi.WindowRights {
 // permits says why a node may not do what takes the right, if it may not.
 func (w *keySlot) permits(source uint16, right funi.WindowRights) arctic.Reason {
 	switch {
-	case w.suspended:
-		return arctic.ReasonAbsent
 	case w.rights&right == 0:
 		return arctic.ReasonRights
 	case w.locked && w.locker != source:
@@ -217,9 +217,12 @@ func offsetOf(q *arctic.WindowRequest) uint32 {
 // trailer checks what a put asks for besides, and returns the word that is its signal.
 func (c *Card) trailer(x *Context, r *remote, w *keySlot, source uint16, t *arctic.Trailer) (signal []byte, why arctic.Reason) {
 	if t.Set || t.Add {
-		s, _, reason := c.window(r, source, t.Key)
+		s, n, reason := c.window(r, source, t.Key)
 		if reason != arctic.ReasonNone {
 			return nil, reason
+		}
+		if s.suspended {
+			return nil, c.miss(x, s, n, source, t.Address)
 		}
 		if reason := s.permits(source, funi.RightAtomic); reason != arctic.ReasonNone {
 			return nil, reason

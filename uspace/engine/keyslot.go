@@ -18,7 +18,9 @@ type keySlot struct {
 	memory    []byte
 	address   uint64 // of the first byte, for others
 	rights    funi.WindowRights
-	suspended bool
+	suspended bool  // it is not present (fault.go)
+	told      bool  // the process has been told of a miss since
+	missed    int64 // when the first packet since then found it so; 0: none has
 	locked    bool
 	locker    uint16 // the node that has locked it,
 	life      uint32 // and which life of it
@@ -88,10 +90,10 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 		var n uint16
 		if n, ok = r.keySlot(key); ok {
 			s := &r.keySlots[n]
-			if s.suspended = op == funi.SuspendWindow; s.suspended {
-				x.keepAnswers(s.memory)
+			if op == funi.SuspendWindow {
+				x.suspend(s)
 			} else {
-				s.locked = false
+				s.suspended, s.told, s.missed, s.locked = false, false, 0, false
 			}
 		}
 	case funi.OpenArea:
@@ -122,7 +124,7 @@ func (x *Context) execute(op funi.RemoteOperation, w *funi.Slot) arctic.Reason {
 // openKeySlot gives a key to memory of a segment.
 func (x *Context) openKeySlot(key uint64, w *funi.Slot) bool {
 	r, n, bytes := x.remote, int(uint16(key)), w[funi.RemoteLengthWord]
-	rights, address, credit, ok := funi.OpenedWindow(w)
+	rights, address, credit, absent, ok := funi.OpenedWindow(w)
 	if !ok || n >= len(r.keySlots) || r.keySlots[n].memory != nil || bytes == 0 || address+uint64(bytes)-1 > arctic.MaxAddress {
 		return false
 	}
@@ -140,7 +142,7 @@ func (x *Context) openKeySlot(key uint64, w *funi.Slot) bool {
 	if rights&(funi.RightRead|funi.RightAtomic) != 0 {
 		x.makeAnswers()
 	}
-	*s = keySlot{key: key, memory: memory, address: address, rights: rights, credit: credit}
+	*s = keySlot{key: key, memory: memory, address: address, rights: rights, credit: credit, suspended: absent}
 	r.promised += credit
 	r.use.KeySlotsOpen++
 	return true

@@ -52,6 +52,8 @@ type RemoteRefusals struct {
 	Operand  uint64 `json:"operand"`   // arctic.ReasonAlignment, ReasonOperation
 	Busy     uint64 `json:"busy"`      // arctic.ReasonBusy: no line for an answer, or the word changed at each try
 	Chain    uint64 `json:"chain"`     // arctic.ReasonChain
+	Withheld uint64 `json:"withheld"`  // arctic.ReasonWithheld
+	Absent   uint64 `json:"absent"`    // arctic.ReasonAbsent: the window is not present
 	NoCredit uint64 `json:"no_credit"` // the area has none, and its process has to read
 	Guessing uint64 `json:"guessing"`  // the node has brought too many wrong keys
 }
@@ -77,6 +79,8 @@ func (r *RemoteRefusals) count(reason arctic.Reason) {
 		r.Operand++
 	case arctic.ReasonChain:
 		r.Chain++
+	case arctic.ReasonWithheld:
+		r.Withheld++
 	}
 }
 

@@ -203,7 +203,7 @@ enum funi_element { FUNI_U8, FUNI_U16, FUNI_U32, FUNI_U64, FUNI_I8, FUNI_I16, FU
 enum funi_window_rights { FUNI_MAY_READ = 1, FUNI_MAY_WRITE = 2, FUNI_MAY_OPERATE = 4, FUNI_MAY_NOTIFY = 8 };
 
 /* What an entry of the notification ring tells. */
-enum funi_note_kind { FUNI_NOTE_AREA, FUNI_NOTE_COMPLETION, FUNI_NOTE_WINDOW };
+enum funi_note_kind { FUNI_NOTE_AREA, FUNI_NOTE_COMPLETION, FUNI_NOTE_WINDOW, FUNI_NOTE_FAULT };
 
 enum funi_register {
 	FUNI_Q_MASK, FUNI_RPSQ_BASE, FUNI_RQSQ_BASE, FUNI_RPRQ_BASE, FUNI_RQRQ_BASE,
@@ -1505,14 +1505,14 @@ struct funi_seed { /* a ticket that travels, and what it is good for, which the 
 	uint8_t protocol;
 };
 
-struct funi_notification { /* all of a message, or of a group's, is there; or of a put with a notification */
-	enum funi_note_kind kind; /* FUNI_NOTE_AREA or FUNI_NOTE_WINDOW */
+struct funi_notification { /* all of a message, or of a group's, is there; or of a put with a notification; or another wants a suspended window */
+	enum funi_note_kind kind; /* FUNI_NOTE_AREA, FUNI_NOTE_WINDOW or FUNI_NOTE_FAULT: then resume the window with key_slot (funi_resume) */
 	uint16_t key_slot, area;  /* area: FUNI_NOTE_AREA */
 	uint16_t source; /* the node that sent the packet with which it was complete; the card vouches for it */
 	uint32_t words;  /* of metadata */
 	uint32_t metadata[FUNI_MAX_METADATA];
 	uint64_t tag;     /* FUNI_NOTE_WINDOW: what the put said */
-	uint64_t address; /* of the first byte of the put's last packet, as the window counts */
+	uint64_t address; /* of the first byte of the put's last packet, or that is wanted, as the window counts */
 };
 
 static inline int funi_remote_fail(struct funi_context *c, int code, const char *what)
@@ -1932,10 +1932,11 @@ static inline int funi_notified(struct funi_context *c, struct funi_notification
 		return 0;
 	const uint32_t *e = funi_note(c->remote, c->notes);
 	memset(n, 0, sizeof *n);
-	n->kind = e[FUNI_NOTE_KIND_WORD] == FUNI_NOTE_WINDOW ? FUNI_NOTE_WINDOW : FUNI_NOTE_AREA;
+	uint32_t kind = e[FUNI_NOTE_KIND_WORD];
+	n->kind = kind == FUNI_NOTE_WINDOW ? FUNI_NOTE_WINDOW : kind == FUNI_NOTE_FAULT ? FUNI_NOTE_FAULT : FUNI_NOTE_AREA;
 	n->key_slot = (uint16_t)(e[0] >> 16);
 	n->source = (uint16_t)e[1];
-	if (n->kind == FUNI_NOTE_WINDOW) {
+	if (n->kind != FUNI_NOTE_AREA) {
 		n->tag = (uint64_t)e[3] << 32 | e[2];
 		n->address = (uint64_t)e[5] << 32 | e[4];
 	} else {

@@ -58,7 +58,7 @@ func constants() map[string]uint64 {
 		"FUNI_I8": uint64(arctic.Int8), "FUNI_I16": uint64(arctic.Int16), "FUNI_I32": uint64(arctic.Int32), "FUNI_I64": uint64(arctic.Int64),
 		"FUNI_F32": uint64(arctic.Float32), "FUNI_F64": uint64(arctic.Float64),
 		"FUNI_MAY_READ": uint64(funi.RightRead), "FUNI_MAY_WRITE": uint64(funi.RightWrite), "FUNI_MAY_OPERATE": uint64(funi.RightAtomic), "FUNI_MAY_NOTIFY": uint64(funi.RightNotify),
-		"FUNI_NOTE_AREA": uint64(funi.NoteArea), "FUNI_NOTE_COMPLETION": uint64(funi.NoteCompletion), "FUNI_NOTE_WINDOW": uint64(funi.NoteWindow),
+		"FUNI_NOTE_AREA": uint64(funi.NoteArea), "FUNI_NOTE_COMPLETION": uint64(funi.NoteCompletion), "FUNI_NOTE_WINDOW": uint64(funi.NoteWindow), "FUNI_NOTE_FAULT": uint64(funi.NoteFault),
 		"FUNI_TRAILER_NOTIFY": trailerFlags(arctic.Trailer{Notify: true}), "FUNI_TRAILER_SET": trailerFlags(arctic.Trailer{Set: true}), "FUNI_TRAILER_ADD": trailerFlags(arctic.Trailer{Add: true}),
 		"FUNI_MAX_REQUESTS": funi.MaxRequests, "FUNI_MAX_ANSWER": funi.MaxAnswer, "FUNI_MAX_ADDRESS": arctic.MaxAddress & math.MaxUint32, "FUNI_COMPLETE": uint64(rats.Failed) + 1,
 		"FUNI_REMEMBERED": 1024, // rats.Endpoint.Status

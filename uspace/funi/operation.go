@@ -37,6 +37,14 @@ package funi
 //	words 2, 3   tag
 //	words 4, 5   address of the first byte of the put's last packet
 //	word 15      NoteWindow
+//
+// The entry that the first packet makes which finds a window not present, if the window has credit for it:
+//
+//	word 0       key slot 31:16
+//	word 1       source node 15:0
+//	words 2, 3   0
+//	words 4, 5   address that it wants
+//	word 15      NoteFault
 
 import (
 	"sync/atomic"
@@ -63,6 +71,7 @@ const (
 	operateAck     = 1 << 8
 	operateFetch   = 1 << 9
 	operateSilent  = 1 << 10
+	openAbsent     = 1 << 8
 
 	noteKindWord   = noteWords - 1
 	completedWord  = 0x6a0 / 4 // and the next
@@ -89,6 +98,7 @@ const (
 	NoteArea       NoteKind = iota // all that an area counts is there (remote.go)
 	NoteCompletion                 // an operation of the process's own is complete
 	NoteWindow                     // another's put with a notification is there
+	NoteFault                      // another wants a window that is not present
 )
 
 // Window is what SetOpenWindow opens.
@@ -100,6 +110,8 @@ type Window struct {
 	Rights  WindowRights
 	// Credit is how many notifications of puts may be unread; one more waits at its sender.
 	Credit uint32
+	// Absent opens it as if it were suspended at once: it is there when it is resumed.
+	Absent bool
 }
 
 // Operation is an operation on another process's window.
@@ -179,6 +191,9 @@ func (s *Slot) setBytes(n int, b []byte) {
 func (s *Slot) SetOpenWindow(w *Window, cookie uint32) {
 	s.SetOpenKeySlot(w.Key, w.Base, w.Bytes, cookie)
 	s[RemoteAreaWord], s[RemoteCountWord] = uint32(w.Rights), w.Credit
+	if w.Absent {
+		s[RemoteAreaWord] |= openAbsent
+	}
 	s[openWindowWord], s[openWindowWord+1] = uint32(w.Address), uint32(w.Address>>32)
 }
 
@@ -226,13 +241,13 @@ func (h Header) WindowOperation() (arctic.Operation, bool) {
 
 // OpenedWindow reads what words 1, 11 and those behind RemoteDataWord say of the window that a block opens, or returns false. The words
 // are the card's copy.
-func OpenedWindow(w *Slot) (rights WindowRights, address uint64, credit uint32, ok bool) {
+func OpenedWindow(w *Slot) (rights WindowRights, address uint64, credit uint32, absent, ok bool) {
 	rights, credit = WindowRights(w[RemoteAreaWord]), w[RemoteCountWord]
-	address = uint64(w[openWindowWord+1])<<32 | uint64(w[openWindowWord])
+	address, absent = uint64(w[openWindowWord+1])<<32|uint64(w[openWindowWord]), w[RemoteAreaWord]&openAbsent != 0
 	if w[RemoteAreaWord] == 0 && credit == 0 {
-		return RightWrite, 0, 0, true // a key slot, which has no address
+		return RightWrite, 0, 0, false, true // a key slot, which has no address
 	}
-	return rights, address, credit, w[RemoteAreaWord]&^uint32(windowRights) == 0 && address <= arctic.MaxAddress && (credit == 0 || rights&RightNotify != 0)
+	return rights, address, credit, absent, w[RemoteAreaWord]&^(uint32(windowRights)|openAbsent) == 0 && address <= arctic.MaxAddress && (credit == 0 || rights&RightNotify != 0)
 }
 
 // ReadOperation reads an operation from a block, but for its trailer and operands, and returns how many words the trailer has, or false.
@@ -267,6 +282,15 @@ func (c *Card) NotifyPut(n uint32, keySlot, source uint16, tag, address uint64) 
 	e := c.memory.note(n)
 	e[0], e[1], e[2], e[3] = uint32(keySlot)<<16, uint32(source), uint32(tag), uint32(tag>>32)
 	e[4], e[5], e[noteKindWord] = uint32(address), uint32(address>>32), uint32(NoteWindow)
+	atomic.StoreUint32(&c.page[notesHead], n+1)
+	c.changed = true
+}
+
+// NotifyFault puts into the ring as entry n that a node wants a window which is not present.
+func (c *Card) NotifyFault(n uint32, keySlot, source uint16, address uint64) {
+	e := c.memory.note(n)
+	e[0], e[1], e[2], e[3] = uint32(keySlot)<<16, uint32(source), 0, 0
+	e[4], e[5], e[noteKindWord] = uint32(address), uint32(address>>32), uint32(NoteFault)
 	atomic.StoreUint32(&c.page[notesHead], n+1)
 	c.changed = true
 }

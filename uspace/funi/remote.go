@@ -239,7 +239,7 @@ type Notification struct {
 	Words         int    // of Metadata
 	Metadata      [arctic.MaxRemoteMetadata]uint32
 
-	// With NoteWindow, of a put's trailer.
+	// With NoteWindow, of a put's trailer; with NoteFault the address that is wanted.
 	Tag     uint64
 	Address uint64 // of the first byte of the put's last packet
 

@@ -1,6 +1,6 @@
 package rma
 
-// This file is how operations become complete, and notifications of others' puts.
+// This file is how operations become complete, and notifications of what others do.
 
 import (
 	"fmt"
@@ -9,12 +9,15 @@ import (
 	"github.com/funet/funet/uspace/funi"
 )
 
-// Notification says that all data of a put is in a window, which another node has asked to be told of (With.Notify).
+// Notification says that all data of a put is in a window, which another node has asked to be told of (With.Notify), or that a window is wanted which is
+// suspended.
 type Notification struct {
 	Node    uint16 // that has put it
 	Window  uint16 // the number of the key slot: bits 15:0 of the key
 	Tag     uint64
-	Address uint64 // of the first byte of the put's last packet
+	Address uint64 // of the first byte of the put's last packet, or that is wanted
+	// Absent says that this is no put: the node wants the window, which is not present, and waits for Resume. Others may wait, too.
+	Absent bool
 }
 
 // queue holds notifications, as many as the ring. When it is full Poll reads no more, and what waits for an operation fails with ErrUnread.
@@ -70,11 +73,11 @@ func (e *Endpoint) Poll() {
 		switch n.Kind {
 		case funi.NoteCompletion:
 			e.completed(&n)
-		case funi.NoteWindow:
+		case funi.NoteWindow, funi.NoteFault:
 			if q := &e.inbox; q.first > 0 && len(q.list) == cap(q.list) {
 				q.list, q.first = q.list[:copy(q.list, q.list[q.first:])], 0
 			}
-			e.inbox.list = append(e.inbox.list, Notification{Node: n.Source, Window: n.KeySlot, Tag: n.Tag, Address: n.Address})
+			e.inbox.list = append(e.inbox.list, Notification{Node: n.Source, Window: n.KeySlot, Tag: n.Tag, Address: n.Address, Absent: n.Kind == funi.NoteFault})
 		}
 	}
 }
@@ -180,7 +183,7 @@ func (e *Endpoint) settle(what string) error {
 	return nil
 }
 
-// Notification takes the oldest notification of a put, or returns false.
+// Notification takes the oldest notification, or returns false.
 func (e *Endpoint) Notification(n *Notification) bool {
 	e.Poll()
 	q := &e.inbox

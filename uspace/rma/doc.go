@@ -26,6 +26,8 @@
 //     waits for all and returns the first failure. With.Ack has a put told, too, and the IDs of all others are told or waited for.
 //   - Memory of a long put must stay as it is until the put is complete, and that of a get belongs to it until then.
 //   - Keys are 48 random bits and the number of a key slot. Whoever holds one may do what the window permits. After Revoke returns no byte changes.
+//   - A window need not be there all the time (Suspend, Options.Absent): who wants it waits, and its owner is told by the first and brings it back (Resume).
+//     An owner who does not costs the others a bounded time, and then ErrAbsent.
 //   - What an operation needs of the card is taken when it is issued; when there is no room the call lets the card run until there is. Everything
 //     that waits ends with the error of the drive function.
 //   - Tables are bounded: funi.RemoteSizes of the context says how many windows and entries of the ring there are, and at most 1,024 operations

@@ -42,6 +42,8 @@ type Options struct {
 	// Key is a key that was agreed on, whose lower 16 bits are the number of a key slot; 0: a random one. A fixed key is as secret as
 	// whoever agreed on it.
 	Key Key
+	// Absent opens the window as if it were suspended at once: operations on it wait at their senders until Resume.
+	Absent bool
 }
 
 // Window is memory that others may use.
@@ -118,7 +120,7 @@ func (e *Endpoint) expose(memory []byte, o Options) (*Window, error) {
 	if e.credit+o.Notifications >= e.iface.Remote().Notifications {
 		return nil, ErrFull // one entry at least is left for operations
 	}
-	w := funi.Window{Key: uint64(key), Base: base, Bytes: uint32(len(memory)), Address: o.Address, Rights: o.Rights, Credit: uint32(o.Notifications)}
+	w := funi.Window{Key: uint64(key), Base: base, Bytes: uint32(len(memory)), Address: o.Address, Rights: o.Rights, Credit: uint32(o.Notifications), Absent: o.Absent}
 	reason, err := e.command(func(s *funi.Slot, cookie uint32) { s.SetOpenWindow(&w, cookie) })
 	switch {
 	case err != nil:
@@ -166,7 +168,8 @@ func (e *Endpoint) Revoke(w *Window) error {
 	return nil
 }
 
-// Suspend has operations on a window wait at their senders, until Resume or Revoke. Errors as for Revoke.
+// Suspend has operations on a window wait at their senders, until Resume or Revoke. The first of them makes a notification with Absent, if the window has
+// room for one (Options.Notifications). From engine.Config.ConnectTimeout after that first one, 30 s as a rule, operations fail with ErrAbsent. Errors as for Revoke.
 func (e *Endpoint) Suspend(w *Window) error {
 	return e.change("suspending", w, func(s *funi.Slot, cookie uint32) { s.SetSuspendWindow(uint64(w.Key), cookie) })
 }

@@ -33,6 +33,8 @@ var (
 	ErrRange = errors.New("rma: not within the window")
 	// ErrRights: the window does not permit it.
 	ErrRights = errors.New("rma: the window does not permit it")
+	// ErrAbsent: the owner has suspended the window and has not brought it back for as long as its card lets others wait.
+	ErrAbsent = errors.New("rma: the window was suspended for too long")
 	// ErrLocked: another process has locked the window.
 	ErrLocked = errors.New("rma: the window is locked")
 	// ErrUnreachable: the node's host does not answer, or has left, or no process is the node.
@@ -74,6 +76,8 @@ func (e *Error) Is(target error) bool {
 		return e.Reason == arctic.ReasonRange
 	case ErrRights:
 		return e.Reason == arctic.ReasonRights
+	case ErrAbsent:
+		return e.Reason == arctic.ReasonWithheld
 	case ErrLocked:
 		return e.Reason == arctic.ReasonLocked
 	case ErrUnreachable:

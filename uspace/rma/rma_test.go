@@ -544,3 +544,52 @@ func TestLongOperationIsTold(t *testing.T) {
 		return nil
 	})
 }
+
+// Rule: who wants a window that is not present waits, and its owner is told and brings it back: an owner may page its memory, and exposes what is not there yet.
+func TestOwnerBringsWindowsBack(t *testing.T) {
+	const rounds = 20
+	var w *rma.Window
+	done := 0
+	run(t, 3, sim.EthernetConfig{Seed: 6, Faults: sim.Faults{Loss: 0.02}}, func(n *node) (err error) {
+		if n.number == 0 {
+			if w, err = n.Expose(n.memory[:64], rma.Options{Address: at, Notifications: 2, Absent: true}); err != nil {
+				return err
+			}
+			for faults := 0; done < 2; n.p.Drive() {
+				var m rma.Notification
+				if !n.Notification(&m) {
+					continue
+				}
+				if faults++; !m.Absent || m.Window != uint16(w.Key) || m.Address != at+8 {
+					return fmt.Errorf("fault %d: %+v", faults, m)
+				}
+				if err := n.Resume(w); err != nil {
+					return err
+				}
+				if faults < rounds/2 {
+					if err := n.Suspend(w); err != nil {
+						return err
+					}
+				}
+			}
+			if sum := n.memory[8]; sum != 2*rounds {
+				return fmt.Errorf("the sum is %d, want %d", sum, 2*rounds)
+			}
+			return nil
+		}
+		if err := n.until("the window", func() bool { return w != nil }); err != nil {
+			return err
+		}
+		for range rounds {
+			id, err := n.Add(w.Target(0).At(8), 1)
+			if err != nil {
+				return err
+			}
+			if _, err := n.Wait(id); err != nil {
+				return err
+			}
+		}
+		done++
+		return nil
+	})
+}

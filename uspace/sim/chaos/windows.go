@@ -6,8 +6,8 @@ package chaos
 // Operands are random numbers of 64 bits, so what operations on a word answer forces an order: each begins where the one before has ended. That
 // order must be one in which none comes before another that was complete when it was issued, and must end with what is in memory; an
 // operation of which nobody knows may be in it, or not (Herlihy and Wing, 1990: linearizability). A put is exclusive to its sender's
-// part, where a get must find what the last one has left. Nobody has a lock that another has. While a window is closed no byte of it changes,
-// and none ever beside it.
+// part, where a get must find what the last one has left. Nobody has a lock that another has. While a window is closed, or not present, no byte of it
+// changes, and none ever beside it. One window in eight is opened before it is present.
 
 import (
 	"bytes"
@@ -46,6 +46,7 @@ type phase uint8
 
 const (
 	opening phase = iota
+	absent        // open, and not present: what comes waits
 	open
 	shutting
 	shut
@@ -58,9 +59,10 @@ type windows struct {
 	slot     uint16
 	key      uint64
 	phase    phase
+	absent   bool   // it is opened so
 	upTo     uint64 // the slots of the send queue with which that phase ends
 	reopens  int64
-	snapshot []byte // of a window that is shut
+	snapshot []byte // of a window that is shut or absent
 	busy     [windowStages]bool
 	mine     map[*windows]*part // by the window of another: this member's part of it
 	parts    int                // of this window that are taken
@@ -134,9 +136,10 @@ func (w *windows) command(compose func(s *funi.Slot)) bool {
 // opens opens the window with a new key.
 func (w *windows) opens() {
 	key := w.m.random.Uint64()&^0xffff | uint64(w.slot)
+	w.absent = w.m.random.IntN(8) == 0
 	if w.command(func(s *funi.Slot) {
 		s.SetOpenWindow(&funi.Window{Key: key, Base: windowBase, Bytes: windowBytes, Address: windowAddress,
-			Rights: funi.RightRead | funi.RightWrite | funi.RightAtomic}, commandBit)
+			Rights: funi.RightRead | funi.RightWrite | funi.RightAtomic, Absent: w.absent}, commandBit)
 	}) {
 		w.key, w.phase = key, opening
 	}
@@ -148,6 +151,16 @@ func (w *windows) step() {
 	now := w.m.run.world.Now()
 	done := i.Committed(funi.Request)-uint64(i.Unsent(funi.Request)) >= w.upTo
 	switch {
+	case w.phase == opening && done && w.absent:
+		w.phase, w.reopens = absent, now+w.m.idle()
+		w.snapshot = bytes.Clone(w.memory[:windowBytes])
+	case w.phase == absent && now >= w.reopens:
+		if !bytes.Equal(w.snapshot, w.memory[:windowBytes]) {
+			w.m.run.oracle.fail(&w.m.run.result.Damaged, "member %d: its window has changed while it was not present", w.m.number)
+		}
+		if w.command(func(s *funi.Slot) { s.SetResumeWindow(w.key, commandBit) }) {
+			w.phase, w.absent = opening, false
+		}
 	case w.phase == opening && done:
 		w.phase, w.reopens = open, now+int64(1+w.m.random.IntN(40))*w.m.idle()
 	case w.phase == open && now >= w.reopens && w.m.run.quota() && w.m.random.IntN(4) == 0:
@@ -364,6 +377,13 @@ func (w *windows) end(o *operation, reason arctic.Reason) {
 		}
 		if reason == arctic.ReasonSourceNode && r.scenario.Faults&^calm == 0 {
 			r.oracle.fail(&r.result.Lost, "operation %d of members %d and %d failed, and every card was told: %v", o.number, w.m.number, o.to.m.number, reason)
+		}
+	case arctic.ReasonWithheld: // its owner has taken longer than the card lets others wait
+		if o.part != nil && o.kind == arctic.RemotePut {
+			o.part.unknown = true // some packets of it may have come before
+		}
+		if o.openBefore { // what is present is so until it is closed
+			r.oracle.fail(&r.result.Damaged, "operation %d of members %d and %d: the window was present, and is said to have been suspended", o.number, w.m.number, o.to.m.number)
 		}
 	case arctic.ReasonLocked:
 		if o.kind != arctic.RemoteLock && o.kind != arctic.RemoteUnlock && !o.to.everLocked() {

@@ -1,0 +1,70 @@
+package engine
+
+// This file is what the card does when its window table has no entry that it can use (Tokyo, sections 2.1, 3.1 and 3.3: the NI's TLB, whose misses and refused accesses are
+// for the operating system to decide).
+//
+// A window is present, or it is not: its process has suspended it or opened it so, or the card's owner has it suspended after a refused access. A packet for a window that
+// is not present is a miss. Nothing of it is done; it waits at its sender (arctic.ReasonAbsent), and holds up what the same process sends to the same
+// node. The first miss is told to the card's owner (Config.Fault), and to the process by an entry of its notification ring (funi.NoteFault) if the
+// window has credit for one. The process brings the window back (funi.ResumeWindow), and the packet is carried out when it comes again.
+//
+// A process that does not answer costs nobody more than ConnectTimeout: from then on what comes for that window is refused for good
+// (arctic.ReasonWithheld), until the process brings it back. The card keeps a time for each window and nothing for each packet.
+
+import "github.com/funet/funet/uspace/arctic"
+
+// suspend takes a window away for a time: the card uses its memory no more, not even for answers that are under way.
+func (x *Context) suspend(s *keySlot) {
+	s.suspended = true
+	x.keepAnswers(s.memory)
+}
+
+// miss says what becomes of a packet of a node, for an address of window n, which is not present.
+func (c *Card) miss(x *Context, w *keySlot, n, source uint16, address uint64) arctic.Reason {
+	switch {
+	case w.missed == 0:
+		w.missed = max(c.now, 1)
+		if c.cfg.Fault != nil {
+			c.cfg.Fault(x.gid, x.node, source, arctic.ReasonAbsent)
+		}
+	case c.now-w.missed >= int64(c.cfg.ConnectTimeout):
+		return arctic.ReasonWithheld
+	}
+	c.tellOfMiss(x, w, n, source, address)
+	x.remote.use.Refused.Absent++
+	return arctic.ReasonAbsent
+}
+
+// tellOfMiss tells the process of the first miss of a window, when the window has credit for it: it is promised room in the ring.
+func (c *Card) tellOfMiss(x *Context, w *keySlot, n, source uint16, address uint64) {
+	r := x.remote
+	if w.told || w.credit == 0 {
+		return
+	}
+	if w.unread >= w.credit {
+		if r.read(x.iface.NotesTail()); w.unread >= w.credit {
+			return // what it has not read may bring it here
+		}
+	}
+	r.enter(x, noteOfWindow|uint32(n))
+	x.iface.NotifyFault(r.head-1, n, source, address)
+	w.unread++
+	w.told = true
+	x.stir()
+}
+
+// refused counts a packet of a node that is refused for good, and tells the card's owner, who may have the window of the key suspended.
+func (c *Card) refused(x *Context, source uint16, key uint64, reason arctic.Reason) {
+	c.counters.RemoteRefused++
+	r := x.remote
+	if r != nil {
+		r.use.Refused.count(reason)
+	}
+	if c.cfg.Fault == nil || !c.cfg.Fault(x.gid, x.node, source, reason) || r == nil {
+		return
+	}
+	if n, open := r.keySlot(key); open && !r.keySlots[n].suspended {
+		c.settleWrites(x) // what was accepted before
+		x.suspend(&r.keySlots[n])
+	}
+}
