@@ -40,6 +40,24 @@ func signalAll(t *testing.T, pids []int, s syscall.Signal) {
 	}
 }
 
+// stopAll stops processes of this test, and returns when they stand still: kill(2) returns before, and a thread that has not
+// taken notice yet goes on.
+func stopAll(t *testing.T, pids []int) {
+	t.Helper()
+	signalAll(t, pids, syscall.SIGSTOP)
+	eventually(t, "all processes have stopped", func() bool { return !slices.ContainsFunc(pids, runs) })
+}
+
+// runs says whether a process has a thread that neither has stopped nor ended (proc_pid_stat(5), state).
+func runs(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/stat", pid)) // the pattern is good
+	return slices.ContainsFunc(threads, func(path string) bool {
+		stat, _ := os.ReadFile(path) // it may have ended
+		_, state, _ := strings.Cut(string(stat), ") ")
+		return state != "" && !strings.ContainsAny(state[:1], "TtZX")
+	})
+}
+
 // TestRunHostDies: a host that is silent for --host-timeout is given up: one line names it and its nodes, the other
 // nodes are ended, and the exit code is 255, also where another node noticed first. When it answers
 // again, what ran there ends.
@@ -61,7 +79,7 @@ func TestRunHostDies(t *testing.T) {
 		p := hosts("", "-n", c.nodes, "--host-timeout", "2s", "--grace", "10s", "--hosts", "host-0,host-1", "--", "sh", "-c", c.program)
 		eventually(t, "all processes run", func() bool { return sleepers(p.mark) >= c.sleepers && s.inUse() == 2 })
 		dead := s.ofHost(p.mark, 1)
-		signalAll(t, dead, syscall.SIGSTOP)
+		stopAll(t, dead)
 		if c.lines == 2 {
 			if err := os.WriteFile(word, nil, 0o644); err != nil {
 				t.Fatal(err)
@@ -90,7 +108,7 @@ func TestRunLauncherDies(t *testing.T) {
 	onHosts := func() []int { return append(s.ofHost(p.mark, 0), s.ofHost(p.mark, 1)...) }
 	there := onHosts()
 	here := slices.DeleteFunc(marked(p.mark), func(pid int) bool { return slices.Contains(there, pid) })
-	signalAll(t, here, syscall.SIGSTOP)
+	stopAll(t, here)
 	eventually(t, "nothing is left on the hosts", func() bool { return len(onHosts()) == 0 })
 	s.free()
 	signalAll(t, here, syscall.SIGCONT)
@@ -125,13 +143,13 @@ func TestRunHostLives(t *testing.T) {
 	const program = "sleep 600; exit 0"
 	p := begin(program)
 	busy := s.ofHost(p.mark, 1)
-	signalAll(t, busy, syscall.SIGSTOP)
+	stopAll(t, busy)
 	pass(t, timeout/3)
 	signalAll(t, busy, syscall.SIGCONT)
 	ended(p)
 
 	p = begin(program)
-	signalAll(t, []int{p.cmd.Process.Pid}, syscall.SIGSTOP)
+	stopAll(t, []int{p.cmd.Process.Pid})
 	pass(t, timeout+timeout/3)
 	signalAll(t, []int{p.cmd.Process.Pid}, syscall.SIGCONT)
 	ended(p)

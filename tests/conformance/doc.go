@@ -4,7 +4,7 @@
 //
 // make conformance runs it, as root: two hosts of a lab (ctl/lab), each with a stack of its own, and both in this process. Three kinds of
 // network are tried: loopback, where a node dials itself and no frame leaves the card; veth, with a card in the process at
-// each end; and daemons, whose clients both ends are. What is compared with TCP runs beside TCP between the same two hosts,
+// each end; and daemons, processes of their own whose clients both ends are. What is compared with TCP runs beside TCP between the same two hosts,
 // in turn, and prints a line of JSON.
 //
 // It has a module of its own, so that FUNet is not built from what it is only tested with.

@@ -1,4 +1,4 @@
-// Package daemons runs a daemon on each host of a lab, in the process of a test, and a job on all of them. Processes of the
+// Package daemons runs a daemon on each host of a lab, in the process of a test or as a user has them, and a job on all of them. Processes of the
 // test, or the test itself, attach to them as to any other.
 package daemons
 
@@ -20,8 +20,9 @@ import (
 // patience bounds every wait: far more than anything takes.
 const patience = time.Minute
 
-// Run starts the daemons and has them admit the nodes of a job, one on each host, until the test ends. It returns how each node attaches. It
-// belongs to the goroutine of the test.
+// Run starts the daemons in this process and has them admit the nodes of a job, one on each host, until the test ends. It returns how each node attaches. It
+// belongs to the goroutine of the test. They share the processors of the Go runtime with the test, which takes a processor from a goroutine that looks at a
+// ring only after 10 ms: what is measured wants Start.
 func Run(t testing.TB, l *lab.Lab, gid uint16) (nodes []attach.Config) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "funet")
@@ -32,11 +33,34 @@ func Run(t testing.TB, l *lab.Lab, gid uint16) (nodes []attach.Config) {
 	if err := os.Chmod(dir, 0o755); err != nil { // processes of any user may attach
 		t.Fatal(err)
 	}
-	token := attach.NewToken()
-	var cards []uint16
+	var sockets []string
 	for host := range l.Hosts() {
 		path := filepath.Join(dir, fmt.Sprint(host))
 		start(t, l, host, daemon.Config{Socket: path, Card: uint16(host), Peers: l.Peers(host), Attach: xdp.AttachGeneric, CPU: -1})
+		sockets = append(sockets, path)
+	}
+	return job(t, sockets, gid)
+}
+
+// Start is Run with the program funid, a process on each host.
+func Start(t testing.TB, l *lab.Lab, program string, gid uint16) []attach.Config {
+	t.Helper()
+	if err := l.StartDaemons(lab.DaemonOptions{Program: program, XDP: xdp.AttachGeneric.String()}); err != nil {
+		t.Fatal(err)
+	}
+	sockets, err := l.Sockets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return job(t, sockets, gid)
+}
+
+// job has the daemons admit a node on each host.
+func job(t testing.TB, sockets []string, gid uint16) (nodes []attach.Config) {
+	t.Helper()
+	token := attach.NewToken()
+	var cards []uint16
+	for host, path := range sockets {
 		nodes = append(nodes, attach.Config{Socket: path, GID: gid, Node: uint16(host), Token: token})
 		cards = append(cards, uint16(host))
 	}

@@ -130,6 +130,7 @@
 //	unshared           remote writes to each of many silent cards take half of all lines
 //	replaced           a write that was copied because it is late goes back among the records that are free
 //	repaid             what late writes had of an account is not given back
+//	page               a get asks for more than the rest of a page
 //	chain              a member of a chain sends on before it delivers
 //	loop               a member takes a multicast that is to reach another number of members than are behind it
 //	diamond            a member takes a multicast from another node than its parent

@@ -465,6 +465,9 @@ var mutations = []mutation{
 	{"unsendable", "remote.go",
 		`x.segments.Memory(source, size, funi.Source)`, `x.segments.Memory(source, size, 0)`,
 		unit("TestRequestBlocksAreRefused")},
+	{"page", "request.go",
+		`min(q.total-q.asked, c.inPage(q.address), c.inPage(uint64(q.into)+uint64(q.asked)))`, `q.total - q.asked`,
+		unit("TestNoPieceCrossesAPage")},
 	{"chain", "chain.go",
 		`	if reason := c.deliverMulticast(x, h, m); reason != arctic.ReasonNone {
 		return reason

@@ -133,6 +133,9 @@ func (c *Card) takeMulticast(x *Context, l arctic.Level, h funi.Header, s, w *fu
 	if !ok || x.remote == nil || l != arctic.Request || c.units != nil {
 		return 0, arctic.ReasonRemoteRequest, true
 	}
+	if m.Put && size > c.inPage(m.Address) {
+		return 0, arctic.ReasonOperand, true
+	}
 	ln := x.take(l)
 	if ln == nil {
 		c.counters.SendQueueNoTicket++

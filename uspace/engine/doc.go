@@ -23,6 +23,7 @@
 //	remote.go     the same for request blocks of remote memory (funi/remote.go): writes become packets, other blocks are
 //	              carried out at once
 //	request.go    the same for operations on windows, and the records of those whose process waits for them to be complete
+//	page.go       where their packets end (Config.RemotePage)
 //	chain.go      the same for multicasts
 //
 // and in:

@@ -3,6 +3,8 @@ package rats_test
 // This file holds the rules of what the streams to a node share (lane.go).
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -13,16 +15,31 @@ import (
 
 // Rule: streams that always have something to say get even shares of the way to a node, whatever their rings and whoever writes most eagerly:
 // between two looks none sends two messages more than another. The card holds four messages of theirs at most.
+// That holds too where what they write never ends where their rings end.
 func TestStreamsTakeTurns(t *testing.T) {
-	const streams, begin, end = 6, 8 << 20, 24 << 20
+	for _, c := range []struct {
+		name    string
+		streams int
+		ahead   int // bytes that a stream writes first, times its number
+	}{{"few", 6, 0}, {"unaligned", 6, 1001}, {"many", 64, 101}} {
+		t.Run(c.name, func(t *testing.T) { streamsTakeTurns(t, c.streams, c.ahead) })
+	}
+}
+
+func streamsTakeTurns(t *testing.T, streams, ahead int) {
 	const message = 32 << 10
+	begin, end := streams*message*42, streams*message*128 // bytes of all
 	var seeds []string
 	over := false
-	manageWith(t, funi.RemoteSizes{KeySlots: 64, Areas: 64, Notifications: 256}, 16<<20, sim.EthernetConfig{Seed: 1}, func(n *managed) error {
+	manageWith(t, funi.RemoteSizes{KeySlots: 128, Areas: 1024, Notifications: 4096}, 128<<20, sim.EthernetConfig{Seed: 1}, func(n *managed) error {
 		if n.p.Context().Node() == 0 {
 			var all []*rats.Sender
 			for range streams {
-				s, err := n.NewSender()
+				var s *rats.Sender
+				var err error
+				if err := n.until("room for a sender", func() bool { s, err = n.NewSender(); return !errors.Is(err, rats.ErrFull) }); err != nil {
+					return err
+				}
 				if err != nil {
 					return err
 				}
@@ -31,6 +48,11 @@ func TestStreamsTakeTurns(t *testing.T) {
 				seeds = append(seeds, seed.String())
 			}
 			b := make([]byte, 2*message)
+			for i, s := range all {
+				if k, err := s.WriteBytes(b[:i*ahead]); err != nil || k != i*ahead {
+					return fmt.Errorf("writing the first %d bytes: %d, %w", i*ahead, k, err)
+				}
+			}
 			if err := n.until("the end", func() bool {
 				for _, s := range all { // the first takes what it can get before the others
 					for {
@@ -60,7 +82,10 @@ func TestStreamsTakeTurns(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			r, err := n.ReceiveFrom(seed, 16<<10<<(i%3), 1<<20)
+			var r *rats.Receiver
+			if err := n.until("room for a receiver", func() bool { r, err = n.ReceiveFrom(seed, 16<<10<<(i%3), 1<<20); return !errors.Is(err, rats.ErrFull) }); err != nil {
+				return err
+			}
 			if err != nil {
 				return err
 			}

@@ -124,14 +124,23 @@ func (s *Sender) write(b []byte, record bool) (n int, err error) {
 	return n, nil
 }
 
-// collect puts bytes behind what waits to be sent, and returns how many.
+// collect puts bytes behind what waits to be sent, and returns how many. What is collected ends where the ring does: a message that went
+// around the ring's end would leave as two, for each of which the stream waits for a turn (lane.go).
 func (s *Sender) collect(b []byte, record bool) int {
 	if s.record {
 		return 0
 	}
+	most := len(b)
+	if s.size > 0 {
+		inRing := (s.sent - s.base + uint64(len(s.chunk)-s.from)) & (s.size - 1)
+		if inRing == 0 && s.chunk != nil {
+			return 0
+		}
+		most = int(min(uint64(most), s.size-inRing))
+	}
 	if s.chunk == nil {
 		size := leastChunk
-		for size < len(b) && size < longestMessage {
+		for size < most && size < longestMessage {
 			size *= 2
 		}
 		for ; ; size /= 2 {
@@ -144,7 +153,7 @@ func (s *Sender) collect(b []byte, record bool) int {
 			}
 		}
 	}
-	n := min(len(b), cap(s.chunk)-len(s.chunk))
+	n := min(most, cap(s.chunk)-len(s.chunk))
 	s.chunk = append(s.chunk, b[:n]...)
 	s.record = record && n == len(b) && n > 0
 	return n

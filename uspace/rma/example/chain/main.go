@@ -152,9 +152,9 @@ func (n *node) leave() error {
 	switch n.number {
 	case n.last:
 		return errors.Join(n.end.Leave(chain), n.tell(0, leftType), n.receive(endType, nil))
+	case 0:
 	default:
 		return n.receive(endType, nil)
-	case 0:
 	}
 	if err := n.receive(leftType, nil); err != nil {
 		return err
