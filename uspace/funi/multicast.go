@@ -34,7 +34,9 @@ package funi
 //	word 5      how many nodes were named 15:0
 //	words 6-11  the first six: node 15:0, reason 23:16
 //
-// Without a failure every member has it, once. With arctic.ReasonSilent the reports of some members did not come, who may have it or not.
+// Without a failure every member has it, once. With arctic.ReasonSilent the reports of some members did not come, who may have it or not. A member that
+// is named with arctic.ReasonSilent, ReasonRestarted, ReasonDeparted or ReasonResynchronised may have taken its copy all the same, and then has reported on it,
+// too: it, and those before it that its copy counted, are counted twice.
 
 import "github.com/funet/funet/uspace/arctic"
 
