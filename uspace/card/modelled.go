@@ -97,10 +97,7 @@ func holdOff(c *engine.Config, b *timing.Bus) time.Duration {
 // port puts the model's link around a port.
 func (p *modelled) port(inner port.Port, m *machine.Machine) port.Port {
 	l := m.Link()
-	// The program sees a packet no sooner than a transaction for it and one for the head
-	// register have ended.
-	back := time.Duration(2 * m.Bus().Transaction(1))
-	w := paced.New(inner, paced.Config{Word: l.Word, Latency: l.Latency, Wire: firstWire, Back: back})
+	w := paced.New(inner, paced.Config{Word: l.Word, Latency: l.Latency, Wire: firstWire, Back: m.Works()})
 	p.ports = append(p.ports, w)
 	return w
 }

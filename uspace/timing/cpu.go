@@ -20,6 +20,8 @@ type CPUConfig struct {
 	Stall time.Duration
 	// Library holds what the code of package am takes on this machine, beside the prices of its operations.
 	Library Library
+	// Rats holds what the library Rats takes, in times of its own; zero: it has none.
+	Rats Rats
 }
 
 // Library says how the message library of a modelled machine is written (thesis 6.1.2, 6.2.1, appendices A and C). The zero
@@ -40,6 +42,7 @@ type CPU struct {
 	bus   *Bus
 	clock Clock
 	owed  int64 // time charged that has not passed yet
+	part  int64 // picoseconds of it below one nanosecond
 }
 
 // NewCPU makes a processor on the bus.
@@ -48,12 +51,25 @@ func NewCPU(c CPUConfig, bus *Bus, clock Clock) *CPU { return &CPU{c: c, bus: bu
 // Library returns how the library of the machine is written.
 func (c *CPU) Library() *Library { return &c.c.Library }
 
+// Rats returns what the library Rats takes on the machine.
+func (c *CPU) Rats() *Rats { return &c.c.Rats }
+
+// PricesMessages reports whether the machine has times for messages of words (package am). One whose times are all of remote writes has none.
+func (c *CPU) PricesMessages() bool { return c.c.Rats == Rats{} || c.c.Cycle > 0 }
+
 // Deliveries returns how many bursts of the card into a receive queue the bus has carried, by level.
 func (c *CPU) Deliveries(level int) uint32 { return c.bus.Deliveries(level) }
 
 // Work charges instructions of one cycle each. The time passes with the next Load, Store
 // or Settle, because until then nobody can tell.
 func (c *CPU) Work(cycles int) { c.owed += int64(cycles) * int64(c.c.Cycle) }
+
+// Spend charges picoseconds, none of which is lost. The time passes as with Work.
+func (c *CPU) Spend(ps int64) {
+	c.part += ps
+	c.owed += c.part / picosecond
+	c.part %= picosecond
+}
 
 // Settle lets the time pass that was charged.
 func (c *CPU) Settle() {
