@@ -16,6 +16,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/spf13/cobra"
 
+	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/apps"
 	"github.com/funet/funet/uspace/arctic"
 	"github.com/funet/funet/uspace/card"
@@ -80,7 +81,7 @@ func Rats() *cobra.Command {
 			if o.Do == RatsTags {
 				most = rats.MaxTagged
 			}
-			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 1, most), InRange("--count", o.Count, 1, math.MaxInt32-1), InRange("--warm-up", o.WarmUp, 0, math.MaxInt32))
+			err := cmp.Or(f.Check(), InRange("--bytes", o.Bytes, 1, most), o.check())
 			if err != nil {
 				return err
 			}
@@ -98,6 +99,28 @@ func Rats() *cobra.Command {
 	p.IntVar(&o.Count, "count", 200_000, "round trips to measure")
 	p.IntVar(&o.WarmUp, "warm-up", 5_000, "round trips before that")
 	return c
+}
+
+// RatsOnLab makes the round trips between the hosts of a lab of the flags' own and returns what node 0 found, of how well both hosts kept a
+// profile the worse, and the profile.
+func RatsOnLab(ctx context.Context, f *Flags, o RatsOptions) (*RatsResult, *hwprofiles.Profile, error) {
+	if err := cmp.Or(o.check(), f.Check()); err != nil {
+		return nil, nil, err
+	}
+	if f.Lab < 2 {
+		return nil, nil, errors.New("--lab: round trips are between two hosts of a lab; add --lab 2")
+	}
+	all, err := onLab[RatsResult](ctx, f, RatsProgram, o.Arguments())
+	if err != nil {
+		return nil, nil, err
+	}
+	all[0].Host.add(all[1].Host)
+	return &all[0], f.machine, nil
+}
+
+// check refuses counts that no run has.
+func (o RatsOptions) check() error {
+	return cmp.Or(InRange("--count", o.Count, 1, math.MaxInt32-1), InRange("--warm-up", o.WarmUp, 0, math.MaxInt32))
 }
 
 // ratsNode is one node.

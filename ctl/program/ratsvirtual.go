@@ -13,6 +13,7 @@ import (
 	"github.com/funet/funet/uspace/funi"
 	"github.com/funet/funet/uspace/rats"
 	"github.com/funet/funet/uspace/sim"
+	"github.com/funet/funet/uspace/timing"
 )
 
 // virtualSlots is how many slots the queues have: 64 requests, as Hamlyn's terminus (HPL-95-86 2.3).
@@ -22,7 +23,7 @@ const virtualSlots = 64
 const mostVirtual = time.Millisecond
 
 // RatsInVirtualTime makes round trips of tagged writes between two machines of a profile in virtual time, and returns the times of Count of them.
-// Errors are machine.ErrParts for a profile that is none, and those of package rats.
+// Errors are machine.ErrParts for a profile that is none, timing.ErrRats, and those of package rats.
 func RatsInVirtualTime(p *hwprofiles.Profile, o RatsOptions) (*PingPongResult, error) {
 	if o.Bytes < 1 || o.Bytes > rats.MaxTagged || o.Count < 1 || o.WarmUp < 0 {
 		return nil, fmt.Errorf("%d tagged writes of %d bytes: %w", o.Count, o.Bytes, rats.ErrTooLong)
@@ -37,6 +38,9 @@ func RatsInVirtualTime(p *hwprofiles.Profile, o RatsOptions) (*PingPongResult, e
 		e, err := rats.New(process.Interface(), node, rand.NewChaCha8([32]byte{byte(node)}))
 		if err != nil {
 			return err
+		}
+		if !process.CPU().PricesRats() {
+			return timing.ErrRats
 		}
 		e.Pace(process.CPU())
 		m, err := rats.Manage(e, funi.Segment{Base: ratsBase, Memory: memory, Rights: funi.Keyed | funi.Source})

@@ -7,6 +7,7 @@ import (
 	"github.com/funet/funet/hwprofiles"
 	"github.com/funet/funet/uspace/machine"
 	"github.com/funet/funet/uspace/rats"
+	"github.com/funet/funet/uspace/timing"
 )
 
 // Rule (HPL-95-86, tables 1 and 3): a round trip of tagged writes on two modelled machines takes twice what the steps add up to: Rats of sender and
@@ -100,8 +101,14 @@ func TestVirtualTimeRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	p, err := hwprofiles.Load("hamlyn")
+	p, err := hwprofiles.Load("sbus-arctic")
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := RatsInVirtualTime(p, RatsOptions{Bytes: 16, Count: 1}); !errors.Is(err, timing.ErrRats) {
+		t.Errorf("sbus-arctic: %v", err)
+	}
+	if p, err = hwprofiles.Load("hamlyn"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := RatsInVirtualTime(p, RatsOptions{Bytes: rats.MaxTagged + 1, Count: 1}); !errors.Is(err, rats.ErrTooLong) {

@@ -54,6 +54,9 @@ func (c *CPU) Library() *Library { return &c.c.Library }
 // Rats returns what the library Rats takes on the machine.
 func (c *CPU) Rats() *Rats { return &c.c.Rats }
 
+// PricesRats reports whether the machine has times for the library Rats.
+func (c *CPU) PricesRats() bool { return c.c.Rats != Rats{} }
+
 // PricesMessages reports whether the machine has times for messages of words (package am). One whose times are all of remote writes has none.
 func (c *CPU) PricesMessages() bool { return c.c.Rats == Rats{} || c.c.Cycle > 0 }
 

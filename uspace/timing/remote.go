@@ -7,6 +7,9 @@ import "errors"
 // ErrMessages: the machine has times for remote writes and not for messages of words.
 var ErrMessages = errors.New("the modelled machine has no times for active messages, only for remote writes; use a profile that has, such as sbus-arctic")
 
+// ErrRats: the machine has no times for the library Rats, so in virtual time a process that looks in vain would look for ever.
+var ErrRats = errors.New("the modelled machine has no times for package rats; use a profile that has, such as hamlyn")
+
 // Call is what a library call takes on the processor: On while somebody waits for it, Off what is done when nobody does.
 type Call struct{ On, Off Span }
 
