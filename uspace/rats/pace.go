@@ -94,8 +94,7 @@ func (e *Endpoint) payVainLook() {
 	if e.pace.later = [2]int64{}; ps == 0 {
 		ps = cpu.Rats().TaggedPoll.Off.Of(0, 0)
 	}
-	cpu.Spend(ps)
-	cpu.Settle()
+	cpu.Idle(ps)
 }
 
 func tagPrice(r *timing.Rats) *timing.Call      { return &r.GetTag }

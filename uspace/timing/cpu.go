@@ -10,6 +10,9 @@ type Clock struct {
 	Now func() int64
 	// Until lets time pass: in virtual time the program gives way, in real time it spins.
 	Until func(at int64)
+	// Wait is Until for a processor that has nothing to do but wait: in real time, where a look may take the host longer than the model, it goes
+	// on at the host's time if that is later. nil: Until does.
+	Wait func(at int64)
 }
 
 // CPUConfig says what a processor takes (thesis 6.1.1).
@@ -72,6 +75,18 @@ func (c *CPU) Spend(ps int64) {
 	c.part += ps
 	c.owed += c.part / picosecond
 	c.part %= picosecond
+}
+
+// Idle lets at least so many picoseconds pass, and what was charged, in which the program only waits.
+func (c *CPU) Idle(ps int64) {
+	c.Spend(ps)
+	if c.clock.Wait == nil {
+		c.Settle()
+	} else if c.owed > 0 {
+		at := c.clock.Now() + c.owed
+		c.owed = 0
+		c.clock.Wait(at)
+	}
 }
 
 // Settle lets the time pass that was charged.
